@@ -2,7 +2,7 @@
 
 # Tools for lint, packages, bills of materials and mutants. Each is built from its own module and go.sum,
 # and adds nothing to those of adlock.
-tool        = $(GO) run -trimpath
+tool        = $(GO) run
 staticcheck = $(tool) honnef.co/go/tools/cmd/staticcheck@v0.8.2
 nfpm        = $(tool) github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.0
 cyclonedx   = $(tool) github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
@@ -21,9 +21,13 @@ docdir = $(PREFIX)/share/doc/adlock
 # logrotate reads /etc. An install from source writes nothing there, and has the file below PREFIX.
 sysconfdir ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
 
-TAGS    = urfave_cli_no_docs
+# Without grpcnotrace the locksmith would have the pages on which gRPC shows its calls, and the
+# templates for them, and would be a quarter larger.
+TAGS    = urfave_cli_no_docs,grpcnotrace
 LDFLAGS = -s -w -funcalign=16 -X adlock/lib/config.Commit=$(COMMIT)
 export CGO_ENABLED = 0
+# Builds, vet, staticcheck, tests and what tests build have the same flags: nothing is compiled twice.
+export GOFLAGS += -trimpath
 
 # A number of inputs, not a time: if a time is over, go test may report that as a failure.
 FUZZTIME ?= 100000x
@@ -41,10 +45,9 @@ programs = $(BUILD)/adlock $(BUILD)/adlock-report $(BUILD)/adlock-locksmith
 build: $(programs) ## build the programs (static, stripped)
 
 # Without -buildvcs=false a build within git would differ from a build of the same sources without
-# git. Without grpcnotrace the locksmith would have the pages on which gRPC shows its calls, and
-# the templates for them, and would be a quarter larger.
+# git.
 $(BUILD)/%: FORCE
-	$(GO) build -trimpath -buildvcs=false -tags $(TAGS),grpcnotrace -ldflags '$(LDFLAGS)' -o $@ ./cmd/$*
+	$(GO) build -buildvcs=false -tags $(TAGS) -ldflags '$(LDFLAGS)' -o $@ ./cmd/$*
 
 demo: build/adlock build/adlock-report ## show busy, too soon, hung and replaced on real processes
 	sh test/docs/demo.sh

@@ -491,11 +491,5 @@ func (c *chaos) say(format string, words ...any) {
 
 var buildJob = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(beside, "job")
-	command := exec.Command("go", "build", "-trimpath", "-o", path, "./test/network/job")
-	command.Dir = helper.Root()
-	command.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if output, err := command.CombinedOutput(); err != nil {
-		return "", &buildError{err, string(output)}
-	}
-	return path, nil
+	return path, helper.Compile(path, "./test/network/job")
 })

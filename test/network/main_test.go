@@ -7,7 +7,6 @@ package network
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -32,25 +31,6 @@ func TestMain(m *testing.M) {
 // password is that of all FTP servers here.
 const password = "secret\n"
 
-func buildLocksmith() error {
-	command := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o",
-		filepath.Join(beside, "adlock-locksmith"), "./cmd/adlock-locksmith")
-	command.Dir = helper.Root()
-	command.Env = append(os.Environ(), "CGO_ENABLED=0")
-	output, err := command.CombinedOutput()
-	if err != nil {
-		err = &buildError{err, string(output)}
-	}
-	return err
-}
-
-type buildError struct {
-	error
-	output string
-}
-
-func (e *buildError) Error() string { return e.error.Error() + "\n" + e.output }
-
 // beside is the directory of the helper program.
 var beside string
 
@@ -65,7 +45,7 @@ func binary(t testing.TB) string {
 	path := helper.Binary(t)
 	built.once.Do(func() {
 		beside = filepath.Dir(path)
-		built.err = buildLocksmith()
+		built.err = helper.Build(filepath.Join(beside, "adlock-locksmith"))
 	})
 	if built.err != nil {
 		t.Fatal(built.err)

@@ -79,11 +79,8 @@ var buildSkewed = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	for _, program := range []string{"adlock", "adlock-locksmith"} {
-		command := exec.Command("go", "build", "-overlay", overlay, "-o", filepath.Join(dir, program), "./cmd/"+program)
-		command.Dir = helper.Root()
-		command.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if output, err := command.CombinedOutput(); err != nil {
-			return "", &buildError{err, string(output)}
+		if err := helper.Compile(filepath.Join(dir, program), "./cmd/"+program, "-overlay", overlay); err != nil {
+			return "", err
 		}
 	}
 	return filepath.Join(dir, "adlock"), nil

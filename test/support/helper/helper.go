@@ -12,7 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -44,11 +44,19 @@ func SideBySide(n int) {
 // scratch is the directory of built programs; "" until the first is built.
 var scratch string
 
-// Root returns the project's directory.
-func Root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "../../..")
-}
+// Root returns the project's directory, which is above the directory in which `go test` starts a test.
+func Root() string { return root }
+
+var root = func() string {
+	dir, err := os.Getwd()
+	for err == nil && dir != "/" {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+	return ""
+}()
 
 var build = sync.OnceValues(func() (string, error) {
 	var err error
@@ -139,13 +147,17 @@ func (c Changes) Build(path string) error {
 	if err != nil {
 		return err
 	}
-	command := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-overlay", overlay,
-		"-tags", "urfave_cli_no_docs", "-o", path, "./cmd/"+filepath.Base(path))
-	command.Dir = Root()
-	command.Env = append(os.Environ(), "CGO_ENABLED=0")
-	output, err := command.CombinedOutput()
-	if err != nil {
-		return &buildError{err, string(output)}
+	return Compile(path, "./cmd/"+filepath.Base(path), "-overlay", overlay)
+}
+
+// Compile builds a package of the project into path: static, with the Makefile's flags, so that what
+// programs share is compiled once, and with these options of go build.
+func Compile(path, pack string, options ...string) error {
+	flags := []string{"build", "-trimpath", "-tags", "urfave_cli_no_docs,grpcnotrace", "-ldflags", "-s -w", "-o", path}
+	command := exec.Command("go", slices.Concat(flags, options, []string{pack})...)
+	command.Dir, command.Env = Root(), append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, output)
 	}
 	return nil
 }
@@ -167,13 +179,6 @@ func (c Changes) overlay(dir string) (string, error) {
 	path := filepath.Join(dir, "overlay.json")
 	return path, os.WriteFile(path, list, 0o600)
 }
-
-type buildError struct {
-	err    error
-	output string
-}
-
-func (e *buildError) Error() string { return e.err.Error() + "\n" + e.output }
 
 // Dir returns a fresh lock directory, mode 0700.
 func Dir(t testing.TB) string {
