@@ -74,7 +74,7 @@ func TestEndingALargerJobSignalsANestedJobOnce(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- killer.Killer{Pause: time.Second}.End(process.Job{Owner: owner, FileUID: -1, Supervised: true})
+		ended <- killer.Killer{Pause: 4 * time.Second}.End(process.Job{Owner: owner, FileUID: -1, Supervised: true})
 	}()
 	for _, name := range []string{file, file + ".child"} {
 		got := heard(t, name, 4)[1:]
