@@ -3,7 +3,9 @@ package process
 import (
 	"bytes"
 	"io/fs"
+	"math"
 	"os"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -21,7 +23,7 @@ import (
 // process has ended since: then it is left out, and what it has forked is in the table.
 func Table(see func(*Entry) bool) ([]Entry, error) {
 	s := scan{see}
-	list, err := steadyTable(lastPID, func() ([]Entry, error) { return s.readTable("/proc") }, s.readForked)
+	list, err := steadyTable(lastPID, func() ([]Entry, error) { return s.readListed("/proc", nil, 0, math.MaxInt) }, s.readForked)
 	return hiddenChildren(list), err
 }
 
@@ -76,7 +78,8 @@ func lastPIDOf(loadavg []byte) (pid int) {
 	return last
 }
 
-func (s scan) readTable(proc string) ([]Entry, error) {
+// readListed adds the processes with pids in (after, upTo] that the directory proc lists.
+func (s scan) readListed(proc string, list []Entry, after, upTo int) ([]Entry, error) {
 	dir, err := os.Open(proc)
 	if err != nil {
 		return nil, err
@@ -86,10 +89,10 @@ func (s scan) readTable(proc string) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := make([]Entry, 0, len(names))
+	list = slices.Grow(list, len(names))
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
-		if err == nil { // else it is not a process
+		if err == nil && after < pid && pid <= upTo { // else it is not a process, or another
 			list, err = s.readOne(list, pid)
 			if err != nil {
 				return nil, err
@@ -100,8 +103,13 @@ func (s scan) readTable(proc string) ([]Entry, error) {
 }
 
 // readForked adds the processes with pids in (after, upTo]. A process that the list has already is
-// then in it twice, which does no harm.
+// then in it twice, which does no harm. Most of many pids are not in use any more, and /proc lists
+// those that are, in rising order, sooner than each could be looked up: else a process that gets
+// little of a busy machine would look up pids more slowly than the machine gives them out.
 func (s scan) readForked(list []Entry, after, upTo int) ([]Entry, error) {
+	if upTo-after > len(list)/4 {
+		return s.readListed("/proc", list, after, upTo)
+	}
 	var err error
 	for pid := after + 1; pid <= upTo && err == nil; pid++ {
 		if ThreadOf(pid) == 0 {

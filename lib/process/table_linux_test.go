@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,10 +12,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"adlock/test/support/actor"
+	"adlock/test/support/helper"
 	"adlock/test/support/need"
 )
 
@@ -76,28 +79,49 @@ func TestATableThatCannotBeReadIsAnError(t *testing.T) {
 	if _, err := steadyTable(func() (int, error) { pid++; return pid, nil }, func() ([]Entry, error) { return nil, nil }, forked); err != unix.EIO {
 		t.Errorf("at last: %v", err)
 	}
-	if _, err := (scan{}).readTable(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := (scan{}).readListed(filepath.Join(t.TempDir(), "none"), nil, 0, 1); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("of no directory: %v", err)
 	}
 	plain := actor.File(t, "plain")
 	if err := os.WriteFile(plain, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (scan{}).readTable(plain); !errors.Is(err, unix.ENOTDIR) {
+	if _, err := (scan{}).readListed(plain, nil, 0, 1); !errors.Is(err, unix.ENOTDIR) {
 		t.Errorf("of a file: %v", err)
 	}
 }
 
 func TestOnlyThePidsAskedForAreAdded(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
+	looksUp := make([]Entry, 8) // as many that it looks the pids up, and lists no directory
 	for _, c := range []struct {
 		after, upTo int
 		want        bool
 	}{{a.PID() - 1, a.PID(), true}, {a.PID() - 2, a.PID() + 1, true}, {a.PID(), a.PID(), false}, {a.PID() - 2, a.PID() - 1, false}, {a.PID(), a.PID() + 1, false}} {
-		list, err := scan{}.readForked(nil, c.after, c.upTo)
-		if got := slices.ContainsFunc(list, func(e Entry) bool { return e.PID == a.PID() }); got != c.want || err != nil {
-			t.Errorf("from %d to %d: %v, %v", c.after, c.upTo, got, err)
+		for _, before := range [][]Entry{nil, looksUp} {
+			list, err := scan{}.readForked(before, c.after, c.upTo)
+			if got := slices.ContainsFunc(list, func(e Entry) bool { return e.PID == a.PID() }); got != c.want || err != nil {
+				t.Errorf("from %d to %d, %d before: %v, %v", c.after, c.upTo, len(before), got, err)
+			}
 		}
+	}
+}
+
+// On a machine that forks all the time, a process that is starved would else fall behind for ever.
+func TestPidsThatAreNotInUseTakeNoTime(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	read := make(chan bool, 1)
+	go func() {
+		list, err := scan{}.readForked(nil, 1, math.MaxInt)
+		read <- err == nil && slices.ContainsFunc(list, func(e Entry) bool { return e.PID == a.PID() })
+	}()
+	select {
+	case found := <-read:
+		if !found {
+			t.Errorf("%d is not found", a.PID())
+		}
+	case <-time.After(helper.Patience):
+		t.Error("each pid is looked up")
 	}
 }
 
@@ -312,7 +336,7 @@ func TestTooFewDescriptorsAreAnError(t *testing.T) {
 	forked, forkErr := scan{}.readForked(nil, a.PID()-1, a.PID())
 	enough()
 	enough = actor.FewFiles(t, 1)
-	_, whole := scan{}.readTable("/proc")
+	_, whole := scan{}.readListed("/proc", nil, 0, math.MaxInt)
 	enough()
 	if len(forked) > 0 || !errors.Is(forkErr, unix.EMFILE) {
 		t.Errorf("forked: %+v, %v", forked, forkErr)
