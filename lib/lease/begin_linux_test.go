@@ -13,6 +13,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/lease/watchdog"
+	"adlock/lib/limit"
 	"adlock/lib/locker"
 	"adlock/lib/orphan"
 	"adlock/lib/process"
@@ -248,6 +249,27 @@ func TestAWaiterThatGaveUpDoesNotGetTheFreedAtom(t *testing.T) {
 	r.Atom, r.Owner, r.Wait = odd, process.Here(), time.Minute
 	if outcome, err := l.Take(r); !errors.Is(err, context.Canceled) || !p.left {
 		t.Errorf("%+v, %v; it left: %v", outcome, err, p.left)
+	}
+}
+
+// The signal that ends a waiter also takes it out of the line at once, as the waiters behind it
+// would have to wait for its lease.
+func TestAWaiterThatIsCancelledLeavesTheLine(t *testing.T) {
+	waiting, end := context.WithCancel(context.Background())
+	r := locker.NewRequest()
+	r.Atom, r.Owner, r.Wait = odd, process.Here(), limit.Never
+	p, left := &scriptedPlace{lease: time.Minute, inLine: true}, false
+	l := &Locker{Lease: time.Minute, Context: waiting, Store: &scripted{
+		look:  func(atom.Name) Snapshot { return heldElsewhere() },
+		enter: func(atom.Name) (Place, Snapshot) { return p, heldElsewhere() },
+	}}
+	p.await = func() {
+		l.Cancelled(&r, "TERM", 0)
+		left = p.left
+		end()
+	}
+	if outcome, err := l.Take(r); !errors.Is(err, context.Canceled) || !left {
+		t.Errorf("%+v, %v; it left: %v", outcome, err, left)
 	}
 }
 
