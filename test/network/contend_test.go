@@ -195,7 +195,7 @@ func TestTwoHundredContendersOnAFailingClusterNeverOverlap(t *testing.T) {
 	need.Tools(t, "flock")
 	nodes := startEtcd(t, 3)
 	s := url(nodes...)
-	hosts := []*host{newHost(t, s), newHost(t, s), newHost(t, s)}
+	hosts := []*host{newHost(t, s).brief(), newHost(t, s).brief(), newHost(t, s).brief()}
 	rounds(t, func() { fightInTrouble(t, newArena(t, hosts...), nodes) })
 }
 
@@ -237,7 +237,7 @@ func fightInTrouble(t *testing.T, a *arena, nodes []*node) {
 func TestContendersOnFTPNeverOverlap(t *testing.T) {
 	need.Tools(t, "flock")
 	f := startFTP(t, "")
-	hosts := []*host{f.host(t), f.host(t), f.host(t)}
+	hosts := []*host{f.host(t).brief(), f.host(t).brief(), f.host(t).brief()}
 	rounds(t, func() {
 		a := newArena(t, hosts...)
 		a.elapsed = []string{"0"} // an FTP server tells the time to the second only

@@ -26,7 +26,7 @@ import (
 // the test prints the figure.
 func TestARunCostsAtMostThriceEtcdctlLock(t *testing.T) {
 	m := startEtcd(t, 1)[0]
-	h := newHost(t, url(m))
+	h := newHost(t, url(m)).brief()
 	smith := filepath.Join(filepath.Dir(h.bin), "adlock-locksmith")
 	ours := func() *exec.Cmd { return exec.Command(smith, "run", "--", "true") }
 	theirs := func() *exec.Cmd { return exec.Command("etcdctl", "--endpoints", m.client, "lock", "bench", "true") }
@@ -48,7 +48,7 @@ func TestARunCostsAtMostThriceEtcdctlLock(t *testing.T) {
 func TestHandOverBesideEtcdctl(t *testing.T) {
 	for _, waiters := range line(1, 100) {
 		m := startEtcd(t, 1)[0]
-		h := newHost(t, url(m))
+		h := newHost(t, url(m)).brief()
 		smith := filepath.Join(filepath.Dir(h.bin), "adlock-locksmith")
 		us := handOvers(t, waiters, m, h.byCommand(t, smith, "run", "--wait=5m", "--"))
 		them := handOvers(t, waiters, m, h.byCommand(t, "etcdctl", "--endpoints", m.client, "lock", "hand", "--"))

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"adlock/lib/lease"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
 )
@@ -70,7 +71,7 @@ func (m *node) start(t testing.TB) {
 	args := append([]string{"--name", m.name, "--data-dir", m.dir,
 		"--listen-client-urls", scheme + m.client, "--advertise-client-urls", scheme + m.client,
 		"--listen-peer-urls", "http://" + m.peer, "--initial-advertise-peer-urls", "http://" + m.reached,
-		"--initial-cluster", m.cluster, "--log-level", "error"}, append(m.tls, m.options...)...)
+		"--initial-cluster", m.cluster, "--log-level", "error", "--unsafe-no-fsync"}, append(m.tls, m.options...)...)
 	m.cmd = exec.Command("etcd", args...)
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	m.cmd.Env = append(need.Clean(), "ETCD_UNSUPPORTED_ARCH=arm64")
@@ -137,16 +138,28 @@ type host struct {
 	inside          []string // the command that enters its network namespace; none: the test's own
 }
 
-// newHost returns a host with the shortest possible lease.
+// lasting is a lease that a busy machine renews in time, and after a third of which a test is over.
+const lasting = "1m"
+
+// newHost returns a host with a lasting lease.
 func newHost(t testing.TB, store string) *host {
 	t.Helper()
 	h := &host{dir: helper.Dir(t), store: store, bin: binary(t)}
 	h.env = []string{
-		"ADLOCK_DIR=" + h.dir, "ADLOCK_STORE=" + store, "ADLOCK_LEASE=6s", "ADLOCK_HOST=shared",
+		"ADLOCK_DIR=" + h.dir, "ADLOCK_STORE=" + store, "ADLOCK_LEASE=" + lasting, "ADLOCK_HOST=shared",
 		"ADLOCK_PROGRAM=p", "ADLOCK_OPERATOR=o", "ADLOCK_OPERAND=x", "ADLOCK_PAUSE=1s",
 	}
 	return h
 }
+
+// leased gives the host another lease, for tests that wait for its end.
+func (h *host) leased(length time.Duration) *host {
+	h.env = append(h.env, "ADLOCK_LEASE="+length.String())
+	return h
+}
+
+// brief gives the host the shortest lease.
+func (h *host) brief() *host { return h.leased(lease.ShortestLease) }
 
 // command is `adlock run` with the options, and a shell script as its job.
 func (h *host) command(script string, options ...string) helper.Command {
@@ -198,10 +211,18 @@ func answers(address string) bool {
 	return err == nil
 }
 
+// patient lets etcdctl(1) wait for an answer for longer than its five seconds.
+var patient = "--command-timeout=" + helper.Patience.String()
+
+// etcdctl is a command of etcdctl(1) with the members.
+func etcdctl(nodes []*node, args ...string) *exec.Cmd {
+	return exec.Command("etcdctl", append([]string{"--endpoints", endpoints(nodes), patient}, args...)...)
+}
+
 // ctl runs a command of etcdctl(1) with the members.
 func ctl(t testing.TB, nodes []*node, args ...string) string {
 	t.Helper()
-	out, err := exec.Command("etcdctl", append([]string{"--endpoints", endpoints(nodes)}, args...)...).CombinedOutput()
+	out, err := etcdctl(nodes, args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("etcdctl %q: %v: %s", args, err, out)
 	}

@@ -2,7 +2,6 @@ package network
 
 import (
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 )
@@ -16,7 +15,7 @@ func TestALockOfAnotherVersionInAStoreIsRefusedAloud(t *testing.T) {
 	a, b := newHost(t, url(nodes...)), newHost(t, url(nodes...))
 	owner := a.start(t, "sleep 60")
 	key := strings.TrimSpace(ctl(t, nodes, "get", "--prefix", "/adlock/p.shared.o.x/line/", "--keys-only"))
-	record, err := exec.Command("etcdctl", "--endpoints", nodes[0].client, "get", key, "--print-value-only").Output()
+	record, err := etcdctl(nodes, "get", key, "--print-value-only").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

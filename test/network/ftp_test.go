@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"adlock/lib/lease"
 	"adlock/lib/lease/ftp"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
@@ -162,7 +163,7 @@ func TestExpiredOwnerOnFTPIsAskedToEndItsJob(t *testing.T) {
 	helper.Eventually(t, "it has expired", func() bool {
 		return strings.HasPrefix(b.run(t, "", "--expire-after=3s", "--dry-run").Out, "expired: ")
 	})
-	b.run(t, "echo ran", "--expire-after=3s").Ran(t)
+	b.run(t, "echo ran", "--expire-after=3s", "--pause=30s").Ran(t) // the job dies of the first signal
 	if status := owner.Wait(t); status != 130 {
 		t.Errorf("the owner's status is %d: %s", status, owner.Output())
 	}
@@ -185,7 +186,7 @@ func TestOwnerCutOffFromFTPEndsItsJobBeforeAnotherBegins(t *testing.T) {
 	t.Parallel()
 	f := startFTP(t, "")
 	cable := newRelay(t, f.address)
-	a, b := f.hostBy(t, cable.address()), f.host(t)
+	a, b := f.hostBy(t, cable.address()).leased(lease.DefaultLease), f.host(t).leased(lease.DefaultLease)
 	file := t.TempDir() + "/beats"
 	owner := a.beats(t, file)
 	cable.cut()

@@ -26,7 +26,7 @@ func TestAnFTPServerWhoseClockStepsLetsNoNewcomerIn(t *testing.T) {
 			t.Parallel()
 			f := startFTP(t, "")
 			p := newTeller(t, f)
-			a, b := f.hostBy(t, p.address()), f.hostBy(t, p.address())
+			a, b := f.hostBy(t, p.address()).brief(), f.hostBy(t, p.address()).brief()
 			file := t.TempDir() + "/beats"
 			owner := a.start(t, "n=0; while [ $n -lt 400 ]; do n=$((n + 1)); read -r now _ </proc/uptime; echo $now >>"+file+"; sleep 0.02; done")
 			waiter := b.command(begins, "--wait=60s").Start(t)
@@ -59,7 +59,7 @@ func TestASilentOwnerOnFTPIsReplacedAfterItsLease(t *testing.T) {
 				t.Parallel()
 				f := startFTP(t, "")
 				p := newTeller(t, f)
-				a, b := f.hostBy(t, p.address()), f.hostBy(t, p.address())
+				a, b := f.hostBy(t, p.address()).brief(), f.hostBy(t, p.address()).brief()
 				file := t.TempDir() + "/beats"
 				owner := a.beats(t, file)
 				f.moveAbroad(t)
@@ -100,7 +100,7 @@ func (f *ftpd) moveAbroad(t testing.TB) {
 func TestALockOnFTPThatCannotBeGivenBackIsLeftToItsLease(t *testing.T) {
 	f := startFTP(t, "")
 	p := newTeller(t, f)
-	h := f.hostBy(t, p.address())
+	h := f.hostBy(t, p.address()).brief()
 	p.set(func() {
 		p.answer = func(command string) string {
 			if strings.HasSuffix(command, "/released") || strings.HasPrefix(command, "RNFR") && strings.HasSuffix(command, "/owner") {
@@ -124,7 +124,7 @@ func TestALockOnFTPThatCannotBeGivenBackIsLeftToItsLease(t *testing.T) {
 func TestAnFTPServerThatRefusesToRenameIsUsedAllTheSame(t *testing.T) {
 	f := startFTP(t, "")
 	p := newTeller(t, f)
-	h := f.hostBy(t, p.address())
+	h := f.hostBy(t, p.address()).brief()
 	p.set(func() {
 		p.answer = func(command string) string {
 			if strings.HasPrefix(command, "RNFR") {
@@ -141,7 +141,7 @@ func TestAnFTPServerThatRefusesToRenameIsUsedAllTheSame(t *testing.T) {
 
 func TestAStampThatCannotBeWrittenOnFTPIsReported(t *testing.T) {
 	f := startFTP(t, "")
-	h := f.host(t)
+	h := f.host(t).brief()
 	file := h.notes(t)
 	owner := h.start(t, "chmod 555 '"+f.root+"'; exit 3")
 	if status := owner.Wait(t); status != 3 {
@@ -169,14 +169,14 @@ func holding(t *testing.T, trouble func(p *teller)) {
 	t.Parallel()
 	f := startFTP(t, "")
 	p := newTeller(t, f)
-	h := f.hostBy(t, p.address())
+	h := f.hostBy(t, p.address()).brief()
 	owner := h.start(t, "sleep 5; echo done")
 	p.set(func() { trouble(p) })
 	if status := owner.Wait(t); status != 0 || owner.Output() != "done\n" {
 		t.Errorf("%d %q", status, owner.Output())
 	}
-	f.host(t).run(t, "echo ran", "--if-elapsed=1h").Denied(t)
-	f.host(t).run(t, "echo ran").Ran(t)
+	f.host(t).brief().run(t, "echo ran", "--if-elapsed=1h").Denied(t)
+	f.host(t).brief().run(t, "echo ran").Ran(t)
 }
 
 func TestAStalledConnectionToFTPEndsNoJobWhereANewOneWorks(t *testing.T) {
@@ -194,14 +194,14 @@ func TestANewcomerWithAStalledFTPConnectionDelaysNoOther(t *testing.T) {
 			t.Parallel()
 			f := startFTP(t, "")
 			p := newTeller(t, f)
-			f.host(t).run(t, "echo ran").Ran(t)
+			f.host(t).brief().run(t, "echo ran").Ran(t)
 			trouble(p)
 			began := time.Now()
-			r := f.hostBy(t, p.address()).run(t, "true")
+			r := f.hostBy(t, p.address()).brief().run(t, "true")
 			if took := time.Since(began); r.Status != 0 && r.Status != 69 || took > 40*time.Second {
 				t.Errorf("%v: %+v", took, r)
 			}
-			f.host(t).run(t, "echo ran", "--wait=20s").Ran(t)
+			f.host(t).brief().run(t, "echo ran", "--wait=20s").Ran(t)
 		})
 	}
 	for n := 0; n < 45; n += 4 {
@@ -215,7 +215,7 @@ func TestANewcomerWithAStalledFTPConnectionDelaysNoOther(t *testing.T) {
 func TestAnFTPServerThatIsSlowIsWaitedForWithinTheLease(t *testing.T) {
 	f := startFTP(t, "")
 	p := newTeller(t, f)
-	h := f.hostBy(t, p.address())
+	h := f.hostBy(t, p.address()).brief()
 	for slow, lease := range map[time.Duration]string{200 * time.Millisecond: "15s", 500 * time.Millisecond: "30s"} {
 		p.set(func() { p.slow = slow })
 		h.env = append(h.env, "ADLOCK_LEASE="+lease)
@@ -230,13 +230,13 @@ func TestAnFTPServerThatIsSlowIsWaitedForWithinTheLease(t *testing.T) {
 // Taking and keeping the atom takes some 25 commands, its release a dozen.
 func TestWhatWasLearnedIsForgottenOnAnFTPServerThatIsSlow(t *testing.T) {
 	f := startFTP(t, "")
-	f.host(t).taught(t)
+	f.host(t).brief().taught(t)
 	p := newTeller(t, f)
 	p.slow = 200 * time.Millisecond
-	h := f.hostBy(t, p.address())
+	h := f.hostBy(t, p.address()).brief()
 	h.env = append(h.env, "ADLOCK_LEASE=15s")
 	h.wants(t, "^$", "tune", "--reset", "o x")
-	f.host(t).explains(t, "ExpireAfter never: 0 successful runs", "--expire-after=auto")
+	f.host(t).brief().explains(t, "ExpireAfter never: 0 successful runs", "--expire-after=auto")
 }
 
 func TestAnFTPServerThatAllowsOneConnectionIsEnough(t *testing.T) {
@@ -244,7 +244,7 @@ func TestAnFTPServerThatAllowsOneConnectionIsEnough(t *testing.T) {
 	f.stop(t)
 	addLine(t, f.config, "max_per_ip=1\n")
 	f.start(t)
-	h := f.host(t)
+	h := f.host(t).brief()
 	for range 10 {
 		h.run(t, "echo ran").Ran(t)
 	}
@@ -258,7 +258,7 @@ func TestAWaiterWaitsForAnFTPServerThatIsFull(t *testing.T) {
 	f.stop(t)
 	addLine(t, f.config, "max_clients=1\n")
 	f.start(t)
-	a, b := f.host(t), f.host(t)
+	a, b := f.host(t).brief(), f.host(t).brief()
 	owner := a.start(t, "sleep 60")
 	b.run(t, "echo ran").Refused(t, 69, "too many")
 	waiter := b.command("echo ran", "--wait=60s").Start(t)
@@ -282,12 +282,12 @@ func TestAListThatFTPCannotGiveIsNoProofOfAFreeAtom(t *testing.T) {
 		}
 	}
 	end := t.TempDir() + "/end"
-	owner := f.hostBy(t, p.address()).start(t, "until [ -e "+end+" ]; do sleep 0.05; done; echo done")
+	owner := f.hostBy(t, p.address()).brief().start(t, "until [ -e "+end+" ]; do sleep 0.05; done; echo done")
 	p.set(func() { p.answer = refuse("550 Failed.", "NLST") })
 	helper.Eventually(t, "a renewal was refused", func() bool { return p.said("NLST") > 6 })
 	p.set(func() { p.answer = nil })
 	q := newTeller(t, f)
-	h := f.hostBy(t, q.address())
+	h := f.hostBy(t, q.address()).brief()
 	for _, what := range []string{"NLST locks", "RETR locks/lock.p.shared.o.x.1/owner", "MDTM locks/lock.p.shared.o.x.1/owner"} {
 		q.set(func() { q.answer = refuse("550 Failed to open file.", what) })
 		if r := h.run(t, "echo ran"); r.Out != "" || r.Status != 69 && r.Status != 77 {
@@ -311,7 +311,7 @@ func TestAPassThatBeganAfterTheCompletionOnFTPGoesByItsOwnClock(t *testing.T) {
 		f := startFTP(t, "")
 		p := newTeller(t, f)
 		p.clock = ahead
-		h := f.hostBy(t, p.address())
+		h := f.hostBy(t, p.address()).brief()
 		began := time.Now().Unix() - 60
 		h.run(t, "echo ran").Ran(t)
 		h.run(t, "echo ran", "--if-elapsed=1s", fmt.Sprint("--now=", began)).Denied(t)
@@ -330,7 +330,7 @@ func TestAStalledFTPConnectionDelaysARenewalByAnEighth(t *testing.T) {
 		t.Parallel()
 		f := startFTP(t, "")
 		p := newTeller(t, f)
-		h := f.hostBy(t, p.address())
+		h := f.hostBy(t, p.address()).brief()
 		owner := h.start(t, "sleep 7")
 		p.set(func() { stall(p) })
 		beat, at, longest := "", time.Now(), time.Duration(0)
@@ -366,7 +366,7 @@ func newest(pattern string) (last string) {
 
 func TestJobOutlivesARestartOfTheFTPServer(t *testing.T) {
 	f := startFTP(t, "")
-	h := f.host(t)
+	h := f.host(t).brief()
 	owner := h.start(t, "sleep 6; echo done")
 	f.stop(t)
 	f.start(t)
@@ -389,7 +389,7 @@ func TestFullFTPDiskRunsNothingAndEndsNoJob(t *testing.T) {
 	t.Cleanup(func() { _ = syscall.Unmount(root, syscall.MNT_DETACH) })
 	f := startFTP(t, root)
 	passable(t, dir)
-	a, b := f.host(t), f.host(t)
+	a, b := f.host(t).brief(), f.host(t).brief()
 	owner := a.start(t, "sleep 8; echo done", "--operand=y")
 	fill(t, root+"/filler")
 	full := b.run(t, "echo ran")
@@ -421,17 +421,17 @@ func TestAnFTPLockWithoutARecordIsBusy(t *testing.T) {
 	f := startFTP(t, "")
 	cable := newRelay(t, f.address)
 	cable.until = "MKD locks/lock."
-	f.hostBy(t, cable.address()).run(t, "echo ran").Refused(t, 69, "no answer in time")
+	f.hostBy(t, cable.address()).brief().run(t, "echo ran").Refused(t, 69, "no answer in time")
 	if names, _ := filepath.Glob(f.root + "/lock.p.shared.o.x.1/*"); len(names) > 0 || !exists(f.root+"/lock.p.shared.o.x.1") {
 		t.Fatalf("the cable was not cut between MKD and STOR: %v", names)
 	}
-	f.host(t).run(t, "echo ran").Denied(t)
+	f.host(t).brief().run(t, "echo ran").Denied(t)
 }
 
 // A lock over FTP stays after its lease, and a newcomer would have to watch it first.
 func TestClearRemovesALockWhoseLeaseHasRunOut(t *testing.T) {
 	f := startFTP(t, "")
-	h := f.host(t)
+	h := f.host(t).brief()
 	s, err := ftp.Open(h.store)
 	if err != nil {
 		t.Fatal(err)

@@ -33,9 +33,9 @@ func TestEachErrorOfFTPHasItsReason(t *testing.T) {
 	})
 	plain := startFTP(t, "")
 	offers := func(cert, key string) *ftpd { return startFTP(t, "").withTLS(t, cert, key) }
-	trusting := func(f *ftpd, ca string) *host { return f.host(t).with("ADLOCK_FTP_CACERT=" + ca) }
+	trusting := func(f *ftpd, ca string) *host { return f.host(t).brief().with("ADLOCK_FTP_CACERT=" + ca) }
 	at := func(store string) *host {
-		h := plain.host(t)
+		h := plain.host(t).brief()
 		h.store = store
 		return h.with("ADLOCK_STORE=" + store)
 	}
@@ -56,7 +56,7 @@ func TestEachErrorOfFTPHasItsReason(t *testing.T) {
 			trusting(plain, "/nowhere/ca.pem"), "adlock: /nowhere/ca.pem: no such file or directory, and ADLOCK_FTP_CACERT names it",
 		},
 		"no file with the password": {
-			plain.host(t).with("ADLOCK_FTP_PASSWORD_FILE=/nowhere/password"),
+			plain.host(t).brief().with("ADLOCK_FTP_PASSWORD_FILE=/nowhere/password"),
 			"adlock: /nowhere/password: no such file or directory, and ADLOCK_FTP_PASSWORD_FILE names it",
 		},
 	} {
@@ -66,7 +66,7 @@ func TestEachErrorOfFTPHasItsReason(t *testing.T) {
 
 func TestARefusalOfFTPIsReportedAsNotPermitted(t *testing.T) {
 	f := startFTP(t, "")
-	h := f.host(t)
+	h := f.host(t).brief()
 	said(t, h.with("ADLOCK_FTP_PASSWORD_FILE=", "HOME="+t.TempDir()), fault.StatusNotPermitted,
 		"no password for anonymous is in ~/.netrc, nor does ADLOCK_FTP_PASSWORD_FILE name a file with it: Login incorrect.")
 	wrong := t.TempDir() + "/wrong"
@@ -74,7 +74,7 @@ func TestARefusalOfFTPIsReportedAsNotPermitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	said(t, h.with("ADLOCK_FTP_PASSWORD_FILE="+wrong), fault.StatusNotPermitted, "wrong user or password: Login incorrect.")
-	missing := f.host(t)
+	missing := f.host(t).brief()
 	missing.store = strings.Replace(missing.store, "/locks", "/nowhere", 1)
 	missing.with("ADLOCK_STORE="+missing.store).run(t, "echo ran").Refused(t, fault.StatusNotPermitted, "nowhere: the directory is not there, or the user may not write to it: ")
 	if err := os.Chown(f.root, 0, -1); err != nil {

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"adlock/lib/lease"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
 )
@@ -120,7 +121,7 @@ func TestAProgramThatEndsWithoutAWordReleasesInSilence(t *testing.T) {
 		for range 4 {
 			p := a.asks(t, "answer; "+last)
 			p.program.Wait(t)
-			b.run(t, "echo ran", "--wait=20s").Ran(t)
+			b.run(t, "echo ran", "--wait=60s").Ran(t)
 			helper.Eventually(t, "hold has ended", func() bool { return !helper.Alive(p.hold()) })
 			a.clean(t)
 			if said := p.program.Output(); said != "" {
@@ -137,7 +138,7 @@ func TestAProgramThatIsCutOffEndsBeforeAnotherJobBegins(t *testing.T) {
 	t.Parallel()
 	nodes := startEtcd(t, 1)
 	cable := newRelay(t, nodes[0].client)
-	a, b := newHost(t, "etcd://"+cable.address()+"/adlock"), newHost(t, url(nodes...))
+	a, b := newHost(t, "etcd://"+cable.address()+"/adlock").leased(lease.DefaultLease), newHost(t, url(nodes...)).leased(lease.DefaultLease)
 	file := t.TempDir() + "/beats"
 	p := a.asks(t, "answer; (ended) & "+beats(file))
 	p.holds()
@@ -187,13 +188,13 @@ func TestAProgramKeepsItsAtomOfAStoreWhenHoldIsKilled(t *testing.T) {
 	b.run(t, "echo ran").Denied(t)
 	p.program.Kill(t)
 	helper.KillSession(p.program.PID)
-	b.run(t, "echo ran", "--wait=20s").Ran(t)
+	b.run(t, "echo ran", "--wait=60s").Ran(t)
 	a.clean(t)
 }
 
 func TestAProgramWhoseHolderIsKilledEndsWithAMessage(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, url(startEtcd(t, 1)...))
+	a := newHost(t, url(startEtcd(t, 1)...)).leased(lease.DefaultLease) // its watchdog pauses for a part of it
 	p := a.asks(t, "trap '' INT; answer; ended; await never")
 	p.holds()
 	holders := helper.With("ADLOCK_DIR=" + a.dir)
@@ -231,7 +232,7 @@ func TestAProgramOfAStoreEndsItsWaiting(t *testing.T) {
 	}
 	owner.Signal(t, syscall.SIGTERM)
 	owner.Wait(t)
-	b.run(t, "echo ran", "--wait=20s").Ran(t) // no place of it is left in line
+	b.run(t, "echo ran", "--wait=60s").Ran(t) // no place of it is left in line
 	a.clean(t)
 }
 

@@ -2,13 +2,13 @@ package network
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"adlock/lib/lease"
 	"adlock/test/support/helper"
 )
 
@@ -81,7 +81,10 @@ func TestTheHookGetsTheRunsUnderEtcd(t *testing.T) {
 	tellsOfRuns(t, newHost(t, url(startEtcd(t, 1)...)))
 }
 
-func TestTheHookGetsTheRunsUnderFTP(t *testing.T) { tellsOfRuns(t, startFTP(t, "").host(t)) }
+func TestTheHookGetsTheRunsUnderFTP(t *testing.T) {
+	t.Parallel()
+	tellsOfRuns(t, startFTP(t, "").host(t))
+}
 
 func TestTheHookGetsAScriptsRunInAStore(t *testing.T) {
 	t.Parallel()
@@ -125,9 +128,7 @@ func TestTheHookGetsALostLockOfAStore(t *testing.T) {
 	h := newHost(t, url(nodes...))
 	file := h.notes(t)
 	owner := h.start(t, "sleep 60")
-	if out, err := exec.Command("etcdctl", "--endpoints", nodes[0].client, "del", "--prefix", "").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	ctl(t, nodes, "del", "--prefix", "")
 	owner.Wait(t)
 	if said := owner.Output(); said != "adlock: o x: lost: the lease is gone\n" {
 		t.Errorf("the owner said %q", said)
@@ -147,8 +148,7 @@ func TestTheHookGetsAJobThatTheWatchdogEnded(t *testing.T) {
 func TestAJobThatNeedsKILLLosesItsLockAloud(t *testing.T) {
 	t.Parallel()
 	cable := newRelay(t, startEtcd(t, 1)[0].client)
-	h := newHost(t, "etcd://"+cable.address()+"/adlock")
-	h.env = append(h.env, "ADLOCK_LEASE=9s") // it is longer in the release than its watchdog would leave it
+	h := newHost(t, "etcd://"+cable.address()+"/adlock").leased(lease.DefaultLease)
 	file := h.notes(t)
 	owner := h.start(t, "trap '' INT TERM; "+ready+"while :; do sleep 0.1; done")
 	cable.cut()

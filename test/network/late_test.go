@@ -64,5 +64,5 @@ func TestAnFTPServerThatFallsSilentIsNotReportedAsRefusing(t *testing.T) {
 		p.silent = 0 // from the next command on
 		return "553 Could not create file."
 	}
-	f.hostBy(t, p.address()).run(t, "echo ran").Refused(t, 69, lease.NoAnswer)
+	f.hostBy(t, p.address()).brief().run(t, "echo ran").Refused(t, 69, lease.NoAnswer)
 }

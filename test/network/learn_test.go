@@ -37,7 +37,7 @@ func TestLimitsAreLearnedInTheStore(t *testing.T) {
 		b.run(t, "exit 3", "--expire-after=auto")
 		b.explains(t, `ExpireAfter 10m: 5 successful runs`, "--expire-after=auto")
 		owner := a.start(t, "sleep 60", "--expire-after=auto")
-		b.wants(t, `(?m)^p o x +running .* 0s / 10m learned`, "status")
+		b.wants(t, `(?m)^p o x +running .* \d+s / 10m learned`, "status")
 		b.verb(t, "tune", "--reset", "p o x").Refused(t, 75, "is held: try again when its owner has ended")
 		owner.Signal(t, syscall.SIGTERM)
 		owner.Wait(t)

@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"os"
 	"regexp"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -78,8 +76,8 @@ func TestReadersShareAndAWriterIsAlone(t *testing.T) {
 	if late != "" {
 		t.Errorf("read: %q", late)
 	}
-	one.Kill(t)
-	two.Kill(t)
+	one.Signal(t, syscall.SIGTERM)
+	two.Signal(t, syscall.SIGTERM)
 	if status := writer.Wait(t); status != 0 || writer.Output() != "wrote\n" {
 		t.Errorf("%d %q", status, writer.Output())
 	}
@@ -102,8 +100,7 @@ func TestQueueHeadIsPromotedOnlyBehindOwner(t *testing.T) {
 	t.Parallel()
 	nodes := startEtcd(t, 1)
 	s := open(t, url(nodes...))
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	var ctx context.Context // of each way
 	handOver := func(owner, second *waiter) error {
 		if err := owner.unlock(ctx); err != nil {
 			return err
@@ -163,6 +160,9 @@ func TestQueueHeadIsPromotedOnlyBehindOwner(t *testing.T) {
 		"it was a reader, beside another": {true, func(_, second *waiter) error { return second.unlock(ctx) }, false, false},
 	} {
 		t.Run(way, func(t *testing.T) {
+			var cancel func()
+			ctx, cancel = context.WithTimeout(context.Background(), helper.Patience)
+			defer cancel()
 			owner := &waiter{store: s, record: aRecord(t, test.shared)}
 			if err := owner.lock(ctx); err != nil {
 				t.Fatal(err)
@@ -264,16 +264,25 @@ func TestADeadOwnerIsNotRemovedAsAWaiter(t *testing.T) {
 	defer cancel()
 	record := aRecord(t, false)
 	var places [3]lease.Place
-	for i := range places {
-		own := aRecord(t, false)
+	for i, own := range []lease.Record{aRecord(t, false), record, aRecord(t, false)} {
+		length := lease.DefaultLease // the waiter looks at the heartbeat in front every third of its own
 		if i == 1 {
-			own = record
+			length = lease.ShortestLease
 		}
 		var err error
-		if places[i], _, err = s.Enter(ctx, "p.h.o.x", own, 3*time.Second, true); err != nil {
+		if places[i], _, err = s.Enter(ctx, "p.h.o.x", own, length, true); err != nil {
 			t.Fatal(err)
 		}
 	}
+	lives, dies := context.WithCancel(ctx)
+	defer dies()
+	var renewals sync.WaitGroup
+	renewals.Go(func() { // it dies as an owner
+		for lives.Err() == nil {
+			_ = places[1].Renew(lives)
+			time.Sleep(20 * time.Millisecond)
+		}
+	})
 	watches, awaited := make(chan struct{}, 1), make(chan error, 1)
 	go func() {
 		awaited <- places[2].Await(ctx, func() {
@@ -297,6 +306,8 @@ func TestADeadOwnerIsNotRemovedAsAWaiter(t *testing.T) {
 	if err := leave(ctx, places[0], nil); err != nil {
 		t.Fatal(err)
 	}
+	dies()
+	renewals.Wait()
 	if err := <-awaited; err != nil {
 		t.Fatal(err)
 	}
@@ -306,39 +317,6 @@ func TestADeadOwnerIsNotRemovedAsAWaiter(t *testing.T) {
 	}
 	if !seen.Held || !seen.Lapsed || seen.Owner.Token != record.Token {
 		t.Errorf("the dead owner is not there to be stamped for: held %v, lapsed %v, by %q", seen.Held, seen.Lapsed, seen.Owner.Token)
-	}
-}
-
-func TestAWaiterThatIsEndedLeavesTheLine(t *testing.T) {
-	t.Parallel()
-	s := url(startEtcd(t, 1)...)
-	a, b, c := newHost(t, s), newHost(t, s), newHost(t, s)
-	owner := a.start(t, "sleep 60")
-	listed := func(p *helper.Process) bool { return strings.Contains(a.verb(t, "status").Out, itoa(p.PID)+" on ") }
-	ends := func(sig syscall.Signal) (left bool) {
-		c := b.command("echo ran", "--wait=forever")
-		c.Env = append(slices.Clip(c.Env), "ADLOCK_LEASE=10m")
-		waiter := c.Start(t)
-		helper.Eventually(t, "it waits", func() bool { return listed(waiter) })
-		waiter.Signal(t, sig)
-		if status := waiter.Wait(t); status != 128+int(sig) || waiter.Output() != "" {
-			t.Errorf("%v: status %d: %s", sig, status, waiter.Output())
-		}
-		return !listed(waiter)
-	}
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-		left := false
-		for try := 0; !left && try < 3; try++ { // it takes up to a second, on a busy machine
-			left = ends(sig)
-		}
-		if !left {
-			t.Errorf("%v: its place is there", sig)
-		}
-	}
-	owner.Signal(t, syscall.SIGTERM)
-	owner.Wait(t)
-	if r := c.command("echo ran", "--wait=60s").Run(t); r.Status != 0 || r.Out != "ran\n" {
-		t.Errorf("%+v", r)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 
 // Most of the tests wait most of the time.
 func TestMain(m *testing.M) {
-	helper.SideBySide(6)
+	helper.SideBySide(8)
 	file, err := os.CreateTemp("", "adlock-test-password-")
 	if err == nil {
 		_, err = file.WriteString(password)

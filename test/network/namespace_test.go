@@ -60,7 +60,7 @@ func newLab(t testing.TB, n int) *lab {
 		ip(t, fmt.Sprintf("-n %s addr add 192.0.2.%d/30 dev up0", name, 4*i+2))
 		ip(t, fmt.Sprintf("-n %s link set cable%d up", l.server, i))
 		ip(t, fmt.Sprintf("-n %s link set up0 up", name))
-		h := newHost(t, fmt.Sprintf("etcd://192.0.2.%d:2379/adlock", 4*i+1))
+		h := newHost(t, fmt.Sprintf("etcd://192.0.2.%d:2379/adlock", 4*i+1)).brief()
 		h.inside = slices.Clip(inside(name))
 		l.hosts = append(l.hosts, h)
 	}

@@ -3,7 +3,6 @@ package network
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -26,9 +25,9 @@ func (f *ftpd) contents() (all string) {
 
 // contents are the keys with their revisions, and the leases.
 func (m *node) contents() string {
-	keys, _ := exec.Command("etcdctl", "--endpoints", m.client, "get", "--from-key", "", "-w", "json").Output()
+	keys, _ := etcdctl([]*node{m}, "get", "--from-key", "", "-w", "json").Output()
 	_, kvs, _ := strings.Cut(string(keys), `"kvs"`) // without the header, which counts requests
-	leases, _ := exec.Command("etcdctl", "--endpoints", m.client, "lease", "list").Output()
+	leases, _ := etcdctl([]*node{m}, "lease", "list").Output()
 	return kvs + string(leases)
 }
 

@@ -147,7 +147,7 @@ func TestAReaderThatIsCutOffAndRemovedEndsBeforeAWriterBegins(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	cable := newRelay(t, nodes[0].client)
 	s := url(nodes...)
-	a, b, c, d := newHost(t, s), newHost(t, "etcd://"+cable.address()+"/adlock"), newHost(t, s), newHost(t, s)
+	a, b, c, d := newHost(t, s).brief(), newHost(t, "etcd://"+cable.address()+"/adlock").brief(), newHost(t, s).brief(), newHost(t, s).brief()
 	file := t.TempDir() + "/beats"
 	one := a.start(t, "sleep 60", "--shared")
 	two := b.start(t, beats(file), "--shared")

@@ -22,7 +22,7 @@ func TestAnOwnerOnFTPFindsThatItsGenerationWasMadeAgain(t *testing.T) {
 	generation := "/lock.p.shared.o.x.1"
 	t.Run("and ends its job", func(t *testing.T) {
 		f := startFTP(t, "")
-		a, b := f.host(t), f.host(t)
+		a, b := f.host(t).brief(), f.host(t).brief()
 		owner := a.start(t, "sleep 60")
 		f.removed(t, generation)
 		next := b.start(t, "sleep 6; echo done")
@@ -35,7 +35,7 @@ func TestAnOwnerOnFTPFindsThatItsGenerationWasMadeAgain(t *testing.T) {
 	})
 	t.Run("and does not give it back", func(t *testing.T) {
 		f := startFTP(t, "")
-		a, b := f.host(t), f.host(t)
+		a, b := f.host(t).brief(), f.host(t).brief()
 		file := t.TempDir() + "/go"
 		owner := a.start(t, "until [ -e '"+file+"' ]; do sleep 0.05; done")
 		f.removed(t, generation)
@@ -44,7 +44,7 @@ func TestAnOwnerOnFTPFindsThatItsGenerationWasMadeAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		owner.Wait(t)
-		f.host(t).run(t, "echo ran").Denied(t)
+		f.host(t).brief().run(t, "echo ran").Denied(t)
 		if next.Ended() || !strings.Contains(owner.Output(), "lost: ") {
 			t.Errorf("the first: %s; the next: %s", owner.Output(), next.Output())
 		}
@@ -94,18 +94,18 @@ func TestAnOwnerOnFTPThatHasLostItsGenerationNotesNothingThere(t *testing.T) {
 // An owner whose record was removed writes it again, and stays.
 func TestAnOwnerOnFTPWhoseRecordWasRemovedPutsItAgain(t *testing.T) {
 	f := startFTP(t, "")
-	h := f.host(t)
+	h := f.host(t).brief()
 	record := f.root + "/lock.p.shared.o.x.1/owner"
 	owner := h.start(t, "sleep 7; echo done")
 	if err := os.Remove(record); err != nil {
 		t.Fatal(err)
 	}
 	helper.Eventually(t, "it is there again", func() bool { return exists(record) })
-	f.host(t).run(t, "echo ran").Denied(t)
+	f.host(t).brief().run(t, "echo ran").Denied(t)
 	if status := owner.Wait(t); status != 0 || owner.Output() != "done\n" {
 		t.Errorf("%d %s", status, owner.Output())
 	}
-	f.host(t).run(t, "echo ran").Ran(t)
+	f.host(t).brief().run(t, "echo ran").Ran(t)
 }
 
 func (f *ftpd) removed(t testing.TB, directory string) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"adlock/lib/lease"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
 )
@@ -120,7 +121,7 @@ func TestOwnerThatIsCutOffEndsItsJobBeforeAnotherBegins(t *testing.T) {
 	t.Parallel()
 	nodes := startEtcd(t, 1)
 	cable := newRelay(t, nodes[0].client)
-	a, b := newHost(t, "etcd://"+cable.address()+"/adlock"), newHost(t, url(nodes...))
+	a, b := newHost(t, "etcd://"+cable.address()+"/adlock").leased(lease.DefaultLease), newHost(t, url(nodes...)).leased(lease.DefaultLease)
 	file := t.TempDir() + "/beats"
 	owner := a.beats(t, file)
 	cable.cut()
@@ -145,7 +146,7 @@ func TestOwnerThatIsCutOffEndsItsJobBeforeAnotherBegins(t *testing.T) {
 func TestJobOfAKilledLocksmithEndsBeforeAnotherBegins(t *testing.T) {
 	t.Parallel()
 	s := url(startEtcd(t, 1)...)
-	a, b := newHost(t, s), newHost(t, s)
+	a, b := newHost(t, s).leased(lease.DefaultLease), newHost(t, s).leased(lease.DefaultLease)
 	file := t.TempDir() + "/beats"
 	owner := a.beats(t, file)
 	owner.Kill(t)
@@ -161,7 +162,7 @@ func TestJobOfAKilledLocksmithEndsBeforeAnotherBegins(t *testing.T) {
 func TestJobOfAStoppedLocksmithEndsBeforeAnotherBegins(t *testing.T) {
 	t.Parallel()
 	s := url(startEtcd(t, 1)...)
-	a, b := newHost(t, s), newHost(t, s)
+	a, b := newHost(t, s).leased(lease.DefaultLease), newHost(t, s).leased(lease.DefaultLease)
 	file := t.TempDir() + "/beats"
 	owner := a.beats(t, file)
 	owner.Signal(t, syscall.SIGSTOP)
@@ -174,12 +175,8 @@ func TestJobOfAStoppedLocksmithEndsBeforeAnotherBegins(t *testing.T) {
 
 func TestStoreThatIsOutOfReachRunsNothing(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, "etcd://"+freePort(t)+"/adlock")
-	began := time.Now()
-	h.run(t, "echo ran").Refused(t, 69, "etcd://")
-	if took := time.Since(began); took > 20*time.Second {
-		t.Errorf("it took %v", took)
-	}
+	store := "etcd://" + freePort(t) + "/adlock"
+	newHost(t, store).run(t, "echo ran").Refused(t, 69, store+": connection refused")
 }
 
 // Each machine would run the job. A script says the host by a variable, and its library always
@@ -214,22 +211,6 @@ func TestAStoreThatIsAwayIsReportedToTheHookOnce(t *testing.T) {
 	are(t, told(t, file, 1), [2]string{"not-run p.shared.o.any ", ": connection refused"})
 	if log := h.runlog(); strings.Count(log, "event=not-run ") != 3 {
 		t.Errorf("the runlog has %s", log)
-	}
-}
-
-// Each of two newcomers could otherwise own the atom, in the cluster that it happens to reach.
-func TestMembersOfTwoClustersRunNothing(t *testing.T) {
-	t.Parallel()
-	one, other := startEtcd(t, 1)[0], startEtcd(t, 1)[0]
-	h := newHost(t, url(one, other))
-	for _, asked := range []string{"--if-elapsed=0", "--dry-run"} {
-		r := h.run(t, "echo ran", asked)
-		if r.Status != 69 || r.Out != "" || strings.Count(r.Err, " is of cluster ") != 2 || !strings.Contains(r.Err, one.client+" is") || !strings.Contains(r.Err, other.client+" is") {
-			t.Errorf("%s: %+v", asked, r)
-		}
-	}
-	if r := newHost(t, url(other)).run(t, "echo ran", "--dry-run"); r.Status != 0 {
-		t.Errorf("it has left something: %+v", r)
 	}
 }
 

@@ -95,7 +95,7 @@ func saysOnce(t *testing.T, h *host, said, hookFile, word string) {
 }
 
 func TestAScriptWhoseHolderIsKilledSaysWhyItIsEnded(t *testing.T) {
-	h := newHost(t, url(startEtcd(t, 1)...))
+	h := newHost(t, url(startEtcd(t, 1)...)).brief()
 	file := h.notes(t)
 	script := h.startScript(t, "trap '' INT TERM; while :; do sleep 0.1; done")
 	if err := syscall.Kill(holderOf(t, script), syscall.SIGKILL); err != nil {
@@ -105,7 +105,7 @@ func TestAScriptWhoseHolderIsKilledSaysWhyItIsEnded(t *testing.T) {
 }
 
 func TestAJobWhoseLocksmithIsKilledSaysWhyItIsEnded(t *testing.T) {
-	h := newHost(t, url(startEtcd(t, 1)...))
+	h := newHost(t, url(startEtcd(t, 1)...)).brief()
 	file := h.notes(t)
 	errors := t.TempDir() + "/errors"
 	owner := h.start(t, "exec 2>>"+errors+"; trap '' INT TERM; while :; do sleep 0.1; done")
@@ -127,7 +127,7 @@ func TestAJobWhoseLocksmithIsKilledSaysWhyItIsEnded(t *testing.T) {
 func TestAScriptThatIsCutOffSaysWhyItIsEnded(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	cable := newRelay(t, nodes[0].client)
-	h := newHost(t, "etcd://"+cable.address()+"/adlock")
+	h := newHost(t, "etcd://"+cable.address()+"/adlock").brief()
 	file := h.notes(t)
 	script := h.startScript(t, "while :; do sleep 0.1; done")
 	cable.cut()
@@ -135,7 +135,7 @@ func TestAScriptThatIsCutOffSaysWhyItIsEnded(t *testing.T) {
 }
 
 func TestAScriptWhoseHolderIsTerminatedReportsIt(t *testing.T) {
-	h := newHost(t, url(startEtcd(t, 1)...))
+	h := newHost(t, url(startEtcd(t, 1)...)).brief()
 	script := h.startScript(t, "while :; do sleep 0.1; done")
 	if err := syscall.Kill(holderOf(t, script), syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestAScriptWhoseHolderIsTerminatedReportsIt(t *testing.T) {
 
 func TestAScriptThatANewcomerElsewhereEndsSaysSo(t *testing.T) {
 	s := url(startEtcd(t, 1)...)
-	a, b := newHost(t, s), newHost(t, s)
+	a, b := newHost(t, s).brief(), newHost(t, s).brief()
 	script := a.startScript(t, "while :; do sleep 0.1; done")
 	helper.Eventually(t, "it has expired", func() bool {
 		return strings.HasPrefix(b.run(t, "", "--expire-after=2s", "--dry-run").Out, "expired: ")
@@ -156,7 +156,7 @@ func TestAScriptThatANewcomerElsewhereEndsSaysSo(t *testing.T) {
 
 // A reader of a script's output does not wait for the holder of its lock.
 func TestOnlyTheScriptKeepsItsStandardErrorOpen(t *testing.T) {
-	h := newHost(t, url(startEtcd(t, 1)...))
+	h := newHost(t, url(startEtcd(t, 1)...)).brief()
 	script := h.startScript(t, "while :; do sleep 0.1; done")
 	holder := holderOf(t, script)
 	if err := syscall.Kill(holder, syscall.SIGSTOP); err != nil {
@@ -203,7 +203,7 @@ func TestOneOfTheNewcomersThatEndAnOwnerSaysSo(t *testing.T) {
 
 func TestOneOfTheReadersThatEndAWriterSaysSo(t *testing.T) {
 	s := url(startEtcd(t, 1)...)
-	a, b := newHost(t, s), newHost(t, s)
+	a, b := newHost(t, s).brief(), newHost(t, s).brief()
 	for range 3 {
 		owner := a.start(t, "trap '' INT; sleep 60; sleep 60")
 		var readers []*helper.Process

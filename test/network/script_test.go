@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"adlock/lib/lease"
 	"adlock/test/support/helper"
 )
 
@@ -11,7 +12,7 @@ func TestScriptThatIsCutOffIsEndedBeforeAnotherJobBegins(t *testing.T) {
 	t.Parallel()
 	nodes := startEtcd(t, 1)
 	cable := newRelay(t, nodes[0].client)
-	a, b := newHost(t, "etcd://"+cable.address()+"/adlock"), newHost(t, url(nodes...))
+	a, b := newHost(t, "etcd://"+cable.address()+"/adlock").leased(lease.DefaultLease), newHost(t, url(nodes...)).leased(lease.DefaultLease)
 	file := t.TempDir() + "/beats"
 	script := helper.Command{
 		Args: []string{"sh", "-c", `. "$library"; adlock_get o x 0 || exit; ` + beats(file)},

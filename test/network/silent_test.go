@@ -47,7 +47,7 @@ func TestAWaitForASilentStoreEndsWhenItsTimeIsUp(t *testing.T) {
 		t.Run(fmt.Sprint("etcd, waiting already: ", whenWaiting), func(t *testing.T) {
 			t.Parallel()
 			m := startEtcd(t, 1)[0]
-			a, b := newHost(t, url(m)), newHost(t, url(m))
+			a, b := newHost(t, url(m)).brief(), newHost(t, url(m)).brief()
 			b.env = append(b.env, "ADLOCK_LEASE=15s")
 			a.start(t, "sleep 60")
 			waits(t, b, func(s syscall.Signal) { m.signal(t, s) }, whenWaiting)
@@ -55,7 +55,7 @@ func TestAWaitForASilentStoreEndsWhenItsTimeIsUp(t *testing.T) {
 		t.Run(fmt.Sprint("FTP, waiting already: ", whenWaiting), func(t *testing.T) {
 			t.Parallel()
 			f := startFTP(t, "")
-			a, b := f.host(t), f.host(t)
+			a, b := f.host(t).brief(), f.host(t).brief()
 			b.env = append(b.env, "ADLOCK_LEASE=15s")
 			a.start(t, "sleep 60")
 			waits(t, b, func(s syscall.Signal) { f.signal(t, s) }, whenWaiting)

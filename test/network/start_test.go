@@ -5,12 +5,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"adlock/lib/limit"
 	"adlock/test/support/helper"
 )
 
@@ -34,11 +34,11 @@ func startIsRemembered(t *testing.T, a, b *host) {
 		t.Fatalf("%d %s", status, waiter.Output())
 	}
 	told := b.run(t, "", "--from-start", "--if-elapsed=1h", "--dry-run")
-	age := regexp.MustCompile(`^too soon: started (\d+)s ago`).FindStringSubmatch(told.Out)
+	age := regexp.MustCompile(`^too soon: started (\S+) ago`).FindStringSubmatch(told.Out)
 	if age == nil {
 		t.Fatalf("%+v", told)
 	}
-	if seconds, _ := strconv.Atoi(age[1]); time.Duration(seconds)*time.Second < waited-time.Second {
+	if ago, err := limit.Parse(age[1]); err != nil || ago < waited-time.Second {
 		t.Errorf("said %q of a run that was asked for more than %v ago", told.Out, waited)
 	}
 }

@@ -151,7 +151,7 @@ func TestAgeOfAnAtomIsThatOfItsLastLockInTheStore(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		age := b.script("adlock_age o x")
-		for _, want := range []string{"^never\n$", "^[0-9]{1,2}\n$"} {
+		for _, want := range []string{"^never\n$", "^[0-9]+\n$"} {
 			if r := age.Run(t); r.Status != 0 || !regexp.MustCompile(want).MatchString(r.Out) || r.Err != "" {
 				t.Errorf("%+v, want %q", r, want)
 			}
@@ -199,7 +199,7 @@ func TestTheFirstInALineIsListedAsItsOwner(t *testing.T) {
 		if err != nil || !seen.Held {
 			t.Fatal(seen, err)
 		}
-		h.wants(t, `(?m)^p o x +running \d+s .* 7 on dax .*\n  waiting for process 7 on dax: pid 8 on dax$`, "status")
+		h.wants(t, `(?m)^p o x +running \S+ .* 7 on dax .*\n  waiting for process 7 on dax: pid 8 on dax$`, "status")
 		h.verb(t, "clear", "p o x").Refused(t, 77, "its owner lives")
 		for _, p := range []lease.Place{first, second} {
 			if err := leave(ctx, p, nil); err != nil {
@@ -225,7 +225,7 @@ func TestDoctorTriesAStoreAndLeavesNothing(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		for _, h := range []*host{a, b} {
 			out := h.verb(t, "doctor").Out
-			for _, want := range []string{"ok   store: " + h.store + " answers after ", "ok   lease: one of 6s was taken", "ok   store clock: "} {
+			for _, want := range []string{"ok   store: " + h.store + " answers after ", "ok   lease: one of " + lasting + " was taken", "ok   store clock: "} {
 				if !strings.Contains(out, want) {
 					t.Errorf("no %q in %s", want, out)
 				}

@@ -61,5 +61,5 @@ func TestEtcdIsReachedWithTLSAndAClientCertificate(t *testing.T) {
 	h.env = append(h.env, "ETCDCTL_CACERT="+cert)
 	h.run(t, "echo ran").Refused(t, 69, "etcd://")
 	h.env = append(h.env, "ETCDCTL_CERT="+cert, "ETCDCTL_KEY="+key)
-	h.run(t, "echo ran", "--wait=20s").Ran(t)
+	h.run(t, "echo ran", "--wait=60s").Ran(t)
 }

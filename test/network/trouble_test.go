@@ -90,7 +90,7 @@ func leaderOf(t testing.TB, nodes []*node) (leader *node) {
 // A stopped leader that resumes takes leases for expired that were renewed at another member.
 func TestAStoppedLeaderEndsNoJobAndLetsNoNewcomerIn(t *testing.T) {
 	nodes := startEtcd(t, 3)
-	a, b := newHost(t, url(nodes...)), newHost(t, url(nodes...))
+	a, b := newHost(t, url(nodes...)).brief(), newHost(t, url(nodes...)).brief()
 	for _, h := range []*host{a, b} {
 		h.env = append(h.env, "ADLOCK_LEASE=12s") // an election and a renewal take less than two thirds of it
 	}
@@ -117,7 +117,7 @@ func TestAMemberThatDoesNotAnswerEndsNoJob(t *testing.T) {
 		r := newRelay(t, m.client)
 		cables, members = append(cables, r), append(members, &node{client: r.address()})
 	}
-	a, b := newHost(t, url(members...)), newHost(t, url(nodes...))
+	a, b := newHost(t, url(members...)).brief(), newHost(t, url(nodes...)).brief()
 	const owners = 12
 	all := successions(t, nodes, a, b, owners, 120)
 	cables[0].cut()
@@ -160,7 +160,7 @@ func TestNoNewcomerComesInWhereAKeyIsRemovedFromOutside(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			a, b := newHost(t, url(nodes...)), newHost(t, url(nodes...))
+			a, b := newHost(t, url(nodes...)).brief(), newHost(t, url(nodes...)).brief()
 			all := successions(t, nodes, a, b, 1, 100)
 			remove(t)
 			least, survivors := judge(t, all)
@@ -171,7 +171,7 @@ func TestNoNewcomerComesInWhereAKeyIsRemovedFromOutside(t *testing.T) {
 
 func TestAJobEndsWithItsLeaseWhereTheStoreIsFull(t *testing.T) {
 	m := startEtcdWith(t, 1, "--quota-backend-bytes=200000")[0]
-	h := newHost(t, url(m))
+	h := newHost(t, url(m)).brief()
 	owner := h.start(t, "sleep 60")
 	began := time.Now()
 	filler := strings.Repeat("x", 50000)
@@ -194,7 +194,7 @@ func TestAJobEndsWithItsLeaseWhereItsUserMayWriteNoMore(t *testing.T) {
 	} {
 		ctl(t, nodes, strings.Fields(line)...)
 	}
-	h := newHost(t, url(nodes...))
+	h := newHost(t, url(nodes...)).brief()
 	h.env = append(h.env, "ETCDCTL_USER=job", "ETCDCTL_PASSWORD=word")
 	owner := h.start(t, "sleep 60")
 	ctl(t, nodes, "--user=root:secret", "user", "revoke-role", "job", "writes")
@@ -226,7 +226,7 @@ func endsByItsLease(t testing.TB, h *host, owner *helper.Process, began time.Tim
 // A newcomer that does not want to wait still watches for a lease whether a silent owner is dead.
 func TestANewcomerWithoutWaitTakesADeadOwnersAtom(t *testing.T) {
 	s := url(startEtcd(t, 1)...)
-	a, b := newHost(t, s), newHost(t, s)
+	a, b := newHost(t, s).brief(), newHost(t, s).brief()
 	owner := a.start(t, "sleep 60", "--slots=1")
 	b.run(t, "echo ran").Denied(t)
 	owner.Kill(t)
@@ -244,7 +244,7 @@ func TestANewcomerWithoutWaitTakesADeadOwnersAtom(t *testing.T) {
 func TestJobOutlivesAStoreThatIsAwayForAWhile(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	cable := newRelay(t, nodes[0].client)
-	h := newHost(t, "etcd://"+cable.address()+"/adlock")
+	h := newHost(t, "etcd://"+cable.address()+"/adlock").brief()
 	h.env = append(h.env, "ADLOCK_LEASE=12s")
 	owner := h.start(t, "sleep 10; echo done")
 	cable.cut()
@@ -300,7 +300,7 @@ func TestNoWaiterMissesAPlaceThatGoesBetweenTwoWatches(t *testing.T) {
 
 func TestAWaiterThatHasLostItsPlaceTakesAnotherAndWaitsOn(t *testing.T) {
 	s := url(startEtcd(t, 1)...)
-	a, b, c := newHost(t, s), newHost(t, s), newHost(t, s)
+	a, b, c := newHost(t, s).brief(), newHost(t, s).brief(), newHost(t, s).brief()
 	owner := a.start(t, "sleep 60")
 	waits := func(h *host, p *helper.Process) func() bool {
 		return func() bool { return strings.Contains(h.verb(t, "status").Out, itoa(p.PID)+" on ") }

@@ -6,8 +6,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"net"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -137,7 +135,7 @@ func TestARefusalOfEtcdIsReportedAsNotPermitted(t *testing.T) {
 		"user add root:secret", "user grant-role root root", "role add reader", "role grant-permission reader read --prefix=true /",
 		"user add alice:wonder", "user grant-role alice reader", "auth enable",
 	} {
-		etcdctl(t, m, command)
+		ctl(t, []*node{m}, strings.Fields(command)...)
 	}
 	h := newHost(t, url(m))
 	for _, each := range []struct{ user, words string }{
@@ -149,15 +147,6 @@ func TestARefusalOfEtcdIsReportedAsNotPermitted(t *testing.T) {
 		said(t, h.with("ETCDCTL_USER="+each.user), fault.StatusNotPermitted, each.words)
 	}
 	h.with("ETCDCTL_USER=root:secret").run(t, "echo ran").Ran(t)
-}
-
-func etcdctl(t *testing.T, m *node, command string) {
-	t.Helper()
-	ctl := exec.Command("etcdctl", append([]string{"--endpoints", m.client}, strings.Fields(command)...)...)
-	ctl.Env = append(os.Environ(), "ETCDCTL_API=3")
-	if out, err := ctl.CombinedOutput(); err != nil {
-		t.Fatalf("etcdctl %s: %v: %s", command, err, out)
-	}
 }
 
 func TestAScriptPrintsTheSameReasons(t *testing.T) {
