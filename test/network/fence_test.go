@@ -26,6 +26,7 @@ func TestTheFenceOfThePageInEtcdLetsOnlyTheNewestOwnerWrite(t *testing.T) {
 	t.Parallel()
 	m := startEtcd(t, 1)[0]
 	shell := func(text, fence string) helper.Result {
+		text = `etcdctl() { command etcdctl ` + patient + ` "$@"; }` + "\n" + text
 		return helper.Command{Args: []string{"sh", "-c", text}, Env: []string{"ADLOCK_FENCE=" + fence, "ETCDCTL_ENDPOINTS=" + m.client, "ETCDCTL_API=3"}}.Run(t)
 	}
 	once := helper.TheRecipe(t, fencePage, `create("/report/fence")`)
