@@ -13,6 +13,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/lease"
 	"adlock/lib/lease/ftp"
+	"adlock/test/support/helper"
 )
 
 // A release whose answer was lost is repeated, and finds no lock: the lock was not lost. The
@@ -71,7 +72,7 @@ func TestAForgettingThatWasCarriedOutAndNotAnsweredSucceeds(t *testing.T) {
 	t.Parallel()
 	forgets := func(t *testing.T, s lease.Store, r *relay, done func() bool, h *host) {
 		t.Helper()
-		carriedOut(t, r, done, func() error { return (&lease.Locker{Store: s}).Forget("p.shared.o.x") })
+		carriedOut(t, r, done, func() error { return (&lease.Locker{Store: s, Question: helper.Patience}).Forget("p.shared.o.x") })
 		h.explains(t, "ExpireAfter never: 0 successful runs", "--expire-after=auto")
 		h.run(t, "echo ran", "--if-elapsed=1h").Denied(t) // nothing has completed
 		h.run(t, "echo ran").Ran(t)
