@@ -27,12 +27,8 @@ func TestAnFTPServerThatDoesNotListWhatWasMadeRunsNothing(t *testing.T) {
 			p := newTeller(t, f)
 			p.set(func() { p.named = rename })
 			h := f.hostBy(t, p.address())
-			for _, wait := range []string{"0", "60s"} {
-				began := time.Now()
+			for _, wait := range []string{"0", "forever"} { // no wait helps
 				h.run(t, "echo ran", "--operand=Upper", "--wait="+wait).Refused(t, 69, "does not list ")
-				if took := time.Since(began); took > 30*time.Second {
-					t.Errorf("that took %v", took)
-				}
 			}
 			if left, err := filepath.Glob(f.root + "/lock.*"); len(left) > 0 || err != nil {
 				t.Errorf("left: %v, %v", left, err)

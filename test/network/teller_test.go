@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"adlock/test/support/helper"
 )
 
 // teller is a proxy between hosts and an FTP server. It can answer a command itself, be slow, fall
@@ -229,7 +231,7 @@ func (s *control) between(port string) string {
 	})
 	go func() {
 		defer l.Close()
-		_ = l.(*net.TCPListener).SetDeadline(time.Now().Add(10 * time.Second))
+		_ = l.(*net.TCPListener).SetDeadline(time.Now().Add(helper.Patience)) // the client may never use the port
 		in, err := l.Accept()
 		if err != nil {
 			return
