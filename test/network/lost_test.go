@@ -1,52 +1,59 @@
 package network
 
 import (
+	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+
+	"adlock/lib/lease"
+	"adlock/test/support/helper"
 )
 
 // The status of a run is its job's, even if the lock was lost meanwhile: standard error and the
 // hook report that, and 75 would mean that the job did not run.
 func TestARunWhoseLockWasLostHasItsJobsStatus(t *testing.T) {
 	t.Parallel()
-	lose := func(t *testing.T, h *host, remove func()) {
-		for script, want := range map[string][]int{
-			"trap 'exit 3' INT TERM; " + ready + "while :; do sleep 0.1; done": {3}, // it handles the signal
-			"sleep 60": {130, 143}, // ended by INT, or by TERM, which comes a millisecond later
-		} {
-			const killed = 137 // soon after the others comes KILL: on a busy machine before the job has run
-			status := killed
-			for try := 0; status == killed && try < 10; try++ {
-				owner := h.start(t, script)
-				remove()
-				status = owner.Wait(t)
-				if strings.Count(owner.Output(), "\n") != 1 || !strings.Contains(owner.Output(), "lost") {
-					t.Errorf("%s: said %q", script, owner.Output())
-				}
-			}
-			if !slices.Contains(want, status) {
-				t.Errorf("%s: status %d", script, status)
-			}
+	lose := func(t *testing.T, owner *helper.Process, remove func(), want ...int) {
+		t.Helper()
+		remove()
+		status := owner.Wait(t)
+		if !slices.Contains(want, status) || strings.Count(owner.Output(), "\n") != 1 || !strings.Contains(owner.Output(), "lost") {
+			t.Errorf("status %d, want one of %v: said %q", status, want, owner.Output())
 		}
 	}
+	const handles = "trap 'exit 3' INT TERM; " + ready + "while :; do sleep 0.1; done"
 	t.Run("etcd", func(t *testing.T) {
 		nodes := startEtcd(t, 1)
-		lose(t, newHost(t, url(nodes...)), func() { ctl(t, nodes, "del", "--prefix", "/adlock/p.shared.o.x/") })
+		remove := func() { ctl(t, nodes, "del", "--prefix", "/adlock/p.shared.o.x/") }
+		// KILL comes soon after INT and TERM, perhaps before the job has run.
+		lose(t, newHost(t, url(nodes...)).start(t, handles), remove, 3, 137)
+		lose(t, newHost(t, url(nodes...)).start(t, "sleep 60"), remove, 130, 143, 137)
 	})
 	t.Run("FTP", func(t *testing.T) {
 		f := startFTP(t, "")
-		lose(t, f.host(t), func() {
+		remove := func() {
 			left, err := os.ReadDir(f.root)
+			for _, file := range left {
+				err = errors.Join(err, os.RemoveAll(f.root+"/"+file.Name()))
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, file := range left {
-				if err := os.RemoveAll(f.root + "/" + file.Name()); err != nil {
-					t.Fatal(err)
-				}
+		}
+		lose(t, f.host(t).leased(lease.DefaultLease).start(t, handles), remove, 3, 137)
+		end := filepath.Join(t.TempDir(), "end")
+		if err := syscall.Mkfifo(end, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		lose(t, f.host(t).start(t, "read -r _ <"+end+"; exit 3"), func() { // long before the next renewal
+			remove()
+			if err := os.WriteFile(end, []byte("\n"), 0); err != nil {
+				t.Fatal(err)
 			}
-		})
+		}, 3)
 	})
 }
