@@ -82,6 +82,9 @@ type Actor struct {
 	Out  bytes.Buffer
 	Err  error // what Wait returned
 	once sync.Once
+
+	output *helper.Output
+	alone  bool
 }
 
 // Play starts this binary in a role.
@@ -109,9 +112,13 @@ func Launch(t *testing.T, attr syscall.SysProcAttr, cmd *exec.Cmd) *Actor {
 	t.Helper()
 	a := &Actor{Cmd: cmd, T: t}
 	cmd.SysProcAttr = &attr
-	cmd.WaitDelay = time.Second // a leftover that holds the pipe must not hang the test
-	cmd.Stdout, cmd.Stderr = &a.Out, &a.Out
-	err := cmd.Start()
+	var err error
+	if a.output, err = helper.NewOutput(&a.Out); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = a.output.Out, a.output.Out
+	err = cmd.Start()
+	a.output.Started()
 	if attr.Cloneflags != 0 && errors.Is(err, syscall.EPERM) {
 		need.Skip(t, "no namespaces to be had:", err)
 	}
@@ -129,8 +136,22 @@ func Launch(t *testing.T, attr syscall.SysProcAttr, cmd *exec.Cmd) *Actor {
 	return a
 }
 
-// Await waits until the process has ended.
-func (a *Actor) Await() { a.once.Do(func() { a.Err = a.Cmd.Wait() }) }
+// Await waits until the process has ended, and then for a second until no other process has its
+// standard output.
+func (a *Actor) Await() { a.await(time.Second) }
+
+// Alone is Await with patience, and returns false if another process still has the standard output.
+func (a *Actor) Alone() bool {
+	a.await(Patient)
+	return a.alone
+}
+
+func (a *Actor) await(others time.Duration) {
+	a.once.Do(func() {
+		a.Err = a.Cmd.Wait()
+		a.alone = a.output.Finish(others)
+	})
+}
 
 // PID is the pid of the process.
 func (a *Actor) PID() int { return a.Process.Pid }

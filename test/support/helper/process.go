@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -32,6 +33,9 @@ type Command struct {
 	Limit time.Duration // then the command is killed and the test fails; 0: Patience
 }
 
+// lag is how long a daemon may keep the pipes of a command that has ended.
+const lag = time.Second
+
 func (c Command) prepare(ctx context.Context) *exec.Cmd {
 	command := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...)
 	command.Dir = c.Dir
@@ -41,7 +45,7 @@ func (c Command) prepare(ctx context.Context) *exec.Cmd {
 	if c.UID != 0 {
 		command.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(c.UID), Gid: uint32(c.UID)}
 	}
-	command.WaitDelay = time.Second // a daemon may keep the pipes
+	command.WaitDelay = lag // a daemon may keep its standard input
 	return command
 }
 
@@ -54,9 +58,10 @@ func (c Command) Run(t testing.TB) Result {
 	ctx, cancel := context.WithTimeout(context.Background(), c.Limit)
 	defer cancel()
 	var out, trouble bytes.Buffer
-	command, err := c.start(ctx, &out, &trouble)
+	command, finish, err := c.start(ctx, &out, &trouble)
 	if err == nil {
 		err = command.Wait()
+		finish()
 	}
 	if ctx.Err() != nil {
 		t.Fatalf("%q took more than %v\n%s%s", c.Args, c.Limit, out.String(), trouble.String())
@@ -69,15 +74,38 @@ func (c Command) Run(t testing.TB) Result {
 }
 
 // start starts the command. A program that was just written is busy (ETXTBSY) while a child of
-// another test, forked meanwhile, has it open for writing until its exec.
-func (c Command) start(ctx context.Context, out, trouble io.Writer) (command *exec.Cmd, err error) {
-	for end := time.Now().Add(Patience); ; time.Sleep(time.Millisecond) {
-		command = c.prepare(ctx)
-		command.Stdout, command.Stderr = out, trouble
-		if err = command.Start(); !errors.Is(err, syscall.ETXTBSY) || time.Now().After(end) {
-			return command, err
+// another test, forked meanwhile, has it open for writing until its exec. finish is called once the
+// command has ended.
+func (c Command) start(ctx context.Context, out, trouble io.Writer) (command *exec.Cmd, finish func(), err error) {
+	one, err := NewOutput(out)
+	if err != nil {
+		return nil, nil, err
+	}
+	pipes := []*Output{one, one}
+	if trouble != out {
+		if pipes[1], err = NewOutput(trouble); err != nil {
+			return nil, nil, err
 		}
 	}
+	for end := time.Now().Add(Patience); ; time.Sleep(time.Millisecond) {
+		command = c.prepare(ctx)
+		command.Stdout, command.Stderr = pipes[0].Out, pipes[1].Out
+		if err = command.Start(); !errors.Is(err, syscall.ETXTBSY) || time.Now().After(end) {
+			break
+		}
+	}
+	finish = func() {
+		for _, pipe := range slices.Compact(pipes) {
+			pipe.Finish(lag)
+		}
+	}
+	for _, pipe := range slices.Compact(pipes) {
+		pipe.Started()
+	}
+	if err != nil {
+		finish()
+	}
+	return command, finish, err
 }
 
 func status(command *exec.Cmd) int {
@@ -101,13 +129,18 @@ type Process struct {
 func (c Command) Start(t testing.TB) *Process {
 	t.Helper()
 	p := &Process{ended: make(chan struct{}), out: new(buffer)}
+	var finish func()
 	var err error
-	if p.cmd, err = c.start(context.Background(), p.out, p.out); err != nil {
+	if p.cmd, finish, err = c.start(context.Background(), p.out, p.out); err != nil {
 		t.Fatal(err)
 	}
 	p.PID = p.cmd.Process.Pid
 	began := Began(p.PID)
-	go func() { _ = p.cmd.Wait(); close(p.ended) }() // ProcessState has the status
+	go func() {
+		_ = p.cmd.Wait() // ProcessState has the status
+		finish()
+		close(p.ended)
+	}()
 	t.Cleanup(func() {
 		if NotReused(p.PID, began) {
 			KillSession(p.PID)
