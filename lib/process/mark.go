@@ -119,7 +119,8 @@ type marked struct {
 type TableReader func(see func(*Entry) bool) ([]Entry, error)
 
 // look finds the processes that bear the mark in a process table, and reads the table again while
-// one of them does not show its environment. known tells which belong to the job anyway.
+// one of them does not show its environment, but not after one was late: it would be late again.
+// known tells which belong to the job anyway.
 func (m mark) look(table TableReader, known func(Key) bool) (seen marked, list []Entry, err error) {
 	for range markedLooks {
 		shown := newEnvironments()
@@ -128,7 +129,7 @@ func (m mark) look(table TableReader, known func(Key) bool) (seen marked, list [
 		if err = cmp.Or(err, shown.failed); err != nil {
 			return marked{}, nil, err
 		}
-		if seen = m.find(list, shown.of, known); !seen.changed {
+		if seen = m.find(list, shown.of, known); !seen.changed || shown.late {
 			break
 		}
 	}
@@ -217,8 +218,8 @@ type environment struct {
 
 // environmentWithin bounds the time in which an environment is read: the read waits for a lock on
 // the memory of the process, which that process may hold for as long as a file system does not
-// answer.
-const environmentWithin = time.Second
+// answer. On a busy machine the thread that reads may get no processor for seconds.
+var environmentWithin = 10 * time.Second
 
 // environments reads the environments of processes, beside this thread. After one that is late it
 // reads no more.
@@ -230,11 +231,14 @@ type environments struct {
 	late   bool
 }
 
+// readEnvironment is a variable for tests.
+var readEnvironment = environ
+
 func newEnvironments() *environments {
 	s := &environments{of: make(map[Key]environment), asked: make(chan Entry), given: make(chan environment, 1)}
 	go func() {
 		for e := range s.asked {
-			text, err := environ(e)
+			text, err := readEnvironment(e)
 			s.given <- environment{text, err}
 		}
 	}()

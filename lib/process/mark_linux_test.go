@@ -208,6 +208,25 @@ func TestAJobIsDeadBesideProcessesThatComeAndGo(t *testing.T) {
 	}
 }
 
+// A file system that does not answer delays the verdict once, and not at each look.
+func TestAnEnvironmentThatIsLateIsInDoubtAtOnce(t *testing.T) {
+	job, pids := left(t, sleeper+" &", 1)
+	within, read := environmentWithin, readEnvironment
+	defer func() { environmentWithin, readEnvironment = within, read }()
+	environmentWithin = 50 * time.Millisecond
+	asked, answers := 0, make(chan struct{})
+	defer close(answers)
+	readEnvironment = func(Entry) ([]byte, error) { <-answers; return nil, nil }
+	m, ok := job.mark(Here())
+	if !ok {
+		t.Fatal("the job has no mark")
+	}
+	seen, _, err := m.look(func(see func(*Entry) bool) ([]Entry, error) { asked++; return Table(see) }, func(Key) bool { return false })
+	if err != nil || seen.doubt == nil || asked != 1 {
+		t.Errorf("%d looks, in doubt %+v, of %v, %v", asked, seen.doubt, pids, err)
+	}
+}
+
 // Its threads may be at work for the job, but /proc shows no environment of it.
 func TestAProcessWhoseFirstThreadHasExitedIsNotGone(t *testing.T) {
 	ready := actor.File(t, "ready")
