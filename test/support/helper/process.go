@@ -77,29 +77,27 @@ func (c Command) Run(t testing.TB) Result {
 // another test, forked meanwhile, has it open for writing until its exec. finish is called once the
 // command has ended.
 func (c Command) start(ctx context.Context, out, trouble io.Writer) (command *exec.Cmd, finish func(), err error) {
-	one, err := NewOutput(out)
-	if err != nil {
-		return nil, nil, err
-	}
-	pipes := []*Output{one, one}
-	if trouble != out {
-		if pipes[1], err = NewOutput(trouble); err != nil {
+	var pipes []*Output
+	for _, to := range slices.Compact([]io.Writer{out, trouble}) {
+		pipe, err := NewOutput(to)
+		if err != nil {
 			return nil, nil, err
 		}
+		pipes = append(pipes, pipe)
 	}
 	for end := time.Now().Add(Patience); ; time.Sleep(time.Millisecond) {
 		command = c.prepare(ctx)
-		command.Stdout, command.Stderr = pipes[0].Out, pipes[1].Out
+		command.Stdout, command.Stderr = pipes[0].Out, pipes[len(pipes)-1].Out
 		if err = command.Start(); !errors.Is(err, syscall.ETXTBSY) || time.Now().After(end) {
 			break
 		}
 	}
 	finish = func() {
-		for _, pipe := range slices.Compact(pipes) {
+		for _, pipe := range pipes {
 			pipe.Finish(lag)
 		}
 	}
-	for _, pipe := range slices.Compact(pipes) {
+	for _, pipe := range pipes {
 		pipe.Started()
 	}
 	if err != nil {
