@@ -63,6 +63,9 @@ func (s *stage) interrupted(shell []string, script string) fate {
 	c.Args = append(append([]string{}, shell...), s.in("script", script+"\n"))
 	p := s.atTerminal(200, c)
 	helper.Eventually(s, "a job sleeps: "+script, func() bool {
+		if p.ended() {
+			s.Fatalf("%s: it ended: %q", script, p.shown())
+		}
 		sleeps := false
 		for _, pid := range helper.Session(p.command.Process.Pid) {
 			if !quiet(pid) {
