@@ -418,7 +418,7 @@ kept 3"
 	printf '%s\n' 'ADLOCK_ENFORCE=1 ADLOCK_PAUSE=100ms' '. "$ADLOCK_SH" || exit 69; adlock_guard 0 1s' 'env | grep ^ADLOCK_ENFORCE=; sleep 60' >"$T/job"
 	run launch job
 	assert_failure 124
-	assert_output --regexp '^adlock: guard [^ ]*: ended by force: it had run for 1s, ExpireAfter is 1s$'
+	assert_output --regexp '^adlock: guard [^ ]*: ended by force: it had run for [0-9]+s, ExpireAfter is 1s$'
 	printf '%s\n' 'ADLOCK_QUIET_OK=1 ADLOCK_ONCE_PER=1w' '. "$ADLOCK_SH" || exit 69; adlock_guard' 'echo quiet; : >>"$T/ran"; echo x >>"$T/ran"' >"$T/quiet"
 	run launch quiet
 	assert_output ''

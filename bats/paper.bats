@@ -104,41 +104,49 @@ program() {
 	E
 }
 
-# threads writes a script in which wait_for hangs until the other thread has created its file.
+# threads EXPIREAFTER writes a script in which wait_for hangs until the other thread has created its
+# file.
 threads() {
 	script thread <<-'E'
-		ADLOCK_IF_ELAPSED=2s ADLOCK_EXPIRE_AFTER=2s
 		wait_for() {
 			until [ -e "$T/$1" ]; do sleep 0.1; done
 		}
 		create() { : >|"$T/$1"; }
 		both() { wait_for "$1" && create "$2"; }
 	E
+	echo "ADLOCK_IF_ELAPSED=1h ADLOCK_EXPIRE_AFTER=$1" >>"$T/thread"
 	cat >>"$T/thread"
+	ticks=0
 }
 
+# tick COUNT EVENT starts both threads, by the clock of the pass two hours after those of the tick
+# before, and waits until the runlog has the event as often.
 tick() {
+	export ADLOCK_NOW=$(($(date +%s) + 7200 * ticks++))
 	start thread X Y 1
 	start thread Y X 2
-	sleep 1.2
+	eventually recorded "$@"
 }
 
+recorded() { [ "$(cat "$ADLOCK_DIR"/program.dax.* | grep -c "event=$2")" -ge "$1" ]; }
+
 @test "figure 6: circular waiting within one atom never ends" {
-	threads <<-'E'
+	threads 1h <<-'E'
 		adlock_with thread "$3" -- both "$1" "$2" || :
 	E
-	for _ in 1 2 3 4; do tick; done
-	eventually grep -qs 'event=takeover' "$ADLOCK_DIR/program.dax.runlog"
+	tick 2 acquire
+	tick 2 takeover
+	tick 4 takeover
 	refute [ -e "$T/X" ]
 	refute [ -e "$T/Y" ]
 }
 
 @test "figure 6: two atoms break the deadlock in three ticks" {
-	threads <<-'E'
+	threads 3h <<-'E'
 		adlock_with wait "$3" -- wait_for "$1" || :
 		adlock_with create "$3" -- create "$2" || :
 	E
-	for _ in 1 2 3; do tick; done
+	for n in 2 4 6; do tick "$n" '[a-z]* program=thread .*operator=wait '; done
 	eventually test -e "$T/X"
 	eventually test -e "$T/Y"
 }
