@@ -16,8 +16,11 @@ func (r *run) newAlarm() *time.Timer {
 	if !r.job.Enforce {
 		return new(time.Timer)
 	}
-	return time.NewTimer(r.left())
+	return newTimer(r.left())
 }
+
+// newTimer is a variable for tests, in which the limit is over when a test says so.
+var newTimer = time.NewTimer
 
 func (r *run) left() time.Duration { return r.job.ExpireAfter - time.Since(r.began) }
 

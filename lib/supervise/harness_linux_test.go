@@ -81,6 +81,19 @@ func (st *stage) cleanUp() {
 	}
 }
 
+// expire lets ExpireAfter be over.
+func (st *stage) expire() {
+	st.t.Helper()
+	if err := os.WriteFile(st.setup.Limit, nil, 0o644); err != nil {
+		st.t.Fatal(err)
+	}
+}
+
+// enforced is the setup of a supervisor that ends its job once expire is called.
+func enforced(t *testing.T) setup {
+	return setup{Enforce: true, ExpireAfter: time.Hour, Limit: filepath.Join(openToAll(t), "limit")}
+}
+
 // end waits for the supervisor to end, and returns its exit status in a shell's terms and its last
 // report.
 func (st *stage) end() (int, report) {

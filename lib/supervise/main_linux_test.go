@@ -41,6 +41,7 @@ type setup struct {
 	Enforce     bool
 	WholeJob    bool
 	ExpireAfter time.Duration
+	Limit       string        // a file: ExpireAfter is over when it exists; "": after that time
 	Learned     time.Duration // an ExpireAfter that is set only after Prepare; 0: none
 	Watch       time.Duration // set together with Learned
 	Pause       time.Duration
@@ -73,6 +74,18 @@ func superviseAsRun() int {
 	rep := report{PID: os.Getpid(), Expires: -1}
 	if s.Refuses != "" {
 		againLeast = 100 * time.Millisecond
+	}
+	if s.Limit != "" {
+		newTimer = func(time.Duration) *time.Timer {
+			timer := time.NewTimer(time.Hour)
+			go func() {
+				for !exists(s.Limit) {
+					time.Sleep(time.Millisecond)
+				}
+				timer.Reset(0)
+			}()
+			return timer
+		}
 	}
 	defer func() { s.write(rep) }()
 	if s.NoMemory {

@@ -212,7 +212,10 @@ func TestCtrlCEndsWhatIsLeftOfTheWholeJob(t *testing.T) {
 }
 
 func TestTheWholeJobIsEndedAtItsLimit(t *testing.T) {
-	st, pid, _ := wholeJob(t, setup{Enforce: true, ExpireAfter: 3 * time.Second, Pause: time.Millisecond}, asItIs)
+	s := enforced(t)
+	s.Pause = time.Millisecond
+	st, pid, _ := wholeJob(t, s, asItIs)
+	st.expire()
 	if status, rep := st.end(); status != 124 || !rep.Result.Expired || rep.Err != "" {
 		t.Errorf("status %d, %+v, error %q", status, rep.Result, rep.Err)
 	}

@@ -280,12 +280,15 @@ func pending(t *testing.T, pid int, signals []syscall.Signal) bool {
 }
 
 func TestAStoppedJobIsEndedAtItsLimit(t *testing.T) {
-	dir := t.TempDir()
-	st := rehearse(t, setup{Enforce: true, ExpireAfter: 3 * time.Second, Args: sh(dir, `echo $$ >"$1/job"; exec sleep 300`)})
+	dir, s := t.TempDir(), enforced(t)
+	s.Args = sh(dir, `echo $$ >"$1/job"; exec sleep 300`)
+	st := rehearse(t, s)
 	rep := st.begin()
 	job := pidIn(t, filepath.Join(dir, "job"))
 	await(t, "it listens", func() bool { return helper.Listens(rep.PID, syscall.SIGTSTP) })
 	signalTo(t, rep.PID, syscall.SIGTSTP)
+	await(t, "the job is stopped", func() bool { return state(job) == 'T' })
+	st.expire()
 	if status, rep := st.end(); status != fault.StatusExpired || rep.Err != "" {
 		t.Errorf("status %d, error %q", status, rep.Err)
 	}
