@@ -110,9 +110,15 @@ func TestEnforceDoesNotTakeHiddenProcessesForDead(t *testing.T) {
 	root := sudo + " --reuid 0 --regid 0 --clear-groups sleep 1000"
 	for claim, job := range map[string]string{"the command": root, "a child": "sh -c '" + root + "; :'"} {
 		t.Run(claim, func(t *testing.T) {
+			over := a.Gated(t)
+			a.Bin = copyOf(t, a.Bin, 0o755)
 			script := helper.Command{
-				Args: append(append([]string{}, hiding...), "sh", "-c", "$run --enforce --expire-after=3s "+job), Env: a.Env(),
+				Args: append(append([]string{}, hiding...), "sh", "-c", "$run --enforce --expire-after=1h "+job), Env: a.Env(),
 			}.Start(t)
+			helper.Eventually(t, "root's process runs", func() bool {
+				return slices.ContainsFunc(helper.Session(script.PID), func(pid int) bool { return helper.Name(pid) == "sleep" })
+			})
+			over()
 			helper.Eventually(t, "it is stuck", func() bool { return strings.Contains(script.Output(), ": stuck: process ") })
 			a.Shell(t, "$run echo ran", hiding...).Denied(t)
 			if script.Ended() {

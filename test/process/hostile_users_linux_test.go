@@ -71,14 +71,17 @@ func TestASupervisorStaysWithAJobThatBecameRoots(t *testing.T) {
 	need.Tools(t, "setpriv")
 	setpriv, err := exec.LookPath("setpriv")
 	must(t, err)
-	a := &helper.Atom{Dir: public(t), Bin: program(t, 0o755), UID: nobody}
+	a := &helper.Atom{Dir: public(t), UID: nobody}
+	over := a.Gated(t)
+	a.Bin = copyOf(t, a.Bin, 0o755)
 	must(t, os.Chown(a.Dir, nobody, nobody))
 	file, told := filepath.Join(public(t), "child"), filepath.Join(a.Dir, "told")
 	p := helper.Command{UID: nobody, Env: a.Env(), Args: []string{a.Bin, "run", "--pause=10ms", "--program=p", "--host=dax", "--operator=o", "--operand=x",
-		"--hook", "echo $ADLOCK_EVENT >>" + told, "--enforce", "--expire-after=2s", "--quiet-ok", "--",
+		"--hook", "echo $ADLOCK_EVENT >>" + told, "--enforce", "--expire-after=1h", "--quiet-ok", "--",
 		"sh", "-c", `echo it had said; "$0" --reuid=0 --regid=0 --clear-groups sh -c 'echo $$ >"$0"; exec sleep 600' "$1"; exit 9`,
 		copyOf(t, setpriv, 0o755|os.ModeSetuid), file}}.Start(t)
 	child := pidIn(t, file)
+	over()
 	why := "process " + itoa(child) + " (sleep) of user 0: operation not permitted"
 	helper.Eventually(t, "the hook is told", func() bool { text, _ := os.ReadFile(told); return string(text) == "stuck\n" })
 	a.Newcomer(t, "--expire-after=1h").Denied(t)

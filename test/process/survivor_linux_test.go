@@ -116,6 +116,7 @@ func TestAnEndingThatFailedFreesNoAtomOfAMemberEither(t *testing.T) {
 			t.Run(claim+" in "+ended, func(t *testing.T) {
 				t.Parallel()
 				a := helper.NewAtom(t)
+				over := a.Gated(t)
 				file := filepath.Join(t.TempDir(), "child")
 				script := holder + deaf + file + "; :"
 				switch ended {
@@ -124,7 +125,7 @@ func TestAnEndingThatFailedFreesNoAtomOfAMemberEither(t *testing.T) {
 				case "a supervised job":
 					a.Supervised(t, script)
 				default:
-					helper.Command{Args: []string{"sh", "-c", `exec $run --pause=0 --enforce --expire-after=5s sh -c "$0"`, script}, Env: a.Env()}.Start(t)
+					helper.Command{Args: []string{"sh", "-c", `exec $run --pause=0 --enforce --expire-after=1h sh -c "$0"`, script}, Env: a.Env()}.Start(t)
 				}
 				child := pidIn(t, file)
 				thaw := frozen(t, child)
@@ -135,6 +136,7 @@ func TestAnEndingThatFailedFreesNoAtomOfAMemberEither(t *testing.T) {
 				owner, _, _ := strings.Cut(string(lock), "\n")
 				holder, _ := strconv.Atoi(owner)
 				if ended == "a job, by its supervisor" {
+					over()
 					helper.Eventually(t, "the supervisor says that it is stuck", func() bool { return strings.Contains(a.Runlog(), "event=stuck") })
 				} else {
 					a.Newcomer(t, "--expire-after=0", "--pause=0").Refused(t, 77, "stuck: ")
@@ -320,9 +322,10 @@ func TestWhatLeftTheGroupOfASessionLeaderHolds(t *testing.T) {
 
 func TestAJobThatItsSupervisorCannotEndHolds(t *testing.T) {
 	t.Parallel()
-	for how, want := range map[string]int{"--enforce --expire-after=5s": 124, "--quiet-ok": 143} {
+	for how, want := range map[string]int{"--enforce --expire-after=1h": 124, "--quiet-ok": 143} {
 		t.Run(how, func(t *testing.T) {
 			a := helper.NewAtom(t)
+			over := a.Gated(t)
 			file := filepath.Join(t.TempDir(), "job")
 			command := append([]string{a.Bin, "run", "--pause=0", "--program=p", "--host=dax", "--operator=o", "--operand=x"}, strings.Fields(how)...)
 			command = append(command, "setsid", "-w", "sh", "-c", deaf+file)
@@ -331,6 +334,8 @@ func TestAJobThatItsSupervisorCannotEndHolds(t *testing.T) {
 			thaw := frozen(t, job)
 			if want == 143 {
 				supervisor.Signal(t, syscall.SIGTERM)
+			} else {
+				over()
 			}
 			said := fmt.Sprintf("adlock: o x: stuck: process %d (sh): still alive after KILL; adlock stays with the job", job)
 			helper.Eventually(t, "it is stuck", func() bool { return strings.Contains(supervisor.Output(), said) })

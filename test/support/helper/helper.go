@@ -96,6 +96,29 @@ import "time"
 
 func init() { Floor, Ceiling = 3*time.Second, 10*time.Second }
 `}
+	// A gated program enforces a limit once the file $LIMIT_OVER is there.
+	gated = Changes{"lib/supervise/gated.go": `package supervise
+
+import (
+	"os"
+	"time"
+)
+
+func init() {
+	newTimer = func(time.Duration) *time.Timer {
+		timer := time.NewTimer(time.Hour)
+		go func() {
+			for over := os.Getenv("LIMIT_OVER"); ; time.Sleep(10 * time.Millisecond) {
+				if _, err := os.Stat(over); err == nil {
+					timer.Reset(0)
+					return
+				}
+			}
+		}()
+		return timer
+	}
+}
+`}
 	pinned = Changes{"cmd/adlock/pinned.go": `package main
 
 import "runtime"
@@ -104,7 +127,7 @@ func init() { runtime.LockOSThread() }
 `}
 )
 
-var buildPinned, buildBrief = builder("pinned", pinned), builder("brief", Brief)
+var buildPinned, buildBrief, buildGated = builder("pinned", pinned), builder("brief", Brief), builder("gated", gated)
 
 // builder builds the helper program with these changes, once for the package.
 func builder(name string, c Changes) func() (string, error) {
@@ -136,6 +159,32 @@ func BriefBinary(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// Gated gives the atom a helper program whose supervisors end their job at its limit once over is
+// called, and not before.
+func (a *Atom) Gated(t testing.TB) (over func()) {
+	t.Helper()
+	Binary(t) // for the directory
+	path, err := buildGated()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "adlock-over-") // unlike t.TempDir's, other users reach it
+	if err == nil {
+		err = os.Chmod(dir, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	file := filepath.Join(dir, "over")
+	a.Bin, a.More = path, append(a.More, "LIMIT_OVER="+file)
+	return func() {
+		if err := os.WriteFile(file, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // Build builds the program that path is named after: static, as the Makefile does.
