@@ -37,7 +37,7 @@ beyond() {
 	[ -n "${ETCD_PORT-}" ] || skip 'etcd is not installed'
 	[ -x "${ADLOCK_BIN%/*}/adlock-locksmith" ] || skip 'adlock-locksmith is not built'
 	export ADLOCK_STORE=etcd://127.0.0.1:$ETCD_PORT/$BATS_TEST_NUMBER-${shell[0]}
-	export ADLOCK_LEASE=6s
+	export ADLOCK_LEASE=1m
 }
 
 # quiet: no locksmith of this test is alive.
@@ -100,7 +100,7 @@ apart() {
 
 @test "a killed script's lock is free long before its lease ends" {
 	beyond
-	ADLOCK_LEASE=1m
+	ADLOCK_LEASE=1h
 	script job <<-'END'
 		adlock_get copy nightly 0
 		: >"$T/held"
