@@ -93,17 +93,12 @@ func TestASupervisorReportsThatItEnforcedTheLimit(t *testing.T) {
 }
 
 func TestAHookChangesNothing(t *testing.T) {
-	for name, hook := range map[string]string{"hangs": "sleep 25", "fails": "exit 1", "is missing": "/nosuch/hook", "cannot be read": "if"} {
+	for name, hook := range map[string]string{"hangs": "sleep 600", "fails": "exit 1", "is missing": "/nosuch/hook", "cannot be read": "if"} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
-			helper.Binary(t) // built here, so that the build is not part of the measured time
-			begun := time.Now()
 			r := s.adlock(job("--hook", hook, "--hook-runs", "--", "sh", "-c", "echo out; echo err >&2; exit 3")...)
 			if r.Status != 3 || r.Out != "out\n" || r.Err != "err\n" || s.held("a") {
 				t.Errorf("%+v, held: %v", r, s.held("a"))
-			}
-			if took := time.Since(begun); took > 20*time.Second {
-				t.Errorf("it was waited for: %v", took)
 			}
 			s.endHooks()
 		})

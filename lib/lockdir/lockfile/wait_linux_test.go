@@ -16,6 +16,7 @@ import (
 	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/record"
+	"adlock/test/support/helper"
 	"adlock/test/support/intercept"
 )
 
@@ -51,7 +52,7 @@ func TestAWaitingNewcomerLooksTwiceAtOnceAndThenWhenItsTimeIsUp(t *testing.T) {
 	if w.Next(busy) {
 		t.Error("it looks again though its time is up")
 	}
-	if spent := w.Spent(); spent < r.Wait || spent > 10*time.Second {
+	if spent := w.Spent(); spent < r.Wait || spent > helper.Patience {
 		t.Errorf("it has waited %v", spent)
 	}
 }
@@ -218,7 +219,7 @@ func TestAWaiterThatGetsEventsAgainAndAgainLooksAtLast(t *testing.T) {
 	goes("")
 	began := time.Now()
 	callsOf(t, w, d, goes)
-	if took := time.Since(began); took < pollMost || took > 20*time.Second {
+	if took := time.Since(began); took < pollMost || took > helper.Patience {
 		t.Errorf("it looks after %v, want %v", took, pollMost)
 	}
 }

@@ -23,7 +23,7 @@ import (
 
 const (
 	Role    = "ADLOCK_TEST_ROLE" // the role that the re-executed test binary plays
-	Patient = 20 * time.Second   // far longer than a busy machine needs
+	Patient = 60 * time.Second   // far longer than a busy machine needs
 	Nobody  = 65534
 )
 
