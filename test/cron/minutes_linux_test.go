@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	lines "adlock/lib/crontab"
 	"adlock/lib/runlog"
@@ -61,22 +60,22 @@ func TestCronLinesRunOnceAtATimeAndMailOnlyAnEnding(t *testing.T) {
 	tell(t, "cron starts")
 	w.start(t, crontab, control)
 
-	w.await(t, 90*time.Second, "the first tick: all three run", func() bool {
+	w.await(t, "the first tick: all three run", func() bool {
 		return count(w.events(t, "overrun"), runlog.Acquire) == 1 &&
 			count(w.events(t, "hang"), runlog.Acquire) == 1 && w.has("stubborn") &&
 			count(w.events(t, "legacy"), runlog.Acquire) == 1
 	})
-	w.await(t, 90*time.Second, "the second tick: two are busy, the one that hangs is replaced", func() bool {
+	w.await(t, "the second tick: two are busy, the one that hangs is replaced", func() bool {
 		return count(w.events(t, "overrun"), runlog.Deny) == 1 &&
 			count(w.events(t, "hang"), runlog.Release) == 1 &&
 			count(w.events(t, "legacy"), runlog.Deny) == 1
 	})
-	w.await(t, 90*time.Second, "the third tick: all three have run again", func() bool {
+	w.await(t, "the third tick: all three have run again", func() bool {
 		return count(w.events(t, "overrun"), runlog.Release) == 2 &&
 			count(w.events(t, "hang"), runlog.Release) == 2 &&
 			count(w.events(t, "legacy"), runlog.Release) == 2
 	})
-	w.await(t, 10*time.Second, "no process is left", func() bool { return len(w.processes(t)) == 0 })
+	w.await(t, "no process is left", func() bool { return len(w.processes(t)) == 0 })
 
 	w.wantStory(t, "overrun", "acquire; deny busy; release 0; acquire; release 0")
 	w.wantStory(t, "legacy", "acquire; deny busy; release 0; acquire; release 0")
@@ -107,12 +106,12 @@ func TestOneLineGuardsAWholeCrontabOfBusybox(t *testing.T) {
 	w.start(t, unlimited, "")
 	overrun, parts := nameOf(w.path("overrun")+` 'a  "b"' $((1 + 1)) | cat`), nameOf("cd / && run-parts --report "+w.path("parts"))
 
-	w.await(t, 90*time.Second, "the first tick: what knows its limit has ended itself", func() bool {
+	w.await(t, "the first tick: what knows its limit has ended itself", func() bool {
 		return count(w.events(t, "alone"), runlog.Release) == 1 && count(w.events(t, parts), runlog.Release) == 1 &&
 			count(w.events(t, overrun), runlog.Acquire) == 1 && w.has("stubborn")
 	})
 	w.replace(t, unlimited)
-	w.await(t, 90*time.Second, "the second tick: what overruns is denied, what hangs is ended", func() bool {
+	w.await(t, "the second tick: what overruns is denied, what hangs is ended", func() bool {
 		return count(w.events(t, overrun), runlog.Deny) > 0 && count(w.events(t, "hang"), runlog.Release) == 1
 	})
 	w.write(t, "go", "", 0o600)
@@ -173,7 +172,7 @@ func TestWrappedLinesDoInARealCronWhatTheyDidBefore(t *testing.T) {
 		t.Fatalf("%+v", wrapped)
 	}
 	w.start(t, before, wrapped.Text)
-	w.await(t, 100*time.Second, "all have run, with a lock and without", func() bool {
+	w.await(t, "all have run, with a lock and without", func() bool {
 		return len(w.notes(t, "before")) == files && len(w.notes(t, "after")) == files && strings.Count(w.record(), string(runlog.Release)) >= files
 	})
 	after := w.notes(t, "after")

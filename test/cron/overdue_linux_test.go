@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"adlock/lib/limit"
 	"adlock/lib/runlog"
@@ -36,11 +35,11 @@ func TestALongRunIsNotEndedButMailed(t *testing.T) {
 	w.quick(t)
 	w.write(t, "batch", batch, 0o755)
 	w.start(t, batches, "")
-	w.await(t, 120*time.Second, "the sixth run of each lasts, and starts are denied", func() bool {
+	w.await(t, "the sixth run of each lasts, and starts are denied", func() bool {
 		return count(w.events(t, "batch"), runlog.Deny) > 1 && count(w.events(t, "nightly"), runlog.Overdue) == 1
 	})
 	denied := count(w.events(t, "nightly"), runlog.Deny)
-	w.await(t, 60*time.Second, "two more starts are denied", func() bool { return count(w.events(t, "nightly"), runlog.Deny) > denied+1 })
+	w.await(t, "two more starts are denied", func() bool { return count(w.events(t, "nightly"), runlog.Deny) > denied+1 })
 	w.write(t, "go", "", 0o600)
 	w.awaitMail(t, `(?m)^adlock: run nightly: overdue: process [0-9]+ has run for [0-9]+s, its notice is 6s; to end it: adlock stop '[^']+/lock\.adlock\.dax\.run\.nightly'; `)
 	w.awaitMail(t, `(?m)^batch is done$`)
@@ -58,7 +57,7 @@ func TestALongRunIsNotEndedButMailed(t *testing.T) {
 func (w *world) awaitMail(t *testing.T, pattern string) {
 	t.Helper()
 	wanted := regexp.MustCompile(pattern)
-	w.await(t, 40*time.Second, "there is mail like "+pattern, func() bool { return wanted.MatchString(w.read(t, "mail")) })
+	w.await(t, "there is mail like "+pattern, func() bool { return wanted.MatchString(w.read(t, "mail")) })
 }
 
 // wantLearned expects no limit in the first five runs of a job, and then the learned one.

@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"adlock/lib/cronline"
 	"adlock/lib/runlog"
@@ -76,20 +75,20 @@ func TestOneLineGuardsAWholeCrontab(t *testing.T) {
 	w.start(t, guarded, guardedSystem)
 	overrun, parts := nameOf(w.path("overrun")+` 'a  "b"' $((1 + 1)) | cat`), nameOf("cd / && run-parts --report "+w.path("parts"))
 
-	w.await(t, 20*time.Second, "the line with a user column has run", func() bool { return count(w.events(t, "column"), runlog.Release) == 1 })
+	w.await(t, "the line with a user column has run", func() bool { return count(w.events(t, "column"), runlog.Release) == 1 })
 	if got := w.read(t, "columned"); got != "from the system\nroot\n" {
 		t.Errorf("the line with a user column noted %q", got)
 	}
-	w.await(t, 40*time.Second, "what overruns is denied at the next tick, what hangs is ended", func() bool {
+	w.await(t, "what overruns is denied at the next tick, what hangs is ended", func() bool {
 		return count(w.events(t, overrun), runlog.Deny) > 0 && count(w.events(t, "hang"), runlog.Takeover) == 1
 	})
 	w.write(t, "go", "", 0o600)
-	w.await(t, 60*time.Second, "six ticks have passed", func() bool { return count(w.events(t, parts), runlog.Release) > 5 })
+	w.await(t, "six ticks have passed", func() bool { return count(w.events(t, parts), runlog.Release) > 5 })
 	w.wantMail(t, `(?m)^first % line\nsecond line\n50% root /root$`)
 	w.wantLocked(t)
 
 	w.replace(t, strings.Replace(guarded, "SHELL={world}/shell\n", "", 1))
-	w.await(t, 60*time.Second, "without the line nothing is guarded any more", func() bool {
+	w.await(t, "without the line nothing is guarded any more", func() bool {
 		return strings.Count(w.read(t, "mail"), "failed:  /bin/sh /bin/sh") > strings.Count(w.record(), "status=9")+1
 	})
 	w.wantDaemons(t)
@@ -124,7 +123,7 @@ func (w *world) wantLocked(t *testing.T) {
 			t.Errorf("the failing line is recorded with %+v", e)
 		}
 	}
-	w.await(t, 20*time.Second, "the hook is told", func() bool {
+	w.await(t, "the hook is told", func() bool {
 		told := w.read(t, "hooked")
 		return strings.Contains(told, "/bin/sh 9 run "+nameOf(failing)+": ") && strings.Contains(told, " run hang: ")
 	})
@@ -139,7 +138,7 @@ func (w *world) wantMail(t *testing.T, more ...string) {
 		`(?m)^adlock: run hang: ended process \d+ by force: .* ExpireAfter is 2s\nnext$`,
 		`(?m)^adlock: run hang: ended by force by process \d+: .* ExpireAfter is 2s$`,
 	) {
-		w.await(t, 40*time.Second, "there is mail like "+pattern, func() bool {
+		w.await(t, "there is mail like "+pattern, func() bool {
 			return regexp.MustCompile(pattern).MatchString(w.read(t, "mail"))
 		})
 	}

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
@@ -63,13 +62,13 @@ func TestAFullDiskIsMailedAndTheJobThatCleansItRuns(t *testing.T) {
 	w := troubled(t)
 	w.write(t, "clean", clean, 0o755)
 	w.start(t, crowded, "")
-	w.await(t, 60*time.Second, "the job that makes room is not run with a lock", func() bool {
+	w.await(t, "the job that makes room is not run with a lock", func() bool {
 		return count(w.events(t, "clean"), runlog.NotRun) == 1
 	})
-	w.await(t, 60*time.Second, "what is started next runs with a lock", func() bool {
+	w.await(t, "what is started next runs with a lock", func() bool {
 		return count(w.events(t, "backup"), runlog.Release) > 0 && count(w.events(t, "clean"), runlog.Release) > 0
 	})
-	w.await(t, 60*time.Second, "all is mailed", func() bool {
+	w.await(t, "all is mailed", func() bool {
 		return w.mailed(t, "adlock: run clean: not run: {world}/full: no space left on device\ncleaned") && w.mailed(t, "the backup has run")
 	})
 	// cron may have started the two in either order.
@@ -94,9 +93,9 @@ func TestTheMailOfAUserWithoutAHomeNamesTheCommandThatHelps(t *testing.T) {
 		}
 	}
 	w.start(t, "", homeless)
-	w.await(t, 60*time.Second, "the mail says what to do", func() bool {
+	w.await(t, "the mail says what to do", func() bool {
 		return w.mailed(t, "adlock: run web: not run: {world}/home/.local/state/adlock: mkdir: permission denied (as root: adlock init www-data)")
 	})
 	w.write(t, "init", "", 0o644)
-	w.await(t, 60*time.Second, "after that the job runs", func() bool { return w.mailed(t, "the web job has run") })
+	w.await(t, "after that the job runs", func() bool { return w.mailed(t, "the web job has run") })
 }

@@ -38,7 +38,7 @@ mount --bind etc/cron.d /etc/cron.d
 mount -t tmpfs none /dev/shm
 : >ready
 shift
-timeout 360 "$@"
+timeout 900 "$@"
 exit
 `
 
