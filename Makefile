@@ -108,7 +108,7 @@ soak-go: build ## the Go tests of a soak
 STRESS ?= 300
 
 soak-shells: build bats/node_modules ## the library's suite in full under every shell, and STRESS=300 seconds of drawn scripts
-	ADLOCK_TEST_WHOLE=yes BATS_TEST_TIMEOUT=600 $(if $(DURATION),ADLOCK_SOAK=$(DURATION)) bats/run
+	ADLOCK_TEST_WHOLE=yes $(if $(DURATION),ADLOCK_SOAK=$(DURATION)) bats/run
 	bats/stress $(STRESS)
 
 bare: ## make demo and make test in a Debian that has only Go, make, git and node
