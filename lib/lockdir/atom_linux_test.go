@@ -53,7 +53,7 @@ func newLocker(t *testing.T) *Locker {
 func start(t *testing.T, script string) process.Identity {
 	t.Helper()
 	command := exec.Command("sh", "-c", script)
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
