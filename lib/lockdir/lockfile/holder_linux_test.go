@@ -104,7 +104,7 @@ func graceOf(t *testing.T, grace time.Duration) {
 func run(t *testing.T, command ...string) (pid int) {
 	t.Helper()
 	c := exec.Command(command[0], command[1:]...)
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	must(t, c.Start())
 	t.Cleanup(func() { syscall.Kill(-c.Process.Pid, syscall.SIGKILL); c.Wait() })
 	return c.Process.Pid
