@@ -15,6 +15,7 @@ import (
 
 	"adlock/lib/fault"
 	"adlock/lib/process"
+	"adlock/test/support/helper"
 	_ "adlock/test/support/need" // the same environment, however the suite is started
 )
 
@@ -112,14 +113,14 @@ func (a *asker) want(want string) {
 		if got != want {
 			a.t.Errorf("the answer is %q, want %q", got, want)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(helper.Patience):
 		a.t.Fatalf("no answer, want %q", want)
 	}
 }
 
 func gone(t *testing.T, id process.Identity) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); id.Life() != process.Dead; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(helper.Patience); id.Life() != process.Dead; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("it is still there")
 		}
@@ -274,7 +275,7 @@ func TestAnAgentAnswersAfterItsSignIsDown(t *testing.T) {
 	if !serves(a.sign) {
 		t.Error("it has no sign")
 	}
-	for end := time.Now().Add(20 * time.Second); serves(a.sign); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(helper.Patience); serves(a.sign); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("its sign is still there")
 		}
@@ -312,7 +313,7 @@ func TestAnAgentThatWaitsIsNotWokenByTimers(t *testing.T) {
 	a := started(t, of(t, os.Getpid()))
 	a.ask(1, "x")
 	a.want("1 1 " + strconv.Itoa(os.Getpid()) + " x\n")
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(helper.Patience); time.Now().Before(end); {
 		before := switches(t, a.pid)
 		time.Sleep(300 * time.Millisecond)
 		if switches(t, a.pid) == before {

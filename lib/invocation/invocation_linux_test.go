@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"adlock/test/support/helper"
 	_ "adlock/test/support/need" // the same environment, however the suite is started
 )
 
@@ -35,7 +36,7 @@ func TestEmptyArgumentsAreArguments(t *testing.T) {
 	var known bool
 	// Start returns once exec has closed a descriptor, and the kernel does that before it has the
 	// arguments in place.
-	for end := time.Now().Add(20 * time.Second); !known && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(helper.Patience); !known && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		how, known = Of(c.Process.Pid)
 	}
 	in.Close()

@@ -86,9 +86,9 @@ func end(t *testing.T, id process.Identity) {
 
 func eventually(t *testing.T, claim string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(helper.Patience); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("not so within 20 s: " + claim)
+			t.Fatal("not so in time: " + claim)
 		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/lib/runlog"
+	"adlock/test/support/helper"
 )
 
 // openActive opens a lock until the test ends.
@@ -382,7 +383,7 @@ func TestAJobDoesNotWaitForItselfWithoutEnd(t *testing.T) {
 			if o.Verdict != want {
 				t.Errorf("%s: %s", o.Verdict, o.Reason)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(helper.Patience):
 			t.Fatal("it waits for itself")
 		}
 	}

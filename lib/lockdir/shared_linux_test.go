@@ -90,7 +90,7 @@ func TestAReaderStoppedOnItsWayInIsBusyAlsoByAPassClock(t *testing.T) {
 		if outcome.Verdict != locker.Busy {
 			t.Errorf("verdict is %q (%s)", outcome.Verdict, outcome.Reason)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(helper.Patience):
 		t.Error("it looks again and again")
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/test/support/actor"
+	"adlock/test/support/helper"
 	"adlock/test/support/need"
 )
 
@@ -89,7 +90,7 @@ func TestRecycledPidIsDead(t *testing.T) {
 	a.Await()
 	// Two processes that started in one tick of the clock could not be distinguished.
 	actor.Eventually(t, "the next tick", func() bool { return idOf(actor.Sleeper(t, actor.Leads)).Start > id.Start })
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(helper.Patience); time.Now().Before(deadline); {
 		if os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(id.PID-1)), 0) != nil {
 			need.Skip(t, "this kernel does not let the next pid be chosen")
 		}

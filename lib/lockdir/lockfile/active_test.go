@@ -12,6 +12,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/locker"
 	"adlock/lib/record"
+	"adlock/test/support/helper"
 )
 
 func TestAFreeAtomHasNoActiveLock(t *testing.T) {
@@ -40,7 +41,7 @@ func TestOneGuardExcludesAnother(t *testing.T) {
 	}
 	released := make(chan error, 1)
 	go func() { released <- first.Close() }()
-	must(t, second.Guard(20*time.Second))
+	must(t, second.Guard(helper.Patience))
 	must(t, <-released)
 }
 

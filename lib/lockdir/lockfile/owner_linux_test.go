@@ -14,6 +14,7 @@ import (
 	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/lib/record"
+	"adlock/test/support/helper"
 )
 
 // locksIn puts locks of one owner in place under these names.
@@ -123,7 +124,7 @@ func TestALockThatIsGoneOrReplacedIsNotTheOwners(t *testing.T) {
 		must(t, guard.Guard(0))
 		failed := make(chan error)
 		go func() {
-			got, err := d.LockOf(owner, atom.ParseFile("lock.p.h.o.x"), 20*time.Second)
+			got, err := d.LockOf(owner, atom.ParseFile("lock.p.h.o.x"), helper.Patience)
 			if got != nil {
 				err = errors.New("it is the owner's")
 			}

@@ -24,7 +24,7 @@ func woken(t *testing.T, w Watch, most time.Duration, owners ...int) time.Durati
 	go func() { w.Wait([]string{mine, read}, owners, -1, most); close(back) }()
 	select {
 	case <-back:
-	case <-time.After(20 * time.Second):
+	case <-time.After(helper.Patience):
 		t.Fatal("it does not wake")
 	}
 	return time.Since(began)
@@ -159,7 +159,7 @@ func TestAWatchWakesWhenTheOwnerDies(t *testing.T) {
 	must(t, syscall.Kill(owner, syscall.SIGKILL))
 	select {
 	case <-back:
-	case <-time.After(20 * time.Second):
+	case <-time.After(helper.Patience):
 		t.Fatal("it does not wake")
 	}
 }
