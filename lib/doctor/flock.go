@@ -28,7 +28,7 @@ func askOther(path string) (free bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), most)
 	defer cancel()
 	command := exec.CommandContext(ctx, self)
-	command.Args, command.WaitDelay = []string{other, path}, time.Second
+	command.Args, command.WaitDelay = []string{other, path}, most
 	text, err := command.Output()
 	switch {
 	case err != nil:

@@ -77,7 +77,7 @@ func versionOf(path string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), most)
 	defer cancel()
 	command := exec.CommandContext(ctx, path, "--version")
-	command.WaitDelay = time.Second // a process that it has started may keep the pipe open
+	command.WaitDelay = most // a process that it has started may keep the pipe open
 	text, err := command.Output()
 	_, version, told := strings.Cut(strings.TrimSpace(string(text)), " version ")
 	if err == nil && !told {
