@@ -178,7 +178,7 @@ func TestAChildThatCouldNotBeRecordedEndsTheChase(t *testing.T) {
 	h.membership.Roots[h.keeper] = true
 	var late *actor.Actor
 	calls := 0
-	k := Killer{
+	k := Killer{Pause: actor.Patient,
 		Record: func([]process.Identity) error {
 			if calls++; calls == 2 {
 				return unix.ENOSPC

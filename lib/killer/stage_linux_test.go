@@ -247,7 +247,7 @@ func TestWhatAJobForkedBeforeKILLDoesNotCount(t *testing.T) {
 	h.growing, h.whole, h.membership.Leader = 9, true, entryOf(a).Key()
 	grew := -1
 	var r recorder
-	k := r.killer(0)
+	k := r.killer(actor.Patient)
 	k.Record = func([]process.Identity) error { grew = h.growing; return nil }
 	if done, err := k.run(h, len(stages)); !done || err != nil || grew != 0 {
 		t.Errorf("%d scans found more; done %v, %v", grew, done, err)
