@@ -235,7 +235,7 @@ func TestWhatWasLearnedIsForgottenOnAnFTPServerThatIsSlow(t *testing.T) {
 	p.slow = 200 * time.Millisecond
 	h := f.hostBy(t, p.address()).brief()
 	h.env = append(h.env, "ADLOCK_LEASE=15s")
-	h.wants(t, "^$", "tune", "--reset", "o x")
+	h.wants(t, "^$", "tune", "--reset", "p o x")
 	f.host(t).brief().explains(t, "ExpireAfter never: 0 successful runs", "--expire-after=auto")
 }
 

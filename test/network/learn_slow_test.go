@@ -19,7 +19,7 @@ func TestForgettingIsNoCompletion(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		a.taught(t)
 		time.Sleep(3 * time.Second) // an age that differs from 0 if times are whole seconds
-		b.wants(t, "^$", "tune", "--reset", "o x")
+		b.wants(t, "^$", "tune", "--reset", "p o x")
 		b.wants(t, "^no atom has learned anything", "tune")
 		a.explains(t, "ExpireAfter never: 0 successful runs", "--expire-after=auto")
 		a.explains(t, "^too soon: completed ([3-9]|[1-9][0-9])s", "--if-elapsed=1h")
