@@ -12,7 +12,6 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/locker"
 	"adlock/lib/record"
-	"adlock/test/support/helper"
 )
 
 func TestAFreeAtomHasNoActiveLock(t *testing.T) {
@@ -41,7 +40,7 @@ func TestOneGuardExcludesAnother(t *testing.T) {
 	}
 	released := make(chan error, 1)
 	go func() { released <- first.Close() }()
-	must(t, second.Guard(helper.Patience))
+	must(t, second.Guard(90*time.Second))
 	must(t, <-released)
 }
 
