@@ -85,9 +85,12 @@ type mark struct {
 	ageless bool   // starts cannot be compared with since
 }
 
-// markedLooks is how often a process table is read at most until none of its processes was in the
-// middle of an execve.
-const markedLooks = 10
+// A process table is read until none of its processes is in the middle of an execve: markedLooks
+// times at least, and for markedWithin, as on a busy machine an execve may take seconds.
+const (
+	markedLooks  = 10
+	markedWithin = 3 * time.Second
+)
 
 // The reasons why an environment shows nothing.
 var (
@@ -122,14 +125,14 @@ type TableReader func(see func(*Entry) bool) ([]Entry, error)
 // one of them does not show its environment, but not after one was late: it would be late again.
 // known tells which belong to the job anyway.
 func (m mark) look(table TableReader, known func(Key) bool) (seen marked, list []Entry, err error) {
-	for range markedLooks {
+	for look, end := 1, time.Now().Add(markedWithin); ; look++ {
 		shown := newEnvironments()
 		list, err = table(func(e *Entry) bool { return !m.mayBear(*e, known) || !errors.Is(shown.read(*e), errGone) })
 		shown.close()
 		if err = cmp.Or(err, shown.failed); err != nil {
 			return marked{}, nil, err
 		}
-		if seen = m.find(list, shown.of, known); !seen.changed || shown.late {
+		if seen = m.find(list, shown.of, known); !seen.changed || shown.late || look >= markedLooks && time.Now().After(end) {
 			break
 		}
 	}
