@@ -30,18 +30,22 @@ func environ(e Entry) ([]byte, error) {
 		text, err := readEnviron(e)
 		settled := err == nil && e.environ == len(text) && (len(text) > 0 || look > 0) // an execve shows none for a moment
 		none := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)           // gone, or its first thread is
+		was, overwritten := e, settled && isOverwritten(e, text)
 		switch {
-		case errors.Is(err, fs.ErrPermission), settled && isOverwritten(e, text):
+		case errors.Is(err, fs.ErrPermission):
 			return nil, errUnreadable
 		case err != nil && !none:
 			return nil, fault.Wrap(path(e.PID, "environ"), err)
-		case settled:
+		case settled && !overwritten:
 			return text, nil
 		}
 		if e, err = again(e); errors.Is(err, unix.ESRCH) || err == nil && e.Exited {
 			return nil, errGone
 		} else if err != nil {
 			return nil, err
+		}
+		if overwritten && e.arguments == was.arguments { // else an execve came between
+			return nil, errUnreadable
 		}
 		time.Sleep(time.Duration(look) * time.Millisecond / 4)
 	}

@@ -227,6 +227,21 @@ func TestAnEnvironmentThatIsLateIsInDoubtAtOnce(t *testing.T) {
 	}
 }
 
+// The arguments differ from those in the table, as they do if a process has overwritten them.
+func TestAnExecveAfterTheTableWasReadOverwritesNothing(t *testing.T) {
+	gate := fifo(t)
+	a := actor.Shell(t, actor.Apart, `read -r x <"$1"; exec sleep 100`, gate)
+	actor.Eventually(t, "it waits", func() bool { return entryOf(a).Command == "sh" && actor.State(a.PID()) == "S" })
+	e := entryOf(a)
+	if err := os.WriteFile(gate, []byte("go\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	actor.Eventually(t, "it has another program", func() bool { return entryOf(a).Command == "sleep" })
+	if text, err := environ(e); err != nil || len(text) == 0 {
+		t.Errorf("%d bytes, %v", len(text), err)
+	}
+}
+
 // On a busy machine, an execve outlasts many looks.
 func TestAnExecveThatTakesLongIsWaitedFor(t *testing.T) {
 	job, pids := left(t, `ADLOCK_MARK="1 $3 f" `+sleeper+` &`, 1)
