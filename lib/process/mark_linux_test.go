@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -192,7 +193,7 @@ func TestWhatIsLeftIsNotKnownWithoutAPlace(t *testing.T) {
 func TestAJobIsDeadBesideProcessesThatComeAndGo(t *testing.T) {
 	file := actor.File(t, "pids")
 	shell := actor.Shell(t, syscall.SysProcAttr{Setsid: true}, `exec >/dev/null 2>&1; sh -c 'read x <"$0"' "$2" & echo $! >"$1"
-		for i in 1 2 3 4 5 6 7 8 9 10 11 12; do while :; do /bin/true; done & done; wait`, file, fifo(t))
+		for i in 1 2 3 4 5 6 7 8 9 10 11 12; do while kill -0 "$3"; do /bin/true; done & done; wait`, file, fifo(t), strconv.Itoa(os.Getpid()))
 	t.Cleanup(func() { unix.Kill(-shell.PID(), unix.SIGKILL) })
 	id, err := Of(actor.PIDIn(t, file))
 	if err != nil {
