@@ -69,7 +69,7 @@ test-network: build bats/node_modules ## locks across machines, on real etcd and
 	bats/run store.bats
 
 bats/node_modules: bats/package-lock.json
-	cd bats && npm ci --silent --no-audit --no-fund
+	cd bats && npm ci --loglevel=error --no-audit --no-fund
 	touch $@
 
 fuzz: ## every fuzz target, FUZZTIME=100000x inputs each
