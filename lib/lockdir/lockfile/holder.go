@@ -9,6 +9,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/locker"
+	"adlock/lib/sysfile"
 )
 
 // GuardGrace is the time that an ending may take beyond its three pauses. Tests change it.
@@ -23,6 +24,8 @@ func StandsStill(holder int, pause time.Duration) error {
 // GuardHolder returns the pid of the process that holds the lock's guard; 0 if the guard is free,
 // or if the holder cannot be known: from another pid namespace, or over NFS.
 func (a *Active) GuardHolder() int { return a.flockHolder() }
+
+func (f *file) flockHolder() int { return sysfile.FlockHolder(uint64(f.st.Dev), uint64(f.st.Ino)) }
 
 // Watcher returns the newcomer that watches whether the atom's job works (idle.Turn).
 func (d *Dir) Watcher(name atom.Name) locker.Watcher {

@@ -1,4 +1,4 @@
-package lockfile
+package sysfile
 
 import (
 	"bytes"
@@ -8,16 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// flockHolder returns the pid of the process that holds the file's flock, from /proc/locks
-// (proc_locks(5)); 0: none, or unknown.
-func (f *file) flockHolder() int {
+// FlockHolder returns the pid of the process that took the flock(2) of an inode, from /proc/locks
+// (proc_locks(5)); 0: none, or unknown. Other processes may hold the same flock, and that one may be
+// dead.
+func FlockHolder(dev, ino uint64) int {
 	const looks = 3
 	for range looks {
 		text, err := lockTable()
 		if err != nil {
 			return 0
 		}
-		holder := flockHolder(text, f.st.Dev, f.st.Ino)
+		holder := flockHolder(text, dev, ino)
 		if holder != 0 || len(text) < os.Getpagesize() {
 			return holder
 		}
