@@ -186,7 +186,7 @@ func (s *Settings) Tell(o locker.Outcome, dir string) {
 			reason += "; " + warning
 		}
 	}
-	if owner, since := o.Owner(); owner != "" && o.Verdict == locker.Busy {
+	if owner, since := o.Owner(); owner != "" && o.Verdict == locker.Busy && !o.IsFile() {
 		reason += "; " + owner + o.User() + ", since " + since.Format(time.DateTime)
 	}
 	if sysfile.IsTerminal(2) {
@@ -232,7 +232,7 @@ func (s *Settings) nextStep(o locker.Outcome) string {
 // busyStep names the steps that help against an owner.
 func (s *Settings) busyStep(o locker.Outcome, wait, replace string) string {
 	var steps []string
-	if !s.Remote {
+	if !s.Remote && !o.IsFile() {
 		steps = append(steps, "adlock status "+string(s.Request.Atom.Name())+" tells more")
 	}
 	if s.Request.Wait == 0 { // else the caller has waited already

@@ -52,9 +52,9 @@ func (l *Locker) settle(r *locker.Request, name atom.Name, own record.Record, te
 	return outcome, temp.Withdraw()
 }
 
-// takeRights takes what may still be denied: a slot, and then the tick.
+// takeRights takes what may still be denied: a slot, the file beside the atom, and then the tick.
 func (l *Locker) takeRights(r *locker.Request, name atom.Name, own record.Record) (locker.Outcome, error) {
-	outcome, err := l.takeSlot(r, own)
+	outcome, err := r.TakeFile(l.takeSlot(r, own))
 	return r.ClaimTick(outcome, err, func() (bool, error) { return l.Dir.ClaimTick(name, r.Tick) })
 }
 

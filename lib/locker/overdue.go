@@ -118,6 +118,9 @@ func (o *Overdue) Text() string {
 	if o.Restored && o.Active.Owner == policy.Unknown {
 		return "a backup has brought this lock back: it is of " + processOn(o.Record.Owner.PID, o.Node) + " on another machine, " + limit.FormatAge(o.Active.Age) + " old"
 	}
+	if o.File != "" {
+		return "overdue: " + fileHeld(o.File, o.Record.Owner.PID) + ", for " + limit.FormatAge(o.Active.Age) + " at least"
+	}
 	text := "overdue: "
 	if o.work != "" {
 		text = "overdue, and works (" + o.work + "): "
@@ -157,6 +160,8 @@ func (rec Recorder) Remedy(o *Overdue, sameAtom bool) string {
 	switch {
 	case o.Active.Owner == policy.Ancestor:
 		return "it started this process"
+	case o.File != "":
+		return "no limit ends it: find out what it does, and end it by hand"
 	case o.Active.Owner == policy.Untouched:
 		return "its lock has only a pid: end it by hand"
 	case o.Active.Owner == policy.Unknown:
@@ -200,12 +205,21 @@ func (rec Recorder) Command(verb string, lock atom.File) string {
 // is overdue and has to be reported now; else nil. It notes in the outcome when the owner was
 // reported before.
 func (rec Recorder) FindOverdue(r *Request, o *Outcome) *Overdue {
-	if o.Verdict != Busy && o.Verdict != Full || !o.inWay.Active.Held || o.inWay.Active.Age < r.calm[o.inWay.Record.Token] {
+	if o.Verdict != Busy && o.Verdict != Full || !o.inWay.Active.Held {
+		return nil
+	}
+	if o.IsFile() && rec.Log != nil {
+		rec.seeFile(r, o)
+	}
+	if o.inWay.Active.Age < r.calm[o.inWay.Record.Token] {
 		return nil
 	}
 	limits, said := r.Limits, cmp.Or(r.Notice, o.inWay.Record.Notice)
-	if o.Verdict == Full {
+	switch {
+	case o.Verdict == Full:
 		limits, said = r.Terms().ForSlot().Limits, o.inWay.Record.Notice
+	case o.IsFile():
+		limits = r.Terms().ForSlot().Limits
 	}
 	r.calm = map[string]time.Duration{o.inWay.Record.Token: o.inWay.Active.Age + time.Minute}
 	found := rec.Overdue(limits, o.inWay, said)

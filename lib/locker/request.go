@@ -10,6 +10,7 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/fault"
+	"adlock/lib/flock"
 	"adlock/lib/learn"
 	"adlock/lib/limit"
 	"adlock/lib/live"
@@ -40,6 +41,8 @@ type Request struct {
 	Tick      policy.Tick
 
 	Shared bool // other requests with Shared may hold the atom at the same time
+
+	Flock *flock.File // held beside the atom; nil: none
 
 	Wait        time.Duration // wait at most this long for a busy or full atom
 	WaitElapsed bool          // and for one that is too soon

@@ -23,6 +23,8 @@ type View struct {
 
 	Restored bool // a backup has brought its lock here
 
+	File string // the view is not of a lock but of this file, which the run locks beside its atom
+
 	TickUsed bool // the requested tick was claimed
 	Pause    policy.Pause
 

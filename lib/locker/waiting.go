@@ -75,6 +75,8 @@ func (w Waiting) Spent() time.Duration {
 func (w Waiting) Show(r *Request, o Outcome) {
 	what := "for the atom"
 	switch {
+	case o.IsFile():
+		what = "for " + o.inWay.File
 	case o.Blocker != 0:
 		what = "for " + o.inWords(o.Blocker)
 	case o.Verdict == Full:

@@ -15,6 +15,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/config"
 	"adlock/lib/fault"
+	"adlock/lib/flock"
 	"adlock/lib/hook"
 	"adlock/lib/killer"
 	"adlock/lib/learn"
@@ -50,6 +51,7 @@ type runArgs struct {
 	isShell     bool   // the shell for crontabs, whose lines have no options
 	slotsBeside bool   // the line of the crontab that names the lock sets the slots too
 	unenforced  bool   // --enforce was set, but no limit
+	flock       string // the file to lock beside the atom; "": none
 	unplaced    error  // why it is not known where locks are, or how they are named; nil: it is
 
 	typedName string // as --name has it
@@ -105,6 +107,7 @@ func (r *runArgs) options() []config.Option {
 		config.Bind("jitter", config.Bounded(&r.jitter)),
 		config.Bind("dry-run", config.Toggle(&r.dryRun)),
 		config.Bind("store", config.Text(&r.store)),
+		config.Bind("flock", config.Text(&r.flock)),
 	}, r.Settings.Options()...)
 }
 
@@ -236,6 +239,9 @@ func (r *runArgs) check() error {
 		if err != nil {
 			return err
 		}
+	}
+	if r.flock != "" && config.IsRemote(r.store) {
+		return fault.New(fault.Usage, r.From.Name("flock"), "is for locks of this machine: a store keeps its own")
 	}
 	return r.Settings.Check()
 }
@@ -391,6 +397,12 @@ func (r *runArgs) supervised(c command) (int, error) {
 		Enforce: r.enforce, ExpireAfter: r.Request.Limits.ExpireAfter, Pause: r.Request.Pause,
 		Observe: func(s killer.Signalled) { k.RecordSignal(&r.Request, s) },
 	}
+	if err := r.openFile(); err != nil {
+		return 0, r.notRun(locker.Outcome{}, err)
+	}
+	if r.Request.Flock != nil {
+		plan.Keeps = []int{r.Request.Flock.Descriptor()}
+	}
 	plan.Cancelled = r.cancelled(k)
 	var held acquisition
 	r.recordJob(k, &plan, &held)
@@ -423,6 +435,7 @@ func (r *runArgs) supervised(c command) (int, error) {
 	result, err := job.Run()
 	report(c.name, err)
 	r.Hook.LetGo()
+	r.Request.Flock.Free() // before the atom, or a newcomer would find the atom free and the file not
 	released := k.Release(locker.ReleaseRequest{
 		Name: r.Request.Atom.Name(), Token: outcome.Token, PID: os.Getpid(),
 		Status: runlog.Some(result.Status), Signal: sysfile.SignalName(result.Signal), Expired: result.Expired, Idle: result.Idle, Alone: result.Alone,
@@ -434,6 +447,14 @@ func (r *runArgs) supervised(c command) (int, error) {
 	report(locker.Title(r.Request.Atom), job.Show(result))
 	result.DieAlike()
 	return result.Status, nil
+}
+
+// openFile opens the file that is locked beside the atom, if there is one.
+func (r *runArgs) openFile() (err error) {
+	if r.flock != "" {
+		r.Request.Flock, err = flock.Open(r.flock, r.Request.Shared, !r.dryRun)
+	}
+	return err
 }
 
 // acquisition is the lock that the job holds; zero until it is taken.

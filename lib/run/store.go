@@ -22,6 +22,9 @@ func (r *runArgs) verdict() (granted bool, reason, where string, err error) {
 		if err != nil {
 			return false, "", "", err
 		}
+		if err := r.openFile(); err != nil {
+			return false, "", "", err
+		}
 		granted, reason, err = lockdir.DryRun(path, &r.Request)
 		if granted {
 			err = fault.Wrap(path, sysfile.NoRoom(path))

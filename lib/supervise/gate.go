@@ -49,7 +49,7 @@ func startGate(job Job, files []uintptr) (*gate, error) {
 	}
 	defer unix.Close(theirs)
 	args := append([]string{gateName, strconv.Itoa(theirs), job.Path}, job.Args...)
-	pid, err := forkInheriting(theirs, self, args, job.Env, files)
+	pid, err := forkInheriting(append(job.Keeps, theirs), self, args, job.Env, files)
 	if err != nil {
 		unix.Close(ours)
 		return nil, cannotRun(job.Command, err)
@@ -57,12 +57,15 @@ func startGate(job Job, files []uintptr) (*gate, error) {
 	return &gate{pid: pid, line: ours, name: job.Command}, nil
 }
 
-// forkInheriting starts a program that keeps the descriptor fd. No other goroutine may fork
-// meanwhile, or its child would inherit fd too. syscall.ForkLock cannot be held here to prevent
+// forkInheriting starts a program that keeps these descriptors. No other goroutine may fork
+// meanwhile, or its child would inherit them too. syscall.ForkLock cannot be held here to prevent
 // that, because ForkExec takes it.
-func forkInheriting(fd int, path string, args, env []string, files []uintptr) (int, error) {
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
-		return 0, err
+func forkInheriting(fds []int, path string, args, env []string, files []uintptr) (int, error) {
+	for _, fd := range fds {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
+			return 0, err
+		}
+		defer unix.CloseOnExec(fd)
 	}
 	return syscall.ForkExec(path, args, &syscall.ProcAttr{Env: env, Files: files})
 }

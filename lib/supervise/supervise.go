@@ -40,6 +40,8 @@ type Job struct {
 	Args    []string // the argument vector, the command's name first
 	Env     []string // the whole environment
 
+	Keeps []int // descriptors of this process that stay open in the job, under the same numbers
+
 	QuietOK bool // hold the output back for Show
 
 	// Output opens the destination of the job's standard output; nil: this process's own. It is

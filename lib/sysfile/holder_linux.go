@@ -8,17 +8,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FlockHolder returns the pid of the process that took the flock(2) of an inode, from /proc/locks
-// (proc_locks(5)); 0: none, or unknown. Other processes may hold the same flock, and that one may be
-// dead.
-func FlockHolder(dev, ino uint64) int {
+// FlockHolder returns the pid of a process that took a flock(2) of an inode which keeps a newcomer out,
+// one that wants it exclusive or shared. It is from /proc/locks (proc_locks(5)), which hides
+// those in other pid namespaces; 0: none, or unknown. Other processes may hold the same flock, and
+// that one may be dead.
+func FlockHolder(dev, ino uint64, shared bool) int {
 	const looks = 3
 	for range looks {
 		text, err := lockTable()
 		if err != nil {
 			return 0
 		}
-		holder := flockHolder(text, dev, ino)
+		holder := flockHolder(text, dev, ino, shared)
 		if holder != 0 || len(text) < os.Getpagesize() {
 			return holder
 		}
@@ -39,8 +40,8 @@ func lockTable() ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// flockHolder finds the pid that holds the flock of an inode in the lines of /proc/locks.
-func flockHolder(locks []byte, dev, ino uint64) int {
+// flockHolder finds the pid in the lines of /proc/locks.
+func flockHolder(locks []byte, dev, ino uint64, shared bool) int {
 	inode := []byte(":" + strconv.FormatUint(ino, 10))
 	device := []byte(fileID(dev))
 	holder := 0
@@ -48,6 +49,9 @@ func flockHolder(locks []byte, dev, ino uint64) int {
 		// 1: FLOCK ADVISORY WRITE 4711 fd:01:131099 0 EOF; a waiter has "->" as its second field.
 		f := bytes.Fields(line)
 		if len(f) < 6 || string(f[1]) != "FLOCK" || !bytes.HasSuffix(f[5], inode) {
+			continue
+		}
+		if shared && string(f[3]) == "READ" {
 			continue
 		}
 		pid, err := strconv.Atoi(string(f[4]))

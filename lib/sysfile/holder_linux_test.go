@@ -1,6 +1,7 @@
 package sysfile
 
 import (
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -18,8 +19,11 @@ func TestTheHolderIsReadFromTheKernelsTable(t *testing.T) {
 		{mine, 1}, {waits + posix + pidless + others + mine, 1}, {mine + elsewhere, 1}, {elsewhere + mine, 1},
 		{elsewhere, 22}, {elsewhere + pidless, 22}, // the file systems that show another device
 	} {
-		if got := flockHolder([]byte(c.locks), dev, 99); got != c.want {
+		if got := flockHolder([]byte(c.locks), dev, 99, false); got != c.want {
 			t.Errorf("%q: %d, want %d", c.locks, got, c.want)
+		}
+		if got := flockHolder([]byte(strings.ReplaceAll(c.locks, "WRITE", "READ")), dev, 99, true); got != 0 {
+			t.Errorf("%q: a shared flock keeps out a shared one: %d", c.locks, got)
 		}
 	}
 }

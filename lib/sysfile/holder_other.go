@@ -3,4 +3,4 @@
 package sysfile
 
 // FlockHolder returns 0: these systems do not show the holder of a flock(2).
-func FlockHolder(dev, ino uint64) int { return 0 }
+func FlockHolder(dev, ino uint64, shared bool) int { return 0 }

@@ -25,7 +25,9 @@ func StandsStill(holder int, pause time.Duration) error {
 // or if the holder cannot be known: from another pid namespace, or over NFS.
 func (a *Active) GuardHolder() int { return a.flockHolder() }
 
-func (f *file) flockHolder() int { return sysfile.FlockHolder(uint64(f.st.Dev), uint64(f.st.Ino)) }
+func (f *file) flockHolder() int {
+	return sysfile.FlockHolder(uint64(f.st.Dev), uint64(f.st.Ino), false)
+}
 
 // Watcher returns the newcomer that watches whether the atom's job works (idle.Turn).
 func (d *Dir) Watcher(name atom.Name) locker.Watcher {

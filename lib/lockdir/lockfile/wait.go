@@ -104,6 +104,9 @@ func (w *Waiting) Next(o locker.Outcome) bool {
 		return false
 	}
 	w.Show(w.request, o)
+	if o.IsFile() {
+		return w.request.Flock.Await(left, func() bool { return w.Left() <= 0 || w.isForTheDead() })
+	}
 	awaited := w.InWay.Owners
 	if w.asksForAnother() {
 		awaited = append(awaited, w.request.Owner.PID)
@@ -111,7 +114,11 @@ func (w *Waiting) Next(o locker.Outcome) bool {
 	if w.watch.Wait(w.InWay.Files, awaited, w.Asker(), min(left, w.pollAfter(o))) {
 		w.yield()
 	}
-	return !w.asksForAnother() || w.request.Owner.Life() != process.Dead
+	return !w.isForTheDead()
+}
+
+func (w *Waiting) isForTheDead() bool {
+	return w.asksForAnother() && w.request.Owner.Life() == process.Dead
 }
 
 func (w *Waiting) asksForAnother() bool {

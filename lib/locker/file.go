@@ -1,0 +1,75 @@
+package locker
+
+import (
+	"strconv"
+	"time"
+
+	"adlock/lib/policy"
+	"adlock/lib/process"
+	"adlock/lib/runlog"
+)
+
+// TakeFile locks the file beside the atom, if the request has one and nothing else denies the atom.
+func (r *Request) TakeFile(o Outcome, err error) (Outcome, error) {
+	if err != nil || o.Verdict != Acquired {
+		return o, err
+	}
+	free, err := r.Flock.TryLock()
+	if !free && err == nil {
+		o = r.fileTaken()
+	}
+	return o, err
+}
+
+// ForeseeFile returns what the decision d would lead to while another process holds the file.
+func (r *Request) ForeseeFile(d policy.Decision) policy.Decision {
+	if !d.Step.Granted() || !r.Flock.IsTaken() {
+		return d
+	}
+	return d.Because(policy.Busy, fileHeld(r.Flock.Path, r.Flock.Holder().PID))
+}
+
+func fileHeld(path string, holder int) string {
+	if holder == 0 {
+		return path + " is locked"
+	}
+	return path + " is locked by " + processOn(holder, "")
+}
+
+// fileTaken is the outcome if another process holds the file. No limit ends that process. Its pid and
+// its start, or only the file if it is unknown, stand for the token of an owner.
+func (r *Request) fileTaken() Outcome {
+	holder := r.Flock.Holder()
+	v := View{Active: policy.Active{Held: true, Owner: policy.Untouched}, File: r.Flock.Path}
+	if process.IsAncestor(holder.PID) {
+		v.Active.Owner = policy.Ancestor
+	}
+	v.Record.Owner, v.Record.Atom = holder, r.Atom
+	v.Record.Token = "flock:" + v.File + ":" + strconv.Itoa(holder.PID) + ":" + strconv.FormatUint(holder.Start, 10)
+	d := policy.Decide(r.Terms(), policy.Situation{}).Because(policy.Busy, fileHeld(v.File, holder.PID))
+	d.Active = v.Active
+	o := r.Denied(d, &v)
+	o.Recheck, o.found.Age = 0, runlog.Opt[time.Duration]{}
+	return o
+}
+
+// IsFile tells whether not a lock but the file is in the newcomer's way.
+func (o Outcome) IsFile() bool { return o.inWay.File != "" }
+
+// seeFile adds how long the present holder of the file has kept newcomers of the atom out, as far as
+// the runlog shows it: when it locked the file is not known.
+func (rec Recorder) seeFile(r *Request, o *Outcome) {
+	first := time.Now()
+	for e := range rec.Log.Newest(noticeBytes) {
+		if !rec.isOf(&e, r.Atom) {
+			continue
+		}
+		if e.Kind == runlog.Acquire { // the file was free
+			break
+		}
+		if e.OwnerToken == o.inWay.Record.Token {
+			first = e.Time
+		}
+	}
+	o.inWay.Active.Age = time.Since(first)
+}
