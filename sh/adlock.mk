@@ -26,6 +26,12 @@
 #
 #	index: ADLOCK_IF_ELAPSED = 15
 #
+# Two users who make in one directory take turns with
+#
+#	index: ADLOCK_FLOCK = Makefile
+#
+# because the Makefile is locked with flock(2) too, as flock(1) does, and both can read it.
+#
 # Before $(ADLOCK) in a recipe, as in ADLOCK_WAIT=2s $(ADLOCK) ..., a setting has no effect.
 # (BSD make has variables for a target since 2022.) To pass a variable on to COMMAND,
 # ADLOCK_DIR for example, export it.
@@ -70,7 +76,7 @@ ADLOCK_RETRY_FAILED ?= 1
 _adlock_caller = $(if $(findstring _adlock_here,$(value ADLOCK_PROGRAM)),$(call _adlock_line,$(value PWD)))
 
 # Other settings of one lock. make reads them from the environment too.
-_adlock_own = IF_ELAPSED EXPIRE_AFTER PAUSE WAIT_ELAPSED SLOTS SHARED FROM_START STARVING NOTICE
+_adlock_own = IF_ELAPSED EXPIRE_AFTER PAUSE WAIT_ELAPSED SLOTS SHARED FROM_START STARVING NOTICE FLOCK
 
 # The file that a pattern rule of GNU make makes; empty in other rules.
 _adlock_made = $(if $*,$(if $(filter /%,$@),,$(_adlock_heregnu)/)$@)
@@ -86,7 +92,7 @@ _adlock_wordsgnu = $(foreach _adlock_word,_adlock_mk ADLOCK_PROGRAM ADLOCK_WAIT 
 ADLOCK = sh -c ' \
 	for own in PROGRAM OPERATOR OPERAND NAME IF_ELAPSED EXPIRE_AFTER PAUSE WAIT WAIT_ELAPSED \
 		SLOTS SHARED FROM_START STARVING NOTICE NOW RETRY_FAILED EXIT_DENIED REPLACE ENFORCE \
-		WHOLE_JOB QUIET_OK JITTER DRY_RUN ONCE_PER; do \
+		WHOLE_JOB QUIET_OK JITTER DRY_RUN ONCE_PER FLOCK; do \
 		eval "said=\$${ADLOCK_$$own-}; unset ADLOCK_$$own; ADLOCK_$$own=\$$said"; \
 	done; \
 	ADLOCK_PROGRAM=$$1 ADLOCK_WAIT=$$2 ADLOCK_RETRY_FAILED=$$3 made=$$4; \

@@ -114,6 +114,10 @@
 #                       adlock_get sets ADLOCK_FENCE. Or a lock directory
 # ADLOCK_LEASE          how long the store keeps the lock of an owner that gives no sign of
 #                       life: default 15s
+# ADLOCK_FLOCK          a file or directory that is locked beside the atom, as by flock(1), for
+#                       other users and for programs that lock it: for adlock_guard of a script
+#                       that has a path, and adlock_with, whose COMMAND is a program then.
+#                       adlock_get refuses it (64)
 # ADLOCK_SHARED=1       hold the atom together with others that set this too
 # ADLOCK_VERBOSE=1      print denials even if standard error is no terminal
 # ADLOCK_AGENT=0        no agent: each question is a helper run
@@ -315,7 +319,7 @@ adlock_age() { _adlock_call _adlock_age "$@"; }
 _adlock_pid='' _adlock_owner='' _adlock_since='' _adlock_dir='' _adlock_bin='' _adlock_smith='' _adlock_program=''
 _adlock_host='' _adlock_operator='' _adlock_operand='' _adlock_name='' _adlock_part='' _adlock_status=''
 _adlock_line='' _adlock_token='' _adlock_third='' _adlock_lock='' _adlock_file='' _adlock_gone='' _adlock_words=''
-_adlock_verdict='' _adlock_fence='' _adlock_inside=''
+_adlock_verdict='' _adlock_fence='' _adlock_beside='' _adlock_inside=''
 
 # _adlock_call FUNCTION [ARG...]
 _adlock_call() {
@@ -335,14 +339,14 @@ _adlock_call_inside() {
 	set -- "$_adlock_pid" "$_adlock_owner" "$_adlock_since" "$_adlock_dir" "$_adlock_bin" "$_adlock_smith" "$_adlock_program" \
 		"$_adlock_host" "$_adlock_operator" "$_adlock_operand" "$_adlock_name" "$_adlock_part" "$_adlock_status" \
 		"$_adlock_line" "$_adlock_token" "$_adlock_third" "$_adlock_lock" "$_adlock_file" "$_adlock_gone" "$_adlock_words" \
-		"$_adlock_verdict" "$_adlock_fence" "$@"
-	_adlock_verdict=${ADLOCK_VERDICT-} _adlock_fence=${ADLOCK_FENCE-}
-	if _adlock_behind 22 "$@"; then set -- 0 "$@"; else set -- "$?" "$@"; fi
+		"$_adlock_verdict" "$_adlock_fence" "$_adlock_beside" "$@"
+	_adlock_verdict=${ADLOCK_VERDICT-} _adlock_fence=${ADLOCK_FENCE-} _adlock_beside=''
+	if _adlock_behind 23 "$@"; then set -- 0 "$@"; else set -- "$?" "$@"; fi
 	_adlock_tell
 	_adlock_pid=$2 _adlock_owner=$3 _adlock_since=$4 _adlock_dir=$5 _adlock_bin=$6 _adlock_smith=$7 _adlock_program=$8
 	_adlock_host=$9 _adlock_operator=${10} _adlock_operand=${11} _adlock_name=${12} _adlock_part=${13} _adlock_status=${14}
 	_adlock_line=${15} _adlock_token=${16} _adlock_third=${17} _adlock_lock=${18} _adlock_file=${19} _adlock_gone=${20}
-	_adlock_words=${21} _adlock_fence=${23} ADLOCK_VERDICT=$_adlock_verdict _adlock_verdict=${22}
+	_adlock_words=${21} _adlock_fence=${23} _adlock_beside=${24} ADLOCK_VERDICT=$_adlock_verdict _adlock_verdict=${22}
 	return "$1"
 }
 
@@ -368,7 +372,7 @@ _adlock_get() {
 	2 | 3 | 4 | 5 | 6) ;;
 	*) _adlock_wants 2 6 "$#" adlock_get || return "$?" ;;
 	esac
-	_adlock_can_switch && _adlock_asks_no_tick && _adlock_atom "$1" "$2" "${5-}" && _adlock_get_atom "${3-}" "${4-}" "${6-}"
+	_adlock_can_switch && _adlock_asks_no_run && _adlock_atom "$1" "$2" "${5-}" && _adlock_get_atom "${3-}" "${4-}" "${6-}"
 }
 
 # _adlock_get_atom IFELAPSED EXPIREAFTER NOW takes the atom that _adlock_atom has found.
@@ -442,8 +446,71 @@ _adlock_run_to_release() {
 }
 
 _adlock_with() {
-	_adlock_verdict=''
-	_adlock_can_run "$@" && case $_adlock_words in
+	_adlock_verdict='' _adlock_beside=''
+	_adlock_can_run "$@" || return "$?"
+	case ${ADLOCK_FLOCK-} in
+	'') _adlock_with_lock "$@" ;;
+	*) _adlock_with_file "$@" ;;
+	esac
+}
+
+# _adlock_with_file OPERATOR... -- COMMAND [ARG...] is _adlock_with_lock beside ADLOCK_FLOCK: this shell
+# opens the file, the helper locks it, and COMMAND inherits it, so that it stays locked while COMMAND
+# lives.
+_adlock_with_file() {
+	_adlock_may_lock && _adlock_is_program "$_adlock_words" "$@" || return "$?"
+	_adlock_beside=9
+	while [ -e "/proc/self/fd/$_adlock_beside" ] && [ "$_adlock_beside" -gt 3 ]; do
+		_adlock_beside=$((_adlock_beside - 1))
+	done
+	if eval "_adlock_with_lock \"\$@\" $_adlock_beside<\"\$ADLOCK_FLOCK\""; then set -- 0; else set -- "$?"; fi
+	_adlock_beside=''
+	return "$1"
+}
+
+# _adlock_is_program N OPERATOR... -- COMMAND [ARG...] refuses a function: in some shells the commands in
+# it do not inherit the descriptor.
+_adlock_is_program() {
+	shift "$(($1 + 2))"
+	_adlock_capture command -v "$1" || :
+	set -- "$1" "$_adlock_line"
+	_adlock_capture _adlock_find_unset "$1" || :
+	[ "$_adlock_line" = "$2" ] || {
+		_adlock_say ADLOCK_FLOCK "is for a program, and $1 is a function"
+		return 64
+	}
+}
+
+# _adlock_find_unset FUNCTION prints what has the name without the function; for a subshell.
+_adlock_find_unset() {
+	command unset -f "$1" 2>/dev/null
+	command -v "$1"
+}
+
+# _adlock_may_lock makes ADLOCK_FLOCK if it is not there, and refuses what cannot be locked.
+_adlock_may_lock() {
+	[ -e "$ADLOCK_FLOCK" ] || { command : >>"$ADLOCK_FLOCK"; } 2>/dev/null || [ -e "$ADLOCK_FLOCK" ] || {
+		_adlock_say "$ADLOCK_FLOCK" 'cannot be made'
+		return 73
+	}
+	[ -f "$ADLOCK_FLOCK" ] || [ -d "$ADLOCK_FLOCK" ] || {
+		_adlock_say "$ADLOCK_FLOCK" 'is no file and no directory: it cannot be locked'
+		return 64
+	}
+	[ -r "$ADLOCK_FLOCK" ] || {
+		_adlock_say "$ADLOCK_FLOCK" 'permission denied: every user of it must be able to read it (chmod a+r), as a Makefile or a directory'
+		return 77
+	}
+	case ${ADLOCK_STORE-} in
+	*://*)
+		_adlock_say ADLOCK_FLOCK 'is for locks of this machine: a store keeps its own'
+		return 64
+		;;
+	esac
+}
+
+_adlock_with_lock() {
+	case $_adlock_words in
 	2) _adlock_get "$1" "$2" ;;
 	3) _adlock_get "$1" "$2" "$3" ;;
 	4) _adlock_get "$1" "$2" "$3" "$4" ;;
@@ -460,12 +527,22 @@ _adlock_run_locked() {
 	shift
 	set -- "$_adlock_lock" "$@"
 	_adlock_tell
-	if _adlock_behind 1 "$@"; then set -- "$1" 0; else set -- "$1" "$?"; fi
+	if _adlock_run_beside "$@"; then set -- "$1" 0; else set -- "$1" "$?"; fi
 	_adlock_is_alone "$1" "$2" --wait || :
 	_adlock_ask_to_release "$1" "$2" || _adlock_let_go "$1" "$2" || set -- "$1" "$2" "$?"
 	[ "$_adlock_gone" = yes ] || _adlock_strike "$1" "left $2 $1$_adlock_nl"
 	[ "$2" = 0 ] || set -- "$1" "$2" "$2"
 	return "${3-0}"
+}
+
+# _adlock_run_beside LINE COMMAND [ARG...] runs the command with the file that is locked beside the
+# atom. mksh and ksh93 pass a descriptor above 2 only where the command itself redirects it.
+_adlock_run_beside() {
+	shift
+	case $_adlock_beside in
+	'') "$@" ;;
+	*) eval "\"\$@\" $_adlock_beside<&$_adlock_beside" ;;
+	esac
 }
 
 # _adlock_is_alone LINE STATUS [--wait] is false if the status is that of a command which was ended,
@@ -563,11 +640,11 @@ _adlock_may_look() {
 # parallel, and a lock costs a seventh less. The helper's status is $_adlock_status.
 _adlock_help() {
 	_adlock_status=0
-	case ${ADLOCK_LOGDIR-}${ADLOCK_LOG_MAX-}${ADLOCK_HOOK-}${ADLOCK_SYSLOG-} in
+	case ${ADLOCK_LOGDIR-}${ADLOCK_LOG_MAX-}${ADLOCK_HOOK-}${ADLOCK_SYSLOG-}$_adlock_beside in
 	'') GOMAXPROCS=1 "$_adlock_bin" "$@" ;;
 	*) (
 		export ADLOCK_LOGDIR ADLOCK_LOG_MAX ADLOCK_HOOK ADLOCK_HOOK_RUNS ADLOCK_SYSLOG
-		GOMAXPROCS=1 exec "$_adlock_bin" "$@"
+		eval "GOMAXPROCS=1 exec \"\$_adlock_bin\" \"\$@\" ${_adlock_beside:+$_adlock_beside<&$_adlock_beside}"
 	) ;;
 	esac || _adlock_status=$?
 }
@@ -577,7 +654,7 @@ _adlock_help() {
 _adlock_take() {
 	set -- "$1" "${2:-${ADLOCK_IF_ELAPSED-}}" "${3:-${ADLOCK_EXPIRE_AFTER-}}" "${4:-$_adlock_pass}"
 	set -- "$1" --owner "$_adlock_pid" ${2:+"--if-elapsed=$2"} ${3:+"--expire-after=$3"} ${4:+"--now=$4"}
-	case $1-${ADLOCK_PAUSE-}${ADLOCK_SLOTS-}${ADLOCK_WAIT-}${ADLOCK_STARVING-}${ADLOCK_NOTICE-}${ADLOCK_WAIT_ELAPSED-}${ADLOCK_FROM_START-}${ADLOCK_SHARED-}${ADLOCK_VERBOSE-} in
+	case $1-${ADLOCK_PAUSE-}${ADLOCK_SLOTS-}${ADLOCK_WAIT-}${ADLOCK_STARVING-}${ADLOCK_NOTICE-}${ADLOCK_WAIT_ELAPSED-}${ADLOCK_FROM_START-}${ADLOCK_SHARED-}${ADLOCK_VERBOSE-}$_adlock_beside in
 	ask-) _adlock_question "$@" ;;
 	*) _adlock_take_as_set "$@" ;;
 	esac
@@ -588,7 +665,8 @@ _adlock_take_as_set() {
 	set -- "$@" ${ADLOCK_PAUSE:+"--pause=$ADLOCK_PAUSE"} ${ADLOCK_SLOTS:+"--slots=$ADLOCK_SLOTS"} ${ADLOCK_WAIT:+"--wait=$ADLOCK_WAIT"} \
 		${ADLOCK_STARVING:+"--starving=$ADLOCK_STARVING"} ${ADLOCK_NOTICE:+"--notice=$ADLOCK_NOTICE"} ${_adlock_since:+"--since=$_adlock_since"} \
 		${ADLOCK_WAIT_ELAPSED:+"--switch=wait-elapsed=$ADLOCK_WAIT_ELAPSED"} ${ADLOCK_FROM_START:+"--switch=from-start=$ADLOCK_FROM_START"} \
-		${ADLOCK_SHARED:+"--switch=shared=$ADLOCK_SHARED"} ${ADLOCK_VERBOSE:+"--switch=verbose=$ADLOCK_VERBOSE"}
+		${ADLOCK_SHARED:+"--switch=shared=$ADLOCK_SHARED"} ${ADLOCK_VERBOSE:+"--switch=verbose=$ADLOCK_VERBOSE"} \
+		${_adlock_beside:+"--beside=$_adlock_beside:$ADLOCK_FLOCK"}
 	case $1 in
 	ask) _adlock_question "$@" ;;
 	guarded) _adlock_restart "$@" ;;
@@ -613,9 +691,10 @@ _adlock_help_to_take() {
 	_adlock_help "$@" -- "$_adlock_dir/lock.$_adlock_name" "$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand"
 }
 
-# _adlock_asks_no_tick refuses ADLOCK_ONCE_PER, which has no effect here: an atom meant to run
-# once in each tick would run as often as it is asked for.
-_adlock_asks_no_tick() {
+# _adlock_asks_no_run refuses ADLOCK_ONCE_PER and ADLOCK_FLOCK, which have no effect here: an atom
+# meant to run once in each tick would run as often as it is asked for, and no process would keep the
+# file locked.
+_adlock_asks_no_run() {
 	case ${ADLOCK_ONCE_PER-} in
 	'' | 0) ;;
 	*)
@@ -623,6 +702,10 @@ _adlock_asks_no_tick() {
 		return 64
 		;;
 	esac
+	[ -z "${ADLOCK_FLOCK-}" ] || [ -n "$_adlock_beside" ] || {
+		_adlock_say ADLOCK_FLOCK 'is for a command: adlock_with, adlock run, or a guard of a script that has a path'
+		return 64
+	}
 }
 
 # _adlock_can_switch refuses a switch that is neither on nor off, with the helper's message.
@@ -751,6 +834,7 @@ _adlock_let_go() {
 	_adlock_plain_status
 	set -- "$1" "${2%% *}" "$3" _adlock_help release --token "${2%% *}" --status "$_adlock_status" \
 		${ADLOCK_RETRY_FAILED:+"--switch=retry-failed=$ADLOCK_RETRY_FAILED"}
+	[ -z "$_adlock_beside" ] || set -- "$@" --beside "$_adlock_beside"
 	case $3 in -*) set -- "$@" --withdraw ;; esac
 	case $_adlock_file in
 	*/smith.*)
@@ -1207,7 +1291,7 @@ _adlock_relay() {
 # taken, $_adlock_lock is then its line in the list of held locks.
 _adlock_ask_to_take() {
 	[ -n "$_adlock_agent" ] || return 1
-	case ${ADLOCK_STORE-} in *://*) return 1 ;; esac
+	case ${ADLOCK_STORE-}$_adlock_beside in *://* | [3-9]) return 1 ;; esac
 	case $_adlock_held in *"left "*) return 1 ;; esac
 	_adlock_third=$_adlock_program$_adlock_host$_adlock_operator$_adlock_operand$_adlock_dir$1$2$3
 	_adlock_third=$_adlock_third${ADLOCK_IF_ELAPSED-}${ADLOCK_EXPIRE_AFTER-}${ADLOCK_PAUSE-}${ADLOCK_SLOTS-}${ADLOCK_WAIT-}${ADLOCK_STARVING-}${ADLOCK_NOTICE-}
@@ -1225,7 +1309,7 @@ _adlock_ask_to_take() {
 
 # _adlock_ask_to_release LINE STATUS asks the agent to release the lock of a line of the list.
 _adlock_ask_to_release() {
-	case $_adlock_agent-$1-${ADLOCK_RETRY_FAILED-} in
+	case $_adlock_agent-$1-${ADLOCK_RETRY_FAILED-}$_adlock_beside in
 	serves-"$_adlock_agent_of "*-) ;;
 	*) return 1 ;;
 	esac
@@ -1572,7 +1656,7 @@ _adlock_restart() {
 	set -- "$@" ${ADLOCK_RETRY_FAILED:+"--switch=retry-failed=$ADLOCK_RETRY_FAILED"} \
 		--exit-denied "${ADLOCK_EXIT_DENIED:-0}" --store "$_adlock_dir" \
 		--program "$_adlock_program" --host "$_adlock_host" --operator "$_adlock_operator"
-	for _adlock_third in ENFORCE QUIET_OK WHOLE_JOB REPLACE ONCE_PER JITTER DRY_RUN; do
+	for _adlock_third in ENFORCE QUIET_OK WHOLE_JOB REPLACE ONCE_PER JITTER DRY_RUN FLOCK; do
 		eval "set -- \"\$@\" \${ADLOCK_$_adlock_third:+\"--setting=ADLOCK_$_adlock_third=\$ADLOCK_$_adlock_third\"}"
 	done
 	eval "exec \"\$_adlock_bin\" \"\$@\" -- ${_adlock_words#again }"
@@ -1598,7 +1682,7 @@ _adlock_guard_here() {
 		exit 64
 	fi
 	_adlock_operand=$3
-	if _adlock_asks_no_tick && _adlock_get_atom "$1" "$2" ''; then
+	if _adlock_asks_no_run && _adlock_get_atom "$1" "$2" ''; then
 		_adlock_guarded=$_adlock_lock
 		_adlock_guard_alone || exit "$?"
 		_adlock_guard_traps

@@ -16,6 +16,7 @@ import (
 	"adlock/lib/policy"
 	"adlock/lib/run"
 	"adlock/lib/runlog"
+	"adlock/lib/sysfile"
 )
 
 // releaseArgs are what the options of release set.
@@ -25,6 +26,7 @@ type releaseArgs struct {
 	retry    bool
 	again    bool
 	withdraw bool
+	beside   int // descriptor of a file that the script has locked beside the atom; 0: none
 	pause    time.Duration
 	hook     hook.Hook
 	from     config.Origins
@@ -38,9 +40,11 @@ func (a *releaseArgs) options() []config.Option {
 		{Name: "pause", Env: "ADLOCK_PAUSE", Arg: "D", Help: "a newcomer that is changing the lock is waited for, four times as long at most", Default: limit.Format(a.pause), Set: config.Duration(&a.pause)},
 		// For adlock.sh, so without help. again: an earlier release may have been interrupted, so a
 		// lock that is gone counts as released. withdraw: the atom was not run, so nothing is
-		// stamped, and a lock that is gone, or not this process's, is no error.
+		// stamped, and a lock that is gone, or not this process's, is no error. beside: what the script
+		// has locked beside the atom is let go, for all that have inherited it.
 		{Name: "again", Set: config.Toggle(&a.again)},
 		{Name: "withdraw", Set: config.Toggle(&a.withdraw)},
+		{Name: "beside", Arg: "FD", Set: config.Number(&a.beside, 3, 9)},
 	}, config.HookOptions(&a.hook)...)
 	return append(options, a.from.Switch(options))
 }
@@ -60,6 +64,11 @@ func release(args []string) (int, error) {
 	a, dir, r, err := parseRelease(args)
 	if err != nil {
 		return 0, err
+	}
+	if a.beside != 0 {
+		if err := sysfile.Unlock(a.beside); err != nil {
+			fault.Report(fault.Wrap("ADLOCK_FLOCK", err))
+		}
 	}
 	if err := releaseIn(dir, r, &a.hook); err == nil || config.Aloud(err) {
 		return 0, err

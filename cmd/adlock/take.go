@@ -4,9 +4,12 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/config"
 	"adlock/lib/fault"
+	"adlock/lib/flock"
 	"adlock/lib/lockdir"
 	"adlock/lib/locker"
 	"adlock/lib/run"
+	"strconv"
+	"strings"
 )
 
 // The verbs by which adlock.sh takes a lock for the shell that calls it, as mkatomic and
@@ -20,13 +23,15 @@ var (
 // take is what the options of these verbs set.
 type take struct {
 	config.Settings
-	owner int // pid of the owner-to-be
+	owner  int    // pid of the owner-to-be
+	beside string // DESCRIPTOR:FILE, what the script locks beside the atom; "": nothing
 }
 
 func (s *take) options() []config.Option {
 	options := s.Settings.Options()
 	return append(options, s.From.Switch(options),
 		config.Option{Name: "owner", Arg: "PID", Set: config.Number(&s.owner, 1, 1<<30)},
+		config.Option{Name: "beside", Arg: "FD:FILE", Set: config.Text(&s.beside)},
 		config.Option{Name: "since", Arg: "UPTIME", Set: config.Uptime(&s.Request.WaitSince)})
 }
 
@@ -86,8 +91,19 @@ func (s *take) configure() error {
 	if err := s.Configure(s.options(), run.Options()); err != nil {
 		return err
 	}
-	if tick := config.FromFiles(s.Request.Atom.Name())["ADLOCK_ONCE_PER"]; tick.Value != "" && tick.Value != "0" {
+	filed := config.FromFiles(s.Request.Atom.Name())
+	if tick := filed["ADLOCK_ONCE_PER"]; tick.Value != "" && tick.Value != "0" {
 		return fault.New(fault.Usage, tick.From.Word, "ADLOCK_ONCE_PER is for adlock run: a lock that a script takes by itself counts no ticks")
+	}
+	if file := filed["ADLOCK_FLOCK"]; file.Value != "" && s.beside == "" {
+		return fault.New(fault.Usage, file.From.Word, "ADLOCK_FLOCK is for adlock run: a script says it itself, for adlock_with")
+	}
+	if fd, file, given := strings.Cut(s.beside, ":"); given {
+		number, err := strconv.Atoi(fd)
+		if err != nil {
+			return config.LibraryOnly("take")
+		}
+		s.Request.Flock = flock.Inherited(number, file, s.Request.Shared)
 	}
 	return s.Check()
 }

@@ -36,10 +36,7 @@ type File struct {
 // another user's file in a sticky directory: fs.protected_regular). A new file may be read by all that
 // the umask lets. Without create no file is made, and one that is not there is nil.
 func Open(path string, shared, create bool) (*File, error) {
-	f := &File{Path: path, how: unix.LOCK_EX}
-	if shared {
-		f.how = unix.LOCK_SH
-	}
+	f := &File{Path: path, how: how(shared)}
 	err := f.open(unix.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		if !create {
@@ -56,6 +53,18 @@ func Open(path string, shared, create bool) (*File, error) {
 		return nil, fault.Wrap(path, err)
 	}
 	return f, f.check()
+}
+
+// Inherited is the file that this process's parent has opened, and keeps open.
+func Inherited(fd int, path string, shared bool) *File {
+	return &File{Path: path, fd: fd, how: how(shared)}
+}
+
+func how(shared bool) int {
+	if shared {
+		return unix.LOCK_SH
+	}
+	return unix.LOCK_EX
 }
 
 func (f *File) open(flags int) (err error) {
