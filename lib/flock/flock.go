@@ -11,6 +11,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -40,7 +41,7 @@ func Open(path string, shared, create bool) (*File, error) {
 	err := f.open(unix.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		if !create {
-			return nil, nil
+			return nil, fault.Wrap(path, unix.Access(filepath.Dir(path), unix.W_OK|unix.X_OK))
 		}
 		if err = f.open(unix.O_RDONLY | unix.O_CREAT | unix.O_EXCL); errors.Is(err, fs.ErrExist) {
 			err = f.open(unix.O_RDONLY) // another run was faster
@@ -116,10 +117,7 @@ func (f *File) TryLock() (free bool, err error) {
 	if f == nil || f.held {
 		return true, nil
 	}
-	select {
-	case err = <-f.granted:
-		f.granted = nil
-	default:
+	if err = f.take(); err == unix.EWOULDBLOCK {
 		err = sysfile.Flock(f.fd, f.how, 0)
 	}
 	f.held = err == nil
@@ -127,6 +125,17 @@ func (f *File) TryLock() (free bool, err error) {
 		return false, nil
 	}
 	return f.held, f.explain(err)
+}
+
+// take is the result of the flock(2) that Await has left; EWOULDBLOCK if there is none.
+func (f *File) take() error {
+	select {
+	case err := <-f.granted:
+		f.granted = nil
+		return err
+	default:
+		return unix.EWOULDBLOCK
+	}
 }
 
 func (f *File) explain(err error) error {
@@ -151,7 +160,7 @@ func (f *File) Await(most time.Duration, over func() bool) bool {
 	for {
 		select {
 		case err := <-f.granted:
-			f.granted <- err // for TryLock
+			f.granted <- err // for take
 			return true
 		case <-time.After(min(overEach, time.Until(end))):
 			if over() || time.Until(end) <= 0 {
@@ -163,7 +172,7 @@ func (f *File) Await(most time.Duration, over func() bool) bool {
 
 // Free lets the file go, for all processes that have inherited it too.
 func (f *File) Free() {
-	if f != nil && f.held {
+	if f != nil && (f.held || f.take() == nil) {
 		f.held = false
 		_ = sysfile.Unlock(f.fd) // fails only for a descriptor that is not open
 	}

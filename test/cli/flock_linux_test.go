@@ -1,0 +1,237 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/test/support/actor"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
+)
+
+// flocked starts a process that holds a file in the working directory, as flock(1) does with these
+// options, and returns the words that lock it beside an atom.
+func (s *stage) flocked(options ...string) (holder *helper.Process, words []string) {
+	s.Helper()
+	need.Tools(s, "flock")
+	args := append(append([]string{"flock"}, options...), s.in("file"), "sleep", "600")
+	holder = helper.Command{Args: args, Dir: s.dir}.Start(s)
+	childOf(s.T, holder.PID, "sleep")
+	return holder, []string{"run", "--name", "a", "--flock", s.in("file")}
+}
+
+// letGo ends the holder of a file, and its job.
+func (s *stage) letGo(holder *helper.Process) {
+	s.Helper()
+	for _, pid := range append([]int{holder.PID}, helper.Children(holder.PID)...) {
+		end(s.T, pid)
+	}
+}
+
+// isFree reports whether another process could lock the file exclusively.
+func isFree(t *testing.T, path string) bool {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	return unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+}
+
+func TestTheFileIsLockedWhileTheJobRuns(t *testing.T) {
+	s := newStage(t)
+	need.Tools(t, "flock")
+	r := s.want(7, "run", "--name", "a", "--flock", "file", "sh", "-c", "flock -n file true; echo $?; flock -sn file true; echo $?; exit 7")
+	if r.Out != "1\n1\n" || !isFree(t, s.in("file")) {
+		t.Errorf("%+v", r)
+	}
+	r = s.want(0, "run", "--name", "a", "--shared", "--flock", "file", "sh", "-c", "flock -n file true; echo $?; flock -sn file true; echo $?")
+	if r.Out != "1\n0\n" || !isFree(t, s.in("file")) {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAFileHeldElsewhereDeniesAndStampsNothing(t *testing.T) {
+	s := newStage(t)
+	holder, words := s.flocked()
+	says := s.in("file") + " is locked by process " + itoa(holder.PID)
+	for _, options := range [][]string{nil, {"--shared"}, {"--slots", "2"}, {"--once-per", "1h"}} {
+		s.refused(75, "busy: "+says, append(append(words, options...), "--verbose", "true")...)
+		if r := s.adlock(append(append(words, options...), "--dry-run", "true")...); r.Status != 75 || !strings.Contains(r.Out, "busy: "+says) {
+			t.Errorf("%+v", r)
+		}
+	}
+	s.want(75, append(words, "true")...)
+	left, err := filepath.Glob(s.locks + "/[lt][oi]ck.*")
+	if len(left) > 0 || err != nil {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if last := s.modified(s.locks + "/last.adlock.dax.run.a"); last.Unix() != 0 {
+		t.Errorf("the last lock is stamped: %v", last)
+	}
+	s.letGo(holder)
+	s.want(0, append(words, "--if-elapsed", "1h", "--once-per", "1h", "true")...)
+}
+
+func TestReadersShareTheFileToo(t *testing.T) {
+	s := newStage(t)
+	_, words := s.flocked("-s")
+	s.want(0, append(words, "--shared", "true")...)
+	s.want(0, append(words, "--shared", "--dry-run", "true")...)
+	s.want(75, append(words, "true")...)
+}
+
+func TestOneWaitIsForTheAtomAndTheFile(t *testing.T) {
+	s := newStage(t)
+	holder, words := s.flocked()
+	owner := s.command("run", "--name", "a", "sleep", "600").Start(s)
+	helper.Eventually(t, "the atom is held", func() bool { return helper.Settled(s.locks + "/lock.adlock.dax.run.a") })
+	waiter := s.command(append(words, "--wait", "10m", "echo", "ran")...).Start(s)
+	waits := func(n int) func() bool { return func() bool { return strings.Count(s.kinds("a"), "wait") == n } }
+	helper.Eventually(t, "it waits for the atom", waits(1))
+	syscall.Kill(owner.PID, syscall.SIGTERM)
+	owner.Wait(t)
+	helper.Eventually(t, "it waits for the file", func() bool { return flockWaits(t, waiter.PID) })
+	if exists(s.locks + "/lock.adlock.dax.run.a") {
+		t.Error("it holds the atom while it waits for the file")
+	}
+	s.letGo(holder)
+	if status := waiter.Wait(t); status != 0 || waiter.Output() != "ran\n" {
+		t.Errorf("status %d, %s", status, waiter.Output())
+	}
+	if !isFree(t, s.in("file")) {
+		t.Error("the file stays locked")
+	}
+}
+
+// flockWaits reports whether a thread of the process blocks in flock(2).
+func flockWaits(t *testing.T, pid int) bool {
+	t.Helper()
+	locks, err := os.ReadFile("/proc/locks")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(locks)) {
+		if f := strings.Fields(line); len(f) > 5 && f[1] == "->" && f[2] == "FLOCK" && f[5] == itoa(pid) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestAWaitForTheFileEndsInTime(t *testing.T) {
+	s := newStage(t)
+	_, words := s.flocked()
+	began := time.Now()
+	s.want(75, append(words, "--wait", "300ms", "true")...)
+	if took := time.Since(began); took < 300*time.Millisecond {
+		t.Errorf("it waited for %v", took)
+	}
+}
+
+// A waiter that has been given the file while the atom is taken lets the file go.
+func TestAWaiterDoesNotKeepTheFileWithoutTheAtom(t *testing.T) {
+	s := newStage(t)
+	holder, words := s.flocked()
+	waiter := s.command(append(words, "--wait", "10m", "true")...).Start(s)
+	helper.Eventually(t, "it waits for the file", func() bool { return flockWaits(t, waiter.PID) })
+	owner := s.command("run", "--name", "a", "sleep", "600").Start(s)
+	helper.Eventually(t, "the atom is held", func() bool { return helper.Settled(s.locks + "/lock.adlock.dax.run.a") })
+	s.letGo(holder)
+	helper.Eventually(t, "the waiter has let the file go", func() bool { return !flockWaits(t, waiter.PID) && isFree(t, s.in("file")) })
+	syscall.Kill(owner.PID, syscall.SIGTERM)
+	owner.Wait(t)
+	if status := waiter.Wait(t); status != 0 {
+		t.Errorf("status %d", status)
+	}
+}
+
+func TestTheJobKeepsTheFileIfItsSupervisorIsKilled(t *testing.T) {
+	s := newStage(t)
+	p := s.command("run", "--name", "a", "--flock", "file", "sleep", "600").Start(s)
+	job := childOf(t, p.PID, "sleep")
+	end(t, p.PID)
+	if isFree(t, s.in("file")) {
+		t.Error("the file is free while the job lives")
+	}
+	s.refused(75, "file is locked", "run", "--name", "b", "--flock", "file", "--verbose", "true")
+	end(t, job)
+	s.want(0, "run", "--name", "b", "--flock", "file", "true")
+}
+
+func TestADaemonKeepsTheFileOnlyWithWholeJob(t *testing.T) {
+	s := newStage(t)
+	daemon := "setsid sleep 600 >/dev/null 2>&1 & echo $! >pid"
+	pid := func() int { return actor.PIDIn(t, s.in("pid")) }
+	s.want(0, "run", "--name", "a", "--flock", "file", "sh", "-c", daemon)
+	if !isFree(t, s.in("file")) {
+		t.Error("a daemon keeps the file")
+	}
+	end(t, pid())
+	os.Remove(s.in("pid"))
+	p := s.command("run", "--name", "a", "--whole-job", "--flock", "file", "sh", "-c", daemon).Start(s)
+	helper.Eventually(t, "the daemon runs", func() bool { return exists(s.in("pid")) && helper.Name(pid()) == "sleep" })
+	if isFree(t, s.in("file")) {
+		t.Error("the file is free while the daemon lives")
+	}
+	end(t, pid())
+	p.Wait(t)
+}
+
+func TestAnExpiredOwnersFileComesToItsNewcomer(t *testing.T) {
+	s := newStage(t)
+	p := s.command("run", "--name", "a", "--flock", "file", "sleep", "600").Start(s)
+	childOf(t, p.PID, "sleep")
+	if r := s.adlock("run", "--name", "a", "--flock", "file", "--replace", "--pause", "50ms", "echo", "ran"); r.Status != 0 || r.Out != "ran\n" {
+		t.Errorf("%+v", r)
+	}
+	p.Wait(t)
+}
+
+func TestARunInsideTheJobThatHasTheFileIsTold(t *testing.T) {
+	s := newStage(t)
+	r := s.adlock("run", "--name", "a", "--flock", "file", helper.Binary(t), "run", "--name", "b", "--flock", "file", "--wait", "forever", "true")
+	if r.Status != 75 || !strings.Contains(r.Err, "b: not run: ") || !oneLine(r.Err) {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAFileThatStaysLockedIsOverdue(t *testing.T) {
+	s := newStage(t)
+	holder, words := s.flocked()
+	s.want(75, append(words, "true")...)
+	time.Sleep(time.Millisecond)
+	r := s.adlock(append(words, "--notice", "1ms", "true")...)
+	if r.Status != 75 || !strings.Contains(r.Err, "overdue: "+s.in("file")+" is locked by process "+itoa(holder.PID)) || !oneLine(r.Err) {
+		t.Errorf("%+v", r)
+	}
+	s.want(75, append(words, "--notice", "1ms", "true")...) // once a day
+	s.letGo(holder)
+	s.want(0, append(words, "true")...)
+	_, words = s.flocked()
+	s.want(75, append(words, "--notice", "1h", "true")...) // it was free meanwhile
+}
+
+func TestWhatCannotBeLockedIsRefused(t *testing.T) {
+	s := newStage(t)
+	if err := unix.Mkfifo(s.in("pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, status := range map[string]int{"pipe": 64, "/dev/null": 64, "none/file": 73} {
+		s.refused(status, path+": ", "run", "--name", "a", "--flock", path, "true")
+		s.refused(max(status, 64), path+": ", "run", "--name", "a", "--flock", path, "--dry-run", "true")
+	}
+	s.refused(64, "a store keeps its own", "run", "--name", "a", "--flock", "file", "--store", "ftp://u@127.0.0.1:1/x", "true")
+	s.want(0, "run", "--name", "a", "--flock", ".", "true")
+	s.want(0, "run", "--name", "a", "--flock", "new", "--dry-run", "true")
+	if exists(s.in("new")) {
+		t.Error("a dry run made the file")
+	}
+}
