@@ -105,7 +105,7 @@ holds_it() {
 	run launch job
 	assert_success
 	assert_output --regexp '^adlock: ADLOCK_FLOCK: is for a program, and work is a function
-adlock: ADLOCK_FLOCK: is for a command: .*$'
+adlock: ADLOCK_FLOCK: a file is locked only for a command: .*$'
 	assert_notes <<<$'64\n64\n0'
 }
 

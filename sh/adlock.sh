@@ -703,7 +703,7 @@ _adlock_asks_no_run() {
 		;;
 	esac
 	[ -z "${ADLOCK_FLOCK-}" ] || [ -n "$_adlock_beside" ] || {
-		_adlock_say ADLOCK_FLOCK 'is for a command: adlock_with, adlock run, or a guard of a script that has a path'
+		_adlock_say ADLOCK_FLOCK 'a file is locked only for a command: adlock run, adlock_with, a guard of a script that has a path'
 		return 64
 	}
 }

@@ -91,19 +91,15 @@ func (s *take) configure() error {
 	if err := s.Configure(s.options(), run.Options()); err != nil {
 		return err
 	}
-	filed := config.FromFiles(s.Request.Atom.Name())
-	if tick := filed["ADLOCK_ONCE_PER"]; tick.Value != "" && tick.Value != "0" {
+	if tick := config.FromFiles(s.Request.Atom.Name())["ADLOCK_ONCE_PER"]; tick.Value != "" && tick.Value != "0" {
 		return fault.New(fault.Usage, tick.From.Word, "ADLOCK_ONCE_PER is for adlock run: a lock that a script takes by itself counts no ticks")
-	}
-	if file := filed["ADLOCK_FLOCK"]; file.Value != "" && s.beside == "" {
-		return fault.New(fault.Usage, file.From.Word, "ADLOCK_FLOCK is for adlock run: a script says it itself, for adlock_with")
 	}
 	if fd, file, given := strings.Cut(s.beside, ":"); given {
 		number, err := strconv.Atoi(fd)
 		if err != nil {
 			return config.LibraryOnly("take")
 		}
-		s.Request.Flock = flock.Inherited(number, file, s.Request.Shared)
+		s.MayFlock, s.Request.Flock = true, flock.Inherited(number, file, s.Request.Shared)
 	}
 	return s.Check()
 }

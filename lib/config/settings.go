@@ -27,6 +27,7 @@ type Settings struct {
 	InScript bool // the caller is the library, or a crontab: it has variables, and no options
 	Library  bool // its arguments IFELAPSED and EXPIREAFTER are minutes if they have no unit
 	Remote   bool // the locks are beyond this machine, where adlock status does not look
+	MayFlock bool // a process keeps a file locked beside the atom while its job lives
 
 	From Origins // where the options were set
 }
@@ -109,9 +110,18 @@ func (s *Settings) checkSemaphore() error {
 	return nil
 }
 
+// refuseFlock refuses ADLOCK_FLOCK for a lock beside which no process would keep the file locked.
+func (s *Settings) refuseFlock() error {
+	filed := FromFiles(s.Request.Atom.Name())[flockVariable]
+	if s.MayFlock || os.Getenv(flockVariable) == "" && filed.Value == "" {
+		return nil
+	}
+	return fault.New(fault.Usage, cmp.Or(filed.From.Word, flockVariable), "a file is locked only for a command: adlock run, adlock_with, a guard of a script that has a path")
+}
+
 // Check refuses settings that contradict each other.
 func (s *Settings) Check() error {
-	if err := s.checkSemaphore(); err != nil {
+	if err := cmp.Or(s.checkSemaphore(), s.refuseFlock()); err != nil {
 		return err
 	}
 	if (s.From.IsFiled("wait-elapsed") || s.From.Compare("wait", "wait-elapsed") > 0) && s.Request.Wait == 0 {

@@ -42,7 +42,7 @@ var Table = []Option{
 	{Name: "wait-elapsed", Env: "ADLOCK_WAIT_ELAPSED", Help: "wait for IfElapsed too, within the time of --wait"},
 	{Name: "slots", Env: "ADLOCK_SLOTS", Arg: "N", Help: "at most N atoms of the program at once; with --name alone, at most N runs of that name"},
 	{Name: "shared", Env: "ADLOCK_SHARED", Help: "hold the atom together with other shared runs: many readers or one writer"},
-	{Name: "flock", Env: "ADLOCK_FLOCK", Arg: "FILE", Help: "beside the atom hold flock(2) on FILE, as flock(1) does, with --shared a shared one: for other users, and programs that lock FILE"},
+	{Name: "flock", Env: flockVariable, Arg: "FILE", Help: "beside the atom hold flock(2) on FILE, as flock(1) does, with --shared a shared one: for other users, and programs that lock FILE"},
 	{Name: "from-start", Env: "ADLOCK_FROM_START", Help: "IfElapsed, less a tenth (1s to 30s), counts from the start of the last run"},
 	{Name: "starving", Env: "ADLOCK_STARVING", Arg: "N", Help: "report when denied as full N, 10N, 100N times in a row; 0: never", Default: strconv.Itoa(defaultStarving)},
 	{Name: "now", Env: "ADLOCK_NOW", Where: Nowhere, Arg: "EPOCH", Help: "the clock of the whole pass, in seconds since the epoch"},
@@ -70,6 +70,7 @@ var Table = []Option{
 const (
 	storeVariable  = "ADLOCK_STORE"
 	dirVariable    = "ADLOCK_DIR"
+	flockVariable  = "ADLOCK_FLOCK"
 	logDirVariable = "ADLOCK_LOGDIR"
 	logMaxVariable = "ADLOCK_LOG_MAX"
 	leaseVariable  = "ADLOCK_LEASE"

@@ -63,7 +63,7 @@ func TestAdlockMkUnsetsTheSettingsOfOneLock(t *testing.T) {
 func TestAMakefileCanSetEachSettingOfOneLock(t *testing.T) {
 	text := source(t, "adlock.mk")
 	set := append(strings.Fields(between(t, text, "\n_adlock_own = ", "\n")), "WAIT") // WAIT has a default there
-	sameWords(t, "adlock.mk", set, variables(ofLibrary(), func(o *Option) bool { return !o.Inherited }))
+	sameWords(t, "adlock.mk", set, append(variables(ofLibrary(), func(o *Option) bool { return !o.Inherited }), "FLOCK"))
 	for _, name := range regexp.MustCompile(`(?m)^ADLOCK_(\w+) \?=`).FindAllStringSubmatch(text, -1) {
 		if o := OfVariable("ADLOCK_" + name[1]); o == nil || o.Inherited {
 			t.Errorf("ADLOCK_%s is no setting of one lock", name[1])
@@ -85,7 +85,7 @@ func TestTheLibraryPassesOnEachSettingOfItsVerbs(t *testing.T) {
 			want = append(want, o.Name)
 		}
 	}
-	sameWords(t, "adlock.sh", got, append(want, "owner", "since", "now"))
+	sameWords(t, "adlock.sh", got, append(want, "owner", "since", "now", "beside"))
 	exported := strings.Fields(between(t, text, "\n\t\texport ", "\n"))
 	for _, name := range exported {
 		if o := OfVariable(name); o == nil || !o.Inherited {

@@ -24,7 +24,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	defer wait.Close()
 	defer r.Line.Clear()
 	for told := false; ; {
-		outcome, err := l.WatchFirst(&r, l.Dir.Fd(), func() (locker.Outcome, error) { return l.attemptWithFile(&r, wait) })
+		outcome, err := l.WatchFirst(&r, l.Dir.Fd(), func() (locker.Outcome, error) { return r.KeepFile(l.attempt(&r, wait)) })
 		overdue := l.FindOverdue(&r, &outcome)
 		inside := r.Inside(outcome) || r.AtOnce && outcome.Verdict == locker.Busy && process.IsAbove(outcome.Blocker, r.Owner.PID)
 		if r.AtOnce && err == nil && (overdue != nil || wait.Worthwhile(outcome) || inside) {
@@ -44,15 +44,6 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 		l.Denied(&r, outcome, err, wait.Spent())
 		return outcome, err
 	}
-}
-
-// attemptWithFile is attempt. Without the atom the newcomer keeps no file either.
-func (l *Locker) attemptWithFile(r *locker.Request, w *lockfile.Waiting) (locker.Outcome, error) {
-	outcome, err := l.attempt(r, w)
-	if err != nil || outcome.Verdict != locker.Acquired {
-		r.Flock.Free()
-	}
-	return outcome, err
 }
 
 // attempt is the paper's figure 3: it reads the last lock and the active lock, decides, and takes

@@ -21,6 +21,14 @@ func (r *Request) TakeFile(o Outcome, err error) (Outcome, error) {
 	return o, err
 }
 
+// KeepFile lets the file go if the atom was not taken.
+func (r *Request) KeepFile(o Outcome, err error) (Outcome, error) {
+	if err != nil || o.Verdict != Acquired {
+		r.Flock.Free()
+	}
+	return o, err
+}
+
 // ForeseeFile returns what the decision d would lead to while another process holds the file.
 func (r *Request) ForeseeFile(d policy.Decision) policy.Decision {
 	if !d.Step.Granted() || !r.Flock.IsTaken() {

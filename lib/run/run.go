@@ -70,7 +70,9 @@ type command struct {
 type Opener func(address, host string, h *hook.Hook) (locker.Locker, error)
 
 func newRun() *runArgs {
-	return &runArgs{Settings: config.Defaults(), exitDenied: fault.StatusDenied}
+	r := &runArgs{Settings: config.Defaults(), exitDenied: fault.StatusDenied}
+	r.MayFlock = true
+	return r
 }
 
 // setName refuses a second, different name on the command line: the user means two locks, or has

@@ -240,7 +240,7 @@ _adlock_events='acquire deny release expire signal takeover reclaim stuck lost c
 _adlock_table() {
 	case $1 in
 	run)
-		args=command options='--name:name --program:none --host:none --operator:none --operand:none --exit-denied:none -E:none --replace --enforce --whole-job --quiet-ok --retry-failed --once-per:none --jitter:none --dry-run --store:store --if-elapsed:none --expire-after:none --notice:none --pause:none --wait:none --wait-elapsed --slots:none --shared --from-start --starving:none --now:none --verbose --hook:shell --hook-runs --syslog --help -h'
+		args=command options='--name:name --program:none --host:none --operator:none --operand:none --exit-denied:none -E:none --replace --enforce --whole-job --quiet-ok --retry-failed --once-per:none --jitter:none --dry-run --store:store --flock:file --if-elapsed:none --expire-after:none --notice:none --pause:none --wait:none --wait-elapsed --slots:none --shared --from-start --starving:none --now:none --verbose --hook:shell --hook-runs --syslog --help -h'
 		;;
 	shell)
 		args=none options='--help -h'

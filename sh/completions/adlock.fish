@@ -164,6 +164,7 @@ complete -c adlock -n '__adlock_wants_option run' -l once-per -x -d 'run once in
 complete -c adlock -n '__adlock_wants_option run' -l jitter -x -d 'first wait a random time up to D'
 complete -c adlock -n '__adlock_wants_option run' -l dry-run -d 'say the verdict and why; touch nothing'
 complete -c adlock -n '__adlock_wants_option run' -l store -x -a '(__adlock_stores)' -d 'where the locks are: a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR'
+complete -c adlock -n '__adlock_wants_option run' -l flock -r -F -d 'beside the atom hold flock(2) on FILE, as flock(1) does, with --shared a shared one: for other users, and programs that lock FILE'
 complete -c adlock -n '__adlock_wants_option run' -l if-elapsed -x -d 'do not run sooner than D after the last completion; auto: learn it'
 complete -c adlock -n '__adlock_wants_option run' -l expire-after -x -d 'end a job that has run for D and take its place; 0: end a running job at once; auto: learn the limit'
 complete -c adlock -n '__adlock_wants_option run' -l notice -x -d 'report a job that has run for D (by default only one that no limit ends); never: none'
@@ -327,7 +328,7 @@ end
 function __adlock_takes
     switch $argv[1]
         case run
-            printf '%s\n' --name --program --host --operator --operand --exit-denied -E --once-per --jitter --store --if-elapsed --expire-after --notice --pause --wait --slots --starving --now --hook
+            printf '%s\n' --name --program --host --operator --operand --exit-denied -E --once-per --jitter --store --flock --if-elapsed --expire-after --notice --pause --wait --slots --starving --now --hook
         case hold
             printf '%s\n' --program --host --operator --store --owner --if-elapsed --expire-after --notice --pause --wait --slots --starving --now --hook
         case status

@@ -229,6 +229,7 @@ func TestWhatCannotBeLockedIsRefused(t *testing.T) {
 		s.refused(max(status, 64), path+": ", "run", "--name", "a", "--flock", path, "--dry-run", "true")
 	}
 	s.refused(64, "a store keeps its own", "run", "--name", "a", "--flock", "file", "--store", "ftp://u@127.0.0.1:1/x", "true")
+	s.refused(64, "ADLOCK_FLOCK: ", "ADLOCK_FLOCK=file", "hold", "a")
 	s.want(0, "run", "--name", "a", "--flock", ".", "true")
 	s.want(0, "run", "--name", "a", "--flock", "new", "--dry-run", "true")
 	if exists(s.in("new")) {

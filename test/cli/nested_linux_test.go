@@ -27,7 +27,7 @@ func TestAJobInheritsNoSettingOfItsOwnLock(t *testing.T) {
 	said := map[string]string{
 		"ADLOCK_PROGRAM": "p", "ADLOCK_OPERATOR": "o", "ADLOCK_OPERAND": "x", "ADLOCK_EXIT_DENIED": "7", "ADLOCK_JITTER": "0", "ADLOCK_ONCE_PER": "1m",
 		"ADLOCK_IF_ELAPSED": "1m", "ADLOCK_EXPIRE_AFTER": "1h", "ADLOCK_WAIT": "forever", "ADLOCK_SLOTS": "1", "ADLOCK_NOW": "1000000000",
-		"ADLOCK_PAUSE": "1s", "ADLOCK_STARVING": "3", "ADLOCK_NOTICE": "1h",
+		"ADLOCK_PAUSE": "1s", "ADLOCK_STARVING": "3", "ADLOCK_NOTICE": "1h", "ADLOCK_FLOCK": s.dir,
 	}
 	for _, o := range run.Options() {
 		if kept[o.Env] == "" && said[o.Env] == "" && o.Arg == "" {

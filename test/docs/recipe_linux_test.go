@@ -59,7 +59,7 @@ var before = map[string]string{
 // stubs are the commands in recipes that a reader has. Each stub records its calls.
 var stubs = []string{
 	"fetch-feeds", "load-feeds", "backup", "job", "resize", "make-report", "make-hosts", "refresh", "fetch",
-	"fill_in_the_motd", "clean-var", "rsync", "mail", "work", "systemctl",
+	"fill_in_the_motd", "clean-var", "rsync", "mail", "work", "systemctl", "site-refresh", "site-rebuild",
 }
 
 // mayStay are the stubs that need not be called, as they stand behind ||.
