@@ -178,9 +178,9 @@ type query struct {
 	named                  bool // the atom is an argument: if it does not exist, that is an error
 	exitCode               bool // of status
 
-	userColumn, diff, unwrap, guard bool // of a crontab
-	system                          bool // all crontabs of the machine are to be checked
-	allUsers                        bool
+	userColumn, diff, unwrap, guard, flock bool // of a crontab
+	system                                 bool // all crontabs of the machine are to be checked
+	allUsers                               bool
 
 	lines runlog.Opt[int] // of the log, at most
 

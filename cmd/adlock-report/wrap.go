@@ -29,13 +29,14 @@ var wrapVerb = verb{
 		return []config.Option{
 			{Name: "user-column", Alias: "u", Help: "the crontab names a user before the command, as /etc/crontab does", Set: config.Toggle(&q.userColumn)},
 			{Name: "expire-after", Arg: "D", Default: "none", Help: "give each job this limit: a time, auto, or from-schedule (half as long again as from one start to the next, 15m at least)", Set: q.setLimit},
+			{Name: "flock", Help: "put lines under flock(1) under adlock run --flock too, so that they and what still uses their files exclude each other as before", Set: config.Toggle(&q.flock)},
 			{Name: "shell", Help: "put a line SHELL= of adlock's above the jobs instead, and leave them as they are; a SHELL of the crontab becomes ADLOCK_SHELL", Set: config.Toggle(&q.guard)},
 			{Name: "diff", Help: "show what would change, as a unified diff", Set: config.Toggle(&q.diff)},
 			{Name: "unwrap", Help: "take out what wrap put in; what was written or edited by hand stays", Set: config.Toggle(&q.unwrap)},
 		}
 	},
 	args:      true,
-	exclusive: [][]string{{"shell", "expire-after"}, {"shell", "unwrap"}},
+	exclusive: [][]string{{"shell", "expire-after"}, {"shell", "flock"}, {"shell", "unwrap"}},
 	visits:    true,
 	show:      wrap,
 	passOn:    passOn,
@@ -157,7 +158,7 @@ func changed(q *query, lines []crontab.Line) (crontab.Result, error) {
 	if err != nil {
 		return crontab.Result{}, err
 	}
-	w := crontab.Wrapper{Adlock: path, Limit: q.limit, Homeless: homeless}
+	w := crontab.Wrapper{Adlock: path, Limit: q.limit, Flock: q.flock, Homeless: homeless}
 	if !w.CanStand() {
 		return crontab.Result{}, fault.New(fault.Usage, path, "cannot stand in a crontab as it is")
 	}

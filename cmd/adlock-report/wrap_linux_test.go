@@ -44,6 +44,28 @@ func TestACrontabIsWrappedAndUnwrappedInAPipe(t *testing.T) {
 	}
 }
 
+func TestLinesUnderFlockAreWrappedAndUnwrappedInAPipe(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	wrapped := p.wrap(t, backups, "--flock")
+	line := "@daily " + p.program + " run --name true-1724293832 --flock /run/x --wait 0 -E 1 -- true # was: flock -n /run/x true\n"
+	if wrapped.Status != 0 || !strings.Contains(wrapped.Out, line) || wrapped.Err != "adlock: standard input: lines wrapped: 4\n" {
+		t.Fatalf("status %d: %s%s", wrapped.Status, wrapped.Out, wrapped.Err)
+	}
+	for _, args := range [][]string{{"--unwrap"}, {"--unwrap", "--flock"}} {
+		if back := p.wrap(t, wrapped.Out, args...); back.Status != 0 || back.Out != backups || back.Err != "adlock: standard input: lines unwrapped: 4\n" {
+			t.Errorf("%q: status %d: %s%s", args, back.Status, back.Out, back.Err)
+		}
+	}
+	if r := p.wrap(t, "@daily flock -o /f x\n", "--flock"); r.Status != 0 || r.Out != "@daily flock -o /f x\n" ||
+		!strings.HasPrefix(r.Err, "adlock: line 1: left as it is: is under flock already, with an option that adlock run does not have, or not with this value: -o\n") {
+		t.Errorf("%+v", r)
+	}
+	if r := p.wrap(t, backups, "--flock", "--shell"); r.Status != 64 || r.Out != backups {
+		t.Errorf("%+v", r)
+	}
+}
+
 // A shell may read its script from standard input: wrap must leave the rest of the script to it.
 func TestWrapOfAFileDoesNotReadStandardInput(t *testing.T) {
 	t.Parallel()

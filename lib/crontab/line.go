@@ -80,6 +80,13 @@ func jobOf(body string, userColumn bool) Line {
 	return l
 }
 
+// with is the job with another text, which has the same end.
+func (l *Line) with(text string) *Line {
+	job := jobOf(strings.TrimSuffix(text, l.End), l.User != "")
+	job.End = l.End
+	return &job
+}
+
 // schedule takes the schedule. A minus sign before it keeps cronie (and SUSE's cron) from writing
 // to syslog; it is kept.
 func (s *scanner) schedule() (schedule Schedule, why string) {

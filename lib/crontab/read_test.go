@@ -255,7 +255,8 @@ func TestACrontabReadTheWrongWayIsNoticed(t *testing.T) {
 // oddities are short texts with much unusual syntax, for the fuzz tests.
 var oddities = []string{
 	"A = 'b'\n#c\n\n-*/5 1-3,6 * jan sun root x\\'y;%\\\\%z\r\n", "@daily /bin/sh -c 'x'", "SHELL=/bin/ksh\n@reboot x\n@600 -n y",
-	"- @daily \x00'", "@ \r", "-", "@daily root 'it'\\''s' | flock f x", "1 5\tcron.daily\t\tnice x", "~ 0~9 * * 7 A=b {,}x \"$(y)\" \\% #",
+	"- @daily \x00'", "@ \r", "-", "@daily root 'it'\\''s' | flock f x", "1 5\tcron.daily\t\tnice x", "@daily root A=b cd x; nice flock -xnw .5 -E3 -- \"$HOME/f #\" y >z | flock -s g\\%1 -c 'u\\%v' # w%z\n",
+	"~ 0~9 * * 7 A=b {,}x \"$(y)\" \\% #",
 }
 
 func FuzzParse(f *testing.F) {

@@ -18,6 +18,7 @@ import (
 type Wrapper struct {
 	Adlock string // the helper's full path
 	Limit  string // ExpireAfter for each line, or FromSchedule; "": none
+	Flock  bool   // lines under flock(1) too
 
 	// Homeless reports whether a user cannot have a lock directory in home ("": the user's own
 	// home), so that the jobs would not run under adlock. nil: no user is homeless.
@@ -62,10 +63,18 @@ func (w *Wrapper) Wrap(lines []Line) Result {
 	change := func(i int, v variables) (text, why string) {
 		l := &lines[i]
 		text, why = w.wrapped(l, v, nameOf(l.Command))
-		if part := Background(l.Command); part != "" && why == "" {
-			text, why = "", "goes on in the background, where the lock would not cover it; run it in the foreground, as cron starts other lines all the same: "+part
+		calls, _ := w.flocks(l, v)
+		switch {
+		case why != "":
+		case len(calls) > 0:
+			why = v.keepsFlock(l.with(text), l.Text())
+		default:
+			why = goesOn(l.Command)
 		}
 		if j, is := nameJob(l, v, why == ""); is {
+			if len(calls) > 0 {
+				j.name = calls[0].name
+			}
 			jobs[i] = j
 		}
 		return text, why
@@ -83,6 +92,14 @@ func (w *Wrapper) Wrap(lines []Line) Result {
 	})
 	r.Told = told
 	return r
+}
+
+// goesOn is why a command that goes on in the background is left; "": it does not.
+func goesOn(command string) (why string) {
+	if part := Background(command); part != "" {
+		return "goes on in the background, where the lock would not cover it; run it in the foreground, as cron starts other lines all the same: " + part
+	}
+	return ""
 }
 
 // Unwrap undoes Wrap, whatever path the helper had then.
@@ -133,10 +150,13 @@ var ofDcron = regexp.MustCompile(`^((FREQ|AFTER|WAIT)=\S+[ \t]+)*ID=`)
 // wrapped returns a job's line under adlock with that name, or why the line is left as it is.
 func (w *Wrapper) wrapped(l *Line, v variables, name string) (text, why string) {
 	shell := v.shell()
+	calls, why := w.flocks(l, v)
 	switch locker := lockerOf(l.Command); {
 	case l.Kind == Unknown:
 		return "", l.Why
-	case locker != "":
+	case why != "":
+		return "", why
+	case locker != "" && len(calls) == 0:
 		return "", "is under " + locker + " already"
 	case Guards(shell):
 		return "", "is under adlock already, by SHELL=" + strconv.Quote(shell)
@@ -153,7 +173,11 @@ func (w *Wrapper) wrapped(l *Line, v variables, name string) (text, why string) 
 	case w.isHomeless(l.User, v):
 		return "", homeless(l)
 	}
-	text = l.Head + w.Adlock + " run --name " + name + w.option(l, v) + " -- " + argumentsOf(l.Command, shell) + l.Input + l.End
+	text = w.Adlock + " run --name " + name + w.option(l, v) + " -- " + argumentsOf(l.Command, shell)
+	if len(calls) > 0 {
+		text = w.flocked(l, v, calls)
+	}
+	text = l.Head + text + l.Input + l.End
 	if l.lengthOf(text[len(l.Head):len(text)-len(l.End)]) > LongestCommand {
 		return "", "would be longer than the " + strconv.Itoa(LongestCommand) + " bytes that cron takes"
 	}
@@ -283,6 +307,13 @@ func unwrapped(l *Line, v variables) (text, why string) {
 			}
 		}
 	}
+	if found = flockedForm.FindStringSubmatch(l.Command); found != nil {
+		w := Wrapper{Adlock: found[1], Limit: found[2], Flock: true}
+		was := l.Head + found[3] + l.Input
+		if w.CanStand() && w.wrote(l, was, v, "") {
+			return was + l.End, ""
+		}
+	}
 	if lockerOf(l.Command) == "adlock" {
 		return "", "is not as wrap writes it: it was written or edited by hand"
 	}
@@ -302,12 +333,11 @@ func commandsOf(arguments, shell string) []string {
 
 // wrote reports whether wrapping the job that was there would have given this line.
 func (w *Wrapper) wrote(l *Line, was string, v variables, name string) bool {
-	job := jobOf(was, l.User != "")
-	if job.Kind != Job || name != nameOf(job.Command) && !(w.isOlder(&job, v) && mayBeOlder(name, job.Command)) {
+	job := l.with(was + l.End)
+	if job.Kind != Job || !w.Flock && name != nameOf(job.Command) && !(w.isOlder(job, v) && mayBeOlder(name, job.Command)) {
 		return false
 	}
-	job.End = l.End
-	again, why := w.wrapped(&job, v, name)
+	again, why := w.wrapped(job, v, name)
 	return why == "" && again == l.Text()
 }
 

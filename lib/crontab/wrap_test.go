@@ -339,21 +339,24 @@ func FuzzWrap(f *testing.F) {
 		f.Add(text, false)
 		f.Add(text, true)
 		f.Add(wrapper.Wrap(Read(text, true)).Text, true)
+		f.Add(flockWrapper.Wrap(Read(text, true)).Text, true)
 	}
 	f.Fuzz(func(t *testing.T, text string, userColumn bool) {
 		lines := Read(text, userColumn)
 		want := Unwrap(lines).Text
-		wrapped := wrapper.Wrap(lines)
-		after := Read(wrapped.Text, userColumn)
-		if back := Unwrap(after); back.Text != want {
-			t.Fatalf("%q\n%q came back from\n%q", text, back.Text, wrapped.Text)
-		}
-		if again := wrapper.Wrap(after); again.Text != wrapped.Text {
-			t.Fatalf("%q\n%q is wrapped again:\n%q", text, wrapped.Text, again.Text)
-		}
-		for i, l := range lines {
-			if err := onlyCommandChanged(&l, &after[i]); err != nil {
-				t.Fatal(err)
+		for _, w := range []Wrapper{wrapper, flockWrapper} {
+			wrapped := w.Wrap(lines)
+			after := Read(wrapped.Text, userColumn)
+			if back := Unwrap(after); back.Text != want {
+				t.Fatalf("%q\n%q came back from\n%q", text, back.Text, wrapped.Text)
+			}
+			if again := w.Wrap(after); again.Text != wrapped.Text {
+				t.Fatalf("%q\n%q is wrapped again:\n%q", text, wrapped.Text, again.Text)
+			}
+			for i, l := range lines {
+				if err := onlyCommandChanged(&l, &after[i]); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 	})

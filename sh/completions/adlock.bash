@@ -270,7 +270,7 @@ _adlock_table() {
 		args=file options='--system --json --user-column -u --help -h'
 		;;
 	wrap)
-		args=file options='--user-column -u --expire-after:none --shell --diff --unwrap --help -h'
+		args=file options='--user-column -u --expire-after:none --flock --shell --diff --unwrap --help -h'
 		;;
 	init)
 		args=none options='--help -h'

@@ -250,6 +250,7 @@ complete -c adlock -n '__adlock_wants_option check' -l user-column -s u -d 'cron
 complete -c adlock -n '__adlock_wants_option check' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option wrap' -l user-column -s u -d 'the crontab names a user before the command, as /etc/crontab does'
 complete -c adlock -n '__adlock_wants_option wrap' -l expire-after -x -d 'give each job this limit: a time, auto, or from-schedule (half as long again as from one start to the next, 15m at least)'
+complete -c adlock -n '__adlock_wants_option wrap' -l flock -d 'put lines under flock(1) under adlock run --flock too, so that they and what still uses their files exclude each other as before'
 complete -c adlock -n '__adlock_wants_option wrap' -l shell -d 'put a line SHELL= of adlock\'s above the jobs instead, and leave them as they are; a SHELL of the crontab becomes ADLOCK_SHELL'
 complete -c adlock -n '__adlock_wants_option wrap' -l diff -d 'show what would change, as a unified diff'
 complete -c adlock -n '__adlock_wants_option wrap' -l unwrap -d 'take out what wrap put in; what was written or edited by hand stays'
