@@ -119,7 +119,7 @@ func commandOf(p *config.Program, known *config.Verb, args []string) *cli.Comman
 				arguments = noEmpty(strings.Trim(known.Args, "[.]"))
 			}
 			if err := errors.Join(arguments(c), onlyOneOf(c, v.exclusive)); err != nil {
-				return err
+				return passOn(err)
 			}
 			q.args = c.Args().Slice()
 			if v.named && len(q.args) > 0 {
