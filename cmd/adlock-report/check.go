@@ -25,6 +25,7 @@ import (
 	"adlock/lib/locker"
 	"adlock/lib/run"
 	"adlock/lib/runlog"
+	"adlock/lib/sysfile"
 )
 
 var checkVerb = verb{
@@ -179,6 +180,8 @@ func checker(q *query) (*lint.Checker, error) {
 	dir := remembered(func(of [2]string) string { return dirOf(of[0], of[1], as) })
 	c.Dir = func(name, home string) string { return dir([2]string{name, home}) }
 	c.Stranger = remembered(strangerOf)
+	network := remembered(func(of [2]string) bool { return as(of[0], func() bool { return isOnNetwork(of[1]) }) })
+	c.IsNetwork = func(name, path string) bool { return network([2]string{name, path}) }
 	c.Told = remembered(func(name string) bool { return isTold(name, as) })
 	own := longestRuns()
 	c.Longest = func(_ string, a atom.Atom) time.Duration { return own[a.Name()] }
@@ -186,6 +189,17 @@ func checker(q *query) (*lint.Checker, error) {
 		return c, checkOthers(c, own)
 	}
 	return c, nil
+}
+
+// isOnNetwork reports whether a file, or the nearest directory above it that can be read, is on another
+// machine. The file itself is not opened: it may be a device.
+func isOnNetwork(path string) bool {
+	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return path != filepath.Dir(path) && isOnNetwork(filepath.Dir(path))
+	}
+	defer dir.Close()
+	return sysfile.IsNetwork(int(dir.Fd()))
 }
 
 // differsFromMachine reports whether the clock of a time zone differs, in one of the coming months, from

@@ -119,15 +119,17 @@ func UsersWithDir() (uids []int) {
 	return uids
 }
 
+const afterBoot = "is empty after a boot: when a job ran last is forgotten"
+
 // fleeting are directories whose files do not last, the more special first.
 var fleeting = []struct{ dir, why string }{
 	{"/run/user", "is removed when its user logs out, under running jobs: then a second one starts"},
 	{"/tmp", "is cleaned, also under running jobs: then a second one starts"},
 	{"/var/tmp", "is cleaned, also under running jobs: then a second one starts"},
-	{"/run", "is empty after a boot: when a job ran last is forgotten"},
-	{"/var/run", "is empty after a boot: when a job ran last is forgotten"},
-	{"/var/lock", "is empty after a boot: when a job ran last is forgotten"},
-	{"/dev/shm", "is empty after a boot: when a job ran last is forgotten"},
+	{"/run", afterBoot},
+	{"/var/run", afterBoot},
+	{"/var/lock", afterBoot},
+	{"/dev/shm", afterBoot},
 }
 
 // Fleeting is why locks in a directory do not last; "": they do, as far as its path tells.
@@ -136,6 +138,14 @@ func Fleeting(dir string) string {
 		if strings.HasPrefix(path.Clean(dir)+"/", place.dir+"/") {
 			return place.dir + " " + place.why
 		}
+	}
+	return ""
+}
+
+// Cleaned is why a file that is only locked does not last while jobs run; "": it does.
+func Cleaned(file string) string {
+	if why := Fleeting(file); !strings.HasSuffix(why, afterBoot) {
+		return why
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"errors"
 	"path"
 	"slices"
@@ -248,6 +249,9 @@ var flockLetters = map[string]string{
 // said is the word of an option, if given.
 func (v *invocation) said(name string) *syntax.Word { return v.options[name] }
 
+// file is the one that is locked.
+func (v *invocation) file() *syntax.Word { return cmp.Or(v.lock, v.said("flock")) }
+
 func (v *invocation) has(name string) bool {
 	_, given := v.options[name]
 	return given
@@ -259,7 +263,7 @@ func (v *invocation) named() []*syntax.Word {
 		return []*syntax.Word{v.lock}
 	}
 	var words []*syntax.Word
-	for _, name := range []string{"name", "program", "operator", "operand", "host"} {
+	for _, name := range []string{"name", "program", "operator", "operand", "host", "flock"} {
 		if w := v.said(name); w != nil {
 			words = append(words, w)
 		}

@@ -263,6 +263,7 @@ func (j *job) locks(v *invocation) {
 		if !j.vanishes(v) {
 			j.moved(v)
 		}
+		j.locksFile(v)
 	}
 	j.untold(v)
 	j.sleeps(v)

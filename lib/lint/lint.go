@@ -54,6 +54,8 @@ type Checker struct {
 	Differs  func(zone string) bool         // the clock of a time zone differs from the machine's, which cron's jobs have; nil: none does
 	Missing  func(user, path string) bool   // there is no such file, as that user ("": unknown) sees it; nil: as this process sees it
 
+	IsNetwork func(user, path string) bool // a file, as that user ("": unknown) sees it, is on another machine; nil: none is
+
 	// Longest is the longest run of the user ("": unknown) that succeeded; 0: none is known.
 	Longest func(user string, a atom.Atom) time.Duration
 

@@ -60,6 +60,7 @@ func checker(t *testing.T) *Checker {
 			}
 			return ""
 		},
+		IsNetwork: func(_, path string) bool { return strings.HasPrefix(path, "/net/") },
 		Longest: func(_ string, a atom.Atom) time.Duration {
 			switch a {
 			case atom.Named("slow", "dax"):
@@ -389,6 +390,7 @@ var crontabs = []pair{
 	{"a setting that cron does not expand", []string{
 		"ADLOCK_DIR=$HOME/locks\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"ADLOCK_DIR=~/locks\n* * * * *  /bin/adlock run --name n -- /bin/job",
+		"ADLOCK_FLOCK=~/f\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_LOGDIR=\"${HOME}/log\"\n* * * * *  /bin/job",
 		"ADLOCK_DIR=/srv/$(id -u)\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"ADLOCK_DIR=/srv/`id -u`\n* * * * *  /bin/adlock run --name n -- /bin/job",
@@ -410,6 +412,29 @@ var crontabs = []pair{
 		"ADLOCK_DIR=/tmp/l\n* * * * *  flock -n /run/x /bin/job",
 		"ADLOCK_DIR=/tmp/l\n* * * * *  ADLOCK_DIR=/srv/l /bin/adlock run --name n -- /bin/job",
 		"* * * * *  /bin/adlock run --store etcd://tmp:2379/tmp --host c --name n -- /bin/job",
+	}},
+	{"a lock file that does not last", []string{
+		"* * * * *  /bin/adlock run --name n --flock /tmp/f -- /bin/job",
+		"* * * * *  /bin/adlock run --name n --flock=/var/tmp/f -- /bin/job",
+		"* * * * *  /bin/adlock run --name n --shared --flock \"/run/user/1000/f\" -- /bin/job",
+		"ADLOCK_FLOCK=/tmp/f\n* * * * *  /bin/adlock run --name n -- /bin/job\n* * * * *  /bin/adlock run --name m -- /bin/job",
+		"* * * * *  ADLOCK_FLOCK=/tmp/a/f /bin/adlock run --name n -- /bin/job",
+	}, []string{
+		"* * * * *  /bin/adlock run --name n --flock /run/lock/f -- /bin/job",
+		"* * * * *  /bin/adlock run --name n --flock /var/lock/f -- /bin/job\n* * * * *  /bin/adlock run --name m --flock /var/lock/f -- /bin/other",
+		"* * * * *  /bin/adlock run --name n --flock /dev/shm/f -- /bin/job",
+		"* * * * *  /bin/adlock run --name n --flock \"$D/tmp/f\" -- /bin/job",
+		"* * * * *  /bin/adlock run --name n --flock tmp/f -- /bin/job",
+		"ADLOCK_FLOCK=/tmp/f\n* * * * *  /bin/job\n* * * * *  /bin/adlock run --name n --flock /srv/f -- /bin/job",
+		"* * * * *  /bin/adlock run --name n --flock /tmp/f -- /bin/job # adlock: ignore",
+		"* * * * *  flock -n /tmp/f /bin/job",
+	}},
+	{"a lock file of the network", []string{
+		"* * * * *  /bin/adlock run --name n --flock /net/f -- /bin/job",
+		"ADLOCK_FLOCK=/net/f\n* * * * *  /bin/adlock run --name n -- /bin/job",
+	}, []string{
+		"* * * * *  /bin/adlock run --name n --shared --flock /net/f -- /bin/job",
+		"* * * * *  /bin/adlock run --name n --flock /srv/f -- /bin/job",
 	}},
 	{"told to nobody", []string{
 		"* * * * *  /bin/adlock run --name n -- /bin/job >/dev/null 2>&1",
@@ -445,7 +470,13 @@ var crontabs = []pair{
 		"* * * * *  /bin/adlock run --name n -- nice /bin/adlock run --name=n -- /bin/job",
 		"* * * * *  /bin/adlock run --name n -- sh -c '/bin/a; /bin/adlock run --name n -- /bin/job'",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; cd /srv; /bin/adlock run --name n -- /bin/job",
+		"* * * * *  /bin/adlock run --name n --flock /run/x -- flock -n /run/x /bin/job",
+		"* * * * *  A=b flock -n /run/x sh -c 'C=d /bin/adlock run --name n --flock=/run/x -- /bin/job'",
+		"* * * * *  /bin/adlock run --name n --flock /run/x -- /bin/adlock run --name m --flock /run/x --shared -- /bin/job",
 	}, []string{
+		"* * * * *  /bin/adlock run --name n --flock /run/x -- flock -n /run/y /bin/job",
+		"* * * * *  /bin/adlock run --name n --shared --flock /run/x -- flock -ns /run/x /bin/job",
+		"* * * * *  /bin/adlock run --name n --flock \"$F\" -- flock -n \"$F\" /bin/job",
 		"* * * * *  flock -n /run/x flock -n /run/y /bin/job",
 		"* * * * *  flock -ns /run/x flock -ns /run/x /bin/job",
 		"* * * * *  /bin/adlock run --name n -- /bin/adlock run --name m -- /bin/job",
@@ -671,6 +702,7 @@ var crontabs = []pair{
 	{"a name that changes", []string{
 		"* * * * *  flock -n /run/x.$$ /bin/job",
 		`* * * * *  /bin/adlock run --name a$(date +\%F) -- /bin/job`,
+		`* * * * *  /bin/adlock run --name a --flock /srv/$$ -- /bin/job`,
 		`* * * * *  /bin/adlock run -- /bin/job $(date +\%F)`,
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  cd /srv/app/releases/20261120100000 && /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/bash -l -c 'cd /srv/app/releases/20261120100000 && /bin/job'",

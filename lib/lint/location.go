@@ -20,7 +20,8 @@ var expandable = regexp.MustCompile("^~|[$][A-Za-z_({]|`")
 
 // unexpanded looks for a location that only a shell would understand.
 func (f *findings) unexpanded(l *crontab.Line) {
-	follows := map[string]string{"ADLOCK_DIR": "no job below it ever runs", "ADLOCK_STORE": "no job below it ever runs", "ADLOCK_LOGDIR": "no runlog is written"}[l.Name]
+	const none = "no job below it ever runs"
+	follows := map[string]string{"ADLOCK_DIR": none, "ADLOCK_STORE": none, "ADLOCK_FLOCK": none, "ADLOCK_LOGDIR": "no runlog is written"}[l.Name]
 	if follows != "" && expandable.MatchString(l.Value) {
 		f.add(l.Number, "a setting that cron does not expand", "cron passes "+l.Value+" on as it stands: "+follows, "write the full path")
 	}
@@ -32,10 +33,8 @@ func (j *job) vanishes(v *invocation) bool {
 	if known == nil {
 		return false
 	}
-	dir, line := known("ADLOCK_DIR"), j.Number
-	if setter := j.set["ADLOCK_DIR"]; setter != nil && setter.Value == dir {
-		line = setter.Number
-	}
+	dir := known("ADLOCK_DIR")
+	line := j.lineOf("ADLOCK_DIR", dir)
 	if store, _ := literal(j.limit(v, "store")); store != "" && !config.IsRemote(store) {
 		dir, line = store, j.Number
 	}
@@ -44,6 +43,30 @@ func (j *job) vanishes(v *invocation) bool {
 		j.once(line, "a lock directory that does not last", why, "leave it out, or name a directory elsewhere")
 	}
 	return why != ""
+}
+
+// lineOf is the line where a variable of the job gets its value.
+func (j *job) lineOf(variable, value string) int {
+	if setter := j.set[variable]; setter != nil && setter.Value == value {
+		return setter.Number
+	}
+	return j.Number
+}
+
+// locksFile looks for a file of --flock that does not last, or that is on another machine.
+func (j *job) locksFile(v *invocation) {
+	file, whole := literal(j.limit(v, "flock"))
+	if !whole || !filepath.IsAbs(file) {
+		return
+	}
+	line := j.lineOf("ADLOCK_FLOCK", file)
+	if why := config.Cleaned(file); why != "" {
+		j.once(line, "a lock file that does not last", why, "name a file elsewhere, in each line that locks it")
+	}
+	if j.IsNetwork != nil && !j.mayBeOn(v, "shared") && j.IsNetwork(j.runsAs(), file) {
+		j.once(line, "a lock file of the network", file+" is on another machine's disk: to lock it alone needs the right to write it, and what locks it there may not be known here",
+			"name a file of this machine, in each line that locks it")
+	}
 }
 
 // sharesFile looks for another job under the same file of flock(1).
@@ -90,12 +113,11 @@ func (j *job) within(v *invocation) {
 
 // isOneLock reports whether two calls certainly name the same lock, and only one process can hold it.
 func isOneLock(v, inner *invocation) bool {
-	if v.program != inner.program || len(inner.call.Assigns) > 0 {
-		return false
+	if file, whole := literal(v.file()); whole && file != "" && is(inner.file(), file) {
+		return !(v.isShared || v.has("shared")) || !(inner.isShared || inner.has("shared"))
 	}
-	if v.program == "flock" {
-		file, whole := literal(v.lock)
-		return whole && is(inner.lock, file) && !(v.isShared && inner.isShared)
+	if v.program != "adlock" || inner.program != "adlock" || len(inner.call.Assigns) > 0 {
+		return false
 	}
 	for _, other := range []string{"program", "operator", "operand", "host", "store", "slots", "shared"} {
 		if v.has(other) || inner.has(other) {
