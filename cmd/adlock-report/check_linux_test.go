@@ -55,6 +55,13 @@ func TestAMistakeIsReportedWithLineReasonAndCure(t *testing.T) {
 	p.checked(t, p.command("check", "--user-colum", fine), 64, "", "did you mean --user-column?")
 }
 
+func TestTheFileOfFlockIsChecked(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	tab := file(t, "tab", "@daily /bin/adlock run --name a --flock /srv/none/f -- true\n@daily /bin/adlock run --name b --flock /srv/none/f -- true\nADLOCK_FLOCK=/tmp/f\n@daily /bin/adlock run --name c -- true\n")
+	p.checked(t, p.command("check", tab), 1, tab+":3: a lock file that does not last: /tmp is cleaned, also under running jobs: then a second one starts; name a file elsewhere, in each line that locks it\n", "")
+}
+
 func TestCheckReadsTheSettingsOfAGuardedCrontab(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
