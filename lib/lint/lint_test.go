@@ -419,6 +419,7 @@ var crontabs = []pair{
 		"* * * * *  /bin/adlock run --name n --shared --flock \"/run/user/1000/f\" -- /bin/job",
 		"ADLOCK_FLOCK=/tmp/f\n* * * * *  /bin/adlock run --name n -- /bin/job\n* * * * *  /bin/adlock run --name m -- /bin/job",
 		"* * * * *  ADLOCK_FLOCK=/tmp/a/f /bin/adlock run --name n -- /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_FLOCK=/tmp/f ; /bin/job",
 	}, []string{
 		"* * * * *  /bin/adlock run --name n --flock /run/lock/f -- /bin/job",
 		"* * * * *  /bin/adlock run --name n --flock /var/lock/f -- /bin/job\n* * * * *  /bin/adlock run --name m --flock /var/lock/f -- /bin/other",

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"adlock/lib/crontab"
+	"adlock/test/support/helper"
+	"adlock/test/support/need"
+)
+
+// underFlock puts a line under adlock, which has to be possible.
+func (p place) underFlock(t *testing.T, line string) (wrapped string) {
+	t.Helper()
+	r := p.wrap(t, line, "--flock")
+	if r.Status != 0 || !strings.Contains(r.Out, " --flock ") {
+		t.Fatalf("%s: status %d: %s%s", line, r.Status, r.Out, r.Err)
+	}
+	return r.Out
+}
+
+// hold lets flock(1) hold the file f until the test ends.
+func hold(t *testing.T, dir string, options ...string) *helper.Process {
+	t.Helper()
+	holder := helper.Command{Dir: dir, Args: append(append([]string{"flock", "-F"}, options...), "f", "sh", "-c", "echo held; exec sleep 1000")}.Start(t)
+	helper.Eventually(t, "flock holds f", func() bool { return holder.Output() != "" })
+	return holder
+}
+
+// Each line runs before and after wrap, started as cron does, while no process has the file f, while
+// flock(1) holds it, and while flock(1) shares it.
+func TestALineThatWasUnderFlockDoesWhatItDid(t *testing.T) {
+	t.Parallel()
+	need.Tools(t, "flock")
+	for _, how := range []string{"free", "held", "shared"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			p, dir := newPlace(t), t.TempDir()
+			if err := need.WriteProgram(filepath.Join(dir, "job"), []byte("#!/bin/sh\necho \"$#:$*\"; exit 9\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			switch how {
+			case "held":
+				hold(t, dir)
+			case "shared":
+				hold(t, dir, "-s")
+			}
+			for _, line := range []string{
+				`flock -n f ./job a "b  c"`, `/usr/bin/flock -xn f ./job $HOME; echo $?`, `flock -nE 7 f ./job || echo denied $?`, `flock -w .05 f ./job`, `flock -w 0 --conflict-exit-code=0 -- f ./job && echo 0`,
+				`flock -sn f ./job`, `flock -ns f -c './job "a b"; exit 5'`, `cd .; A=b flock -n f sh -c 'echo $A; exit 4' >out 2>&1; cat out`, `flock -n f cat%in \% %put`, `flock -n f sh -c 'kill -9 $$'`,
+				`flock -n f true && flock -n g ./job | tr 0-9 a-z`, `flock -n g flock -n f ./job`, `exec nice flock -n f ./job`, `flock -n . ./job`, `flock -n "f" --command "exit 3"`, `flock -n f true & wait $!; echo $?`,
+			} {
+				before := "* * * * * " + line + "\n"
+				want, got := p.cron(t, dir, "/bin/sh", before), p.cron(t, dir, "/bin/sh", p.underFlock(t, before))
+				if got.Out != want.Out || got.Status != want.Status || alike(got.Err) != alike(want.Err) {
+					t.Errorf("%s:\n%+v, before\n%+v", line, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestTheJobOfALineThatWasUnderFlockExcludesFlock(t *testing.T) {
+	t.Parallel()
+	need.Tools(t, "flock")
+	p := newPlace(t)
+	for options, free := range map[string]string{"-n": "1 1", "-sn": "1 0"} {
+		dir := t.TempDir()
+		const job = "flock -n f true; echo $?; flock -sn f true; echo $?"
+		line := p.underFlock(t, "* * * * * flock "+options+" f -c '"+job+"'\n")
+		if r := p.cron(t, dir, "/bin/sh", line); strings.Join(strings.Fields(r.Out), " ") != free || r.Status != 0 {
+			t.Errorf("flock %s: %+v", options, r)
+		}
+	}
+}
+
+func TestALineThatWasUnderFlockWaitsForFlock(t *testing.T) {
+	t.Parallel()
+	need.Tools(t, "flock")
+	p := newPlace(t)
+	dir := t.TempDir()
+	holder := hold(t, dir)
+	info, err := os.Stat(filepath.Join(dir, "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := crontab.Read(p.underFlock(t, "* * * * * flock f echo ran\n"), false)
+	c := p.command("/bin/sh", "-c", lines[0].Command)
+	c.Args, c.Dir = c.Args[1:], dir
+	waiter := c.Start(t)
+	waits := fmt.Sprintf(":%d 0 EOF\n", info.Sys().(*syscall.Stat_t).Ino)
+	helper.Eventually(t, "the line waits for flock", func() bool {
+		locks, err := os.ReadFile("/proc/locks")
+		_, behind, _ := strings.Cut(string(locks), "-> FLOCK")
+		return err == nil && strings.Contains(behind, waits)
+	})
+	if waiter.Output() != "" {
+		t.Errorf("it says %s", waiter.Output())
+	}
+	holder.Kill(t)
+	if status := waiter.Wait(t); status != 0 || waiter.Output() != "ran\n" {
+		t.Errorf("status %d: %s", status, waiter.Output())
+	}
+}
