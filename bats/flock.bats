@@ -134,7 +134,7 @@ adlock: ADLOCK_FLOCK: a file is locked only for a command: .*$'
 	E
 	run launch job
 	assert_line --index 0 "adlock: $T/pipe: is no file and no directory: it cannot be locked"
-	assert_line --index 2 "adlock: $T/none/file: cannot be made"
+	assert_line --index 2 "adlock: $T/none/file: no such file or directory"
 	assert_notes <<<$'64\n64\n73\n1'
 }
 
@@ -152,4 +152,32 @@ adlock: ADLOCK_FLOCK: a file is locked only for a command: .*$'
 	assert_notes <<<1
 	: >"$T/let-go"
 	wait "$holder"
+}
+
+# kills_itself leaves a process of its session behind, and its script is left to wait for it.
+kills_itself='sh -c '"'"'sh -c "echo \$\$ >\"\$T/left\"; read -r go <\"\$T/go\"" & until [ -s "$T/left" ]; do sleep 0.01; done; kill -KILL $$'"'"
+
+# left_helper is the helper that waits for what a command has left.
+left_helper() { leftovers 'left.--wait'; }
+helper_waits() { [ -n "$(left_helper)" ]; }
+
+# bats test_tags=core
+@test "a file stays locked until the rest of the command is gone" {
+	mkfifo "$T/go"
+	script job <<-E
+		adlock_with a b -- $kills_itself || :
+	E
+	for ADLOCK_SHARED in '' 1; do
+		export ADLOCK_SHARED
+		rm -f "$T/left"
+		start job
+		first=$!
+		eventually helper_waits
+		kill -TERM "$(left_helper)" # as a signal to the whole group
+		eventually helper_waits
+		locked
+		echo go >"$T/go"
+		wait "$first"
+		free
+	done
 }

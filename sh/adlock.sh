@@ -458,7 +458,14 @@ _adlock_with() {
 # opens the file, the helper locks it, and COMMAND inherits it, so that it stays locked while COMMAND
 # lives.
 _adlock_with_file() {
-	_adlock_may_lock && _adlock_is_program "$_adlock_words" "$@" || return "$?"
+	case ${ADLOCK_STORE-} in
+	*://*)
+		_adlock_say ADLOCK_FLOCK 'is for locks of this machine: a store keeps its own'
+		return 64
+		;;
+	esac
+	_adlock_is_program "$_adlock_words" "$@" && _adlock_find_helper || return "$?"
+	"$_adlock_bin" lockable "$ADLOCK_FLOCK" || return "$?"
 	_adlock_beside=9
 	while [ -e "/proc/self/fd/$_adlock_beside" ] && [ "$_adlock_beside" -gt 3 ]; do
 		_adlock_beside=$((_adlock_beside - 1))
@@ -472,9 +479,9 @@ _adlock_with_file() {
 # it do not inherit the descriptor.
 _adlock_is_program() {
 	shift "$(($1 + 2))"
-	_adlock_capture command -v "$1" || :
+	_adlock_capture command -v "$1" || return "$?"
 	set -- "$1" "$_adlock_line"
-	_adlock_capture _adlock_find_unset "$1" || :
+	_adlock_capture _adlock_find_unset "$1" || [ "$?" -le 128 ] || return "$?"
 	[ "$_adlock_line" = "$2" ] || {
 		_adlock_say ADLOCK_FLOCK "is for a program, and $1 is a function"
 		return 64
@@ -485,28 +492,6 @@ _adlock_is_program() {
 _adlock_find_unset() {
 	command unset -f "$1" 2>/dev/null
 	command -v "$1"
-}
-
-# _adlock_may_lock makes ADLOCK_FLOCK if it is not there, and refuses what cannot be locked.
-_adlock_may_lock() {
-	[ -e "$ADLOCK_FLOCK" ] || { command : >>"$ADLOCK_FLOCK"; } 2>/dev/null || [ -e "$ADLOCK_FLOCK" ] || {
-		_adlock_say "$ADLOCK_FLOCK" 'cannot be made'
-		return 73
-	}
-	[ -f "$ADLOCK_FLOCK" ] || [ -d "$ADLOCK_FLOCK" ] || {
-		_adlock_say "$ADLOCK_FLOCK" 'is no file and no directory: it cannot be locked'
-		return 64
-	}
-	[ -r "$ADLOCK_FLOCK" ] || {
-		_adlock_say "$ADLOCK_FLOCK" 'permission denied: every user of it must be able to read it (chmod a+r), as a Makefile or a directory'
-		return 77
-	}
-	case ${ADLOCK_STORE-} in
-	*://*)
-		_adlock_say ADLOCK_FLOCK 'is for locks of this machine: a store keeps its own'
-		return 64
-		;;
-	esac
 }
 
 _adlock_with_lock() {
@@ -556,7 +541,10 @@ _adlock_is_alone() {
 	*) return 0 ;;
 	esac
 	set -- "${1#* }" ${3:+"$3"}
-	_adlock_help left ${2:+"$2"} "${1%% *}" "${1#* }"
+	for _adlock_try in 1 2 3 4 5 6 7 8 9; do # a signal to the whole group ends the helper too
+		_adlock_help left ${2:+"$2"} "${1%% *}" "${1#* }"
+		! _adlock_answered || break
+	done
 	[ "$_adlock_status" = 0 ]
 }
 

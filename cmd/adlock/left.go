@@ -45,23 +45,32 @@ var leftVerb = config.Verb{Name: "left", Run: func(args []string) (int, error) {
 	}
 }}
 
-// jobUnder is the job under the lock file that has this token; nil if there is none.
-func jobUnder(token, file string) (*process.Job, error) {
-	dir, err := lockfile.Open(filepath.Dir(file))
+// jobUnder is the job under the lock file, or a reader's lock of its atom, that has this token; nil if
+// there is none.
+func jobUnder(token, path string) (*process.Job, error) {
+	dir, err := lockfile.Open(filepath.Dir(path))
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
-	lock, err := dir.Lock(atom.ParseFile(filepath.Base(file)))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	file := atom.ParseFile(filepath.Base(path))
+	readers, err := dir.Readers(file.Name)
 	if err != nil {
 		return nil, err
 	}
-	defer lock.Close()
-	if job := lock.Job(); job.Token == token {
-		return &job, nil
+	for _, file := range append(readers, file) {
+		lock, err := dir.Lock(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		job := lock.Job()
+		lock.Close()
+		if job.Token == token {
+			return &job, nil
+		}
 	}
 	return nil, nil
 }

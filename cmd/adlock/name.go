@@ -3,6 +3,7 @@ package main
 import (
 	"adlock/lib/atom"
 	"adlock/lib/config"
+	"adlock/lib/flock"
 	"adlock/lib/lockdir/lockfile"
 )
 
@@ -29,6 +30,15 @@ var keepHostVerb = config.Verb{Name: "keep-host", Run: func(args []string) (int,
 		return 0, err
 	}
 	return 0, config.PrintLine(host)
+}}
+
+// lockableVerb makes FILE for adlock_with where it is not there, and says why it cannot be locked.
+var lockableVerb = config.Verb{Name: "lockable", Run: func(args []string) (int, error) {
+	if len(args) != 1 {
+		return 0, config.LibraryOnly("lockable")
+	}
+	_, err := flock.Open(args[0], false, true)
+	return 0, err
 }}
 
 var nameVerb = config.Verb{Name: "name", Run: printName}

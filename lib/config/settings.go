@@ -248,6 +248,9 @@ func (s *Settings) busyStep(o locker.Outcome, wait, replace string) string {
 	if s.Request.Wait == 0 { // else the caller has waited already
 		steps = append(steps, wait)
 	}
+	if o.IsFile() {
+		steps = append(steps, "fuser -v names what has it open")
+	}
 	if o.Endable() && replace != "" {
 		steps = append(steps, replace)
 	}

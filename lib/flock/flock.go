@@ -9,10 +9,8 @@ package flock
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,39 +24,57 @@ import (
 type File struct {
 	Path string
 
-	fd      int
-	how     int // unix.LOCK_EX or unix.LOCK_SH
-	held    bool
-	granted chan error // gets the result of the flock(2) that blocks; nil: none does
+	fd        int
+	how       int // unix.LOCK_EX or unix.LOCK_SH
+	held      bool
+	inherited bool
+	granted   chan error // gets the result of the flock(2) that blocks; nil: none does
 }
 
 // Open opens the file, or a directory. It needs no more than the right to read, so it may be another
 // user's: for the same reason O_CREAT is used only where there is no file (with it the kernel refuses
 // another user's file in a sticky directory: fs.protected_regular). A new file may be read by all that
-// the umask lets. Without create no file is made, and one that is not there is nil.
+// the umask lets; no link leads to it. Without create no file is made, and one that is not there is nil.
 func Open(path string, shared, create bool) (*File, error) {
 	f := &File{Path: path, how: how(shared)}
-	err := f.open(unix.O_RDONLY)
-	if errors.Is(err, fs.ErrNotExist) {
-		if !create {
-			return nil, fault.Wrap(path, unix.Access(filepath.Dir(path), unix.W_OK|unix.X_OK))
-		}
-		if err = f.open(unix.O_RDONLY | unix.O_CREAT | unix.O_EXCL); errors.Is(err, fs.ErrExist) {
+	var st unix.Stat_t
+	err := sysfile.Retry(func() error { return unix.Stat(path, &st) })
+	kind := st.Mode & unix.S_IFMT
+	switch {
+	case err == unix.ENOENT && !create:
+		return nil, cannotMake(path, unix.Access(filepath.Dir(path), unix.W_OK|unix.X_OK))
+	case err == unix.ENOENT:
+		if err = f.open(unix.O_RDONLY | unix.O_CREAT | unix.O_EXCL); err == unix.EEXIST {
 			err = f.open(unix.O_RDONLY) // another run was faster
 		}
+		return f, cannotMake(path, err)
+	case err == unix.EACCES:
+		return nil, fault.New(fault.NotPermitted, path, "permission denied: every user of it must be able to enter its directory (chmod a+x)")
+	case err == nil && kind != unix.S_IFREG && kind != unix.S_IFDIR:
+		return nil, fault.New(fault.Usage, path, "is no file and no directory: it cannot be locked")
+	case err == nil:
+		err = f.open(unix.O_RDONLY)
 	}
-	if fault.KindOf(err) == fault.NotPermitted {
-		return nil, fault.New(fault.NotPermitted, path, "permission denied: every user of it must be able to read it (chmod a+r), as a Makefile or a directory")
+	if err == unix.EACCES {
+		return nil, fault.New(fault.NotPermitted, path, "permission denied: every user of it must be able to read it (chmod a+r "+path+")")
 	}
-	if err != nil {
-		return nil, fault.Wrap(path, err)
+	if err == nil && kind == unix.S_IFREG && !shared && sysfile.IsNetwork(f.fd) {
+		f.openToWrite()
 	}
-	return f, f.check()
+	return f, fault.Wrap(path, err)
+}
+
+// cannotMake is the error if a file cannot be made where there is none.
+func cannotMake(path string, err error) error {
+	if err == unix.EACCES {
+		return &fault.Error{Kind: fault.CannotCreate, Object: path, Err: err}
+	}
+	return fault.Wrap(path, err)
 }
 
 // Inherited is the file that this process's parent has opened, and keeps open.
 func Inherited(fd int, path string, shared bool) *File {
-	return &File{Path: path, fd: fd, how: how(shared)}
+	return &File{Path: path, fd: fd, how: how(shared), inherited: true}
 }
 
 func how(shared bool) int {
@@ -73,27 +89,8 @@ func (f *File) open(flags int) (err error) {
 	return err
 }
 
-// check refuses what is no file. An exclusive flock of a file on another machine needs the right to
-// write it (flock(2), NFS).
-func (f *File) check() error {
-	var st unix.Stat_t
-	if err := sysfile.Fstat(f.fd, &st); err != nil {
-		return fault.Wrap(f.Path, err)
-	}
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFDIR:
-	case unix.S_IFREG:
-		if f.how == unix.LOCK_EX && sysfile.IsNetwork(f.fd) {
-			f.openToWrite()
-		}
-	default:
-		return fault.New(fault.Usage, f.Path, "is no file and no directory: it cannot be locked")
-	}
-	return nil
-}
-
-// openToWrite opens the file for writing too. Where that is not permitted, flock(2) tells whether it
-// was needed.
+// openToWrite opens the file for writing too, which an exclusive flock of a file on another machine
+// needs (flock(2), NFS). Where that is not permitted, flock(2) tells.
 func (f *File) openToWrite() {
 	reader := f.fd
 	if f.open(unix.O_RDWR) != nil {
@@ -112,19 +109,46 @@ func (f *File) Descriptor() int {
 	return f.fd
 }
 
-// TryLock locks the file if no other process holds it.
+// TryLock locks the file if no other process holds it. A file that is at its path no more, as after a
+// rename, keeps no newcomer out: then the one that is there is locked.
 func (f *File) TryLock() (free bool, err error) {
-	if f == nil || f.held {
-		return true, nil
+	for f != nil && !f.held {
+		if err = f.take(); err == unix.EWOULDBLOCK {
+			err = sysfile.Flock(f.fd, f.how, 0)
+		}
+		switch {
+		case err == unix.EWOULDBLOCK:
+			return false, nil
+		case err != nil:
+			return false, f.explain(err)
+		case f.isAtItsPath():
+			f.held = true
+		default:
+			err = f.reopen()
+		}
+		if err != nil {
+			return false, err
+		}
 	}
-	if err = f.take(); err == unix.EWOULDBLOCK {
-		err = sysfile.Flock(f.fd, f.how, 0)
+	return true, nil
+}
+
+func (f *File) isAtItsPath() bool {
+	var open, there unix.Stat_t
+	return unix.Fstat(f.fd, &open) == nil && unix.Stat(f.Path, &there) == nil && open.Dev == there.Dev && open.Ino == there.Ino
+}
+
+func (f *File) reopen() error {
+	_ = sysfile.Unlock(f.fd)
+	if f.inherited {
+		return fault.New(fault.Denied, f.Path, "was replaced meanwhile: start this again")
 	}
-	f.held = err == nil
-	if err == unix.EWOULDBLOCK {
-		return false, nil
+	fresh, err := Open(f.Path, f.how == unix.LOCK_SH, true)
+	if err == nil {
+		unix.Close(f.fd)
+		f.fd = fresh.fd
 	}
-	return f.held, f.explain(err)
+	return err
 }
 
 // take is the result of the flock(2) that Await has left; EWOULDBLOCK if there is none.
@@ -180,9 +204,11 @@ func (f *File) Free() {
 
 // IsTaken tells, without a flock, whether another process holds the file. It misses one in another
 // pid namespace.
-func (f *File) IsTaken() bool { return f != nil && f.table() != 0 }
+func (f *File) IsTaken() bool { return f != nil && f.Locker() != 0 }
 
-func (f *File) table() int {
+// Locker is the pid of the process that locked the file; 0: unknown, or none. That process may be dead,
+// and its number another's by now.
+func (f *File) Locker() int {
 	var st unix.Stat_t
 	if err := sysfile.Fstat(f.fd, &st); err != nil {
 		return 0
@@ -190,29 +216,26 @@ func (f *File) table() int {
 	return sysfile.FlockHolder(uint64(st.Dev), uint64(st.Ino), f.how == unix.LOCK_SH)
 }
 
-// Holder is a process that holds the file; PID 0: unknown. The pid that the kernel shows is of the
-// process that called flock(2): it may be dead, and its number another's by now. So it counts only
-// if that process has the file open.
+// Holder is a process that holds the file; PID 0: unknown. If this process has inherited what holds it,
+// its parent counts as the holder.
 func (f *File) Holder() process.Identity {
-	pid := f.table()
+	pid := f.Locker()
+	switch {
+	case f.IsHeldIn(os.Getpid()):
+		pid = os.Getppid()
+	case pid <= 0, !f.IsHeldIn(pid) && !process.IsAncestor(pid):
+		return process.Identity{}
+	}
 	holder, err := process.Of(pid)
-	if pid <= 0 || err != nil || !f.isOpenIn(pid) {
+	if err != nil {
 		return process.Identity{}
 	}
 	return holder
 }
 
-func (f *File) isOpenIn(pid int) bool {
-	here, err := os.Stat("/proc/self/fd/" + strconv.Itoa(f.fd))
-	dir := "/proc/" + strconv.Itoa(pid) + "/fd"
-	open, failed := os.ReadDir(dir)
-	if err != nil || failed != nil {
-		return false
-	}
-	for _, fd := range open {
-		if there, err := os.Stat(dir + "/" + fd.Name()); err == nil && os.SameFile(here, there) {
-			return true
-		}
-	}
-	return false
+// IsHeldIn reports whether a process has the open file that keeps newcomers out, as far as it shows
+// that.
+func (f *File) IsHeldIn(pid int) bool {
+	var st unix.Stat_t
+	return sysfile.Fstat(f.fd, &st) == nil && sysfile.HoldsFlock(pid, uint64(st.Ino), f.how == unix.LOCK_SH)
 }

@@ -159,7 +159,7 @@ func DryRun(path string, r *locker.Request) (granted bool, reason string, err er
 		}
 		r.Resolve(learn.State{})
 		host, err := pause.Host()
-		d := r.ForeseeFile(policy.Decide(r.Terms(), policy.Situation{Pause: host}))
+		d := r.ForeseeFile(policy.Decide(r.Terms(), policy.Situation{Pause: host}), &locker.View{})
 		if err != nil {
 			return false, "", err
 		}
@@ -181,7 +181,7 @@ func (l *Locker) DryRun(r *locker.Request) (granted bool, reason string, err err
 	if err != nil {
 		return false, "", err
 	}
-	d = r.ForeseeFile(r.ForeseeWatch(d, l.Dir.Watcher(name)))
+	d = r.ForeseeFile(r.ForeseeWatch(d, l.Dir.Watcher(name)), &v.View)
 	return d.Step.Granted(), d.Reason(), nil
 }
 

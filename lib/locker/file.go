@@ -1,9 +1,11 @@
 package locker
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
+	"adlock/lib/killer"
 	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/runlog"
@@ -29,9 +31,27 @@ func (r *Request) KeepFile(o Outcome, err error) (Outcome, error) {
 	return o, err
 }
 
-// ForeseeFile returns what the decision d would lead to while another process holds the file.
-func (r *Request) ForeseeFile(d policy.Decision) policy.Decision {
-	if !d.Step.Granted() || !r.Flock.IsTaken() {
+// FileBefore looks at the file before the newcomer replaces the owner in v, whose job it may have to end
+// for that: it must not end a job and then be denied. With the job the file goes that the job itself has.
+// An empty verdict means that nothing is in the way.
+func (r *Request) FileBefore(v *View, step policy.Step) (Outcome, error) {
+	free, err := r.Flock.TryLock()
+	if free || err != nil || step == policy.Expire && r.isJobs(v) {
+		return Outcome{}, err
+	}
+	return r.fileTaken(), nil
+}
+
+// isJobs tells whether a member of the owner's job holds the file.
+func (r *Request) isJobs(v *View) bool {
+	members, err := killer.Members(v.Job)
+	return err == nil && slices.ContainsFunc(members, func(m process.Entry) bool { return r.Flock.IsHeldIn(m.PID) })
+}
+
+// ForeseeFile returns what the decision d about the lock in v would lead to while another process holds
+// the file.
+func (r *Request) ForeseeFile(d policy.Decision, v *View) policy.Decision {
+	if !d.Step.Granted() || !r.Flock.IsTaken() || d.Step == policy.Expire && r.isJobs(v) {
 		return d
 	}
 	return d.Because(policy.Busy, fileHeld(r.Flock.Path, r.Flock.Holder().PID))
@@ -44,16 +64,16 @@ func fileHeld(path string, holder int) string {
 	return path + " is locked by " + processOn(holder, "")
 }
 
-// fileTaken is the outcome if another process holds the file. No limit ends that process. Its pid and
-// its start, or only the file if it is unknown, stand for the token of an owner.
+// fileTaken is the outcome if another process holds the file. No limit ends that process. The file and
+// the pid that locked it stand for the token of an owner.
 func (r *Request) fileTaken() Outcome {
 	holder := r.Flock.Holder()
 	v := View{Active: policy.Active{Held: true, Owner: policy.Untouched}, File: r.Flock.Path}
-	if process.IsAncestor(holder.PID) {
+	if holder.PID != 0 && process.IsAncestor(holder.PID) {
 		v.Active.Owner = policy.Ancestor
 	}
 	v.Record.Owner, v.Record.Atom = holder, r.Atom
-	v.Record.Token = "flock:" + v.File + ":" + strconv.Itoa(holder.PID) + ":" + strconv.FormatUint(holder.Start, 10)
+	v.Record.Token = "flock:" + strconv.Itoa(r.Flock.Locker()) + ":" + v.File
 	d := policy.Decide(r.Terms(), policy.Situation{}).Because(policy.Busy, fileHeld(v.File, holder.PID))
 	d.Active = v.Active
 	o := r.Denied(d, &v)

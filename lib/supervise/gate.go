@@ -49,12 +49,19 @@ func startGate(job Job, files []uintptr) (*gate, error) {
 	}
 	defer unix.Close(theirs)
 	args := append([]string{gateName, strconv.Itoa(theirs), job.Path}, job.Args...)
-	pid, err := forkInheriting(append(job.Keeps, theirs), self, args, job.Env, files)
+	pid, err := forkInheriting(append(job.kept(), theirs), self, args, job.Env, files)
 	if err != nil {
 		unix.Close(ours)
 		return nil, cannotRun(job.Command, err)
 	}
 	return &gate{pid: pid, line: ours, name: job.Command}, nil
+}
+
+func (j *Job) kept() []int {
+	if j.Keeps == nil {
+		return nil
+	}
+	return j.Keeps()
 }
 
 // forkInheriting starts a program that keeps these descriptors. No other goroutine may fork

@@ -77,7 +77,7 @@ func (r *run) start() error {
 		return r.gate.open()
 	}
 	err := cannotRun(r.job.Command, execute(r.job.Path, r.job.Args, func(path string, args []string) (err error) {
-		r.pid, err = forkInheriting(r.job.Keeps, path, args, r.job.Env, r.files())
+		r.pid, err = forkInheriting(r.job.kept(), path, args, r.job.Env, r.files())
 		return err
 	}))
 	if err == nil {

@@ -40,7 +40,9 @@ type Job struct {
 	Args    []string // the argument vector, the command's name first
 	Env     []string // the whole environment
 
-	Keeps []int // descriptors of this process that stay open in the job, under the same numbers
+	// Keeps returns descriptors of this process that stay open in the job, under the same numbers. It
+	// may be nil.
+	Keeps func() []int
 
 	QuietOK bool // hold the output back for Show
 

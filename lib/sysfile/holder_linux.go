@@ -3,6 +3,7 @@ package sysfile
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -48,10 +49,7 @@ func flockHolder(locks []byte, dev, ino uint64, shared bool) int {
 	for line := range bytes.Lines(locks) {
 		// 1: FLOCK ADVISORY WRITE 4711 fd:01:131099 0 EOF; a waiter has "->" as its second field.
 		f := bytes.Fields(line)
-		if len(f) < 6 || string(f[1]) != "FLOCK" || !bytes.HasSuffix(f[5], inode) {
-			continue
-		}
-		if shared && string(f[3]) == "READ" {
+		if !keepsOut(f, inode, shared) {
 			continue
 		}
 		pid, err := strconv.Atoi(string(f[4]))
@@ -64,6 +62,29 @@ func flockHolder(locks []byte, dev, ino uint64, shared bool) int {
 		holder = pid // btrfs and overlayfs show another device here than stat(2)
 	}
 	return holder
+}
+
+// keepsOut tells whether these fields are of a flock of the inode that keeps a newcomer out.
+func keepsOut(f [][]byte, inode []byte, shared bool) bool {
+	return len(f) >= 6 && string(f[1]) == "FLOCK" && bytes.HasSuffix(f[5], inode) && !(shared && string(f[3]) == "READ")
+}
+
+// HoldsFlock reports whether a process has an open file whose flock(2) keeps out a newcomer that wants
+// the inode exclusive or shared, whichever process took it (proc_pid_fdinfo(5)). It is false if this
+// process may not see that.
+func HoldsFlock(pid int, ino uint64, shared bool) bool {
+	dir := "/proc/" + strconv.Itoa(pid) + "/fdinfo/"
+	open, _ := os.ReadDir(dir) // nil: none that this process may see
+	inode := []byte(":" + strconv.FormatUint(ino, 10))
+	return slices.ContainsFunc(open, func(fd os.DirEntry) bool {
+		text, _ := os.ReadFile(dir + fd.Name()) // closed meanwhile
+		for line := range bytes.Lines(text) {
+			if lock, is := bytes.CutPrefix(line, []byte("lock:")); is && keepsOut(bytes.Fields(lock), inode, shared) {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 func fileID(dev uint64) string {

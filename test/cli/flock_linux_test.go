@@ -203,6 +203,64 @@ func TestARunInsideTheJobThatHasTheFileIsTold(t *testing.T) {
 	}
 }
 
+// A job that holds the file by a descriptor of its own cannot wait for itself.
+func TestARunThatHasInheritedTheLockedFileIsTold(t *testing.T) {
+	s := newStage(t)
+	need.Tools(t, "flock")
+	script := `exec 9<.; flock 9; exec "$0" run --name b --flock . --wait forever true`
+	r := helper.Command{Args: []string{"sh", "-c", script, helper.Binary(t)}, Dir: s.dir, Env: []string{"ADLOCK_DIR=" + s.locks}}.Run(t)
+	if r.Status != 75 || !strings.Contains(r.Err, "b: not run: ") || !oneLine(r.Err) {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestNoOwnerIsEndedWhereTheFileIsHeldByAnother(t *testing.T) {
+	s := newStage(t)
+	holder, words := s.flocked()
+	owner := s.command("run", "--name", "a", "sleep", "600").Start(s)
+	helper.Eventually(t, "the atom is held", func() bool { return helper.Settled(s.locks + "/lock.adlock.dax.run.a") })
+	for _, options := range [][]string{{"--replace"}, {"--replace", "--dry-run"}} {
+		if r := s.adlock(append(append(words, options...), "true")...); r.Status != 75 || r.Err != "" {
+			t.Errorf("%+v", r)
+		}
+	}
+	if owner.Ended() {
+		t.Error("the owner was ended")
+	}
+	s.letGo(holder)
+	if r := s.adlock(append(words, "--replace", "--pause", "50ms", "echo", "ran")...); r.Status != 0 || r.Out != "ran\n" {
+		t.Errorf("%+v", r)
+	}
+	owner.Wait(t)
+}
+
+func TestADenialForTheFileDoesNotStampForADeadOwner(t *testing.T) {
+	s := newStage(t)
+	_, words := s.flocked()
+	owner := s.command("run", "--name", "a", "sleep", "600").Start(s)
+	job := childOf(t, owner.PID, "sleep")
+	end(t, owner.PID)
+	end(t, job)
+	s.want(75, append(words, "true")...)
+	if last := s.modified(s.locks + "/last.adlock.dax.run.a"); last.Unix() != 0 {
+		t.Errorf("the last lock is stamped: %v", last)
+	}
+}
+
+func TestAWaiterLocksTheFileThatIsThereThen(t *testing.T) {
+	s := newStage(t)
+	holder, words := s.flocked()
+	waiter := s.command(append(words, "--wait", "10m", "sh", "-c", "flock -n file true; echo $?; ls -l /proc/self/fd | grep -c 'file$'")...).Start(s)
+	helper.Eventually(t, "it waits for the file", func() bool { return flockWaits(t, waiter.PID) })
+	if err := os.Rename(s.in("file"), s.in("old")); err != nil {
+		t.Fatal(err)
+	}
+	s.letGo(holder)
+	if status := waiter.Wait(t); status != 0 || waiter.Output() != "1\n1\n" {
+		t.Errorf("status %d, %q", status, waiter.Output())
+	}
+}
+
 func TestAFileThatStaysLockedIsOverdue(t *testing.T) {
 	s := newStage(t)
 	holder, words := s.flocked()
@@ -224,10 +282,17 @@ func TestWhatCannotBeLockedIsRefused(t *testing.T) {
 	if err := unix.Mkfifo(s.in("pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for path, status := range map[string]int{"pipe": 64, "/dev/null": 64, "none/file": 73} {
-		s.refused(status, path+": ", "run", "--name", "a", "--flock", path, "true")
-		s.refused(max(status, 64), path+": ", "run", "--name", "a", "--flock", path, "--dry-run", "true")
+	for name, to := range map[string]string{"loop": "loop", "dangling": "nowhere"} {
+		if err := os.Symlink(to, s.in(name)); err != nil {
+			t.Fatal(err)
+		}
 	}
+	for path, status := range map[string]int{"pipe": 64, "/dev/null": 64, "none/file": 73, "loop": 77} {
+		for _, more := range [][]string{nil, {"--dry-run"}} {
+			s.refused(status, path+": ", append(append([]string{"run", "--name", "a", "--flock", path}, more...), "true")...)
+		}
+	}
+	s.refused(73, "dangling: no such file", "run", "--name", "a", "--flock", "dangling", "true")
 	s.refused(64, "a store keeps its own", "run", "--name", "a", "--flock", "file", "--store", "ftp://u@127.0.0.1:1/x", "true")
 	s.refused(64, "ADLOCK_FLOCK: ", "ADLOCK_FLOCK=file", "hold", "a")
 	s.want(0, "run", "--name", "a", "--flock", ".", "true")

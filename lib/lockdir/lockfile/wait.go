@@ -18,6 +18,9 @@ const (
 	pollBehind = 5 * time.Second
 )
 
+// lookAgain is how long a waiter blocks for a file before it looks whether that is overdue.
+const lookAgain = time.Minute
+
 // How long a waiter leaves the atom to a newcomer that was faster, before it looks in full: long
 // compared with most hand-overs between waiters, and short for a person.
 const (
@@ -105,7 +108,9 @@ func (w *Waiting) Next(o locker.Outcome) bool {
 	}
 	w.Show(w.request, o)
 	if o.IsFile() {
-		return w.request.Flock.Await(left, func() bool { return w.Left() <= 0 || w.isForTheDead() })
+		over := func() bool { return w.Left() <= 0 || w.isForTheDead() }
+		w.request.Flock.Await(min(left, lookAgain), over)
+		return !over()
 	}
 	awaited := w.InWay.Owners
 	if w.asksForAnother() {
