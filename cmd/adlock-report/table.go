@@ -56,7 +56,8 @@ func (r *row) nameCell() string {
 const foreignWidth = 100
 
 // table is the output of status for people. States that need attention are marked by colour and
-// words, and explained in a line of their own. (text/tabwriter would count the escapes of colours
+// words, and explained in a line of their own; but a pause only once for the rows of a user that
+// follow each other, as `pause --all` pauses them all. (text/tabwriter would count the escapes of colours
 // as text, and end every column at such a line.)
 func table(rows []*row, now time.Time) string {
 	columns := columnsOf(rows, now)
@@ -72,6 +73,7 @@ func table(rows []*row, now time.Time) string {
 	paint := terminal.Colours(os.Stdout)
 	state := slices.Index(lines[0], "STATE")
 	var w strings.Builder
+	told := "" // the user and the pause that were shown last
 	for i, line := range lines {
 		style := terminal.Bold
 		if i > 0 {
@@ -83,6 +85,12 @@ func table(rows []*row, now time.Time) string {
 		w.WriteString(joined(line))
 		if i > 0 {
 			for _, n := range rows[i-1].notes(now) {
+				if pause := rows[i-1].user + " " + n.text; strings.HasPrefix(n.text, "paused: ") {
+					if pause == told {
+						continue
+					}
+					told = pause
+				}
 				for _, text := range terminal.Fold("  "+terminal.Clean(n.text), "    ", width) {
 					w.WriteString(paint.Text(n.style, text) + "\n")
 				}
