@@ -21,6 +21,8 @@ type past struct {
 	limits          policy.Limits // of the last run or, before any run, of the last newcomer
 	known, ran      bool          // known: the limits are; ran: they are those of a run
 	learnsIfElapsed bool
+	fromStart       bool
+	oncePer         time.Duration
 	last            *history.Run // the run that ended last; nil: none is recorded
 	failed          int          // how many runs failed in a row, up to now
 	waiting         []waiter     // in the order in which they came
@@ -92,6 +94,7 @@ func (p *past) add(e *runlog.Event) {
 		p.ran = runs
 		p.limits, p.known = policy.Limits{IfElapsed: e.IfElapsed.Value, ExpireAfter: e.ExpireAfter.Value, Source: policy.Source(e.ExpireAfterFrom)}, true
 		p.learnsIfElapsed = e.IfElapsedFrom == string(policy.Learned)
+		p.fromStart, p.oncePer = e.FromStart, e.OncePer
 	}
 	same := func(w waiter) bool { return w.pid == e.PID }
 	switch e.Kind {

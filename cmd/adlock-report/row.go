@@ -13,6 +13,7 @@ import (
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/process"
+	"adlock/lib/record"
 	"adlock/lib/runlog"
 	"adlock/lib/sysfile"
 )
@@ -101,7 +102,11 @@ func (a *account) rowOf(e *locker.Entry, p *past, now time.Time) *row {
 	if holder.Record.Token != "" { // show the owner's own limits; a lock with only a pid has none
 		r.Limits, r.LimitsKnown = policy.Limits{IfElapsed: holder.Record.IfElapsed, ExpireAfter: holder.Record.ExpireAfter, Source: holder.Record.Source}, true
 	}
-	d := e.Decide(policy.Terms{Limits: r.Limits})
+	if p.fromStart {
+		e.Last = locker.LastView(record.Last{Completed: e.Completed, Memory: e.Memory}, true, locker.Moment{Real: now})
+	}
+	tick := policy.TickAt(now, p.oncePer)
+	d := e.Decide(policy.Terms{Limits: r.Limits, Tick: tick})
 	r.Takeable, r.Why = d.Step.Granted(), d.Reason()
 	switch {
 	case holder.Active.Held:
@@ -119,6 +124,9 @@ func (a *account) rowOf(e *locker.Entry, p *past, now time.Time) *row {
 		r.State = "paused"
 	case r.LimitsKnown:
 		r.DueIn = runlog.Some(policy.DueIn(r.Limits, e.Last))
+		if d.TickUsed() {
+			r.DueIn.Value = max(r.DueIn.Value, tick.Next().Sub(now))
+		}
 	}
 	return r
 }
@@ -144,7 +152,7 @@ func (r *row) queue(line []locker.View) {
 func (r *row) withoutProbe(e *locker.Entry) *locker.Entry {
 	for _, w := range r.Waiting {
 		if e.Active.Held && e.Record.Owner.PID == w.pid && e.Active.Age < longestProbe {
-			return &locker.Entry{Name: e.Name, Completed: e.Completed, View: locker.View{Last: e.Last, Memory: e.Memory, Pause: e.Pause}, Readers: e.Readers}
+			return &locker.Entry{Name: e.Name, Completed: e.Completed, View: locker.View{Last: e.Last, Memory: e.Memory, Pause: e.Pause}, Readers: e.Readers, Ticks: e.Ticks}
 		}
 	}
 	return e

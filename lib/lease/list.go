@@ -16,8 +16,9 @@ const ListTimeout = questionTimeout
 type Listed struct {
 	Name atom.Name
 	Snapshot
-	Behind []Record // the places behind the first, in order: other readers that hold the atom, and waiters
-	Err    error    // why its locks could not be read
+	Behind []Record    // the places behind the first, in order: other readers that hold the atom, and waiters
+	Ticks  []atom.File // those that were claimed
+	Err    error       // why its locks could not be read
 }
 
 // List looks at every atom and at every held slot, like List and Slots of lockdir.Locker. It writes
@@ -39,7 +40,7 @@ func (l *Locker) List() (entries []locker.Entry, slots []locker.Slot, err error)
 // entry is an atom as it was found. The head of the queue holds the atom. If the head is a reader,
 // the readers behind it, up to the first writer, hold the atom too. The others wait.
 func (l *Locker) entry(f *Listed) locker.Entry {
-	e := locker.Entry{Name: f.Name, Completed: f.Last.Completed, Err: f.Err}
+	e := locker.Entry{Name: f.Name, Completed: f.Last.Completed, Ticks: f.Ticks, Err: f.Err}
 	if f.Err != nil {
 		return e
 	}

@@ -29,16 +29,18 @@ func (l *Locker) List() ([]locker.Entry, error) {
 	}
 	// Readers' locks are listed after the active locks: a reader moves from its active lock to its
 	// reader's lock, and would be missed in the other order.
-	locks, err := l.Dir.Files(atom.ReaderLock)
+	files, err := l.Dir.Files(atom.ReaderLock, atom.Tick)
 	if err != nil {
 		return nil, err
 	}
-	readers := map[atom.Name][]atom.File{}
-	for _, lock := range locks {
-		readers[lock.Name] = append(readers[lock.Name], lock)
+	of := map[atom.File][]atom.File{} // by kind and name
+	for _, f := range files {
+		key := atom.File{Kind: f.Kind, Name: f.Name}
+		of[key] = append(of[key], f)
 	}
 	for i := range entries {
-		l.lookAtRest(&entries[i], readers[entries[i].Name])
+		entries[i].Ticks = of[atom.File{Kind: atom.Tick, Name: entries[i].Name}]
+		l.lookAtRest(&entries[i], of[atom.File{Kind: atom.ReaderLock, Name: entries[i].Name}])
 	}
 	return slices.DeleteFunc(entries, func(e locker.Entry) bool { return errors.Is(e.Err, fs.ErrNotExist) }), nil // gone since
 }

@@ -20,9 +20,10 @@ type Entry struct {
 	Completed   time.Time // zero: never
 	CompletedOn string    // the machine of that run, if it may be another one
 	View
-	Readers []View // the locks of its readers
-	Waiting []View // its waiters, in the order in which they came; in a lock directory, from the runlog
-	Err     error  // why its locks could not be read
+	Readers []View      // the locks of its readers
+	Waiting []View      // its waiters, in the order in which they came; in a lock directory, from the runlog
+	Ticks   []atom.File // those that were claimed
+	Err     error       // why its locks could not be read
 }
 
 // Called returns the atom as its lock or last lock has it, else as far as it can be read from its
@@ -50,7 +51,8 @@ func (e *Entry) Locks() (locks []atom.File) {
 
 // Decide is what a newcomer on these terms would do about the atom.
 func (e *Entry) Decide(terms policy.Terms) policy.Decision {
-	s := policy.Situation{Last: e.Last, Active: e.Active, Pause: e.Pause}
+	claimed := atom.File{Kind: atom.Tick, Name: e.Name, Period: terms.Tick.Period, Number: terms.Tick.Number}
+	s := policy.Situation{Last: e.Last, Active: e.Active, Pause: e.Pause, TickUsed: slices.Contains(e.Ticks, claimed)}
 	for _, reader := range e.Readers {
 		s.Readers = append(s.Readers, reader.Active)
 	}

@@ -68,6 +68,7 @@ func (r *Request) describe(e *runlog.Event, v *View) {
 func (r *Request) describeLimits(e *runlog.Event, active policy.Active) {
 	expireAfter, source := policy.InForce(r.Limits, active)
 	e.IfElapsed, e.ExpireAfter, e.ExpireAfterFrom = runlog.Some(r.Limits.IfElapsed), runlog.Some(expireAfter), string(source)
+	e.FromStart, e.OncePer = r.FromStart, r.Tick.Period
 	if r.Auto.IfElapsed {
 		e.IfElapsedFrom = string(policy.Learned)
 	}

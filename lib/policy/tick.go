@@ -49,6 +49,9 @@ func (t Tick) Asked() bool { return t.Period > 0 }
 // Began is when the tick began, by the clock of the host that asked.
 func (t Tick) Began() time.Time { return t.began(t.Period, t.Number) }
 
+// Next is when the next tick begins.
+func (t Tick) Next() time.Time { return t.began(t.Period, t.Number+1) }
+
 // began is when another tick of this atom began.
 func (t Tick) began(period time.Duration, number int) time.Time {
 	if !isDays(period) {
@@ -76,7 +79,9 @@ func (t Tick) Outlived(period time.Duration, number int) bool {
 }
 
 // used says why the tick denies the atom.
-func (t Tick) used() string { return "too soon: ran already " + t.in() }
+func (t Tick) used() string {
+	return "too soon: ran already " + t.in() + "; the next begins at " + t.Next().Format(time.DateTime)
+}
 
 func (t Tick) in() string {
 	return "in this tick of " + limit.Format(t.Period) + ", which began at " + t.Began().Format(time.DateTime)

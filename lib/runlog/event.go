@@ -57,6 +57,8 @@ type Event struct {
 	// default, for IfElapsed also said.
 	IfElapsed       Opt[time.Duration] `log:"if_elapsed"`
 	IfElapsedFrom   string             `log:"if_elapsed_from"`
+	FromStart       bool               `log:"from_start"` // IfElapsed counts from the start of the last run
+	OncePer         time.Duration      `log:"once_per"`   // the atom runs once in each tick of this period
 	ExpireAfter     Opt[time.Duration] `log:"expire_after"`
 	ExpireAfterFrom string             `log:"expire_after_from"`
 

@@ -62,7 +62,34 @@ func TestADryRunShowsWhetherTheTickIsUsed(t *testing.T) {
 		t.Errorf("%+v, and it left %v", r, ticks(s))
 	}
 	s.once("--once-per=1h", "--now=1700000000").Ran(t)
-	if r := c.Run(t); r.Status != 75 || !strings.HasPrefix(r.Out, "too soon: ran already"+in+"\n") {
+	if r := c.Run(t); r.Status != 75 || !strings.HasPrefix(r.Out, "too soon: ran already"+in+"; the next begins at 2023-11-14 23:00:00\n") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestStatusAndADryRunSayWhenTheNextTickBegins(t *testing.T) {
+	s := newStage(t)
+	s.once(onceEver).Ran(t)
+	const says = "too soon: ran already in this tick of 520w, which began at "
+	dry := s.once(onceEver, "--dry-run").Out
+	if !strings.HasPrefix(dry, says) || !strings.Contains(dry, "; the next begins at ") {
+		t.Errorf("dry run: %s", dry)
+	}
+	why, _, _ := strings.Cut(dry, "\n")
+	if r := s.adlock("status", "--json"); !strings.Contains(r.Out, `"takeable":false,"why":"`+why+`"`) || strings.Contains(r.Out, `"due_in_seconds":0`) {
+		t.Errorf("status: %+v", r)
+	}
+	s.once().Ran(t)
+	if r := s.adlock("status", "--json"); !strings.Contains(r.Out, `"due_in_seconds":0,`) {
+		t.Errorf("of a run without ticks: %+v", r)
+	}
+}
+
+func TestStatusCountsFromTheStartWhereTheLastRunDid(t *testing.T) {
+	s := newStage(t)
+	c := s.command(job("--if-elapsed=1d", "--from-start", "--", "true")...)
+	c.Run(t)
+	if r := s.adlock("status", "--json"); !strings.Contains(r.Out, `"why":"too soon: started 0s ago, IfElapsed is 1d less 1h30s`) {
 		t.Errorf("%+v", r)
 	}
 }

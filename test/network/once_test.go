@@ -36,6 +36,7 @@ func whatUsesATick(t *testing.T, a, b *host) {
 	if why := b.run(t, "", onceEver, "--dry-run"); why.Status != 75 || !strings.HasPrefix(why.Out, "too soon: ran already in this tick of 520w, which began at ") {
 		t.Errorf("%+v", why)
 	}
+	b.wants(t, `"due_in_seconds":[1-9].*"takeable":false,"why":"too soon: ran already in this tick of 520w, which began at `, "status", "--json")
 	b.run(t, "echo ran", "--once-per=1h").Ran(t)
 	dead := a.start(t, "sleep 60", "--operand=y", onceEver)
 	helper.KillSession(dead.PID)

@@ -89,6 +89,7 @@ func (s *Store) list(all []lease.Listed, name atom.Name, keys []*mvccpb.KeyValue
 	k := s.keys(name)
 	var last *mvccpb.KeyValue
 	var line []*mvccpb.KeyValue
+	var ticks []atom.File
 	beats := map[string]*mvccpb.KeyValue{}
 	for _, key := range keys {
 		switch text := string(key.Key); {
@@ -98,13 +99,15 @@ func (s *Store) list(all []lease.Listed, name atom.Name, keys []*mvccpb.KeyValue
 			line = append(line, key)
 		case strings.HasPrefix(text, k.beat(everyone)):
 			beats[text] = key
+		case strings.HasPrefix(text, k.ticks()):
+			ticks = append(ticks, tickOf(name, text[len(k.ticks()):]))
 		}
 	}
 	if last == nil && len(line) == 0 {
 		return all
 	}
 	slices.SortFunc(line, func(a, b *mvccpb.KeyValue) int { return cmp.Compare(a.CreateRevision, b.CreateRevision) })
-	l := lease.Listed{Name: name}
+	l := lease.Listed{Name: name, Ticks: ticks}
 	l.Snapshot, l.Err = lastLock(last)
 	if len(line) > 0 && l.Err == nil {
 		f := &front{seat: k.seatOf(line[0]), place: line[0]}

@@ -2,7 +2,7 @@ package etcd
 
 import (
 	"context"
-	"strconv"
+	"fmt"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -14,8 +14,20 @@ import (
 // A claimed tick is a key with the token of the acquisition. The key has an etcd lease of its own
 // that is never renewed.
 
+func (k keys) ticks() string { return k.atom + "tick/" }
+
 func (k keys) tick(tick policy.Tick) string {
-	return k.atom + "tick/" + strconv.Itoa(int(tick.Period/time.Second)) + "-" + strconv.Itoa(tick.Number)
+	return k.ticks() + fmt.Sprintf(tickForm, tick.Period/time.Second, tick.Number)
+}
+
+const tickForm = "%d-%d" // the period in seconds, and the number
+
+// tickOf is the tick that the last part of its key names; the zero tick for another text.
+func tickOf(name atom.Name, text string) atom.File {
+	f := atom.File{Kind: atom.Tick, Name: name}
+	_, _ = fmt.Sscanf(text, tickForm, &f.Period, &f.Number)
+	f.Period *= time.Second
+	return f
 }
 
 // HasTick looks for the key.

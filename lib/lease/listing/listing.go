@@ -33,9 +33,10 @@ type entry struct {
 	Last        policy.Last
 	Memory      []byte `json:",omitempty"`
 	Lock        lock
-	Readers     []lock   `json:",omitempty"`
-	Waiting     []lock   `json:",omitempty"`
-	Error       *failure `json:",omitempty"`
+	Readers     []lock      `json:",omitempty"`
+	Waiting     []lock      `json:",omitempty"`
+	Ticks       []atom.File `json:",omitempty"`
+	Error       *failure    `json:",omitempty"`
 }
 
 // lock is the part of a locker.View that describes an active lock.
@@ -62,7 +63,7 @@ func Write(to io.Writer, entries []locker.Entry, slots []locker.Slot, failed err
 		e := &entries[i]
 		text := entry{
 			Name: e.Name, Completed: e.Completed, CompletedOn: e.CompletedOn, Last: e.Last, Memory: e.Memory.Bytes(), Lock: lockOf(e.View),
-			Readers: locksOf(e.Readers), Waiting: locksOf(e.Waiting), Error: failureOf(e.Err),
+			Readers: locksOf(e.Readers), Waiting: locksOf(e.Waiting), Ticks: e.Ticks, Error: failureOf(e.Err),
 		}
 		if err := out.Encode(line{Entry: &text}); err != nil {
 			return err
@@ -117,7 +118,7 @@ func (e *entry) read() (locker.Entry, error) {
 		return locker.Entry{}, err
 	}
 	v.Last, v.Memory = e.Last, memory
-	found := locker.Entry{Name: e.Name, Completed: e.Completed, CompletedOn: e.CompletedOn, View: v}
+	found := locker.Entry{Name: e.Name, Completed: e.Completed, CompletedOn: e.CompletedOn, Ticks: e.Ticks, View: v}
 	if e.Error != nil {
 		found.Err = e.Error.fault()
 	}
