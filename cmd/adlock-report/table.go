@@ -239,6 +239,8 @@ func (r *row) lastWord() string {
 		return "failed"
 	case r.Last.Outcome == history.Ended:
 		return "ended"
+	case r.Last.Outcome == history.NotRun:
+		return "not run"
 	}
 	return ""
 }
@@ -380,9 +382,9 @@ func (r *row) lastNote() string {
 		return "ended: by force after " + terminal.Age(r.Last.Held) + ", for process " + ender
 	case r.Last.Signal != "":
 		text = "failed: ended by " + r.Last.Signal
-	case r.Last.Unstarted && r.Last.Status.Value == fault.StatusUsage:
+	case r.Last.Outcome == history.NotRun && r.Last.Status.Value == fault.StatusUsage:
 		text = "not run: status 64, its options were refused (adlock log tells why)"
-	case r.Last.Unstarted && r.Last.Status.Value < fault.StatusNotRunnable:
+	case r.Last.Outcome == history.NotRun:
 		text = "not run: status " + strconv.Itoa(r.Last.Status.Value) + ", nothing could be locked"
 	case r.Last.Unstarted:
 		text += ", its command cannot be run"

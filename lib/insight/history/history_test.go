@@ -73,7 +73,7 @@ func TestEachRunEndsWithItsOutcome(t *testing.T) {
 		"told twice":                 {[]runlog.Event{acquire(0, "a"), replaced(9, runlog.Takeover, "a", 9), release(10, "a", 10, 0)}, "a ended 0s+9s by 20"},
 		"running":                    {[]runlog.Event{acquire(900, "a")}, "a running 15m0s+1m40s by 0"},
 		"next begins before its end": {[]runlog.Event{acquire(0, "a"), acquire(5, "b"), release(5, "a", 5, 0), release(7, "b", 2, 0)}, "a success 0s+5s by 0|b success 5s+2s by 0"},
-		"not run for trouble":        {[]runlog.Event{at(3, runlog.Event{Kind: runlog.NotRun, PID: 7, Status: runlog.Some(74)})}, " failure 3s+0s by 0"},
+		"not run for trouble":        {[]runlog.Event{at(3, runlog.Event{Kind: runlog.NotRun, PID: 7, Status: runlog.Some(74)})}, " not-run 3s+0s by 0"},
 		"end never came":             {[]runlog.Event{acquire(0, "a"), acquire(5, "b"), acquire(9, "c")}, "a lost 0s+9s by 0|b lost 5s+4s by 0|c running 9s+16m31s by 0"},
 	} {
 		if got := strings.Join(describe(nil, c.events...), "|"); got != c.want {

@@ -22,16 +22,17 @@ type Outcome int
 const (
 	Running   Outcome = iota // it has not ended yet
 	Succeeded                // released, with status 0 or without a status: a script that fails does not reach its release
-	Failed                   // released with another status, or its job was ended by a signal, or it could not be started (Unstarted)
+	Failed                   // released with another status, or its job was ended by a signal, or its command did not exist (Unstarted)
 	Ended                    // by force, because it had passed ExpireAfter
 	Orphaned                 // its owner died without a release; found dead by a newcomer, or (By is 0) its job still holds the atom
 	Cleared                  // a person removed its lock (adlock clear)
 	Stopped                  // a person had its job ended (adlock stop)
 	Lost                     // its lock disappeared, or the runlog does not have its end
+	NotRun                   // adlock did not run the job: there was trouble with the lock, or its options were refused
 	Outcomes                 // how many outcomes there are
 )
 
-var outcomeNames = [Outcomes]string{"running", "success", "failure", "ended", "orphaned", "cleared", "stopped", "lost"}
+var outcomeNames = [Outcomes]string{"running", "success", "failure", "ended", "orphaned", "cleared", "stopped", "lost", "not-run"}
 
 func (o Outcome) String() string { return outcomeNames[o] }
 

@@ -41,8 +41,10 @@ func (t *Tracker) Add(e *runlog.Event) *Atom {
 		return nil
 	}
 	switch e.Kind {
-	case runlog.Missing, runlog.NotRun:
-		t.Run(a, &Run{PID: e.PID, Start: e.Time, End: e.Time, Outcome: Failed, Status: e.Status, Unstarted: true})
+	case runlog.Missing:
+		t.unstarted(a, e, Failed)
+	case runlog.NotRun:
+		t.unstarted(a, e, NotRun)
 	case runlog.Acquire:
 		t.begin(a, e)
 	case runlog.Expire:
@@ -74,6 +76,11 @@ func (t *Tracker) Add(e *runlog.Event) *Atom {
 		}
 	}
 	return a
+}
+
+// unstarted adds a run that held nothing.
+func (t *Tracker) unstarted(a *Atom, e *runlog.Event, how Outcome) {
+	t.Run(a, &Run{PID: e.PID, Start: e.Time, End: e.Time, Outcome: how, Status: e.Status, Unstarted: true})
 }
 
 // atomOf finds the atom of an event. The event of an owner that found its lock

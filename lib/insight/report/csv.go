@@ -18,7 +18,7 @@ import (
 func header() []string {
 	names := []string{"program", "host", "operator", "operand", "runs"}
 	for o := range history.Outcomes {
-		names = append(names, o.String())
+		names = append(names, strings.ReplaceAll(o.String(), "-", "_"))
 	}
 	return append(names, "busy", "too_soon", "full", "paused", "stuck", "longest_denied_series",
 		"runtime_min_seconds", "runtime_p50_seconds", "runtime_p95_seconds", "runtime_max_seconds", "interval_p50_seconds",

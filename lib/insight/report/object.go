@@ -59,6 +59,7 @@ type outcomesObject struct {
 	Cleared  int `json:"cleared"`
 	Stopped  int `json:"stopped"`
 	Lost     int `json:"lost"`
+	NotRun   int `json:"not-run"`
 }
 
 type seriesObject struct {
@@ -89,7 +90,7 @@ func (r *Report) atomObject(a *summary) atomObject {
 		Atom: a.Name(), Program: a.Program, Host: a.Host, Operator: a.Operator, Operand: a.Operand, Runs: a.Runs,
 		Outcomes: outcomesObject{
 			n[history.Running], n[history.Succeeded], n[history.Failed], n[history.Ended],
-			n[history.Orphaned], n[history.Cleared], n[history.Stopped], n[history.Lost],
+			n[history.Orphaned], n[history.Cleared], n[history.Stopped], n[history.Lost], n[history.NotRun],
 		},
 		Denials: a.Denials,
 		Longest: seriesObject{a.Longest.Count, limit.Instant(a.Longest.First), limit.Instant(a.Longest.Last)},

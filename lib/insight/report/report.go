@@ -27,8 +27,8 @@ type Report struct {
 type summary struct {
 	*history.Atom
 
-	Runs     int                   // acquisitions that ended in the period or have not ended
-	Outcomes [history.Outcomes]int // of these
+	Runs     int                   // that ended in the period or have not ended
+	Outcomes [history.Outcomes]int // of these, and NotRun
 	Held     time.Duration         // how much of the period it was held
 	Runtime  quantile.Durations    // of the runs that completed
 	Interval quantile.Durations    // from one start to the next
@@ -200,14 +200,16 @@ func (b *builder) run(source *history.Atom, r *history.Run) {
 	if a == nil {
 		return
 	}
-	a.Runs++
-	a.Outcomes[r.Outcome]++
+	if a.Outcomes[r.Outcome]++; r.Outcome != history.NotRun {
+		a.Runs++
+	}
 	a.Held += b.within(r)
 	switch r.Outcome {
 	case history.Succeeded:
 		a.FailedInARow = 0
 	case history.Failed:
 		a.FailedInARow++
+		a.LastStatus, a.LastSignal = r.Status, r.Signal
 	case history.Ended:
 		a.ended(r)
 	}
@@ -216,9 +218,6 @@ func (b *builder) run(source *history.Atom, r *history.Run) {
 	}
 	if r.Completed() {
 		a.Runtime.Add(r.Held)
-	}
-	if r.Outcome == history.Failed {
-		a.LastStatus, a.LastSignal = r.Status, r.Signal
 	}
 }
 
@@ -253,7 +252,7 @@ func (b *builder) finish() {
 // names.
 func (a *summary) trouble() int {
 	switch a.LastOutcome {
-	case history.Failed, history.Ended, history.Orphaned, history.Lost:
+	case history.Failed, history.Ended, history.Orphaned, history.Lost, history.NotRun:
 		return 2
 	}
 	switch {

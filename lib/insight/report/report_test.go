@@ -225,6 +225,18 @@ func TestAdviceHasItsReasons(t *testing.T) {
 	}
 }
 
+func TestAJobThatWasNotRunHasNotFailed(t *testing.T) {
+	a := job(t, 0, time.Hour, func(j *story.Job) {
+		j.Run(0, time.Minute, 7)
+		for i := range 3 {
+			j.Add(time.Duration(i+1)*time.Hour, runlog.Event{Kind: runlog.NotRun, PID: 7, Status: runlog.Some(74)})
+		}
+	})
+	if got := a.runs(false); got != "1: 1 failed, 3 not run" || len(a.Advice) > 0 || a.trouble() != 2 {
+		t.Errorf("%s; %q", got, a.Advice)
+	}
+}
+
 func TestPeriodCutsRunsAndDenials(t *testing.T) {
 	s := &story.Story{}
 	j := s.Job("p run x", 0, 10*time.Hour)

@@ -47,11 +47,11 @@ func (r *Report) period() string {
 }
 
 // outcomeWords name the outcomes in a sentence, in the order of history.Outcome.
-var outcomeWords = [history.Outcomes]string{"running", "succeeded", "failed", "ended by force", "orphaned", "cleared", "stopped", "lost"}
+var outcomeWords = [history.Outcomes]string{"running", "succeeded", "failed", "ended by force", "orphaned", "cleared", "stopped", "lost", "not run"}
 
 var outcomeStyles = [history.Outcomes]terminal.Style{
 	history.Running: terminal.Cyan, history.Failed: terminal.Red, history.Ended: terminal.Alarm,
-	history.Orphaned: terminal.Yellow, history.Lost: terminal.Yellow,
+	history.Orphaned: terminal.Yellow, history.Lost: terminal.Yellow, history.NotRun: terminal.Red,
 }
 
 func (a *summary) runs(paint terminal.Paint) string {

@@ -62,7 +62,7 @@ var (
 
 var fills = [history.Outcomes]string{
 	history.Running: picture.Fill(picture.Now), history.Succeeded: picture.Fill(picture.Good), history.Failed: wrong, history.Ended: wrong,
-	history.Orphaned: picture.Fill(picture.Odd), history.Cleared: picture.Fill(picture.Odd), history.Stopped: picture.Fill(picture.Odd), history.Lost: picture.Fill(picture.Odd),
+	history.Orphaned: picture.Fill(picture.Odd), history.Cleared: picture.Fill(picture.Odd), history.Stopped: picture.Fill(picture.Odd), history.Lost: picture.Fill(picture.Odd), history.NotRun: wrong,
 }
 
 // svg is a picture that is being written.
@@ -243,7 +243,7 @@ func (w *svg) mark(b *Bar) {
 	case history.Ended:
 		w.add(`<g class="b"><title>%s</title><path %s stroke-dasharray="2 2" d="M%v %dV%d"/><circle %s cx="%v" cy="%d" r="7"/><path %s d="M%v %dl6 6m0 -6l-6 6"/></g>`,
 			escape(b.title()), picture.Stroke(picture.Bad), x, ticksTop, stripTop+6, disc, x, middle, cross, round(x-3), middle-3)
-	case history.Failed:
+	case history.Failed, history.NotRun:
 		w.add(`<rect %s x="%v" y="%d" width="3" height="%d" rx="1"/>`, wrong, round(x-1.5), barTop-4, barHeight+8)
 	case history.Orphaned, history.Cleared, history.Lost:
 		w.add(`<circle %s cx="%v" cy="%d" r="7"/><text %s x="%v" y="%d">?</text>`, odd, x, middle, query, x, middle+4)

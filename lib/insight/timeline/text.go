@@ -187,7 +187,7 @@ func bars(c *Chart, lane *Lane, g *glyphs) []cell {
 
 var barStyles = [history.Outcomes]terminal.Style{
 	history.Running: terminal.Cyan, history.Succeeded: terminal.Green, history.Failed: terminal.Red, history.Ended: terminal.Red,
-	history.Orphaned: terminal.Yellow, history.Cleared: terminal.Yellow, history.Stopped: terminal.Yellow, history.Lost: terminal.Yellow,
+	history.Orphaned: terminal.Yellow, history.Cleared: terminal.Yellow, history.Stopped: terminal.Yellow, history.Lost: terminal.Yellow, history.NotRun: terminal.Red,
 }
 
 // mark is the mark of a bar's end; no glyph if there was no problem.
@@ -195,7 +195,7 @@ func (b *Bar) mark(g *glyphs) cell {
 	switch b.Outcome {
 	case history.Ended:
 		return cell{g.ended, terminal.Alarm}
-	case history.Failed:
+	case history.Failed, history.NotRun:
 		return cell{g.failed, terminal.Red}
 	case history.Orphaned, history.Cleared, history.Lost:
 		return cell{g.unknown, terminal.Yellow}
