@@ -71,6 +71,14 @@ func TestThePauseOfTheHostIsShownOnceForEachUser(t *testing.T) {
 	}
 }
 
+func TestResumingTheHostNamesAtomsThatStayPaused(t *testing.T) {
+	t.Parallel()
+	r := onHost(t, `for n in a b c; do $a run --name $n -- true; done; $a pause a c --for 1h; $a pause --all --for 1h; $a resume --all && $a resume a && $a resume b; as one $a resume --all`)
+	if r.Status != 0 || r.Err != "adlock: resume: paused by name, and not resumed: adlock.dax.run.a adlock.dax.run.c\n" {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestJSONNamesTheUserOfEachAtom(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `$a status --all-users --json; $a log --all-users --json -n 1; $a report --all-users --json`)

@@ -56,11 +56,11 @@ var (
 		options: func(q *query) []config.Option { return []config.Option{q.allOption()} },
 		args:    true,
 		show: func(q *query) error {
-			err := setPause(q, "resume", record.Pause{})
-			if host := hostPause(); err == nil && host.On {
-				fault.Warn("resume", "all jobs of this host stay "+host.Reason())
+			if err := setPause(q, "resume", record.Pause{}); err != nil {
+				return err
 			}
-			return err
+			tellStillPaused(q)
+			return nil
 		},
 	}
 )
@@ -136,24 +136,50 @@ func (p paused) object() any {
 	}{p.name, limit.Seconds(p.Age), limit.Seconds(p.Left), p.Why}
 }
 
-// listPauses lists the pause of the host and those of single atoms.
-func listPauses(q *query) error {
+// pauses are the pause of the host and those of single atoms.
+func pauses() (all []paused, err error) {
 	host, err := pause.Host()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var all []paused
 	if host.On {
 		all = append(all, paused{Pause: host})
 	}
-	entries, err := atoms()
-	if err != nil {
-		return err
-	}
+	entries, _, err := inDirectory()
 	for i := range entries { // their Pause is the host's while that is paused
 		if own := entries[i].Memory.Pause.Policy(); own.On {
 			all = append(all, paused{entries[i].Name, own})
 		}
+	}
+	return all, err
+}
+
+// tellStillPaused warns of pauses that resume has not ended: that of the host, and after --all those
+// of atoms that were paused by their names.
+func tellStillPaused(q *query) {
+	all, err := pauses()
+	if err != nil {
+		fault.Report(err)
+	}
+	var named []string
+	for _, p := range all {
+		switch {
+		case p.name == "":
+			fault.Warn("resume", "all jobs of this host stay "+p.Reason())
+		case q.all:
+			named = append(named, string(p.name))
+		}
+	}
+	if len(named) > 0 {
+		fault.Warn("resume", "paused by name, and not resumed: "+strings.Join(named, " "))
+	}
+}
+
+// listPauses lists all pauses.
+func listPauses(q *query) error {
+	all, err := pauses()
+	if err != nil {
+		return err
 	}
 	if q.json {
 		text, err := arrayOf(all)
