@@ -71,6 +71,19 @@ func TestThePauseOfTheHostIsShownOnceForEachUser(t *testing.T) {
 	}
 }
 
+// Where the file of the pause cannot be used, no job is run.
+func TestAPauseFileThatCannotBeUsedCountsAsAPause(t *testing.T) {
+	t.Parallel()
+	const says = "/var/lib/adlock.pause: must be a regular file of root that no other user may write; as root: adlock resume --all\n"
+	r := onHost(t, `$a run --name own -- true; mkdir /var/lib/adlock.pause
+$a run --name own -- echo ran; $a run --name own --dry-run -- true; echo $?; $a status --json; $a status --all-users; $a metrics; $a doctor | grep -e "fail pause"; $a resume --all`)
+	has(t, r.Out, "77\n", `"state":"paused",`, `"takeable":false,"why":"paused: until it is resumed (/var/lib/adlock.pause cannot be used)"`,
+		"adlock run second  two   paused ", "adlock_paused_since_timestamp_seconds{", "fail pause: "+says)
+	if r.Err != "adlock: run own: not run: "+says+strings.Repeat("adlock: "+says, 4) || strings.Contains(r.Out, "ran\n") {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestResumingTheHostNamesAtomsThatStayPaused(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `for n in a b c; do $a run --name $n -- true; done; $a pause a c --for 1h; $a pause --all --for 1h; $a resume --all && $a resume a && $a resume b; as one $a resume --all`)

@@ -17,6 +17,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/insight/history"
 	"adlock/lib/insight/terminal"
+	"adlock/lib/limit"
 	"adlock/lib/link"
 	"adlock/lib/lockdir"
 	"adlock/lib/lockdir/lockfile"
@@ -50,14 +51,17 @@ func atoms() ([]locker.Entry, error) {
 	return entries, err
 }
 
-func atomsAndSlots() ([]locker.Entry, []locker.Slot, error) {
+func atomsAndSlots() (entries []locker.Entry, slots []locker.Slot, err error) {
 	if store() != "" {
-		return stored()
+		entries, slots, err = stored()
+	} else {
+		entries, slots, err = inDirectory()
 	}
-	return inDirectory()
+	pauseAll(entries, hostPause())
+	return entries, slots, err
 }
 
-// inDirectory are the atoms and slots of the lock directory.
+// inDirectory are the atoms and slots of the lock directory, without the pause of the host.
 func inDirectory() ([]locker.Entry, []locker.Slot, error) {
 	dir, err := openLocks()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,17 +76,17 @@ func inDirectory() ([]locker.Entry, []locker.Slot, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	pauseAll(entries, hostPause())
 	slots, err := l.Slots()
 	return entries, slots, err
 }
 
-// hostPause is the pause of the host. If it cannot be read, an error is reported, and there is
-// none.
+// hostPause is the pause of the host. If its file cannot be used, an error is reported, and the host
+// counts as paused, as no newcomer gets an atom.
 func hostPause() policy.Pause {
 	host, err := pause.Host()
 	if err != nil {
 		fault.Report(err)
+		host = policy.Pause{On: true, Left: limit.Never, Why: pause.File + " cannot be used"}
 	}
 	return host
 }
@@ -122,11 +126,12 @@ func sources() (logDir string, entries []locker.Entry, err error) {
 	if logDir, err = config.RunlogDir(); err != nil {
 		return "", nil, err
 	}
-	if entries, _, err = inDirectory(); err != nil || store() == "" {
-		return logDir, entries, err
+	if entries, _, err = inDirectory(); err == nil && store() != "" {
+		others, _, failed := stored()
+		entries, err = append(entries, others...), failed
 	}
-	others, _, err := stored()
-	return logDir, append(entries, others...), err
+	pauseAll(entries, hostPause())
+	return logDir, entries, err
 }
 
 // pastSources is sources for verbs that show the past. If a store does not answer, it continues

@@ -28,7 +28,6 @@ func stored() (entries []locker.Entry, slots []locker.Slot, err error) {
 		entries, slots, err = listing.Read(answer)
 		return err
 	})
-	pauseAll(entries, hostPause())
 	return entries, slots, err
 }
 
