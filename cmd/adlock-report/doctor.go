@@ -123,7 +123,7 @@ func machine() (*doctor.Machine, error) {
 	self, _ := os.Executable() // it fails only without /proc, which a finding reports
 	programs := filepath.Dir(self)
 	m := &doctor.Machine{
-		Dir: dir, LogDir: logDir, Host: atom.Canonify(host),
+		Dir: dir, LogDir: logDir, HomeDir: config.DirElsewhere(dir), Host: atom.Canonify(host),
 		Programs: programs, Version: config.Version(), Libraries: doctor.LibrariesOf(programs), CronPath: crontab.DefaultPath,
 	}
 	m.Services, _ = filepath.Glob("/etc/systemd/system/*.service") // the pattern is right

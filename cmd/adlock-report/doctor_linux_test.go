@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"adlock/lib/process"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
 )
@@ -143,4 +144,23 @@ func TestAUserWithoutALockDirectoryIsReferredToInit(t *testing.T) {
 	sick(t, within(t, p, home+`doctor`), "fail lock directory: /mnt/home/.local/state/adlock: write to /mnt: permission denied (as root: adlock init nobody)\n")
 	p.checked(t, within(t, p, home+`run --name n -- true`), 73, "", "adlock: run n: not run: /mnt/home/.local/state/adlock: mkdir: permission denied (as root: adlock init nobody)\n")
 	p.checked(t, within(t, p, home+`run --store /mnt/locks --name n -- true`), 73, "", "adlock: run n: not run: /mnt/locks: mkdir: permission denied (name one of your own: ADLOCK_DIR)\n")
+}
+
+func TestTheDoctorReportsAHomeThatMovesTheLockDirectory(t *testing.T) {
+	t.Parallel()
+	r := onHost(t, `as one mkdir /mnt/one/b; for h in one one/b; do as one env HOME=/mnt/$h $a doctor | grep home:; done; as one env HOME=/mnt/one/b ADLOCK_DIR=/mnt/one/l $a doctor | grep home:`)
+	if !strings.HasPrefix(r.Out, "warn home: HOME is not that of passwd(5), with which the lock directory is /mnt/one/.local/state/adlock: ") || strings.Count(r.Out, "\n") != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestTheDoctorReportsLocksOfAMachineWithAnotherID(t *testing.T) {
+	t.Parallel()
+	if process.Here().Machine == "" {
+		t.Skip("this machine has no id")
+	}
+	r := onHost(t, `$a run --name x -- sh -c "$a doctor; sed -i s/^machine=.*/machine=0123456789abcdef0123456789abcdef/ /var/lib/adlock/lock.*; $a doctor" | grep "machine with another id"`)
+	if !strings.HasPrefix(r.Out, "warn machine id: lock.adlock.dax.run.x: of a machine with another id") || strings.Count(r.Out, "\n") != 1 {
+		t.Errorf("%+v", r)
+	}
 }

@@ -156,6 +156,16 @@ func IsUsers(dir string, uid int) bool {
 	return sysfile.Lstatat(unix.AT_FDCWD, dir, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == uid
 }
 
+// DirElsewhere is this user's lock directory with the HOME of passwd(5), if dir is the one of another
+// HOME; else "".
+func DirElsewhere(dir string) string {
+	home, known := sysfile.HomeOf(os.Geteuid())
+	if !known || home == os.Getenv("HOME") || dir != DirOfHome(os.Getenv("HOME")) {
+		return ""
+	}
+	return DirOfHome(home)
+}
+
 // WayOut is the advice if this user cannot use the lock directory at path, and cannot change that.
 func WayOut(path string) string {
 	uid, home := os.Geteuid(), os.Getenv("HOME")

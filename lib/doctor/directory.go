@@ -38,12 +38,21 @@ func (m *Machine) directory(now time.Time) []Finding {
 	if why := m.fleeting(); why != "" {
 		found = warn(lockDirectory, found.Text+": "+why, "leave ADLOCK_DIR out, or name a directory elsewhere")
 	}
-	all := append([]Finding{found}, freeSpace(dir)...)
+	all := append(append([]Finding{found}, m.home()...), freeSpace(dir)...)
 	all = append(all, fileSystem(dir, now)...)
 	if there {
 		all = append(append(append(all, host(m.Dir)...), locks(dir)...), lastLocks(dir, now)...)
 	}
 	return all
+}
+
+// home reports a HOME that moves the lock directory.
+func (m *Machine) home() []Finding {
+	if m.HomeDir == "" {
+		return nil
+	}
+	return []Finding{warn("home", "HOME is not that of passwd(5), with which the lock directory is "+m.HomeDir+": a job under cron does not see these locks",
+		"set HOME, or ADLOCK_DIR, to the same everywhere")}
 }
 
 // host reports a host that cannot be read, or is not the node name any more.
@@ -77,7 +86,7 @@ func locks(dir *lockfile.Dir) (all []Finding) {
 	if err != nil {
 		return []Finding{fail("locks", err.Error(), "see what the file system says (dmesg)")}
 	}
-	var damaged []string
+	var damaged, foreign []string
 	cloned := false
 	for _, f := range files {
 		lock, err := dir.Lock(f)
@@ -89,12 +98,18 @@ func locks(dir *lockfile.Dir) (all []Finding) {
 			continue
 		case lock.Content == record.Damaged:
 			damaged = append(damaged, f.String())
+		case lock.OtherMachine():
+			foreign = append(foreign, f.String())
 		case lock.OtherBoot() && !cloned:
 			cloned = true
 			all = append(all, warn("machine id", f.String()+" is of another boot of a machine with this id, named "+lock.Node()+
 				": this machine before it was booted, or a clone of it", "give each machine an id of its own (machine-id(5)); if no such job runs: adlock clear "+string(f.Name)))
 		}
 		_ = lock.Close() // only read
+	}
+	if len(foreign) > 0 {
+		all = append(all, warn("machine id", named(foreign)+": of a machine with another id, so whether their owners live cannot be seen here",
+			"if no machine shares this directory, as after a backup was restored: adlock clear FILE"))
 	}
 	if len(damaged) > 0 {
 		all = append(all, warn("locks", named(damaged)+": damaged, and their jobs are not run", "if none of them runs: adlock clear FILE"))

@@ -56,6 +56,7 @@ func fail(what, why, cure string) Finding { return Finding{Fail, what, why, cure
 // running program.
 type Machine struct {
 	Dir, LogDir string                        // of the locks, and of the runlog; "": a mistake in the settings files hides them
+	HomeDir     string                        // the lock directory with the HOME of passwd(5); "": the same
 	Host        string                        // its canonical name
 	Fleeting    func(dir string) (why string) // why locks in a directory do not last; "": they do; nil: not checked
 	Remote      string                        // the store beyond this machine that scripts use; "": none

@@ -129,6 +129,12 @@ func (a *Active) OtherBoot() bool {
 	return a.machine != "" && a.machine == here.Machine && made != "" && here.BootID() != "" && made != here.BootID() && !isLocal(a.fd)
 }
 
+// OtherMachine tells whether a machine with another id has made the lock.
+func (a *Active) OtherMachine() bool {
+	here := process.Here().Machine
+	return a.machine != "" && here != "" && a.machine != here
+}
+
 // SupervisedBy tells whether the process id holds the lock as the supervisor of a job.
 func (a *Active) SupervisedBy(id process.Identity) bool {
 	return a.Content == record.Full && a.Record.Supervised && a.Record.Owner.Same(id)
