@@ -11,7 +11,6 @@ import (
 	"adlock/lib/lease"
 	"adlock/lib/lease/etcd"
 	"adlock/lib/lease/ftp"
-	"adlock/lib/limit"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 )
@@ -100,14 +99,11 @@ func openStore(address string) (lease.Store, error) {
 
 // parseLease reads ADLOCK_LEASE.
 func parseLease(text string) (time.Duration, error) {
+	length := lease.DefaultLease
 	if text == "" {
-		return lease.DefaultLease, nil
+		return length, nil
 	}
-	length, err := limit.Parse(text)
-	if err == nil && (length < lease.ShortestLease || length > lease.LongestLease) {
-		err = fault.New(fault.Usage, text, "want at least 6s and at most 1h")
-	}
-	if err != nil {
+	if err := config.LeaseLength(&length)(text); err != nil {
 		return 0, &fault.Error{Kind: fault.Usage, Object: "ADLOCK_LEASE", Err: err}
 	}
 	return length, nil

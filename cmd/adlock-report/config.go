@@ -16,6 +16,7 @@ var configVerb = verb{
 	options: func(q *query) []config.Option {
 		return []config.Option{
 			{Name: "json", Help: "as JSON, one array", Set: config.Toggle(&q.json)},
+			{Name: "check", Arg: "FILE", Help: "print the mistakes in FILE, which is to become a settings file", Set: config.Text(&q.check)},
 		}
 	},
 	named: true,
@@ -25,6 +26,9 @@ var configVerb = verb{
 // showConfig shows the settings that count for an atom, or without one, and the mistakes in the
 // settings files, which are errFound.
 func showConfig(q *query) error {
+	if q.check != "" {
+		return checkSettings(q)
+	}
 	name, err := nameCalled(q.atom)
 	if err != nil {
 		return err
@@ -48,6 +52,42 @@ func showConfig(q *query) error {
 		text.WriteString(joined(line))
 	}
 	return errors.Join(write([]byte(text.String())), found)
+}
+
+// checkSettings prints the mistakes in the file of --check, which are errFound.
+func checkSettings(q *query) error {
+	if q.atom != "" {
+		return fault.New(fault.Usage, "--check", "goes with no NAME: it checks all lines")
+	}
+	all, err := config.MistakesIn(q.check, run.Options())
+	if err != nil {
+		return err
+	}
+	var objects []misset
+	for _, mistake := range all {
+		if objects = append(objects, misset{mistake}); !q.json {
+			fault.Report(mistake)
+		}
+	}
+	if q.json {
+		text, failed := arrayOf(objects)
+		err = errors.Join(failed, write(text))
+	}
+	if len(all) > 0 {
+		err = errors.Join(err, errFound)
+	}
+	return err
+}
+
+// misset is a mistake in a settings file, as an object of JSON.
+type misset struct{ error }
+
+func (m misset) object() any {
+	at, reason, _ := strings.Cut(m.Error(), ": ")
+	return struct {
+		At     string `json:"at"`
+		Reason string `json:"reason"`
+	}{at, reason}
 }
 
 // nameCalled returns the atom that a person means by NAME or by the argument of --name; "": no

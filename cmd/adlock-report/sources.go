@@ -173,6 +173,7 @@ type query struct {
 	kinds        string // of events
 	reset        string // the atom that is to forget
 	why          string // the reason of a pause
+	check        string // the file of --check
 	output       string // the file of --output
 	svg, html    string
 	limit        string // of the jobs to be wrapped

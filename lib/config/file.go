@@ -276,6 +276,10 @@ func (f *File) setting(at, said, section string, known bool) {
 		f.mistake(at, name+" stands in a file that "+errors.Unwrap(f.Refused).Error(), o.Where == Location)
 		return
 	}
+	if err := o.setAlone(value); err != nil {
+		f.mistake(at, name+": "+err.Error(), false)
+		return
+	}
 	if known {
 		f.lines = append(f.lines, line{o, value, at, section})
 	}
@@ -325,6 +329,14 @@ func (o *Option) misplaced(value, section string) string {
 		return "wants a full path"
 	}
 	return ""
+}
+
+// setAlone checks the value of a setting that is no option of `run`; judge checks the others.
+func (o *Option) setAlone(value string) error {
+	if o.Set == nil || value == "" {
+		return nil
+	}
+	return o.Set(value)
 }
 
 // mistake records a mistake. In a file that is not used, only mistakes in locations count.
@@ -420,12 +432,10 @@ func FiledLocations() (dir, store string, err error) {
 	return heads[dirVariable].Value, heads[storeVariable].Value, misplaced()
 }
 
-// judge removes each line whose value the option's setter in values refuses, and records a mistake.
-// A second call changes nothing.
-func judge(values []Option) {
-	var most int
-	values = append(values, Option{Env: logMaxVariable, Set: logMax(&most)})
-	for _, f := range Files() {
+// judge removes each line of the files whose value the option's setter in values refuses, and records
+// a mistake. A second call changes nothing.
+func judge(files []*File, values []Option) (all []error) {
+	for _, f := range files {
 		f.lines = slices.DeleteFunc(f.lines, func(l line) bool {
 			i := slices.IndexFunc(values, func(o Option) bool { return o.Env == l.option.Env })
 			if l.value == "" || i < 0 {
@@ -437,16 +447,24 @@ func judge(values []Option) {
 			}
 			return err != nil
 		})
-	}
-}
-
-// Mistakes returns the mistakes in the settings files. values are as in Configure.
-func Mistakes(values []Option) (all []error) {
-	judge(values)
-	for _, f := range Files() {
 		all = append(all, f.mistakes...)
 	}
 	return all
+}
+
+// Mistakes returns the mistakes in the settings files. values are as in Configure.
+func Mistakes(values []Option) []error { return judge(Files(), values) }
+
+// MistakesIn returns the mistakes in a file that is to become a settings file. It may belong to any
+// user.
+func MistakesIn(path string, values []Option) ([]error, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fault.Wrap(path, err)
+	}
+	f := &File{Path: path}
+	f.parse(string(text))
+	return judge([]*File{f}, values), nil
 }
 
 // toldFile is the file in the lock directory that records which mistakes were printed.

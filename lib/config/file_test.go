@@ -150,6 +150,18 @@ ADLOCK_IF_ELAPSED
 	}
 }
 
+func TestABadLeaseIsReportedAndIgnored(t *testing.T) {
+	for value, want := range map[string]string{"2h": "want at least 6s", "5s": "want at least 6s", "x": "bad duration", "7s": ""} {
+		path := written(t, "ADLOCK_LEASE="+value)[0]
+		if text := mistaken(); !strings.HasPrefix(text, path+":1: ADLOCK_LEASE: ") && want != "" || !strings.Contains(text, want) || want == "" && text != "" {
+			t.Errorf("%s: %s", value, text)
+		}
+		if kept := Lease(); (kept == value) != (want == "") {
+			t.Errorf("%s: %q", value, kept)
+		}
+	}
+}
+
 func TestAMistakeInALocationIsAnError(t *testing.T) {
 	for text, want := range map[string]string{
 		"ADLOCK_DIR=locks": ":1: ADLOCK_DIR wants a full path", "ADLOCK_STORE=/locks": ":1: ADLOCK_STORE wants etcd",

@@ -398,6 +398,17 @@ func Toggle(to *bool) func(string) error {
 	}
 }
 
+// LeaseLength is Duration for a lease.
+func LeaseLength(to *time.Duration) func(string) error {
+	return func(value string) error {
+		err := Duration(to)(value)
+		if err == nil && (*to < limit.ShortestLease || *to > limit.LongestLease) {
+			err = badValue(value, "want at least 6s and at most 1h")
+		}
+		return err
+	}
+}
+
 // Number is a whole number from least to most.
 func Number(to *int, least, most int) func(string) error {
 	return func(value string) (err error) {

@@ -107,7 +107,7 @@ func (all Origins) Configure(options, values []Option, name atom.Name) error {
 	if len(Files()) == 0 {
 		return nil
 	}
-	judge(values)
+	judge(Files(), values)
 	for variable, filed := range FromFiles(name) {
 		o := Find(options, "--"+OfVariable(variable).Name)
 		if o == nil || all[o.Name].Place != Unsaid || filed.Value == "" {

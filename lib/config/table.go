@@ -2,6 +2,7 @@ package config
 
 import (
 	"strconv"
+	"time"
 
 	"adlock/lib/atom"
 	"adlock/lib/fault"
@@ -54,8 +55,8 @@ var Table = []Option{
 	// Settings without an option: they do not concern one lock only.
 	{Env: dirVariable, Where: Location, Help: "the lock directory (default /var/lib/adlock for root; for others /var/lib/adlock-UID where it is theirs, else ~/.local/state/adlock)", Inherited: true},
 	{Env: logDirVariable, Where: Location, Help: "where the runlog is (default the lock directory)", Inherited: true},
-	{Env: logMaxVariable, Where: HeadOnly, Help: "size in bytes at which the runlog is rotated (default 10 MiB)", Inherited: true},
-	{Env: leaseVariable, Where: HeadOnly, Help: "how long a store beyond this machine keeps the lock of a silent owner (6s to 1h, default 15s)", Inherited: true},
+	{Env: logMaxVariable, Where: HeadOnly, Set: logMax(new(int)), Help: "size in bytes at which the runlog is rotated (default 10 MiB)", Inherited: true},
+	{Env: leaseVariable, Where: HeadOnly, Set: LeaseLength(new(time.Duration)), Help: "how long a store beyond this machine keeps the lock of a silent owner (6s to 1h, default 15s)", Inherited: true},
 
 	// Settings that the help of `run` leaves out: those of adlock.sh, of the shell for crontabs and
 	// of stores.

@@ -34,13 +34,6 @@ import (
 // DefaultLease is how long the store keeps an atom for a silent locksmith.
 const DefaultLease = 15 * time.Second
 
-// ShortestLease and LongestLease are the limits of a lease. A sixth of the shortest is a second,
-// the least time that package killer allows for KILL.
-const (
-	ShortestLease = 6 * time.Second
-	LongestLease  = time.Hour
-)
-
 // Store keeps the locks of atoms. It is used for one atom at a time, or to list all.
 type Store interface {
 	// Look reads both locks of an atom as a newcomer finds them: a reader (shared) or a writer. It

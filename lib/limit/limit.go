@@ -152,3 +152,10 @@ func Up(d, step time.Duration) time.Duration {
 	}
 	return d
 }
+
+// ShortestLease and LongestLease are the limits of a lease of a store. A sixth of the shortest is a
+// second, the least time that package killer allows for KILL.
+const (
+	ShortestLease = 6 * time.Second
+	LongestLease  = time.Hour
+)

@@ -282,7 +282,7 @@ _adlock_table() {
 		args=atom options='--all --help -h'
 		;;
 	config)
-		args=atom options='--json --help -h'
+		args=atom options='--json --check:file --help -h'
 		;;
 	doctor)
 		args=none options='--json --help -h'

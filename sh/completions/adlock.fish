@@ -264,6 +264,7 @@ complete -c adlock -n '__adlock_wants_option pause' -l help -s h -d 'list the op
 complete -c adlock -n '__adlock_wants_option resume' -l all -d 'as root: all newcomers of this host; else all atoms that this user has now'
 complete -c adlock -n '__adlock_wants_option resume' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option config' -l json -d 'as JSON, one array'
+complete -c adlock -n '__adlock_wants_option config' -l check -r -F -d 'print the mistakes in FILE, which is to become a settings file'
 complete -c adlock -n '__adlock_wants_option config' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option doctor' -l json -d 'as JSON, one array'
 complete -c adlock -n '__adlock_wants_option doctor' -l help -s h -d 'list the options'
@@ -348,6 +349,8 @@ function __adlock_takes
             printf '%s\n' --expire-after
         case pause
             printf '%s\n' --for --why
+        case config
+            printf '%s\n' --check
         case stop
             printf '%s\n' --pause --store --hook
         case clear

@@ -248,6 +248,18 @@ func TestConfigShowsWhereEachSettingIsFrom(t *testing.T) {
 	h.prints("adlock config | grep -q 'DIR .*locks *"+file+"1' && echo found", "found\n")
 }
 
+func TestConfigChecksAFileBeforeItIsPutInPlace(t *testing.T) {
+	h := newHousehold(t, "")
+	h.prints(`printf 'ADLOCK_WAIT=5s\n' >$HOME/new; chmod 666 $HOME/new; adlock config --check $HOME/new --json`, "[]\n")
+	r := h.sh(`printf 'ADLOCK_LEASE=x\n[a]\nADLOCK_DIR=/b\nADLOCK_WAIT=5\n' >$HOME/new; cd "$HOME"; adlock config --check new; echo $?; adlock config --check new --json; adlock config --check new a; echo $?`)
+	if !strings.HasPrefix(r.Out, `1
+[{"at":"new:1","reason":"ADLOCK_LEASE: bad duration`) || !strings.HasSuffix(r.Out, `{"at":"new:4","reason":"ADLOCK_WAIT: 5: say 5s or 5m"}]
+64
+`) || !strings.Contains(r.Err, "adlock: new:3: ADLOCK_DIR belongs above the first section\n") {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestDoctorNamesASettingsFileThatIsNotUsed(t *testing.T) {
 	h := newHousehold(t, "ADLOCK_WAIT=1m\n")
 	h.write("ADLOCK_WAIT=1m\n")

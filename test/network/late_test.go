@@ -12,6 +12,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/lease"
+	"adlock/lib/limit"
 )
 
 // If an answer comes after its command was given up, it must not be taken for the answer to the
@@ -33,7 +34,7 @@ func TestAnAnswerOverFTPThatComesTooLateIsDropped(t *testing.T) {
 			s := openFTPAt(t, r.address())
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
-			place, seen, err := s.Enter(ctx, atom.Name("p.h.o.x"+answer[:3]), aRecord(t, false), lease.ShortestLease, true)
+			place, seen, err := s.Enter(ctx, atom.Name("p.h.o.x"+answer[:3]), aRecord(t, false), limit.ShortestLease, true)
 			if err != nil || seen.Held {
 				t.Fatal(seen, err)
 			}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"adlock/lib/lease"
+	"adlock/lib/limit"
 	"adlock/lib/process"
 	"adlock/test/support/helper"
 )
@@ -62,7 +63,7 @@ func TestAnOwnerOnFTPThatHasLostItsGenerationNotesNothingThere(t *testing.T) {
 			defer cancel()
 			enter := func() (lease.Place, lease.Record) {
 				own := aRecord(t, false)
-				place, seen, err := openFTPAt(t, f.address).Enter(ctx, name, own, lease.ShortestLease, true)
+				place, seen, err := openFTPAt(t, f.address).Enter(ctx, name, own, limit.ShortestLease, true)
 				if err != nil || seen.Held {
 					t.Fatal(seen, err)
 				}

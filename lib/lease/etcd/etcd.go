@@ -63,6 +63,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/lease"
+	"adlock/lib/limit"
 	"adlock/lib/process"
 )
 
@@ -306,7 +307,7 @@ func (s *Store) watch(seen *lease.Snapshot, f *front, k keys, beat *mvccpb.KeyVa
 		seen.Silent = shown < 0 || shown >= length
 	}
 	if seen.Bare && seen.Lapsed {
-		seen.Age = lease.LongestLease // longer than the owner of a place without a record may live
+		seen.Age = limit.LongestLease // longer than the owner of a place without a record may live
 	}
 }
 
@@ -343,7 +344,7 @@ func parseBeat(text string, recorded time.Duration) (length time.Duration, writt
 	first, second, _ := strings.Cut(text, " ")
 	length, err := time.ParseDuration(first)
 	if err != nil || length <= 0 {
-		length = cmp.Or(recorded, lease.LongestLease)
+		length = cmp.Or(recorded, limit.LongestLease)
 	}
 	written, _ = time.Parse(time.RFC3339Nano, second) // zero, so long ago, if unreadable
 	return length, written
