@@ -21,6 +21,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
+	"adlock/lib/lint"
 	"adlock/lib/run"
 )
 
@@ -134,6 +135,11 @@ func rewritten(q *query, text string) (string, error) {
 		return "", err
 	}
 	tell(q, &result)
+	for i := range lines {
+		if why := lint.Unexpanded(&lines[i]); why != "" && !q.unwrap {
+			fault.Warn(lineName(q, &lines[i]), why+"; write the full path")
+		}
+	}
 	if q.diff {
 		return udiff.Unified(called(q.args), called(q.args), text, result.Text), nil
 	}

@@ -148,6 +148,15 @@ func TestADashIsStandardInputForWrap(t *testing.T) {
 	}
 }
 
+func TestWrapReportsASettingThatCronDoesNotExpand(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	const says = "adlock: line 1: cron passes $HOME/locks on as it stands: no job below it ever runs; write the full path\n"
+	if r := p.wrap(t, "ADLOCK_DIR=$HOME/locks\nX=$HOME\n@daily x\n"); r.Status != 0 || !strings.HasSuffix(r.Err, says) || strings.Count(r.Err, "cron passes") != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestAFailedWrapOfAFilePrintsNothing(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

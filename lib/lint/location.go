@@ -20,11 +20,20 @@ var expandable = regexp.MustCompile("^~|[$][A-Za-z_({]|`")
 
 // unexpanded looks for a location that only a shell would understand.
 func (f *findings) unexpanded(l *crontab.Line) {
+	if why := Unexpanded(l); why != "" {
+		f.add(l.Number, "a setting that cron does not expand", why, "write the full path")
+	}
+}
+
+// Unexpanded is what follows from a setting of a location that only a shell would understand; "" for
+// another line.
+func Unexpanded(l *crontab.Line) string {
 	const none = "no job below it ever runs"
 	follows := map[string]string{"ADLOCK_DIR": none, "ADLOCK_STORE": none, "ADLOCK_FLOCK": none, "ADLOCK_LOGDIR": "no runlog is written"}[l.Name]
-	if follows != "" && expandable.MatchString(l.Value) {
-		f.add(l.Number, "a setting that cron does not expand", "cron passes "+l.Value+" on as it stands: "+follows, "write the full path")
+	if follows == "" || !expandable.MatchString(l.Value) {
+		return ""
 	}
+	return "cron passes " + l.Value + " on as it stands: " + follows
 }
 
 // vanishes looks for a lock directory whose locks do not last, and reports whether there is one.
