@@ -642,10 +642,14 @@ func (r *runArgs) printVerdict() (int, error) {
 	if r.command != "" {
 		reason += "\ncommand: " + fault.Plain(atom.Shown(r.command))
 	}
-	if !granted {
-		return r.exitDenied, config.PrintLine(reason)
+	status := fault.StatusOK
+	switch {
+	case strings.HasPrefix(reason, string(locker.Stuck)+": "): // a reason begins with its verdict
+		status = fault.StatusNotPermitted
+	case !granted:
+		status = r.exitDenied
 	}
-	return fault.StatusOK, config.PrintLine(reason)
+	return status, config.PrintLine(reason)
 }
 
 // oncePerWarning warns if --once-per counts on this host only; "": it does not, or noHostWarning says
