@@ -93,11 +93,11 @@ func (q *query) tellMistakes(all []mistake) error {
 		}
 		return write(text)
 	}
-	text := ""
+	var text []byte
 	for _, m := range all {
-		text += terminal.Clean(m.file+":"+strconv.Itoa(m.Line)+": "+m.What+": "+m.Reason+"; "+m.Cure) + "\n"
+		text = append(text, terminal.Clean(m.file+":"+strconv.Itoa(m.Line)+": "+m.What+": "+m.Reason+"; "+m.Cure)+"\n"...)
 	}
-	return write([]byte(text))
+	return write(text)
 }
 
 // mistake is a lint.Mistake with its file.

@@ -78,9 +78,11 @@ type job struct {
 	*findings
 	*crontab.Line
 	*tab
-	at      int
-	command string // as the shell gets it
-	file    *syntax.File
+	at int
+
+	variables uint64 // tab.distinct above the job
+	command   string // as the shell gets it
+	file      *syntax.File
 }
 
 // runsAs is the user of the job; "": unknown.
@@ -95,12 +97,12 @@ func (c *Checker) jobs(t *tab) []Mistake {
 	for i := range t.lines {
 		switch l := &t.lines[i]; l.Kind {
 		case crontab.Job:
-			j := job{Checker: c, findings: &f, Line: l, tab: t, at: i}
+			j := job{Checker: c, findings: &f, Line: l, tab: t, at: i, variables: t.distinct}
 			f.never(l)
 			j.userColumn()
 			j.check()
 		case crontab.Variable:
-			t.set[l.Name] = l
+			t.see(l)
 			f.noSetting(c, l.Number, l.Name)
 			f.unexpanded(l)
 			if isUnguarded {
@@ -114,7 +116,7 @@ func (c *Checker) jobs(t *tab) []Mistake {
 			}
 		}
 	}
-	return f
+	return f.all
 }
 
 // unlimited reports whether there are jobs, and no line seems to set an ExpireAfter.

@@ -2,7 +2,6 @@ package lint
 
 import (
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,10 +15,22 @@ import (
 )
 
 // findings are the mistakes so far.
-type findings []Mistake
+type findings struct {
+	all   []Mistake
+	known map[known]bool
+}
+
+type known struct {
+	line int
+	what string
+}
 
 func (f *findings) add(line int, what, reason, cure string) {
-	*f = append(*f, Mistake{line, what, reason, cure})
+	f.all = append(f.all, Mistake{line, what, reason, cure})
+	if f.known == nil {
+		f.known = map[known]bool{}
+	}
+	f.known[known{line, what}] = true
 }
 
 // once adds a mistake of a line that several jobs may show.
@@ -29,9 +40,7 @@ func (f *findings) once(line int, what, reason, cure string) {
 	}
 }
 
-func (f *findings) told(line int, what string) bool {
-	return slices.ContainsFunc(*f, func(m Mistake) bool { return m.Line == line && m.What == what })
-}
+func (f *findings) told(line int, what string) bool { return f.known[known{line, what}] }
 
 // noVerb reports a verb that was probably meant as `run`, and that adlock does not have.
 func (j *job) noVerb(call *syntax.CallExpr) {

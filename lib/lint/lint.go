@@ -71,6 +71,7 @@ type tab struct {
 	lines      []crontab.Line
 	misread    bool                     // most lines seem to name users, but a user's own crontab does not
 	set        map[string]*crontab.Line // the variables above the job that is being checked
+	distinct   uint64                   // as see has it
 }
 
 // setting is the value of a variable above the job that is being checked.
@@ -101,7 +102,7 @@ func (c *Checker) Check(path, text string) ([]Mistake, error) {
 	if reason, cure := crontab.Unread(path); reason != "" {
 		var f findings
 		f.add(1, "a file that cron never reads", reason, cure)
-		return f, nil // its jobs never run, and so share nothing with others
+		return f.all, nil // its jobs never run, and so share nothing with others
 	}
 	if c.locked == nil {
 		c.locked, c.used, c.twins = map[string]taken{}, map[string]taken{}, map[string]taken{}

@@ -3,7 +3,7 @@ package lint
 import (
 	"cmp"
 	"fmt"
-	"maps"
+	"hash/maphash"
 	"path"
 	"path/filepath"
 	"strconv"
@@ -42,7 +42,7 @@ func (t *taken) differs(j *job, text string) string {
 		return "another job"
 	case t.by.Input != j.Input:
 		return "the same text with other input"
-	case !maps.Equal(t.by.variables(), j.variables()):
+	case t.by.variables != j.variables:
 		return "the same text below other variables"
 	}
 	return ""
@@ -171,16 +171,20 @@ var cronsOwn = map[string]bool{
 	"RANDOM_DELAY": true, "START_HOURS_RANGE": true, "PERSISTENT": true, "CRON_UNIQUE_UNITS": true,
 }
 
-// variables are the variables above the job by which it may differ from a job with the same text.
-func (j *job) variables() map[string]string {
-	values := map[string]string{}
-	for _, l := range j.lines[:j.at] {
-		if l.Kind == crontab.Variable && !cronsOwn[l.Name] && !strings.HasPrefix(l.Name, "ADLOCK_") {
-			values[l.Name] = l.Value
+// see adds a variable to those of the jobs below it. A job may differ by its variables from a job with
+// the same text: distinct has the hashes of all of them, as comparing them for each pair of jobs would
+// take quadratic time.
+func (t *tab) see(l *crontab.Line) {
+	if !cronsOwn[l.Name] && !strings.HasPrefix(l.Name, "ADLOCK_") {
+		if before := t.set[l.Name]; before != nil {
+			t.distinct ^= maphash.Comparable(seed, [2]string{l.Name, before.Value})
 		}
+		t.distinct ^= maphash.Comparable(seed, [2]string{l.Name, l.Value})
 	}
-	return values
+	t.set[l.Name] = l
 }
+
+var seed = maphash.MakeSeed()
 
 func (j *job) waits(v *invocation) bool {
 	if v.program == "flock" {

@@ -3,7 +3,6 @@ package lint
 import (
 	"cmp"
 	"fmt"
-	"maps"
 
 	"adlock/lib/crontab"
 	"adlock/lib/limit"
@@ -39,7 +38,7 @@ func (j *job) pairs(text, key, place string) {
 		j.twins[pair] = t
 		return
 	}
-	if first.key == key || first.by == j || first.text == sleep || !maps.Equal(first.by.variables(), j.variables()) {
+	if first.key == key || first.by == j || first.text == sleep || first.by.variables != j.variables {
 		return
 	}
 	j.add(j.Number, "one job with two locks", first.where(j)+" starts the same job, but for the sleep, under another lock: the job overlaps itself",
