@@ -84,6 +84,21 @@ $a run --name own -- echo ran; $a run --name own --dry-run -- true; echo $?; $a 
 	}
 }
 
+func TestTheLogSaysWhoHasPausedAndResumed(t *testing.T) {
+	t.Parallel()
+	r := onHost(t, `$a run --name own -- true; export SUDO_USER=alice; $a pause --all --for 1h --why disk; $a pause own --for never; unset SUDO_USER; $a resume --all 2>&-; $a resume own; $a resume own; $a resume --all
+as one $a pause --all --for never --why moves; $a log --all-users --event pause,resume | cut -c 26- | sed s/pid.[0-9]*/pid/`)
+	const want = `pause     root: all jobs of this host: pid, paused: for 1h more (disk), by alice
+pause     root: adlock run own: pid, paused: until it is resumed, by alice
+resume    root: all jobs of this host: pid, by root
+resume    root: adlock run own: pid, by root
+pause     one: adlock run first: pid, paused: until it is resumed (moves), by one
+`
+	if r.Out != want || r.Err != "" {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestResumingTheHostNamesAtomsThatStayPaused(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `for n in a b c; do $a run --name $n -- true; done; $a pause a c --for 1h; $a pause --all --for 1h; $a resume --all && $a resume a && $a resume b; as one $a resume --all`)

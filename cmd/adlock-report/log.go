@@ -297,12 +297,15 @@ func (l *logView) line(e *runlog.Event) string {
 		style = terminal.Red
 	case runlog.Acquire:
 		style = terminal.Green
-	case runlog.Reclaim, runlog.Starved, runlog.Overdue, runlog.Paused, runlog.Clock, runlog.Clear, runlog.Empty, runlog.Cancel:
+	case runlog.Reclaim, runlog.Starved, runlog.Overdue, runlog.Pause, runlog.Resume, runlog.Paused, runlog.Clock, runlog.Clear, runlog.Empty, runlog.Cancel:
 		style = terminal.Yellow
 	case runlog.Deny, runlog.Signal, runlog.Wait:
 		style = terminal.Dim
 	}
 	text := strings.TrimRight(e.Program+" "+e.Operator+" "+e.Operand, " ")
+	if text == "" && (e.Kind == runlog.Pause || e.Kind == runlog.Resume) {
+		text = "all jobs of this host"
+	}
 	if l.user != "" {
 		text = l.user + ": " + text
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -92,33 +93,60 @@ func setPause(q *query, verb string, p record.Pause) error {
 	if err != nil {
 		return err
 	}
-	known := locker.CalledOf(entries)
 	if !q.all {
-		meant, err := atom.Exact(known, q.args)
+		meant, err := atom.Exact(locker.CalledOf(entries), q.args)
 		if err != nil {
 			return &fault.Error{Kind: fault.Usage, Object: verb, Err: err}
 		}
-		only := make([]atom.Called, len(meant))
+		only := make([]locker.Entry, len(meant))
 		for n, i := range meant {
-			only[n] = known[i]
+			only[n] = entries[i]
 		}
-		known = only
+		entries = only
 	}
-	for _, c := range known {
-		err = errors.Join(err, fault.Wrap(dir.Path(c.Name.LastLock()), l.Pause(c.Name, p)))
+	for i := range entries {
+		c := entries[i].Called()
+		failed := l.Pause(c.Name, p)
+		if failed == nil && c.Atom != (atom.Atom{}) && entries[i].Memory.Pause != p {
+			logPause(c.Atom, p)
+		}
+		err = errors.Join(err, fault.Wrap(dir.Path(c.Name.LastLock()), failed))
 	}
 	return err
 }
 
+// logPause writes to the runlog that the atom, or with no atom the host, was paused or resumed.
+func logPause(a atom.Atom, p record.Pause) {
+	dir, err := openLocks()
+	if err != nil {
+		return // there is no runlog yet, or nothing may be written there
+	}
+	dir.Close()
+	path, _ := config.Dir() // openLocks has called it
+	host, _ := thisHost()   // with an error, Append has one too
+	log, err := config.RunlogOf(path, atom.Canonify(cmp.Or(a.Host, host)))
+	if err != nil {
+		fault.Report(err)
+		return
+	}
+	locker.Recorder{Log: log}.Pause(a, p.Policy(), cmp.Or(os.Getenv("SUDO_USER"), userName(os.Getuid()), strconv.Itoa(os.Getuid())))
+}
+
 // pauseHost writes or removes the pause of the host.
 func pauseHost(p record.Pause) error {
+	var err error
 	if p.Since.IsZero() {
-		if err := os.Remove(pause.File); !errors.Is(err, fs.ErrNotExist) {
-			return fault.Wrap(pause.File, err)
-		}
+		err = os.Remove(pause.File)
+	} else {
+		err = renameio.WriteFile(pause.File, p.Bytes(), 0o644, renameio.WithStaticPermissions(0o644))
+	}
+	switch {
+	case err == nil:
+		logPause(atom.Atom{}, p)
+	case errors.Is(err, fs.ErrNotExist) && p.Since.IsZero():
 		return nil
 	}
-	return fault.Wrap(pause.File, renameio.WriteFile(pause.File, p.Bytes(), 0o644, renameio.WithStaticPermissions(0o644)))
+	return fault.Wrap(pause.File, err)
 }
 
 // paused is an atom, or with no name the host, that is paused.

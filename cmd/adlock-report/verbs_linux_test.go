@@ -310,7 +310,7 @@ func TestAnUnknownEventListsTheKnownOnes(t *testing.T) {
 	if r.Status != 64 {
 		t.Errorf("%+v", r)
 	}
-	has(t, r.Err, `unknown event "nonsense" (there are acquire, deny, release, `, "starved, overdue, paused, missing, wait, cancel, not-run)\n")
+	has(t, r.Err, `unknown event "nonsense" (there are acquire, deny, release, `, "starved, overdue, pause, resume, paused, missing, wait, cancel, not-run)\n")
 }
 
 func TestTimelineDrawsTextAndSVG(t *testing.T) {

@@ -175,7 +175,7 @@ func RunlogOf(dir, host string) (*runlog.Log, error) {
 	if value.Value != "" {
 		err = logMax(&most)(value.Value)
 	}
-	if err != nil && value.From.Place != InFile { // in a file it is a mistake (TellMistakes)
+	if err != nil { // of the environment: a bad line of a file is left out
 		return nil, &fault.Error{Kind: fault.Usage, Object: logMaxVariable, Err: err}
 	}
 	log.Max = int64(most)

@@ -2,6 +2,7 @@ package locker
 
 import (
 	"iter"
+	"os"
 	"time"
 
 	"adlock/lib/atom"
@@ -164,6 +165,17 @@ func (rec Recorder) Replaced(r *Request, step policy.Step, v *View) {
 		why := expired(v.Active.Age, expireAfter, source, e.Idle)
 		rec.tell(hook.Ended, e, "ended "+processOn(e.Owner, e.OwnerNode)+" by force: "+why)
 	}
+}
+
+// Pause logs that a person has paused the atom, or resumed it if p is zero; with no atom, all jobs of
+// the host.
+func (rec Recorder) Pause(a atom.Atom, p policy.Pause, person string) {
+	e := event(runlog.Resume, a, os.Getpid())
+	e.Reason = "by " + person
+	if p.On {
+		e.Kind, e.Reason = runlog.Pause, p.Reason()+", by "+person
+	}
+	rec.append(e)
 }
 
 // Stopping logs, before the first signal, that a person asked to end the owner in v: the owner's

@@ -130,6 +130,10 @@ const (
 	// Overdue: the owner has passed its notice, and that is reported. Owner, OwnerToken, Age,
 	// Overdue (the same), Work, Reason; Owner is PID if a supervisor reports its own job.
 	Overdue Kind = "overdue"
+	// Pause: a person has paused the atom, or with no atom all jobs of the host. Reason.
+	Pause Kind = "pause"
+	// Resume: a person has ended that pause. Reason.
+	Resume Kind = "resume"
 	// Paused: a pause of more than a day has denied the newcomer, and that is reported. Verdict, Age
 	// (of the pause), Reason.
 	Paused Kind = "paused"

@@ -235,7 +235,7 @@ _adlock_operand() {
 
 # From here on made by go test ./test/cli -run TheCompletions -update.
 _adlock_verbs='run shell hold status log report timeline metrics tune check wrap init pause resume config doctor stop clear stat-age mkatomic kill-carefully release help version'
-_adlock_events='acquire deny release expire signal takeover reclaim stuck lost clock clear stop empty hook starved overdue paused missing wait cancel not-run'
+_adlock_events='acquire deny release expire signal takeover reclaim stuck lost clock clear stop empty hook starved overdue pause resume paused missing wait cancel not-run'
 
 _adlock_table() {
 	case $1 in

@@ -216,7 +216,7 @@ complete -c adlock -n '__adlock_wants_option log' -l since -x -a 'today yesterda
 complete -c adlock -n '__adlock_wants_option log' -l until -x -a 'today yesterday now' -d 'the last moment, in the forms of --since'
 complete -c adlock -n '__adlock_wants_option log' -l atom -x -a '(__adlock_names atom)' -d 'only atoms with TEXT in "program operator operand", or with this NAME'
 complete -c adlock -n '__adlock_wants_option log' -l all-users -d 'of all users of this machine, each read with that user\'s rights; for root'
-complete -c adlock -n '__adlock_wants_option log' -l event -x -a '(__fish_append , $__adlock_events)' -d 'only events of these kinds: acquire, deny, release, expire, signal, takeover, reclaim, stuck, lost, clock, clear, stop, empty, hook, starved, overdue, paused, missing, wait, cancel, not-run'
+complete -c adlock -n '__adlock_wants_option log' -l event -x -a '(__fish_append , $__adlock_events)' -d 'only events of these kinds: acquire, deny, release, expire, signal, takeover, reclaim, stuck, lost, clock, clear, stop, empty, hook, starved, overdue, pause, resume, paused, missing, wait, cancel, not-run'
 complete -c adlock -n '__adlock_wants_option log' -l lines -s n -x -d 'only the last N events of these'
 complete -c adlock -n '__adlock_wants_option log' -l follow -s f -d 'go on with what is added'
 complete -c adlock -n '__adlock_wants_option log' -l json -d 'as JSON, one object a line; durations are seconds'
@@ -297,7 +297,7 @@ complete -c adlock -n '__adlock_wants_option release' -l hook-runs -d 'start the
 complete -c adlock -n '__adlock_wants_option release' -l syslog -d 'write failed runs, and what is told of trouble, to the system\'s log too'
 complete -c adlock -n '__adlock_wants_option release' -l help -s h -d 'list the options'
 
-set -g __adlock_events acquire deny release expire signal takeover reclaim stuck lost clock clear stop empty hook starved overdue paused missing wait cancel not-run
+set -g __adlock_events acquire deny release expire signal takeover reclaim stuck lost clock clear stop empty hook starved overdue pause resume paused missing wait cancel not-run
 
 function __adlock_verbs
     printf '%s\t%s\n' \
