@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/lib/atom"
+	"adlock/lib/limit"
 	"adlock/lib/otheruser"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
@@ -392,4 +394,13 @@ $a metrics --all-users --output /mnt/adlock.prom && cat /mnt/adlock.prom`)
 		t.Errorf("%+v", r)
 	}
 	has(t, r.Out, `adlock_user_read{user="mallory"} 0`, `adlock_user_read{user="two"} 0`, `adlock_user_read{user="one"} 1`, `operand="first"`)
+}
+
+func TestAtomsOfTheRunlogAreLeftOutWhenTheTimeIsUp(t *testing.T) {
+	t.Parallel()
+	a := account{alive: func() bool { return false }}
+	waits := past{waiting: []waiter{{pid: os.Getpid(), since: time.Now(), most: limit.Never}}}
+	if rows := a.rowsOf(map[atom.Name]*past{"p.h.o.x": &waits, "p.h.o.y": &waits}, time.Now()); len(rows) > 0 || a.omitted == 0 {
+		t.Errorf("%d rows, %d are left out", len(rows), a.omitted)
+	}
 }

@@ -71,6 +71,10 @@ func (a *account) rowsOf(all map[atom.Name]*past, now time.Time) []*row {
 		if store() != "" {
 			break // the runlog does not show whether those atoms are in the store or in a lock directory
 		}
+		if !a.goesOn() {
+			a.omitted++ // and perhaps more
+			break
+		}
 		r := a.rowOf(&locker.Entry{Name: name}, p, now)
 		if len(r.Waiting) > 0 || r.Last != nil && r.Last.Unstarted && now.Sub(r.Last.End) < history.UnstartedShownFor {
 			rows = append(rows, r)
