@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"strings"
@@ -33,11 +34,7 @@ func showConfig(q *query) error {
 	if err != nil {
 		return err
 	}
-	var found error
-	for _, mistake := range config.Mistakes(run.Options()) {
-		fault.Report(mistake)
-		found = errFound
-	}
+	found := tellMistakes(config.Mistakes(run.Options()))
 	all := config.InForce(name)
 	if q.json {
 		text, err := arrayOf(settingsOf(all))
@@ -54,29 +51,30 @@ func showConfig(q *query) error {
 	return errors.Join(write([]byte(text.String())), found)
 }
 
-// checkSettings prints the mistakes in the file of --check, which are errFound.
+// checkSettings prints the mistakes in the file of --check.
 func checkSettings(q *query) error {
 	if q.atom != "" {
 		return fault.New(fault.Usage, "--check", "goes with no NAME: it checks all lines")
 	}
 	all, err := config.MistakesIn(q.check, run.Options())
-	if err != nil {
-		return err
+	if err != nil || !q.json {
+		return cmp.Or(err, tellMistakes(all))
 	}
 	var objects []misset
 	for _, mistake := range all {
-		if objects = append(objects, misset{mistake}); !q.json {
-			fault.Report(mistake)
-		}
+		objects = append(objects, misset{mistake})
 	}
-	if q.json {
-		text, failed := arrayOf(objects)
-		err = errors.Join(failed, write(text))
+	text, err := arrayOf(objects)
+	return errors.Join(err, write(text), tellMistakes(all))
+}
+
+// tellMistakes reports the mistakes in settings files, which are errFound.
+func tellMistakes(all []error) (found error) {
+	for _, mistake := range all {
+		fault.Report(mistake)
+		found = errFound
 	}
-	if len(all) > 0 {
-		err = errors.Join(err, errFound)
-	}
-	return err
+	return found
 }
 
 // misset is a mistake in a settings file, as an object of JSON.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -93,18 +94,16 @@ func setPause(q *query, verb string, p record.Pause) error {
 	if err != nil {
 		return err
 	}
+	var meant []int
 	if !q.all {
-		meant, err := atom.Exact(locker.CalledOf(entries), q.args)
-		if err != nil {
+		if meant, err = atom.Exact(locker.CalledOf(entries), q.args); err != nil {
 			return &fault.Error{Kind: fault.Usage, Object: verb, Err: err}
 		}
-		only := make([]locker.Entry, len(meant))
-		for n, i := range meant {
-			only[n] = entries[i]
-		}
-		entries = only
 	}
 	for i := range entries {
+		if !q.all && !slices.Contains(meant, i) {
+			continue
+		}
 		c := entries[i].Called()
 		failed := l.Pause(c.Name, p)
 		if failed == nil && c.Atom != (atom.Atom{}) && entries[i].Memory.Pause != p {

@@ -44,13 +44,7 @@ func thisHost() (string, error) {
 	return lockfile.Host(address, false)
 }
 
-// atoms returns the atoms of the store, or of the lock directory. Without a directory there are
-// none.
-func atoms() ([]locker.Entry, error) {
-	entries, _, err := atomsAndSlots()
-	return entries, err
-}
-
+// atomsAndSlots returns those of the store, or of the lock directory. Without a directory there are none.
 func atomsAndSlots() (entries []locker.Entry, slots []locker.Slot, err error) {
 	if store() != "" {
 		entries, slots, err = stored()

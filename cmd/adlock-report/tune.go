@@ -47,7 +47,7 @@ type tuned struct {
 }
 
 func tune(q *query) error {
-	entries, err := atoms()
+	entries, _, err := atomsAndSlots()
 	if err != nil {
 		return err
 	}

@@ -276,10 +276,6 @@ func (f *File) setting(at, said, section string, known bool) {
 		f.mistake(at, name+" stands in a file that "+errors.Unwrap(f.Refused).Error(), o.Where == Location)
 		return
 	}
-	if err := o.setAlone(value); err != nil {
-		f.mistake(at, name+": "+err.Error(), false)
-		return
-	}
 	if known {
 		f.lines = append(f.lines, line{o, value, at, section})
 	}
@@ -314,13 +310,15 @@ func bareNames(is func(*Option) bool) (names []string) {
 }
 
 // misplaced is the reason why a setting must not be in that section of a file, or why a location
-// must not have that value; "" if it may.
+// or a setting that is no option must not have that value; "" if it may.
 func (o *Option) misplaced(value, section string) string {
 	switch {
 	case o.Where == Nowhere:
 		return "cannot be set in a file"
 	case o.Where != Anywhere && section != "":
 		return "belongs above the first section"
+	case value != "" && o.Set != nil && o.Set(value) != nil: // no option of `run`; judge checks those
+		return "has a bad value: " + o.Set(value).Error()
 	case o.Where != Location || value == "":
 		return ""
 	case o.Env == storeVariable && !IsRemote(value):
@@ -329,14 +327,6 @@ func (o *Option) misplaced(value, section string) string {
 		return "wants a full path"
 	}
 	return ""
-}
-
-// setAlone checks the value of a setting that is no option of `run`; judge checks the others.
-func (o *Option) setAlone(value string) error {
-	if o.Set == nil || value == "" {
-		return nil
-	}
-	return o.Set(value)
 }
 
 // mistake records a mistake. In a file that is not used, only mistakes in locations count.

@@ -153,7 +153,7 @@ ADLOCK_IF_ELAPSED
 func TestABadLeaseIsReportedAndIgnored(t *testing.T) {
 	for value, want := range map[string]string{"2h": "want at least 6s", "5s": "want at least 6s", "x": "bad duration", "7s": ""} {
 		path := written(t, "ADLOCK_LEASE="+value)[0]
-		if text := mistaken(); !strings.HasPrefix(text, path+":1: ADLOCK_LEASE: ") && want != "" || !strings.Contains(text, want) || want == "" && text != "" {
+		if text := mistaken(); !strings.HasPrefix(text, path+":1: ADLOCK_LEASE has a bad value: ") && want != "" || !strings.Contains(text, want) || want == "" && text != "" {
 			t.Errorf("%s: %s", value, text)
 		}
 		if kept := Lease(); (kept == value) != (want == "") {

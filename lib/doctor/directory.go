@@ -38,21 +38,16 @@ func (m *Machine) directory(now time.Time) []Finding {
 	if why := m.fleeting(); why != "" {
 		found = warn(lockDirectory, found.Text+": "+why, "leave ADLOCK_DIR out, or name a directory elsewhere")
 	}
-	all := append(append([]Finding{found}, m.home()...), freeSpace(dir)...)
+	all := append([]Finding{found}, freeSpace(dir)...)
+	if m.HomeDir != "" {
+		all = append(all, warn("home", "HOME is not that of passwd(5), with which the lock directory is "+m.HomeDir+": a job under cron does not see these locks",
+			"set HOME, or ADLOCK_DIR, to the same everywhere"))
+	}
 	all = append(all, fileSystem(dir, now)...)
 	if there {
 		all = append(append(append(all, host(m.Dir)...), locks(dir)...), lastLocks(dir, now)...)
 	}
 	return all
-}
-
-// home reports a HOME that moves the lock directory.
-func (m *Machine) home() []Finding {
-	if m.HomeDir == "" {
-		return nil
-	}
-	return []Finding{warn("home", "HOME is not that of passwd(5), with which the lock directory is "+m.HomeDir+": a job under cron does not see these locks",
-		"set HOME, or ADLOCK_DIR, to the same everywhere")}
 }
 
 // host reports a host that cannot be read, or is not the node name any more.

@@ -17,20 +17,15 @@ import (
 // findings are the mistakes so far.
 type findings struct {
 	all   []Mistake
-	known map[known]bool
-}
-
-type known struct {
-	line int
-	what string
+	known map[Mistake]bool // with their lines and names alone
 }
 
 func (f *findings) add(line int, what, reason, cure string) {
 	f.all = append(f.all, Mistake{line, what, reason, cure})
 	if f.known == nil {
-		f.known = map[known]bool{}
+		f.known = map[Mistake]bool{}
 	}
-	f.known[known{line, what}] = true
+	f.known[Mistake{Line: line, What: what}] = true
 }
 
 // once adds a mistake of a line that several jobs may show.
@@ -40,7 +35,7 @@ func (f *findings) once(line int, what, reason, cure string) {
 	}
 }
 
-func (f *findings) told(line int, what string) bool { return f.known[known{line, what}] }
+func (f *findings) told(line int, what string) bool { return f.known[Mistake{Line: line, What: what}] }
 
 // noVerb reports a verb that was probably meant as `run`, and that adlock does not have.
 func (j *job) noVerb(call *syntax.CallExpr) {

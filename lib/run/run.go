@@ -642,14 +642,13 @@ func (r *runArgs) printVerdict() (int, error) {
 	if r.command != "" {
 		reason += "\ncommand: " + fault.Plain(atom.Shown(r.command))
 	}
-	status := fault.StatusOK
 	switch {
+	case granted:
+		return fault.StatusOK, config.PrintLine(reason)
 	case strings.HasPrefix(reason, string(locker.Stuck)+": "): // a reason begins with its verdict
-		status = fault.StatusNotPermitted
-	case !granted:
-		status = r.exitDenied
+		return fault.StatusNotPermitted, config.PrintLine(reason)
 	}
-	return status, config.PrintLine(reason)
+	return r.exitDenied, config.PrintLine(reason)
 }
 
 // oncePerWarning warns if --once-per counts on this host only; "": it does not, or noHostWarning says

@@ -253,7 +253,7 @@ func TestConfigChecksAFileBeforeItIsPutInPlace(t *testing.T) {
 	h.prints(`printf 'ADLOCK_WAIT=5s\n' >$HOME/new; chmod 666 $HOME/new; adlock config --check $HOME/new --json`, "[]\n")
 	r := h.sh(`printf 'ADLOCK_LEASE=x\n[a]\nADLOCK_DIR=/b\nADLOCK_WAIT=5\n' >$HOME/new; cd "$HOME"; adlock config --check new; echo $?; adlock config --check new --json; adlock config --check new a; echo $?`)
 	if !strings.HasPrefix(r.Out, `1
-[{"at":"new:1","reason":"ADLOCK_LEASE: bad duration`) || !strings.HasSuffix(r.Out, `{"at":"new:4","reason":"ADLOCK_WAIT: 5: say 5s or 5m"}]
+[{"at":"new:1","reason":"ADLOCK_LEASE has a bad value: bad duration`) || !strings.HasSuffix(r.Out, `{"at":"new:4","reason":"ADLOCK_WAIT: 5: say 5s or 5m"}]
 64
 `) || !strings.Contains(r.Err, "adlock: new:3: ADLOCK_DIR belongs above the first section\n") {
 		t.Errorf("%+v", r)

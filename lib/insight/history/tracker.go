@@ -41,10 +41,8 @@ func (t *Tracker) Add(e *runlog.Event) *Atom {
 		return nil
 	}
 	switch e.Kind {
-	case runlog.Missing:
-		t.unstarted(a, e, Failed)
-	case runlog.NotRun:
-		t.unstarted(a, e, NotRun)
+	case runlog.Missing, runlog.NotRun:
+		t.Run(a, &Run{PID: e.PID, Start: e.Time, End: e.Time, Outcome: unstarted[e.Kind], Status: e.Status, Unstarted: true})
 	case runlog.Acquire:
 		t.begin(a, e)
 	case runlog.Expire:
@@ -78,10 +76,8 @@ func (t *Tracker) Add(e *runlog.Event) *Atom {
 	return a
 }
 
-// unstarted adds a run that held nothing.
-func (t *Tracker) unstarted(a *Atom, e *runlog.Event, how Outcome) {
-	t.Run(a, &Run{PID: e.PID, Start: e.Time, End: e.Time, Outcome: how, Status: e.Status, Unstarted: true})
-}
+// unstarted has the outcomes of runs that held nothing.
+var unstarted = map[runlog.Kind]Outcome{runlog.Missing: Failed, runlog.NotRun: NotRun}
 
 // atomOf finds the atom of an event. The event of an owner that found its lock
 // gone has no atom, only the token of the run.

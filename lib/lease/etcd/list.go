@@ -3,8 +3,10 @@ package etcd
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -99,8 +101,11 @@ func (s *Store) list(all []lease.Listed, name atom.Name, keys []*mvccpb.KeyValue
 			line = append(line, key)
 		case strings.HasPrefix(text, k.beat(everyone)):
 			beats[text] = key
-		case strings.HasPrefix(text, k.ticks()):
-			ticks = append(ticks, tickOf(name, text[len(k.ticks()):]))
+		default:
+			var seconds, number int
+			if n, _ := fmt.Sscanf(strings.TrimPrefix(text, k.atom), tickForm, &seconds, &number); n == 2 {
+				ticks = append(ticks, atom.File{Kind: atom.Tick, Name: name, Period: time.Duration(seconds) * time.Second, Number: number})
+			}
 		}
 	}
 	if last == nil && len(line) == 0 {

@@ -14,20 +14,10 @@ import (
 // A claimed tick is a key with the token of the acquisition. The key has an etcd lease of its own
 // that is never renewed.
 
-func (k keys) ticks() string { return k.atom + "tick/" }
+const tickForm = "tick/%d-%d" // the period in seconds, and the number
 
 func (k keys) tick(tick policy.Tick) string {
-	return k.ticks() + fmt.Sprintf(tickForm, tick.Period/time.Second, tick.Number)
-}
-
-const tickForm = "%d-%d" // the period in seconds, and the number
-
-// tickOf is the tick that the last part of its key names; the zero tick for another text.
-func tickOf(name atom.Name, text string) atom.File {
-	f := atom.File{Kind: atom.Tick, Name: name}
-	_, _ = fmt.Sscanf(text, tickForm, &f.Period, &f.Number)
-	f.Period *= time.Second
-	return f
+	return k.atom + fmt.Sprintf(tickForm, tick.Period/time.Second, tick.Number)
 }
 
 // HasTick looks for the key.
