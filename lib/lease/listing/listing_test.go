@@ -41,6 +41,7 @@ func TestAListingSurvivesThePipe(t *testing.T) {
 	held := locker.Entry{Name: "p.h.o.x", Completed: time.Unix(7, 9).UTC(), View: lockedBy(7, "a\nb\xff")}
 	held.Last, held.Memory = policy.Last{Completed: true, Age: time.Second, FromStart: true}, memory
 	held.Node, held.Silent, held.CompletedOn = "web1", true, "web3"
+	held.Ticks = []atom.File{{Kind: atom.Tick, Name: held.Name, Period: time.Hour, Number: -3}}
 	read := locker.Entry{Name: "p.h.o.y", Readers: []locker.View{lockedBy(8, "y"), lockedBy(9, "y")}, Waiting: []locker.View{lockedBy(10, "y")}}
 	bare := locker.Entry{Name: "p.h.o.z", View: locker.View{Active: policy.Active{Held: true, Empty: true, Age: time.Second}}}
 	for _, v := range [][]locker.View{read.Readers, read.Waiting} {
