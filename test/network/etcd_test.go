@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"adlock/lib/lease"
+	"adlock/lib/limit"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
 )
@@ -159,7 +159,7 @@ func (h *host) leased(length time.Duration) *host {
 }
 
 // brief gives the host the shortest lease.
-func (h *host) brief() *host { return h.leased(lease.ShortestLease) }
+func (h *host) brief() *host { return h.leased(limit.ShortestLease) }
 
 // command is `adlock run` with the options, and a shell script as its job.
 func (h *host) command(script string, options ...string) helper.Command {

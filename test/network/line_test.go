@@ -18,6 +18,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/lease"
 	"adlock/lib/lease/etcd"
+	"adlock/lib/limit"
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/test/support/helper"
@@ -267,7 +268,7 @@ func TestADeadOwnerIsNotRemovedAsAWaiter(t *testing.T) {
 	for i, own := range []lease.Record{aRecord(t, false), record, aRecord(t, false)} {
 		length := lease.DefaultLease // the waiter looks at the heartbeat in front every third of its own
 		if i == 1 {
-			length = lease.ShortestLease
+			length = limit.ShortestLease
 		}
 		var err error
 		if places[i], _, err = s.Enter(ctx, "p.h.o.x", own, length, true); err != nil {
