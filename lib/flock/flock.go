@@ -10,7 +10,7 @@ package flock
 import (
 	"errors"
 	"os"
-	"path/filepath"
+	"path"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -42,7 +42,7 @@ func Open(path string, shared, create bool) (*File, error) {
 	kind := st.Mode & unix.S_IFMT
 	switch {
 	case err == unix.ENOENT && !create:
-		return nil, cannotMake(path, unix.Access(filepath.Dir(path), unix.W_OK|unix.X_OK))
+		return nil, mayMake(path)
 	case err == unix.ENOENT:
 		if err = f.open(unix.O_RDONLY | unix.O_CREAT | unix.O_EXCL); err == unix.EEXIST {
 			err = f.open(unix.O_RDONLY) // another run was faster
@@ -62,6 +62,10 @@ func Open(path string, shared, create bool) (*File, error) {
 		f.openToWrite()
 	}
 	return f, fault.Wrap(path, err)
+}
+
+func mayMake(file string) error {
+	return cannotMake(file, unix.Access(path.Dir(file), unix.W_OK|unix.X_OK))
 }
 
 // cannotMake is the error if a file cannot be made where there is none.

@@ -35,8 +35,7 @@ func (l *Locker) List() ([]locker.Entry, error) {
 	}
 	of := map[atom.File][]atom.File{} // by kind and name
 	for _, f := range files {
-		key := atom.File{Kind: f.Kind, Name: f.Name}
-		of[key] = append(of[key], f)
+		of[atom.File{Kind: f.Kind, Name: f.Name}] = append(of[atom.File{Kind: f.Kind, Name: f.Name}], f)
 	}
 	for i := range entries {
 		entries[i].Ticks = of[atom.File{Kind: atom.Tick, Name: entries[i].Name}]
@@ -58,8 +57,7 @@ func (l *Locker) namesOf(wanted func(atom.Name) bool, kinds ...atom.Kind) ([]ato
 			names = append(names, f.Name)
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names), err
+	return slices.Compact(slices.Sorted(slices.Values(names))), err
 }
 
 // Slots looks at every slot of the directory, as List does at the atoms, and leaves out those it

@@ -189,10 +189,8 @@ func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Ou
 	if err != nil {
 		return locker.Outcome{}, err
 	}
-	if d.Step == policy.Expire || d.Step == policy.Reclaim {
-		if outcome, err := r.FileBefore(&v.View, d.Step); err != nil || outcome.Verdict != "" {
-			return outcome, err
-		}
+	if outcome, err := r.FileBefore(&v.View, d.Step); err != nil || outcome.Verdict != "" {
+		return outcome, err
 	}
 	switch {
 	case d.Step == policy.TooSoon:

@@ -35,6 +35,9 @@ func (r *Request) KeepFile(o Outcome, err error) (Outcome, error) {
 // for that: it must not end a job and then be denied. With the job the file goes that the job itself has.
 // An empty verdict means that nothing is in the way.
 func (r *Request) FileBefore(v *View, step policy.Step) (Outcome, error) {
+	if step != policy.Expire && step != policy.Reclaim {
+		return Outcome{}, nil
+	}
 	free, err := r.Flock.TryLock()
 	if free || err != nil || step == policy.Expire && r.isJobs(v) {
 		return Outcome{}, err

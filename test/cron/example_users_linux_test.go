@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"adlock/lib/runlog"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
 )
@@ -78,7 +77,10 @@ func TestTheJobsOfTwoUsersTakeTurns(t *testing.T) {
 	first := p.asCron("www-data", lines[0]).Start(t)
 	p.noted("site-refresh")
 	second := p.asCron("root", lines[1]).Start(t)
-	helper.Eventually(t, "root's line waits for www-data's", func() bool { return len(p.events(runlog.Wait)) == 1 })
+	helper.Eventually(t, "root's line waits for www-data's", func() bool {
+		log, _ := os.ReadFile(p.path("state") + "/adlock/program." + host + ".runlog")
+		return strings.Contains(string(log), "event=wait")
+	})
 	if r := p.asCron("www-data", lines[0]).Run(t); r.Status != 75 || r.Out+r.Err != "" {
 		t.Errorf("a second line: %+v", r)
 	}

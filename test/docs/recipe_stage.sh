@@ -13,6 +13,7 @@ chmod 755 /var/lib
 mkdir -p /var/lib/prometheus/node-exporter /srv/www /src /dst
 cd /mnt
 mkdir -p /etc/cron.d
+echo 'ADLOCK_PAUSE=5s' >adlock.conf.new
 echo '*/5 * * * *  root  /usr/bin/true' | tee /etc/cron.d/x >/etc/crontab
 printf '#!/bin/sh\nexit 0\n' >/usr/local/bin/some.sh
 echo '*/10 * * * *  /usr/bin/fetch-feeds --all' >/mnt/crontab

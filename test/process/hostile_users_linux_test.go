@@ -85,7 +85,12 @@ func TestASupervisorStaysWithAJobThatBecameRoots(t *testing.T) {
 	why := "process " + itoa(child) + " (sleep) of user 0: operation not permitted"
 	helper.Eventually(t, "the hook is told", func() bool { text, _ := os.ReadFile(told); return string(text) == "stuck\n" })
 	a.Newcomer(t, "--expire-after=1h").Denied(t)
-	a.Newcomer(t, "--expire-after=1ms").Refused(t, 77, "stuck: "+why)
+	var r helper.Result
+	helper.Eventually(t, "newcomers leave the ending to the supervisor no longer", func() bool {
+		r = a.Newcomer(t, "--expire-after=1ms")
+		return r.Status != 75
+	})
+	r.Refused(t, 77, "stuck: "+why)
 	kill(t, child)
 	if status := p.Wait(t); status != 9 || p.Output() != "adlock: o x: stuck: "+why+"; adlock stays with the job, and keeps its lock, until nothing of it is left\nit had said\nKilled\n" {
 		t.Errorf("status %d: %s", status, p.Output())
