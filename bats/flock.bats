@@ -142,6 +142,7 @@ adlock: ADLOCK_FLOCK: a file is locked only for a command: .*$'
 	script job <<-'E'
 		adlock_guard
 		flock -n "$T/file" true || note "$?"
+		adlock_get a b # the guard has unset ADLOCK_FLOCK
 	E
 	run launch job
 	assert_success

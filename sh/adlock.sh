@@ -116,8 +116,8 @@
 #                       life: default 15s
 # ADLOCK_FLOCK          a file or directory that is locked beside the atom, as by flock(1), for
 #                       other users and for programs that lock it: for adlock_guard of a script
-#                       that has a path, and adlock_with, whose COMMAND is a program then.
-#                       adlock_get refuses it (64)
+#                       that has a path, which unsets it, and adlock_with, whose COMMAND is a
+#                       program then. adlock_get refuses it (64)
 # ADLOCK_SHARED=1       hold the atom together with others that set this too
 # ADLOCK_VERBOSE=1      print denials even if standard error is no terminal
 # ADLOCK_AGENT=0        no agent: each question is a helper run
@@ -577,7 +577,7 @@ _adlock_guard() {
 	*) exit 71 ;; # cut short
 	esac
 	[ -z "${ADLOCK_NAME-}" ] || command unset ADLOCK_SLOTS 2>/dev/null || : # of the semaphore of that name
-	command unset ADLOCK_NAME ADLOCK_OPERAND 2>/dev/null || :               # they name no lock of what the script starts
+	command unset ADLOCK_NAME ADLOCK_OPERAND ADLOCK_FLOCK 2>/dev/null || :  # they are of no lock of what the script starts
 }
 
 _adlock_age() {

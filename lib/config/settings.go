@@ -249,7 +249,7 @@ func (s *Settings) busyStep(o locker.Outcome, wait, replace string) string {
 		steps = append(steps, wait)
 	}
 	if o.IsFile() {
-		steps = append(steps, "fuser -v names what has it open")
+		steps = append(steps, "fuser -v, as its user or root, names what has it open")
 	}
 	if o.Endable() && replace != "" {
 		steps = append(steps, replace)

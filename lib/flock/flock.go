@@ -11,6 +11,7 @@ import (
 	"errors"
 	"os"
 	"path"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -49,7 +50,7 @@ func Open(path string, shared, create bool) (*File, error) {
 		}
 		return f, cannotMake(path, err)
 	case err == unix.EACCES:
-		return nil, fault.New(fault.NotPermitted, path, "permission denied: every user of it must be able to enter its directory (chmod a+x)")
+		return nil, fault.New(fault.NotPermitted, path, "permission denied: every user of it must be able to enter the directories above it (chmod a+x)")
 	case err == nil && kind != unix.S_IFREG && kind != unix.S_IFDIR:
 		return nil, fault.New(fault.Usage, path, "is no file and no directory: it cannot be locked")
 	case err == nil:
@@ -221,13 +222,14 @@ func (f *File) Locker() int {
 }
 
 // Holder is a process that holds the file; PID 0: unknown. If this process has inherited what holds it,
-// its parent counts as the holder.
+// the holder is the first of its ancestors that has it.
 func (f *File) Holder() process.Identity {
 	pid := f.Locker()
 	switch {
+	case pid > 0 && process.IsAncestor(pid):
 	case f.IsHeldIn(os.Getpid()):
-		pid = os.Getppid()
-	case pid <= 0, !f.IsHeldIn(pid) && !process.IsAncestor(pid):
+		pid = f.firstHolder()
+	case pid <= 0, !f.IsHeldIn(pid):
 		return process.Identity{}
 	}
 	holder, err := process.Of(pid)
@@ -235,6 +237,16 @@ func (f *File) Holder() process.Identity {
 		return process.Identity{}
 	}
 	return holder
+}
+
+func (f *File) firstHolder() int {
+	line, _ := process.Ancestors() // incomplete: the highest that is known
+	for _, pid := range slices.Backward(line) {
+		if f.IsHeldIn(pid) {
+			return pid
+		}
+	}
+	return os.Getpid()
 }
 
 // IsHeldIn reports whether a process has the open file that keeps newcomers out, as far as it shows

@@ -178,7 +178,10 @@ func (e Event) run() string {
 	if token == "" {
 		token = e.OwnerToken
 	}
-	if len(token) != 32 {
+	switch {
+	case strings.HasPrefix(token, "flock:"): // not of a run: another program has the file
+		return ""
+	case len(token) != 32:
 		return token
 	}
 	return token[:8] + "-" + token[8:12] + "-" + token[12:16] + "-" + token[16:20] + "-" + token[20:]

@@ -161,7 +161,7 @@ func (rec Recorder) Remedy(o *Overdue, sameAtom bool) string {
 	case o.Active.Owner == policy.Ancestor:
 		return "it started this process"
 	case o.File != "":
-		return "no limit ends it: find out what it does, and end it by hand"
+		return "no limit of this run ends it: find out what it does (fuser -v, as its user or root)"
 	case o.Active.Owner == policy.Untouched:
 		return "its lock has only a pid: end it by hand"
 	case o.Active.Owner == policy.Unknown:
