@@ -39,6 +39,8 @@ type heldLease struct {
 	before  Last           // the last lock when the place became the first
 	lessons []learn.Lesson // for the last lock that it leaves
 
+	newTimer func(time.Duration) *time.Timer // time.NewTimer, but in a test
+
 	ctx    context.Context // done once the place is given up or lost
 	cancel context.CancelFunc
 	tended sync.WaitGroup
@@ -61,7 +63,7 @@ type heldLease struct {
 // enter takes a place and begins to tend it; nil if Store.Enter gives no place. If the atom is
 // likely to be won at once, the watchdog starts meanwhile.
 func (l *Locker) enter(r *locker.Request, record Record, line, likely bool) (*heldLease, Snapshot, error) {
-	t := &heldLease{store: l.Store, recorder: l.Recorder, record: record, end: r.End, most: l.question()}
+	t := &heldLease{store: l.Store, recorder: l.Recorder, record: record, end: r.End, most: l.question(), newTimer: time.NewTimer}
 	if likely {
 		t.watchdog = watchdog.Start(l.Recorder, record.Record)
 	}
@@ -168,7 +170,7 @@ func (t *heldLease) dueIn(sixths time.Duration) time.Duration {
 
 // pause returns false once the place is given up.
 func (t *heldLease) pause(d time.Duration) bool {
-	timer := time.NewTimer(d)
+	timer := t.newTimer(d)
 	defer timer.Stop()
 	select {
 	case <-t.ctx.Done():
