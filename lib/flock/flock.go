@@ -199,6 +199,9 @@ func (f *File) Await(most time.Duration, over func() bool) bool {
 	}
 }
 
+// IsAwaited tells whether a thread still blocks in flock(2) for the file.
+func (f *File) IsAwaited() bool { return f != nil && f.granted != nil && len(f.granted) == 0 }
+
 // Free lets the file go, for all processes that have inherited it too.
 func (f *File) Free() {
 	if f != nil && (f.held || f.take() == nil) {

@@ -24,7 +24,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	defer wait.Close()
 	defer r.Line.Clear()
 	for told := false; ; {
-		outcome, err := l.WatchFirst(&r, l.Dir.Fd(), func() (locker.Outcome, error) { return r.KeepFile(l.attempt(&r, wait)) })
+		outcome, err := l.WatchFirst(&r, l.Dir.Fd(), func() (locker.Outcome, error) { return l.attempt(&r, wait) })
 		overdue := l.FindOverdue(&r, &outcome)
 		inside := r.Inside(outcome) || r.AtOnce && outcome.Verdict == locker.Busy && process.IsAbove(outcome.Blocker, r.Owner.PID)
 		if r.AtOnce && err == nil && (overdue != nil || wait.Worthwhile(outcome) || inside) {

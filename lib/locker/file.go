@@ -23,8 +23,14 @@ func (r *Request) TakeFile(o Outcome, err error) (Outcome, error) {
 	return o, err
 }
 
-// KeepFile lets the file go if the atom was not taken.
-func (r *Request) KeepFile(o Outcome, err error) (Outcome, error) {
+// withFile is attempt, and lets the file go if the atom was not taken. While a thread waits for the file,
+// the newcomer does not try the atom: if that was denied, the kernel could give it the file while it
+// waits for the atom.
+func (r *Request) withFile(attempt func() (Outcome, error)) (Outcome, error) {
+	if r.Flock.IsAwaited() {
+		return r.fileTaken(), nil
+	}
+	o, err := attempt()
 	if err != nil || o.Verdict != Acquired {
 		r.Flock.Free()
 	}

@@ -77,7 +77,7 @@ func (e *LateError) Error() string { return e.Decision.Reason() }
 //     the owner likewise.
 func (rec Recorder) WatchFirst(r *Request, dir int, attempt func() (Outcome, error)) (Outcome, error) {
 	for {
-		o, err := attempt()
+		o, err := r.withFile(attempt)
 		var late *LateError
 		if !errors.As(err, &late) {
 			return o, err
