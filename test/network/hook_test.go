@@ -115,7 +115,7 @@ func TestBothSidesAndHooksReportAForcedEndingInAStore(t *testing.T) {
 		t.Errorf("the newcomer: %+v", next)
 	}
 	owner.Wait(t)
-	if said := owner.Output(); !strings.HasPrefix(said, "adlock: o x: ended by force") || strings.Count(said, "\n") != 1 {
+	if said := owner.Said(); !strings.HasPrefix(said, "adlock: o x: ended by force") || strings.Count(said, "\n") != 1 {
 		t.Errorf("the victim said %q", said)
 	}
 	are(t, told(t, newcomers, 1), [2]string{"ended p.shared.o.x ", ", ExpireAfter is 0s"})
@@ -130,7 +130,7 @@ func TestTheHookGetsALostLockOfAStore(t *testing.T) {
 	owner := h.start(t, "sleep 60")
 	ctl(t, nodes, "del", "--prefix", "")
 	owner.Wait(t)
-	if said := owner.Output(); said != "adlock: o x: lost: the lease is gone\n" {
+	if said := owner.Said(); said != "adlock: o x: lost: the lease is gone\n" {
 		t.Errorf("the owner said %q", said)
 	}
 	are(t, told(t, file, 1), [2]string{"lost p.shared.o.x pid:" + itoa(owner.PID) + " owner: ", ": o x: lost: the lease is gone"})
@@ -152,8 +152,9 @@ func TestAJobThatNeedsKILLLosesItsLockAloud(t *testing.T) {
 	file := h.notes(t)
 	owner := h.start(t, "trap '' INT TERM; "+ready+"while :; do sleep 0.1; done")
 	cable.cut()
-	if status := owner.Wait(t); status != 137 || !strings.HasPrefix(owner.Output(), "adlock: o x: lost: ") || strings.Count(owner.Output(), "\n") != 1 {
-		t.Errorf("status %d, said %q", status, owner.Output())
+	status, said := owner.Wait(t), owner.Said()
+	if status != 137 || !strings.HasPrefix(said, "adlock: o x: lost: ") || strings.Count(said, "\n") != 1 {
+		t.Errorf("status %d, said %q", status, said)
 	}
 	are(t, told(t, file, 1), [2]string{"lost p.shared.o.x pid:" + itoa(owner.PID), ""})
 	if log := h.runlog(); strings.Count(log, "event=lost ") != 1 {

@@ -20,9 +20,9 @@ func TestARunWhoseLockWasLostHasItsJobsStatus(t *testing.T) {
 	lose := func(t *testing.T, owner *helper.Process, remove func(), want ...int) {
 		t.Helper()
 		remove()
-		status := owner.Wait(t)
-		if !slices.Contains(want, status) || strings.Count(owner.Output(), "\n") != 1 || !strings.Contains(owner.Output(), "lost") {
-			t.Errorf("status %d, want one of %v: said %q", status, want, owner.Output())
+		status, said := owner.Wait(t), owner.Said()
+		if !slices.Contains(want, status) || strings.Count(said, "\n") != 1 || !strings.Contains(said, "lost") {
+			t.Errorf("status %d, want one of %v: said %q", status, want, said)
 		}
 	}
 	const handles = "trap 'exit 3' INT TERM; " + ready + "while :; do sleep 0.1; done"

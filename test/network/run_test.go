@@ -134,8 +134,8 @@ func TestOwnerThatIsCutOffEndsItsJobBeforeAnotherBegins(t *testing.T) {
 	if status := owner.Wait(t); status != 137 {
 		t.Errorf("the owner's status is %d", status)
 	}
-	if said := owner.Output(); !strings.HasPrefix(said, "adlock: o x: lost: the lease could not be renewed: etcd://") || strings.Count(said, "\n") != 1 {
-		t.Errorf("the owner said %q", owner.Output())
+	if said := owner.Said(); !strings.HasPrefix(said, "adlock: o x: lost: the lease could not be renewed: etcd://") || strings.Count(said, "\n") != 1 {
+		t.Errorf("the owner said %q", said)
 	}
 	if log := a.runlog(); strings.Contains(log, `\n`) {
 		t.Errorf("a reason in the runlog has two lines: %s", log)

@@ -187,6 +187,18 @@ func (p *Process) Ended() bool {
 // Output is what the process has written so far, both streams.
 func (p *Process) Output() string { return p.out.String() }
 
+// Said returns the lines of adlock in the output. A shell in the job has its own ("Terminated") if
+// it outlives a child that a signal ended.
+func (p *Process) Said() string {
+	var said strings.Builder
+	for line := range strings.Lines(p.Output()) {
+		if strings.HasPrefix(line, "adlock: ") {
+			said.WriteString(line)
+		}
+	}
+	return said.String()
+}
+
 // Kill ends the process, and it alone, with KILL.
 func (p *Process) Kill(t testing.TB) {
 	t.Helper()
