@@ -81,11 +81,12 @@ func tellMistakes(all []error) (found error) {
 type misset struct{ error }
 
 func (m misset) object() any {
-	at, reason, _ := strings.Cut(m.Error(), ": ")
+	var f *fault.Error
+	_ = errors.As(m.error, &f) // each mistake is one
 	return struct {
 		At     string `json:"at"`
 		Reason string `json:"reason"`
-	}{at, reason}
+	}{f.Object, f.Err.Error()}
 }
 
 // nameCalled returns the atom that a person means by NAME or by the argument of --name; "": no

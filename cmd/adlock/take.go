@@ -1,6 +1,9 @@
 package main
 
 import (
+	"strconv"
+	"strings"
+
 	"adlock/lib/atom"
 	"adlock/lib/config"
 	"adlock/lib/fault"
@@ -8,8 +11,6 @@ import (
 	"adlock/lib/lockdir"
 	"adlock/lib/locker"
 	"adlock/lib/run"
-	"strconv"
-	"strings"
 )
 
 // The verbs by which adlock.sh takes a lock for the shell that calls it, as mkatomic and

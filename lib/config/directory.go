@@ -121,33 +121,42 @@ func UsersWithDir() (uids []int) {
 
 const afterBoot = "is empty after a boot: when a job ran last is forgotten"
 
-// fleeting are directories whose files do not last, the more special first.
-var fleeting = []struct{ dir, why string }{
-	{"/run/user", "is removed when its user logs out, under running jobs: then a second one starts"},
-	{"/tmp", "is cleaned, also under running jobs: then a second one starts"},
-	{"/var/tmp", "is cleaned, also under running jobs: then a second one starts"},
-	{"/run", afterBoot},
-	{"/var/run", afterBoot},
-	{"/var/lock", afterBoot},
-	{"/dev/shm", afterBoot},
+// fleeting are directories whose files do not last, the more special first. Those that are cleaned lose
+// files under running jobs.
+var fleeting = []struct {
+	dir, why string
+	cleaned  bool
+}{
+	{"/run/user", "is removed when its user logs out, under running jobs: then a second one starts", true},
+	{"/tmp", "is cleaned, also under running jobs: then a second one starts", true},
+	{"/var/tmp", "is cleaned, also under running jobs: then a second one starts", true},
+	{"/run", afterBoot, false},
+	{"/var/run", afterBoot, false},
+	{"/var/lock", afterBoot, false},
+	{"/dev/shm", afterBoot, false},
 }
 
 // Fleeting is why locks in a directory do not last; "": they do, as far as its path tells.
 func Fleeting(dir string) string {
-	for _, place := range fleeting {
-		if strings.HasPrefix(path.Clean(dir)+"/", place.dir+"/") {
-			return place.dir + " " + place.why
-		}
-	}
-	return ""
+	why, _ := fleetingAt(dir)
+	return why
 }
 
 // Cleaned is why a file that is only locked does not last while jobs run; "": it does.
 func Cleaned(file string) string {
-	if why := Fleeting(file); !strings.HasSuffix(why, afterBoot) {
+	if why, cleaned := fleetingAt(file); cleaned {
 		return why
 	}
 	return ""
+}
+
+func fleetingAt(file string) (why string, cleaned bool) {
+	for _, place := range fleeting {
+		if strings.HasPrefix(path.Clean(file)+"/", place.dir+"/") {
+			return place.dir + " " + place.why, place.cleaned
+		}
+	}
+	return "", false
 }
 
 // IsUsers reports whether dir is a directory, not a link to one, that belongs to that user.
