@@ -119,8 +119,7 @@ slot_script() {
 	slot_script
 	ADLOCK_SLOTS=1 start job 1
 	eventually test -e "$T/holds.1"
-	kill -KILL $!
-	eventually gone $!
+	kill_whole $!
 	: >"$T/go"
 	sed 's/=2/=1/' "$T/job" >"$T/one"
 	ADLOCK_PROGRAM=job run launch one 2
