@@ -43,7 +43,7 @@ func (h *leaseArgs) options() []config.Option {
 	options := h.Args.Options()
 	return append(options, h.From.Switch(options),
 		config.Option{Name: "lease", Env: "ADLOCK_LEASE", Arg: "D", Set: config.Text(&h.lease)},
-		config.Option{Name: "since", Arg: "UPTIME", Set: config.Uptime(&h.Request.WaitSince)},
+		config.Option{Name: "since", Arg: "UPTIME", Set: config.Since(&h.Request.WaitSince)},
 		config.Option{Name: "start", Arg: "TIME", Set: config.Text(&h.start)},
 		config.Option{Name: "ancestors", Arg: "PIDS", Set: config.Text(&h.ancestors)})
 }

@@ -33,7 +33,7 @@ func (s *take) options() []config.Option {
 	return append(options, s.From.Switch(options),
 		config.Option{Name: "owner", Arg: "PID", Set: config.Number(&s.owner, 1, 1<<30)},
 		config.Option{Name: "beside", Arg: "FD:FILE", Set: config.Text(&s.beside)},
-		config.Option{Name: "since", Arg: "UPTIME", Set: config.Uptime(&s.Request.WaitSince)})
+		config.Option{Name: "since", Arg: "UPTIME", Set: config.Since(&s.Request.WaitSince)})
 }
 
 // takeFile takes the lock FILE.

@@ -2,9 +2,12 @@ package config
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"adlock/lib/process"
 )
 
 func TestThePassClockIsTheTimeOfThatUptime(t *testing.T) {
@@ -29,6 +32,47 @@ func TestThePassClockIsTheTimeOfThatUptime(t *testing.T) {
 	}
 	for _, bad := range []string{"uptime:", "uptime:x", "uptime:-1", "x"} {
 		if err := passClock(&clock)(bad); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+}
+
+func readUptime(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(uptimeFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	return first
+}
+
+// It would not replace an owner that it found.
+func TestNoScriptIsOlderThanItsStart(t *testing.T) {
+	var since time.Duration
+	for n := range 50 {
+		before, text := process.Boottime(), readUptime(t)
+		time.Sleep(time.Duration(n%7) * time.Millisecond) // in some of these the file goes one step on
+		if err := Since(&since)(text); err != nil || since < before || since > process.Boottime() {
+			t.Fatalf("%v before its start (%v)", before-since, err)
+		}
+	}
+}
+
+func TestASinceIsReckonedFromAContainersUptime(t *testing.T) {
+	defer func(file string) { uptimeFile = file }(uptimeFile)
+	uptimeFile = filepath.Join(t.TempDir(), "uptime")
+	if err := os.WriteFile(uptimeFile, []byte("65.00 3.00\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var since time.Duration
+	before := process.Boottime()
+	err := Since(&since)("5.00")
+	if asked := process.Boottime() - time.Minute; err != nil || since < before-time.Minute || since > asked+uptimeStep {
+		t.Errorf("%v, %v: want a minute before %v", since, err, before)
+	}
+	for _, bad := range []string{"", "x", "-1"} {
+		if err := Since(&since)(bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
 	}

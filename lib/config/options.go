@@ -14,6 +14,7 @@ import (
 
 	"adlock/lib/fault"
 	"adlock/lib/limit"
+	"adlock/lib/process"
 )
 
 // Option is one option of a verb: on the command line, in the environment, and
@@ -435,39 +436,53 @@ func Instant(to *time.Time) func(string) error {
 	}
 }
 
-// Uptime is a point of the clock of /proc/uptime, in seconds.
-func Uptime(to *time.Duration) func(string) error {
+// Since is a moment that the library has read in /proc/uptime, as boottime. Where the file's hundredths of
+// a second leave it open, it is the later one: a start counts as newer than the owner that it found.
+func Since(to *time.Duration) func(string) error {
 	return func(value string) error {
-		seconds, err := strconv.ParseFloat(value, 64)
-		if err != nil || !(seconds >= 0 && seconds < 1<<33) {
-			return badValue(value, "want seconds since the boot")
-		}
-		*to = time.Duration(seconds * float64(time.Second))
-		return nil
+		age, err := uptimeAge(value)
+		*to = process.Boottime() - max(0, age-uptimeStep)
+		return err
 	}
 }
 
-// passClock is an Instant, or uptime:UPTIME, which the library reads without a fork. The moment is
-// reckoned from /proc/uptime, not from the boot clock: in a container the file may have an uptime
-// of the container's own.
+// passClock is an Instant, or uptime:UPTIME, which the library reads without a fork.
 func passClock(to *time.Time) func(string) error {
 	return func(value string) error {
 		uptime, is := strings.CutPrefix(value, "uptime:")
 		if !is {
 			return Instant(to)(value)
 		}
-		text, err := os.ReadFile("/proc/uptime")
-		if err != nil {
-			return fault.Wrap("/proc/uptime", err)
-		}
-		seconds, _, _ := strings.Cut(string(text), " ")
-		var then, now time.Duration
-		if err := cmp.Or(Uptime(&then)(uptime), Uptime(&now)(seconds)); err != nil {
-			return err
-		}
-		*to = time.Now().Add(then - now)
-		return nil
+		age, err := uptimeAge(uptime)
+		*to = time.Now().Add(-age)
+		return err
 	}
+}
+
+// uptimeFile is a variable for tests. uptimeStep is its resolution.
+var uptimeFile = "/proc/uptime"
+
+const uptimeStep = 10 * time.Millisecond
+
+// uptimeAge is how long ago the file showed that uptime. It is reckoned from the file, not from the boot
+// clock: in a container the file may have an uptime of the container's own.
+func uptimeAge(uptime string) (time.Duration, error) {
+	text, err := os.ReadFile(uptimeFile)
+	if err != nil {
+		return 0, fault.Wrap(uptimeFile, err)
+	}
+	seconds, _, _ := strings.Cut(string(text), " ")
+	then, err := parseUptime(uptime)
+	now, failed := parseUptime(seconds)
+	return now - then, cmp.Or(err, failed)
+}
+
+func parseUptime(text string) (time.Duration, error) {
+	seconds, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(seconds >= 0 && seconds < 1<<33) {
+		return 0, badValue(text, "want seconds since the boot")
+	}
+	return time.Duration(seconds * float64(time.Second)), nil
 }
 
 func badValue(value, want string) error {

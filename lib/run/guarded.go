@@ -117,7 +117,7 @@ func guarded(args []string) (int, error) {
 		r.From.Switch(r.options()),
 		r.From.Setting(r.options()),
 		config.Option{Name: "owner", Arg: "PID", Set: config.Number(&owner, 1, 1<<30)},
-		config.Option{Name: "since", Arg: "UPTIME", Set: config.Uptime(&r.Request.WaitSince)}), args)
+		config.Option{Name: "since", Arg: "UPTIME", Set: config.Since(&r.Request.WaitSince)}), args)
 	if err != nil {
 		return 0, config.ForScript(r.options(), err)
 	}
