@@ -255,10 +255,7 @@ func TestTheLogCountsDenialsFromTheSecondOn(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	p.command("run", "--name", "job", "--", "sleep", "300").Start(t)
-	helper.Eventually(t, "a lock", func() bool {
-		locks, _ := filepath.Glob(filepath.Join(p.dir, "lock.*"))
-		return len(locks) == 1
-	})
+	helper.Eventually(t, "it runs", func() bool { return helper.Settled(filepath.Join(p.dir, "lock.adlock.dax.run.job")) })
 	for range 2 {
 		p.command("run", "--name", "job", "--", "true").Run(t)
 	}

@@ -188,7 +188,7 @@ func TestADaemonKeepsTheFileOnlyWithWholeJob(t *testing.T) {
 func TestAnExpiredOwnersFileComesToItsNewcomer(t *testing.T) {
 	s := newStage(t)
 	p := s.command("run", "--name", "a", "--flock", "file", "sleep", "600").Start(s)
-	childOf(t, p.PID, "sleep")
+	helper.Eventually(t, "the atom is held", func() bool { return helper.Settled(s.locks + "/lock.adlock.dax.run.a") })
 	if r := s.adlock("run", "--name", "a", "--flock", "file", "--replace", "--pause", "50ms", "echo", "ran"); r.Status != 0 || r.Out != "ran\n" {
 		t.Errorf("%+v", r)
 	}

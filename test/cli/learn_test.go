@@ -158,6 +158,7 @@ func TestALibraryScriptLeavesABatchThatPrintsAlone(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	owner.Kill(t)
+	helper.KillSession(owner.PID) // its sleep, which would hold the atom
 	owner = idleOwner(t, a)
 	backdate(t, a, time.Hour)
 	if r := a.Shell(t, get); r.Out != "0 acquired\n" {
@@ -300,8 +301,7 @@ func slotHolder(t *testing.T, a *helper.Atom) {
 	t.Helper()
 	p := helper.Command{Args: []string{a.Bin, "run", "--program=p", "--host=dax", "--operand=other", "--slots=1", "--", "sleep", "600"}, Env: a.Env()}.Start(t)
 	helper.Eventually(t, "the slot is held", func() bool {
-		_, err := os.Stat(filepath.Join(a.Dir, "lock.p.dax.slot-1"))
-		return err == nil || p.Ended()
+		return helper.Settled(filepath.Join(a.Dir, "lock.p.dax.slot-1")) || p.Ended()
 	})
 }
 

@@ -168,7 +168,9 @@ func TestClearTakesTheNamedReader(t *testing.T) {
 		pids = append(pids, s.command("run", "--program", "job", "--name", "book", "--shared", "sleep", "600").Start(t).PID)
 	}
 	reader := func(pid int) string { return "read.job.dax.run.book." + itoa(pid) }
-	helper.Eventually(t, "both read", func() bool { return exists(s.locks+"/"+reader(pids[0])) && exists(s.locks+"/"+reader(pids[1])) })
+	helper.Eventually(t, "both read", func() bool {
+		return helper.Settled(s.locks+"/"+reader(pids[0])) && helper.Settled(s.locks+"/"+reader(pids[1]))
+	})
 	s.refused(64, reader(pids[0]), "clear", "book")
 	helper.KillSession(pids[0])
 	helper.Eventually(t, "nothing of it lives", func() bool { return len(helper.Session(pids[0])) == 0 })
