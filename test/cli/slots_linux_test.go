@@ -2,9 +2,9 @@ package cli
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -83,10 +83,15 @@ func TestAReleaseReportsAGuardHeldWithoutAnEnding(t *testing.T) {
 // the members.
 func TestASupervisorEndsItsJobOnceItsSlotIsFree(t *testing.T) {
 	s := newStage(t)
-	p := s.command(job("--slots", "1", "--enforce", "--expire-after", "5s", "--", "sleep", "600")...).Start(s)
+	var gated helper.Atom
+	over := gated.Gated(t)
+	c := s.command(job("--slots", "1", "--enforce", "--expire-after", "1h", "--", "sleep", "600")...)
+	c.Args[0], c.Env = gated.Bin, append(c.Env, gated.More...)
+	p := c.Start(s)
 	s.settled(slot)
 	holder := s.atSlot()
-	s.await("a", 6*time.Second)
+	over()
+	helper.Eventually(t, "it tries to record the members", func() bool { return hasOpen(p.PID, filepath.Base(slot)) || p.Ended() })
 	if p.Ended() {
 		t.Fatalf("it ended, and the members were not recorded: %s", p.Output())
 	}
