@@ -94,8 +94,9 @@ func TestPauseAndResumeTakeWholeNamesOnly(t *testing.T) {
 func TestAWaiterWaitsThroughAPause(t *testing.T) {
 	s := newStage(t)
 	s.once().Ran(t)
-	s.want(0, "pause", s.named("a"), "--for", "1s")
+	s.want(0, "pause", s.named("a"), "--for", "1h")
 	s.once().Denied(t)
+	s.want(0, "pause", s.named("a"), "--for", "1s")
 	s.once("--wait=1m").Ran(t)
 }
 
