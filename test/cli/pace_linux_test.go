@@ -45,9 +45,9 @@ func (s *stage) attempts(log *runlog.Log, first runlog.Event, every time.Duratio
 
 func TestADryRunAndADenialWarnOfAnIntervalAsLongAsThePeriod(t *testing.T) {
 	s := newStage(t)
-	s.asked(time.Minute)
+	s.asked(time.Hour)
 	for _, words := range [][]string{{"--dry-run"}, {"--verbose"}} {
-		r := s.adlock(job(append(words, "--if-elapsed", "1m", "true")...)...)
+		r := s.adlock(job(append(words, "--if-elapsed", "1h", "true")...)...)
 		if r.Status != 75 || !strings.Contains(r.Out+r.Err, "too soon: completed 3") || strings.Count(r.Out+r.Err, everySecond) != 1 {
 			t.Errorf("%q: %+v", words, r)
 		}
@@ -56,9 +56,9 @@ func TestADryRunAndADenialWarnOfAnIntervalAsLongAsThePeriod(t *testing.T) {
 		claim string
 		words []string
 	}{
-		{"it is cured", []string{"--verbose", "--from-start", "--if-elapsed", "1m", "true"}},
-		{"it is meant", []string{"--verbose", "--if-elapsed", "15m", "true"}},
-		{"no process reads it", []string{"--if-elapsed", "1m", "true"}},
+		{"it is cured", []string{"--verbose", "--from-start", "--if-elapsed", "1h", "true"}},
+		{"it is meant", []string{"--verbose", "--if-elapsed", "15h", "true"}},
+		{"no process reads it", []string{"--if-elapsed", "1h", "true"}},
 	} {
 		if r := s.adlock(job(c.words...)...); strings.Contains(r.Err, "every second start") {
 			t.Errorf("%s: %+v", c.claim, r)
@@ -68,10 +68,10 @@ func TestADryRunAndADenialWarnOfAnIntervalAsLongAsThePeriod(t *testing.T) {
 
 func TestALibrarysDenialWarnsOfThePeriodToo(t *testing.T) {
 	s := newStage(t)
-	s.asked(time.Minute)
+	s.asked(time.Hour)
 	for e := range runlog.Read(s.locks, host) {
 		a := history.AtomOf(&e)
-		r := s.adlock(s.take(a.Operand, "--verbose", "--if-elapsed", "1m")...)
+		r := s.adlock(s.take(a.Operand, "--verbose", "--if-elapsed", "1h")...)
 		if r.Status != fault.AnswerTooSoon || !oneLine(r.Err) || !strings.Contains(r.Err, everySecond) {
 			t.Errorf("%+v", r)
 		}
@@ -81,9 +81,9 @@ func TestALibrarysDenialWarnsOfThePeriodToo(t *testing.T) {
 
 func TestADryRunReadsTheRunlogAndAddsNothing(t *testing.T) {
 	s := newStage(t)
-	s.asked(time.Minute)
+	s.asked(time.Hour)
 	before := s.read(s.locks + "/program." + host + ".runlog")
-	s.want(75, job("--dry-run", "--if-elapsed", "1m", "true")...)
+	s.want(75, job("--dry-run", "--if-elapsed", "1h", "true")...)
 	if after := s.read(s.locks + "/program." + host + ".runlog"); after != before {
 		t.Errorf("the record has grown: %s", strings.TrimPrefix(after, before))
 	}
