@@ -11,14 +11,15 @@ import (
 	"adlock/test/support/need"
 )
 
-// withRsyslog runs the command $1 beside a real rsyslogd, in a /dev of its own.
+// withRsyslog runs the command $1 beside a real rsyslogd, in a /dev of its own. rsyslogd opens /dev/log
+// before it logs its own start, which is to be the first message.
 const withRsyslog = `
 cd "$DIR" && mkdir dev && mount -t tmpfs none dev || exit
 for n in null zero urandom tty; do : >dev/$n && mount --bind /dev/$n dev/$n || exit; done
 mount --move dev /dev || exit
 rsyslogd -n -f "$DIR/rsyslog.conf" -i "$DIR/pid" &
 n=0
-until [ -S /dev/log ]; do n=$((n + 1)); [ $n -lt 600 ] || exit; sleep 0.1; done
+until grep -qs "^syslog.info rsyslogd: " messages; do n=$((n + 1)); [ $n -lt 600 ] || exit; sleep 0.1; done
 eval "$1"
 logger end || exit
 n=0
