@@ -121,7 +121,9 @@ func TestOptionsAndEnvironmentWinOverASettingsFile(t *testing.T) {
 
 func TestAFilesLimitCountsOnlyWithoutAnotherOne(t *testing.T) {
 	h := newHousehold(t, "ADLOCK_EXPIRE_AFTER=100ms\nADLOCK_ENFORCE=0")
-	const owner = `adlock run --name a % sleep 60 & until [ -s $HOME/locks/lock.adlock.h.run.a ]; do sleep .1; done; sleep .2; `
+	need.Tools(t, "flock")
+	const owner = `adlock run --name a % sleep 60 & lock=$HOME/locks/lock.adlock.h.run.a
+		until grep -qs ^command= $lock && flock -ns $lock true && adlock stat-age --at-least 200ms $lock; do sleep .1; done; `
 	r := h.sh(strings.Replace(owner, "%", "--expire-after 1h", 1) + "adlock run --name a true; echo $?; adlock stop a 2>/dev/null; wait")
 	if r.Out != "75\n" {
 		t.Errorf("%+v", r)
@@ -170,7 +172,7 @@ func TestTheHookIsToldThatALocationIsMistaken(t *testing.T) {
 	for name, command := range map[string]string{
 		"adlock.h.run.a": "adlock run --name a true", "adlock.h.run.b": "adlock shell -c ': b ; true'",
 	} {
-		r := h.sh(`rm -f $HOME/told; ` + command + ` && exit; n=0; until [ -e $HOME/told ] || [ $n -ge 200 ]; do n=$((n + 1)); sleep .05; done; cat $HOME/` + name)
+		r := h.sh(`rm -f $HOME/told; ` + command + ` && exit; n=0; until [ -e $HOME/told ] || [ $n -ge 1800 ]; do n=$((n + 1)); sleep .05; done; cat $HOME/` + name)
 		if want := "conf:4: ADLOCK_LOGDIR wants a full path\n"; !strings.Contains(r.Out, "not-run ") || !strings.HasSuffix(r.Out, want) {
 			t.Errorf("%s: %+v", command, r)
 		}
