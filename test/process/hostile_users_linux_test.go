@@ -81,6 +81,7 @@ func TestASupervisorStaysWithAJobThatBecameRoots(t *testing.T) {
 		"sh", "-c", `echo it had said; "$0" --reuid=0 --regid=0 --clear-groups sh -c 'echo $$ >"$0"; exec sleep 600' "$1"; exit 9`,
 		copyOf(t, setpriv, 0o755|os.ModeSetuid), file}}.Start(t)
 	child := pidIn(t, file)
+	helper.Eventually(t, "it sleeps", func() bool { return helper.Name(child) == "sleep" })
 	over()
 	why := "process " + itoa(child) + " (sleep) of user 0: operation not permitted"
 	helper.Eventually(t, "the hook is told", func() bool { text, _ := os.ReadFile(told); return string(text) == "stuck\n" })
