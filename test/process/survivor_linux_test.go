@@ -25,8 +25,9 @@ import (
 // run-parts or make.
 var amongOthers = []string{"sh", "-c", `"$@"; exec sleep 1000`, "sh"}
 
-// deaf is a process that only KILL ends; it writes its pid to FILE.
-const deaf = `sh -c 'trap "" INT TERM; echo $$ >"$1.tmp"; mv "$1.tmp" "$1"; while :; do sleep 0.1; done' sh `
+// deaf is a process that only KILL ends; it writes its pid to FILE. It waits without a child, which
+// would outlive it for a moment.
+const deaf = `sh -c 'trap "" INT TERM; mkfifo "$1.never" 2>/dev/null; echo $$ >"$1.tmp"; mv "$1.tmp" "$1"; read -r x <"$1.never"' sh `
 
 // pidIn waits for the pid that a script has put into a file.
 func pidIn(t *testing.T, file string) int {
