@@ -158,9 +158,9 @@ func (p *place) read(name string) string {
 	return string(text)
 }
 
-// await, in a script, waits for a file of the place, for half a minute at most, so that no process
-// outlives the test by much.
-const await = `await() { n=0; until [ -e "{dir}/$1" ]; do n=$((n + 1)); [ $n -lt 600 ] || exit 99; sleep 0.05; done; }
+// await, in a script, waits for a file of the place, as long as the test may wait for something else
+// meanwhile (helper.Patience), so that no process outlives the test by much.
+const await = `await() { n=0; until [ -e "{dir}/$1" ]; do n=$((n + 1)); [ $n -lt 1800 ] || exit 99; sleep 0.05; done; }
 `
 
 // events returns the runlog's events of one kind.

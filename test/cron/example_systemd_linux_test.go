@@ -82,7 +82,7 @@ func TestTroubleWithAServiceIsReportedOnceByHookOrOnFailure(t *testing.T) {
 		"failed":  {"exit 3", "--expire-after 6h --enforce", nil, "fail", "OnFailure"},
 		"hung":    {"sleep 60", "--expire-after 1s --enforce", nil, "fail", "OnFailure"},
 		"not run": {":", "--expire-after 6h --enforce", func(p *place) { p.write("locks", "", 0o644) }, "not-run", "OnFailure"},
-		"overdue": {"sleep 3", "--notice 10ms", nil, "overdue", "overdue"},
+		"overdue": {"until [ -e {dir}/hooked ]; do sleep 0.05; done", "--notice 10ms", nil, "overdue", "overdue"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)

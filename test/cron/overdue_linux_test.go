@@ -51,6 +51,7 @@ func TestALongRunIsNotEndedButMailed(t *testing.T) {
 			t.Errorf("%s was ended: %s", job, w.story(t, job))
 		}
 	}
+	w.await(t, "the job that learns has run six times", func() bool { return count(w.events(t, "learner"), runlog.Acquire) > 5 })
 	w.wantLearned(t, "learner")
 }
 
