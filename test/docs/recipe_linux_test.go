@@ -50,7 +50,8 @@ var before = map[string]string{
 	"adlock report":            "adlock run --name backup -- true",
 	"s=$?; adlock_release":     "adlock_get o x",
 	"adlock clear backup": "adlock run --name backup -- sh -c 'echo $$ >pid; exec sleep 60' & " +
-		"until [ -s pid ]; do sleep 0.05; done; kill -KILL $! $(cat pid); wait $! 2>/dev/null || :",
+		"until [ -s pid ]; do sleep 0.05; done; kill -STOP $!; until grep -q '^State:.T' /proc/$!/status; do sleep 0.05; done; " +
+		"kill -KILL $(cat pid); until grep -q '^State:.Z' /proc/$(cat pid)/status; do sleep 0.05; done; kill -KILL $!; wait $! 2>/dev/null || :",
 	"adlock stop backup": "adlock run --name backup -- sh -c 'touch runs; sleep 60' 2>/dev/null & until [ -e runs ]; do sleep 0.05; done",
 	"status nightly": "adlock run --name nightly --expire-after 90m -- sh -c 'touch runs; sleep 60' & " +
 		"until [ -e runs ]; do sleep 0.05; done",
