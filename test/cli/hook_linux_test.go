@@ -61,7 +61,7 @@ func TestBothSidesReportAForcedEndingAndOneHookRuns(t *testing.T) {
 	s := newStage(t)
 	victim := s.hold("a", s.notes("told"), "--expire-after", "1s")
 	s.await("a", time.Second)
-	r := s.adlock(append(job("--expire-after", "1s", "true"), s.notes("told"))...)
+	r := s.adlock(append(job("--expire-after", "1s", "true"), s.notes("told"), patient)...)
 	if r.Status != 0 || !oneLine(r.Err) || !strings.Contains(r.Err, "adlock: run a: ended process "+itoa(victim.PID)+" by force: it had run for ") {
 		t.Errorf("the newcomer: %+v", r)
 	}

@@ -103,7 +103,7 @@ func TestARunOfASemaphoreSaysThatItWasStopped(t *testing.T) {
 	runs := s.fill(2, "--pause", "2s")
 	s.command(semaphore(2, "--wait", "forever", "sleep", "600")...).Start(s)
 	helper.Eventually(t, "it waits", func() bool { return s.want(0, "log", "--event", "wait").Out != "" })
-	s.adlock("stop", "--pause", "100ms", "s")
+	s.adlock("stop", "s", patient)
 	for _, r := range runs {
 		if r.Wait(t); !strings.Contains(r.Output(), "ended by force by process") {
 			t.Errorf("it says %q", r.Output())

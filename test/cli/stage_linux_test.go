@@ -88,6 +88,10 @@ func oneLine(text string) bool {
 	return strings.HasPrefix(text, "adlock: ") && strings.HasSuffix(text, "\n") && strings.Count(text, "\n") == 1
 }
 
+// patient gives a supervisor the time to say that its job was ended. The job dies of the first signal,
+// so no test takes that long.
+const patient = "ADLOCK_PAUSE=30s"
+
 // hold starts a job that holds the atom until the test ends or ends it. It returns when the job
 // runs and no process is at its lock.
 func (s *stage) hold(name string, options ...string) *helper.Process {

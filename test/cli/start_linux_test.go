@@ -187,7 +187,7 @@ func TestAScriptThatLeadsItsGroupHoldsTheAtomUntilItsChildIsGone(t *testing.T) {
 // replaces runs the helper program, which ends a job and prints only that.
 func (s *stage) replaces(pid int, words ...string) {
 	s.Helper()
-	if r := s.adlock(words...); r.Status != 0 || !oneLine(r.Err) || !strings.Contains(r.Err, ": ended process "+itoa(pid)+" by force: it had run for ") {
+	if r := s.adlock(append([]string{patient}, words...)...); r.Status != 0 || !oneLine(r.Err) || !strings.Contains(r.Err, ": ended process "+itoa(pid)+" by force: it had run for ") {
 		s.Errorf("adlock %q: status %d, want 0 and a line about process %d\n%s", words, r.Status, pid, r.Err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // stopped runs adlock stop and expects a line about the end of the process.
 func (s *stage) stopped(pid int, words ...string) {
 	s.Helper()
-	r := s.adlock(append([]string{"stop"}, words...)...)
+	r := s.adlock(append([]string{"stop", patient}, words...)...)
 	want := regexp.MustCompile(`^adlock: run [a-z]+: ended process ` + itoa(pid) + ` by force, as asked: it had run for [0-9]+s\n$`)
 	if r.Status != 0 || r.Out != "" || !want.MatchString(r.Err) {
 		s.Fatalf("adlock stop %q: %+v", words, r)

@@ -98,7 +98,7 @@ func TestADaemonHoldsTheAtomWhenItsSupervisorIsKilled(t *testing.T) {
 	p.Signal(t, unix.SIGKILL)
 	p.Wait(t)
 	s.want(75, job("true")...)
-	s.replaces(p.PID, job("--expire-after", "0", "true")...)
+	s.replaces(p.PID, job("--expire-after", "0", "true", "ADLOCK_PAUSE=1s")...)
 	if helper.Alive(daemon) {
 		t.Error("the daemon runs beside the newcomer")
 	}
