@@ -165,20 +165,18 @@ func (w *world) wantDaemons(t *testing.T) {
 	}
 }
 
-// wantOneLock expects no active lock but the operand's.
+// wantOneLock expects no active lock but the operand's, once all other jobs have ended.
 func (w *world) wantOneLock(t *testing.T, operand string) {
 	t.Helper()
-	files, err := filepath.Glob(w.path("locks/lock.*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	var files []string
+	w.await(t, "one lock is held", func() bool {
+		files, _ = filepath.Glob(w.path("locks/lock.*"))
+		return len(files) == 1
+	})
 	for _, file := range files {
 		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), operand) {
 			t.Errorf("left behind: %s: %s", file, text)
 		}
-	}
-	if len(files) != 1 {
-		t.Errorf("held are %q", files)
 	}
 }
 
