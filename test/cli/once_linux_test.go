@@ -200,8 +200,8 @@ func TestAnExpiredOwnerIsReplacedByTheFirstOfTheNextTick(t *testing.T) {
 
 func TestReadersShareATick(t *testing.T) {
 	s := newStage(t)
-	s.command(append(job(onceEver, "--shared"), "--", "sleep", "600")...).Start(t)
-	helper.Eventually(t, "it is read", func() bool { return exists(s.locks + "/program." + host + ".runlog") })
+	p := s.command(append(job(onceEver, "--shared"), "--", "sleep", "600")...).Start(t)
+	helper.Eventually(t, "it is read", func() bool { return helper.Settled(s.locks + "/read.job." + host + ".run.a." + itoa(p.PID)) })
 	s.once(onceEver, "--shared").Denied(t)
 	s.once("--shared").Ran(t)
 }

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,13 +16,16 @@ func semaphore(slots int, words ...string) []string {
 	return append([]string{"run", "--name", "s", "--slots", strconv.Itoa(slots)}, words...)
 }
 
-// fill starts runs of the semaphore s until its slots are taken.
+// fill starts runs of the semaphore s until its slots are taken, and their jobs run.
 func (s *stage) fill(slots int, words ...string) (runs []*helper.Process) {
 	s.Helper()
 	for range slots {
 		runs = append(runs, s.command(append(semaphore(slots, words...), "sleep", "600")...).Start(s))
 	}
-	helper.Eventually(s, "all run", func() bool { return strings.Count(s.want(0, "log", "--event", "acquire").Out, "\n") == slots })
+	helper.Eventually(s, "all run", func() bool {
+		taken, _ := filepath.Glob(s.locks + "/lock.adlock." + host + ".run.s.slot-*")
+		return len(taken) == slots && !slices.ContainsFunc(taken, func(lock string) bool { return !helper.Settled(lock) })
+	})
 	return runs
 }
 
