@@ -190,7 +190,7 @@ func TestTheEndOfAProgramReleasesItsAtomSilently(t *testing.T) {
 			owner := p.starts("", holds+`await go; rm held go; `+last, "held")
 			hold := p.hold()
 			waits := strings.Count(p.Runlog(), "event=wait")
-			next := helper.Command{Args: []string{"sh", "-c", "$run --wait=20s -- echo ran"}, Env: p.Env()}.Start(t)
+			next := helper.Command{Args: []string{"sh", "-c", "$run --wait=1h -- echo ran"}, Env: p.Env()}.Start(t)
 			helper.Eventually(t, "another waits", func() bool { return strings.Count(p.Runlog(), "event=wait") > waits })
 			if err := os.WriteFile(filepath.Join(p.dir, "go"), nil, 0o600); err != nil {
 				t.Fatal(err)

@@ -503,7 +503,7 @@ func TestTooSoonIsWaitedForOnlyWhenAsked(t *testing.T) {
 	s.want(75, job("--if-elapsed", "1h", "--wait", "1h", "true")...)
 	s.want(75, job("--if-elapsed", "1h", "--wait", "1s", "--wait-elapsed", "true")...)
 	s.aged(s.lastOf("a"), time.Hour-2*time.Second)
-	s.want(0, job("--if-elapsed", "1h", "--wait", "20s", "--wait-elapsed", "true")...)
+	s.want(0, job("--if-elapsed", "1h", "--wait", "10m", "--wait-elapsed", "true")...)
 }
 
 func TestEveryOptionOfRunHasItsVariableAndItsHelp(t *testing.T) {

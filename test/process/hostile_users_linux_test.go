@@ -129,7 +129,7 @@ func TestALockOnAFileThatOthersReadDelaysNoNewcomer(t *testing.T) {
 		enemy := helper.Command{Args: []string{"flock", path, "sh", "-c", "echo holding " + path + "; exec sleep 1000"}, UID: nobody}.Start(t)
 		helper.Eventually(t, marker, func() bool { return strings.Contains(enemy.Output(), marker) })
 	}
-	a.Newcomer(t, "--if-elapsed=1s", "--wait=10s", "--wait-elapsed").Ran(t)
+	a.Newcomer(t, "--if-elapsed=1s", "--wait=10m", "--wait-elapsed").Ran(t)
 	owner := a.Owner(t, "exec sleep 1000")
 	// The newcomer waits a limited time to write each line of the runlog, and holds the guard of
 	// the owner's lock meanwhile.

@@ -119,7 +119,7 @@ func (s *storm) ran() int { return strings.Count(s.log(), "ran") }
 // judge fails if two witnesses met, or if the atom stays held.
 func (s *storm) judge() {
 	s.Helper()
-	last := helper.Command{Args: []string{helper.Binary(s.T), "run", "--program", "p", "--operator", "guard", "--operand", "x", "--wait", "20s", "--", "true"}, Env: s.env}.Run(s.T)
+	last := helper.Command{Args: []string{helper.Binary(s.T), "run", "--program", "p", "--operator", "guard", "--operand", "x", "--wait", "1h", "--", "true"}, Env: s.env}.Run(s.T)
 	if last.Status != 0 {
 		s.Errorf("the atom stays held: status %d, %s", last.Status, last.Err)
 	}
