@@ -75,7 +75,7 @@ func newEtcd(t testing.TB) func(testing.TB) place {
 }
 
 func (s etcdStore) ctl(stdin string, args ...string) (string, error) {
-	c := exec.Command("etcdctl", append([]string{"--endpoints", s.node}, args...)...)
+	c := exec.Command("etcdctl", append([]string{"--endpoints", s.node, "--dial-timeout=90s", "--command-timeout=90s"}, args...)...)
 	c.Stdin = strings.NewReader(stdin)
 	out, err := c.Output()
 	return string(out), err

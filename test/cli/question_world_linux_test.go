@@ -39,7 +39,7 @@ func newWorld(t *testing.T, p place, options []string) *world {
 
 // env are the variables by which every process of the world finds the locks.
 func (w *world) env() []string {
-	return append(w.vars(), "ADLOCK_HOST=dax", "ADLOCK_PAUSE=1s", "ADLOCK_LEASE=1m", "bin="+w.bin,
+	return append(w.vars(), "ADLOCK_HOST=dax", "ADLOCK_PAUSE=1s", "ADLOCK_LEASE=1h", "bin="+w.bin,
 		"library="+filepath.Join(helper.Root(), "sh/adlock.sh"))
 }
 
