@@ -52,7 +52,8 @@ var before = map[string]string{
 	"adlock clear backup": "adlock run --name backup -- sh -c 'echo $$ >pid; exec sleep 60' & " +
 		"until [ -s pid ]; do sleep 0.05; done; kill -STOP $!; until grep -q '^State:.T' /proc/$!/status; do sleep 0.05; done; " +
 		"kill -KILL $(cat pid); until grep -q '^State:.Z' /proc/$(cat pid)/status; do sleep 0.05; done; kill -KILL $!; wait $! 2>/dev/null || :",
-	"adlock stop backup": "adlock run --name backup -- sh -c 'touch runs; sleep 60' 2>/dev/null & until [ -e runs ]; do sleep 0.05; done",
+	"adlock stop backup": "adlock run --name backup -- sh -c 'touch runs; sleep 60' 2>/dev/null & " +
+		"until [ -e runs ] && flock -ns /var/lib/adlock/lock.*.backup grep -q ^command= /var/lib/adlock/lock.*.backup; do sleep 0.05; done",
 	"status nightly": "adlock run --name nightly --expire-after 90m -- sh -c 'touch runs; sleep 60' & " +
 		"until [ -e runs ]; do sleep 0.05; done",
 }
@@ -70,7 +71,7 @@ var mayStay = []string{"mail"}
 func stage(t *testing.T) string {
 	t.Helper()
 	need.Root(t)
-	need.Tools(t, "make", "patch", "runuser", "python3")
+	need.Tools(t, "make", "patch", "runuser", "python3", "flock")
 	need.Namespaces(t, "--mount", "--pid", "--fork", "--mount-proc")
 	dir := t.TempDir()
 	for up := dir; up != os.TempDir() && up != "/"; up = filepath.Dir(up) {
