@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -74,7 +75,17 @@ func TestEndingALargerJobSignalsANestedJobOnce(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- killer.Killer{Pause: 4 * time.Second}.End(process.Job{Owner: owner, FileUID: -1, Supervised: true})
+		k := killer.Killer{Pause: 100 * time.Millisecond, Observe: func(s signalled) {
+			if s.Signal != "TERM" {
+				return
+			}
+			for _, name := range []string{file, file + ".child"} {
+				if heard(t, name, 1)[0] == fmt.Sprint("ready ", s.PID) {
+					heard(t, name, 4) // or KILL may come before it has written that
+				}
+			}
+		}}
+		ended <- k.End(process.Job{Owner: owner, FileUID: -1, Supervised: true})
 	}()
 	for _, name := range []string{file, file + ".child"} {
 		got := heard(t, name, 4)[1:]
