@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -201,7 +200,7 @@ func init() {
 		unix.Setpgid(0, 0)
 		orphan := exec.Command("sleep", "1000")
 		if orphan.Start() == nil {
-			os.WriteFile(args[1], []byte(strconv.Itoa(orphan.Process.Pid)), 0o600)
+			os.WriteFile(args[1], []byte(strconv.Itoa(orphan.Process.Pid)+"\n"), 0o600)
 		}
 		return 0
 	}
@@ -218,12 +217,12 @@ func TestACommandThatLeavesItsGroupDuringTheEndingLosesNoChild(t *testing.T) {
 	unix.Kill(owner.PID(), unix.SIGKILL)
 	owner.Await()
 	go command.Await() // an unreaped zombie would keep the group alive
-	mustEnd(t, Killer{Pause: time.Second}, job)
-	text, err := os.ReadFile(born)
-	if err != nil {
-		t.Fatal(err)
-	}
-	orphan, _ := strconv.Atoi(string(text))
+	orphan := 0
+	mustEnd(t, Killer{Pause: actor.Brief, Observe: func(s Signalled) {
+		if s.Signal == "TERM" { // KILL must not come before the orphan is there
+			orphan = actor.PIDIn(t, born)
+		}
+	}}, job)
 	if !gone(orphan) {
 		unix.Kill(orphan, unix.SIGKILL)
 		t.Error("the orphan lives")
