@@ -63,13 +63,21 @@ func ptr[T any](of T) *T { return &of }
 
 func TestTheRunlogShowsAWaiterForAStore(t *testing.T) {
 	rec := locker.Recorder{Log: &runlog.Log{Dir: t.TempDir(), Host: "h", Store: "store"}}
+	looks := 0
 	l := &Locker{Lease: time.Minute, Recorder: rec, Store: &scripted{
-		look:  func(atom.Name) Snapshot { return heldElsewhere() },
+		look: func(atom.Name) Snapshot {
+			if looks++; looks == 1 {
+				return heldElsewhere()
+			}
+			completed := Snapshot{Now: time.Now()} // an hour ago, which ends the wait
+			completed.Last.Completed = completed.Now
+			return completed
+		},
 		enter: func(atom.Name) (Place, Snapshot) { return nil, heldElsewhere() },
 	}}
 	r := locker.NewRequest()
-	r.Atom, r.Owner, r.Wait = odd, process.Here(), 100*time.Millisecond
-	if outcome, err := l.Take(r); err != nil || outcome.Verdict != locker.Busy {
+	r.Atom, r.Owner, r.Wait, r.Limits.IfElapsed = odd, process.Here(), time.Minute, 2*time.Hour
+	if outcome, err := l.Take(r); err != nil || outcome.Verdict != locker.TooSoon {
 		t.Errorf("%+v, %v", outcome, err)
 	}
 	var kinds []string
