@@ -586,9 +586,11 @@ func TestWaitingGivesUpInTime(t *testing.T) {
 func TestTooSoonIsWaitedForOnlyWhenAsked(t *testing.T) {
 	k, r := newLocker(t), ask(start(t, "exec sleep 60"))
 	release(t, k, wantVerdict(t, k, r, locker.Acquired))
-	r.Limits.IfElapsed, r.Wait = time.Second, time.Minute
+	r.Limits.IfElapsed, r.Wait = time.Hour, time.Minute
+	setLast(t, k, time.Now().Add(30*time.Second-time.Hour))
 	wantVerdict(t, k, r, locker.TooSoon)
 	r.WaitElapsed = true
+	setLast(t, k, time.Now().Add(time.Second-time.Hour))
 	wantVerdict(t, k, r, locker.Acquired)
 }
 
