@@ -20,6 +20,7 @@ import (
 	"adlock/lib/process"
 	"adlock/test/support/actor"
 	"adlock/test/support/helper"
+	"adlock/test/support/intercept"
 	"adlock/test/support/need"
 )
 
@@ -360,24 +361,28 @@ func TestASurvivorHoldsAnAtomTakenDuringTheEnding(t *testing.T) {
 		wantVerdict(t, k, outer, locker.Acquired)
 		newcomer := slotted(sleeper(t), "outer", 0)
 		newcomer.Limits.ExpireAfter = 0
-		taken := make(chan locker.Verdict, 1)
+		var outcome locker.Outcome
+		var guard *lockfile.Active
+		begun := false
 		said := helper.Stderr(t, func() {
-			go func() {
-				outcome, _ := k.Take(newcomer)
-				taken <- outcome.Verdict
-			}()
-			eventually(t, "the ending has begun", func() bool {
-				return openActive(t, k.Dir.Active, outer.Atom.Name()).Job().EndingBegan()
-			})
-			wantVerdict(t, k, inner, locker.Acquired)
-			if guarded {
-				guard := takeGuard(t, k, inner.Atom.Name())
-				defer guard.Close()
-			}
-			if verdict := <-taken; verdict != locker.Stuck || owner.Life() != process.Dead {
-				t.Fatalf("%s, and the owner is %s; want it stuck", verdict, owner.Life())
-			}
+			intercept.Run(t, func() { outcome, _ = k.Take(newcomer) }, func(c intercept.Call) unix.Errno {
+				if probes := c.FD(1) == 0; probes || begun {
+					return 0
+				}
+				begun = openActive(t, k.Dir.Active, outer.Atom.Name()).Job().EndingBegan()
+				wantVerdict(t, k, inner, locker.Acquired)
+				if guarded {
+					guard = takeGuard(t, k, inner.Atom.Name())
+				}
+				return 0
+			}, unix.SYS_PIDFD_SEND_SIGNAL, unix.SYS_KILL)
 		})
+		if !begun || outcome.Verdict != locker.Stuck || owner.Life() != process.Dead {
+			t.Fatalf("begun %v: %s, and the owner is %s; want it stuck", begun, outcome.Verdict, owner.Life())
+		}
+		if guarded {
+			guard.Close()
+		}
 		unwritten := k.Dir.Path(inner.Atom.Name().ActiveLock()) + ": " + locker.ErrGuarded.Error()
 		if strings.Contains(said, unwritten) != guarded {
 			t.Errorf("guarded %v: it says %q", guarded, said)
