@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"sync"
 	"testing"
 	"unsafe"
 
@@ -37,11 +38,7 @@ func (c Call) FD(n int) int { return int(int32(c.Args[n])) }
 // processes, which would be intercepted for ever.
 func Run(t testing.TB, do func(), see func(Call) unix.Errno, calls ...int) {
 	t.Helper()
-	// The garbage collector stops all goroutines. The scheduler does not know of a raw call, so a
-	// thread that waits in one cannot stop, and the goroutine that would answer it has stopped:
-	// a deadlock.
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	runtime.GC()   // waits for a collection that has begun
+	defer uncollected()()
 	var end [2]int // end[1] is closed when do has returned
 	if err := unix.Pipe2(end[:], unix.O_CLOEXEC); err != nil {
 		t.Fatal(err)
@@ -72,6 +69,32 @@ func Run(t testing.TB, do func(), see func(Call) unix.Errno, calls ...int) {
 	}
 	unix.Close(fd) // from now on the calls of do fail
 	<-done
+}
+
+// collection is the garbage collector's setting, for the last of the calls of Run to restore: one
+// may be called by the see of another, and outlast it.
+var collection struct {
+	sync.Mutex
+	runs, percent int
+}
+
+// uncollected turns the garbage collector off until again is called. It stops all goroutines. The
+// scheduler does not know of a raw call, so a thread that waits in one cannot stop, and the goroutine
+// that would answer it has stopped: a deadlock.
+func uncollected() (again func()) {
+	collection.Lock()
+	defer collection.Unlock()
+	if collection.runs++; collection.runs == 1 {
+		collection.percent = debug.SetGCPercent(-1)
+	}
+	runtime.GC() // waits for a collection that has begun
+	return func() {
+		collection.Lock()
+		defer collection.Unlock()
+		if collection.runs--; collection.runs == 0 {
+			debug.SetGCPercent(collection.percent)
+		}
+	}
 }
 
 // listen puts the filter on this thread.
