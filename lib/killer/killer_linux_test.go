@@ -441,7 +441,7 @@ func TestAJobThatForksFasterThanAScanIsEnded(t *testing.T) {
 	a := actor.Shell(t, actor.Leads, comets, actor.File(t, "ready"))
 	actor.Eventually(t, "ready", func() bool { return actor.Exists(a.Args[4]) })
 	id := idOf(a)
-	mustEnd(t, Killer{Pause: actor.Brief}, process.Job{Owner: id, FileUID: os.Getuid()})
+	mustEndAtOnce(t, Killer{Pause: actor.Brief}, process.Job{Owner: id, FileUID: os.Getuid()})
 	mustLeaveNone(t, a)
 }
 
@@ -547,7 +547,7 @@ func TestASupervisedJobThatForksFasterThanAScanIsEnded(t *testing.T) {
 	a := actor.Play(t, actor.Leads, "supervisor", comets, path)
 	actor.Eventually(t, "ready", func() bool { return actor.Exists(path) })
 	job := process.Job{Owner: idOf(a), FileUID: os.Getuid(), Supervised: true}
-	mustEnd(t, Killer{Pause: actor.Brief}, job)
+	mustEndAtOnce(t, Killer{Pause: actor.Brief}, job)
 	mustLeaveNone(t, a)
 }
 

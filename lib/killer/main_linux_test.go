@@ -11,6 +11,7 @@ import (
 
 	"adlock/lib/process"
 	"adlock/test/support/actor"
+	"adlock/test/support/helper"
 )
 
 func TestMain(m *testing.M) { actor.Main(m) }
@@ -55,7 +56,24 @@ func (r *recorder) to(pid int) string {
 	return strings.Join(list, " ")
 }
 
+// mustEnd fails the test unless the job is ended. On a busy machine a process may not come to die
+// within the second that the killer waits after KILL, so mustEnd waits too.
 func mustEnd(t *testing.T, k Killer, job process.Job) {
+	t.Helper()
+	observe := k.Observe
+	k.Observe = func(s Signalled) {
+		if observe != nil {
+			observe(s)
+		}
+		if s.Signal == "KILL" && s.PID > 0 {
+			actor.Eventually(t, "it is dead", func() bool { return !helper.Alive(s.PID) })
+		}
+	}
+	mustEndAtOnce(t, k, job)
+}
+
+// mustEndAtOnce is mustEnd without a wait.
+func mustEndAtOnce(t *testing.T, k Killer, job process.Job) {
 	t.Helper()
 	if err := k.End(job); err != nil {
 		t.Fatalf("End: %v", err)

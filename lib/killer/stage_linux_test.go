@@ -137,7 +137,7 @@ func TestAProcessThatDiesWithinASecondOfKILLIsEnded(t *testing.T) {
 			time.AfterFunc(actor.Brief, letGo)
 		}
 	}}
-	mustEnd(t, k, process.Job{Owner: idOf(a), FileUID: -1})
+	mustEndAtOnce(t, k, process.Job{Owner: idOf(a), FileUID: -1})
 }
 
 func TestTheLastScanDecidesAfterTheLastStage(t *testing.T) {
