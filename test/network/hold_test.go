@@ -140,7 +140,7 @@ func TestAProgramThatIsCutOffEndsBeforeAnotherJobBegins(t *testing.T) {
 	cable := newRelay(t, nodes[0].client)
 	a, b := newHost(t, "etcd://"+cable.address()+"/adlock").leased(lease.DefaultLease), newHost(t, url(nodes...)).leased(lease.DefaultLease)
 	file := t.TempDir() + "/beats"
-	p := a.asks(t, "answer; (ended) & "+beats(file))
+	p := a.asks(t, `answer; (trap "" INT TERM; ended) & `+beats(file)) // only KILL keeps it from writing down what it is told
 	p.holds()
 	helper.Eventually(t, "it works", func() bool { return exists(file) })
 	cable.cut()
