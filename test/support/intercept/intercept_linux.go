@@ -86,8 +86,8 @@ func uncollected() (again func()) {
 	defer collection.Unlock()
 	if collection.runs++; collection.runs == 1 {
 		collection.percent = debug.SetGCPercent(-1)
+		runtime.GC() // waits for a collection that has begun
 	}
-	runtime.GC() // waits for a collection that has begun
 	return func() {
 		collection.Lock()
 		defer collection.Unlock()
