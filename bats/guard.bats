@@ -65,7 +65,11 @@ ended() {
 		#!/bin/sh
 		case $1 in
 		guard | stat-age)
-			(sleep 0.2; kill -CONT $$) >/dev/null 2>&1 &
+			(
+				until grep -q '^State:.T' "/proc/$$/status"; do sleep 0.01; done # CONT must come after STOP
+				sleep 0.2 # the script's shell sees it stopped
+				kill -CONT $$
+			) >/dev/null 2>&1 &
 			kill -STOP $$
 			;;
 		esac
