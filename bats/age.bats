@@ -18,7 +18,7 @@ load common
 		adlock_get a b
 		adlock_release
 		adlock_age a b
-		touch -d '-179 seconds' "$ADLOCK_DIR/last.job.dax.a.b"
+		touch -d '-151 seconds' "$ADLOCK_DIR/last.job.dax.a.b"
 		adlock_age a b
 		touch -d '-3 days' "$ADLOCK_DIR/last.job.dax.a.b"
 		adlock_age a b dax
