@@ -112,7 +112,7 @@ threads() {
 			until [ -e "$T/$1" ]; do sleep 0.1; done
 		}
 		create() { : >|"$T/$1"; }
-		both() { wait_for "$1" && create "$2"; }
+		both() { note within && wait_for "$1" && create "$2"; }
 	E
 	echo "ADLOCK_IF_ELAPSED=1h ADLOCK_EXPIRE_AFTER=$1" >>"$T/thread"
 	cat >>"$T/thread"
@@ -128,6 +128,9 @@ tick() {
 	eventually recorded "$@"
 }
 
+# within COUNT: so many threads have got their atoms, and are no longer taking them: while a thread
+# is, the next one is denied.
+within() { [ "$(grep -cx within "$T/notes")" -ge "$1" ]; }
 recorded() { [ "$(cat "$ADLOCK_DIR"/program.dax.* | grep -c "event=$2")" -ge "$1" ]; }
 
 @test "figure 6: circular waiting within one atom never ends" {
@@ -135,7 +138,9 @@ recorded() { [ "$(cat "$ADLOCK_DIR"/program.dax.* | grep -c "event=$2")" -ge "$1
 		adlock_with thread "$3" -- both "$1" "$2" || :
 	E
 	tick 2 acquire
+	eventually within 2
 	tick 2 takeover
+	eventually within 4
 	tick 4 takeover
 	refute [ -e "$T/X" ]
 	refute [ -e "$T/Y" ]
