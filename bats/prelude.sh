@@ -12,12 +12,12 @@ note() {
 	printf '%s\n' "$1" >>"$T/notes"
 }
 
-# await FILE waits until the file exists, 20 seconds at most.
+# await FILE waits until the file exists, about as long as `eventually` at most.
 await() {
 	await_tries=0
 	until [ -e "$1" ]; do
 		await_tries=$((await_tries + 1))
-		[ "$await_tries" -lt 400 ] || exit 99
+		[ "$await_tries" -lt 1800 ] || exit 99
 		sleep 0.05
 	done
 }
@@ -25,7 +25,7 @@ await() {
 # hang is an atom that does not end within the life of a test.
 hang() {
 	: >>"$T/${1:-hangs}"
-	sleep 60
+	sleep 600
 }
 
 # again SCRIPT [ARG...] runs another script in the shell under test, as a child.

@@ -16,7 +16,7 @@ load common
 		ADLOCK_PROGRAM=job
 		adlock_get copy nightly 0 || note "$ADLOCK_VERDICT"
 		: >"$T/go"
-		ADLOCK_WAIT=20s
+		ADLOCK_WAIT=1m
 		adlock_get copy nightly 0
 		note "$ADLOCK_VERDICT"
 		adlock_release

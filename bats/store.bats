@@ -112,7 +112,7 @@ apart() {
 	kill -KILL "$pid"
 	script next <<-'END'
 		ADLOCK_PROGRAM=job
-		ADLOCK_WAIT=20s
+		ADLOCK_WAIT=1m
 		adlock_get copy nightly 0
 		note "$ADLOCK_VERDICT"
 		adlock_release
