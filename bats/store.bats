@@ -13,17 +13,19 @@ setup_file() {
 	return 1
 }
 
-# serve DIR starts an etcd at $ETCD_PORT and waits until it answers. It fails if another process
-# has the port.
+# serve DIR starts an etcd at $ETCD_PORT and waits until it answers. It fails if another process,
+# such as another test's etcd, has the port.
 serve() {
-	local peer=http://127.0.0.1:$((ETCD_PORT + 1)) end=$((SECONDS + 30)) pid
-	etcd --data-dir "$1" --log-level error --name default \
+	local peer=http://127.0.0.1:$((ETCD_PORT + 1)) end=$((SECONDS + 90)) pid name
+	name=of-${1##*/}-of-$$
+	etcd --data-dir "$1" --log-level error --name "$name" \
 		--listen-client-urls "http://127.0.0.1:$ETCD_PORT" --advertise-client-urls "http://127.0.0.1:$ETCD_PORT" \
-		--listen-peer-urls "$peer" --initial-advertise-peer-urls "$peer" --initial-cluster "default=$peer" \
+		--listen-peer-urls "$peer" --initial-advertise-peer-urls "$peer" --initial-cluster "$name=$peer" \
 		>"$1.out" 2>&1 3>&- &
 	pid=$!
 	echo "$pid" >"$BATS_FILE_TMPDIR/etcd.pid"
-	until kill -0 "$pid" 2>/dev/null && etcdctl --endpoints "127.0.0.1:$ETCD_PORT" endpoint health >/dev/null 2>&1; do
+	until etcdctl --endpoints "127.0.0.1:$ETCD_PORT" member list 2>/dev/null | grep -qF ", $name," &&
+		etcdctl --endpoints "127.0.0.1:$ETCD_PORT" endpoint health >/dev/null 2>&1; do
 		kill -0 "$pid" 2>/dev/null && ((SECONDS < end)) || return 1
 		sleep 0.1
 	done
