@@ -21,8 +21,8 @@ import (
 )
 
 // guardWait is the shortest time that a release waits for the guard. A newcomer that only looks at
-// the lock is done by then; one that ends the owner is not.
-const guardWait = 200 * time.Millisecond
+// the lock is done by then; one that ends the owner is not. Tests change it.
+var guardWait = 200 * time.Millisecond
 
 // Release stamps the last lock, then removes the active lock. If the lock is no longer this
 // acquisition's, or is being taken over, it changes nothing and returns an error with status 75
