@@ -181,10 +181,12 @@ func (q *queue) expire(v *locker.View) (locker.Outcome, error) {
 }
 
 // pass removes the place of a dead owner and stamps for that owner, or removes a place that never
-// got a record.
+// got a record. An owner that had released before it died has left its own stamp, which counts: if it
+// was asked to make way, it has done so.
 func (q *queue) pass(step policy.Step, v *locker.View) error {
 	ctx, cancel := context.WithTimeout(q.held.ctx, q.question())
 	defer cancel()
+	asked, owner := q.asked, q.seen.Owner.Token
 	var stamp *Last
 	switch {
 	case step == policy.Unempty:
@@ -193,8 +195,6 @@ func (q *queue) pass(step policy.Step, v *locker.View) error {
 		q.asked = &request{view: *v, step: step, due: true}
 		stamp = q.held.stamp()
 		stamp.keep(q.seen.Last)
-		// The stamp has the newcomer's token: if the owner had released before it died, its own
-		// stamp counts.
 		stamp.Completed, stamp.Node = time.Now(), q.seen.Owner.Node
 		stamp.Memory.Started = stamp.Completed.Add(-q.seen.Age - q.seen.Owner.Slept() - q.seen.Owner.Asked)
 		q.asked.stamp = stamp.Token
@@ -202,6 +202,9 @@ func (q *queue) pass(step policy.Step, v *locker.View) error {
 	err := q.held.place.Pass(ctx, q.seen.Owner.Token, stamp)
 	if err == nil {
 		q.seen, err = q.held.place.Look(ctx)
+	}
+	if err == nil && q.seen.Last.Token == owner {
+		q.asked = asked
 	}
 	return err
 }

@@ -141,7 +141,7 @@ func (s *situation) runAgrees(w *world, dry reason, asked time.Time) {
 	record := w.record()[before:]
 	for words, event := range eventOf {
 		if strings.Contains(record, event) != strings.Contains(string(dry), words) {
-			w.Errorf("the dry run says %q, and the record has\n%s", dry, record)
+			w.Errorf("the dry run says %q, run %+v, and the record has\n%s", dry, r, record)
 		}
 	}
 }
