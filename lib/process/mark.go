@@ -141,10 +141,12 @@ func (m mark) look(table TableReader, known func(Key) bool) (seen marked, list [
 
 // mayBear tells whether a process, by what the table shows of it, may bear the mark.
 func (m mark) mayBear(e Entry, known func(Key) bool) bool {
-	return e.SID == m.session && !e.Exited && !e.Hidden && !e.kernel && e.Key() != m.owner && m.isLater(e) && !known(e.Key())
+	return e.SID == m.session && !e.Exited && !e.Hidden && !e.kernel && e.Key() != m.owner && (m.ageless || e.Start >= m.since) && !known(e.Key())
 }
 
-// find looks for the processes of a whole process table that bear the mark.
+// find looks for the processes of a whole process table that bear the mark. A token is of one lock: a
+// process that carries it is no older than that. What else is a sign of the job counts only if the
+// process is later.
 func (m mark) find(list []Entry, shown map[Key]environment, known func(Key) bool) (seen marked) {
 	byPID := make(map[int]Entry, len(list))
 	for _, e := range list {
@@ -157,20 +159,20 @@ func (m mark) find(list []Entry, shown map[Key]environment, known func(Key) bool
 		case !m.mayBear(e, known):
 		case m.hasImage(e) && m.ageless:
 			seen.doubt = cmp.Or(seen.doubt, &e)
-		case m.hasImage(e) && !m.hasElder(e, byPID), carries(env.text, m.token):
+		case m.isLater(e) && m.hasImage(e) && !m.hasElder(e, byPID), carries(env.text, m.token):
 			seen.members[e.Key()] = true
 		case errors.Is(env.err, errChanging):
 			seen.changed = true
 			seen.doubt = cmp.Or(seen.doubt, &e)
-		case errors.Is(env.err, errUnreadable) && m.isOrphan(e, byPID):
+		case m.isLater(e) && errors.Is(env.err, errUnreadable) && m.isOrphan(e, byPID):
 			seen.doubt = cmp.Or(seen.doubt, &e)
 		}
 	}
 	return seen
 }
 
-// isLater tells whether e can have been forked after the lock was taken. In the tick of the clock
-// in which it was taken, pids decide, which the kernel gives out in rising order, and from the
+// isLater tells whether e was probably forked after the lock was taken. In the tick of the clock
+// in which it was taken, pids decide, which the kernel mostly gives out in rising order, and from the
 // bottom again after the last.
 func (m mark) isLater(e Entry) bool {
 	const wrapped = 1 << 14

@@ -124,6 +124,27 @@ func TestWhatIsOlderThanTheLockHasNoMark(t *testing.T) {
 	}
 }
 
+// The kernel gives out low pids again after the highest, which may be a low one in a container, or when
+// it is told to (ns_last_pid).
+func TestATokenCountsInTheTickOfItsLockWhateverThePID(t *testing.T) {
+	for script, want := range map[string]bool{
+		`ADLOCK_MARK="1 $3 f" ` + sleeper + ` &`:                                                       true,
+		`(sh -c 'echo $PPID' >>"$1"; read x <"$2") &`:                                                  false, // perhaps it is older than the lock
+		`ADLOCK_MARK="1 f${3#?} f" ` + sleeper + ` &`:                                                  false,
+		`perl -e '$0 = "x" x 20000; open(F, ">>$ARGV[0]"); print F "$$\n"; close F; sleep 300' "$1" &`: false,
+	} {
+		job, pids := left(t, script, 1)
+		child, err := Of(pids[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		job.Owner.PID, job.Owner.Start, job.Taken = child.PID+1, child.Start, time.Duration(child.Start)*clockTick
+		if got, doubt := found(t, job); slices.Contains(got, child.PID) != want || doubt != 0 {
+			t.Errorf("%s: found %v, in doubt %d, of %v", script, got, doubt, pids)
+		}
+	}
+}
+
 // A lock that a subshell has taken is freed by its death, though the script goes on and forks.
 func TestTheOtherSubshellsOfAScriptHaveNoMark(t *testing.T) {
 	file := actor.File(t, "pids")
