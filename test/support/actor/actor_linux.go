@@ -232,7 +232,8 @@ func Undying(t *testing.T, a *Actor) (letGo func()) {
 }
 
 // FewFiles lets this process open only left more descriptors, until the returned function is
-// called: the next open fails with EMFILE.
+// called: the next open fails with EMFILE. With none left, that holds even if another goroutine, such as
+// that of the finalizers, closes a file meanwhile.
 func FewFiles(t *testing.T, left int) (enough func()) {
 	t.Helper()
 	var limit unix.Rlimit
@@ -245,7 +246,9 @@ func FewFiles(t *testing.T, left int) (enough func()) {
 	}
 	unix.Close(free)
 	few := limit
-	few.Cur = uint64(free + left)
+	if few.Cur = uint64(free + left); left == 0 {
+		few.Cur = 3 // standard input, output and error are open
+	}
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
 		t.Fatal(err)
 	}
