@@ -19,6 +19,7 @@ const (
 	Generation                // lock.NAME.N: on an FTP server, the directory of the N-th owner
 	Tick                      // tick.NAME.PERIOD-N: the atom ran in the N-th tick of that period
 	LookLock                  // look.NAME: locked by the newcomer that watches whether the atom's job works
+	Line                      // line.NAME: locked by the first of the newcomers that wait for the atom
 	TemporaryFile             // temp.TOKEN: to be renamed or linked
 	HolderWord                // smith.PID: a message from the holder of an atom in a store to its script
 	HolderSocket              // smith.TOKEN: where the holder listens
@@ -31,6 +32,7 @@ const (
 	readWord      = "read"
 	tickWord      = "tick"
 	lookWord      = "look"
+	lineWord      = "line"
 	temporaryWord = "temp"
 	holderWord    = "smith"
 )
@@ -61,6 +63,8 @@ func (f File) String() string {
 		return f.Name.Tick(f.Period, f.Number)
 	case LookLock:
 		return f.Name.LookLock()
+	case Line:
+		return f.Name.Line()
 	case TemporaryFile:
 		return TemporaryName(f.Token)
 	case HolderWord:
@@ -97,6 +101,9 @@ const tickBase = 36
 
 // LookLock names the empty file whose flock is the turn to watch whether the atom's job works.
 func (n Name) LookLock() string { return lookWord + "." + string(n) }
+
+// Line names the empty file in whose flock the newcomers queue that wait for the atom.
+func (n Name) Line() string { return lineWord + "." + string(n) }
 
 // TemporaryName names a file that will be renamed or linked.
 func TemporaryName(token string) string { return temporaryWord + "." + token }
@@ -149,6 +156,8 @@ func parseFile(word, rest string) File {
 		}
 	case lookWord:
 		return ofAtom(rest, LookLock, Foreign)
+	case lineWord:
+		return ofAtom(rest, Line, Foreign)
 	case tickWord, tickWord[:1]:
 		return ofTick(rest)
 	case lastWord:

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -30,6 +29,7 @@ type File struct {
 	held      bool
 	inherited bool
 	granted   chan error // gets the result of the flock(2) that blocks; nil: none does
+	tells     int        // can be read when that flock(2) has ended
 }
 
 // Open opens the file, or a directory. It needs no more than the right to read, so it may be another
@@ -126,7 +126,7 @@ func (f *File) TryLock() (free bool, err error) {
 			return false, nil
 		case err != nil:
 			return false, f.explain(err)
-		case f.isAtItsPath():
+		case f.IsAtItsPath():
 			f.held = true
 		default:
 			err = f.reopen()
@@ -138,7 +138,8 @@ func (f *File) TryLock() (free bool, err error) {
 	return true, nil
 }
 
-func (f *File) isAtItsPath() bool {
+// IsAtItsPath tells whether the open file is still at its path: it may have been renamed or removed.
+func (f *File) IsAtItsPath() bool {
 	var open, there unix.Stat_t
 	return unix.Fstat(f.fd, &open) == nil && unix.Stat(f.Path, &there) == nil && open.Dev == there.Dev && open.Ino == there.Ino
 }
@@ -156,15 +157,20 @@ func (f *File) reopen() error {
 	return err
 }
 
-// take is the result of the flock(2) that Await has left; EWOULDBLOCK if there is none.
+// take is the result of the flock(2) that Await has begun; EWOULDBLOCK if there is none.
 func (f *File) take() error {
 	select {
 	case err := <-f.granted:
-		f.granted = nil
+		f.stopWaiting()
 		return err
 	default:
 		return unix.EWOULDBLOCK
 	}
+}
+
+func (f *File) stopWaiting() {
+	unix.Close(f.tells)
+	f.granted = nil
 }
 
 func (f *File) explain(err error) error {
@@ -174,29 +180,23 @@ func (f *File) explain(err error) error {
 	return fault.Wrap(f.Path, err)
 }
 
-// overEach is how often Await asks whether the wait is over.
-const overEach = time.Second
-
-// Await blocks until the file is locked, at most for the time most, or until over. It reports whether
-// it is time to try the atom. The thread that blocks in flock(2) keeps its place in the kernel's queue: a
-// signal would lose it. It stays there when Await returns false, until this process exits.
-func (f *File) Await(most time.Duration, over func() bool) bool {
-	if f.granted == nil {
-		f.granted = make(chan error, 1)
-		go func() { f.granted <- sysfile.Retry(func() error { return unix.Flock(f.fd, f.how) }) }()
+// Await begins to wait for the file, if it has not begun. It returns a descriptor that can be read when
+// it is time to call TryLock. A thread blocks in flock(2), and keeps its place in the kernel's queue: a
+// signal would lose it.
+func (f *File) Await() (tells int, err error) {
+	if f.granted != nil {
+		return f.tells, nil
 	}
-	end := time.Now().Add(most)
-	for {
-		select {
-		case err := <-f.granted:
-			f.granted <- err // for take
-			return true
-		case <-time.After(min(overEach, time.Until(end))):
-			if over() || time.Until(end) <= 0 {
-				return false
-			}
-		}
+	var far int
+	if f.tells, far, err = sysfile.SocketPair(); err != nil {
+		return -1, fault.Wrap(f.Path, err)
 	}
+	f.granted = make(chan error, 1)
+	go func() {
+		f.granted <- sysfile.Retry(func() error { return unix.Flock(f.fd, f.how) })
+		unix.Close(far)
+	}()
+	return f.tells, nil
 }
 
 // IsAwaited tells whether a thread still blocks in flock(2) for the file.
@@ -208,6 +208,23 @@ func (f *File) Free() {
 		f.held = false
 		_ = sysfile.Unlock(f.fd) // fails only for a descriptor that is not open
 	}
+}
+
+// Close closes the file, which lets it go if no other process has inherited it. If a thread still waits
+// for it, that happens when it is granted.
+func (f *File) Close() {
+	if f == nil {
+		return
+	}
+	shut := func() { unix.Close(f.fd) }
+	if f.IsAwaited() {
+		granted := f.granted
+		shut = func() { go func() { <-granted; unix.Close(f.fd) }() }
+	}
+	if f.granted != nil {
+		f.stopWaiting()
+	}
+	shut()
 }
 
 // IsTaken tells, without a flock, whether another process holds the file. It misses one in another

@@ -139,7 +139,6 @@ type holding struct {
 	keeper Keeper
 	apart  bool
 	token  string
-	later  []func() // what is left to do after Take
 }
 
 // inDirectory is a Keeper of a lock directory. There a newcomer takes a lock over only after it has
@@ -212,9 +211,6 @@ func (h *holding) hold() (int, error) {
 		r.NoStamp = true
 		return 0, cmp.Or(h.keeper.Release(r), fault.Wrap("standard output", err))
 	}
-	for _, work := range h.later {
-		go work()
-	}
 	return h.finish(h.serve(gone))
 }
 
@@ -227,7 +223,7 @@ func (h *holding) take(gone <-chan struct{}) (locker.Outcome, error) {
 	go exitAtDeath(gone, taken, os.Exit)
 	h.Request.Asker = os.Stdin
 	r := h.Request
-	r.Later = func(work func()) { h.later = append(h.later, work) }
+	r.Keep = func(func()) {} // until this process ends
 	return h.keeper.Take(r)
 }
 

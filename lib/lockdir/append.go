@@ -188,7 +188,7 @@ func (l *Locker) record(name atom.Name, token string, do func(lock *lockfile.Act
 func (l *Locker) BeingEnded(name atom.Name, token string) (bool, error) {
 	active, err := l.acquisition(name, token)
 	if err != nil {
-		return false, ignoreMissing(err)
+		return false, lockfile.IgnoreMissing(err)
 	}
 	defer active.Close()
 	if active.Job().EndingBegan() {
@@ -239,7 +239,7 @@ func (l *Locker) acquisition(name atom.Name, token string) (*lockfile.Active, er
 func (l *Locker) underGuard(name atom.Name, token string, do func(*lockfile.Active) error) error {
 	active, err := l.acquisition(name, token)
 	if err != nil {
-		return ignoreMissing(err)
+		return lockfile.IgnoreMissing(err)
 	}
 	defer active.Close()
 	switch err := active.GuardReporting(guardWait); {

@@ -89,7 +89,7 @@ func (l *Locker) lookAtOwner(entry *locker.Entry) error {
 	}
 	active, err := l.Dir.Active(entry.Name)
 	if err != nil {
-		return ignoreMissing(err)
+		return lockfile.IgnoreMissing(err)
 	}
 	defer active.Close()
 	if active.Content == record.Damaged {
@@ -120,7 +120,7 @@ func (l *Locker) lookAtRest(entry *locker.Entry, readers []atom.File) {
 func (l *Locker) addReader(entry *locker.Entry, lock atom.File) error {
 	reader, err := l.Dir.Lock(lock)
 	if err != nil {
-		return ignoreMissing(err)
+		return lockfile.IgnoreMissing(err)
 	}
 	defer reader.Close()
 	if err := readable(reader); err != nil {

@@ -84,6 +84,7 @@ func (v *view) inWay(d policy.Decision) (all lockfile.InWay) {
 	if d.Step == policy.Full {
 		locks = v.slots
 	}
+	all.Line = d.Step == policy.Busy && d.Reader < 0 && v.active != nil
 	for _, lock := range locks {
 		if lock.active != nil {
 			all.Add(lock.active, lock.Active)

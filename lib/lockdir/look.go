@@ -139,7 +139,7 @@ func (v *view) setActive(now locker.Moment) {
 			v.Active.Owner = policy.Gone
 		}
 	default:
-		v.SeeOwner(lock.Record, locker.OwnerOf(v.Job))
+		v.SeeOwner(lock.Record, locker.OwnerIf(v.Job, lock.Named))
 		v.Restored = lock.Restored()
 		v.Active.Entering = lock.Record.Shared && v.Active.Owner == policy.Lives && lock.Record.Held() < entering
 	}

@@ -15,6 +15,7 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/fault"
+	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/lib/record"
@@ -494,7 +495,7 @@ func TestAnEmptyLockThatIsFilledOrGoesMeanwhileIsNotCleared(t *testing.T) {
 			remove := func() error {
 				active, err := k.Dir.Active(motdFiles)
 				if err != nil {
-					return ignoreMissing(err)
+					return lockfile.IgnoreMissing(err)
 				}
 				defer active.Close()
 				if err := active.Guard(0); err != nil {

@@ -127,7 +127,7 @@ func (l *Locker) leaveReaders(r locker.ReleaseRequest, active *lockfile.Active) 
 	}
 	reader, err := l.reader(r)
 	if err != nil {
-		return ignoreMissing(err)
+		return lockfile.IgnoreMissing(err)
 	}
 	defer reader.Close()
 	if err := reader.GuardReporting(guardWait); err != nil {
@@ -248,7 +248,7 @@ func (l *Locker) Clear(lock atom.File) error {
 }
 
 // Prune removes the last locks that have not been used for longer than older and whose atom is
-// not running. It returns their names.
+// not running, with their ticks and lines. It returns their names.
 func (l *Locker) Prune(older time.Duration) ([]atom.Name, error) {
 	files, err := l.Dir.Files(atom.LastLock)
 	if err != nil {
@@ -276,9 +276,9 @@ func (l *Locker) prune(name atom.Name, older time.Duration) (removed bool, err e
 	_, err = l.underOwn(name, func() error {
 		changed, err := l.Dir.LastChanged(name)
 		if err != nil || time.Since(changed) < older {
-			return ignoreMissing(err)
+			return lockfile.IgnoreMissing(err)
 		}
-		err = errors.Join(l.Dir.RemoveLast(name), l.Dir.RemoveTicks(name))
+		err = errors.Join(l.Dir.RemoveLast(name), l.Dir.RemoveTicks(name), l.Dir.RemoveLine(name))
 		removed = err == nil
 		return err
 	})
@@ -288,11 +288,11 @@ func (l *Locker) prune(name atom.Name, older time.Duration) (removed bool, err e
 func (l *Locker) unused(name atom.Name, older time.Duration) (bool, error) {
 	changed, err := l.Dir.LastChanged(name)
 	if err != nil || time.Since(changed) < older {
-		return false, ignoreMissing(err)
+		return false, lockfile.IgnoreMissing(err)
 	}
 	last, err := l.Dir.Last(name)
 	if err != nil || last.Memory.Pause.Policy().On {
-		return false, ignoreMissing(err)
+		return false, lockfile.IgnoreMissing(err)
 	}
 	active, err := l.Dir.Active(name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -117,13 +117,13 @@ func (l *Locker) clearDeadReaders(r *locker.Request, name atom.Name, temp *lockf
 		readers[n], readers[other] = readers[other], readers[n]
 		reader, err := l.Dir.Lock(readers[n])
 		if err == nil {
-			dead := reader.Content == record.Full && locker.OwnerOf(reader.Job()) == policy.Gone
+			dead := reader.Content == record.Full && locker.OwnerIf(reader.Job(), reader.Named) == policy.Gone
 			reader.Close()
 			if dead { // a damaged lock is reported to a writer, which it keeps out
 				_, _, err = l.clearReader(r, readers[n], temp, stamped)
 			}
 		}
-		if err = ignoreMissing(err); err != nil && !errors.Is(err, locker.ErrGuarded) {
+		if err = lockfile.IgnoreMissing(err); err != nil && !errors.Is(err, locker.ErrGuarded) {
 			return err
 		}
 	}

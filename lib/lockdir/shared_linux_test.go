@@ -166,7 +166,7 @@ func TestReadersAndWritersNeverMeet(t *testing.T) {
 		done.Go(func() {
 			for range 60 {
 				r := ask(owner)
-				r.Shared, r.Wait = shared, 5*time.Millisecond
+				r.Shared, r.Wait = shared, helper.Patience
 				outcome, err := k.Take(r)
 				if err != nil {
 					t.Error(err)

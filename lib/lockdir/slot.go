@@ -290,7 +290,7 @@ func (l *Locker) isTaken(r *locker.Request, slot atom.Name, wait bool, full *loc
 	for {
 		active, err := l.Dir.Active(slot)
 		if err != nil {
-			return false, ignoreMissing(err)
+			return false, lockfile.IgnoreMissing(err)
 		}
 		if isOwn(r, active) {
 			active.Close()
@@ -388,11 +388,4 @@ func (l *Locker) slotIsUnused(slot *lockfile.Active) bool {
 	own.Token = "" // so that isShared counts every lock of the owner
 	shared, err := l.isShared(own)
 	return err == nil && !shared
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }

@@ -20,10 +20,11 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	if err := r.Atom.Check(); err != nil {
 		return locker.Outcome{}, err
 	}
-	wait := lockfile.NewWaiting(l.Dir, &r)
-	defer wait.Close()
+	wait := lockfile.NewWaiting(l.Dir, &r, func(o locker.Outcome) { l.Waits(&r, o) })
+	acquired := false
+	defer func() { wait.Close(acquired) }()
 	defer r.Line.Clear()
-	for told := false; ; {
+	for {
 		outcome, err := l.WatchFirst(&r, l.Dir.Fd(), func() (locker.Outcome, error) { return l.attempt(&r, wait) })
 		overdue := l.FindOverdue(&r, &outcome)
 		inside := r.Inside(outcome) || r.AtOnce && outcome.Verdict == locker.Busy && process.IsAbove(outcome.Blocker, r.Owner.PID)
@@ -33,13 +34,10 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 		if overdue != nil {
 			l.TellOverdue(&r, &outcome, overdue)
 		}
-		if err == nil && wait.Watches() && !told && wait.Worthwhile(outcome) {
-			l.Waits(&r, outcome)
-			told = true
-		}
 		if err == errAgain || err == nil && wait.Worthwhile(outcome) && wait.Next(outcome) {
 			continue
 		}
+		acquired = err == nil && outcome.Verdict == locker.Acquired
 		outcome.ExpireAfter, outcome.Watch = r.Limits.ExpireAfter, r.WatchLength()
 		l.Denied(&r, outcome, err, wait.Spent())
 		return outcome, err
@@ -50,7 +48,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 // the step.
 func (l *Locker) attempt(r *locker.Request, w *lockfile.Waiting) (locker.Outcome, error) {
 	name, p := r.Atom.Name(), first
-	if w.Watches() {
+	if w.Began() {
 		p = waiting
 	}
 	v := view{}
@@ -60,6 +58,10 @@ func (l *Locker) attempt(r *locker.Request, w *lockfile.Waiting) (locker.Outcome
 		return locker.Outcome{}, err
 	}
 	w.InWay = v.inWay(d)
+	if (d.Step == policy.Acquire || d.Step == policy.Reclaim) && !w.IsTurn(v.Record.Token) {
+		w.InWay.Line, v.Active = true, policy.Active{Held: true, Owner: policy.Waiter}
+		d = policy.Decide(r.Terms(), v.situation())
+	}
 	if r.AtOnce && !atOnce(r, &v, d.Step) {
 		return locker.Outcome{}, locker.ErrNotAtOnce
 	}

@@ -11,46 +11,8 @@ import (
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/process"
-	"adlock/test/support/helper"
 	"adlock/test/support/intercept"
 )
-
-func TestANewcomerThatWaitedLeavesNoWatch(t *testing.T) {
-	k := newLocker(t)
-	wantVerdict(t, k, ask(sleeper(t)), locker.Acquired)
-	before := helper.Anonymous(t, "inotify")
-	r := ask(sleeper(t))
-	r.Wait = 50 * time.Millisecond
-	wantVerdict(t, k, r, locker.Busy)
-	if left := helper.Anonymous(t, "inotify") - before; left != 0 {
-		t.Errorf("%d descriptors are left", left)
-	}
-}
-
-func TestAWatchIsClosedByTheWorkLeftForLater(t *testing.T) {
-	k := newLocker(t)
-	wantVerdict(t, k, ask(sleeper(t)), locker.Acquired)
-	before := helper.Anonymous(t, "inotify")
-	r := ask(sleeper(t))
-	r.Wait = time.Second
-	var later []func()
-	r.Later = func(work func()) { later = append(later, work) }
-	wantVerdict(t, k, r, locker.Busy)
-	if left := helper.Anonymous(t, "inotify") - before; left != 1 || len(later) != 1 {
-		t.Fatalf("%d descriptors are left, and %d things to do", left, len(later))
-	}
-	later[0]()
-	if left := helper.Anonymous(t, "inotify") - before; left != 0 {
-		t.Errorf("%d descriptors are left", left)
-	}
-}
-
-func TestANewcomerThatDidNotWaitLeavesNothingForLater(t *testing.T) {
-	r := ask(sleeper(t))
-	r.Wait = time.Hour
-	r.Later = func(func()) { t.Error("there is something") }
-	wantVerdict(t, newLocker(t), r, locker.Acquired)
-}
 
 // A waiter that links a lock keeps others out meanwhile, and wakes them when it unlinks it.
 func TestAWaiterFindsWhatIsInItsWayWithoutALockOfItsOwn(t *testing.T) {
@@ -95,8 +57,8 @@ func TestAWaiterFindsWhatIsInItsWayWithoutALockOfItsOwn(t *testing.T) {
 		}
 		r := c.newcomer
 		r.Wait = time.Hour
-		w := lockfile.NewWaiting(k.Dir, &r)
-		defer w.Close()
+		w := lockfile.NewWaiting(k.Dir, &r, nil)
+		defer w.Close(false)
 		first, err := k.attempt(&r, w)
 		if err != nil || first.Verdict != c.verdict || !w.Next(first) {
 			t.Fatalf("%s: %+v, %v", claim, first, err)
@@ -120,8 +82,8 @@ func TestAWaiterThatFindsNothingInItsWayTakesTheAtom(t *testing.T) {
 	for _, slots := range []int{0, 2} {
 		k, r := newLocker(t), ask(sleeper(t))
 		r.Wait, r.Slots = time.Hour, slots
-		w := lockfile.NewWaiting(k.Dir, &r)
-		defer w.Close()
+		w := lockfile.NewWaiting(k.Dir, &r, nil)
+		defer w.Close(false)
 		if !w.Next(locker.Outcome{Verdict: locker.Busy}) {
 			t.Fatal("it does not wait")
 		}

@@ -53,9 +53,9 @@ type Request struct {
 	// stops waiting. May be nil. (A store beyond this machine has another way: lease.Locker.)
 	Asker *os.File
 
-	// Later receives work that Take leaves undone and on which nothing depends; the caller does it
-	// when no process waits any more. nil: Take does it before it returns.
-	Later func(work func())
+	// Keep gets what lets the next waiter come, for the caller to do when its run has ended. nil: Take
+	// does it before it returns.
+	Keep func(leave func())
 
 	Pause        time.Duration // between the signals to an owner that has expired
 	LeaveExpired bool          // do not end it: the verdict is Expired

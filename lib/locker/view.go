@@ -136,7 +136,11 @@ func LastView(last record.Last, fromStart bool, now Moment) policy.Last {
 }
 
 // OwnerOf is the state of a job's owner, as far as this machine can find it out.
-func OwnerOf(job process.Job) policy.Owner {
+func OwnerOf(job process.Job) policy.Owner { return OwnerIf(job, func() bool { return true }) }
+
+// OwnerIf is OwnerOf, but looks for the rest of a dead owner's job, among all processes, only if the lock
+// still stands: many newcomers read a lock just before its owner releases it and exits.
+func OwnerIf(job process.Job, stands func() bool) policy.Owner {
 	switch job.Owner.Life() {
 	case process.Unknown:
 		return policy.Unknown
@@ -146,7 +150,7 @@ func OwnerOf(job process.Job) policy.Owner {
 		}
 		return policy.Lives
 	}
-	if job.Remains() {
+	if stands() && job.Remains() {
 		return policy.Orphaned
 	}
 	return policy.Gone

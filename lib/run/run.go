@@ -416,7 +416,8 @@ func (r *runArgs) supervised(c command) (int, error) {
 	if r.jitter > 0 {
 		r.waitJitter(rand.N(r.jitter))
 	}
-	r.Request.Later = job.Beside
+	leaveLine := func() {}
+	r.Request.Keep = func(leave func()) { leaveLine = leave }
 	outcome, err := r.acquire(k, job)
 	if err != nil || outcome.Verdict != locker.Acquired {
 		job.Cancel()
@@ -443,6 +444,7 @@ func (r *runArgs) supervised(c command) (int, error) {
 		Status: runlog.Some(result.Status), Signal: sysfile.SignalName(result.Signal), Expired: result.Expired, Idle: result.Idle, Alone: result.Alone,
 		NoStamp: !result.Started || r.retryFailed && result.Status != 0, Tick: r.Request.Tick,
 	})
+	leaveLine()
 	if config.Aloud(released) {
 		report(c.name, released)
 	}

@@ -48,7 +48,6 @@ type setup struct {
 	Hold        bool   // wait for a line on standard input between Prepare and Run
 	Cancel      bool   // cancel in place of Run
 	Report      string // file for report
-	Beside      string // a file that the work of Beside creates before it blocks for ever
 	Refuses     string // while a file of this name exists, the job's members cannot be recorded
 	BeingEnded  string // while a file of this name exists, another process is ending the job
 }
@@ -121,14 +120,6 @@ func superviseAsRun() int {
 	if s.Learned > 0 {
 		idle.Shortest = s.Watch
 		job.ExpireAfter(s.Learned, s.Watch)
-	}
-	if s.Beside != "" {
-		job.Beside(func() {
-			if err := os.WriteFile(s.Beside, nil, 0o644); err != nil {
-				panic(err)
-			}
-			select {}
-		})
 	}
 	if s.Cancel {
 		job.Cancel()

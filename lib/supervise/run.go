@@ -102,12 +102,7 @@ func (r *run) callBegun() error {
 
 func (r *run) supervise() (Result, error) {
 	limit := r.newAlarm()
-	go func() {
-		r.attend(r.place)
-		for _, work := range r.beside {
-			work()
-		}
-	}()
+	go r.attend(r.place)
 	for {
 		if r.gone && r.ending == nil && r.again == nil {
 			switch {

@@ -35,28 +35,6 @@ func TestStatusPassesThrough(t *testing.T) {
 	}
 }
 
-func TestWorkBesideAJobIsDoneWhileItRunsAndIsNotWaitedFor(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "done")
-	st := rehearse(t, setup{Beside: file, Args: sh(file, `until [ -e "$1" ]; do sleep 0.01; done; exit 3`)})
-	if status, rep := st.play(); status != 3 || rep.Err != "" {
-		t.Errorf("status %d, error %q", status, rep.Err)
-	}
-}
-
-func TestWorkBesideAJobThatDoesNotStartIsNotDone(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "done")
-	for claim, s := range map[string]setup{
-		"no program": {Args: []string{executableFile(t, "\x00\x01\x02")}},
-		"cancelled":  {Args: sh("", "exit 0"), Cancel: true},
-	} {
-		s.Beside = file
-		rehearse(t, s).play()
-		if exists(file) {
-			t.Errorf("%s: it was done", claim)
-		}
-	}
-}
-
 func TestInputPassesThrough(t *testing.T) {
 	st := rehearse(t, setup{Args: sh("", "cat; echo after")})
 	st.cmd.Stdin = strings.NewReader("from input\n")

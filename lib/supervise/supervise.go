@@ -99,10 +99,9 @@ type Supervisor struct {
 	catcher
 	job    Job
 	place  place
-	gate   *gate    // nil without a terminal
-	output *output  // nil without QuietOK
-	pipe   *pipe    // nil without Output
-	beside []func() // the arguments of Beside
+	gate   *gate   // nil without a terminal
+	output *output // nil without QuietOK
+	pipe   *pipe   // nil without Output
 }
 
 // Result is the end of a job.
@@ -176,14 +175,6 @@ func (s *Supervisor) Identity() (process.Identity, error) {
 // ExpireAfter replaces the Job's ExpireAfter and Watch, before Run: a learned limit is known only
 // when the lock is taken.
 func (s *Supervisor) ExpireAfter(d, watch time.Duration) { s.job.ExpireAfter, s.job.Watch = d, watch }
-
-// Beside lets another goroutine call work while the job runs. If the job does not start, work is
-// not called. Call Beside between Prepare and Run.
-//
-// A descriptor that work closes stays open until the job has started. If it were closed during the
-// start, the job's process might hold the last copy, and its closing, which may take time, would
-// delay the job's program.
-func (s *Supervisor) Beside(work func()) { s.beside = append(s.beside, work) }
 
 // Cancel drops a job that has not run. The gate is gone when Cancel returns.
 func (s *Supervisor) Cancel() {

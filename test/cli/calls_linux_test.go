@@ -25,7 +25,7 @@ import (
 // are left out.
 const guarded = "execve,openat,read,write,pread64,pwrite64,close,fstat,newfstatat,lstat,stat,readlinkat,getdents64," +
 	"flock,link,linkat,unlink,unlinkat,rename,renameat,renameat2,mkdirat,fchmod,fchmodat,ftruncate,utimensat,fsync,fdatasync,sync,syncfs,fstatfs," +
-	"lgetxattr,pidfd_send_signal,kill,setpgid,setsid,prctl,pipe2,socket,connect,inotify_init1,inotify_add_watch,memfd_create"
+	"lgetxattr,pidfd_send_signal,kill,setpgid,setsid,prctl,pipe2,socket,connect,signalfd4,memfd_create"
 
 // The system calls of one lock, by process. They are exact: the test notices one more or less.
 // If you add a call for a good reason, write the new figure here and the reason in the commit.

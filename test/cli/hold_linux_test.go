@@ -321,32 +321,6 @@ func TestAnyInputEndsTheWait(t *testing.T) {
 	}
 }
 
-func TestAWaitersWatchIsClosedOnceItHasTheAtom(t *testing.T) {
-	t.Parallel()
-	need.Tools(t, "strace")
-	p := newAsker(t)
-	owner := p.Owner(t, "exec sleep 1000")
-	trace := filepath.Join(p.dir, "trace")
-	traced := filepath.Join(p.dir, "traced")
-	if err := need.WriteProgram(traced, []byte("#!/bin/sh\nexec strace -D -f --seccomp-bpf -qq -y -o trace -e trace=ppoll,close,write "+helper.Binary(t)+` "$@"`), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	c := p.command("--wait=forever", "answer; await closed; echo release >&8; ended")
-	c.Env = append(c.Env, "adlock="+traced)
-	waiting := c.Start(t)
-	written := func() string { text, _ := os.ReadFile(trace); return string(text) }
-	helper.Eventually(t, "it watches the directory", func() bool { return strings.Contains(written(), "<anon_inode:inotify>, events=") })
-	owner.Kill(t)
-	helper.Eventually(t, "the watch is closed", func() bool { return closing.MatchString(written()) })
-	if err := os.WriteFile(filepath.Join(p.dir, "closed"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if status := waiting.Wait(t); status != 0 || !strings.HasSuffix(waiting.Output(), "released\nstatus 0\n") {
-		t.Errorf("status %d, and it said %q", status, waiting.Output())
-	}
-	closedAfter(t, written(), `"acquired `)
-}
-
 func TestHoldDoesNotWaitForADeadProgram(t *testing.T) {
 	t.Parallel()
 	p := newAsker(t)

@@ -17,7 +17,6 @@ import (
 	"adlock/lib/runlog"
 	"adlock/lib/sysfile"
 	"adlock/test/support/helper"
-	"adlock/test/support/need"
 )
 
 func job(words ...string) []string {
@@ -525,37 +524,6 @@ func TestARunWhoseLockWasRemovedHasItsJobsStatus(t *testing.T) {
 	r := a.Shell(t, `$adlock run --program=p --host=dax --operator=o --operand=x -- sh -c 'rm "$ADLOCK_DIR/lock.p.dax.o.x"; exit 3'`)
 	if r.Status != 3 || r.Out != "" || strings.Count(r.Err, "\n") != 1 || !strings.Contains(r.Err, "lost") {
 		t.Errorf("%+v", r)
-	}
-}
-
-// On Linux, closing a watch may take milliseconds, so the job begins before that.
-func TestTheWatchOfARunnerThatWaitedIsClosedWhenItsJobHasBegun(t *testing.T) {
-	need.Tools(t, "strace")
-	s := newStage(t)
-	holder := s.hold("a")
-	trace := s.in("trace", "")
-	c := s.command()
-	c.Args = append([]string{"strace", "-f", "--seccomp-bpf", "-qq", "-y", "-o", trace, "-e", "trace=ppoll,close,execve", helper.Binary(t)}, job("--wait", "1h", "/bin/sh", "-c", "until [ -e closed ]; do sleep 0.05; done")...)
-	runner := c.Start(t)
-	helper.Eventually(t, "it watches the directory", func() bool { return strings.Contains(s.read(trace), "<anon_inode:inotify>, events=") })
-	holder.Signal(t, syscall.SIGTERM)
-	helper.Eventually(t, "the watch is closed", func() bool { return closing.MatchString(s.read(trace)) })
-	s.in("closed", "")
-	if status := runner.Wait(t); status != 0 {
-		t.Fatalf("status %d: %s", status, runner.Output())
-	}
-	closedAfter(t, s.read(trace), `execve("/bin/sh"`)
-}
-
-// closing matches the call in strace's output that closes a watch.
-var closing = regexp.MustCompile(`close\(\d+<anon_inode:inotify>`)
-
-// closedAfter expects the trace to have one watch, which is closed after that call.
-func closedAfter(t *testing.T, trace, what string) {
-	t.Helper()
-	_, after, _ := strings.Cut(trace, what)
-	if len(closing.FindAllString(trace, -1)) != 1 || !closing.MatchString(after) {
-		t.Errorf("it is not closed, or before %s:\n%s", what, trace)
 	}
 }
 

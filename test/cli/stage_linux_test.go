@@ -198,8 +198,8 @@ func end(t *testing.T, pid int) {
 	helper.Eventually(t, "a process is gone", func() bool { return !helper.Alive(pid) })
 }
 
-// watches reports whether a process has an inotify descriptor.
-func watches(pid int) bool { return hasOpen(pid, "inotify") }
+// watches reports whether a process waits for a lock: it is in the line, or watches the directory.
+func watches(pid int) bool { return hasOpen(pid, "/line.") || hasOpen(pid, "signalfd") }
 
 // hasOpen reports whether a process has an open file of that kind.
 func hasOpen(pid int, kind string) bool {

@@ -3,6 +3,7 @@ package process
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"adlock/test/support/helper"
@@ -83,11 +84,11 @@ func TestADirectorySwappedUnderANewcomerIsNotFollowed(t *testing.T) {
 	}
 }
 
-// watches reports whether the process holds an inotify descriptor.
+// watches reports whether the process waits for a lock: it is in the line, or watches the directory.
 func watches(pid int) bool {
 	links, _ := filepath.Glob("/proc/" + itoa(pid) + "/fd/*")
 	for _, link := range links {
-		if to, err := os.Readlink(link); err == nil && to == "anon_inode:inotify" {
+		if to, err := os.Readlink(link); err == nil && (strings.Contains(to, "/line.") || to == "anon_inode:[signalfd]") {
 			return true
 		}
 	}

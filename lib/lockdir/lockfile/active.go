@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -35,13 +34,6 @@ type Active struct {
 // Active opens the active lock lock.NAME; fs.ErrNotExist where the atom is free.
 func (d *Dir) Active(name atom.Name) (*Active, error) {
 	return d.Lock(atom.File{Kind: atom.ActiveLock, Name: name})
-}
-
-// HasAll reports whether all these files exist. It is false where a file cannot be looked at:
-// opening that file will tell why.
-func (d *Dir) HasAll(files []string) bool {
-	var st unix.Stat_t
-	return !slices.ContainsFunc(files, func(file string) bool { return sysfile.Lstatat(d.fd, file, &st) != nil })
 }
 
 // Lock opens an active lock or a reader's; fs.ErrNotExist where it is missing.

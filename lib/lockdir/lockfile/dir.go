@@ -294,3 +294,11 @@ func (d *Dir) wrap(name string, err error) error {
 	}
 	return fault.Wrap(d.Path(name), err)
 }
+
+// IgnoreMissing is nil if a file was not there.
+func IgnoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

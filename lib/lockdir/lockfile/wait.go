@@ -21,21 +21,16 @@ const (
 // lookAgain is how long a waiter blocks for a file before it looks whether that is overdue.
 const lookAgain = time.Minute
 
-// How long a waiter leaves the atom to a newcomer that was faster, before it looks in full: long
-// compared with most hand-overs between waiters, and short for a person.
-const (
-	yieldLeast = 50 * time.Millisecond
-	yieldMost  = 150 * time.Millisecond
-)
-
-// Waiting is one newcomer's wait at a directory; from the first denial on, the newcomer
-// watches the directory.
+// Waiting is one newcomer's wait at a directory.
 type Waiting struct {
 	locker.Waiting
 	dir     *Dir
 	request *locker.Request
+	waits   func(locker.Outcome) // called once, before the newcomer blocks for the first time
+	began   bool
 	watched bool
 	watch   Watch
+	line    *line
 	InWay   InWay // seen in the last look
 }
 
@@ -46,6 +41,7 @@ type Waiting struct {
 type InWay struct {
 	Files  []string
 	Owners []int
+	Line   bool // the newcomer has to wait in the line
 }
 
 // Add adds a lock, and its owner if that lives.
@@ -66,60 +62,97 @@ func (i *InWay) Add(lock *Active, seen policy.Active) {
 // that looks free.
 func (i *InWay) hasEvents() bool { return len(i.Files) > 0 && len(i.Owners) == len(i.Files) }
 
-// NewWaiting starts the wait that the request asks for, without a watch yet.
-func NewWaiting(dir *Dir, r *locker.Request) *Waiting {
-	return &Waiting{Waiting: locker.NewWaiting(r), dir: dir, request: r}
+// NewWaiting starts the wait that the request asks for, without a watch yet. waits is called once,
+// before the newcomer blocks for the first time.
+func NewWaiting(dir *Dir, r *locker.Request, waits func(locker.Outcome)) *Waiting {
+	return &Waiting{Waiting: locker.NewWaiting(r), dir: dir, request: r, waits: waits, watch: blind, line: newLine(dir, r)}
 }
 
-// Close ends the watch. On Linux, closing the last descriptor of an inotify instance blocks
-// for milliseconds, until no processor uses it; Request.Later does that beside the job.
-func (w *Waiting) Close() {
-	switch {
-	case !w.watched:
-	case w.request.Later != nil:
-		w.request.Later(w.watch.Close)
-	default:
-		w.watch.Close()
+// Close ends the watch. A newcomer that has taken the atom keeps its place at the head of the line until
+// its run has ended, if the request allows that (locker.Request.Keep).
+func (w *Waiting) Close(acquired bool) {
+	w.watch.Close()
+	if acquired && w.request.Keep != nil && !w.request.Shared {
+		w.request.Keep(w.line.leave)
+		return
 	}
+	w.line.leave()
 }
 
 // Spent is how long the newcomer has waited.
 func (w *Waiting) Spent() time.Duration {
-	if !w.watched {
+	if !w.began {
 		return 0
 	}
 	return w.Waiting.Spent()
 }
 
-// Watches reports whether the watch is set: the newcomer is already waiting.
-func (w *Waiting) Watches() bool { return w.watched }
+// Began reports whether the newcomer is already waiting.
+func (w *Waiting) Began() bool { return w.began }
+
+// IsTurn tells whether no other newcomer comes first, for an atom that is free, or whose owner, with this
+// token, is dead. A newcomer that does not wait, or no longer, passes those that do: what denies it the
+// atom is always a lock.
+func (w *Waiting) IsTurn(token string) bool { return w.Left() <= 0 || w.line.isHead(token) }
 
 // Next returns when it is time to look again; false when the time is up, or when the process is dead
-// for which the lock is asked: its waiter would go on as a process of its job. The first call only
-// sets the watch and has the caller look again: a release before the watch was set causes no event.
+// for which the lock is asked: its waiter would go on as a process of its job.
+//
+// The newcomer first waits in the line, if an owner or the line itself is in its way. At the head of the
+// line, and if something else is in its way, it watches the directory. When it has set that watch, it
+// looks again at once: a release before the watch was set causes no event.
 func (w *Waiting) Next(o locker.Outcome) bool {
-	if !w.watched {
-		w.watch, w.watched = NewWatch(w.dir), true
-		return true
-	}
 	left := w.Left()
-	if left <= 0 {
+	if w.began && left <= 0 {
 		return false
 	}
+	w.began = true
+	inputs, owners, files := []int(nil), w.caller(), []string(nil)
+	if asker := w.Asker(); asker >= 0 {
+		inputs = append(inputs, asker)
+	}
+	granted := w.begin(o)
+	switch {
+	case granted >= 0:
+		inputs = append(inputs, granted)
+	case !w.watched:
+		w.watch, w.watched = NewWatch(w.dir), true
+		return true
+	default:
+		owners, files = append(owners, w.InWay.Owners...), w.InWay.Files
+	}
+	if w.waits != nil {
+		w.waits(o)
+		w.waits = nil
+	}
 	w.Show(w.request, o)
-	if o.IsFile() {
-		over := func() bool { return w.Left() <= 0 || w.isForTheDead() }
-		w.request.Flock.Await(min(left, lookAgain), over)
-		return !over()
-	}
-	awaited := w.InWay.Owners
-	if w.asksForAnother() {
-		awaited = append(awaited, w.request.Owner.PID)
-	}
-	if w.watch.Wait(w.InWay.Files, awaited, w.Asker(), min(left, w.pollAfter(o))) {
-		w.yield()
-	}
+	w.watch.Wait(files, owners, inputs, min(left, w.pollAfter(o, granted >= 0)))
 	return !w.isForTheDead()
+}
+
+// begin has a thread wait for the file or the place at the head of the line, if one of them is in the way.
+// The descriptor that it returns can be read when that is granted; below 0: none is awaited.
+func (w *Waiting) begin(o locker.Outcome) (granted int) {
+	if w.InWay.Line && !o.IsFile() {
+		return w.line.join()
+	}
+	w.line.leave()
+	if !o.IsFile() {
+		return -1
+	}
+	granted, err := w.request.Flock.Await()
+	if err != nil {
+		return -1
+	}
+	return granted
+}
+
+// caller is the process whose death ends a wait.
+func (w *Waiting) caller() []int {
+	if w.asksForAnother() {
+		return []int{w.request.Owner.PID}
+	}
+	return nil
 }
 
 func (w *Waiting) isForTheDead() bool {
@@ -131,37 +164,15 @@ func (w *Waiting) asksForAnother() bool {
 	return owner != 0 && owner != os.Getpid()
 }
 
-// yield returns when it is time to look again, after a lock in the way has gone. Each release
-// wakes all waiters of the lock, and all but one find it taken again. One system call shows that
-// (one for each slot), and they wait on. A full look would cost each of them some twenty calls,
-// and take processor time from the new owner.
-//
-// No release is missed: the waiter empties the queue of events before it looks for the lock.
-// A lock that is removed
-//   - before the queue is emptied, and not replaced, is missing when the waiter looks;
-//   - after that but before the waiter looks is missing too, and the next Wait reports it again;
-//   - after the waiter has seen it has an event in the queue, which ends the next Wait.
-//
-// The full look that follows finds what no event reports: the new owner has died, has expired, or
-// took the lock over. It comes within yieldMost or, while the lock goes again and again, within
-// pollMost: the waiter may be denied as too soon by now.
-func (w *Waiting) yield() {
-	end := time.Now().Add(pollMost)
-	for gone := true; gone && w.dir.HasAll(w.InWay.Files); {
-		gone = w.watch.Wait(w.InWay.Files, nil, w.Asker(), w.yieldFor(time.Until(end)))
-	}
-}
-
-// yieldFor is how long yield waits for the lock to go again. It is random, so that waiters do not
-// all look at once.
-func (w *Waiting) yieldFor(most time.Duration) time.Duration {
-	return min(yieldLeast+rand.N(yieldMost-yieldLeast), most, w.Left())
-}
-
 // pollAfter is how long to wait for a kernel event before looking anyway.
-func (w *Waiting) pollAfter(o locker.Outcome) time.Duration {
+func (w *Waiting) pollAfter(o locker.Outcome, inLine bool) time.Duration {
 	look := pollBehind
-	if !w.watch.Tells() || o.Verdict != locker.TooSoon && o.Verdict != locker.Paused && !w.InWay.hasEvents() {
+	switch {
+	case o.IsFile():
+		look = lookAgain
+	case inLine:
+		look = w.line.lookAfter()
+	case !w.watch.Tells() || o.Verdict != locker.TooSoon && o.Verdict != locker.Paused && !w.InWay.hasEvents():
 		look = PollLeast + rand.N(pollMost-PollLeast)
 	}
 	if o.Recheck > 0 {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,9 +37,9 @@ func within(d *Dir, fd int) bool {
 func TestAWaitingNewcomerLooksTwiceAtOnceAndThenWhenItsTimeIsUp(t *testing.T) {
 	d, r := newDir(t), locker.Request{Atom: motd}
 	r.Wait = time.Second
-	w := NewWaiting(d, &r)
-	defer w.Close()
-	w.InWay = InWay{[]string{"lock.x"}, []int{os.Getpid()}}
+	w := NewWaiting(d, &r, nil)
+	defer w.Close(false)
+	w.InWay = InWay{Files: []string{"lock.x"}, Owners: []int{os.Getpid()}}
 	busy := locker.Outcome{Verdict: locker.Busy}
 	if w.Spent() != 0 {
 		t.Errorf("it has waited %v before it began", w.Spent())
@@ -85,11 +86,11 @@ func TestAWaiterLooksAgainThoughTheKernelIsSilent(t *testing.T) {
 	tells := NewWatch(d)
 	defer tells.Close()
 	var silent Watch
-	intercept.Run(t, func() { silent = NewWatch(d) }, func(intercept.Call) unix.Errno { return unix.EMFILE }, unix.SYS_INOTIFY_INIT1)
+	intercept.Run(t, func() { silent = NewWatch(d) }, func(intercept.Call) unix.Errno { return unix.EMFILE }, unix.SYS_SIGNALFD4)
 	if !tells.Tells() || silent.Tells() {
 		t.Fatal("no such watches")
 	}
-	one := InWay{[]string{"lock.x"}, []int{7}}
+	one := InWay{Files: []string{"lock.x"}, Owners: []int{7}}
 	for _, c := range []struct {
 		w           Watch
 		inWay       InWay
@@ -103,19 +104,19 @@ func TestAWaiterLooksAgainThoughTheKernelIsSilent(t *testing.T) {
 		{tells, one, locker.Outcome{Verdict: locker.Busy, Recheck: time.Hour}, 5 * time.Second, 5 * time.Second},
 		{silent, one, locker.Outcome{Verdict: locker.Busy}, 100 * time.Millisecond, time.Second},
 		{tells, InWay{}, locker.Outcome{Verdict: locker.Full}, 100 * time.Millisecond, time.Second},
-		{tells, InWay{[]string{"lock.x", "lock.y"}, []int{7}}, locker.Outcome{Verdict: locker.Full}, 100 * time.Millisecond, time.Second},
+		{tells, InWay{Files: []string{"lock.x", "lock.y"}, Owners: []int{7}}, locker.Outcome{Verdict: locker.Full}, 100 * time.Millisecond, time.Second},
 		{tells, InWay{}, locker.Outcome{Verdict: locker.TooSoon}, 5 * time.Second, 5 * time.Second},
 	} {
 		w := Waiting{watch: c.w, InWay: c.inWay}
 		for range 200 {
-			if got := w.pollAfter(c.o); got < c.least || got > c.most {
+			if got := w.pollAfter(c.o, false); got < c.least || got > c.most {
 				t.Fatalf("%v of %+v, want %v to %v", got, c.o, c.least, c.most)
 			}
 		}
 	}
 	first, w := time.Duration(0), Waiting{watch: silent}
 	for range 200 {
-		if got := w.pollAfter(locker.Outcome{}); first == 0 {
+		if got := w.pollAfter(locker.Outcome{}, false); first == 0 {
 			first = got
 		} else if got != first {
 			return
@@ -124,24 +125,34 @@ func TestAWaiterLooksAgainThoughTheKernelIsSilent(t *testing.T) {
 	t.Error("all look at the same time")
 }
 
-// callsOf returns the system calls of one Next, each run of equal calls as one: the newcomer polls,
-// looks for the lock (stat), opens files. It calls see before each call, with the calls up to it.
+// callsOf returns the system calls of the waiter's second Next, each run of equal calls as one: it polls,
+// and looks for the lock (stat). It calls see before each of them, with the calls up to it. The first Next
+// sets the watch.
 func callsOf(t *testing.T, w *Waiting, d *Dir, see func(calls string)) string {
 	t.Helper()
 	var calls []string
-	kinds := map[int]string{unix.SYS_PPOLL: "poll", unix.SYS_NEWFSTATAT: "stat", unix.SYS_OPENAT: "open"}
+	kinds := map[int]string{unix.SYS_PPOLL: "poll", unix.SYS_NEWFSTATAT: "stat"}
+	var watches atomic.Bool
 	intercept.Run(t, func() {
-		if !w.Next(locker.Outcome{Verdict: locker.Busy}) {
+		defer w.Close(false)
+		busy := locker.Outcome{Verdict: locker.Busy}
+		if !w.Next(busy) || !w.watch.Tells() {
+			t.Error("no watch")
+			return
+		}
+		see("")
+		watches.Store(true)
+		if !w.Next(busy) {
 			t.Error("it waits no more")
 		}
 	}, func(c intercept.Call) unix.Errno {
-		if c.Number != unix.SYS_PPOLL && !within(d, c.FD(0)) {
+		if !watches.Load() || c.Number != unix.SYS_PPOLL && !within(d, c.FD(0)) {
 			return 0
 		}
 		calls = slices.Compact(append(calls, kinds[c.Number])) // a poll that a signal interrupts is repeated
 		see(strings.Join(calls, " "))
 		return 0
-	}, unix.SYS_PPOLL, unix.SYS_NEWFSTATAT, unix.SYS_OPENAT)
+	}, unix.SYS_PPOLL, unix.SYS_NEWFSTATAT)
 	return strings.Join(calls, " ")
 }
 
@@ -150,17 +161,13 @@ func waits(t *testing.T, slots int, most time.Duration) (*Dir, *Waiting) {
 	t.Helper()
 	d, r := newDir(t), locker.Request{Atom: motd}
 	r.Wait, r.Slots = most, slots
-	w := NewWaiting(d, &r)
+	w := NewWaiting(d, &r, nil)
 	w.InWay.Files = []string{motdLock}
 	for n := 2; n <= slots; n++ {
 		w.InWay.Files = append(w.InWay.Files, motd.Slot(n).ActiveLock())
 	}
 	for _, file := range w.InWay.Files {
 		planted(t, d, file)
-	}
-	t.Cleanup(w.Close)
-	if !w.Next(locker.Outcome{Verdict: locker.Busy}) || !w.watch.Tells() {
-		t.Fatal("no watch")
 	}
 	return d, w
 }
@@ -198,7 +205,6 @@ func TestAWaiterWhoseLockIsBackWaitsOnAndMissesNoRelease(t *testing.T) {
 			}
 			delete(c.acts, calls)
 		}
-		do("")
 		if got := callsOf(t, w, d, do); got != c.want {
 			t.Errorf("%s: %s, want %s", claim, got, c.want)
 		}
@@ -216,32 +222,9 @@ func TestAWaiterThatGetsNoEventsLooksWhenItsTimeIsUp(t *testing.T) {
 func TestAWaiterThatGetsEventsAgainAndAgainLooksAtLast(t *testing.T) {
 	d, w := waits(t, 0, time.Hour)
 	goes := func(string) { removed(t, d, motdLock); planted(t, d, motdLock) }
-	goes("")
 	began := time.Now()
 	callsOf(t, w, d, goes)
-	if took := time.Since(began); took < pollMost || took > helper.Patience {
-		t.Errorf("it looks after %v, want %v", took, pollMost)
-	}
-}
-
-func TestAWaiterYieldsForARandomTime(t *testing.T) {
-	r := locker.Request{Wait: time.Hour}
-	w := NewWaiting(nil, &r)
-	differ := map[time.Duration]bool{}
-	for range 2000 {
-		got := w.yieldFor(time.Second)
-		if differ[got] = true; got < 50*time.Millisecond || got > 150*time.Millisecond {
-			t.Fatal(got)
-		}
-	}
-	if len(differ) < 1000 {
-		t.Errorf("%d times among 2,000: all look at the same time", len(differ))
-	}
-	if got := w.yieldFor(time.Millisecond); got != time.Millisecond {
-		t.Errorf("%v, want no more than a millisecond", got)
-	}
-	r.Wait = 20 * time.Millisecond
-	if got := NewWaiting(nil, &r).yieldFor(time.Second); got > r.Wait {
-		t.Errorf("%v, and it waits %v at most", got, r.Wait)
+	if took := time.Since(began); took > helper.Patience {
+		t.Errorf("it looks after %v, want %v at most", took, pollMost)
 	}
 }

@@ -12,40 +12,44 @@ import (
 // Compiled only, never run.
 type Watch struct{ queue, dir int }
 
+// blind is no watch.
+var blind = Watch{-1, -1}
+
 // NewWatch begins to watch the directory. Earlier events are not reported.
 func NewWatch(dir *Dir) Watch {
 	queue, err := unix.Kqueue()
 	if err != nil {
-		return Watch{-1, -1}
+		return blind
 	}
 	unix.CloseOnExec(queue)
 	return Watch{queue, dir.fd}
 }
 
 // Tells reports whether the kernel sends events for locks that are removed.
-func (w Watch) Tells() bool { return w.queue >= 0 }
+func (w *Watch) Tells() bool { return w.queue >= 0 }
 
 // Close ends the watch.
-func (w Watch) Close() {
+func (w *Watch) Close() {
 	if w.queue >= 0 {
 		unix.Close(w.queue)
 	}
+	*w = blind
 }
 
-// Wait returns when the directory has changed, an owner has died, the asker (a descriptor; below
-// 0: none) has input, or the time is up. It never reports that a lock has gone, as kqueue names
+// Wait returns when the directory has changed, an owner has died, one of the inputs (descriptors) can be
+// read, or the time is up. It never reports that a lock has gone, as kqueue names
 // no file.
-func (w Watch) Wait(_ []string, owners []int, asker int, most time.Duration) (gone bool) {
+func (w *Watch) Wait(_ []string, owners, inputs []int, most time.Duration) (gone bool) {
 	if w.queue < 0 {
 		time.Sleep(most)
 		return false
 	}
-	changes := make([]unix.Kevent_t, 1, 2+len(owners))
+	changes := make([]unix.Kevent_t, 1, 1+len(inputs)+len(owners))
 	unix.SetKevent(&changes[0], w.dir, unix.EVFILT_VNODE, unix.EV_ADD|unix.EV_CLEAR)
 	changes[0].Fflags = unix.NOTE_WRITE
-	if asker >= 0 {
+	for _, fd := range inputs {
 		var change unix.Kevent_t
-		unix.SetKevent(&change, asker, unix.EVFILT_READ, unix.EV_ADD)
+		unix.SetKevent(&change, fd, unix.EVFILT_READ, unix.EV_ADD)
 		changes = append(changes, change)
 	}
 	for _, pid := range owners {

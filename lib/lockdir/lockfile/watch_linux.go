@@ -1,50 +1,104 @@
 package lockfile
 
 import (
-	"bytes"
-	"encoding/binary"
-	"iter"
+	"runtime"
 	"slices"
-	"strconv"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"adlock/lib/sysfile"
 )
 
-// Watch is woken by the kernel: by inotify when a lock of the directory is removed, by pidfds
-// when owners die. By default a user has 128 inotify instances; without one, Watch only sleeps.
-type Watch struct{ inotify int }
-
-// NewWatch begins to watch the directory. Earlier events are not reported.
-func NewWatch(dir *Dir) Watch {
-	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
-	if err != nil {
-		return Watch{-1}
-	}
-	path := "/proc/self/fd/" + strconv.Itoa(dir.fd)
-	if _, err := unix.InotifyAddWatch(fd, path, unix.IN_DELETE|unix.IN_MOVED_FROM|unix.IN_DELETE_SELF); err != nil {
-		unix.Close(fd)
-		return Watch{-1}
-	}
-	return Watch{fd}
+// Watch is woken by the kernel: by dnotify (fcntl(2), F_NOTIFY) when a file of the directory is
+// removed, by pidfds when owners die. inotify(7) would name the file; but closing it blocks for
+// milliseconds, until no processor uses it, and only then the waiter would go on or exit.
+//
+// dnotify sends SIGIO to the thread that has asked for it, and that thread alone can see it in its
+// signalfd(2). So NewWatch locks its goroutine to a thread until Close, and the same goroutine calls Wait.
+type Watch struct {
+	dir     int // an open directory of its own: closing it ends the notification
+	signals int
+	mask    unix.Sigset_t // what the thread blocked before
 }
 
-// Tells reports whether the kernel sends events for locks that are removed.
-func (w Watch) Tells() bool { return w.inotify >= 0 }
+// blind is no watch.
+var blind = Watch{dir: -1, signals: -1}
+
+// NewWatch begins to watch the directory. Earlier events are not reported. Without dnotify, which a
+// kernel need not have, Watch only sleeps.
+func NewWatch(dir *Dir) Watch {
+	w := blind
+	runtime.LockOSThread()
+	if err := w.begin(dir); err != nil {
+		w.end()
+	}
+	return w
+}
+
+func (w *Watch) begin(dir *Dir) (err error) {
+	var blocked unix.Sigset_t
+	blocked.Val[0] = 1 << (unix.SIGIO - 1)
+	if err = unix.PthreadSigmask(unix.SIG_BLOCK, &blocked, &w.mask); err == nil {
+		w.signals, err = unix.Signalfd(-1, &blocked, unix.SFD_CLOEXEC|unix.SFD_NONBLOCK)
+	}
+	if err == nil {
+		w.dir, err = sysfile.Openat(dir.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	}
+	if err == nil {
+		err = notify(w.dir)
+	}
+	return err
+}
+
+// Of fcntl(2): F_OWNER_TID, DN_DELETE and DN_MULTISHOT.
+const (
+	ownerThread = 0
+	dnDelete    = 0x8
+	dnMultishot = -1 << 31
+)
+
+// notify has the kernel signal this thread whenever a file of the directory is removed.
+func notify(dir int) error {
+	owner := struct{ kind, id int32 }{ownerThread, int32(unix.Gettid())}
+	if _, _, errno := unix.Syscall(unix.SYS_FCNTL, uintptr(dir), unix.F_SETOWN_EX, uintptr(unsafe.Pointer(&owner))); errno != 0 {
+		return errno
+	}
+	_, err := unix.FcntlInt(uintptr(dir), unix.F_NOTIFY, dnDelete|dnMultishot)
+	return err
+}
+
+// Tells reports whether the kernel tells when a file is removed.
+func (w *Watch) Tells() bool { return w.dir >= 0 }
 
 // Close ends the watch.
-func (w Watch) Close() {
+func (w *Watch) Close() {
 	if w.Tells() {
-		unix.Close(w.inotify)
+		w.end()
 	}
+}
+
+func (w *Watch) end() {
+	for _, fd := range []int{w.dir, w.signals} {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &w.mask, nil)
+	runtime.UnlockOSThread()
+	*w = blind
 }
 
 // Wait returns true when one of these files has gone. It returns false when one of the owners
-// (pids of processes that lived a moment ago) is dead, when the asker (a descriptor; below 0:
-// none) has input, or when the time is up. The next Wait reports files that go later.
-func (w Watch) Wait(files []string, owners []int, asker int, most time.Duration) (gone bool) {
+// (pids of processes that lived a moment ago) is dead, when one of the inputs (descriptors) can be read,
+// or when the time is up.
+func (w *Watch) Wait(files []string, owners, inputs []int, most time.Duration) (gone bool) {
 	deadline := time.Now().Add(most)
-	polled := []unix.PollFd{{Fd: int32(w.inotify), Events: unix.POLLIN}, {Fd: int32(asker), Events: unix.POLLIN}}
+	polled := []unix.PollFd{{Fd: int32(w.signals), Events: unix.POLLIN}}
+	for _, fd := range inputs {
+		polled = append(polled, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+	}
 	dead := false
 	for _, pid := range owners {
 		fd, err := unix.PidfdOpen(pid, 0)
@@ -64,13 +118,12 @@ func (w Watch) Wait(files []string, owners []int, asker int, most time.Duration)
 			timeout = 0
 		}
 		n, err := unix.Poll(polled, timeout)
+		told := err == nil && polled[0].Revents != 0
 		switch {
-		case err == unix.EINTR:
-		case err == nil && polled[0].Revents != 0: // before the pidfds: an owner may have released and exited
-			if w.sawOneGo(files) {
-				return true
-			}
-		case err == nil && (polled[1].Revents != 0 || n == 0 && !dead):
+		case told && w.sawOneGo(files): // before the pidfds: an owner may have released and exited
+			return true
+		case err == unix.EINTR, told && n == 1 && !dead:
+		case err == nil && (n == 0 && !dead || slices.ContainsFunc(polled[1:1+len(inputs)], isReady)):
 			return false
 		default:
 			// The rest of a dead owner's job mostly ends a moment later.
@@ -80,33 +133,13 @@ func (w Watch) Wait(files []string, owners []int, asker int, most time.Duration)
 	}
 }
 
-// sawOneGo reads all queued events and reports whether one of them names one of these files.
-func (w Watch) sawOneGo(files []string) bool {
-	buffer := make([]byte, 16384)
-	seen := false
-	for {
-		n, err := unix.Read(w.inotify, buffer)
-		if err != nil {
-			return seen || err != unix.EAGAIN
-		}
-		for file := range namesIn(buffer[:n]) {
-			seen = seen || slices.Contains(files, file)
-		}
-	}
-}
+func isReady(p unix.PollFd) bool { return p.Revents != 0 }
 
-// namesIn yields the names of the files in the events (inotify(7)). An event is a header, whose
-// last field is the length of the name, and the name, padded with null bytes.
-func namesIn(events []byte) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for len(events) >= unix.SizeofInotifyEvent {
-			length := binary.NativeEndian.Uint32(events[unix.SizeofInotifyEvent-4:])
-			end := unix.SizeofInotifyEvent + int(length)
-			name := bytes.TrimRight(events[unix.SizeofInotifyEvent:end], "\x00")
-			if !yield(string(name)) {
-				return
-			}
-			events = events[end:]
-		}
-	}
+// sawOneGo reads the signal and reports whether one of these files is missing. A file that goes later
+// causes another signal.
+func (w *Watch) sawOneGo(files []string) bool {
+	var signal [unsafe.Sizeof(unix.SignalfdSiginfo{})]byte
+	_, _ = unix.Read(w.signals, signal[:]) // there is one, and SIGIO does not queue
+	var st unix.Stat_t
+	return slices.ContainsFunc(files, func(file string) bool { return sysfile.Lstatat(w.dir, file, &st) != nil })
 }

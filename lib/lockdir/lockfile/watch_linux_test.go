@@ -3,6 +3,7 @@ package lockfile
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -17,36 +18,59 @@ import (
 // The files in the way of the waiters below.
 const mine, read = "lock.cfengine_conf.dax.x.y", "read.cfengine_conf.dax.x.y.4711"
 
-// woken returns how long Wait takes; the test fails if Wait does not return.
-func woken(t *testing.T, w Watch, most time.Duration, owners ...int) time.Duration {
+// woken returns how long Wait takes after acts; the test fails if Wait does not return. Without a
+// directory nothing is watched but the owners.
+func woken(t *testing.T, d *Dir, acts func() error, most time.Duration, owners ...int) (took time.Duration) {
 	t.Helper()
-	back, began := make(chan struct{}), time.Now()
-	go func() { w.Wait([]string{mine, read}, owners, -1, most); close(back) }()
+	back := make(chan error, 1)
+	go func() { // a watch belongs to one thread
+		w := blind
+		if d != nil {
+			w = NewWatch(d)
+			defer w.Close()
+		}
+		err := acts()
+		began := time.Now()
+		w.Wait([]string{mine, read}, owners, nil, most)
+		took = time.Since(began)
+		back <- err
+	}()
 	select {
-	case <-back:
+	case err := <-back:
+		must(t, err)
 	case <-time.After(helper.Patience):
 		t.Fatal("it does not wake")
 	}
-	return time.Since(began)
+	return took
 }
 
-func watching(t *testing.T, d *Dir) Watch {
+func nothing() error { return nil }
+
+// watching returns a watch, for the goroutine that runs the test.
+func watching(t *testing.T, d *Dir) *Watch {
 	t.Helper()
 	w := NewWatch(d)
 	if !w.Tells() {
 		t.Fatal("no watch")
 	}
-	t.Cleanup(w.Close)
+	return &w
+}
+
+// queued returns a watch on a new directory with these files, the first of which has just been removed.
+func queued(t *testing.T, files ...string) *Watch {
+	t.Helper()
+	dir := newDir(t)
+	for _, file := range files {
+		must(t, os.WriteFile(dir.Path(file), nil, 0o600))
+	}
+	w := watching(t, dir)
+	must(t, os.Remove(dir.Path(files[0])))
 	return w
 }
 
 func TestAWatchWakesWhenALockInTheWayGoes(t *testing.T) {
 	d := newDir(t)
-	path := func(file string) string {
-		must(t, os.WriteFile(d.Path(file), nil, 0o600))
-		return d.Path(file)
-	}
-	mine, read, strange := path(mine), path(read), path("lock.cfengine_conf.dax.x.z")
+	mine, read, strange := d.Path(mine), d.Path(read), d.Path("lock.cfengine_conf.dax.x.z")
 	for claim, c := range map[string]struct {
 		acts  func() error
 		wakes bool
@@ -54,18 +78,17 @@ func TestAWatchWakesWhenALockInTheWayGoes(t *testing.T) {
 		"a lock is removed":           {func() error { return os.Remove(mine) }, true},
 		"a reader's lock is moved":    {func() error { return os.Rename(read, filepath.Join(t.TempDir(), "x")) }, true},
 		"another lock goes":           {func() error { return os.Remove(strange) }, false},
-		"a lock is put in place":      {func() error { return os.WriteFile(path("lock.cfengine_conf.dax.new"), nil, 0o600) }, false},
-		"nothing happens to any lock": {func() error { return nil }, false},
+		"a lock is put in place":      {func() error { return os.WriteFile(d.Path("lock.cfengine_conf.dax.new"), nil, 0o600) }, false},
+		"nothing happens to any lock": {nothing, false},
 	} {
-		w := watching(t, d)
-		if err := c.acts(); err != nil {
-			t.Fatal(err)
+		for _, file := range []string{mine, read, strange} {
+			must(t, os.WriteFile(file, nil, 0o600))
 		}
 		most := 100 * time.Millisecond
 		if c.wakes {
 			most = time.Hour
 		}
-		if took := woken(t, w, most); !c.wakes && took < most {
+		if took := woken(t, d, c.acts, most); !c.wakes && took < most {
 			t.Errorf("%s: it woke after %v", claim, took)
 		}
 	}
@@ -83,7 +106,8 @@ func TestAWaitReportsWhetherALockHasGone(t *testing.T) {
 	}
 	_, err := unix.Write(said[1], []byte("x"))
 	must(t, err)
-	if (Watch{-1}).Wait(files, []int{zombie}, silent[0], time.Millisecond) {
+	none := blind
+	if none.Wait(files, []int{zombie}, silent[:1], time.Millisecond) {
 		t.Error("its owner is dead and no lock has gone, but Wait reports one")
 	}
 	for claim, c := range map[string]struct {
@@ -105,13 +129,11 @@ func TestAWaitReportsWhetherALockHasGone(t *testing.T) {
 		"it went, and the asker speaks":          {mine, nil, said[0], time.Hour, true},
 		"the asker speaks, another's lock went":  {strange, []int{lives}, said[0], time.Hour, false},
 	} {
-		w := queued(t, c.file)
-		if got := w.Wait(files, c.owners, c.asker, c.most); got != c.want {
+		w := queued(t, c.file, mine)
+		if got := w.Wait(files, c.owners, []int{c.asker}, c.most); got != c.want {
 			t.Errorf("%s: %v", claim, got)
 		}
-		if told := w.sawOneGo(files); told != (c.most == 0) {
-			t.Errorf("%s: reported again: %v", claim, told)
-		}
+		w.Close()
 	}
 }
 
@@ -120,9 +142,13 @@ func TestAnothersLockThatGoesEndsNoWait(t *testing.T) {
 	for _, file := range []string{"lock.p.h.o.x", "lock.q.h.o.x"} {
 		must(t, os.WriteFile(d.Path(file), nil, 0o600))
 	}
-	w, polls, gone := watching(t, d), 0, false
-	must(t, os.Remove(d.Path("lock.q.h.o.x")))
-	intercept.Run(t, func() { gone = w.Wait([]string{"lock.p.h.o.x"}, nil, -1, time.Hour) }, func(intercept.Call) unix.Errno {
+	polls, gone := 0, false
+	intercept.Run(t, func() {
+		w := NewWatch(d)
+		defer w.Close()
+		must(t, os.Remove(d.Path("lock.q.h.o.x")))
+		gone = w.Wait([]string{"lock.p.h.o.x"}, nil, nil, time.Hour)
+	}, func(intercept.Call) unix.Errno {
 		if polls++; polls == 2 {
 			must(t, os.Remove(d.Path("lock.p.h.o.x")))
 		}
@@ -133,24 +159,16 @@ func TestAnothersLockThatGoesEndsNoWait(t *testing.T) {
 	}
 }
 
-func TestHasAllIsFalseIfOneFileIsMissing(t *testing.T) {
-	d := newDir(t)
-	must(t, os.WriteFile(d.Path("lock.x"), nil, 0))
-	must(t, os.WriteFile(d.Path("lock.y"), nil, 0o600))
-	if !d.HasAll([]string{"lock.x", "lock.y"}) || d.HasAll([]string{"lock.x", "lock.z"}) || d.HasAll([]string{"lock.z", "lock.y"}) {
-		t.Error("the directory has x and y, and no z")
-	}
-}
-
 func TestAWatchWakesWhenTheOwnerDies(t *testing.T) {
 	owner := run(t, "sleep", "60")
 	before := helper.Anonymous(t, "pidfd")
-	woken(t, Watch{-1}, time.Millisecond, os.Getpid(), os.Getppid())
+	woken(t, nil, nothing, time.Millisecond, os.Getpid(), os.Getppid())
 	if left := helper.Anonymous(t, "pidfd") - before; left != 0 {
 		t.Errorf("%d descriptors are left", left)
 	}
 	back := make(chan struct{})
-	go func() { Watch{-1}.Wait([]string{mine}, []int{os.Getpid(), owner}, -1, time.Hour); close(back) }()
+	none := blind
+	go func() { none.Wait([]string{mine}, []int{os.Getpid(), owner}, nil, time.Hour); close(back) }()
 	for begun := time.Now(); helper.Anonymous(t, "pidfd") < before+2; { // otherwise there is no owner to watch
 		if time.Since(begun) > helper.Patience {
 			t.Fatal("it does not watch")
@@ -168,20 +186,19 @@ func TestAWatchWakesWhenTheOwnerDies(t *testing.T) {
 func TestADeadOwnerIsNotLookedAtWithoutAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // its clock stands still while any goroutine runs
 		d, zombie := newDir(t), unreaped(t)
-		for _, w := range []Watch{{-1}, watching(t, d)} {
+		must(t, os.WriteFile(d.Path(mine), nil, 0o600))
+		for _, watched := range []*Dir{nil, d} {
 			for _, owner := range []int{zombie, reaped(t)} {
-				if took := woken(t, w, time.Hour, owner); took != PollLeast {
+				if took := woken(t, watched, nothing, time.Hour, owner); took != PollLeast {
 					t.Errorf("back after %v", took)
 				}
 			}
 		}
-		if took := woken(t, Watch{-1}, time.Millisecond, zombie); took != time.Millisecond {
+		if took := woken(t, nil, nothing, time.Millisecond, zombie); took != time.Millisecond {
 			t.Errorf("back after %v, want one millisecond", took)
 		}
-		w := watching(t, d) // if a lock was removed too, there is something to look at
-		must(t, os.WriteFile(d.Path(mine), nil, 0o600))
-		must(t, os.Remove(d.Path(mine)))
-		if took := woken(t, w, time.Hour, zombie); took != 0 {
+		// If a lock was removed too, there is something to look at.
+		if took := woken(t, d, func() error { return os.Remove(d.Path(mine)) }, time.Hour, zombie); took != 0 {
 			t.Errorf("back after %v where a lock went", took)
 		}
 	})
@@ -217,7 +234,8 @@ func TestAWaitLastsItsTimeDespiteAnInterruptOrError(t *testing.T) {
 		calls, took := 0, time.Duration(0)
 		intercept.Run(t, func() {
 			began := time.Now()
-			Watch{-1}.Wait(nil, nil, -1, 150*time.Millisecond)
+			none := blind
+			none.Wait(nil, nil, nil, 150*time.Millisecond)
 			took = time.Since(began)
 		}, func(intercept.Call) unix.Errno {
 			if calls++; calls == 1 {
@@ -232,39 +250,52 @@ func TestAWaitLastsItsTimeDespiteAnInterruptOrError(t *testing.T) {
 }
 
 func TestAWaitWithNoTimeLeftReturns(t *testing.T) {
-	woken(t, Watch{-1}, -time.Hour)
+	woken(t, nil, nothing, -time.Hour)
 }
 
-func TestWithoutInotifyThereIsNoWatchAndNothingStaysOpen(t *testing.T) {
+func TestWithoutNotificationsThereIsNoWatchAndNothingIsLeft(t *testing.T) {
 	d := newDir(t)
-	var before syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
-		t.Fatal(err)
+	open := helper.Anonymous(t, "")
+	for _, call := range []int{unix.SYS_SIGNALFD4, unix.SYS_OPENAT, unix.SYS_FCNTL} {
+		failed := Watch{}
+		intercept.Run(t, func() { failed = NewWatch(d); failed.Close() }, func(intercept.Call) unix.Errno { return unix.EINVAL }, call)
+		if failed.Tells() {
+			t.Errorf("a watch without the call %d", call)
+		}
 	}
-	none := before
-	none.Cur = 0
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &none); err != nil {
-		t.Fatal(err)
+	watching(t, d).Close()
+	if left := helper.Anonymous(t, "") - open; left != 0 {
+		t.Errorf("%d descriptors are left", left)
 	}
-	w := NewWatch(d)
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
-		t.Fatal(err)
+	var mask unix.Sigset_t
+	must(t, unix.PthreadSigmask(unix.SIG_SETMASK, nil, &mask))
+	if mask.Val[0]&(1<<(unix.SIGIO-1)) != 0 {
+		t.Error("the thread still blocks the signal")
 	}
-	if w != (Watch{-1}) {
-		t.Errorf("without descriptors: %v", w)
+}
+
+// Waiters link locks for a moment and remove them again: these files would wake them and each
+// other without end.
+func TestTheFilesInTheWayAloneWakeAWaiter(t *testing.T) {
+	inWay := []string{"lock.p.h.slot-1", "lock.p.h.slot-2", "read.p.h.o.x.7"}
+	strange := []string{"lock.p.h.slot-3", "lock.p.h.slot-11", "lock.p.h.o.x", "read.p.h.o.x.77", "read.p.h.o.x", "temp.0123456789abcdef0123456789abcdef"}
+	d := newDir(t)
+	for _, file := range slices.Concat(inWay, strange) {
+		must(t, os.WriteFile(d.Path(file), nil, 0o600))
 	}
-	open := helper.Anonymous(t, "inotify")
-	var failed Watch
-	intercept.Run(t, func() { failed = NewWatch(d) }, func(intercept.Call) unix.Errno { return unix.ENOSPC }, unix.SYS_INOTIFY_ADD_WATCH)
-	if failed != (Watch{-1}) || helper.Anonymous(t, "inotify") != open {
-		t.Errorf("without watches: %v, %d descriptors more", failed, helper.Anonymous(t, "inotify")-open)
+	w := watching(t, d)
+	defer w.Close()
+	for _, file := range strange {
+		must(t, os.Remove(d.Path(file)))
 	}
-	NewWatch(d).Close()
-	failed.Close()
-	if left := helper.Anonymous(t, "inotify"); left != open {
-		t.Errorf("%d descriptors are left", left-open)
+	if w.Wait(inWay, nil, nil, time.Millisecond) {
+		t.Error("another file wakes it")
 	}
-	if !(Watch{0}).Tells() || (Watch{-1}).Tells() {
-		t.Error("Tells does not follow the descriptor")
+	for _, file := range inWay {
+		must(t, os.Remove(d.Path(file)))
+		if !w.Wait(inWay, nil, nil, time.Hour) {
+			t.Errorf("%s does not wake it", file)
+		}
+		must(t, os.WriteFile(d.Path(file), nil, 0o600))
 	}
 }

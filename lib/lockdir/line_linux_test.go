@@ -1,0 +1,239 @@
+package lockdir
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/limit"
+	"adlock/lib/locker"
+	"adlock/lib/process"
+	"adlock/test/support/helper"
+)
+
+// queue is an atom with an owner and newcomers that wait for it.
+type queue struct {
+	t     *testing.T
+	k     *Locker
+	owner locker.Outcome
+	came  chan string // the waiters that have taken the atom
+	names []string
+}
+
+func newQueue(t *testing.T) *queue {
+	k := newLocker(t)
+	return &queue{t: t, k: k, owner: wantVerdict(t, k, ask(sleeper(t)), locker.Acquired), came: make(chan string, 100)}
+}
+
+// joins has a newcomer wait; it releases the atom at once. joins returns when the newcomer is in the
+// line.
+func (q *queue) joins(name string, change func(*locker.Request)) {
+	q.t.Helper()
+	r := ask(sleeper(q.t))
+	r.Wait = limit.Never
+	if change != nil {
+		change(&r)
+	}
+	before := q.inLine()
+	go func() {
+		o, err := q.k.Take(r)
+		if err != nil || o.Verdict != locker.Acquired {
+			name = fmt.Sprint(name, ": ", o.Verdict, err)
+		}
+		q.came <- name
+		if o.Verdict == locker.Acquired {
+			if err := q.k.Release(locker.ReleaseRequest{Name: motdFiles, Token: o.Token}); err != nil {
+				q.t.Error(err)
+			}
+		}
+	}()
+	q.names = append(q.names, name)
+	helper.Eventually(q.t, name+" is in the line", func() bool { return q.inLine() > before })
+}
+
+// inLine counts the newcomers that have the line or block for it.
+func (q *queue) inLine() int {
+	var st unix.Stat_t
+	if unix.Stat(q.k.Dir.Path(motd.Name().Line()), &st) != nil {
+		return 0
+	}
+	locks, err := os.ReadFile("/proc/locks")
+	if err != nil {
+		q.t.Fatal(err)
+	}
+	return strings.Count(string(locks), fmt.Sprintf(":%d 0 EOF", st.Ino))
+}
+
+func (q *queue) comes(names ...string) {
+	q.t.Helper()
+	for _, name := range names {
+		select {
+		case came := <-q.came:
+			if came != name {
+				q.t.Errorf("%s comes, want %s", came, name)
+			}
+		case <-time.After(helper.Patience):
+			q.t.Fatal(name, " does not come")
+		}
+	}
+}
+
+func TestWaitersTakeTheAtomInTheOrderOfTheirAsking(t *testing.T) {
+	q := newQueue(t)
+	for n := range 10 {
+		q.joins(fmt.Sprint(n), nil)
+	}
+	release(t, q.k, q.owner)
+	q.comes(q.names...)
+}
+
+func TestAHeadForWhichTheAtomIsNotDueHoldsUpNoOther(t *testing.T) {
+	q := newQueue(t)
+	q.joins("first", func(r *locker.Request) {
+		r.Limits.IfElapsed, r.WaitElapsed = time.Hour, true
+	})
+	q.joins("second", nil)
+	release(t, q.k, q.owner)
+	q.comes("second")
+}
+
+func TestAWaiterWhoseLimitHasPassedDoesNotQueue(t *testing.T) {
+	q := newQueue(t)
+	q.joins("first", nil)
+	q.joins("second", func(r *locker.Request) { r.Limits.ExpireAfter = time.Second })
+	q.comes("second", "first")
+}
+
+func TestANewcomerThatDoesNotWaitOrNoLongerPassesThoseThatDo(t *testing.T) {
+	for _, wait := range []time.Duration{0, 200 * time.Millisecond} {
+		k := newLocker(t)
+		head := heldLine(t, k)
+		r := ask(sleeper(t))
+		r.Wait = wait
+		wantVerdict(t, k, r, locker.Acquired)
+		unix.Close(head)
+	}
+}
+
+// heldLine makes a line whose head stands still.
+func heldLine(t *testing.T, k *Locker) (head int) {
+	t.Helper()
+	head, err := unix.Open(k.Dir.Path(motd.Name().Line()), unix.O_RDONLY|unix.O_CREAT, 0o600)
+	if err == nil {
+		err = unix.Flock(head, unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return head
+}
+
+func TestAHeadThatStandsStillIsPassed(t *testing.T) {
+	for claim, owner := range map[string]func(*Locker){
+		"the atom is free":  func(*Locker) {},
+		"its owner is dead": func(k *Locker) { wantVerdict(t, k, ask(dead(t)), locker.Acquired) },
+	} {
+		k := newLocker(t)
+		owner(k)
+		head := heldLine(t, k)
+		r := ask(sleeper(t))
+		r.Wait = limit.Never
+		began := process.Monotonic()
+		wantVerdict(t, k, r, locker.Acquired)
+		if took := process.Monotonic() - began; took < time.Second {
+			t.Errorf("%s: the head was passed after %v", claim, took)
+		}
+		unix.Close(head)
+	}
+}
+
+// An atom that is taken and released again and again, as by a queue, is not one that its head leaves alone.
+func TestAHeadIsNotPassedWhileTheAtomIsInUse(t *testing.T) {
+	k := newLocker(t)
+	head := heldLine(t, k)
+	defer unix.Close(head)
+	waiter, other, done := ask(sleeper(t)), ask(sleeper(t)), make(chan struct{})
+	waiter.Wait = limit.Never
+	go func() {
+		defer close(done)
+		if o, err := k.Take(waiter); err != nil || o.Verdict != locker.Acquired {
+			t.Errorf("%+v, %v", o, err)
+		}
+	}()
+	for began := time.Now(); time.Since(began) < 3500*time.Millisecond; {
+		select {
+		case <-done:
+			t.Fatal("the head is passed")
+		default:
+			release(t, k, wantVerdict(t, k, other, locker.Acquired))
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	<-done
+}
+
+func TestWhereTheLineCannotBeUsedAWaiterGoesOn(t *testing.T) {
+	q := newQueue(t)
+	line := q.k.Dir.Path(motd.Name().Line())
+	if err := unix.Mkfifo(line, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"a", "b"}
+	for _, name := range names {
+		r := ask(sleeper(t))
+		r.Wait = limit.Never
+		go func() {
+			o, err := q.k.Take(r)
+			if err == nil {
+				err = q.k.Release(locker.ReleaseRequest{Name: motdFiles, Token: o.Token})
+			}
+			q.came <- fmt.Sprint(name, err)
+		}()
+	}
+	release(t, q.k, q.owner)
+	came := []string{<-q.came, <-q.came}
+	if slices.Sort(came); !slices.Equal(came, []string{"a<nil>", "b<nil>"}) {
+		t.Error(came)
+	}
+}
+
+func TestAKeptPlaceInTheLineIsLeftByTheCaller(t *testing.T) {
+	q := newQueue(t)
+	leave := make(chan func(), 1)
+	q.joins("first", func(r *locker.Request) { r.Keep = func(l func()) { leave <- l } })
+	q.joins("second", nil)
+	release(t, q.k, q.owner)
+	q.comes("first")
+	let := <-leave
+	helper.Eventually(t, "the atom is free", func() bool { return !isThere(q.k, motd.Name().ActiveLock()) })
+	if q.inLine() != 2 {
+		t.Errorf("%d newcomers in the line", q.inLine())
+	}
+	let()
+	q.comes("second")
+}
+
+func TestALineIsPrunedUnlessANewcomerWaitsInIt(t *testing.T) {
+	k := newLocker(t)
+	release(t, k, wantVerdict(t, k, ask(sleeper(t)), locker.Acquired))
+	line := motd.Name().Line()
+	head := heldLine(t, k)
+	if _, err := k.Prune(0); err != nil || !isThere(k, line) {
+		t.Errorf("a line in use: %v", err)
+	}
+	unix.Close(head)
+	release(t, k, wantVerdict(t, k, ask(sleeper(t)), locker.Acquired))
+	if _, err := k.Prune(0); err != nil || isThere(k, line) {
+		t.Errorf("a line that is not used: %v", err)
+	}
+}
+
+func isThere(k *Locker, file string) bool {
+	_, err := os.Lstat(k.Dir.Path(file))
+	return err == nil
+}

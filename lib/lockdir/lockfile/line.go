@@ -1,0 +1,147 @@
+package lockfile
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/lib/atom"
+	"adlock/lib/flock"
+	"adlock/lib/locker"
+	"adlock/lib/process"
+	"adlock/lib/sysfile"
+)
+
+// line is a newcomer's place in the line of an atom: flock(2) on the file line.NAME, which the kernel
+// grants in the order in which it was asked for. The newcomer that has it is the head. It alone watches
+// the atom, takes it as any newcomer does, and lets the next one come: at once, or if it is a supervisor
+// when its run has ended.
+//
+// The line is for order and cost only: it excludes no process from the atom. So a newcomer that cannot
+// use it goes on without, and two heads do no harm. There are two after a newcomer has passed a head
+// that stands still (stopped, frozen): it removes the file, and the rest queue anew.
+//
+// A newcomer that waits in the line looks in full every few seconds, and when its own ExpireAfter has
+// passed. Such a look may end an expired owner; it does not take an atom that is free, or whose owner is
+// dead, as that is the head's.
+type line struct {
+	dir        *Dir
+	name, last string // of the line, and of the last lock
+	file       *flock.File
+
+	stalled stalled       // what was seen of an atom that the head did not take
+	since   time.Duration // monotonic
+}
+
+// stalled is what changes when an atom is taken and released.
+type stalled struct {
+	line  uint64 // the inode of the line
+	last  uint64 // that of the last lock
+	stamp unix.Timespec
+	token string // of the dead owner; "": there is no lock
+}
+
+// stallMost is how long a head may leave a free atom alone.
+const stallMost = time.Second
+
+func newLine(dir *Dir, r *locker.Request) *line {
+	name := r.Atom.Name()
+	return &line{dir: dir, name: name.Line(), last: name.LastLock()}
+}
+
+// isHead tells whether the newcomer has the line, or goes on without one: no newcomer has waited for the
+// atom, or the line cannot be used. It is called for an atom that is free, or whose dead owner had this
+// token.
+func (l *line) isHead(token string) bool {
+	l.open(false)
+	return l.file == nil || l.tries() || l.passes(token)
+}
+
+// join has the newcomer wait in the line. It returns a descriptor that can be read when the newcomer is
+// the head; below 0: it is, or goes on without a line.
+func (l *line) join() int {
+	if l.file.IsAwaited() && !l.file.IsAtItsPath() { // another waiter has passed the head
+		l.leave()
+	}
+	l.open(true)
+	if l.file == nil || l.tries() {
+		return -1
+	}
+	granted, err := l.file.Await()
+	if err != nil {
+		return -1
+	}
+	return granted
+}
+
+// open opens the file; create: also if no newcomer has waited yet. Over a network the server would keep
+// the line, and may grant it late.
+func (l *line) open(create bool) {
+	if l.file == nil && !sysfile.IsNetwork(l.dir.fd) {
+		l.file, _ = flock.Open(l.dir.Path(l.name), false, create)
+	}
+}
+
+// tries tells whether the newcomer is the head, or the line cannot be used.
+func (l *line) tries() bool {
+	if l.file.IsAwaited() {
+		return false
+	}
+	free, err := l.file.TryLock()
+	return free || err != nil
+}
+
+// lookAfter is how long the newcomer waits in the line before it looks in full. It is random, so that
+// the newcomers do not all look at once.
+func (l *line) lookAfter() time.Duration {
+	if l.stalled != (stalled{}) {
+		return stallMost
+	}
+	return pollBehind/2 + rand.N(pollBehind)
+}
+
+// leave lets the next newcomer come.
+func (l *line) leave() {
+	l.file.Close()
+	l.file = nil
+}
+
+// passes tells whether the newcomer goes ahead of a head that has left the atom alone for too long. It
+// queues anew: others may have done the same.
+func (l *line) passes(token string) bool {
+	seen := stalled{token: token}
+	var st unix.Stat_t
+	if sysfile.Lstatat(l.dir.fd, l.last, &st) == nil {
+		seen.last, seen.stamp = st.Ino, st.Mtim
+	}
+	if sysfile.Lstatat(l.dir.fd, l.name, &st) == nil {
+		seen.line = st.Ino
+	}
+	if seen != l.stalled {
+		l.stalled, l.since = seen, process.Monotonic()
+		return false
+	}
+	if process.Monotonic()-l.since < stallMost {
+		return false
+	}
+	if l.file.IsAtItsPath() {
+		_ = sysfile.Unlinkat(l.dir.fd, l.name)
+	}
+	l.leave()
+	return l.join() < 0
+}
+
+// RemoveLine removes the atom's line if no newcomer waits in it.
+func (d *Dir) RemoveLine(name atom.Name) error {
+	line, err := flock.Open(d.Path(name.Line()), false, false)
+	if line == nil || err != nil {
+		return err
+	}
+	defer line.Close()
+	free, err := line.TryLock()
+	if free {
+		err = d.wrap(name.Line(), sysfile.Unlinkat(d.fd, name.Line()))
+	}
+	return err
+}

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"adlock/test/support/helper"
+)
+
+// line is a lock directory in which runs wait for one atom.
+type line struct {
+	*stage
+	waiting []*helper.Process
+}
+
+// joins starts a run that waits for the atom, and returns when it is in the line. It writes its name.
+func (l *line) joins(name string, options ...string) *helper.Process {
+	l.Helper()
+	script := `echo "$1" >>came; until [ -e "let-$1" ] || [ ! -e "stays-$1" ]; do sleep 0.01; done`
+	words := slices.Concat([]string{"run", "--program", "job", "--name", "a", "--wait", "forever"}, options, []string{"sh", "-c", script, "sh", name})
+	p := l.command(words...).Start(l)
+	helper.Eventually(l, name+" is in the line", func() bool { return blocks(p.PID) })
+	l.waiting = append(l.waiting, p)
+	return p
+}
+
+// blocks tells whether the run waits in flock(2), or has waited there and now watches the directory.
+func blocks(pid int) bool {
+	locks, _ := os.ReadFile("/proc/locks")
+	return hasOpen(pid, "signalfd") || slices.ContainsFunc(strings.Split(string(locks), "\n"), func(lock string) bool {
+		words := strings.Fields(lock)
+		return len(words) > 5 && words[1] == "->" && words[5] == itoa(pid)
+	})
+}
+
+// came is the order in which the runs came.
+func (l *line) came() string {
+	text, _ := os.ReadFile(l.in("came"))
+	return strings.Join(strings.Fields(string(text)), " ")
+}
+
+func (l *line) end() {
+	l.Helper()
+	for _, p := range l.waiting {
+		if status := p.Wait(l); status != 0 {
+			l.Errorf("status %d: %s", status, p.Output())
+		}
+	}
+}
+
+func TestTheDeadAndTheStoppedHoldUpNoWaiter(t *testing.T) {
+	l := &line{stage: newStage(t)}
+	owner := l.hold("a")
+	killed, stopped := l.joins("killed"), l.joins("stopped")
+	l.joins("2")
+	l.joins("3")
+	l.waiting = l.waiting[1:]
+	killed.Signal(t, syscall.SIGKILL)
+	helper.Eventually(t, "the next one watches the directory", func() bool { return hasOpen(stopped.PID, "signalfd") })
+	stopped.Signal(t, syscall.SIGSTOP)
+	owner.Signal(t, syscall.SIGTERM)
+	helper.Eventually(t, "the rest come", func() bool { return len(strings.Fields(l.came())) == 2 })
+	stopped.Signal(t, syscall.SIGCONT)
+	l.end()
+	if came := l.came(); came != "2 3 stopped" && came != "3 2 stopped" { // they queue anew
+		t.Errorf("%s came", came)
+	}
+}
+
+// A waiter is woken when its turn comes, and else only by its own looks, every few seconds.
+func TestAHandOverWakesNoOtherWaiter(t *testing.T) {
+	l := &line{stage: newStage(t)}
+	owner := l.hold("a")
+	const passing, staying = 10, 30
+	for n := range passing {
+		l.joins(fmt.Sprint(n))
+	}
+	l.in("stays-last", "")
+	l.joins("last")
+	for n := range staying {
+		l.joins(fmt.Sprint("after-", n))
+	}
+	before, began := l.switches(staying), time.Now()
+	owner.Signal(t, syscall.SIGTERM)
+	helper.Eventually(t, "their turn has come", func() bool { return strings.HasSuffix(l.came(), "last") })
+	more, looks := l.switches(staying)-before, 1+int(time.Since(began)/(2*time.Second)) // they are 2.5 s apart
+	if most := staying * 6 * looks; more > most {
+		t.Errorf("%d waiters were switched to %d times in %d hand-overs, want %d", staying, more, passing, most)
+	}
+	l.in("let-last", "")
+	l.end()
+	var want []string
+	for n := range passing {
+		want = append(want, itoa(n))
+	}
+	want = append(want, "last")
+	for n := range staying {
+		want = append(want, fmt.Sprint("after-", n))
+	}
+	if came := l.came(); came != strings.Join(want, " ") {
+		t.Errorf("%s came", came)
+	}
+}
+
+// switches counts the voluntary context switches of the last runs that wait.
+func (l *line) switches(last int) (sum int) {
+	l.Helper()
+	for _, p := range l.waiting[len(l.waiting)-last:] {
+		files, err := filepath.Glob("/proc/" + itoa(p.PID) + "/task/*/status")
+		if err != nil || len(files) == 0 {
+			l.Fatal("no threads: ", err)
+		}
+		for _, file := range files {
+			_, after, _ := strings.Cut(l.read(file), "\nvoluntary_ctxt_switches:")
+			n, err := strconv.Atoi(strings.Fields(after)[0])
+			if err != nil {
+				l.Fatal(err)
+			}
+			sum += n
+		}
+	}
+	return sum
+}
