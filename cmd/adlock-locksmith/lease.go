@@ -92,7 +92,7 @@ func takeLease(args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	config.TellMistakes(dir, run.Options())
+	config.TellMistakes(dir, run.Options)
 	line, err := startHolder(owner, args)
 	if err != nil {
 		return 0, err

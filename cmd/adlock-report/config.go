@@ -34,7 +34,7 @@ func showConfig(q *query) error {
 	if err != nil {
 		return err
 	}
-	found := tellMistakes(config.Mistakes(run.Options()))
+	found := tellMistakes(config.Mistakes(run.Options))
 	all := config.InForce(name)
 	if q.json {
 		text, err := arrayOf(settingsOf(all))
@@ -56,7 +56,7 @@ func checkSettings(q *query) error {
 	if q.atom != "" {
 		return fault.New(fault.Usage, "--check", "goes with no NAME: it checks all lines")
 	}
-	all, err := config.MistakesIn(q.check, run.Options())
+	all, err := config.MistakesIn(q.check, run.Options)
 	if err != nil || !q.json {
 		return cmp.Or(err, tellMistakes(all))
 	}

@@ -133,7 +133,7 @@ func machine() (*doctor.Machine, error) {
 	m.Fleeting = config.Fleeting
 	m.Mailers = []string{"/usr/sbin/sendmail", "/usr/lib/sendmail"}
 	m.Hooked = os.Getenv("ADLOCK_HOOK") != "" || config.IsFiled("ADLOCK_HOOK")
-	m.Mistakes = config.Mistakes(run.Options())
+	m.Mistakes = config.Mistakes(run.Options)
 	m.Homeless = homelessUsers(systemCrontabs())
 	m.Remote, m.TryStore = store(), tryStore
 	return m, nil

@@ -58,7 +58,7 @@ func answer(owner process.Identity, args []string) (agent.Answer, error) {
 // of FILE.
 func answerTake(owner process.Identity, args []string) (agent.Answer, error) {
 	s, dir, err := parseTake("take", args, true)
-	if err != nil || s.owner != owner.PID || len(dir) > agent.Longest/2 || s.Hook.Command != "" || len(config.Mistakes(run.Options())) > 0 {
+	if err != nil || s.owner != owner.PID || len(dir) > agent.Longest/2 || s.Hook.Command != "" || len(config.Mistakes(run.Options)) > 0 {
 		return agent.Answer{}, errors.Join(agent.ErrHelper, err)
 	}
 	s.Request.Owner, s.Request.AtOnce = owner, true

@@ -78,7 +78,8 @@ func release(args []string) (int, error) {
 
 func parseRelease(args []string) (a *releaseArgs, dir string, r locker.ReleaseRequest, err error) {
 	a = newRelease()
-	rest, err := a.from.Parse(a.options(), args)
+	options := a.options()
+	rest, err := a.from.Parse(options, args)
 	if err != nil {
 		return a, "", r, err
 	}
@@ -89,7 +90,7 @@ func parseRelease(args []string) (a *releaseArgs, dir string, r locker.ReleaseRe
 	if lock.Kind != atom.ActiveLock {
 		return a, "", r, fault.New(fault.Usage, rest[0], "is not called lock.PROGRAM.HOST.OPERATOR.OPERAND")
 	}
-	if err := a.from.Configure(a.options(), run.Options(), lock.Name); err != nil {
+	if err := a.from.Configure(options, run.Options, lock.Name); err != nil {
 		return a, "", r, err
 	}
 	r = locker.ReleaseRequest{Name: lock.Name, Token: a.token, PID: os.Getppid(), NoStamp: a.retry && a.status > 0, Again: a.again, Withdraw: a.withdraw, GuardWait: 4 * min(a.pause, time.Hour), ForScript: true}

@@ -113,7 +113,7 @@ func (a *stopArgs) end(dir *lockfile.Dir, lock atom.File) error {
 	if a.request.Owner, err = process.Of(os.Getpid()); err != nil {
 		return fault.Wrap("own process", err)
 	}
-	if err := a.from.Configure(a.options(), run.Options(), lock.Name); err != nil {
+	if err := a.from.Configure(a.options(), run.Options, lock.Name); err != nil {
 		return err
 	}
 	if k.Hook = &a.hook; a.hook.Command != "" {

@@ -46,7 +46,7 @@ func takeFile(verb string, args []string, leaveExpired bool) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	config.TellMistakes(path, run.Options())
+	config.TellMistakes(path, run.Options)
 	if s.Request.Wait > 0 || !s.Request.LeaveExpired {
 		fault.OnQuit()
 	}
@@ -72,9 +72,10 @@ func parseTake(verb string, args []string, leaveExpired bool) (s *take, file str
 	}
 	s = &take{Settings: config.Defaults()}
 	s.Request.LeaveExpired, s.InScript, s.Library = leaveExpired, true, true
-	rest, err := s.From.Parse(s.options(), args)
+	options := s.options()
+	rest, err := s.From.Parse(options, args)
 	if err != nil {
-		return nil, "", config.ForScript(s.options(), err)
+		return nil, "", config.ForScript(options, err)
 	}
 	if len(rest) != 5 {
 		return nil, "", config.LibraryOnly(verb)
@@ -82,14 +83,14 @@ func parseTake(verb string, args []string, leaveExpired bool) (s *take, file str
 	if s.Request.Atom, err = atom.New(rest[1], rest[2], rest[3], rest[4]); err != nil {
 		return nil, "", err
 	}
-	return s, rest[0], config.ForScript(s.options(), s.configure())
+	return s, rest[0], config.ForScript(options, s.configure(options))
 }
 
 // configure adds the settings of the files for the atom, and checks all. A tick (ADLOCK_ONCE_PER)
 // from a file is refused, as adlock_get refuses the variable: it would have no effect on a lock
 // that a script takes by itself.
-func (s *take) configure() error {
-	if err := s.Configure(s.options(), run.Options()); err != nil {
+func (s *take) configure(options []config.Option) error {
+	if err := s.Configure(options, run.Options); err != nil {
 		return err
 	}
 	if tick := config.FromFiles(s.Request.Atom.Name())["ADLOCK_ONCE_PER"]; tick.Value != "" && tick.Value != "0" {

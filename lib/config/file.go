@@ -424,14 +424,18 @@ func FiledLocations() (dir, store string, err error) {
 
 // judge removes each line of the files whose value the option's setter in values refuses, and records
 // a mistake. A second call changes nothing.
-func judge(files []*File, values []Option) (all []error) {
+func judge(files []*File, values func() []Option) (all []error) {
+	if len(files) == 0 {
+		return nil
+	}
+	options := values()
 	for _, f := range files {
 		f.lines = slices.DeleteFunc(f.lines, func(l line) bool {
-			i := slices.IndexFunc(values, func(o Option) bool { return o.Env == l.option.Env })
+			i := slices.IndexFunc(options, func(o Option) bool { return o.Env == l.option.Env })
 			if l.value == "" || i < 0 {
 				return false
 			}
-			err := Origins{}.set(&values[i], Origin{Place: InFile, Word: l.at}, l.value)
+			err := Origins{}.set(&options[i], Origin{Place: InFile, Word: l.at}, l.value)
 			if err != nil {
 				f.mistake(l.at, l.option.Env+": "+errors.Unwrap(err).Error(), false)
 			}
@@ -443,11 +447,11 @@ func judge(files []*File, values []Option) (all []error) {
 }
 
 // Mistakes returns the mistakes in the settings files. values are as in Configure.
-func Mistakes(values []Option) []error { return judge(Files(), values) }
+func Mistakes(values func() []Option) []error { return judge(Files(), values) }
 
 // MistakesIn returns the mistakes in a file that is to become a settings file. It may belong to any
 // user.
-func MistakesIn(path string, values []Option) ([]error, error) {
+func MistakesIn(path string, values func() []Option) ([]error, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fault.Wrap(path, err)
@@ -462,7 +466,7 @@ const toldFile = "told.settings"
 
 // TellMistakes prints the mistakes in the settings files, once for each lock directory and each
 // change of the files (mtime). While dir does not exist, or is refused, it prints them again.
-func TellMistakes(dir string, values []Option) {
+func TellMistakes(dir string, values func() []Option) {
 	all := Mistakes(values)
 	if len(all) == 0 {
 		return

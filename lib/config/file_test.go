@@ -61,7 +61,7 @@ func values() []Option {
 
 // mistaken are the mistakes, as text.
 func mistaken() (text string) {
-	for _, err := range Mistakes(values()) {
+	for _, err := range Mistakes(values) {
 		text += err.Error() + "\n"
 	}
 	return text
@@ -107,7 +107,7 @@ func TestEnvironmentAndOptionsWinOverAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Request.Atom = atom.Named("backup", "h")
-	if err := s.Configure(options, values()); err != nil {
+	if err := s.Configure(options, values); err != nil {
 		t.Fatal(err)
 	}
 	r := s.Request

@@ -102,8 +102,9 @@ func (all Origins) Setting(options []Option) Option {
 }
 
 // Configure sets, from the settings files, those options of the atom that were set nowhere else.
-// values are the options of `run` with their defaults: their setters check the value of every line.
-func (all Origins) Configure(options, values []Option, name atom.Name) error {
+// values returns the options of `run` with their defaults: their setters check the value of every
+// line. It is a function because most users have no file, and a helper starts for every lock.
+func (all Origins) Configure(options []Option, values func() []Option, name atom.Name) error {
 	if len(Files()) == 0 {
 		return nil
 	}

@@ -78,7 +78,7 @@ func (s *Settings) expireAfter(value string) error {
 
 // Configure is Origins.Configure for the request, whose atom must be known. It ignores slots from a
 // file if the atom has no program of its own: they would let several runs of each --name run at once.
-func (s *Settings) Configure(options, values []Option) error {
+func (s *Settings) Configure(options []Option, values func() []Option) error {
 	err := s.From.Configure(options, values, s.Request.Atom.Name())
 	if s.From.IsFiled("slots") && s.Request.Atom.Program == atom.NamedProgram {
 		s.Request.Slots = 0

@@ -24,7 +24,7 @@ func TestMistakesAreNotRecordedInARefusedDirectory(t *testing.T) {
 		}
 	}
 	for dir, recorded := range map[string]bool{filepath.Join(link, "locks"): false, home: false, locks: true} {
-		if said := helper.Stderr(t, func() { TellMistakes(dir, nil) }); said == "" {
+		if said := helper.Stderr(t, func() { TellMistakes(dir, values) }); said == "" {
 			t.Errorf("%s: nothing was said", dir)
 		}
 		_, err := os.Stat(filepath.Join(dir, toldFile))

@@ -62,7 +62,7 @@ func (a *Args) Parse(args []string) error {
 
 // Complete adds what settings files say of the atom, and checks all.
 func (a *Args) Complete(options []config.Option) error {
-	return cmp.Or(a.Configure(options, run.Options()), a.Check())
+	return cmp.Or(a.Configure(options, run.Options), a.Check())
 }
 
 // Name makes the same atom as `run --name`.

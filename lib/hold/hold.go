@@ -166,7 +166,7 @@ func (h *holding) open(open Opener, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	config.TellMistakes(path, run.Options())
+	config.TellMistakes(path, run.Options)
 	log, err := config.RunlogOf(path, atom.Canonify(h.Request.Atom.Host))
 	if err != nil {
 		return err

@@ -113,13 +113,14 @@ func guarded(args []string) (int, error) {
 	r := newRun()
 	r.leaveQuit, r.Library = fault.OnQuit(), true
 	var owner int
-	words, err := r.parse(append(r.options(),
-		r.From.Switch(r.options()),
-		r.From.Setting(r.options()),
+	options := r.options()
+	words, err := r.parse(append(options,
+		r.From.Switch(options),
+		r.From.Setting(options),
 		config.Option{Name: "owner", Arg: "PID", Set: config.Number(&owner, 1, 1<<30)},
 		config.Option{Name: "since", Arg: "UPTIME", Set: config.Since(&r.Request.WaitSince)}), args)
 	if err != nil {
-		return 0, config.ForScript(r.options(), err)
+		return 0, config.ForScript(options, err)
 	}
 	if len(words) < 3 || owner != os.Getpid() { // it must replace the shell, not be its child
 		return 0, config.LibraryOnly("guarded")
@@ -134,8 +135,8 @@ func guarded(args []string) (int, error) {
 	if *a, err = atom.New(a.Program, a.Host, a.Operator, a.Operand); err != nil {
 		return 0, err
 	}
-	if err := r.configure(); err != nil {
-		return 0, config.ForScript(r.options(), err)
+	if err := r.configure(options); err != nil {
+		return 0, config.ForScript(options, err)
 	}
 	if r.dryRun {
 		return r.printVerdict()

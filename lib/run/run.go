@@ -138,7 +138,8 @@ func (r *runArgs) parse(options []config.Option, args []string) (words []string,
 }
 
 func (r *runArgs) run(args []string) (int, error) {
-	words, err := r.parse(r.options(), args)
+	options := r.options()
+	words, err := r.parse(options, args)
 	if err != nil {
 		return 0, config.Elsewhere(err, counterpart)
 	}
@@ -156,7 +157,7 @@ func (r *runArgs) run(args []string) (int, error) {
 	if err := r.nameAtom(base, words); err != nil {
 		return 0, cmp.Or(missing, err)
 	}
-	if err := r.configure(); err != nil {
+	if err := r.configure(options); err != nil {
 		return 0, err
 	}
 	if missing != nil {
@@ -216,8 +217,8 @@ func (r *runArgs) recordMissing(base string, missing error) {
 
 // configure adds what settings files say of the atom, and checks all. A mistake in a location is
 // reported here, once the atom and the hook are known.
-func (r *runArgs) configure() error {
-	if err := r.Configure(r.options(), Options()); err != nil {
+func (r *runArgs) configure(options []config.Option) error {
+	if err := r.Configure(options, Options); err != nil {
 		return err
 	}
 	if err := r.check(); err != nil || r.dryRun {
@@ -228,7 +229,7 @@ func (r *runArgs) configure() error {
 	}
 	dir, err := config.DirOf(r.store)
 	if err == nil {
-		config.TellMistakes(dir, Options())
+		config.TellMistakes(dir, Options)
 	}
 	return err
 }
@@ -632,7 +633,7 @@ func (r *runArgs) printVerdict() (int, error) {
 	if filed := r.From.Filed(); len(filed) > 0 {
 		reason += "\nsettings files: " + strings.Join(filed, ", ")
 	}
-	for _, err := range config.Mistakes(Options()) {
+	for _, err := range config.Mistakes(Options) {
 		reason += "\nwarning: " + err.Error()
 	}
 	for _, warning := range append(r.warnings(), r.overdue()) {
