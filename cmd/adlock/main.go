@@ -16,6 +16,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/hold"
 	"adlock/lib/hook"
+	_ "adlock/lib/oneprocessor" // is initialised before all others
 	"adlock/lib/orphan"
 	"adlock/lib/run"
 	"adlock/lib/supervise"
