@@ -21,7 +21,7 @@ type catcher struct {
 	signals   chan os.Signal // all signals that are forwarded and have no channel below
 	stopped   chan os.Signal // TSTP
 	continued chan os.Signal // CONT
-	children  chan os.Signal // CHLD; one waiting signal stands for all
+	children  chan struct{}  // gets a value when a child has ended
 	begin     chan struct{}  // received when the job starts: from then on signals go to the job
 }
 
@@ -34,7 +34,7 @@ type catcher struct {
 // because the runtime would print a trace on it. One goroutine forwards all signals: one goroutine
 // for each signal would cost as much again.
 func newCatcher(cancelled func(syscall.Signal)) catcher {
-	c := catcher{make(chan os.Signal), make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan struct{})}
+	c := catcher{make(chan os.Signal), make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})}
 	go c.pass(channelOf(unix.SIGQUIT), cancelled)
 	return c
 }
@@ -96,19 +96,15 @@ func callWithin(most time.Duration, cancelled func(syscall.Signal), sig syscall.
 	}
 }
 
-// attend starts to catch the other signals once the job is started; until then the kernel's default
-// action is right. On a terminal TSTP is always left to the kernel: it stops the whole group,
+// attend starts to catch the other signals once the job is started, and then waits for its children;
+// until then the kernel's default action is right. On a terminal TSTP is always left to the kernel: it stops the whole group,
 // unless there is no shell that could continue the group.
 func (c catcher) attend(p place) {
-	signal.Notify(c.children, unix.SIGCHLD)
-	select {
-	case c.children <- unix.SIGCHLD: // for a child that died before attend
-	default:
-	}
 	signal.Notify(c.continued, unix.SIGCONT)
 	if !p.terminal && !signal.Ignored(unix.SIGTSTP) {
 		signal.Notify(c.stopped, unix.SIGTSTP)
 	}
+	c.awaitChildren()
 }
 
 // forward sends sig to the processes that should get it.
