@@ -38,8 +38,13 @@ func isDeath(status int) bool {
 	return false
 }
 
-// mustOutlast reports whether to wait for the processes that the command left behind.
-func (r *run) mustOutlast() bool { return r.job.WholeJob || r.wasEnded() }
+// mustOutlast reports whether to wait for the processes that the command left behind. If there are
+// none, it does not ask who ended the command, which reads the lock.
+func (r *run) mustOutlast() bool { return !isAlone() && (r.job.WholeJob || r.wasEnded()) }
+
+// isAlone reports whether no process of the job is left, as its orphans would be children of this
+// process.
+func isAlone() bool { return CanKeepWhole() && !hasChildren() }
 
 // outlast waits, in a goroutine, until no process of the job lives, or until mustOutlast is false,
 // and reports that on r.rest. A job that was ended did not mean to leave processes behind, so only

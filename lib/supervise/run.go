@@ -184,7 +184,7 @@ func (r *run) result() (Result, error) {
 		Ended:   r.endedBySignal(),
 		Expired: r.expired,
 		Idle:    r.idle,
-		Alone:   CanKeepWhole() && !hasChildren(),
+		Alone:   isAlone(),
 	}
 	result.Status, result.Signal = statusOf(r.status)
 	if r.expired {

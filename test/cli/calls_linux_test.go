@@ -34,7 +34,7 @@ const guarded = "execve,openat,read,write,pread64,pwrite64,close,fstat,newfstata
 var counted = map[string]string{
 	"take":    "close 7, fchmod 1, flock 2, fstat 5, linkat 1, newfstatat 7, openat 8, pread64 1, read 2, readlinkat 1, write 2",
 	"release": "close 6, flock 3, fstat 8, newfstatat 7, openat 6, pread64 3, unlinkat 1, utimensat 1, write 1",
-	"run":     "close 17, fchmod 1, flock 9, fstat 17, linkat 1, newfstatat 19, openat 18, pipe2 1, prctl 2, pread64 8, read 4, readlinkat 1, unlinkat 1, utimensat 2, write 5",
+	"run":     "close 16, fchmod 1, flock 7, fstat 15, linkat 1, newfstatat 17, openat 17, pipe2 1, prctl 3, pread64 6, read 4, readlinkat 1, unlinkat 1, utimensat 2, write 5",
 	"agent":   "close 11, fchmod 1, flock 5, fstat 13, linkat 1, newfstatat 12, openat 12, pread64 4, read 4, unlinkat 1, utimensat 1, write 5",
 	"script":  "close 22, newfstatat 12, openat 6, write 2",
 }
@@ -273,9 +273,9 @@ var (
 	quotedWord = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"`)
 
 	// unlike matches what differs from one machine to the next: files that the runtime reads
-	// at its start, the machine id, a limit on threads, the kind of a pidfd, names for memory,
+	// at its start, the machine id, the kind of a pidfd, names for memory,
 	// and calls that the runtime's own signal or the end of the process has cut short.
-	unlike = regexp.MustCompile(`/sys/|/proc/(self|\d+)/(cgroup|mountinfo)|/machine-id|/proc/loadavg|<[^<>]*pidfd|<pid:|PR_SET_VMA|= \?( ERESTART|$)`)
+	unlike = regexp.MustCompile(`/sys/|/proc/(self|\d+)/(cgroup|mountinfo)|/machine-id|<[^<>]*pidfd|<pid:|PR_SET_VMA|= \?( ERESTART|$)`)
 )
 
 // reader reads what strace wrote.
