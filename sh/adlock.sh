@@ -624,8 +624,8 @@ _adlock_may_look() {
 
 # _adlock_help VERB [ARG...] runs the helper. The helper reads some settings from its environment.
 # They are exported in a subshell: an assignment before the command would fail if a variable is
-# readonly. GOMAXPROCS=1: a Go program then starts fewer threads; there is nothing to run in
-# parallel, and a lock costs a seventh less. The helper's status is $_adlock_status.
+# readonly. GOMAXPROCS=1: what the helper would do first of all (lib/lean) costs nothing if its
+# environment says it: a tenth of a helper run. The helper's status is $_adlock_status.
 _adlock_help() {
 	_adlock_status=0
 	case ${ADLOCK_LOGDIR-}${ADLOCK_LOG_MAX-}${ADLOCK_HOOK-}${ADLOCK_SYSLOG-}$_adlock_beside in

@@ -16,7 +16,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/hold"
 	"adlock/lib/hook"
-	_ "adlock/lib/oneprocessor" // is initialised before all others
+	_ "adlock/lib/lean" // is initialised before all others
 	"adlock/lib/orphan"
 	"adlock/lib/run"
 	"adlock/lib/supervise"
@@ -24,7 +24,6 @@ import (
 )
 
 func main() {
-	enlargeStack()
 	refuse(config.CheckPrivilege())
 	refuse(config.CheckFiles())
 	refuse(config.CheckThreads())
@@ -33,19 +32,6 @@ func main() {
 	agent.Main(answer)
 	supervise.Gate()
 	os.Exit(program().Main(os.Args[1:]))
-}
-
-// enlargeStack makes the runtime enlarge this goroutine's stack at once, while almost nothing is on
-// it. Otherwise the runtime doubles the stack, and moves what is on it, six times before the first
-// lock is taken, which takes an eighth of the time of a helper run: what takes a lock has frames of 6
-// to 15 KB. A stack costs only the pages that are touched.
-//
-//go:noinline
-func enlargeStack() {
-	if os.Args == nil { // never true: only the size of the stack frame matters
-		var room [64 << 10]byte
-		os.Stdout.Write(room[:])
-	}
 }
 
 // refuse ends this process if err is a reason not to run.

@@ -266,6 +266,17 @@ func TestWithoutProcNothingRuns(t *testing.T) {
 	}
 }
 
+// Package lean changes how the runtime works, and must do so before other packages use the stack and the
+// heap.
+func TestTheHelperIsMadeLeanBeforeItsPackagesAreInitialised(t *testing.T) {
+	t.Parallel()
+	r := helper.Command{Args: []string{helper.Binary(t), "--version"}, Env: []string{"GODEBUG=inittrace=1"}}.Run(t)
+	lean, next := strings.Index(r.Err, "\ninit adlock/lib/lean "), strings.Index(r.Err, "\ninit errors ")
+	if lean < 0 || next < lean {
+		t.Errorf("at %d, and the next at %d: %+v", lean, next, r)
+	}
+}
+
 // The program is built as the Makefile says, but in another place.
 func TestTheProgramIsStaticAndSmall(t *testing.T) {
 	need.Tools(t, "make", "go")
