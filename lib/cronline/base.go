@@ -62,31 +62,42 @@ func subject(command string) []string {
 	return other
 }
 
-// before are words that can precede a program: they start it, or decide whether it is started. The
-// values are the letters of their options that take a value.
-var before = map[string]string{
-	"!": "", "{": "", "if": "", "then": "", "else": "", "elif": "", "do": "", "while": "", "until": "",
-	"time": "fo", "exec": "a", "command": "", "builtin": "", "nice": "n", "ionice": "cnpPu", "chrt": "TPDp", "taskset": "",
-	"nohup": "", "env": "uCS", "timeout": "ks", "setsid": "", "stdbuf": "ioe", "chronic": "", "cronic": "",
-	"sudo": "ugUhpCrtTDR", "doas": "uC", "runuser": "ugGs", "chpst": "ueUbnlmdofpcrt", "sshpass": "pfd", "systemd-cat": "tp", "busybox": "",
+// The words below are text and no maps, which would be made at each start of the helper.
+const (
+	// before are words that can precede a program: they start it, or decide whether it is started. The
+	// letters behind the = are those of their options that take a value.
+	before = `! { if then else elif do while until time=fo exec=a command builtin nice=n ionice=cnpPu chrt=TPDp taskset
+		nohup env=uCS timeout=ks setsid stdbuf=ioe chronic cronic sudo=ugUhpCrtTDR doas=uC runuser=ugGs
+		chpst=ueUbnlmdofpcrt sshpass=pfd systemd-cat=tp busybox`
+	// dull are programs that are seldom the purpose of a line.
+	dull = `[ [[ } fi done esac for case in test true false : . source cd export set umask ulimit unset echo printf
+		sleep exit read wait trap type which hash cat sed grep tail head cut sort mkdir date hostname logger pgrep pidof ps`
+	// shells read a command after -c; su and runuser start a shell that does.
+	shells = `sh dash ash bash ksh ksh93 mksh zsh yash su runuser`
+	// runners are other programs that run a file; a version may follow their names.
+	runners = `perl php python ruby node java run-parts`
+)
+
+// find returns what stands behind the = of a word in words, and whether the word is there.
+func find(words, word string) (letters string, is bool) {
+	for _, known := range strings.Fields(words) {
+		if name, letters, _ := strings.Cut(known, "="); name == word {
+			return letters, true
+		}
+	}
+	return "", false
 }
 
-var (
-	// dull are programs that are seldom the purpose of a line.
-	dull = strings.Fields(`[ [[ } fi done esac for case in test true false : . source cd export set umask ulimit unset echo printf
-		sleep exit read wait trap type which hash cat sed grep tail head cut sort mkdir date hostname logger pgrep pidof ps`)
-	// shells read a command after -c; su and runuser start a shell that does.
-	shells = strings.Fields(`sh dash ash bash ksh ksh93 mksh zsh yash su runuser`)
-	// runners are other programs that run a file; a version may follow their names.
-	runners = strings.Fields(`perl php python ruby node java run-parts`)
-)
+func isIn(words, word string) bool {
+	_, is := find(words, word)
+	return is
+}
 
 // Starts reports whether a word is a program that starts the one behind it, runs the file behind it,
 // or locks for it.
 func Starts(word string) bool {
 	base := path.Base(word)
-	_, is := before[base]
-	return is || slices.Contains(shells, base) || slices.Contains(runners, strings.TrimRight(base, decimal+".")) || slices.Contains(Lockers, base)
+	return isIn(before, base) || isIn(shells, base) || isIn(runners, strings.TrimRight(base, decimal+".")) || slices.Contains(Lockers, base)
 }
 
 // Called drops assignments and other words before the program that is called.
@@ -94,7 +105,7 @@ func Called(words []string) []string {
 	options, prefixed := "", false
 	for ; len(words) > 0; words = words[1:] {
 		word := words[0]
-		letters, is := before[path.Base(word)]
+		letters, is := find(before, path.Base(word))
 		_, reads := ShellText(words)
 		switch {
 		case is && !reads:
@@ -115,8 +126,8 @@ func Called(words []string) []string {
 func Ran(words []string) (left []string, important bool) {
 	base := path.Base(words[0])
 	unversioned := strings.TrimRight(base, decimal+".")
-	if !slices.Contains(shells, base) && !slices.Contains(runners, unversioned) {
-		return words, !slices.Contains(dull, base) && !strings.HasPrefix(words[0], "-")
+	if !isIn(shells, base) && !isIn(runners, unversioned) {
+		return words, !isIn(dull, base) && !strings.HasPrefix(words[0], "-")
 	}
 	if text, ok := ShellText(words); ok {
 		return subject(text), true
@@ -134,7 +145,7 @@ func Ran(words []string) (left []string, important bool) {
 
 // ShellText returns the command that a shell is called with after -c.
 func ShellText(words []string) (text string, ok bool) {
-	if !slices.Contains(shells, path.Base(words[0])) {
+	if !isIn(shells, path.Base(words[0])) {
 		return "", false
 	}
 	for i, word := range words[:len(words)-1] {
