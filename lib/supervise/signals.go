@@ -25,37 +25,41 @@ type catcher struct {
 	begin     chan struct{}  // received when the job starts: from then on signals go to the job
 }
 
-// newCatcher starts to catch the signals that would end this process and leave the job running. A
-// signal that was ignored at the start (nohup) stays ignored, here and in the job: Notify would
-// revert that.
+// forwarded are the signals that would end this process and leave the job running. QUIT comes first, as
+// the runtime would print a trace on it.
+var forwarded = [...]os.Signal{unix.SIGQUIT, unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2}
+
+// newCatcher starts to catch the forwarded signals. A signal that was ignored at the start (nohup) stays
+// ignored, here and in the job: Notify would revert that.
 //
-// Each Notify costs the runtime two switches between threads; all of them together take as long as
-// taking the lock. So a goroutine calls Notify while the lock is taken. Only QUIT is caught before,
-// because the runtime would print a trace on it. One goroutine forwards all signals: one goroutine
-// for each signal would cost as much again.
+// Each Notify costs the runtime two switches between threads, and a goroutine for each signal would cost
+// as much again: so one goroutine forwards them all. It does not call Notify, for which the runtime would
+// have to enlarge its stack.
 func newCatcher(cancelled func(syscall.Signal)) catcher {
 	c := catcher{make(chan os.Signal), make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})}
-	go c.pass(channelOf(unix.SIGQUIT), cancelled)
+	var caught [len(forwarded)]chan os.Signal
+	for i, sig := range forwarded {
+		caught[i] = channelOf(sig)
+	}
+	go c.pass(caught, cancelled)
 	return c
 }
 
 // pass handles the signals: until the job begins it calls standIn, afterwards it sends them to
 // c.signals.
-func (c catcher) pass(quit chan os.Signal, cancelled func(syscall.Signal)) {
-	interrupt, end, hangup := channelOf(unix.SIGINT), channelOf(unix.SIGTERM), channelOf(unix.SIGHUP)
-	one, two := channelOf(unix.SIGUSR1), channelOf(unix.SIGUSR2)
+func (c catcher) pass(caught [len(forwarded)]chan os.Signal, cancelled func(syscall.Signal)) {
 	for begin := c.begin; ; {
 		var sig os.Signal
 		select {
 		case begin <- struct{}{}:
 			begin = nil
 			continue
-		case sig = <-quit:
-		case sig = <-interrupt:
-		case sig = <-end:
-		case sig = <-hangup:
-		case sig = <-one:
-		case sig = <-two:
+		case sig = <-caught[0]:
+		case sig = <-caught[1]:
+		case sig = <-caught[2]:
+		case sig = <-caught[3]:
+		case sig = <-caught[4]:
+		case sig = <-caught[5]:
 		}
 		if begin == nil {
 			c.signals <- sig
