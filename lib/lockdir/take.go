@@ -58,7 +58,7 @@ func (l *Locker) attempt(r *locker.Request, w *lockfile.Waiting) (locker.Outcome
 		return locker.Outcome{}, err
 	}
 	w.InWay = v.inWay(d)
-	if (d.Step == policy.Acquire || d.Step == policy.Reclaim) && !w.IsTurn(v.Record.Token) {
+	if !w.IsTurn(d.Step == policy.Acquire || d.Step == policy.Reclaim, v.Record.Token) {
 		w.InWay.Line, v.Active = true, policy.Active{Held: true, Owner: policy.Waiter}
 		d = policy.Decide(r.Terms(), v.situation())
 	}

@@ -14,8 +14,8 @@ import (
 )
 
 // line is a newcomer's place in the line of an atom: flock(2) on the file line.NAME, which the kernel
-// grants in the order in which it was asked for. The newcomer that has it is the head. It alone watches
-// the atom, takes it as any newcomer does, and lets the next one come: at once, or if it is a supervisor
+// grants in the order in which it was asked for (only a newcomer that asks in the very moment in which it
+// changes hands may be faster). The newcomer that has it is the head. It alone watches the atom, takes it as any newcomer does, and lets the next one come: at once, or if it is a supervisor
 // when its run has ended.
 //
 // The line is for order and cost only: it excludes no process from the atom. So a newcomer that cannot
@@ -29,6 +29,7 @@ type line struct {
 	dir        *Dir
 	name, last string // of the line, and of the last lock
 	file       *flock.File
+	head       bool
 
 	stalled stalled       // what was seen of an atom that the head did not take
 	since   time.Duration // monotonic
@@ -59,20 +60,25 @@ func (l *line) isHead(token string) bool {
 }
 
 // join has the newcomer wait in the line. It returns a descriptor that can be read when the newcomer is
-// the head; below 0: it is, or goes on without a line.
-func (l *line) join() int {
+// the head; below 0: it is, or goes on without a line. fresh says that it has just become the head: what
+// it saw before may have changed unnoticed.
+func (l *line) join() (granted int, fresh bool) {
 	if l.file.IsAwaited() && !l.file.IsAtItsPath() { // another waiter has passed the head
 		l.leave()
 	}
 	l.open(true)
-	if l.file == nil || l.tries() {
-		return -1
+	if l.file == nil {
+		return -1, false
+	}
+	was := l.head
+	if l.tries() {
+		return -1, !was
 	}
 	granted, err := l.file.Await()
 	if err != nil {
-		return -1
+		return -1, false
 	}
-	return granted
+	return granted, false
 }
 
 // open opens the file; create: also if no newcomer has waited yet. Over a network the server would keep
@@ -89,7 +95,8 @@ func (l *line) tries() bool {
 		return false
 	}
 	free, err := l.file.TryLock()
-	return free || err != nil
+	l.head = free || err != nil
+	return l.head
 }
 
 // lookAfter is how long the newcomer waits in the line before it looks in full. It is random, so that
@@ -104,7 +111,7 @@ func (l *line) lookAfter() time.Duration {
 // leave lets the next newcomer come.
 func (l *line) leave() {
 	l.file.Close()
-	l.file = nil
+	l.file, l.head = nil, false
 }
 
 // passes tells whether the newcomer goes ahead of a head that has left the atom alone for too long. It
@@ -129,7 +136,8 @@ func (l *line) passes(token string) bool {
 		_ = sysfile.Unlinkat(l.dir.fd, l.name)
 	}
 	l.leave()
-	return l.join() < 0
+	granted, _ := l.join()
+	return granted < 0
 }
 
 // RemoveLine removes the atom's line if no newcomer waits in it.

@@ -90,17 +90,24 @@ func (w *Waiting) Spent() time.Duration {
 // Began reports whether the newcomer is already waiting.
 func (w *Waiting) Began() bool { return w.began }
 
-// IsTurn tells whether no other newcomer comes first, for an atom that is free, or whose owner, with this
-// token, is dead. A newcomer that does not wait, or no longer, passes those that do: what denies it the
-// atom is always a lock.
-func (w *Waiting) IsTurn(token string) bool { return w.Left() <= 0 || w.line.isHead(token) }
+// IsTurn tells whether no other newcomer comes first. free says that there is no active lock, or that its
+// owner, with this token, is dead. A newcomer that does not wait, or no longer, passes those that do: what
+// denies it the atom is always a lock.
+func (w *Waiting) IsTurn(free bool, token string) bool {
+	if !free {
+		w.line.stalled = stalled{}
+		return true
+	}
+	return w.Left() <= 0 || w.line.isHead(token)
+}
 
 // Next returns when it is time to look again; false when the time is up, or when the process is dead
 // for which the lock is asked: its waiter would go on as a process of its job.
 //
 // The newcomer first waits in the line, if an owner or the line itself is in its way. At the head of the
 // line, and if something else is in its way, it watches the directory. When it has set that watch, it
-// looks again at once: a release before the watch was set causes no event.
+// looks again at once: a release before the watch was set causes no event. So it does when it has become
+// the head.
 func (w *Waiting) Next(o locker.Outcome) bool {
 	left := w.Left()
 	if w.began && left <= 0 {
@@ -111,12 +118,14 @@ func (w *Waiting) Next(o locker.Outcome) bool {
 	if asker := w.Asker(); asker >= 0 {
 		inputs = append(inputs, asker)
 	}
-	granted := w.begin(o)
+	granted, fresh := w.begin(o)
 	switch {
 	case granted >= 0:
 		inputs = append(inputs, granted)
 	case !w.watched:
 		w.watch, w.watched = NewWatch(w.dir), true
+		return true
+	case fresh:
 		return true
 	default:
 		owners, files = append(owners, w.InWay.Owners...), w.InWay.Files
@@ -131,20 +140,21 @@ func (w *Waiting) Next(o locker.Outcome) bool {
 }
 
 // begin has a thread wait for the file or the place at the head of the line, if one of them is in the way.
-// The descriptor that it returns can be read when that is granted; below 0: none is awaited.
-func (w *Waiting) begin(o locker.Outcome) (granted int) {
+// The descriptor that it returns can be read when that is granted; below 0: none is awaited. fresh is as
+// for join.
+func (w *Waiting) begin(o locker.Outcome) (granted int, fresh bool) {
 	if w.InWay.Line && !o.IsFile() {
 		return w.line.join()
 	}
 	w.line.leave()
 	if !o.IsFile() {
-		return -1
+		return -1, false
 	}
 	granted, err := w.request.Flock.Await()
 	if err != nil {
-		return -1
+		return -1, false
 	}
-	return granted
+	return granted, false
 }
 
 // caller is the process whose death ends a wait.
