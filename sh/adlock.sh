@@ -291,6 +291,8 @@ _adlock_known=''              # PREFIX LENGTH PROGRAM HOST: what names begin wit
 _adlock_agent=''              # the state of the agent: see _adlock_want_agent
 _adlock_agent_of='' _adlock_agent_at='' _adlock_agent_sign='' _adlock_questions='' _adlock_answers='' _adlock_asking=''
 _adlock_number=0 # of the question asked last
+# The lock directory, and the settings that it was found for.
+_adlock_found='' _adlock_found_for=''
 _adlock_nl='
 '
 _adlock_tab='	'
@@ -323,13 +325,15 @@ _adlock_verdict='' _adlock_fence='' _adlock_beside='' _adlock_inside=''
 
 # _adlock_call FUNCTION [ARG...]
 _adlock_call() {
-	if [ -n "$_adlock_inside" ]; then
+	case $_adlock_inside in
+	?*)
 		_adlock_call_inside "$@"
 		return "$?"
-	fi
+		;;
+	esac
 	_adlock_inside=yes _adlock_verdict=${ADLOCK_VERDICT-} _adlock_fence=${ADLOCK_FENCE-}
 	if "$@"; then set -- 0; else set -- "$?"; fi
-	[ -z "$_adlock_fence" ] || ADLOCK_FENCE=$_adlock_fence
+	case $_adlock_fence in ?*) ADLOCK_FENCE=$_adlock_fence ;; esac
 	ADLOCK_VERDICT=$_adlock_verdict _adlock_inside=''
 	return "$1"
 }
@@ -372,11 +376,18 @@ _adlock_get() {
 	2 | 3 | 4 | 5 | 6) ;;
 	*) _adlock_wants 2 6 "$#" adlock_get || return "$?" ;;
 	esac
-	_adlock_can_switch && _adlock_asks_no_run && _adlock_atom "$1" "$2" "${5-}" && _adlock_get_atom "${3-}" "${4-}" "${6-}"
+	_adlock_atom "$1" "$2" "${5-}" &&
+		_adlock_get_atom "${3:-${ADLOCK_IF_ELAPSED-}}" "${4:-${ADLOCK_EXPIRE_AFTER-}}" "${6:-$_adlock_pass}"
 }
 
 # _adlock_get_atom IFELAPSED EXPIREAFTER NOW takes the atom that _adlock_atom has found.
 _adlock_get_atom() {
+	case ${ADLOCK_PAUSE-}${ADLOCK_SLOTS-}${ADLOCK_WAIT-}${ADLOCK_STARVING-}${ADLOCK_NOTICE-}${ADLOCK_WAIT_ELAPSED-}${ADLOCK_FROM_START-}${ADLOCK_SHARED-}${ADLOCK_VERBOSE-}${ADLOCK_RETRY_FAILED-}${ADLOCK_ONCE_PER-}${ADLOCK_FLOCK-} in
+	?*)
+		_adlock_can_switch && _adlock_asks_no_run || return "$?"
+		set -- "$1" "$2" "$3" as-set
+		;;
+	esac
 	_adlock_ask_to_take "$@" || _adlock_run_to_take "$?" "$@" || return "$?"
 	case $_adlock_status in
 	0) _adlock_hold ;;
@@ -400,7 +411,7 @@ _adlock_run_to_take() {
 	[ "$1" != 2 ] || _adlock_disown 126
 	_adlock_withdraw || :
 	_adlock_lock=''
-	case $_adlock_since${3:-${ADLOCK_EXPIRE_AFTER-}} in
+	case $_adlock_since$3 in
 	0*) _adlock_read_since ;; # what runs is replaced, unless it was asked for later
 	esac
 	case ${ADLOCK_STORE-} in
@@ -420,12 +431,7 @@ _adlock_release() {
 		return 64
 		;;
 	esac
-	_adlock_lock=${_adlock_held%%"$_adlock_nl"*}
-	case $_adlock_held in
-	*"left "*) _adlock_run_to_release "$1" ;;
-	"$_adlock_agent_of "*) _adlock_ask_to_release "$_adlock_lock" "$1" || _adlock_run_to_release "$1" ;;
-	*) _adlock_run_to_release "$1" ;;
-	esac
+	_adlock_ask_to_release "${_adlock_held%%"$_adlock_nl"*}" "$1" "$_adlock_going" || _adlock_run_to_release "$1"
 }
 
 # _adlock_run_to_release STATUS runs a helper to release the lock that was taken last.
@@ -514,7 +520,7 @@ _adlock_run_locked() {
 	_adlock_tell
 	if _adlock_run_beside "$@"; then set -- "$1" 0; else set -- "$1" "$?"; fi
 	_adlock_is_alone "$1" "$2" --wait || :
-	_adlock_ask_to_release "$1" "$2" || _adlock_let_go "$1" "$2" || set -- "$1" "$2" "$?"
+	_adlock_ask_to_release "$1" "$2" "$_adlock_going" || _adlock_let_go "$1" "$2" || set -- "$1" "$2" "$?"
 	[ "$_adlock_gone" = yes ] || _adlock_strike "$1" "left $2 $1$_adlock_nl"
 	[ "$2" = 0 ] || set -- "$1" "$2" "$2"
 	return "${3-0}"
@@ -564,7 +570,7 @@ _adlock_guard() {
 	esac
 	[ -n "$_adlock_host" ] || _adlock_find_host keep || exit "$?"
 	_adlock_whoami
-	set -- "${1-}" "${2-}"
+	set -- "${1:-${ADLOCK_IF_ELAPSED-}}" "${2:-${ADLOCK_EXPIRE_AFTER-}}"
 	_adlock_capture "$_adlock_bin" guard --owner "$_adlock_pid" --script "$_adlock_called" --directory "$_adlock_from" \
 		-- "$_adlock_dir" "$_adlock_program" "$_adlock_host" "$_adlock_operator" "${ADLOCK_NAME:-${ADLOCK_OPERAND-}}" || _adlock_unanswered adlock_guard "$_adlock_line" || exit "$?"
 	_adlock_words=$_adlock_line
@@ -594,7 +600,7 @@ _adlock_age() {
 		if [ ! -e "$1" ]; then
 			_adlock_may_look "$_adlock_dir" || return "$?"
 			_adlock_line=0000000000
-		elif _adlock_ask age "$1"; then
+		elif _adlock_line=age$_adlock_tab$1$_adlock_tab && _adlock_ask; then
 			_adlock_line=${_adlock_line#0 }
 		else
 			_adlock_capture "$_adlock_bin" stat-age -- "$1"
@@ -640,23 +646,14 @@ _adlock_help() {
 # _adlock_take VERB IFELAPSED EXPIREAFTER NOW runs the helper on the atom, or asks the agent
 # to take it. --owner comes first: it shows the helper that no person is the caller.
 _adlock_take() {
-	set -- "$1" "${2:-${ADLOCK_IF_ELAPSED-}}" "${3:-${ADLOCK_EXPIRE_AFTER-}}" "${4:-$_adlock_pass}"
-	set -- "$1" --owner "$_adlock_pid" ${2:+"--if-elapsed=$2"} ${3:+"--expire-after=$3"} ${4:+"--now=$4"}
-	case $1-${ADLOCK_PAUSE-}${ADLOCK_SLOTS-}${ADLOCK_WAIT-}${ADLOCK_STARVING-}${ADLOCK_NOTICE-}${ADLOCK_WAIT_ELAPSED-}${ADLOCK_FROM_START-}${ADLOCK_SHARED-}${ADLOCK_VERBOSE-}$_adlock_beside in
-	ask-) _adlock_question "$@" ;;
-	*) _adlock_take_as_set "$@" ;;
-	esac
-}
-
-# _adlock_take_as_set VERB OPTION... adds the options for settings that are rarely set.
-_adlock_take_as_set() {
-	set -- "$@" ${ADLOCK_PAUSE:+"--pause=$ADLOCK_PAUSE"} ${ADLOCK_SLOTS:+"--slots=$ADLOCK_SLOTS"} ${ADLOCK_WAIT:+"--wait=$ADLOCK_WAIT"} \
+	set -- "$1" --owner "$_adlock_pid" ${2:+"--if-elapsed=$2"} ${3:+"--expire-after=$3"} ${4:+"--now=$4"} \
+		${ADLOCK_PAUSE:+"--pause=$ADLOCK_PAUSE"} ${ADLOCK_SLOTS:+"--slots=$ADLOCK_SLOTS"} ${ADLOCK_WAIT:+"--wait=$ADLOCK_WAIT"} \
 		${ADLOCK_STARVING:+"--starving=$ADLOCK_STARVING"} ${ADLOCK_NOTICE:+"--notice=$ADLOCK_NOTICE"} ${_adlock_since:+"--since=$_adlock_since"} \
 		${ADLOCK_WAIT_ELAPSED:+"--switch=wait-elapsed=$ADLOCK_WAIT_ELAPSED"} ${ADLOCK_FROM_START:+"--switch=from-start=$ADLOCK_FROM_START"} \
 		${ADLOCK_SHARED:+"--switch=shared=$ADLOCK_SHARED"} ${ADLOCK_VERBOSE:+"--switch=verbose=$ADLOCK_VERBOSE"} \
 		${_adlock_beside:+"--beside=$_adlock_beside:$ADLOCK_FLOCK"}
 	case $1 in
-	ask) _adlock_question "$@" ;;
+	question) _adlock_question "$@" ;;
 	guarded) _adlock_restart "$@" ;;
 	lease)
 		_adlock_bin=$_adlock_smith
@@ -665,12 +662,6 @@ _adlock_take_as_set() {
 		;;
 	*) _adlock_help_to_take "$@" ;;
 	esac
-}
-
-# _adlock_question ask OPTION... asks the agent to take the atom. The agent builds the name.
-_adlock_question() {
-	shift
-	_adlock_ask take "$@" -- "$_adlock_dir" "$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand"
 }
 
 # _adlock_help_to_take VERB OPTION... runs the helper. Never call it in $( ): the helper has to be a
@@ -698,9 +689,6 @@ _adlock_asks_no_run() {
 
 # _adlock_can_switch refuses a switch that is neither on nor off, with the helper's message.
 _adlock_can_switch() {
-	case ${ADLOCK_WAIT_ELAPSED-}${ADLOCK_FROM_START-}${ADLOCK_SHARED-}${ADLOCK_VERBOSE-}${ADLOCK_RETRY_FAILED-} in
-	'') return 0 ;;
-	esac
 	_adlock_is_switch ADLOCK_WAIT_ELAPSED "${ADLOCK_WAIT_ELAPSED-}" &&
 		_adlock_is_switch ADLOCK_FROM_START "${ADLOCK_FROM_START-}" &&
 		_adlock_is_switch ADLOCK_SHARED "${ADLOCK_SHARED-}" &&
@@ -773,19 +761,20 @@ _adlock_unanswered() {
 # _adlock_hold adds the lock just taken to the list of held locks. It checks the lock file, as the
 # helper's status alone proves nothing (W14).
 _adlock_hold() {
-	if [ -n "$_adlock_lock" ]; then # the agent took it
-		_adlock_third=''
-	elif ! _adlock_find_own; then
-		_adlock_say "$_adlock_dir/lock.$_adlock_name" 'lost to a newcomer at once'
-		_adlock_verdict=lost
-		return 75
-	fi
-	case $_adlock_third in
-	fence=*) _adlock_fence=${_adlock_third#fence=} ;;
+	case $_adlock_lock in
+	'') # no agent took it
+		_adlock_find_own || {
+			_adlock_say "$_adlock_dir/lock.$_adlock_name" 'lost to a newcomer at once'
+			_adlock_verdict=lost
+			return 75
+		}
+		case $_adlock_third in
+		fence=*) _adlock_fence=${_adlock_third#fence=} ;;
+		esac
+		;;
 	esac
 	export ADLOCK_MARK
-	_adlock_held=$_adlock_lock$_adlock_nl$_adlock_held ADLOCK_MARK=$_adlock_held$_adlock_above
-	_adlock_verdict=acquired
+	_adlock_held=$_adlock_lock$_adlock_nl$_adlock_held ADLOCK_MARK=$_adlock_held$_adlock_above _adlock_verdict=acquired
 }
 
 # _adlock_back_off withdraws a lock that a helper may have set before it failed or died. If that
@@ -904,10 +893,12 @@ _adlock_withdraw() {
 # FILE. Below are the locks that were left behind: left STATUS OWNER TOKEN FILE.
 
 # _adlock_strike LINE [INSTEAD] removes a line from the list, if it is there. It does so in one
-# command: if a trap has removed the line before, nothing changes.
+# command: if a trap has removed the line before, nothing changes. In bash ## is quick if the line is
+# the only one.
 _adlock_strike() {
-	_adlock_line=$_adlock_held$1$_adlock_nl _adlock_third=${_adlock_line#*"$1$_adlock_nl"} \
-		_adlock_held=${_adlock_line%%"$1$_adlock_nl"*}${_adlock_third%"$1$_adlock_nl"}${2-} ADLOCK_MARK=$_adlock_held$_adlock_above
+	_adlock_line=$1$_adlock_nl$_adlock_held _adlock_third=${_adlock_line##*"$1$_adlock_nl"} \
+		_adlock_line=${_adlock_held%%"$_adlock_third"} _adlock_held=${_adlock_line%%"$1$_adlock_nl"}$_adlock_third${2-} \
+		ADLOCK_MARK=$_adlock_held$_adlock_above
 }
 
 _adlock_booked() {
@@ -1093,8 +1084,10 @@ _adlock_want_agent() {
 	[ -n "$_adlock_agent" ] || _adlock_agent=$1 _adlock_agent_of=$_adlock_owner
 }
 
-# _adlock_start_agent starts the agent. If that fails, it is not tried again.
+# _adlock_start_agent starts the agent. If that fails, it is not tried again. The question in
+# $_adlock_line stays.
 _adlock_start_agent() {
+	set -- "$_adlock_line"
 	_adlock_agent=''
 	_adlock_has_helper || return 1 # a helper run reports that
 	_adlock_whoami
@@ -1107,39 +1100,40 @@ _adlock_start_agent() {
 	esac
 	# Set all of them in one command: a trap may start a pass, and so another agent, meanwhile, and
 	# a question to one agent must not wait for an answer of the other.
-	set -- "/proc/${_adlock_line%% *}/fd/" "${_adlock_line#* }"
-	set -- "$1" "${2%% *}" "${2#* }"
-	set -- "$1" "$2" "${3%% *}" "${3#* }"
-	_adlock_agent_sign=$1$2 _adlock_agent_at=$1$3 _adlock_questions=$1${4%% *} _adlock_answers=$1${4#* } _adlock_agent=tried
+	set -- "/proc/${_adlock_line%% *}/fd/" "${_adlock_line#* }" "$1"
+	set -- "$1" "${2%% *}" "${2#* }" "$3"
+	set -- "$1" "$2" "${3%% *}" "${3#* }" "$4"
+	_adlock_agent_sign=$1$2 _adlock_agent_at=$1$3 _adlock_questions=$1${4%% *} _adlock_answers=$1${4#* } _adlock_agent=tried _adlock_line=$5
 }
 
-# _adlock_ask VERB [ARG...] asks the agent, with the arguments of a helper run. 0: the answer is
-# $_adlock_status, and its words are in $_adlock_line. 1: a helper run has to do it; nothing was
-# changed. 2: a helper run has to do it; the agent died meanwhile, and may have done it.
+# _adlock_ask asks the agent the question in $_adlock_line: the words of a helper run, with a tab
+# after each. 0: the answer is $_adlock_status, and its words are in $_adlock_line. 1: a helper run
+# has to do it; nothing was changed. 2: a helper run has to do it; the agent died meanwhile, and may
+# have done it.
 _adlock_ask() {
-	[ -n "$_adlock_agent" ] || return 1
 	# The agent has no terminal, and not this process's environment: all settings must be in the
 	# question.
-	case $_adlock_asking${ADLOCK_LOGDIR-}${ADLOCK_LOG_MAX-}${ADLOCK_HOOK-}${ADLOCK_SYSLOG-}${ADLOCK_NOW-} in ?*) return 1 ;; esac
 	[ ! -t 2 ] || return 1
-	case ${KSH_VERSION-} in
-	*' 93'*) eval '[ "${_adlock_agent_of#*.}" = "${.sh.subshell}" ]' || return 1 ;;
+	case ${#_adlock_line}:$_adlock_line in
+	????:* | *"$_adlock_nl"*) return 1 ;; # of up to 4 bytes each: see lib/agent
 	esac
-	case $_adlock_agent in
-	later)
+	case $_adlock_agent-$_adlock_asking${ADLOCK_LOGDIR-}${ADLOCK_LOG_MAX-}${ADLOCK_HOOK-}${ADLOCK_SYSLOG-}${ADLOCK_NOW-} in
+	serves- | tried-) ;;
+	later-)
 		_adlock_agent=wanted
 		return 1
 		;;
-	wanted) _adlock_start_agent || return 1 ;;
+	wanted-) _adlock_start_agent || return 1 ;;
+	*) return 1 ;;
 	esac
-	_adlock_asking=yes
-	_adlock_exchange "$((_adlock_number += 1))" "$@" || _adlock_ask_in_vain "$?" || return "$?"
+	_adlock_asking=yes _adlock_number=$((_adlock_number + 1))
+	_adlock_exchange || _adlock_ask_in_vain "$?" || return "$?"
 	_adlock_asking='' _adlock_agent=serves
 	case $_adlock_line in
 	*"$_adlock_tab"*) _adlock_relay ;;
 	esac
 	_adlock_status=${_adlock_line%% *}
-	[ "$_adlock_status" != helper ]
+	case $_adlock_status in helper) ! : ;; esac
 }
 
 # _adlock_ask_in_vain STATUS handles an exchange that brought no answer.
@@ -1194,60 +1188,52 @@ _adlock_make_exchange() {
 		[ -e "/proc/self/fd/$_adlock_line" ] || set -- "$@" "$_adlock_line"
 	done
 	[ "$#" -ge 2 ] || return 1
-	# $3 writes the question, $4 reads a line.
-	set -- "$1" "$2" '\command printf "$_adlock_tab%s" "$@" "$_adlock_nl" >&'"$1" '\command read -r _adlock_line <&'"$2"
+	# $3 writes the question, $4 reads a line; $5: see W4.
+	set -- "$1" "$2" '\command printf "%s\n" "$_adlock_tab$_adlock_number$_adlock_tab$_adlock_line" >&'"$1" '\command read -r _adlock_line <&'"$2"
 	case ${ZSH_VERSION:+zsh}${BASH_VERSION:+bash}${KSH_VERSION-} in
 	zsh)
 		builtin zmodload -F zsh/system b:sysread b:syswrite 2>/dev/null || return 1
-		set -- "$1" "$2" '\builtin syswrite -o '"$1"' "$_adlock_line$_adlock_tab$_adlock_nl"' \
+		set -- "$1" "$2" '\builtin syswrite -o '"$1"' "$_adlock_tab$_adlock_number$_adlock_tab$_adlock_line$_adlock_nl"' \
 			'_adlock_line= && \builtin sysread -i '"$2"' _adlock_line && _adlock_line=${_adlock_line%"$_adlock_nl"} _adlock_line=${_adlock_line##*"$_adlock_nl"}'
 		;;
-	bash | *' 93'*) set -- "$1" "$2" "$3" '\command read -r -u '"$2"' _adlock_line' ;;
-	*MIRBSD*) set -- "$1" "$2" '\command print -r -u'"$1"' -- "$_adlock_line$_adlock_tab"' "$4" ;; # its printf is a program
-	esac
-	case $3 in
-	*_adlock_line*) set -- "$1" "$2" 'for _adlock_third do _adlock_line=$_adlock_line$_adlock_tab$_adlock_third; done; '"$3" "$4" ;;
+	bash) set -- "$1" "$2" "$3" '\command read -r -u '"$2"' _adlock_line' ;;
+	*' 93'*) set -- "$1" "$2" "$3" '\command read -r -u '"$2"' _adlock_line' '[ "${_adlock_agent_of#*.}" = "${.sh.subshell}" ] || \return 1;' ;;
+	*MIRBSD*) set -- "$1" "$2" '\command print -r -u'"$1"' -- "$_adlock_tab$_adlock_number$_adlock_tab$_adlock_line"' "$4" ;; # its printf is a program
 	esac
 	case $4 in
 	*' read '*)
 		set -- "$1" "$2" "$3" 'case ${IFS-} in
 			*[!$_adlock_blank]*) IFS= '"$4"' ;;
 			*) '"$4"' ;;
-			esac'
+			esac' "${5-}"
 		;;
 	esac
-	set -- "$1" "$2" "$3" "$4"' && case $_adlock_line in "$1 "*) ;; *) false ;; esac'
+	set -- "$1" "$2" "$3" "$4"' && case $_adlock_line in "$_adlock_number "*) ;; *) false ;; esac' "${5-}"
 	eval '_adlock_exchange() {
-		[ "$_adlock_agent_sign" -ef /proc/self ] || \return 1
-		if [ -e /proc/self/fd/'"$1"' ] || [ -e /proc/self/fd/'"$2"' ]; then \return 3; fi
-		\command exec '"$1"'<>"$_adlock_answers" '"$2"'</proc/self/fd/'"$1 $1"'<>"$_adlock_questions" && [ "$_adlock_agent_at" -ef /proc/self ] || {
-			\command exec '"$1"'>&- '"$2"'<&-
-			\return 1
-		}
-		_adlock_line=
-		if '"$3"'; then \set -- "$1" 0; else \set -- "$1" 4; fi
-		[ "$2" = 0 ] && '"$4"' || _adlock_await "$@" || \set -- "$1" "$?"
-		[ "$2" != 4 ] || \return 4
-		\command exec '"$1"'>&- '"$2"'<&-
-		_adlock_line=${_adlock_line#"$1 "}
-		\return "$2"
+		'"$5"'[ "$_adlock_agent_sign" -ef /proc/self ] || \return 1
+		[ ! -e /proc/self/fd/'"$1"' ] && [ ! -e /proc/self/fd/'"$2"' ] || \return 3
+		_adlock_status=1
+		\command exec '"$1"'<>"$_adlock_answers" '"$2"'</proc/self/fd/'"$1 $1"'<>"$_adlock_questions" &&
+			[ "$_adlock_agent_at" -ef /proc/self ] && _adlock_status=4 && '"$3"' && _adlock_line= _adlock_status=0 && '"$4"' &&
+			\command exec '"$1"'>&- '"$2"'<&- || _adlock_await
+		_adlock_line=${_adlock_line#* }
+		\return "$_adlock_status"
 	}
 	_adlock_await() {
-		until [ "$2" = 4 ]; do
+		while [ "$_adlock_status" = 0 ]; do
 			if [ ! "$_adlock_agent_at" -ef /proc/self ]; then
-				[ -n "$_adlock_line" ] || \return 2
+				[ -n "$_adlock_line" ] || _adlock_status=2
 			elif [ ! /proc/self/fd/'"$2"' -ef "$_adlock_answers" ] && [ "$_adlock_agent_at" -ef /proc/self ]; then
-				\break
+				_adlock_status=4
 			fi
-			if '"$4"'; then
-				\set -- answered
-				\break
-			fi
+			[ "$_adlock_status" != 0 ] || ! { '"$4"'; } || \break
 		done
-		[ "$1" != answered ] || \return 0
-		[ ! /proc/self/fd/'"$1"' -ef "$_adlock_questions" ] || \command exec '"$1"'>&-
-		[ ! /proc/self/fd/'"$2"' -ef "$_adlock_answers" ] || \command exec '"$2"'<&-
-		\return 4
+		if [ "$_adlock_status" != 4 ]; then
+			\command exec '"$1"'>&- '"$2"'<&-
+		else
+			[ ! /proc/self/fd/'"$1"' -ef "$_adlock_questions" ] || \command exec '"$1"'>&-
+			[ ! /proc/self/fd/'"$2"' -ef "$_adlock_answers" ] || \command exec '"$2"'<&-
+		fi
 	}'
 }
 
@@ -1275,43 +1261,49 @@ _adlock_relay() {
 	done
 }
 
-# _adlock_ask_to_take IFELAPSED EXPIREAFTER NOW asks the agent for the lock. If the lock was
-# taken, $_adlock_lock is then its line in the list of held locks.
+# _adlock_ask_to_take IFELAPSED EXPIREAFTER NOW [as-set] asks the agent for the lock; as-set: some
+# rare setting is set. If the lock was taken, $_adlock_lock is then its line in the list of held
+# locks.
 _adlock_ask_to_take() {
-	[ -n "$_adlock_agent" ] || return 1
-	case ${ADLOCK_STORE-}$_adlock_beside in *://* | [3-9]) return 1 ;; esac
-	case $_adlock_held in *"left "*) return 1 ;; esac
-	_adlock_third=$_adlock_program$_adlock_host$_adlock_operator$_adlock_operand$_adlock_dir$1$2$3
-	_adlock_third=$_adlock_third${ADLOCK_IF_ELAPSED-}${ADLOCK_EXPIRE_AFTER-}${ADLOCK_PAUSE-}${ADLOCK_SLOTS-}${ADLOCK_WAIT-}${ADLOCK_STARVING-}${ADLOCK_NOTICE-}
-	case $_adlock_third in *"$_adlock_nl"* | *"$_adlock_tab"*) return 1 ;; esac
-	[ "${#_adlock_third}" -le 800 ] || return 1 # of up to 4 bytes each: see lib/agent
+	case $_adlock_agent-${_adlock_beside:+left }${ADLOCK_STORE-}$1$2$3$_adlock_held in
+	-* | *"left "* | *://* | *"$_adlock_tab"*) return 1 ;;
+	esac
 	_adlock_pid=${_adlock_agent_of%%.*}
-	_adlock_since=''
-	[ -z "${ADLOCK_WAIT-}" ] || _adlock_find_since
-	if _adlock_take ask "$@"; then
-		[ "$_adlock_status" != 0 ] || _adlock_lock="$_adlock_agent_of ${_adlock_line#0 }"
-	else
-		return "$?"
-	fi
+	_adlock_line=take$_adlock_tab--owner$_adlock_tab$_adlock_pid$_adlock_tab${1:+--if-elapsed=$1$_adlock_tab}${2:+--expire-after=$2$_adlock_tab}${3:+--now=$3$_adlock_tab}
+	case ${4-} in
+	?*) _adlock_find_since && _adlock_take question "$1" "$2" "$3" || return "$?" ;;
+	esac
+	_adlock_line=$_adlock_line--$_adlock_tab$_adlock_dir$_adlock_tab$_adlock_program$_adlock_tab$_adlock_host$_adlock_tab$_adlock_operator$_adlock_tab$_adlock_operand$_adlock_tab
+	_adlock_ask && case $_adlock_status in
+	0) _adlock_lock=$_adlock_agent_of' '${_adlock_line#0 } ;;
+	esac # W20: a denial often needs a helper
 }
 
-# _adlock_ask_to_release LINE STATUS asks the agent to release the lock of a line of the list.
+# _adlock_question question OPTION... begins a question with these words ($_adlock_line).
+_adlock_question() {
+	shift
+	_adlock_line=take$_adlock_tab
+	for _adlock_third; do
+		case $_adlock_third in *"$_adlock_tab"*) return 1 ;; esac
+		_adlock_line=$_adlock_line$_adlock_third$_adlock_tab
+	done
+}
+
+# _adlock_ask_to_release LINE STATUS GOING asks the agent to release the lock of the first line of the
+# list. GOING is $_adlock_going: if this call is in a trap that interrupted the same release, that
+# release stays marked as begun.
 _adlock_ask_to_release() {
-	case $_adlock_agent-$1-${ADLOCK_RETRY_FAILED-}$_adlock_beside in
-	serves-"$_adlock_agent_of "*-) ;;
+	case $_adlock_agent-${ADLOCK_RETRY_FAILED-}$_adlock_beside-$_adlock_held in
+	*"left "*) return 1 ;;
+	serves--"$1$_adlock_nl"*) ;;
 	*) return 1 ;;
 	esac
-	_adlock_booked "$1" || return 1
-	set -- "$1" "$2" "${1#* }" "$_adlock_going"
-	_adlock_going=$1
-	if _adlock_ask release --token "${3%% *}" --status "$2" -- "${3#* }"; then
+	_adlock_going=$1 _adlock_line=release$_adlock_tab$2$_adlock_tab$1$_adlock_tab
+	if _adlock_ask; then
 		_adlock_strike "$1"
 		_adlock_gone=yes
-		return 0
 	else
-		set -- "$?" "$4"
-		# If this call is in a trap that interrupted the same release, that release stays marked as
-		# begun.
+		set -- "$?" "$3"
 		[ "$1" = 2 ] || _adlock_going=$2
 		return "$1"
 	fi
@@ -1322,16 +1314,21 @@ _adlock_ask_to_release() {
 # _adlock_atom OPERATOR OPERAND HOST [keep|ask] finds the atom's parts and the lock directory.
 # _adlock_name_atom then builds its name.
 _adlock_atom() {
-	_adlock_operator=$1 _adlock_operand=$2 _adlock_host=${3:-${ADLOCK_HOST-}}
-	_adlock_program=${ADLOCK_PROGRAM:-$_adlock_script}
-	if [ -z "$1" ] || [ -z "$2" ]; then
+	case ${1:+1}${2:+2} in
+	12) ;;
+	*)
 		_adlock_say "'$1' '$2'" 'operator and operand must not be empty'
 		return 64
-	fi
-	_adlock_find_dir || return "$?"
-	if [ -z "$_adlock_host" ]; then
-		_adlock_find_host "${4-keep}" || return "$?"
-	fi
+		;;
+	esac
+	_adlock_operator=$1 _adlock_operand=$2 _adlock_host=${3:-${ADLOCK_HOST-}} _adlock_program=${ADLOCK_PROGRAM:-$_adlock_script}
+	case ${ADLOCK_DIR:-$_adlock_nl${HOME-}}$_adlock_nl${ADLOCK_STORE-} in
+	"$_adlock_found_for") _adlock_dir=$_adlock_found ;;
+	*) _adlock_find_dir || return "$?" ;;
+	esac
+	case $_adlock_host in
+	'') _adlock_find_host "${4-keep}" ;;
+	esac
 }
 
 _adlock_name_atom() {
@@ -1412,7 +1409,7 @@ _adlock_find_dir() {
 		_adlock_say ADLOCK_DIR 'must not hold a newline'
 		return 64
 		;;
-	/*) ;;
+	/*) _adlock_found=$_adlock_dir _adlock_found_for=${ADLOCK_DIR:-$_adlock_nl${HOME-}}$_adlock_nl${ADLOCK_STORE-} ;;
 	*)
 		if [ ! -d "$_adlock_dir" ]; then
 			_adlock_say "$_adlock_dir" 'no such directory, and a relative one is not made (give its full path)'
@@ -1630,7 +1627,7 @@ _adlock_guard_again() {
 	*) return 1 ;; # a subshell; or locks are held, which the supervisor would not release
 	esac
 	[ "${PWD-}" = "$_adlock_from" ] || command cd "$_adlock_from" 2>/dev/null || return 1
-	_adlock_take guarded "$1" "$2" ''
+	_adlock_take guarded "$1" "$2" "$_adlock_pass"
 }
 
 # _adlock_restart guarded OPTION... does not return. It may export these variables: if the script
@@ -1670,7 +1667,7 @@ _adlock_guard_here() {
 		exit 64
 	fi
 	_adlock_operand=$3
-	if _adlock_asks_no_run && _adlock_get_atom "$1" "$2" ''; then
+	if _adlock_get_atom "$1" "$2" "$_adlock_pass"; then
 		_adlock_guarded=$_adlock_lock
 		_adlock_guard_alone || exit "$?"
 		_adlock_guard_traps

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -73,8 +74,17 @@ func answerTake(owner process.Identity, args []string) (agent.Answer, error) {
 	return a, nil
 }
 
+// answerRelease releases a lock. Its arguments are the status and the lock's line in the script's list:
+// OWNER TOKEN FILE.
 func answerRelease(owner process.Identity, args []string) (agent.Answer, error) {
-	a, dir, r, err := parseRelease(args)
+	if len(args) != 2 {
+		return agent.Answer{}, agent.ErrHelper
+	}
+	line := strings.SplitN(args[1], " ", 3)
+	if pid, _, _ := strings.Cut(line[0], "."); len(line) != 3 || pid != strconv.Itoa(owner.PID) {
+		return agent.Answer{}, agent.ErrHelper
+	}
+	a, dir, r, err := parseRelease([]string{"--token", line[1], "--status", args[0], "--", line[2]})
 	if err != nil {
 		return agent.Answer{}, err
 	}

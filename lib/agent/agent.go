@@ -1,5 +1,6 @@
 // Package agent is a helper process that keeps running, for a script that asks often. It answers
-// each question as a helper run for that question would.
+// each question as a helper run for that question would. A release names the lock by its line in the
+// script's list (OWNER TOKEN FILE), so that the script need not take the line apart.
 //
 // The agent holds two unnamed pipes. The script opens them through /proc/PID/fd, for one question
 // at a time: so there is no file that could be left behind, removed or replaced, and both pipes
