@@ -47,11 +47,13 @@ type row struct {
 	Limits      policy.Limits // of the owner, or of the last run
 	LimitsKnown bool
 
-	Takeable bool   // by a newcomer with these limits
+	Takeable bool // by a newcomer with these limits
+	paused   bool
 	jobLives bool   // though its owner is dead
 	silent   bool   // its owner may be dead: locker.View
 	overdue  string // the message about an owner past its notice
-	Why      string
+	Why      string // of the decision
+	figures  string // the same, without its first words
 }
 
 // rowsOf returns a row for each atom that has files, and for each atom that is only in the runlog
@@ -111,7 +113,7 @@ func (a *account) rowOf(e *locker.Entry, p *past, now time.Time) *row {
 	}
 	tick := policy.TickAt(now, p.oncePer)
 	d := e.Decide(policy.Terms{Limits: r.Limits, Tick: tick})
-	r.Takeable, r.Why = d.Step.Granted(), d.Reason()
+	r.Takeable, r.Why, r.figures, r.paused = d.Step.Granted(), d.Reason(), d.Figures(), d.Step == policy.Paused
 	switch {
 	case holder.Active.Held:
 		r.hold(holder, now)

@@ -85,7 +85,7 @@ func table(rows []*row, now time.Time) string {
 		w.WriteString(joined(line))
 		if i > 0 {
 			for _, n := range rows[i-1].notes(now) {
-				if pause := rows[i-1].user + " " + n.text; strings.HasPrefix(n.text, "paused: ") {
+				if pause := rows[i-1].user + " " + n.text; n.pause {
 					if pause == told {
 						continue
 					}
@@ -300,6 +300,7 @@ func (r *row) due() string {
 type note struct {
 	style terminal.Style
 	text  string
+	pause bool // it tells of a pause
 }
 
 // notes say why the atom needs attention, how its last run failed, and which processes
@@ -307,7 +308,7 @@ type note struct {
 func (r *row) notes(now time.Time) (all []note) {
 	add := func(style terminal.Style, text string) {
 		if text != "" {
-			all = append(all, note{style, text})
+			all = append(all, note{style, text, false})
 		}
 	}
 	add(terminal.Plain, r.commandNote())
@@ -315,8 +316,8 @@ func (r *row) notes(now time.Time) (all []note) {
 	if r.watcher != 0 {
 		add(terminal.Yellow, "process "+strconv.Itoa(r.watcher)+" watches whether its job works, and ends it if it is idle")
 	}
-	if r.State != "paused" && strings.HasPrefix(r.Why, "paused: ") {
-		add(terminal.Yellow, r.Why)
+	if r.paused {
+		all = append(all, note{terminal.Yellow, r.Why, true})
 	}
 	add(terminal.Red, r.lastNote())
 	add(terminal.Yellow, r.waitingNote(now))
@@ -338,7 +339,7 @@ const noteWidth = 78
 // stateNote says why a state needs attention.
 func (r *row) stateNote() string {
 	switch r.State {
-	case "idle", "waiting", "running":
+	case "idle", "waiting", "running", "paused":
 		return ""
 	case "stopped":
 		return "stopped: process " + strconv.Itoa(r.Still) + "; to let it go on: kill -CONT " + strconv.Itoa(r.Still)
@@ -346,9 +347,9 @@ func (r *row) stateNote() string {
 	if r.overdue != "" {
 		return r.overdue
 	}
-	_, why, judged := strings.Cut(r.Why, ": ") // the verdict and its figures
+	why := r.figures
 	switch {
-	case r.State == "damaged" || !judged:
+	case r.State == "damaged":
 		why = r.Why
 	case r.Changer != 0 && !r.Takeable:
 		why = "process " + strconv.Itoa(r.Changer) + " is ending or replacing it"

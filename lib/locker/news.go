@@ -192,7 +192,7 @@ func (rec Recorder) tellPause(denied runlog.Event, p policy.Pause) {
 	e := denied
 	e.Kind, e.Age = runlog.Paused, runlog.Some(p.Age)
 	rec.append(e)
-	rec.tell(hook.Paused, e, "paused for "+limit.FormatAge(p.Age)+" already, "+strings.TrimPrefix(e.Reason, "paused: ")+"; to end that: adlock resume NAME or, as root, --all")
+	rec.tell(hook.Paused, e, "paused for "+limit.FormatAge(p.Age)+" already, "+p.Figures()+"; to end that: adlock resume NAME or, as root, --all")
 }
 
 // starving reports that an atom was denied many times in a row, the last time in the event denied.

@@ -19,10 +19,13 @@ type Pause struct {
 func (p Pause) Denies() bool { return p.On && !p.Inside }
 
 // Reason is the reason for which the pause denies a newcomer.
-func (p Pause) Reason() string {
-	text := "paused: for " + limit.FormatLeft(p.Left) + " more"
+func (p Pause) Reason() string { return words[Paused] + ": " + p.Figures() }
+
+// Figures is the reason without its first word.
+func (p Pause) Figures() string {
+	text := "for " + limit.FormatLeft(p.Left) + " more"
 	if p.Left == limit.Never {
-		text = "paused: until it is resumed"
+		text = "until it is resumed"
 	}
 	if p.Why != "" {
 		text += " (" + p.Why + ")"

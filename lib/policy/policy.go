@@ -378,79 +378,81 @@ func (d Decision) Outdated() bool {
 	return d.Step == Busy && (d.last.Newer && limits.Preempt() || outdated(limits, d.Active))
 }
 
-func full(t Terms) string {
-	switch {
-	case t.Semaphore != "" && t.Slots == 1:
-		return "full: at most 1 run of " + t.Semaphore + " at once"
-	case t.Semaphore != "":
-		return "full: at most " + strconv.Itoa(t.Slots) + " runs of " + t.Semaphore + " at once"
-	case t.Slots == 1:
-		return "full: an atom of " + t.Program + " is running"
-	}
-	return "full: " + strconv.Itoa(t.Slots) + " atoms of " + t.Program + " are running"
+// words begin the reason of each step.
+var words = [...]string{
+	TooSoon: "too soon", Busy: "busy", Full: "full", Paused: "paused", Stuck: "stuck",
+	Acquire: "free", Reclaim: "free", Unempty: "free", Expire: "expired",
 }
 
 // Reason describes the step with the figures behind it, for --dry-run and the runlog.
-func (d Decision) Reason() string {
-	if d.Step == Full {
+func (d Decision) Reason() string { return words[d.Step] + ": " + d.Figures() }
+
+// Figures is the reason without its first words.
+func (d Decision) Figures() string {
+	switch {
+	case d.Step == Full:
 		return full(d.terms)
-	}
-	if d.Step == Paused {
-		return d.pause.Reason()
-	}
-	if d.TickUsed() {
+	case d.Step == Paused:
+		return d.pause.Figures()
+	case d.TickUsed():
 		return d.terms.Tick.used()
-	}
-	if d.why != "" && d.Step == Busy {
-		return "busy: " + d.why
-	}
-	if d.Outdated() && d.last.Newer {
-		return "busy: a start that was asked for later has run"
-	}
-	if d.why != "" && d.Step == Reclaim {
-		return "free: " + d.why
-	}
-	if d.why != "" {
+	case d.why != "" && d.Step == Stuck:
 		return stuck(d.terms.Limits, d.Active, d.why)
+	case d.why != "":
+		return d.why
+	case d.Outdated() && d.last.Newer:
+		return "a start that was asked for later has run"
 	}
-	text := reason(d.Step, d.terms.Limits, d.last, d.Active)
+	text := figuresOf(d.Step, d.terms.Limits, d.last, d.Active)
 	if d.terms.Tick.Asked() && d.Step.Granted() {
 		text += "; not run yet " + d.terms.Tick.in()
 	}
 	return text
 }
 
-func reason(step Step, limits Limits, last Last, active Active) string {
+func full(t Terms) string {
+	switch {
+	case t.Semaphore != "" && t.Slots == 1:
+		return "at most 1 run of " + t.Semaphore + " at once"
+	case t.Semaphore != "":
+		return "at most " + strconv.Itoa(t.Slots) + " runs of " + t.Semaphore + " at once"
+	case t.Slots == 1:
+		return "an atom of " + t.Program + " is running"
+	}
+	return strconv.Itoa(t.Slots) + " atoms of " + t.Program + " are running"
+}
+
+func figuresOf(step Step, limits Limits, last Last, active Active) string {
 	switch step {
 	case TooSoon:
 		return tooSoon(limits, last)
 	case Busy:
-		return "busy: " + busy(limits, active)
+		return busy(limits, active)
 	case Acquire:
-		return "free: " + completed(last) + ", " + wanted(limits, last) + ", " + LimitText(limits.OfOwner())
+		return completed(last) + ", " + wanted(limits, last) + ", " + LimitText(limits.OfOwner())
 	case Expire:
-		text := "expired: " + Running(limits, active) + "; it would be "
+		text := Running(limits, active) + "; it would be "
 		if WatchFirst(limits, active) {
 			return text + "watched first, and ended if it is idle"
 		}
 		return text + "ended"
 	case Reclaim:
-		return "free: the owner is dead; its lock would be replaced"
+		return "the owner is dead; its lock would be replaced"
 	case Unempty:
 		if active.Wrecked {
-			return "free: the lock is damaged, and from before this boot; it would be cleared"
+			return "the lock is damaged, and from before this boot; it would be cleared"
 		}
-		return "free: the lock is empty and " + limit.FormatAge(active.Age) + " old; it would be cleared"
+		return "the lock is empty and " + limit.FormatAge(active.Age) + " old; it would be cleared"
 	}
 	return stuck(limits, active, "its owner cannot be checked from here")
 }
 
 func stuck(limits Limits, active Active, why string) string {
-	return "stuck: " + Running(limits, active) + ", and " + why
+	return Running(limits, active) + ", and " + why
 }
 
 func tooSoon(limits Limits, last Last) string {
-	text := "too soon: " + completed(last) + ", " + wanted(limits, last)
+	text := completed(last) + ", " + wanted(limits, last)
 	if limits.IfElapsed == limit.Never {
 		return text
 	}

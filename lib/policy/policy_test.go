@@ -349,3 +349,7 @@ func TestTheLastFractionOfASecondIsWaitedForToo(t *testing.T) {
 		t.Errorf("due in %v", in)
 	}
 }
+
+func reason(step Step, limits Limits, last Last, active Active) string {
+	return words[step] + ": " + figuresOf(step, limits, last, active)
+}

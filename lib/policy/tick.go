@@ -80,7 +80,7 @@ func (t Tick) Outlived(period time.Duration, number int) bool {
 
 // used says why the tick denies the atom.
 func (t Tick) used() string {
-	return "too soon: ran already " + t.in() + "; the next begins at " + t.Next().Format(time.DateTime)
+	return "ran already " + t.in() + "; the next begins at " + t.Next().Format(time.DateTime)
 }
 
 func (t Tick) in() string {
