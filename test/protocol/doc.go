@@ -10,7 +10,8 @@
 // spin checks the protocol of one atom: every order of the steps of an owner,
 // newcomers, crashes and the clock (adlock.pml), a job that forks, dies and escapes while it is
 // being ended (job.pml), a holder of a guard that is stopped (standstill.pml), a script and an
-// agent that die during a question (agent.pml), and owners and waiters in a store (lease.pml).
+// agent that die during a question (agent.pml), owners and waiters in a store (lease.pml), and the
+// line of waiters in a directory (line.pml).
 // spin must find the faults of the variants that attacks and measurement have shown to be
 // unsound, or the models would prove nothing.
 //

@@ -20,13 +20,14 @@ const (
 	standstill = "standstill.pml"
 	inStore    = "lease.pml"
 	questions  = "agent.pml"
+	inLine     = "line.pml"
 )
 
 // A step names its function, as (package.Type.name) or (package.name).
 func TestEveryStepNamesAFunctionThatExists(t *testing.T) {
 	declared := declarations(t, filepath.Join(helper.Root(), "lib"))
 	named := regexp.MustCompile(`\(([a-z]+(?:\.[A-Za-z]+){1,2})\)`)
-	for _, file := range []string{job, standstill, inStore} {
+	for _, file := range []string{job, standstill, inStore, inLine} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -219,3 +219,29 @@ func TestUnsoundVariantsInAStoreAreFound(t *testing.T) {
 		})
 	}
 }
+
+func TestTheLineOfWaitersLosesNoWakeUpAndNoOrder(t *testing.T) {
+	mustHold(t, verify(t, inLine, everywhere, "-DN=2"))
+	mustHold(t, verify(t, inLine, everywhere, "-DN=2", "-DSLOW"))
+	mustHold(t, verify(t, inLine, everywhere, "-DPATIENT", "-DSTOPS=0", "-DDEATHS=0"))
+	mustHold(t, verify(t, inLine, cycles, "-DN=2", "-DAVAILABLE"))
+}
+
+func TestUnsoundVariantsOfTheLineAreFound(t *testing.T) {
+	const twoOwners, unavailable, order = "assertion violated dead[path]", "acceptance cycle", "assertion violated (( !(waits[me])"
+	for variant, c := range map[string]struct {
+		how         search
+		why         string
+		definitions []string
+	}{
+		"the head does not look again when it has begun to watch":  {cycles, unavailable, []string{"-DAVAILABLE", "-DN=2", "-DUNWATCHED"}},
+		"a waiter that becomes the head relies on an earlier look": {cycles, unavailable, []string{"-DAVAILABLE", "-DPATIENT", "-DSTOPS=0", "-DDEATHS=0", "-DSTALE"}},
+		"a head that is stopped is not passed":                     {cycles, unavailable, []string{"-DAVAILABLE", "-DPATIENT", "-DDEATHS=0", "-DNOPASS"}},
+		"a head for which the atom is not due stays in the line":   {cycles, unavailable, []string{"-DAVAILABLE", "-DPATIENT", "-DSTOPS=0", "-DDEATHS=0", "-DKEEPSLINE"}},
+		"the head takes the atom without link":                     {everywhere, twoOwners, []string{"-DDEATHS=0", "-DPATIENT", "-DRIGHT"}},
+		"a waiter does not check that its inode is at the path":    {everywhere, order, []string{"-DPATIENT", "-DSTOPS=0", "-DDEATHS=0", "-DNOCHECK"}},
+		"the kernel wakes the first waiter, and another is faster": {everywhere, order, []string{"-DPATIENT", "-DSTOPS=0", "-DDEATHS=0", "-DBARGE"}},
+	} {
+		t.Run(variant, func(t *testing.T) { mustFail(t, verify(t, inLine, c.how, c.definitions...), c.why) })
+	}
+}
