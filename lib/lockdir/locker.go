@@ -59,8 +59,9 @@ func (v *view) close() {
 	}
 }
 
-func (v *view) situation() policy.Situation {
-	return policy.Situation{Last: v.Last, Active: v.Active, Readers: actives(v.readers), Slots: actives(v.slots), TickUsed: v.TickUsed, Pause: v.Pause}
+// decide is what policy says of a newcomer with these terms.
+func (v *view) decide(t policy.Terms) policy.Decision {
+	return policy.Decide(t, policy.Situation{Last: v.Last, Active: v.Active, Readers: actives(v.readers), Slots: actives(v.slots), TickUsed: v.TickUsed, Pause: v.Pause})
 }
 
 func actives(views []view) (all []policy.Active) {

@@ -58,18 +58,18 @@ func (l *Locker) look(v *view, r *locker.Request, name atom.Name, now locker.Mom
 		v.setActive(now)
 	}
 	v.Active.Newer = v.Active.Held && r.IsOlder(v.Record, v.Active.Age)
-	d = policy.Decide(r.Terms(), v.situation())
+	d = v.decide(r.Terms())
 	around := p == asking || p == waiting && !v.Active.Held
 	if err == nil && around && d.Step.Granted() && !r.Shared { // readers do not exclude each other
 		err = l.lookAtReaders(v, r, name)
-		d = policy.Decide(r.Terms(), v.situation())
+		d = v.decide(r.Terms())
 	}
 	if p == asking {
 		d = v.foresee(d, r.Pause)
 	}
 	if err == nil && around && d.Step.Granted() {
 		err = l.lookAtSlots(v, r)
-		if full := policy.Decide(r.Terms(), v.situation()); full.Step == policy.Full {
+		if full := v.decide(r.Terms()); full.Step == policy.Full {
 			d = full
 		}
 	}

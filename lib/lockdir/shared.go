@@ -192,7 +192,7 @@ func (l *Locker) lookAtReader(r *locker.Request, lock atom.File) (view, policy.D
 	v := view{active: active}
 	v.setActive(r.Clock(time.Now()))
 	v.Active.Newer = r.IsOlder(v.Record, v.Active.Age)
-	return v, policy.Decide(r.Terms().ForReader(), v.situation()), nil
+	return v, v.decide(r.Terms().ForReader()), nil
 }
 
 // readable returns an error unless a reader's lock holds a record or is empty.

@@ -350,7 +350,7 @@ func (l *Locker) slotIsFree(r *locker.Request, v *view, full *locker.Outcome) er
 	}
 	v.setActive(r.Clock(time.Now()))
 	free := l.slotIsUnused(v.active)
-	if policy.Decide(r.Terms().ForSlot(), v.situation()).Step.Granted() {
+	if v.decide(r.Terms().ForSlot()).Step.Granted() {
 		orphaned, err := l.hasOrphanedLock(v.active.Record)
 		if err != nil {
 			return err

@@ -60,7 +60,7 @@ func (l *Locker) attempt(r *locker.Request, w *lockfile.Waiting) (locker.Outcome
 	w.InWay = v.inWay(d)
 	if !w.IsTurn(d.Step == policy.Acquire || d.Step == policy.Reclaim, v.Record.Token) {
 		w.InWay.Line, v.Active = true, policy.Active{Held: true, Owner: policy.Waiter}
-		d = policy.Decide(r.Terms(), v.situation())
+		d = v.decide(r.Terms())
 	}
 	if r.AtOnce && !atOnce(r, &v, d.Step) {
 		return locker.Outcome{}, locker.ErrNotAtOnce
