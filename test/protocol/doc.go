@@ -1,6 +1,6 @@
-// Package protocol tests the protocol of one atom in three ways: spin searches models of it,
-// the histories of many contenders are compared with a model, and a storm of signals and
-// crashes is judged by the promises alone.
+// Package protocol tests the protocol of one atom in two ways: spin searches models of it, and a storm
+// of signals and crashes is judged by the promises alone. The judge also judges what contenders in
+// test/network have noted.
 //
 // The folders below it go through adlock step by step: crash kills it before each system call
 // that touches a lock, and fault lets each such call fail.
@@ -13,22 +13,6 @@
 // agent that die during a question (agent.pml), and owners and waiters in a store (lease.pml).
 // spin must find the faults of the variants that attacks and measurement have shown to be
 // unsound, or the models would prove nothing.
-//
-// # Histories
-//
-// Many contenders compete for a few atoms, and the resulting history is checked.
-//
-// The contenders are processes of three kinds: workers (package lockdir in this
-// test's own binary), scripts (sh/adlock.sh under every shell there is) and jobs
-// of `adlock run`. They are stopped, continued and killed at random, hang, wait
-// and expire each other. The jobs themselves record what happens, and not
-// adlock: one line per event, appended to one file, so that the order of the
-// lines is an order in real time. Each job also holds flock(2) on a file of the
-// test's own for as long as any process of it lives, so that the second of two
-// jobs of one atom notices the first, whatever the events say.
-//
-// The events of one atom are then given to porcupine, which looks for an order
-// of the operations that the model of an atom (history_atom_test.go) allows.
 //
 // # Storms
 //
@@ -76,9 +60,6 @@
 //
 // # By hand
 //
-// ADLOCK_SOAK=1h lasts an hour, ADLOCK_STORM_ACQUISITIONS=N until so many acquisitions;
-// ADLOCK_STORM_SEED=N draws the same numbers again (but the machine does not repeat itself);
-// ADLOCK_STORM_WITH=traps,… adds what is left out because it is known to break a promise
-// (storm_contender_linux_test.go, mended); ADLOCK_STORM_BINARY=FILE tries another build of the
-// helper.
+// ADLOCK_SOAK=1h lasts an hour; ADLOCK_STORM_SEED=N draws the same numbers again (but the machine does
+// not repeat itself); ADLOCK_STORM_BINARY=FILE tries another build of the helper.
 package protocol

@@ -232,7 +232,7 @@ attempt() {
 	[2-9] | ?[02468] | ??[02468]) body=$bodies ;;
 	*) body=q ;;
 	esac
-	note call "atom=$atom mode=$mode elapsed=$elapsed limit=$limit slots=$slots"
+	note call "atom=$atom mode=$mode elapsed=$elapsed limit=$limit slots=$slots pass=${STORM_PASS:-0}"
 	status=0
 	draw 3
 	if [ "$drawn" = 0 ]; then

@@ -81,6 +81,7 @@ type stormTerms struct {
 	denied   int  // the status of a denial
 	unstamps bool // a failed run does not count for IfElapsed
 	script   bool // a contender that reports its verdicts itself
+	pass     bool // its intervals are judged by the time at which its contender began
 	wait     time.Duration
 }
 
@@ -129,6 +130,8 @@ func termsOf(words []string) stormTerms {
 			t.unstamps = value == "true"
 		case "wait":
 			t.wait = milliseconds
+		case "pass":
+			t.pass = n == 1
 		}
 	}
 	return t

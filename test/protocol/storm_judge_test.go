@@ -15,9 +15,12 @@ const (
 	enforced = 124
 )
 
-// coarse is the most that two compared clocks differ: a shell's counts in 10 ms, and a file
-// system's in up to as much.
-const coarse = 25 * time.Millisecond
+// The most that two compared clocks differ. A shell's counts in 10 ms, and a file system's in up to as
+// much; elsewhere a store's clock is a third one.
+const (
+	coarse          = 25 * time.Millisecond
+	coarseElsewhere = 50 * time.Millisecond
+)
 
 // lagging is how long a signal may be under way: the test notes it before it sends it.
 const lagging = 2 * time.Second
@@ -40,6 +43,7 @@ type stormAttempt struct {
 	owns                           int // where the lock named it though its verdict was a denial
 	status                         int // at its end; the first of adlock_get, adlock_with or adlock_release that is not 0
 	code                           int // the job's own status at its end
+	until                          int // it certainly holds nothing after that
 	verdict                        string
 }
 
@@ -47,6 +51,7 @@ const none = -1
 
 // trial is a history that is being judged.
 type trial struct {
+	coarse   time.Duration
 	events   []stormEvent
 	attempts []*stormAttempt // in the order of their calls
 	byID     map[string]*stormAttempt
@@ -59,9 +64,11 @@ type trial struct {
 }
 
 // judge returns the promises that a history breaks.
-func judge(events []stormEvent) []violation {
+func judge(events []stormEvent) []violation { return judgeBy(coarse, events) }
+
+func judgeBy(coarse time.Duration, events []stormEvent) []violation {
 	t := &trial{
-		events: events, byID: map[string]*stormAttempt{}, byRoot: map[string][]*stormAttempt{},
+		coarse: coarse, events: events, byID: map[string]*stormAttempt{}, byRoot: map[string][]*stormAttempt{},
 		byAtom: map[string][]*stormAttempt{}, sigs: map[string][]int{}, ends: map[string]int{}, outside: map[string]bool{},
 	}
 	for i, e := range events {
@@ -70,6 +77,7 @@ func judge(events []stormEvent) []violation {
 	t.exclusion()
 	t.slots()
 	t.intervals()
+	t.denials()
 	for _, a := range t.attempts {
 		if a.end != none {
 			t.status(a)
@@ -179,7 +187,7 @@ func (t *trial) read(i int, e stormEvent) {
 			a.given = i
 		}
 	case "end":
-		a.status, a.end = e.status(), i
+		a.status, a.end, a.verdict = e.status(), i, e.word(1)
 	default:
 		t.accuse(i, atom, "unknown event", e.id)
 	}
@@ -287,12 +295,87 @@ func (t *trial) intervals() {
 				if before == a || before.unstamps && before.code != 0 {
 					continue
 				}
-				if gap := t.events[a.in].at - t.events[before.out].at; gap < a.elapsed-coarse {
+				if gap := t.events[a.in].at - t.events[before.out].at; gap < a.elapsed-t.coarse {
 					t.accuse(a.in, a.atom, fmt.Sprintf("too soon: %v after a completion, IfElapsed is %v", gap, a.elapsed), before.id, a.id)
 				}
 			}
 		}
 	}
+}
+
+// denials: an atom is denied only while another attempt may hold it, or soon after a completion. So a
+// lock that a release has left behind, or that a dead owner keeps, is found.
+func (t *trial) denials() {
+	for _, a := range t.attempts {
+		a.until = t.lastHeld(a)
+	}
+	for _, a := range t.attempts {
+		if !t.wasDenied(a) {
+			continue
+		}
+		held, soon := t.held(a), t.soon(a)
+		switch {
+		case a.verdict == "too-soon" && !soon, a.verdict == "" && !held && !soon:
+			t.accuse(a.end, a.atom, "denied, though no completion was so near, and it was not held", a.id)
+		case (a.verdict == "busy" || a.verdict == "full") && !held:
+			t.accuse(a.end, a.atom, "denied, though it was not held", a.id)
+		}
+	}
+}
+
+// wasDenied leaves out a run whose command is a run of its own: the status may be that one's.
+func (t *trial) wasDenied(a *stormAttempt) bool {
+	return a.in == none && a.end != none && a.status == a.denied && t.byID[a.id+".w"] == nil
+}
+
+// lastHeld returns the last event at which an attempt may still have held its atom: its release, or, if
+// none was noted, the next beginning of another job. One that was denied may have held it until then, if
+// only a second look, with the lock in its hand, denied it.
+func (t *trial) lastHeld(a *stormAttempt) int {
+	began := a.in
+	switch {
+	case a.given != none:
+		return a.given
+	case t.wasDenied(a):
+		if a.elapsed > 0 || a.stormTerms.slots > 0 || a.family() == "r" {
+			return a.end
+		}
+		return none
+	case began == none && a.end != none:
+		began = a.end
+	case began == none:
+		if end, ended := t.ends[rootOf(a.id)]; ended {
+			began = end
+		}
+	}
+	next := len(t.events)
+	for _, b := range t.byAtom[a.atom] {
+		if b != a && !b.shared && began != none && b.in > began {
+			next = min(next, b.in)
+		}
+	}
+	return next
+}
+
+// held reports whether another attempt may have held a's atom, or a's slot, while a asked for it.
+func (t *trial) held(a *stormAttempt) bool {
+	return slices.ContainsFunc(t.attempts, func(o *stormAttempt) bool {
+		same := o.atom == a.atom || a.stormTerms.slots > 0 && o.family() == a.family()
+		return same && o != a && o.call < a.end && o.until > a.call
+	})
+}
+
+// soon reports whether a may have asked within IfElapsed of a completion: of a release, of the taking
+// over from a dead owner, or of one before this history.
+func (t *trial) soon(a *stormAttempt) bool {
+	began := a.call
+	if a.pass {
+		began = t.byRoot[rootOf(a.id)][0].call
+	}
+	since := t.events[began].at - a.elapsed - t.coarse
+	return a.elapsed > 0 && (t.events[0].at > since || slices.ContainsFunc(t.byAtom[a.atom], func(o *stormAttempt) bool {
+		return o != a && !t.wasDenied(o) && o.call < a.end && t.events[min(o.until, a.end)].at > since
+	}))
 }
 
 // status: the exit status of an attempt is true.
@@ -437,7 +520,7 @@ func (a *stormAttempt) holds(at int) bool {
 
 // aged reports whether the lock of an attempt may be that old at that time.
 func (t *trial) aged(a *stormAttempt, age time.Duration, at int) bool {
-	return t.events[at].at-t.events[a.call].at >= age-coarse
+	return t.events[at].at-t.events[a.call].at >= age-t.coarse
 }
 
 // tell describes a violation with the events around it: those of its atom, of the contenders in
