@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
 )
@@ -135,36 +133,6 @@ func TestWhatIsNoPlainFileIsNotTakenForARunlogAndTheJobRuns(t *testing.T) {
 			b.mustBeUntouched(t)
 		})
 	}
-}
-
-func TestADeviceIsNotOpened(t *testing.T) {
-	t.Parallel()
-	need.Root(t)
-	for verb, script := range verbs {
-		a := helper.NewAtom(t)
-		if err := syscall.Mknod(a.Lock(), syscall.S_IFCHR|0o600, 10<<8|200); err != nil { // net/tun: opening it has effects
-			need.Skip(t, "devices cannot be made here: "+err.Error())
-		}
-		t.Log(verb)
-		a.Shell(t, script).Refused(t, 77, "not a regular file")
-	}
-}
-
-func TestPlantedTemporaryFilesDoNotStandInTheWay(t *testing.T) {
-	t.Parallel()
-	a, b := helper.NewAtom(t), newBait(t)
-	owner := a.Owner(t, "exec sleep 1000")
-	old := unix.NsecToTimespec(b.info.ModTime().UnixNano())
-	digits := "0123456789abcdef"
-	for _, plant := range plants {
-		path := filepath.Join(a.Dir, "temp."+digits+digits)
-		digits = digits[1:] + digits[:1]
-		must(t, plant(path, b))
-		must(t, unix.UtimesNanoAt(unix.AT_FDCWD, path, []unix.Timespec{old, old}, unix.AT_SYMLINK_NOFOLLOW))
-	}
-	owner.Kill(t)
-	a.Newcomer(t).Ran(t)
-	b.mustBeUntouched(t)
 }
 
 func TestALockOfATerabyteIsAnErrorAtOnceAndCanBeCleared(t *testing.T) {

@@ -7,6 +7,7 @@ package process
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -47,28 +48,41 @@ recycle() {
 }
 `
 
+// ranInNamespace runs a script with these functions, and expects that its newcomer ran. Status 99 says
+// that no pid could be chosen.
+func ranInNamespace(t *testing.T, a *helper.Atom, script string, prefix ...string) {
+	t.Helper()
+	got := a.Shell(t, functions+script, prefix...)
+	if got.Status == 99 {
+		need.Skip(t, "this kernel does not let the next pid be chosen")
+	}
+	if got.Status != 0 || got.Out != "ran\n" {
+		t.Errorf("%s\n%+v\n%s", script, got, a.Runlog())
+	}
+}
+
+// mustHaveSignalledNone expects that these processes live, and that no signal is in the runlog.
+func mustHaveSignalledNone(t *testing.T, a *helper.Atom, spared ...*helper.Process) {
+	t.Helper()
+	if strings.Contains(a.Runlog(), "event=signal") || slices.ContainsFunc(spared, (*helper.Process).Ended) {
+		t.Errorf("a process was signalled:\n%s", a.Runlog())
+	}
+}
+
 func TestTheNextHolderOfAPidIsNotTheOwner(t *testing.T) {
 	t.Parallel()
 	needNamespaces(t)
 	for claim, lead := range map[string]string{"in a group of others": "", "leading a group": "setsid"} {
 		t.Run(claim, func(t *testing.T) {
 			a := helper.NewAtom(t)
-			got := a.Shell(t, functions+`
+			ranInNamespace(t, a, `
 				own `+lead+`
 				kill -KILL $owner; wait $owner
 				recycle $owner || exit 99
 				$run echo ran || exit
 				kill -0 $stranger || exit 98
 				kill -KILL $stranger`, unshared...)
-			if got.Status == 99 {
-				need.Skip(t, "this kernel does not let the next pid be chosen")
-			}
-			if got.Status != 0 || got.Out != "ran\n" {
-				t.Errorf("%+v", got)
-			}
-			if strings.Contains(a.Runlog(), "event=signal") {
-				t.Errorf("a process was signalled:\n%s", a.Runlog())
-			}
+			mustHaveSignalledNone(t, a)
 		})
 	}
 }
@@ -79,7 +93,7 @@ func TestADaemonWithTheOwnersOldPidIsNoOrphanOfIt(t *testing.T) {
 	t.Parallel()
 	needNamespaces(t)
 	a := helper.NewAtom(t)
-	got := a.Shell(t, functions+`
+	ranInNamespace(t, a, `
 		$run sleep 1000 & owner=$! # it leads a group and no session
 		until command=$(sed -n 's/^command=\([0-9]*\).*/\1/p' "$ADLOCK_DIR"/lock.* 2>/dev/null) && [ "$command" ]; do sleep 0.01; done
 		kill -KILL $owner $command; wait $owner
@@ -97,15 +111,7 @@ func TestADaemonWithTheOwnersOldPidIsNoOrphanOfIt(t *testing.T) {
 		$run --expire-after=0 echo ran || exit
 		kill -0 $daemon || exit 98
 		kill -KILL $daemon`, append(unshared, "setsid")...)
-	if got.Status == 99 {
-		need.Skip(t, "this kernel does not let the next pid be chosen")
-	}
-	if got.Status != 0 || got.Out != "ran\n" {
-		t.Errorf("%+v", got)
-	}
-	if strings.Contains(a.Runlog(), "event=signal") {
-		t.Errorf("a process was signalled:\n%s", a.Runlog())
-	}
+	mustHaveSignalledNone(t, a)
 }
 
 // The newcomer is stopped before a signal while its owner dies and another process gets the
@@ -116,7 +122,7 @@ func TestNoSignalReachesTheNextHolderOfADeadOwnersPid(t *testing.T) {
 	need.Tools(t, "strace")
 	for when := 1; when <= 4; when++ {
 		a := helper.NewAtom(t)
-		got := a.Shell(t, functions+`
+		ranInNamespace(t, a, `
 			own
 			strace -f --seccomp-bpf -o /dev/null -e trace=pidfd_send_signal \
 				-e inject=pidfd_send_signal:delay_enter=1500000:when=`+strconv.Itoa(when)+` \
@@ -128,12 +134,6 @@ func TestNoSignalReachesTheNextHolderOfADeadOwnersPid(t *testing.T) {
 			wait $newcomer || exit
 			kill -0 $stranger || exit 98
 			kill -KILL $stranger`, unshared...)
-		if got.Status == 99 {
-			need.Skip(t, "this kernel does not let the next pid be chosen")
-		}
-		if got.Status != 0 || got.Out != "ran\n" {
-			t.Errorf("held up before signal %d: %+v\n%s", when, got, a.Runlog())
-		}
 	}
 }
 
@@ -145,7 +145,7 @@ func TestAShellThatDiesWhileItAsksLeavesNoLockOfAnothers(t *testing.T) {
 	need.Tools(t, "strace")
 	for when := 1; when <= 3; when++ {
 		a := helper.NewAtom(t)
-		got := a.Shell(t, functions+`
+		ranInNamespace(t, a, `
 			sh -c '
 				strace -f --seccomp-bpf -o /dev/null -P /proc/$$/stat -e trace=openat \
 					-e inject=openat:delay_enter=1500000:when=`+strconv.Itoa(when)+` \
@@ -168,12 +168,7 @@ func TestAShellThatDiesWhileItAsksLeavesNoLockOfAnothers(t *testing.T) {
 			$adlock run --program p --host h --operator o --operand x --expire-after 0 echo ran || exit
 			kill -0 $stranger || exit 98
 			kill -KILL $stranger`, unshared...)
-		if got.Status == 99 {
-			need.Skip(t, "this kernel does not let the next pid be chosen")
-		}
-		if got.Status != 0 || got.Out != "ran\n" || strings.Contains(a.Runlog(), "event=signal") {
-			t.Errorf("held up before look %d: %+v\n%s", when, got, a.Runlog())
-		}
+		mustHaveSignalledNone(t, a)
 	}
 }
 
@@ -210,18 +205,6 @@ func TestWithoutAMachineIDADeadOwnerOfThisBootIsReclaimed(t *testing.T) {
 	a.Shell(t, "$run echo ran", nameless...).Ran(t)
 }
 
-func TestTheSamePidAndStartAfterARebootIsNotTheOwner(t *testing.T) {
-	t.Parallel()
-	need.MachineID(t)
-	a := helper.NewAtom(t)
-	stranger := a.Owner(t, "exec sleep 1000")
-	a.Rewrite(t, "boot", "00000000-0000-0000-0000-000000000000")
-	a.Newcomer(t).Ran(t)
-	if stranger.Ended() {
-		t.Error("the process that has the pid in this boot was ended")
-	}
-}
-
 func TestAnOwnerOnAnotherMachineIsBusyThenStuck(t *testing.T) {
 	t.Parallel()
 	a := helper.NewAtom(t)
@@ -242,9 +225,7 @@ func TestAnOwnerInAnotherPidNamespaceIsBusyThenStuck(t *testing.T) {
 	container := a.Supervised(t, "exec sleep 1000", unshared...)
 	a.Newcomer(t).Denied(t)
 	a.Newcomer(t, "--expire-after=0").Refused(t, 77, "adlock clear '"+a.Lock()+"'")
-	if container.Ended() || strings.Contains(a.Runlog(), "event=signal") {
-		t.Errorf("a process was signalled:\n%s", a.Runlog())
-	}
+	mustHaveSignalledNone(t, a, container)
 	container.Kill(t)
 	a.Newcomer(t).Denied(t) // nothing proves that it is dead
 	if got := a.Shell(t, "$adlock clear "+helper.AtomName); got.Status != 0 {
@@ -271,109 +252,6 @@ func TestAPidOfAnotherNamespaceEndsNoProcessHere(t *testing.T) {
 	if owner.Ended() {
 		t.Error("the owner was ended")
 	}
-}
-
-func TestAZombieOwnerIsReplacedAtOnce(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
-	parent := helper.Command{
-		Args: []string{"sh", "-c", "sh -c '$take && kill -KILL $$; :' & exec sleep 1000"}, Env: a.Env(),
-	}.Start(t)
-	a.AwaitLock(t)
-	helper.Eventually(t, "the owner is a zombie", func() bool { return zombie(a.OwnerPID(t)) })
-	a.Newcomer(t).Ran(t)
-	if parent.Ended() {
-		t.Error("the parent that does not wait was ended")
-	}
-}
-
-func zombie(pid int) bool {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	return err == nil && strings.Contains(string(text), ") Z ")
-}
-
-func TestAStoppedOwnerIsAliveThenEnded(t *testing.T) {
-	t.Parallel()
-	for claim, start := range map[string]func(*helper.Atom, *testing.T) *helper.Process{
-		"a script":   func(a *helper.Atom, t *testing.T) *helper.Process { return a.Owner(t, "sleep 1000; :") },
-		"adlock run": func(a *helper.Atom, t *testing.T) *helper.Process { return a.Supervised(t, "sleep 1000; :") },
-	} {
-		t.Run(claim, func(t *testing.T) {
-			a := helper.NewAtom(t)
-			owner := start(a, t)
-			owner.Signal(t, syscall.SIGSTOP)
-			a.Newcomer(t).Denied(t)
-			a.Newcomer(t, "--expire-after=0").Ran(t)
-			if status := owner.Wait(t); status == 0 {
-				t.Errorf("status %d", status)
-			}
-		})
-	}
-}
-
-func TestAnOwnerThatIgnoresSignalsIsEndedByKill(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
-	owner := a.Owner(t, "exec sleep 1000", "sh", "-c", `trap '' INT TERM; exec "$@"`, "sh")
-	a.Newcomer(t, "--expire-after=0").Ran(t)
-	if status := owner.Wait(t); status != 128+9 {
-		t.Errorf("status %d", status)
-	}
-	var sent []string
-	for line := range strings.Lines(a.Runlog()) {
-		if _, rest, found := strings.Cut(line, " signal="); found && strings.Contains(line, "event=signal") {
-			sent = append(sent, strings.Fields(rest)[0])
-		}
-	}
-	if got := strings.Join(sent, " "); got != "CONT INT TERM KILL" {
-		t.Errorf("signals %q\n%s", got, a.Runlog())
-	}
-}
-
-// mustBeGone expects that no process of the job with this mark lives.
-func mustBeGone(t *testing.T, mark string) {
-	t.Helper()
-	if left := helper.With(mark); len(left) > 0 {
-		t.Errorf("processes %v of the ended job live", left)
-	}
-}
-
-func TestAChildThatCalledSetsidEndsWithItsOwner(t *testing.T) {
-	t.Parallel()
-	for claim, start := range map[string]func(*helper.Atom, *testing.T, string){
-		"a script": func(a *helper.Atom, t *testing.T, script string) {
-			a.Owner(t, script+" setsid sleep 1000 & wait")
-		},
-		"adlock run": func(a *helper.Atom, t *testing.T, script string) {
-			a.Supervised(t, script+" setsid -f sleep 1000; wait")
-		},
-	} {
-		t.Run(claim, func(t *testing.T) {
-			need.Tools(t, "setsid")
-			a := helper.NewAtom(t)
-			mark := a.Mark(t)
-			start(a, t, "export "+mark+"; setsid sleep 1000 & setsid sh -c 'sleep 1000; :' &")
-			helper.Eventually(t, "the children run", func() bool { return len(helper.With(mark)) == 4 })
-			a.Newcomer(t, "--expire-after=0").Ran(t)
-			mustBeGone(t, mark)
-		})
-	}
-}
-
-// Each hop lives for a millisecond and leaves an orphan; they end by themselves when the test's
-// directory goes.
-func TestAJobThatForksFasterThanOneScanIsEnded(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
-	hop := filepath.Join(t.TempDir(), "hop")
-	if err := need.WriteProgram(hop, []byte("#!/bin/sh\n[ -e \"$0\" ] && \"$0\" &\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	mark := a.Mark(t)
-	a.Supervised(t, "export "+mark+"; "+hop+" & "+hop+" & wait; sleep 1000")
-	helper.Eventually(t, "the hops run", func() bool { return len(helper.With(mark)) > 0 })
-	a.Newcomer(t, "--expire-after=0").Ran(t)
-	mustBeGone(t, mark)
 }
 
 // Process 1 of a pid namespace does not die while a process outside keeps a zombie in it. Without

@@ -103,59 +103,6 @@ func TestAnEndingThatFailedFreesNothing(t *testing.T) {
 	}
 }
 
-// A member of an outer atom's job may hold an inner atom itself. When the outer job is ended, the
-// member dies, and its child, in a session of its own, outlives KILL. The child belongs to the
-// inner atom's job too.
-func TestAnEndingThatFailedFreesNoAtomOfAMemberEither(t *testing.T) {
-	t.Parallel()
-	const inner = "--operand=inner"
-	for claim, holder := range map[string]string{
-		"a nested run": `$run ` + inner + ` sh -c 'setsid "$@" & wait; wait' sh `,
-		"a script":     `sh -c '$adlock take --owner $$ -- "$ADLOCK_DIR"/lock.p.dax.o.inner p dax o inner || exit; setsid "$@" & wait; wait' sh `,
-	} {
-		for _, ended := range []string{"a script", "a supervised job", "a job, by its supervisor"} {
-			t.Run(claim+" in "+ended, func(t *testing.T) {
-				t.Parallel()
-				a := helper.NewAtom(t)
-				over := a.Gated(t)
-				file := filepath.Join(t.TempDir(), "child")
-				script := holder + deaf + file + "; :"
-				switch ended {
-				case "a script":
-					a.Owner(t, script)
-				case "a supervised job":
-					a.Supervised(t, script)
-				default:
-					helper.Command{Args: []string{"sh", "-c", `exec $run --pause=0 --enforce --expire-after=1h sh -c "$0"`, script}, Env: a.Env()}.Start(t)
-				}
-				child := pidIn(t, file)
-				thaw := frozen(t, child)
-				lock, err := os.ReadFile(filepath.Join(a.Dir, "lock.p.dax.o.inner"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				owner, _, _ := strings.Cut(string(lock), "\n")
-				holder, _ := strconv.Atoi(owner)
-				if ended == "a job, by its supervisor" {
-					over()
-					helper.Eventually(t, "the supervisor says that it is stuck", func() bool { return strings.Contains(a.Runlog(), "event=stuck") })
-				} else {
-					a.Newcomer(t, "--expire-after=0", "--pause=0").Refused(t, 77, "stuck: ")
-				}
-				a.Newcomer(t, "--expire-after=1h").Denied(t)
-				helper.Eventually(t, "the inner owner is dead", func() bool { return !helper.Alive(holder) })
-				a.Newcomer(t, inner).Denied(t)
-				a.Newcomer(t, inner, "--expire-after=0", "--pause=0").Refused(t, 77, "stuck: ")
-				thaw()
-				helper.Eventually(t, "the child is dead", func() bool { return !helper.Alive(child) })
-				a.Newcomer(t, inner).Ran(t)
-				helper.Eventually(t, "the supervisor has ended too", func() bool { return a.Shell(t, "$run --dry-run true").Status == 0 })
-				a.Newcomer(t).Ran(t)
-			})
-		}
-	}
-}
-
 func TestAnEndingThatWasCutShortFreesNothing(t *testing.T) {
 	t.Parallel()
 	a := helper.NewAtom(t)
@@ -170,21 +117,6 @@ func TestAnEndingThatWasCutShortFreesNothing(t *testing.T) {
 	if helper.Alive(child) {
 		t.Error("the survivor lives beside the newcomer's job")
 	}
-}
-
-func TestNothingIsSignalledWhereMembersCannotBeRecorded(t *testing.T) {
-	t.Parallel()
-	need.Tools(t, "strace")
-	a := helper.NewAtom(t)
-	script := a.Owner(t, "sleep 1000; :")
-	for fault, words := range map[string]string{"ENOSPC": "no space left on device", "EIO": "input/output error"} {
-		got := a.Shell(t, "strace -f --seccomp-bpf -o /dev/null -P "+a.Lock()+" -e trace=write -e inject=write:error="+fault+" $run --expire-after=0 echo ran")
-		got.Refused(t, 74, words)
-	}
-	if script.Ended() || strings.Contains(a.Runlog(), "event=signal") {
-		t.Errorf("a process was signalled:\n%s", a.Runlog())
-	}
-	a.Newcomer(t, "--expire-after=0").Ran(t)
 }
 
 // leavers are commands that leave the process group of their parent.
@@ -348,74 +280,6 @@ func TestAJobThatItsSupervisorCannotEndHolds(t *testing.T) {
 			a.Newcomer(t).Ran(t)
 		})
 	}
-}
-
-func TestANewcomerFromInsideTheJobIsDenied(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
-	out := filepath.Join(t.TempDir(), "out")
-	// The subshell is an orphan of the owner's group.
-	p := a.Owner(t, `sh -c '($run --expire-after=0 echo ran >"$1.tmp" 2>&1; echo $? >>"$1.tmp"; mv "$1.tmp" "$1") &' sh `+out+`; exec sleep 1000`)
-	var text []byte
-	helper.Eventually(t, "the insider has tried", func() bool {
-		var err error
-		text, err = os.ReadFile(out)
-		return err == nil
-	})
-	if string(text) != "75\n" || p.Ended() {
-		t.Errorf("%q, the owner has ended: %v\n%s", text, p.Ended(), a.Runlog())
-	}
-}
-
-// forker is a process that leaves its group. At TERM it starts a second process, in another
-// session, that only KILL ends. Each writes its pid to a file.
-func forker(file string) string {
-	return `setsid sh -c 'trap "" INT; trap "setsid ` + "sh \"$1.sh\" \"$1.second\" & exit" + `" TERM; echo $$ >"$1.first"; while :; do sleep 0.05; done' sh ` + file
-}
-
-// endsByItself is a command that ends by itself at INT, and leaves a forker to its supervisor.
-func endsByItself(t *testing.T) (script, file string) {
-	t.Helper()
-	file = filepath.Join(t.TempDir(), "forker")
-	text := `trap "" INT TERM; echo $$ >"$1"; while :; do sleep 0.05; done`
-	if err := need.WriteProgram(file+".sh", []byte(text), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	return `trap "exit 0" INT; ` + forker(file) + ` & while :; do sleep 0.05; done`, file
-}
-
-func TestWhatForksAgainWhileItsJobIsEndedIsEndedToo(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
-	mark := a.Mark(t)
-	a.More = []string{mark}
-	script, file := endsByItself(t)
-	a.Supervised(t, script)
-	pidIn(t, file+".first")
-	a.Newcomer(t, "--expire-after=0").Ran(t)
-	if left := helper.With(mark); len(left) > 0 {
-		t.Errorf("beside the newcomer's job live %v\n%s", left, a.Runlog())
-	}
-}
-
-func TestASupervisorStaysWithWhatAnEndingThatWasCutShortHasLeft(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
-	script, file := endsByItself(t)
-	supervisor := a.Supervised(t, script)
-	first := pidIn(t, file+".first")
-	newcomer := helper.Command{Args: []string{"sh", "-c", "exec $run --expire-after=0 --pause=30s echo ran"}, Env: a.Env()}.Start(t)
-	helper.Eventually(t, "the command has ended", func() bool { return slices.Equal(helper.Children(supervisor.PID), []int{first}) })
-	newcomer.Kill(t)
-	a.Newcomer(t).Denied(t)
-	if supervisor.Ended() {
-		t.Errorf("the supervisor has left its orphan:\n%s", a.Runlog())
-	}
-	kill(t, first)
-	if status := supervisor.Wait(t); status != 0 || strings.Contains(a.Runlog(), "event=lost") {
-		t.Errorf("status %d\n%s", status, a.Runlog())
-	}
-	a.Newcomer(t).Ran(t)
 }
 
 // The newcomer that ends a job is killed itself, after the command has started another process
