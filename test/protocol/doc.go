@@ -50,9 +50,9 @@
 //     killed; a command that leaves the group does so after the lock names it (KILL between
 //     the fork and that write is the documented hole); and if the command is the parent of
 //     the job (timeout, a nested run), it is not ended.
-//   - When a process other than adlock ends a script, the group or session that the script
-//     leads holds the atom. So a script that leads neither is alone in its job. A script that
-//     leads one may have children, but children outside the session only if it is not ended.
+//   - When a process other than adlock ends a script, what the script has started holds the atom: it
+//     is in the group or session that the script leads, or has its mark (ADLOCK_MARK). A child outside
+//     the session counts only if the script is not ended.
 //   - A process between parent and child is not ended: its child would be an orphan unknown
 //     to its grandparent, which releases the atom.
 //   - A daemon that gets the pid of a dead owner, and whose first process is gone, cannot be

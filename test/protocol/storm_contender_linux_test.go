@@ -322,10 +322,10 @@ func (t *troupe) scripted(c *stormContender, bodies string) {
 		atoms, mode, strconv.Itoa(slots), bodies)
 }
 
-// follower is a script that leads no group, like one of run-parts: if a process other than
-// adlock ends it, its children are not covered. So it has none.
+// follower is a script that leads no group, like one of run-parts: if it is ended, its children hold the
+// atom by its mark.
 func (t *troupe) follower(c *stormContender) {
-	t.scripted(c, "p")
+	t.scripted(c, t.often("f", "p", "b", "g", "z"))
 	c.attr.Setpgid, c.attr.Pgid = true, t.group
 	c.mortal, c.killable = true, true
 }

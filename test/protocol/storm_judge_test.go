@@ -310,7 +310,7 @@ func (t *trial) denials() {
 		a.until = t.lastHeld(a)
 	}
 	for _, a := range t.attempts {
-		if !t.wasDenied(a) {
+		if !t.wasDenied(a) || t.excused(a, a.end) {
 			continue
 		}
 		held, soon := t.held(a), t.soon(a)
@@ -323,9 +323,10 @@ func (t *trial) denials() {
 	}
 }
 
-// wasDenied leaves out a run whose command is a run of its own: the status may be that one's.
+// wasDenied leaves out what a lock names nevertheless, and a run whose command is a run of its own: the
+// status may be that one's.
 func (t *trial) wasDenied(a *stormAttempt) bool {
-	return a.in == none && a.end != none && a.status == a.denied && t.byID[a.id+".w"] == nil
+	return a.in == none && a.end != none && a.owns == none && a.status == a.denied && t.byID[a.id+".w"] == nil
 }
 
 // lastHeld returns the last event at which an attempt may still have held its atom: its release, or, if
