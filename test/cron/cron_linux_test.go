@@ -10,6 +10,7 @@ import (
 
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 // The first run hangs with children: a signal ends one; the other, in a session of its own,
@@ -122,10 +123,7 @@ func (w *world) wantMailOfTheForcedEnding(t *testing.T) {
 
 func (w *world) wantNoLocks(t *testing.T) {
 	t.Helper()
-	files, err := os.ReadDir(w.path("locks"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(os.ReadDir(w.path("locks")))(t)
 	for _, file := range files {
 		if !strings.HasPrefix(file.Name(), "last.") && !strings.HasSuffix(file.Name(), ".runlog") {
 			t.Errorf("left behind: %s", file.Name())

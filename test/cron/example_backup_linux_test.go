@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -44,8 +45,7 @@ func TestABackupThatIsRepeatedByHandCopiesOnlyWhatFailed(t *testing.T) {
 
 func TestADirectoryThatHangsHoldsUpItsOwnBackupAlone(t *testing.T) {
 	p, line := backups(t, "20h", "${LIMIT:-20h}")
-	real, err := exec.LookPath("rsync")
-	must(t, err)
+	real := must.Get(exec.LookPath("rsync"))(t)
 	p.command("rsync", `case $* in *{dir}/etc*) [ -e {dir}/mended ] || { : >{dir}/hangs; sleep 1000; } ;; esac
 		exec `+real+` "$@"`)
 	p.write("srv/file", "1", 0o644)
@@ -55,7 +55,7 @@ func TestADirectoryThatHangsHoldsUpItsOwnBackupAlone(t *testing.T) {
 	if p.kept("home/file") != "1" || p.kept("srv/file") != "1" || p.has("kept"+p.path("etc")) {
 		t.Error("the directories behind the one that hangs were not copied")
 	}
-	must(t, os.WriteFile(p.path("mended"), nil, 0o600))
+	must.Do(t, os.WriteFile(p.path("mended"), nil, 0o600))
 	r := p.line(append(line, "LIMIT=0")...).Run(t)
 	if r.Status != 0 || !strings.Contains(r.Err, "by force") || strings.Count(r.Err, "\n") != 1 {
 		t.Errorf("%+v", r)

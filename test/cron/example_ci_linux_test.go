@@ -8,6 +8,7 @@ import (
 
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -85,13 +86,13 @@ func TestJobsShareADownload(t *testing.T) {
 	p := newPlace(t)
 	p.fetches()
 	line := []string{p.example("ci/download", "bin/download"), "https://example.org/x", p.path("cache/x")}
-	must(t, os.Mkdir(p.path("cache"), 0o755))
+	must.Do(t, os.Mkdir(p.path("cache"), 0o755))
 
 	p.write("offline", "", 0o644)
 	if r := p.line(line...).Run(t); r.Status != 22 || p.has("cache/x") {
 		t.Errorf("offline: %+v", r)
 	}
-	must(t, os.Remove(p.path("offline")))
+	must.Do(t, os.Remove(p.path("offline")))
 
 	p.write("held", "", 0o644)
 	var jobs []*helper.Process
@@ -106,7 +107,7 @@ func TestJobsShareADownload(t *testing.T) {
 	p.silent(line...)
 	p.wantNotes("fetched")
 
-	must(t, os.Remove(p.path("cache/x")))
+	must.Do(t, os.Remove(p.path("cache/x")))
 	p.silent(line...)
 	if p.read("cache/x") != "words 2\n" {
 		t.Errorf("got %q", p.read("cache/x"))

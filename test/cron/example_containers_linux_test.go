@@ -12,6 +12,7 @@ import (
 
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -106,8 +107,7 @@ func TestTheLockOfAKilledContainerIsClearedByAPerson(t *testing.T) {
 		t.Fatalf("process 1 is one of %v", inside)
 	}
 	// While it is open, no other namespace gets its number, which would prove the owner dead.
-	namespace, err := os.Open("/proc/" + strconv.Itoa(inside[0]) + "/ns/pid")
-	must(t, err)
+	namespace := must.Get(os.Open("/proc/" + strconv.Itoa(inside[0]) + "/ns/pid"))(t)
 	defer namespace.Close()
 	one.Kill(t)
 	for _, name := range []string{"two", "one"} {
@@ -182,7 +182,7 @@ func stop(p *place, container *helper.Process) {
 	if len(inside) != 1 {
 		p.Fatalf("process 1 is one of %v: %s", inside, container.Output())
 	}
-	must(p.T, syscall.Kill(inside[0], syscall.SIGTERM))
+	must.Do(p.T, syscall.Kill(inside[0], syscall.SIGTERM))
 }
 
 func cronPlace(t *testing.T) *place {
@@ -192,10 +192,10 @@ func cronPlace(t *testing.T) *place {
 	p := newPlace(t)
 	p.example("containers/entrypoint", "bin/entrypoint")
 	p.example("containers/crontab", "crontab", "*/5 * * * *", "0 0 30 2 *") // never: the test may last over such a minute
-	must(t, os.Chmod(p.path("crontab"), 0o644))
+	must.Do(t, os.Chmod(p.path("crontab"), 0o644))
 	p.command("warm-cache", `echo run:$(cat /proc/sys/kernel/hostname) >>/volume/notes; sleep 1000`)
-	must(t, os.Mkdir(p.path("image"), 0o755))
-	must(t, os.Mkdir(p.path("locks"), 0o700))
+	must.Do(t, os.Mkdir(p.path("image"), 0o755))
+	must.Do(t, os.Mkdir(p.path("locks"), 0o700))
 	p.copied("adlock")
 	p.needsImage()
 	return p
@@ -251,14 +251,14 @@ func (p *place) denials() []runlog.Event { return p.eventsOf("site", runlog.Deny
 func (p *place) locks() []string {
 	p.Helper()
 	left, err := filepath.Glob(p.path("locks/lock.*"))
-	must(p.T, err)
+	must.Do(p.T, err)
 	return left
 }
 
 // copied copies the helper program into bin, for a root that has no other.
 func (p *place) copied(name string) {
 	p.Helper()
-	must(p.T, exec.Command("cp", helper.Binary(p), p.path("bin/"+name)).Run())
+	must.Do(p.T, exec.Command("cp", helper.Binary(p), p.path("bin/"+name)).Run())
 }
 
 // needsImage skips if the root of a container cannot be made.

@@ -7,6 +7,7 @@ import (
 
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -55,12 +56,12 @@ func TestADownloadIsMadeOnceADayAndWheneverItsFileIsNotThere(t *testing.T) {
 		if r := p.line(program, "refresh").Run(p); r.Status == 0 || p.has("words.gz") {
 			p.Errorf("offline: %+v", r)
 		}
-		must(p.T, os.Remove(p.path("offline")))
+		must.Do(p.T, os.Remove(p.path("offline")))
 		for range 2 {
 			p.silently(program, "refresh")
 		}
 		p.wantNotes("fetched")
-		must(p.T, os.Remove(p.path("words.gz")))
+		must.Do(p.T, os.Remove(p.path("words.gz")))
 		p.silently(program, "refresh")
 		p.wantNotes("fetched fetched")
 		if p.read("words.gz") != "words 2\n" {

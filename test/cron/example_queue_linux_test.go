@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 // queue makes a place with n messages, and a sendmail that notes each message, and how many
@@ -18,7 +19,7 @@ func queue(t *testing.T, n int, changes ...string) (p *place, line []string) {
 	for i := range n {
 		p.message(fmt.Sprint(i))
 	}
-	must(t, os.Mkdir(p.path("sending"), 0o755))
+	must.Do(t, os.Mkdir(p.path("sending"), 0o755))
 	p.command("sendmail", await+`read -r word
 		mkdir "{dir}/sending/$word" || echo twice:$word >>{dir}/notes
 		ls {dir}/sending | wc -l >>{dir}/crowds
@@ -101,7 +102,7 @@ func TestAHungDeliveryIsEndedByTheNextWorkerThatReachesIt(t *testing.T) {
 	p.silent(line...)
 	p.wantNotes("other")
 	p.write("mended", "", 0o644)
-	must(t, os.Remove(p.path("sending/hangs")))
+	must.Do(t, os.Remove(p.path("sending/hangs")))
 	if r := p.line(append(line, "LIMIT=0")...).Run(t); r.Status != 0 || !strings.Contains(r.Err, "by force") {
 		t.Errorf("%+v", r)
 	}

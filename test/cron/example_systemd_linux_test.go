@@ -11,6 +11,7 @@ import (
 
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -41,8 +42,7 @@ func TestSystemdAcceptsTheUnits(t *testing.T) {
 	p.command("nightly-backup", ":")
 	p.command("site-refresh", ":")
 	p.command("hook-mail", ":")
-	all, err := os.ReadDir(filepath.Join(helper.Root(), "test/examples/systemd"))
-	must(t, err)
+	all := must.Get(os.ReadDir(filepath.Join(helper.Root(), "test/examples/systemd")))(t)
 	words := []string{"systemd-analyze", "verify", "--man=no"}
 	for _, entry := range all {
 		if name := entry.Name(); strings.HasSuffix(name, ".service") || strings.HasSuffix(name, ".timer") {
@@ -99,7 +99,7 @@ func TestTroubleWithAServiceIsReportedOnceByHookOrOnFailure(t *testing.T) {
 			hook := strings.Trim(p.setting("nightly-backup.service", "Environment"), `"`)
 			r := p.line(hook+"; echo $ADLOCK_EVENT >>"+p.path("hooked"), "sh", "-c", line).Run(t)
 			if status := strconv.Itoa(r.Status); status != "0" && status != p.setting("nightly-backup.service", "SuccessExitStatus") {
-				must(t, exec.Command("sh", "-c", "echo OnFailure >>"+p.path("notes")).Run())
+				must.Do(t, exec.Command("sh", "-c", "echo OnFailure >>"+p.path("notes")).Run())
 			}
 			if c.event != "" {
 				helper.Eventually(t, "the hook has heard of it", func() bool { return p.has("hooked") && p.read("hooked") == c.event+"\n" })
@@ -150,8 +150,7 @@ func TestTmpfilesMakesLockDirectories(t *testing.T) {
 	p.unit("adlock.tmpfiles.conf")
 	p.silent("systemd-tmpfiles", "--create", p.path("unit/adlock.tmpfiles.conf"))
 	for name, owner := range map[string]uint32{"adlock": 0, "adlock-33": 33} {
-		info, err := os.Stat(p.path("lib/" + name))
-		must(t, err)
+		info := must.Get(os.Stat(p.path("lib/" + name)))(t)
 		if uid := info.Sys().(*syscall.Stat_t).Uid; uid != owner || info.Mode().Perm() != 0o700 {
 			t.Errorf("%s: %v, user %d", name, info.Mode(), uid)
 		}

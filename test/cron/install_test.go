@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -31,35 +32,24 @@ func newTree(t *testing.T) *tree {
 	need.Tools(t, tools...)
 	tr := &tree{t, t.TempDir(), t.TempDir()}
 	for _, tool := range tools {
-		found, err := exec.LookPath(tool)
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := must.Get(exec.LookPath(tool))(t)
 		tr.link(found, filepath.Join(tr.path, tool))
 	}
-	tr.made(os.Mkdir(filepath.Join(tr.dir, "build"), 0o755))
-	tr.made(os.Mkdir(filepath.Join(tr.dir, "test"), 0o755))
+	must.Do(tr, os.Mkdir(filepath.Join(tr.dir, "build"), 0o755))
+	must.Do(tr, os.Mkdir(filepath.Join(tr.dir, "test"), 0o755))
 	for _, part := range []string{"Makefile", "sh", "cmd", "lib", "test/examples", "go.mod", "README.md", "CHANGELOG.md", "LICENSE"} {
 		tr.link(filepath.Join(helper.Root(), part), filepath.Join(tr.dir, part))
 	}
 	for _, program := range []string{"adlock", "adlock-report", "adlock-locksmith"} {
-		text, err := os.ReadFile(helper.Binary(t)) // any program will do
-		tr.made(err)
-		tr.made(need.WriteProgram(filepath.Join(tr.dir, "build", program), text, 0o755))
+		text := must.Get(os.ReadFile(helper.Binary(t)))(t) // any program will do
+		must.Do(tr, need.WriteProgram(filepath.Join(tr.dir, "build", program), text, 0o755))
 	}
 	return tr
 }
 
-func (t *tree) made(err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func (t *tree) link(to, name string) {
 	t.Helper()
-	t.made(os.Symlink(to, name))
+	must.Do(t, os.Symlink(to, name))
 }
 
 func (t *tree) make(words ...string) helper.Result {
@@ -70,7 +60,7 @@ func (t *tree) make(words ...string) helper.Result {
 // files are the files below a directory, with their modes.
 func (t *tree) files(dir string) (found []string) {
 	t.Helper()
-	t.made(filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -150,8 +140,8 @@ func TestInstallNeedsNoGoOnceThingsAreBuilt(t *testing.T) {
 func TestUninstallRemovesWhatInstallMadeAndNothingElse(t *testing.T) {
 	tr, stage := newTree(t), t.TempDir()
 	other := filepath.Join(stage, "usr/local/bin/another")
-	tr.made(os.MkdirAll(filepath.Dir(other), 0o755))
-	tr.made(need.WriteProgram(other, nil, 0o755))
+	must.Do(tr, os.MkdirAll(filepath.Dir(other), 0o755))
+	must.Do(tr, need.WriteProgram(other, nil, 0o755))
 	for _, target := range []string{"install", "install", "uninstall", "uninstall"} {
 		if r := tr.make(target, "DESTDIR="+stage); r.Status != 0 {
 			t.Fatalf("%s: %+v", target, r)
@@ -176,10 +166,10 @@ func TestTheInstalledPagesLinkToWhatIsInstalled(t *testing.T) {
 	}
 	docs := stage + "/usr/local/share/doc/adlock"
 	for _, name := range []string{"LICENSE", "CHANGELOG.md"} {
-		tr.made(os.Rename(filepath.Join(docs, name), filepath.Join(docs, "away-"+name)))
+		must.Do(tr, os.Rename(filepath.Join(docs, name), filepath.Join(docs, "away-"+name)))
 	}
 	count := 0
-	tr.made(filepath.WalkDir(docs, func(page string, _ os.DirEntry, err error) error {
+	must.Do(tr, filepath.WalkDir(docs, func(page string, _ os.DirEntry, err error) error {
 		if err != nil || filepath.Ext(page) != ".md" {
 			return err
 		}
@@ -211,7 +201,7 @@ func TestAnInstalledLibraryFindsItsHelper(t *testing.T) {
 
 func TestNothingIsInstalledUntilAllIsBuilt(t *testing.T) {
 	tr, stage := newTree(t), t.TempDir()
-	tr.made(os.Remove(filepath.Join(tr.dir, "build", "adlock-locksmith")))
+	must.Do(tr, os.Remove(filepath.Join(tr.dir, "build", "adlock-locksmith")))
 	r := tr.make("install", "DESTDIR="+stage)
 	if r.Status == 0 || !strings.Contains(r.Out+r.Err, "go") {
 		t.Errorf("%+v", r)
@@ -223,7 +213,7 @@ func TestNothingIsInstalledUntilAllIsBuilt(t *testing.T) {
 
 func TestWhereAFileIsMissingNothingIsInstalled(t *testing.T) {
 	tr, stage := newTree(t), t.TempDir()
-	tr.made(os.Remove(filepath.Join(tr.dir, "README.md")))
+	must.Do(tr, os.Remove(filepath.Join(tr.dir, "README.md")))
 	r := tr.make("install", "DESTDIR="+stage)
 	if r.Status == 0 || !strings.Contains(r.Err, "adlock: README.md: is missing") {
 		t.Errorf("%+v", r)
@@ -250,7 +240,7 @@ func TestAnOldBuildIsInstalledWithAWarning(t *testing.T) {
 		built time.Time
 		said  bool
 	}{{long, true}, {time.Now().AddDate(30, 0, 0), false}} {
-		tr.made(os.Chtimes(filepath.Join(tr.dir, "build", "adlock"), c.built, c.built))
+		must.Do(tr, os.Chtimes(filepath.Join(tr.dir, "build", "adlock"), c.built, c.built))
 		if r := tr.make("install", "DESTDIR="+stage); r.Status != 0 || strings.Contains(r.Err, "sources are newer") != c.said {
 			t.Errorf("built %v: %+v", c.built, r)
 		}
@@ -270,13 +260,13 @@ func TestUninstallIsRefusedWhileACrontabNamesShellOrHelper(t *testing.T) {
 		"/etc/crontabs/root": "SHELL=" + shell + "\r",
 	} {
 		file := stage + path
-		tr.made(os.MkdirAll(filepath.Dir(file), 0o755))
-		tr.made(os.WriteFile(file, []byte(line+"\n"), 0o600))
+		must.Do(tr, os.MkdirAll(filepath.Dir(file), 0o755))
+		must.Do(tr, os.WriteFile(file, []byte(line+"\n"), 0o600))
 		r := tr.make("uninstall", "DESTDIR="+stage)
 		if want := "adlock: " + shell + ": is the SHELL of these crontabs"; r.Status == 0 || !strings.Contains(r.Err, want) || !strings.Contains(r.Err, "\n"+file+"\n") {
 			t.Errorf("%s: %+v", path, r)
 		}
-		tr.made(os.Remove(file))
+		must.Do(tr, os.Remove(file))
 		if now := tr.files(stage); !slices.Equal(now, installed) {
 			t.Fatalf("%s: left are %q", path, now)
 		}
@@ -286,17 +276,17 @@ func TestUninstallIsRefusedWhileACrontabNamesShellOrHelper(t *testing.T) {
 		"/var/spool/cron/me": "* * * * * cd /tmp && /bin/sh -c '/usr/local/bin/adlock run job'",
 	} {
 		file := stage + path
-		tr.made(os.WriteFile(file, []byte(line+"\n"), 0o600))
+		must.Do(tr, os.WriteFile(file, []byte(line+"\n"), 0o600))
 		r := tr.make("uninstall", "DESTDIR="+stage)
 		if want := "adlock: /usr/local/bin/adlock: runs lines of these crontabs"; r.Status == 0 || !strings.Contains(r.Err, want) || !strings.Contains(r.Err, "\n"+file+"\n") || strings.Contains(r.Err, "SHELL") {
 			t.Errorf("%s: %+v", path, r)
 		}
-		tr.made(os.Remove(file))
+		must.Do(tr, os.Remove(file))
 		if now := tr.files(stage); !slices.Equal(now, installed) {
 			t.Fatalf("%s: left are %q", path, now)
 		}
 	}
-	tr.made(os.WriteFile(stage+"/etc/crontab", []byte("#SHELL="+shell+"\nSHELL=/opt"+shell+"\nMYSHELL="+shell+"\n* * * * * SHELL="+shell+" x\n"+
+	must.Do(tr, os.WriteFile(stage+"/etc/crontab", []byte("#SHELL="+shell+"\nSHELL=/opt"+shell+"\nMYSHELL="+shell+"\n* * * * * SHELL="+shell+" x\n"+
 		" # * * * * * adlock run x\n* * * * * /usr/bin/adlock run x\n* * * * * my-adlock run x\n* * * * * adlock running\n* * * * * /usr/local/bin_adlock run x\n"), 0o644))
 	if r := tr.make("uninstall", "DESTDIR="+stage); r.Status != 0 || len(tr.files(stage)) != 1 {
 		t.Errorf("with a crontab that does not name it: %+v, left are %q", r, tr.files(stage))

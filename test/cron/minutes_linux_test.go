@@ -11,6 +11,7 @@ import (
 
 	lines "adlock/lib/crontab"
 	"adlock/lib/runlog"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -140,10 +141,7 @@ const note = `out=$1; shift; { echo "$#"; printf '<%s>\n' "$@"; cat; } >$out.par
 // notes reads the files in a directory.
 func (w *world) notes(t *testing.T, dir string) map[string]string {
 	t.Helper()
-	entries, err := os.ReadDir(w.path(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(w.path(dir)))(t)
 	notes := map[string]string{}
 	for _, entry := range entries {
 		if name := entry.Name(); !strings.HasSuffix(name, ".part") {
@@ -159,9 +157,7 @@ func TestWrappedLinesDoInARealCronWhatTheyDidBefore(t *testing.T) {
 	w := newWorld(t)
 	w.write(t, "note", note, 0o755)
 	for _, dir := range []string{"before", "after"} {
-		if err := os.Mkdir(w.path(dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(w.path(dir), 0o755))
 	}
 	text := strings.ReplaceAll(unguarded, "{world}", w.dir)
 	before := "OUT=" + w.path("before") + "\n" + strings.ReplaceAll(text, "{when}", "* * * * * ")

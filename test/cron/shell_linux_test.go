@@ -9,6 +9,7 @@ import (
 
 	"adlock/lib/cronline"
 	"adlock/lib/runlog"
+	"adlock/test/support/must"
 )
 
 // guarded is an old crontab, below one line that names its SHELL.
@@ -58,9 +59,7 @@ func newGuardedWorld(t *testing.T) *world {
 	w.write(t, "daemon", daemon, 0o755)
 	w.write(t, "hook", "#!/bin/sh\necho \"$SHELL $ADLOCK_STATUS $ADLOCK_TEXT\" >>{world}/hooked\n", 0o755)
 	for _, dir := range []string{"own", "parts"} {
-		if err := os.Mkdir(w.path(dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(w.path(dir), 0o755))
 	}
 	w.write(t, "parts/part", "#!/bin/sh\necho part >>{world}/parted\n", 0o755)
 	w.write(t, "own/flock", "#!/bin/sh\nexec flock \"$@\"\n", 0o755)
@@ -184,7 +183,5 @@ func (w *world) wantOneLock(t *testing.T, operand string) {
 func (w *world) replace(t *testing.T, crontab string) {
 	t.Helper()
 	w.write(t, "spool/new", crontab, 0o600)
-	if err := os.Rename(w.path("spool/new"), w.path("spool/crontabs/root")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(w.path("spool/new"), w.path("spool/crontabs/root")))
 }

@@ -10,6 +10,7 @@ import (
 
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -42,9 +43,7 @@ func troubled(t *testing.T) *world {
 	w := newWorld(t)
 	w.quick(t)
 	for _, dir := range []string{"full", "locks"} {
-		if err := os.Mkdir(w.path(dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(w.path(dir), 0o700))
 	}
 	w.daemon = append([]string{"sh", "-c", `mount -t tmpfs -o mode=755 none /var/lib && mount -t tmpfs -o size=64k,mode=700 none "$0" || exit
 cat /dev/zero >"$0/fill" 2>/dev/null
@@ -88,9 +87,7 @@ func TestTheMailOfAUserWithoutAHomeNamesTheCommandThatHelps(t *testing.T) {
 	}
 	w.copy(t, filepath.Join(filepath.Dir(helper.Binary(t)), "adlock-report"), "adlock-report")
 	for dir := w.dir; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) { // www-data must reach it
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(dir, 0o755))
 	}
 	w.start(t, "", homeless)
 	w.await(t, "the mail says what to do", func() bool {

@@ -10,6 +10,7 @@ import (
 
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -58,9 +59,7 @@ func newWorld(t *testing.T) *world {
 	}
 	w := &world{dir: t.TempDir(), daemon: []string{"/usr/sbin/cron", "-f"}}
 	for _, dir := range []string{"sbin", "run", "etc/cron.d", "spool/crontabs"} {
-		if err := os.MkdirAll(w.path(dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(w.path(dir), 0o755))
 	}
 	w.copy(t, "/usr/sbin/cron", "sbin/cron")
 	w.copy(t, helper.Binary(t), "adlock")
@@ -94,39 +93,25 @@ func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
 func (w *world) write(t *testing.T, name, text string, mode os.FileMode) {
 	t.Helper()
 	text = strings.ReplaceAll(text, "{world}", w.dir)
-	if err := need.WriteProgram(w.path(name), []byte(text), mode); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, need.WriteProgram(w.path(name), []byte(text), mode))
 }
 
 func (w *world) read(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(w.path(name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(must.Get(os.ReadFile(w.path(name)))(t))
 }
 
 func (w *world) copy(t *testing.T, from, to string) {
 	t.Helper()
-	content, err := os.ReadFile(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := need.WriteProgram(w.path(to), content, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	content := must.Get(os.ReadFile(from))(t)
+	must.Do(t, need.WriteProgram(w.path(to), content, 0o755))
 }
 
 // installed returns a file of sh as `make install` leaves it, with the helper's path, as the helper
 // is not in cron's PATH.
 func (w *world) installed(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(helper.Root(), "sh", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(helper.Root(), "sh", name)))(t)
 	const unset = "_adlock_installed=''"
 	if strings.Count(string(text), unset) != 1 {
 		t.Fatal("sh/" + name + " has no line " + unset)
@@ -158,9 +143,7 @@ func (w *world) events(t *testing.T, operand string) []runlog.Event {
 		return nil // cron has not ticked yet
 	}
 	for e, err := range runlog.Read(w.path("locks"), host) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if e.Program == operand || e.Operand == operand {
 			list = append(list, e)
 		}

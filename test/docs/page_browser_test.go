@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -48,9 +49,7 @@ func newBrowser(t *testing.T) *browser {
 	command.ExtraFiles = []*os.File{theirs, answering}
 	var said bytes.Buffer
 	command.Stderr = &said
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, command.Start())
 	_, _ = theirs.Close(), answering.Close()
 	b := &browser{t: t, to: to, answers: make(chan answer, 1000)}
 	go b.listen(from)
@@ -68,9 +67,7 @@ func newBrowser(t *testing.T) *browser {
 func pipe(t *testing.T) (r, w *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return r, w
 }
 
@@ -100,10 +97,7 @@ func (b *browser) ask(method string, params map[string]any, result any) {
 	if b.session != "" && method != "Browser.close" {
 		request["sessionId"] = b.session
 	}
-	line, err := json.Marshal(request)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	line := must.Get(json.Marshal(request))(b.t)
 	if _, err := b.to.Write(append(line, 0)); err != nil {
 		b.t.Fatal(err)
 	}
@@ -112,9 +106,7 @@ func (b *browser) ask(method string, params map[string]any, result any) {
 		b.t.Fatalf("%s: %s", method, a.Error)
 	}
 	if result != nil {
-		if err := json.Unmarshal(a.Result, result); err != nil {
-			b.t.Fatal(err)
-		}
+		must.Do(b.t, json.Unmarshal(a.Result, result))
 	}
 }
 

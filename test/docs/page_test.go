@@ -20,6 +20,7 @@ import (
 
 	"adlock/lib/insight/report"
 	"adlock/lib/insight/timeline"
+	"adlock/test/support/must"
 	"adlock/test/support/story"
 )
 
@@ -43,22 +44,11 @@ func reportPage(t *testing.T, dir string) string {
 		job.Hang(time.Duration(i+2)*time.Hour, time.Hour, 99)
 	}
 	now := story.Midnight.Add(24 * time.Hour)
-	r, err := report.Build(s.Events(), report.Options{Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	chart, err := timeline.Build(s.Events(), timeline.Options{Until: now, Margin: true, Columns: timeline.SVGColumns})
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := r.HTML(chart)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(report.Build(s.Events(), report.Options{Now: now}))(t)
+	chart := must.Get(timeline.Build(s.Events(), timeline.Options{Until: now, Margin: true, Columns: timeline.SVGColumns}))(t)
+	text := must.Get(r.HTML(chart))(t)
 	path := filepath.Join(dir, "report.html")
-	if err := os.WriteFile(path, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, text, 0o644))
 	return (&url.URL{Scheme: "file", Path: path}).String()
 }
 
@@ -72,9 +62,7 @@ func artefacts(t *testing.T) string {
 	if err == nil {
 		err = os.MkdirAll(dir, 0o755)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return dir
 }
 
@@ -90,9 +78,7 @@ func TestThePageIsReadableInABrowser(t *testing.T) {
 				b.t = t
 				b.show(address, width, scheme)
 				shot := b.screenshot()
-				if err := os.WriteFile(filepath.Join(dir, name+".png"), shot, 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(filepath.Join(dir, name+".png"), shot, 0o644))
 				for _, complaint := range b.complaints(address) {
 					t.Error(complaint)
 				}
@@ -138,10 +124,7 @@ func wantFit(t *testing.T, b *browser, width int) {
 // wantScheme checks the colour in the corner of the page, and that the page has a drawing.
 func wantScheme(t *testing.T, shot []byte, scheme string) {
 	t.Helper()
-	shown, err := png.Decode(bytes.NewReader(shot))
-	if err != nil {
-		t.Fatal(err)
-	}
+	shown := must.Get(png.Decode(bytes.NewReader(shot)))(t)
 	if light := luminance(shown.At(2, 2)) > 200; light != (scheme == "light") {
 		t.Errorf("the page is %v at its corner", shown.At(2, 2))
 	}

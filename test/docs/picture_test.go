@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"adlock/lib/insight/timeline"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 	"adlock/test/support/story"
 )
@@ -30,9 +31,7 @@ func pictures(t *testing.T) map[string][]byte {
 	chart, err := timeline.Build(story.Day().Events(), timeline.Options{
 		Since: story.Midnight, Until: story.Midnight.Add(24 * time.Hour), Columns: timeline.SVGColumns,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	all := map[string][]byte{"timeline": chart.SVG(), "wide": chart.Wide(), "narrow": chart.Narrow()}
 	for _, path := range []string{"../sim/sim.svg", "demo.svg"} {
 		if all[path], err = os.ReadFile(path); err != nil {
@@ -111,15 +110,8 @@ func render(t *testing.T, svg []byte) image.Image {
 	t.Helper()
 	convert := exec.Command("rsvg-convert", "--width=800", "--keep-aspect-ratio")
 	convert.Stdin = bytes.NewReader(svg)
-	out, err := convert.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	shown, err := png.Decode(bytes.NewReader(out))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return shown
+	out := must.Get(convert.Output())(t)
+	return must.Get(png.Decode(bytes.NewReader(out)))(t)
 }
 
 // colours is the share of each colour in a picture, in percent. librsvg draws a colour that it

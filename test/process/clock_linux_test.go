@@ -12,6 +12,7 @@ import (
 
 	"adlock/lib/process"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -19,9 +20,7 @@ import (
 func date(t *testing.T, path string, d time.Duration) {
 	t.Helper()
 	at := time.Now().Add(d)
-	if err := os.Chtimes(path, at, at); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chtimes(path, at, at))
 }
 
 // completed returns an atom whose last lock was completed d from now.
@@ -101,14 +100,9 @@ func TestALastLockIsJudgedByItsDateUnlessThatLiesAhead(t *testing.T) {
 func TestAStartAfterTheCompletionIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	a := completed(t, -5*time.Hour)
-	info, err := os.Stat(a.Last())
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(a.Last()))(t)
 	started := "started=" + info.ModTime().Add(time.Hour).UTC().Format(time.RFC3339Nano) + "\n"
-	if err := os.WriteFile(a.Last(), []byte(started), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(a.Last(), []byte(started), 0o600))
 	date(t, a.Last(), -5*time.Hour)
 	a.Newcomer(t, "--from-start", "--if-elapsed=6h").Denied(t)
 	a.Newcomer(t, "--from-start", "--if-elapsed=4h30m").Ran(t)
@@ -132,9 +126,7 @@ func TestALockOfAnEarlierBootIsReclaimedWhateverItsDate(t *testing.T) {
 func TestAPassClockDoesNotJudgeAnEmptyLock(t *testing.T) {
 	t.Parallel()
 	a := helper.NewAtom(t)
-	if err := os.WriteFile(a.Lock(), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(a.Lock(), nil, 0o600))
 	for _, now := range []string{"1000000000", "4000000000"} {
 		a.Newcomer(t, "--now="+now).Denied(t)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -24,8 +25,8 @@ func TestARunlogElsewhereIsHeldToTheSameRules(t *testing.T) {
 	t.Parallel()
 	a := helper.NewAtom(t)
 	elsewhere := filepath.Join(t.TempDir(), "log")
-	must(t, os.Mkdir(elsewhere, 0o700))
-	must(t, os.Chmod(elsewhere, 0o777))
+	must.Do(t, os.Mkdir(elsewhere, 0o700))
+	must.Do(t, os.Chmod(elsewhere, 0o777))
 	got := a.Shell(t, "ADLOCK_LOGDIR="+elsewhere+" $run echo ran")
 	if got.Status != 0 || got.Out != "ran\n" || got.Err == "" {
 		t.Errorf("%+v", got)
@@ -40,12 +41,12 @@ func TestARefusalIsNotWrittenThroughAnotherUsersLink(t *testing.T) {
 	t.Parallel()
 	need.Root(t)
 	home, shared := public(t), public(t)
-	must(t, os.Chmod(shared, 0o777|os.ModeSticky)) // as /tmp
-	must(t, os.Symlink(home, shared+"/link"))
-	must(t, os.Lchown(shared+"/link", nobody, nobody))
+	must.Do(t, os.Chmod(shared, 0o777|os.ModeSticky)) // as /tmp
+	must.Do(t, os.Symlink(home, shared+"/link"))
+	must.Do(t, os.Lchown(shared+"/link", nobody, nobody))
 	for name, in := range map[string]string{"ADLOCK_DIR": "link", "ADLOCK_LOGDIR": "log"} {
 		locks := filepath.Join(home, in)
-		must(t, os.Mkdir(locks, 0o700))
+		must.Do(t, os.Mkdir(locks, 0o700))
 		a := helper.NewAtom(t)
 		through := " ADLOCK_HOOK=true " + name + "=" + filepath.Join(shared, "link", in) + " "
 		for verb, script := range verbs {
@@ -65,13 +66,13 @@ func TestInAUserNamespaceRootsDirectoriesMayBeAbove(t *testing.T) {
 	need.Root(t)
 	const user = 4711
 	a := &helper.Atom{Dir: filepath.Join(public(t), "locks"), Bin: program(t, 0o755), UID: user}
-	must(t, os.Mkdir(a.Dir, 0o700))
-	must(t, os.Chown(a.Dir, user, user))
+	must.Do(t, os.Mkdir(a.Dir, 0o700))
+	must.Do(t, os.Chown(a.Dir, user, user))
 	mapped := []string{"unshare", "--user", "--map-root-user"}
 	if r := (helper.Command{Args: append(mapped, "true"), UID: user}).Run(t); r.Status != 0 {
 		need.Skip(t, r.Err)
 	}
 	a.Shell(t, "$run echo ran", mapped...).Ran(t)
-	must(t, os.Chown(filepath.Dir(a.Dir), user+1, 0))
+	must.Do(t, os.Chown(filepath.Dir(a.Dir), user+1, 0))
 	a.Shell(t, "$run echo ran").Refused(t, 77, "is above the lock directory, and another user's")
 }

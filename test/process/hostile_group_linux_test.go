@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -46,7 +47,7 @@ func inGroup(t *testing.T) *helper.Atom {
 	t.Helper()
 	need.Root(t)
 	a := &helper.Atom{Dir: filepath.Join(public(t), "locks"), Bin: program(t, 0o755)}
-	must(t, os.Mkdir(a.Dir, 0o700))
+	must.Do(t, os.Mkdir(a.Dir, 0o700))
 	return a
 }
 
@@ -74,7 +75,7 @@ func mustBeRefused(t *testing.T, a *helper.Atom, word string) {
 func TestADirectoryOfAGroupServesNeitherRootNorAMember(t *testing.T) {
 	t.Parallel()
 	a := inGroup(t)
-	must(t, ofGroup(a.Dir))
+	must.Do(t, ofGroup(a.Dir))
 	mustBeRefused(t, a, "lock directory is writable by others (chmod go-w '"+a.Dir+"')")
 	a.UID = nobody
 	mustBeRefused(t, a, "lock directory is writable by others")
@@ -87,24 +88,24 @@ func TestALockThatAGroupCanWriteIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	a := inGroup(t)
 	owner := a.Owner(t, "exec sleep 1000")
-	must(t, ofGroup(a.Dir))
-	must(t, fileOfGroup(a.Lock()))
+	must.Do(t, ofGroup(a.Dir))
+	must.Do(t, fileOfGroup(a.Lock()))
 	sentenced := helper.Command{Args: []string{"sleep", "1000"}}.Start(t)
 	forged := filepath.Join(public(t), "forged")
-	must(t, os.WriteFile(forged, condemning(identityOf(t, sentenced.PID)), 0o644))
+	must.Do(t, os.WriteFile(forged, condemning(identityOf(t, sentenced.PID)), 0o644))
 	member(t, a, "cat "+forged+" >"+filepath.Base(a.Lock()))
 	if info, err := os.Stat(a.Lock()); err != nil || info.Sys().(*syscall.Stat_t).Uid != 0 {
 		t.Fatalf("root's lock is not root's any more: %v (%v)", info, err)
 	}
 
 	mustBeRefused(t, a, "lock directory is writable by others")
-	must(t, ofRoot(a.Dir))
+	must.Do(t, ofRoot(a.Dir))
 	mustBeRefused(t, a, a.Lock()+": is writable by others (another user may have written it: ")
 	if sentenced.Ended() || owner.Ended() {
 		t.Fatal("a process was ended")
 	}
-	must(t, os.Chown(a.Lock(), 0, 0))
-	must(t, os.Chmod(a.Lock(), 0o600))
+	must.Do(t, os.Chown(a.Lock(), 0, 0))
+	must.Do(t, os.Chmod(a.Lock(), 0o600))
 	if got := a.Newcomer(t, "--expire-after=0"); got.Status != 0 || helper.Alive(sentenced.PID) {
 		t.Errorf("%+v; so the attack is none, and the refusals are for nothing", got)
 	}
@@ -127,13 +128,13 @@ func TestAGroupMembersPlantedFilesEndNoProcess(t *testing.T) {
 			a := inGroup(t)
 			spared := victim(t, 0)
 			forged := filepath.Join(public(t), "forged")
-			must(t, os.WriteFile(forged, condemning(spared), 0o644))
+			must.Do(t, os.WriteFile(forged, condemning(spared), 0o644))
 			a.More = []string{"FORGED=" + forged}
 			owner := a.Owner(t, "exec sleep 1000")
-			must(t, ofGroup(a.Dir))
+			must.Do(t, ofGroup(a.Dir))
 			member(t, a, attack.script)
 			a.Newcomer(t, "--expire-after=0").Refused(t, 77, "lock directory is writable by others")
-			must(t, ofRoot(a.Dir))
+			must.Do(t, ofRoot(a.Dir))
 			mustBeRefused(t, a, attack.says)
 			if owner.Ended() {
 				t.Error("the owner was ended")
@@ -148,13 +149,13 @@ func TestAnOwnerWhoseDirectoryWasOpenedKeepsItsAtom(t *testing.T) {
 	a := inGroup(t)
 	gate := filepath.Join(public(t), "gate")
 	script := a.Owner(t, "until [ -e "+gate+" ]; do sleep 0.01; done; $adlock release \"$ADLOCK_DIR\"/lock.p.dax.o.x")
-	must(t, ofGroup(a.Dir))
+	must.Do(t, ofGroup(a.Dir))
 	a.Newcomer(t).Refused(t, 77, "lock directory is writable by others")
-	must(t, os.WriteFile(gate, nil, 0o600))
+	must.Do(t, os.WriteFile(gate, nil, 0o600))
 	if status := script.Wait(t); status != 77 || !strings.Contains(script.Output(), "writable by others") {
 		t.Errorf("release: status %d: %s", status, script.Output())
 	}
-	must(t, ofRoot(a.Dir))
+	must.Do(t, ofRoot(a.Dir))
 	a.Newcomer(t).Ran(t) // its owner is dead
 }
 
@@ -164,11 +165,11 @@ func TestANewcomerThatWaitsBelievesNoMembersLock(t *testing.T) {
 	a := inGroup(t)
 	spared := victim(t, 0)
 	forged := filepath.Join(public(t), "forged")
-	must(t, os.WriteFile(forged, condemning(spared), 0o644))
+	must.Do(t, os.WriteFile(forged, condemning(spared), 0o644))
 	owner := a.Owner(t, "exec sleep 1000")
 	newcomer := helper.Command{Args: []string{"sh", "-c", "exec $run --wait 1h echo ran"}, Env: a.Env()}.Start(t)
 	helper.Eventually(t, "the newcomer waits", func() bool { return watches(newcomer.PID) })
-	must(t, ofGroup(a.Dir))
+	must.Do(t, ofGroup(a.Dir))
 	member(t, a, "cp "+forged+" mine; mv -f mine lock."+helper.AtomName)
 	if status := newcomer.Wait(t); status != 77 || !strings.Contains(newcomer.Output(), "belongs to another user") {
 		t.Errorf("status %d: %s", status, newcomer.Output())
@@ -212,7 +213,7 @@ func TestAnAccessListThatNamesAnotherUserIsRefused(t *testing.T) {
 func TestAnInheritedAccessListOpensNoNewFile(t *testing.T) {
 	t.Parallel()
 	a := inGroup(t)
-	must(t, os.Remove(a.Dir))
+	must.Do(t, os.Remove(a.Dir))
 	acl(t, "d:u:65534:rwx,u:65534:x", filepath.Dir(a.Dir))
 	a.Newcomer(t).Ran(t)
 	acl(t, "u:65534:x", a.Dir)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -32,8 +33,8 @@ func needHiding(t *testing.T) {
 func nobodys(t *testing.T) *helper.Atom {
 	t.Helper()
 	dir := filepath.Join(public(t), "locks")
-	must(t, os.Mkdir(dir, 0o700))
-	must(t, os.Chown(dir, nobody, nobody))
+	must.Do(t, os.Mkdir(dir, 0o700))
+	must.Do(t, os.Chown(dir, nobody, nobody))
 	return &helper.Atom{Dir: dir, Bin: program(t, 0o755)}
 }
 
@@ -60,7 +61,7 @@ func TestAHiddenMemberOfAnotherUserHolds(t *testing.T) {
 	mustHaveSignalledNone(t, a, script)
 	script.Kill(t)
 	newcomer("").Denied(t)
-	must(t, syscall.Kill(child, syscall.SIGKILL))
+	must.Do(t, syscall.Kill(child, syscall.SIGKILL))
 	// A hidden zombie looks like a live process: its parent must have reaped it.
 	helper.Eventually(t, "the child is gone", func() bool { return syscall.Kill(child, 0) == syscall.ESRCH })
 	newcomer("").Ran(t)
@@ -70,11 +71,10 @@ func TestEnforceDoesNotTakeHiddenProcessesForDead(t *testing.T) {
 	t.Parallel()
 	needHiding(t)
 	a := nobodys(t)
-	setpriv, err := exec.LookPath("setpriv")
-	must(t, err)
+	setpriv := must.Get(exec.LookPath("setpriv"))(t)
 	sudo := copyOf(t, setpriv, os.ModeSetuid|0o755)
 	var fs unix.Statfs_t
-	must(t, unix.Statfs(sudo, &fs))
+	must.Do(t, unix.Statfs(sudo, &fs))
 	if fs.Flags&unix.ST_NOSUID != 0 {
 		need.Skip(t, "no set-user-ID programs here")
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -27,8 +28,8 @@ func TestALockPlantedForRootEndsNoProcess(t *testing.T) {
 	} {
 		t.Run(claim, func(t *testing.T) {
 			a := open(t)
-			must(t, os.WriteFile(a.Lock(), condemning(victim(t, 0)), 0o600))
-			must(t, plant(a))
+			must.Do(t, os.WriteFile(a.Lock(), condemning(victim(t, 0)), 0o600))
+			must.Do(t, plant(a))
 			a.Newcomer(t, "--expire-after=0").Refused(t, 77, a.Dir)
 			a.Shell(t, verbs["kill-carefully"]).Refused(t, 77, a.Dir)
 			a.Shell(t, verbs["clear"]).Refused(t, 77, a.Dir)
@@ -39,9 +40,9 @@ func TestALockPlantedForRootEndsNoProcess(t *testing.T) {
 func TestAUsersLockCondemnsNoOtherUsersProcess(t *testing.T) {
 	need.Root(t)
 	a := &helper.Atom{Dir: public(t), Bin: program(t, 0o755), UID: nobody}
-	must(t, os.WriteFile(a.Lock(), condemning(victim(t, 0)), 0o600))
-	must(t, os.Chown(a.Lock(), nobody, nobody))
-	must(t, os.Chown(a.Dir, nobody, nobody))
+	must.Do(t, os.WriteFile(a.Lock(), condemning(victim(t, 0)), 0o600))
+	must.Do(t, os.Chown(a.Lock(), nobody, nobody))
+	must.Do(t, os.Chown(a.Dir, nobody, nobody))
 	a.Newcomer(t, "--expire-after=0").Refused(t, 77, "stuck: ")
 }
 
@@ -49,7 +50,7 @@ func TestAUsersLockCondemnsNoOtherUsersProcess(t *testing.T) {
 func TestRootsLockCondemnsNoOtherUsersProcess(t *testing.T) {
 	need.Root(t)
 	a := open(t)
-	must(t, os.WriteFile(a.Lock(), condemning(victim(t, nobody)), 0o600))
+	must.Do(t, os.WriteFile(a.Lock(), condemning(victim(t, nobody)), 0o600))
 	a.Newcomer(t, "--expire-after=0").Refused(t, 77, "belongs to another user than the lock file")
 	a.Shell(t, verbs["kill-carefully"]).Refused(t, 77, "belongs to another user than the lock file")
 }
@@ -76,7 +77,7 @@ func TestALockOnAFileThatOthersReadDelaysNoNewcomer(t *testing.T) {
 	a := open(t)
 	a.Newcomer(t).Ran(t)
 	for _, path := range []string{a.Last(), filepath.Join(a.Dir, "program.dax.runlog")} {
-		must(t, os.Chmod(path, 0o644))
+		must.Do(t, os.Chmod(path, 0o644))
 		marker := "holding " + path
 		enemy := helper.Command{Args: []string{"flock", path, "sh", "-c", "echo holding " + path + "; exec sleep 1000"}, UID: nobody}.Start(t)
 		helper.Eventually(t, marker, func() bool { return strings.Contains(enemy.Output(), marker) })
@@ -96,10 +97,10 @@ func TestASetUserIDProgramRefusesToRun(t *testing.T) {
 	for claim, mode := range map[string]os.FileMode{"set-user-ID": 0o755 | os.ModeSetuid, "set-group-ID": 0o755 | os.ModeSetgid} {
 		t.Run(claim, func(t *testing.T) {
 			home := public(t)
-			must(t, os.Chmod(home, 0o777))
+			must.Do(t, os.Chmod(home, 0o777))
 			a := &helper.Atom{Dir: filepath.Join(home, "locks"), Bin: program(t, mode), UID: nobody}
 			var fs unix.Statfs_t
-			must(t, unix.Statfs(a.Bin, &fs))
+			must.Do(t, unix.Statfs(a.Bin, &fs))
 			if fs.Flags&unix.ST_NOSUID != 0 {
 				need.Skip(t, "this file system knows no set-user-ID")
 			}

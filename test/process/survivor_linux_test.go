@@ -18,6 +18,7 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -47,9 +48,7 @@ func pidIn(t *testing.T, file string) int {
 
 func kill(t *testing.T, pid int) {
 	t.Helper()
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(pid, syscall.SIGKILL))
 	helper.Eventually(t, "it is dead", func() bool { return !helper.Alive(pid) })
 }
 
@@ -64,9 +63,7 @@ func frozen(t *testing.T, pid int) (thaw func()) {
 	}
 	write := func(file, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(group, file), []byte(text), 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(group, file), []byte(text), 0))
 	}
 	t.Cleanup(func() {
 		write("freezer.state", "THAWED")
@@ -166,9 +163,7 @@ func TestACommandThatBecameAnotherUserIsEndedToo(t *testing.T) {
 				if err == nil {
 					err = os.Chmod(dir, 0o777)
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				t.Cleanup(func() { os.RemoveAll(dir) })
 				supervisor := a.Supervised(t, "exec "+form+dir+"/job")
 				job := pidIn(t, dir+"/job")
@@ -208,10 +203,7 @@ func guardBeforeCommand(t *testing.T, file string) (*helper.Atom, *helper.Proces
 			}
 		}
 		t.Cleanup(func() { guard.Close() })
-		text, err := os.ReadFile(a.Lock())
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(a.Lock()))(t)
 		if !strings.Contains(string(text), "\ncommand=") {
 			return a, supervisor, guard
 		}
@@ -290,9 +282,7 @@ func TestASupervisorStaysWithTheRestOfACutEnding(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "left")
 	supervisor := a.Supervised(t, `until [ -e `+file+`.go ]; do sleep 0.05; done; setsid sh -c 'echo $$ >"$1"; exec sleep 1000' sh `+file+` & until [ -s `+file+` ]; do sleep 0.05; done`)
 	recordADeadSurvivor(t, a)
-	if err := os.WriteFile(file+".go", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file+".go", nil, 0o600))
 	left := pidIn(t, file)
 	helper.Eventually(t, "the command has ended", func() bool { return slices.Equal(helper.Children(supervisor.PID), []int{left}) })
 	a.Newcomer(t).Denied(t)
@@ -311,26 +301,18 @@ func TestASupervisorStaysWithTheRestOfACutEnding(t *testing.T) {
 func recordADeadSurvivor(t *testing.T, a *helper.Atom) {
 	t.Helper()
 	dead := helper.Command{Args: []string{"sleep", "1000"}}.Start(t)
-	id, err := process.Of(dead.PID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(process.Of(dead.PID))(t)
 	dead.Kill(t)
 	appendTo(t, a, record.SurvivorLine(1, id))
 }
 
 func appendTo(t *testing.T, a *helper.Atom, text string) {
 	t.Helper()
-	lock, err := os.OpenFile(a.Lock(), os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := must.Get(os.OpenFile(a.Lock(), os.O_WRONLY|os.O_APPEND, 0))(t)
 	if _, err := lock.WriteString(text); err != nil {
 		t.Fatal(err)
 	}
-	if err := lock.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, lock.Close())
 }
 
 // The ending of the job was cut short, and the lock had no room for the members.
@@ -361,7 +343,7 @@ func TestUncountedSurvivorsHoldTheAtomUntilTheyAreDead(t *testing.T) {
 			if helper.Alive(child) {
 				t.Error("the survivor lives beside the newcomer's job")
 			}
-			must(t, os.Remove(file))
+			must.Do(t, os.Remove(file))
 		}
 	}
 }
@@ -373,12 +355,11 @@ func TestAnOwnerThatIsAloneReleasesWhateverIsRecorded(t *testing.T) {
 		supervisor := a.Supervised(t, "until [ -e "+a.Dir+"/go ]; do sleep 0.05; done")
 		if text == "" { // a stranger to the job that was taken for a member
 			other := helper.Command{Args: []string{"sleep", "1000"}}.Start(t)
-			id, err := process.Of(other.PID)
-			must(t, err)
+			id := must.Get(process.Of(other.PID))(t)
 			text = record.SurvivorLine(1, id)
 		}
 		appendTo(t, a, text)
-		must(t, os.WriteFile(a.Dir+"/go", nil, 0o600))
+		must.Do(t, os.WriteFile(a.Dir+"/go", nil, 0o600))
 		if status := supervisor.Wait(t); status != 0 || supervisor.Output() != "" {
 			t.Errorf("%q: status %d: %s", text, status, supervisor.Output())
 		}
@@ -396,7 +377,7 @@ kill -KILL $!; wait
 $adlock release "$ADLOCK_DIR/lock.p.dax.o.x"; echo "then $?"`)
 	child := pidIn(t, file)
 	appendTo(t, a, record.ManySurvivors)
-	must(t, os.WriteFile(a.Dir+"/go", nil, 0o600))
+	must.Do(t, os.WriteFile(a.Dir+"/go", nil, 0o600))
 	script.Wait(t)
 	if said := script.Output(); !strings.Contains(said, "first 77") || !strings.Contains(said, "then 0") || helper.Alive(child) {
 		t.Error(said)
@@ -418,8 +399,7 @@ func TestAWorkerUnderItsOwnLockIsNotEndedForAnother(t *testing.T) {
 	script.Env = append(script.Env, "lock="+a.Lock())
 	p := script.Start(t)
 	one, other := pidIn(t, first), pidIn(t, second)
-	main, err := strconv.Atoi(strings.TrimSpace(p.Output()))
-	must(t, err)
+	main := must.Get(strconv.Atoi(strings.TrimSpace(p.Output())))(t)
 	kill(t, main)
 	kill(t, one)
 	helper.Eventually(t, "the first worker is dead", func() bool { return !helper.Alive(one) })

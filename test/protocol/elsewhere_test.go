@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"adlock/test/support/must"
 )
 
 // This judges the events in the file $ADLOCK_HISTORY, so that one judge tries the histories of other
@@ -14,10 +16,7 @@ func TestTheHistoryOfAnotherTestBreaksNoPromise(t *testing.T) {
 	if path == "" {
 		t.Skip("ADLOCK_HISTORY names no file") // nothing to judge, so no need is missing
 	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	events := history(t, ofElsewhere(string(text)))
 	for _, v := range judgeBy(coarseElsewhere, events) {
 		t.Error(v.tell(events))

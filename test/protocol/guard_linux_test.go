@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -51,9 +52,7 @@ func TestWithoutTheGuardTwoNewcomersTakeOver(t *testing.T) {
 		t.Fatalf("the guard is not in %s: %v", path, err)
 	}
 	binary := filepath.Join(t.TempDir(), "adlock")
-	if err := (helper.Changes{path: strings.Replace(string(text), guard, guard+"return nil\n", 1)}).Build(binary); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, (helper.Changes{path: strings.Replace(string(text), guard, guard+"return nil\n", 1)}).Build(binary))
 	// On a busy machine the second newcomer may come too late to do harm.
 	for range 5 {
 		if fight(t, binary) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 const (
@@ -27,10 +28,7 @@ func TestEveryStepNamesAFunctionThatExists(t *testing.T) {
 	declared := declarations(t, filepath.Join(helper.Root(), "lib"))
 	named := regexp.MustCompile(`\(([a-z]+(?:\.[A-Za-z]+){1,2})\)`)
 	for _, file := range []string{job, standstill, inStore} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file))(t)
 		_, steps, _ := strings.Cut(string(text), "*/") // the first comment explains the form of the names
 		found := named.FindAllStringSubmatch(steps, -1)
 		if len(found) == 0 {
@@ -64,9 +62,7 @@ func declarations(t *testing.T, dir string) map[string]bool {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return declared
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"adlock/test/support/must"
 )
 
 // history reads events, one a line or behind a semicolon.
@@ -14,10 +16,7 @@ func history(t *testing.T, text string) []stormEvent {
 		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
-		e, err := parseStorm(line)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(parseStorm(line))(t)
 		events = append(events, e)
 	}
 	return events

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -51,13 +52,8 @@ const (
 func TestTheStormBreaksNoPromise(t *testing.T) {
 	need.Tools(t, "setsid", "timeout")
 	needShells(t)
-	dir, err := os.MkdirTemp("", "adlock-storm-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "adlock-storm-"))(t)
+	must.Do(t, os.Chmod(dir, 0o700))
 	compileBystander(t, filepath.Join(dir, bystander))
 	binary := os.Getenv("ADLOCK_STORM_BINARY") // another build, by hand
 	if binary == "" {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -19,10 +20,7 @@ import (
 func tree(t *testing.T) (script string, registry http.Handler) {
 	t.Helper()
 	need.Tools(t, "go", "npm")
-	text, err := os.ReadFile("outdated.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("outdated.sh"))(t)
 	dir := t.TempDir()
 	for name, content := range map[string]string{
 		"test/support/outdated.sh": string(text),
@@ -31,12 +29,8 @@ func tree(t *testing.T) (script string, registry http.Handler) {
 		"bats/package.json":        "{\n  \"devDependencies\": {\n    \"shellsuite\": \"1.0.0\"\n  }\n}\n",
 	} {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Do(t, os.WriteFile(path, []byte(content), 0o644))
 	}
 	return filepath.Join(dir, "test/support/outdated.sh"), http.HandlerFunc(answer)
 }

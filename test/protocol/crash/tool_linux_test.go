@@ -9,6 +9,7 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -54,12 +55,7 @@ func mustBeOfTheDead(t *testing.T, path string) {
 // handOver gives the pid of a lock's owner to another process.
 func handOver(t *testing.T, path string, pid int) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	_, rest, _ := strings.Cut(string(text), "\n")
-	if err := os.WriteFile(path, []byte(strconv.Itoa(pid)+"\n"+rest), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(strconv.Itoa(pid)+"\n"+rest), 0o600))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -18,9 +19,7 @@ func coarse(t *testing.T) *helper.Atom {
 	need.Root(t)
 	need.Tools(t, "mkfs.ext4", "mount", "umount")
 	image, mount := filepath.Join(t.TempDir(), "image"), t.TempDir()
-	if err := os.WriteFile(image, make([]byte, 4<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(image, make([]byte, 4<<20), 0o600))
 	if r := (helper.Command{Args: []string{"mkfs.ext4", "-q", "-I", "128", image}}).Run(t); r.Status != 0 {
 		t.Fatal(r.Err)
 	}

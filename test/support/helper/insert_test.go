@@ -4,17 +4,15 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"adlock/test/support/must"
 )
 
 func TestInsertReplacesTheTextBetweenTheMarks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "page")
-	if err := os.WriteFile(path, []byte("above\n<!-- make x -->\n<!-- made by make x -->\nbelow\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("above\n<!-- make x -->\n<!-- made by make x -->\nbelow\n"), 0o600))
 	for _, text := range []string{"one\n", "two\n"} {
-		if err := Insert(path, "make x", text); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Insert(path, "make x", text))
 		page, _ := os.ReadFile(path)
 		if want := "above\n<!-- make x -->\n" + text + "<!-- made by make x -->\nbelow\n"; string(page) != want {
 			t.Errorf("%q, not %q", page, want)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"adlock/test/support/must"
 )
 
 func TestOneCallFailsAsInjectedAndTheOthersSucceed(t *testing.T) {
@@ -97,10 +99,7 @@ func TestCallsOfOtherThreadsAreNotIntercepted(t *testing.T) {
 }
 
 func TestCallsWithAtFdcwdAreNotIntercepted(t *testing.T) {
-	dir, err := os.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.Open(t.TempDir()))(t)
 	defer dir.Close()
 	told := 0
 	Run(t, func() {
