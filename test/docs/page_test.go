@@ -8,19 +8,23 @@ package docs
 
 import (
 	"bytes"
+	"encoding/json"
+	"html"
 	"image"
 	"image/color"
 	"image/png"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"adlock/lib/insight/report"
 	"adlock/lib/insight/timeline"
+	"adlock/test/support/helper"
 	"adlock/test/support/must"
+	"adlock/test/support/need"
 	"adlock/test/support/story"
 )
 
@@ -33,9 +37,8 @@ var hostile = []string{
 	"x long/" + string(bytes.Repeat([]byte("unbroken"), 60)),
 }
 
-// reportPage makes the page of a day with some of everything and with hostile names, and returns
-// its address.
-func reportPage(t *testing.T, dir string) string {
+// reportPage makes the page of a day with some of everything and with hostile names.
+func reportPage(t *testing.T, dir string) {
 	t.Helper()
 	s := story.Day()
 	for i, words := range hostile {
@@ -47,9 +50,7 @@ func reportPage(t *testing.T, dir string) string {
 	r := must.Get(report.Build(s.Events(), report.Options{Now: now}))(t)
 	chart := must.Get(timeline.Build(s.Events(), timeline.Options{Until: now, Margin: true, Columns: timeline.SVGColumns}))(t)
 	text := must.Get(r.HTML(chart))(t)
-	path := filepath.Join(dir, "report.html")
-	must.Do(t, os.WriteFile(path, text, 0o644))
-	return (&url.URL{Scheme: "file", Path: path}).String()
+	must.Do(t, os.WriteFile(filepath.Join(dir, "report.html"), text, 0o644))
 }
 
 func artefacts(t *testing.T) string {
@@ -67,57 +68,64 @@ func artefacts(t *testing.T) string {
 }
 
 func TestThePageIsReadableInABrowser(t *testing.T) {
+	need.Tools(t, "chromium")
 	dir := artefacts(t)
-	address := reportPage(t, dir)
-	b := newBrowser(t)
-	b.openTab()
-	for _, width := range []int{400, 1400} {
+	reportPage(t, dir)
+	for _, width := range []string{"400", "1400"} {
 		for _, scheme := range []string{"light", "dark"} {
-			name := "report-" + strconv.Itoa(width) + "-" + scheme
+			name := "report-" + width + "-" + scheme
 			t.Run(name, func(t *testing.T) {
-				b.t = t
-				b.show(address, width, scheme)
-				shot := b.screenshot()
-				must.Do(t, os.WriteFile(filepath.Join(dir, name+".png"), shot, 0o644))
-				for _, complaint := range b.complaints(address) {
-					t.Error(complaint)
-				}
-				wantFit(t, b, width)
-				wantScheme(t, shot, scheme)
+				frame := filepath.Join(dir, "frame.html")
+				page := strings.NewReplacer("WIDTH", width, "SCHEME", scheme).Replace(framed)
+				must.Do(t, os.WriteFile(frame, []byte(page), 0o644))
+				picture := filepath.Join(dir, name+".png")
+				r := helper.Command{Args: []string{"chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
+					"--no-first-run", "--allow-file-access-from-files", "--enable-logging=stderr", "--virtual-time-budget=10000", "--user-data-dir=" + t.TempDir(),
+					"--window-size=" + width + ",3000", "--screenshot=" + picture, "--dump-dom", "file://" + frame}, Env: []string{"HOME=" + t.TempDir()}}.Run(t)
+				wantFit(t, r, width)
+				wantScheme(t, must.Get(os.ReadFile(picture))(t), scheme)
 			})
 		}
 	}
-	b.t = t
 }
 
-// small lists text of less than 9 pixels, and wide the elements that do not fit the window.
-const (
-	small = `[...document.querySelectorAll('text,p,dd,dt,li,td,th,h2')].filter(e => {
-		const box = e.getBoundingClientRect(), svg = e.ownerSVGElement
-		const scale = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : 1
-		return box.width > 0 && parseFloat(getComputedStyle(e).fontSize) * scale < 9 }).map(e => e.textContent)`
-	wide = `[...document.body.querySelectorAll('*')].filter(e => !e.ownerSVGElement && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.tagName + ' ' + e.className)`
-)
+// framed shows the page in a frame of that width and scheme, and finds in it text of less than 9
+// pixels, elements that are too wide, wide pictures, and what it has fetched.
+const framed = `<!doctype html><body style="margin:0"><iframe id=frame style="width:WIDTHpx;height:3000px;border:0;color-scheme:SCHEME" src="report.html"></iframe>
+<pre id=found></pre><script>frame.onload = () => {
+	const page = frame.contentDocument, its = frame.contentWindow, all = words => [...page.querySelectorAll(words)]
+	found.textContent = JSON.stringify({
+		Scroll: page.documentElement.scrollWidth, Title: page.title,
+		Fetched: its.performance.getEntriesByType('resource').map(e => e.name),
+		Pictures: all('svg').filter(e => e.getBoundingClientRect().width > 300).length,
+		Small: all('text,p,dd,dt,li,td,th,h2').filter(e => {
+			const box = e.getBoundingClientRect(), svg = e.ownerSVGElement
+			const scale = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : 1
+			return box.width > 0 && parseFloat(its.getComputedStyle(e).fontSize) * scale < 9 }).map(e => e.textContent),
+		Wide: all('body *').filter(e => !e.ownerSVGElement && e.getBoundingClientRect().right > its.innerWidth + 1).map(e => e.tagName + ' ' + e.className),
+	})
+}</script>`
 
-func wantFit(t *testing.T, b *browser, width int) {
+func wantFit(t *testing.T, r helper.Result, width string) {
 	t.Helper()
-	var scroll int
-	if b.evaluate("document.documentElement.scrollWidth", &scroll); scroll > width {
-		t.Errorf("the page is %d pixels wide", scroll)
+	var found struct {
+		Scroll, Pictures     int
+		Title                string
+		Fetched, Small, Wide []string
 	}
-	for what, expression := range map[string]string{"too small": small, "too wide": wide} {
-		var found []string
-		if b.evaluate(expression, &found); len(found) > 0 {
-			t.Errorf("%s: %q", what, found)
-		}
+	_, text, _ := strings.Cut(r.Out, `<pre id="found">`)
+	text, _, _ = strings.Cut(text, "</pre>")
+	if err := json.Unmarshal([]byte(html.UnescapeString(text)), &found); err != nil {
+		t.Fatalf("%v: %+v", err, r)
 	}
-	var title string
-	if b.evaluate("document.title", &title); title == "taken" {
-		t.Error("a name was carried out")
+	if most := must.Get(strconv.Atoi(width))(t); found.Scroll > most || len(found.Small)+len(found.Wide) > 0 {
+		t.Errorf("too wide or too small: %+v", found)
 	}
-	var pictures int
-	if b.evaluate("[...document.querySelectorAll('svg')].filter(e => e.getBoundingClientRect().width > 300).length", &pictures); pictures < 4 {
-		t.Errorf("%d pictures are shown", pictures)
+	if found.Title == "taken" || len(found.Fetched) > 0 || strings.Contains(r.Err, ":CONSOLE") {
+		t.Errorf("a name was carried out: %+v\n%s", found, r.Err)
+	}
+	if found.Pictures < 4 {
+		t.Errorf("%d pictures are shown", found.Pictures)
 	}
 }
 
