@@ -60,18 +60,6 @@ func TestContainersExcludeEachOtherByTheNameTheyShare(t *testing.T) {
 	}
 }
 
-func TestSlotsAreCountedOverContainers(t *testing.T) {
-	p := newPlace(t)
-	one := holding(p, "one", "ADLOCK_PROGRAM=jobs", "ADLOCK_SLOTS=1")
-	other := "adlock run --program jobs --slots 1 --name other --verbose echo ran"
-	if r := container(p, "two", other).Run(t); r.Status != 75 || !strings.Contains(r.Err, "full") {
-		t.Errorf("%+v", r)
-	}
-	p.write("go", "", 0o644)
-	p.ends(one, 0)
-	p.silentBut("ran\n", container(p, "two", other))
-}
-
 func (p *place) silentBut(says string, c helper.Command) {
 	p.Helper()
 	if r := c.Run(p); r != (helper.Result{Out: says}) {
@@ -95,31 +83,6 @@ func TestAHungJobIsEndedFromInsideItsContainerAlone(t *testing.T) {
 		t.Errorf("%+v", hung)
 	}
 	p.silentBut("ran\n", container(p, "two", another+"echo ran"))
-}
-
-// A killed container leaves its lock. Another container, or the same one after a new start, cannot
-// find out whether the owner lives, so a person clears the lock.
-func TestTheLockOfAKilledContainerIsClearedByAPerson(t *testing.T) {
-	p := newPlace(t)
-	one := holding(p, "one")
-	inside := helper.Children(one.PID)
-	if len(inside) != 1 {
-		t.Fatalf("process 1 is one of %v", inside)
-	}
-	// While it is open, no other namespace gets its number, which would prove the owner dead.
-	namespace := must.Get(os.Open("/proc/" + strconv.Itoa(inside[0]) + "/ns/pid"))(t)
-	defer namespace.Close()
-	one.Kill(t)
-	for _, name := range []string{"two", "one"} {
-		if r := container(p, name, another+"echo ran").Run(t); r.Status != 75 {
-			t.Errorf("%s, before it expires: %+v", name, r)
-		}
-		container(p, name, another+"--expire-after 0 echo ran").Run(t).Refused(t, 77, "lock.adlock."+host+".run.site'")
-	}
-	if len(p.events(runlog.Signal)) > 0 {
-		t.Error("a process was signalled")
-	}
-	p.silentBut("ran\n", container(p, "two", "adlock clear site && "+another+"echo ran"))
 }
 
 func TestContainersThatSharePidsAreAsOneMachine(t *testing.T) {

@@ -100,19 +100,6 @@ func TestAProgramThatFailsIsTriedAgain(t *testing.T) {
 	})
 }
 
-func TestAProgramThatHangsIsEndedByTheNext(t *testing.T) {
-	inEach(t, func(t *testing.T, name string) {
-		p, data := checksums(t, name)
-		hung := p.line(p.path("bin/"+name), p.path("data")).Start(t)
-		p.holds(data)
-		r := p.line("adlock", "run", "--expire-after=0", "--name=checksums "+data, "echo", "ran").Run(t)
-		if r.Status != 0 || r.Out != "ran\n" {
-			t.Errorf("%+v", r)
-		}
-		helper.Eventually(t, "the one that hung is gone", hung.Ended)
-	})
-}
-
 func TestAProgramNoticesThatItsLockIsLost(t *testing.T) {
 	inEach(t, func(t *testing.T, name string) {
 		p, data := checksums(t, name)
@@ -123,18 +110,6 @@ func TestAProgramNoticesThatItsLockIsLost(t *testing.T) {
 		helper.Eventually(t, "it has ended", owner.Ended)
 		if status := owner.Wait(t); status == 0 || !strings.Contains(owner.Output(), "lost") {
 			t.Errorf("status %d: %s", status, owner.Output())
-		}
-	})
-}
-
-func TestWithoutAHelperNoProgramRuns(t *testing.T) {
-	inEach(t, func(t *testing.T, name string) {
-		p, _ := checksums(t, name)
-		must.Do(t, os.Remove(p.path("data/b")))
-		c := p.line(p.path("bin/"+name), p.path("data"))
-		c.Env = append(c.Env, "PATH="+os.Getenv("PATH"))
-		if r := c.Run(t); r.Status == 0 || p.has("data/SHA256SUMS") {
-			t.Errorf("%+v", r)
 		}
 	})
 }

@@ -67,18 +67,3 @@ func TestOneLineKeepsALegacyScriptFromRunningTwice(t *testing.T) {
 		})
 	}
 }
-
-func TestALegacyScriptThatHangsIsEndedByALaterStart(t *testing.T) {
-	p := newPlace(t)
-	script := p.example("legacy-script", "bin/legacy-script", "90m", "${LIMIT:-90m}")
-	p.command("sort", `: >{dir}/sorts; sleep 1000`)
-	must.Do(t, os.Mkdir(p.path("www"), 0o755))
-	p.write("in/a.log", "hit\n", 0o644)
-	line := []string{script, p.path("in"), p.path("www")}
-	hung := p.line(line...).Start(t)
-	p.there("sorts")
-	if r := p.line(append(line, "LIMIT=0")...).Run(t); r.Status != 0 || !strings.Contains(r.Err, "by force") {
-		t.Errorf("%+v", r)
-	}
-	helper.Eventually(t, "the one that hung is gone", hung.Ended)
-}

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"adlock/lib/runlog"
-	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
@@ -76,22 +74,6 @@ func (p *place) silently(words ...string) {
 	if r := p.line(words...).Run(p); r.Status != 0 || r.Err != "" {
 		p.Errorf("%q: %+v", words, r)
 	}
-}
-
-func TestTwoMakesWaitForOneDownload(t *testing.T) {
-	eachMake(t, func(p *place, program string) {
-		p.fetches()
-		p.write("held", "", 0o644)
-		p.write("words.gz", "old\n", 0o644)
-		first := p.line(program, "refresh").Start(p)
-		helper.Eventually(p, "it downloads", func() bool { return len(p.events(runlog.Acquire)) == 1 })
-		second := p.line(program, "refresh").Start(p)
-		helper.Eventually(p, "the other waits", func() bool { return len(p.events(runlog.Wait)) == 1 })
-		p.write("go", "", 0o644)
-		p.ends(first, 0)
-		p.ends(second, 0)
-		p.wantNotes("fetched")
-	})
 }
 
 func TestAMakeThatWaitsAtATerminalNamesTheOwner(t *testing.T) {

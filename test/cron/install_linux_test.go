@@ -16,9 +16,7 @@ import (
 // change to a name in a directory. A file that is only replaced by renames is never missing.
 func TestAReinstallationLeavesNoFileMissingAtAnyMoment(t *testing.T) {
 	tr, stage := newTree(t), t.TempDir()
-	if r := tr.make("install", "DESTDIR="+stage); r.Status != 0 {
-		t.Fatalf("%+v", r)
-	}
+	tr.want("install", "DESTDIR="+stage)
 	watch := must.Get(unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK))(tr)
 	defer unix.Close(watch)
 	replaced, dirs := map[string]bool{}, map[int]string{}
@@ -28,9 +26,7 @@ func TestAReinstallationLeavesNoFileMissingAtAnyMoment(t *testing.T) {
 		dir := must.Get(unix.InotifyAddWatch(watch, stage+filepath.Dir(path), unix.IN_CREATE|unix.IN_DELETE|unix.IN_MODIFY|unix.IN_MOVE))(tr)
 		dirs[dir] = filepath.Dir(path)
 	}
-	if r := tr.make("install", "DESTDIR="+stage); r.Status != 0 {
-		t.Fatalf("%+v", r)
-	}
+	tr.want("install", "DESTDIR="+stage)
 	buffer := make([]byte, 1<<20) // for more events than the kernel keeps
 	n := must.Get(unix.Read(watch, buffer))(tr)
 	for rest := buffer[:n]; len(rest) > 0; { // inotify(7)

@@ -32,13 +32,12 @@ func newTree(t *testing.T) *tree {
 	need.Tools(t, tools...)
 	tr := &tree{t, t.TempDir(), t.TempDir()}
 	for _, tool := range tools {
-		found := must.Get(exec.LookPath(tool))(t)
-		tr.link(found, filepath.Join(tr.path, tool))
+		must.Do(t, os.Symlink(must.Get(exec.LookPath(tool))(t), filepath.Join(tr.path, tool)))
 	}
 	must.Do(tr, os.Mkdir(filepath.Join(tr.dir, "build"), 0o755))
 	must.Do(tr, os.Mkdir(filepath.Join(tr.dir, "test"), 0o755))
 	for _, part := range []string{"Makefile", "sh", "cmd", "lib", "test/examples", "go.mod", "README.md", "CHANGELOG.md", "LICENSE"} {
-		tr.link(filepath.Join(helper.Root(), part), filepath.Join(tr.dir, part))
+		must.Do(t, os.Symlink(filepath.Join(helper.Root(), part), filepath.Join(tr.dir, part)))
 	}
 	for _, program := range []string{"adlock", "adlock-report", "adlock-locksmith"} {
 		text := must.Get(os.ReadFile(helper.Binary(t)))(t) // any program will do
@@ -47,14 +46,16 @@ func newTree(t *testing.T) *tree {
 	return tr
 }
 
-func (t *tree) link(to, name string) {
-	t.Helper()
-	must.Do(t, os.Symlink(to, name))
-}
-
 func (t *tree) make(words ...string) helper.Result {
 	t.Helper()
 	return helper.Command{Args: append([]string{"make", "--no-print-directory"}, words...), Dir: t.dir, Env: []string{"PATH=" + t.path, "MAKEFLAGS=", "MAKELEVEL="}, Limit: 4 * helper.Patience}.Run(t)
+}
+
+func (t *tree) want(words ...string) {
+	t.Helper()
+	if r := t.make(words...); r.Status != 0 {
+		t.Fatalf("%q: %+v", words, r)
+	}
 }
 
 // files are the files below a directory, with their modes.
@@ -98,9 +99,7 @@ func TestADirectoryNameThatCannotBeQuotedIsRefused(t *testing.T) {
 func TestInstallNeedsNoGoOnceThingsAreBuilt(t *testing.T) {
 	tr, stage := newTree(t), filepath.Join(t.TempDir(), "a stage")
 	built := tr.files(filepath.Join(tr.dir, "build"))
-	if r := tr.make("install", "DESTDIR="+stage, "PREFIX=/opt/adlock"); r.Status != 0 {
-		t.Fatalf("%+v", r)
-	}
+	tr.want("install", "DESTDIR="+stage, "PREFIX=/opt/adlock")
 	var got []string
 	manual := 0
 	for _, file := range tr.files(stage + "/opt/adlock") {
@@ -143,27 +142,22 @@ func TestUninstallRemovesWhatInstallMadeAndNothingElse(t *testing.T) {
 	must.Do(tr, os.MkdirAll(filepath.Dir(other), 0o755))
 	must.Do(tr, need.WriteProgram(other, nil, 0o755))
 	for _, target := range []string{"install", "install", "uninstall", "uninstall"} {
-		if r := tr.make(target, "DESTDIR="+stage); r.Status != 0 {
-			t.Fatalf("%s: %+v", target, r)
-		}
+		tr.want(target, "DESTDIR="+stage)
 	}
 	if got := tr.files(stage); !slices.Equal(got, []string{"-rwxr-xr-x /usr/local/bin/another"}) {
 		t.Errorf("left are %q", got)
 	}
-	if _, err := os.Stat(stage + "/usr/local/lib/adlock"); err == nil {
-		t.Error("the library's directory is left")
-	}
-	if _, err := os.Stat(stage + "/usr/local/share/doc/adlock"); err == nil {
-		t.Error("the documentation's directory is left")
+	for _, dir := range []string{"/usr/local/lib/adlock", "/usr/local/share/doc/adlock"} {
+		if _, err := os.Stat(stage + dir); err == nil {
+			t.Errorf("%s is left", dir)
+		}
 	}
 }
 
 // A package has LICENSE and CHANGELOG.md under other names, so no page leads to them.
 func TestTheInstalledPagesLinkToWhatIsInstalled(t *testing.T) {
 	tr, stage := newTree(t), t.TempDir()
-	if r := tr.make("install", "DESTDIR="+stage); r.Status != 0 {
-		t.Fatalf("%+v", r)
-	}
+	tr.want("install", "DESTDIR="+stage)
 	docs := stage + "/usr/local/share/doc/adlock"
 	for _, name := range []string{"LICENSE", "CHANGELOG.md"} {
 		must.Do(tr, os.Rename(filepath.Join(docs, name), filepath.Join(docs, "away-"+name)))
@@ -187,39 +181,14 @@ func TestTheInstalledPagesLinkToWhatIsInstalled(t *testing.T) {
 	}
 }
 
-func TestAnInstalledLibraryFindsItsHelper(t *testing.T) {
-	tr, prefix := newTree(t), t.TempDir()
-	if r := tr.make("install", "PREFIX="+prefix); r.Status != 0 {
-		t.Fatalf("%+v", r)
-	}
-	script := ". " + prefix + "/lib/adlock/adlock.sh && adlock_get a b && echo got && adlock_release"
-	r := helper.Command{Args: []string{"sh", "-c", script, "job"}, Env: []string{"PATH=" + tr.path, "ADLOCK_DIR=" + helper.Dir(t)}}.Run(t)
-	if r.Status != 0 || r.Out != "got\n" || r.Err != "" {
-		t.Errorf("%+v", r)
-	}
-}
-
-func TestNothingIsInstalledUntilAllIsBuilt(t *testing.T) {
-	tr, stage := newTree(t), t.TempDir()
-	must.Do(tr, os.Remove(filepath.Join(tr.dir, "build", "adlock-locksmith")))
-	r := tr.make("install", "DESTDIR="+stage)
-	if r.Status == 0 || !strings.Contains(r.Out+r.Err, "go") {
-		t.Errorf("%+v", r)
-	}
-	if got := tr.files(stage); len(got) > 0 {
-		t.Errorf("installed are %q", got)
-	}
-}
-
-func TestWhereAFileIsMissingNothingIsInstalled(t *testing.T) {
-	tr, stage := newTree(t), t.TempDir()
-	must.Do(tr, os.Remove(filepath.Join(tr.dir, "README.md")))
-	r := tr.make("install", "DESTDIR="+stage)
-	if r.Status == 0 || !strings.Contains(r.Err, "adlock: README.md: is missing") {
-		t.Errorf("%+v", r)
-	}
-	if got := tr.files(stage); len(got) > 0 {
-		t.Errorf("installed are %q", got)
+func TestNothingIsInstalledWhereAFileIsMissing(t *testing.T) {
+	for file, says := range map[string]string{"build/adlock-locksmith": "go", "README.md": "adlock: README.md: is missing"} {
+		tr, stage := newTree(t), t.TempDir()
+		must.Do(t, os.Remove(filepath.Join(tr.dir, file)))
+		r := tr.make("install", "DESTDIR="+stage)
+		if r.Status == 0 || !strings.Contains(r.Out+r.Err, says) || len(tr.files(stage)) > 0 {
+			t.Errorf("%s: %+v; installed are %q", file, r, tr.files(stage))
+		}
 	}
 }
 
@@ -249,41 +218,30 @@ func TestAnOldBuildIsInstalledWithAWarning(t *testing.T) {
 
 func TestUninstallIsRefusedWhileACrontabNamesShellOrHelper(t *testing.T) {
 	tr, stage := newTree(t), filepath.Join(t.TempDir(), "a stage")
-	if r := tr.make("install", "DESTDIR="+stage); r.Status != 0 {
-		t.Fatalf("%+v", r)
-	}
+	tr.want("install", "DESTDIR="+stage)
 	installed := tr.files(stage)
-	const shell = "/usr/local/lib/adlock/shell"
-	for path, line := range map[string]string{
-		"/etc/crontab": "SHELL=" + shell, "/etc/cron.d/a b": "\t'SHELL' = \"" + shell + "\"  ",
-		"/var/spool/cron/crontabs/me": "PATH=/bin\nSHELL=" + shell + "\n* * * * * x", "/var/spool/cron/me": "SHELL = '" + shell + "'",
-		"/etc/crontabs/root": "SHELL=" + shell + "\r",
+	const shell, runsLines = "/usr/local/lib/adlock/shell", "adlock: /usr/local/bin/adlock: runs lines of these crontabs"
+	const isShell = "adlock: " + shell + ": is the SHELL of these crontabs"
+	for _, c := range []struct{ path, line, says, not string }{
+		{"/etc/crontab", "SHELL=" + shell, isShell, "runs"},
+		{"/etc/cron.d/a b", "\t'SHELL' = \"" + shell + "\"  ", isShell, "runs"},
+		{"/var/spool/cron/crontabs/me", "PATH=/bin\nSHELL=" + shell + "\n* * * * * x", isShell, "runs"},
+		{"/var/spool/cron/me", "SHELL = '" + shell + "'", isShell, "runs"},
+		{"/etc/crontabs/root", "SHELL=" + shell + "\r", isShell, "runs"},
+		{"/etc/cron.d/a b", "* * * * * root /usr/local/bin/adlock run --name n -- job", runsLines, "SHELL"},
+		{"/var/spool/cron/crontabs/me", "PATH=/usr/local/bin:/bin\n@daily adlock\trun job", runsLines, "SHELL"},
+		{"/var/spool/cron/me", "* * * * * cd /tmp && /bin/sh -c '/usr/local/bin/adlock run job'", runsLines, "SHELL"},
 	} {
-		file := stage + path
+		file := stage + c.path
 		must.Do(tr, os.MkdirAll(filepath.Dir(file), 0o755))
-		must.Do(tr, os.WriteFile(file, []byte(line+"\n"), 0o600))
+		must.Do(tr, os.WriteFile(file, []byte(c.line+"\n"), 0o600))
 		r := tr.make("uninstall", "DESTDIR="+stage)
-		if want := "adlock: " + shell + ": is the SHELL of these crontabs"; r.Status == 0 || !strings.Contains(r.Err, want) || !strings.Contains(r.Err, "\n"+file+"\n") {
-			t.Errorf("%s: %+v", path, r)
+		if r.Status == 0 || !strings.Contains(r.Err, c.says) || strings.Contains(r.Err, c.not) || !strings.Contains(r.Err, "\n"+file+"\n") {
+			t.Errorf("%s: %+v", c.path, r)
 		}
 		must.Do(tr, os.Remove(file))
 		if now := tr.files(stage); !slices.Equal(now, installed) {
-			t.Fatalf("%s: left are %q", path, now)
-		}
-	}
-	for path, line := range map[string]string{
-		"/etc/cron.d/a b": "* * * * * root /usr/local/bin/adlock run --name n -- job", "/var/spool/cron/crontabs/me": "PATH=/usr/local/bin:/bin\n@daily adlock\trun job",
-		"/var/spool/cron/me": "* * * * * cd /tmp && /bin/sh -c '/usr/local/bin/adlock run job'",
-	} {
-		file := stage + path
-		must.Do(tr, os.WriteFile(file, []byte(line+"\n"), 0o600))
-		r := tr.make("uninstall", "DESTDIR="+stage)
-		if want := "adlock: /usr/local/bin/adlock: runs lines of these crontabs"; r.Status == 0 || !strings.Contains(r.Err, want) || !strings.Contains(r.Err, "\n"+file+"\n") || strings.Contains(r.Err, "SHELL") {
-			t.Errorf("%s: %+v", path, r)
-		}
-		must.Do(tr, os.Remove(file))
-		if now := tr.files(stage); !slices.Equal(now, installed) {
-			t.Fatalf("%s: left are %q", path, now)
+			t.Fatalf("%s: left are %q", c.path, now)
 		}
 	}
 	must.Do(tr, os.WriteFile(stage+"/etc/crontab", []byte("#SHELL="+shell+"\nSHELL=/opt"+shell+"\nMYSHELL="+shell+"\n* * * * * SHELL="+shell+" x\n"+

@@ -45,6 +45,17 @@ until [ -e {world}/go ]; do sleep 0.1; done
 rmdir {world}/in-overrun
 `
 
+// The first run hangs with children: a signal ends one; the other, in a session of its own,
+// ignores all but KILL.
+const hang = `#!/bin/sh
+echo run >>{world}/hangs
+if [ "$(wc -l <{world}/hangs)" -eq 1 ]; then
+	sleep 1000 &
+	setsid sh -c 'trap "" INT TERM; echo $$ >{world}/stubborn; while :; do sleep 1000; done' &
+	while :; do sleep 1000; done
+fi
+`
+
 const daemon = `#!/bin/sh
 echo $$ >{world}/daemon-$1
 while :; do sleep 1000; done

@@ -175,6 +175,46 @@ func (w *world) processes(t *testing.T) []string {
 	return list
 }
 
+// await waits for what needs some ticks at most, also where a busy machine misses a few. Its message
+// shows how far the test is.
+func (w *world) await(t *testing.T, claim string, holds func() bool) {
+	t.Helper()
+	defer func() {
+		if t.Failed() {
+			t.Log("the record:\n" + w.record() + "\nmail:\n" + w.read(t, "mail") + "\nprocesses:\n" + strings.Join(w.processes(t), "\n"))
+		}
+	}()
+	helper.Within(t, 3*time.Minute, claim, holds)
+	tell(t, claim)
+}
+
+func (w *world) has(name string) bool {
+	_, err := os.Stat(w.path(name))
+	return err == nil
+}
+
+func (w *world) record() string {
+	text, err := os.ReadFile(w.path("locks/program." + host + ".runlog"))
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// story is the kinds of an atom's events, with the status of a release.
+func (w *world) story(t *testing.T, operand string) string {
+	t.Helper()
+	var story []string
+	for _, e := range w.events(t, operand) {
+		step := string(e.Kind)
+		if e.Kind == runlog.Release && e.Status.Set {
+			step += " " + strconv.Itoa(e.Status.Value)
+		}
+		story = append(story, step)
+	}
+	return strings.Join(story, "; ")
+}
+
 // tell logs progress, as a test may take three minutes.
 func tell(t *testing.T, text string) {
 	t.Helper()
