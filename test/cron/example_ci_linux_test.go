@@ -46,19 +46,6 @@ func TestDeploysWaitForTheirTurn(t *testing.T) {
 	p.wantNotes("begin:one end:one begin:two end:two")
 }
 
-func TestADeployThatHangsIsEndedWithAllThatItStarted(t *testing.T) {
-	need.Tools(t, "setsid")
-	p, line := deployments(t)
-	p.command("release.sh", `setsid sh -c 'echo $$ >{dir}/daemon; sleep 1000; :' & sleep 1000`)
-	r := p.line(line("hangs", "DEPLOY_LIMIT=1s")...).Run(t)
-	if r.Status != 124 || !strings.Contains(r.Err, "by force") {
-		t.Errorf("%+v", r)
-	}
-	if left := helper.With("ADLOCK_DIR=" + p.path("locks")); len(left) != 0 {
-		t.Errorf("processes %v are left", left)
-	}
-}
-
 func TestTheNextDeployWaitsForWhatTheOneBeforeLeftBehind(t *testing.T) {
 	need.Tools(t, "setsid")
 	p, line := deployments(t)

@@ -67,24 +67,6 @@ func (p *place) silentBut(says string, c helper.Command) {
 	}
 }
 
-func TestAHungJobIsEndedFromInsideItsContainerAlone(t *testing.T) {
-	p := newPlace(t)
-	one := holding(p, "one")
-	r := container(p, "two", another+"--expire-after 0 echo ran").Run(t)
-	r.Refused(t, 77, "stuck: ")
-	if one.Ended() || len(p.events(runlog.Signal)) > 0 {
-		t.Error("a process was signalled")
-	}
-	p.write("go", "", 0o644)
-	p.ends(one, 0)
-
-	hung := container(p, "one", another+"--enforce --expire-after 1s --pause 1s sleep 1000").Run(t)
-	if hung.Status != 124 || !strings.Contains(hung.Err, "by force") {
-		t.Errorf("%+v", hung)
-	}
-	p.silentBut("ran\n", container(p, "two", another+"echo ran"))
-}
-
 func TestContainersThatSharePidsAreAsOneMachine(t *testing.T) {
 	need.Tools(t, "nsenter")
 	p := newPlace(t)

@@ -92,24 +92,6 @@ func TestAMessageThatCannotBeSentHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-func TestAHungDeliveryIsEndedByTheNextWorkerThatReachesIt(t *testing.T) {
-	p, line := queue(t, 0, "20m", "${LIMIT:-20m}")
-	p.write("go", "", 0o644)
-	p.message("hangs")
-	hung := p.line(line...).Start(t)
-	p.there("sending/hangs")
-	p.message("other")
-	p.silent(line...)
-	p.wantNotes("other")
-	p.write("mended", "", 0o644)
-	must.Do(t, os.Remove(p.path("sending/hangs")))
-	if r := p.line(append(line, "LIMIT=0")...).Run(t); r.Status != 0 || !strings.Contains(r.Err, "by force") {
-		t.Errorf("%+v", r)
-	}
-	p.wantNotes("other hangs")
-	helper.Eventually(t, "the one that hung is gone", hung.Ended)
-}
-
 func TestFourHungDeliveriesDelayTheQueueOnlyUntilTheirTimeout(t *testing.T) {
 	p, line := queue(t, 0, "30m", "3s")
 	line = append(line, "ADLOCK_STARVING=0")

@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"testing"
 
-	"adlock/lib/runlog"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
@@ -124,23 +123,6 @@ func TestAStoppedServiceIsSignalledOnce(t *testing.T) {
 	service.Signal(t, syscall.SIGTERM)
 	p.ends(service, 3)
 	p.wantNotes("told")
-}
-
-func TestTheJournalGetsTheEventsOfTheRunlog(t *testing.T) {
-	p := newPlace(t)
-	p.unit("adlock-journal.service")
-	p.silent("adlock", "run", "--name", "before", "true")
-	follower := p.line("sh", "-c", "exec "+p.setting("adlock-journal.service", "ExecStart")).Start(t)
-	helper.Eventually(t, "it tells of a run", func() bool {
-		p.silent("adlock", "run", "--name", "after", "true")
-		return strings.Contains(follower.Output(), "after")
-	})
-	if said := follower.Output(); strings.Contains(said, "before") {
-		t.Errorf("it tells of what was: %s", said)
-	}
-	if len(p.events(runlog.Release)) < 2 {
-		t.Error("the runlog does not say so")
-	}
 }
 
 func TestTmpfilesMakesLockDirectories(t *testing.T) {

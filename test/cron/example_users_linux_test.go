@@ -92,16 +92,3 @@ func TestTheJobsOfTwoUsersTakeTurns(t *testing.T) {
 	}
 	p.wantNotes("site-refresh:" + id + " done site-rebuild:0")
 }
-
-// www-data cannot write to its home, which is root's, and root may not use www-data's directory.
-func TestWithoutADirectoryOfItsOwnTheJobOfTwoUsersIsRefused(t *testing.T) {
-	p, www, lines := users(t)
-	if r := p.asCron("www-data", lines[0]).Run(t); r.Status != 73 || !strings.Contains(r.Err, "/var/www/.local/state/adlock: ") {
-		t.Errorf("%+v", r)
-	}
-	must.Do(t, os.Mkdir(p.path("own"), 0o700))
-	must.Do(t, os.Chown(p.path("own"), www, www))
-	r := p.asCron("root", lines[0], "ADLOCK_DIR="+p.path("own")).Run(t)
-	r.Refused(t, 77, "lock directory belongs to another user (run as that user")
-	p.wantNotes("")
-}

@@ -32,22 +32,6 @@ func completed(t *testing.T, d time.Duration) *helper.Atom {
 	return a
 }
 
-func TestAStepOfTheWallClockExpiresNoOwner(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
-	owner := a.Supervised(t, "exec sleep 1000")
-	for _, step := range []time.Duration{-5 * time.Hour, -20 * 365 * 24 * time.Hour, 5 * time.Hour} {
-		date(t, a.Lock(), step)
-		a.Newcomer(t).Denied(t)
-		if got := a.Shell(t, "$adlock status"); !strings.Contains(got.Out, "running") || strings.Contains(got.Out, "h ") {
-			t.Errorf("after a step of %v: %+v", step, got)
-		}
-	}
-	if owner.Ended() {
-		t.Error("the owner was ended")
-	}
-}
-
 // The machine has slept for eight hours if CLOCK_BOOTTIME is so far ahead of CLOCK_MONOTONIC.
 func TestALockDoesNotAgeWhileTheMachineSleeps(t *testing.T) {
 	t.Parallel()

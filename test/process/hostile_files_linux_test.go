@@ -133,28 +133,6 @@ func TestWhatIsNoPlainFileIsNotTakenForARunlogAndTheJobRuns(t *testing.T) {
 	}
 }
 
-func TestALockOfATerabyteIsAnErrorAtOnceAndCanBeCleared(t *testing.T) {
-	t.Parallel()
-	for verb, want := range map[string]struct {
-		status int
-		says   string
-	}{
-		"run": {74, "too large"}, "mkatomic": {74, "too large"},
-		"kill-carefully": {77, "does not name its owner"}, "release": {75, "another owner"}, "clear": {0, ""},
-	} {
-		a := helper.NewAtom(t)
-		must.Do(t, os.WriteFile(a.Lock(), nil, 0o600))
-		must.Do(t, os.Truncate(a.Lock(), 1<<40)) // sparse
-		t.Log(verb)
-		got := a.Shell(t, verbs[verb])
-		if want.status == 0 {
-			got.Ran(t)
-			continue
-		}
-		got.Refused(t, want.status, want.says)
-	}
-}
-
 func TestNoNameLeadsOutOfTheDirectory(t *testing.T) {
 	t.Parallel()
 	a := helper.NewAtom(t)

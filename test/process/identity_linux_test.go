@@ -206,19 +206,6 @@ func TestWithoutAMachineIDADeadOwnerOfThisBootIsReclaimed(t *testing.T) {
 	a.Shell(t, "$run echo ran", nameless...).Ran(t)
 }
 
-func TestAnOwnerOnAnotherMachineIsBusyThenStuck(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
-	namesake := a.Owner(t, "exec sleep 1000")
-	a.Rewrite(t, "boot", "00000000-0000-0000-0000-000000000000")
-	a.Rewrite(t, "machine", "another")
-	a.Newcomer(t).Denied(t)
-	a.Newcomer(t, "--expire-after=0").Refused(t, 77, "stuck: ")
-	if namesake.Ended() {
-		t.Error("the process with the same pid here was ended")
-	}
-}
-
 func TestAnOwnerInAnotherPidNamespaceIsBusyThenStuck(t *testing.T) {
 	t.Parallel()
 	needNamespaces(t)

@@ -237,32 +237,3 @@ func TestRunsOfTheProgramLeaveNothing(t *testing.T) {
 		t.Errorf("processes %v are left", left)
 	}
 }
-
-func TestTakeoversByTheProgramLeaveNothing(t *testing.T) {
-	a := helper.NewAtom(t)
-	a.Dir = newDir(t)
-	mark := a.Mark(t)
-	a.More = []string{mark, "ADLOCK_LOG_MAX=4096"}
-	steady(t, a.Dir, 30, func(int) {
-		owner := a.Supervised(t, "sleep 1000 & setsid sleep 1000 & wait")
-		a.Newcomer(t, "--expire-after=0", "--pause=0").Ran(t)
-		owner.Wait(t)
-	})
-	if left := helper.With(mark); len(left) > 0 {
-		t.Errorf("processes %v are left", left)
-	}
-}
-
-// An inherited descriptor keeps a lock, or a pipe, as long as the job's daemons live.
-func TestAJobGetsNoDescriptorOfOurs(t *testing.T) {
-	a := helper.NewAtom(t)
-	want := a.Shell(t, "ls /proc/self/fd").Out // the caller's, and the one that ls opens
-	for _, command := range []string{
-		"$run ls /proc/self/fd", "$run --slots 2 --wait 5s ls /proc/self/fd", "$run --enforce --expire-after 1h ls /proc/self/fd",
-		"$run --quiet-ok sh -c 'ls /proc/self/fd; exit 1'; :",
-	} {
-		if got := a.Shell(t, command); got.Out != want || got.Status != 0 {
-			t.Errorf("%s: %+v, want\n%s", command, got, want)
-		}
-	}
-}

@@ -78,20 +78,3 @@ bats/package.json    shellsuite 1.0.0 -> 1.1.0
 		t.Errorf("status %d, on standard error %q, and\n%sinstead of\n%s", status, stderr, stdout, want)
 	}
 }
-
-func TestWithoutARegistryOneLineIsPrinted(t *testing.T) {
-	script, registry := tree(t)
-	server := httptest.NewServer(registry)
-	url := server.URL
-	server.Close()
-	for _, each := range []struct{ url, reason string }{
-		{url, "dial tcp " + strings.TrimPrefix(url, "http://") + ": connect: connection refused"},
-		{"off", "GOPROXY is off"},
-	} {
-		stdout, stderr, status := ask(t, script, each.url)
-		want := "adlock: go.mod: no answer about newer versions: " + each.reason + "\n"
-		if stdout != "" || stderr != want || status != 69 {
-			t.Errorf("at %s: status %d, printed %q and said %q instead of %q", each.url, status, stdout, stderr, want)
-		}
-	}
-}
