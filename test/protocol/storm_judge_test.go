@@ -108,6 +108,13 @@ func (t *trial) accuse(at int, atom, promise string, ids ...string) {
 	t.found = append(t.found, violation{promise, at, atom, ids})
 }
 
+// breaches are events that show one by themselves.
+var breaches = map[string]string{
+	"remains": "an atom cannot be taken again once everybody is gone",
+	"hangs":   "a contender does not come to its end",
+	"trace":   "a program crashed",
+}
+
 // read takes in one event.
 func (t *trial) read(i int, e stormEvent) {
 	if e.kind == "call" {
@@ -117,11 +124,6 @@ func (t *trial) read(i int, e stormEvent) {
 		t.byRoot[rootOf(e.id)] = append(t.byRoot[rootOf(e.id)], a)
 		t.byAtom[a.atom] = append(t.byAtom[a.atom], a)
 		return
-	}
-	a := t.byID[e.id]
-	atom := ""
-	if a != nil {
-		atom = a.atom
 	}
 	switch e.kind {
 	case "sig":
@@ -139,21 +141,16 @@ func (t *trial) read(i int, e stormEvent) {
 		t.outside[e.id] = e.number(0) == 0
 		return
 	case "stranger":
-		if t.outside[e.id] {
-			return // a process outside the stage did it
+		if !t.outside[e.id] { // otherwise a process outside the stage did it
+			t.accuse(i, "", "a process that belongs to no job was signalled", e.id)
 		}
-		t.accuse(i, "", "a process that belongs to no job was signalled", e.id)
-		return
-	case "remains":
-		t.accuse(i, e.word(0), "an atom cannot be taken again once everybody is gone", e.id)
-		return
-	case "hangs":
-		t.accuse(i, "", "a contender does not come to its end", e.id)
-		return
-	case "trace":
-		t.accuse(i, "", "a program crashed", e.id)
 		return
 	}
+	if promise := breaches[e.kind]; promise != "" {
+		t.accuse(i, "", promise, e.id)
+		return
+	}
+	a := t.byID[e.id]
 	if a == nil {
 		t.accuse(i, "", "an event of an attempt that was not made", e.id)
 		return
@@ -164,14 +161,13 @@ func (t *trial) read(i int, e stormEvent) {
 			return
 		}
 		if a.in != none {
-			t.accuse(i, atom, "one attempt ran its job twice", e.id)
+			t.accuse(i, a.atom, "one attempt ran its job twice", e.id)
 		}
 		a.in = i
 	case "out":
 		a.out, a.code = i, e.number(0)
 	case "clash":
-		ids := []string{e.id, e.word(1)}
-		t.accuse(i, atom, "two jobs at once: the earlier one's processes live", ids...)
+		t.accuse(i, a.atom, "two jobs at once: the earlier one's processes live", e.id, e.word(1))
 	case "owns":
 		a.owns = i
 	case "unnamed":
@@ -189,86 +185,40 @@ func (t *trial) read(i int, e stormEvent) {
 	case "end":
 		a.status, a.end, a.verdict = e.status(), i, e.word(1)
 	default:
-		t.accuse(i, atom, "unknown event", e.id)
+		t.accuse(i, a.atom, "unknown event", e.id)
 	}
 	if e.kind == "with" && a.status == 0 || e.kind == "end" && a.status == a.stormTerms.code && a.out != none {
 		a.given = i
 	}
 }
 
-// span returns the events between which a certainly ran its job. They are one and the same if the
-// job's end was not noted.
-func (a *stormAttempt) span() (from, to int, ran bool) {
-	switch {
-	case a.in == none:
-		return 0, 0, false
-	case a.out == none || a.out < a.in:
-		return a.in, a.in, true
-	default:
-		return a.in, a.out, true
-	}
-}
-
 // exclusion: never two jobs at once in one atom; readers together, never with a writer.
 func (t *trial) exclusion() {
-	for _, attempts := range t.byAtom {
-		var ran []*stormAttempt
-		for _, a := range attempts {
-			if _, _, ok := a.span(); ok {
-				ran = append(ran, a)
-			}
-		}
-		slices.SortFunc(ran, func(a, b *stormAttempt) int { return a.in - b.in })
-		var writer, reader *stormAttempt // of each kind the one that stays longest so far
-		for _, a := range ran {
-			for _, other := range []*stormAttempt{writer, reader} {
-				if other == nil || other == reader && a.shared {
-					continue
-				}
-				if _, to, _ := other.span(); to > a.in {
-					t.accuse(a.in, a.atom, "two jobs at once", other.id, a.id)
-				}
-			}
-			longest := &writer
-			if a.shared {
-				longest = &reader
-			}
-			if *longest == nil || ends(a) > ends(*longest) {
-				*longest = a
+	for _, a := range t.attempts {
+		for _, other := range t.byAtom[a.atom] {
+			if a.beganDuring(other) && !(a.shared && other.shared) {
+				t.accuse(a.in, a.atom, "two jobs at once", other.id, a.id)
 			}
 		}
 	}
 }
 
-func ends(a *stormAttempt) int {
-	_, to, _ := a.span()
-	return to
+// beganDuring reports whether a's job began while another's certainly ran.
+func (a *stormAttempt) beganDuring(other *stormAttempt) bool {
+	return other != a && a.in != none && other.in != none && other.in < a.in && a.in < other.out
 }
 
 // slots: never more jobs of one family at once than it has slots.
 func (t *trial) slots() {
-	type step struct{ at, by int }
-	steps := map[string][]step{}
-	limit := map[string]int{}
-	began := map[int]*stormAttempt{}
 	for _, a := range t.attempts {
-		from, to, ran := a.span()
-		if a.stormTerms.slots == 0 || !ran || to == from {
-			continue
-		}
-		family := a.family()
-		limit[family] = a.stormTerms.slots
-		steps[family] = append(steps[family], step{from, 1}, step{to, -1})
-		began[from] = a
-	}
-	for family, list := range steps {
-		slices.SortFunc(list, func(a, b step) int { return a.at - b.at })
-		n := 0
-		for _, s := range list {
-			if n += s.by; n > limit[family] {
-				a := began[s.at]
-				t.accuse(s.at, a.atom, fmt.Sprintf("%d jobs at once where %d may be", n, limit[family]), a.id)
+		limit, n := a.stormTerms.slots, 1
+		for _, other := range t.attempts {
+			if limit > 0 && other.family() == a.family() && a.beganDuring(other) {
+				n++
 			}
+		}
+		if limit > 0 && n > limit {
+			t.accuse(a.in, a.atom, fmt.Sprintf("%d jobs at once where %d may be", n, limit), a.id)
 		}
 	}
 }
@@ -278,26 +228,14 @@ func (t *trial) slots() {
 // job's status even if it has lost the atom to a newcomer, and a newcomer that takes over does
 // not look again.
 func (t *trial) intervals() {
-	for _, attempts := range t.byAtom {
-		var done []*stormAttempt
-		for _, a := range attempts {
-			if a.out != none && a.given != none && !a.shared && (a.script || !t.expirable(a, a.given)) {
-				done = append(done, a)
-			}
-		}
-		slices.SortFunc(done, func(a, b *stormAttempt) int { return a.given - b.given })
-		for _, a := range attempts {
-			if a.in == none || a.elapsed == 0 {
+	for _, a := range t.attempts {
+		for _, before := range t.byAtom[a.atom] {
+			if before == a || a.in == none || a.elapsed == 0 || before.out == none || before.given == none || before.given > a.in || before.shared ||
+				before.unstamps && before.code != 0 || !before.script && t.expirable(before, before.given) {
 				continue
 			}
-			n, _ := slices.BinarySearchFunc(done, a.in, func(d *stormAttempt, in int) int { return d.given - in })
-			for _, before := range done[max(0, n-3):n] { // the latest would be enough, were there no runs side by side
-				if before == a || before.unstamps && before.code != 0 {
-					continue
-				}
-				if gap := t.events[a.in].at - t.events[before.out].at; gap < a.elapsed-t.coarse {
-					t.accuse(a.in, a.atom, fmt.Sprintf("too soon: %v after a completion, IfElapsed is %v", gap, a.elapsed), before.id, a.id)
-				}
+			if gap := t.events[a.in].at - t.events[before.out].at; gap < a.elapsed-t.coarse {
+				t.accuse(a.in, a.atom, fmt.Sprintf("too soon: %v after a completion, IfElapsed is %v", gap, a.elapsed), before.id, a.id)
 			}
 		}
 	}
