@@ -35,12 +35,7 @@ func placeIn(t *testing.T, dir string) *place {
 	for _, name := range []string{"lib", "bin"} {
 		must.Do(t, os.Mkdir(p.path(name), 0o755))
 	}
-	const unset = "_adlock_installed=''"
-	library := p.source("../../sh/adlock.sh")
-	if strings.Count(library, unset) != 1 {
-		t.Fatal("sh/adlock.sh has no line " + unset)
-	}
-	p.write("lib/adlock.sh", strings.Replace(library, unset, "_adlock_installed="+helper.Binary(t), 1), 0o644)
+	p.write("lib/adlock.sh", p.installed("adlock.sh", helper.Binary(t)), 0o644)
 	p.write("lib/adlock.mk", p.source("../../sh/adlock.mk"), 0o644)
 	return p
 }
@@ -53,6 +48,17 @@ func (p *place) source(name string) string {
 	text, err := os.ReadFile(filepath.Join(helper.Root(), "test/examples", name))
 	must.Do(p.T, err)
 	return string(text)
+}
+
+// installed returns a file of sh as `make install` leaves it, with the helper's path.
+func (p *place) installed(name, bin string) string {
+	p.Helper()
+	const unset = "_adlock_installed=''"
+	text := p.source("../../sh/" + name)
+	if strings.Count(text, unset) != 1 {
+		p.Fatalf("sh/%s has no line %s", name, unset)
+	}
+	return strings.Replace(text, unset, "_adlock_installed="+bin, 1)
 }
 
 // write writes a file; {dir} stands for the place.
