@@ -99,17 +99,3 @@ func TestAProgramThatFailsIsTriedAgain(t *testing.T) {
 		}
 	})
 }
-
-func TestAProgramNoticesThatItsLockIsLost(t *testing.T) {
-	inEach(t, func(t *testing.T, name string) {
-		p, data := checksums(t, name)
-		owner := p.line(p.path("bin/"+name), p.path("data")).Start(t)
-		p.holds(data)
-		must.Do(t, os.Remove(p.locks()[0]))
-		p.feed()
-		helper.Eventually(t, "it has ended", owner.Ended)
-		if status := owner.Wait(t); status == 0 || !strings.Contains(owner.Output(), "lost") {
-			t.Errorf("status %d: %s", status, owner.Output())
-		}
-	})
-}

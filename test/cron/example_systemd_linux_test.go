@@ -110,21 +110,6 @@ func TestTroubleWithAServiceIsReportedOnceByHookOrOnFailure(t *testing.T) {
 	}
 }
 
-// With KillMode=mixed, systemd sends SIGTERM to the service's main process alone.
-func TestAStoppedServiceIsSignalledOnce(t *testing.T) {
-	p := newPlace(t)
-	p.unit("nightly-backup.service")
-	if mode := p.setting("nightly-backup.service", "KillMode"); mode != "mixed" {
-		t.Fatalf("KillMode is %s", mode)
-	}
-	p.command("nightly-backup", `trap 'echo told >>{dir}/notes; exit 3' TERM; : >{dir}/ready; while :; do sleep 0.05; done`)
-	service := p.line("sh", "-c", "exec "+p.setting("nightly-backup.service", "ExecStart")).Start(t)
-	p.there("ready")
-	service.Signal(t, syscall.SIGTERM)
-	p.ends(service, 3)
-	p.wantNotes("told")
-}
-
 func TestTmpfilesMakesLockDirectories(t *testing.T) {
 	need.Root(t)
 	need.Tools(t, "systemd-tmpfiles")

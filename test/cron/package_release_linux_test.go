@@ -312,29 +312,3 @@ func TestRpmAndApkHoldWhatTheDebHolds(t *testing.T) {
 		mustEqual(t, "apk for "+machine[0], got, want)
 	}
 }
-
-func TestInstalledFilesNameTheirInstalledPaths(t *testing.T) {
-	t.Parallel()
-	deb := unpacked(t, "*_amd64.deb", `dpkg-deb -x "$1" .`)
-	err := filepath.WalkDir(deb, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		to := strings.TrimPrefix(path, deb)
-		if !strings.HasPrefix(to, "/usr/") && to != "/etc/logrotate.d/adlock" {
-			t.Errorf("%s is no place of a package's", to)
-		}
-		text, err := os.ReadFile(path)
-		if strings.Contains(string(text), "/usr/local/lib/adlock") && !strings.HasPrefix(to, "/usr/bin/") {
-			t.Errorf("%s tells of /usr/local", to)
-		}
-		return err
-	})
-	must.Do(t, err)
-	for _, script := range []string{"adlock.sh", "shell"} {
-		text, err := os.ReadFile(deb + "/usr/lib/adlock/" + script)
-		if err != nil || !strings.Contains(string(text), "\n_adlock_installed='/usr/bin/adlock'\n") {
-			t.Errorf("%s does not know its helper: %v", script, err)
-		}
-	}
-}

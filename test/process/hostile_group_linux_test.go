@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,26 +20,17 @@ import (
 
 // ofGroup is what a directory of a group looks like: root:group, 2770.
 func ofGroup(path string) error {
-	if err := os.Chown(path, 0, nobody); err != nil {
-		return err
-	}
-	return os.Chmod(path, os.ModeSetgid|0o770)
+	return errors.Join(os.Chown(path, 0, nobody), os.Chmod(path, os.ModeSetgid|0o770))
 }
 
 // ofRoot gives the directory back to root alone.
 func ofRoot(path string) error {
-	if err := os.Chmod(path, 0o700); err != nil {
-		return err
-	}
-	return os.Chown(path, 0, 0)
+	return errors.Join(os.Chmod(path, 0o700), os.Chown(path, 0, 0))
 }
 
 // fileOfGroup is what a file of a group looks like.
 func fileOfGroup(path string) error {
-	if err := os.Chown(path, 0, nobody); err != nil {
-		return err
-	}
-	return os.Chmod(path, 0o660)
+	return errors.Join(os.Chown(path, 0, nobody), os.Chmod(path, 0o660))
 }
 
 // inGroup is an atom of root's in a directory that is still root's alone. No directory above it

@@ -196,16 +196,6 @@ func TestWithoutAMachineIDALockOfAnotherBootIsStuckAndSaysSo(t *testing.T) {
 	newcomer("").Ran(t)
 }
 
-// Within one boot no machine id is needed.
-func TestWithoutAMachineIDADeadOwnerOfThisBootIsReclaimed(t *testing.T) {
-	t.Parallel()
-	need.Root(t)
-	need.Namespaces(t, "--mount")
-	a := helper.NewAtom(t)
-	a.Owner(t, "exec sleep 1000", nameless...).Kill(t)
-	a.Shell(t, "$run echo ran", nameless...).Ran(t)
-}
-
 func TestAnOwnerInAnotherPidNamespaceIsBusyThenStuck(t *testing.T) {
 	t.Parallel()
 	needNamespaces(t)

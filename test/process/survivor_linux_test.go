@@ -5,6 +5,7 @@ package process
 // killed, hold the atom as long as they live.
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -159,19 +160,10 @@ func TestACommandThatBecameAnotherUserIsEndedToo(t *testing.T) {
 		for _, killed := range []bool{false, true} {
 			t.Run(claim+", supervisor killed: "+strconv.FormatBool(killed), func(t *testing.T) {
 				a := helper.NewAtom(t)
-				dir, err := os.MkdirTemp("", "adlock-public-") // unlike t.TempDir's, others reach it
-				if err == nil {
-					err = os.Chmod(dir, 0o777)
-				}
-				must.Do(t, err)
-				t.Cleanup(func() { os.RemoveAll(dir) })
+				dir := public(t)
+				must.Do(t, os.Chmod(dir, 0o777))
 				supervisor := a.Supervised(t, "exec "+form+dir+"/job")
 				job := pidIn(t, dir+"/job")
-				t.Cleanup(func() {
-					if helper.Alive(job) {
-						kill(t, job)
-					}
-				})
 				if killed {
 					supervisor.Kill(t)
 					a.Newcomer(t).Denied(t)
@@ -281,7 +273,11 @@ func TestASupervisorStaysWithTheRestOfACutEnding(t *testing.T) {
 	a := helper.NewAtom(t)
 	file := filepath.Join(t.TempDir(), "left")
 	supervisor := a.Supervised(t, `until [ -e `+file+`.go ]; do sleep 0.05; done; setsid sh -c 'echo $$ >"$1"; exec sleep 1000' sh `+file+` & until [ -s `+file+` ]; do sleep 0.05; done`)
-	recordADeadSurvivor(t, a)
+	// As a newcomer leaves it that begins to end the job, and is killed once what it signalled is dead.
+	dead := helper.Command{Args: []string{"sleep", "1000"}}.Start(t)
+	id := must.Get(process.Of(dead.PID))(t)
+	dead.Kill(t)
+	appendTo(t, a, record.SurvivorLine(1, id))
 	must.Do(t, os.WriteFile(file+".go", nil, 0o600))
 	left := pidIn(t, file)
 	helper.Eventually(t, "the command has ended", func() bool { return slices.Equal(helper.Children(supervisor.PID), []int{left}) })
@@ -296,23 +292,11 @@ func TestASupervisorStaysWithTheRestOfACutEnding(t *testing.T) {
 	a.Newcomer(t).Ran(t)
 }
 
-// recordADeadSurvivor leaves the lock as a newcomer does that begins to end the owner's job, and
-// is killed once the signalled processes are dead.
-func recordADeadSurvivor(t *testing.T, a *helper.Atom) {
-	t.Helper()
-	dead := helper.Command{Args: []string{"sleep", "1000"}}.Start(t)
-	id := must.Get(process.Of(dead.PID))(t)
-	dead.Kill(t)
-	appendTo(t, a, record.SurvivorLine(1, id))
-}
-
 func appendTo(t *testing.T, a *helper.Atom, text string) {
 	t.Helper()
 	lock := must.Get(os.OpenFile(a.Lock(), os.O_WRONLY|os.O_APPEND, 0))(t)
-	if _, err := lock.WriteString(text); err != nil {
-		t.Fatal(err)
-	}
-	must.Do(t, lock.Close())
+	_, err := lock.WriteString(text)
+	must.Do(t, errors.Join(err, lock.Close()))
 }
 
 // The ending of the job was cut short, and the lock had no room for the members.
