@@ -89,18 +89,6 @@ func TestWhatWasDoneSinceAPassBeganIsNotDoneAgain(t *testing.T) {
 	p.wantOnce(atoms)
 }
 
-// Neither pass does an atom that the other runs or has done.
-func TestTwoPassesAtOnceDoEachAtomOnce(t *testing.T) {
-	p, line := passes(t)
-	one, two := p.line(line...).Start(t), p.line(line...).Start(t)
-	p.ends(one, 0)
-	p.ends(two, 0)
-	if said := one.Output() + two.Output(); said != "" {
-		t.Errorf("said %q", said)
-	}
-	p.wantOnce(atoms)
-}
-
 func TestAnAtomThatHangsHoldsUpItselfAlone(t *testing.T) {
 	p, line := passes(t)
 	p.command("find", `case $* in *core*) [ -e {dir}/mended ] || { : >{dir}/hangs; sleep 1000; } ;; esac`)

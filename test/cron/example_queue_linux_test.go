@@ -24,7 +24,6 @@ func queue(t *testing.T, n int, changes ...string) (p *place, line []string) {
 		mkdir "{dir}/sending/$word" || echo twice:$word >>{dir}/notes
 		ls {dir}/sending | wc -l >>{dir}/crowds
 		await go
-		case $word in hangs*) [ -e {dir}/mended ] || sleep 1000 ;; esac
 		rmdir "{dir}/sending/$word"
 		echo "$word" >>{dir}/notes
 		[ "$word" != bad ]`)
@@ -90,21 +89,4 @@ func TestAMessageThatCannotBeSentHoldsUpNoOther(t *testing.T) {
 	if !p.has("queue/bad.mail") {
 		t.Error("it was removed")
 	}
-}
-
-func TestFourHungDeliveriesDelayTheQueueOnlyUntilTheirTimeout(t *testing.T) {
-	p, line := queue(t, 0, "30m", "3s")
-	line = append(line, "ADLOCK_STARVING=0")
-	p.write("go", "", 0o644)
-	for i := range 4 {
-		word := fmt.Sprint("hangs", i)
-		p.message(word)
-		p.line(line...).Start(t)
-		p.there("sending/" + word)
-	}
-	p.message("due")
-	helper.Eventually(t, "it is sent", func() bool {
-		p.silent(line...)
-		return slices.Contains(p.notes(), "due")
-	})
 }

@@ -182,7 +182,7 @@ func TestTheInstalledPagesLinkToWhatIsInstalled(t *testing.T) {
 }
 
 func TestNothingIsInstalledWhereAFileIsMissing(t *testing.T) {
-	for file, says := range map[string]string{"build/adlock-locksmith": "go", "README.md": "adlock: README.md: is missing"} {
+	for file, says := range map[string]string{"build/adlock-locksmith": "go", "README.md": "README.md: is missing"} {
 		tr, stage := newTree(t), t.TempDir()
 		must.Do(t, os.Remove(filepath.Join(tr.dir, file)))
 		r := tr.make("install", "DESTDIR="+stage)
@@ -236,7 +236,8 @@ func TestUninstallIsRefusedWhileACrontabNamesShellOrHelper(t *testing.T) {
 		must.Do(tr, os.MkdirAll(filepath.Dir(file), 0o755))
 		must.Do(tr, os.WriteFile(file, []byte(c.line+"\n"), 0o600))
 		r := tr.make("uninstall", "DESTDIR="+stage)
-		if r.Status == 0 || !strings.Contains(r.Err, c.says) || strings.Contains(r.Err, c.not) || !strings.Contains(r.Err, "\n"+file+"\n") {
+		named := strings.Contains(r.Err, c.says) && strings.Contains(r.Err, "\n"+file+"\n")
+		if r.Status == 0 || !named || strings.Contains(r.Err, c.not) {
 			t.Errorf("%s: %+v", c.path, r)
 		}
 		must.Do(tr, os.Remove(file))

@@ -14,7 +14,6 @@ import (
 
 	"adlock/lib/config"
 	"adlock/lib/fault"
-	"adlock/lib/lint"
 	"adlock/lib/process"
 	"adlock/lib/run"
 	"adlock/lib/runlog"
@@ -341,16 +340,6 @@ func TestThePageOfCheckHasEveryMistake(t *testing.T) {
 	must.Do(t, err)
 	told := words(pageOf(t, "adlock-check.1").section("MISTAKES"), "")
 	same(t, "adlock-check.1", told, found(`\.(?:add|once)\([^,]+, "([^"]+)"`, mistakes))
-}
-
-func TestTheCheckerKnowsEveryVariable(t *testing.T) {
-	c := lint.Checker{Options: run.Options(), Nearest: run.NearestSetting}
-	for _, name := range variables(t) {
-		found, err := c.Check("", name+"=1\n")
-		if err != nil || len(found) > 0 {
-			t.Errorf("%s: %+v, %v", name, found, err)
-		}
-	}
 }
 
 func TestThePageOfRunHasTheVariablesOfAHook(t *testing.T) {

@@ -76,9 +76,11 @@ func TestThePageIsReadableInABrowser(t *testing.T) {
 				frame := filepath.Join(dir, "frame.html")
 				page := strings.NewReplacer("WIDTH", width, "SCHEME", scheme).Replace(framed)
 				must.Do(t, os.WriteFile(frame, []byte(page), 0o644))
-				r := helper.Command{Args: []string{"chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
-					"--no-first-run", "--allow-file-access-from-files", "--enable-logging=stderr", "--virtual-time-budget=10000", "--user-data-dir=" + t.TempDir(),
-					"--window-size=" + width + ",3000", "--screenshot=" + filepath.Join(dir, name+".png"), "--dump-dom", "file://" + frame}, Env: []string{"HOME=" + t.TempDir()}}.Run(t)
+				flags := "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --hide-scrollbars --no-first-run " +
+					"--allow-file-access-from-files --enable-logging=stderr --virtual-time-budget=10000 --dump-dom"
+				args := append([]string{"chromium", "--user-data-dir=" + t.TempDir(), "--window-size=" + width + ",3000",
+					"--screenshot=" + filepath.Join(dir, name+".png")}, strings.Fields(flags)...)
+				r := helper.Command{Args: append(args, "file://"+frame), Env: []string{"HOME=" + t.TempDir()}}.Run(t)
 				wantFit(t, r, width, scheme)
 			})
 		}
@@ -87,7 +89,8 @@ func TestThePageIsReadableInABrowser(t *testing.T) {
 
 // framed shows the page in a frame of that width and scheme, and finds in it text of less than 9
 // pixels, elements that are too wide, wide pictures, and what it has fetched.
-const framed = `<!doctype html><body style="margin:0"><iframe id=frame style="width:WIDTHpx;height:3000px;border:0;color-scheme:SCHEME" src="report.html"></iframe>
+const framed = `<!doctype html><body style="margin:0">
+<iframe id=frame style="width:WIDTHpx;height:3000px;border:0;color-scheme:SCHEME" src="report.html"></iframe>
 <pre id=found></pre><script>frame.onload = () => {
 	const page = frame.contentDocument, its = frame.contentWindow, all = words => [...page.querySelectorAll(words)]
 	found.textContent = JSON.stringify({
@@ -98,7 +101,8 @@ const framed = `<!doctype html><body style="margin:0"><iframe id=frame style="wi
 			const box = e.getBoundingClientRect(), svg = e.ownerSVGElement
 			const scale = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : 1
 			return box.width > 0 && parseFloat(its.getComputedStyle(e).fontSize) * scale < 9 }).map(e => e.textContent),
-		Wide: all('body *').filter(e => !e.ownerSVGElement && e.getBoundingClientRect().right > its.innerWidth + 1).map(e => e.tagName + ' ' + e.className),
+		Wide: all('body *').filter(e => !e.ownerSVGElement && e.getBoundingClientRect().right > its.innerWidth + 1)
+			.map(e => e.tagName + ' ' + e.className),
 	})
 }</script>`
 

@@ -186,14 +186,16 @@ func TestWithoutAMachineIDALockOfAnotherBootIsStuckAndSaysSo(t *testing.T) {
 	a := helper.NewAtom(t)
 	a.Owner(t, "exec sleep 1000", nameless...).Kill(t)
 	a.Rewrite(t, "boot", "00000000-0000-0000-0000-000000000000")
-	newcomer := func(options string) helper.Result { return a.Shell(t, "$run "+options+" echo ran", nameless...) }
-	newcomer("").Denied(t)
-	newcomer("--expire-after=0").Refused(t, 77, "no /etc/machine-id")
 	a.Newcomer(t, "--expire-after=0").Refused(t, 77, "stuck: ")
-	if got := a.Shell(t, "$adlock clear "+helper.AtomName, nameless...); got.Status != 0 {
-		t.Errorf("%+v", got)
-	}
-	newcomer("").Ran(t)
+	mustBeStuckUntilCleared(t, a, "no /etc/machine-id", nameless...)
+}
+
+// mustBeStuckUntilCleared expects that nothing proves the owner's death, and that a person clears the lock.
+func mustBeStuckUntilCleared(t *testing.T, a *helper.Atom, why string, prefix ...string) {
+	t.Helper()
+	a.Shell(t, "$run echo ran", prefix...).Denied(t)
+	a.Shell(t, "$run --expire-after=0 echo ran", prefix...).Refused(t, 77, why)
+	a.Shell(t, "$adlock clear "+helper.AtomName+"; $run echo ran", prefix...).Ran(t)
 }
 
 func TestAnOwnerInAnotherPidNamespaceIsBusyThenStuck(t *testing.T) {
@@ -205,11 +207,7 @@ func TestAnOwnerInAnotherPidNamespaceIsBusyThenStuck(t *testing.T) {
 	a.Newcomer(t, "--expire-after=0").Refused(t, 77, "adlock clear '"+a.Lock()+"'")
 	mustHaveSignalledNone(t, a, container)
 	container.Kill(t)
-	a.Newcomer(t).Denied(t) // nothing proves that it is dead
-	if got := a.Shell(t, "$adlock clear "+helper.AtomName); got.Status != 0 {
-		t.Errorf("clear: %+v", got)
-	}
-	a.Newcomer(t).Ran(t)
+	mustBeStuckUntilCleared(t, a, "stuck: ")
 }
 
 func TestAPidOfAnotherNamespaceEndsNoProcessHere(t *testing.T) {

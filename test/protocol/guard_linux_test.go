@@ -27,7 +27,7 @@ func fight(t *testing.T, binary string) (met bool) {
 	a.Supervised(t, alone+`trap '' INT TERM; echo >`+dir+`/hangs; sleep 1000; :`)
 	helper.Eventually(t, "the owner hangs", func() bool { return exists(dir + "/hangs") })
 	first := newcomer("1m")
-	helper.Eventually(t, "the first newcomer is ending the owner", func() bool { return strings.Contains(a.Runlog(), "event=expire") })
+	helper.Eventually(t, "the first ends the owner", func() bool { return strings.Contains(a.Runlog(), "event=expire") })
 	second := newcomer("0s")
 	first.Wait(t)
 	second.Wait(t)

@@ -24,7 +24,7 @@ func TestEveryStepNamesAFunctionThatExists(t *testing.T) {
 	sources := sourcesOf(t)
 	named := regexp.MustCompile(`\(([a-z]+)\.(?:([A-Za-z]+)\.)?([A-Za-z]+)\)`)
 	for _, file := range []string{job, standstill, inStore} {
-		_, steps, _ := strings.Cut(string(must.Get(os.ReadFile(file))(t)), "*/") // the first comment explains the form of the names
+		_, steps, _ := strings.Cut(string(must.Get(os.ReadFile(file))(t)), "*/") // behind what explains the names
 		found := named.FindAllStringSubmatch(steps, -1)
 		if len(found) == 0 {
 			t.Errorf("%s names no function", file)
@@ -33,7 +33,8 @@ func TestEveryStepNamesAFunctionThatExists(t *testing.T) {
 			kind, name := match[2], match[3]
 			declared := `(?m)^func ` + name + `\(|^(?:var |const |\t)` + name + ` .*=`
 			if kind != "" {
-				declared = `(?m)^func \(\w+ \*?` + kind + `\) ` + name + `\(|^type ` + kind + ` struct \{(?:\n.*[^}])*?\n\t(?:\w+, )*` + name + `\b`
+				declared = `(?m)^func \(\w+ \*?` + kind + `\) ` + name + `\(|` +
+					`^type ` + kind + ` struct \{(?:\n.*[^}])*?\n\t(?:\w+, )*` + name + `\b`
 			}
 			if !regexp.MustCompile(declared).MatchString(sources[match[1]]) {
 				t.Errorf("%s: no %s", file, match[0])

@@ -172,8 +172,9 @@ func (t *troupe) run(w stormTerms, more ...string) []string {
 		text  string
 	}{
 		{w.elapsed > 0, "--if-elapsed=" + seconds(w.elapsed)}, {w.limit >= 0, "--expire-after=" + seconds(w.limit)},
-		{w.enforce, "--enforce"}, {w.wait > 0, "--wait=" + seconds(w.wait)}, {w.denied != denied, fmt.Sprint("--exit-denied=", w.denied)},
-		{w.unstamps, "--retry-failed"}, {w.shared, "--shared"}, {w.slots > 0, fmt.Sprint("--slots=", w.slots)},
+		{w.wait > 0, "--wait=" + seconds(w.wait)}, {w.denied != denied, fmt.Sprint("--exit-denied=", w.denied)},
+		{w.enforce, "--enforce"}, {w.unstamps, "--retry-failed"}, {w.shared, "--shared"},
+		{w.slots > 0, fmt.Sprint("--slots=", w.slots)},
 	} {
 		if option.given {
 			args = append(args, option.text)

@@ -106,8 +106,8 @@ func (t stormTerms) String() string {
 func termsOf(words []string) stormTerms {
 	t := stormTerms{limit: -1, denied: denied}
 	into := map[string]any{
-		"atom": &t.atom, "mode": &t.shared, "elapsed": &t.elapsed, "limit": &t.limit, "enforce": &t.enforce, "slots": &t.slots,
-		"code": &t.code, "denied": &t.denied, "unstamps": &t.unstamps, "wait": &t.wait, "pass": &t.pass,
+		"atom": &t.atom, "mode": &t.shared, "elapsed": &t.elapsed, "limit": &t.limit, "enforce": &t.enforce,
+		"slots": &t.slots, "code": &t.code, "denied": &t.denied, "unstamps": &t.unstamps, "wait": &t.wait, "pass": &t.pass,
 	}
 	for _, word := range words {
 		key, value, _ := strings.Cut(word, "=")

@@ -118,7 +118,10 @@ var breaches = map[string]string{
 // read takes in one event.
 func (t *trial) read(i int, e stormEvent) {
 	if e.kind == "call" {
-		a := &stormAttempt{stormTerms: termsOf(e.words), id: e.id, call: i, in: none, out: none, got: none, given: none, end: none, owns: none, unnamed: none}
+		a := &stormAttempt{
+			stormTerms: termsOf(e.words), id: e.id, call: i,
+			in: none, out: none, got: none, given: none, end: none, owns: none, unnamed: none,
+		}
 		t.attempts = append(t.attempts, a)
 		t.byID[e.id] = a
 		t.byRoot[rootOf(e.id)] = append(t.byRoot[rootOf(e.id)], a)
@@ -230,8 +233,8 @@ func (t *trial) slots() {
 func (t *trial) intervals() {
 	for _, a := range t.attempts {
 		for _, before := range t.byAtom[a.atom] {
-			if before == a || a.in == none || a.elapsed == 0 || before.out == none || before.given == none || before.given > a.in || before.shared ||
-				before.unstamps && before.code != 0 || !before.script && t.expirable(before, before.given) {
+			if before == a || before.shared || a.elapsed == 0 || a.in == none || before.out == none || before.given == none ||
+				before.given > a.in || before.unstamps && before.code != 0 || !before.script && t.expirable(before, before.given) {
 				continue
 			}
 			if gap := t.events[a.in].at - t.events[before.out].at; gap < a.elapsed-t.coarse {
@@ -465,29 +468,25 @@ func (t *trial) aged(a *stormAttempt, age time.Duration, at int) bool {
 // tell describes a violation with the events around it: those of its atom, of the contenders in
 // it, and all if it has no atom.
 func (v violation) tell(events []stormEvent) string {
-	atoms := map[string]string{}
-	roots := map[string]bool{}
+	atoms, roots := map[string]string{}, map[string]bool{}
 	for _, id := range v.ids {
 		roots[rootOf(id)] = true
 	}
 	var lines []string
-	for i, e := range events {
+	for i, e := range events[:min(len(events), v.at+400)] {
 		if e.kind == "call" {
 			atoms[e.id] = termsOf(e.words).atom
 		}
-		about := roots[rootOf(e.id)] || v.atom != "" && atoms[e.id] == v.atom ||
-			v.atom == "" && i > v.at-25 && i < v.at+5 // no atom: all events around it
-		if !about || i > v.at+400 {
+		near := v.atom == "" && i > v.at-25 && i < v.at+5
+		if !near && !roots[rootOf(e.id)] && (v.atom == "" || atoms[e.id] != v.atom) {
 			continue
 		}
-		mark := "  "
-		if i == v.at {
-			mark = "=>"
-		}
+		mark := map[bool]string{true: "=>", false: "  "}[i == v.at]
 		lines = append(lines, mark+e.String())
 		if i < v.at && len(lines) > 60 {
 			lines = lines[1:]
 		}
 	}
-	return fmt.Sprintf("%s (%s %s)\n%s", v.promise, v.atom, strings.Join(v.ids, " "), strings.Join(lines[:min(len(lines), 90)], "\n"))
+	text := strings.Join(lines[:min(len(lines), 90)], "\n")
+	return fmt.Sprintf("%s (%s %s)\n%s", v.promise, v.atom, strings.Join(v.ids, " "), text)
 }

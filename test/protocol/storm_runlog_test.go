@@ -49,7 +49,8 @@ func checkRunlog(dir, host string, events []stormEvent) error {
 		}
 	}
 	if missing > 2*hits || len(begun) < entered-hits {
-		wrong = append(wrong, fmt.Errorf("%d acquisitions are recorded, of which %d lack their beginning or their end; %d jobs began, %d signals", len(begun), missing, entered, hits))
+		wrong = append(wrong, fmt.Errorf("%d acquisitions are recorded, %d lack their beginning or end; %d jobs began, %d signals",
+			len(begun), missing, entered, hits))
 	}
 	return errors.Join(wrong...)
 }

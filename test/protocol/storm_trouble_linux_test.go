@@ -55,11 +55,6 @@ func mayEnd(c *stormContender, depth int, p stormProcess, sig syscall.Signal) bo
 	return c.rest
 }
 
-var signalNames = map[syscall.Signal]string{
-	syscall.SIGKILL: "KILL", syscall.SIGTERM: "TERM", syscall.SIGINT: "INT",
-	syscall.SIGSTOP: "STOP", syscall.SIGCONT: "CONT", syscall.SIGUSR1: "USR1",
-}
-
 // strike sends one signal to a random process.
 func (t *trouble) strike(stopped *sync.WaitGroup) {
 	t.s.reaping.Lock()
@@ -96,8 +91,9 @@ func (t *trouble) strike(stopped *sync.WaitGroup) {
 	if c != nil {
 		id = c.id
 	}
-	t.s.tell("sig", id, signalNames[sig], depth, p.pid, p.name)
-	t.signals[signalNames[sig]]++
+	name := strings.TrimPrefix(unix.SignalName(sig), "SIG")
+	t.s.tell("sig", id, name, depth, p.pid, p.name)
+	t.signals[name]++
 	_ = unix.PidfdSendSignal(fd, sig, nil, 0) // it may be gone
 	if sig != syscall.SIGSTOP {
 		unix.Close(fd)
