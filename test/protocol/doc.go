@@ -1,6 +1,5 @@
 // Package protocol tests the protocol of one atom in two ways: spin searches models of it, and a storm
-// of signals and crashes is judged by the promises alone. The judge also judges what contenders in
-// test/network have noted.
+// of signals and crashes is judged by the promises alone.
 //
 // The folders below it go through adlock step by step: crash kills it before each system call
 // that touches a lock, and fault lets each such call fail.

@@ -15,12 +15,9 @@ const (
 	enforced = 124
 )
 
-// The most that two compared clocks differ. A shell's counts in 10 ms, and a file system's in up to as
-// much; elsewhere a store's clock is a third one.
-const (
-	coarse          = 25 * time.Millisecond
-	coarseElsewhere = 50 * time.Millisecond
-)
+// coarse is the most that two compared clocks differ: a shell's counts in 10 ms, and a file
+// system's in up to as much.
+const coarse = 25 * time.Millisecond
 
 // lagging is how long a signal may be under way: the test notes it before it sends it.
 const lagging = 2 * time.Second
@@ -51,7 +48,6 @@ const none = -1
 
 // trial is a history that is being judged.
 type trial struct {
-	coarse   time.Duration
 	events   []stormEvent
 	attempts []*stormAttempt // in the order of their calls
 	byID     map[string]*stormAttempt
@@ -64,11 +60,9 @@ type trial struct {
 }
 
 // judge returns the promises that a history breaks.
-func judge(events []stormEvent) []violation { return judgeBy(coarse, events) }
-
-func judgeBy(coarse time.Duration, events []stormEvent) []violation {
+func judge(events []stormEvent) []violation {
 	t := &trial{
-		coarse: coarse, events: events, byID: map[string]*stormAttempt{}, byRoot: map[string][]*stormAttempt{},
+		events: events, byID: map[string]*stormAttempt{}, byRoot: map[string][]*stormAttempt{},
 		byAtom: map[string][]*stormAttempt{}, sigs: map[string][]int{}, ends: map[string]int{}, outside: map[string]bool{},
 	}
 	for i, e := range events {
@@ -186,7 +180,7 @@ func (t *trial) read(i int, e stormEvent) {
 			a.given = i
 		}
 	case "end":
-		a.status, a.end, a.verdict = e.status(), i, e.word(1)
+		a.status, a.end = e.status(), i
 	default:
 		t.accuse(i, a.atom, "unknown event", e.id)
 	}
@@ -237,7 +231,7 @@ func (t *trial) intervals() {
 				before.given > a.in || before.unstamps && before.code != 0 || !before.script && t.expirable(before, before.given) {
 				continue
 			}
-			if gap := t.events[a.in].at - t.events[before.out].at; gap < a.elapsed-t.coarse {
+			if gap := t.events[a.in].at - t.events[before.out].at; gap < a.elapsed-coarse {
 				t.accuse(a.in, a.atom, fmt.Sprintf("too soon: %v after a completion, IfElapsed is %v", gap, a.elapsed), before.id, a.id)
 			}
 		}
@@ -314,7 +308,7 @@ func (t *trial) soon(a *stormAttempt) bool {
 	if a.pass {
 		began = t.byRoot[rootOf(a.id)][0].call
 	}
-	since := t.events[began].at - a.elapsed - t.coarse
+	since := t.events[began].at - a.elapsed - coarse
 	return a.elapsed > 0 && (t.events[0].at > since || slices.ContainsFunc(t.byAtom[a.atom], func(o *stormAttempt) bool {
 		return o != a && !t.wasDenied(o) && o.call < a.end && t.events[min(o.until, a.end)].at > since
 	}))
@@ -462,7 +456,7 @@ func (a *stormAttempt) holds(at int) bool {
 
 // aged reports whether the lock of an attempt may be that old at that time.
 func (t *trial) aged(a *stormAttempt, age time.Duration, at int) bool {
-	return t.events[at].at-t.events[a.call].at >= age-t.coarse
+	return t.events[at].at-t.events[a.call].at >= age-coarse
 }
 
 // tell describes a violation with the events around it: those of its atom, of the contenders in
