@@ -7,6 +7,7 @@ package process
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -228,6 +229,83 @@ func TestAPidOfAnotherNamespaceEndsNoProcessHere(t *testing.T) {
 	if owner.Ended() {
 		t.Error("the owner was ended")
 	}
+}
+
+func TestAStoppedOwnerIsAliveThenEnded(t *testing.T) {
+	t.Parallel()
+	for claim, start := range map[string]func(*helper.Atom, testing.TB, string, ...string) *helper.Process{
+		"a script": (*helper.Atom).Owner, "adlock run": (*helper.Atom).Supervised,
+	} {
+		t.Run(claim, func(t *testing.T) {
+			a := helper.NewAtom(t)
+			owner := start(a, t, "sleep 1000; :")
+			owner.Signal(t, syscall.SIGSTOP)
+			a.Newcomer(t).Denied(t)
+			a.Newcomer(t, "--expire-after=0").Ran(t)
+			if status := owner.Wait(t); status == 0 {
+				t.Errorf("status %d", status)
+			}
+		})
+	}
+}
+
+func TestAnOwnerThatIgnoresSignalsIsEndedByKill(t *testing.T) {
+	t.Parallel()
+	a := helper.NewAtom(t)
+	owner := a.Owner(t, "exec sleep 1000", "sh", "-c", `trap '' INT TERM; exec "$@"`, "sh")
+	a.Newcomer(t, "--expire-after=0").Ran(t)
+	if status := owner.Wait(t); status != 128+9 {
+		t.Errorf("status %d", status)
+	}
+	var sent []string
+	for _, line := range regexp.MustCompile(`event=signal .*signal=(\S+)`).FindAllStringSubmatch(a.Runlog(), -1) {
+		sent = append(sent, line[1])
+	}
+	if got := strings.Join(sent, " "); got != "CONT INT TERM KILL" {
+		t.Errorf("signals %q\n%s", got, a.Runlog())
+	}
+}
+
+// mustEndWhole expects that a newcomer ends all processes of the job with this mark.
+func mustEndWhole(t *testing.T, a *helper.Atom, mark string) {
+	t.Helper()
+	a.Newcomer(t, "--expire-after=0").Ran(t)
+	if left := helper.With(mark); len(left) > 0 {
+		t.Errorf("processes %v of the ended job live", left)
+	}
+}
+
+func TestAChildThatCalledSetsidEndsWithItsOwner(t *testing.T) {
+	t.Parallel()
+	need.Tools(t, "setsid")
+	const children = "; setsid sleep 1000 & setsid sh -c 'sleep 1000; :' & "
+	for claim, start := range map[string]func(*helper.Atom, *testing.T, string){
+		"a script": func(a *helper.Atom, t *testing.T, mark string) { a.Owner(t, mark+children+"setsid sleep 1000 & wait") },
+		"adlock run": func(a *helper.Atom, t *testing.T, mark string) {
+			a.Supervised(t, mark+children+"setsid -f sleep 1000; wait")
+		},
+	} {
+		t.Run(claim, func(t *testing.T) {
+			a := helper.NewAtom(t)
+			mark := a.Mark(t)
+			start(a, t, "export "+mark)
+			helper.Eventually(t, "the children run", func() bool { return len(helper.With(mark)) == 4 })
+			mustEndWhole(t, a, mark)
+		})
+	}
+}
+
+// Each hop lives for a millisecond and leaves an orphan; they end by themselves when the test's
+// directory goes.
+func TestAJobThatForksFasterThanOneScanIsEnded(t *testing.T) {
+	t.Parallel()
+	a := helper.NewAtom(t)
+	hop := filepath.Join(t.TempDir(), "hop")
+	must.Do(t, need.WriteProgram(hop, []byte("#!/bin/sh\n[ -e \"$0\" ] && \"$0\" &\n"), 0o700))
+	mark := a.Mark(t)
+	a.Supervised(t, "export "+mark+"; "+hop+" & "+hop+" & wait; sleep 1000")
+	helper.Eventually(t, "the hops run", func() bool { return len(helper.With(mark)) > 0 })
+	mustEndWhole(t, a, mark)
 }
 
 // Process 1 of a pid namespace does not die while a process outside keeps a zombie in it. Without

@@ -266,6 +266,23 @@ func TestAJobThatItsSupervisorCannotEndHolds(t *testing.T) {
 	}
 }
 
+func TestANewcomerFromInsideTheJobIsDenied(t *testing.T) {
+	t.Parallel()
+	a := helper.NewAtom(t)
+	out := filepath.Join(t.TempDir(), "out")
+	// The subshell is an orphan of the owner's group.
+	p := a.Owner(t, `sh -c '($run --expire-after=0 echo ran >"$1.tmp" 2>&1; echo $? >>"$1.tmp"; mv "$1.tmp" "$1") &' sh `+out+`; exec sleep 1000`)
+	var text []byte
+	helper.Eventually(t, "the insider has tried", func() bool {
+		var err error
+		text, err = os.ReadFile(out)
+		return err == nil
+	})
+	if string(text) != "75\n" || p.Ended() {
+		t.Errorf("%q, the owner has ended: %v\n%s", text, p.Ended(), a.Runlog())
+	}
+}
+
 // The newcomer that ends a job is killed itself, after the command has started another process
 // that this newcomer has not found: no record names it.
 func TestASupervisorStaysWithTheRestOfACutEnding(t *testing.T) {
