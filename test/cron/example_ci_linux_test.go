@@ -4,7 +4,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
@@ -99,24 +98,4 @@ func TestJobsShareADownload(t *testing.T) {
 	if p.read("cache/x") != "words 2\n" {
 		t.Errorf("got %q", p.read("cache/x"))
 	}
-}
-
-func TestYesterdaysFileServesWhileTodaysIsOnItsWay(t *testing.T) {
-	p := newPlace(t)
-	p.fetches()
-	p.write("held", "", 0o644)
-	p.write("cache/x", "yesterday's\n", 0o644)
-	line := []string{p.example("ci/download", "bin/download", "--wait 10m", "--wait 1s"), "https://example.org/x", p.path("cache/x")}
-	slow := p.line(line...).Start(t)
-	helper.Eventually(t, "it downloads", func() bool { return len(p.events(runlog.Acquire)) == 1 })
-	began := time.Now()
-	p.silent(line...)
-	if waited := time.Since(began); waited < time.Second {
-		t.Errorf("waited for %v", waited)
-	}
-	if p.read("cache/x") != "yesterday's\n" {
-		t.Errorf("got %q", p.read("cache/x"))
-	}
-	p.write("go", "", 0o644)
-	p.ends(slow, 0)
 }

@@ -192,16 +192,6 @@ func TestNothingIsInstalledWhereAFileIsMissing(t *testing.T) {
 	}
 }
 
-// A line for each directory that cannot be made would hide the line that matters.
-func TestWhereNothingCanBeInstalledOneLineSaysSo(t *testing.T) {
-	tr := newTree(t)
-	r := tr.make("install", "PREFIX="+filepath.Join(tr.dir, "build", "adlock"))
-	said := slices.DeleteFunc(strings.Split(strings.TrimSpace(r.Err), "\n"), func(line string) bool { return strings.HasPrefix(line, "make: ") })
-	if r.Status == 0 || len(said) != 1 || !strings.Contains(said[0], "Not a directory") {
-		t.Errorf("%+v", r)
-	}
-}
-
 func TestAnOldBuildIsInstalledWithAWarning(t *testing.T) {
 	tr, stage := newTree(t), t.TempDir()
 	long := time.Now().AddDate(-30, 0, 0)

@@ -368,23 +368,6 @@ func TestAnOwnerThatIsAloneReleasesWhateverIsRecorded(t *testing.T) {
 	}
 }
 
-func TestAScriptReleasesOnceItsUncountedSurvivorsAreDead(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
-	file := filepath.Join(t.TempDir(), "child")
-	script := a.Owner(t, deaf+file+` & until [ -e "$ADLOCK_DIR/go" ]; do sleep 0.05; done
-$adlock release "$ADLOCK_DIR/lock.p.dax.o.x"; echo "first $?"
-kill -KILL $!; wait
-$adlock release "$ADLOCK_DIR/lock.p.dax.o.x"; echo "then $?"`)
-	child := pidIn(t, file)
-	appendTo(t, a, record.ManySurvivors)
-	must.Do(t, os.WriteFile(a.Dir+"/go", nil, 0o600))
-	script.Wait(t)
-	if said := script.Output(); !strings.Contains(said, "first 77") || !strings.Contains(said, "then 0") || helper.Alive(child) {
-		t.Error(said)
-	}
-}
-
 // Two workers of one script, each in a subshell, hold a lock each. When the script and the first worker
 // are dead, the second may have been the first one's child; it is under a lock of its own, without a limit.
 func TestAWorkerUnderItsOwnLockIsNotEndedForAnother(t *testing.T) {
