@@ -8,7 +8,6 @@ godebug updatemaxprocs=0
 
 require (
 	github.com/adhocore/gronx v1.20.4
-	github.com/anishathalye/porcupine v1.3.1
 	github.com/aymanbagabas/go-udiff v0.4.1
 	github.com/go-logfmt/logfmt v0.6.1
 	github.com/google/renameio/v2 v2.0.2

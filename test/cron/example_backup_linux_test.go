@@ -1,12 +1,9 @@
 package cron
 
 import (
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
-	"adlock/test/support/helper"
 	"adlock/test/support/need"
 )
 
@@ -40,28 +37,4 @@ func TestABackupThatIsRepeatedByHandCopiesOnlyWhatFailed(t *testing.T) {
 	if p.kept("etc/file") != "1" || p.kept("srv/file") != "1" {
 		t.Error("the one that was copied was copied again, or the one that failed was not")
 	}
-}
-
-func TestADirectoryThatHangsHoldsUpItsOwnBackupAlone(t *testing.T) {
-	p, line := backups(t, "20h", "${LIMIT:-20h}")
-	real, err := exec.LookPath("rsync")
-	must(t, err)
-	p.command("rsync", `case $* in *{dir}/etc*) [ -e {dir}/mended ] || { : >{dir}/hangs; sleep 1000; } ;; esac
-		exec `+real+` "$@"`)
-	p.write("srv/file", "1", 0o644)
-	hung := p.line(line...).Start(t)
-	p.there("hangs")
-	p.silent(line...)
-	if p.kept("home/file") != "1" || p.kept("srv/file") != "1" || p.has("kept"+p.path("etc")) {
-		t.Error("the directories behind the one that hangs were not copied")
-	}
-	must(t, os.WriteFile(p.path("mended"), nil, 0o600))
-	r := p.line(append(line, "LIMIT=0")...).Run(t)
-	if r.Status != 0 || !strings.Contains(r.Err, "by force") || strings.Count(r.Err, "\n") != 1 {
-		t.Errorf("%+v", r)
-	}
-	if p.kept("etc/file") != "1" {
-		t.Error("not copied after the one that hung was ended")
-	}
-	helper.Eventually(t, "the one that hung is gone", hung.Ended)
 }

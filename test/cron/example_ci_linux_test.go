@@ -4,10 +4,10 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -45,19 +45,6 @@ func TestDeploysWaitForTheirTurn(t *testing.T) {
 	p.wantNotes("begin:one end:one begin:two end:two")
 }
 
-func TestADeployThatHangsIsEndedWithAllThatItStarted(t *testing.T) {
-	need.Tools(t, "setsid")
-	p, line := deployments(t)
-	p.command("release.sh", `setsid sh -c 'echo $$ >{dir}/daemon; sleep 1000; :' & sleep 1000`)
-	r := p.line(line("hangs", "DEPLOY_LIMIT=1s")...).Run(t)
-	if r.Status != 124 || !strings.Contains(r.Err, "by force") {
-		t.Errorf("%+v", r)
-	}
-	if left := helper.With("ADLOCK_DIR=" + p.path("locks")); len(left) != 0 {
-		t.Errorf("processes %v are left", left)
-	}
-}
-
 func TestTheNextDeployWaitsForWhatTheOneBeforeLeftBehind(t *testing.T) {
 	need.Tools(t, "setsid")
 	p, line := deployments(t)
@@ -85,13 +72,13 @@ func TestJobsShareADownload(t *testing.T) {
 	p := newPlace(t)
 	p.fetches()
 	line := []string{p.example("ci/download", "bin/download"), "https://example.org/x", p.path("cache/x")}
-	must(t, os.Mkdir(p.path("cache"), 0o755))
+	must.Do(t, os.Mkdir(p.path("cache"), 0o755))
 
 	p.write("offline", "", 0o644)
 	if r := p.line(line...).Run(t); r.Status != 22 || p.has("cache/x") {
 		t.Errorf("offline: %+v", r)
 	}
-	must(t, os.Remove(p.path("offline")))
+	must.Do(t, os.Remove(p.path("offline")))
 
 	p.write("held", "", 0o644)
 	var jobs []*helper.Process
@@ -106,29 +93,9 @@ func TestJobsShareADownload(t *testing.T) {
 	p.silent(line...)
 	p.wantNotes("fetched")
 
-	must(t, os.Remove(p.path("cache/x")))
+	must.Do(t, os.Remove(p.path("cache/x")))
 	p.silent(line...)
 	if p.read("cache/x") != "words 2\n" {
 		t.Errorf("got %q", p.read("cache/x"))
 	}
-}
-
-func TestYesterdaysFileServesWhileTodaysIsOnItsWay(t *testing.T) {
-	p := newPlace(t)
-	p.fetches()
-	p.write("held", "", 0o644)
-	p.write("cache/x", "yesterday's\n", 0o644)
-	line := []string{p.example("ci/download", "bin/download", "--wait 10m", "--wait 1s"), "https://example.org/x", p.path("cache/x")}
-	slow := p.line(line...).Start(t)
-	helper.Eventually(t, "it downloads", func() bool { return len(p.events(runlog.Acquire)) == 1 })
-	began := time.Now()
-	p.silent(line...)
-	if waited := time.Since(began); waited < time.Second {
-		t.Errorf("waited for %v", waited)
-	}
-	if p.read("cache/x") != "yesterday's\n" {
-		t.Errorf("got %q", p.read("cache/x"))
-	}
-	p.write("go", "", 0o644)
-	p.ends(slow, 0)
 }

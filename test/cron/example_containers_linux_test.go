@@ -12,6 +12,7 @@ import (
 
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -59,67 +60,11 @@ func TestContainersExcludeEachOtherByTheNameTheyShare(t *testing.T) {
 	}
 }
 
-func TestSlotsAreCountedOverContainers(t *testing.T) {
-	p := newPlace(t)
-	one := holding(p, "one", "ADLOCK_PROGRAM=jobs", "ADLOCK_SLOTS=1")
-	other := "adlock run --program jobs --slots 1 --name other --verbose echo ran"
-	if r := container(p, "two", other).Run(t); r.Status != 75 || !strings.Contains(r.Err, "full") {
-		t.Errorf("%+v", r)
-	}
-	p.write("go", "", 0o644)
-	p.ends(one, 0)
-	p.silentBut("ran\n", container(p, "two", other))
-}
-
 func (p *place) silentBut(says string, c helper.Command) {
 	p.Helper()
 	if r := c.Run(p); r != (helper.Result{Out: says}) {
 		p.Errorf("%+v", r)
 	}
-}
-
-func TestAHungJobIsEndedFromInsideItsContainerAlone(t *testing.T) {
-	p := newPlace(t)
-	one := holding(p, "one")
-	r := container(p, "two", another+"--expire-after 0 echo ran").Run(t)
-	r.Refused(t, 77, "stuck: ")
-	if one.Ended() || len(p.events(runlog.Signal)) > 0 {
-		t.Error("a process was signalled")
-	}
-	p.write("go", "", 0o644)
-	p.ends(one, 0)
-
-	hung := container(p, "one", another+"--enforce --expire-after 1s --pause 1s sleep 1000").Run(t)
-	if hung.Status != 124 || !strings.Contains(hung.Err, "by force") {
-		t.Errorf("%+v", hung)
-	}
-	p.silentBut("ran\n", container(p, "two", another+"echo ran"))
-}
-
-// A killed container leaves its lock. Another container, or the same one after a new start, cannot
-// find out whether the owner lives, so a person clears the lock.
-func TestTheLockOfAKilledContainerIsClearedByAPerson(t *testing.T) {
-	p := newPlace(t)
-	one := holding(p, "one")
-	inside := helper.Children(one.PID)
-	if len(inside) != 1 {
-		t.Fatalf("process 1 is one of %v", inside)
-	}
-	// While it is open, no other namespace gets its number, which would prove the owner dead.
-	namespace, err := os.Open("/proc/" + strconv.Itoa(inside[0]) + "/ns/pid")
-	must(t, err)
-	defer namespace.Close()
-	one.Kill(t)
-	for _, name := range []string{"two", "one"} {
-		if r := container(p, name, another+"echo ran").Run(t); r.Status != 75 {
-			t.Errorf("%s, before it expires: %+v", name, r)
-		}
-		container(p, name, another+"--expire-after 0 echo ran").Run(t).Refused(t, 77, "lock.adlock."+host+".run.site'")
-	}
-	if len(p.events(runlog.Signal)) > 0 {
-		t.Error("a process was signalled")
-	}
-	p.silentBut("ran\n", container(p, "two", "adlock clear site && "+another+"echo ran"))
 }
 
 func TestContainersThatSharePidsAreAsOneMachine(t *testing.T) {
@@ -182,7 +127,7 @@ func stop(p *place, container *helper.Process) {
 	if len(inside) != 1 {
 		p.Fatalf("process 1 is one of %v: %s", inside, container.Output())
 	}
-	must(p.T, syscall.Kill(inside[0], syscall.SIGTERM))
+	must.Do(p.T, syscall.Kill(inside[0], syscall.SIGTERM))
 }
 
 func cronPlace(t *testing.T) *place {
@@ -192,10 +137,10 @@ func cronPlace(t *testing.T) *place {
 	p := newPlace(t)
 	p.example("containers/entrypoint", "bin/entrypoint")
 	p.example("containers/crontab", "crontab", "*/5 * * * *", "0 0 30 2 *") // never: the test may last over such a minute
-	must(t, os.Chmod(p.path("crontab"), 0o644))
+	must.Do(t, os.Chmod(p.path("crontab"), 0o644))
 	p.command("warm-cache", `echo run:$(cat /proc/sys/kernel/hostname) >>/volume/notes; sleep 1000`)
-	must(t, os.Mkdir(p.path("image"), 0o755))
-	must(t, os.Mkdir(p.path("locks"), 0o700))
+	must.Do(t, os.Mkdir(p.path("image"), 0o755))
+	must.Do(t, os.Mkdir(p.path("locks"), 0o700))
 	p.copied("adlock")
 	p.needsImage()
 	return p
@@ -251,14 +196,14 @@ func (p *place) denials() []runlog.Event { return p.eventsOf("site", runlog.Deny
 func (p *place) locks() []string {
 	p.Helper()
 	left, err := filepath.Glob(p.path("locks/lock.*"))
-	must(p.T, err)
+	must.Do(p.T, err)
 	return left
 }
 
 // copied copies the helper program into bin, for a root that has no other.
 func (p *place) copied(name string) {
 	p.Helper()
-	must(p.T, exec.Command("cp", helper.Binary(p), p.path("bin/"+name)).Run())
+	must.Do(p.T, exec.Command("cp", helper.Binary(p), p.path("bin/"+name)).Run())
 }
 
 // needsImage skips if the root of a container cannot be made.

@@ -63,32 +63,3 @@ func TestLinesOfAGuardedCrontabWorkAsBeforeAndOneAtATime(t *testing.T) {
 	p.silentBut("", line("make --silent index"))
 	p.wantNotes("made")
 }
-
-func TestANamedLineSharesItsLockAndHasItsOwnLimit(t *testing.T) {
-	p, line := guardedCrontab(t)
-	p.command("mirror", `echo "$@" >>{dir}/notes`)
-	p.command("by-hand", await+`: >{dir}/runs; await go`)
-	byHand := p.line("adlock", "run", "--name", "mirror", "by-hand").Start(t)
-	p.there("runs")
-	if r := line("mirror").Run(t); r.Out+r.Err != "" {
-		t.Errorf("while it is held: %+v", r)
-	}
-	p.write("go", "", 0o644)
-	p.ends(byHand, 0)
-	p.silentBut("", line("mirror"))
-	p.wantNotes("--delete")
-	if runs := p.events(runlog.Acquire); len(runs) != 2 || !strings.Contains(p.read("locks/program."+host+".runlog"), "expire_after=5400") {
-		t.Errorf("the runlog says\n%s", p.read("locks/program."+host+".runlog"))
-	}
-}
-
-func TestALineThatLocksByItselfIsLeftAlone(t *testing.T) {
-	need.Tools(t, "flock")
-	p, line := guardedCrontab(t)
-	p.command("reindex", `echo reindexed >>{dir}/notes`)
-	p.silentBut("", line("flock"))
-	p.wantNotes("reindexed")
-	if runs := p.events(runlog.Acquire); len(runs) != 0 {
-		t.Errorf("it was locked: %+v", runs)
-	}
-}

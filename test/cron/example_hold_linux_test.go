@@ -9,6 +9,7 @@ import (
 
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -22,10 +23,9 @@ func checksums(t *testing.T, name string) (p *place, data string) {
 	need.Tools(t, languages[name])
 	p = newPlace(t)
 	p.write("data/a", "a\n", 0o644)
-	must(t, syscall.Mkfifo(p.path("data/b"), 0o600))
+	must.Do(t, syscall.Mkfifo(p.path("data/b"), 0o600))
 	p.example(name, "bin/"+name)
-	data, err := filepath.EvalSymlinks(p.path("data"))
-	must(t, err)
+	data = must.Get(filepath.EvalSymlinks(p.path("data")))(t)
 	return p, data
 }
 
@@ -39,7 +39,7 @@ func inEach(t *testing.T, test func(t *testing.T, name string)) {
 // feed lets the reader of the pipe continue.
 func (p *place) feed() {
 	p.Helper()
-	must(p.T, os.WriteFile(p.path("data/b"), []byte("b\n"), 0))
+	must.Do(p.T, os.WriteFile(p.path("data/b"), []byte("b\n"), 0))
 }
 
 func (p *place) holds(data string) {
@@ -86,55 +86,16 @@ func TestProgramsOfTwoLanguagesHoldOneLock(t *testing.T) {
 func TestAProgramThatFailsIsTriedAgain(t *testing.T) {
 	inEach(t, func(t *testing.T, name string) {
 		p, _ := checksums(t, name)
-		must(t, os.Remove(p.path("data/b")))
-		must(t, os.Mkdir(p.path("data/b"), 0o700)) // which is no file
+		must.Do(t, os.Remove(p.path("data/b")))
+		must.Do(t, os.Mkdir(p.path("data/b"), 0o700)) // which is no file
 		if r := p.line(p.path("bin/"+name), p.path("data")).Run(t); r.Status == 0 || r.Err == "" {
 			t.Errorf("%+v", r)
 		}
-		must(t, os.Remove(p.path("data/b")))
+		must.Do(t, os.Remove(p.path("data/b")))
 		p.write("data/b", "b\n", 0o644)
 		p.silent(p.path("bin/"+name), p.path("data"))
 		if p.read("data/SHA256SUMS") != sumsOfFiles {
 			t.Errorf("wrote %q", p.read("data/SHA256SUMS"))
-		}
-	})
-}
-
-func TestAProgramThatHangsIsEndedByTheNext(t *testing.T) {
-	inEach(t, func(t *testing.T, name string) {
-		p, data := checksums(t, name)
-		hung := p.line(p.path("bin/"+name), p.path("data")).Start(t)
-		p.holds(data)
-		r := p.line("adlock", "run", "--expire-after=0", "--name=checksums "+data, "echo", "ran").Run(t)
-		if r.Status != 0 || r.Out != "ran\n" {
-			t.Errorf("%+v", r)
-		}
-		helper.Eventually(t, "the one that hung is gone", hung.Ended)
-	})
-}
-
-func TestAProgramNoticesThatItsLockIsLost(t *testing.T) {
-	inEach(t, func(t *testing.T, name string) {
-		p, data := checksums(t, name)
-		owner := p.line(p.path("bin/"+name), p.path("data")).Start(t)
-		p.holds(data)
-		must(t, os.Remove(p.locks()[0]))
-		p.feed()
-		helper.Eventually(t, "it has ended", owner.Ended)
-		if status := owner.Wait(t); status == 0 || !strings.Contains(owner.Output(), "lost") {
-			t.Errorf("status %d: %s", status, owner.Output())
-		}
-	})
-}
-
-func TestWithoutAHelperNoProgramRuns(t *testing.T) {
-	inEach(t, func(t *testing.T, name string) {
-		p, _ := checksums(t, name)
-		must(t, os.Remove(p.path("data/b")))
-		c := p.line(p.path("bin/"+name), p.path("data"))
-		c.Env = append(c.Env, "PATH="+os.Getenv("PATH"))
-		if r := c.Run(t); r.Status == 0 || p.has("data/SHA256SUMS") {
-			t.Errorf("%+v", r)
 		}
 	})
 }

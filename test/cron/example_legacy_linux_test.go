@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 // withoutTheLine is the script before the line was added.
@@ -33,10 +34,9 @@ func TestOneLineKeepsALegacyScriptFromRunningTwice(t *testing.T) {
 			if !guarded {
 				p.write("bin/legacy-script", withoutTheLine(t, p.source("legacy-script")), 0o755)
 			}
-			sort, err := exec.LookPath("sort")
-			must(t, err)
+			sort := must.Get(exec.LookPath("sort"))(t)
 			p.command("sort", await+`echo $$ >>{dir}/notes; : >{dir}/sorts; await go; exec `+sort+` "$@"`)
-			must(t, os.Mkdir(p.path("www"), 0o755))
+			must.Do(t, os.Mkdir(p.path("www"), 0o755))
 			line := []string{script, p.path("in"), p.path("www")}
 			p.write("in/a.log", "hit\nhit\n", 0o644)
 			first := p.line(line...).Start(t)
@@ -60,26 +60,10 @@ func TestOneLineKeepsALegacyScriptFromRunningTwice(t *testing.T) {
 			if !strings.HasPrefix(first.Output(), "page.") {
 				t.Errorf("it does not end by ls: %q", first.Output())
 			}
-			pages, err := filepath.Glob(p.path("www/page.*"))
-			must(t, err)
+			pages := must.Get(filepath.Glob(p.path("www/page.*")))(t)
 			if len(pages) == 0 {
 				t.Error("no page")
 			}
 		})
 	}
-}
-
-func TestALegacyScriptThatHangsIsEndedByALaterStart(t *testing.T) {
-	p := newPlace(t)
-	script := p.example("legacy-script", "bin/legacy-script", "90m", "${LIMIT:-90m}")
-	p.command("sort", `: >{dir}/sorts; sleep 1000`)
-	must(t, os.Mkdir(p.path("www"), 0o755))
-	p.write("in/a.log", "hit\n", 0o644)
-	line := []string{script, p.path("in"), p.path("www")}
-	hung := p.line(line...).Start(t)
-	p.there("sorts")
-	if r := p.line(append(line, "LIMIT=0")...).Run(t); r.Status != 0 || !strings.Contains(r.Err, "by force") {
-		t.Errorf("%+v", r)
-	}
-	helper.Eventually(t, "the one that hung is gone", hung.Ended)
 }

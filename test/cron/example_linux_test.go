@@ -12,6 +12,7 @@ import (
 
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -32,23 +33,11 @@ func placeIn(t *testing.T, dir string) *place {
 	t.Helper()
 	p := &place{t, dir}
 	for _, name := range []string{"lib", "bin"} {
-		must(t, os.Mkdir(p.path(name), 0o755))
+		must.Do(t, os.Mkdir(p.path(name), 0o755))
 	}
-	const unset = "_adlock_installed=''"
-	library := p.source("../../sh/adlock.sh")
-	if strings.Count(library, unset) != 1 {
-		t.Fatal("sh/adlock.sh has no line " + unset)
-	}
-	p.write("lib/adlock.sh", strings.Replace(library, unset, "_adlock_installed="+helper.Binary(t), 1), 0o644)
+	p.write("lib/adlock.sh", p.installed("adlock.sh", helper.Binary(t)), 0o644)
 	p.write("lib/adlock.mk", p.source("../../sh/adlock.mk"), 0o644)
 	return p
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
@@ -57,15 +46,26 @@ func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
 func (p *place) source(name string) string {
 	p.Helper()
 	text, err := os.ReadFile(filepath.Join(helper.Root(), "test/examples", name))
-	must(p.T, err)
+	must.Do(p.T, err)
 	return string(text)
+}
+
+// installed returns a file of sh as `make install` leaves it, with the helper's path.
+func (p *place) installed(name, bin string) string {
+	p.Helper()
+	const unset = "_adlock_installed=''"
+	text := p.source("../../sh/" + name)
+	if strings.Count(text, unset) != 1 {
+		p.Fatalf("sh/%s has no line %s", name, unset)
+	}
+	return strings.Replace(text, unset, "_adlock_installed="+bin, 1)
 }
 
 // write writes a file; {dir} stands for the place.
 func (p *place) write(name, text string, mode os.FileMode) {
 	p.Helper()
-	must(p.T, os.MkdirAll(filepath.Dir(p.path(name)), 0o755))
-	must(p.T, need.WriteProgram(p.path(name), []byte(strings.ReplaceAll(text, "{dir}", p.dir)), mode))
+	must.Do(p.T, os.MkdirAll(filepath.Dir(p.path(name)), 0o755))
+	must.Do(p.T, need.WriteProgram(p.path(name), []byte(strings.ReplaceAll(text, "{dir}", p.dir)), mode))
 }
 
 // command writes a stand-in for a program of that name.
@@ -154,7 +154,7 @@ func (p *place) has(name string) bool {
 func (p *place) read(name string) string {
 	p.Helper()
 	text, err := os.ReadFile(p.path(name))
-	must(p.T, err)
+	must.Do(p.T, err)
 	return string(text)
 }
 
@@ -173,7 +173,7 @@ func (p *place) eventsOf(host string, kind runlog.Kind) []runlog.Event {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // no newcomer has asked yet
 		}
-		must(p.T, err)
+		must.Do(p.T, err)
 		if e.Kind == kind {
 			list = append(list, e)
 		}
@@ -197,7 +197,7 @@ func scripts(t *testing.T) []string {
 	t.Helper()
 	var list []string
 	root := filepath.Join(helper.Root(), "test/examples")
-	must(t, filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}

@@ -5,8 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"adlock/lib/runlog"
-	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -24,21 +23,21 @@ func eachMake(t *testing.T, test func(p *place, program string)) {
 
 // suites writes test suites that note whether two use the database at a time. Each preparation
 // lasts until all eight have begun.
-func (p *place) suites(seconds string) {
+func (p *place) suites() {
 	p.Helper()
 	p.write("prepare", "#!/bin/sh\n"+await+`: >>{dir}/begun; echo >>{dir}/begun
 		[ "$(wc -l <{dir}/begun)" -lt 8 ] || : >{dir}/all
 		await all`, 0o755)
 	p.write("suite", `#!/bin/sh
 		mkdir {dir}/in || echo overlap >>{dir}/notes
-		sleep `+seconds+`
+		sleep 0.05
 		echo "$1" >>{dir}/notes
 		rmdir {dir}/in`, 0o755)
 }
 
 func TestRecipesRunBesideEachOtherSaveForWhatTheyShare(t *testing.T) {
 	eachMake(t, func(p *place, program string) {
-		p.suites("0.05")
+		p.suites()
 		if r := p.line(program, "-j8", "test").Run(p); r.Status != 0 || r.Err != "" {
 			p.Errorf("%+v", r)
 		}
@@ -55,12 +54,12 @@ func TestADownloadIsMadeOnceADayAndWheneverItsFileIsNotThere(t *testing.T) {
 		if r := p.line(program, "refresh").Run(p); r.Status == 0 || p.has("words.gz") {
 			p.Errorf("offline: %+v", r)
 		}
-		must(p.T, os.Remove(p.path("offline")))
+		must.Do(p.T, os.Remove(p.path("offline")))
 		for range 2 {
 			p.silently(program, "refresh")
 		}
 		p.wantNotes("fetched")
-		must(p.T, os.Remove(p.path("words.gz")))
+		must.Do(p.T, os.Remove(p.path("words.gz")))
 		p.silently(program, "refresh")
 		p.wantNotes("fetched fetched")
 		if p.read("words.gz") != "words 2\n" {
@@ -74,35 +73,5 @@ func (p *place) silently(words ...string) {
 	p.Helper()
 	if r := p.line(words...).Run(p); r.Status != 0 || r.Err != "" {
 		p.Errorf("%q: %+v", words, r)
-	}
-}
-
-func TestTwoMakesWaitForOneDownload(t *testing.T) {
-	eachMake(t, func(p *place, program string) {
-		p.fetches()
-		p.write("held", "", 0o644)
-		p.write("words.gz", "old\n", 0o644)
-		first := p.line(program, "refresh").Start(p)
-		helper.Eventually(p, "it downloads", func() bool { return len(p.events(runlog.Acquire)) == 1 })
-		second := p.line(program, "refresh").Start(p)
-		helper.Eventually(p, "the other waits", func() bool { return len(p.events(runlog.Wait)) == 1 })
-		p.write("go", "", 0o644)
-		p.ends(first, 0)
-		p.ends(second, 0)
-		p.wantNotes("fetched")
-	})
-}
-
-func TestAMakeThatWaitsAtATerminalNamesTheOwner(t *testing.T) {
-	need.Tools(t, "make", "script")
-	p := newPlace(t)
-	p.example("make/Makefile", "Makefile")
-	p.suites("0.1")
-	r := p.line("script", "-qec", "make -j8 test", "/dev/null", "TERM=vt100").Run(t)
-	if r.Status != 0 || !strings.Contains(r.Out, "use database: waiting for process ") || !strings.Contains(r.Out, "; it expires in ") {
-		t.Errorf("%+v", r)
-	}
-	if r := p.line("make", "-j8", "test").Run(t); r.Err+r.Out != "" && !strings.HasPrefix(r.Out, "make: ") {
-		t.Errorf("off a terminal: %+v", r)
 	}
 }

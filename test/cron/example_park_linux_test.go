@@ -7,18 +7,18 @@ import (
 	"testing"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
 func TestTheSetupOfAMachineChangesNothingTheSecondTime(t *testing.T) {
 	p := newPlace(t)
 	for _, dir := range []string{"cron.d", "collector", "rules"} {
-		must(t, os.Mkdir(p.path(dir), 0o755))
+		must.Do(t, os.Mkdir(p.path(dir), 0o755))
 	}
 	p.write("setup", strings.NewReplacer("/etc/cron.d/", p.path("cron.d")+"/", "/var/lib/prometheus/node-exporter", p.path("collector"),
 		"/etc/prometheus/rules", p.path("rules"), "/etc/adlock.conf", p.path("adlock.conf"), "/usr/lib/adlock", p.path("lib/adlock")).Replace(p.source("park/setup")), 0o755)
-	rules, err := os.ReadFile(filepath.Join(helper.Root(), "cmd/adlock-report/adlock-alerts.yml"))
-	must(t, err)
+	rules := must.Get(os.ReadFile(filepath.Join(helper.Root(), "cmd/adlock-report/adlock-alerts.yml")))(t)
 	p.write("lib/adlock/adlock-alerts.yml", string(rules), 0o644)
 	const jobs = "SHELL=/bin/bash\nMAILTO=root\n*/5 * * * *  root  : feeds ; /bin/true\n"
 	p.write("cron.d/site", jobs, 0o600)

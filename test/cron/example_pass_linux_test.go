@@ -9,6 +9,7 @@ import (
 
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 const atoms = 32
@@ -18,7 +19,7 @@ func passes(t *testing.T, changes ...string) (p *place, line []string) {
 	t.Helper()
 	p = newPlace(t)
 	p.write("root/etc/motd", "Welcome.\n", 0o644)
-	must(t, os.MkdirAll(p.path("root/usr"), 0o755))
+	must.Do(t, os.MkdirAll(p.path("root/usr"), 0o755))
 	p.command("pgrep", ":") // the example finds cron running
 	return p, []string{p.example("site-pass", "bin/site-pass", changes...), p.path("root")}
 }
@@ -60,7 +61,7 @@ func TestAPassDoesItsAtomsAndTheNextFindsThemTooSoon(t *testing.T) {
 	if to, err := os.Readlink(p.path("root/var/adm")); err != nil || to != "../var/log" {
 		t.Errorf("%q (%v)", to, err)
 	}
-	must(t, os.RemoveAll(p.path("root/srv/www")))
+	must.Do(t, os.RemoveAll(p.path("root/srv/www")))
 	p.silent(line...)
 	p.wantOnce(atoms)
 	if p.has("root/srv/www") {
@@ -88,25 +89,12 @@ func TestWhatWasDoneSinceAPassBeganIsNotDoneAgain(t *testing.T) {
 	p.wantOnce(atoms)
 }
 
-// Neither pass does an atom that the other runs or has done.
-func TestTwoPassesAtOnceDoEachAtomOnce(t *testing.T) {
-	p, line := passes(t)
-	one, two := p.line(line...).Start(t), p.line(line...).Start(t)
-	p.ends(one, 0)
-	p.ends(two, 0)
-	if said := one.Output() + two.Output(); said != "" {
-		t.Errorf("said %q", said)
-	}
-	p.wantOnce(atoms)
-}
-
 func TestAnAtomThatHangsHoldsUpItselfAlone(t *testing.T) {
 	p, line := passes(t)
 	p.command("find", `case $* in *core*) [ -e {dir}/mended ] || { : >{dir}/hangs; sleep 1000; } ;; esac`)
 	hung := p.line(line...).Start(t)
 	p.there("hangs")
-	hangs, err := os.Stat(p.path("hangs"))
-	must(t, err)
+	hangs := must.Get(os.Stat(p.path("hangs")))(t)
 	p.silent(line...)
 	p.wantOnce(atoms)
 	p.write("mended", "", 0o644)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 // queue makes a place with n messages, and a sendmail that notes each message, and how many
@@ -18,12 +19,11 @@ func queue(t *testing.T, n int, changes ...string) (p *place, line []string) {
 	for i := range n {
 		p.message(fmt.Sprint(i))
 	}
-	must(t, os.Mkdir(p.path("sending"), 0o755))
+	must.Do(t, os.Mkdir(p.path("sending"), 0o755))
 	p.command("sendmail", await+`read -r word
 		mkdir "{dir}/sending/$word" || echo twice:$word >>{dir}/notes
 		ls {dir}/sending | wc -l >>{dir}/crowds
 		await go
-		case $word in hangs*) [ -e {dir}/mended ] || sleep 1000 ;; esac
 		rmdir "{dir}/sending/$word"
 		echo "$word" >>{dir}/notes
 		[ "$word" != bad ]`)
@@ -89,39 +89,4 @@ func TestAMessageThatCannotBeSentHoldsUpNoOther(t *testing.T) {
 	if !p.has("queue/bad.mail") {
 		t.Error("it was removed")
 	}
-}
-
-func TestAHungDeliveryIsEndedByTheNextWorkerThatReachesIt(t *testing.T) {
-	p, line := queue(t, 0, "20m", "${LIMIT:-20m}")
-	p.write("go", "", 0o644)
-	p.message("hangs")
-	hung := p.line(line...).Start(t)
-	p.there("sending/hangs")
-	p.message("other")
-	p.silent(line...)
-	p.wantNotes("other")
-	p.write("mended", "", 0o644)
-	must(t, os.Remove(p.path("sending/hangs")))
-	if r := p.line(append(line, "LIMIT=0")...).Run(t); r.Status != 0 || !strings.Contains(r.Err, "by force") {
-		t.Errorf("%+v", r)
-	}
-	p.wantNotes("other hangs")
-	helper.Eventually(t, "the one that hung is gone", hung.Ended)
-}
-
-func TestFourHungDeliveriesDelayTheQueueOnlyUntilTheirTimeout(t *testing.T) {
-	p, line := queue(t, 0, "30m", "3s")
-	line = append(line, "ADLOCK_STARVING=0")
-	p.write("go", "", 0o644)
-	for i := range 4 {
-		word := fmt.Sprint("hangs", i)
-		p.message(word)
-		p.line(line...).Start(t)
-		p.there("sending/" + word)
-	}
-	p.message("due")
-	helper.Eventually(t, "it is sent", func() bool {
-		p.silent(line...)
-		return slices.Contains(p.notes(), "due")
-	})
 }

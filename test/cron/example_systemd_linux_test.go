@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"adlock/lib/runlog"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -41,8 +41,7 @@ func TestSystemdAcceptsTheUnits(t *testing.T) {
 	p.command("nightly-backup", ":")
 	p.command("site-refresh", ":")
 	p.command("hook-mail", ":")
-	all, err := os.ReadDir(filepath.Join(helper.Root(), "test/examples/systemd"))
-	must(t, err)
+	all := must.Get(os.ReadDir(filepath.Join(helper.Root(), "test/examples/systemd")))(t)
 	words := []string{"systemd-analyze", "verify", "--man=no"}
 	for _, entry := range all {
 		if name := entry.Name(); strings.HasSuffix(name, ".service") || strings.HasSuffix(name, ".timer") {
@@ -99,7 +98,7 @@ func TestTroubleWithAServiceIsReportedOnceByHookOrOnFailure(t *testing.T) {
 			hook := strings.Trim(p.setting("nightly-backup.service", "Environment"), `"`)
 			r := p.line(hook+"; echo $ADLOCK_EVENT >>"+p.path("hooked"), "sh", "-c", line).Run(t)
 			if status := strconv.Itoa(r.Status); status != "0" && status != p.setting("nightly-backup.service", "SuccessExitStatus") {
-				must(t, exec.Command("sh", "-c", "echo OnFailure >>"+p.path("notes")).Run())
+				must.Do(t, exec.Command("sh", "-c", "echo OnFailure >>"+p.path("notes")).Run())
 			}
 			if c.event != "" {
 				helper.Eventually(t, "the hook has heard of it", func() bool { return p.has("hooked") && p.read("hooked") == c.event+"\n" })
@@ -111,38 +110,6 @@ func TestTroubleWithAServiceIsReportedOnceByHookOrOnFailure(t *testing.T) {
 	}
 }
 
-// With KillMode=mixed, systemd sends SIGTERM to the service's main process alone.
-func TestAStoppedServiceIsSignalledOnce(t *testing.T) {
-	p := newPlace(t)
-	p.unit("nightly-backup.service")
-	if mode := p.setting("nightly-backup.service", "KillMode"); mode != "mixed" {
-		t.Fatalf("KillMode is %s", mode)
-	}
-	p.command("nightly-backup", `trap 'echo told >>{dir}/notes; exit 3' TERM; : >{dir}/ready; while :; do sleep 0.05; done`)
-	service := p.line("sh", "-c", "exec "+p.setting("nightly-backup.service", "ExecStart")).Start(t)
-	p.there("ready")
-	service.Signal(t, syscall.SIGTERM)
-	p.ends(service, 3)
-	p.wantNotes("told")
-}
-
-func TestTheJournalGetsTheEventsOfTheRunlog(t *testing.T) {
-	p := newPlace(t)
-	p.unit("adlock-journal.service")
-	p.silent("adlock", "run", "--name", "before", "true")
-	follower := p.line("sh", "-c", "exec "+p.setting("adlock-journal.service", "ExecStart")).Start(t)
-	helper.Eventually(t, "it tells of a run", func() bool {
-		p.silent("adlock", "run", "--name", "after", "true")
-		return strings.Contains(follower.Output(), "after")
-	})
-	if said := follower.Output(); strings.Contains(said, "before") {
-		t.Errorf("it tells of what was: %s", said)
-	}
-	if len(p.events(runlog.Release)) < 2 {
-		t.Error("the runlog does not say so")
-	}
-}
-
 func TestTmpfilesMakesLockDirectories(t *testing.T) {
 	need.Root(t)
 	need.Tools(t, "systemd-tmpfiles")
@@ -150,8 +117,7 @@ func TestTmpfilesMakesLockDirectories(t *testing.T) {
 	p.unit("adlock.tmpfiles.conf")
 	p.silent("systemd-tmpfiles", "--create", p.path("unit/adlock.tmpfiles.conf"))
 	for name, owner := range map[string]uint32{"adlock": 0, "adlock-33": 33} {
-		info, err := os.Stat(p.path("lib/" + name))
-		must(t, err)
+		info := must.Get(os.Stat(p.path("lib/" + name)))(t)
 		if uid := info.Sys().(*syscall.Stat_t).Uid; uid != owner || info.Mode().Perm() != 0o700 {
 			t.Errorf("%s: %v, user %d", name, info.Mode(), uid)
 		}

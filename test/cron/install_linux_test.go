@@ -8,32 +8,27 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"adlock/test/support/must"
 )
 
 // A crontab's line may start during the installation of another version. inotify(7) reports each
 // change to a name in a directory. A file that is only replaced by renames is never missing.
 func TestAReinstallationLeavesNoFileMissingAtAnyMoment(t *testing.T) {
 	tr, stage := newTree(t), t.TempDir()
-	if r := tr.make("install", "DESTDIR="+stage); r.Status != 0 {
-		t.Fatalf("%+v", r)
-	}
-	watch, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
-	tr.made(err)
+	tr.want("install", "DESTDIR="+stage)
+	watch := must.Get(unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK))(tr)
 	defer unix.Close(watch)
 	replaced, dirs := map[string]bool{}, map[int]string{}
 	for _, file := range tr.files(stage) {
 		_, path, _ := strings.Cut(file, " ")
 		replaced[path] = false
-		dir, err := unix.InotifyAddWatch(watch, stage+filepath.Dir(path), unix.IN_CREATE|unix.IN_DELETE|unix.IN_MODIFY|unix.IN_MOVE)
-		tr.made(err)
+		dir := must.Get(unix.InotifyAddWatch(watch, stage+filepath.Dir(path), unix.IN_CREATE|unix.IN_DELETE|unix.IN_MODIFY|unix.IN_MOVE))(tr)
 		dirs[dir] = filepath.Dir(path)
 	}
-	if r := tr.make("install", "DESTDIR="+stage); r.Status != 0 {
-		t.Fatalf("%+v", r)
-	}
+	tr.want("install", "DESTDIR="+stage)
 	buffer := make([]byte, 1<<20) // for more events than the kernel keeps
-	n, err := unix.Read(watch, buffer)
-	tr.made(err)
+	n := must.Get(unix.Read(watch, buffer))(tr)
 	for rest := buffer[:n]; len(rest) > 0; { // inotify(7)
 		dir, mask, size := int(binary.NativeEndian.Uint32(rest)), binary.NativeEndian.Uint32(rest[4:]), binary.NativeEndian.Uint32(rest[12:])
 		name := rest[unix.SizeofInotifyEvent:][:size]

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -31,35 +32,18 @@ func newTree(t *testing.T) *tree {
 	need.Tools(t, tools...)
 	tr := &tree{t, t.TempDir(), t.TempDir()}
 	for _, tool := range tools {
-		found, err := exec.LookPath(tool)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tr.link(found, filepath.Join(tr.path, tool))
+		must.Do(t, os.Symlink(must.Get(exec.LookPath(tool))(t), filepath.Join(tr.path, tool)))
 	}
-	tr.made(os.Mkdir(filepath.Join(tr.dir, "build"), 0o755))
-	tr.made(os.Mkdir(filepath.Join(tr.dir, "test"), 0o755))
+	must.Do(tr, os.Mkdir(filepath.Join(tr.dir, "build"), 0o755))
+	must.Do(tr, os.Mkdir(filepath.Join(tr.dir, "test"), 0o755))
 	for _, part := range []string{"Makefile", "sh", "cmd", "lib", "test/examples", "go.mod", "README.md", "CHANGELOG.md", "LICENSE"} {
-		tr.link(filepath.Join(helper.Root(), part), filepath.Join(tr.dir, part))
+		must.Do(t, os.Symlink(filepath.Join(helper.Root(), part), filepath.Join(tr.dir, part)))
 	}
 	for _, program := range []string{"adlock", "adlock-report", "adlock-locksmith"} {
-		text, err := os.ReadFile(helper.Binary(t)) // any program will do
-		tr.made(err)
-		tr.made(need.WriteProgram(filepath.Join(tr.dir, "build", program), text, 0o755))
+		text := must.Get(os.ReadFile(helper.Binary(t)))(t) // any program will do
+		must.Do(tr, need.WriteProgram(filepath.Join(tr.dir, "build", program), text, 0o755))
 	}
 	return tr
-}
-
-func (t *tree) made(err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (t *tree) link(to, name string) {
-	t.Helper()
-	t.made(os.Symlink(to, name))
 }
 
 func (t *tree) make(words ...string) helper.Result {
@@ -67,10 +51,17 @@ func (t *tree) make(words ...string) helper.Result {
 	return helper.Command{Args: append([]string{"make", "--no-print-directory"}, words...), Dir: t.dir, Env: []string{"PATH=" + t.path, "MAKEFLAGS=", "MAKELEVEL="}, Limit: 4 * helper.Patience}.Run(t)
 }
 
+func (t *tree) want(words ...string) {
+	t.Helper()
+	if r := t.make(words...); r.Status != 0 {
+		t.Fatalf("%q: %+v", words, r)
+	}
+}
+
 // files are the files below a directory, with their modes.
 func (t *tree) files(dir string) (found []string) {
 	t.Helper()
-	t.made(filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -108,9 +99,7 @@ func TestADirectoryNameThatCannotBeQuotedIsRefused(t *testing.T) {
 func TestInstallNeedsNoGoOnceThingsAreBuilt(t *testing.T) {
 	tr, stage := newTree(t), filepath.Join(t.TempDir(), "a stage")
 	built := tr.files(filepath.Join(tr.dir, "build"))
-	if r := tr.make("install", "DESTDIR="+stage, "PREFIX=/opt/adlock"); r.Status != 0 {
-		t.Fatalf("%+v", r)
-	}
+	tr.want("install", "DESTDIR="+stage, "PREFIX=/opt/adlock")
 	var got []string
 	manual := 0
 	for _, file := range tr.files(stage + "/opt/adlock") {
@@ -150,36 +139,31 @@ func TestInstallNeedsNoGoOnceThingsAreBuilt(t *testing.T) {
 func TestUninstallRemovesWhatInstallMadeAndNothingElse(t *testing.T) {
 	tr, stage := newTree(t), t.TempDir()
 	other := filepath.Join(stage, "usr/local/bin/another")
-	tr.made(os.MkdirAll(filepath.Dir(other), 0o755))
-	tr.made(need.WriteProgram(other, nil, 0o755))
+	must.Do(tr, os.MkdirAll(filepath.Dir(other), 0o755))
+	must.Do(tr, need.WriteProgram(other, nil, 0o755))
 	for _, target := range []string{"install", "install", "uninstall", "uninstall"} {
-		if r := tr.make(target, "DESTDIR="+stage); r.Status != 0 {
-			t.Fatalf("%s: %+v", target, r)
-		}
+		tr.want(target, "DESTDIR="+stage)
 	}
 	if got := tr.files(stage); !slices.Equal(got, []string{"-rwxr-xr-x /usr/local/bin/another"}) {
 		t.Errorf("left are %q", got)
 	}
-	if _, err := os.Stat(stage + "/usr/local/lib/adlock"); err == nil {
-		t.Error("the library's directory is left")
-	}
-	if _, err := os.Stat(stage + "/usr/local/share/doc/adlock"); err == nil {
-		t.Error("the documentation's directory is left")
+	for _, dir := range []string{"/usr/local/lib/adlock", "/usr/local/share/doc/adlock"} {
+		if _, err := os.Stat(stage + dir); err == nil {
+			t.Errorf("%s is left", dir)
+		}
 	}
 }
 
 // A package has LICENSE and CHANGELOG.md under other names, so no page leads to them.
 func TestTheInstalledPagesLinkToWhatIsInstalled(t *testing.T) {
 	tr, stage := newTree(t), t.TempDir()
-	if r := tr.make("install", "DESTDIR="+stage); r.Status != 0 {
-		t.Fatalf("%+v", r)
-	}
+	tr.want("install", "DESTDIR="+stage)
 	docs := stage + "/usr/local/share/doc/adlock"
 	for _, name := range []string{"LICENSE", "CHANGELOG.md"} {
-		tr.made(os.Rename(filepath.Join(docs, name), filepath.Join(docs, "away-"+name)))
+		must.Do(tr, os.Rename(filepath.Join(docs, name), filepath.Join(docs, "away-"+name)))
 	}
 	count := 0
-	tr.made(filepath.WalkDir(docs, func(page string, _ os.DirEntry, err error) error {
+	must.Do(tr, filepath.WalkDir(docs, func(page string, _ os.DirEntry, err error) error {
 		if err != nil || filepath.Ext(page) != ".md" {
 			return err
 		}
@@ -197,49 +181,14 @@ func TestTheInstalledPagesLinkToWhatIsInstalled(t *testing.T) {
 	}
 }
 
-func TestAnInstalledLibraryFindsItsHelper(t *testing.T) {
-	tr, prefix := newTree(t), t.TempDir()
-	if r := tr.make("install", "PREFIX="+prefix); r.Status != 0 {
-		t.Fatalf("%+v", r)
-	}
-	script := ". " + prefix + "/lib/adlock/adlock.sh && adlock_get a b && echo got && adlock_release"
-	r := helper.Command{Args: []string{"sh", "-c", script, "job"}, Env: []string{"PATH=" + tr.path, "ADLOCK_DIR=" + helper.Dir(t)}}.Run(t)
-	if r.Status != 0 || r.Out != "got\n" || r.Err != "" {
-		t.Errorf("%+v", r)
-	}
-}
-
-func TestNothingIsInstalledUntilAllIsBuilt(t *testing.T) {
-	tr, stage := newTree(t), t.TempDir()
-	tr.made(os.Remove(filepath.Join(tr.dir, "build", "adlock-locksmith")))
-	r := tr.make("install", "DESTDIR="+stage)
-	if r.Status == 0 || !strings.Contains(r.Out+r.Err, "go") {
-		t.Errorf("%+v", r)
-	}
-	if got := tr.files(stage); len(got) > 0 {
-		t.Errorf("installed are %q", got)
-	}
-}
-
-func TestWhereAFileIsMissingNothingIsInstalled(t *testing.T) {
-	tr, stage := newTree(t), t.TempDir()
-	tr.made(os.Remove(filepath.Join(tr.dir, "README.md")))
-	r := tr.make("install", "DESTDIR="+stage)
-	if r.Status == 0 || !strings.Contains(r.Err, "adlock: README.md: is missing") {
-		t.Errorf("%+v", r)
-	}
-	if got := tr.files(stage); len(got) > 0 {
-		t.Errorf("installed are %q", got)
-	}
-}
-
-// A line for each directory that cannot be made would hide the line that matters.
-func TestWhereNothingCanBeInstalledOneLineSaysSo(t *testing.T) {
-	tr := newTree(t)
-	r := tr.make("install", "PREFIX="+filepath.Join(tr.dir, "build", "adlock"))
-	said := slices.DeleteFunc(strings.Split(strings.TrimSpace(r.Err), "\n"), func(line string) bool { return strings.HasPrefix(line, "make: ") })
-	if r.Status == 0 || len(said) != 1 || !strings.Contains(said[0], "Not a directory") {
-		t.Errorf("%+v", r)
+func TestNothingIsInstalledWhereAFileIsMissing(t *testing.T) {
+	for file, says := range map[string]string{"build/adlock-locksmith": "go", "README.md": "README.md: is missing"} {
+		tr, stage := newTree(t), t.TempDir()
+		must.Do(t, os.Remove(filepath.Join(tr.dir, file)))
+		r := tr.make("install", "DESTDIR="+stage)
+		if r.Status == 0 || !strings.Contains(r.Out+r.Err, says) || len(tr.files(stage)) > 0 {
+			t.Errorf("%s: %+v; installed are %q", file, r, tr.files(stage))
+		}
 	}
 }
 
@@ -250,7 +199,7 @@ func TestAnOldBuildIsInstalledWithAWarning(t *testing.T) {
 		built time.Time
 		said  bool
 	}{{long, true}, {time.Now().AddDate(30, 0, 0), false}} {
-		tr.made(os.Chtimes(filepath.Join(tr.dir, "build", "adlock"), c.built, c.built))
+		must.Do(tr, os.Chtimes(filepath.Join(tr.dir, "build", "adlock"), c.built, c.built))
 		if r := tr.make("install", "DESTDIR="+stage); r.Status != 0 || strings.Contains(r.Err, "sources are newer") != c.said {
 			t.Errorf("built %v: %+v", c.built, r)
 		}
@@ -259,44 +208,34 @@ func TestAnOldBuildIsInstalledWithAWarning(t *testing.T) {
 
 func TestUninstallIsRefusedWhileACrontabNamesShellOrHelper(t *testing.T) {
 	tr, stage := newTree(t), filepath.Join(t.TempDir(), "a stage")
-	if r := tr.make("install", "DESTDIR="+stage); r.Status != 0 {
-		t.Fatalf("%+v", r)
-	}
+	tr.want("install", "DESTDIR="+stage)
 	installed := tr.files(stage)
-	const shell = "/usr/local/lib/adlock/shell"
-	for path, line := range map[string]string{
-		"/etc/crontab": "SHELL=" + shell, "/etc/cron.d/a b": "\t'SHELL' = \"" + shell + "\"  ",
-		"/var/spool/cron/crontabs/me": "PATH=/bin\nSHELL=" + shell + "\n* * * * * x", "/var/spool/cron/me": "SHELL = '" + shell + "'",
-		"/etc/crontabs/root": "SHELL=" + shell + "\r",
+	const shell, runsLines = "/usr/local/lib/adlock/shell", "adlock: /usr/local/bin/adlock: runs lines of these crontabs"
+	const isShell = "adlock: " + shell + ": is the SHELL of these crontabs"
+	for _, c := range []struct{ path, line, says, not string }{
+		{"/etc/crontab", "SHELL=" + shell, isShell, "runs"},
+		{"/etc/cron.d/a b", "\t'SHELL' = \"" + shell + "\"  ", isShell, "runs"},
+		{"/var/spool/cron/crontabs/me", "PATH=/bin\nSHELL=" + shell + "\n* * * * * x", isShell, "runs"},
+		{"/var/spool/cron/me", "SHELL = '" + shell + "'", isShell, "runs"},
+		{"/etc/crontabs/root", "SHELL=" + shell + "\r", isShell, "runs"},
+		{"/etc/cron.d/a b", "* * * * * root /usr/local/bin/adlock run --name n -- job", runsLines, "SHELL"},
+		{"/var/spool/cron/crontabs/me", "PATH=/usr/local/bin:/bin\n@daily adlock\trun job", runsLines, "SHELL"},
+		{"/var/spool/cron/me", "* * * * * cd /tmp && /bin/sh -c '/usr/local/bin/adlock run job'", runsLines, "SHELL"},
 	} {
-		file := stage + path
-		tr.made(os.MkdirAll(filepath.Dir(file), 0o755))
-		tr.made(os.WriteFile(file, []byte(line+"\n"), 0o600))
+		file := stage + c.path
+		must.Do(tr, os.MkdirAll(filepath.Dir(file), 0o755))
+		must.Do(tr, os.WriteFile(file, []byte(c.line+"\n"), 0o600))
 		r := tr.make("uninstall", "DESTDIR="+stage)
-		if want := "adlock: " + shell + ": is the SHELL of these crontabs"; r.Status == 0 || !strings.Contains(r.Err, want) || !strings.Contains(r.Err, "\n"+file+"\n") {
-			t.Errorf("%s: %+v", path, r)
+		named := strings.Contains(r.Err, c.says) && strings.Contains(r.Err, "\n"+file+"\n")
+		if r.Status == 0 || !named || strings.Contains(r.Err, c.not) {
+			t.Errorf("%s: %+v", c.path, r)
 		}
-		tr.made(os.Remove(file))
+		must.Do(tr, os.Remove(file))
 		if now := tr.files(stage); !slices.Equal(now, installed) {
-			t.Fatalf("%s: left are %q", path, now)
+			t.Fatalf("%s: left are %q", c.path, now)
 		}
 	}
-	for path, line := range map[string]string{
-		"/etc/cron.d/a b": "* * * * * root /usr/local/bin/adlock run --name n -- job", "/var/spool/cron/crontabs/me": "PATH=/usr/local/bin:/bin\n@daily adlock\trun job",
-		"/var/spool/cron/me": "* * * * * cd /tmp && /bin/sh -c '/usr/local/bin/adlock run job'",
-	} {
-		file := stage + path
-		tr.made(os.WriteFile(file, []byte(line+"\n"), 0o600))
-		r := tr.make("uninstall", "DESTDIR="+stage)
-		if want := "adlock: /usr/local/bin/adlock: runs lines of these crontabs"; r.Status == 0 || !strings.Contains(r.Err, want) || !strings.Contains(r.Err, "\n"+file+"\n") || strings.Contains(r.Err, "SHELL") {
-			t.Errorf("%s: %+v", path, r)
-		}
-		tr.made(os.Remove(file))
-		if now := tr.files(stage); !slices.Equal(now, installed) {
-			t.Fatalf("%s: left are %q", path, now)
-		}
-	}
-	tr.made(os.WriteFile(stage+"/etc/crontab", []byte("#SHELL="+shell+"\nSHELL=/opt"+shell+"\nMYSHELL="+shell+"\n* * * * * SHELL="+shell+" x\n"+
+	must.Do(tr, os.WriteFile(stage+"/etc/crontab", []byte("#SHELL="+shell+"\nSHELL=/opt"+shell+"\nMYSHELL="+shell+"\n* * * * * SHELL="+shell+" x\n"+
 		" # * * * * * adlock run x\n* * * * * /usr/bin/adlock run x\n* * * * * my-adlock run x\n* * * * * adlock running\n* * * * * /usr/local/bin_adlock run x\n"), 0o644))
 	if r := tr.make("uninstall", "DESTDIR="+stage); r.Status != 0 || len(tr.files(stage)) != 1 {
 		t.Errorf("with a crontab that does not name it: %+v, left are %q", r, tr.files(stage))

@@ -11,118 +11,47 @@ import (
 
 	lines "adlock/lib/crontab"
 	"adlock/lib/runlog"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
-
-// The first job overruns its minute once, the second hangs once, and the third is a script that
-// locks itself by one added line.
-const crontab = `
-ADLOCK_DIR={world}/locks
-ADLOCK_HOST=dax
-ADLOCK_PAUSE=1s
-* * * * * {world}/adlock run --name overrun -- {world}/overrun
-* * * * * {world}/adlock run --name hang --expire-after 30s -- {world}/hang
-* * * * * {world}/legacy
-`
-
-// The control is a separate crontab whose line prints: without its mail, cron's silence about the
-// other jobs would prove nothing.
-const control = `
-* * * * * root echo this is heard
-`
-
-// Each job notes its runs, and each overlap with another run of its kind.
-const overrun = `#!/bin/sh
-mkdir {world}/in-overrun || echo overlap >>{world}/overlaps
-echo run >>{world}/overruns
-if [ "$(wc -l <{world}/overruns)" -eq 1 ]; then
-	sleep 75
-fi
-rmdir {world}/in-overrun
-`
-
-const legacy = `#!/bin/sh
-. {world}/adlock.sh || exit 69; adlock_guard
-mkdir {world}/in-legacy || echo overlap >>{world}/overlaps
-echo run >>{world}/legacies
-if [ "$(wc -l <{world}/legacies)" -eq 1 ]; then
-	sleep 75
-fi
-rmdir {world}/in-legacy
-`
-
-func TestCronLinesRunOnceAtATimeAndMailOnlyAnEnding(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.write(t, "overrun", overrun, 0o755)
-	w.write(t, "hang", hang, 0o755)
-	w.write(t, "legacy", legacy, 0o755)
-	tell(t, "cron starts")
-	w.start(t, crontab, control)
-
-	w.await(t, "the first tick: all three run", func() bool {
-		return count(w.events(t, "overrun"), runlog.Acquire) == 1 &&
-			count(w.events(t, "hang"), runlog.Acquire) == 1 && w.has("stubborn") &&
-			count(w.events(t, "legacy"), runlog.Acquire) == 1
-	})
-	w.await(t, "the second tick: two are busy, the one that hangs is replaced", func() bool {
-		return count(w.events(t, "overrun"), runlog.Deny) == 1 &&
-			count(w.events(t, "hang"), runlog.Release) == 1 &&
-			count(w.events(t, "legacy"), runlog.Deny) == 1
-	})
-	w.await(t, "the third tick: all three have run again", func() bool {
-		return count(w.events(t, "overrun"), runlog.Release) == 2 &&
-			count(w.events(t, "hang"), runlog.Release) == 2 &&
-			count(w.events(t, "legacy"), runlog.Release) == 2
-	})
-	w.await(t, "no process is left", func() bool { return len(w.processes(t)) == 0 })
-
-	w.wantStory(t, "overrun", "acquire; deny busy; release 0; acquire; release 0")
-	w.wantStory(t, "legacy", "acquire; deny busy; release 0; acquire; release 0")
-	w.wantStory(t, "hang", "acquire; expire; signal CONT; signal INT; signal TERM; signal KILL; takeover; "+
-		"acquire; release 0; acquire; release 0")
-	w.wantRunsOneByOne(t)
-	w.wantMailOfTheForcedEnding(t)
-	w.wantNoLocks(t)
-}
 
 // unlimited is a crontab for busybox: each line has its own settings. This crond starts no line
 // that still runs, so a hung job must end itself; only after a change of the crontab does crond
 // start the line again. (Debian's busybox crashes at an @reboot line.)
-const unlimited = `SHELL={world}/shell
+const unlimited = `SHELL={dir}/shell
 MAILTO=admin
-* * * * * {world}/overrun 'a  "b"' $((1 + 1)) | cat
-* * * * * : hang ADLOCK_EXPIRE_AFTER=2s ; {world}/hang; echo next
-* * * * * : alone ADLOCK_EXPIRE_AFTER=2s ADLOCK_ENFORCE=1 ; echo begun; exec {world}/daemon alone
+* * * * * {dir}/overrun 'a  "b"' $((1 + 1)) | cat
+* * * * * : hang ADLOCK_EXPIRE_AFTER=2s ; {dir}/hang; echo next
+* * * * * : alone ADLOCK_EXPIRE_AFTER=2s ADLOCK_ENFORCE=1 ; echo begun; exec {dir}/daemon alone
 * * * * * echo "failed:  $0 $SHELL"; false || exit 9
-* * * * * cd / && run-parts --report {world}/parts
-* * * * * {world}/own/flock -n {world}/f {world}/flocked $SHELL
+* * * * * cd / && run-parts --report {dir}/parts
+* * * * * {dir}/own/flock -n {dir}/f {dir}/flocked $SHELL
 `
 
 func TestOneLineGuardsAWholeCrontabOfBusybox(t *testing.T) {
 	t.Parallel()
 	w := newGuardedWorld(t)
-	w.busybox(t, "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "ADLOCK_DIR="+w.path("locks"), "ADLOCK_HOST=dax", "ADLOCK_PAUSE=1s", "ADLOCK_HOOK="+w.path("hook"))
-	w.start(t, unlimited, "")
+	w.busybox("PATH=/usr/sbin:/usr/bin:/sbin:/bin", "ADLOCK_DIR="+w.path("locks"), "ADLOCK_HOST=dax", "ADLOCK_PAUSE=1s", "ADLOCK_HOOK="+w.path("hook"))
+	w.start(unlimited, "")
 	overrun, parts := nameOf(w.path("overrun")+` 'a  "b"' $((1 + 1)) | cat`), nameOf("cd / && run-parts --report "+w.path("parts"))
 
-	w.await(t, "the first tick: what knows its limit has ended itself", func() bool {
-		return count(w.events(t, "alone"), runlog.Release) == 1 && count(w.events(t, parts), runlog.Release) == 1 &&
-			count(w.events(t, overrun), runlog.Acquire) == 1 && w.has("stubborn")
+	w.await("the first tick: what knows its limit has ended itself", func() bool {
+		return count(w.events("alone"), runlog.Release) == 1 && count(w.events(parts), runlog.Release) == 1 &&
+			count(w.events(overrun), runlog.Acquire) == 1 && w.has("stubborn")
 	})
-	w.replace(t, unlimited)
-	w.await(t, "the second tick: what overruns is denied, what hangs is ended", func() bool {
-		return count(w.events(t, overrun), runlog.Deny) > 0 && count(w.events(t, "hang"), runlog.Release) == 1
+	w.replace(unlimited)
+	w.await("the second tick: what overruns is denied, what hangs is ended", func() bool {
+		return count(w.events(overrun), runlog.Deny) > 0 && count(w.events("hang"), runlog.Release) == 1
 	})
-	w.write(t, "go", "", 0o600)
-	w.wantMail(t, `(?m)^begun\nadlock: run alone: ended by force: .* ExpireAfter is 2s$`)
-	w.wantLocked(t)
+	w.write("go", "", 0o600)
+	w.wantMail(`(?m)^begun\nadlock: run alone: ended by force: .* ExpireAfter is 2s$`)
+	w.wantLocked()
 }
 
 // busybox makes the world's cron that of busybox. Its crontabs may set only SHELL and MAILTO, so
 // the settings that all jobs share are in crond's environment.
-func (w *world) busybox(t *testing.T, env ...string) {
-	t.Helper()
+func (w *world) busybox(env ...string) {
+	w.Helper()
 	for _, name := range []string{"busybox-static", "busybox"} {
 		list, err := exec.Command(name, "--list").Output()
 		if path, _ := exec.LookPath(name); err == nil && slices.Contains(strings.Fields(string(list)), "crond") {
@@ -130,7 +59,7 @@ func (w *world) busybox(t *testing.T, env ...string) {
 			return
 		}
 	}
-	need.Skip(t, "no busybox with crond")
+	need.Skip(w, "no busybox with crond")
 }
 
 // note has no #! line.
@@ -138,16 +67,13 @@ const note = `out=$1; shift; { echo "$#"; printf '<%s>\n' "$@"; cat; } >$out.par
 `
 
 // notes reads the files in a directory.
-func (w *world) notes(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	entries, err := os.ReadDir(w.path(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+func (w *world) notes(dir string) map[string]string {
+	w.Helper()
+	entries := must.Get(os.ReadDir(w.path(dir)))(w)
 	notes := map[string]string{}
 	for _, entry := range entries {
 		if name := entry.Name(); !strings.HasSuffix(name, ".part") {
-			notes[name] = w.read(t, dir+"/"+name)
+			notes[name] = w.read(dir + "/" + name)
 		}
 	}
 	return notes
@@ -157,13 +83,11 @@ func (w *world) notes(t *testing.T, dir string) map[string]string {
 func TestWrappedLinesDoInARealCronWhatTheyDidBefore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.write(t, "note", note, 0o755)
+	w.write("note", note, 0o755)
 	for _, dir := range []string{"before", "after"} {
-		if err := os.Mkdir(w.path(dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(w.path(dir), 0o755))
 	}
-	text := strings.ReplaceAll(unguarded, "{world}", w.dir)
+	text := strings.ReplaceAll(unguarded, "{dir}", w.dir)
 	before := "OUT=" + w.path("before") + "\n" + strings.ReplaceAll(text, "{when}", "* * * * * ")
 	system := "OUT=" + w.path("after") + "\nADLOCK_DIR=" + w.path("locks") + "\nADLOCK_HOST=" + host + "\n" + strings.ReplaceAll(text, "{when}", "* * * * *\troot\t")
 	wrapper := lines.Wrapper{Adlock: w.path("adlock")}
@@ -171,12 +95,12 @@ func TestWrappedLinesDoInARealCronWhatTheyDidBefore(t *testing.T) {
 	if wrapped.Done != files {
 		t.Fatalf("%+v", wrapped)
 	}
-	w.start(t, before, wrapped.Text)
-	w.await(t, "all have run, with a lock and without", func() bool {
-		return len(w.notes(t, "before")) == files && len(w.notes(t, "after")) == files && strings.Count(w.record(), string(runlog.Release)) >= files
+	w.start(before, wrapped.Text)
+	w.await("all have run, with a lock and without", func() bool {
+		return len(w.notes("before")) == files && len(w.notes("after")) == files && strings.Count(w.record(), string(runlog.Release)) >= files
 	})
-	after := w.notes(t, "after")
-	for name, seen := range w.notes(t, "before") {
+	after := w.notes("after")
+	for name, seen := range w.notes("before") {
 		if after[name] != seen {
 			t.Errorf("%s: wrapped it gives\n%s\nbefore\n%s", name, after[name], seen)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -100,15 +101,9 @@ func TestAnOwnerUnderQemuIsFoundByOtherProcesses(t *testing.T) {
 	if owner.Ended() {
 		t.Fatal(owner.Output())
 	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	pid, _, _ := strings.Cut(string(text), "\n")
-	stat, err := os.ReadFile("/proc/" + pid + "/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	stat := must.Get(os.ReadFile("/proc/" + pid + "/stat"))(t)
 	f := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	for field, want := range map[string]string{"pgid": f[2], "session": f[3], "start": f[19]} {
 		if !strings.Contains(string(text), "\n"+field+"="+want+"\n") {

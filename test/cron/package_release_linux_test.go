@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -43,11 +44,7 @@ func released(t *testing.T) string {
 	if err := makes(helper.Root(), "tools"); err != nil {
 		need.Skip(t, "what makes packages is not to be had:", err)
 	}
-	dir, err := makeOnce()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
+	return must.Get(makeOnce())(t)
 }
 
 var makeOnce = sync.OnceValues(func() (dir string, err error) {
@@ -124,9 +121,7 @@ func sums(t *testing.T, dir string) map[string]string {
 		found[strings.TrimPrefix(path, dir)] = info.Mode().Perm().String() + " " + hex.EncodeToString(sum[:])
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return found
 }
 
@@ -146,16 +141,10 @@ func TestTwoDirectoriesGiveTheSamePackages(t *testing.T) {
 	t.Parallel()
 	first := released(t)
 	second := filepath.Join(t.TempDir(), "another", "deeper")
-	if err := copySources(second); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, copySources(second))
 	// Other times, permissions and zone: only the commit's date counts.
-	if err := runIn(second, "find", ".", "-exec", "touch", "-d", "2001-01-01", "{}", "+"); err != nil {
-		t.Fatal(err)
-	}
-	if err := runIn(second, "sh", "-c", "umask 077; MAKEFLAGS= MAKELEVEL= TZ=Asia/Tokyo SOURCE_DATE_EPOCH=1795000000 exec make COMMIT=tried deb rpm apk sbom"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, runIn(second, "find", ".", "-exec", "touch", "-d", "2001-01-01", "{}", "+"))
+	must.Do(t, runIn(second, "sh", "-c", "umask 077; MAKEFLAGS= MAKELEVEL= TZ=Asia/Tokyo SOURCE_DATE_EPOCH=1795000000 exec make COMMIT=tried deb rpm apk sbom"))
 	got, want := sums(t, second+"/build/release"), sums(t, first+"/build/release")
 	delete(want, "/SHA256SUMS")
 	delete(want, "/SHA256SUMS.sig")
@@ -179,19 +168,11 @@ func TestAReleaseHasSignedChecksums(t *testing.T) {
 	if text, err := os.ReadFile(dir + "/SHA256SUMS"); err != nil || strings.Count(string(text), "\n") != 12 {
 		t.Errorf("%v\n%s", err, text)
 	}
-	public, err := os.ReadFile(filepath.Join(scratch, "key.pub"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	public := must.Get(os.ReadFile(filepath.Join(scratch, "key.pub")))(t)
 	signers := filepath.Join(t.TempDir(), "signers")
-	if err := os.WriteFile(signers, append([]byte("releases "), public...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(signers, append([]byte("releases "), public...), 0o600))
 	for input, status := range map[string]int{"": 0, "\n": 255} {
-		text, err := os.ReadFile(dir + "/SHA256SUMS")
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(dir + "/SHA256SUMS"))(t)
 		r := helper.Command{Args: []string{"ssh-keygen", "-Y", "verify", "-f", signers, "-I", "releases", "-n", "file", "-s", dir + "/SHA256SUMS.sig"},
 			Stdin: string(text) + input}.Run(t)
 		if r.Status != status {
@@ -208,10 +189,7 @@ func TestTheBillOfMaterialsNamesEveryModuleOfEveryProgram(t *testing.T) {
 		if err != nil || len(bills) != 1 {
 			t.Fatalf("%v %v", bills, err)
 		}
-		text, err := os.ReadFile(bills[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(bills[0]))(t)
 		var bill struct {
 			BOMFormat  string
 			Components []struct{ PURL string }
@@ -306,13 +284,8 @@ func TestRpmAndApkHoldWhatTheDebHolds(t *testing.T) {
 		rpm := unpacked(t, "*."+machine[1]+".rpm", `rpm2cpio "$1" | cpio -idm --quiet --no-absolute-filenames`)
 		apk := unpacked(t, "*_"+machine[1]+".apk", `tar -xzf "$1"`)
 		control := sums(t, deb+"/.deb")
-		asks, err := os.ReadFile(deb + "/.deb/prerm")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.RemoveAll(deb + "/.deb"); err != nil {
-			t.Fatal(err)
-		}
+		asks := must.Get(os.ReadFile(deb + "/.deb/prerm"))(t)
+		must.Do(t, os.RemoveAll(deb+"/.deb"))
 		want := sums(t, deb)
 		for _, own := range []string{"/usr/share/doc/adlock/changelog.Debian.gz", "/usr/share/lintian/overrides/adlock"} {
 			if want[own] == "" {
@@ -337,33 +310,5 @@ func TestRpmAndApkHoldWhatTheDebHolds(t *testing.T) {
 		}
 		maps.DeleteFunc(got, func(name, _ string) bool { return strings.HasPrefix(name, "/.") })
 		mustEqual(t, "apk for "+machine[0], got, want)
-	}
-}
-
-func TestInstalledFilesNameTheirInstalledPaths(t *testing.T) {
-	t.Parallel()
-	deb := unpacked(t, "*_amd64.deb", `dpkg-deb -x "$1" .`)
-	err := filepath.WalkDir(deb, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		to := strings.TrimPrefix(path, deb)
-		if !strings.HasPrefix(to, "/usr/") && to != "/etc/logrotate.d/adlock" {
-			t.Errorf("%s is no place of a package's", to)
-		}
-		text, err := os.ReadFile(path)
-		if strings.Contains(string(text), "/usr/local/lib/adlock") && !strings.HasPrefix(to, "/usr/bin/") {
-			t.Errorf("%s tells of /usr/local", to)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, script := range []string{"adlock.sh", "shell"} {
-		text, err := os.ReadFile(deb + "/usr/lib/adlock/" + script)
-		if err != nil || !strings.Contains(string(text), "\n_adlock_installed='/usr/bin/adlock'\n") {
-			t.Errorf("%s does not know its helper: %v", script, err)
-		}
 	}
 }

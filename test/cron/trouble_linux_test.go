@@ -10,41 +10,40 @@ import (
 
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
 // crowded is a crontab whose lock directory is on a full disk until the second job makes room. The
 // runlog is on another disk.
-const crowded = `ADLOCK_DIR={world}/full
-ADLOCK_LOGDIR={world}/locks
+const crowded = `ADLOCK_DIR={dir}/full
+ADLOCK_LOGDIR={dir}/locks
 ADLOCK_HOST=dax
-* * * * * {world}/adlock run --name backup -- echo the backup has run
-* * * * * {world}/adlock run --name clean -- {world}/clean || case $? in 73|74|77) {world}/clean ;; esac
+* * * * * {dir}/adlock run --name backup -- echo the backup has run
+* * * * * {dir}/adlock run --name clean -- {dir}/clean || case $? in 73|74|77) {dir}/clean ;; esac
 `
 
 // clean makes room.
 const clean = `#!/bin/sh
 echo cleaned
-rm -f {world}/full/fill
+rm -f {dir}/full/fill
 `
 
 // homeless is a system crontab for a user whose home is root's, as /var/www is; root makes the
 // user's lock directory during the test.
 const homeless = `ADLOCK_HOST=dax
-HOME={world}/home
-* * * * * www-data {world}/adlock run --name web -- echo the web job has run
-* * * * * root test ! -e {world}/init || {world}/adlock init www-data
+HOME={dir}/home
+* * * * * www-data {dir}/adlock run --name web -- echo the web job has run
+* * * * * root test ! -e {dir}/init || {dir}/adlock init www-data
 `
 
 // troubled is a world in which the lock directory of crowded is full, and /var/lib empty.
 func troubled(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
-	w.quick(t)
+	w.quick()
 	for _, dir := range []string{"full", "locks"} {
-		if err := os.Mkdir(w.path(dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(w.path(dir), 0o700))
 	}
 	w.daemon = append([]string{"sh", "-c", `mount -t tmpfs -o mode=755 none /var/lib && mount -t tmpfs -o size=64k,mode=700 none "$0" || exit
 cat /dev/zero >"$0/fill" 2>/dev/null
@@ -52,28 +51,28 @@ exec "$@"`, w.path("full")}, w.daemon...)
 	return w
 }
 
-func (w *world) mailed(t *testing.T, text string) bool {
-	t.Helper()
-	return strings.Contains(w.read(t, "mail"), "\n"+strings.ReplaceAll(text, "{world}", w.dir)+"\n")
+func (w *world) mailed(text string) bool {
+	w.Helper()
+	return strings.Contains(w.read("mail"), "\n"+strings.ReplaceAll(text, "{dir}", w.dir)+"\n")
 }
 
 func TestAFullDiskIsMailedAndTheJobThatCleansItRuns(t *testing.T) {
 	t.Parallel()
 	w := troubled(t)
-	w.write(t, "clean", clean, 0o755)
-	w.start(t, crowded, "")
-	w.await(t, "the job that makes room is not run with a lock", func() bool {
-		return count(w.events(t, "clean"), runlog.NotRun) == 1
+	w.write("clean", clean, 0o755)
+	w.start(crowded, "")
+	w.await("the job that makes room is not run with a lock", func() bool {
+		return count(w.events("clean"), runlog.NotRun) == 1
 	})
-	w.await(t, "what is started next runs with a lock", func() bool {
-		return count(w.events(t, "backup"), runlog.Release) > 0 && count(w.events(t, "clean"), runlog.Release) > 0
+	w.await("what is started next runs with a lock", func() bool {
+		return count(w.events("backup"), runlog.Release) > 0 && count(w.events("clean"), runlog.Release) > 0
 	})
-	w.await(t, "all is mailed", func() bool {
-		return w.mailed(t, "adlock: run clean: not run: {world}/full: no space left on device\ncleaned") && w.mailed(t, "the backup has run")
+	w.await("all is mailed", func() bool {
+		return w.mailed("adlock: run clean: not run: {dir}/full: no space left on device\ncleaned") && w.mailed("the backup has run")
 	})
 	// cron may have started the two in either order.
-	if n := count(w.events(t, "backup"), runlog.NotRun); n > 0 && !w.mailed(t, "adlock: run backup: not run: {world}/full: no space left on device") {
-		t.Errorf("not run %d times, and mailed is\n%s", n, w.read(t, "mail"))
+	if n := count(w.events("backup"), runlog.NotRun); n > 0 && !w.mailed("adlock: run backup: not run: {dir}/full: no space left on device") {
+		t.Errorf("not run %d times, and mailed is\n%s", n, w.read("mail"))
 	}
 }
 
@@ -86,16 +85,14 @@ func TestTheMailOfAUserWithoutAHomeNamesTheCommandThatHelps(t *testing.T) {
 	if err := errors.Join(os.Mkdir(w.path("home"), 0o755), os.Chmod(w.path("mail"), 0o666)); err != nil { // cron mails as the user
 		t.Fatal(err)
 	}
-	w.copy(t, filepath.Join(filepath.Dir(helper.Binary(t)), "adlock-report"), "adlock-report")
+	w.copy(filepath.Join(filepath.Dir(helper.Binary(t)), "adlock-report"), "adlock-report")
 	for dir := w.dir; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) { // www-data must reach it
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(dir, 0o755))
 	}
-	w.start(t, "", homeless)
-	w.await(t, "the mail says what to do", func() bool {
-		return w.mailed(t, "adlock: run web: not run: {world}/home/.local/state/adlock: mkdir: permission denied (as root: adlock init www-data)")
+	w.start("", homeless)
+	w.await("the mail says what to do", func() bool {
+		return w.mailed("adlock: run web: not run: {dir}/home/.local/state/adlock: mkdir: permission denied (as root: adlock init www-data)")
 	})
-	w.write(t, "init", "", 0o644)
-	w.await(t, "after that the job runs", func() bool { return w.mailed(t, "the web job has run") })
+	w.write("init", "", 0o644)
+	w.await("after that the job runs", func() bool { return w.mailed("the web job has run") })
 }

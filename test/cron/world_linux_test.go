@@ -10,6 +10,7 @@ import (
 
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -18,7 +19,7 @@ const host = "dax"
 // world is a cron with its own crontabs, /run and mailer, in mount and pid namespaces of its own.
 // The machine's own cron keeps its jobs and its pid file, and gets none of the tests' jobs.
 type world struct {
-	dir    string   // the directory of all files
+	*place
 	daemon []string // how cron is started
 	cron   *helper.Process
 }
@@ -47,7 +48,7 @@ exit
 const quickMinute = 5 * time.Second
 
 // mailer is the world's sendmail: it keeps its mail.
-const mailer = "#!/bin/sh\nexec cat >>{world}/mail\n"
+const mailer = "#!/bin/sh\nexec cat >>{dir}/mail\n"
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
@@ -56,111 +57,66 @@ func newWorld(t *testing.T) *world {
 	if _, err := os.Readlink("/usr/sbin"); err == nil {
 		need.Skip(t, "/usr/sbin is a link: it cannot be replaced alone")
 	}
-	w := &world{dir: t.TempDir(), daemon: []string{"/usr/sbin/cron", "-f"}}
+	w := &world{place: &place{t, t.TempDir()}, daemon: []string{"/usr/sbin/cron", "-f"}}
 	for _, dir := range []string{"sbin", "run", "etc/cron.d", "spool/crontabs"} {
-		if err := os.MkdirAll(w.path(dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(w.path(dir), 0o755))
 	}
-	w.copy(t, "/usr/sbin/cron", "sbin/cron")
-	w.copy(t, helper.Binary(t), "adlock")
-	w.copy(t, "/etc/crontab", "etc/crontab")
-	w.write(t, "sbin/sendmail", mailer, 0o755)
-	w.write(t, "mail", "", 0o600)
-	w.write(t, "adlock.sh", w.installed(t, "adlock.sh"), 0o644)
+	w.copy("/usr/sbin/cron", "sbin/cron")
+	w.copy(helper.Binary(t), "adlock")
+	w.copy("/etc/crontab", "etc/crontab")
+	w.write("sbin/sendmail", mailer, 0o755)
+	w.write("mail", "", 0o600)
 	return w
 }
 
 // quick makes cron's clock run fast.
-func (w *world) quick(t *testing.T) {
-	t.Helper()
+func (w *world) quick() {
+	w.Helper()
 	libraries, err := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1")
 	if err != nil || len(libraries) == 0 {
-		need.Skip(t, "no libfaketime")
+		need.Skip(w, "no libfaketime")
 	}
 	rate := strconv.Itoa(int(time.Minute / quickMinute))
 	w.daemon = append([]string{"env", "LD_PRELOAD=" + libraries[0], "FAKETIME=+0 x" + rate, "NO_FAKE_STAT=1"}, w.daemon...)
 }
 
 // shell installs adlock's shell for crontabs, as `make install` does.
-func (w *world) shell(t *testing.T) {
-	t.Helper()
-	w.write(t, "shell", w.installed(t, "shell"), 0o755)
+func (w *world) shell() {
+	w.Helper()
+	w.write("shell", w.installed("shell", w.path("adlock")), 0o755)
 }
 
-func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
-
-// write writes a file; {world} stands for the world's directory.
-func (w *world) write(t *testing.T, name, text string, mode os.FileMode) {
-	t.Helper()
-	text = strings.ReplaceAll(text, "{world}", w.dir)
-	if err := need.WriteProgram(w.path(name), []byte(text), mode); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (w *world) read(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(w.path(name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-func (w *world) copy(t *testing.T, from, to string) {
-	t.Helper()
-	content, err := os.ReadFile(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := need.WriteProgram(w.path(to), content, 0o755); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// installed returns a file of sh as `make install` leaves it, with the helper's path, as the helper
-// is not in cron's PATH.
-func (w *world) installed(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(helper.Root(), "sh", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	const unset = "_adlock_installed=''"
-	if strings.Count(string(text), unset) != 1 {
-		t.Fatal("sh/" + name + " has no line " + unset)
-	}
-	return strings.Replace(string(text), unset, "_adlock_installed={world}/adlock", 1)
+func (w *world) copy(from, to string) {
+	w.Helper()
+	content := must.Get(os.ReadFile(from))(w)
+	must.Do(w, need.WriteProgram(w.path(to), content, 0o755))
 }
 
 // start starts cron with the crontab of root and a system crontab.
-func (w *world) start(t *testing.T, crontab, system string) {
-	t.Helper()
-	w.write(t, "spool/crontabs/root", crontab, 0o600)
-	w.write(t, "etc/crontab", system, 0o644)
+func (w *world) start(crontab, system string) {
+	w.Helper()
+	w.write("spool/crontabs/root", crontab, 0o600)
+	w.write("etc/crontab", system, 0o644)
 	w.cron = helper.Command{Args: append([]string{"unshare", "--mount", "--pid", "--net", "--fork", "--kill-child", "--mount-proc",
-		"sh", "-c", setUp, "sh", w.dir}, w.daemon...)}.Start(t)
-	helper.Eventually(t, "cron is up", func() bool {
+		"sh", "-c", setUp, "sh", w.dir}, w.daemon...)}.Start(w)
+	helper.Eventually(w, "cron is up", func() bool {
 		_, err := os.Stat(w.path("ready"))
 		return err == nil || w.cron.Ended()
 	})
 	if w.cron.Ended() {
-		need.Skip(t, "no namespaces to be had: "+w.cron.Output())
+		need.Skip(w, "no namespaces to be had: "+w.cron.Output())
 	}
 }
 
 // events returns the events of one atom of run, or of the guarded script.
-func (w *world) events(t *testing.T, operand string) []runlog.Event {
-	t.Helper()
+func (w *world) events(operand string) []runlog.Event {
+	w.Helper()
 	var list []runlog.Event
 	if _, err := os.Stat(w.path("locks/program." + host + ".runlog")); err != nil {
 		return nil // cron has not ticked yet
 	}
 	for e, err := range runlog.Read(w.path("locks"), host) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(w, err)
 		if e.Program == operand || e.Operand == operand {
 			list = append(list, e)
 		}
@@ -181,10 +137,10 @@ func count(events []runlog.Event, kind runlog.Kind) int {
 
 // processes lists the command lines of the live processes in the world, without cron and the
 // first process.
-func (w *world) processes(t *testing.T) []string {
-	t.Helper()
+func (w *world) processes() []string {
+	w.Helper()
 	var list []string
-	for _, command := range helper.SameNamespace(t, w.cron.PID) {
+	for _, command := range helper.SameNamespace(w, w.cron.PID) {
 		if !strings.HasSuffix(command, strings.Join(w.daemon, " ")) && !strings.Contains(command, setUp) {
 			list = append(list, command)
 		}
@@ -192,8 +148,37 @@ func (w *world) processes(t *testing.T) []string {
 	return list
 }
 
-// tell logs progress, as a test may take three minutes.
-func tell(t *testing.T, text string) {
-	t.Helper()
-	t.Log(time.Now().Format("15:04:05 ") + text)
+// await waits for what needs some ticks at most, also where a busy machine misses a few. Its message
+// shows how far the test is.
+func (w *world) await(claim string, holds func() bool) {
+	w.Helper()
+	defer func() {
+		if w.Failed() {
+			w.Log("the record:\n" + w.record() + "\nmail:\n" + w.read("mail") + "\nprocesses:\n" + strings.Join(w.processes(), "\n"))
+		}
+	}()
+	helper.Within(w, 3*time.Minute, claim, holds)
+	w.Log(time.Now().Format("15:04:05 ") + claim)
+}
+
+func (w *world) record() string {
+	text, err := os.ReadFile(w.path("locks/program." + host + ".runlog"))
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// story is the kinds of an atom's events, with the status of a release.
+func (w *world) story(operand string) string {
+	w.Helper()
+	var story []string
+	for _, e := range w.events(operand) {
+		step := string(e.Kind)
+		if e.Kind == runlog.Release && e.Status.Set {
+			step += " " + strconv.Itoa(e.Status.Value)
+		}
+		story = append(story, step)
+	}
+	return strings.Join(story, "; ")
 }

@@ -12,13 +12,13 @@ import (
 // a file of $OUT.
 const unguarded = `SHELL=/bin/sh
 {when}cat >$OUT/input.part; mv $OUT/input.part $OUT/input%first%second \% third \\ x%%fifth
-{when}{world}/note $OUT/plain 'it'\''s' "100\%" $HOME {world}/not* a\ b ~
-{when}{world}/note $OUT/backslash 'a\\b' "c\\d"; exit 3
+{when}{dir}/note $OUT/plain 'it'\''s' "100\%" $HOME {dir}/not* a\ b ~
+{when}{dir}/note $OUT/backslash 'a\\b' "c\\d"; exit 3
 {when}cat <<E >$OUT/here.part; wc -c >>$OUT/here.part; mv $OUT/here.part $OUT/here%body $HOME%E%rest
 {when}(exit 3) || printf '\%s' "$? $SHELL" >$OUT/status.part; mv $OUT/status.part $OUT/status # a comment
 SHELL=/bin/bash
 {when}[[ $SHELL == *bash ]] && echo {a,b} >$OUT/bash.part; mv $OUT/bash.part $OUT/bash
-{when}{world}/note $OUT/plain-bash "x  y"
+{when}{dir}/note $OUT/plain-bash "x  y"
 `
 
 const files = 7
@@ -44,18 +44,18 @@ func TestACrontabIsWrappedInPlaceAndUnwrapped(t *testing.T) {
 	w := newWorld(t)
 	need.Namespaces(t, "--mount")
 	need.Tools(t, "crontab")
-	w.copy(t, helper.Binary(t)+"-report", "adlock-report")
-	text := strings.ReplaceAll(strings.ReplaceAll(unguarded, "{world}", "/srv"), "{when}", "@hourly ") + "@reboot warm-up"
-	w.write(t, "table", text+"\n", 0o644)
+	w.copy(helper.Binary(t)+"-report", "adlock-report")
+	text := strings.ReplaceAll(strings.ReplaceAll(unguarded, "{dir}", "/srv"), "{when}", "@hourly ") + "@reboot warm-up"
+	w.write("table", text+"\n", 0o644)
 	r := helper.Command{Args: []string{"unshare", "--mount", "sh", "-c", inPlace, "sh", w.dir, helper.Root() + "/test/examples/wrap-crontab"}}.Run(t)
 	if r.Status != 0 || !strings.HasSuffix(r.Out, "refused\n") || !strings.Contains(r.Out, "\n-@hourly cat") {
 		t.Fatalf("status %d: %s%s", r.Status, r.Out, r.Err)
 	}
-	if wrapped := w.read(t, "wrapped"); strings.Count(wrapped, w.path("adlock")+" run --name") != files+1 || w.read(t, "crontab.before") != text+"\n" {
+	if wrapped := w.read("wrapped"); strings.Count(wrapped, w.path("adlock")+" run --name") != files+1 || w.read("crontab.before") != text+"\n" {
 		t.Errorf("wrapped it is\n%s", wrapped)
 	}
 	for _, name := range []string{"undone", "still"} {
-		if got := w.read(t, name); got != text+"\n@daily added\n" {
+		if got := w.read(name); got != text+"\n@daily added\n" {
 			t.Errorf("%s it is\n%s", name, got)
 		}
 	}

@@ -14,11 +14,11 @@ import (
 
 	"adlock/lib/config"
 	"adlock/lib/fault"
-	"adlock/lib/lint"
 	"adlock/lib/process"
 	"adlock/lib/run"
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 // page is one manual page, as its source.
@@ -32,10 +32,7 @@ func pages(t *testing.T) map[string]*page {
 	t.Helper()
 	all := map[string]*page{}
 	for _, pattern := range []string{"cmd/*/*.1", "sh/*.[0-9]", "lib/*.[0-9]"} {
-		files, err := filepath.Glob(filepath.Join(helper.Root(), pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := must.Get(filepath.Glob(filepath.Join(helper.Root(), pattern)))(t)
 		for _, file := range files {
 			all[filepath.Base(file)] = &page{filepath.Base(file), read(t, file)}
 		}
@@ -57,20 +54,12 @@ func read(t *testing.T, path string) string {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(helper.Root(), path)
 	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(must.Get(os.ReadFile(path))(t))
 }
 
 func allVerbs(t *testing.T) []helper.Verb {
 	t.Helper()
-	all, err := helper.Verbs(helper.Binary(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
+	return must.Get(helper.Verbs(helper.Binary(t)))(t)
 }
 
 // section is the text of a section.
@@ -256,9 +245,7 @@ func TestTheTableHasEveryVariableThatIsRead(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	known := append(variables(t), "ADLOCK_LIB_BIN")
 	for _, name := range found(`\b(ADLOCK_[A-Z_]*[A-Z])\b`, text) {
@@ -350,21 +337,9 @@ func TestThePageOfCheckHasEveryMistake(t *testing.T) {
 	for _, file := range files {
 		mistakes += read(t, file)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	told := words(pageOf(t, "adlock-check.1").section("MISTAKES"), "")
 	same(t, "adlock-check.1", told, found(`\.(?:add|once)\([^,]+, "([^"]+)"`, mistakes))
-}
-
-func TestTheCheckerKnowsEveryVariable(t *testing.T) {
-	c := lint.Checker{Options: run.Options(), Nearest: run.NearestSetting}
-	for _, name := range variables(t) {
-		found, err := c.Check("", name+"=1\n")
-		if err != nil || len(found) > 0 {
-			t.Errorf("%s: %+v, %v", name, found, err)
-		}
-	}
 }
 
 func TestThePageOfRunHasTheVariablesOfAHook(t *testing.T) {

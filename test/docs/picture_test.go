@@ -1,26 +1,21 @@
 package docs
 
-// These tests check the pictures in viewers that support no style sheets, or only part of them:
-// mail readers, librsvg, ImageMagick.
+// Mail readers, librsvg and ImageMagick support no style sheets, or only part of them.
 
 import (
 	"bytes"
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"image"
-	"image/color"
-	"image/png"
 	"io"
 	"maps"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"adlock/lib/insight/timeline"
-	"adlock/test/support/need"
+	"adlock/test/support/must"
 	"adlock/test/support/story"
 )
 
@@ -30,9 +25,7 @@ func pictures(t *testing.T) map[string][]byte {
 	chart, err := timeline.Build(story.Day().Events(), timeline.Options{
 		Since: story.Midnight, Until: story.Midnight.Add(24 * time.Hour), Columns: timeline.SVGColumns,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	all := map[string][]byte{"timeline": chart.SVG(), "wide": chart.Wide(), "narrow": chart.Narrow()}
 	for _, path := range []string{"../sim/sim.svg", "demo.svg"} {
 		if all[path], err = os.ReadFile(path); err != nil {
@@ -95,61 +88,4 @@ func TestNoColourDependsOnAStyleSheet(t *testing.T) {
 			t.Errorf("%s is found to be painted", bad)
 		}
 	}
-}
-
-func TestLibrsvgShowsThePicturesInTheirColours(t *testing.T) {
-	need.Tools(t, "rsvg-convert")
-	for name, svg := range pictures(t) {
-		seen := colours(render(t, svg))
-		if seen["ground"] < 50 || seen["black"] > 1 || seen["red"] == 0 || seen["green"]+seen["blue"] == 0 {
-			t.Errorf("%s: percent of the pixels, by colour: %v", name, seen)
-		}
-	}
-}
-
-func render(t *testing.T, svg []byte) image.Image {
-	t.Helper()
-	convert := exec.Command("rsvg-convert", "--width=800", "--keep-aspect-ratio")
-	convert.Stdin = bytes.NewReader(svg)
-	out, err := convert.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	shown, err := png.Decode(bytes.NewReader(out))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return shown
-}
-
-// colours is the share of each colour in a picture, in percent. librsvg draws a colour that it
-// does not know as black.
-func colours(shown image.Image) map[string]float64 {
-	seen, bounds := map[string]float64{}, shown.Bounds()
-	percent := 100 / float64(bounds.Dx()*bounds.Dy())
-	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
-		for x := bounds.Min.X; x < bounds.Max.X; x++ {
-			seen[nameOf(color.NRGBAModel.Convert(shown.At(x, y)).(color.NRGBA))] += percent
-		}
-	}
-	return seen
-}
-
-func nameOf(c color.NRGBA) string {
-	r, g, b := int(c.R), int(c.G), int(c.B)
-	switch {
-	case c.A < 128:
-		return "nothing"
-	case r > 240 && g > 240 && b > 240:
-		return "ground"
-	case r < 10 && g < 10 && b < 10:
-		return "black"
-	case r > g+80 && r > b+80:
-		return "red"
-	case g > r+60 && g > b+30:
-		return "green"
-	case b > r+80 && b > g+30:
-		return "blue"
-	}
-	return "other"
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -75,22 +76,15 @@ func stage(t *testing.T) string {
 	need.Namespaces(t, "--mount", "--pid", "--fork", "--mount-proc")
 	dir := t.TempDir()
 	for up := dir; up != os.TempDir() && up != "/"; up = filepath.Dir(up) {
-		must(t, os.Chmod(up, 0o755)) // www-data must reach it
+		must.Do(t, os.Chmod(up, 0o755)) // www-data must reach it
 	}
-	must(t, exec.Command("cp", "-a", "/etc", dir+"/etc").Run())
+	must.Do(t, exec.Command("cp", "-a", "/etc", dir+"/etc").Run())
 	install := exec.Command("make", "-s", "build", "install", "BUILD="+dir+"/build", "DESTDIR="+dir)
 	install.Dir = helper.Root()
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return dir
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestEveryRecipeWorksAsPrinted(t *testing.T) {
@@ -111,8 +105,7 @@ func TestEveryRecipeWorksAsPrinted(t *testing.T) {
 }
 
 func TestTheTestsOfOtherRecipesExist(t *testing.T) {
-	tests, err := exec.Command("grep", "-rhoE", "^func Test[A-Za-z0-9]+", filepath.Join(helper.Root(), "test"), "--include=*_test.go").Output()
-	must(t, err)
+	tests := must.Get(exec.Command("grep", "-rhoE", "^func Test[A-Za-z0-9]+", filepath.Join(helper.Root(), "test"), "--include=*_test.go").Output())(t)
 	for text, test := range elsewhere {
 		if strings.HasPrefix(test, "Test") && !strings.Contains(string(tests), "func "+test) {
 			t.Errorf("%q: there is no %s", text, test)
@@ -152,22 +145,22 @@ func kind(text string) string {
 // try runs one recipe on a stage of its own.
 func try(t *testing.T, dir string, r helper.Recipe) {
 	work := filepath.Join(dir, "work")
-	must(t, os.RemoveAll(work))
-	must(t, os.MkdirAll(filepath.Join(work, "bin"), 0o755))
-	must(t, os.Chmod(work, 0o755))
+	must.Do(t, os.RemoveAll(work))
+	must.Do(t, os.MkdirAll(filepath.Join(work, "bin"), 0o755))
+	must.Do(t, os.Chmod(work, 0o755))
 	for _, name := range stubs {
 		stub := "#!/bin/sh\n[ -t 0 ] || cat\necho " + name + " >>/mnt/called\n"
 		for _, where := range []string{work + "/bin/", dir + "/usr/local/bin/"} {
-			must(t, need.WriteProgram(where+name, []byte(stub), 0o755))
+			must.Do(t, need.WriteProgram(where+name, []byte(stub), 0o755))
 		}
 	}
 	write := func(name, text string) {
-		must(t, need.WriteProgram(filepath.Join(work, "bin", name), []byte(text), 0o755))
+		must.Do(t, need.WriteProgram(filepath.Join(work, "bin", name), []byte(text), 0o755))
 	}
 	write("sudo", "#!/bin/sh\nuser=$2; shift 2; exec runuser -u \"$user\" -- \"$@\"\n")
 	write("crontab", "#!/bin/sh\ncase $1 in -l) cat /mnt/crontab ;; -) cat >/mnt/crontab.new; mv /mnt/crontab.new /mnt/crontab ;; esac\n")
 	text, want := script(r)
-	must(t, os.WriteFile(filepath.Join(work, "block"), []byte(text), 0o644))
+	must.Do(t, os.WriteFile(filepath.Join(work, "block"), []byte(text), 0o644))
 	ran := helper.Command{
 		Args: []string{"unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh",
 			filepath.Join(helper.Root(), "test/docs/recipe_stage.sh"), dir, "/mnt/block", kind(r.Text)},

@@ -12,6 +12,7 @@ import (
 
 	"adlock/lib/process"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -19,9 +20,7 @@ import (
 func date(t *testing.T, path string, d time.Duration) {
 	t.Helper()
 	at := time.Now().Add(d)
-	if err := os.Chtimes(path, at, at); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chtimes(path, at, at))
 }
 
 // completed returns an atom whose last lock was completed d from now.
@@ -31,31 +30,6 @@ func completed(t *testing.T, d time.Duration) *helper.Atom {
 	a.Newcomer(t).Ran(t)
 	date(t, a.Last(), d)
 	return a
-}
-
-func TestAStepOfTheWallClockExpiresNoOwner(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
-	owner := a.Supervised(t, "exec sleep 1000")
-	for _, step := range []time.Duration{-5 * time.Hour, -20 * 365 * 24 * time.Hour, 5 * time.Hour} {
-		date(t, a.Lock(), step)
-		a.Newcomer(t).Denied(t)
-		if got := a.Shell(t, "$adlock status"); !strings.Contains(got.Out, "running") || strings.Contains(got.Out, "h ") {
-			t.Errorf("after a step of %v: %+v", step, got)
-		}
-	}
-	if owner.Ended() {
-		t.Error("the owner was ended")
-	}
-}
-
-func TestAStepOfTheWallClockDoesNotKeepAnExpiredOwner(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
-	owner := a.Owner(t, "exec sleep 1000")
-	date(t, a.Lock(), 5*time.Hour)
-	helper.Eventually(t, "a second has passed", func() bool { return a.Newcomer(t, "--expire-after=1s").Status == 0 })
-	owner.Wait(t)
 }
 
 // The machine has slept for eight hours if CLOCK_BOOTTIME is so far ahead of CLOCK_MONOTONIC.
@@ -73,59 +47,46 @@ func TestALockDoesNotAgeWhileTheMachineSleeps(t *testing.T) {
 	owner.Wait(t)
 }
 
-func TestALastLockInTheFutureIsLoggedAndStampedAnew(t *testing.T) {
+func TestALastLockIsJudgedByItsDateUnlessThatLiesAhead(t *testing.T) {
 	t.Parallel()
-	for _, future := range []time.Duration{time.Hour, 200 * 365 * 24 * time.Hour} {
-		a := completed(t, future)
-		a.Newcomer(t, "--if-elapsed=1h").Ran(t)
-		if !strings.Contains(a.Runlog(), "event=clock") {
-			t.Errorf("%v: nothing of it is in the record:\n%s", future, a.Runlog())
-		}
-		a.Newcomer(t, "--if-elapsed=1h").Denied(t)
-		info, err := os.Stat(a.Last())
-		if err != nil || time.Since(info.ModTime()).Abs() > time.Minute {
-			t.Errorf("%v: the last lock is from %v (%v)", future, info.ModTime(), err)
-		}
+	const hour, years = time.Hour, 365 * 24 * time.Hour
+	for name, c := range map[string]struct {
+		dated   time.Duration
+		elapsed string
+		denied  bool
+	}{
+		"hardly ahead":           {time.Second, "1h", true},
+		"an hour ahead":          {hour, "1h", false},
+		"two centuries ahead":    {200 * years, "1h", false},
+		"within IfElapsed":       {-5 * hour, "6h", true},
+		"for a job that is done": {-5 * hour, "never", true},
+		"due":                    {-5 * hour, "4h", false},
+		"before the epoch":       {-80 * years, "1h", false},
+		"done before the epoch":  {-80 * years, "never", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := completed(t, c.dated)
+			got := a.Newcomer(t, "--if-elapsed="+c.elapsed)
+			if c.denied {
+				got.Denied(t)
+				return
+			}
+			got.Ran(t)
+			if logged := strings.Contains(a.Runlog(), "event=clock"); logged != (c.dated > 0) {
+				t.Errorf("the runlog tells of the clock: %v", logged)
+			}
+			a.Newcomer(t, "--if-elapsed=1h").Denied(t) // stamped anew
+		})
 	}
-}
-
-func TestALastLockThatIsHardlyInTheFutureIsBelieved(t *testing.T) {
-	t.Parallel()
-	a := completed(t, time.Second)
-	a.Newcomer(t, "--if-elapsed=1h").Denied(t)
-}
-
-func TestAfterAStepForwardAnAtomIsDueUnlessItRunsOnce(t *testing.T) {
-	t.Parallel()
-	a := completed(t, -5*time.Hour)
-	a.Newcomer(t, "--if-elapsed=6h").Denied(t)
-	a.Newcomer(t, "--if-elapsed=never").Denied(t)
-	a.Newcomer(t, "--if-elapsed=4h").Ran(t)
-}
-
-func TestALastLockFromBeforeTheEpochIsOld(t *testing.T) {
-	t.Parallel()
-	a := completed(t, 0)
-	long := time.Date(1960, 1, 1, 0, 0, 0, 0, time.UTC)
-	if err := os.Chtimes(a.Last(), long, long); err != nil {
-		t.Fatal(err)
-	}
-	a.Newcomer(t, "--if-elapsed=never").Denied(t)
-	a.Newcomer(t, "--if-elapsed=1h").Ran(t)
 }
 
 // The clock stepped back during the last run: the start is after the completion.
 func TestAStartAfterTheCompletionIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	a := completed(t, -5*time.Hour)
-	info, err := os.Stat(a.Last())
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(a.Last()))(t)
 	started := "started=" + info.ModTime().Add(time.Hour).UTC().Format(time.RFC3339Nano) + "\n"
-	if err := os.WriteFile(a.Last(), []byte(started), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(a.Last(), []byte(started), 0o600))
 	date(t, a.Last(), -5*time.Hour)
 	a.Newcomer(t, "--from-start", "--if-elapsed=6h").Denied(t)
 	a.Newcomer(t, "--from-start", "--if-elapsed=4h30m").Ran(t)
@@ -136,39 +97,12 @@ func TestALockOfAnEarlierBootIsReclaimedWhateverItsDate(t *testing.T) {
 	need.MachineID(t)
 	for _, step := range []time.Duration{-5 * time.Hour, 0, 5 * time.Hour} {
 		a := helper.NewAtom(t)
-		a.Owner(t, "exec sleep 1000")
+		stranger := a.Owner(t, "exec sleep 1000")
 		a.Rewrite(t, "boot", "00000000-0000-0000-0000-000000000000")
 		date(t, a.Lock(), step)
 		a.Newcomer(t).Ran(t)
-	}
-}
-
-func TestALockWithOnlyAPidDependsOnNoClock(t *testing.T) {
-	t.Parallel()
-	for _, step := range []time.Duration{-5000 * time.Hour, 5 * time.Hour} {
-		a := helper.NewAtom(t)
-		alive := helper.Command{Args: []string{"sh", "-c", `echo $$ >"$ADLOCK_DIR/lock.` + helper.AtomName + `"; exec sleep 1000`}, Env: a.Env()}.Start(t)
-		helper.Eventually(t, "the pid is there", func() bool { info, err := os.Stat(a.Lock()); return err == nil && info.Size() > 0 })
-		date(t, a.Lock(), step)
-		a.Newcomer(t, "--notice=never").Denied(t)
-		alive.Kill(t)
-		a.Newcomer(t).Ran(t)
-	}
-}
-
-// An empty lock may be one that another tool is about to write. It is busy for a minute, whatever
-// its date.
-func TestAnEmptyLockIsBusyForAMinuteAndNotUntilTheClockCatchesUp(t *testing.T) {
-	t.Parallel()
-	for _, step := range []time.Duration{-2 * time.Minute, 2 * time.Minute, 5000 * time.Hour} {
-		a := helper.NewAtom(t)
-		if err := os.WriteFile(a.Lock(), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		a.Newcomer(t).Denied(t)
-		date(t, a.Lock(), step)
-		if got := a.Newcomer(t); got.Status != 0 || !strings.Contains(got.Err, "empty lock cleared") {
-			t.Errorf("dated %v from now: %+v", step, got)
+		if stranger.Ended() {
+			t.Error("the process that has the pid and start time in this boot was ended")
 		}
 	}
 }
@@ -176,9 +110,7 @@ func TestAnEmptyLockIsBusyForAMinuteAndNotUntilTheClockCatchesUp(t *testing.T) {
 func TestAPassClockDoesNotJudgeAnEmptyLock(t *testing.T) {
 	t.Parallel()
 	a := helper.NewAtom(t)
-	if err := os.WriteFile(a.Lock(), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(a.Lock(), nil, 0o600))
 	for _, now := range []string{"1000000000", "4000000000"} {
 		a.Newcomer(t, "--now="+now).Denied(t)
 	}

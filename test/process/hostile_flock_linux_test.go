@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -28,11 +29,11 @@ func TestTwoUsersShareAFileThatBothMayRead(t *testing.T) {
 	} {
 		for _, users := range [][2]int{{0, nobody}, {nobody, 60001}, {nobody, 0}} {
 			dir := public(t)
-			must(t, os.Chmod(dir, os.ModeSticky|0o777))
+			must.Do(t, os.Chmod(dir, os.ModeSticky|0o777))
 			run := func(uid int, before string) helper.Result {
 				locks := filepath.Join(public(t), "locks")
-				must(t, os.Mkdir(locks, 0o700))
-				must(t, os.Chown(locks, uid, uid))
+				must.Do(t, os.Mkdir(locks, 0o700))
+				must.Do(t, os.Chown(locks, uid, uid))
 				script := before + "; exec " + bin + " run --name a --flock " + c.file + " true"
 				return helper.Command{UID: uid, Dir: dir, Args: []string{"sh", "-c", script}, Env: []string{"ADLOCK_DIR=" + locks}}.Run(t)
 			}

@@ -12,26 +12,19 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
 // nobody is a user without rights to anything of root's.
 const nobody = 65534
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // public makes a directory that every user may enter, mode 0755.
 func public(t *testing.T) string {
 	t.Helper()
-	path, err := os.MkdirTemp("", "adlock-public-")
-	must(t, err)
+	path := must.Get(os.MkdirTemp("", "adlock-public-"))(t)
 	t.Cleanup(func() { os.RemoveAll(path) })
-	must(t, os.Chmod(path, 0o755))
+	must.Do(t, os.Chmod(path, 0o755))
 	return path
 }
 
@@ -44,11 +37,10 @@ func program(t *testing.T, mode os.FileMode) string {
 
 func copyOf(t *testing.T, program string, mode os.FileMode) string {
 	t.Helper()
-	content, err := os.ReadFile(program)
-	must(t, err)
+	content := must.Get(os.ReadFile(program))(t)
 	path := filepath.Join(public(t), filepath.Base(program))
-	must(t, need.WriteProgram(path, content, 0o700))
-	must(t, os.Chmod(path, mode)) // after the write, which removes set-user-ID
+	must.Do(t, need.WriteProgram(path, content, 0o700))
+	must.Do(t, os.Chmod(path, mode)) // after the write, which removes set-user-ID
 	return path
 }
 
@@ -73,9 +65,7 @@ func victim(t *testing.T, uid int) process.Identity {
 
 func identityOf(t *testing.T, pid int) process.Identity {
 	t.Helper()
-	id, err := process.Of(pid)
-	must(t, err)
-	return id
+	return must.Get(process.Of(pid))(t)
 }
 
 // condemning is the content of a lock by which id has held the atom for a long time.

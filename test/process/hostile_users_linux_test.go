@@ -2,7 +2,6 @@ package process
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -28,8 +28,8 @@ func TestALockPlantedForRootEndsNoProcess(t *testing.T) {
 	} {
 		t.Run(claim, func(t *testing.T) {
 			a := open(t)
-			must(t, os.WriteFile(a.Lock(), condemning(victim(t, 0)), 0o600))
-			must(t, plant(a))
+			must.Do(t, os.WriteFile(a.Lock(), condemning(victim(t, 0)), 0o600))
+			must.Do(t, plant(a))
 			a.Newcomer(t, "--expire-after=0").Refused(t, 77, a.Dir)
 			a.Shell(t, verbs["kill-carefully"]).Refused(t, 77, a.Dir)
 			a.Shell(t, verbs["clear"]).Refused(t, 77, a.Dir)
@@ -40,9 +40,9 @@ func TestALockPlantedForRootEndsNoProcess(t *testing.T) {
 func TestAUsersLockCondemnsNoOtherUsersProcess(t *testing.T) {
 	need.Root(t)
 	a := &helper.Atom{Dir: public(t), Bin: program(t, 0o755), UID: nobody}
-	must(t, os.WriteFile(a.Lock(), condemning(victim(t, 0)), 0o600))
-	must(t, os.Chown(a.Lock(), nobody, nobody))
-	must(t, os.Chown(a.Dir, nobody, nobody))
+	must.Do(t, os.WriteFile(a.Lock(), condemning(victim(t, 0)), 0o600))
+	must.Do(t, os.Chown(a.Lock(), nobody, nobody))
+	must.Do(t, os.Chown(a.Dir, nobody, nobody))
 	a.Newcomer(t, "--expire-after=0").Refused(t, 77, "stuck: ")
 }
 
@@ -50,56 +50,9 @@ func TestAUsersLockCondemnsNoOtherUsersProcess(t *testing.T) {
 func TestRootsLockCondemnsNoOtherUsersProcess(t *testing.T) {
 	need.Root(t)
 	a := open(t)
-	must(t, os.WriteFile(a.Lock(), condemning(victim(t, nobody)), 0o600))
+	must.Do(t, os.WriteFile(a.Lock(), condemning(victim(t, nobody)), 0o600))
 	a.Newcomer(t, "--expire-after=0").Refused(t, 77, "belongs to another user than the lock file")
 	a.Shell(t, verbs["kill-carefully"]).Refused(t, 77, "belongs to another user than the lock file")
-}
-
-func TestALockThatMayNotBeReadIsAnError(t *testing.T) {
-	need.Root(t)
-	a := &helper.Atom{Dir: public(t), Bin: program(t, 0o755), UID: nobody}
-	must(t, os.Chown(a.Dir, nobody, nobody))
-	a.Newcomer(t).Ran(t)
-	must(t, os.WriteFile(a.Lock(), []byte("1\n"), 0o000))
-	must(t, os.Chown(a.Lock(), nobody, nobody))
-	a.Newcomer(t).Refused(t, 77, "permission denied")
-}
-
-// A part of the job becomes root's, and its supervisor may not signal it.
-func TestASupervisorStaysWithAJobThatBecameRoots(t *testing.T) {
-	need.Root(t)
-	need.Tools(t, "setpriv")
-	setpriv, err := exec.LookPath("setpriv")
-	must(t, err)
-	a := &helper.Atom{Dir: public(t), UID: nobody}
-	over := a.Gated(t)
-	a.Bin = copyOf(t, a.Bin, 0o755)
-	must(t, os.Chown(a.Dir, nobody, nobody))
-	file, told := filepath.Join(public(t), "child"), filepath.Join(a.Dir, "told")
-	p := helper.Command{UID: nobody, Env: a.Env(), Args: []string{a.Bin, "run", "--pause=10ms", "--program=p", "--host=dax", "--operator=o", "--operand=x",
-		"--hook", "echo $ADLOCK_EVENT >>" + told, "--enforce", "--expire-after=1h", "--quiet-ok", "--",
-		"sh", "-c", `echo it had said; "$0" --reuid=0 --regid=0 --clear-groups sh -c 'echo $$ >"$0"; exec sleep 600' "$1"; exit 9`,
-		copyOf(t, setpriv, 0o755|os.ModeSetuid), file}}.Start(t)
-	child := pidIn(t, file)
-	helper.Eventually(t, "it sleeps", func() bool { return helper.Name(child) == "sleep" })
-	over()
-	why := "process " + itoa(child) + " (sleep) of user 0: operation not permitted"
-	helper.Eventually(t, "the hook is told", func() bool { text, _ := os.ReadFile(told); return string(text) == "stuck\n" })
-	a.Newcomer(t, "--expire-after=1h").Denied(t)
-	var r helper.Result
-	helper.Eventually(t, "newcomers leave the ending to the supervisor no longer", func() bool {
-		r = a.Newcomer(t, "--expire-after=1ms")
-		return r.Status != 75
-	})
-	r.Refused(t, 77, "stuck: "+why)
-	kill(t, child)
-	if status := p.Wait(t); status != 9 || p.Output() != "adlock: o x: stuck: "+why+"; adlock stays with the job, and keeps its lock, until nothing of it is left\nit had said\nKilled\n" {
-		t.Errorf("status %d: %s", status, p.Output())
-	}
-	if log := a.Runlog(); strings.Contains(log, "event=signal") || strings.Count(log, "event=stuck") != 2 || !strings.Contains(log, "event=release") {
-		t.Error(log)
-	}
-	a.Newcomer(t).Ran(t)
 }
 
 // logrotate's CVE-2022-1348: a user who may read a file may flock it.
@@ -124,7 +77,7 @@ func TestALockOnAFileThatOthersReadDelaysNoNewcomer(t *testing.T) {
 	a := open(t)
 	a.Newcomer(t).Ran(t)
 	for _, path := range []string{a.Last(), filepath.Join(a.Dir, "program.dax.runlog")} {
-		must(t, os.Chmod(path, 0o644))
+		must.Do(t, os.Chmod(path, 0o644))
 		marker := "holding " + path
 		enemy := helper.Command{Args: []string{"flock", path, "sh", "-c", "echo holding " + path + "; exec sleep 1000"}, UID: nobody}.Start(t)
 		helper.Eventually(t, marker, func() bool { return strings.Contains(enemy.Output(), marker) })
@@ -144,10 +97,10 @@ func TestASetUserIDProgramRefusesToRun(t *testing.T) {
 	for claim, mode := range map[string]os.FileMode{"set-user-ID": 0o755 | os.ModeSetuid, "set-group-ID": 0o755 | os.ModeSetgid} {
 		t.Run(claim, func(t *testing.T) {
 			home := public(t)
-			must(t, os.Chmod(home, 0o777))
+			must.Do(t, os.Chmod(home, 0o777))
 			a := &helper.Atom{Dir: filepath.Join(home, "locks"), Bin: program(t, mode), UID: nobody}
 			var fs unix.Statfs_t
-			must(t, unix.Statfs(a.Bin, &fs))
+			must.Do(t, unix.Statfs(a.Bin, &fs))
 			if fs.Flags&unix.ST_NOSUID != 0 {
 				need.Skip(t, "this file system knows no set-user-ID")
 			}

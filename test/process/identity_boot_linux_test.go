@@ -73,13 +73,7 @@ func TestWithNeitherBootNorMachineIDADeadOwnerStays(t *testing.T) {
 	needBootless(t, placeless)
 	a := helper.NewAtom(t)
 	a.Owner(t, "exec sleep 1000", placeless...).Kill(t)
-	newcomer := func(options string) helper.Result { return a.Shell(t, "$run "+options+" echo ran", placeless...) }
-	newcomer("").Denied(t)
-	newcomer("--expire-after=0").Refused(t, 77, "neither a boot id")
-	if got := a.Shell(t, "$adlock clear "+helper.AtomName, placeless...); got.Status != 0 {
-		t.Errorf("%+v", got)
-	}
-	newcomer("").Ran(t)
+	mustBeStuckUntilCleared(t, a, "neither a boot id", placeless...)
 }
 
 func TestWhatCannotBeReadJustNowIsNotTakenForMissing(t *testing.T) {

@@ -7,6 +7,8 @@ package process
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -14,6 +16,7 @@ import (
 
 	"adlock/test/support/actor"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -47,28 +50,41 @@ recycle() {
 }
 `
 
+// ranInNamespace runs a script with these functions, and expects that its newcomer ran. Status 99 says
+// that no pid could be chosen.
+func ranInNamespace(t *testing.T, a *helper.Atom, script string, prefix ...string) {
+	t.Helper()
+	got := a.Shell(t, functions+script, prefix...)
+	if got.Status == 99 {
+		need.Skip(t, "this kernel does not let the next pid be chosen")
+	}
+	if got.Status != 0 || got.Out != "ran\n" {
+		t.Errorf("%s\n%+v\n%s", script, got, a.Runlog())
+	}
+}
+
+// mustHaveSignalledNone expects that these processes live, and that no signal is in the runlog.
+func mustHaveSignalledNone(t *testing.T, a *helper.Atom, spared ...*helper.Process) {
+	t.Helper()
+	if strings.Contains(a.Runlog(), "event=signal") || slices.ContainsFunc(spared, (*helper.Process).Ended) {
+		t.Errorf("a process was signalled:\n%s", a.Runlog())
+	}
+}
+
 func TestTheNextHolderOfAPidIsNotTheOwner(t *testing.T) {
 	t.Parallel()
 	needNamespaces(t)
 	for claim, lead := range map[string]string{"in a group of others": "", "leading a group": "setsid"} {
 		t.Run(claim, func(t *testing.T) {
 			a := helper.NewAtom(t)
-			got := a.Shell(t, functions+`
+			ranInNamespace(t, a, `
 				own `+lead+`
 				kill -KILL $owner; wait $owner
 				recycle $owner || exit 99
 				$run echo ran || exit
 				kill -0 $stranger || exit 98
 				kill -KILL $stranger`, unshared...)
-			if got.Status == 99 {
-				need.Skip(t, "this kernel does not let the next pid be chosen")
-			}
-			if got.Status != 0 || got.Out != "ran\n" {
-				t.Errorf("%+v", got)
-			}
-			if strings.Contains(a.Runlog(), "event=signal") {
-				t.Errorf("a process was signalled:\n%s", a.Runlog())
-			}
+			mustHaveSignalledNone(t, a)
 		})
 	}
 }
@@ -79,7 +95,7 @@ func TestADaemonWithTheOwnersOldPidIsNoOrphanOfIt(t *testing.T) {
 	t.Parallel()
 	needNamespaces(t)
 	a := helper.NewAtom(t)
-	got := a.Shell(t, functions+`
+	ranInNamespace(t, a, `
 		$run sleep 1000 & owner=$! # it leads a group and no session
 		until command=$(sed -n 's/^command=\([0-9]*\).*/\1/p' "$ADLOCK_DIR"/lock.* 2>/dev/null) && [ "$command" ]; do sleep 0.01; done
 		kill -KILL $owner $command; wait $owner
@@ -97,15 +113,7 @@ func TestADaemonWithTheOwnersOldPidIsNoOrphanOfIt(t *testing.T) {
 		$run --expire-after=0 echo ran || exit
 		kill -0 $daemon || exit 98
 		kill -KILL $daemon`, append(unshared, "setsid")...)
-	if got.Status == 99 {
-		need.Skip(t, "this kernel does not let the next pid be chosen")
-	}
-	if got.Status != 0 || got.Out != "ran\n" {
-		t.Errorf("%+v", got)
-	}
-	if strings.Contains(a.Runlog(), "event=signal") {
-		t.Errorf("a process was signalled:\n%s", a.Runlog())
-	}
+	mustHaveSignalledNone(t, a)
 }
 
 // The newcomer is stopped before a signal while its owner dies and another process gets the
@@ -116,7 +124,7 @@ func TestNoSignalReachesTheNextHolderOfADeadOwnersPid(t *testing.T) {
 	need.Tools(t, "strace")
 	for when := 1; when <= 4; when++ {
 		a := helper.NewAtom(t)
-		got := a.Shell(t, functions+`
+		ranInNamespace(t, a, `
 			own
 			strace -f --seccomp-bpf -o /dev/null -e trace=pidfd_send_signal \
 				-e inject=pidfd_send_signal:delay_enter=1500000:when=`+strconv.Itoa(when)+` \
@@ -128,12 +136,6 @@ func TestNoSignalReachesTheNextHolderOfADeadOwnersPid(t *testing.T) {
 			wait $newcomer || exit
 			kill -0 $stranger || exit 98
 			kill -KILL $stranger`, unshared...)
-		if got.Status == 99 {
-			need.Skip(t, "this kernel does not let the next pid be chosen")
-		}
-		if got.Status != 0 || got.Out != "ran\n" {
-			t.Errorf("held up before signal %d: %+v\n%s", when, got, a.Runlog())
-		}
 	}
 }
 
@@ -145,7 +147,7 @@ func TestAShellThatDiesWhileItAsksLeavesNoLockOfAnothers(t *testing.T) {
 	need.Tools(t, "strace")
 	for when := 1; when <= 3; when++ {
 		a := helper.NewAtom(t)
-		got := a.Shell(t, functions+`
+		ranInNamespace(t, a, `
 			sh -c '
 				strace -f --seccomp-bpf -o /dev/null -P /proc/$$/stat -e trace=openat \
 					-e inject=openat:delay_enter=1500000:when=`+strconv.Itoa(when)+` \
@@ -168,12 +170,7 @@ func TestAShellThatDiesWhileItAsksLeavesNoLockOfAnothers(t *testing.T) {
 			$adlock run --program p --host h --operator o --operand x --expire-after 0 echo ran || exit
 			kill -0 $stranger || exit 98
 			kill -KILL $stranger`, unshared...)
-		if got.Status == 99 {
-			need.Skip(t, "this kernel does not let the next pid be chosen")
-		}
-		if got.Status != 0 || got.Out != "ran\n" || strings.Contains(a.Runlog(), "event=signal") {
-			t.Errorf("held up before look %d: %+v\n%s", when, got, a.Runlog())
-		}
+		mustHaveSignalledNone(t, a)
 	}
 }
 
@@ -190,49 +187,16 @@ func TestWithoutAMachineIDALockOfAnotherBootIsStuckAndSaysSo(t *testing.T) {
 	a := helper.NewAtom(t)
 	a.Owner(t, "exec sleep 1000", nameless...).Kill(t)
 	a.Rewrite(t, "boot", "00000000-0000-0000-0000-000000000000")
-	newcomer := func(options string) helper.Result { return a.Shell(t, "$run "+options+" echo ran", nameless...) }
-	newcomer("").Denied(t)
-	newcomer("--expire-after=0").Refused(t, 77, "no /etc/machine-id")
 	a.Newcomer(t, "--expire-after=0").Refused(t, 77, "stuck: ")
-	if got := a.Shell(t, "$adlock clear "+helper.AtomName, nameless...); got.Status != 0 {
-		t.Errorf("%+v", got)
-	}
-	newcomer("").Ran(t)
+	mustBeStuckUntilCleared(t, a, "no /etc/machine-id", nameless...)
 }
 
-// Within one boot no machine id is needed.
-func TestWithoutAMachineIDADeadOwnerOfThisBootIsReclaimed(t *testing.T) {
-	t.Parallel()
-	need.Root(t)
-	need.Namespaces(t, "--mount")
-	a := helper.NewAtom(t)
-	a.Owner(t, "exec sleep 1000", nameless...).Kill(t)
-	a.Shell(t, "$run echo ran", nameless...).Ran(t)
-}
-
-func TestTheSamePidAndStartAfterARebootIsNotTheOwner(t *testing.T) {
-	t.Parallel()
-	need.MachineID(t)
-	a := helper.NewAtom(t)
-	stranger := a.Owner(t, "exec sleep 1000")
-	a.Rewrite(t, "boot", "00000000-0000-0000-0000-000000000000")
-	a.Newcomer(t).Ran(t)
-	if stranger.Ended() {
-		t.Error("the process that has the pid in this boot was ended")
-	}
-}
-
-func TestAnOwnerOnAnotherMachineIsBusyThenStuck(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
-	namesake := a.Owner(t, "exec sleep 1000")
-	a.Rewrite(t, "boot", "00000000-0000-0000-0000-000000000000")
-	a.Rewrite(t, "machine", "another")
-	a.Newcomer(t).Denied(t)
-	a.Newcomer(t, "--expire-after=0").Refused(t, 77, "stuck: ")
-	if namesake.Ended() {
-		t.Error("the process with the same pid here was ended")
-	}
+// mustBeStuckUntilCleared expects that nothing proves the owner's death, and that a person clears the lock.
+func mustBeStuckUntilCleared(t *testing.T, a *helper.Atom, why string, prefix ...string) {
+	t.Helper()
+	a.Shell(t, "$run echo ran", prefix...).Denied(t)
+	a.Shell(t, "$run --expire-after=0 echo ran", prefix...).Refused(t, 77, why)
+	a.Shell(t, "$adlock clear "+helper.AtomName+"; $run echo ran", prefix...).Ran(t)
 }
 
 func TestAnOwnerInAnotherPidNamespaceIsBusyThenStuck(t *testing.T) {
@@ -242,15 +206,9 @@ func TestAnOwnerInAnotherPidNamespaceIsBusyThenStuck(t *testing.T) {
 	container := a.Supervised(t, "exec sleep 1000", unshared...)
 	a.Newcomer(t).Denied(t)
 	a.Newcomer(t, "--expire-after=0").Refused(t, 77, "adlock clear '"+a.Lock()+"'")
-	if container.Ended() || strings.Contains(a.Runlog(), "event=signal") {
-		t.Errorf("a process was signalled:\n%s", a.Runlog())
-	}
+	mustHaveSignalledNone(t, a, container)
 	container.Kill(t)
-	a.Newcomer(t).Denied(t) // nothing proves that it is dead
-	if got := a.Shell(t, "$adlock clear "+helper.AtomName); got.Status != 0 {
-		t.Errorf("clear: %+v", got)
-	}
-	a.Newcomer(t).Ran(t)
+	mustBeStuckUntilCleared(t, a, "stuck: ")
 }
 
 func TestAPidOfAnotherNamespaceEndsNoProcessHere(t *testing.T) {
@@ -273,34 +231,14 @@ func TestAPidOfAnotherNamespaceEndsNoProcessHere(t *testing.T) {
 	}
 }
 
-func TestAZombieOwnerIsReplacedAtOnce(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
-	parent := helper.Command{
-		Args: []string{"sh", "-c", "sh -c '$take && kill -KILL $$; :' & exec sleep 1000"}, Env: a.Env(),
-	}.Start(t)
-	a.AwaitLock(t)
-	helper.Eventually(t, "the owner is a zombie", func() bool { return zombie(a.OwnerPID(t)) })
-	a.Newcomer(t).Ran(t)
-	if parent.Ended() {
-		t.Error("the parent that does not wait was ended")
-	}
-}
-
-func zombie(pid int) bool {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	return err == nil && strings.Contains(string(text), ") Z ")
-}
-
 func TestAStoppedOwnerIsAliveThenEnded(t *testing.T) {
 	t.Parallel()
-	for claim, start := range map[string]func(*helper.Atom, *testing.T) *helper.Process{
-		"a script":   func(a *helper.Atom, t *testing.T) *helper.Process { return a.Owner(t, "sleep 1000; :") },
-		"adlock run": func(a *helper.Atom, t *testing.T) *helper.Process { return a.Supervised(t, "sleep 1000; :") },
+	for claim, start := range map[string]func(*helper.Atom, testing.TB, string, ...string) *helper.Process{
+		"a script": (*helper.Atom).Owner, "adlock run": (*helper.Atom).Supervised,
 	} {
 		t.Run(claim, func(t *testing.T) {
 			a := helper.NewAtom(t)
-			owner := start(a, t)
+			owner := start(a, t, "sleep 1000; :")
 			owner.Signal(t, syscall.SIGSTOP)
 			a.Newcomer(t).Denied(t)
 			a.Newcomer(t, "--expire-after=0").Ran(t)
@@ -320,19 +258,18 @@ func TestAnOwnerThatIgnoresSignalsIsEndedByKill(t *testing.T) {
 		t.Errorf("status %d", status)
 	}
 	var sent []string
-	for line := range strings.Lines(a.Runlog()) {
-		if _, rest, found := strings.Cut(line, " signal="); found && strings.Contains(line, "event=signal") {
-			sent = append(sent, strings.Fields(rest)[0])
-		}
+	for _, line := range regexp.MustCompile(`event=signal .*signal=(\S+)`).FindAllStringSubmatch(a.Runlog(), -1) {
+		sent = append(sent, line[1])
 	}
 	if got := strings.Join(sent, " "); got != "CONT INT TERM KILL" {
 		t.Errorf("signals %q\n%s", got, a.Runlog())
 	}
 }
 
-// mustBeGone expects that no process of the job with this mark lives.
-func mustBeGone(t *testing.T, mark string) {
+// mustEndWhole expects that a newcomer ends all processes of the job with this mark.
+func mustEndWhole(t *testing.T, a *helper.Atom, mark string) {
 	t.Helper()
+	a.Newcomer(t, "--expire-after=0").Ran(t)
 	if left := helper.With(mark); len(left) > 0 {
 		t.Errorf("processes %v of the ended job live", left)
 	}
@@ -340,22 +277,20 @@ func mustBeGone(t *testing.T, mark string) {
 
 func TestAChildThatCalledSetsidEndsWithItsOwner(t *testing.T) {
 	t.Parallel()
+	need.Tools(t, "setsid")
+	const children = "; setsid sleep 1000 & setsid sh -c 'sleep 1000; :' & "
 	for claim, start := range map[string]func(*helper.Atom, *testing.T, string){
-		"a script": func(a *helper.Atom, t *testing.T, script string) {
-			a.Owner(t, script+" setsid sleep 1000 & wait")
-		},
-		"adlock run": func(a *helper.Atom, t *testing.T, script string) {
-			a.Supervised(t, script+" setsid -f sleep 1000; wait")
+		"a script": func(a *helper.Atom, t *testing.T, mark string) { a.Owner(t, mark+children+"setsid sleep 1000 & wait") },
+		"adlock run": func(a *helper.Atom, t *testing.T, mark string) {
+			a.Supervised(t, mark+children+"setsid -f sleep 1000; wait")
 		},
 	} {
 		t.Run(claim, func(t *testing.T) {
-			need.Tools(t, "setsid")
 			a := helper.NewAtom(t)
 			mark := a.Mark(t)
-			start(a, t, "export "+mark+"; setsid sleep 1000 & setsid sh -c 'sleep 1000; :' &")
+			start(a, t, "export "+mark)
 			helper.Eventually(t, "the children run", func() bool { return len(helper.With(mark)) == 4 })
-			a.Newcomer(t, "--expire-after=0").Ran(t)
-			mustBeGone(t, mark)
+			mustEndWhole(t, a, mark)
 		})
 	}
 }
@@ -366,14 +301,11 @@ func TestAJobThatForksFasterThanOneScanIsEnded(t *testing.T) {
 	t.Parallel()
 	a := helper.NewAtom(t)
 	hop := filepath.Join(t.TempDir(), "hop")
-	if err := need.WriteProgram(hop, []byte("#!/bin/sh\n[ -e \"$0\" ] && \"$0\" &\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, need.WriteProgram(hop, []byte("#!/bin/sh\n[ -e \"$0\" ] && \"$0\" &\n"), 0o700))
 	mark := a.Mark(t)
 	a.Supervised(t, "export "+mark+"; "+hop+" & "+hop+" & wait; sleep 1000")
 	helper.Eventually(t, "the hops run", func() bool { return len(helper.With(mark)) > 0 })
-	a.Newcomer(t, "--expire-after=0").Ran(t)
-	mustBeGone(t, mark)
+	mustEndWhole(t, a, mark)
 }
 
 // Process 1 of a pid namespace does not die while a process outside keeps a zombie in it. Without
@@ -405,13 +337,6 @@ func TestAnOwnerThatOutlivesKillIsStuckAndKeepsTheAtom(t *testing.T) {
 // child returns the one child of a process.
 func child(t *testing.T, pid int) int {
 	t.Helper()
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/task/" + strconv.Itoa(pid) + "/children")
-	if err != nil {
-		t.Fatal(err)
-	}
-	only, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return only
+	text := must.Get(os.ReadFile("/proc/" + strconv.Itoa(pid) + "/task/" + strconv.Itoa(pid) + "/children"))(t)
+	return must.Get(strconv.Atoi(strings.TrimSpace(string(text))))(t)
 }

@@ -23,6 +23,7 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -66,16 +67,14 @@ func (c count) within(before count) bool {
 func take(t *testing.T, dir string) count {
 	t.Helper()
 	var c count
-	descriptors, err := os.ReadDir("/proc/self/fd")
-	must(t, err)
+	descriptors := must.Get(os.ReadDir("/proc/self/fd"))(t)
 	c.descriptors, c.children, c.goroutines = len(descriptors), children(t), runtime.NumGoroutine()
 	var fs unix.Statfs_t
-	must(t, unix.Statfs(dir, &fs))
+	must.Do(t, unix.Statfs(dir, &fs))
 	if fs.Type == unix.TMPFS_MAGIC {
 		c.inodes = fs.Files - fs.Ffree
 	}
-	entries, err := os.ReadDir(dir)
-	must(t, err)
+	entries := must.Get(os.ReadDir(dir))(t)
 	for _, entry := range entries {
 		c.files += entry.Name() + "\n"
 	}
@@ -85,8 +84,7 @@ func take(t *testing.T, dir string) count {
 // children counts the children of this process, zombies too.
 func children(t *testing.T) int {
 	t.Helper()
-	lists, err := filepath.Glob("/proc/self/task/*/children")
-	must(t, err)
+	lists := must.Get(filepath.Glob("/proc/self/task/*/children"))(t)
 	n := 0
 	for _, path := range lists {
 		text, _ := os.ReadFile(path) // the thread may have ended since
@@ -125,8 +123,7 @@ func turnedOver(dir string) bool {
 // newLocker keeps its runlog so short that it is rotated all the time.
 func newLocker(t *testing.T, dir string) *lockdir.Locker {
 	t.Helper()
-	d, err := lockfile.Open(dir)
-	must(t, err)
+	d := must.Get(lockfile.Open(dir))(t)
 	t.Cleanup(func() { d.Close() })
 	return &lockdir.Locker{Dir: d, Recorder: locker.Recorder{Log: &runlog.Log{Dir: dir, Host: "dax", Max: 4096}}}
 }
@@ -140,9 +137,7 @@ func request(owner process.Identity) locker.Request {
 
 func self(t *testing.T) process.Identity {
 	t.Helper()
-	id, err := process.Of(os.Getpid())
-	must(t, err)
-	return id
+	return must.Get(process.Of(os.Getpid()))(t)
 }
 
 func mustTake(t *testing.T, k *lockdir.Locker, r locker.Request, want locker.Verdict) string {
@@ -160,7 +155,7 @@ func TestTenThousandLocksLeaveNothing(t *testing.T) {
 	steady(t, dir, times(10_000), func(n int) {
 		r.Slots, r.FromStart = n%3, n%2 == 0
 		token := mustTake(t, k, r, locker.Acquired)
-		must(t, k.Release(locker.ReleaseRequest{Name: r.Atom.Name(), Token: token}))
+		must.Do(t, k.Release(locker.ReleaseRequest{Name: r.Atom.Name(), Token: token}))
 	})
 }
 
@@ -170,22 +165,21 @@ func TestTwoHundredTakeoversLeaveNothing(t *testing.T) {
 	steady(t, dir, times(200), func(n int) {
 		owner := exec.Command("sleep", "1000")
 		owner.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		must(t, owner.Start())
+		must.Do(t, owner.Start())
 		ended := make(chan error, 1)
 		go func() { ended <- owner.Wait() }()
-		id, err := process.Of(owner.Process.Pid)
-		must(t, err)
+		id := must.Get(process.Of(owner.Process.Pid))(t)
 		first, second := request(id), request(self(t))
 		if n%4 == 0 { // a dead owner is reclaimed, a live one ended
 			mustTake(t, k, first, locker.Acquired)
-			must(t, owner.Process.Kill())
+			must.Do(t, owner.Process.Kill())
 			<-ended
 		} else {
 			mustTake(t, k, first, locker.Acquired)
 			second.Limits.ExpireAfter = 0
 		}
 		token := mustTake(t, k, second, locker.Acquired)
-		must(t, k.Release(locker.ReleaseRequest{Name: second.Atom.Name(), Token: token}))
+		must.Do(t, k.Release(locker.ReleaseRequest{Name: second.Atom.Name(), Token: token}))
 		if n%4 != 0 {
 			<-ended
 		}
@@ -206,16 +200,16 @@ func TestDenialsAndErrorsLeaveNothing(t *testing.T) {
 		if k.Release(locker.ReleaseRequest{Name: lock.Name, Token: "another"}) == nil || k.Clear(lock) == nil {
 			t.Fatal("the lock was given away")
 		}
-		must(t, k.Release(locker.ReleaseRequest{Name: lock.Name, Token: token}))
+		must.Do(t, k.Release(locker.ReleaseRequest{Name: lock.Name, Token: token}))
 		mustTake(t, k, soon, locker.TooSoon)
-		must(t, os.WriteFile(k.Dir.Path(lock.String()), []byte("47"), 0o600))
+		must.Do(t, os.WriteFile(k.Dir.Path(lock.String()), []byte("47"), 0o600))
 		if _, err := k.Take(r); err == nil {
 			t.Fatal("a damaged lock was taken for none")
 		}
 		if _, err := k.List(); err != nil {
 			t.Fatal(err)
 		}
-		must(t, k.Clear(lock))
+		must.Do(t, k.Clear(lock))
 	})
 }
 
@@ -241,34 +235,5 @@ func TestRunsOfTheProgramLeaveNothing(t *testing.T) {
 	})
 	if left := helper.With(mark); len(left) > 0 {
 		t.Errorf("processes %v are left", left)
-	}
-}
-
-func TestTakeoversByTheProgramLeaveNothing(t *testing.T) {
-	a := helper.NewAtom(t)
-	a.Dir = newDir(t)
-	mark := a.Mark(t)
-	a.More = []string{mark, "ADLOCK_LOG_MAX=4096"}
-	steady(t, a.Dir, 30, func(int) {
-		owner := a.Supervised(t, "sleep 1000 & setsid sleep 1000 & wait")
-		a.Newcomer(t, "--expire-after=0", "--pause=0").Ran(t)
-		owner.Wait(t)
-	})
-	if left := helper.With(mark); len(left) > 0 {
-		t.Errorf("processes %v are left", left)
-	}
-}
-
-// An inherited descriptor keeps a lock, or a pipe, as long as the job's daemons live.
-func TestAJobGetsNoDescriptorOfOurs(t *testing.T) {
-	a := helper.NewAtom(t)
-	want := a.Shell(t, "ls /proc/self/fd").Out // the caller's, and the one that ls opens
-	for _, command := range []string{
-		"$run ls /proc/self/fd", "$run --slots 2 --wait 5s ls /proc/self/fd", "$run --enforce --expire-after 1h ls /proc/self/fd",
-		"$run --quiet-ok sh -c 'ls /proc/self/fd; exit 1'; :",
-	} {
-		if got := a.Shell(t, command); got.Out != want || got.Status != 0 {
-			t.Errorf("%s: %+v, want\n%s", command, got, want)
-		}
 	}
 }

@@ -5,6 +5,7 @@ package process
 // killed, hold the atom as long as they live.
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -47,9 +49,7 @@ func pidIn(t *testing.T, file string) int {
 
 func kill(t *testing.T, pid int) {
 	t.Helper()
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(pid, syscall.SIGKILL))
 	helper.Eventually(t, "it is dead", func() bool { return !helper.Alive(pid) })
 }
 
@@ -64,9 +64,7 @@ func frozen(t *testing.T, pid int) (thaw func()) {
 	}
 	write := func(file, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(group, file), []byte(text), 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(group, file), []byte(text), 0))
 	}
 	t.Cleanup(func() {
 		write("freezer.state", "THAWED")
@@ -103,59 +101,6 @@ func TestAnEndingThatFailedFreesNothing(t *testing.T) {
 	}
 }
 
-// A member of an outer atom's job may hold an inner atom itself. When the outer job is ended, the
-// member dies, and its child, in a session of its own, outlives KILL. The child belongs to the
-// inner atom's job too.
-func TestAnEndingThatFailedFreesNoAtomOfAMemberEither(t *testing.T) {
-	t.Parallel()
-	const inner = "--operand=inner"
-	for claim, holder := range map[string]string{
-		"a nested run": `$run ` + inner + ` sh -c 'setsid "$@" & wait; wait' sh `,
-		"a script":     `sh -c '$adlock take --owner $$ -- "$ADLOCK_DIR"/lock.p.dax.o.inner p dax o inner || exit; setsid "$@" & wait; wait' sh `,
-	} {
-		for _, ended := range []string{"a script", "a supervised job", "a job, by its supervisor"} {
-			t.Run(claim+" in "+ended, func(t *testing.T) {
-				t.Parallel()
-				a := helper.NewAtom(t)
-				over := a.Gated(t)
-				file := filepath.Join(t.TempDir(), "child")
-				script := holder + deaf + file + "; :"
-				switch ended {
-				case "a script":
-					a.Owner(t, script)
-				case "a supervised job":
-					a.Supervised(t, script)
-				default:
-					helper.Command{Args: []string{"sh", "-c", `exec $run --pause=0 --enforce --expire-after=1h sh -c "$0"`, script}, Env: a.Env()}.Start(t)
-				}
-				child := pidIn(t, file)
-				thaw := frozen(t, child)
-				lock, err := os.ReadFile(filepath.Join(a.Dir, "lock.p.dax.o.inner"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				owner, _, _ := strings.Cut(string(lock), "\n")
-				holder, _ := strconv.Atoi(owner)
-				if ended == "a job, by its supervisor" {
-					over()
-					helper.Eventually(t, "the supervisor says that it is stuck", func() bool { return strings.Contains(a.Runlog(), "event=stuck") })
-				} else {
-					a.Newcomer(t, "--expire-after=0", "--pause=0").Refused(t, 77, "stuck: ")
-				}
-				a.Newcomer(t, "--expire-after=1h").Denied(t)
-				helper.Eventually(t, "the inner owner is dead", func() bool { return !helper.Alive(holder) })
-				a.Newcomer(t, inner).Denied(t)
-				a.Newcomer(t, inner, "--expire-after=0", "--pause=0").Refused(t, 77, "stuck: ")
-				thaw()
-				helper.Eventually(t, "the child is dead", func() bool { return !helper.Alive(child) })
-				a.Newcomer(t, inner).Ran(t)
-				helper.Eventually(t, "the supervisor has ended too", func() bool { return a.Shell(t, "$run --dry-run true").Status == 0 })
-				a.Newcomer(t).Ran(t)
-			})
-		}
-	}
-}
-
 func TestAnEndingThatWasCutShortFreesNothing(t *testing.T) {
 	t.Parallel()
 	a := helper.NewAtom(t)
@@ -170,21 +115,6 @@ func TestAnEndingThatWasCutShortFreesNothing(t *testing.T) {
 	if helper.Alive(child) {
 		t.Error("the survivor lives beside the newcomer's job")
 	}
-}
-
-func TestNothingIsSignalledWhereMembersCannotBeRecorded(t *testing.T) {
-	t.Parallel()
-	need.Tools(t, "strace")
-	a := helper.NewAtom(t)
-	script := a.Owner(t, "sleep 1000; :")
-	for fault, words := range map[string]string{"ENOSPC": "no space left on device", "EIO": "input/output error"} {
-		got := a.Shell(t, "strace -f --seccomp-bpf -o /dev/null -P "+a.Lock()+" -e trace=write -e inject=write:error="+fault+" $run --expire-after=0 echo ran")
-		got.Refused(t, 74, words)
-	}
-	if script.Ended() || strings.Contains(a.Runlog(), "event=signal") {
-		t.Errorf("a process was signalled:\n%s", a.Runlog())
-	}
-	a.Newcomer(t, "--expire-after=0").Ran(t)
 }
 
 // leavers are commands that leave the process group of their parent.
@@ -230,21 +160,10 @@ func TestACommandThatBecameAnotherUserIsEndedToo(t *testing.T) {
 		for _, killed := range []bool{false, true} {
 			t.Run(claim+", supervisor killed: "+strconv.FormatBool(killed), func(t *testing.T) {
 				a := helper.NewAtom(t)
-				dir, err := os.MkdirTemp("", "adlock-public-") // unlike t.TempDir's, others reach it
-				if err == nil {
-					err = os.Chmod(dir, 0o777)
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { os.RemoveAll(dir) })
+				dir := public(t)
+				must.Do(t, os.Chmod(dir, 0o777))
 				supervisor := a.Supervised(t, "exec "+form+dir+"/job")
 				job := pidIn(t, dir+"/job")
-				t.Cleanup(func() {
-					if helper.Alive(job) {
-						kill(t, job)
-					}
-				})
 				if killed {
 					supervisor.Kill(t)
 					a.Newcomer(t).Denied(t)
@@ -276,10 +195,7 @@ func guardBeforeCommand(t *testing.T, file string) (*helper.Atom, *helper.Proces
 			}
 		}
 		t.Cleanup(func() { guard.Close() })
-		text, err := os.ReadFile(a.Lock())
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(a.Lock()))(t)
 		if !strings.Contains(string(text), "\ncommand=") {
 			return a, supervisor, guard
 		}
@@ -367,57 +283,6 @@ func TestANewcomerFromInsideTheJobIsDenied(t *testing.T) {
 	}
 }
 
-// forker is a process that leaves its group. At TERM it starts a second process, in another
-// session, that only KILL ends. Each writes its pid to a file.
-func forker(file string) string {
-	return `setsid sh -c 'trap "" INT; trap "setsid ` + "sh \"$1.sh\" \"$1.second\" & exit" + `" TERM; echo $$ >"$1.first"; while :; do sleep 0.05; done' sh ` + file
-}
-
-// endsByItself is a command that ends by itself at INT, and leaves a forker to its supervisor.
-func endsByItself(t *testing.T) (script, file string) {
-	t.Helper()
-	file = filepath.Join(t.TempDir(), "forker")
-	text := `trap "" INT TERM; echo $$ >"$1"; while :; do sleep 0.05; done`
-	if err := need.WriteProgram(file+".sh", []byte(text), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	return `trap "exit 0" INT; ` + forker(file) + ` & while :; do sleep 0.05; done`, file
-}
-
-func TestWhatForksAgainWhileItsJobIsEndedIsEndedToo(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
-	mark := a.Mark(t)
-	a.More = []string{mark}
-	script, file := endsByItself(t)
-	a.Supervised(t, script)
-	pidIn(t, file+".first")
-	a.Newcomer(t, "--expire-after=0").Ran(t)
-	if left := helper.With(mark); len(left) > 0 {
-		t.Errorf("beside the newcomer's job live %v\n%s", left, a.Runlog())
-	}
-}
-
-func TestASupervisorStaysWithWhatAnEndingThatWasCutShortHasLeft(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
-	script, file := endsByItself(t)
-	supervisor := a.Supervised(t, script)
-	first := pidIn(t, file+".first")
-	newcomer := helper.Command{Args: []string{"sh", "-c", "exec $run --expire-after=0 --pause=30s echo ran"}, Env: a.Env()}.Start(t)
-	helper.Eventually(t, "the command has ended", func() bool { return slices.Equal(helper.Children(supervisor.PID), []int{first}) })
-	newcomer.Kill(t)
-	a.Newcomer(t).Denied(t)
-	if supervisor.Ended() {
-		t.Errorf("the supervisor has left its orphan:\n%s", a.Runlog())
-	}
-	kill(t, first)
-	if status := supervisor.Wait(t); status != 0 || strings.Contains(a.Runlog(), "event=lost") {
-		t.Errorf("status %d\n%s", status, a.Runlog())
-	}
-	a.Newcomer(t).Ran(t)
-}
-
 // The newcomer that ends a job is killed itself, after the command has started another process
 // that this newcomer has not found: no record names it.
 func TestASupervisorStaysWithTheRestOfACutEnding(t *testing.T) {
@@ -425,10 +290,12 @@ func TestASupervisorStaysWithTheRestOfACutEnding(t *testing.T) {
 	a := helper.NewAtom(t)
 	file := filepath.Join(t.TempDir(), "left")
 	supervisor := a.Supervised(t, `until [ -e `+file+`.go ]; do sleep 0.05; done; setsid sh -c 'echo $$ >"$1"; exec sleep 1000' sh `+file+` & until [ -s `+file+` ]; do sleep 0.05; done`)
-	recordADeadSurvivor(t, a)
-	if err := os.WriteFile(file+".go", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	// As a newcomer leaves it that begins to end the job, and is killed once what it signalled is dead.
+	dead := helper.Command{Args: []string{"sleep", "1000"}}.Start(t)
+	id := must.Get(process.Of(dead.PID))(t)
+	dead.Kill(t)
+	appendTo(t, a, record.SurvivorLine(1, id))
+	must.Do(t, os.WriteFile(file+".go", nil, 0o600))
 	left := pidIn(t, file)
 	helper.Eventually(t, "the command has ended", func() bool { return slices.Equal(helper.Children(supervisor.PID), []int{left}) })
 	a.Newcomer(t).Denied(t)
@@ -442,31 +309,11 @@ func TestASupervisorStaysWithTheRestOfACutEnding(t *testing.T) {
 	a.Newcomer(t).Ran(t)
 }
 
-// recordADeadSurvivor leaves the lock as a newcomer does that begins to end the owner's job, and
-// is killed once the signalled processes are dead.
-func recordADeadSurvivor(t *testing.T, a *helper.Atom) {
-	t.Helper()
-	dead := helper.Command{Args: []string{"sleep", "1000"}}.Start(t)
-	id, err := process.Of(dead.PID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dead.Kill(t)
-	appendTo(t, a, record.SurvivorLine(1, id))
-}
-
 func appendTo(t *testing.T, a *helper.Atom, text string) {
 	t.Helper()
-	lock, err := os.OpenFile(a.Lock(), os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := lock.WriteString(text); err != nil {
-		t.Fatal(err)
-	}
-	if err := lock.Close(); err != nil {
-		t.Fatal(err)
-	}
+	lock := must.Get(os.OpenFile(a.Lock(), os.O_WRONLY|os.O_APPEND, 0))(t)
+	_, err := lock.WriteString(text)
+	must.Do(t, errors.Join(err, lock.Close()))
 }
 
 // The ending of the job was cut short, and the lock had no room for the members.
@@ -497,7 +344,7 @@ func TestUncountedSurvivorsHoldTheAtomUntilTheyAreDead(t *testing.T) {
 			if helper.Alive(child) {
 				t.Error("the survivor lives beside the newcomer's job")
 			}
-			must(t, os.Remove(file))
+			must.Do(t, os.Remove(file))
 		}
 	}
 }
@@ -509,33 +356,15 @@ func TestAnOwnerThatIsAloneReleasesWhateverIsRecorded(t *testing.T) {
 		supervisor := a.Supervised(t, "until [ -e "+a.Dir+"/go ]; do sleep 0.05; done")
 		if text == "" { // a stranger to the job that was taken for a member
 			other := helper.Command{Args: []string{"sleep", "1000"}}.Start(t)
-			id, err := process.Of(other.PID)
-			must(t, err)
+			id := must.Get(process.Of(other.PID))(t)
 			text = record.SurvivorLine(1, id)
 		}
 		appendTo(t, a, text)
-		must(t, os.WriteFile(a.Dir+"/go", nil, 0o600))
+		must.Do(t, os.WriteFile(a.Dir+"/go", nil, 0o600))
 		if status := supervisor.Wait(t); status != 0 || supervisor.Output() != "" {
 			t.Errorf("%q: status %d: %s", text, status, supervisor.Output())
 		}
 		a.Newcomer(t).Ran(t)
-	}
-}
-
-func TestAScriptReleasesOnceItsUncountedSurvivorsAreDead(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
-	file := filepath.Join(t.TempDir(), "child")
-	script := a.Owner(t, deaf+file+` & until [ -e "$ADLOCK_DIR/go" ]; do sleep 0.05; done
-$adlock release "$ADLOCK_DIR/lock.p.dax.o.x"; echo "first $?"
-kill -KILL $!; wait
-$adlock release "$ADLOCK_DIR/lock.p.dax.o.x"; echo "then $?"`)
-	child := pidIn(t, file)
-	appendTo(t, a, record.ManySurvivors)
-	must(t, os.WriteFile(a.Dir+"/go", nil, 0o600))
-	script.Wait(t)
-	if said := script.Output(); !strings.Contains(said, "first 77") || !strings.Contains(said, "then 0") || helper.Alive(child) {
-		t.Error(said)
 	}
 }
 
@@ -554,8 +383,7 @@ func TestAWorkerUnderItsOwnLockIsNotEndedForAnother(t *testing.T) {
 	script.Env = append(script.Env, "lock="+a.Lock())
 	p := script.Start(t)
 	one, other := pidIn(t, first), pidIn(t, second)
-	main, err := strconv.Atoi(strings.TrimSpace(p.Output()))
-	must(t, err)
+	main := must.Get(strconv.Atoi(strings.TrimSpace(p.Output())))(t)
 	kill(t, main)
 	kill(t, one)
 	helper.Eventually(t, "the first worker is dead", func() bool { return !helper.Alive(one) })

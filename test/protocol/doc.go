@@ -1,6 +1,5 @@
-// Package protocol tests the protocol of one atom in three ways: spin searches models of it,
-// the histories of many contenders are compared with a model, and a storm of signals and
-// crashes is judged by the promises alone.
+// Package protocol tests the protocol of one atom in two ways: spin searches models of it, and a storm
+// of signals and crashes is judged by the promises alone.
 //
 // The folders below it go through adlock step by step: crash kills it before each system call
 // that touches a lock, and fault lets each such call fail.
@@ -14,22 +13,6 @@
 // line of waiters in a directory (line.pml).
 // spin must find the faults of the variants that attacks and measurement have shown to be
 // unsound, or the models would prove nothing.
-//
-// # Histories
-//
-// Many contenders compete for a few atoms, and the resulting history is checked.
-//
-// The contenders are processes of three kinds: workers (package lockdir in this
-// test's own binary), scripts (sh/adlock.sh under every shell there is) and jobs
-// of `adlock run`. They are stopped, continued and killed at random, hang, wait
-// and expire each other. The jobs themselves record what happens, and not
-// adlock: one line per event, appended to one file, so that the order of the
-// lines is an order in real time. Each job also holds flock(2) on a file of the
-// test's own for as long as any process of it lives, so that the second of two
-// jobs of one atom notices the first, whatever the events say.
-//
-// The events of one atom are then given to porcupine, which looks for an order
-// of the operations that the model of an atom (history_atom_test.go) allows.
 //
 // # Storms
 //
@@ -67,9 +50,9 @@
 //     killed; a command that leaves the group does so after the lock names it (KILL between
 //     the fork and that write is the documented hole); and if the command is the parent of
 //     the job (timeout, a nested run), it is not ended.
-//   - When a process other than adlock ends a script, the group or session that the script
-//     leads holds the atom. So a script that leads neither is alone in its job. A script that
-//     leads one may have children, but children outside the session only if it is not ended.
+//   - When a process other than adlock ends a script, what the script has started holds the atom: it
+//     is in the group or session that the script leads, or has its mark (ADLOCK_MARK). A child outside
+//     the session counts only if the script is not ended.
 //   - A process between parent and child is not ended: its child would be an orphan unknown
 //     to its grandparent, which releases the atom.
 //   - A daemon that gets the pid of a dead owner, and whose first process is gone, cannot be
@@ -77,9 +60,6 @@
 //
 // # By hand
 //
-// ADLOCK_SOAK=1h lasts an hour, ADLOCK_STORM_ACQUISITIONS=N until so many acquisitions;
-// ADLOCK_STORM_SEED=N draws the same numbers again (but the machine does not repeat itself);
-// ADLOCK_STORM_WITH=traps,… adds what is left out because it is known to break a promise
-// (storm_contender_linux_test.go, mended); ADLOCK_STORM_BINARY=FILE tries another build of the
-// helper.
+// ADLOCK_SOAK=1h lasts an hour; ADLOCK_STORM_SEED=N draws the same numbers again (but the machine does
+// not repeat itself); ADLOCK_STORM_BINARY=FILE tries another build of the helper.
 package protocol

@@ -8,20 +8,13 @@ import (
 	"adlock/test/support/helper"
 )
 
-// TestMain runs the tests, unless this binary was started as a second process: a worker of a
-// history, or the stage of a storm.
+// TestMain runs the tests, unless this binary was started as a second process: the stage of a storm.
 func TestMain(m *testing.M) {
-	contender, stage := os.Getenv(workerEnv), os.Getenv(stageEnv)
-	var err error
-	switch {
-	case contender != "":
-		err = worker(contender)
-	case stage != "":
-		err = play(stage)
-	default:
+	stage := os.Getenv(stageEnv)
+	if stage == "" {
 		helper.Main(m)
 	}
-	if err != nil {
+	if err := play(stage); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

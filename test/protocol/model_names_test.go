@@ -1,10 +1,6 @@
 package protocol
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +8,7 @@ import (
 	"testing"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 const (
@@ -23,86 +20,41 @@ const (
 	inLine     = "line.pml"
 )
 
-// A step names its function, as (package.Type.name) or (package.name).
+// A step names its function, method, field or variable, as (package.Type.name) or (package.name).
 func TestEveryStepNamesAFunctionThatExists(t *testing.T) {
-	declared := declarations(t, filepath.Join(helper.Root(), "lib"))
-	named := regexp.MustCompile(`\(([a-z]+(?:\.[A-Za-z]+){1,2})\)`)
+	sources := sourcesOf(t)
+	named := regexp.MustCompile(`\(([a-z]+)\.(?:([A-Za-z]+)\.)?([A-Za-z]+)\)`)
 	for _, file := range []string{job, standstill, inStore, inLine} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, steps, _ := strings.Cut(string(text), "*/") // the first comment explains the form of the names
+		_, steps, _ := strings.Cut(string(must.Get(os.ReadFile(file))(t)), "*/") // behind what explains the names
 		found := named.FindAllStringSubmatch(steps, -1)
 		if len(found) == 0 {
 			t.Errorf("%s names no function", file)
 		}
 		for _, match := range found {
-			if !declared[match[1]] {
-				t.Errorf("%s: no %s", file, match[1])
+			kind, name := match[2], match[3]
+			declared := `(?m)^func ` + name + `\(|^(?:var |const |\t)` + name + ` .*=`
+			if kind != "" {
+				declared = `(?m)^func \(\w+ \*?` + kind + `\) ` + name + `\(|` +
+					`^type ` + kind + ` struct \{(?:\n.*[^}])*?\n\t(?:\w+, )*` + name + `\b`
+			}
+			if !regexp.MustCompile(declared).MatchString(sources[match[1]]) {
+				t.Errorf("%s: no %s", file, match[0])
 			}
 		}
 	}
 }
 
-// declarations returns the functions, methods, fields and variables of the
-// packages below dir.
-func declarations(t *testing.T, dir string) map[string]bool {
+// sourcesOf returns the source texts of the packages in lib, by their names.
+func sourcesOf(t *testing.T) map[string]string {
 	t.Helper()
-	declared := map[string]bool{}
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, ".go") {
+	sources := map[string]string{}
+	must.Do(t, filepath.WalkDir(filepath.Join(helper.Root(), "lib"), func(path string, _ os.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-		if err != nil {
-			return err
-		}
-		for _, declaration := range file.Decls {
-			for _, name := range names(declaration) {
-				declared[file.Name.Name+"."+name] = true
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return declared
-}
-
-func names(declaration ast.Decl) (list []string) {
-	switch d := declaration.(type) {
-	case *ast.FuncDecl:
-		if d.Recv == nil {
-			return []string{d.Name.Name}
-		}
-		of := d.Recv.List[0].Type
-		if star, is := of.(*ast.StarExpr); is {
-			of = star.X
-		}
-		if receiver, is := of.(*ast.Ident); is {
-			return []string{receiver.Name + "." + d.Name.Name}
-		}
-	case *ast.GenDecl:
-		for _, spec := range d.Specs {
-			switch s := spec.(type) {
-			case *ast.ValueSpec:
-				for _, name := range s.Names {
-					list = append(list, name.Name)
-				}
-			case *ast.TypeSpec:
-				fields, is := s.Type.(*ast.StructType)
-				if !is {
-					continue
-				}
-				for _, field := range fields.Fields.List {
-					for _, name := range field.Names {
-						list = append(list, s.Name.Name+"."+name.Name)
-					}
-				}
-			}
-		}
-	}
-	return list
+		text, err := os.ReadFile(path)
+		sources[filepath.Base(filepath.Dir(path))] += string(text)
+		return err
+	}))
+	return sources
 }

@@ -70,6 +70,7 @@ body() {
 	g) sh -c 'sleep 0.01 9>&9; :' 9>&9 ;;                        # a grandchild
 	t) timeout 5 sleep 0.01 9>&9 ;;                              # a child that leads a group
 	s) setsid sleep 0.02 9>&9 ;;                                 # a child that leads a session
+	z) (sleep 0.01 9>&9 && :) 9>&9 ;;                            # a subshell with a child
 	o) (sleep 0.02 9>&9 &) 9>&9 ;;                               # an orphan
 	d) setsid sh -c 'sleep 0.03 9>&9 &' 9>&9 ;;                  # a daemon
 	j) (trap '' INT TERM && exec sleep 60 9>&9) ;;               # a child that hangs and ignores signals
@@ -232,7 +233,7 @@ attempt() {
 	[2-9] | ?[02468] | ??[02468]) body=$bodies ;;
 	*) body=q ;;
 	esac
-	note call "atom=$atom mode=$mode elapsed=$elapsed limit=$limit slots=$slots"
+	note call "atom=$atom mode=$mode elapsed=$elapsed limit=$limit slots=$slots pass=${STORM_PASS:-0}"
 	status=0
 	draw 3
 	if [ "$drawn" = 0 ]; then

@@ -35,21 +35,6 @@ func stormAtoms() []string {
 	return all
 }
 
-// mended lists what the storm includes (true). The storm leaves out (false) what is known to break
-// a promise, or is not there yet, until that is mended. ADLOCK_STORM_WITH, a list of names
-// separated by commas, includes them for one run.
-var mended = map[string]bool{
-	"inside":    true, // a newcomer from inside the job, also as an orphan
-	"whole-job": true, // --whole-job, whose command may be ended alone
-	"helpers":   true, // a signal at a helper of the library, while it takes or releases
-	"traps":     true, // a trap that uses the library in the middle of another call
-	"slots":     true, // nested atoms of one script that share a slot, the outer one released first
-	"groups":    true, // a process that the command left in a group of its own (timeout)
-
-	// A daemon that gets the pid of a dead owner, when both led a session.
-	"sessions": false,
-}
-
 // seconds is a duration as the helper takes it.
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s" }
 
@@ -114,7 +99,7 @@ func (t *troupe) next() *stormContender {
 		t.alone(c, "s")
 	case n < 60:
 		t.family(c)
-	case n < 66 && mended["whole-job"]:
+	case n < 66:
 		t.wholeJob(c)
 	case n < 72:
 		t.leaver(c)
@@ -132,7 +117,7 @@ func (t *troupe) next() *stormContender {
 
 func (t *troupe) env() []string {
 	return append(need.Clean(),
-		"ADLOCK_DIR="+t.s.locks, "ADLOCK_BIN="+t.s.binary, "ADLOCK_HOST=dax",
+		"ADLOCK_DIR="+t.s.locks, "ADLOCK_BIN="+t.s.binary, "ADLOCK_HOST=dax", "ADLOCK_LOG_MAX=1000000000",
 		"ADLOCK_SH="+filepath.Join(helper.Root(), "sh", "adlock.sh"),
 		"STORM="+t.s.dir, "STORM_SCRIPT="+script, "STORM_SHELL=sh",
 		"STORM_PAUSE="+stormPause())
@@ -182,30 +167,18 @@ func (t *troupe) run(w stormTerms, more ...string) []string {
 		program = "q"
 	}
 	args := []string{t.s.binary, "run", "--program=" + program, "--host=dax", "--operator=o", "--operand=" + w.atom, "--pause=" + stormPause()}
-	add := func(format string, value any) { args = append(args, fmt.Sprintf(format, value)) }
-	if w.elapsed > 0 {
-		add("--if-elapsed=%s", seconds(w.elapsed))
-	}
-	if w.limit >= 0 {
-		add("--expire-after=%s", seconds(w.limit))
-	}
-	if w.enforce {
-		add("--enforce%s", "")
-	}
-	if w.wait > 0 {
-		add("--wait=%s", seconds(w.wait))
-	}
-	if w.denied != denied {
-		add("--exit-denied=%d", w.denied)
-	}
-	if w.unstamps {
-		add("--retry-failed%s", "")
-	}
-	if w.shared {
-		add("--shared%s", "")
-	}
-	if w.slots > 0 {
-		add("--slots=%d", w.slots)
+	for _, option := range []struct {
+		given bool
+		text  string
+	}{
+		{w.elapsed > 0, "--if-elapsed=" + seconds(w.elapsed)}, {w.limit >= 0, "--expire-after=" + seconds(w.limit)},
+		{w.wait > 0, "--wait=" + seconds(w.wait)}, {w.denied != denied, fmt.Sprint("--exit-denied=", w.denied)},
+		{w.enforce, "--enforce"}, {w.unstamps, "--retry-failed"}, {w.shared, "--shared"},
+		{w.slots > 0, fmt.Sprint("--slots=", w.slots)},
+	} {
+		if option.given {
+			args = append(args, option.text)
+		}
 	}
 	return append(append(args, more...), "--")
 }
@@ -259,9 +232,6 @@ func (t *troupe) alone(c *stormContender, family string) {
 func (t *troupe) family(c *stormContender) {
 	w := t.terms("a")
 	body := t.often("f", "b", "g", "t", "s", "n", "N", "w", "j")
-	if !mended["inside"] && strings.ContainsAny(body, "nN") {
-		body = "f"
-	}
 	t.supervised(c, w, t.run(w), t.job(c.id, w, body))
 	c.mortal = true
 	c.killable = strings.Contains("fbgnNwj", body)
@@ -290,7 +260,7 @@ func (t *troupe) leaver(c *stormContender) {
 		c.command, c.killable = true, true
 	} else {
 		t.supervised(c, w, t.run(w), leave, []string{"timeout", "20"}, t.job(c.id, w, t.body()))
-		c.rest, c.killable = true, mended["groups"]
+		c.rest, c.killable = true, true
 	}
 	c.mortal = true
 }
@@ -335,7 +305,7 @@ func (t *troupe) scripted(c *stormContender, bodies string) {
 	case 1:
 		atoms, slots, program = fmt.Sprint("s", families["s"]), slotsOfS, "q"
 		c.env = append(c.env, fmt.Sprintf("ADLOCK_SLOTS=%d", slots))
-		if mended["slots"] && t.IntN(4) == 0 {
+		if t.IntN(4) == 0 {
 			bodies = "k"
 		}
 	}
@@ -353,10 +323,10 @@ func (t *troupe) scripted(c *stormContender, bodies string) {
 		atoms, mode, strconv.Itoa(slots), bodies)
 }
 
-// follower is a script that leads no group, like one of run-parts: if a process other than
-// adlock ends it, its children are not covered. So it has none.
+// follower is a script that leads no group, like one of run-parts: if it is ended, its children hold the
+// atom by its mark.
 func (t *troupe) follower(c *stormContender) {
-	t.scripted(c, "p")
+	t.scripted(c, t.often("f", "p", "b", "g", "z"))
 	c.attr.Setpgid, c.attr.Pgid = true, t.group
 	c.mortal, c.killable = true, true
 }
@@ -365,10 +335,7 @@ func (t *troupe) follower(c *stormContender) {
 // hold the atom. A child that leaves it (s) is covered as long as the script lives.
 func (t *troupe) leader(c *stormContender) {
 	body := t.often("f", "b", "g", "t", "s", "n", "N", "w", "x", "j")
-	if !mended["inside"] && strings.ContainsAny(body, "nN") {
-		body = "f"
-	}
-	if mended["traps"] && t.IntN(3) == 0 {
+	if t.IntN(3) == 0 {
 		body, c.trapped = "u", true
 	}
 	t.scripted(c, body)

@@ -81,6 +81,7 @@ type stormTerms struct {
 	denied   int  // the status of a denial
 	unstamps bool // a failed run does not count for IfElapsed
 	script   bool // a contender that reports its verdicts itself
+	pass     bool // its intervals are judged by the time at which its contender began
 	wait     time.Duration
 }
 
@@ -104,31 +105,22 @@ func (t stormTerms) String() string {
 // termsOf reads the words of a call.
 func termsOf(words []string) stormTerms {
 	t := stormTerms{limit: -1, denied: denied}
+	into := map[string]any{
+		"atom": &t.atom, "mode": &t.shared, "elapsed": &t.elapsed, "limit": &t.limit, "enforce": &t.enforce,
+		"slots": &t.slots, "code": &t.code, "denied": &t.denied, "unstamps": &t.unstamps, "wait": &t.wait, "pass": &t.pass,
+	}
 	for _, word := range words {
 		key, value, _ := strings.Cut(word, "=")
 		n, _ := strconv.Atoi(value) // 0 for what is no number
-		milliseconds := time.Duration(n) * time.Millisecond
-		switch key {
-		case "atom":
-			t.atom = value
-		case "mode":
-			t.shared = value == "s"
-		case "elapsed":
-			t.elapsed = milliseconds
-		case "limit":
-			t.limit = milliseconds
-		case "enforce":
-			t.enforce = value == "true"
-		case "slots":
-			t.slots = n
-		case "code":
-			t.code = n
-		case "denied":
-			t.denied = n
-		case "unstamps":
-			t.unstamps = value == "true"
-		case "wait":
-			t.wait = milliseconds
+		switch to := into[key].(type) {
+		case *string:
+			*to = value
+		case *bool:
+			*to = value == "s" || value == "true" || value == "1"
+		case *int:
+			*to = n
+		case *time.Duration:
+			*to = time.Duration(n) * time.Millisecond
 		}
 	}
 	return t

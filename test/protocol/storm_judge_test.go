@@ -40,6 +40,7 @@ type stormAttempt struct {
 	owns                           int // where the lock named it though its verdict was a denial
 	status                         int // at its end; the first of adlock_get, adlock_with or adlock_release that is not 0
 	code                           int // the job's own status at its end
+	until                          int // it certainly holds nothing after that
 	verdict                        string
 }
 
@@ -70,6 +71,7 @@ func judge(events []stormEvent) []violation {
 	t.exclusion()
 	t.slots()
 	t.intervals()
+	t.denials()
 	for _, a := range t.attempts {
 		if a.end != none {
 			t.status(a)
@@ -100,20 +102,25 @@ func (t *trial) accuse(at int, atom, promise string, ids ...string) {
 	t.found = append(t.found, violation{promise, at, atom, ids})
 }
 
+// breaches are events that show one by themselves.
+var breaches = map[string]string{
+	"remains": "an atom cannot be taken again once everybody is gone",
+	"hangs":   "a contender does not come to its end",
+	"trace":   "a program crashed",
+}
+
 // read takes in one event.
 func (t *trial) read(i int, e stormEvent) {
 	if e.kind == "call" {
-		a := &stormAttempt{stormTerms: termsOf(e.words), id: e.id, call: i, in: none, out: none, got: none, given: none, end: none, owns: none, unnamed: none}
+		a := &stormAttempt{
+			stormTerms: termsOf(e.words), id: e.id, call: i,
+			in: none, out: none, got: none, given: none, end: none, owns: none, unnamed: none,
+		}
 		t.attempts = append(t.attempts, a)
 		t.byID[e.id] = a
 		t.byRoot[rootOf(e.id)] = append(t.byRoot[rootOf(e.id)], a)
 		t.byAtom[a.atom] = append(t.byAtom[a.atom], a)
 		return
-	}
-	a := t.byID[e.id]
-	atom := ""
-	if a != nil {
-		atom = a.atom
 	}
 	switch e.kind {
 	case "sig":
@@ -131,21 +138,16 @@ func (t *trial) read(i int, e stormEvent) {
 		t.outside[e.id] = e.number(0) == 0
 		return
 	case "stranger":
-		if t.outside[e.id] {
-			return // a process outside the stage did it
+		if !t.outside[e.id] { // otherwise a process outside the stage did it
+			t.accuse(i, "", "a process that belongs to no job was signalled", e.id)
 		}
-		t.accuse(i, "", "a process that belongs to no job was signalled", e.id)
-		return
-	case "remains":
-		t.accuse(i, e.word(0), "an atom cannot be taken again once everybody is gone", e.id)
-		return
-	case "hangs":
-		t.accuse(i, "", "a contender does not come to its end", e.id)
-		return
-	case "trace":
-		t.accuse(i, "", "a program crashed", e.id)
 		return
 	}
+	if promise := breaches[e.kind]; promise != "" {
+		t.accuse(i, "", promise, e.id)
+		return
+	}
+	a := t.byID[e.id]
 	if a == nil {
 		t.accuse(i, "", "an event of an attempt that was not made", e.id)
 		return
@@ -156,14 +158,13 @@ func (t *trial) read(i int, e stormEvent) {
 			return
 		}
 		if a.in != none {
-			t.accuse(i, atom, "one attempt ran its job twice", e.id)
+			t.accuse(i, a.atom, "one attempt ran its job twice", e.id)
 		}
 		a.in = i
 	case "out":
 		a.out, a.code = i, e.number(0)
 	case "clash":
-		ids := []string{e.id, e.word(1)}
-		t.accuse(i, atom, "two jobs at once: the earlier one's processes live", ids...)
+		t.accuse(i, a.atom, "two jobs at once: the earlier one's processes live", e.id, e.word(1))
 	case "owns":
 		a.owns = i
 	case "unnamed":
@@ -181,86 +182,40 @@ func (t *trial) read(i int, e stormEvent) {
 	case "end":
 		a.status, a.end = e.status(), i
 	default:
-		t.accuse(i, atom, "unknown event", e.id)
+		t.accuse(i, a.atom, "unknown event", e.id)
 	}
 	if e.kind == "with" && a.status == 0 || e.kind == "end" && a.status == a.stormTerms.code && a.out != none {
 		a.given = i
 	}
 }
 
-// span returns the events between which a certainly ran its job. They are one and the same if the
-// job's end was not noted.
-func (a *stormAttempt) span() (from, to int, ran bool) {
-	switch {
-	case a.in == none:
-		return 0, 0, false
-	case a.out == none || a.out < a.in:
-		return a.in, a.in, true
-	default:
-		return a.in, a.out, true
-	}
-}
-
 // exclusion: never two jobs at once in one atom; readers together, never with a writer.
 func (t *trial) exclusion() {
-	for _, attempts := range t.byAtom {
-		var ran []*stormAttempt
-		for _, a := range attempts {
-			if _, _, ok := a.span(); ok {
-				ran = append(ran, a)
-			}
-		}
-		slices.SortFunc(ran, func(a, b *stormAttempt) int { return a.in - b.in })
-		var writer, reader *stormAttempt // of each kind the one that stays longest so far
-		for _, a := range ran {
-			for _, other := range []*stormAttempt{writer, reader} {
-				if other == nil || other == reader && a.shared {
-					continue
-				}
-				if _, to, _ := other.span(); to > a.in {
-					t.accuse(a.in, a.atom, "two jobs at once", other.id, a.id)
-				}
-			}
-			longest := &writer
-			if a.shared {
-				longest = &reader
-			}
-			if *longest == nil || ends(a) > ends(*longest) {
-				*longest = a
+	for _, a := range t.attempts {
+		for _, other := range t.byAtom[a.atom] {
+			if a.beganDuring(other) && !(a.shared && other.shared) {
+				t.accuse(a.in, a.atom, "two jobs at once", other.id, a.id)
 			}
 		}
 	}
 }
 
-func ends(a *stormAttempt) int {
-	_, to, _ := a.span()
-	return to
+// beganDuring reports whether a's job began while another's certainly ran.
+func (a *stormAttempt) beganDuring(other *stormAttempt) bool {
+	return other != a && a.in != none && other.in != none && other.in < a.in && a.in < other.out
 }
 
 // slots: never more jobs of one family at once than it has slots.
 func (t *trial) slots() {
-	type step struct{ at, by int }
-	steps := map[string][]step{}
-	limit := map[string]int{}
-	began := map[int]*stormAttempt{}
 	for _, a := range t.attempts {
-		from, to, ran := a.span()
-		if a.stormTerms.slots == 0 || !ran || to == from {
-			continue
-		}
-		family := a.family()
-		limit[family] = a.stormTerms.slots
-		steps[family] = append(steps[family], step{from, 1}, step{to, -1})
-		began[from] = a
-	}
-	for family, list := range steps {
-		slices.SortFunc(list, func(a, b step) int { return a.at - b.at })
-		n := 0
-		for _, s := range list {
-			if n += s.by; n > limit[family] {
-				a := began[s.at]
-				t.accuse(s.at, a.atom, fmt.Sprintf("%d jobs at once where %d may be", n, limit[family]), a.id)
+		limit, n := a.stormTerms.slots, 1
+		for _, other := range t.attempts {
+			if limit > 0 && other.family() == a.family() && a.beganDuring(other) {
+				n++
 			}
+		}
+		if limit > 0 && n > limit {
+			t.accuse(a.in, a.atom, fmt.Sprintf("%d jobs at once where %d may be", n, limit), a.id)
 		}
 	}
 }
@@ -270,29 +225,93 @@ func (t *trial) slots() {
 // job's status even if it has lost the atom to a newcomer, and a newcomer that takes over does
 // not look again.
 func (t *trial) intervals() {
-	for _, attempts := range t.byAtom {
-		var done []*stormAttempt
-		for _, a := range attempts {
-			if a.out != none && a.given != none && !a.shared && (a.script || !t.expirable(a, a.given)) {
-				done = append(done, a)
-			}
-		}
-		slices.SortFunc(done, func(a, b *stormAttempt) int { return a.given - b.given })
-		for _, a := range attempts {
-			if a.in == none || a.elapsed == 0 {
+	for _, a := range t.attempts {
+		for _, before := range t.byAtom[a.atom] {
+			if before == a || before.shared || a.elapsed == 0 || a.in == none || before.out == none || before.given == none ||
+				before.given > a.in || before.unstamps && before.code != 0 || !before.script && t.expirable(before, before.given) {
 				continue
 			}
-			n, _ := slices.BinarySearchFunc(done, a.in, func(d *stormAttempt, in int) int { return d.given - in })
-			for _, before := range done[max(0, n-3):n] { // the latest would be enough, were there no runs side by side
-				if before == a || before.unstamps && before.code != 0 {
-					continue
-				}
-				if gap := t.events[a.in].at - t.events[before.out].at; gap < a.elapsed-coarse {
-					t.accuse(a.in, a.atom, fmt.Sprintf("too soon: %v after a completion, IfElapsed is %v", gap, a.elapsed), before.id, a.id)
-				}
+			if gap := t.events[a.in].at - t.events[before.out].at; gap < a.elapsed-coarse {
+				t.accuse(a.in, a.atom, fmt.Sprintf("too soon: %v after a completion, IfElapsed is %v", gap, a.elapsed), before.id, a.id)
 			}
 		}
 	}
+}
+
+// denials: an atom is denied only while another attempt may hold it, or soon after a completion. So a
+// lock that a release has left behind, or that a dead owner keeps, is found.
+func (t *trial) denials() {
+	for _, a := range t.attempts {
+		a.until = t.lastHeld(a)
+	}
+	for _, a := range t.attempts {
+		if !t.wasDenied(a) || t.excused(a, a.end) {
+			continue
+		}
+		held, soon := t.held(a), t.soon(a)
+		switch {
+		case a.verdict == "too-soon" && !soon, a.verdict == "" && !held && !soon:
+			t.accuse(a.end, a.atom, "denied, though no completion was so near, and it was not held", a.id)
+		case (a.verdict == "busy" || a.verdict == "full") && !held:
+			t.accuse(a.end, a.atom, "denied, though it was not held", a.id)
+		}
+	}
+}
+
+// wasDenied leaves out what a lock names nevertheless, and a run whose command is a run of its own: the
+// status may be that one's.
+func (t *trial) wasDenied(a *stormAttempt) bool {
+	return a.in == none && a.end != none && a.owns == none && a.status == a.denied && t.byID[a.id+".w"] == nil
+}
+
+// lastHeld returns the last event at which an attempt may still have held its atom: its release, or, if
+// none was noted, the next beginning of another job. One that was denied may have held it until then, if
+// only a second look, with the lock in its hand, denied it.
+func (t *trial) lastHeld(a *stormAttempt) int {
+	began := a.in
+	switch {
+	case a.given != none:
+		return a.given
+	case t.wasDenied(a):
+		if a.elapsed > 0 || a.stormTerms.slots > 0 || a.family() == "r" {
+			return a.end
+		}
+		return none
+	case began == none && a.end != none:
+		began = a.end
+	case began == none:
+		if end, ended := t.ends[rootOf(a.id)]; ended {
+			began = end
+		}
+	}
+	next := len(t.events)
+	for _, b := range t.byAtom[a.atom] {
+		if b != a && !b.shared && began != none && b.in > began {
+			next = min(next, b.in)
+		}
+	}
+	return next
+}
+
+// held reports whether another attempt may have held a's atom, or a's slot, while a asked for it.
+func (t *trial) held(a *stormAttempt) bool {
+	return slices.ContainsFunc(t.attempts, func(o *stormAttempt) bool {
+		same := o.atom == a.atom || a.stormTerms.slots > 0 && o.family() == a.family()
+		return same && o != a && o.call < a.end && o.until > a.call
+	})
+}
+
+// soon reports whether a may have asked within IfElapsed of a completion: of a release, of the taking
+// over from a dead owner, or of one before this history.
+func (t *trial) soon(a *stormAttempt) bool {
+	began := a.call
+	if a.pass {
+		began = t.byRoot[rootOf(a.id)][0].call
+	}
+	since := t.events[began].at - a.elapsed - coarse
+	return a.elapsed > 0 && (t.events[0].at > since || slices.ContainsFunc(t.byAtom[a.atom], func(o *stormAttempt) bool {
+		return o != a && !t.wasDenied(o) && o.call < a.end && t.events[min(o.until, a.end)].at > since
+	}))
 }
 
 // status: the exit status of an attempt is true.
@@ -443,29 +462,25 @@ func (t *trial) aged(a *stormAttempt, age time.Duration, at int) bool {
 // tell describes a violation with the events around it: those of its atom, of the contenders in
 // it, and all if it has no atom.
 func (v violation) tell(events []stormEvent) string {
-	atoms := map[string]string{}
-	roots := map[string]bool{}
+	atoms, roots := map[string]string{}, map[string]bool{}
 	for _, id := range v.ids {
 		roots[rootOf(id)] = true
 	}
 	var lines []string
-	for i, e := range events {
+	for i, e := range events[:min(len(events), v.at+400)] {
 		if e.kind == "call" {
 			atoms[e.id] = termsOf(e.words).atom
 		}
-		about := roots[rootOf(e.id)] || v.atom != "" && atoms[e.id] == v.atom ||
-			v.atom == "" && i > v.at-25 && i < v.at+5 // no atom: all events around it
-		if !about || i > v.at+400 {
+		near := v.atom == "" && i > v.at-25 && i < v.at+5
+		if !near && !roots[rootOf(e.id)] && (v.atom == "" || atoms[e.id] != v.atom) {
 			continue
 		}
-		mark := "  "
-		if i == v.at {
-			mark = "=>"
-		}
+		mark := map[bool]string{true: "=>", false: "  "}[i == v.at]
 		lines = append(lines, mark+e.String())
 		if i < v.at && len(lines) > 60 {
 			lines = lines[1:]
 		}
 	}
-	return fmt.Sprintf("%s (%s %s)\n%s", v.promise, v.atom, strings.Join(v.ids, " "), strings.Join(lines[:min(len(lines), 90)], "\n"))
+	text := strings.Join(lines[:min(len(lines), 90)], "\n")
+	return fmt.Sprintf("%s (%s %s)\n%s", v.promise, v.atom, strings.Join(v.ids, " "), text)
 }

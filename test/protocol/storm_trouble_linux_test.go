@@ -48,16 +48,11 @@ func mayEnd(c *stormContender, depth int, p stormProcess, sig syscall.Signal) bo
 	case depth == 0:
 		return c.mortal
 	case c.name != "adlock" && depth == 1 && (p.name == "adlock" && !strings.Contains(p.command(), " run ") || p.name == c.name):
-		return mended["helpers"] // a helper, or a fork that has yet to execute one
+		return true // a helper, or a fork that has yet to execute one
 	case c.run && depth == 1:
 		return c.command
 	}
 	return c.rest
-}
-
-var signalNames = map[syscall.Signal]string{
-	syscall.SIGKILL: "KILL", syscall.SIGTERM: "TERM", syscall.SIGINT: "INT",
-	syscall.SIGSTOP: "STOP", syscall.SIGCONT: "CONT", syscall.SIGUSR1: "USR1",
 }
 
 // strike sends one signal to a random process.
@@ -96,8 +91,9 @@ func (t *trouble) strike(stopped *sync.WaitGroup) {
 	if c != nil {
 		id = c.id
 	}
-	t.s.tell("sig", id, signalNames[sig], depth, p.pid, p.name)
-	t.signals[signalNames[sig]]++
+	name := strings.TrimPrefix(unix.SignalName(sig), "SIG")
+	t.s.tell("sig", id, name, depth, p.pid, p.name)
+	t.signals[name]++
 	_ = unix.PidfdSendSignal(fd, sig, nil, 0) // it may be gone
 	if sig != syscall.SIGSTOP {
 		unix.Close(fd)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -54,13 +55,9 @@ func TestAScriptMissesNothingWhenItsAgentDiesAtAnyStep(t *testing.T) {
 // killTheAgentAt reports whether the agent was killed at its n-th such call.
 func killTheAgentAt(t *testing.T, call string, n int) (killed bool) {
 	dir := filepath.Join(t.TempDir(), "locks")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(dir, 0o700))
 	script := filepath.Join(t.TempDir(), "script")
-	if err := os.WriteFile(script, []byte(asking), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(script, []byte(asking), 0o600))
 	asker := helper.Command{
 		Args: []string{"sh", script},
 		Env:  []string{"ADLOCK_DIR=" + dir, "ADLOCK_HOST=vm", "ADLOCK_BIN=" + helper.Binary(t), "root=" + helper.Root()},
@@ -76,16 +73,11 @@ func killTheAgentAt(t *testing.T, call string, n int) (killed bool) {
 		"-e", "inject=" + call + ":signal=KILL:when=" + strconv.Itoa(n),
 	}}.Start(t)
 	helper.Eventually(t, "each thread is traced", func() bool { return strings.Contains(tracer.Output(), " attached") })
-	if err := os.WriteFile(dir+".go", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(dir+".go", nil, 0o600))
 	if status := asker.Wait(t); status != 0 || asker.Output() != "" {
 		t.Errorf("%s %d: status %d, and it said %q", call, n, status, asker.Output())
 	}
 	tracer.Wait(t) // it ends with its tracee
-	text, err := os.ReadFile(dir + ".trace")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(dir + ".trace"))(t)
 	return strings.Contains(string(text), "+++ killed by SIGKILL +++")
 }

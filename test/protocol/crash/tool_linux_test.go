@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"adlock/lib/process"
-	"adlock/lib/record"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -28,38 +27,13 @@ func TestAKilledToolLeavesALockThatNamesItsOwner(t *testing.T) {
 			if r := a.Shell(t, "strace -f -qq -o /dev/null -e trace="+call+" -e inject="+call+":signal=KILL:when=1 $adlock "+verb); r.Status != killed {
 				t.Fatalf("it was not killed: %+v", r)
 			}
-			mustBeOfTheDead(t, a.Lock())
 			stranger := helper.Command{Args: []string{"sleep", "600"}}.Start(t)
-			handOver(t, a.Lock(), stranger.PID)
+			_, rest, _ := strings.Cut(string(must.Get(os.ReadFile(a.Lock()))(t)), "\n")
+			must.Do(t, os.WriteFile(a.Lock(), []byte(strconv.Itoa(stranger.PID)+"\n"+rest), 0o600)) // it has the tool's pid now
 			a.Newcomer(t).Ran(t)
 			if stranger.Ended() {
 				t.Error("the stranger was ended")
 			}
 		})
-	}
-}
-
-func mustBeOfTheDead(t *testing.T, path string) {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("it was not killed under its lock: %v", err)
-	}
-	found, content := record.Parse(text)
-	if content != record.Full || found.Owner.Life() != process.Dead || found.Atom.Name() != helper.AtomName {
-		t.Errorf("content %d:\n%s", content, text)
-	}
-}
-
-// handOver gives the pid of a lock's owner to another process.
-func handOver(t *testing.T, path string, pid int) {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(text), "\n")
-	if err := os.WriteFile(path, []byte(strconv.Itoa(pid)+"\n"+rest), 0o600); err != nil {
-		t.Fatal(err)
 	}
 }

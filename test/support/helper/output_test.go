@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"adlock/test/support/must"
 )
 
 // slow is a writer that is late, as on a busy machine.
@@ -20,13 +22,10 @@ func TestAllThatACommandWroteIsReadHoweverLate(t *testing.T) {
 	t.Parallel()
 	for script, alone := range map[string]bool{"echo one; sleep 0.01; echo two": true, "sleep 60 & echo one; sleep 0.01; echo two": false} {
 		var text slow
-		o, err := NewOutput(&text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(NewOutput(&text))(t)
 		command := exec.Command("sh", "-c", script)
 		command.Stdout, command.SysProcAttr = o.Out, &syscall.SysProcAttr{Setpgid: true}
-		err = command.Start()
+		err := command.Start()
 		o.Started()
 		if err != nil || command.Wait() != nil {
 			t.Fatal(err)

@@ -10,22 +10,17 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"adlock/test/support/must"
 )
 
 func rooms(t *testing.T) []room {
 	t.Helper()
-	found, err := survey("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
+	return must.Get(survey("../../.."))(t)
 }
 
 func TestThePageShowsTheHouseAsItIs(t *testing.T) {
-	page, err := os.ReadFile("../../../lib/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../../lib/README.md"))(t)
 	_, rest, _ := strings.Cut(string(page), "```\n")
 	shown, _, _ := strings.Cut(rest, "```")
 	was, counted := apart(shown)
@@ -68,10 +63,7 @@ func TestNoRoomIsTooLargeOrImportsARoomBelow(t *testing.T) {
 
 // The helper starts for each lock, so each package that it links makes each lock slower.
 func TestTheHelperLinksOnlyWhatALockNeeds(t *testing.T) {
-	text, err := exec.Command("go", "list", "-deps", "adlock/cmd/adlock").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(exec.Command("go", "list", "-deps", "adlock/cmd/adlock").Output())(t)
 	for path := range strings.Lines(string(text)) {
 		path = strings.TrimSpace(path)
 		root, _, _ := strings.Cut(path, "/")
@@ -87,16 +79,10 @@ func TestTheHelperLinksOnlyWhatALockNeeds(t *testing.T) {
 
 // The pages name tests, often only a part of the name: `TestOfMany…` and `…OfNoFile…`.
 func TestThePagesNameOnlyTestsThatExist(t *testing.T) {
-	pages, err := filepath.Glob("../../*/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pages := must.Get(filepath.Glob("../../*/README.md"))(t)
 	code, files := sources(t)
 	for _, path := range append(pages, "../../README.md") {
-		page, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must.Get(os.ReadFile(path))(t)
 		checkNamed(t, path, string(page), code, files)
 	}
 }
@@ -128,9 +114,7 @@ func sources(t *testing.T) (code string, names []string) {
 			code, names = code+string(text), append(names, d.Name())
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	return code, names
 }
