@@ -25,7 +25,6 @@ import (
 var odd = atom.Atom{Program: "p", Host: "dax", Operator: "run", Operand: "<a&b> \"c\\d\"\n\x1b\xff\xfe é"}
 
 func TestEventsAsJSONMatchTheGoldenFile(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	s := &story.Story{}
 	job := s.Job("p run "+odd.Operand, 1500*time.Millisecond, limit.Never)
@@ -39,7 +38,6 @@ func TestEventsAsJSONMatchTheGoldenFile(t *testing.T) {
 }
 
 func TestEveryFieldOfAnEventIsInJSON(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	log := runlog.Log{Dir: p.dir, Host: "dax"}
 	fields := reflect.TypeFor[runlog.Event]()
@@ -57,9 +55,7 @@ func TestEveryFieldOfAnEventIsInJSON(t *testing.T) {
 				set.SetBool(true)
 			}
 		}
-		if err := log.Append(e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, log.Append(e))
 	}
 	lines := strings.Split(p.ok(t, "log", "--json"), "\n")
 	for i := range fields.NumField() {
@@ -95,7 +91,6 @@ func TestTuneAsJSONMatchesTheGoldenFile(t *testing.T) {
 }
 
 func TestMistakesAsJSONAreOneArray(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	path := file(t, "odd", "* * * * *  adlock run --name \"$(date)\" -- /bin/true\n")
 	r := p.command("check", "--json", path).Run(t)
@@ -115,7 +110,6 @@ func TestMistakesAsJSONAreOneArray(t *testing.T) {
 }
 
 func TestTheDoctorsFindingsAsJSONAreOneArray(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	read := func(r helper.Result) map[string]map[string]string {
 		var all []map[string]string
@@ -157,7 +151,6 @@ func learned() learn.State {
 }
 
 func TestNoOutputHasUnprintableCharacters(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	const odd = "a\u009bb\u202ec\u2028d\x7fe\U000e0041f\ufeff"
 	run := p.command("run", "--program=p"+odd, "--host=h"+odd, "--operator=o"+odd, "--operand="+odd, "--if-elapsed=1h", "--verbose", "--", "true")

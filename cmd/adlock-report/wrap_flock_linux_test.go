@@ -38,7 +38,6 @@ func TestALineThatWasUnderFlockDoesWhatItDid(t *testing.T) {
 	need.Tools(t, "flock")
 	for _, how := range []string{"free", "held", "shared"} {
 		t.Run(how, func(t *testing.T) {
-			t.Parallel()
 			p, dir := newPlace(t), t.TempDir()
 			if err := need.WriteProgram(filepath.Join(dir, "job"), []byte("#!/bin/sh\necho \"$#:$*\"; exit 9\n"), 0o755); err != nil {
 				t.Fatal(err)
@@ -65,7 +64,6 @@ func TestALineThatWasUnderFlockDoesWhatItDid(t *testing.T) {
 }
 
 func TestTheJobOfALineThatWasUnderFlockExcludesFlock(t *testing.T) {
-	t.Parallel()
 	need.Tools(t, "flock")
 	p := newPlace(t)
 	for options, free := range map[string]string{"-n": "1 1", "-sn": "1 0"} {
@@ -79,7 +77,6 @@ func TestTheJobOfALineThatWasUnderFlockExcludesFlock(t *testing.T) {
 }
 
 func TestALineThatWasUnderFlockWaitsForFlock(t *testing.T) {
-	t.Parallel()
 	need.Tools(t, "flock")
 	p := newPlace(t)
 	dir := t.TempDir()

@@ -21,9 +21,7 @@ const nobody = 65534
 // and is not there to read a message.
 func TestAHelperOfADeadScriptSaysNothing(t *testing.T) {
 	script := exec.Command("true")
-	if err := script.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, script.Start())
 	dead := strconv.Itoa(script.Process.Pid)
 	said := func(dead string) {
 		t.Helper()
@@ -42,13 +40,9 @@ func TestAHelperOfADeadScriptSaysNothing(t *testing.T) {
 		}
 	}
 	var info unix.Siginfo
-	if err := unix.Waitid(unix.P_PID, script.Process.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Waitid(unix.P_PID, script.Process.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil))
 	said(dead) // a zombie: not reaped yet
-	if err := script.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, script.Wait())
 	said(dead)
 }
 
@@ -218,9 +212,7 @@ func TestWhatIsMistypedIsAUsageErrorInOneLine(t *testing.T) {
 func TestACommandThatCannotRunTakesNothing(t *testing.T) {
 	s := newStage(t)
 	s.in("text", "no program")
-	if err := os.Chmod(s.in("text"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(s.in("text"), 0o644))
 	s.refused(127, "no such file", "run", "--name", "a", "nowhere-to-be-found")
 	s.refused(127, "no such file", "run", "--name", "a", "./nowhere")
 	s.refused(126, "permission denied", "run", "--name", "a", "./text")
@@ -244,9 +236,7 @@ func TestAnOptionIsNoValueOfAnother(t *testing.T) {
 
 func TestACommandThatCannotRunGetsAHint(t *testing.T) {
 	s := newStage(t)
-	if err := os.WriteFile(s.in("empty"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(s.in("empty"), nil, 0o644))
 	for _, c := range []struct {
 		says   string
 		status int
@@ -357,9 +347,7 @@ func TestALockDirectoryThatIsNotSafeIsRefused(t *testing.T) {
 	open := s.in("open")
 	mkdir(t, open, 0o777)
 	link := s.in("link")
-	if err := os.Symlink(s.locks, link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(s.locks, link))
 	s.in("file", "")
 	run := func(dir string) []string { return []string{"ADLOCK_DIR=" + dir, "run", "--", "touch", "ran"} }
 	s.refused(77, "writable by others (chmod go-w '"+open+"')", run(open)...)
@@ -379,9 +367,7 @@ func TestADirectoryThatMayNotBeWrittenToIsRefused(t *testing.T) {
 	need.Root(t)
 	s := newStage(t)
 	for _, dir := range []string{s.dir, filepath.Dir(s.dir), filepath.Dir(helper.Binary(t))} {
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(dir, 0o755))
 	}
 	root := s.in("root")
 	mkdir(t, root, 0o755)
@@ -396,12 +382,8 @@ func TestADirectoryThatMayNotBeWrittenToIsRefused(t *testing.T) {
 
 func mkdir(t *testing.T, path string, mode os.FileMode) {
 	t.Helper()
-	if err := os.Mkdir(path, mode); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, mode); err != nil { // whatever the umask is
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(path, mode))
+	must(t, os.Chmod(path, mode)) // whatever the umask is
 }
 
 // plant writes a lock by hand.

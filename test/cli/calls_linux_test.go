@@ -245,9 +245,7 @@ func traced(t *testing.T, text string) (dir string, all []*tracedProcess) {
 	need.Tools(t, "strace", "dash", "true", "mkfifo")
 	dir = nameless(t)
 	script, log := filepath.Join(dir, "script"), filepath.Join(dir, "log")
-	if err := os.WriteFile(script, []byte(". \"$LIBRARY\" || exit 69\n"+text+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(script, []byte(". \"$LIBRARY\" || exit 69\n"+text+"\n"), 0o600))
 	r := helper.Command{
 		Args: []string{"strace", "-f", "--seccomp-bpf", "-qq", "-y", "-s", "4096", "-e", "trace=clone,clone3,vfork,fork," + guarded, "-o", log, "dash", script},
 		Env: []string{

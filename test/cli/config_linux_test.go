@@ -73,12 +73,8 @@ func (h *household) put(from, to string, mode os.FileMode) {
 func (h *household) write(settings string) {
 	h.Helper()
 	path := filepath.Join(h.home, ".config/adlock.conf")
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		h.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(settings), 0o644); err != nil {
-		h.Fatal(err)
-	}
+	must(h, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(h, os.WriteFile(path, []byte(settings), 0o644))
 }
 
 // sh runs a script as that user.

@@ -179,9 +179,7 @@ func TestTheFirstProcessOfANamespaceExitsWithTheSignalsStatus(t *testing.T) {
 // A core of the supervisor would mislead a person who looks for the job's.
 func TestASupervisorWritesNoCore(t *testing.T) {
 	s := newStage(t)
-	if err := os.Mkdir(s.in("of-the-job"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(s.in("of-the-job"), 0o755))
 	const script = `cd of-the-job; kill -SEGV $$`
 	core := func(words ...string) bool {
 		command := exec.Command("sh", append([]string{"-c", `ulimit -c unlimited && exec "$@"`, "sh"}, words...)...)
@@ -202,9 +200,7 @@ func TestASupervisorWritesNoCore(t *testing.T) {
 		}
 		for _, e := range entries {
 			names += e.Name() + " "
-			if err := os.Remove(s.in("of-the-job/" + e.Name())); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Remove(s.in("of-the-job/" + e.Name())))
 		}
 		return names
 	}

@@ -252,9 +252,7 @@ func TestAWaiterLocksTheFileThatIsThereThen(t *testing.T) {
 	holder, words := s.flocked()
 	waiter := s.command(append(words, "--wait", "10m", "sh", "-c", "flock -n file true; echo $?; ls -l /proc/self/fd | grep -c 'file$'")...).Start(s)
 	helper.Eventually(t, "it waits for the file", func() bool { return flockWaits(t, waiter.PID) })
-	if err := os.Rename(s.in("file"), s.in("old")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(s.in("file"), s.in("old")))
 	s.letGo(holder)
 	if status := waiter.Wait(t); status != 0 || waiter.Output() != "1\n1\n" {
 		t.Errorf("status %d, %q", status, waiter.Output())
@@ -279,13 +277,9 @@ func TestAFileThatStaysLockedIsOverdue(t *testing.T) {
 
 func TestWhatCannotBeLockedIsRefused(t *testing.T) {
 	s := newStage(t)
-	if err := unix.Mkfifo(s.in("pipe"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Mkfifo(s.in("pipe"), 0o600))
 	for name, to := range map[string]string{"loop": "loop", "dangling": "nowhere"} {
-		if err := os.Symlink(to, s.in(name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(to, s.in(name)))
 	}
 	for path, status := range map[string]int{"pipe": 64, "/dev/null": 64, "none/file": 73, "loop": 77} {
 		for _, more := range [][]string{nil, {"--dry-run"}} {

@@ -192,9 +192,7 @@ func TestTheEndOfAProgramReleasesItsAtomSilently(t *testing.T) {
 			waits := strings.Count(p.Runlog(), "event=wait")
 			next := helper.Command{Args: []string{"sh", "-c", "$run --wait=1h -- echo ran"}, Env: p.Env()}.Start(t)
 			helper.Eventually(t, "another waits", func() bool { return strings.Count(p.Runlog(), "event=wait") > waits })
-			if err := os.WriteFile(filepath.Join(p.dir, "go"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(p.dir, "go"), nil, 0o600))
 			owner.Wait(t)
 			if status := next.Wait(t); status != 0 || next.Output() != "ran\n" || owner.Output() != "" {
 				t.Errorf("%q: status %d, %q; the program said %q", last, status, next.Output(), owner.Output())
@@ -251,9 +249,7 @@ func TestAProgramKeepsItsAtomWhenHoldIsKilled(t *testing.T) {
 	t.Parallel()
 	p := newAsker(t)
 	owner := p.starts("", holds+`ended; : >ended; await go`, "held")
-	if err := syscall.Kill(p.hold(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(p.hold(), syscall.SIGKILL))
 	helper.Eventually(t, "the program learns of it", func() bool { return exists(filepath.Join(p.dir, "ended")) })
 	p.Newcomer(t).Denied(t)
 	owner.Kill(t)
@@ -267,16 +263,10 @@ func TestSignalsThatAreMeantForTheProgramDoNotEndHold(t *testing.T) {
 		p := newAsker(t)
 		owner := p.starts("", `trap : `+strconv.Itoa(int(sig))+`; `+holds+`await go; echo release >&8; ended >ended; [ -s ended ]`, "held")
 		hold := p.hold()
-		if err := syscall.Kill(-owner.PID, sig); err != nil { // as Ctrl-C at a terminal does
-			t.Fatal(err)
-		}
-		if err := syscall.Kill(hold, sig); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Kill(-owner.PID, sig)) // as Ctrl-C at a terminal does
+		must(t, syscall.Kill(hold, sig))
 		p.Newcomer(t).Denied(t)
-		if err := os.WriteFile(filepath.Join(p.dir, "go"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(p.dir, "go"), nil, 0o600))
 		if status := owner.Wait(t); status != 0 {
 			t.Errorf("%v: status %d", sig, status)
 		}
@@ -309,9 +299,7 @@ func TestAnyInputEndsTheWait(t *testing.T) {
 		began := time.Now()
 		waiting := p.starts("--wait=forever", `await go; `+word+`; ended`, "hold")
 		helper.Eventually(t, "it waits", func() bool { return strings.Contains(p.Runlog(), "event=wait") })
-		if err := os.WriteFile(filepath.Join(p.dir, "go"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(p.dir, "go"), nil, 0o600))
 		waiting.Wait(t)
 		if said := waiting.Output(); !strings.HasPrefix(said, "busy ") || !strings.HasSuffix(said, "\nstatus 75\n") {
 			t.Errorf("%s: it said %q", word, said)
@@ -328,9 +316,7 @@ func TestAWaitersWatchIsClosedOnceItHasTheAtom(t *testing.T) {
 	owner := p.Owner(t, "exec sleep 1000")
 	trace := filepath.Join(p.dir, "trace")
 	traced := filepath.Join(p.dir, "traced")
-	if err := need.WriteProgram(traced, []byte("#!/bin/sh\nexec strace -D -f --seccomp-bpf -qq -y -o trace -e trace=ppoll,close,write "+helper.Binary(t)+` "$@"`), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, need.WriteProgram(traced, []byte("#!/bin/sh\nexec strace -D -f --seccomp-bpf -qq -y -o trace -e trace=ppoll,close,write "+helper.Binary(t)+` "$@"`), 0o755))
 	c := p.command("--wait=forever", "answer; await closed; echo release >&8; ended")
 	c.Env = append(c.Env, "adlock="+traced)
 	waiting := c.Start(t)
@@ -338,9 +324,7 @@ func TestAWaitersWatchIsClosedOnceItHasTheAtom(t *testing.T) {
 	helper.Eventually(t, "it watches the directory", func() bool { return strings.Contains(written(), "<anon_inode:inotify>, events=") })
 	owner.Kill(t)
 	helper.Eventually(t, "the watch is closed", func() bool { return closing.MatchString(written()) })
-	if err := os.WriteFile(filepath.Join(p.dir, "closed"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(p.dir, "closed"), nil, 0o600))
 	if status := waiting.Wait(t); status != 0 || !strings.HasSuffix(waiting.Output(), "released\nstatus 0\n") {
 		t.Errorf("status %d, and it said %q", status, waiting.Output())
 	}

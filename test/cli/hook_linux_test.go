@@ -271,9 +271,7 @@ func TestALostLockAndAStarvingAtomAreReported(t *testing.T) {
 		t.Errorf("told of %q", line)
 	}
 	lock := s.lockOf("a")
-	if err := os.Rename(lock, s.in("away")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(lock, s.in("away")))
 	owner.Signal(t, syscall.SIGTERM)
 	owner.Wait(t)
 	if said := owner.Output(); !oneLine(said) || !strings.Contains(said, "lost: the lock is gone") {

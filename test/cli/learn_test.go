@@ -20,17 +20,13 @@ const taught = "learn.runs=100\nlearn.mean=5.193\nlearn.deviation=0.1\nlearn.lon
 
 func teach(t *testing.T, a *helper.Atom) {
 	t.Helper()
-	if err := os.WriteFile(a.Last(), []byte(taught), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(a.Last(), []byte(taught), 0o600))
 	setCompleted(t, a, time.Now().Add(-24*time.Hour))
 }
 
 func setCompleted(t *testing.T, a *helper.Atom, at time.Time) {
 	t.Helper()
-	if err := os.Chtimes(a.Last(), at, at); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(a.Last(), at, at))
 }
 
 func memory(t *testing.T, a *helper.Atom) string {
@@ -280,9 +276,7 @@ func TestAResetOfAPartOfANameIsRefused(t *testing.T) {
 	a := helper.NewAtom(t)
 	teach(t, a)
 	other := filepath.Join(a.Dir, "last.p.dax.o.xy")
-	if err := os.WriteFile(other, []byte(taught), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(other, []byte(taught), 0o600))
 	for part, nearly := range map[string]string{"p o": "p o x, p o xy", "y": "p o xy", "p.dax.o.": "p o x, p o xy"} {
 		if r := tune(t, a, "--reset", part); r.Status != 64 || !strings.Contains(r.Err, "type the whole name: "+nearly+"\n") {
 			t.Errorf("%q: %+v", part, r)
@@ -349,9 +343,7 @@ func TestTenDenialsStarveByDefaultAndTheLibraryHasTheSetting(t *testing.T) {
 func TestDamagedLearningIsDiscarded(t *testing.T) {
 	t.Parallel()
 	a := helper.NewAtom(t)
-	if err := os.WriteFile(a.Last(), []byte("learn.runs=100\nlearn.mean=NaN\nlearn.new=1\nother=kept\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(a.Last(), []byte("learn.runs=100\nlearn.mean=NaN\nlearn.new=1\nother=kept\n"), 0o600))
 	a.Newcomer(t, "--expire-after=auto").Ran(t)
 	wantWords(t, memory(t, a), "learn.runs=1\n", "other=kept\n")
 }

@@ -45,9 +45,7 @@ func (s *stage) atTerminal(columns uint16, c helper.Command) *atTerminal {
 	p.command.Dir, p.command.Env = c.Dir, append(append(need.Clean(), "TERM=vt100"), c.Env...)
 	p.command.Stdin, p.command.Stdout, p.command.Stderr = slave, slave, slave
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
-	if err := p.command.Start(); err != nil {
-		s.Fatal(err)
-	}
+	must(s, p.command.Start())
 	slave.Close()
 	go func() { _ = p.command.Wait(); close(p.done) }()
 	s.Cleanup(func() {
@@ -96,9 +94,7 @@ func openPTY(s *stage, columns uint16) (master, slave *os.File) {
 	}
 	s.Cleanup(func() { master.Close() })
 	fd := int(master.Fd())
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		s.Fatal(err)
-	}
+	must(s, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
 	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
 	if err != nil {
 		s.Fatal(err)
@@ -106,9 +102,7 @@ func openPTY(s *stage, columns uint16) (master, slave *os.File) {
 	if slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
 		s.Fatal(err)
 	}
-	if err := unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}); err != nil {
-		s.Fatal(err)
-	}
+	must(s, unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}))
 	return master, slave
 }
 
@@ -171,9 +165,7 @@ func TestTheJitterIsShownAtATerminal(t *testing.T) {
 			t.Errorf("%q does not fit into 30 columns", row)
 		}
 	}
-	if err := syscall.Kill(pid, syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(pid, syscall.SIGINT))
 	helper.Eventually(t, "it is gone", ended)
 	if got := left(shown()); got != "" {
 		t.Errorf("left on the terminal: %q", got)
@@ -192,9 +184,7 @@ func TestADenialAtATerminalNamesTheOwnerAndTheNextStep(t *testing.T) {
 func TestADenialAtATerminalNamesNoStepThatDoesNothing(t *testing.T) {
 	s := newStage(t)
 	for name, text := range map[string]string{"empty": "", "shlock": itoa(s.hold("other").PID) + "\n"} {
-		if err := os.WriteFile(s.lockOf(name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(s.lockOf(name), []byte(text), 0o600))
 	}
 	within := helper.Binary(s) + " run --program job --name a true" // from inside the job that holds the atom
 	for name, c := range map[string]struct{ says, script string }{
@@ -210,9 +200,7 @@ func TestADenialAtATerminalNamesNoStepThatDoesNothing(t *testing.T) {
 
 func TestNoExpiryIsShownForALockThatNothingEnds(t *testing.T) {
 	s := newStage(t)
-	if err := os.WriteFile(s.lockOf("a"), []byte(itoa(s.hold("other").PID)+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(s.lockOf("a"), []byte(itoa(s.hold("other").PID)+"\n"), 0o600))
 	_, shown, ended := s.onTerminal(200, job("--wait", "1s", "true")...)
 	helper.Eventually(t, "it has waited", ended)
 	shows(s, shown, `waiting for process [0-9]+: [01]s, at most [01]s more`)

@@ -39,9 +39,7 @@ func TestMkatomicMakesAFileWhereThereWasNone(t *testing.T) {
 func TestMkatomicReplacesWhereAskedAndKeepsTheMode(t *testing.T) {
 	s := newStage(t)
 	s.in("f", "one")
-	if err := os.Chmod(s.in("f"), 0o640|os.ModeSetuid|os.ModeSetgid|os.ModeSticky); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(s.in("f"), 0o640|os.ModeSetuid|os.ModeSetgid|os.ModeSticky))
 	if r := s.put("two", "--replace", "f"); r.Status != 0 || s.read(s.in("f")) != "two" {
 		t.Errorf("%+v", r)
 	}
@@ -61,13 +59,9 @@ func TestMkatomicReplacesWhatALinkLeadsToAndKeepsItsModeAndOwner(t *testing.T) {
 		s := newSubstage(t)
 		mkdir(t, s.in("sub"), 0o755)
 		s.in("sub/target", "old")
-		if err := errors.Join(os.Symlink("sub/target", s.in("link")), os.Chmod(s.in("sub/target"), 0o640)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.Symlink("sub/target", s.in("link")), os.Chmod(s.in("sub/target"), 0o640)))
 		if os.Geteuid() == 0 {
-			if err := os.Chown(s.in("sub/target"), nobody, nobody); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Chown(s.in("sub/target"), nobody, nobody))
 		}
 		if r := s.put("new", words...); r.Status != 0 || r.Err != "" || s.read(s.in("sub/target")) != "new" {
 			t.Errorf("%q: %+v", words, r)
@@ -87,9 +81,7 @@ func TestMkatomicReplacesWhatALinkLeadsToAndKeepsItsModeAndOwner(t *testing.T) {
 
 func TestMkatomicMakesTheFileThatADanglingLinkLeadsTo(t *testing.T) {
 	s := newStage(t)
-	if err := os.Symlink("target", s.in("link")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("target", s.in("link")))
 	if r := s.put("new", "link"); r.Status != 75 {
 		t.Errorf("without --replace: %+v", r)
 	}
@@ -102,9 +94,7 @@ func TestMkatomicMakesTheFileThatADanglingLinkLeadsTo(t *testing.T) {
 func TestMkatomicDoesNotWriteThroughALink(t *testing.T) {
 	s := newStage(t)
 	s.in("target", "kept")
-	if err := os.Symlink("target", s.in("link")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("target", s.in("link")))
 	if r := s.put("new", "link"); r.Status != 75 {
 		t.Errorf("%+v", r)
 	}
@@ -117,9 +107,7 @@ func TestMkatomicDoesNotWriteThroughALink(t *testing.T) {
 func TestMkatomicReplacesOnlyFiles(t *testing.T) {
 	s := newStage(t)
 	mkdir(t, s.in("dir"), 0o755)
-	if err := unix.Mkfifo(s.in("pipe"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Mkfifo(s.in("pipe"), 0o600))
 	for _, name := range []string{"dir", "pipe"} {
 		r := s.put("x", "--replace", name)
 		if r.Status != 73 || !oneLine(r.Err) || !strings.Contains(r.Err, "is not a regular file") {
@@ -251,15 +239,11 @@ func TestAKilledMkatomicLeavesTheOldContent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	if _, err := input.Write(bytes.Repeat([]byte("x"), 1<<20)); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Process.Kill())
 	_ = cmd.Wait() // killed
 	if s.read(s.in("f")) != "old" {
 		t.Error("the old content is gone")
@@ -331,17 +315,13 @@ func TestMkatomicOfAFailedCommandChangesNothing(t *testing.T) {
 // a daemon that has closed its output.
 func TestMkatomicTakesAllThatIsPrinted(t *testing.T) {
 	s := newStage(t)
-	if err := unix.Mkfifo(s.in("gate"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Mkfifo(s.in("gate"), 0o600))
 	p := s.command("mkatomic", "f", "--", "sh", "-c", "(read -r x <gate; echo late) & sleep 600 >/dev/null 2>&1 & echo soon; echo $! >daemon").Start(t)
 	helper.Eventually(t, "the command is done", func() bool { return exists(s.in("daemon")) && len(helper.Children(p.PID)) > 0 })
 	if exists(s.in("f")) {
 		t.Error("it was made of half of the output")
 	}
-	if err := os.WriteFile(s.in("gate"), []byte("go\n"), 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(s.in("gate"), []byte("go\n"), 0))
 	if status := p.Wait(t); status != 0 || s.read(s.in("f")) != "soon\nlate\n" {
 		t.Errorf("status %d: %q", status, p.Output())
 	}
@@ -389,9 +369,7 @@ func TestASignalledMkatomicEndsItsCommandAndLeavesNothing(t *testing.T) {
 				t.Errorf("%v, %q: process %d is left", sig, words, left)
 				_ = unix.Kill(left, unix.SIGKILL)
 			}
-			if err := os.Remove(s.in("ready")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Remove(s.in("ready")))
 		}
 	}
 }

@@ -119,9 +119,7 @@ func TestAFailedRunUsesItsTickWithoutRetryFailed(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if err := os.WriteFile(s.dir+"/mended", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(s.dir+"/mended", nil, 0o600))
 	retried().Ran(t)
 	retried().Denied(t)
 }

@@ -37,9 +37,7 @@ func (s *stage) attempts(log *runlog.Log, first runlog.Event, every time.Duratio
 		if n%2 == 0 {
 			e.Kind, e.Token, e.Verdict = runlog.Deny, "", "too-soon"
 		}
-		if err := log.Append(e); err != nil {
-			s.Fatal(err)
-		}
+		must(s, log.Append(e))
 	}
 }
 

@@ -22,9 +22,7 @@ import (
 // withLocksmith returns the helper program, with its partner programs beside it.
 func withLocksmith(t testing.TB) string {
 	t.Helper()
-	if err := buildLocksmith(helper.Binary(t)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, buildLocksmith(helper.Binary(t)))
 	return helper.Binary(t)
 }
 
@@ -213,7 +211,5 @@ func (s *situation) statusAgrees(w *world) {
 // writeFile writes a lock as another tool would, or a damaged one.
 func writeFile(t testing.TB, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 }

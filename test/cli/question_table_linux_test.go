@@ -94,9 +94,7 @@ func foreign(text func(*world) string, age time.Duration) func(*world) {
 		lock := w.place.(directory).lock()
 		writeFile(w, lock, text(w))
 		at := time.Now().Add(-age)
-		if err := os.Chtimes(lock, at, at); err != nil {
-			w.Fatal(err)
-		}
+		must(w, os.Chtimes(lock, at, at))
 	}
 }
 

@@ -192,9 +192,7 @@ func (d directory) setLast(t testing.TB, completed time.Time, started time.Durat
 	if started > 0 {
 		helper.Rewrite(t, last, "started", ago(started))
 	}
-	if err := os.Chtimes(last, completed, completed); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(last, completed, completed))
 }
 
 func (d directory) setAge(t testing.TB, age time.Duration) {
@@ -202,9 +200,7 @@ func (d directory) setAge(t testing.TB, age time.Duration) {
 	for _, file := range d.files() {
 		helper.Rewrite(t, file, "monotonic", monotonic(age))
 		at := time.Now().Add(-age)
-		if err := os.Chtimes(file, at, at); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(file, at, at))
 	}
 }
 

@@ -151,9 +151,7 @@ func TestAnotherCommandUnderOneSumIsAnErrorThatNamesTheSum(t *testing.T) {
 		t.Fatal(entries, err)
 	}
 	text := strings.Replace(s.read(entries[0]), "/bin/true a", "/bin/true b", 1)
-	if err := os.WriteFile(entries[0], []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(entries[0], []byte(text), 0o600))
 	operand, _ := atom.Unnamed("true", "/bin/true a")
 	for _, options := range [][]string{{}, {"--dry-run"}} {
 		r := s.adlock(slices.Concat([]string{"run"}, options, []string{"--", "/bin/true", "a"})...)
@@ -273,9 +271,7 @@ func TestFromStartCountsFromTheStartOfTheLastRun(t *testing.T) {
 	// Completed now, but started an hour ago.
 	started := regexp.MustCompile(`started=.*`)
 	memory := started.ReplaceAllString(s.read(s.lastOf("a")), "started="+time.Now().Add(-time.Hour).UTC().Format(time.RFC3339Nano))
-	if err := os.WriteFile(s.lastOf("a"), []byte(memory), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(s.lastOf("a"), []byte(memory), 0o600))
 	s.want(75, job("--if-elapsed", "30m", "true")...)
 	s.want(0, job("--if-elapsed", "30m", "--from-start", "true")...)
 }
@@ -399,9 +395,7 @@ func TestDryRunSaysTheVerdictWithItsFiguresAndTouchesNothing(t *testing.T) {
 	}
 	dry(0, "never completed")
 	s.want(0, job("true")...)
-	if err := os.Chtimes(s.lastOf("a"), completed, completed); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(s.lastOf("a"), completed, completed))
 	dry(0, "free: completed 3m12s ago, IfElapsed is 0", later)
 	dry(75, "too soon: completed 3m12s ago, IfElapsed is 15m; due in 11m48s", later, "--if-elapsed", "15m")
 	dry(3, "too soon", later, "--if-elapsed", "15m", "-E", "3")

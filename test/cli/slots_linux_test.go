@@ -96,9 +96,7 @@ func TestASupervisorEndsItsJobOnceItsSlotIsFree(t *testing.T) {
 		t.Fatalf("it ended, and the members were not recorded: %s", p.Output())
 	}
 	s.want(75, job("--slots", "1", "--expire-after", "0", "true")...)
-	if err := unix.Kill(holder.PID, unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Kill(holder.PID, unix.SIGKILL))
 	if status := p.Wait(t); status != 124 || !strings.Contains(p.Output(), "ended by force") || s.held("a") || exists(s.locks+slot) {
 		t.Errorf("status %d, held: %v, %s", status, s.held("a"), p.Output())
 	}

@@ -125,9 +125,7 @@ func (s *stage) in(name string, text ...string) string {
 	s.Helper()
 	path := filepath.Join(s.dir, name)
 	if len(text) > 0 {
-		if err := need.WriteProgram(path, []byte(strings.Join(text, "")), 0o755); err != nil {
-			s.Fatal(err)
-		}
+		must(s, need.WriteProgram(path, []byte(strings.Join(text, "")), 0o755))
 	}
 	return path
 }
@@ -145,9 +143,7 @@ func (s *stage) read(path string) string {
 func (s *stage) aged(path string, by time.Duration) {
 	s.Helper()
 	then := time.Now().Add(-by)
-	if err := os.Chtimes(path, then, then); err != nil {
-		s.Fatal(err)
-	}
+	must(s, os.Chtimes(path, then, then))
 }
 
 func (s *stage) modified(path string) time.Time {
@@ -192,9 +188,7 @@ func childOf(t *testing.T, pid int, command string) int {
 // end kills one process and waits until it is gone.
 func end(t *testing.T, pid int) {
 	t.Helper()
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(pid, syscall.SIGKILL))
 	helper.Eventually(t, "a process is gone", func() bool { return !helper.Alive(pid) })
 }
 

@@ -36,9 +36,7 @@ func (s *stage) starter(word *os.File, job string) *starter {
 	if err != nil {
 		s.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		s.Fatal(err)
-	}
+	must(s, cmd.Start())
 	st := &starter{cmd, input, make(chan int, 1)}
 	go func() {
 		_ = cmd.Wait() // ProcessState has the status
@@ -95,9 +93,7 @@ func TestAJobOutlivesItsRunnerAndHoldsTheAtomUntilItIsGone(t *testing.T) {
 	if !helper.Alive(job) {
 		t.Fatal("the job died with its runner, or of the newcomer")
 	}
-	if err := syscall.Kill(job, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(job, syscall.SIGKILL))
 	helper.Eventually(t, "the job is gone", func() bool { return !helper.Alive(job) })
 	// No run has completed: IfElapsed does not deny.
 	s.want(0, "run", "--program", "job", "--name", "a", "--if-elapsed", "1h", "--", "true")
@@ -109,9 +105,7 @@ func TestAJobOutlivesItsRunnerAndHoldsTheAtomUntilItIsGone(t *testing.T) {
 func TestAKilledJobIsReleasedAndItsSignalPassedThrough(t *testing.T) {
 	s := newStage(t)
 	runner := s.hold("a")
-	if err := syscall.Kill(childOf(t, runner.PID, "sleep"), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(childOf(t, runner.PID, "sleep"), syscall.SIGKILL))
 	if status := runner.Wait(t); status != 128+9 {
 		t.Errorf("status %d, want 137", status)
 	}
@@ -159,14 +153,10 @@ func TestAKilledScriptHoldsTheAtomUntilItsChildIsGone(t *testing.T) {
 	s.source("sleep 600\n", `"$1" & wait; sleep 600`)
 	owner := s.ownerOf("a")
 	child := childOf(t, owner, "sleep")
-	if err := syscall.Kill(owner, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(owner, syscall.SIGKILL))
 	helper.Eventually(t, "the script is gone", func() bool { return !helper.Alive(owner) })
 	s.want(75, "run", "--program", "job", "--name", "a", "--", "true")
-	if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(child, syscall.SIGKILL))
 	helper.Eventually(t, "the child is gone", func() bool { return !helper.Alive(child) })
 	s.want(0, "run", "--program", "job", "--name", "a", "--", "true")
 }
@@ -177,9 +167,7 @@ func TestAScriptThatLeadsItsGroupHoldsTheAtomUntilItsChildIsGone(t *testing.T) {
 	child := childOf(t, script.PID, "sleep")
 	script.Kill(t)
 	s.want(75, "run", "--program", "job", "--name", "a", "--", "true")
-	if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(child, syscall.SIGKILL))
 	helper.Eventually(t, "the child is gone", func() bool { return !helper.Alive(child) })
 	s.want(0, "run", "--program", "job", "--name", "a", "--", "true")
 }

@@ -221,15 +221,11 @@ func TestRootStopsNoJobOfAnotherUser(t *testing.T) {
 	need.Root(t)
 	s := newStage(t)
 	for _, dir := range []string{s.dir, filepath.Dir(s.dir), filepath.Dir(helper.Binary(t))} {
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(dir, 0o755))
 	}
 	locks := s.in("locks")
 	mkdir(t, locks, 0o700)
-	if err := os.Chown(locks, nobody, nobody); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chown(locks, nobody, nobody))
 	as := func(uid int, words ...string) helper.Command {
 		c := s.command(append([]string{"ADLOCK_DIR=" + locks}, words...)...)
 		c.UID = uid

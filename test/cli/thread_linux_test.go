@@ -56,9 +56,7 @@ func TestALockWhoseOwnerIsAThreadIsStuck(t *testing.T) {
 		}
 		lines = append(lines, line)
 	}
-	if err := os.WriteFile(s.lockOf("a"), []byte(strings.Join(lines, "")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(s.lockOf("a"), []byte(strings.Join(lines, "")), 0o600))
 	says := "is a thread of process " + itoa(bystander.PID)
 	s.refused(77, says, "kill-carefully", "--lock", s.lockOf("a"))
 	s.refused(77, says, "kill-carefully", "--lock", "--dry-run", s.lockOf("a"))

@@ -16,9 +16,7 @@ import (
 func programs(t *testing.T) []string {
 	t.Helper()
 	locksmith := filepath.Join(t.TempDir(), "adlock-locksmith")
-	if err := helper.Build(locksmith); err != nil {
-		t.Fatal(err)
-	}
+	must(t, helper.Build(locksmith))
 	return []string{helper.Binary(t), helper.Binary(t) + "-report", locksmith}
 }
 

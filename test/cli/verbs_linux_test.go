@@ -21,9 +21,7 @@ func TestStatAgePrintsWholeSecondsPerFile(t *testing.T) {
 	s.in("g", "")
 	for file, stamp := range map[string]float64{"f": 1000, "g": 2000.5} {
 		at := time.Unix(0, int64(stamp*1e9))
-		if err := os.Chtimes(s.in(file), at, at); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(s.in(file), at, at))
 	}
 	for now, want := range map[string]string{"2100": "1100\n99\n", "2000": "1000\n-1\n", "2000.5": "1000\n0\n"} {
 		if r := s.want(0, "stat-age", "--now", now, "f", "g"); r.Out != want {
@@ -207,9 +205,7 @@ func TestStatusListsEveryAtom(t *testing.T) {
 		t.Errorf("%s", r.Out)
 	}
 	var rows []map[string]any
-	if err := json.Unmarshal([]byte(s.want(0, "status", "--json").Out), &rows); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(s.want(0, "status", "--json").Out), &rows))
 	states := map[string]bool{}
 	for _, row := range rows {
 		state, _ := row["state"].(string)
@@ -315,9 +311,7 @@ func TestTheLibraryTellsNeverFromAnyAge(t *testing.T) {
 		t.Errorf("never completed is %s s old, adlock_age wants %d digits", age, digits)
 	}
 	long := time.Now().AddDate(-30, 0, 0)
-	if err := os.Chtimes(s.lastOf("a"), long, long); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(s.lastOf("a"), long, long))
 	if age := strings.TrimSpace(s.want(0, "stat-age", s.lastOf("a")).Out); len(age) >= digits {
 		t.Errorf("thirty years are %s s, which adlock_age takes for never", age)
 	}
@@ -328,12 +322,8 @@ func TestTheHelpGivesTheInstalledPathOfTheCrontabsShell(t *testing.T) {
 	s := newStage(t)
 	program, shell := s.in("usr/bin/adlock"), s.in("usr/lib/adlock/shell")
 	for _, file := range [][2]string{{helper.Binary(t), program}, {filepath.Join(helper.Root(), "sh/shell"), shell}} {
-		if err := os.MkdirAll(filepath.Dir(file[1]), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := need.WriteProgram(file[1], []byte(s.read(file[0])), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(file[1]), 0o755))
+		must(t, need.WriteProgram(file[1], []byte(s.read(file[0])), 0o755))
 	}
 	c := s.command("help", "shell")
 	c.Args[0] = program

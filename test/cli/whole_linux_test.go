@@ -55,9 +55,7 @@ func TestWithWholeJobAnAtomIsHeldUntilTheLastDaemonIsGone(t *testing.T) {
 	if kinds := s.kinds("a"); strings.Contains(kinds, "release") {
 		t.Errorf("the runlog has %s", kinds)
 	}
-	if err := unix.Kill(daemon, unix.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Kill(daemon, unix.SIGTERM))
 	if status := p.Wait(t); status != 3 || p.Output() != "" || s.held("a") {
 		t.Errorf("status %d, held: %v, %s", status, s.held("a"), p.Output())
 	}
