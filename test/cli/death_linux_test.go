@@ -200,7 +200,7 @@ func TestASupervisorWritesNoCore(t *testing.T) {
 		}
 		for _, e := range entries {
 			names += e.Name() + " "
-			must(t, os.Remove(s.in("of-the-job/" + e.Name())))
+			must(t, os.Remove(s.in("of-the-job/"+e.Name())))
 		}
 		return names
 	}

@@ -371,8 +371,7 @@ func TestALockThatIsGoneIsLost(t *testing.T) {
 }
 
 func TestHoldRefusesAnOwnerThatCannotHoldALock(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
+	a := newAtom(t)
 	for words, why := range map[string]string{
 		"": "wants one NAME", "x --wait 1m": "wants one NAME", "x y": "wants one NAME",
 		"--slots 2 --operator o x": "--program", "--owner 1000000000 x": "is not an ancestor",
@@ -387,14 +386,12 @@ func TestHoldRefusesAnOwnerThatCannotHoldALock(t *testing.T) {
 
 // A program may read its pid after the fork, as from Perl's $$.
 func TestHoldIsNotItsOwnOwner(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
+	a := newAtom(t)
 	a.Shell(t, `exec $adlock hold --owner $$ x`).Refused(t, 64, "--owner: must be the asking program")
 }
 
 func TestAnAskerThatHasHungUpIsNotTheOwner(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
+	a := newAtom(t)
 	r := a.Shell(t, `mkfifo "$ADLOCK_DIR/in"; exec 7<>"$ADLOCK_DIR/in"; exec 6<"$ADLOCK_DIR/in" 7>&-; $adlock hold x <&6`)
 	if r.Status != 64 || !strings.Contains(r.Err, "standard input: has ended") {
 		t.Errorf("%+v", r)

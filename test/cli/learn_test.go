@@ -53,8 +53,7 @@ func wantWords(t *testing.T, text string, words ...string) {
 }
 
 func TestRunEnvironmentAndLibraryTeachTheSameAtom(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
+	a := newAtom(t)
 	a.Newcomer(t, "--expire-after=auto").Ran(t)
 	a.More = []string{"ADLOCK_EXPIRE_AFTER=auto"}
 	a.Newcomer(t).Ran(t)
@@ -201,16 +200,14 @@ func backdate(t *testing.T, a *helper.Atom, d time.Duration) {
 }
 
 func TestADryRunShowsTheArithmetic(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
+	a := newAtom(t)
 	teach(t, a)
 	r := a.Newcomer(t, "--dry-run", "--expire-after=auto", "--if-elapsed=auto")
 	wantWords(t, r.Out, "free: completed 1d ago, IfElapsed is 3m", "3m x 1.35^4 = 9m58s", "typically 3m")
 }
 
 func TestAGivenLimitWinsOverAutoInTheEnvironment(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
+	a := newAtom(t)
 	a.More = []string{"ADLOCK_EXPIRE_AFTER=auto"}
 	a.Newcomer(t, "--expire-after=3h").Ran(t)
 	if text := memory(t, a); text != "" {
@@ -221,8 +218,7 @@ func TestAGivenLimitWinsOverAutoInTheEnvironment(t *testing.T) {
 }
 
 func TestTuneShowsAndResetsWhatIsLearned(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
+	a := newAtom(t)
 	wantWords(t, tune(t, a).Out, "no atom has learned anything")
 	teach(t, a)
 	wantWords(t, tune(t, a).Out, "p o x", "100", "3m", "10m")
@@ -262,8 +258,7 @@ func stamp(t *testing.T, a *helper.Atom) time.Time {
 }
 
 func TestTuneShowsAnAtomThatIsYetToLearn(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
+	a := newAtom(t)
 	a.Newcomer(t, "--if-elapsed=0").Ran(t)
 	wantWords(t, tune(t, a, "--explain").Out, "no atom has learned anything")
 	a.More = []string{"ADLOCK_EXPIRE_AFTER=auto"}
@@ -272,8 +267,7 @@ func TestTuneShowsAnAtomThatIsYetToLearn(t *testing.T) {
 }
 
 func TestAResetOfAPartOfANameIsRefused(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
+	a := newAtom(t)
 	teach(t, a)
 	other := filepath.Join(a.Dir, "last.p.dax.o.xy")
 	must(t, os.WriteFile(other, []byte(taught), 0o600))
@@ -300,8 +294,7 @@ func slotHolder(t *testing.T, a *helper.Atom) {
 }
 
 func TestStarvingIsReportedOnceThoughDenialsAreSilent(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
+	a := newAtom(t)
 	slotHolder(t, a)
 	var said []string
 	for n := range 6 {
@@ -322,8 +315,7 @@ func TestStarvingIsReportedOnceThoughDenialsAreSilent(t *testing.T) {
 }
 
 func TestTenDenialsStarveByDefaultAndTheLibraryHasTheSetting(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
+	a := newAtom(t)
 	slotHolder(t, a)
 	for n := 1; n <= 10; n++ {
 		if r := a.Newcomer(t, "--slots=1"); (r.Err != "") != (n == 10) {
@@ -341,8 +333,7 @@ func TestTenDenialsStarveByDefaultAndTheLibraryHasTheSetting(t *testing.T) {
 }
 
 func TestDamagedLearningIsDiscarded(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
+	a := newAtom(t)
 	must(t, os.WriteFile(a.Last(), []byte("learn.runs=100\nlearn.mean=NaN\nlearn.new=1\nother=kept\n"), 0o600))
 	a.Newcomer(t, "--expire-after=auto").Ran(t)
 	wantWords(t, memory(t, a), "learn.runs=1\n", "other=kept\n")

@@ -202,16 +202,6 @@ func TestMkatomicIsDurable(t *testing.T) {
 	}
 }
 
-// newSubstage is newStage for a subtest of a test that has called newStage.
-func newSubstage(t *testing.T) *stage {
-	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &stage{t, helper.Dir(t), dir}
-}
-
 func (s *stage) wantFiles(names ...string) {
 	s.Helper()
 	entries, err := os.ReadDir(s.dir)

@@ -180,13 +180,6 @@ func newFTP(t testing.TB) func(testing.TB) place {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func (s ftpStore) vars() []string {
 	return append(s.store.vars(), "ADLOCK_FTP_PASSWORD_FILE="+s.password)
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"debug/elf"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,8 +18,7 @@ func TestStatAgePrintsWholeSecondsPerFile(t *testing.T) {
 	s := newStage(t)
 	s.in("f", "")
 	s.in("g", "")
-	for file, stamp := range map[string]float64{"f": 1000, "g": 2000.5} {
-		at := time.Unix(0, int64(stamp*1e9))
+	for file, at := range map[string]time.Time{"f": time.Unix(1000, 0), "g": time.Unix(2000, 5e8)} {
 		must(t, os.Chtimes(s.in(file), at, at))
 	}
 	for now, want := range map[string]string{"2100": "1100\n99\n", "2000": "1000\n-1\n", "2000.5": "1000\n0\n"} {
@@ -31,7 +29,6 @@ func TestStatAgePrintsWholeSecondsPerFile(t *testing.T) {
 	s.want(0, "stat-age", "--now", "4000", "--at-least", "30m", "f", "g")
 	s.want(1, "stat-age", "--now", "4000", "--at-least", "40m", "f", "g")
 	s.want(1, "stat-age", "--at-least", "never", "f")
-	s.refused(69, "no such file", "stat-age", "none")
 	if r := s.adlock("stat-age", "--now", "2000", "none", "f"); r.Status != 69 || r.Out != "1000\n" || !oneLine(r.Err) {
 		t.Errorf("%+v", r)
 	}
@@ -47,6 +44,7 @@ func family(t *testing.T) (parent *helper.Process, child int) {
 func TestKillCarefullyEndsAProcessWithItsChildren(t *testing.T) {
 	s := newStage(t)
 	parent, child := family(t)
+	s.refused(64, `"12x"`, "kill-carefully", itoa(parent.PID), "12x") // one mistyped pid ends no other process
 	if r := s.want(0, "kill-carefully", "--dry-run", itoa(parent.PID)); !strings.Contains(r.Out, itoa(child)) || !helper.Alive(child) {
 		t.Errorf("--dry-run: %+v", r)
 	}
@@ -65,15 +63,6 @@ func TestKillCarefullyRefusesItsAncestorsAndInit(t *testing.T) {
 	c.Args = []string{"sh", "-c", `"$0" kill-carefully --pause 1s $$; echo "status $?"`, c.Args[0]}
 	if r := c.Run(t); r.Out != "status 77\n" || !oneLine(r.Err) {
 		t.Errorf("%+v", r)
-	}
-}
-
-func TestOneMistypedPidEndsNoOtherProcess(t *testing.T) {
-	s := newStage(t)
-	parent, _ := family(t)
-	s.refused(64, `"12x"`, "kill-carefully", itoa(parent.PID), "12x")
-	if parent.Ended() {
-		t.Error("it died")
 	}
 }
 
@@ -132,11 +121,8 @@ func TestClearRemovesOnlyLocksOfDeadOwners(t *testing.T) {
 	s.refused(77, "lives (process "+itoa(holder.PID)+"); to end it: adlock stop job.dax.run.a", "clear", "job.dax.run.a")
 	s.refused(64, "/nowhere: no such directory", "ADLOCK_DIR=/nowhere", "clear", "job.dax.run.a")
 	s.refused(64, `no atom matches "job.dax.run.none"`, "clear", "job.dax.run.none")
-	whole := s.read(s.lockOf("a"))
-	s.plant("b", whole[:len(whole)/2])
-	s.want(0, "clear", "job.dax.run.b")
-	if s.held("b") || holder.Ended() {
-		t.Error("the damaged lock is there, or the owner of the other died")
+	if holder.Ended() {
+		t.Error("the owner died")
 	}
 }
 
@@ -159,26 +145,6 @@ func TestClearTakesWhatStatusCallsTheAtom(t *testing.T) {
 	}
 }
 
-func TestClearTakesTheNamedReader(t *testing.T) {
-	s := newStage(t)
-	var pids []int
-	for range 2 {
-		pids = append(pids, s.command("run", "--program", "job", "--name", "book", "--shared", "sleep", "600").Start(t).PID)
-	}
-	reader := func(pid int) string { return "read.job.dax.run.book." + itoa(pid) }
-	helper.Eventually(t, "both read", func() bool {
-		return helper.Settled(s.locks+"/"+reader(pids[0])) && helper.Settled(s.locks+"/"+reader(pids[1]))
-	})
-	s.refused(64, reader(pids[0]), "clear", "book")
-	helper.KillSession(pids[0])
-	helper.Eventually(t, "nothing of it lives", func() bool { return len(helper.Session(pids[0])) == 0 })
-	s.refused(77, "lives", "clear", reader(pids[1]))
-	s.refused(64, reader(pids[0]), "clear", "job.dax.run.book")
-	s.want(0, "clear", reader(pids[0]))
-	s.refused(77, "lives (process "+itoa(pids[1])+"); to end it: adlock stop "+reader(pids[1]), "clear", "job.dax.run.book")
-	s.refused(77, "lives", "clear", "book")
-}
-
 func TestClearLastPrunesUnusedLastLocks(t *testing.T) {
 	s := newStage(t)
 	s.want(0, "run", "--program", "job", "--name", "b", "true")
@@ -191,40 +157,6 @@ func TestClearLastPrunesUnusedLastLocks(t *testing.T) {
 	}
 	if !exists(s.lastOf("a")) || exists(s.lastOf("b")) {
 		t.Error("the wrong one was removed")
-	}
-}
-
-func TestStatusListsEveryAtom(t *testing.T) {
-	s := newStage(t)
-	if r := s.want(0, "status", "--json"); strings.TrimSpace(r.Out) != "[]" {
-		t.Errorf("no atoms: %q", r.Out)
-	}
-	s.want(0, "run", "--program", "job", "--name", "b", "true")
-	holder := s.hold("a")
-	if r := s.want(0, "status"); !strings.Contains(r.Out, "running") || !strings.Contains(r.Out, itoa(holder.PID)) || !strings.Contains(r.Out, "idle") {
-		t.Errorf("%s", r.Out)
-	}
-	var rows []map[string]any
-	must(t, json.Unmarshal([]byte(s.want(0, "status", "--json").Out), &rows))
-	states := map[string]bool{}
-	for _, row := range rows {
-		state, _ := row["state"].(string)
-		states[state] = true
-	}
-	if len(rows) != 2 || !states["idle"] || !states["running"] {
-		t.Errorf("%v", rows)
-	}
-}
-
-func TestEveryVerbHasHelp(t *testing.T) {
-	s := newStage(t)
-	s.want(0)
-	s.want(0, "--version")
-	for _, verb := range []string{"", "run", "status", "clear", "stat-age", "mkatomic", "kill-carefully", "release"} {
-		r := s.want(0, strings.Fields(verb+" --help")...)
-		if !strings.Contains(r.Out, verb) || !strings.Contains(r.Out, "adlock") {
-			t.Errorf("%s: %s", verb, r.Out)
-		}
 	}
 }
 
@@ -278,16 +210,12 @@ func TestTheProgramIsStaticAndSmall(t *testing.T) {
 		t.Fatalf("%v\n%s", err, said)
 	}
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if info.Size() > 37<<20/10 {
 		t.Errorf("%d bytes", info.Size())
 	}
 	program, err := elf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer program.Close()
 	for _, part := range program.Progs {
 		if part.Type == elf.PT_INTERP || part.Type == elf.PT_DYNAMIC {
