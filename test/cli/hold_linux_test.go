@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"adlock/lib/process"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
 )
@@ -31,7 +30,14 @@ type asker struct {
 	dir string
 }
 
+// newAsker is an asker for a test that runs beside others.
 func newAsker(t *testing.T) *asker {
+	t.Helper()
+	t.Parallel()
+	return another(t)
+}
+
+func another(t *testing.T) *asker {
 	t.Helper()
 	return &asker{t, helper.NewAtom(t), helper.Dir(t)}
 }
@@ -93,8 +99,19 @@ func (p *asker) gone(pid int) {
 	helper.Eventually(p, "hold has ended", func() bool { return !helper.Alive(pid) })
 }
 
+// waits waits until hold waits for the atom.
+func (p *asker) waits() {
+	p.Helper()
+	helper.Eventually(p, "it waits", func() bool { return strings.Contains(p.Runlog(), "event=wait") })
+}
+
+// lets makes the file go, for which a program waits.
+func (p *asker) lets(file string) {
+	p.Helper()
+	must(p, os.WriteFile(filepath.Join(p.dir, file), nil, 0o600))
+}
+
 func TestAProgramHoldsAnAtomUntilItSaysRelease(t *testing.T) {
-	t.Parallel()
 	p := newAsker(t)
 	p.says("acquired TOKEN\nowner\nbusy 75\n1\nreleased\nstatus 0\nran\n", "", `
 		answer; read -r pid <"`+p.Lock()+`"; [ "$pid" != $$ ] || echo owner
@@ -108,14 +125,11 @@ func TestAProgramHoldsAnAtomUntilItSaysRelease(t *testing.T) {
 // hold is a part of the job: if the job hangs, what hold reads would count as the job's work
 // (lib/idle).
 func TestAHolderReadsNothingWhileItHolds(t *testing.T) {
-	t.Parallel()
 	p := newAsker(t)
 	p.starts("", holds+"sleep 600", "held")
 	read := func() string {
-		text, err := os.ReadFile("/proc/" + strconv.Itoa(p.hold()) + "/io")
-		if err != nil {
-			t.Fatal(err)
-		}
+		text, err := os.ReadFile("/proc/" + itoa(p.hold()) + "/io")
+		must(t, err)
 		count, _, _ := strings.Cut(string(text), "\n")
 		return count
 	}
@@ -127,26 +141,25 @@ func TestAHolderReadsNothingWhileItHolds(t *testing.T) {
 }
 
 func TestTheEndOfInputReleases(t *testing.T) {
-	t.Parallel()
 	p := newAsker(t)
-	p.says("acquired TOKEN\nreleased\nstatus 0\n", "", `answer; exec 8>&-; ended`)
-	if exists(p.Lock()) || !exists(p.Last()) {
-		t.Error("it was not released")
+	p.says("acquired TOKEN\nreleased\nstatus 0\n", "", `answer; printf 'release 4' >&8; exec 8>&-; ended`)
+	if log := p.Runlog(); exists(p.Lock()) || !strings.Contains(log, "status=4") { // the last line needs no newline
+		t.Errorf("the runlog: %s", log)
 	}
 }
 
 func TestADeniedProgramReadsTheReason(t *testing.T) {
-	t.Parallel()
 	p := newAsker(t)
 	p.Newcomer(t).Ran(t)
-	if r := p.command("--if-elapsed=1h", "ended").Run(t); !strings.HasPrefix(r.Out, "too-soon completed ") || !strings.HasSuffix(r.Out, "\nstatus 75\n") || r.Err != "" {
-		t.Errorf("%+v", r)
+	denied := func(options, says string) {
+		t.Helper()
+		if r := p.command(options, "ended").Run(t); !strings.HasPrefix(r.Out, says) || !strings.HasSuffix(r.Out, "\nstatus 75\n") || r.Err != "" {
+			t.Errorf("%s: %+v", options, r)
+		}
 	}
+	denied("--if-elapsed=1h", "too-soon completed ")
 	owner := p.Owner(t, "sleep 1000")
-	r := p.command("", "ended").Run(t)
-	if !strings.HasPrefix(r.Out, "busy running for ") || !strings.HasSuffix(r.Out, "\nstatus 75\n") || r.Err != "" {
-		t.Errorf("%+v", r)
-	}
+	denied("", "busy running for ")
 	if r := p.command("--verbose", "ended").Run(t); strings.Count(r.Err, "\n") != 1 || !strings.Contains(r.Err, "adlock: o x: busy") {
 		t.Errorf("verbose: %+v", r)
 	}
@@ -154,16 +167,14 @@ func TestADeniedProgramReadsTheReason(t *testing.T) {
 	helper.KillSession(owner.PID)
 	p.says("acquired TOKEN\nreleased\nstatus 0\n", "--slots=1", `echo release >&8; ended`)
 	p.starts("--slots=1 --operator=other", holds+"await go", "held")
-	if r := p.command("--slots=1", "ended").Run(t); !strings.HasPrefix(r.Out, "full ") || !strings.HasSuffix(r.Out, "\nstatus 75\n") {
-		t.Errorf("%+v", r)
-	}
+	denied("--slots=1", "full ")
 }
 
 func TestALineThatIsNotUnderstoodLosesNothing(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 10000)
 	for _, line := range []string{"rlease", "release now", "release 256", "release -1", "release 1 2", "", long} {
-		p := newAsker(t)
+		p := another(t)
 		r := p.command("", `answer; echo '`+line+`' >&8; answer; $run -- true; echo busy $?; echo release >&8; ended`).Run(t)
 		said := strings.SplitAfter(r.Out, "\n")
 		if len(said) < 3 || !strings.HasPrefix(said[1], "error not understood: ") || strings.Join(said[2:], "") != "busy 75\nreleased\nstatus 0\n" {
@@ -172,27 +183,18 @@ func TestALineThatIsNotUnderstoodLosesNothing(t *testing.T) {
 	}
 }
 
-func TestTheLastLineNeedsNoNewline(t *testing.T) {
-	t.Parallel()
-	p := newAsker(t)
-	p.says("acquired TOKEN\nreleased\nstatus 0\n", "", `answer; printf 'release 4' >&8; exec 8>&-; ended`)
-	if log := p.Runlog(); !strings.Contains(log, "status=4") {
-		t.Errorf("the runlog: %s", log)
-	}
-}
-
 // The program's death wakes a waiting newcomer too, which may be faster than hold.
 func TestTheEndOfAProgramReleasesItsAtomSilently(t *testing.T) {
 	t.Parallel()
 	for _, last := range []string{"", "echo release >&8"} {
-		p := newAsker(t)
+		p := another(t)
 		for range 5 {
 			owner := p.starts("", holds+`await go; rm held go; `+last, "held")
 			hold := p.hold()
 			waits := strings.Count(p.Runlog(), "event=wait")
 			next := helper.Command{Args: []string{"sh", "-c", "$run --wait=1h -- echo ran"}, Env: p.Env()}.Start(t)
 			helper.Eventually(t, "another waits", func() bool { return strings.Count(p.Runlog(), "event=wait") > waits })
-			must(t, os.WriteFile(filepath.Join(p.dir, "go"), nil, 0o600))
+			p.lets("go")
 			owner.Wait(t)
 			if status := next.Wait(t); status != 0 || next.Output() != "ran\n" || owner.Output() != "" {
 				t.Errorf("%q: status %d, %q; the program said %q", last, status, next.Output(), owner.Output())
@@ -207,7 +209,6 @@ func TestTheEndOfAProgramReleasesItsAtomSilently(t *testing.T) {
 
 // A live child has inherited the pipe, so hold reads no end of input.
 func TestAtomOfADeadProgramIsFreeThoughAChildKeepsThePipe(t *testing.T) {
-	t.Parallel()
 	p := newAsker(t)
 	mark := p.Mark(t)
 	owner := p.starts("", holds+`env `+mark+` setsid sleep 1000 & await never`, "held")
@@ -226,7 +227,6 @@ func TestAtomOfADeadProgramIsFreeThoughAChildKeepsThePipe(t *testing.T) {
 }
 
 func TestTheGroupOfADeadProgramHoldsTheAtom(t *testing.T) {
-	t.Parallel()
 	p := newAsker(t)
 	mark := p.Mark(t)
 	owner := p.starts("", holds+`env `+mark+` sleep 1000 8>&- 9<&- & await never`, "held")
@@ -246,7 +246,6 @@ func TestTheGroupOfADeadProgramHoldsTheAtom(t *testing.T) {
 }
 
 func TestAProgramKeepsItsAtomWhenHoldIsKilled(t *testing.T) {
-	t.Parallel()
 	p := newAsker(t)
 	owner := p.starts("", holds+`ended; : >ended; await go`, "held")
 	must(t, syscall.Kill(p.hold(), syscall.SIGKILL))
@@ -260,13 +259,13 @@ func TestAProgramKeepsItsAtomWhenHoldIsKilled(t *testing.T) {
 func TestSignalsThatAreMeantForTheProgramDoNotEndHold(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
-		p := newAsker(t)
+		p := another(t)
 		owner := p.starts("", `trap : `+strconv.Itoa(int(sig))+`; `+holds+`await go; echo release >&8; ended >ended; [ -s ended ]`, "held")
 		hold := p.hold()
 		must(t, syscall.Kill(-owner.PID, sig)) // as Ctrl-C at a terminal does
 		must(t, syscall.Kill(hold, sig))
 		p.Newcomer(t).Denied(t)
-		must(t, os.WriteFile(filepath.Join(p.dir, "go"), nil, 0o600))
+		p.lets("go")
 		if status := owner.Wait(t); status != 0 {
 			t.Errorf("%v: status %d", sig, status)
 		}
@@ -277,7 +276,6 @@ func TestSignalsThatAreMeantForTheProgramDoNotEndHold(t *testing.T) {
 }
 
 func TestANewcomerEndsAProgramThatHasExpired(t *testing.T) {
-	t.Parallel()
 	p := newAsker(t)
 	owner := p.starts("", holds+`await never`, "held")
 	hold := p.hold()
@@ -294,45 +292,33 @@ func TestANewcomerEndsAProgramThatHasExpired(t *testing.T) {
 func TestAnyInputEndsTheWait(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{"exec 8>&-", "echo release >&8"} {
-		p := newAsker(t)
+		p := another(t)
 		owner := p.Owner(t, "sleep 1000")
-		began := time.Now()
 		waiting := p.starts("--wait=forever", `await go; `+word+`; ended`, "hold")
-		helper.Eventually(t, "it waits", func() bool { return strings.Contains(p.Runlog(), "event=wait") })
-		must(t, os.WriteFile(filepath.Join(p.dir, "go"), nil, 0o600))
+		p.waits()
+		p.lets("go")
 		waiting.Wait(t)
 		if said := waiting.Output(); !strings.HasPrefix(said, "busy ") || !strings.HasSuffix(said, "\nstatus 75\n") {
 			t.Errorf("%s: it said %q", word, said)
 		}
-		t.Logf("%s: after %v", word, time.Since(began))
 		owner.Kill(t)
 	}
 }
 
 func TestAWaitersWatchIsClosedOnceItHasTheAtom(t *testing.T) {
-	t.Parallel()
-	need.Tools(t, "strace")
 	p := newAsker(t)
 	owner := p.Owner(t, "exec sleep 1000")
-	trace := filepath.Join(p.dir, "trace")
-	traced := filepath.Join(p.dir, "traced")
-	must(t, need.WriteProgram(traced, []byte("#!/bin/sh\nexec strace -D -f --seccomp-bpf -qq -y -o trace -e trace=ppoll,close,write "+helper.Binary(t)+` "$@"`), 0o755))
-	c := p.command("--wait=forever", "answer; await closed; echo release >&8; ended")
-	c.Env = append(c.Env, "adlock="+traced)
-	waiting := c.Start(t)
-	written := func() string { text, _ := os.ReadFile(trace); return string(text) }
-	helper.Eventually(t, "it watches the directory", func() bool { return strings.Contains(written(), "<anon_inode:inotify>, events=") })
+	waiting := p.starts("--wait=forever", "answer; await closed; echo release >&8; ended", "hold")
+	helper.Eventually(t, "it watches the directory", func() bool { return watches(p.hold()) })
 	owner.Kill(t)
-	helper.Eventually(t, "the watch is closed", func() bool { return closing.MatchString(written()) })
-	must(t, os.WriteFile(filepath.Join(p.dir, "closed"), nil, 0o600))
+	helper.Eventually(t, "the watch is closed", func() bool { return !watches(p.hold()) })
+	p.lets("closed")
 	if status := waiting.Wait(t); status != 0 || !strings.HasSuffix(waiting.Output(), "released\nstatus 0\n") {
 		t.Errorf("status %d, and it said %q", status, waiting.Output())
 	}
-	closedAfter(t, written(), `"acquired `)
 }
 
 func TestHoldDoesNotWaitForADeadProgram(t *testing.T) {
-	t.Parallel()
 	p := newAsker(t)
 	mark := p.Mark(t)
 	p.Owner(t, "sleep 1000")
@@ -349,12 +335,10 @@ func TestOnlyARunThatIsSaidToHaveSucceededCountsWithRetryFailed(t *testing.T) {
 		"answer; exec 8>&-; ended": false, "answer; echo release 1 >&8; ended": false,
 		"answer; echo release 0 >&8; ended": true, "answer; echo release >&8; ended": true,
 	} {
-		p := newAsker(t)
+		p := another(t)
 		p.says("acquired TOKEN\nreleased\nstatus 0\n", "--retry-failed", script)
 		info, err := os.Stat(p.Last())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if stamped := info.ModTime().Unix() != 0; stamped != counts {
 			t.Errorf("%s: it counts: %v", script, stamped)
 		}
@@ -362,7 +346,6 @@ func TestOnlyARunThatIsSaidToHaveSucceededCountsWithRetryFailed(t *testing.T) {
 }
 
 func TestALockThatIsGoneIsLost(t *testing.T) {
-	t.Parallel()
 	p := newAsker(t)
 	r := p.command("", `answer; rm "`+p.Lock()+`"; echo release >&8; ended`).Run(t)
 	if _, said, _ := strings.Cut(r.Out, "\n"); !strings.HasPrefix(said, "lost ") || !strings.HasSuffix(said, "\nstatus 75\n") || strings.Count(r.Err, "\n") != 1 {
@@ -400,15 +383,10 @@ func TestAnAskerThatHasHungUpIsNotTheOwner(t *testing.T) {
 
 func TestHoldAtATerminalPointsToRun(t *testing.T) {
 	s := newStage(t)
-	_, shown, ended := s.onTerminal(200, "hold", "x")
-	helper.Eventually(t, "it ends", ended)
-	if !strings.Contains(shown(), "a person says adlock run") {
-		t.Errorf("shown: %q", shown())
-	}
+	matches(s, s.typed(200, "hold", "x"), "a person says adlock run")
 }
 
 func TestAChildOfProcess1MustNameTheOwner(t *testing.T) {
-	t.Parallel()
 	need.Root(t)
 	need.Namespaces(t, "--pid", "--fork", "--mount-proc")
 	p := newAsker(t)
@@ -422,12 +400,5 @@ func TestAChildOfProcess1MustNameTheOwner(t *testing.T) {
 	}
 	if r := inside("--owner=1"); !strings.HasSuffix(r.Out, "released\nstatus 0\n") {
 		t.Errorf("%+v", r)
-	}
-}
-
-func TestARunningProcessIsNotExiting(t *testing.T) {
-	t.Parallel()
-	if e, err := process.Find(os.Getpid()); err != nil || e.Exiting {
-		t.Errorf("%+v, %v", e, err)
 	}
 }

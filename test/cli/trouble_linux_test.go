@@ -228,9 +228,7 @@ func TestARefusedLineIsInTheRunlogAndFailed(t *testing.T) {
 func TestNoRefusalIsRecordedWhereItShouldNotBe(t *testing.T) {
 	s := newStage(t)
 	wrong := []string{"run", "--name", "a", "--if-elapse", "1h", "--", "true"}
-	_, shown, ended := s.onTerminal(0, wrong...)
-	helper.Eventually(t, "a person is refused", ended)
-	shows(s, shown, "unknown option")
+	matches(s, s.typed(0, wrong...), "unknown option")
 	s.refused(64, "unknown option", append([]string{"run", "--dry-run"}, wrong[1:]...)...)
 	s.refused(64, "unknown option", "run", "--if-elapse", "1h")
 	elsewhere := helper.Dir(t)

@@ -85,9 +85,7 @@ func TestKillCarefullyReportsADeadProcess(t *testing.T) {
 	gone := helper.Command{Args: []string{"true"}}.Start(t)
 	gone.Wait(t)
 	s.want(0, "kill-carefully", itoa(gone.PID)) // to a script a process that is gone is a success
-	_, shown, ended := s.onTerminal(200, "kill-carefully", itoa(gone.PID))
-	helper.Eventually(t, "it has ended", ended)
-	shows(s, shown, "^adlock: process "+itoa(gone.PID)+": no such process\r\n$")
+	matches(s, s.typed(200, "kill-carefully", itoa(gone.PID)), "^adlock: process "+itoa(gone.PID)+": no such process\r\n$")
 	for _, words := range [][]string{{"--lock"}, {"--lock", "--dry-run"}} {
 		for _, lock := range []string{s.lockOf("a"), "nowhere/lock.job.dax.run.a"} {
 			s.refused(0, "/lock.job.dax.run.a: no such lock: there is no owner to end", append(append([]string{"kill-carefully"}, words...), lock)...)
