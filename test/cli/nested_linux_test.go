@@ -9,11 +9,11 @@ import (
 	"adlock/test/support/helper"
 )
 
-// nested returns a command whose job, named a, of the program `job`, runs the helper program with
-// the words; status returns the status of that nested run.
-func (s *stage) nested(options string, words ...string) (status func() string, c helper.Command) {
+// nested returns a command whose job, named a, of the program `job`, runs the script first and then the
+// helper program with the words; status returns the status of that nested run.
+func (s *stage) nested(options, first string, words ...string) (status func() string, c helper.Command) {
 	s.Helper()
-	inner := helper.Binary(s) + " run --program job " + strings.Join(words, " ") + " true"
+	inner := first + helper.Binary(s) + " run --program job " + strings.Join(words, " ") + " true"
 	c = s.command(append(job(strings.Fields(options)...), "sh", "-c", inner+`; echo $? >"$0.new"; mv "$0.new" "$0"`, s.dir+"/status")...)
 	return func() string {
 		text, _ := os.ReadFile(s.dir + "/status")
@@ -60,49 +60,37 @@ func TestAJobInheritsNoSettingOfItsOwnLock(t *testing.T) {
 }
 
 func TestANestedRunDoesNotWaitForTheSlotOfItsOwnJob(t *testing.T) {
-	t.Run("inherited", func(t *testing.T) {
-		s := newStage(t)
-		status, c := s.nested("", "--name", "b")
-		c.Env = append(c.Env, "ADLOCK_SLOTS=1", "ADLOCK_WAIT=forever")
-		if r := c.Run(s); status() != "0" {
-			t.Errorf("the nested run ended with %q: %s", status(), r.Err)
-		}
-	})
-	t.Run("given", func(t *testing.T) {
-		s := newStage(t)
-		status, c := s.nested("--slots 1", "--name", "b", "--slots", "1", "--wait", "forever", "--verbose")
-		if r := c.Run(s); status() != "75" || !oneLine(r.Err) || !strings.Contains(r.Err, "full: an atom of job is running; ") {
-			t.Errorf("the nested run ended with %q: %s", status(), r.Err)
-		}
-	})
-	t.Run("given, after its supervisor was killed", func(t *testing.T) {
-		s := newStage(t)
-		status, c := s.nested("--slots 1", "--name", "b", "--slots", "1", "--wait", "forever")
-		for i, word := range c.Args {
-			if strings.Contains(word, "run --program job") {
-				c.Args[i] = `kill -KILL $PPID; while kill -0 $PPID 2>/dev/null; do sleep 0.05; done; ` + word
+	const orphan = `kill -KILL $PPID; while kill -0 $PPID 2>/dev/null; do sleep 0.05; done; `
+	given := []string{"--name", "b", "--slots", "1", "--verbose", "--wait"}
+	for claim, c := range map[string]struct {
+		outer, first string // options of the outer run; what its job does first
+		inner        []string
+		env          []string
+		want         string
+	}{
+		"inherited":                              {inner: []string{"--name", "b"}, env: []string{"ADLOCK_SLOTS=1", "ADLOCK_WAIT=forever"}, want: "0"},
+		"given":                                  {outer: "--slots 1", inner: append(given, "forever"), want: "75"},
+		"given, after its supervisor was killed": {outer: "--slots 1", first: orphan, inner: append(given, "forever"), want: "75"},
+		"given, for some time":                   {outer: "--slots 1", inner: append(given, "1s"), want: "75"},
+	} {
+		t.Run(claim, func(t *testing.T) {
+			s := newStage(t)
+			status, command := s.nested(c.outer, c.first, c.inner...)
+			command.Env = append(command.Env, c.env...)
+			r := command.Run(s)
+			helper.Eventually(t, "the nested run has ended", func() bool { return status() != "" })
+			if status() != c.want || c.first == "" && c.want != "0" && (!oneLine(r.Err) || !strings.Contains(r.Err, "full: an atom of job is running")) {
+				t.Errorf("the nested run ended with %q: %s", status(), r.Err)
 			}
-		}
-		_ = c.Run(s)
-		helper.Eventually(t, "the nested run has ended", func() bool { return status() != "" })
-		if status() != "75" {
-			t.Errorf("the nested run ended with %q", status())
-		}
-	})
-	t.Run("given, for some time", func(t *testing.T) {
-		s := newStage(t)
-		status, c := s.nested("--slots 1", "--name", "b", "--slots", "1", "--wait", "1s")
-		if c.Run(s); status() != "75" {
-			t.Errorf("the nested run ended with %q", status())
-		}
-	})
+		})
+	}
 }
 
 func TestANestedRunDoesNotWaitWithoutEndForItsOwnAtom(t *testing.T) {
 	for claim, options := range map[string][2]string{"an owner": {"", ""}, "a reader": {"--shared", ""}, "a writer": {"", "--shared"}} {
 		t.Run(claim, func(t *testing.T) {
 			s := newStage(t)
-			status, c := s.nested(options[0], "--name", "a", "--wait", "forever", "--verbose", options[1])
+			status, c := s.nested(options[0], "", "--name", "a", "--wait", "forever", "--verbose", options[1])
 			if r := c.Run(s); status() != "75" || !oneLine(r.Err) || !strings.Contains(r.Err, "busy: ") {
 				t.Errorf("the nested run ended with %q: %s", status(), r.Err)
 			}

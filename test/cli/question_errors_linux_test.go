@@ -19,21 +19,11 @@ type refusal struct {
 }
 
 var refusals = []refusal{
-	{
-		claim: "a lock that is cut short", where: inDirectory, want: 74, says: "is cut short", status: true,
-		setUp: func(w *world) { w.hold(0); writeFile(w, w.place.(directory).lock(), "1\nprogram=") },
-	},
-	{
-		claim: "a reader's lock that is cut short", where: inDirectory, want: 74, says: "is cut short", status: true,
-		setUp: func(w *world) { w.hold(0, "--shared"); writeFile(w, w.files()[0], "1\nprogram=") },
-	},
-	{
-		claim: "the lock of another atom under this name", where: inDirectory, want: 71, says: "is the lock of another atom",
-		setUp: func(w *world) { w.hold(0); helper.Rewrite(w, w.place.(directory).lock(), "operand", `"z"`) },
-	},
-	{
-		claim: "a reader where there are none", where: onFTP, ask: "--shared", want: 64, says: "many readers at once are not offered here",
-	},
+	{claim: "a lock that is cut short", where: inDirectory, want: 74, says: "is cut short", status: true,
+		setUp: func(w *world) { w.hold(0); writeFile(w, w.place.(directory).lock(), "1\nprogram=") }},
+	{claim: "the lock of another atom under this name", where: inDirectory, want: 71, says: "is the lock of another atom",
+		setUp: func(w *world) { w.hold(0); helper.Rewrite(w, w.place.(directory).lock(), "operand", `"z"`) }},
+	{claim: "a reader where there are none", where: onFTP, ask: "--shared", want: 64, says: "many readers at once are not offered here"},
 }
 
 // prove asks in each way.

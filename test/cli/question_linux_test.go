@@ -22,18 +22,15 @@ import (
 // withLocksmith returns the helper program, with its partner programs beside it.
 func withLocksmith(t testing.TB) string {
 	t.Helper()
-	must(t, buildLocksmith(helper.Binary(t)))
-	return helper.Binary(t)
+	program := helper.Binary(t)
+	locksmith.once.Do(func() { locksmith.err = helper.Build(filepath.Join(filepath.Dir(program), "adlock-locksmith")) })
+	must(t, locksmith.err)
+	return program
 }
 
 var locksmith struct {
 	once sync.Once
 	err  error
-}
-
-func buildLocksmith(beside string) error {
-	locksmith.once.Do(func() { locksmith.err = helper.Build(filepath.Join(filepath.Dir(beside), "adlock-locksmith")) })
-	return locksmith.err
 }
 
 // where is a set of the places in which a situation is tried.
@@ -62,35 +59,33 @@ type situation struct {
 }
 
 func TestEveryQuestionHasOneAnswer(t *testing.T) {
-	for at, open := range map[where]func(testing.TB) func(testing.TB) place{
-		inDirectory: func(testing.TB) func(testing.TB) place {
-			return func(t testing.TB) place { return directory{helper.Dir(t), "ADLOCK_DIR"} }
-		},
-		inNamedDirectory: func(testing.TB) func(testing.TB) place {
-			return func(t testing.TB) place { return directory{helper.Dir(t), "ADLOCK_STORE"} }
-		},
-		onEtcd: newEtcd,
-		onFTP:  newFTP,
+	named := func(variable string) func(testing.TB) func(testing.TB) place {
+		return func(testing.TB) func(testing.TB) place {
+			return func(t testing.TB) place { return directory{helper.Dir(t), variable} }
+		}
+	}
+	for name, c := range map[string]struct {
+		at   where
+		open func(testing.TB) func(testing.TB) place
+	}{
+		"in a directory": {inDirectory, named("ADLOCK_DIR")}, "on etcd": {onEtcd, newEtcd}, "on FTP": {onFTP, newFTP},
+		"in a directory that ADLOCK_STORE names": {inNamedDirectory, named("ADLOCK_STORE")},
 	} {
-		t.Run(names[at], func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			newPlace := open(t)
+			newPlace := c.open(t)
 			for _, s := range situations {
-				if s.where&at != 0 {
+				if s.where&c.at != 0 {
 					t.Run(s.claim, func(t *testing.T) { t.Parallel(); s.prove(t, newPlace) })
 				}
 			}
 			for _, s := range refusals {
-				if s.where&at != 0 {
+				if s.where&c.at != 0 {
 					t.Run(s.claim, func(t *testing.T) { t.Parallel(); s.prove(t, newPlace) })
 				}
 			}
 		})
 	}
-}
-
-var names = map[where]string{
-	inDirectory: "in a directory", inNamedDirectory: "in a directory that ADLOCK_STORE names", onEtcd: "on etcd", onFTP: "on FTP",
 }
 
 // prove asks in each way. A newcomer that takes the atom changes the situation, so it is set up

@@ -9,15 +9,13 @@ import (
 	"testing"
 
 	"adlock/lib/config"
-	"adlock/test/support/helper"
 )
 
 // programs are the paths of all programs.
 func programs(t *testing.T) []string {
 	t.Helper()
-	locksmith := filepath.Join(t.TempDir(), "adlock-locksmith")
-	must(t, helper.Build(locksmith))
-	return []string{helper.Binary(t), helper.Binary(t) + "-report", locksmith}
+	program := withLocksmith(t)
+	return []string{program, program + "-report", program + "-locksmith"}
 }
 
 // told lists the first words of the lines below a heading of a help text.
