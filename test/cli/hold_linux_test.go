@@ -226,25 +226,6 @@ func TestAtomOfADeadProgramIsFreeThoughAChildKeepsThePipe(t *testing.T) {
 	}
 }
 
-func TestTheGroupOfADeadProgramHoldsTheAtom(t *testing.T) {
-	p := newAsker(t)
-	mark := p.Mark(t)
-	owner := p.starts("", holds+`env `+mark+` sleep 1000 8>&- 9<&- & await never`, "held")
-	hold := p.hold()
-	helper.Eventually(t, "the child runs", func() bool { return len(helper.With(mark)) == 1 })
-	owner.Kill(t)
-	p.Newcomer(t).Denied(t)
-	if !helper.Alive(hold) || !exists(p.Lock()) {
-		t.Error("the atom was released")
-	}
-	helper.KillSession(owner.PID)
-	p.gone(hold)
-	p.free()
-	if log := p.Runlog(); strings.Count(log, "event=release") != 1 {
-		t.Errorf("the runlog: %s", log)
-	}
-}
-
 func TestAProgramKeepsItsAtomWhenHoldIsKilled(t *testing.T) {
 	p := newAsker(t)
 	owner := p.starts("", holds+`ended; : >ended; await go`, "held")
@@ -355,29 +336,18 @@ func TestALockThatIsGoneIsLost(t *testing.T) {
 
 func TestHoldRefusesAnOwnerThatCannotHoldALock(t *testing.T) {
 	a := newAtom(t)
-	for words, why := range map[string]string{
-		"": "wants one NAME", "x --wait 1m": "wants one NAME", "x y": "wants one NAME",
-		"--slots 2 --operator o x": "--program", "--owner 1000000000 x": "is not an ancestor",
-		"--owner 1 x": "has not started this one",
+	for script, why := range map[string]string{ // /dev/null cannot hang up
+		"$adlock hold </dev/null": "wants one NAME", "$adlock hold x --wait 1m </dev/null": "wants one NAME",
+		"$adlock hold --slots 2 --operator o x </dev/null":          "--program",
+		"$adlock hold --owner 1000000000 x </dev/null":              "is not an ancestor",
+		"$adlock hold --owner 1 x </dev/null":                       "has not started this one",
+		"exec $adlock hold --owner $$ x":                            "--owner: must be the asking program", // its pid was read after the fork, as from Perl's $$
+		`mkfifo in; exec 7<>in; exec 6<in 7>&-; $adlock hold x <&6`: "standard input: has ended",
 	} {
-		a.Shell(t, `$adlock hold `+words+` </dev/null`).Refused(t, 64, why) // /dev/null cannot hang up
+		a.Shell(t, `cd "$ADLOCK_DIR"; `+script).Refused(t, 64, why)
 	}
 	if left, _ := filepath.Glob(a.Dir + "/lock.*"); left != nil {
 		t.Errorf("taken: %v", left)
-	}
-}
-
-// A program may read its pid after the fork, as from Perl's $$.
-func TestHoldIsNotItsOwnOwner(t *testing.T) {
-	a := newAtom(t)
-	a.Shell(t, `exec $adlock hold --owner $$ x`).Refused(t, 64, "--owner: must be the asking program")
-}
-
-func TestAnAskerThatHasHungUpIsNotTheOwner(t *testing.T) {
-	a := newAtom(t)
-	r := a.Shell(t, `mkfifo "$ADLOCK_DIR/in"; exec 7<>"$ADLOCK_DIR/in"; exec 6<"$ADLOCK_DIR/in" 7>&-; $adlock hold x <&6`)
-	if r.Status != 64 || !strings.Contains(r.Err, "standard input: has ended") {
-		t.Errorf("%+v", r)
 	}
 }
 

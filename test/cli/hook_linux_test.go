@@ -106,15 +106,6 @@ func (s *stage) endHooks() {
 	})
 }
 
-// A hook that still runs must neither keep the atom nor belong to its job.
-func TestAHookIsNoPartOfTheJob(t *testing.T) {
-	s := newStage(t)
-	s.want(0, append(job("true"), "ADLOCK_HOOK_RUNS=1", "ADLOCK_HOOK=sleep 25")...)
-	s.want(143, append(job("sh", "-c", "kill $$"), "ADLOCK_HOOK_RUNS=1", "ADLOCK_HOOK=sleep 25")...)
-	s.want(0, job("true")...)
-	s.endHooks()
-}
-
 func TestTheMailHookMailsAFailedRun(t *testing.T) {
 	s := newStage(t)
 	mailer := s.in("sendmail", "#!/bin/sh\n[ \"$1\" = -t ] && cat >"+s.in("mail.new")+" && mv "+s.in("mail.new")+" "+s.in("mail")+"\n")
@@ -180,14 +171,6 @@ func (s *stage) run(operand string) (run string) {
 		}
 	}
 	return run
-}
-
-func TestACommandThatCannotBeRunIsAFailure(t *testing.T) {
-	s := newStage(t)
-	s.refused(127, "/nosuch: no such file", append(job("/nosuch"), s.notes("told"))...)
-	if line := s.told("told", 1)[0]; !strings.HasPrefix(line, "fail job.dax.run.a 127 ") || !strings.Contains(line, "cannot be run: ") {
-		t.Errorf("told of %q", line)
-	}
 }
 
 // The hooks of one run end in any order. The hook for the failed run starts last.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -83,25 +82,6 @@ func TestStatusAndADryRunSayWhenTheNextTickBegins(t *testing.T) {
 	s.once().Ran(t)
 	if r := s.adlock("status", "--json"); !strings.Contains(r.Out, `"due_in_seconds":0,`) {
 		t.Errorf("of a run without ticks: %+v", r)
-	}
-}
-
-func TestStatusCountsFromTheStartWhereTheLastRunDid(t *testing.T) {
-	s := newStage(t)
-	c := s.command(job("--if-elapsed=1d", "--from-start", "--", "true")...)
-	c.Run(t)
-	if r := s.adlock("status", "--json"); !regexp.MustCompile(`"why":"too soon: started \d+s ago, IfElapsed is 1d less 1h30s`).MatchString(r.Out) {
-		t.Errorf("%+v", r)
-	}
-}
-
-func TestADryRunWarnsThatTicksCountOnThisHostAlone(t *testing.T) {
-	s := newStage(t)
-	if r := s.once(onceEver, "--dry-run"); !strings.Contains(r.Out, "\nwarning: --once-per counts on this host alone: ") {
-		t.Errorf("%+v", r)
-	}
-	if r := s.once("--dry-run"); strings.Contains(r.Out, "warning") {
-		t.Errorf("%+v", r)
 	}
 }
 

@@ -76,13 +76,3 @@ func TestALibrarysDenialWarnsOfThePeriodToo(t *testing.T) {
 		return
 	}
 }
-
-func TestADryRunReadsTheRunlogAndAddsNothing(t *testing.T) {
-	s := newStage(t)
-	s.asked(time.Hour)
-	before := s.read(s.locks + "/program." + host + ".runlog")
-	s.want(75, job("--dry-run", "--if-elapsed", "1h", "true")...)
-	if after := s.read(s.locks + "/program." + host + ".runlog"); after != before {
-		t.Errorf("the record has grown: %s", strings.TrimPrefix(after, before))
-	}
-}

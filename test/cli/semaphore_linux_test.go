@@ -68,15 +68,6 @@ func TestAStopOfASemaphoreEndsAllItsRuns(t *testing.T) {
 	s.want(0, semaphore(1, "true")...)
 }
 
-func TestAPauseHoldsBackEveryRunOfASemaphore(t *testing.T) {
-	s := newStage(t)
-	s.want(0, semaphore(2, "true")...)
-	s.want(0, "pause", "--for", "1h", "s")
-	s.refused(75, "paused", semaphore(2, "--verbose", "true")...)
-	s.want(0, "resume", "s")
-	s.want(0, semaphore(2, "true")...)
-}
-
 func TestARunOfASemaphoreIsEndedAtItsLimit(t *testing.T) {
 	s := newStage(t)
 	s.refused(124, "ended by force", semaphore(2, "--expire-after", "200ms", "--pause", "50ms", "sleep", "600")...)

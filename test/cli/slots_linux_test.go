@@ -59,26 +59,6 @@ func TestAReleaseReportsAGuardedSlotAndFreesTheAtom(t *testing.T) {
 	s.want(0, job("--slots", "1", "true")...) // though this process, which took it, is alive
 }
 
-func TestAReleaseReportsAGuardHeldWithoutAnEnding(t *testing.T) {
-	s := newStage(t)
-	want := s.lockOf("a") + ": another process is changing the lock"
-	s.want(0, s.take("a")...)
-	holder := s.at(s.lockOf("a"))
-	s.refused(75, want, "release", s.lockOf("a"))
-	end(t, holder.PID)
-	s.want(0, "release", s.lockOf("a"))
-
-	p := s.command(job("--", "sh", "-c", "until [ -e go ]; do sleep 0.01; done; exit 3")...).Start(s)
-	s.settled("/lock.job." + host + ".run.a")
-	holder = s.at(s.lockOf("a"))
-	s.in("go", "")
-	if status := p.Wait(t); status != 3 || p.Output() != "adlock: "+want+"\n" {
-		t.Errorf("status %d, %s", status, p.Output())
-	}
-	end(t, holder.PID)
-	s.want(0, job("true")...)
-}
-
 // The process at the slot does not end the job, so its supervisor does, as soon as it can record
 // the members.
 func TestASupervisorEndsItsJobOnceItsSlotIsFree(t *testing.T) {

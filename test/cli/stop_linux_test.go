@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"adlock/lib/runlog"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
 )
@@ -53,16 +52,6 @@ func TestStopEndsTheJobAndStampsItsLastLock(t *testing.T) {
 	s.want(75, "run", "--program", "job", "--name", "a", "--if-elapsed", "1h", "true")
 }
 
-func TestStopEndsAJobThatIgnoresSignals(t *testing.T) {
-	s := newStage(t)
-	p := s.command("run", "--program", "job", "--name", "a", "--", "sh", "-c", "trap '' INT TERM; touch ready; while :; do sleep 1; done").Start(t)
-	helper.Eventually(t, "it ignores signals", func() bool { return exists(s.in("ready")) && helper.Settled(s.lockOf("a")) })
-	s.stopped(p.PID, "a", "ADLOCK_PAUSE=100ms")
-	if left := helper.Session(p.PID); len(left) != 0 {
-		t.Errorf("left are %v", left)
-	}
-}
-
 func TestStopReportsThatNothingRuns(t *testing.T) {
 	s := newStage(t)
 	s.want(0, "run", "--program", "job", "--name", "a", "true")
@@ -79,21 +68,6 @@ func TestStopReportsThatNothingRuns(t *testing.T) {
 	s.refused(0, "adlock: dead: "+says, "stop", "dead")
 	if !s.held("dead") || !s.modified(s.lastOf("dead")).Equal(stamped) {
 		t.Error("a dead owner's lock was changed")
-	}
-}
-
-func TestStopRefusesAPartOfAName(t *testing.T) {
-	s := newStage(t)
-	s.want(0, "run", "--program", "job", "--name", "a", "true")
-	other := s.hold("ab")
-	for _, called := range []string{"job.dax.run.a", "a", "job run a"} {
-		s.refused(0, "is not locked by any running job", "stop", called)
-	}
-	for _, part := range []string{"ob.dax.run.ab", "run ab"} {
-		s.refused(64, "only part of a name", "stop", part)
-	}
-	if other.Ended() {
-		t.Error("another job was ended")
 	}
 }
 
@@ -146,21 +120,6 @@ func TestADryStopListsTheJobAndEndsNothing(t *testing.T) {
 	}
 	if kinds := s.kinds("a"); p.Ended() || kinds != "acquire" {
 		t.Errorf("ended %t, events %s", p.Ended(), kinds)
-	}
-}
-
-func TestStopTeachesNothing(t *testing.T) {
-	s := newStage(t)
-	run := []string{"run", "--program", "job", "--name", "a", "--expire-after", "auto", "--"}
-	for range 6 {
-		s.want(0, append(run, "true")...)
-	}
-	learned := s.want(0, "tune", "--explain", "a").Out
-	p := s.command(append(run, "sleep", "600")...).Start(t)
-	helper.Eventually(t, "it is held", func() bool { return helper.Settled(s.lockOf("a")) })
-	s.stopped(p.PID, "a")
-	if now := s.want(0, "tune", "--explain", "a").Out; now != learned {
-		t.Errorf("it had learned\n%snow\n%s", learned, now)
 	}
 }
 
@@ -240,46 +199,4 @@ func TestRootStopsNoJobOfAnotherUser(t *testing.T) {
 		t.Errorf("the user: %+v", r)
 	}
 	holder.Wait(t)
-}
-
-// A stop that is killed while it ends a job has recorded the members: they hold the atom until
-// they are dead.
-func TestAStopThatIsKilledHoldsTheAtomForTheJob(t *testing.T) {
-	s := newStage(t)
-	p := s.command("run", "--program", "job", "--name", "a", "--", "sh", "-c", "trap '' INT TERM; sleep 600 & touch ready; wait").Start(t)
-	helper.Eventually(t, "it ignores signals", func() bool { return exists(s.in("ready")) && helper.Settled(s.lockOf("a")) })
-	ending := s.command("stop", "a", "ADLOCK_PAUSE=5m").Start(t)
-	helper.Eventually(t, "the job was signalled", func() bool { return strings.Contains(s.kinds("a"), "signal") })
-	s.want(75, "run", "--program", "job", "--name", "a", "--expire-after", "1ms", "true") // the stop holds the guard
-	ending.Kill(t)
-	if text := s.read(s.lockOf("a")); !strings.Contains(text, "\nsurvivor") {
-		t.Errorf("the lock:\n%s", text)
-	}
-	s.stopped(p.PID, "a", "ADLOCK_PAUSE=100ms")
-	if kinds := s.kinds("a"); strings.Count(kinds, "stop") != 2 {
-		t.Errorf("events: %s", kinds)
-	}
-}
-
-func TestOfTwoStopsTheSecondFindsNothingToStop(t *testing.T) {
-	s := newStage(t)
-	p := s.hold("a")
-	first := s.command("stop", "a").Start(t)
-	helper.Eventually(t, "the first has begun", func() bool { return strings.Contains(s.kinds("a"), "stop") || first.Ended() })
-	if r := s.adlock("stop", "a"); r.Status != 0 || !oneLine(r.Err) {
-		t.Errorf("the second: %+v", r)
-	}
-	if status := first.Wait(t); status != 0 {
-		t.Errorf("the first: %d, %s", status, first.Output())
-	}
-	p.Wait(t)
-	var stops int
-	for e, err := range runlog.Read(s.locks, host) {
-		if err == nil && e.Kind == runlog.Clear {
-			stops++
-		}
-	}
-	if stops != 1 {
-		t.Errorf("%d locks were removed", stops)
-	}
 }

@@ -130,20 +130,6 @@ func TestARefusedHardLinkIsNamedAsTheCause(t *testing.T) {
 	}
 }
 
-func TestWithTroubleALivingOwnerStillDenies(t *testing.T) {
-	a := small(t)
-	owner := a.Owner(t, "exec sleep 1000")
-	fill(t, a)
-	a.Newcomer(t, "--expire-after=1h").Denied(t)
-	// The owner has expired, but the disk has no room for the newcomer's lock.
-	a.Newcomer(t, "--expire-after=0").Refused(t, 74, "o x: not run: "+a.Dir+": no space left on device")
-	if owner.Ended() {
-		t.Error("the owner was ended")
-	}
-	owner.Kill(t)
-	owner.Wait(t)
-}
-
 func TestOnAReadOnlyFileSystemLocksAreStillHonoured(t *testing.T) {
 	a := small(t)
 	hear(t, a)
@@ -165,16 +151,6 @@ func TestOnAReadOnlyFileSystemLocksAreStillHonoured(t *testing.T) {
 	owner.Wait(t)
 	a.Newcomer(t).Refused(t, 73, "read-only file system")
 	readOnly(0)
-}
-
-func TestStatusShowsAJobThatWasNotRun(t *testing.T) {
-	a := troubles["full"].make(t)
-	dir := hear(t, a)
-	a.Newcomer(t).Refused(t, 74, "not run")
-	heard(t, dir, "not-run p.dax.o.x 74: o x: not run: "+a.Dir+": no space left on device", "status=74")
-	if r := a.Shell(t, `"$adlock" status`); r.Status != 0 || !strings.Contains(r.Out, "\n  not run: status 74, nothing could be locked\n") {
-		t.Errorf("%+v", r)
-	}
 }
 
 func TestTheLineOfThePageRunsItsJobWithoutALock(t *testing.T) {

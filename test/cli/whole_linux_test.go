@@ -24,15 +24,6 @@ func (s *stage) whole(options ...string) (p *helper.Process, daemon int) {
 	return p, daemon
 }
 
-func TestWithoutWholeJobAnAtomIsFreeWhenItsCommandEnds(t *testing.T) {
-	s := newStage(t)
-	s.want(3, job("sh", "-c", leaves)...)
-	if s.held("a") {
-		t.Error("it is held")
-	}
-	s.oneIsLeft()
-}
-
 // oneIsLeft wants one live process of the job, and ends it. (During exec a process has no
 // environment for a moment.)
 func (s *stage) oneIsLeft() {
@@ -85,19 +76,5 @@ func TestTheWholeJobIsEndedBySupervisorOrNewcomer(t *testing.T) {
 			}
 			s.want(0, job("true")...)
 		})
-	}
-}
-
-// The daemon has left the group of the supervisor, but the lock names it.
-func TestADaemonHoldsTheAtomWhenItsSupervisorIsKilled(t *testing.T) {
-	s := newStage(t)
-	p, daemon := s.whole()
-	helper.Eventually(t, "the lock names the daemon", func() bool { return strings.Contains(s.read(s.lockOf("a")), "survivor.1=") })
-	p.Signal(t, unix.SIGKILL)
-	p.Wait(t)
-	s.want(75, job("true")...)
-	s.replaces(p.PID, job("--expire-after", "0", "true", "ADLOCK_PAUSE=1s")...)
-	if helper.Alive(daemon) {
-		t.Error("the daemon runs beside the newcomer")
 	}
 }
