@@ -432,34 +432,6 @@ func TestReadersAreShown(t *testing.T) {
 	p.awaitEvents(t, "acquire", 3)
 	has(t, p.ok(t, "report"), "3: 3 running")
 	has(t, p.ok(t, "metrics"), `adlock_running_since_timestamp_seconds{program="sleep",host="dax",operator="run",operand="book"}`)
-	var asked struct{ Shared bool }
-	line, _, _ := strings.Cut(p.ok(t, "log", "--json"), "\n")
-	if err := json.Unmarshal([]byte(line), &asked); err != nil || !asked.Shared {
-		t.Errorf("%v: %s", err, line)
-	}
-}
-
-func TestAMissingCommandIsShown(t *testing.T) {
-	p := newPlace(t)
-	for range 3 {
-		if r := p.command("run", "--program", "p", "--operand", "x", "--", "nowhere-to-be-found").Run(t); r.Status != 127 {
-			t.Fatalf("%+v", r)
-		}
-	}
-	if r := p.command("run", "--program", "p", "--operand", "x", "--", "/").Run(t); r.Status != 126 {
-		t.Fatalf("%+v", r)
-	}
-	p.command("run", "--dry-run", "--program", "p", "--operand", "x", "--", "nowhere-to-be-found").Run(t)
-	log := p.ok(t, "log", "--event", "missing")
-	if strings.Count(log, "\n") != 4 {
-		t.Error(log)
-	}
-	has(t, log, "p run x: pid ", "status 127, nowhere-to-be-found: no such file or directory", "status 126, /: permission denied")
-	has(t, p.ok(t, "metrics"), `operand="x",outcome="failure"} 4`)
-	has(t, p.ok(t, "report"), "4: 4 failed", "the last 4 runs failed (the last one: status 126)")
-	if files, _ := filepath.Glob(filepath.Join(p.dir, "l*")); len(files) != 0 {
-		t.Errorf("something was locked or stamped: %q", files)
-	}
 }
 
 func TestStatusShowsHowTheLastRunEnded(t *testing.T) {
@@ -655,7 +627,7 @@ func TestStatusTakesNames(t *testing.T) {
 		p.ok(t, "run", "--operand", operand, "--", "true")
 	}
 	for args, want := range map[string]int{
-		"status|true run one": 1, "status|true|run|one": 1, "status|one": 1, "status|on": 2, "status|true.dax.run.one": 1, "status|other|more": 2, "status|--atom|more|true": 1,
+		"status|true|run|one": 1, "status|on": 2, "status|true.dax.run.one": 1, "status|other|more": 2, "status|--atom|more|true": 1,
 	} {
 		if got := p.ok(t, strings.Split(args, "|")...); strings.Count(got, "\n") != 1+want {
 			t.Errorf("%s: want %d atoms:\n%s", args, want, got)
@@ -679,8 +651,8 @@ func TestAVerbThatShowsPrefersTheWholeName(t *testing.T) {
 	}
 	verbs := []string{"status", "log", "report", "timeline", "tune"}
 	for _, verb := range verbs {
-		for _, whole := range []string{"db", "job run db", "job.dax.run.db"} {
-			shows(1, verb, whole)
+		for _, whole := range [][]string{{"db"}, {"job run db"}, {"job", "run", "db"}, {"job.dax.run.db"}} {
+			shows(1, append([]string{verb}, whole...)...)
 		}
 		shows(2, verb, "job run d")
 		shows(2, verb, "--atom", "db")
@@ -775,19 +747,6 @@ func TestStatusIsNoWiderThanTheTerminal(t *testing.T) {
 	}
 }
 
-func TestAnAtomWithoutEventsIsNamed(t *testing.T) {
-	p := newPlace(t)
-	p.ok(t, "run", "--name", "x", "true")
-	for _, verb := range []string{"log", "report", "timeline"} {
-		if r := p.command(verb, "--atom", "typo").Run(t); r.Status != 0 || r.Out != "" || !strings.HasSuffix(r.Err, `: nothing is recorded there of an atom that matches "typo"`+"\n") {
-			t.Errorf("%s: %+v", verb, r)
-		}
-		if r := p.command(verb, "--atom", "run x").Run(t); r.Status != 0 || r.Err != "" {
-			t.Errorf("%s: %+v", verb, r)
-		}
-	}
-}
-
 func TestStatusShowsTheLimitsOfTheLastRun(t *testing.T) {
 	p := newPlace(t)
 	p.ok(t, "run", "--name", "x", "--if-elapsed", "1m", "--expire-after", "1h", "--", "true")
@@ -804,33 +763,19 @@ func TestANameThatNoAtomHasIsAUsageError(t *testing.T) {
 	p.ok(t, "run", "--name", "x", "true")
 	must(t, os.Remove(p.dir+"/last.adlock.dax.run.x"))                // only the runlog has it
 	must(t, os.WriteFile(p.dir+"/last.adlock.dax.run.y", nil, 0o600)) // the runlog does not have this one
-	for _, verb := range [][]string{{"log"}, {"log", "--json"}, {"log", "-n", "3"}, {"report"}, {"report", "--json"}, {"report", "--html", "-"}, {"timeline"}, {"timeline", "--svg", "-"}} {
+	for _, verb := range [][]string{{"log"}, {"log", "--json"}, {"log", "-n", "3"}, {"report"}, {"report", "--html", "-"}, {"timeline"}, {"timeline", "--svg", "-"}} {
 		p.refused(t, verb[0]+`: no atom matches "nosuch"`, append(slices.Clone(verb), "nosuch")...)
 		if r := p.command(append(slices.Clone(verb), "y")...).Run(t); r.Status != 0 || !strings.Contains(r.Err, "nothing is recorded there") {
+			t.Errorf("%s: %+v", verb, r)
+		}
+		p.refused(t, "x: the atom was named already", append(slices.Clone(verb), "--atom", "y", "x")...)
+		if r := p.command(append(slices.Clone(verb), "--atom", "typo")...).Run(t); r.Status != 0 || !strings.HasSuffix(r.Err, `: nothing is recorded there of an atom that matches "typo"`+"\n") {
 			t.Errorf("%s: %+v", verb, r)
 		}
 		p.ok(t, append(slices.Clone(verb), "x")...)
 	}
 	if r := p.command("report", "--since", "1ms", "x").Run(t); r.Status != 0 || !strings.Contains(r.Err, "nothing is recorded there") {
 		t.Errorf("in another period: %+v", r)
-	}
-}
-
-func TestTheVerbsForPeopleTakeANameAsStatusDoes(t *testing.T) {
-	p := newPlace(t)
-	p.write(t, story.Day())
-	for _, verb := range [][]string{{"log"}, {"report"}, {"timeline", "--since", "2026-11-20", "--until", "2026-11-21"}} {
-		named := func(words ...string) []string { return append(slices.Clone(verb), words...) }
-		all, one := p.ok(t, verb...), p.ok(t, named("backup")...)
-		if !strings.Contains(all, "mirror") || strings.Contains(one, "mirror") || !strings.Contains(one, "backup run /srv/data") {
-			t.Errorf("%s: all %.300q, one %.300q", verb, all, one)
-		}
-		got := p.ok(t, named("run", "/srv/data")...) // without quotes
-		_, got, _ = strings.Cut(got, "\n")           // the first line of a report has the time
-		if _, want, _ := strings.Cut(one, "\n"); got != want {
-			t.Errorf("%s: %.300q, want %.300q", verb, got, want)
-		}
-		p.refused(t, "mirror: the atom was named already", named("--atom", "backup", "mirror")...)
 	}
 }
 

@@ -102,6 +102,8 @@ func TestWhatIsMistypedIsAUsageErrorInOneLine(t *testing.T) {
 		{`"x"`, "run --slots x true"},
 		{`"1001"`, "run --slots 1001 true"},
 		{`"noon"`, "run --now noon true"},
+		{"--once-per: ", "run --once-per 999ms true"},
+		{"ADLOCK_ONCE_PER", "ADLOCK_ONCE_PER=522w run true"},
 		{"ADLOCK_WAIT", "ADLOCK_WAIT=x run true"},
 		{"ADLOCK_ENFORCE", "ADLOCK_ENFORCE=maybe run true"},
 		{"ADLOCK_LOG_MAX", "ADLOCK_LOG_MAX=big run true"},

@@ -56,20 +56,6 @@ done`)
 	}
 }
 
-// The host is read without opening the directory first.
-func TestTheHostOfARenamedMachineCostsOneRead(t *testing.T) {
-	need.MachineID(t)
-	var got calls
-	dir, all := traced(t, `unset ADLOCK_HOST
-for i in 1 2; do "$ADLOCK_BIN" run --name job /bin/true || exit; done`)
-	for _, p := range all {
-		if len(p.args) > 1 && filepath.Base(p.args[0]) == "adlock" {
-			got = p.calls
-		}
-	}
-	compare(t, "run", got.without(calls{"openat": 1 + settingsFiles(), "fstat": 1, "read": 1, "close": 1, "newfstatat": way(dir) + 2*settingsFiles()}))
-}
-
 func TestAQuestionOfAPassMakesTheSystemCallsThatItNeedsAndNoMore(t *testing.T) {
 	asked := func(rounds string) (dir string, agent, script calls) {
 		dir, all := traced(t, "adlock_agent\nfor i in "+rounds+"; do adlock_get get a 0 && adlock_release || exit; done")

@@ -88,15 +88,6 @@ func TestASettingsFileServesEveryWayToLock(t *testing.T) {
 	h.prints(`cd $HOME/locks && echo last.*.run.[abe] last.sh.h.get.[cd]`, "last.adlock.h.run.a last.adlock.h.run.b last.adlock.h.run.e last.sh.h.get.c last.sh.h.get.d\n")
 }
 
-func TestEnforceOfAFileWithoutALimitIsIgnored(t *testing.T) {
-	h := newHousehold(t, "ADLOCK_ENFORCE=1")
-	h.prints("adlock run --name a true; echo $?", "0\n")
-	r := h.sh("adlock run --name a --dry-run true")
-	if want := "warning: ADLOCK_ENFORCE (" + h.home + "/.config/adlock.conf:3) is ignored"; r.Status != 0 || !strings.Contains(r.Out, want) {
-		t.Errorf("%+v", r)
-	}
-}
-
 func TestAMistakeIsReportedOnceForEachStateOfItsFile(t *testing.T) {
 	h := newHousehold(t, "ADLOCK_WIAT=1s\n")
 	h.sh("mkdir -m 700 $HOME/locks")
@@ -154,21 +145,6 @@ func TestDoctorAndConfigNameAMistakenLocation(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-}
-
-func TestNothingRunsBesideASettingsFileThatIsHidden(t *testing.T) {
-	h := newHousehold(t, "")
-	for _, hide := range []string{
-		"ln -s none .config/adlock.conf", "mkdir .config/adlock.conf", "rmdir .config && ln -s none .config", "chmod 0 .config",
-	} {
-		for _, command := range []string{"adlock run true", `sh -c '. adlock.sh; adlock_get a b'`} {
-			r := h.sh("cd; rm -rf .config; mkdir .config; " + hide + "; " + command + "; s=$?; chmod 700 .config 2>/dev/null; exit $s")
-			if r.Status != 64 || !strings.Contains(r.Err, "adlock.conf: is not used: ") {
-				t.Errorf("%s: %s: %+v", hide, command, r)
-			}
-		}
-	}
-	h.prints("cd; rm -rf .config; adlock run --name a echo ran; ls .local/state/adlock | grep -c last", "ran\n1\n")
 }
 
 func TestConfigShowsWhereEachSettingIsFrom(t *testing.T) {

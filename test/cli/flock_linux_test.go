@@ -202,19 +202,6 @@ func TestNoOwnerIsEndedWhereTheFileIsHeldByAnother(t *testing.T) {
 	owner.Wait(t)
 }
 
-func TestADenialForTheFileDoesNotStampForADeadOwner(t *testing.T) {
-	s := newStage(t)
-	_, words := s.flocked()
-	owner := s.hold("a")
-	job := childOf(t, owner.PID, "sleep")
-	end(t, owner.PID)
-	end(t, job)
-	s.want(75, append(words, "true")...)
-	if last := s.modified(s.lastOf("a")); last.Unix() != 0 {
-		t.Errorf("the last lock is stamped: %v", last)
-	}
-}
-
 func TestAWaiterLocksTheFileThatIsThereThen(t *testing.T) {
 	s := newStage(t)
 	holder, words := s.flocked()

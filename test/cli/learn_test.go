@@ -208,22 +208,6 @@ func TestTuneShowsAnAtomThatIsYetToLearn(t *testing.T) {
 	wantWords(t, tune(t, a, "--explain").Out, "p o x", "never", "ExpireAfter: 0 successful runs, fewer than 5: no limit until there are 5")
 }
 
-func TestAResetOfAPartOfANameIsRefused(t *testing.T) {
-	a := newAtom(t)
-	teach(t, a)
-	other := filepath.Join(a.Dir, "last.p.dax.o.xy")
-	must(t, os.WriteFile(other, []byte(taught), 0o600))
-	for part, nearly := range map[string]string{"p o": "p o x, p o xy", "y": "p o xy", "p.dax.o.": "p o x, p o xy"} {
-		tune(t, a, "--reset", part).Refused(t, 64, "type the whole name: "+nearly+"\n")
-	}
-	if r := tune(t, a, "--reset", "p.dax.o.x"); r.Status != 0 {
-		t.Errorf("%+v", r)
-	}
-	if text, err := os.ReadFile(other); err != nil || string(text) != taught {
-		t.Errorf("the other atom: %q, %v", text, err)
-	}
-}
-
 // slotHolder starts a job that holds the only slot of the atom's program, under another atom.
 func slotHolder(t *testing.T, a *helper.Atom) {
 	t.Helper()

@@ -203,13 +203,3 @@ func TestAScriptThatGuardsItselfRunsOnceInATick(t *testing.T) {
 	c.Run(t).Ran(t)
 	c.Run(t).Denied(t)
 }
-
-func TestAnInvalidPeriodIsRefused(t *testing.T) {
-	s := newStage(t)
-	for _, period := range []string{"never", "forever", "auto", "999ms", "-1m", "1mm", "522w", ""} {
-		s.once("--once-per="+period).Refused(t, 64, "--once-per")
-		if period != "" {
-			s.once("ADLOCK_ONCE_PER="+period).Refused(t, 64, "ADLOCK_ONCE_PER")
-		}
-	}
-}

@@ -68,20 +68,6 @@ func TestAStopOfASemaphoreEndsAllItsRuns(t *testing.T) {
 	s.want(0, semaphore(1, "true")...)
 }
 
-func TestARunOfASemaphoreIsEndedAtItsLimit(t *testing.T) {
-	s := newStage(t)
-	s.refused(124, "ended by force", semaphore(2, "--expire-after", "200ms", "--pause", "50ms", "sleep", "600")...)
-}
-
-func TestANestedRunOfASemaphoreTakesASlotOfItsOwn(t *testing.T) {
-	s := newStage(t)
-	r := s.command("run", "--name", "s", "--slots", "1", "--", "sh", "-c",
-		`"$0" run --name t --slots 1 -- true && exec "$0" run --name s --slots 1 --verbose -- true`, helper.Binary(t)).Run(t)
-	if r.Status != 75 || !strings.Contains(r.Err, "full: at most 1 run of s at once") {
-		t.Errorf("%+v", r)
-	}
-}
-
 func TestALineOfACrontabMayBeASemaphore(t *testing.T) {
 	s := newStage(t)
 	line := ": s ADLOCK_SLOTS=2 ; exec sleep 600"

@@ -60,6 +60,7 @@ func TestStopReportsThatNothingRuns(t *testing.T) {
 		s.refused(0, "adlock: "+name+": "+says, "stop", name)
 	}
 	s.refused(64, `no atom matches "job.dax.run.none"`, "stop", "job.dax.run.none")
+	s.refused(64, "only part of a name: type the whole name: job run a", "stop", "job run")
 	dead := s.hold("dead")
 	helper.KillSession(dead.PID)
 	dead.Wait(t)
@@ -68,26 +69,6 @@ func TestStopReportsThatNothingRuns(t *testing.T) {
 	s.refused(0, "adlock: dead: "+says, "stop", "dead")
 	if !s.held("dead") || !s.modified(s.lastOf("dead")).Equal(stamped) {
 		t.Error("a dead owner's lock was changed")
-	}
-}
-
-func TestStopTakesOneWholeNameOnly(t *testing.T) {
-	s := newStage(t)
-	s.want(0, "run", "--program", "site", "--name", "db", "true")
-	s.want(0, "run", "--program", "job", "--name", "full", "true")
-	s.want(0, "run", "--program", "job", "--name", "db full", "true")
-	running := []*helper.Process{s.hold("db"), s.hold("restorebackup")}
-	s.refused(64, `"db" may be any of job.dax.run.db, site.dax.run.db`, "stop", "db")
-	s.refused(64, `"db full" may be any of job.dax.run.db`, "stop", "db", "full")
-	s.refused(64, "type the whole name: job run restorebackup", "stop", "backup")
-	s.refused(64, "all words together are one NAME, and only one is taken", "stop", "job.dax.run.db", "job run db ful")
-	for _, idle := range [][]string{{"site", "run", "db"}, {"job run db full"}} {
-		s.refused(0, "nothing to stop", append([]string{"stop"}, idle...)...)
-	}
-	for _, p := range running {
-		if p.Ended() {
-			t.Error("a job was ended")
-		}
 	}
 }
 
@@ -121,26 +102,6 @@ func TestADryStopListsTheJobAndEndsNothing(t *testing.T) {
 	if kinds := s.kinds("a"); p.Ended() || kinds != "acquire" {
 		t.Errorf("ended %t, events %s", p.Ended(), kinds)
 	}
-}
-
-func TestStopEndsTheNamedReader(t *testing.T) {
-	s := newStage(t)
-	var readers []*helper.Process
-	lock := func(p *helper.Process) string { return "read.job.dax.run.book." + itoa(p.PID) }
-	for range 2 {
-		p := s.command("run", "--program", "job", "--name", "book", "--shared", "sleep", "600").Start(t)
-		helper.Eventually(t, "it reads", func() bool { return helper.Settled(s.locks + "/" + lock(p)) })
-		readers = append(readers, p)
-	}
-	for _, name := range []string{"book", "job.dax.run.book"} {
-		s.refused(64, "may be any of ", "stop", name)
-	}
-	s.stopped(readers[0].PID, lock(readers[0]))
-	if readers[1].Ended() {
-		t.Fatal("the other reader was ended too")
-	}
-	s.stopped(readers[1].PID, "job.dax.run.book")
-	s.refused(0, "is not locked by any running job", "stop", "book")
 }
 
 func TestStopReleasesTheSlotOfTheJob(t *testing.T) {

@@ -118,18 +118,6 @@ func TestTroubleWithTheDirectoryIsReportedAndNothingRuns(t *testing.T) {
 	}
 }
 
-func TestARefusedHardLinkIsNamedAsTheCause(t *testing.T) {
-	t.Parallel()
-	need.Tools(t, "strace")
-	for _, number := range []string{"EPERM", "EOPNOTSUPP", "ENOSYS"} {
-		a := helper.NewAtom(t)
-		r := a.Shell(t, "strace -f --seccomp-bpf -qq -o /dev/null -e trace=linkat -e inject=linkat:error="+number+" $adlock run --name x -- true")
-		if r.Status != 73 || !strings.Contains(r.Err, "hard links are refused here") || strings.Count(r.Err, "\n") != 1 {
-			t.Errorf("%s: %+v", number, r)
-		}
-	}
-}
-
 func TestOnAReadOnlyFileSystemLocksAreStillHonoured(t *testing.T) {
 	a := small(t)
 	hear(t, a)
