@@ -2,9 +2,9 @@ package main
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -111,23 +111,20 @@ func TestMistakesAsJSONAreOneArray(t *testing.T) {
 
 func TestTheDoctorsFindingsAsJSONAreOneArray(t *testing.T) {
 	p := newPlace(t)
-	read := func(r helper.Result) map[string]map[string]string {
+	finding := func(c helper.Command, what string) map[string]string {
 		var all []map[string]string
+		r := c.Run(t)
 		if err := json.Unmarshal([]byte(r.Out), &all); err != nil || r.Err != "" {
 			t.Fatalf("%v, %+v", err, r)
 		}
-		of := map[string]map[string]string{}
-		for _, f := range all {
-			of[f["what"]] = f
-		}
-		return of
+		return all[slices.IndexFunc(all, func(f map[string]string) bool { return f["what"] == what })]
 	}
-	if f := read(p.command("doctor", "--json").Run(t))["lock directory"]; f["grade"] == "fail" || !strings.HasPrefix(f["text"], p.dir) || (f["cure"] == "") != (f["grade"] == "ok") {
+	if f := finding(p.command("doctor", "--json"), "lock directory"); f["grade"] == "fail" || !strings.HasPrefix(f["text"], p.dir) || (f["cure"] == "") != (f["grade"] == "ok") {
 		t.Errorf("%q", f)
 	}
 	c := p.command("doctor", "--json")
 	c.Env = append(c.Env, "ADLOCK_LOGDIR="+p.dir+"/not/there")
-	if f := read(c.Run(t))["runlog"]; f["grade"] != "fail" || f["text"] == "" || f["cure"] == "" {
+	if f := finding(c, "runlog"); f["grade"] != "fail" || f["text"] == "" || f["cure"] == "" {
 		t.Errorf("%q", f)
 	}
 }
@@ -154,24 +151,22 @@ func TestNoOutputHasUnprintableCharacters(t *testing.T) {
 	p := newPlace(t)
 	const odd = "a\u009bb\u202ec\u2028d\x7fe\U000e0041f\ufeff"
 	run := p.command("run", "--program=p"+odd, "--host=h"+odd, "--operator=o"+odd, "--operand="+odd, "--if-elapsed=1h", "--verbose", "--", "true")
-	first, second := run.Run(t), run.Run(t)
-	outputs := map[string]string{"run": first.Out + first.Err, "denied": second.Out + second.Err}
-	page, picture := filepath.Join(p.dir, "page.html"), filepath.Join(p.dir, "picture.svg")
+	refused := p.command("status", odd)
+	outputs := map[string]string{}
+	for name, c := range map[string]helper.Command{"run": run, "denied": run, "error": refused} {
+		r := c.Run(t)
+		outputs[name] = r.Out + r.Err
+	}
 	for _, verb := range []string{
 		"status", "status --json", "log", "log --json", "report", "report --json", "report --csv",
-		"report --html=" + page, "timeline", "timeline --svg=" + picture, "metrics", "tune", "tune --json",
+		"report --html -", "timeline", "timeline --svg -", "metrics", "tune", "tune --json",
 	} {
 		outputs[verb] = p.ok(t, strings.Fields(verb)...)
 	}
-	refused := p.command("status", odd).Run(t)
-	outputs["error"] = refused.Out + refused.Err
-	for _, file := range []string{page, picture} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		outputs[filepath.Base(file)] = string(text)
-	}
+	last, _ := filepath.Glob(p.dir + "/last.*")
+	p.ok(t, "pause", "--for", "never", "--why", odd, strings.TrimPrefix(filepath.Base(last[0]), "last."))
+	outputs["paused"] = p.ok(t, "status")
+	has(t, outputs["paused"], "paused: ")
 	for verb, text := range outputs {
 		for _, r := range text {
 			if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) && r != '\n' {
