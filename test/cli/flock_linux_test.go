@@ -76,14 +76,6 @@ func TestAFileHeldElsewhereDeniesAndStampsNothing(t *testing.T) {
 	s.want(0, append(words, "--if-elapsed", "1h", "--once-per", "1h", "true")...)
 }
 
-func TestReadersShareTheFileToo(t *testing.T) {
-	s := newStage(t)
-	_, words := s.flocked("-s")
-	s.want(0, append(words, "--shared", "true")...)
-	s.want(0, append(words, "--shared", "--dry-run", "true")...)
-	s.want(75, append(words, "true")...)
-}
-
 func TestOneWaitIsForTheAtomAndTheFile(t *testing.T) {
 	s := newStage(t)
 	holder, words := s.flocked()

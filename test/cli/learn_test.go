@@ -163,13 +163,6 @@ func backdate(t *testing.T, a *helper.Atom, d time.Duration) {
 	a.Rewrite(t, "monotonic", (began - d).String())
 }
 
-func TestADryRunShowsTheArithmetic(t *testing.T) {
-	a := newAtom(t)
-	teach(t, a)
-	r := a.Newcomer(t, "--dry-run", "--expire-after=auto", "--if-elapsed=auto")
-	wantWords(t, r.Out, "free: completed 1d ago, IfElapsed is 3m", "3m x 1.35^4 = 9m58s", "typically 3m")
-}
-
 func TestTuneShowsAndResetsWhatIsLearned(t *testing.T) {
 	a := newAtom(t)
 	wantWords(t, tune(t, a).Out, "no atom has learned anything")
@@ -206,30 +199,4 @@ func TestTuneShowsAnAtomThatIsYetToLearn(t *testing.T) {
 	a.More = []string{"ADLOCK_EXPIRE_AFTER=auto"}
 	a.Supervised(t, "sleep 1000")
 	wantWords(t, tune(t, a, "--explain").Out, "p o x", "never", "ExpireAfter: 0 successful runs, fewer than 5: no limit until there are 5")
-}
-
-// slotHolder starts a job that holds the only slot of the atom's program, under another atom.
-func slotHolder(t *testing.T, a *helper.Atom) {
-	t.Helper()
-	p := helper.Command{Args: []string{a.Bin, "run", "--program=p", "--host=dax", "--operand=other", "--slots=1", "--", "sleep", "600"}, Env: a.Env()}.Start(t)
-	helper.Eventually(t, "the slot is held", func() bool {
-		return helper.Settled(filepath.Join(a.Dir, "lock.p.dax.slot-1")) || p.Ended()
-	})
-}
-
-func TestTenDenialsStarveByDefaultAndTheLibraryHasTheSetting(t *testing.T) {
-	a := newAtom(t)
-	slotHolder(t, a)
-	for n := 1; n <= 10; n++ {
-		if r := a.Newcomer(t, "--slots=1"); (r.Err != "") != (n == 10) {
-			t.Errorf("denial %d says %q", n, r.Err)
-		}
-	}
-	b := helper.NewAtom(t)
-	slotHolder(t, b)
-	b.More = ofLibrary(b)
-	r := b.Shell(t, "ADLOCK_STARVING=2 ADLOCK_SLOTS=1; "+library+`adlock_get o x; adlock_get o x; adlock_get o x; echo $?`)
-	if r.Out != "75\n" || strings.Count(r.Err, "\n") != 1 || !strings.Contains(r.Err, "denied 2 times in a row") {
-		t.Errorf("%+v", r)
-	}
 }

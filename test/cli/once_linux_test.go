@@ -161,25 +161,6 @@ func TestARunThatIsKilledHasUsedItsTick(t *testing.T) {
 	s.once().Ran(t)
 }
 
-func TestAnExpiredOwnerIsReplacedByTheFirstOfTheNextTick(t *testing.T) {
-	s := newStage(t)
-	owner := s.hold("a", "--once-per=52w")
-	s.once("--once-per=52w", "--replace").Denied(t)
-	if owner.Ended() {
-		t.Fatal("it was ended by one of its own tick")
-	}
-	s.once("--once-per=1s", "--replace").Ran(t)
-	owner.Wait(t)
-}
-
-func TestReadersShareATick(t *testing.T) {
-	s := newStage(t)
-	p := s.command(append(job(onceEver, "--shared"), "--", "sleep", "600")...).Start(t)
-	helper.Eventually(t, "it is read", func() bool { return helper.Settled(s.locks + "/read.job." + host + ".run.a." + itoa(p.PID)) })
-	s.once(onceEver, "--shared").Denied(t)
-	s.once("--shared").Ran(t)
-}
-
 func TestTicksAreForgottenAfterTenPeriods(t *testing.T) {
 	s := newStage(t)
 	for i := range 25 {

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -255,43 +256,37 @@ func TestDryRunSaysTheVerdictWithItsFiguresAndTouchesNothing(t *testing.T) {
 	s := newStage(t)
 	completed := time.Now().Add(-time.Hour).Truncate(time.Second)
 	later := "--now=" + itoa(int(completed.Unix())+192)
-	dry := func(status int, says string, options ...string) {
-		t.Helper()
-		before := s.tree()
-		r := s.want(status, job(append(options, "--dry-run", "touch", "ran")...)...)
-		if !strings.Contains(r.Out, says) || strings.Count(r.Out, "\n") > 3 || !strings.HasSuffix(r.Out, "\nlock: "+s.lockOf("a")+"\n") {
-			t.Errorf("%q says %q, want %q", options, r.Out, says)
-		}
-		if after := s.tree(); after != before || exists(s.in("ran")) {
-			t.Errorf("%q changed\n%s\ninto\n%s", options, before, after)
-		}
-	}
 	s.want(0, job("true")...)
 	must(t, os.Chtimes(s.lastOf("a"), completed, completed))
-	dry(0, "free: completed 3m12s ago, IfElapsed is 0", later)
-	dry(3, "too soon", later, "--if-elapsed", "15m", "-E", "3")
-	dry(0, "warning: ExpireAfter 1m is below IfElapsed 2m", later, "--if-elapsed", "2m", "--expire-after", "1m")
-	s.hold("a")
-	dry(75, "busy: running for")
-	dry(0, "it would be ended", "--replace")
+	s.hold("b")
+	tree := func() string {
+		all, err := exec.Command("find", s.locks, "-type", "f", "-printf", "%p %T@ %C@ %s\n").Output()
+		must(t, err)
+		return string(all)
+	}
+	for _, c := range []struct {
+		status int
+		says   string
+		words  []string
+	}{
+		{0, "free: completed 3m12s ago, IfElapsed is 0", job(later)},
+		{3, "too soon", job(later, "--if-elapsed", "15m", "-E", "3")},
+		{0, "warning: ExpireAfter 1m is below IfElapsed 2m", job(later, "--if-elapsed", "2m", "--expire-after", "1m")},
+		{75, "busy: running for", jobNamed("b")},
+		{0, "it would be ended", jobNamed("b", "--replace")},
+	} {
+		before := tree()
+		r := s.want(c.status, append(c.words, "--dry-run", "touch", "ran")...)
+		if !strings.Contains(r.Out, c.says) || !strings.Contains(r.Out, "\nlock: "+s.lockOf(c.words[4])+"\n") {
+			t.Errorf("%q says %q, want %q", c.words, r.Out, c.says)
+		}
+		if after := tree(); after != before || exists(s.in("ran")) {
+			t.Errorf("%q changed\n%s\ninto\n%s", c.words, before, after)
+		}
+	}
 	if r := s.want(0, "ADLOCK_DIR="+s.in("none"), "run", "--dry-run", "true"); !strings.Contains(r.Out, "never completed") || exists(s.in("none")) {
 		t.Errorf("without a lock directory: %s", r.Out)
 	}
-}
-
-// tree lists what the lock directory holds, with the times of last change.
-func (s *stage) tree() string {
-	s.Helper()
-	entries, err := os.ReadDir(s.locks)
-	if err != nil {
-		s.Fatal(err)
-	}
-	var text strings.Builder
-	for _, e := range entries {
-		path := s.locks + "/" + e.Name()
-		text.WriteString(e.Name() + " " + s.modified(path).String() + "\n" + s.read(path) + "\n")
-	}
-	return text.String()
 }
 
 func TestQuietOKShowsTheOutputOfAFailedJobOnly(t *testing.T) {
@@ -325,15 +320,9 @@ func TestJitterWaitsBeforeTheLockIsTaken(t *testing.T) {
 }
 
 func TestEveryOptionOfRunHasItsVariableAndItsHelp(t *testing.T) {
-	s := newStage(t)
-	help := s.want(0, "run", "--help").Out
 	for _, o := range run.Options() {
-		variable := "ADLOCK_" + strings.ReplaceAll(strings.ToUpper(o.Name), "-", "_")
-		if o.Env != variable || o.Help == "" {
+		if variable := "ADLOCK_" + strings.ReplaceAll(strings.ToUpper(o.Name), "-", "_"); o.Env != variable || o.Help == "" {
 			t.Errorf("--%s: variable %q, want %q; help %q", o.Name, o.Env, variable, o.Help)
-		}
-		if !strings.Contains(help, "--"+o.Name) || !strings.Contains(help, variable) {
-			t.Errorf("the help does not tell of --%s and %s", o.Name, variable)
 		}
 	}
 }
@@ -358,19 +347,5 @@ func TestTheWatchOfARunnerThatWaitedIsClosedWhenItsJobHasBegun(t *testing.T) {
 	s.in("closed", "")
 	if status := runner.Wait(t); status != 0 {
 		t.Fatalf("status %d: %s", status, runner.Output())
-	}
-}
-
-// The Go runtime opens an epoll descriptor for its timers.
-func TestASupervisorHasATimerOnlyWhereItIsToEndTheJob(t *testing.T) {
-	s := newStage(t)
-	for options, want := range map[string]bool{"": false, "--enforce --expire-after 1h": true} {
-		p := s.hold("a", strings.Fields(options)...)
-		helper.Eventually(t, "it listens to all that it will", func() bool { return helper.Listens(p.PID, syscall.SIGTSTP) })
-		if got := hasOpen(p.PID, "eventpoll"); got != want {
-			t.Errorf("%q: %t", options, got)
-		}
-		p.Signal(t, syscall.SIGTERM)
-		p.Wait(t)
 	}
 }

@@ -66,20 +66,6 @@ func TestKillCarefullyRefusesItsAncestorsAndInit(t *testing.T) {
 	}
 }
 
-func TestKillCarefullyEndsTheOwnerOfALockAndLeavesTheLock(t *testing.T) {
-	s := newStage(t)
-	holder := s.hold("a")
-	job := childOf(t, holder.PID, "sleep")
-	if r := s.want(0, "kill-carefully", "--lock", "--dry-run", s.lockOf("a")); !strings.Contains(r.Out, itoa(job)) {
-		t.Errorf("--dry-run: %+v", r)
-	}
-	s.want(0, "kill-carefully", "--lock", s.lockOf("a"))
-	if helper.Alive(job) || !s.held("a") {
-		t.Error("the job lives, or the lock is gone")
-	}
-	s.want(0, "run", "--program", "job", "--name", "a", "true")
-}
-
 func TestKillCarefullyReportsADeadProcess(t *testing.T) {
 	s := newStage(t)
 	gone := helper.Command{Args: []string{"true"}}.Start(t)
