@@ -64,15 +64,6 @@ func TestAnOptionIsRefusedAsRunWouldRefuseIt(t *testing.T) {
 	}
 }
 
-func TestAUserColumnCanBeRequested(t *testing.T) {
-	p := newPlace(t)
-	tab := file(t, "tab", "* * * * * cat flock -n /run/x /bin/a; /bin/b\n")
-	p.checked(t, p.command("check", tab), 0, "", "")
-	if r := p.command("check", "-u", tab).Run(t); r.Status != 1 || !strings.Contains(r.Out, ":1: only the first") {
-		t.Errorf("%+v", r)
-	}
-}
-
 // A file that cannot be checked is reported, and the next file is checked all the same.
 func TestAFileThatIsNoTextIsRefusedAndNeverWaitedFor(t *testing.T) {
 	p := newPlace(t)

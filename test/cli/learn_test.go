@@ -5,8 +5,6 @@ package cli
 import (
 	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -79,23 +77,6 @@ func TestRunEnvironmentAndLibraryTeachTheSameAtom(t *testing.T) {
 	}
 }
 
-func TestAHungOwnerIsEndedAtTheLearnedLimitWhichThenDoubles(t *testing.T) {
-	t.Parallel()
-	a := taughtAtom(t)
-	owner := idleOwner(t, a)
-	a.Newcomer(t).Denied(t)
-	backdate(t, a, 10*time.Minute)
-	r := a.Newcomer(t)
-	if r.Ran(t); !regexp.MustCompile(`it had run for 10m(\d+s)?, past its learned limit of 10m and idle for \d+s\n`).MatchString(r.Err) {
-		t.Errorf("said %q", r.Err)
-	}
-	if !owner.Ended() {
-		owner.Wait(t)
-	}
-	wantWords(t, memory(t, a), "learn.runs=101\n", "learn.doubled=1\n", "learn.ended=10m")
-	wantWords(t, a.Runlog(), "expire_after=600 expire_after_from=learned", "100 successful runs: typically 3m", "doubled once as a run was ended by force")
-}
-
 // taughtAtom is an atom with a learned limit. Its newcomers watch an owner for two seconds.
 func taughtAtom(t *testing.T) *helper.Atom {
 	t.Helper()
@@ -103,17 +84,6 @@ func taughtAtom(t *testing.T) *helper.Atom {
 	a.Bin, a.More = helper.BriefBinary(t), []string{"ADLOCK_EXPIRE_AFTER=auto"}
 	teach(t, a)
 	return a
-}
-
-// idleOwner is a hung owner that has worked at its start.
-func idleOwner(t *testing.T, a *helper.Atom) *helper.Process {
-	t.Helper()
-	owner := a.Owner(t, "exec sleep 600")
-	helper.Eventually(t, "it sleeps", func() bool {
-		text, err := os.ReadFile("/proc/" + strconv.Itoa(owner.PID) + "/stat")
-		return err == nil && strings.Contains(string(text), "(sleep) S ")
-	})
-	return owner
 }
 
 // batch prints regularly, and works a little for it.

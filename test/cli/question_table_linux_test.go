@@ -129,7 +129,7 @@ func bare(age time.Duration) func(*world) {
 func waitedFor(w *world) {
 	w.hold(0, "--shared")
 	helper.Command{Args: append(w.runner("x", "--wait=1h"), "--", "true"), Env: w.env()}.Start(w)
-	helper.Eventually(w, "the writer stands in line", func() bool { return w.waiting() == 1 })
+	helper.Eventually(w, "the writer stands in line", func() bool { return w.place.(etcdStore).waiting() == 1 })
 }
 
 // uncounted is a job whose ending has begun, with more members than its lock has room for.
@@ -155,13 +155,13 @@ func changing(situation func(*world)) func(*world) {
 const hour, minute = time.Hour, time.Minute
 
 var situations = []situation{
-	{claim: "an atom that never ran is free", where: everywhere | inNamedDirectory,
+	{claim: "an atom that never ran is free", where: everywhere,
 		want: "free: never completed, IfElapsed is 0s, no ExpireAfter", status: "none"},
 	{claim: "one that is to run once and did is too soon", where: everywhere, ask: "--if-elapsed=never",
 		setUp: completedAgo(5*hour, 0), want: "too soon: completed 5h ago, IfElapsed is never"},
 	{claim: "a paused atom is denied though it is due", where: inDirectory, setUp: paused,
 		want: "paused: until it is resumed (new disk)"},
-	{claim: "an atom that completed of late is too soon", where: everywhere | inNamedDirectory, ask: "--if-elapsed=15m",
+	{claim: "an atom that completed of late is too soon", where: everywhere, ask: "--if-elapsed=15m",
 		setUp: completedAgo(192*time.Second, 0),
 		want:  "too soon: completed 3m12s ago, IfElapsed is 15m; due in 11m48s"},
 	{claim: "an atom that completed long ago is due", where: everywhere, ask: "--if-elapsed=15m",
@@ -181,7 +181,7 @@ var situations = []situation{
 	{claim: "a last lock in the future is not believed", where: everywhere, ask: "--if-elapsed=15m",
 		setUp: completedAgo(-hour, 0),
 		want:  "free: the last lock lies in the future, IfElapsed is 15m, no ExpireAfter"},
-	{claim: "an atom whose owner lives is busy", where: everywhere | inNamedDirectory,
+	{claim: "an atom whose owner lives is busy", where: everywhere,
 		setUp: held(10 * minute), want: "busy: running for 10m, ExpireAfter is 2h (its owner's)"},
 	{claim: "too soon comes before busy", where: everywhere, ask: "--if-elapsed=15m",
 		setUp: func(w *world) { w.completed(3*minute, 0); w.hold(10*minute, "--if-elapsed=1m") },
@@ -196,9 +196,9 @@ var situations = []situation{
 		setUp:  held(10 * minute),
 		want:   "expired: running for 3h10m, ExpireAfter is 2h (its owner's); it would be ended",
 		status: "busy: running for 10m, ExpireAfter is 2h"},
-	{claim: "a living owner that has expired would be ended", where: everywhere | inNamedDirectory,
+	{claim: "a living owner that has expired would be ended", where: everywhere,
 		setUp: held(3 * hour), want: "expired: running for 3h, ExpireAfter is 2h (its owner's); it would be ended"},
-	{claim: "a dead owner is replaced whatever its age", where: everywhere | inNamedDirectory,
+	{claim: "a dead owner is replaced whatever its age", where: everywhere,
 		setUp: dead(minute), want: "free: the owner is dead; its lock would be replaced"},
 	{claim: "a dead owner whose job lives is busy", where: inDirectory,
 		setUp: orphaned(10 * minute), want: "busy: running for 10m, ExpireAfter is 2h (its owner's)"},

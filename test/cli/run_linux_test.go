@@ -225,22 +225,6 @@ func TestFromStartCountsFromBeforeTheWait(t *testing.T) {
 	}
 }
 
-// A jitter may be too short to be recorded; of ten, one is long enough.
-func TestFromStartCountsFromBeforeTheJitter(t *testing.T) {
-	s := newStage(t)
-	for range 10 {
-		began := time.Now()
-		r := s.want(0, job("--from-start", "--jitter", "2s", "sh", "-c", `cat "$ADLOCK_DIR"/lock.*`)...)
-		if asked := regexp.MustCompile(`(?m)^asked=(.*)$`).FindStringSubmatch(r.Out); asked != nil {
-			if before, err := time.ParseDuration(asked[1]); err != nil || before > time.Since(began) {
-				t.Errorf("asked %v before, %v; all took %v", before, err, time.Since(began))
-			}
-			return
-		}
-	}
-	t.Error("the lock never tells how long before the run was asked for")
-}
-
 func TestAFailedRunCountsUnlessRetryFailedIsSaid(t *testing.T) {
 	s := newStage(t)
 	retried := func(command string) []string { return job("--retry-failed", "--if-elapsed", "1h", command) }

@@ -25,11 +25,11 @@ func (s *stage) stopped(pid int, words ...string) {
 func TestStopEndsTheJobAndStampsItsLastLock(t *testing.T) {
 	s := newStage(t)
 	victim := s.hold("a", s.notes("told"))
-	job := childOf(t, victim.PID, "sleep")
+	child := childOf(t, victim.PID, "sleep")
 	s.aged(s.lastOf("a"), time.Hour)
 	s.stopped(victim.PID, "job run a", s.notes("told"))
-	if helper.Alive(job) || helper.Alive(victim.PID) || s.held("a") {
-		t.Errorf("job %v, supervisor %v, held %v", helper.Alive(job), helper.Alive(victim.PID), s.held("a"))
+	if helper.Alive(child) || helper.Alive(victim.PID) || s.held("a") {
+		t.Errorf("job %v, supervisor %v, held %v", helper.Alive(child), helper.Alive(victim.PID), s.held("a"))
 	}
 	if age := time.Since(s.modified(s.lastOf("a"))); age > time.Minute {
 		t.Errorf("stamped %v ago", age)
@@ -48,13 +48,13 @@ func TestStopEndsTheJobAndStampsItsLastLock(t *testing.T) {
 	if told := s.told("told", 1); len(told) != 1 || !strings.HasPrefix(told[0], "ended job.dax.run.a ") {
 		t.Errorf("the hook: %q", told)
 	}
-	s.want(0, "run", "--program", "job", "--name", "a", "true")
+	s.want(0, job("true")...)
 	s.want(75, "run", "--program", "job", "--name", "a", "--if-elapsed", "1h", "true")
 }
 
 func TestStopReportsThatNothingRuns(t *testing.T) {
 	s := newStage(t)
-	s.want(0, "run", "--program", "job", "--name", "a", "true")
+	s.want(0, job("true")...)
 	const says = "is not locked by any running job: nothing to stop"
 	for _, name := range []string{"a", "job.dax.run.a", "job run a", s.lockOf("a")} {
 		s.refused(0, "adlock: "+name+": "+says, "stop", name)
@@ -74,7 +74,7 @@ func TestStopReportsThatNothingRuns(t *testing.T) {
 
 func TestStopTakesSeveralNamesAndEndsAllOrNone(t *testing.T) {
 	s := newStage(t)
-	s.want(0, "run", "--program", "job", "--name", "idle", "true")
+	s.want(0, jobNamed("idle", "true")...)
 	a, b := s.hold("a"), s.hold("b")
 	s.refused(64, `no atom matches`, "stop", "a", "b", "none")
 	if a.Ended() || b.Ended() {
@@ -92,7 +92,7 @@ func TestStopTakesSeveralNamesAndEndsAllOrNone(t *testing.T) {
 
 func TestADryStopListsTheJobAndEndsNothing(t *testing.T) {
 	s := newStage(t)
-	s.want(0, "run", "--program", "job", "--name", "idle", "true")
+	s.want(0, jobNamed("idle", "true")...)
 	s.refused(0, "nothing to stop", "stop", "--dry-run", "idle")
 	p := s.hold("a")
 	want := "\n" + itoa(childOf(t, p.PID, "sleep")) + "\tsleep\n"

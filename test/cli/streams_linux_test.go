@@ -76,13 +76,13 @@ func TestALimitOnTheSizeOfFilesIsAnErrorLikeAFullDisk(t *testing.T) {
 	if r.Status != 74 || !oneLine(r.Err) || !strings.Contains(r.Err, "file too large") || s.held("a") || exists(s.in("ran")) {
 		t.Errorf("status %d, held: %v\n%s", r.Status, s.held("a"), r.Err)
 	}
-	s.want(0, "run", "--program", "job", "--name", "a", "true")
+	s.want(0, job("true")...)
 }
 
 func TestARunlogAtTheFileSizeLimitCostsNeitherJobNorLock(t *testing.T) {
 	s := newStage(t)
 	for range 40 {
-		s.want(0, "run", "--program", "job", "--name", "a", "true")
+		s.want(0, job("true")...)
 	}
 	r := helper.Command{Dir: s.dir, Env: s.command().Env, Args: []string{"sh", "-c", "ulimit -f 8; exec " + helper.Binary(t) + " run --program job --name a sh -c 'echo ran; exit 7'"}}.Run(t)
 	if r.Status != 7 || r.Out != "ran\n" || !strings.Contains(r.Err, "file too large") || strings.Contains(r.Err, "goroutine") || s.held("a") {

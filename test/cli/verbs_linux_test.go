@@ -126,7 +126,7 @@ func TestClearTakesWhatStatusCallsTheAtom(t *testing.T) {
 
 func TestClearLastPrunesUnusedLastLocks(t *testing.T) {
 	s := newStage(t)
-	s.want(0, "run", "--program", "job", "--name", "b", "true")
+	s.want(0, jobNamed("b", "true")...)
 	s.hold("a")
 	if r := s.want(0, "clear", "--last", "--older", "1d"); r.Out != "" {
 		t.Errorf("pruned: %s", r.Out)
