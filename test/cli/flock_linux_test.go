@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/test/support/actor"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
 )
@@ -138,25 +137,6 @@ func TestTheJobKeepsTheFileIfItsSupervisorIsKilled(t *testing.T) {
 	s.refused(75, "file is locked", "run", "--name", "b", "--flock", "file", "--verbose", "true")
 	end(t, job)
 	s.want(0, "run", "--name", "b", "--flock", "file", "true")
-}
-
-func TestADaemonKeepsTheFileOnlyWithWholeJob(t *testing.T) {
-	s := newStage(t)
-	daemon := "setsid sleep 600 >/dev/null 2>&1 & echo $! >pid"
-	pid := func() int { return actor.PIDIn(t, s.in("pid")) }
-	s.want(0, "run", "--name", "a", "--flock", "file", "sh", "-c", daemon)
-	if !isFree(t, s.in("file")) {
-		t.Error("a daemon keeps the file")
-	}
-	end(t, pid())
-	os.Remove(s.in("pid"))
-	p := s.command("run", "--name", "a", "--whole-job", "--flock", "file", "sh", "-c", daemon).Start(s)
-	helper.Eventually(t, "the daemon runs", func() bool { return exists(s.in("pid")) && helper.Name(pid()) == "sleep" })
-	if isFree(t, s.in("file")) {
-		t.Error("the file is free while the daemon lives")
-	}
-	end(t, pid())
-	p.Wait(t)
 }
 
 func TestARunInsideTheJobThatHasTheFileIsTold(t *testing.T) {

@@ -237,11 +237,3 @@ func TestHelpAtATerminalFitsIt(t *testing.T) {
 		}
 	}
 }
-
-func TestOffATerminalNothingIsShown(t *testing.T) {
-	s := newStage(t)
-	s.hold("a")
-	if r := s.adlock(job("--wait", "2s", "--jitter", "1s", "true")...); r.Status != 75 || r.Out+r.Err != "" {
-		t.Errorf("%+v", r)
-	}
-}

@@ -31,10 +31,12 @@ func TestAJobInheritsNoSettingOfItsOwnLock(t *testing.T) {
 		"ADLOCK_PAUSE": "1s", "ADLOCK_STARVING": "3", "ADLOCK_NOTICE": "1h", "ADLOCK_FLOCK": s.dir,
 	}
 	words := []string{"run", "env"}
+	for variable, value := range kept {
+		words = append(words, variable+"="+value)
+	}
 	for _, o := range run.Options() {
 		switch {
 		case kept[o.Env] != "":
-			words = append(words, o.Env+"="+kept[o.Env])
 		case said[o.Env] != "":
 			words = append(words, o.Env+"="+said[o.Env])
 		case o.Arg == "":

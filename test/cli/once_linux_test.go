@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -53,55 +52,36 @@ func TestAJobRunsOnceInATickAndInTheNextAgain(t *testing.T) {
 	}
 }
 
-func TestADryRunShowsWhetherTheTickIsUsed(t *testing.T) {
+func TestADryRunAndStatusSayWhetherTheTickIsUsed(t *testing.T) {
 	s := newStage(t)
 	const in = " in this tick of 1h, which began at 2023-11-14 22:00:00"
-	c := s.command(append(job("--once-per=1h", "--now=1700000000", "--dry-run"), "--", "true")...)
+	c := s.command(job("--once-per=1h", "--now=1700000000", "--dry-run", "--", "true")...)
 	c.Env = append(c.Env, "TZ=UTC")
-	if r := c.Run(t); r.Status != 0 || !strings.HasPrefix(r.Out, "free: never completed, IfElapsed is 0s, no ExpireAfter; not run yet"+in+"\n") || len(ticks(s)) > 0 {
+	if r := c.Run(t); r.Status != 0 || !strings.HasPrefix(r.Out, "free: never completed, IfElapsed is 0s, no ExpireAfter; not run yet"+in+"\n") ||
+		!strings.Contains(r.Out, "\nwarning: --once-per counts on this host alone: ") || len(ticks(s)) > 0 {
 		t.Errorf("%+v, and it left %v", r, ticks(s))
 	}
 	s.once("--once-per=1h", "--now=1700000000").Ran(t)
 	if r := c.Run(t); r.Status != 75 || !strings.HasPrefix(r.Out, "too soon: ran already"+in+"; the next begins at 2023-11-14 23:00:00\n") {
 		t.Errorf("%+v", r)
 	}
-}
-
-func TestStatusAndADryRunSayWhenTheNextTickBegins(t *testing.T) {
-	s := newStage(t)
 	s.once(onceEver).Ran(t)
-	const says = "too soon: ran already in this tick of 520w, which began at "
-	dry := s.once(onceEver, "--dry-run").Out
-	if !strings.HasPrefix(dry, says) || !strings.Contains(dry, "; the next begins at ") {
-		t.Errorf("dry run: %s", dry)
-	}
-	why, _, _ := strings.Cut(dry, "\n")
-	if r := s.adlock("status", "--json"); !strings.Contains(r.Out, `"takeable":false,"why":"`+why+`"`) || strings.Contains(r.Out, `"due_in_seconds":0`) {
-		t.Errorf("status: %+v", r)
-	}
-	s.once().Ran(t)
-	if r := s.adlock("status", "--json"); !strings.Contains(r.Out, `"due_in_seconds":0,`) {
-		t.Errorf("of a run without ticks: %+v", r)
+	why, _, _ := strings.Cut(s.once(onceEver, "--dry-run").Out, "\n")
+	if r := s.want(0, "status", "--json"); !strings.Contains(r.Out, `"takeable":false,"why":"`+why+`"`) || !strings.HasPrefix(why, "too soon: ran already") {
+		t.Errorf("status: %+v, want %s", r, why)
 	}
 }
 
 func TestAFailedRunUsesItsTickWithoutRetryFailed(t *testing.T) {
 	s := newStage(t)
-	if r := s.adlock(append(job(onceEver), "--", "false")...); r.Status != 1 {
-		t.Fatalf("%+v", r)
-	}
+	s.want(1, job(onceEver, "false")...)
 	s.once(onceEver).Denied(t)
-	retried := func() helper.Result {
-		return s.adlock(append(jobNamed("b", onceEver, "ADLOCK_RETRY_FAILED=1"), "--", "sh", "-c", "test -e "+s.dir+"/mended && echo ran")...)
-	}
-	for range 2 {
-		if r := retried(); r.Status != 1 {
-			t.Errorf("%+v", r)
-		}
-	}
-	must(t, os.WriteFile(s.dir+"/mended", nil, 0o600))
-	retried().Ran(t)
-	retried().Denied(t)
+	retried := jobNamed("b", onceEver, "--retry-failed", "--", "sh", "-c", "test -e mended && echo ran")
+	s.want(1, retried...)
+	s.want(1, retried...)
+	s.in("mended", "")
+	s.adlock(retried...).Ran(t)
+	s.adlock(retried...).Denied(t)
 }
 
 func TestADeniedNewcomerUsesNoTick(t *testing.T) {

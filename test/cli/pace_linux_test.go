@@ -39,16 +39,13 @@ func TestADryRunAndADenialWarnOfAnIntervalAsLongAsThePeriod(t *testing.T) {
 			t.Errorf("%q: %+v", words, r)
 		}
 	}
-	for _, c := range []struct {
-		claim string
-		words []string
-	}{
-		{"it is cured", []string{"--verbose", "--from-start", "--if-elapsed", "1h", "true"}},
-		{"it is meant", []string{"--verbose", "--if-elapsed", "15h", "true"}},
-		{"no process reads it", []string{"--if-elapsed", "1h", "true"}},
+	for claim, words := range map[string][]string{
+		"it is cured":         {"--verbose", "--from-start", "--if-elapsed", "1h", "true"},
+		"it is meant":         {"--verbose", "--if-elapsed", "15h", "true"},
+		"no process reads it": {"--if-elapsed", "1h", "true"},
 	} {
-		if r := s.adlock(job(c.words...)...); strings.Contains(r.Err, "every second start") {
-			t.Errorf("%s: %+v", c.claim, r)
+		if r := s.adlock(job(words...)...); strings.Contains(r.Err, "every second start") {
+			t.Errorf("%s: %+v", claim, r)
 		}
 	}
 }

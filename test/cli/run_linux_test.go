@@ -162,15 +162,10 @@ func TestReplaceEndsARunningJobAtOnce(t *testing.T) {
 func TestALockDirectoryIsNotMadeInTheWorkingDirectory(t *testing.T) {
 	s := newStage(t)
 	const says = ": locks: no such directory, and a relative one is not made"
-	for _, words := range [][]string{
-		{"run", "--store", "locks", "--dry-run", "true"}, {"ADLOCK_DIR=locks", "run", "touch", "ran"},
-		{"ADLOCK_DIR=locks", "take", "--owner", itoa(os.Getpid()), "--", "locks/lock.p.h.o.x", "p", "h", "o", "x"},
-	} {
-		s.refused(73, says, words...)
-	}
-	if left, _ := os.ReadDir(s.dir); len(left) > 0 {
-		t.Errorf("made: %v", left)
-	}
+	s.refused(73, says, "run", "--store", "locks", "--dry-run", "true")
+	s.refused(73, says, "ADLOCK_DIR=locks", "run", "touch", "ran")
+	s.refused(73, says, "ADLOCK_DIR=locks", "take", "--owner", itoa(os.Getpid()), "--", "locks/lock.p.h.o.x", "p", "h", "o", "x")
+	s.wantFiles()
 	mkdir(t, s.in("locks"), 0o700)
 	s.want(0, "ADLOCK_DIR=locks", "run", "--name", "a", "true")
 	if !exists(s.in("locks/last.adlock." + host + ".run.a")) {

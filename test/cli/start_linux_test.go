@@ -80,22 +80,6 @@ func TestOfTwoStartsAtTheSameInstantOneRunsAndTheOtherIsDenied(t *testing.T) {
 	}
 }
 
-func TestAJobOutlivesItsRunnerAndHoldsTheAtomUntilItIsGone(t *testing.T) {
-	s := newStage(t)
-	runner := s.hold("a")
-	left := childOf(t, runner.PID, "sleep")
-	runner.Kill(t)
-	s.want(75, job("true")...)
-	if !helper.Alive(left) {
-		t.Fatal("the job died with its runner, or of the newcomer")
-	}
-	end(t, left)
-	s.want(0, job("--if-elapsed", "1h", "true")...) // no run has completed
-	if got := s.kinds("a"); got != "acquire deny reclaim acquire release" {
-		t.Errorf("the record tells %q", got)
-	}
-}
-
 // replaces runs the helper program, which ends the job of a process and says only that.
 func (s *stage) replaces(pid int, words ...string) {
 	s.Helper()
