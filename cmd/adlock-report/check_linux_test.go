@@ -52,6 +52,13 @@ func TestAMistakeIsReportedWithLineReasonAndCure(t *testing.T) {
 	p.checked(t, p.command("check", "--user-colum", fine), 64, "", "did you mean --user-column?")
 }
 
+func TestTheFileOfFlockIsChecked(t *testing.T) {
+	p := newPlace(t)
+	tab := file(t, "tab", "@daily /bin/adlock run --name a --flock /srv/none/f -- true\nADLOCK_FLOCK=/tmp/f\n@daily /bin/adlock run --name c -- true\n")
+	p.checked(t, p.command("check", tab), 1, tab+":2: a lock file that does not last: /tmp is cleaned, also under running jobs: "+
+		"then a second one starts; name a file elsewhere, in each line that locks it\n", "")
+}
+
 func TestAnOptionIsRefusedAsRunWouldRefuseIt(t *testing.T) {
 	p := newPlace(t)
 	refused := p.command("run", "--stroe", "etcd://a:2379/p", "--", "/bin/true").Run(t)

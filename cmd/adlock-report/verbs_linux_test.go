@@ -110,6 +110,7 @@ func has(t *testing.T, text string, wanted ...string) {
 
 func TestAMissingDirectoryIsShownAsEmpty(t *testing.T) {
 	p := newPlace(t)
+	has(t, p.ok(t, "status"), "no atoms in "+p.dir)
 	p.dir = filepath.Join(p.dir, "not", "there")
 	const nothing = "nothing is recorded of this period in "
 	for args, want := range map[string]string{
@@ -329,10 +330,8 @@ func TestUsageErrorsAreOneLine(t *testing.T) {
 			t.Errorf("%s: status %d, %q, %q", args, r.Status, r.Err, r.Out)
 		}
 	}
-	r := p.command("metrics", "--output", "/nowhere/adlock.prom").Run(t)
-	if r.Status != 73 || strings.Count(r.Err, "\n") != 1 {
-		t.Errorf("status %d, %q", r.Status, r.Err)
-	}
+	p.command("metrics", "--output", "/nowhere/adlock.prom").Run(t).Refused(t, 73, "/nowhere/adlock.prom: ")
+	p.command("metrics", "--output", p.dir).Run(t).Refused(t, 73, "is a directory")
 }
 
 // The report must need less than 100 MB for a million lines. Its time is only logged: a bound would
@@ -407,6 +406,7 @@ func TestStatusShowsHowTheLastRunEnded(t *testing.T) {
 	if lines := strings.Count(table, "\n"); lines != 1+4+3 || !regexp.MustCompile(`p run recovers +idle +\S+ ago`).MatchString(table) || !regexp.MustCompile(`p run fails +idle +failed \S+ ago`).MatchString(table) {
 		t.Errorf("%d lines:\n%s", lines, table)
 	}
+	has(t, p.ok(t, "report", "typo"), "1: 1 failed")
 	has(t, p.ok(t, "status", "--json", "fails"), `"last":{"outcome":"failure","status":4,`, `"failed_in_a_row":2}`)
 }
 

@@ -86,6 +86,13 @@ func TestWhatIsMistypedIsAUsageErrorInOneLine(t *testing.T) {
 		{`"1001"`, "run --slots 1001 true"},
 		{`"noon"`, "run --now noon true"},
 		{"--once-per: ", "run --once-per 999ms true"},
+		{"--once-per: ", "run --once-per 1mm true"},
+		{"wants a FILE", "stat-age"},
+		{"wants one FILE", "mkatomic"},
+		{"the first word is empty", "run _ x"},
+		{"must not be empty", "name p h _ o"},
+		{"--since: 60: say 60s or 60m", "log --since 60"},
+		{"ADLOCK_SLOTS: counts the atoms of one program, and adlock is that of --name", "ADLOCK_PROGRAM=adlock ADLOCK_SLOTS=2 run true"},
 		{"ADLOCK_ONCE_PER", "ADLOCK_ONCE_PER=522w run true"},
 		{"ADLOCK_ENFORCE", "ADLOCK_ENFORCE=maybe run true"},
 		{"ADLOCK_LOG_MAX", "ADLOCK_LOG_MAX=big run true"},
@@ -174,6 +181,7 @@ func TestACommandThatCannotRunGetsAHint(t *testing.T) {
 		{"30: no such file or directory (to end it after 30s: --expire-after 30s --enforce)\n", 127, []string{"30", "sh"}},
 		{"adlock: nothing-of-the-kind: no such file or directory\n", 127, []string{"nothing-of-the-kind", "x"}},
 		{"adlock: /nowhere/job: no such file or directory\n", 127, []string{"/nowhere/job"}},
+		{"adlock: /nowhere/job: no such file or directory\n", 127, []string{"--dry-run", "/nowhere/job"}},
 	} {
 		s.refused(c.status, c.says, append([]string{"run"}, c.words...)...)
 	}
@@ -260,6 +268,7 @@ func TestTheCommandLineWinsOverAContradiction(t *testing.T) {
 	for _, c := range []struct{ says, line string }{
 		{replaced, "ADLOCK_EXPIRE_AFTER=90m run --name a --replace"},
 		{replaced, "ADLOCK_ENFORCE=1 run --name a --replace"},
+		{replaced, "ADLOCK_ENFORCE=1 run --name a --expire-after 0"},
 		{replaced, "ADLOCK_REPLACE=1 run --name a --expire-after 0"},
 		{kept + "1h30m", "ADLOCK_REPLACE=1 run --name a --expire-after 90m"},
 		{kept + "2h", "ADLOCK_REPLACE=1 run --name a --expire-after auto"},

@@ -130,6 +130,20 @@ func TestALockIsReleasedWhateverASettingsFileSaysByThen(t *testing.T) {
 	}
 }
 
+func TestDoctorNamesAMistakenLocation(t *testing.T) {
+	h := newHousehold(t, "ADLOCK_WIAT=1s\nADLOCK_LOGDIR=logs\n")
+	file := h.home + "/.config/adlock.conf:"
+	r := h.sh("adlock doctor")
+	if r.Status != 1 || r.Err != "" || !strings.Contains(r.Out, "fail settings: "+file+"4: ADLOCK_LOGDIR wants a full path") || !strings.Contains(r.Out, "warn settings: "+file+"3: ") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAScriptRefusesATickOfAFile(t *testing.T) {
+	h := newHousehold(t, "[sh.*]\nADLOCK_ONCE_PER=1d\n")
+	h.sh(`. adlock.sh; adlock_get a b`).Refused(t, 64, "adlock.conf:4: ADLOCK_ONCE_PER is for adlock run")
+}
+
 func TestConfigShowsWhereEachSettingIsFrom(t *testing.T) {
 	h := newHousehold(t, "[a]\nADLOCK_WAIT=5m\n")
 	file := h.home + "/.config/adlock.conf:"

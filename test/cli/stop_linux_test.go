@@ -116,6 +116,23 @@ func TestStopReleasesTheSlotOfTheJob(t *testing.T) {
 	}
 }
 
+func TestStopEndsTheNamedReader(t *testing.T) {
+	s := newStage(t)
+	lock := func(p *helper.Process) string { return "read.job.dax.run.book." + itoa(p.PID) }
+	var readers []*helper.Process
+	for range 2 {
+		p := s.command(jobNamed("book", "--shared", "sleep", "600")...).Start(t)
+		helper.Eventually(t, "it reads", func() bool { return helper.Settled(s.locks + "/" + lock(p)) })
+		readers = append(readers, p)
+	}
+	s.refused(64, "may be any of ", "stop", "book")
+	s.stopped(readers[0].PID, lock(readers[0]))
+	if readers[1].Ended() {
+		t.Fatal("the other reader was ended too")
+	}
+	s.stopped(readers[1].PID, "book")
+}
+
 func TestStopRefusesToEndItsOwnJob(t *testing.T) {
 	s := newStage(t)
 	r := s.adlock("run", "--program", "job", "--name", "a", "--", "sh", "-c", `"$0" stop a; echo $?`, helper.Binary(t))

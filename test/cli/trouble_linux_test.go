@@ -118,6 +118,13 @@ func TestTroubleWithTheDirectoryIsReportedAndNothingRuns(t *testing.T) {
 	}
 }
 
+func TestARefusedHardLinkIsNamedAsTheCause(t *testing.T) {
+	need.Tools(t, "strace")
+	a := newAtom(t)
+	a.Shell(t, "strace -f --seccomp-bpf -qq -o /dev/null -e trace=linkat -e inject=linkat:error=EPERM $adlock run --name x -- true").
+		Refused(t, 73, "hard links are refused here")
+}
+
 func TestOnAReadOnlyFileSystemLocksAreStillHonoured(t *testing.T) {
 	a := small(t)
 	hear(t, a)
