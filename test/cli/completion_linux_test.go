@@ -166,8 +166,6 @@ var completions = [][2]string{
 	{"adlock run --if", "adlock run --if-elapsed"},
 	{"adlock run --quiet-ok --if-elapsed 5m --exp", "adlock run --quiet-ok --if-elapsed 5m --expire-after"},
 	{"adlock run --wait ", ""},
-	{"adlock run --wait for", ""},
-	{"adlock nonsense --na", ""},
 	{"adlock help mk", "adlock help mkatomic"},
 
 	// Names of atoms.
@@ -177,15 +175,11 @@ var completions = [][2]string{
 	{`adlock run --name "my`, `adlock run --name "my-job"`},
 	{"adlock run --name with", `adlock run --name with\ space`},
 	{"adlock run --name /sr", ""},
-	{"adlock run --name mirr", ""},
 	{"adlock status /sr", "adlock status /srv/motd"},
-	{"adlock status --json mirr", "adlock status --json mirror"},
 	{"adlock status true.v", "adlock status true.vm.copy._srv_motd"},
-	{"adlock log --atom bac", "adlock log --atom backup"},
 	{"adlock tune --reset bac", "adlock tune --reset backup"},
 	{"adlock clear he", "adlock clear held"},
 	{"adlock clear bac", ""},
-	{"adlock stop he", "adlock stop held"},
 	{"adlock status slot", ""},
 
 	// Other values and arguments.
@@ -194,19 +188,15 @@ var completions = [][2]string{
 	{"adlock log --since yes", "adlock log --since yesterday"},
 	{"adlock log --event acquire,take", "adlock log --event acquire,takeover"},
 	{"adlock run --store store", "adlock run --store store-here/"},
-	{"adlock run --store etc", "adlock run --store etcd://"},
 	{"adlock run --store etcd:/", "adlock run --store etcd://"},
 	{"adlock release pict", "adlock release picture.png"},
-	{"adlock kill-carefully --lock pict", "adlock kill-carefully --lock picture.png"},
 
 	// The command.
 	{"adlock run --name backup -- greet-", "adlock run --name backup -- greet-the-world"},
 	{"adlock run greet-", "adlock run greet-the-world"},
-	{"adlock run -- cat pict", "adlock run -- cat picture.png"},
 	{"adlock run cat pict", "adlock run cat picture.png"},
 	{"adlock run cat --quiet-", ""},
 	{"adlock mkatomic --re", "adlock mkatomic --replace"},
-	{"adlock mkatomic pict", "adlock mkatomic picture.png"},
 	{"adlock mkatomic out -- greet-", "adlock mkatomic out -- greet-the-world"},
 	{"adlock mkatomic out -- cat pict", "adlock mkatomic out -- cat picture.png"},
 }

@@ -149,10 +149,7 @@ func TestARunThatHasInheritedTheLockedFileIsTold(t *testing.T) {
 	s := newStage(t)
 	need.Tools(t, "flock")
 	script := `exec 9<.; flock 9; exec "$0" run --name b --flock . --wait forever true`
-	r := helper.Command{Args: []string{"sh", "-c", script, helper.Binary(t)}, Dir: s.dir, Env: []string{"ADLOCK_DIR=" + s.locks}}.Run(t)
-	if r.Status != 75 || !strings.Contains(r.Err, "b: not run: ") || !oneLine(r.Err) {
-		t.Errorf("%+v", r)
-	}
+	helper.Command{Args: []string{"sh", "-c", script, helper.Binary(t)}, Dir: s.dir, Env: []string{"ADLOCK_DIR=" + s.locks}}.Run(t).Refused(t, 75, "b: not run: ")
 }
 
 func TestNoOwnerIsEndedWhereTheFileIsHeldByAnother(t *testing.T) {

@@ -50,10 +50,7 @@ func TestBothSidesReportAForcedEndingAndOneHookRuns(t *testing.T) {
 	s := newStage(t)
 	victim := s.hold("a", s.notes("told"), "--expire-after", "1s")
 	s.await("a", time.Second)
-	r := s.adlock(append(job("--expire-after", "1s", "true"), s.notes("told"), patient)...)
-	if r.Status != 0 || !oneLine(r.Err) || !strings.Contains(r.Err, "adlock: run a: ended process "+itoa(victim.PID)+" by force: it had run for ") {
-		t.Errorf("the newcomer: %+v", r)
-	}
+	s.adlock(append(job("--expire-after", "1s", "true"), s.notes("told"), patient)...).Refused(t, 0, "adlock: run a: ended process "+itoa(victim.PID)+" by force: it had run for ")
 	victim.Wait(t)
 	if said := victim.Output(); !oneLine(said) || !strings.Contains(said, "adlock: run a: ended by force by process ") || !strings.Contains(said, ", ExpireAfter is 1s\n") {
 		t.Errorf("the victim: %q", said)
@@ -176,10 +173,7 @@ func (s *stage) run(operand string) (run string) {
 // The hooks of one run end in any order. The hook for the failed run starts last.
 func TestARunlogThatCannotBeWrittenIsReportedOnceInARun(t *testing.T) {
 	s := newStage(t)
-	r := s.adlock(append(job("false"), "ADLOCK_LOGDIR="+s.in("nosuch"), s.notes("told"))...)
-	if r.Status != 1 || !oneLine(r.Err) || !strings.Contains(r.Err, s.in("nosuch")+": open: no such file") {
-		t.Errorf("%+v", r)
-	}
+	s.adlock(append(job("false"), "ADLOCK_LOGDIR="+s.in("nosuch"), s.notes("told"))...).Refused(t, 1, s.in("nosuch")+": open: no such file")
 	helper.Eventually(s, "no hook is left", func() bool { return len(helper.With("ADLOCK_DIR="+s.locks)) == 0 })
 	told := s.told("told", 2)
 	slices.Sort(told)

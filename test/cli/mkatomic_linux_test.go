@@ -106,10 +106,7 @@ func TestMkatomicReplacesOnlyFiles(t *testing.T) {
 	mkdir(t, s.in("dir"), 0o755)
 	must(t, unix.Mkfifo(s.in("pipe"), 0o600))
 	for _, name := range []string{"dir", "pipe"} {
-		r := s.put("x", "--replace", name)
-		if r.Status != 73 || !oneLine(r.Err) || !strings.Contains(r.Err, "is not a regular file") {
-			t.Errorf("%s: %+v", name, r)
-		}
+		s.put("x", "--replace", name).Refused(t, 73, "is not a regular file")
 	}
 	if info, err := os.Lstat(s.in("pipe")); err != nil || info.Mode().Type() != os.ModeNamedPipe {
 		t.Errorf("%v %v", info, err)

@@ -309,9 +309,7 @@ func TestEveryOptionOfRunHasItsVariableAndItsHelp(t *testing.T) {
 func TestARunWhoseLockWasRemovedHasItsJobsStatus(t *testing.T) {
 	a := helper.NewAtom(t)
 	r := a.Shell(t, `$adlock run --program=p --host=dax --operator=o --operand=x -- sh -c 'rm "$ADLOCK_DIR/lock.p.dax.o.x"; exit 3'`)
-	if r.Status != 3 || r.Out != "" || strings.Count(r.Err, "\n") != 1 || !strings.Contains(r.Err, "lost") {
-		t.Errorf("%+v", r)
-	}
+	r.Refused(t, 3, "lost")
 }
 
 // On Linux, closing a watch may take milliseconds, so the job begins before that.

@@ -163,9 +163,7 @@ func TestWithoutProcNothingRuns(t *testing.T) {
 	for _, words := range [][]string{{"run", "true"}, s.take("a")} {
 		c := s.command(words...)
 		c.Args = append([]string{"unshare", "--mount", "sh", "-c", `mount -t tmpfs none /proc && exec "$0" "$@"`}, c.Args...)
-		if r := c.Run(t); r.Status != 69 || !oneLine(r.Err) || !strings.Contains(r.Err, "/proc: is not mounted") {
-			t.Errorf("adlock %s: status %d: %s", words, r.Status, r.Err)
-		}
+		c.Run(t).Refused(t, 69, "/proc: is not mounted")
 	}
 }
 
