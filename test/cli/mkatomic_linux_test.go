@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"bytes"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -187,14 +185,11 @@ func TestAKilledMkatomicLeavesTheOldContent(t *testing.T) {
 	s := newStage(t)
 	s.in("f", "old")
 	c := s.command("mkatomic", "--replace", "f")
-	cmd := exec.Command(c.Args[0], c.Args[1:]...)
-	cmd.Dir = s.dir
-	input, err := cmd.StdinPipe()
-	must(t, errors.Join(err, cmd.Start()))
-	_, err = input.Write(bytes.Repeat([]byte("x"), 1<<20))
-	must(t, err)
-	must(t, cmd.Process.Kill())
-	_ = cmd.Wait() // killed
+	const feeds = `mkfifo input; (head -c 1000000 /dev/zero; exec sleep 600) >input & exec "$@" <input`
+	c.Args = append([]string{"sh", "-c", feeds, "sh"}, c.Args...)
+	p := c.Start(t)
+	helper.Eventually(t, "the file is in the making", func() bool { return len(temporaries(t, s.dir)) > 0 })
+	p.Kill(t)
 	if s.read(s.in("f")) != "old" {
 		t.Error("the old content is gone")
 	}

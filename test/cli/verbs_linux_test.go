@@ -58,6 +58,7 @@ func TestKillCarefullyRefusesItsAncestorsAndInit(t *testing.T) {
 	if r := s.adlock("kill-carefully", "1"); r.Status != 77 || !oneLine(r.Err) || strings.Count(r.Err, "process 1") != 1 {
 		t.Errorf("%+v", r)
 	}
+	s.refused(77, "process 1: is this process or one of its ancestors", "kill-carefully", "--dry-run", "1")
 	c := s.command()
 	c.Args = []string{"sh", "-c", `"$0" kill-carefully --pause 1s $$; echo "status $?"`, c.Args[0]}
 	if r := c.Run(t); r.Out != "status 77\n" || !oneLine(r.Err) {
