@@ -332,6 +332,7 @@ func TestUsageErrorsAreOneLine(t *testing.T) {
 	}
 	p.command("metrics", "--output", "/nowhere/adlock.prom").Run(t).Refused(t, 73, "/nowhere/adlock.prom: ")
 	p.command("metrics", "--output", p.dir).Run(t).Refused(t, 73, "is a directory")
+	p.command("status", "--store", "etcd://127.0.0.1:1/p").Run(t).Refused(t, 69, "adlock-locksmith: is not installed")
 }
 
 // The report must need less than 100 MB for a million lines. Its time is only logged: a bound would

@@ -77,6 +77,7 @@ func TestWhatIsMistypedIsAUsageErrorInOneLine(t *testing.T) {
 		{"--replace: is ExpireAfter 0", "ADLOCK_EXPIRE_AFTER=1h ADLOCK_REPLACE=1 run true"},
 		{"--enforce: cannot go with --replace", "run --enforce --replace true"},
 		{"--enforce: wants a limit to enforce: --expire-after D", "run --enforce true"},
+		{"--enforce: wants a limit to enforce: --expire-after D", "ADLOCK_REPLACE=1 run --enforce true"},
 		{"--wait-elapsed: wants --wait too", "ADLOCK_WAIT=0 run --wait-elapsed true"},
 		{"is no store: want a directory, etcd://", "run --store etcd:/a true"},
 		{"--wait: needs a value", "run --wait"},

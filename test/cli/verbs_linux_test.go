@@ -66,6 +66,15 @@ func TestKillCarefullyRefusesItsAncestorsAndInit(t *testing.T) {
 	}
 }
 
+func TestKillCarefullyEndsTheOwnerOfALockAndLeavesTheLock(t *testing.T) {
+	s := newStage(t)
+	child := childOf(t, s.hold("a").PID, "sleep")
+	s.want(0, "kill-carefully", "--lock", s.lockOf("a"))
+	if helper.Alive(child) || !s.held("a") {
+		t.Error("the job lives, or the lock is gone")
+	}
+}
+
 func TestKillCarefullyReportsADeadProcess(t *testing.T) {
 	s := newStage(t)
 	gone := helper.Command{Args: []string{"true"}}.Start(t)
