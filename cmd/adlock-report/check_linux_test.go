@@ -55,8 +55,9 @@ func TestAMistakeIsReportedWithLineReasonAndCure(t *testing.T) {
 func TestTheFileOfFlockIsChecked(t *testing.T) {
 	p := newPlace(t)
 	tab := file(t, "tab", "@daily /bin/adlock run --name a --flock /srv/none/f -- true\nADLOCK_FLOCK=/tmp/f\n@daily /bin/adlock run --name c -- true\n")
-	p.checked(t, p.command("check", tab), 1, tab+":2: a lock file that does not last: /tmp is cleaned, also under running jobs: "+
-		"then a second one starts; name a file elsewhere, in each line that locks it\n", "")
+	p.checked(t, p.command("check", tab), 1,
+		tab+":2: a lock file that does not last: /tmp is cleaned, also under running jobs: "+
+			"then a second one starts; name a file elsewhere, in each line that locks it\n", "")
 }
 
 func TestAnOptionIsRefusedAsRunWouldRefuseIt(t *testing.T) {

@@ -119,7 +119,8 @@ func TestTheDoctorsFindingsAsJSONAreOneArray(t *testing.T) {
 		}
 		return all[slices.IndexFunc(all, func(f map[string]string) bool { return f["what"] == what })]
 	}
-	if f := finding(p.command("doctor", "--json"), "lock directory"); f["grade"] == "fail" || !strings.HasPrefix(f["text"], p.dir) || (f["cure"] == "") != (f["grade"] == "ok") {
+	if f := finding(p.command("doctor", "--json"), "lock directory"); f["grade"] == "fail" ||
+		!strings.HasPrefix(f["text"], p.dir) || (f["cure"] == "") != (f["grade"] == "ok") {
 		t.Errorf("%q", f)
 	}
 	c := p.command("doctor", "--json")

@@ -202,7 +202,8 @@ func TestDamagedLineIsShownAndPassedOver(t *testing.T) {
 	has(t, r.Err, "damaged line", "half a li")
 	has(t, p.command("log", "-n", "1").Run(t).Err, "1 damaged lines of the runlog passed over (adlock log without -n shows them)")
 	for _, verb := range []string{"report", "timeline"} {
-		if r := p.command(verb, "--since", "2026-11-20").Run(t); r.Status != 0 || !strings.Contains(r.Out, "after") || !strings.Contains(r.Err, "1 damaged lines") {
+		if r := p.command(verb, "--since", "2026-11-20").Run(t); r.Status != 0 || !strings.Contains(r.Out, "after") ||
+			!strings.Contains(r.Err, "1 damaged lines") {
 			t.Errorf("%s: %+v", verb, r)
 		}
 	}
@@ -681,11 +682,13 @@ func TestANameThatNoAtomHasIsAUsageError(t *testing.T) {
 	must(t, os.WriteFile(p.dir+"/last.adlock.dax.run.y", nil, 0o600)) // the runlog does not have this one
 	for _, verb := range [][]string{{"log"}, {"log", "--json"}, {"log", "-n", "3"}, {"report"}, {"report", "--html", "-"}, {"timeline"}, {"timeline", "--svg", "-"}} {
 		p.refused(t, verb[0]+`: no atom matches "nosuch"`, append(slices.Clone(verb), "nosuch")...)
-		if r := p.command(append(slices.Clone(verb), "y")...).Run(t); r.Status != 0 || !strings.Contains(r.Err, "nothing is recorded there") {
+		if r := p.command(append(slices.Clone(verb), "y")...).Run(t); r.Status != 0 ||
+			!strings.Contains(r.Err, "nothing is recorded there") {
 			t.Errorf("%s: %+v", verb, r)
 		}
 		p.refused(t, "x: the atom was named already", append(slices.Clone(verb), "--atom", "y", "x")...)
-		if r := p.command(append(slices.Clone(verb), "--atom", "typo")...).Run(t); r.Status != 0 || !strings.HasSuffix(r.Err, `: nothing is recorded there of an atom that matches "typo"`+"\n") {
+		if r := p.command(append(slices.Clone(verb), "--atom", "typo")...).Run(t); r.Status != 0 ||
+			!strings.HasSuffix(r.Err, `: nothing is recorded there of an atom that matches "typo"`+"\n") {
 			t.Errorf("%s: %+v", verb, r)
 		}
 		p.ok(t, append(slices.Clone(verb), "x")...)
@@ -717,7 +720,8 @@ func TestMetricsThatNoCollectorWouldReadAreRefused(t *testing.T) {
 	p := newPlace(t)
 	p.write(t, story.Day())
 	file := filepath.Join(t.TempDir(), "m.txt")
-	p.refused(t, file+": does not end in .prom: node_exporter's textfile collector would not read it", "metrics", "--output", file)
+	p.refused(t, file+": does not end in .prom: node_exporter's textfile collector would not read it",
+		"metrics", "--output", file)
 	if _, err := os.Stat(file); err == nil {
 		t.Error("it was written all the same")
 	}

@@ -125,8 +125,9 @@ func TestAFailedWrapOfAFilePrintsNothing(t *testing.T) {
 		says   string
 	}{
 		file: {64, file + ": is no crontab: line 1: "}, file + " x": {64, `wrap: wants one FILE at most, got "x"`},
-		"/none": {69, "/none: open: no such file or directory\n"}, file + "/none": {69, file + "/none: open: not a directory\n"},
-		"/": {64, "/: is a directory\n"}, "--expire-after 90 " + file: {64, "--expire-after: 90: say 90s or 90m"},
+		"/none":        {69, "/none: open: no such file or directory\n"},
+		file + "/none": {69, file + "/none: open: not a directory\n"},
+		"/":            {64, "/: is a directory\n"}, "--expire-after 90 " + file: {64, "--expire-after: 90: say 90s or 90m"},
 	} {
 		r := p.wrap(t, "@daily x\n", strings.Fields(args)...)
 		if r.Status != want.status || r.Out != "" || !strings.HasPrefix(r.Err, "adlock: "+want.says) {

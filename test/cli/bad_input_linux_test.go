@@ -93,7 +93,8 @@ func TestWhatIsMistypedIsAUsageErrorInOneLine(t *testing.T) {
 		{"the first word is empty", "run _ x"},
 		{"must not be empty", "name p h _ o"},
 		{"--since: 60: say 60s or 60m", "log --since 60"},
-		{"ADLOCK_SLOTS: counts the atoms of one program, and adlock is that of --name", "ADLOCK_PROGRAM=adlock ADLOCK_SLOTS=2 run true"},
+		{"ADLOCK_SLOTS: counts the atoms of one program, and adlock is that of --name",
+			"ADLOCK_PROGRAM=adlock ADLOCK_SLOTS=2 run true"},
 		{"ADLOCK_ONCE_PER", "ADLOCK_ONCE_PER=522w run true"},
 		{"ADLOCK_ENFORCE", "ADLOCK_ENFORCE=maybe run true"},
 		{"ADLOCK_LOG_MAX", "ADLOCK_LOG_MAX=big run true"},
@@ -226,7 +227,7 @@ func TestARunlogThatIsADirectoryIsNamed(t *testing.T) {
 	s := newStage(t)
 	runlog := s.locks + "/program." + host + ".runlog"
 	mkdir(t, runlog, 0o700)
-	s.refused(0, "adlock: run a: runs, but the runlog is not written: "+runlog+": open: is a directory\n", "run", "--name", "a", "true")
+	s.refused(0, "adlock: run a: runs, but the runlog is not written: "+runlog+": open: is a directory\n", job("true")...)
 	s.refused(71, "adlock: "+runlog+": open: is a directory\n", "log")
 }
 

@@ -116,7 +116,8 @@ func TestTheHookIsToldThatALocationIsMistaken(t *testing.T) {
 	h := newHousehold(t, "ADLOCK_HOOK=echo $ADLOCK_EVENT $ADLOCK_ATOM $ADLOCK_TEXT >$HOME/new; mv $HOME/new $HOME/told\nADLOCK_LOGDIR=logs\n")
 	for name, command := range map[string]string{"a": "adlock run --name a true", "b": "adlock shell -c ': b ; true'"} {
 		r := h.sh(command + ` && exit; n=0; until [ -e $HOME/told ] || [ $n -ge 1800 ]; do n=$((n + 1)); sleep .05; done; cat $HOME/told; rm $HOME/told`)
-		if !strings.HasPrefix(r.Out, "not-run adlock.h.run."+name) || !strings.HasSuffix(r.Out, "conf:4: ADLOCK_LOGDIR wants a full path\n") {
+		if !strings.HasPrefix(r.Out, "not-run adlock.h.run."+name) ||
+			!strings.HasSuffix(r.Out, "conf:4: ADLOCK_LOGDIR wants a full path\n") {
 			t.Errorf("%s: %+v", command, r)
 		}
 	}
@@ -149,9 +150,11 @@ func TestConfigShowsWhereEachSettingIsFrom(t *testing.T) {
 	file := h.home + "/.config/adlock.conf:"
 	r := h.sh("ADLOCK_SLOTS=3 adlock config --json a")
 	for setting, want := range map[string][2]string{
-		"ADLOCK_WAIT": {"5m", file + "4"}, "ADLOCK_DIR": {h.home + "/locks", file + "1"}, "ADLOCK_SLOTS": {"3", "environment"}, "ADLOCK_STARVING": {"10", "default"},
+		"ADLOCK_WAIT": {"5m", file + "4"}, "ADLOCK_DIR": {h.home + "/locks", file + "1"},
+		"ADLOCK_SLOTS": {"3", "environment"}, "ADLOCK_STARVING": {"10", "default"},
 	} {
-		if line := fmt.Sprintf(`{"setting":%q,"value":%q,"from":%q}`, setting, want[0], want[1]); r.Err != "" || !strings.Contains(r.Out, line) {
+		if line := fmt.Sprintf(`{"setting":%q,"value":%q,"from":%q}`, setting, want[0], want[1]); r.Err != "" ||
+			!strings.Contains(r.Out, line) {
 			t.Errorf("no %s in %+v", line, r)
 		}
 	}

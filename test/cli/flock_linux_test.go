@@ -141,7 +141,8 @@ func TestTheJobKeepsTheFileIfItsSupervisorIsKilled(t *testing.T) {
 
 func TestARunInsideTheJobThatHasTheFileIsTold(t *testing.T) {
 	s := newStage(t)
-	s.refused(75, "b: not run: ", job("--flock", "file", helper.Binary(t), "run", "--name", "b", "--flock", "file", "--wait", "forever", "true")...)
+	s.refused(75, "b: not run: ", job("--flock", "file", helper.Binary(t), "run", "--name", "b", "--flock", "file",
+		"--wait", "forever", "true")...)
 }
 
 // A job that holds the file by a descriptor of its own cannot wait for itself.
@@ -149,7 +150,8 @@ func TestARunThatHasInheritedTheLockedFileIsTold(t *testing.T) {
 	s := newStage(t)
 	need.Tools(t, "flock")
 	script := `exec 9<.; flock 9; exec "$0" run --name b --flock . --wait forever true`
-	helper.Command{Args: []string{"sh", "-c", script, helper.Binary(t)}, Dir: s.dir, Env: []string{"ADLOCK_DIR=" + s.locks}}.Run(t).Refused(t, 75, "b: not run: ")
+	helper.Command{Args: []string{"sh", "-c", script, helper.Binary(t)}, Dir: s.dir,
+		Env: []string{"ADLOCK_DIR=" + s.locks}}.Run(t).Refused(t, 75, "b: not run: ")
 }
 
 func TestNoOwnerIsEndedWhereTheFileIsHeldByAnother(t *testing.T) {
@@ -188,7 +190,8 @@ func TestAFileThatStaysLockedIsOverdue(t *testing.T) {
 	holder, words := s.flocked()
 	s.want(75, append(words, "true")...)
 	time.Sleep(time.Millisecond)
-	s.refused(75, "overdue: "+s.in("file")+" is locked by process "+itoa(holder.PID), append(words, "--notice", "1ms", "true")...)
+	s.refused(75, "overdue: "+s.in("file")+" is locked by process "+itoa(holder.PID),
+		append(words, "--notice", "1ms", "true")...)
 	s.want(75, append(words, "--notice", "1ms", "true")...) // once a day
 	s.letGo(holder)
 	s.want(0, append(words, "true")...)

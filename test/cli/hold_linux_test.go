@@ -153,7 +153,8 @@ func TestADeniedProgramReadsTheReason(t *testing.T) {
 	p.Newcomer(t).Ran(t)
 	denied := func(options, says string) {
 		t.Helper()
-		if r := p.command(options, "ended").Run(t); !strings.HasPrefix(r.Out, says) || !strings.HasSuffix(r.Out, "\nstatus 75\n") || r.Err != "" {
+		if r := p.command(options, "ended").Run(t); !strings.HasPrefix(r.Out, says) ||
+			!strings.HasSuffix(r.Out, "\nstatus 75\n") || r.Err != "" {
 			t.Errorf("%s: %+v", options, r)
 		}
 	}

@@ -50,7 +50,8 @@ func TestBothSidesReportAForcedEndingAndOneHookRuns(t *testing.T) {
 	s := newStage(t)
 	victim := s.hold("a", s.notes("told"), "--expire-after", "1s")
 	s.await("a", time.Second)
-	s.adlock(append(job("--expire-after", "1s", "true"), s.notes("told"), patient)...).Refused(t, 0, "adlock: run a: ended process "+itoa(victim.PID)+" by force: it had run for ")
+	s.adlock(append(job("--expire-after", "1s", "true"), s.notes("told"), patient)...).Refused(t, 0,
+		"adlock: run a: ended process "+itoa(victim.PID)+" by force: it had run for ")
 	victim.Wait(t)
 	if said := victim.Output(); !oneLine(said) || !strings.Contains(said, "adlock: run a: ended by force by process ") || !strings.Contains(said, ", ExpireAfter is 1s\n") {
 		t.Errorf("the victim: %q", said)
@@ -149,7 +150,8 @@ func TestThePingHookPingsAtStartAndEndOfARun(t *testing.T) {
 	s := newStage(t)
 	address, heard := listener(t)
 	for status, end := range []string{"/check ", "/check/fail "} {
-		s.want(status, append(job("sh", "-c", "exit "+itoa(status)), "ADLOCK_HOOK_RUNS=1", "ADLOCK_HOOK="+example("hook-ping")+" "+address+"/check")...)
+		s.want(status, append(job("sh", "-c", "exit "+itoa(status)), "ADLOCK_HOOK_RUNS=1",
+			"ADLOCK_HOOK="+example("hook-ping")+" "+address+"/check")...)
 		pings := []string{heard(), heard()}
 		slices.Sort(pings) // they may overtake each other
 		if want := []string{end + s.run("a") + "  ", "/check/start " + s.run("a") + "  "}; !slices.Equal(pings, want) {
@@ -173,7 +175,8 @@ func (s *stage) run(operand string) (run string) {
 // The hooks of one run end in any order. The hook for the failed run starts last.
 func TestARunlogThatCannotBeWrittenIsReportedOnceInARun(t *testing.T) {
 	s := newStage(t)
-	s.adlock(append(job("false"), "ADLOCK_LOGDIR="+s.in("nosuch"), s.notes("told"))...).Refused(t, 1, s.in("nosuch")+": open: no such file")
+	s.adlock(append(job("false"), "ADLOCK_LOGDIR="+s.in("nosuch"), s.notes("told"))...).Refused(t, 1,
+		s.in("nosuch")+": open: no such file")
 	helper.Eventually(s, "no hook is left", func() bool { return len(helper.With("ADLOCK_DIR="+s.locks)) == 0 })
 	told := s.told("told", 2)
 	slices.Sort(told)
@@ -186,7 +189,8 @@ func TestALostLockAndAStarvingAtomAreReported(t *testing.T) {
 	s := newStage(t)
 	owner := s.hold("a", "ADLOCK_HOOK=echo \"$ADLOCK_EVENT $ADLOCK_ATOM pid $ADLOCK_PID: $ADLOCK_TEXT\" >>"+s.in("lost"))
 	s.hold("b", "--slots", "1")
-	s.refused(75, "; full: an atom of job is running; ", append(jobNamed("c", "--starving", "1", "--slots", "1", "true"), s.notes("told"))...)
+	s.refused(75, "; full: an atom of job is running; ",
+		append(jobNamed("c", "--starving", "1", "--slots", "1", "true"), s.notes("told"))...)
 	if line := s.told("told", 1)[0]; !strings.HasPrefix(line, "starving job.dax.run.c ") {
 		t.Errorf("told of %q", line)
 	}

@@ -201,7 +201,8 @@ func TestADenialAtATerminalNamesNoStepThatDoesNothing(t *testing.T) {
 		{`busy: .*adlock status job\.dax\.run\.empty tells more, --wait D waits`, jobNamed("empty", "true")},
 		{`busy: .*adlock status job\.dax\.run\.shlock tells more, --wait D waits`, jobNamed("shlock", "true")},
 		{`not run: busy: .* within the job of process [0-9]+`, jobNamed("a", within...)},
-		{`busy: .*adlock status job\.dax\.run\.other tells more, --replace ends it`, jobNamed("other", "--wait", "100ms", "true")},
+		{`busy: .*adlock status job\.dax\.run\.other tells more, --replace ends it`,
+			jobNamed("other", "--wait", "100ms", "true")},
 		{`full: an atom of job is running; --wait D waits`, jobNamed("b", "--slots", "1", "true")},
 		{`full: an atom of job is running`, jobNamed("b", "--slots", "1", "--wait", "100ms", "true")},
 	} {

@@ -33,11 +33,13 @@ func TestMkatomicMakesAFileWhereThereWasNone(t *testing.T) {
 		words  []string
 	}{
 		{0, "", []string{"f"}}, {75, "exists already", []string{"f"}}, {75, "exists already", []string{"dir"}},
-		{73, "no such file or directory", []string{"none/f"}}, {73, "no such file or directory", []string{"--replace", "none/f"}},
+		{73, "no such file or directory", []string{"none/f"}},
+		{73, "no such file or directory", []string{"--replace", "none/f"}},
 		{73, "not a directory", []string{"--replace", "/dev/null/f"}},
 	} {
 		r := s.put(big, c.words...)
-		if r.Status != c.status || (r.Err == "") != (c.says == "") || strings.Count(r.Err, "\n") > 1 || !strings.Contains(r.Err, c.says) {
+		if r.Status != c.status || (r.Err == "") != (c.says == "") || strings.Count(r.Err, "\n") > 1 ||
+			!strings.Contains(r.Err, c.says) {
 			t.Errorf("%q: %+v, want status %d and %q", c.words, r, c.status, c.says)
 		}
 		big = strings.ToUpper(big)

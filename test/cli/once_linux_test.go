@@ -57,7 +57,8 @@ func TestADryRunAndStatusSayWhetherTheTickIsUsed(t *testing.T) {
 	const in = " in this tick of 1h, which began at 2023-11-14 22:00:00"
 	c := s.command(job("--once-per=1h", "--now=1700000000", "--dry-run", "--", "true")...)
 	c.Env = append(c.Env, "TZ=UTC")
-	if r := c.Run(t); r.Status != 0 || !strings.HasPrefix(r.Out, "free: never completed, IfElapsed is 0s, no ExpireAfter; not run yet"+in+"\n") ||
+	const free = "free: never completed, IfElapsed is 0s, no ExpireAfter; not run yet" + in + "\n"
+	if r := c.Run(t); r.Status != 0 || !strings.HasPrefix(r.Out, free) ||
 		!strings.Contains(r.Out, "\nwarning: --once-per counts on this host alone: ") || len(ticks(s)) > 0 {
 		t.Errorf("%+v, and it left %v", r, ticks(s))
 	}
@@ -67,7 +68,8 @@ func TestADryRunAndStatusSayWhetherTheTickIsUsed(t *testing.T) {
 	}
 	s.once(onceEver).Ran(t)
 	why, _, _ := strings.Cut(s.once(onceEver, "--dry-run").Out, "\n")
-	if r := s.want(0, "status", "--json"); !strings.Contains(r.Out, `"takeable":false,"why":"`+why+`"`) || !strings.HasPrefix(why, "too soon: ran already") {
+	if r := s.want(0, "status", "--json"); !strings.Contains(r.Out, `"takeable":false,"why":"`+why+`"`) ||
+		!strings.HasPrefix(why, "too soon: ran already") {
 		t.Errorf("status: %+v, want %s", r, why)
 	}
 }
@@ -122,7 +124,8 @@ func TestAWaiterKeepsTheTickOfItsRequest(t *testing.T) {
 func TestADenialAtATerminalNamesTheWayPastAUsedTick(t *testing.T) {
 	s := newStage(t)
 	s.once(onceEver).Ran(t)
-	matches(s, s.typed(200, job(onceEver, "--", "true")...), "too soon: ran already in this tick of 520w, .*; --once-per 0 runs it all the same")
+	matches(s, s.typed(200, job(onceEver, "--", "true")...),
+		"too soon: ran already in this tick of 520w, .*; --once-per 0 runs it all the same")
 }
 
 func TestAUsedTickIsNotWaitedFor(t *testing.T) {

@@ -160,7 +160,8 @@ var situations = []situation{
 		want:  "too soon: completed 3m12s ago, IfElapsed is 15m; due in 11m48s"},
 	{claim: "an atom that completed long ago is due", where: everywhere, ask: "--if-elapsed=15m",
 		setUp: completedAgo(20*minute, 0), want: "free: completed 20m ago, IfElapsed is 15m, no ExpireAfter"},
-	{claim: "counted from its start an atom is due though it completed of late", where: everywhere, ask: "--from-start --if-elapsed=10m",
+	{claim: "counted from its start an atom is due though it completed of late", where: everywhere,
+		ask:   "--from-start --if-elapsed=10m",
 		setUp: completedAgo(2*minute, 11*minute),
 		want:  "free: started 11m ago, IfElapsed is 10m less 30s, no ExpireAfter"},
 	{claim: "counted from its start an atom may be too soon", where: everywhere, ask: "--from-start --if-elapsed=10m",
@@ -180,7 +181,8 @@ var situations = []situation{
 	{claim: "too soon comes before busy", where: everywhere, ask: "--if-elapsed=15m",
 		setUp: func(w *world) { w.completed(3*minute, 0); w.hold(10*minute, "--if-elapsed=1m") },
 		want:  "too soon: completed 3m ago, IfElapsed is 15m; due in 12m", status: "busy: running for 10m, ExpireAfter is 2h"},
-	{claim: "too soon is counted from the start for an owner that asked so", where: everywhere, ask: "--from-start --if-elapsed=10m",
+	{claim: "too soon is counted from the start for an owner that asked so", where: everywhere,
+		ask: "--from-start --if-elapsed=10m",
 		setUp: func(w *world) {
 			w.completed(2*minute, 11*minute)
 			w.hold(10*minute, "--from-start", "--if-elapsed=10m")
@@ -265,7 +267,8 @@ var situations = []situation{
 		setUp: deadSlot, want: "free: never completed, IfElapsed is 0s, no ExpireAfter", status: "none"},
 	{claim: "a slot in a store is its dead owner's until the lease is over", where: inStores, ask: "--slots=1",
 		setUp: deadSlot, want: "full: an atom of p is running", status: "none"},
-	{claim: "a slot is shared with what its owner nests, and full for its owner's job", where: everywhere, ask: "--slots=1",
+	{claim: "a slot is shared with what its owner nests, and full for its owner's job", where: everywhere,
+		ask:   "--slots=1",
 		setUp: ownSlot, want: "full: an atom of p is running", status: "none",
 		script: "free: never completed, IfElapsed is 0s"},
 }

@@ -35,8 +35,9 @@ func TestRunPassesTheJobsStatusAndStreamsThrough(t *testing.T) {
 
 func TestRunEndsItsOptionsAtTheCommandOrAtTwoDashes(t *testing.T) {
 	s := newStage(t)
-	if got := s.want(0, "run", "echo", "--dry-run", "--", "-E").Out + s.want(0, "run", "--", "echo", "--").Out; got != "--dry-run -- -E\n--\n" {
-		t.Error(got)
+	first, second := s.want(0, "run", "echo", "--dry-run", "--", "-E").Out, s.want(0, "run", "--", "echo", "--").Out
+	if first != "--dry-run -- -E\n" || second != "--\n" {
+		t.Error(first, second)
 	}
 }
 
@@ -164,7 +165,8 @@ func TestALockDirectoryIsNotMadeInTheWorkingDirectory(t *testing.T) {
 	const says = ": locks: no such directory, and a relative one is not made"
 	s.refused(73, says, "run", "--store", "locks", "--dry-run", "true")
 	s.refused(73, says, "ADLOCK_DIR=locks", "run", "touch", "ran")
-	s.refused(73, says, "ADLOCK_DIR=locks", "take", "--owner", itoa(os.Getpid()), "--", "locks/lock.p.h.o.x", "p", "h", "o", "x")
+	take := []string{"take", "--owner", itoa(os.Getpid()), "--", "locks/lock.p.h.o.x", "p", "h", "o", "x"}
+	s.refused(73, says, append([]string{"ADLOCK_DIR=locks"}, take...)...)
 	s.wantFiles()
 	mkdir(t, s.in("locks"), 0o700)
 	s.want(0, "ADLOCK_DIR=locks", "run", "--name", "a", "true")
@@ -202,7 +204,8 @@ func TestFromStartCountsFromBeforeTheWait(t *testing.T) {
 	const waited = 2 * time.Second
 	script := s.in("script", `. "$library"; ADLOCK_WAIT=1h ADLOCK_FROM_START=1; adlock_get run a 0 && adlock_release`)
 	library := s.command("ADLOCK_BIN="+helper.Binary(t), "ADLOCK_PROGRAM=job")
-	library.Args, library.Env = []string{"sh", script}, append(library.Env, "library="+filepath.Join(helper.Root(), "sh/adlock.sh"))
+	library.Args = []string{"sh", script}
+	library.Env = append(library.Env, "library="+filepath.Join(helper.Root(), "sh/adlock.sh"))
 	for claim, c := range map[string]helper.Command{"a run": s.command(job("--from-start", "--wait", "1h", "true")...), "a script": library} {
 		holder := s.hold("a")
 		began := time.Now()
@@ -215,7 +218,8 @@ func TestFromStartCountsFromBeforeTheWait(t *testing.T) {
 			t.Fatalf("%s: status %d: %s", claim, status, p.Output())
 		}
 		if at := s.remembered("a"); at.Sub(seen) > waited/2 || began.Sub(at) > time.Second {
-			t.Errorf("%s: remembered is a start %v after it was seen to wait, %v after it began", claim, at.Sub(seen), at.Sub(began))
+			t.Errorf("%s: remembered is a start %v after it was seen to wait, %v after it began",
+				claim, at.Sub(seen), at.Sub(began))
 		}
 	}
 }

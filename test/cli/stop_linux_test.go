@@ -106,8 +106,7 @@ func TestADryStopListsTheJobAndEndsNothing(t *testing.T) {
 
 func TestStopReleasesTheSlotOfTheJob(t *testing.T) {
 	s := newStage(t)
-	holder := s.command("run", "--program", "job", "--operand", "a", "--slots", "1", "sleep", "600").Start(t)
-	helper.Eventually(t, "it is held", func() bool { return helper.Settled(s.lockOf("a")) && exists(s.locks+"/lock.job.dax.slot-1") })
+	holder := s.hold("a", "--slots", "1")
 	s.refused(64, "is a slot: stop the atom that holds it", "stop", "job.dax.slot-1")
 	s.refused(77, "to end it: adlock stop job.dax.run.a", "clear", "job.dax.slot-1")
 	s.stopped(holder.PID, "a")

@@ -27,7 +27,8 @@ func (s *stage) unheard(stream, descriptor, script string) helper.Result {
 
 func TestABrokenStandardErrorCostsNoLock(t *testing.T) {
 	for claim, c := range map[string]struct{ script, out string }{
-		"a run": {`$adlock run --program job --name a sh -c 'test -e "$lock" && echo ran >&3; exit 7'; echo $? >&3`, "ran\n7\n"},
+		"a run": {`$adlock run --program job --name a sh -c 'test -e "$lock" && echo ran >&3; exit 7'; echo $? >&3`,
+			"ran\n7\n"},
 		"a script": {`$adlock take --owner $$ -- "$lock" job dax run a; echo $? >&3
 			test -e "$lock" && echo held >&3
 			$adlock release "$lock"; echo $? >&3`, "0\nheld\n0\n"},
