@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,32 +25,34 @@ import (
 // trial is a history of jobs, and the alerts that it raises. promtool evaluates the rules on the
 // metrics that the history has at each minute.
 type trial struct {
-	story  func(s *story.Story)
+	runs   []runs
+	more   func(j *story.Job) // what else happens; nil: nothing
 	lasts  time.Duration
-	step   time.Duration                           // from one adlock metrics to the next; 0: a minute
-	locks  func(at time.Duration) []metrics.Lock   // what the lock directory has; nil: no lock is held
-	there  func(at time.Duration) bool             // the atom has a last lock; nil: always
-	user   string                                  // whose the atom is; "": without --all-users
-	unread func(at time.Duration) bool             // that user's directory cannot be read; nil: it can
-	stops  time.Duration                           // adlock metrics is not run after that; 0: it always is
-	expect map[time.Duration]map[string]annotation // each alert that fires at that time
+	step   time.Duration                         // from one adlock metrics to the next; 0: a minute
+	locks  func(at time.Duration) []metrics.Lock // what the lock directory has; nil: no lock is held
+	there  func(at time.Duration) bool           // the atom has a last lock; nil: always
+	user   string                                // whose the atom is; "": without --all-users
+	unread func(at time.Duration) bool           // that user's directory cannot be read; nil: it can
+	stops  time.Duration                         // adlock metrics is not run after that; 0: it always is
+	quiet  times                                 // when no alert fires
+	fires  fires                                 // when alerts fire, and which
 }
 
-// annotation is the summary of an alert.
-type annotation = string
+type times []time.Duration
+
+// fires are the summaries of the alerts that fire at a time, by their names.
+type fires map[time.Duration]map[string]string
+
+// runs begin at from and after each interval until to, last 20 seconds, or half of a shorter interval, and exit
+// with status.
+type runs struct {
+	every, from, to time.Duration
+	status          int
+}
 
 const ofX, ofXOfEve = "p run x on web1 ", "p run x of eve on web1 "
 
 func x() atom.Atom { return atom.Atom{Program: "p", Host: story.Host, Operator: "run", Operand: "x"} }
-
-func job(s *story.Story) *story.Job { return s.Job("p run x", 0, limit.Never) }
-
-// every adds a run at from and after each interval until to. Each exits with status.
-func every(j *story.Job, interval, from, to time.Duration, status int) {
-	for at := from; at < to; at += interval {
-		j.Run(at, 20*time.Second, status)
-	}
-}
 
 // held is the lock of a run, which lasts until to and is overdue before its end.
 func held(from, overdue, to time.Duration) func(at time.Duration) []metrics.Lock {
@@ -73,225 +76,147 @@ func pausedFrom(from, to time.Duration) func(at time.Duration) []metrics.Lock {
 	}
 }
 
-const ten = 10 * time.Minute
+const second, minute, hour, day, ten = time.Second, time.Minute, time.Hour, 24 * time.Hour, 10 * time.Minute
 
 var trials = map[string]trial{
-	"all is well": {
-		story: func(s *story.Story) { every(job(s), ten, 0, 3*time.Hour, 0) }, lasts: 3 * time.Hour,
-		expect: at(nothing, time.Hour, 2*time.Hour, 3*time.Hour-time.Minute),
-	},
-	"each minute": {
-		story: func(s *story.Story) { every(job(s), time.Minute, 0, 2*time.Hour, 0) }, lasts: 2 * time.Hour,
-		expect: at(nothing, time.Hour, 90*time.Minute, 2*time.Hour-time.Minute),
-	},
+	"all is well": {runs: []runs{{ten, 0, 3 * hour, 0}}, lasts: 3 * hour, quiet: times{hour, 2 * hour, 3*hour - minute}},
+	"each minute": {runs: []runs{{minute, 0, 2 * hour, 0}}, lasts: 2 * hour,
+		quiet: times{hour, 90 * minute, 2*hour - minute}},
 	"a job that only fails": {
-		story: func(s *story.Story) { every(job(s), ten, 0, 4*time.Hour, 1) }, lasts: 4 * time.Hour,
-		expect: map[time.Duration]map[string]annotation{
-			12 * time.Minute: nil,
-			time.Hour:        {"AdlockFails": ofX + "has failed 6 times in a row"},
-			3 * time.Hour:    {"AdlockFails": ofX + "has failed 18 times in a row"},
+		runs: []runs{{ten, 0, 4 * hour, 1}}, lasts: 4 * hour, quiet: times{12 * minute},
+		fires: fires{
+			hour:     {"AdlockFails": ofX + "has failed 6 times in a row"},
+			3 * hour: {"AdlockFails": ofX + "has failed 18 times in a row"},
 		},
 	},
 	"one failure": {
-		story: func(s *story.Story) {
-			j := job(s)
-			every(j, ten, 0, 2*time.Hour, 0)
-			j.Run(2*time.Hour, 20*time.Second, 1)
-			every(j, ten, 2*time.Hour+ten, 4*time.Hour, 0)
-		}, lasts: 4 * time.Hour,
-		expect: at(nothing, 2*time.Hour+6*time.Minute, 2*time.Hour+9*time.Minute, 4*time.Hour-time.Minute),
+		runs:  []runs{{ten, 0, 2 * hour, 0}, {ten, 2 * hour, 2*hour + ten, 1}, {ten, 2*hour + ten, 4 * hour, 0}},
+		lasts: 4 * hour,
+		quiet: times{2*hour + 6*minute, 2*hour + 9*minute, 4*hour - minute},
 	},
 	"no success for twice its usual interval, then recovered": {
-		story: func(s *story.Story) {
-			j := job(s)
-			every(j, ten, 0, 2*time.Hour+ten, 0)
-			every(j, ten, 3*time.Hour, 5*time.Hour, 0)
-		}, lasts: 5 * time.Hour,
-		expect: map[time.Duration]map[string]annotation{
-			2*time.Hour + 25*time.Minute: nil,
-			2*time.Hour + 30*time.Minute: {"AdlockNoSuccess": ofX + "has not succeeded for 29m 40s, more than two of its intervals"},
-			3 * time.Hour:                {"AdlockNoSuccess": ofX + "has not succeeded for 59m 40s, more than two of its intervals"},
-			3*time.Hour + 2*time.Minute:  nil,
-			5*time.Hour - time.Minute:    nil,
+		runs: []runs{{ten, 0, 2*hour + ten, 0}, {ten, 3 * hour, 5 * hour, 0}}, lasts: 5 * hour,
+		quiet: times{2*hour + 25*minute, 3*hour + 2*minute, 5*hour - minute},
+		fires: fires{
+			2*hour + 30*minute: {"AdlockNoSuccess": ofX + "has not succeeded for 29m 40s, more than two of its intervals"},
+			3 * hour:           {"AdlockNoSuccess": ofX + "has not succeeded for 59m 40s, more than two of its intervals"},
 		},
 	},
-	"each ten minutes by day, and none by night": {
-		story: func(s *story.Story) {
-			j := job(s)
-			for day := range time.Duration(5) {
-				every(j, ten, day*24*time.Hour+6*time.Hour, day*24*time.Hour+22*time.Hour, 0)
-			}
-		}, lasts: 120 * time.Hour, step: 4 * time.Minute,
-		expect: at(nothing, 84*time.Hour, 96*time.Hour, 101*time.Hour), // the first three nights teach
+	"each ten minutes by day, and none by night": { // the first three nights teach
+		runs: days(5, runs{ten, 6 * hour, 22 * hour, 0}), lasts: 5 * day, step: 4 * minute,
+		quiet: times{84 * hour, 96 * hour, 101 * hour},
 	},
 	"overdue, then done": {
-		story: func(s *story.Story) {
-			j := job(s)
-			every(j, ten, 0, 2*time.Hour, 0)
-			j.Run(2*time.Hour, 18*time.Minute, 0)
-			j.Deny(2*time.Hour+ten, "busy", 1, ten)
+		runs: []runs{{ten, 0, 2 * hour, 0}}, lasts: 3 * hour,
+		more: func(j *story.Job) {
+			j.Run(2*hour, 18*minute, 0)
+			j.Deny(2*hour+ten, "busy", 1, ten)
 		},
-		lasts: 3 * time.Hour, locks: held(2*time.Hour, 2*time.Hour+5*time.Minute, 2*time.Hour+18*time.Minute),
-		expect: map[time.Duration]map[string]annotation{
-			2*time.Hour + 9*time.Minute:  nil,
-			2*time.Hour + 12*time.Minute: {"AdlockOverdue": ofX + "has been running for 12m 0s, longer than it should"},
-			2*time.Hour + 20*time.Minute: nil,
-		},
+		locks: held(2*hour, 2*hour+5*minute, 2*hour+18*minute), quiet: times{2*hour + 9*minute, 2*hour + 20*minute},
+		fires: fires{2*hour + 12*minute: {"AdlockOverdue": ofX + "has been running for 12m 0s, longer than it should"}},
 	},
 	"busy again and again": {
-		story: func(s *story.Story) {
-			j := job(s)
+		more: func(j *story.Job) {
 			for n := range time.Duration(8) {
-				j.Run(n*30*time.Minute, 25*time.Minute, 0)
-				j.Deny(n*30*time.Minute+time.Minute, "busy", 24, time.Minute)
+				j.Run(n*30*minute, 25*minute, 0)
+				j.Deny(n*30*minute+minute, "busy", 24, minute)
 			}
-		}, lasts: 4 * time.Hour,
-		expect: at(nothing, time.Hour+24*time.Minute, 3*time.Hour+24*time.Minute),
+		}, lasts: 4 * hour, quiet: times{hour + 24*minute, 3*hour + 24*minute},
 	},
 	"never a slot": {
-		story: func(s *story.Story) {
-			j := job(s)
-			every(j, ten, 0, ten, 0)
-			j.Deny(ten, "full", 30, time.Minute)
-			every(j, ten, 45*time.Minute, time.Hour, 0)
-		}, lasts: time.Hour,
-		expect: map[time.Duration]map[string]annotation{
-			18 * time.Minute: nil,
-			30 * time.Minute: {"AdlockStarves": ofX + "starves: denied a slot 21 times in a row"},
-			50 * time.Minute: nil,
-		},
+		runs: []runs{{ten, 0, ten, 0}, {ten, 45 * minute, hour, 0}}, lasts: hour,
+		more: func(j *story.Job) { j.Deny(ten, "full", 30, minute) }, quiet: times{18 * minute, 50 * minute},
+		fires: fires{30 * minute: {"AdlockStarves": ofX + "starves: denied a slot 21 times in a row"}},
 	},
 	"stuck until it is cleared": {
-		story: func(s *story.Story) {
-			j := job(s)
-			j.Open(0)
-			j.Deny(30*time.Minute, "stuck", 2, 2*time.Hour)
-		},
-		lasts: 4 * time.Hour, locks: held(0, 20*time.Minute, 3*time.Hour),
-		expect: map[time.Duration]map[string]annotation{
-			22 * time.Minute: nil,
-			2 * time.Hour: {
-				"AdlockStuck":   ofX + "is stuck: its owner has expired and cannot be ended",
-				"AdlockOverdue": ofX + "has been running for 2h 0m 0s, longer than it should",
-			},
-			3*time.Hour + time.Minute: nil,
-		},
+		more: func(j *story.Job) { j.Open(0); j.Deny(30*minute, "stuck", 2, 2*hour) }, lasts: 4 * hour,
+		locks: held(0, 20*minute, 3*hour), quiet: times{22 * minute, 3*hour + minute},
+		fires: fires{2 * hour: {
+			"AdlockStuck":   ofX + "is stuck: its owner has expired and cannot be ended",
+			"AdlockOverdue": ofX + "has been running for 2h 0m 0s, longer than it should",
+		}},
 	},
 	"ended by force, once and then twice": {
-		story: func(s *story.Story) {
-			j := job(s)
-			every(j, ten, 0, time.Hour, 0)
-			j.Hang(time.Hour, ten, 7)
-			every(j, ten, time.Hour+ten+time.Second, 2*time.Hour, 0)
-			j.Hang(2*time.Hour, ten, 7)
-			every(j, ten, 2*time.Hour+ten+time.Second, 9*time.Hour, 0)
-		}, lasts: 9 * time.Hour, step: 4 * time.Minute,
-		expect: map[time.Duration]map[string]annotation{
-			time.Hour + 16*time.Minute:   nil,
-			2*time.Hour + 16*time.Minute: {"AdlockEndedByForce": ofX + "is being ended by force (2 times in 6 hours)"},
-			9*time.Hour - 4*time.Minute:  nil,
-		},
+		runs:  []runs{{ten, 0, hour, 0}, {ten, hour + ten + second, 2 * hour, 0}, {ten, 2*hour + ten + second, 9 * hour, 0}},
+		more:  func(j *story.Job) { j.Hang(hour, ten, 7); j.Hang(2*hour, ten, 7) },
+		lasts: 9 * hour, step: 4 * minute, quiet: times{hour + 16*minute, 9*hour - 4*minute},
+		fires: fires{2*hour + 16*minute: {"AdlockEndedByForce": ofX + "is being ended by force (2 times in 6 hours)"}},
 	},
 	"paused, and resumed": {
-		story: func(s *story.Story) {
-			j := job(s)
-			every(j, ten, 0, 2*time.Hour, 0)
-			every(j, ten, 5*time.Hour, 6*time.Hour, 0)
-		},
-		lasts: 6 * time.Hour, locks: pausedFrom(2*time.Hour, 5*time.Hour-ten),
-		expect: at(nothing, 3*time.Hour, 5*time.Hour-11*time.Minute, 5*time.Hour-time.Minute, 6*time.Hour-time.Minute),
+		runs:  []runs{{ten, 0, 2 * hour, 0}, {ten, 5 * hour, 6 * hour, 0}},
+		lasts: 6 * hour, locks: pausedFrom(2*hour, 5*hour-ten),
+		quiet: times{3 * hour, 5*hour - 11*minute, 5*hour - minute, 6*hour - minute},
 	},
 	"a job that fails is paused": {
-		story: func(s *story.Story) { every(job(s), ten, 0, 2*time.Hour, 1) },
-		lasts: 3 * time.Hour, locks: pausedFrom(2*time.Hour, 150*time.Minute),
-		expect: map[time.Duration]map[string]annotation{
-			2*time.Hour - time.Minute:   {"AdlockFails": ofX + "has failed 12 times in a row"},
-			2*time.Hour + 5*time.Minute: nil,
-			3*time.Hour - time.Minute:   {"AdlockFails": ofX + "has failed 12 times in a row"},
+		runs: []runs{{ten, 0, 2 * hour, 1}}, lasts: 3 * hour, locks: pausedFrom(2*hour, 150*minute),
+		quiet: times{2*hour + 5*minute},
+		fires: fires{
+			2*hour - minute: {"AdlockFails": ofX + "has failed 12 times in a row"},
+			3*hour - minute: {"AdlockFails": ofX + "has failed 12 times in a row"},
 		},
 	},
 	"a pause that is forgotten": {
-		story: func(s *story.Story) { every(job(s), ten, 0, 2*time.Hour, 0) },
-		lasts: 28 * time.Hour, step: 4 * time.Minute, locks: pausedFrom(2*time.Hour, 28*time.Hour),
-		expect: map[time.Duration]map[string]annotation{
-			25 * time.Hour: nil,
-			27 * time.Hour: {"AdlockPauseForgotten": "jobs on web1 have been paused for 1d 1h 0m 0s"},
-		},
+		runs: []runs{{ten, 0, 2 * hour, 0}}, lasts: 28 * hour, step: 4 * minute, locks: pausedFrom(2*hour, 28*hour),
+		quiet: times{25 * hour}, fires: fires{27 * hour: {"AdlockPauseForgotten": "jobs on web1 have been paused for 1d 1h 0m 0s"}},
 	},
 	"not run, as the lock directory cannot be used": {
-		story: func(s *story.Story) {
-			j := job(s)
-			every(j, ten, 0, 2*time.Hour, 0)
-			j.Add(2*time.Hour, runlog.Event{Kind: runlog.NotRun, PID: 7, Status: runlog.Some(74)})
-			every(j, ten, 2*time.Hour+ten, 4*time.Hour, 0)
-		}, lasts: 4 * time.Hour,
-		expect: map[time.Duration]map[string]annotation{
-			2*time.Hour - time.Minute:   nil,
-			2*time.Hour + 5*time.Minute: {"AdlockNotRun": "jobs on web1 are not run: their lock directory cannot be used"},
-			3*time.Hour + ten:           nil,
-		},
+		runs: []runs{{ten, 0, 2 * hour, 0}, {ten, 2*hour + ten, 4 * hour, 0}}, lasts: 4 * hour,
+		more: func(j *story.Job) {
+			j.Add(2*hour, runlog.Event{Kind: runlog.NotRun, PID: 7, Status: runlog.Some(74)})
+		}, quiet: times{2*hour - minute, 3*hour + ten},
+		fires: fires{2*hour + 5*minute: {"AdlockNotRun": "jobs on web1 are not run: their lock directory cannot be used"}},
 	},
 	"retired": {
-		story: func(s *story.Story) { every(job(s), ten, 0, 2*time.Hour, 1) }, lasts: 4 * time.Hour,
-		there: func(at time.Duration) bool { return at < 3*time.Hour },
-		expect: map[time.Duration]map[string]annotation{
-			3*time.Hour - time.Minute: {"AdlockFails": ofX + "has failed 12 times in a row"},
-			3 * time.Hour:             nil,
-			4*time.Hour - time.Minute: nil,
-		},
+		runs: []runs{{ten, 0, 2 * hour, 1}}, lasts: 4 * hour, there: func(at time.Duration) bool { return at < 3*hour },
+		quiet: times{3 * hour, 4*hour - minute},
+		fires: fires{3*hour - minute: {"AdlockFails": ofX + "has failed 12 times in a row"}},
 	},
 	"a job of another user, who is then not read": {
-		story: func(s *story.Story) { every(job(s), ten, 0, 4*time.Hour, 1) }, lasts: 4 * time.Hour, user: "eve",
-		unread: func(at time.Duration) bool { return at >= 3*time.Hour },
-		expect: map[time.Duration]map[string]annotation{
-			time.Hour:                    {"AdlockFails": ofXOfEve + "has failed 6 times in a row"},
-			3*time.Hour + 14*time.Minute: nil,
-			4*time.Hour - time.Minute:    {"AdlockUserUnread": "jobs of eve on web1 are not all watched: locks or a runlog cannot be read"},
+		runs: []runs{{ten, 0, 4 * hour, 1}}, lasts: 4 * hour, user: "eve",
+		unread: func(at time.Duration) bool { return at >= 3*hour }, quiet: times{3*hour + 14*minute},
+		fires: fires{
+			hour:            {"AdlockFails": ofXOfEve + "has failed 6 times in a row"},
+			4*hour - minute: {"AdlockUserUnread": "jobs of eve on web1 are not all watched: locks or a runlog cannot be read"},
 		},
 	},
 	"two runs by hand, three seconds apart": {
-		story: func(s *story.Story) {
-			j := job(s)
-			j.Run(0, time.Second, 0)
-			j.Run(3*time.Second, time.Second, 0)
-		}, lasts: 10 * time.Hour, step: 4 * time.Minute,
-		expect: at(nothing, time.Hour, 5*time.Hour, 10*time.Hour-4*time.Minute),
+		runs: []runs{{3 * second, 0, 6 * second, 0}}, lasts: 10 * hour, step: 4 * minute,
+		quiet: times{hour, 5 * hour, 10*hour - 4*minute},
 	},
 	"ten runs by hand, and then once a day": {
-		story: func(s *story.Story) {
-			j := job(s)
-			every(j, time.Minute, 9*time.Hour, 9*time.Hour+ten, 0)
-			every(j, 24*time.Hour, 15*time.Hour, 80*time.Hour, 0)
-		}, lasts: 80 * time.Hour, step: 4 * time.Minute,
-		expect: at(nothing, 10*time.Hour, 14*time.Hour, 30*time.Hour, 60*time.Hour, 80*time.Hour-4*time.Minute),
+		runs: []runs{{minute, 9 * hour, 9*hour + ten, 0}, {day, 15 * hour, 80 * hour, 0}}, lasts: 80 * hour, step: 4 * minute,
+		quiet: times{10 * hour, 14 * hour, 30 * hour, 60 * hour, 80*hour - 4*minute},
 	},
 	"no figures": {
-		story: func(s *story.Story) { every(job(s), ten, 0, 5*time.Hour, 0) }, lasts: 5 * time.Hour, stops: 3 * time.Hour,
-		expect: map[time.Duration]map[string]annotation{
-			3*time.Hour + 15*time.Minute: nil,
-			4 * time.Hour:                {"AdlockMetricsStale": "adlock metrics has not been written for 1h 0m 0s on web1"},
-		},
+		runs: []runs{{ten, 0, 5 * hour, 0}}, lasts: 5 * hour, stops: 3 * hour, quiet: times{3*hour + 15*minute},
+		fires: fires{4 * hour: {"AdlockMetricsStale": "adlock metrics has not been written for 1h 0m 0s on web1"}},
 	},
 }
 
-var nothing map[string]annotation
-
-func at(alerts map[string]annotation, times ...time.Duration) map[time.Duration]map[string]annotation {
-	all := map[time.Duration]map[string]annotation{}
-	for _, t := range times {
-		all[t] = alerts
+// days are runs of each day.
+func days(n time.Duration, r runs) (all []runs) {
+	for at := range n {
+		all = append(all, runs{r.every, at*day + r.from, at*day + r.to, r.status})
 	}
 	return all
 }
 
-func (c *trial) every() time.Duration { return cmp.Or(c.step, time.Minute) }
+func (c *trial) every() time.Duration { return cmp.Or(c.step, minute) }
 
 // series are the metrics of each step of a trial, by their labels, in the notation of promtool: its
 // clock begins at zero.
 func (c *trial) series(t *testing.T) map[string][]string {
 	t.Helper()
 	s := &story.Story{}
-	c.story(s)
+	j := s.Job("p run x", 0, limit.Never)
+	for _, r := range c.runs {
+		for at := r.from; at < r.to; at += r.every {
+			j.Run(at, min(20*second, r.every/2), r.status)
+		}
+	}
+	if c.more != nil {
+		c.more(j)
+	}
 	all, before := map[string][]string{}, metrics.Values(nil)
 	file := filepath.Join(t.TempDir(), "adlock.prom")
 	steps := int(c.lasts / c.every())
@@ -328,20 +253,14 @@ func (c *trial) collect(t *testing.T, s *story.Story, now time.Duration, before 
 			}
 		}
 	}, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if c.unread != nil && c.unread(now) {
 		m = metrics.None(o)
 		m.Add(metrics.Unread(c.user))
 	}
-	if err := os.WriteFile(file, m.Text(metrics.Prometheus), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, m.Text(metrics.Prometheus), 0o600))
 	values, err := metrics.ReadValues(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return values
 }
 
@@ -359,9 +278,16 @@ func (c *trial) promtoolTest(t *testing.T, name string, alerts []rule) object {
 		key = strings.Replace(key, "{", `{instance="web1",job="node",`, 1)
 		input = append(input, object{"series": strings.Replace(key, ",}", "}", 1), "values": strings.Join(values, " ")})
 	}
-	for when, firing := range c.expect {
+	expect := maps.Clone(c.fires)
+	if expect == nil {
+		expect = fires{}
+	}
+	for _, when := range c.quiet {
+		expect[when] = nil
+	}
+	for when, firing := range expect {
 		for _, a := range alerts {
-			test := object{"eval_time": strconv.Itoa(int(when/time.Second)) + "s", "alertname": a.Alert}
+			test := object{"eval_time": strconv.Itoa(int(when/second)) + "s", "alertname": a.Alert}
 			if summary, fires := firing[a.Alert]; fires {
 				test["exp_alerts"] = []object{a.expected(summary)}
 			}
@@ -377,11 +303,7 @@ type rule struct{ Alert, Severity, Description string }
 // shippedRules reads as much of YAML as the file has.
 func shippedRules(t *testing.T) (all []rule) {
 	t.Helper()
-	text, err := os.ReadFile("adlock-alerts.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(read(t, "adlock-alerts.yml")) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		switch value = strings.Trim(value, "'"); key {
 		case "- alert":
@@ -419,14 +341,12 @@ func TestEachAlertFiresOnlyWhenItShould(t *testing.T) {
 	need.Tools(t, "promtool")
 	rules := shippedRules(t)
 	path, err := filepath.Abs("adlock-alerts.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tests := map[time.Duration][]object{}
 	fired := map[string]bool{}
 	for name, c := range trials {
 		tests[c.every()] = append(tests[c.every()], c.promtoolTest(t, name, rules))
-		for _, alerts := range c.expect {
+		for _, alerts := range c.fires {
 			for alert := range alerts {
 				fired[alert] = true
 			}
@@ -440,13 +360,9 @@ func TestEachAlertFiresOnlyWhenItShould(t *testing.T) {
 	promtool(t, "check", "rules", path)
 	for step, tests := range tests {
 		text, err := json.Marshal(object{"rule_files": []string{path}, "evaluation_interval": limit.Format(step), "tests": tests})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		file := filepath.Join(t.TempDir(), "trials.yml")
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, text, 0o600))
 		promtool(t, "test", "rules", file)
 	}
 }

@@ -85,7 +85,6 @@ var (
 )
 
 func TestTheDashboardUsesOnlyExistingMetrics(t *testing.T) {
-	t.Parallel()
 	need.Tools(t, "promtool")
 	p := newPlace(t)
 	p.write(t, story.Day())
@@ -115,8 +114,6 @@ func TestTheDashboardUsesOnlyExistingMetrics(t *testing.T) {
 		}
 	}
 	file := filepath.Join(t.TempDir(), "panels.yml")
-	if err := os.WriteFile(file, []byte(rules.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(rules.String()), 0o600))
 	promtool(t, "check", "rules", file)
 }

@@ -16,14 +16,11 @@ var drawn = map[string][]string{
 }
 
 func TestAFileIsWrittenWholeOrToStandardOutput(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	p.write(t, story.Day())
 	for end, verb := range drawn {
 		file := filepath.Join(t.TempDir(), "file")
-		if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte("old"), 0o600))
 		if out := p.ok(t, append(verb, file)...); out != "" {
 			t.Errorf("%q says %.100q", verb, out)
 		}
@@ -39,14 +36,11 @@ func TestAFileIsWrittenWholeOrToStandardOutput(t *testing.T) {
 }
 
 func TestALinkStaysAndItsTargetIsReplaced(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	p.write(t, story.Day())
 	for _, verb := range [][]string{{"report", "--html"}, {"metrics", "--output"}} {
 		dir := t.TempDir()
-		if err := os.Symlink("target", dir+"/link.prom"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink("target", dir+"/link.prom"))
 		p.ok(t, append(verb, dir+"/link.prom")...)
 		to, err := os.Readlink(dir + "/link.prom")
 		if info, missing := os.Lstat(dir + "/target"); err != nil || to != "target" || missing != nil || info.Size() == 0 {
@@ -56,7 +50,6 @@ func TestALinkStaysAndItsTargetIsReplaced(t *testing.T) {
 }
 
 func TestOnlyRegularFilesAreReplaced(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	p.write(t, story.Day())
 	dir := t.TempDir()
@@ -75,16 +68,5 @@ func TestOnlyRegularFilesAreReplaced(t *testing.T) {
 		if info, err := os.Stat("/dev/null"); err != nil || info.Mode().IsRegular() {
 			t.Fatalf("%q replaced /dev/null: %v", verb, err)
 		}
-	}
-}
-
-func TestThePageHasOnlyTheRequestedAtoms(t *testing.T) {
-	t.Parallel()
-	p := newPlace(t)
-	p.write(t, story.Day())
-	page := p.ok(t, "report", "--html", "-", "--atom", "backup")
-	has(t, page, "backup run /srv/data", "2026-11-20 00:00:00 to ")
-	if strings.Contains(page, "mirror") {
-		t.Error("another atom is on the page")
 	}
 }

@@ -21,7 +21,6 @@ func initialised(t *testing.T, p place, script string) helper.Result {
 }
 
 func TestInitMakesTheLockDirectoryOfAUser(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	r := initialised(t, p, `nobody $a run --name n -- true; $a init nobody && $a init nobody 65534 && stat -c '%a %U %n' /var/lib/*
 nobody $a run --name n -- echo ran; nobody $a run --name n --dry-run -- true; nobody $a doctor | grep 'lock directory'; $a init daemon && ls /var/lib`)
@@ -35,7 +34,6 @@ nobody $a run --name n -- echo ran; nobody $a run --name n --dry-run -- true; no
 }
 
 func TestInitReportsOnEachUser(t *testing.T) {
-	t.Parallel()
 	r := initialised(t, newPlace(t), `$a init no-such nobody root daemon; s=$?; ls /var/lib; exit $s`)
 	if r.Status != 64 || r.Out != "nobody: /var/lib/adlock-65534\ndaemon: /var/lib/adlock-1\nadlock-1\nadlock-65534\n" ||
 		r.Err != "adlock: no-such: no such user in /etc/passwd\nadlock: root: needs no other lock directory than root's\n" {
@@ -44,7 +42,6 @@ func TestInitReportsOnEachUser(t *testing.T) {
 }
 
 func TestInitRefusesWhereAUserHasADirectoryOrIsRoot(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	for script, want := range map[string]struct {
 		status int
@@ -67,7 +64,6 @@ func TestInitRefusesWhereAUserHasADirectoryOrIsRoot(t *testing.T) {
 }
 
 func TestTheUsersOfSystemCrontabsWithoutADirectoryAreNamed(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	r := initialised(t, p, `mount -t tmpfs none /etc/cron.d && cat >/etc/cron.d/site <<'END'
 * * * * * nobody /usr/bin/adlock run --name n -- true
@@ -86,7 +82,6 @@ $a doctor | grep users; $a check /etc/cron.d/site; $a init nobody; $a doctor | g
 }
 
 func TestAHomeThatMovesTheLocksIsReported(t *testing.T) {
-	t.Parallel()
 	r := initialised(t, newPlace(t), `mkdir /mnt/joe /mnt/other && chown 4242 /mnt/joe /mnt/other && cp /etc/passwd /mnt && echo joe:x:4242:4242::/mnt/joe:/bin/sh >>/mnt/passwd &&
 mount --bind /mnt/passwd /etc/passwd && printf 'HOME=/mnt/other\n* * * * * joe /usr/bin/adlock run --name n -- true\n' >/mnt/tab
 $a check -u /mnt/tab; setpriv --reuid 4242 --regid 4242 --clear-groups $a check - <<'END'

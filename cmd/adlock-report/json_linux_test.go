@@ -2,9 +2,9 @@ package main
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +25,6 @@ import (
 var odd = atom.Atom{Program: "p", Host: "dax", Operator: "run", Operand: "<a&b> \"c\\d\"\n\x1b\xff\xfe é"}
 
 func TestEventsAsJSONMatchTheGoldenFile(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	s := &story.Story{}
 	job := s.Job("p run "+odd.Operand, 1500*time.Millisecond, limit.Never)
@@ -39,7 +38,6 @@ func TestEventsAsJSONMatchTheGoldenFile(t *testing.T) {
 }
 
 func TestEveryFieldOfAnEventIsInJSON(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	log := runlog.Log{Dir: p.dir, Host: "dax"}
 	fields := reflect.TypeFor[runlog.Event]()
@@ -57,9 +55,7 @@ func TestEveryFieldOfAnEventIsInJSON(t *testing.T) {
 				set.SetBool(true)
 			}
 		}
-		if err := log.Append(e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, log.Append(e))
 	}
 	lines := strings.Split(p.ok(t, "log", "--json"), "\n")
 	for i := range fields.NumField() {
@@ -95,7 +91,6 @@ func TestTuneAsJSONMatchesTheGoldenFile(t *testing.T) {
 }
 
 func TestMistakesAsJSONAreOneArray(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	path := file(t, "odd", "* * * * *  adlock run --name \"$(date)\" -- /bin/true\n")
 	r := p.command("check", "--json", path).Run(t)
@@ -115,25 +110,22 @@ func TestMistakesAsJSONAreOneArray(t *testing.T) {
 }
 
 func TestTheDoctorsFindingsAsJSONAreOneArray(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
-	read := func(r helper.Result) map[string]map[string]string {
+	finding := func(c helper.Command, what string) map[string]string {
 		var all []map[string]string
+		r := c.Run(t)
 		if err := json.Unmarshal([]byte(r.Out), &all); err != nil || r.Err != "" {
 			t.Fatalf("%v, %+v", err, r)
 		}
-		of := map[string]map[string]string{}
-		for _, f := range all {
-			of[f["what"]] = f
-		}
-		return of
+		return all[slices.IndexFunc(all, func(f map[string]string) bool { return f["what"] == what })]
 	}
-	if f := read(p.command("doctor", "--json").Run(t))["lock directory"]; f["grade"] == "fail" || !strings.HasPrefix(f["text"], p.dir) || (f["cure"] == "") != (f["grade"] == "ok") {
+	if f := finding(p.command("doctor", "--json"), "lock directory"); f["grade"] == "fail" ||
+		!strings.HasPrefix(f["text"], p.dir) || (f["cure"] == "") != (f["grade"] == "ok") {
 		t.Errorf("%q", f)
 	}
 	c := p.command("doctor", "--json")
 	c.Env = append(c.Env, "ADLOCK_LOGDIR="+p.dir+"/not/there")
-	if f := read(c.Run(t))["runlog"]; f["grade"] != "fail" || f["text"] == "" || f["cure"] == "" {
+	if f := finding(c, "runlog"); f["grade"] != "fail" || f["text"] == "" || f["cure"] == "" {
 		t.Errorf("%q", f)
 	}
 }
@@ -157,28 +149,25 @@ func learned() learn.State {
 }
 
 func TestNoOutputHasUnprintableCharacters(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	const odd = "a\u009bb\u202ec\u2028d\x7fe\U000e0041f\ufeff"
 	run := p.command("run", "--program=p"+odd, "--host=h"+odd, "--operator=o"+odd, "--operand="+odd, "--if-elapsed=1h", "--verbose", "--", "true")
-	first, second := run.Run(t), run.Run(t)
-	outputs := map[string]string{"run": first.Out + first.Err, "denied": second.Out + second.Err}
-	page, picture := filepath.Join(p.dir, "page.html"), filepath.Join(p.dir, "picture.svg")
+	refused := p.command("status", odd)
+	outputs := map[string]string{}
+	for name, c := range map[string]helper.Command{"run": run, "denied": run, "error": refused} {
+		r := c.Run(t)
+		outputs[name] = r.Out + r.Err
+	}
 	for _, verb := range []string{
 		"status", "status --json", "log", "log --json", "report", "report --json", "report --csv",
-		"report --html=" + page, "timeline", "timeline --svg=" + picture, "metrics", "tune", "tune --json",
+		"report --html -", "timeline", "timeline --svg -", "metrics", "tune", "tune --json",
 	} {
 		outputs[verb] = p.ok(t, strings.Fields(verb)...)
 	}
-	refused := p.command("status", odd).Run(t)
-	outputs["error"] = refused.Out + refused.Err
-	for _, file := range []string{page, picture} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		outputs[filepath.Base(file)] = string(text)
-	}
+	last, _ := filepath.Glob(p.dir + "/last.*")
+	p.ok(t, "pause", "--for", "never", "--why", odd, strings.TrimPrefix(filepath.Base(last[0]), "last."))
+	outputs["paused"] = p.ok(t, "status")
+	has(t, outputs["paused"], "paused: ")
 	for verb, text := range outputs {
 		for _, r := range text {
 			if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) && r != '\n' {

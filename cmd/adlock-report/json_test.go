@@ -28,11 +28,3 @@ func TestJSONEscapesUnprintableCharacters(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
-
-func TestTextIsWrittenAsItIs(t *testing.T) {
-	t.Parallel()
-	var w strings.Builder
-	if err := encoderOf(&w).Encode([]string{"<a&b>"}); err != nil || w.String() != "[\"<a&b>\"]\n" {
-		t.Errorf("%s, %v", w.String(), err)
-	}
-}

@@ -1,10 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"adlock/lib/atom"
 	"adlock/lib/insight/history"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/runlog"
@@ -31,7 +30,14 @@ func TestMain(m *testing.M) { helper.Main(m) }
 // place is a lock directory and the helper program that looks at it.
 type place struct{ dir, program string }
 
+// newPlace is a place for a test that runs beside others.
 func newPlace(t *testing.T) place {
+	t.Helper()
+	t.Parallel()
+	return somewhere(t)
+}
+
+func somewhere(t *testing.T) place {
 	t.Helper()
 	return place{dir: helper.Dir(t), program: helper.Binary(t)}
 }
@@ -52,9 +58,45 @@ func (p place) ok(t *testing.T, args ...string) string {
 
 func (p place) write(t *testing.T, s *story.Story) {
 	t.Helper()
-	if err := s.Write(p.dir); err != nil {
+	must(t, s.Write(p.dir))
+}
+
+// hold starts a job that holds an atom, and returns once the job runs.
+func (p place) hold(t *testing.T, lock string, options ...string) *helper.Process {
+	t.Helper()
+	process := p.command(append(append([]string{"run"}, options...), "--", "sleep", "300")...).Start(t)
+	helper.Eventually(t, lock+" is held", func() bool { return helper.Settled(filepath.Join(p.dir, lock)) })
+	return process
+}
+
+// awaitEvents waits until the log has so many events of a kind.
+func (p place) awaitEvents(t *testing.T, kind string, want int) {
+	t.Helper()
+	helper.Eventually(t, fmt.Sprint(want, " times ", kind), func() bool {
+		return strings.Count(p.ok(t, "log", "--event", kind), "\n") == want
+	})
+}
+
+// refused expects a usage error, and nothing on standard output.
+func (p place) refused(t *testing.T, says string, args ...string) {
+	t.Helper()
+	if r := p.command(args...).Run(t); r.Status != 64 || r.Out != "" || r.Err != "adlock: "+says+"\n" {
+		t.Errorf("%q: %+v, want %q", args, r, says)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	must(t, err)
+	return string(text)
 }
 
 func has(t *testing.T, text string, wanted ...string) {
@@ -67,19 +109,16 @@ func has(t *testing.T, text string, wanted ...string) {
 }
 
 func TestAMissingDirectoryIsShownAsEmpty(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
+	has(t, p.ok(t, "status"), "no atoms in "+p.dir)
 	p.dir = filepath.Join(p.dir, "not", "there")
-	has(t, p.ok(t, "status"), "no atoms")
-	if got := p.ok(t, "status", "--json"); got != "[]\n" {
-		t.Errorf("%q", got)
-	}
-	if got := p.ok(t, "log"); got != "" {
-		t.Errorf("%q", got)
-	}
-	for _, verb := range []string{"report", "timeline"} {
-		if got := p.ok(t, verb); got != "nothing is recorded of this period in "+p.dir+"\n" {
-			t.Errorf("%s: %q", verb, got)
+	const nothing = "nothing is recorded of this period in "
+	for args, want := range map[string]string{
+		"status": "no atoms: " + p.dir + ": no such directory\n", "status --json": "[]\n", "log": "",
+		"report": nothing + p.dir + "\n", "timeline": nothing + p.dir + "\n",
+	} {
+		if got := p.ok(t, strings.Fields(args)...); got != want {
+			t.Errorf("%s: %q, want %q", args, got, want)
 		}
 	}
 	has(t, p.ok(t, "metrics"), "# TYPE adlock_runs_total counter")
@@ -89,100 +128,44 @@ func TestAMissingDirectoryIsShownAsEmpty(t *testing.T) {
 }
 
 func TestStatusAdvisesToClearALockOfAnUnknownOwner(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
-	p.command("run", "--operand", "elsewhere", "--", "sleep", "300").Start(t)
-	lock := ""
-	helper.Eventually(t, "a lock", func() bool {
-		locks, _ := filepath.Glob(filepath.Join(p.dir, "lock.*"))
-		if len(locks) == 1 && helper.Settled(locks[0]) {
-			lock = locks[0]
-		}
-		return lock != ""
-	})
-	text, err := os.ReadFile(lock)
-	if err != nil {
-		t.Fatal(err)
-	}
-	another := regexp.MustCompile(`(?m)^(boot|machine)=.*`).ReplaceAll(text, []byte("$1=another"))
-	if err := os.WriteFile(lock, another, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	p.hold(t, "lock.adlock.dax.run.elsewhere", "--name", "elsewhere")
+	lock := filepath.Join(p.dir, "lock.adlock.dax.run.elsewhere")
+	another := regexp.MustCompile(`(?m)^(boot|machine)=.*`).ReplaceAllString(read(t, lock), "$1=another")
+	must(t, os.WriteFile(lock, []byte(another), 0o600))
 	has(t, p.ok(t, "status"), "unknown: ", "adlock clear '"+lock+"'")
 }
 
 func TestStatusNamesTheNewcomerThatWatchesTheJob(t *testing.T) {
-	t.Parallel()
 	need.Tools(t, "flock")
 	p := newPlace(t)
-	p.command("run", "--name", "x", "--", "sleep", "300").Start(t)
-	helper.Eventually(t, "it runs", func() bool { return helper.Settled(filepath.Join(p.dir, "lock.adlock.dax.run.x")) })
+	p.hold(t, "lock.adlock.dax.run.x", "--name", "x")
 	watcher := helper.Command{Args: []string{"flock", filepath.Join(p.dir, "look.adlock.dax.run.x"), "-c", "exec sleep 300"}}.Start(t)
 	note := fmt.Sprintf("process %d watches whether its job works, and ends it if it is idle", watcher.PID)
 	helper.Eventually(t, "it is told", func() bool { return strings.Contains(p.ok(t, "status"), note) })
 }
 
 func TestStatusNamesTheStates(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
-	job := func(operand string, options ...string) *helper.Process {
-		args := append(append([]string{"run", "--operand", operand}, options...), "--", "sleep", "300")
-		return p.command(args...).Start(t)
-	}
 	p.ok(t, "run", "--operand", "idle job", "--if-elapsed", "1h", "--", "true")
-	job("running")
-	job("overdue", "--expire-after", "1ms")
-	dead := job("orphaned")
-	helper.Eventually(t, "all three run", func() bool {
-		locks, _ := filepath.Glob(filepath.Join(p.dir, "lock.*"))
-		return len(locks) == 3 && !slices.ContainsFunc(locks, func(lock string) bool { return !helper.Settled(lock) })
-	})
-	dead.Signal(t, 9)
+	p.hold(t, "lock.sleep.dax.run.running", "--operand", "running")
+	p.hold(t, "lock.sleep.dax.run.overdue", "--operand", "overdue", "--expire-after", "1ms")
+	p.hold(t, "lock.sleep.dax.run.orphaned", "--operand", "orphaned").Signal(t, 9)
 	helper.Eventually(t, "an orphan", func() bool { return strings.Contains(p.ok(t, "status"), "orphaned: ") })
 	table := p.ok(t, "status")
 	has(t, table, "true run idle job", "1h / never", "sleep run running", "overdue: running for", "ExpireAfter is 1ms; it would be ended")
 	if strings.Contains(table, "\x1b") {
 		t.Error("colour off a terminal")
 	}
-	var rows []struct {
-		Operand, State, User string
-		Owner                int
-		Due                  float64 `json:"due_in_seconds"`
-		Held                 float64 `json:"held_seconds"`
-	}
-	if err := json.Unmarshal([]byte(p.ok(t, "status", "--json")), &rows); err != nil {
-		t.Fatal(err)
-	}
-	states := map[string]string{}
-	for _, r := range rows {
-		states[r.Operand] = r.State
-		if (r.State == "idle") == (r.Owner != 0 || r.Held != 0) {
-			t.Errorf("%+v", r)
-		}
-	}
-	if got := fmt.Sprint(states); got != "map[idle job:idle orphaned:orphaned overdue:overdue running:running]" {
+	var rows []struct{ Operand, State string }
+	must(t, json.Unmarshal([]byte(p.ok(t, "status", "--json")), &rows))
+	if got := fmt.Sprint(rows); got != "[{orphaned orphaned} {overdue overdue} {running running} {idle job idle}]" {
 		t.Error(got)
 	}
-	if got := p.ok(t, "status", "--atom", "idle"); strings.Count(got, "\n") != 2 {
-		t.Error(got)
-	}
-	if got := p.ok(t, "report", "--atom", "orphaned"); !strings.Contains(got, "1: 1 orphaned; held ") {
-		t.Error(got)
-	}
-}
-
-func TestStatusSurvivesARecordItCannotRead(t *testing.T) {
-	t.Parallel()
-	p := newPlace(t)
-	p.ok(t, "run", "--operand", "x", "--", "true")
-	if err := os.WriteFile(filepath.Join(p.dir, "program.dax.runlog"), []byte("\x00garbage\nmore\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	has(t, p.ok(t, "status"), "true run x", "idle")
+	has(t, p.ok(t, "report", "--atom", "orphaned"), "1: 1 orphaned; held ")
 }
 
 func TestLogShowsOnlySelectedEvents(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	p.write(t, story.Day())
 	all := p.ok(t, "log")
@@ -200,30 +183,18 @@ func TestLogShowsOnlySelectedEvents(t *testing.T) {
 			t.Errorf("%s: %d lines, want %d", c.args, got, c.want)
 		}
 	}
-	lines := 0
-	for line := range strings.Lines(p.ok(t, "log", "--json")) {
-		var e struct{ Time, Event string }
-		if err := json.Unmarshal([]byte(line), &e); err != nil || e.Event == "" {
-			t.Fatalf("%s: %v", line, err)
-		}
-		lines++
-	}
-	if lines != strings.Count(all, "\n") {
+	if lines := strings.Count(p.ok(t, "log", "--json"), "\n"); lines != strings.Count(all, "\n") {
 		t.Errorf("%d lines of JSON, %d of text", lines, strings.Count(all, "\n"))
 	}
 }
 
 func TestDamagedLineIsShownAndPassedOver(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	p.write(t, story.Day())
-	file, err := os.OpenFile(filepath.Join(p.dir, "program.dax.runlog"), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fmt.Fprintln(file, "half a li\x1b[2J")
-	file.Close()
+	runlog := filepath.Join(p.dir, "program.dax.runlog")
+	must(t, os.WriteFile(runlog, []byte(read(t, runlog)+"\x00half a li\x1b[2J\n"), 0o600))
 	p.ok(t, "run", "--operand", "after", "--", "true")
+	has(t, p.ok(t, "status"), "true run after", "idle")
 	r := p.command("log", "--atom", "after").Run(t)
 	if r.Status != 0 || strings.Count(r.Out, "\n") != 2 || strings.Contains(r.Err, "\x1b") {
 		t.Errorf("%+v", r)
@@ -231,17 +202,14 @@ func TestDamagedLineIsShownAndPassedOver(t *testing.T) {
 	has(t, r.Err, "damaged line", "half a li")
 	has(t, p.command("log", "-n", "1").Run(t).Err, "1 damaged lines of the runlog passed over (adlock log without -n shows them)")
 	for _, verb := range []string{"report", "timeline"} {
-		r := p.command(verb, "--since", "2026-11-20").Run(t)
-		has(t, r.Err, "1 damaged lines")
-		has(t, r.Out, "after")
-		if r.Status != 0 {
-			t.Errorf("%s: status %d", verb, r.Status)
+		if r := p.command(verb, "--since", "2026-11-20").Run(t); r.Status != 0 || !strings.Contains(r.Out, "after") ||
+			!strings.Contains(r.Err, "1 damaged lines") {
+			t.Errorf("%s: %+v", verb, r)
 		}
 	}
 }
 
 func TestTheLogShowsALearnedLimitOnlyOnce(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	p.ok(t, "run", "--name", "n", "--expire-after", "auto", "--", "true")
 	log := p.ok(t, "log", "--event", "acquire")
@@ -252,10 +220,8 @@ func TestTheLogShowsALearnedLimitOnlyOnce(t *testing.T) {
 }
 
 func TestTheLogCountsDenialsFromTheSecondOn(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
-	p.command("run", "--name", "job", "--", "sleep", "300").Start(t)
-	helper.Eventually(t, "it runs", func() bool { return helper.Settled(filepath.Join(p.dir, "lock.adlock.dax.run.job")) })
+	p.hold(t, "lock.adlock.dax.run.job", "--name", "job")
 	for range 2 {
 		p.command("run", "--name", "job", "--", "true").Run(t)
 	}
@@ -265,18 +231,7 @@ func TestTheLogCountsDenialsFromTheSecondOn(t *testing.T) {
 	}
 }
 
-func TestLogFollowsNewRuns(t *testing.T) {
-	t.Parallel()
-	p := newPlace(t)
-	log := p.command("log", "--follow").Start(t)
-	p.ok(t, "run", "--operand", "first", "--", "true")
-	helper.Eventually(t, "the first run is told", func() bool { return strings.Contains(log.Output(), "release   true run first") })
-	p.ok(t, "run", "--operand", "second", "--", "true")
-	helper.Eventually(t, "the second run is told", func() bool { return strings.Contains(log.Output(), "release   true run second") })
-}
-
 func TestLogFollowsItsLastLines(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	for _, operand := range []string{"first", "second", "third"} {
 		p.ok(t, "run", "--operand", operand, "--", "true")
@@ -291,7 +246,6 @@ func TestLogFollowsItsLastLines(t *testing.T) {
 }
 
 func TestLogFollowsOnlyWhileItsOutputIsRead(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	p.ok(t, "run", "--", "true")
 	c := p.command()
@@ -301,67 +255,35 @@ func TestLogFollowsOnlyWhileItsOutputIsRead(t *testing.T) {
 	}
 }
 
-func TestAnUnknownEventListsTheKnownOnes(t *testing.T) {
-	t.Parallel()
-	r := newPlace(t).command("log", "--event", "deny,nonsense").Run(t)
-	if r.Status != 64 {
-		t.Errorf("%+v", r)
-	}
-	has(t, r.Err, `unknown event "nonsense" (there are acquire, deny, release, `, "starved, overdue, pause, resume, paused, missing, wait, cancel, not-run)\n")
-}
-
 func TestTimelineDrawsTextAndSVG(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	p.write(t, story.Day())
 	c := p.command("timeline", "--since", "2026-11-20", "--until", "2026-11-21")
-	c.Env = append(c.Env, "COLUMNS=100")
 	has(t, c.Run(t).Out, "backup run /srv/data", "✗", "░")
 	c.Env = append(c.Env, "LC_ALL=C")
-	if out := c.Run(t).Out; strings.Contains(out, "✗") || !strings.Contains(out, "X") {
-		t.Errorf("not ASCII in the C locale:\n%s", out)
-	}
-	file := filepath.Join(p.dir, "day.svg")
-	p.ok(t, "timeline", "--since", "2026-11-20", "--until", "2026-11-21", "--svg", file)
-	picture, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	has(t, string(picture), "ended by force by 4711", "</svg>")
+	has(t, c.Run(t).Out, "backup run /srv/data", "X")
+	c.Args = append(c.Args, "--svg", "-")
+	has(t, c.Run(t).Out, "ended by force by 4711", "</svg>")
 }
 
 func TestMetricsContinueFromTheirFile(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	file := filepath.Join(p.dir, "adlock.prom")
 	p.write(t, story.Day())
 	last := filepath.Join(p.dir, "last.backup.dax.run._srv_data")
-	if err := os.WriteFile(last, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(last, nil, 0o600))
 	p.ok(t, "metrics", "--output", file)
-	first, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	const ended = `adlock_runs_total{program="backup",host="dax",operator="run",operand="/srv/data",outcome="ended"}`
-	has(t, string(first), ended+" 1\n")
+	has(t, read(t, file), ended+" 1\n")
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o644 {
 		t.Errorf("%v: the collector is another user", info.Mode())
 	}
-	if err := os.Remove(filepath.Join(p.dir, "program.dax.runlog")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(p.dir, "program.dax.runlog")))
 	p.ok(t, "metrics", "--output", file)
-	second, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	has(t, string(second), ended+" 1\n", "adlock_last_success_timestamp_seconds{program=\"backup\"")
+	has(t, read(t, file), ended+" 1\n", "adlock_last_success_timestamp_seconds{program=\"backup\"")
 }
 
 func TestMetricsOfOneAtomShowNoOther(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	for _, name := range []string{"one", "other", "one more"} {
 		p.ok(t, "run", "--name", name, "--", "true")
@@ -380,16 +302,13 @@ func TestMetricsOfOneAtomShowNoOther(t *testing.T) {
 			t.Errorf("%v shows %s", c.args, got)
 		}
 	}
-	if r := p.command("metrics", "none").Run(t); r.Status != 64 || r.Out != "" {
-		t.Errorf("of an atom that is not there: %+v", r)
-	}
+	p.refused(t, `metrics: no atom matches "none"`, "metrics", "none")
 	if r := p.command("metrics", "--atom", "none").Run(t); r.Status != 0 || strings.Contains(r.Out, `operand="`) || !strings.Contains(r.Err, "nothing is recorded") {
 		t.Errorf("of no program: %+v", r)
 	}
 }
 
 func TestMetricsLeaveOutAnAtomThatWasRetired(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	p.ok(t, "run", "--name", "gone", "--", "true")
 	has(t, p.ok(t, "metrics"), `operand="gone"`)
@@ -402,7 +321,6 @@ func TestMetricsLeaveOutAnAtomThatWasRetired(t *testing.T) {
 }
 
 func TestUsageErrorsAreOneLine(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	for _, args := range []string{
 		"status x", "log --event nonsense", "log --since tomorrow", "report --json --csv", "report --csv --html -", "report --since 5x",
@@ -413,26 +331,22 @@ func TestUsageErrorsAreOneLine(t *testing.T) {
 			t.Errorf("%s: status %d, %q, %q", args, r.Status, r.Err, r.Out)
 		}
 	}
-	r := p.command("metrics", "--output", "/nowhere/adlock.prom").Run(t)
-	if r.Status != 73 || strings.Count(r.Err, "\n") != 1 {
-		t.Errorf("status %d, %q", r.Status, r.Err)
-	}
+	p.command("metrics", "--output", "/nowhere/adlock.prom").Run(t).Refused(t, 73, "/nowhere/adlock.prom: ")
+	p.command("metrics", "--output", p.dir).Run(t).Refused(t, 73, "is a directory")
+	p.command("status", "--store", "etcd://127.0.0.1:1/p").Run(t).Refused(t, 69, "adlock-locksmith: is not installed")
 }
 
 // The report must need less than 100 MB for a million lines. Its time is only logged: a bound would
 // fail on a busy machine.
 func TestReportOfAMillionLinesNeedsLittleMemory(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
-	writeMillion(t, p.dir)
+	writeMillion(t, filepath.Join(p.dir, "program.dax.runlog"))
 	c := exec.Command(p.program, "report", "--csv")
 	c.Env = append(need.Clean(), p.command().Env...)
 	begun := time.Now()
 	out, err := c.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	rss := c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss * rssUnit
+	must(t, err)
+	rss := c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10 // KiB: getrusage(2)
 	t.Logf("%v, %v of CPU, %d MB", time.Since(begun).Round(time.Millisecond), c.ProcessState.UserTime()+c.ProcessState.SystemTime(), rss>>20)
 	if n := strings.Count(string(out), "\n"); n != 201 {
 		t.Errorf("%d lines", n)
@@ -442,39 +356,26 @@ func TestReportOfAMillionLinesNeedsLittleMemory(t *testing.T) {
 	}
 }
 
-// rssUnit is the unit of ru_maxrss on Linux, in bytes: getrusage(2).
-const rssUnit = 1 << 10
-
-// writeMillion writes a runlog of a million lines about 200 atoms.
-func writeMillion(t *testing.T, dir string) {
+// writeMillion writes a runlog of a million lines about 200 atoms. This process stays small: a child
+// begins with its parent's maximum (getrusage(2)).
+func writeMillion(t *testing.T, path string) {
 	t.Helper()
-	file, err := os.OpenFile(filepath.Join(dir, "program.dax.runlog"), os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b []byte
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	must(t, err)
+	b := bufio.NewWriter(file)
 	for i := range 1_000_000 / 4 {
 		now := story.Midnight.Add(time.Duration(i) * time.Second).Format("2006-01-02T15:04:05.000000Z")
 		atom := fmt.Sprintf("program=backup operator=run operand=\"/srv/data of customer %d\" pid=%d", i%200, i%30000)
 		const limits = "if_elapsed=60 expire_after=7200"
-		b = fmt.Appendf(b, "time=%s event=acquire %s token=%032x %s\n", now, atom, i, limits)
-		b = fmt.Appendf(b, "time=%s event=deny %s owner=%d owner_token=%032x verdict=busy %s age=7 reason=\"busy: running for 7s, ExpireAfter is 2h\"\n", now, atom, i%30000, i, limits)
-		b = fmt.Appendf(b, "time=%s event=release %s token=%032x duration=%d.%06d status=0\n", now, atom, i, i%900, i%1000000)
-		b = fmt.Appendf(b, "time=%s event=deny %s verdict=too-soon %s age=2 reason=\"too soon: completed 2s ago, IfElapsed is 1m; due in 58s\"\n", now, atom, limits)
-		if len(b) > 1<<20 || i == 1_000_000/4-1 {
-			if _, err := file.Write(b); err != nil {
-				t.Fatal(err)
-			}
-			b = b[:0]
-		}
+		fmt.Fprintf(b, "time=%s event=acquire %s token=%032x %s\n", now, atom, i, limits)
+		fmt.Fprintf(b, "time=%s event=deny %s owner=%d owner_token=%032x verdict=busy %s age=7 reason=\"busy: running for 7s, ExpireAfter is 2h\"\n", now, atom, i%30000, i, limits)
+		fmt.Fprintf(b, "time=%s event=release %s token=%032x duration=%d.%06d status=0\n", now, atom, i, i%900, i%1000000)
+		fmt.Fprintf(b, "time=%s event=deny %s verdict=too-soon %s age=2 reason=\"too soon: completed 2s ago, IfElapsed is 1m; due in 58s\"\n", now, atom, limits)
 	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(b.Flush(), file.Close()))
 }
 
 func TestStatusShowsWhatWasLearned(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	p.ok(t, "run", "--operand", "learner", "--expire-after", "auto", "--", "true")
 	has(t, p.ok(t, "status"), "0s / never learned\n")
@@ -482,47 +383,16 @@ func TestStatusShowsWhatWasLearned(t *testing.T) {
 }
 
 func TestReadersAreShown(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	for range 3 {
 		p.command("run", "--operand", "book", "--shared", "--", "sleep", "300").Start(t)
 	}
-	helper.Eventually(t, "three readers", func() bool { return strings.Count(p.ok(t, "log", "--event", "acquire"), "\n") == 3 })
+	p.awaitEvents(t, "acquire", 3)
 	has(t, p.ok(t, "report"), "3: 3 running")
 	has(t, p.ok(t, "metrics"), `adlock_running_since_timestamp_seconds{program="sleep",host="dax",operator="run",operand="book"}`)
-	var asked struct{ Shared bool }
-	line, _, _ := strings.Cut(p.ok(t, "log", "--json"), "\n")
-	if err := json.Unmarshal([]byte(line), &asked); err != nil || !asked.Shared {
-		t.Errorf("%v: %s", err, line)
-	}
-}
-
-func TestAMissingCommandIsShown(t *testing.T) {
-	t.Parallel()
-	p := newPlace(t)
-	for range 3 {
-		if r := p.command("run", "--program", "p", "--operand", "x", "--", "nowhere-to-be-found").Run(t); r.Status != 127 {
-			t.Fatalf("%+v", r)
-		}
-	}
-	if r := p.command("run", "--program", "p", "--operand", "x", "--", "/").Run(t); r.Status != 126 {
-		t.Fatalf("%+v", r)
-	}
-	p.command("run", "--dry-run", "--program", "p", "--operand", "x", "--", "nowhere-to-be-found").Run(t)
-	log := p.ok(t, "log", "--event", "missing")
-	if strings.Count(log, "\n") != 4 {
-		t.Error(log)
-	}
-	has(t, log, "p run x: pid ", "status 127, nowhere-to-be-found: no such file or directory", "status 126, /: permission denied")
-	has(t, p.ok(t, "metrics"), `operand="x",outcome="failure"} 4`)
-	has(t, p.ok(t, "report"), "4: 4 failed", "the last 4 runs failed (the last one: status 126)")
-	if files, _ := filepath.Glob(filepath.Join(p.dir, "l*")); len(files) != 0 {
-		t.Errorf("something was locked or stamped: %q", files)
-	}
 }
 
 func TestStatusShowsHowTheLastRunEnded(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	fail := func(operand string, command ...string) {
 		p.command(append([]string{"run", "--program", "p", "--operand", operand, "--"}, command...)...).Run(t)
@@ -538,11 +408,11 @@ func TestStatusShowsHowTheLastRunEnded(t *testing.T) {
 	if lines := strings.Count(table, "\n"); lines != 1+4+3 || !regexp.MustCompile(`p run recovers +idle +\S+ ago`).MatchString(table) || !regexp.MustCompile(`p run fails +idle +failed \S+ ago`).MatchString(table) {
 		t.Errorf("%d lines:\n%s", lines, table)
 	}
+	has(t, p.ok(t, "report", "typo"), "1: 1 failed")
 	has(t, p.ok(t, "status", "--json", "fails"), `"last":{"outcome":"failure","status":4,`, `"failed_in_a_row":2}`)
 }
 
 func TestAnOldMistypedCommandIsNotShown(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	s := &story.Story{}
 	missing := runlog.Event{Kind: runlog.Missing, PID: 7, Status: runlog.Some(127)}
@@ -557,29 +427,20 @@ func TestAnOldMistypedCommandIsNotShown(t *testing.T) {
 }
 
 func TestStatusShowsAnEndingByForce(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	p.command("run", "--program", "p", "--operand", "x", "--enforce", "--expire-after", "1s", "--", "sleep", "300").Run(t)
 	has(t, p.ok(t, "status"), "p run x  idle   ended ", "ended: by its own supervisor, after ")
 }
 
 func TestStatusFailedShowsOnlyWhatIsInTrouble(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
-	for _, verb := range [][]string{{"status", "--failed"}, {"status", "--failed", "--json"}} {
-		p.ok(t, "run", "--name", "fine", "true")
-		if got := p.ok(t, verb...); got != map[int]string{2: "", 3: "[]\n"}[len(verb)] {
-			t.Errorf("%s: %q", verb, got)
-		}
-	}
-	if got := p.ok(t, "status", "--failed", "--exit-code"); got != "" {
-		t.Errorf("--exit-code: %q", got)
+	p.ok(t, "run", "--name", "fine", "true")
+	if got := p.ok(t, "status", "--failed", "--exit-code") + p.ok(t, "status", "--failed", "--json"); got != "[]\n" {
+		t.Errorf("all is fine: %q", got)
 	}
 	p.command("run", "--name", "failed", "false").Run(t)
 	p.command("run", "--name", "ended", "--enforce", "--expire-after", "100ms", "--", "sleep", "300").Run(t)
-	if err := os.WriteFile(p.dir+"/lock.adlock.dax.run.damaged", []byte("1\nx\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(p.dir+"/lock.adlock.dax.run.damaged", []byte("1\nx\n"), 0o600))
 	for status, args := range map[int][]string{0: {"status", "--failed", "failed"}, 1: {"status", "--failed", "--exit-code"}} {
 		if r := p.command(args...).Run(t); r.Status != status || r.Out == "" || r.Err != "" {
 			t.Errorf("%q: %+v", args, r)
@@ -594,9 +455,7 @@ func TestStatusFailedShowsOnlyWhatIsInTrouble(t *testing.T) {
 	if err := json.Unmarshal([]byte(p.ok(t, "status", "--failed", "--json")), &rows); err != nil || len(rows) != 3 {
 		t.Errorf("%v, %+v", err, rows)
 	}
-	if r := p.command("status", "--failed", "nosuch").Run(t); r.Status != 64 {
-		t.Errorf("%+v", r)
-	}
+	p.refused(t, `status: no atom matches "nosuch"`, "status", "--failed", "nosuch")
 	p.ok(t, "run", "--name", "failed", "true")
 	if table := p.ok(t, "status", "--failed"); strings.Contains(table, "run failed") {
 		t.Errorf("after a success:\n%s", table)
@@ -604,14 +463,11 @@ func TestStatusFailedShowsOnlyWhatIsInTrouble(t *testing.T) {
 }
 
 func TestWhatLogrotateHasCompressedIsReadByThoseThatShowThePast(t *testing.T) {
-	t.Parallel()
 	need.Tools(t, "gzip")
 	p := newPlace(t)
 	p.command("run", "--name", "failed", "false").Run(t)
 	now := filepath.Join(p.dir, "program.dax.runlog")
-	if err := os.Rename(now, now+".2"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(now, now+".2"))
 	if out, err := exec.Command("gzip", now+".2").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -622,24 +478,12 @@ func TestWhatLogrotateHasCompressedIsReadByThoseThatShowThePast(t *testing.T) {
 }
 
 func TestStatusDistinguishesStoppedFromRunning(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
-	holder := p.command("run", "--program", "p", "--operand", "x", "--", "sleep", "300").Start(t)
-	helper.Eventually(t, "it runs", func() bool { return helper.Settled(p.dir + "/lock.p.dax.run.x") })
+	holder := p.hold(t, "lock.p.dax.run.x", "--program", "p", "--operand", "x")
 	has(t, p.ok(t, "status"), "p run x  running ")
-	var job int
-	helper.Eventually(t, "its command runs", func() bool {
-		for _, child := range helper.Children(holder.PID) {
-			if helper.Name(child) == "sleep" {
-				job = child
-			}
-		}
-		return job != 0
-	})
+	job := helper.Children(holder.PID)[0]        // it runs: its lock is settled
 	for _, pid := range []int{job, holder.PID} { // the job alone; then, as Ctrl-Z does, both
-		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Kill(pid, syscall.SIGSTOP))
 		says := fmt.Sprintf("stopped: process %d; to let it go on: kill -CONT %d\n", pid, pid)
 		helper.Eventually(t, "it is shown", func() bool { return strings.Contains(p.ok(t, "status"), says) })
 		has(t, p.ok(t, "status", "--failed"), "p run x  stopped ")
@@ -653,16 +497,15 @@ func TestStatusDistinguishesStoppedFromRunning(t *testing.T) {
 }
 
 func TestStatusListsWaitersInTheirOrder(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	p.command("run", "--operand", "x", "--shared", "--", "sleep", "300").Start(t)
 	p.command("run", "--operand", "y", "--program", "q", "--slots", "1", "--", "sleep", "300").Start(t)
-	helper.Eventually(t, "both run", func() bool { return strings.Count(p.ok(t, "log", "--event", "acquire"), "\n") == 2 })
+	p.awaitEvents(t, "acquire", 2)
 	var waiters []string
 	wait := func(args ...string) *helper.Process {
 		w := p.command(append([]string{"run"}, args...)...).Start(t)
 		waiters = append(waiters, fmt.Sprint(w.PID))
-		helper.Eventually(t, "it waits", func() bool { return strings.Count(p.ok(t, "log", "--event", "wait"), "\n") == len(waiters) })
+		p.awaitEvents(t, "wait", len(waiters))
 		return w
 	}
 	wait("--operand", "x", "--wait", "forever", "--", "sleep", "300")
@@ -682,12 +525,11 @@ func TestStatusListsWaitersInTheirOrder(t *testing.T) {
 }
 
 func TestStatusShowsSlotsAndReaders(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	for _, args := range []string{"--operand a --slots 3", "--operand b --slots 3", "--operand c --shared", "--operand c --shared"} {
 		p.command(append(append([]string{"run", "--program", "q"}, strings.Fields(args)...), "--", "sleep", "300")...).Start(t)
 	}
-	helper.Eventually(t, "all run", func() bool { return strings.Count(p.ok(t, "log", "--event", "acquire"), "\n") == 4 })
+	p.awaitEvents(t, "acquire", 4)
 	table := p.ok(t, "status")
 	for _, want := range []string{`SLOT`, `q run [ab] .* 1 of 3`, `q run [ab] .* 2 of 3`, `q run c .* \+1 +- `} {
 		if !regexp.MustCompile(want).MatchString(table) {
@@ -695,9 +537,7 @@ func TestStatusShowsSlotsAndReaders(t *testing.T) {
 		}
 	}
 	stray := filepath.Join(p.dir, "lock.q.dax.run.a")
-	if err := os.Remove(stray); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(stray))
 	if got := p.ok(t, "status"); !regexp.MustCompile(`(?m)^slot [12] of q on dax: held by \d+ `).MatchString(got) {
 		t.Error(got)
 	}
@@ -708,9 +548,9 @@ func TestStatusShowsASemaphoreInOneRow(t *testing.T) {
 	for range 3 {
 		p.command("run", "--name", "s", "--slots", "3", "--", "sleep", "300").Start(t)
 	}
-	helper.Eventually(t, "all run", func() bool { return strings.Count(p.ok(t, "log", "--event", "acquire"), "\n") == 3 })
+	p.awaitEvents(t, "acquire", 3)
 	p.command("run", "--name", "s", "--slots", "3", "--wait", "forever", "--", "true").Start(t)
-	helper.Eventually(t, "one waits", func() bool { return p.ok(t, "log", "--event", "wait") != "" })
+	p.awaitEvents(t, "wait", 1)
 	want := regexp.MustCompile(`(?m)\n.*\brun s +running .* \+2 +3 of 3 .*\n  waiting for a slot: pid .*\n$`)
 	if table := p.ok(t, "status"); !want.MatchString(table) || strings.Count(table, "\n") != 3 {
 		t.Error(table)
@@ -718,7 +558,6 @@ func TestStatusShowsASemaphoreInOneRow(t *testing.T) {
 }
 
 func TestStatusShowsTheHostWhereThereAreSeveral(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	p.ok(t, "run", "--operand", "x", "--", "true")
 	if table := p.ok(t, "status"); strings.Contains(table, "HOST") {
@@ -729,32 +568,24 @@ func TestStatusShowsTheHostWhereThereAreSeveral(t *testing.T) {
 }
 
 func TestStatusTakesNames(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	for _, operand := range []string{"one", "another", "one more"} {
 		p.ok(t, "run", "--operand", operand, "--", "true")
 	}
 	for args, want := range map[string]int{
-		"status|true run one": 1, "status|true|run|one": 1, "status|one": 1, "status|on": 2, "status|true.dax.run.one": 1, "status|other|more": 2, "status|--atom|more|true": 1,
+		"status|true|run|one": 1, "status|on": 2, "status|true.dax.run.one": 1, "status|other|more": 2, "status|--atom|more|true": 1,
 	} {
 		if got := p.ok(t, strings.Split(args, "|")...); strings.Count(got, "\n") != 1+want {
 			t.Errorf("%s: want %d atoms:\n%s", args, want, got)
 		}
 	}
-	if r := p.command("status", "one", "nobody").Run(t); r.Status != 64 || r.Err != "adlock: status: no atom matches \"nobody\"\n" || r.Out != "" {
-		t.Errorf("%+v", r)
-	}
+	p.refused(t, `status: no atom matches "nobody"`, "status", "one", "nobody")
 	if got := p.ok(t, "status", "--atom", "nobody"); got != "no atom matches \"nobody\"\n" {
-		t.Error(got)
-	}
-	p.dir = filepath.Join(p.dir, "none")
-	if got := p.ok(t, "status"); got != "no atoms: "+p.dir+": no such directory\n" {
 		t.Error(got)
 	}
 }
 
 func TestAVerbThatShowsPrefersTheWholeName(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	p.ok(t, "run", "--program", "job", "--name", "db", "--expire-after", "auto", "--", "true")
 	p.ok(t, "run", "--program", "job", "--name", "dbfull", "--expire-after", "auto", "--", "true")
@@ -766,15 +597,13 @@ func TestAVerbThatShowsPrefersTheWholeName(t *testing.T) {
 	}
 	verbs := []string{"status", "log", "report", "timeline", "tune"}
 	for _, verb := range verbs {
-		for _, whole := range []string{"db", "job run db", "job.dax.run.db"} {
-			shows(1, verb, whole)
+		for _, whole := range [][]string{{"db"}, {"job run db"}, {"job", "run", "db"}, {"job.dax.run.db"}} {
+			shows(1, append([]string{verb}, whole...)...)
 		}
 		shows(2, verb, "job run d")
 		shows(2, verb, "--atom", "db")
 	}
-	if err := os.Remove(p.dir + "/last.job.dax.run.db"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(p.dir+"/last.job.dax.run.db"))
 	for _, verb := range verbs[1:4] { // the runlog knows it still
 		shows(1, verb, "db")
 	}
@@ -792,7 +621,6 @@ func TestACompletionMissingInTheRunlogIsNoFailure(t *testing.T) {
 }
 
 func TestALongNameDoesNotWidenATableInAMail(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	p.ok(t, "run", "--operand", strings.Repeat("x", 5000), "--", "true")
 	p.ok(t, "run", "--operand", strings.Repeat("x", 4999)+"y", "--", "true")
@@ -807,45 +635,13 @@ func TestALongNameDoesNotWidenATableInAMail(t *testing.T) {
 	}
 }
 
-func TestATableFitsTheTerminal(t *testing.T) {
-	t.Parallel()
-	rows := []*row{
-		{Name: "make.dax.run.a", atom: atom.Atom{Program: "make", Host: "dax", Operator: "run", Operand: "/home/user/projects/one make all"}, State: "idle", LimitsKnown: true},
-		{Name: "make.dax.run.b", atom: atom.Atom{Program: "make", Host: "dax", Operator: "run", Operand: "/home/user/projects/two make all"}, State: "running", Held: true, Owner: 4711, UID: 33, Age: 192 * time.Second},
-	}
-	columns := columnsOf(rows, story.Midnight)
-	lines := make([][]string, 3)
-	for _, c := range columns {
-		lines[0] = append(lines[0], c.head)
-		for i, r := range rows {
-			lines[i+1] = append(lines[i+1], c.cell(r))
-		}
-	}
-	for _, c := range []struct {
-		width int
-		want  string
-	}{{200, "/home/user/projects/one make all 6"}, {80, "make run …/one make all 6"}, {65, "make run …/one make all 5"}, {60, "make run …/one make all 4"}, {50, "make run …/one make all 3"}, {24, "make …/o… 2"}} {
-		copied := make([][]string, 3)
-		for i := range lines {
-			copied[i] = slices.Clone(lines[i])
-		}
-		fitted := fit(copied, c.width, dropOrder, "…")
-		if got := fmt.Sprint(fitted[1][0], " ", len(fitted[0])); !strings.HasSuffix(got, c.want) || fitted[1][0] == fitted[2][0] {
-			t.Errorf("%d columns: %q and %q, want %q", c.width, got, fitted[2][0], c.want)
-		}
-	}
-}
-
 func TestStatusIsNoWiderThanTheTerminal(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	long := strings.Repeat("word ", 30)
 	for _, words := range []string{"exit 3 # " + long + "one", "exit 3 # " + long + "two", "kill -9 $$ # " + strings.Repeat("x", 200)} {
 		p.command("run", "--expire-after", "auto", "--", "sh", "-c", words).Run(t)
 	}
-	p.command("run", "--name", strings.Repeat("y", 150), "--program", "job", "--slots", "3", "--", "sleep", "300").Start(t)
-	slot := p.dir + "/lock.job.dax.slot-1"
-	helper.Eventually(t, "it is held", func() bool { _, err := os.Stat(slot); return err == nil })
+	p.hold(t, "lock.job.dax.slot-1", "--name", strings.Repeat("y", 150), "--program", "job", "--slots", "3")
 	widest := func(c helper.Command) (most int) {
 		r := c.Run(t)
 		if r.Status != 0 || r.Err != "" || strings.Count(r.Out, "\n") < 5 {
@@ -868,22 +664,7 @@ func TestStatusIsNoWiderThanTheTerminal(t *testing.T) {
 	}
 }
 
-func TestAnAtomWithoutEventsIsNamed(t *testing.T) {
-	t.Parallel()
-	p := newPlace(t)
-	p.ok(t, "run", "--name", "x", "true")
-	for _, verb := range []string{"log", "report", "timeline"} {
-		if r := p.command(verb, "--atom", "typo").Run(t); r.Status != 0 || r.Out != "" || !strings.HasSuffix(r.Err, `: nothing is recorded there of an atom that matches "typo"`+"\n") {
-			t.Errorf("%s: %+v", verb, r)
-		}
-		if r := p.command(verb, "--atom", "run x").Run(t); r.Status != 0 || r.Err != "" {
-			t.Errorf("%s: %+v", verb, r)
-		}
-	}
-}
-
 func TestStatusShowsTheLimitsOfTheLastRun(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	p.ok(t, "run", "--name", "x", "--if-elapsed", "1m", "--expire-after", "1h", "--", "true")
 	if r := p.command("run", "--name", "x", "--if-elapsed", "2m", "--expire-after", "10m", "--", "true").Run(t); r.Status != 75 {
@@ -895,21 +676,19 @@ func TestStatusShowsTheLimitsOfTheLastRun(t *testing.T) {
 }
 
 func TestANameThatNoAtomHasIsAUsageError(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	p.ok(t, "run", "--name", "x", "true")
-	if err := os.Remove(p.dir + "/last.adlock.dax.run.x"); err != nil { // only the runlog has it
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(p.dir+"/last.adlock.dax.run.y", nil, 0o600); err != nil { // the runlog does not have this one
-		t.Fatal(err)
-	}
-	for _, verb := range [][]string{{"log"}, {"log", "--json"}, {"log", "-n", "3"}, {"report"}, {"report", "--json"}, {"report", "--html", "-"}, {"timeline"}, {"timeline", "--svg", "-"}} {
-		r := p.command(append(slices.Clone(verb), "nosuch")...).Run(t)
-		if r.Status != 64 || r.Out != "" || r.Err != "adlock: "+verb[0]+": no atom matches \"nosuch\"\n" {
+	must(t, os.Remove(p.dir+"/last.adlock.dax.run.x"))                // only the runlog has it
+	must(t, os.WriteFile(p.dir+"/last.adlock.dax.run.y", nil, 0o600)) // the runlog does not have this one
+	for _, verb := range [][]string{{"log"}, {"log", "--json"}, {"log", "-n", "3"}, {"report"}, {"report", "--html", "-"}, {"timeline"}, {"timeline", "--svg", "-"}} {
+		p.refused(t, verb[0]+`: no atom matches "nosuch"`, append(slices.Clone(verb), "nosuch")...)
+		if r := p.command(append(slices.Clone(verb), "y")...).Run(t); r.Status != 0 ||
+			!strings.Contains(r.Err, "nothing is recorded there") {
 			t.Errorf("%s: %+v", verb, r)
 		}
-		if r := p.command(append(slices.Clone(verb), "y")...).Run(t); r.Status != 0 || !strings.Contains(r.Err, "nothing is recorded there") {
+		p.refused(t, "x: the atom was named already", append(slices.Clone(verb), "--atom", "y", "x")...)
+		if r := p.command(append(slices.Clone(verb), "--atom", "typo")...).Run(t); r.Status != 0 ||
+			!strings.HasSuffix(r.Err, `: nothing is recorded there of an atom that matches "typo"`+"\n") {
 			t.Errorf("%s: %+v", verb, r)
 		}
 		p.ok(t, append(slices.Clone(verb), "x")...)
@@ -919,36 +698,10 @@ func TestANameThatNoAtomHasIsAUsageError(t *testing.T) {
 	}
 }
 
-func TestTheVerbsForPeopleTakeANameAsStatusDoes(t *testing.T) {
-	t.Parallel()
-	p := newPlace(t)
-	p.write(t, story.Day())
-	for _, verb := range [][]string{{"log"}, {"report"}, {"timeline", "--since", "2026-11-20", "--until", "2026-11-21"}} {
-		named := func(words ...string) []string { return append(slices.Clone(verb), words...) }
-		all, one := p.ok(t, verb...), p.ok(t, named("backup")...)
-		if !strings.Contains(all, "mirror") || strings.Contains(one, "mirror") || !strings.Contains(one, "backup run /srv/data") {
-			t.Errorf("%s: all %.300q, one %.300q", verb, all, one)
-		}
-		got := p.ok(t, named("run", "/srv/data")...) // without quotes
-		_, got, _ = strings.Cut(got, "\n")           // the first line of a report has the time
-		if _, want, _ := strings.Cut(one, "\n"); got != want {
-			t.Errorf("%s: %.300q, want %.300q", verb, got, want)
-		}
-		if r := p.command(named("--atom", "backup", "mirror")...).Run(t); r.Status != 64 || r.Err != "adlock: mirror: the atom was named already\n" {
-			t.Errorf("%s: %+v", verb, r)
-		}
-	}
-	if r := p.command("doctor", "backup").Run(t); r.Status != 64 {
-		t.Errorf("doctor: %+v", r)
-	}
-}
-
 func TestOptionsMayStandBehindTheNames(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	p.write(t, story.Day())
 	for before, behind := range map[string]string{
-		"log -n 3 backup":                                       "log backup -n 3",
 		"log --event deny run /srv/data":                        "log run --event deny /srv/data",
 		"log --json -- backup":                                  "log backup --json",
 		"timeline --since 2026-11-20 --until 2026-11-21 backup": "timeline backup --until 2026-11-21 --since=2026-11-20",
@@ -964,16 +717,13 @@ func TestOptionsMayStandBehindTheNames(t *testing.T) {
 // node_exporter's textfile collector skips a file whose name does not end in .prom, and says
 // nothing. A file in the OpenMetrics format is for other programs, so it may have any name.
 func TestMetricsThatNoCollectorWouldReadAreRefused(t *testing.T) {
-	t.Parallel()
 	p := newPlace(t)
 	p.write(t, story.Day())
 	file := filepath.Join(t.TempDir(), "m.txt")
-	r := p.command("metrics", "--output", file).Run(t)
-	if want := "adlock: " + file + ": does not end in .prom: node_exporter's textfile collector would not read it\n"; r.Status != 64 || r.Err != want {
-		t.Errorf("%+v", r)
-	}
-	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("it was written all the same: %v", err)
+	p.refused(t, file+": does not end in .prom: node_exporter's textfile collector would not read it",
+		"metrics", "--output", file)
+	if _, err := os.Stat(file); err == nil {
+		t.Error("it was written all the same")
 	}
 	p.ok(t, "metrics", "--openmetrics", "--output", file)
 }

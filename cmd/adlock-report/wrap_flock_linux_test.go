@@ -1,14 +1,10 @@
 package main
 
 import (
-	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
-	"adlock/lib/crontab"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
 )
@@ -38,7 +34,6 @@ func TestALineThatWasUnderFlockDoesWhatItDid(t *testing.T) {
 	need.Tools(t, "flock")
 	for _, how := range []string{"free", "held", "shared"} {
 		t.Run(how, func(t *testing.T) {
-			t.Parallel()
 			p, dir := newPlace(t), t.TempDir()
 			if err := need.WriteProgram(filepath.Join(dir, "job"), []byte("#!/bin/sh\necho \"$#:$*\"; exit 9\n"), 0o755); err != nil {
 				t.Fatal(err)
@@ -61,48 +56,5 @@ func TestALineThatWasUnderFlockDoesWhatItDid(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestTheJobOfALineThatWasUnderFlockExcludesFlock(t *testing.T) {
-	t.Parallel()
-	need.Tools(t, "flock")
-	p := newPlace(t)
-	for options, free := range map[string]string{"-n": "1 1", "-sn": "1 0"} {
-		dir := t.TempDir()
-		const job = "flock -n f true; echo $?; flock -sn f true; echo $?"
-		line := p.underFlock(t, "* * * * * flock "+options+" f -c '"+job+"'\n")
-		if r := p.cron(t, dir, "/bin/sh", line); strings.Join(strings.Fields(r.Out), " ") != free || r.Status != 0 {
-			t.Errorf("flock %s: %+v", options, r)
-		}
-	}
-}
-
-func TestALineThatWasUnderFlockWaitsForFlock(t *testing.T) {
-	t.Parallel()
-	need.Tools(t, "flock")
-	p := newPlace(t)
-	dir := t.TempDir()
-	holder := hold(t, dir)
-	info, err := os.Stat(filepath.Join(dir, "f"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := crontab.Read(p.underFlock(t, "* * * * * flock f echo ran\n"), false)
-	c := p.command("/bin/sh", "-c", lines[0].Command)
-	c.Args, c.Dir = c.Args[1:], dir
-	waiter := c.Start(t)
-	waits := fmt.Sprintf(":%d 0 EOF\n", info.Sys().(*syscall.Stat_t).Ino)
-	helper.Eventually(t, "the line waits for flock", func() bool {
-		locks, err := os.ReadFile("/proc/locks")
-		_, behind, _ := strings.Cut(string(locks), "-> FLOCK")
-		return err == nil && strings.Contains(behind, waits)
-	})
-	if waiter.Output() != "" {
-		t.Errorf("it says %s", waiter.Output())
-	}
-	holder.Kill(t)
-	if status := waiter.Wait(t); status != 0 || waiter.Output() != "ran\n" {
-		t.Errorf("status %d: %s", status, waiter.Output())
 	}
 }

@@ -56,20 +56,6 @@ done`)
 	}
 }
 
-// The host is read without opening the directory first.
-func TestTheHostOfARenamedMachineCostsOneRead(t *testing.T) {
-	need.MachineID(t)
-	var got calls
-	dir, all := traced(t, `unset ADLOCK_HOST
-for i in 1 2; do "$ADLOCK_BIN" run --name job /bin/true || exit; done`)
-	for _, p := range all {
-		if len(p.args) > 1 && filepath.Base(p.args[0]) == "adlock" {
-			got = p.calls
-		}
-	}
-	compare(t, "run", got.without(calls{"openat": 1 + settingsFiles(), "fstat": 1, "read": 1, "close": 1, "newfstatat": way(dir) + 2*settingsFiles()}))
-}
-
 func TestAQuestionOfAPassMakesTheSystemCallsThatItNeedsAndNoMore(t *testing.T) {
 	asked := func(rounds string) (dir string, agent, script calls) {
 		dir, all := traced(t, "adlock_agent\nfor i in "+rounds+"; do adlock_get get a 0 && adlock_release || exit; done")
@@ -245,9 +231,7 @@ func traced(t *testing.T, text string) (dir string, all []*tracedProcess) {
 	need.Tools(t, "strace", "dash", "true", "mkfifo")
 	dir = nameless(t)
 	script, log := filepath.Join(dir, "script"), filepath.Join(dir, "log")
-	if err := os.WriteFile(script, []byte(". \"$LIBRARY\" || exit 69\n"+text+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(script, []byte(". \"$LIBRARY\" || exit 69\n"+text+"\n"), 0o600))
 	r := helper.Command{
 		Args: []string{"strace", "-f", "--seccomp-bpf", "-qq", "-y", "-s", "4096", "-e", "trace=clone,clone3,vfork,fork," + guarded, "-o", log, "dash", script},
 		Env: []string{
@@ -339,34 +323,4 @@ func (r *reader) start(thread, rest string) {
 		p.args = append(p.args, arg[1])
 	}
 	r.running[thread], r.all = p, append(r.all, p)
-}
-
-func TestTheCallsOfAllThreadsCountAndThoseOfChildrenAreTheirOwn(t *testing.T) {
-	all := parsed(`10 execve("/bin/sh", ["sh", "s"], 0x1 /* 2 vars */) = 0
-10 openat(AT_FDCWD</>, "s", O_RDONLY) = 3</s>
-10 vfork( <unfinished ...>
-11 execve("/no/adlock", ["adlock"], 0x1 /* 2 vars */) = -1 ENOENT (No such file or directory)
-11 execve("/bin/adlock", ["adlock", "run", "a \"b\""], 0x1 /* 2 vars */ <unfinished ...>
-10 <... vfork resumed>) = 11
-11 <... execve resumed>) = 0
-11 openat(AT_FDCWD</>, "/etc/machine-id", O_RDONLY) = 3</etc/machine-id>
-11 clone(child_stack=0x1, flags=CLONE_VM|CLONE_THREAD <unfinished ...>
-12 read(3</s>, <unfinished ...>
-11 <... clone resumed>, tls=0x2) = 12
-11 close(4</s>) = 0
-12 <... read resumed>"", 9) = 0
-14 flock(3</s>, LOCK_EX) = 0
-11 clone(child_stack=0x1, flags=CLONE_VM|CLONE_THREAD, tls=0x2) = 14
-12 clone(child_stack=NULL, flags=CLONE_VM|CLONE_VFORK|SIGCHLD) = 13
-13 execve("/bin/true", ["true"], 0x1 /* 2 vars */) = 0
-13 close(5</s>) = 0
-`)
-	var told []string
-	for _, p := range all {
-		told = append(told, fmt.Sprintf("%q: %v", p.args, p.calls))
-	}
-	want := []string{`["sh" "s"]: openat 1`, `["adlock" "run" "a \\\"b\\\""]: close 1, flock 1, read 1`, `["true"]: close 1`}
-	if !slices.Equal(told, want) {
-		t.Errorf("got\n%q, want\n%q", told, want)
-	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/test/support/actor"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
 )
@@ -23,7 +22,7 @@ func (s *stage) flocked(options ...string) (holder *helper.Process, words []stri
 	args := append(append([]string{"flock"}, options...), s.in("file"), "sleep", "600")
 	holder = helper.Command{Args: args, Dir: s.dir}.Start(s)
 	childOf(s.T, holder.PID, "sleep")
-	return holder, []string{"run", "--name", "a", "--flock", s.in("file")}
+	return holder, job("--flock", s.in("file"))
 }
 
 // letGo ends the holder of a file, and its job.
@@ -38,9 +37,7 @@ func (s *stage) letGo(holder *helper.Process) {
 func isFree(t *testing.T, path string) bool {
 	t.Helper()
 	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer file.Close()
 	return unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
 }
@@ -48,13 +45,12 @@ func isFree(t *testing.T, path string) bool {
 func TestTheFileIsLockedWhileTheJobRuns(t *testing.T) {
 	s := newStage(t)
 	need.Tools(t, "flock")
-	r := s.want(7, "run", "--name", "a", "--flock", "file", "sh", "-c", "flock -n file true; echo $?; flock -sn file true; echo $?; exit 7")
-	if r.Out != "1\n1\n" || !isFree(t, s.in("file")) {
-		t.Errorf("%+v", r)
-	}
-	r = s.want(0, "run", "--name", "a", "--shared", "--flock", "file", "sh", "-c", "flock -n file true; echo $?; flock -sn file true; echo $?")
-	if r.Out != "1\n0\n" || !isFree(t, s.in("file")) {
-		t.Errorf("%+v", r)
+	for options, want := range map[string]string{"": "1\n1\n", "--shared": "1\n0\n"} {
+		const script = "flock -n file true; echo $?; flock -sn file true; echo $?; exit 7"
+		r := s.want(7, job(append(strings.Fields(options), "--flock", "file", "sh", "-c", script)...)...)
+		if r.Out != want || !isFree(t, s.in("file")) {
+			t.Errorf("%q: %+v", options, r)
+		}
 	}
 }
 
@@ -69,37 +65,27 @@ func TestAFileHeldElsewhereDeniesAndStampsNothing(t *testing.T) {
 		}
 	}
 	s.want(75, append(words, "true")...)
-	left, err := filepath.Glob(s.locks + "/[lt][oi]ck.*")
-	if len(left) > 0 || err != nil {
-		t.Errorf("left: %v, %v", left, err)
+	if left, _ := filepath.Glob(s.locks + "/[lt][oi]ck.*"); len(left) > 0 {
+		t.Errorf("left: %v", left)
 	}
-	if last := s.modified(s.locks + "/last.adlock.dax.run.a"); last.Unix() != 0 {
+	if last := s.modified(s.lastOf("a")); last.Unix() != 0 {
 		t.Errorf("the last lock is stamped: %v", last)
 	}
 	s.letGo(holder)
 	s.want(0, append(words, "--if-elapsed", "1h", "--once-per", "1h", "true")...)
 }
 
-func TestReadersShareTheFileToo(t *testing.T) {
-	s := newStage(t)
-	_, words := s.flocked("-s")
-	s.want(0, append(words, "--shared", "true")...)
-	s.want(0, append(words, "--shared", "--dry-run", "true")...)
-	s.want(75, append(words, "true")...)
-}
-
 func TestOneWaitIsForTheAtomAndTheFile(t *testing.T) {
 	s := newStage(t)
 	holder, words := s.flocked()
-	owner := s.command("run", "--name", "a", "sleep", "600").Start(s)
-	helper.Eventually(t, "the atom is held", func() bool { return helper.Settled(s.locks + "/lock.adlock.dax.run.a") })
+	owner := s.hold("a")
 	waiter := s.command(append(words, "--wait", "10m", "echo", "ran")...).Start(s)
 	waits := func(n int) func() bool { return func() bool { return strings.Count(s.kinds("a"), "wait") == n } }
 	helper.Eventually(t, "it waits for the atom", waits(1))
 	syscall.Kill(owner.PID, syscall.SIGTERM)
 	owner.Wait(t)
 	helper.Eventually(t, "it waits for the file", func() bool { return flockWaits(t, waiter.PID) })
-	if exists(s.locks + "/lock.adlock.dax.run.a") {
+	if s.held("a") {
 		t.Error("it holds the atom while it waits for the file")
 	}
 	s.letGo(holder)
@@ -115,9 +101,7 @@ func TestOneWaitIsForTheAtomAndTheFile(t *testing.T) {
 func flockWaits(t *testing.T, pid int) bool {
 	t.Helper()
 	locks, err := os.ReadFile("/proc/locks")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for line := range strings.Lines(string(locks)) {
 		if f := strings.Fields(line); len(f) > 5 && f[1] == "->" && f[2] == "FLOCK" && f[5] == itoa(pid) {
 			return true
@@ -126,24 +110,13 @@ func flockWaits(t *testing.T, pid int) bool {
 	return false
 }
 
-func TestAWaitForTheFileEndsInTime(t *testing.T) {
-	s := newStage(t)
-	_, words := s.flocked()
-	began := time.Now()
-	s.want(75, append(words, "--wait", "300ms", "true")...)
-	if took := time.Since(began); took < 300*time.Millisecond {
-		t.Errorf("it waited for %v", took)
-	}
-}
-
 // A waiter that has been given the file while the atom is taken lets the file go.
 func TestAWaiterDoesNotKeepTheFileWithoutTheAtom(t *testing.T) {
 	s := newStage(t)
 	holder, words := s.flocked()
 	waiter := s.command(append(words, "--wait", "10m", "true")...).Start(s)
 	helper.Eventually(t, "it waits for the file", func() bool { return flockWaits(t, waiter.PID) })
-	owner := s.command("run", "--name", "a", "sleep", "600").Start(s)
-	helper.Eventually(t, "the atom is held", func() bool { return helper.Settled(s.locks + "/lock.adlock.dax.run.a") })
+	owner := s.hold("a")
 	s.letGo(holder)
 	helper.Eventually(t, "the waiter has let the file go", func() bool { return !flockWaits(t, waiter.PID) && isFree(t, s.in("file")) })
 	syscall.Kill(owner.PID, syscall.SIGTERM)
@@ -166,41 +139,10 @@ func TestTheJobKeepsTheFileIfItsSupervisorIsKilled(t *testing.T) {
 	s.want(0, "run", "--name", "b", "--flock", "file", "true")
 }
 
-func TestADaemonKeepsTheFileOnlyWithWholeJob(t *testing.T) {
-	s := newStage(t)
-	daemon := "setsid sleep 600 >/dev/null 2>&1 & echo $! >pid"
-	pid := func() int { return actor.PIDIn(t, s.in("pid")) }
-	s.want(0, "run", "--name", "a", "--flock", "file", "sh", "-c", daemon)
-	if !isFree(t, s.in("file")) {
-		t.Error("a daemon keeps the file")
-	}
-	end(t, pid())
-	os.Remove(s.in("pid"))
-	p := s.command("run", "--name", "a", "--whole-job", "--flock", "file", "sh", "-c", daemon).Start(s)
-	helper.Eventually(t, "the daemon runs", func() bool { return exists(s.in("pid")) && helper.Name(pid()) == "sleep" })
-	if isFree(t, s.in("file")) {
-		t.Error("the file is free while the daemon lives")
-	}
-	end(t, pid())
-	p.Wait(t)
-}
-
-func TestAnExpiredOwnersFileComesToItsNewcomer(t *testing.T) {
-	s := newStage(t)
-	p := s.command("run", "--name", "a", "--flock", "file", "sleep", "600").Start(s)
-	helper.Eventually(t, "the atom is held", func() bool { return helper.Settled(s.locks + "/lock.adlock.dax.run.a") })
-	if r := s.adlock("run", "--name", "a", "--flock", "file", "--replace", "--pause", "50ms", "echo", "ran"); r.Status != 0 || r.Out != "ran\n" {
-		t.Errorf("%+v", r)
-	}
-	p.Wait(t)
-}
-
 func TestARunInsideTheJobThatHasTheFileIsTold(t *testing.T) {
 	s := newStage(t)
-	r := s.adlock("run", "--name", "a", "--flock", "file", helper.Binary(t), "run", "--name", "b", "--flock", "file", "--wait", "forever", "true")
-	if r.Status != 75 || !strings.Contains(r.Err, "b: not run: ") || !oneLine(r.Err) {
-		t.Errorf("%+v", r)
-	}
+	s.refused(75, "b: not run: ", job("--flock", "file", helper.Binary(t), "run", "--name", "b", "--flock", "file",
+		"--wait", "forever", "true")...)
 }
 
 // A job that holds the file by a descriptor of its own cannot wait for itself.
@@ -208,17 +150,14 @@ func TestARunThatHasInheritedTheLockedFileIsTold(t *testing.T) {
 	s := newStage(t)
 	need.Tools(t, "flock")
 	script := `exec 9<.; flock 9; exec "$0" run --name b --flock . --wait forever true`
-	r := helper.Command{Args: []string{"sh", "-c", script, helper.Binary(t)}, Dir: s.dir, Env: []string{"ADLOCK_DIR=" + s.locks}}.Run(t)
-	if r.Status != 75 || !strings.Contains(r.Err, "b: not run: ") || !oneLine(r.Err) {
-		t.Errorf("%+v", r)
-	}
+	helper.Command{Args: []string{"sh", "-c", script, helper.Binary(t)}, Dir: s.dir,
+		Env: []string{"ADLOCK_DIR=" + s.locks}}.Run(t).Refused(t, 75, "b: not run: ")
 }
 
 func TestNoOwnerIsEndedWhereTheFileIsHeldByAnother(t *testing.T) {
 	s := newStage(t)
 	holder, words := s.flocked()
-	owner := s.command("run", "--name", "a", "sleep", "600").Start(s)
-	helper.Eventually(t, "the atom is held", func() bool { return helper.Settled(s.locks + "/lock.adlock.dax.run.a") })
+	owner := s.hold("a")
 	for _, options := range [][]string{{"--replace"}, {"--replace", "--dry-run"}} {
 		if r := s.adlock(append(append(words, options...), "true")...); r.Status != 75 || r.Err != "" {
 			t.Errorf("%+v", r)
@@ -234,27 +173,12 @@ func TestNoOwnerIsEndedWhereTheFileIsHeldByAnother(t *testing.T) {
 	owner.Wait(t)
 }
 
-func TestADenialForTheFileDoesNotStampForADeadOwner(t *testing.T) {
-	s := newStage(t)
-	_, words := s.flocked()
-	owner := s.command("run", "--name", "a", "sleep", "600").Start(s)
-	job := childOf(t, owner.PID, "sleep")
-	end(t, owner.PID)
-	end(t, job)
-	s.want(75, append(words, "true")...)
-	if last := s.modified(s.locks + "/last.adlock.dax.run.a"); last.Unix() != 0 {
-		t.Errorf("the last lock is stamped: %v", last)
-	}
-}
-
 func TestAWaiterLocksTheFileThatIsThereThen(t *testing.T) {
 	s := newStage(t)
 	holder, words := s.flocked()
 	waiter := s.command(append(words, "--wait", "10m", "sh", "-c", "flock -n file true; echo $?; ls -l /proc/self/fd | grep -c 'file$'")...).Start(s)
 	helper.Eventually(t, "it waits for the file", func() bool { return flockWaits(t, waiter.PID) })
-	if err := os.Rename(s.in("file"), s.in("old")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(s.in("file"), s.in("old")))
 	s.letGo(holder)
 	if status := waiter.Wait(t); status != 0 || waiter.Output() != "1\n1\n" {
 		t.Errorf("status %d, %q", status, waiter.Output())
@@ -266,10 +190,8 @@ func TestAFileThatStaysLockedIsOverdue(t *testing.T) {
 	holder, words := s.flocked()
 	s.want(75, append(words, "true")...)
 	time.Sleep(time.Millisecond)
-	r := s.adlock(append(words, "--notice", "1ms", "true")...)
-	if r.Status != 75 || !strings.Contains(r.Err, "overdue: "+s.in("file")+" is locked by process "+itoa(holder.PID)) || !oneLine(r.Err) {
-		t.Errorf("%+v", r)
-	}
+	s.refused(75, "overdue: "+s.in("file")+" is locked by process "+itoa(holder.PID),
+		append(words, "--notice", "1ms", "true")...)
 	s.want(75, append(words, "--notice", "1ms", "true")...) // once a day
 	s.letGo(holder)
 	s.want(0, append(words, "true")...)
@@ -279,13 +201,9 @@ func TestAFileThatStaysLockedIsOverdue(t *testing.T) {
 
 func TestWhatCannotBeLockedIsRefused(t *testing.T) {
 	s := newStage(t)
-	if err := unix.Mkfifo(s.in("pipe"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Mkfifo(s.in("pipe"), 0o600))
 	for name, to := range map[string]string{"loop": "loop", "dangling": "nowhere"} {
-		if err := os.Symlink(to, s.in(name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(to, s.in(name)))
 	}
 	for path, status := range map[string]int{"pipe": 64, "/dev/null": 64, "none/file": 73, "loop": 77} {
 		for _, more := range [][]string{nil, {"--dry-run"}} {

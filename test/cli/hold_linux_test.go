@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"adlock/lib/process"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
 )
@@ -31,7 +30,14 @@ type asker struct {
 	dir string
 }
 
+// newAsker is an asker for a test that runs beside others.
 func newAsker(t *testing.T) *asker {
+	t.Helper()
+	t.Parallel()
+	return another(t)
+}
+
+func another(t *testing.T) *asker {
 	t.Helper()
 	return &asker{t, helper.NewAtom(t), helper.Dir(t)}
 }
@@ -93,8 +99,19 @@ func (p *asker) gone(pid int) {
 	helper.Eventually(p, "hold has ended", func() bool { return !helper.Alive(pid) })
 }
 
+// waits waits until hold waits for the atom.
+func (p *asker) waits() {
+	p.Helper()
+	helper.Eventually(p, "it waits", func() bool { return strings.Contains(p.Runlog(), "event=wait") })
+}
+
+// lets makes the file go, for which a program waits.
+func (p *asker) lets(file string) {
+	p.Helper()
+	must(p, os.WriteFile(filepath.Join(p.dir, file), nil, 0o600))
+}
+
 func TestAProgramHoldsAnAtomUntilItSaysRelease(t *testing.T) {
-	t.Parallel()
 	p := newAsker(t)
 	p.says("acquired TOKEN\nowner\nbusy 75\n1\nreleased\nstatus 0\nran\n", "", `
 		answer; read -r pid <"`+p.Lock()+`"; [ "$pid" != $$ ] || echo owner
@@ -108,14 +125,11 @@ func TestAProgramHoldsAnAtomUntilItSaysRelease(t *testing.T) {
 // hold is a part of the job: if the job hangs, what hold reads would count as the job's work
 // (lib/idle).
 func TestAHolderReadsNothingWhileItHolds(t *testing.T) {
-	t.Parallel()
 	p := newAsker(t)
 	p.starts("", holds+"sleep 600", "held")
 	read := func() string {
-		text, err := os.ReadFile("/proc/" + strconv.Itoa(p.hold()) + "/io")
-		if err != nil {
-			t.Fatal(err)
-		}
+		text, err := os.ReadFile("/proc/" + itoa(p.hold()) + "/io")
+		must(t, err)
 		count, _, _ := strings.Cut(string(text), "\n")
 		return count
 	}
@@ -127,26 +141,26 @@ func TestAHolderReadsNothingWhileItHolds(t *testing.T) {
 }
 
 func TestTheEndOfInputReleases(t *testing.T) {
-	t.Parallel()
 	p := newAsker(t)
-	p.says("acquired TOKEN\nreleased\nstatus 0\n", "", `answer; exec 8>&-; ended`)
-	if exists(p.Lock()) || !exists(p.Last()) {
-		t.Error("it was not released")
+	p.says("acquired TOKEN\nreleased\nstatus 0\n", "", `answer; printf 'release 4' >&8; exec 8>&-; ended`)
+	if log := p.Runlog(); exists(p.Lock()) || !strings.Contains(log, "status=4") { // the last line needs no newline
+		t.Errorf("the runlog: %s", log)
 	}
 }
 
 func TestADeniedProgramReadsTheReason(t *testing.T) {
-	t.Parallel()
 	p := newAsker(t)
 	p.Newcomer(t).Ran(t)
-	if r := p.command("--if-elapsed=1h", "ended").Run(t); !strings.HasPrefix(r.Out, "too-soon completed ") || !strings.HasSuffix(r.Out, "\nstatus 75\n") || r.Err != "" {
-		t.Errorf("%+v", r)
+	denied := func(options, says string) {
+		t.Helper()
+		if r := p.command(options, "ended").Run(t); !strings.HasPrefix(r.Out, says) ||
+			!strings.HasSuffix(r.Out, "\nstatus 75\n") || r.Err != "" {
+			t.Errorf("%s: %+v", options, r)
+		}
 	}
+	denied("--if-elapsed=1h", "too-soon completed ")
 	owner := p.Owner(t, "sleep 1000")
-	r := p.command("", "ended").Run(t)
-	if !strings.HasPrefix(r.Out, "busy running for ") || !strings.HasSuffix(r.Out, "\nstatus 75\n") || r.Err != "" {
-		t.Errorf("%+v", r)
-	}
+	denied("", "busy running for ")
 	if r := p.command("--verbose", "ended").Run(t); strings.Count(r.Err, "\n") != 1 || !strings.Contains(r.Err, "adlock: o x: busy") {
 		t.Errorf("verbose: %+v", r)
 	}
@@ -154,16 +168,14 @@ func TestADeniedProgramReadsTheReason(t *testing.T) {
 	helper.KillSession(owner.PID)
 	p.says("acquired TOKEN\nreleased\nstatus 0\n", "--slots=1", `echo release >&8; ended`)
 	p.starts("--slots=1 --operator=other", holds+"await go", "held")
-	if r := p.command("--slots=1", "ended").Run(t); !strings.HasPrefix(r.Out, "full ") || !strings.HasSuffix(r.Out, "\nstatus 75\n") {
-		t.Errorf("%+v", r)
-	}
+	denied("--slots=1", "full ")
 }
 
 func TestALineThatIsNotUnderstoodLosesNothing(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 10000)
 	for _, line := range []string{"rlease", "release now", "release 256", "release -1", "release 1 2", "", long} {
-		p := newAsker(t)
+		p := another(t)
 		r := p.command("", `answer; echo '`+line+`' >&8; answer; $run -- true; echo busy $?; echo release >&8; ended`).Run(t)
 		said := strings.SplitAfter(r.Out, "\n")
 		if len(said) < 3 || !strings.HasPrefix(said[1], "error not understood: ") || strings.Join(said[2:], "") != "busy 75\nreleased\nstatus 0\n" {
@@ -172,29 +184,18 @@ func TestALineThatIsNotUnderstoodLosesNothing(t *testing.T) {
 	}
 }
 
-func TestTheLastLineNeedsNoNewline(t *testing.T) {
-	t.Parallel()
-	p := newAsker(t)
-	p.says("acquired TOKEN\nreleased\nstatus 0\n", "", `answer; printf 'release 4' >&8; exec 8>&-; ended`)
-	if log := p.Runlog(); !strings.Contains(log, "status=4") {
-		t.Errorf("the runlog: %s", log)
-	}
-}
-
 // The program's death wakes a waiting newcomer too, which may be faster than hold.
 func TestTheEndOfAProgramReleasesItsAtomSilently(t *testing.T) {
 	t.Parallel()
 	for _, last := range []string{"", "echo release >&8"} {
-		p := newAsker(t)
+		p := another(t)
 		for range 5 {
 			owner := p.starts("", holds+`await go; rm held go; `+last, "held")
 			hold := p.hold()
 			waits := strings.Count(p.Runlog(), "event=wait")
 			next := helper.Command{Args: []string{"sh", "-c", "$run --wait=1h -- echo ran"}, Env: p.Env()}.Start(t)
 			helper.Eventually(t, "another waits", func() bool { return strings.Count(p.Runlog(), "event=wait") > waits })
-			if err := os.WriteFile(filepath.Join(p.dir, "go"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			p.lets("go")
 			owner.Wait(t)
 			if status := next.Wait(t); status != 0 || next.Output() != "ran\n" || owner.Output() != "" {
 				t.Errorf("%q: status %d, %q; the program said %q", last, status, next.Output(), owner.Output())
@@ -209,7 +210,6 @@ func TestTheEndOfAProgramReleasesItsAtomSilently(t *testing.T) {
 
 // A live child has inherited the pipe, so hold reads no end of input.
 func TestAtomOfADeadProgramIsFreeThoughAChildKeepsThePipe(t *testing.T) {
-	t.Parallel()
 	p := newAsker(t)
 	mark := p.Mark(t)
 	owner := p.starts("", holds+`env `+mark+` setsid sleep 1000 & await never`, "held")
@@ -227,33 +227,10 @@ func TestAtomOfADeadProgramIsFreeThoughAChildKeepsThePipe(t *testing.T) {
 	}
 }
 
-func TestTheGroupOfADeadProgramHoldsTheAtom(t *testing.T) {
-	t.Parallel()
-	p := newAsker(t)
-	mark := p.Mark(t)
-	owner := p.starts("", holds+`env `+mark+` sleep 1000 8>&- 9<&- & await never`, "held")
-	hold := p.hold()
-	helper.Eventually(t, "the child runs", func() bool { return len(helper.With(mark)) == 1 })
-	owner.Kill(t)
-	p.Newcomer(t).Denied(t)
-	if !helper.Alive(hold) || !exists(p.Lock()) {
-		t.Error("the atom was released")
-	}
-	helper.KillSession(owner.PID)
-	p.gone(hold)
-	p.free()
-	if log := p.Runlog(); strings.Count(log, "event=release") != 1 {
-		t.Errorf("the runlog: %s", log)
-	}
-}
-
 func TestAProgramKeepsItsAtomWhenHoldIsKilled(t *testing.T) {
-	t.Parallel()
 	p := newAsker(t)
 	owner := p.starts("", holds+`ended; : >ended; await go`, "held")
-	if err := syscall.Kill(p.hold(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(p.hold(), syscall.SIGKILL))
 	helper.Eventually(t, "the program learns of it", func() bool { return exists(filepath.Join(p.dir, "ended")) })
 	p.Newcomer(t).Denied(t)
 	owner.Kill(t)
@@ -264,19 +241,13 @@ func TestAProgramKeepsItsAtomWhenHoldIsKilled(t *testing.T) {
 func TestSignalsThatAreMeantForTheProgramDoNotEndHold(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
-		p := newAsker(t)
+		p := another(t)
 		owner := p.starts("", `trap : `+strconv.Itoa(int(sig))+`; `+holds+`await go; echo release >&8; ended >ended; [ -s ended ]`, "held")
 		hold := p.hold()
-		if err := syscall.Kill(-owner.PID, sig); err != nil { // as Ctrl-C at a terminal does
-			t.Fatal(err)
-		}
-		if err := syscall.Kill(hold, sig); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Kill(-owner.PID, sig)) // as Ctrl-C at a terminal does
+		must(t, syscall.Kill(hold, sig))
 		p.Newcomer(t).Denied(t)
-		if err := os.WriteFile(filepath.Join(p.dir, "go"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		p.lets("go")
 		if status := owner.Wait(t); status != 0 {
 			t.Errorf("%v: status %d", sig, status)
 		}
@@ -287,7 +258,6 @@ func TestSignalsThatAreMeantForTheProgramDoNotEndHold(t *testing.T) {
 }
 
 func TestANewcomerEndsAProgramThatHasExpired(t *testing.T) {
-	t.Parallel()
 	p := newAsker(t)
 	owner := p.starts("", holds+`await never`, "held")
 	hold := p.hold()
@@ -304,25 +274,20 @@ func TestANewcomerEndsAProgramThatHasExpired(t *testing.T) {
 func TestAnyInputEndsTheWait(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{"exec 8>&-", "echo release >&8"} {
-		p := newAsker(t)
+		p := another(t)
 		owner := p.Owner(t, "sleep 1000")
-		began := time.Now()
 		waiting := p.starts("--wait=forever", `await go; `+word+`; ended`, "hold")
-		helper.Eventually(t, "it waits", func() bool { return strings.Contains(p.Runlog(), "event=wait") })
-		if err := os.WriteFile(filepath.Join(p.dir, "go"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		p.waits()
+		p.lets("go")
 		waiting.Wait(t)
 		if said := waiting.Output(); !strings.HasPrefix(said, "busy ") || !strings.HasSuffix(said, "\nstatus 75\n") {
 			t.Errorf("%s: it said %q", word, said)
 		}
-		t.Logf("%s: after %v", word, time.Since(began))
 		owner.Kill(t)
 	}
 }
 
 func TestHoldDoesNotWaitForADeadProgram(t *testing.T) {
-	t.Parallel()
 	p := newAsker(t)
 	mark := p.Mark(t)
 	p.Owner(t, "sleep 1000")
@@ -339,12 +304,10 @@ func TestOnlyARunThatIsSaidToHaveSucceededCountsWithRetryFailed(t *testing.T) {
 		"answer; exec 8>&-; ended": false, "answer; echo release 1 >&8; ended": false,
 		"answer; echo release 0 >&8; ended": true, "answer; echo release >&8; ended": true,
 	} {
-		p := newAsker(t)
+		p := another(t)
 		p.says("acquired TOKEN\nreleased\nstatus 0\n", "--retry-failed", script)
 		info, err := os.Stat(p.Last())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if stamped := info.ModTime().Unix() != 0; stamped != counts {
 			t.Errorf("%s: it counts: %v", script, stamped)
 		}
@@ -352,7 +315,6 @@ func TestOnlyARunThatIsSaidToHaveSucceededCountsWithRetryFailed(t *testing.T) {
 }
 
 func TestALockThatIsGoneIsLost(t *testing.T) {
-	t.Parallel()
 	p := newAsker(t)
 	r := p.command("", `answer; rm "`+p.Lock()+`"; echo release >&8; ended`).Run(t)
 	if _, said, _ := strings.Cut(r.Out, "\n"); !strings.HasPrefix(said, "lost ") || !strings.HasSuffix(said, "\nstatus 75\n") || strings.Count(r.Err, "\n") != 1 {
@@ -361,47 +323,28 @@ func TestALockThatIsGoneIsLost(t *testing.T) {
 }
 
 func TestHoldRefusesAnOwnerThatCannotHoldALock(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
-	for words, why := range map[string]string{
-		"": "wants one NAME", "x --wait 1m": "wants one NAME", "x y": "wants one NAME",
-		"--slots 2 --operator o x": "--program", "--owner 1000000000 x": "is not an ancestor",
-		"--owner 1 x": "has not started this one",
+	a := newAtom(t)
+	for script, why := range map[string]string{ // /dev/null cannot hang up
+		"$adlock hold </dev/null": "wants one NAME", "$adlock hold x --wait 1m </dev/null": "wants one NAME",
+		"$adlock hold --slots 2 --operator o x </dev/null":          "--program",
+		"$adlock hold --owner 1000000000 x </dev/null":              "is not an ancestor",
+		"$adlock hold --owner 1 x </dev/null":                       "has not started this one",
+		"exec $adlock hold --owner $$ x":                            "--owner: must be the asking program", // its pid was read after the fork, as from Perl's $$
+		`mkfifo in; exec 7<>in; exec 6<in 7>&-; $adlock hold x <&6`: "standard input: has ended",
 	} {
-		a.Shell(t, `$adlock hold `+words+` </dev/null`).Refused(t, 64, why) // /dev/null cannot hang up
+		a.Shell(t, `cd "$ADLOCK_DIR"; `+script).Refused(t, 64, why)
 	}
 	if left, _ := filepath.Glob(a.Dir + "/lock.*"); left != nil {
 		t.Errorf("taken: %v", left)
 	}
 }
 
-// A program may read its pid after the fork, as from Perl's $$.
-func TestHoldIsNotItsOwnOwner(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
-	a.Shell(t, `exec $adlock hold --owner $$ x`).Refused(t, 64, "--owner: must be the asking program")
-}
-
-func TestAnAskerThatHasHungUpIsNotTheOwner(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
-	r := a.Shell(t, `mkfifo "$ADLOCK_DIR/in"; exec 7<>"$ADLOCK_DIR/in"; exec 6<"$ADLOCK_DIR/in" 7>&-; $adlock hold x <&6`)
-	if r.Status != 64 || !strings.Contains(r.Err, "standard input: has ended") {
-		t.Errorf("%+v", r)
-	}
-}
-
 func TestHoldAtATerminalPointsToRun(t *testing.T) {
 	s := newStage(t)
-	_, shown, ended := s.onTerminal(200, "hold", "x")
-	helper.Eventually(t, "it ends", ended)
-	if !strings.Contains(shown(), "a person says adlock run") {
-		t.Errorf("shown: %q", shown())
-	}
+	matches(s, s.typed(200, "hold", "x"), "a person says adlock run")
 }
 
 func TestAChildOfProcess1MustNameTheOwner(t *testing.T) {
-	t.Parallel()
 	need.Root(t)
 	need.Namespaces(t, "--pid", "--fork", "--mount-proc")
 	p := newAsker(t)
@@ -415,12 +358,5 @@ func TestAChildOfProcess1MustNameTheOwner(t *testing.T) {
 	}
 	if r := inside("--owner=1"); !strings.HasSuffix(r.Out, "released\nstatus 0\n") {
 		t.Errorf("%+v", r)
-	}
-}
-
-func TestARunningProcessIsNotExiting(t *testing.T) {
-	t.Parallel()
-	if e, err := process.Find(os.Getpid()); err != nil || e.Exiting {
-		t.Errorf("%+v, %v", e, err)
 	}
 }

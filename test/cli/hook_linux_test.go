@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -47,24 +46,12 @@ func TestTheHookGetsAnOverdueJobWhileItRuns(t *testing.T) {
 	}
 }
 
-func TestTheHookGetsFailedRunsOnly(t *testing.T) {
-	s := newStage(t)
-	s.want(0, append(job("true"), s.notes("told"))...)
-	s.want(3, append(job("sh", "-c", "exit 3"), s.notes("told"))...)
-	line := s.told("told", 1)[0]
-	if !strings.HasPrefix(line, "fail job.dax.run.a 3 ") || !strings.HasSuffix(line, ": run a: failed with status 3") {
-		t.Errorf("told of %q", line)
-	}
-}
-
 func TestBothSidesReportAForcedEndingAndOneHookRuns(t *testing.T) {
 	s := newStage(t)
 	victim := s.hold("a", s.notes("told"), "--expire-after", "1s")
 	s.await("a", time.Second)
-	r := s.adlock(append(job("--expire-after", "1s", "true"), s.notes("told"), patient)...)
-	if r.Status != 0 || !oneLine(r.Err) || !strings.Contains(r.Err, "adlock: run a: ended process "+itoa(victim.PID)+" by force: it had run for ") {
-		t.Errorf("the newcomer: %+v", r)
-	}
+	s.adlock(append(job("--expire-after", "1s", "true"), s.notes("told"), patient)...).Refused(t, 0,
+		"adlock: run a: ended process "+itoa(victim.PID)+" by force: it had run for ")
 	victim.Wait(t)
 	if said := victim.Output(); !oneLine(said) || !strings.Contains(said, "adlock: run a: ended by force by process ") || !strings.Contains(said, ", ExpireAfter is 1s\n") {
 		t.Errorf("the victim: %q", said)
@@ -117,43 +104,6 @@ func (s *stage) endHooks() {
 	})
 }
 
-func TestTheFailureOfAHookIsInTheRunlog(t *testing.T) {
-	s := newStage(t)
-	s.want(1, job("--hook", "exit 9", "false")...)
-	helper.Eventually(t, "it is noted", func() bool { return strings.HasSuffix(s.kinds("a"), " hook") })
-	for e, err := range runlog.Read(s.locks, host) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if e.Kind == runlog.Hook && e.Status != runlog.Some(9) {
-			t.Errorf("%+v", e)
-		}
-	}
-}
-
-// A hook that still runs must neither keep the atom nor belong to its job.
-func TestAHookIsNoPartOfTheJob(t *testing.T) {
-	s := newStage(t)
-	s.want(0, append(job("true"), "ADLOCK_HOOK_RUNS=1", "ADLOCK_HOOK=sleep 25")...)
-	s.want(143, append(job("sh", "-c", "kill $$"), "ADLOCK_HOOK_RUNS=1", "ADLOCK_HOOK=sleep 25")...)
-	s.want(0, job("true")...)
-	s.endHooks()
-}
-
-func TestTheHookHasNoHookAndNoSettingOfItsLock(t *testing.T) {
-	s := newStage(t)
-	s.want(1, append(job("false"), "ADLOCK_WAIT=1s", "ADLOCK_IF_ELAPSED=1s", "ADLOCK_HOOK=env >"+s.in("env.new")+"; mv "+s.in("env.new")+" "+s.in("env"))...)
-	env := "\n" + strings.Join(s.told("env", 1), "\n")
-	for _, variable := range []string{"ADLOCK_HOOK", "ADLOCK_WAIT", "ADLOCK_IF_ELAPSED", "ADLOCK_OPERAND"} {
-		if strings.Contains(env, "\n"+variable+"=") {
-			t.Errorf("the hook has %s", variable)
-		}
-	}
-	if !strings.Contains(env, "\nADLOCK_DIR="+s.locks+"\n") {
-		t.Error("the hook does not know where the locks are")
-	}
-}
-
 func TestTheMailHookMailsAFailedRun(t *testing.T) {
 	s := newStage(t)
 	mailer := s.in("sendmail", "#!/bin/sh\n[ \"$1\" = -t ] && cat >"+s.in("mail.new")+" && mv "+s.in("mail.new")+" "+s.in("mail")+"\n")
@@ -166,23 +116,24 @@ func TestTheMailHookMailsAFailedRun(t *testing.T) {
 	}
 }
 
-// listener is a server that keeps the requests it gets.
-func listener(t *testing.T) (address string, heard func() []string) {
+// listener is a server; heard waits for the next request that it gets.
+func listener(t *testing.T) (address string, heard func() string) {
 	t.Helper()
 	need.Tools(t, "curl")
-	var mu sync.Mutex
-	var requests []string
+	requests := make(chan string, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = r.ParseForm()
-		mu.Lock()
-		defer mu.Unlock()
-		requests = append(requests, r.URL.Path+" "+r.Form.Get("event")+r.Form.Get("rid")+" "+r.Form.Get("atom")+" "+r.Form.Get("text"))
+		requests <- r.URL.Path + " " + r.Form.Get("event") + r.Form.Get("rid") + " " + r.Form.Get("atom") + " " + r.Form.Get("text")
 	}))
 	t.Cleanup(server.Close)
-	return server.URL, func() []string {
-		mu.Lock()
-		defer mu.Unlock()
-		return slices.Clone(requests)
+	return server.URL, func() string {
+		select {
+		case request := <-requests:
+			return request
+		case <-time.After(helper.Patience):
+			t.Fatal("nothing is heard")
+			return ""
+		}
 	}
 }
 
@@ -190,28 +141,20 @@ func TestTheWebhookPostsAFailedRun(t *testing.T) {
 	s := newStage(t)
 	address, heard := listener(t)
 	s.want(7, append(job("sh", "-c", "exit 7"), "ADLOCK_HOOK="+example("hook-webhook")+" "+address+"/news")...)
-	helper.Eventually(t, "it is posted", func() bool { return len(heard()) > 0 })
-	if got, want := heard(), []string{"/news fail job.dax.run.a run a: failed with status 7"}; !slices.Equal(got, want) {
-		t.Errorf("heard %q, want %q", got, want)
+	if got := heard(); got != "/news fail job.dax.run.a run a: failed with status 7" {
+		t.Errorf("heard %q", got)
 	}
 }
 
 func TestThePingHookPingsAtStartAndEndOfARun(t *testing.T) {
 	s := newStage(t)
 	address, heard := listener(t)
-	variables := []string{"ADLOCK_HOOK_RUNS=1", "ADLOCK_HOOK=" + example("hook-ping") + " " + address + "/check"}
-	for status, script := range []string{"exit 0", "exit 1"} {
-		before := len(heard())
-		s.want(status, append(job("sh", "-c", script), variables...)...)
-		helper.Eventually(t, "start and end are pinged", func() bool { return len(heard()) == before+2 })
-		pings := heard()[before:]
+	for status, end := range []string{"/check ", "/check/fail "} {
+		s.want(status, append(job("sh", "-c", "exit "+itoa(status)), "ADLOCK_HOOK_RUNS=1",
+			"ADLOCK_HOOK="+example("hook-ping")+" "+address+"/check")...)
+		pings := []string{heard(), heard()}
 		slices.Sort(pings) // they may overtake each other
-		run := s.run("a")
-		want := []string{"/check " + run + "  ", "/check/start " + run + "  "}
-		if status != 0 {
-			want[0] = "/check/fail " + run + "  "
-		}
-		if !slices.Equal(pings, want) {
+		if want := []string{end + s.run("a") + "  ", "/check/start " + s.run("a") + "  "}; !slices.Equal(pings, want) {
 			t.Errorf("heard %q, want %q", pings, want)
 		}
 	}
@@ -221,9 +164,7 @@ func TestThePingHookPingsAtStartAndEndOfARun(t *testing.T) {
 func (s *stage) run(operand string) (run string) {
 	s.Helper()
 	for e, err := range runlog.Read(s.locks, host) {
-		if err != nil {
-			s.Fatal(err)
-		}
+		must(s, err)
 		if e.Operand == operand && e.Kind == runlog.Release {
 			run = e.Token[:8] + "-" + e.Token[8:12] + "-" + e.Token[12:16] + "-" + e.Token[16:20] + "-" + e.Token[20:]
 		}
@@ -231,22 +172,12 @@ func (s *stage) run(operand string) (run string) {
 	return run
 }
 
-func TestACommandThatCannotBeRunIsAFailure(t *testing.T) {
-	s := newStage(t)
-	s.refused(127, "/nosuch: no such file", append(job("/nosuch"), s.notes("told"))...)
-	if line := s.told("told", 1)[0]; !strings.HasPrefix(line, "fail job.dax.run.a 127 ") || !strings.Contains(line, "cannot be run: ") {
-		t.Errorf("told of %q", line)
-	}
-}
-
 // The hooks of one run end in any order. The hook for the failed run starts last.
 func TestARunlogThatCannotBeWrittenIsReportedOnceInARun(t *testing.T) {
 	s := newStage(t)
-	r := s.adlock(append(job("false"), "ADLOCK_LOGDIR="+s.in("nosuch"), s.notes("told"))...)
-	if r.Status != 1 || !oneLine(r.Err) || !strings.Contains(r.Err, s.in("nosuch")+": open: no such file") {
-		t.Errorf("%+v", r)
-	}
-	s.noHookIsLeft()
+	s.adlock(append(job("false"), "ADLOCK_LOGDIR="+s.in("nosuch"), s.notes("told"))...).Refused(t, 1,
+		s.in("nosuch")+": open: no such file")
+	helper.Eventually(s, "no hook is left", func() bool { return len(helper.With("ADLOCK_DIR="+s.locks)) == 0 })
 	told := s.told("told", 2)
 	slices.Sort(told)
 	if len(told) != 2 || !strings.HasPrefix(told[0], "fail ") || !strings.HasPrefix(told[1], "unwritten job.dax.run.a ") || !strings.Contains(told[1], "no such file") {
@@ -254,26 +185,16 @@ func TestARunlogThatCannotBeWrittenIsReportedOnceInARun(t *testing.T) {
 	}
 }
 
-func (s *stage) noHookIsLeft() {
-	s.Helper()
-	helper.Eventually(s, "no hook is left", func() bool { return len(helper.With("ADLOCK_DIR="+s.locks)) == 0 })
-}
-
 func TestALostLockAndAStarvingAtomAreReported(t *testing.T) {
 	s := newStage(t)
 	owner := s.hold("a", "ADLOCK_HOOK=echo \"$ADLOCK_EVENT $ADLOCK_ATOM pid $ADLOCK_PID: $ADLOCK_TEXT\" >>"+s.in("lost"))
 	s.hold("b", "--slots", "1")
-	r := s.adlock(append(jobNamed("c", "--starving", "1", "--slots", "1", "true"), s.notes("told"))...)
-	if want := "; full: an atom of job is running; "; r.Status != 75 || !oneLine(r.Err) || !strings.Contains(r.Err, want) {
-		t.Errorf("%+v, want status 75 and %q", r, want)
-	}
+	s.refused(75, "; full: an atom of job is running; ",
+		append(jobNamed("c", "--starving", "1", "--slots", "1", "true"), s.notes("told"))...)
 	if line := s.told("told", 1)[0]; !strings.HasPrefix(line, "starving job.dax.run.c ") {
 		t.Errorf("told of %q", line)
 	}
-	lock := s.lockOf("a")
-	if err := os.Rename(lock, s.in("away")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(s.lockOf("a"), s.in("away")))
 	owner.Signal(t, syscall.SIGTERM)
 	owner.Wait(t)
 	if said := owner.Output(); !oneLine(said) || !strings.Contains(said, "lost: the lock is gone") {

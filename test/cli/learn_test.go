@@ -5,40 +5,38 @@ package cli
 import (
 	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"adlock/test/support/helper"
-	"adlock/test/support/need"
 )
+
+// library is how a script begins that takes the atom, with the variables of ofLibrary.
+var library = ". " + filepath.Join(helper.Root(), "sh/adlock.sh") + "; "
+
+func ofLibrary(a *helper.Atom) []string {
+	return []string{"ADLOCK_BIN=" + a.Bin, "ADLOCK_PROGRAM=p", "ADLOCK_HOST=dax", "ADLOCK_IF_ELAPSED=0"}
+}
 
 // Each limit is learned from 100 runs of 3 minutes.
 const taught = "learn.runs=100\nlearn.mean=5.193\nlearn.deviation=0.1\nlearn.longest=5.3\n"
 
 func teach(t *testing.T, a *helper.Atom) {
 	t.Helper()
-	if err := os.WriteFile(a.Last(), []byte(taught), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(a.Last(), []byte(taught), 0o600))
 	setCompleted(t, a, time.Now().Add(-24*time.Hour))
 }
 
 func setCompleted(t *testing.T, a *helper.Atom, at time.Time) {
 	t.Helper()
-	if err := os.Chtimes(a.Last(), at, at); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(a.Last(), at, at))
 }
 
 func memory(t *testing.T, a *helper.Atom) string {
 	t.Helper()
 	text, err := os.ReadFile(a.Last())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
@@ -57,13 +55,11 @@ func wantWords(t *testing.T, text string, words ...string) {
 }
 
 func TestRunEnvironmentAndLibraryTeachTheSameAtom(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
+	a := newAtom(t)
 	a.Newcomer(t, "--expire-after=auto").Ran(t)
 	a.More = []string{"ADLOCK_EXPIRE_AFTER=auto"}
 	a.Newcomer(t).Ran(t)
-	a.More = []string{"ADLOCK_BIN=" + a.Bin, "ADLOCK_PROGRAM=p", "ADLOCK_HOST=dax", "ADLOCK_IF_ELAPSED=0"}
-	library := ". " + filepath.Join(helper.Root(), "sh/adlock.sh") + "; "
+	a.More = ofLibrary(a)
 	if r := a.Shell(t, library+"adlock_get o x '' auto && adlock_release"); r.Status != 0 {
 		t.Fatalf("%+v", r)
 	}
@@ -81,23 +77,6 @@ func TestRunEnvironmentAndLibraryTeachTheSameAtom(t *testing.T) {
 	}
 }
 
-func TestAHungOwnerIsEndedAtTheLearnedLimitWhichThenDoubles(t *testing.T) {
-	t.Parallel()
-	a := taughtAtom(t)
-	owner := idleOwner(t, a)
-	a.Newcomer(t).Denied(t)
-	backdate(t, a, 10*time.Minute)
-	r := a.Newcomer(t)
-	if r.Ran(t); !regexp.MustCompile(`it had run for 10m(\d+s)?, past its learned limit of 10m and idle for \d+s\n`).MatchString(r.Err) {
-		t.Errorf("said %q", r.Err)
-	}
-	if !owner.Ended() {
-		owner.Wait(t)
-	}
-	wantWords(t, memory(t, a), "learn.runs=101\n", "learn.doubled=1\n", "learn.ended=10m")
-	wantWords(t, a.Runlog(), "expire_after=600 expire_after_from=learned", "100 successful runs: typically 3m", "doubled once as a run was ended by force")
-}
-
 // taughtAtom is an atom with a learned limit. Its newcomers watch an owner for two seconds.
 func taughtAtom(t *testing.T) *helper.Atom {
 	t.Helper()
@@ -105,17 +84,6 @@ func taughtAtom(t *testing.T) *helper.Atom {
 	a.Bin, a.More = helper.BriefBinary(t), []string{"ADLOCK_EXPIRE_AFTER=auto"}
 	teach(t, a)
 	return a
-}
-
-// idleOwner is a hung owner that has worked at its start.
-func idleOwner(t *testing.T, a *helper.Atom) *helper.Process {
-	t.Helper()
-	owner := a.Owner(t, "exec sleep 600")
-	helper.Eventually(t, "it sleeps", func() bool {
-		text, err := os.ReadFile("/proc/" + strconv.Itoa(owner.PID) + "/stat")
-		return err == nil && strings.Contains(string(text), "(sleep) S ")
-	})
-	return owner
 }
 
 // batch prints regularly, and works a little for it.
@@ -138,6 +106,12 @@ func TestABatchThatPrintsOutlivesItsLearnedLimit(t *testing.T) {
 		if r.Status != 75 || owner.Ended() || !strings.HasPrefix(r.Err, "adlock: o x: overdue, and works (") || !strings.Contains(r.Err, "has run for 1h") {
 			t.Errorf("%s: ended %v, said %q", claim, owner.Ended(), r.Err)
 		}
+		asks := a.More
+		a.More = append(ofLibrary(a), asks...)
+		if r := a.Shell(t, library+"adlock_get o x 0 auto; echo $? $ADLOCK_VERDICT"); r.Out != "75 busy\n" {
+			t.Errorf("%s: a script that asks: %+v", claim, r)
+		}
+		a.More = asks
 		if r := a.Newcomer(t, "--dry-run"); !strings.Contains(r.Out, "; it would be watched first, and ended if it is idle\n") {
 			t.Errorf("%s: the dry run says %q", claim, r.Out)
 		}
@@ -147,103 +121,28 @@ func TestABatchThatPrintsOutlivesItsLearnedLimit(t *testing.T) {
 	}
 }
 
-func TestALibraryScriptLeavesABatchThatPrintsAlone(t *testing.T) {
-	t.Parallel()
-	a := taughtAtom(t)
-	owner := a.Owner(t, batch)
-	backdate(t, a, time.Hour)
-	a.More = []string{"ADLOCK_BIN=" + a.Bin, "ADLOCK_PROGRAM=p", "ADLOCK_HOST=dax", "ADLOCK_IF_ELAPSED=0"}
-	get := ". " + filepath.Join(helper.Root(), "sh/adlock.sh") + "; adlock_get o x 0 auto; echo $? $ADLOCK_VERDICT; adlock_release 2>/dev/null"
-	if r := a.Shell(t, get); r.Out != "75 busy\n" || owner.Ended() {
-		t.Errorf("%+v", r)
-	}
-	owner.Kill(t)
-	helper.KillSession(owner.PID) // its sleep, which would hold the atom
-	owner = idleOwner(t, a)
-	backdate(t, a, time.Hour)
-	if r := a.Shell(t, get); r.Out != "0 acquired\n" {
-		t.Fatalf("%+v\n%s", r, a.Runlog())
-	}
-	owner.Wait(t)
-}
-
-// If a newcomer is killed while it watches, the next one watches.
-func TestAfterAKilledWatchTheNextNewcomerWatches(t *testing.T) {
-	t.Parallel()
-	a := taughtAtom(t)
-	owner := idleOwner(t, a)
-	backdate(t, a, time.Hour)
-	slow := *a
-	slow.Bin = helper.Binary(t) // it watches for minutes
-	first := helper.Command{Args: append(append([]string{slow.Bin, "run"}, strings.Fields("--program=p --host=dax --operator=o --operand=x")...), "--", "true"), Env: slow.Env()}.Start(t)
-	helper.Eventually(t, "it watches", func() bool { _, err := os.Stat(filepath.Join(a.Dir, "look."+helper.AtomName)); return err == nil })
-	helper.Eventually(t, "it has its turn", func() bool { return !helper.Unguarded(filepath.Join(a.Dir, "look."+helper.AtomName)) })
-	if r := a.Newcomer(t, "--verbose"); !strings.Contains(r.Err, "another newcomer watches whether it works") {
-		t.Errorf("%+v", r)
-	}
-	first.Kill(t)
-	if r := a.Newcomer(t); r.Status != 0 || r.Out != "ran\n" || !strings.Contains(r.Err, ": overdue: ") {
-		t.Errorf("%+v", r)
-	}
-	owner.Wait(t)
-}
-
 // backdate makes the lock older by d.
 func backdate(t *testing.T, a *helper.Atom, d time.Duration) {
 	t.Helper()
 	text, err := os.ReadFile(a.Lock())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, rest, _ := strings.Cut(string(text), "\nmonotonic=")
 	value, _, _ := strings.Cut(rest, "\n")
 	began, err := time.ParseDuration(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a.Rewrite(t, "monotonic", (began - d).String())
 }
 
-func TestADryRunShowsTheArithmetic(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
-	teach(t, a)
-	r := a.Newcomer(t, "--dry-run", "--expire-after=auto", "--if-elapsed=auto")
-	wantWords(t, r.Out, "free: completed 1d ago, IfElapsed is 3m", "3m x 1.35^4 = 9m58s", "typically 3m")
-}
-
-func TestAGivenLimitWinsOverAutoInTheEnvironment(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
-	a.More = []string{"ADLOCK_EXPIRE_AFTER=auto"}
-	a.Newcomer(t, "--expire-after=3h").Ran(t)
-	if text := memory(t, a); text != "" {
-		t.Errorf("learned %q", text)
-	}
-	wantWords(t, a.Runlog(), "expire_after=10800")
-	a.Newcomer(t, "--expire-after=automatic").Refused(t, 64, "automatic")
-}
-
 func TestTuneShowsAndResetsWhatIsLearned(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
+	a := newAtom(t)
 	wantWords(t, tune(t, a).Out, "no atom has learned anything")
 	teach(t, a)
 	wantWords(t, tune(t, a).Out, "p o x", "100", "3m", "10m")
 	wantWords(t, tune(t, a, "--explain").Out, "IfElapsed: 100 successful runs: typically 3m", "= 9m58s")
 	wantWords(t, tune(t, a, "--json").Out, `"atom":"p.dax.o.x"`, `"runs":100`, `"expire_after_seconds":600,`)
-	if r := tune(t, a, "--reset", "nobody"); r.Status != 64 || !strings.Contains(r.Err, `no atom matches "nobody"`) {
-		t.Errorf("%+v", r)
-	}
 	wantWords(t, tune(t, a, "p", "o", "x").Out, "p o x", "100", "3m", "10m")
-	wantWords(t, tune(t, a, "p.dax.o.x").Out, "p o x", "100", "3m", "10m")
-	for _, words := range [][]string{{"nobody"}, {"--atom", "nobody"}} {
-		if r := tune(t, a, words...); r.Status != 64 || r.Err != "adlock: tune: no atom matches \"nobody\"\n" {
-			t.Errorf("%q: %+v", words, r)
-		}
-	}
-	if r := tune(t, a, "--reset", "p o x", "x"); r.Status != 64 {
-		t.Errorf("%+v", r)
+	for _, words := range [][]string{{"nobody"}, {"--atom", "nobody"}, {"--reset", "nobody"}} {
+		tune(t, a, words...).Refused(t, 64, `no atom matches "nobody"`)
 	}
 	completed := stamp(t, a)
 	if r := tune(t, a, "--reset", "p o x"); r.Status != 0 || r.Out+r.Err != "" {
@@ -259,117 +158,15 @@ func TestTuneShowsAndResetsWhatIsLearned(t *testing.T) {
 func stamp(t *testing.T, a *helper.Atom) time.Time {
 	t.Helper()
 	info, err := os.Stat(a.Last())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return info.ModTime()
 }
 
 func TestTuneShowsAnAtomThatIsYetToLearn(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
+	a := newAtom(t)
 	a.Newcomer(t, "--if-elapsed=0").Ran(t)
 	wantWords(t, tune(t, a, "--explain").Out, "no atom has learned anything")
 	a.More = []string{"ADLOCK_EXPIRE_AFTER=auto"}
 	a.Supervised(t, "sleep 1000")
 	wantWords(t, tune(t, a, "--explain").Out, "p o x", "never", "ExpireAfter: 0 successful runs, fewer than 5: no limit until there are 5")
-}
-
-func TestAResetOfAPartOfANameIsRefused(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
-	teach(t, a)
-	other := filepath.Join(a.Dir, "last.p.dax.o.xy")
-	if err := os.WriteFile(other, []byte(taught), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for part, nearly := range map[string]string{"p o": "p o x, p o xy", "y": "p o xy", "p.dax.o.": "p o x, p o xy"} {
-		if r := tune(t, a, "--reset", part); r.Status != 64 || !strings.Contains(r.Err, "type the whole name: "+nearly+"\n") {
-			t.Errorf("%q: %+v", part, r)
-		}
-	}
-	if r := tune(t, a, "--reset", "p.dax.o.x"); r.Status != 0 {
-		t.Errorf("%+v", r)
-	}
-	if text, err := os.ReadFile(other); err != nil || string(text) != taught {
-		t.Errorf("the other atom: %q, %v", text, err)
-	}
-}
-
-// slotHolder starts a job that holds the only slot of the atom's program, under another atom.
-func slotHolder(t *testing.T, a *helper.Atom) {
-	t.Helper()
-	p := helper.Command{Args: []string{a.Bin, "run", "--program=p", "--host=dax", "--operand=other", "--slots=1", "--", "sleep", "600"}, Env: a.Env()}.Start(t)
-	helper.Eventually(t, "the slot is held", func() bool {
-		return helper.Settled(filepath.Join(a.Dir, "lock.p.dax.slot-1")) || p.Ended()
-	})
-}
-
-func TestStarvingIsReportedOnceThoughDenialsAreSilent(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
-	slotHolder(t, a)
-	var said []string
-	for n := range 6 {
-		r := a.Newcomer(t, "--starving=3", "--slots=1")
-		if r.Status != 75 {
-			t.Fatalf("%+v", r)
-		}
-		if r.Err != "" {
-			said = append(said, strconv.Itoa(n+1)+" "+r.Err)
-		}
-	}
-	if len(said) != 1 || !strings.HasPrefix(said[0], "3 adlock: o x: starving: denied 3 times in a row; full: ") {
-		t.Errorf("said %q", said)
-	}
-	if n := strings.Count(a.Runlog(), "event=starved"); n != 1 {
-		t.Errorf("%d starved events in the record", n)
-	}
-}
-
-func TestTenDenialsStarveByDefaultAndTheLibraryHasTheSetting(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
-	slotHolder(t, a)
-	for n := 1; n <= 10; n++ {
-		if r := a.Newcomer(t, "--slots=1"); (r.Err != "") != (n == 10) {
-			t.Errorf("denial %d says %q", n, r.Err)
-		}
-	}
-	b := helper.NewAtom(t)
-	slotHolder(t, b)
-	b.More = []string{"ADLOCK_BIN=" + b.Bin, "ADLOCK_PROGRAM=p", "ADLOCK_HOST=dax"}
-	r := b.Shell(t, "ADLOCK_STARVING=2 ADLOCK_SLOTS=1; . "+filepath.Join(helper.Root(), "sh/adlock.sh")+`
-		adlock_get o x; adlock_get o x; adlock_get o x; echo $?`)
-	if r.Out != "75\n" || strings.Count(r.Err, "\n") != 1 || !strings.Contains(r.Err, "denied 2 times in a row") {
-		t.Errorf("%+v", r)
-	}
-}
-
-func TestDamagedLearningIsDiscarded(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
-	if err := os.WriteFile(a.Last(), []byte("learn.runs=100\nlearn.mean=NaN\nlearn.new=1\nother=kept\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	a.Newcomer(t, "--expire-after=auto").Ran(t)
-	wantWords(t, memory(t, a), "learn.runs=1\n", "other=kept\n")
-}
-
-func TestAFullDiskPreventsLearningButNotTheRelease(t *testing.T) {
-	t.Parallel()
-	need.Tools(t, "strace")
-	a := helper.NewAtom(t)
-	a.More = []string{"ADLOCK_EXPIRE_AFTER=auto"}
-	r := a.Shell(t, `$take || exit
-		strace -f --seccomp-bpf -qq -o /dev/null -e trace=linkat -e inject=linkat:error=ENOSPC $adlock release $ADLOCK_DIR/lock.`+helper.AtomName)
-	if r.Status != 0 || !strings.Contains(r.Err, "no space left on device") || strings.Count(r.Err, "\n") != 1 {
-		t.Errorf("%+v", r)
-	}
-	if _, err := os.Stat(a.Lock()); !os.IsNotExist(err) {
-		t.Errorf("the lock: %v", err)
-	}
-	if time.Since(stamp(t, a)) > time.Minute {
-		t.Error("the last lock was not stamped")
-	}
 }

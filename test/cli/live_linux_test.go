@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -27,6 +26,14 @@ func (s *stage) onTerminal(columns uint16, words ...string) (pid int, shown func
 	return p.command.Process.Pid, p.shown, p.ended
 }
 
+// typed runs the helper program on a terminal of its own to its end, and returns all output to it.
+func (s *stage) typed(columns uint16, words ...string) string {
+	s.Helper()
+	_, shown, ended := s.onTerminal(columns, words...)
+	helper.Eventually(s, "it has ended", ended)
+	return shown()
+}
+
 // atTerminal is a process that leads a session with a terminal of its own.
 type atTerminal struct {
 	command    *exec.Cmd
@@ -45,9 +52,7 @@ func (s *stage) atTerminal(columns uint16, c helper.Command) *atTerminal {
 	p.command.Dir, p.command.Env = c.Dir, append(append(need.Clean(), "TERM=vt100"), c.Env...)
 	p.command.Stdin, p.command.Stdout, p.command.Stderr = slave, slave, slave
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
-	if err := p.command.Start(); err != nil {
-		s.Fatal(err)
-	}
+	must(s, p.command.Start())
 	slave.Close()
 	go func() { _ = p.command.Wait(); close(p.done) }()
 	s.Cleanup(func() {
@@ -96,19 +101,12 @@ func openPTY(s *stage, columns uint16) (master, slave *os.File) {
 	}
 	s.Cleanup(func() { master.Close() })
 	fd := int(master.Fd())
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		s.Fatal(err)
-	}
+	must(s, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
 	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		s.Fatal(err)
-	}
-	if slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
-		s.Fatal(err)
-	}
-	if err := unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}); err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
+	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	must(s, err)
+	must(s, unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}))
 	return master, slave
 }
 
@@ -143,7 +141,6 @@ func TestAWaiterAtATerminalShowsOwnerAndTime(t *testing.T) {
 	})
 	owner.Signal(t, syscall.SIGTERM)
 	helper.Eventually(t, "the job has run", ended)
-	shows(s, shown, "ran")
 	if got := left(shown()); got != "ran\n" {
 		t.Errorf("left on the terminal: %q", got)
 	}
@@ -152,11 +149,9 @@ func TestAWaiterAtATerminalShowsOwnerAndTime(t *testing.T) {
 func TestAnEndingAtATerminalShowsEachSignal(t *testing.T) {
 	s := newStage(t)
 	owner := s.hold("a")
-	_, shown, ended := s.onTerminal(200, job("--expire-after", "0", "true")...)
-	helper.Eventually(t, "the newcomer has run", ended)
-	shows(s, shown, fmt.Sprintf(`run a: ending process %d and its job: INT to \d+ \(sleep\)`, owner.PID))
-	shows(s, shown, `by force`)
-	if got := left(shown()); !oneLine(got) || !strings.Contains(got, "ended process") {
+	shown := s.typed(200, job("--expire-after", "0", "true")...)
+	matches(s, shown, fmt.Sprintf(`run a: ending process %d and its job: INT to \d+ \(sleep\)`, owner.PID))
+	if got := left(shown); !oneLine(got) || !strings.Contains(got, "ended process") {
 		t.Errorf("left on the terminal: %q", got)
 	}
 }
@@ -171,92 +166,61 @@ func TestTheJitterIsShownAtATerminal(t *testing.T) {
 			t.Errorf("%q does not fit into 30 columns", row)
 		}
 	}
-	if err := syscall.Kill(pid, syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(pid, syscall.SIGINT))
 	helper.Eventually(t, "it is gone", ended)
 	if got := left(shown()); got != "" {
 		t.Errorf("left on the terminal: %q", got)
 	}
 }
 
+// matches expects what a terminal has shown to match the pattern.
+func matches(s *stage, shown, pattern string) {
+	s.Helper()
+	if !regexp.MustCompile(pattern).MatchString(shown) {
+		s.Errorf("shown is %q, want %s", shown, pattern)
+	}
+}
+
 func TestADenialAtATerminalNamesTheOwnerAndTheNextStep(t *testing.T) {
 	s := newStage(t)
 	owner := s.hold("a", "--expire-after", "2h")
-	_, shown, ended := s.onTerminal(0, job("true")...)
-	helper.Eventually(t, "it is denied", ended)
-	shows(s, shown, fmt.Sprintf(`^adlock: run a: busy: running for [0-9ms]+, ExpireAfter is 2h \(its owner's\); process %d, user %s, since %s [0-9:]{8}; adlock status job\.dax\.run\.a tells more, --wait D waits, --replace ends it\r\n$`,
+	matches(s, s.typed(0, job("true")...), fmt.Sprintf(`^adlock: run a: busy: running for [0-9ms]+, ExpireAfter is 2h \(its owner's\); process %d, user %s, since %s [0-9:]{8}; adlock status job\.dax\.run\.a tells more, --wait D waits, --replace ends it\r\n$`,
 		owner.PID, sysfile.UserName(os.Geteuid()), s.modified(s.lockOf("a")).Format(time.DateOnly)))
 }
 
 func TestADenialAtATerminalNamesNoStepThatDoesNothing(t *testing.T) {
 	s := newStage(t)
-	for name, text := range map[string]string{"empty": "", "shlock": itoa(s.hold("other").PID) + "\n"} {
-		if err := os.WriteFile(s.lockOf(name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	within := helper.Binary(s) + " run --program job --name a true" // from inside the job that holds the atom
-	for name, c := range map[string]struct{ says, script string }{
-		"empty":  {`busy: .*adlock status job\.dax\.run\.empty tells more, --wait D waits`, "true"},
-		"shlock": {`busy: .*adlock status job\.dax\.run\.shlock tells more, --wait D waits`, "true"},
-		"a":      {`not run: busy: .* within the job of process [0-9]+`, within},
-	} {
-		_, shown, ended := s.onTerminal(0, "run", "--program", "job", "--name", name, "sh", "-c", c.script)
-		helper.Eventually(t, "it is denied", ended)
-		shows(s, shown, c.says+`\r\n$`)
-	}
-}
-
-func TestNoExpiryIsShownForALockThatNothingEnds(t *testing.T) {
-	s := newStage(t)
-	if err := os.WriteFile(s.lockOf("a"), []byte(itoa(s.hold("other").PID)+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, shown, ended := s.onTerminal(200, job("--wait", "1s", "true")...)
-	helper.Eventually(t, "it has waited", ended)
-	shows(s, shown, `waiting for process [0-9]+: [01]s, at most [01]s more`)
-	if strings.Contains(shown(), "expires") {
-		t.Errorf("%q", shown())
-	}
-}
-
-func TestADenialAfterAWaitDoesNotAdviseToWait(t *testing.T) {
-	s := newStage(t)
-	holder := s.hold("a", "--slots", "1")
-	full := []string{"run", "--program", "job", "--name", "b", "--slots", "1"}
+	s.hold("full", "--slots", "1")
+	s.plant("empty", "")
+	s.plant("shlock", itoa(s.hold("other").PID)+"\n")
+	within := []string{"sh", "-c", helper.Binary(s) + " run --program job --name a true"} // from inside the job that holds the atom
 	for _, c := range []struct {
-		words   []string
-		says    string
-		advises bool
+		says  string
+		words []string
 	}{
-		{job("true"), "process " + itoa(holder.PID) + ", user ", true},
-		{job("--wait", "100ms", "true"), "process " + itoa(holder.PID) + ", user ", false},
-		{append(slices.Clone(full), "true"), ": full: ", true},
-		{append(slices.Clone(full), "--wait", "100ms", "true"), ": full: ", false},
+		{`busy: .*adlock status job\.dax\.run\.empty tells more, --wait D waits`, jobNamed("empty", "true")},
+		{`busy: .*adlock status job\.dax\.run\.shlock tells more, --wait D waits`, jobNamed("shlock", "true")},
+		{`not run: busy: .* within the job of process [0-9]+`, jobNamed("a", within...)},
+		{`busy: .*adlock status job\.dax\.run\.other tells more, --replace ends it`,
+			jobNamed("other", "--wait", "100ms", "true")},
+		{`full: an atom of job is running; --wait D waits`, jobNamed("b", "--slots", "1", "true")},
+		{`full: an atom of job is running`, jobNamed("b", "--slots", "1", "--wait", "100ms", "true")},
 	} {
-		_, shown, ended := s.onTerminal(0, c.words...)
-		helper.Eventually(t, "it is denied", ended)
-		shows(s, shown, c.says)
-		if strings.Contains(shown(), "--wait D waits") != c.advises {
-			t.Errorf("%q: %q", c.words, shown())
-		}
+		matches(s, s.typed(0, c.words...), c.says+`\r\n$`)
+	}
+	if shown := s.typed(200, jobNamed("shlock", "--wait", "1s", "true")...); strings.Contains(shown, "expires") {
+		t.Errorf("nothing ends the owner, and shown is %q", shown)
 	}
 }
 
 func TestADenialAndAWaitReportADeadOwnerWithALiveJob(t *testing.T) {
 	s := newStage(t)
 	owner := s.hold("a", "--expire-after", "2h")
-	left := childOf(t, owner.PID, "sleep")
-	helper.EndsWith(t, left)
+	helper.EndsWith(t, childOf(t, owner.PID, "sleep"))
 	owner.Kill(t)
 	whose := fmt.Sprintf(`process %d, which is dead, but processes of its job are left`, owner.PID)
-	_, shown, ended := s.onTerminal(0, job("true")...)
-	helper.Eventually(t, "it is denied", ended)
-	shows(s, shown, `: busy: running for [0-9ms]+, ExpireAfter is 2h \(its owner's\); `+whose+`, user [^ ]+, since `)
-	_, shown, ended = s.onTerminal(200, job("--wait", "1s", "true")...)
-	helper.Eventually(t, "it has waited", ended)
-	shows(s, shown, `run a: waiting for `+whose+`: [01]s, at most [01]s more`)
+	matches(s, s.typed(0, job("true")...), `: busy: running for [0-9ms]+, ExpireAfter is 2h \(its owner's\); `+whose+`, user [^ ]+, since `)
+	matches(s, s.typed(200, job("--wait", "1s", "true")...), `run a: waiting for `+whose+`: [01]s, at most [01]s more`)
 }
 
 func TestHelpAtATerminalFitsIt(t *testing.T) {
@@ -272,13 +236,5 @@ func TestHelpAtATerminalFitsIt(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-func TestOffATerminalNothingIsShown(t *testing.T) {
-	s := newStage(t)
-	s.hold("a")
-	if r := s.adlock(job("--wait", "2s", "--jitter", "1s", "true")...); r.Status != 75 || r.Out+r.Err != "" {
-		t.Errorf("%+v", r)
 	}
 }

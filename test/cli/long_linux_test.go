@@ -2,6 +2,8 @@ package cli
 
 import (
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -11,26 +13,12 @@ import (
 
 // An argument has at most 128 KiB (MAX_ARG_STRLEN, execve(2)).
 func long(letter string, count int) []string {
-	var words []string
-	for range count {
-		words = append(words, strings.Repeat(letter, 100<<10))
-	}
-	return words
+	return slices.Repeat([]string{strings.Repeat(letter, 100<<10)}, count)
 }
 
 // locksIn lists the active locks.
 func (s *stage) locksIn() []string {
-	s.Helper()
-	entries, err := os.ReadDir(s.locks)
-	if err != nil {
-		s.Fatal(err)
-	}
-	var locks []string
-	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), "lock.") {
-			locks = append(locks, entry.Name())
-		}
-	}
+	locks, _ := filepath.Glob(s.locks + "/lock.*")
 	return locks
 }
 
@@ -38,7 +26,7 @@ func (s *stage) locksIn() []string {
 // (Without a name, the lock has the command line too, before that, as command="…".)
 func (s *stage) jobs() (n int) {
 	for _, lock := range s.locksIn() {
-		text, _ := os.ReadFile(s.locks + "/" + lock) // a lock that is gone by now does not count
+		text, _ := os.ReadFile(lock) // a lock that is gone by now does not count
 		_, appended, _ := strings.Cut(string(text), "\nend=\n")
 		n += strings.Count(appended, "command=")
 	}
@@ -57,31 +45,29 @@ func TestACommandLineOfAnyLengthIsAnAtomLikeAnyOther(t *testing.T) {
 				t.Fatal(owner.Output())
 			}
 			lock := s.locksIn()[0]
-			if info, err := os.Stat(s.locks + "/" + lock); err != nil || info.Size() > 64<<10 {
+			if info, err := os.Stat(lock); err != nil || info.Size() > 64<<10 {
 				t.Errorf("the lock has %d bytes (%v)", info.Size(), err)
 			}
 			s.want(75, line...)
 			other := s.command(another...).Start(t)
 			helper.Eventually(t, "another command line is another atom", func() bool { return s.jobs() == 2 || other.Ended() })
-			if other.Ended() {
-				t.Errorf("another command line: %s", other.Output())
-			}
 			other.Signal(t, syscall.SIGTERM)
-			other.Wait(t)
+			if status := other.Wait(t); status != 128+15 {
+				t.Errorf("another command line: status %d, %s", status, other.Output())
+			}
 			if r := s.want(0, "status"); !strings.Contains(r.Out, "running") {
 				t.Error(r.Out)
 			}
 			owner.Kill(t)
 			helper.KillSession(owner.PID)
 			helper.Eventually(t, "its job is gone", func() bool { return len(helper.Session(owner.PID)) == 0 })
-			s.want(0, "clear", strings.TrimPrefix(lock, "lock."))
+			s.want(0, "clear", lock)
 			if left := s.locksIn(); len(left) != 0 {
 				t.Errorf("%q are left", left)
 			}
 			s.want(0, append([]string{"run", "--program=sh", "--", "true"}, words...)...)
 			for _, verb := range []string{"status", "log", "report", "tune", "timeline", "metrics"} {
-				// Each of a hundred lines of metrics has 4 KiB of the command, with an escape
-				// of four bytes for each byte.
+				// A hundred lines of metrics have 4 KiB of the command each, with four bytes for each byte.
 				if r := s.want(0, verb); len(r.Out) > 4<<20 {
 					t.Errorf("%s says %d bytes", verb, len(r.Out))
 				}

@@ -2,9 +2,7 @@ package cli
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -54,76 +52,38 @@ func TestAJobRunsOnceInATickAndInTheNextAgain(t *testing.T) {
 	}
 }
 
-func TestADryRunShowsWhetherTheTickIsUsed(t *testing.T) {
+func TestADryRunAndStatusSayWhetherTheTickIsUsed(t *testing.T) {
 	s := newStage(t)
 	const in = " in this tick of 1h, which began at 2023-11-14 22:00:00"
-	c := s.command(append(job("--once-per=1h", "--now=1700000000", "--dry-run"), "--", "true")...)
+	c := s.command(job("--once-per=1h", "--now=1700000000", "--dry-run", "--", "true")...)
 	c.Env = append(c.Env, "TZ=UTC")
-	if r := c.Run(t); r.Status != 0 || !strings.HasPrefix(r.Out, "free: never completed, IfElapsed is 0s, no ExpireAfter; not run yet"+in+"\n") || len(ticks(s)) > 0 {
+	const free = "free: never completed, IfElapsed is 0s, no ExpireAfter; not run yet" + in + "\n"
+	if r := c.Run(t); r.Status != 0 || !strings.HasPrefix(r.Out, free) ||
+		!strings.Contains(r.Out, "\nwarning: --once-per counts on this host alone: ") || len(ticks(s)) > 0 {
 		t.Errorf("%+v, and it left %v", r, ticks(s))
 	}
 	s.once("--once-per=1h", "--now=1700000000").Ran(t)
 	if r := c.Run(t); r.Status != 75 || !strings.HasPrefix(r.Out, "too soon: ran already"+in+"; the next begins at 2023-11-14 23:00:00\n") {
 		t.Errorf("%+v", r)
 	}
-}
-
-func TestStatusAndADryRunSayWhenTheNextTickBegins(t *testing.T) {
-	s := newStage(t)
 	s.once(onceEver).Ran(t)
-	const says = "too soon: ran already in this tick of 520w, which began at "
-	dry := s.once(onceEver, "--dry-run").Out
-	if !strings.HasPrefix(dry, says) || !strings.Contains(dry, "; the next begins at ") {
-		t.Errorf("dry run: %s", dry)
-	}
-	why, _, _ := strings.Cut(dry, "\n")
-	if r := s.adlock("status", "--json"); !strings.Contains(r.Out, `"takeable":false,"why":"`+why+`"`) || strings.Contains(r.Out, `"due_in_seconds":0`) {
-		t.Errorf("status: %+v", r)
-	}
-	s.once().Ran(t)
-	if r := s.adlock("status", "--json"); !strings.Contains(r.Out, `"due_in_seconds":0,`) {
-		t.Errorf("of a run without ticks: %+v", r)
-	}
-}
-
-func TestStatusCountsFromTheStartWhereTheLastRunDid(t *testing.T) {
-	s := newStage(t)
-	c := s.command(job("--if-elapsed=1d", "--from-start", "--", "true")...)
-	c.Run(t)
-	if r := s.adlock("status", "--json"); !regexp.MustCompile(`"why":"too soon: started \d+s ago, IfElapsed is 1d less 1h30s`).MatchString(r.Out) {
-		t.Errorf("%+v", r)
-	}
-}
-
-func TestADryRunWarnsThatTicksCountOnThisHostAlone(t *testing.T) {
-	s := newStage(t)
-	if r := s.once(onceEver, "--dry-run"); !strings.Contains(r.Out, "\nwarning: --once-per counts on this host alone: ") {
-		t.Errorf("%+v", r)
-	}
-	if r := s.once("--dry-run"); strings.Contains(r.Out, "warning") {
-		t.Errorf("%+v", r)
+	why, _, _ := strings.Cut(s.once(onceEver, "--dry-run").Out, "\n")
+	if r := s.want(0, "status", "--json"); !strings.Contains(r.Out, `"takeable":false,"why":"`+why+`"`) ||
+		!strings.HasPrefix(why, "too soon: ran already") {
+		t.Errorf("status: %+v, want %s", r, why)
 	}
 }
 
 func TestAFailedRunUsesItsTickWithoutRetryFailed(t *testing.T) {
 	s := newStage(t)
-	if r := s.adlock(append(job(onceEver), "--", "false")...); r.Status != 1 {
-		t.Fatalf("%+v", r)
-	}
+	s.want(1, job(onceEver, "false")...)
 	s.once(onceEver).Denied(t)
-	retried := func() helper.Result {
-		return s.adlock(append(jobNamed("b", onceEver, "ADLOCK_RETRY_FAILED=1"), "--", "sh", "-c", "test -e "+s.dir+"/mended && echo ran")...)
-	}
-	for range 2 {
-		if r := retried(); r.Status != 1 {
-			t.Errorf("%+v", r)
-		}
-	}
-	if err := os.WriteFile(s.dir+"/mended", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	retried().Ran(t)
-	retried().Denied(t)
+	retried := jobNamed("b", onceEver, "--retry-failed", "--", "sh", "-c", "test -e mended && echo ran")
+	s.want(1, retried...)
+	s.want(1, retried...)
+	s.in("mended", "")
+	s.adlock(retried...).Ran(t)
+	s.adlock(retried...).Denied(t)
 }
 
 func TestADeniedNewcomerUsesNoTick(t *testing.T) {
@@ -164,11 +124,8 @@ func TestAWaiterKeepsTheTickOfItsRequest(t *testing.T) {
 func TestADenialAtATerminalNamesTheWayPastAUsedTick(t *testing.T) {
 	s := newStage(t)
 	s.once(onceEver).Ran(t)
-	_, shown, ended := s.onTerminal(200, append(job(onceEver), "--", "true")...)
-	helper.Eventually(t, "it has ended", ended)
-	if said := shown(); !strings.Contains(said, "too soon: ran already in this tick of 520w, ") || !strings.Contains(said, "; --once-per 0 runs it all the same") {
-		t.Errorf("said %q", said)
-	}
+	matches(s, s.typed(200, job(onceEver, "--", "true")...),
+		"too soon: ran already in this tick of 520w, .*; --once-per 0 runs it all the same")
 }
 
 func TestAUsedTickIsNotWaitedFor(t *testing.T) {
@@ -185,25 +142,6 @@ func TestARunThatIsKilledHasUsedItsTick(t *testing.T) {
 	owner.Wait(t)
 	s.once(onceEver).Denied(t)
 	s.once().Ran(t)
-}
-
-func TestAnExpiredOwnerIsReplacedByTheFirstOfTheNextTick(t *testing.T) {
-	s := newStage(t)
-	owner := s.hold("a", "--once-per=52w")
-	s.once("--once-per=52w", "--replace").Denied(t)
-	if owner.Ended() {
-		t.Fatal("it was ended by one of its own tick")
-	}
-	s.once("--once-per=1s", "--replace").Ran(t)
-	owner.Wait(t)
-}
-
-func TestReadersShareATick(t *testing.T) {
-	s := newStage(t)
-	p := s.command(append(job(onceEver, "--shared"), "--", "sleep", "600")...).Start(t)
-	helper.Eventually(t, "it is read", func() bool { return helper.Settled(s.locks + "/read.job." + host + ".run.a." + itoa(p.PID)) })
-	s.once(onceEver, "--shared").Denied(t)
-	s.once("--shared").Ran(t)
 }
 
 func TestTicksAreForgottenAfterTenPeriods(t *testing.T) {
@@ -228,14 +166,4 @@ func TestAScriptThatGuardsItselfRunsOnceInATick(t *testing.T) {
 	c.Args = []string{"sh", script}
 	c.Run(t).Ran(t)
 	c.Run(t).Denied(t)
-}
-
-func TestAnInvalidPeriodIsRefused(t *testing.T) {
-	s := newStage(t)
-	for _, period := range []string{"never", "forever", "auto", "999ms", "-1m", "1mm", "522w", ""} {
-		s.once("--once-per="+period).Refused(t, 64, "--once-per")
-		if period != "" {
-			s.once("ADLOCK_ONCE_PER="+period).Refused(t, 64, "ADLOCK_ONCE_PER")
-		}
-	}
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"strings"
 	"testing"
 
 	"adlock/test/support/helper"
@@ -23,8 +22,5 @@ func TestWithoutASubreaperOnlyAWholeJobIsRefused(t *testing.T) {
 	if s.held("a") {
 		t.Error("the atom is held still")
 	}
-	r := without(job("--whole-job", "true")...)
-	if r.Status != 69 || !oneLine(r.Err) || !strings.Contains(r.Err, "--whole-job: ") {
-		t.Errorf("%+v", r)
-	}
+	without(job("--whole-job", "true")...).Refused(t, 69, "--whole-job: ")
 }

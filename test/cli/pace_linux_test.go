@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"adlock/lib/fault"
-	"adlock/lib/insight/history"
 	"adlock/lib/runlog"
 )
 
@@ -18,28 +16,17 @@ func (s *stage) asked(every time.Duration) {
 	s.Helper()
 	s.want(0, job("true")...)
 	s.aged(s.lastOf("a"), every/2)
-	log := runlog.Log{Dir: s.T.TempDir(), Host: host}
-	for e, err := range runlog.Read(s.locks, host) {
-		if err == nil && e.Kind == runlog.Acquire {
-			log.Dir = s.locks
-			s.attempts(&log, e, every)
-			return
+	for first, err := range runlog.Read(s.locks, host) { // the acquisition of that run
+		must(s, err)
+		for n := 6; n > 0; n-- {
+			e := first
+			e.Time = time.Now().Add(-time.Duration(n) * every)
+			if n%2 == 0 {
+				e.Kind, e.Token, e.Verdict = runlog.Deny, "", "too-soon"
+			}
+			must(s, (&runlog.Log{Dir: s.locks, Host: host}).Append(e))
 		}
-	}
-	s.Fatal("no acquisition is recorded")
-}
-
-func (s *stage) attempts(log *runlog.Log, first runlog.Event, every time.Duration) {
-	s.Helper()
-	for n := 6; n > 0; n-- {
-		e := first
-		e.Time = time.Now().Add(-time.Duration(n) * every)
-		if n%2 == 0 {
-			e.Kind, e.Token, e.Verdict = runlog.Deny, "", "too-soon"
-		}
-		if err := log.Append(e); err != nil {
-			s.Fatal(err)
-		}
+		return
 	}
 }
 
@@ -52,39 +39,13 @@ func TestADryRunAndADenialWarnOfAnIntervalAsLongAsThePeriod(t *testing.T) {
 			t.Errorf("%q: %+v", words, r)
 		}
 	}
-	for _, c := range []struct {
-		claim string
-		words []string
-	}{
-		{"it is cured", []string{"--verbose", "--from-start", "--if-elapsed", "1h", "true"}},
-		{"it is meant", []string{"--verbose", "--if-elapsed", "15h", "true"}},
-		{"no process reads it", []string{"--if-elapsed", "1h", "true"}},
+	for claim, words := range map[string][]string{
+		"it is cured":         {"--verbose", "--from-start", "--if-elapsed", "1h", "true"},
+		"it is meant":         {"--verbose", "--if-elapsed", "15h", "true"},
+		"no process reads it": {"--if-elapsed", "1h", "true"},
 	} {
-		if r := s.adlock(job(c.words...)...); strings.Contains(r.Err, "every second start") {
-			t.Errorf("%s: %+v", c.claim, r)
+		if r := s.adlock(job(words...)...); strings.Contains(r.Err, "every second start") {
+			t.Errorf("%s: %+v", claim, r)
 		}
-	}
-}
-
-func TestALibrarysDenialWarnsOfThePeriodToo(t *testing.T) {
-	s := newStage(t)
-	s.asked(time.Hour)
-	for e := range runlog.Read(s.locks, host) {
-		a := history.AtomOf(&e)
-		r := s.adlock(s.take(a.Operand, "--verbose", "--if-elapsed", "1h")...)
-		if r.Status != fault.AnswerTooSoon || !oneLine(r.Err) || !strings.Contains(r.Err, everySecond) {
-			t.Errorf("%+v", r)
-		}
-		return
-	}
-}
-
-func TestADryRunReadsTheRunlogAndAddsNothing(t *testing.T) {
-	s := newStage(t)
-	s.asked(time.Hour)
-	before := s.read(s.locks + "/program." + host + ".runlog")
-	s.want(75, job("--dry-run", "--if-elapsed", "1h", "true")...)
-	if after := s.read(s.locks + "/program." + host + ".runlog"); after != before {
-		t.Errorf("the record has grown: %s", strings.TrimPrefix(after, before))
 	}
 }

@@ -18,16 +18,6 @@ func (s *stage) named(operand string) string {
 	return strings.TrimPrefix(filepath.Base(found[0]), "last.")
 }
 
-// This tests the pause of one atom; lib/pause tests that of the host.
-func TestADryRunShowsNoControlCharacterOfAPause(t *testing.T) {
-	s := newStage(t)
-	s.once().Ran(t)
-	s.want(0, "pause", s.named("a"), "--for", "never", "--why", "new\x1b[2J disk")
-	if r := s.once("--dry-run"); !strings.HasPrefix(r.Out, "paused: until it is resumed (new?[2J disk)\n") {
-		t.Errorf("%+v", r)
-	}
-}
-
 func TestAPausedAtomDeniesNewcomersUntilItIsResumed(t *testing.T) {
 	s := newStage(t)
 	s.once().Ran(t)
@@ -60,37 +50,6 @@ func TestAPausedAtomDeniesNewcomersUntilItIsResumed(t *testing.T) {
 	s.once().Ran(t)
 }
 
-func TestPauseAndResumeTakeWholeNamesOnly(t *testing.T) {
-	s := newStage(t)
-	for _, operand := range []string{"one", "other", "one more"} {
-		s.onceNamed(operand).Ran(t)
-	}
-	verbs := [][]string{{"pause", "--for", "1h"}, {"resume"}}
-	for text, paused := range map[string]int{"one|other": 2, "one|more": 1, "job|run|other": 1, "job.dax.run.one": 1} {
-		words := strings.Split(text, "|")
-		for _, verb := range verbs {
-			if r := s.adlock(append(verb, words...)...); r != (helper.Result{}) {
-				t.Errorf("%q %q: %+v", verb, words, r)
-			}
-			want := 0
-			if verb[0] == "pause" {
-				want = paused
-			}
-			if got := strings.Count(s.adlock("pause").Out, "\n"); got != want {
-				t.Errorf("%q %q: %d are paused", verb, words, got)
-			}
-		}
-	}
-	for _, verb := range verbs {
-		s.refused(64, `"o" is only part of a name: type the whole name: job run one, job run one more, job run other`, append(verb, "o")...)
-		s.refused(64, `no atom matches "none"`, append(verb, "one", "none")...)
-		s.refused(64, "only part of a name", append(verb, "one", "oth")...)
-	}
-	if r := s.adlock("pause"); r.Out != "" {
-		t.Errorf("paused: %s", r.Out)
-	}
-}
-
 func TestAWaiterWaitsThroughAPause(t *testing.T) {
 	s := newStage(t)
 	s.once().Ran(t)
@@ -116,7 +75,7 @@ func TestAPauseNeedsAKnownAtomAndAnEnd(t *testing.T) {
 		{"pause", s.named("a")}, {"pause", "--for=1h"}, {"pause", "--for=1h", "nothing"},
 		{"pause", "--for=60", s.named("a")}, {"pause", "--for=1h", "--all", s.named("a")}, {"resume"},
 		{"pause", "--json", s.named("a")}, {"pause", "--why=x"},
-		{"pause", "--for=1h", "--why=" + strings.Repeat("x", 1025), s.named("a")},
+		{"pause", "--for=1h", "--why=" + strings.Repeat("x", 1025), s.named("a")}, {"pause", "--for=1h", "job"},
 	} {
 		if r := s.adlock(args...); r.Status != 64 {
 			t.Errorf("%q: %+v", args, r)

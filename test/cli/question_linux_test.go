@@ -22,10 +22,10 @@ import (
 // withLocksmith returns the helper program, with its partner programs beside it.
 func withLocksmith(t testing.TB) string {
 	t.Helper()
-	if err := buildLocksmith(helper.Binary(t)); err != nil {
-		t.Fatal(err)
-	}
-	return helper.Binary(t)
+	program := helper.Binary(t)
+	locksmith.once.Do(func() { locksmith.err = helper.Build(filepath.Join(filepath.Dir(program), "adlock-locksmith")) })
+	must(t, locksmith.err)
+	return program
 }
 
 var locksmith struct {
@@ -33,17 +33,11 @@ var locksmith struct {
 	err  error
 }
 
-func buildLocksmith(beside string) error {
-	locksmith.once.Do(func() { locksmith.err = helper.Build(filepath.Join(filepath.Dir(beside), "adlock-locksmith")) })
-	return locksmith.err
-}
-
 // where is a set of the places in which a situation is tried.
 type where int
 
 const (
 	inDirectory where = 1 << iota
-	inNamedDirectory
 	onEtcd
 	onFTP
 
@@ -64,35 +58,22 @@ type situation struct {
 }
 
 func TestEveryQuestionHasOneAnswer(t *testing.T) {
-	for at, open := range map[where]func(testing.TB) func(testing.TB) place{
-		inDirectory: func(testing.TB) func(testing.TB) place {
-			return func(t testing.TB) place { return directory{helper.Dir(t), "ADLOCK_DIR"} }
-		},
-		inNamedDirectory: func(testing.TB) func(testing.TB) place {
-			return func(t testing.TB) place { return directory{helper.Dir(t), "ADLOCK_STORE"} }
-		},
-		onEtcd: newEtcd,
-		onFTP:  newFTP,
+	for name, c := range map[string]struct {
+		at   where
+		open func(testing.TB) func(testing.TB) place
+	}{
+		"in a directory": {inDirectory, newDirectory}, "on etcd": {onEtcd, newEtcd}, "on FTP": {onFTP, newFTP},
 	} {
-		t.Run(names[at], func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			newPlace := open(t)
+			newPlace := c.open(t)
 			for _, s := range situations {
-				if s.where&at != 0 {
-					t.Run(s.claim, func(t *testing.T) { t.Parallel(); s.prove(t, newPlace) })
-				}
-			}
-			for _, s := range refusals {
-				if s.where&at != 0 {
+				if s.where&c.at != 0 {
 					t.Run(s.claim, func(t *testing.T) { t.Parallel(); s.prove(t, newPlace) })
 				}
 			}
 		})
 	}
-}
-
-var names = map[where]string{
-	inDirectory: "in a directory", inNamedDirectory: "in a directory that ADLOCK_STORE names", onEtcd: "on etcd", onFTP: "on FTP",
 }
 
 // prove asks in each way. A newcomer that takes the atom changes the situation, so it is set up
@@ -184,9 +165,6 @@ func (s *situation) scriptAgrees(w *world) {
 
 // statusAgrees compares status's answer, which is about a newcomer with the owner's options.
 func (s *situation) statusAgrees(w *world) {
-	if !w.place.status() {
-		return
-	}
 	want := reason(strings.Replace(string(s.want), " (its owner's)", "", 1)) // status asks as the owner did
 	if s.status != "" {
 		want = s.status
@@ -213,7 +191,5 @@ func (s *situation) statusAgrees(w *world) {
 // writeFile writes a lock as another tool would, or a damaged one.
 func writeFile(t testing.TB, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 }

@@ -27,8 +27,8 @@ type store struct {
 }
 
 func (s store) vars() []string { return []string{"ADLOCK_STORE=" + s.url, "ADLOCK_DIR=" + s.dir} }
-func (s store) record() string { return directory{dir: s.dir}.record() }
-func (s store) status() bool   { return true }
+func (s store) record() string { return directory{s.dir}.record() }
+func (s store) settled() bool  { return true } // an owner adds nothing here
 
 // stores numbers the parts of the servers: each world has its own.
 var stores atomic.Int64
@@ -85,21 +85,16 @@ func (s etcdStore) ctl(stdin string, args ...string) (string, error) {
 func (s etcdStore) change(t testing.TB, key, name, value string) {
 	t.Helper()
 	text, err := s.ctl("", "get", "--print-value-only", key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text = strings.TrimSuffix(text, "\n") // etcdctl's own
-	if _, err := s.ctl(string(helper.Replaced(t, []byte(text), name, value)), "put", "--ignore-lease", key); err != nil {
-		t.Fatal(err)
-	}
+	_, err = s.ctl(string(helper.Replaced(t, []byte(text), name, value)), "put", "--ignore-lease", key)
+	must(t, err)
 }
 
 func (s etcdStore) files() []string {
 	keys, _ := s.ctl("", "get", "--prefix", "--keys-only", s.atom+"line/") // a failure shows as no lock
 	return strings.Fields(keys)
 }
-
-func (s etcdStore) settled() bool { return true } // an owner adds nothing here
 
 func (s etcdStore) setLast(t testing.TB, completed time.Time, started time.Duration) {
 	t.Helper()
@@ -180,13 +175,6 @@ func newFTP(t testing.TB) func(testing.TB) place {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func (s ftpStore) vars() []string {
 	return append(s.store.vars(), "ADLOCK_FTP_PASSWORD_FILE="+s.password)
 }
@@ -195,9 +183,6 @@ func (s ftpStore) files() []string {
 	owners, _ := filepath.Glob(s.root + "/lock." + helper.AtomName + ".*/owner")
 	return owners
 }
-
-func (s ftpStore) settled() bool { return true } // an owner adds nothing here
-func (s ftpStore) waiting() int  { return 0 }
 
 func (s ftpStore) setLast(t testing.TB, completed time.Time, started time.Duration) {
 	t.Helper()

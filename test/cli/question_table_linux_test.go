@@ -94,9 +94,7 @@ func foreign(text func(*world) string, age time.Duration) func(*world) {
 		lock := w.place.(directory).lock()
 		writeFile(w, lock, text(w))
 		at := time.Now().Add(-age)
-		if err := os.Chtimes(lock, at, at); err != nil {
-			w.Fatal(err)
-		}
+		must(w, os.Chtimes(lock, at, at))
 	}
 }
 
@@ -104,12 +102,6 @@ func empty(*world) string { return "" }
 
 func livingPID(w *world) string {
 	return itoa(helper.Command{Args: []string{"sleep", "1000"}}.Start(w).PID) + "\n"
-}
-
-func deadPID(w *world) string {
-	p := helper.Command{Args: []string{"true"}}.Start(w)
-	p.Wait(w)
-	return itoa(p.PID) + "\n"
 }
 
 // bare is a lock of a store whose maker was cut off before it wrote its record.
@@ -131,7 +123,7 @@ func bare(age time.Duration) func(*world) {
 func waitedFor(w *world) {
 	w.hold(0, "--shared")
 	helper.Command{Args: append(w.runner("x", "--wait=1h"), "--", "true"), Env: w.env()}.Start(w)
-	helper.Eventually(w, "the writer stands in line", func() bool { return w.waiting() == 1 })
+	helper.Eventually(w, "the writer stands in line", func() bool { return w.place.(etcdStore).waiting() == 1 })
 }
 
 // uncounted is a job whose ending has begun, with more members than its lock has room for.
@@ -157,271 +149,126 @@ func changing(situation func(*world)) func(*world) {
 const hour, minute = time.Hour, time.Minute
 
 var situations = []situation{
-	{
-		claim: "an atom that never ran is free", where: everywhere | inNamedDirectory,
-		want: "free: never completed, IfElapsed is 0s, no ExpireAfter", status: "none",
-	},
-	{
-		claim: "one that is to run once and never ran is free", where: everywhere, ask: "--if-elapsed=never",
-		want: "free: never completed, IfElapsed is never, no ExpireAfter", status: "none",
-	},
-	{
-		claim: "one that is to run once and did is too soon", where: everywhere, ask: "--if-elapsed=never",
-		setUp: completedAgo(5*hour, 0), want: "too soon: completed 5h ago, IfElapsed is never",
-	},
-	{
-		claim: "a paused atom is denied though it is due", where: inDirectory, setUp: paused,
-		want: "paused: until it is resumed (new disk)",
-	},
-	{
-		claim: "an atom that completed of late is too soon", where: everywhere | inNamedDirectory, ask: "--if-elapsed=15m",
-		setUp: completedAgo(192*time.Second, 0), want: "too soon: completed 3m12s ago, IfElapsed is 15m; due in 11m48s",
-	},
-	{
-		claim: "an atom that completed long ago is due", where: everywhere, ask: "--if-elapsed=15m",
-		setUp: completedAgo(20*minute, 0), want: "free: completed 20m ago, IfElapsed is 15m, no ExpireAfter",
-	},
-	{
-		claim: "IfElapsed 0 is always due", where: everywhere,
-		setUp: completedAgo(0, 0), want: "free: completed 0s ago, IfElapsed is 0s, no ExpireAfter",
-	},
-	{
-		claim: "counted from its start an atom is due though it completed of late", where: everywhere, ask: "--from-start --if-elapsed=10m",
-		setUp: completedAgo(2*minute, 11*minute), want: "free: started 11m ago, IfElapsed is 10m less 30s, no ExpireAfter",
-	},
-	{
-		claim: "counted from its start an atom may be too soon", where: everywhere, ask: "--from-start --if-elapsed=10m",
-		setUp: completedAgo(2*minute, 3*minute), want: "too soon: started 3m ago, IfElapsed is 10m less 30s; due in 6m30s",
-	},
-	{
-		claim: "a pass clock says how long ago it completed", where: everywhere, ask: "--now=1h --if-elapsed=30m",
+	{claim: "an atom that never ran is free", where: everywhere,
+		want: "free: never completed, IfElapsed is 0s, no ExpireAfter", status: "none"},
+	{claim: "one that is to run once and did is too soon", where: everywhere, ask: "--if-elapsed=never",
+		setUp: completedAgo(5*hour, 0), want: "too soon: completed 5h ago, IfElapsed is never"},
+	{claim: "a paused atom is denied though it is due", where: inDirectory, setUp: paused,
+		want: "paused: until it is resumed (new disk)"},
+	{claim: "an atom that completed of late is too soon", where: everywhere, ask: "--if-elapsed=15m",
+		setUp: completedAgo(192*time.Second, 0),
+		want:  "too soon: completed 3m12s ago, IfElapsed is 15m; due in 11m48s"},
+	{claim: "an atom that completed long ago is due", where: everywhere, ask: "--if-elapsed=15m",
+		setUp: completedAgo(20*minute, 0), want: "free: completed 20m ago, IfElapsed is 15m, no ExpireAfter"},
+	{claim: "counted from its start an atom is due though it completed of late", where: everywhere,
+		ask:   "--from-start --if-elapsed=10m",
+		setUp: completedAgo(2*minute, 11*minute),
+		want:  "free: started 11m ago, IfElapsed is 10m less 30s, no ExpireAfter"},
+	{claim: "counted from its start an atom may be too soon", where: everywhere, ask: "--from-start --if-elapsed=10m",
+		setUp: completedAgo(2*minute, 3*minute),
+		want:  "too soon: started 3m ago, IfElapsed is 10m less 30s; due in 6m30s"},
+	{claim: "a pass clock says how long ago it completed", where: everywhere, ask: "--now=1h --if-elapsed=30m",
 		setUp: completedAgo(0, 0), want: "free: completed 1h ago, IfElapsed is 30m, no ExpireAfter",
-		status: "too soon: completed 0s ago, IfElapsed is 30m; due in 30m", // status does not know the pass
-	},
-	{
-		claim: "what completed since the pass began is too soon", where: everywhere, ask: "--now=-1h --if-elapsed=30m",
+		status: "too soon: completed 0s ago, IfElapsed is 30m; due in 30m"}, // status does not know the pass
+	{claim: "what completed since the pass began is too soon", where: everywhere, ask: "--now=-1h --if-elapsed=30m",
 		setUp: completedAgo(0, 0), want: "too soon: completed since the pass began, IfElapsed is 30m; due in 1h30m",
-		status: "too soon: completed 0s ago, IfElapsed is 30m; due in 30m",
-	},
-	{
-		claim: "a last lock in the future is not believed", where: everywhere, ask: "--if-elapsed=15m",
-		setUp: completedAgo(-hour, 0), want: "free: the last lock lies in the future, IfElapsed is 15m, no ExpireAfter",
-	},
-	{
-		claim: "an atom whose owner lives is busy", where: everywhere | inNamedDirectory,
-		setUp: held(10 * minute), want: "busy: running for 10m, ExpireAfter is 2h (its owner's)",
-	},
-	{
-		claim: "too soon comes before busy", where: everywhere, ask: "--if-elapsed=15m",
+		status: "too soon: completed 0s ago, IfElapsed is 30m; due in 30m"},
+	{claim: "a last lock in the future is not believed", where: everywhere, ask: "--if-elapsed=15m",
+		setUp: completedAgo(-hour, 0),
+		want:  "free: the last lock lies in the future, IfElapsed is 15m, no ExpireAfter"},
+	{claim: "an atom whose owner lives is busy", where: everywhere,
+		setUp: held(10 * minute), want: "busy: running for 10m, ExpireAfter is 2h (its owner's)"},
+	{claim: "too soon comes before busy", where: everywhere, ask: "--if-elapsed=15m",
 		setUp: func(w *world) { w.completed(3*minute, 0); w.hold(10*minute, "--if-elapsed=1m") },
-		want:  "too soon: completed 3m ago, IfElapsed is 15m; due in 12m", status: "busy: running for 10m, ExpireAfter is 2h",
-	},
-	{
-		claim: "too soon is counted from the start for an owner that asked so", where: everywhere, ask: "--from-start --if-elapsed=10m",
+		want:  "too soon: completed 3m ago, IfElapsed is 15m; due in 12m", status: "busy: running for 10m, ExpireAfter is 2h"},
+	{claim: "too soon is counted from the start for an owner that asked so", where: everywhere,
+		ask: "--from-start --if-elapsed=10m",
 		setUp: func(w *world) {
 			w.completed(2*minute, 11*minute)
 			w.hold(10*minute, "--from-start", "--if-elapsed=10m")
 		},
-		want: "busy: running for 10m, ExpireAfter is 2h (its owner's)",
-	},
-	{
-		claim: "a pass clock says how long an owner has run", where: everywhere, ask: "--now=1h",
-		setUp: held(10 * minute), want: "busy: running for 1h10m, ExpireAfter is 2h (its owner's)", status: "busy: running for 10m, ExpireAfter is 2h",
-	},
-	{
-		claim: "a pass clock lets an owner expire", where: everywhere, ask: "--now=3h",
-		setUp: held(10 * minute), want: "expired: running for 3h10m, ExpireAfter is 2h (its owner's); it would be ended",
-		status: "busy: running for 10m, ExpireAfter is 2h",
-	},
-	{
-		claim: "a living owner that has expired would be ended", where: everywhere | inNamedDirectory,
-		setUp: held(3 * hour), want: "expired: running for 3h, ExpireAfter is 2h (its owner's); it would be ended",
-	},
-	{
-		claim: "a dead owner is replaced whatever its age", where: everywhere | inNamedDirectory,
-		setUp: dead(minute), want: "free: the owner is dead; its lock would be replaced",
-	},
-	{
-		claim: "a dead owner that would have expired is replaced", where: everywhere,
-		setUp: dead(3 * hour), want: "free: the owner is dead; its lock would be replaced",
-	},
-	{
-		claim: "a dead owner whose job lives is busy", where: inDirectory,
-		setUp: orphaned(10 * minute), want: "busy: running for 10m, ExpireAfter is 2h (its owner's)",
-	},
-	{
-		claim: "what is left of a dead owner's job expires", where: inDirectory,
-		setUp: orphaned(3 * hour), want: "expired: running for 3h, ExpireAfter is 2h (its owner's); it would be ended",
-	},
-	{
-		claim: "an owner that cannot be checked is busy", where: inDirectory,
-		setUp: inNamespace(10 * minute), want: "busy: running for 10m, ExpireAfter is 2h (its owner's)",
-	},
-	{
-		claim: "an owner that cannot be checked and has expired is stuck", where: inDirectory,
-		setUp: inNamespace(3 * hour), want: "stuck: running for 3h, ExpireAfter is 2h (its owner's), and its owner cannot be checked from here",
-	},
-	{
-		claim: "a job with more members than were counted is free when none lives", where: inDirectory, setUp: uncounted,
-		want: "free: the owner is dead; its lock would be replaced",
-	},
-	{
-		claim: "an owner that has expired and is being ended is busy", where: inDirectory,
-		setUp: changing(held(3 * hour)), want: "busy: another process is changing the lock",
-	},
-	{
-		claim: "a dead owner whose lock is being replaced is busy", where: inDirectory,
-		setUp: changing(dead(minute)), want: "busy: another process is changing the lock",
-	},
-	{
-		claim: "a reader that is being ended is busy for a writer", where: inDirectory,
-		setUp: changing(held(3*hour, "--shared")), want: "busy: another process is changing the lock",
-	},
-	{
-		claim: "an empty lock that is being cleared is busy", where: inDirectory,
-		setUp: changing(foreign(empty, 5*minute)), want: "busy: another process is changing the lock",
-	},
-	{
-		claim: "an owner that has not expired is busy though its lock is being changed", where: inDirectory,
-		setUp: changing(held(10 * minute)), want: "busy: running for 10m, ExpireAfter is 2h (its owner's)",
-	},
-	{
-		claim: "a lock with only a pid that lives is busy whatever its age", where: inDirectory,
-		setUp: foreign(livingPID, 300*hour), want: "busy: the lock has only a pid, which lives",
-	},
-	{
-		claim: "a lock with only a pid that is dead is replaced", where: inDirectory,
-		setUp: foreign(deadPID, minute), want: "free: the owner is dead; its lock would be replaced",
-	},
-	{
-		claim: "an empty lock is busy for a minute", where: inDirectory,
-		setUp: foreign(empty, 0), want: "busy: the lock is empty, perhaps being written",
-	},
-	{
-		claim: "an empty lock that stays is cleared", where: inDirectory,
-		setUp: foreign(empty, 5*minute), want: "free: the lock is empty and 5m old; it would be cleared",
-	},
-	{
-		claim: "a lock that never said whose it is is busy for a minute", where: onFTP,
-		setUp: bare(0), want: "busy: the lock is empty, perhaps being written",
-	},
-	{
-		claim: "a lock that never said whose it is is cleared if it stays", where: onFTP,
-		setUp: bare(5 * minute), want: "free: the lock is empty and 5m old; it would be cleared",
-	},
-	{
-		claim: "an atom is busy for its own job", where: everywhere,
-		setUp: fromInside("x"), want: "busy: the atom is running this very program",
-	},
-	{
-		claim: "an atom is busy for its own job whatever its age", where: everywhere, ask: "--expire-after=0",
-		setUp: fromInside("x", "--expire-after=0"), want: "busy: the atom is running this very program",
-	},
-	{
-		claim: "what is left of a dead owner's job is busy for itself", where: inDirectory, ask: "--expire-after=0",
+		want: "busy: running for 10m, ExpireAfter is 2h (its owner's)"},
+	{claim: "a pass clock lets an owner expire", where: everywhere, ask: "--now=3h",
+		setUp:  held(10 * minute),
+		want:   "expired: running for 3h10m, ExpireAfter is 2h (its owner's); it would be ended",
+		status: "busy: running for 10m, ExpireAfter is 2h"},
+	{claim: "a living owner that has expired would be ended", where: everywhere,
+		setUp: held(3 * hour), want: "expired: running for 3h, ExpireAfter is 2h (its owner's); it would be ended"},
+	{claim: "a dead owner is replaced whatever its age", where: everywhere,
+		setUp: dead(minute), want: "free: the owner is dead; its lock would be replaced"},
+	{claim: "a dead owner whose job lives is busy", where: inDirectory,
+		setUp: orphaned(10 * minute), want: "busy: running for 10m, ExpireAfter is 2h (its owner's)"},
+	{claim: "an owner that cannot be checked and has expired is stuck", where: inDirectory,
+		setUp: inNamespace(3 * hour),
+		want:  "stuck: running for 3h, ExpireAfter is 2h (its owner's), and its owner cannot be checked from here"},
+	{claim: "a job with more members than were counted is free when none lives", where: inDirectory, setUp: uncounted,
+		want: "free: the owner is dead; its lock would be replaced"},
+	{claim: "an owner that has expired and is being ended is busy", where: inDirectory,
+		setUp: changing(held(3 * hour)), want: "busy: another process is changing the lock"},
+	{claim: "a lock with only a pid that lives is busy whatever its age", where: inDirectory,
+		setUp: foreign(livingPID, 300*hour), want: "busy: the lock has only a pid, which lives"},
+	{claim: "an empty lock that stays is cleared", where: inDirectory,
+		setUp: foreign(empty, 5*minute), want: "free: the lock is empty and 5m old; it would be cleared"},
+	{claim: "a lock that never said whose it is is busy for a minute", where: onFTP,
+		setUp: bare(0), want: "busy: the lock is empty, perhaps being written"},
+	{claim: "a lock that never said whose it is is cleared if it stays", where: onFTP,
+		setUp: bare(5 * minute), want: "free: the lock is empty and 5m old; it would be cleared"},
+	{claim: "an atom is busy for its own job", where: everywhere,
+		setUp: fromInside("x"), want: "busy: the atom is running this very program"},
+	{claim: "an atom is busy for its own job whatever its age", where: everywhere, ask: "--expire-after=0",
+		setUp: fromInside("x", "--expire-after=0"), want: "busy: the atom is running this very program"},
+	{claim: "what is left of a dead owner's job is busy for itself", where: inDirectory, ask: "--expire-after=0",
 		setUp: fromOrphan("--expire-after=0"), want: "busy: running for 0s, ExpireAfter is 0s",
-		status: "busy: running for 0s, no ExpireAfter",
-	},
-	{
-		claim: "an owner without a limit is left alone", where: everywhere,
-		setUp: unlimited(300 * hour), want: "busy: running for 1w5d12h, no ExpireAfter",
-	},
-	{
-		claim: "the newcomer's limit counts for an owner without one", where: everywhere, ask: "--expire-after=2h",
+		status: "busy: running for 0s, no ExpireAfter"},
+	{claim: "an owner without a limit is left alone", where: everywhere,
+		setUp: unlimited(300 * hour), want: "busy: running for 1w5d12h, no ExpireAfter"},
+	{claim: "the newcomer's limit counts for an owner without one", where: everywhere, ask: "--expire-after=2h",
 		setUp: unlimited(3 * hour), want: "expired: running for 3h, ExpireAfter is 2h; it would be ended",
-		status: "busy: running for 3h, no ExpireAfter",
-	},
-	{
-		claim: "the owner's limit counts where the newcomer says none", where: everywhere,
-		setUp: held(3*hour, "--expire-after=5h"), want: "busy: running for 3h, ExpireAfter is 5h (its owner's)",
-	},
-	{
-		claim: "the newcomer's limit wins over the owner's", where: everywhere, ask: "--expire-after=2h",
+		status: "busy: running for 3h, no ExpireAfter"},
+	{claim: "the owner's limit counts where the newcomer says none", where: everywhere,
+		setUp: held(3*hour, "--expire-after=5h"), want: "busy: running for 3h, ExpireAfter is 5h (its owner's)"},
+	{claim: "the newcomer's limit wins over the owner's", where: everywhere, ask: "--expire-after=2h",
 		setUp: held(3*hour, "--expire-after=5h"), want: "expired: running for 3h, ExpireAfter is 2h; it would be ended",
-		status: "busy: running for 3h, ExpireAfter is 5h", // to a newcomer with the owner's limit
-	},
-	{
-		claim: "by the owner's limit it would be ended", where: everywhere,
-		setUp: held(90*minute, "--expire-after=1h"), want: "expired: running for 1h30m, ExpireAfter is 1h (its owner's); it would be ended",
-	},
-	{
-		claim: "an owner that never expires is busy", where: everywhere,
-		setUp: held(300*hour, "--expire-after=never"), want: "busy: running for 1w5d12h, ExpireAfter is never (its owner's)",
-	},
-	{
-		claim: "an owner that ends its job itself is given the time", where: everywhere, ask: "--expire-after=1h",
-		setUp: held(62*minute, "--expire-after=1h", "--enforce", "--pause=1m"), want: "busy: running for 1h2m, ExpireAfter is 1h (its owner enforces it)",
-	},
-	{
-		claim: "an owner that should have ended its job itself is ended", where: everywhere, ask: "--expire-after=1h",
-		setUp: held(66*minute, "--expire-after=1h", "--enforce", "--pause=1m"), want: "expired: running for 1h6m, ExpireAfter is 1h (its owner enforces it); it would be ended",
-	},
-	{
-		claim: "a writer finds readers busy", where: inDirectory | onEtcd,
-		setUp: held(10*minute, "--shared"), want: "busy: running for 10m, ExpireAfter is 2h (its owner's)",
-	},
-	{
-		claim: "a reader joins readers", where: inDirectory | onEtcd, ask: "--shared",
+		status: "busy: running for 3h, ExpireAfter is 5h"}, // to a newcomer with the owner's limit
+	{claim: "an owner that ends its job itself is given the time", where: everywhere, ask: "--expire-after=1h",
+		setUp: held(62*minute, "--expire-after=1h", "--enforce", "--pause=1m"),
+		want:  "busy: running for 1h2m, ExpireAfter is 1h (its owner enforces it)"},
+	{claim: "an owner that should have ended its job itself is ended", where: everywhere, ask: "--expire-after=1h",
+		setUp: held(66*minute, "--expire-after=1h", "--enforce", "--pause=1m"),
+		want:  "expired: running for 1h6m, ExpireAfter is 1h (its owner enforces it); it would be ended"},
+	{claim: "a writer finds readers busy", where: inDirectory | onEtcd,
+		setUp: held(10*minute, "--shared"), want: "busy: running for 10m, ExpireAfter is 2h (its owner's)"},
+	{claim: "a reader joins readers", where: inDirectory | onEtcd, ask: "--shared",
 		setUp: held(10*minute, "--shared"), want: "free: never completed, IfElapsed is 0s, no ExpireAfter",
-		status: "busy: running for 10m, ExpireAfter is 2h", // to a writer
-	},
-	{
-		claim: "a reader finds a writer busy", where: inDirectory | onEtcd, ask: "--shared",
-		setUp: held(10 * minute), want: "busy: running for 10m, ExpireAfter is 2h (its owner's)",
-	},
-	{
-		claim: "a reader that has expired would be ended for a writer", where: inDirectory | onEtcd,
-		setUp: held(3*hour, "--shared"), want: "expired: running for 3h, ExpireAfter is 2h (its owner's); it would be ended",
-	},
-	{
-		claim: "a reader that has expired is nothing to a reader", where: inDirectory | onEtcd, ask: "--shared",
+		status: "busy: running for 10m, ExpireAfter is 2h"}, // to a writer
+	{claim: "a reader finds a writer busy", where: inDirectory | onEtcd, ask: "--shared",
+		setUp: held(10 * minute), want: "busy: running for 10m, ExpireAfter is 2h (its owner's)"},
+	{claim: "a reader that has expired would be ended for a writer", where: inDirectory | onEtcd,
+		setUp: held(3*hour, "--shared"),
+		want:  "expired: running for 3h, ExpireAfter is 2h (its owner's); it would be ended"},
+	{claim: "a reader that has expired is nothing to a reader", where: inDirectory | onEtcd, ask: "--shared",
 		setUp: held(3*hour, "--shared"), want: "free: never completed, IfElapsed is 0s, no ExpireAfter",
-		status: "expired: running for 3h, ExpireAfter is 2h; it would be ended",
-	},
-	{
-		claim: "a dead reader is replaced by a writer", where: inDirectory | onEtcd,
-		setUp: dead(minute, "--shared"), want: "free: the owner is dead; its lock would be replaced",
-	},
-	{
-		claim: "a writer is busy for its own readers", where: inDirectory | onEtcd,
-		setUp: fromInside("x", "--shared"), want: "busy: the atom is running this very program",
-	},
-	{
-		claim: "a reader does not overtake a writer that waits", where: onEtcd, ask: "--shared",
+		status: "expired: running for 3h, ExpireAfter is 2h; it would be ended"},
+	{claim: "a dead reader is replaced by a writer", where: inDirectory | onEtcd,
+		setUp: dead(minute, "--shared"), want: "free: the owner is dead; its lock would be replaced"},
+	{claim: "a reader does not overtake a writer that waits", where: onEtcd, ask: "--shared",
 		setUp: waitedFor, want: "busy: others wait for it",
-		status: "busy: running for 0s, ExpireAfter is 2h", // to a writer
-	},
-	{
-		claim: "a writer does not overtake a writer that waits", where: onEtcd,
-		setUp: waitedFor, want: "busy: running for 0s, ExpireAfter is 2h (its owner's)",
-	},
-	{
-		claim: "a limit that is not learned yet leaves the owner's in force", where: everywhere, ask: "--expire-after=auto",
-		setUp: held(10 * minute), want: "busy: running for 10m, ExpireAfter is 2h (its owner's)",
-	},
-	{
-		claim: "an atom is full if other atoms have all slots", where: everywhere, ask: "--slots=1",
-		setUp: slotTaken("1"), want: "full: an atom of p is running", status: "none",
-	},
-	{
-		claim: "a slot that is free is taken", where: everywhere, ask: "--slots=2",
-		setUp: slotTaken("2"), want: "free: never completed, IfElapsed is 0s, no ExpireAfter", status: "none",
-	},
-	{
-		claim: "busy comes before full", where: everywhere, ask: "--slots=1",
-		setUp: func(w *world) { slotTaken("1")(w); w.hold(0) }, want: "busy: running for 0s, ExpireAfter is 2h (its owner's)",
-	},
-	{
-		claim: "a slot of a dead owner is taken", where: inDirectory, ask: "--slots=1",
-		setUp: deadSlot, want: "free: never completed, IfElapsed is 0s, no ExpireAfter", status: "none",
-	},
-	{
-		claim: "a slot in a store is its dead owner's until the lease is over", where: inStores, ask: "--slots=1",
-		setUp: deadSlot, want: "full: an atom of p is running", status: "none",
-	},
-	{
-		claim: "a slot is shared with what its owner nests, and full for its owner's job", where: everywhere, ask: "--slots=1",
+		status: "busy: running for 0s, ExpireAfter is 2h"}, // to a writer
+	{claim: "a writer does not overtake a writer that waits", where: onEtcd,
+		setUp: waitedFor, want: "busy: running for 0s, ExpireAfter is 2h (its owner's)"},
+	{claim: "a limit that is not learned yet leaves the owner's in force", where: everywhere, ask: "--expire-after=auto",
+		setUp: held(10 * minute), want: "busy: running for 10m, ExpireAfter is 2h (its owner's)"},
+	{claim: "an atom is full if other atoms have all slots", where: everywhere, ask: "--slots=1",
+		setUp: slotTaken("1"), want: "full: an atom of p is running", status: "none"},
+	{claim: "busy comes before full", where: everywhere, ask: "--slots=1",
+		setUp: func(w *world) { slotTaken("1")(w); w.hold(0) },
+		want:  "busy: running for 0s, ExpireAfter is 2h (its owner's)"},
+	{claim: "a slot of a dead owner is taken", where: inDirectory, ask: "--slots=1",
+		setUp: deadSlot, want: "free: never completed, IfElapsed is 0s, no ExpireAfter", status: "none"},
+	{claim: "a slot in a store is its dead owner's until the lease is over", where: inStores, ask: "--slots=1",
+		setUp: deadSlot, want: "full: an atom of p is running", status: "none"},
+	{claim: "a slot is shared with what its owner nests, and full for its owner's job", where: everywhere,
+		ask:   "--slots=1",
 		setUp: ownSlot, want: "full: an atom of p is running", status: "none",
-		script: "free: never completed, IfElapsed is 0s",
-	},
+		script: "free: never completed, IfElapsed is 0s"},
 }

@@ -116,8 +116,7 @@ func (w *world) start(command []string) *helper.Process {
 		if p.Ended() {
 			w.Fatalf("it ended: %s", p.Output())
 		}
-		_, err := os.Stat(ready)
-		return err == nil && w.settled()
+		return exists(ready) && w.settled()
 	})
 	return p
 }
@@ -149,24 +148,18 @@ type place interface {
 	setAge(t testing.TB, age time.Duration) // of the active lock, or of the readers' locks
 
 	settled() bool   // the owner has completed its lock
-	waiting() int    // how many writers wait ahead of new readers
 	record() string  // the runlog
-	status() bool    // whether `adlock status` shows what is here
 	files() []string // of the active lock and of readers
 }
 
 // directory is a lock directory.
-type directory struct {
-	dir   string
-	named string // ADLOCK_DIR or ADLOCK_STORE
+type directory struct{ dir string }
+
+func newDirectory(testing.TB) func(testing.TB) place {
+	return func(t testing.TB) place { return directory{helper.Dir(t)} }
 }
 
-func (d directory) vars() []string {
-	if d.named == "ADLOCK_STORE" {
-		return []string{"ADLOCK_STORE=" + d.dir, "ADLOCK_DIR=" + d.dir + ".none"}
-	}
-	return []string{"ADLOCK_DIR=" + d.dir}
-}
+func (d directory) vars() []string { return []string{"ADLOCK_DIR=" + d.dir} }
 
 func (d directory) lock() string { return filepath.Join(d.dir, "lock."+helper.AtomName) }
 
@@ -192,9 +185,7 @@ func (d directory) setLast(t testing.TB, completed time.Time, started time.Durat
 	if started > 0 {
 		helper.Rewrite(t, last, "started", ago(started))
 	}
-	if err := os.Chtimes(last, completed, completed); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(last, completed, completed))
 }
 
 func (d directory) setAge(t testing.TB, age time.Duration) {
@@ -202,20 +193,14 @@ func (d directory) setAge(t testing.TB, age time.Duration) {
 	for _, file := range d.files() {
 		helper.Rewrite(t, file, "monotonic", monotonic(age))
 		at := time.Now().Add(-age)
-		if err := os.Chtimes(file, at, at); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(file, at, at))
 	}
 }
-
-func (d directory) waiting() int { return 0 }
 
 func (d directory) record() string {
 	text, _ := os.ReadFile(filepath.Join(d.dir, "program.dax.runlog")) // "": there is none yet
 	return string(text)
 }
-
-func (d directory) status() bool { return true }
 
 // ago is that time in the form of a record.
 func ago(d time.Duration) string { return time.Now().Add(-d).UTC().Format(time.RFC3339Nano) }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -40,22 +39,6 @@ func TestASemaphoreAdmitsSoManyRunsOfItsName(t *testing.T) {
 	s.want(0, "run", "--name", "other", "--slots", "2", "true")
 }
 
-func TestASemaphoreLeavesOneLastLock(t *testing.T) {
-	s := newStage(t)
-	for range 3 {
-		s.want(0, semaphore(4, "true")...)
-	}
-	files, err := os.ReadDir(s.locks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		if left := file.Name(); strings.HasPrefix(left, "lock.") || strings.HasPrefix(left, "last.") && left != "last.adlock.dax.run.s" {
-			t.Error(left)
-		}
-	}
-}
-
 func TestAStopOfASemaphoreEndsAllItsRuns(t *testing.T) {
 	s := newStage(t)
 	runs := s.fill(3)
@@ -68,29 +51,6 @@ func TestAStopOfASemaphoreEndsAllItsRuns(t *testing.T) {
 	s.want(0, semaphore(1, "true")...)
 }
 
-func TestAPauseHoldsBackEveryRunOfASemaphore(t *testing.T) {
-	s := newStage(t)
-	s.want(0, semaphore(2, "true")...)
-	s.want(0, "pause", "--for", "1h", "s")
-	s.refused(75, "paused", semaphore(2, "--verbose", "true")...)
-	s.want(0, "resume", "s")
-	s.want(0, semaphore(2, "true")...)
-}
-
-func TestARunOfASemaphoreIsEndedAtItsLimit(t *testing.T) {
-	s := newStage(t)
-	s.refused(124, "ended by force", semaphore(2, "--expire-after", "200ms", "--pause", "50ms", "sleep", "600")...)
-}
-
-func TestANestedRunOfASemaphoreTakesASlotOfItsOwn(t *testing.T) {
-	s := newStage(t)
-	r := s.command("run", "--name", "s", "--slots", "1", "--", "sh", "-c",
-		`"$0" run --name t --slots 1 -- true && exec "$0" run --name s --slots 1 --verbose -- true`, helper.Binary(t)).Run(t)
-	if r.Status != 75 || !strings.Contains(r.Err, "full: at most 1 run of s at once") {
-		t.Errorf("%+v", r)
-	}
-}
-
 func TestALineOfACrontabMayBeASemaphore(t *testing.T) {
 	s := newStage(t)
 	line := ": s ADLOCK_SLOTS=2 ; exec sleep 600"
@@ -100,18 +60,4 @@ func TestALineOfACrontabMayBeASemaphore(t *testing.T) {
 	helper.Eventually(t, "both run", func() bool { return strings.Count(s.want(0, "log", "--event", "acquire").Out, "\n") == 2 })
 	s.refused(75, "full: at most 2 runs of s at once", semaphore(2, "--verbose", "true")...)
 	s.refused(64, "ADLOCK_SLOTS: counts the jobs of one program", "ADLOCK_SLOTS=2", "shell", "-c", ": s ADLOCK_PROGRAM=adlock ; true")
-}
-
-// A run that has begun since the ending of another one does not hide it.
-func TestARunOfASemaphoreSaysThatItWasStopped(t *testing.T) {
-	s := newStage(t)
-	runs := s.fill(2, "--pause", "2s")
-	s.command(semaphore(2, "--wait", "forever", "sleep", "600")...).Start(s)
-	helper.Eventually(t, "it waits", func() bool { return s.want(0, "log", "--event", "wait").Out != "" })
-	s.adlock("stop", "s", patient)
-	for _, r := range runs {
-		if r.Wait(t); !strings.Contains(r.Output(), "ended by force by process") {
-			t.Errorf("it says %q", r.Output())
-		}
-	}
 }

@@ -10,13 +10,15 @@ import (
 
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
+
+	"golang.org/x/sys/unix"
 )
 
 // waiting starts a runner that waits for a held atom. It returns when the runner waits and handles
 // signals.
 func (s *stage) waiting(name string) *helper.Process {
 	s.Helper()
-	p := s.command("run", "--program", "job", "--name", name, "--wait", "1h", "--", "touch", "ran").Start(s)
+	p := s.command(jobNamed(name, "--wait", "1h", "touch", "ran")...).Start(s)
 	helper.Eventually(s, "it watches the directory", func() bool { return watches(p.PID) })
 	helper.Eventually(s, "it listens to signals", func() bool { return listens(p.PID) })
 	return p
@@ -28,7 +30,7 @@ func listens(pid int) bool { return helper.Listens(pid, syscall.SIGUSR2) }
 func TestASignalEndsARunnerThatWaits(t *testing.T) {
 	s := newStage(t)
 	s.hold("a")
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+	for _, sig := range []syscall.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2} {
 		p := s.waiting("a")
 		p.Signal(t, sig)
 		if by := p.EndedBy(t); by != sig || p.Output() != "" {
@@ -44,7 +46,7 @@ func TestASignalEndsARunnerThatWaits(t *testing.T) {
 func TestASignalThatEndsARunnerBeforeItsJobBeganIsInTheRunlog(t *testing.T) {
 	s := newStage(t)
 	s.hold("held")
-	waits, jitters := s.waiting("held"), s.command("run", "--program", "job", "--name", "a", "--jitter", "52w", "--", "touch", "ran").Start(t)
+	waits, jitters := s.waiting("held"), s.command(job("--jitter", "52w", "touch", "ran")...).Start(t)
 	helper.Eventually(s, "it listens to signals", func() bool { return listens(jitters.PID) })
 	for name, p := range map[string]*helper.Process{"held": waits, "a": jitters} {
 		p.Signal(t, syscall.SIGTERM)
@@ -78,18 +80,6 @@ func quiet(pid int) bool {
 		asleep == strings.Count(before, "\nSigPnd:\t"+none) && asleep == strings.Count(before, "\nShdPnd:\t"+none) && before == look()
 }
 
-func TestASignalForAJobThatHasNotBegunEndsTheRunner(t *testing.T) {
-	s := newStage(t)
-	s.hold("a")
-	for _, sig := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2} {
-		p := s.waiting("a")
-		p.Signal(t, sig)
-		if got := p.EndedBy(t); got != sig || exists(s.in("ran")) {
-			t.Errorf("%v: ended by %v: %s", sig, got, p.Output())
-		}
-	}
-}
-
 func TestQuitPrintsNoTrace(t *testing.T) {
 	s := newStage(t)
 	s.hold("a")
@@ -109,56 +99,39 @@ func TestQuitPrintsNoTrace(t *testing.T) {
 	}
 }
 
-// TERM comes at instants between the first instruction of run and the job's.
-func TestTermAtAnyInstantLeavesNoJobAndNoLock(t *testing.T) {
-	s := newStage(t)
-	whole := helper.Patience
-	for range 5 {
-		began := time.Now()
-		s.want(0, "run", "--program", "job", "--name", "a", "--", "true")
-		whole = min(whole, time.Since(began))
-	}
-	rounds := need.Sample(200)
-	for i := range rounds {
-		delay := whole * time.Duration(i) / time.Duration(rounds)
-		p := s.command("run", "--program", "job", "--name", "a", "--", "sleep", "600").Start(t)
-		for began := time.Now(); time.Since(began) < delay; {
-		}
-		p.Signal(t, syscall.SIGTERM)
-		if status := p.Wait(t); status != 128+int(syscall.SIGTERM) || p.Output() != "" {
-			t.Fatalf("after %v: status %d, and it said %q", delay, status, p.Output())
-		}
-		if left := helper.With("ADLOCK_DIR=" + s.locks); len(left) > 0 {
-			t.Fatalf("after %v: %d processes are left", delay, len(left))
-		}
-		s.want(0, "run", "--program", "job", "--name", "a", "--", "true")
-	}
-	t.Logf("%d of %d had the lock when the signal came", strings.Count(s.kinds("a"), "acquire")-rounds-5, rounds)
-}
-
-// A person may type Ctrl-\ while run opens the lock directory, makes the lock or starts the
-// job. (Before run listens, the Go runtime itself prints its trace.)
-func TestQuitWhileRunBeginsPrintsNoTrace(t *testing.T) {
-	s := newStage(t)
-	whole := helper.Patience
-	for range 5 {
-		began := time.Now()
-		s.want(0, job("true")...)
-		whole = min(whole, time.Since(began))
-	}
-	rounds := need.Sample(100)
-	for i := range rounds {
-		p := s.command(job("sleep", "600")...).Start(t)
-		for !helper.Listens(p.PID, syscall.SIGQUIT) && !p.Ended() {
-		}
-		for began := time.Now(); time.Since(began) < whole*time.Duration(i)/time.Duration(rounds); {
-		}
-		p.Signal(t, syscall.SIGQUIT)
-		if by := p.EndedBy(t); by != syscall.SIGQUIT || p.Output() != "" {
-			t.Fatalf("in round %d: ended by %d, and it said %q", i, by, p.Output())
-		}
-		if left := helper.With("ADLOCK_DIR=" + s.locks); len(left) > 0 {
-			t.Fatalf("in round %d: %d processes are left", i, len(left))
-		}
+// The signal comes at instants between the first instruction of run and the job's. (Before run listens
+// to QUIT, the Go runtime itself prints its trace.)
+func TestASignalAtAnyInstantLeavesNoJobAndNoLock(t *testing.T) {
+	for sig, begins := range map[syscall.Signal]func(p *helper.Process) bool{
+		unix.SIGTERM: func(*helper.Process) bool { return true },
+		unix.SIGQUIT: func(p *helper.Process) bool { return helper.Listens(p.PID, unix.SIGQUIT) || p.Ended() },
+	} {
+		t.Run(sig.String(), func(t *testing.T) {
+			s := newStage(t)
+			whole := helper.Patience
+			for range 5 {
+				began := time.Now()
+				s.want(0, job("true")...)
+				whole = min(whole, time.Since(began))
+			}
+			rounds := need.Sample(200)
+			for i := range rounds {
+				delay := whole * time.Duration(i) / time.Duration(rounds)
+				p := s.command(job("sleep", "600")...).Start(t)
+				for !begins(p) {
+				}
+				for began := time.Now(); time.Since(began) < delay; {
+				}
+				p.Signal(t, sig)
+				if by := p.EndedBy(t); by != sig || p.Output() != "" {
+					t.Fatalf("after %v: ended by %d, and it said %q", delay, by, p.Output())
+				}
+				if left := helper.With("ADLOCK_DIR=" + s.locks); len(left) > 0 {
+					t.Fatalf("after %v: %d processes are left", delay, len(left))
+				}
+				s.want(0, job("true")...)
+			}
+			t.Logf("%d of %d had the lock when the signal came", strings.Count(s.kinds("a"), "acquire")-rounds-5, rounds)
+		})
 	}
 }

@@ -25,11 +25,29 @@ type stage struct {
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	t.Parallel()
+	return newSubstage(t)
+}
+
+// newSubstage is newStage for a subtest, or a step, of a test that is parallel already.
+func newSubstage(t *testing.T) *stage {
+	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	return &stage{t, helper.Dir(t), dir}
+}
+
+// newAtom is an atom for a test that runs beside others.
+func newAtom(t *testing.T) *helper.Atom {
+	t.Helper()
+	t.Parallel()
+	return helper.NewAtom(t)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &stage{t, helper.Dir(t), dir}
 }
 
 // command is a command line of the helper program; words that begin with ADLOCK_ and have a `=`
@@ -96,8 +114,7 @@ const patient = "ADLOCK_PAUSE=30s"
 // runs and no process is at its lock.
 func (s *stage) hold(name string, options ...string) *helper.Process {
 	s.Helper()
-	words := append([]string{"run", "--program", "job", "--name", name}, options...)
-	p := s.command(append(words, "--", "sleep", "600")...).Start(s)
+	p := s.command(append(jobNamed(name, options...), "--", "sleep", "600")...).Start(s)
 	helper.Eventually(s, name+" is held", func() bool { return helper.Settled(s.lockOf(name)) || p.Ended() })
 	if p.Ended() {
 		s.Fatalf("%s was not taken: %s", name, p.Output())
@@ -109,6 +126,12 @@ func (s *stage) hold(name string, options ...string) *helper.Process {
 func (s *stage) take(name string, options ...string) []string {
 	words := append([]string{"take", "--owner", itoa(os.Getpid())}, options...)
 	return append(words, "--", s.lockOf(name), "job", host, "run", name)
+}
+
+func job(words ...string) []string { return jobNamed("a", words...) }
+
+func jobNamed(name string, words ...string) []string {
+	return append([]string{"run", "--program", "job", "--name", name}, words...)
 }
 
 func (s *stage) lockOf(name string) string { return s.locks + "/lock.job." + host + ".run." + name }
@@ -125,9 +148,7 @@ func (s *stage) in(name string, text ...string) string {
 	s.Helper()
 	path := filepath.Join(s.dir, name)
 	if len(text) > 0 {
-		if err := need.WriteProgram(path, []byte(strings.Join(text, "")), 0o755); err != nil {
-			s.Fatal(err)
-		}
+		must(s, need.WriteProgram(path, []byte(strings.Join(text, "")), 0o755))
 	}
 	return path
 }
@@ -135,9 +156,7 @@ func (s *stage) in(name string, text ...string) string {
 func (s *stage) read(path string) string {
 	s.Helper()
 	content, err := os.ReadFile(path)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	return string(content)
 }
 
@@ -145,17 +164,13 @@ func (s *stage) read(path string) string {
 func (s *stage) aged(path string, by time.Duration) {
 	s.Helper()
 	then := time.Now().Add(-by)
-	if err := os.Chtimes(path, then, then); err != nil {
-		s.Fatal(err)
-	}
+	must(s, os.Chtimes(path, then, then))
 }
 
 func (s *stage) modified(path string) time.Time {
 	s.Helper()
 	info, err := os.Stat(path)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	return info.ModTime()
 }
 
@@ -192,9 +207,7 @@ func childOf(t *testing.T, pid int, command string) int {
 // end kills one process and waits until it is gone.
 func end(t *testing.T, pid int) {
 	t.Helper()
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(pid, syscall.SIGKILL))
 	helper.Eventually(t, "a process is gone", func() bool { return !helper.Alive(pid) })
 }
 

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"adlock/lib/runlog"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
 )
@@ -26,11 +25,11 @@ func (s *stage) stopped(pid int, words ...string) {
 func TestStopEndsTheJobAndStampsItsLastLock(t *testing.T) {
 	s := newStage(t)
 	victim := s.hold("a", s.notes("told"))
-	job := childOf(t, victim.PID, "sleep")
+	child := childOf(t, victim.PID, "sleep")
 	s.aged(s.lastOf("a"), time.Hour)
 	s.stopped(victim.PID, "job run a", s.notes("told"))
-	if helper.Alive(job) || helper.Alive(victim.PID) || s.held("a") {
-		t.Errorf("job %v, supervisor %v, held %v", helper.Alive(job), helper.Alive(victim.PID), s.held("a"))
+	if helper.Alive(child) || helper.Alive(victim.PID) || s.held("a") {
+		t.Errorf("job %v, supervisor %v, held %v", helper.Alive(child), helper.Alive(victim.PID), s.held("a"))
 	}
 	if age := time.Since(s.modified(s.lastOf("a"))); age > time.Minute {
 		t.Errorf("stamped %v ago", age)
@@ -49,28 +48,19 @@ func TestStopEndsTheJobAndStampsItsLastLock(t *testing.T) {
 	if told := s.told("told", 1); len(told) != 1 || !strings.HasPrefix(told[0], "ended job.dax.run.a ") {
 		t.Errorf("the hook: %q", told)
 	}
-	s.want(0, "run", "--program", "job", "--name", "a", "true")
+	s.want(0, job("true")...)
 	s.want(75, "run", "--program", "job", "--name", "a", "--if-elapsed", "1h", "true")
-}
-
-func TestStopEndsAJobThatIgnoresSignals(t *testing.T) {
-	s := newStage(t)
-	p := s.command("run", "--program", "job", "--name", "a", "--", "sh", "-c", "trap '' INT TERM; touch ready; while :; do sleep 1; done").Start(t)
-	helper.Eventually(t, "it ignores signals", func() bool { return exists(s.in("ready")) && helper.Settled(s.lockOf("a")) })
-	s.stopped(p.PID, "a", "ADLOCK_PAUSE=100ms")
-	if left := helper.Session(p.PID); len(left) != 0 {
-		t.Errorf("left are %v", left)
-	}
 }
 
 func TestStopReportsThatNothingRuns(t *testing.T) {
 	s := newStage(t)
-	s.want(0, "run", "--program", "job", "--name", "a", "true")
+	s.want(0, job("true")...)
 	const says = "is not locked by any running job: nothing to stop"
 	for _, name := range []string{"a", "job.dax.run.a", "job run a", s.lockOf("a")} {
 		s.refused(0, "adlock: "+name+": "+says, "stop", name)
 	}
 	s.refused(64, `no atom matches "job.dax.run.none"`, "stop", "job.dax.run.none")
+	s.refused(64, "only part of a name: type the whole name: job run a", "stop", "job run")
 	dead := s.hold("dead")
 	helper.KillSession(dead.PID)
 	dead.Wait(t)
@@ -82,44 +72,9 @@ func TestStopReportsThatNothingRuns(t *testing.T) {
 	}
 }
 
-func TestStopRefusesAPartOfAName(t *testing.T) {
-	s := newStage(t)
-	s.want(0, "run", "--program", "job", "--name", "a", "true")
-	other := s.hold("ab")
-	for _, called := range []string{"job.dax.run.a", "a", "job run a"} {
-		s.refused(0, "is not locked by any running job", "stop", called)
-	}
-	for _, part := range []string{"ob.dax.run.ab", "run ab"} {
-		s.refused(64, "only part of a name", "stop", part)
-	}
-	if other.Ended() {
-		t.Error("another job was ended")
-	}
-}
-
-func TestStopTakesOneWholeNameOnly(t *testing.T) {
-	s := newStage(t)
-	s.want(0, "run", "--program", "site", "--name", "db", "true")
-	s.want(0, "run", "--program", "job", "--name", "full", "true")
-	s.want(0, "run", "--program", "job", "--name", "db full", "true")
-	running := []*helper.Process{s.hold("db"), s.hold("restorebackup")}
-	s.refused(64, `"db" may be any of job.dax.run.db, site.dax.run.db`, "stop", "db")
-	s.refused(64, `"db full" may be any of job.dax.run.db`, "stop", "db", "full")
-	s.refused(64, "type the whole name: job run restorebackup", "stop", "backup")
-	s.refused(64, "all words together are one NAME, and only one is taken", "stop", "job.dax.run.db", "job run db ful")
-	for _, idle := range [][]string{{"site", "run", "db"}, {"job run db full"}} {
-		s.refused(0, "nothing to stop", append([]string{"stop"}, idle...)...)
-	}
-	for _, p := range running {
-		if p.Ended() {
-			t.Error("a job was ended")
-		}
-	}
-}
-
 func TestStopTakesSeveralNamesAndEndsAllOrNone(t *testing.T) {
 	s := newStage(t)
-	s.want(0, "run", "--program", "job", "--name", "idle", "true")
+	s.want(0, jobNamed("idle", "true")...)
 	a, b := s.hold("a"), s.hold("b")
 	s.refused(64, `no atom matches`, "stop", "a", "b", "none")
 	if a.Ended() || b.Ended() {
@@ -137,7 +92,7 @@ func TestStopTakesSeveralNamesAndEndsAllOrNone(t *testing.T) {
 
 func TestADryStopListsTheJobAndEndsNothing(t *testing.T) {
 	s := newStage(t)
-	s.want(0, "run", "--program", "job", "--name", "idle", "true")
+	s.want(0, jobNamed("idle", "true")...)
 	s.refused(0, "nothing to stop", "stop", "--dry-run", "idle")
 	p := s.hold("a")
 	want := "\n" + itoa(childOf(t, p.PID, "sleep")) + "\tsleep\n"
@@ -149,51 +104,32 @@ func TestADryStopListsTheJobAndEndsNothing(t *testing.T) {
 	}
 }
 
-func TestStopTeachesNothing(t *testing.T) {
-	s := newStage(t)
-	run := []string{"run", "--program", "job", "--name", "a", "--expire-after", "auto", "--"}
-	for range 6 {
-		s.want(0, append(run, "true")...)
-	}
-	learned := s.want(0, "tune", "--explain", "a").Out
-	p := s.command(append(run, "sleep", "600")...).Start(t)
-	helper.Eventually(t, "it is held", func() bool { return helper.Settled(s.lockOf("a")) })
-	s.stopped(p.PID, "a")
-	if now := s.want(0, "tune", "--explain", "a").Out; now != learned {
-		t.Errorf("it had learned\n%snow\n%s", learned, now)
-	}
-}
-
-func TestStopEndsTheNamedReader(t *testing.T) {
-	s := newStage(t)
-	var readers []*helper.Process
-	lock := func(p *helper.Process) string { return "read.job.dax.run.book." + itoa(p.PID) }
-	for range 2 {
-		p := s.command("run", "--program", "job", "--name", "book", "--shared", "sleep", "600").Start(t)
-		helper.Eventually(t, "it reads", func() bool { return helper.Settled(s.locks + "/" + lock(p)) })
-		readers = append(readers, p)
-	}
-	for _, name := range []string{"book", "job.dax.run.book"} {
-		s.refused(64, "may be any of ", "stop", name)
-	}
-	s.stopped(readers[0].PID, lock(readers[0]))
-	if readers[1].Ended() {
-		t.Fatal("the other reader was ended too")
-	}
-	s.stopped(readers[1].PID, "job.dax.run.book")
-	s.refused(0, "is not locked by any running job", "stop", "book")
-}
-
 func TestStopReleasesTheSlotOfTheJob(t *testing.T) {
 	s := newStage(t)
-	holder := s.command("run", "--program", "job", "--operand", "a", "--slots", "1", "sleep", "600").Start(t)
-	helper.Eventually(t, "it is held", func() bool { return helper.Settled(s.lockOf("a")) && exists(s.locks+"/lock.job.dax.slot-1") })
+	holder := s.hold("a", "--slots", "1")
 	s.refused(64, "is a slot: stop the atom that holds it", "stop", "job.dax.slot-1")
 	s.refused(77, "to end it: adlock stop job.dax.run.a", "clear", "job.dax.slot-1")
 	s.stopped(holder.PID, "a")
 	if exists(s.locks + "/lock.job.dax.slot-1") {
 		t.Error("the slot is taken")
 	}
+}
+
+func TestStopEndsTheNamedReader(t *testing.T) {
+	s := newStage(t)
+	lock := func(p *helper.Process) string { return "read.job.dax.run.book." + itoa(p.PID) }
+	var readers []*helper.Process
+	for range 2 {
+		p := s.command(jobNamed("book", "--shared", "sleep", "600")...).Start(t)
+		helper.Eventually(t, "it reads", func() bool { return helper.Settled(s.locks + "/" + lock(p)) })
+		readers = append(readers, p)
+	}
+	s.refused(64, "may be any of ", "stop", "book")
+	s.stopped(readers[0].PID, lock(readers[0]))
+	if readers[1].Ended() {
+		t.Fatal("the other reader was ended too")
+	}
+	s.stopped(readers[1].PID, "book")
 }
 
 func TestStopRefusesToEndItsOwnJob(t *testing.T) {
@@ -221,15 +157,11 @@ func TestRootStopsNoJobOfAnotherUser(t *testing.T) {
 	need.Root(t)
 	s := newStage(t)
 	for _, dir := range []string{s.dir, filepath.Dir(s.dir), filepath.Dir(helper.Binary(t))} {
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(dir, 0o755))
 	}
 	locks := s.in("locks")
 	mkdir(t, locks, 0o700)
-	if err := os.Chown(locks, nobody, nobody); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chown(locks, nobody, nobody))
 	as := func(uid int, words ...string) helper.Command {
 		c := s.command(append([]string{"ADLOCK_DIR=" + locks}, words...)...)
 		c.UID = uid
@@ -244,46 +176,4 @@ func TestRootStopsNoJobOfAnotherUser(t *testing.T) {
 		t.Errorf("the user: %+v", r)
 	}
 	holder.Wait(t)
-}
-
-// A stop that is killed while it ends a job has recorded the members: they hold the atom until
-// they are dead.
-func TestAStopThatIsKilledHoldsTheAtomForTheJob(t *testing.T) {
-	s := newStage(t)
-	p := s.command("run", "--program", "job", "--name", "a", "--", "sh", "-c", "trap '' INT TERM; sleep 600 & touch ready; wait").Start(t)
-	helper.Eventually(t, "it ignores signals", func() bool { return exists(s.in("ready")) && helper.Settled(s.lockOf("a")) })
-	ending := s.command("stop", "a", "ADLOCK_PAUSE=5m").Start(t)
-	helper.Eventually(t, "the job was signalled", func() bool { return strings.Contains(s.kinds("a"), "signal") })
-	s.want(75, "run", "--program", "job", "--name", "a", "--expire-after", "1ms", "true") // the stop holds the guard
-	ending.Kill(t)
-	if text := s.read(s.lockOf("a")); !strings.Contains(text, "\nsurvivor") {
-		t.Errorf("the lock:\n%s", text)
-	}
-	s.stopped(p.PID, "a", "ADLOCK_PAUSE=100ms")
-	if kinds := s.kinds("a"); strings.Count(kinds, "stop") != 2 {
-		t.Errorf("events: %s", kinds)
-	}
-}
-
-func TestOfTwoStopsTheSecondFindsNothingToStop(t *testing.T) {
-	s := newStage(t)
-	p := s.hold("a")
-	first := s.command("stop", "a").Start(t)
-	helper.Eventually(t, "the first has begun", func() bool { return strings.Contains(s.kinds("a"), "stop") || first.Ended() })
-	if r := s.adlock("stop", "a"); r.Status != 0 || !oneLine(r.Err) {
-		t.Errorf("the second: %+v", r)
-	}
-	if status := first.Wait(t); status != 0 {
-		t.Errorf("the first: %d, %s", status, first.Output())
-	}
-	p.Wait(t)
-	var stops int
-	for e, err := range runlog.Read(s.locks, host) {
-		if err == nil && e.Kind == runlog.Clear {
-			stops++
-		}
-	}
-	if stops != 1 {
-		t.Errorf("%d locks were removed", stops)
-	}
 }

@@ -25,29 +25,22 @@ func (s *stage) unheard(stream, descriptor, script string) helper.Result {
 		"ADLOCK_LOGDIR="+s.in("record"), "adlock="+helper.Binary(s), "lock="+s.lockOf("a"))}.Run(s)
 }
 
-func TestWithoutStandardErrorTheJobRunsAndReleases(t *testing.T) {
-	for stream := range streams {
-		t.Run(stream, func(t *testing.T) {
-			s := newStage(t)
-			r := s.unheard(stream, "2", `$adlock run --program job --name a sh -c 'test -e "$lock" && echo ran >&3; exit 7'`)
-			if r.Status != 7 || r.Out != "ran\n" || s.held("a") {
-				t.Errorf("status %d, output %q, held: %v", r.Status, r.Out, s.held("a"))
-			}
-		})
-	}
-}
-
-func TestABrokenStandardErrorCostsAScriptNoLock(t *testing.T) {
-	for stream := range streams {
-		t.Run(stream, func(t *testing.T) {
-			s := newStage(t)
-			r := s.unheard(stream, "2", `$adlock take --owner $$ -- "$lock" job dax run a; echo $? >&3
-				test -e "$lock" && echo held >&3
-				$adlock release "$lock"; echo $? >&3`)
-			if r.Out != "0\nheld\n0\n" || s.held("a") {
-				t.Errorf("output %q, held: %v", r.Out, s.held("a"))
-			}
-		})
+func TestABrokenStandardErrorCostsNoLock(t *testing.T) {
+	for claim, c := range map[string]struct{ script, out string }{
+		"a run": {`$adlock run --program job --name a sh -c 'test -e "$lock" && echo ran >&3; exit 7'; echo $? >&3`,
+			"ran\n7\n"},
+		"a script": {`$adlock take --owner $$ -- "$lock" job dax run a; echo $? >&3
+			test -e "$lock" && echo held >&3
+			$adlock release "$lock"; echo $? >&3`, "0\nheld\n0\n"},
+	} {
+		for stream := range streams {
+			t.Run(claim+", "+stream, func(t *testing.T) {
+				s := newStage(t)
+				if r := s.unheard(stream, "2", c.script); r.Out != c.out || s.held("a") {
+					t.Errorf("output %q, held: %v", r.Out, s.held("a"))
+				}
+			})
+		}
 	}
 }
 
@@ -84,13 +77,13 @@ func TestALimitOnTheSizeOfFilesIsAnErrorLikeAFullDisk(t *testing.T) {
 	if r.Status != 74 || !oneLine(r.Err) || !strings.Contains(r.Err, "file too large") || s.held("a") || exists(s.in("ran")) {
 		t.Errorf("status %d, held: %v\n%s", r.Status, s.held("a"), r.Err)
 	}
-	s.want(0, "run", "--program", "job", "--name", "a", "true")
+	s.want(0, job("true")...)
 }
 
 func TestARunlogAtTheFileSizeLimitCostsNeitherJobNorLock(t *testing.T) {
 	s := newStage(t)
 	for range 40 {
-		s.want(0, "run", "--program", "job", "--name", "a", "true")
+		s.want(0, job("true")...)
 	}
 	r := helper.Command{Dir: s.dir, Env: s.command().Env, Args: []string{"sh", "-c", "ulimit -f 8; exec " + helper.Binary(t) + " run --program job --name a sh -c 'echo ran; exit 7'"}}.Run(t)
 	if r.Status != 7 || r.Out != "ran\n" || !strings.Contains(r.Err, "file too large") || strings.Contains(r.Err, "goroutine") || s.held("a") {

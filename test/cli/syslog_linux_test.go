@@ -43,9 +43,7 @@ func TestRsyslogGetsReportsAndFailedRuns(t *testing.T) {
 		"rsyslog.conf": strings.Replace(rsyslogConf, "DIR", s.dir, 1),
 		"script":       "#!/bin/sh\nADLOCK_SYSLOG=1\n. '" + filepath.Join(helper.Root(), "sh/adlock.sh") + "' || exit 69; adlock_guard\nexit 4\n",
 	} {
-		if err := need.WriteProgram(filepath.Join(s.dir, name), []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, need.WriteProgram(filepath.Join(s.dir, name), []byte(text), 0o700))
 	}
 	c := s.command()
 	c.Env = append(c.Env, "DIR="+s.dir, "A="+helper.Binary(t), "ADLOCK_BIN="+helper.Binary(t), "PATH="+os.Getenv("PATH"))

@@ -119,29 +119,10 @@ func TestTroubleWithTheDirectoryIsReportedAndNothingRuns(t *testing.T) {
 }
 
 func TestARefusedHardLinkIsNamedAsTheCause(t *testing.T) {
-	t.Parallel()
 	need.Tools(t, "strace")
-	for _, number := range []string{"EPERM", "EOPNOTSUPP", "ENOSYS"} {
-		a := helper.NewAtom(t)
-		r := a.Shell(t, "strace -f --seccomp-bpf -qq -o /dev/null -e trace=linkat -e inject=linkat:error="+number+" $adlock run --name x -- true")
-		if r.Status != 73 || !strings.Contains(r.Err, "hard links are refused here") || strings.Count(r.Err, "\n") != 1 {
-			t.Errorf("%s: %+v", number, r)
-		}
-	}
-}
-
-func TestWithTroubleALivingOwnerStillDenies(t *testing.T) {
-	a := small(t)
-	owner := a.Owner(t, "exec sleep 1000")
-	fill(t, a)
-	a.Newcomer(t, "--expire-after=1h").Denied(t)
-	// The owner has expired, but the disk has no room for the newcomer's lock.
-	a.Newcomer(t, "--expire-after=0").Refused(t, 74, "o x: not run: "+a.Dir+": no space left on device")
-	if owner.Ended() {
-		t.Error("the owner was ended")
-	}
-	owner.Kill(t)
-	owner.Wait(t)
+	a := newAtom(t)
+	a.Shell(t, "strace -f --seccomp-bpf -qq -o /dev/null -e trace=linkat -e inject=linkat:error=EPERM $adlock run --name x -- true").
+		Refused(t, 73, "hard links are refused here")
 }
 
 func TestOnAReadOnlyFileSystemLocksAreStillHonoured(t *testing.T) {
@@ -165,16 +146,6 @@ func TestOnAReadOnlyFileSystemLocksAreStillHonoured(t *testing.T) {
 	owner.Wait(t)
 	a.Newcomer(t).Refused(t, 73, "read-only file system")
 	readOnly(0)
-}
-
-func TestStatusShowsAJobThatWasNotRun(t *testing.T) {
-	a := troubles["full"].make(t)
-	dir := hear(t, a)
-	a.Newcomer(t).Refused(t, 74, "not run")
-	heard(t, dir, "not-run p.dax.o.x 74: o x: not run: "+a.Dir+": no space left on device", "status=74")
-	if r := a.Shell(t, `"$adlock" status`); r.Status != 0 || !strings.Contains(r.Out, "\n  not run: status 74, nothing could be locked\n") {
-		t.Errorf("%+v", r)
-	}
 }
 
 func TestTheLineOfThePageRunsItsJobWithoutALock(t *testing.T) {
@@ -228,9 +199,7 @@ func TestARefusedLineIsInTheRunlogAndFailed(t *testing.T) {
 func TestNoRefusalIsRecordedWhereItShouldNotBe(t *testing.T) {
 	s := newStage(t)
 	wrong := []string{"run", "--name", "a", "--if-elapse", "1h", "--", "true"}
-	_, shown, ended := s.onTerminal(0, wrong...)
-	helper.Eventually(t, "a person is refused", ended)
-	shows(s, shown, "unknown option")
+	matches(s, s.typed(0, wrong...), "unknown option")
 	s.refused(64, "unknown option", append([]string{"run", "--dry-run"}, wrong[1:]...)...)
 	s.refused(64, "unknown option", "run", "--if-elapse", "1h")
 	elsewhere := helper.Dir(t)

@@ -27,9 +27,7 @@ func TestAnUpgradeDoesNotDisturbARunningJob(t *testing.T) {
 			c.Args[0] = program
 			p := c.Start(t)
 			helper.Eventually(t, "the job runs", func() bool { return s.held("a") })
-			if err := change(program, stranger); err != nil {
-				t.Fatal(err)
-			}
+			must(t, change(program, stranger))
 			s.in("go", "")
 			if status := p.Wait(t); status != 3 || p.Output() != "" || s.held("a") {
 				t.Errorf("status %d, held: %v, %s", status, s.held("a"), p.Output())

@@ -13,26 +13,6 @@ import (
 // leaves is a command that leaves a daemon in a session of its own, and ends.
 const leaves = `setsid sleep 600 >/dev/null 2>&1 & until grep -qx sleep /proc/$!/comm; do :; done; echo $! >daemon; exit 3`
 
-// whole starts a runner with --whole-job, and returns it with its daemon, the only live process
-// of its job.
-func (s *stage) whole(options ...string) (p *helper.Process, daemon int) {
-	s.Helper()
-	words := append([]string{"run", "--program", "job", "--name", "a", "--whole-job"}, options...)
-	p = s.command(append(words, "--", "sh", "-c", leaves)...).Start(s)
-	daemon = childOf(s.T, p.PID, "sleep") // the runner is the new parent
-	helper.EndsWith(s, daemon)
-	return p, daemon
-}
-
-func TestWithoutWholeJobAnAtomIsFreeWhenItsCommandEnds(t *testing.T) {
-	s := newStage(t)
-	s.want(3, job("sh", "-c", leaves)...)
-	if s.held("a") {
-		t.Error("it is held")
-	}
-	s.oneIsLeft()
-}
-
 // oneIsLeft wants one live process of the job, and ends it. (During exec a process has no
 // environment for a moment.)
 func (s *stage) oneIsLeft() {
@@ -47,7 +27,9 @@ func (s *stage) oneIsLeft() {
 
 func TestWithWholeJobAnAtomIsHeldUntilTheLastDaemonIsGone(t *testing.T) {
 	s := newStage(t)
-	p, daemon := s.whole()
+	p := s.command(job("--whole-job", "sh", "-c", leaves)...).Start(s)
+	daemon := childOf(t, p.PID, "sleep") // the runner is the new parent
+	helper.EndsWith(s, daemon)
 	s.want(75, job("true")...)
 	if r := s.want(0, "status"); !strings.Contains(r.Out, "running") || !strings.Contains(r.Out, itoa(p.PID)) {
 		t.Errorf("%s", r.Out)
@@ -55,51 +37,11 @@ func TestWithWholeJobAnAtomIsHeldUntilTheLastDaemonIsGone(t *testing.T) {
 	if kinds := s.kinds("a"); strings.Contains(kinds, "release") {
 		t.Errorf("the runlog has %s", kinds)
 	}
-	if err := unix.Kill(daemon, unix.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Kill(daemon, unix.SIGTERM))
 	if status := p.Wait(t); status != 3 || p.Output() != "" || s.held("a") {
 		t.Errorf("status %d, held: %v, %s", status, s.held("a"), p.Output())
 	}
 	if age := time.Since(s.modified(s.lastOf("a"))); age > time.Minute {
 		t.Errorf("stamped %v ago", age)
-	}
-}
-
-func TestTheWholeJobIsEndedBySupervisorOrNewcomer(t *testing.T) {
-	t.Parallel()
-	for claim, c := range map[string]struct {
-		options []string
-		status  int
-		end     func(s *stage, p *helper.Process)
-	}{
-		"a signal":   {nil, 3, func(s *stage, p *helper.Process) { p.Signal(s, unix.SIGTERM) }},
-		"--enforce":  {[]string{"--enforce", "--expire-after", "5s"}, 124, func(*stage, *helper.Process) {}},
-		"a newcomer": {nil, 3, func(s *stage, p *helper.Process) { s.adlock(job("--expire-after", "0", "true")...) }},
-	} {
-		t.Run(claim, func(t *testing.T) {
-			t.Parallel()
-			s := newSubstage(t)
-			p, daemon := s.whole(c.options...)
-			c.end(s, p)
-			if status := p.Wait(t); status != c.status || helper.Alive(daemon) {
-				t.Errorf("status %d, want %d; the daemon lives: %v; %s", status, c.status, helper.Alive(daemon), p.Output())
-			}
-			s.want(0, job("true")...)
-		})
-	}
-}
-
-// The daemon has left the group of the supervisor, but the lock names it.
-func TestADaemonHoldsTheAtomWhenItsSupervisorIsKilled(t *testing.T) {
-	s := newStage(t)
-	p, daemon := s.whole()
-	helper.Eventually(t, "the lock names the daemon", func() bool { return strings.Contains(s.read(s.lockOf("a")), "survivor.1=") })
-	p.Signal(t, unix.SIGKILL)
-	p.Wait(t)
-	s.want(75, job("true")...)
-	s.replaces(p.PID, job("--expire-after", "0", "true", "ADLOCK_PAUSE=1s")...)
-	if helper.Alive(daemon) {
-		t.Error("the daemon runs beside the newcomer")
 	}
 }
