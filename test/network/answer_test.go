@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"os"
+	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -26,7 +26,7 @@ func TestAReleaseWithoutAnAnswerIsNotReportedAsLost(t *testing.T) {
 		t.Helper()
 		r.cut(toClient)
 		before()
-		waitFor(t, "it is carried out", func() bool { return len(keysOf(t, nodes, "/adlock/p.shared.o.x/line/")) == 0 })
+		helper.Eventually(t, "it is carried out", func() bool { return len(keysOf(t, nodes, "/adlock/p.shared.o.x/line/")) == 0 })
 		r.drop()
 		r.mend()
 	}
@@ -36,13 +36,9 @@ func TestAReleaseWithoutAnAnswerIsNotReportedAsLost(t *testing.T) {
 		file := t.TempDir() + "/go"
 		owner := h.start(t, "until [ -e '"+file+"' ]; do sleep 0.05; done")
 		unanswered(r, func() {
-			if err := os.WriteFile(file, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			touch(t, file)
 		})
-		if status := owner.Wait(t); status != 0 || owner.Output() != "" {
-			t.Errorf("%d: %q", status, owner.Output())
-		}
+		endsWith(t, owner, 0, "")
 		if log := h.runlog(); strings.Contains(log, "event=lost") || !strings.Contains(log, "event=release") {
 			t.Error(log)
 		}
@@ -51,8 +47,7 @@ func TestAReleaseWithoutAnAnswerIsNotReportedAsLost(t *testing.T) {
 	t.Run("clear", func(t *testing.T) {
 		r := newRelay(t, nodes[0].client)
 		s, record := open(t, "etcd://"+r.address()+"/adlock"), aRecord(t, false)
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
+		ctx := limited(t)
 		if _, _, err := s.Enter(ctx, "p.shared.o.x", record, time.Minute, true); err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +95,7 @@ func carriedOut(t *testing.T, r *relay, done func() bool, ask func() error) {
 	t.Helper()
 	asked := make(chan error, 1)
 	go func() { asked <- ask() }()
-	waitFor(t, "it is carried out", func() bool { return done() || len(asked) > 0 })
+	helper.Eventually(t, "it is carried out", func() bool { return done() || len(asked) > 0 })
 	r.drop()
 	r.mend()
 	if err := <-asked; err != nil {
@@ -118,8 +113,8 @@ func (f *ftpd) unanswered(t *testing.T, name string) (*ftp.Store, *relay) {
 		}
 		return line
 	}
-	r.edit = func() [2]func([]byte) []byte { return [2]func([]byte) []byte{toServer: commands} }
-	return openFTPAt(t, r.address()), r
+	r.edit = func(net.Conn) [2]func([]byte) []byte { return [2]func([]byte) []byte{toServer: commands} }
+	return openFTP(t, r.address()), r
 }
 
 // leftUnder is a store that calls trouble when a process first leaves its place.

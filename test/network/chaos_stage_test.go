@@ -74,11 +74,8 @@ type link struct {
 // mast is a host with cables of its own.
 type mast struct {
 	*host
-	cables []*cable  // to each server
-	ftp    *ftpRelay // the same, to an FTP server
-
-	stepAt time.Time     // when its wall clock steps
-	step   time.Duration // 0: it does not
+	cables []*cable // to each server
+	ftp    *teller  // the same, to an FTP server
 
 	lost []span // when none of its servers could be reached
 }
@@ -127,7 +124,7 @@ func source(seed uint64, name string) *rand.Rand {
 func (c *chaos) onEtcd() {
 	c.patient, c.rest = 2, 2*time.Second
 	c.cluster = startCluster(c, 3, func(m *node) string {
-		m.client, m.peer, m.dir = helper.FreePort(c, c.servers), helper.FreePort(c, c.servers), c.inMemory()
+		m.client, m.peer = helper.FreePort(c, c.servers), helper.FreePort(c, c.servers)
 		r := newRelayAt(c, c.relays, m.peer)
 		r.sort = func(first []byte) *cable { return c.linkOf(first, m) }
 		return r.address()
@@ -165,7 +162,7 @@ func (c *chaos) onFTP() {
 	c.patient, c.rest = 1, 2*c.lease
 	c.ftpd = startFTPAt(c, helper.FreePort(c, c.servers), "")
 	for range 3 {
-		r := newFTPRelayAt(c, c.relays, c.ftpd.address)
+		r := newTellerAt(c, c.relays, c.ftpd.address)
 		c.add(&mast{host: c.ftpd.hostBy(c, r.address()), ftp: r, cables: []*cable{r.cable}})
 	}
 }
@@ -236,7 +233,7 @@ func (c *chaos) probe(all *sync.WaitGroup) {
 		ask(func(ctx context.Context) error { _, err := client.Put(ctx, "probe", ""); return err })
 	}
 	if c.ftpd != nil {
-		address := newFTPRelayAt(c, c.relays, c.ftpd.address).address()
+		address := newTellerAt(c, c.relays, c.ftpd.address).address()
 		ask(func(ctx context.Context) error { return stored(ctx, address) })
 	}
 }
@@ -305,11 +302,7 @@ func (c *chaos) newAttempt(draw *rand.Rand, id string, n int) *attempt {
 	if a.waits {
 		args = append(args, "--wait="+(4*c.lease).String())
 	}
-	program := a.host.bin
-	if a.host.step != 0 {
-		program += "-locksmith" // start it directly: the clock steps in the started process only
-	}
-	a.cmd = exec.Command(program, append(args, "--", filepath.Join(beside, "job"))...)
+	a.cmd = exec.Command(a.host.bin, append(args, "--", filepath.Join(beside, "job"))...)
 	a.cmd.Env = append(append(need.Clean(), a.host.env...), "CHAOS_ID="+id, "CHAOS_WORK="+work.String(), "CHAOS_FILE="+filepath.Join(c.dir, a.atom))
 	if draw.IntN(2) == 0 {
 		a.cmd.Env = append(a.cmd.Env, "CHAOS_DEAF=1")
@@ -323,7 +316,7 @@ func (c *chaos) newAttempt(draw *rand.Rand, id string, n int) *attempt {
 func (c *chaos) attempt(a *attempt) {
 	c.mu.Lock()
 	a.called = process.Boottime()
-	err := a.host.launch(a.cmd)
+	err := helper.StartWithin(a.cmd)
 	if err == nil {
 		c.attempts[a.id] = a
 	}
@@ -343,13 +336,6 @@ func (c *chaos) attempt(a *attempt) {
 	if a.status != 0 && a.status != 75 && !a.attacked {
 		c.note("%s on %s: %v: %s", a.id, a.atom, err, a.said.String())
 	}
-}
-
-func (h *mast) launch(command *exec.Cmd) error {
-	if h.step == 0 {
-		return helper.StartWithin(command)
-	}
-	return startWithClock(command, h.stepAt, h.step)
 }
 
 // attend reads from a job's connection until the job is gone.

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path"
 	"slices"
 	"strconv"
@@ -23,7 +22,6 @@ import (
 
 	"adlock/lib/process"
 	"adlock/test/support/helper"
-	"adlock/test/support/need"
 )
 
 // The chaos: 60 contenders on three hosts compete for atoms, in three real etcd members or a real
@@ -135,6 +133,24 @@ func newFestival(t *testing.T) *festival {
 		}
 	}
 	return f
+}
+
+// rounds plays one round, or as many as fit in ADLOCK_SOAK.
+func rounds(t *testing.T, play func()) {
+	t.Helper()
+	var soak time.Duration
+	if text := os.Getenv("ADLOCK_SOAK"); text != "" {
+		var err error
+		if soak, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for began := time.Now(); ; {
+		play()
+		if t.Failed() || time.Since(began) >= soak {
+			return
+		}
+	}
 }
 
 // round plays each scenario once, a few at a time.
@@ -469,14 +485,7 @@ func (c *chaos) meddle(do func(context.Context, *clientv3.Client) error) {
 // stepClocks steps the wall clock of one host forward by an hour, and of another back.
 func stepClocks(c *chaos) {
 	for n, by := range []time.Duration{time.Hour, -time.Hour} {
-		h := c.hosts[n]
-		h.stepAt, h.step = time.Now().Add(c.lease+c.part(c.lease/2)), by
-		probe := exec.Command("true")
-		probe.SysProcAttr = new(syscall.SysProcAttr)
-		if err := h.launch(probe); err != nil {
-			need.Skip(c, "no clock can be made to step:", err)
-		}
-		_ = probe.Wait()
+		c.hosts[n].step(c, time.Now().Add(c.lease+c.part(c.lease/2)), by)
 	}
 }
 
@@ -598,15 +607,6 @@ func restartServer(c *chaos) {
 func stopServer(c *chaos) {
 	c.strikes(c.hard(), func() {
 		c.say("the server is stopped")
-		signal := func(sig syscall.Signal) func() {
-			return func() {
-				for range 2 { // the server may have started another process meanwhile
-					for _, pid := range helper.With(c.ftpd.mark()) {
-						_ = syscall.Kill(pid, sig) // it may have ended
-					}
-				}
-			}
-		}
-		c.away(c.hosts, signal(syscall.SIGSTOP), signal(syscall.SIGCONT))
+		c.away(c.hosts, func() { c.ftpd.signal(c, syscall.SIGSTOP) }, func() { c.ftpd.signal(c, syscall.SIGCONT) })
 	})
 }

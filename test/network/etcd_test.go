@@ -1,10 +1,13 @@
 package network
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -28,19 +31,13 @@ type node struct {
 	ended        chan struct{}
 }
 
-// startEtcd starts a cluster of n nodes and waits until it answers.
-func startEtcd(t testing.TB, n int) []*node {
-	t.Helper()
-	return startEtcdWith(t, n)
-}
-
-// startEtcdWith is startEtcd with more options for each node.
-func startEtcdWith(t testing.TB, n int, options ...string) []*node {
+// startEtcd starts a cluster of n nodes, with more options for each, and waits until it answers.
+func startEtcd(t testing.TB, n int, options ...string) []*node {
 	t.Helper()
 	return startCluster(t, n, func(m *node) string { return m.peer }, options...)
 }
 
-// startCluster is startEtcdWith for members whose peers reach them at the address reached returns.
+// startCluster is startEtcd for members whose peers reach them at the address reached returns.
 func startCluster(t testing.TB, n int, reached func(*node) string, options ...string) []*node {
 	t.Helper()
 	need.Tools(t, "etcd", "etcdctl")
@@ -118,13 +115,7 @@ func (m *node) status() (member, leader string) {
 	return member, leader
 }
 
-func url(nodes ...*node) string {
-	var hosts []string
-	for _, m := range nodes {
-		hosts = append(hosts, m.client)
-	}
-	return "etcd://" + strings.Join(hosts, ",") + "/adlock"
-}
+func url(nodes ...*node) string { return "etcd://" + endpoints(nodes) + "/adlock" }
 
 func freePort(t testing.TB) string {
 	t.Helper()
@@ -161,10 +152,41 @@ func (h *host) leased(length time.Duration) *host {
 // brief gives the host the shortest lease.
 func (h *host) brief() *host { return h.leased(limit.ShortestLease) }
 
+// with returns a copy of the host with more in its environment.
+func (h host) with(env ...string) *host {
+	h.env = append(slices.Clip(h.env), env...)
+	return &h
+}
+
+// onEtcd returns two hosts of an etcd.
+func onEtcd(t testing.TB) (a, b *host) {
+	t.Helper()
+	s := url(startEtcd(t, 1)...)
+	return newHost(t, s), newHost(t, s)
+}
+
+// onEachStore runs the test with two hosts of an etcd, then with two of an FTP server.
+func onEachStore(t *testing.T, test func(t *testing.T, a, b *host)) {
+	t.Run("etcd", func(t *testing.T) {
+		a, b := onEtcd(t)
+		test(t, a, b)
+	})
+	t.Run("ftp", func(t *testing.T) {
+		f := startFTP(t, "")
+		test(t, f.host(t), f.host(t))
+	})
+}
+
+// another returns another host of the same store.
+func (h *host) another(t testing.TB) *host {
+	other := h.with()
+	other.dir = helper.Dir(t)
+	return other.with("ADLOCK_DIR=" + other.dir)
+}
+
 // command is `adlock run` with the options, and a shell script as its job.
 func (h *host) command(script string, options ...string) helper.Command {
-	args := append(append(h.inside, h.bin, "run"), options...)
-	return helper.Command{Args: append(args, "--", "sh", "-c", script), Env: h.env, Limit: 90 * time.Second}
+	return helper.Command{Args: slices.Concat(h.inside, []string{h.bin, "run"}, options, []string{"--", "sh", "-c", script}), Env: h.env}
 }
 
 func (h *host) run(t testing.TB, script string, options ...string) helper.Result {
@@ -193,6 +215,82 @@ func (h *host) start(t testing.TB, script string, options ...string) *helper.Pro
 		return exists(file)
 	})
 	return p
+}
+
+// verb runs a verb of the helper on the host.
+func (h *host) verb(t testing.TB, words ...string) helper.Result {
+	t.Helper()
+	return helper.Command{Args: slices.Concat(h.inside, []string{h.bin}, words), Env: h.env}.Run(t)
+}
+
+// script is a shell script that has sourced the library.
+func (h *host) script(text string) helper.Command {
+	return helper.Command{
+		Args: []string{"sh", "-c", `. "$library"; ` + text},
+		Env:  append(slices.Clip(h.env), "ADLOCK_BIN="+h.bin, "library="+filepath.Join(helper.Root(), "sh/adlock.sh")),
+	}
+}
+
+// wants runs a verb, and fails the test unless it succeeds without a message and prints the
+// pattern.
+func (h *host) wants(t testing.TB, pattern string, words ...string) string {
+	t.Helper()
+	r := h.verb(t, words...)
+	if r.Status != 0 || r.Err != "" || !regexp.MustCompile(pattern).MatchString(r.Out) {
+		t.Errorf("%q: %+v, want %q", words, r, pattern)
+	}
+	return r.Out
+}
+
+// explains wants the pattern in a newcomer's account of its limits.
+func (h *host) explains(t testing.TB, pattern string, options ...string) {
+	t.Helper()
+	if r := h.run(t, "", append(options, "--dry-run")...); !regexp.MustCompile(pattern).MatchString(r.Out) {
+		t.Errorf("%+v, want %q", r, pattern)
+	}
+}
+
+// awaitExpired waits until a newcomer with this limit would end the owner.
+func (h *host) awaitExpired(t testing.TB, limit string) {
+	t.Helper()
+	helper.Eventually(t, "it has expired", func() bool {
+		return strings.HasPrefix(h.run(t, "", "--expire-after="+limit, "--dry-run").Out, "expired: ")
+	})
+}
+
+// endsWith waits for the end of the process, and fails the test unless it has the status and has
+// printed the output.
+func endsWith(t testing.TB, p *helper.Process, status int, output string) {
+	t.Helper()
+	if got := p.Wait(t); got != status || p.Output() != output {
+		t.Errorf("status %d, output %q; want %d, %q", got, p.Output(), status, output)
+	}
+}
+
+// stop ends a run by TERM.
+func stop(t testing.TB, runs ...*helper.Process) {
+	t.Helper()
+	for _, p := range runs {
+		stop(t, p)
+	}
+}
+
+// touch makes an empty file.
+func touch(t testing.TB, path string) {
+	t.Helper()
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// until is a script that waits for the file.
+func until(file string) string { return "until [ -e '" + file + "' ]; do sleep 0.05; done; " }
+
+// limited is a context that lasts as long as a test may wait.
+func limited(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), helper.Patience)
+	t.Cleanup(cancel)
+	return ctx
 }
 
 func (h *host) runlog() string {

@@ -10,33 +10,32 @@ import (
 // lock of a running job.
 func TestALockOfAnotherVersionInAStoreIsRefusedAloud(t *testing.T) {
 	t.Parallel()
-	const said = "of an unknown format"
-	nodes := startEtcd(t, 1)
-	a, b := newHost(t, url(nodes...)), newHost(t, url(nodes...))
-	owner := a.start(t, "sleep 60")
-	key := strings.TrimSpace(ctl(t, nodes, "get", "--prefix", "/adlock/p.shared.o.x/line/", "--keys-only"))
-	record, err := etcdctl(nodes, "get", key, "--print-value-only").Output()
-	if err != nil {
-		t.Fatal(err)
+	later := strings.NewReplacer("format=1", "format=2")
+	refuses := func(t *testing.T, a, b *host, change func()) {
+		a.start(t, "sleep 60")
+		change()
+		for _, wait := range []string{"--wait=0", "--wait=20s"} {
+			b.run(t, "echo ran", wait).Refused(t, 74, "of an unknown format")
+		}
 	}
-	ctl(t, nodes, "put", key, "--", strings.Replace(string(record), "format=1", "format=2", 1))
-	for _, wait := range []string{"--wait=0", "--wait=20s"} {
-		b.run(t, "echo ran", wait).Refused(t, 74, said)
-	}
-	owner.Kill(t)
-
-	f := startFTP(t, "")
-	a, b = f.host(t), f.host(t)
-	owner = a.start(t, "sleep 60")
-	file := f.root + "/lock.p.shared.o.x.1/owner"
-	if record, err = os.ReadFile(file); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(strings.Replace(string(record), "format=1", "format=2", 1)), 0); err != nil {
-		t.Fatal(err)
-	}
-	for _, wait := range []string{"--wait=0", "--wait=20s"} {
-		b.run(t, "echo ran", wait).Refused(t, 74, said)
-	}
-	owner.Kill(t)
+	t.Run("etcd", func(t *testing.T) {
+		nodes := startEtcd(t, 1)
+		refuses(t, newHost(t, url(nodes...)), newHost(t, url(nodes...)), func() {
+			key := keysOf(t, nodes, "/adlock/p.shared.o.x/line/")[0]
+			ctl(t, nodes, "put", key, "--", later.Replace(ctl(t, nodes, "get", key, "--print-value-only")))
+		})
+	})
+	t.Run("FTP", func(t *testing.T) {
+		f := startFTP(t, "")
+		refuses(t, f.host(t), f.host(t), func() {
+			file := f.root + "/lock.p.shared.o.x.1/owner"
+			record, err := os.ReadFile(file)
+			if err == nil {
+				err = os.WriteFile(file, []byte(later.Replace(string(record))), 0)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+	})
 }

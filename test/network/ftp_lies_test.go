@@ -1,8 +1,6 @@
 package network
 
 import (
-	"context"
-	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,7 +8,6 @@ import (
 
 	"adlock/lib/fault"
 	"adlock/lib/lease"
-	"adlock/test/support/helper"
 )
 
 // If a server keeps a file under another name, newcomers do not find the lock.
@@ -43,14 +40,7 @@ func TestAnFTPServerThatMakesNoDirectoriesRunsNothing(t *testing.T) {
 	p := newTeller(t, f)
 	h := f.hostBy(t, p.address())
 	for what, options := range map[string][]string{"lock.": nil, "tick.": {"--once-per=1h"}} {
-		p.set(func() {
-			p.answer = func(command string) string {
-				if strings.HasPrefix(command, "MKD locks/"+what) {
-					return `257 "/` + what + `" was made`
-				}
-				return ""
-			}
-		})
+		p.answers("MKD locks/"+what, `257 "/`+what+`" was made`)
 		h.run(t, "echo ran", options...).Refused(t, 69, "does not list locks/"+what)
 	}
 	p.set(func() { p.answer = nil })
@@ -63,10 +53,9 @@ func TestAnFTPServerThatMakesADirectoryTwiceHasOneOwner(t *testing.T) {
 	t.Parallel()
 	f := startFTP(t, "")
 	p := newTeller(t, f)
-	ctx, cancel := context.WithTimeout(context.Background(), helper.Patience)
-	defer cancel()
+	ctx := limited(t)
 	enter := func(address string) (lease.Place, lease.Snapshot, error) {
-		return openFTPAt(t, address).Enter(ctx, "p.h.o.x", aRecord(t, false), time.Minute, true)
+		return openFTP(t, address).Enter(ctx, "p.h.o.x", aRecord(t, false), time.Minute, true)
 	}
 	var owner lease.Place
 	p.set(func() {
@@ -92,14 +81,10 @@ func TestAnFTPServerThatMakesADirectoryTwiceHasOneOwner(t *testing.T) {
 	if err := owner.Renew(ctx); err != nil {
 		t.Error(err)
 	}
-	var left []string
-	for _, file := range globbed(t, f.root+"/lock.p.h.o.x.1/*") {
-		left = append(left, path.Ext(file))
-	}
-	if len(left) != 2 {
+	if left := globbed(t, f.root+"/lock.p.h.o.x.1/*"); len(left) != 2 {
 		t.Errorf("besides the owner's record and its beat: %v", left)
 	}
-	if seen, err := openFTP(t, f).Look(ctx, "p.h.o.x", false); err != nil || !seen.Held || seen.Bare {
+	if seen, err := openFTP(t, f.address).Look(ctx, "p.h.o.x", false); err != nil || !seen.Held || seen.Bare {
 		t.Errorf("%+v, %v", seen, err)
 	}
 }

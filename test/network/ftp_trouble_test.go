@@ -4,6 +4,7 @@ package network
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,7 +15,7 @@ import (
 	"time"
 
 	"adlock/lib/lease"
-	"adlock/lib/lease/ftp"
+	"adlock/lib/limit"
 	"adlock/lib/locker"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
@@ -31,14 +32,11 @@ func TestAnFTPServerWhoseClockStepsLetsNoNewcomerIn(t *testing.T) {
 			owner := a.start(t, "n=0; while [ $n -lt 400 ]; do n=$((n + 1)); read -r now _ </proc/uptime; echo $now >>"+file+"; sleep 0.02; done")
 			waiter := b.command(begins, "--wait=60s").Start(t)
 			time.Sleep(time.Second) // by then the owner knows the server's clock
-			p.set(func() { p.clock = step })
-			var next helper.Result
-			for next.Status = 75; next.Status == 75 && !owner.Ended(); {
-				next = b.run(t, begins)
+			p.setClock(step)
+			next := b.run(t, begins)
+			for ; next.Status == 75 && !owner.Ended(); next = b.run(t, begins) {
 			}
-			if status := owner.Wait(t); status != 0 {
-				t.Errorf("the owner's status is %d: %s", status, owner.Output())
-			}
+			endsWith(t, owner, 0, "")
 			if next.Status == 0 { // the job had ended, but not its runner
 				margin(t, file, next.Out)
 			} else if next.Status != 75 {
@@ -54,8 +52,8 @@ func TestAnFTPServerWhoseClockStepsLetsNoNewcomerIn(t *testing.T) {
 
 func TestASilentOwnerOnFTPIsReplacedAfterItsLease(t *testing.T) {
 	for _, step := range []time.Duration{0, time.Hour, -time.Hour} {
-		for _, wait := range []string{"0", "60s"} {
-			t.Run(fmt.Sprint("stepped by ", step, ", waiting for ", wait), func(t *testing.T) {
+		for _, wait := range []string{"--wait=0", "--wait=60s"} {
+			t.Run(fmt.Sprint("stepped by ", step, ", ", wait), func(t *testing.T) {
 				t.Parallel()
 				f := startFTP(t, "")
 				p := newTeller(t, f)
@@ -65,9 +63,9 @@ func TestASilentOwnerOnFTPIsReplacedAfterItsLease(t *testing.T) {
 				f.moveAbroad(t)
 				owner.Signal(t, syscall.SIGSTOP) // its watchdog ends the job
 				stopped := time.Now()
-				p.set(func() { p.clock = step })
-				var next helper.Result
-				for next = b.run(t, begins, "--wait="+wait); next.Status == 75; next = b.run(t, begins, "--wait="+wait) {
+				p.setClock(step)
+				next := b.run(t, begins, wait)
+				for ; next.Status == 75; next = b.run(t, begins, wait) {
 				}
 				if next.Status != 0 {
 					t.Fatalf("%+v", next)
@@ -125,14 +123,7 @@ func TestAnFTPServerThatRefusesToRenameIsUsedAllTheSame(t *testing.T) {
 	f := startFTP(t, "")
 	p := newTeller(t, f)
 	h := f.hostBy(t, p.address()).brief()
-	p.set(func() {
-		p.answer = func(command string) string {
-			if strings.HasPrefix(command, "RNFR") {
-				return "550 Renaming is disabled."
-			}
-			return ""
-		}
-	})
+	p.answers("RNFR", "550 Renaming is disabled.")
 	if r := h.run(t, "sleep 5; exit 3"); r.Status != 3 || r.Err != "" {
 		t.Errorf("%+v", r)
 	}
@@ -161,31 +152,6 @@ func TestAStampThatCannotBeWrittenOnFTPIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.run(t, "echo ran").Ran(t) // the lock was released all the same
-}
-
-// holding starts a job of five seconds, and then the trouble. The job must end by itself, and be
-// stamped.
-func holding(t *testing.T, trouble func(p *teller)) {
-	t.Parallel()
-	f := startFTP(t, "")
-	p := newTeller(t, f)
-	h := f.hostBy(t, p.address()).brief()
-	owner := h.start(t, "sleep 5; echo done")
-	p.set(func() { trouble(p) })
-	if status := owner.Wait(t); status != 0 || owner.Output() != "done\n" {
-		t.Errorf("%d %q", status, owner.Output())
-	}
-	f.host(t).brief().run(t, "echo ran", "--if-elapsed=1h").Denied(t)
-	f.host(t).brief().run(t, "echo ran").Ran(t)
-}
-
-func TestAStalledConnectionToFTPEndsNoJobWhereANewOneWorks(t *testing.T) {
-	for n := range 8 {
-		t.Run(fmt.Sprint("command ", n), func(t *testing.T) { holding(t, func(p *teller) { p.silent = n }) })
-	}
-	for n := range 5 {
-		t.Run(fmt.Sprint("data connection ", n), func(t *testing.T) { holding(t, func(p *teller) { p.stalled = n }) })
-	}
 }
 
 func TestANewcomerWithAStalledFTPConnectionDelaysNoOther(t *testing.T) {
@@ -240,11 +206,7 @@ func TestWhatWasLearnedIsForgottenOnAnFTPServerThatIsSlow(t *testing.T) {
 }
 
 func TestAnFTPServerThatAllowsOneConnectionIsEnough(t *testing.T) {
-	f := startFTP(t, "")
-	f.stop(t)
-	addLine(t, f.config, "max_per_ip=1\n")
-	f.start(t)
-	h := f.host(t).brief()
+	h := startFTP(t, "").withLines(t, "max_per_ip=1").host(t).brief()
 	for range 10 {
 		h.run(t, "echo ran").Ran(t)
 	}
@@ -254,69 +216,36 @@ func TestAnFTPServerThatAllowsOneConnectionIsEnough(t *testing.T) {
 }
 
 func TestAWaiterWaitsForAnFTPServerThatIsFull(t *testing.T) {
-	f := startFTP(t, "")
-	f.stop(t)
-	addLine(t, f.config, "max_clients=1\n")
-	f.start(t)
+	f := startFTP(t, "").withLines(t, "max_clients=1")
 	a, b := f.host(t).brief(), f.host(t).brief()
 	owner := a.start(t, "sleep 60")
 	b.run(t, "echo ran").Refused(t, 69, "too many")
 	waiter := b.command("echo ran", "--wait=60s").Start(t)
 	time.Sleep(3 * time.Second) // it has asked by now
-	owner.Signal(t, syscall.SIGTERM)
-	owner.Wait(t)
-	if status := waiter.Wait(t); status != 0 || waiter.Output() != "ran\n" {
-		t.Errorf("%d %q", status, waiter.Output())
-	}
+	stop(t, owner)
+	endsWith(t, waiter, 0, "ran\n")
 }
 
 func TestAListThatFTPCannotGiveIsNoProofOfAFreeAtom(t *testing.T) {
 	f := startFTP(t, "")
-	p := newTeller(t, f)
-	refuse := func(answer, of string) func(string) string {
-		return func(command string) string {
-			if strings.HasPrefix(command, of) {
-				return answer
-			}
-			return ""
-		}
-	}
+	p, q := newTeller(t, f), newTeller(t, f)
 	end := t.TempDir() + "/end"
-	owner := f.hostBy(t, p.address()).brief().start(t, "until [ -e "+end+" ]; do sleep 0.05; done; echo done")
-	p.set(func() { p.answer = refuse("550 Failed.", "NLST") })
+	owner := f.hostBy(t, p.address()).brief().start(t, until(end)+"echo done")
+	p.answers("NLST", "550 Failed.")
 	helper.Eventually(t, "a renewal was refused", func() bool { return p.said("NLST") > 6 })
 	p.set(func() { p.answer = nil })
-	q := newTeller(t, f)
 	h := f.hostBy(t, q.address()).brief()
 	for _, what := range []string{"NLST locks", "RETR locks/lock.p.shared.o.x.1/owner", "MDTM locks/lock.p.shared.o.x.1/owner"} {
-		q.set(func() { q.answer = refuse("550 Failed to open file.", what) })
+		q.answers(what, "550 Failed to open file.")
 		if r := h.run(t, "echo ran"); r.Out != "" || r.Status != 69 && r.Status != 77 {
 			t.Errorf("%s: %+v", what, r)
 		}
 	}
-	if err := os.WriteFile(end, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if status := owner.Wait(t); status != 0 || owner.Output() != "done\n" {
-		t.Errorf("%d %q", status, owner.Output())
-	}
-	q.set(func() { q.answer = refuse("550 Failed to open file.", "RETR locks/last.") })
+	touch(t, end)
+	endsWith(t, owner, 0, "done\n")
+	q.answers("RETR locks/last.", "550 Failed to open file.")
 	if r := h.run(t, "echo ran", "--if-elapsed=1h"); r.Out != "" || r.Status != 77 {
 		t.Errorf("%+v", r)
-	}
-}
-
-func TestAPassThatBeganAfterTheCompletionOnFTPGoesByItsOwnClock(t *testing.T) {
-	for _, ahead := range []time.Duration{30 * time.Second, -30 * time.Second} {
-		f := startFTP(t, "")
-		p := newTeller(t, f)
-		p.clock = ahead
-		h := f.hostBy(t, p.address()).brief()
-		began := time.Now().Unix() - 60
-		h.run(t, "echo ran").Ran(t)
-		h.run(t, "echo ran", "--if-elapsed=1s", fmt.Sprint("--now=", began)).Denied(t)
-		later := time.Now().Unix() + 10
-		h.run(t, "echo ran", "--if-elapsed=5s", fmt.Sprint("--now=", later)).Ran(t)
 	}
 }
 
@@ -325,31 +254,35 @@ func TestAPassThatBeganAfterTheCompletionOnFTPGoesByItsOwnClock(t *testing.T) {
 // heartbeats are at most half a lease (1/3 until the next is due, 1/8 for the stalled command, 1/30
 // until the next try) and a login apart. At 2/3 the job would be ended.
 func TestAStalledFTPConnectionDelaysARenewalByAnEighth(t *testing.T) {
-	const lease, login = 6 * time.Second, 500 * time.Millisecond
-	stalls := func(t *testing.T, stall func(p *teller)) {
-		t.Parallel()
-		f := startFTP(t, "")
-		p := newTeller(t, f)
-		h := f.hostBy(t, p.address()).brief()
-		owner := h.start(t, "sleep 7")
-		p.set(func() { stall(p) })
-		beat, at, longest := "", time.Now(), time.Duration(0)
-		for !owner.Ended() && !exists(f.root+"/lock.p.shared.o.x.1/released") {
-			if now := newest(f.root + "/lock.p.shared.o.x.1/beat.*"); now != beat && now != "" {
-				longest, beat, at = max(longest, time.Since(at)), now, time.Now()
+	const lease, login = limit.ShortestLease, 500 * time.Millisecond
+	stalls := func(name string, stall func(p *teller)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := startFTP(t, "")
+			p := newTeller(t, f)
+			owner := f.hostBy(t, p.address()).brief().start(t, "sleep 7; echo done")
+			p.set(func() { stall(p) })
+			beat, at, longest := "", time.Now(), time.Duration(0)
+			for !owner.Ended() && !exists(f.root+"/lock.p.shared.o.x.1/released") {
+				if now := newest(f.root + "/lock.p.shared.o.x.1/beat.*"); now != beat && now != "" {
+					longest, beat, at = max(longest, time.Since(at)), now, time.Now()
+				}
+				time.Sleep(10 * time.Millisecond)
 			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		if status := owner.Wait(t); status != 0 || longest < lease/3-login || longest > lease*2/3 { // a busy machine adds to the half
-			t.Errorf("status %d; up to %v between signs of life, and the lease is %v: %s", status, longest, lease, owner.Output())
-		}
-		t.Logf("up to %v between signs of life", longest.Round(10*time.Millisecond))
+			if longest < lease/3-login || longest > lease*2/3 { // a busy machine adds to the half
+				t.Errorf("up to %v between signs of life, and the lease is %v", longest, lease)
+			}
+			endsWith(t, owner, 0, "done\n")
+			h := f.host(t).brief()
+			h.run(t, "echo ran", "--if-elapsed=1h").Denied(t)
+			h.run(t, "echo ran").Ran(t)
+		})
 	}
 	for n := range 10 {
-		t.Run(fmt.Sprint("command ", n), func(t *testing.T) { stalls(t, func(p *teller) { p.silent = n }) })
+		stalls(fmt.Sprint("command ", n), func(p *teller) { p.silent = n })
 	}
-	for n := range 3 {
-		t.Run(fmt.Sprint("data connection ", n), func(t *testing.T) { stalls(t, func(p *teller) { p.stalled = n }) })
+	for n := range 5 {
+		stalls(fmt.Sprint("data connection ", n), func(p *teller) { p.stalled = n })
 	}
 }
 
@@ -370,19 +303,17 @@ func TestJobOutlivesARestartOfTheFTPServer(t *testing.T) {
 	owner := h.start(t, "sleep 6; echo done")
 	f.stop(t)
 	f.start(t)
-	if status := owner.Wait(t); status != 0 || owner.Output() != "done\n" {
-		t.Errorf("%d %q", status, owner.Output())
-	}
+	endsWith(t, owner, 0, "done\n")
 	h.run(t, "echo ran", "--if-elapsed=1h").Denied(t)
 }
 
 func TestFullFTPDiskRunsNothingAndEndsNoJob(t *testing.T) {
+	need.Root(t)
 	dir := t.TempDir()
 	root := dir + "/locks"
 	if err := os.Mkdir(root, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	need.Root(t)
 	if err := syscall.Mount("tmpfs", root, "tmpfs", 0, "size=64k"); err != nil {
 		need.Skip(t, "cannot mount: "+err.Error())
 	}
@@ -391,53 +322,22 @@ func TestFullFTPDiskRunsNothingAndEndsNoJob(t *testing.T) {
 	passable(t, dir)
 	a, b := f.host(t).brief(), f.host(t).brief()
 	owner := a.start(t, "sleep 8; echo done", "--operand=y")
-	fill(t, root+"/filler")
-	full := b.run(t, "echo ran")
-	full.Refused(t, 74, "ftp://")
+	if err := os.WriteFile(root+"/filler", make([]byte, 1<<16), 0o600); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	b.run(t, "echo ran").Refused(t, 74, "ftp://")
 	if left, _ := filepath.Glob(root + "/lock.p.shared.o.x.*"); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
-	if status := owner.Wait(t); status != 0 {
-		t.Errorf("%d %q", status, owner.Output())
-	}
+	endsWith(t, owner, 0, "done\n")
 	a.run(t, "echo ran", "--operand=y", "--if-elapsed=1h").Denied(t)
-}
-
-func fill(t testing.TB, path string) {
-	t.Helper()
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	for {
-		if _, err := file.Write(make([]byte, 4096)); err != nil {
-			return
-		}
-	}
-}
-
-func TestAnFTPLockWithoutARecordIsBusy(t *testing.T) {
-	f := startFTP(t, "")
-	cable := newRelay(t, f.address)
-	cable.until = "MKD locks/lock."
-	f.hostBy(t, cable.address()).brief().run(t, "echo ran").Refused(t, 69, "no answer in time")
-	if names, _ := filepath.Glob(f.root + "/lock.p.shared.o.x.1/*"); len(names) > 0 || !exists(f.root+"/lock.p.shared.o.x.1") {
-		t.Fatalf("the cable was not cut between MKD and STOR: %v", names)
-	}
-	f.host(t).brief().run(t, "echo ran").Denied(t)
 }
 
 // A lock over FTP stays after its lease, and a newcomer would have to watch it first.
 func TestClearRemovesALockWhoseLeaseHasRunOut(t *testing.T) {
 	f := startFTP(t, "")
 	h := f.host(t).brief()
-	s, err := ftp.Open(h.store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	place := abandoned(t, s)
+	place := abandoned(t, openFTP(t, f.address))
 	h.verb(t, "clear", "p.h.o.x").Refused(t, 77, "its owner lives (process ")
 	helper.Eventually(t, "status says so", func() bool {
 		out := h.verb(t, "status").Out
@@ -453,15 +353,13 @@ func TestClearRemovesALockWhoseLeaseHasRunOut(t *testing.T) {
 
 func TestALockOnFTPThatWasClearedAndNotAnsweredIsCleared(t *testing.T) {
 	f := startFTP(t, "")
-	abandoned(t, openFTP(t, f))
+	abandoned(t, openFTP(t, f.address))
 	s, r := f.unanswered(t, "/released")
 	var found lease.Snapshot
-	waitFor(t, "its lease is over", func() bool {
+	helper.Eventually(t, "its lease is over", func() bool {
 		var err error
-		if found, err = s.Look(context.Background(), "p.h.o.x", false); err != nil {
-			t.Fatal(err)
-		}
-		return found.Silent
+		found, err = s.Look(limited(t), "p.h.o.x", false)
+		return err == nil && found.Silent
 	})
 	carriedOut(t, r, func() bool { return exists(f.root + "/lock.p.h.o.x.1/released") }, func() error {
 		return (&lease.Locker{Store: s}).Clear("p.h.o.x", &locker.View{Record: found.Owner.Record})

@@ -4,23 +4,11 @@ package network
 
 import (
 	"crypto/x509"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
 	"adlock/lib/fault"
 )
-
-// withTLS restarts the server with TLS and the certificate.
-func (f *ftpd) withTLS(t testing.TB, cert, key string) *ftpd {
-	t.Helper()
-	f.stop(t)
-	addLine(t, f.config, "ssl_enable=YES\nallow_anon_ssl=YES\nforce_anon_data_ssl=YES\nforce_anon_logins_ssl=YES\n"+
-		"rsa_cert_file="+cert+"\nrsa_private_key_file="+key+"\n")
-	f.start(t)
-	return f
-}
 
 func TestEachErrorOfFTPHasItsReason(t *testing.T) {
 	good, key := certificate(t)
@@ -62,23 +50,4 @@ func TestEachErrorOfFTPHasItsReason(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { said(t, each.host, fault.StatusUnavailable, each.words) })
 	}
-}
-
-func TestARefusalOfFTPIsReportedAsNotPermitted(t *testing.T) {
-	f := startFTP(t, "")
-	h := f.host(t).brief()
-	said(t, h.with("ADLOCK_FTP_PASSWORD_FILE=", "HOME="+t.TempDir()), fault.StatusNotPermitted,
-		"no password for anonymous is in ~/.netrc, nor does ADLOCK_FTP_PASSWORD_FILE name a file with it: Login incorrect.")
-	wrong := t.TempDir() + "/wrong"
-	if err := os.WriteFile(wrong, []byte("guess\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	said(t, h.with("ADLOCK_FTP_PASSWORD_FILE="+wrong), fault.StatusNotPermitted, "wrong user or password: Login incorrect.")
-	missing := f.host(t).brief()
-	missing.store = strings.Replace(missing.store, "/locks", "/nowhere", 1)
-	missing.with("ADLOCK_STORE="+missing.store).run(t, "echo ran").Refused(t, fault.StatusNotPermitted, "nowhere: the directory is not there, or the user may not write to it: ")
-	if err := os.Chown(f.root, 0, -1); err != nil {
-		t.Fatal(err)
-	}
-	h.run(t, "echo ran").Refused(t, fault.StatusNotPermitted, "locks: the directory is not there, or the user may not write to it: ")
 }

@@ -89,8 +89,7 @@ func (h *host) clean(t testing.TB) {
 
 func TestAProgramHoldsAnAtomOfAStoreUntilItSaysRelease(t *testing.T) {
 	t.Parallel()
-	store := url(startEtcd(t, 1)...)
-	a, b := newHost(t, store), newHost(t, store)
+	a, b := onEtcd(t)
 	last := 0
 	for _, word := range []string{"echo release 3 >&8", "exec 8>&-"} {
 		p := a.asks(t, "answer; await go; "+word+"; ended")
@@ -115,8 +114,7 @@ func TestAProgramHoldsAnAtomOfAStoreUntilItSaysRelease(t *testing.T) {
 
 func TestAProgramThatEndsWithoutAWordReleasesInSilence(t *testing.T) {
 	t.Parallel()
-	store := url(startEtcd(t, 1)...)
-	a, b := newHost(t, store), newHost(t, store)
+	a, b := onEtcd(t)
 	for _, last := range []string{"", "echo release 3 >&8"} {
 		for range 4 {
 			p := a.asks(t, "answer; "+last)
@@ -164,8 +162,7 @@ func TestAProgramThatIsCutOffEndsBeforeAnotherJobBegins(t *testing.T) {
 
 func TestAProgramThatHasExpiredIsEndedForANewcomerElsewhere(t *testing.T) {
 	t.Parallel()
-	store := url(startEtcd(t, 1)...)
-	a, b := newHost(t, store), newHost(t, store)
+	a, b := onEtcd(t)
 	p := a.asks(t, "answer; await never")
 	p.holds()
 	b.run(t, "echo ran", "--expire-after=0", "--pause=1s").Ran(t)
@@ -177,8 +174,7 @@ func TestAProgramThatHasExpiredIsEndedForANewcomerElsewhere(t *testing.T) {
 
 func TestAProgramKeepsItsAtomOfAStoreWhenHoldIsKilled(t *testing.T) {
 	t.Parallel()
-	store := url(startEtcd(t, 1)...)
-	a, b := newHost(t, store), newHost(t, store)
+	a, b := onEtcd(t)
 	p := a.asks(t, "answer; ended; await never")
 	p.holds()
 	if err := syscall.Kill(p.hold(), syscall.SIGKILL); err != nil {
@@ -220,8 +216,7 @@ func TestAProgramWhoseHolderIsKilledEndsWithAMessage(t *testing.T) {
 
 func TestAProgramOfAStoreEndsItsWaiting(t *testing.T) {
 	t.Parallel()
-	store := url(startEtcd(t, 1)...)
-	a, b := newHost(t, store), newHost(t, store)
+	a, b := onEtcd(t)
 	owner := b.start(t, "sleep 1000")
 	p := a.asks(t, "await go; exec 8>&-; ended", "wait=forever")
 	helper.Eventually(t, "it waits", func() bool { return strings.Contains(b.verb(t, "status").Out, "\n  waiting for ") })
@@ -230,8 +225,7 @@ func TestAProgramOfAStoreEndsItsWaiting(t *testing.T) {
 	if told := p.told(); len(told) != 2 || !strings.HasPrefix(told[0], "busy ") || told[1] != "status 75" {
 		t.Errorf("told %q", told)
 	}
-	owner.Signal(t, syscall.SIGTERM)
-	owner.Wait(t)
+	stop(t, owner)
 	b.run(t, "echo ran", "--wait=60s").Ran(t) // no place of it is left in line
 	a.clean(t)
 }

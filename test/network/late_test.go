@@ -4,7 +4,7 @@ package network
 
 import (
 	"bytes"
-	"context"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -30,10 +30,9 @@ func TestAnAnswerOverFTPThatComesTooLateIsDropped(t *testing.T) {
 				}
 				return line
 			}
-			r.edit = func() [2]func([]byte) []byte { return [2]func([]byte) []byte{toClient: answers} }
-			s := openFTPAt(t, r.address())
-			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-			defer cancel()
+			r.edit = func(net.Conn) [2]func([]byte) []byte { return [2]func([]byte) []byte{toClient: answers} }
+			s := openFTP(t, r.address())
+			ctx := limited(t)
 			place, seen, err := s.Enter(ctx, atom.Name("p.h.o.x"+answer[:3]), aRecord(t, false), limit.ShortestLease, true)
 			if err != nil || seen.Held {
 				t.Fatal(seen, err)

@@ -3,7 +3,6 @@ package network
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -69,7 +68,7 @@ func TestReadersShareAndAWriterIsAlone(t *testing.T) {
 	writer := c.command("echo wrote", "--wait=60s").Start(t)
 	// A reader does not overtake a waiting writer: otherwise the writer might wait for ever.
 	var late string
-	waitFor(t, "the writer stands in line", func() bool {
+	helper.Eventually(t, "the writer stands in line", func() bool {
 		r := a.run(t, "echo read", "--shared")
 		late = r.Out
 		return r.Status == 75
@@ -79,20 +78,8 @@ func TestReadersShareAndAWriterIsAlone(t *testing.T) {
 	}
 	one.Signal(t, syscall.SIGTERM)
 	two.Signal(t, syscall.SIGTERM)
-	if status := writer.Wait(t); status != 0 || writer.Output() != "wrote\n" {
-		t.Errorf("%d %q", status, writer.Output())
-	}
+	endsWith(t, writer, 0, "wrote\n")
 	a.run(t, "echo ran", "--shared").Ran(t)
-}
-
-// waitFor waits for a minute at most until the claim holds.
-func waitFor(t testing.TB, claim string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal(fmt.Sprint("not so: ", claim))
-		}
-	}
 }
 
 // A waiter concludes from how the place directly in front goes whether any other place is left. In
@@ -227,8 +214,7 @@ func (m *node) watchers(t testing.TB) int {
 func TestAWaiterThatStampedForADeadOwnerWasNotFirst(t *testing.T) {
 	t.Parallel()
 	s := open(t, url(startEtcd(t, 1)...))
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	ctx := limited(t)
 	enter := func(length time.Duration) *waiter {
 		w := &waiter{store: s, record: aRecord(t, false)}
 		var err error
@@ -242,7 +228,7 @@ func TestAWaiterThatStampedForADeadOwnerWasNotFirst(t *testing.T) {
 	passer, behind := enter(10*time.Minute), enter(10*time.Minute)
 	woken := make(chan error, 1)
 	go func() { woken <- behind.place.Await(ctx, func() {}) }()
-	waitFor(t, "the owner is dead", func() bool {
+	helper.Eventually(t, "the owner is dead", func() bool {
 		seen, err := passer.place.Look(ctx)
 		return err == nil && seen.Lapsed
 	})
@@ -261,8 +247,7 @@ func TestAWaiterThatStampedForADeadOwnerWasNotFirst(t *testing.T) {
 func TestADeadOwnerIsNotRemovedAsAWaiter(t *testing.T) {
 	t.Parallel()
 	s := open(t, url(startEtcd(t, 1)...))
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	ctx := limited(t)
 	record := aRecord(t, false)
 	var places [3]lease.Place
 	for i, own := range []lease.Record{aRecord(t, false), record, aRecord(t, false)} {

@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"adlock/test/support/helper"
 )
 
 // contents describes all that a store holds: keys and revisions, or files and times of writing.
@@ -69,13 +67,4 @@ func TestAQuestionToAStoreWritesNothing(t *testing.T) {
 		f := startFTP(t, "")
 		asks(t, f.host(t), f.host(t), f.contents)
 	})
-}
-
-// A dry run finds that the directory is missing without storing a file there.
-func TestADryRunInADirectoryThatIsNotThereSaysSo(t *testing.T) {
-	t.Parallel()
-	f := startFTP(t, "")
-	h := f.host(t)
-	h.env = append(h.env, "ADLOCK_STORE="+strings.TrimSuffix(h.store, "/locks")+"/none")
-	helper.Command{Args: []string{h.bin, "run", "--dry-run", "--", "true"}, Env: h.env}.Run(t).Refused(t, 77, "is not there")
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,8 +18,7 @@ import (
 func TestAWriterWaitsForReadersThatWereRemovedByHand(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	s := open(t, url(nodes...))
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	ctx := limited(t)
 	del := func(t *testing.T, w *waiter, keys ...string) {
 		for _, key := range keys {
 			ctl(t, nodes, "del", "/adlock/p.h.o.x/"+key+"/r/"+w.record.Token)
@@ -105,8 +103,7 @@ func compact(t testing.TB, nodes []*node) {
 func TestAWaiterBehindOneThatGaveUpWaitsForTheRemoved(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	s := open(t, url(nodes...))
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	ctx := limited(t)
 	for _, shared := range []bool{false, true} {
 		t.Run(map[bool]string{false: "an owner", true: "a reader"}[shared], func(t *testing.T) {
 			defer ctl(t, nodes, "del", "--prefix", "/adlock/")
@@ -154,7 +151,7 @@ func TestAReaderThatIsCutOffAndRemovedEndsBeforeAWriterBegins(t *testing.T) {
 	key := keysOf(t, nodes, "/adlock/p.shared.o.x/line/r/")
 	three := c.start(t, "sleep 60", "--shared")
 	writer := d.command(begins, "--wait=80s").Start(t)
-	waitFor(t, "the writer waits", func() bool { return len(keysOf(t, nodes, "/adlock/p.shared.o.x/line/w/")) == 1 })
+	helper.Eventually(t, "the writer waits", func() bool { return len(keysOf(t, nodes, "/adlock/p.shared.o.x/line/w/")) == 1 })
 	cable.cut()
 	byAge := strings.Fields(ctl(t, nodes, "get", "--prefix", "--keys-only", "--sort-by=CREATE", "--order=ASCEND", "/adlock/p.shared.o.x/line/r/"))
 	if len(key) != 2 || len(byAge) != 3 {
@@ -162,8 +159,7 @@ func TestAReaderThatIsCutOffAndRemovedEndsBeforeAWriterBegins(t *testing.T) {
 	}
 	ctl(t, nodes, "del", byAge[1])
 	for _, p := range []*helper.Process{three, one} {
-		p.Signal(t, syscall.SIGTERM)
-		p.Wait(t)
+		stop(t, p)
 	}
 	if status := writer.Wait(t); status != 0 {
 		t.Fatalf("%d: %s", status, writer.Output())

@@ -3,7 +3,6 @@
 package network
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -30,9 +29,7 @@ func TestAnOwnerOnFTPFindsThatItsGenerationWasMadeAgain(t *testing.T) {
 		if status := owner.Wait(t); status == 0 || !strings.Contains(owner.Output(), "lost: the lease is gone") {
 			t.Errorf("%d: %s", status, owner.Output())
 		}
-		if status := next.Wait(t); status != 0 || next.Output() != "done\n" {
-			t.Errorf("the next: %d %s", status, next.Output())
-		}
+		endsWith(t, next, 0, "done\n")
 	})
 	t.Run("and does not give it back", func(t *testing.T) {
 		f := startFTP(t, "")
@@ -41,9 +38,7 @@ func TestAnOwnerOnFTPFindsThatItsGenerationWasMadeAgain(t *testing.T) {
 		owner := a.start(t, "until [ -e '"+file+"' ]; do sleep 0.05; done")
 		f.removed(t, generation)
 		next := b.start(t, "sleep 60")
-		if err := os.WriteFile(file, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		touch(t, file)
 		owner.Wait(t)
 		f.host(t).brief().run(t, "echo ran").Denied(t)
 		if next.Ended() || !strings.Contains(owner.Output(), "lost: ") {
@@ -59,11 +54,10 @@ func TestAnOwnerOnFTPThatHasLostItsGenerationNotesNothingThere(t *testing.T) {
 	for how, next := range map[string]int{"removed, and made again": 1, "passed": 2} {
 		t.Run(how, func(t *testing.T) {
 			f := startFTP(t, "")
-			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-			defer cancel()
+			ctx := limited(t)
 			enter := func() (lease.Place, lease.Record) {
 				own := aRecord(t, false)
-				place, seen, err := openFTPAt(t, f.address).Enter(ctx, name, own, limit.ShortestLease, true)
+				place, seen, err := openFTP(t, f.address).Enter(ctx, name, own, limit.ShortestLease, true)
 				if err != nil || seen.Held {
 					t.Fatal(seen, err)
 				}
@@ -103,9 +97,7 @@ func TestAnOwnerOnFTPWhoseRecordWasRemovedPutsItAgain(t *testing.T) {
 	}
 	helper.Eventually(t, "it is there again", func() bool { return exists(record) })
 	f.host(t).brief().run(t, "echo ran").Denied(t)
-	if status := owner.Wait(t); status != 0 || owner.Output() != "done\n" {
-		t.Errorf("%d %s", status, owner.Output())
-	}
+	endsWith(t, owner, 0, "done\n")
 	f.host(t).brief().run(t, "echo ran").Ran(t)
 }
 
@@ -124,10 +116,9 @@ func (f *ftpd) removed(t testing.TB, directory string) {
 // fence of its own.
 func TestAWaiterOnFTPWaitsForAnOwnerThatWasRemovedByHand(t *testing.T) {
 	f := startFTP(t, "")
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	ctx := limited(t)
 	enter := func(length time.Duration) (lease.Place, lease.Snapshot) {
-		place, seen, err := openFTP(t, f).Enter(ctx, "p.h.o.x", aRecord(t, false), length, true)
+		place, seen, err := openFTP(t, f.address).Enter(ctx, "p.h.o.x", aRecord(t, false), length, true)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,39 +12,30 @@ import (
 
 	"adlock/lib/lease"
 	"adlock/test/support/helper"
-	"adlock/test/support/need"
 )
 
 func TestAtomIsOneAcrossHosts(t *testing.T) {
 	t.Parallel()
-	s := url(startEtcd(t, 1)...)
-	a, b := newHost(t, s), newHost(t, s)
-	first := a.run(t, "echo $ADLOCK_FENCE")
-	if first.Status != 0 || first.Err != "" {
-		t.Fatalf("%+v", first)
-	}
-	b.run(t, "echo ran", "--if-elapsed=1h").Denied(t)
-	if why := b.run(t, "", "--if-elapsed=1h", "--dry-run"); why.Status != 75 || !strings.HasPrefix(why.Out, "too soon: completed ") {
-		t.Errorf("%+v", why)
-	}
-	owner := a.start(t, "sleep 60")
-	b.run(t, "echo ran").Denied(t)
-	waited := b.command("echo $ADLOCK_FENCE", "--wait=60s").Start(t)
-	owner.Signal(t, syscall.SIGTERM)
-	if status := owner.Wait(t); status != 143 {
-		t.Errorf("the owner's status is %d: %s", status, owner.Output())
-	}
-	if status := waited.Wait(t); status != 0 {
-		t.Errorf("the one that waited: %d %s", status, waited.Output())
-	}
-	if before, after := number(t, first.Out), number(t, waited.Output()); after <= before {
-		t.Errorf("fence %d came after %d", after, before)
-	}
-	for _, want := range []string{"event=acquire", "event=release .*status=143 signal=TERM"} {
-		if !regexp.MustCompile(want).MatchString(a.runlog()) {
-			t.Errorf("no %q in\n%s", want, a.runlog())
+	onEachStore(t, func(t *testing.T, a, b *host) {
+		first := a.run(t, "echo $ADLOCK_FENCE")
+		if first.Status != 0 || first.Err != "" || number(t, first.Out) < 1 {
+			t.Fatalf("%+v", first)
 		}
-	}
+		b.run(t, "echo ran", "--if-elapsed=1h").Denied(t)
+		owner := a.start(t, "sleep 60")
+		b.run(t, "echo ran").Denied(t)
+		waited := b.command("echo $ADLOCK_FENCE", "--wait=60s").Start(t)
+		owner.Signal(t, syscall.SIGTERM)
+		endsWith(t, owner, 143, "")
+		if status := waited.Wait(t); status != 0 || number(t, waited.Output()) <= number(t, first.Out) {
+			t.Errorf("after %q: %d %q", first.Out, status, waited.Output())
+		}
+		for _, want := range []string{"event=acquire", "event=release .*status=143 signal=TERM"} {
+			if !regexp.MustCompile(want).MatchString(a.runlog()) {
+				t.Errorf("no %q in\n%s", want, a.runlog())
+			}
+		}
+	})
 }
 
 func number(t testing.TB, text string) int64 {
@@ -58,24 +49,22 @@ func number(t testing.TB, text string) int64 {
 
 func TestExpiredOwnerElsewhereIsAskedToEndItsJob(t *testing.T) {
 	t.Parallel()
-	s := url(startEtcd(t, 1)...)
-	a, b := newHost(t, s), newHost(t, s)
-	owner := a.start(t, "trap '' INT; "+ready+"sleep 60; sleep 60")
-	helper.Eventually(t, "it has expired", func() bool {
-		return strings.HasPrefix(b.run(t, "", "--expire-after=2s", "--dry-run").Out, "expired: ")
-	})
-	b.run(t, "echo ran", "--expire-after=2s", "--if-elapsed=1s").Ran(t)
-	if status := owner.Wait(t); status != 143 && status != 130 {
-		t.Errorf("the owner's status is %d: %s", status, owner.Output())
-	}
-	for _, want := range []string{"event=expire", "event=takeover"} {
-		if !strings.Contains(b.runlog(), want) {
-			t.Errorf("no %q in\n%s", want, b.runlog())
+	onEachStore(t, func(t *testing.T, a, b *host) {
+		owner := a.start(t, "trap '' INT; "+ready+"sleep 60; sleep 60")
+		b.awaitExpired(t, "2s")
+		b.run(t, "echo ran", "--expire-after=2s", "--if-elapsed=1s").Ran(t)
+		if status := owner.Wait(t); status != 143 && status != 130 {
+			t.Errorf("the owner's status is %d: %s", status, owner.Output())
 		}
-	}
-	if !strings.Contains(a.runlog(), "event=signal") {
-		t.Errorf("no signals in\n%s", a.runlog())
-	}
+		for _, want := range []string{"event=expire", "event=takeover"} {
+			if !strings.Contains(b.runlog(), want) {
+				t.Errorf("no %q in\n%s", want, b.runlog())
+			}
+		}
+		if !strings.Contains(a.runlog(), "event=signal") {
+			t.Errorf("no signals in\n%s", a.runlog())
+		}
+	})
 }
 
 // beats is a job that records the boottime every 20 ms; INT and TERM do not end it.
@@ -117,66 +106,78 @@ func margin(t testing.TB, file, began string) time.Duration {
 	return margin
 }
 
+// follows runs the next job, and fails the test if that begins before the last beat in the file.
+func (h *host) follows(t testing.TB, file string, options ...string) {
+	t.Helper()
+	next := h.run(t, begins, append(options, "--wait=60s")...)
+	if next.Status != 0 {
+		t.Fatalf("%+v", next)
+	}
+	t.Logf("margin %v", margin(t, file, next.Out))
+}
+
+// onCable returns two hosts of an etcd, with leases that end in a test. The first reaches it through
+// the relay.
+func onCable(t testing.TB) (cable *relay, a, b *host) {
+	t.Helper()
+	m := startEtcd(t, 1)[0]
+	cable = newRelay(t, m.client)
+	return cable, newHost(t, "etcd://"+cable.address()+"/adlock").leased(lease.DefaultLease), newHost(t, url(m)).leased(lease.DefaultLease)
+}
+
 func TestOwnerThatIsCutOffEndsItsJobBeforeAnotherBegins(t *testing.T) {
 	t.Parallel()
-	nodes := startEtcd(t, 1)
-	cable := newRelay(t, nodes[0].client)
-	a, b := newHost(t, "etcd://"+cable.address()+"/adlock").leased(lease.DefaultLease), newHost(t, url(nodes...)).leased(lease.DefaultLease)
-	file := t.TempDir() + "/beats"
-	owner := a.beats(t, file)
-	cable.cut()
-	cut := time.Now()
-	next := b.run(t, begins, "--wait=60s")
-	if next.Status != 0 {
-		t.Fatalf("%+v\n%s", next, owner.Output())
+	cutOff := func(t *testing.T, cable *relay, a, b *host, job func(script string) helper.Command) *helper.Process {
+		file := t.TempDir() + "/beats"
+		owner := job(beats(file)).Start(t)
+		helper.Eventually(t, "it beats", func() bool { return exists(file) })
+		b.run(t, "echo ran").Denied(t)
+		cable.cut()
+		b.follows(t, file)
+		if status := owner.Wait(t); status != 137 {
+			t.Errorf("the owner's status is %d: %s", status, owner.Output())
+		}
+		return owner
 	}
-	t.Logf("cut off: the next job began %v after the cable was pulled, %v after the last sign of the job", time.Since(cut).Round(time.Millisecond), margin(t, file, next.Out))
-	if status := owner.Wait(t); status != 137 {
-		t.Errorf("the owner's status is %d", status)
-	}
-	if said := owner.Said(); !strings.HasPrefix(said, "adlock: o x: lost: the lease could not be renewed: etcd://") || strings.Count(said, "\n") != 1 {
-		t.Errorf("the owner said %q", said)
-	}
-	if log := a.runlog(); strings.Contains(log, `\n`) {
-		t.Errorf("a reason in the runlog has two lines: %s", log)
-	}
+	t.Run("etcd", func(t *testing.T) {
+		cable, a, b := onCable(t)
+		owner := cutOff(t, cable, a, b, func(script string) helper.Command { return a.command(script) })
+		if said := owner.Said(); !strings.HasPrefix(said, "adlock: o x: lost: the lease could not be renewed: etcd://") || strings.Count(said, "\n") != 1 {
+			t.Errorf("the owner said %q", said)
+		}
+		if log := a.runlog(); strings.Contains(log, `\n`) {
+			t.Errorf("a reason in the runlog has two lines: %s", log)
+		}
+	})
+	t.Run("etcd, a script", func(t *testing.T) {
+		cable, a, b := onCable(t)
+		cutOff(t, cable, a, b, func(script string) helper.Command { return a.script("adlock_get o x 0 || exit; " + script) })
+	})
+	t.Run("FTP", func(t *testing.T) {
+		f := startFTP(t, "")
+		cable := newRelay(t, f.address)
+		a, b := f.hostBy(t, cable.address()).leased(lease.DefaultLease), f.host(t).leased(lease.DefaultLease)
+		cutOff(t, cable, a, b, func(script string) helper.Command { return a.command(script) })
+	})
 }
 
 // The next job is that of the pages' line for a nightly job, which all machines have.
 func TestJobOfAKilledLocksmithEndsBeforeAnotherBegins(t *testing.T) {
 	t.Parallel()
-	s := url(startEtcd(t, 1)...)
-	a, b := newHost(t, s).leased(lease.DefaultLease), newHost(t, s).leased(lease.DefaultLease)
+	_, a, b := onCable(t)
 	file := t.TempDir() + "/beats"
-	owner := a.beats(t, file)
-	owner.Kill(t)
-	defer func() { a.run(t, begins, "--if-elapsed=12h", "--wait=60s").Denied(t) }()
-	next := b.run(t, begins, "--if-elapsed=12h", "--wait=60s")
-	if next.Status != 0 {
-		t.Fatalf("%+v", next)
-	}
-	t.Logf("locksmith killed: margin %v", margin(t, file, next.Out))
+	a.beats(t, file).Kill(t)
+	b.follows(t, file, "--if-elapsed=12h")
 	helper.Eventually(t, "the watchdog has said so", func() bool { return strings.Contains(a.runlog(), "event=lost") })
+	a.run(t, begins, "--if-elapsed=12h", "--wait=60s").Denied(t)
 }
 
 func TestJobOfAStoppedLocksmithEndsBeforeAnotherBegins(t *testing.T) {
 	t.Parallel()
-	s := url(startEtcd(t, 1)...)
-	a, b := newHost(t, s).leased(lease.DefaultLease), newHost(t, s).leased(lease.DefaultLease)
+	_, a, b := onCable(t)
 	file := t.TempDir() + "/beats"
-	owner := a.beats(t, file)
-	owner.Signal(t, syscall.SIGSTOP)
-	next := b.run(t, begins, "--wait=60s")
-	if next.Status != 0 {
-		t.Fatalf("%+v", next)
-	}
-	t.Logf("locksmith stopped: margin %v", margin(t, file, next.Out))
-}
-
-func TestStoreThatIsOutOfReachRunsNothing(t *testing.T) {
-	t.Parallel()
-	store := "etcd://" + freePort(t) + "/adlock"
-	newHost(t, store).run(t, "echo ran").Refused(t, 69, store+": connection refused")
+	a.beats(t, file).Signal(t, syscall.SIGSTOP)
+	b.follows(t, file)
 }
 
 // Each machine would run the job. A script says the host by a variable, and its library always
@@ -201,7 +202,7 @@ func TestAStoreWithoutAHostIsReportedOnce(t *testing.T) {
 	}
 }
 
-func TestAStoreThatIsAwayIsReportedToTheHookOnce(t *testing.T) {
+func TestAStoreThatIsOutOfReachRunsNothingAndTellsTheHookOnce(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, "etcd://"+freePort(t)+"/adlock")
 	file := h.notes(t)
@@ -218,38 +219,22 @@ func TestMissingLocksmithIsOneLine(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, "etcd://127.0.0.1:1/adlock")
 	alone := t.TempDir() + "/adlock"
-	program, err := os.ReadFile(h.bin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := need.WriteProgram(alone, program, 0o755); err != nil {
+	if err := os.Link(h.bin, alone); err != nil {
 		t.Fatal(err)
 	}
 	h.bin = alone
 	h.run(t, "echo ran").Refused(t, 69, "adlock-locksmith")
 }
 
-func TestAJobThatRunsItsOwnAtomAgainIsBusyWhateverTheAge(t *testing.T) {
-	t.Parallel()
-	h := newHost(t, url(startEtcd(t, 1)...))
-	h.env = append(h.env, "again="+h.bin)
-	if r := h.run(t, `"$again" run --program=p --operator=o --operand=x --expire-after=0 -- echo ran; echo $?`); r.Status != 0 || r.Out != "75\n" {
-		t.Errorf("%+v", r)
-	}
-}
-
 func TestSlotsCountAcrossHosts(t *testing.T) {
 	t.Parallel()
-	s := url(startEtcd(t, 1)...)
-	a, b := newHost(t, s), newHost(t, s)
+	a, b := onEtcd(t)
 	owner := a.start(t, "sleep 60", "--slots=1")
 	b.run(t, "echo ran", "--slots=1", "--operand=y").Denied(t)
 	b.run(t, "echo ran", "--slots=2", "--operand=y").Ran(t)
 	waiting := b.command("echo ran", "--slots=1", "--operand=y", "--wait=60s").Start(t)
 	owner.Signal(t, syscall.SIGTERM)
-	if status := waiting.Wait(t); status != 0 || waiting.Output() != "ran\n" {
-		t.Errorf("%d %q", status, waiting.Output())
-	}
+	endsWith(t, waiting, 0, "ran\n")
 }
 
 func TestALocksmithEndsAndSpeaksAsItsJobDid(t *testing.T) {

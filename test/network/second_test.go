@@ -32,8 +32,7 @@ func TestAWaiterThatIsEndedLeavesTheLine(t *testing.T) {
 			t.Errorf("%v: its place is there", sig)
 		}
 	}
-	owner.Signal(t, syscall.SIGTERM)
-	owner.Wait(t)
+	stop(t, owner)
 	if r := c.command("echo ran", "--wait=60s").Run(t); r.Status != 0 || r.Out != "ran\n" {
 		t.Errorf("%+v", r)
 	}

@@ -85,8 +85,7 @@ func TestAWaitersTerminalShowsTheOwnerOnFTP(t *testing.T) {
 
 func TestAnEndedJobElsewhereIsShownAtTheTerminal(t *testing.T) {
 	t.Parallel()
-	s := url(startEtcd(t, 1)...)
-	a, b := newHost(t, s), newHost(t, s)
+	a, b := onEtcd(t)
 	owner := a.start(t, "trap '' INT; "+ready+"sleep 60; sleep 60")
 	waiter := onTerminal(t, b.command("echo ran", "--replace"))
 	shows(t, waiter, fmt.Sprintf(`o x: process %d on \S+ was asked to end its job`, owner.PID))
@@ -96,8 +95,7 @@ func TestAnEndedJobElsewhereIsShownAtTheTerminal(t *testing.T) {
 
 func TestADenialByAStoreAtATerminalNamesTheOwnersMachine(t *testing.T) {
 	t.Parallel()
-	s := url(startEtcd(t, 1)...)
-	a, b := newHost(t, s), newHost(t, s)
+	a, b := onEtcd(t)
 	before := time.Now().Format(time.DateOnly)
 	owner := a.start(t, "sleep 60")
 	after := time.Now().Format(time.DateOnly)

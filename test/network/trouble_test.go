@@ -3,10 +3,8 @@
 package network
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -43,13 +41,11 @@ func successions(t testing.TB, nodes []*node, a, b *host, n, tenths int) (all []
 		all = append(all, s)
 	}
 	for i := range all {
-		waitFor(t, "the next one waits", func() bool {
+		helper.Eventually(t, "the next one waits", func() bool {
 			return len(keysOf(t, nodes, fmt.Sprint("/adlock/p.shared.o.x", i, "/line/"))) == 2
 		})
 	}
-	if err := os.WriteFile(there, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	touch(t, there)
 	return all
 }
 
@@ -59,7 +55,7 @@ func judge(t testing.TB, all []succession) (least time.Duration, survivors int) 
 	t.Helper()
 	least = time.Hour
 	for i, s := range all {
-		waitFor(t, "the waiter and the owner have ended", func() bool { return s.next.Ended() && s.owner.Ended() })
+		helper.Eventually(t, "the waiter and the owner have ended", func() bool { return s.next.Ended() && s.owner.Ended() })
 		if status := s.next.Wait(t); status != 0 {
 			t.Errorf("the waiter for %d: status %d: %s", i, status, s.next.Output())
 			continue
@@ -170,7 +166,7 @@ func TestNoNewcomerComesInWhereAKeyIsRemovedFromOutside(t *testing.T) {
 }
 
 func TestAJobEndsWithItsLeaseWhereTheStoreIsFull(t *testing.T) {
-	m := startEtcdWith(t, 1, "--quota-backend-bytes=200000")[0]
+	m := startEtcd(t, 1, "--quota-backend-bytes=200000")[0]
 	h := newHost(t, url(m)).brief()
 	owner := h.start(t, "sleep 60")
 	began := time.Now()
@@ -206,7 +202,7 @@ func TestAJobEndsWithItsLeaseWhereItsUserMayWriteNoMore(t *testing.T) {
 // the reason.
 func endsByItsLease(t testing.TB, h *host, owner *helper.Process, began time.Time, why string) {
 	t.Helper()
-	waitFor(t, "the owner ends", owner.Ended)
+	helper.Eventually(t, "the owner ends", owner.Ended)
 	if status := owner.Wait(t); status != 130 && status != 143 {
 		t.Errorf("the owner's status is %d", status)
 	}
@@ -251,9 +247,7 @@ func TestJobOutlivesAStoreThatIsAwayForAWhile(t *testing.T) {
 	time.Sleep(5 * time.Second) // the lease is renewed after 1/3, and the job would be ended after 2/3
 	cable.drop()
 	cable.mend()
-	if status := owner.Wait(t); status != 0 || owner.Output() != "done\n" {
-		t.Errorf("%d %q", status, owner.Output())
-	}
+	endsWith(t, owner, 0, "done\n")
 	h.run(t, "echo ran", "--if-elapsed=1h").Denied(t)
 }
 
@@ -261,8 +255,7 @@ func TestJobOutlivesAStoreThatIsAwayForAWhile(t *testing.T) {
 // go between two watches.
 func TestNoWaiterMissesAPlaceThatGoesBetweenTwoWatches(t *testing.T) {
 	s := open(t, url(startEtcd(t, 1)...))
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	ctx := limited(t)
 	const length = 300 * time.Millisecond
 	var all sync.WaitGroup
 	for i := range 120 {
@@ -313,11 +306,8 @@ func TestAWaiterThatHasLostItsPlaceTakesAnotherAndWaitsOn(t *testing.T) {
 	helper.Within(t, helper.Patience, "its place is lost", func() bool { return !waits(a, stopped)() })
 	stopped.Signal(t, syscall.SIGCONT)
 	helper.Within(t, helper.Patience, "it has another", waits(a, stopped))
-	owner.Signal(t, syscall.SIGTERM)
-	owner.Wait(t)
+	stop(t, owner)
 	for _, p := range []*helper.Process{behind, stopped} {
-		if status := p.Wait(t); status != 0 || p.Output() != "ran\n" {
-			t.Errorf("%d: %s", status, p.Output())
-		}
+		endsWith(t, p, 0, "ran\n")
 	}
 }

@@ -1,7 +1,6 @@
 package network
 
 import (
-	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -21,9 +20,7 @@ func TestOnlyTheHeadOfTheQueueStartsItsWatchdogAhead(t *testing.T) {
 	}
 	let := func(file string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, file), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		touch(t, filepath.Join(dir, file))
 	}
 	inLine := 1
 	owner := h.start(t, until("first goes"))
@@ -31,11 +28,11 @@ func TestOnlyTheHeadOfTheQueueStartsItsWatchdogAhead(t *testing.T) {
 		t.Helper()
 		p := h.command(script, "--wait=60s").Start(t)
 		inLine++
-		waitFor(t, "it stands in line", func() bool { return len(keysOf(t, nodes, "/adlock/p.shared.o.x/line/")) == inLine })
+		helper.Eventually(t, "it stands in line", func() bool { return len(keysOf(t, nodes, "/adlock/p.shared.o.x/line/")) == inLine })
 		return p
 	}
 	second := waits(until("second goes"))
-	waitFor(t, "the next one's watchdog is there", func() bool { return len(helper.WatchdogsOf(second.PID)) == 1 })
+	helper.Eventually(t, "the next one's watchdog is there", func() bool { return len(helper.WatchdogsOf(second.PID)) == 1 })
 	third, fourth := waits("exit 5"), waits("exit 6")
 	if n := len(helper.WatchdogsOf(third.PID)) + len(helper.WatchdogsOf(fourth.PID)); n != 0 {
 		t.Errorf("those behind have %d watchdogs", n)
@@ -45,18 +42,18 @@ func TestOnlyTheHeadOfTheQueueStartsItsWatchdogAhead(t *testing.T) {
 	if status := owner.Wait(t); status != 0 {
 		t.Errorf("the owner ended with %d", status)
 	}
-	waitFor(t, "the owner's watchdog has gone", func() bool { return len(helper.WatchdogsOf(owner.PID)) == 0 })
-	waitFor(t, "it is the third's turn to be next", func() bool { return len(helper.WatchdogsOf(third.PID)) == 1 })
+	helper.Eventually(t, "the owner's watchdog has gone", func() bool { return len(helper.WatchdogsOf(owner.PID)) == 0 })
+	helper.Eventually(t, "it is the third's turn to be next", func() bool { return len(helper.WatchdogsOf(third.PID)) == 1 })
 	if n := len(helper.WatchdogsOf(second.PID)); n != 1 {
 		t.Errorf("the owner has %d watchdogs", n)
 	}
 
 	third.Signal(t, syscall.SIGTERM) // it leaves the line
 	third.Wait(t)
-	waitFor(t, "its watchdog has gone", func() bool { return len(helper.WatchdogsOf(third.PID)) == 0 })
-	waitFor(t, "it is the fourth's turn", func() bool { return len(helper.WatchdogsOf(fourth.PID)) == 1 })
+	helper.Eventually(t, "its watchdog has gone", func() bool { return len(helper.WatchdogsOf(third.PID)) == 0 })
+	helper.Eventually(t, "it is the fourth's turn", func() bool { return len(helper.WatchdogsOf(fourth.PID)) == 1 })
 	fourth.Kill(t)
-	waitFor(t, "the watchdog of one that was killed has gone", func() bool { return len(helper.WatchdogsOf(fourth.PID)) == 0 })
+	helper.Eventually(t, "the watchdog of one that was killed has gone", func() bool { return len(helper.WatchdogsOf(fourth.PID)) == 0 })
 	let("second goes")
 	if status := second.Wait(t); status != 0 {
 		t.Errorf("the second ended with %d: %s", status, second.Output())

@@ -40,12 +40,6 @@ func said(t *testing.T, h *host, status int, words string) {
 	}
 }
 
-// with returns a copy of the host with more in its environment.
-func (h host) with(env ...string) *host {
-	h.env = append(h.env[:len(h.env):len(h.env)], env...)
-	return &h
-}
-
 func TestEachErrorOfEtcdHasItsReason(t *testing.T) {
 	good, key := certificate(t)
 	other, _ := certificate(t)
