@@ -271,7 +271,8 @@ func endsWith(t testing.TB, p *helper.Process, status int, output string) {
 func stop(t testing.TB, runs ...*helper.Process) {
 	t.Helper()
 	for _, p := range runs {
-		stop(t, p)
+		p.Signal(t, syscall.SIGTERM)
+		p.Wait(t)
 	}
 }
 

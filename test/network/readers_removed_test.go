@@ -14,60 +14,52 @@ import (
 )
 
 // A reader whose place a person has removed may read on for a lease. The writer waits for that
-// reader, wherever its place was in line. The lease, a minute, is longer than the test.
+// reader, wherever its place was in line. The lease is longer than the test.
 func TestAWriterWaitsForReadersThatWereRemovedByHand(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	s := open(t, url(nodes...))
-	ctx := limited(t)
-	del := func(t *testing.T, w *waiter, keys ...string) {
-		for _, key := range keys {
-			ctl(t, nodes, "del", "/adlock/p.h.o.x/"+key+"/r/"+w.record.Token)
-		}
-	}
-	for what, remove := range map[string]func(t *testing.T, readers []*waiter) (gone int){
-		"nothing":                        func(*testing.T, []*waiter) int { return -1 },
-		"the first's place":              func(t *testing.T, r []*waiter) int { del(t, r[0], "line"); return 0 },
-		"the second's place":             func(t *testing.T, r []*waiter) int { del(t, r[1], "line"); return 1 },
-		"the last's place":               func(t *testing.T, r []*waiter) int { del(t, r[2], "line"); return 2 },
-		"the first's place and beat":     func(t *testing.T, r []*waiter) int { del(t, r[0], "line", "beat"); return 0 },
-		"the second's place and beat":    func(t *testing.T, r []*waiter) int { del(t, r[1], "line", "beat"); return 1 },
-		"the second's beat and place":    func(t *testing.T, r []*waiter) int { del(t, r[1], "beat", "line"); return 1 },
-		"the last's beat and place":      func(t *testing.T, r []*waiter) int { del(t, r[2], "beat", "line"); return 2 },
-		"and then etcd forgets the past": func(t *testing.T, r []*waiter) int { del(t, r[1], "line", "beat"); compact(t, nodes); return 1 },
+	for what, test := range map[string]struct {
+		reader int // -1: none
+		keys   []string
+		forget bool // etcd then forgets the past
+	}{
+		"nothing":                        {reader: -1},
+		"the first's place":              {0, []string{"line"}, false},
+		"the second's place":             {1, []string{"line"}, false},
+		"the last's place":               {2, []string{"line"}, false},
+		"the first's place and beat":     {0, []string{"line", "beat"}, false},
+		"the second's place and beat":    {1, []string{"line", "beat"}, false},
+		"the second's beat and place":    {1, []string{"beat", "line"}, false},
+		"the last's beat and place":      {2, []string{"beat", "line"}, false},
+		"and then etcd forgets the past": {1, []string{"line", "beat"}, true},
 	} {
 		for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}} {
 			t.Run(what+strings.Repeat(", backwards", order[0]/2), func(t *testing.T) {
 				defer ctl(t, nodes, "del", "--prefix", "/adlock/")
+				ctx := limited(t)
 				var readers []*waiter
 				for range 3 {
-					r := &waiter{store: s, record: aRecord(t, true)}
-					if err := r.lock(ctx); err != nil {
-						t.Fatal(err)
-					}
-					readers = append(readers, r)
+					readers = append(readers, enter(t, s, true, false, lasts))
 				}
-				writer, _, err := s.Enter(ctx, "p.h.o.x", aRecord(t, false), 10*time.Minute, true)
-				if err != nil {
-					t.Fatal(err)
+				writer := enter(t, s, false, true, lasts)
+				for _, key := range test.keys {
+					ctl(t, nodes, "del", "/adlock/p.h.o.x/"+key+"/r/"+readers[test.reader].record.Token)
 				}
-				gone := remove(t, readers)
+				if test.forget {
+					compact(t, nodes)
+				}
 				for _, i := range order {
-					if i == gone {
+					if i == test.reader {
 						continue
 					}
-					woken := watching(t, ctx, nodes[0], writer)
-					if err := leave(ctx, readers[i].place, nil); err != nil {
-						t.Fatal(err)
-					}
-					if err := <-woken; err != nil {
-						t.Fatal(err)
-					}
-					if _, err := writer.Look(ctx); err != nil {
-						t.Fatal(err)
+					woken := watching(ctx, t, nodes[0], writer)
+					err := errors.Join(leave(ctx, readers[i], nil), <-woken)
+					if _, looked := writer.Look(ctx); errors.Join(err, looked) != nil {
+						t.Fatal(err, looked)
 					}
 				}
 				for range 2 {
-					if seen, err := writer.Look(ctx); err != nil || seen.Held != (gone >= 0) {
+					if seen, err := writer.Look(ctx); err != nil || seen.Held != (test.reader >= 0) {
 						t.Errorf("held: %v, %v", seen.Held, err)
 					}
 				}
@@ -78,7 +70,7 @@ func TestAWriterWaitsForReadersThatWereRemovedByHand(t *testing.T) {
 
 // watching makes p wait until the place in front of it goes. It waits for a second at most, because
 // the test may remove another place.
-func watching(t *testing.T, ctx context.Context, m *node, p lease.Place) <-chan error {
+func watching(ctx context.Context, t *testing.T, m *node, p lease.Place) <-chan error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	t.Cleanup(cancel)
@@ -92,8 +84,7 @@ func watching(t *testing.T, ctx context.Context, m *node, p lease.Place) <-chan 
 // compact has etcd compact all revisions before the present one.
 func compact(t testing.TB, nodes []*node) {
 	t.Helper()
-	status := ctl(t, nodes, "endpoint", "status", "-w", "fields")
-	_, rest, _ := strings.Cut(status, `"Revision" : `)
+	_, rest, _ := strings.Cut(ctl(t, nodes, "endpoint", "status", "-w", "fields"), `"Revision" : `)
 	revision, _, _ := strings.Cut(rest, "\n")
 	ctl(t, nodes, "compact", revision)
 }
@@ -102,37 +93,26 @@ func compact(t testing.TB, nodes []*node) {
 // too, and waits for its owner.
 func TestAWaiterBehindOneThatGaveUpWaitsForTheRemoved(t *testing.T) {
 	nodes := startEtcd(t, 1)
-	s := open(t, url(nodes...))
-	ctx := limited(t)
+	s, ctx := open(t, url(nodes...)), limited(t)
 	for _, shared := range []bool{false, true} {
 		t.Run(map[bool]string{false: "an owner", true: "a reader"}[shared], func(t *testing.T) {
 			defer ctl(t, nodes, "del", "--prefix", "/adlock/")
-			removed := &waiter{store: s, record: aRecord(t, shared)}
-			if err := removed.lock(ctx); err != nil {
-				t.Fatal(err)
-			}
-			var line []lease.Place
-			for range 2 {
-				place, seen, err := s.Enter(ctx, "p.h.o.x", aRecord(t, false), 10*time.Minute, true)
-				if err != nil || !seen.Held {
-					t.Fatal(seen, err)
-				}
-				line = append(line, place)
-			}
+			removed := enter(t, s, shared, false, lasts)
+			next, last := enter(t, s, false, true, lasts), enter(t, s, false, true, lasts)
 			for _, key := range keysOf(t, nodes, "/adlock/p.h.o.x/") {
 				if strings.HasSuffix(key, removed.record.Token) {
 					ctl(t, nodes, "del", key)
 				}
 			}
-			if seen, err := line[1].Look(ctx); err != nil || !seen.Held { // by line[0]
+			if seen, err := last.Look(ctx); err != nil || !seen.Held { // by the next
 				t.Fatal(seen, err)
 			}
-			woken := watching(t, ctx, nodes[0], line[1])
-			if err := errors.Join(line[0].Leave(ctx, nil), <-woken); err != nil {
+			woken := watching(ctx, t, nodes[0], last)
+			if err := errors.Join(next.Leave(ctx, nil), <-woken); err != nil {
 				t.Fatal(err)
 			}
 			for range 2 {
-				if seen, err := line[1].Look(ctx); err != nil || !seen.Held {
+				if seen, err := last.Look(ctx); err != nil || !seen.Held {
 					t.Errorf("held: %v, %v", seen.Held, err)
 				}
 			}
@@ -143,24 +123,20 @@ func TestAWaiterBehindOneThatGaveUpWaitsForTheRemoved(t *testing.T) {
 func TestAReaderThatIsCutOffAndRemovedEndsBeforeAWriterBegins(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	cable := newRelay(t, nodes[0].client)
-	s := url(nodes...)
-	a, b, c, d := newHost(t, s).brief(), newHost(t, "etcd://"+cable.address()+"/adlock").brief(), newHost(t, s).brief(), newHost(t, s).brief()
+	a, b := newHost(t, url(nodes...)).brief(), newHost(t, "etcd://"+cable.address()+"/adlock").brief()
 	file := t.TempDir() + "/beats"
 	one := a.start(t, "sleep 60", "--shared")
 	two := b.start(t, beats(file), "--shared")
-	key := keysOf(t, nodes, "/adlock/p.shared.o.x/line/r/")
-	three := c.start(t, "sleep 60", "--shared")
-	writer := d.command(begins, "--wait=80s").Start(t)
+	three := a.start(t, "sleep 60", "--shared")
+	writer := a.command(begins, "--wait=80s").Start(t)
 	helper.Eventually(t, "the writer waits", func() bool { return len(keysOf(t, nodes, "/adlock/p.shared.o.x/line/w/")) == 1 })
 	cable.cut()
 	byAge := strings.Fields(ctl(t, nodes, "get", "--prefix", "--keys-only", "--sort-by=CREATE", "--order=ASCEND", "/adlock/p.shared.o.x/line/r/"))
-	if len(key) != 2 || len(byAge) != 3 {
-		t.Fatal(key, byAge)
+	if len(byAge) != 3 {
+		t.Fatal(byAge)
 	}
 	ctl(t, nodes, "del", byAge[1])
-	for _, p := range []*helper.Process{three, one} {
-		stop(t, p)
-	}
+	stop(t, three, one)
 	if status := writer.Wait(t); status != 0 {
 		t.Fatalf("%d: %s", status, writer.Output())
 	}

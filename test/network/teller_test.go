@@ -48,7 +48,7 @@ const plenty = 1 << 30
 
 func newTeller(t testing.TB, f *ftpd) *teller {
 	t.Helper()
-	return newTeller(t, f)
+	return newTellerAt(t, "127.0.0.1", f.address)
 }
 
 func newTellerAt(t testing.TB, ip, to string) *teller {
