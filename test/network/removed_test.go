@@ -35,7 +35,7 @@ func TestAnOwnerOnFTPFindsThatItsGenerationWasMadeAgain(t *testing.T) {
 		f := startFTP(t, "")
 		a, b := f.host(t).brief(), f.host(t).brief()
 		file := t.TempDir() + "/go"
-		owner := a.start(t, "until [ -e '"+file+"' ]; do sleep 0.05; done")
+		owner := a.start(t, until(file))
 		f.removed(t, generation)
 		next := b.start(t, "sleep 60")
 		touch(t, file)

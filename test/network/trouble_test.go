@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -19,55 +20,45 @@ import (
 	"adlock/test/support/helper"
 )
 
-// succession is an atom with an owner on one host, and a waiter on another.
-type succession struct {
-	owner, next *helper.Process
-	file        string // the owner's beats
-}
-
-// successions starts n of them. Once all waiters wait, each owner's job takes at least that many
-// tenths of a second.
-func successions(t testing.TB, nodes []*node, a, b *host, n, tenths int) (all []succession) {
+// successions starts n owners on a, each with a waiter on b. Once all waiters wait, each owner's job
+// takes at least that many tenths of a second. judge waits for the end of all, and returns how many
+// jobs ran to their end.
+func successions(t testing.TB, nodes []*node, a, b *host, n, tenths int) (judge func() (survivors int)) {
 	t.Helper()
-	there := t.TempDir() + "/there"
+	dir := t.TempDir()
+	var owners, waiters []*helper.Process
+	file := func(i int) string { return fmt.Sprint(dir, "/beats", i) }
 	for i := range n {
 		operand := fmt.Sprint("--operand=x", i)
-		s := succession{file: fmt.Sprint(t.TempDir(), "/beats", i)}
-		s.owner = a.start(t, fmt.Sprintf(`trap "" INT TERM; n=0
+		owners = append(owners, a.start(t, fmt.Sprintf(`trap "" INT TERM; n=0
 			while [ $n -lt %d ]; do
-				read -r now _ </proc/uptime; echo $now >>%s; sleep 0.1; [ ! -e %s ] || n=$((n + 1))
-			done`, tenths, s.file, there), operand)
-		s.next = b.command(begins, operand, "--wait=85s").Start(t)
-		all = append(all, s)
+				read -r now _ </proc/uptime; echo $now >>%s; sleep 0.1; [ ! -e %s/there ] || n=$((n + 1))
+			done`, tenths, file(i), dir), operand))
+		waiters = append(waiters, b.command(begins, operand, "--wait=85s").Start(t))
 	}
-	for i := range all {
+	for i := range n {
 		helper.Eventually(t, "the next one waits", func() bool {
 			return len(keysOf(t, nodes, fmt.Sprint("/adlock/p.shared.o.x", i, "/line/"))) == 2
 		})
 	}
-	touch(t, there)
-	return all
-}
-
-// judge waits for the end of all, and returns the least margin; survivors counts the owners
-// whose jobs ran to their end.
-func judge(t testing.TB, all []succession) (least time.Duration, survivors int) {
-	t.Helper()
-	least = time.Hour
-	for i, s := range all {
-		helper.Eventually(t, "the waiter and the owner have ended", func() bool { return s.next.Ended() && s.owner.Ended() })
-		if status := s.next.Wait(t); status != 0 {
-			t.Errorf("the waiter for %d: status %d: %s", i, status, s.next.Output())
-			continue
+	touch(t, dir+"/there")
+	return func() (survivors int) {
+		least := time.Hour
+		for i, next := range waiters {
+			if status := next.Wait(t); status != 0 {
+				t.Errorf("the waiter for %d: status %d: %s", i, status, next.Output())
+				continue
+			}
+			least = min(least, margin(t, file(i), next.Output()))
+			if owners[i].Wait(t) == 0 {
+				survivors++
+			} else {
+				t.Logf("owner %d: %s", i, owners[i].Output())
+			}
 		}
-		least = min(least, margin(t, s.file, s.next.Output()))
-		if s.owner.Wait(t) == 0 {
-			survivors++
-		} else {
-			t.Logf("owner %d: %s", i, s.owner.Output())
-		}
+		t.Logf("the least margin of %d is %v", n, least)
+		return survivors
 	}
-	return least, survivors
 }
 
 func leaderOf(t testing.TB, nodes []*node) (leader *node) {
@@ -86,46 +77,28 @@ func leaderOf(t testing.TB, nodes []*node) (leader *node) {
 // A stopped leader that resumes takes leases for expired that were renewed at another member.
 func TestAStoppedLeaderEndsNoJobAndLetsNoNewcomerIn(t *testing.T) {
 	nodes := startEtcd(t, 3)
-	a, b := newHost(t, url(nodes...)).brief(), newHost(t, url(nodes...)).brief()
-	for _, h := range []*host{a, b} {
-		h.env = append(h.env, "ADLOCK_LEASE=12s") // an election and a renewal take less than two thirds of it
-	}
-	const owners = 12
-	all := successions(t, nodes, a, b, owners, 200)
+	h := newHost(t, url(nodes...)).leased(12 * time.Second) // an election and a renewal take less than two thirds of it
+	judge := successions(t, nodes, h, h.another(t), 12, 200)
 	leader := leaderOf(t, nodes)
 	leader.signal(t, syscall.SIGSTOP)
 	lapsed := time.After(13 * time.Second) // more than the lease
 	leaderOf(t, slices.DeleteFunc(slices.Clone(nodes), func(m *node) bool { return m == leader }))
 	<-lapsed
 	leader.signal(t, syscall.SIGCONT)
-	least, survivors := judge(t, all)
-	t.Logf("leader stopped for a lease: the least margin of %d is %v", owners, least)
-	if survivors != owners {
-		t.Errorf("%d of %d jobs came to their end", survivors, owners)
+	if survivors := judge(); survivors != 12 {
+		t.Errorf("%d of 12 jobs came to their end", survivors)
 	}
 }
 
 func TestAMemberThatDoesNotAnswerEndsNoJob(t *testing.T) {
 	nodes := startEtcd(t, 3)
-	var members []*node
-	var cables []*relay
-	for _, m := range nodes {
-		r := newRelay(t, m.client)
-		cables, members = append(cables, r), append(members, &node{client: r.address()})
-	}
-	a, b := newHost(t, url(members...)).brief(), newHost(t, url(nodes...)).brief()
-	const owners = 12
-	all := successions(t, nodes, a, b, owners, 120)
-	cables[0].cut()
-	began := time.Now()
-	if r := a.run(t, "echo ran", "--operand=other"); r.Out != "ran\n" || r.Status != 0 {
-		t.Errorf("an atom asked for meanwhile: %+v", r)
-	}
-	t.Logf("with one of three members in a black hole a run takes %v", time.Since(began).Round(time.Millisecond))
-	least, survivors := judge(t, all)
-	t.Logf("one member in a black hole: the least margin of %d is %v", owners, least)
-	if survivors != owners {
-		t.Errorf("%d of %d jobs came to their end", survivors, owners)
+	cable := newRelay(t, nodes[0].client)
+	a, b := newHost(t, url(&node{client: cable.address()}, nodes[1], nodes[2])).brief(), newHost(t, url(nodes...)).brief()
+	judge := successions(t, nodes, a, b, 12, 120)
+	cable.cut()
+	a.run(t, "echo ran", "--operand=other").Ran(t)
+	if survivors := judge(); survivors != 12 {
+		t.Errorf("%d of 12 jobs came to their end", survivors)
 	}
 }
 
@@ -136,10 +109,8 @@ func TestNoNewcomerComesInWhereAKeyIsRemovedFromOutside(t *testing.T) {
 	const atom = "/adlock/p.shared.o.x0/"
 	for what, remove := range map[string]func(t testing.TB){
 		"the leases are revoked": func(t testing.TB) {
-			for line := range strings.Lines(ctl(t, nodes, "lease", "list")) {
-				if id := strings.TrimSpace(line); !strings.Contains(id, " ") && id != "" {
-					_ = exec.Command("etcdctl", "--endpoints", endpoints(nodes), "lease", "revoke", id).Run() // it may have gone
-				}
+			for _, id := range regexp.MustCompile(`(?m)^[0-9a-f]+$`).FindAllString(ctl(t, nodes, "lease", "list"), -1) {
+				_ = etcdctl(nodes, "lease", "revoke", id).Run() // it may have gone
 			}
 		},
 		"the line is removed":       func(t testing.TB) { ctl(t, nodes, "del", "--prefix", atom+"line/") },
@@ -156,11 +127,10 @@ func TestNoNewcomerComesInWhereAKeyIsRemovedFromOutside(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			a, b := newHost(t, url(nodes...)).brief(), newHost(t, url(nodes...)).brief()
-			all := successions(t, nodes, a, b, 1, 100)
+			h := newHost(t, url(nodes...)).brief()
+			judge := successions(t, nodes, h, h.another(t), 1, 100)
 			remove(t)
-			least, survivors := judge(t, all)
-			t.Logf("%s: margin %v, jobs that came to their end: %d", what, least, survivors)
+			judge()
 		})
 	}
 }
@@ -190,8 +160,7 @@ func TestAJobEndsWithItsLeaseWhereItsUserMayWriteNoMore(t *testing.T) {
 	} {
 		ctl(t, nodes, strings.Fields(line)...)
 	}
-	h := newHost(t, url(nodes...)).brief()
-	h.env = append(h.env, "ETCDCTL_USER=job", "ETCDCTL_PASSWORD=word")
+	h := newHost(t, url(nodes...)).brief().with("ETCDCTL_USER=job", "ETCDCTL_PASSWORD=word")
 	owner := h.start(t, "sleep 60")
 	ctl(t, nodes, "--user=root:secret", "user", "revoke-role", "job", "writes")
 	endsByItsLease(t, h, owner, time.Now(), "permission denied")
@@ -202,7 +171,6 @@ func TestAJobEndsWithItsLeaseWhereItsUserMayWriteNoMore(t *testing.T) {
 // the reason.
 func endsByItsLease(t testing.TB, h *host, owner *helper.Process, began time.Time, why string) {
 	t.Helper()
-	helper.Eventually(t, "the owner ends", owner.Ended)
 	if status := owner.Wait(t); status != 130 && status != 143 {
 		t.Errorf("the owner's status is %d", status)
 	}
@@ -221,28 +189,22 @@ func endsByItsLease(t testing.TB, h *host, owner *helper.Process, began time.Tim
 
 // A newcomer that does not want to wait still watches for a lease whether a silent owner is dead.
 func TestANewcomerWithoutWaitTakesADeadOwnersAtom(t *testing.T) {
-	s := url(startEtcd(t, 1)...)
-	a, b := newHost(t, s).brief(), newHost(t, s).brief()
-	owner := a.start(t, "sleep 60", "--slots=1")
-	b.run(t, "echo ran").Denied(t)
+	a, b := onEtcd(t)
+	owner := a.brief().start(t, "sleep 60", "--slots=1")
+	b.brief().run(t, "echo ran").Denied(t)
 	owner.Kill(t)
 	helper.Eventually(t, "the watchdog has ended the job", func() bool { return strings.Contains(a.runlog(), "event=lost") })
-	killed := time.Now()
 	time.Sleep(6500 * time.Millisecond) // longer than the lease: by the clocks it is silent
 	b.run(t, "echo ran").Ran(t)
 	b.run(t, "echo ran", "--slots=1", "--operand=y").Ran(t)
-	t.Logf("taken over %v after its death by a newcomer that does not wait", time.Since(killed).Round(time.Millisecond))
 	if !strings.Contains(b.runlog(), "event=reclaim") {
 		t.Errorf("no takeover in\n%s", b.runlog())
 	}
 }
 
 func TestJobOutlivesAStoreThatIsAwayForAWhile(t *testing.T) {
-	nodes := startEtcd(t, 1)
-	cable := newRelay(t, nodes[0].client)
-	h := newHost(t, "etcd://"+cable.address()+"/adlock").brief()
-	h.env = append(h.env, "ADLOCK_LEASE=12s")
-	owner := h.start(t, "sleep 10; echo done")
+	cable, h, _ := onCable(t)
+	owner := h.leased(12*time.Second).start(t, "sleep 10; echo done")
 	cable.cut()
 	time.Sleep(5 * time.Second) // the lease is renewed after 1/3, and the job would be ended after 2/3
 	cable.drop()
@@ -254,8 +216,7 @@ func TestJobOutlivesAStoreThatIsAwayForAWhile(t *testing.T) {
 // A waiter watches for a third of the lease, checks the heartbeat, and watches again. A place may
 // go between two watches.
 func TestNoWaiterMissesAPlaceThatGoesBetweenTwoWatches(t *testing.T) {
-	s := open(t, url(startEtcd(t, 1)...))
-	ctx := limited(t)
+	s, ctx := open(t, url(startEtcd(t, 1)...)), limited(t)
 	const length = 300 * time.Millisecond
 	var all sync.WaitGroup
 	for i := range 120 {
@@ -291,23 +252,25 @@ func TestNoWaiterMissesAPlaceThatGoesBetweenTwoWatches(t *testing.T) {
 	all.Wait()
 }
 
+// waits reports whether the process is listed as a waiter.
+func (h *host) waits(t testing.TB, p *helper.Process) bool {
+	return strings.Contains(h.verb(t, "status").Out, itoa(p.PID)+" on ")
+}
+
 func TestAWaiterThatHasLostItsPlaceTakesAnotherAndWaitsOn(t *testing.T) {
-	s := url(startEtcd(t, 1)...)
-	a, b, c := newHost(t, s).brief(), newHost(t, s).brief(), newHost(t, s).brief()
-	owner := a.start(t, "sleep 60")
-	waits := func(h *host, p *helper.Process) func() bool {
-		return func() bool { return strings.Contains(h.verb(t, "status").Out, itoa(p.PID)+" on ") }
+	a, b := onEtcd(t)
+	owner := a.brief().start(t, "sleep 60")
+	wait := func() *helper.Process {
+		p := b.brief().command("echo ran", "--wait=forever").Start(t)
+		helper.Eventually(t, "it waits", func() bool { return a.waits(t, p) })
+		return p
 	}
-	stopped := b.command("echo ran", "--wait=forever").Start(t)
-	helper.Eventually(t, "it waits", waits(a, stopped))
-	behind := c.command("echo ran", "--wait=60s").Start(t)
-	helper.Eventually(t, "another waits behind it", waits(a, behind))
+	stopped, behind := wait(), wait()
 	stopped.Signal(t, syscall.SIGSTOP)
-	helper.Within(t, helper.Patience, "its place is lost", func() bool { return !waits(a, stopped)() })
+	helper.Eventually(t, "its place is lost", func() bool { return !a.waits(t, stopped) })
 	stopped.Signal(t, syscall.SIGCONT)
-	helper.Within(t, helper.Patience, "it has another", waits(a, stopped))
+	helper.Eventually(t, "it has another", func() bool { return a.waits(t, stopped) })
 	stop(t, owner)
-	for _, p := range []*helper.Process{behind, stopped} {
-		endsWith(t, p, 0, "ran\n")
-	}
+	endsWith(t, behind, 0, "ran\n")
+	endsWith(t, stopped, 0, "ran\n")
 }

@@ -29,31 +29,15 @@ func say(t *testing.T, line *os.File, text string) {
 	}
 }
 
-func TestAWatchdogThatIsDismissedDoesNothing(t *testing.T) {
-	g, line := post(t)
-	say(t, g, order(process.Boottime()+time.Hour, time.Second))
-	say(t, g, dismissal)
-	g.Close()
-	if _, why := (&locksmith{line: line}).awaitTrouble(); why != nil {
-		t.Error(why)
-	}
-}
-
-func TestAWatchdogThatWasNeverArmedDoesNothing(t *testing.T) {
-	g, line := post(t)
-	g.Close()
-	if _, why := (&locksmith{line: line}).awaitTrouble(); why != nil {
-		t.Error(why)
-	}
-}
-
-func TestAWatchdogActsWhenItsLocksmithIsGone(t *testing.T) {
-	g, line := post(t)
-	say(t, g, order(process.Boottime()+time.Hour, time.Second))
-	g.Close()
-	pause, why := (&locksmith{line: line}).awaitTrouble()
-	if why == nil || pause != 4*time.Second {
-		t.Errorf("%v, pause %v", why, pause)
+func TestAWatchdogActsOnlyForAnArmedLocksmithThatIsGone(t *testing.T) {
+	armed := order(process.Boottime()+time.Hour, time.Second)
+	for said, pause := range map[string]time.Duration{armed + dismissal: 0, "": 0, armed: 4 * time.Second} {
+		g, line := post(t)
+		say(t, g, said)
+		g.Close()
+		if got, why := (&locksmith{line: line}).awaitTrouble(); got != pause || (why != nil) != (pause > 0) {
+			t.Errorf("%q: %v, pause %v", said, why, got)
+		}
 	}
 }
 
