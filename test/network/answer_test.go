@@ -71,6 +71,9 @@ func carriedOut(t *testing.T, r *relay, done func() bool, ask func() error) {
 	asked := make(chan error, 1)
 	go func() { asked <- ask() }()
 	helper.Eventually(t, "it is carried out", func() bool { return done() || len(asked) > 0 })
+	if len(asked) > 0 {
+		t.Error("it was answered")
+	}
 	r.drop()
 	r.mend()
 	if err := <-asked; err != nil {

@@ -386,15 +386,18 @@ func (c *chaos) settle(all *sync.WaitGroup) {
 	case <-quiet:
 	case <-limit.C:
 	}
-	hung := c.hung()
-	for _, a := range hung {
-		c.Errorf("%s at %s hangs since %v", a.id, a.atom, c.since(a.called))
-		_ = a.cmd.Process.Signal(syscall.SIGABRT) // the trace shows where it hangs
+	c.mu.Lock()
+	var hung []*attempt
+	for _, a := range c.attempts {
+		if a.done == 0 {
+			hung = append(hung, a)
+			c.Errorf("%s at %s hangs since %v", a.id, a.atom, c.since(a.called))
+			_ = a.cmd.Process.Signal(syscall.SIGABRT) // the trace shows where it hangs
+		}
 	}
-	if len(hung) > 0 {
-		time.Sleep(second)
-	}
+	c.mu.Unlock()
 	for _, a := range hung {
+		time.Sleep(second) // for the trace
 		helper.KillSession(a.cmd.Process.Pid)
 	}
 	<-quiet
@@ -416,19 +419,6 @@ func (c *chaos) awaitReports() {
 	gone := make(chan struct{})
 	go func() { c.attended.Wait(); close(gone) }()
 	helper.Within(c, helper.Patience, "all jobs are gone", func() bool { return isClosed(gone) })
-}
-
-// hung lists the attempts that have not ended.
-func (c *chaos) hung() []*attempt {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var found []*attempt
-	for _, a := range c.attempts {
-		if a.done == 0 {
-			found = append(found, a)
-		}
-	}
-	return found
 }
 
 // since is a boottime for messages: counted from the beginning.

@@ -3,7 +3,6 @@
 package network
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -17,11 +16,7 @@ import (
 	"testing"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
-
 	"adlock/lib/process"
-	"adlock/test/support/helper"
 )
 
 // The chaos: 60 contenders on three hosts compete for atoms, in three real etcd members or a real
@@ -70,9 +65,7 @@ var scenarios = map[string][]scenario{
 		{name: "answers are lost", attack: cutHosts(toClient), short: true},
 		{name: "late", attack: slowCables},
 		{name: "connections are lost", attack: dropConnections},
-		{name: "stalled commands", attack: stallAt("command")},
-		{name: "stalled answers", attack: stallAt("answer")},
-		{name: "stalled data", attack: stallAt("data")},
+		{name: "stalled connections", attack: stallConnections},
 		{name: "server clock steps forward", attack: stepServer(time.Hour), short: true},
 		{name: "server clock steps back", attack: stepServer(-time.Hour)},
 		{name: "server restarts", attack: restartServer},
@@ -382,51 +375,45 @@ func killMembers(c *chaos) {
 
 // revokeLeases revokes leases of the cluster to which processes attach their keys.
 func revokeLeases(c *chaos) {
-	c.meddle(func(ctx context.Context, client *clientv3.Client) error {
-		found, err := client.Leases(ctx)
-		if err != nil || len(found.Leases) == 0 {
-			return err
+	c.meddle(func() {
+		if all := leasesOf(c, c.cluster); len(all) > 0 {
+			id := all[c.IntN(len(all))]
+			c.say("lease %s is revoked", id)
+			_ = etcdctl(c.cluster, "lease", "revoke", id).Run() // it may be gone
 		}
-		id := found.Leases[c.IntN(len(found.Leases))].ID
-		c.say("lease %x is revoked", id)
-		_, _ = client.Revoke(ctx, id) // it may be gone
-		return nil
 	})
 }
 
-// removeKeys removes at most one key of each acquisition, its place or its heartbeat.
+// removeKeys removes at most one key of each acquisition, its place or its heartbeat. An owner whose
+// place is removed has to end its job.
 func removeKeys(c *chaos) {
 	struck := map[string]bool{}
-	c.meddle(func(ctx context.Context, client *clientv3.Client) error {
-		found, err := client.Get(ctx, "/adlock", clientv3.WithPrefix())
-		if err != nil || len(found.Kvs) == 0 {
-			return err
+	c.meddle(func() {
+		keys := keysOf(c, c.cluster, "/adlock")
+		if len(keys) == 0 {
+			return
 		}
-		key := string(found.Kvs[c.IntN(len(found.Kvs))].Key)
+		key := keys[c.IntN(len(keys))]
 		token := path.Base(key)
 		if struck[token] || token == "last" {
-			return nil
+			return
 		}
 		struck[token] = true
-		for _, kv := range found.Kvs {
-			if strings.Contains(key, "/line/") && string(kv.Key) == key {
-				c.removed(kv.Value)
-			}
+		if strings.Contains(key, "/line/") {
+			c.removed(ctl(c, c.cluster, "get", "--print-value-only", key))
 		}
 		c.say("%s is removed", key)
-		_, err = client.Delete(ctx, key)
-		return err
+		ctl(c, c.cluster, "del", key)
 	})
 }
 
-// removed notes that the process of the record loses its place. If it is an owner, its job has to
-// end.
-func (c *chaos) removed(record []byte) {
-	first, _, _ := strings.Cut(string(record), "\n")
+// removed notes that the process of the record loses its place.
+func (c *chaos) removed(record string) {
+	pid, _, _ := strings.Cut(record, "\n")
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, a := range c.attempts {
-		if a.done == 0 && itoa(a.cmd.Process.Pid) == first {
+		if a.done == 0 && itoa(a.cmd.Process.Pid) == pid {
 			a.attacked = true
 			if a.runs() {
 				a.lost = process.Boottime()
@@ -436,18 +423,9 @@ func (c *chaos) removed(record []byte) {
 }
 
 // meddle changes the content of the cluster, again and again.
-func (c *chaos) meddle(do func(context.Context, *clientv3.Client) error) {
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{c.cluster[0].client}, Logger: zap.NewNop()})
-	if err != nil {
-		c.Fatal(err)
-	}
-	defer client.Close()
+func (c *chaos) meddle(do func()) {
 	for c.pass(c.lease / 2); !isClosed(c.over); c.pass(c.part(c.lease / 6)) {
-		ctx, cancel := context.WithTimeout(context.Background(), helper.Patience)
-		if err := do(ctx, client); err != nil {
-			c.Error(err)
-		}
-		cancel()
+		do()
 	}
 }
 
@@ -538,22 +516,12 @@ func stopJobs(c *chaos) {
 	})
 }
 
-// stallAt makes every n-th command (or its answer or data) hang, with another n on each host.
-func stallAt(what string) func(*chaos) {
-	return func(c *chaos) {
-		c.blows(func() (undo func()) {
-			var over []func()
-			for n, h := range c.hosts {
-				every := 20 + c.IntN(60)
-				c.say("host %d: the %s of every command number %d hangs", n, what, every)
-				over = append(over, h.ftp.hang(every, what))
-			}
-			return func() {
-				for _, end := range over {
-					end()
-				}
-			}
-		})
+// stallConnections makes connections fall silent, and data connections stall.
+func stallConnections(c *chaos) {
+	for c.pass(c.lease / 2); !isClosed(c.over); c.pass(c.part(c.lease / 3)) {
+		p := c.hosts[c.IntN(len(c.hosts))].ftp
+		command, data := c.IntN(60), c.IntN(20)
+		p.set(func() { p.silent, p.stalled = command, data })
 	}
 }
 

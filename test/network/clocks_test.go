@@ -49,20 +49,6 @@ func TestAPassClockIsComparedWithTheClockOfItsOwnHost(t *testing.T) {
 	})
 }
 
-func TestAPassThatBeganAfterTheCompletionOnFTPGoesByItsOwnClock(t *testing.T) {
-	for _, ahead := range []time.Duration{30 * time.Second, -30 * time.Second} {
-		f := startFTP(t, "")
-		p := newTeller(t, f)
-		p.step = ahead
-		h := f.hostBy(t, p.address()).brief()
-		began := time.Now().Unix() - 60
-		h.run(t, "echo ran").Ran(t)
-		h.run(t, "echo ran", "--if-elapsed=1s", fmt.Sprint("--now=", began)).Denied(t)
-		later := time.Now().Unix() + 10
-		h.run(t, "echo ran", "--if-elapsed=5s", fmt.Sprint("--now=", later)).Ran(t)
-	}
-}
-
 // changesLeader makes the one member the leader of a new term, with a new clock.
 func (m *node) changesLeader(t testing.TB) {
 	t.Helper()

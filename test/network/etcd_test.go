@@ -333,6 +333,11 @@ func keysOf(t testing.TB, nodes []*node, prefix string) []string {
 	return strings.Fields(ctl(t, nodes, "get", "--prefix", "--keys-only", prefix))
 }
 
+func leasesOf(t testing.TB, nodes []*node) []string {
+	t.Helper()
+	return regexp.MustCompile(`(?m)^[0-9a-f]{8,}$`).FindAllString(ctl(t, nodes, "lease", "list"), -1)
+}
+
 func endpoints(nodes []*node) string {
 	var all []string
 	for _, m := range nodes {

@@ -34,21 +34,15 @@ const password = "secret\n"
 // beside is the directory of the helper program.
 var beside string
 
-var built struct {
-	once sync.Once
-	err  error
-}
+var buildLocksmith = sync.OnceValue(func() error { return helper.Build(filepath.Join(beside, "adlock-locksmith")) })
 
 // binary returns the helper program, with the locksmith beside it.
 func binary(t testing.TB) string {
 	t.Helper()
 	path := helper.Binary(t)
-	built.once.Do(func() {
-		beside = filepath.Dir(path)
-		built.err = helper.Build(filepath.Join(beside, "adlock-locksmith"))
-	})
-	if built.err != nil {
-		t.Fatal(built.err)
+	beside = filepath.Dir(path)
+	if err := buildLocksmith(); err != nil {
+		t.Fatal(err)
 	}
 	return path
 }

@@ -26,22 +26,6 @@ func TestARunWhoseLockIsInTheStoreIsReportedAsRunning(t *testing.T) {
 	a.wants(t, `"operand":"x","runs":1,"outcomes":\{"running":0,`, "report", "--json")
 }
 
-// The runlog is on this host. Only what runs now is asked of the store.
-func TestThePastIsReportedEvenIfTheStoreDoesNotAnswer(t *testing.T) {
-	t.Parallel()
-	nodes := startEtcd(t, 1)
-	h := newHost(t, url(nodes...))
-	h.run(t, "echo ran").Ran(t)
-	nodes[0].kill()
-	h.wants(t, `release +p o x: `, "log") // log asks no store
-	for verb, want := range map[string]string{"report": "p o x", "timeline": "p o x", "metrics": `outcome="success"} 1`} {
-		r := h.verb(t, verb)
-		if r.Status != 0 || !strings.Contains(r.Out, want) || strings.Count(r.Err, "\n") != 1 || !strings.HasPrefix(r.Err, "adlock: "+h.store+": ") {
-			t.Errorf("%s: %+v", verb, r)
-		}
-	}
-}
-
 func TestLogOnATerminalSaysThatItIsThisHosts(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, url(startEtcd(t, 1)...))

@@ -119,27 +119,3 @@ func TestAWaiterBehindOneThatGaveUpWaitsForTheRemoved(t *testing.T) {
 		})
 	}
 }
-
-func TestAReaderThatIsCutOffAndRemovedEndsBeforeAWriterBegins(t *testing.T) {
-	nodes := startEtcd(t, 1)
-	cable := newRelay(t, nodes[0].client)
-	a, b := newHost(t, url(nodes...)).brief(), newHost(t, "etcd://"+cable.address()+"/adlock").brief()
-	file := t.TempDir() + "/beats"
-	one := a.start(t, "sleep 60", "--shared")
-	two := b.start(t, beats(file), "--shared")
-	three := a.start(t, "sleep 60", "--shared")
-	writer := a.command(begins, "--wait=80s").Start(t)
-	helper.Eventually(t, "the writer waits", func() bool { return len(keysOf(t, nodes, "/adlock/p.shared.o.x/line/w/")) == 1 })
-	cable.cut()
-	byAge := strings.Fields(ctl(t, nodes, "get", "--prefix", "--keys-only", "--sort-by=CREATE", "--order=ASCEND", "/adlock/p.shared.o.x/line/r/"))
-	if len(byAge) != 3 {
-		t.Fatal(byAge)
-	}
-	ctl(t, nodes, "del", byAge[1])
-	stop(t, three, one)
-	if status := writer.Wait(t); status != 0 {
-		t.Fatalf("%d: %s", status, writer.Output())
-	}
-	two.Wait(t)
-	t.Logf("the writer began %v after the last sign of the reader that was removed", margin(t, file, writer.Output()))
-}

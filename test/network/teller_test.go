@@ -16,8 +16,8 @@ import (
 )
 
 // teller is a relay to an FTP server, also for its data connections. It can answer a command itself,
-// keep files under other names, be slow, fall silent, hang at any command, and make the server's
-// clock step.
+// keep files under other names, be slow, fall silent, stall a data connection, and make the
+// server's clock step.
 type teller struct {
 	*relay
 	t testing.TB
@@ -29,18 +29,8 @@ type teller struct {
 	silent   int                         // after so many more commands, this connection falls silent
 	stalled  int                         // after so many more data connections, one stalls
 	commands []string
-	stall    stall
 	stepAt   time.Time // files written from then on have a time that differs by step
 	step     time.Duration
-}
-
-// stall says which commands hang, and where.
-type stall struct {
-	every int // each command with this number, or a multiple of it, hangs
-	count int
-	at    string // "command", "answer" or "data": which does not get through
-	over  chan struct{}
-	next  bool // the next answer, or data connection, hangs
 }
 
 // plenty is more commands than any test sends.
@@ -115,16 +105,6 @@ func (p *teller) said(begin string) (n int) {
 	return n
 }
 
-// hang makes every n-th command from now on hang, or its answer or data, until over is called.
-func (p *teller) hang(n int, at string) (over func()) {
-	s := stall{every: n, at: at, over: make(chan struct{})}
-	p.set(func() { p.stall = s })
-	return func() {
-		p.set(func() { p.stall = stall{} })
-		close(s.over)
-	}
-}
-
 // hear decides about a command.
 func (p *teller) hear(line []byte) (passed []byte, answer string, passes bool) {
 	command := strings.TrimRight(string(line), "\r\n")
@@ -138,15 +118,9 @@ func (p *teller) hear(line []byte) (passed []byte, answer string, passes bool) {
 	if p.answer != nil {
 		answer = p.answer(command)
 	}
-	p.stall.count++
-	s, slow, named := p.stall, p.slow, p.named
-	struck := s.over != nil && s.count%s.every == 0
-	p.stall.next = s.next || struck && s.at != "command"
+	slow, named := p.slow, p.named
 	p.mu.Unlock()
 	time.Sleep(slow)
-	if struck && s.at == "command" {
-		<-s.over
-	}
 	return renamedIn(line, named), answer, passes
 }
 
@@ -165,9 +139,6 @@ func renamedIn(line []byte, named func(string) string) []byte {
 
 // speak passes on an answer of the server.
 func (p *teller) speak(line []byte) []byte {
-	if hangs := p.hangs("answer"); hangs != nil {
-		<-hangs
-	}
 	var port int
 	if at := bytes.Index(line, []byte("(|||")); at >= 0 && bytes.HasPrefix(line, []byte("229 ")) {
 		if _, err := fmt.Sscanf(string(line[at:]), "(|||%d|)", &port); err == nil {
@@ -178,18 +149,6 @@ func (p *teller) speak(line []byte) []byte {
 		return []byte("213 " + p.stepped(strings.TrimSpace(stamp)) + "\r\n")
 	}
 	return line
-}
-
-// hangs returns the channel to wait for if an answer, or a data connection, has to hang now; else
-// nil.
-func (p *teller) hangs(what string) chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.stall.next || p.stall.at != what {
-		return nil
-	}
-	p.stall.next = false
-	return p.stall.over
 }
 
 // stepped returns the time of a file as the stepped clock would have shown it.
@@ -227,14 +186,9 @@ func (p *teller) dataPort(port int) int {
 		if err != nil {
 			return
 		}
-		if stalled {
-			p.track(in)
-			return
+		if p.track(in); !stalled {
+			data.pass(in)
 		}
-		if hangs := p.hangs("data"); hangs != nil {
-			<-hangs
-		}
-		data.pass(in)
 	}()
 	return l.Addr().(*net.TCPAddr).Port
 }

@@ -3,20 +3,14 @@
 package network
 
 import (
-	"errors"
 	"fmt"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"adlock/lib/atom"
-	"adlock/lib/fault"
-	"adlock/lib/lease"
 	"adlock/test/support/helper"
 )
 
@@ -96,7 +90,7 @@ func TestNoNewcomerComesInWhereAKeyIsRemovedFromOutside(t *testing.T) {
 	const atom = "/adlock/p.shared.o.x/"
 	for what, remove := range map[string]func(){
 		"the leases are revoked": func() {
-			for _, id := range regexp.MustCompile(`(?m)^[0-9a-f]+$`).FindAllString(ctl(t, nodes, "lease", "list"), -1) {
+			for _, id := range leasesOf(t, nodes) {
 				_ = etcdctl(nodes, "lease", "revoke", id).Run() // it may have gone
 			}
 		},
@@ -196,45 +190,6 @@ func TestJobOutlivesAStoreThatIsAwayForAWhile(t *testing.T) {
 	cable.mend()
 	endsWith(t, owner, 0, "done\n")
 	h.run(t, "echo ran", "--if-elapsed=1h").Denied(t)
-}
-
-// A waiter watches for a third of the lease, checks the heartbeat, and watches again. A place may
-// go between two watches.
-func TestNoWaiterMissesAPlaceThatGoesBetweenTwoWatches(t *testing.T) {
-	s, ctx := open(t, url(startEtcd(t, 1)...)), limited(t)
-	const length = 300 * time.Millisecond
-	var all sync.WaitGroup
-	for i := range 120 {
-		all.Go(func() {
-			name := atom.Name(fmt.Sprint("p.h.o.", i))
-			owner, _, err := s.Enter(ctx, name, aRecord(t, false), time.Minute, true)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			next, _, err := s.Enter(ctx, name, aRecord(t, false), length, true)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			left := make(chan error, 1)
-			time.AfterFunc(length/3+time.Duration(i)*50*time.Microsecond, func() { left <- leave(ctx, owner, nil) })
-			for held := true; held && err == nil && ctx.Err() == nil; {
-				var seen lease.Snapshot
-				if err = next.Await(ctx, func() {}); err == nil {
-					seen, err = next.Look(ctx)
-					held = seen.Held || err != nil
-				}
-				if fault.KindOf(err) == fault.Unavailable {
-					err = nil // Await gives an answer a third of this short lease; ask again
-				}
-			}
-			if err = errors.Join(err, <-left, ctx.Err()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
 }
 
 // waits reports whether the process is listed as a waiter.
