@@ -18,7 +18,7 @@ import (
 func TestAReleaseWithoutAnAnswerIsNotReportedAsLost(t *testing.T) {
 	t.Parallel()
 	nodes := startEtcd(t, 1)
-	r := newRelay(t, nodes[0].client)
+	r := newRelay(t, nodes[0].Client)
 	store := "etcd://" + r.address() + "/adlock"
 	gone := func() bool { return len(keysOf(t, nodes, "/adlock/p.shared.o.x/line/")) == 0 }
 	t.Run("release", func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestAForgettingThatWasCarriedOutAndNotAnsweredSucceeds(t *testing.T) {
 	h := f.host(t)
 	h.taught(t)
 	s, r := f.unanswered(t, "/released")
-	carriedOut(t, r, func() bool { return exists(f.root + "/lock.p.shared.o.x.6/released") }, func() error {
+	carriedOut(t, r, func() bool { return exists(f.Root + "/lock.p.shared.o.x.6/released") }, func() error {
 		return (&lease.Locker{Store: s, Question: helper.Patience}).Forget("p.shared.o.x")
 	})
 	h.explains(t, "ExpireAfter never: 0 successful runs", "--expire-after=auto")
@@ -84,7 +84,7 @@ func carriedOut(t *testing.T, r *relay, done func() bool, ask func() error) {
 // unanswered returns the store through a relay that drops all that the server sends after a rename
 // to that name.
 func (f *ftpd) unanswered(t *testing.T, name string) (*ftp.Store, *relay) {
-	r := newRelay(t, f.address)
+	r := newRelay(t, f.Address)
 	commands := func(line []byte) []byte {
 		if bytes.HasPrefix(line, []byte("RNTO ")) && bytes.HasSuffix(line, []byte(name+"\r\n")) {
 			r.cut(toClient)

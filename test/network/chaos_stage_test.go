@@ -28,6 +28,7 @@ import (
 	"adlock/lib/process"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
+	"adlock/test/support/server"
 )
 
 const (
@@ -67,7 +68,7 @@ type chaos struct {
 // link carries the questions of one member of a cluster to another.
 type link struct {
 	from string // its id, in hex
-	to   *node
+	to   *server.Etcd
 	*cable
 }
 
@@ -123,9 +124,9 @@ func source(seed uint64, name string) *rand.Rand {
 // relays only. Two thirds of the contenders wait: a queue costs little.
 func (c *chaos) onEtcd() {
 	c.patient, c.rest = 2, 2*time.Second
-	c.cluster = startCluster(c, 3, func(m *node) string {
-		m.client, m.peer = helper.FreePort(c, c.servers), helper.FreePort(c, c.servers)
-		r := newRelayAt(c, c.relays, m.peer)
+	c.cluster = startCluster(c, 3, func(m *server.Etcd) string {
+		m.Client, m.Peer = helper.FreePort(c, c.servers), helper.FreePort(c, c.servers)
+		r := newRelayAt(c, c.relays, m.Peer)
 		r.sort = func(first []byte) *cable { return c.linkOf(first, m) }
 		return r.address()
 	})
@@ -133,8 +134,8 @@ func (c *chaos) onEtcd() {
 		var members []*node
 		h := &mast{}
 		for _, m := range c.cluster {
-			r := newRelayAt(c, c.relays, m.client)
-			members, h.cables = append(members, &node{client: r.address()}), append(h.cables, r.cable)
+			r := newRelayAt(c, c.relays, m.Client)
+			members, h.cables = append(members, at(r.address())), append(h.cables, r.cable)
 		}
 		h.host = newHost(c, url(members...))
 		c.add(h)
@@ -142,7 +143,7 @@ func (c *chaos) onEtcd() {
 }
 
 // linkOf returns the link of a connection between peers, by the header with the asking member's id.
-func (c *chaos) linkOf(first []byte, to *node) *cable {
+func (c *chaos) linkOf(first []byte, to *server.Etcd) *cable {
 	_, from, _ := strings.Cut(string(first), "X-Server-From: ")
 	from, _, _ = strings.Cut(from, "\r\n")
 	c.mu.Lock()
@@ -160,17 +161,14 @@ func (c *chaos) linkOf(first []byte, to *node) *cable {
 // onFTP starts a vsftpd. Waiters poll, so only a third of the contenders wait.
 func (c *chaos) onFTP() {
 	c.patient, c.rest = 1, 2*c.lease
-	c.ftpd = startFTPAt(c, helper.FreePort(c, c.servers), "")
+	c.ftpd = &ftpd{server.StartFTP(c, helper.FreePort(c, c.servers), "")}
 	for range 3 {
-		r := newTellerAt(c, c.relays, c.ftpd.address)
+		r := newTellerAt(c, c.relays, c.ftpd.Address)
 		c.add(&mast{host: c.ftpd.hostBy(c, r.address()), ftp: r, cables: []*cable{r.cable}})
 	}
 }
 
 func (c *chaos) add(h *mast) {
-	if build := os.Getenv("ADLOCK_CHAOS_BUILD"); build != "" {
-		h.bin = filepath.Join(build, "adlock")
-	}
 	h.env = append(h.env, "ADLOCK_LEASE="+c.lease.String(), "CHAOS_SOCKET="+c.socket())
 	c.hosts = append(c.hosts, h)
 }
@@ -225,7 +223,7 @@ func (c *chaos) probe(all *sync.WaitGroup) {
 		})
 	}
 	for _, m := range c.cluster {
-		client, err := clientv3.New(clientv3.Config{Endpoints: []string{newRelayAt(c, c.relays, m.client).address()}, Logger: zap.NewNop()})
+		client, err := clientv3.New(clientv3.Config{Endpoints: []string{newRelayAt(c, c.relays, m.Client).address()}, Logger: zap.NewNop()})
 		if err != nil {
 			c.Fatal(err)
 		}
@@ -233,7 +231,7 @@ func (c *chaos) probe(all *sync.WaitGroup) {
 		ask(func(ctx context.Context) error { _, err := client.Put(ctx, "probe", ""); return err })
 	}
 	if c.ftpd != nil {
-		address := newTellerAt(c, c.relays, c.ftpd.address).address()
+		address := newTellerAt(c, c.relays, c.ftpd.Address).address()
 		ask(func(ctx context.Context) error { return stored(ctx, address) })
 	}
 }

@@ -29,8 +29,8 @@ import (
 //	ADLOCK_SOAK=10m go test -tags soak -count=1 -v -timeout 0 -run TestChaos ./test/network
 //
 // plays all, over and over, with leases of 6 and of 15 s. ADLOCK_CHAOS_SEED=N draws the same plan
-// again (but the timing differs), ADLOCK_CHAOS_LEASE=6s uses one lease only, ADLOCK_CHAOS_BUILD=DIR
-// tries another build of the programs, and -run TestChaos/etcd/stopped_leader plays one scenario.
+// again (but the timing differs), ADLOCK_CHAOS_LEASE=6s uses one lease only, and
+// -run TestChaos/etcd/stopped_leader plays one scenario.
 
 // scenario is one kind of attack.
 type scenario struct {
@@ -310,23 +310,29 @@ func cutMember(c *chaos) {
 func isolateLeader(c *chaos) {
 	c.blows(func() (undo func()) {
 		m := c.leader()
-		id, _ := m.status()
+		id, _ := m.Status()
 		number, err := strconv.ParseUint(id, 10, 64)
 		if err != nil {
 			c.Error(err)
 		}
 		id = strconv.FormatUint(number, 16)
-		c.say("leader %s is without its peers", m.name)
-		links := c.links(func(l *link) bool { return l.from == id || l.to == m })
+		c.say("leader %s is without its peers", m.Name)
+		var links []*link
 		named := 0
-		for _, l := range links {
+		c.mu.Lock()
+		for _, l := range c.between {
+			if l.from != id && l.to != m.Etcd {
+				continue
+			}
+			links = append(links, l)
 			if l.from != "" { // "": a peer that only asks for the version
 				named++
 			}
 			l.cut()
 		}
+		c.mu.Unlock()
 		if named != 4 {
-			c.Errorf("%d links of %s", named, m.name)
+			c.Errorf("%d links of %s", named, m.Name)
 		}
 		return func() {
 			for _, l := range links {
@@ -336,27 +342,15 @@ func isolateLeader(c *chaos) {
 	})
 }
 
-func (c *chaos) links(want func(*link) bool) []*link {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var found []*link
-	for _, l := range c.between {
-		if want(l) {
-			found = append(found, l)
-		}
-	}
-	return found
-}
-
 func (c *chaos) leader() *node { return leaderOf(c, c.cluster) }
 
 // stopLeader stops the leader for longer than the lease. When it resumes, there is a newer leader.
 func stopLeader(c *chaos) {
 	c.blows(func() (undo func()) {
 		m := c.leader()
-		c.say("leader %s is stopped", m.name)
-		m.signal(c, syscall.SIGSTOP)
-		return func() { m.signal(c, syscall.SIGCONT) }
+		c.say("leader %s is stopped", m.Name)
+		m.Signal(c, syscall.SIGSTOP)
+		return func() { m.Signal(c, syscall.SIGCONT) }
 	})
 }
 
@@ -366,10 +360,10 @@ func killMembers(c *chaos) {
 		if c.IntN(2) == 0 {
 			m = c.leader()
 		}
-		c.say("member %s is killed", m.name)
-		m.kill()
+		c.say("member %s is killed", m.Name)
+		m.Kill()
 		c.pass(c.part(c.lease / 2))
-		m.start(c)
+		m.Start(c)
 	})
 }
 
@@ -538,8 +532,8 @@ func stepServer(by time.Duration) func(*chaos) {
 func restartServer(c *chaos) {
 	c.strikes(0, func() {
 		c.say("the server is started again")
-		c.ftpd.stop(c)
-		c.ftpd.start(c)
+		c.ftpd.Stop(c)
+		c.ftpd.Start(c)
 	})
 }
 
@@ -547,8 +541,8 @@ func restartServer(c *chaos) {
 func stopServer(c *chaos) {
 	c.blows(func() (undo func()) {
 		c.say("the server is stopped")
-		undo = c.away(c.hosts, func() { c.ftpd.signal(c, syscall.SIGCONT) })
-		c.ftpd.signal(c, syscall.SIGSTOP)
+		undo = c.away(c.hosts, func() { c.ftpd.Signal(c, syscall.SIGCONT) })
+		c.ftpd.Signal(c, syscall.SIGSTOP)
 		return undo
 	})
 }

@@ -52,8 +52,8 @@ func TestAPassClockIsComparedWithTheClockOfItsOwnHost(t *testing.T) {
 // changesLeader makes the one member the leader of a new term, with a new clock.
 func (m *node) changesLeader(t testing.TB) {
 	t.Helper()
-	m.kill()
-	m.start(t)
+	m.Kill()
+	m.Start(t)
 	helper.Eventually(t, "it leads", m.leads)
 }
 

@@ -2,8 +2,6 @@ package network
 
 import (
 	"context"
-	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,103 +14,34 @@ import (
 
 	"adlock/lib/limit"
 	"adlock/test/support/helper"
-	"adlock/test/support/need"
+	"adlock/test/support/server"
 )
 
 // node is one member of an etcd cluster.
-type node struct {
-	client, peer string // HOST:PORT
-	reached      string // the address at which its peers reach it
-	name, dir    string
-	cluster      string
-	tls          []string // options; none: no TLS
-	options      []string // other options
-	cmd          *exec.Cmd
-	ended        chan struct{}
-}
+type node struct{ *server.Etcd }
 
 // startEtcd starts a cluster of n nodes, with more options for each, and waits until it answers.
 func startEtcd(t testing.TB, n int, options ...string) []*node {
 	t.Helper()
-	return startCluster(t, n, func(m *node) string { return m.peer }, options...)
+	return startCluster(t, n, func(m *server.Etcd) string { return m.Peer }, options...)
 }
 
 // startCluster is startEtcd for members whose peers reach them at the address reached returns.
-func startCluster(t testing.TB, n int, reached func(*node) string, options ...string) []*node {
+func startCluster(t testing.TB, n int, reached func(*server.Etcd) string, options ...string) (nodes []*node) {
 	t.Helper()
-	need.Tools(t, "etcd", "etcdctl")
-	var nodes []*node
-	var members []string
-	for i := range n {
-		m := &node{client: freePort(t), peer: freePort(t), name: fmt.Sprint("n", i), dir: t.TempDir(), options: options}
-		m.reached = reached(m)
-		nodes, members = append(nodes, m), append(members, m.name+"=http://"+m.reached)
+	for _, m := range server.Cluster(t, n, reached, options...) {
+		nodes = append(nodes, &node{m})
 	}
-	for _, m := range nodes {
-		m.cluster = strings.Join(members, ",")
-		m.start(t)
-	}
-	helper.Eventually(t, "etcd answers", func() bool {
-		return exec.Command("etcdctl", "--endpoints", nodes[n-1].client, "--command-timeout=2s", "endpoint", "health").Run() == nil
-	})
 	return nodes
 }
 
-// start starts etcd, and returns when it listens: it may not answer yet.
-func (m *node) start(t testing.TB) {
-	t.Helper()
-	scheme := "http://"
-	if m.tls != nil {
-		scheme = "https://"
-	}
-	args := append([]string{"--name", m.name, "--data-dir", m.dir,
-		"--listen-client-urls", scheme + m.client, "--advertise-client-urls", scheme + m.client,
-		"--listen-peer-urls", "http://" + m.peer, "--initial-advertise-peer-urls", "http://" + m.reached,
-		"--initial-cluster", m.cluster, "--log-level", "error", "--unsafe-no-fsync"}, append(m.tls, m.options...)...)
-	m.cmd = exec.Command("etcd", args...)
-	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	m.cmd.Env = append(need.Clean(), "ETCD_UNSUPPORTED_ARCH=arm64")
-	if err := helper.StartWithin(m.cmd); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	m.ended = ended
-	cmd := m.cmd
-	go func() { _ = cmd.Wait(); close(ended) }()
-	t.Cleanup(m.kill)
-	helper.Eventually(t, "etcd listens", func() bool { return answers(m.client) })
-}
-
-func (m *node) kill() {
-	_ = m.cmd.Process.Kill() // it may be gone already
-	<-m.ended
-}
-
-func (m *node) signal(t testing.TB, sig syscall.Signal) {
-	t.Helper()
-	if err := m.cmd.Process.Signal(sig); err != nil {
-		t.Fatal(err)
-	}
-}
+// at is a node for url, at the address of a relay.
+func at(address string) *node { return &node{&server.Etcd{Client: address}} }
 
 // leads asks the node whether it is the leader.
 func (m *node) leads() bool {
-	member, leader := m.status()
+	member, leader := m.Status()
 	return leader != "" && leader == member
-}
-
-// status returns the ids of the node and of the leader it knows; "" if it does not answer.
-func (m *node) status() (member, leader string) {
-	out, _ := exec.Command("etcdctl", "--endpoints", m.client, "--command-timeout=2s", "endpoint", "status", "-w", "fields").Output()
-	for line := range strings.Lines(string(out)) {
-		if value, found := strings.CutPrefix(line, `"Leader" : `); found {
-			leader = strings.TrimSpace(value)
-		}
-		if value, found := strings.CutPrefix(line, `"MemberID" : `); found {
-			member = strings.TrimSpace(value)
-		}
-	}
-	return member, leader
 }
 
 func url(nodes ...*node) string { return "etcd://" + endpoints(nodes) + "/adlock" }
@@ -301,15 +230,6 @@ func (h *host) runlog() string {
 
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
 
-// answers reports whether something listens at the address.
-func answers(address string) bool {
-	conn, err := net.DialTimeout("tcp", address, time.Second)
-	if err == nil {
-		conn.Close()
-	}
-	return err == nil
-}
-
 // patient lets etcdctl(1) wait for an answer for longer than its five seconds.
 var patient = "--command-timeout=" + helper.Patience.String()
 
@@ -341,7 +261,7 @@ func leasesOf(t testing.TB, nodes []*node) []string {
 func endpoints(nodes []*node) string {
 	var all []string
 	for _, m := range nodes {
-		all = append(all, m.client)
+		all = append(all, m.Client)
 	}
 	return strings.Join(all, ",")
 }

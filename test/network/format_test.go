@@ -28,7 +28,7 @@ func TestALockOfAnotherVersionInAStoreIsRefusedAloud(t *testing.T) {
 	t.Run("FTP", func(t *testing.T) {
 		f := startFTP(t, "")
 		refuses(t, f.host(t), f.host(t), func() {
-			file := f.root + "/lock.p.shared.o.x.1/owner"
+			file := f.Root + "/lock.p.shared.o.x.1/owner"
 			record, err := os.ReadFile(file)
 			if err == nil {
 				err = os.WriteFile(file, []byte(later.Replace(string(record))), 0)

@@ -3,9 +3,11 @@
 package network
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"adlock/lib/atom"
+	"adlock/lib/fault"
 	"adlock/lib/lease"
 	"adlock/lib/limit"
 	"adlock/lib/locker"
@@ -86,7 +90,7 @@ func TestASilentOwnerOnFTPIsReplacedAfterItsLease(t *testing.T) {
 // moveAbroad changes the records: the owners seem to be on another machine.
 func (f *ftpd) moveAbroad(t testing.TB) {
 	t.Helper()
-	for _, file := range globbed(t, f.root+"/lock.*/owner") {
+	for _, file := range globbed(t, f.Root+"/lock.*/owner") {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -137,7 +141,7 @@ func TestAStampThatCannotBeWrittenOnFTPIsReported(t *testing.T) {
 	f := startFTP(t, "")
 	h := f.host(t).brief()
 	file := h.notes(t)
-	owner := h.start(t, "chmod 555 '"+f.root+"'; exit 3")
+	owner := h.start(t, "chmod 555 '"+f.Root+"'; exit 3")
 	if status := owner.Wait(t); status != 3 {
 		t.Errorf("status %d", status)
 	}
@@ -151,7 +155,7 @@ func TestAStampThatCannotBeWrittenOnFTPIsReported(t *testing.T) {
 	if !strings.Contains(h.runlog(), "last.p.shared.o.x") {
 		t.Errorf("the record has\n%s", h.runlog())
 	}
-	if err := os.Chmod(f.root, 0o755); err != nil {
+	if err := os.Chmod(f.Root, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	h.run(t, "echo ran").Ran(t) // the lock was released all the same
@@ -254,8 +258,8 @@ func TestAStalledFTPConnectionDelaysARenewalByAnEighth(t *testing.T) {
 			owner := f.hostBy(t, p.address()).brief().start(t, "sleep 7; echo done")
 			p.set(func() { stall(p) })
 			beat, at, longest := "", time.Now(), time.Duration(0)
-			for !owner.Ended() && !exists(f.root+"/lock.p.shared.o.x.1/released") {
-				if now := newest(f.root + "/lock.p.shared.o.x.1/beat.*"); now != beat && now != "" {
+			for !owner.Ended() && !exists(f.Root+"/lock.p.shared.o.x.1/released") {
+				if now := newest(f.Root + "/lock.p.shared.o.x.1/beat.*"); now != beat && now != "" {
 					longest, beat, at = max(longest, time.Since(at)), now, time.Now()
 				}
 				time.Sleep(10 * time.Millisecond)
@@ -292,8 +296,8 @@ func TestJobOutlivesARestartOfTheFTPServer(t *testing.T) {
 	f := startFTP(t, "")
 	h := f.host(t).brief()
 	owner := h.start(t, "sleep 6; echo done")
-	f.stop(t)
-	f.start(t)
+	f.Stop(t)
+	f.Start(t)
 	endsWith(t, owner, 0, "done\n")
 	h.run(t, "echo ran", "--if-elapsed=1h").Denied(t)
 }
@@ -310,7 +314,6 @@ func TestFullFTPDiskRunsNothingAndEndsNoJob(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(root, syscall.MNT_DETACH) })
 	f := startFTP(t, root)
-	passable(t, dir)
 	a, b := f.host(t).brief(), f.host(t).brief()
 	owner := a.start(t, "sleep 8; echo done", "--operand=y")
 	if err := os.WriteFile(root+"/filler", make([]byte, 1<<16), 0o600); !errors.Is(err, syscall.ENOSPC) {
@@ -328,7 +331,7 @@ func TestFullFTPDiskRunsNothingAndEndsNoJob(t *testing.T) {
 func TestClearRemovesALockWhoseLeaseHasRunOut(t *testing.T) {
 	f := startFTP(t, "")
 	h := f.host(t).brief()
-	place := abandoned(t, openFTP(t, f.address))
+	place := abandoned(t, openFTP(t, f.Address))
 	h.verb(t, "clear", "p.h.o.x").Refused(t, 77, "its owner lives (process ")
 	helper.Eventually(t, "status says so", func() bool {
 		out := h.verb(t, "status").Out
@@ -344,7 +347,7 @@ func TestClearRemovesALockWhoseLeaseHasRunOut(t *testing.T) {
 
 func TestALockOnFTPThatWasClearedAndNotAnsweredIsCleared(t *testing.T) {
 	f := startFTP(t, "")
-	abandoned(t, openFTP(t, f.address))
+	abandoned(t, openFTP(t, f.Address))
 	s, r := f.unanswered(t, "/released")
 	var found lease.Snapshot
 	helper.Eventually(t, "its lease is over", func() bool {
@@ -352,7 +355,59 @@ func TestALockOnFTPThatWasClearedAndNotAnsweredIsCleared(t *testing.T) {
 		found, err = s.Look(limited(t), "p.h.o.x", false)
 		return err == nil && found.Silent
 	})
-	carriedOut(t, r, func() bool { return exists(f.root + "/lock.p.h.o.x.1/released") }, func() error {
+	carriedOut(t, r, func() bool { return exists(f.Root + "/lock.p.h.o.x.1/released") }, func() error {
 		return (&lease.Locker{Store: s}).Clear("p.h.o.x", &locker.View{Record: found.Owner.Record})
 	})
+}
+
+// If an answer comes after its command was given up, it must not be taken for the answer to the
+// next command: each later command would get the answer to the one before it.
+func TestAnAnswerOverFTPThatComesTooLateIsDropped(t *testing.T) {
+	f := startFTP(t, "")
+	for what, answer := range map[string]string{"the port for data": "229 ", "the end of a list": "226 Directory"} {
+		t.Run(what, func(t *testing.T) {
+			r := newRelay(t, f.Address)
+			late := make(chan bool, 1)
+			answers := func(line []byte) []byte {
+				if bytes.HasPrefix(line, []byte(answer)) && len(late) > 0 {
+					<-late
+					time.Sleep(time.Second) // an eighth of the lease is less
+				}
+				return line
+			}
+			r.edit = func(net.Conn) [2]func([]byte) []byte { return [2]func([]byte) []byte{toClient: answers} }
+			s := openFTP(t, r.address())
+			ctx := limited(t)
+			place, seen, err := s.Enter(ctx, atom.Name("p.h.o.x"+answer[:3]), aRecord(t, false), limit.ShortestLease, true)
+			if err != nil || seen.Held {
+				t.Fatal(seen, err)
+			}
+			late <- true
+			if _, err := place.Look(ctx); fault.KindOf(err) != fault.Unavailable || len(late) > 0 {
+				t.Fatalf("the answer was not late: %v", err)
+			} else if !strings.HasSuffix(err.Error(), ": "+lease.NoAnswer) {
+				t.Error(err)
+			}
+			for range 3 {
+				if err := place.Renew(ctx); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// A server that refuses a record may do so because a newcomer passed the lock meanwhile, and
+// removed it. If it no longer answers, it has not refused the user.
+func TestAnFTPServerThatFallsSilentIsNotReportedAsRefusing(t *testing.T) {
+	f := startFTP(t, "")
+	p := newTeller(t, f)
+	p.answer = func(command string) string {
+		if !strings.HasPrefix(command, "STOR locks/lock.") {
+			return ""
+		}
+		p.silent = 0 // from the next command on
+		return "553 Could not create file."
+	}
+	f.hostBy(t, p.address()).brief().run(t, "echo ran").Refused(t, 69, lease.NoAnswer)
 }

@@ -197,7 +197,7 @@ func (m *node) watchers(t testing.TB) int {
 // metric is the sum of all metrics of the node whose names match.
 func (m *node) metric(t testing.TB, name string) (n int) {
 	t.Helper()
-	answer, err := http.Get("http://" + m.client + "/metrics")
+	answer, err := http.Get("http://" + m.Client + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func TestARunWhoseLockWasLostHasItsJobsStatus(t *testing.T) {
 		f := startFTP(t, "")
 		remove := func() {
 			var err error
-			for _, file := range globbed(t, f.root+"/*") {
+			for _, file := range globbed(t, f.Root+"/*") {
 				err = errors.Join(err, os.RemoveAll(file))
 			}
 			if err != nil {

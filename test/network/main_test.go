@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/server"
 )
 
 // Most of the tests wait most of the time.
@@ -20,16 +21,13 @@ func TestMain(m *testing.M) {
 	helper.SideBySide(8)
 	file, err := os.CreateTemp("", "adlock-test-password-")
 	if err == nil {
-		_, err = file.WriteString(password)
+		_, err = file.WriteString(server.Secret)
 	}
 	if err = errors.Join(err, file.Close(), os.Setenv("ADLOCK_FTP_PASSWORD_FILE", file.Name())); err != nil { // for the stores that tests open
 		panic(err)
 	}
 	helper.Main(m, func() { os.Remove(file.Name()) })
 }
-
-// password is that of all FTP servers here.
-const password = "secret\n"
 
 // beside is the directory of the helper program.
 var beside string

@@ -47,7 +47,7 @@ func TestAClaimOfALaterTickOnFTPForgetsTheEarlier(t *testing.T) {
 	for i := range 12 {
 		h.run(t, "echo ran", "--once-per=1m", fmt.Sprint("--now=", 1700000000+60*i)).Ran(t)
 	}
-	if left, _ := filepath.Glob(f.root + "/tick.*"); len(left) != 10 {
+	if left, _ := filepath.Glob(f.Root + "/tick.*"); len(left) != 10 {
 		t.Errorf("the server has %v", left)
 	}
 }

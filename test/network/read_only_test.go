@@ -12,7 +12,7 @@ import (
 type contents func() string
 
 func (f *ftpd) contents() (all string) {
-	_ = filepath.Walk(f.root, func(path string, info os.FileInfo, err error) error {
+	_ = filepath.Walk(f.Root, func(path string, info os.FileInfo, err error) error {
 		if err == nil {
 			all += fmt.Sprintln(path, info.Size(), info.ModTime().UnixNano())
 		}

@@ -17,10 +17,10 @@ import (
 
 func (f *ftpd) removed(t testing.TB, directory string) {
 	t.Helper()
-	if !exists(filepath.Join(f.root, directory)) {
+	if !exists(filepath.Join(f.Root, directory)) {
 		t.Fatal(directory + " is not there")
 	}
-	if err := os.RemoveAll(filepath.Join(f.root, directory)); err != nil {
+	if err := os.RemoveAll(filepath.Join(f.Root, directory)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -57,18 +57,18 @@ func TestAnOwnerOnFTPThatHasLostItsGenerationNotesNothingThere(t *testing.T) {
 	for how, next := range map[string]string{"removed, and made again": "/lock.p.h.o.x.1", "passed": "/lock.p.h.o.x.2"} {
 		t.Run(how, func(t *testing.T) {
 			f := startFTP(t, "")
-			late := enter(t, openFTP(t, f.address), false, false, lasts)
+			late := enter(t, openFTP(t, f.Address), false, false, lasts)
 			f.removed(t, "/lock.p.h.o.x.1")
-			other := enter(t, openFTP(t, f.address), false, false, lasts)
-			if !exists(f.root + next) {
-				if err := os.Rename(f.root+"/lock.p.h.o.x.1", f.root+next); err != nil {
+			other := enter(t, openFTP(t, f.Address), false, false, lasts)
+			if !exists(f.Root + next) {
+				if err := os.Rename(f.Root+"/lock.p.h.o.x.1", f.Root+next); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if err := late.Note(limited(t), late.record); !errors.Is(err, lease.ErrGone) {
 				t.Error(err)
 			}
-			text, err := os.ReadFile(f.root + next + "/owner")
+			text, err := os.ReadFile(f.Root + next + "/owner")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +83,7 @@ func TestAnOwnerOnFTPThatHasLostItsGenerationNotesNothingThere(t *testing.T) {
 func TestAnOwnerOnFTPWhoseRecordWasRemovedPutsItAgain(t *testing.T) {
 	f := startFTP(t, "")
 	h := f.host(t).brief()
-	record := f.root + "/lock.p.shared.o.x.1/owner"
+	record := f.Root + "/lock.p.shared.o.x.1/owner"
 	owner := h.start(t, "sleep 7; echo done")
 	if err := os.Remove(record); err != nil {
 		t.Fatal(err)
@@ -100,11 +100,11 @@ func TestAnOwnerOnFTPWhoseRecordWasRemovedPutsItAgain(t *testing.T) {
 func TestAWaiterOnFTPWaitsForAnOwnerThatWasRemovedByHand(t *testing.T) {
 	const length = 3 * time.Second
 	f, ctx := startFTP(t, ""), limited(t)
-	owner := enter(t, openFTP(t, f.address), false, false, length)
+	owner := enter(t, openFTP(t, f.Address), false, false, length)
 	if err := owner.Renew(ctx); err != nil {
 		t.Fatal(err)
 	}
-	waiter := enter(t, openFTP(t, f.address), false, true, lasts)
+	waiter := enter(t, openFTP(t, f.Address), false, true, lasts)
 	f.removed(t, "/lock.p.h.o.x.1")
 	began := process.Boottime()
 	helper.Eventually(t, "it has the atom", func() bool {

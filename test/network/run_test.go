@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"adlock/lib/lease"
+	"adlock/lib/limit"
 	"adlock/test/support/helper"
 )
 
@@ -121,7 +122,7 @@ func (h *host) follows(t testing.TB, file string, options ...string) {
 func onCable(t testing.TB) (cable *relay, a, b *host) {
 	t.Helper()
 	m := startEtcd(t, 1)[0]
-	cable = newRelay(t, m.client)
+	cable = newRelay(t, m.Client)
 	return cable, newHost(t, "etcd://"+cable.address()+"/adlock").leased(lease.DefaultLease), newHost(t, url(m)).leased(lease.DefaultLease)
 }
 
@@ -155,7 +156,7 @@ func TestOwnerThatIsCutOffEndsItsJobBeforeAnotherBegins(t *testing.T) {
 	})
 	t.Run("FTP", func(t *testing.T) {
 		f := startFTP(t, "")
-		cable := newRelay(t, f.address)
+		cable := newRelay(t, f.Address)
 		a, b := f.hostBy(t, cable.address()).leased(lease.DefaultLease), f.host(t).leased(lease.DefaultLease)
 		cutOff(t, cable, a, b, func(script string) helper.Command { return a.command(script) })
 	})
@@ -251,4 +252,26 @@ func TestALocksmithEndsAndSpeaksAsItsJobDid(t *testing.T) {
 	if r.Status != 4 || r.Out != "out\n" || r.Err != "err\n" {
 		t.Errorf("%+v", r)
 	}
+}
+
+// A run waits in line; then it is asked how long ago it started: the wait counts.
+func TestTheStartUnderAStoreIsWhenTheRunWasAskedFor(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, a, b *host) {
+		owner := a.start(t, "sleep 60")
+		waiter := b.command("true", "--wait=60s", "--from-start").Start(t)
+		helper.Eventually(t, "it waits", func() bool { return strings.Contains(b.runlog(), "event=wait") })
+		const waited = 4 * time.Second
+		time.Sleep(waited) // the wait that must be counted
+		stop(t, owner)
+		endsWith(t, waiter, 0, "")
+		told := b.run(t, "", "--from-start", "--if-elapsed=1h", "--dry-run")
+		age := regexp.MustCompile(`^too soon: started (\S+) ago`).FindStringSubmatch(told.Out)
+		if age == nil {
+			t.Fatalf("%+v", told)
+		}
+		if ago, err := limit.Parse(age[1]); err != nil || ago < waited-time.Second {
+			t.Errorf("said %q of a run that was asked for more than %v ago", told.Out, waited)
+		}
+	})
 }

@@ -38,7 +38,7 @@ const plenty = 1 << 30
 
 func newTeller(t testing.TB, f *ftpd) *teller {
 	t.Helper()
-	return newTellerAt(t, "127.0.0.1", f.address)
+	return newTellerAt(t, "127.0.0.1", f.Address)
 }
 
 func newTellerAt(t testing.TB, ip, to string) *teller {

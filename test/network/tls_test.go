@@ -53,11 +53,11 @@ func certificate(t testing.TB) (cert, key string) {
 func etcdWithTLS(t testing.TB, cert, key string, more ...string) *node {
 	t.Helper()
 	m := startEtcd(t, 1)[0]
-	m.kill()
-	m.tls = append([]string{"--cert-file", cert, "--key-file", key}, more...)
-	m.start(t)
+	m.Kill()
+	m.TLS = append([]string{"--cert-file", cert, "--key-file", key}, more...)
+	m.Start(t)
 	helper.Eventually(t, "etcd shakes hands", func() bool { // a server that only listens may still need seconds
-		conn, err := tls.DialWithDialer(&net.Dialer{Timeout: time.Second}, "tcp", m.client, &tls.Config{InsecureSkipVerify: true})
+		conn, err := tls.DialWithDialer(&net.Dialer{Timeout: time.Second}, "tcp", m.Client, &tls.Config{InsecureSkipVerify: true})
 		if err == nil {
 			conn.Close()
 		}

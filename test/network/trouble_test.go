@@ -55,11 +55,11 @@ func TestAStoppedLeaderEndsNoJobAndLetsNoNewcomerIn(t *testing.T) {
 	h := newHost(t, url(nodes...)).leased(12 * time.Second) // an election and a renewal take less than two thirds of it
 	survived := succession(t, nodes, h, h.another(t), 200, func() {
 		leader := leaderOf(t, nodes)
-		leader.signal(t, syscall.SIGSTOP)
+		leader.Signal(t, syscall.SIGSTOP)
 		lapsed := time.After(13 * time.Second) // more than the lease
 		leaderOf(t, slices.DeleteFunc(slices.Clone(nodes), func(m *node) bool { return m == leader }))
 		<-lapsed
-		leader.signal(t, syscall.SIGCONT)
+		leader.Signal(t, syscall.SIGCONT)
 	})
 	if !survived {
 		t.Error("the job was ended")
@@ -70,8 +70,8 @@ func TestAMemberThatDoesNotAnswerEndsNoJob(t *testing.T) {
 	nodes := startEtcd(t, 3)
 	for i := range nodes {
 		members := slices.Clone(nodes)
-		cable := newRelay(t, nodes[i].client)
-		members[i] = &node{client: cable.address()}
+		cable := newRelay(t, nodes[i].Client)
+		members[i] = at(cable.address())
 		a, b := newHost(t, url(members...)).brief(), newHost(t, url(nodes...)).brief()
 		survived := succession(t, nodes, a, b, 120, func() {
 			cable.cut()
@@ -121,7 +121,7 @@ func TestAJobEndsWithItsLeaseWhereTheStoreIsFull(t *testing.T) {
 	began := time.Now()
 	filler := strings.Repeat("x", 50000)
 	for n := range 20 {
-		if exec.Command("etcdctl", "--endpoints", m.client, "put", fmt.Sprint("filler", n), filler).Run() != nil {
+		if exec.Command("etcdctl", "--endpoints", m.Client, "put", fmt.Sprint("filler", n), filler).Run() != nil {
 			break
 		}
 	}
@@ -213,4 +213,38 @@ func TestAWaiterThatHasLostItsPlaceTakesAnotherAndWaitsOn(t *testing.T) {
 	stop(t, owner)
 	endsWith(t, behind, 0, "ran\n")
 	endsWith(t, stopped, 0, "ran\n")
+}
+
+// If a store is silent, run gives up after --wait, one more question (five seconds) and the attempt
+// to leave its place (one).
+func TestAWaitForASilentStoreEndsWhenItsTimeIsUp(t *testing.T) {
+	waits := func(t *testing.T, h *host, send func(testing.TB, syscall.Signal), inLine bool) {
+		t.Parallel()
+		h.start(t, "sleep 60")
+		if !inLine {
+			send(t, syscall.SIGSTOP)
+		}
+		began := time.Now()
+		waiter := h.command("echo ran", "--wait=8s").Start(t)
+		if inLine {
+			helper.Eventually(t, "it waits", func() bool { return strings.Contains(h.runlog(), "event=wait") })
+			send(t, syscall.SIGSTOP)
+		}
+		status := waiter.Wait(t)
+		took := time.Since(began).Round(100 * time.Millisecond)
+		send(t, syscall.SIGCONT)
+		if said := waiter.Output(); status != 69 || took > 24*time.Second || !strings.Contains(said, "no answer in time") || strings.Count(said, "\n") != 1 {
+			t.Errorf("status %d after %v: %s", status, took, said)
+		}
+	}
+	for _, inLine := range []bool{false, true} {
+		t.Run(fmt.Sprint("etcd, in line already: ", inLine), func(t *testing.T) {
+			m := startEtcd(t, 1)[0]
+			waits(t, newHost(t, url(m)).leased(15*time.Second), m.Signal, inLine)
+		})
+		t.Run(fmt.Sprint("FTP, in line already: ", inLine), func(t *testing.T) {
+			f := startFTP(t, "")
+			waits(t, f.host(t).leased(15*time.Second), f.Signal, inLine)
+		})
+	}
 }

@@ -1,6 +1,7 @@
 package watchdog
 
 import (
+	"errors"
 	"os"
 	"testing"
 	"time"
@@ -92,4 +93,19 @@ func TestAWatchdogActsInTimeWhenItsLocksmithIsSilent(t *testing.T) {
 	if why == nil || pause != time.Millisecond || process.Boottime() < at {
 		t.Errorf("%v, pause %v, %v early", why, pause, at-process.Boottime())
 	}
+}
+
+func TestAWatchdogThatCouldNotBeStartedIsNotThere(t *testing.T) {
+	refused := errors.New("no more processes just now")
+	w := &Watchdog{started: make(chan error, 1)}
+	w.started <- refused
+	if err := w.Ready(); !errors.Is(err, refused) || w.IsThere() {
+		t.Errorf("%v; it is there: %v", err, w.IsThere())
+	}
+	w.Dismiss()
+	var none *Watchdog
+	if none.IsThere() {
+		t.Error("none is there")
+	}
+	none.Dismiss()
 }

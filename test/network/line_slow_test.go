@@ -5,10 +5,14 @@ package network
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"adlock/lib/atom"
 	"adlock/lib/lease"
 	"adlock/test/support/helper"
 )
@@ -117,5 +121,82 @@ func TestAWaiterBehindOneThatGaveUpWaitsForTheRemoved(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestManyAtomsAreListedInAFewQuestions(t *testing.T) {
+	const many = 1100 // more than one answer has
+	m := startEtcd(t, 1)[0]
+	s, ctx := open(t, url(m)), t.Context()
+	for i := range many {
+		w := &waiter{record: aRecord(t, false)}
+		name := atom.Atom{Program: "p", Host: "h", Operator: "o", Operand: fmt.Sprint("x", i)}.Name()
+		var err error
+		if w.Place, _, err = s.Enter(ctx, name, w.record, time.Minute, false); err == nil {
+			err = w.unlock(ctx)
+		}
+		if err != nil {
+			t.Fatal(name, err)
+		}
+	}
+	asked := func() int { return m.metric(t, `grpc_server_started_total\{grpc_method="(?:Range|Txn)",.*\}`) }
+	before := asked()
+	if n := strings.Count(newHost(t, url(m)).wants(t, "", "status"), " idle "); n != many {
+		t.Errorf("listed are %d", n)
+	}
+	if n := asked() - before; n > 5 {
+		t.Errorf("the listing asked %d questions", n)
+	}
+}
+
+func TestHandOverWakesOneOfAThousand(t *testing.T) {
+	const waiters, length, handOvers = 1000, 20 * time.Minute, 50 // the leases are not renewed
+	s := open(t, url(startEtcd(t, 1)...))
+	var all sync.WaitGroup
+	defer all.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	defer cancel()
+	last := enter(t, s, false, false, length)
+	var woken atomic.Int64
+	places := make([]*waiter, waiters)
+	turns := make(chan int, waiters)
+	for i := range places {
+		places[i] = enter(t, s, false, true, length)
+		all.Go(func() { // if all looked at the line at the same time, etcd would be busy for a minute
+			for held := true; held; {
+				err := places[i].Await(ctx, func() {})
+				if ctx.Err() != nil {
+					return
+				}
+				woken.Add(1)
+				seen, looked := places[i].Look(ctx)
+				if ctx.Err() != nil {
+					return
+				}
+				if err = errors.Join(err, looked); err != nil {
+					t.Error(err)
+					return
+				}
+				held = seen.Held
+			}
+			turns <- i
+		})
+	}
+	for n := range handOvers { // more would show nothing new
+		if err := leave(ctx, last, nil); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case i := <-turns:
+			if i != n {
+				t.Fatalf("number %d came before number %d", i, n)
+			}
+			last = places[i]
+		case <-ctx.Done():
+			t.Fatalf("no waiter took over, hand-over %d", n)
+		}
+	}
+	if woken.Load() != handOvers {
+		t.Errorf("%d hand-overs woke %d of %d waiters", handOvers, woken.Load(), waiters)
 	}
 }
