@@ -131,8 +131,9 @@ func (m *margins) judgeIdle(all []ran, waits []waited, atom string) {
 }
 
 func (m margins) String() string {
-	return fmt.Sprintf("%d runs, %d overlaps; overlap %s; gap %s; gap after a loss %s; idle %s; loss to end %s; %d ended by force, %d for nothing, %d excused",
-		m.runs, len(m.overlaps), shown(m.overlap), shown(m.gap), shown(m.gapLost), shown(m.idle), shown(m.loss), m.killed, len(m.forNothing), m.excused)
+	return fmt.Sprintf("%d runs, %d overlaps; overlap %s; gap %s; gap after a loss %s; idle %s; loss to end %s",
+		m.runs, len(m.overlaps), shown(m.overlap), shown(m.gap), shown(m.gapLost), shown(m.idle), shown(m.loss)) +
+		fmt.Sprintf("; %d ended by force, %d for nothing, %d excused", m.killed, len(m.forNothing), m.excused)
 }
 
 func shown(d time.Duration) string {
@@ -190,7 +191,8 @@ func TestTheJudgeOfTheChaosFindsWhatIsWrong(t *testing.T) {
 			t.Errorf("%s: %v %q", name, m, m.overlaps)
 		}
 	}
-	if m := judgeRuns([]ran{killed, run(5*half, 5*second, 2, nil)}, nil); m.gap != 0 || m.gapLost != 0 || m.loss != second {
+	m := judgeRuns([]ran{killed, run(5*half, 5*second, 2, nil)}, nil)
+	if m.gap != 0 || m.gapLost != 0 || m.loss != second {
 		t.Errorf("%v", m)
 	}
 }
@@ -201,7 +203,9 @@ func TestTheJudgeOfTheChaosMeasuresGapsAndIdleTime(t *testing.T) {
 		{id: "b", atom: "x", begin: 5 * second, end: 6 * second, killed: true, alone: true, fence: 2},
 		{id: "c", atom: "x", begin: 9 * second, end: 10 * second, killed: true, attacked: true, alone: true, fence: 3},
 	}
-	waits := []waited{{"x", 4 * second, 5 * second}, {"x", 2 * second, 9 * second / 2}, {"y", 0, 7 * second}, {"x", 8 * second, 20 * second}}
+	waits := []waited{
+		{"x", 4 * second, 5 * second}, {"x", 2 * second, 9 * second / 2}, {"y", 0, 7 * second}, {"x", 8 * second, 20 * second},
+	}
 	m := judgeRuns(runs, waits)
 	if m.gap != 2*second || m.gapLost != never || m.idle != 10*second || m.killed != 2 || !slices.Equal(m.forNothing, []string{"b"}) {
 		t.Errorf("%v %v", m, m.forNothing)

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -113,11 +114,9 @@ func newChaos(t *testing.T, seed uint64, lease time.Duration, leases float64) *c
 
 // source returns a source of random numbers for the user with this name.
 func source(seed uint64, name string) *rand.Rand {
-	sum := uint64(14695981039346656037) // FNV-1a
-	for _, b := range []byte(name) {
-		sum = (sum ^ uint64(b)) * 1099511628211
-	}
-	return rand.New(rand.NewPCG(seed, sum))
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(name)) // cannot fail
+	return rand.New(rand.NewPCG(seed, sum.Sum64()))
 }
 
 // onEtcd starts three members. The peers reach each other, and the hosts reach the members, through
@@ -223,7 +222,8 @@ func (c *chaos) probe(all *sync.WaitGroup) {
 		})
 	}
 	for _, m := range c.cluster {
-		client, err := clientv3.New(clientv3.Config{Endpoints: []string{newRelayAt(c, c.relays, m.Client).address()}, Logger: zap.NewNop()})
+		address := newRelayAt(c, c.relays, m.Client).address()
+		client, err := clientv3.New(clientv3.Config{Endpoints: []string{address}, Logger: zap.NewNop()})
 		if err != nil {
 			c.Fatal(err)
 		}

@@ -115,7 +115,8 @@ func (h *host) another(t testing.TB) *host {
 
 // command is `adlock run` with the options, and a shell script as its job.
 func (h *host) command(script string, options ...string) helper.Command {
-	return helper.Command{Args: slices.Concat(h.inside, []string{h.bin, "run"}, options, []string{"--", "sh", "-c", script}), Env: h.env}
+	args := slices.Concat(h.inside, []string{h.bin, "run"}, options, []string{"--", "sh", "-c", script})
+	return helper.Command{Args: args, Env: h.env}
 }
 
 func (h *host) run(t testing.TB, script string, options ...string) helper.Result {

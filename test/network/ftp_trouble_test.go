@@ -50,7 +50,8 @@ func TestAnFTPServerWhoseClockStepsLetsNoNewcomerIn(t *testing.T) {
 				t.Fatalf("%d %s", status, waiter.Output())
 			}
 			t.Logf("the clock stepped by %v: margin %v", step, margin(t, file, waiter.Output()))
-			if said := b.verb(t, "doctor").Out; step > 0 && !regexp.MustCompile("the times in the store are (59m|1h)").MatchString(said) {
+			hourAhead := regexp.MustCompile("the times in the store are (59m|1h)")
+			if said := b.verb(t, "doctor").Out; step > 0 && !hourAhead.MatchString(said) {
 				t.Errorf("the clock has not stepped: %s", said)
 			}
 		})
@@ -91,14 +92,8 @@ func TestASilentOwnerOnFTPIsReplacedAfterItsLease(t *testing.T) {
 func (f *ftpd) moveAbroad(t testing.TB) {
 	t.Helper()
 	for _, file := range globbed(t, f.Root+"/lock.*/owner") {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text = regexp.MustCompile(`(?m)^(boot|machine)=.*$`).ReplaceAll(text, []byte("$1=elsewhere"))
-		if err := os.WriteFile(file, text, 0); err != nil {
-			t.Fatal(err)
-		}
+		helper.Rewrite(t, file, "boot", "elsewhere")
+		helper.Rewrite(t, file, "machine", "elsewhere")
 	}
 }
 
@@ -191,9 +186,9 @@ func TestAnFTPServerThatIsSlowIsWaitedForWithinTheLease(t *testing.T) {
 	p := newTeller(t, f)
 	h := f.hostBy(t, p.address())
 	h.taught(t)
-	for slow, lease := range map[time.Duration]time.Duration{200 * time.Millisecond: 15 * time.Second, 500 * time.Millisecond: 30 * time.Second} {
+	for slow, seconds := range map[time.Duration]time.Duration{200 * time.Millisecond: 15, 500 * time.Millisecond: 30} {
 		p.set(func() { p.slow = slow })
-		h.leased(lease).run(t, "sleep 6; echo ran").Ran(t)
+		h.leased(seconds*time.Second).run(t, "sleep 6; echo ran").Ran(t)
 		h.wants(t, "^$", "tune", "--reset", "p o x")
 	}
 	p.set(func() { p.slow = 0 })

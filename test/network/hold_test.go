@@ -104,7 +104,8 @@ func TestAProgramHoldsAnAtomOfAStoreUntilItReleasesOrEnds(t *testing.T) {
 			a.clean(t)
 		}
 	}
-	if log := a.runlog(); strings.Count(log, "event=release") != 8 || strings.Count(log, "status=3") < 2 || strings.Contains(log, "event=lost") {
+	log := a.runlog()
+	if strings.Count(log, "event=release") != 8 || strings.Count(log, "status=3") < 2 || strings.Contains(log, "event=lost") {
 		t.Errorf("the runlog: %s", log)
 	}
 }
@@ -150,7 +151,8 @@ func TestAProgramKeepsItsAtomOfAStoreWhenHoldIsKilled(t *testing.T) {
 func TestAProgramWhoseHolderIsKilledEndsWithAMessage(t *testing.T) {
 	t.Parallel()
 	a, _ := onEtcd(t)
-	p := a.leased(lease.DefaultLease).asks(t, "trap '' INT; answer; ended; await never") // its watchdog pauses for a part of it
+	a.leased(lease.DefaultLease) // its watchdog pauses for a part of it
+	p := a.asks(t, "trap '' INT; answer; ended; await never")
 	p.holds()
 	if err := syscall.Kill(holderOf(t, p.program.PID), syscall.SIGKILL); err != nil {
 		t.Fatal(err)

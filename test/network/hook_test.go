@@ -107,20 +107,6 @@ func TestBothSidesAndHooksReportAForcedEndingInAStore(t *testing.T) {
 	are(t, told(t, victims, 1), [2]string{"fail p.shared.o.x ", ""})
 }
 
-func TestTheHookGetsALostLockOfAStore(t *testing.T) {
-	t.Parallel()
-	nodes := startEtcd(t, 1)
-	h := newHost(t, url(nodes...))
-	file := h.notes(t)
-	owner := h.start(t, "sleep 60")
-	ctl(t, nodes, "del", "--prefix", "")
-	owner.Wait(t)
-	if said := owner.Said(); said != "adlock: o x: lost: the lease is gone\n" {
-		t.Errorf("the owner said %q", said)
-	}
-	are(t, told(t, file, 1), [2]string{"lost p.shared.o.x pid:" + itoa(owner.PID) + " owner: ", ": o x: lost: the lease is gone"})
-}
-
 func TestTheHookGetsAJobThatTheWatchdogEnded(t *testing.T) {
 	t.Parallel()
 	h, _ := onEtcd(t)

@@ -20,7 +20,7 @@ func TestARunWhoseLockWasLostHasItsJobsStatus(t *testing.T) {
 		t.Helper()
 		remove()
 		status, said := owner.Wait(t), owner.Said()
-		if !slices.Contains(want, status) || strings.Count(said, "\n") != 1 || !strings.Contains(said, "lost") {
+		if !slices.Contains(want, status) || strings.Count(said, "\n") != 1 || !strings.HasPrefix(said, "adlock: o x: lost: the lease is gone") {
 			t.Errorf("status %d, want one of %v: said %q", status, want, said)
 		}
 	}

@@ -8,9 +8,7 @@ import (
 	"testing"
 )
 
-// contents describes all that a store holds: keys and revisions, or files and times of writing.
-type contents func() string
-
+// contents are the files, with the times of writing.
 func (f *ftpd) contents() (all string) {
 	_ = filepath.Walk(f.Root, func(path string, info os.FileInfo, err error) error {
 		if err == nil {
@@ -31,7 +29,7 @@ func (m *node) contents() string {
 
 func TestAQuestionToAStoreWritesNothing(t *testing.T) {
 	t.Parallel()
-	asks := func(t *testing.T, runner, asker *host, held contents) {
+	asks := func(t *testing.T, runner, asker *host, held func() string) {
 		asker.env = append(asker.env, "ADLOCK_DIR="+t.TempDir()+"/none")
 		ask := func(want string) {
 			before := held()

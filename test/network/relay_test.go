@@ -201,10 +201,16 @@ func (r *relay) serve() {
 
 func (r *relay) pass(in net.Conn) {
 	r.track(in)
-	line, first, ok := r.choose(in)
-	if !ok {
-		in.Close()
-		return
+	line, first := r.cable, []byte(nil)
+	if r.sort != nil {
+		first = make([]byte, 32<<10)
+		n, err := in.Read(first)
+		if err != nil {
+			in.Close()
+			return
+		}
+		first = first[:n]
+		line = r.sort(first)
 	}
 	<-line.gate(toServer)
 	out, err := net.Dial("tcp", r.to)
@@ -218,19 +224,6 @@ func (r *relay) pass(in net.Conn) {
 		edit = r.edit(in)
 	}
 	line.carry(in, out, first, edit)
-}
-
-// choose returns the cable of the connection, and the bytes that were read to choose it.
-func (r *relay) choose(in net.Conn) (line *cable, first []byte, ok bool) {
-	if r.sort == nil {
-		return r.cable, nil, true
-	}
-	buffer := make([]byte, 32<<10)
-	n, err := in.Read(buffer)
-	if err != nil {
-		return nil, nil, false
-	}
-	return r.sort(buffer[:n]), buffer[:n], true
 }
 
 func (r *relay) close() {

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -92,12 +93,11 @@ func margin(t testing.TB, file, began string) time.Duration {
 		t.Fatal(err)
 	}
 	lines := strings.Fields(string(text))
-	last, err := strconv.ParseFloat(lines[len(lines)-1], 64)
-	if err != nil {
+	var last, next float64
+	if _, err := fmt.Sscan(lines[len(lines)-1], &last); err != nil {
 		t.Fatal(err)
 	}
-	next, err := strconv.ParseFloat(strings.TrimSpace(began), 64)
-	if err != nil {
+	if _, err := fmt.Sscan(began, &next); err != nil {
 		t.Fatalf("%q: %v", began, err)
 	}
 	margin := time.Duration((next - last) * float64(time.Second))
@@ -123,7 +123,8 @@ func onCable(t testing.TB) (cable *relay, a, b *host) {
 	t.Helper()
 	m := startEtcd(t, 1)[0]
 	cable = newRelay(t, m.Client)
-	return cable, newHost(t, "etcd://"+cable.address()+"/adlock").leased(lease.DefaultLease), newHost(t, url(m)).leased(lease.DefaultLease)
+	a, b = newHost(t, url(at(cable.address()))), newHost(t, url(m))
+	return cable, a.leased(lease.DefaultLease), b.leased(lease.DefaultLease)
 }
 
 func TestOwnerThatIsCutOffEndsItsJobBeforeAnotherBegins(t *testing.T) {
@@ -273,5 +274,32 @@ func TestTheStartUnderAStoreIsWhenTheRunWasAskedFor(t *testing.T) {
 		if ago, err := limit.Parse(age[1]); err != nil || ago < waited-time.Second {
 			t.Errorf("said %q of a run that was asked for more than %v ago", told.Out, waited)
 		}
+	})
+}
+
+// A store is used by one version of adlock at a time. A record of another version may be the
+// lock of a running job.
+func TestALockOfAnotherVersionInAStoreIsRefusedAloud(t *testing.T) {
+	t.Parallel()
+	refuses := func(t *testing.T, a, b *host, change func()) {
+		a.start(t, "sleep 60")
+		change()
+		for _, wait := range []string{"--wait=0", "--wait=20s"} {
+			b.run(t, "echo ran", wait).Refused(t, 74, "of an unknown format")
+		}
+	}
+	t.Run("etcd", func(t *testing.T) {
+		nodes := startEtcd(t, 1)
+		refuses(t, newHost(t, url(nodes...)), newHost(t, url(nodes...)), func() {
+			key := keysOf(t, nodes, "/adlock/p.shared.o.x/line/")[0]
+			record := ctl(t, nodes, "get", key, "--print-value-only")
+			ctl(t, nodes, "put", key, "--", string(helper.Replaced(t, []byte(record), "format", "2")))
+		})
+	})
+	t.Run("FTP", func(t *testing.T) {
+		f := startFTP(t, "")
+		refuses(t, f.host(t), f.host(t), func() {
+			helper.Rewrite(t, f.Root+"/lock.p.shared.o.x.1/owner", "format", "2")
+		})
 	})
 }

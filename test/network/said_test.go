@@ -26,12 +26,12 @@ func TestAScriptThatLosesItsAtomSaysWhyOnce(t *testing.T) {
 		lost bool // the runlog and the hook get it
 	}{
 		"its holder is killed":     {signal(syscall.SIGKILL), "the locksmith was killed", true},
-		"its holder is terminated": {signal(syscall.SIGTERM), "o x: ended by force: its adlock-locksmith was told to end", false},
+		"its holder is terminated": {signal(syscall.SIGTERM), "ended by force: its adlock-locksmith was told to end", false},
 		"it is cut off":            {func(_ *testing.T, _ *host, c *relay, _ scripted) { c.cut() }, "no answer", true},
 		"a newcomer ends it": {func(t *testing.T, b *host, _ *relay, _ scripted) {
 			b.awaitExpired(t, "2s")
 			b.run(t, "echo ran", "--expire-after=2s").Ran(t)
-		}, "o x: ended by force, as a newcomer asked for it", false},
+		}, "ended by force, as a newcomer asked for it", false},
 	} {
 		t.Run(what, func(t *testing.T) {
 			cable, a, b := onCable(t)

@@ -59,7 +59,8 @@ var buildSkewed = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	skewed := strings.NewReplacer(readsClock, shiftsClock, importsFirst, importsFirst+"	\"syscall\"\n").Replace(string(source)) + readsNumber
+	changes := strings.NewReplacer(readsClock, shiftsClock, importsFirst, importsFirst+"	\"syscall\"\n")
+	skewed := changes.Replace(string(source)) + readsNumber
 	return buildBoth("skewed", helper.Changes{beneath: skewed})
 })
 
@@ -84,5 +85,6 @@ func (h *host) step(t testing.TB, at time.Time, by time.Duration) {
 		t.Fatal(err)
 	}
 	h.bin = bin
-	h.env = append(h.env, fmt.Sprintf("TEST_CLOCK_FROM=%d", at.Unix()), fmt.Sprintf("TEST_CLOCK_AHEAD=%d", int(by.Seconds())))
+	from, ahead := fmt.Sprint("TEST_CLOCK_FROM=", at.Unix()), fmt.Sprint("TEST_CLOCK_AHEAD=", int(by.Seconds()))
+	h.env = append(h.env, from, ahead)
 }

@@ -57,7 +57,8 @@ func etcdWithTLS(t testing.TB, cert, key string, more ...string) *node {
 	m.TLS = append([]string{"--cert-file", cert, "--key-file", key}, more...)
 	m.Start(t)
 	helper.Eventually(t, "etcd shakes hands", func() bool { // a server that only listens may still need seconds
-		conn, err := tls.DialWithDialer(&net.Dialer{Timeout: time.Second}, "tcp", m.Client, &tls.Config{InsecureSkipVerify: true})
+		dialer := &net.Dialer{Timeout: time.Second}
+		conn, err := tls.DialWithDialer(dialer, "tcp", m.Client, &tls.Config{InsecureSkipVerify: true})
 		if err == nil {
 			conn.Close()
 		}
@@ -69,7 +70,8 @@ func etcdWithTLS(t testing.TB, cert, key string, more ...string) *node {
 func TestEtcdIsReachedWithTLSAndAClientCertificate(t *testing.T) {
 	t.Parallel()
 	cert, key := certificate(t)
-	h := newHost(t, url(etcdWithTLS(t, cert, key, "--trusted-ca-file", cert, "--client-cert-auth"))).with("ETCDCTL_CACERT=" + cert)
+	m := etcdWithTLS(t, cert, key, "--trusted-ca-file", cert, "--client-cert-auth")
+	h := newHost(t, url(m)).with("ETCDCTL_CACERT=" + cert)
 	h.run(t, "echo ran").Refused(t, 69, "refuses our certificate, or wants one: ")
 	h.with("ETCDCTL_CERT="+cert, "ETCDCTL_KEY="+key).run(t, "echo ran", "--wait=60s").Ran(t)
 }

@@ -48,15 +48,19 @@ func TestEachErrorOfEtcdHasItsReason(t *testing.T) {
 		"no TLS where there is":   {newHost(t, url(withTLS)), "wants TLS: ETCDCTL_CACERT says with which authority"},
 		"no file":                 {trusting(plain, "/nowhere/ca.pem"), "adlock: /nowhere/ca.pem: no such file or directory, and ETCDCTL_CACERT names it"},
 		"another server":          {newHost(t, "etcd://"+alien+"/adlock"), "is no etcd, or none of version 3"},
-		"two troubles":            {newHost(t, "etcd://"+closed+",nobody.invalid:2379/adlock"), closed + ": connection refused; nobody.invalid:2379: nobody.invalid: no such host"},
-		"silence":                 {newHost(t, "etcd://"+greeter(t, "")+"/adlock"), lease.NoAnswer},
+		"two troubles": {
+			newHost(t, "etcd://"+closed+",nobody.invalid:2379/adlock"),
+			closed + ": connection refused; nobody.invalid:2379: nobody.invalid: no such host",
+		},
+		"silence": {newHost(t, "etcd://"+greeter(t, "")+"/adlock"), lease.NoAnswer},
 	} {
 		t.Run(name, func(t *testing.T) { said(t, each.host, fault.StatusUnavailable, each.words) })
 	}
 	script := newHost(t, "etcd://"+closed+","+alien+"/adlock").script("adlock_get o x 0; echo $?").Run(t)
 	reasons := []string{closed + ": connection refused", alien + ": is no etcd, or none of version 3"}
 	slices.Sort(reasons)
-	if want := "/adlock: " + strings.Join(reasons, "; ") + "\n"; script.Out != "69\n" || !strings.HasSuffix(script.Err, want) {
+	want := "/adlock: " + strings.Join(reasons, "; ") + "\n"
+	if script.Out != "69\n" || !strings.HasSuffix(script.Err, want) {
 		t.Errorf("a script: status %q, and said\n%sinstead of\n%s", script.Out, script.Err, want)
 	}
 }
