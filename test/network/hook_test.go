@@ -2,6 +2,7 @@ package network
 
 import (
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -44,13 +45,6 @@ func are(t testing.TB, lines []string, want ...[2]string) {
 	}
 }
 
-// runOf returns the ADLOCK_RUN of a line.
-func runOf(line string) string {
-	_, rest, _ := strings.Cut(line, " run:")
-	run, _, _ := strings.Cut(rest, ":")
-	return run
-}
-
 func TestTheHookGetsTheRunsUnderAStore(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, h, _ *host) {
@@ -70,7 +64,8 @@ func TestTheHookGetsTheRunsUnderAStore(t *testing.T) {
 		}
 		lines := told(t, file, 2)
 		are(t, lines, [2]string{"start p.shared.o.x ", ": o x: started"}, [2]string{"success p.shared.o.x ", ": o x: succeeded"})
-		if run := runOf(lines[0]); len(run) != 36 || run != runOf(lines[1]) {
+		run := regexp.MustCompile(` run:\S{36}: `)
+		if started := run.FindString(lines[0]); started == "" || started != run.FindString(lines[1]) {
 			t.Errorf("start and end are of one run: %q", lines)
 		}
 	})
