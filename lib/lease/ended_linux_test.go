@@ -40,7 +40,7 @@ func TestAnotherBootProvesNoDeathInAStore(t *testing.T) {
 	dead, c, ended := sleeper(t)
 	_ = c.Process.Kill()
 	<-ended
-	elsewhere := process.Here()
+	elsewhere, _, _ := sleeper(t)
 	elsewhere.Boot = "another"
 	for claim, c := range map[string]struct {
 		owner process.Identity
