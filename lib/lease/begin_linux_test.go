@@ -12,133 +12,42 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/fault"
-	"adlock/lib/lease/watchdog"
 	"adlock/lib/limit"
-	"adlock/lib/locker"
-	"adlock/lib/orphan"
 	"adlock/lib/process"
 	"adlock/test/support/helper"
 )
 
-// A watchdog is another process of this test binary.
-func TestMain(m *testing.M) {
-	orphan.Main()
-	watchdog.Main()
-	os.Exit(m.Run())
-}
-
-// scripted is a store whose answers come from a test.
-type scripted struct {
-	Store
-	look  func(name atom.Name) Snapshot
-	enter func(name atom.Name) (Place, Snapshot)
-}
-
-func (s *scripted) String() string { return "store" }
-
-func (s *scripted) Look(_ context.Context, name atom.Name, _ bool) (Snapshot, error) {
-	return s.look(name), nil
-}
-
-func (s *scripted) Enter(_ context.Context, name atom.Name, _ Record, _ time.Duration, _ bool) (Place, Snapshot, error) {
-	place, seen := s.enter(name)
-	return place, seen, nil
-}
-
-func (s *scripted) Elapsed(context.Context, *Snapshot) (time.Duration, error) { return time.Hour, nil }
-
-// scriptedPlace is a place in a scripted store; it is silent unless the test says otherwise.
-type scriptedPlace struct {
-	Place
-	lease  time.Duration
-	inLine bool
-	left   bool
-	await  func()
-	note   func(Record) error
-	renew  func() error
-	asked  func() (time.Duration, error)
-}
-
-func (p *scriptedPlace) Lease() time.Duration { return p.lease }
-func (p *scriptedPlace) Fence() uint64        { return 1 }
-func (p *scriptedPlace) InLine() bool         { return p.inLine }
-
-func (p *scriptedPlace) Leave(context.Context, *Last) error {
-	p.left = true
-	return nil
-}
-
-func (p *scriptedPlace) Note(_ context.Context, record Record) error {
-	if p.note == nil {
-		return nil
+// sleeper is another process, and a channel for the end of it.
+func sleeper(t *testing.T) (process.Identity, *exec.Cmd, chan error) {
+	t.Helper()
+	c := exec.Command("sleep", "60")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
 	}
-	return p.note(record)
-}
-
-func (p *scriptedPlace) Await(_ context.Context, next func()) error {
-	next()
-	if p.await != nil {
-		p.await()
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	t.Cleanup(func() { _ = c.Process.Kill() })
+	id, err := process.Of(c.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return nil
-}
-
-func (p *scriptedPlace) Look(context.Context) (Snapshot, error) {
-	return Snapshot{Now: time.Now()}, nil
-}
-
-func (p *scriptedPlace) Renew(context.Context) error {
-	if p.renew == nil {
-		return nil
-	}
-	return p.renew()
-}
-
-func (p *scriptedPlace) Asked(ctx context.Context) (time.Duration, error) {
-	if p.asked != nil {
-		return p.asked()
-	}
-	<-ctx.Done()
-	return 0, ctx.Err()
-}
-
-// heldElsewhere is what a newcomer finds if another machine holds the atom or the slot.
-func heldElsewhere() Snapshot {
-	other := Record{Node: "elsewhere", Taken: time.Now()}
-	other.Atom, other.Owner = odd, process.Identity{PID: 1, Boot: "another"}
-	return Snapshot{Now: time.Now(), Held: true, Owner: other}
+	return id, c, ended
 }
 
 // The lease may be nearly over when the atom becomes free: this process stood still, or the store
 // was silent, during the wait.
 func TestAWinnerWithANearlySpentLeaseIsNotEndedByItsWatchdog(t *testing.T) {
-	owner := exec.Command("sleep", "60")
-	if err := owner.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- owner.Wait() }()
-	t.Cleanup(func() { _ = owner.Process.Kill() })
-	var l *Locker
-	p := &scriptedPlace{lease: time.Minute, renew: func() error {
+	p := &scriptedPlace{renew: func() error {
 		time.Sleep(100 * time.Millisecond) // time for a job to begin that does not wait for the renewal
 		return nil
 	}}
-	p.await = func() { l.stands.Load().renewed.Add(-int64(p.lease * 11 / 12)) }
-	l = &Locker{Lease: p.lease, Store: &scripted{
-		look:  func(atom.Name) Snapshot { return heldElsewhere() },
-		enter: func(atom.Name) (Place, Snapshot) { return p, heldElsewhere() },
-	}}
-	r := locker.NewRequest()
-	r.Atom, r.Wait, r.End = odd, time.Minute, make(chan time.Duration, 1)
-	var err error
-	if r.Owner, err = process.Of(owner.Process.Pid); err != nil {
-		t.Fatal(err)
-	}
-	outcome, err := l.Take(r)
-	if err != nil || outcome.Verdict != locker.Acquired {
-		t.Fatal(outcome, err)
-	}
+	l := behind(p, heldElsewhere())
+	p.await = func() { l.stands.Load().renewed.Add(-int64(p.Lease() * 11 / 12)) }
+	r := newcomer(time.Minute)
+	r.End = make(chan time.Duration, 1)
+	var ended chan error
+	r.Owner, _, ended = sleeper(t)
+	defer take(t, l, r)()
 	if l.held.dueIn(5) == 0 {
 		t.Error("it begins with a lease that is nearly over")
 	}
@@ -146,9 +55,6 @@ func TestAWinnerWithANearlySpentLeaseIsNotEndedByItsWatchdog(t *testing.T) {
 	case err := <-ended:
 		t.Errorf("its watchdog ended it before it had begun: %v", err)
 	case <-time.After(time.Second): // a watchdog that is armed for a past moment ends the owner at once
-	}
-	if err := l.Release(locker.ReleaseRequest{}); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -158,32 +64,27 @@ func TestAWinnerReplacesAWatchdogThatIsGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var first []int
-	p := &scriptedPlace{lease: time.Minute, await: func() {
-		helper.Eventually(t, "the watchdog is there", func() bool {
-			first = helper.WatchdogsOf(me.PID)
-			return len(first) == 1
+	watchdogs := func(claim string, want int) (pids []int) {
+		helper.Eventually(t, claim, func() bool {
+			pids = helper.WatchdogsOf(me.PID)
+			return len(pids) == want
 		})
+		return pids
+	}
+	p := &scriptedPlace{await: func() {
+		first := watchdogs("the watchdog is there", 1)
 		if err := syscall.Kill(first[0], syscall.SIGKILL); err != nil {
 			t.Error(err)
 		}
 		// A process that dies loses its command line first, and its end of the socket pair later.
 		helper.Eventually(t, "it is gone", func() bool { return !helper.Alive(first[0]) })
 	}}
-	l := &Locker{Lease: p.lease, Store: &scripted{
-		look:  func(atom.Name) Snapshot { return heldElsewhere() },
-		enter: func(atom.Name) (Place, Snapshot) { return p, heldElsewhere() },
-	}}
-	r := locker.NewRequest()
-	r.Atom, r.Owner, r.Wait = odd, me, time.Minute
-	if outcome, err := l.Take(r); err != nil || outcome.Verdict != locker.Acquired {
-		t.Fatal(outcome, err)
-	}
-	helper.Eventually(t, "another is there", func() bool { return len(helper.WatchdogsOf(me.PID)) == 1 })
-	if err := l.Release(locker.ReleaseRequest{}); err != nil {
-		t.Error(err)
-	}
-	helper.Eventually(t, "it has ended", func() bool { return len(helper.WatchdogsOf(me.PID)) == 0 })
+	r := newcomer(time.Minute)
+	r.Owner = me
+	giveBack := take(t, behind(p, heldElsewhere()), r)
+	watchdogs("another is there", 1)
+	giveBack()
+	watchdogs("it has ended", 0)
 }
 
 // While a newcomer waits for a slot, a request to end its job may come between two tries, or its
@@ -194,45 +95,37 @@ func TestALostEarlierPlaceDoesNotEndTheJob(t *testing.T) {
 		"its place was removed":        func() (time.Duration, error) { return 0, ErrGone },
 	} {
 		t.Run(way, func(t *testing.T) {
-			free := Snapshot{Now: time.Now()}
 			asked := make(chan struct{})
-			first := &scriptedPlace{lease: time.Minute, asked: func() (time.Duration, error) {
+			places := []Place{&scriptedPlace{asked: func() (time.Duration, error) {
 				time.Sleep(100 * time.Millisecond) // the newcomer has the atom by now
 				defer close(asked)
 				return ask()
-			}}
-			places := []Place{first, &scriptedPlace{lease: time.Minute}, &scriptedPlace{lease: time.Minute}}
+			}}, &scriptedPlace{}, &scriptedPlace{}}
 			full := true
 			l := &Locker{Lease: time.Minute, Store: &scripted{
-				look: func(name atom.Name) Snapshot {
+				look: func(_ context.Context, name atom.Name, _ int) (Snapshot, error) {
 					if !name.IsSlot() || !full {
-						return free
+						return free(), nil
 					}
 					full = false
 					<-asked
 					time.Sleep(100 * time.Millisecond) // the request has arrived by now
-					return heldElsewhere()
+					return heldElsewhere(), nil
 				},
 				enter: func(atom.Name) (Place, Snapshot) {
 					next := places[0]
 					places = places[1:]
-					return next, free
+					return next, free()
 				},
 			}}
 			end := make(chan time.Duration, 1)
-			r := locker.NewRequest()
-			r.Atom, r.Owner, r.Wait, r.Slots, r.End = odd, process.Here(), time.Minute, 1, end
-			outcome, err := l.Take(r)
-			if err != nil || outcome.Verdict != locker.Acquired {
-				t.Fatal(outcome, err)
-			}
+			r := newcomer(time.Minute)
+			r.Slots, r.End = 1, end
+			defer take(t, l, r)()
 			select {
 			case <-end:
 				t.Error("it is ended")
 			default:
-			}
-			if err := l.Release(locker.ReleaseRequest{}); err != nil {
-				t.Error(err)
 			}
 		})
 	}
@@ -240,14 +133,10 @@ func TestALostEarlierPlaceDoesNotEndTheJob(t *testing.T) {
 
 func TestAWaiterThatGaveUpDoesNotGetTheFreedAtom(t *testing.T) {
 	waiting, giveUp := context.WithCancel(context.Background())
-	p := &scriptedPlace{lease: time.Minute, await: giveUp}
-	l := &Locker{Lease: time.Minute, Context: waiting, Store: &scripted{
-		look:  func(atom.Name) Snapshot { return heldElsewhere() },
-		enter: func(atom.Name) (Place, Snapshot) { return p, heldElsewhere() },
-	}}
-	r := locker.NewRequest()
-	r.Atom, r.Owner, r.Wait = odd, process.Here(), time.Minute
-	if outcome, err := l.Take(r); !errors.Is(err, context.Canceled) || !p.left {
+	p := &scriptedPlace{await: giveUp}
+	l := behind(p, heldElsewhere())
+	l.Context = waiting
+	if outcome, err := l.Take(newcomer(time.Minute)); !errors.Is(err, context.Canceled) || !p.left {
 		t.Errorf("%+v, %v; it left: %v", outcome, err, p.left)
 	}
 }
@@ -256,13 +145,9 @@ func TestAWaiterThatGaveUpDoesNotGetTheFreedAtom(t *testing.T) {
 // would have to wait for its lease.
 func TestAWaiterThatIsCancelledLeavesTheLine(t *testing.T) {
 	waiting, end := context.WithCancel(context.Background())
-	r := locker.NewRequest()
-	r.Atom, r.Owner, r.Wait = odd, process.Here(), limit.Never
-	p, left := &scriptedPlace{lease: time.Minute, inLine: true}, false
-	l := &Locker{Lease: time.Minute, Context: waiting, Store: &scripted{
-		look:  func(atom.Name) Snapshot { return heldElsewhere() },
-		enter: func(atom.Name) (Place, Snapshot) { return p, heldElsewhere() },
-	}}
+	p, left := &scriptedPlace{inLine: true}, false
+	l, r := behind(p, heldElsewhere()), newcomer(limit.Never)
+	l.Context = waiting
 	p.await = func() {
 		l.Cancelled(&r, "TERM", 0)
 		left = p.left
@@ -273,19 +158,11 @@ func TestAWaiterThatIsCancelledLeavesTheLine(t *testing.T) {
 	}
 }
 
-// waits is a Locker of a store in which an atom becomes free as soon as a newcomer waits for it.
-func waits(p *scriptedPlace) *Locker {
-	p.lease = time.Minute
-	return &Locker{Lease: p.lease, Store: &scripted{
-		look:  func(atom.Name) Snapshot { return heldElsewhere() },
-		enter: func(atom.Name) (Place, Snapshot) { return p, heldElsewhere() },
-	}}
-}
-
 func TestTheHeadOfAQueueOwnsTheAtomBeforeItsRecordSaysSo(t *testing.T) {
 	var tries atomic.Int64
 	taken, noted := make(chan bool), make(chan bool)
-	p := &scriptedPlace{inLine: true, note: func(own Record) error {
+	// A failed write of the record is repeated after a thirtieth of the lease.
+	p := &scriptedPlace{lease: 15 * time.Second, inLine: true, note: func(own Record) error {
 		switch {
 		case own.Taken.IsZero(): // it waits
 			return nil
@@ -296,21 +173,12 @@ func TestTheHeadOfAQueueOwnsTheAtomBeforeItsRecordSaysSo(t *testing.T) {
 		close(noted)
 		return nil
 	}}
-	r := locker.NewRequest()
-	r.Atom, r.Owner, r.Wait = odd, process.Here(), time.Minute
-	l := waits(p)
-	p.lease = 15 * time.Second // a failed write of the record is repeated after a thirtieth of it
-	if outcome, err := l.Take(r); err != nil || outcome.Verdict != locker.Acquired {
-		t.Fatal(outcome, err)
-	}
+	defer take(t, behind(p, heldElsewhere()), newcomer(time.Minute))()
 	close(taken)
 	select {
 	case <-noted:
 	case <-time.After(helper.Patience):
 		t.Error("its record never says so")
-	}
-	if err := l.Release(locker.ReleaseRequest{}); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -332,18 +200,49 @@ func TestTheJobBeginsAfterItsRecordIfTheRecordMustCount(t *testing.T) {
 				}
 				return nil
 			}}
-			r := locker.NewRequest()
-			r.Atom, r.Owner, r.Wait, r.Limits.IfElapsed = odd, process.Here(), time.Minute, test.ifElapsed
-			l := waits(p)
-			if outcome, err := l.Take(r); err != nil || outcome.Verdict != locker.Acquired {
-				t.Fatal(outcome, err)
-			}
+			r := newcomer(time.Minute)
+			r.Limits.IfElapsed = test.ifElapsed
+			defer take(t, behind(p, heldElsewhere()), r)()
 			if !noted.Load() {
 				t.Error("the record says that it waits")
 			}
-			if err := l.Release(locker.ReleaseRequest{}); err != nil {
-				t.Error(err)
-			}
 		})
+	}
+}
+
+// pausesOf lets tend run through times that are over at once, until it has asked for n of them, and
+// returns them. renew is the answer to each renewal.
+func pausesOf(t *testing.T, length time.Duration, n int, renew func() error) (asked []time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	held := &heldLease{place: &scriptedPlace{lease: length, renew: renew}, ctx: ctx, cancel: cancel}
+	held.renewed.Store(int64(process.Boottime()))
+	held.newTimer = func(d time.Duration) *time.Timer {
+		if asked = append(asked, d); len(asked) == n {
+			cancel()
+			return time.NewTimer(time.Hour)
+		}
+		return time.NewTimer(0)
+	}
+	held.tended.Add(1)
+	held.tend()
+	return asked
+}
+
+func TestALeaseIsRenewedAfterAThirdOfIt(t *testing.T) {
+	for i, d := range pausesOf(t, time.Hour, 3, func() error { return nil }) {
+		if d > 20*time.Minute || d < 19*time.Minute {
+			t.Errorf("renewal %d comes after %v", i+1, d)
+		}
+	}
+}
+
+// The store may answer again before the job has to be ended, at two thirds of the lease.
+func TestARenewalThatFailsIsTriedAgainSoon(t *testing.T) {
+	asked := pausesOf(t, time.Hour, 4, func() error { return errors.New("no answer") })
+	for i, d := range asked[1:] {
+		if d > 2*time.Minute {
+			t.Errorf("trial %d comes after %v", i+2, d)
+		}
 	}
 }

@@ -1,6 +1,8 @@
 package lease
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -8,7 +10,6 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
-	"adlock/lib/process"
 	"adlock/lib/runlog"
 )
 
@@ -26,14 +27,14 @@ func silentElsewhere(owns bool) Snapshot {
 // A run would watch the owner, and take the atom.
 func TestADryRunSaysWhatARunDoesAboutASilentOwner(t *testing.T) {
 	slot := false
-	l := &Locker{Lease: time.Minute, Store: &scripted{look: func(name atom.Name) Snapshot {
+	l := &Locker{Lease: time.Minute, Store: &scripted{look: func(_ context.Context, name atom.Name, _ int) (Snapshot, error) {
 		if name.IsSlot() == slot {
-			return silentElsewhere(true)
+			return silentElsewhere(true), nil
 		}
-		return Snapshot{Now: time.Now()}
+		return free(), nil
 	}}}
-	r := locker.NewRequest()
-	r.Atom, r.Slots = odd, 1
+	r := newcomer(0)
+	r.Slots = 1
 	granted, reason, err := l.DryRun(&r)
 	if !granted || err != nil || !strings.HasPrefix(reason, "free: its owner has given no sign of life") {
 		t.Errorf("%v, %q, %v", granted, reason, err)
@@ -49,42 +50,35 @@ func TestADryRunSaysWhatARunDoesAboutASilentOwner(t *testing.T) {
 }
 
 func TestADeadWaiterIsListedAsNoOwner(t *testing.T) {
-	l := &Locker{Lease: time.Minute, Store: &scripted{}}
-	for seen, owns := range map[*Snapshot]bool{
-		ptr(silentElsewhere(false)): false, ptr(silentElsewhere(true)): true, ptr(heldElsewhere()): true,
+	for what, test := range map[string]struct {
+		seen Snapshot
+		held bool
+	}{
+		"a dead waiter": {silentElsewhere(false), false}, "a silent owner": {silentElsewhere(true), true}, "an owner": {heldElsewhere(), true},
 	} {
-		if e := l.entry(&Listed{Name: odd.Name(), Snapshot: *seen}); e.Active.Held != owns {
-			t.Errorf("silent %v, waits %v: held %v", seen.Silent, seen.Owner.Taken.IsZero(), e.Active.Held)
+		if e := (&Locker{Store: &scripted{}}).entry(&Listed{Name: odd.Name(), Snapshot: test.seen}); e.Active.Held != test.held {
+			t.Errorf("%s: held %v", what, e.Active.Held)
 		}
 	}
 }
 
-func ptr[T any](of T) *T { return &of }
-
 func TestTheRunlogShowsAWaiterForAStore(t *testing.T) {
-	rec := locker.Recorder{Log: &runlog.Log{Dir: t.TempDir(), Host: "h", Store: "store"}}
-	looks := 0
-	l := &Locker{Lease: time.Minute, Recorder: rec, Store: &scripted{
-		look: func(atom.Name) Snapshot {
-			if looks++; looks == 1 {
-				return heldElsewhere()
-			}
-			completed := Snapshot{Now: time.Now()} // an hour ago, which ends the wait
-			completed.Last.Completed = completed.Now
-			return completed
-		},
-		enter: func(atom.Name) (Place, Snapshot) { return nil, heldElsewhere() },
-	}}
-	r := locker.NewRequest()
-	r.Atom, r.Owner, r.Wait, r.Limits.IfElapsed = odd, process.Here(), time.Minute, 2*time.Hour
+	completed := free() // an hour ago, which ends the wait
+	completed.Last.Completed = completed.Now
+	l := behind(nil, heldElsewhere())
+	l.Recorder = locker.Recorder{Log: &runlog.Log{Dir: t.TempDir(), Host: "h", Store: "store"}}
+	l.Store.(*scripted).look = func(_ context.Context, _ atom.Name, n int) (Snapshot, error) {
+		if n == 1 {
+			return heldElsewhere(), nil
+		}
+		return completed, nil
+	}
+	r := newcomer(time.Minute)
+	r.Limits.IfElapsed = 2 * time.Hour
 	if outcome, err := l.Take(r); err != nil || outcome.Verdict != locker.TooSoon {
 		t.Errorf("%+v, %v", outcome, err)
 	}
-	var kinds []string
-	for e := range rec.Log.Newest(1 << 20) {
-		kinds = append([]string{string(e.Kind)}, kinds...)
-	}
-	if got := strings.Join(kinds, " "); got != "wait deny" {
-		t.Errorf("the runlog has %s", got)
+	if kinds := recorded(l.Log); !slices.Equal(kinds, []runlog.Kind{runlog.Wait, runlog.Deny}) {
+		t.Errorf("the runlog has %s", kinds)
 	}
 }

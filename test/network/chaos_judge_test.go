@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 )
@@ -132,15 +131,10 @@ func (m *margins) judgeIdle(all []ran, waits []waited, atom string) {
 }
 
 func (m margins) String() string {
-	parts := []string{
-		fmt.Sprintf("%d runs, %d overlaps", m.runs, len(m.overlaps)), millis("overlap", m.overlap),
-		millis("gap", m.gap), millis("gap after a loss", m.gapLost), millis("idle", m.idle), millis("loss to end", m.loss),
-		fmt.Sprintf("%d ended by force, %d for nothing, %d excused", m.killed, len(m.forNothing), m.excused),
-	}
-	return strings.Join(parts, "; ")
+	return fmt.Sprintf("%d runs, %d overlaps; overlap %s; gap %s; gap after a loss %s; idle %s; loss to end %s",
+		m.runs, len(m.overlaps), shown(m.overlap), shown(m.gap), shown(m.gapLost), shown(m.idle), shown(m.loss)) +
+		fmt.Sprintf("; %d ended by force, %d for nothing, %d excused", m.killed, len(m.forNothing), m.excused)
 }
-
-func millis(what string, d time.Duration) string { return what + " " + shown(d) }
 
 func shown(d time.Duration) string {
 	if d == never {
@@ -166,41 +160,40 @@ func (m margins) with(n margins) margins {
 const second = time.Second
 
 func TestTheJudgeOfTheChaosFindsWhatIsWrong(t *testing.T) {
-	first := ran{id: "a", atom: "x", begin: 1 * second, end: 3 * second, alone: true, fence: 1}
-	then := func(change func(*ran)) ran {
-		r := ran{id: "b", atom: "x", begin: 4 * second, end: 5 * second, alone: true, fence: 2}
-		change(&r)
+	const half = second / 2
+	run := func(begin, end time.Duration, fence uint64, change func(*ran)) ran {
+		r := ran{id: fmt.Sprint(fence), atom: "x", begin: begin, end: end, alone: true, fence: fence}
+		if change != nil {
+			change(&r)
+		}
 		return r
 	}
+	locked := func(r *ran) { r.alone = false }
+	first := run(second, 3*second, 1, nil)
+	killed := run(second, 3*second, 1, func(r *ran) { r.killed, r.lost = true, 2*second }) // its death may be seen late
 	for name, c := range map[string]struct {
-		next     ran
-		overlaps int
-		overlap  time.Duration
+		first, next ran
+		overlaps    int
+		overlap     time.Duration
 	}{
-		"one after the other":            {then(func(r *ran) {}), 0, 0},
-		"two at once":                    {then(func(r *ran) { r.begin = 2 * second }), 1, second},
-		"one within the other":           {then(func(r *ran) { r.begin, r.end = 2*second, 2500*time.Millisecond }), 1, second / 2},
-		"two atoms":                      {then(func(r *ran) { r.atom, r.begin = "y", 2*second }), 0, 0},
-		"the file was locked":            {then(func(r *ran) { r.alone = false }), 1, 0},
-		"two at once, and a locked file": {then(func(r *ran) { r.begin, r.alone = 2*second, false }), 1, second},
-		"a fence that did not grow":      {then(func(r *ran) { r.fence = 1 }), 1, 0},
+		"one after the other":            {first, run(4*second, 5*second, 2, nil), 0, 0},
+		"two at once":                    {first, run(2*second, 5*second, 2, nil), 1, second},
+		"one within the other":           {first, run(2*second, 5*half, 2, nil), 1, half},
+		"two atoms":                      {first, run(2*second, 5*second, 2, func(r *ran) { r.atom = "y" }), 0, 0},
+		"the file was locked":            {first, run(4*second, 5*second, 2, locked), 1, 0},
+		"two at once, and a locked file": {first, run(2*second, 5*second, 2, locked), 1, second},
+		"a fence that did not grow":      {first, run(4*second, 5*second, 1, nil), 1, 0},
+		"a death was seen late":          {killed, run(5*half, 5*second, 2, nil), 0, 0},
+		"a death came late":              {killed, run(5*half, 5*second, 2, locked), 1, half},
 	} {
-		m := judgeRuns([]ran{c.next, first}, nil)
+		m := judgeRuns([]ran{c.next, c.first}, nil)
 		if len(m.overlaps) != c.overlaps || m.overlap != c.overlap {
 			t.Errorf("%s: %v %q", name, m, m.overlaps)
 		}
 	}
-}
-
-func TestTheJudgeOfTheChaosAllowsForADeathThatWasSeenLate(t *testing.T) {
-	killed := ran{id: "a", atom: "x", begin: 1 * second, end: 3 * second, killed: true, lost: 2 * second, alone: true, fence: 1}
-	next := ran{id: "b", atom: "x", begin: 2500 * time.Millisecond, end: 5 * second, alone: true, fence: 2}
-	if m := judgeRuns([]ran{killed, next}, nil); len(m.overlaps) != 0 || m.gap != 0 || m.gapLost != 0 || m.loss != second {
-		t.Errorf("%v %q", m, m.overlaps)
-	}
-	next.alone = false
-	if m := judgeRuns([]ran{killed, next}, nil); len(m.overlaps) != 1 || m.overlap != second/2 {
-		t.Errorf("%v %q", m, m.overlaps)
+	m := judgeRuns([]ran{killed, run(5*half, 5*second, 2, nil)}, nil)
+	if m.gap != 0 || m.gapLost != 0 || m.loss != second {
+		t.Errorf("%v", m)
 	}
 }
 
@@ -210,7 +203,9 @@ func TestTheJudgeOfTheChaosMeasuresGapsAndIdleTime(t *testing.T) {
 		{id: "b", atom: "x", begin: 5 * second, end: 6 * second, killed: true, alone: true, fence: 2},
 		{id: "c", atom: "x", begin: 9 * second, end: 10 * second, killed: true, attacked: true, alone: true, fence: 3},
 	}
-	waits := []waited{{"x", 4 * second, 5 * second}, {"x", 2 * second, 4500 * time.Millisecond}, {"y", 0, 7 * second}, {"x", 8 * second, 20 * second}}
+	waits := []waited{
+		{"x", 4 * second, 5 * second}, {"x", 2 * second, 9 * second / 2}, {"y", 0, 7 * second}, {"x", 8 * second, 20 * second},
+	}
 	m := judgeRuns(runs, waits)
 	if m.gap != 2*second || m.gapLost != never || m.idle != 10*second || m.killed != 2 || !slices.Equal(m.forNothing, []string{"b"}) {
 		t.Errorf("%v %v", m, m.forNothing)

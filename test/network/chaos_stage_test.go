@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -28,6 +29,7 @@ import (
 	"adlock/lib/process"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
+	"adlock/test/support/server"
 )
 
 const (
@@ -67,18 +69,15 @@ type chaos struct {
 // link carries the questions of one member of a cluster to another.
 type link struct {
 	from string // its id, in hex
-	to   *node
+	to   *server.Etcd
 	*cable
 }
 
 // mast is a host with cables of its own.
 type mast struct {
 	*host
-	cables []*cable  // to each server
-	ftp    *ftpRelay // the same, to an FTP server
-
-	stepAt time.Time     // when its wall clock steps
-	step   time.Duration // 0: it does not
+	cables []*cable // to each server
+	ftp    *teller  // the same, to an FTP server
 
 	lost []span // when none of its servers could be reached
 }
@@ -115,20 +114,18 @@ func newChaos(t *testing.T, seed uint64, lease time.Duration, leases float64) *c
 
 // source returns a source of random numbers for the user with this name.
 func source(seed uint64, name string) *rand.Rand {
-	sum := uint64(14695981039346656037) // FNV-1a
-	for _, b := range []byte(name) {
-		sum = (sum ^ uint64(b)) * 1099511628211
-	}
-	return rand.New(rand.NewPCG(seed, sum))
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(name)) // cannot fail
+	return rand.New(rand.NewPCG(seed, sum.Sum64()))
 }
 
 // onEtcd starts three members. The peers reach each other, and the hosts reach the members, through
 // relays only. Two thirds of the contenders wait: a queue costs little.
 func (c *chaos) onEtcd() {
 	c.patient, c.rest = 2, 2*time.Second
-	c.cluster = startCluster(c, 3, func(m *node) string {
-		m.client, m.peer, m.dir = helper.FreePort(c, c.servers), helper.FreePort(c, c.servers), c.inMemory()
-		r := newRelayAt(c, c.relays, m.peer)
+	c.cluster = startCluster(c, 3, func(m *server.Etcd) string {
+		m.Client, m.Peer = helper.FreePort(c, c.servers), helper.FreePort(c, c.servers)
+		r := newRelayAt(c, c.relays, m.Peer)
 		r.sort = func(first []byte) *cable { return c.linkOf(first, m) }
 		return r.address()
 	})
@@ -136,8 +133,8 @@ func (c *chaos) onEtcd() {
 		var members []*node
 		h := &mast{}
 		for _, m := range c.cluster {
-			r := newRelayAt(c, c.relays, m.client)
-			members, h.cables = append(members, &node{client: r.address()}), append(h.cables, r.cable)
+			r := newRelayAt(c, c.relays, m.Client)
+			members, h.cables = append(members, at(r.address())), append(h.cables, r.cable)
 		}
 		h.host = newHost(c, url(members...))
 		c.add(h)
@@ -145,7 +142,7 @@ func (c *chaos) onEtcd() {
 }
 
 // linkOf returns the link of a connection between peers, by the header with the asking member's id.
-func (c *chaos) linkOf(first []byte, to *node) *cable {
+func (c *chaos) linkOf(first []byte, to *server.Etcd) *cable {
 	_, from, _ := strings.Cut(string(first), "X-Server-From: ")
 	from, _, _ = strings.Cut(from, "\r\n")
 	c.mu.Lock()
@@ -163,17 +160,14 @@ func (c *chaos) linkOf(first []byte, to *node) *cable {
 // onFTP starts a vsftpd. Waiters poll, so only a third of the contenders wait.
 func (c *chaos) onFTP() {
 	c.patient, c.rest = 1, 2*c.lease
-	c.ftpd = startFTPAt(c, helper.FreePort(c, c.servers), "")
+	c.ftpd = &ftpd{server.StartFTP(c, helper.FreePort(c, c.servers), "")}
 	for range 3 {
-		r := newFTPRelayAt(c, c.relays, c.ftpd.address)
+		r := newTellerAt(c, c.relays, c.ftpd.Address)
 		c.add(&mast{host: c.ftpd.hostBy(c, r.address()), ftp: r, cables: []*cable{r.cable}})
 	}
 }
 
 func (c *chaos) add(h *mast) {
-	if build := os.Getenv("ADLOCK_CHAOS_BUILD"); build != "" {
-		h.bin = filepath.Join(build, "adlock")
-	}
 	h.env = append(h.env, "ADLOCK_LEASE="+c.lease.String(), "CHAOS_SOCKET="+c.socket())
 	c.hosts = append(c.hosts, h)
 }
@@ -228,7 +222,8 @@ func (c *chaos) probe(all *sync.WaitGroup) {
 		})
 	}
 	for _, m := range c.cluster {
-		client, err := clientv3.New(clientv3.Config{Endpoints: []string{newRelayAt(c, c.relays, m.client).address()}, Logger: zap.NewNop()})
+		address := newRelayAt(c, c.relays, m.Client).address()
+		client, err := clientv3.New(clientv3.Config{Endpoints: []string{address}, Logger: zap.NewNop()})
 		if err != nil {
 			c.Fatal(err)
 		}
@@ -236,7 +231,7 @@ func (c *chaos) probe(all *sync.WaitGroup) {
 		ask(func(ctx context.Context) error { _, err := client.Put(ctx, "probe", ""); return err })
 	}
 	if c.ftpd != nil {
-		address := newFTPRelayAt(c, c.relays, c.ftpd.address).address()
+		address := newTellerAt(c, c.relays, c.ftpd.Address).address()
 		ask(func(ctx context.Context) error { return stored(ctx, address) })
 	}
 }
@@ -305,11 +300,7 @@ func (c *chaos) newAttempt(draw *rand.Rand, id string, n int) *attempt {
 	if a.waits {
 		args = append(args, "--wait="+(4*c.lease).String())
 	}
-	program := a.host.bin
-	if a.host.step != 0 {
-		program += "-locksmith" // start it directly: the clock steps in the started process only
-	}
-	a.cmd = exec.Command(program, append(args, "--", filepath.Join(beside, "job"))...)
+	a.cmd = exec.Command(a.host.bin, append(args, "--", filepath.Join(beside, "job"))...)
 	a.cmd.Env = append(append(need.Clean(), a.host.env...), "CHAOS_ID="+id, "CHAOS_WORK="+work.String(), "CHAOS_FILE="+filepath.Join(c.dir, a.atom))
 	if draw.IntN(2) == 0 {
 		a.cmd.Env = append(a.cmd.Env, "CHAOS_DEAF=1")
@@ -323,7 +314,7 @@ func (c *chaos) newAttempt(draw *rand.Rand, id string, n int) *attempt {
 func (c *chaos) attempt(a *attempt) {
 	c.mu.Lock()
 	a.called = process.Boottime()
-	err := a.host.launch(a.cmd)
+	err := helper.StartWithin(a.cmd)
 	if err == nil {
 		c.attempts[a.id] = a
 	}
@@ -343,13 +334,6 @@ func (c *chaos) attempt(a *attempt) {
 	if a.status != 0 && a.status != 75 && !a.attacked {
 		c.note("%s on %s: %v: %s", a.id, a.atom, err, a.said.String())
 	}
-}
-
-func (h *mast) launch(command *exec.Cmd) error {
-	if h.step == 0 {
-		return helper.StartWithin(command)
-	}
-	return startWithClock(command, h.stepAt, h.step)
 }
 
 // attend reads from a job's connection until the job is gone.
@@ -400,15 +384,18 @@ func (c *chaos) settle(all *sync.WaitGroup) {
 	case <-quiet:
 	case <-limit.C:
 	}
-	hung := c.hung()
-	for _, a := range hung {
-		c.Errorf("%s at %s hangs since %v", a.id, a.atom, c.since(a.called))
-		_ = a.cmd.Process.Signal(syscall.SIGABRT) // the trace shows where it hangs
+	c.mu.Lock()
+	var hung []*attempt
+	for _, a := range c.attempts {
+		if a.done == 0 {
+			hung = append(hung, a)
+			c.Errorf("%s at %s hangs since %v", a.id, a.atom, c.since(a.called))
+			_ = a.cmd.Process.Signal(syscall.SIGABRT) // the trace shows where it hangs
+		}
 	}
-	if len(hung) > 0 {
-		time.Sleep(second)
-	}
+	c.mu.Unlock()
 	for _, a := range hung {
+		time.Sleep(second) // for the trace
 		helper.KillSession(a.cmd.Process.Pid)
 	}
 	<-quiet
@@ -430,19 +417,6 @@ func (c *chaos) awaitReports() {
 	gone := make(chan struct{})
 	go func() { c.attended.Wait(); close(gone) }()
 	helper.Within(c, helper.Patience, "all jobs are gone", func() bool { return isClosed(gone) })
-}
-
-// hung lists the attempts that have not ended.
-func (c *chaos) hung() []*attempt {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var found []*attempt
-	for _, a := range c.attempts {
-		if a.done == 0 {
-			found = append(found, a)
-		}
-	}
-	return found
 }
 
 // since is a boottime for messages: counted from the beginning.

@@ -3,7 +3,6 @@ package network
 import (
 	"context"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -26,8 +25,7 @@ func TestClearLeavesAnOwnerWhoseLeaseIsRenewed(t *testing.T) {
 		a.env = append(a.env, "ADLOCK_STORE="+a.dir) // the option prevails
 		a.verb(t, "clear", "--store", b.store, "p o x").Refused(t, 77, "its lease is renewed")
 		b.run(t, "echo ran").Denied(t)
-		owner.Signal(t, syscall.SIGTERM)
-		owner.Wait(t)
+		stop(t, owner)
 	})
 }
 
@@ -60,8 +58,7 @@ func abandoned(t testing.TB, s lease.Store) lease.Place {
 // Each reader has a lock of its own.
 func TestClearRemovesTheLockOfOneReader(t *testing.T) {
 	t.Parallel()
-	s := url(startEtcd(t, 1)...)
-	a, b := newHost(t, s), newHost(t, s)
+	a, b := onEtcd(t)
 	a.env = append(a.env, "ADLOCK_LEASE=1h")
 	dead, living := a.start(t, "sleep 60", "--shared"), b.start(t, "sleep 60", "--shared")
 	b.verb(t, "clear", "read.p.shared.o.x."+itoa(living.PID)).Refused(t, 77, "process "+itoa(living.PID)+" on ")
@@ -70,7 +67,6 @@ func TestClearRemovesTheLockOfOneReader(t *testing.T) {
 		return b.verb(t, "clear", "read.p.shared.o.x."+itoa(dead.PID)).Status == 0
 	})
 	b.wants(t, ` `+itoa(living.PID)+` on \S+ `, "status")
-	living.Signal(t, syscall.SIGTERM)
-	living.Wait(t)
+	stop(t, living)
 	a.run(t, "echo ran").Ran(t)
 }

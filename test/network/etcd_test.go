@@ -1,10 +1,11 @@
 package network
 
 import (
-	"fmt"
-	"net"
+	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -13,118 +14,37 @@ import (
 
 	"adlock/lib/limit"
 	"adlock/test/support/helper"
-	"adlock/test/support/need"
+	"adlock/test/support/server"
 )
 
 // node is one member of an etcd cluster.
-type node struct {
-	client, peer string // HOST:PORT
-	reached      string // the address at which its peers reach it
-	name, dir    string
-	cluster      string
-	tls          []string // options; none: no TLS
-	options      []string // other options
-	cmd          *exec.Cmd
-	ended        chan struct{}
+type node struct{ *server.Etcd }
+
+// startEtcd starts a cluster of n nodes, with more options for each, and waits until it answers.
+func startEtcd(t testing.TB, n int, options ...string) []*node {
+	t.Helper()
+	return startCluster(t, n, func(m *server.Etcd) string { return m.Peer }, options...)
 }
 
-// startEtcd starts a cluster of n nodes and waits until it answers.
-func startEtcd(t testing.TB, n int) []*node {
+// startCluster is startEtcd for members whose peers reach them at the address reached returns.
+func startCluster(t testing.TB, n int, reached func(*server.Etcd) string, options ...string) (nodes []*node) {
 	t.Helper()
-	return startEtcdWith(t, n)
-}
-
-// startEtcdWith is startEtcd with more options for each node.
-func startEtcdWith(t testing.TB, n int, options ...string) []*node {
-	t.Helper()
-	return startCluster(t, n, func(m *node) string { return m.peer }, options...)
-}
-
-// startCluster is startEtcdWith for members whose peers reach them at the address reached returns.
-func startCluster(t testing.TB, n int, reached func(*node) string, options ...string) []*node {
-	t.Helper()
-	need.Tools(t, "etcd", "etcdctl")
-	var nodes []*node
-	var members []string
-	for i := range n {
-		m := &node{client: freePort(t), peer: freePort(t), name: fmt.Sprint("n", i), dir: t.TempDir(), options: options}
-		m.reached = reached(m)
-		nodes, members = append(nodes, m), append(members, m.name+"=http://"+m.reached)
+	for _, m := range server.Cluster(t, n, reached, options...) {
+		nodes = append(nodes, &node{m})
 	}
-	for _, m := range nodes {
-		m.cluster = strings.Join(members, ",")
-		m.start(t)
-	}
-	helper.Eventually(t, "etcd answers", func() bool {
-		return exec.Command("etcdctl", "--endpoints", nodes[n-1].client, "--command-timeout=2s", "endpoint", "health").Run() == nil
-	})
 	return nodes
 }
 
-// start starts etcd, and returns when it listens: it may not answer yet.
-func (m *node) start(t testing.TB) {
-	t.Helper()
-	scheme := "http://"
-	if m.tls != nil {
-		scheme = "https://"
-	}
-	args := append([]string{"--name", m.name, "--data-dir", m.dir,
-		"--listen-client-urls", scheme + m.client, "--advertise-client-urls", scheme + m.client,
-		"--listen-peer-urls", "http://" + m.peer, "--initial-advertise-peer-urls", "http://" + m.reached,
-		"--initial-cluster", m.cluster, "--log-level", "error", "--unsafe-no-fsync"}, append(m.tls, m.options...)...)
-	m.cmd = exec.Command("etcd", args...)
-	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	m.cmd.Env = append(need.Clean(), "ETCD_UNSUPPORTED_ARCH=arm64")
-	if err := helper.StartWithin(m.cmd); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	m.ended = ended
-	cmd := m.cmd
-	go func() { _ = cmd.Wait(); close(ended) }()
-	t.Cleanup(m.kill)
-	helper.Eventually(t, "etcd listens", func() bool { return answers(m.client) })
-}
-
-func (m *node) kill() {
-	_ = m.cmd.Process.Kill() // it may be gone already
-	<-m.ended
-}
-
-func (m *node) signal(t testing.TB, sig syscall.Signal) {
-	t.Helper()
-	if err := m.cmd.Process.Signal(sig); err != nil {
-		t.Fatal(err)
-	}
-}
+// at is a node for url, at the address of a relay.
+func at(address string) *node { return &node{&server.Etcd{Client: address}} }
 
 // leads asks the node whether it is the leader.
 func (m *node) leads() bool {
-	member, leader := m.status()
+	member, leader := m.Status()
 	return leader != "" && leader == member
 }
 
-// status returns the ids of the node and of the leader it knows; "" if it does not answer.
-func (m *node) status() (member, leader string) {
-	out, _ := exec.Command("etcdctl", "--endpoints", m.client, "--command-timeout=2s", "endpoint", "status", "-w", "fields").Output()
-	for line := range strings.Lines(string(out)) {
-		if value, found := strings.CutPrefix(line, `"Leader" : `); found {
-			leader = strings.TrimSpace(value)
-		}
-		if value, found := strings.CutPrefix(line, `"MemberID" : `); found {
-			member = strings.TrimSpace(value)
-		}
-	}
-	return member, leader
-}
-
-func url(nodes ...*node) string {
-	var hosts []string
-	for _, m := range nodes {
-		hosts = append(hosts, m.client)
-	}
-	return "etcd://" + strings.Join(hosts, ",") + "/adlock"
-}
+func url(nodes ...*node) string { return "etcd://" + endpoints(nodes) + "/adlock" }
 
 func freePort(t testing.TB) string {
 	t.Helper()
@@ -161,10 +81,42 @@ func (h *host) leased(length time.Duration) *host {
 // brief gives the host the shortest lease.
 func (h *host) brief() *host { return h.leased(limit.ShortestLease) }
 
+// with returns a copy of the host with more in its environment.
+func (h host) with(env ...string) *host {
+	h.env = append(slices.Clip(h.env), env...)
+	return &h
+}
+
+// onEtcd returns two hosts of an etcd.
+func onEtcd(t testing.TB) (a, b *host) {
+	t.Helper()
+	s := url(startEtcd(t, 1)...)
+	return newHost(t, s), newHost(t, s)
+}
+
+// onEachStore runs the test with two hosts of an etcd, then with two of an FTP server.
+func onEachStore(t *testing.T, test func(t *testing.T, a, b *host)) {
+	t.Run("etcd", func(t *testing.T) {
+		a, b := onEtcd(t)
+		test(t, a, b)
+	})
+	t.Run("ftp", func(t *testing.T) {
+		f := startFTP(t, "")
+		test(t, f.host(t), f.host(t))
+	})
+}
+
+// another returns another host of the same store.
+func (h *host) another(t testing.TB) *host {
+	other := h.with()
+	other.dir = helper.Dir(t)
+	return other.with("ADLOCK_DIR=" + other.dir)
+}
+
 // command is `adlock run` with the options, and a shell script as its job.
 func (h *host) command(script string, options ...string) helper.Command {
-	args := append(append(h.inside, h.bin, "run"), options...)
-	return helper.Command{Args: append(args, "--", "sh", "-c", script), Env: h.env, Limit: 90 * time.Second}
+	args := slices.Concat(h.inside, []string{h.bin, "run"}, options, []string{"--", "sh", "-c", script})
+	return helper.Command{Args: args, Env: h.env}
 }
 
 func (h *host) run(t testing.TB, script string, options ...string) helper.Result {
@@ -195,21 +147,89 @@ func (h *host) start(t testing.TB, script string, options ...string) *helper.Pro
 	return p
 }
 
+// verb runs a verb of the helper on the host.
+func (h *host) verb(t testing.TB, words ...string) helper.Result {
+	t.Helper()
+	return helper.Command{Args: slices.Concat(h.inside, []string{h.bin}, words), Env: h.env}.Run(t)
+}
+
+// script is a shell script that has sourced the library.
+func (h *host) script(text string) helper.Command {
+	return helper.Command{
+		Args: []string{"sh", "-c", `. "$library"; ` + text},
+		Env:  append(slices.Clip(h.env), "ADLOCK_BIN="+h.bin, "library="+filepath.Join(helper.Root(), "sh/adlock.sh")),
+	}
+}
+
+// wants runs a verb, and fails the test unless it succeeds without a message and prints the
+// pattern.
+func (h *host) wants(t testing.TB, pattern string, words ...string) string {
+	t.Helper()
+	r := h.verb(t, words...)
+	if r.Status != 0 || r.Err != "" || !regexp.MustCompile(pattern).MatchString(r.Out) {
+		t.Errorf("%q: %+v, want %q", words, r, pattern)
+	}
+	return r.Out
+}
+
+// explains wants the pattern in a newcomer's account of its limits.
+func (h *host) explains(t testing.TB, pattern string, options ...string) {
+	t.Helper()
+	if r := h.run(t, "", append(options, "--dry-run")...); !regexp.MustCompile(pattern).MatchString(r.Out) {
+		t.Errorf("%+v, want %q", r, pattern)
+	}
+}
+
+// awaitExpired waits until a newcomer with this limit would end the owner.
+func (h *host) awaitExpired(t testing.TB, limit string) {
+	t.Helper()
+	helper.Eventually(t, "it has expired", func() bool {
+		return strings.HasPrefix(h.run(t, "", "--expire-after="+limit, "--dry-run").Out, "expired: ")
+	})
+}
+
+// endsWith waits for the end of the process, and fails the test unless it has the status and has
+// printed the output.
+func endsWith(t testing.TB, p *helper.Process, status int, output string) {
+	t.Helper()
+	if got := p.Wait(t); got != status || p.Output() != output {
+		t.Errorf("status %d, output %q; want %d, %q", got, p.Output(), status, output)
+	}
+}
+
+// stop ends a run by TERM.
+func stop(t testing.TB, runs ...*helper.Process) {
+	t.Helper()
+	for _, p := range runs {
+		p.Signal(t, syscall.SIGTERM)
+		p.Wait(t)
+	}
+}
+
+// touch makes an empty file.
+func touch(t testing.TB, path string) {
+	t.Helper()
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// until is a script that waits for the file.
+func until(file string) string { return "until [ -e '" + file + "' ]; do sleep 0.05; done; " }
+
+// limited is a context that lasts as long as a test may wait.
+func limited(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), helper.Patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 func (h *host) runlog() string {
 	text, _ := os.ReadFile(h.dir + "/program.shared.runlog") // "" where there is none
 	return string(text)
 }
 
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
-
-// answers reports whether something listens at the address.
-func answers(address string) bool {
-	conn, err := net.DialTimeout("tcp", address, time.Second)
-	if err == nil {
-		conn.Close()
-	}
-	return err == nil
-}
 
 // patient lets etcdctl(1) wait for an answer for longer than its five seconds.
 var patient = "--command-timeout=" + helper.Patience.String()
@@ -234,10 +254,15 @@ func keysOf(t testing.TB, nodes []*node, prefix string) []string {
 	return strings.Fields(ctl(t, nodes, "get", "--prefix", "--keys-only", prefix))
 }
 
+func leasesOf(t testing.TB, nodes []*node) []string {
+	t.Helper()
+	return regexp.MustCompile(`(?m)^[0-9a-f]{8,}$`).FindAllString(ctl(t, nodes, "lease", "list"), -1)
+}
+
 func endpoints(nodes []*node) string {
 	var all []string
 	for _, m := range nodes {
-		all = append(all, m.client)
+		all = append(all, m.Client)
 	}
 	return strings.Join(all, ",")
 }

@@ -27,7 +27,7 @@ func TestTheFenceOfThePageInEtcdLetsOnlyTheNewestOwnerWrite(t *testing.T) {
 	m := startEtcd(t, 1)[0]
 	shell := func(text, fence string) helper.Result {
 		text = `etcdctl() { command etcdctl ` + patient + ` "$@"; }` + "\n" + text
-		return helper.Command{Args: []string{"sh", "-c", text}, Env: []string{"ADLOCK_FENCE=" + fence, "ETCDCTL_ENDPOINTS=" + m.client, "ETCDCTL_API=3"}}.Run(t)
+		return helper.Command{Args: []string{"sh", "-c", text}, Env: []string{"ADLOCK_FENCE=" + fence, "ETCDCTL_ENDPOINTS=" + m.Client, "ETCDCTL_API=3"}}.Run(t)
 	}
 	once := helper.TheRecipe(t, fencePage, `create("/report/fence")`)
 	for range 2 {
@@ -123,12 +123,12 @@ func TestTheStoresOfThePagesAreTaken(t *testing.T) {
 				continue
 			}
 			tried[r.Text] = true
-			text := strings.NewReplacer("etcd://a:2379,b:2379,c:2379/prod", url(nodes...), "ftp://user@host/", "ftp://anonymous@"+f.address+"/",
+			text := strings.NewReplacer("etcd://a:2379,b:2379,c:2379/prod", url(nodes...), "ftp://user@host/", "ftp://anonymous@"+f.Address+"/",
 				"/usr/local/bin/", "").Replace(ofCrontab.ReplaceAllString(r.Text, ""))
 			count += strings.Count(text, "adlock run")
 			got := helper.Command{
 				Args: []string{"sh", "-euc", text}, Limit: h.command("").Limit,
-				Env: []string{"ADLOCK_DIR=" + h.dir, "ADLOCK_PROGRAM=p" + strconv.Itoa(count), "ADLOCK_FTP_PASSWORD_FILE=" + f.password, "PATH=" + bin + ":" + jobs + ":" + os.Getenv("PATH")},
+				Env: []string{"ADLOCK_DIR=" + h.dir, "ADLOCK_PROGRAM=p" + strconv.Itoa(count), "ADLOCK_FTP_PASSWORD_FILE=" + f.Password, "PATH=" + bin + ":" + jobs + ":" + os.Getenv("PATH")},
 			}.Run(t)
 			if got.Status != 0 || got.Err != "" || got.Out != strings.Repeat("ran\n", strings.Count(text, "adlock run")) {
 				t.Errorf("%s: %+v\n%s", page, got, text)

@@ -1,16 +1,12 @@
 package network
 
 import (
-	"context"
-	"path"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"adlock/lib/fault"
-	"adlock/lib/lease"
-	"adlock/test/support/helper"
 )
 
 // If a server keeps a file under another name, newcomers do not find the lock.
@@ -30,7 +26,7 @@ func TestAnFTPServerThatDoesNotListWhatWasMadeRunsNothing(t *testing.T) {
 			for _, wait := range []string{"0", "forever"} { // no wait helps
 				h.run(t, "echo ran", "--operand=Upper", "--wait="+wait).Refused(t, 69, "does not list ")
 			}
-			if left, err := filepath.Glob(f.root + "/lock.*"); len(left) > 0 || err != nil {
+			if left, err := filepath.Glob(f.Root + "/lock.*"); len(left) > 0 || err != nil {
 				t.Errorf("left: %v, %v", left, err)
 			}
 		})
@@ -43,14 +39,7 @@ func TestAnFTPServerThatMakesNoDirectoriesRunsNothing(t *testing.T) {
 	p := newTeller(t, f)
 	h := f.hostBy(t, p.address())
 	for what, options := range map[string][]string{"lock.": nil, "tick.": {"--once-per=1h"}} {
-		p.set(func() {
-			p.answer = func(command string) string {
-				if strings.HasPrefix(command, "MKD locks/"+what) {
-					return `257 "/` + what + `" was made`
-				}
-				return ""
-			}
-		})
+		p.answers("MKD locks/"+what, `257 "/`+what+`" was made`)
 		h.run(t, "echo ran", options...).Refused(t, 69, "does not list locks/"+what)
 	}
 	p.set(func() { p.answer = nil })
@@ -63,26 +52,18 @@ func TestAnFTPServerThatMakesADirectoryTwiceHasOneOwner(t *testing.T) {
 	t.Parallel()
 	f := startFTP(t, "")
 	p := newTeller(t, f)
-	ctx, cancel := context.WithTimeout(context.Background(), helper.Patience)
-	defer cancel()
-	enter := func(address string) (lease.Place, lease.Snapshot, error) {
-		return openFTPAt(t, address).Enter(ctx, "p.h.o.x", aRecord(t, false), time.Minute, true)
-	}
-	var owner lease.Place
+	ctx := limited(t)
+	var owner *waiter
 	p.set(func() {
 		p.answer = func(command string) string {
 			if command != "MKD locks/lock.p.h.o.x.1" {
 				return ""
 			}
-			var seen lease.Snapshot
-			var err error
-			if owner, seen, err = enter(f.address); err != nil || seen.Held {
-				t.Error(seen, err)
-			}
+			owner = enter(t, openFTP(t, f.Address), false, false, lasts)
 			return `257 "/lock.p.h.o.x.1" was made`
 		}
 	})
-	_, seen, err := enter(p.address())
+	_, seen, err := openFTP(t, p.address()).Enter(ctx, "p.h.o.x", aRecord(t, false), time.Minute, true)
 	if fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "answers MKD of ") {
 		t.Errorf("the second: %+v, %v", seen, err)
 	}
@@ -92,14 +73,10 @@ func TestAnFTPServerThatMakesADirectoryTwiceHasOneOwner(t *testing.T) {
 	if err := owner.Renew(ctx); err != nil {
 		t.Error(err)
 	}
-	var left []string
-	for _, file := range globbed(t, f.root+"/lock.p.h.o.x.1/*") {
-		left = append(left, path.Ext(file))
-	}
-	if len(left) != 2 {
+	if left := globbed(t, f.Root+"/lock.p.h.o.x.1/*"); len(left) != 2 {
 		t.Errorf("besides the owner's record and its beat: %v", left)
 	}
-	if seen, err := openFTP(t, f).Look(ctx, "p.h.o.x", false); err != nil || !seen.Held || seen.Bare {
+	if seen, err := openFTP(t, f.Address).Look(ctx, "p.h.o.x", false); err != nil || !seen.Held || seen.Bare {
 		t.Errorf("%+v, %v", seen, err)
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"adlock/lib/lease"
 	"adlock/test/support/helper"
-	"adlock/test/support/need"
 )
 
 // asking talks to hold as a program in any language may, here in shell: it writes to hold by
@@ -61,21 +60,13 @@ func (a *asker) holds() int {
 	return fence
 }
 
-func (a *asker) may(word string) {
-	a.Helper()
-	if err := os.WriteFile(filepath.Join(a.place, word), nil, 0o600); err != nil {
-		a.Fatal(err)
-	}
-}
-
 func (a *asker) hold() int {
 	a.Helper()
-	text, _ := os.ReadFile(filepath.Join(a.place, "hold"))
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	text, err := os.ReadFile(filepath.Join(a.place, "hold"))
 	if err != nil {
 		a.Fatal(err)
 	}
-	return pid
+	return int(number(a, string(text)))
 }
 
 // clean waits until no process or file of a holder is left on the host.
@@ -87,68 +78,47 @@ func (h *host) clean(t testing.TB) {
 	})
 }
 
-func TestAProgramHoldsAnAtomOfAStoreUntilItSaysRelease(t *testing.T) {
+func TestAProgramHoldsAnAtomOfAStoreUntilItReleasesOrEnds(t *testing.T) {
 	t.Parallel()
-	store := url(startEtcd(t, 1)...)
-	a, b := newHost(t, store), newHost(t, store)
+	a, b := onEtcd(t)
 	last := 0
-	for _, word := range []string{"echo release 3 >&8", "exec 8>&-"} {
-		p := a.asks(t, "answer; await go; "+word+"; ended")
-		fence := p.holds()
-		if fence <= last {
-			t.Errorf("fence %d after %d", fence, last)
-		}
-		last = fence
-		b.run(t, "echo ran").Denied(t)
-		p.may("go")
-		p.program.Wait(t)
-		if told := p.told(); strings.Join(told[1:], " ") != "released status 0" || p.program.Output() != "" {
-			t.Errorf("%s: told %q, said %q", word, told, p.program.Output())
-		}
-		b.run(t, "echo ran").Ran(t)
-	}
-	if log := a.runlog(); strings.Count(log, "event=release") != 2 || strings.Count(log, "status=3") != 1 {
-		t.Errorf("the runlog: %s", log)
-	}
-	a.clean(t)
-}
-
-func TestAProgramThatEndsWithoutAWordReleasesInSilence(t *testing.T) {
-	t.Parallel()
-	store := url(startEtcd(t, 1)...)
-	a, b := newHost(t, store), newHost(t, store)
-	for _, last := range []string{"", "echo release 3 >&8"} {
-		for range 4 {
-			p := a.asks(t, "answer; "+last)
+	for script, want := range map[string]string{
+		"echo release 3 >&8; ended": "released status 0", "exec 8>&-; ended": "released status 0",
+		"echo release 3 >&8": "", "": "", // the program ends
+	} {
+		for range 2 {
+			p := a.asks(t, "answer; await go; "+script)
+			fence := p.holds()
+			if fence <= last {
+				t.Errorf("fence %d after %d", fence, last)
+			}
+			last = fence
+			b.run(t, "echo ran").Denied(t)
+			touch(t, p.place+"/go")
 			p.program.Wait(t)
+			if told := p.told(); strings.Join(told[1:], " ") != want || p.program.Output() != "" {
+				t.Errorf("%q: told %q, said %q", script, told, p.program.Output())
+			}
 			b.run(t, "echo ran", "--wait=60s").Ran(t)
 			helper.Eventually(t, "hold has ended", func() bool { return !helper.Alive(p.hold()) })
 			a.clean(t)
-			if said := p.program.Output(); said != "" {
-				t.Errorf("%q: it said %q", last, said)
-			}
 		}
 	}
-	if log := a.runlog(); strings.Count(log, "event=release") != 8 || strings.Contains(log, "event=lost") {
+	log := a.runlog()
+	if strings.Count(log, "event=release") != 8 || strings.Count(log, "status=3") < 2 || strings.Contains(log, "event=lost") {
 		t.Errorf("the runlog: %s", log)
 	}
 }
 
 func TestAProgramThatIsCutOffEndsBeforeAnotherJobBegins(t *testing.T) {
 	t.Parallel()
-	nodes := startEtcd(t, 1)
-	cable := newRelay(t, nodes[0].client)
-	a, b := newHost(t, "etcd://"+cable.address()+"/adlock").leased(lease.DefaultLease), newHost(t, url(nodes...)).leased(lease.DefaultLease)
+	cable, a, b := onCable(t)
 	file := t.TempDir() + "/beats"
 	p := a.asks(t, `answer; (trap "" INT TERM; ended) & `+beats(file)) // only KILL keeps it from writing down what it is told
 	p.holds()
 	helper.Eventually(t, "it works", func() bool { return exists(file) })
 	cable.cut()
-	next := b.run(t, begins, "--wait=60s")
-	if next.Status != 0 {
-		t.Fatalf("%+v\n%s", next, p.program.Output())
-	}
-	t.Logf("program cut off: margin %v", margin(t, file, next.Out))
+	b.follows(t, file)
 	if status := p.program.Wait(t); status != 137 {
 		t.Errorf("its status is %d: %s", status, p.program.Output())
 	}
@@ -162,23 +132,9 @@ func TestAProgramThatIsCutOffEndsBeforeAnotherJobBegins(t *testing.T) {
 	}
 }
 
-func TestAProgramThatHasExpiredIsEndedForANewcomerElsewhere(t *testing.T) {
-	t.Parallel()
-	store := url(startEtcd(t, 1)...)
-	a, b := newHost(t, store), newHost(t, store)
-	p := a.asks(t, "answer; await never")
-	p.holds()
-	b.run(t, "echo ran", "--expire-after=0", "--pause=1s").Ran(t)
-	if status := p.program.Wait(t); status < 128 {
-		t.Errorf("its status is %d", status)
-	}
-	a.clean(t)
-}
-
 func TestAProgramKeepsItsAtomOfAStoreWhenHoldIsKilled(t *testing.T) {
 	t.Parallel()
-	store := url(startEtcd(t, 1)...)
-	a, b := newHost(t, store), newHost(t, store)
+	a, b := onEtcd(t)
 	p := a.asks(t, "answer; ended; await never")
 	p.holds()
 	if err := syscall.Kill(p.hold(), syscall.SIGKILL); err != nil {
@@ -194,21 +150,12 @@ func TestAProgramKeepsItsAtomOfAStoreWhenHoldIsKilled(t *testing.T) {
 
 func TestAProgramWhoseHolderIsKilledEndsWithAMessage(t *testing.T) {
 	t.Parallel()
-	a := newHost(t, url(startEtcd(t, 1)...)).leased(lease.DefaultLease) // its watchdog pauses for a part of it
+	a, _ := onEtcd(t)
+	a.leased(lease.DefaultLease) // its watchdog pauses for a part of it
 	p := a.asks(t, "trap '' INT; answer; ended; await never")
 	p.holds()
-	holders := helper.With("ADLOCK_DIR=" + a.dir)
-	killed := 0
-	for _, pid := range holders {
-		if line, _ := os.ReadFile("/proc/" + itoa(pid) + "/cmdline"); strings.HasPrefix(string(line), "adlock-locksmith\x00holder\x00") {
-			killed++
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if killed != 1 {
-		t.Fatalf("%d holders", killed)
+	if err := syscall.Kill(holderOf(t, p.program.PID), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
 	}
 	if status := p.program.Wait(t); status < 128 {
 		t.Errorf("its status is %d", status)
@@ -220,18 +167,16 @@ func TestAProgramWhoseHolderIsKilledEndsWithAMessage(t *testing.T) {
 
 func TestAProgramOfAStoreEndsItsWaiting(t *testing.T) {
 	t.Parallel()
-	store := url(startEtcd(t, 1)...)
-	a, b := newHost(t, store), newHost(t, store)
+	a, b := onEtcd(t)
 	owner := b.start(t, "sleep 1000")
 	p := a.asks(t, "await go; exec 8>&-; ended", "wait=forever")
 	helper.Eventually(t, "it waits", func() bool { return strings.Contains(b.verb(t, "status").Out, "\n  waiting for ") })
-	p.may("go")
+	touch(t, p.place+"/go")
 	p.program.Wait(t)
 	if told := p.told(); len(told) != 2 || !strings.HasPrefix(told[0], "busy ") || told[1] != "status 75" {
 		t.Errorf("told %q", told)
 	}
-	owner.Signal(t, syscall.SIGTERM)
-	owner.Wait(t)
+	stop(t, owner)
 	b.run(t, "echo ran", "--wait=60s").Ran(t) // no place of it is left in line
 	a.clean(t)
 }
@@ -243,40 +188,5 @@ func TestAProgramGetsTheErrorOfAStoreThatCannotBeReached(t *testing.T) {
 	told := p.told()
 	if len(told) != 2 || !strings.HasPrefix(told[0], "error etcd://127.0.0.1:1/adlock: ") || told[1] != "status 69" || strings.Count(p.program.Output(), "\n") != 1 {
 		t.Errorf("told %q, said %q", told, p.program.Output())
-	}
-}
-
-// The examples in Python and in Perl, on two hosts.
-func TestProgramsOfTwoLanguagesHoldOneAtomOfAStore(t *testing.T) {
-	t.Parallel()
-	need.Tools(t, "python3", "perl")
-	store := url(startEtcd(t, 1)...)
-	programs := []string{"checksums.py", "checksums.pl"}
-	for i, first := range programs {
-		second, data := programs[1-i], t.TempDir()
-		a, b := newHost(t, store), newHost(t, store)
-		if err := syscall.Mkfifo(data+"/a", 0o600); err != nil {
-			t.Fatal(err)
-		}
-		on := func(h *host, name string) helper.Command {
-			return helper.Command{
-				Args: []string{filepath.Join(helper.Root(), "test/examples", name), data},
-				Env:  append(h.env, "PATH="+filepath.Dir(h.bin)+":"+os.Getenv("PATH")),
-			}
-		}
-		owner := on(a, first).Start(t)
-		helper.Eventually(t, "it is at work", func() bool { return strings.Contains(a.runlog(), "event=acquire") })
-		if r := on(b, second).Run(t); r.Status != 0 || !strings.HasPrefix(r.Out, "busy: ") || r.Err != "" {
-			t.Errorf("%s beside %s: %+v", second, first, r)
-		}
-		if err := os.WriteFile(data+"/a", []byte("a\n"), 0); err != nil {
-			t.Fatal(err)
-		}
-		if status := owner.Wait(t); status != 0 || owner.Output() != "" || !exists(data+"/SHA256SUMS") {
-			t.Errorf("%s: status %d: %s", first, status, owner.Output())
-		}
-		if r := on(b, second).Run(t); r.Status != 0 || !strings.HasPrefix(r.Out, "too-soon: ") {
-			t.Errorf("%s after %s: %+v", second, first, r)
-		}
 	}
 }

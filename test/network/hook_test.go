@@ -2,13 +2,12 @@ package network
 
 import (
 	"os"
-	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
-	"adlock/lib/lease"
 	"adlock/test/support/helper"
 )
 
@@ -46,55 +45,37 @@ func are(t testing.TB, lines []string, want ...[2]string) {
 	}
 }
 
-// runOf returns the ADLOCK_RUN of a line.
-func runOf(line string) string {
-	_, rest, _ := strings.Cut(line, " run:")
-	run, _, _ := strings.Cut(rest, ":")
-	return run
-}
-
-func tellsOfRuns(t *testing.T, h *host) {
-	t.Helper()
-	file := h.notes(t)
-	if r := h.run(t, "exit 0"); r.Status != 0 {
-		t.Fatalf("%+v", r)
-	}
-	if r := h.run(t, "exit 3"); r.Status != 3 || r.Err != "" {
-		t.Fatalf("%+v", r)
-	}
-	are(t, told(t, file, 1), [2]string{"fail p.shared.o.x ", ": o x: failed with status 3"})
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
-	if r := h.run(t, "exit 0", "--hook-runs"); r.Status != 0 {
-		t.Fatalf("%+v", r)
-	}
-	lines := told(t, file, 2)
-	are(t, lines, [2]string{"start p.shared.o.x ", ": o x: started"}, [2]string{"success p.shared.o.x ", ": o x: succeeded"})
-	if run := runOf(lines[0]); len(run) != 36 || run != runOf(lines[1]) {
-		t.Errorf("start and end are of one run: %q", lines)
-	}
-}
-
-func TestTheHookGetsTheRunsUnderEtcd(t *testing.T) {
+func TestTheHookGetsTheRunsUnderAStore(t *testing.T) {
 	t.Parallel()
-	tellsOfRuns(t, newHost(t, url(startEtcd(t, 1)...)))
-}
-
-func TestTheHookGetsTheRunsUnderFTP(t *testing.T) {
-	t.Parallel()
-	tellsOfRuns(t, startFTP(t, "").host(t))
+	onEachStore(t, func(t *testing.T, h, _ *host) {
+		file := h.notes(t)
+		if r := h.run(t, "exit 0"); r.Status != 0 {
+			t.Fatalf("%+v", r)
+		}
+		if r := h.run(t, "exit 3"); r.Status != 3 || r.Err != "" {
+			t.Fatalf("%+v", r)
+		}
+		are(t, told(t, file, 1), [2]string{"fail p.shared.o.x ", ": o x: failed with status 3"})
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		if r := h.run(t, "exit 0", "--hook-runs"); r.Status != 0 {
+			t.Fatalf("%+v", r)
+		}
+		lines := told(t, file, 2)
+		are(t, lines, [2]string{"start p.shared.o.x ", ": o x: started"}, [2]string{"success p.shared.o.x ", ": o x: succeeded"})
+		run := regexp.MustCompile(` run:\S{36}: `)
+		if started := run.FindString(lines[0]); started == "" || started != run.FindString(lines[1]) {
+			t.Errorf("start and end are of one run: %q", lines)
+		}
+	})
 }
 
 func TestTheHookGetsAScriptsRunInAStore(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, url(startEtcd(t, 1)...))
+	h, _ := onEtcd(t)
 	file := h.notes(t)
-	script := helper.Command{
-		Args: []string{"sh", "-c", `. "$library"; adlock_with o x -- sh -c 'exit 3'`},
-		Env:  append(h.env, "ADLOCK_BIN="+h.bin, "library="+filepath.Join(helper.Root(), "sh/adlock.sh")),
-	}
-	if r := script.Run(t); r.Status != 3 {
+	if r := h.script(`adlock_with o x -- sh -c 'exit 3'`).Run(t); r.Status != 3 {
 		t.Fatalf("%+v", r)
 	}
 	are(t, told(t, file, 1), [2]string{"fail p.shared.o.x ", ": o x: failed with status 3"})
@@ -102,8 +83,7 @@ func TestTheHookGetsAScriptsRunInAStore(t *testing.T) {
 
 func TestBothSidesAndHooksReportAForcedEndingInAStore(t *testing.T) {
 	t.Parallel()
-	s := url(startEtcd(t, 1)...)
-	a, b := newHost(t, s), newHost(t, s)
+	a, b := onEtcd(t)
 	node, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
@@ -122,33 +102,23 @@ func TestBothSidesAndHooksReportAForcedEndingInAStore(t *testing.T) {
 	are(t, told(t, victims, 1), [2]string{"fail p.shared.o.x ", ""})
 }
 
-func TestTheHookGetsALostLockOfAStore(t *testing.T) {
-	t.Parallel()
-	nodes := startEtcd(t, 1)
-	h := newHost(t, url(nodes...))
-	file := h.notes(t)
-	owner := h.start(t, "sleep 60")
-	ctl(t, nodes, "del", "--prefix", "")
-	owner.Wait(t)
-	if said := owner.Said(); said != "adlock: o x: lost: the lease is gone\n" {
-		t.Errorf("the owner said %q", said)
-	}
-	are(t, told(t, file, 1), [2]string{"lost p.shared.o.x pid:" + itoa(owner.PID) + " owner: ", ": o x: lost: the lease is gone"})
-}
-
 func TestTheHookGetsAJobThatTheWatchdogEnded(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, url(startEtcd(t, 1)...))
-	file := h.notes(t)
-	h.start(t, "sleep 60").Signal(t, syscall.SIGKILL)
-	are(t, told(t, file, 1), [2]string{"lost p.shared.o.x ", ": o x: lost: the locksmith was killed: the watchdog ended the job"})
+	h, _ := onEtcd(t)
+	file, errors := h.notes(t), t.TempDir()+"/errors"
+	h.start(t, "exec 2>>"+errors+"; "+ready+"exec sleep 60").Signal(t, syscall.SIGKILL)
+	const why = "o x: lost: the locksmith was killed: the watchdog ended the job"
+	are(t, told(t, file, 1), [2]string{"lost p.shared.o.x ", ": " + why})
+	helper.Eventually(t, "the job's standard error has it", func() bool {
+		said, _ := os.ReadFile(errors)
+		return string(said) == "adlock: "+why+"\n"
+	})
 }
 
 // A job that is deaf to INT and TERM lives until shortly before its watchdog acts.
 func TestAJobThatNeedsKILLLosesItsLockAloud(t *testing.T) {
 	t.Parallel()
-	cable := newRelay(t, startEtcd(t, 1)[0].client)
-	h := newHost(t, "etcd://"+cable.address()+"/adlock").leased(lease.DefaultLease)
+	cable, h, _ := onCable(t)
 	file := h.notes(t)
 	owner := h.start(t, "trap '' INT TERM; "+ready+"while :; do sleep 0.1; done")
 	cable.cut()

@@ -3,9 +3,6 @@
 package network
 
 import (
-	"errors"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -27,16 +24,8 @@ func TestForgettingIsNoCompletion(t *testing.T) {
 	})
 }
 
-// hasty builds the helper program and a locksmith that both learn limits of seconds, and watch a
-// job for only one or two.
-var hasty = sync.OnceValues(func() (string, error) {
-	dir := filepath.Join(beside, "hasty")
-	err := os.Mkdir(dir, 0o700)
-	for _, program := range []string{"adlock", "adlock-locksmith"} {
-		err = errors.Join(err, helper.Hasty.Build(filepath.Join(dir, program)))
-	}
-	return filepath.Join(dir, "adlock"), err
-})
+// hasty programs learn limits of seconds, and watch a job for only one or two.
+var hasty = sync.OnceValues(func() (string, error) { return buildBoth("hasty", helper.Hasty) })
 
 func TestALearnedLimitInAStoreEndsOnlyAnIdleJob(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {

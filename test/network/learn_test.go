@@ -1,9 +1,7 @@
 package network
 
 import (
-	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 
 	"adlock/test/support/helper"
@@ -14,14 +12,6 @@ func (h *host) taught(t testing.TB) {
 	t.Helper()
 	for range 5 {
 		h.run(t, "echo ran", "--expire-after=auto").Ran(t)
-	}
-}
-
-// explains wants the pattern in a newcomer's account of its limits.
-func (h *host) explains(t testing.TB, pattern string, options ...string) {
-	t.Helper()
-	if r := h.run(t, "", append(options, "--dry-run")...); !regexp.MustCompile(pattern).MatchString(r.Out) {
-		t.Errorf("%+v, want %q", r, pattern)
 	}
 }
 
@@ -39,8 +29,7 @@ func TestLimitsAreLearnedInTheStore(t *testing.T) {
 		owner := a.start(t, "sleep 60", "--expire-after=auto")
 		b.wants(t, `(?m)^p o x +running .* \d+s / 10m learned`, "status")
 		b.verb(t, "tune", "--reset", "p o x").Refused(t, 75, "is held: try again when its owner has ended")
-		owner.Signal(t, syscall.SIGTERM)
-		owner.Wait(t)
+		stop(t, owner)
 		b.explains(t, `ExpireAfter 10m: 5 successful runs`, "--expire-after=auto")
 	})
 }

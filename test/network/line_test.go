@@ -3,14 +3,12 @@ package network
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"regexp"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -59,17 +57,43 @@ func leave(ctx context.Context, p lease.Place, stamp *lease.Last) error {
 	}
 }
 
+// waiter has a place at the atom p.h.o.x.
+type waiter struct {
+	lease.Place
+	record lease.Record
+}
+
+// lasts is a lease that is longer than a test.
+const lasts = 10 * time.Minute
+
+// enter takes a place, and fails the test unless another process is in front, or none.
+func enter(t testing.TB, s lease.Store, shared, held bool, length time.Duration) *waiter {
+	t.Helper()
+	w := &waiter{record: aRecord(t, shared)}
+	place, seen, err := s.Enter(limited(t), "p.h.o.x", w.record, length, true)
+	if err != nil || seen.Held != held {
+		t.Fatal(seen, err)
+	}
+	w.Place = place
+	return w
+}
+
+// unlock leaves as an owner does, with a stamp.
+func (w *waiter) unlock(ctx context.Context) error {
+	last := &lease.Last{Token: w.record.Token}
+	last.Completed = time.Now()
+	return leave(ctx, w, last)
+}
+
 func TestReadersShareAndAWriterIsAlone(t *testing.T) {
 	t.Parallel()
-	s := url(startEtcd(t, 1)...)
-	a, b, c := newHost(t, s), newHost(t, s), newHost(t, s)
-	one := a.start(t, "sleep 60", "--shared")
-	two := b.start(t, "sleep 60", "--shared")
-	c.run(t, "echo ran").Denied(t)
-	writer := c.command("echo wrote", "--wait=60s").Start(t)
+	a, b := onEtcd(t)
+	one, two := a.start(t, "sleep 60", "--shared"), b.start(t, "sleep 60", "--shared")
+	b.run(t, "echo ran").Denied(t)
+	writer := b.command("echo wrote", "--wait=60s").Start(t)
 	// A reader does not overtake a waiting writer: otherwise the writer might wait for ever.
 	var late string
-	waitFor(t, "the writer stands in line", func() bool {
+	helper.Eventually(t, "the writer stands in line", func() bool {
 		r := a.run(t, "echo read", "--shared")
 		late = r.Out
 		return r.Status == 75
@@ -77,22 +101,9 @@ func TestReadersShareAndAWriterIsAlone(t *testing.T) {
 	if late != "" {
 		t.Errorf("read: %q", late)
 	}
-	one.Signal(t, syscall.SIGTERM)
-	two.Signal(t, syscall.SIGTERM)
-	if status := writer.Wait(t); status != 0 || writer.Output() != "wrote\n" {
-		t.Errorf("%d %q", status, writer.Output())
-	}
+	stop(t, one, two)
+	endsWith(t, writer, 0, "wrote\n")
 	a.run(t, "echo ran", "--shared").Ran(t)
-}
-
-// waitFor waits for a minute at most until the claim holds.
-func waitFor(t testing.TB, claim string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal(fmt.Sprint("not so: ", claim))
-		}
-	}
 }
 
 // A waiter concludes from how the place directly in front goes whether any other place is left. In
@@ -101,113 +112,78 @@ func TestQueueHeadIsPromotedOnlyBehindOwner(t *testing.T) {
 	t.Parallel()
 	nodes := startEtcd(t, 1)
 	s := open(t, url(nodes...))
-	var ctx context.Context // of each way
-	handOver := func(owner, second *waiter) error {
-		if err := owner.unlock(ctx); err != nil {
-			return err
-		}
-		second.record.Taken = time.Now()
-		if _, err := second.place.Look(ctx); err != nil {
-			return err
-		}
-		return second.place.Note(ctx, second.record)
+	var ctx context.Context                    // of each way
+	type way func(owner, second *waiter) error // the third looks after that
+	alone := func(goes func(second *waiter) error) way {
+		return func(_, second *waiter) error { return goes(second) }
 	}
-	for way, test := range map[string]struct {
-		shared bool                              // the second is a reader
-		goes   func(owner, second *waiter) error // then the third looks
-		next   bool                              // the third found that only an owner is in front
-		free   bool                              // the third then has the atom
-	}{
-		"it gave up waiting": {false, func(_, second *waiter) error { return second.place.Leave(ctx, nil) }, false, false},
-		"it was removed by hand": {false, func(_, second *waiter) error {
-			return s.Remove(ctx, "p.h.o.x", second.record.Token)
-		}, false, false},
-		"the owner went before it": {false, func(owner, second *waiter) error {
-			if err := handOver(owner, second); err != nil {
-				return err
+	afterOwner := func(goes func(second *waiter) error) way {
+		return func(owner, second *waiter) error {
+			err := owner.unlock(ctx)
+			second.record.Taken = time.Now()
+			_, looked := second.Look(ctx)
+			return errors.Join(err, looked, second.Note(ctx, second.record), goes(second))
+		}
+	}
+	unlocks := func(w *waiter) error { return w.unlock(ctx) }
+	leaves := func(w *waiter) error { return w.Leave(ctx, nil) }
+	removed := func(keys ...string) func(*waiter) error {
+		return func(w *waiter) error {
+			for _, key := range keys {
+				ctl(t, nodes, "del", "/adlock/p.h.o.x/"+key+"/w/"+w.record.Token)
 			}
-			return second.unlock(ctx)
-		}, true, true},
-		"the owner went before it, and its record never said so": {false, func(owner, second *waiter) error {
-			return errors.Join(owner.unlock(ctx), second.unlock(ctx))
-		}, false, true},
-		"the owner went before it, and left no last lock": {false, func(owner, second *waiter) error {
-			if err := handOver(owner, second); err != nil {
-				return err
-			}
-			return second.place.Leave(ctx, nil)
-		}, true, true},
-		"only its place was removed, and its beat is left": {false, func(owner, second *waiter) error {
-			if err := handOver(owner, second); err != nil {
-				return err
-			}
-			ctl(t, nodes, "del", "/adlock/p.h.o.x/line/w/"+second.record.Token)
 			return nil
-		}, true, false},
-		"its place was removed, and then its beat": {false, func(owner, second *waiter) error {
-			err := handOver(owner, second)
-			for _, key := range []string{"line/w/", "beat/w/"} {
-				ctl(t, nodes, "del", "/adlock/p.h.o.x/"+key+second.record.Token)
-			}
-			return err
-		}, true, false},
-		"its beat was removed, and then its place": {false, func(owner, second *waiter) error {
-			err := handOver(owner, second)
-			for _, key := range []string{"beat/w/", "line/w/"} {
-				ctl(t, nodes, "del", "/adlock/p.h.o.x/"+key+second.record.Token)
-			}
-			return err
-		}, true, false},
-		"it was a reader, beside another": {true, func(_, second *waiter) error { return second.unlock(ctx) }, false, false},
+		}
+	}
+	for what, test := range map[string]struct {
+		shared bool // the second is a reader
+		goes   way
+		next   bool // the third found that only an owner is in front
+		free   bool // the third then has the atom
+	}{
+		"it gave up waiting":       {goes: alone(leaves)},
+		"it was removed by hand":   {goes: alone(func(w *waiter) error { return s.Remove(ctx, "p.h.o.x", w.record.Token) })},
+		"the owner went before it": {goes: afterOwner(unlocks), next: true, free: true},
+		"the owner went before it, and its record never said so": {
+			goes: func(owner, second *waiter) error { return errors.Join(owner.unlock(ctx), second.unlock(ctx)) }, free: true,
+		},
+		"the owner went before it, and left no last lock":  {goes: afterOwner(leaves), next: true, free: true},
+		"only its place was removed, and its beat is left": {goes: afterOwner(removed("line")), next: true},
+		"its place was removed, and then its beat":         {goes: afterOwner(removed("line", "beat")), next: true},
+		"its beat was removed, and then its place":         {goes: afterOwner(removed("beat", "line")), next: true},
+		"it was a reader, beside another":                  {shared: true, goes: alone(unlocks)},
 	} {
-		t.Run(way, func(t *testing.T) {
-			var cancel func()
-			ctx, cancel = context.WithTimeout(context.Background(), helper.Patience)
-			defer cancel()
-			owner := &waiter{store: s, record: aRecord(t, test.shared)}
-			if err := owner.lock(ctx); err != nil {
-				t.Fatal(err)
+		t.Run(what, func(t *testing.T) {
+			defer ctl(t, nodes, "del", "--prefix", "/adlock/")
+			ctx = limited(t)
+			owner, second := enter(t, s, test.shared, false, lasts), enter(t, s, test.shared, !test.shared, lasts)
+			third := enter(t, s, false, true, lasts)
+			if !test.shared {
+				second.record.Taken = time.Time{}
 			}
-			second := &waiter{store: s, record: aRecord(t, test.shared)}
-			third := &waiter{store: s, record: aRecord(t, false)}
-			for _, w := range []*waiter{second, third} {
-				var err error
-				if w.place, _, err = s.Enter(ctx, "p.h.o.x", w.record, 10*time.Minute, true); err != nil {
-					t.Fatal(err)
-				}
-				if !w.record.Shared {
-					w.record.Taken = time.Time{}
-				}
-				if err = w.place.Note(ctx, w.record); err != nil {
-					t.Fatal(err)
-				}
+			third.record.Taken = time.Time{}
+			if err := errors.Join(second.Note(ctx, second.record), third.Note(ctx, third.record)); err != nil {
+				t.Fatal(err)
 			}
 			woken := make(chan error, 1)
 			var next atomic.Int64
 			helper.Eventually(t, "no client watches any more", func() bool { return nodes[0].watchers(t) == 0 })
-			go func() { woken <- third.place.Await(ctx, func() { next.Add(1) }) }()
+			go func() { woken <- third.Await(ctx, func() { next.Add(1) }) }()
 			helper.Eventually(t, "it watches", func() bool { return nodes[0].watchers(t) > 0 })
 			if next.Load() != 0 {
 				t.Error("Await called next too early")
 			}
-			if err := test.goes(owner, second); err != nil {
-				t.Fatal(err)
-			}
-			if err := <-woken; err != nil {
+			if err := errors.Join(test.goes(owner, second), <-woken); err != nil {
 				t.Fatal(err)
 			}
 			if called := next.Load() > 0; called != test.next {
 				t.Errorf("Await called next: %v", called)
 			}
 			for range 2 { // when no place is in front, the second look asks no more
-				if seen, err := third.place.Look(ctx); err != nil || seen.Held == test.free {
+				if seen, err := third.Look(ctx); err != nil || seen.Held == test.free {
 					t.Errorf("held: %v, %v", seen.Held, err)
 				}
 			}
-			for _, w := range []*waiter{owner, second, third} {
-				_ = w.place.Leave(ctx, nil) // it may be gone
-			}
-			ctl(t, nodes, "del", "--prefix", "/adlock/")
 		})
 	}
 }
@@ -215,115 +191,13 @@ func TestQueueHeadIsPromotedOnlyBehindOwner(t *testing.T) {
 // watchers counts the watches that the node serves.
 func (m *node) watchers(t testing.TB) int {
 	t.Helper()
-	found := regexp.MustCompile(`(?m)^etcd_debugging_mvcc_watcher_total (\d+)$`).FindStringSubmatch(fetched(t, "http://"+m.client+"/metrics"))
-	if found == nil {
-		t.Fatal("etcd does not say how many watch")
-	}
-	return int(number(t, found[1]))
+	return m.metric(t, `etcd_debugging_mvcc_watcher_total`)
 }
 
-// A waiter at any place in line that finds the owner dead stamps the last lock for it. Then that
-// waiter may give up: its stamp does not show that it was an owner.
-func TestAWaiterThatStampedForADeadOwnerWasNotFirst(t *testing.T) {
-	t.Parallel()
-	s := open(t, url(startEtcd(t, 1)...))
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	enter := func(length time.Duration) *waiter {
-		w := &waiter{store: s, record: aRecord(t, false)}
-		var err error
-		if w.place, _, err = s.Enter(ctx, "p.h.o.x", w.record, length, true); err != nil {
-			t.Fatal(err)
-		}
-		return w
-	}
-	dead := enter(time.Second)
-	enter(10 * time.Minute) // the next one
-	passer, behind := enter(10*time.Minute), enter(10*time.Minute)
-	woken := make(chan error, 1)
-	go func() { woken <- behind.place.Await(ctx, func() {}) }()
-	waitFor(t, "the owner is dead", func() bool {
-		seen, err := passer.place.Look(ctx)
-		return err == nil && seen.Lapsed
-	})
-	stamp := &lease.Last{Token: passer.record.Token}
-	stamp.Completed = time.Now()
-	if err := errors.Join(passer.place.Pass(ctx, dead.record.Token, stamp), passer.place.Leave(ctx, nil), <-woken); err != nil {
-		t.Fatal(err)
-	}
-	if seen, err := behind.place.Look(ctx); err != nil || !seen.Held || seen.Last.Token != stamp.Token {
-		t.Errorf("held: %v, stamped by %q, %v", seen.Held, seen.Last.Token, err)
-	}
-}
-
-// The last waiter has seen two places in front. Then the first owner leaves, and the place between
-// becomes the owner's; the waiter has not looked since.
-func TestADeadOwnerIsNotRemovedAsAWaiter(t *testing.T) {
-	t.Parallel()
-	s := open(t, url(startEtcd(t, 1)...))
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	record := aRecord(t, false)
-	var places [3]lease.Place
-	for i, own := range []lease.Record{aRecord(t, false), record, aRecord(t, false)} {
-		length := lease.DefaultLease // the waiter looks at the heartbeat in front every third of its own
-		if i == 1 {
-			length = limit.ShortestLease
-		}
-		var err error
-		if places[i], _, err = s.Enter(ctx, "p.h.o.x", own, length, true); err != nil {
-			t.Fatal(err)
-		}
-	}
-	lives, dies := context.WithCancel(ctx)
-	defer dies()
-	var renewals sync.WaitGroup
-	renewals.Go(func() { // it dies as an owner
-		for lives.Err() == nil {
-			_ = places[1].Renew(lives)
-			time.Sleep(20 * time.Millisecond)
-		}
-	})
-	watches, awaited := make(chan struct{}, 1), make(chan error, 1)
-	go func() {
-		awaited <- places[2].Await(ctx, func() {
-			select {
-			case watches <- struct{}{}:
-			default:
-			}
-		})
-	}()
-	for watching := false; !watching; { // until its watch reports a new record of the place in front
-		if err := places[1].Note(ctx, record); err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case <-watches:
-			watching = true
-		case <-time.After(20 * time.Millisecond):
-			record.Boottime++
-		}
-	}
-	if err := leave(ctx, places[0], nil); err != nil {
-		t.Fatal(err)
-	}
-	dies()
-	renewals.Wait()
-	if err := <-awaited; err != nil {
-		t.Fatal(err)
-	}
-	seen, err := places[2].Look(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !seen.Held || !seen.Lapsed || seen.Owner.Token != record.Token {
-		t.Errorf("the dead owner is not there to be stamped for: held %v, lapsed %v, by %q", seen.Held, seen.Lapsed, seen.Owner.Token)
-	}
-}
-
-func fetched(t testing.TB, address string) string {
+// metric is the sum of all metrics of the node whose names match.
+func (m *node) metric(t testing.TB, name string) (n int) {
 	t.Helper()
-	answer, err := http.Get(address)
+	answer, err := http.Get("http://" + m.Client + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -332,42 +206,77 @@ func fetched(t testing.TB, address string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(text)
+	found := regexp.MustCompile(`(?m)^`+name+` (\d+)$`).FindAllSubmatch(text, -1)
+	if found == nil {
+		t.Fatalf("etcd has no %s", name)
+	}
+	for _, each := range found {
+		n += int(number(t, string(each[1])))
+	}
+	return n
 }
 
-// waiter waits for the atom p.h.o.x as package lease does.
-type waiter struct {
-	store  *etcd.Store
-	record lease.Record
-	place  lease.Place
-	noted  sync.WaitGroup
+// A waiter at any place in line that finds the owner dead stamps the last lock for it. Then that
+// waiter may give up: its stamp does not show that it was an owner.
+func TestAWaiterThatStampedForADeadOwnerWasNotFirst(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t, url(startEtcd(t, 1)...)), limited(t)
+	dead := enter(t, s, false, false, time.Second)
+	enter(t, s, false, true, lasts) // the next one
+	passer, behind := enter(t, s, false, true, lasts), enter(t, s, false, true, lasts)
+	woken := make(chan error, 1)
+	go func() { woken <- behind.Await(ctx, func() {}) }()
+	helper.Eventually(t, "the owner is dead", func() bool {
+		seen, err := passer.Look(ctx)
+		return err == nil && seen.Lapsed
+	})
+	stamp := &lease.Last{Token: passer.record.Token}
+	stamp.Completed = time.Now()
+	if err := errors.Join(passer.Pass(ctx, dead.record.Token, stamp), passer.Leave(ctx, nil), <-woken); err != nil {
+		t.Fatal(err)
+	}
+	if seen, err := behind.Look(ctx); err != nil || !seen.Held || seen.Last.Token != stamp.Token {
+		t.Errorf("held: %v, stamped by %q, %v", seen.Held, seen.Last.Token, err)
+	}
 }
 
-func (w *waiter) lock(ctx context.Context) (err error) {
-	var seen lease.Snapshot
-	w.place, seen, err = w.store.Enter(ctx, "p.h.o.x", w.record, 10*time.Minute, true)
-	if err != nil || !seen.Held {
-		return err
-	}
-	w.record.Taken = time.Time{}
-	if err = w.place.Note(ctx, w.record); err != nil {
-		return err
-	}
-	for seen.Held {
-		if err = w.place.Await(ctx, func() {}); err != nil || ctx.Err() != nil {
-			return errors.Join(err, ctx.Err())
+// The last waiter has seen two places in front. Then the first owner leaves, and the place between
+// becomes the owner's; the waiter has not looked since.
+func TestADeadOwnerIsNotRemovedAsAWaiter(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t, url(startEtcd(t, 1)...)), limited(t)
+	// The last looks at the heartbeat in front every third of its own lease.
+	first, dies := enter(t, s, false, false, lease.DefaultLease), enter(t, s, false, true, limit.ShortestLease)
+	last := enter(t, s, false, true, lease.DefaultLease)
+	lives, die := context.WithCancel(ctx)
+	defer die()
+	var renewals sync.WaitGroup
+	renewals.Go(func() { // it dies as an owner
+		for lives.Err() == nil {
+			_ = dies.Renew(lives)
+			time.Sleep(20 * time.Millisecond)
 		}
-		if seen, err = w.place.Look(ctx); err != nil {
-			return err
+	})
+	var watching atomic.Bool
+	awaited := make(chan error, 1)
+	go func() { awaited <- last.Await(ctx, func() { watching.Store(true) }) }()
+	for !watching.Load() { // until its watch reports a new record of the place in front
+		if err := dies.Note(ctx, dies.record); err != nil {
+			t.Fatal(err)
 		}
+		time.Sleep(20 * time.Millisecond)
+		dies.record.Boottime++
 	}
-	w.record.Taken = time.Now()
-	w.noted.Go(func() { _ = w.place.Note(ctx, w.record) }) // after unlock it has no effect
-	return nil
-}
-
-func (w *waiter) unlock(ctx context.Context) error {
-	last := &lease.Last{Token: w.record.Token}
-	last.Completed = time.Now()
-	return leave(ctx, w.place, last)
+	if err := leave(ctx, first, nil); err != nil {
+		t.Fatal(err)
+	}
+	die()
+	renewals.Wait()
+	if err := <-awaited; err != nil {
+		t.Fatal(err)
+	}
+	seen, err := last.Look(ctx)
+	if err != nil || !seen.Held || !seen.Lapsed || seen.Owner.Token != dies.record.Token {
+		t.Errorf("the dead owner is not there to be stamped for: held %v, lapsed %v, %v", seen.Held, seen.Lapsed, err)
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"adlock/lib/lease"
@@ -21,7 +20,7 @@ func TestARunWhoseLockWasLostHasItsJobsStatus(t *testing.T) {
 		t.Helper()
 		remove()
 		status, said := owner.Wait(t), owner.Said()
-		if !slices.Contains(want, status) || strings.Count(said, "\n") != 1 || !strings.Contains(said, "lost") {
+		if !slices.Contains(want, status) || strings.Count(said, "\n") != 1 || !strings.HasPrefix(said, "adlock: o x: lost: the lease is gone") {
 			t.Errorf("status %d, want one of %v: said %q", status, want, said)
 		}
 	}
@@ -36,9 +35,9 @@ func TestARunWhoseLockWasLostHasItsJobsStatus(t *testing.T) {
 	t.Run("FTP", func(t *testing.T) {
 		f := startFTP(t, "")
 		remove := func() {
-			left, err := os.ReadDir(f.root)
-			for _, file := range left {
-				err = errors.Join(err, os.RemoveAll(f.root+"/"+file.Name()))
+			var err error
+			for _, file := range globbed(t, f.Root+"/*") {
+				err = errors.Join(err, os.RemoveAll(file))
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -46,14 +45,9 @@ func TestARunWhoseLockWasLostHasItsJobsStatus(t *testing.T) {
 		}
 		lose(t, f.host(t).leased(lease.DefaultLease).start(t, handles), remove, 3, 137)
 		end := filepath.Join(t.TempDir(), "end")
-		if err := syscall.Mkfifo(end, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		lose(t, f.host(t).start(t, "read -r _ <"+end+"; exit 3"), func() { // long before the next renewal
+		lose(t, f.host(t).start(t, until(end)+"exit 3"), func() { // long before the next renewal
 			remove()
-			if err := os.WriteFile(end, []byte("\n"), 0); err != nil {
-				t.Fatal(err)
-			}
+			touch(t, end)
 		}, 3)
 	})
 }

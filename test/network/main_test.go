@@ -1,7 +1,6 @@
 // Package network tests adlock beyond one machine, on real servers: etcd as one node and as
 // three, and vsftpd, started here on the loopback. A host is a lock directory of its own, cut
-// off by a relay between it and the server; in namespace_test.go it has a network of its own,
-// and the cable is pulled.
+// off by a relay between it and the server.
 package network
 
 import (
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/server"
 )
 
 // Most of the tests wait most of the time.
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	helper.SideBySide(8)
 	file, err := os.CreateTemp("", "adlock-test-password-")
 	if err == nil {
-		_, err = file.WriteString(password)
+		_, err = file.WriteString(server.Secret)
 	}
 	if err = errors.Join(err, file.Close(), os.Setenv("ADLOCK_FTP_PASSWORD_FILE", file.Name())); err != nil { // for the stores that tests open
 		panic(err)
@@ -28,27 +28,18 @@ func TestMain(m *testing.M) {
 	helper.Main(m, func() { os.Remove(file.Name()) })
 }
 
-// password is that of all FTP servers here.
-const password = "secret\n"
-
 // beside is the directory of the helper program.
 var beside string
 
-var built struct {
-	once sync.Once
-	err  error
-}
+var buildLocksmith = sync.OnceValue(func() error { return helper.Build(filepath.Join(beside, "adlock-locksmith")) })
 
 // binary returns the helper program, with the locksmith beside it.
 func binary(t testing.TB) string {
 	t.Helper()
 	path := helper.Binary(t)
-	built.once.Do(func() {
-		beside = filepath.Dir(path)
-		built.err = helper.Build(filepath.Join(beside, "adlock-locksmith"))
-	})
-	if built.err != nil {
-		t.Fatal(built.err)
+	beside = filepath.Dir(path)
+	if err := buildLocksmith(); err != nil {
+		t.Fatal(err)
 	}
 	return path
 }

@@ -6,15 +6,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"adlock/test/support/helper"
 )
 
-// contents describes all that a store holds: keys and revisions, or files and times of writing.
-type contents func() string
-
+// contents are the files, with the times of writing.
 func (f *ftpd) contents() (all string) {
-	_ = filepath.Walk(f.root, func(path string, info os.FileInfo, err error) error {
+	_ = filepath.Walk(f.Root, func(path string, info os.FileInfo, err error) error {
 		if err == nil {
 			all += fmt.Sprintln(path, info.Size(), info.ModTime().UnixNano())
 		}
@@ -33,7 +29,7 @@ func (m *node) contents() string {
 
 func TestAQuestionToAStoreWritesNothing(t *testing.T) {
 	t.Parallel()
-	asks := func(t *testing.T, runner, asker *host, held contents) {
+	asks := func(t *testing.T, runner, asker *host, held func() string) {
 		asker.env = append(asker.env, "ADLOCK_DIR="+t.TempDir()+"/none")
 		ask := func(want string) {
 			before := held()
@@ -69,13 +65,4 @@ func TestAQuestionToAStoreWritesNothing(t *testing.T) {
 		f := startFTP(t, "")
 		asks(t, f.host(t), f.host(t), f.contents)
 	})
-}
-
-// A dry run finds that the directory is missing without storing a file there.
-func TestADryRunInADirectoryThatIsNotThereSaysSo(t *testing.T) {
-	t.Parallel()
-	f := startFTP(t, "")
-	h := f.host(t)
-	h.env = append(h.env, "ADLOCK_STORE="+strings.TrimSuffix(h.store, "/locks")+"/none")
-	helper.Command{Args: []string{h.bin, "run", "--dry-run", "--", "true"}, Env: h.env}.Run(t).Refused(t, 77, "is not there")
 }

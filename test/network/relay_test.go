@@ -22,7 +22,6 @@ type cable struct {
 	mu    sync.Mutex
 	gates [2]chan struct{}     // each closed while bytes pass that way
 	delay func() time.Duration // drawn for each connection; nil: none
-	until string               // after this text has passed, the cable is cut
 	all   []net.Conn
 }
 
@@ -96,19 +95,15 @@ func (c *cable) track(conns ...net.Conn) {
 	c.all = append(c.all, conns...)
 }
 
-func (c *cable) drawDelay() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.delay == nil {
-		return 0
-	}
-	return c.delay()
-}
-
 // carry carries a connection; the bytes in read were read from it already. Each piece passes
 // through edit (nil: unchanged).
 func (c *cable) carry(in, out net.Conn, read []byte, edit [2]func([]byte) []byte) {
-	delay := c.drawDelay()
+	c.mu.Lock()
+	delay := time.Duration(0)
+	if c.delay != nil {
+		delay = c.delay()
+	}
+	c.mu.Unlock()
 	go c.carryOneWay(out, in, toServer, delay, read, edit[toServer])
 	c.carryOneWay(in, out, toClient, delay, nil, edit[toClient])
 }
@@ -125,11 +120,11 @@ func (c *cable) carryOneWay(to, from net.Conn, way int, delay time.Duration, rea
 	pieces := make(chan piece, 1024)
 	go func() {
 		defer close(pieces)
-		source, lines := io.MultiReader(bytes.NewReader(read), from), edit != nil
-		for next := pieceReader(source, lines); ; {
-			read, err := next()
-			if len(read) > 0 {
-				pieces <- piece{read, time.Now().Add(delay)}
+		source := bufio.NewReader(io.MultiReader(bytes.NewReader(read), from))
+		for {
+			bytes, err := nextPiece(source, edit != nil)
+			if len(bytes) > 0 {
+				pieces <- piece{bytes, time.Now().Add(delay)}
 			}
 			if err != nil {
 				return
@@ -137,9 +132,7 @@ func (c *cable) carryOneWay(to, from net.Conn, way int, delay time.Duration, rea
 		}
 	}()
 	for p := range pieces {
-		if wait := time.Until(p.at); delay > 0 && wait > 0 {
-			time.Sleep(wait)
-		}
+		time.Sleep(time.Until(p.at))
 		if edit != nil {
 			p.bytes = edit(p.bytes)
 		}
@@ -150,34 +143,17 @@ func (c *cable) carryOneWay(to, from net.Conn, way int, delay time.Duration, rea
 			}
 			return
 		}
-		c.cutAfter(p.bytes)
 	}
 }
 
-// cutAfter cuts the cable if the piece that has passed contains the text of until.
-func (c *cable) cutAfter(passed []byte) {
-	c.mu.Lock()
-	found := c.until != "" && bytes.Contains(passed, []byte(c.until))
-	if found {
-		c.until = ""
+// nextPiece reads a line, or whatever there is.
+func nextPiece(source *bufio.Reader, line bool) ([]byte, error) {
+	if line {
+		return source.ReadBytes('\n')
 	}
-	c.mu.Unlock()
-	if found {
-		c.cut()
-	}
-}
-
-// pieceReader returns a function that reads the next piece: a line, or whatever there is.
-func pieceReader(source io.Reader, lines bool) func() ([]byte, error) {
-	if lines {
-		reader := bufio.NewReader(source)
-		return func() ([]byte, error) { return reader.ReadBytes('\n') }
-	}
-	return func() ([]byte, error) {
-		buffer := make([]byte, 32<<10)
-		n, err := source.Read(buffer)
-		return buffer[:n], err
-	}
+	buffer := make([]byte, 32<<10)
+	n, err := source.Read(buffer)
+	return buffer[:n], err
 }
 
 // relay passes the connections that it accepts on to a server.
@@ -190,8 +166,8 @@ type relay struct {
 	// only one cable.
 	sort func(first []byte) *cable
 
-	// edit returns the filters for the lines of a new connection; nil: they pass unread.
-	edit func() [2]func([]byte) []byte
+	// edit returns the filters for the lines of a new connection of the client; nil: they pass unread.
+	edit func(client net.Conn) [2]func([]byte) []byte
 }
 
 func newRelay(t testing.TB, to string) *relay {
@@ -225,10 +201,16 @@ func (r *relay) serve() {
 
 func (r *relay) pass(in net.Conn) {
 	r.track(in)
-	line, first, ok := r.choose(in)
-	if !ok {
-		in.Close()
-		return
+	line, first := r.cable, []byte(nil)
+	if r.sort != nil {
+		first = make([]byte, 32<<10)
+		n, err := in.Read(first)
+		if err != nil {
+			in.Close()
+			return
+		}
+		first = first[:n]
+		line = r.sort(first)
 	}
 	<-line.gate(toServer)
 	out, err := net.Dial("tcp", r.to)
@@ -239,22 +221,9 @@ func (r *relay) pass(in net.Conn) {
 	line.track(in, out)
 	var edit [2]func([]byte) []byte
 	if r.edit != nil {
-		edit = r.edit()
+		edit = r.edit(in)
 	}
 	line.carry(in, out, first, edit)
-}
-
-// choose returns the cable of the connection, and the bytes that were read to choose it.
-func (r *relay) choose(in net.Conn) (line *cable, first []byte, ok bool) {
-	if r.sort == nil {
-		return r.cable, nil, true
-	}
-	buffer := make([]byte, 32<<10)
-	n, err := in.Read(buffer)
-	if err != nil {
-		return nil, nil, false
-	}
-	return r.sort(buffer[:n]), buffer[:n], true
 }
 
 func (r *relay) close() {

@@ -3,7 +3,6 @@
 package network
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -12,81 +11,69 @@ import (
 	"time"
 
 	"adlock/lib/lease"
-	"adlock/lib/limit"
 	"adlock/lib/process"
 	"adlock/test/support/helper"
 )
 
+func (f *ftpd) removed(t testing.TB, directory string) {
+	t.Helper()
+	if !exists(filepath.Join(f.Root, directory)) {
+		t.Fatal(directory + " is not there")
+	}
+	if err := os.RemoveAll(filepath.Join(f.Root, directory)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A person removes a lock on the FTP server, and a newcomer makes a generation of the same number.
 // Neither owner takes the other owner's generation for its own, or releases it.
 func TestAnOwnerOnFTPFindsThatItsGenerationWasMadeAgain(t *testing.T) {
-	generation := "/lock.p.shared.o.x.1"
-	t.Run("and ends its job", func(t *testing.T) {
-		f := startFTP(t, "")
-		a, b := f.host(t).brief(), f.host(t).brief()
-		owner := a.start(t, "sleep 60")
-		f.removed(t, generation)
-		next := b.start(t, "sleep 6; echo done")
-		if status := owner.Wait(t); status == 0 || !strings.Contains(owner.Output(), "lost: the lease is gone") {
-			t.Errorf("%d: %s", status, owner.Output())
-		}
-		if status := next.Wait(t); status != 0 || next.Output() != "done\n" {
-			t.Errorf("the next: %d %s", status, next.Output())
-		}
-	})
-	t.Run("and does not give it back", func(t *testing.T) {
-		f := startFTP(t, "")
-		a, b := f.host(t).brief(), f.host(t).brief()
-		file := t.TempDir() + "/go"
-		owner := a.start(t, "until [ -e '"+file+"' ]; do sleep 0.05; done")
-		f.removed(t, generation)
-		next := b.start(t, "sleep 60")
-		if err := os.WriteFile(file, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		owner.Wait(t)
-		f.host(t).brief().run(t, "echo ran").Denied(t)
-		if next.Ended() || !strings.Contains(owner.Output(), "lost: ") {
-			t.Errorf("the first: %s; the next: %s", owner.Output(), next.Output())
-		}
-	})
+	for how, waits := range map[string]bool{"and ends its job": false, "and does not give it back": true} {
+		t.Run(how, func(t *testing.T) {
+			first, second, script := t.TempDir()+"/first", t.TempDir()+"/second", "sleep 60"
+			if waits {
+				script = until(first)
+			}
+			f := startFTP(t, "")
+			a, b := f.host(t).brief(), f.host(t).brief()
+			owner := a.start(t, script)
+			f.removed(t, "/lock.p.shared.o.x.1")
+			next := b.start(t, until(second)+"echo done")
+			touch(t, first)
+			owner.Wait(t)
+			if said := owner.Output(); !strings.Contains(said, "lost: the lease is gone") {
+				t.Errorf("the first: %s", said)
+			}
+			b.run(t, "echo ran").Denied(t)
+			touch(t, second)
+			endsWith(t, next, 0, "done\n")
+		})
+	}
 }
 
 // A newcomer is stopped after it has won the atom. Another process owns the atom by now, and keeps
 // its record.
 func TestAnOwnerOnFTPThatHasLostItsGenerationNotesNothingThere(t *testing.T) {
-	name := aRecord(t, false).Atom.Name()
-	for how, next := range map[string]int{"removed, and made again": 1, "passed": 2} {
+	for how, next := range map[string]string{"removed, and made again": "/lock.p.h.o.x.1", "passed": "/lock.p.h.o.x.2"} {
 		t.Run(how, func(t *testing.T) {
 			f := startFTP(t, "")
-			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-			defer cancel()
-			enter := func() (lease.Place, lease.Record) {
-				own := aRecord(t, false)
-				place, seen, err := openFTPAt(t, f.address).Enter(ctx, name, own, limit.ShortestLease, true)
-				if err != nil || seen.Held {
-					t.Fatal(seen, err)
-				}
-				return place, own
-			}
-			late, own := enter()
-			f.removed(t, name.Generation(1))
-			_, others := enter()
-			if next > 1 {
-				if err := os.Rename(f.root+"/"+name.Generation(1), f.root+"/"+name.Generation(next)); err != nil {
+			late := enter(t, openFTP(t, f.Address), false, false, lasts)
+			f.removed(t, "/lock.p.h.o.x.1")
+			other := enter(t, openFTP(t, f.Address), false, false, lasts)
+			if !exists(f.Root + next) {
+				if err := os.Rename(f.Root+"/lock.p.h.o.x.1", f.Root+next); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := late.Note(ctx, own); !errors.Is(err, lease.ErrGone) {
+			if err := late.Note(limited(t), late.record); !errors.Is(err, lease.ErrGone) {
 				t.Error(err)
 			}
-			file := f.root + "/" + name.Generation(next) + "/owner"
-			text, err := os.ReadFile(file)
+			text, err := os.ReadFile(f.Root + next + "/owner")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if found, err := lease.ParseRecord(file, text); err != nil || found.Token != others.Token {
-				t.Errorf("the record is of %s, and not of %s: %v", found.Token, others.Token, err)
+			if found, err := lease.ParseRecord("", text); err != nil || found.Token != other.record.Token {
+				t.Errorf("the record is of %s, and not of %s: %v", found.Token, other.record.Token, err)
 			}
 		})
 	}
@@ -96,66 +83,39 @@ func TestAnOwnerOnFTPThatHasLostItsGenerationNotesNothingThere(t *testing.T) {
 func TestAnOwnerOnFTPWhoseRecordWasRemovedPutsItAgain(t *testing.T) {
 	f := startFTP(t, "")
 	h := f.host(t).brief()
-	record := f.root + "/lock.p.shared.o.x.1/owner"
+	record := f.Root + "/lock.p.shared.o.x.1/owner"
 	owner := h.start(t, "sleep 7; echo done")
 	if err := os.Remove(record); err != nil {
 		t.Fatal(err)
 	}
 	helper.Eventually(t, "it is there again", func() bool { return exists(record) })
-	f.host(t).brief().run(t, "echo ran").Denied(t)
-	if status := owner.Wait(t); status != 0 || owner.Output() != "done\n" {
-		t.Errorf("%d %s", status, owner.Output())
-	}
-	f.host(t).brief().run(t, "echo ran").Ran(t)
-}
-
-func (f *ftpd) removed(t testing.TB, directory string) {
-	t.Helper()
-	if !exists(filepath.Join(f.root, directory)) {
-		t.Fatal(directory + " is not there")
-	}
-	if err := os.RemoveAll(filepath.Join(f.root, directory)); err != nil {
-		t.Fatal(err)
-	}
+	h.run(t, "echo ran").Denied(t)
+	endsWith(t, owner, 0, "done\n")
+	h.run(t, "echo ran").Ran(t)
 }
 
 // A person removes the generation of an owner that is cut off. A newcomer that has seen that
 // generation waits for the owner's lease, and then makes the next generation: so each owner has a
 // fence of its own.
 func TestAWaiterOnFTPWaitsForAnOwnerThatWasRemovedByHand(t *testing.T) {
-	f := startFTP(t, "")
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	enter := func(length time.Duration) (lease.Place, lease.Snapshot) {
-		place, seen, err := openFTP(t, f).Enter(ctx, "p.h.o.x", aRecord(t, false), length, true)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return place, seen
-	}
 	const length = 3 * time.Second
-	owner, _ := enter(length)
+	f, ctx := startFTP(t, ""), limited(t)
+	owner := enter(t, openFTP(t, f.Address), false, false, length)
 	if err := owner.Renew(ctx); err != nil {
 		t.Fatal(err)
 	}
-	waiter, seen := enter(time.Minute)
-	if !seen.Held || seen.Owner.Lease != length {
-		t.Fatalf("%+v", seen)
-	}
+	waiter := enter(t, openFTP(t, f.Address), false, true, lasts)
 	f.removed(t, "/lock.p.h.o.x.1")
 	began := process.Boottime()
 	helper.Eventually(t, "it has the atom", func() bool {
-		var err error
-		if seen, err = waiter.Look(ctx); err != nil {
+		seen, err := waiter.Look(ctx)
+		if err != nil {
 			t.Fatal(err)
 		}
 		return !seen.Held
 	})
-	if waited := process.Boottime() - began; waited < length {
-		t.Errorf("it waited for %v", waited)
-	}
-	if waiter.Fence() != 2 {
-		t.Errorf("its fence is %d", waiter.Fence())
+	if waited := process.Boottime() - began; waited < length || waiter.Fence() != 2 {
+		t.Errorf("it waited for %v, and its fence is %d", waited, waiter.Fence())
 	}
 	if err := owner.Renew(ctx); err != lease.ErrGone {
 		t.Errorf("the owner: %v", err)

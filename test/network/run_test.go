@@ -1,6 +1,7 @@
 package network
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -11,40 +12,32 @@ import (
 	"time"
 
 	"adlock/lib/lease"
+	"adlock/lib/limit"
 	"adlock/test/support/helper"
-	"adlock/test/support/need"
 )
 
 func TestAtomIsOneAcrossHosts(t *testing.T) {
 	t.Parallel()
-	s := url(startEtcd(t, 1)...)
-	a, b := newHost(t, s), newHost(t, s)
-	first := a.run(t, "echo $ADLOCK_FENCE")
-	if first.Status != 0 || first.Err != "" {
-		t.Fatalf("%+v", first)
-	}
-	b.run(t, "echo ran", "--if-elapsed=1h").Denied(t)
-	if why := b.run(t, "", "--if-elapsed=1h", "--dry-run"); why.Status != 75 || !strings.HasPrefix(why.Out, "too soon: completed ") {
-		t.Errorf("%+v", why)
-	}
-	owner := a.start(t, "sleep 60")
-	b.run(t, "echo ran").Denied(t)
-	waited := b.command("echo $ADLOCK_FENCE", "--wait=60s").Start(t)
-	owner.Signal(t, syscall.SIGTERM)
-	if status := owner.Wait(t); status != 143 {
-		t.Errorf("the owner's status is %d: %s", status, owner.Output())
-	}
-	if status := waited.Wait(t); status != 0 {
-		t.Errorf("the one that waited: %d %s", status, waited.Output())
-	}
-	if before, after := number(t, first.Out), number(t, waited.Output()); after <= before {
-		t.Errorf("fence %d came after %d", after, before)
-	}
-	for _, want := range []string{"event=acquire", "event=release .*status=143 signal=TERM"} {
-		if !regexp.MustCompile(want).MatchString(a.runlog()) {
-			t.Errorf("no %q in\n%s", want, a.runlog())
+	onEachStore(t, func(t *testing.T, a, b *host) {
+		first := a.run(t, "echo $ADLOCK_FENCE")
+		if first.Status != 0 || first.Err != "" || number(t, first.Out) < 1 {
+			t.Fatalf("%+v", first)
 		}
-	}
+		b.run(t, "echo ran", "--if-elapsed=1h").Denied(t)
+		owner := a.start(t, "sleep 60")
+		b.run(t, "echo ran").Denied(t)
+		waited := b.command("echo $ADLOCK_FENCE", "--wait=60s").Start(t)
+		owner.Signal(t, syscall.SIGTERM)
+		endsWith(t, owner, 143, "")
+		if status := waited.Wait(t); status != 0 || number(t, waited.Output()) <= number(t, first.Out) {
+			t.Errorf("after %q: %d %q", first.Out, status, waited.Output())
+		}
+		for _, want := range []string{"event=acquire", "event=release .*status=143 signal=TERM"} {
+			if !regexp.MustCompile(want).MatchString(a.runlog()) {
+				t.Errorf("no %q in\n%s", want, a.runlog())
+			}
+		}
+	})
 }
 
 func number(t testing.TB, text string) int64 {
@@ -58,24 +51,22 @@ func number(t testing.TB, text string) int64 {
 
 func TestExpiredOwnerElsewhereIsAskedToEndItsJob(t *testing.T) {
 	t.Parallel()
-	s := url(startEtcd(t, 1)...)
-	a, b := newHost(t, s), newHost(t, s)
-	owner := a.start(t, "trap '' INT; "+ready+"sleep 60; sleep 60")
-	helper.Eventually(t, "it has expired", func() bool {
-		return strings.HasPrefix(b.run(t, "", "--expire-after=2s", "--dry-run").Out, "expired: ")
-	})
-	b.run(t, "echo ran", "--expire-after=2s", "--if-elapsed=1s").Ran(t)
-	if status := owner.Wait(t); status != 143 && status != 130 {
-		t.Errorf("the owner's status is %d: %s", status, owner.Output())
-	}
-	for _, want := range []string{"event=expire", "event=takeover"} {
-		if !strings.Contains(b.runlog(), want) {
-			t.Errorf("no %q in\n%s", want, b.runlog())
+	onEachStore(t, func(t *testing.T, a, b *host) {
+		owner := a.start(t, "trap '' INT; "+ready+"sleep 60; sleep 60")
+		b.awaitExpired(t, "2s")
+		b.run(t, "echo ran", "--expire-after=2s", "--if-elapsed=1s").Ran(t)
+		if status := owner.Wait(t); status != 143 && status != 130 {
+			t.Errorf("the owner's status is %d: %s", status, owner.Output())
 		}
-	}
-	if !strings.Contains(a.runlog(), "event=signal") {
-		t.Errorf("no signals in\n%s", a.runlog())
-	}
+		for _, want := range []string{"event=expire", "event=takeover"} {
+			if !strings.Contains(b.runlog(), want) {
+				t.Errorf("no %q in\n%s", want, b.runlog())
+			}
+		}
+		if !strings.Contains(a.runlog(), "event=signal") {
+			t.Errorf("no signals in\n%s", a.runlog())
+		}
+	})
 }
 
 // beats is a job that records the boottime every 20 ms; INT and TERM do not end it.
@@ -102,12 +93,11 @@ func margin(t testing.TB, file, began string) time.Duration {
 		t.Fatal(err)
 	}
 	lines := strings.Fields(string(text))
-	last, err := strconv.ParseFloat(lines[len(lines)-1], 64)
-	if err != nil {
+	var last, next float64
+	if _, err := fmt.Sscan(lines[len(lines)-1], &last); err != nil {
 		t.Fatal(err)
 	}
-	next, err := strconv.ParseFloat(strings.TrimSpace(began), 64)
-	if err != nil {
+	if _, err := fmt.Sscan(began, &next); err != nil {
 		t.Fatalf("%q: %v", began, err)
 	}
 	margin := time.Duration((next - last) * float64(time.Second))
@@ -117,66 +107,79 @@ func margin(t testing.TB, file, began string) time.Duration {
 	return margin
 }
 
+// follows runs the next job, and fails the test if that begins before the last beat in the file.
+func (h *host) follows(t testing.TB, file string, options ...string) {
+	t.Helper()
+	next := h.run(t, begins, append(options, "--wait=60s")...)
+	if next.Status != 0 {
+		t.Fatalf("%+v", next)
+	}
+	t.Logf("margin %v", margin(t, file, next.Out))
+}
+
+// onCable returns two hosts of an etcd, with leases that end in a test. The first reaches it through
+// the relay.
+func onCable(t testing.TB) (cable *relay, a, b *host) {
+	t.Helper()
+	m := startEtcd(t, 1)[0]
+	cable = newRelay(t, m.Client)
+	a, b = newHost(t, url(at(cable.address()))), newHost(t, url(m))
+	return cable, a.leased(lease.DefaultLease), b.leased(lease.DefaultLease)
+}
+
 func TestOwnerThatIsCutOffEndsItsJobBeforeAnotherBegins(t *testing.T) {
 	t.Parallel()
-	nodes := startEtcd(t, 1)
-	cable := newRelay(t, nodes[0].client)
-	a, b := newHost(t, "etcd://"+cable.address()+"/adlock").leased(lease.DefaultLease), newHost(t, url(nodes...)).leased(lease.DefaultLease)
-	file := t.TempDir() + "/beats"
-	owner := a.beats(t, file)
-	cable.cut()
-	cut := time.Now()
-	next := b.run(t, begins, "--wait=60s")
-	if next.Status != 0 {
-		t.Fatalf("%+v\n%s", next, owner.Output())
+	cutOff := func(t *testing.T, cable *relay, a, b *host, job func(script string) helper.Command) *helper.Process {
+		file := t.TempDir() + "/beats"
+		owner := job(beats(file)).Start(t)
+		helper.Eventually(t, "it beats", func() bool { return exists(file) })
+		b.run(t, "echo ran").Denied(t)
+		cable.cut()
+		b.follows(t, file)
+		if status := owner.Wait(t); status != 137 {
+			t.Errorf("the owner's status is %d: %s", status, owner.Output())
+		}
+		return owner
 	}
-	t.Logf("cut off: the next job began %v after the cable was pulled, %v after the last sign of the job", time.Since(cut).Round(time.Millisecond), margin(t, file, next.Out))
-	if status := owner.Wait(t); status != 137 {
-		t.Errorf("the owner's status is %d", status)
-	}
-	if said := owner.Said(); !strings.HasPrefix(said, "adlock: o x: lost: the lease could not be renewed: etcd://") || strings.Count(said, "\n") != 1 {
-		t.Errorf("the owner said %q", said)
-	}
-	if log := a.runlog(); strings.Contains(log, `\n`) {
-		t.Errorf("a reason in the runlog has two lines: %s", log)
-	}
+	t.Run("etcd", func(t *testing.T) {
+		cable, a, b := onCable(t)
+		owner := cutOff(t, cable, a, b, func(script string) helper.Command { return a.command(script) })
+		if said := owner.Said(); !strings.HasPrefix(said, "adlock: o x: lost: the lease could not be renewed: etcd://") || strings.Count(said, "\n") != 1 {
+			t.Errorf("the owner said %q", said)
+		}
+		if log := a.runlog(); strings.Contains(log, `\n`) {
+			t.Errorf("a reason in the runlog has two lines: %s", log)
+		}
+	})
+	t.Run("etcd, a script", func(t *testing.T) {
+		cable, a, b := onCable(t)
+		cutOff(t, cable, a, b, func(script string) helper.Command { return a.script("adlock_get o x 0 || exit; " + script) })
+	})
+	t.Run("FTP", func(t *testing.T) {
+		f := startFTP(t, "")
+		cable := newRelay(t, f.Address)
+		a, b := f.hostBy(t, cable.address()).leased(lease.DefaultLease), f.host(t).leased(lease.DefaultLease)
+		cutOff(t, cable, a, b, func(script string) helper.Command { return a.command(script) })
+	})
 }
 
 // The next job is that of the pages' line for a nightly job, which all machines have.
 func TestJobOfAKilledLocksmithEndsBeforeAnotherBegins(t *testing.T) {
 	t.Parallel()
-	s := url(startEtcd(t, 1)...)
-	a, b := newHost(t, s).leased(lease.DefaultLease), newHost(t, s).leased(lease.DefaultLease)
+	_, a, b := onCable(t)
 	file := t.TempDir() + "/beats"
-	owner := a.beats(t, file)
-	owner.Kill(t)
-	defer func() { a.run(t, begins, "--if-elapsed=12h", "--wait=60s").Denied(t) }()
-	next := b.run(t, begins, "--if-elapsed=12h", "--wait=60s")
-	if next.Status != 0 {
-		t.Fatalf("%+v", next)
-	}
-	t.Logf("locksmith killed: margin %v", margin(t, file, next.Out))
+	a.beats(t, file).Kill(t)
+	b.follows(t, file, "--if-elapsed=12h")
 	helper.Eventually(t, "the watchdog has said so", func() bool { return strings.Contains(a.runlog(), "event=lost") })
+	a.run(t, begins, "--if-elapsed=12h", "--wait=60s").Denied(t)
 }
 
 func TestJobOfAStoppedLocksmithEndsBeforeAnotherBegins(t *testing.T) {
 	t.Parallel()
-	s := url(startEtcd(t, 1)...)
-	a, b := newHost(t, s).leased(lease.DefaultLease), newHost(t, s).leased(lease.DefaultLease)
+	_, a, b := onCable(t)
 	file := t.TempDir() + "/beats"
-	owner := a.beats(t, file)
-	owner.Signal(t, syscall.SIGSTOP)
-	next := b.run(t, begins, "--wait=60s")
-	if next.Status != 0 {
-		t.Fatalf("%+v", next)
-	}
-	t.Logf("locksmith stopped: margin %v", margin(t, file, next.Out))
-}
-
-func TestStoreThatIsOutOfReachRunsNothing(t *testing.T) {
-	t.Parallel()
-	store := "etcd://" + freePort(t) + "/adlock"
-	newHost(t, store).run(t, "echo ran").Refused(t, 69, store+": connection refused")
+	a.beats(t, file).Signal(t, syscall.SIGSTOP)
+	b.follows(t, file)
 }
 
 // Each machine would run the job. A script says the host by a variable, and its library always
@@ -201,7 +204,7 @@ func TestAStoreWithoutAHostIsReportedOnce(t *testing.T) {
 	}
 }
 
-func TestAStoreThatIsAwayIsReportedToTheHookOnce(t *testing.T) {
+func TestAStoreThatIsOutOfReachRunsNothingAndTellsTheHookOnce(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, "etcd://"+freePort(t)+"/adlock")
 	file := h.notes(t)
@@ -218,38 +221,22 @@ func TestMissingLocksmithIsOneLine(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, "etcd://127.0.0.1:1/adlock")
 	alone := t.TempDir() + "/adlock"
-	program, err := os.ReadFile(h.bin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := need.WriteProgram(alone, program, 0o755); err != nil {
+	if err := os.Link(h.bin, alone); err != nil {
 		t.Fatal(err)
 	}
 	h.bin = alone
 	h.run(t, "echo ran").Refused(t, 69, "adlock-locksmith")
 }
 
-func TestAJobThatRunsItsOwnAtomAgainIsBusyWhateverTheAge(t *testing.T) {
-	t.Parallel()
-	h := newHost(t, url(startEtcd(t, 1)...))
-	h.env = append(h.env, "again="+h.bin)
-	if r := h.run(t, `"$again" run --program=p --operator=o --operand=x --expire-after=0 -- echo ran; echo $?`); r.Status != 0 || r.Out != "75\n" {
-		t.Errorf("%+v", r)
-	}
-}
-
 func TestSlotsCountAcrossHosts(t *testing.T) {
 	t.Parallel()
-	s := url(startEtcd(t, 1)...)
-	a, b := newHost(t, s), newHost(t, s)
+	a, b := onEtcd(t)
 	owner := a.start(t, "sleep 60", "--slots=1")
 	b.run(t, "echo ran", "--slots=1", "--operand=y").Denied(t)
 	b.run(t, "echo ran", "--slots=2", "--operand=y").Ran(t)
 	waiting := b.command("echo ran", "--slots=1", "--operand=y", "--wait=60s").Start(t)
 	owner.Signal(t, syscall.SIGTERM)
-	if status := waiting.Wait(t); status != 0 || waiting.Output() != "ran\n" {
-		t.Errorf("%d %q", status, waiting.Output())
-	}
+	endsWith(t, waiting, 0, "ran\n")
 }
 
 func TestALocksmithEndsAndSpeaksAsItsJobDid(t *testing.T) {
@@ -266,4 +253,53 @@ func TestALocksmithEndsAndSpeaksAsItsJobDid(t *testing.T) {
 	if r.Status != 4 || r.Out != "out\n" || r.Err != "err\n" {
 		t.Errorf("%+v", r)
 	}
+}
+
+// A run waits in line; then it is asked how long ago it started: the wait counts.
+func TestTheStartUnderAStoreIsWhenTheRunWasAskedFor(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, a, b *host) {
+		owner := a.start(t, "sleep 60")
+		waiter := b.command("true", "--wait=60s", "--from-start").Start(t)
+		helper.Eventually(t, "it waits", func() bool { return strings.Contains(b.runlog(), "event=wait") })
+		const waited = 4 * time.Second
+		time.Sleep(waited) // the wait that must be counted
+		stop(t, owner)
+		endsWith(t, waiter, 0, "")
+		told := b.run(t, "", "--from-start", "--if-elapsed=1h", "--dry-run")
+		age := regexp.MustCompile(`^too soon: started (\S+) ago`).FindStringSubmatch(told.Out)
+		if age == nil {
+			t.Fatalf("%+v", told)
+		}
+		if ago, err := limit.Parse(age[1]); err != nil || ago < waited-time.Second {
+			t.Errorf("said %q of a run that was asked for more than %v ago", told.Out, waited)
+		}
+	})
+}
+
+// A store is used by one version of adlock at a time. A record of another version may be the
+// lock of a running job.
+func TestALockOfAnotherVersionInAStoreIsRefusedAloud(t *testing.T) {
+	t.Parallel()
+	refuses := func(t *testing.T, a, b *host, change func()) {
+		a.start(t, "sleep 60")
+		change()
+		for _, wait := range []string{"--wait=0", "--wait=20s"} {
+			b.run(t, "echo ran", wait).Refused(t, 74, "of an unknown format")
+		}
+	}
+	t.Run("etcd", func(t *testing.T) {
+		nodes := startEtcd(t, 1)
+		refuses(t, newHost(t, url(nodes...)), newHost(t, url(nodes...)), func() {
+			key := keysOf(t, nodes, "/adlock/p.shared.o.x/line/")[0]
+			record := ctl(t, nodes, "get", key, "--print-value-only")
+			ctl(t, nodes, "put", key, "--", string(helper.Replaced(t, []byte(record), "format", "2")))
+		})
+	})
+	t.Run("FTP", func(t *testing.T) {
+		f := startFTP(t, "")
+		refuses(t, f.host(t), f.host(t), func() {
+			helper.Rewrite(t, f.Root+"/lock.p.shared.o.x.1/owner", "format", "2")
+		})
+	})
 }

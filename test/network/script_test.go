@@ -1,33 +1,98 @@
 package network
 
 import (
+	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
-	"adlock/lib/lease"
 	"adlock/test/support/helper"
 )
 
-func TestScriptThatIsCutOffIsEndedBeforeAnotherJobBegins(t *testing.T) {
+// scripted is a script that has taken the atom.
+type scripted struct {
+	*helper.Process
+	pid    int
+	errors string // the file with all its standard error
+	ended  string // a file that exists when the reader of the pipe has reached its end
+}
+
+// startScript starts a script that takes the atom and then runs rest. Its standard error is a
+// pipe, as under cron.
+func (h *host) startScript(t testing.TB, rest string) scripted {
+	t.Helper()
+	dir := t.TempDir()
+	s := scripted{errors: dir + "/errors", ended: dir + "/ended"}
+	c := h.script("adlock_get o x 0 || exit; echo $$ >" + dir + "/pid; mv " + dir + "/pid " + dir + "/has; " + rest)
+	c.Args = []string{"sh", "-c", `"$@" 2>&1 | cat >` + s.errors + `; touch ` + s.ended, "sh", "sh", "-c", c.Args[2]}
+	s.Process = c.Start(t)
+	helper.Eventually(t, "the script has the atom", func() bool {
+		if exists(s.ended) {
+			t.Fatalf("it ended: %s", s.said(t))
+		}
+		return exists(dir + "/has")
+	})
+	text, err := os.ReadFile(dir + "/has")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.pid = int(number(t, string(text)))
+	return s
+}
+
+// said waits for the end of the pipe, and returns what the script and other processes wrote.
+func (s scripted) said(t testing.TB) string {
+	t.Helper()
+	helper.Eventually(t, "no process keeps its standard error open", func() bool { return exists(s.ended) })
+	text, err := os.ReadFile(s.errors)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// holderOf is the process that holds the atom for the owner.
+func holderOf(t testing.TB, owner int) int {
+	t.Helper()
+	want := "--owner\x00" + itoa(owner) + "\x00"
+	processes, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range processes {
+		line, _ := os.ReadFile(file) // it may have gone
+		words := strings.SplitN(string(line), "\x00", 3)
+		if len(words) == 3 && words[1] == "holder" && strings.HasPrefix(words[2], want) {
+			return int(number(t, filepath.Base(filepath.Dir(file))))
+		}
+	}
+	t.Fatal("it has no holder")
+	return 0
+}
+
+func TestTheNextHolderRemovesTheFilesOfAKilledHolder(t *testing.T) {
 	t.Parallel()
-	nodes := startEtcd(t, 1)
-	cable := newRelay(t, nodes[0].client)
-	a, b := newHost(t, "etcd://"+cable.address()+"/adlock").leased(lease.DefaultLease), newHost(t, url(nodes...)).leased(lease.DefaultLease)
-	file := t.TempDir() + "/beats"
-	script := helper.Command{
-		Args: []string{"sh", "-c", `. "$library"; adlock_get o x 0 || exit; ` + beats(file)},
-		Env:  append(a.env, "ADLOCK_BIN="+a.bin, "library="+filepath.Join(helper.Root(), "sh/adlock.sh")),
+	h := startFTP(t, "").host(t)
+	left := h.startScript(t, "sleep 60")
+	if err := syscall.Kill(holderOf(t, left.pid), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
 	}
-	owner := script.Start(t)
-	helper.Eventually(t, "the script has the atom", func() bool { return exists(file) })
-	b.run(t, "echo ran").Denied(t)
-	cable.cut()
-	next := b.run(t, begins, "--wait=60s")
-	if next.Status != 0 {
-		t.Fatalf("%+v\n%s", next, owner.Output())
+	left.said(t) // the watchdog has ended it
+	old := time.Now().Add(-2 * time.Minute)
+	files := globbed(t, h.dir+"/smith.*")
+	for _, file := range files {
+		if err := os.Chtimes(file, old, old); err != nil {
+			t.Fatal(err)
+		}
 	}
-	t.Logf("script cut off: margin %v", margin(t, file, next.Out))
-	if status := owner.Wait(t); status != 137 {
-		t.Errorf("the script's status is %d: %s", status, owner.Output())
+	gate := t.TempDir() + "/gate"
+	next := h.startScript(t, until(gate)+"adlock_release")
+	helper.Eventually(t, "what was left is gone", func() bool { return !slices.ContainsFunc(files, exists) })
+	if own := globbed(t, h.dir+"/smith.*"); len(own) != 2 {
+		t.Errorf("besides %v there is %v", files, own)
+	}
+	touch(t, gate)
+	if said := next.said(t); said != "" {
+		t.Errorf("said %q", said)
 	}
 }

@@ -3,7 +3,7 @@
 package network
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,35 +17,32 @@ import (
 	"adlock/test/support/helper"
 )
 
-// aheadVariable says by how many seconds the wall clock of a program built by skewed is ahead.
-const aheadVariable = "TEST_CLOCK_AHEAD"
-
 // Go reads the clock without a system call and without the C library, so no call can be
 // intercepted; and a time namespace has a monotonic clock of its own, but no wall clock. So the
-// test changes the standard library.
+// test changes the standard library: $TEST_CLOCK_AHEAD says by how many seconds the wall clock is
+// ahead, $TEST_CLOCK_FROM since when.
 const (
 	readsClock   = "	sec, nsec, mono := runtimeNow()\n"
-	shiftsClock  = readsClock + "	sec += ahead()\n"
+	shiftsClock  = readsClock + "	if sec >= variable(\"TEST_CLOCK_FROM\") {\n		sec += variable(\"TEST_CLOCK_AHEAD\")\n	}\n"
 	importsFirst = "import (\n"
-	readsAhead   = `
-func ahead() (seconds int64) {
-	text, _ := syscall.Getenv("` + aheadVariable + `")
+	readsNumber  = `
+func variable(name string) (n int64) {
+	text, _ := syscall.Getenv(name)
 	for _, c := range text {
 		if c != '-' {
-			seconds = 10*seconds + int64(c-'0')
+			n = 10*n + int64(c-'0')
 		}
 	}
 	if len(text) > 0 && text[0] == '-' {
-		return -seconds
+		return -n
 	}
-	return seconds
+	return n
 }
 `
 )
 
-// skewedClock writes the standard library's time.go with a clock that may be ahead, and returns
-// the overlay that builds with it (go help build).
-func skewedClock(dir string) (overlay string, err error) {
+// buildSkewed builds adlock and its locksmith with a changed time.go.
+var buildSkewed = sync.OnceValues(func() (string, error) {
 	goroot, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
 		return "", err
@@ -58,41 +55,36 @@ func skewedClock(dir string) (overlay string, err error) {
 	if strings.Count(string(source), readsClock) != 1 || strings.Count(string(source), importsFirst) != 1 {
 		return "", fmt.Errorf("%s of %s reads the clock in another way", file, runtime.Version())
 	}
-	changed := strings.NewReplacer(readsClock, shiftsClock, importsFirst, importsFirst+"	\"syscall\"\n").Replace(string(source))
-	if err := os.WriteFile(dir+"/time.go", []byte(changed+readsAhead), 0o600); err != nil {
-		return "", err
-	}
-	list, err := json.Marshal(map[string]any{"Replace": map[string]string{file: dir + "/time.go"}})
+	beneath, err := filepath.Rel(helper.Root(), file)
 	if err != nil {
 		return "", err
 	}
-	return dir + "/overlay.json", os.WriteFile(dir+"/overlay.json", list, 0o600)
-}
-
-var buildSkewed = sync.OnceValues(func() (string, error) {
-	dir := filepath.Join(beside, "skewed")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return "", err
-	}
-	overlay, err := skewedClock(dir)
-	if err != nil {
-		return "", err
-	}
-	for _, program := range []string{"adlock", "adlock-locksmith"} {
-		if err := helper.Compile(filepath.Join(dir, program), "./cmd/"+program, "-overlay", overlay); err != nil {
-			return "", err
-		}
-	}
-	return filepath.Join(dir, "adlock"), nil
+	changes := strings.NewReplacer(readsClock, shiftsClock, importsFirst, importsFirst+"	\"syscall\"\n")
+	skewed := changes.Replace(string(source)) + readsNumber
+	return buildBoth("skewed", helper.Changes{beneath: skewed})
 })
 
-// skew gives the host a wall clock ahead of the machine's by that many seconds.
-func (h *host) skew(t testing.TB, ahead time.Duration) {
+// buildBoth builds adlock and its locksmith with these changes, in a directory of that name.
+func buildBoth(name string, c helper.Changes) (string, error) {
+	dir := filepath.Join(beside, name)
+	err := os.Mkdir(dir, 0o700)
+	for _, program := range []string{"adlock", "adlock-locksmith"} {
+		err = errors.Join(err, c.Build(filepath.Join(dir, program)))
+	}
+	return filepath.Join(dir, "adlock"), err
+}
+
+// skew gives the host a wall clock ahead of the machine's.
+func (h *host) skew(t testing.TB, ahead time.Duration) { h.step(t, time.Unix(0, 0), ahead) }
+
+// step makes the wall clock of the host step at that time.
+func (h *host) step(t testing.TB, at time.Time, by time.Duration) {
 	t.Helper()
 	bin, err := buildSkewed()
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.bin = bin
-	h.env = append(h.env, fmt.Sprintf("%s=%d", aheadVariable, int(ahead.Seconds())))
+	from, ahead := fmt.Sprint("TEST_CLOCK_FROM=", at.Unix()), fmt.Sprint("TEST_CLOCK_AHEAD=", int(by.Seconds()))
+	h.env = append(h.env, from, ahead)
 }

@@ -1,61 +1,19 @@
 package network
 
 import (
-	"context"
 	"encoding/json"
+	"errors"
 	"os"
-	"path/filepath"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"adlock/lib/lease"
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
 )
-
-// verb runs a verb of the helper on the host.
-func (h *host) verb(t testing.TB, words ...string) helper.Result {
-	t.Helper()
-	return helper.Command{Args: slices.Concat(h.inside, []string{h.bin}, words), Env: h.env, Limit: 90 * time.Second}.Run(t)
-}
-
-// script is a shell script that has sourced the library.
-func (h *host) script(text string) helper.Command {
-	return helper.Command{
-		Args: []string{"sh", "-c", `. "$library"; ` + text},
-		Env:  append(h.env, "ADLOCK_BIN="+h.bin, "library="+filepath.Join(helper.Root(), "sh/adlock.sh")), Limit: 90 * time.Second,
-	}
-}
-
-// wants runs a verb, and fails the test unless it succeeds without a message and prints the
-// pattern.
-func (h *host) wants(t testing.TB, pattern string, words ...string) string {
-	t.Helper()
-	r := h.verb(t, words...)
-	if r.Status != 0 || r.Err != "" || !regexp.MustCompile(pattern).MatchString(r.Out) {
-		t.Errorf("%q: %+v, want %q", words, r, pattern)
-	}
-	return r.Out
-}
-
-// onEachStore runs the test with two hosts of an etcd, then with two of an FTP server.
-func onEachStore(t *testing.T, test func(t *testing.T, a, b *host)) {
-	t.Run("etcd", func(t *testing.T) {
-		s := url(startEtcd(t, 1)...)
-		test(t, newHost(t, s), newHost(t, s))
-	})
-	t.Run("ftp", func(t *testing.T) {
-		f := startFTP(t, "")
-		test(t, f.host(t), f.host(t))
-	})
-}
 
 func TestStatusListsTheAtomsOfTheStoreWithTheHostThatOwns(t *testing.T) {
 	t.Parallel()
@@ -64,9 +22,13 @@ func TestStatusListsTheAtomsOfTheStoreWithTheHostThatOwns(t *testing.T) {
 		t.Fatal(err)
 	}
 	onEachStore(t, func(t *testing.T, a, b *host) {
+		none := `^no atoms in ` + regexp.QuoteMeta(a.store) + `\n$`
+		a.wants(t, none, "status")
+		a.wants(t, `^\[\]\n$`, "status", "--json")
+		a.with("ADLOCK_STORE="+a.dir).wants(t, none, "status", "--store", a.store) // the option prevails
 		a.run(t, "echo ran", "--operand=done").Ran(t)
 		owner := a.start(t, "sleep 60", "--slots=2", "--if-elapsed=5m", "--expire-after=1h")
-		pid := strconv.Itoa(owner.PID)
+		pid := itoa(owner.PID)
 		out := b.wants(t, `(?m)^p o x +running \S+ +never +- +`+pid+` on `+node+` +[12] of 2 +5m / 1h$`, "status")
 		if !regexp.MustCompile(`(?m)^p o done +idle +\S+ ago on `+node+` +- +- `).MatchString(out) || strings.Count(out, "\n") != 3 {
 			t.Errorf("%s", out)
@@ -87,8 +49,7 @@ func TestStatusListsTheAtomsOfTheStoreWithTheHostThatOwns(t *testing.T) {
 		if since, err := time.Parse(time.RFC3339, rows[1].Since); err != nil || time.Since(since) > time.Hour {
 			t.Errorf("since %s: %v", rows[1].Since, err)
 		}
-		owner.Signal(t, syscall.SIGTERM)
-		owner.Wait(t)
+		stop(t, owner)
 	})
 }
 
@@ -110,7 +71,7 @@ func TestStatusNamesTheHostOfOwnersAndPastRuns(t *testing.T) {
 		a.wants(t, `"completed_on":"ode"`, "status", "--json")
 
 		owner := a.start(t, "sleep 60")
-		on := strconv.Itoa(owner.PID) + " on dax"
+		on := itoa(owner.PID) + " on dax"
 		b.run(t, "echo ran").Denied(t)
 		b.wants(t, `(?m) deny +p o x: pid \d+ on ode, owner `+on+`, busy: `, "log")
 		b.verb(t, "clear", "p o x").Refused(t, 77, "(process "+on+")")
@@ -119,7 +80,7 @@ func TestStatusNamesTheHostOfOwnersAndPastRuns(t *testing.T) {
 		}
 		b.wants(t, `(?m) takeover +p o x: pid \d+ on ode, owner `+on+`, `, "log")
 		b.wants(t, `(?m)^ +ended +`+on+` after \S+ by \d+ on ode on `, "report")
-		b.wants(t, `"owner":`+strconv.Itoa(owner.PID)+`,"owner_node":"dax","by":\d+,"by_node":"ode"`, "report", "--json")
+		b.wants(t, `"owner":`+itoa(owner.PID)+`,"owner_node":"dax","by":\d+,"by_node":"ode"`, "report", "--json")
 		b.wants(t, ` by `+on+`: ended by force by \d+ on ode<`, "timeline", "--svg", "-")
 		owner.Wait(t)
 		a.wants(t, `(?m) release +p o x: pid `+on+`, `, "log")
@@ -127,23 +88,7 @@ func TestStatusNamesTheHostOfOwnersAndPastRuns(t *testing.T) {
 		owner = a.start(t, "sleep 60")
 		owner.Kill(t)
 		helper.Eventually(t, "the lock is cleared", func() bool { return b.verb(t, "clear", "p o x").Status == 0 })
-		b.wants(t, `(?m) clear +p o x: owner `+strconv.Itoa(owner.PID)+` on dax$`, "log")
-	})
-}
-
-// status gives the same answer about an atom as --dry-run with its limits.
-func TestStatusOfAStoreAgreesWithTheDryRun(t *testing.T) {
-	t.Parallel()
-	onEachStore(t, func(t *testing.T, a, b *host) {
-		owner := a.start(t, "sleep 60", "--expire-after=2s")
-		helper.Eventually(t, "it has expired", func() bool { return strings.Contains(b.verb(t, "status").Out, " overdue ") })
-		said := b.run(t, "", "--expire-after=2s", "--dry-run").Out
-		if !strings.HasPrefix(said, "expired: ") {
-			t.Errorf("%q", said)
-		}
-		b.wants(t, `"takeable":true,"why":"expired: `, "status", "--json")
-		owner.Signal(t, syscall.SIGTERM)
-		owner.Wait(t)
+		b.wants(t, `(?m) clear +p o x: owner `+itoa(owner.PID)+` on dax$`, "log")
 	})
 }
 
@@ -162,30 +107,22 @@ func TestAgeOfAnAtomIsThatOfItsLastLockInTheStore(t *testing.T) {
 
 func TestReadersAndWaitersAreListed(t *testing.T) {
 	t.Parallel()
-	s := url(startEtcd(t, 1)...)
-	a, b := newHost(t, s), newHost(t, s)
+	a, b := onEtcd(t)
 	one, other := a.start(t, "sleep 60", "--shared"), b.start(t, "sleep 60", "--shared")
-	a.wants(t, `(?m)^p o x +running \S+ +never +- +`+strconv.Itoa(one.PID)+` on \S+ \+1 `, "status")
+	a.wants(t, `(?m)^p o x +running \S+ +never +- +`+itoa(one.PID)+` on \S+ \+1 `, "status")
 	writer := a.command("echo ran", "--wait=60s").Start(t)
 	helper.Eventually(t, "the writer waits", func() bool {
-		return regexp.MustCompile(`(?m)^  waiting for 2 readers: pid ` + strconv.Itoa(writer.PID) + ` on \S+$`).MatchString(b.verb(t, "status").Out)
+		return regexp.MustCompile(`(?m)^  waiting for 2 readers: pid ` + itoa(writer.PID) + ` on \S+$`).MatchString(b.verb(t, "status").Out)
 	})
-	for _, reader := range []*helper.Process{one, other} {
-		reader.Signal(t, syscall.SIGTERM)
-		reader.Wait(t)
-	}
-	if status := writer.Wait(t); status != 0 {
-		t.Errorf("%d %s", status, writer.Output())
-	}
+	stop(t, one, other)
+	endsWith(t, writer, 0, "ran\n")
 }
 
 // A job may begin before its place's record says that it owns the atom.
 func TestTheFirstInALineIsListedAsItsOwner(t *testing.T) {
 	t.Parallel()
 	m := startEtcd(t, 1)
-	s, h := open(t, url(m...)), newHost(t, url(m...))
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	s, h, ctx := open(t, url(m...)), newHost(t, url(m...)), limited(t)
 	for _, shared := range []bool{false, true} {
 		waits := aRecord(t, shared)
 		waits.Taken, waits.Node, waits.Owner = time.Time{}, "dax", process.Identity{PID: 7, Boot: "another"}
@@ -201,10 +138,8 @@ func TestTheFirstInALineIsListedAsItsOwner(t *testing.T) {
 		}
 		h.wants(t, `(?m)^p o x +running \S+ .* 7 on dax .*\n  waiting for process 7 on dax: pid 8 on dax$`, "status")
 		h.verb(t, "clear", "p o x").Refused(t, 77, "its owner lives")
-		for _, p := range []lease.Place{first, second} {
-			if err := leave(ctx, p, nil); err != nil {
-				t.Error(err)
-			}
+		if err := errors.Join(leave(ctx, first, nil), leave(ctx, second, nil)); err != nil {
+			t.Error(err)
 		}
 	}
 }
@@ -222,13 +157,11 @@ func TestStatusOfAStoreThatIsOutOfReachIsOneLine(t *testing.T) {
 
 func TestDoctorTriesAStoreAndLeavesNothing(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, a, b *host) {
-		for _, h := range []*host{a, b} {
-			out := h.verb(t, "doctor").Out
-			for _, want := range []string{"ok   store: " + h.store + " answers after ", "ok   lease: one of " + lasting + " was taken", "ok   store clock: "} {
-				if !strings.Contains(out, want) {
-					t.Errorf("no %q in %s", want, out)
-				}
+	onEachStore(t, func(t *testing.T, a, _ *host) {
+		out := a.verb(t, "doctor").Out
+		for _, want := range []string{"ok   store: " + a.store + " answers after ", "ok   lease: one of " + lasting + " was taken", "ok   store clock: "} {
+			if !strings.Contains(out, want) {
+				t.Errorf("no %q in %s", want, out)
 			}
 		}
 		a.wants(t, "^no atoms in ", "status")
@@ -240,24 +173,12 @@ func TestDoctorTriesAStoreAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestAnEmptyStoreHasNoAtoms(t *testing.T) {
-	t.Parallel()
-	onEachStore(t, func(t *testing.T, a, _ *host) {
-		a.wants(t, `^no atoms in `+regexp.QuoteMeta(a.store)+`\n$`, "status")
-		a.wants(t, `^\[\]\n$`, "status", "--json")
-		a.env = append(a.env, "ADLOCK_STORE="+a.dir) // the option prevails
-		a.wants(t, `^no atoms in `+regexp.QuoteMeta(a.store)+`\n$`, "status", "--store", a.store)
-	})
-}
-
 // An atom in a store and one of the same name in a lock directory are two, although this host's
 // runlog has the events of both.
 func TestTheLastRunIsThatOfTheStoreThatIsAskedFor(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, a, b *host) {
-		here, there := *a, *a
-		here.env = append(slices.Clone(a.env), "ADLOCK_STORE=")
-		there.env = append(slices.Clone(a.env), "ADLOCK_STORE="+b.store+"2")
+	onEachStore(t, func(t *testing.T, a, _ *host) {
+		here, there := a.with("ADLOCK_STORE="), a.with("ADLOCK_STORE="+a.store+"2")
 		a.run(t, "echo ran").Ran(t)
 		if r := here.run(t, "exit 3"); r.Status != 3 {
 			t.Errorf("%+v", r)
@@ -269,4 +190,32 @@ func TestTheLastRunIsThatOfTheStoreThatIsAskedFor(t *testing.T) {
 		}
 		a.wants(t, `,"store":"`+regexp.QuoteMeta(a.store)+`",`, "log", "--json")
 	})
+}
+
+// A run without an end in the runlog still runs if the store has its lock.
+func TestARunWhoseLockIsInTheStoreIsReportedAsRunning(t *testing.T) {
+	t.Parallel()
+	nodes := startEtcd(t, 1)
+	a, b := newHost(t, url(nodes...)), newHost(t, url(nodes...))
+	b.run(t, "echo ran", "--operand=y").Ran(t)
+	owner := a.start(t, "sleep 60")
+	a.wants(t, `"operand":"x","runs":1,"outcomes":\{"running":1,`, "report", "--json")
+	a.wants(t, `(?m)^p o x +#+$`, "timeline")
+	a.wants(t, `(?m)^adlock_running_since_timestamp_seconds\{program="p",host="shared",operator="o",operand="x"\} `, "metrics")
+	a.wants(t, `acquire +p o x: `, "log")
+	if r := a.verb(t, "log"); strings.Contains(r.Out, "p o y") {
+		t.Errorf("another host's runs: %+v", r)
+	}
+	owner.Kill(t)
+	helper.Eventually(t, "the lock is cleared", func() bool { return a.verb(t, "clear", "p o x").Status == 0 })
+	a.wants(t, `"operand":"x","runs":1,"outcomes":\{"running":0,`, "report", "--json")
+}
+
+func TestLogOnATerminalSaysThatItIsThisHosts(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, url(startEtcd(t, 1)...))
+	h.run(t, "echo ran").Ran(t)
+	p := onTerminal(t, helper.Command{Args: []string{h.bin, "log"}, Env: h.env})
+	shows(t, p, `adlock: etcd://\S+: log tells of the runs of this host alone \(\S+\), as the runlog in \S+ has them`)
+	p.Wait(t)
 }

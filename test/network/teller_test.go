@@ -1,25 +1,26 @@
 package network
 
 import (
-	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"net"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"adlock/test/support/helper"
 )
 
-// teller is a proxy between hosts and an FTP server. It can answer a command itself, be slow, fall
-// silent, stall a data connection, and make the server's clock step.
+// teller is a relay to an FTP server, also for its data connections. It can answer a command itself,
+// keep files under other names, be slow, fall silent, stall a data connection, and make the
+// server's clock step.
 type teller struct {
-	listener net.Listener
-	to       string
+	*relay
+	t testing.TB
 
 	mu       sync.Mutex
 	answer   func(command string) string // its answer in place of the server's; "": the server answers
@@ -27,10 +28,9 @@ type teller struct {
 	slow     time.Duration               // before each command
 	silent   int                         // after so many more commands, this connection falls silent
 	stalled  int                         // after so many more data connections, one stalls
-	clock    time.Duration               // how far the server's clock is ahead
-	stored   map[string]time.Duration    // by file: how far it was ahead when the file was stored
 	commands []string
-	open     []net.Conn
+	stepAt   time.Time // files written from then on have a time that differs by step
+	step     time.Duration
 }
 
 // plenty is more commands than any test sends.
@@ -38,29 +38,59 @@ const plenty = 1 << 30
 
 func newTeller(t testing.TB, f *ftpd) *teller {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &teller{listener: l, to: f.address, silent: plenty, stalled: plenty, stored: map[string]time.Duration{}}
-	go p.serve()
-	t.Cleanup(func() {
-		l.Close()
-		p.set(func() {
-			for _, c := range p.open {
-				c.Close()
-			}
-		})
-	})
-	return p
+	return newTellerAt(t, "127.0.0.1", f.Address)
 }
 
-func (p *teller) address() string { return p.listener.Addr().String() }
+func newTellerAt(t testing.TB, ip, to string) *teller {
+	t.Helper()
+	p := &teller{relay: newRelayAt(t, ip, to), t: t, silent: plenty, stalled: plenty}
+	p.edit = func(client net.Conn) [2]func([]byte) []byte {
+		var gone atomic.Bool // nothing gets through any more, and the client waits
+		hear := func(line []byte) []byte {
+			line, answer, passes := p.hear(line)
+			if !passes {
+				gone.Store(true)
+			}
+			if answer != "" && !gone.Load() {
+				_, _ = io.WriteString(client, answer+"\r\n") // it may have gone
+			}
+			if answer != "" || gone.Load() {
+				return nil
+			}
+			return line
+		}
+		speak := func(line []byte) []byte {
+			if line = p.speak(line); gone.Load() {
+				return nil
+			}
+			return line
+		}
+		return [2]func([]byte) []byte{hear, speak}
+	}
+	return p
+}
 
 func (p *teller) set(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change()
+}
+
+// setClock lets the server's clock step now.
+func (p *teller) setClock(by time.Duration) {
+	p.set(func() { p.stepAt, p.step = time.Now().Truncate(time.Second), by })
+}
+
+// answers makes the teller give this answer to each command that begins with this text.
+func (p *teller) answers(begin, answer string) {
+	p.set(func() {
+		p.answer = func(command string) string {
+			if strings.HasPrefix(command, begin) {
+				return answer
+			}
+			return ""
+		}
+	})
 }
 
 // said counts the commands that begin with this text.
@@ -75,96 +105,28 @@ func (p *teller) said(begin string) (n int) {
 	return n
 }
 
-func (p *teller) serve() {
-	for {
-		in, err := p.listener.Accept()
-		if err != nil {
-			return
-		}
-		out, err := net.Dial("tcp", p.to)
-		if err != nil {
-			in.Close()
-			continue
-		}
-		s := &control{teller: p, in: in, out: out}
-		p.set(func() { p.open = append(p.open, in, out) })
-		go s.listen()
-		go s.speak()
-	}
-}
-
-// control is one control connection.
-type control struct {
-	*teller
-	in, out net.Conn
-	renamed string // the file of the last RNFR
-
-	mu   sync.Mutex
-	last string // the command that the server answers now
-	gone bool   // nothing gets through any more
-}
-
-// listen passes on the client's commands.
-func (s *control) listen() {
-	defer s.out.Close()
-	lines := bufio.NewReader(s.in)
-	for {
-		line, err := lines.ReadString('\n')
-		if err != nil {
-			return
-		}
-		command := strings.TrimRight(line, "\r\n")
-		answer, pass := s.hear(command)
-		s.mu.Lock()
-		s.last = command
-		s.gone = s.gone || !pass
-		gone := s.gone
-		s.mu.Unlock()
-		switch {
-		case gone: // and the client waits
-		case answer != "":
-			_, err = io.WriteString(s.in, answer+"\r\n")
-		default:
-			_, err = io.WriteString(s.out, s.renamedIn(line))
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
 // hear decides about a command.
-func (s *control) hear(command string) (answer string, pass bool) {
-	var slow time.Duration
-	s.set(func() {
-		s.commands = append(s.commands, command)
-		if pass = s.silent != 0; pass {
-			s.silent--
-		} else {
-			s.silent = plenty
-		}
-		if s.answer != nil {
-			answer = s.answer(command)
-		}
-		switch word, file, _ := strings.Cut(command, " "); word {
-		case "STOR":
-			s.stored[file] = s.clock
-		case "RNFR":
-			s.renamed = file
-		case "RNTO":
-			s.stored[file] = s.stored[s.renamed]
-		}
-		slow = s.slow
-	})
+func (p *teller) hear(line []byte) (passed []byte, answer string, passes bool) {
+	command := strings.TrimRight(string(line), "\r\n")
+	p.mu.Lock()
+	p.commands = append(p.commands, command)
+	if p.silent--; p.silent < 0 {
+		p.silent = plenty
+	} else {
+		passes = true
+	}
+	if p.answer != nil {
+		answer = p.answer(command)
+	}
+	slow, named := p.slow, p.named
+	p.mu.Unlock()
 	time.Sleep(slow)
-	return answer, pass
+	return renamedIn(line, named), answer, passes
 }
 
 // renamedIn returns the command with the names under which the server keeps the files.
-func (s *control) renamedIn(line string) string {
-	var named func(string) string
-	s.set(func() { named = s.named })
-	word, file, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " ")
+func renamedIn(line []byte, named func(string) string) []byte {
+	word, file, _ := strings.Cut(strings.TrimRight(string(line), "\r\n"), " ")
 	if named == nil || !slices.Contains([]string{"MKD", "RMD", "STOR", "RETR", "DELE", "RNFR", "RNTO", "MDTM", "NLST"}, word) {
 		return line
 	}
@@ -172,63 +134,51 @@ func (s *control) renamedIn(line string) string {
 	for i := range parts[1:] { // the first part is the directory of the locks
 		parts[i+1] = named(parts[i+1])
 	}
-	return word + " " + strings.Join(parts, "/") + "\r\n"
+	return []byte(word + " " + strings.Join(parts, "/") + "\r\n")
 }
 
-var passivePort = regexp.MustCompile(`\|\|\|(\d+)\|`)
-
-// speak passes on the server's answers.
-func (s *control) speak() {
-	defer s.in.Close()
-	lines := bufio.NewReader(s.out)
-	for {
-		line, err := lines.ReadString('\n')
-		if err != nil {
-			return
-		}
-		s.mu.Lock()
-		last, gone := s.last, s.gone
-		s.mu.Unlock()
-		if port := passivePort.FindStringSubmatch(line); port != nil {
-			line = strings.Replace(line, port[1], s.between(port[1]), 1)
-		}
-		if file, asked := strings.CutPrefix(last, "MDTM "); asked && strings.HasPrefix(line, "213 ") {
-			line = s.shifted(file, line)
-		}
-		if gone {
-			continue
-		}
-		if _, err := io.WriteString(s.in, line); err != nil {
-			return
+// speak passes on an answer of the server.
+func (p *teller) speak(line []byte) []byte {
+	var port int
+	if at := bytes.Index(line, []byte("(|||")); at >= 0 && bytes.HasPrefix(line, []byte("229 ")) {
+		if _, err := fmt.Sscanf(string(line[at:]), "(|||%d|)", &port); err == nil {
+			return fmt.Appendf(nil, "%s(|||%d|)\r\n", line[:at], p.dataPort(port))
 		}
 	}
-}
-
-// shifted returns the answer to MDTM by the clock that the server had when the file was stored.
-func (s *control) shifted(file, line string) string {
-	const layout = "20060102150405"
-	at, err := time.Parse(layout, strings.TrimSpace(line[4:]))
-	if err != nil {
-		return line
+	if stamp, found := strings.CutPrefix(string(line), "213 "); found {
+		return []byte("213 " + p.stepped(strings.TrimSpace(stamp)) + "\r\n")
 	}
-	s.set(func() { at = at.Add(s.stored[file]) })
-	return "213 " + at.Format(layout) + "\r\n"
+	return line
 }
 
-// between opens a port that passes one data connection on to the server's port.
-func (s *control) between(port string) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// stepped returns the time of a file as the stepped clock would have shown it.
+func (p *teller) stepped(stamp string) string {
+	const form = "20060102150405"
+	at, err := time.Parse(form, stamp)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil || at.Before(p.stepAt) {
+		return stamp
+	}
+	return at.Add(p.step).Format(form)
+}
+
+// dataPort returns a port of the teller's own that passes one connection on to the server's port.
+func (p *teller) dataPort(port int) int {
+	here, _, _ := net.SplitHostPort(p.address())
+	there, _, _ := net.SplitHostPort(p.to)
+	l, err := net.Listen("tcp", here+":0")
 	if err != nil {
+		p.t.Error(err)
 		return port
 	}
 	stalled := false
-	s.set(func() {
-		if stalled = s.stalled == 0; stalled {
-			s.stalled = plenty
-		} else {
-			s.stalled--
+	p.set(func() {
+		if p.stalled--; p.stalled < 0 {
+			stalled, p.stalled = true, plenty
 		}
 	})
+	data := &relay{cable: p.cable, listener: l, to: net.JoinHostPort(there, itoa(port))}
 	go func() {
 		defer l.Close()
 		_ = l.(*net.TCPListener).SetDeadline(time.Now().Add(helper.Patience)) // the client may never use the port
@@ -236,24 +186,9 @@ func (s *control) between(port string) string {
 		if err != nil {
 			return
 		}
-		host, _, _ := net.SplitHostPort(s.to)
-		out, err := net.Dial("tcp", net.JoinHostPort(host, port))
-		if err != nil {
-			in.Close()
-			return
+		if p.track(in); !stalled {
+			data.pass(in)
 		}
-		s.set(func() { s.open = append(s.open, in, out) })
-		if stalled {
-			return
-		}
-		go pour(out, in)
-		pour(in, out)
 	}()
-	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
-}
-
-// pour copies all bytes, and the end of the stream.
-func pour(to, from net.Conn) {
-	_, _ = io.Copy(to, from) // either may be gone
-	_ = to.(*net.TCPConn).CloseWrite()
+	return l.Addr().(*net.TCPAddr).Port
 }

@@ -3,12 +3,9 @@ package network
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
@@ -38,55 +35,29 @@ func shows(t testing.TB, p *helper.Process, pattern string) {
 	helper.Eventually(t, "the terminal shows "+pattern, func() bool { return regexp.MustCompile(pattern).MatchString(p.Output()) })
 }
 
-// isCleared fails the test unless the line, after its last clearing, holds only text.
-func isCleared(t testing.TB, p *helper.Process, text string) {
-	t.Helper()
-	rows := strings.Split(p.Output(), "\r\x1b[K")
-	if left := rows[len(rows)-1]; len(rows) < 3 || left != text {
-		t.Errorf("left on the terminal: %q of %q", left, p.Output())
-	}
-}
-
-func waitsVisibly(t *testing.T, a, b *host) {
-	t.Helper()
-	owner := a.start(t, "sleep 60")
-	waiter := onTerminal(t, b.command("echo ran", "--wait=60s", "--expire-after=1h"))
-	shows(t, waiter, fmt.Sprintf(`o x: waiting for process %d on \S+: \d+s, at most [0-9ms]+ more; it expires in (59m|1h)`, owner.PID))
-	owner.Signal(t, syscall.SIGTERM)
-	waiter.Wait(t)
-	isCleared(t, waiter, "ran\r\n")
-	b.waitsVisiblyInAScript(t)
-}
-
-func (h *host) waitsVisiblyInAScript(t *testing.T) {
-	t.Helper()
-	owner := h.start(t, "sleep 60")
-	waiter := onTerminal(t, helper.Command{
-		Args: []string{"sh", "-c", `. "$library"; ADLOCK_WAIT=60s; adlock_get o x 0 && echo ran`},
-		Env:  append(h.env, "ADLOCK_BIN="+h.bin, "library="+filepath.Join(helper.Root(), "sh/adlock.sh")),
+func TestAWaitersTerminalShowsTheOwner(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, a, b *host) {
+		for expires, waits := range map[string]helper.Command{
+			"; it expires in (59m|1h)": b.command("echo ran", "--wait=60s", "--expire-after=1h"),
+			"":                         b.script("ADLOCK_WAIT=60s; adlock_get o x 0 && echo ran"),
+		} {
+			owner := a.start(t, "sleep 60")
+			waiter := onTerminal(t, waits)
+			shows(t, waiter, fmt.Sprintf(`o x: waiting for process %d on \S+: \d+s, at most [0-9ms]+ more`, owner.PID)+expires)
+			stop(t, owner)
+			waiter.Wait(t)
+			rows := strings.Split(waiter.Output(), "\r\x1b[K")
+			if left := rows[len(rows)-1]; len(rows) < 3 || left != "ran\r\n" {
+				t.Errorf("left on the terminal: %q of %q", left, waiter.Output())
+			}
+		}
 	})
-	shows(t, waiter, fmt.Sprintf(`o x: waiting for process %d on \S+: \d+s, at most [0-9ms]+ more`, owner.PID))
-	owner.Signal(t, syscall.SIGTERM)
-	waiter.Wait(t)
-	isCleared(t, waiter, "ran\r\n")
-}
-
-func TestAWaitersTerminalShowsTheOwnerOnEtcd(t *testing.T) {
-	t.Parallel()
-	s := url(startEtcd(t, 1)...)
-	waitsVisibly(t, newHost(t, s), newHost(t, s))
-}
-
-func TestAWaitersTerminalShowsTheOwnerOnFTP(t *testing.T) {
-	t.Parallel()
-	f := startFTP(t, "")
-	waitsVisibly(t, f.host(t), f.host(t))
 }
 
 func TestAnEndedJobElsewhereIsShownAtTheTerminal(t *testing.T) {
 	t.Parallel()
-	s := url(startEtcd(t, 1)...)
-	a, b := newHost(t, s), newHost(t, s)
+	a, b := onEtcd(t)
 	owner := a.start(t, "trap '' INT; "+ready+"sleep 60; sleep 60")
 	waiter := onTerminal(t, b.command("echo ran", "--replace"))
 	shows(t, waiter, fmt.Sprintf(`o x: process %d on \S+ was asked to end its job`, owner.PID))
@@ -96,28 +67,23 @@ func TestAnEndedJobElsewhereIsShownAtTheTerminal(t *testing.T) {
 
 func TestADenialByAStoreAtATerminalNamesTheOwnersMachine(t *testing.T) {
 	t.Parallel()
-	s := url(startEtcd(t, 1)...)
-	a, b := newHost(t, s), newHost(t, s)
-	before := time.Now().Format(time.DateOnly)
+	a, b := onEtcd(t)
 	owner := a.start(t, "sleep 60")
-	after := time.Now().Format(time.DateOnly)
 	denied := onTerminal(t, b.command("echo ran"))
 	denied.Wait(t)
-	want := fmt.Sprintf(`^adlock: o x: busy: running for \S+ on \S+, no ExpireAfter; process %d on \S+, since (%s|%s) [0-9:]{8}; --wait D waits, --replace ends it\r\n$`,
-		owner.PID, before, after)
-	if said := denied.Output(); !regexp.MustCompile(want).MatchString(said) {
-		t.Errorf("said %q, want %s", said, want)
-	}
+	const busy = `busy: running for \S+ on %s, no ExpireAfter`
+	by := `; process ` + itoa(owner.PID) + ` on \S+, since [-0-9]{10} [0-9:]{8}; --wait D waits, --replace ends it`
 	node, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
 	}
-	script := b.script("ADLOCK_VERBOSE=1; adlock_get o x")
-	for way, text := range map[string]string{
-		"run": b.run(t, "echo ran", "--verbose").Err, "a script": script.Run(t).Err, "a dry run": b.run(t, "", "--dry-run").Out,
+	for text, want := range map[string]string{
+		denied.Output():                       `^adlock: o x: ` + busy + by + `\r\n$`,
+		b.run(t, "echo ran", "--verbose").Err: busy, b.run(t, "", "--dry-run").Out: busy,
+		b.script("ADLOCK_VERBOSE=1; adlock_get o x").Run(t).Err: busy,
 	} {
-		if !regexp.MustCompile(`busy: running for \S+ on ` + node + `, no ExpireAfter(; process [0-9]+ on \S+, since .*)?\n`).MatchString(text) {
-			t.Errorf("%s said %q", way, text)
+		if !regexp.MustCompile(fmt.Sprintf(want, node)).MatchString(text) {
+			t.Errorf("said %q, want %s", text, want)
 		}
 	}
 }

@@ -1,9 +1,11 @@
 package network
 
 import (
+	"adlock/test/support/helper"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -14,9 +16,9 @@ import (
 	"time"
 )
 
-// certificate makes a certificate for the loopback that is its own authority, with changes; it
-// returns the files of the certificate and of its key.
-func certificate(t testing.TB, changes ...func(*x509.Certificate)) (cert, key string) {
+// certificate makes a certificate for the loopback that is its own authority. It returns the files of
+// the certificate and of its key.
+func certificate(t testing.TB) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -28,9 +30,6 @@ func certificate(t testing.TB, changes ...func(*x509.Certificate)) (cert, key st
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	for _, change := range changes {
-		change(&template)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, &template, &template, &private.PublicKey, private)
 	if err != nil {
@@ -50,16 +49,29 @@ func certificate(t testing.TB, changes ...func(*x509.Certificate)) (cert, key st
 	return write("cert.pem", "CERTIFICATE", der), write("key.pem", "PRIVATE KEY", secret)
 }
 
+// etcdWithTLS starts an etcd with that certificate.
+func etcdWithTLS(t testing.TB, cert, key string, more ...string) *node {
+	t.Helper()
+	m := startEtcd(t, 1)[0]
+	m.Kill()
+	m.TLS = append([]string{"--cert-file", cert, "--key-file", key}, more...)
+	m.Start(t)
+	helper.Eventually(t, "etcd shakes hands", func() bool { // a server that only listens may still need seconds
+		dialer := &net.Dialer{Timeout: time.Second}
+		conn, err := tls.DialWithDialer(dialer, "tcp", m.Client, &tls.Config{InsecureSkipVerify: true})
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	})
+	return m
+}
+
 func TestEtcdIsReachedWithTLSAndAClientCertificate(t *testing.T) {
 	t.Parallel()
 	cert, key := certificate(t)
-	m := startEtcd(t, 1)[0]
-	m.kill()
-	m.tls = []string{"--cert-file", cert, "--key-file", key, "--trusted-ca-file", cert, "--client-cert-auth"}
-	m.start(t)
-	h := newHost(t, url(m))
-	h.env = append(h.env, "ETCDCTL_CACERT="+cert)
-	h.run(t, "echo ran").Refused(t, 69, "etcd://")
-	h.env = append(h.env, "ETCDCTL_CERT="+cert, "ETCDCTL_KEY="+key)
-	h.run(t, "echo ran", "--wait=60s").Ran(t)
+	m := etcdWithTLS(t, cert, key, "--trusted-ca-file", cert, "--client-cert-auth")
+	h := newHost(t, url(m)).with("ETCDCTL_CACERT=" + cert)
+	h.run(t, "echo ran").Refused(t, 69, "refuses our certificate, or wants one: ")
+	h.with("ETCDCTL_CERT="+cert, "ETCDCTL_KEY="+key).run(t, "echo ran", "--wait=60s").Ran(t)
 }

@@ -3,75 +3,38 @@
 package network
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"adlock/lib/atom"
-	"adlock/lib/fault"
-	"adlock/lib/lease"
 	"adlock/test/support/helper"
 )
 
-// succession is an atom with an owner on one host, and a waiter on another.
-type succession struct {
-	owner, next *helper.Process
-	file        string // the owner's beats
-}
-
-// successions starts n of them. Once all waiters wait, each owner's job takes at least that many
-// tenths of a second.
-func successions(t testing.TB, nodes []*node, a, b *host, n, tenths int) (all []succession) {
+// succession starts an owner on a and a waiter on b. Once the waiter waits, the owner's job takes at
+// least that many tenths of a second, and the trouble begins. When both have ended, it returns whether
+// the owner's job ran to its end.
+func succession(t testing.TB, nodes []*node, a, b *host, tenths int, trouble func()) (survived bool) {
 	t.Helper()
-	there := t.TempDir() + "/there"
-	for i := range n {
-		operand := fmt.Sprint("--operand=x", i)
-		s := succession{file: fmt.Sprint(t.TempDir(), "/beats", i)}
-		s.owner = a.start(t, fmt.Sprintf(`trap "" INT TERM; n=0
-			while [ $n -lt %d ]; do
-				read -r now _ </proc/uptime; echo $now >>%s; sleep 0.1; [ ! -e %s ] || n=$((n + 1))
-			done`, tenths, s.file, there), operand)
-		s.next = b.command(begins, operand, "--wait=85s").Start(t)
-		all = append(all, s)
+	beats, there := t.TempDir()+"/beats", t.TempDir()+"/there"
+	owner := a.start(t, fmt.Sprintf(`trap "" INT TERM; n=0
+		while [ $n -lt %d ]; do
+			read -r now _ </proc/uptime; echo $now >>%s; sleep 0.1; [ ! -e %s ] || n=$((n + 1))
+		done`, tenths, beats, there))
+	next := b.command(begins, "--wait=85s").Start(t)
+	helper.Eventually(t, "the next one waits", func() bool { return len(keysOf(t, nodes, "/adlock/p.shared.o.x/line/")) == 2 })
+	touch(t, there)
+	trouble()
+	if status := next.Wait(t); status != 0 {
+		t.Fatalf("the waiter: status %d: %s", status, next.Output())
 	}
-	for i := range all {
-		waitFor(t, "the next one waits", func() bool {
-			return len(keysOf(t, nodes, fmt.Sprint("/adlock/p.shared.o.x", i, "/line/"))) == 2
-		})
-	}
-	if err := os.WriteFile(there, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
-// judge waits for the end of all, and returns the least margin; survivors counts the owners
-// whose jobs ran to their end.
-func judge(t testing.TB, all []succession) (least time.Duration, survivors int) {
-	t.Helper()
-	least = time.Hour
-	for i, s := range all {
-		waitFor(t, "the waiter and the owner have ended", func() bool { return s.next.Ended() && s.owner.Ended() })
-		if status := s.next.Wait(t); status != 0 {
-			t.Errorf("the waiter for %d: status %d: %s", i, status, s.next.Output())
-			continue
-		}
-		least = min(least, margin(t, s.file, s.next.Output()))
-		if s.owner.Wait(t) == 0 {
-			survivors++
-		} else {
-			t.Logf("owner %d: %s", i, s.owner.Output())
-		}
-	}
-	return least, survivors
+	survived = owner.Wait(t) == 0
+	t.Logf("margin %v; the owner survived: %v: %s", margin(t, beats, next.Output()), survived, owner.Output())
+	return survived
 }
 
 func leaderOf(t testing.TB, nodes []*node) (leader *node) {
@@ -90,46 +53,34 @@ func leaderOf(t testing.TB, nodes []*node) (leader *node) {
 // A stopped leader that resumes takes leases for expired that were renewed at another member.
 func TestAStoppedLeaderEndsNoJobAndLetsNoNewcomerIn(t *testing.T) {
 	nodes := startEtcd(t, 3)
-	a, b := newHost(t, url(nodes...)).brief(), newHost(t, url(nodes...)).brief()
-	for _, h := range []*host{a, b} {
-		h.env = append(h.env, "ADLOCK_LEASE=12s") // an election and a renewal take less than two thirds of it
-	}
-	const owners = 12
-	all := successions(t, nodes, a, b, owners, 200)
-	leader := leaderOf(t, nodes)
-	leader.signal(t, syscall.SIGSTOP)
-	lapsed := time.After(13 * time.Second) // more than the lease
-	leaderOf(t, slices.DeleteFunc(slices.Clone(nodes), func(m *node) bool { return m == leader }))
-	<-lapsed
-	leader.signal(t, syscall.SIGCONT)
-	least, survivors := judge(t, all)
-	t.Logf("leader stopped for a lease: the least margin of %d is %v", owners, least)
-	if survivors != owners {
-		t.Errorf("%d of %d jobs came to their end", survivors, owners)
+	h := newHost(t, url(nodes...)).leased(12 * time.Second) // an election and a renewal take less than two thirds of it
+	survived := succession(t, nodes, h, h.another(t), 200, func() {
+		leader := leaderOf(t, nodes)
+		leader.Signal(t, syscall.SIGSTOP)
+		lapsed := time.After(13 * time.Second) // more than the lease
+		leaderOf(t, slices.DeleteFunc(slices.Clone(nodes), func(m *node) bool { return m == leader }))
+		<-lapsed
+		leader.Signal(t, syscall.SIGCONT)
+	})
+	if !survived {
+		t.Error("the job was ended")
 	}
 }
 
 func TestAMemberThatDoesNotAnswerEndsNoJob(t *testing.T) {
 	nodes := startEtcd(t, 3)
-	var members []*node
-	var cables []*relay
-	for _, m := range nodes {
-		r := newRelay(t, m.client)
-		cables, members = append(cables, r), append(members, &node{client: r.address()})
-	}
-	a, b := newHost(t, url(members...)).brief(), newHost(t, url(nodes...)).brief()
-	const owners = 12
-	all := successions(t, nodes, a, b, owners, 120)
-	cables[0].cut()
-	began := time.Now()
-	if r := a.run(t, "echo ran", "--operand=other"); r.Out != "ran\n" || r.Status != 0 {
-		t.Errorf("an atom asked for meanwhile: %+v", r)
-	}
-	t.Logf("with one of three members in a black hole a run takes %v", time.Since(began).Round(time.Millisecond))
-	least, survivors := judge(t, all)
-	t.Logf("one member in a black hole: the least margin of %d is %v", owners, least)
-	if survivors != owners {
-		t.Errorf("%d of %d jobs came to their end", survivors, owners)
+	for i := range nodes {
+		members := slices.Clone(nodes)
+		cable := newRelay(t, nodes[i].Client)
+		members[i] = at(cable.address())
+		a, b := newHost(t, url(members...)).brief(), newHost(t, url(nodes...)).brief()
+		survived := succession(t, nodes, a, b, 120, func() {
+			cable.cut()
+			a.run(t, "echo ran", "--operand=other").Ran(t)
+		})
+		if !survived {
+			t.Errorf("member %d does not answer: the job was ended", i)
+		}
 	}
 }
 
@@ -137,46 +88,41 @@ func TestAMemberThatDoesNotAnswerEndsNoJob(t *testing.T) {
 // out and ended its job.
 func TestNoNewcomerComesInWhereAKeyIsRemovedFromOutside(t *testing.T) {
 	nodes := startEtcd(t, 1)
-	const atom = "/adlock/p.shared.o.x0/"
-	for what, remove := range map[string]func(t testing.TB){
-		"the leases are revoked": func(t testing.TB) {
-			for line := range strings.Lines(ctl(t, nodes, "lease", "list")) {
-				if id := strings.TrimSpace(line); !strings.Contains(id, " ") && id != "" {
-					_ = exec.Command("etcdctl", "--endpoints", endpoints(nodes), "lease", "revoke", id).Run() // it may have gone
-				}
+	const atom = "/adlock/p.shared.o.x/"
+	for what, remove := range map[string]func(){
+		"the leases are revoked": func() {
+			for _, id := range leasesOf(t, nodes) {
+				_ = etcdctl(nodes, "lease", "revoke", id).Run() // it may have gone
 			}
 		},
-		"the line is removed":       func(t testing.TB) { ctl(t, nodes, "del", "--prefix", atom+"line/") },
-		"signs of life are removed": func(t testing.TB) { ctl(t, nodes, "del", "--prefix", atom+"beat/") },
-		"all keys are removed":      func(t testing.TB) { ctl(t, nodes, "del", "--prefix", "") },
-		"the owner's place is removed": func(t testing.TB) {
+		"the line is removed":       func() { ctl(t, nodes, "del", "--prefix", atom+"line/") },
+		"signs of life are removed": func() { ctl(t, nodes, "del", "--prefix", atom+"beat/") },
+		"all keys are removed":      func() { ctl(t, nodes, "del", "--prefix", "") },
+		"the owner's place is removed": func() {
 			first := ctl(t, nodes, "get", "--prefix", "--keys-only", "--sort-by=CREATE", "--order=ASCEND", atom+"line/")
 			ctl(t, nodes, "del", strings.Fields(first)[0])
 		},
-		"the keys are removed one by one": func(t testing.TB) {
+		"the keys are removed one by one": func() {
 			for _, key := range keysOf(t, nodes, atom) {
 				ctl(t, nodes, "del", key)
 			}
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			a, b := newHost(t, url(nodes...)).brief(), newHost(t, url(nodes...)).brief()
-			all := successions(t, nodes, a, b, 1, 100)
-			remove(t)
-			least, survivors := judge(t, all)
-			t.Logf("%s: margin %v, jobs that came to their end: %d", what, least, survivors)
+			h := newHost(t, url(nodes...)).brief()
+			succession(t, nodes, h, h.another(t), 100, remove)
 		})
 	}
 }
 
 func TestAJobEndsWithItsLeaseWhereTheStoreIsFull(t *testing.T) {
-	m := startEtcdWith(t, 1, "--quota-backend-bytes=200000")[0]
+	m := startEtcd(t, 1, "--quota-backend-bytes=200000")[0]
 	h := newHost(t, url(m)).brief()
 	owner := h.start(t, "sleep 60")
 	began := time.Now()
 	filler := strings.Repeat("x", 50000)
 	for n := range 20 {
-		if exec.Command("etcdctl", "--endpoints", m.client, "put", fmt.Sprint("filler", n), filler).Run() != nil {
+		if exec.Command("etcdctl", "--endpoints", m.Client, "put", fmt.Sprint("filler", n), filler).Run() != nil {
 			break
 		}
 	}
@@ -194,8 +140,7 @@ func TestAJobEndsWithItsLeaseWhereItsUserMayWriteNoMore(t *testing.T) {
 	} {
 		ctl(t, nodes, strings.Fields(line)...)
 	}
-	h := newHost(t, url(nodes...)).brief()
-	h.env = append(h.env, "ETCDCTL_USER=job", "ETCDCTL_PASSWORD=word")
+	h := newHost(t, url(nodes...)).brief().with("ETCDCTL_USER=job", "ETCDCTL_PASSWORD=word")
 	owner := h.start(t, "sleep 60")
 	ctl(t, nodes, "--user=root:secret", "user", "revoke-role", "job", "writes")
 	endsByItsLease(t, h, owner, time.Now(), "permission denied")
@@ -206,7 +151,6 @@ func TestAJobEndsWithItsLeaseWhereItsUserMayWriteNoMore(t *testing.T) {
 // the reason.
 func endsByItsLease(t testing.TB, h *host, owner *helper.Process, began time.Time, why string) {
 	t.Helper()
-	waitFor(t, "the owner ends", owner.Ended)
 	if status := owner.Wait(t); status != 130 && status != 143 {
 		t.Errorf("the owner's status is %d", status)
 	}
@@ -225,99 +169,83 @@ func endsByItsLease(t testing.TB, h *host, owner *helper.Process, began time.Tim
 
 // A newcomer that does not want to wait still watches for a lease whether a silent owner is dead.
 func TestANewcomerWithoutWaitTakesADeadOwnersAtom(t *testing.T) {
-	s := url(startEtcd(t, 1)...)
-	a, b := newHost(t, s).brief(), newHost(t, s).brief()
-	owner := a.start(t, "sleep 60", "--slots=1")
-	b.run(t, "echo ran").Denied(t)
+	a, b := onEtcd(t)
+	owner := a.brief().start(t, "sleep 60", "--slots=1")
+	b.brief().run(t, "echo ran").Denied(t)
 	owner.Kill(t)
 	helper.Eventually(t, "the watchdog has ended the job", func() bool { return strings.Contains(a.runlog(), "event=lost") })
-	killed := time.Now()
 	time.Sleep(6500 * time.Millisecond) // longer than the lease: by the clocks it is silent
 	b.run(t, "echo ran").Ran(t)
 	b.run(t, "echo ran", "--slots=1", "--operand=y").Ran(t)
-	t.Logf("taken over %v after its death by a newcomer that does not wait", time.Since(killed).Round(time.Millisecond))
 	if !strings.Contains(b.runlog(), "event=reclaim") {
 		t.Errorf("no takeover in\n%s", b.runlog())
 	}
 }
 
 func TestJobOutlivesAStoreThatIsAwayForAWhile(t *testing.T) {
-	nodes := startEtcd(t, 1)
-	cable := newRelay(t, nodes[0].client)
-	h := newHost(t, "etcd://"+cable.address()+"/adlock").brief()
-	h.env = append(h.env, "ADLOCK_LEASE=12s")
-	owner := h.start(t, "sleep 10; echo done")
+	cable, h, _ := onCable(t)
+	owner := h.leased(12*time.Second).start(t, "sleep 10; echo done")
 	cable.cut()
 	time.Sleep(5 * time.Second) // the lease is renewed after 1/3, and the job would be ended after 2/3
 	cable.drop()
 	cable.mend()
-	if status := owner.Wait(t); status != 0 || owner.Output() != "done\n" {
-		t.Errorf("%d %q", status, owner.Output())
-	}
+	endsWith(t, owner, 0, "done\n")
 	h.run(t, "echo ran", "--if-elapsed=1h").Denied(t)
 }
 
-// A waiter watches for a third of the lease, checks the heartbeat, and watches again. A place may
-// go between two watches.
-func TestNoWaiterMissesAPlaceThatGoesBetweenTwoWatches(t *testing.T) {
-	s := open(t, url(startEtcd(t, 1)...))
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	const length = 300 * time.Millisecond
-	var all sync.WaitGroup
-	for i := range 120 {
-		all.Go(func() {
-			name := atom.Name(fmt.Sprint("p.h.o.", i))
-			owner, _, err := s.Enter(ctx, name, aRecord(t, false), time.Minute, true)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			next, _, err := s.Enter(ctx, name, aRecord(t, false), length, true)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			left := make(chan error, 1)
-			time.AfterFunc(length/3+time.Duration(i)*50*time.Microsecond, func() { left <- leave(ctx, owner, nil) })
-			for held := true; held && err == nil && ctx.Err() == nil; {
-				var seen lease.Snapshot
-				if err = next.Await(ctx, func() {}); err == nil {
-					seen, err = next.Look(ctx)
-					held = seen.Held || err != nil
-				}
-				if fault.KindOf(err) == fault.Unavailable {
-					err = nil // Await gives an answer a third of this short lease; ask again
-				}
-			}
-			if err = errors.Join(err, <-left, ctx.Err()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
+// waits reports whether the process is listed as a waiter.
+func (h *host) waits(t testing.TB, p *helper.Process) bool {
+	return strings.Contains(h.verb(t, "status").Out, itoa(p.PID)+" on ")
 }
 
 func TestAWaiterThatHasLostItsPlaceTakesAnotherAndWaitsOn(t *testing.T) {
-	s := url(startEtcd(t, 1)...)
-	a, b, c := newHost(t, s).brief(), newHost(t, s).brief(), newHost(t, s).brief()
-	owner := a.start(t, "sleep 60")
-	waits := func(h *host, p *helper.Process) func() bool {
-		return func() bool { return strings.Contains(h.verb(t, "status").Out, itoa(p.PID)+" on ") }
+	a, b := onEtcd(t)
+	owner := a.brief().start(t, "sleep 60")
+	wait := func() *helper.Process {
+		p := b.brief().command("echo ran", "--wait=forever").Start(t)
+		helper.Eventually(t, "it waits", func() bool { return a.waits(t, p) })
+		return p
 	}
-	stopped := b.command("echo ran", "--wait=forever").Start(t)
-	helper.Eventually(t, "it waits", waits(a, stopped))
-	behind := c.command("echo ran", "--wait=60s").Start(t)
-	helper.Eventually(t, "another waits behind it", waits(a, behind))
+	stopped, behind := wait(), wait()
 	stopped.Signal(t, syscall.SIGSTOP)
-	helper.Within(t, helper.Patience, "its place is lost", func() bool { return !waits(a, stopped)() })
+	helper.Eventually(t, "its place is lost", func() bool { return !a.waits(t, stopped) })
 	stopped.Signal(t, syscall.SIGCONT)
-	helper.Within(t, helper.Patience, "it has another", waits(a, stopped))
-	owner.Signal(t, syscall.SIGTERM)
-	owner.Wait(t)
-	for _, p := range []*helper.Process{behind, stopped} {
-		if status := p.Wait(t); status != 0 || p.Output() != "ran\n" {
-			t.Errorf("%d: %s", status, p.Output())
+	helper.Eventually(t, "it has another", func() bool { return a.waits(t, stopped) })
+	stop(t, owner)
+	endsWith(t, behind, 0, "ran\n")
+	endsWith(t, stopped, 0, "ran\n")
+}
+
+// If a store is silent, run gives up after --wait, one more question (five seconds) and the attempt
+// to leave its place (one).
+func TestAWaitForASilentStoreEndsWhenItsTimeIsUp(t *testing.T) {
+	waits := func(t *testing.T, h *host, send func(testing.TB, syscall.Signal), inLine bool) {
+		t.Parallel()
+		h.start(t, "sleep 60")
+		if !inLine {
+			send(t, syscall.SIGSTOP)
 		}
+		began := time.Now()
+		waiter := h.command("echo ran", "--wait=8s").Start(t)
+		if inLine {
+			helper.Eventually(t, "it waits", func() bool { return strings.Contains(h.runlog(), "event=wait") })
+			send(t, syscall.SIGSTOP)
+		}
+		status := waiter.Wait(t)
+		took := time.Since(began).Round(100 * time.Millisecond)
+		send(t, syscall.SIGCONT)
+		if status != 69 || took > 24*time.Second || !regexp.MustCompile(`^.* no answer in time\n$`).MatchString(waiter.Output()) {
+			t.Errorf("status %d after %v: %s", status, took, waiter.Output())
+		}
+	}
+	for _, inLine := range []bool{false, true} {
+		t.Run(fmt.Sprint("etcd, in line already: ", inLine), func(t *testing.T) {
+			m := startEtcd(t, 1)[0]
+			waits(t, newHost(t, url(m)).leased(15*time.Second), m.Signal, inLine)
+		})
+		t.Run(fmt.Sprint("FTP, in line already: ", inLine), func(t *testing.T) {
+			f := startFTP(t, "")
+			waits(t, f.host(t).leased(15*time.Second), f.Signal, inLine)
+		})
 	}
 }

@@ -3,8 +3,6 @@
 package network
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"net"
 	"slices"
 	"strings"
@@ -12,15 +10,11 @@ import (
 	"time"
 
 	"adlock/lib/fault"
-	"adlock/test/support/helper"
+	"adlock/lib/lease"
 )
 
-// atOnce is the time for a refusal without a wait, on a busy machine: less than the wait for an
-// answer.
-const atOnce = 4 * time.Second
-
 // said asks for a job that must not run, and fails the test unless run ends with the status and the
-// words, in one line.
+// words, in one line, at once unless the words are those of a wait.
 func said(t *testing.T, h *host, status int, words string) {
 	t.Helper()
 	began := time.Now()
@@ -30,82 +24,45 @@ func said(t *testing.T, h *host, status int, words string) {
 	if rest, other := strings.CutPrefix(words, "adlock: "); other {
 		line = "adlock: o x: not run: " + rest + "\n"
 	}
-	// A newer server sends another alert.
-	r.Err = strings.Replace(r.Err, "certificate required", "bad certificate", 1)
 	if r.Status != status || r.Out != "" || r.Err != line {
 		t.Errorf("status %d, printed %q, and said\n%sinstead of %d and\n%s", r.Status, r.Out, r.Err, status, line)
 	}
-	if spent > atOnce && !strings.HasPrefix(words, "no answer") {
+	if spent > 4*time.Second && words != lease.NoAnswer { // less than the wait for an answer
 		t.Errorf("it took %v", spent)
 	}
 }
 
-// with returns a copy of the host with more in its environment.
-func (h host) with(env ...string) *host {
-	h.env = append(h.env[:len(h.env):len(h.env)], env...)
-	return &h
-}
-
+// The reasons of certificates that are not valid are tried in lib/lease.
 func TestEachErrorOfEtcdHasItsReason(t *testing.T) {
 	good, key := certificate(t)
 	other, _ := certificate(t)
-	expired, expiredKey := certificate(t, func(c *x509.Certificate) {
-		c.NotBefore, c.NotAfter = time.Now().Add(-48*time.Hour), time.Now().Add(-24*time.Hour)
-	})
-	elsewhere, elsewhereKey := certificate(t, func(c *x509.Certificate) {
-		c.IPAddresses, c.DNSNames = nil, []string{"etcd.example"}
-	})
-	secure := func(cert, key string, more ...string) *node {
-		m := startEtcd(t, 1)[0]
-		m.kill()
-		m.tls = append([]string{"--cert-file", cert, "--key-file", key}, more...)
-		m.start(t)
-		helper.Eventually(t, "etcd shakes hands", func() bool { return shakesHands(m.client) })
-		return m
-	}
+	plain, withTLS := startEtcd(t, 1)[0], etcdWithTLS(t, good, key)
 	trusting := func(m *node, ca string) *host { return newHost(t, url(m)).with("ETCDCTL_CACERT=" + ca) }
-	plain, withTLS := startEtcd(t, 1)[0], secure(good, key)
-	yesterday := time.Now().Add(-24 * time.Hour).UTC().Format("2006-01-02")
+	closed, alien := freePort(t), greeter(t, "SSH-2.0-nobody\r\n")
 	for name, each := range map[string]struct {
 		host  *host
 		words string
 	}{
 		"another authority":       {trusting(withTLS, other), "the authority that signed its certificate is not known here"},
-		"an expired certificate":  {trusting(secure(expired, expiredKey), expired), "its certificate expired on " + yesterday},
-		"another host's":          {trusting(secure(elsewhere, elsewhereKey), elsewhere), "its certificate is for etcd.example and not for 127.0.0.1"},
 		"TLS where there is none": {trusting(plain, good), "does not speak TLS"},
 		"no TLS where there is":   {newHost(t, url(withTLS)), "wants TLS: ETCDCTL_CACERT says with which authority"},
-		"no certificate of ours": {
-			trusting(secure(good, key, "--trusted-ca-file", good, "--client-cert-auth"), good),
-			"refuses our certificate, or wants one: bad certificate",
-		},
-		"a closed port":   {newHost(t, "etcd://"+freePort(t)+"/adlock"), "connection refused"},
-		"an unknown name": {newHost(t, "etcd://nobody.invalid:2379/adlock"), "nobody.invalid: no such host"},
-		"no file":         {trusting(plain, "/nowhere/ca.pem"), "adlock: /nowhere/ca.pem: no such file or directory, and ETCDCTL_CACERT names it"},
-		"another server":  {newHost(t, "etcd://"+greeter(t, "SSH-2.0-nobody\r\n")+"/adlock"), "is no etcd, or none of version 3"},
+		"no file":                 {trusting(plain, "/nowhere/ca.pem"), "adlock: /nowhere/ca.pem: no such file or directory, and ETCDCTL_CACERT names it"},
+		"another server":          {newHost(t, "etcd://"+alien+"/adlock"), "is no etcd, or none of version 3"},
 		"two troubles": {
-			newHost(t, "etcd://"+freePort(t)+",nobody.invalid:2379/adlock"), "",
+			newHost(t, "etcd://"+closed+",nobody.invalid:2379/adlock"),
+			closed + ": connection refused; nobody.invalid:2379: nobody.invalid: no such host",
 		},
-		"silence": {newHost(t, "etcd://"+greeter(t, "")+"/adlock"), "no answer in time"},
+		"silence": {newHost(t, "etcd://"+greeter(t, "")+"/adlock"), lease.NoAnswer},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if each.words == "" {
-				members := strings.Split(strings.TrimSuffix(strings.TrimPrefix(each.host.store, "etcd://"), "/adlock"), ",")
-				each.words = members[0] + ": connection refused; " + members[1] + ": nobody.invalid: no such host"
-			}
-			said(t, each.host, fault.StatusUnavailable, each.words)
-		})
+		t.Run(name, func(t *testing.T) { said(t, each.host, fault.StatusUnavailable, each.words) })
 	}
-}
-
-// shakesHands reports whether a server with TLS answers: one that only listens may still need
-// seconds.
-func shakesHands(address string) bool {
-	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: time.Second}, "tcp", address, &tls.Config{InsecureSkipVerify: true})
-	if err == nil {
-		conn.Close()
+	script := newHost(t, "etcd://"+closed+","+alien+"/adlock").script("adlock_get o x 0; echo $?").Run(t)
+	reasons := []string{closed + ": connection refused", alien + ": is no etcd, or none of version 3"}
+	slices.Sort(reasons)
+	want := "/adlock: " + strings.Join(reasons, "; ") + "\n"
+	if script.Out != "69\n" || !strings.HasSuffix(script.Err, want) {
+		t.Errorf("a script: status %q, and said\n%sinstead of\n%s", script.Out, script.Err, want)
 	}
-	return err == nil
 }
 
 // greeter listens, sends the words to each client, and nothing more.
@@ -149,16 +106,31 @@ func TestARefusalOfEtcdIsReportedAsNotPermitted(t *testing.T) {
 	h.with("ETCDCTL_USER=root:secret").run(t, "echo ran").Ran(t)
 }
 
-func TestAScriptPrintsTheSameReasons(t *testing.T) {
-	h := newHost(t, "etcd://"+freePort(t)+","+greeter(t, "SSH-2.0-nobody\r\n")+"/adlock")
-	first, second, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(h.store, "etcd://"), "/adlock"), ",")
-	r := helper.Command{
-		Args: []string{"sh", "-c", `. "$library"; adlock_get o x 0; echo $?`},
-		Env:  append(h.env, "ADLOCK_BIN="+h.bin, "library="+helper.Root()+"/sh/adlock.sh"),
-	}.Run(t)
-	reasons := []string{first + ": connection refused", second + ": is no etcd, or none of version 3"}
-	slices.Sort(reasons)
-	if want := "adlock: " + h.store + ": " + strings.Join(reasons, "; ") + "\n"; r.Out != "69\n" || r.Err != want {
-		t.Errorf("status %q, and said\n%sinstead of\n%s", r.Out, r.Err, want)
+func TestEachErrorOfFTPHasItsReason(t *testing.T) {
+	good, key := certificate(t)
+	other, _ := certificate(t)
+	plain := startFTP(t, "")
+	h := plain.host(t)
+	at := func(store string) *host { return newHost(t, store).with("ADLOCK_FTP_PASSWORD_FILE=" + plain.Password) }
+	for name, each := range map[string]struct {
+		host  *host
+		words string
+	}{
+		"another authority": {
+			startFTP(t, "").withTLS(t, good, key).host(t).with("ADLOCK_FTP_CACERT=" + other),
+			"the authority that signed its certificate is not known here",
+		},
+		"TLS where there is none": {at("ftps://anonymous@" + plain.Address + "/locks"), "does not offer TLS: Please login with USER and PASS."},
+		"a closed port":           {at("ftp://anonymous@" + freePort(t) + "/locks"), "connection refused"},
+		"an unknown name":         {at("ftp://anonymous@nobody.invalid/locks"), "nobody.invalid: no such host"},
+		"another server":          {at("ftp://anonymous@" + greeter(t, "SSH-2.0-nobody\r\n") + "/locks"), "is no FTP server"},
+		"silence":                 {at("ftp://anonymous@" + greeter(t, "") + "/locks"), lease.NoAnswer},
+		"no file of authorities":  {h.with("ADLOCK_FTP_CACERT=/nowhere/ca.pem"), "adlock: /nowhere/ca.pem: no such file or directory, and ADLOCK_FTP_CACERT names it"},
+		"no file with the password": {
+			h.with("ADLOCK_FTP_PASSWORD_FILE=/nowhere/password"),
+			"adlock: /nowhere/password: no such file or directory, and ADLOCK_FTP_PASSWORD_FILE names it",
+		},
+	} {
+		t.Run(name, func(t *testing.T) { said(t, each.host, fault.StatusUnavailable, each.words) })
 	}
 }

@@ -19,54 +19,90 @@ import (
 	"adlock/lib/lease"
 )
 
-// silent is a member that never answers.
-type silent struct {
+// member is a member that a test speaks for.
+type member struct {
 	etcdserverpb.UnimplementedKVServer
-	asked atomic.Int64
+	etcdserverpb.UnimplementedMaintenanceServer
+	cluster uint64
+	asked   atomic.Int64
+	answer  func(ctx context.Context, asked int64) error // nil: it answers at once
 }
 
-func (s *silent) Txn(ctx context.Context, _ *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error) {
-	s.asked.Add(1)
-	<-ctx.Done()
-	return nil, ctx.Err()
+func (m *member) Txn(ctx context.Context, _ *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error) {
+	asked := m.asked.Add(1)
+	if m.answer != nil {
+		if err := m.answer(ctx, asked); err != nil {
+			return nil, err
+		}
+	}
+	return &etcdserverpb.TxnResponse{Header: &etcdserverpb.ResponseHeader{ClusterId: m.cluster}, Succeeded: true}, nil
+}
+
+func (m *member) Status(context.Context, *etcdserverpb.StatusRequest) (*etcdserverpb.StatusResponse, error) {
+	return &etcdserverpb.StatusResponse{Header: &etcdserverpb.ResponseHeader{ClusterId: m.cluster}}, nil
+}
+
+// serving returns a store with these members.
+func serving(t *testing.T, members ...*member) *Store {
+	t.Helper()
+	var addresses []string
+	for _, m := range members {
+		address, l := listening(t)
+		server := grpc.NewServer()
+		etcdserverpb.RegisterKVServer(server, m)
+		etcdserverpb.RegisterMaintenanceServer(server, m)
+		go func() { _ = server.Serve(l) }() // Stop ends it
+		t.Cleanup(server.Stop)
+		addresses = append(addresses, address)
+	}
+	return opened(t, addresses...)
+}
+
+func opened(t *testing.T, addresses ...string) *Store {
+	t.Helper()
+	t.Setenv("HTTPS_PROXY", "")
+	t.Setenv("https_proxy", "")
+	s, err := Open(Scheme + strings.Join(addresses, ",") + "/prod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// listening returns the address of a port that is listened on.
+func listening(t *testing.T) (string, net.Listener) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().String(), l
 }
 
 // Another member may answer, so each is asked; but a busy member must not be asked again all the
 // time.
 func TestSilentMembersAreAskedInTurnAtGrowingIntervals(t *testing.T) {
-	t.Setenv("HTTPS_PROXY", "")
-	t.Setenv("https_proxy", "")
 	for members, most := range map[int]int64{1: 3, 3: 4} { // after 0, 1 and 3 quarters of the time; after 0, 1, 2 and 3 quarters
-		var all []*silent
-		var addresses []string
+		var all []*member
 		for range members {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			server, member := grpc.NewServer(), &silent{}
-			etcdserverpb.RegisterKVServer(server, member)
-			go func() { _ = server.Serve(l) }() // Stop ends it
-			t.Cleanup(server.Stop)
-			all, addresses = append(all, member), append(addresses, l.Addr().String())
+			all = append(all, &member{answer: func(ctx context.Context, _ int64) error {
+				<-ctx.Done()
+				return ctx.Err()
+			}})
 		}
-		s, err := Open(Scheme + strings.Join(addresses, ",") + "/prod")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { s.Close() })
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		defer cancel()
-		if _, err := s.commit(ctx, txn{}); err == nil {
+		if _, err := serving(t, all...).commit(ctx, txn{}); err == nil {
 			t.Fatal("an owner has answered")
 		}
 		asked := int64(0)
 		for i, member := range all {
-			if n := member.asked.Load(); n == 0 {
+			if member.asked.Load() == 0 {
 				t.Errorf("member %d of %d was not asked", i, members)
-			} else {
-				asked += n
 			}
+			asked += member.asked.Load()
 		}
 		if asked < 2 || asked > most {
 			t.Errorf("%d members were asked %d times, want at most %d", members, asked, most)
@@ -74,48 +110,25 @@ func TestSilentMembersAreAskedInTurnAtGrowingIntervals(t *testing.T) {
 	}
 }
 
-// failing is a member that answers the first question with an error text for which etcd has no
-// code.
-type failing struct {
-	etcdserverpb.UnimplementedKVServer
-	words string
-	asked atomic.Int64
-}
-
-func (f *failing) Txn(context.Context, *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error) {
-	if f.asked.Add(1) == 1 {
-		return nil, status.Error(codes.Unknown, f.words)
-	}
-	return &etcdserverpb.TxnResponse{Header: &etcdserverpb.ResponseHeader{}, Succeeded: true}, nil
-}
-
+// etcd has no code for these errors.
 func TestAFailedTransactionIsSentAgain(t *testing.T) {
-	t.Setenv("HTTPS_PROXY", "")
-	t.Setenv("https_proxy", "")
 	for why, words := range map[string]string{
 		"its leader hands over":       "raft proposal dropped",
 		"its own time was up earlier": "context deadline exceeded",
 	} {
 		t.Run(why, func(t *testing.T) {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			server, member := grpc.NewServer(), &failing{words: words}
-			etcdserverpb.RegisterKVServer(server, member)
-			go func() { _ = server.Serve(l) }() // Stop ends it
-			t.Cleanup(server.Stop)
-			s, err := Open(Scheme + l.Addr().String() + "/prod")
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { s.Close() })
+			failing := &member{answer: func(_ context.Context, asked int64) error {
+				if asked == 1 {
+					return status.Error(codes.Unknown, words)
+				}
+				return nil
+			}}
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			defer cancel()
-			if answer, err := s.commit(ctx, txn{}); err != nil || !answer.Succeeded {
+			if answer, err := serving(t, failing).commit(ctx, txn{}); err != nil || !answer.Succeeded {
 				t.Error(err)
 			}
-			if n := member.asked.Load(); n != 2 {
+			if n := failing.asked.Load(); n != 2 {
 				t.Errorf("asked %d times, want 2", n)
 			}
 		})
@@ -138,50 +151,51 @@ func TestErrorsOmitTheWordsOfGRPC(t *testing.T) {
 	}
 }
 
-// answering is a member that answers at once, and says of which cluster it is.
-type answering struct {
-	etcdserverpb.UnimplementedKVServer
-	etcdserverpb.UnimplementedMaintenanceServer
-	cluster uint64
-}
-
-func (a *answering) Txn(context.Context, *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error) {
-	return &etcdserverpb.TxnResponse{Header: &etcdserverpb.ResponseHeader{ClusterId: a.cluster}}, nil
-}
-
-func (a *answering) Status(context.Context, *etcdserverpb.StatusRequest) (*etcdserverpb.StatusResponse, error) {
-	return &etcdserverpb.StatusResponse{Header: &etcdserverpb.ResponseHeader{ClusterId: a.cluster}}, nil
-}
-
-// The client may put all its questions to one member, but every member is compared.
+// Each of two newcomers could otherwise own the atom, in the cluster that it happens to reach. The
+// client may put all its questions to one member, but every member is compared.
 func TestMembersOfTwoClustersAreRefused(t *testing.T) {
-	t.Setenv("HTTPS_PROXY", "")
-	t.Setenv("https_proxy", "")
 	for _, test := range []struct {
 		clusters []uint64
 		refused  bool
 	}{{[]uint64{7, 7, 7}, false}, {[]uint64{7, 8}, true}, {[]uint64{7, 7, 8}, true}, {[]uint64{7}, false}} {
-		var addresses []string
+		var members []*member
 		for _, cluster := range test.clusters {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			server, member := grpc.NewServer(), &answering{cluster: cluster}
-			etcdserverpb.RegisterKVServer(server, member)
-			etcdserverpb.RegisterMaintenanceServer(server, member)
-			go func() { _ = server.Serve(l) }() // Stop ends it
-			t.Cleanup(server.Stop)
-			addresses = append(addresses, l.Addr().String())
+			members = append(members, &member{cluster: cluster})
 		}
-		s, err := Open(Scheme + strings.Join(addresses, ",") + "/prod")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { s.Close() })
-		_, err = s.commit(context.Background(), txn{})
+		_, err := serving(t, members...).commit(context.Background(), txn{})
 		if errors.Is(err, lease.ErrUnfit) != test.refused || fault.KindOf(err) != fault.Unavailable && test.refused || err != nil && !test.refused {
 			t.Errorf("%v: %v", test.clusters, err)
 		}
+		if told := fmt.Sprint(err); strings.Count(told, " is of cluster ") != 2 && test.refused {
+			t.Error(told)
+		}
+	}
+}
+
+func TestClosedPortsAreReportedAtOnce(t *testing.T) {
+	one, l := listening(t)
+	other, more := listening(t)
+	l.Close()
+	more.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	began := time.Now()
+	_, err := opened(t, one, other).Look(ctx, "p.h.o.x", false)
+	if fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), ": connection refused") {
+		t.Errorf("error %v", err)
+	}
+	if spent := time.Since(began); spent > 90*time.Second {
+		t.Errorf("it took %v", spent)
+	}
+}
+
+func TestAMemberThatMayAnswerIsWaitedFor(t *testing.T) {
+	closed, l := listening(t)
+	silent, _ := listening(t)
+	l.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := opened(t, closed, silent).Look(ctx, "p.h.o.x", false); ctx.Err() == nil || !strings.Contains(err.Error(), "no answer in time") {
+		t.Errorf("too early: %v", err)
 	}
 }

@@ -20,7 +20,7 @@ func lockedBy(pid int, operand string) locker.View {
 	return locker.View{
 		Active: policy.Active{Held: true, Age: time.Minute, Owner: policy.Waiter, Asked: time.Hour},
 		Record: record.Record{Owner: process.Identity{PID: pid}, Token: record.NewToken(), Atom: a, ExpireAfter: time.Hour},
-		Node:   "web 1",
+		Node:   "web 2",
 	}
 }
 
@@ -44,11 +44,6 @@ func TestAListingSurvivesThePipe(t *testing.T) {
 	held.Ticks = []atom.File{{Kind: atom.Tick, Name: held.Name, Period: time.Hour, Number: -3}}
 	read := locker.Entry{Name: "p.h.o.y", Readers: []locker.View{lockedBy(8, "y"), lockedBy(9, "y")}, Waiting: []locker.View{lockedBy(10, "y")}}
 	bare := locker.Entry{Name: "p.h.o.z", View: locker.View{Active: policy.Active{Held: true, Empty: true, Age: time.Second}}}
-	for _, v := range [][]locker.View{read.Readers, read.Waiting} {
-		for i := range v {
-			v[i].Node = "web2"
-		}
-	}
 	slot := locker.Slot{Name: "p.h.slot-2", Number: 2, View: held.View}
 	slot.Last, slot.Memory = policy.Last{}, record.Memory{}
 	entries, slots, err := Read(written(t, []locker.Entry{held, read, bare}, []locker.Slot{slot}, nil))

@@ -4,7 +4,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -14,18 +13,6 @@ import (
 	"adlock/lib/process"
 	_ "adlock/test/support/need" // the same environment, however the suite is started
 )
-
-// aloud calls speak, which may replace standard error, and restores it afterwards.
-func aloud(t *testing.T, speak func()) {
-	t.Helper()
-	own, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(own)
-	defer func() { _ = unix.Dup3(own, 2, 0) }()
-	speak()
-}
 
 // job starts a shell script and redirects its standard error to a file that has content already.
 func job(t *testing.T, script string) (of process.Job, file string, end func()) {
@@ -63,57 +50,55 @@ func job(t *testing.T, script string) (of process.Job, file string, end func()) 
 	}
 }
 
-func says(t *testing.T, file, want string) {
+// told returns what is in the file after the warnings, which replace standard error meanwhile.
+func told(t *testing.T, j process.Job, file string, warnings ...string) string {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil || string(text) != want {
-		t.Errorf("%v; %q, want %q", err, text, want)
+	own, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer unix.Close(own)
+	defer func() { _ = unix.Dup3(own, 2, 0) }()
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err == nil {
+		defer null.Close()
+		err = unix.Dup3(int(null.Fd()), 2, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	SpeakFor(j)
+	for _, w := range warnings {
+		fault.Warn("x", w)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func TestAWatchdogAppendsToTheJobsStandardError(t *testing.T) {
 	j, file, end := job(t, "echo; exec sleep 60")
 	defer end()
-	aloud(t, func() {
-		SpeakFor(j)
-		fault.Warn("x", "first")
-		fault.Warn("x", "second")
-	})
-	says(t, file, "before\nadlock: x: first\nadlock: x: second\n")
+	if said := told(t, j, file, "first", "second"); said != "before\nadlock: x: first\nadlock: x: second\n" {
+		t.Errorf("%q", said)
+	}
 }
 
 func TestWithoutAnOwnerAMembersStandardErrorIsUsed(t *testing.T) {
 	j, file, end := job(t, "(echo; exec sleep 60 >/dev/null) & wait")
 	end()
-	aloud(t, func() {
-		SpeakFor(j)
-		fault.Warn("x", "told")
-	})
-	says(t, file, "before\nadlock: x: told\n")
+	if said := told(t, j, file, "told"); said != "before\nadlock: x: told\n" {
+		t.Errorf("%q", said)
+	}
 }
 
 func TestAWatchdogDoesNotWriteToAProcessWithAReusedPID(t *testing.T) {
 	j, file, end := job(t, "echo; exec sleep 60")
 	defer end()
 	j.Owner.Start++ // as if another process had this pid now
-	aloud(t, func() {
-		if err := unix.Dup3(int(devNull(t).Fd()), 2, 0); err != nil {
-			t.Fatal(err)
-		}
-		SpeakFor(j)
-		fault.Warn("x", "told")
-	})
-	if text, _ := os.ReadFile(file); strings.Contains(string(text), "told") {
-		t.Errorf("%q", text)
+	if said := told(t, j, file, "told"); said != "before\n" {
+		t.Errorf("%q", said)
 	}
-}
-
-func devNull(t *testing.T) *os.File {
-	t.Helper()
-	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { null.Close() })
-	return null
 }

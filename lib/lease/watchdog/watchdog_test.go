@@ -1,6 +1,7 @@
 package watchdog
 
 import (
+	"errors"
 	"os"
 	"testing"
 	"time"
@@ -29,31 +30,15 @@ func say(t *testing.T, line *os.File, text string) {
 	}
 }
 
-func TestAWatchdogThatIsDismissedDoesNothing(t *testing.T) {
-	g, line := post(t)
-	say(t, g, order(process.Boottime()+time.Hour, time.Second))
-	say(t, g, dismissal)
-	g.Close()
-	if _, why := (&locksmith{line: line}).awaitTrouble(); why != nil {
-		t.Error(why)
-	}
-}
-
-func TestAWatchdogThatWasNeverArmedDoesNothing(t *testing.T) {
-	g, line := post(t)
-	g.Close()
-	if _, why := (&locksmith{line: line}).awaitTrouble(); why != nil {
-		t.Error(why)
-	}
-}
-
-func TestAWatchdogActsWhenItsLocksmithIsGone(t *testing.T) {
-	g, line := post(t)
-	say(t, g, order(process.Boottime()+time.Hour, time.Second))
-	g.Close()
-	pause, why := (&locksmith{line: line}).awaitTrouble()
-	if why == nil || pause != 4*time.Second {
-		t.Errorf("%v, pause %v", why, pause)
+func TestAWatchdogActsOnlyForAnArmedLocksmithThatIsGone(t *testing.T) {
+	armed := order(process.Boottime()+time.Hour, time.Second)
+	for said, pause := range map[string]time.Duration{armed + dismissal: 0, "": 0, armed: 4 * time.Second} {
+		g, line := post(t)
+		say(t, g, said)
+		g.Close()
+		if got, why := (&locksmith{line: line}).awaitTrouble(); got != pause || (why != nil) != (pause > 0) {
+			t.Errorf("%q: %v, pause %v", said, why, got)
+		}
 	}
 }
 
@@ -108,4 +93,19 @@ func TestAWatchdogActsInTimeWhenItsLocksmithIsSilent(t *testing.T) {
 	if why == nil || pause != time.Millisecond || process.Boottime() < at {
 		t.Errorf("%v, pause %v, %v early", why, pause, at-process.Boottime())
 	}
+}
+
+func TestAWatchdogThatCouldNotBeStartedIsNotThere(t *testing.T) {
+	refused := errors.New("no more processes just now")
+	w := &Watchdog{started: make(chan error, 1)}
+	w.started <- refused
+	if err := w.Ready(); !errors.Is(err, refused) || w.IsThere() {
+		t.Errorf("%v; it is there: %v", err, w.IsThere())
+	}
+	w.Dismiss()
+	var none *Watchdog
+	if none.IsThere() {
+		t.Error("none is there")
+	}
+	none.Dismiss()
 }

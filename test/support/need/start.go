@@ -69,7 +69,7 @@ func linksTo(dir string) string {
 // language and make; ofSuite are those that control the suite.
 var (
 	ofCaller = regexp.MustCompile(`^(ADLOCK_.*|SHELL|TERM|COLUMNS|LINES|NO_COLOR|LANG|LANGUAGE|LC_.*|MAKE.*|MFLAGS|GNUMAKEFLAGS)$`)
-	ofSuite  = regexp.MustCompile(`^ADLOCK_(TEST|SOAK|STORM)(_.*)?$`)
+	ofSuite  = regexp.MustCompile(`^ADLOCK_(TEST|SOAK|STORM|CHAOS)(_.*)?$`)
 )
 
 // Clean is the environment without what the caller or the suite has set.

@@ -1,0 +1,160 @@
+package lease
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"adlock/lib/atom"
+	"adlock/lib/lease/watchdog"
+	"adlock/lib/locker"
+	"adlock/lib/orphan"
+	"adlock/lib/process"
+	"adlock/lib/runlog"
+)
+
+// A watchdog is another process of this test binary.
+func TestMain(m *testing.M) {
+	orphan.Main()
+	watchdog.Main()
+	os.Exit(m.Run())
+}
+
+// scripted is a store whose answers come from a test.
+type scripted struct {
+	Store
+	look  func(ctx context.Context, name atom.Name, n int) (Snapshot, error) // the n-th look
+	enter func(name atom.Name) (Place, Snapshot)
+	looks int
+}
+
+func (s *scripted) String() string { return "store" }
+
+func (s *scripted) Look(ctx context.Context, name atom.Name, _ bool) (Snapshot, error) {
+	s.looks++
+	return s.look(ctx, name, s.looks)
+}
+
+func (s *scripted) Enter(_ context.Context, name atom.Name, _ Record, _ time.Duration, _ bool) (Place, Snapshot, error) {
+	place, seen := s.enter(name)
+	return place, seen, nil
+}
+
+func (s *scripted) Elapsed(context.Context, *Snapshot) (time.Duration, error) { return time.Hour, nil }
+
+// scriptedPlace is a place in a scripted store; it is silent unless the test says otherwise.
+type scriptedPlace struct {
+	Place
+	lease  time.Duration // 0: a minute
+	inLine bool
+	left   bool
+	await  func()
+	note   func(Record) error
+	renew  func() error
+	asked  func() (time.Duration, error)
+	looks  []Snapshot // what its looks find, in turn; then: that the atom is free
+}
+
+func (p *scriptedPlace) Lease() time.Duration {
+	if p.lease == 0 {
+		return time.Minute
+	}
+	return p.lease
+}
+
+func (p *scriptedPlace) Fence() uint64 { return 1 }
+func (p *scriptedPlace) InLine() bool  { return p.inLine }
+
+func (p *scriptedPlace) Leave(context.Context, *Last) error {
+	p.left = true
+	return nil
+}
+
+func (p *scriptedPlace) Note(_ context.Context, record Record) error {
+	if p.note == nil {
+		return nil
+	}
+	return p.note(record)
+}
+
+func (p *scriptedPlace) Await(_ context.Context, next func()) error {
+	next()
+	if p.await != nil {
+		p.await()
+	}
+	return nil
+}
+
+func (p *scriptedPlace) Look(context.Context) (Snapshot, error) {
+	if len(p.looks) == 0 {
+		return free(), nil
+	}
+	seen := p.looks[0]
+	p.looks = p.looks[1:]
+	return seen, nil
+}
+
+func (p *scriptedPlace) Renew(context.Context) error {
+	if p.renew == nil {
+		return nil
+	}
+	return p.renew()
+}
+
+func (p *scriptedPlace) Asked(ctx context.Context) (time.Duration, error) {
+	if p.asked != nil {
+		return p.asked()
+	}
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
+
+func (p *scriptedPlace) Ask(context.Context, string, time.Duration) (bool, error) { return true, nil }
+func (p *scriptedPlace) Pass(context.Context, string, *Last) error                { return nil }
+
+func free() Snapshot { return Snapshot{Now: time.Now()} }
+
+// heldElsewhere is what a newcomer finds if another machine holds the atom or the slot.
+func heldElsewhere() Snapshot {
+	other := Record{Node: "elsewhere", Taken: time.Now()}
+	other.Atom, other.Owner = odd, process.Identity{PID: 1, Boot: "another"}
+	return Snapshot{Now: time.Now(), Held: true, Owner: other}
+}
+
+// behind is a Locker of a store in which a newcomer finds the atom held as seen, and gets that place.
+func behind(p Place, seen Snapshot) *Locker {
+	return &Locker{Lease: time.Minute, Store: &scripted{
+		look:  func(context.Context, atom.Name, int) (Snapshot, error) { return seen, nil },
+		enter: func(atom.Name) (Place, Snapshot) { return p, seen },
+	}}
+}
+
+// newcomer is a request of this process.
+func newcomer(wait time.Duration) locker.Request {
+	r := locker.NewRequest()
+	r.Atom, r.Owner, r.Wait = odd, process.Here(), wait
+	return r
+}
+
+// take takes the atom, and fails the test unless that succeeds.
+func take(t *testing.T, l *Locker, r locker.Request) (giveBack func()) {
+	t.Helper()
+	if o, err := l.Take(r); err != nil || o.Verdict != locker.Acquired {
+		t.Fatalf("%+v, %v", o, err)
+	}
+	return func() {
+		t.Helper()
+		if err := l.Release(locker.ReleaseRequest{}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// recorded are the kinds of the runlog's events, in order.
+func recorded(log *runlog.Log) (kinds []runlog.Kind) {
+	for e := range log.Newest(1 << 20) {
+		kinds = append([]runlog.Kind{e.Kind}, kinds...)
+	}
+	return kinds
+}
