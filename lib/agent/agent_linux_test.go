@@ -16,6 +16,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/process"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	_ "adlock/test/support/need" // the same environment, however the suite is started
 )
 
@@ -55,10 +56,7 @@ type asker struct {
 
 func of(t *testing.T, pid int) process.Identity {
 	t.Helper()
-	id, err := process.Of(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(process.Of(pid))(t)
 	return id
 }
 
@@ -83,10 +81,7 @@ func started(t *testing.T, owner process.Identity) *asker {
 	if a.questions, err = os.OpenFile(at+f[3], os.O_WRONLY, 0); err != nil {
 		t.Fatal(err)
 	}
-	answers, err := os.OpenFile(at+f[4], os.O_RDONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answers := must.Get(os.OpenFile(at+f[4], os.O_RDONLY, 0))(t)
 	a.unread, a.answers = answers, bufio.NewReader(answers)
 	t.Cleanup(func() { a.questions.Close(); answers.Close() })
 	return a
@@ -216,9 +211,7 @@ func TestAnAgentIsOutsideItsOwnersJob(t *testing.T) {
 
 func TestTheAnswersEndWithTheAgentThatIsKilled(t *testing.T) {
 	a := started(t, of(t, os.Getpid()))
-	if err := unix.Kill(a.pid, unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Kill(a.pid, unix.SIGKILL))
 	a.want("")
 }
 
@@ -232,14 +225,10 @@ func TestAnAgentThatCannotAnswerLeaves(t *testing.T) {
 
 func TestAnAgentLeavesWithItsOwner(t *testing.T) {
 	sleep := exec.Command("sleep", "600")
-	if err := sleep.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, sleep.Start())
 	a := started(t, of(t, sleep.Process.Pid))
 	agent := of(t, a.pid)
-	if err := sleep.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, sleep.Process.Kill())
 	_ = sleep.Wait()
 	a.want("")
 	gone(t, agent)

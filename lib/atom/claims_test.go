@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"adlock/lib/fault"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -65,10 +66,7 @@ func TestTheChecksumIsThatOfCksum(t *testing.T) {
 		text := strings.Repeat("adlock ", size/7+1)[:size]
 		command := exec.Command("cksum")
 		command.Stdin = strings.NewReader(text)
-		out, err := command.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(command.Output())(t)
 		if want, _, _ := strings.Cut(string(out), " "); strconv.FormatUint(uint64(cksumOf(text)), 10) != want {
 			t.Errorf("of %d bytes it is %d, cksum says %s", size, cksumOf(text), want)
 		}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"adlock/test/support/must"
 )
 
 const aToken = "0123456789abcdef0123456789abcdef"
@@ -204,20 +206,14 @@ func TestALockIsKnownByNameAndByFile(t *testing.T) {
 }
 
 func TestAReadersFileIsNamedAsTheVectorsHaveIt(t *testing.T) {
-	text, err := os.ReadFile("../../test/support/readers.tsv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../test/support/readers.tsv"))(t)
 	cases := 0
 	for line := range strings.Lines(string(text)) {
 		field := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
-		pid, err := strconv.Atoi(field[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		pid := must.Get(strconv.Atoi(field[1]))(t)
 		name := Name(field[0])
 		if got := name.ReaderLock(pid); got != field[2] || len(got) > longestFile {
 			t.Errorf("%d bytes: %s", len(got), got)

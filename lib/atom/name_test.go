@@ -9,13 +9,11 @@ import (
 	"pgregory.net/rapid"
 
 	"adlock/lib/fault"
+	"adlock/test/support/must"
 )
 
 func TestEveryVectorGivesItsName(t *testing.T) {
-	text, err := os.ReadFile("../../test/support/names.tsv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../test/support/names.tsv"))(t)
 	unescape := strings.NewReplacer(`\\`, `\`, `\t`, "\t")
 	cases := 0
 	for line := range strings.Lines(string(text)) {

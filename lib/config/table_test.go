@@ -6,15 +6,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"adlock/test/support/must"
 )
 
 // source is the text of a file of the shell's side.
 func source(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../sh/" + path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../sh/" + path))(t)
 	return string(text)
 }
 

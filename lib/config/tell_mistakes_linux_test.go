@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -15,9 +16,7 @@ func TestMistakesAreNotRecordedInARefusedDirectory(t *testing.T) {
 	written(t, "ADLOCK_NONSENSE=1\n")
 	home, locks := t.TempDir(), filepath.Join(t.TempDir(), "locks")
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Mkdir(locks, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(locks, 0o700))
 	for _, err := range []error{os.Symlink(filepath.Dir(locks), link), os.Lchown(link, nobody, nobody), os.Chmod(home, 0o777|os.ModeSticky)} {
 		if err != nil {
 			t.Fatal(err)

@@ -4,13 +4,12 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"adlock/test/support/must"
 )
 
 func TestTheLibraryIsOfTheSameVersion(t *testing.T) {
-	text, err := os.ReadFile("../../sh/adlock.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../sh/adlock.sh"))(t)
 	if !strings.Contains(string(text), "\n_adlock_version="+Release+"\n") {
 		t.Errorf("sh/adlock.sh is not of version %s", Release)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/adhocore/gronx"
 
 	"adlock/lib/limit"
+	"adlock/test/support/must"
 )
 
 // crontabs are the files of testdata: name and text.
@@ -25,10 +26,7 @@ func crontabs(t testing.TB) map[string]string {
 		if strings.HasSuffix(path, ".md") || strings.HasSuffix(path, "/fuzz") {
 			continue
 		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(path))(t)
 		all[filepath.Base(path)] = string(text)
 	}
 	return all
@@ -281,10 +279,7 @@ func FuzzParse(f *testing.F) {
 // due reports whether gronx, asked about the whole expression, finds a start at that time.
 func due(t *testing.T, text string, at time.Time) bool {
 	t.Helper()
-	is, err := gronx.New().IsDue(text, at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	is := must.Get(gronx.New().IsDue(text, at))(t)
 	return is
 }
 

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"adlock/lib/limit"
+	"adlock/test/support/must"
 )
 
 var wrapper = Wrapper{Adlock: "/usr/bin/adlock", Limit: FromSchedule}
@@ -354,9 +355,7 @@ func FuzzWrap(f *testing.F) {
 				t.Fatalf("%q\n%q is wrapped again:\n%q", text, wrapped.Text, again.Text)
 			}
 			for i, l := range lines {
-				if err := onlyCommandChanged(&l, &after[i]); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, onlyCommandChanged(&l, &after[i]))
 			}
 		}
 	})

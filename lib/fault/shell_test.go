@@ -7,15 +7,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"adlock/test/support/must"
 )
 
 // library is the text of sh/adlock.sh, which has to repeat these numbers.
 func library(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../sh/adlock.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../sh/adlock.sh"))(t)
 	return string(text)
 }
 

@@ -12,6 +12,7 @@ import (
 	"adlock/lib/orphan"
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -88,10 +89,7 @@ func TestAHookIsAnOrphanWithoutOurDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer read.Close()
-	inherited, err := dup(write)
-	if err != nil {
-		t.Fatal(err)
-	}
+	inherited := must.Get(dup(write))(t)
 	defer inherited.Close()
 	write.Close()
 	_, out := call(t, &Hook{Command: `ls -l /proc/$$/fd >"$OUT.new"; mv "$OUT.new" "$OUT"`}, happened(Fail))

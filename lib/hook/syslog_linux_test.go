@@ -15,6 +15,7 @@ import (
 	"adlock/lib/runlog"
 	"adlock/lib/sysfile"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 // systemLog puts a log in place of the machine's. next returns its next message; "": there is none.
@@ -52,9 +53,7 @@ func TestNewsAreOneMessageWithoutControlCharacters(t *testing.T) {
 
 func TestAFullQueueOfTheSystemsLogIsAnError(t *testing.T) {
 	next := systemLog(t)
-	if _, err := LogSocket(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(LogSocket())(t)
 	for range 1000 {
 		if (&Hook{Syslog: true}).Say("x"); errors.Is(func() error { _, err := LogSocket(); return err }(), errFull) {
 			break

@@ -17,6 +17,7 @@ import (
 	"adlock/lib/killer"
 	"adlock/lib/process"
 	"adlock/test/support/actor"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -25,19 +26,13 @@ func TestMain(m *testing.M) { actor.Main(m) }
 // of is the job of a process, watched for that long.
 func of(t *testing.T, a *actor.Actor, length time.Duration) Job {
 	t.Helper()
-	id, err := process.Of(a.PID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(process.Of(a.PID()))(t)
 	return Job{Length: length, Members: func() ([]process.Entry, error) { return killer.Members(process.Job{Owner: id, FileUID: -1}) }}
 }
 
 func watch(t *testing.T, j Job) Verdict {
 	t.Helper()
-	v, err := j.Watch()
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(j.Watch())(t)
 	return v
 }
 
@@ -165,10 +160,7 @@ func TestEachThreadIsLookedAt(t *testing.T) {
 }
 
 func TestOneNewcomerAtATimeHasATurn(t *testing.T) {
-	dir, err := os.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.Open(t.TempDir()))(t)
 	defer dir.Close()
 	fd := int(dir.Fd())
 	goesOn, standsStill := func() bool { return false }, func() bool { return true }
@@ -220,9 +212,7 @@ func TestAPauseIsAHundredTimesAsLongAsALook(t *testing.T) {
 		}
 		return slow()
 	}}
-	if _, err := job.Watch(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(job.Watch())(t)
 	if n > 4 {
 		t.Errorf("%d looks of 20 ms in %s", n, time.Since(began))
 	}

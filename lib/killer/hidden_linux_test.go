@@ -14,6 +14,7 @@ import (
 
 	"adlock/lib/process"
 	"adlock/test/support/actor"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -86,10 +87,7 @@ func TestAVisitorSparesTheFirstProcessOfANamespace(t *testing.T) {
 		e, err := process.Find(first)
 		return err == nil && e.Command == "sleep"
 	})
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	exe := must.Get(os.Executable())(t)
 	cmd := exec.Command("nsenter", "--target", strconv.Itoa(first), "--pid", "--mount", exe)
 	cmd.Env = append(os.Environ(), actor.Role+"=visitor")
 	a := actor.Launch(t, actor.Leads, cmd)

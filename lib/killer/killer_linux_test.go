@@ -17,6 +17,7 @@ import (
 
 	"adlock/lib/process"
 	"adlock/test/support/actor"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -186,9 +187,7 @@ func TestAnOlderProcessInTheGroupIsLeftAlone(t *testing.T) {
 		owner = actor.Sleeper(t, actor.Leads)
 		return idOf(owner).Start > start
 	})
-	if err := os.WriteFile(path, []byte(strconv.Itoa(owner.PID())+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(strconv.Itoa(owner.PID())+"\n"), 0o600))
 	actor.Eventually(t, "joined", func() bool { return idOf(older).PGID == owner.PID() })
 	mustEnd(t, Killer{Pause: actor.Patient}, process.Job{Owner: idOf(owner), FileUID: os.Getuid()})
 	if gone(older.PID()) {
@@ -216,10 +215,7 @@ func TestADaemonThatLeftTheJobIsLeftAlone(t *testing.T) {
 
 func TestTheCommandIsEndedAfterItsOwnerDied(t *testing.T) {
 	owner, job := actor.Shell(t, actor.Leads, "read x"), actor.Sleeper(t, actor.Leads)
-	id, err := process.Of(owner.PID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(process.Of(owner.PID()))(t)
 	owner.Await()
 	mustEnd(t, Killer{Pause: actor.Patient}, process.Job{Owner: id, Command: idOf(job), FileUID: os.Getuid()})
 	if !gone(job.PID()) {
@@ -229,10 +225,7 @@ func TestTheCommandIsEndedAfterItsOwnerDied(t *testing.T) {
 
 func TestAncestorIsRefused(t *testing.T) {
 	for _, pid := range []int{os.Getpid(), os.Getppid()} {
-		id, err := process.Of(pid)
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := must.Get(process.Of(pid))(t)
 		if err := (Killer{}).End(process.Job{Owner: id, FileUID: -1}); !errors.Is(err, ErrAncestor) {
 			t.Errorf("got %v", err)
 		}
@@ -290,10 +283,7 @@ func TestForeignOwnerIsRefused(t *testing.T) {
 func TestForeignGroupOfADeadOwnerIsRefused(t *testing.T) {
 	need.Root(t)
 	leader := actor.Shell(t, actor.Leads, "read x")
-	id, err := process.Of(leader.PID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(process.Of(leader.PID()))(t)
 	member := as(actor.Nobody)
 	member.Pgid = leader.PID()
 	a := actor.Sleeper(t, member) // the zombie keeps the group
@@ -375,10 +365,7 @@ func TestMembersAreListedParentsFirst(t *testing.T) {
 
 func TestExitBetweenSnapshotAndSignalIsNoError(t *testing.T) {
 	a := actor.Shell(t, actor.Leads, "read x")
-	e, err := process.Find(a.PID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(process.Find(a.PID()))(t)
 	h := newTree(-1)
 	alive := actor.Sleeper(t, actor.Leads)
 	held, _ := process.Find(alive.PID())
@@ -560,10 +547,7 @@ func TestOwnDescendantsAreEndedAndNotOneself(t *testing.T) {
 			path := actor.File(t, "ready")
 			cmd := exec.Command("/proc/self/exe", script, path)
 			cmd.Env = append(os.Environ(), actor.Role+"=enforcer")
-			in, err := cmd.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			in := must.Get(cmd.StdinPipe())(t)
 			a := actor.Launch(t, actor.Leads, cmd)
 			actor.Eventually(t, "ready", func() bool { return actor.Exists(path) })
 			in.Write([]byte("\n"))
@@ -579,10 +563,7 @@ func TestOtherCommandsOfAPipelineAreLeftAlone(t *testing.T) {
 	path := actor.File(t, "ready")
 	cmd := exec.Command("/proc/self/exe", `>"$1"; sleep 100`, path, "descendants only")
 	cmd.Env = append(os.Environ(), actor.Role+"=enforcer")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(cmd.StdinPipe())(t)
 	a := actor.Launch(t, actor.Leads, cmd)
 	neighbour := actor.Sleeper(t, syscall.SysProcAttr{Setpgid: true, Pgid: a.PID()})
 	actor.Eventually(t, "ready", func() bool { return actor.Exists(path) })
@@ -608,18 +589,13 @@ func benchmarkEnd(b *testing.B, script string, size int) {
 		b.StopTimer()
 		cmd := exec.Command("/bin/sh", "-c", script)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		if err := cmd.Start(); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, cmd.Start())
 		b.Cleanup(func() {
 			if cmd.ProcessState == nil { // otherwise its group's number may be another's
 				unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
 			}
 		})
-		id, err := process.Of(cmd.Process.Pid)
-		if err != nil {
-			b.Fatal(err)
-		}
+		id := must.Get(process.Of(cmd.Process.Pid))(b)
 		job := process.Job{Owner: id, FileUID: -1}
 		for end := time.Now().Add(actor.Patient); ; time.Sleep(10 * time.Millisecond) {
 			list, _ := Members(job)
@@ -631,9 +607,7 @@ func benchmarkEnd(b *testing.B, script string, size int) {
 			}
 		}
 		b.StartTimer()
-		if err := (Killer{Pause: 10 * time.Millisecond}).End(job); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, (Killer{Pause: 10 * time.Millisecond}).End(job))
 		b.StopTimer()
 		cmd.Wait()
 		b.StartTimer()

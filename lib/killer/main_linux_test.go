@@ -12,25 +12,20 @@ import (
 	"adlock/lib/process"
 	"adlock/test/support/actor"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 func TestMain(m *testing.M) { actor.Main(m) }
 
 func idOf(a *actor.Actor) process.Identity {
 	a.T.Helper()
-	id, err := process.Of(a.PID())
-	if err != nil {
-		a.T.Fatal(err)
-	}
+	id := must.Get(process.Of(a.PID()))(a.T)
 	return id
 }
 
 func entryOf(a *actor.Actor) process.Entry {
 	a.T.Helper()
-	e, err := process.Find(a.PID())
-	if err != nil {
-		a.T.Fatal(err)
-	}
+	e := must.Get(process.Find(a.PID()))(a.T)
 	return e
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"adlock/lib/process"
 	"adlock/test/support/actor"
+	"adlock/test/support/must"
 )
 
 // journal is a Record that keeps the pids of the recorded processes.
@@ -98,10 +99,7 @@ func TestACommandThatLeftTheGroupRemainsWithItsOwn(t *testing.T) {
 			command.Process.Wait()
 			dead := process.Here()
 			dead.PID, dead.Start = command.PID(), 1
-			self, err := process.Of(os.Getpid())
-			if err != nil {
-				t.Fatal(err)
-			}
+			self := must.Get(process.Of(os.Getpid()))(t)
 			id.PGID, id.SID = self.PGID, self.SID // as it was when it was recorded
 			job := process.Job{Owner: dead, Command: id, FileUID: os.Getuid()}
 			if !job.Remains() {
@@ -178,9 +176,7 @@ func TestANewcomerInsideTheJobEndsNoProcess(t *testing.T) {
 		) &' sh "$$" "$@" </dev/null
 		exec sleep 100`, start, os.Args[0], out)
 	id := idOf(a)
-	if err := os.WriteFile(start, []byte(strconv.FormatUint(id.Start, 10)+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(start, []byte(strconv.FormatUint(id.Start, 10)+"\n"), 0o600))
 	actor.Eventually(t, "the insider has tried", func() bool { return actor.Exists(out) })
 	text, err := os.ReadFile(out)
 	if err != nil || string(text) != "true true 0\n" || gone(a.PID()) {

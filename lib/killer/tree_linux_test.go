@@ -14,14 +14,12 @@ import (
 
 	"adlock/lib/process"
 	"adlock/test/support/actor"
+	"adlock/test/support/must"
 )
 
 func tracked(t *testing.T, job process.Job) *tree {
 	t.Helper()
-	h, err := track(job)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(track(job))(t)
 	t.Cleanup(h.close)
 	return h
 }
@@ -52,9 +50,7 @@ func TestAProcessThatReusesTheOwnersPidIsNoMember(t *testing.T) {
 	job := process.Job{Owner: idOf(a), FileUID: -1}
 	find = func(pid int) (process.Entry, error) {
 		e, err := process.Find(pid)
-		if err := a.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.Process.Kill())
 		a.Await()
 		e.Start++
 		return e, err
@@ -79,10 +75,7 @@ func TestAThreadIsNoOwner(t *testing.T) {
 	ready := actor.File(t, "ready")
 	a := actor.Play(t, actor.Apart, "leaderless", ready)
 	actor.Eventually(t, "it has threads", func() bool { return actor.Exists(ready) })
-	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", a.PID()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	tasks := must.Get(os.ReadDir(fmt.Sprintf("/proc/%d/task", a.PID())))(t)
 	id := idOf(a)
 	for _, task := range tasks {
 		tid := actor.Atoi(t, task.Name())
@@ -145,10 +138,7 @@ func TestEachProcessIsInTheTableOnce(t *testing.T) {
 	for _, k := range []process.Key{known, stranger, was} {
 		h.membership.Roots[k] = true
 	}
-	list, err := h.table()
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(h.table())(t)
 	n := 0
 	for _, e := range list {
 		if e.PID == a.PID() {
@@ -288,14 +278,8 @@ func TestAStuckProcessIsNamed(t *testing.T) {
 }
 
 func TestProcessesToSpareAreKnown(t *testing.T) {
-	h, err := trackOwn(false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	self, err := process.Of(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(trackOwn(false))(t)
+	self := must.Get(process.Of(os.Getpid()))(t)
 	own := self.Key()
 	if !h.spared[os.Getpid()] || !h.spared[1] || h.keeper != own || !h.membership.Roots[own] {
 		t.Errorf("%+v", h)
@@ -329,10 +313,7 @@ func TestTooFewDescriptorsAreAnError(t *testing.T) {
 
 func TestAJobIsListedWithoutOneself(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
-	list, err := Descendants(false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(Descendants(false))(t)
 	if !slices.ContainsFunc(list, func(m process.Entry) bool {
 		return m.PID == a.PID() && m.Parent == os.Getpid() && m.PGID == a.PID() && m.Command == "sleep"
 	}) {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"adlock/test/support/must"
 )
 
 func TestSecondsAreExact(t *testing.T) {
@@ -24,10 +26,7 @@ func TestSecondsAreExact(t *testing.T) {
 func TestSecondsAreANumberInJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := time.Duration(rapid.Int64Max(int64(Never)-1).Draw(t, "d"))
-		text, err := json.Marshal(Seconds(d))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(json.Marshal(Seconds(d)))(t)
 		if n, err := strconv.ParseFloat(string(text), 64); err != nil || math.Abs(n-d.Seconds()) > math.Abs(n)*1e-15 {
 			t.Fatalf("%d ns: %s, %v", d, text, err)
 		}

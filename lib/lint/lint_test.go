@@ -13,20 +13,14 @@ import (
 	"adlock/lib/config"
 	"adlock/lib/crontab"
 	"adlock/lib/run"
+	"adlock/test/support/must"
 )
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // program makes an empty program, which can be run.
 func program(t *testing.T, dir, name string) {
 	t.Helper()
-	must(t, os.MkdirAll(dir, 0o755))
-	must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o755))
+	must.Do(t, os.MkdirAll(dir, 0o755))
+	must.Do(t, os.WriteFile(filepath.Join(dir, name), nil, 0o755))
 }
 
 // checker is a Checker for a machine with a few programs, users and runs.
@@ -1110,7 +1104,7 @@ func TestAPathToAnAdlockThatIsNotThereIsFound(t *testing.T) {
 
 func TestRealCrontabsHaveNoMistakes(t *testing.T) {
 	files, err := filepath.Glob("../crontab/testdata/*-*")
-	must(t, err)
+	must.Do(t, err)
 	if len(files) < 29 {
 		t.Fatalf("%d crontabs", len(files))
 	}
@@ -1119,7 +1113,7 @@ func TestRealCrontabsHaveNoMistakes(t *testing.T) {
 	c.IsUser = func(name string) bool { return slices.Contains([]string{"root", "news", "list", "www-data"}, name) }
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		must(t, err)
+		must.Do(t, err)
 		guarded := "SHELL=/usr/lib/adlock/shell\n" + string(text)
 		for form, text := range map[string]string{"as it is": string(text), "guarded": strings.ReplaceAll(guarded, "\nSHELL=", "\nADLOCK_SHELL="), "wrapped": wrapped(string(text))} {
 			found, err := alone(c).Check(file, text)

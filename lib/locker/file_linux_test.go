@@ -10,6 +10,7 @@ import (
 
 	"adlock/lib/flock"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 func TestANewcomerDoesNotTryTheAtomWhileItWaitsForTheFile(t *testing.T) {
@@ -20,9 +21,7 @@ func TestANewcomerDoesNotTryTheAtomWhileItWaitsForTheFile(t *testing.T) {
 	}
 	defer holder.Close()
 	locks := func() error { return unix.Flock(int(holder.Fd()), unix.LOCK_EX|unix.LOCK_NB) }
-	if err := locks(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, locks())
 	r := NewRequest()
 	if r.Flock, err = flock.Open(path, false, false); err != nil {
 		t.Fatal(err)
@@ -35,9 +34,7 @@ func TestANewcomerDoesNotTryTheAtomWhileItWaitsForTheFile(t *testing.T) {
 	if o, err := r.withFile(denied); err != nil || o.Verdict != Busy || !o.IsFile() || tried != 0 {
 		t.Errorf("%+v, %v, tried %d times", o, err, tried)
 	}
-	if err := unix.Flock(int(holder.Fd()), unix.LOCK_UN); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Flock(int(holder.Fd()), unix.LOCK_UN))
 	helper.Eventually(t, "it is given the file", func() bool { return !r.Flock.IsAwaited() })
 	if o, err := r.withFile(denied); err != nil || o.IsFile() || tried != 1 {
 		t.Errorf("%+v, %v, tried %d times", o, err, tried)

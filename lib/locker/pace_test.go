@@ -7,6 +7,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/policy"
 	"adlock/lib/runlog"
+	"adlock/test/support/must"
 )
 
 func TestThePaceIsThatOfTheAtomsLatestRequests(t *testing.T) {
@@ -22,9 +23,7 @@ func TestThePaceIsThatOfTheAtomsLatestRequests(t *testing.T) {
 		t.Helper()
 		whole := event(kind, a, 1)
 		whole.Time, whole.Wait, whole.Duration = at, e.Wait, e.Duration
-		if err := rec.Log.Append(whole); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rec.Log.Append(whole))
 	}
 	for range 20 { // long ago it was asked for every hour
 		append(runlog.Acquire, a, runlog.Event{})

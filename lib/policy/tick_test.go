@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"adlock/test/support/must"
 )
 
 var halfPast = time.Date(2026, 11, 22, 12, 30, 0, 0, time.UTC)
@@ -134,10 +136,7 @@ func TestATickOfWholeDaysIsADayOfTheCalendar(t *testing.T) {
 
 func local(t *testing.T, text string, where *time.Location) time.Time {
 	t.Helper()
-	at, err := time.ParseInLocation("2006-01-02 15:04", text, where)
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must.Get(time.ParseInLocation("2006-01-02 15:04", text, where))(t)
 	return at
 }
 

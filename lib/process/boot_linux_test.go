@@ -8,15 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/test/support/actor"
+	"adlock/test/support/must"
 )
 
 // seenAs makes this process read that boot and machine id as the system's.
 func seenAs(t *testing.T, boot, machine string) {
 	t.Helper()
-	where, err := here()
-	if err != nil {
-		t.Fatal(err)
-	}
+	where := must.Get(here())(t)
 	saved := here
 	t.Cleanup(func() { here = saved })
 	where.Boot, where.Machine = boot, machine
@@ -82,10 +80,7 @@ func TestWhatAnOwnerRecordedIsOfItsBoot(t *testing.T) {
 	seenAs(t, thisBoot, "")
 	a := actor.Sleeper(t, actor.Leads)
 	command := idOf(a)
-	self, err := Of(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(Of(os.Getpid()))(t)
 	job := Job{Owner: recorded(self), Command: recorded(command), Survivors: []Identity{recorded(command)}}
 	a.Process.Kill()
 	a.Await()
@@ -102,10 +97,7 @@ func TestWhatAnOwnerRecordedIsOfItsBoot(t *testing.T) {
 
 func TestABootWithoutAnIDIsWrittenAsNone(t *testing.T) {
 	seenAs(t, thisBoot, "")
-	self, err := Of(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(Of(os.Getpid()))(t)
 	if id := recorded(self); id.Boot != "" || !id.Same(self) || !self.Same(id) {
 		t.Errorf("%+v and %+v", id, self)
 	}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/test/support/actor"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -55,10 +56,7 @@ func TestAProcessIsGoneOnceItIsDeadOrItsPidIsAnothers(t *testing.T) {
 		}
 	}
 	a := actor.Sleeper(t, syscall.SysProcAttr{})
-	own, err := look(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(look(os.Getpid()))(t)
 	if later, err := look(a.PID()); err != nil || Gone(a.PID()) != (later.Start > own.Start) { // in one tick neither is later
 		t.Errorf("%+v, %v: a process that began after this one has no pid of before", later, err)
 	}
@@ -124,14 +122,8 @@ func TestADeathEndsTheWait(t *testing.T) {
 	child := actor.File(t, "child")
 	actor.Shell(t, actor.Leads, `sleep 100 & echo $! >"$1"`, child).Await()
 	pid := actor.PIDIn(t, child)
-	e, err := look(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := Hold(e.Key(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(look(pid))(t)
+	h := must.Get(Hold(e.Key(), 0))(t)
 	defer h.Close()
 	if h.fd < 0 {
 		need.Skip(t, "no pidfd wakes a waiter here")

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/test/support/actor"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -28,10 +29,7 @@ func unreached(t *testing.T) *actor.Actor {
 // mustBeUnreached fails if a signal is pending for the process.
 func mustBeUnreached(a *actor.Actor, claim string) {
 	a.T.Helper()
-	text, err := os.ReadFile(path(a.PID(), "status"))
-	if err != nil {
-		a.T.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path(a.PID(), "status")))(a.T)
 	for _, field := range []string{"\nSigPnd:", "\nShdPnd:"} {
 		_, line, _ := bytes.Cut(text, []byte(field))
 		line, _, _ = bytes.Cut(line, []byte("\n"))
@@ -73,21 +71,13 @@ func TestChecksSendNoSignal(t *testing.T) {
 
 func TestAPidfdMayHaveTheNumberZero(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
-	h, err := Hold(entryOf(a).Key(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(Hold(entryOf(a).Key(), 0))(t)
 	if h.fd < 0 {
 		need.Skip(t, "no pidfds here")
 	}
-	saved, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	saved := must.Get(unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 3))(t)
 	defer func() { unix.Dup3(saved, 0, 0); unix.Close(saved) }()
-	if err := unix.Dup3(h.fd, 0, unix.O_CLOEXEC); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Dup3(h.fd, 0, unix.O_CLOEXEC))
 	h.Close()
 	// The start counts only without a descriptor.
 	zero := Handle{Key{h.PID, h.Start + 1}, 0}
@@ -139,9 +129,7 @@ func TestAProcessThatIsNotHeldCostsNoDescriptor(t *testing.T) {
 		if h, err := Hold(stranger, 0); err != unix.ESRCH || h.fd != noPidfd {
 			t.Fatalf("held %+v, %v", h, err)
 		}
-		if err := member.Signal(0); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, member.Signal(0))
 		inodeNow(a.PID())
 		PIDLives(a.PID())
 		hidden(a.PID())
@@ -245,9 +233,7 @@ func TestDescriptorsAreKeptForOtherThings(t *testing.T) {
 
 func TestSinceLinux6_9APidfdHasAnInode(t *testing.T) {
 	var name unix.Utsname
-	if err := unix.Uname(&name); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Uname(&name))
 	var major, minor int
 	fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor)
 	want := strconv.IntSize == 64 && (major > 6 || major == 6 && minor >= 9)
@@ -332,10 +318,7 @@ func TestAnotherInodeIsNotHeld(t *testing.T) {
 
 func TestADeathIsAwaitedWhereSomethingWakes(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
-	h, err := Hold(entryOf(a).Key(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(Hold(entryOf(a).Key(), 0))(t)
 	defer h.Close()
 	if h.fd < 0 {
 		need.Skip(t, "no pidfds here")

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/test/support/actor"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -103,10 +104,7 @@ func TestHiddenProcessesAreFound(t *testing.T) {
 // thread is the id of one of this process's threads, which is not its pid.
 func thread(t *testing.T) int {
 	t.Helper()
-	tasks, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tasks := must.Get(os.ReadDir("/proc/self/task"))(t)
 	for _, task := range tasks {
 		if id := actor.Atoi(t, task.Name()); id != os.Getpid() {
 			return id
@@ -122,10 +120,7 @@ func TestALateChildIsNotHidden(t *testing.T) {
 	defer func() { hidesProcesses = saved }()
 	hidesProcesses = func() bool { return true }
 	actor.Sleeper(t, actor.Leads)
-	self, err := look(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(look(os.Getpid()))(t)
 	if list := hiddenChildren([]Entry{self}); len(list) != 1 {
 		t.Errorf("%+v", list[1:])
 	}

@@ -15,14 +15,12 @@ import (
 
 	"adlock/test/support/actor"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
 func TestThisProcessHasAnIdentityAndLives(t *testing.T) {
-	id, err := Of(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(Of(os.Getpid()))(t)
 	if id.PID != os.Getpid() || id.PGID != unix.Getpgrp() || id.UID != os.Geteuid() || id.Start == 0 || id.Boot == "" || id.PIDNS == 0 {
 		t.Errorf("%+v", id)
 	}
@@ -47,10 +45,7 @@ func remains(id Identity) bool { return Job{Owner: id}.Remains() }
 
 func TestZombieOwnerIsDead(t *testing.T) {
 	a := actor.Shell(t, actor.Leads, "read x") // ends at once: standard input is empty
-	id, err := Of(a.PID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(Of(a.PID()))(t)
 	actor.Eventually(t, "zombie", func() bool { return actor.State(a.PID()) == "Z" })
 	if id.Life() != Dead || PIDLives(a.PID()) || remains(id) {
 		t.Errorf("life %v, pid lives %v, group lives %v", id.Life(), PIDLives(a.PID()), remains(id))
@@ -109,10 +104,7 @@ func TestRecycledPidIsDead(t *testing.T) {
 }
 
 func TestWhereAnIdentityWasReadDecides(t *testing.T) {
-	self, err := Of(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(Of(os.Getpid()))(t)
 	if self.Machine == "" {
 		t.Log("no machine id here")
 	}
@@ -158,10 +150,7 @@ func TestDeadInAnotherTimeNamespaceIsDead(t *testing.T) {
 func TestGroupOfADeadLeaderLives(t *testing.T) {
 	orphan := actor.File(t, "orphan")
 	a := actor.Shell(t, actor.Leads, `sleep 100 & echo $! >"$1"; read x`, orphan)
-	id, err := Of(a.PID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(Of(a.PID()))(t)
 	pid := actor.PIDIn(t, orphan)
 	a.Process.Kill()
 	a.Process.Wait()
@@ -359,14 +348,8 @@ func TestProcOfAnotherNamespaceIsRefused(t *testing.T) {
 }
 
 func TestBoottimeAdvances(t *testing.T) {
-	text, err := os.ReadFile("/proc/uptime")
-	if err != nil {
-		t.Fatal(err)
-	}
-	seconds, err := strconv.ParseFloat(strings.Fields(string(text))[0], 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("/proc/uptime"))(t)
+	seconds := must.Get(strconv.ParseFloat(strings.Fields(string(text))[0], 64))(t)
 	if got := Boottime().Seconds(); got < seconds-0.01 || got > seconds+60 {
 		t.Errorf("%v, /proc/uptime says %v", got, seconds)
 	}
@@ -374,15 +357,11 @@ func TestBoottimeAdvances(t *testing.T) {
 
 func BenchmarkOf(b *testing.B) {
 	for b.Loop() {
-		if _, err := Of(os.Getppid()); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(Of(os.Getppid()))(b)
 	}
 }
 func BenchmarkTable(b *testing.B) {
 	for b.Loop() {
-		if _, err := Table(nil); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(Table(nil))(b)
 	}
 }

@@ -4,25 +4,20 @@ import (
 	"testing"
 
 	"adlock/test/support/actor"
+	"adlock/test/support/must"
 )
 
 func TestMain(m *testing.M) { actor.Main(m) }
 
 func idOf(a *actor.Actor) Identity {
 	a.T.Helper()
-	id, err := Of(a.PID())
-	if err != nil {
-		a.T.Fatal(err)
-	}
+	id := must.Get(Of(a.PID()))(a.T)
 	return id
 }
 
 func entryOf(a *actor.Actor) Entry {
 	a.T.Helper()
-	e, err := look(a.PID())
-	if err != nil {
-		a.T.Fatal(err)
-	}
+	e := must.Get(look(a.PID()))(a.T)
 	return e
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"adlock/test/support/actor"
+	"adlock/test/support/must"
 )
 
 // led returns the identity of a dead process, and the pid of a living member of the group that it
@@ -13,10 +14,7 @@ func led(t *testing.T) (Identity, int) {
 	t.Helper()
 	orphan := actor.File(t, "orphan")
 	a := actor.Shell(t, actor.Leads, `sleep 100 & echo $! >"$1"; read x`, orphan)
-	id, err := Of(a.PID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(Of(a.PID()))(t)
 	pid := actor.PIDIn(t, orphan)
 	a.Process.Kill()
 	a.Process.Wait()

@@ -18,6 +18,7 @@ import (
 
 	"adlock/test/support/actor"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -83,9 +84,7 @@ func TestATableThatCannotBeReadIsAnError(t *testing.T) {
 		t.Errorf("of no directory: %v", err)
 	}
 	plain := actor.File(t, "plain")
-	if err := os.WriteFile(plain, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(plain, nil, 0o600))
 	if _, err := (scan{}).readListed(plain, nil, 0, 1); !errors.Is(err, unix.ENOTDIR) {
 		t.Errorf("of a file: %v", err)
 	}
@@ -205,9 +204,7 @@ func treeOf(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir() + "/"
 	for name, content := range files {
-		if err := os.MkdirAll(filepath.Dir(root+name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(root+name), 0o700))
 		var err error
 		if target, link := strings.CutPrefix(content, "->"); link {
 			err = os.Symlink(target, root+name)
@@ -274,23 +271,15 @@ func TestOnlyHidepidMayHideAProcess(t *testing.T) {
 // close-on-exec flag.
 func TestWhatIsReadIsNotInherited(t *testing.T) {
 	fifo := actor.File(t, "fifo")
-	if err := unix.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Mkfifo(fifo, 0o600))
 	done := make(chan []byte)
 	go func() { done <- slurp(fifo, make([]byte, 8)) }()
-	writer, err := os.OpenFile(fifo, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	writer := must.Get(os.OpenFile(fifo, os.O_WRONLY, 0))(t)
 	defer writer.Close()
 	reader := -1
 	// The writer's open may return before the reader's, which then has no descriptor yet.
 	actor.Eventually(t, "the reader has its descriptor", func() bool {
-		list, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := must.Get(os.ReadDir("/proc/self/fd"))(t)
 		for _, fd := range list {
 			if target, _ := os.Readlink("/proc/self/fd/" + fd.Name()); target == fifo && actor.Atoi(t, fd.Name()) != int(writer.Fd()) {
 				reader = actor.Atoi(t, fd.Name())

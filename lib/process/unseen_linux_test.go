@@ -4,6 +4,8 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
+
+	"adlock/test/support/must"
 )
 
 // A group of which /proc shows only a zombie may also have a member that /proc hides: kill(2)
@@ -11,9 +13,7 @@ import (
 func TestAZombieProvesNothingOfAGroupThatMayHideAnother(t *testing.T) {
 	command := exec.Command("sleep", "60")
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, command.Start())
 	defer func() { command.Process.Kill(); command.Wait() }()
 	pid := command.Process.Pid
 	zombie := Entry{PID: pid, PGID: pid, Exited: true}

@@ -14,6 +14,7 @@ import (
 	"adlock/lib/learn"
 	"adlock/lib/limit"
 	"adlock/lib/process"
+	"adlock/test/support/must"
 )
 
 // anyPart is a part of an atom: one byte or more, none of them null.
@@ -84,7 +85,7 @@ func TestEveryRecordSurvives(t *testing.T) {
 func TestARecordIsNeverLargerThan64KiB(t *testing.T) {
 	part, long := strings.Repeat("\x01", 1<<10), strings.Repeat("\x01", 6<<20)
 	a, err := atom.New(part, part, part, long)
-	must(t, err)
+	must.Do(t, err)
 	unnamed := a
 	unnamed.Operand, unnamed.Command = atom.Unnamed(long, long)
 	for _, a := range []atom.Atom{a, unnamed} {
@@ -354,13 +355,6 @@ func TestEveryMemorySurvives(t *testing.T) {
 }
 
 var motd = atom.Atom{Program: "cfengine.conf", Host: "dax", Operator: "editfile", Operand: "/etc/motd"}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 func TestAnAgeIsKnownInOneBootAndTimeNamespace(t *testing.T) {
 	here := process.Here()

@@ -5,15 +5,14 @@ import (
 	"testing"
 
 	"adlock/lib/atom"
+	"adlock/test/support/must"
 )
 
 func TestAStoreGetsNoCommand(t *testing.T) {
 	for store, digest := range map[string]bool{"": false, "/locks": false, "etcd://h:1/p": true, "ftp://u@h/d": true} {
 		r := newRun()
 		r.store, r.Request.Atom.Host = store, "h"
-		if err := r.nameAtom("curl", []string{"/usr/bin/curl", "-u", "admin:hunter2"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.nameAtom("curl", []string{"/usr/bin/curl", "-u", "admin:hunter2"}))
 		a := r.Request.Atom
 		if atom.IsDigest(a.Command) != digest || digest == strings.Contains(a.Command, "hunter2") || strings.Contains(a.Operand, "hunter2") {
 			t.Errorf("%q: %+v", store, a)

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -80,9 +81,7 @@ func same(t testing.TB, got []string, want ...string) {
 func folderOf(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(dir, 0o700))
 	return dir
 }
 
@@ -120,10 +119,7 @@ func TestAppendStampsTheTime(t *testing.T) {
 func TestRunlogIsRotatedAtMax(t *testing.T) {
 	dir := folderOf(t)
 	mustAppend(t, &Log{Dir: dir, Host: testHost}, "a")
-	info, err := os.Stat(currentOf(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(currentOf(dir)))(t)
 	log := &Log{Dir: dir, Host: testHost, Max: 2 * info.Size()}
 	mustAppend(t, log, "b")
 	if _, err := os.Stat(olderOf(dir)); !errors.Is(err, fs.ErrNotExist) {
@@ -162,17 +158,13 @@ func TestFailedRotationKeepsTheLine(t *testing.T) {
 	dir := folderOf(t)
 	log := &Log{Dir: dir, Host: testHost, Max: 1}
 	mustAppend(t, log, "a")
-	if err := os.MkdirAll(filepath.Join(olderOf(dir), "full"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(olderOf(dir), "full"), 0o700))
 	err := log.Append(Event{Kind: Acquire, Operand: "b"})
 	var failed *fs.PathError
 	if !errors.As(err, &failed) || failed.Op != "rename" {
 		t.Errorf("error %v, want that of the rename", err)
 	}
-	if err := os.RemoveAll(olderOf(dir)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(olderOf(dir)))
 	same(t, operands(t, dir), "a", "b")
 }
 
@@ -180,14 +172,9 @@ func TestStoppedHolderStopsNoWriter(t *testing.T) {
 	dir := folderOf(t)
 	log := &Log{Dir: dir, Host: testHost}
 	mustAppend(t, log, "a")
-	holder, err := os.Open(currentOf(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	holder := must.Get(os.Open(currentOf(dir)))(t)
 	defer holder.Close()
-	if err := unix.Flock(int(holder.Fd()), unix.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Flock(int(holder.Fd()), unix.LOCK_EX))
 	began := time.Now()
 	mustAppend(t, log, "b")
 	if took := time.Since(began); took < patience || took > time.Minute {
@@ -212,20 +199,13 @@ func TestUnlockedWriterFollowsTheName(t *testing.T) {
 		dir := folderOf(t)
 		log := &Log{Dir: dir, Host: testHost, patience: time.Millisecond}
 		mustAppend(t, log, "a")
-		holder, err := os.Open(currentOf(dir))
-		if err != nil {
-			t.Fatal(err)
-		}
+		holder := must.Get(os.Open(currentOf(dir)))(t)
 		defer holder.Close()
-		if err := unix.Flock(int(holder.Fd()), unix.LOCK_EX); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, unix.Flock(int(holder.Fd()), unix.LOCK_EX))
 		log.writing = func() {
 			log.writing = nil
 			for range turns {
-				if err := os.Rename(currentOf(dir), olderOf(dir)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Rename(currentOf(dir), olderOf(dir)))
 				mustAppend(t, &Log{Dir: dir, Host: testHost}, "other")
 			}
 		}
@@ -238,29 +218,19 @@ func TestUnlockedWriterFollowsTheName(t *testing.T) {
 func TestWriterBeginsAgainWhenTheFileIsRotated(t *testing.T) {
 	dir := folderOf(t)
 	mustAppend(t, &Log{Dir: dir, Host: testHost}, "a")
-	d, err := openFolder(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(openFolder(dir))(t)
 	defer d.close()
 	log := &Log{Dir: dir, Host: testHost}
 	for _, remove := range []func() error{
 		func() error { return os.Rename(currentOf(dir), olderOf(dir)) },
 		func() error { return os.Remove(currentOf(dir)) },
 	} {
-		f, err := d.openOrCreate(log.name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := remove(); err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(d.openOrCreate(log.name()))(t)
+		must.Do(t, remove())
 		if written, err := log.appendTo(d, f, []byte("line\n")); written || err != nil {
 			t.Errorf("written %v, %v to a file without its name", written, err)
 		}
-		if err := f.close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.close())
 	}
 	same(t, operands(t, dir), "a")
 }
@@ -289,16 +259,9 @@ func TestTornLineDamagesNoOtherLine(t *testing.T) {
 // addText adds text to a file without Append.
 func addText(t testing.TB, path, text string) {
 	t.Helper()
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.WriteString(text); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.OpenFile(path, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600))(t)
+	must.Get(f.WriteString(text))(t)
+	must.Do(t, f.Close())
 }
 
 // A limit on the file's size lets a part of the line through and then nothing, like a disk that
@@ -379,9 +342,7 @@ func TestPlantedFilesAreRefused(t *testing.T) {
 			}
 			dir := filepath.Join(t.TempDir(), "log")
 			target := filepath.Join(dir, "target")
-			if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(target, nil, 0o600), c.plant(dir)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(target, nil, 0o600), c.plant(dir)))
 			err := (&Log{Dir: dir, Host: testHost}).Append(Event{Kind: Acquire})
 			var refused *fs.PathError
 			if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.reason) {
@@ -420,9 +381,7 @@ func TestManyProcessesLoseAndTearNothing(t *testing.T) {
 	for range processes {
 		cmd, output := start(t, "write", dir, strconv.Itoa(each))
 		cmd.Stdin = gate
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Start())
 		defer cmd.Process.Kill()
 		cmds, outputs = append(cmds, cmd), append(outputs, output)
 	}
@@ -433,13 +392,8 @@ func TestManyProcessesLoseAndTearNothing(t *testing.T) {
 			t.Errorf("writer: %v: %s", err, outputs[i])
 		}
 	}
-	if err := os.Link(currentOf(dir), filepath.Join(dir, "generation.current")); err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob(filepath.Join(dir, "generation.*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Link(currentOf(dir), filepath.Join(dir, "generation.current")))
+	files := must.Get(filepath.Glob(filepath.Join(dir, "generation.*")))(t)
 	seen := make(map[string]int) // "pid n"
 	for _, path := range files {
 		last := make(map[int]int)
@@ -511,12 +465,8 @@ func TestCheckReportsWhetherAppendCanWriteAndWritesNothing(t *testing.T) {
 			t.Errorf("%s is as good as any", claim)
 		}
 	}
-	if err := os.Remove(currentOf(dir)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("/dev/null", currentOf(dir)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(currentOf(dir)))
+	must.Do(t, os.Symlink("/dev/null", currentOf(dir)))
 	if err := l.Check(); err == nil {
 		t.Error("a link is as good as a runlog")
 	}

@@ -4,14 +4,14 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"adlock/test/support/must"
 )
 
 func TestReadEndBeginsWithAWholeLine(t *testing.T) {
 	dir := t.TempDir()
 	line := func(pid string) string { return "time=2026-11-21T02:58:12.123456Z event=lost pid=" + pid + "\n" }
-	if err := os.WriteFile(filepath.Join(dir, fileName("dax")), []byte(line("1")+line("2")+line("3")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, fileName("dax")), []byte(line("1")+line("2")+line("3")), 0o600))
 	whole := int64(len(line("1")))
 	for most, want := range map[int64]int{whole + 1: 1, 2*whole + whole/2: 2, 3 * whole: 3, 1 << 40: 3, 1: 0} {
 		got, cut := 0, false

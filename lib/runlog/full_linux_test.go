@@ -11,15 +11,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
 // The test mounts a small file system, fills it up, and makes it read-only.
 func TestFullDiskTearsOneLine(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "small")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(dir, 0o700))
 	if err := unix.Mount("runlog-test", dir, "tmpfs", 0, "size=64k,mode=0700"); err != nil {
 		need.Skip(t, "cannot mount a tmpfs: ", err)
 	}
@@ -41,9 +40,7 @@ func TestFullDiskTearsOneLine(t *testing.T) {
 	if err := log.Append(Event{Kind: Acquire, Operand: "lost"}); !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("error %v, want ENOSPC", err)
 	}
-	if err := os.Truncate(olderOf(dir), 100); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Truncate(olderOf(dir), 100))
 	mustAppend(t, log, "again")
 	last := ""
 	for e, err := range Read(dir, testHost) {
@@ -56,9 +53,7 @@ func TestFullDiskTearsOneLine(t *testing.T) {
 	if last != "again" {
 		t.Errorf("last line is %q, want again", last)
 	}
-	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	if err := log.Append(Event{Kind: Acquire}); !errors.Is(err, unix.EROFS) {
 		t.Errorf("read only: error %v, want EROFS", err)
 	}
@@ -66,9 +61,7 @@ func TestFullDiskTearsOneLine(t *testing.T) {
 
 func TestReadOnlyDirectoryIsAnError(t *testing.T) {
 	dir := folderOf(t)
-	if err := os.Chmod(dir, 0o555); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(dir, 0o555))
 	withoutPrivilege(t, dir)
 	if err := (&Log{Dir: dir, Host: testHost}).Append(Event{Kind: Acquire}); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("error %v, want EACCES", err)
@@ -81,14 +74,10 @@ func withoutPrivilege(t *testing.T, dir string) {
 	if os.Geteuid() != 0 {
 		return
 	}
-	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(filepath.Dir(dir), 0o755))
 	runtime.LockOSThread() // it belongs to the thread
 	const nobody = 65534
-	if _, err := unix.SetfsuidRetUid(nobody); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(unix.SetfsuidRetUid(nobody))(t)
 	t.Cleanup(func() {
 		_, _ = unix.SetfsuidRetUid(0) // setfsuid(2) reports no error
 		runtime.UnlockOSThread()

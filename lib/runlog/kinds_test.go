@@ -7,23 +7,19 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+
+	"adlock/test/support/must"
 )
 
 // A kind that is not in Kinds cannot be selected, and has no metric.
 func TestKindsHasEveryKind(t *testing.T) {
-	file, err := goparser.ParseFile(token.NewFileSet(), "event.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(goparser.ParseFile(token.NewFileSet(), "event.go", nil, 0))(t)
 	var declared []Kind
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
 		if ok && len(spec.Values) == 1 {
 			if kind, isName := spec.Type.(*ast.Ident); isName && kind.Name == "Kind" {
-				text, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-				if err != nil {
-					t.Fatal(err)
-				}
+				text := must.Get(strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value))(t)
 				declared = append(declared, Kind(text))
 			}
 		}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"adlock/test/support/must"
 )
 
 // eventsOf are the events in one file, none of them damaged.
@@ -111,9 +113,7 @@ func TestReadRefusesWhatIsNoRunlog(t *testing.T) {
 		"directory": func(path string) error { return os.Mkdir(path, 0o700) },
 	} {
 		dir := folderOf(t)
-		if err := plant(currentOf(dir)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, plant(currentOf(dir)))
 		for e, err := range Read(dir, testHost) {
 			if err == nil || errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("%s: %+v, %v", claim, e, err)
@@ -241,9 +241,7 @@ func TestFollowYieldsALineThatIsNeverFinished(t *testing.T) {
 	if got := next(); got != "a" {
 		t.Fatalf("%s came, want a", got)
 	}
-	if err := os.Rename(currentOf(dir), olderOf(dir)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(currentOf(dir), olderOf(dir)))
 	mustAppend(t, &Log{Dir: dir, Host: testHost}, "c")
 	if got := next(); !strings.HasSuffix(got, ":2: damaged line: not finished") {
 		t.Errorf("%s came, want the damaged line", got)
@@ -287,13 +285,8 @@ func TestFollowYieldsALateLineOfTheFileItHasLeft(t *testing.T) {
 // lockedBy holds the file's lock until letGo is called.
 func lockedBy(t *testing.T, path string) (letGo func()) {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(path))(t)
+	must.Do(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))
 	return func() { f.Close() }
 }
 
@@ -305,9 +298,7 @@ func TestFollowReadsAnEmptiedRunlogAnew(t *testing.T) {
 	if a, b := next(), next(); a != "a" || b != "b" {
 		t.Fatalf("%s and %s came", a, b)
 	}
-	if err := os.Truncate(currentOf(dir), 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Truncate(currentOf(dir), 0))
 	mustAppend(t, log, "c")
 	if got := next(); got != "c" {
 		t.Errorf("%s came, want c", got)
@@ -352,8 +343,6 @@ func BenchmarkAppend(b *testing.B) {
 		PID: 1000, Token: strings.Repeat("a", 32), Duration: Some(time.Minute), Status: Some(0),
 	}
 	for b.Loop() {
-		if err := log.Append(e); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, log.Append(e))
 	}
 }

@@ -10,13 +10,6 @@ import (
 // soon is how long a test waits for what has to happen.
 const soon = 90 * time.Second
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // within returns the next value of the channel.
 func within[T any](t *testing.T, c <-chan T) T {
 	t.Helper()

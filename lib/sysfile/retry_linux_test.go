@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"adlock/test/support/must"
 )
 
 // interrupted starts the call on a thread of its own, and sends that thread
@@ -30,7 +32,7 @@ func interrupted(t *testing.T, call func() error, enough func() bool, free func(
 	}()
 	id := within(t, thread)
 	eventually(t, "interrupted often enough, or over", func() bool {
-		must(t, unix.Tgkill(unix.Getpid(), id, unix.SIGUSR1))
+		must.Do(t, unix.Tgkill(unix.Getpid(), id, unix.SIGUSR1))
 		return enough() || len(done) > 0
 	})
 	free()
@@ -42,10 +44,10 @@ func interrupted(t *testing.T, call func() error, enough func() bool, free func(
 func impatient(t *testing.T) (ours, theirs int) {
 	t.Helper()
 	ours, theirs, err := SocketPair()
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { unix.Close(ours); unix.Close(theirs) })
 	timeout := unix.NsecToTimeval(int64(soon))
-	must(t, unix.SetsockoptTimeval(ours, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout))
+	must.Do(t, unix.SetsockoptTimeval(ours, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout))
 	return ours, theirs
 }
 
@@ -132,7 +134,7 @@ func say(t *testing.T, fd int, text string) {
 func TestAWriteThatFindsNoRoomWaitsThroughSignals(t *testing.T) {
 	ours, theirs := impatient(t)
 	timeout := unix.NsecToTimeval(int64(soon))
-	must(t, unix.SetsockoptTimeval(theirs, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &timeout))
+	must.Do(t, unix.SetsockoptTimeval(theirs, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &timeout))
 	block := make([]byte, 4096)
 	full := func() bool {
 		_, err := unix.SendmsgN(theirs, block, nil, nil, unix.MSG_DONTWAIT)
@@ -157,11 +159,11 @@ func drain(t *testing.T, fd int) {
 		ready, err := RetryN(func() (int, error) {
 			return unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int((100 * time.Millisecond).Milliseconds()))
 		})
-		must(t, err)
+		must.Do(t, err)
 		if ready == 0 {
 			return
 		}
 		_, err = Read(fd, block)
-		must(t, err)
+		must.Do(t, err)
 	}
 }

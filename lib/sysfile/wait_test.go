@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/test/support/must"
 	_ "adlock/test/support/need" // the same environment, however the suite is started
 )
 
@@ -22,8 +23,8 @@ func start(t *testing.T, script string, args ...string) child {
 	t.Helper()
 	c := exec.Command("/bin/sh", append([]string{"-c", script, "sh"}, args...)...)
 	input, err := c.StdinPipe()
-	must(t, err)
-	must(t, c.Start())
+	must.Do(t, err)
+	must.Do(t, c.Start())
 	t.Cleanup(func() { input.Close() })
 	return child{c, input}
 }

@@ -12,6 +12,7 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/runlog"
+	"adlock/test/support/must"
 )
 
 var midnight = time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
@@ -160,14 +161,9 @@ func TestRunlogsOfAllHostsAreReadInOrder(t *testing.T) {
 	dir := t.TempDir()
 	for n, host := range []string{"one", "two", "one", "three", "two"} {
 		log := runlog.Log{Dir: dir, Host: host}
-		if err := log.Append(runlog.Event{Time: midnight.Add(time.Duration(n) * time.Second), Kind: runlog.Empty, PID: n}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, log.Append(runlog.Event{Time: midnight.Add(time.Duration(n) * time.Second), Kind: runlog.Empty, PID: n}))
 	}
-	damage, err := os.OpenFile(filepath.Join(dir, "program.two.runlog"), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	damage := must.Get(os.OpenFile(filepath.Join(dir, "program.two.runlog"), os.O_APPEND|os.O_WRONLY, 0))(t)
 	fmt.Fprintln(damage, "what is this")
 	damage.Close()
 	var pids []int
@@ -199,9 +195,7 @@ func TestFollowYieldsEventsOfEveryHost(t *testing.T) {
 	write := func(host string, pid int) {
 		t.Helper()
 		log := runlog.Log{Dir: dir, Host: host}
-		if err := log.Append(runlog.Event{Kind: runlog.Empty, PID: pid}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, log.Append(runlog.Event{Kind: runlog.Empty, PID: pid}))
 	}
 	write("one", 1)
 	read := make(chan int)

@@ -13,6 +13,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/limit"
 	"adlock/lib/runlog"
+	"adlock/test/support/must"
 	"adlock/test/support/story"
 )
 
@@ -21,10 +22,7 @@ const labelsOfX = `program="p",host="dax",operator="run",operand="x"`
 func collect(t *testing.T, s *story.Story, until time.Duration, before Values) *Metrics {
 	t.Helper()
 	now := story.Midnight.Add(until)
-	m, err := Collect(s.Events(), Options{Now: now, Until: now, Before: before})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(Collect(s.Events(), Options{Now: now, Until: now, Before: before}))(t)
 	return m
 }
 
@@ -32,13 +30,8 @@ func collect(t *testing.T, s *story.Story, until time.Duration, before Values) *
 func read(t *testing.T, m *Metrics, format Format) Values {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "adlock.prom")
-	if err := os.WriteFile(file, m.Text(format), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	values, err := ReadValues(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, m.Text(format), 0o600))
+	values := must.Get(ReadValues(file))(t)
 	return values
 }
 
@@ -160,9 +153,7 @@ func labelsOf(t *testing.T, values Values, program string) string {
 
 func TestDamagedSamplesAreSkipped(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "adlock.prom")
-	if err := os.WriteFile(file, []byte("adlock_events_total{} 1e\n\x00\x00\nadlock_x 5\nother 7\nadlock_y NaN\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("adlock_events_total{} 1e\n\x00\x00\nadlock_x 5\nother 7\nadlock_y NaN\n"), 0o600))
 	values, err := ReadValues(file)
 	if err != nil || len(values) != 1 || values["adlock_x"] != 5 {
 		t.Errorf("%v, %v", values, err)
@@ -195,10 +186,7 @@ func TestAnAtomHasTwelveSeriesAtMost(t *testing.T) {
 		locks = append(locks, Lock{Atom: a, Since: story.Midnight.Add(23 * time.Hour)})
 	}
 	now := story.Midnight.Add(24 * time.Hour)
-	m, err := Collect(s.Events(), Options{Now: now, Until: now, Locks: locks})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(Collect(s.Events(), Options{Now: now, Until: now, Locks: locks}))(t)
 	of := map[string]int{}
 	for series := range read(t, m, Prometheus) {
 		if _, labels, inAtom := strings.Cut(series, "{"); inAtom {
@@ -251,10 +239,7 @@ func TestOnlyWhatWasTakenInADirectoryIsRetired(t *testing.T) {
 			s.Job("p run x", 0, limit.Never).Add(time.Duration(n)*time.Minute, e)
 		}
 		now := story.Midnight.Add(time.Hour)
-		m, err := Collect(s.Events(), Options{Now: now, Until: now, There: there})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(Collect(s.Events(), Options{Now: now, Until: now, There: there}))(t)
 		if shown := strings.Contains(string(m.Text(Prometheus)), labelsOfX); shown != c.shown {
 			t.Errorf("%s: shown is %v", claim, shown)
 		}
@@ -266,10 +251,7 @@ func TestAMissingCommandIsShownForAWeek(t *testing.T) {
 	s.Job("p run x", 0, limit.Never).Add(0, runlog.Event{Kind: runlog.Missing, Status: runlog.Some(127)})
 	for days, want := range map[int]bool{7: true, 9: false} {
 		now := story.Midnight.AddDate(0, 0, days)
-		m, err := Collect(s.Events(), Options{Now: now, Until: now, There: func(atom.Atom) bool { return false }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(Collect(s.Events(), Options{Now: now, Until: now, There: func(atom.Atom) bool { return false }}))(t)
 		if shown := strings.Contains(string(m.Text(Prometheus)), labelsOfX); shown != want {
 			t.Errorf("after %d days: shown is %v", days, shown)
 		}

@@ -17,6 +17,7 @@ import (
 	"adlock/lib/limit"
 	"adlock/lib/runlog"
 	"adlock/test/support/golden"
+	"adlock/test/support/must"
 	"adlock/test/support/story"
 )
 
@@ -28,10 +29,7 @@ func TestMain(m *testing.M) {
 
 func build(t *testing.T, s *story.Story, since, until time.Duration) *Report {
 	t.Helper()
-	r, err := Build(s.Events(), Options{Since: story.Midnight.Add(since), Now: story.Midnight.Add(until)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(Build(s.Events(), Options{Since: story.Midnight.Add(since), Now: story.Midnight.Add(until)}))(t)
 	return r
 }
 
@@ -47,18 +45,14 @@ func encoded(t *testing.T, r *Report) string {
 	var w strings.Builder
 	e := json.NewEncoder(&w)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(r.Object()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.Encode(r.Object()))
 	return w.String()
 }
 
 func sheet(t *testing.T, r *Report) string {
 	t.Helper()
 	var w strings.Builder
-	if err := CSV(&w, false, r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, CSV(&w, false, r))
 	return w.String()
 }
 
@@ -277,13 +271,8 @@ func TestJSONAndCSVHaveTheSameFigures(t *testing.T) {
 			Advice   []struct{ Kind, Text string }
 		}
 	}
-	if err := json.Unmarshal([]byte(encoded(t, r)), &all); err != nil {
-		t.Fatal(err)
-	}
-	rows, err := csv.NewReader(strings.NewReader(sheet(t, r))).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(encoded(t, r)), &all))
+	rows := must.Get(csv.NewReader(strings.NewReader(sheet(t, r))).ReadAll())(t)
 	if len(rows) != len(all.Atoms)+1 || len(rows) < 5 {
 		t.Fatalf("%d rows, %d atoms", len(rows), len(all.Atoms))
 	}
@@ -307,18 +296,12 @@ func TestASpreadsheetTakesNoNameForAFormula(t *testing.T) {
 			}
 		}
 	}
-	r, err := Build(events, Options{Now: story.Midnight.Add(time.Hour)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(Build(events, Options{Now: story.Midnight.Add(time.Hour)}))(t)
 	text := sheet(t, r)
 	if strings.ContainsFunc(text, func(c rune) bool { return c < ' ' && c != '\n' }) || !utf8.ValidString(text) {
 		t.Errorf("%q", text)
 	}
-	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must.Get(csv.NewReader(strings.NewReader(text)).ReadAll())(t)
 	var operands []string
 	for _, row := range rows[1:] {
 		for _, field := range row {
@@ -384,14 +367,10 @@ func TestPageIsSelfContainedAndExecutesNoName(t *testing.T) {
 
 func pageOf(t *testing.T, s *story.Story, until time.Duration) []byte {
 	t.Helper()
-	chart, err := timeline.Build(s.Events(), timeline.Options{Until: story.Midnight.Add(until), Columns: timeline.SVGColumns})
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := build(t, s, 0, until).HTML(chart)
-	if err != nil {
-		t.Fatal(err)
-	}
+	chart := must.Get(timeline.Build(s.Events(), timeline.Options{
+		Until: story.Midnight.Add(until), Columns: timeline.SVGColumns,
+	}))(t)
+	text := must.Get(build(t, s, 0, until).HTML(chart))(t)
 	return text
 }
 
