@@ -136,8 +136,7 @@ func TestAMemberThatMayNotBeReadCountsAsWork(t *testing.T) {
 	need.Root(t)
 	a := actor.Sleeper(t, actor.Leads)
 	b := actor.Play(t, syscall.SysProcAttr{Setpgid: true, Credential: &syscall.Credential{Uid: actor.Nobody, Gid: actor.Nobody}}, "watcher", strconv.Itoa(a.PID()))
-	b.Await()
-	if got := b.Out.String(); !strings.Contains(got, "cannot be read: permission denied") {
+	if got := b.Said(); !strings.Contains(got, "cannot be read: permission denied") {
 		t.Errorf("got %q", got)
 	}
 }

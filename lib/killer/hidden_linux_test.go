@@ -124,8 +124,7 @@ func init() {
 
 func TestAncestorsThatCannotBeFollowedAreAnError(t *testing.T) {
 	a := actor.Play(t, actor.Leads, "blind")
-	a.Await()
-	if got := a.Out.String(); !strings.HasPrefix(got, "true ancestors of this process: ") || !strings.HasSuffix(got, " true 2 true\n") {
+	if got := a.Said(); !strings.HasPrefix(got, "true ancestors of this process: ") || !strings.HasSuffix(got, " true 2 true\n") {
 		t.Errorf("got %q", got)
 	}
 }
@@ -182,8 +181,7 @@ func init() {
 func TestNoProcessIsEndedWhereProcIsAnotherNamespaces(t *testing.T) {
 	need.Root(t)
 	a := actor.Play(t, syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}, "misplaced")
-	a.Await()
-	if got := a.Out.String(); !strings.Contains(got, "another pid namespace true true\n") {
+	if got := a.Said(); !strings.Contains(got, "another pid namespace true true\n") {
 		t.Errorf("got %q", got)
 	}
 }

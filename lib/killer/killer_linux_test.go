@@ -374,8 +374,7 @@ func TestExitBetweenSnapshotAndSignalIsNoError(t *testing.T) {
 	if h.adopt(e) {
 		t.Error("a process that is gone became a member")
 	}
-	alive.Process.Kill()
-	alive.Await()
+	alive.Kill()
 	Killer{}.signal(h, 1)
 	if err := h.obstacle(); err != nil || len(h.living()) != 0 {
 		t.Errorf("%v, %d living", err, len(h.living()))
@@ -390,8 +389,7 @@ func TestJobsEndWithoutPidfds(t *testing.T) {
 		return len(list) == 3
 	})
 	b := actor.Shell(t, actor.Leads, "ulimit -n 18; "+actor.Role+`=killer exec "$1" "$2"`, os.Args[0], strconv.Itoa(a.PID()))
-	b.Await()
-	if got := b.Out.String(); !strings.HasSuffix(got, "<nil> false\n") || !gone(a.PID()) {
+	if got := b.Said(); !strings.HasSuffix(got, "<nil> false\n") || !gone(a.PID()) {
 		t.Errorf("gone %v, %q", gone(a.PID()), got)
 	}
 }

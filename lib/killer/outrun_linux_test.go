@@ -142,8 +142,7 @@ func TestAGroupIsKilledOnlyWhereAllInItAreToDie(t *testing.T) {
 	self := must.Get(process.Find(os.Getpid()))(t)
 	ended := actor.Sleeper(t, actor.Leads)
 	empty := entryOf(ended).Key()
-	unix.Kill(ended.PID(), unix.SIGKILL)
-	ended.Await()
+	ended.Kill()
 	for claim, h := range map[string]*tree{
 		"a stranger is in it":   {membership: process.Membership{Leader: led}},
 		"its owner is dead":     {membership: process.Membership{Leader: led}, whole: true, orphans: true},

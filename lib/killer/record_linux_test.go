@@ -95,8 +95,7 @@ func TestACommandThatLeftTheGroupRemainsWithItsOwn(t *testing.T) {
 			command := actor.Shell(t, leave, `sleep 100 & echo $! >"$1"; read x`, child)
 			id := idOf(command)
 			pid := actor.PIDIn(t, child)
-			command.Process.Kill()
-			command.Process.Wait()
+			command.Kill()
 			dead := process.Here()
 			dead.PID, dead.Start = command.PID(), 1
 			self := must.Get(process.Of(os.Getpid()))(t)
@@ -210,8 +209,7 @@ func TestACommandThatLeavesItsGroupDuringTheEndingLosesNoChild(t *testing.T) {
 	actor.Eventually(t, "it listens", func() bool { return actor.Exists(ready) })
 	owner := actor.Sleeper(t, actor.Leads)
 	job := process.Job{Owner: idOf(owner), Command: idOf(command), FileUID: os.Getuid()}
-	unix.Kill(owner.PID(), unix.SIGKILL)
-	owner.Await()
+	owner.Kill()
 	go command.Await() // an unreaped zombie would keep the group alive
 	orphan := 0
 	mustEnd(t, Killer{Pause: actor.Brief, Observe: func(s Signalled) {

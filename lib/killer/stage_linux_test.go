@@ -106,8 +106,7 @@ func TestAJobThatIsGoneIsLookedForOnce(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	h := hunted(t, a)
 	h.membership.Roots[entryOf(a).Key()] = true
-	unix.Kill(a.PID(), unix.SIGKILL)
-	a.Await()
+	a.Kill()
 	n := scans(t)
 	if err := (Killer{Pause: actor.Patient}).end(h); err != nil || *n != 1 {
 		t.Errorf("looked %d times, %v", *n, err)
@@ -169,8 +168,7 @@ func TestTheLastScanDecidesAfterTheLastStage(t *testing.T) {
 	t.Run("the last has died meanwhile", func(t *testing.T) {
 		a := actor.Sleeper(t, actor.Leads)
 		h := hunted(t, a)
-		unix.Kill(a.PID(), unix.SIGKILL)
-		a.Await()
+		a.Kill()
 		if err := (Killer{}).outlived(h); err != nil {
 			t.Error(err)
 		}

@@ -132,8 +132,7 @@ func TestEachProcessIsInTheTableOnce(t *testing.T) {
 	stranger.Start++
 	gone := actor.Sleeper(t, actor.Leads)
 	was := entryOf(gone).Key()
-	unix.Kill(gone.PID(), unix.SIGKILL)
-	gone.Await()
+	gone.Kill()
 	h := newTree(-1)
 	for _, k := range []process.Key{known, stranger, was} {
 		h.membership.Roots[k] = true
@@ -187,8 +186,7 @@ func TestAMemberIsTakenOnceAndItsEntryRefreshed(t *testing.T) {
 	if h.adopt(e) || len(h.order) != 1 || h.order[0].entry != e {
 		t.Errorf("%d members, %+v", len(h.order), h.order[0].entry)
 	}
-	unix.Kill(a.PID(), unix.SIGKILL)
-	a.Await()
+	a.Kill()
 	if len(h.living()) != 0 || len(h.order) != 0 || h.lives(e.Key()) {
 		t.Errorf("%d members of one that is dead", len(h.order))
 	}
@@ -212,8 +210,7 @@ func TestAMemberIsRecordedByItsIdentity(t *testing.T) {
 func TestAWaitLastsUntilTheLastIsDeadOrItsTimeIsOver(t *testing.T) {
 	a, b := actor.Sleeper(t, actor.Leads), actor.Sleeper(t, actor.Leads)
 	h := hunted(t, a, b)
-	unix.Kill(b.PID(), unix.SIGKILL)
-	b.Await()
+	b.Kill()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var before, after unix.Rusage
@@ -349,8 +346,7 @@ func TestOnlyALeaderHasAGroupOfItsOwn(t *testing.T) {
 		"a member": {syscall.SysProcAttr{Setpgid: true, Pgid: leader.PID()}, "false true\nfalse true\n"},
 	} {
 		a := actor.Play(t, c.attr, "own group")
-		a.Await()
-		if got := a.Out.String(); got != c.want {
+		if got := a.Said(); got != c.want {
 			t.Errorf("%s: %q", claim, got)
 		}
 	}

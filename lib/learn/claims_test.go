@@ -149,18 +149,6 @@ func TestTheLongestOfTheLastThousandRunsIsKnown(t *testing.T) {
 	}
 }
 
-func TestEpochsAreAThousandRuns(t *testing.T) {
-	s := State{Runs: 999, now: of(time.Hour)}
-	s.Succeeded(time.Second) // run 1000 begins the next epoch
-	if s.now != 0 || s.before != of(time.Hour) {
-		t.Errorf("after run 1000: %v, %v", s.now, s.before)
-	}
-	s.Succeeded(time.Minute)
-	if s.now != of(time.Minute) || s.before != of(time.Hour) {
-		t.Errorf("after run 1001: %v, %v", s.now, s.before)
-	}
-}
-
 func TestALongRunBeyondAnyMeasureIsNotBelieved(t *testing.T) {
 	s := State{Runs: 1000, mean: of(2 * time.Minute), deviation: 0.1, now: of(24 * time.Hour)}
 	about(t, "ExpireAfter", s.ExpireAfter(0), 200*time.Minute) // 100 x 2m

@@ -53,34 +53,3 @@ func TestOnlyAnIntervalThatFromStartCuresDrawsAWarning(t *testing.T) {
 		}
 	}
 }
-
-// The warning is true, and --from-start is the cure: of 10 starts at regular intervals 5 are
-// denied, and none if the interval counts from the start.
-func TestTheWarningOfAnIntervalIsTrue(t *testing.T) {
-	for _, runtime := range []time.Duration{time.Second, 20 * time.Second, 50 * time.Second} {
-		limits := Limits{IfElapsed: minute}
-		if limits.Skipping(Pace{minute, runtime}) == "" {
-			t.Fatalf("nothing is told of runs of %v", runtime)
-		}
-		for fromStart, want := range map[bool]int{false: 5, true: 0} {
-			if got := denied(limits, runtime, fromStart); got != want {
-				t.Errorf("runs of %v, from start %v: %d of 10 are denied", runtime, fromStart, got)
-			}
-		}
-	}
-}
-
-// denied counts the denials of 10 starts, one each minute.
-func denied(limits Limits, runtime time.Duration, fromStart bool) (n int) {
-	var last Last
-	for range 10 {
-		if last.Age += minute; !Due(limits, last) {
-			n++
-			continue
-		}
-		if last = (Last{Completed: true, FromStart: fromStart}); !fromStart {
-			last.Age = -runtime
-		}
-	}
-	return n
-}

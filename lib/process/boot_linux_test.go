@@ -50,8 +50,7 @@ func TestWithoutABootIDOnlyADeathOnThisMachineIsProved(t *testing.T) {
 			if got := id.Life(); got != c.running {
 				t.Errorf("while it lives: %s, want %s", got, c.running)
 			}
-			a.Process.Kill()
-			a.Await()
+			a.Kill()
 			if got := id.Life(); got != c.ended {
 				t.Errorf("when it is dead: %s, want %s", got, c.ended)
 			}
@@ -82,8 +81,7 @@ func TestWhatAnOwnerRecordedIsOfItsBoot(t *testing.T) {
 	command := idOf(a)
 	self := must.Get(Of(os.Getpid()))(t)
 	job := Job{Owner: recorded(self), Command: recorded(command), Survivors: []Identity{recorded(command)}}
-	a.Process.Kill()
-	a.Await()
+	a.Kill()
 	if job.Survived() == nil {
 		t.Error("of a lock of no known boot a dead command is known")
 	}

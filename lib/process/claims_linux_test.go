@@ -98,8 +98,7 @@ func TestALivingProcessHasOneInodeAndADeadOneNone(t *testing.T) {
 	if inode := inodeOfPidfd(-1); inode != 0 {
 		t.Errorf("no descriptor has inode %d", inode)
 	}
-	unix.Kill(a.PID(), unix.SIGKILL)
-	a.Await()
+	a.Kill()
 	if inode := inodeNow(a.PID()); inode != 0 {
 		t.Errorf("no process has inode %d", inode)
 	}
@@ -152,8 +151,7 @@ func TestOnlyESRCHFromTheKernelMeansGone(t *testing.T) {
 			t.Errorf("of one that lives: %v means %v, want %v", c.err, got, c.want)
 		}
 	}
-	unix.Kill(a.PID(), unix.SIGKILL)
-	a.Await()
+	a.Kill()
 	for _, c := range []struct{ err, want error }{{unix.EIO, unix.EIO}, {unix.ENOENT, unix.ESRCH}, {unix.ESRCH, unix.ESRCH}} {
 		if got := missing(a.PID(), c.err); got != c.want {
 			t.Errorf("of one that is gone: %v means %v, want %v", c.err, got, c.want)

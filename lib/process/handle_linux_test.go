@@ -112,8 +112,7 @@ func TestWithoutPidfdsTheStartIsCompared(t *testing.T) {
 	if stranger := (Handle{k, noPidfd}); stranger.Signal(unix.SIGKILL) != unix.ESRCH || !stranger.Exited() || gone(a.PID()) {
 		t.Error("a stranger was signalled or taken for the one that is gone")
 	}
-	unix.Kill(a.PID(), unix.SIGKILL)
-	a.Await()
+	a.Kill()
 	if err := held.Signal(0); err != unix.ESRCH || !held.Exited() {
 		t.Errorf("dead %v, %v", held.Exited(), err)
 	}
@@ -183,8 +182,7 @@ func TestThreadsAreNoProcesses(t *testing.T) {
 func TestWithoutADescriptorAProcessIsStillThere(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	ended := actor.Sleeper(t, actor.Leads)
-	unix.Kill(ended.PID(), unix.SIGKILL)
-	ended.Await()
+	ended.Kill()
 	enough := actor.FewFiles(t, 0)
 	e, there := hidden(a.PID())
 	_, endedThere := hidden(ended.PID())
@@ -250,9 +248,7 @@ func TestSinceLinux6_9APidfdHasAnInode(t *testing.T) {
 			t.Errorf("%d is a pidfd", fd)
 		}
 	}
-	saved := pidfs
-	defer func() { pidfs = saved }()
-	pidfs = func() bool { return false }
+	actor.Set(t, &pidfs, func() bool { return false })
 	if inode := inodeNow(os.Getpid()); inode != 0 {
 		t.Errorf("the inode of all pidfds is %d", inode)
 	}

@@ -116,9 +116,7 @@ func thread(t *testing.T) int {
 
 // If /proc hides no process, a child that is not in a table came after it.
 func TestALateChildIsNotHidden(t *testing.T) {
-	saved := hidesProcesses
-	defer func() { hidesProcesses = saved }()
-	hidesProcesses = func() bool { return true }
+	actor.Set(t, &hidesProcesses, func() bool { return true })
 	actor.Sleeper(t, actor.Leads)
 	self := must.Get(look(os.Getpid()))(t)
 	if list := hiddenChildren([]Entry{self}); len(list) != 1 {

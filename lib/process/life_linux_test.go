@@ -81,8 +81,7 @@ func TestRecycledPidIsDead(t *testing.T) {
 	need.Root(t)
 	a := actor.Sleeper(t, actor.Leads)
 	id := idOf(a)
-	a.Process.Kill()
-	a.Await()
+	a.Kill()
 	// Two processes that started in one tick of the clock could not be distinguished.
 	actor.Eventually(t, "the next tick", func() bool { return idOf(actor.Sleeper(t, actor.Leads)).Start > id.Start })
 	for deadline := time.Now().Add(helper.Patience); time.Now().Before(deadline); {
@@ -91,8 +90,7 @@ func TestRecycledPidIsDead(t *testing.T) {
 		}
 		next := actor.Sleeper(t, actor.Leads)
 		if next.PID() != id.PID { // another process forked in between
-			next.Process.Kill()
-			next.Await()
+			next.Kill()
 			continue
 		}
 		if !PIDLives(id.PID) || id.Life() != Dead || remains(id) {
@@ -341,8 +339,7 @@ func TestProcOfAnotherNamespaceIsRefused(t *testing.T) {
 	need.Root(t)
 	// /proc is not mounted again in the new pid namespace: its pids mean other processes there.
 	a := actor.Play(t, syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}, "misplaced")
-	a.Await()
-	if got := a.Out.String(); !strings.Contains(got, "another pid namespace unknown\ntrue false true true\n") {
+	if got := a.Said(); !strings.Contains(got, "another pid namespace unknown\ntrue false true true\n") {
 		t.Errorf("got %q", got)
 	}
 }

@@ -189,9 +189,7 @@ func TestWhatIsLeftIsNotKnownWithoutAPlace(t *testing.T) {
 	if left, err := job.Left(); !left || err != nil {
 		t.Errorf("left %v, %v, of %v", left, err, pids)
 	}
-	saved := here
-	defer func() { here = saved }()
-	here = func() (Identity, error) { return Identity{}, unix.EMFILE }
+	actor.Set(t, &here, func() (Identity, error) { return Identity{}, unix.EMFILE })
 	if _, err := job.Left(); !errors.Is(err, unix.EMFILE) {
 		t.Error(err)
 	}

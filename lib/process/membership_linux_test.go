@@ -56,8 +56,7 @@ func TestAGroupIsOverOnceItAndItsFirstProcessAreGone(t *testing.T) {
 	if b.over([]Entry{e}) || b.over(nil) {
 		t.Error("it is over while it lives")
 	}
-	unix.Kill(a.PID(), unix.SIGKILL)
-	a.Await()
+	a.Kill()
 	if !b.over(nil) || !b.over([]Entry{{PID: a.PID() + 1}}) {
 		t.Error("it is not over")
 	}
@@ -146,8 +145,7 @@ func TestAnAncestorComesWithItsIdentity(t *testing.T) {
 			t.Errorf("%d: %+v, %v, %v", pid, id, is, err)
 		}
 	}
-	unix.Kill(a.PID(), unix.SIGKILL)
-	a.Await()
+	a.Kill()
 	if id, is, err := Ancestor(a.PID()); is || !errors.Is(err, unix.ESRCH) {
 		t.Errorf("one that is gone: %+v, %v, %v", id, is, err)
 	}
@@ -175,8 +173,7 @@ func TestOneProcessIsTheSameInAnotherGroup(t *testing.T) {
 
 func TestADeadProcessIsNotFound(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
-	unix.Kill(a.PID(), unix.SIGKILL)
-	a.Await()
+	a.Kill()
 	if e, err := Find(a.PID()); err != unix.ESRCH {
 		t.Errorf("%+v, %v", e, err)
 	}

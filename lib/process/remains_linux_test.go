@@ -23,12 +23,11 @@ func led(t *testing.T) (Identity, int) {
 
 func TestWhatRemainsOfAJobDependsOnWhereItWasSeen(t *testing.T) {
 	saved := here
-	defer func() { here = saved }()
-	here = func() (Identity, error) { // not every machine has an id
+	actor.Set(t, &here, func() (Identity, error) { // not every machine has an id
 		where, err := saved()
 		where.Machine = "this"
 		return where, err
-	}
+	})
 	id, pid := led(t)
 	for claim, c := range map[string]struct {
 		change         func(*Identity)
@@ -69,8 +68,7 @@ func TestALeaderInAnotherTimeNamespaceRemains(t *testing.T) {
 func TestAGroupThatIsGoneNeedsNoTable(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	id := idOf(a)
-	a.Process.Kill()
-	a.Await()
+	a.Kill()
 	n := scans(t)
 	if (Job{Owner: id}).Remains() || *n != 0 {
 		t.Errorf("the table was read %d times", *n)
@@ -88,8 +86,7 @@ func init() {
 
 func TestASupervisorIsKnownByItsName(t *testing.T) {
 	a := actor.Play(t, actor.Leads, "supervises")
-	a.Await()
-	if got := a.Out.String(); got != "true true true\n" {
+	if got := a.Said(); got != "true true true\n" {
 		t.Errorf("got %q", got)
 	}
 	if (Entry{Command: "sh"}).Supervises() {

@@ -17,8 +17,7 @@ func TestAStoppedProcessStandsStill(t *testing.T) {
 	}
 	unix.Kill(a.PID(), unix.SIGSTOP)
 	actor.Eventually(t, "it stands still", func() bool { still, _ := Still(a.PID()); return still })
-	unix.Kill(a.PID(), unix.SIGKILL)
-	a.Await()
+	a.Kill()
 	if still, age := Still(a.PID()); still || age != 0 {
 		t.Errorf("the dead stand still: %v, since %v", still, age)
 	}

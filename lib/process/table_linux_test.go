@@ -181,8 +181,7 @@ func TestADeadProcessHasNoUserAndNoParent(t *testing.T) {
 	if pid, err := parent(a.PID()); pid != os.Getpid() || err != nil {
 		t.Errorf("its parent is %d, %v", pid, err)
 	}
-	unix.Kill(a.PID(), unix.SIGKILL)
-	a.Await()
+	a.Kill()
 	if uid, err := User(a.PID()); uid != 0 || err != unix.ESRCH {
 		t.Errorf("its user is %d, %v", uid, err)
 	}
