@@ -56,8 +56,7 @@ type asker struct {
 
 func of(t *testing.T, pid int) process.Identity {
 	t.Helper()
-	id := must.Get(process.Of(pid))(t)
-	return id
+	return must.Get(process.Of(pid))(t)
 }
 
 func started(t *testing.T, owner process.Identity) *asker {

@@ -130,12 +130,6 @@ func TestOtherFilesAreForeign(t *testing.T) {
 	}
 }
 
-func TestAForeignFileHasNoName(t *testing.T) {
-	if got := (File{Name: "p.h.o.x", Number: 7, Token: aToken}).String(); got != "" {
-		t.Error(got)
-	}
-}
-
 func TestEveryNameIsReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := anyAtom().Draw(t, "atom")

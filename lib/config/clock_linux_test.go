@@ -12,9 +12,7 @@ import (
 )
 
 func TestThePassClockIsTheTimeOfThatUptime(t *testing.T) {
-	uptime := must.Get(os.ReadFile("/proc/uptime"))(t)
-	began := time.Now()
-	first, _, _ := strings.Cut(string(uptime), " ")
+	first, began := readUptime(t), time.Now()
 	var clock time.Time
 	for range 2 {
 		must.Do(t, passClock(&clock)("uptime:"+first))

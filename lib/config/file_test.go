@@ -201,15 +201,6 @@ func TestAFileThatOthersMayWriteIsNotUsed(t *testing.T) {
 	}
 }
 
-func TestALocationOfAFileThatIsNotUsedIsAnError(t *testing.T) {
-	path := written(t, "ADLOCK_DIR=/a")[0]
-	must.Do(t, os.Chmod(path, 0o602))
-	reread(t, path)
-	if _, err := Dir(); err == nil || !strings.Contains(err.Error(), ":1: ADLOCK_DIR stands in a file that is not used") {
-		t.Error(err)
-	}
-}
-
 func TestABrokenDirectoryHasNoSettingsFile(t *testing.T) {
 	path := written(t, "")[0]
 	reread(t, path+".none", path+"/none", path+".none/none")

@@ -13,8 +13,7 @@ import (
 // source is the text of a file of the shell's side.
 func source(t *testing.T, path string) string {
 	t.Helper()
-	text := must.Get(os.ReadFile("../../sh/" + path))(t)
-	return string(text)
+	return string(must.Get(os.ReadFile("../../sh/" + path))(t))
 }
 
 // between is the part of a text between two marks.
@@ -144,5 +143,11 @@ func TestTheCommandLineWinsOverTheEnvironment(t *testing.T) {
 	}
 	if got := all["wait"].Word + " " + all["program"].Word; got != "--wait ADLOCK_PROGRAM" {
 		t.Error(got)
+	}
+}
+
+func TestTheLibraryIsOfTheSameVersion(t *testing.T) {
+	if !strings.Contains(source(t, "adlock.sh"), "\n_adlock_version="+Release+"\n") {
+		t.Errorf("sh/adlock.sh is not of version %s", Release)
 	}
 }

@@ -279,8 +279,7 @@ func FuzzParse(f *testing.F) {
 // due reports whether gronx, asked about the whole expression, finds a start at that time.
 func due(t *testing.T, text string, at time.Time) bool {
 	t.Helper()
-	is := must.Get(gronx.New().IsDue(text, at))(t)
-	return is
+	return must.Get(gronx.New().IsDue(text, at))(t)
 }
 
 func TestADescendingRangeIsRewrittenForCron(t *testing.T) {

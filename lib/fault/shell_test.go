@@ -14,8 +14,7 @@ import (
 // library is the text of sh/adlock.sh, which has to repeat these numbers.
 func library(t *testing.T) string {
 	t.Helper()
-	text := must.Get(os.ReadFile("../../sh/adlock.sh"))(t)
-	return string(text)
+	return string(must.Get(os.ReadFile("../../sh/adlock.sh"))(t))
 }
 
 // body is the text of a function of the library.

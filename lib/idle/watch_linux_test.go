@@ -32,8 +32,7 @@ func of(t *testing.T, a *actor.Actor, length time.Duration) Job {
 
 func watch(t *testing.T, j Job) Verdict {
 	t.Helper()
-	v := must.Get(j.Watch())(t)
-	return v
+	return must.Get(j.Watch())(t)
 }
 
 // asleep waits until a shell has become, or started, its sleep.

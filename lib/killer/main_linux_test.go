@@ -19,14 +19,12 @@ func TestMain(m *testing.M) { actor.Main(m) }
 
 func idOf(a *actor.Actor) process.Identity {
 	a.T.Helper()
-	id := must.Get(process.Of(a.PID()))(a.T)
-	return id
+	return must.Get(process.Of(a.PID()))(a.T)
 }
 
 func entryOf(a *actor.Actor) process.Entry {
 	a.T.Helper()
-	e := must.Get(process.Find(a.PID()))(a.T)
-	return e
+	return must.Get(process.Find(a.PID()))(a.T)
 }
 
 func gone(pid int) bool { return !process.PIDLives(pid) }

@@ -136,8 +136,7 @@ func TestATickOfWholeDaysIsADayOfTheCalendar(t *testing.T) {
 
 func local(t *testing.T, text string, where *time.Location) time.Time {
 	t.Helper()
-	at := must.Get(time.ParseInLocation("2006-01-02 15:04", text, where))(t)
-	return at
+	return must.Get(time.ParseInLocation("2006-01-02 15:04", text, where))(t)
 }
 
 // The day on which summer time begins has 23 hours.

@@ -11,14 +11,12 @@ func TestMain(m *testing.M) { actor.Main(m) }
 
 func idOf(a *actor.Actor) Identity {
 	a.T.Helper()
-	id := must.Get(Of(a.PID()))(a.T)
-	return id
+	return must.Get(Of(a.PID()))(a.T)
 }
 
 func entryOf(a *actor.Actor) Entry {
 	a.T.Helper()
-	e := must.Get(look(a.PID()))(a.T)
-	return e
+	return must.Get(look(a.PID()))(a.T)
 }
 
 func gone(pid int) bool { return !PIDLives(pid) }

@@ -22,8 +22,7 @@ const labelsOfX = `program="p",host="dax",operator="run",operand="x"`
 func collect(t *testing.T, s *story.Story, until time.Duration, before Values) *Metrics {
 	t.Helper()
 	now := story.Midnight.Add(until)
-	m := must.Get(Collect(s.Events(), Options{Now: now, Until: now, Before: before}))(t)
-	return m
+	return must.Get(Collect(s.Events(), Options{Now: now, Until: now, Before: before}))(t)
 }
 
 // read returns the values that the next collection reads from the text of m.
@@ -31,8 +30,7 @@ func read(t *testing.T, m *Metrics, format Format) Values {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "adlock.prom")
 	must.Do(t, os.WriteFile(file, m.Text(format), 0o600))
-	values := must.Get(ReadValues(file))(t)
-	return values
+	return must.Get(ReadValues(file))(t)
 }
 
 func TestFiguresOfAnAtomMatchItsRuns(t *testing.T) {

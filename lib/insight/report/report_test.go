@@ -29,8 +29,7 @@ func TestMain(m *testing.M) {
 
 func build(t *testing.T, s *story.Story, since, until time.Duration) *Report {
 	t.Helper()
-	r := must.Get(Build(s.Events(), Options{Since: story.Midnight.Add(since), Now: story.Midnight.Add(until)}))(t)
-	return r
+	return must.Get(Build(s.Events(), Options{Since: story.Midnight.Add(since), Now: story.Midnight.Add(until)}))(t)
 }
 
 func TestReportOfADayMatchesTheGoldenFiles(t *testing.T) {
@@ -370,8 +369,7 @@ func pageOf(t *testing.T, s *story.Story, until time.Duration) []byte {
 	chart := must.Get(timeline.Build(s.Events(), timeline.Options{
 		Until: story.Midnight.Add(until), Columns: timeline.SVGColumns,
 	}))(t)
-	text := must.Get(build(t, s, 0, until).HTML(chart))(t)
-	return text
+	return must.Get(build(t, s, 0, until).HTML(chart))(t)
 }
 
 func TestPageOfNothingSaysSo(t *testing.T) {
