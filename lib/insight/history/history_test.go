@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"adlock/lib/atom"
 	"adlock/lib/runlog"
 	"adlock/test/support/must"
 )
@@ -137,13 +136,6 @@ func TestOwnerWhoseLockIsGoneIsFoundByItsToken(t *testing.T) {
 	}
 }
 
-func TestRunOfACrashedMachineDoesNotRunForEver(t *testing.T) {
-	dead := func(string) Outcome { return Lost }
-	if got := describe(dead, acquire(0, "a")); !slices.Equal(got, []string{"a lost 0s+0s by 0"}) {
-		t.Error(got)
-	}
-}
-
 func TestMemoryIsBoundedByTheAtoms(t *testing.T) {
 	tracker := Tracker{Run: func(*Atom, *Run) {}}
 	for i := range 10000 {
@@ -184,12 +176,6 @@ func TestRunlogsOfAllHostsAreReadInOrder(t *testing.T) {
 	}
 }
 
-func TestNoDirectoryIsNoEvents(t *testing.T) {
-	for e, err := range Read(filepath.Join(t.TempDir(), "nothing")) {
-		t.Error(e, err)
-	}
-}
-
 func TestFollowYieldsEventsOfEveryHost(t *testing.T) {
 	dir := t.TempDir()
 	write := func(host string, pid int) {
@@ -224,12 +210,6 @@ func TestFollowYieldsEventsOfEveryHost(t *testing.T) {
 	write("one", 3)
 	if got := next(); got != 3 {
 		t.Fatal(got)
-	}
-}
-
-func TestTextLeavesTheHostOut(t *testing.T) {
-	if got := (&Atom{Atom: atom.Atom{Program: "p", Host: "h", Operator: "o", Operand: "x y"}}).Text(); got != "p o x y" {
-		t.Error(got)
 	}
 }
 

@@ -256,17 +256,6 @@ func TestAMissingCommandIsShownForAWeek(t *testing.T) {
 	}
 }
 
-func TestLabelsTellAControlCharacterFromItsEscape(t *testing.T) {
-	seen := map[string]string{}
-	for _, operand := range []string{"\x1b", `\x1b`, `\\x1b`, "\\\x1b", "\n", `\n`} {
-		label := labels("", atom.Atom{Program: "p", Host: "h", Operator: "o", Operand: operand})
-		if other, is := seen[label]; is {
-			t.Errorf("%q and %q are both %s", operand, other, label)
-		}
-		seen[label] = operand
-	}
-}
-
 // Its machine's runlog has no later event of it: another machine has the atom next.
 func TestALostRunOfAStoreCountsAsAFailure(t *testing.T) {
 	now := story.Midnight.Add(time.Hour)

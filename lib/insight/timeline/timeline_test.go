@@ -13,7 +13,6 @@ import (
 	"unicode/utf8"
 
 	"adlock/lib/insight/history"
-	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
 	"adlock/lib/runlog"
 	"adlock/test/support/golden"
@@ -71,14 +70,6 @@ func TestLinesFitTheWidth(t *testing.T) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
 				t.Errorf("%d columns in a terminal of %d: %s", n, width, line)
 			}
-		}
-	}
-}
-
-func TestPictureWithoutUnicodeIsASCII(t *testing.T) {
-	for i, r := range (Text{Width: 80}).Render(dayChart(t, Columns(80))) {
-		if r >= utf8.RuneSelf {
-			t.Fatalf("%q at %d", r, i)
 		}
 	}
 }
@@ -208,18 +199,6 @@ func TestScaleHasFullUnits(t *testing.T) {
 		if got := strings.Join(labels, " "); got != want {
 			t.Errorf("%v: %s, want %s", period, got, want)
 		}
-	}
-}
-
-func TestNamesCannotDriveTheTerminal(t *testing.T) {
-	s := &story.Story{}
-	s.Job("a b \x1b[2Jc", 0, time.Hour).Run(0, time.Minute, 0)
-	chart := must.Get(Build(s.Events(), Options{Until: story.Midnight.Add(time.Hour), Columns: 50}))(t)
-	if text := (Text{Width: 80, Paint: terminal.Paint(false)}).Render(chart); strings.Contains(text, "\x1b") {
-		t.Errorf("%q", text)
-	}
-	if picture := string(chart.SVG()); strings.Contains(picture, "\x1b") {
-		t.Error("control characters in the picture")
 	}
 }
 
