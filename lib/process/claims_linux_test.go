@@ -5,13 +5,11 @@ import (
 	"slices"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"adlock/test/support/actor"
 	"adlock/test/support/must"
-	"adlock/test/support/need"
 )
 
 func TestAHiddenProcessIsReadFromTheKernel(t *testing.T) {
@@ -115,60 +113,24 @@ func TestNoPidLivesBelowOne(t *testing.T) {
 	}
 }
 
-func TestADeathEndsTheWait(t *testing.T) {
-	// The process is an orphan: the death of a child of this process is a signal that would wake
-	// this process too.
-	child := actor.File(t, "child")
-	actor.Shell(t, actor.Leads, `sleep 100 & echo $! >"$1"`, child).Await()
-	pid := actor.PIDIn(t, child)
-	e := must.Get(look(pid))(t)
-	h := must.Get(Hold(e.Key(), 0))(t)
-	defer h.Close()
-	if h.fd < 0 {
-		need.Skip(t, "no pidfd wakes a waiter here")
-	}
-	// A signal of the Go runtime may wake this process too, now and then.
-	wait := func(d time.Duration) (calls int) {
-		for end := time.Now().Add(d); time.Now().Before(end) && !h.Exited(); calls++ {
-			AwaitDeath([]Handle{{h.Key, -1}, h}, time.Until(end))
-		}
-		return calls
-	}
-	if calls := wait(actor.Brief); calls > 20 {
-		t.Errorf("no process died, and it was woken %d times", calls)
-	}
-	unix.Kill(pid, unix.SIGKILL)
-	begun := time.Now()
-	if calls := wait(2 * actor.Patient); !h.Exited() || time.Since(begun) > actor.Patient || calls > 20 {
-		t.Errorf("woken %d times in %v, dead is %v", calls, time.Since(begun), h.Exited())
-	}
-}
-
 func TestOnlyESRCHFromTheKernelMeansGone(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
-	for _, c := range []struct{ err, want error }{{unix.EIO, unix.EIO}, {unix.EACCES, unix.EACCES}, {unix.ENOENT, unix.EPERM}, {unix.ESRCH, unix.ESRCH}} {
-		if got := missing(a.PID(), c.err); got != c.want {
-			t.Errorf("of one that lives: %v means %v, want %v", c.err, got, c.want)
+	means := func(err, want error) {
+		t.Helper()
+		if got := missing(a.PID(), err); got != want {
+			t.Errorf("%v means %v, want %v", err, got, want)
 		}
 	}
+	for err, want := range map[error]error{unix.EIO: unix.EIO, unix.EACCES: unix.EACCES, unix.ENOENT: unix.EPERM, unix.ESRCH: unix.ESRCH} {
+		means(err, want)
+	}
 	a.Kill()
-	for _, c := range []struct{ err, want error }{{unix.EIO, unix.EIO}, {unix.ENOENT, unix.ESRCH}, {unix.ESRCH, unix.ESRCH}} {
-		if got := missing(a.PID(), c.err); got != c.want {
-			t.Errorf("of one that is gone: %v means %v, want %v", c.err, got, c.want)
-		}
+	for err, want := range map[error]error{unix.EIO: unix.EIO, unix.ENOENT: unix.ESRCH, unix.ESRCH: unix.ESRCH} {
+		means(err, want)
 	}
 	if got, err := inode("/proc/self/ns/none"); got != 0 || err != nil {
 		t.Errorf("a namespace that there is none of has inode %d", got)
 	}
-}
-
-func TestAMissingClockPanics(t *testing.T) {
-	defer func() {
-		if recover() == nil {
-			t.Error("it has a time")
-		}
-	}()
-	clock(1 << 20)
 }
 
 // inodeNow is the inode of a process's pidfd, 0 if there is none.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -16,15 +15,6 @@ import (
 	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
-
-// unreached is a stopped process: any signal but KILL or CONT stays pending.
-func unreached(t *testing.T) *actor.Actor {
-	t.Helper()
-	a := actor.Sleeper(t, actor.Leads)
-	unix.Kill(a.PID(), unix.SIGSTOP)
-	actor.Eventually(t, "stopped", func() bool { return actor.State(a.PID()) == "T" })
-	return a
-}
 
 // mustBeUnreached fails if a signal is pending for the process.
 func mustBeUnreached(a *actor.Actor, claim string) {
@@ -47,7 +37,8 @@ func withoutPidfds(t *testing.T) {
 }
 
 func TestChecksSendNoSignal(t *testing.T) {
-	a := unreached(t)
+	a := actor.Sleeper(t, actor.Leads)
+	a.Stop()
 	k := entryOf(a).Key()
 	(band{Key: k}).gone()
 	mustBeUnreached(a, "whether its group is gone")
@@ -258,24 +249,6 @@ func TestSinceLinux6_9APidfdHasAnInode(t *testing.T) {
 	enough()
 	if !errors.Is(err, unix.EMFILE) || !errors.Is(ofSelf, unix.EMFILE) {
 		t.Errorf("without a descriptor: %v, %v", err, ofSelf)
-	}
-}
-
-func TestPollingAPidfdDoesNotSleep(t *testing.T) {
-	fd := openPidfd(os.Getpid())
-	defer unix.Close(fd)
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	var before, after unix.Rusage
-	unix.Getrusage(unix.RUSAGE_THREAD, &before)
-	for range 1000 {
-		if pidfdExited(fd) || pidfdExited(noPidfd) {
-			t.Fatal("this process is dead")
-		}
-	}
-	unix.Getrusage(unix.RUSAGE_THREAD, &after)
-	if slept := after.Nvcsw - before.Nvcsw; slept > 100 { // the runtime may stop the thread now and then
-		t.Errorf("1000 times it slept %d times", slept)
 	}
 }
 

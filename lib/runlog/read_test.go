@@ -7,7 +7,6 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -302,47 +301,5 @@ func TestFollowReadsAnEmptiedRunlogAnew(t *testing.T) {
 	mustAppend(t, log, "c")
 	if got := next(); got != "c" {
 		t.Errorf("%s came, want c", got)
-	}
-}
-
-// The cost of a report: a million lines as from a busy machine.
-func BenchmarkRead(b *testing.B) {
-	const lines = 1_000_000
-	dir := folderOf(b)
-	var text []byte
-	for i := range lines {
-		e := Event{
-			Time: time.UnixMicro(1e15 + int64(i)*1e6), Kind: Release, Program: "backup", Host: testHost, Operator: "run",
-			Operand: fmt.Sprint("/srv/data of customer ", i%100), PID: 1000 + i, Token: fmt.Sprintf("%032x", i),
-			Duration: Some(time.Duration(i) * time.Millisecond), Status: Some(i % 3), IfElapsed: Some(time.Minute), ExpireAfter: Some(time.Hour),
-		}
-		text = appendLine(text, &e, testHost)
-	}
-	addText(b, currentOf(dir), string(text))
-	b.SetBytes(int64(len(text)))
-	text = nil
-	runtime.GC()
-	for b.Loop() {
-		n := 0
-		for _, err := range Read(dir, testHost) {
-			if err != nil {
-				b.Fatal(err)
-			}
-			n++
-		}
-		if n != lines {
-			b.Fatalf("%d lines, want %d", n, lines)
-		}
-	}
-}
-
-func BenchmarkAppend(b *testing.B) {
-	log := &Log{Dir: folderOf(b), Host: testHost}
-	e := Event{
-		Kind: Release, Program: "backup", Host: testHost, Operator: "run", Operand: "/srv/data of customer",
-		PID: 1000, Token: strings.Repeat("a", 32), Duration: Some(time.Minute), Status: Some(0),
-	}
-	for b.Loop() {
-		must.Do(b, log.Append(e))
 	}
 }

@@ -159,6 +159,13 @@ func (a *Actor) Kill() {
 	a.Await()
 }
 
+// Stop stops the process: any signal but KILL or CONT stays pending.
+func (a *Actor) Stop() {
+	a.T.Helper()
+	unix.Kill(a.PID(), unix.SIGSTOP)
+	Eventually(a.T, "stopped", func() bool { return State(a.PID()) == "T" })
+}
+
 // Said awaits the process, and returns what it has written.
 func (a *Actor) Said() string {
 	a.Await()
