@@ -62,7 +62,10 @@ func mustAppend(t testing.TB, l *Log, operands ...string) {
 func operands(t testing.TB, dir string) (list []string) {
 	t.Helper()
 	for e, err := range Read(dir, testHost) {
-		if err != nil {
+		var damaged *DamagedLine
+		if errors.As(err, &damaged) {
+			e.Operand = fmt.Sprint("damaged line ", damaged.Line)
+		} else if err != nil {
 			t.Fatalf("read: %v", err)
 		}
 		list = append(list, e.Operand)
@@ -85,6 +88,12 @@ func folderOf(t testing.TB) string {
 	return dir
 }
 
+func emptyLog(t testing.TB) (dir string, log *Log) {
+	t.Helper()
+	dir = folderOf(t)
+	return dir, &Log{Dir: dir, Host: testHost}
+}
+
 func currentOf(dir string) string { return filepath.Join(dir, fileName(testHost)) }
 
 func olderOf(dir string) string { return filepath.Join(dir, oldName(testHost)) }
@@ -92,8 +101,7 @@ func olderOf(dir string) string { return filepath.Join(dir, oldName(testHost)) }
 func TestAppendCreatesAPrivateFile(t *testing.T) {
 	for _, umask := range []int{0, 0o277} {
 		old := unix.Umask(umask)
-		dir := folderOf(t)
-		log := &Log{Dir: dir, Host: testHost}
+		dir, log := emptyLog(t)
 		err := log.Append(Event{Kind: Acquire})
 		unix.Umask(old)
 		if err != nil {
@@ -142,8 +150,7 @@ func TestLineLongerThanMaxIsWritten(t *testing.T) {
 }
 
 func TestLineThatIsAbsurdlyLongIsRefused(t *testing.T) {
-	dir := folderOf(t)
-	log := &Log{Dir: dir, Host: testHost}
+	dir, log := emptyLog(t)
 	mustAppend(t, log, strings.Repeat("a", maxLine-200))
 	err := log.Append(Event{Kind: Acquire, Operand: strings.Repeat("a", maxLine)})
 	if !errors.Is(err, unix.EFBIG) {
@@ -169,12 +176,9 @@ func TestFailedRotationKeepsTheLine(t *testing.T) {
 }
 
 func TestStoppedHolderStopsNoWriter(t *testing.T) {
-	dir := folderOf(t)
-	log := &Log{Dir: dir, Host: testHost}
+	dir, log := emptyLog(t)
 	mustAppend(t, log, "a")
-	holder := must.Get(os.Open(currentOf(dir)))(t)
-	defer holder.Close()
-	must.Do(t, unix.Flock(int(holder.Fd()), unix.LOCK_EX))
+	defer lockedBy(t, currentOf(dir))()
 	began := time.Now()
 	mustAppend(t, log, "b")
 	if took := time.Since(began); took < patience || took > time.Minute {
@@ -199,9 +203,7 @@ func TestUnlockedWriterFollowsTheName(t *testing.T) {
 		dir := folderOf(t)
 		log := &Log{Dir: dir, Host: testHost, patience: time.Millisecond}
 		mustAppend(t, log, "a")
-		holder := must.Get(os.Open(currentOf(dir)))(t)
-		defer holder.Close()
-		must.Do(t, unix.Flock(int(holder.Fd()), unix.LOCK_EX))
+		defer lockedBy(t, currentOf(dir))()
 		log.writing = func() {
 			log.writing = nil
 			for range turns {
@@ -236,24 +238,11 @@ func TestWriterBeginsAgainWhenTheFileIsRotated(t *testing.T) {
 }
 
 func TestTornLineDamagesNoOtherLine(t *testing.T) {
-	dir := folderOf(t)
-	log := &Log{Dir: dir, Host: testHost}
+	dir, log := emptyLog(t)
 	mustAppend(t, log, "a")
 	addText(t, currentOf(dir), "time=2026-11-21T02:58:12.123456Z event=acqu")
 	mustAppend(t, log, "b", "c")
-	var got []string
-	for e, err := range Read(dir, testHost) {
-		var damaged *DamagedLine
-		if errors.As(err, &damaged) {
-			got = append(got, strconv.Itoa(damaged.Line))
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, e.Operand)
-	}
-	same(t, got, "a", "2", "b", "c")
+	same(t, operands(t, dir), "a", "damaged line 2", "b", "c")
 }
 
 // addText adds text to a file without Append.
@@ -267,8 +256,7 @@ func addText(t testing.TB, path, text string) {
 // A limit on the file's size lets a part of the line through and then nothing, like a disk that
 // fills up.
 func TestShortWriteIsReportedAndMarked(t *testing.T) {
-	dir := folderOf(t)
-	log := &Log{Dir: dir, Host: testHost}
+	dir, log := emptyLog(t)
 	mustAppend(t, log, "a")
 	for _, room := range []string{"20", "0"} {
 		cmd, output := start(t, "limit", dir, room)
@@ -280,14 +268,7 @@ func TestShortWriteIsReportedAndMarked(t *testing.T) {
 		}
 	}
 	mustAppend(t, log, "b")
-	var got []string
-	for e, err := range Read(dir, testHost) {
-		if err != nil {
-			e.Operand = "damaged"
-		}
-		got = append(got, e.Operand)
-	}
-	same(t, got, "a", "damaged", "b")
+	same(t, operands(t, dir), "a", "damaged line 2", "b")
 }
 
 // childHitsLimit appends to a file that may grow by so many bytes, and prints the error.
@@ -445,8 +426,7 @@ func childWrites(args []string) error {
 }
 
 func TestCheckReportsWhetherAppendCanWriteAndWritesNothing(t *testing.T) {
-	dir := folderOf(t)
-	l := &Log{Dir: dir, Host: testHost}
+	dir, l := emptyLog(t)
 	if err := l.Check(); err != nil {
 		t.Errorf("no runlog yet: %v", err)
 	}

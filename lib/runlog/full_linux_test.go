@@ -2,10 +2,8 @@ package runlog
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -42,44 +40,11 @@ func TestFullDiskTearsOneLine(t *testing.T) {
 	}
 	must.Do(t, os.Truncate(olderOf(dir), 100))
 	mustAppend(t, log, "again")
-	last := ""
-	for e, err := range Read(dir, testHost) {
-		var damaged *DamagedLine
-		if err != nil && !errors.As(err, &damaged) {
-			t.Fatal(err)
-		}
-		last = e.Operand
-	}
-	if last != "again" {
-		t.Errorf("last line is %q, want again", last)
+	if got := operands(t, dir); got[len(got)-1] != "again" {
+		t.Errorf("last line is %q, want again", got[len(got)-1])
 	}
 	must.Do(t, unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	if err := log.Append(Event{Kind: Acquire}); !errors.Is(err, unix.EROFS) {
 		t.Errorf("read only: error %v, want EROFS", err)
 	}
-}
-
-func TestReadOnlyDirectoryIsAnError(t *testing.T) {
-	dir := folderOf(t)
-	must.Do(t, os.Chmod(dir, 0o555))
-	withoutPrivilege(t, dir)
-	if err := (&Log{Dir: dir, Host: testHost}).Append(Event{Kind: Acquire}); !errors.Is(err, fs.ErrPermission) {
-		t.Errorf("error %v, want EACCES", err)
-	}
-}
-
-// withoutPrivilege makes the rest of root's test access files as an unprivileged user, which may enter
-// dir: setfsuid(2) takes root's extra rights away.
-func withoutPrivilege(t *testing.T, dir string) {
-	if os.Geteuid() != 0 {
-		return
-	}
-	must.Do(t, os.Chmod(filepath.Dir(dir), 0o755))
-	runtime.LockOSThread() // it belongs to the thread
-	const nobody = 65534
-	must.Get(unix.SetfsuidRetUid(nobody))(t)
-	t.Cleanup(func() {
-		_, _ = unix.SetfsuidRetUid(0) // setfsuid(2) reports no error
-		runtime.UnlockOSThread()
-	})
 }

@@ -1,7 +1,6 @@
 package runlog
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -11,8 +10,7 @@ import (
 )
 
 func TestNewestComesFirstAndDamageIsPassedOver(t *testing.T) {
-	l := &Log{Dir: t.TempDir(), Host: "dax"}
-	must.Do(t, os.Chmod(l.Dir, 0o700))
+	l := &Log{Dir: folderOf(t), Host: testHost}
 	for range l.Newest(1 << 20) {
 		t.Error("an event of no record")
 	}
@@ -20,9 +18,7 @@ func TestNewestComesFirstAndDamageIsPassedOver(t *testing.T) {
 	for pid := 1; pid <= 3; pid++ {
 		must.Do(t, l.Append(Event{Kind: Deny, Time: at, Program: "p", PID: pid}))
 	}
-	f := must.Get(os.OpenFile(l.path(), os.O_APPEND|os.O_WRONLY, 0))(t)
-	must.Get(f.WriteString("\nno event\n\n"))(t)
-	must.Do(t, f.Close())
+	addText(t, l.path(), "\nno event\n\n")
 	must.Do(t, l.Append(Event{Kind: Deny, Time: at, Program: "p", PID: 4}))
 	newest := func(most int64) (pids []int) {
 		for e := range l.Newest(most) {
@@ -43,8 +39,7 @@ func TestNewestComesFirstAndDamageIsPassedOver(t *testing.T) {
 
 func TestNewestYieldsEachLineOnceWhereverItsPiecesBegin(t *testing.T) {
 	for _, length := range []int{1, 100, firstPiece - 200, firstPiece, 3 * firstPiece} {
-		l := &Log{Dir: t.TempDir(), Host: "dax"}
-		must.Do(t, os.Chmod(l.Dir, 0o700))
+		l := &Log{Dir: folderOf(t), Host: testHost}
 		const lines = 200
 		for pid := 1; pid <= lines; pid++ {
 			operand := strings.Repeat("a", length+pid%7)

@@ -100,12 +100,6 @@ func TestNoRunlogIsErrNotExist(t *testing.T) {
 	}
 }
 
-func TestRotatedFileAloneIsARunlog(t *testing.T) {
-	dir := folderOf(t)
-	addText(t, olderOf(dir), goodLine+"a\n")
-	same(t, operands(t, dir), "a")
-}
-
 func TestReadRefusesWhatIsNoRunlog(t *testing.T) {
 	for claim, plant := range map[string]func(path string) error{
 		"symlink":   func(path string) error { return os.Symlink("/dev/zero", path) },
@@ -174,8 +168,9 @@ func TestReadHasNoGapWhileFilesAreRotated(t *testing.T) {
 	}
 }
 
-// following starts to follow the runlog of dir and returns a function for the next event.
-func following(t *testing.T, dir string) (next func() string) {
+// following starts to follow the runlog of dir, and returns a function that fails unless the next event
+// has this operand, or is an error that ends like this: then want begins with a colon.
+func following(t *testing.T, dir string) (comes func(want string)) {
 	t.Helper()
 	stop, yielded, ended := make(chan struct{}), make(chan string), make(chan struct{})
 	go func() {
@@ -195,71 +190,57 @@ func following(t *testing.T, dir string) (next func() string) {
 		close(stop)
 		<-ended
 	})
-	return func() string {
+	return func(want string) {
 		t.Helper()
 		select {
-		case operand := <-yielded:
-			return operand
+		case got := <-yielded:
+			if got != want && (want[0] != ':' || !strings.HasSuffix(got, want)) {
+				t.Fatalf("%s came, want %s", got, want)
+			}
 		case <-time.After(time.Minute):
 			t.Fatal("nothing came within a minute")
-			return ""
 		}
 	}
 }
 
 func TestFollowGoesOnAcrossRotation(t *testing.T) {
 	dir := folderOf(t)
-	next := following(t, dir) // there is no runlog yet
+	comes := following(t, dir) // there is no runlog yet
 	log := &Log{Dir: dir, Host: testHost, Max: 120}
 	for i := range 50 {
 		operand := strconv.Itoa(i)
 		mustAppend(t, log, operand)
-		if got := next(); got != operand {
-			t.Fatalf("%s came, want %s", got, operand)
-		}
+		comes(operand)
 	}
 }
 
 func TestFollowWaitsForTheRestOfALine(t *testing.T) {
 	dir := folderOf(t)
 	addText(t, currentOf(dir), goodLine+"a\n"+goodLine+"b")
-	next := following(t, dir)
-	if got := next(); got != "a" {
-		t.Fatalf("%s came, want a", got)
-	}
+	comes := following(t, dir)
+	comes("a")
 	addText(t, currentOf(dir), "c\n")
-	if got := next(); got != "bc" {
-		t.Errorf("%s came, want bc", got)
-	}
+	comes("bc")
 }
 
 func TestFollowYieldsALineThatIsNeverFinished(t *testing.T) {
 	dir := folderOf(t)
 	addText(t, currentOf(dir), goodLine+"a\n"+goodLine+"b")
-	next := following(t, dir)
-	if got := next(); got != "a" {
-		t.Fatalf("%s came, want a", got)
-	}
+	comes := following(t, dir)
+	comes("a")
 	must.Do(t, os.Rename(currentOf(dir), olderOf(dir)))
 	mustAppend(t, &Log{Dir: dir, Host: testHost}, "c")
-	if got := next(); !strings.HasSuffix(got, ":2: damaged line: not finished") {
-		t.Errorf("%s came, want the damaged line", got)
-	}
-	if got := next(); got != "c" {
-		t.Errorf("%s came, want c", got)
-	}
+	comes(":2: damaged line: not finished")
+	comes("c")
 }
 
 // The writer did not get the lock in time, and was delayed between its check and its write until
 // the runlog had been rotated and the reader had left the old file.
 func TestFollowYieldsALateLineOfTheFileItHasLeft(t *testing.T) {
-	dir := folderOf(t)
-	log := &Log{Dir: dir, Host: testHost}
+	dir, log := emptyLog(t)
 	mustAppend(t, log, "a")
-	next := following(t, dir)
-	if got := next(); got != "a" {
-		t.Fatalf("%s came, want a", got)
-	}
+	comes := following(t, dir)
+	comes("a")
 	holdUp := lockedBy(t, currentOf(dir))
 	late := &Log{Dir: dir, Host: testHost, patience: time.Millisecond, writing: func() {
 		holdUp()
@@ -267,18 +248,12 @@ func TestFollowYieldsALateLineOfTheFileItHasLeft(t *testing.T) {
 			t.Error(err)
 		}
 		mustAppend(t, log, "b")
-		if got := next(); got != "b" {
-			t.Errorf("%s came, want b", got)
-		}
+		comes("b")
 	}}
 	mustAppend(t, late, "late")
-	if got := next(); got != "late" {
-		t.Errorf("%s came, want late", got)
-	}
+	comes("late")
 	mustAppend(t, log, "c")
-	if got := next(); got != "c" {
-		t.Errorf("%s came, want c", got)
-	}
+	comes("c")
 }
 
 // lockedBy holds the file's lock until letGo is called.
@@ -290,16 +265,12 @@ func lockedBy(t *testing.T, path string) (letGo func()) {
 }
 
 func TestFollowReadsAnEmptiedRunlogAnew(t *testing.T) {
-	dir := folderOf(t)
-	log := &Log{Dir: dir, Host: testHost}
+	dir, log := emptyLog(t)
 	mustAppend(t, log, "a", "b")
-	next := following(t, dir)
-	if a, b := next(), next(); a != "a" || b != "b" {
-		t.Fatalf("%s and %s came", a, b)
-	}
+	comes := following(t, dir)
+	comes("a")
+	comes("b")
 	must.Do(t, os.Truncate(currentOf(dir), 0))
 	mustAppend(t, log, "c")
-	if got := next(); got != "c" {
-		t.Errorf("%s came, want c", got)
-	}
+	comes("c")
 }
