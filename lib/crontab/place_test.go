@@ -21,8 +21,7 @@ func TestAFileThatCronNeverReadsHasAReason(t *testing.T) {
 		{"job_a-1", 0o644, true, false}, {"job.cron", 0o644, true, true}, {"job.cron", 0o644, false, false}, {"job", 0o664, false, true}, {"job", 0o646, true, true}, {"job", 0o600, true, false},
 	} {
 		must.Do(t, os.Chmod(path, c.mode))
-		info, err := os.Stat(path)
-		must.Do(t, err)
+		info := must.Get(os.Stat(path))(t)
 		owner, _ := neverRead(info, "job", false)
 		if reason, cure := neverRead(info, c.name, c.isDebian); (reason != "") != (c.wrong || owner != "") || (reason == "") != (cure == "") {
 			t.Errorf("%+v: %q, %q", c, reason, cure)

@@ -110,8 +110,7 @@ func TestADirectoryThatIsNotThereYetIsNotMade(t *testing.T) {
 
 func TestADirectoryThatDoesNotLastIsNamedBehindALinkToo(t *testing.T) {
 	m := fit(t)
-	real, err := filepath.EvalSymlinks(m.Dir)
-	must.Do(t, err)
+	real := must.Get(filepath.EvalSymlinks(m.Dir))(t)
 	m.Fleeting = func(dir string) string {
 		if dir == real {
 			return "is cleaned"

@@ -976,8 +976,7 @@ func TestAPathToAnAdlockThatIsNotThereIsFound(t *testing.T) {
 }
 
 func TestRealCrontabsHaveNoMistakes(t *testing.T) {
-	files, err := filepath.Glob("../crontab/testdata/*-*")
-	must.Do(t, err)
+	files := must.Get(filepath.Glob("../crontab/testdata/*-*"))(t)
 	if len(files) < 29 {
 		t.Fatalf("%d crontabs", len(files))
 	}
@@ -985,8 +984,7 @@ func TestRealCrontabsHaveNoMistakes(t *testing.T) {
 	c.CronPath, c.Elsewhere = "/usr/bin:/bin", []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"}
 	c.IsUser = func(name string) bool { return slices.Contains([]string{"root", "news", "list", "www-data"}, name) }
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		must.Do(t, err)
+		text := must.Get(os.ReadFile(file))(t)
 		guarded := "SHELL=/usr/lib/adlock/shell\n" + string(text)
 		for form, text := range map[string]string{"as it is": string(text), "guarded": strings.ReplaceAll(guarded, "\nSHELL=", "\nADLOCK_SHELL="), "wrapped": wrapped(string(text))} {
 			found, err := alone(c).Check(file, text)

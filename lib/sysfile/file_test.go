@@ -1,7 +1,6 @@
 package sysfile
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -25,23 +24,6 @@ func TestPreadReadsAtAnOffset(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsNotThereIsNotOpened(t *testing.T) {
-	dir := t.TempDir()
-	if _, err := Open(filepath.Join(dir, "none"), unix.O_RDONLY); !errors.Is(err, os.ErrNotExist) {
-		t.Error(err)
-	}
-	at := directory(t, dir)
-	if _, err := Openat(at, "none", unix.O_RDONLY, 0); !errors.Is(err, os.ErrNotExist) {
-		t.Error(err)
-	}
-	made, err := Openat(at, "new", unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
-	must.Do(t, err)
-	unix.Close(made)
-	if _, err := os.Stat(filepath.Join(dir, "new")); err != nil {
-		t.Error(err)
-	}
-}
-
 // Lstatat describes the name itself, here a link; Fstat describes the opened file.
 func TestALinkIsTheNameAndNotTheFile(t *testing.T) {
 	dir := t.TempDir()
@@ -58,8 +40,7 @@ func TestALinkIsTheNameAndNotTheFile(t *testing.T) {
 func TestAModeIsGivenWhateverTheUmask(t *testing.T) {
 	dir := t.TempDir()
 	defer unix.Umask(unix.Umask(0o777))
-	fd, err := Openat(directory(t, dir), "file", unix.O_RDWR|unix.O_CREAT, 0o600)
-	must.Do(t, err)
+	fd := must.Get(Openat(directory(t, dir), "file", unix.O_RDWR|unix.O_CREAT, 0o600))(t)
 	defer unix.Close(fd)
 	must.Do(t, Fchmod(fd, 0o600))
 	var st unix.Stat_t
@@ -69,31 +50,9 @@ func TestAModeIsGivenWhateverTheUmask(t *testing.T) {
 	}
 }
 
-func TestANameGoesAndIsReplaced(t *testing.T) {
-	dir := t.TempDir()
-	at := directory(t, dir)
-	for _, name := range []string{"one", "other"} {
-		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(name), 0o600))
-	}
-	must.Do(t, Renameat(at, "one", "other"))
-	if text, err := os.ReadFile(filepath.Join(dir, "other")); string(text) != "one" || err != nil {
-		t.Errorf("%q, %v", text, err)
-	}
-	must.Do(t, Unlinkat(at, "other"))
-	if left, err := os.ReadDir(dir); len(left) != 0 || err != nil {
-		t.Errorf("%v, %v", left, err)
-	}
-	for claim, err := range map[string]error{"unlink": Unlinkat(at, "one"), "rename": Renameat(at, "one", "two")} {
-		if !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%s what is not there: %v", claim, err)
-		}
-	}
-}
-
 func directory(t *testing.T, path string) int {
 	t.Helper()
-	fd, err := Open(path, unix.O_RDONLY|unix.O_DIRECTORY)
-	must.Do(t, err)
+	fd := must.Get(Open(path, unix.O_RDONLY|unix.O_DIRECTORY))(t)
 	t.Cleanup(func() { unix.Close(fd) })
 	return fd
 }

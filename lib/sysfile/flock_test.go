@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/test/support/helper"
 	"adlock/test/support/must"
 )
 
@@ -22,8 +23,7 @@ func twice(t *testing.T) (one, other int) {
 
 func opened(t *testing.T, path string) int {
 	t.Helper()
-	fd, err := Open(path, unix.O_RDWR)
-	must.Do(t, err)
+	fd := must.Get(Open(path, unix.O_RDWR))(t)
 	t.Cleanup(func() { unix.Close(fd) })
 	return fd
 }
@@ -46,7 +46,7 @@ func TestAFlockIsTakenWhenItIsLetGo(t *testing.T) {
 	must.Do(t, Flock(one, unix.LOCK_EX, 0))
 	done := make(chan error, 1)
 	go func() { done <- Flock(other, unix.LOCK_EX, time.Hour) }()
-	eventually(t, "the second one waits", func() bool { return waits("time.Sleep", "sysfile.Flock") })
+	helper.Eventually(t, "the second one waits", func() bool { return waits("time.Sleep", "sysfile.Flock") })
 	must.Do(t, Unlock(one))
 	must.Do(t, within(t, done))
 	if err := Flock(one, unix.LOCK_EX, 0); !errors.Is(err, unix.EWOULDBLOCK) {

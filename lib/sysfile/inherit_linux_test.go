@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/test/support/helper"
 	"adlock/test/support/must"
 )
 
@@ -35,8 +36,7 @@ func closeAll(fds []int) {
 
 func TestNoChildInheritsADescriptor(t *testing.T) {
 	for name, open := range makers(t) {
-		fds, err := open()
-		must.Do(t, err)
+		fds := must.Get(open())(t)
 		for _, fd := range fds {
 			if inherited(t, fd) {
 				t.Errorf("%s: a child has %d", name, fd)
@@ -75,7 +75,7 @@ func TestSocketsAreMadeWhileNoThreadForks(t *testing.T) {
 			failed <- err
 			done <- fds
 		}()
-		eventually(t, name+" waits for the fork", func() bool { return len(done) > 0 || waits("sync.(*RWMutex).RLock", "sysfile."+name+"(") })
+		helper.Eventually(t, name+" waits for the fork", func() bool { return len(done) > 0 || waits("sync.(*RWMutex).RLock", "sysfile."+name+"(") })
 		if len(done) > 0 {
 			t.Errorf("%s did not wait for the fork", name)
 		}
@@ -97,18 +97,6 @@ func TestASocketPairIsConnected(t *testing.T) {
 	}
 }
 
-func TestASocketCanBeListenedAt(t *testing.T) {
-	t.Chdir(t.TempDir())
-	listener, err := Socket(unix.SOCK_STREAM)
-	must.Do(t, err)
-	caller, err := Socket(unix.SOCK_STREAM)
-	must.Do(t, err)
-	defer closeAll([]int{listener, caller})
-	must.Do(t, unix.Bind(listener, &unix.SockaddrUnix{Name: "socket"}))
-	must.Do(t, unix.Listen(listener, 1))
-	must.Do(t, unix.Connect(caller, &unix.SockaddrUnix{Name: "socket"}))
-}
-
 func TestWithoutDescriptorsThereIsNoSocket(t *testing.T) {
 	var limit unix.Rlimit
 	must.Do(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
@@ -123,8 +111,7 @@ func TestWithoutDescriptorsThereIsNoSocket(t *testing.T) {
 }
 
 func TestTheNodeNameIsThatOfUname(t *testing.T) {
-	want, err := exec.Command("uname", "-n").Output()
-	must.Do(t, err)
+	want := must.Get(exec.Command("uname", "-n").Output())(t)
 	got, err := NodeName()
 	if err != nil || got+"\n" != string(want) {
 		t.Errorf("%q, %v, want %q", got, err, want)

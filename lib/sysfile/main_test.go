@@ -22,16 +22,6 @@ func within[T any](t *testing.T, c <-chan T) T {
 	return got
 }
 
-// eventually waits until the claim is true.
-func eventually(t *testing.T, claim string, holds func() bool) {
-	t.Helper()
-	for until := time.Now().Add(soon); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatal("not within " + soon.String() + ": " + claim)
-		}
-	}
-}
-
 // waits reports whether a goroutine is inside both functions, by its stack.
 func waits(inner, outer string) bool {
 	stacks := make([]byte, 1<<20)

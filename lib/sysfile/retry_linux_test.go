@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/test/support/helper"
 	"adlock/test/support/must"
 )
 
@@ -31,7 +32,7 @@ func interrupted(t *testing.T, call func() error, enough func() bool, free func(
 		done <- call()
 	}()
 	id := within(t, thread)
-	eventually(t, "interrupted often enough, or over", func() bool {
+	helper.Eventually(t, "interrupted often enough, or over", func() bool {
 		must.Do(t, unix.Tgkill(unix.Getpid(), id, unix.SIGUSR1))
 		return enough() || len(done) > 0
 	})
@@ -84,21 +85,6 @@ func TestACountComesFromTheCallThatWasNotCutShort(t *testing.T) {
 	}
 }
 
-// The system calls cannot be counted here: the test sends so many signals that
-// some come during a call.
-func TestReadOutlastsSignals(t *testing.T) {
-	ours, theirs := impatient(t)
-	var got [8]byte
-	n, sent := 0, 0
-	err := interrupted(t, func() (err error) {
-		n, err = Read(ours, got[:])
-		return err
-	}, func() bool { sent++; return sent > 20 }, func() { say(t, theirs, "word") })
-	if err != nil || string(got[:max(n, 0)]) != "word" {
-		t.Errorf("%v, read %d: %q", err, n, got)
-	}
-}
-
 func TestWaitOutlastsSignals(t *testing.T) {
 	child := start(t, "read word; exit 7")
 	var status syscall.WaitStatus
@@ -140,7 +126,7 @@ func TestAWriteThatFindsNoRoomWaitsThroughSignals(t *testing.T) {
 		_, err := unix.SendmsgN(theirs, block, nil, nil, unix.MSG_DONTWAIT)
 		return errors.Is(err, unix.EAGAIN)
 	}
-	eventually(t, "the socket is full", full)
+	helper.Eventually(t, "the socket is full", full)
 	n, sent := 0, 0
 	err := interrupted(t, func() (err error) {
 		n, err = Write(theirs, block)

@@ -15,15 +15,13 @@ func terminal(t *testing.T) int {
 	t.Helper()
 	master := device(t, "/dev/ptmx")
 	must.Do(t, unix.IoctlSetPointerInt(master, unix.TIOCSPTLCK, 0))
-	number, err := unix.IoctlGetInt(master, unix.TIOCGPTN)
-	must.Do(t, err)
+	number := must.Get(unix.IoctlGetInt(master, unix.TIOCGPTN))(t)
 	return device(t, "/dev/pts/"+strconv.Itoa(number))
 }
 
 func device(t *testing.T, path string) int {
 	t.Helper()
-	fd, err := Open(path, unix.O_RDWR|unix.O_NOCTTY)
-	must.Do(t, err)
+	fd := must.Get(Open(path, unix.O_RDWR|unix.O_NOCTTY))(t)
 	t.Cleanup(func() { unix.Close(fd) })
 	return fd
 }
