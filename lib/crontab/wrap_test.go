@@ -27,29 +27,37 @@ func wrapOne(t testing.TB, text string) (wrapped, why string) {
 	return r.Text, ""
 }
 
+// throughAndBack wraps a crontab, and fails unless only commands have changed, and unwrap takes all back.
+func throughAndBack(t *testing.T, w Wrapper, name, text string) (lines, after []Line, done int) {
+	t.Helper()
+	lines = Read(text, hasUsers(name))
+	r := w.Wrap(lines)
+	after = Read(r.Text, hasUsers(name))
+	for i := range lines {
+		if err := onlyCommandChanged(&lines[i], &after[i]); err != nil || lines[i].Kind != Job && lines[i].Text() != after[i].Text() {
+			t.Errorf("%s:%d %q %v", name, i+1, after[i].Text(), err)
+		}
+	}
+	if back := Unwrap(after); back.Text != text || back.Done != r.Done || len(back.Left) != 0 {
+		t.Errorf("%s is not what it was: %d of %d lines, %v", name, back.Done, r.Done, back.Left)
+	}
+	if again := w.Wrap(after); again.Text != r.Text {
+		t.Errorf("%s is wrapped twice", name)
+	}
+	return lines, after, r.Done
+}
+
 // The 29 files have 68 jobs, one of them @reboot. No job is under a lock before.
 func TestEveryRealCrontabIsWrappedAndUnwrappedByteForByte(t *testing.T) {
 	wrapped := 0
 	for name, text := range crontabs(t) {
-		lines := Read(text, hasUsers(name))
-		r := wrapper.Wrap(lines)
-		after := Read(r.Text, hasUsers(name))
+		lines, after, done := throughAndBack(t, wrapper, name, text)
 		for i, l := range lines {
-			if now := after[i]; l.Kind != Job && now.Text() != l.Text() || now.Kind != l.Kind || now.Head != l.Head || now.Input != l.Input || now.End != l.End {
-				t.Errorf("%s:%d was\n%q and is\n%q", name, l.Number, l.Text(), now.Text())
-			}
 			if l.Kind == Job && !l.Schedule.Reboot && after[i].Text() == l.Text() {
 				t.Errorf("%s:%d is not wrapped", name, l.Number)
 			}
 		}
-		back := Unwrap(after)
-		if back.Text != text || back.Done != r.Done || len(back.Left) != 0 {
-			t.Errorf("%s is not what it was: %d of %d lines, %v", name, back.Done, r.Done, back.Left)
-		}
-		if again := wrapper.Wrap(after); again.Text != r.Text {
-			t.Errorf("%s is wrapped twice", name)
-		}
-		wrapped += r.Done
+		wrapped += done
 	}
 	if wrapped != 67 {
 		t.Errorf("%d lines are wrapped", wrapped)
@@ -312,8 +320,9 @@ func TestUnwrapTakesOutWhatOlderWrapsWrote(t *testing.T) {
 		"@daily /usr/bin/adlock run --name periodic-daily --expire-after 1d12h -- periodic daily\n" +
 		"@hourly /usr/bin/adlock run --name RANDOM-4013560272 --expire-after 1h30m -- /bin/sh -c 'sleep $((RANDOM \\% 30)); /srv/poll.py'\n" +
 		"@hourly /usr/bin/adlock run --name poll.py-20 --expire-after 1h30m -- /srv/poll.py\n" +
+		"@hourly /usr/bin/adlock run --name job-2043196977 -- /bin/sh -c 'job &'\n" + // in the background
 		"ADLOCK_EXPIRE_AFTER=90\n@daily /usr/bin/adlock run --name x --expire-after 90 -- x\n"
-	const was = "@daily rsync -a b c\n@daily periodic daily\n@hourly sleep $((RANDOM \\% 30)); /srv/poll.py\n@hourly /srv/poll.py\nADLOCK_EXPIRE_AFTER=90\n@daily x\n"
+	const was = "@daily rsync -a b c\n@daily periodic daily\n@hourly sleep $((RANDOM \\% 30)); /srv/poll.py\n@hourly /srv/poll.py\n@hourly job &\nADLOCK_EXPIRE_AFTER=90\n@daily x\n"
 	if back := Unwrap(Read(wrapped, false)); back.Text != was || len(back.Left) != 0 {
 		t.Errorf("%s%+v", back.Text, back.Left)
 	}
