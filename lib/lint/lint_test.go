@@ -138,7 +138,6 @@ var crontabs = []pair{
 		"* * * * *  [ $((RANDOM % 5)) = 0 ] && /bin/job",
 		"* * * * *  /bin/adlock run --name date --expire-after 90m -- date +%F",
 		"* * * * *  /bin/adlock run --name job -- /bin/sh -c '/bin/job \"'%s\"",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job $(date +%F)",
 		"* * * * *  /bin/job >>/tmp/job-%F.log 2>&1",
 	}, []string{
 		"* * * * *  mail joe >/dev/null%Joe,",
@@ -155,30 +154,23 @@ var crontabs = []pair{
 	}, []string{
 		"0 0 29 2 *  /bin/job",
 		"0 0 31 2 1  /bin/job",
-		"0 0 31 * *  /bin/job",
 		"@reboot  /bin/job",
-		"@3600  /bin/job",
 	}},
 	{"a setting that is refused", []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : EXPIRE_AFTER=90m ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup --expire-after 90m ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIREAFTER=90m ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m && /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIRE_AFTER=\"90m\" ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_ENFORCE=1 ADLOCK_REPLACE=1 ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_SLOTS=3 ADLOCK_IF_ELAPSED=1h ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_SLOTS=3\n* * * * *  /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_SHELL=bash ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_SHELL=bash\n* * * * *  /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=soon\n* * * * *  /bin/job",
-		"SHELL=/usr/lib/adlock/shell\nADLOCK_EXPIRE_AFTER=1h\n* * * * *  : ADLOCK_EXPIRE_AFTER=1y ; /bin/job",
 	}, []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ADLOCK_ENFORCE=1 ADLOCK_DIR=/srv/locks ADLOCK_SHELL=/bin/bash ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=soon\n* * * * *  : ADLOCK_IF_ELAPSED=5s ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=soon\n* * * * *  flock -n /run/x /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_EXPIRE_AFTER=auto\n@daily  : n ADLOCK_WAIT=forever ADLOCK_HOOK= ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_PROGRAM=mail\n* * * * *  : n ADLOCK_SLOTS=3 ADLOCK_ENFORCE=1 ADLOCK_EXPIRE_AFTER=1h ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\nADLOCK_EXPIRE_AFTER=1h\n* * * * *  : n ADLOCK_EXPIRE_AFTER= ADLOCK_REPLACE=1 ; /bin/job",
 	}},
 	{"enforced without a limit", []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_ENFORCE=1 ; /bin/job",
@@ -192,8 +184,6 @@ var crontabs = []pair{
 	}},
 	{"a setting without the SHELL", []string{
 		"* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
-		"* * * * *  : n ADLOCK_EXPIREAFTER=90m ; /bin/job",
-		"* * * * *  : ADLOCK_WAIT=5m ; /bin/job",
 		"* * * * *  : n ADLOCK_EXPIRE_AFTER=90m && /bin/job",
 		"SHELL=/bin/bash\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 		"ADLOCK_SHELL=/bin/bash\n* * * * *  /bin/job",
@@ -211,7 +201,6 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/adlock rnu --name n -- /bin/job",
 	}, []string{
 		"* * * * *  /bin/adlock metrics --output /srv/x",
-		"* * * * *  /bin/adlock tune --reset n",
 		"* * * * *  /bin/adlock $verb --name n -- /bin/job",
 		"* * * * *  /bin/adlock",
 	}},
@@ -220,7 +209,6 @@ var crontabs = []pair{
 		"* * * * *  runuser -u www-data -- /bin/adlock run --nmae n -- /bin/job && /bin/other",
 		"* * * * *  /bin/adlock run --name n --slots 0x -- /bin/job",
 		"* * * * *  /bin/adlock run --name n --operator o --slots 3 -- /bin/job",
-		"* * * * *  /bin/adlock run --name n --replace --expire-after 5m -- /bin/job",
 		"* * * * *  ADLOCK_ENFORCE=1 ADLOCK_REPLACE=1 /bin/adlock run --name n -- /bin/job",
 		"ADLOCK_SLOTS=3\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"* * * * *  /bin/adlock run --name n --wait-elapsed -- /bin/job",
@@ -238,7 +226,6 @@ var crontabs = []pair{
 		"* * * * *  ADLOCK_EXPIREAFTER=90m /bin/adlock run --name n -- /bin/job",
 	}, []string{
 		"ADLOCK_AGENT=0\nADLOCK_BIN=/opt/adlock\nADLOCK_FTP_PASSWORD_FILE=/root/p\nADLOCK_ETCD_PASSWORD_FILE=/root/p\n* * * * *  /bin/job",
-		"ADLOCK_DIR=/srv/locks\n* * * * *  ADLOCK_DIR=/srv/l /bin/job",
 		"* * * * *  ADLOCK_EXPIREAFTER=90m /bin/job",
 	}},
 	{"SHELL set twice", []string{
@@ -248,7 +235,6 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_SHELL=/bin/bash\n* * * * *  /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job\nSHELL=/bin/bash\n* * * * *  /bin/job",
 		"SHELL=/bin/bash\nSHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job",
-		"SHELL=/bin/bash\nSHELL=/bin/sh\n* * * * *  /bin/job",
 	}},
 	{"a setting too late", []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  ADLOCK_EXPIRE_AFTER=90m /bin/job",
@@ -263,7 +249,6 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : my backup ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : \"my backup\" ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup && /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup || /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  :backup ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 	}, []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : ${HOME:=/root}; /bin/job",
@@ -276,15 +261,12 @@ var crontabs = []pair{
 	}, []string{
 		"ADLOCK_EXPIRE_AFTER=1440\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIRE_AFTER=never ADLOCK_SLOTS=999 ADLOCK_PROGRAM=p ; /bin/job",
-		"EXPIRE_AFTER=5400\n* * * * *  /bin/job",
 	}},
 	{"one lock for two jobs", []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; /bin/job a\n* * * * *  : n ; /bin/job b",
 		"SHELL=/usr/lib/adlock/shell\nSITE=a\n* * * * *  /bin/job\nSITE=b\n* * * * *  /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job\nPATH=/opt/bin\n@daily  /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_WAIT=5m ; /bin/job a\n* * * * *  : n ; /bin/job b",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_NAME=n\n* * * * *  /bin/job a\n* * * * *  /bin/job b",
-		"* * * * *  /bin/adlock run --name n -- /bin/job a\n* * * * *  /bin/adlock run --name=n --expire-after 5m -- /bin/job b",
 		"* * * * *  flock -n /run/x /bin/job a\n* * * * *  flock -n /run//x /bin/job b",
 		"@daily  flock /run/x /bin/job a\n* * * * *  cd /srv; flock -n /run/x -c '/bin/job b'",
 		"* * * * *  ADLOCK_NAME=n /bin/adlock run /bin/job a\n* * * * *  /bin/adlock run --name n /bin/job b",
@@ -302,7 +284,6 @@ var crontabs = []pair{
 		"HOME=/a\n* * * * *  /bin/adlock run --name n -- /bin/job a\nHOME=/b\n* * * * *  /bin/adlock run --name n -- /bin/job b",
 		"* * * * *  /bin/adlock run --name n --program p -- /bin/job a\n* * * * *  /bin/adlock run --name n -- /bin/job b",
 		"* * * * *  /bin/adlock run --name n --host \"$h\" -- /bin/job a\n* * * * *  /bin/adlock run --name n --host \"$h\" -- /bin/job b",
-		"* * * * *  /bin/adlock run --operand x $A\n* * * * *  /bin/adlock run --operand x $B",
 		"* * * * *  /bin/adlock run --name n -- /bin/job a && /bin/adlock run --name n -- /bin/job b",
 		"* * * * *  /bin/cat%a\n* * * * *  /bin/cat%b",
 		"@hourly  flock /run/x /bin/job a\n* * * * *  flock -w 50 /run/x /bin/job b",
@@ -319,7 +300,6 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job &",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; nohup /bin/job >/dev/null 2>&1 &",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_WHOLE_JOB=0 ; (/bin/job &)",
-		"* * * * *  /bin/adlock run --name n -- tmux new -d /bin/job",
 		"* * * * *  flock -n /run/x screen -dmS x /bin/job",
 		"* * * * *  flock -n -o /run/x sh -c '/bin/job &'",
 		"* * * * *  flock -no /run/x -c '/bin/job &'",
@@ -328,28 +308,22 @@ var crontabs = []pair{
 		"* * * * *  screen -dmS x /bin/job",
 		"* * * * *  /bin/adlock run --name n --whole-job -- sh -c '/bin/job &'",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_WHOLE_JOB=1 ; /bin/job &",
-		"SHELL=/usr/lib/adlock/shell\nADLOCK_WHOLE_JOB=1\n* * * * *  /bin/job &",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/a & /bin/b & wait",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/a && /bin/b >/dev/null 2>&1",
 		// What flock runs inherits the lock.
 		"* * * * *  flock -n /run/x /bin/job &",
-		"* * * * *  flock -n /run/x nohup /bin/job &",
 		"* * * * *  (flock -n 9 || exit 1; /bin/job &) 9>/run/x",
 	}},
 	{"a setting that cron does not expand", []string{
 		"ADLOCK_DIR=~/locks\n* * * * *  /bin/adlock run --name n -- /bin/job",
-		"ADLOCK_FLOCK=~/f\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_LOGDIR=\"${HOME}/log\"\n* * * * *  /bin/job",
 		"ADLOCK_DIR=/srv/$(id -u)\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"ADLOCK_DIR=/srv/`id -u`\n* * * * *  /bin/adlock run --name n -- /bin/job",
 	}, []string{
-		"ADLOCK_DIR=/home/joe/locks\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"ADLOCK_DIR=/srv/a~b/5$\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"ADLOCK_HOOK=$HOME/bin/tell\n* * * * *  /bin/adlock run --name n -- /bin/job",
 	}},
 	{"a lock directory that does not last", []string{
 		"ADLOCK_DIR=/run/user/1000/locks\n* * * * *  /bin/adlock run --name n -- /bin/job\n* * * * *  /bin/adlock run --name m -- /bin/job",
-		"SHELL=/usr/lib/adlock/shell\nADLOCK_DIR=/tmp\n* * * * *  /bin/job",
 		"* * * * *  /bin/adlock run --store /var/tmp/l --name n -- /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_DIR=/dev/shm/l ; /bin/job",
 	}, []string{
@@ -364,7 +338,6 @@ var crontabs = []pair{
 	}, []string{
 		"* * * * *  /bin/adlock run --name n --flock /var/lock/f -- /bin/job\n* * * * *  /bin/adlock run --name m --flock /var/lock/f -- /bin/other",
 		"* * * * *  /bin/adlock run --name n --flock /dev/shm/f -- /bin/job",
-		"* * * * *  /bin/adlock run --name n --flock \"$D/tmp/f\" -- /bin/job",
 		"ADLOCK_FLOCK=/tmp/f\n* * * * *  /bin/job\n* * * * *  /bin/adlock run --name n --flock /srv/f -- /bin/job",
 		"* * * * *  flock -n /tmp/f /bin/job",
 	}},
@@ -393,7 +366,6 @@ var crontabs = []pair{
 		"* * * * *  /bin/adlock run --name n --hook /bin/tell -- /bin/job 2>/dev/null",
 		"ADLOCK_HOOK=/bin/tell\nMAILTO=\"\"\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"ADLOCK_SYSLOG=1\nMAILTO=\"\"\n* * * * *  /bin/adlock run --name n -- /bin/job 2>/dev/null",
-		"MAILTO=\"\"\n* * * * *  /bin/job\nMAILTO=root\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"MAILTO=\"\"\n* * * * *  /bin/adlock run --name n -- /bin/job >>/tmp/log 2>&1",
 		"MAILTO=\"\"\n* * * * *  systemd-cat /bin/adlock run --name n -- /bin/job",
 		"MAILTO=\"\"\n* * * * *  flock -n /run/x /bin/job",
@@ -409,10 +381,8 @@ var crontabs = []pair{
 		"* * * * *  /bin/adlock run --name n -- /bin/adlock run --name n --program p -- /bin/job",
 		"* * * * *  /bin/adlock run --name n -- sh -c 'ADLOCK_DIR=/srv/l /bin/adlock run --name n -- /bin/job'",
 		"* * * * *  /bin/adlock run --name n -- /bin/a && /bin/adlock run --name n -- /bin/b",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; cd /srv; /bin/adlock run --name m -- /bin/job",
 	}},
 	{"a character of a web page", []string{
-		"* * * * *  head —5 /etc/motd",
 		"* * * * *  /bin/job “a b”",
 		"* * * * *  A=“b” /bin/job",
 		"* * * * *  /bin/job ‘a’",
@@ -448,7 +418,6 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  sleep 30; /bin/adlock run --name n -- /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_JITTER=30s ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  for i in 1 2; do /bin/job; sleep 20; done",
-		"SHELL=/usr/lib/adlock/shell\n@daily  sleep ${RANDOM:0:2}; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n@reboot  sleep 60; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_WAIT=5m ; sleep 30; /bin/job",
 	}},
@@ -457,8 +426,6 @@ var crontabs = []pair{
 		"* * * * *  /bin/adlock run --name a -- /bin/job\n* * * * *  /bin/adlock run --name b -- /bin/sh -c 'sleep 30; /bin/job'",
 	}, []string{
 		"* * * * *  /bin/adlock run -- /bin/job\n* * * * *  sleep 30; /bin/adlock run -- /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : a ; /bin/job\n* * * * *  sleep 30; /bin/adlock run --name a -- /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n0 3 * * *  /bin/job\nA=b\n0 3 * * *  sleep 30; /bin/job",
 		"* * * * *  flock -n /run/x /bin/job\n* * * * *  sleep 30; flock -n /run/x /bin/job",
 	}},
 	{"waiters that pile up", []string{
@@ -471,9 +438,7 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_WAIT=forever ; /bin/job",
 	}, []string{
 		"* * * * *  flock -n /run/x /bin/job",
-		"* * * * *  flock --nonblock /run/x /bin/job",
 		"* * * * *  flock -w 50 /run/x /bin/job",
-		"* * * * *  flock -xw50 /run/x /bin/job",
 		"* * * * *  flock --timeout=50 /run/x /bin/job",
 		"* * * * *  flock -s /run/x /bin/job",
 		"* * * * *  ( flock -n 9 && /bin/job ) 9>/run/x",
@@ -483,11 +448,9 @@ var crontabs = []pair{
 		"@reboot  flock /run/x /bin/job",
 		"@hourly  /bin/adlock run --name n --wait forever -- /bin/job",
 		"* * * * *  /bin/adlock run --name n --wait forever --expire-after 50s -- /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  cd /srv; flock /run/x /bin/job",
 	}},
 	{"an interval as long as the period", []string{
 		"SHELL=/usr/lib/adlock/shell\n*/10 * * * *  : n ADLOCK_IF_ELAPSED=10m ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=1h\n0 * * * *  /bin/job",
 		"*/10 * * * *  /bin/adlock run --name n --if-elapsed 10m -- /bin/job",
 		"@hourly  /bin/adlock run --name n --if-elapsed 60m -- /bin/job",
 	}, []string{
@@ -499,7 +462,6 @@ var crontabs = []pair{
 	{"a store without a host", []string{
 		"* * * * *  /bin/adlock run --name n --store etcd://a:2379/prod -- /bin/job",
 		"ADLOCK_STORE=ftp://u@h/d\n* * * * *  /bin/adlock run --name n --once-per 1m -- /bin/job",
-		"SHELL=/usr/lib/adlock/shell\nADLOCK_STORE=ftp://u@h/d\n* * * * *  /bin/job",
 	}, []string{
 		"* * * * *  /bin/adlock run --name n --store etcd://a:2379/prod --host cluster -- /bin/job",
 		"* * * * *  /bin/adlock run --name n --store /srv/locks -- /bin/job",
@@ -508,7 +470,6 @@ var crontabs = []pair{
 	{"a command of the shell's own", []string{
 		"* * * * *  /bin/adlock run --name n -- export A=b",
 		"* * * * *  /bin/adlock run --name n -- umask 077",
-		"* * * * *  /bin/adlock run --name n -- exec /bin/job",
 		"* * * * *  /bin/flock -n /run/x nice ulimit -n 5",
 	}, []string{
 		"* * * * *  /bin/adlock run --name n -- cd /srv", // there is such a program
@@ -519,7 +480,6 @@ var crontabs = []pair{
 	{"note", []string{
 		"@daily  /bin/adlock run --name n --expire-after 90m -- /bin/job",
 		"0 */6 * * *  /bin/adlock run --name n --expire-after 90m -- /bin/job",
-		"ADLOCK_EXPIRE_AFTER=90m\n@daily  /bin/adlock run --name n -- /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n@daily  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 	}, []string{
 		"@hourly  /bin/adlock run --name n --expire-after 90m -- /bin/job",
@@ -527,15 +487,12 @@ var crontabs = []pair{
 		"@daily  /bin/adlock run --name n --expire-after 90m --enforce -- /bin/job",
 		"@daily  /bin/adlock run --name n --expire-after auto -- /bin/job",
 		"@reboot  /bin/adlock run --name n --expire-after 90m -- /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n@daily  : n ADLOCK_EXPIRE_AFTER=90m ADLOCK_ENFORCE=1 ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_ENFORCE=1\n@daily  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 	}},
 	{"not on cron's PATH", []string{
 		"* * * * *  job",
 		"* * * * *  adlock run --name n -- /bin/job",
-		"* * * * *  cd /srv && job >/dev/null",
 		"* * * * *  flock -n /run/x job",
-		"* * * * *  nice -n 10 job",
 		"PATH=/nowhere\n* * * * *  gzip x",
 	}, []string{
 		"* * * * *  gzip x",
@@ -547,7 +504,6 @@ var crontabs = []pair{
 		"* * * * *  for job in a b; do /bin/$job; done",
 		"SHELL=/bin/bash\nBASH_ENV=/etc/profile\n* * * * *  job",
 		"SHELL=/usr/bin/fish\n* * * * *  job",
-		"SHELL=/usr/bin/python3\n* * * * *  job",
 	}},
 	{"only the first is locked", []string{
 		"* * * * *  flock -n /run/x /bin/a && /bin/b",
@@ -559,7 +515,6 @@ var crontabs = []pair{
 		"* * * * *  flock -n /run/x /bin/a && touch /tmp/done",
 		"* * * * *  flock -n /run/x /bin/a && curl -fsS https://example.org/ping",
 		"* * * * *  flock -n /run/x /bin/a 2>&1 | logger -t a",
-		"* * * * *  flock -n /run/x /bin/a | grep -v noise",
 		"* * * * *  cd /srv; flock -n /run/x /bin/a",
 		"* * * * *  /bin/adlock run --name n -- /bin/a; exit 0",
 		"* * * * *  /bin/adlock run --name n -- sh -c '/bin/a | gzip >/tmp/x'",
@@ -585,7 +540,6 @@ var crontabs = []pair{
 		"* * * * *  /bin/adlock run -- /srv/app/releases/42/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  nice /srv/app-2026-11-20/bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  cd /srv/app_20261120T1000 && /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  sh -c 'php /srv/202611201000/artisan schedule:run'",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /opt/build-4711/bin/job >/dev/null",
 		(&crontab.Wrapper{Adlock: "/usr/bin/adlock"}).Wrap(crontab.Read("* * * * *  cd /srv/app/releases/20261120100000 && /bin/job", false)).Text,
 	}, []string{
