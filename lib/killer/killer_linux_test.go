@@ -30,25 +30,6 @@ func TestEndOfASleeperNeedsNoMoreThanINT(t *testing.T) {
 	}
 }
 
-func TestStoppedOwnerIsEnded(t *testing.T) {
-	a := actor.Sleeper(t, actor.Leads)
-	a.Stop()
-	var r recorder
-	mustEnd(t, r.killer(actor.Patient), process.Job{Owner: idOf(a), FileUID: os.Getuid()})
-	if r.to(a.PID()) != "CONT INT" {
-		t.Errorf("sent %v", r.sent)
-	}
-}
-
-func TestOwnerDeafToINTAndTERMIsKilled(t *testing.T) {
-	a := deaf(t, actor.Leads)
-	var r recorder
-	mustEnd(t, r.killer(50*time.Millisecond), process.Job{Owner: idOf(a), FileUID: os.Getuid()})
-	if r.to(a.PID()) != "CONT INT TERM KILL" {
-		t.Errorf("sent %v", r.sent)
-	}
-}
-
 func TestAnEndingStopsWhenAnotherProcessHasEndedTheJob(t *testing.T) {
 	a := deaf(t, actor.Leads)
 	var r recorder
@@ -57,16 +38,6 @@ func TestAnEndingStopsWhenAnotherProcessHasEndedTheJob(t *testing.T) {
 	mustEnd(t, k, process.Job{Owner: idOf(a), FileUID: os.Getuid()})
 	if r.to(a.PID()) != "CONT INT TERM" || gone(a.PID()) {
 		t.Errorf("sent %v", r.sent)
-	}
-}
-
-func TestOrphanInTheOwnersGroupIsEnded(t *testing.T) {
-	path := actor.File(t, "pid")
-	a := actor.Shell(t, actor.Leads, `(sleep 100 & echo $! >"$1"); sleep 100; :`, path)
-	pid := actor.PIDIn(t, path)
-	mustEnd(t, Killer{Pause: actor.Brief}, process.Job{Owner: idOf(a), FileUID: os.Getuid()})
-	if !gone(pid) {
-		t.Error("it lives")
 	}
 }
 
@@ -154,21 +125,6 @@ func TestForeignOwnerIsRefused(t *testing.T) {
 		t.Errorf("sent %v", r.sent)
 	}
 	mustEnd(t, r.killer(actor.Patient), process.Job{Owner: idOf(a), FileUID: actor.Nobody})
-}
-
-func TestForeignGroupOfADeadOwnerIsRefused(t *testing.T) {
-	need.Root(t)
-	leader := actor.Shell(t, actor.Leads, "read x")
-	id := must.Get(process.Of(leader.PID()))(t)
-	member := as(actor.Nobody)
-	member.Pgid = leader.PID()
-	a := actor.Sleeper(t, member) // the zombie keeps the group
-	actor.Eventually(t, "zombie", func() bool { return actor.State(leader.PID()) == "Z" })
-	var r recorder
-	mustStick(t, r.killer(0).End(process.Job{Owner: id, FileUID: 0}), errForeignOwner)
-	if gone(a.PID()) || len(r.sent) != 0 {
-		t.Errorf("sent %v", r.sent)
-	}
 }
 
 func init() {
@@ -443,27 +399,5 @@ func TestTheGroupOfADeadLeaderIsEnded(t *testing.T) {
 	mustEnd(t, r.killer(actor.Brief), job)
 	if !gone(pid) || job.Remains() {
 		t.Error("the orphan lives on")
-	}
-}
-
-func TestAnOwnerWhoseLeaderThreadExitedIsEnded(t *testing.T) {
-	ready := actor.File(t, "ready")
-	a := actor.Play(t, actor.Apart, "leaderless", ready)
-	id := idOf(a)
-	actor.Eventually(t, "leader thread gone, others run", func() bool { return actor.Exists(ready) && actor.State(a.PID()) == "Z" })
-	mustEnd(t, Killer{Pause: actor.Brief}, process.Job{Owner: id, FileUID: os.Getuid()})
-	if id.Life() != process.Dead {
-		t.Error("not dead after End")
-	}
-}
-
-func TestTheNextProcessWithAPidIsNotEnded(t *testing.T) {
-	a := actor.Sleeper(t, actor.Leads)
-	id := idOf(a)
-	id.Start--
-	id.Inode = 0
-	mustEnd(t, Killer{}, process.Job{Owner: id, FileUID: -1})
-	if gone(a.PID()) {
-		t.Error("a stranger was ended")
 	}
 }

@@ -2,7 +2,6 @@ package killer
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -144,42 +143,6 @@ func TestTheInodeDecidesInAnotherTimeNamespace(t *testing.T) {
 	mustEnd(t, Killer{Pause: actor.Patient}, process.Job{Owner: id, FileUID: os.Getuid()})
 	if !gone(a.PID()) {
 		t.Error("it lives")
-	}
-}
-
-func init() {
-	// It is started by an orphan of a job, and tries to end that job.
-	actor.Roles["insider"] = func(args []string) int {
-		owner := process.Here()
-		owner.PID, _ = strconv.Atoi(args[0])
-		owner.Start, _ = strconv.ParseUint(args[1], 10, 64)
-		owner.PGID, owner.SID = owner.PID, process.Unrecorded
-		var r recorder
-		err := r.killer(actor.Brief).End(process.Job{Owner: owner, FileUID: os.Getuid()})
-		_, listed := Members(process.Job{Owner: owner, FileUID: os.Getuid()})
-		fmt.Println(errors.Is(err, ErrAncestor), errors.Is(listed, ErrAncestor), len(r.sent))
-		return 0
-	}
-}
-
-// If the newcomer ended all but itself, the lock would be free while a part of the job lives.
-func TestANewcomerInsideTheJobEndsNoProcess(t *testing.T) {
-	start, out := actor.File(t, "start"), actor.File(t, "out")
-	// The subshell's parent exits, so the insider is no descendant of the owner.
-	a := actor.Shell(t, actor.Leads, `
-		sh -c '(
-			while ! [ -s "$2" ]; do sleep 0.02; done
-			read -r start <"$2"
-			`+actor.Role+`=insider "$3" "$1" "$start" >"$4.tmp"
-			mv "$4.tmp" "$4"
-		) &' sh "$$" "$@" </dev/null
-		exec sleep 100`, start, os.Args[0], out)
-	id := idOf(a)
-	must.Do(t, os.WriteFile(start, []byte(strconv.FormatUint(id.Start, 10)+"\n"), 0o600))
-	actor.Eventually(t, "the insider has tried", func() bool { return actor.Exists(out) })
-	text, err := os.ReadFile(out)
-	if err != nil || string(text) != "true true 0\n" || gone(a.PID()) {
-		t.Errorf("%q, %v", text, err)
 	}
 }
 

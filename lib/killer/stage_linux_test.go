@@ -3,7 +3,6 @@ package killer
 import (
 	"errors"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,14 +28,6 @@ func TestMembersAreLookedForRarelyEnough(t *testing.T) {
 	mustEnd(t, Killer{Pause: actor.Brief}, process.Job{Owner: idOf(a), FileUID: -1})
 	if most := int(time.Since(begun)/(10*ms)) + 5; *n > most {
 		t.Errorf("the table was read %d times, want at most %d", *n, most)
-	}
-}
-
-func TestAScanMeasuresItsDuration(t *testing.T) {
-	h := hunted(t, actor.Sleeper(t, actor.Leads))
-	begun := time.Now()
-	if _, err := h.scan(); err != nil || h.took <= 0 || h.took > time.Since(begun) {
-		t.Errorf("%v of %v, %v", h.took, time.Since(begun), err)
 	}
 }
 
@@ -221,21 +212,6 @@ func TestAMemberFoundLateThatCannotBeRecordedIsNotSignalled(t *testing.T) {
 		if strings.HasSuffix(line, "TERM") {
 			t.Errorf("sent %v", r.sent)
 		}
-	}
-}
-
-func TestEachMemberIsRecordedOnce(t *testing.T) {
-	a := deaf(t, actor.Leads)
-	var recorded []int
-	k := Killer{Pause: actor.Brief, Record: func(members []process.Identity) error {
-		for _, id := range members {
-			recorded = append(recorded, id.PID)
-		}
-		return nil
-	}}
-	mustEnd(t, k, process.Job{Owner: idOf(a), FileUID: -1})
-	if !slices.Equal(recorded, []int{a.PID()}) {
-		t.Errorf("recorded %v, want only %d", recorded, a.PID())
 	}
 }
 

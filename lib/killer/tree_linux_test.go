@@ -113,18 +113,6 @@ func TestScansReportWhatTheyLookFor(t *testing.T) {
 	}
 }
 
-func TestScansThatFindMoreAreCountedInARow(t *testing.T) {
-	for _, c := range []struct {
-		n     int
-		again bool
-		want  int
-	}{{0, true, 1}, {3, true, 4}, {3, false, 0}, {0, false, 0}} {
-		if got := count(c.n, c.again); got != c.want {
-			t.Errorf("%d and %v: %d", c.n, c.again, got)
-		}
-	}
-}
-
 func TestEachProcessIsInTheTableOnce(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	known := entryOf(a).Key()
@@ -318,37 +306,6 @@ func TestAJobIsListedWithoutOneself(t *testing.T) {
 	}
 	if slices.ContainsFunc(list, func(m process.Entry) bool { return m.PID == os.Getpid() }) {
 		t.Error("one's own descendant")
-	}
-}
-
-func init() {
-	// It prints whether trackOwn counts its group, which it may lead or not.
-	actor.Roles["own group"] = func([]string) int {
-		self, err := process.Find(os.Getpid())
-		for _, group := range []bool{true, false} {
-			h, trackErr := trackOwn(group)
-			if err != nil || trackErr != nil {
-				return 1
-			}
-			println(h.membership.Leader == self.Key(), h.membership.Leader == process.Key{})
-		}
-		return 0
-	}
-}
-
-func TestOnlyALeaderHasAGroupOfItsOwn(t *testing.T) {
-	leader := actor.Sleeper(t, actor.Leads)
-	for claim, c := range map[string]struct {
-		attr syscall.SysProcAttr
-		want string
-	}{
-		"a leader": {actor.Leads, "true false\nfalse true\n"},
-		"a member": {syscall.SysProcAttr{Setpgid: true, Pgid: leader.PID()}, "false true\nfalse true\n"},
-	} {
-		a := actor.Play(t, c.attr, "own group")
-		if got := a.Said(); got != c.want {
-			t.Errorf("%s: %q", claim, got)
-		}
 	}
 }
 

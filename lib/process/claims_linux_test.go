@@ -2,7 +2,6 @@ package process
 
 import (
 	"os"
-	"slices"
 	"syscall"
 	"testing"
 
@@ -15,7 +14,7 @@ import (
 func TestAHiddenProcessIsReadFromTheKernel(t *testing.T) {
 	a := actor.Sleeper(t, syscall.SysProcAttr{Setsid: true})
 	e, there := hidden(a.PID())
-	if !there || !e.Hidden || e.PID != a.PID() || e.PGID != a.PID() || e.Exited {
+	if !there || !e.Hidden || e.PID != a.PID() || e.PGID != a.PID() || e.Start < 1<<63 || e.Exited {
 		t.Errorf("%v, %+v", there, e)
 	}
 	if e.SID != a.PID() {
@@ -31,19 +30,6 @@ func TestAHiddenProcessIsReadFromTheKernel(t *testing.T) {
 	a.Await()
 	if e, there := hidden(a.PID()); there {
 		t.Errorf("there is still %+v", e)
-	}
-}
-
-func TestSelfAndParentAreAncestors(t *testing.T) {
-	line, _ := Ancestors()
-	for _, pid := range []int{os.Getpid(), os.Getppid(), 1} {
-		if pid != 0 && (!IsAncestor(pid) || !slices.Contains(line, pid)) {
-			t.Errorf("%d is none of %v", pid, line)
-		}
-	}
-	a := actor.Sleeper(t, syscall.SysProcAttr{})
-	if IsAncestor(a.PID()) || slices.Contains(line, a.PID()) {
-		t.Error("a child is one")
 	}
 }
 

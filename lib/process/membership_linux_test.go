@@ -141,7 +141,7 @@ func TestAnAncestorComesWithItsIdentity(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	for pid, want := range map[int]bool{os.Getpid(): true, os.Getppid(): true, 1: true, a.PID(): false} {
 		id, is, err := Ancestor(pid)
-		if is != want || err != nil && pid != 0 || id.PID != pid {
+		if is != want || IsAncestor(pid) != want || err != nil && pid != 0 || id.PID != pid {
 			t.Errorf("%d: %+v, %v, %v", pid, id, is, err)
 		}
 	}

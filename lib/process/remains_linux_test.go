@@ -54,17 +54,6 @@ func TestWhatRemainsOfAJobDependsOnWhereItWasSeen(t *testing.T) {
 	}
 }
 
-func TestALeaderInAnotherTimeNamespaceRemains(t *testing.T) {
-	a := actor.Sleeper(t, actor.Leads)
-	id := idOf(a)
-	id.Start += 1000
-	id.TimeNS++
-	id.Inode = 0
-	if !(Job{Owner: id}).Remains() {
-		t.Error("starts that cannot be compared prove it dead")
-	}
-}
-
 func TestAGroupThatIsGoneNeedsNoTable(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	id := idOf(a)
