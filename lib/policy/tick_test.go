@@ -111,7 +111,7 @@ func TestATickOfWholeDaysIsADayOfTheCalendar(t *testing.T) {
 	}{
 		{"Europe/Berlin", "2027-03-28 01:30", "2027-03-29 01:30", 1, 1}, // 23 hours
 		{"Europe/Berlin", "2027-03-28 00:00", "2027-03-28 23:59", 1, 0},
-		{"Europe/Berlin", "2027-10-31 00:00", "2027-10-31 23:59", 1, 0}, // 25 hours
+		{"Europe/Berlin", "2027-10-31 00:00", "2027-10-31 23:59", 1, 0},    // 25 hours
 		{"America/New_York", "2027-03-13 23:30", "2027-03-14 23:30", 1, 1}, // another day of UTC
 		{"America/Santiago", "2027-09-04 23:30", "2027-09-05 01:30", 1, 1}, // there is no midnight
 		{"UTC", "2027-03-22 00:00", "2027-03-28 23:59", 7, 0},              // a Monday

@@ -19,14 +19,15 @@ import (
 func init() {
 	// It runs as an unprivileged user, so /proc hides root's processes. Its arguments are the
 	// pids of a shown process, of a hidden child of that process and of another hidden process,
-	// the inode of the latter's pidfd, the pid of a hidden zombie, and the id of a hidden thread.
+	// the inode of the latter's pidfd and its start, the pid of a hidden zombie, and the id of a hidden
+	// thread.
 	actor.Roles["seeker"] = func(args []string) int {
 		var n []int
 		for _, arg := range args {
 			number, _ := strconv.Atoi(arg)
 			n = append(n, number)
 		}
-		seek(n[0], n[1], n[2], uint64(n[3]), n[4], n[5])
+		seek(n[0], n[1], n[2], uint64(n[3]), uint64(n[4]), n[5], n[6])
 		return 0
 	}
 }
@@ -38,7 +39,7 @@ func claim(what string, holds bool, values ...any) {
 	}
 }
 
-func seek(shown, child, other int, inode uint64, zombie, thread int) {
+func seek(shown, child, other int, inode, start uint64, zombie, thread int) {
 	list, err := Table(nil)
 	n := 0
 	for _, e := range list {
@@ -64,6 +65,12 @@ func seek(shown, child, other int, inode uint64, zombie, thread int) {
 	err = Entry{PID: other, Start: e.Start}.Signal(unix.SIGTERM)
 	claim("a process that may not be signalled is an error", errors.Is(err, unix.EPERM), err)
 
+	id := Here()
+	id.PID, id.PGID, id.Start = other, other, start
+	_, err = Of(other)
+	claim("a hidden process has no identity", errors.Is(err, unix.EPERM), err)
+	claim("a hidden process is not dead", id.Life() == Unknown && remains(id), id.Life())
+
 	k := Membership{bands: []band{{Key: Key{other, 1}, within: Unrecorded}}}
 	k.Drop(list)
 	group, is := k.Unseen(list)
@@ -88,7 +95,7 @@ func TestHiddenProcessesAreFound(t *testing.T) {
 		return err == nil && uid == actor.Nobody && entryOf(shown).Command == "sleep"
 	})
 	args := []string{"seeker"}
-	for _, n := range []int{shown.PID(), child, other.PID(), int(inodeNow(other.PID())), zombie.PID(), thread(t)} {
+	for _, n := range []int{shown.PID(), child, other.PID(), int(inodeNow(other.PID())), int(entryOf(other).Start), zombie.PID(), thread(t)} {
 		args = append(args, strconv.Itoa(n))
 	}
 	b := actor.Play(t, syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}, "lookout", args...)

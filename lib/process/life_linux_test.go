@@ -1,10 +1,7 @@
 package process
 
 import (
-	"errors"
 	"os"
-	"os/exec"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -123,48 +120,33 @@ func TestALeaderThatIsBeingReapedLeavesNoGroup(t *testing.T) {
 	}
 }
 
-func TestAGroupHasNoMembersOlderThanItsLeader(t *testing.T) {
-	id := Identity{PID: 10, PGID: 10, SID: 7, Start: 5}
+func TestAGroupOrSessionHasNoMembersOlderThanItsLeader(t *testing.T) {
+	group, session := Identity{PID: 10, PGID: 10, SID: 7, Start: 5}, Identity{PID: 10, PGID: 10, SID: 10, Start: 5}
+	old, beyond := group, group // of a session that was not recorded, or is beyond the pid namespace
+	old.SID, beyond.SID = Unrecorded, 0
 	for _, c := range []struct {
 		name string
+		id   Identity
+		band int
 		list []Entry
 		want bool
 	}{
-		{"a member", []Entry{{PID: 11, PGID: 10, SID: 7, Start: 5}}, true},
-		{"a member whose session is not known", []Entry{{PID: 11, PGID: 10, Start: 5}}, true},
-		{"an older member", []Entry{{PID: 11, PGID: 10, SID: 7, Start: 4}}, false},
-		{"a zombie", []Entry{{PID: 11, PGID: 10, SID: 7, Start: 6, Exited: true}}, false},
-		{"the leader's zombie and a member", []Entry{{PID: 10, PGID: 10, Start: 5, Exited: true}, {PID: 12, PGID: 10, Start: 6}}, true},
-		{"the pid is another's", []Entry{{PID: 10, PGID: 10, Start: 9}, {PID: 12, PGID: 10, Start: 9}}, false},
-		{"a daemon whose first process had the pid later", []Entry{{PID: 12, PGID: 10, SID: 10, Start: 9}}, false},
+		{"a member", group, 0, []Entry{{PID: 11, PGID: 10, SID: 7, Start: 5}}, true},
+		{"a member whose session is not known", group, 0, []Entry{{PID: 11, PGID: 10, Start: 5}}, true},
+		{"an older member", group, 0, []Entry{{PID: 11, PGID: 10, SID: 7, Start: 4}}, false},
+		{"a zombie", group, 0, []Entry{{PID: 11, PGID: 10, SID: 7, Start: 6, Exited: true}}, false},
+		{"the leader's zombie and a member", group, 0, []Entry{{PID: 10, PGID: 10, Start: 5, Exited: true}, {PID: 12, PGID: 10, Start: 6}}, true},
+		{"the pid is another's", group, 0, []Entry{{PID: 10, PGID: 10, Start: 9}, {PID: 12, PGID: 10, Start: 9}}, false},
+		{"a daemon whose first process had the pid later", group, 0, []Entry{{PID: 12, PGID: 10, SID: 10, Start: 9}}, false},
+		{"a member where no session was recorded", old, 0, []Entry{{PID: 12, PGID: 10, SID: 10, Start: 9}}, true},
+		{"a session within, where the leader's is beyond", beyond, 0, []Entry{{PID: 12, PGID: 10, SID: 10, Start: 9}}, false},
+		{"of a session, in a group of its own", session, 1, []Entry{{PID: 11, PGID: 11, SID: 10, Start: 5}}, true},
+		{"of a session, an older one", session, 1, []Entry{{PID: 11, PGID: 11, SID: 10, Start: 4}}, false},
+		{"a daemon with its own session", session, 1, []Entry{{PID: 11, PGID: 11, SID: 11, Start: 6}}, false},
+		{"of a session, a zombie", session, 1, []Entry{{PID: 11, PGID: 11, SID: 10, Start: 6, Exited: true}}, false},
 	} {
-		if got := id.bands()[0].lives(c.list); got != c.want {
+		if got := c.id.bands()[c.band].lives(c.list); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
-		}
-	}
-	old := Identity{PID: 10, PGID: 10, SID: Unrecorded, Start: 5}
-	if !old.bands()[0].lives([]Entry{{PID: 12, PGID: 10, SID: 10, Start: 9}}) {
-		t.Error("a member of a group whose session was not recorded is left out")
-	}
-	beyond := Identity{PID: 10, PGID: 10, Start: 5}
-	if beyond.bands()[0].lives([]Entry{{PID: 12, PGID: 10, SID: 10, Start: 9}}) {
-		t.Error("a session beyond the pid namespace is taken for one within")
-	}
-}
-
-func TestASessionHasNoMembersOlderThanItsLeader(t *testing.T) {
-	id := Identity{PID: 10, PGID: 10, SID: 10, Start: 5}
-	for claim, c := range map[string]struct {
-		list []Entry
-		want bool
-	}{
-		"a member in a group of its own": {[]Entry{{PID: 11, PGID: 11, SID: 10, Start: 5}}, true},
-		"an older one":                   {[]Entry{{PID: 11, PGID: 11, SID: 10, Start: 4}}, false},
-		"a daemon with its own session":  {[]Entry{{PID: 11, PGID: 11, SID: 11, Start: 6}}, false},
-		"a zombie":                       {[]Entry{{PID: 11, PGID: 11, SID: 10, Start: 6, Exited: true}}, false},
-	} {
-		if got := id.bands()[1].lives(c.list); got != c.want {
-			t.Errorf("%s: %v", claim, got)
 		}
 	}
 }
@@ -207,56 +189,6 @@ func TestAStatLineIsReadWholeOrRefused(t *testing.T) {
 func FuzzParseStat(f *testing.F) {
 	f.Add([]byte("1 (a) b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20"))
 	f.Fuzz(func(t *testing.T, text []byte) { parseStat(text) })
-}
-
-func init() {
-	// It runs as root in its own mount namespace, and starts the next role as an unprivileged user.
-	actor.Roles["hidden"] = func(args []string) int {
-		for _, err := range []error{
-			unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
-			unix.Mount("proc", "/proc", "proc", 0, "hidepid=2"),
-		} {
-			if err != nil {
-				return 2
-			}
-		}
-		cmd := exec.Command("/proc/self/exe", args...)
-		cmd.Env = append(os.Environ(), actor.Role+"=unseeing")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: actor.Nobody, Gid: actor.Nobody}}
-		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-		if cmd.Run() != nil {
-			return 1
-		}
-		return 0
-	}
-	actor.Roles["unseeing"] = func(args []string) int {
-		id := Here()
-		id.PID, _ = strconv.Atoi(args[0])
-		start, _ := strconv.Atoi(args[1])
-		id.Start, id.PGID = uint64(start), id.PID
-		_, err := Of(id.PID)
-		line, lineErr := Ancestors()
-		println("of:", errors.Is(err, unix.EPERM), "life:", id.Life().String(), "lives:", PIDLives(id.PID), "group:", remains(id))
-		println("climbed:", lineErr == nil, slices.Contains(line, 1))
-		return 0
-	}
-}
-
-func TestHiddenIsNotDead(t *testing.T) {
-	need.Root(t)
-	a := actor.Sleeper(t, actor.Leads)
-	id := idOf(a)
-	b := actor.Play(t, syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}, "hidden", strconv.Itoa(id.PID), strconv.FormatUint(id.Start, 10))
-	b.Await()
-	if b.ProcessState.ExitCode() == 2 {
-		need.Skip(t, "may not mount")
-	}
-	if got := b.Out.String(); !strings.Contains(got, "of: true life: unknown lives: true group: true\n") {
-		t.Errorf("got %s", got)
-	}
-	if !strings.Contains(b.Out.String(), "climbed: true true") {
-		t.Log("this kernel does not name hidden parents:", b.Out.String())
-	}
 }
 
 func init() {

@@ -266,38 +266,6 @@ func TestOnlyHidepidMayHideAProcess(t *testing.T) {
 	}
 }
 
-// The read of the FIFO blocks, so its descriptor is still open when the test looks at its
-// close-on-exec flag.
-func TestWhatIsReadIsNotInherited(t *testing.T) {
-	fifo := actor.File(t, "fifo")
-	must.Do(t, unix.Mkfifo(fifo, 0o600))
-	done := make(chan []byte)
-	go func() { done <- slurp(fifo, make([]byte, 8)) }()
-	writer := must.Get(os.OpenFile(fifo, os.O_WRONLY, 0))(t)
-	defer writer.Close()
-	reader := -1
-	// The writer's open may return before the reader's, which then has no descriptor yet.
-	actor.Eventually(t, "the reader has its descriptor", func() bool {
-		list := must.Get(os.ReadDir("/proc/self/fd"))(t)
-		for _, fd := range list {
-			if target, _ := os.Readlink("/proc/self/fd/" + fd.Name()); target == fifo && actor.Atoi(t, fd.Name()) != int(writer.Fd()) {
-				reader = actor.Atoi(t, fd.Name())
-			}
-		}
-		return reader >= 0
-	})
-	if flags, err := unix.FcntlInt(uintptr(reader), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
-		t.Errorf("flags %x, %v", flags, err)
-	}
-	writer.WriteString("words")
-	if got := <-done; string(got) != "words" {
-		t.Errorf("read %q", got)
-	}
-	if got, err := read(t.TempDir(), make([]byte, 8)); len(got) != 0 || err != unix.EISDIR {
-		t.Errorf("of a directory: %q, %v", got, err)
-	}
-}
-
 func TestACutNumberIsNoChild(t *testing.T) {
 	for list, want := range map[string][]int{"": {1}, "12 ": {1, 12}, "12 34 ": {1, 12, 34}, "12 34 5": {1, 12, 34}, "5": {1}} {
 		if got := appendPIDs([]int{1}, []byte(list)); !slices.Equal(got, want) {
