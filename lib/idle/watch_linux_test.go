@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"adlock/lib/killer"
 	"adlock/lib/process"
 	"adlock/test/support/actor"
@@ -111,8 +109,7 @@ func TestEachKindOfWorkIsFound(t *testing.T) {
 
 func TestAStoppedJobIsNotIdle(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
-	unix.Kill(a.PID(), unix.SIGSTOP)
-	actor.Eventually(t, "stopped", func() bool { return actor.State(a.PID()) == "T" })
+	a.Stop()
 	if v := watch(t, of(t, a, time.Minute)); !strings.HasSuffix(v.Work, "is stopped") {
 		t.Errorf("%+v", v)
 	}

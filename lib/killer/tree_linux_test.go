@@ -226,40 +226,26 @@ func TestAStuckProcessIsNamed(t *testing.T) {
 	a, b := actor.Sleeper(t, actor.Leads), actor.Sleeper(t, actor.Leads)
 	h := hunted(t, a, b)
 	h.latest = process.Entry{PID: 4711, Command: "latest"}
-	pid := func(err error, why error) int {
+	names := func(claim string, pid int, why error) {
 		t.Helper()
 		var stuck *process.StuckError
-		if !errors.As(err, &stuck) || !errors.Is(err, why) {
-			t.Fatalf("got %v, want %v", err, why)
+		if err := h.stuck(); !errors.As(err, &stuck) || !errors.Is(err, why) || stuck.PID != pid {
+			t.Errorf("%s: got %v, want %d, %v", claim, err, pid, why)
 		}
-		return stuck.PID
 	}
-	if got := pid(h.stuck(), errAlive); got != a.PID() {
-		t.Errorf("%d lives, want %d", got, a.PID())
-	}
+	names("the first that lives", a.PID(), errAlive)
 	h.keeper = entryOf(a).Key()
-	if got := pid(h.stuck(), errAlive); got != b.PID() {
-		t.Errorf("%d lives beside its supervisor, want %d", got, b.PID())
-	}
+	names("one beside its supervisor", b.PID(), errAlive)
 	h.keeper = entryOf(b).Key()
-	if got := pid(h.stuck(), errAlive); got != a.PID() {
-		t.Errorf("%d lives before its supervisor, want %d", got, a.PID())
-	}
+	names("one before its supervisor", a.PID(), errAlive)
 	h.order[1].err = unix.EPERM
-	if got := pid(h.stuck(), unix.EPERM); got != b.PID() {
-		t.Errorf("%d may not be signalled, want %d", got, b.PID())
-	}
-	h.close()
-	if len(h.order) != 0 {
+	names("one that may not be signalled", b.PID(), unix.EPERM)
+	if h.close(); len(h.order) != 0 {
 		t.Error("a released process is still held")
 	}
-	if got := pid(h.stuck(), errAlive); got != 4711 {
-		t.Errorf("%d was the last", got)
-	}
+	names("the last that was seen", 4711, errAlive)
 	h.unseen = 4712
-	if got := pid(h.stuck(), process.ErrUnchecked); got != -4712 {
-		t.Errorf("%d: its hidden member was left out", got)
-	}
+	names("the group of a hidden member", -4712, process.ErrUnchecked)
 }
 
 func TestProcessesToSpareAreKnown(t *testing.T) {
