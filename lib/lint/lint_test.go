@@ -615,20 +615,6 @@ func TestALineThatCronReadsOtherwiseIsFound(t *testing.T) {
 	}
 }
 
-func TestADescendingRangeIsReportedWithTwoAscending(t *testing.T) {
-	found, err := checker(t).Check("crontab", "0 22-4 * * * /bin/job\n")
-	if err != nil || len(found) != 1 || !strings.Contains(found[0].Reason, `"22-4", as a range goes up: 22-23,0-4, and Debian's cron `) {
-		t.Errorf("%+v, %v", found, err)
-	}
-}
-
-func TestALimitWithoutAUnitIsReportedInBothReadings(t *testing.T) {
-	found, err := checker(t).Check("crontab", "ADLOCK_EXPIRE_AFTER=5400\n")
-	if err != nil || len(found) != 1 || found[0].Reason != "5400 is in minutes: 3d18h" || found[0].Cure != "say 1h30m, or 3d18h if that is meant" {
-		t.Errorf("%+v, %v", found, err)
-	}
-}
-
 // between checks some crontabs in their order, each a path and a text, and returns the findings in
 // the last one.
 func between(t *testing.T, texts ...[2]string) (found []Mistake) {
@@ -641,6 +627,32 @@ func between(t *testing.T, texts ...[2]string) (found []Mistake) {
 		}
 	}
 	return found
+}
+
+func TestAMistakeIsReportedWithItsReasonAndItsCure(t *testing.T) {
+	const guard = "SHELL=/usr/lib/adlock/shell\n"
+	const apart = "give each a name of its own (: NAME ; or --name), or have both wait (--wait, ADLOCK_WAIT)"
+	for _, c := range []struct{ text, reason, cure string }{
+		{"0 22-4 * * * /bin/job\n",
+			`not understood as the hour of a schedule: "22-4", as a range goes up: 22-23,0-4, ` +
+				"and Debian's cron then runs nothing of the crontab", "write it as in crontab(5)"},
+		{"ADLOCK_EXPIRE_AFTER=5400\n", "5400 is in minutes: 3d18h", "say 1h30m, or 3d18h if that is meant"},
+		{guard + "* * * * * /bin/cat%a\n* * * * * /bin/cat%b\n",
+			"line 2 has it too, for the same text with other input: while one runs the other is skipped", apart},
+		{guard + "A=1\n* * * * * /bin/job\nA=2\n* * * * * /bin/job\n",
+			"line 3 has it too, for the same text below other variables: while one runs the other is skipped", apart},
+		{"HOME=/srv/a\n* * * * * /bin/adlock run --name n -- /bin/job\n",
+			"the locks of the jobs below are in /srv/a/.local/state/adlock, " +
+				"and those of the same jobs by hand in /home/joe/.local/state/adlock",
+			"leave HOME out, or say ADLOCK_DIR=/home/joe/.local/state/adlock beside it"},
+		{"@daily /bin/adlock run --name n --expire-after 90m -- /bin/job\n",
+			"ends only at the next start, in 1d", "ADLOCK_ENFORCE=1 ends it after 1h30m"},
+	} {
+		found := between(t, [2]string{"/var/spool/cron/joe", c.text})
+		if len(found) != 1 || found[0].Reason != c.reason || found[0].Cure != c.cure {
+			t.Errorf("%+v, want %s; %s", found, c.reason, c.cure)
+		}
+	}
 }
 
 func TestOneNameInTwoCrontabsOfAUserIsFound(t *testing.T) {
@@ -659,18 +671,6 @@ func TestOneNameInTwoCrontabsOfAUserIsFound(t *testing.T) {
 	} {
 		if found := between(t, texts...); len(found) > 0 {
 			t.Errorf("%s: %+v", claim, found)
-		}
-	}
-}
-
-func TestTheSameTextIsReportedWithWhatDiffers(t *testing.T) {
-	const guard = "SHELL=/usr/lib/adlock/shell\n"
-	for text, want := range map[string]string{
-		"* * * * * /bin/cat%a\n* * * * * /bin/cat%b\n":       "line 2 has it too, for the same text with other input: while one runs the other is skipped",
-		"A=1\n* * * * * /bin/job\nA=2\n* * * * * /bin/job\n": "line 3 has it too, for the same text below other variables: while one runs the other is skipped",
-	} {
-		if found := between(t, [2]string{"crontab", guard + text}); len(found) != 1 || found[0].Reason != want {
-			t.Errorf("%+v, want %s", found, want)
 		}
 	}
 }
@@ -783,13 +783,6 @@ func TestAHomeThatMovesTheLocksIsFoundOnce(t *testing.T) {
 		guard + "HOME=/srv/a\n* * * * * joe /bin/job # adlock: ignore\n",
 	} {
 		finds(t, c, text)
-	}
-}
-
-func TestTheCureForAHomeIsTheUsersOwnDirectory(t *testing.T) {
-	found := between(t, [2]string{"/var/spool/cron/joe", "HOME=/srv/a\n* * * * * /bin/adlock run --name n -- /bin/job\n"})
-	if len(found) != 1 || found[0].Cure != "leave HOME out, or say ADLOCK_DIR=/home/joe/.local/state/adlock beside it" {
-		t.Errorf("%+v", found)
 	}
 }
 
@@ -993,13 +986,6 @@ func TestASemaphoreIsSharedAndKeepsItsLimits(t *testing.T) {
 	finds(t, checker(t), strings.Replace(a, "--expire", "--if-elapsed 1h --expire", 1), "1: an option that is refused")
 	finds(t, checker(t), "SHELL=/usr/lib/adlock/shell\n* * * * * : n ADLOCK_SLOTS=3 ; /bin/job a\n* * * * * : n ADLOCK_SLOTS=3 ; /bin/job b\n")
 	finds(t, checker(t), "SHELL=/usr/lib/adlock/shell\nADLOCK_PROGRAM=adlock\nADLOCK_SLOTS=3\n* * * * * /bin/job\n", "4: a setting that is refused")
-}
-
-func TestANoteSaysWhenALimitEndsTheJob(t *testing.T) {
-	found := between(t, [2]string{"crontab", "@daily /bin/adlock run --name n --expire-after 90m -- /bin/job\n"})
-	if len(found) != 1 || !found[0].IsNote() || found[0].Reason+"; "+found[0].Cure != "ends only at the next start, in 1d; ADLOCK_ENFORCE=1 ends it after 1h30m" {
-		t.Errorf("%+v", found)
-	}
 }
 
 func TestEachOfManyVariablesIsJudgedByAllJobs(t *testing.T) {
