@@ -139,14 +139,6 @@ func TestHeldEventsWaitForLetGo(t *testing.T) {
 	}
 }
 
-func TestNoHookAndNoCommandAreSilent(t *testing.T) {
-	var none *Hook
-	none.Tell(nil, happened(Fail))
-	none.Hold()
-	none.LetGo()
-	(&Hook{}).Tell(nil, happened(Fail))
-}
-
 func TestAnEventHasOnlyWhatIsKnown(t *testing.T) {
 	e := Event{Kind: Lost, Text: strings.Repeat("x", 10000), Event: runlog.Event{Program: "p", Host: "h", Operator: "o", Operand: strings.Repeat("y", 1<<17), OwnerToken: "abc", Owner: 4, Age: runlog.Some(2 * time.Hour), Signal: "TERM", Count: 100}}
 	var names []string

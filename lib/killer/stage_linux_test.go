@@ -13,6 +13,7 @@ import (
 	"adlock/lib/process"
 	"adlock/test/support/actor"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 func TestMembersAreLookedForRarelyEnough(t *testing.T) {
@@ -314,11 +315,7 @@ func TestAnUndeliveredSignalIsReported(t *testing.T) {
 	var r recorder
 	r.killer(0).send(m, unix.SIGTERM)
 	stuck := h.obstacle()
-	held, err := process.Hold(m.Key, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.Handle = held
+	m.Handle = must.Get(process.Hold(m.Key, 0))(t)
 	if m.err != unix.EBADF || len(r.sent) > 0 {
 		t.Errorf("%v, sent %v", m.err, r.sent)
 	}

@@ -15,17 +15,12 @@ import (
 
 func TestANewcomerDoesNotTryTheAtomWhileItWaitsForTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
-	holder, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	holder := must.Get(os.Create(path))(t)
 	defer holder.Close()
 	locks := func() error { return unix.Flock(int(holder.Fd()), unix.LOCK_EX|unix.LOCK_NB) }
 	must.Do(t, locks())
 	r := NewRequest()
-	if r.Flock, err = flock.Open(path, false, false); err != nil {
-		t.Fatal(err)
-	}
+	r.Flock = must.Get(flock.Open(path, false, false))(t)
 	tried := 0
 	denied := func() (Outcome, error) { tried++; return Outcome{Verdict: Busy}, nil }
 	if r.Flock.Await(time.Millisecond, func() bool { return false }) {

@@ -54,6 +54,14 @@ func TestWhatRemainsOfAJobDependsOnWhereItWasSeen(t *testing.T) {
 	}
 }
 
+func TestALeaderInAnotherTimeNamespaceRemains(t *testing.T) {
+	id := idOf(actor.Sleeper(t, actor.Leads))
+	id.Start, id.TimeNS, id.Inode = id.Start+1000, id.TimeNS+1, 0
+	if !(Job{Owner: id}).Remains() {
+		t.Error("starts that cannot be compared prove it dead")
+	}
+}
+
 func TestAGroupThatIsGoneNeedsNoTable(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	id := idOf(a)

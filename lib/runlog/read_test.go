@@ -21,10 +21,7 @@ import (
 // eventsOf are the events in one file, none of them damaged.
 func eventsOf(t *testing.T, path string) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
-		f, err := openRegular(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(openRegular(path))(t)
 		defer f.Close()
 		r := reader{host: testHost}
 		r.start(f)

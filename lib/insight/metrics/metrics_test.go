@@ -43,13 +43,10 @@ func TestFiguresOfAnAtomMatchItsRuns(t *testing.T) {
 	j.Deny(80*time.Minute, "too-soon", 2, time.Second)
 	j.Deny(80*time.Minute, "full", 4, time.Second)
 	now := story.Midnight.Add(2 * time.Hour)
-	m, err := Collect(s.Events(), Options{Now: now, Until: now, Locks: []Lock{{
+	m := must.Get(Collect(s.Events(), Options{Now: now, Until: now, Locks: []Lock{{
 		Atom:  atom.Atom{Program: "p", Host: "dax", Operator: "run", Operand: "x"},
 		Since: story.Midnight.Add(90 * time.Minute),
-	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}}))(t)
 	got := read(t, m, Prometheus)
 	midnight := float64(story.Midnight.Unix())
 	for series, want := range map[string]float64{
@@ -84,12 +81,9 @@ func TestCountersOnlyGoUp(t *testing.T) {
 	for _, format := range []Format{Prometheus, OpenMetrics} {
 		var before Values
 		for hour := time.Duration(1); hour <= 24; hour++ {
-			m, err := Collect(part(whole, hour*time.Hour-4*time.Hour, hour*time.Hour), Options{
+			m := must.Get(Collect(part(whole, hour*time.Hour-4*time.Hour, hour*time.Hour), Options{
 				Now: story.Midnight.Add(hour * time.Hour), Until: story.Midnight.Add(hour * time.Hour), Before: before, Locks: locks,
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))(t)
 			now := read(t, m, format)
 			for series, value := range before {
 				if isCounter(series) && now[series] < value {
@@ -264,16 +258,13 @@ func TestALostRunOfAStoreCountsAsAFailure(t *testing.T) {
 	}
 	for _, more := range [][]runlog.Event{nil, {{Time: now.Add(-time.Minute), Kind: runlog.Takeover, Program: "p", Host: "dax", Operator: "run", Operand: "x",
 		Store: "etcd://a:1/b", PID: 8, Owner: 7, OwnerToken: "t", Age: runlog.Some(time.Minute)}}} {
-		m, err := Collect(func(yield func(runlog.Event, error) bool) {
+		m := must.Get(Collect(func(yield func(runlog.Event, error) bool) {
 			for _, e := range append([]runlog.Event{event(0, runlog.Acquire), event(time.Minute, runlog.Lost)}, more...) {
 				if !yield(e, nil) {
 					return
 				}
 			}
-		}, Options{Now: now, Until: now})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}, Options{Now: now, Until: now}))(t)
 		got := read(t, m, Prometheus)
 		if failed, row := got[`adlock_runs_total{`+labelsOfX+`,outcome="failure"}`], got[`adlock_failures_in_a_row{`+labelsOfX+`}`]; failed != 1 || row != 1 {
 			t.Errorf("%d events later: %v failures, %v in a row", len(more), failed, row)

@@ -170,11 +170,8 @@ func TestMarginExtendsTheChartNotTheRun(t *testing.T) {
 
 func TestChartShowsOnlyThePeriod(t *testing.T) {
 	from, to := story.Midnight.Add(9*time.Hour+30*time.Minute), story.Midnight.Add(10*time.Hour)
-	chart, err := Build(story.Day().Events(), Options{Since: from, Until: to, Columns: 100,
-		Match: func(a *history.Atom) bool { return a.Program == "backup" }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	chart := must.Get(Build(story.Day().Events(), Options{Since: from, Until: to, Columns: 100,
+		Match: func(a *history.Atom) bool { return a.Program == "backup" }}))(t)
 	if !chart.from.Equal(from) || len(chart.Lanes) != 1 {
 		t.Fatalf("from %v, %d lanes", chart.from, len(chart.Lanes))
 	}
