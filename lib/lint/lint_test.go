@@ -132,11 +132,9 @@ var crontabs = []pair{
 	{"% ends the command", []string{
 		"* * * * *  /bin/job $(date +%F)",
 		"* * * * *  /bin/job >/tmp/x.`date +%F`.log",
-		"* * * * *  git -C /srv log --format=%h",
 		"* * * * *  curl -s https://example.org/a%20b",
 		"* * * * *  printf '%s\\n' a",
 		"* * * * *  [ $((RANDOM % 5)) = 0 ] && /bin/job",
-		"* * * * *  /bin/adlock run --name date --expire-after 90m -- date +%F",
 		"* * * * *  /bin/adlock run --name job -- /bin/sh -c '/bin/job \"'%s\"",
 		"* * * * *  /bin/job >>/tmp/job-%F.log 2>&1",
 	}, []string{
@@ -159,9 +157,7 @@ var crontabs = []pair{
 	{"a setting that is refused", []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : EXPIRE_AFTER=90m ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIREAFTER=90m ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m && /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_ENFORCE=1 ADLOCK_REPLACE=1 ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\nADLOCK_SLOTS=3\n* * * * *  /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_SHELL=bash ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_SHELL=bash\n* * * * *  /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=soon\n* * * * *  /bin/job",
@@ -191,7 +187,6 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job\nSHELL=/bin/sh\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 	}, []string{
 		"* * * * *  : n ; /bin/job", // a comment to any other shell
-		"* * * * *  : EXPIRE_AFTER=90m ; /bin/job",
 		"SHELL=/usr/bin/fish\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 		"* * * * *  /bin/adlock shell -c ': n ADLOCK_EXPIRE_AFTER=90m ; /bin/job'",
 		"ADLOCK_SHELL=/bin/bash\nSHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job",
@@ -200,7 +195,6 @@ var crontabs = []pair{
 		"* * * * *  /bin/adlock runn --name n -- /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/adlock rnu --name n -- /bin/job",
 	}, []string{
-		"* * * * *  /bin/adlock metrics --output /srv/x",
 		"* * * * *  /bin/adlock $verb --name n -- /bin/job",
 		"* * * * *  /bin/adlock",
 	}},
@@ -208,14 +202,11 @@ var crontabs = []pair{
 		"* * * * *  /bin/adlock run --stroe etcd://a:2379/p --name n -- /bin/job",
 		"* * * * *  runuser -u www-data -- /bin/adlock run --nmae n -- /bin/job && /bin/other",
 		"* * * * *  /bin/adlock run --name n --slots 0x -- /bin/job",
-		"* * * * *  /bin/adlock run --name n --operator o --slots 3 -- /bin/job",
 		"* * * * *  ADLOCK_ENFORCE=1 ADLOCK_REPLACE=1 /bin/adlock run --name n -- /bin/job",
 		"ADLOCK_SLOTS=3\n* * * * *  /bin/adlock run --name n -- /bin/job",
-		"* * * * *  /bin/adlock run --name n --wait-elapsed -- /bin/job",
 		"* * * * *  /bin/adlock run --name n --host -- /bin/job",
 	}, []string{
 		"* * * * *  ADLOCK_PROGRAM=\"$p\" /bin/adlock run --name n --slots 3 -- /bin/job",
-		"* * * * *  ADLOCK_WAIT=5s /bin/adlock run --name n --wait-elapsed -- /bin/job",
 		"* * * * *  /bin/adlock run --name n --slots 3 $more -- /bin/job",
 		"* * * * *  /bin/adlock run --name n -- /bin/job --stroe x",
 		"* * * * *  /bin/adlock run --help",
@@ -238,7 +229,6 @@ var crontabs = []pair{
 	}},
 	{"a setting too late", []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  ADLOCK_EXPIRE_AFTER=90m /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; ADLOCK_WAIT=5m ADLOCK_IF_ELAPSED=5m /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  export ADLOCK_EXPIRE_AFTER=90m; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  env ADLOCK_EXPIRE_AFTER=90m /bin/job",
 	}, []string{
@@ -248,7 +238,6 @@ var crontabs = []pair{
 	{"a name that is none", []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : my backup ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : \"my backup\" ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup && /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  :backup ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 	}, []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : ${HOME:=/root}; /bin/job",
@@ -256,7 +245,6 @@ var crontabs = []pair{
 	}},
 	{"a limit without a unit", []string{
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=3600\n* * * * *  : n ADLOCK_IF_ELAPSED=5m ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIRE_AFTER=5400 ; /bin/job",
 		"* * * * *  ADLOCK_EXPIRE_AFTER=7200 /bin/adlock run --name n -- /bin/job",
 	}, []string{
 		"ADLOCK_EXPIRE_AFTER=1440\n* * * * *  /bin/adlock run --name n -- /bin/job",
@@ -266,25 +254,17 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; /bin/job a\n* * * * *  : n ; /bin/job b",
 		"SHELL=/usr/lib/adlock/shell\nSITE=a\n* * * * *  /bin/job\nSITE=b\n* * * * *  /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job\nPATH=/opt/bin\n@daily  /bin/job",
-		"SHELL=/usr/lib/adlock/shell\nADLOCK_NAME=n\n* * * * *  /bin/job a\n* * * * *  /bin/job b",
 		"* * * * *  flock -n /run/x /bin/job a\n* * * * *  flock -n /run//x /bin/job b",
 		"@daily  flock /run/x /bin/job a\n* * * * *  cd /srv; flock -n /run/x -c '/bin/job b'",
-		"* * * * *  ADLOCK_NAME=n /bin/adlock run /bin/job a\n* * * * *  /bin/adlock run --name n /bin/job b",
 		"* * * * *  cd /a && /bin/adlock run --name make -- make\n* * * * *  cd /b && /bin/adlock run --name make -- make",
-		"* * * * *  /bin/adlock run --operand x --program p /bin/a\n* * * * *  /bin/adlock run --operand x --program p /bin/b",
 		"* * * * *  /bin/adlock run -- /bin/cat%a\n* * * * *  /bin/adlock run -- /bin/cat%b",
 		"SHELL=/usr/lib/adlock/shell\nHOME=/\n* * * * *  root  : n ; /bin/job a\nHOME=/tmp\n* * * * *  root  : n ; /bin/job b",
-		"* * * * *  /bin/adlock run --store etcd://a:2379/p --host c --name n -- /bin/job a\n* * * * *  /bin/adlock run --store etcd://a:2379/p --host c --name n -- /bin/job b",
 	}, []string{
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job a\n* * * * *  /bin/job b\n@daily  /bin/job a",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job\nMAILTO=root\nADLOCK_EXPIRE_AFTER=1h\nCRON_TZ=UTC\n@hourly  /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_WAIT=5m\n* * * * *  : n ; /bin/job a\n* * * * *  : n ; /bin/job b",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_SHARED=1 ; /bin/job a\n* * * * *  : n ADLOCK_SHARED=1 ; /bin/job b",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  root  : n ; /bin/job a\n* * * * *  www  : n ADLOCK_DIR=/srv ; /bin/job b\n* * * * *  root  : m ; /bin/job b",
 		"HOME=/a\n* * * * *  /bin/adlock run --name n -- /bin/job a\nHOME=/b\n* * * * *  /bin/adlock run --name n -- /bin/job b",
-		"* * * * *  /bin/adlock run --name n --program p -- /bin/job a\n* * * * *  /bin/adlock run --name n -- /bin/job b",
-		"* * * * *  /bin/adlock run --name n --host \"$h\" -- /bin/job a\n* * * * *  /bin/adlock run --name n --host \"$h\" -- /bin/job b",
-		"* * * * *  /bin/adlock run --name n -- /bin/job a && /bin/adlock run --name n -- /bin/job b",
 		"* * * * *  /bin/cat%a\n* * * * *  /bin/cat%b",
 		"@hourly  flock /run/x /bin/job a\n* * * * *  flock -w 50 /run/x /bin/job b",
 		"* * * * *  flock -ns /run/x /bin/job a\n* * * * *  flock -n -s /run/x /bin/job b",
@@ -338,7 +318,6 @@ var crontabs = []pair{
 	}, []string{
 		"* * * * *  /bin/adlock run --name n --flock /var/lock/f -- /bin/job\n* * * * *  /bin/adlock run --name m --flock /var/lock/f -- /bin/other",
 		"* * * * *  /bin/adlock run --name n --flock /dev/shm/f -- /bin/job",
-		"ADLOCK_FLOCK=/tmp/f\n* * * * *  /bin/job\n* * * * *  /bin/adlock run --name n --flock /srv/f -- /bin/job",
 		"* * * * *  flock -n /tmp/f /bin/job",
 	}},
 	{"a lock file of the network", []string{
@@ -350,7 +329,6 @@ var crontabs = []pair{
 	{"told to nobody", []string{
 		"* * * * *  /bin/adlock run --name n -- /bin/job >/dev/null 2>&1",
 		"* * * * *  cd /srv && /bin/adlock run --name n -- /bin/job 2>&- | logger",
-		"* * * * *  { /bin/adlock run --name n -- /bin/job; } >/dev/null 2>&1",
 		"* * * * *  /bin/adlock run --name n -- /bin/job &>/dev/null",
 		"* * * * *  /bin/adlock run --name n --hook '' -- /bin/job 2>/dev/null",
 		"MAILTO=\"\"\n* * * * *  /bin/adlock run --name n -- /bin/job\n* * * * *  /bin/adlock run --name m -- /bin/job",
@@ -363,7 +341,6 @@ var crontabs = []pair{
 		"* * * * *  /bin/adlock run --name n -- /bin/job >/dev/null",
 		"* * * * *  /bin/adlock run --name n -- /bin/job 2>&1 | logger -t job 2>/dev/null",
 		"* * * * *  /bin/job 2>/dev/null; /bin/adlock run --name n -- /bin/job 3>/dev/null",
-		"* * * * *  /bin/adlock run --name n --hook /bin/tell -- /bin/job 2>/dev/null",
 		"ADLOCK_HOOK=/bin/tell\nMAILTO=\"\"\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"ADLOCK_SYSLOG=1\nMAILTO=\"\"\n* * * * *  /bin/adlock run --name n -- /bin/job 2>/dev/null",
 		"MAILTO=\"\"\n* * * * *  /bin/adlock run --name n -- /bin/job >>/tmp/log 2>&1",
@@ -378,7 +355,6 @@ var crontabs = []pair{
 	}, []string{
 		"* * * * *  /bin/adlock run --name n --shared --flock /run/x -- flock -ns /run/x /bin/job",
 		"* * * * *  /bin/adlock run --name n --flock \"$F\" -- flock -n \"$F\" /bin/job",
-		"* * * * *  /bin/adlock run --name n -- /bin/adlock run --name n --program p -- /bin/job",
 		"* * * * *  /bin/adlock run --name n -- sh -c 'ADLOCK_DIR=/srv/l /bin/adlock run --name n -- /bin/job'",
 		"* * * * *  /bin/adlock run --name n -- /bin/a && /bin/adlock run --name n -- /bin/b",
 	}},
@@ -410,7 +386,6 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\n@hourly  bash -c 'sleep $(( RANDOM \\% 20 ))m; /bin/job'",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  sleep ${RANDOM:0:2}; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  sleep $(shuf -i 1-50 -n 1); /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n*/10 * * * *  sleep 1m 30s; /bin/a; /bin/b",
 		"* * * * *  /bin/adlock run --name n -- sh -c 'sleep 30; /bin/job'",
 		"* * * * *  flock -n /run/x -c 'sleep 30; /bin/job'",
 	}, []string{
@@ -418,7 +393,6 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  sleep 30; /bin/adlock run --name n -- /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_JITTER=30s ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  for i in 1 2; do /bin/job; sleep 20; done",
-		"SHELL=/usr/lib/adlock/shell\n@reboot  sleep 60; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_WAIT=5m ; sleep 30; /bin/job",
 	}},
 	{"one job with two locks", []string{
@@ -434,12 +408,10 @@ var crontabs = []pair{
 		"* * * * *  ( flock 9; /bin/job ) 9>/run/x",
 		"* * * * *  setlock /run/x /bin/job",
 		"* * * * *  lockf -k /run/x /bin/job",
-		"* * * * *  /bin/adlock run --name n --wait forever --expire-after 1h -- /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_WAIT=forever ; /bin/job",
 	}, []string{
 		"* * * * *  flock -n /run/x /bin/job",
 		"* * * * *  flock -w 50 /run/x /bin/job",
-		"* * * * *  flock --timeout=50 /run/x /bin/job",
 		"* * * * *  flock -s /run/x /bin/job",
 		"* * * * *  ( flock -n 9 && /bin/job ) 9>/run/x",
 		"* * * * *  setlock -n /run/x /bin/job",
@@ -463,7 +435,6 @@ var crontabs = []pair{
 		"* * * * *  /bin/adlock run --name n --store etcd://a:2379/prod -- /bin/job",
 		"ADLOCK_STORE=ftp://u@h/d\n* * * * *  /bin/adlock run --name n --once-per 1m -- /bin/job",
 	}, []string{
-		"* * * * *  /bin/adlock run --name n --store etcd://a:2379/prod --host cluster -- /bin/job",
 		"* * * * *  /bin/adlock run --name n --store /srv/locks -- /bin/job",
 		"ADLOCK_STORE=ftp://u@h/d\n* * * * *  ADLOCK_HOST=cluster /bin/adlock run --name n -- /bin/job",
 	}},
@@ -501,9 +472,7 @@ var crontabs = []pair{
 		"* * * * *  [ -x job ] && job",
 		"* * * * *  PATH=/usr/local/bin:$PATH; job",
 		"* * * * *  job() { :; }; job",
-		"* * * * *  for job in a b; do /bin/$job; done",
 		"SHELL=/bin/bash\nBASH_ENV=/etc/profile\n* * * * *  job",
-		"SHELL=/usr/bin/fish\n* * * * *  job",
 	}},
 	{"only the first is locked", []string{
 		"* * * * *  flock -n /run/x /bin/a && /bin/b",
@@ -525,9 +494,7 @@ var crontabs = []pair{
 		"* * * * *  cd /srv && /bin/adlock run sh -c 'a; b'",
 	}, []string{
 		"* * * * *  /bin/adlock run --name n -- make",
-		"* * * * *  /bin/adlock run --operand n make",
 		"* * * * *  ADLOCK_NAME=n /bin/adlock run make",
-		"* * * * *  /bin/adlock run -- $HOME/bin/job",
 		"* * * * *  flock -n /run/x make",
 	}},
 	{"a name that changes", []string{
@@ -544,7 +511,6 @@ var crontabs = []pair{
 		(&crontab.Wrapper{Adlock: "/usr/bin/adlock"}).Wrap(crontab.Read("* * * * *  cd /srv/app/releases/20261120100000 && /bin/job", false)).Text,
 	}, []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; cd /srv/app/releases/20261120100000 && /bin/job",
-		"SHELL=/usr/lib/adlock/shell\nADLOCK_NAME=n\n* * * * *  cd /srv/app/releases/20261120100000 && /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  rsync -a /srv/archive/2019-01-01/ host: >>/var/log/20261120/x",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  cd /srv/archive-2019 && /usr/lib/postgresql/15/bin/vacuumdb -a",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /opt/app-20.10.1/rebuild1/job; cd /srv/120261120",
