@@ -320,12 +320,6 @@ func TestAStoppedSupervisorIsContinued(t *testing.T) {
 	}
 }
 
-func TestASupervisedJobThatForksFasterThanAScanIsEnded(t *testing.T) {
-	a, job, _ := supervised(t, comets)
-	mustEndAtOnce(t, Killer{Pause: actor.Brief}, job)
-	mustLeaveNone(t, a)
-}
-
 // enforcer starts an enforcer of a script, which makes its file $1 once it is ready. endIt lets it end its
 // descendants.
 func enforcer(t *testing.T, script string, more ...string) (a *actor.Actor, endIt func()) {
