@@ -73,11 +73,7 @@ func TestFiguresOfAnAtomMatchItsRuns(t *testing.T) {
 func TestCountersOnlyGoUp(t *testing.T) {
 	whole := story.Day()
 	want := read(t, collect(t, whole, 24*time.Hour, nil), Prometheus)
-	var locks []Lock
-	for _, text := range []string{"backup run /srv/data", "rsync copy mirror <a&b>", "agent poll status", "render run frame 7"} {
-		parts := strings.SplitN(text, " ", 3)
-		locks = append(locks, Lock{Atom: atom.Atom{Program: parts[0], Host: story.Host, Operator: parts[1], Operand: parts[2]}})
-	}
+	locks := locksOfTheDay(0)
 	for _, format := range []Format{Prometheus, OpenMetrics} {
 		var before Values
 		for hour := time.Duration(1); hour <= 24; hour++ {
@@ -100,6 +96,18 @@ func TestCountersOnlyGoUp(t *testing.T) {
 			}
 		}
 	}
+}
+
+// locksOfTheDay are locks of all atoms of story.Day.
+func locksOfTheDay(since time.Duration) (locks []Lock) {
+	for _, text := range []string{"backup run /srv/data", "rsync copy mirror <a&b>", "agent poll status", "render run frame 7"} {
+		parts := strings.SplitN(text, " ", 3)
+		locks = append(locks, Lock{
+			Atom:  atom.Atom{Program: parts[0], Host: story.Host, Operator: parts[1], Operand: parts[2]},
+			Since: story.Midnight.Add(since),
+		})
+	}
+	return locks
 }
 
 func isCounter(series string) bool {
@@ -168,17 +176,8 @@ func TestLabelsAreTextWhateverTheOperand(t *testing.T) {
 }
 
 func TestAnAtomHasTwelveSeriesAtMost(t *testing.T) {
-	s := story.Day()
-	all := map[atom.Atom]bool{}
-	for e := range s.Events() {
-		all[atom.Atom{Program: e.Program, Host: e.Host, Operator: e.Operator, Operand: e.Operand}] = true
-	}
-	var locks []Lock
-	for a := range all {
-		locks = append(locks, Lock{Atom: a, Since: story.Midnight.Add(23 * time.Hour)})
-	}
-	now := story.Midnight.Add(24 * time.Hour)
-	m := must.Get(Collect(s.Events(), Options{Now: now, Until: now, Locks: locks}))(t)
+	now, locks := story.Midnight.Add(24*time.Hour), locksOfTheDay(23*time.Hour)
+	m := must.Get(Collect(story.Day().Events(), Options{Now: now, Until: now, Locks: locks}))(t)
 	of := map[string]int{}
 	for series := range read(t, m, Prometheus) {
 		if _, labels, inAtom := strings.Cut(series, "{"); inAtom {
@@ -191,8 +190,8 @@ func TestAnAtomHasTwelveSeriesAtMost(t *testing.T) {
 			t.Errorf("%d series of %s", n, labels)
 		}
 	}
-	if len(of) != len(all) {
-		t.Errorf("%d atoms, want %d", len(of), len(all))
+	if len(of) != len(locks) {
+		t.Errorf("%d atoms, want %d", len(of), len(locks))
 	}
 }
 
