@@ -351,15 +351,17 @@ func TestOwnDescendantsAreEndedAndNotOneself(t *testing.T) {
 	}
 }
 
-func TestOtherCommandsOfAPipelineAreLeftAlone(t *testing.T) {
-	a, endIt := enforcer(t, `>"$1"; sleep 100`, "descendants only")
-	neighbour := actor.Sleeper(t, syscall.SysProcAttr{Setpgid: true, Pgid: a.PID()})
-	endIt()
-	if got := a.Said(); got != "<nil> 0 <nil>\n" {
-		t.Errorf("got %q", got)
-	}
-	if !process.PIDLives(neighbour.PID()) {
-		t.Error("the neighbour was ended")
+func TestOtherCommandsOfAPipelineEndOnlyWithTheGroup(t *testing.T) {
+	for _, more := range [][]string{{"descendants only"}, nil} {
+		a, endIt := enforcer(t, `>"$1"; sleep 100`, more...)
+		neighbour := actor.Sleeper(t, syscall.SysProcAttr{Setpgid: true, Pgid: a.PID()})
+		endIt()
+		if got := a.Said(); got != "<nil> 0 <nil>\n" {
+			t.Errorf("%v: got %q", more, got)
+		}
+		if process.PIDLives(neighbour.PID()) != (more != nil) {
+			t.Errorf("%v: the neighbour lives: %v", more, more == nil)
+		}
 	}
 }
 
@@ -385,5 +387,15 @@ func TestTheGroupOfADeadLeaderIsEnded(t *testing.T) {
 	mustEnd(t, r.killer(actor.Brief), job)
 	if !gone(pid) || job.Remains() {
 		t.Error("the orphan lives on")
+	}
+}
+
+func TestTheNextProcessWithAPidIsNotEnded(t *testing.T) {
+	a := actor.Sleeper(t, actor.Leads)
+	id := idOf(a)
+	id.Start, id.Inode = id.Start-1, 0
+	mustEnd(t, Killer{}, process.Job{Owner: id, FileUID: -1})
+	if gone(a.PID()) {
+		t.Error("a stranger was ended")
 	}
 }

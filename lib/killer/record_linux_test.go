@@ -211,7 +211,7 @@ func TestAMemberThatIsNotSignalledCostsNoDescriptor(t *testing.T) {
 	full := Killer{Record: (&journal{failed: unix.ENOSPC}).record}
 	job := process.Job{Owner: idOf(a), FileUID: -1}
 	before := actor.OpenFiles(t)
-	for range 8 {
+	for range 16 {
 		if err := full.End(job); err != unix.ENOSPC {
 			t.Fatal(err)
 		}

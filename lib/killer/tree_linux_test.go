@@ -100,8 +100,12 @@ func TestScansReportWhatTheyLookFor(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	h := tracked(t, process.Job{Owner: idOf(a), FileUID: -1})
 	for i, want := range []int{1, 0, 0} {
+		begun := time.Now()
 		if done, err := h.scan(); done || err != nil || h.growing != want {
 			t.Errorf("scan %d: done %v, %v; %d in a row found more, want %d", i, done, err, h.growing, want)
+		}
+		if h.took <= 0 || h.took > time.Since(begun) {
+			t.Errorf("scan %d took %v of %v", i, h.took, time.Since(begun))
 		}
 	}
 	if !h.whole || h.latest.Key() != entryOf(a).Key() {
@@ -343,8 +347,8 @@ func TestOnlyStartedOrRecordedMembersRunAsOthers(t *testing.T) {
 func TestTheUsersOfRecordedProcessesAreKnown(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	h := tracked(t, process.Job{Owner: idOf(a), FileUID: -1})
-	if len(h.users) != 1 || !h.users[os.Geteuid()] || h.owner != entryOf(a).Key() {
-		t.Errorf("users %v, owner %+v", h.users, h.owner)
+	if len(h.users) != 1 || !h.users[os.Geteuid()] || h.owner != entryOf(a).Key() || h.orphans {
+		t.Errorf("users %v, owner %+v, orphans %v", h.users, h.owner, h.orphans)
 	}
 }
 
