@@ -91,6 +91,14 @@ func finds(t *testing.T, c *Checker, text string, want ...string) {
 	}
 }
 
+// right tests that texts have no mistakes.
+func right(t *testing.T, c *Checker, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		finds(t, c, text)
+	}
+}
+
 // pair has texts with one kind of mistake, and similar texts without it.
 type pair struct {
 	what  string
@@ -725,14 +733,12 @@ func TestAUserWhoCanMakeNoLockDirectoryIsFound(t *testing.T) {
 	const guard = "SHELL=/usr/lib/adlock/shell\n"
 	finds(t, c, guard+"* * * * * www /bin/job\n* * * * * root /bin/job\n", "2: "+wrong)
 	finds(t, c, "* * * * * www /bin/adlock run --name n -- /bin/job\n", "1: "+wrong)
-	for _, text := range []string{
-		guard + "ADLOCK_DIR=/srv/locks\n* * * * * www /bin/job\n", guard + "HOME=/srv/www\n* * * * * www /bin/job\n",
-		guard + "* * * * * www : n ADLOCK_DIR=/srv/locks ; /bin/job\n", guard + "* * * * * www flock -n /run/x /bin/job\n",
+	right(t, c,
+		guard+"ADLOCK_DIR=/srv/locks\n* * * * * www /bin/job\n", guard+"HOME=/srv/www\n* * * * * www /bin/job\n",
+		guard+"* * * * * www : n ADLOCK_DIR=/srv/locks ; /bin/job\n", guard+"* * * * * www flock -n /run/x /bin/job\n",
 		"* * * * * www /bin/job\n", "* * * * * www flock -n /run/x /bin/job\n", "* * * * * www ADLOCK_DIR=/srv/locks /bin/adlock run --name n -- /bin/job\n",
-		"* * * * * www /bin/adlock run --store /srv/locks --name n -- /bin/job\n", guard + "* * * * * www : n ADLOCK_DIR=/srv/$x ADLOCK_WAIT=0 && /bin/job # adlock: ignore\n",
-	} {
-		finds(t, c, text)
-	}
+		"* * * * * www /bin/adlock run --store /srv/locks --name n -- /bin/job\n", guard+"* * * * * www : n ADLOCK_DIR=/srv/$x ADLOCK_WAIT=0 && /bin/job # adlock: ignore\n",
+	)
 }
 
 func TestAHomeThatMovesTheLocksIsFoundOnce(t *testing.T) {
@@ -742,14 +748,12 @@ func TestAHomeThatMovesTheLocksIsFoundOnce(t *testing.T) {
 	finds(t, c, guard+"HOME=/srv/a\n"+jobs, "2: a HOME that moves the locks")
 	finds(t, c, guard+"HOME=/srv/a\n* * * * * joe /bin/job a\nHOME=/srv/b\n* * * * * joe /bin/job b\n", "2: a HOME that moves the locks", "4: a HOME that moves the locks")
 	finds(t, c, "HOME=/srv/a\n* * * * * joe /bin/adlock run --name n -- /bin/job\n", "1: a HOME that moves the locks")
-	for _, text := range []string{
-		guard + "HOME=/home/joe/\n" + jobs, guard + "HOME=/srv/a\nADLOCK_DIR=/home/joe/.local/state/adlock\n" + jobs, guard + "HOME=/srv/a\nADLOCK_STORE=/srv/locks\n" + jobs,
-		guard + "HOME=/srv/a\n* * * * * root /bin/job\n", guard + "HOME=/srv/a\n* * * * * joe : n ADLOCK_DIR=/srv/locks ; /bin/job\n",
+	right(t, c,
+		guard+"HOME=/home/joe/\n"+jobs, guard+"HOME=/srv/a\nADLOCK_DIR=/home/joe/.local/state/adlock\n"+jobs, guard+"HOME=/srv/a\nADLOCK_STORE=/srv/locks\n"+jobs,
+		guard+"HOME=/srv/a\n* * * * * root /bin/job\n", guard+"HOME=/srv/a\n* * * * * joe : n ADLOCK_DIR=/srv/locks ; /bin/job\n",
 		"HOME=/srv/a\n* * * * * joe /bin/job\n", "HOME=/srv/a\n* * * * * joe HOME=/home/joe /bin/adlock run --name n -- /bin/job\n",
-		guard + "HOME=/srv/a\n* * * * * joe /bin/job # adlock: ignore\n",
-	} {
-		finds(t, c, text)
-	}
+		guard+"HOME=/srv/a\n* * * * * joe /bin/job # adlock: ignore\n",
+	)
 }
 
 func TestALockDirectoryOfTheCrontabAloneIsNoted(t *testing.T) {
@@ -758,13 +762,11 @@ func TestALockDirectoryOfTheCrontabAloneIsNoted(t *testing.T) {
 	c.UserColumn = true
 	finds(t, c, guard+"ADLOCK_DIR=/srv/locks\n"+jobs, "2: note")
 	finds(t, c, "ADLOCK_DIR=/srv/locks\n* * * * * root /bin/adlock run --name n -- /bin/job\n", "1: note")
-	for _, text := range []string{
-		guard + "ADLOCK_DIR=/home/joe/.local/state/adlock/\n" + jobs, guard + "* * * * * joe : n ADLOCK_DIR=/srv/locks ; /bin/job\n",
-		guard + "ADLOCK_DIR=/srv/locks\nADLOCK_STORE=/srv/a\n" + jobs, "ADLOCK_DIR=/srv/locks\n" + jobs,
-		guard + "ADLOCK_DIR=/srv/locks\n* * * * * list /bin/job\n", "ADLOCK_DIR=/srv/locks\n* * * * * root flock -n /run/x /bin/job\n",
-	} {
-		finds(t, c, text)
-	}
+	right(t, c,
+		guard+"ADLOCK_DIR=/home/joe/.local/state/adlock/\n"+jobs, guard+"* * * * * joe : n ADLOCK_DIR=/srv/locks ; /bin/job\n",
+		guard+"ADLOCK_DIR=/srv/locks\nADLOCK_STORE=/srv/a\n"+jobs, "ADLOCK_DIR=/srv/locks\n"+jobs,
+		guard+"ADLOCK_DIR=/srv/locks\n* * * * * list /bin/job\n", "ADLOCK_DIR=/srv/locks\n* * * * * root flock -n /run/x /bin/job\n",
+	)
 }
 
 func TestAHomeOfAnotherUserIsNoted(t *testing.T) {
@@ -777,9 +779,7 @@ func TestAHomeOfAnotherUserIsNoted(t *testing.T) {
 	}
 	const job = "* * * * * /bin/adlock run --name n -- /bin/job\n"
 	finds(t, c, "HOME=/srv/joe\n"+job, "1: note")
-	for _, text := range []string{"HOME=/home/joe\n" + job, "HOME=/srv/a\n" + job, "HOME=/srv/joe\n* * * * * /bin/job\n", "HOME=/srv/joe\nADLOCK_DIR=/var/lib/adlock\n" + job} {
-		finds(t, c, text)
-	}
+	right(t, c, "HOME=/home/joe\n"+job, "HOME=/srv/a\n"+job, "HOME=/srv/joe\n* * * * * /bin/job\n", "HOME=/srv/joe\nADLOCK_DIR=/var/lib/adlock\n"+job)
 }
 
 func TestDaysOfAnotherTimeZoneAreFound(t *testing.T) {
@@ -788,12 +788,10 @@ func TestDaysOfAnotherTimeZoneAreFound(t *testing.T) {
 	const daily = "30 1 * * * /bin/adlock run --name n --once-per 1d -- /bin/job\n"
 	finds(t, c, daily, "1: note")
 	finds(t, c, "CRON_TZ=Asia/Tokyo\n"+daily, "2: days of another time zone")
-	for _, text := range []string{
-		"TZ=Europe/Berlin\n" + daily, "CRON_TZ=UTC\n" + daily, strings.Replace(daily, "/bin/adlock", "TZ=Europe/Berlin /bin/adlock", 1),
+	right(t, c,
+		"TZ=Europe/Berlin\n"+daily, "CRON_TZ=UTC\n"+daily, strings.Replace(daily, "/bin/adlock", "TZ=Europe/Berlin /bin/adlock", 1),
 		strings.Replace(daily, "1d", "1h", 1), strings.Replace(daily, "--once-per 1d", "--if-elapsed 12h", 1),
-	} {
-		finds(t, c, text)
-	}
+	)
 	c.Zone = ""
 	finds(t, c, daily)
 }
