@@ -35,50 +35,6 @@ func anyAtom() *rapid.Generator[Atom] {
 	})
 }
 
-func anyFile() *rapid.Generator[File] {
-	return rapid.Custom(func(t *rapid.T) File {
-		a := anyAtom().Draw(t, "atom")
-		number := rapid.IntRange(1, 1e9-1).Draw(t, "number")
-		period := rapid.IntRange(1, 10*365*24*60*60).Draw(t, "period")
-		token := rapid.StringMatching(`[0-9a-f]{32}`).Draw(t, "token")
-		return rapid.SampledFrom([]File{
-			{Kind: ActiveLock, Name: a.Name()},
-			{Kind: ActiveLock, Name: a.Slot(number)},
-			{Kind: LastLock, Name: a.Name()},
-			{Kind: ReadersMark, Name: a.Name()},
-			{Kind: ReaderLock, Name: a.Name(), Number: number},
-			{Kind: Generation, Name: a.Name(), Number: number},
-			{Kind: Generation, Name: a.Slot(number), Number: number},
-			{Kind: Tick, Name: a.Name(), Period: time.Duration(period) * time.Second, Number: (1<<33 - 1) / period},
-			{Kind: LookLock, Name: a.Name()},
-			{Kind: TemporaryFile, Token: token},
-			{Kind: HolderWord, Number: number},
-			{Kind: HolderSocket, Token: token},
-		}).Draw(t, "file")
-	})
-}
-
-func TestEveryFileIsRecognisedByItsName(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		want := anyFile().Draw(t, "wanted")
-		if got := ParseFile(want.String()); got != want {
-			t.Fatalf("%s is read back as %#v, want %#v", want, got, want)
-		}
-		if got := len(want.String()); got > longestFile {
-			t.Fatalf("%s has %d bytes", want, got)
-		}
-	})
-}
-
-func TestAFileNameSurvivesParsing(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringMatching(`(lock|last|look|read|tick|temp|smith|l|r|t)(\.([a-c]{1,2}|a_|a_-12|slot-[0-2]|0?[0-9]{1,2}|0?[0-9a-c]-[0-9])){0,6}`).Draw(t, "text")
-		if f := ParseFile(text); f.Kind != Foreign && f.String() != text || f.Kind == Foreign && f != (File{}) {
-			t.Fatalf("%s is %#v", text, f)
-		}
-	})
-}
-
 func TestAFileIsOfTheKindThatItsNameSays(t *testing.T) {
 	long := string(longestName)
 	for name, want := range map[string]File{

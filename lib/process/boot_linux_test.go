@@ -93,14 +93,6 @@ func TestWhatAnOwnerRecordedIsOfItsBoot(t *testing.T) {
 	}
 }
 
-func TestABootWithoutAnIDIsWrittenAsNone(t *testing.T) {
-	seenAs(t, thisBoot, "")
-	self := must.Get(Of(os.Getpid()))(t)
-	if id := recorded(self); id.Boot != "" || !id.Same(self) || !self.Same(id) {
-		t.Errorf("%+v and %+v", id, self)
-	}
-}
-
 func TestAnErrorIsNotKeptAndAValueIs(t *testing.T) {
 	calls := 0
 	get := kept(func() (int, error) {

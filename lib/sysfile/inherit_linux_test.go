@@ -85,18 +85,6 @@ func TestSocketsAreMadeWhileNoThreadForks(t *testing.T) {
 	}
 }
 
-func TestASocketPairIsConnected(t *testing.T) {
-	ours, theirs, err := SocketPair()
-	must.Do(t, err)
-	defer closeAll([]int{ours, theirs})
-	say(t, theirs, "word")
-	var got [8]byte
-	n, err := Read(ours, got[:])
-	if err != nil || string(got[:n]) != "word" {
-		t.Errorf("%v, read %q", err, got[:n])
-	}
-}
-
 func TestWithoutDescriptorsThereIsNoSocket(t *testing.T) {
 	var limit unix.Rlimit
 	must.Do(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))

@@ -57,10 +57,3 @@ func TestWaitOutlastsSignals(t *testing.T) {
 		t.Errorf("status %d", status)
 	}
 }
-
-func say(t *testing.T, fd int, text string) {
-	t.Helper()
-	if n, err := Write(fd, []byte(text)); err != nil || n != len(text) {
-		t.Fatalf("%d bytes written: %v", n, err)
-	}
-}

@@ -68,15 +68,6 @@ func TestEscapedTextIsVisibleAndStaysDistinct(t *testing.T) {
 	}
 }
 
-func TestCutKeepsTheEnd(t *testing.T) {
-	if got := Cut("/usr/bin/backup --all /home", 12, "~"); got != "/us~ll /home" {
-		t.Errorf("cut %q", got)
-	}
-	if got := Cut("short", 12, "~"); got != "short" {
-		t.Errorf("cut %q", got)
-	}
-}
-
 func TestColumnsAreThoseOfATerminal(t *testing.T) {
 	for text, want := range map[string]int{"": 0, "abc": 3, "\u00e9": 1, "e\u0301": 1, "\u65e5\u672c": 4, "\u2026": 1} {
 		if got := Columns(text); got != want {
