@@ -108,7 +108,6 @@ func deaf(t *testing.T, attr syscall.SysProcAttr) *actor.Actor {
 func scans(t *testing.T) *int {
 	t.Helper()
 	n, read := new(int), readTable
-	t.Cleanup(func() { readTable = read })
-	readTable = func(see func(*process.Entry) bool) ([]process.Entry, error) { *n++; return read(see) }
+	actor.Set(t, &readTable, func(see func(*process.Entry) bool) ([]process.Entry, error) { *n++; return read(see) })
 	return n
 }

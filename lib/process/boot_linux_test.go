@@ -15,10 +15,8 @@ import (
 func seenAs(t *testing.T, boot, machine string) {
 	t.Helper()
 	where := must.Get(here())(t)
-	saved := here
-	t.Cleanup(func() { here = saved })
 	where.Boot, where.Machine = boot, machine
-	here = func() (Identity, error) { return where, nil }
+	actor.Set(t, &here, func() (Identity, error) { return where, nil })
 }
 
 // recorded is an identity as read back from a file.

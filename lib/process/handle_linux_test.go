@@ -28,12 +28,7 @@ func mustBeUnreached(a *actor.Actor, claim string) {
 	}
 }
 
-func withoutPidfds(t *testing.T) {
-	t.Helper()
-	saved := lastPidfd
-	t.Cleanup(func() { lastPidfd = saved })
-	lastPidfd = func() int { return -1 }
-}
+func withoutPidfds(t *testing.T) { actor.Set(t, &lastPidfd, func() int { return -1 }) }
 
 func TestChecksSendNoSignal(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)

@@ -25,7 +25,6 @@ func gone(pid int) bool { return !PIDLives(pid) }
 func scans(t *testing.T) *int {
 	t.Helper()
 	n, hides := new(int), hidesProcesses
-	t.Cleanup(func() { hidesProcesses = hides })
-	hidesProcesses = func() bool { *n++; return hides() }
+	actor.Set(t, &hidesProcesses, func() bool { *n++; return hides() })
 	return n
 }

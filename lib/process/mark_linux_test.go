@@ -218,12 +218,10 @@ func TestAJobIsDeadBesideProcessesThatComeAndGo(t *testing.T) {
 // A file system that does not answer delays the verdict once, and not at each look.
 func TestAnEnvironmentThatIsLateIsInDoubtAtOnce(t *testing.T) {
 	job, pids := left(t, sleeper+" &", 1)
-	within, read := environmentWithin, readEnvironment
-	defer func() { environmentWithin, readEnvironment = within, read }()
-	environmentWithin = 50 * time.Millisecond
 	asked, answers := 0, make(chan struct{})
 	defer close(answers)
-	readEnvironment = func(Entry) ([]byte, error) { <-answers; return nil, nil }
+	actor.Set(t, &environmentWithin, 50*time.Millisecond)
+	actor.Set(t, &readEnvironment, func(Entry) ([]byte, error) { <-answers; return nil, nil })
 	m, ok := job.mark(Here())
 	if !ok {
 		t.Fatal("the job has no mark")
