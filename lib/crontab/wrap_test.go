@@ -34,7 +34,8 @@ func throughAndBack(t *testing.T, w Wrapper, name, text string) (lines, after []
 	r := w.Wrap(lines)
 	after = Read(r.Text, hasUsers(name))
 	for i := range lines {
-		if err := onlyCommandChanged(&lines[i], &after[i]); err != nil || lines[i].Kind != Job && lines[i].Text() != after[i].Text() {
+		changed := lines[i].Text() != after[i].Text()
+		if err := onlyCommandChanged(&lines[i], &after[i]); err != nil || lines[i].Kind != Job && changed {
 			t.Errorf("%s:%d %q %v", name, i+1, after[i].Text(), err)
 		}
 	}
@@ -315,7 +316,8 @@ func TestUnwrapTakesOutWhatOlderWrapsWrote(t *testing.T) {
 		"@hourly /usr/bin/adlock run --name poll.py-20 --expire-after 1h30m -- /srv/poll.py\n" +
 		"@hourly /usr/bin/adlock run --name job-2043196977 -- /bin/sh -c 'job &'\n" + // in the background
 		"ADLOCK_EXPIRE_AFTER=90\n@daily /usr/bin/adlock run --name x --expire-after 90 -- x\n"
-	const was = "@daily rsync -a b c\n@daily periodic daily\n@hourly sleep $((RANDOM \\% 30)); /srv/poll.py\n@hourly /srv/poll.py\n@hourly job &\nADLOCK_EXPIRE_AFTER=90\n@daily x\n"
+	const was = "@daily rsync -a b c\n@daily periodic daily\n" +
+		"@hourly sleep $((RANDOM \\% 30)); /srv/poll.py\n@hourly /srv/poll.py\n@hourly job &\nADLOCK_EXPIRE_AFTER=90\n@daily x\n"
 	if back := Unwrap(Read(wrapped, false)); back.Text != was || len(back.Left) != 0 {
 		t.Errorf("%s%+v", back.Text, back.Left)
 	}

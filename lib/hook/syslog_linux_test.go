@@ -83,10 +83,15 @@ func TestStartsAndSuccessesAreNotInTheSystemsLog(t *testing.T) {
 
 func TestALongMessageIsCutAtAKibibyteAndKeepsItsReason(t *testing.T) {
 	next := systemLog(t)
-	for _, operand := range []string{strings.Repeat("x", 3000), strings.Repeat("\x1b", 70000), strings.Repeat("é", 5000), strings.Repeat("a\xff", 5000)} {
+	for _, operand := range []string{
+		strings.Repeat("x", 3000), strings.Repeat("\x1b", 70000), strings.Repeat("é", 5000), strings.Repeat("a\xff", 5000),
+	} {
 		(&Hook{Syslog: true}).Say("run " + operand + ": failed with status 3")
 		got := next()
-		if !strings.Contains(got, ": run ") || !strings.HasSuffix(got, ": failed with status 3") || len(got) > 1024 || len(got) < 1020 {
+		if !strings.Contains(got, ": run ") || !strings.HasSuffix(got, ": failed with status 3") {
+			t.Errorf("%q", got)
+		}
+		if len(got) > 1024 || len(got) < 1020 {
 			t.Errorf("%d bytes: %q", len(got), got)
 		}
 		if !utf8.ValidString(got) || strings.ContainsRune(got, utf8.RuneError) {

@@ -107,7 +107,9 @@ func TestOnlyESRCHFromTheKernelMeansGone(t *testing.T) {
 			t.Errorf("%v means %v, want %v", err, got, want)
 		}
 	}
-	for err, want := range map[error]error{unix.EIO: unix.EIO, unix.EACCES: unix.EACCES, unix.ENOENT: unix.EPERM, unix.ESRCH: unix.ESRCH} {
+	for err, want := range map[error]error{
+		unix.EIO: unix.EIO, unix.EACCES: unix.EACCES, unix.ENOENT: unix.EPERM, unix.ESRCH: unix.ESRCH,
+	} {
 		means(err, want)
 	}
 	a.Kill()

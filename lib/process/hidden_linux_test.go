@@ -96,7 +96,8 @@ func TestHiddenProcessesAreFound(t *testing.T) {
 		return err == nil && uid == actor.Nobody && entryOf(shown).Command == "sleep"
 	})
 	args := []string{"seeker"}
-	for _, n := range []int{shown.PID(), child, other.PID(), int(inodeNow(other.PID())), int(entryOf(other).Start), zombie.PID(), thread(t)} {
+	inode, start := inodeNow(other.PID()), entryOf(other).Start
+	for _, n := range []int{shown.PID(), child, other.PID(), int(inode), int(start), zombie.PID(), thread(t)} {
 		args = append(args, strconv.Itoa(n))
 	}
 	b := actor.Play(t, syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}, "lookout", args...)

@@ -100,7 +100,9 @@ func TestCountersOnlyGoUp(t *testing.T) {
 
 // locksOfTheDay are locks of all atoms of story.Day.
 func locksOfTheDay(since time.Duration) (locks []Lock) {
-	for _, text := range []string{"backup run /srv/data", "rsync copy mirror <a&b>", "agent poll status", "render run frame 7"} {
+	for _, text := range []string{
+		"backup run /srv/data", "rsync copy mirror <a&b>", "agent poll status", "render run frame 7",
+	} {
 		parts := strings.SplitN(text, " ", 3)
 		locks = append(locks, Lock{
 			Atom:  atom.Atom{Program: parts[0], Host: story.Host, Operator: parts[1], Operand: parts[2]},

@@ -110,6 +110,11 @@ func again(n int, every time.Duration, what func(at time.Duration) part) part {
 	}
 }
 
+// deniedFrom is for again: denials that begin so long after.
+func deniedFrom(after time.Duration, why string, n int, every time.Duration) func(at time.Duration) part {
+	return func(at time.Duration) part { return denials(at+after, why, n, every) }
+}
+
 func TestAdviceHasItsReasons(t *testing.T) {
 	const s, m, h = time.Second, time.Minute, time.Hour
 	for _, c := range []struct {
@@ -119,16 +124,19 @@ func TestAdviceHasItsReasons(t *testing.T) {
 		kind, words            string // "": no advice
 	}{
 		{"all is well", 15 * m, h, []part{runs(20, 20*m, 3*m, 0), denials(m, "busy", 3, m)}, "", ""},
-		{"never completed", 0, 21 * m, []part{again(5, h, func(at time.Duration) part { return hangAt(at, 21*m) })}, "expire-after",
+		{"never completed", 0, 21 * m,
+			[]part{again(5, h, func(at time.Duration) part { return hangAt(at, 21*m) })}, "expire-after",
 			"no run has completed, and 5 of 5 were ended by force (ExpireAfter is 21m): " +
 				"find out why the job does not end, as a longer limit may only end it later"},
-		{"close to the limit", 0, 20 * m, []part{runs(19, h, 18*m, 0), hangAt(19*h, 20*m)}, "expire-after", "raise ExpireAfter to 40m"},
+		{"close to the limit", 0, 20 * m, []part{runs(19, h, 18*m, 0), hangAt(19*h, 20*m)},
+			"expire-after", "raise ExpireAfter to 40m"},
 		{"hangs at times", 0, 2 * h, []part{runs(10, h, 3*m, 0), hangAt(11*h, 2*h)}, "", ""},
-		{"a batch of 20 minutes, where five runs took 4 ms", 0, 15 * m, []part{runs(5, h, 4*s/1000, 0), hangAt(5*h, 15*m)}, "", ""},
+		{"a batch of 20 minutes, where five runs took 4 ms", 0, 15 * m,
+			[]part{runs(5, h, 4*s/1000, 0), hangAt(5*h, 15*m)}, "", ""},
 		{"cron asks each minute for what is to run once a day", 24 * h, limit.Never,
 			[]part{runs(1, 0, m, 0), denials(2*m, "too-soon", 1200, m)}, "", ""},
 		{"cron keeps a daemon alive", 0, 100 * h,
-			[]part{runs(2, 8*h, 7*h, 0), again(2, 8*h, func(at time.Duration) part { return denials(at+m, "busy", 400, m) })}, "", ""},
+			[]part{runs(2, 8*h, 7*h, 0), again(2, 8*h, deniedFrom(m, "busy", 400, m))}, "", ""},
 		{"what was stuck has been seen to", 0, h, []part{denials(0, "stuck", 3, m), runAt(h, m, 0)}, "", ""},
 		{"failed, and was mended", 0, h, []part{runs(5, h, m, 7), runAt(6*h, m, 0)}, "", ""},
 		{"overdue", 0, limit.Never, []part{func(j *story.Job) {
@@ -140,17 +148,18 @@ func TestAdviceHasItsReasons(t *testing.T) {
 		{"spam in one instant", 15 * m, h, []part{runs(1, 0, m, 0), denials(2*m, "too-soon", 100, 0)},
 			"spam", "asked for every 1ms (median) though IfElapsed is 15m"},
 		{"cron asks every minute, which is as it should be", 15 * m, h,
-			[]part{runs(20, 20*m, m, 0), again(20, 20*m, func(at time.Duration) part { return denials(at+2*m, "too-soon", 14, m) })}, "", ""},
+			[]part{runs(20, 20*m, m, 0), again(20, 20*m, deniedFrom(2*m, "too-soon", 14, m))}, "", ""},
 		{"every second start is denied", m, h,
-			[]part{runs(20, 2*m, 3*s, 0), again(20, 2*m, func(at time.Duration) part { return denials(at+m, "too-soon", 1, 0) })},
-			"from-start", "asked for every 1m, and IfElapsed 1m counts from completion: every second start is denied; --from-start"},
+			[]part{runs(20, 2*m, 3*s, 0), again(20, 2*m, deniedFrom(m, "too-soon", 1, 0))},
+			"from-start", "asked for every 1m, and IfElapsed 1m counts from completion: " +
+				"every second start is denied; --from-start"},
 		{"asked for by hand once more", m, h, []part{runs(20, m, s/2, 0), denials(21*m, "too-soon", 2, s)}, "", ""},
 		{"limits cross", 15 * m, 5 * m, []part{runs(1, 0, m, 0)}, "limits", "ExpireAfter 5m is below IfElapsed 15m"},
 		{"once only", limit.Never, 5 * m, []part{runs(1, 0, m, 0)}, "", ""},
 		{"starves", 0, 10 * h, []part{runs(1, 0, 5*h, 0), denials(m, "full", 12, 10*m)},
 			"starving", "denied 12 times in a row over 1h50m, until 2026-11-20 01:51:00: the program has too few slots"},
 		{"overruns", 0, 10 * h,
-			[]part{runs(4, 30*m, 25*m, 0), again(4, 30*m, func(at time.Duration) part { return denials(at+5*m, "busy", 5, 5*m) })},
+			[]part{runs(4, 30*m, 25*m, 0), again(4, 30*m, deniedFrom(5*m, "busy", 5, 5*m))},
 			"overrun", "asked for every 5m (medians) though a run takes 25m"},
 		{"fails", 0, h, []part{runs(1, 0, m, 0), again(3, h, func(at time.Duration) part { return runAt(at+h, m, 7) })},
 			"failing", "the last 3 runs failed (the last one: status 7)"},
