@@ -117,7 +117,7 @@ func TestAScheduleHasAShortestAndALongestTimeBetweenStarts(t *testing.T) {
 		"@600": {"10m", "10m"}, "@every_second": {"1s", "1s"}, "~ * * * *": {"1h", "1h"}, "0~30 2 * * *": {"1d", "1d"}, "~/15 * * * *": {"15m", "15m"}, "~ ~ ~ ~ ~": {"1d", "48w6d"},
 		// These were compared with a search of 28 years, midnight by midnight.
 		"5,6 3,4 * * *": {"1m", "22h59m"}, "59 23 * * 1,3": {"2d", "5d"}, "0 0 1,9 * 2": {"1d", "1w"},
-		"0 0 */9 * 2": {"3w", "19w"},
+		"0 0 */9 * 2":   {"3w", "19w"},
 		"0 0 3-9 * */3": {"1d", "4w"}, "0 0 * feb 0-7/2": {"1d", "48w4d"}, "0 0 31 * *": {"4w3d", "8w5d"},
 		"*/2 * * jan-mar *": {"2m", "39w2d2m"}, "5/20 * * * *": {"20m", "20m"}, "0 0 */2 * *": {"1d", "2d"},
 	} {
