@@ -3,7 +3,10 @@ package killer
 import (
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -11,6 +14,7 @@ import (
 
 	"adlock/lib/process"
 	"adlock/test/support/actor"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -52,5 +56,93 @@ func TestAHiddenOwnerOrGroupIsNotOver(t *testing.T) {
 	}
 	if got, want := b.Out.String(), "true true 0\ntrue true\nfalse <nil> true\n"; got != want || gone(other.PID()) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func init() {
+	// It has entered a pid namespace whose first process is not its ancestor.
+	actor.Roles["visitor"] = func([]string) int {
+		id, err := process.Of(1)
+		var r recorder
+		endErr := r.killer(0).End(process.Job{Owner: id, FileUID: -1})
+		var stuck *process.StuckError
+		h, trackErr := trackOwn(false)
+		fmt.Println(err, os.Getppid(), process.IsAncestor(1), endErr, errors.As(endErr, &stuck), len(r.sent), trackErr == nil && h.spared[1] && h.spared[os.Getpid()] && len(h.spared) == 2)
+		return 0
+	}
+}
+
+func TestAVisitorSparesTheFirstProcessOfANamespace(t *testing.T) {
+	need.Root(t)
+	need.Namespaces(t, "--pid", "--fork", "--mount-proc")
+	need.Tools(t, "nsenter")
+	host := actor.Launch(t, actor.Leads, exec.Command("unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "sleep", "100"))
+	first := 0
+	actor.Eventually(t, "a namespace", func() bool {
+		pids := process.Children(host.PID())
+		if len(pids) != 1 {
+			return false
+		}
+		first = pids[0]
+		e, err := process.Find(first)
+		return err == nil && e.Command == "sleep"
+	})
+	exe := must.Get(os.Executable())(t)
+	cmd := exec.Command("nsenter", "--target", strconv.Itoa(first), "--pid", "--mount", exe)
+	cmd.Env = append(os.Environ(), actor.Role+"=visitor")
+	a := actor.Launch(t, actor.Leads, cmd)
+	a.Await()
+	want := "<nil> 0 false process 1: operation not permitted true 0 true\n"
+	if got := a.Out.String(); got != want || gone(first) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func init() {
+	// It is a process whose parent is not pid 1, and has no descriptor left to read its parent.
+	actor.Roles["blind"] = func([]string) int {
+		h := newTree(-1)
+		h.membership.Roots[process.Key{PID: 1, Start: 1}] = true
+		var limit unix.Rlimit
+		if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
+			return 1
+		}
+		few := limit
+		few.Cur = 3
+		if unix.Setrlimit(unix.RLIMIT_NOFILE, &few) != nil {
+			return 1
+		}
+		err := h.spare()
+		line, _ := process.Ancestors()
+		if unix.Setrlimit(unix.RLIMIT_NOFILE, &limit) != nil { // the results are written at the end
+			return 1
+		}
+		println(errors.Is(err, unix.EMFILE), err.Error(), h.spared == nil, len(line), process.IsAncestor(os.Getppid()))
+		return 0
+	}
+}
+
+func TestAncestorsThatCannotBeFollowedAreAnError(t *testing.T) {
+	a := actor.Play(t, actor.Leads, "blind")
+	if got := a.Said(); !strings.HasPrefix(got, "true ancestors of this process: ") || !strings.HasSuffix(got, " true 2 true\n") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func init() {
+	actor.Roles["misplaced"] = func([]string) int {
+		_, err := process.Of(os.Getpid())
+		job := process.Job{Owner: process.Identity{PID: 1, Start: 1}, FileUID: -1}
+		_, listed := Members(job)
+		println(err.Error(), err.Error() == fmt.Sprint(Killer{}.End(job)), err.Error() == fmt.Sprint(listed))
+		return 0
+	}
+}
+
+func TestNoProcessIsEndedWhereProcIsAnotherNamespaces(t *testing.T) {
+	need.Root(t)
+	a := actor.Play(t, syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}, "misplaced")
+	if got := a.Said(); !strings.Contains(got, "another pid namespace true true\n") {
+		t.Errorf("got %q", got)
 	}
 }

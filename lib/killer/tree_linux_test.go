@@ -359,3 +359,12 @@ func TestAGroupIsForgottenOnceItHidesNoMember(t *testing.T) {
 		t.Errorf("done %v, and group %d is taken to hide a member", done, h.unseen)
 	}
 }
+
+func TestAJobWithAProcessToSpareIsNeitherListedNorEnded(t *testing.T) {
+	h := tracked(t, process.Job{Owner: idOf(actor.Sleeper(t, actor.Leads)), FileUID: -1})
+	h.spared = map[int]bool{h.owner.PID: true} // as this newcomer's ancestor
+	_, listed := h.list()
+	if _, err := h.scan(); err != ErrAncestor || listed != ErrAncestor {
+		t.Errorf("scan %v, list %v", err, listed)
+	}
+}
