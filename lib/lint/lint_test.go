@@ -246,6 +246,7 @@ var crontabs = []pair{
 	{"a name that is none", []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : my backup ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : \"my backup\" ; /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  :backup ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 	}, []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : ${HOME:=/root}; /bin/job",
@@ -363,6 +364,7 @@ var crontabs = []pair{
 	}, []string{
 		"* * * * *  /bin/adlock run --name n --shared --flock /run/x -- flock -ns /run/x /bin/job",
 		"* * * * *  /bin/adlock run --name n --flock \"$F\" -- flock -n \"$F\" /bin/job",
+		"* * * * *  /bin/adlock run --name n -- /bin/adlock run --name n --program p -- /bin/job",
 		"* * * * *  /bin/adlock run --name n -- sh -c 'ADLOCK_DIR=/srv/l /bin/adlock run --name n -- /bin/job'",
 		"* * * * *  /bin/adlock run --name n -- /bin/a && /bin/adlock run --name n -- /bin/b",
 	}},
@@ -623,7 +625,8 @@ func TestAMistakeIsReportedWithItsReasonAndItsCure(t *testing.T) {
 			"ends only at the next start, in 1d", "ADLOCK_ENFORCE=1 ends it after 1h30m"},
 	} {
 		found := between(t, [2]string{"/var/spool/cron/joe", c.text})
-		if len(found) != 1 || found[0].Reason != c.reason || found[0].Cure != c.cure {
+		isNote := c.text[0] == '@' // the last one
+		if len(found) != 1 || found[0].Reason != c.reason || found[0].Cure != c.cure || found[0].IsNote() != isNote {
 			t.Errorf("%+v, want %s; %s", found, c.reason, c.cure)
 		}
 	}

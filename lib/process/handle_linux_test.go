@@ -2,6 +2,7 @@ package process
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -229,6 +230,11 @@ func TestSinceLinux6_9APidfdHasAnInode(t *testing.T) {
 	actor.Set(t, &pidfs, func() bool { return false })
 	if inode := inodeNow(os.Getpid()); inode != 0 {
 		t.Errorf("the inode of all pidfds is %d", inode)
+	}
+	enough := actor.FewFiles(t, 0)
+	_, err := findPidfs()
+	if enough(); !errors.Is(err, unix.EMFILE) {
+		t.Errorf("without a descriptor: %v", err)
 	}
 }
 
