@@ -16,6 +16,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/process"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	_ "adlock/test/support/need" // the same environment, however the suite is started
 )
 
@@ -45,7 +46,7 @@ func TestMain(m *testing.M) {
 // asker asks one agent, as a script does.
 type asker struct {
 	t         *testing.T
-	pid       int
+	id        process.Identity
 	sign      string // the agent's descriptor of /proc/OWNER while it serves
 	owner     string // the agent's second descriptor of /proc/OWNER, which it keeps
 	questions *os.File
@@ -55,11 +56,7 @@ type asker struct {
 
 func of(t *testing.T, pid int) process.Identity {
 	t.Helper()
-	id, err := process.Of(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return id
+	return must.Get(process.Of(pid))(t)
 }
 
 func started(t *testing.T, owner process.Identity) *asker {
@@ -70,27 +67,26 @@ func started(t *testing.T, owner process.Identity) *asker {
 		t.Fatalf("%q, %v", greeting, err)
 	}
 	at := "/proc/" + f[0] + "/fd/"
-	a := &asker{t: t, sign: at + f[1], owner: at + f[2]}
-	if a.pid, err = strconv.Atoi(f[0]); err != nil {
-		t.Fatal(err)
-	}
-	agent := of(t, a.pid)
+	a := &asker{t: t, id: of(t, must.Get(strconv.Atoi(f[0]))(t)), sign: at + f[1], owner: at + f[2]}
 	t.Cleanup(func() { // once the agent has left, its pid may be another process's
-		if agent.Life() == process.Alive {
-			_ = unix.Kill(a.pid, unix.SIGKILL)
+		if a.id.Life() == process.Alive {
+			_ = unix.Kill(a.id.PID, unix.SIGKILL)
 		}
 	})
-	if a.questions, err = os.OpenFile(at+f[3], os.O_WRONLY, 0); err != nil {
-		t.Fatal(err)
-	}
-	answers, err := os.OpenFile(at+f[4], os.O_RDONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.unread, a.answers = answers, bufio.NewReader(answers)
-	t.Cleanup(func() { a.questions.Close(); answers.Close() })
+	a.questions = must.Get(os.OpenFile(at+f[3], os.O_WRONLY, 0))(t)
+	a.unread = must.Get(os.OpenFile(at+f[4], os.O_RDONLY, 0))(t)
+	a.answers = bufio.NewReader(a.unread)
+	t.Cleanup(func() { a.questions.Close(); a.unread.Close() })
 	return a
 }
+
+// ours is an agent of this process.
+func ours(t *testing.T) *asker {
+	t.Helper()
+	return started(t, of(t, os.Getpid()))
+}
+
+var me = strconv.Itoa(os.Getpid())
 
 func (a *asker) send(text string) {
 	a.t.Helper()
@@ -118,18 +114,13 @@ func (a *asker) want(want string) {
 	}
 }
 
-func gone(t *testing.T, id process.Identity) {
-	t.Helper()
-	for end := time.Now().Add(helper.Patience); id.Life() != process.Dead; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("it is still there")
-		}
-	}
+func (a *asker) leaves() {
+	a.t.Helper()
+	helper.Eventually(a.t, "it is gone", func() bool { return a.id.Life() == process.Dead })
 }
 
 func TestAnAgentAnswersEachQuestionInOrder(t *testing.T) {
-	a := started(t, of(t, os.Getpid()))
-	me := strconv.Itoa(os.Getpid())
+	a := ours(t)
 	a.ask(3, "take", "a b", "")
 	a.want("3 3 " + me + " take|a b|\n")
 	a.ask(7, "next")
@@ -139,13 +130,13 @@ func TestAnAgentAnswersEachQuestionInOrder(t *testing.T) {
 }
 
 func TestAnAgentLeavesACutOrLongQuestionToAHelper(t *testing.T) {
-	a := started(t, of(t, os.Getpid()))
+	a := ours(t)
 	for i, words := range []string{"cut short", "", strings.Repeat("x", Longest), strings.Repeat("x\t", Longest), strings.Repeat("x\t", 30*Longest)} {
 		a.send("\t" + strconv.Itoa(i+1) + "\t" + words + "\n")
 		a.want(strconv.Itoa(i+1) + " helper\n")
 	}
 	a.ask(101, "x")
-	a.want("101 1 " + strconv.Itoa(os.Getpid()) + " x\n")
+	a.want("101 1 " + me + " x\n")
 }
 
 func TestAnAgentEndsOnWhatIsNoQuestion(t *testing.T) {
@@ -153,28 +144,27 @@ func TestAnAgentEndsOnWhatIsNoQuestion(t *testing.T) {
 		"\n", ".\n", ".\t2\tx\t\n", "1\tx\t\n", "\tx\ty\t\n", "\t\n", "\t2\n",
 		"\t1\tagain\t\n", "\t0\tearlier\t\n", strings.Repeat("x", 3*Longest) + "\n",
 	} {
-		a := started(t, of(t, os.Getpid()))
-		agent := of(t, a.pid)
+		a := ours(t)
 		a.ask(1, "error")
 		a.want("1 helper\n")
 		a.send(text)
 		a.want("")
-		gone(t, agent)
+		a.leaves()
 	}
 }
 
 func TestMessagesComeWithTheAnswerUnlessAHelperRuns(t *testing.T) {
-	a := started(t, of(t, os.Getpid()))
+	a := ours(t)
 	a.ask(1, "error")
 	a.want("1 helper\n")
 	a.ask(2, "say")
-	a.want("2 1 " + strconv.Itoa(os.Getpid()) + " say\tadlock: object: reason\tadlock: another: one\n")
+	a.want("2 1 " + me + " say\tadlock: object: reason\tadlock: another: one\n")
 	a.ask(3, "x")
-	a.want("3 1 " + strconv.Itoa(os.Getpid()) + " x\n")
+	a.want("3 1 " + me + " x\n")
 }
 
 func TestALongAnswerIsCutToOneWrite(t *testing.T) {
-	a := started(t, of(t, os.Getpid()))
+	a := ours(t)
 	a.ask(1, "long")
 	a.want("1 0 " + strings.Repeat("x", Longest-5) + "\n")
 }
@@ -182,7 +172,7 @@ func TestALongAnswerIsCutToOneWrite(t *testing.T) {
 func TestAnAgentInheritsNoSetting(t *testing.T) {
 	t.Setenv("ADLOCK_IF_ELAPSED", "1h")
 	t.Setenv("KEPT", "yes")
-	a := started(t, of(t, os.Getpid()))
+	a := ours(t)
 	a.ask(1, "environment")
 	line, err := a.answers.ReadString('\n')
 	if err != nil || strings.Contains(line, "ADLOCK_") || !strings.Contains(line, "KEPT=yes") {
@@ -191,21 +181,20 @@ func TestAnAgentInheritsNoSetting(t *testing.T) {
 }
 
 func TestAnAgentIsOutsideItsOwnersJob(t *testing.T) {
-	ours, theirs, err := os.Pipe()
+	read, theirs, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := unix.FcntlInt(theirs.Fd(), unix.F_SETFD, 0); err != nil { // like descriptors that a shell has opened
 		t.Fatal(err)
 	}
-	a := started(t, of(t, os.Getpid()))
+	a := ours(t)
 	theirs.Close()
-	if n, _ := ours.Read(make([]byte, 1)); n != 0 {
+	if n, _ := read.Read(make([]byte, 1)); n != 0 {
 		t.Error("it holds what it inherited")
 	}
-	id := of(t, a.pid)
-	if id.SID != a.pid || id.PGID != a.pid {
-		t.Errorf("session %d, group %d", id.SID, id.PGID)
+	if a.id.SID != a.id.PID || a.id.PGID != a.id.PID {
+		t.Errorf("session %d, group %d", a.id.SID, a.id.PGID)
 	}
 	held, err1 := os.Stat(a.owner)
 	own, err2 := os.Stat("/proc/self")
@@ -215,58 +204,48 @@ func TestAnAgentIsOutsideItsOwnersJob(t *testing.T) {
 }
 
 func TestTheAnswersEndWithTheAgentThatIsKilled(t *testing.T) {
-	a := started(t, of(t, os.Getpid()))
-	if err := unix.Kill(a.pid, unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	a := ours(t)
+	must.Do(t, unix.Kill(a.id.PID, unix.SIGKILL))
 	a.want("")
 }
 
 func TestAnAgentThatCannotAnswerLeaves(t *testing.T) {
-	a := started(t, of(t, os.Getpid()))
-	agent := of(t, a.pid)
+	a := ours(t)
 	a.unread.Close()
 	a.ask(1, "x")
-	gone(t, agent)
+	a.leaves()
 }
 
 func TestAnAgentLeavesWithItsOwner(t *testing.T) {
 	sleep := exec.Command("sleep", "600")
-	if err := sleep.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, sleep.Start())
 	a := started(t, of(t, sleep.Process.Pid))
-	agent := of(t, a.pid)
-	if err := sleep.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, sleep.Process.Kill())
 	_ = sleep.Wait()
 	a.want("")
-	gone(t, agent)
+	a.leaves()
 }
 
 func TestAnIdleAgentLeaves(t *testing.T) {
 	t.Setenv("AGENT_TEST_IDLE", "yes")
-	a := started(t, of(t, os.Getpid()))
-	agent := of(t, a.pid)
+	a := ours(t)
 	for number := range 25 { // longer than idle, in all
 		a.ask(number+1, "x")
-		a.want(strconv.Itoa(number+1) + " 1 " + strconv.Itoa(os.Getpid()) + " x\n")
+		a.want(strconv.Itoa(number+1) + " 1 " + me + " x\n")
 		time.Sleep(50 * time.Millisecond)
 	}
-	gone(t, agent)
+	a.leaves()
 }
 
 func TestAnAgentThatIsNeverAskedLeaves(t *testing.T) {
 	t.Setenv("AGENT_TEST_IDLE", "yes")
-	a := started(t, of(t, os.Getpid()))
-	gone(t, of(t, a.pid))
+	a := ours(t)
+	a.leaves()
 }
 
 func TestAnAgentAnswersAfterItsSignIsDown(t *testing.T) {
 	t.Setenv("AGENT_TEST_IDLE", "yes")
-	a := started(t, of(t, os.Getpid()))
-	agent := of(t, a.pid)
+	a := ours(t)
 	serves := func(path string) bool {
 		held, err1 := os.Stat(path)
 		own, err2 := os.Stat("/proc/self")
@@ -275,17 +254,13 @@ func TestAnAgentAnswersAfterItsSignIsDown(t *testing.T) {
 	if !serves(a.sign) {
 		t.Error("it has no sign")
 	}
-	for end := time.Now().Add(helper.Patience); serves(a.sign); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("its sign is still there")
-		}
-	}
+	helper.Eventually(t, "its sign is down", func() bool { return !serves(a.sign) })
 	if !serves(a.owner) {
 		t.Skip("it was gone before this test came to run")
 	}
 	a.ask(1, "x")
-	a.want("1 1 " + strconv.Itoa(os.Getpid()) + " x\n")
-	gone(t, agent)
+	a.want("1 1 " + me + " x\n")
+	a.leaves()
 }
 
 // switches counts the context switches of the threads of a process.
@@ -310,13 +285,13 @@ func switches(t *testing.T, pid int) (n int) {
 // At first the agent waits for a question in a system call that the runtime does not know of. If
 // that wait did not end, it would wake the runtime's watchdog a hundred times a second.
 func TestAnAgentThatWaitsIsNotWokenByTimers(t *testing.T) {
-	a := started(t, of(t, os.Getpid()))
+	a := ours(t)
 	a.ask(1, "x")
-	a.want("1 1 " + strconv.Itoa(os.Getpid()) + " x\n")
+	a.want("1 1 " + me + " x\n")
 	for end := time.Now().Add(helper.Patience); time.Now().Before(end); {
-		before := switches(t, a.pid)
+		before := switches(t, a.id.PID)
 		time.Sleep(300 * time.Millisecond)
-		if switches(t, a.pid) == before {
+		if switches(t, a.id.PID) == before {
 			return
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"adlock/test/support/must"
 )
 
 const aToken = "0123456789abcdef0123456789abcdef"
@@ -30,50 +32,6 @@ func anyAtom() *rapid.Generator[Atom] {
 	return rapid.Custom(func(t *rapid.T) Atom {
 		part := anyPart()
 		return ofParts(part.Draw(t, "program"), part.Draw(t, "host"), part.Draw(t, "operator"), part.Draw(t, "operand"))
-	})
-}
-
-func anyFile() *rapid.Generator[File] {
-	return rapid.Custom(func(t *rapid.T) File {
-		a := anyAtom().Draw(t, "atom")
-		number := rapid.IntRange(1, 1e9-1).Draw(t, "number")
-		period := rapid.IntRange(1, 10*365*24*60*60).Draw(t, "period")
-		token := rapid.StringMatching(`[0-9a-f]{32}`).Draw(t, "token")
-		return rapid.SampledFrom([]File{
-			{Kind: ActiveLock, Name: a.Name()},
-			{Kind: ActiveLock, Name: a.Slot(number)},
-			{Kind: LastLock, Name: a.Name()},
-			{Kind: ReadersMark, Name: a.Name()},
-			{Kind: ReaderLock, Name: a.Name(), Number: number},
-			{Kind: Generation, Name: a.Name(), Number: number},
-			{Kind: Generation, Name: a.Slot(number), Number: number},
-			{Kind: Tick, Name: a.Name(), Period: time.Duration(period) * time.Second, Number: (1<<33 - 1) / period},
-			{Kind: LookLock, Name: a.Name()},
-			{Kind: TemporaryFile, Token: token},
-			{Kind: HolderWord, Number: number},
-			{Kind: HolderSocket, Token: token},
-		}).Draw(t, "file")
-	})
-}
-
-func TestEveryFileIsRecognisedByItsName(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		want := anyFile().Draw(t, "wanted")
-		if got := ParseFile(want.String()); got != want {
-			t.Fatalf("%s is read back as %#v, want %#v", want, got, want)
-		}
-		if got := len(want.String()); got > longestFile {
-			t.Fatalf("%s has %d bytes", want, got)
-		}
-	})
-}
-
-func TestAFileNameSurvivesParsing(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringMatching(`(lock|last|look|read|tick|temp|smith|l|r|t)(\.([a-c]{1,2}|a_|a_-12|slot-[0-2]|0?[0-9]{1,2}|0?[0-9a-c]-[0-9])){0,6}`).Draw(t, "text")
-		if f := ParseFile(text); f.Kind != Foreign && f.String() != text || f.Kind == Foreign && f != (File{}) {
-			t.Fatalf("%s is %#v", text, f)
-		}
 	})
 }
 
@@ -125,12 +83,6 @@ func TestOtherFilesAreForeign(t *testing.T) {
 		if got := ParseFile(name); got != (File{}) {
 			t.Errorf("%q is taken for %#v", name, got)
 		}
-	}
-}
-
-func TestAForeignFileHasNoName(t *testing.T) {
-	if got := (File{Name: "p.h.o.x", Number: 7, Token: aToken}).String(); got != "" {
-		t.Error(got)
 	}
 }
 
@@ -204,20 +156,14 @@ func TestALockIsKnownByNameAndByFile(t *testing.T) {
 }
 
 func TestAReadersFileIsNamedAsTheVectorsHaveIt(t *testing.T) {
-	text, err := os.ReadFile("../../test/support/readers.tsv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../test/support/readers.tsv"))(t)
 	cases := 0
 	for line := range strings.Lines(string(text)) {
 		field := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
-		pid, err := strconv.Atoi(field[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		pid := must.Get(strconv.Atoi(field[1]))(t)
 		name := Name(field[0])
 		if got := name.ReaderLock(pid); got != field[2] || len(got) > longestFile {
 			t.Errorf("%d bytes: %s", len(got), got)

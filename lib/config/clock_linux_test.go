@@ -8,20 +8,14 @@ import (
 	"time"
 
 	"adlock/lib/process"
+	"adlock/test/support/must"
 )
 
 func TestThePassClockIsTheTimeOfThatUptime(t *testing.T) {
-	uptime, err := os.ReadFile("/proc/uptime")
-	if err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	first, _, _ := strings.Cut(string(uptime), " ")
+	first, began := readUptime(t), time.Now()
 	var clock time.Time
 	for range 2 {
-		if err := passClock(&clock)("uptime:" + first); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, passClock(&clock)("uptime:"+first))
 		if off := clock.Sub(began).Abs(); off > time.Second {
 			t.Errorf("off by %v", off)
 		}
@@ -39,10 +33,7 @@ func TestThePassClockIsTheTimeOfThatUptime(t *testing.T) {
 
 func readUptime(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(uptimeFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(uptimeFile))(t)
 	first, _, _ := strings.Cut(string(text), " ")
 	return first
 }
@@ -62,9 +53,7 @@ func TestNoScriptIsOlderThanItsStart(t *testing.T) {
 func TestASinceIsReckonedFromAContainersUptime(t *testing.T) {
 	defer func(file string) { uptimeFile = file }(uptimeFile)
 	uptimeFile = filepath.Join(t.TempDir(), "uptime")
-	if err := os.WriteFile(uptimeFile, []byte("65.00 3.00\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(uptimeFile, []byte("65.00 3.00\n"), 0o600))
 	var since time.Duration
 	before := process.Boottime()
 	err := Since(&since)("5.00")

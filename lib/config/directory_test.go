@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"adlock/lib/fault"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -47,17 +48,13 @@ func TestTheDirectoryThatRootMadeForAUserComesBeforeHome(t *testing.T) {
 		}
 	}
 	check("it is not there", theirs)
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(dir, 0o700))
 	check("it is another's", theirs)
 	if err := os.Chown(dir, uid, -1); err != nil {
 		need.Skip(t, err)
 	}
 	check("it is there", dir)
-	if err := errors.Join(os.Rename(dir, dir+"x"), os.Symlink(dir+"x", dir), os.Lchown(dir, uid, -1)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Rename(dir, dir+"x"), os.Symlink(dir+"x", dir), os.Lchown(dir, uid, -1)))
 	check("it is a link", theirs)
 }
 

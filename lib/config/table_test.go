@@ -6,16 +6,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"adlock/test/support/must"
 )
 
 // source is the text of a file of the shell's side.
 func source(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../sh/" + path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(must.Get(os.ReadFile("../../sh/" + path))(t))
 }
 
 // between is the part of a text between two marks.
@@ -145,5 +143,24 @@ func TestTheCommandLineWinsOverTheEnvironment(t *testing.T) {
 	}
 	if got := all["wait"].Word + " " + all["program"].Word; got != "--wait ADLOCK_PROGRAM" {
 		t.Error(got)
+	}
+}
+
+func TestTheLibraryIsOfTheSameVersion(t *testing.T) {
+	if !strings.Contains(source(t, "adlock.sh"), "\n_adlock_version="+Release+"\n") {
+		t.Errorf("sh/adlock.sh is not of version %s", Release)
+	}
+}
+
+func TestAMistypedWordFindsTheNearestOne(t *testing.T) {
+	words := []string{"status", "log", "report", "release", "timeline", "if-elapsed", "expire-after", "wait", "wait-elapsed"}
+	for word, want := range map[string]string{
+		"stauts": "status", "stats": "status", "statuss": "status", "reprot": "report", "time": "timeline", "rel": "release",
+		"--exprie-after": "expire-after", "--if-elapse": "if-elapsed", "--expire": "expire-after", "--wiat": "wait", "lgo": "log",
+		"fly": "", "--fly": "", "x": "", "-y": "", "---": "", "": "", "backup": "", "wait-for-it": "",
+	} {
+		if got := Nearest(word, words); got != want {
+			t.Errorf("%q: %q, want %q", word, got, want)
+		}
 	}
 }

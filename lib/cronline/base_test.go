@@ -43,20 +43,6 @@ func TestAValueOfAVariableIsInNoName(t *testing.T) {
 	}
 }
 
-func TestANameIsTheBaseAndTheCksumOfTheCommand(t *testing.T) {
-	if name, kept := NameOf("123456789"); name != "123456789-930766865" || kept != "123456789" { // as cksum(1) has it
-		t.Errorf("%s, %s", name, kept)
-	}
-	if a, b := nameOf("rsync -a /srv b"), nameOf("rsync -a /etc b"); a == b {
-		t.Error(a)
-	}
-}
-
-func nameOf(command string) string {
-	name, _ := NameOf(command)
-	return name
-}
-
 func FuzzBase(f *testing.F) {
 	for _, seed := range []string{"sleep $((RANDOM % 30)); a", "a `b $(c \"d", "case x in a) b", "$(", "${", "sudo -u", "sh -c 'sh -c x'", "((x))"} {
 		f.Add(seed)

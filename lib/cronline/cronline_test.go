@@ -107,22 +107,6 @@ func TestACommandThatLocksByItselfIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestAnyCommandIsParsedSafely(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		pieces := []string{":", " ", ";", "\t", "n", "ADLOCK_", "X", "=", "'", `"`, `\`, "flock", "exec", "\xff", "\n", "&", "$("}
-		command := strings.Join(rapid.SliceOf(rapid.SampledFrom(pieces)).Draw(t, "pieces"), "")
-		l, err := Parse(command)
-		if err == nil && !l.Unlocked && l.Name == "" && l.Text == "" {
-			t.Errorf("%q has a lock without a name: %+v", command, l)
-		}
-		for _, s := range l.Settings {
-			if name, _, is := strings.Cut(s, "="); !is || !strings.HasPrefix(name, "ADLOCK_") {
-				t.Errorf("%q has the setting %q", command, s)
-			}
-		}
-	})
-}
-
 // A shell skips exactly the words that are taken for adlock's, and finds the same words.
 func TestShellsSkipTheWordsForAdlock(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -45,13 +45,3 @@ func TestAJobInTheBackgroundIsNotWrapped(t *testing.T) {
 		}
 	}
 }
-
-// An earlier version of wrap put such jobs under a lock.
-func TestAJobInTheBackgroundThatIsWrappedIsUnwrapped(t *testing.T) {
-	const was = "@hourly job &\n"
-	lines := Read(was, false)
-	text, why := wrapper.wrapped(&lines[0], variables{}, nameOf(lines[0].Command))
-	if back := Unwrap(Read(text, false)); why != "" || back.Text != was || back.Done != 1 {
-		t.Errorf("%q %s: %+v", text, why, back)
-	}
-}

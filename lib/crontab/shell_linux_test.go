@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 	_ "adlock/test/support/need" // the same environment, however the suite is started
 )
@@ -50,9 +51,7 @@ func stage(t *testing.T, helper string) (dir string, w Wrapper) {
 	t.Helper()
 	dir = t.TempDir()
 	for name, text := range map[string]string{"adlock": helper, "show": show} {
-		if err := need.WriteProgram(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, need.WriteProgram(filepath.Join(dir, name), []byte(text), 0o755))
 	}
 	w = Wrapper{Adlock: filepath.Join(dir, "adlock")}
 	if !w.CanStand() {

@@ -14,6 +14,7 @@ import (
 	"adlock/lib/pause"
 	"adlock/lib/process"
 	"adlock/lib/record"
+	"adlock/test/support/must"
 )
 
 func TestMain(m *testing.M) {
@@ -21,25 +22,18 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // fit is a machine that passes every check.
 func fit(t *testing.T) *Machine {
 	t.Helper()
 	top := t.TempDir()
-	must(t, os.Chmod(top, 0o700))
+	must.Do(t, os.Chmod(top, 0o700))
 	m := &Machine{
 		Dir: filepath.Join(top, "locks"), Host: "dax",
 		Programs: filepath.Join(top, "bin"), Version: "0.2.0 (abc)", CronPath: "/nowhere", Hooked: true,
 	}
 	m.LogDir = m.Dir
 	m.Libraries = LibrariesOf(m.Programs)[:1]
-	must(t, os.Mkdir(m.Dir, 0o700))
+	must.Do(t, os.Mkdir(m.Dir, 0o700))
 	for _, name := range []string{"adlock", "adlock-locksmith"} {
 		program(t, filepath.Join(m.Programs, name), m.Version)
 	}
@@ -55,8 +49,8 @@ func program(t *testing.T, path, version string) {
 
 func script(t *testing.T, path string, mode os.FileMode, text string) {
 	t.Helper()
-	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	must(t, os.WriteFile(path, []byte(text), mode))
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.Do(t, os.WriteFile(path, []byte(text), mode))
 }
 
 // find returns the finding about one thing.
@@ -116,8 +110,7 @@ func TestADirectoryThatIsNotThereYetIsNotMade(t *testing.T) {
 
 func TestADirectoryThatDoesNotLastIsNamedBehindALinkToo(t *testing.T) {
 	m := fit(t)
-	real, err := filepath.EvalSymlinks(m.Dir)
-	must(t, err)
+	real := must.Get(filepath.EvalSymlinks(m.Dir))(t)
 	m.Fleeting = func(dir string) string {
 		if dir == real {
 			return "is cleaned"
@@ -126,7 +119,7 @@ func TestADirectoryThatDoesNotLastIsNamedBehindALinkToo(t *testing.T) {
 	}
 	m.finds(t, "lock directory", Warn, m.Dir+": is cleaned")
 	link := filepath.Join(filepath.Dir(m.Dir), "above")
-	must(t, os.Symlink(filepath.Dir(real), link))
+	must.Do(t, os.Symlink(filepath.Dir(real), link))
 	m.Dir = filepath.Join(link, filepath.Base(real))
 	m.LogDir = m.Dir
 	m.finds(t, "lock directory", Warn, m.Dir+": is cleaned")
@@ -137,18 +130,18 @@ func TestADirectoryThatDoesNotLastIsNamedBehindALinkToo(t *testing.T) {
 func TestDamagedLocksAreNamed(t *testing.T) {
 	m := fit(t)
 	for i := range 7 {
-		must(t, os.WriteFile(filepath.Join(m.Dir, "lock.p.dax.run.x"+strconv.Itoa(i)), []byte("1\nx\n"), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(m.Dir, "lock.p.dax.run.x"+strconv.Itoa(i)), []byte("1\nx\n"), 0o600))
 	}
 	m.finds(t, "locks", Warn, "lock.p.dax.run.x0, ", "x4 and 2 more: damaged", "adlock clear FILE")
 	m = fit(t)
-	must(t, os.WriteFile(filepath.Join(m.Dir, "last.p.dax.run.x"), []byte("\x00\x00"), 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(m.Dir, "last.p.dax.run.x"), []byte("\x00\x00"), 0o600))
 	m.finds(t, "last locks", Warn, "last.p.dax.run.x: damaged, and count as never completed")
-	must(t, os.Remove(filepath.Join(m.Dir, "last.p.dax.run.x")))
-	must(t, os.Mkdir(filepath.Join(m.Dir, "last.p.dax.run.x"), 0o700))
+	must.Do(t, os.Remove(filepath.Join(m.Dir, "last.p.dax.run.x")))
+	must.Do(t, os.Mkdir(filepath.Join(m.Dir, "last.p.dax.run.x"), 0o700))
 	m.finds(t, "last locks", Warn, "last.p.dax.run.x")
 	m = fit(t)
 	for name, text := range map[string]string{"lock.p.dax.run.x": "1\n", "last.p.dax.run.x": ""} { // as of shlock(1), and of a run
-		must(t, os.WriteFile(filepath.Join(m.Dir, name), []byte(text), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(m.Dir, name), []byte(text), 0o600))
 	}
 	for _, f := range m.Examine(time.Now()) {
 		if f.What == "locks" || f.What == "last locks" {
@@ -162,24 +155,24 @@ func TestMailThatCronCannotSendIsNamed(t *testing.T) {
 	mailer := filepath.Join(m.Programs, "sendmail")
 	m.Mailers, m.Hooked = []string{"/nowhere/sendmail", mailer}, false
 	m.finds(t, "mail", Warn, "/nowhere/sendmail, "+mailer+": not there", "ADLOCK_HOOK")
-	must(t, os.WriteFile(mailer, nil, 0o644))
+	must.Do(t, os.WriteFile(mailer, nil, 0o644))
 	m.finds(t, "mail", Warn, "told to nobody")
 	m.Hooked = true
 	m.finds(t, "mail", Fine, "by a hook or the system's log")
 	m.Hooked = false
-	must(t, os.Chmod(mailer, 0o755))
+	must.Do(t, os.Chmod(mailer, 0o755))
 	m.finds(t, "mail", Fine, mailer+" is there")
 }
 
 func TestADirectoryThatNoLockWouldUseFails(t *testing.T) {
 	m := fit(t)
-	must(t, os.Chmod(m.Dir, 0o777))
+	must.Do(t, os.Chmod(m.Dir, 0o777))
 	m.finds(t, "lock directory", Fail, "chmod go-w")
-	must(t, os.Remove(m.Dir))
-	must(t, os.WriteFile(m.Dir, nil, 0o600))
+	must.Do(t, os.Remove(m.Dir))
+	must.Do(t, os.WriteFile(m.Dir, nil, 0o600))
 	m.finds(t, "lock directory", Fail, "not a directory")
-	must(t, os.Remove(m.Dir))
-	must(t, os.Symlink("/nowhere", m.Dir))
+	must.Do(t, os.Remove(m.Dir))
+	must.Do(t, os.Symlink("/nowhere", m.Dir))
 	m.finds(t, "lock directory", Fail, "symbolic link")
 	m.Dir = "a/relative/one"
 	m.finds(t, "lock directory", Fail, "relative")
@@ -194,16 +187,16 @@ func TestARunlogThatCannotBeWrittenFails(t *testing.T) {
 	m.LogDir = filepath.Join(m.Dir, "elsewhere")
 	m.finds(t, "runlog", Fail, "install -d")
 	m.LogDir = m.Dir
-	must(t, os.Symlink("/etc/passwd", filepath.Join(m.Dir, "program.dax.runlog")))
+	must.Do(t, os.Symlink("/etc/passwd", filepath.Join(m.Dir, "program.dax.runlog")))
 	m.finds(t, "runlog", Fail, "program.dax.runlog")
-	must(t, os.Remove(filepath.Join(m.Dir, "program.dax.runlog")))
-	must(t, os.WriteFile(filepath.Join(m.Dir, "program.dax.runlog"), nil, 0o600))
+	must.Do(t, os.Remove(filepath.Join(m.Dir, "program.dax.runlog")))
+	must.Do(t, os.WriteFile(filepath.Join(m.Dir, "program.dax.runlog"), nil, 0o600))
 	m.finds(t, "runlog", Fine, "program.dax.runlog")
 }
 
 func TestALockThatDoesNotExcludeFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
-	must(t, os.WriteFile(path, nil, 0o600))
+	must.Do(t, os.WriteFile(path, nil, 0o600))
 	nothing := func() error { return nil }
 	if f := exclusion(path, nothing); f.Grade != Fail || !strings.Contains(f.Text, "two processes hold one lock") {
 		t.Errorf("an unlocked file: %s %v", f.Grade, f)
@@ -215,7 +208,7 @@ func TestALockThatDoesNotExcludeFails(t *testing.T) {
 
 func TestALockThatIsNotReleasedFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
-	must(t, os.WriteFile(path, nil, 0o600))
+	must.Do(t, os.WriteFile(path, nil, 0o600))
 	if got := try(path); got != "" { // held by this process from now on
 		t.Fatal(got)
 	}
@@ -230,15 +223,15 @@ func TestAClockThatIsBehindTheLastLocksIsNamed(t *testing.T) {
 		"last.p.dax.o.early": time.Now().Add(-time.Hour), "last.p.dax.o.soon": time.Now().Add(time.Hour), "last.p.dax.o.late": time.Now().Add(25 * time.Hour),
 	} {
 		path := filepath.Join(m.Dir, name)
-		must(t, os.WriteFile(path, nil, 0o600))
-		must(t, os.Chtimes(path, at, at))
+		must.Do(t, os.WriteFile(path, nil, 0o600))
+		must.Do(t, os.Chtimes(path, at, at))
 	}
 	m.finds(t, "clock", Warn, "2 of 3 last locks", "p.dax.o.late", "1d")
 }
 
 func TestTheUnitOfATimeIsFoundInItsDigits(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
-	must(t, os.WriteFile(path, nil, 0o600))
+	must.Do(t, os.WriteFile(path, nil, 0o600))
 	kept, err := resolution(path)
 	if err != nil || kept <= 0 || kept > 2*time.Second {
 		t.Errorf("%v, %v", kept, err)
@@ -261,14 +254,14 @@ func TestProgramsOfTwoVersionsAreNamed(t *testing.T) {
 	m.finds(t, "adlock-locksmith", Warn, smith, "0.2.0 (def)", m.Version, "make install")
 	program(t, smith, "0.1.0")
 	m.finds(t, "adlock-locksmith", Fail, "0.1.0")
-	must(t, os.Remove(smith))
+	must.Do(t, os.Remove(smith))
 	m.finds(t, "adlock-locksmith", Fine, "not installed")
 	m.Remote = "etcd://a:2379/p"
 	m.finds(t, "adlock-locksmith", Fail, "etcd://a:2379/p")
 	m.Remote = ""
 	script(t, adlock, 0o755, "#!/bin/sh\necho something else\n")
 	m.finds(t, "adlock", Fail, "does not tell its version")
-	must(t, os.Remove(adlock))
+	must.Do(t, os.Remove(adlock))
 	m.finds(t, "adlock", Fail, "no such file")
 }
 
@@ -302,16 +295,16 @@ func TestALibraryOfAnotherVersionOrHelperIsNamed(t *testing.T) {
 	program(t, elsewhere, m.Version)
 	m.finds(t, "adlock.sh", Fine, elsewhere)
 	script(t, elsewhere, 0o755, "#!/bin/sh\n: >"+elsewhere+".ran\n")
-	must(t, os.Chmod(library, 0o666))
+	must.Do(t, os.Chmod(library, 0o666))
 	m.finds(t, "adlock.sh", Warn, "another user")
 	if os.Chown(library, -1, 65534) == nil { // root may
-		must(t, os.Chmod(library, 0o664))
+		must.Do(t, os.Chmod(library, 0o664))
 		m.finds(t, "adlock.sh", Warn, "another user")
 	}
 	if _, err := os.Stat(elsewhere + ".ran"); err == nil {
 		t.Error("a helper that any user may have named was run")
 	}
-	must(t, os.Remove(library))
+	must.Do(t, os.Remove(library))
 	m.finds(t, "adlock.sh", Fine, "not installed")
 }
 
@@ -329,7 +322,7 @@ func TestTheShellOfAGuardedCrontabIsChecked(t *testing.T) {
 	script(t, shell, 0o755, "#!/bin/sh\n_adlock_installed='/nowhere/adlock' # a word\n")
 	m.finds(t, "shell", Fail, shell, "/nowhere/adlock")
 	script(t, shell, 0o755, "#!/bin/sh\n_adlock_installed='"+filepath.Join(m.Programs, "adlock")+"'\n")
-	must(t, os.Chmod(shell, 0o644))
+	must.Do(t, os.Chmod(shell, 0o644))
 	m.finds(t, "shell", Fail, shell, "chmod 755")
 }
 
@@ -338,9 +331,7 @@ func TestServicesThatFailOrSignalNeedlesslyAreNamed(t *testing.T) {
 	unit := func(name, more string) string {
 		path := filepath.Join(dir, name)
 		text := "[Service]\nExecStart=/usr/bin/adlock run --name x -- /bin/x\n" + more
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	good := unit("good.service", "SuccessExitStatus=75\nKillMode=mixed\n")
@@ -378,7 +369,7 @@ func TestForgottenAndDamagedPausesAreNamed(t *testing.T) {
 	text := strings.Replace(string(old.Bytes()), process.Here().Boot, "another-boot", 1)
 	script(t, filepath.Join(m.Dir, "last.adlock.dax.run.x"), 0o600, text)
 	m.finds(t, "pause", Warn, "adlock.dax.run.x: paused: until it is resumed (disk); began 2d ago; adlock resume adlock.dax.run.x")
-	must(t, os.Remove(filepath.Join(m.Dir, "last.adlock.dax.run.x")))
+	must.Do(t, os.Remove(filepath.Join(m.Dir, "last.adlock.dax.run.x")))
 	if os.Getuid() != 0 {
 		t.Skip("the pause of the host belongs to root")
 	}

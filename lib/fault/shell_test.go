@@ -7,16 +7,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"adlock/test/support/must"
 )
 
 // library is the text of sh/adlock.sh, which has to repeat these numbers.
 func library(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../sh/adlock.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(must.Get(os.ReadFile("../../sh/adlock.sh"))(t))
 }
 
 // body is the text of a function of the library.

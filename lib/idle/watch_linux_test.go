@@ -12,11 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"adlock/lib/killer"
 	"adlock/lib/process"
 	"adlock/test/support/actor"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -25,20 +24,13 @@ func TestMain(m *testing.M) { actor.Main(m) }
 // of is the job of a process, watched for that long.
 func of(t *testing.T, a *actor.Actor, length time.Duration) Job {
 	t.Helper()
-	id, err := process.Of(a.PID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(process.Of(a.PID()))(t)
 	return Job{Length: length, Members: func() ([]process.Entry, error) { return killer.Members(process.Job{Owner: id, FileUID: -1}) }}
 }
 
 func watch(t *testing.T, j Job) Verdict {
 	t.Helper()
-	v, err := j.Watch()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
+	return must.Get(j.Watch())(t)
 }
 
 // asleep waits until a shell has become, or started, its sleep.
@@ -117,8 +109,7 @@ func TestEachKindOfWorkIsFound(t *testing.T) {
 
 func TestAStoppedJobIsNotIdle(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
-	unix.Kill(a.PID(), unix.SIGSTOP)
-	actor.Eventually(t, "stopped", func() bool { return actor.State(a.PID()) == "T" })
+	a.Stop()
 	if v := watch(t, of(t, a, time.Minute)); !strings.HasSuffix(v.Work, "is stopped") {
 		t.Errorf("%+v", v)
 	}
@@ -141,8 +132,7 @@ func TestAMemberThatMayNotBeReadCountsAsWork(t *testing.T) {
 	need.Root(t)
 	a := actor.Sleeper(t, actor.Leads)
 	b := actor.Play(t, syscall.SysProcAttr{Setpgid: true, Credential: &syscall.Credential{Uid: actor.Nobody, Gid: actor.Nobody}}, "watcher", strconv.Itoa(a.PID()))
-	b.Await()
-	if got := b.Out.String(); !strings.Contains(got, "cannot be read: permission denied") {
+	if got := b.Said(); !strings.Contains(got, "cannot be read: permission denied") {
 		t.Errorf("got %q", got)
 	}
 }
@@ -165,10 +155,7 @@ func TestEachThreadIsLookedAt(t *testing.T) {
 }
 
 func TestOneNewcomerAtATimeHasATurn(t *testing.T) {
-	dir, err := os.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.Open(t.TempDir()))(t)
 	defer dir.Close()
 	fd := int(dir.Fd())
 	goesOn, standsStill := func() bool { return false }, func() bool { return true }
@@ -220,9 +207,7 @@ func TestAPauseIsAHundredTimesAsLongAsALook(t *testing.T) {
 		}
 		return slow()
 	}}
-	if _, err := job.Watch(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(job.Watch())(t)
 	if n > 4 {
 		t.Errorf("%d looks of 20 ms in %s", n, time.Since(began))
 	}

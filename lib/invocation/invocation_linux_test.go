@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	_ "adlock/test/support/need" // the same environment, however the suite is started
 )
 
@@ -25,13 +26,8 @@ func TestAProcessTellsHowItWasStarted(t *testing.T) {
 func TestEmptyArgumentsAreArguments(t *testing.T) {
 	c := exec.Command("cat")
 	c.Args = []string{"cat", "", "-", ""}
-	in, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(c.StdinPipe())(t)
+	must.Do(t, c.Start())
 	var how Invocation
 	var known bool
 	// Start returns once exec has closed a descriptor, and the kernel does that before it has the
@@ -57,10 +53,7 @@ func TestADeadProcessHasNoInvocation(t *testing.T) {
 
 func TestAProcessReadsWhatItHasOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Create(path))(t)
 	if !Reads(os.Getpid(), path) {
 		t.Error("an open file is not read")
 	}
@@ -72,25 +65,14 @@ func TestAProcessReadsWhatItHasOpen(t *testing.T) {
 
 func TestAForkHasNoInvocation(t *testing.T) {
 	c := exec.Command("sh", "-c", `(read -r pid rest </proc/self/stat; echo "$pid"; read -r x); :`)
-	in, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(c.StdinPipe())(t)
+	out := must.Get(c.StdoutPipe())(t)
+	must.Do(t, c.Start())
 	defer func() {
 		in.Close()
 		_ = c.Wait() // read has met the end of the file
 	}()
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	line := must.Get(bufio.NewReader(out).ReadString('\n'))(t)
 	subshell, err := strconv.Atoi(strings.TrimSpace(line))
 	if err != nil || subshell == c.Process.Pid {
 		t.Fatal(line, err)

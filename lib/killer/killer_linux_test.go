@@ -17,6 +17,7 @@ import (
 
 	"adlock/lib/process"
 	"adlock/test/support/actor"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -29,125 +30,14 @@ func TestEndOfASleeperNeedsNoMoreThanINT(t *testing.T) {
 	}
 }
 
-func TestStoppedOwnerIsEnded(t *testing.T) {
-	a := actor.Sleeper(t, actor.Leads)
-	unix.Kill(a.PID(), unix.SIGSTOP)
-	actor.Eventually(t, "stopped", func() bool { return actor.State(a.PID()) == "T" })
-	var r recorder
-	mustEnd(t, r.killer(actor.Patient), process.Job{Owner: idOf(a), FileUID: os.Getuid()})
-	if r.to(a.PID()) != "CONT INT" {
-		t.Errorf("sent %v", r.sent)
-	}
-}
-
-func TestOwnerDeafToINTAndTERMIsKilled(t *testing.T) {
-	ready := actor.File(t, "ready")
-	a := actor.Shell(t, actor.Leads, `trap "" INT TERM; >"$1"; while :; do sleep 1; done`, ready)
-	actor.Eventually(t, "ready", func() bool { return actor.Exists(ready) })
-	var r recorder
-	mustEnd(t, r.killer(50*time.Millisecond), process.Job{Owner: idOf(a), FileUID: os.Getuid()})
-	if r.to(a.PID()) != "CONT INT TERM KILL" {
-		t.Errorf("sent %v", r.sent)
-	}
-}
-
 func TestAnEndingStopsWhenAnotherProcessHasEndedTheJob(t *testing.T) {
-	ready := actor.File(t, "ready")
-	a := actor.Shell(t, actor.Leads, `trap "" INT TERM; >"$1"; while :; do sleep 1; done`, ready)
-	actor.Eventually(t, "ready", func() bool { return actor.Exists(ready) })
+	a := deaf(t, actor.Leads)
 	var r recorder
 	k := r.killer(50 * time.Millisecond)
 	k.Enough = func() bool { return r.to(a.PID()) == "CONT INT TERM" }
 	mustEnd(t, k, process.Job{Owner: idOf(a), FileUID: os.Getuid()})
 	if r.to(a.PID()) != "CONT INT TERM" || gone(a.PID()) {
 		t.Errorf("sent %v", r.sent)
-	}
-}
-
-func init() {
-	// It appends "PID SIGNAL" for each signal it gets, and starts more processes of its kind.
-	actor.Roles["diary"] = func(args []string) int {
-		got := make(chan os.Signal, 16)
-		signal.Notify(got, unix.SIGCONT, unix.SIGINT, unix.SIGTERM)
-		if depth, _ := strconv.Atoi(args[1]); depth > 0 {
-			for range 2 {
-				cmd := exec.Command("/proc/self/exe", args[0], strconv.Itoa(depth-1))
-				cmd.Start()
-			}
-		}
-		note := func(what string) {
-			f, err := os.OpenFile(args[0], os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o666)
-			if err != nil {
-				os.Exit(1)
-			}
-			defer f.Close()
-			fmt.Fprintln(f, os.Getpid(), what)
-		}
-		note("ready")
-		for {
-			note(unix.SignalName((<-got).(syscall.Signal)))
-		}
-	}
-}
-
-func diary(path string) []string {
-	text, _ := os.ReadFile(path)
-	return strings.Split(strings.TrimSpace(string(text)), "\n")
-}
-
-func TestEachProcessGetsEachSignalOnce(t *testing.T) {
-	path := actor.File(t, "diary")
-	a := actor.Play(t, actor.Leads, "diary", path, "2")
-	actor.Eventually(t, "all 7 are ready", func() bool { return len(diary(path)) == 7 })
-	var r recorder
-	k := r.killer(50 * time.Millisecond)
-	observe, sent := k.Observe, 0
-	k.Observe = func(s Signalled) {
-		if observe(s); s.Signal == "TERM" {
-			sent++
-		}
-		if sent == 7 { // otherwise KILL may come before all lines are written
-			actor.Eventually(t, "all is written down", func() bool { return len(diary(path)) >= 7*4 })
-		}
-	}
-	mustEnd(t, k, process.Job{Owner: idOf(a), FileUID: os.Getuid()})
-	counts := map[string]int{}
-	for _, line := range diary(path) {
-		counts[line]++
-	}
-	for line, n := range counts {
-		if n != 1 {
-			t.Errorf("%d times %s", n, line)
-		}
-	}
-	if len(counts) != 7*4 {
-		t.Errorf("%d lines, want ready CONT INT TERM from each of 7", len(counts))
-	}
-	if len(r.sent) != 7*4 {
-		t.Errorf("%d signals observed, want 4 for each of 7: %v", len(r.sent), r.sent)
-	}
-	if !strings.HasPrefix(r.sent[0], strconv.Itoa(a.PID())+" ") {
-		t.Errorf("the owner was not the first: %v", r.sent)
-	}
-}
-
-func TestGrandchildInItsOwnSessionIsEnded(t *testing.T) {
-	path := actor.File(t, "pid")
-	a := actor.Shell(t, actor.Leads, `sh -c 'setsid sh -c "echo \$\$ >\"\$0\"; exec sleep 100" "$0" & wait' "$1"; :`, path)
-	pid := actor.PIDIn(t, path)
-	mustEnd(t, Killer{Pause: actor.Brief}, process.Job{Owner: idOf(a), FileUID: os.Getuid()})
-	if !gone(pid) {
-		t.Error("it lives")
-	}
-}
-
-func TestOrphanInTheOwnersGroupIsEnded(t *testing.T) {
-	path := actor.File(t, "pid")
-	a := actor.Shell(t, actor.Leads, `(sleep 100 & echo $! >"$1"); sleep 100; :`, path)
-	pid := actor.PIDIn(t, path)
-	mustEnd(t, Killer{Pause: actor.Brief}, process.Job{Owner: idOf(a), FileUID: os.Getuid()})
-	if !gone(pid) {
-		t.Error("it lives")
 	}
 }
 
@@ -159,40 +49,6 @@ func TestStrangersInASharedGroupAreLeftAlone(t *testing.T) {
 	mustEnd(t, r.killer(actor.Patient), process.Job{Owner: idOf(owner), FileUID: os.Getuid()})
 	if gone(leader.PID()) || gone(other.PID()) || len(r.sent) != 2 {
 		t.Errorf("sent %v", r.sent)
-	}
-}
-
-func init() {
-	actor.Roles["joiner"] = func(args []string) int { // joins the group whose number is written to a file
-		for end := time.Now().Add(actor.Patient); time.Now().Before(end); time.Sleep(time.Millisecond) {
-			text, _ := os.ReadFile(args[0])
-			if group, err := strconv.Atoi(strings.TrimSuffix(string(text), "\n")); err == nil && strings.HasSuffix(string(text), "\n") {
-				if unix.Setpgid(0, group) != nil {
-					return 1
-				}
-				time.Sleep(actor.Patient)
-			}
-		}
-		return 1
-	}
-}
-
-func TestAnOlderProcessInTheGroupIsLeftAlone(t *testing.T) {
-	path := actor.File(t, "group")
-	older := actor.Play(t, actor.Leads, "joiner", path)
-	start := idOf(older).Start
-	var owner *actor.Actor
-	actor.Eventually(t, "a younger process", func() bool {
-		owner = actor.Sleeper(t, actor.Leads)
-		return idOf(owner).Start > start
-	})
-	if err := os.WriteFile(path, []byte(strconv.Itoa(owner.PID())+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	actor.Eventually(t, "joined", func() bool { return idOf(older).PGID == owner.PID() })
-	mustEnd(t, Killer{Pause: actor.Patient}, process.Job{Owner: idOf(owner), FileUID: os.Getuid()})
-	if gone(older.PID()) {
-		t.Error("it was ended")
 	}
 }
 
@@ -216,10 +72,7 @@ func TestADaemonThatLeftTheJobIsLeftAlone(t *testing.T) {
 
 func TestTheCommandIsEndedAfterItsOwnerDied(t *testing.T) {
 	owner, job := actor.Shell(t, actor.Leads, "read x"), actor.Sleeper(t, actor.Leads)
-	id, err := process.Of(owner.PID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(process.Of(owner.PID()))(t)
 	owner.Await()
 	mustEnd(t, Killer{Pause: actor.Patient}, process.Job{Owner: id, Command: idOf(job), FileUID: os.Getuid()})
 	if !gone(job.PID()) {
@@ -229,26 +82,13 @@ func TestTheCommandIsEndedAfterItsOwnerDied(t *testing.T) {
 
 func TestAncestorIsRefused(t *testing.T) {
 	for _, pid := range []int{os.Getpid(), os.Getppid()} {
-		id, err := process.Of(pid)
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := must.Get(process.Of(pid))(t)
 		if err := (Killer{}).End(process.Job{Owner: id, FileUID: -1}); !errors.Is(err, ErrAncestor) {
 			t.Errorf("got %v", err)
 		}
 		if _, err := Members(process.Job{Owner: id, FileUID: -1}); !errors.Is(err, ErrAncestor) {
 			t.Errorf("got %v", err)
 		}
-	}
-}
-
-func TestTheKillerNeverSignalsItself(t *testing.T) {
-	id, err := process.Of(1)
-	if err != nil {
-		need.Skip(t, err)
-	}
-	if err := (Killer{}).End(process.Job{Owner: id, FileUID: -1}); err == nil {
-		t.Error("no error")
 	}
 }
 
@@ -287,33 +127,7 @@ func TestForeignOwnerIsRefused(t *testing.T) {
 	mustEnd(t, r.killer(actor.Patient), process.Job{Owner: idOf(a), FileUID: actor.Nobody})
 }
 
-func TestForeignGroupOfADeadOwnerIsRefused(t *testing.T) {
-	need.Root(t)
-	leader := actor.Shell(t, actor.Leads, "read x")
-	id, err := process.Of(leader.PID())
-	if err != nil {
-		t.Fatal(err)
-	}
-	member := as(actor.Nobody)
-	member.Pgid = leader.PID()
-	a := actor.Sleeper(t, member) // the zombie keeps the group
-	actor.Eventually(t, "zombie", func() bool { return actor.State(leader.PID()) == "Z" })
-	var r recorder
-	mustStick(t, r.killer(0).End(process.Job{Owner: id, FileUID: 0}), errForeignOwner)
-	if gone(a.PID()) || len(r.sent) != 0 {
-		t.Errorf("sent %v", r.sent)
-	}
-}
-
 func init() {
-	actor.Roles["host"] = func([]string) int { // its child is another user's
-		cmd := exec.Command("sleep", "100")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: actor.Nobody, Gid: actor.Nobody}}
-		if cmd.Run() != nil {
-			return 1
-		}
-		return 0
-	}
 	actor.Roles["killer"] = func(args []string) int { // ends "PID"; prints what it sent and the error
 		pid, _ := strconv.Atoi(args[0])
 		id, err := process.Of(pid)
@@ -322,22 +136,6 @@ func init() {
 		}
 		fmt.Println(err, errors.Is(err, unix.EPERM))
 		return 0
-	}
-}
-
-func TestDescendantsOfAVerifiedOwnerAreEndedWhateverTheirUser(t *testing.T) {
-	need.Root(t)
-	a := actor.Play(t, actor.Leads, "host")
-	job := process.Job{Owner: idOf(a), FileUID: 0}
-	var list []process.Entry
-	actor.Eventually(t, "two members", func() bool {
-		var err error
-		list, err = Members(job)
-		return err == nil && len(list) == 2
-	})
-	mustEnd(t, Killer{Pause: actor.Patient}, job)
-	if !gone(list[1].PID) {
-		t.Error("it lives")
 	}
 }
 
@@ -363,22 +161,11 @@ func TestMembersAreListedParentsFirst(t *testing.T) {
 	if list[0].PID != a.PID() || list[1].Parent != a.PID() || list[2].Parent != list[1].PID {
 		t.Errorf("%+v", list)
 	}
-	if err := list[2].Signal(unix.SIGKILL); err != nil {
-		t.Error(err)
-	}
-	stale := list[2]
-	stale.Start++
-	if err := stale.Signal(unix.SIGKILL); !errors.Is(err, unix.ESRCH) {
-		t.Errorf("got %v", err)
-	}
 }
 
 func TestExitBetweenSnapshotAndSignalIsNoError(t *testing.T) {
 	a := actor.Shell(t, actor.Leads, "read x")
-	e, err := process.Find(a.PID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(process.Find(a.PID()))(t)
 	h := newTree(-1)
 	alive := actor.Sleeper(t, actor.Leads)
 	held, _ := process.Find(alive.PID())
@@ -387,8 +174,7 @@ func TestExitBetweenSnapshotAndSignalIsNoError(t *testing.T) {
 	if h.adopt(e) {
 		t.Error("a process that is gone became a member")
 	}
-	alive.Process.Kill()
-	alive.Await()
+	alive.Kill()
 	Killer{}.signal(h, 1)
 	if err := h.obstacle(); err != nil || len(h.living()) != 0 {
 		t.Errorf("%v, %d living", err, len(h.living()))
@@ -403,8 +189,7 @@ func TestJobsEndWithoutPidfds(t *testing.T) {
 		return len(list) == 3
 	})
 	b := actor.Shell(t, actor.Leads, "ulimit -n 18; "+actor.Role+`=killer exec "$1" "$2"`, os.Args[0], strconv.Itoa(a.PID()))
-	b.Await()
-	if got := b.Out.String(); !strings.HasSuffix(got, "<nil> false\n") || !gone(a.PID()) {
+	if got := b.Said(); !strings.HasSuffix(got, "<nil> false\n") || !gone(a.PID()) {
 		t.Errorf("gone %v, %q", gone(a.PID()), got)
 	}
 }
@@ -435,14 +220,6 @@ func mustLeaveNone(t *testing.T, a *actor.Actor) {
 	if !a.Alone() {
 		t.Error("a member is still alive")
 	}
-}
-
-func TestAJobThatForksFasterThanAScanIsEnded(t *testing.T) {
-	a := actor.Shell(t, actor.Leads, comets, actor.File(t, "ready"))
-	actor.Eventually(t, "ready", func() bool { return actor.Exists(a.Args[4]) })
-	id := idOf(a)
-	mustEndAtOnce(t, Killer{Pause: actor.Brief}, process.Job{Owner: id, FileUID: os.Getuid()})
-	mustLeaveNone(t, a)
 }
 
 func init() {
@@ -502,13 +279,19 @@ func reap() {
 	}
 }
 
+// supervised starts a supervisor of a script, which makes its file $1 once it is ready.
+func supervised(t *testing.T, script string, more ...string) (a *actor.Actor, job process.Job, file string) {
+	t.Helper()
+	file = actor.File(t, "ready")
+	a = actor.Play(t, actor.Leads, "supervisor", append([]string{script, file}, more...)...)
+	actor.Eventually(t, "ready", func() bool { return actor.Exists(file) })
+	return a, process.Job{Owner: idOf(a), FileUID: os.Getuid(), Supervised: true}, file
+}
+
 func TestASupervisorIsSignalledOnlyOnceItsJobIsGone(t *testing.T) {
-	path := actor.File(t, "diary")
-	script := `trap 'echo INT >>"$1"; exit' INT; >"$1"; while :; do sleep 0.01; done`
-	a := actor.Play(t, actor.Leads, "supervisor", script, path)
-	actor.Eventually(t, "ready", func() bool { return actor.Exists(path) })
+	a, job, path := supervised(t, `trap 'echo INT >>"$1"; exit' INT; >"$1"; while :; do sleep 0.01; done`)
 	var r recorder
-	mustEnd(t, r.killer(actor.Patient), process.Job{Owner: idOf(a), FileUID: os.Getuid(), Supervised: true})
+	mustEnd(t, r.killer(actor.Patient), job)
 	if text, _ := os.ReadFile(path); string(text) != "INT\n" {
 		t.Errorf("the job got %q", text)
 	}
@@ -519,36 +302,37 @@ func TestASupervisorIsSignalledOnlyOnceItsJobIsGone(t *testing.T) {
 
 // If KILL ended the supervisor, its parent shell would print "Killed", and cron would mail that.
 func TestASupervisorIsLeftTimeToExitByItself(t *testing.T) {
-	path := actor.File(t, "ready")
-	a := actor.Play(t, actor.Leads, "supervisor", `trap "" INT TERM; >"$1"; while :; do sleep 0.01; done`, path, "slowly")
-	actor.Eventually(t, "ready", func() bool { return actor.Exists(path) })
+	a, job, _ := supervised(t, `trap "" INT TERM; >"$1"; while :; do sleep 0.01; done`, "slowly")
 	var r recorder
-	mustEnd(t, r.killer(actor.Brief), process.Job{Owner: idOf(a), FileUID: os.Getuid(), Supervised: true})
+	mustEnd(t, r.killer(actor.Brief), job)
 	if got := r.to(a.PID()); got != "" {
 		t.Errorf("the supervisor got %q", got)
 	}
 }
 
 func TestAStoppedSupervisorIsContinued(t *testing.T) {
-	path := actor.File(t, "ready")
-	a := actor.Play(t, actor.Leads, "supervisor", `>"$1"; exec sleep 100`, path)
-	actor.Eventually(t, "ready", func() bool { return actor.Exists(path) })
-	unix.Kill(a.PID(), unix.SIGSTOP)
-	actor.Eventually(t, "stopped", func() bool { return actor.State(a.PID()) == "T" })
+	a, job, _ := supervised(t, `>"$1"; exec sleep 100`)
+	a.Stop()
 	var r recorder
-	mustEnd(t, r.killer(actor.Patient), process.Job{Owner: idOf(a), FileUID: os.Getuid(), Supervised: true})
+	mustEnd(t, r.killer(actor.Patient), job)
 	if got := r.to(a.PID()); !strings.HasPrefix(got, "CONT") {
 		t.Errorf("the supervisor got %q", got)
 	}
 }
 
-func TestASupervisedJobThatForksFasterThanAScanIsEnded(t *testing.T) {
+// enforcer starts an enforcer of a script, which makes its file $1 once it is ready. endIt lets it end its
+// descendants.
+func enforcer(t *testing.T, script string, more ...string) (a *actor.Actor, endIt func()) {
+	t.Helper()
 	path := actor.File(t, "ready")
-	a := actor.Play(t, actor.Leads, "supervisor", comets, path)
-	actor.Eventually(t, "ready", func() bool { return actor.Exists(path) })
-	job := process.Job{Owner: idOf(a), FileUID: os.Getuid(), Supervised: true}
-	mustEndAtOnce(t, Killer{Pause: actor.Brief}, job)
-	mustLeaveNone(t, a)
+	cmd := exec.Command("/proc/self/exe", append([]string{script, path}, more...)...)
+	cmd.Env = append(os.Environ(), actor.Role+"=enforcer")
+	in := must.Get(cmd.StdinPipe())(t)
+	a = actor.Launch(t, actor.Leads, cmd)
+	return a, func() {
+		actor.Eventually(t, "ready", func() bool { return actor.Exists(path) })
+		in.Write([]byte("\n"))
+	}
 }
 
 func TestOwnDescendantsAreEndedAndNotOneself(t *testing.T) {
@@ -557,16 +341,8 @@ func TestOwnDescendantsAreEndedAndNotOneself(t *testing.T) {
 		"comets":                    comets,
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := actor.File(t, "ready")
-			cmd := exec.Command("/proc/self/exe", script, path)
-			cmd.Env = append(os.Environ(), actor.Role+"=enforcer")
-			in, err := cmd.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			a := actor.Launch(t, actor.Leads, cmd)
-			actor.Eventually(t, "ready", func() bool { return actor.Exists(path) })
-			in.Write([]byte("\n"))
+			a, endIt := enforcer(t, script)
+			endIt()
 			mustLeaveNone(t, a)
 			if got := a.Out.String(); got != "<nil> 0 <nil>\n" {
 				t.Errorf("got %q", got)
@@ -575,68 +351,17 @@ func TestOwnDescendantsAreEndedAndNotOneself(t *testing.T) {
 	}
 }
 
-func TestOtherCommandsOfAPipelineAreLeftAlone(t *testing.T) {
-	path := actor.File(t, "ready")
-	cmd := exec.Command("/proc/self/exe", `>"$1"; sleep 100`, path, "descendants only")
-	cmd.Env = append(os.Environ(), actor.Role+"=enforcer")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := actor.Launch(t, actor.Leads, cmd)
-	neighbour := actor.Sleeper(t, syscall.SysProcAttr{Setpgid: true, Pgid: a.PID()})
-	actor.Eventually(t, "ready", func() bool { return actor.Exists(path) })
-	in.Write([]byte("\n"))
-	a.Await() // for its output too
-	if got := a.Out.String(); got != "<nil> 0 <nil>\n" {
-		t.Errorf("got %q", got)
-	}
-	if !process.PIDLives(neighbour.PID()) {
-		t.Error("the neighbour was ended")
-	}
-}
-
-func BenchmarkEndOfOne(b *testing.B) { benchmarkEnd(b, "exec sleep 100", 1) }
-
-// The time includes the pause after INT, because a shell's background jobs ignore INT.
-func BenchmarkEndOfSixty(b *testing.B) {
-	benchmarkEnd(b, "for i in 1 2 3 4 5 6 7 8 9 10; do sh -c 'sleep 100 & sleep 100 & sleep 100 & sleep 100 & sleep 100; :' & done; sleep 100; :", 62)
-}
-
-func benchmarkEnd(b *testing.B, script string, size int) {
-	for b.Loop() {
-		b.StopTimer()
-		cmd := exec.Command("/bin/sh", "-c", script)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		if err := cmd.Start(); err != nil {
-			b.Fatal(err)
+func TestOtherCommandsOfAPipelineEndOnlyWithTheGroup(t *testing.T) {
+	for _, more := range [][]string{{"descendants only"}, nil} {
+		a, endIt := enforcer(t, `>"$1"; sleep 100`, more...)
+		neighbour := actor.Sleeper(t, syscall.SysProcAttr{Setpgid: true, Pgid: a.PID()})
+		endIt()
+		if got := a.Said(); got != "<nil> 0 <nil>\n" {
+			t.Errorf("%v: got %q", more, got)
 		}
-		b.Cleanup(func() {
-			if cmd.ProcessState == nil { // otherwise its group's number may be another's
-				unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
-			}
-		})
-		id, err := process.Of(cmd.Process.Pid)
-		if err != nil {
-			b.Fatal(err)
+		if process.PIDLives(neighbour.PID()) != (more != nil) {
+			t.Errorf("%v: the neighbour lives: %v", more, more == nil)
 		}
-		job := process.Job{Owner: id, FileUID: -1}
-		for end := time.Now().Add(actor.Patient); ; time.Sleep(10 * time.Millisecond) {
-			list, _ := Members(job)
-			if len(list) == size && list[len(list)-1].Command == "sleep" {
-				break
-			}
-			if time.Now().After(end) {
-				b.Fatal("never complete: ", len(list))
-			}
-		}
-		b.StartTimer()
-		if err := (Killer{Pause: 10 * time.Millisecond}).End(job); err != nil {
-			b.Fatal(err)
-		}
-		b.StopTimer()
-		cmd.Wait()
-		b.StartTimer()
 	}
 }
 
@@ -665,22 +390,10 @@ func TestTheGroupOfADeadLeaderIsEnded(t *testing.T) {
 	}
 }
 
-func TestAnOwnerWhoseLeaderThreadExitedIsEnded(t *testing.T) {
-	ready := actor.File(t, "ready")
-	a := actor.Play(t, actor.Apart, "leaderless", ready)
-	id := idOf(a)
-	actor.Eventually(t, "leader thread gone, others run", func() bool { return actor.Exists(ready) && actor.State(a.PID()) == "Z" })
-	mustEnd(t, Killer{Pause: actor.Brief}, process.Job{Owner: id, FileUID: os.Getuid()})
-	if id.Life() != process.Dead {
-		t.Error("not dead after End")
-	}
-}
-
 func TestTheNextProcessWithAPidIsNotEnded(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	id := idOf(a)
-	id.Start--
-	id.Inode = 0
+	id.Start, id.Inode = id.Start-1, 0
 	mustEnd(t, Killer{}, process.Job{Owner: id, FileUID: -1})
 	if gone(a.PID()) {
 		t.Error("a stranger was ended")

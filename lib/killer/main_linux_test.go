@@ -12,26 +12,19 @@ import (
 	"adlock/lib/process"
 	"adlock/test/support/actor"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 func TestMain(m *testing.M) { actor.Main(m) }
 
 func idOf(a *actor.Actor) process.Identity {
 	a.T.Helper()
-	id, err := process.Of(a.PID())
-	if err != nil {
-		a.T.Fatal(err)
-	}
-	return id
+	return must.Get(process.Of(a.PID()))(a.T)
 }
 
 func entryOf(a *actor.Actor) process.Entry {
 	a.T.Helper()
-	e, err := process.Find(a.PID())
-	if err != nil {
-		a.T.Fatal(err)
-	}
-	return e
+	return must.Get(process.Find(a.PID()))(a.T)
 }
 
 func gone(pid int) bool { return !process.PIDLives(pid) }
@@ -115,7 +108,6 @@ func deaf(t *testing.T, attr syscall.SysProcAttr) *actor.Actor {
 func scans(t *testing.T) *int {
 	t.Helper()
 	n, read := new(int), readTable
-	t.Cleanup(func() { readTable = read })
-	readTable = func(see func(*process.Entry) bool) ([]process.Entry, error) { *n++; return read(see) }
+	actor.Set(t, &readTable, func(see func(*process.Entry) bool) ([]process.Entry, error) { *n++; return read(see) })
 	return n
 }

@@ -13,15 +13,13 @@ import (
 
 	"adlock/lib/process"
 	"adlock/test/support/actor"
+	"adlock/test/support/must"
 )
 
 // keeping makes this process the keeper of a job.
 func keeping(t *testing.T) *tree {
 	t.Helper()
-	self, err := process.Find(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(process.Find(os.Getpid()))(t)
 	h := newTree(-1)
 	t.Cleanup(h.close)
 	h.keeper = self.Key()
@@ -141,14 +139,10 @@ func TestAGroupIsKilledAsOneOnlyWhereAJobOutrunsTheScans(t *testing.T) {
 func TestAGroupIsKilledOnlyWhereAllInItAreToDie(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	led := entryOf(a).Key()
-	self, err := process.Find(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(process.Find(os.Getpid()))(t)
 	ended := actor.Sleeper(t, actor.Leads)
 	empty := entryOf(ended).Key()
-	unix.Kill(ended.PID(), unix.SIGKILL)
-	ended.Await()
+	ended.Kill()
 	for claim, h := range map[string]*tree{
 		"a stranger is in it":   {membership: process.Membership{Leader: led}},
 		"its owner is dead":     {membership: process.Membership{Leader: led}, whole: true, orphans: true},

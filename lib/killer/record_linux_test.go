@@ -2,7 +2,6 @@ package killer
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -14,6 +13,7 @@ import (
 
 	"adlock/lib/process"
 	"adlock/test/support/actor"
+	"adlock/test/support/must"
 )
 
 // journal is a Record that keeps the pids of the recorded processes.
@@ -94,14 +94,10 @@ func TestACommandThatLeftTheGroupRemainsWithItsOwn(t *testing.T) {
 			command := actor.Shell(t, leave, `sleep 100 & echo $! >"$1"; read x`, child)
 			id := idOf(command)
 			pid := actor.PIDIn(t, child)
-			command.Process.Kill()
-			command.Process.Wait()
+			command.Kill()
 			dead := process.Here()
 			dead.PID, dead.Start = command.PID(), 1
-			self, err := process.Of(os.Getpid())
-			if err != nil {
-				t.Fatal(err)
-			}
+			self := must.Get(process.Of(os.Getpid()))(t)
 			id.PGID, id.SID = self.PGID, self.SID // as it was when it was recorded
 			job := process.Job{Owner: dead, Command: id, FileUID: os.Getuid()}
 			if !job.Remains() {
@@ -151,44 +147,6 @@ func TestTheInodeDecidesInAnotherTimeNamespace(t *testing.T) {
 }
 
 func init() {
-	// It is started by an orphan of a job, and tries to end that job.
-	actor.Roles["insider"] = func(args []string) int {
-		owner := process.Here()
-		owner.PID, _ = strconv.Atoi(args[0])
-		owner.Start, _ = strconv.ParseUint(args[1], 10, 64)
-		owner.PGID, owner.SID = owner.PID, process.Unrecorded
-		var r recorder
-		err := r.killer(actor.Brief).End(process.Job{Owner: owner, FileUID: os.Getuid()})
-		_, listed := Members(process.Job{Owner: owner, FileUID: os.Getuid()})
-		fmt.Println(errors.Is(err, ErrAncestor), errors.Is(listed, ErrAncestor), len(r.sent))
-		return 0
-	}
-}
-
-// If the newcomer ended all but itself, the lock would be free while a part of the job lives.
-func TestANewcomerInsideTheJobEndsNoProcess(t *testing.T) {
-	start, out := actor.File(t, "start"), actor.File(t, "out")
-	// The subshell's parent exits, so the insider is no descendant of the owner.
-	a := actor.Shell(t, actor.Leads, `
-		sh -c '(
-			while ! [ -s "$2" ]; do sleep 0.02; done
-			read -r start <"$2"
-			`+actor.Role+`=insider "$3" "$1" "$start" >"$4.tmp"
-			mv "$4.tmp" "$4"
-		) &' sh "$$" "$@" </dev/null
-		exec sleep 100`, start, os.Args[0], out)
-	id := idOf(a)
-	if err := os.WriteFile(start, []byte(strconv.FormatUint(id.Start, 10)+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	actor.Eventually(t, "the insider has tried", func() bool { return actor.Exists(out) })
-	text, err := os.ReadFile(out)
-	if err != nil || string(text) != "true true 0\n" || gone(a.PID()) {
-		t.Errorf("%q, %v", text, err)
-	}
-}
-
-func init() {
 	// On TERM it leaves its group, starts a process, and exits: that process is an orphan at once.
 	actor.Roles["leaves late"] = func(args []string) int {
 		signal.Ignore(unix.SIGINT)
@@ -214,8 +172,7 @@ func TestACommandThatLeavesItsGroupDuringTheEndingLosesNoChild(t *testing.T) {
 	actor.Eventually(t, "it listens", func() bool { return actor.Exists(ready) })
 	owner := actor.Sleeper(t, actor.Leads)
 	job := process.Job{Owner: idOf(owner), Command: idOf(command), FileUID: os.Getuid()}
-	unix.Kill(owner.PID(), unix.SIGKILL)
-	owner.Await()
+	owner.Kill()
 	go command.Await() // an unreaped zombie would keep the group alive
 	orphan := 0
 	mustEnd(t, Killer{Pause: actor.Brief, Observe: func(s Signalled) {
@@ -254,7 +211,7 @@ func TestAMemberThatIsNotSignalledCostsNoDescriptor(t *testing.T) {
 	full := Killer{Record: (&journal{failed: unix.ENOSPC}).record}
 	job := process.Job{Owner: idOf(a), FileUID: -1}
 	before := actor.OpenFiles(t)
-	for range 8 {
+	for range 16 {
 		if err := full.End(job); err != unix.ENOSPC {
 			t.Fatal(err)
 		}

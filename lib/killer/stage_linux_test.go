@@ -3,7 +3,6 @@ package killer
 import (
 	"errors"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"adlock/lib/process"
 	"adlock/test/support/actor"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 func TestMembersAreLookedForRarelyEnough(t *testing.T) {
@@ -29,14 +29,6 @@ func TestMembersAreLookedForRarelyEnough(t *testing.T) {
 	mustEnd(t, Killer{Pause: actor.Brief}, process.Job{Owner: idOf(a), FileUID: -1})
 	if most := int(time.Since(begun)/(10*ms)) + 5; *n > most {
 		t.Errorf("the table was read %d times, want at most %d", *n, most)
-	}
-}
-
-func TestAScanMeasuresItsDuration(t *testing.T) {
-	h := hunted(t, actor.Sleeper(t, actor.Leads))
-	begun := time.Now()
-	if _, err := h.scan(); err != nil || h.took <= 0 || h.took > time.Since(begun) {
-		t.Errorf("%v of %v, %v", h.took, time.Since(begun), err)
 	}
 }
 
@@ -106,8 +98,7 @@ func TestAJobThatIsGoneIsLookedForOnce(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	h := hunted(t, a)
 	h.membership.Roots[entryOf(a).Key()] = true
-	unix.Kill(a.PID(), unix.SIGKILL)
-	a.Await()
+	a.Kill()
 	n := scans(t)
 	if err := (Killer{Pause: actor.Patient}).end(h); err != nil || *n != 1 {
 		t.Errorf("looked %d times, %v", *n, err)
@@ -169,8 +160,7 @@ func TestTheLastScanDecidesAfterTheLastStage(t *testing.T) {
 	t.Run("the last has died meanwhile", func(t *testing.T) {
 		a := actor.Sleeper(t, actor.Leads)
 		h := hunted(t, a)
-		unix.Kill(a.PID(), unix.SIGKILL)
-		a.Await()
+		a.Kill()
 		if err := (Killer{}).outlived(h); err != nil {
 			t.Error(err)
 		}
@@ -223,21 +213,6 @@ func TestAMemberFoundLateThatCannotBeRecordedIsNotSignalled(t *testing.T) {
 		if strings.HasSuffix(line, "TERM") {
 			t.Errorf("sent %v", r.sent)
 		}
-	}
-}
-
-func TestEachMemberIsRecordedOnce(t *testing.T) {
-	a := deaf(t, actor.Leads)
-	var recorded []int
-	k := Killer{Pause: actor.Brief, Record: func(members []process.Identity) error {
-		for _, id := range members {
-			recorded = append(recorded, id.PID)
-		}
-		return nil
-	}}
-	mustEnd(t, k, process.Job{Owner: idOf(a), FileUID: -1})
-	if !slices.Equal(recorded, []int{a.PID()}) {
-		t.Errorf("recorded %v, want only %d", recorded, a.PID())
 	}
 }
 
@@ -340,11 +315,7 @@ func TestAnUndeliveredSignalIsReported(t *testing.T) {
 	var r recorder
 	r.killer(0).send(m, unix.SIGTERM)
 	stuck := h.obstacle()
-	held, err := process.Hold(m.Key, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.Handle = held
+	m.Handle = must.Get(process.Hold(m.Key, 0))(t)
 	if m.err != unix.EBADF || len(r.sent) > 0 {
 		t.Errorf("%v, sent %v", m.err, r.sent)
 	}

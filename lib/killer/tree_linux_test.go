@@ -14,14 +14,12 @@ import (
 
 	"adlock/lib/process"
 	"adlock/test/support/actor"
+	"adlock/test/support/must"
 )
 
 func tracked(t *testing.T, job process.Job) *tree {
 	t.Helper()
-	h, err := track(job)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(track(job))(t)
 	t.Cleanup(h.close)
 	return h
 }
@@ -52,9 +50,7 @@ func TestAProcessThatReusesTheOwnersPidIsNoMember(t *testing.T) {
 	job := process.Job{Owner: idOf(a), FileUID: -1}
 	find = func(pid int) (process.Entry, error) {
 		e, err := process.Find(pid)
-		if err := a.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.Process.Kill())
 		a.Await()
 		e.Start++
 		return e, err
@@ -79,10 +75,7 @@ func TestAThreadIsNoOwner(t *testing.T) {
 	ready := actor.File(t, "ready")
 	a := actor.Play(t, actor.Apart, "leaderless", ready)
 	actor.Eventually(t, "it has threads", func() bool { return actor.Exists(ready) })
-	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", a.PID()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	tasks := must.Get(os.ReadDir(fmt.Sprintf("/proc/%d/task", a.PID())))(t)
 	id := idOf(a)
 	for _, task := range tasks {
 		tid := actor.Atoi(t, task.Name())
@@ -107,8 +100,12 @@ func TestScansReportWhatTheyLookFor(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	h := tracked(t, process.Job{Owner: idOf(a), FileUID: -1})
 	for i, want := range []int{1, 0, 0} {
+		begun := time.Now()
 		if done, err := h.scan(); done || err != nil || h.growing != want {
 			t.Errorf("scan %d: done %v, %v; %d in a row found more, want %d", i, done, err, h.growing, want)
+		}
+		if h.took <= 0 || h.took > time.Since(begun) {
+			t.Errorf("scan %d took %v of %v", i, h.took, time.Since(begun))
 		}
 	}
 	if !h.whole || h.latest.Key() != entryOf(a).Key() {
@@ -120,18 +117,6 @@ func TestScansReportWhatTheyLookFor(t *testing.T) {
 	}
 }
 
-func TestScansThatFindMoreAreCountedInARow(t *testing.T) {
-	for _, c := range []struct {
-		n     int
-		again bool
-		want  int
-	}{{0, true, 1}, {3, true, 4}, {3, false, 0}, {0, false, 0}} {
-		if got := count(c.n, c.again); got != c.want {
-			t.Errorf("%d and %v: %d", c.n, c.again, got)
-		}
-	}
-}
-
 func TestEachProcessIsInTheTableOnce(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	known := entryOf(a).Key()
@@ -139,16 +124,12 @@ func TestEachProcessIsInTheTableOnce(t *testing.T) {
 	stranger.Start++
 	gone := actor.Sleeper(t, actor.Leads)
 	was := entryOf(gone).Key()
-	unix.Kill(gone.PID(), unix.SIGKILL)
-	gone.Await()
+	gone.Kill()
 	h := newTree(-1)
 	for _, k := range []process.Key{known, stranger, was} {
 		h.membership.Roots[k] = true
 	}
-	list, err := h.table()
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(h.table())(t)
 	n := 0
 	for _, e := range list {
 		if e.PID == a.PID() {
@@ -197,8 +178,7 @@ func TestAMemberIsTakenOnceAndItsEntryRefreshed(t *testing.T) {
 	if h.adopt(e) || len(h.order) != 1 || h.order[0].entry != e {
 		t.Errorf("%d members, %+v", len(h.order), h.order[0].entry)
 	}
-	unix.Kill(a.PID(), unix.SIGKILL)
-	a.Await()
+	a.Kill()
 	if len(h.living()) != 0 || len(h.order) != 0 || h.lives(e.Key()) {
 		t.Errorf("%d members of one that is dead", len(h.order))
 	}
@@ -222,8 +202,7 @@ func TestAMemberIsRecordedByItsIdentity(t *testing.T) {
 func TestAWaitLastsUntilTheLastIsDeadOrItsTimeIsOver(t *testing.T) {
 	a, b := actor.Sleeper(t, actor.Leads), actor.Sleeper(t, actor.Leads)
 	h := hunted(t, a, b)
-	unix.Kill(b.PID(), unix.SIGKILL)
-	b.Await()
+	b.Kill()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var before, after unix.Rusage
@@ -251,51 +230,31 @@ func TestAStuckProcessIsNamed(t *testing.T) {
 	a, b := actor.Sleeper(t, actor.Leads), actor.Sleeper(t, actor.Leads)
 	h := hunted(t, a, b)
 	h.latest = process.Entry{PID: 4711, Command: "latest"}
-	pid := func(err error, why error) int {
+	names := func(claim string, pid int, why error) {
 		t.Helper()
 		var stuck *process.StuckError
-		if !errors.As(err, &stuck) || !errors.Is(err, why) {
-			t.Fatalf("got %v, want %v", err, why)
+		if err := h.stuck(); !errors.As(err, &stuck) || !errors.Is(err, why) || stuck.PID != pid {
+			t.Errorf("%s: got %v, want %d, %v", claim, err, pid, why)
 		}
-		return stuck.PID
 	}
-	if got := pid(h.stuck(), errAlive); got != a.PID() {
-		t.Errorf("%d lives, want %d", got, a.PID())
-	}
+	names("the first that lives", a.PID(), errAlive)
 	h.keeper = entryOf(a).Key()
-	if got := pid(h.stuck(), errAlive); got != b.PID() {
-		t.Errorf("%d lives beside its supervisor, want %d", got, b.PID())
-	}
+	names("one beside its supervisor", b.PID(), errAlive)
 	h.keeper = entryOf(b).Key()
-	if got := pid(h.stuck(), errAlive); got != a.PID() {
-		t.Errorf("%d lives before its supervisor, want %d", got, a.PID())
-	}
+	names("one before its supervisor", a.PID(), errAlive)
 	h.order[1].err = unix.EPERM
-	if got := pid(h.stuck(), unix.EPERM); got != b.PID() {
-		t.Errorf("%d may not be signalled, want %d", got, b.PID())
-	}
-	h.close()
-	if len(h.order) != 0 {
+	names("one that may not be signalled", b.PID(), unix.EPERM)
+	if h.close(); len(h.order) != 0 {
 		t.Error("a released process is still held")
 	}
-	if got := pid(h.stuck(), errAlive); got != 4711 {
-		t.Errorf("%d was the last", got)
-	}
+	names("the last that was seen", 4711, errAlive)
 	h.unseen = 4712
-	if got := pid(h.stuck(), process.ErrUnchecked); got != -4712 {
-		t.Errorf("%d: its hidden member was left out", got)
-	}
+	names("the group of a hidden member", -4712, process.ErrUnchecked)
 }
 
 func TestProcessesToSpareAreKnown(t *testing.T) {
-	h, err := trackOwn(false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	self, err := process.Of(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(trackOwn(false))(t)
+	self := must.Get(process.Of(os.Getpid()))(t)
 	own := self.Key()
 	if !h.spared[os.Getpid()] || !h.spared[1] || h.keeper != own || !h.membership.Roots[own] {
 		t.Errorf("%+v", h)
@@ -329,10 +288,7 @@ func TestTooFewDescriptorsAreAnError(t *testing.T) {
 
 func TestAJobIsListedWithoutOneself(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
-	list, err := Descendants(false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(Descendants(false))(t)
 	if !slices.ContainsFunc(list, func(m process.Entry) bool {
 		return m.PID == a.PID() && m.Parent == os.Getpid() && m.PGID == a.PID() && m.Command == "sleep"
 	}) {
@@ -340,38 +296,6 @@ func TestAJobIsListedWithoutOneself(t *testing.T) {
 	}
 	if slices.ContainsFunc(list, func(m process.Entry) bool { return m.PID == os.Getpid() }) {
 		t.Error("one's own descendant")
-	}
-}
-
-func init() {
-	// It prints whether trackOwn counts its group, which it may lead or not.
-	actor.Roles["own group"] = func([]string) int {
-		self, err := process.Find(os.Getpid())
-		for _, group := range []bool{true, false} {
-			h, trackErr := trackOwn(group)
-			if err != nil || trackErr != nil {
-				return 1
-			}
-			println(h.membership.Leader == self.Key(), h.membership.Leader == process.Key{})
-		}
-		return 0
-	}
-}
-
-func TestOnlyALeaderHasAGroupOfItsOwn(t *testing.T) {
-	leader := actor.Sleeper(t, actor.Leads)
-	for claim, c := range map[string]struct {
-		attr syscall.SysProcAttr
-		want string
-	}{
-		"a leader": {actor.Leads, "true false\nfalse true\n"},
-		"a member": {syscall.SysProcAttr{Setpgid: true, Pgid: leader.PID()}, "false true\nfalse true\n"},
-	} {
-		a := actor.Play(t, c.attr, "own group")
-		a.Await()
-		if got := a.Out.String(); got != c.want {
-			t.Errorf("%s: %q", claim, got)
-		}
 	}
 }
 
@@ -423,8 +347,8 @@ func TestOnlyStartedOrRecordedMembersRunAsOthers(t *testing.T) {
 func TestTheUsersOfRecordedProcessesAreKnown(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	h := tracked(t, process.Job{Owner: idOf(a), FileUID: -1})
-	if len(h.users) != 1 || !h.users[os.Geteuid()] || h.owner != entryOf(a).Key() {
-		t.Errorf("users %v, owner %+v", h.users, h.owner)
+	if len(h.users) != 1 || !h.users[os.Geteuid()] || h.owner != entryOf(a).Key() || h.orphans {
+		t.Errorf("users %v, owner %+v, orphans %v", h.users, h.owner, h.orphans)
 	}
 }
 
@@ -433,5 +357,14 @@ func TestAGroupIsForgottenOnceItHidesNoMember(t *testing.T) {
 	h.unseen = 4711
 	if done, _ := h.scan(); !done || h.unseen != 0 {
 		t.Errorf("done %v, and group %d is taken to hide a member", done, h.unseen)
+	}
+}
+
+func TestAJobWithAProcessToSpareIsNeitherListedNorEnded(t *testing.T) {
+	h := tracked(t, process.Job{Owner: idOf(actor.Sleeper(t, actor.Leads)), FileUID: -1})
+	h.spared = map[int]bool{h.owner.PID: true} // as this newcomer's ancestor
+	_, listed := h.list()
+	if _, err := h.scan(); err != ErrAncestor || listed != ErrAncestor {
+		t.Errorf("scan %v, list %v", err, listed)
 	}
 }

@@ -98,11 +98,6 @@ func TestATypicalRunOfFewIsTheirGeometricMean(t *testing.T) {
 	about(t, "shorter than a second", taught(time.Millisecond).Typical(), time.Second)
 }
 
-func TestRunsThatNeverVaryAreGrantedThreeTimesAsMuch(t *testing.T) {
-	s := taught(slices.Repeat([]time.Duration{10 * time.Hour}, 5)...)
-	about(t, "ExpireAfter", s.ExpireAfter(0), 119524*time.Second) // 36000 s x e^(4 x 0.3)
-}
-
 func TestALaterRunMovesTheTypicalOneByAThirtySecond(t *testing.T) {
 	s := State{Runs: 1000, mean: of(time.Minute), deviation: 0.5}
 	s.Succeeded(time.Hour)
@@ -118,22 +113,6 @@ func TestALaterRunMovesTheTypicalOneByAThirtySecond(t *testing.T) {
 	}
 }
 
-func TestTheDeviationOfFewRunsIsWidened(t *testing.T) {
-	s := State{Runs: 8, mean: of(4 * time.Minute), deviation: 0.4, now: of(8 * time.Minute)} // 240 s x e^(4 x 0.4 x 2)
-	about(t, "ExpireAfter", s.ExpireAfter(0), 5888*time.Second)
-	s.Runs = 800 // x 1.01, more than 240 s x e^1.6 and less than four times the longest
-	about(t, "ExpireAfter of more", s.ExpireAfter(0), 1208*time.Second)
-}
-
-func TestFiveRunsAreEnough(t *testing.T) {
-	few, enough := State{Runs: 4, mean: of(10 * time.Minute), now: of(10 * time.Minute)}, State{Runs: 5, mean: of(10 * time.Minute), now: of(10 * time.Minute)}
-	if few.ExpireAfter(0) != limit.Never || few.IfElapsed() != LeastIfElapsed {
-		t.Errorf("after four: %v, %v", few.ExpireAfter(0), few.IfElapsed())
-	}
-	about(t, "ExpireAfter after five", enough.ExpireAfter(0), 1992*time.Second)
-	about(t, "IfElapsed after five", enough.IfElapsed(), 10*time.Minute)
-}
-
 func TestTheLongestOfTheLastThousandRunsIsKnown(t *testing.T) {
 	for _, before := range []int{0, 1, 998, 999, 1000} {
 		s := taught(slices.Repeat([]time.Duration{time.Minute}, before)...)
@@ -147,27 +126,6 @@ func TestTheLongestOfTheLastThousandRunsIsKnown(t *testing.T) {
 		}
 		about(t, "the longest, 2000 runs later", s.Longest(), time.Minute)
 	}
-}
-
-func TestEpochsAreAThousandRuns(t *testing.T) {
-	s := State{Runs: 999, now: of(time.Hour)}
-	s.Succeeded(time.Second) // run 1000 begins the next epoch
-	if s.now != 0 || s.before != of(time.Hour) {
-		t.Errorf("after run 1000: %v, %v", s.now, s.before)
-	}
-	s.Succeeded(time.Minute)
-	if s.now != of(time.Minute) || s.before != of(time.Hour) {
-		t.Errorf("after run 1001: %v, %v", s.now, s.before)
-	}
-}
-
-func TestALongRunBeyondAnyMeasureIsNotBelieved(t *testing.T) {
-	s := State{Runs: 1000, mean: of(2 * time.Minute), deviation: 0.1, now: of(24 * time.Hour)}
-	about(t, "ExpireAfter", s.ExpireAfter(0), 200*time.Minute) // 100 x 2m
-	s.now = of(3 * time.Hour)
-	about(t, "ExpireAfter", s.ExpireAfter(0), 3*time.Hour)
-	s.mean = of(time.Second)
-	about(t, "ExpireAfter of a short one", s.ExpireAfter(0), Prior)
 }
 
 func TestNoLimitIsAboveAWeek(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"adlock/test/support/must"
 )
 
 func TestSecondsAreExact(t *testing.T) {
@@ -24,15 +26,25 @@ func TestSecondsAreExact(t *testing.T) {
 func TestSecondsAreANumberInJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := time.Duration(rapid.Int64Max(int64(Never)-1).Draw(t, "d"))
-		text, err := json.Marshal(Seconds(d))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(json.Marshal(Seconds(d)))(t)
 		if n, err := strconv.ParseFloat(string(text), 64); err != nil || math.Abs(n-d.Seconds()) > math.Abs(n)*1e-15 {
 			t.Fatalf("%d ns: %s, %v", d, text, err)
 		}
 	})
 	if text, err := json.Marshal(Seconds(Never)); err != nil || string(text) != `"never"` {
 		t.Errorf("%s, %v", text, err)
+	}
+}
+
+func TestInstantWritesTimesInUTC(t *testing.T) {
+	east := time.FixedZone("east", 3600)
+	for want, at := range map[string]time.Time{
+		"":                               {},
+		"2026-11-19T23:00:00.000000001Z": time.Date(2026, 11, 20, 0, 0, 0, 1, east),
+		"12026-11-20T00:00:00Z":          time.Date(12026, 11, 20, 0, 0, 0, 0, time.UTC),
+	} {
+		if got := Instant(at); got != want {
+			t.Errorf("%v: %q, want %q", at, got, want)
+		}
 	}
 }

@@ -11,25 +11,19 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/fault"
+	"adlock/test/support/must"
 )
 
 func TestFollowEndsWhereALinkLeads(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	t.Chdir(dir)
 	for link, to := range map[string]string{
 		"one": "f", "two": "one", "absolute": dir + "/two", "dangling": "sub/none", "elsewhere": "sub", "loop": "loop",
 		"sub/up": "../f", "a/b/up": "../g", "lost": "none/f",
 	} {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o755), os.Symlink(to, link)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(link), 0o755), os.Symlink(to, link)))
 	}
-	if err := errors.Join(os.WriteFile("f", nil, 0o644), os.Symlink("a/b", "deep")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile("f", nil, 0o644), os.Symlink("a/b", "deep")))
 	for path, want := range map[string]string{
 		"f": "f", "none": "none", "sub/x": "sub/x", "one": "f", "two": "f", "absolute": "f",
 		"dangling": "sub/none", "elsewhere/up": "f", "deep/up": "a/g",
@@ -42,15 +36,10 @@ func TestFollowEndsWhereALinkLeads(t *testing.T) {
 			t.Errorf("%s leads to %q, %v, want %q", path, got, err, want)
 		}
 	}
-	writer, err := os.OpenFile("f", os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	writer := must.Get(os.OpenFile("f", os.O_WRONLY, 0))(t)
 	defer writer.Close()
 	number := strconv.Itoa(int(writer.Fd()))
-	if err := os.Symlink("/dev/fd/"+number, "open"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("/dev/fd/"+number, "open"))
 	for _, path := range []string{"open", "/dev/fd/" + number, "/proc/self/fd/" + number} {
 		if got, err := Follow(path); fault.KindOf(err) != fault.CannotCreate {
 			t.Errorf("%s leads to %q, %v", path, got, err)

@@ -13,20 +13,14 @@ import (
 	"adlock/lib/config"
 	"adlock/lib/crontab"
 	"adlock/lib/run"
+	"adlock/test/support/must"
 )
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // program makes an empty program, which can be run.
 func program(t *testing.T, dir, name string) {
 	t.Helper()
-	must(t, os.MkdirAll(dir, 0o755))
-	must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o755))
+	must.Do(t, os.MkdirAll(dir, 0o755))
+	must.Do(t, os.WriteFile(filepath.Join(dir, name), nil, 0o755))
 }
 
 // checker is a Checker for a machine with a few programs, users and runs.
@@ -97,6 +91,14 @@ func finds(t *testing.T, c *Checker, text string, want ...string) {
 	}
 }
 
+// right tests that texts have no mistakes.
+func right(t *testing.T, c *Checker, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		finds(t, c, text)
+	}
+}
+
 // pair has texts with one kind of mistake, and similar texts without it.
 type pair struct {
 	what  string
@@ -138,65 +140,41 @@ var crontabs = []pair{
 	{"% ends the command", []string{
 		"* * * * *  /bin/job $(date +%F)",
 		"* * * * *  /bin/job >/tmp/x.`date +%F`.log",
-		"* * * * *  /bin/job $(date '+%Y-%m-%d')",
-		"* * * * *  date +%F >>/tmp/x",
-		"* * * * *  date \"+%F\" >>/tmp/x",
-		"* * * * *  git -C /srv log --format=%h",
 		"* * * * *  curl -s https://example.org/a%20b",
 		"* * * * *  printf '%s\\n' a",
 		"* * * * *  [ $((RANDOM % 5)) = 0 ] && /bin/job",
-		"* * * * *  /bin/adlock run --name job -- /bin/sh -c '/bin/job $(date +'%F)",
-		"* * * * *  /bin/adlock run --name date --expire-after 90m -- date +%F",
 		"* * * * *  /bin/adlock run --name job -- /bin/sh -c '/bin/job \"'%s\"",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job $(date +%F)",
 		"* * * * *  /bin/job >>/tmp/job-%F.log 2>&1",
 	}, []string{
 		"* * * * *  mail joe >/dev/null%Joe,",
 		`* * * * *  /bin/job $(date +\%F)`,
 		"* * * * *  cat%one line%another",
-		"* * * * *  /bin/job 50",
 		"* * * * *  mail -s hello root%some (words",
 		"0 22 * * 1-5  mail -s \"It's 10pm\" joe%Joe,%%Where are your kids?%",
 		"* * * * *  /bin/adlock run --name job -- /bin/sh -c '/bin/job; /bin/cat'%F)",
-		`* * * * *  /bin/adlock run --name job -- /bin/sh -c '/bin/job $(date +\%F)'`,
 		"* * * * *  curl -sd @- https://example.org/a%some",
 	}},
 	{"a date that never comes", []string{
 		"0 0 31 2 *  /bin/job",
 		"0 0 30 2 *  /bin/adlock run --name n -- /bin/job",
-		"0 0 31 4,6,9,11 *  /bin/job",
 	}, []string{
 		"0 0 29 2 *  /bin/job",
 		"0 0 31 2 1  /bin/job",
-		"0 0 31 * *  /bin/job",
 		"@reboot  /bin/job",
-		"@3600  /bin/job",
 	}},
 	{"a setting that is refused", []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : EXPIRE_AFTER=90m ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : ADLOK_WAIT=5m ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : --expire-after=90m ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup EXPIRE_AFTER=90m ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup --expire-after 90m ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIREAFTER=90m ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90x ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m && /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIRE_AFTER=\"90m\" ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_ENFORCE=maybe ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_ENFORCE=1 ADLOCK_REPLACE=1 ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_SLOTS=3 ADLOCK_IF_ELAPSED=1h ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\nADLOCK_SLOTS=3\n* * * * *  /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_SHELL=bash ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_SHELL=bash\n* * * * *  /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=soon\n* * * * *  /bin/job",
-		"SHELL=/usr/lib/adlock/shell\nADLOCK_EXPIRE_AFTER=1h\n* * * * *  : ADLOCK_EXPIRE_AFTER=1y ; /bin/job",
 	}, []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ADLOCK_ENFORCE=1 ADLOCK_DIR=/srv/locks ADLOCK_SHELL=/bin/bash ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=soon\n* * * * *  : ADLOCK_IF_ELAPSED=5s ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=soon\n* * * * *  flock -n /run/x /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_EXPIRE_AFTER=auto\n@daily  : n ADLOCK_WAIT=forever ADLOCK_HOOK= ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_PROGRAM=mail\n* * * * *  : n ADLOCK_SLOTS=3 ADLOCK_ENFORCE=1 ADLOCK_EXPIRE_AFTER=1h ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\nADLOCK_EXPIRE_AFTER=1h\n* * * * *  : n ADLOCK_EXPIRE_AFTER= ADLOCK_REPLACE=1 ; /bin/job",
 	}},
 	{"enforced without a limit", []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_ENFORCE=1 ; /bin/job",
@@ -205,15 +183,11 @@ var crontabs = []pair{
 		"* * * * *  ADLOCK_ENFORCE=1 /bin/adlock run --name n -- /bin/job",
 	}, []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_ENFORCE=1 ADLOCK_EXPIRE_AFTER=auto ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_ENFORCE=0 ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_ENFORCE=1\n* * * * *  /bin/job\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job2",
-		"ADLOCK_EXPIRE_AFTER=90\n* * * * *  ADLOCK_ENFORCE=1 /bin/adlock run --name n -- /bin/job",
 		"* * * * *  ADLOCK_ENFORCE=1 /bin/adlock run --expire-after $LIMIT --name n -- /bin/job",
 	}},
 	{"a setting without the SHELL", []string{
 		"* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
-		"* * * * *  : n ADLOCK_EXPIREAFTER=90m ; /bin/job",
-		"* * * * *  : ADLOCK_WAIT=5m ; /bin/job",
 		"* * * * *  : n ADLOCK_EXPIRE_AFTER=90m && /bin/job",
 		"SHELL=/bin/bash\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 		"ADLOCK_SHELL=/bin/bash\n* * * * *  /bin/job",
@@ -221,19 +195,14 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job\nSHELL=/bin/sh\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 	}, []string{
 		"* * * * *  : n ; /bin/job", // a comment to any other shell
-		"* * * * *  : EXPIRE_AFTER=90m ; /bin/job",
 		"SHELL=/usr/bin/fish\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 		"* * * * *  /bin/adlock shell -c ': n ADLOCK_EXPIRE_AFTER=90m ; /bin/job'",
 		"ADLOCK_SHELL=/bin/bash\nSHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job",
-		"ADLOCK_SHELL=/bin/bash\n* * * * *  /bin/adlock shell -c '/bin/job'",
-		"ADLOCK_SHELL=\n* * * * *  /bin/job",
 	}},
 	{"a verb that is none", []string{
 		"* * * * *  /bin/adlock runn --name n -- /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/adlock rnu --name n -- /bin/job",
 	}, []string{
-		"* * * * *  /bin/adlock metrics --output /srv/x",
-		"* * * * *  /bin/adlock tune --reset n",
 		"* * * * *  /bin/adlock $verb --name n -- /bin/job",
 		"* * * * *  /bin/adlock",
 	}},
@@ -241,16 +210,11 @@ var crontabs = []pair{
 		"* * * * *  /bin/adlock run --stroe etcd://a:2379/p --name n -- /bin/job",
 		"* * * * *  runuser -u www-data -- /bin/adlock run --nmae n -- /bin/job && /bin/other",
 		"* * * * *  /bin/adlock run --name n --slots 0x -- /bin/job",
-		"* * * * *  /bin/adlock run --name n --operator o --slots 3 -- /bin/job",
-		"* * * * *  /bin/adlock run --name n --replace --expire-after 5m -- /bin/job",
 		"* * * * *  ADLOCK_ENFORCE=1 ADLOCK_REPLACE=1 /bin/adlock run --name n -- /bin/job",
 		"ADLOCK_SLOTS=3\n* * * * *  /bin/adlock run --name n -- /bin/job",
-		"* * * * *  /bin/adlock run --name n --wait-elapsed -- /bin/job",
 		"* * * * *  /bin/adlock run --name n --host -- /bin/job",
 	}, []string{
-		"ADLOCK_PROGRAM=p\n* * * * *  /bin/adlock run --name n --slots 3 -- /bin/job",
 		"* * * * *  ADLOCK_PROGRAM=\"$p\" /bin/adlock run --name n --slots 3 -- /bin/job",
-		"* * * * *  ADLOCK_WAIT=5s /bin/adlock run --name n --wait-elapsed -- /bin/job",
 		"* * * * *  /bin/adlock run --name n --slots 3 $more -- /bin/job",
 		"* * * * *  /bin/adlock run --name n -- /bin/job --stroe x",
 		"* * * * *  /bin/adlock run --help",
@@ -261,7 +225,6 @@ var crontabs = []pair{
 		"* * * * *  ADLOCK_EXPIREAFTER=90m /bin/adlock run --name n -- /bin/job",
 	}, []string{
 		"ADLOCK_AGENT=0\nADLOCK_BIN=/opt/adlock\nADLOCK_FTP_PASSWORD_FILE=/root/p\nADLOCK_ETCD_PASSWORD_FILE=/root/p\n* * * * *  /bin/job",
-		"ADLOCK_DIR=/srv/locks\n* * * * *  ADLOCK_DIR=/srv/l /bin/job",
 		"* * * * *  ADLOCK_EXPIREAFTER=90m /bin/job",
 	}},
 	{"SHELL set twice", []string{
@@ -271,163 +234,99 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_SHELL=/bin/bash\n* * * * *  /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job\nSHELL=/bin/bash\n* * * * *  /bin/job",
 		"SHELL=/bin/bash\nSHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job",
-		"SHELL=/bin/bash\nSHELL=/bin/sh\n* * * * *  /bin/job",
 	}},
 	{"a setting too late", []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  ADLOCK_EXPIRE_AFTER=90m /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; ADLOCK_WAIT=5m ADLOCK_IF_ELAPSED=5m /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  export ADLOCK_EXPIRE_AFTER=90m; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  env ADLOCK_EXPIRE_AFTER=90m /bin/job",
 	}, []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  ADLOCK_DIR=/srv/locks ADLOCK_HOOK=/bin/tell /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  ADLOCK_EXPIRE_AFTER=90m adlock run --name n -- /bin/job # adlock: ignore",
-		"* * * * *  ADLOCK_EXPIRE_AFTER=90m /bin/job",
 	}},
 	{"a name that is none", []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : my backup ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : \"my backup\" ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup && /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup || /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  :backup ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  :backup; /bin/job",
 	}, []string{
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  :; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : >/tmp/log; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : ${HOME:=/root}; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job; : done ; /bin/job",
-		"* * * * *  : my backup ; /bin/job",
 	}},
 	{"a limit without a unit", []string{
-		"ADLOCK_EXPIRE_AFTER=5400\n* * * * *  /bin/adlock run --name n -- /bin/job\n* * * * *  /bin/adlock run --name m -- /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=3600\n* * * * *  : n ADLOCK_IF_ELAPSED=5m ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIRE_AFTER=5400 ; /bin/job",
 		"* * * * *  ADLOCK_EXPIRE_AFTER=7200 /bin/adlock run --name n -- /bin/job",
 	}, []string{
 		"ADLOCK_EXPIRE_AFTER=1440\n* * * * *  /bin/adlock run --name n -- /bin/job",
-		"ADLOCK_EXPIRE_AFTER=5400s\n* * * * *  /bin/adlock run --name n -- /bin/job",
-		"ADLOCK_EXPIRE_AFTER=3d18h\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIRE_AFTER=never ADLOCK_SLOTS=999 ADLOCK_PROGRAM=p ; /bin/job",
-		"EXPIRE_AFTER=5400\n* * * * *  /bin/job",
 	}},
 	{"one lock for two jobs", []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; /bin/job a\n* * * * *  : n ; /bin/job b",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/cat%a\n* * * * *  /bin/cat%b",
 		"SHELL=/usr/lib/adlock/shell\nSITE=a\n* * * * *  /bin/job\nSITE=b\n* * * * *  /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job\nPATH=/opt/bin\n@daily  /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_WAIT=5m ; /bin/job a\n* * * * *  : n ; /bin/job b",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; /bin/job a\n* * * * *  /bin/adlock run --name n -- /bin/job b",
-		"SHELL=/usr/lib/adlock/shell\nADLOCK_NAME=n\n* * * * *  /bin/job a\n* * * * *  /bin/job b",
-		"* * * * *  /bin/adlock run --name n -- /bin/job a\n* * * * *  /bin/adlock run --name=n --expire-after 5m -- /bin/job b",
 		"* * * * *  flock -n /run/x /bin/job a\n* * * * *  flock -n /run//x /bin/job b",
 		"@daily  flock /run/x /bin/job a\n* * * * *  cd /srv; flock -n /run/x -c '/bin/job b'",
-		"* * * * *  ADLOCK_NAME=n /bin/adlock run /bin/job a\n* * * * *  /bin/adlock run --name n /bin/job b",
 		"* * * * *  cd /a && /bin/adlock run --name make -- make\n* * * * *  cd /b && /bin/adlock run --name make -- make",
-		"* * * * *  /bin/adlock run --operand x /bin/job a\n* * * * *  /bin/adlock run --operand x /bin/job b",
-		"* * * * *  /bin/adlock run --operand x --program p /bin/a\n* * * * *  /bin/adlock run --operand x --program p /bin/b",
 		"* * * * *  /bin/adlock run -- /bin/cat%a\n* * * * *  /bin/adlock run -- /bin/cat%b",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  root  : n ; /bin/job a\n* * * * *  root:wheel  : n ; /bin/job b",
 		"SHELL=/usr/lib/adlock/shell\nHOME=/\n* * * * *  root  : n ; /bin/job a\nHOME=/tmp\n* * * * *  root  : n ; /bin/job b",
-		"* * * * *  /bin/adlock run --store etcd://a:2379/p --host c --name n -- /bin/job a\n* * * * *  /bin/adlock run --store etcd://a:2379/p --host c --name n -- /bin/job b",
 	}, []string{
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; /bin/job\n@hourly  : n ADLOCK_EXPIRE_AFTER=1h ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job a\n* * * * *  /bin/job b\n@daily  /bin/job a",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job\nMAILTO=root\nADLOCK_EXPIRE_AFTER=1h\nCRON_TZ=UTC\n@hourly  /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_WAIT=5m\n* * * * *  : n ; /bin/job a\n* * * * *  : n ; /bin/job b",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_SHARED=1 ; /bin/job a\n* * * * *  : n ADLOCK_SHARED=1 ; /bin/job b",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; /bin/job a # adlock: ignore\n* * * * *  : n ; /bin/job b",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_DIR=/srv/a ; /bin/job a\n* * * * *  : n ADLOCK_DIR=/srv/b ; /bin/job b",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  root  : n ; /bin/job a\n* * * * *  www  : n ADLOCK_DIR=/srv ; /bin/job b\n* * * * *  root  : m ; /bin/job b",
 		"HOME=/a\n* * * * *  /bin/adlock run --name n -- /bin/job a\nHOME=/b\n* * * * *  /bin/adlock run --name n -- /bin/job b",
-		"* * * * *  /bin/adlock run --name n --program p -- /bin/job a\n* * * * *  /bin/adlock run --name n -- /bin/job b",
-		"* * * * *  /bin/adlock run --name n --host \"$h\" -- /bin/job a\n* * * * *  /bin/adlock run --name n --host \"$h\" -- /bin/job b",
-		"* * * * *  /bin/adlock run --operand x /bin/a\n* * * * *  /bin/adlock run --operand x /bin/b",
-		"* * * * *  /bin/adlock run --operand x $A\n* * * * *  /bin/adlock run --operand x $B",
-		"* * * * *  /bin/adlock run --name n -- /bin/job a && /bin/adlock run --name n -- /bin/job b",
 		"* * * * *  /bin/cat%a\n* * * * *  /bin/cat%b",
-		"* * * * *  flock -n /run/x /bin/job a\n* * * * *  flock -n /run/x /bin/job a",
-		"* * * * *  flock -n /run/x /bin/job a\n* * * * *  flock -n /run/y /bin/job b",
 		"@hourly  flock /run/x /bin/job a\n* * * * *  flock -w 50 /run/x /bin/job b",
 		"* * * * *  flock -ns /run/x /bin/job a\n* * * * *  flock -n -s /run/x /bin/job b",
-		"* * * * *  flock -n x /bin/job a\n* * * * *  flock -n x /bin/job b",
 	}},
 	{"a lock directory of two users", []string{
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_DIR=/srv/www/locks\n* * * * *  www  /bin/a\n* * * * *  root  /bin/b\n* * * * *  root  /bin/c",
 		"* * * * *  root  /bin/c\n* * * * *  root  ADLOCK_DIR=/srv /bin/adlock run --name a -- /bin/a\n* * * * *  www  ADLOCK_DIR=/srv/ /bin/adlock run --name b -- /bin/a",
 	}, []string{
-		"SHELL=/usr/lib/adlock/shell\nADLOCK_DIR=/srv/www/locks\n* * * * *  www  /bin/a\nADLOCK_DIR=\n* * * * *  root  /bin/b\n* * * * *  root  /bin/c",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  www  : a ADLOCK_DIR=/srv/www/locks ; /bin/a\n* * * * *  root  /bin/b\n* * * * *  root  /bin/c",
-		"ADLOCK_DIR=/srv/www/locks\n* * * * *  www  /bin/a\n* * * * *  root  /bin/b\n* * * * *  root  /bin/c",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_DIR=/srv/www/locks\n* * * * *  www  /bin/a\n* * * * *  www:www  /bin/b\n* * * * *  root  flock -n /run/x /bin/c",
 	}},
 	{"a job in the background", []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job &",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; nohup /bin/job >/dev/null 2>&1 &",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  screen -dmS x /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_WHOLE_JOB=0 ; (/bin/job &)",
-		"* * * * *  /bin/adlock run --name n -- sh -c '/bin/job &'",
-		"* * * * *  /bin/adlock run --name n -- tmux new -d /bin/job",
 		"* * * * *  flock -n /run/x screen -dmS x /bin/job",
 		"* * * * *  flock -n -o /run/x sh -c '/bin/job &'",
 		"* * * * *  flock -no /run/x -c '/bin/job &'",
 		"* * * * *  flock -n --close /run/x setsid -f /bin/job",
 	}, []string{
-		"* * * * *  /bin/job &",
 		"* * * * *  screen -dmS x /bin/job",
-		"* * * * *  /bin/adlock run --name n -- /bin/job &",
 		"* * * * *  /bin/adlock run --name n --whole-job -- sh -c '/bin/job &'",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_WHOLE_JOB=1 ; /bin/job &",
-		"SHELL=/usr/lib/adlock/shell\nADLOCK_WHOLE_JOB=1\n* * * * *  /bin/job &",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/a & /bin/b & wait",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/a && /bin/b >/dev/null 2>&1",
 		// What flock runs inherits the lock.
 		"* * * * *  flock -n /run/x /bin/job &",
-		"* * * * *  flock -n /run/x nohup /bin/job &",
-		"* * * * *  flock -n /run/x sh -c '/bin/job &'",
 		"* * * * *  (flock -n 9 || exit 1; /bin/job &) 9>/run/x",
 	}},
 	{"a setting that cron does not expand", []string{
-		"ADLOCK_DIR=$HOME/locks\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"ADLOCK_DIR=~/locks\n* * * * *  /bin/adlock run --name n -- /bin/job",
-		"ADLOCK_FLOCK=~/f\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_LOGDIR=\"${HOME}/log\"\n* * * * *  /bin/job",
 		"ADLOCK_DIR=/srv/$(id -u)\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"ADLOCK_DIR=/srv/`id -u`\n* * * * *  /bin/adlock run --name n -- /bin/job",
 	}, []string{
-		"ADLOCK_DIR=/home/joe/locks\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"ADLOCK_DIR=/srv/a~b/5$\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"ADLOCK_HOOK=$HOME/bin/tell\n* * * * *  /bin/adlock run --name n -- /bin/job",
-		"* * * * *  ADLOCK_DIR=$HOME/locks /bin/adlock run --name n -- /bin/job",
 	}},
 	{"a lock directory that does not last", []string{
 		"ADLOCK_DIR=/run/user/1000/locks\n* * * * *  /bin/adlock run --name n -- /bin/job\n* * * * *  /bin/adlock run --name m -- /bin/job",
-		"SHELL=/usr/lib/adlock/shell\nADLOCK_DIR=/tmp\n* * * * *  /bin/job",
-		"* * * * *  ADLOCK_DIR=/run/locks /bin/adlock run --name n -- /bin/job",
 		"* * * * *  /bin/adlock run --store /var/tmp/l --name n -- /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_DIR=/dev/shm/l ; /bin/job",
 	}, []string{
 		"ADLOCK_DIR=/srv/tmp\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"ADLOCK_DIR=/running\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"ADLOCK_DIR=/tmp/l\n* * * * *  flock -n /run/x /bin/job",
-		"ADLOCK_DIR=/tmp/l\n* * * * *  ADLOCK_DIR=/srv/l /bin/adlock run --name n -- /bin/job",
 		"* * * * *  /bin/adlock run --store etcd://tmp:2379/tmp --host c --name n -- /bin/job",
 	}},
 	{"a lock file that does not last", []string{
-		"* * * * *  /bin/adlock run --name n --flock /tmp/f -- /bin/job",
-		"* * * * *  /bin/adlock run --name n --flock=/var/tmp/f -- /bin/job",
 		"* * * * *  /bin/adlock run --name n --shared --flock \"/run/user/1000/f\" -- /bin/job",
-		"ADLOCK_FLOCK=/tmp/f\n* * * * *  /bin/adlock run --name n -- /bin/job\n* * * * *  /bin/adlock run --name m -- /bin/job",
-		"* * * * *  ADLOCK_FLOCK=/tmp/a/f /bin/adlock run --name n -- /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_FLOCK=/tmp/f ; /bin/job",
 	}, []string{
-		"* * * * *  /bin/adlock run --name n --flock /run/lock/f -- /bin/job",
 		"* * * * *  /bin/adlock run --name n --flock /var/lock/f -- /bin/job\n* * * * *  /bin/adlock run --name m --flock /var/lock/f -- /bin/other",
 		"* * * * *  /bin/adlock run --name n --flock /dev/shm/f -- /bin/job",
-		"* * * * *  /bin/adlock run --name n --flock \"$D/tmp/f\" -- /bin/job",
-		"* * * * *  /bin/adlock run --name n --flock tmp/f -- /bin/job",
-		"ADLOCK_FLOCK=/tmp/f\n* * * * *  /bin/job\n* * * * *  /bin/adlock run --name n --flock /srv/f -- /bin/job",
-		"* * * * *  /bin/adlock run --name n --flock /tmp/f -- /bin/job # adlock: ignore",
 		"* * * * *  flock -n /tmp/f /bin/job",
 	}},
 	{"a lock file of the network", []string{
@@ -435,13 +334,10 @@ var crontabs = []pair{
 		"ADLOCK_FLOCK=/net/f\n* * * * *  /bin/adlock run --name n -- /bin/job",
 	}, []string{
 		"* * * * *  /bin/adlock run --name n --shared --flock /net/f -- /bin/job",
-		"* * * * *  /bin/adlock run --name n --flock /srv/f -- /bin/job",
 	}},
 	{"told to nobody", []string{
 		"* * * * *  /bin/adlock run --name n -- /bin/job >/dev/null 2>&1",
-		"* * * * *  /bin/adlock run --name n -- /bin/job 2>/dev/null",
 		"* * * * *  cd /srv && /bin/adlock run --name n -- /bin/job 2>&- | logger",
-		"* * * * *  { /bin/adlock run --name n -- /bin/job; } >/dev/null 2>&1",
 		"* * * * *  /bin/adlock run --name n -- /bin/job &>/dev/null",
 		"* * * * *  /bin/adlock run --name n --hook '' -- /bin/job 2>/dev/null",
 		"MAILTO=\"\"\n* * * * *  /bin/adlock run --name n -- /bin/job\n* * * * *  /bin/adlock run --name m -- /bin/job",
@@ -452,47 +348,28 @@ var crontabs = []pair{
 		"* * * * *  /bin/adlock run --name n -- sh -c '/bin/job >/dev/null 2>&1'",
 		"* * * * *  /bin/adlock run --name n -- /bin/job 2>&1 >/dev/null",
 		"* * * * *  /bin/adlock run --name n -- /bin/job >/dev/null",
-		"* * * * *  { /bin/adlock run --name n -- /bin/job 2>>/tmp/log; } 2>/dev/null",
 		"* * * * *  /bin/adlock run --name n -- /bin/job 2>&1 | logger -t job 2>/dev/null",
 		"* * * * *  /bin/job 2>/dev/null; /bin/adlock run --name n -- /bin/job 3>/dev/null",
-		"* * * * *  flock -n /run/x /bin/job >/dev/null 2>&1",
-		"* * * * *  /bin/adlock run --name n --hook /bin/tell -- /bin/job 2>/dev/null",
-		"* * * * *  ADLOCK_HOOK=\"$tell\" /bin/adlock run --name n -- /bin/job 2>/dev/null",
 		"ADLOCK_HOOK=/bin/tell\nMAILTO=\"\"\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"ADLOCK_SYSLOG=1\nMAILTO=\"\"\n* * * * *  /bin/adlock run --name n -- /bin/job 2>/dev/null",
-		"MAILTO=\"\"\n* * * * *  /bin/job\nMAILTO=root\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"MAILTO=\"\"\n* * * * *  /bin/adlock run --name n -- /bin/job >>/tmp/log 2>&1",
 		"MAILTO=\"\"\n* * * * *  systemd-cat /bin/adlock run --name n -- /bin/job",
 		"MAILTO=\"\"\n* * * * *  flock -n /run/x /bin/job",
 	}},
 	{"a lock within itself", []string{
-		"* * * * *  flock -n /run/x flock -n /run/x /bin/job",
 		"* * * * *  flock -n /run/x sh -c 'cd /srv && flock -n /run/x /bin/job'",
 		"* * * * *  /bin/adlock run --name n -- nice /bin/adlock run --name=n -- /bin/job",
-		"* * * * *  /bin/adlock run --name n -- sh -c '/bin/a; /bin/adlock run --name n -- /bin/job'",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; cd /srv; /bin/adlock run --name n -- /bin/job",
-		"* * * * *  /bin/adlock run --name n --flock /run/x -- flock -n /run/x /bin/job",
-		"* * * * *  A=b flock -n /run/x sh -c 'C=d /bin/adlock run --name n --flock=/run/x -- /bin/job'",
 		"* * * * *  /bin/adlock run --name n --flock /run/x -- /bin/adlock run --name m --flock /run/x --shared -- /bin/job",
 	}, []string{
-		"* * * * *  /bin/adlock run --name n --flock /run/x -- flock -n /run/y /bin/job",
 		"* * * * *  /bin/adlock run --name n --shared --flock /run/x -- flock -ns /run/x /bin/job",
 		"* * * * *  /bin/adlock run --name n --flock \"$F\" -- flock -n \"$F\" /bin/job",
-		"* * * * *  flock -n /run/x flock -n /run/y /bin/job",
-		"* * * * *  flock -ns /run/x flock -ns /run/x /bin/job",
-		"* * * * *  /bin/adlock run --name n -- /bin/adlock run --name m -- /bin/job",
 		"* * * * *  /bin/adlock run --name n -- /bin/adlock run --name n --program p -- /bin/job",
 		"* * * * *  /bin/adlock run --name n -- sh -c 'ADLOCK_DIR=/srv/l /bin/adlock run --name n -- /bin/job'",
 		"* * * * *  /bin/adlock run --name n -- /bin/a && /bin/adlock run --name n -- /bin/b",
-		"* * * * *  /bin/adlock run --name n -- flock -n /run/x /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; cd /srv; /bin/adlock run --name m -- /bin/job",
 	}},
 	{"a character of a web page", []string{
-		"* * * * *  rsync –a /home /mnt",
-		"* * * * *  rsync ——delete /home /mnt",
-		"* * * * *  head —5 /etc/motd",
 		"* * * * *  /bin/job “a b”",
-		"* * * * *  sh -c “/bin/job”",
 		"* * * * *  A=“b” /bin/job",
 		"* * * * *  /bin/job ‘a’",
 		"* * * * *  /bin/job\u00a0a",
@@ -501,11 +378,8 @@ var crontabs = []pair{
 	}, []string{
 		"* * * * *  rsync -a /home '/mnt/–a'",
 		"* * * * *  mail -s \"It’s “done” – really\" root",
-		"* * * * *  mail -s 'a – b' root",
 		"* * * * *  /bin/job naïve_file-– a–b don’t # “a comment” –x",
-		"* * * * *  /bin/job # “a comment” –x",
 		"# “a comment” –x\n* * * * *  /bin/job",
-		"* * * * *  /bin/job – x",
 		"* * * * *  /bin/mail root%“Joe” –x",
 		"SHELL=/usr/bin/python3\n* * * * *  print(“a”)",
 	}},
@@ -518,43 +392,24 @@ var crontabs = []pair{
 	{"a sleep under the lock", []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  sleep 45; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n*/5 * * * *  : n ; sleep 30 && /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  sleep $RANDOM; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  ADLOCK_X=1; sleep 30; /bin/job # adlock: not the first\n*/5 * * * *  /bin/sleep $((RANDOM \\% 60)); /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n@hourly  bash -c 'sleep $(( RANDOM \\% 20 ))m; /bin/job'",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  sleep ${RANDOM:0:2}; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  sleep $(shuf -i 1-50 -n 1); /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n*/10 * * * *  sleep 1m 30s; /bin/a; /bin/b",
 		"* * * * *  /bin/adlock run --name n -- sh -c 'sleep 30; /bin/job'",
-		"* * * * *  flock -n /run/x sh -c 'sleep 30; /bin/job'",
 		"* * * * *  flock -n /run/x -c 'sleep 30; /bin/job'",
 	}, []string{
-		"* * * * *  sleep 30; /bin/job",
-		"* * * * *  sleep 30; /bin/adlock run --name n -- /bin/job",
 		"* * * * *  sleep $((RANDOM \\% 60)); flock -n /run/x /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  sleep 30; /bin/adlock run --name n -- /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_JITTER=30s ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job; sleep 30",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  for i in 1 2; do /bin/job; sleep 20; done",
-		"SHELL=/usr/lib/adlock/shell\n@daily  sleep $((RANDOM \\% 3600)); /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n@daily  sleep ${RANDOM:0:2}; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n@reboot  sleep 60; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  sleep 30",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  sleep $DELAY; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_WAIT=5m ; sleep 30; /bin/job",
 	}},
 	{"one job with two locks", []string{
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job\n* * * * *  sleep 30; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : a ; cd /srv && /bin/job\n* * * * *  : b ; sleep 30 && cd /srv && /bin/job",
-		"* * * * *  /bin/adlock run --name a -- /bin/job\n* * * * *  sleep 30; /bin/adlock run --name b -- /bin/job",
 		"* * * * *  /bin/adlock run --name a -- /bin/job\n* * * * *  /bin/adlock run --name b -- /bin/sh -c 'sleep 30; /bin/job'",
 	}, []string{
-		"* * * * *  /bin/job\n* * * * *  sleep 30; /bin/job",
-		"* * * * *  /bin/adlock run --name a -- /bin/job\n* * * * *  sleep 30; /bin/adlock run --name a -- /bin/job",
 		"* * * * *  /bin/adlock run -- /bin/job\n* * * * *  sleep 30; /bin/adlock run -- /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : a ; /bin/job\n* * * * *  sleep 30; /bin/adlock run --name a -- /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n0 3 * * *  /bin/job\n0 15 * * *  sleep 30; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n0 3 * * *  /bin/job\nA=b\n0 3 * * *  sleep 30; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n0 3 * * *  /bin/job a\n0 3 * * *  sleep 30; /bin/job b",
 		"* * * * *  flock -n /run/x /bin/job\n* * * * *  sleep 30; flock -n /run/x /bin/job",
 	}},
 	{"waiters that pile up", []string{
@@ -563,146 +418,97 @@ var crontabs = []pair{
 		"* * * * *  ( flock 9; /bin/job ) 9>/run/x",
 		"* * * * *  setlock /run/x /bin/job",
 		"* * * * *  lockf -k /run/x /bin/job",
-		"* * * * *  /bin/adlock run --name n --wait forever -- /bin/job",
-		"* * * * *  /bin/adlock run --name n --wait forever --expire-after 1h -- /bin/job",
-		"ADLOCK_WAIT=forever\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_WAIT=forever ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  flock /run/x /bin/job",
 	}, []string{
 		"* * * * *  flock -n /run/x /bin/job",
-		"* * * * *  flock --nonblock /run/x /bin/job",
 		"* * * * *  flock -w 50 /run/x /bin/job",
-		"* * * * *  flock -xw50 /run/x /bin/job",
-		"* * * * *  flock --timeout=50 /run/x /bin/job",
 		"* * * * *  flock -s /run/x /bin/job",
 		"* * * * *  ( flock -n 9 && /bin/job ) 9>/run/x",
 		"* * * * *  setlock -n /run/x /bin/job",
 		"* * * * *  lockf -st 0 /run/x /bin/job",
 		"* * * * *  timeout 50 flock /run/x /bin/job",
-		"@hourly  flock /run/x /bin/job",
 		"@reboot  flock /run/x /bin/job",
 		"@hourly  /bin/adlock run --name n --wait forever -- /bin/job",
-		"* * * * *  /bin/adlock run --name n --wait 1m -- /bin/job",
 		"* * * * *  /bin/adlock run --name n --wait forever --expire-after 50s -- /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  cd /srv; flock /run/x /bin/job",
 	}},
 	{"an interval as long as the period", []string{
 		"SHELL=/usr/lib/adlock/shell\n*/10 * * * *  : n ADLOCK_IF_ELAPSED=10m ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=1h\n0 * * * *  /bin/job",
 		"*/10 * * * *  /bin/adlock run --name n --if-elapsed 10m -- /bin/job",
 		"@hourly  /bin/adlock run --name n --if-elapsed 60m -- /bin/job",
-		"0 0 * * *  /bin/adlock run --name n --if-elapsed=1d -- /bin/job",
-		"* * * * *  ADLOCK_IF_ELAPSED=1 /bin/adlock run --name n -- /bin/job",
-		"ADLOCK_IF_ELAPSED=1h\n0 * * * *  /bin/adlock run --name n -- /bin/job",
 	}, []string{
-		"*/10 * * * *  /bin/adlock run --name n --if-elapsed 5m -- /bin/job",
 		"*/10 * * * *  /bin/adlock run --name n --if-elapsed 10m --from-start -- /bin/job",
-		"* * * * *  /bin/adlock run --name n --if-elapsed 15m -- /bin/job",
-		"*/10 * * * *  /bin/adlock run --name n -- /bin/job --if-elapsed 10m",
 		"ADLOCK_FROM_START=1\n0 * * * *  /bin/adlock run --name n --if-elapsed 1h -- /bin/job",
 		"@reboot  /bin/adlock run --name n --if-elapsed 1h -- /bin/job",
 		"@daily  /bin/adlock run --name n --if-elapsed auto -- /bin/job",
 	}},
 	{"a store without a host", []string{
 		"* * * * *  /bin/adlock run --name n --store etcd://a:2379/prod -- /bin/job",
-		"* * * * *  ADLOCK_STORE=ftp://u@h/d /bin/adlock run --name n -- /bin/job",
 		"ADLOCK_STORE=ftp://u@h/d\n* * * * *  /bin/adlock run --name n --once-per 1m -- /bin/job",
-		"SHELL=/usr/lib/adlock/shell\nADLOCK_STORE=ftp://u@h/d\n* * * * *  /bin/job",
 	}, []string{
-		"* * * * *  /bin/adlock run --name n --store etcd://a:2379/prod --host cluster -- /bin/job",
 		"* * * * *  /bin/adlock run --name n --store /srv/locks -- /bin/job",
 		"ADLOCK_STORE=ftp://u@h/d\n* * * * *  ADLOCK_HOST=cluster /bin/adlock run --name n -- /bin/job",
-		"ADLOCK_STORE=ftp://u@h/d\nADLOCK_HOST=cluster\n* * * * *  /bin/adlock run --name n -- /bin/job",
 	}},
 	{"a command of the shell's own", []string{
 		"* * * * *  /bin/adlock run --name n -- export A=b",
-		"* * * * *  /bin/adlock run --name n -- . /etc/job.conf",
 		"* * * * *  /bin/adlock run --name n -- umask 077",
-		"* * * * *  /bin/adlock run --name n -- exec /bin/job",
 		"* * * * *  /bin/flock -n /run/x nice ulimit -n 5",
 	}, []string{
 		"* * * * *  /bin/adlock run --name n -- cd /srv", // there is such a program
 		"* * * * *  /bin/adlock run --name n -- sh -c '. /etc/job.conf'",
-		"* * * * *  /bin/adlock run --name n -- /bin/umask 077",
 		"* * * * *  /bin/flock -n /run/x -c 'umask 077; /bin/job'",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; . /etc/job.conf",
 	}},
 	{"note", []string{
 		"@daily  /bin/adlock run --name n --expire-after 90m -- /bin/job",
 		"0 */6 * * *  /bin/adlock run --name n --expire-after 90m -- /bin/job",
-		"ADLOCK_EXPIRE_AFTER=90m\n@daily  /bin/adlock run --name n -- /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n@daily  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 	}, []string{
 		"@hourly  /bin/adlock run --name n --expire-after 90m -- /bin/job",
 		"0 */5 * * *  /bin/adlock run --name n --expire-after 90m -- /bin/job", // from 20:00 to midnight
 		"@daily  /bin/adlock run --name n --expire-after 90m --enforce -- /bin/job",
 		"@daily  /bin/adlock run --name n --expire-after auto -- /bin/job",
-		"@daily  /bin/adlock run --name n --expire-after 0 -- /bin/job",
 		"@reboot  /bin/adlock run --name n --expire-after 90m -- /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n@daily  : n ADLOCK_EXPIRE_AFTER=90m ADLOCK_ENFORCE=1 ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_ENFORCE=1\n@daily  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 	}},
 	{"not on cron's PATH", []string{
 		"* * * * *  job",
 		"* * * * *  adlock run --name n -- /bin/job",
-		"* * * * *  cd /srv && job >/dev/null",
 		"* * * * *  flock -n /run/x job",
-		"* * * * *  nice -n 10 job",
 		"PATH=/nowhere\n* * * * *  gzip x",
 	}, []string{
-		"* * * * *  /usr/local/bin/job",
 		"* * * * *  gzip x",
 		"* * * * *  surely-not-on-this-machine x",
 		"* * * * *  command -v job >/dev/null && job",
 		"* * * * *  [ -x job ] && job",
-		"* * * * *  . /etc/profile; job",
 		"* * * * *  PATH=/usr/local/bin:$PATH; job",
-		"* * * * *  PATH=/usr/local/bin:$PATH job",
 		"* * * * *  job() { :; }; job",
-		"* * * * *  for job in a b; do /bin/$job; done",
 		"SHELL=/bin/bash\nBASH_ENV=/etc/profile\n* * * * *  job",
-		"SHELL=/usr/bin/fish\n* * * * *  job",
-		"SHELL=/usr/bin/python3\n* * * * *  job",
 	}},
 	{"only the first is locked", []string{
 		"* * * * *  flock -n /run/x /bin/a && /bin/b",
-		"* * * * *  flock -n /run/x /bin/a; /bin/b",
-		"* * * * *  flock -n /run/x /bin/a | gzip >/tmp/x",
 		"* * * * *  cd /srv && flock -n /run/x -c '/bin/a' && /bin/b -c",
-		"* * * * *  /bin/adlock run --name n -- /bin/a && /bin/b",
 		"* * * * *  /bin/adlock run --name n -- /bin/a; cd /srv",
 		"* * * * *  /bin/adlock run --name n -- /bin/a >/tmp/x | /bin/b",
 	}, []string{
-		"* * * * *  flock -n /run/x sh -c '/bin/a && /bin/b'",
 		"* * * * *  flock -n /run/x /bin/a || /bin/b",
 		"* * * * *  flock -n /run/x /bin/a && touch /tmp/done",
 		"* * * * *  flock -n /run/x /bin/a && curl -fsS https://example.org/ping",
 		"* * * * *  flock -n /run/x /bin/a 2>&1 | logger -t a",
-		"* * * * *  flock -n /run/x /bin/a | grep -v noise",
-		"* * * * *  /bin/b && flock -n /run/x /bin/a",
 		"* * * * *  cd /srv; flock -n /run/x /bin/a",
-		"* * * * *  ( flock -n 9 && /bin/b ) 9>/run/x",
-		"* * * * *  flock -n 9 && /bin/b",
-		"* * * * *  flock -n /run/x /bin/a && flock -n /run/x /bin/b",
 		"* * * * *  /bin/adlock run --name n -- /bin/a; exit 0",
 		"* * * * *  /bin/adlock run --name n -- sh -c '/bin/a | gzip >/tmp/x'",
-		"* * * * *  /bin/adlock status; /bin/b",
 	}},
 	{"a lock without a name", []string{
 		"* * * * *  /bin/adlock run -- make",
 		"* * * * *  /bin/adlock run --if-elapsed 5m ./job",
 		"* * * * *  cd /srv && /bin/adlock run sh -c 'a; b'",
 	}, []string{
-		"* * * * *  /bin/adlock run -- /bin/job",
 		"* * * * *  /bin/adlock run --name n -- make",
-		"* * * * *  /bin/adlock run --operand n make",
 		"* * * * *  ADLOCK_NAME=n /bin/adlock run make",
-		"* * * * *  /bin/adlock run -- $HOME/bin/job",
 		"* * * * *  flock -n /run/x make",
 	}},
 	{"a name that changes", []string{
 		"* * * * *  flock -n /run/x.$$ /bin/job",
-		`* * * * *  /bin/adlock run --name a$(date +\%F) -- /bin/job`,
 		`* * * * *  /bin/adlock run --name a --flock /srv/$$ -- /bin/job`,
 		`* * * * *  /bin/adlock run -- /bin/job $(date +\%F)`,
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  cd /srv/app/releases/20261120100000 && /bin/job",
@@ -711,29 +517,20 @@ var crontabs = []pair{
 		"* * * * *  /bin/adlock run -- /srv/app/releases/42/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  nice /srv/app-2026-11-20/bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  cd /srv/app_20261120T1000 && /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  sh -c 'php /srv/202611201000/artisan schedule:run'",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /opt/build-4711/bin/job >/dev/null",
 		(&crontab.Wrapper{Adlock: "/usr/bin/adlock"}).Wrap(crontab.Read("* * * * *  cd /srv/app/releases/20261120100000 && /bin/job", false)).Text,
 	}, []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; cd /srv/app/releases/20261120100000 && /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  cd /srv/app/current && /bin/job",
-		"SHELL=/usr/lib/adlock/shell\nADLOCK_NAME=n\n* * * * *  cd /srv/app/releases/20261120100000 && /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  ls /srv/app/releases/",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  rsync -a /srv/archive/2019-01-01/ host: >>/var/log/20261120/x",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  cd /srv/archive-2019 && /usr/lib/postgresql/15/bin/vacuumdb -a",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /opt/app-20.10.1/rebuild1/job; cd /srv/120261120",
-		"* * * * *  /bin/adlock run --name n -- /srv/app/releases/20261120100000/job",
 		"* * * * *  flock -n /run/x /srv/app/releases/20261120100000/job",
-		`* * * * *  /bin/adlock run --name a -- /bin/job $(date +\%F)`,
-		"* * * * *  flock -n /run/x /bin/job $$",
 		`* * * * *  /bin/adlock run --if-elapsed never --name a$(date +\%F) -- /bin/job`,
 	}},
 	{"ExpireAfter below the runtime", []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : slow ADLOCK_EXPIRE_AFTER=1h ; /bin/job",
 		"* * * * *  /bin/adlock run --name slow --expire-after 1h -- /bin/job",
-		"ADLOCK_EXPIRE_AFTER=1h\n* * * * *  /bin/adlock run --name slow -- /bin/job",
 	}, []string{
-		"* * * * *  /bin/adlock run --name slow -- /bin/job",
 		"ADLOCK_EXPIRE_AFTER=1h\n* * * * *  /bin/adlock run --name slow --expire-after 3h -- /bin/job",
 	}},
 }
@@ -794,20 +591,6 @@ func TestALineThatCronReadsOtherwiseIsFound(t *testing.T) {
 	}
 }
 
-func TestADescendingRangeIsReportedWithTwoAscending(t *testing.T) {
-	found, err := checker(t).Check("crontab", "0 22-4 * * * /bin/job\n")
-	if err != nil || len(found) != 1 || !strings.Contains(found[0].Reason, `"22-4", as a range goes up: 22-23,0-4, and Debian's cron `) {
-		t.Errorf("%+v, %v", found, err)
-	}
-}
-
-func TestALimitWithoutAUnitIsReportedInBothReadings(t *testing.T) {
-	found, err := checker(t).Check("crontab", "ADLOCK_EXPIRE_AFTER=5400\n")
-	if err != nil || len(found) != 1 || found[0].Reason != "5400 is in minutes: 3d18h" || found[0].Cure != "say 1h30m, or 3d18h if that is meant" {
-		t.Errorf("%+v, %v", found, err)
-	}
-}
-
 // between checks some crontabs in their order, each a path and a text, and returns the findings in
 // the last one.
 func between(t *testing.T, texts ...[2]string) (found []Mistake) {
@@ -820,6 +603,33 @@ func between(t *testing.T, texts ...[2]string) (found []Mistake) {
 		}
 	}
 	return found
+}
+
+func TestAMistakeIsReportedWithItsReasonAndItsCure(t *testing.T) {
+	const guard = "SHELL=/usr/lib/adlock/shell\n"
+	const apart = "give each a name of its own (: NAME ; or --name), or have both wait (--wait, ADLOCK_WAIT)"
+	for _, c := range []struct{ text, reason, cure string }{
+		{"0 22-4 * * * /bin/job\n",
+			`not understood as the hour of a schedule: "22-4", as a range goes up: 22-23,0-4, ` +
+				"and Debian's cron then runs nothing of the crontab", "write it as in crontab(5)"},
+		{"ADLOCK_EXPIRE_AFTER=5400\n", "5400 is in minutes: 3d18h", "say 1h30m, or 3d18h if that is meant"},
+		{guard + "* * * * * /bin/cat%a\n* * * * * /bin/cat%b\n",
+			"line 2 has it too, for the same text with other input: while one runs the other is skipped", apart},
+		{guard + "A=1\n* * * * * /bin/job\nA=2\n* * * * * /bin/job\n",
+			"line 3 has it too, for the same text below other variables: while one runs the other is skipped", apart},
+		{"HOME=/srv/a\n* * * * * /bin/adlock run --name n -- /bin/job\n",
+			"the locks of the jobs below are in /srv/a/.local/state/adlock, " +
+				"and those of the same jobs by hand in /home/joe/.local/state/adlock",
+			"leave HOME out, or say ADLOCK_DIR=/home/joe/.local/state/adlock beside it"},
+		{"@daily /bin/adlock run --name n --expire-after 90m -- /bin/job\n",
+			"ends only at the next start, in 1d", "ADLOCK_ENFORCE=1 ends it after 1h30m"},
+	} {
+		found := between(t, [2]string{"/var/spool/cron/joe", c.text})
+		isNote := c.text[0] == '@' // the last one
+		if len(found) != 1 || found[0].Reason != c.reason || found[0].Cure != c.cure || found[0].IsNote() != isNote {
+			t.Errorf("%+v, want %s; %s", found, c.reason, c.cure)
+		}
+	}
 }
 
 func TestOneNameInTwoCrontabsOfAUserIsFound(t *testing.T) {
@@ -838,18 +648,6 @@ func TestOneNameInTwoCrontabsOfAUserIsFound(t *testing.T) {
 	} {
 		if found := between(t, texts...); len(found) > 0 {
 			t.Errorf("%s: %+v", claim, found)
-		}
-	}
-}
-
-func TestTheSameTextIsReportedWithWhatDiffers(t *testing.T) {
-	const guard = "SHELL=/usr/lib/adlock/shell\n"
-	for text, want := range map[string]string{
-		"* * * * * /bin/cat%a\n* * * * * /bin/cat%b\n":       "line 2 has it too, for the same text with other input: while one runs the other is skipped",
-		"A=1\n* * * * * /bin/job\nA=2\n* * * * * /bin/job\n": "line 3 has it too, for the same text below other variables: while one runs the other is skipped",
-	} {
-		if found := between(t, [2]string{"crontab", guard + text}); len(found) != 1 || found[0].Reason != want {
-			t.Errorf("%+v, want %s", found, want)
 		}
 	}
 }
@@ -938,14 +736,12 @@ func TestAUserWhoCanMakeNoLockDirectoryIsFound(t *testing.T) {
 	const guard = "SHELL=/usr/lib/adlock/shell\n"
 	finds(t, c, guard+"* * * * * www /bin/job\n* * * * * root /bin/job\n", "2: "+wrong)
 	finds(t, c, "* * * * * www /bin/adlock run --name n -- /bin/job\n", "1: "+wrong)
-	for _, text := range []string{
-		guard + "ADLOCK_DIR=/srv/locks\n* * * * * www /bin/job\n", guard + "HOME=/srv/www\n* * * * * www /bin/job\n",
-		guard + "* * * * * www : n ADLOCK_DIR=/srv/locks ; /bin/job\n", guard + "* * * * * www flock -n /run/x /bin/job\n",
+	right(t, c,
+		guard+"ADLOCK_DIR=/srv/locks\n* * * * * www /bin/job\n", guard+"HOME=/srv/www\n* * * * * www /bin/job\n",
+		guard+"* * * * * www : n ADLOCK_DIR=/srv/locks ; /bin/job\n", guard+"* * * * * www flock -n /run/x /bin/job\n",
 		"* * * * * www /bin/job\n", "* * * * * www flock -n /run/x /bin/job\n", "* * * * * www ADLOCK_DIR=/srv/locks /bin/adlock run --name n -- /bin/job\n",
-		"* * * * * www /bin/adlock run --store /srv/locks --name n -- /bin/job\n", guard + "* * * * * www : n ADLOCK_DIR=/srv/$x ADLOCK_WAIT=0 && /bin/job # adlock: ignore\n",
-	} {
-		finds(t, c, text)
-	}
+		"* * * * * www /bin/adlock run --store /srv/locks --name n -- /bin/job\n", guard+"* * * * * www : n ADLOCK_DIR=/srv/$x ADLOCK_WAIT=0 && /bin/job # adlock: ignore\n",
+	)
 }
 
 func TestAHomeThatMovesTheLocksIsFoundOnce(t *testing.T) {
@@ -955,21 +751,12 @@ func TestAHomeThatMovesTheLocksIsFoundOnce(t *testing.T) {
 	finds(t, c, guard+"HOME=/srv/a\n"+jobs, "2: a HOME that moves the locks")
 	finds(t, c, guard+"HOME=/srv/a\n* * * * * joe /bin/job a\nHOME=/srv/b\n* * * * * joe /bin/job b\n", "2: a HOME that moves the locks", "4: a HOME that moves the locks")
 	finds(t, c, "HOME=/srv/a\n* * * * * joe /bin/adlock run --name n -- /bin/job\n", "1: a HOME that moves the locks")
-	for _, text := range []string{
-		guard + "HOME=/home/joe/\n" + jobs, guard + "HOME=/srv/a\nADLOCK_DIR=/home/joe/.local/state/adlock\n" + jobs, guard + "HOME=/srv/a\nADLOCK_STORE=/srv/locks\n" + jobs,
-		guard + "HOME=/srv/a\n* * * * * root /bin/job\n", guard + "HOME=/srv/a\n* * * * * joe : n ADLOCK_DIR=/srv/locks ; /bin/job\n",
+	right(t, c,
+		guard+"HOME=/home/joe/\n"+jobs, guard+"HOME=/srv/a\nADLOCK_DIR=/home/joe/.local/state/adlock\n"+jobs, guard+"HOME=/srv/a\nADLOCK_STORE=/srv/locks\n"+jobs,
+		guard+"HOME=/srv/a\n* * * * * root /bin/job\n", guard+"HOME=/srv/a\n* * * * * joe : n ADLOCK_DIR=/srv/locks ; /bin/job\n",
 		"HOME=/srv/a\n* * * * * joe /bin/job\n", "HOME=/srv/a\n* * * * * joe HOME=/home/joe /bin/adlock run --name n -- /bin/job\n",
-		guard + "HOME=/srv/a\n* * * * * joe /bin/job # adlock: ignore\n",
-	} {
-		finds(t, c, text)
-	}
-}
-
-func TestTheCureForAHomeIsTheUsersOwnDirectory(t *testing.T) {
-	found := between(t, [2]string{"/var/spool/cron/joe", "HOME=/srv/a\n* * * * * /bin/adlock run --name n -- /bin/job\n"})
-	if len(found) != 1 || found[0].Cure != "leave HOME out, or say ADLOCK_DIR=/home/joe/.local/state/adlock beside it" {
-		t.Errorf("%+v", found)
-	}
+		guard+"HOME=/srv/a\n* * * * * joe /bin/job # adlock: ignore\n",
+	)
 }
 
 func TestALockDirectoryOfTheCrontabAloneIsNoted(t *testing.T) {
@@ -978,13 +765,11 @@ func TestALockDirectoryOfTheCrontabAloneIsNoted(t *testing.T) {
 	c.UserColumn = true
 	finds(t, c, guard+"ADLOCK_DIR=/srv/locks\n"+jobs, "2: note")
 	finds(t, c, "ADLOCK_DIR=/srv/locks\n* * * * * root /bin/adlock run --name n -- /bin/job\n", "1: note")
-	for _, text := range []string{
-		guard + "ADLOCK_DIR=/home/joe/.local/state/adlock/\n" + jobs, guard + "* * * * * joe : n ADLOCK_DIR=/srv/locks ; /bin/job\n",
-		guard + "ADLOCK_DIR=/srv/locks\nADLOCK_STORE=/srv/a\n" + jobs, "ADLOCK_DIR=/srv/locks\n" + jobs,
-		guard + "ADLOCK_DIR=/srv/locks\n* * * * * list /bin/job\n", "ADLOCK_DIR=/srv/locks\n* * * * * root flock -n /run/x /bin/job\n",
-	} {
-		finds(t, c, text)
-	}
+	right(t, c,
+		guard+"ADLOCK_DIR=/home/joe/.local/state/adlock/\n"+jobs, guard+"* * * * * joe : n ADLOCK_DIR=/srv/locks ; /bin/job\n",
+		guard+"ADLOCK_DIR=/srv/locks\nADLOCK_STORE=/srv/a\n"+jobs, "ADLOCK_DIR=/srv/locks\n"+jobs,
+		guard+"ADLOCK_DIR=/srv/locks\n* * * * * list /bin/job\n", "ADLOCK_DIR=/srv/locks\n* * * * * root flock -n /run/x /bin/job\n",
+	)
 }
 
 func TestAHomeOfAnotherUserIsNoted(t *testing.T) {
@@ -997,9 +782,7 @@ func TestAHomeOfAnotherUserIsNoted(t *testing.T) {
 	}
 	const job = "* * * * * /bin/adlock run --name n -- /bin/job\n"
 	finds(t, c, "HOME=/srv/joe\n"+job, "1: note")
-	for _, text := range []string{"HOME=/home/joe\n" + job, "HOME=/srv/a\n" + job, "HOME=/srv/joe\n* * * * * /bin/job\n", "HOME=/srv/joe\nADLOCK_DIR=/var/lib/adlock\n" + job} {
-		finds(t, c, text)
-	}
+	right(t, c, "HOME=/home/joe\n"+job, "HOME=/srv/a\n"+job, "HOME=/srv/joe\n* * * * * /bin/job\n", "HOME=/srv/joe\nADLOCK_DIR=/var/lib/adlock\n"+job)
 }
 
 func TestDaysOfAnotherTimeZoneAreFound(t *testing.T) {
@@ -1008,12 +791,10 @@ func TestDaysOfAnotherTimeZoneAreFound(t *testing.T) {
 	const daily = "30 1 * * * /bin/adlock run --name n --once-per 1d -- /bin/job\n"
 	finds(t, c, daily, "1: note")
 	finds(t, c, "CRON_TZ=Asia/Tokyo\n"+daily, "2: days of another time zone")
-	for _, text := range []string{
-		"TZ=Europe/Berlin\n" + daily, "CRON_TZ=UTC\n" + daily, strings.Replace(daily, "/bin/adlock", "TZ=Europe/Berlin /bin/adlock", 1),
+	right(t, c,
+		"TZ=Europe/Berlin\n"+daily, "CRON_TZ=UTC\n"+daily, strings.Replace(daily, "/bin/adlock", "TZ=Europe/Berlin /bin/adlock", 1),
 		strings.Replace(daily, "1d", "1h", 1), strings.Replace(daily, "--once-per 1d", "--if-elapsed 12h", 1),
-	} {
-		finds(t, c, text)
-	}
+	)
 	c.Zone = ""
 	finds(t, c, daily)
 }
@@ -1109,8 +890,7 @@ func TestAPathToAnAdlockThatIsNotThereIsFound(t *testing.T) {
 }
 
 func TestRealCrontabsHaveNoMistakes(t *testing.T) {
-	files, err := filepath.Glob("../crontab/testdata/*-*")
-	must(t, err)
+	files := must.Get(filepath.Glob("../crontab/testdata/*-*"))(t)
 	if len(files) < 29 {
 		t.Fatalf("%d crontabs", len(files))
 	}
@@ -1118,8 +898,7 @@ func TestRealCrontabsHaveNoMistakes(t *testing.T) {
 	c.CronPath, c.Elsewhere = "/usr/bin:/bin", []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"}
 	c.IsUser = func(name string) bool { return slices.Contains([]string{"root", "news", "list", "www-data"}, name) }
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		must(t, err)
+		text := must.Get(os.ReadFile(file))(t)
 		guarded := "SHELL=/usr/lib/adlock/shell\n" + string(text)
 		for form, text := range map[string]string{"as it is": string(text), "guarded": strings.ReplaceAll(guarded, "\nSHELL=", "\nADLOCK_SHELL="), "wrapped": wrapped(string(text))} {
 			found, err := alone(c).Check(file, text)
@@ -1174,13 +953,6 @@ func TestASemaphoreIsSharedAndKeepsItsLimits(t *testing.T) {
 	finds(t, checker(t), strings.Replace(a, "--expire", "--if-elapsed 1h --expire", 1), "1: an option that is refused")
 	finds(t, checker(t), "SHELL=/usr/lib/adlock/shell\n* * * * * : n ADLOCK_SLOTS=3 ; /bin/job a\n* * * * * : n ADLOCK_SLOTS=3 ; /bin/job b\n")
 	finds(t, checker(t), "SHELL=/usr/lib/adlock/shell\nADLOCK_PROGRAM=adlock\nADLOCK_SLOTS=3\n* * * * * /bin/job\n", "4: a setting that is refused")
-}
-
-func TestANoteSaysWhenALimitEndsTheJob(t *testing.T) {
-	found := between(t, [2]string{"crontab", "@daily /bin/adlock run --name n --expire-after 90m -- /bin/job\n"})
-	if len(found) != 1 || !found[0].IsNote() || found[0].Reason+"; "+found[0].Cure != "ends only at the next start, in 1d; ADLOCK_ENFORCE=1 ends it after 1h30m" {
-		t.Errorf("%+v", found)
-	}
 }
 
 func TestEachOfManyVariablesIsJudgedByAllJobs(t *testing.T) {

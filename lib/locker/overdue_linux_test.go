@@ -14,6 +14,7 @@ import (
 	"adlock/lib/record"
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 var backup = atom.Atom{Program: "adlock", Host: "dax", Operator: "run", Operand: "backup"}
@@ -29,9 +30,7 @@ func ran(t *testing.T, rec Recorder, a atom.Atom, n int, took time.Duration) {
 	for range n {
 		e := event(runlog.Release, a, 7)
 		e.Duration, e.Status = runlog.Some(took), runlog.Some(0)
-		if err := rec.Log.Append(e); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rec.Log.Append(e))
 	}
 }
 
@@ -106,9 +105,7 @@ func TestManyDenialsCauseOneReport(t *testing.T) {
 		if said := prints(t, rec, &r, owned(3*time.Hour+time.Duration(i)*time.Minute)); said != "" {
 			t.Fatalf("at denial %d: %q", i, said)
 		}
-		if err := rec.Log.Append(noise); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rec.Log.Append(noise))
 	}
 }
 

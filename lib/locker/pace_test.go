@@ -6,7 +6,9 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/policy"
+	"adlock/lib/process"
 	"adlock/lib/runlog"
+	"adlock/test/support/must"
 )
 
 func TestThePaceIsThatOfTheAtomsLatestRequests(t *testing.T) {
@@ -22,9 +24,7 @@ func TestThePaceIsThatOfTheAtomsLatestRequests(t *testing.T) {
 		t.Helper()
 		whole := event(kind, a, 1)
 		whole.Time, whole.Wait, whole.Duration = at, e.Wait, e.Duration
-		if err := rec.Log.Append(whole); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rec.Log.Append(whole))
 	}
 	for range 20 { // long ago it was asked for every hour
 		append(runlog.Acquire, a, runlog.Event{})
@@ -46,5 +46,30 @@ func TestThePaceIsThatOfTheAtomsLatestRequests(t *testing.T) {
 	}
 	if got := (Recorder{}).Pace(a); got != (policy.Pace{}) {
 		t.Errorf("without a runlog: %+v", got)
+	}
+}
+
+func TestWaitingBeginsNowOrAtWaitSince(t *testing.T) {
+	before := process.Boottime()
+	for _, c := range []struct {
+		r        Request
+		min, max time.Duration
+	}{
+		{Request{}, 0, 0},
+		{Request{WaitSince: 5}, 5, 5},
+		{Request{Wait: time.Hour, WaitSince: 5}, 5, 5},
+		{Request{Wait: 1}, before, before + time.Minute},
+	} {
+		if began := NewWaiting(&c.r).began; began < c.min || began > c.max {
+			t.Errorf("%+v began at %v, want %v to %v", c.r, began, c.min, c.max)
+		}
+	}
+}
+
+func TestSentencesAreJoinedWhereThereAreTwo(t *testing.T) {
+	for _, c := range [][3]string{{"", "", ""}, {"a", "", "a"}, {"", "b", "b"}, {"a", "b", "a; b"}} {
+		if got := joined(c[0], c[1]); got != c[2] {
+			t.Errorf("%q and %q are %q", c[0], c[1], got)
+		}
 	}
 }

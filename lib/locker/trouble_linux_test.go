@@ -7,6 +7,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 // A store that is away for hours is reported at doublings, whichever job is to run. An event that
@@ -17,9 +18,7 @@ func TestAStoreThatIsAwayIsReportedAtDoublings(t *testing.T) {
 	ago := func(minutes int, e runlog.Event) {
 		t.Helper()
 		e.Time, e.Program, e.Store = now.Add(-time.Duration(minutes)*time.Minute), "p", rec.Log.Store
-		if err := rec.Log.Append(e); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rec.Log.Append(e))
 	}
 	away := func(age ...time.Duration) runlog.Event {
 		e := runlog.Event{Kind: runlog.NotRun, Status: runlog.Some(69)}
@@ -73,9 +72,7 @@ func TestOneOfTheJobsOfAMinuteReportsItsStore(t *testing.T) {
 	var all []runlog.Event
 	for pid := 7; pid < 10; pid++ {
 		e := runlog.Event{Kind: runlog.NotRun, Program: "p", PID: pid, Store: rec.Log.Store, Status: runlog.Some(69), Age: runlog.Some[time.Duration](0)}
-		if err := rec.Log.Append(e); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rec.Log.Append(e))
 		all = append(all, e)
 	}
 	for i, e := range all {

@@ -15,6 +15,7 @@ import (
 
 	"adlock/test/support/actor"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -29,9 +30,7 @@ func TestUsersAreReadFromPasswd(t *testing.T) {
 		passwd: "root:x:0:0::/root:/bin/sh\none:x:7:8::/home/one:/bin/sh\ntwin:x:7:9::/x:/bin/sh\n+::::::\n\nbad:x:x:1::/:\nmax:x:4294967295:1::/:\nneg:x:-1:1::/:\ntwo:x:9:9::relative:/bin/sh\n",
 		group:  "a:x:5:one,two\nb:x:6:someone\nc:x:8:two\n",
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	users, err := Users(passwd, group)
 	if got := fmt.Sprint(users, err); got != "[{root 0 0 [] /root} {one 7 8 [5] /home/one} {two 9 9 [5 8] }] <nil>" {
@@ -45,9 +44,7 @@ func TestUsersAreReadFromPasswd(t *testing.T) {
 func TestTheThreadHasTheUsersRightsAlone(t *testing.T) {
 	need.Root(t)
 	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(secret, []byte("x"), 0o600))
 	_, err := Do(nobody, ample, func(func() bool) ([]byte, error) { return os.ReadFile(secret) })
 	if !errors.Is(err, unix.EACCES) {
 		t.Errorf("a file of root: %v", err)
@@ -61,9 +58,7 @@ func TestTheThreadHasTheUsersRightsAlone(t *testing.T) {
 	}
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var own [2]unix.CapUserData // a container's root may lack CAP_SYS_PTRACE
-	if err := unix.Capget(&header, &own[0]); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Capget(&header, &own[0]))
 	rights := fmt.Sprintf("CapEff:\t%016x\n", own[0].Effective&0x80020)
 	for _, want := range []string{"Uid:\t0\t0\t0\t65534\n", "Gid:\t0\t0\t0\t65534\n", "Groups:\t12345 \n", rights} {
 		if !strings.Contains(status, want) {
@@ -73,9 +68,7 @@ func TestTheThreadHasTheUsersRightsAlone(t *testing.T) {
 	for range 100 { // no later goroutine runs on the thread that has lost root's rights
 		done := make(chan error)
 		go func() { _, err := os.ReadFile(secret); done <- err }()
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, <-done)
 	}
 }
 
@@ -122,32 +115,23 @@ func TestWorkEndsWhenItsTimeIsUp(t *testing.T) {
 
 func TestNoLinkBelowTheHomeIsFollowed(t *testing.T) {
 	dir := t.TempDir()
-	if err := errors.Join(os.MkdirAll(filepath.Join(dir, "a/b"), 0o700), os.Symlink("a", filepath.Join(dir, "l")), os.Symlink("b", filepath.Join(dir, "a/m"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.MkdirAll(filepath.Join(dir, "a/b"), 0o700), os.Symlink("a", filepath.Join(dir, "l")),
+		os.Symlink("b", filepath.Join(dir, "a/m"))))
 	for _, names := range [][]string{{"l", "b"}, {"a", "m"}, {"a", "none"}} {
 		if fd, err := OpenBelow(dir, names...); err == nil {
 			t.Errorf("%q: %d", names, fd)
 		}
 	}
-	fd, err := OpenBelow(filepath.Join(dir, "l"), "b") // a link in base is root's, like /home
-	if err != nil {
-		t.Fatal(err)
-	}
+	fd := must.Get(OpenBelow(filepath.Join(dir, "l"), "b"))(t) // a link in base is root's, like /home
 	unix.Close(fd)
 }
 
 func TestNamesAreReadUpToABound(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 20 {
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprint(i)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, fmt.Sprint(i)), nil, 0o600))
 	}
-	fd, err := OpenBelow(filepath.Dir(dir), filepath.Base(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fd := must.Get(OpenBelow(filepath.Dir(dir), filepath.Base(dir)))(t)
 	defer unix.Close(fd)
 	for most, want := range map[int]int{5: 5, 20: 20, 30: 20} {
 		names, more, err := Names(fd, most)
@@ -178,15 +162,11 @@ func TestTimeInWhichTheReaderCouldNotRunIsNoSilence(t *testing.T) {
 	c.Env = append(os.Environ(), "ADLOCK_TEST_SLOW_READER=1")
 	file, err1 := c.StdinPipe()
 	out, err2 := c.StdoutPipe()
-	if err := errors.Join(err1, err2, c.Start()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err1, err2, c.Start()))
 	helper.Eventually(t, "it is stopped", func() bool { return actor.State(c.Process.Pid) == "T" })
 	time.Sleep(time.Second) // the test is that this time does not count
 	_, wrote := file.Write([]byte("x"))
-	if err := errors.Join(wrote, c.Process.Signal(unix.SIGCONT)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(wrote, c.Process.Signal(unix.SIGCONT)))
 	if said, err := bufio.NewReader(out).ReadString('\n'); said != "<nil>\n" || err != nil {
 		t.Error(said, err)
 	}

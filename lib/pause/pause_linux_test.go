@@ -8,6 +8,7 @@ import (
 
 	"adlock/lib/fault"
 	"adlock/lib/record"
+	"adlock/test/support/must"
 )
 
 func TestOnlyAFileOfRootsAlonePausesTheHost(t *testing.T) {
@@ -29,19 +30,19 @@ func TestOnlyAFileOfRootsAlonePausesTheHost(t *testing.T) {
 		"of an unknown format":      {"", 0o644, 0, false, true},
 		"over":                      {string(past().Bytes()), 0o644, 0, false, false},
 	} {
-		must(t, os.WriteFile(File, []byte(c.text), 0o600))
-		must(t, os.Chmod(File, c.mode))
-		must(t, os.Chown(File, c.uid, -1))
+		must.Do(t, os.WriteFile(File, []byte(c.text), 0o600))
+		must.Do(t, os.Chmod(File, c.mode))
+		must.Do(t, os.Chown(File, c.uid, -1))
 		p, err := Host()
 		if p.On != c.on || (fault.KindOf(err) == fault.NotPermitted) != c.bad || (err != nil) != c.bad {
 			t.Errorf("%s: %+v, %v", claim, p, err)
 		}
-		must(t, os.Remove(File))
+		must.Do(t, os.Remove(File))
 	}
 	if p, err := Host(); p.On || err != nil {
 		t.Errorf("none: %+v, %v", p, err)
 	}
-	must(t, os.Symlink("/etc/passwd", File))
+	must.Do(t, os.Symlink("/etc/passwd", File))
 	if p, err := Host(); p.On || err == nil {
 		t.Errorf("a link: %+v, %v", p, err)
 	}
@@ -51,11 +52,4 @@ func past() record.Pause {
 	p := record.NewPause(time.Nanosecond, "")
 	time.Sleep(time.Microsecond)
 	return p
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -30,14 +30,10 @@ func TestOnlyAnIntervalThatFromStartCuresDrawsAWarning(t *testing.T) {
 		told                       bool
 	}{
 		{"every minute, a minute", minute, minute, time.Second, true},
-		{"at once", minute, minute, 0, true},
 		{"cron was a second late", minute, 61 * time.Second, 100 * time.Millisecond, true},
-		{"or early", minute, 59 * time.Second, 100 * time.Millisecond, true},
 		{"an interval that is a little shorter", 55 * minute, 60 * minute, 10 * minute, true},
 		{"and leaves room", 55 * minute, 60 * minute, 2 * minute, false},
-		{"a long run", 10 * minute, 60 * minute, 55 * minute, true},
 		{"an interval that is meant to deny", 15 * minute, minute, time.Second, false},
-		{"half as long again", 15 * minute, 10 * minute, minute, false},
 		{"a run that is longer than the period", minute, minute, 5 * minute, false},
 		{"no interval", 0, minute, time.Second, false},
 		{"once only", limit.Never, minute, time.Second, false},
@@ -52,35 +48,4 @@ func TestOnlyAnIntervalThatFromStartCuresDrawsAWarning(t *testing.T) {
 			t.Errorf("%s: %q", c.claim, got)
 		}
 	}
-}
-
-// The warning is true, and --from-start is the cure: of 10 starts at regular intervals 5 are
-// denied, and none if the interval counts from the start.
-func TestTheWarningOfAnIntervalIsTrue(t *testing.T) {
-	for _, runtime := range []time.Duration{time.Second, 20 * time.Second, 50 * time.Second} {
-		limits := Limits{IfElapsed: minute}
-		if limits.Skipping(Pace{minute, runtime}) == "" {
-			t.Fatalf("nothing is told of runs of %v", runtime)
-		}
-		for fromStart, want := range map[bool]int{false: 5, true: 0} {
-			if got := denied(limits, runtime, fromStart); got != want {
-				t.Errorf("runs of %v, from start %v: %d of 10 are denied", runtime, fromStart, got)
-			}
-		}
-	}
-}
-
-// denied counts the denials of 10 starts, one each minute.
-func denied(limits Limits, runtime time.Duration, fromStart bool) (n int) {
-	var last Last
-	for range 10 {
-		if last.Age += minute; !Due(limits, last) {
-			n++
-			continue
-		}
-		if last = (Last{Completed: true, FromStart: fromStart}); !fromStart {
-			last.Age = -runtime
-		}
-	}
-	return n
 }

@@ -7,15 +7,6 @@ import (
 	"adlock/lib/limit"
 )
 
-func TestTheDefaultsAreTheDesigns(t *testing.T) {
-	if DefaultPause != 3000*time.Millisecond {
-		t.Errorf("the pause is %v", DefaultPause)
-	}
-	if FutureSlack != 2000*time.Millisecond {
-		t.Errorf("a last lock may lie %v in the future", FutureSlack)
-	}
-}
-
 func TestEachStepIsReportedWithItsFigures(t *testing.T) {
 	limits := Limits{IfElapsed: 15 * minute, ExpireAfter: 2 * time.Hour, Source: Said}
 	young := Active{Held: true, Age: minute}
@@ -79,16 +70,6 @@ func TestADecisionThatTurnsOutToBeStuckSaysWhy(t *testing.T) {
 	const want = "stuck: running for 3h, ExpireAfter is 2h, and process 7 may not be signalled"
 	if d.Step != Stuck || d.Step.Granted() || d.Reason() != want {
 		t.Errorf("step %d: %q", d.Step, d.Reason())
-	}
-}
-
-func TestTheRuleOfThumbNamesBothLimitsAndNotNever(t *testing.T) {
-	want := "ExpireAfter 1m is below IfElapsed 2m: a job that still runs at the next start will be ended then"
-	if got := (Limits{IfElapsed: 2 * minute, ExpireAfter: minute, Source: Said}).Warning(); got != want {
-		t.Errorf("warning %q, want %q", got, want)
-	}
-	if got := (Limits{IfElapsed: limit.Never, ExpireAfter: minute, Source: Said}).Warning(); got != "" {
-		t.Errorf("of an atom that runs once: warning %q", got)
 	}
 }
 

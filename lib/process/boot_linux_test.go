@@ -8,19 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/test/support/actor"
+	"adlock/test/support/must"
 )
 
 // seenAs makes this process read that boot and machine id as the system's.
 func seenAs(t *testing.T, boot, machine string) {
 	t.Helper()
-	where, err := here()
-	if err != nil {
-		t.Fatal(err)
-	}
-	saved := here
-	t.Cleanup(func() { here = saved })
+	where := must.Get(here())(t)
 	where.Boot, where.Machine = boot, machine
-	here = func() (Identity, error) { return where, nil }
+	actor.Set(t, &here, func() (Identity, error) { return where, nil })
 }
 
 // recorded is an identity as read back from a file.
@@ -52,8 +48,7 @@ func TestWithoutABootIDOnlyADeathOnThisMachineIsProved(t *testing.T) {
 			if got := id.Life(); got != c.running {
 				t.Errorf("while it lives: %s, want %s", got, c.running)
 			}
-			a.Process.Kill()
-			a.Await()
+			a.Kill()
 			if got := id.Life(); got != c.ended {
 				t.Errorf("when it is dead: %s, want %s", got, c.ended)
 			}
@@ -82,13 +77,9 @@ func TestWhatAnOwnerRecordedIsOfItsBoot(t *testing.T) {
 	seenAs(t, thisBoot, "")
 	a := actor.Sleeper(t, actor.Leads)
 	command := idOf(a)
-	self, err := Of(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(Of(os.Getpid()))(t)
 	job := Job{Owner: recorded(self), Command: recorded(command), Survivors: []Identity{recorded(command)}}
-	a.Process.Kill()
-	a.Await()
+	a.Kill()
 	if job.Survived() == nil {
 		t.Error("of a lock of no known boot a dead command is known")
 	}
@@ -97,17 +88,6 @@ func TestWhatAnOwnerRecordedIsOfItsBoot(t *testing.T) {
 	}
 	if job.Survivors[0].Boot != "" {
 		t.Error("the job itself was changed")
-	}
-}
-
-func TestABootWithoutAnIDIsWrittenAsNone(t *testing.T) {
-	seenAs(t, thisBoot, "")
-	self, err := Of(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if id := recorded(self); id.Boot != "" || !id.Same(self) || !self.Same(id) {
-		t.Errorf("%+v and %+v", id, self)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"syscall"
@@ -12,20 +13,22 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/test/support/actor"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
 func init() {
 	// It runs as an unprivileged user, so /proc hides root's processes. Its arguments are the
 	// pids of a shown process, of a hidden child of that process and of another hidden process,
-	// the inode of the latter's pidfd, the pid of a hidden zombie, and the id of a hidden thread.
+	// the inode of the latter's pidfd and its start, the pid of a hidden zombie, and the id of a hidden
+	// thread.
 	actor.Roles["seeker"] = func(args []string) int {
 		var n []int
 		for _, arg := range args {
 			number, _ := strconv.Atoi(arg)
 			n = append(n, number)
 		}
-		seek(n[0], n[1], n[2], uint64(n[3]), n[4], n[5])
+		seek(n[0], n[1], n[2], uint64(n[3]), uint64(n[4]), n[5], n[6])
 		return 0
 	}
 }
@@ -37,7 +40,7 @@ func claim(what string, holds bool, values ...any) {
 	}
 }
 
-func seek(shown, child, other int, inode uint64, zombie, thread int) {
+func seek(shown, child, other int, inode, start uint64, zombie, thread int) {
 	list, err := Table(nil)
 	n := 0
 	for _, e := range list {
@@ -63,6 +66,12 @@ func seek(shown, child, other int, inode uint64, zombie, thread int) {
 	err = Entry{PID: other, Start: e.Start}.Signal(unix.SIGTERM)
 	claim("a process that may not be signalled is an error", errors.Is(err, unix.EPERM), err)
 
+	id := Here()
+	id.PID, id.PGID, id.Start = other, other, start
+	_, err = Of(other)
+	claim("a hidden process has no identity", errors.Is(err, unix.EPERM), err)
+	claim("a hidden process is not dead", id.Life() == Unknown && remains(id), id.Life())
+
 	k := Membership{bands: []band{{Key: Key{other, 1}, within: Unrecorded}}}
 	k.Drop(list)
 	group, is := k.Unseen(list)
@@ -87,7 +96,8 @@ func TestHiddenProcessesAreFound(t *testing.T) {
 		return err == nil && uid == actor.Nobody && entryOf(shown).Command == "sleep"
 	})
 	args := []string{"seeker"}
-	for _, n := range []int{shown.PID(), child, other.PID(), int(inodeNow(other.PID())), zombie.PID(), thread(t)} {
+	inode, start := inodeNow(other.PID()), entryOf(other).Start
+	for _, n := range []int{shown.PID(), child, other.PID(), int(inode), int(start), zombie.PID(), thread(t)} {
 		args = append(args, strconv.Itoa(n))
 	}
 	b := actor.Play(t, syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}, "lookout", args...)
@@ -103,10 +113,7 @@ func TestHiddenProcessesAreFound(t *testing.T) {
 // thread is the id of one of this process's threads, which is not its pid.
 func thread(t *testing.T) int {
 	t.Helper()
-	tasks, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tasks := must.Get(os.ReadDir("/proc/self/task"))(t)
 	for _, task := range tasks {
 		if id := actor.Atoi(t, task.Name()); id != os.Getpid() {
 			return id
@@ -118,15 +125,29 @@ func thread(t *testing.T) int {
 
 // If /proc hides no process, a child that is not in a table came after it.
 func TestALateChildIsNotHidden(t *testing.T) {
-	saved := hidesProcesses
-	defer func() { hidesProcesses = saved }()
-	hidesProcesses = func() bool { return true }
+	actor.Set(t, &hidesProcesses, func() bool { return true })
 	actor.Sleeper(t, actor.Leads)
-	self, err := look(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(look(os.Getpid()))(t)
 	if list := hiddenChildren([]Entry{self}); len(list) != 1 {
 		t.Errorf("%+v", list[1:])
+	}
+}
+
+// A group of which /proc shows only a zombie may also have a member that /proc hides: kill(2)
+// succeeds with and without such a member.
+func TestAZombieProvesNothingOfAGroupThatMayHideAnother(t *testing.T) {
+	command := exec.Command("sleep", "60")
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	must.Do(t, command.Start())
+	defer func() { command.Process.Kill(); command.Wait() }()
+	pid := command.Process.Pid
+	zombie := Entry{PID: pid, PGID: pid, Exited: true}
+
+	defer func(hides func() bool) { hidesProcesses = hides }(hidesProcesses)
+	for _, hides := range []bool{false, true} {
+		hidesProcesses = func() bool { return hides }
+		if got := (band{Key: Key{PID: pid}}).lives([]Entry{zombie}); got != hides {
+			t.Errorf("/proc may hide a process: %v; the group lives: %v", hides, got)
+		}
 	}
 }

@@ -1,10 +1,7 @@
 package process
 
 import (
-	"errors"
 	"os"
-	"os/exec"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -14,15 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/test/support/actor"
-	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
 func TestThisProcessHasAnIdentityAndLives(t *testing.T) {
-	id, err := Of(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(Of(os.Getpid()))(t)
 	if id.PID != os.Getpid() || id.PGID != unix.Getpgrp() || id.UID != os.Geteuid() || id.Start == 0 || id.Boot == "" || id.PIDNS == 0 {
 		t.Errorf("%+v", id)
 	}
@@ -31,26 +25,12 @@ func TestThisProcessHasAnIdentityAndLives(t *testing.T) {
 	}
 }
 
-func TestNoSuchProcessIsESRCH(t *testing.T) {
-	a := actor.Shell(t, actor.Leads, "exit 0")
-	a.Await()
-	if _, err := Of(a.PID()); !errors.Is(err, unix.ESRCH) {
-		t.Errorf("got %v", err)
-	}
-	if PIDLives(a.PID()) {
-		t.Error("a reaped pid lives")
-	}
-}
-
 // remains tells whether a process of the job that id led may live.
 func remains(id Identity) bool { return Job{Owner: id}.Remains() }
 
 func TestZombieOwnerIsDead(t *testing.T) {
 	a := actor.Shell(t, actor.Leads, "read x") // ends at once: standard input is empty
-	id, err := Of(a.PID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(Of(a.PID()))(t)
 	actor.Eventually(t, "zombie", func() bool { return actor.State(a.PID()) == "Z" })
 	if id.Life() != Dead || PIDLives(a.PID()) || remains(id) {
 		t.Errorf("life %v, pid lives %v, group lives %v", id.Life(), PIDLives(a.PID()), remains(id))
@@ -82,37 +62,8 @@ func TestAnotherStartTimeIsDead(t *testing.T) {
 	}
 }
 
-func TestRecycledPidIsDead(t *testing.T) {
-	need.Root(t)
-	a := actor.Sleeper(t, actor.Leads)
-	id := idOf(a)
-	a.Process.Kill()
-	a.Await()
-	// Two processes that started in one tick of the clock could not be distinguished.
-	actor.Eventually(t, "the next tick", func() bool { return idOf(actor.Sleeper(t, actor.Leads)).Start > id.Start })
-	for deadline := time.Now().Add(helper.Patience); time.Now().Before(deadline); {
-		if os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(id.PID-1)), 0) != nil {
-			need.Skip(t, "this kernel does not let the next pid be chosen")
-		}
-		next := actor.Sleeper(t, actor.Leads)
-		if next.PID() != id.PID { // another process forked in between
-			next.Process.Kill()
-			next.Await()
-			continue
-		}
-		if !PIDLives(id.PID) || id.Life() != Dead || remains(id) {
-			t.Errorf("pid lives %v, life %v, group lives %v", PIDLives(id.PID), id.Life(), remains(id))
-		}
-		return
-	}
-	t.Error("the pid never came round: the machine is too busy forking")
-}
-
 func TestWhereAnIdentityWasReadDecides(t *testing.T) {
-	self, err := Of(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(Of(os.Getpid()))(t)
 	if self.Machine == "" {
 		t.Log("no machine id here")
 	}
@@ -155,23 +106,6 @@ func TestDeadInAnotherTimeNamespaceIsDead(t *testing.T) {
 	}
 }
 
-func TestGroupOfADeadLeaderLives(t *testing.T) {
-	orphan := actor.File(t, "orphan")
-	a := actor.Shell(t, actor.Leads, `sleep 100 & echo $! >"$1"; read x`, orphan)
-	id, err := Of(a.PID())
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid := actor.PIDIn(t, orphan)
-	a.Process.Kill()
-	a.Process.Wait()
-	if id.Life() != Dead || !remains(id) {
-		t.Fatalf("life %v, group lives %v", id.Life(), remains(id))
-	}
-	unix.Kill(pid, unix.SIGKILL)
-	actor.Eventually(t, "once the orphan is dead nothing remains", func() bool { return !remains(id) })
-}
-
 func TestALeaderThatIsBeingReapedLeavesNoGroup(t *testing.T) {
 	for range 100 {
 		a := actor.Sleeper(t, actor.Leads)
@@ -187,62 +121,34 @@ func TestALeaderThatIsBeingReapedLeavesNoGroup(t *testing.T) {
 	}
 }
 
-func TestAGroupHasNoMembersOlderThanItsLeader(t *testing.T) {
-	id := Identity{PID: 10, PGID: 10, SID: 7, Start: 5}
+func TestAGroupOrSessionHasNoMembersOlderThanItsLeader(t *testing.T) {
+	group, session := Identity{PID: 10, PGID: 10, SID: 7, Start: 5}, Identity{PID: 10, PGID: 10, SID: 10, Start: 5}
+	old, beyond := group, group // of a session that was not recorded, or is beyond the pid namespace
+	old.SID, beyond.SID = Unrecorded, 0
 	for _, c := range []struct {
 		name string
+		id   Identity
+		band int
 		list []Entry
 		want bool
 	}{
-		{"a member", []Entry{{PID: 11, PGID: 10, SID: 7, Start: 5}}, true},
-		{"a member whose session is not known", []Entry{{PID: 11, PGID: 10, Start: 5}}, true},
-		{"an older member", []Entry{{PID: 11, PGID: 10, SID: 7, Start: 4}}, false},
-		{"a zombie", []Entry{{PID: 11, PGID: 10, SID: 7, Start: 6, Exited: true}}, false},
-		{"the leader's zombie and a member", []Entry{{PID: 10, PGID: 10, Start: 5, Exited: true}, {PID: 12, PGID: 10, Start: 6}}, true},
-		{"the pid is another's", []Entry{{PID: 10, PGID: 10, Start: 9}, {PID: 12, PGID: 10, Start: 9}}, false},
-		{"a daemon whose first process had the pid later", []Entry{{PID: 12, PGID: 10, SID: 10, Start: 9}}, false},
+		{"a member", group, 0, []Entry{{PID: 11, PGID: 10, SID: 7, Start: 5}}, true},
+		{"a member whose session is not known", group, 0, []Entry{{PID: 11, PGID: 10, Start: 5}}, true},
+		{"an older member", group, 0, []Entry{{PID: 11, PGID: 10, SID: 7, Start: 4}}, false},
+		{"a zombie", group, 0, []Entry{{PID: 11, PGID: 10, SID: 7, Start: 6, Exited: true}}, false},
+		{"the leader's zombie and a member", group, 0,
+			[]Entry{{PID: 10, PGID: 10, Start: 5, Exited: true}, {PID: 12, PGID: 10, Start: 6}}, true},
+		{"the pid is another's", group, 0, []Entry{{PID: 10, PGID: 10, Start: 9}, {PID: 12, PGID: 10, Start: 9}}, false},
+		{"a daemon whose first process had the pid later", group, 0, []Entry{{PID: 12, PGID: 10, SID: 10, Start: 9}}, false},
+		{"a member where no session was recorded", old, 0, []Entry{{PID: 12, PGID: 10, SID: 10, Start: 9}}, true},
+		{"a session within, where the leader's is beyond", beyond, 0, []Entry{{PID: 12, PGID: 10, SID: 10, Start: 9}}, false},
+		{"of a session, in a group of its own", session, 1, []Entry{{PID: 11, PGID: 11, SID: 10, Start: 5}}, true},
+		{"of a session, an older one", session, 1, []Entry{{PID: 11, PGID: 11, SID: 10, Start: 4}}, false},
+		{"a daemon with its own session", session, 1, []Entry{{PID: 11, PGID: 11, SID: 11, Start: 6}}, false},
+		{"of a session, a zombie", session, 1, []Entry{{PID: 11, PGID: 11, SID: 10, Start: 6, Exited: true}}, false},
 	} {
-		if got := id.bands()[0].lives(c.list); got != c.want {
+		if got := c.id.bands()[c.band].lives(c.list); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
-		}
-	}
-	old := Identity{PID: 10, PGID: 10, SID: Unrecorded, Start: 5}
-	if !old.bands()[0].lives([]Entry{{PID: 12, PGID: 10, SID: 10, Start: 9}}) {
-		t.Error("a member of a group whose session was not recorded is left out")
-	}
-	beyond := Identity{PID: 10, PGID: 10, Start: 5}
-	if beyond.bands()[0].lives([]Entry{{PID: 12, PGID: 10, SID: 10, Start: 9}}) {
-		t.Error("a session beyond the pid namespace is taken for one within")
-	}
-	for _, id := range []Identity{{PID: 1, PGID: 1, SID: 1}, {PID: 11, PGID: 10, SID: 10}, {}} {
-		if len(id.bands()) > 0 {
-			t.Errorf("%+v leads", id)
-		}
-	}
-}
-
-func TestASessionHasNoMembersOlderThanItsLeader(t *testing.T) {
-	id := Identity{PID: 10, PGID: 10, SID: 10, Start: 5}
-	for claim, c := range map[string]struct {
-		list []Entry
-		want bool
-	}{
-		"a member in a group of its own": {[]Entry{{PID: 11, PGID: 11, SID: 10, Start: 5}}, true},
-		"an older one":                   {[]Entry{{PID: 11, PGID: 11, SID: 10, Start: 4}}, false},
-		"a daemon with its own session":  {[]Entry{{PID: 11, PGID: 11, SID: 11, Start: 6}}, false},
-		"a zombie":                       {[]Entry{{PID: 11, PGID: 11, SID: 10, Start: 6, Exited: true}}, false},
-	} {
-		if got := id.bands()[1].lives(c.list); got != c.want {
-			t.Errorf("%s: %v", claim, got)
-		}
-	}
-}
-
-func TestNoProcessBesideTheLineIsAnAncestor(t *testing.T) {
-	a := actor.Sleeper(t, actor.Leads)
-	for pid, want := range map[int]bool{os.Getpid(): true, os.Getppid(): true, a.PID(): false, 0: false} {
-		if IsAncestor(pid) != want {
-			t.Errorf("IsAncestor(%d) is %v", pid, !want)
 		}
 	}
 }
@@ -288,56 +194,6 @@ func FuzzParseStat(f *testing.F) {
 }
 
 func init() {
-	// It runs as root in its own mount namespace, and starts the next role as an unprivileged user.
-	actor.Roles["hidden"] = func(args []string) int {
-		for _, err := range []error{
-			unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
-			unix.Mount("proc", "/proc", "proc", 0, "hidepid=2"),
-		} {
-			if err != nil {
-				return 2
-			}
-		}
-		cmd := exec.Command("/proc/self/exe", args...)
-		cmd.Env = append(os.Environ(), actor.Role+"=unseeing")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: actor.Nobody, Gid: actor.Nobody}}
-		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-		if cmd.Run() != nil {
-			return 1
-		}
-		return 0
-	}
-	actor.Roles["unseeing"] = func(args []string) int {
-		id := Here()
-		id.PID, _ = strconv.Atoi(args[0])
-		start, _ := strconv.Atoi(args[1])
-		id.Start, id.PGID = uint64(start), id.PID
-		_, err := Of(id.PID)
-		line, lineErr := Ancestors()
-		println("of:", errors.Is(err, unix.EPERM), "life:", id.Life().String(), "lives:", PIDLives(id.PID), "group:", remains(id))
-		println("climbed:", lineErr == nil, slices.Contains(line, 1))
-		return 0
-	}
-}
-
-func TestHiddenIsNotDead(t *testing.T) {
-	need.Root(t)
-	a := actor.Sleeper(t, actor.Leads)
-	id := idOf(a)
-	b := actor.Play(t, syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}, "hidden", strconv.Itoa(id.PID), strconv.FormatUint(id.Start, 10))
-	b.Await()
-	if b.ProcessState.ExitCode() == 2 {
-		need.Skip(t, "may not mount")
-	}
-	if got := b.Out.String(); !strings.Contains(got, "of: true life: unknown lives: true group: true\n") {
-		t.Errorf("got %s", got)
-	}
-	if !strings.Contains(b.Out.String(), "climbed: true true") {
-		t.Log("this kernel does not name hidden parents:", b.Out.String())
-	}
-}
-
-func init() {
 	actor.Roles["misplaced"] = func([]string) int {
 		_, err := Of(os.Getpid())
 		one := Identity{PID: 1, Start: 1}
@@ -352,37 +208,33 @@ func TestProcOfAnotherNamespaceIsRefused(t *testing.T) {
 	need.Root(t)
 	// /proc is not mounted again in the new pid namespace: its pids mean other processes there.
 	a := actor.Play(t, syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}, "misplaced")
-	a.Await()
-	if got := a.Out.String(); !strings.Contains(got, "another pid namespace unknown\ntrue false true true\n") {
+	if got := a.Said(); !strings.Contains(got, "another pid namespace unknown\ntrue false true true\n") {
 		t.Errorf("got %q", got)
 	}
 }
 
 func TestBoottimeAdvances(t *testing.T) {
-	text, err := os.ReadFile("/proc/uptime")
-	if err != nil {
-		t.Fatal(err)
-	}
-	seconds, err := strconv.ParseFloat(strings.Fields(string(text))[0], 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("/proc/uptime"))(t)
+	seconds := must.Get(strconv.ParseFloat(strings.Fields(string(text))[0], 64))(t)
 	if got := Boottime().Seconds(); got < seconds-0.01 || got > seconds+60 {
 		t.Errorf("%v, /proc/uptime says %v", got, seconds)
 	}
 }
 
-func BenchmarkOf(b *testing.B) {
-	for b.Loop() {
-		if _, err := Of(os.Getppid()); err != nil {
-			b.Fatal(err)
-		}
+func TestAStoppedProcessStandsStill(t *testing.T) {
+	begun := time.Now()
+	a := actor.Sleeper(t, actor.Leads)
+	if still, age := Still(a.PID()); still || age < -2*tick || age > time.Since(begun)+2*tick {
+		t.Errorf("still %v, %v old", still, age)
 	}
-}
-func BenchmarkTable(b *testing.B) {
-	for b.Loop() {
-		if _, err := Table(nil); err != nil {
-			b.Fatal(err)
-		}
+	unix.Kill(a.PID(), unix.SIGSTOP)
+	actor.Eventually(t, "it stands still", func() bool { still, _ := Still(a.PID()); return still })
+	a.Kill()
+	if still, age := Still(a.PID()); still || age != 0 {
+		t.Errorf("the dead stand still: %v, since %v", still, age)
 	}
+	b := actor.Sleeper(t, actor.Leads)
+	actor.Undying(t, b)
+	unix.Kill(b.PID(), unix.SIGKILL)
+	actor.Eventually(t, "its tracer holds it", func() bool { still, _ := Still(b.PID()); return still })
 }

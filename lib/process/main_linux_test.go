@@ -4,26 +4,19 @@ import (
 	"testing"
 
 	"adlock/test/support/actor"
+	"adlock/test/support/must"
 )
 
 func TestMain(m *testing.M) { actor.Main(m) }
 
 func idOf(a *actor.Actor) Identity {
 	a.T.Helper()
-	id, err := Of(a.PID())
-	if err != nil {
-		a.T.Fatal(err)
-	}
-	return id
+	return must.Get(Of(a.PID()))(a.T)
 }
 
 func entryOf(a *actor.Actor) Entry {
 	a.T.Helper()
-	e, err := look(a.PID())
-	if err != nil {
-		a.T.Fatal(err)
-	}
-	return e
+	return must.Get(look(a.PID()))(a.T)
 }
 
 func gone(pid int) bool { return !PIDLives(pid) }
@@ -32,7 +25,6 @@ func gone(pid int) bool { return !PIDLives(pid) }
 func scans(t *testing.T) *int {
 	t.Helper()
 	n, hides := new(int), hidesProcesses
-	t.Cleanup(func() { hidesProcesses = hides })
-	hidesProcesses = func() bool { *n++; return hides() }
+	actor.Set(t, &hidesProcesses, func() bool { *n++; return hides() })
 	return n
 }

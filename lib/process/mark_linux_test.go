@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/test/support/actor"
+	"adlock/test/support/must"
 )
 
 const token = "00112233445566778899aabbccddeeff"
@@ -21,9 +22,7 @@ const token = "00112233445566778899aabbccddeeff"
 func fifo(t *testing.T) string {
 	t.Helper()
 	path := actor.File(t, "fifo")
-	if err := unix.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Mkfifo(path, 0o600))
 	return path
 }
 
@@ -50,10 +49,7 @@ func left(t *testing.T, script string, lines int) (Job, []int) {
 			unix.Kill(pid, unix.SIGKILL)
 		}
 	})
-	id, err := Of(owner)
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(Of(owner))(t)
 	unix.Kill(owner, unix.SIGKILL)
 	actor.Eventually(t, "the script is dead", func() bool { return id.Life() == Dead })
 	return Job{Owner: id, FileUID: -1, Token: token, Taken: began}, pids
@@ -134,10 +130,7 @@ func TestATokenCountsInTheTickOfItsLockWhateverThePID(t *testing.T) {
 		`perl -e '$0 = "x" x 20000; open(F, ">>$ARGV[0]"); print F "$$\n"; close F; sleep 300' "$1" &`: false,
 	} {
 		job, pids := left(t, script, 1)
-		child, err := Of(pids[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		child := must.Get(Of(pids[0]))(t)
 		job.Owner.PID, job.Owner.Start, job.Taken = child.PID+1, child.Start, time.Duration(child.Start)*clockTick
 		if got, doubt := found(t, job); slices.Contains(got, child.PID) != want || doubt != 0 {
 			t.Errorf("%s: found %v, in doubt %d, of %v", script, got, doubt, pids)
@@ -183,10 +176,7 @@ func TestWhatIsOlderThanTheOwnerIsNotInDoubt(t *testing.T) {
 	file := actor.File(t, "pids")
 	actor.Shell(t, syscall.SysProcAttr{Setsid: true}, `exec perl -e '$0 = "x" x 20000; exec "sleep", "300" unless $pid = fork;
 		open(F, ">$ARGV[0]"); print F "$pid\n"; close F; wait; sleep 300' "$1"`, file)
-	owner, err := Of(actor.PIDIn(t, file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	owner := must.Get(Of(actor.PIDIn(t, file)))(t)
 	unix.Kill(owner.PID, unix.SIGKILL)
 	actor.Eventually(t, "the owner is dead", func() bool { return owner.Life() == Dead })
 	if got, doubt := found(t, Job{Owner: owner, Token: token}); len(got) != 0 || doubt != 0 {
@@ -199,9 +189,7 @@ func TestWhatIsLeftIsNotKnownWithoutAPlace(t *testing.T) {
 	if left, err := job.Left(); !left || err != nil {
 		t.Errorf("left %v, %v, of %v", left, err, pids)
 	}
-	saved := here
-	defer func() { here = saved }()
-	here = func() (Identity, error) { return Identity{}, unix.EMFILE }
+	actor.Set(t, &here, func() (Identity, error) { return Identity{}, unix.EMFILE })
 	if _, err := job.Left(); !errors.Is(err, unix.EMFILE) {
 		t.Error(err)
 	}
@@ -216,10 +204,7 @@ func TestAJobIsDeadBesideProcessesThatComeAndGo(t *testing.T) {
 	shell := actor.Shell(t, syscall.SysProcAttr{Setsid: true}, `exec >/dev/null 2>&1; sh -c 'read x <"$0"' "$2" & echo $! >"$1"
 		for i in 1 2 3 4 5 6 7 8 9 10 11 12; do while kill -0 "$3"; do /bin/true; done & done; wait`, file, fifo(t), strconv.Itoa(os.Getpid()))
 	t.Cleanup(func() { unix.Kill(-shell.PID(), unix.SIGKILL) })
-	id, err := Of(actor.PIDIn(t, file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(Of(actor.PIDIn(t, file)))(t)
 	job := Job{Owner: id, FileUID: -1, Token: token, Taken: Boottime()}
 	unix.Kill(id.PID, unix.SIGKILL)
 	actor.Eventually(t, "the owner is dead", func() bool { return id.Life() == Dead })
@@ -233,12 +218,10 @@ func TestAJobIsDeadBesideProcessesThatComeAndGo(t *testing.T) {
 // A file system that does not answer delays the verdict once, and not at each look.
 func TestAnEnvironmentThatIsLateIsInDoubtAtOnce(t *testing.T) {
 	job, pids := left(t, sleeper+" &", 1)
-	within, read := environmentWithin, readEnvironment
-	defer func() { environmentWithin, readEnvironment = within, read }()
-	environmentWithin = 50 * time.Millisecond
 	asked, answers := 0, make(chan struct{})
 	defer close(answers)
-	readEnvironment = func(Entry) ([]byte, error) { <-answers; return nil, nil }
+	actor.Set(t, &environmentWithin, 50*time.Millisecond)
+	actor.Set(t, &readEnvironment, func(Entry) ([]byte, error) { <-answers; return nil, nil })
 	m, ok := job.mark(Here())
 	if !ok {
 		t.Fatal("the job has no mark")
@@ -255,9 +238,7 @@ func TestAnExecveAfterTheTableWasReadOverwritesNothing(t *testing.T) {
 	a := actor.Shell(t, actor.Apart, `read -r x <"$1"; exec sleep 100`, gate)
 	actor.Eventually(t, "it waits", func() bool { return entryOf(a).Command == "sh" && actor.State(a.PID()) == "S" })
 	e := entryOf(a)
-	if err := os.WriteFile(gate, []byte("go\n"), 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(gate, []byte("go\n"), 0))
 	actor.Eventually(t, "it has another program", func() bool { return entryOf(a).Command == "sleep" })
 	if text, err := environ(e); err != nil || len(text) == 0 {
 		t.Errorf("%d bytes, %v", len(text), err)
@@ -286,10 +267,7 @@ func TestAProcessWhoseFirstThreadHasExitedIsNotGone(t *testing.T) {
 	ready := actor.File(t, "ready")
 	a := actor.Play(t, actor.Apart, "leaderless", ready)
 	actor.Eventually(t, "its first thread has exited", func() bool { return actor.Exists(ready) && actor.State(a.PID()) == "Z" })
-	e, err := look(a.PID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(look(a.PID()))(t)
 	if _, err := environ(e); !errors.Is(err, errChanging) {
 		t.Error(err)
 	}

@@ -56,8 +56,7 @@ func TestAGroupIsOverOnceItAndItsFirstProcessAreGone(t *testing.T) {
 	if b.over([]Entry{e}) || b.over(nil) {
 		t.Error("it is over while it lives")
 	}
-	unix.Kill(a.PID(), unix.SIGKILL)
-	a.Await()
+	a.Kill()
 	if !b.over(nil) || !b.over([]Entry{{PID: a.PID() + 1}}) {
 		t.Error("it is not over")
 	}
@@ -142,12 +141,11 @@ func TestAnAncestorComesWithItsIdentity(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	for pid, want := range map[int]bool{os.Getpid(): true, os.Getppid(): true, 1: true, a.PID(): false} {
 		id, is, err := Ancestor(pid)
-		if is != want || err != nil && pid != 0 || id.PID != pid {
+		if is != want || IsAncestor(pid) != want || err != nil && pid != 0 || id.PID != pid {
 			t.Errorf("%d: %+v, %v, %v", pid, id, is, err)
 		}
 	}
-	unix.Kill(a.PID(), unix.SIGKILL)
-	a.Await()
+	a.Kill()
 	if id, is, err := Ancestor(a.PID()); is || !errors.Is(err, unix.ESRCH) {
 		t.Errorf("one that is gone: %+v, %v, %v", id, is, err)
 	}
@@ -168,17 +166,14 @@ func TestOneProcessIsTheSameInAnotherGroup(t *testing.T) {
 			t.Errorf("another %s is the same", claim)
 		}
 	}
-	if pidfs() && (id.Inode == 0 || id.Inode != inodeNow(a.PID())) {
-		t.Errorf("inode %d", id.Inode)
-	}
 }
 
 func TestADeadProcessIsNotFound(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
-	unix.Kill(a.PID(), unix.SIGKILL)
-	a.Await()
-	if e, err := Find(a.PID()); err != unix.ESRCH {
-		t.Errorf("%+v, %v", e, err)
+	a.Kill()
+	e, err := Find(a.PID())
+	if _, ofErr := Of(a.PID()); err != unix.ESRCH || !errors.Is(ofErr, unix.ESRCH) {
+		t.Errorf("%+v, %v, %v", e, err, ofErr)
 	}
 	if e, err := Find(os.Getpid()); err != nil || e.PID != os.Getpid() {
 		t.Errorf("%+v, %v", e, err)

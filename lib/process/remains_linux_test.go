@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"adlock/test/support/actor"
+	"adlock/test/support/must"
 )
 
 // led returns the identity of a dead process, and the pid of a living member of the group that it
@@ -13,10 +14,7 @@ func led(t *testing.T) (Identity, int) {
 	t.Helper()
 	orphan := actor.File(t, "orphan")
 	a := actor.Shell(t, actor.Leads, `sleep 100 & echo $! >"$1"; read x`, orphan)
-	id, err := Of(a.PID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(Of(a.PID()))(t)
 	pid := actor.PIDIn(t, orphan)
 	a.Process.Kill()
 	a.Process.Wait()
@@ -25,12 +23,11 @@ func led(t *testing.T) (Identity, int) {
 
 func TestWhatRemainsOfAJobDependsOnWhereItWasSeen(t *testing.T) {
 	saved := here
-	defer func() { here = saved }()
-	here = func() (Identity, error) { // not every machine has an id
+	actor.Set(t, &here, func() (Identity, error) { // not every machine has an id
 		where, err := saved()
 		where.Machine = "this"
 		return where, err
-	}
+	})
 	id, pid := led(t)
 	for claim, c := range map[string]struct {
 		change         func(*Identity)
@@ -58,11 +55,8 @@ func TestWhatRemainsOfAJobDependsOnWhereItWasSeen(t *testing.T) {
 }
 
 func TestALeaderInAnotherTimeNamespaceRemains(t *testing.T) {
-	a := actor.Sleeper(t, actor.Leads)
-	id := idOf(a)
-	id.Start += 1000
-	id.TimeNS++
-	id.Inode = 0
+	id := idOf(actor.Sleeper(t, actor.Leads))
+	id.Start, id.TimeNS, id.Inode = id.Start+1000, id.TimeNS+1, 0
 	if !(Job{Owner: id}).Remains() {
 		t.Error("starts that cannot be compared prove it dead")
 	}
@@ -71,8 +65,7 @@ func TestALeaderInAnotherTimeNamespaceRemains(t *testing.T) {
 func TestAGroupThatIsGoneNeedsNoTable(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	id := idOf(a)
-	a.Process.Kill()
-	a.Await()
+	a.Kill()
 	n := scans(t)
 	if (Job{Owner: id}).Remains() || *n != 0 {
 		t.Errorf("the table was read %d times", *n)
@@ -90,8 +83,7 @@ func init() {
 
 func TestASupervisorIsKnownByItsName(t *testing.T) {
 	a := actor.Play(t, actor.Leads, "supervises")
-	a.Await()
-	if got := a.Out.String(); got != "true true true\n" {
+	if got := a.Said(); got != "true true true\n" {
 		t.Errorf("got %q", got)
 	}
 	if (Entry{Command: "sh"}).Supervises() {

@@ -18,6 +18,7 @@ import (
 
 	"adlock/test/support/actor"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -83,9 +84,7 @@ func TestATableThatCannotBeReadIsAnError(t *testing.T) {
 		t.Errorf("of no directory: %v", err)
 	}
 	plain := actor.File(t, "plain")
-	if err := os.WriteFile(plain, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(plain, nil, 0o600))
 	if _, err := (scan{}).readListed(plain, nil, 0, 1); !errors.Is(err, unix.ENOTDIR) {
 		t.Errorf("of a file: %v", err)
 	}
@@ -182,8 +181,7 @@ func TestADeadProcessHasNoUserAndNoParent(t *testing.T) {
 	if pid, err := parent(a.PID()); pid != os.Getpid() || err != nil {
 		t.Errorf("its parent is %d, %v", pid, err)
 	}
-	unix.Kill(a.PID(), unix.SIGKILL)
-	a.Await()
+	a.Kill()
 	if uid, err := User(a.PID()); uid != 0 || err != unix.ESRCH {
 		t.Errorf("its user is %d, %v", uid, err)
 	}
@@ -205,9 +203,7 @@ func treeOf(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir() + "/"
 	for name, content := range files {
-		if err := os.MkdirAll(filepath.Dir(root+name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(root+name), 0o700))
 		var err error
 		if target, link := strings.CutPrefix(content, "->"); link {
 			err = os.Symlink(target, root+name)
@@ -267,46 +263,6 @@ func TestOnlyHidepidMayHideAProcess(t *testing.T) {
 	}
 	if !mayHide(actor.File(t, "none")) {
 		t.Error("mounts that cannot be read: taken to hide no process")
-	}
-}
-
-// The read of the FIFO blocks, so its descriptor is still open when the test looks at its
-// close-on-exec flag.
-func TestWhatIsReadIsNotInherited(t *testing.T) {
-	fifo := actor.File(t, "fifo")
-	if err := unix.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan []byte)
-	go func() { done <- slurp(fifo, make([]byte, 8)) }()
-	writer, err := os.OpenFile(fifo, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer writer.Close()
-	reader := -1
-	// The writer's open may return before the reader's, which then has no descriptor yet.
-	actor.Eventually(t, "the reader has its descriptor", func() bool {
-		list, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, fd := range list {
-			if target, _ := os.Readlink("/proc/self/fd/" + fd.Name()); target == fifo && actor.Atoi(t, fd.Name()) != int(writer.Fd()) {
-				reader = actor.Atoi(t, fd.Name())
-			}
-		}
-		return reader >= 0
-	})
-	if flags, err := unix.FcntlInt(uintptr(reader), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
-		t.Errorf("flags %x, %v", flags, err)
-	}
-	writer.WriteString("words")
-	if got := <-done; string(got) != "words" {
-		t.Errorf("read %q", got)
-	}
-	if got, err := read(t.TempDir(), make([]byte, 8)); len(got) != 0 || err != unix.EISDIR {
-		t.Errorf("of a directory: %q, %v", got, err)
 	}
 }
 

@@ -4,16 +4,17 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"adlock/lib/atom"
+	"adlock/test/support/must"
 )
 
 func TestAStoreGetsNoCommand(t *testing.T) {
 	for store, digest := range map[string]bool{"": false, "/locks": false, "etcd://h:1/p": true, "ftp://u@h/d": true} {
 		r := newRun()
 		r.store, r.Request.Atom.Host = store, "h"
-		if err := r.nameAtom("curl", []string{"/usr/bin/curl", "-u", "admin:hunter2"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.nameAtom("curl", []string{"/usr/bin/curl", "-u", "admin:hunter2"}))
 		a := r.Request.Atom
 		if atom.IsDigest(a.Command) != digest || digest == strings.Contains(a.Command, "hunter2") || strings.Contains(a.Operand, "hunter2") {
 			t.Errorf("%q: %+v", store, a)
@@ -30,6 +31,29 @@ func TestAMissingCommandIsNamedByItsHarmlessBeginning(t *testing.T) {
 	} {
 		if got := harmless(word); got != want {
 			t.Errorf("%s is called %q, want %q", word, got, want)
+		}
+	}
+}
+
+func TestEveryWordSurvivesTheShell(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		word := string(rapid.SliceOf(rapid.Byte()).Draw(t, "word"))
+		text := Encode(word)
+		if got := decode(text); got != word {
+			t.Errorf("%q: %q", word, got)
+		}
+		for _, b := range []byte(text) {
+			if b < ' ' || b > '~' {
+				t.Errorf("%q holds %q", text, b)
+			}
+		}
+	})
+}
+
+func TestAPlainWordIsLeftAsItIs(t *testing.T) {
+	for _, word := range []string{"sh", "/usr/bin/dash", "it's so", "-e", "a=b"} {
+		if got := Encode(word); got != word {
+			t.Errorf("%q: %q", word, got)
 		}
 	}
 }

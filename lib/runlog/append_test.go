@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -61,7 +62,10 @@ func mustAppend(t testing.TB, l *Log, operands ...string) {
 func operands(t testing.TB, dir string) (list []string) {
 	t.Helper()
 	for e, err := range Read(dir, testHost) {
-		if err != nil {
+		var damaged *DamagedLine
+		if errors.As(err, &damaged) {
+			e.Operand = fmt.Sprint("damaged line ", damaged.Line)
+		} else if err != nil {
 			t.Fatalf("read: %v", err)
 		}
 		list = append(list, e.Operand)
@@ -80,10 +84,14 @@ func same(t testing.TB, got []string, want ...string) {
 func folderOf(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(dir, 0o700))
 	return dir
+}
+
+func emptyLog(t testing.TB) (dir string, log *Log) {
+	t.Helper()
+	dir = folderOf(t)
+	return dir, &Log{Dir: dir, Host: testHost}
 }
 
 func currentOf(dir string) string { return filepath.Join(dir, fileName(testHost)) }
@@ -93,8 +101,7 @@ func olderOf(dir string) string { return filepath.Join(dir, oldName(testHost)) }
 func TestAppendCreatesAPrivateFile(t *testing.T) {
 	for _, umask := range []int{0, 0o277} {
 		old := unix.Umask(umask)
-		dir := folderOf(t)
-		log := &Log{Dir: dir, Host: testHost}
+		dir, log := emptyLog(t)
 		err := log.Append(Event{Kind: Acquire})
 		unix.Umask(old)
 		if err != nil {
@@ -120,10 +127,7 @@ func TestAppendStampsTheTime(t *testing.T) {
 func TestRunlogIsRotatedAtMax(t *testing.T) {
 	dir := folderOf(t)
 	mustAppend(t, &Log{Dir: dir, Host: testHost}, "a")
-	info, err := os.Stat(currentOf(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(currentOf(dir)))(t)
 	log := &Log{Dir: dir, Host: testHost, Max: 2 * info.Size()}
 	mustAppend(t, log, "b")
 	if _, err := os.Stat(olderOf(dir)); !errors.Is(err, fs.ErrNotExist) {
@@ -146,8 +150,7 @@ func TestLineLongerThanMaxIsWritten(t *testing.T) {
 }
 
 func TestLineThatIsAbsurdlyLongIsRefused(t *testing.T) {
-	dir := folderOf(t)
-	log := &Log{Dir: dir, Host: testHost}
+	dir, log := emptyLog(t)
 	mustAppend(t, log, strings.Repeat("a", maxLine-200))
 	err := log.Append(Event{Kind: Acquire, Operand: strings.Repeat("a", maxLine)})
 	if !errors.Is(err, unix.EFBIG) {
@@ -162,32 +165,20 @@ func TestFailedRotationKeepsTheLine(t *testing.T) {
 	dir := folderOf(t)
 	log := &Log{Dir: dir, Host: testHost, Max: 1}
 	mustAppend(t, log, "a")
-	if err := os.MkdirAll(filepath.Join(olderOf(dir), "full"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(olderOf(dir), "full"), 0o700))
 	err := log.Append(Event{Kind: Acquire, Operand: "b"})
 	var failed *fs.PathError
 	if !errors.As(err, &failed) || failed.Op != "rename" {
 		t.Errorf("error %v, want that of the rename", err)
 	}
-	if err := os.RemoveAll(olderOf(dir)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(olderOf(dir)))
 	same(t, operands(t, dir), "a", "b")
 }
 
 func TestStoppedHolderStopsNoWriter(t *testing.T) {
-	dir := folderOf(t)
-	log := &Log{Dir: dir, Host: testHost}
+	dir, log := emptyLog(t)
 	mustAppend(t, log, "a")
-	holder, err := os.Open(currentOf(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer holder.Close()
-	if err := unix.Flock(int(holder.Fd()), unix.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	defer lockedBy(t, currentOf(dir))()
 	began := time.Now()
 	mustAppend(t, log, "b")
 	if took := time.Since(began); took < patience || took > time.Minute {
@@ -212,20 +203,11 @@ func TestUnlockedWriterFollowsTheName(t *testing.T) {
 		dir := folderOf(t)
 		log := &Log{Dir: dir, Host: testHost, patience: time.Millisecond}
 		mustAppend(t, log, "a")
-		holder, err := os.Open(currentOf(dir))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer holder.Close()
-		if err := unix.Flock(int(holder.Fd()), unix.LOCK_EX); err != nil {
-			t.Fatal(err)
-		}
+		defer lockedBy(t, currentOf(dir))()
 		log.writing = func() {
 			log.writing = nil
 			for range turns {
-				if err := os.Rename(currentOf(dir), olderOf(dir)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Rename(currentOf(dir), olderOf(dir)))
 				mustAppend(t, &Log{Dir: dir, Host: testHost}, "other")
 			}
 		}
@@ -238,74 +220,43 @@ func TestUnlockedWriterFollowsTheName(t *testing.T) {
 func TestWriterBeginsAgainWhenTheFileIsRotated(t *testing.T) {
 	dir := folderOf(t)
 	mustAppend(t, &Log{Dir: dir, Host: testHost}, "a")
-	d, err := openFolder(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(openFolder(dir))(t)
 	defer d.close()
 	log := &Log{Dir: dir, Host: testHost}
 	for _, remove := range []func() error{
 		func() error { return os.Rename(currentOf(dir), olderOf(dir)) },
 		func() error { return os.Remove(currentOf(dir)) },
 	} {
-		f, err := d.openOrCreate(log.name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := remove(); err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(d.openOrCreate(log.name()))(t)
+		must.Do(t, remove())
 		if written, err := log.appendTo(d, f, []byte("line\n")); written || err != nil {
 			t.Errorf("written %v, %v to a file without its name", written, err)
 		}
-		if err := f.close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.close())
 	}
 	same(t, operands(t, dir), "a")
 }
 
 func TestTornLineDamagesNoOtherLine(t *testing.T) {
-	dir := folderOf(t)
-	log := &Log{Dir: dir, Host: testHost}
+	dir, log := emptyLog(t)
 	mustAppend(t, log, "a")
 	addText(t, currentOf(dir), "time=2026-11-21T02:58:12.123456Z event=acqu")
 	mustAppend(t, log, "b", "c")
-	var got []string
-	for e, err := range Read(dir, testHost) {
-		var damaged *DamagedLine
-		if errors.As(err, &damaged) {
-			got = append(got, strconv.Itoa(damaged.Line))
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, e.Operand)
-	}
-	same(t, got, "a", "2", "b", "c")
+	same(t, operands(t, dir), "a", "damaged line 2", "b", "c")
 }
 
 // addText adds text to a file without Append.
 func addText(t testing.TB, path, text string) {
 	t.Helper()
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.WriteString(text); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.OpenFile(path, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600))(t)
+	must.Get(f.WriteString(text))(t)
+	must.Do(t, f.Close())
 }
 
 // A limit on the file's size lets a part of the line through and then nothing, like a disk that
 // fills up.
 func TestShortWriteIsReportedAndMarked(t *testing.T) {
-	dir := folderOf(t)
-	log := &Log{Dir: dir, Host: testHost}
+	dir, log := emptyLog(t)
 	mustAppend(t, log, "a")
 	for _, room := range []string{"20", "0"} {
 		cmd, output := start(t, "limit", dir, room)
@@ -317,14 +268,7 @@ func TestShortWriteIsReportedAndMarked(t *testing.T) {
 		}
 	}
 	mustAppend(t, log, "b")
-	var got []string
-	for e, err := range Read(dir, testHost) {
-		if err != nil {
-			e.Operand = "damaged"
-		}
-		got = append(got, e.Operand)
-	}
-	same(t, got, "a", "damaged", "b")
+	same(t, operands(t, dir), "a", "damaged line 2", "b")
 }
 
 // childHitsLimit appends to a file that may grow by so many bytes, and prints the error.
@@ -379,9 +323,7 @@ func TestPlantedFilesAreRefused(t *testing.T) {
 			}
 			dir := filepath.Join(t.TempDir(), "log")
 			target := filepath.Join(dir, "target")
-			if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(target, nil, 0o600), c.plant(dir)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(target, nil, 0o600), c.plant(dir)))
 			err := (&Log{Dir: dir, Host: testHost}).Append(Event{Kind: Acquire})
 			var refused *fs.PathError
 			if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.reason) {
@@ -420,9 +362,7 @@ func TestManyProcessesLoseAndTearNothing(t *testing.T) {
 	for range processes {
 		cmd, output := start(t, "write", dir, strconv.Itoa(each))
 		cmd.Stdin = gate
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Start())
 		defer cmd.Process.Kill()
 		cmds, outputs = append(cmds, cmd), append(outputs, output)
 	}
@@ -433,13 +373,8 @@ func TestManyProcessesLoseAndTearNothing(t *testing.T) {
 			t.Errorf("writer: %v: %s", err, outputs[i])
 		}
 	}
-	if err := os.Link(currentOf(dir), filepath.Join(dir, "generation.current")); err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob(filepath.Join(dir, "generation.*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Link(currentOf(dir), filepath.Join(dir, "generation.current")))
+	files := must.Get(filepath.Glob(filepath.Join(dir, "generation.*")))(t)
 	seen := make(map[string]int) // "pid n"
 	for _, path := range files {
 		last := make(map[int]int)
@@ -491,8 +426,7 @@ func childWrites(args []string) error {
 }
 
 func TestCheckReportsWhetherAppendCanWriteAndWritesNothing(t *testing.T) {
-	dir := folderOf(t)
-	l := &Log{Dir: dir, Host: testHost}
+	dir, l := emptyLog(t)
 	if err := l.Check(); err != nil {
 		t.Errorf("no runlog yet: %v", err)
 	}
@@ -511,12 +445,8 @@ func TestCheckReportsWhetherAppendCanWriteAndWritesNothing(t *testing.T) {
 			t.Errorf("%s is as good as any", claim)
 		}
 	}
-	if err := os.Remove(currentOf(dir)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("/dev/null", currentOf(dir)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(currentOf(dir)))
+	must.Do(t, os.Symlink("/dev/null", currentOf(dir)))
 	if err := l.Check(); err == nil {
 		t.Error("a link is as good as a runlog")
 	}

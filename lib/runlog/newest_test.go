@@ -1,40 +1,25 @@
 package runlog
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"adlock/test/support/must"
 )
 
 func TestNewestComesFirstAndDamageIsPassedOver(t *testing.T) {
-	l := &Log{Dir: t.TempDir(), Host: "dax"}
-	if err := os.Chmod(l.Dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	l := &Log{Dir: folderOf(t), Host: testHost}
 	for range l.Newest(1 << 20) {
 		t.Error("an event of no record")
 	}
 	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	for pid := 1; pid <= 3; pid++ {
-		if err := l.Append(Event{Kind: Deny, Time: at, Program: "p", PID: pid}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Append(Event{Kind: Deny, Time: at, Program: "p", PID: pid}))
 	}
-	f, err := os.OpenFile(l.path(), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.WriteString("\nno event\n\n"); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Append(Event{Kind: Deny, Time: at, Program: "p", PID: 4}); err != nil {
-		t.Fatal(err)
-	}
+	addText(t, l.path(), "\nno event\n\n")
+	must.Do(t, l.Append(Event{Kind: Deny, Time: at, Program: "p", PID: 4}))
 	newest := func(most int64) (pids []int) {
 		for e := range l.Newest(most) {
 			if e.Host != "dax" {
@@ -54,16 +39,11 @@ func TestNewestComesFirstAndDamageIsPassedOver(t *testing.T) {
 
 func TestNewestYieldsEachLineOnceWhereverItsPiecesBegin(t *testing.T) {
 	for _, length := range []int{1, 100, firstPiece - 200, firstPiece, 3 * firstPiece} {
-		l := &Log{Dir: t.TempDir(), Host: "dax"}
-		if err := os.Chmod(l.Dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		l := &Log{Dir: folderOf(t), Host: testHost}
 		const lines = 200
 		for pid := 1; pid <= lines; pid++ {
 			operand := strings.Repeat("a", length+pid%7)
-			if err := l.Append(Event{Kind: Deny, Time: time.Unix(1, 0), Program: "p", Operand: operand, PID: pid}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, l.Append(Event{Kind: Deny, Time: time.Unix(1, 0), Program: "p", Operand: operand, PID: pid}))
 		}
 		var pids, want []int
 		for e := range l.Newest(1 << 30) {

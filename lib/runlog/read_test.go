@@ -7,7 +7,6 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,15 +14,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"adlock/test/support/must"
 )
 
 // eventsOf are the events in one file, none of them damaged.
 func eventsOf(t *testing.T, path string) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
-		f, err := openRegular(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(openRegular(path))(t)
 		defer f.Close()
 		r := reader{host: testHost}
 		r.start(f)
@@ -99,21 +97,13 @@ func TestNoRunlogIsErrNotExist(t *testing.T) {
 	}
 }
 
-func TestRotatedFileAloneIsARunlog(t *testing.T) {
-	dir := folderOf(t)
-	addText(t, olderOf(dir), goodLine+"a\n")
-	same(t, operands(t, dir), "a")
-}
-
 func TestReadRefusesWhatIsNoRunlog(t *testing.T) {
 	for claim, plant := range map[string]func(path string) error{
 		"symlink":   func(path string) error { return os.Symlink("/dev/zero", path) },
 		"directory": func(path string) error { return os.Mkdir(path, 0o700) },
 	} {
 		dir := folderOf(t)
-		if err := plant(currentOf(dir)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, plant(currentOf(dir)))
 		for e, err := range Read(dir, testHost) {
 			if err == nil || errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("%s: %+v, %v", claim, e, err)
@@ -175,8 +165,9 @@ func TestReadHasNoGapWhileFilesAreRotated(t *testing.T) {
 	}
 }
 
-// following starts to follow the runlog of dir and returns a function for the next event.
-func following(t *testing.T, dir string) (next func() string) {
+// following starts to follow the runlog of dir, and returns a function that fails unless the next event
+// has this operand, or is an error that ends like this: then want begins with a colon.
+func following(t *testing.T, dir string) (comes func(want string)) {
 	t.Helper()
 	stop, yielded, ended := make(chan struct{}), make(chan string), make(chan struct{})
 	go func() {
@@ -196,73 +187,57 @@ func following(t *testing.T, dir string) (next func() string) {
 		close(stop)
 		<-ended
 	})
-	return func() string {
+	return func(want string) {
 		t.Helper()
 		select {
-		case operand := <-yielded:
-			return operand
+		case got := <-yielded:
+			if got != want && (want[0] != ':' || !strings.HasSuffix(got, want)) {
+				t.Fatalf("%s came, want %s", got, want)
+			}
 		case <-time.After(time.Minute):
 			t.Fatal("nothing came within a minute")
-			return ""
 		}
 	}
 }
 
 func TestFollowGoesOnAcrossRotation(t *testing.T) {
 	dir := folderOf(t)
-	next := following(t, dir) // there is no runlog yet
+	comes := following(t, dir) // there is no runlog yet
 	log := &Log{Dir: dir, Host: testHost, Max: 120}
 	for i := range 50 {
 		operand := strconv.Itoa(i)
 		mustAppend(t, log, operand)
-		if got := next(); got != operand {
-			t.Fatalf("%s came, want %s", got, operand)
-		}
+		comes(operand)
 	}
 }
 
 func TestFollowWaitsForTheRestOfALine(t *testing.T) {
 	dir := folderOf(t)
 	addText(t, currentOf(dir), goodLine+"a\n"+goodLine+"b")
-	next := following(t, dir)
-	if got := next(); got != "a" {
-		t.Fatalf("%s came, want a", got)
-	}
+	comes := following(t, dir)
+	comes("a")
 	addText(t, currentOf(dir), "c\n")
-	if got := next(); got != "bc" {
-		t.Errorf("%s came, want bc", got)
-	}
+	comes("bc")
 }
 
 func TestFollowYieldsALineThatIsNeverFinished(t *testing.T) {
 	dir := folderOf(t)
 	addText(t, currentOf(dir), goodLine+"a\n"+goodLine+"b")
-	next := following(t, dir)
-	if got := next(); got != "a" {
-		t.Fatalf("%s came, want a", got)
-	}
-	if err := os.Rename(currentOf(dir), olderOf(dir)); err != nil {
-		t.Fatal(err)
-	}
+	comes := following(t, dir)
+	comes("a")
+	must.Do(t, os.Rename(currentOf(dir), olderOf(dir)))
 	mustAppend(t, &Log{Dir: dir, Host: testHost}, "c")
-	if got := next(); !strings.HasSuffix(got, ":2: damaged line: not finished") {
-		t.Errorf("%s came, want the damaged line", got)
-	}
-	if got := next(); got != "c" {
-		t.Errorf("%s came, want c", got)
-	}
+	comes(":2: damaged line: not finished")
+	comes("c")
 }
 
 // The writer did not get the lock in time, and was delayed between its check and its write until
 // the runlog had been rotated and the reader had left the old file.
 func TestFollowYieldsALateLineOfTheFileItHasLeft(t *testing.T) {
-	dir := folderOf(t)
-	log := &Log{Dir: dir, Host: testHost}
+	dir, log := emptyLog(t)
 	mustAppend(t, log, "a")
-	next := following(t, dir)
-	if got := next(); got != "a" {
-		t.Fatalf("%s came, want a", got)
-	}
+	comes := following(t, dir)
+	comes("a")
 	holdUp := lockedBy(t, currentOf(dir))
 	late := &Log{Dir: dir, Host: testHost, patience: time.Millisecond, writing: func() {
 		holdUp()
@@ -270,90 +245,29 @@ func TestFollowYieldsALateLineOfTheFileItHasLeft(t *testing.T) {
 			t.Error(err)
 		}
 		mustAppend(t, log, "b")
-		if got := next(); got != "b" {
-			t.Errorf("%s came, want b", got)
-		}
+		comes("b")
 	}}
 	mustAppend(t, late, "late")
-	if got := next(); got != "late" {
-		t.Errorf("%s came, want late", got)
-	}
+	comes("late")
 	mustAppend(t, log, "c")
-	if got := next(); got != "c" {
-		t.Errorf("%s came, want c", got)
-	}
+	comes("c")
 }
 
 // lockedBy holds the file's lock until letGo is called.
 func lockedBy(t *testing.T, path string) (letGo func()) {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(path))(t)
+	must.Do(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))
 	return func() { f.Close() }
 }
 
 func TestFollowReadsAnEmptiedRunlogAnew(t *testing.T) {
-	dir := folderOf(t)
-	log := &Log{Dir: dir, Host: testHost}
+	dir, log := emptyLog(t)
 	mustAppend(t, log, "a", "b")
-	next := following(t, dir)
-	if a, b := next(), next(); a != "a" || b != "b" {
-		t.Fatalf("%s and %s came", a, b)
-	}
-	if err := os.Truncate(currentOf(dir), 0); err != nil {
-		t.Fatal(err)
-	}
+	comes := following(t, dir)
+	comes("a")
+	comes("b")
+	must.Do(t, os.Truncate(currentOf(dir), 0))
 	mustAppend(t, log, "c")
-	if got := next(); got != "c" {
-		t.Errorf("%s came, want c", got)
-	}
-}
-
-// The cost of a report: a million lines as from a busy machine.
-func BenchmarkRead(b *testing.B) {
-	const lines = 1_000_000
-	dir := folderOf(b)
-	var text []byte
-	for i := range lines {
-		e := Event{
-			Time: time.UnixMicro(1e15 + int64(i)*1e6), Kind: Release, Program: "backup", Host: testHost, Operator: "run",
-			Operand: fmt.Sprint("/srv/data of customer ", i%100), PID: 1000 + i, Token: fmt.Sprintf("%032x", i),
-			Duration: Some(time.Duration(i) * time.Millisecond), Status: Some(i % 3), IfElapsed: Some(time.Minute), ExpireAfter: Some(time.Hour),
-		}
-		text = appendLine(text, &e, testHost)
-	}
-	addText(b, currentOf(dir), string(text))
-	b.SetBytes(int64(len(text)))
-	text = nil
-	runtime.GC()
-	for b.Loop() {
-		n := 0
-		for _, err := range Read(dir, testHost) {
-			if err != nil {
-				b.Fatal(err)
-			}
-			n++
-		}
-		if n != lines {
-			b.Fatalf("%d lines, want %d", n, lines)
-		}
-	}
-}
-
-func BenchmarkAppend(b *testing.B) {
-	log := &Log{Dir: folderOf(b), Host: testHost}
-	e := Event{
-		Kind: Release, Program: "backup", Host: testHost, Operator: "run", Operand: "/srv/data of customer",
-		PID: 1000, Token: strings.Repeat("a", 32), Duration: Some(time.Minute), Status: Some(0),
-	}
-	for b.Loop() {
-		if err := log.Append(e); err != nil {
-			b.Fatal(err)
-		}
-	}
+	comes("c")
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"adlock/test/support/must"
 )
 
 func init() { Unzip = func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) } }
@@ -18,12 +20,8 @@ func zipped(t *testing.T, text string) string {
 	t.Helper()
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	if _, err := z.Write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(z.Write([]byte(text)))(t)
+	must.Do(t, z.Close())
 	return b.String()
 }
 
@@ -58,9 +56,7 @@ func TestWhatLogrotateHasRotatedIsReadOldestFirst(t *testing.T) {
 		t.Error(got)
 	}
 	for _, path := range []string{currentOf(dir), olderOf(dir)} {
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(path))
 	}
 	if hosts, err := Hosts(dir); err != nil || !slices.Equal(hosts, []string{testHost}) {
 		t.Errorf("%q, %v", hosts, err)

@@ -1,17 +1,16 @@
 package sysfile
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 
-	"golang.org/x/sys/unix"
+	"adlock/test/support/must"
 )
 
 func TestPreadReadsAtAnOffset(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
-	must(t, os.WriteFile(path, []byte("a word"), 0o600))
+	must.Do(t, os.WriteFile(path, []byte("a word"), 0o600))
 	fd := opened(t, path)
 	var got [8]byte
 	n, err := Pread(fd, got[:], 2)
@@ -21,77 +20,4 @@ func TestPreadReadsAtAnOffset(t *testing.T) {
 	if n, err := Pread(fd, got[:], 6); n != 0 || err != nil {
 		t.Errorf("at the end: %d, %v", n, err)
 	}
-}
-
-func TestAFileThatIsNotThereIsNotOpened(t *testing.T) {
-	dir := t.TempDir()
-	if _, err := Open(filepath.Join(dir, "none"), unix.O_RDONLY); !errors.Is(err, os.ErrNotExist) {
-		t.Error(err)
-	}
-	at := directory(t, dir)
-	if _, err := Openat(at, "none", unix.O_RDONLY, 0); !errors.Is(err, os.ErrNotExist) {
-		t.Error(err)
-	}
-	made, err := Openat(at, "new", unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
-	must(t, err)
-	unix.Close(made)
-	if _, err := os.Stat(filepath.Join(dir, "new")); err != nil {
-		t.Error(err)
-	}
-}
-
-// Lstatat describes the name itself, here a link; Fstat describes the opened file.
-func TestALinkIsTheNameAndNotTheFile(t *testing.T) {
-	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
-	must(t, os.Symlink("file", filepath.Join(dir, "link")))
-	var name, file unix.Stat_t
-	must(t, Lstatat(directory(t, dir), "link", &name))
-	must(t, Fstat(opened(t, filepath.Join(dir, "link")), &file))
-	if name.Mode&unix.S_IFMT != unix.S_IFLNK || file.Mode&unix.S_IFMT != unix.S_IFREG {
-		t.Errorf("the name is %o, the file %o", name.Mode, file.Mode)
-	}
-}
-
-func TestAModeIsGivenWhateverTheUmask(t *testing.T) {
-	dir := t.TempDir()
-	defer unix.Umask(unix.Umask(0o777))
-	fd, err := Openat(directory(t, dir), "file", unix.O_RDWR|unix.O_CREAT, 0o600)
-	must(t, err)
-	defer unix.Close(fd)
-	must(t, Fchmod(fd, 0o600))
-	var st unix.Stat_t
-	must(t, Fstat(fd, &st))
-	if st.Mode&0o7777 != 0o600 {
-		t.Errorf("mode %o", st.Mode&0o7777)
-	}
-}
-
-func TestANameGoesAndIsReplaced(t *testing.T) {
-	dir := t.TempDir()
-	at := directory(t, dir)
-	for _, name := range []string{"one", "other"} {
-		must(t, os.WriteFile(filepath.Join(dir, name), []byte(name), 0o600))
-	}
-	must(t, Renameat(at, "one", "other"))
-	if text, err := os.ReadFile(filepath.Join(dir, "other")); string(text) != "one" || err != nil {
-		t.Errorf("%q, %v", text, err)
-	}
-	must(t, Unlinkat(at, "other"))
-	if left, err := os.ReadDir(dir); len(left) != 0 || err != nil {
-		t.Errorf("%v, %v", left, err)
-	}
-	for claim, err := range map[string]error{"unlink": Unlinkat(at, "one"), "rename": Renameat(at, "one", "two")} {
-		if !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%s what is not there: %v", claim, err)
-		}
-	}
-}
-
-func directory(t *testing.T, path string) int {
-	t.Helper()
-	fd, err := Open(path, unix.O_RDONLY|unix.O_DIRECTORY)
-	must(t, err)
-	t.Cleanup(func() { unix.Close(fd) })
-	return fd
 }

@@ -8,27 +8,29 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 // twice opens one file two times: flock(2) treats these as two owners.
 func twice(t *testing.T) (one, other int) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")
-	must(t, os.WriteFile(path, nil, 0o600))
+	must.Do(t, os.WriteFile(path, nil, 0o600))
 	return opened(t, path), opened(t, path)
 }
 
 func opened(t *testing.T, path string) int {
 	t.Helper()
-	fd, err := Open(path, unix.O_RDWR)
-	must(t, err)
+	fd := must.Get(Open(path, unix.O_RDWR))(t)
 	t.Cleanup(func() { unix.Close(fd) })
 	return fd
 }
 
 func TestAHeldFlockIsWaitedForUntilTheDeadline(t *testing.T) {
 	one, other := twice(t)
-	must(t, Flock(one, unix.LOCK_EX, 0))
+	must.Do(t, Flock(one, unix.LOCK_EX, 0))
 	for _, wait := range []time.Duration{0, 50 * time.Millisecond} {
 		began := time.Now()
 		err := Flock(other, unix.LOCK_EX, wait)
@@ -41,12 +43,12 @@ func TestAHeldFlockIsWaitedForUntilTheDeadline(t *testing.T) {
 
 func TestAFlockIsTakenWhenItIsLetGo(t *testing.T) {
 	one, other := twice(t)
-	must(t, Flock(one, unix.LOCK_EX, 0))
+	must.Do(t, Flock(one, unix.LOCK_EX, 0))
 	done := make(chan error, 1)
 	go func() { done <- Flock(other, unix.LOCK_EX, time.Hour) }()
-	eventually(t, "the second one waits", func() bool { return waits("time.Sleep", "sysfile.Flock") })
-	must(t, Unlock(one))
-	must(t, within(t, done))
+	helper.Eventually(t, "the second one waits", func() bool { return waits("time.Sleep", "sysfile.Flock") })
+	must.Do(t, Unlock(one))
+	must.Do(t, within(t, done))
 	if err := Flock(one, unix.LOCK_EX, 0); !errors.Is(err, unix.EWOULDBLOCK) {
 		t.Errorf("%v, and the second one has it", err)
 	}
@@ -54,9 +56,9 @@ func TestAFlockIsTakenWhenItIsLetGo(t *testing.T) {
 
 func TestSharedFlocksExcludeOnlyTheExclusive(t *testing.T) {
 	one, other := twice(t)
-	must(t, Flock(one, unix.LOCK_SH, 0))
-	must(t, Flock(other, unix.LOCK_SH, 0))
-	must(t, Unlock(other))
+	must.Do(t, Flock(one, unix.LOCK_SH, 0))
+	must.Do(t, Flock(other, unix.LOCK_SH, 0))
+	must.Do(t, Unlock(other))
 	if err := Flock(other, unix.LOCK_EX, 0); !errors.Is(err, unix.EWOULDBLOCK) {
 		t.Errorf("%v, and another has it shared", err)
 	}

@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 // makers open descriptors that no child may have.
@@ -33,8 +36,7 @@ func closeAll(fds []int) {
 
 func TestNoChildInheritsADescriptor(t *testing.T) {
 	for name, open := range makers(t) {
-		fds, err := open()
-		must(t, err)
+		fds := must.Get(open())(t)
 		for _, fd := range fds {
 			if inherited(t, fd) {
 				t.Errorf("%s: a child has %d", name, fd)
@@ -53,7 +55,7 @@ func inherited(t *testing.T, fd int) bool {
 	t.Helper()
 	pid, err := syscall.ForkExec("/bin/sh", []string{"sh", "-c", `[ -e "/proc/$$/fd/$1" ]`, "sh", strconv.Itoa(fd)},
 		&syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}})
-	must(t, err)
+	must.Do(t, err)
 	status, err := Wait(pid)
 	if err != nil || !status.Exited() || status.ExitStatus() > 1 {
 		t.Fatalf("the child: %v, %v", status, err)
@@ -73,56 +75,31 @@ func TestSocketsAreMadeWhileNoThreadForks(t *testing.T) {
 			failed <- err
 			done <- fds
 		}()
-		eventually(t, name+" waits for the fork", func() bool { return len(done) > 0 || waits("sync.(*RWMutex).RLock", "sysfile."+name+"(") })
+		helper.Eventually(t, name+" waits for the fork", func() bool { return len(done) > 0 || waits("sync.(*RWMutex).RLock", "sysfile."+name+"(") })
 		if len(done) > 0 {
 			t.Errorf("%s did not wait for the fork", name)
 		}
 		syscall.ForkLock.Unlock()
-		must(t, within(t, failed))
+		must.Do(t, within(t, failed))
 		closeAll(within(t, done))
 	}
 }
 
-func TestASocketPairIsConnected(t *testing.T) {
-	ours, theirs, err := SocketPair()
-	must(t, err)
-	defer closeAll([]int{ours, theirs})
-	say(t, theirs, "word")
-	var got [8]byte
-	n, err := Read(ours, got[:])
-	if err != nil || string(got[:n]) != "word" {
-		t.Errorf("%v, read %q", err, got[:n])
-	}
-}
-
-func TestASocketCanBeListenedAt(t *testing.T) {
-	t.Chdir(t.TempDir())
-	listener, err := Socket(unix.SOCK_STREAM)
-	must(t, err)
-	caller, err := Socket(unix.SOCK_STREAM)
-	must(t, err)
-	defer closeAll([]int{listener, caller})
-	must(t, unix.Bind(listener, &unix.SockaddrUnix{Name: "socket"}))
-	must(t, unix.Listen(listener, 1))
-	must(t, unix.Connect(caller, &unix.SockaddrUnix{Name: "socket"}))
-}
-
 func TestWithoutDescriptorsThereIsNoSocket(t *testing.T) {
 	var limit unix.Rlimit
-	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
+	must.Do(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
 	none := unix.Rlimit{Cur: 0, Max: limit.Max}
-	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &none))
+	must.Do(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &none))
 	_, _, pair := SocketPair()
 	_, one := Socket(unix.SOCK_STREAM)
-	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
+	must.Do(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
 	if pair != unix.EMFILE || one != unix.EMFILE {
 		t.Errorf("a pair: %v, a socket: %v, want EMFILE", pair, one)
 	}
 }
 
 func TestTheNodeNameIsThatOfUname(t *testing.T) {
-	want, err := exec.Command("uname", "-n").Output()
-	must(t, err)
+	want := must.Get(exec.Command("uname", "-n").Output())(t)
 	got, err := NodeName()
 	if err != nil || got+"\n" != string(want) {
 		t.Errorf("%q, %v, want %q", got, err, want)

@@ -10,13 +10,6 @@ import (
 // soon is how long a test waits for what has to happen.
 const soon = 90 * time.Second
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // within returns the next value of the channel.
 func within[T any](t *testing.T, c <-chan T) T {
 	t.Helper()
@@ -27,16 +20,6 @@ func within[T any](t *testing.T, c <-chan T) T {
 		t.Fatal("nothing has come in " + soon.String())
 	}
 	return got
-}
-
-// eventually waits until the claim is true.
-func eventually(t *testing.T, claim string, holds func() bool) {
-	t.Helper()
-	for until := time.Now().Add(soon); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatal("not within " + soon.String() + ": " + claim)
-		}
-	}
 }
 
 // waits reports whether a goroutine is inside both functions, by its stack.

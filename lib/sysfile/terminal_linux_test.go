@@ -6,22 +6,22 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"adlock/test/support/must"
 )
 
 // terminal returns one end of a new terminal.
 func terminal(t *testing.T) int {
 	t.Helper()
 	master := device(t, "/dev/ptmx")
-	must(t, unix.IoctlSetPointerInt(master, unix.TIOCSPTLCK, 0))
-	number, err := unix.IoctlGetInt(master, unix.TIOCGPTN)
-	must(t, err)
+	must.Do(t, unix.IoctlSetPointerInt(master, unix.TIOCSPTLCK, 0))
+	number := must.Get(unix.IoctlGetInt(master, unix.TIOCGPTN))(t)
 	return device(t, "/dev/pts/"+strconv.Itoa(number))
 }
 
 func device(t *testing.T, path string) int {
 	t.Helper()
-	fd, err := Open(path, unix.O_RDWR|unix.O_NOCTTY)
-	must(t, err)
+	fd := must.Get(Open(path, unix.O_RDWR|unix.O_NOCTTY))(t)
 	t.Cleanup(func() { unix.Close(fd) })
 	return fd
 }
@@ -31,7 +31,7 @@ func TestOnlyATerminalIsATerminal(t *testing.T) {
 		t.Error("a terminal is none")
 	}
 	read, write, err := os.Pipe()
-	must(t, err)
+	must.Do(t, err)
 	defer read.Close()
 	defer write.Close()
 	for name, fd := range map[string]int{"a pipe": int(write.Fd()), "a device": device(t, "/dev/null"), "nothing": -1} {
@@ -46,7 +46,7 @@ func TestATerminalReportsItsWidth(t *testing.T) {
 	if columns, is := Columns(fd); columns != 0 || !is {
 		t.Errorf("one without a size: %d, %v", columns, is)
 	}
-	must(t, unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 132}))
+	must.Do(t, unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 132}))
 	if columns, is := Columns(fd); columns != 132 || !is {
 		t.Errorf("%d columns, %v, want 132", columns, is)
 	}

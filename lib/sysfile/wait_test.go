@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	_ "adlock/test/support/need" // the same environment, however the suite is started
 )
 
@@ -21,9 +23,8 @@ type child struct {
 func start(t *testing.T, script string, args ...string) child {
 	t.Helper()
 	c := exec.Command("/bin/sh", append([]string{"-c", script, "sh"}, args...)...)
-	input, err := c.StdinPipe()
-	must(t, err)
-	must(t, c.Start())
+	input := must.Get(c.StdinPipe())(t)
+	must.Do(t, c.Start())
 	t.Cleanup(func() { input.Close() })
 	return child{c, input}
 }
@@ -48,7 +49,7 @@ func TestReapDoesNotWait(t *testing.T) {
 		t.Errorf("reaped %d, which lives", pid)
 	}
 	c.free()
-	eventually(t, "the child is reaped", func() bool {
+	helper.Eventually(t, "the child is reaped", func() bool {
 		pid, status := Reap()
 		if pid != 0 && (pid != c.Process.Pid || status.ExitStatus() != 5) {
 			t.Errorf("reaped %d with %v, want %d with 5", pid, status, c.Process.Pid)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -25,21 +26,12 @@ func TestAnIdInTheMapOrAnUnreadableMapIsNotOutside(t *testing.T) {
 }
 
 func TestNoUserIsOutsideWhereAllHaveAnId(t *testing.T) {
-	ids, err := os.ReadFile("/proc/self/uid_map")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ids := must.Get(os.ReadFile("/proc/self/uid_map"))(t)
 	if !strings.HasPrefix(strings.Join(strings.Fields(string(ids)), " "), "0 0 4294967295") {
 		need.Skip(t, "this is a user namespace itself")
 	}
-	overflow, err := os.ReadFile("/proc/sys/kernel/overflowuid")
-	if err != nil {
-		t.Fatal(err)
-	}
-	uid, err := strconv.Atoi(strings.TrimSpace(string(overflow)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	overflow := must.Get(os.ReadFile("/proc/sys/kernel/overflowuid"))(t)
+	uid := must.Get(strconv.Atoi(strings.TrimSpace(string(overflow))))(t)
 	for _, uid := range []int{0, uid, uid + 1} {
 		if isOutside(uint32(uid)) {
 			t.Errorf("%d is", uid)

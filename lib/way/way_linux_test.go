@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -17,12 +18,8 @@ func TestARunlogMayLieBelowADirectoryOfRootAndAGroup(t *testing.T) {
 		mode os.FileMode
 		ok   bool
 	}{{0, 0o775, true}, {0, 0o777, false}, {nobody, 0o755, false}} {
-		if err := os.Chown(above, c.uid, group); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(above, c.mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chown(above, c.uid, group))
+		must.Do(t, os.Chmod(above, c.mode))
 		dir := filepath.Join(above, "log")
 		if err := CheckOwners(dir, "runlog", nil); (err == nil) != c.ok {
 			t.Errorf("%+v: %v", c, err)

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"adlock/lib/atom"
 	"adlock/lib/runlog"
+	"adlock/test/support/must"
 )
 
 var midnight = time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
@@ -136,13 +136,6 @@ func TestOwnerWhoseLockIsGoneIsFoundByItsToken(t *testing.T) {
 	}
 }
 
-func TestRunOfACrashedMachineDoesNotRunForEver(t *testing.T) {
-	dead := func(string) Outcome { return Lost }
-	if got := describe(dead, acquire(0, "a")); !slices.Equal(got, []string{"a lost 0s+0s by 0"}) {
-		t.Error(got)
-	}
-}
-
 func TestMemoryIsBoundedByTheAtoms(t *testing.T) {
 	tracker := Tracker{Run: func(*Atom, *Run) {}}
 	for i := range 10000 {
@@ -160,14 +153,9 @@ func TestRunlogsOfAllHostsAreReadInOrder(t *testing.T) {
 	dir := t.TempDir()
 	for n, host := range []string{"one", "two", "one", "three", "two"} {
 		log := runlog.Log{Dir: dir, Host: host}
-		if err := log.Append(runlog.Event{Time: midnight.Add(time.Duration(n) * time.Second), Kind: runlog.Empty, PID: n}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, log.Append(runlog.Event{Time: midnight.Add(time.Duration(n) * time.Second), Kind: runlog.Empty, PID: n}))
 	}
-	damage, err := os.OpenFile(filepath.Join(dir, "program.two.runlog"), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	damage := must.Get(os.OpenFile(filepath.Join(dir, "program.two.runlog"), os.O_APPEND|os.O_WRONLY, 0))(t)
 	fmt.Fprintln(damage, "what is this")
 	damage.Close()
 	var pids []int
@@ -188,20 +176,12 @@ func TestRunlogsOfAllHostsAreReadInOrder(t *testing.T) {
 	}
 }
 
-func TestNoDirectoryIsNoEvents(t *testing.T) {
-	for e, err := range Read(filepath.Join(t.TempDir(), "nothing")) {
-		t.Error(e, err)
-	}
-}
-
 func TestFollowYieldsEventsOfEveryHost(t *testing.T) {
 	dir := t.TempDir()
 	write := func(host string, pid int) {
 		t.Helper()
 		log := runlog.Log{Dir: dir, Host: host}
-		if err := log.Append(runlog.Event{Kind: runlog.Empty, PID: pid}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, log.Append(runlog.Event{Kind: runlog.Empty, PID: pid}))
 	}
 	write("one", 1)
 	read := make(chan int)
@@ -230,12 +210,6 @@ func TestFollowYieldsEventsOfEveryHost(t *testing.T) {
 	write("one", 3)
 	if got := next(); got != 3 {
 		t.Fatal(got)
-	}
-}
-
-func TestTextLeavesTheHostOut(t *testing.T) {
-	if got := (&Atom{Atom: atom.Atom{Program: "p", Host: "h", Operator: "o", Operand: "x y"}}).Text(); got != "p o x y" {
-		t.Error(got)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/limit"
 	"adlock/lib/runlog"
+	"adlock/test/support/must"
 	"adlock/test/support/story"
 )
 
@@ -21,25 +22,15 @@ const labelsOfX = `program="p",host="dax",operator="run",operand="x"`
 func collect(t *testing.T, s *story.Story, until time.Duration, before Values) *Metrics {
 	t.Helper()
 	now := story.Midnight.Add(until)
-	m, err := Collect(s.Events(), Options{Now: now, Until: now, Before: before})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return must.Get(Collect(s.Events(), Options{Now: now, Until: now, Before: before}))(t)
 }
 
 // read returns the values that the next collection reads from the text of m.
 func read(t *testing.T, m *Metrics, format Format) Values {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "adlock.prom")
-	if err := os.WriteFile(file, m.Text(format), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	values, err := ReadValues(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return values
+	must.Do(t, os.WriteFile(file, m.Text(format), 0o600))
+	return must.Get(ReadValues(file))(t)
 }
 
 func TestFiguresOfAnAtomMatchItsRuns(t *testing.T) {
@@ -52,13 +43,10 @@ func TestFiguresOfAnAtomMatchItsRuns(t *testing.T) {
 	j.Deny(80*time.Minute, "too-soon", 2, time.Second)
 	j.Deny(80*time.Minute, "full", 4, time.Second)
 	now := story.Midnight.Add(2 * time.Hour)
-	m, err := Collect(s.Events(), Options{Now: now, Until: now, Locks: []Lock{{
+	m := must.Get(Collect(s.Events(), Options{Now: now, Until: now, Locks: []Lock{{
 		Atom:  atom.Atom{Program: "p", Host: "dax", Operator: "run", Operand: "x"},
 		Since: story.Midnight.Add(90 * time.Minute),
-	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}}))(t)
 	got := read(t, m, Prometheus)
 	midnight := float64(story.Midnight.Unix())
 	for series, want := range map[string]float64{
@@ -85,20 +73,13 @@ func TestFiguresOfAnAtomMatchItsRuns(t *testing.T) {
 func TestCountersOnlyGoUp(t *testing.T) {
 	whole := story.Day()
 	want := read(t, collect(t, whole, 24*time.Hour, nil), Prometheus)
-	var locks []Lock
-	for _, text := range []string{"backup run /srv/data", "rsync copy mirror <a&b>", "agent poll status", "render run frame 7"} {
-		parts := strings.SplitN(text, " ", 3)
-		locks = append(locks, Lock{Atom: atom.Atom{Program: parts[0], Host: story.Host, Operator: parts[1], Operand: parts[2]}})
-	}
+	locks := locksOfTheDay(0)
 	for _, format := range []Format{Prometheus, OpenMetrics} {
 		var before Values
 		for hour := time.Duration(1); hour <= 24; hour++ {
-			m, err := Collect(part(whole, hour*time.Hour-4*time.Hour, hour*time.Hour), Options{
+			m := must.Get(Collect(part(whole, hour*time.Hour-4*time.Hour, hour*time.Hour), Options{
 				Now: story.Midnight.Add(hour * time.Hour), Until: story.Midnight.Add(hour * time.Hour), Before: before, Locks: locks,
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))(t)
 			now := read(t, m, format)
 			for series, value := range before {
 				if isCounter(series) && now[series] < value {
@@ -115,6 +96,20 @@ func TestCountersOnlyGoUp(t *testing.T) {
 			}
 		}
 	}
+}
+
+// locksOfTheDay are locks of all atoms of story.Day.
+func locksOfTheDay(since time.Duration) (locks []Lock) {
+	for _, text := range []string{
+		"backup run /srv/data", "rsync copy mirror <a&b>", "agent poll status", "render run frame 7",
+	} {
+		parts := strings.SplitN(text, " ", 3)
+		locks = append(locks, Lock{
+			Atom:  atom.Atom{Program: parts[0], Host: story.Host, Operator: parts[1], Operand: parts[2]},
+			Since: story.Midnight.Add(since),
+		})
+	}
+	return locks
 }
 
 func isCounter(series string) bool {
@@ -160,9 +155,7 @@ func labelsOf(t *testing.T, values Values, program string) string {
 
 func TestDamagedSamplesAreSkipped(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "adlock.prom")
-	if err := os.WriteFile(file, []byte("adlock_events_total{} 1e\n\x00\x00\nadlock_x 5\nother 7\nadlock_y NaN\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("adlock_events_total{} 1e\n\x00\x00\nadlock_x 5\nother 7\nadlock_y NaN\n"), 0o600))
 	values, err := ReadValues(file)
 	if err != nil || len(values) != 1 || values["adlock_x"] != 5 {
 		t.Errorf("%v, %v", values, err)
@@ -185,20 +178,8 @@ func TestLabelsAreTextWhateverTheOperand(t *testing.T) {
 }
 
 func TestAnAtomHasTwelveSeriesAtMost(t *testing.T) {
-	s := story.Day()
-	all := map[atom.Atom]bool{}
-	for e := range s.Events() {
-		all[atom.Atom{Program: e.Program, Host: e.Host, Operator: e.Operator, Operand: e.Operand}] = true
-	}
-	var locks []Lock
-	for a := range all {
-		locks = append(locks, Lock{Atom: a, Since: story.Midnight.Add(23 * time.Hour)})
-	}
-	now := story.Midnight.Add(24 * time.Hour)
-	m, err := Collect(s.Events(), Options{Now: now, Until: now, Locks: locks})
-	if err != nil {
-		t.Fatal(err)
-	}
+	now, locks := story.Midnight.Add(24*time.Hour), locksOfTheDay(23*time.Hour)
+	m := must.Get(Collect(story.Day().Events(), Options{Now: now, Until: now, Locks: locks}))(t)
 	of := map[string]int{}
 	for series := range read(t, m, Prometheus) {
 		if _, labels, inAtom := strings.Cut(series, "{"); inAtom {
@@ -211,8 +192,8 @@ func TestAnAtomHasTwelveSeriesAtMost(t *testing.T) {
 			t.Errorf("%d series of %s", n, labels)
 		}
 	}
-	if len(of) != len(all) {
-		t.Errorf("%d atoms, want %d", len(of), len(all))
+	if len(of) != len(locks) {
+		t.Errorf("%d atoms, want %d", len(of), len(locks))
 	}
 }
 
@@ -251,10 +232,7 @@ func TestOnlyWhatWasTakenInADirectoryIsRetired(t *testing.T) {
 			s.Job("p run x", 0, limit.Never).Add(time.Duration(n)*time.Minute, e)
 		}
 		now := story.Midnight.Add(time.Hour)
-		m, err := Collect(s.Events(), Options{Now: now, Until: now, There: there})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(Collect(s.Events(), Options{Now: now, Until: now, There: there}))(t)
 		if shown := strings.Contains(string(m.Text(Prometheus)), labelsOfX); shown != c.shown {
 			t.Errorf("%s: shown is %v", claim, shown)
 		}
@@ -266,24 +244,10 @@ func TestAMissingCommandIsShownForAWeek(t *testing.T) {
 	s.Job("p run x", 0, limit.Never).Add(0, runlog.Event{Kind: runlog.Missing, Status: runlog.Some(127)})
 	for days, want := range map[int]bool{7: true, 9: false} {
 		now := story.Midnight.AddDate(0, 0, days)
-		m, err := Collect(s.Events(), Options{Now: now, Until: now, There: func(atom.Atom) bool { return false }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(Collect(s.Events(), Options{Now: now, Until: now, There: func(atom.Atom) bool { return false }}))(t)
 		if shown := strings.Contains(string(m.Text(Prometheus)), labelsOfX); shown != want {
 			t.Errorf("after %d days: shown is %v", days, shown)
 		}
-	}
-}
-
-func TestLabelsTellAControlCharacterFromItsEscape(t *testing.T) {
-	seen := map[string]string{}
-	for _, operand := range []string{"\x1b", `\x1b`, `\\x1b`, "\\\x1b", "\n", `\n`} {
-		label := labels("", atom.Atom{Program: "p", Host: "h", Operator: "o", Operand: operand})
-		if other, is := seen[label]; is {
-			t.Errorf("%q and %q are both %s", operand, other, label)
-		}
-		seen[label] = operand
 	}
 }
 
@@ -295,16 +259,13 @@ func TestALostRunOfAStoreCountsAsAFailure(t *testing.T) {
 	}
 	for _, more := range [][]runlog.Event{nil, {{Time: now.Add(-time.Minute), Kind: runlog.Takeover, Program: "p", Host: "dax", Operator: "run", Operand: "x",
 		Store: "etcd://a:1/b", PID: 8, Owner: 7, OwnerToken: "t", Age: runlog.Some(time.Minute)}}} {
-		m, err := Collect(func(yield func(runlog.Event, error) bool) {
+		m := must.Get(Collect(func(yield func(runlog.Event, error) bool) {
 			for _, e := range append([]runlog.Event{event(0, runlog.Acquire), event(time.Minute, runlog.Lost)}, more...) {
 				if !yield(e, nil) {
 					return
 				}
 			}
-		}, Options{Now: now, Until: now})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}, Options{Now: now, Until: now}))(t)
 		got := read(t, m, Prometheus)
 		if failed, row := got[`adlock_runs_total{`+labelsOfX+`,outcome="failure"}`], got[`adlock_failures_in_a_row{`+labelsOfX+`}`]; failed != 1 || row != 1 {
 			t.Errorf("%d events later: %v failures, %v in a row", len(more), failed, row)

@@ -3,7 +3,6 @@ package report
 import (
 	"encoding/csv"
 	"encoding/json"
-	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"adlock/lib/limit"
 	"adlock/lib/runlog"
 	"adlock/test/support/golden"
+	"adlock/test/support/must"
 	"adlock/test/support/story"
 )
 
@@ -28,11 +28,7 @@ func TestMain(m *testing.M) {
 
 func build(t *testing.T, s *story.Story, since, until time.Duration) *Report {
 	t.Helper()
-	r, err := Build(s.Events(), Options{Since: story.Midnight.Add(since), Now: story.Midnight.Add(until)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return must.Get(Build(s.Events(), Options{Since: story.Midnight.Add(since), Now: story.Midnight.Add(until)}))(t)
 }
 
 func TestReportOfADayMatchesTheGoldenFiles(t *testing.T) {
@@ -47,33 +43,15 @@ func encoded(t *testing.T, r *Report) string {
 	var w strings.Builder
 	e := json.NewEncoder(&w)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(r.Object()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.Encode(r.Object()))
 	return w.String()
 }
 
 func sheet(t *testing.T, r *Report) string {
 	t.Helper()
 	var w strings.Builder
-	if err := CSV(&w, false, r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, CSV(&w, false, r))
 	return w.String()
-}
-
-// The keys of the outcomes are the names of the outcomes.
-func TestEveryOutcomeIsInTheObject(t *testing.T) {
-	var want strings.Builder
-	a := summary{Atom: &history.Atom{}}
-	for o := range history.Outcomes {
-		a.Outcomes[o] = int(o) + 1
-		fmt.Fprintf(&want, `,"%s":%d`, o, o+1)
-	}
-	got, err := json.Marshal((&Report{}).atomObject(&a).Outcomes)
-	if err != nil || string(got) != "{"+want.String()[1:]+"}" {
-		t.Errorf("%s, want %s; %v", got, want.String(), err)
-	}
 }
 
 // job builds a report of one job.
@@ -102,122 +80,98 @@ func TestAReportBeginsWithAtomsThatNeedAPerson(t *testing.T) {
 	}
 }
 
+// A part of a job's history.
+type part func(*story.Job)
+
+func runs(n int, every, held time.Duration, status int) part {
+	return func(j *story.Job) {
+		for i := range n {
+			j.Run(time.Duration(i)*every, held, status)
+		}
+	}
+}
+
+func runAt(at, held time.Duration, status int) part {
+	return func(j *story.Job) { j.Run(at, held, status) }
+}
+
+func hangAt(at, held time.Duration) part { return func(j *story.Job) { j.Hang(at, held, 7) } }
+
+func denials(at time.Duration, why string, n int, every time.Duration) part {
+	return func(j *story.Job) { j.Deny(at, why, n, every) }
+}
+
+// again plays a part n times; at tells it when.
+func again(n int, every time.Duration, what func(at time.Duration) part) part {
+	return func(j *story.Job) {
+		for i := range n {
+			what(time.Duration(i) * every)(j)
+		}
+	}
+}
+
+// deniedFrom is for again: denials that begin so long after.
+func deniedFrom(after time.Duration, why string, n int, every time.Duration) func(at time.Duration) part {
+	return func(at time.Duration) part { return denials(at+after, why, n, every) }
+}
+
 func TestAdviceHasItsReasons(t *testing.T) {
-	const minute, hour = time.Minute, time.Hour
+	const s, m, h = time.Second, time.Minute, time.Hour
 	for _, c := range []struct {
 		claim                  string
 		ifElapsed, expireAfter time.Duration
-		play                   func(*story.Job)
+		play                   []part
 		kind, words            string // "": no advice
 	}{
-		{"all is well", 15 * minute, hour, func(j *story.Job) {
-			for i := range 20 {
-				j.Run(time.Duration(i)*20*minute, 3*minute, 0)
-			}
-			j.Deny(minute, "busy", 3, minute)
-		}, "", ""},
-		{"never completed", 0, 21 * minute, func(j *story.Job) {
-			for i := range 5 {
-				j.Hang(time.Duration(i)*hour, 21*minute, 7)
-			}
-		}, "expire-after", "no run has completed, and 5 of 5 were ended by force (ExpireAfter is 21m): find out why the job does not end, as a longer limit may only end it later"},
-		{"close to the limit", 0, 20 * minute, func(j *story.Job) {
-			for i := range 19 {
-				j.Run(time.Duration(i)*hour, 18*minute, 0)
-			}
-			j.Hang(19*hour, 20*minute, 7)
-		}, "expire-after", "raise ExpireAfter to 40m"},
-		{"hangs at times", 0, 2 * hour, func(j *story.Job) {
-			for i := range 10 {
-				j.Run(time.Duration(i)*hour, 3*minute, 0)
-			}
-			j.Hang(11*hour, 2*hour, 7)
-		}, "", ""},
-		{"a batch of 20 minutes, where five runs took 4 ms", 0, 15 * minute, func(j *story.Job) {
-			for i := range 5 {
-				j.Run(time.Duration(i)*hour, 4*time.Millisecond, 0)
-			}
-			j.Hang(5*hour, 15*minute, 7)
-		}, "", ""},
-		{"cron asks each minute for what is to run once a day", 24 * hour, limit.Never, func(j *story.Job) {
-			j.Run(0, minute, 0)
-			j.Deny(2*minute, "too-soon", 1200, minute)
-		}, "", ""},
-		{"cron keeps a daemon alive", 0, 100 * hour, func(j *story.Job) {
-			for i := range 2 {
-				j.Run(time.Duration(i)*8*hour, 7*hour, 0)
-				j.Deny(time.Duration(i)*8*hour+minute, "busy", 400, minute)
-			}
-		}, "", ""},
-		{"what was stuck has been seen to", 0, hour, func(j *story.Job) {
-			j.Deny(0, "stuck", 3, minute)
-			j.Run(hour, minute, 0)
-		}, "", ""},
-		{"failed, and was mended", 0, hour, func(j *story.Job) {
-			for i := range 5 {
-				j.Run(time.Duration(i)*hour, minute, 7)
-			}
-			j.Run(6*hour, minute, 0)
-		}, "", ""},
-		{"overdue", 0, limit.Never, func(j *story.Job) {
+		{"all is well", 15 * m, h, []part{runs(20, 20*m, 3*m, 0), denials(m, "busy", 3, m)}, "", ""},
+		{"never completed", 0, 21 * m,
+			[]part{again(5, h, func(at time.Duration) part { return hangAt(at, 21*m) })}, "expire-after",
+			"no run has completed, and 5 of 5 were ended by force (ExpireAfter is 21m): " +
+				"find out why the job does not end, as a longer limit may only end it later"},
+		{"close to the limit", 0, 20 * m, []part{runs(19, h, 18*m, 0), hangAt(19*h, 20*m)},
+			"expire-after", "raise ExpireAfter to 40m"},
+		{"hangs at times", 0, 2 * h, []part{runs(10, h, 3*m, 0), hangAt(11*h, 2*h)}, "", ""},
+		{"a batch of 20 minutes, where five runs took 4 ms", 0, 15 * m,
+			[]part{runs(5, h, 4*s/1000, 0), hangAt(5*h, 15*m)}, "", ""},
+		{"cron asks each minute for what is to run once a day", 24 * h, limit.Never,
+			[]part{runs(1, 0, m, 0), denials(2*m, "too-soon", 1200, m)}, "", ""},
+		{"cron keeps a daemon alive", 0, 100 * h,
+			[]part{runs(2, 8*h, 7*h, 0), again(2, 8*h, deniedFrom(m, "busy", 400, m))}, "", ""},
+		{"what was stuck has been seen to", 0, h, []part{denials(0, "stuck", 3, m), runAt(h, m, 0)}, "", ""},
+		{"failed, and was mended", 0, h, []part{runs(5, h, m, 7), runAt(6*h, m, 0)}, "", ""},
+		{"overdue", 0, limit.Never, []part{func(j *story.Job) {
 			j.Open(0)
-			j.Add(3*hour, runlog.Event{Kind: runlog.Overdue, Age: runlog.Some(3 * hour)})
-		}, "overdue", "a run was overdue (told once, at 3h at the latest)"},
-		{"spam", 15 * minute, hour, func(j *story.Job) {
-			j.Run(0, minute, 0)
-			j.Deny(2*minute, "too-soon", 100, 10*time.Second)
-		}, "spam", "asked for every 10s (median) though IfElapsed is 15m"},
-		{"spam in one instant", 15 * minute, hour, func(j *story.Job) {
-			j.Run(0, minute, 0)
-			j.Deny(2*minute, "too-soon", 100, 0)
-		}, "spam", "asked for every 1ms (median) though IfElapsed is 15m"},
-		{"cron asks every minute, which is as it should be", 15 * minute, hour, func(j *story.Job) {
-			for i := range 20 {
-				j.Run(time.Duration(i)*20*minute, minute, 0)
-				j.Deny(time.Duration(i)*20*minute+2*minute, "too-soon", 14, minute)
-			}
-		}, "", ""},
-		{"every second start is denied", minute, hour, func(j *story.Job) {
-			for i := range 20 {
-				j.Run(time.Duration(2*i)*minute, 3*time.Second, 0)
-				j.Deny(time.Duration(2*i+1)*minute, "too-soon", 1, 0)
-			}
-		}, "from-start", "asked for every 1m, and IfElapsed 1m counts from completion: every second start is denied; --from-start"},
-		{"asked for by hand once more", minute, hour, func(j *story.Job) {
-			for i := range 20 {
-				j.Run(time.Duration(i)*minute, 500*time.Millisecond, 0)
-			}
-			j.Deny(21*minute, "too-soon", 2, time.Second)
-		}, "", ""},
-		{"limits cross", 15 * minute, 5 * minute, func(j *story.Job) { j.Run(0, minute, 0) }, "limits", "ExpireAfter 5m is below IfElapsed 15m"},
-		{"once only", limit.Never, 5 * minute, func(j *story.Job) { j.Run(0, minute, 0) }, "", ""},
-		{"starves", 0, 10 * hour, func(j *story.Job) {
-			j.Run(0, 5*hour, 0)
-			j.Deny(minute, "full", 12, 10*minute)
-		}, "starving", "denied 12 times in a row over 1h50m, until 2026-11-20 01:51:00: the program has too few slots"},
-		{"overruns", 0, 10 * hour, func(j *story.Job) {
-			for i := range 4 {
-				j.Run(time.Duration(i)*30*minute, 25*minute, 0)
-				j.Deny(time.Duration(i)*30*minute+5*minute, "busy", 5, 5*minute)
-			}
-		}, "overrun", "asked for every 5m (medians) though a run takes 25m"},
-		{"fails", 0, hour, func(j *story.Job) {
-			j.Run(0, minute, 0)
-			for i := range 3 {
-				j.Run(time.Duration(i+1)*hour, minute, 7)
-			}
-		}, "failing", "the last 3 runs failed (the last one: status 7)"},
-		{"stuck", 0, hour, func(j *story.Job) {
-			j.Run(0, minute, 0)
-			j.Deny(hour, "stuck", 1, minute)
-		}, "stuck", "adlock clear p.dax.run.x"},
-		{"dies", 0, hour, func(j *story.Job) {
-			for i := range 3 {
-				j.Die(time.Duration(i)*hour, minute, 7)
-			}
-		}, "orphans", "3 of 3 runs died without a release"},
+			j.Add(3*h, runlog.Event{Kind: runlog.Overdue, Age: runlog.Some(3 * h)})
+		}}, "overdue", "a run was overdue (told once, at 3h at the latest)"},
+		{"spam", 15 * m, h, []part{runs(1, 0, m, 0), denials(2*m, "too-soon", 100, 10*s)},
+			"spam", "asked for every 10s (median) though IfElapsed is 15m"},
+		{"spam in one instant", 15 * m, h, []part{runs(1, 0, m, 0), denials(2*m, "too-soon", 100, 0)},
+			"spam", "asked for every 1ms (median) though IfElapsed is 15m"},
+		{"cron asks every minute, which is as it should be", 15 * m, h,
+			[]part{runs(20, 20*m, m, 0), again(20, 20*m, deniedFrom(2*m, "too-soon", 14, m))}, "", ""},
+		{"every second start is denied", m, h,
+			[]part{runs(20, 2*m, 3*s, 0), again(20, 2*m, deniedFrom(m, "too-soon", 1, 0))},
+			"from-start", "asked for every 1m, and IfElapsed 1m counts from completion: " +
+				"every second start is denied; --from-start"},
+		{"asked for by hand once more", m, h, []part{runs(20, m, s/2, 0), denials(21*m, "too-soon", 2, s)}, "", ""},
+		{"limits cross", 15 * m, 5 * m, []part{runs(1, 0, m, 0)}, "limits", "ExpireAfter 5m is below IfElapsed 15m"},
+		{"once only", limit.Never, 5 * m, []part{runs(1, 0, m, 0)}, "", ""},
+		{"starves", 0, 10 * h, []part{runs(1, 0, 5*h, 0), denials(m, "full", 12, 10*m)},
+			"starving", "denied 12 times in a row over 1h50m, until 2026-11-20 01:51:00: the program has too few slots"},
+		{"overruns", 0, 10 * h,
+			[]part{runs(4, 30*m, 25*m, 0), again(4, 30*m, deniedFrom(5*m, "busy", 5, 5*m))},
+			"overrun", "asked for every 5m (medians) though a run takes 25m"},
+		{"fails", 0, h, []part{runs(1, 0, m, 0), again(3, h, func(at time.Duration) part { return runAt(at+h, m, 7) })},
+			"failing", "the last 3 runs failed (the last one: status 7)"},
+		{"stuck", 0, h, []part{runs(1, 0, m, 0), denials(h, "stuck", 1, m)}, "stuck", "adlock clear p.dax.run.x"},
+		{"dies", 0, h, []part{again(3, h, func(at time.Duration) part { return func(j *story.Job) { j.Die(at, m, 7) } })},
+			"orphans", "3 of 3 runs died without a release"},
 	} {
-		a := job(t, c.ifElapsed, c.expireAfter, c.play)
+		a := job(t, c.ifElapsed, c.expireAfter, func(j *story.Job) {
+			for _, play := range c.play {
+				play(j)
+			}
+		})
 		given := slices.ContainsFunc(a.Advice, func(advice advice) bool { return advice.Kind == c.kind && strings.Contains(advice.Text, c.words) })
 		if c.kind == "" && len(a.Advice) > 0 || c.kind != "" && !given {
 			t.Errorf("%s: %q", c.claim, a.Advice)
@@ -266,39 +220,6 @@ func TestTooSoonIsNoStarvation(t *testing.T) {
 	}
 }
 
-func TestJSONAndCSVHaveTheSameFigures(t *testing.T) {
-	r := build(t, story.Day(), 0, 24*time.Hour)
-	var all struct {
-		Atoms []struct {
-			Operand  string
-			Runs     int
-			Outcomes map[string]int
-			Runtime  *struct{ P95 float64 }
-			Advice   []struct{ Kind, Text string }
-		}
-	}
-	if err := json.Unmarshal([]byte(encoded(t, r)), &all); err != nil {
-		t.Fatal(err)
-	}
-	rows, err := csv.NewReader(strings.NewReader(sheet(t, r))).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(rows) != len(all.Atoms)+1 || len(rows) < 5 {
-		t.Fatalf("%d rows, %d atoms", len(rows), len(all.Atoms))
-	}
-	column := func(name string) int { return slices.Index(rows[0], name) }
-	for i, a := range all.Atoms {
-		row := rows[i+1]
-		if row[column("operand")] != a.Operand || row[column("runs")] != fmt.Sprint(a.Runs) || row[column("ended")] != fmt.Sprint(a.Outcomes["ended"]) {
-			t.Errorf("%v and %+v", row, a)
-		}
-		if a.Runtime != nil && row[column("runtime_p95_seconds")] != fmt.Sprint(a.Runtime.P95) {
-			t.Errorf("p95 %s and %v", row[column("runtime_p95_seconds")], a.Runtime.P95)
-		}
-	}
-}
-
 func TestASpreadsheetTakesNoNameForAFormula(t *testing.T) {
 	events := func(yield func(runlog.Event, error) bool) {
 		for i, operand := range []string{"=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\x1b[2J\xff", "a,=b\"c", "plain"} {
@@ -307,18 +228,12 @@ func TestASpreadsheetTakesNoNameForAFormula(t *testing.T) {
 			}
 		}
 	}
-	r, err := Build(events, Options{Now: story.Midnight.Add(time.Hour)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(Build(events, Options{Now: story.Midnight.Add(time.Hour)}))(t)
 	text := sheet(t, r)
 	if strings.ContainsFunc(text, func(c rune) bool { return c < ' ' && c != '\n' }) || !utf8.ValidString(text) {
 		t.Errorf("%q", text)
 	}
-	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must.Get(csv.NewReader(strings.NewReader(text)).ReadAll())(t)
 	var operands []string
 	for _, row := range rows[1:] {
 		for _, field := range row {
@@ -384,15 +299,10 @@ func TestPageIsSelfContainedAndExecutesNoName(t *testing.T) {
 
 func pageOf(t *testing.T, s *story.Story, until time.Duration) []byte {
 	t.Helper()
-	chart, err := timeline.Build(s.Events(), timeline.Options{Until: story.Midnight.Add(until), Columns: timeline.SVGColumns})
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := build(t, s, 0, until).HTML(chart)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	chart := must.Get(timeline.Build(s.Events(), timeline.Options{
+		Until: story.Midnight.Add(until), Columns: timeline.SVGColumns,
+	}))(t)
+	return must.Get(build(t, s, 0, until).HTML(chart))(t)
 }
 
 func TestPageOfNothingSaysSo(t *testing.T) {

@@ -153,6 +153,32 @@ func (a *Actor) await(others time.Duration) {
 	})
 }
 
+// Kill ends the process and reaps it.
+func (a *Actor) Kill() {
+	a.Process.Kill()
+	a.Await()
+}
+
+// Stop stops the process: any signal but KILL or CONT stays pending.
+func (a *Actor) Stop() {
+	a.T.Helper()
+	unix.Kill(a.PID(), unix.SIGSTOP)
+	Eventually(a.T, "stopped", func() bool { return State(a.PID()) == "T" })
+}
+
+// Said awaits the process, and returns what it has written.
+func (a *Actor) Said() string {
+	a.Await()
+	return a.Out.String()
+}
+
+// Set gives a variable another value until the end of the test.
+func Set[V any](t *testing.T, variable *V, value V) {
+	before := *variable
+	t.Cleanup(func() { *variable = before })
+	*variable = value
+}
+
 // PID is the pid of the process.
 func (a *Actor) PID() int { return a.Process.Pid }
 
