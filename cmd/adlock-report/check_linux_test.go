@@ -149,10 +149,10 @@ func TestTheCrontabsOfAMachineAreCheckedTogether(t *testing.T) {
 	p := newPlace(t)
 	need.Root(t)
 	if _, err := os.Stat("/etc/cron.d"); err != nil {
-		t.Skip("no cron.d on this machine")
+		need.Skip(t, "no cron.d on this machine")
 	}
 	if _, err := os.Stat("/var/spool/cron"); err != nil {
-		t.Skip("no spool of crontabs on this machine")
+		need.Skip(t, "no spool of crontabs on this machine")
 	}
 	c := within(t, p, theSystem+`exec "$0" check --system`)
 	const told = "/var/spool/cron/crontabs/root:2: one lock for two jobs: /etc/cron.d/backup:2 has it too, for another job: while one runs the other is skipped; " +

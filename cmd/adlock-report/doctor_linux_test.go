@@ -141,7 +141,7 @@ func TestTheDoctorReportsAHomeThatMovesTheLockDirectory(t *testing.T) {
 func TestTheDoctorReportsLocksOfAMachineWithAnotherID(t *testing.T) {
 	t.Parallel()
 	if process.Here().Machine == "" {
-		t.Skip("this machine has no id")
+		need.Skip(t, "this machine has no id")
 	}
 	r := onHost(t, `$a run --name x -- sh -c "$a doctor; sed -i s/^machine=.*/machine=0123456789abcdef0123456789abcdef/ /var/lib/adlock/lock.*; $a doctor" | grep "machine with another id"`)
 	if !strings.HasPrefix(r.Out, "warn machine id: lock.adlock.dax.run.x: of a machine with another id") || strings.Count(r.Out, "\n") != 1 {

@@ -232,7 +232,7 @@ $a check --system`)
 func unanswered(t *testing.T, at, setUp, verb string) helper.Result {
 	t.Helper()
 	if _, err := os.Stat("/dev/fuse"); err != nil {
-		t.Skip("no /dev/fuse")
+		need.Skip(t, "no /dev/fuse")
 	}
 	self, err := os.Executable()
 	must(t, err)
@@ -240,7 +240,7 @@ func unanswered(t *testing.T, at, setUp, verb string) helper.Result {
 until [ -e /mnt/ready/yes ] || ! kill -0 $f 2>/dev/null; do sleep 0.05; done; kill -0 $f || exit 98
 timeout -s KILL 30 $a `+verb+`; echo "status $?"; kill -KILL $f; wait`)
 	if r.Status == 98 {
-		t.Skip("no FUSE to be had: ", r.Err)
+		need.Skip(t, "no FUSE to be had: ", r.Err)
 	}
 	return r
 }

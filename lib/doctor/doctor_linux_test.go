@@ -15,6 +15,7 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/test/support/must"
+	"adlock/test/support/need"
 )
 
 func TestMain(m *testing.M) {
@@ -370,9 +371,7 @@ func TestForgottenAndDamagedPausesAreNamed(t *testing.T) {
 	script(t, filepath.Join(m.Dir, "last.adlock.dax.run.x"), 0o600, text)
 	m.finds(t, "pause", Warn, "adlock.dax.run.x: paused: until it is resumed (disk); began 2d ago; adlock resume adlock.dax.run.x")
 	must.Do(t, os.Remove(filepath.Join(m.Dir, "last.adlock.dax.run.x")))
-	if os.Getuid() != 0 {
-		t.Skip("the pause of the host belongs to root")
-	}
+	need.Root(t)
 	script(t, pause.File, 0o644, text)
 	m.finds(t, "pause", Warn, "all jobs of this host: paused: ", "adlock resume --all")
 	script(t, pause.File, 0o644, "x")

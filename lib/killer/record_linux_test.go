@@ -14,6 +14,7 @@ import (
 	"adlock/lib/process"
 	"adlock/test/support/actor"
 	"adlock/test/support/must"
+	"adlock/test/support/need"
 )
 
 // journal is a Record that keeps the pids of the recorded processes.
@@ -116,7 +117,7 @@ func TestAnotherInodeIsAStranger(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	id := idOf(a)
 	if id.Inode == 0 {
-		t.Skip("this kernel has no pidfs")
+		need.Skip(t, "this kernel has no pidfs")
 	}
 	id.Inode++
 	if id.Life() != process.Dead {
@@ -132,7 +133,7 @@ func TestTheInodeDecidesInAnotherTimeNamespace(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	id := idOf(a)
 	if id.Inode == 0 {
-		t.Skip("this kernel has no pidfs")
+		need.Skip(t, "this kernel has no pidfs")
 	}
 	id.TimeNS++
 	id.Start += 12345

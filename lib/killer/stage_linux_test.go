@@ -14,6 +14,7 @@ import (
 	"adlock/test/support/actor"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
+	"adlock/test/support/need"
 )
 
 func TestMembersAreLookedForRarelyEnough(t *testing.T) {
@@ -309,7 +310,7 @@ func TestAnUndeliveredSignalIsReported(t *testing.T) {
 	h := hunted(t, a)
 	m := h.order[0]
 	if m.Inode() == 0 {
-		t.Skip("no pidfds here")
+		need.Skip(t, "no pidfds here")
 	}
 	m.Close() // a signal through a closed descriptor fails
 	var r recorder

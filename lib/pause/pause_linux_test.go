@@ -9,12 +9,11 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/record"
 	"adlock/test/support/must"
+	"adlock/test/support/need"
 )
 
 func TestOnlyAFileOfRootsAlonePausesTheHost(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("wants root")
-	}
+	need.Root(t)
 	File = filepath.Join(t.TempDir(), "adlock.pause")
 	whole := string(record.NewPause(time.Hour, "").Bytes())
 	for claim, c := range map[string]struct {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"adlock/test/support/must"
+	"adlock/test/support/need"
 )
 
 var halfPast = time.Date(2026, 11, 22, 12, 30, 0, 0, time.UTC)
@@ -99,7 +100,7 @@ func zone(t *testing.T, name string) *time.Location {
 	t.Helper()
 	where, err := time.LoadLocation(name)
 	if err != nil {
-		t.Skip(err)
+		need.Skip(t, err)
 	}
 	return where
 }

@@ -9,6 +9,7 @@ import (
 
 	"adlock/test/support/actor"
 	"adlock/test/support/must"
+	"adlock/test/support/need"
 )
 
 // seenAs makes this process read that boot and machine id as the system's.
@@ -113,7 +114,7 @@ func TestWithoutADescriptorAnInodeProvesNothing(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	id := idOf(a)
 	if id.Inode == 0 {
-		t.Skip("this kernel has no pidfs")
+		need.Skip(t, "this kernel has no pidfs")
 	}
 	id.Inode++
 	enough := actor.FewFiles(t, 0)

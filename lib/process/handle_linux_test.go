@@ -261,7 +261,7 @@ func TestAPidLivesWhereThereAreNoPidfds(t *testing.T) {
 func TestAnotherInodeIsNotHeld(t *testing.T) {
 	id := idOf(actor.Sleeper(t, actor.Leads))
 	if id.Inode == 0 {
-		t.Skip("this kernel has no pidfs")
+		need.Skip(t, "this kernel has no pidfs")
 	}
 	if id.Inode++; id.Life() != Dead {
 		t.Errorf("life %v", id.Life())

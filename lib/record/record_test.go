@@ -15,6 +15,7 @@ import (
 	"adlock/lib/limit"
 	"adlock/lib/process"
 	"adlock/test/support/must"
+	"adlock/test/support/need"
 )
 
 // anyPart is a part of an atom: one byte or more, none of them null.
@@ -333,7 +334,7 @@ var motd = atom.Atom{Program: "cfengine.conf", Host: "dax", Operator: "editfile"
 func TestAnAgeIsKnownInOneBootAndTimeNamespace(t *testing.T) {
 	here := process.Here()
 	if here.Boot == "" {
-		t.Skip("this system does not name its boots")
+		need.Skip(t, "this system does not name its boots")
 	}
 	for claim, c := range map[string]struct {
 		change func(*process.Identity)

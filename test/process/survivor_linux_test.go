@@ -60,7 +60,7 @@ func frozen(t *testing.T, pid int) (thaw func()) {
 	need.Root(t)
 	group := filepath.Join("/sys/fs/cgroup/freezer", fmt.Sprintf("adlock-test-%d-%d", os.Getpid(), pid))
 	if err := os.Mkdir(group, 0o755); err != nil {
-		t.Skip("no freezer of cgroups version 1 here, and that of version 2 lets KILL through: ", err)
+		need.Skip(t, "no freezer of cgroups version 1 here, and that of version 2 lets KILL through: ", err)
 	}
 	write := func(file, text string) {
 		t.Helper()
