@@ -23,16 +23,10 @@ func TestAJobIsBeingEndedUnderAGuardOrOnceMembersAreRecorded(t *testing.T) {
 	}
 	want("no process holds the guard", false)
 	active, err := k.Dir.Active(motdFiles)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := active.Guard(time.Second); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, active.Guard(time.Second))
 	want("the guard is held", true)
-	if err := active.AppendSurvivors([]process.Identity{survivor}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, active.AppendSurvivors([]process.Identity{survivor}))
 	active.Close()
 	want("a survivor is recorded", true)
 	end(t, survivor)
@@ -47,9 +41,7 @@ func TestAnOwnerDoesNotReleaseWhatASurvivorHolds(t *testing.T) {
 	k, owner, survivor := newLocker(t), sleeper(t), sleeper(t)
 	held := wantVerdict(t, k, ask(owner), locker.Acquired)
 	active, err := k.Dir.Active(motdFiles)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := errors.Join(active.Guard(time.Second), active.AppendSurvivors([]process.Identity{survivor}), active.Close()); err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,7 @@ var foreign = []string{"lock.x", "lock.a.b.c.d.e", "last.notes", "last.a.b.c", "
 func plantForeign(t *testing.T, k *Locker) {
 	t.Helper()
 	for _, file := range foreign {
-		if err := os.WriteFile(k.Dir.Path(file), []byte("a stranger's\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(k.Dir.Path(file), []byte("a stranger's\n"), 0o600))
 	}
 }
 
@@ -51,9 +49,7 @@ func TestAForeignFileDoesNotStandInTheWayOfARelease(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	r.Slots = 1
 	held := wantVerdict(t, k, r, locker.Acquired)
-	if err := os.Mkdir(k.Dir.Path("lock."+r.Atom.Name().Prefix()+"notes"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(k.Dir.Path("lock."+r.Atom.Name().Prefix()+"notes"), 0o700))
 	letGo(t, k, r, held)
 	if left := slotsLeft(k); left != 0 {
 		t.Errorf("%d slots are left", left)

@@ -85,9 +85,7 @@ func TestANewcomerThatReplacesWaitsForAnEnding(t *testing.T) {
 	k, owner, newcomer := newLocker(t), replacing(sleeper(t), time.Hour), replacing(sleeper(t), 0)
 	wantVerdict(t, k, owner, locker.Acquired)
 	other := openActive(t, k.Dir.Active, motd.Name())
-	if err := other.Guard(0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, other.Guard(0))
 	taken := make(chan locker.Verdict)
 	go func() {
 		outcome, err := k.Take(newcomer)
@@ -105,9 +103,7 @@ func TestANewcomerThatReplacesWaitsForAnEnding(t *testing.T) {
 	if err != nil || !granted {
 		t.Errorf("a dry run says %q (%v)", reason, err)
 	}
-	if err := other.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, other.Close())
 	if verdict := <-taken; verdict != locker.Acquired || owner.Owner.Life() != process.Dead {
 		t.Error(verdict)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,25 +19,25 @@ import (
 	"adlock/test/support/helper"
 )
 
-// denied writes that number of denials into the runlog.
-func denied(t *testing.T, k *Locker, a atom.Atom, verdict locker.Verdict, times int) {
-	t.Helper()
-	for range times {
-		e := aboutAtom(a, runlog.Deny, 7)
-		e.Verdict = string(verdict)
-		if err := k.Log.Append(e); err != nil {
-			t.Fatal(err)
-		}
-	}
+// denied are so many denials.
+func denied(a atom.Atom, verdict locker.Verdict, times int) []runlog.Event {
+	e := aboutAtom(a, runlog.Deny, 7)
+	e.Verdict = string(verdict)
+	return slices.Repeat([]runlog.Event{e}, times)
 }
 
-// counted writes a denial that says how many there were in a row.
-func counted(t *testing.T, k *Locker, inARow int) {
+// counted is a denial that says how many there were in a row.
+func counted(inARow int) []runlog.Event {
+	e := denied(motd, locker.Busy, 1)
+	e[0].Count = inARow
+	return e
+}
+
+// logged writes these events into the runlog.
+func logged(t *testing.T, k *Locker, events ...runlog.Event) {
 	t.Helper()
-	e := aboutAtom(motd, runlog.Deny, 7)
-	e.Verdict, e.Count = string(locker.Busy), inARow
-	if err := k.Log.Append(e); err != nil {
-		t.Fatal(err)
+	for _, e := range events {
+		must(t, k.Log.Append(e))
 	}
 }
 
@@ -77,137 +78,96 @@ func TestAStarvingWaiterIsAdvisedToWaitLonger(t *testing.T) {
 }
 
 func TestDenialsOfOneAtomInARowAreCounted(t *testing.T) {
-	changed := func(change func(*atom.Atom)) atom.Atom {
-		a := motd
-		change(&a)
-		return a
-	}
+	type events = []runlog.Event
+	before := slices.Concat[events]
+	program, host, operator, operand, long := motd, motd, motd, motd, motd
+	program.Program, host.Host, operator.Operator, operand.Operand = "x", "x", "x", "x"
+	long.Operand = strings.Repeat("x", 3000)
+	full := func(times int) events { return denied(motd, locker.Full, times) }
+	busy := func(times int) events { return denied(motd, locker.Busy, times) }
+	lost := about(runlog.Lost, 7)
+	lost.Verdict = string(locker.Full)
+	much := denied(long, locker.Full, 256<<10/3000)
+	said, taken := events{about(runlog.Starved, 7)}, events{about(runlog.Acquire, 7)}
 	for _, c := range []struct {
-		claim    string
-		before   func(t *testing.T, k *Locker)
-		verdict  locker.Verdict
-		starving int
-		want     int
+		claim          string
+		before         events
+		verdict        locker.Verdict
+		starving, want int
 	}{
-		{"full", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Full, 2) }, locker.Full, 3, 3},
-		{"busy, which is reported as overdue instead", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Busy, 2) }, locker.Busy, 3, 0},
-		{"both", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Busy, 1); denied(t, k, motd, locker.Full, 1) }, locker.Full, 3, 3},
-		{"more than the first report needs", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Full, 4) }, locker.Full, 3, 0},
-		{"ten times as many", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Full, 29) }, locker.Full, 3, 30},
-		{"a hundred times as many", func(t *testing.T, k *Locker) { counted(t, k, 998); denied(t, k, motd, locker.Busy, 1) }, locker.Full, 10, 1000},
-		{"nearly as many", func(t *testing.T, k *Locker) { counted(t, k, 98) }, locker.Full, 10, 0},
-		{"a number between two reports", func(t *testing.T, k *Locker) { counted(t, k, 49) }, locker.Full, 10, 0},
-		{"too few", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Full, 1) }, locker.Full, 3, 0},
-		{"the first", func(*testing.T, *Locker) {}, locker.Full, 1, 1},
-		{"no report is asked for", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Full, 9) }, locker.Full, 0, 0},
-		{"this one is too soon", func(t *testing.T, k *Locker) { denied(t, k, motd, locker.Full, 9) }, locker.TooSoon, 3, 0},
-		{"too soon between", func(t *testing.T, k *Locker) {
-			denied(t, k, motd, locker.Full, 1)
-			denied(t, k, motd, locker.TooSoon, 9)
-		}, locker.Full, 3, 0},
-		{"no denials", func(t *testing.T, k *Locker) {
-			for range 9 {
-				e := about(runlog.Lost, 7)
-				e.Verdict = string(locker.Full)
-				if err := k.Log.Append(e); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}, locker.Full, 3, 0},
-		{"said already", func(t *testing.T, k *Locker) {
-			denied(t, k, motd, locker.Full, 9)
-			if err := k.Log.Append(about(runlog.Starved, 7)); err != nil {
-				t.Fatal(err)
-			}
-			denied(t, k, motd, locker.Full, 2)
-		}, locker.Full, 3, 0},
-		{"taken between", func(t *testing.T, k *Locker) {
-			denied(t, k, motd, locker.Full, 9)
-			if err := k.Log.Append(about(runlog.Acquire, 7)); err != nil {
-				t.Fatal(err)
-			}
-			denied(t, k, motd, locker.Full, 1)
-		}, locker.Full, 3, 0},
-		{"another operand", func(t *testing.T, k *Locker) {
-			denied(t, k, changed(func(a *atom.Atom) { a.Operand = "x" }), locker.Full, 9)
-		}, locker.Full, 3, 0},
-		{"another operator", func(t *testing.T, k *Locker) {
-			denied(t, k, changed(func(a *atom.Atom) { a.Operator = "x" }), locker.Full, 9)
-		}, locker.Full, 3, 0},
-		{"another program", func(t *testing.T, k *Locker) {
-			denied(t, k, changed(func(a *atom.Atom) { a.Program = "x" }), locker.Full, 9)
-		}, locker.Full, 3, 0},
-		{"another host", func(t *testing.T, k *Locker) {
-			denied(t, k, changed(func(a *atom.Atom) { a.Host = "x" }), locker.Full, 9)
-		}, locker.Full, 3, 0},
-		{"another atom between", func(t *testing.T, k *Locker) {
-			denied(t, k, motd, locker.Full, 1)
-			denied(t, k, changed(func(a *atom.Atom) { a.Operand = "x" }), locker.Full, 9)
-			denied(t, k, motd, locker.Full, 1)
-		}, locker.Full, 3, 3},
-		{"so far back that it is not looked at", func(t *testing.T, k *Locker) {
-			denied(t, k, motd, locker.Full, 9)
-			other := changed(func(a *atom.Atom) { a.Operand = strings.Repeat("x", 3000) })
-			denied(t, k, other, locker.Full, 256<<10/3000)
-		}, locker.Full, 3, 0},
+		{"full", full(2), locker.Full, 3, 3},
+		{"busy, which is reported as overdue instead", busy(2), locker.Busy, 3, 0},
+		{"both", before(busy(1), full(1)), locker.Full, 3, 3},
+		{"more than the first report needs", full(4), locker.Full, 3, 0},
+		{"ten times as many", full(29), locker.Full, 3, 30},
+		{"a hundred times as many", before(counted(998), busy(1)), locker.Full, 10, 1000},
+		{"nearly as many", counted(98), locker.Full, 10, 0},
+		{"a number between two reports", counted(49), locker.Full, 10, 0},
+		{"too few", full(1), locker.Full, 3, 0},
+		{"the first", nil, locker.Full, 1, 1},
+		{"no report is asked for", full(9), locker.Full, 0, 0},
+		{"this one is too soon", full(9), locker.TooSoon, 3, 0},
+		{"too soon between", before(full(1), denied(motd, locker.TooSoon, 9)), locker.Full, 3, 0},
+		{"no denials", slices.Repeat(events{lost}, 9), locker.Full, 3, 0},
+		{"said already", before(full(9), said, full(2)), locker.Full, 3, 0},
+		{"taken between", before(full(9), taken, full(1)), locker.Full, 3, 0},
+		{"another operand", denied(operand, locker.Full, 9), locker.Full, 3, 0},
+		{"another operator", denied(operator, locker.Full, 9), locker.Full, 3, 0},
+		{"another program", denied(program, locker.Full, 9), locker.Full, 3, 0},
+		{"another host", denied(host, locker.Full, 9), locker.Full, 3, 0},
+		{"another atom between", before(full(1), denied(operand, locker.Full, 9), full(1)), locker.Full, 3, 3},
+		{"so far back that it is not looked at", before(full(9), much), locker.Full, 3, 0},
 	} {
 		k := newLocker(t)
-		c.before(t, k)
+		logged(t, k, c.before...)
 		if got := starves(t, k, c.verdict, c.starving); got != c.want {
 			t.Errorf("%s: %d in a row are reported, want %d", c.claim, got, c.want)
 		}
 	}
 }
 
-func TestWithoutARunlogStarvingIsNotReported(t *testing.T) {
+func TestWithoutARunlogNothingIsCounted(t *testing.T) {
 	k, r := newLocker(t), ask(process.Identity{PID: 7})
 	k.Log, r.Starving = nil, 1
-	if said := helper.Stderr(t, func() { k.Denied(&r, locker.Outcome{Verdict: locker.Busy}, nil, 0) }); said != "" {
+	said := helper.Stderr(t, func() { k.Denied(&r, locker.Outcome{Verdict: locker.Full}, nil, 0) })
+	if said != "" {
 		t.Errorf("said %q", said)
 	}
+	wantVerdict(t, k, learner(sleeper(t)), locker.Acquired)
 }
 
 func TestOnlyRequestsTooSoonStretchIfElapsed(t *testing.T) {
-	owner := sleeper(t)
+	owner, ifElapsed := sleeper(t), locker.Auto{IfElapsed: true}
+	lost := denied(motd, locker.TooSoon, 40)
+	for i := range lost {
+		lost[i].Kind = runlog.Lost
+	}
 	for _, c := range []struct {
-		verdict locker.Verdict
-		kind    runlog.Kind
-		times   int
-		auto    locker.Auto
-		want    bool
+		claim  string
+		before []runlog.Event
+		auto   locker.Auto
+		want   bool
 	}{
-		{locker.TooSoon, runlog.Deny, 20, locker.Auto{IfElapsed: true}, true},
-		{locker.TooSoon, runlog.Deny, 19, locker.Auto{IfElapsed: true}, false},
-		{locker.Busy, runlog.Deny, 40, locker.Auto{IfElapsed: true}, false},
-		{locker.TooSoon, runlog.Lost, 40, locker.Auto{IfElapsed: true}, false},
-		{locker.TooSoon, runlog.Deny, 40, locker.Auto{ExpireAfter: true}, false},
+		{"enough", denied(motd, locker.TooSoon, 20), ifElapsed, true},
+		{"one too few", denied(motd, locker.TooSoon, 19), ifElapsed, false},
+		{"busy", denied(motd, locker.Busy, 40), ifElapsed, false},
+		{"no denials", lost, ifElapsed, false},
+		{"IfElapsed is not learned", denied(motd, locker.TooSoon, 40), locker.Auto{ExpireAfter: true}, false},
 	} {
 		for _, reclaimed := range []bool{false, true} {
-			k := newLocker(t)
+			k, r := newLocker(t), learner(owner)
 			if reclaimed {
 				wantVerdict(t, k, ask(dead(t)), locker.Acquired)
-			}
-			for range c.times {
-				e := about(c.kind, 7)
-				e.Verdict = string(c.verdict)
-				if err := k.Log.Append(e); err != nil {
-					t.Fatal(err)
-				}
-			}
-			r := learner(owner)
-			r.Auto = c.auto
-			if reclaimed {
 				setLast(t, k, time.Now().Add(-time.Hour))
 			}
+			logged(t, k, c.before...)
+			r.Auto = c.auto
 			wantVerdict(t, k, r, locker.Acquired)
 			if s := memoryOf(t, k); s.Spammed() != c.want {
-				t.Errorf("%+v, reclaimed %v: stretched is %v", c, reclaimed, s.Spammed())
+				t.Errorf("%s, reclaimed %v: stretched is %v", c.claim, reclaimed, s.Spammed())
 			}
 		}
 	}
-	k := newLocker(t)
-	k.Log = nil
-	wantVerdict(t, k, learner(owner), locker.Acquired)
 }
 
 func TestWhatIsLearnedIsExplainedLimitByLimit(t *testing.T) {
@@ -222,36 +182,36 @@ func TestWhatIsLearnedIsExplainedLimitByLimit(t *testing.T) {
 	}
 }
 
-func TestAnEndedRunTeachesAndAWithdrawnOneDoesNot(t *testing.T) {
+func TestOnlySuccessTeachesAndAnEndByForce(t *testing.T) {
 	k, owner := newLocker(t), self(t)
 	for _, c := range []struct {
-		end  locker.ReleaseRequest
-		want int
+		claim string
+		r     locker.Request
+		end   locker.ReleaseRequest
+		want  int
 	}{
-		{locker.ReleaseRequest{Withdraw: true}, 0},
-		{locker.ReleaseRequest{Status: runlog.Some(1)}, 0},
-		{locker.ReleaseRequest{Signal: "TERM"}, 0},
-		{locker.ReleaseRequest{}, 1},
-		{locker.ReleaseRequest{Status: runlog.Some(0)}, 2},
+		{"withdrawn", learner(owner), locker.ReleaseRequest{Withdraw: true}, 0},
+		{"failed", learner(owner), locker.ReleaseRequest{Status: runlog.Some(1)}, 0},
+		{"ended by a signal", learner(owner), locker.ReleaseRequest{Signal: "TERM"}, 0},
+		{"not to be learned from", ask(owner), locker.ReleaseRequest{Status: runlog.Some(0)}, 0},
+		{"released", learner(owner), locker.ReleaseRequest{}, 1},
+		{"succeeded", learner(owner), locker.ReleaseRequest{Status: runlog.Some(0)}, 2},
 	} {
-		held := wantVerdict(t, k, learner(owner), locker.Acquired)
+		held := wantVerdict(t, k, c.r, locker.Acquired)
 		backdate(t, k, 10*time.Minute)
 		c.end.Name, c.end.Token = motdFiles, held.Token
-		if err := k.Release(c.end); err != nil {
-			t.Fatal(err)
-		}
-		setLast(t, k, time.Now().Add(-24*time.Hour))
+		must(t, k.Release(c.end))
+		dueNow(t, k)
 		if s := memoryOf(t, k); s.Runs != c.want {
-			t.Errorf("%+v: %d runs are known, want %d", c.end, s.Runs, c.want)
+			t.Errorf("%s: %d runs are known, want %d", c.claim, s.Runs, c.want)
 		}
 	}
 	complete(t, k, owner, 30, 10*time.Minute)
 	before := memoryOf(t, k)
 	held := wantVerdict(t, k, learner(owner), locker.Acquired)
 	backdate(t, k, 2*time.Hour)
-	if err := k.Release(locker.ReleaseRequest{Name: motdFiles, Token: held.Token, Expired: true, Status: runlog.Some(137)}); err != nil {
-		t.Fatal(err)
-	}
+	end := locker.ReleaseRequest{Name: motdFiles, Token: held.Token, Expired: true, Status: runlog.Some(137)}
+	must(t, k.Release(end))
 	if after := memoryOf(t, k); after.Runs != before.Runs || after.ExpireAfter(0) < before.ExpireAfter(0)*3/2 {
 		t.Errorf("ExpireAfter went from %v to %v", before.ExpireAfter(0), after.ExpireAfter(0))
 	}
@@ -261,11 +221,9 @@ func TestAnOwnerEndedAtExactlyItsLimitTeaches(t *testing.T) {
 	k := newLocker(t)
 	for age, want := range map[time.Duration]bool{time.Hour - 1: false, time.Hour: true} {
 		r := ask(process.Identity{})
-		if err := k.Dir.Remember(motdFiles, time.Now(), record.Memory{}); err != nil {
-			t.Fatal(err)
-		}
-		v := view{View: locker.View{Record: record.Record{Atom: motd, Learn: true, ExpireAfter: time.Hour}, Active: policy.Active{Held: true, Age: age}}}
-		k.learnFromEnd(&r, motdFiles, &v)
+		must(t, k.Dir.Remember(motdFiles, time.Now(), record.Memory{}))
+		own := record.Record{Atom: motd, Learn: true, ExpireAfter: time.Hour}
+		k.learnFromEnd(&r, motdFiles, &view{View: locker.View{Record: own, Active: policy.Active{Held: true, Age: age}}})
 		if taught := memoryOf(t, k) != (learn.State{}); taught != want {
 			t.Errorf("ended after %v of an hour: taught is %v", age, taught)
 		}
@@ -276,31 +234,13 @@ func TestALessonThatCannotBeWrittenIsReported(t *testing.T) {
 	k := newLocker(t)
 	held := wantVerdict(t, k, learner(sleeper(t)), locker.Acquired)
 	path := k.Dir.Path("last." + motdFiles)
-	err := os.Truncate(path, 1<<40) // too large to be read
-	if err != nil {
-		t.Fatal(err)
-	}
-	said := helper.Stderr(t, func() { err = k.Release(locker.ReleaseRequest{Name: motdFiles, Token: held.Token}) })
+	must(t, os.Truncate(path, 1<<40)) // too large to be read
+	var err error
+	said := helper.Stderr(t, func() { err = releaseOf(k, held) })
 	if !strings.HasPrefix(said, "adlock: "+path) || strings.Count(said, "\n") != 1 || err == nil {
 		t.Errorf("said %q, %v", said, err)
 	}
 	wantLocks(t, k, 0)
-}
-
-func TestAnAtomWithoutALastLockLearnsInANewOne(t *testing.T) {
-	k, r := newLocker(t), learner(sleeper(t))
-	r.Atom.Operand = "my_db" // a checksummed name, whose last lock holds the identity
-	held := wantVerdict(t, k, r, locker.Acquired)
-	if err := os.Remove(k.Dir.Path(r.Atom.Name().LastLock())); err != nil {
-		t.Fatal(err)
-	}
-	if err := k.Release(locker.ReleaseRequest{Name: r.Atom.Name(), Token: held.Token}); err != nil {
-		t.Fatal(err)
-	}
-	last, err := k.Dir.Last(r.Atom.Name())
-	if err != nil || last.Memory.Atom != r.Atom || last.Memory.Learned.Runs != 1 {
-		t.Errorf("%+v, %v", last.Memory, err)
-	}
 }
 
 func TestToForgetAMissingAtomIsAnError(t *testing.T) {

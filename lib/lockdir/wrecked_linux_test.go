@@ -47,9 +47,7 @@ func TestALockThatALossOfPowerDamagedIsCleared(t *testing.T) {
 		for file, r := range map[string]locker.Request{
 			"lock." + motdFiles: newcomer, motd.Slot(1).ActiveLock(): slotted, motd.Name().ReaderLock(4711): newcomer,
 		} {
-			if err := k.Dir.MarkRead(motdFiles); err != nil {
-				t.Fatal(err)
-			}
+			must(t, k.Dir.MarkRead(motdFiles))
 			plantFile(t, k, file, content, 0)
 			if _, _, err := k.DryRun(&r); fault.KindOf(err) != fault.IO {
 				t.Errorf("%s, %s of this boot: %v", claim, file, err)

@@ -32,12 +32,17 @@ func TestADirectoryThatOthersCouldChangeIsRefused(t *testing.T) {
 	}
 }
 
-func TestADirectoryOfAnotherUserIsRefused(t *testing.T) {
+func TestWhatIsAnotherUsersIsRefused(t *testing.T) {
 	need.Root(t)
 	path := t.TempDir()
 	must(t, os.Chown(path, 4711, 4711))
 	_, err := Open(path)
 	refused(t, "a foreign directory", err)
+	d := newDir(t)
+	put(t, d, fullRecord())
+	must(t, os.Chown(d.Path("lock.x"), 4711, 4711))
+	_, err = d.Active("x")
+	refused(t, "a foreign lock", err)
 }
 
 func TestALinkToADirectoryIsRefused(t *testing.T) {
@@ -164,10 +169,13 @@ func relink(above, target string, owner int) error {
 }
 
 func TestTheWayMayLeadThroughOnesOwnLinksAndStickyDirectories(t *testing.T) {
+	links := func(target func(above string) string) func(string) error {
+		return func(above string) error { return relink(above, target(above), os.Geteuid()) }
+	}
 	for claim, change := range map[string]func(above string) error{
-		"a link":                   func(above string) error { return relink(above, "b2", os.Geteuid()) },
-		"an absolute link":         func(above string) error { return relink(above, above+"/a/b2", os.Geteuid()) },
-		"a link up and down":       func(above string) error { return relink(above, "../../"+filepath.Base(above)+"/a/./b2", os.Geteuid()) },
+		"a link":                   links(func(string) string { return "b2" }),
+		"an absolute link":         links(func(above string) string { return above + "/a/b2" }),
+		"a link up and down":       links(func(above string) string { return "../../" + filepath.Base(above) + "/a/./b2" }),
 		"a sticky directory":       func(above string) error { return os.Chmod(above+"/a", 0o777|fs.ModeSticky) },
 		"one's own group's":        func(above string) error { return os.Chmod(above+"/a", 0o775) },
 		"one that cannot be read":  func(above string) error { return os.Chmod(above+"/a", 0o711) },
@@ -238,28 +246,28 @@ func TestNothingButAPlainFileOfTheOwnersIsOpened(t *testing.T) {
 		"link to itself":  func(path string) error { return os.Symlink(filepath.Base(path), path) },
 		"fifo":            func(path string) error { return syscall.Mkfifo(path, 0o600) },
 		"directory":       func(path string) error { return os.Mkdir(path, 0o700) },
-		"socket": func(path string) error {
-			return syscall.Mknod(path, syscall.S_IFSOCK|0o600, 0)
-		},
+		"socket":          func(path string) error { return syscall.Mknod(path, syscall.S_IFSOCK|0o600, 0) },
 		"three links": func(path string) error {
 			return errors.Join(os.WriteFile(path, nil, 0o600), os.Link(path, path+".b"), os.Link(path, path+".c"))
 		},
 		"writable by others": plain(0o602),
 		"writable by group":  plain(0o660),
 	} {
-		t.Run(claim, func(t *testing.T) {
-			d := enteredDir(t)
-			must(t, plant(d.Path("lock.x")))
-			must(t, plant(d.Path("last.x")))
-			_, err := d.Active("x")
-			refused(t, "Active", err)
-			_, err = d.Last("x")
-			refused(t, "Last", err)
-			refused(t, "Stamp", d.Stamp("x", record.Memory{}))
-			_, err = d.LastChanged("x")
-			refused(t, "LastChanged", err)
-		})
+		d := enteredDir(t)
+		must(t, plant(d.Path("lock.x")))
+		must(t, plant(d.Path("last.x")))
+		_, err := d.Active("x")
+		refused(t, claim+", Active", err)
+		_, err = d.Last("x")
+		refused(t, claim+", Last", err)
+		refused(t, claim+", Stamp", d.Stamp("x", record.Memory{}))
+		_, err = d.LastChanged("x")
+		refused(t, claim+", LastChanged", err)
 	}
+	d := enteredDir(t)
+	put(t, d, fullRecord())
+	must(t, os.Link(d.Path("lock.x"), d.Path("temp.x"))) // two links, for a moment
+	active(t, d)
 }
 
 // enteredDir is a lock directory that other users may enter.
@@ -304,15 +312,6 @@ func TestADeviceIsNotOpened(t *testing.T) {
 	}
 	_, err := d.Active("x")
 	refused(t, "a device", err)
-}
-
-func TestAFileOfAnotherUserIsRefused(t *testing.T) {
-	need.Root(t)
-	d := newDir(t)
-	put(t, d, fullRecord())
-	must(t, os.Chown(d.Path("lock.x"), 4711, 4711))
-	_, err := d.Active("x")
-	refused(t, "a foreign lock", err)
 }
 
 func TestFilesListsOnlyTheKindsAskedFor(t *testing.T) {

@@ -18,19 +18,6 @@ import (
 	"adlock/test/support/need"
 )
 
-func TestTheHolderOfAGuardIsFound(t *testing.T) {
-	d := newDir(t)
-	put(t, d, fullRecord())
-	a, other := active(t, d), active(t, d)
-	if holder := other.GuardHolder(); holder != 0 {
-		t.Errorf("%d holds it", holder)
-	}
-	must(t, a.Guard(0))
-	if holder := other.GuardHolder(); holder != os.Getpid() {
-		t.Errorf("%d holds it", holder)
-	}
-}
-
 // The kernel's table is read in pieces: if a line goes meanwhile, the lines behind it move up.
 func TestTheHolderIsFoundWhileOtherLocksComeAndGo(t *testing.T) {
 	d := newDir(t)
@@ -60,13 +47,9 @@ func TestTheHolderIsFoundInATableOfManyPages(t *testing.T) {
 		defer f.Close()
 		must(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))
 	}
-	if holder := other.GuardHolder(); holder != 0 {
-		t.Errorf("%d holds it", holder)
-	}
+	wantHolder(t, other, 0)
 	must(t, a.Guard(0))
-	if holder := other.GuardHolder(); holder != os.Getpid() {
-		t.Errorf("%d holds it", holder)
-	}
+	wantHolder(t, other, os.Getpid())
 }
 
 // comeAndGo takes and releases locks of other files, a few at a time.

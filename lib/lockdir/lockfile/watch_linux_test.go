@@ -218,14 +218,10 @@ func reaped(t *testing.T) int {
 func unreaped(t *testing.T) int {
 	t.Helper()
 	child, err := os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { child.Wait() })
 	var info unix.Siginfo
-	if err := unix.Waitid(unix.P_PID, child.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Waitid(unix.P_PID, child.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil))
 	return child.Pid
 }
 
