@@ -3,7 +3,6 @@ package lockdir
 import (
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -78,54 +77,6 @@ func TestASecondReadByTheSameProcessIsBusy(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	wantVerdict(t, k, read(owner), locker.Acquired)
 	wantVerdict(t, k, read(owner), locker.Busy)
-}
-
-func TestReadersAndWritersNeverMeet(t *testing.T) {
-	k := newLocker(t)
-	var mu sync.Mutex
-	var readers, writers, most, wrote int
-	move := func(shared bool, by int) {
-		mu.Lock()
-		defer mu.Unlock()
-		if shared {
-			readers += by
-		} else {
-			writers += by
-			wrote++
-		}
-		most = max(most, readers)
-		if writers > 1 || writers == 1 && readers > 0 {
-			t.Errorf("%d writers and %d readers at once", writers, readers)
-		}
-	}
-	var done sync.WaitGroup
-	for i := range 8 {
-		r := ask(sleeper(t))
-		r.Shared, r.Wait = i%2 == 0, helper.Patience
-		done.Go(func() {
-			for range 60 {
-				outcome, err := k.Take(r)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if outcome.Verdict != locker.Acquired {
-					continue
-				}
-				move(r.Shared, 1)
-				time.Sleep(time.Millisecond)
-				move(r.Shared, -1)
-				if err := releaseOf(k, outcome); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	done.Wait()
-	if most < 2 || wrote == 0 {
-		t.Errorf("%d readers at once, %d moves of writers: nothing was shown", most, wrote)
-	}
-	wantLocks(t, k, 0)
 }
 
 // The newcomer's own stamp, for the first dead reader, must not deny it the atom.
