@@ -85,6 +85,13 @@ func end(t *testing.T, id process.Identity) {
 	eventually(t, "the process is gone", func() bool { return id.Life() == process.Dead })
 }
 
+func wantLife(t *testing.T, id process.Identity, want process.Life) {
+	t.Helper()
+	if got := id.Life(); got != want {
+		t.Errorf("process %d is %v, want %v", id.PID, got, want)
+	}
+}
+
 func eventually(t *testing.T, claim string, holds func() bool) {
 	t.Helper()
 	helper.Eventually(t, claim, holds)
@@ -210,14 +217,10 @@ func TestAnExpiredOwnerIsEndedUnlessItIsToBeLeft(t *testing.T) {
 	newcomer := hasty(sleeper(t))
 	newcomer.LeaveExpired = true
 	wantVerdict(t, k, newcomer, locker.Expired)
-	if hung.Life() != process.Alive {
-		t.Error("the owner was ended")
-	}
+	wantLife(t, hung, process.Alive)
 	newcomer.LeaveExpired = false
 	wantVerdict(t, k, newcomer, locker.Acquired)
-	if hung.Life() != process.Dead {
-		t.Error("the owner lives")
-	}
+	wantLife(t, hung, process.Dead)
 }
 
 func TestAnAtomThatCallsItselfIsBusyWhateverItsAge(t *testing.T) {
@@ -278,9 +281,7 @@ func TestALockWithOnlyAPidIsBusyWhileItLivesAndNeverSignalled(t *testing.T) {
 	k, owner, r := newLocker(t), sleeper(t), hasty(sleeper(t))
 	plant(t, k, pidLine(owner), time.Hour)
 	wantVerdict(t, k, r, locker.Busy)
-	if owner.Life() != process.Alive {
-		t.Fatal("the owner was ended")
-	}
+	wantLife(t, owner, process.Alive)
 	end(t, owner)
 	wantVerdict(t, k, r, locker.Acquired)
 }
@@ -323,9 +324,7 @@ func TestAPassClockReplacesNowInBothDecisions(t *testing.T) {
 	newcomer := ask(sleeper(t))
 	newcomer.Now = time.Now().Add(2 * time.Hour)
 	wantVerdict(t, k, newcomer, locker.Acquired) // an hour has passed on the pass's clock
-	if owner.Life() != process.Dead {
-		t.Error("the owner lives")
-	}
+	wantLife(t, owner, process.Dead)
 }
 
 func TestFromStartCountsFromTheStartOfTheLastRun(t *testing.T) {

@@ -220,9 +220,7 @@ func TestAWatchEndsWhenTheOwnerReleases(t *testing.T) {
 	took := watching(t, k, newcomer)
 	release(t, k, locker.Outcome{Token: token})
 	wantTaken(t, took, locker.Acquired)
-	if owner.Life() != process.Alive {
-		t.Error("the owner, which had released, was ended")
-	}
+	wantLife(t, owner, process.Alive)
 }
 
 func TestAWatchEndsWhenTheOwnerDies(t *testing.T) {
@@ -315,7 +313,5 @@ func TestAWriterHoldsNoLockWhileItWatchesAReader(t *testing.T) {
 		}
 		wantTaken(t, took, locker.Acquired)
 	})
-	if reader.Owner.Life() == process.Alive {
-		t.Error("the reader lives")
-	}
+	wantLife(t, reader.Owner, process.Dead)
 }

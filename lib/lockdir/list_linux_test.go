@@ -98,9 +98,7 @@ func TestAForeignFileDoesNotStandInTheWayOfARelease(t *testing.T) {
 	held := wantVerdict(t, k, r, locker.Acquired)
 	must(t, os.Mkdir(k.Dir.Path("lock."+r.Atom.Name().Prefix()+"notes"), 0o700))
 	letGo(t, k, r, held)
-	if left := slotsLeft(k); left != 0 {
-		t.Errorf("%d slots are left", left)
-	}
+	wantSlots(t, k, 0)
 }
 
 func TestAnAtomIsListedOnceThoughItHasTwoLocksAndASlot(t *testing.T) {

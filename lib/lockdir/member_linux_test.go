@@ -197,8 +197,7 @@ func TestAJobIsBeingEndedUnderAGuardOrOnceMembersAreRecorded(t *testing.T) {
 		}
 	}
 	want("no process holds the guard", false)
-	active, err := k.Dir.Active(motdFiles)
-	must(t, err)
+	active := lockOf(t, k)
 	must(t, active.Guard(time.Second))
 	want("the guard is held", true)
 	must(t, active.AppendSurvivors([]process.Identity{survivor}))
@@ -215,8 +214,7 @@ func TestAJobIsBeingEndedUnderAGuardOrOnceMembersAreRecorded(t *testing.T) {
 func TestAnOwnerDoesNotReleaseWhatASurvivorHolds(t *testing.T) {
 	k, owner, survivor := newLocker(t), sleeper(t), sleeper(t)
 	held := wantVerdict(t, k, ask(owner), locker.Acquired)
-	active, err := k.Dir.Active(motdFiles)
-	must(t, err)
+	active := lockOf(t, k)
 	if err := errors.Join(active.Guard(time.Second), active.AppendSurvivors([]process.Identity{survivor}), active.Close()); err != nil {
 		t.Fatal(err)
 	}

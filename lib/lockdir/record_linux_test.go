@@ -84,9 +84,7 @@ func TestAGuardedLockIsReportedByEachRecordingCall(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if owner.Life() != process.Alive {
-		t.Error("the owner was ended")
-	}
+	wantLife(t, owner, process.Alive)
 	if outcome, err := k.Take(ask(owner)); err != nil || outcome.Verdict != locker.Busy {
 		t.Errorf("%v, %v", outcome, err)
 	}
@@ -111,9 +109,7 @@ func TestAnOwnerWhoseSlotIsGuardedTakesAnother(t *testing.T) {
 	guard := takeGuard(t, k, motd.Slot(1))
 	defer guard.Close()
 	wantVerdict(t, k, slotted(owner, "inner", 2), locker.Acquired)
-	if n := slotsLeft(k); n != 2 {
-		t.Errorf("%d slots are taken", n)
-	}
+	wantSlots(t, k, 2)
 }
 
 func TestALockWithoutAnOwnerIsNeitherReleasedNorEnded(t *testing.T) {
@@ -172,9 +168,7 @@ func TestTheOwnerIsEndedAndItsLockStays(t *testing.T) {
 	}
 	wantVerdict(t, k, ask(owner), locker.Acquired)
 	must(t, endOwner(k, motdFiles, time.Second))
-	if owner.Life() != process.Dead {
-		t.Error("the owner lives")
-	}
+	wantLife(t, owner, process.Dead)
 	wantLocks(t, k, 1)
 	wantVerdict(t, k, ask(self(t)), locker.Acquired)
 	if err := endOwner(k, motdFiles, 0); fault.KindOf(err) != fault.NotPermitted || !errors.Is(err, killer.ErrAncestor) {

@@ -94,7 +94,5 @@ func TestANewcomerThatReplacesWaitsForAnEnding(t *testing.T) {
 	}
 	must(t, other.Close())
 	wantTaken(t, took, locker.Acquired)
-	if owner.Owner.Life() != process.Dead {
-		t.Error("the owner lives")
-	}
+	wantLife(t, owner.Owner, process.Dead)
 }

@@ -63,14 +63,10 @@ func TestAnExpiredReaderIsEndedByAWriterAndNotByAReader(t *testing.T) {
 	release(t, k, wantVerdict(t, k, sharing(hasty(sleeper(t))), locker.Acquired))
 	writer.LeaveExpired = true
 	wantVerdict(t, k, writer, locker.Expired)
-	if hung.Life() != process.Alive {
-		t.Fatal("it was ended by a reader, or by a writer that leaves it")
-	}
+	wantLife(t, hung, process.Alive)
 	writer.LeaveExpired = false
 	wantVerdict(t, k, writer, locker.Acquired)
-	if hung.Life() != process.Dead {
-		t.Error("the reader lives")
-	}
+	wantLife(t, hung, process.Dead)
 }
 
 func TestASecondReadByTheSameProcessIsBusy(t *testing.T) {

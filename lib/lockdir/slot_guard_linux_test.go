@@ -525,9 +525,7 @@ func TestAGuardWhoseHolderStandsStillIsStuckAfterAnEndingsTime(t *testing.T) {
 	withGrace(t, -3*time.Hour)
 	wantStuck(t, k, newcomer, holder)
 	syscall.Kill(-holder.PGID, syscall.SIGKILL)
-	if owner.Life() != process.Alive {
-		t.Error("the owner was ended without the guard")
-	}
+	wantLife(t, owner, process.Alive)
 	eventually(t, "the atom can be taken", func() bool {
 		outcome, err := k.Take(newcomer)
 		return err == nil && outcome.Verdict == locker.Acquired

@@ -27,6 +27,13 @@ func slotsLeft(k *Locker) int {
 	return len(slices.DeleteFunc(locks, func(f atom.File) bool { return !f.Name.IsSlot() }))
 }
 
+func wantSlots(t *testing.T, k *Locker, want int) {
+	t.Helper()
+	if n := slotsLeft(k); n != want {
+		t.Errorf("%d slots are taken, want %d", n, want)
+	}
+}
+
 // Whichever of two nested atoms is released first, the slot that they share stays taken until the
 // other atom is released.
 func TestASharedSlotIsGivenBackWithTheLastAtomThatSharesIt(t *testing.T) {
@@ -74,9 +81,7 @@ func TestSlotsTakenUnderDifferentLimitsAreAllGivenBack(t *testing.T) {
 			}
 			letGo(t, k, nested[i], held[i])
 		}
-		if n := slotsLeft(k); n != 0 {
-			t.Fatalf("%d slots are left", n)
-		}
+		wantSlots(t, k, 0)
 	}
 }
 
@@ -121,14 +126,10 @@ func TestAScriptsAtomsShareTheSlotOfItsSupervisor(t *testing.T) {
 	run.Supervised = true
 	wantVerdict(t, k, run, locker.Full)
 	wantVerdict(t, k, slotted(script, "narrow", 1), locker.Full)
-	if n := slotsLeft(k); n != 2 {
-		t.Errorf("%d slots are taken", n)
-	}
+	wantSlots(t, k, 2)
 	letGo(t, k, inner, nested)
 	letGo(t, k, supervisor, held)
-	if n := slotsLeft(k); n != 1 {
-		t.Errorf("%d slots are left", n)
-	}
+	wantSlots(t, k, 1)
 	supervisor.Supervised = false
 	wantVerdict(t, k, supervisor, locker.Acquired)
 	wantVerdict(t, k, inner, locker.Full)
@@ -182,9 +183,7 @@ func TestASharedSlotOutlivesConcurrentTakesAndReleases(t *testing.T) {
 		})
 	}
 	done.Wait()
-	if n := slotsLeft(k); n != 0 {
-		t.Errorf("%d slots are left", n)
-	}
+	wantSlots(t, k, 0)
 }
 
 // Two newcomers clear a dead reader's locks: one guards the slot that the other is about to
@@ -230,9 +229,7 @@ func TestANestedAtomSharesItsOwnersSlotThoughAnotherIsFree(t *testing.T) {
 	wantVerdict(t, k, slotted(owner, "outer", 2), locker.Acquired)
 	letGo(t, k, first, held)
 	wantVerdict(t, k, slotted(owner, "inner", 2), locker.Acquired)
-	if n := slotsLeft(k); n != 1 {
-		t.Errorf("it holds %d slots", n)
-	}
+	wantSlots(t, k, 1)
 }
 
 // A file that may not be read is no lock, and no reason to keep a slot.
@@ -241,9 +238,7 @@ func TestAStrangeFileKeepsNoSlot(t *testing.T) {
 	must(t, os.Mkdir(k.Dir.Path("lock."+motdFiles), 0o700))
 	outer, stranger := slotted(owner, "outer", 1), slotted(sleeper(t), "other", 1)
 	letGo(t, k, outer, wantVerdict(t, k, outer, locker.Acquired))
-	if left := slotsLeft(k); left != 0 {
-		t.Errorf("%d slots are left", left)
-	}
+	wantSlots(t, k, 0)
 	wantVerdict(t, k, outer, locker.Acquired)
 	must(t, os.Remove(k.Dir.Path(outer.Atom.Name().ActiveLock())))
 	wantVerdict(t, k, stranger, locker.Acquired) // no lock of its owner uses the slot
@@ -264,9 +259,7 @@ func TestWhatCountsIsHowManyRunWhateverTheirSlots(t *testing.T) {
 		if want != locker.Acquired {
 			continue
 		}
-		if n := slotsLeft(k); n != 2 {
-			t.Errorf("%d slots are taken", n)
-		}
+		wantSlots(t, k, 2)
 		letGo(t, k, r, outcome)
 	}
 	wantVerdict(t, k, slotted(sleeper(t), "four", 2), locker.Acquired)
@@ -287,9 +280,7 @@ func TestANestedAtomKeepsTheSlotWhateverItsNumber(t *testing.T) {
 	letGo(t, k, outer, token)
 	wantVerdict(t, k, slotted(sleeper(t), "third", 1), locker.Full)
 	letGo(t, k, inner, nested)
-	if n := slotsLeft(k); n != 0 {
-		t.Errorf("%d slots are left", n)
-	}
+	wantSlots(t, k, 0)
 }
 
 // A run is in slot 3. At each step of a newcomer another one comes.

@@ -156,6 +156,13 @@ var eachUse = map[string]func(d *Dir) error{
 	"remove it": func(d *Dir) error { return d.RemoveTick(reads, tick(1)) },
 	"ticks":     func(d *Dir) error { return d.RemoveTicks(reads) },
 	"check":     (*Dir).check,
+	"name a temporary file": func(d *Dir) error {
+		temp, err := d.temporary()
+		if err == nil {
+			temp.Discard()
+		}
+		return err
+	},
 }
 
 // guarded calls use with the lock, under its guard.
