@@ -6,7 +6,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/locker"
 	"adlock/lib/process"
@@ -65,27 +64,20 @@ func plantForeign(t *testing.T, k *Locker) {
 	}
 }
 
-func TestAForeignFileIsNoAtom(t *testing.T) {
-	k := newLocker(t)
+func TestAForeignFileIsNoAtomAndNotPruned(t *testing.T) {
+	k, r := newLocker(t), slotted(sleeper(t), motd.Operand, 1)
 	plantForeign(t, k)
-	r := ask(sleeper(t))
-	r.Slots = 1
 	wantVerdict(t, k, r, locker.Acquired)
 	entries, err := k.List()
 	if err != nil || len(entries) != 1 || entries[0].Name != motdFiles || entries[0].Err != nil {
 		t.Errorf("%+v, %v", entries, err)
 	}
-}
-
-func TestAForeignFileIsNotPruned(t *testing.T) {
-	k := newLocker(t)
-	plantForeign(t, k)
 	if names, err := k.Prune(0); err != nil || len(names) != 0 {
 		t.Errorf("pruned %v, %v", names, err)
 	}
 	for _, file := range foreign {
-		if _, err := os.Stat(k.Dir.Path(file)); err != nil {
-			t.Error(err)
+		if !isThere(k, file) {
+			t.Errorf("%s is gone", file)
 		}
 	}
 }
@@ -99,17 +91,4 @@ func TestAForeignFileDoesNotStandInTheWayOfARelease(t *testing.T) {
 	must(t, os.Mkdir(k.Dir.Path("lock."+r.Atom.Name().Prefix()+"notes"), 0o700))
 	letGo(t, k, r, held)
 	wantSlots(t, k, 0)
-}
-
-func TestAnAtomIsListedOnceThoughItHasTwoLocksAndASlot(t *testing.T) {
-	k, r := newLocker(t), ask(sleeper(t))
-	r.Slots = 1
-	wantVerdict(t, k, r, locker.Acquired)
-	other := r
-	other.Atom, other.Slots = atom.Atom{Program: "a", Host: "dax", Operator: "o", Operand: "x"}, 0
-	letGo(t, k, other, wantVerdict(t, k, other, locker.Acquired))
-	entries, err := k.List()
-	if err != nil || len(entries) != 2 || entries[0].Name != "a.dax.o.x" || entries[1].Name != motdFiles {
-		t.Errorf("%+v, %v", entries, err)
-	}
 }

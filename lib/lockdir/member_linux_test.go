@@ -122,24 +122,6 @@ func TestADeadOwnersLockGetsWhatItsCommandHasStarted(t *testing.T) {
 	wantMembers(t, k, inner, n.leftChild)
 }
 
-// Two newcomers come at the same tick, one to the outer atom and one to the inner.
-func TestOneOfTwoEndingsOfAnOwnerAndItsMemberGoesOn(t *testing.T) {
-	for _, operands := range [][]string{{"outer", "inner"}, {"inner", "outer"}} { // either name comes later
-		k, n := newLocker(t), newNested(t)
-		var newcomers []locker.Request
-		for i, owner := range []process.Identity{n.owner, n.left} {
-			wantVerdict(t, k, slotted(owner, operands[i], 0), locker.Acquired)
-			r := hasty(sleeper(t))
-			r.Atom.Operand = operands[i]
-			newcomers = append(newcomers, r)
-		}
-		one, other := takes(t, k, newcomers[0]), takes(t, k, newcomers[1])
-		if a, b := (<-one).Verdict, (<-other).Verdict; a != locker.Acquired && b != locker.Acquired {
-			t.Errorf("%s and %s; want one of them acquired", a, b)
-		}
-	}
-}
-
 // The disk may be full at any of the locks: then no lock records an ending, and no process is
 // signalled.
 func TestAnEndingThatCannotBeRecordedEverywhereHasNotBegun(t *testing.T) {

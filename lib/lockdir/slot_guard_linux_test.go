@@ -519,11 +519,6 @@ func TestAGuardWhoseHolderStandsStillIsStuckAfterAnEndingsTime(t *testing.T) {
 	wantStuck(t, k, newcomer, holder)
 	withGrace(t, time.Hour)
 	wantVerdict(t, k, newcomer, locker.Busy)
-	newcomer.Pause = time.Hour // an ending takes at most three pauses and the grace
-	withGrace(t, time.Minute-3*time.Hour)
-	wantVerdict(t, k, newcomer, locker.Busy) // it was started less than a minute ago
-	withGrace(t, -3*time.Hour)
-	wantStuck(t, k, newcomer, holder)
 	syscall.Kill(-holder.PGID, syscall.SIGKILL)
 	wantLife(t, owner, process.Alive)
 	eventually(t, "the atom can be taken", func() bool {

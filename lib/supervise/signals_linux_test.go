@@ -174,17 +174,6 @@ func (st *stage) stop(rep report) {
 	signalTo(st.t, rep.PID, syscall.SIGTSTP)
 }
 
-func TestContinueRightAfterStopContinuesTheJob(t *testing.T) {
-	st := rehearse(t, setup{Args: sh("", `kill -TSTP $PPID; kill -CONT $PPID; exit 6`)})
-	rep := st.begin()
-	// Whichever signal arrived first, one more CONT must be enough.
-	await(t, "the end", func() bool {
-		syscall.Kill(rep.PID, syscall.SIGCONT)
-		return !lives(rep.PID)
-	})
-	st.wantEnd(6)
-}
-
 func TestAStopThatIsTakenBackAtAnyDistanceIsNotForGood(t *testing.T) {
 	distances := make([]time.Duration, 30) // thirty times 0
 	for d := time.Duration(0); d <= 300*time.Millisecond; d += 20 * time.Millisecond {
