@@ -49,6 +49,14 @@ func newLocker(t *testing.T) *Locker {
 	return &Locker{Dir: dir, Recorder: locker.Recorder{Log: &runlog.Log{Dir: path, Host: "dax"}}}
 }
 
+// unlogged is a locker without a runlog.
+func unlogged(t *testing.T) *Locker {
+	t.Helper()
+	k := newLocker(t)
+	k.Log = nil
+	return k
+}
+
 // start runs a process until the test ends and returns its identity.
 func start(t *testing.T, script string) process.Identity {
 	t.Helper()

@@ -238,8 +238,7 @@ func TestNoFailureIsSwallowed(t *testing.T) {
 	for name := range steps(t, nil, owner, gone) {
 		for call, number := range reaching {
 			for n, met := 1, true; met; n++ {
-				k := newLocker(t)
-				k.Log = nil
+				k := unlogged(t)
 				do := steps(t, k, owner, gone)[name]()
 				before := openFiles(t, k)
 				var err error

@@ -60,8 +60,7 @@ func atEach(t *testing.T, calls string, prepare func(*Locker) (do func() (locker
 	verdicts := map[locker.Verdict]int{}
 	for _, call := range strings.Fields(calls) {
 		for n, met := 1, true; met; n++ {
-			k := newLocker(t)
-			k.Log = nil
+			k := unlogged(t)
 			do, act := prepare(k)
 			var verdict locker.Verdict
 			var err, failed error
@@ -403,8 +402,7 @@ func TestForgetDoesNotUndoAReadersStamp(t *testing.T) {
 	reader, old := sleeper(t), time.Now().Add(-time.Hour).Truncate(time.Second)
 	for call := range reaching {
 		for n, met := 1, true; met; n++ {
-			k := newLocker(t)
-			k.Log = nil
+			k := unlogged(t)
 			held := wantVerdict(t, k, read(reader), locker.Acquired)
 			setLast(t, k, old)
 			waits, forgotten, released := make(chan struct{}), make(chan struct{}), make(chan error, 1)
@@ -629,8 +627,7 @@ func TestDebrisIsSweptWhereItIsMade(t *testing.T) {
 	debris := "temp." + record.NewToken()
 	for _, named := range []bool{false, true} {
 		for n, met := 1, true; met; n++ {
-			k := newLocker(t)
-			k.Log = nil
+			k := unlogged(t)
 			plantFile(t, k, debris, "", time.Hour)
 			r := ask(owner)
 			met = false

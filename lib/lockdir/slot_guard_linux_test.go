@@ -137,8 +137,7 @@ func TestASlotWhoseOwnersLockCannotBeReadIsNotFree(t *testing.T) {
 	owner, stranger := sleeper(t), slotted(sleeper(t), "other", 1)
 	for first := 1; first < 20; first++ {
 		for second := first + 1; second <= 20; second++ {
-			k := newLocker(t)
-			k.Log = nil
+			k := unlogged(t)
 			wantVerdict(t, k, slotted(owner, "outer", 1), locker.Acquired)
 			var outcome locker.Outcome
 			var err error

@@ -4,15 +4,11 @@ import (
 	"errors"
 	"os"
 	"slices"
-	"strconv"
-	"sync"
 	"testing"
-	"time"
 
 	"adlock/lib/atom"
 	"adlock/lib/locker"
 	"adlock/lib/process"
-	"adlock/test/support/helper"
 )
 
 // slotted asks for the atom of that operand, with a limit on slots (0: none).
@@ -157,33 +153,33 @@ func TestAnAtomThatIsNotTakenAfterAllKeepsNoSlot(t *testing.T) {
 	wantVerdict(t, k, slotted(sleeper(t), "other", 1), locker.Acquired)
 }
 
-// Two helpers of an owner may run at the same time, if one was called from a trap. On a busy machine one
-// of them may have the slot's guard for longer than the other would wait for it.
-func TestASharedSlotOutlivesConcurrentTakesAndReleases(t *testing.T) {
-	defer func(wait time.Duration) { guardWait = wait }(guardWait)
-	guardWait = helper.Patience
-	k, owner := newLocker(t), sleeper(t)
-	var done sync.WaitGroup
-	for i := range 2 {
-		done.Go(func() {
-			r := slotted(owner, "atom"+strconv.Itoa(i), 1)
-			for range 50 {
-				outcome, err := k.Take(r)
-				if err != nil || outcome.Verdict != locker.Acquired {
-					t.Errorf("%s: %v", outcome.Verdict, err)
-					return
-				}
-				if slotsLeft(k) != 1 {
-					t.Error("an atom runs without a slot")
-				}
-				if err := k.Release(locker.ReleaseRequest{Name: r.Atom.Name(), Token: outcome.Token}); err != nil {
-					t.Error(err)
-				}
+// Two helpers of an owner may run at the same time, if one was called from a trap.
+func TestAnAtomKeepsTheSlotThatIsGivenBackMeanwhile(t *testing.T) {
+	owner := sleeper(t)
+	for _, takesFirst := range []bool{true, false} {
+		atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
+			outer, inner := slotted(owner, "outer", 1), slotted(owner, "inner", 1)
+			held := wantVerdict(t, k, outer, locker.Acquired)
+			token, runs := locker.ReleaseRequest{Name: outer.Atom.Name(), Token: held.Token}, false
+			release := func() error { return ignoreGuarded(k.Release(token)) }
+			take := func() error {
+				outcome, err := k.Take(inner)
+				runs = outcome.Verdict == locker.Acquired
+				return err
 			}
+			first, second := take, release
+			if !takesFirst {
+				first, second = release, take
+			}
+			return func() (locker.Verdict, error) {
+				err := first()
+				if runs {
+					wantSlots(t, k, 1)
+				}
+				return "", err
+			}, second
 		})
 	}
-	done.Wait()
-	wantSlots(t, k, 0)
 }
 
 // Two newcomers clear a dead reader's locks: one guards the slot that the other is about to

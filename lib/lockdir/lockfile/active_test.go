@@ -33,8 +33,7 @@ func TestTheLockIsReadBack(t *testing.T) {
 }
 
 func TestOneGuardExcludesAnother(t *testing.T) {
-	d := newDir(t)
-	put(t, d, fullRecord())
+	d := lockedDir(t)
 	first, second := active(t, d), active(t, d)
 	must(t, first.Guard(0))
 	if err := second.Guard(20 * time.Millisecond); !errors.Is(err, locker.ErrGuarded) {
@@ -62,8 +61,7 @@ func TestAGuardOfALockThatIsGoneIsLost(t *testing.T) {
 		},
 	} {
 		t.Run(claim, func(t *testing.T) {
-			d := newDir(t)
-			put(t, d, fullRecord())
+			d := lockedDir(t)
 			a := active(t, d)
 			change(t, d)
 			if err := a.Guard(0); !errors.Is(err, locker.ErrLost) {
@@ -102,8 +100,7 @@ func TestALockThatIsTooLargeIsDamagedAndALastLockAnError(t *testing.T) {
 }
 
 func TestRemoveTakesTheNameAway(t *testing.T) {
-	d := newDir(t)
-	put(t, d, fullRecord())
+	d := lockedDir(t)
 	a := active(t, d)
 	must(t, a.Guard(0))
 	must(t, a.Remove())
@@ -113,8 +110,7 @@ func TestRemoveTakesTheNameAway(t *testing.T) {
 }
 
 func TestNothingIsInheritedByAJob(t *testing.T) {
-	d := newDir(t)
-	put(t, d, fullRecord())
+	d := lockedDir(t)
 	a := active(t, d)
 	temp, err := d.TempFile(nil)
 	must(t, err)

@@ -18,12 +18,12 @@ func member(pid int) process.Identity {
 	return process.Identity{PID: pid, Start: 100, Inode: 7, SID: 5, PIDNS: 1, TimeNS: 2, Boot: "b", Machine: "m"}
 }
 
-func guardedLock(t *testing.T, d *Dir) *Active {
+func guardedLock(t *testing.T) (*Dir, *Active) {
 	t.Helper()
-	put(t, d, fullRecord())
+	d := lockedDir(t)
 	a := active(t, d)
 	must(t, a.Guard(0))
-	return a
+	return d, a
 }
 
 func TestWhatIsAppendedIsReadBackAndTheMtimeStays(t *testing.T) {
@@ -76,8 +76,7 @@ func TestAnUnfinishedLineIsIgnoredAndGoesWithTheNextAppend(t *testing.T) {
 }
 
 func TestALockNeverOutgrows64KiBAndSaysOnceWhy(t *testing.T) {
-	d := newDir(t)
-	a := guardedLock(t, d)
+	d, a := guardedLock(t)
 	var all []process.Identity
 	for pid := 100_000; pid < 103_000; pid++ {
 		all = append(all, member(pid))
@@ -99,8 +98,7 @@ func TestALockNeverOutgrows64KiBAndSaysOnceWhy(t *testing.T) {
 
 // The limit on the file size stands for a full disk: the kernel writes what fits.
 func TestAnAppendThatFailsLeavesTheLockAsItWas(t *testing.T) {
-	d := newDir(t)
-	a := guardedLock(t, d)
+	d, a := guardedLock(t)
 	var err error
 	limitedTo(t, uint64(a.st.Size)+10, func() { err = a.AppendSurvivors([]process.Identity{member(20)}) })
 	if err == nil {
@@ -114,8 +112,7 @@ func TestAnAppendThatFailsLeavesTheLockAsItWas(t *testing.T) {
 }
 
 func TestTheGuardRefusesALockWithAnotherToken(t *testing.T) {
-	d := newDir(t)
-	put(t, d, fullRecord())
+	d := lockedDir(t)
 	a := active(t, d)
 	must(t, os.Remove(d.Path("lock.x")))
 	put(t, d, fullRecord())

@@ -20,8 +20,7 @@ import (
 )
 
 func TestSurvivorsAreNumberedAndNoneTwice(t *testing.T) {
-	d := newDir(t)
-	a := guardedLock(t, d)
+	d, a := guardedLock(t)
 	owner := a.Record.Owner
 	must(t, a.AppendSurvivors(nil))
 	must(t, a.AppendSurvivors([]process.Identity{owner, member(20), member(20), member(21)}))
@@ -51,8 +50,7 @@ func TestTheJobHasWhatTheLockRecords(t *testing.T) {
 }
 
 func TestACommandWithAnotherPidStartOrInodeIsRecorded(t *testing.T) {
-	d := newDir(t)
-	a := guardedLock(t, d)
+	d, a := guardedLock(t)
 	other, again, reused := member(31), member(30), member(30)
 	again.Start++
 	reused.Inode++
@@ -301,8 +299,7 @@ func onlyToStat(t *testing.T, d *Dir) *file {
 
 // A lock that has become too large is damaged, and no longer the one that was read.
 func TestALockThatGrewTooLargeIsLost(t *testing.T) {
-	d := newDir(t)
-	put(t, d, fullRecord())
+	d := lockedDir(t)
 	a := active(t, d)
 	must(t, os.Truncate(d.Path("lock.x"), 1<<40))
 	if err := a.Guard(0); !errors.Is(err, locker.ErrLost) {

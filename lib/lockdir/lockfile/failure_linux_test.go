@@ -90,8 +90,7 @@ func TestNothingThatIsRefusedStaysOpen(t *testing.T) {
 			return err
 		},
 	} {
-		d := newDir(t)
-		put(t, d, fullRecord())
+		d := lockedDir(t)
 		must(t, d.MakeLast("x", record.Memory{}))
 		before := openFiles(t)
 		if err := call(d); err == nil {
@@ -296,8 +295,7 @@ func TestATemporaryFileThatDoesNotFitIsAnErrorAndLeavesNothing(t *testing.T) {
 }
 
 func TestTheHolderIsTheProcessWithTheFlockOfThisInode(t *testing.T) {
-	d := newDir(t)
-	put(t, d, fullRecord())
+	d := lockedDir(t)
 	a, other := active(t, d), active(t, d)
 	last, err := os.Create(d.Path("last.x"))
 	must(t, err)
@@ -319,8 +317,7 @@ func wantHolder(t *testing.T, a *Active, want int) {
 
 func TestAnotherUsersDirectoryMayNotHoldAThirdUsersFile(t *testing.T) {
 	need.Root(t)
-	d := newDir(t)
-	put(t, d, fullRecord())
+	d := lockedDir(t)
 	foreign := &Dir{path: d.path, fd: d.fd, uid: 4711} // as when root reads a user's directory
 	must(t, os.Chown(d.Path("lock.x"), 4711, 4711))
 	a, err := foreign.Active("x")

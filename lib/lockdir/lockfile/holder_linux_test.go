@@ -20,8 +20,7 @@ import (
 
 // The kernel's table is read in pieces: if a line goes meanwhile, the lines behind it move up.
 func TestTheHolderIsFoundWhileOtherLocksComeAndGo(t *testing.T) {
-	d := newDir(t)
-	put(t, d, fullRecord())
+	d := lockedDir(t)
 	a := active(t, d)
 	must(t, a.Guard(0))
 	done, gone := make(chan bool), make(chan bool)
@@ -38,8 +37,7 @@ func TestTheHolderIsFoundWhileOtherLocksComeAndGo(t *testing.T) {
 }
 
 func TestTheHolderIsFoundInATableOfManyPages(t *testing.T) {
-	d := newDir(t)
-	put(t, d, fullRecord())
+	d := lockedDir(t)
 	a, other := active(t, d), active(t, d)
 	for range 200 {
 		f, err := os.CreateTemp(d.path, "")
@@ -127,8 +125,7 @@ func TestAStoppedHolderStandsStillAfterThreePausesAndTheGrace(t *testing.T) {
 
 func TestTheHolderOfAGuardIsReported(t *testing.T) {
 	need.Tools(t, "flock")
-	d := newDir(t)
-	put(t, d, fullRecord())
+	d := lockedDir(t)
 	a := active(t, d)
 	pid := run(t, "flock", "-o", a.Path(), "sleep", "60")
 	helper.Eventually(t, "the guard is held", func() bool { return a.GuardHolder() == pid })
@@ -162,8 +159,7 @@ func TestTheHolderOfAGuardIsReported(t *testing.T) {
 
 // A child that another thread has just forked has a copy of every descriptor.
 func TestAGuardGoesWithItsCloseThoughACopyOfTheDescriptorStays(t *testing.T) {
-	d := newDir(t)
-	put(t, d, fullRecord())
+	d := lockedDir(t)
 	a, other := active(t, d), active(t, d)
 	must(t, a.Guard(0))
 	copied, err := unix.Dup(a.fd)

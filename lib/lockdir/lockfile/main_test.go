@@ -42,6 +42,14 @@ func put(t testing.TB, d *Dir, r record.Record) {
 	must(t, temp.Link("lock.x"))
 }
 
+// lockedDir is a fresh lock directory with a lock in it.
+func lockedDir(t testing.TB) *Dir {
+	t.Helper()
+	d := newDir(t)
+	put(t, d, fullRecord())
+	return d
+}
+
 // active opens the lock "x" until the test ends.
 func active(t testing.TB, d *Dir) *Active {
 	t.Helper()
