@@ -26,6 +26,8 @@ func TestADryRunAnswersAsARequestDoes(t *testing.T) {
 	tooSoon := ask(newcomer)
 	tooSoon.Limits.IfElapsed = time.Hour
 	nothing := func(*Locker) {}
+	empty := func(k *Locker) { plant(t, k, "", time.Hour) }
+	completes := func(k *Locker) { plantFile(t, k, "last."+motdFiles, "", 0) }
 	type all = []locker.Request
 	for claim, c := range map[string]struct {
 		taken  all
@@ -40,8 +42,8 @@ func TestADryRunAnswersAsARequestDoes(t *testing.T) {
 		"an owner elsewhere":             {all{ask(elsewhere)}, nothing, ask(newcomer), "busy"},
 		"an expired owner elsewhere":     {all{ask(elsewhere)}, nothing, hasty(newcomer), "stuck"},
 		"held, and full":                 {all{ask(owner), other}, nothing, slotted(newcomer, motd.Operand, 1), busy},
-		"an empty lock":                  {nil, func(k *Locker) { plant(t, k, "", time.Hour) }, ask(newcomer), "free: the lock is empty"},
-		"too soon":                       {nil, func(k *Locker) { plantFile(t, k, "last."+motdFiles, "", 0) }, tooSoon, "too soon"},
+		"an empty lock":                  {nil, empty, ask(newcomer), "free: the lock is empty"},
+		"too soon":                       {nil, completes, tooSoon, "too soon"},
 		"a reader":                       {all{read(owner)}, nothing, ask(newcomer), busy},
 		"a dead reader":                  {all{read(gone)}, nothing, ask(newcomer), free},
 		"a reader beside a reader":       {all{read(owner)}, nothing, read(newcomer), never},

@@ -260,7 +260,9 @@ func TestALockThatIsNotOfTheAtomIsAnErrorAndStays(t *testing.T) {
 	other := ask(dead(t))
 	other.Atom.Operand = "/etc,motd" // of the same name
 	whole := other.Record()
-	for content, words := range map[string]string{"12": "cut short", "x": "cut short", string(whole.Bytes()): "/etc,motd"} {
+	for content, words := range map[string]string{
+		"12": "cut short", "x": "cut short", string(whole.Bytes()): "/etc,motd",
+	} {
 		plant(t, k, content, 0)
 		before := openFiles(t, k)
 		if err := taking(k, ask(dead(t)))(); err == nil || !strings.Contains(err.Error(), words) {

@@ -55,7 +55,9 @@ func atTry(t *testing.T, path string, n int, do, act func()) {
 // atEach prepares, runs do, and lets the other process act, again and again: before the first of
 // these system calls that reaches the lock directory, before the second, and so on. It counts the
 // verdicts.
-func atEach(t *testing.T, calls string, prepare func(*Locker) (do func() (locker.Verdict, error), act func() error)) map[locker.Verdict]int {
+func atEach(
+	t *testing.T, calls string, prepare func(*Locker) (do func() (locker.Verdict, error), act func() error),
+) map[locker.Verdict]int {
 	t.Helper()
 	verdicts := map[locker.Verdict]int{}
 	for _, call := range strings.Fields(calls) {
@@ -85,7 +87,9 @@ func anyhow(k *Locker, r locker.Request) func() error {
 }
 
 // between has two newcomers, and counts those that take their atoms.
-func between(k *Locker, one, other locker.Request, judge func(taken int)) (func() (locker.Verdict, error), func() error) {
+func between(
+	k *Locker, one, other locker.Request, judge func(taken int),
+) (do func() (locker.Verdict, error), act func() error) {
 	taken := 0
 	count := func(r locker.Request) (locker.Verdict, error) {
 		outcome, err := k.Take(r)

@@ -197,10 +197,8 @@ func TestAnOwnerDoesNotReleaseWhatASurvivorHolds(t *testing.T) {
 	k, owner, survivor := newLocker(t), sleeper(t), sleeper(t)
 	held := wantVerdict(t, k, ask(owner), locker.Acquired)
 	active := lockOf(t, k)
-	if err := errors.Join(active.Guard(time.Second), active.AppendSurvivors([]process.Identity{survivor}), active.Close()); err != nil {
-		t.Fatal(err)
-	}
-	if err := k.Release(locker.ReleaseRequest{Name: motdFiles, Token: held.Token}); fault.KindOf(err) != fault.NotPermitted {
+	must(t, errors.Join(active.Guard(time.Second), active.AppendSurvivors([]process.Identity{survivor}), active.Close()))
+	if err := releaseOf(k, held); fault.KindOf(err) != fault.NotPermitted {
 		t.Errorf("released: %v", err)
 	}
 	end(t, owner)

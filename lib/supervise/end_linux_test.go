@@ -48,7 +48,8 @@ func TestEnforceGoesByTheLimitThatWasLearned(t *testing.T) {
 		{"an idle job", time.Second, "sleep 300; :", fault.StatusExpired},
 		{"a job that works", 2 * time.Second, works, 3},
 	} {
-		s := setup{Enforce: true, ExpireAfter: time.Hour, Learned: 100 * time.Millisecond, Watch: c.watch, Args: sh("", c.script)}
+		s := setup{Enforce: true, ExpireAfter: time.Hour, Learned: 100 * time.Millisecond, Watch: c.watch}
+		s.Args = sh("", c.script)
 		r := rehearse(t, s).wantPlay(c.status).Result
 		expired := c.status == fault.StatusExpired
 		if r.Expired != expired || expired && r.Idle < c.watch || !expired && r.Idle != 0 {

@@ -68,6 +68,7 @@ func TestOutputThatMayBeIncompleteIsReported(t *testing.T) {
 		need.Skip(t, "needs a mount namespace, to have a small disk: ", err)
 	}
 	const because = "the output may be incomplete: --quiet-ok keeps it in "
+	memory := because + "memory: file too large"
 	disk := because + "TMPDIR, " + os.Getenv("TMPDIR") + ": no space left on device"
 	const (
 		full    = `mount -t tmpfs -o size=64k none "$TMPDIR" && "$@"; exit $?`
@@ -89,7 +90,7 @@ func TestOutputThatMayBeIncompleteIsReported(t *testing.T) {
 		"memory beside a full disk": {false, full, much + "5", 5, 700000, ""},
 		"a success in memory":       {false, full, much + "0", 0, 0, ""},
 		"memory without TMPDIR":     {false, missing, much + "5", 5, 700000, ""},
-		"the largest size of files": {false, small, "trap '' XFSZ; " + much + "5", 5, 4096, because + "memory: file too large"},
+		"the largest size of files": {false, small, "trap '' XFSZ; " + much + "5", 5, 4096, memory},
 	} {
 		st := rehearse(t, setup{QuietOK: true, NoMemory: c.noMemory, Args: sh("", c.job)})
 		st.cmd.Path, st.cmd.Args = lookUp(t, "unshare"), append([]string{"unshare", "-m"}, st.cmd.Args...)

@@ -14,7 +14,9 @@ import (
 // died of TERM, and a child ignores TERM. zsh, hit by HUP, exits with 129 by itself, and leaves its
 // command.
 func TestAJobThatEndsLikeAKilledOneLastsAsLongAsItsChildren(t *testing.T) {
-	for end, status := range map[string]int{"kill -TERM $$": 143, "exit 129": 129, "exit 130": 130, "exit 131": 131, "exit 137": 137, "exit 143": 143} {
+	for end, status := range map[string]int{
+		"kill -TERM $$": 143, "exit 129": 129, "exit 130": 130, "exit 131": 131, "exit 137": 137, "exit 143": 143,
+	} {
 		st := rehearse(t, setup{Args: sh("", "sleep 300 >/dev/null 2>&1 & echo $!; "+end)})
 		st.begin()
 		var child int

@@ -67,7 +67,8 @@ func TestEachSignalReachesItsProcessesOnce(t *testing.T) {
 	rep = st.wantEnd(7)
 	wantHeard(t, file, "hangup,user defined signal 1,user defined signal 2,interrupt,terminated,quit,continued")
 	wantHeard(t, file+".child", "interrupt,terminated,quit,continued")
-	if got := strings.Join(rep.Signals, " "); got != "HUP USR1 USR2 INT INT TERM TERM QUIT QUIT CONT CONT" || !rep.Result.Ended {
+	got := strings.Join(rep.Signals, " ")
+	if got != "HUP USR1 USR2 INT INT TERM TERM QUIT QUIT CONT CONT" || !rep.Result.Ended {
 		t.Errorf("observed %s, %+v", got, rep.Result)
 	}
 }

@@ -86,7 +86,8 @@ func TestALockNeverOutgrows64KiBAndSaysOnceWhy(t *testing.T) {
 	must(t, a.AppendSurvivors(all))
 	must(t, a.AppendSurvivors([]process.Identity{member(1), member(2)})) // of a later ending
 	again := active(t, d)
-	if job := again.Job(); !a.Appended.Uncounted || !job.Uncounted || len(job.Survivors) != 502 || again.st.Size > record.Longest {
+	job := again.Job()
+	if !a.Appended.Uncounted || !job.Uncounted || len(job.Survivors) != 502 || again.st.Size > record.Longest {
 		t.Errorf("%d bytes, %d survivors, uncounted %v", again.st.Size, len(job.Survivors), job.Uncounted)
 	}
 	content, err := os.ReadFile(d.Path("lock.x"))
@@ -105,7 +106,8 @@ func TestAnAppendThatFailsLeavesTheLockAsItWas(t *testing.T) {
 		t.Fatal("it fits")
 	}
 	again := active(t, d)
-	if again.Content != record.Full || len(again.Appended.Survivors) != 0 || again.st.Size != int64(len(again.Record.Bytes())) {
+	size := int64(len(again.Record.Bytes()))
+	if again.Content != record.Full || len(again.Appended.Survivors) != 0 || again.st.Size != size {
 		t.Errorf("%+v, %d bytes (%v)", again.Appended, again.st.Size, err)
 	}
 	must(t, a.AppendSurvivors([]process.Identity{member(20)}))

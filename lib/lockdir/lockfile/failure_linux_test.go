@@ -49,7 +49,9 @@ func TestMarkedReportsTheFailureOfWhatItCalls(t *testing.T) {
 	}{
 		{"no mark", func() error { return nil }},
 		{"a mark", func() error { return d.MarkRead("x") }},
-		{"a directory as the mark", func() error { return errors.Join(os.Remove(d.Path(mark)), os.Mkdir(d.Path(mark), 0o700)) }},
+		{"a directory as the mark", func() error {
+			return errors.Join(os.Remove(d.Path(mark)), os.Mkdir(d.Path(mark), 0o700))
+		}},
 	} {
 		must(t, as.marks())
 		if err := d.Marked("x", func() error { return failed }); !errors.Is(err, failed) {
@@ -335,7 +337,8 @@ func TestWrapNamesTheFileAndKeepsErrNotExist(t *testing.T) {
 	d := newDir(t)
 	var named *os.PathError
 	err := d.wrap("lock.x", unix.ENOENT)
-	if !errors.Is(err, os.ErrNotExist) || !errors.As(err, &named) || named.Path != d.Path("lock.x") || fault.KindOf(err) == fault.IO {
+	if !errors.Is(err, os.ErrNotExist) || !errors.As(err, &named) || named.Path != d.Path("lock.x") ||
+		fault.KindOf(err) == fault.IO {
 		t.Errorf("missing: %#v", err)
 	}
 	if err := d.wrap("lock.x", unix.EIO); fault.KindOf(err) != fault.IO {

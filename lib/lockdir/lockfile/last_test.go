@@ -219,7 +219,8 @@ func TestReadersAreFoundWhateverTheirFilesAreCalled(t *testing.T) {
 	part := func(c string) string { return strings.Repeat(c, 60) }
 	long := atom.Name(part("p") + "." + part("h") + "." + part("o") + "." + part("x"))
 	want := []string{long.ReaderLock(7), long.ReaderLock(4194304)}
-	others := []string{long.ReadersMark(), long.ReadersMark() + ".x", long.ActiveLock(), "r.a.b", atom.Name("a.b.c.d").ReaderLock(7)}
+	mark := long.ReadersMark()
+	others := []string{mark, mark + ".x", long.ActiveLock(), "r.a.b", atom.Name("a.b.c.d").ReaderLock(7)}
 	for _, file := range append(others, want...) {
 		must(t, os.WriteFile(d.Path(file), nil, 0o600))
 	}

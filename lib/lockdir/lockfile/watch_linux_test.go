@@ -246,7 +246,8 @@ func TestWithoutNotificationsThereIsNoWatchAndNothingIsLeft(t *testing.T) {
 func TestTheFilesInTheWayAloneWakeAWaiter(t *testing.T) {
 	inWay := []string{"lock.p.h.slot-1", "lock.p.h.slot-2", "read.p.h.o.x.7"}
 	strange := []string{
-		"lock.p.h.slot-3", "lock.p.h.slot-11", "lock.p.h.o.x", "read.p.h.o.x.77", "read.p.h.o.x", "temp.0123456789abcdef0123456789abcdef",
+		"lock.p.h.slot-3", "lock.p.h.slot-11", "lock.p.h.o.x", "read.p.h.o.x.77", "read.p.h.o.x",
+		"temp.0123456789abcdef0123456789abcdef",
 	}
 	d, elsewhere := newDir(t), filepath.Join(t.TempDir(), "x")
 	for _, file := range slices.Concat(inWay, strange) {
@@ -261,7 +262,8 @@ func TestTheFilesInTheWayAloneWakeAWaiter(t *testing.T) {
 	if w.Wait(inWay, nil, nil, time.Millisecond) {
 		t.Error("another file wakes it")
 	}
-	for _, goes := range []func(path string) error{os.Remove, func(path string) error { return os.Rename(path, elsewhere) }} {
+	moved := func(path string) error { return os.Rename(path, elsewhere) }
+	for _, goes := range []func(path string) error{os.Remove, moved} {
 		for _, file := range inWay {
 			must(t, goes(d.Path(file)))
 			if !w.Wait(inWay, nil, nil, time.Hour) {
