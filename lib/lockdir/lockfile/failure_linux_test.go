@@ -160,7 +160,7 @@ var eachUse = map[string]func(d *Dir) error{
 	"name a temporary file": func(d *Dir) error {
 		temp, err := d.temporary()
 		if err == nil {
-			temp.Discard()
+			temp.Close()
 		}
 		return err
 	},
