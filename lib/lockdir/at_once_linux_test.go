@@ -1,6 +1,7 @@
 package lockdir
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"strings"
@@ -17,22 +18,17 @@ import (
 func wholeOf(t *testing.T, k *Locker) (all string) {
 	t.Helper()
 	entries, err := os.ReadDir(k.Dir.Path("."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, entry := range entries {
 		info, err := entry.Info()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		all += entry.Name() + " " + info.ModTime().String() + " " + contentOf(t, k, entry.Name()) + "\n"
 	}
 	return all
 }
 
 func TestAnAtomIsTakenDeniedAndReleasedAtOnce(t *testing.T) {
-	k, me := newLocker(t), self(t)
-	r := ask(me)
+	k, r := newLocker(t), ask(self(t))
 	r.AtOnce = true
 	held := wantVerdict(t, k, r, locker.Acquired)
 	other := ask(sleeper(t))
@@ -41,80 +37,80 @@ func TestAnAtomIsTakenDeniedAndReleasedAtOnce(t *testing.T) {
 	again := r
 	again.Atom = other.Atom
 	wantVerdict(t, k, again, locker.Busy)
-	if err := k.Release(locker.ReleaseRequest{Name: motdFiles, Token: held.Token, AtOnce: true}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, k.Release(locker.ReleaseRequest{Name: motdFiles, Token: held.Token, AtOnce: true}))
 	r.Limits.IfElapsed = time.Hour
 	wantVerdict(t, k, r, locker.TooSoon)
 }
 
 func TestWhatCannotBeTakenAtOnceChangesNothing(t *testing.T) {
-	for claim, prepare := range map[string]func(t *testing.T, k *Locker, r *locker.Request){
-		"a dead owner": func(t *testing.T, k *Locker, r *locker.Request) { wantVerdict(t, k, ask(dead(t)), locker.Acquired) },
-		"a start from within the owner's job": func(t *testing.T, k *Locker, r *locker.Request) {
-			wantVerdict(t, k, ask(self(t)), locker.Acquired)
-		},
-		"an expired owner": func(t *testing.T, k *Locker, r *locker.Request) {
-			wantVerdict(t, k, ask(sleeper(t)), locker.Acquired)
-			r.Limits.ExpireAfter, r.LeaveExpired = 0, true
-		},
-		"a wait for a busy atom": func(t *testing.T, k *Locker, r *locker.Request) {
-			wantVerdict(t, k, ask(sleeper(t)), locker.Acquired)
-			r.Wait = time.Hour
-		},
-		"a wait for IfElapsed": func(t *testing.T, k *Locker, r *locker.Request) {
-			release(t, k, wantVerdict(t, k, ask(self(t)), locker.Acquired))
-			r.Limits.IfElapsed, r.Wait, r.WaitElapsed = time.Minute, time.Hour, true
-		},
-		"a reader":              func(t *testing.T, k *Locker, r *locker.Request) { wantVerdict(t, k, read(sleeper(t)), locker.Acquired) },
-		"a newcomer that reads": func(t *testing.T, k *Locker, r *locker.Request) { r.Shared = true },
-		"slots":                 func(t *testing.T, k *Locker, r *locker.Request) { r.Slots = 1 },
-		"a last lock to come": func(t *testing.T, k *Locker, r *locker.Request) {
-			release(t, k, wantVerdict(t, k, ask(self(t)), locker.Acquired))
-			setLast(t, k, time.Now().Add(time.Hour))
-		},
-		"a lock left empty": func(t *testing.T, k *Locker, r *locker.Request) { plant(t, k, "", time.Hour) },
-		"a damaged lock":    func(t *testing.T, k *Locker, r *locker.Request) { plant(t, k, "x", 0) },
-	} {
-		k := newLocker(t)
-		r := ask(self(t))
-		prepare(t, k, &r)
-		r.AtOnce = true
-		if claim == "a reader" { // its lock is seen once the newcomer's own is in place
-			if _, err := k.Take(r); !errors.Is(err, locker.ErrNotAtOnce) || strings.Contains(wholeOf(t, k), "lock."+motdFiles) {
-				t.Errorf("%s: %v\n%s", claim, err, wholeOf(t, k))
+	me, gone, other := self(t), dead(t), sleeper(t)
+	has := func(requests ...locker.Request) func(*Locker) {
+		return func(k *Locker) {
+			for _, r := range requests {
+				wantVerdict(t, k, r, locker.Acquired)
 			}
-			continue
 		}
+	}
+	ran := func(k *Locker) { release(t, k, wantVerdict(t, k, ask(me), locker.Acquired)) }
+	toCome := func(k *Locker) { ran(k); setLast(t, k, time.Now().Add(time.Hour)) }
+	asks := func(change func(r *locker.Request)) locker.Request {
+		r := ask(me)
+		change(&r)
+		return r
+	}
+	leaving := asks(func(r *locker.Request) { r.Limits.ExpireAfter, r.LeaveExpired = 0, true })
+	waiting := asks(func(r *locker.Request) { r.Wait = time.Hour })
+	waitingLong := asks(func(r *locker.Request) {
+		r.Limits.IfElapsed, r.Wait, r.WaitElapsed = time.Minute, time.Hour, true
+	})
+	for claim, c := range map[string]struct {
+		prepare func(k *Locker)
+		r       locker.Request
+	}{
+		"a dead owner":                        {has(ask(gone)), ask(me)},
+		"a start from within the owner's job": {has(ask(me)), ask(me)},
+		"an expired owner":                    {has(ask(other)), leaving},
+		"a wait for a busy atom":              {has(ask(other)), waiting},
+		"a wait for IfElapsed":                {ran, waitingLong},
+		"a reader":                            {has(read(other)), ask(me)},
+		"a newcomer that reads":               {has(), read(me)},
+		"slots":                               {has(), slotted(me, motd.Operand, 1)},
+		"a last lock to come":                 {toCome, ask(me)},
+		"a lock left empty":                   {func(k *Locker) { plant(t, k, "", time.Hour) }, ask(me)},
+		"a damaged lock":                      {func(k *Locker) { plant(t, k, "x", 0) }, ask(me)},
+	} {
+		k, r := newLocker(t), c.r
+		c.prepare(k)
+		r.AtOnce = true
 		before := wholeOf(t, k)
 		outcome, err := k.Take(r)
 		if err == nil || outcome.Verdict == locker.Acquired {
 			t.Errorf("%s: %v", claim, outcome)
 		}
-		if after := wholeOf(t, k); after != before {
+		if claim == "a reader" { // its lock is seen once the newcomer's own is in place
+			if !errors.Is(err, locker.ErrNotAtOnce) || isThere(k, motdLock.String()) {
+				t.Errorf("%s: %v\n%s", claim, err, wholeOf(t, k))
+			}
+		} else if after := wholeOf(t, k); after != before {
 			t.Errorf("%s: before\n%s\nafter\n%s", claim, before, after)
 		}
 	}
 }
 
 func TestWhatCannotBeReleasedAtOnceChangesNothing(t *testing.T) {
-	for claim, prepare := range map[string]func(t *testing.T, k *Locker, held locker.Outcome, r *locker.ReleaseRequest){
-		"another's token": func(t *testing.T, k *Locker, held locker.Outcome, r *locker.ReleaseRequest) {
-			r.Token = strings.Repeat("0", 32)
-		},
-		"a lock that is gone": func(t *testing.T, k *Locker, held locker.Outcome, r *locker.ReleaseRequest) {
-			if err := os.Remove(k.Dir.Path("lock." + motdFiles)); err != nil {
-				t.Fatal(err)
-			}
-		},
-		"a lock under another's guard": func(t *testing.T, k *Locker, held locker.Outcome, r *locker.ReleaseRequest) {
-			takeGuard(t, k, motdFiles)
-		},
+	gone := func(k *Locker) { must(t, os.Remove(k.Dir.Path(motdLock.String()))) }
+	for claim, c := range map[string]struct {
+		prepare func(k *Locker)
+		token   string // "": the owner's
+	}{
+		"another's token":              {func(*Locker) {}, strings.Repeat("0", 32)},
+		"a lock that is gone":          {gone, ""},
+		"a lock under another's guard": {func(k *Locker) { takeGuard(t, k, motdFiles) }, ""},
 	} {
 		k := newLocker(t)
 		held := wantVerdict(t, k, ask(self(t)), locker.Acquired)
-		r := locker.ReleaseRequest{Name: motdFiles, Token: held.Token, AtOnce: true}
-		prepare(t, k, held, &r)
+		r := locker.ReleaseRequest{Name: motdFiles, Token: cmp.Or(c.token, held.Token), AtOnce: true}
+		c.prepare(k)
 		before := wholeOf(t, k)
 		if err := k.Release(r); !errors.Is(err, locker.ErrNotAtOnce) {
 			t.Errorf("%s: %v", claim, err)

@@ -15,60 +15,68 @@ import (
 	"adlock/lib/process"
 )
 
-// A dry run asks the same question as a request, and says why.
+// A dry run asks the same question as a request, says why, and changes nothing.
 func TestADryRunAnswersAsARequestDoes(t *testing.T) {
 	owner, gone, newcomer := sleeper(t), dead(t), sleeper(t)
-	taken := func(t *testing.T, k *Locker, requests ...locker.Request) {
-		for _, r := range requests {
+	elsewhere := owner
+	elsewhere.PIDNS++
+	other, third, mine := slotted(owner, "other", 1), slotted(owner, "third", 2), slotted(newcomer, "other", 1)
+	one, two := slotted(newcomer, "x", 1), slotted(newcomer, "x", 2)
+	busy, free, never := "busy: running for ", "free: the owner is dead", "free: never completed"
+	tooSoon := ask(newcomer)
+	tooSoon.Limits.IfElapsed = time.Hour
+	nothing := func(*Locker) {}
+	empty := func(k *Locker) { plant(t, k, "", time.Hour) }
+	completes := func(k *Locker) { plantFile(t, k, "last."+motdFiles, "", 0) }
+	type all = []locker.Request
+	for claim, c := range map[string]struct {
+		taken  all
+		then   func(k *Locker)
+		ask    locker.Request
+		reason string // its beginning
+	}{
+		"free":                           {nil, nothing, ask(newcomer), never},
+		"held":                           {all{ask(owner)}, nothing, ask(newcomer), busy},
+		"an expired owner":               {all{ask(sleeper(t))}, nothing, hasty(newcomer), "expired"},
+		"a dead owner":                   {all{ask(gone)}, nothing, ask(newcomer), free},
+		"an owner elsewhere":             {all{ask(elsewhere)}, nothing, ask(newcomer), "busy"},
+		"an expired owner elsewhere":     {all{ask(elsewhere)}, nothing, hasty(newcomer), "stuck"},
+		"held, and full":                 {all{ask(owner), other}, nothing, slotted(newcomer, motd.Operand, 1), busy},
+		"an empty lock":                  {nil, empty, ask(newcomer), "free: the lock is empty"},
+		"too soon":                       {nil, completes, tooSoon, "too soon"},
+		"a reader":                       {all{read(owner)}, nothing, ask(newcomer), busy},
+		"a dead reader":                  {all{read(gone)}, nothing, ask(newcomer), free},
+		"a reader beside a reader":       {all{read(owner)}, nothing, read(newcomer), never},
+		"a dead reader and a living one": {all{read(owner), read(gone)}, nothing, ask(newcomer), busy},
+		"a slot":                         {all{other}, nothing, one, "full: an atom of cfengine.conf is running"},
+		"one slot of two":                {all{other}, nothing, two, never},
+		"two slots of two": {all{other, slotted(self(t), "third", 2)}, nothing, two,
+			"full: 2 atoms of cfengine.conf are running"},
+		"a dead owner's slot":     {all{slotted(gone, "other", 1)}, nothing, one, never},
+		"one's own slot":          {all{mine}, nothing, one, never},
+		"one's own slot of two":   {all{mine, third}, nothing, two, never},
+		"one's own is the second": {all{other, slotted(newcomer, "third", 2)}, nothing, two, never},
+		"an unused slot": {all{other}, func(k *Locker) {
+			must(t, os.Remove(k.Dir.Path(other.Atom.Name().ActiveLock())))
+		}, one, never},
+	} {
+		k := newLocker(t)
+		for _, r := range c.taken {
 			wantVerdict(t, k, r, locker.Acquired)
 		}
-	}
-	for claim, c := range map[string]struct {
-		prepare func(t *testing.T, k *Locker)
-		ask     locker.Request
-		reason  string // its beginning
-	}{
-		"free":         {func(*testing.T, *Locker) {}, ask(newcomer), "free: never completed"},
-		"held":         {func(t *testing.T, k *Locker) { taken(t, k, ask(owner)) }, ask(newcomer), "busy: running for "},
-		"a dead owner": {func(t *testing.T, k *Locker) { taken(t, k, ask(gone)) }, ask(newcomer), "free: the owner is dead"},
-		"held, and full": {func(t *testing.T, k *Locker) { taken(t, k, ask(owner), slotted(owner, "other", 1)) },
-			slotted(newcomer, motd.Operand, 1), "busy: running for "},
-		"a reader":                 {func(t *testing.T, k *Locker) { taken(t, k, sharing(ask(owner))) }, ask(newcomer), "busy: running for "},
-		"a dead reader":            {func(t *testing.T, k *Locker) { taken(t, k, sharing(ask(gone))) }, ask(newcomer), "free: the owner is dead"},
-		"a reader beside a reader": {func(t *testing.T, k *Locker) { taken(t, k, sharing(ask(owner))) }, sharing(ask(newcomer)), "free: never completed"},
-		"a dead reader and a living one": {func(t *testing.T, k *Locker) { taken(t, k, sharing(ask(owner)), sharing(ask(gone))) },
-			ask(newcomer), "busy: running for "},
-		"a slot":                  {func(t *testing.T, k *Locker) { taken(t, k, slotted(owner, "other", 1)) }, slotted(newcomer, "x", 1), "full: an atom of cfengine.conf is running"},
-		"one slot of two":         {func(t *testing.T, k *Locker) { taken(t, k, slotted(owner, "other", 1)) }, slotted(newcomer, "x", 2), "free: never completed"},
-		"two slots of two":        {func(t *testing.T, k *Locker) { taken(t, k, slotted(owner, "other", 1), slotted(self(t), "third", 2)) }, slotted(newcomer, "x", 2), "full: 2 atoms of cfengine.conf are running"},
-		"a dead owner's slot":     {func(t *testing.T, k *Locker) { taken(t, k, slotted(gone, "other", 1)) }, slotted(newcomer, "x", 1), "free: never completed"},
-		"one's own slot":          {func(t *testing.T, k *Locker) { taken(t, k, slotted(newcomer, "other", 1)) }, slotted(newcomer, "x", 1), "free: never completed"},
-		"one's own slot of two":   {func(t *testing.T, k *Locker) { taken(t, k, slotted(newcomer, "other", 1), slotted(owner, "third", 2)) }, slotted(newcomer, "x", 2), "free: never completed"},
-		"one's own is the second": {func(t *testing.T, k *Locker) { taken(t, k, slotted(owner, "other", 1), slotted(newcomer, "third", 2)) }, slotted(newcomer, "x", 2), "free: never completed"},
-		"an unused slot": {func(t *testing.T, k *Locker) {
-			other := slotted(owner, "other", 1)
-			taken(t, k, other)
-			if err := os.Remove(k.Dir.Path(other.Atom.Name().ActiveLock())); err != nil {
-				t.Fatal(err)
-			}
-		}, slotted(newcomer, "x", 1), "free: never completed"},
-	} {
-		t.Run(claim, func(t *testing.T) {
-			k := newLocker(t)
-			c.prepare(t, k)
-			before := openFiles(t, k)
-			granted, reason, err := k.DryRun(&c.ask)
-			if err != nil || !strings.HasPrefix(reason, c.reason) {
-				t.Errorf("%s, %v; want %s", reason, err, c.reason)
-			}
-			if left := openFiles(t, k) - before; left != 0 {
-				t.Errorf("%d files are left open", left)
-			}
-			outcome, err := k.Take(c.ask)
-			if err != nil || granted != (outcome.Verdict == locker.Acquired) {
-				t.Errorf("granted is %v, and then %s, %v", granted, outcome.Verdict, err)
-			}
-		})
+		c.then(k)
+		open, before := openFiles(t, k), wholeOf(t, k)
+		granted, reason, err := k.DryRun(&c.ask)
+		if err != nil || !strings.HasPrefix(reason, c.reason) {
+			t.Errorf("%s: %s, %v; want %s", claim, reason, err, c.reason)
+		}
+		if left := openFiles(t, k) - open; left != 0 || wholeOf(t, k) != before {
+			t.Errorf("%s: %d files are left open; there were\n%s, there are\n%s", claim, left, before, wholeOf(t, k))
+		}
+		outcome, err := k.Take(c.ask)
+		if (err != nil) != (outcome.Verdict == locker.Stuck) || granted != (outcome.Verdict == locker.Acquired) {
+			t.Errorf("%s: granted is %v, and then %s, %v", claim, granted, outcome.Verdict, err)
+		}
 	}
 }
 
@@ -107,48 +115,48 @@ func TestADryRunSaysThatASlotCannotBeRead(t *testing.T) {
 
 // A damaged slot fails a run that comes to it, and no other.
 func TestADryRunSaysThatASlotIsDamagedWhereARunWouldComeToIt(t *testing.T) {
+	nothing := func(*Locker, locker.Request) {}
+	has := func(owner process.Identity) func(*Locker, locker.Request) {
+		return func(k *Locker, _ locker.Request) { wantVerdict(t, k, slotted(owner, "other", 1), locker.Acquired) }
+	}
+	own := func(k *Locker, r locker.Request) { has(r.Owner)(k, r) }
+	secondOwn := func(k *Locker, r locker.Request) { ownsSecondSlot(t, k, r.Owner) }
 	for claim, c := range map[string]struct {
-		first   func(t *testing.T, k *Locker, asks locker.Request)
+		slots   int
+		first   func(k *Locker, asks locker.Request)
 		damaged int
 		fails   bool
 	}{
-		"the only one":      {func(*testing.T, *Locker, locker.Request) {}, 1, true},
-		"behind a free one": {func(*testing.T, *Locker, locker.Request) {}, 2, false},
-		"behind a taken one": {func(t *testing.T, k *Locker, _ locker.Request) {
-			wantVerdict(t, k, slotted(sleeper(t), "other", 1), locker.Acquired)
-		}, 2, true},
-		"behind a dead one's": {func(t *testing.T, k *Locker, _ locker.Request) {
-			wantVerdict(t, k, slotted(dead(t), "other", 1), locker.Acquired)
-		}, 2, false},
-		"behind its own": {func(t *testing.T, k *Locker, r locker.Request) {
-			wantVerdict(t, k, slotted(r.Owner, "other", 1), locker.Acquired)
-		}, 2, false},
-		"before a free one":    {func(*testing.T, *Locker, locker.Request) {}, 1, true},
-		"before its own":       {func(t *testing.T, k *Locker, r locker.Request) { ownsSecondSlot(t, k, r.Owner) }, 1, false},
-		"two, and the one too": {func(t *testing.T, k *Locker, _ locker.Request) { damage(t, k, 2) }, 1, true},
+		"the only one":         {1, nothing, 1, true},
+		"behind a free one":    {2, nothing, 2, false},
+		"behind a taken one":   {2, has(sleeper(t)), 2, true},
+		"behind a dead one's":  {2, has(dead(t)), 2, false},
+		"behind its own":       {2, own, 2, false},
+		"before a free one":    {2, nothing, 1, true},
+		"before its own":       {2, secondOwn, 1, false},
+		"two, and the one too": {2, func(k *Locker, _ locker.Request) { damage(t, k, 2) }, 1, true},
 	} {
-		k, r := newLocker(t), slotted(sleeper(t), "x", 2)
-		if claim == "the only one" {
-			r.Slots = 1
-		}
-		c.first(t, k, r)
+		k, r := newLocker(t), slotted(sleeper(t), motd.Operand, c.slots)
+		c.first(k, r)
 		damage(t, k, c.damaged)
 		granted, reason, err := k.DryRun(&r)
 		if failed := fault.KindOf(err) == fault.IO; failed != c.fails || granted == c.fails {
 			t.Errorf("%s: %s, %v", claim, reason, err)
 		}
 		outcome, ran := k.Take(r)
-		if (ran == nil && outcome.Verdict == locker.Acquired) != granted || (err == nil) != (ran == nil) || err != nil && err.Error() != ran.Error() {
+		runs := ran == nil && outcome.Verdict == locker.Acquired
+		if runs != granted || (err == nil) != (ran == nil) || err != nil && err.Error() != ran.Error() {
 			t.Errorf("%s: a run says %s, %v; a dry run %v", claim, outcome.Verdict, ran, err)
+		}
+		if isThere(k, motdLock.String()) != runs {
+			t.Errorf("%s: the run was granted is %v, and the atom's lock is there or not", claim, runs)
 		}
 	}
 }
 
 func damage(t *testing.T, k *Locker, slot int) {
 	t.Helper()
-	if err := os.WriteFile(k.Dir.Path(motd.Slot(slot).ActiveLock()), []byte("damaged\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(k.Dir.Path(motd.Slot(slot).ActiveLock()), []byte("damaged\n"), 0o600))
 }
 
 // ownsSecondSlot makes the owner hold the second slot.

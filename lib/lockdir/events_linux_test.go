@@ -60,40 +60,51 @@ func wantEvents(t *testing.T, k *Locker, want ...runlog.Event) {
 	if !slices.Equal(got, want) {
 		t.Errorf("the runlog is\n\t%+v, want\n\t%+v", got, want)
 	}
-	if err := os.RemoveAll(k.Dir.Path("program.dax.runlog")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(k.Dir.Path("program.dax.runlog")))
 }
 
 func TestAnAcquisitionAndItsReleaseAreRecorded(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	r.Limits.IfElapsed = 2 * time.Hour
 	held := wantVerdict(t, k, r, locker.Acquired)
-	acquired := with(about(runlog.Acquire, r.Owner.PID), r.Limits)
-	acquired.Token, acquired.Reason = held.Token, "below IfElapsed"
-	wantEvents(t, k, acquired)
+	began := acquired(r, held)
+	began.Reason = "below IfElapsed"
+	wantEvents(t, k, began)
 	backdate(t, k, 3*time.Hour)
-	if err := k.Release(locker.ReleaseRequest{Name: motdFiles, Token: held.Token, Status: runlog.Some(7), Signal: "TERM"}); err != nil {
-		t.Fatal(err)
+	end := locker.ReleaseRequest{Name: motdFiles, Token: held.Token, Status: runlog.Some(7), Signal: "TERM"}
+	must(t, k.Release(end))
+	wantEvents(t, k, released(r, held, end, 3))
+}
+
+// released is the event of a release, after that many hours.
+func released(r locker.Request, held locker.Outcome, end locker.ReleaseRequest, hours int) runlog.Event {
+	e := about(runlog.Release, r.Owner.PID)
+	e.Token, e.Status, e.Signal = held.Token, end.Status, end.Signal
+	e.Duration = runlog.Some(time.Duration(hours) * time.Hour)
+	return e
+}
+
+// runs takes the atom, and dates that back by so many hours.
+func runs(t *testing.T, k *Locker, r locker.Request, hours int) locker.Outcome {
+	t.Helper()
+	held := wantVerdict(t, k, r, locker.Acquired)
+	lock := motdLock
+	if r.Shared {
+		lock = readerLock(r.Owner)
 	}
-	released := about(runlog.Release, r.Owner.PID)
-	released.Token, released.Status, released.Signal, released.Duration = held.Token, runlog.Some(7), "TERM", runlog.Some(3*time.Hour)
-	wantEvents(t, k, released)
+	backdateFile(t, k, lock.String(), time.Duration(hours)*time.Hour)
+	wantEvents(t, k, acquired(r, held))
+	return held
 }
 
 func TestAnOwnerThatEndedItsJobRecordsThatItExpired(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
-	held := wantVerdict(t, k, r, locker.Acquired)
-	backdate(t, k, 3*time.Hour)
-	wantEvents(t, k, acquired(r, held))
+	held := runs(t, k, r, 3)
 	k.OwnExpires(&r, held.Token, 3*time.Hour, 0)
-	if err := k.Release(locker.ReleaseRequest{Name: motdFiles, Token: held.Token, Expired: true}); err != nil {
-		t.Fatal(err)
-	}
+	end := locker.ReleaseRequest{Name: motdFiles, Token: held.Token, Expired: true}
+	must(t, k.Release(end))
 	expired := with(finding(about(runlog.Expire, r.Owner.PID), r.Owner, held.Token, 3), r.Limits)
-	released := about(runlog.Release, r.Owner.PID)
-	released.Token, released.Duration = held.Token, runlog.Some(3*time.Hour)
-	wantEvents(t, k, expired, released)
+	wantEvents(t, k, expired, released(r, held, end, 3))
 }
 
 func acquired(r locker.Request, held locker.Outcome) runlog.Event {
@@ -105,12 +116,10 @@ func acquired(r locker.Request, held locker.Outcome) runlog.Event {
 func TestDenialsAreRecordedWithWhatWasFound(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	r.Limits.ExpireAfter = 9 * time.Hour
-	held := wantVerdict(t, k, r, locker.Acquired)
-	backdate(t, k, 3*time.Hour)
+	held := runs(t, k, r, 3)
 	newcomer := r
 	newcomer.Owner = sleeper(t)
 	newcomer.Wait, newcomer.WaitSince = time.Hour, process.Boottime()-5*time.Hour
-	wantEvents(t, k, acquired(r, held))
 
 	wantVerdict(t, k, newcomer, locker.Busy)
 	busy := finding(with(about(runlog.Deny, newcomer.Owner.PID), newcomer.Limits), r.Owner, held.Token, 3)
@@ -135,12 +144,18 @@ func TestDenialsAreRecordedWithWhatWasFound(t *testing.T) {
 
 func TestAWaitIsRecordedOnceAndBeforeItsOutcome(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
-	held := wantVerdict(t, k, r, locker.Acquired)
-	backdate(t, k, time.Hour)
-	wantEvents(t, k, acquired(r, held))
+	held := runs(t, k, r, 1)
 	newcomer := ask(sleeper(t))
 	newcomer.Wait, newcomer.Limits.ExpireAfter = time.Second, 9*time.Hour
+	began := time.Now()
 	wantVerdict(t, k, newcomer, locker.Busy)
+	took := time.Since(began)
+	if took < newcomer.Wait || took > helper.Patience {
+		t.Errorf("gave up after %v", took)
+	}
+	if e := eventOf(t, k, runlog.Deny); e.Wait < newcomer.Wait || e.Wait > took {
+		t.Errorf("waited %v, the runlog has %v", took, e.Wait)
+	}
 	waits := finding(with(about(runlog.Wait, newcomer.Owner.PID), newcomer.Limits), r.Owner, held.Token, 1)
 	waits.Verdict, waits.Reason = "busy", "busy: running for 1h"
 	denied := waits
@@ -149,11 +164,9 @@ func TestAWaitIsRecordedOnceAndBeforeItsOutcome(t *testing.T) {
 }
 
 func TestWhatIsNoDenialIsNotRecordedAsOne(t *testing.T) {
-	k, r := newLocker(t), ask(sleeper(t))
-	held := wantVerdict(t, k, r, locker.Acquired)
-	wantEvents(t, k, acquired(r, held))
-	newcomer := ask(sleeper(t))
-	newcomer.Limits.ExpireAfter, newcomer.LeaveExpired = 0, true
+	k, newcomer := newLocker(t), hasty(sleeper(t))
+	runs(t, k, ask(sleeper(t)), 0)
+	newcomer.LeaveExpired = true
 	wantVerdict(t, k, newcomer, locker.Expired)
 	wantEvents(t, k)
 	plant(t, k, "12", 0)
@@ -164,60 +177,44 @@ func TestWhatIsNoDenialIsNotRecordedAsOne(t *testing.T) {
 }
 
 func TestATakeoverIsRecordedSignalBySignal(t *testing.T) {
-	k, r := newLocker(t), ask(sleeper(t))
-	held := wantVerdict(t, k, r, locker.Acquired)
-	backdate(t, k, 3*time.Hour)
-	wantEvents(t, k, acquired(r, held))
-	newcomer := ask(sleeper(t))
-	newcomer.Pause = time.Minute // which the owner's death cuts short
-	taken := wantVerdict(t, k, newcomer, locker.Acquired)
-	signal := func(name string) runlog.Event {
-		e := about(runlog.Signal, newcomer.Owner.PID)
-		e.Signal, e.Target, e.OwnerToken = name, r.Owner.PID, held.Token
-		return e
+	for _, shared := range []bool{false, true} {
+		k, r, newcomer := newLocker(t), ask(sleeper(t)), ask(sleeper(t))
+		r.Shared = shared
+		held := runs(t, k, r, 3)
+		newcomer.Pause = time.Minute // which the owner's death cuts short
+		taken := wantVerdict(t, k, newcomer, locker.Acquired)
+		signal := func(name string) runlog.Event {
+			e := about(runlog.Signal, newcomer.Owner.PID)
+			e.Signal, e.Target, e.OwnerToken = name, r.Owner.PID, held.Token
+			return e
+		}
+		found := func(kind runlog.Kind) runlog.Event {
+			return finding(with(about(kind, newcomer.Owner.PID), newcomer.Limits), r.Owner, held.Token, 3)
+		}
+		wantEvents(t, k, found(runlog.Expire), signal("CONT"), signal("INT"), found(runlog.Takeover),
+			acquired(newcomer, taken))
 	}
-	found := func(kind runlog.Kind) runlog.Event {
-		return finding(with(about(kind, newcomer.Owner.PID), newcomer.Limits), r.Owner, held.Token, 3)
-	}
-	wantEvents(t, k, found(runlog.Expire), signal("CONT"), signal("INT"), found(runlog.Takeover), acquired(newcomer, taken))
 }
 
 // The event describes the lock as found under the guard, not as seen before.
-func TestAReclaimIsRecorded(t *testing.T) {
+func TestAReclaimIsStampedAndRecorded(t *testing.T) {
 	for _, shared := range []bool{false, true} {
-		k, r := newLocker(t), ask(dead(t))
+		k, r, newcomer := newLocker(t), ask(dead(t)), ask(sleeper(t))
 		r.Shared = shared
-		held := wantVerdict(t, k, r, locker.Acquired)
-		wantEvents(t, k, acquired(r, held))
-		newcomer := ask(sleeper(t))
+		held := runs(t, k, r, 0)
 		taken := wantVerdict(t, k, newcomer, locker.Acquired)
-		wantEvents(t, k, finding(with(about(runlog.Reclaim, newcomer.Owner.PID), newcomer.Limits), r.Owner, held.Token, 0), acquired(newcomer, taken))
+		if time.Since(lastStamp(t, k)) > time.Minute {
+			t.Error("the last lock was not stamped")
+		}
+		reclaim := finding(with(about(runlog.Reclaim, newcomer.Owner.PID), newcomer.Limits), r.Owner, held.Token, 0)
+		wantEvents(t, k, reclaim, acquired(newcomer, taken))
 	}
-}
-
-func TestAnExpiredReaderIsRecordedAsAnOwner(t *testing.T) {
-	k, r := newLocker(t), read(sleeper(t))
-	held := wantVerdict(t, k, r, locker.Acquired)
-	wantEvents(t, k, acquired(r, held))
-	newcomer := ask(sleeper(t))
-	newcomer.Limits.ExpireAfter, newcomer.Pause = 0, time.Minute
-	taken := wantVerdict(t, k, newcomer, locker.Acquired)
-	found := func(kind runlog.Kind) runlog.Event {
-		return finding(with(about(kind, newcomer.Owner.PID), newcomer.Limits), r.Owner, held.Token, 0)
-	}
-	cont, interrupt := about(runlog.Signal, newcomer.Owner.PID), about(runlog.Signal, newcomer.Owner.PID)
-	cont.Signal, cont.Target, cont.OwnerToken = "CONT", r.Owner.PID, held.Token
-	interrupt.Signal, interrupt.Target, interrupt.OwnerToken = "INT", r.Owner.PID, held.Token
-	wantEvents(t, k, found(runlog.Expire), cont, interrupt, found(runlog.Takeover), acquired(newcomer, taken))
 }
 
 func TestWhatIsStuckIsRecorded(t *testing.T) {
-	k, r := newLocker(t), ask(sleeper(t))
+	k, r, newcomer := newLocker(t), ask(sleeper(t)), hasty(sleeper(t))
 	r.Owner.PIDNS++
-	held := wantVerdict(t, k, r, locker.Acquired)
-	wantEvents(t, k, acquired(r, held))
-	newcomer := ask(sleeper(t))
-	newcomer.Limits.ExpireAfter = 0
+	held := runs(t, k, r, 0)
 	outcome := wantVerdict(t, k, newcomer, locker.Stuck)
 	stuck := finding(with(about(runlog.Stuck, newcomer.Owner.PID), newcomer.Limits), r.Owner, held.Token, 0)
 	stuck.Verdict, stuck.Reason = "stuck", "its owner cannot be checked from here"
@@ -231,35 +228,31 @@ func TestALastLockInTheFutureAndAnEmptyLockAreRecorded(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	r.Limits.IfElapsed = time.Minute
 	plantFile(t, k, "last."+motdFiles, "", -3*time.Hour-time.Minute)
-	plant(t, k, "", 2*time.Hour+time.Minute)
-	var held locker.Outcome
-	if said := helper.Stderr(t, func() { held = wantVerdict(t, k, r, locker.Acquired) }); said != "adlock: "+k.Dir.Path("lock."+motdFiles)+": empty lock cleared\n" {
-		t.Errorf("said %q", said)
+	cleared := func(file string) (held locker.Outcome) {
+		plantFile(t, k, file, "", 2*time.Hour+time.Minute)
+		said := helper.Stderr(t, func() { held = wantVerdict(t, k, r, locker.Acquired) })
+		if said != "adlock: "+k.Dir.Path(file)+": empty lock cleared\n" {
+			t.Errorf("said %q", said)
+		}
+		return held
 	}
+	held := cleared("lock." + motdFiles)
 	clock, empty := about(runlog.Clock, r.Owner.PID), about(runlog.Empty, r.Owner.PID)
 	clock.Age, clock.Reason = runlog.Some(-3*time.Hour), "the last lock lies in the future"
 	empty.Age = runlog.Some(2 * time.Hour)
 	wantEvents(t, k, clock, empty, clock, acquired(r, held))
 
 	r.Slots, r.Atom.Operand, r.Limits.IfElapsed = 1, "other", 0
-	plantFile(t, k, motd.Slot(1).ActiveLock(), "", 2*time.Hour+time.Minute)
-	if said := helper.Stderr(t, func() { held = wantVerdict(t, k, r, locker.Acquired) }); said != "adlock: "+k.Dir.Path(motd.Slot(1).ActiveLock())+": empty lock cleared\n" {
-		t.Errorf("said %q", said)
-	}
-	for e := range k.Log.Newest(1 << 20) {
-		if e.Kind != runlog.Acquire && (e.Kind != runlog.Empty || e.Age.Value.Truncate(time.Hour) != 2*time.Hour) {
-			t.Errorf("the runlog has %+v", e)
-		}
+	cleared(motd.Slot(1).ActiveLock())
+	if e := eventOf(t, k, runlog.Empty); e.Age.Value.Truncate(time.Hour) != 2*time.Hour {
+		t.Errorf("the runlog has %+v", e)
 	}
 }
 
 func TestWhatAPersonClearsIsRecorded(t *testing.T) {
 	k, r := newLocker(t), ask(dead(t))
-	held := wantVerdict(t, k, r, locker.Acquired)
-	wantEvents(t, k, acquired(r, held))
-	if err := k.Clear(motdLock); err != nil {
-		t.Fatal(err)
-	}
+	held := runs(t, k, r, 0)
+	must(t, k.Clear(motdLock))
 	cleared := about(runlog.Clear, 0)
 	cleared.Owner, cleared.OwnerToken = r.Owner.PID, held.Token
 	wantEvents(t, k, cleared)
@@ -267,8 +260,7 @@ func TestWhatAPersonClearsIsRecorded(t *testing.T) {
 
 func TestALostLockIsRecordedAsItWasFound(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
-	held := wantVerdict(t, k, r, locker.Acquired)
-	os.Remove(k.Dir.Path("program.dax.runlog"))
+	held := runs(t, k, r, 0)
 	lost := func(of locker.ReleaseRequest, reason error) runlog.Event {
 		t.Helper()
 		if err := k.Release(of); fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), "lost: "+reason.Error()) {
@@ -278,29 +270,31 @@ func TestALostLockIsRecordedAsItWasFound(t *testing.T) {
 		e.Token, e.Reason = of.Token, reason.Error()
 		return e
 	}
-	mine, strange := locker.ReleaseRequest{Name: motdFiles, Token: held.Token}, locker.ReleaseRequest{Name: motdFiles, Token: record.NewToken()}
-
-	e := lost(strange, locker.ErrLost)
+	e := lost(locker.ReleaseRequest{Name: motdFiles, Token: record.NewToken()}, locker.ErrLost)
 	e.Owner, e.OwnerToken = r.Owner.PID, held.Token
 	wantEvents(t, k, e)
+	if wantLocks(t, k, 1); lastStamp(t, k).Unix() != 0 {
+		t.Error("with another's token the last lock was stamped")
+	}
 
 	guard := takeGuard(t, k, motdFiles)
-	if err := k.Release(mine); fault.KindOf(err) != fault.Denied || locker.IsEnded(err) || !strings.Contains(err.Error(), locker.ErrGuarded.Error()) {
+	err := releaseOf(k, held)
+	if !errors.Is(err, locker.ErrGuarded) || fault.KindOf(err) != fault.Denied || locker.IsEnded(err) {
 		t.Errorf("released while a newcomer looks: %v", err)
 	}
 	wantEvents(t, k)
-	if err := guard.AppendSurvivors([]process.Identity{sleeper(t)}); err != nil {
-		t.Fatal(err)
-	}
-	if err := k.Release(mine); !errors.Is(err, locker.ErrGuarded) || err.Error() != "editfile /etc/motd: ended by force by process "+strconv.Itoa(os.Getpid()) {
+	must(t, guard.AppendSurvivors([]process.Identity{sleeper(t)}))
+	err = releaseOf(k, held)
+	want := "editfile /etc/motd: ended by force by process " + strconv.Itoa(os.Getpid())
+	if !errors.Is(err, locker.ErrGuarded) || err.Error() != want {
 		t.Errorf("released: %v", err)
 	}
 	e = about(runlog.Lost, r.Owner.PID)
-	e.Token, e.Reason, e.Owner, e.Duration = held.Token, "ended by force by process", os.Getpid(), runlog.Some(time.Duration(0))
+	e.Token, e.Reason, e.Owner = held.Token, "ended by force by process", os.Getpid()
+	e.Duration = runlog.Some(time.Duration(0))
 	wantEvents(t, k, e)
-	if err := errors.Join(guard.Remove(), guard.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(guard.Remove(), guard.Close()))
+	mine := locker.ReleaseRequest{Name: motdFiles, Token: held.Token}
 	wantEvents(t, k, lost(mine, errors.New("the lock is gone")))
 }
 
@@ -308,12 +302,8 @@ func TestALostLockIsRecordedAsItWasFound(t *testing.T) {
 func takeGuard(t *testing.T, k *Locker, name atom.Name) *lockfile.Active {
 	t.Helper()
 	active, err := k.Dir.Active(name)
-	if err == nil {
-		err = active.Guard(time.Second)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, active.Guard(time.Second))
 	return active
 }
 

@@ -60,146 +60,108 @@ func failing(t *testing.T, k *Locker, call, n int, do func() error) (met bool, e
 }
 
 // steps are the operations of a Locker, each with its preparation.
-var steps = map[string]func(t *testing.T, k *Locker, owner, gone process.Identity) (do func() error){
-	"take what is free": func(t *testing.T, k *Locker, owner, _ process.Identity) func() error {
-		return taking(k, limited(owner))
-	},
-	"take what completed long ago": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
-		completed(t, k, owner)
-		return taking(k, limited(owner))
-	},
-	"take a dead owner's": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
-		wantVerdict(t, k, limited(gone), locker.Acquired)
-		return taking(k, limited(owner))
-	},
-	"take an expired owner's": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
-		wantVerdict(t, k, limited(sleeper(t)), locker.Acquired)
-		newcomer := limited(owner)
-		newcomer.Limits.ExpireAfter = 0
-		return taking(k, newcomer)
-	},
-	"take what a dead reader had": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
-		wantVerdict(t, k, sharing(limited(gone)), locker.Acquired)
-		return taking(k, limited(owner))
-	},
-	"take what an expired reader has": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
-		wantVerdict(t, k, sharing(limited(sleeper(t))), locker.Acquired)
-		newcomer := limited(owner)
-		newcomer.Limits.ExpireAfter = 0
-		return taking(k, newcomer)
-	},
-	"take what was left empty": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
-		plant(t, k, "", time.Hour)
-		plantFile(t, k, motd.Slot(1).ActiveLock(), "", time.Hour)
-		return taking(k, limited(owner))
-	},
-	"read": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
-		return taking(k, sharing(limited(owner)))
-	},
-	"read what a dead reader of the same pid had": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
-		before := gone
-		before.PID = owner.PID
-		wantVerdict(t, k, sharing(limited(before)), locker.Acquired)
-		return taking(k, sharing(limited(owner)))
-	},
-	"share a slot": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
-		wantVerdict(t, k, slotted(owner, "outer", 2), locker.Acquired)
-		return taking(k, limited(owner))
-	},
-	"release": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
-		return releasing(k, wantVerdict(t, k, limited(owner), locker.Acquired))
-	},
-	"release what another atom shares": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
-		wantVerdict(t, k, slotted(owner, "outer", 2), locker.Acquired)
-		return releasing(k, wantVerdict(t, k, limited(owner), locker.Acquired))
-	},
-	"release a reader's": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
-		return releasing(k, wantVerdict(t, k, sharing(limited(owner)), locker.Acquired))
-	},
-	"release a reader's beside another's": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
-		return releasing(k, besideAnother(t, k, owner, gone))
-	},
-	"record a reader's command beside another's": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
-		held := besideAnother(t, k, owner, gone)
+func steps(t *testing.T, k *Locker, owner, gone process.Identity) map[string]func() (do func() error) {
+	taken := func(requests ...locker.Request) (last locker.Outcome) {
+		t.Helper()
+		for _, r := range requests {
+			last = wantVerdict(t, k, r, locker.Acquired)
+		}
+		return last
+	}
+	before := gone
+	before.PID = owner.PID
+	hung := func() locker.Request { return limited(sleeper(t)) }
+	expiring := limited(owner)
+	expiring.Limits.ExpireAfter = 0
+	command := func(held locker.Outcome) func() error {
 		return func() error { return k.RecordCommand(motdFiles, held.Token, gone) }
-	},
-	"release a dead reader's two locks": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
-		held := wantVerdict(t, k, sharing(limited(owner)), locker.Acquired)
-		plant(t, k, contentOf(t, k, readerLock(owner).String()), 0)
-		return releasing(k, held)
-	},
-	"clear": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
-		wantVerdict(t, k, limited(gone), locker.Acquired)
-		return func() error { return k.Clear(motdLock) }
-	},
-	"clear a reader's": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
-		wantVerdict(t, k, sharing(limited(gone)), locker.Acquired)
-		return func() error { return k.Clear(readerLock(gone)) }
-	},
-	"prune": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
-		completed(t, k, owner)
-		return func() error { _, err := k.Prune(0); return err }
-	},
-	"prune beside one that runs": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
-		wantVerdict(t, k, ask(owner), locker.Acquired)
-		return func() error { _, err := k.Prune(0); return err }
-	},
-	"end": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
-		wantVerdict(t, k, limited(sleeper(t)), locker.Acquired)
-		return func() error { return endOwner(k, motdFiles, 100*time.Millisecond) }
-	},
-	"stop": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
-		wantVerdict(t, k, limited(sleeper(t)), locker.Acquired)
-		return func() error {
-			return k.Stop(&locker.Request{Owner: owner, Pause: 100 * time.Millisecond}, motdLock, false)
-		}
-	},
-	"forget": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
-		completed(t, k, owner)
-		return func() error { return k.Forget(motdFiles) }
-	},
-	"forget while it runs": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
-		wantVerdict(t, k, ask(owner), locker.Acquired)
-		return func() error { return k.Forget(motdFiles) }
-	},
-	"record a command": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
-		held := wantVerdict(t, k, limited(owner), locker.Acquired)
-		return func() error { return k.RecordCommand(motdFiles, held.Token, gone) }
-	},
-	"record a reader's members": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
-		held := wantVerdict(t, k, sharing(limited(owner)), locker.Acquired)
-		return func() error { return k.RecordMembers(motdFiles, held.Token, []process.Identity{gone}) }
-	},
-	"ask whether it is being ended": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
-		held := wantVerdict(t, k, ask(owner), locker.Acquired)
-		return func() error {
-			ending, err := k.BeingEnded(motdFiles, held.Token)
-			if ending {
-				return errors.New("no newcomer is ending it")
+	}
+	prune := func() error { _, err := k.Prune(0); return err }
+	forget := func() error { return k.Forget(motdFiles) }
+	stop := func() error {
+		return k.Stop(&locker.Request{Owner: owner, Pause: 100 * time.Millisecond}, motdLock, false)
+	}
+	return map[string]func() func() error{
+		"take what is free":            func() func() error { return taking(k, limited(owner)) },
+		"take what completed long ago": func() func() error { completed(t, k, owner); return taking(k, limited(owner)) },
+		"take a dead owner's":          func() func() error { taken(limited(gone)); return taking(k, limited(owner)) },
+		"take an expired owner's":      func() func() error { taken(hung()); return taking(k, expiring) },
+		"take what a dead reader had": func() func() error {
+			taken(sharing(limited(gone)))
+			return taking(k, limited(owner))
+		},
+		"take what an expired reader has": func() func() error { taken(sharing(hung())); return taking(k, expiring) },
+		"take what was left empty": func() func() error {
+			plant(t, k, "", time.Hour)
+			plantFile(t, k, motd.Slot(1).ActiveLock(), "", time.Hour)
+			return taking(k, limited(owner))
+		},
+		"read": func() func() error { return taking(k, sharing(limited(owner))) },
+		"read what a dead reader of the same pid had": func() func() error {
+			taken(sharing(limited(before)))
+			return taking(k, sharing(limited(owner)))
+		},
+		"share a slot": func() func() error { taken(slotted(owner, "outer", 2)); return taking(k, limited(owner)) },
+		"release":      func() func() error { return releasing(k, taken(limited(owner))) },
+		"release what another atom shares": func() func() error {
+			return releasing(k, taken(slotted(owner, "outer", 2), limited(owner)))
+		},
+		"release a reader's":                  func() func() error { return releasing(k, taken(sharing(limited(owner)))) },
+		"release a reader's beside another's": func() func() error { return releasing(k, besideAnother(t, k, owner, gone)) },
+		"release a dead reader's two locks": func() func() error {
+			held := taken(sharing(limited(owner)))
+			plant(t, k, contentOf(t, k, readerLock(owner).String()), 0)
+			return releasing(k, held)
+		},
+		"clear": func() func() error { taken(limited(gone)); return func() error { return k.Clear(motdLock) } },
+		"clear a reader's": func() func() error {
+			taken(sharing(limited(gone)))
+			return func() error { return k.Clear(readerLock(gone)) }
+		},
+		"prune":                      func() func() error { completed(t, k, owner); return prune },
+		"prune beside one that runs": func() func() error { taken(ask(owner)); return prune },
+		"end": func() func() error {
+			taken(hung())
+			return func() error { return endOwner(k, motdFiles, 100*time.Millisecond) }
+		},
+		"stop":                 func() func() error { taken(hung()); return stop },
+		"forget":               func() func() error { completed(t, k, owner); return forget },
+		"forget while it runs": func() func() error { taken(ask(owner)); return forget },
+		"record a command":     func() func() error { return command(taken(limited(owner))) },
+		"record a reader's command beside another's": func() func() error {
+			return command(besideAnother(t, k, owner, gone))
+		},
+		"record a reader's members": func() func() error {
+			held := taken(sharing(limited(owner)))
+			return func() error { return k.RecordMembers(motdFiles, held.Token, []process.Identity{gone}) }
+		},
+		"ask whether it is being ended": func() func() error {
+			held := taken(ask(owner))
+			return func() error {
+				ending, err := k.BeingEnded(motdFiles, held.Token)
+				if ending {
+					return errors.New("no newcomer is ending it")
+				}
+				return err
 			}
-			return err
-		}
-	},
-	"list": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
-		wantVerdict(t, k, ask(owner), locker.Acquired)
-		return func() error {
-			entries, err := k.List()
-			for _, entry := range entries {
-				err = errors.Join(err, entry.Err)
+		},
+		"list": func() func() error {
+			taken(ask(owner))
+			return func() error {
+				entries, err := k.List()
+				for _, entry := range entries {
+					err = errors.Join(err, entry.Err)
+				}
+				return err
 			}
-			return err
-		}
-	},
-	"foretell": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
-		wantVerdict(t, k, ask(owner), locker.Acquired)
-		r := ask(gone)
-		return func() error { _, _, err := DryRun(k.Dir.Path(), &r); return err }
-	},
-	"foretell beside a reader": func(t *testing.T, k *Locker, owner, gone process.Identity) func() error {
-		wantVerdict(t, k, sharing(ask(owner)), locker.Acquired)
-		r := ask(gone)
-		return func() error { _, _, err := k.DryRun(&r); return err }
-	},
+		},
+		"foretell":                 func() func() error { taken(ask(owner)); return foretelling(k, ask(gone)) },
+		"foretell beside a reader": func() func() error { taken(sharing(ask(owner))); return foretelling(k, ask(gone)) },
+	}
+}
+
+func foretelling(k *Locker, r locker.Request) func() error {
+	return func() error { _, _, err := DryRun(k.Dir.Path(), &r); return err }
 }
 
 // limited asks with an IfElapsed and a limit on slots, so that all checks are made.
@@ -218,9 +180,7 @@ func besideAnother(t *testing.T, k *Locker, owner, another process.Identity) loc
 	wantVerdict(t, k, sharing(ask(self(t))), locker.Acquired)
 	r := ask(another)
 	temp, record, err := k.tempFile(&r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	temp.Discard()
 	plant(t, k, string(record.Bytes()), 0)
 	return held
@@ -255,9 +215,7 @@ func completed(t *testing.T, k *Locker, owner process.Identity) {
 func contentOf(t *testing.T, k *Locker, file string) string {
 	t.Helper()
 	content, err := os.ReadFile(k.Dir.Path(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(content)
 }
 
@@ -265,9 +223,7 @@ func contentOf(t *testing.T, k *Locker, file string) string {
 func openFiles(t *testing.T, k *Locker) (n int) {
 	t.Helper()
 	list, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, entry := range list {
 		if fd, _ := strconv.Atoi(entry.Name()); within(k, fd) {
 			n++
@@ -279,41 +235,44 @@ func openFiles(t *testing.T, k *Locker) (n int) {
 // Whichever call fails, the error is reported and no file stays open.
 func TestNoFailureIsSwallowed(t *testing.T) {
 	owner, gone := sleeper(t), dead(t)
-	for name, prepare := range steps {
+	for name := range steps(t, nil, owner, gone) {
 		for call, number := range reaching {
-			t.Run(name+", "+call, func(t *testing.T) {
-				for n, met := 1, true; met; n++ {
-					k := newLocker(t)
-					k.Log = nil
-					do := prepare(t, k, owner, gone)
-					before := openFiles(t, k)
-					var err error
-					met, err = failing(t, k, number, n, do)
-					if left := openFiles(t, k) - before; left != 0 {
-						t.Errorf("call %d: %d files are left open", n, left)
-					}
-					if told := fault.KindOf(err) == fault.IO && strings.Contains(err.Error(), unix.EIO.Error()); told != met {
-						t.Errorf("call %d: %v", n, err)
-					}
+			for n, met := 1, true; met; n++ {
+				k := unlogged(t)
+				do := steps(t, k, owner, gone)[name]()
+				before := openFiles(t, k)
+				var err error
+				met, err = failing(t, k, number, n, do)
+				if left := openFiles(t, k) - before; left != 0 {
+					t.Errorf("%s, %s %d: %d files are left open", name, call, n, left)
 				}
-			})
+				told := fault.KindOf(err) == fault.IO && strings.Contains(err.Error(), unix.EIO.Error())
+				if told != met {
+					t.Errorf("%s, %s %d: %v", name, call, n, err)
+				}
+			}
 		}
 	}
 }
 
-func TestALockThatIsNoLockOfTheAtomIsClosed(t *testing.T) {
+func TestALockThatIsNotOfTheAtomIsAnErrorAndStays(t *testing.T) {
 	k := newLocker(t)
 	other := ask(dead(t))
-	other.Atom.Operand = "other"
-	wantVerdict(t, k, other, locker.Acquired)
-	for _, content := range []string{"12", contentOf(t, k, other.Atom.Name().ActiveLock())} {
+	other.Atom.Operand = "/etc,motd" // of the same name
+	whole := other.Record()
+	for content, words := range map[string]string{
+		"12": "cut short", "x": "cut short", string(whole.Bytes()): "/etc,motd",
+	} {
 		plant(t, k, content, 0)
 		before := openFiles(t, k)
-		if err := taking(k, ask(dead(t)))(); err == nil {
-			t.Errorf("%q is no error", content)
+		if err := taking(k, ask(dead(t)))(); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%q: %v", content, err)
 		}
 		if left := openFiles(t, k) - before; left != 0 {
 			t.Errorf("%q: %d files are left open", content, left)
+		}
+		if kept := contentOf(t, k, "lock."+motdFiles); kept != content {
+			t.Errorf("%q became %q", content, kept)
 		}
 	}
 }

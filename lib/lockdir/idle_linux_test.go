@@ -14,7 +14,6 @@ import (
 	"adlock/lib/idle"
 	"adlock/lib/killer"
 	"adlock/lib/locker"
-	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
@@ -37,7 +36,7 @@ func late(t *testing.T, script string) (*Locker, locker.Request, process.Identit
 	complete(t, k, sleeper(t), 30, 10*time.Minute)
 	wantVerdict(t, k, learner(owner), locker.Acquired)
 	backdate(t, k, 2*time.Hour)
-	setLast(t, k, time.Now().Add(-24*time.Hour))
+	dueNow(t, k)
 	awaitAsleep(t, owner)
 	return k, learner(sleeper(t)), owner
 }
@@ -71,7 +70,8 @@ func TestAnIdleOwnerPastItsLearnedLimitIsEnded(t *testing.T) {
 	watchFor(t, time.Second)
 	k, newcomer, owner := late(t, "sleep 60 & wait")
 	said := helper.Stderr(t, func() { wantVerdict(t, k, newcomer, locker.Acquired) })
-	if !regexp.MustCompile(` by force: it had run for 2h(\d+s)?, past its learned limit of 33m12s and idle for \d+s\n$`).MatchString(said) {
+	want := ` by force: it had run for 2h(\d+s)?, past its learned limit of 33m12s and idle for \d+s\n$`
+	if !regexp.MustCompile(want).MatchString(said) {
 		t.Errorf("said %q", said)
 	}
 	for _, kind := range []runlog.Kind{runlog.Expire, runlog.Takeover} {
@@ -79,7 +79,7 @@ func TestAnIdleOwnerPastItsLearnedLimitIsEnded(t *testing.T) {
 			t.Errorf("%s: idle for %s", kind, e.Idle)
 		}
 	}
-	if _, err := os.Stat(k.Dir.Path("look." + motdFiles)); err == nil {
+	if isThere(k, "look."+motdFiles) {
 		t.Error("the watch has left a file")
 	}
 }
@@ -106,8 +106,7 @@ func TestAnOwnerThatWorksOutlivesItsLearnedLimit(t *testing.T) {
 func TestAnExplicitLimitEndsAnOwnerThatWorks(t *testing.T) {
 	watchFor(t, time.Hour)
 	k, newcomer, _ := late(t, "while :; do sleep 0.1; done")
-	newcomer.Auto, newcomer.Limits = locker.Auto{}, policy.Limits{ExpireAfter: time.Hour, Source: policy.Said}
-	said := helper.Stderr(t, func() { wantVerdict(t, k, newcomer, locker.Acquired) })
+	said := helper.Stderr(t, func() { wantVerdict(t, k, ask(newcomer.Owner), locker.Acquired) })
 	if !strings.Contains(said, "ExpireAfter is 1h") || strings.Contains(said, "idle") {
 		t.Errorf("said %q", said)
 	}
@@ -130,15 +129,12 @@ func TestNoOwnerIsWatchedBeforeItIsLate(t *testing.T) {
 func TestOneNewcomerWatchesAndTheOthersAreBusy(t *testing.T) {
 	watchFor(t, time.Hour)
 	k, newcomer, owner := late(t, "exec sleep 60")
-	other := learner(sleeper(t))
-	done, _, err := idle.Turn(k.Dir.Fd(), "look."+motdFiles, func() bool { return false })
-	if err != nil || done == nil {
-		t.Fatalf("no turn: %v", err)
-	}
+	done := turn(t, k)
 	defer done()
-	for _, r := range []locker.Request{newcomer, other} {
+	for _, r := range []locker.Request{newcomer, learner(sleeper(t))} {
 		said := helper.Stderr(t, func() {
-			if o := wantVerdict(t, k, r, locker.Busy); !strings.HasSuffix(o.Reason, "another newcomer watches whether it works") {
+			o := wantVerdict(t, k, r, locker.Busy)
+			if !strings.HasSuffix(o.Reason, "another newcomer watches whether it works") {
 				t.Errorf("denied: %s", o.Reason)
 			}
 		})
@@ -148,18 +144,27 @@ func TestOneNewcomerWatchesAndTheOthersAreBusy(t *testing.T) {
 	}
 }
 
+// turn begins a watch, as another newcomer may.
+func turn(t *testing.T, k *Locker) (done func()) {
+	t.Helper()
+	done, _, err := idle.Turn(k.Dir.Fd(), "look."+motdFiles, func() bool { return false })
+	if err != nil || done == nil {
+		t.Fatalf("no turn: %v", err)
+	}
+	return done
+}
+
 // A watcher that is killed before its watch is over leaves its file. If that happens each time, the
 // job is never ended.
 func TestAnOwnerWhoseWatcherWasKilledIsReported(t *testing.T) {
 	watchFor(t, time.Second)
 	k, newcomer, owner := late(t, "exec sleep 60")
-	if err := os.WriteFile(k.Dir.Path("look."+motdFiles), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	plantFile(t, k, "look."+motdFiles, "", 0)
 	said := helper.Stderr(t, func() { wantVerdict(t, k, newcomer, locker.Acquired) })
 	overdue, ended, _ := strings.Cut(said, "\n")
 	want := ": overdue: process " + strconv.Itoa(owner.PID) + " has run for 2h"
-	if !strings.Contains(overdue, want) || !strings.Contains(overdue, ", its learned limit is 33m12s; ") || !strings.Contains(ended, " by force: ") {
+	if !strings.Contains(overdue, want) || !strings.Contains(overdue, ", its learned limit is 33m12s; ") ||
+		!strings.Contains(ended, " by force: ") {
 		t.Errorf("said %q, want %q", said, want)
 	}
 }
@@ -170,7 +175,7 @@ func TestAWatcherThatStandsStillKeepsNoOtherFromWatching(t *testing.T) {
 	watchFor(t, time.Second)
 	k, newcomer, owner := late(t, "exec sleep 60")
 	watcher := start(t, "exec flock '"+k.Dir.Path("look."+motdFiles)+"' sleep 60")
-	helper.Eventually(t, "it watches", func() bool { return k.Dir.Watcher(motdFiles).PID == watcher.PID })
+	eventually(t, "it watches", func() bool { return k.Dir.Watcher(motdFiles).PID == watcher.PID })
 	foreseen := func(want string) {
 		t.Helper()
 		asked := newcomer
@@ -180,13 +185,10 @@ func TestAWatcherThatStandsStillKeepsNoOtherFromWatching(t *testing.T) {
 	}
 	wantVerdict(t, k, newcomer, locker.Busy)
 	foreseen("busy: ")
-	if err := unix.Kill(watcher.PID, unix.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	helper.Eventually(t, "it stands still", func() bool { still, _ := process.Still(watcher.PID); return still })
+	stop(t, watcher)
 	foreseen("expired: ")
 	said := helper.Stderr(t, func() { wantVerdict(t, k, newcomer, locker.Acquired) })
-	if owner.Life() == process.Alive || !strings.Contains(said, ": overdue: process ") || !strings.Contains(said, " and idle for ") {
+	if owner.Life() == process.Alive || !regexp.MustCompile(`(?s): overdue: process .* and idle for `).MatchString(said) {
 		t.Errorf("the owner is %v, said %q", owner.Life(), said)
 	}
 }
@@ -194,68 +196,31 @@ func TestAWatcherThatStandsStillKeepsNoOtherFromWatching(t *testing.T) {
 func TestAWatchThatBeganTooLongAgoKeepsNoOtherFromWatching(t *testing.T) {
 	watchFor(t, time.Second)
 	k, newcomer, _ := late(t, "exec sleep 60")
-	done, _, err := idle.Turn(k.Dir.Fd(), "look."+motdFiles, func() bool { return false })
-	if err != nil || done == nil {
-		t.Fatalf("no turn: %v", err)
-	}
+	done := turn(t, k)
 	defer done()
 	wantVerdict(t, k, newcomer, locker.Busy)
 	long := time.Now().Add(-2 * time.Minute)
-	if err := os.Chtimes(k.Dir.Path("look."+motdFiles), long, long); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(k.Dir.Path("look."+motdFiles), long, long))
 	helper.Stderr(t, func() { wantVerdict(t, k, newcomer, locker.Acquired) })
 }
 
 // watching starts a newcomer that watches an idle owner for an hour, and returns once it watches.
 func watching(t *testing.T, k *Locker, r locker.Request) <-chan locker.Outcome {
 	t.Helper()
-	took := make(chan locker.Outcome, 1)
-	go func() {
-		o, err := k.Take(r)
-		if err != nil {
-			t.Error(err)
-		}
-		took <- o
-	}()
-	helper.Eventually(t, "it watches", func() bool {
-		_, err := os.Stat(k.Dir.Path("look." + motdFiles))
-		return err == nil
-	})
+	took := takes(t, k, r)
+	eventually(t, "it watches", func() bool { return isThere(k, "look."+motdFiles) })
 	return took
-}
-
-func wantTaken(t *testing.T, took <-chan locker.Outcome, want ...locker.Verdict) locker.Outcome {
-	t.Helper()
-	select {
-	case o := <-took:
-		if !slices.Contains(want, o.Verdict) {
-			t.Errorf("%s (%s), want %v", o.Verdict, o.Reason, want)
-		}
-		return o
-	case <-time.After(time.Minute):
-		t.Fatal("it watches on")
-		return locker.Outcome{}
-	}
 }
 
 func TestAWatchEndsWhenTheOwnerReleases(t *testing.T) {
 	watchFor(t, time.Hour)
 	k, newcomer, owner := late(t, "exec sleep 60")
 	newcomer.Auto.IfElapsed = false
-	active, err := k.Dir.Active(motdFiles)
-	if err != nil {
-		t.Fatal(err)
-	}
-	active.Close()
+	token := lockOf(t, k).Record.Token
 	took := watching(t, k, newcomer)
-	if err := k.Release(locker.ReleaseRequest{Name: motdFiles, Token: active.Record.Token}); err != nil {
-		t.Fatal(err)
-	}
+	release(t, k, locker.Outcome{Token: token})
 	wantTaken(t, took, locker.Acquired)
-	if owner.Life() != process.Alive {
-		t.Error("the owner, which had released, was ended")
-	}
+	wantLife(t, owner, process.Alive)
 }
 
 func TestAWatchEndsWhenTheOwnerDies(t *testing.T) {
@@ -319,72 +284,34 @@ func TestOnlyTheOwnerThatWasWatchedMayBeEnded(t *testing.T) {
 func TestAWaitingNewcomerEndsAnOwnerThatFallsIdle(t *testing.T) {
 	watchFor(t, time.Second)
 	flag := t.TempDir() + "/works"
-	if err := os.WriteFile(flag, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(flag, nil, 0o600))
 	k, newcomer, _ := late(t, "while [ -e '"+flag+"' ]; do sleep 0.1; done; exec sleep 60")
 	newcomer.Wait = 5 * time.Minute
-	took := make(chan locker.Outcome, 1)
 	helper.Stderr(t, func() {
-		go func() {
-			o, err := k.Take(newcomer)
-			if err != nil {
-				t.Error(err)
-			}
-			took <- o
-		}()
-		helper.Eventually(t, "it has seen the owner work", func() bool { return hasWork(k) })
-		if err := os.Remove(flag); err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case o := <-took:
-			if o.Verdict != locker.Acquired {
-				t.Errorf("%s (%s)", o.Verdict, o.Reason)
-			}
-		case <-time.After(3 * time.Minute):
-			t.Error("it waits on")
-		}
+		took := takes(t, k, newcomer)
+		eventually(t, "it has seen the owner work", func() bool {
+			return slices.ContainsFunc(slices.Collect(k.Log.Newest(1<<20)), func(e runlog.Event) bool { return e.Work != "" })
+		})
+		must(t, os.Remove(flag))
+		wantTaken(t, took, locker.Acquired)
 	})
-}
-
-func hasWork(k *Locker) bool {
-	for e := range k.Log.Newest(1 << 20) {
-		if e.Work != "" {
-			return true
-		}
-	}
-	return false
 }
 
 func TestAWriterHoldsNoLockWhileItWatchesAReader(t *testing.T) {
 	watchFor(t, time.Second)
 	k := newLocker(t)
 	complete(t, k, sleeper(t), 30, 10*time.Minute)
-	reader := learner(sleeper(t))
-	reader.Shared = true
+	reader := sharing(learner(sleeper(t)))
 	wantVerdict(t, k, reader, locker.Acquired)
 	awaitAsleep(t, reader.Owner)
-	backdateFile(t, k, "read."+motdFiles+"."+strconv.Itoa(reader.Owner.PID), 2*time.Hour)
-	setLast(t, k, time.Now().Add(-24*time.Hour))
-	writer := learner(sleeper(t))
-	seen := make(chan bool, 1)
-	go func() {
-		for range 6000 {
-			if _, err := os.Stat(k.Dir.Path("look." + motdFiles)); err == nil {
-				_, locked := os.Stat(k.Dir.Path("lock." + motdFiles))
-				seen <- locked == nil
-				return
-			}
-			time.Sleep(10 * time.Millisecond)
+	backdateFile(t, k, readerLock(reader.Owner).String(), 2*time.Hour)
+	dueNow(t, k)
+	helper.Stderr(t, func() {
+		took := watching(t, k, learner(sleeper(t)))
+		if isThere(k, motdLock.String()) {
+			t.Error("it holds the atom while it watches")
 		}
-		seen <- true
-	}()
-	helper.Stderr(t, func() { wantVerdict(t, k, writer, locker.Acquired) })
-	if <-seen {
-		t.Error("it held the atom while it watched, or did not watch")
-	}
-	if reader.Owner.Life() == process.Alive {
-		t.Error("the reader lives")
-	}
+		wantTaken(t, took, locker.Acquired)
+	})
+	wantLife(t, reader.Owner, process.Dead)
 }

@@ -1,18 +1,24 @@
 package lockdir
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"adlock/lib/atom"
 	"adlock/lib/learn"
 	"adlock/lib/limit"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/process"
+	"adlock/lib/record"
 	"adlock/lib/runlog"
+	"adlock/test/support/helper"
 )
 
 // learner is a request whose limits are learned.
@@ -31,23 +37,15 @@ func backdate(t *testing.T, k *Locker, d time.Duration) {
 
 func backdateFile(t *testing.T, k *Locker, file string, d time.Duration) {
 	t.Helper()
-	path := k.Dir.Path(file)
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	then := "monotonic=" + (process.Monotonic() - d).String()
-	if err := os.WriteFile(path, regexp.MustCompile(`monotonic=\S+`).ReplaceAll(content, []byte(then)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	text := regexp.MustCompile(`monotonic=\S+`).ReplaceAllString(contentOf(t, k, file), then)
+	must(t, os.WriteFile(k.Dir.Path(file), []byte(text), 0o600))
 }
 
 func memoryOf(t *testing.T, k *Locker) learn.State {
 	t.Helper()
 	last, err := k.Dir.Last(motdFiles)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return last.Memory.Learned
 }
 
@@ -58,115 +56,71 @@ func complete(t *testing.T, k *Locker, owner process.Identity, n int, d time.Dur
 		held := wantVerdict(t, k, learner(owner), locker.Acquired)
 		backdate(t, k, d)
 		release(t, k, held)
-		setLast(t, k, time.Now().Add(-24*time.Hour))
-	}
-}
-
-func TestSuccessTeachesAndStampsTheLastLock(t *testing.T) {
-	k, owner := newLocker(t), start(t, "exec sleep 60")
-	held := wantVerdict(t, k, learner(owner), locker.Acquired)
-	backdate(t, k, 10*time.Minute)
-	release(t, k, held)
-	if s := memoryOf(t, k); s.Runs != 1 || s.Typical().Round(time.Minute) != 10*time.Minute {
-		t.Errorf("learned %q", s.Lines())
-	}
-	if time.Since(lastStamp(t, k)) > time.Minute {
-		t.Error("the last lock was not stamped")
-	}
-}
-
-func TestOnlySuccessTeachesAndOnlyWhereAskedFor(t *testing.T) {
-	k, owner := newLocker(t), start(t, "exec sleep 60")
-	for _, c := range []struct {
-		r   locker.Request
-		end locker.ReleaseRequest
-	}{
-		{ask(owner), locker.ReleaseRequest{Status: runlog.Some(0)}},
-		{learner(owner), locker.ReleaseRequest{Status: runlog.Some(3)}},
-		{learner(owner), locker.ReleaseRequest{Status: runlog.Some(143), Signal: "TERM"}},
-	} {
-		c.end.Name, c.end.Token = motdFiles, wantVerdict(t, k, c.r, locker.Acquired).Token
-		if err := k.Release(c.end); err != nil {
-			t.Fatal(err)
-		}
-		setLast(t, k, time.Now().Add(-24*time.Hour))
-	}
-	if s := memoryOf(t, k); s != (learn.State{}) {
-		t.Errorf("learned %q", s.Lines())
+		dueNow(t, k)
 	}
 }
 
 func TestAnAtomWithoutRunsHasNoLearnedLimit(t *testing.T) {
 	k := newLocker(t)
-	if o := wantVerdict(t, k, learner(start(t, "exec sleep 60")), locker.Acquired); o.ExpireAfter != limit.Never {
+	if o := wantVerdict(t, k, learner(sleeper(t)), locker.Acquired); o.ExpireAfter != limit.Never {
 		t.Errorf("ExpireAfter is %s", o.ExpireAfter)
 	}
-	wantVerdict(t, k, learner(start(t, "exec sleep 60")), locker.Busy)
+	wantVerdict(t, k, learner(sleeper(t)), locker.Busy)
 }
 
 func TestLearnedLimitsAreInTheLockAndTheRunlog(t *testing.T) {
-	k, owner := newLocker(t), start(t, "exec sleep 60")
-	complete(t, k, owner, 30, 10*time.Minute)
-	o := wantVerdict(t, k, learner(owner), locker.Acquired)
+	k := newLocker(t)
+	complete(t, k, sleeper(t), 30, 10*time.Minute)
+	o := wantVerdict(t, k, learner(sleeper(t)), locker.Acquired)
 	if o.ExpireAfter < 30*time.Minute || o.ExpireAfter > time.Hour {
 		t.Errorf("ExpireAfter is %s", o.ExpireAfter)
 	}
-	active, err := k.Dir.Active(motdFiles)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer active.Close()
-	if r := active.Record; r.ExpireAfter.Round(time.Second) != o.ExpireAfter.Round(time.Second) || r.IfElapsed < 9*time.Minute || !r.Learn {
+	r := lockOf(t, k).Record
+	if r.ExpireAfter.Round(time.Second) != o.ExpireAfter.Round(time.Second) || r.IfElapsed < 9*time.Minute || !r.Learn {
 		t.Errorf("the lock says IfElapsed %s, ExpireAfter %s", r.IfElapsed, r.ExpireAfter)
 	}
-	for e := range k.Log.Newest(1 << 20) {
-		if e.Kind != runlog.Acquire || !strings.Contains(e.Reason, "30 successful runs: typically") {
-			t.Errorf("the runlog has %s %q", e.Kind, e.Reason)
-		}
-		break
+	if e := eventOf(t, k, runlog.Acquire); !strings.Contains(e.Reason, "30 successful runs: typically") {
+		t.Errorf("the runlog has %q", e.Reason)
 	}
-	other := learner(start(t, "exec sleep 60"))
-	if denied := wantVerdict(t, k, other, locker.Busy); !strings.Contains(denied.Reason, "the learned ExpireAfter is 3") {
+	denied := wantVerdict(t, k, learner(sleeper(t)), locker.Busy)
+	if !strings.Contains(denied.Reason, "the learned ExpireAfter is 3") {
 		t.Errorf("denied: %s", denied.Reason)
 	}
 }
 
 func TestAnOwnerEndedAtItsLimitDoublesItAndOneEndedSoonerDoesNot(t *testing.T) {
-	k, owner := newLocker(t), start(t, "exec sleep 60")
-	complete(t, k, owner, 30, 10*time.Minute)
+	k := newLocker(t)
+	complete(t, k, sleeper(t), 30, 10*time.Minute)
 	granted := memoryOf(t, k)
 	watchFor(t, time.Second)
 
-	wantVerdict(t, k, learner(start(t, "exec sleep 60")), locker.Acquired)
-	impatient := ask(start(t, "exec sleep 60"))
-	impatient.Auto, impatient.Limits.ExpireAfter = locker.Auto{IfElapsed: true}, 0
-	setLast(t, k, time.Now().Add(-24*time.Hour))
+	wantVerdict(t, k, learner(sleeper(t)), locker.Acquired)
+	impatient := hasty(sleeper(t))
+	impatient.Auto = locker.Auto{IfElapsed: true}
+	dueNow(t, k)
 	wantVerdict(t, k, impatient, locker.Acquired)
 	if s := memoryOf(t, k); s != granted {
 		t.Errorf("an owner that was ended sooner taught %q", s.Lines())
 	}
 
 	backdate(t, k, 2*time.Hour)
-	setLast(t, k, time.Now().Add(-24*time.Hour))
+	dueNow(t, k)
 	awaitAsleep(t, impatient.Owner)
-	o := wantVerdict(t, k, learner(start(t, "exec sleep 60")), locker.Acquired)
-	if s := memoryOf(t, k); s.ExpireAfter(0) < granted.ExpireAfter(0)*3/2 || o.ExpireAfter != s.ExpireAfter(s.IfElapsed()) {
+	o := wantVerdict(t, k, learner(sleeper(t)), locker.Acquired)
+	s := memoryOf(t, k)
+	if s.ExpireAfter(0) < granted.ExpireAfter(0)*3/2 || o.ExpireAfter != s.ExpireAfter(s.IfElapsed()) {
 		t.Errorf("ExpireAfter went from %s to %s, in force is %s", granted.ExpireAfter(0), s.ExpireAfter(0), o.ExpireAfter)
 	}
 }
 
-func TestALearnedLimitDoesNotShortenWhatTheOwnerAskedFor(t *testing.T) {
-	k, owner := newLocker(t), start(t, "exec sleep 60")
-	complete(t, k, owner, 30, 10*time.Minute)
-	long := ask(owner)
-	long.Limits.ExpireAfter = 5 * time.Hour
-	wantVerdict(t, k, long, locker.Acquired)
-	backdate(t, k, 4*time.Hour)
-	wantVerdict(t, k, learner(start(t, "exec sleep 60")), locker.Busy)
+// dueNow makes the last completion so old that no IfElapsed counts.
+func dueNow(t *testing.T, k *Locker) {
+	t.Helper()
+	setLast(t, k, time.Now().Add(-24*time.Hour))
 }
 
 func TestWithoutAutoTheLastLockStaysEmpty(t *testing.T) {
-	k, owner := newLocker(t), start(t, "exec sleep 60")
+	k, owner := newLocker(t), sleeper(t)
 	release(t, k, wantVerdict(t, k, ask(owner), locker.Acquired))
 	if info, err := os.Stat(k.Dir.Path("last." + motdFiles)); err != nil || info.Size() != 0 {
 		t.Errorf("size %d, %v", info.Size(), err)
@@ -174,86 +128,252 @@ func TestWithoutAutoTheLastLockStaysEmpty(t *testing.T) {
 }
 
 func TestResetForgetsALimitIdleOrRunning(t *testing.T) {
-	k, owner := newLocker(t), start(t, "exec sleep 60")
+	k, owner := newLocker(t), sleeper(t)
 	complete(t, k, owner, 5, time.Minute)
 	stamp := lastStamp(t, k)
-	if err := k.Forget(motdFiles); err != nil {
-		t.Fatal(err)
-	}
+	must(t, k.Forget(motdFiles))
 	if s := memoryOf(t, k); s != (learn.State{}) || !lastStamp(t, k).Equal(stamp) {
 		t.Errorf("still known: %q; stamped %s, now %s", s.Lines(), stamp, lastStamp(t, k))
 	}
 	complete(t, k, owner, 5, time.Minute)
 	held := wantVerdict(t, k, learner(owner), locker.Acquired)
-	if err := k.Forget(motdFiles); err != nil {
-		t.Fatal(err)
-	}
+	must(t, k.Forget(motdFiles))
 	release(t, k, held)
 	if s := memoryOf(t, k); s.Runs != 1 {
 		t.Errorf("%d runs known after one", s.Runs)
 	}
 }
 
-func TestManyRequestsTooSoonStretchIfElapsed(t *testing.T) {
-	k, owner := newLocker(t), start(t, "exec sleep 60")
-	release(t, k, wantVerdict(t, k, learner(owner), locker.Acquired))
-	for range 25 {
-		wantVerdict(t, k, learner(owner), locker.TooSoon)
-	}
-	setLast(t, k, time.Now().Add(-24*time.Hour))
-	held := wantVerdict(t, k, learner(owner), locker.Acquired)
-	if s := memoryOf(t, k); !s.Spammed() || s.IfElapsed() != 2*learn.LeastIfElapsed {
-		t.Errorf("IfElapsed is %s", s.IfElapsed())
-	}
-	release(t, k, held)
-	setLast(t, k, time.Now().Add(-24*time.Hour))
-	release(t, k, wantVerdict(t, k, learner(owner), locker.Acquired))
-	if s := memoryOf(t, k); s.Spammed() {
-		t.Error("still stretched though no newcomer asked")
+// denied are so many denials.
+func denied(a atom.Atom, verdict locker.Verdict, times int) []runlog.Event {
+	e := aboutAtom(a, runlog.Deny, 7)
+	e.Verdict = string(verdict)
+	return slices.Repeat([]runlog.Event{e}, times)
+}
+
+// counted is a denial that says how many there were in a row.
+func counted(inARow int) []runlog.Event {
+	e := denied(motd, locker.Busy, 1)
+	e[0].Count = inARow
+	return e
+}
+
+// logged writes these events into the runlog.
+func logged(t *testing.T, k *Locker, events ...runlog.Event) {
+	t.Helper()
+	for _, e := range events {
+		must(t, k.Log.Append(e))
 	}
 }
 
-func TestStarvingIsReportedOnceUntilTheAtomIsTaken(t *testing.T) {
-	k, owner, other := newLocker(t), start(t, "exec sleep 60"), start(t, "exec sleep 60")
-	starving := slotted(other, "other", 1)
-	starving.Starving = 3
-	count := func() (n int) {
-		for e := range k.Log.Newest(1 << 20) {
-			if e.Kind == runlog.Starved {
-				if n++; e.Count != 3 || e.Verdict != string(locker.Full) {
-					t.Errorf("starved after %d, %s", e.Count, e.Verdict)
-				}
-			}
-		}
-		return n
-	}
-	for round := range 2 {
-		held := wantVerdict(t, k, slotted(owner, motd.Operand, 1), locker.Acquired)
-		for n, want := range []int{0, 0, 1, 1, 1, 1} {
-			wantVerdict(t, k, starving, locker.Full)
-			if got := count(); got != round+want {
-				t.Fatalf("round %d, denial %d: said %d times", round, n+1, got)
-			}
-		}
-		release(t, k, held)
-		once := wantVerdict(t, k, starving, locker.Acquired)
-		if err := k.Release(locker.ReleaseRequest{Name: starving.Atom.Name(), Token: once.Token}); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func TestTooSoonIsNotStarving(t *testing.T) {
-	k, owner := newLocker(t), start(t, "exec sleep 60")
-	release(t, k, wantVerdict(t, k, ask(owner), locker.Acquired))
-	r := ask(owner)
-	r.Limits.IfElapsed, r.Starving = time.Hour, 2
-	for range 5 {
-		wantVerdict(t, k, r, locker.TooSoon)
-	}
+// starves makes one more denial, and returns the number of denials in a row that it reports; 0: no
+// report.
+func starves(t *testing.T, k *Locker, verdict locker.Verdict, starving int) (count int) {
+	t.Helper()
+	r := ask(process.Identity{PID: 7})
+	r.Starving = starving
+	said := helper.Stderr(t, func() { k.Denied(&r, locker.Outcome{Verdict: verdict, Reason: "some reason"}, nil, 0) })
 	for e := range k.Log.Newest(1 << 20) {
 		if e.Kind == runlog.Starved {
-			t.Error("too soon counts as starving")
+			count = e.Count
+			if e.Verdict != string(verdict) || e.Reason != "some reason" || e.PID != 7 {
+				t.Errorf("starved: %+v", e)
+			}
 		}
+		break
+	}
+	want := ""
+	if count > 0 {
+		want = fmt.Sprintf("adlock: editfile /etc/motd: starving: denied %d times in a row; some reason; let it wait (--wait, ADLOCK_WAIT), or raise --slots (ADLOCK_SLOTS)\n", count)
+	}
+	if said != want {
+		t.Errorf("said %q, want %q", said, want)
+	}
+	return count
+}
+
+func TestAStarvingWaiterIsAdvisedToWaitLonger(t *testing.T) {
+	k := newLocker(t)
+	r := ask(process.Identity{PID: 7})
+	r.Starving = 1
+	said := helper.Stderr(t, func() { k.Denied(&r, locker.Outcome{Verdict: locker.Full, Reason: "full"}, nil, time.Second) })
+	if !strings.HasSuffix(said, "; let it wait longer (--wait, ADLOCK_WAIT), or raise --slots (ADLOCK_SLOTS)\n") {
+		t.Errorf("said %q", said)
+	}
+}
+
+func TestDenialsOfOneAtomInARowAreCounted(t *testing.T) {
+	type events = []runlog.Event
+	before := slices.Concat[events]
+	program, host, operator, operand, long := motd, motd, motd, motd, motd
+	program.Program, host.Host, operator.Operator, operand.Operand = "x", "x", "x", "x"
+	long.Operand = strings.Repeat("x", 3000)
+	full := func(times int) events { return denied(motd, locker.Full, times) }
+	busy := func(times int) events { return denied(motd, locker.Busy, times) }
+	lost := about(runlog.Lost, 7)
+	lost.Verdict = string(locker.Full)
+	much := denied(long, locker.Full, 256<<10/3000)
+	said, taken := events{about(runlog.Starved, 7)}, events{about(runlog.Acquire, 7)}
+	for _, c := range []struct {
+		claim          string
+		before         events
+		verdict        locker.Verdict
+		starving, want int
+	}{
+		{"full", full(2), locker.Full, 3, 3},
+		{"busy, which is reported as overdue instead", busy(2), locker.Busy, 3, 0},
+		{"both", before(busy(1), full(1)), locker.Full, 3, 3},
+		{"more than the first report needs", full(4), locker.Full, 3, 0},
+		{"ten times as many", full(29), locker.Full, 3, 30},
+		{"a hundred times as many", before(counted(998), busy(1)), locker.Full, 10, 1000},
+		{"nearly as many", counted(98), locker.Full, 10, 0},
+		{"a number between two reports", counted(49), locker.Full, 10, 0},
+		{"too few", full(1), locker.Full, 3, 0},
+		{"the first", nil, locker.Full, 1, 1},
+		{"no report is asked for", full(9), locker.Full, 0, 0},
+		{"this one is too soon", full(9), locker.TooSoon, 3, 0},
+		{"too soon between", before(full(1), denied(motd, locker.TooSoon, 9)), locker.Full, 3, 0},
+		{"no denials", slices.Repeat(events{lost}, 9), locker.Full, 3, 0},
+		{"said already", before(full(9), said, full(2)), locker.Full, 3, 0},
+		{"taken between", before(full(9), taken, full(1)), locker.Full, 3, 0},
+		{"another operand", denied(operand, locker.Full, 9), locker.Full, 3, 0},
+		{"another operator", denied(operator, locker.Full, 9), locker.Full, 3, 0},
+		{"another program", denied(program, locker.Full, 9), locker.Full, 3, 0},
+		{"another host", denied(host, locker.Full, 9), locker.Full, 3, 0},
+		{"another atom between", before(full(1), denied(operand, locker.Full, 9), full(1)), locker.Full, 3, 3},
+		{"so far back that it is not looked at", before(full(9), much), locker.Full, 3, 0},
+	} {
+		k := newLocker(t)
+		logged(t, k, c.before...)
+		if got := starves(t, k, c.verdict, c.starving); got != c.want {
+			t.Errorf("%s: %d in a row are reported, want %d", c.claim, got, c.want)
+		}
+	}
+}
+
+func TestWithoutARunlogNothingIsCounted(t *testing.T) {
+	k, r := newLocker(t), ask(process.Identity{PID: 7})
+	k.Log, r.Starving = nil, 1
+	said := helper.Stderr(t, func() { k.Denied(&r, locker.Outcome{Verdict: locker.Full}, nil, 0) })
+	if said != "" {
+		t.Errorf("said %q", said)
+	}
+	wantVerdict(t, k, learner(sleeper(t)), locker.Acquired)
+}
+
+func TestOnlyRequestsTooSoonStretchIfElapsed(t *testing.T) {
+	owner, ifElapsed := sleeper(t), locker.Auto{IfElapsed: true}
+	lost := denied(motd, locker.TooSoon, 40)
+	for i := range lost {
+		lost[i].Kind = runlog.Lost
+	}
+	for _, c := range []struct {
+		claim  string
+		before []runlog.Event
+		auto   locker.Auto
+		want   bool
+	}{
+		{"enough", denied(motd, locker.TooSoon, 20), ifElapsed, true},
+		{"one too few", denied(motd, locker.TooSoon, 19), ifElapsed, false},
+		{"busy", denied(motd, locker.Busy, 40), ifElapsed, false},
+		{"no denials", lost, ifElapsed, false},
+		{"IfElapsed is not learned", denied(motd, locker.TooSoon, 40), locker.Auto{ExpireAfter: true}, false},
+	} {
+		for _, reclaimed := range []bool{false, true} {
+			k, r := newLocker(t), learner(owner)
+			if reclaimed {
+				wantVerdict(t, k, ask(dead(t)), locker.Acquired)
+				setLast(t, k, time.Now().Add(-time.Hour))
+			}
+			logged(t, k, c.before...)
+			r.Auto = c.auto
+			wantVerdict(t, k, r, locker.Acquired)
+			if s := memoryOf(t, k); s.Spammed() != c.want {
+				t.Errorf("%s, reclaimed %v: stretched is %v", c.claim, reclaimed, s.Spammed())
+			}
+		}
+	}
+}
+
+func TestWhatIsLearnedIsExplainedLimitByLimit(t *testing.T) {
+	for _, auto := range []locker.Auto{{}, {IfElapsed: true}, {ExpireAfter: true}, {IfElapsed: true, ExpireAfter: true}} {
+		r := ask(process.Identity{})
+		r.Auto = auto
+		r.Resolve(learn.State{})
+		text := r.Explanation()
+		if strings.Contains(text, "IfElapsed 1m: ") != auto.IfElapsed || strings.Contains(text, "ExpireAfter never: ") != auto.ExpireAfter || auto.Any() != (text != "") {
+			t.Errorf("%+v: %q", auto, text)
+		}
+	}
+}
+
+func TestOnlySuccessTeachesAndAnEndByForce(t *testing.T) {
+	k, owner := newLocker(t), self(t)
+	for _, c := range []struct {
+		claim string
+		r     locker.Request
+		end   locker.ReleaseRequest
+		want  int
+	}{
+		{"withdrawn", learner(owner), locker.ReleaseRequest{Withdraw: true}, 0},
+		{"failed", learner(owner), locker.ReleaseRequest{Status: runlog.Some(1)}, 0},
+		{"ended by a signal", learner(owner), locker.ReleaseRequest{Signal: "TERM"}, 0},
+		{"not to be learned from", ask(owner), locker.ReleaseRequest{Status: runlog.Some(0)}, 0},
+		{"released", learner(owner), locker.ReleaseRequest{}, 1},
+		{"succeeded", learner(owner), locker.ReleaseRequest{Status: runlog.Some(0)}, 2},
+	} {
+		held := wantVerdict(t, k, c.r, locker.Acquired)
+		backdate(t, k, 10*time.Minute)
+		c.end.Name, c.end.Token = motdFiles, held.Token
+		must(t, k.Release(c.end))
+		dueNow(t, k)
+		if s := memoryOf(t, k); s.Runs != c.want {
+			t.Errorf("%s: %d runs are known, want %d", c.claim, s.Runs, c.want)
+		}
+	}
+	complete(t, k, owner, 30, 10*time.Minute)
+	before := memoryOf(t, k)
+	held := wantVerdict(t, k, learner(owner), locker.Acquired)
+	backdate(t, k, 2*time.Hour)
+	end := locker.ReleaseRequest{Name: motdFiles, Token: held.Token, Expired: true, Status: runlog.Some(137)}
+	must(t, k.Release(end))
+	if after := memoryOf(t, k); after.Runs != before.Runs || after.ExpireAfter(0) < before.ExpireAfter(0)*3/2 {
+		t.Errorf("ExpireAfter went from %v to %v", before.ExpireAfter(0), after.ExpireAfter(0))
+	}
+}
+
+func TestAnOwnerEndedAtExactlyItsLimitTeaches(t *testing.T) {
+	k := newLocker(t)
+	for age, want := range map[time.Duration]bool{time.Hour - 1: false, time.Hour: true} {
+		r := ask(process.Identity{})
+		must(t, k.Dir.Remember(motdFiles, time.Now(), record.Memory{}))
+		own := record.Record{Atom: motd, Learn: true, ExpireAfter: time.Hour}
+		k.learnFromEnd(&r, motdFiles, &view{View: locker.View{Record: own, Active: policy.Active{Held: true, Age: age}}})
+		if taught := memoryOf(t, k) != (learn.State{}); taught != want {
+			t.Errorf("ended after %v of an hour: taught is %v", age, taught)
+		}
+	}
+}
+
+func TestALessonThatCannotBeWrittenIsReported(t *testing.T) {
+	k := newLocker(t)
+	held := wantVerdict(t, k, learner(sleeper(t)), locker.Acquired)
+	path := k.Dir.Path("last." + motdFiles)
+	must(t, os.Truncate(path, 1<<40)) // too large to be read
+	var err error
+	said := helper.Stderr(t, func() { err = releaseOf(k, held) })
+	if !strings.HasPrefix(said, "adlock: "+path) || strings.Count(said, "\n") != 1 || err == nil {
+		t.Errorf("said %q, %v", said, err)
+	}
+	wantLocks(t, k, 0)
+}
+
+func TestToForgetAMissingAtomIsAnError(t *testing.T) {
+	k := newLocker(t)
+	if err := k.Forget(motdFiles); !os.IsNotExist(err) {
+		t.Errorf("forgotten: %v", err)
+	}
+	if left, _ := filepath.Glob(k.Dir.Path("*")); len(left) > 0 {
+		t.Errorf("left: %v", left)
 	}
 }

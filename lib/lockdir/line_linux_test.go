@@ -127,9 +127,7 @@ func heldLine(t *testing.T, k *Locker) (head int) {
 	if err == nil {
 		err = unix.Flock(head, unix.LOCK_EX|unix.LOCK_NB)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return head
 }
 
@@ -180,9 +178,7 @@ func TestAHeadIsNotPassedWhileTheAtomIsInUse(t *testing.T) {
 func TestWhereTheLineCannotBeUsedAWaiterGoesOn(t *testing.T) {
 	q := newQueue(t)
 	line := q.k.Dir.Path(motd.Name().Line())
-	if err := unix.Mkfifo(line, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Mkfifo(line, 0o600))
 	names := []string{"a", "b"}
 	for _, name := range names {
 		r := ask(sleeper(t))

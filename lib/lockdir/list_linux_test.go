@@ -53,3 +53,42 @@ func TestAnAtomIsListedWithItsReaders(t *testing.T) {
 		t.Errorf("with a damaged reader: %+v, %v", entries, err)
 	}
 }
+
+// foreign are names that no adlock file has, though they begin with adlock's words.
+var foreign = []string{"lock.x", "lock.a.b.c.d.e", "last.notes", "last.a.b.c", "read.notes", "temp.notes"}
+
+func plantForeign(t *testing.T, k *Locker) {
+	t.Helper()
+	for _, file := range foreign {
+		must(t, os.WriteFile(k.Dir.Path(file), []byte("a stranger's\n"), 0o600))
+	}
+}
+
+func TestAForeignFileIsNoAtomAndNotPruned(t *testing.T) {
+	k, r := newLocker(t), slotted(sleeper(t), motd.Operand, 1)
+	plantForeign(t, k)
+	wantVerdict(t, k, r, locker.Acquired)
+	entries, err := k.List()
+	if err != nil || len(entries) != 1 || entries[0].Name != motdFiles || entries[0].Err != nil {
+		t.Errorf("%+v, %v", entries, err)
+	}
+	if names, err := k.Prune(0); err != nil || len(names) != 0 {
+		t.Errorf("pruned %v, %v", names, err)
+	}
+	for _, file := range foreign {
+		if !isThere(k, file) {
+			t.Errorf("%s is gone", file)
+		}
+	}
+}
+
+// A file that only begins with adlock's words is no lock of the owner: it must not prevent the
+// release of a slot or an atom.
+func TestAForeignFileDoesNotStandInTheWayOfARelease(t *testing.T) {
+	k, r := newLocker(t), ask(sleeper(t))
+	r.Slots = 1
+	held := wantVerdict(t, k, r, locker.Acquired)
+	must(t, os.Mkdir(k.Dir.Path("lock."+r.Atom.Name().Prefix()+"notes"), 0o700))
+	letGo(t, k, r, held)
+	wantSlots(t, k, 0)
+}

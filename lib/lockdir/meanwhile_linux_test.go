@@ -55,13 +55,14 @@ func atTry(t *testing.T, path string, n int, do, act func()) {
 // atEach prepares, runs do, and lets the other process act, again and again: before the first of
 // these system calls that reaches the lock directory, before the second, and so on. It counts the
 // verdicts.
-func atEach(t *testing.T, calls string, prepare func(k *Locker) (do func() (locker.Verdict, error), act func() error)) map[locker.Verdict]int {
+func atEach(
+	t *testing.T, calls string, prepare func(*Locker) (do func() (locker.Verdict, error), act func() error),
+) map[locker.Verdict]int {
 	t.Helper()
 	verdicts := map[locker.Verdict]int{}
 	for _, call := range strings.Fields(calls) {
 		for n, met := 1, true; met; n++ {
-			k := newLocker(t)
-			k.Log = nil
+			k := unlogged(t)
 			do, act := prepare(k)
 			var verdict locker.Verdict
 			var err, failed error
@@ -78,6 +79,30 @@ func atEach(t *testing.T, calls string, prepare func(k *Locker) (do func() (lock
 		}
 	}
 	return verdicts
+}
+
+// anyhow asks for an atom, and takes any verdict.
+func anyhow(k *Locker, r locker.Request) func() error {
+	return func() error { _, err := k.Take(r); return err }
+}
+
+// between has two newcomers, and counts those that take their atoms.
+func between(
+	k *Locker, one, other locker.Request, judge func(taken int),
+) (do func() (locker.Verdict, error), act func() error) {
+	taken := 0
+	count := func(r locker.Request) (locker.Verdict, error) {
+		outcome, err := k.Take(r)
+		if outcome.Verdict == locker.Acquired {
+			taken++
+		}
+		return outcome.Verdict, err
+	}
+	return func() (locker.Verdict, error) {
+		verdict, err := count(one)
+		judge(taken)
+		return verdict, err
+	}, func() error { _, err := count(other); return err }
 }
 
 // anyStep has the system calls that change the lock directory, or read what was changed there.
@@ -132,32 +157,19 @@ func TestANewcomerNeverRunsRightAfterAConcurrentRelease(t *testing.T) {
 func TestOneOfTwoNewcomersTakesADeadOwnersAtom(t *testing.T) {
 	gone, one, two := dead(t), sleeper(t), sleeper(t)
 	for _, shared := range []bool{false, true} {
-		for _, limit := range []time.Duration{time.Hour, 1} { // of the other newcomer; at 1 the first one has expired, and is left alone
-			verdicts := atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
-				corpse, newcomer, other := ask(gone), ask(one), ask(two)
+		// The limit is the other newcomer's; at 1 the first one has expired, and is left alone.
+		for _, limit := range []time.Duration{time.Hour, 1} {
+			wantVerdicts(t, atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
+				corpse, other := ask(gone), ask(two)
 				corpse.Shared = shared
 				other.Limits.ExpireAfter, other.LeaveExpired = limit, true
 				wantVerdict(t, k, corpse, locker.Acquired)
-				taken := 0
-				count := func(r locker.Request) (locker.Verdict, error) {
-					outcome, err := k.Take(r)
-					if outcome.Verdict == locker.Acquired {
-						taken++
+				return between(k, ask(one), other, func(taken int) {
+					if taken != 1 {
+						t.Errorf("%d took the atom", taken)
 					}
-					return outcome.Verdict, err
-				}
-				return func() (locker.Verdict, error) {
-						verdict, err := count(newcomer)
-						if taken != 1 {
-							t.Errorf("%d took the atom", taken)
-						}
-						return verdict, err
-					}, func() error {
-						_, err := count(other)
-						return err
-					}
-			})
-			wantVerdicts(t, verdicts, locker.Acquired, locker.Busy)
+				})
+			}), locker.Acquired, locker.Busy)
 		}
 	}
 }
@@ -169,15 +181,12 @@ func TestAReaderWithADeadReadersPidReadsWhileThatIsCleared(t *testing.T) {
 		atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
 			wantVerdict(t, k, sharing(slotted(gone, motd.Operand, slots)), locker.Acquired)
 			return func() (locker.Verdict, error) {
-					outcome, err := k.Take(sharing(slotted(owner, motd.Operand, slots)))
-					if outcome.Verdict == locker.Acquired {
-						wantLocks(t, k, 1)
-					}
-					return outcome.Verdict, err
-				}, func() error {
-					_, err := k.Take(ask(other)) // the other clears the dead reader's lock, and may do so first
-					return err
+				outcome, err := k.Take(sharing(slotted(owner, motd.Operand, slots)))
+				if outcome.Verdict == locker.Acquired {
+					wantLocks(t, k, 1)
 				}
+				return outcome.Verdict, err
+			}, anyhow(k, ask(other)) // the other clears the dead reader's lock, and may do so first
 		})
 	}
 }
@@ -186,16 +195,14 @@ func TestAReaderWithADeadReadersPidReadsWhileThatIsCleared(t *testing.T) {
 func TestASlotThatIsGivenBackMeanwhileIsTakenOrFull(t *testing.T) {
 	one, two := sleeper(t), sleeper(t)
 	wantVerdicts(t, atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
-		outer := slotted(one, "outer", 1)
-		held := wantVerdict(t, k, outer, locker.Acquired)
-		newcomer := slotted(two, "other", 1)
+		held := wantVerdict(t, k, slotted(one, motd.Operand, 1), locker.Acquired)
 		return func() (locker.Verdict, error) {
-			verdict, err := verdictOf(k, newcomer)()
+			verdict, err := verdictOf(k, slotted(two, "other", 1))()
 			if verdict == locker.Acquired && slotsLeft(k) != 1 {
 				t.Errorf("it runs, and %d slots are taken", slotsLeft(k))
 			}
 			return verdict, err
-		}, func() error { return k.Release(locker.ReleaseRequest{Name: outer.Atom.Name(), Token: held.Token}) }
+		}, releasing(k, held)
 	}), locker.Acquired, locker.Full)
 }
 
@@ -203,24 +210,11 @@ func TestASlotOfADeadOwnerIsTakenByOneOfTwo(t *testing.T) {
 	gone, one, two := dead(t), sleeper(t), sleeper(t)
 	wantVerdicts(t, atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
 		wantVerdict(t, k, slotted(gone, "gone", 1), locker.Acquired)
-		taken := 0
-		count := func(r locker.Request) (locker.Verdict, error) {
-			outcome, err := k.Take(r)
-			if outcome.Verdict == locker.Acquired {
-				taken++
+		return between(k, slotted(one, "one", 1), slotted(two, "two", 1), func(taken int) {
+			if taken > 1 {
+				t.Error("both run")
 			}
-			return outcome.Verdict, err
-		}
-		return func() (locker.Verdict, error) {
-				verdict, err := count(slotted(one, "one", 1))
-				if taken > 1 {
-					t.Error("both run")
-				}
-				return verdict, err
-			}, func() error {
-				_, err := count(slotted(two, "two", 1))
-				return err
-			}
+		})
 	}), locker.Acquired, locker.Full)
 }
 
@@ -231,9 +225,7 @@ func TestAnUnusedSlotIsTakenByItsOwnerOrAStranger(t *testing.T) {
 		wantVerdicts(t, atEach(t, "flock linkat renameat", func(k *Locker) (func() (locker.Verdict, error), func() error) {
 			outer := slotted(owner, "outer", 1)
 			wantVerdict(t, k, outer, locker.Acquired)
-			if err := os.Remove(k.Dir.Path(outer.Atom.Name().ActiveLock())); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Remove(k.Dir.Path(outer.Atom.Name().ActiveLock())))
 			first, second := slotted(stranger, "other", 1), slotted(owner, "inner", 1)
 			if ownerFirst {
 				first, second = second, first
@@ -241,11 +233,8 @@ func TestAnUnusedSlotIsTakenByItsOwnerOrAStranger(t *testing.T) {
 			var meanwhile locker.Verdict
 			return func() (locker.Verdict, error) {
 					verdict, err := verdictOf(k, first)()
-					if verdict == locker.Acquired && meanwhile == locker.Acquired {
-						t.Error("both run")
-					}
-					if verdict == locker.Full && meanwhile == locker.Full {
-						t.Error("neither runs")
+					if verdict == meanwhile {
+						t.Errorf("both are told %s", verdict)
 					}
 					return verdict, err
 				}, func() (err error) {
@@ -261,12 +250,7 @@ func TestTwoReleasesOfOneOwnerLeaveNoSlot(t *testing.T) {
 	owner := sleeper(t)
 	for _, shared := range []bool{false, true} {
 		atEach(t, "flock unlinkat", func(k *Locker) (func() (locker.Verdict, error), func() error) {
-			nested := []locker.Request{slotted(owner, "outer", 2), slotted(owner, "inner", 2)}
-			var held []locker.Outcome
-			for i := range nested {
-				nested[i].Shared = shared
-				held = append(held, wantVerdict(t, k, nested[i], locker.Acquired))
-			}
+			nested, held := nest(t, k, shared, slotted(owner, "outer", 2), slotted(owner, "inner", 2))
 			released := 0
 			release := func(i int) error {
 				err := k.Release(locker.ReleaseRequest{Name: nested[i].Atom.Name(), Token: held[i].Token})
@@ -285,20 +269,17 @@ func TestTwoReleasesOfOneOwnerLeaveNoSlot(t *testing.T) {
 
 // Meanwhile a person has cleared the lock, and another owner has taken the atom.
 func TestAReleaseIsLostIfAnotherOwnerTookTheAtomMeanwhile(t *testing.T) {
-	k := newLocker(t)
+	k, other := newLocker(t), ask(sleeper(t))
 	held := wantVerdict(t, k, ask(sleeper(t)), locker.Acquired)
-	other := ask(sleeper(t))
 	var err error
 	met := meanwhile(t, k, unix.SYS_FLOCK, 1, func() { err = releaseOf(k, held) }, func() {
-		if err := os.Remove(k.Dir.Path(motdLock.String())); err != nil {
-			t.Error(err)
-		}
+		must(t, os.Remove(k.Dir.Path(motdLock.String())))
 		wantVerdict(t, k, other, locker.Acquired)
 	})
 	if !met || fault.KindOf(err) != fault.Denied {
 		t.Errorf("met %v: %v", met, err)
 	}
-	if !openActive(t, k.Dir.Active, motdFiles).Record.Owner.Same(other.Owner) {
+	if !lockOf(t, k).Record.Owner.Same(other.Owner) {
 		t.Error("the other's lock is gone")
 	}
 }
@@ -344,14 +325,12 @@ func TestWhatIsListedMayGoMeanwhile(t *testing.T) {
 	atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
 		held := wantVerdict(t, k, ask(owner), locker.Acquired)
 		return func() (locker.Verdict, error) {
-				entries, err := k.List()
-				if len(entries) != 1 || entries[0].Err != nil {
-					t.Errorf("%+v", entries)
-				}
-				return "", err
-			}, func() error {
-				return k.Release(locker.ReleaseRequest{Name: motdFiles, Token: held.Token})
+			entries, err := k.List()
+			if len(entries) != 1 || entries[0].Err != nil {
+				t.Errorf("%+v", entries)
 			}
+			return "", err
+		}, releasing(k, held)
 	})
 }
 
@@ -376,16 +355,16 @@ func TestAnAtomThatIsTakenMeanwhileIsNotPruned(t *testing.T) {
 	owner := sleeper(t)
 	atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
 		completed(t, k, owner)
-		var taken locker.Outcome
+		var taken locker.Verdict
 		return func() (locker.Verdict, error) {
 				pruned, err := k.Prune(0)
 				_, there := k.Dir.Last(motdFiles)
-				if taken.Verdict == locker.Acquired && there != nil && len(pruned) == 0 {
+				if taken == locker.Acquired && there != nil && len(pruned) == 0 {
 					t.Error("the last lock of an atom that runs is gone")
 				}
 				return "", err
 			}, func() (err error) {
-				taken, err = k.Take(ask(owner))
+				taken, err = verdictOf(k, ask(owner))()
 				return err
 			}
 	})
@@ -395,12 +374,8 @@ func TestWhatIsPrunedMayGoMeanwhile(t *testing.T) {
 	owner := sleeper(t)
 	atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
 		completed(t, k, owner)
-		return func() (locker.Verdict, error) {
-				_, err := k.Prune(0)
-				return "", err
-			}, func() error {
-				return k.Dir.RemoveLast(motdFiles)
-			}
+		return func() (locker.Verdict, error) { _, err := k.Prune(0); return "", err },
+			func() error { return k.Dir.RemoveLast(motdFiles) }
 	})
 }
 
@@ -409,15 +384,10 @@ func TestWhatIsForgottenMayBeTakenOrReleasedMeanwhile(t *testing.T) {
 	for _, runs := range []bool{false, true} {
 		atEach(t, "flock linkat", func(k *Locker) (func() (locker.Verdict, error), func() error) {
 			complete(t, k, owner, 1, time.Minute)
-			act := func() error {
-				_, err := k.Take(ask(owner))
-				return err
-			}
+			act := anyhow(k, ask(owner))
 			if runs {
 				held := wantVerdict(t, k, learner(owner), locker.Acquired)
-				act = func() error {
-					return ignoreGuarded(k.Release(locker.ReleaseRequest{Name: motdFiles, Token: held.Token}))
-				}
+				act = func() error { return ignoreGuarded(releaseOf(k, held)) }
 			}
 			return func() (locker.Verdict, error) {
 				err := k.Forget(motdFiles)
@@ -436,8 +406,7 @@ func TestForgetDoesNotUndoAReadersStamp(t *testing.T) {
 	reader, old := sleeper(t), time.Now().Add(-time.Hour).Truncate(time.Second)
 	for call := range reaching {
 		for n, met := 1, true; met; n++ {
-			k := newLocker(t)
-			k.Log = nil
+			k := unlogged(t)
 			held := wantVerdict(t, k, read(reader), locker.Acquired)
 			setLast(t, k, old)
 			waits, forgotten, released := make(chan struct{}), make(chan struct{}), make(chan error, 1)
@@ -472,61 +441,61 @@ func TestWhatAPersonClearsMayBeReclaimedMeanwhile(t *testing.T) {
 	atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
 		wantVerdict(t, k, limited(gone), locker.Acquired)
 		return func() (locker.Verdict, error) {
-				err := k.Clear(motdLock)
-				if err != nil && !strings.Contains(err.Error(), "another") && !strings.Contains(err.Error(), "its owner lives") {
-					return "", err
-				}
-				return "", nil
-			}, func() error {
-				_, err := k.Take(ask(other))
-				return err
+			err := k.Clear(motdLock)
+			if err != nil && !strings.Contains(err.Error(), "another") && !strings.Contains(err.Error(), "its owner lives") {
+				return "", err
 			}
+			return "", nil
+		}, anyhow(k, ask(other))
 	})
 }
 
 func TestAnEmptyLockThatIsFilledOrGoesMeanwhileIsNotCleared(t *testing.T) {
 	one, writer := sleeper(t), sleeper(t)
-	// A process that fills the lock in place takes no guard, so no check helps after the last look:
-	// the calls after that look are left out.
-	for content, calls := range map[string]string{"": anyStep, pidLine(writer): "openat flock"} {
-		verdicts := atEach(t, calls, func(k *Locker) (func() (locker.Verdict, error), func() error) {
+	fill := func(k *Locker) error {
+		return os.WriteFile(k.Dir.Path(motdLock.String()), []byte(pidLine(writer)), 0o600)
+	}
+	remove := func(k *Locker) error {
+		active, err := k.Dir.Active(motdFiles)
+		if err != nil {
+			return lockfile.IgnoreMissing(err)
+		}
+		defer active.Close()
+		if err := active.Guard(0); err != nil {
+			return nil // the clearing newcomer was faster
+		}
+		return active.Remove()
+	}
+	for _, c := range []struct {
+		fills bool
+		calls string
+		want  []locker.Verdict
+	}{
+		{false, anyStep, []locker.Verdict{locker.Acquired}},
+		// A process that fills the lock in place takes no guard, so no check helps after the last look:
+		// the calls after that look are left out.
+		{true, "openat flock", []locker.Verdict{locker.Acquired, locker.Busy}},
+	} {
+		wantVerdicts(t, atEach(t, c.calls, func(k *Locker) (func() (locker.Verdict, error), func() error) {
 			plant(t, k, "", time.Hour)
-			path, filled := k.Dir.Path("lock."+motdFiles), false
-			remove := func() error {
-				active, err := k.Dir.Active(motdFiles)
-				if err != nil {
-					return lockfile.IgnoreMissing(err)
-				}
-				defer active.Close()
-				if err := active.Guard(0); err != nil {
-					return nil // the clearing newcomer was faster
-				}
-				return active.Remove()
-			}
-			return func() (locker.Verdict, error) {
-					var verdict locker.Verdict
-					var err error
+			filled := false
+			return func() (verdict locker.Verdict, err error) {
 					helper.Stderr(t, func() { verdict, err = verdictOf(k, ask(one))() })
 					if filled && verdict == locker.Acquired {
 						t.Error("a lock that was filled was cleared")
 					}
 					return verdict, err
 				}, func() error {
-					if content == "" {
-						return remove()
+					if !c.fills {
+						return remove(k)
 					}
-					if info, err := os.Stat(path); err != nil || info.Size() > 0 {
+					if info, err := os.Stat(k.Dir.Path(motdLock.String())); err != nil || info.Size() > 0 {
 						return nil // it was cleared before
 					}
 					filled = true
-					return os.WriteFile(path, []byte(content), 0o600)
+					return fill(k)
 				}
-		})
-		if content == "" {
-			wantVerdicts(t, verdicts, locker.Acquired)
-		} else {
-			wantVerdicts(t, verdicts, locker.Acquired, locker.Busy)
-		}
+		}), c.want...)
 	}
 }
 
@@ -534,54 +503,45 @@ func TestAnEmptyLockThatIsFilledOrGoesMeanwhileIsNotCleared(t *testing.T) {
 func TestWhatChangesBeforeTheGuardIsHeldCounts(t *testing.T) {
 	gone, hung, living, newcomer := dead(t), sleeper(t), sleeper(t), ask(sleeper(t))
 	newcomer.Limits.IfElapsed = time.Minute
-	hasty := newcomer
-	hasty.Limits.ExpireAfter, hasty.LeaveExpired = 0, true
+	leaving := newcomer
+	leaving.Limits.ExpireAfter, leaving.LeaveExpired = 0, true
+	type act = func(k *Locker, held locker.Outcome) error
+	nothing := func(*Locker, locker.Outcome) error { return nil }
+	stamps := func(k *Locker, _ locker.Outcome) error { return k.Dir.Stamp(motdFiles, record.Memory{}) }
+	dies := func(*Locker, locker.Outcome) error { return syscall.Kill(hung.PID, syscall.SIGKILL) }
 	survives := func(k *Locker, held locker.Outcome) error {
 		return k.RecordMembers(motdFiles, held.Token, []process.Identity{living})
 	}
 	for claim, c := range map[string]struct {
-		owner process.Identity
-		r     locker.Request
-		act   func(k *Locker, held locker.Outcome) error
-		want  locker.Verdict
-
-		shared bool
+		holder locker.Request
+		r      locker.Request
+		act    act
+		want   locker.Verdict
 	}{
-		"nothing": {gone, newcomer, func(*Locker, locker.Outcome) error { return nil }, locker.Acquired, false},
-		"the atom completed": {gone, newcomer, func(k *Locker, _ locker.Outcome) error {
-			return k.Dir.Stamp(motdFiles, record.Memory{})
-		}, locker.TooSoon, false},
-		"the atom completed beside a reader": {gone, newcomer, func(k *Locker, _ locker.Outcome) error {
-			return k.Dir.Stamp(motdFiles, record.Memory{})
-		}, locker.TooSoon, true},
-		"a member of the job lives":        {gone, newcomer, survives, locker.Busy, false},
-		"a member of an expired job lives": {gone, hasty, survives, locker.Expired, false},
-		"its owner released it":            {gone, hasty, releaseOf, locker.TooSoon, false},
-		"its reader released it":           {gone, hasty, releaseOf, locker.TooSoon, true},
-		"the owner of an expired one died": {hung, newcomer, func(*Locker, locker.Outcome) error {
-			return syscall.Kill(hung.PID, syscall.SIGKILL)
-		}, locker.Acquired, false},
+		"nothing":                            {ask(gone), newcomer, nothing, locker.Acquired},
+		"the atom completed":                 {ask(gone), newcomer, stamps, locker.TooSoon},
+		"the atom completed beside a reader": {read(gone), newcomer, stamps, locker.TooSoon},
+		"a member of the job lives":          {ask(gone), newcomer, survives, locker.Busy},
+		"a member of an expired job lives":   {ask(gone), leaving, survives, locker.Expired},
+		"its owner released it":              {ask(gone), leaving, releaseOf, locker.TooSoon},
+		"its reader released it":             {read(gone), leaving, releaseOf, locker.TooSoon},
+		"the owner of an expired one died":   {ask(hung), newcomer, dies, locker.Acquired},
 	} {
 		k := newLocker(t)
-		holder := ask(c.owner)
-		holder.Shared = c.shared
-		held := wantVerdict(t, k, holder, locker.Acquired)
-		if c.owner == hung {
+		held := wantVerdict(t, k, c.holder, locker.Acquired)
+		if c.holder.Owner == hung {
 			backdate(t, k, 3*time.Hour)
 		}
 		var outcome locker.Outcome
 		var err, failed error
-		if !meanwhile(t, k, reaching["flock"], 2, func() { outcome, err = k.Take(c.r) }, func() { failed = c.act(k, held) }) {
+		act := func() { failed = c.act(k, held) }
+		if !meanwhile(t, k, reaching["flock"], 2, func() { outcome, err = k.Take(c.r) }, act) {
 			t.Errorf("%s: not reached", claim)
 		}
 		if err != nil || failed != nil || outcome.Verdict != c.want {
 			t.Errorf("%s: verdict is %q (%s), want %q; %v, %v", claim, outcome.Verdict, outcome.Reason, c.want, err, failed)
 		}
 	}
-}
-
-func releaseOf(k *Locker, held locker.Outcome) error {
-	return k.Release(locker.ReleaseRequest{Name: motdFiles, Token: held.Token})
 }
 
 func TestTheOwnerThatIsReplacedIsTheOneFoundUnderTheGuard(t *testing.T) {
@@ -595,15 +555,13 @@ func TestTheOwnerThatIsReplacedIsTheOneFoundUnderTheGuard(t *testing.T) {
 
 func TestAReaderWaitsForAnotherThatIsOnItsWayIn(t *testing.T) {
 	k, other, r := newLocker(t), read(sleeper(t)), read(sleeper(t))
-	_, record, err := k.tempFile(&other)
-	if err != nil {
-		t.Fatal(err)
-	}
+	record := other.Record()
 	record.Monotonic += time.Hour // in the future: the reader stays on its way in, however slow this machine is
 	plant(t, k, string(record.Bytes()), 0)
 	var outcome locker.Outcome
-	var failed error
-	meanwhile(t, k, reaching["openat"], 3, func() { outcome, err = k.Take(r) }, func() { failed = os.Remove(k.Dir.Path("lock." + motdFiles)) })
+	var err, failed error
+	comesIn := func() { failed = os.Remove(k.Dir.Path(motdLock.String())) }
+	meanwhile(t, k, reaching["openat"], 3, func() { outcome, err = k.Take(r) }, comesIn)
 	if outcome.Verdict != locker.Acquired || err != nil || failed != nil {
 		t.Errorf("verdict is %q (%s), %v; want it to wait; %v", outcome.Verdict, outcome.Reason, err, failed)
 	}
@@ -612,14 +570,10 @@ func TestAReaderWaitsForAnotherThatIsOnItsWayIn(t *testing.T) {
 // If this process is killed, its own lock is found stale at once, and is not taken for another
 // atom's.
 func TestTheLockUnderWhichALastLockIsChangedNamesThisProcess(t *testing.T) {
-	k, self := newLocker(t), self(t)
-	r := ask(sleeper(t))
+	k, self, r := newLocker(t), self(t), ask(sleeper(t))
 	r.Atom.Operand = "my_db"
 	files := r.Atom.Name()
-	held := wantVerdict(t, k, r, locker.Acquired)
-	if err := k.Release(locker.ReleaseRequest{Name: files, Token: held.Token}); err != nil {
-		t.Fatal(err)
-	}
+	letGo(t, k, r, wantVerdict(t, k, r, locker.Acquired))
 	for _, do := range []func() error{
 		func() error { return k.Forget(files) },
 		func() error { _, err := k.Prune(0); return err },
@@ -642,8 +596,8 @@ func TestTheLockUnderWhichALastLockIsChangedNamesThisProcess(t *testing.T) {
 			t.Errorf("%v; seen is %v", err, seen)
 		}
 	}
-	if _, err := os.Stat(k.Dir.Path(files.LastLock())); !os.IsNotExist(err) {
-		t.Errorf("not pruned: %v", err)
+	if isThere(k, files.LastLock()) {
+		t.Error("not pruned")
 	}
 }
 
@@ -651,9 +605,7 @@ func TestWithoutProcNothingIsForgotten(t *testing.T) {
 	k := newLocker(t)
 	plantFile(t, k, "last."+motdFiles, "", 0)
 	var before syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before))
 	none, n := before, 0
 	none.Cur = 3 // 0 to 2 are open, so no file can be opened; poll(2) of two descriptors still works
 	var err error
@@ -679,8 +631,7 @@ func TestDebrisIsSweptWhereItIsMade(t *testing.T) {
 	debris := "temp." + record.NewToken()
 	for _, named := range []bool{false, true} {
 		for n, met := 1, true; met; n++ {
-			k := newLocker(t)
-			k.Log = nil
+			k := unlogged(t)
 			plantFile(t, k, debris, "", time.Hour)
 			r := ask(owner)
 			met = false
@@ -707,4 +658,12 @@ func TestDebrisIsSweptWhereItIsMade(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestAReaderThatGoesMeanwhileIsNoErrorOfADryRun(t *testing.T) {
+	owner, newcomer := sleeper(t), ask(sleeper(t))
+	atEach(t, "openat", func(k *Locker) (func() (locker.Verdict, error), func() error) {
+		held := wantVerdict(t, k, read(owner), locker.Acquired)
+		return func() (locker.Verdict, error) { _, _, err := k.DryRun(&newcomer); return "", err }, releasing(k, held)
+	})
 }

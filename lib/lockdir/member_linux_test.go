@@ -4,8 +4,8 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -33,9 +33,7 @@ func newNested(t *testing.T) (n nested) {
 func identity(t *testing.T, pid int) process.Identity {
 	t.Helper()
 	id, err := process.Of(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return id
 }
 
@@ -81,17 +79,13 @@ func TestAMembersLockGetsTheMembersOfItsOwnJob(t *testing.T) {
 			defer guard.Close()
 			record = (&ending{Locker: k, active: guard}).record
 		}
-		if err := record(n.members()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, record(n.members()))
 		wantMembers(t, k, outer, n.members()[1:]...)
 		wantMembers(t, k, other, n.members()[1:]...)
 		wantMembers(t, k, left, n.leftChild)
 		wantMembers(t, k, right, n.rightChild)
 		wantVerdict(t, k, taken, locker.Acquired)
-		if err := record([]process.Identity{late}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, record([]process.Identity{late}))
 		wantMembers(t, k, outer, append(n.members()[1:], late)...)
 		wantMembers(t, k, left, n.leftChild, late)
 		wantMembers(t, k, right, n.rightChild, late)
@@ -121,91 +115,41 @@ func TestADeadOwnersLockGetsWhatItsCommandHasStarted(t *testing.T) {
 	outer, inner := slotted(n.owner, "outer", 0), slotted(dead(t), "inner", 0)
 	wantVerdict(t, k, outer, locker.Acquired)
 	held := wantVerdict(t, k, inner, locker.Acquired)
-	if err := k.RecordCommand(inner.Atom.Name(), held.Token, n.left); err != nil {
-		t.Fatal(err)
-	}
+	must(t, k.RecordCommand(inner.Atom.Name(), held.Token, n.left))
 	guard := takeGuard(t, k, outer.Atom.Name())
 	defer guard.Close()
-	if err := (&ending{Locker: k, active: guard}).record(n.members()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, (&ending{Locker: k, active: guard}).record(n.members()))
 	wantMembers(t, k, inner, n.leftChild)
 }
 
-// An ending does not begin while another process guards a member's lock.
-func TestAnOwnerIsNotSignalledWhileAMembersLockIsGuarded(t *testing.T) {
-	k, n := newLocker(t), newNested(t)
-	outer, inner := slotted(n.owner, "outer", 0), slotted(n.left, "inner", 0)
-	held := wantVerdict(t, k, outer, locker.Acquired)
-	wantVerdict(t, k, inner, locker.Acquired)
-	guard := takeGuard(t, k, inner.Atom.Name())
-	newcomer := slotted(sleeper(t), "outer", 0)
-	newcomer.Limits.ExpireAfter = 0
-	wantVerdict(t, k, newcomer, locker.Busy)
-	if err := k.RecordMembers(outer.Atom.Name(), held.Token, n.members()); !errors.Is(err, locker.ErrGuarded) {
-		t.Errorf("its supervisor: %v", err)
-	}
-	wantMembers(t, k, outer)
-	wantMembers(t, k, inner)
-	if n.owner.Life() != process.Alive {
-		t.Error("it was ended")
-	}
-	guard.Close()
-	wantVerdict(t, k, newcomer, locker.Acquired)
-}
-
-// Two newcomers come at the same tick, one to the outer atom and one to the inner.
-func TestOneOfTwoEndingsOfAnOwnerAndItsMemberGoesOn(t *testing.T) {
-	for _, operands := range [][]string{{"outer", "inner"}, {"inner", "outer"}} { // either name comes later
-		k, n := newLocker(t), newNested(t)
-		var verdicts [2]locker.Verdict
-		var newcomers [2]locker.Request
-		for i, owner := range []process.Identity{n.owner, n.left} {
-			wantVerdict(t, k, slotted(owner, operands[i], 0), locker.Acquired)
-			newcomers[i] = slotted(sleeper(t), operands[i], 0)
-			newcomers[i].Limits.ExpireAfter = 0
-		}
-		var done sync.WaitGroup
-		for i, newcomer := range newcomers {
-			done.Go(func() {
-				outcome, err := k.Take(newcomer)
-				if err != nil {
-					t.Error(err)
-				}
-				verdicts[i] = outcome.Verdict
-			})
-		}
-		done.Wait()
-		if !slices.Contains(verdicts[:], locker.Acquired) {
-			t.Fatalf("%v; want one of them acquired", verdicts)
-		}
-	}
-}
-
-// The disk may be full at any of the locks: then no lock records an ending.
+// The disk may be full at any of the locks: then no lock records an ending, and no process is
+// signalled.
 func TestAnEndingThatCannotBeRecordedEverywhereHasNotBegun(t *testing.T) {
-	for i := 1; i <= 4; i++ {
+	for i, met := 1, true; met; i++ {
 		k, n := newLocker(t), newNested(t)
 		k.Log = nil
 		outer, inner := slotted(n.owner, "outer", 1), slotted(n.left, "inner", 0)
 		held := wantVerdict(t, k, outer, locker.Acquired)
 		nestedHeld := wantVerdict(t, k, inner, locker.Acquired)
 		before := openActive(t, k.Dir.Active, outer.Atom.Name()).Modified()
-		met, err := failing(t, k, unix.SYS_WRITE, i, func() error { return endOwner(k, outer.Atom.Name(), 0) })
-		if i == 4 { // written three times: to the lock, its slot, and the member's
-			if met || err != nil {
-				t.Errorf("met %v, %v", met, err)
+		var err error
+		met, err = failing(t, k, unix.SYS_WRITE, i, func() error { return endOwner(k, outer.Atom.Name(), 0) })
+		if !met { // written three times: to the lock, its slot, and the member's
+			if i != 4 || err != nil {
+				t.Errorf("after %d: %v", i, err)
 			}
 			break
 		}
-		if !met || fault.KindOf(err) != fault.IO || strings.Contains(err.Error(), "\n") {
-			t.Errorf("at %d: %v, %v", i, met, err)
+		if fault.KindOf(err) != fault.IO || strings.Contains(err.Error(), "\n") {
+			t.Errorf("at %d: %v", i, err)
 		}
-		for _, r := range []locker.Request{outer, inner} {
-			wantMembers(t, k, r)
+		wantMembers(t, k, outer)
+		wantMembers(t, k, inner)
+		if openActive(t, k.Dir.Active, motd.Slot(1)).Job().EndingBegan() || n.owner.Life() != process.Alive {
+			t.Errorf("at %d: an ending has begun", i)
 		}
-		if now := openActive(t, k.Dir.Active, outer.Atom.Name()); openActive(t, k.Dir.Active, motd.Slot(1)).Job().EndingBegan() || !now.Modified().Equal(before) {
-			t.Errorf("at %d: the slot records an ending, or the time of the lock has changed", i)
+		if now := openActive(t, k.Dir.Active, outer.Atom.Name()); !now.Modified().Equal(before) {
+			t.Errorf("at %d: the time of the lock has changed", i)
 		}
 		letGo(t, k, inner, nestedHeld)
 		letGo(t, k, outer, held)
@@ -217,10 +161,48 @@ func TestTheRestOfAWholeJobIsInNoMembersLock(t *testing.T) {
 	k, n := newLocker(t), newNested(t)
 	outer, inner := slotted(n.owner, "outer", 0), slotted(n.left, "inner", 0)
 	held, nestedHeld := wantVerdict(t, k, outer, locker.Acquired), wantVerdict(t, k, inner, locker.Acquired)
-	if err := k.RecordRest(outer.Atom.Name(), held.Token, n.members()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, k.RecordRest(outer.Atom.Name(), held.Token, n.members()))
 	wantMembers(t, k, outer, n.members()[1:]...)
 	wantMembers(t, k, inner)
 	letGo(t, k, inner, nestedHeld)
+}
+
+// BeingEnded stays true when the recorded members are dead: a member may have started another
+// process just before its death.
+func TestAJobIsBeingEndedUnderAGuardOrOnceMembersAreRecorded(t *testing.T) {
+	k, survivor := newLocker(t), sleeper(t)
+	token := wantVerdict(t, k, ask(sleeper(t)), locker.Acquired).Token
+	want := func(when string, want bool) {
+		t.Helper()
+		if got, err := k.BeingEnded(motdFiles, token); got != want || err != nil {
+			t.Errorf("%s: %v, %v; want %v", when, got, err, want)
+		}
+	}
+	want("no process holds the guard", false)
+	active := lockOf(t, k)
+	must(t, active.Guard(time.Second))
+	want("the guard is held", true)
+	must(t, active.AppendSurvivors([]process.Identity{survivor}))
+	active.Close()
+	want("a survivor is recorded", true)
+	end(t, survivor)
+	want("the survivor is dead", true)
+	if ending, err := k.BeingEnded(motdFiles, "another's"); ending || err != nil {
+		t.Errorf("for another acquisition: %v, %v", ending, err)
+	}
+}
+
+// If the owner released the atom, it would run beside the survivor of a failed ending.
+func TestAnOwnerDoesNotReleaseWhatASurvivorHolds(t *testing.T) {
+	k, owner, survivor := newLocker(t), sleeper(t), sleeper(t)
+	held := wantVerdict(t, k, ask(owner), locker.Acquired)
+	active := lockOf(t, k)
+	must(t, errors.Join(active.Guard(time.Second), active.AppendSurvivors([]process.Identity{survivor}), active.Close()))
+	if err := releaseOf(k, held); fault.KindOf(err) != fault.NotPermitted {
+		t.Errorf("released: %v", err)
+	}
+	end(t, owner)
+	wantVerdict(t, k, ask(sleeper(t)), locker.Busy)
+	end(t, survivor)
+	wantVerdict(t, k, ask(sleeper(t)), locker.Acquired)
 }

@@ -80,9 +80,7 @@ func TestAReleaseForAScriptThatIsSignalledSaysWhyAtOnce(t *testing.T) {
 	k, owner := newLocker(t), self(t)
 	held := wantVerdict(t, k, ask(owner), locker.Acquired)
 	active := openActive(t, k.Dir.Active, motdFiles)
-	if err := active.Guard(0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, active.Guard(0))
 	stop := signalSelf(t)
 	defer stop()
 	begun := time.Now()

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"adlock/lib/locker"
-	"adlock/lib/policy"
 	"adlock/lib/process"
 )
 
@@ -17,22 +16,21 @@ func replacing(owner process.Identity, ago time.Duration) locker.Request {
 }
 
 func TestAnOwnerThatWasAskedForLaterIsNotReplaced(t *testing.T) {
-	for claim, prepare := range map[string]func(k *Locker, r *locker.Request){
-		"in this boot": func(*Locker, *locker.Request) {},
-		"by a waiter":  func(_ *Locker, r *locker.Request) { r.WaitSince = r.Asked },
-	} {
+	for _, waited := range []bool{false, true} {
 		for _, shared := range []bool{false, true} {
 			k, owner, newcomer := newLocker(t), replacing(sleeper(t), time.Minute), replacing(sleeper(t), 0)
 			owner.Shared = shared
-			prepare(k, &owner)
+			if waited {
+				owner.WaitSince = owner.Asked
+			}
 			wantVerdict(t, k, owner, locker.Acquired)
 			older := replacing(newcomer.Owner, time.Hour)
 			if o := wantVerdict(t, k, older, locker.Busy); !o.Endless || owner.Owner.Life() != process.Alive {
-				t.Errorf("%s: %+v", claim, o)
+				t.Errorf("waited %v: %+v", waited, o)
 			}
 			wantVerdict(t, k, newcomer, locker.Acquired)
 			if owner.Owner.Life() != process.Dead {
-				t.Errorf("%s: the older owner lives", claim)
+				t.Errorf("waited %v: the older owner lives", waited)
 			}
 		}
 	}
@@ -84,43 +82,17 @@ func TestAnOwnerThatEnforcesItsOwnLimitIsReplacedAtOnce(t *testing.T) {
 func TestANewcomerThatReplacesWaitsForAnEnding(t *testing.T) {
 	k, owner, newcomer := newLocker(t), replacing(sleeper(t), time.Hour), replacing(sleeper(t), 0)
 	wantVerdict(t, k, owner, locker.Acquired)
-	other := openActive(t, k.Dir.Active, motd.Name())
-	if err := other.Guard(0); err != nil {
-		t.Fatal(err)
-	}
-	taken := make(chan locker.Verdict)
-	go func() {
-		outcome, err := k.Take(newcomer)
-		if err != nil {
-			t.Error(err)
-		}
-		taken <- outcome.Verdict
-	}()
+	other := takeGuard(t, k, motdFiles)
+	took := takes(t, k, newcomer)
 	select {
-	case verdict := <-taken:
-		t.Errorf("%s, although the guard is held", verdict)
+	case o := <-took:
+		t.Fatalf("%s, although the guard is held", o.Verdict)
 	case <-time.After(2 * guardWait):
 	}
-	granted, reason, err := k.DryRun(&newcomer)
-	if err != nil || !granted {
+	if granted, reason, err := k.DryRun(&newcomer); err != nil || !granted {
 		t.Errorf("a dry run says %q (%v)", reason, err)
 	}
-	if err := other.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if verdict := <-taken; verdict != locker.Acquired || owner.Owner.Life() != process.Dead {
-		t.Error(verdict)
-	}
-}
-
-func TestADenialOfAnOlderStartNamesItsReason(t *testing.T) {
-	limits := policy.Limits{Source: policy.Said}
-	for want, s := range map[string]policy.Situation{
-		"busy: running for 1m, ExpireAfter is 0s, and it was asked for later than this start": {Active: policy.Active{Held: true, Age: time.Minute, Newer: true}},
-		"busy: a start that was asked for later has run":                                      {Last: policy.Last{Newer: true}},
-	} {
-		if d := policy.Decide(policy.Terms{Limits: limits}, s); d.Reason() != want {
-			t.Errorf("%q, want %q", d.Reason(), want)
-		}
-	}
+	must(t, other.Close())
+	wantTaken(t, took, locker.Acquired)
+	wantLife(t, owner.Owner, process.Dead)
 }

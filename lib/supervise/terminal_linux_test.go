@@ -39,17 +39,11 @@ func openPTY(t *testing.T) (master, slave *os.File) {
 	}
 	t.Cleanup(func() { master.Close() })
 	fd := int(master.Fd())
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
 	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { slave.Close() })
 	return master, slave
 }
@@ -65,37 +59,26 @@ const controlC, controlBackslash, controlZ = 3, 28, 26
 
 func TestKeyboardsSignalsComeOnce(t *testing.T) {
 	for _, inScript := range []bool{false, true} {
-		file := filepath.Join(t.TempDir(), "parent")
-		st := rehearse(t, setup{Role: "listener", Args: []string{os.Args[0], "parent", file}})
-		if inScript { // the script's shell must not die first
-			st.cmd.Args[2] = `trap : INT QUIT; "$@"; exit $?`
-		}
-		terminal := st.onTerminal(inScript)
-		rep := st.begin()
+		var terminal *os.File
+		st, rep, file := listening(t, func(st *stage) {
+			if inScript { // the script's shell must not die first
+				st.cmd.Args[2] = `trap : INT QUIT; "$@"; exit $?`
+			}
+			terminal = st.onTerminal(inScript)
+		})
 		if rep.Gate == 0 {
 			t.Errorf("in a script %t: what is typed before the job begins would be lost", inScript)
 		}
-		heard(t, file, 1)
-		heard(t, file+".child", 1)
-		typeKey(t, terminal, controlC)
-		heard(t, file, 2)
-		heard(t, file+".child", 2) // the runtime keeps no order of two signals that come together
-		typeKey(t, terminal, controlBackslash)
-		heard(t, file, 3)
-		heard(t, file+".child", 3)
+		for i, key := range []byte{controlC, controlBackslash} {
+			typeKey(t, terminal, key)
+			heard(t, file, i+2)
+			heard(t, file+".child", i+2) // the runtime keeps no order of two signals that come together
+		}
 		// Only this signal is forwarded. When it arrives, the earlier signals have been handled.
 		signalTo(t, rep.PID, syscall.SIGTERM)
-		heard(t, file, 4)
-		heard(t, file+".child", 4)
-		st.stdin.Close()
-		if status, _ := st.end(); status != 7 {
-			t.Errorf("status %d", status)
-		}
-		for _, name := range []string{file, file + ".child"} {
-			if got := strings.Join(heard(t, name, 4)[1:], ","); got != "interrupt,quit,terminated" {
-				t.Errorf("in a script %t: heard %s", inScript, got)
-			}
-		}
+		wantHeard(t, file, "interrupt,quit,terminated")
+		wantHeard(t, file+".child", "interrupt,quit,terminated")
+		st.listensNoMore()
 	}
 }
 
@@ -107,9 +90,8 @@ func TestTypedInterruptEndsTheJob(t *testing.T) {
 	st.begin()
 	left := pidIn(t, filepath.Join(dir, "session"))
 	typeKey(t, terminal, controlC)
-	status, rep := st.end()
-	if status != 130 || !rep.Result.Ended || rep.Err != "" {
-		t.Errorf("status %d, %+v, error %q", status, rep.Result, rep.Err)
+	if rep := st.wantEnd(130); !rep.Result.Ended {
+		t.Errorf("%+v", rep.Result)
 	}
 	mustBeGone(t, left)
 }
@@ -117,18 +99,12 @@ func TestTypedInterruptEndsTheJob(t *testing.T) {
 // No shell could continue a stopped process here, so the kernel stops none. A supervisor that
 // stopped itself would hang for good.
 func TestControlZWithoutJobControlStopsNoProcess(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "parent")
-	st := rehearse(t, setup{Role: "listener", Args: []string{os.Args[0], "parent", file}})
-	terminal := st.onTerminal(false)
-	rep := st.begin()
-	heard(t, file, 1)
+	var terminal *os.File
+	st, rep, file := listening(t, func(st *stage) { terminal = st.onTerminal(false) })
 	typeKey(t, terminal, controlZ)
 	signalTo(t, rep.PID, syscall.SIGUSR1)
 	heard(t, file, 2)
-	st.stdin.Close()
-	if status, _ := st.end(); status != 7 {
-		t.Errorf("status %d", status)
-	}
+	st.listensNoMore()
 }
 
 func TestTypedQuitEndsAWaiterWithoutATrace(t *testing.T) {
@@ -183,9 +159,7 @@ func TestCancelLeavesNoGate(t *testing.T) {
 	st := rehearse(t, setup{Cancel: true, Args: sh(dir, `echo >"$1/ran"`)})
 	st.onTerminal(true)
 	rep := st.begin()
-	if status, _ := st.end(); status != 0 {
-		t.Errorf("status %d", status)
-	}
+	st.wantEnd(0)
 	mustBeGone(t, rep.Gate)
 	if exists(filepath.Join(dir, "ran")) {
 		t.Error("the job ran")
@@ -201,25 +175,11 @@ func TestGateThatIsKilledEndsTheJobBeforeItBegan(t *testing.T) {
 	if _, err := st.stdin.Write([]byte("\n")); err != nil {
 		t.Fatal(err)
 	}
-	if status, rep := st.end(); status != 137 || rep.Err != "" {
-		t.Errorf("status %d, error %q", status, rep.Err)
-	}
-}
-
-func TestWhatIsNoProgramIsAnExecFormatErrorBehindAGateToo(t *testing.T) {
-	file := executableFile(t, "\x00\x01\x02")
-	st := rehearse(t, setup{Args: []string{file}})
-	st.onTerminal(true)
-	status, rep := st.play()
-	if status != fault.StatusNotRunnable || rep.Result.Started || rep.Err != file+": exec format error" {
-		t.Errorf("status %d, %+v, error %q", status, rep.Result, rep.Err)
-	}
+	st.wantEnd(137)
 }
 
 func TestEnforceEndsAGatedJob(t *testing.T) {
 	st := rehearse(t, setup{Enforce: true, ExpireAfter: 100 * time.Millisecond, Args: sh("", "sleep 300; sleep 300")})
 	st.onTerminal(true)
-	if status, rep := st.play(); status != fault.StatusExpired || rep.Err != "" {
-		t.Errorf("status %d, error %q", status, rep.Err)
-	}
+	st.wantPlay(fault.StatusExpired)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"adlock/lib/fault"
 	"adlock/lib/locker"
+	"adlock/lib/process"
 	"adlock/lib/record"
 )
 
@@ -31,8 +33,7 @@ func TestTheLockIsReadBack(t *testing.T) {
 }
 
 func TestOneGuardExcludesAnother(t *testing.T) {
-	d := newDir(t)
-	put(t, d, fullRecord())
+	d := lockedDir(t)
 	first, second := active(t, d), active(t, d)
 	must(t, first.Guard(0))
 	if err := second.Guard(20 * time.Millisecond); !errors.Is(err, locker.ErrGuarded) {
@@ -60,8 +61,7 @@ func TestAGuardOfALockThatIsGoneIsLost(t *testing.T) {
 		},
 	} {
 		t.Run(claim, func(t *testing.T) {
-			d := newDir(t)
-			put(t, d, fullRecord())
+			d := lockedDir(t)
 			a := active(t, d)
 			change(t, d)
 			if err := a.Guard(0); !errors.Is(err, locker.ErrLost) {
@@ -100,8 +100,7 @@ func TestALockThatIsTooLargeIsDamagedAndALastLockAnError(t *testing.T) {
 }
 
 func TestRemoveTakesTheNameAway(t *testing.T) {
-	d := newDir(t)
-	put(t, d, fullRecord())
+	d := lockedDir(t)
 	a := active(t, d)
 	must(t, a.Guard(0))
 	must(t, a.Remove())
@@ -111,8 +110,7 @@ func TestRemoveTakesTheNameAway(t *testing.T) {
 }
 
 func TestNothingIsInheritedByAJob(t *testing.T) {
-	d := newDir(t)
-	put(t, d, fullRecord())
+	d := lockedDir(t)
 	a := active(t, d)
 	temp, err := d.TempFile(nil)
 	must(t, err)
@@ -121,6 +119,25 @@ func TestNothingIsInheritedByAJob(t *testing.T) {
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
 		if err != nil || flags&unix.FD_CLOEXEC == 0 {
 			t.Errorf("the %s is passed on (%v)", claim, err)
+		}
+	}
+}
+
+func TestAMissingMachineIdIsNamedWhereItMatters(t *testing.T) {
+	for _, c := range []struct {
+		owner, here process.Identity
+		machine     bool // whether the reason names the machine id
+	}{
+		{process.Identity{Boot: "a"}, process.Identity{Boot: "b"}, true},
+		{process.Identity{Boot: "a"}, process.Identity{Boot: "a"}, false},
+		{process.Identity{Boot: "a", Machine: "m"}, process.Identity{Boot: "b"}, false},
+		{process.Identity{}, process.Identity{}, true},
+		{process.Identity{Boot: "a"}, process.Identity{}, false},
+		{process.Identity{Machine: "m"}, process.Identity{Boot: "b", Machine: "m"}, false},
+		{process.Identity{Boot: "a"}, process.Identity{Boot: "b", Machine: "m"}, false},
+	} {
+		if why := unchecked(c.owner, c.here).Error(); strings.Contains(why, "machine-id") != c.machine {
+			t.Errorf("%+v from %+v: %s", c.owner, c.here, why)
 		}
 	}
 }

@@ -32,12 +32,16 @@ func TestADirectoryThatOthersCouldChangeIsRefused(t *testing.T) {
 	}
 }
 
-func TestADirectoryOfAnotherUserIsRefused(t *testing.T) {
+func TestWhatIsAnotherUsersIsRefused(t *testing.T) {
 	need.Root(t)
 	path := t.TempDir()
 	must(t, os.Chown(path, 4711, 4711))
 	_, err := Open(path)
 	refused(t, "a foreign directory", err)
+	d := lockedDir(t)
+	must(t, os.Chown(d.Path("lock.x"), 4711, 4711))
+	_, err = d.Active("x")
+	refused(t, "a foreign lock", err)
 }
 
 func TestALinkToADirectoryIsRefused(t *testing.T) {
@@ -164,10 +168,13 @@ func relink(above, target string, owner int) error {
 }
 
 func TestTheWayMayLeadThroughOnesOwnLinksAndStickyDirectories(t *testing.T) {
+	links := func(target func(above string) string) func(string) error {
+		return func(above string) error { return relink(above, target(above), os.Geteuid()) }
+	}
 	for claim, change := range map[string]func(above string) error{
-		"a link":                   func(above string) error { return relink(above, "b2", os.Geteuid()) },
-		"an absolute link":         func(above string) error { return relink(above, above+"/a/b2", os.Geteuid()) },
-		"a link up and down":       func(above string) error { return relink(above, "../../"+filepath.Base(above)+"/a/./b2", os.Geteuid()) },
+		"a link":                   links(func(string) string { return "b2" }),
+		"an absolute link":         links(func(above string) string { return above + "/a/b2" }),
+		"a link up and down":       links(func(above string) string { return "../../" + filepath.Base(above) + "/a/./b2" }),
 		"a sticky directory":       func(above string) error { return os.Chmod(above+"/a", 0o777|fs.ModeSticky) },
 		"one's own group's":        func(above string) error { return os.Chmod(above+"/a", 0o775) },
 		"one that cannot be read":  func(above string) error { return os.Chmod(above+"/a", 0o711) },
@@ -238,28 +245,28 @@ func TestNothingButAPlainFileOfTheOwnersIsOpened(t *testing.T) {
 		"link to itself":  func(path string) error { return os.Symlink(filepath.Base(path), path) },
 		"fifo":            func(path string) error { return syscall.Mkfifo(path, 0o600) },
 		"directory":       func(path string) error { return os.Mkdir(path, 0o700) },
-		"socket": func(path string) error {
-			return syscall.Mknod(path, syscall.S_IFSOCK|0o600, 0)
-		},
+		"socket":          func(path string) error { return syscall.Mknod(path, syscall.S_IFSOCK|0o600, 0) },
 		"three links": func(path string) error {
 			return errors.Join(os.WriteFile(path, nil, 0o600), os.Link(path, path+".b"), os.Link(path, path+".c"))
 		},
 		"writable by others": plain(0o602),
 		"writable by group":  plain(0o660),
 	} {
-		t.Run(claim, func(t *testing.T) {
-			d := enteredDir(t)
-			must(t, plant(d.Path("lock.x")))
-			must(t, plant(d.Path("last.x")))
-			_, err := d.Active("x")
-			refused(t, "Active", err)
-			_, err = d.Last("x")
-			refused(t, "Last", err)
-			refused(t, "Stamp", d.Stamp("x", record.Memory{}))
-			_, err = d.LastChanged("x")
-			refused(t, "LastChanged", err)
-		})
+		d := enteredDir(t)
+		must(t, plant(d.Path("lock.x")))
+		must(t, plant(d.Path("last.x")))
+		_, err := d.Active("x")
+		refused(t, claim+", Active", err)
+		_, err = d.Last("x")
+		refused(t, claim+", Last", err)
+		refused(t, claim+", Stamp", d.Stamp("x", record.Memory{}))
+		_, err = d.LastChanged("x")
+		refused(t, claim+", LastChanged", err)
 	}
+	d := enteredDir(t)
+	put(t, d, fullRecord())
+	must(t, os.Link(d.Path("lock.x"), d.Path("temp.x"))) // two links, for a moment
+	active(t, d)
 }
 
 // enteredDir is a lock directory that other users may enter.
@@ -306,15 +313,6 @@ func TestADeviceIsNotOpened(t *testing.T) {
 	refused(t, "a device", err)
 }
 
-func TestAFileOfAnotherUserIsRefused(t *testing.T) {
-	need.Root(t)
-	d := newDir(t)
-	put(t, d, fullRecord())
-	must(t, os.Chown(d.Path("lock.x"), 4711, 4711))
-	_, err := d.Active("x")
-	refused(t, "a foreign lock", err)
-}
-
 func TestFilesListsOnlyTheKindsAskedFor(t *testing.T) {
 	d := newDir(t)
 	for _, name := range []string{"lock.p.h.o.x", "lock.p.h.slot-1", "last.p.h.o.x", "read.p.h.o.x", "lock.x", "last.notes", "program.h.runlog"} {
@@ -340,4 +338,50 @@ func TestFilesListsOnlyTheKindsAskedFor(t *testing.T) {
 			t.Errorf("of %v: %q", c.kinds, got)
 		}
 	}
+}
+
+func TestAnExistingDirectoryIsTriedItself(t *testing.T) {
+	d := newDir(t)
+	tried, there, err := OpenToTry(d.path)
+	must(t, err)
+	defer tried.Close()
+	if !there || tried.path != d.path {
+		t.Errorf("%s, there: %v", tried.path, there)
+	}
+}
+
+func TestTheNearestExistingDirectoryIsTriedAndNoneIsMade(t *testing.T) {
+	above := newDir(t).path
+	for _, path := range []string{above + "/a", above + "/a/b/c", above + "/a/../b"} {
+		tried, there, err := OpenToTry(path)
+		must(t, err)
+		if there || tried.path != above {
+			t.Errorf("%s: %s, there: %v", path, tried.path, there)
+		}
+		temp, err := tried.TempFile(nil)
+		must(t, err)
+		temp.Discard()
+		must(t, tried.Close())
+	}
+	if left, err := os.ReadDir(above); len(left) != 0 || err != nil {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestAPlaceWhereNoDirectoryCanBeMadeIsRefused(t *testing.T) {
+	above := newDir(t).path
+	dangling := filepath.Join(above, "link")
+	must(t, os.Symlink("/nowhere/at/all", dangling))
+	must(t, os.WriteFile(above+"/file", nil, 0o600))
+	for claim, path := range map[string]string{
+		"a relative one": "not/there", "below a file": above + "/file/a",
+		"a link that leads nowhere": dangling + "/a",
+	} {
+		if _, _, err := OpenToTry(path); fault.KindOf(err) != fault.CannotCreate {
+			t.Errorf("%s: %v", claim, err)
+		}
+	}
+	must(t, os.Chmod(above, 0o777))
+	_, _, err := OpenToTry(above + "/a")
+	refused(t, "below what others may write to", err)
 }

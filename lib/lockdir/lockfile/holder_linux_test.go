@@ -18,23 +18,9 @@ import (
 	"adlock/test/support/need"
 )
 
-func TestTheHolderOfAGuardIsFound(t *testing.T) {
-	d := newDir(t)
-	put(t, d, fullRecord())
-	a, other := active(t, d), active(t, d)
-	if holder := other.GuardHolder(); holder != 0 {
-		t.Errorf("%d holds it", holder)
-	}
-	must(t, a.Guard(0))
-	if holder := other.GuardHolder(); holder != os.Getpid() {
-		t.Errorf("%d holds it", holder)
-	}
-}
-
 // The kernel's table is read in pieces: if a line goes meanwhile, the lines behind it move up.
 func TestTheHolderIsFoundWhileOtherLocksComeAndGo(t *testing.T) {
-	d := newDir(t)
-	put(t, d, fullRecord())
+	d := lockedDir(t)
 	a := active(t, d)
 	must(t, a.Guard(0))
 	done, gone := make(chan bool), make(chan bool)
@@ -51,8 +37,7 @@ func TestTheHolderIsFoundWhileOtherLocksComeAndGo(t *testing.T) {
 }
 
 func TestTheHolderIsFoundInATableOfManyPages(t *testing.T) {
-	d := newDir(t)
-	put(t, d, fullRecord())
+	d := lockedDir(t)
 	a, other := active(t, d), active(t, d)
 	for range 200 {
 		f, err := os.CreateTemp(d.path, "")
@@ -60,13 +45,9 @@ func TestTheHolderIsFoundInATableOfManyPages(t *testing.T) {
 		defer f.Close()
 		must(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))
 	}
-	if holder := other.GuardHolder(); holder != 0 {
-		t.Errorf("%d holds it", holder)
-	}
+	wantHolder(t, other, 0)
 	must(t, a.Guard(0))
-	if holder := other.GuardHolder(); holder != os.Getpid() {
-		t.Errorf("%d holds it", holder)
-	}
+	wantHolder(t, other, os.Getpid())
 }
 
 // comeAndGo takes and releases locks of other files, a few at a time.
@@ -144,8 +125,7 @@ func TestAStoppedHolderStandsStillAfterThreePausesAndTheGrace(t *testing.T) {
 
 func TestTheHolderOfAGuardIsReported(t *testing.T) {
 	need.Tools(t, "flock")
-	d := newDir(t)
-	put(t, d, fullRecord())
+	d := lockedDir(t)
 	a := active(t, d)
 	pid := run(t, "flock", "-o", a.Path(), "sleep", "60")
 	helper.Eventually(t, "the guard is held", func() bool { return a.GuardHolder() == pid })
@@ -179,8 +159,7 @@ func TestTheHolderOfAGuardIsReported(t *testing.T) {
 
 // A child that another thread has just forked has a copy of every descriptor.
 func TestAGuardGoesWithItsCloseThoughACopyOfTheDescriptorStays(t *testing.T) {
-	d := newDir(t)
-	put(t, d, fullRecord())
+	d := lockedDir(t)
 	a, other := active(t, d), active(t, d)
 	must(t, a.Guard(0))
 	copied, err := unix.Dup(a.fd)

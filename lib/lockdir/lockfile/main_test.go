@@ -18,13 +18,9 @@ var motd = atom.Atom{Program: "cfengine.conf", Host: "dax", Operator: "editfile"
 func newDir(t testing.TB) *Dir {
 	t.Helper()
 	path := t.TempDir()
-	if err := os.Chmod(path, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(path, 0o700))
 	d, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { d.Close() })
 	return d
 }
@@ -41,22 +37,24 @@ func fullRecord() record.Record {
 func put(t testing.TB, d *Dir, r record.Record) {
 	t.Helper()
 	temp, err := d.TempFile(r.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer temp.Close()
-	if err := temp.Link("lock.x"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, temp.Link("lock.x"))
+}
+
+// lockedDir is a fresh lock directory with a lock in it.
+func lockedDir(t testing.TB) *Dir {
+	t.Helper()
+	d := newDir(t)
+	put(t, d, fullRecord())
+	return d
 }
 
 // active opens the lock "x" until the test ends.
 func active(t testing.TB, d *Dir) *Active {
 	t.Helper()
 	a, err := d.Active("x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { a.Close() })
 	return a
 }

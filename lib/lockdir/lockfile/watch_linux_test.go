@@ -68,42 +68,16 @@ func queued(t *testing.T, files ...string) *Watch {
 	return w
 }
 
-func TestAWatchWakesWhenALockInTheWayGoes(t *testing.T) {
-	d := newDir(t)
-	mine, read, strange := d.Path(mine), d.Path(read), d.Path("lock.cfengine_conf.dax.x.z")
-	for claim, c := range map[string]struct {
-		acts  func() error
-		wakes bool
-	}{
-		"a lock is removed":           {func() error { return os.Remove(mine) }, true},
-		"a reader's lock is moved":    {func() error { return os.Rename(read, filepath.Join(t.TempDir(), "x")) }, true},
-		"another lock goes":           {func() error { return os.Remove(strange) }, false},
-		"a lock is put in place":      {func() error { return os.WriteFile(d.Path("lock.cfengine_conf.dax.new"), nil, 0o600) }, false},
-		"nothing happens to any lock": {nothing, false},
-	} {
-		for _, file := range []string{mine, read, strange} {
-			must(t, os.WriteFile(file, nil, 0o600))
-		}
-		most := 100 * time.Millisecond
-		if c.wakes {
-			most = time.Hour
-		}
-		if took := woken(t, d, c.acts, most); !c.wakes && took < most {
-			t.Errorf("%s: it woke after %v", claim, took)
-		}
-	}
-}
-
 func TestAWaitReportsWhetherALockHasGone(t *testing.T) {
 	const mine, strange = "lock.p.h.o.x", "lock.q.h.o.x"
 	zombie, gone, lives := unreaped(t), reaped(t), os.Getpid()
 	files := []string{mine}
-	var said, silent [2]int
-	must(t, unix.Pipe(said[:]))
-	must(t, unix.Pipe(silent[:]))
-	for _, fd := range append(said[:], silent[:]...) {
-		t.Cleanup(func() { unix.Close(fd) })
+	pipe := func() (ends [2]int) {
+		must(t, unix.Pipe(ends[:]))
+		t.Cleanup(func() { unix.Close(ends[0]); unix.Close(ends[1]) })
+		return ends
 	}
+	said, silent := pipe(), pipe()
 	_, err := unix.Write(said[1], []byte("x"))
 	must(t, err)
 	none := blind
@@ -120,6 +94,7 @@ func TestAWaitReportsWhetherALockHasGone(t *testing.T) {
 		"it went":                                {mine, nil, silent[0], time.Hour, true},
 		"the time is up":                         {strange, nil, silent[0], time.Millisecond, false},
 		"there is no time":                       {mine, nil, silent[0], 0, false},
+		"there is less than none":                {mine, nil, silent[0], -time.Hour, false},
 		"its owner is dead, too":                 {mine, []int{zombie}, silent[0], time.Hour, true},
 		"its owner is gone, too":                 {mine, []int{gone}, silent[0], time.Hour, true},
 		"its owner is dead, another's lock went": {strange, []int{zombie}, silent[0], time.Hour, false},
@@ -218,14 +193,10 @@ func reaped(t *testing.T) int {
 func unreaped(t *testing.T) int {
 	t.Helper()
 	child, err := os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { child.Wait() })
 	var info unix.Siginfo
-	if err := unix.Waitid(unix.P_PID, child.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Waitid(unix.P_PID, child.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil))
 	return child.Pid
 }
 
@@ -247,10 +218,6 @@ func TestAWaitLastsItsTimeDespiteAnInterruptOrError(t *testing.T) {
 			t.Errorf("%v: %d calls, back after %v, want %v", errno, calls, took, least)
 		}
 	}
-}
-
-func TestAWaitWithNoTimeLeftReturns(t *testing.T) {
-	woken(t, nil, nothing, -time.Hour)
 }
 
 func TestWithoutNotificationsThereIsNoWatchAndNothingIsLeft(t *testing.T) {
@@ -278,24 +245,31 @@ func TestWithoutNotificationsThereIsNoWatchAndNothingIsLeft(t *testing.T) {
 // other without end.
 func TestTheFilesInTheWayAloneWakeAWaiter(t *testing.T) {
 	inWay := []string{"lock.p.h.slot-1", "lock.p.h.slot-2", "read.p.h.o.x.7"}
-	strange := []string{"lock.p.h.slot-3", "lock.p.h.slot-11", "lock.p.h.o.x", "read.p.h.o.x.77", "read.p.h.o.x", "temp.0123456789abcdef0123456789abcdef"}
-	d := newDir(t)
+	strange := []string{
+		"lock.p.h.slot-3", "lock.p.h.slot-11", "lock.p.h.o.x", "read.p.h.o.x.77", "read.p.h.o.x",
+		"temp.0123456789abcdef0123456789abcdef",
+	}
+	d, elsewhere := newDir(t), filepath.Join(t.TempDir(), "x")
 	for _, file := range slices.Concat(inWay, strange) {
-		must(t, os.WriteFile(d.Path(file), nil, 0o600))
+		planted(t, d, file)
 	}
 	w := watching(t, d)
 	defer w.Close()
+	planted(t, d, "lock.p.h.o.new")
 	for _, file := range strange {
-		must(t, os.Remove(d.Path(file)))
+		removed(t, d, file)
 	}
 	if w.Wait(inWay, nil, nil, time.Millisecond) {
 		t.Error("another file wakes it")
 	}
-	for _, file := range inWay {
-		must(t, os.Remove(d.Path(file)))
-		if !w.Wait(inWay, nil, nil, time.Hour) {
-			t.Errorf("%s does not wake it", file)
+	moved := func(path string) error { return os.Rename(path, elsewhere) }
+	for _, goes := range []func(path string) error{os.Remove, moved} {
+		for _, file := range inWay {
+			must(t, goes(d.Path(file)))
+			if !w.Wait(inWay, nil, nil, time.Hour) {
+				t.Errorf("%s does not wake it", file)
+			}
+			planted(t, d, file)
 		}
-		must(t, os.WriteFile(d.Path(file), nil, 0o600))
 	}
 }
