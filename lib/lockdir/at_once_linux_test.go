@@ -12,16 +12,17 @@ import (
 
 	"adlock/lib/locker"
 	"adlock/test/support/intercept"
+	"adlock/test/support/must"
 )
 
 // wholeOf returns every file of the directory with its content and mtime.
 func wholeOf(t *testing.T, k *Locker) (all string) {
 	t.Helper()
 	entries, err := os.ReadDir(k.Dir.Path("."))
-	must(t, err)
+	must.Do(t, err)
 	for _, entry := range entries {
 		info, err := entry.Info()
-		must(t, err)
+		must.Do(t, err)
 		all += entry.Name() + " " + info.ModTime().String() + " " + contentOf(t, k, entry.Name()) + "\n"
 	}
 	return all
@@ -37,7 +38,7 @@ func TestAnAtomIsTakenDeniedAndReleasedAtOnce(t *testing.T) {
 	again := r
 	again.Atom = other.Atom
 	wantVerdict(t, k, again, locker.Busy)
-	must(t, k.Release(locker.ReleaseRequest{Name: motdFiles, Token: held.Token, AtOnce: true}))
+	must.Do(t, k.Release(locker.ReleaseRequest{Name: motdFiles, Token: held.Token, AtOnce: true}))
 	r.Limits.IfElapsed = time.Hour
 	wantVerdict(t, k, r, locker.TooSoon)
 }
@@ -98,7 +99,7 @@ func TestWhatCannotBeTakenAtOnceChangesNothing(t *testing.T) {
 }
 
 func TestWhatCannotBeReleasedAtOnceChangesNothing(t *testing.T) {
-	gone := func(k *Locker) { must(t, os.Remove(k.Dir.Path(motdLock.String()))) }
+	gone := func(k *Locker) { must.Do(t, os.Remove(k.Dir.Path(motdLock.String()))) }
 	for claim, c := range map[string]struct {
 		prepare func(k *Locker)
 		token   string // "": the owner's

@@ -20,6 +20,7 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 var motd = atom.Atom{Program: "cfengine.conf", Host: "dax", Operator: "editfile", Operand: "/etc/motd"}
@@ -32,19 +33,12 @@ func readerLock(owner process.Identity) atom.File {
 	return atom.File{Kind: atom.ReaderLock, Name: motdFiles, Number: owner.PID}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func newLocker(t *testing.T) *Locker {
 	t.Helper()
 	path := t.TempDir()
-	must(t, os.Chmod(path, 0o700))
+	must.Do(t, os.Chmod(path, 0o700))
 	dir, err := lockfile.Open(path)
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { dir.Close() })
 	return &Locker{Dir: dir, Recorder: locker.Recorder{Log: &runlog.Log{Dir: path, Host: "dax"}}}
 }
@@ -62,7 +56,7 @@ func start(t *testing.T, script string) process.Identity {
 	t.Helper()
 	command := exec.Command("sh", "-c", script)
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	must(t, command.Start())
+	must.Do(t, command.Start())
 	reaped := make(chan struct{})
 	go func() { command.Wait(); close(reaped) }()
 	t.Cleanup(func() {
@@ -70,7 +64,7 @@ func start(t *testing.T, script string) process.Identity {
 		<-reaped
 	})
 	id, err := process.Of(command.Process.Pid)
-	must(t, err)
+	must.Do(t, err)
 	return id
 }
 
@@ -123,7 +117,7 @@ func wantVerdict(t *testing.T, k *Locker, r locker.Request, want locker.Verdict)
 	t.Helper()
 	outcome, err := k.Take(r)
 	if want != locker.Stuck {
-		must(t, err)
+		must.Do(t, err)
 	}
 	if outcome.Verdict != want {
 		t.Fatalf("verdict is %q (%s), want %q", outcome.Verdict, outcome.Reason, want)
@@ -163,13 +157,13 @@ func wantTaken(t *testing.T, took <-chan locker.Outcome, want ...locker.Verdict)
 // letGo releases an acquisition of that request.
 func letGo(t *testing.T, k *Locker, r locker.Request, o locker.Outcome) {
 	t.Helper()
-	must(t, k.Release(locker.ReleaseRequest{Name: r.Atom.Name(), Token: o.Token}))
+	must.Do(t, k.Release(locker.ReleaseRequest{Name: r.Atom.Name(), Token: o.Token}))
 }
 
 // release releases an acquisition of motd.
 func release(t *testing.T, k *Locker, o locker.Outcome) {
 	t.Helper()
-	must(t, releaseOf(k, o))
+	must.Do(t, releaseOf(k, o))
 }
 
 func releaseOf(k *Locker, o locker.Outcome) error {
@@ -190,21 +184,21 @@ func plant(t *testing.T, k *Locker, content string, age time.Duration) {
 func plantFile(t *testing.T, k *Locker, file, content string, age time.Duration) {
 	t.Helper()
 	path := k.Dir.Path(file)
-	must(t, os.WriteFile(path, []byte(content), 0o600))
+	must.Do(t, os.WriteFile(path, []byte(content), 0o600))
 	then := time.Now().Add(-age)
-	must(t, os.Chtimes(path, then, then))
+	must.Do(t, os.Chtimes(path, then, then))
 }
 
 func lastStamp(t *testing.T, k *Locker) time.Time {
 	t.Helper()
 	info, err := os.Stat(k.Dir.Path("last." + motdFiles))
-	must(t, err)
+	must.Do(t, err)
 	return info.ModTime()
 }
 
 func setLast(t *testing.T, k *Locker, at time.Time) {
 	t.Helper()
-	must(t, os.Chtimes(k.Dir.Path("last."+motdFiles), at, at))
+	must.Do(t, os.Chtimes(k.Dir.Path("last."+motdFiles), at, at))
 }
 
 func TestABusyAtomIsDeniedAndAReleasedOneIsTooSoonUntilIfElapsed(t *testing.T) {
@@ -246,7 +240,7 @@ func TestAnOwnerThatCannotBeCheckedIsBusyThenStuck(t *testing.T) {
 	if fault.KindOf(err) != fault.NotPermitted || !strings.Contains(err.Error(), "adlock clear "+motdFiles) {
 		t.Errorf("stuck says %v", err)
 	}
-	must(t, k.Clear(motdLock))
+	must.Do(t, k.Clear(motdLock))
 	wantVerdict(t, k, newcomer, locker.Acquired)
 }
 
@@ -268,11 +262,11 @@ func TestAReleaseWhoseGuardIsTakenChangesNothing(t *testing.T) {
 // A crash of the machine leaves a file empty that was not synced.
 func TestEmptyLocksAreInTheWayForAMinuteThenCleared(t *testing.T) {
 	k, r := newLocker(t), slotted(sleeper(t), motd.Operand, 1)
-	must(t, k.Dir.MarkRead(motdFiles))
+	must.Do(t, k.Dir.MarkRead(motdFiles))
 	files := []string{"lock." + motdFiles, motd.Slot(1).ActiveLock(), motd.Name().ReaderLock(4711)}
 	for _, young := range files {
 		for _, file := range files {
-			must(t, lockfile.IgnoreMissing(os.Remove(k.Dir.Path(file))))
+			must.Do(t, lockfile.IgnoreMissing(os.Remove(k.Dir.Path(file))))
 		}
 		plantFile(t, k, young, "", 50*time.Second)
 		want := locker.Busy
@@ -300,14 +294,14 @@ func TestTheIdentityOfAChecksummedNameSurvivesInItsLastLock(t *testing.T) {
 	for _, missing := range []bool{false, true} {
 		held := wantVerdict(t, k, r, locker.Acquired)
 		if missing {
-			must(t, os.Remove(k.Dir.Path(r.Atom.Name().LastLock())))
+			must.Do(t, os.Remove(k.Dir.Path(r.Atom.Name().LastLock())))
 		}
 		letGo(t, k, r, held)
 		last, err := k.Dir.Last(r.Atom.Name())
 		if err != nil || last.Memory.Atom != r.Atom || last.Memory.Learned.Runs != 1 {
 			t.Fatalf("missing %v: remembered %+v, %v", missing, last.Memory, err)
 		}
-		must(t, os.Remove(k.Dir.Path(r.Atom.Name().LastLock())))
+		must.Do(t, os.Remove(k.Dir.Path(r.Atom.Name().LastLock())))
 	}
 }
 
@@ -315,7 +309,7 @@ func TestAStepOfTheWallClockDoesNotExpireAnOwner(t *testing.T) {
 	k := newLocker(t)
 	wantVerdict(t, k, ask(sleeper(t)), locker.Acquired)
 	long := time.Now().Add(-100 * time.Hour)
-	must(t, os.Chtimes(k.Dir.Path("lock."+motdFiles), long, long))
+	must.Do(t, os.Chtimes(k.Dir.Path("lock."+motdFiles), long, long))
 	wantVerdict(t, k, ask(sleeper(t)), locker.Busy)
 }
 
@@ -340,7 +334,7 @@ func TestFromStartCountsFromTheStartOfTheLastRun(t *testing.T) {
 	r.FromStart, r.Limits.IfElapsed = true, time.Hour
 	held := wantVerdict(t, k, r, locker.Acquired)
 	began := time.Now().Add(-time.Hour)
-	must(t, os.Chtimes(k.Dir.Path("lock."+motdFiles), began, began))
+	must.Do(t, os.Chtimes(k.Dir.Path("lock."+motdFiles), began, began))
 	release(t, k, held)
 	fromEnd := r
 	fromEnd.FromStart = false
@@ -479,9 +473,9 @@ func TestARunWithoutFromStartReplacesTheOldStart(t *testing.T) {
 	r.FromStart = true
 	release(t, k, wantVerdict(t, k, r, locker.Acquired))
 	last, err := k.Dir.Last(motdFiles)
-	must(t, err)
+	must.Do(t, err)
 	last.Memory.Started = time.Now().Add(-2 * time.Hour)
-	must(t, k.Dir.Remember(motdFiles, time.Now().Add(-time.Hour), last.Memory))
+	must.Do(t, k.Dir.Remember(motdFiles, time.Now().Add(-time.Hour), last.Memory))
 	release(t, k, wantVerdict(t, k, ask(owner), locker.Acquired))
 	r.Limits.IfElapsed = 30 * time.Minute
 	wantVerdict(t, k, r, locker.TooSoon)

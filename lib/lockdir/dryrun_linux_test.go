@@ -13,6 +13,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/locker"
 	"adlock/lib/process"
+	"adlock/test/support/must"
 )
 
 // A dry run asks the same question as a request, says why, and changes nothing.
@@ -57,7 +58,7 @@ func TestADryRunAnswersAsARequestDoes(t *testing.T) {
 		"one's own slot of two":   {all{mine, third}, nothing, two, never},
 		"one's own is the second": {all{other, slotted(newcomer, "third", 2)}, nothing, two, never},
 		"an unused slot": {all{other}, func(k *Locker) {
-			must(t, os.Remove(k.Dir.Path(other.Atom.Name().ActiveLock())))
+			must.Do(t, os.Remove(k.Dir.Path(other.Atom.Name().ActiveLock())))
 		}, one, never},
 	} {
 		k := newLocker(t)
@@ -156,7 +157,7 @@ func TestADryRunSaysThatASlotIsDamagedWhereARunWouldComeToIt(t *testing.T) {
 
 func damage(t *testing.T, k *Locker, slot int) {
 	t.Helper()
-	must(t, os.WriteFile(k.Dir.Path(motd.Slot(slot).ActiveLock()), []byte("damaged\n"), 0o600))
+	must.Do(t, os.WriteFile(k.Dir.Path(motd.Slot(slot).ActiveLock()), []byte("damaged\n"), 0o600))
 }
 
 // ownsSecondSlot makes the owner hold the second slot.

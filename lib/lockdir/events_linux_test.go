@@ -19,6 +19,7 @@ import (
 	"adlock/lib/record"
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 // about is an event about motd.
@@ -60,7 +61,7 @@ func wantEvents(t *testing.T, k *Locker, want ...runlog.Event) {
 	if !slices.Equal(got, want) {
 		t.Errorf("the runlog is\n\t%+v, want\n\t%+v", got, want)
 	}
-	must(t, os.RemoveAll(k.Dir.Path("program.dax.runlog")))
+	must.Do(t, os.RemoveAll(k.Dir.Path("program.dax.runlog")))
 }
 
 func TestAnAcquisitionAndItsReleaseAreRecorded(t *testing.T) {
@@ -72,7 +73,7 @@ func TestAnAcquisitionAndItsReleaseAreRecorded(t *testing.T) {
 	wantEvents(t, k, began)
 	backdate(t, k, 3*time.Hour)
 	end := locker.ReleaseRequest{Name: motdFiles, Token: held.Token, Status: runlog.Some(7), Signal: "TERM"}
-	must(t, k.Release(end))
+	must.Do(t, k.Release(end))
 	wantEvents(t, k, released(r, held, end, 3))
 }
 
@@ -102,7 +103,7 @@ func TestAnOwnerThatEndedItsJobRecordsThatItExpired(t *testing.T) {
 	held := runs(t, k, r, 3)
 	k.OwnExpires(&r, held.Token, 3*time.Hour, 0)
 	end := locker.ReleaseRequest{Name: motdFiles, Token: held.Token, Expired: true}
-	must(t, k.Release(end))
+	must.Do(t, k.Release(end))
 	expired := with(finding(about(runlog.Expire, r.Owner.PID), r.Owner, held.Token, 3), r.Limits)
 	wantEvents(t, k, expired, released(r, held, end, 3))
 }
@@ -252,7 +253,7 @@ func TestALastLockInTheFutureAndAnEmptyLockAreRecorded(t *testing.T) {
 func TestWhatAPersonClearsIsRecorded(t *testing.T) {
 	k, r := newLocker(t), ask(dead(t))
 	held := runs(t, k, r, 0)
-	must(t, k.Clear(motdLock))
+	must.Do(t, k.Clear(motdLock))
 	cleared := about(runlog.Clear, 0)
 	cleared.Owner, cleared.OwnerToken = r.Owner.PID, held.Token
 	wantEvents(t, k, cleared)
@@ -283,7 +284,7 @@ func TestALostLockIsRecordedAsItWasFound(t *testing.T) {
 		t.Errorf("released while a newcomer looks: %v", err)
 	}
 	wantEvents(t, k)
-	must(t, guard.AppendSurvivors([]process.Identity{sleeper(t)}))
+	must.Do(t, guard.AppendSurvivors([]process.Identity{sleeper(t)}))
 	err = releaseOf(k, held)
 	want := "editfile /etc/motd: ended by force by process " + strconv.Itoa(os.Getpid())
 	if !errors.Is(err, locker.ErrGuarded) || err.Error() != want {
@@ -293,7 +294,7 @@ func TestALostLockIsRecordedAsItWasFound(t *testing.T) {
 	e.Token, e.Reason, e.Owner = held.Token, "ended by force by process", os.Getpid()
 	e.Duration = runlog.Some(time.Duration(0))
 	wantEvents(t, k, e)
-	must(t, errors.Join(guard.Remove(), guard.Close()))
+	must.Do(t, errors.Join(guard.Remove(), guard.Close()))
 	mine := locker.ReleaseRequest{Name: motdFiles, Token: held.Token}
 	wantEvents(t, k, lost(mine, errors.New("the lock is gone")))
 }
@@ -302,8 +303,8 @@ func TestALostLockIsRecordedAsItWasFound(t *testing.T) {
 func takeGuard(t *testing.T, k *Locker, name atom.Name) *lockfile.Active {
 	t.Helper()
 	active, err := k.Dir.Active(name)
-	must(t, err)
-	must(t, active.Guard(time.Second))
+	must.Do(t, err)
+	must.Do(t, active.Guard(time.Second))
 	return active
 }
 

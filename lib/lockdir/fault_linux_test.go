@@ -16,6 +16,7 @@ import (
 	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/test/support/intercept"
+	"adlock/test/support/must"
 )
 
 // reaching are the calls that are made to fail. (Other calls that reach the lock directory stand
@@ -180,7 +181,7 @@ func besideAnother(t *testing.T, k *Locker, owner, another process.Identity) loc
 	wantVerdict(t, k, sharing(ask(self(t))), locker.Acquired)
 	r := ask(another)
 	temp, record, err := k.tempFile(&r)
-	must(t, err)
+	must.Do(t, err)
 	temp.Discard()
 	plant(t, k, string(record.Bytes()), 0)
 	return held
@@ -215,7 +216,7 @@ func completed(t *testing.T, k *Locker, owner process.Identity) {
 func contentOf(t *testing.T, k *Locker, file string) string {
 	t.Helper()
 	content, err := os.ReadFile(k.Dir.Path(file))
-	must(t, err)
+	must.Do(t, err)
 	return string(content)
 }
 
@@ -223,7 +224,7 @@ func contentOf(t *testing.T, k *Locker, file string) string {
 func openFiles(t *testing.T, k *Locker) (n int) {
 	t.Helper()
 	list, err := os.ReadDir("/proc/self/fd")
-	must(t, err)
+	must.Do(t, err)
 	for _, entry := range list {
 		if fd, _ := strconv.Atoi(entry.Name()); within(k, fd) {
 			n++

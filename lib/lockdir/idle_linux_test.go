@@ -17,6 +17,7 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -200,7 +201,7 @@ func TestAWatchThatBeganTooLongAgoKeepsNoOtherFromWatching(t *testing.T) {
 	defer done()
 	wantVerdict(t, k, newcomer, locker.Busy)
 	long := time.Now().Add(-2 * time.Minute)
-	must(t, os.Chtimes(k.Dir.Path("look."+motdFiles), long, long))
+	must.Do(t, os.Chtimes(k.Dir.Path("look."+motdFiles), long, long))
 	helper.Stderr(t, func() { wantVerdict(t, k, newcomer, locker.Acquired) })
 }
 
@@ -284,7 +285,7 @@ func TestOnlyTheOwnerThatWasWatchedMayBeEnded(t *testing.T) {
 func TestAWaitingNewcomerEndsAnOwnerThatFallsIdle(t *testing.T) {
 	watchFor(t, time.Second)
 	flag := t.TempDir() + "/works"
-	must(t, os.WriteFile(flag, nil, 0o600))
+	must.Do(t, os.WriteFile(flag, nil, 0o600))
 	k, newcomer, _ := late(t, "while [ -e '"+flag+"' ]; do sleep 0.1; done; exec sleep 60")
 	newcomer.Wait = 5 * time.Minute
 	helper.Stderr(t, func() {
@@ -292,7 +293,7 @@ func TestAWaitingNewcomerEndsAnOwnerThatFallsIdle(t *testing.T) {
 		eventually(t, "it has seen the owner work", func() bool {
 			return slices.ContainsFunc(slices.Collect(k.Log.Newest(1<<20)), func(e runlog.Event) bool { return e.Work != "" })
 		})
-		must(t, os.Remove(flag))
+		must.Do(t, os.Remove(flag))
 		wantTaken(t, took, locker.Acquired)
 	})
 }

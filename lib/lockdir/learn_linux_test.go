@@ -19,6 +19,7 @@ import (
 	"adlock/lib/record"
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 // learner is a request whose limits are learned.
@@ -39,13 +40,13 @@ func backdateFile(t *testing.T, k *Locker, file string, d time.Duration) {
 	t.Helper()
 	then := "monotonic=" + (process.Monotonic() - d).String()
 	text := regexp.MustCompile(`monotonic=\S+`).ReplaceAllString(contentOf(t, k, file), then)
-	must(t, os.WriteFile(k.Dir.Path(file), []byte(text), 0o600))
+	must.Do(t, os.WriteFile(k.Dir.Path(file), []byte(text), 0o600))
 }
 
 func memoryOf(t *testing.T, k *Locker) learn.State {
 	t.Helper()
 	last, err := k.Dir.Last(motdFiles)
-	must(t, err)
+	must.Do(t, err)
 	return last.Memory.Learned
 }
 
@@ -131,13 +132,13 @@ func TestResetForgetsALimitIdleOrRunning(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	complete(t, k, owner, 5, time.Minute)
 	stamp := lastStamp(t, k)
-	must(t, k.Forget(motdFiles))
+	must.Do(t, k.Forget(motdFiles))
 	if s := memoryOf(t, k); s != (learn.State{}) || !lastStamp(t, k).Equal(stamp) {
 		t.Errorf("still known: %q; stamped %s, now %s", s.Lines(), stamp, lastStamp(t, k))
 	}
 	complete(t, k, owner, 5, time.Minute)
 	held := wantVerdict(t, k, learner(owner), locker.Acquired)
-	must(t, k.Forget(motdFiles))
+	must.Do(t, k.Forget(motdFiles))
 	release(t, k, held)
 	if s := memoryOf(t, k); s.Runs != 1 {
 		t.Errorf("%d runs known after one", s.Runs)
@@ -162,7 +163,7 @@ func counted(inARow int) []runlog.Event {
 func logged(t *testing.T, k *Locker, events ...runlog.Event) {
 	t.Helper()
 	for _, e := range events {
-		must(t, k.Log.Append(e))
+		must.Do(t, k.Log.Append(e))
 	}
 }
 
@@ -325,7 +326,7 @@ func TestOnlySuccessTeachesAndAnEndByForce(t *testing.T) {
 		held := wantVerdict(t, k, c.r, locker.Acquired)
 		backdate(t, k, 10*time.Minute)
 		c.end.Name, c.end.Token = motdFiles, held.Token
-		must(t, k.Release(c.end))
+		must.Do(t, k.Release(c.end))
 		dueNow(t, k)
 		if s := memoryOf(t, k); s.Runs != c.want {
 			t.Errorf("%s: %d runs are known, want %d", c.claim, s.Runs, c.want)
@@ -336,7 +337,7 @@ func TestOnlySuccessTeachesAndAnEndByForce(t *testing.T) {
 	held := wantVerdict(t, k, learner(owner), locker.Acquired)
 	backdate(t, k, 2*time.Hour)
 	end := locker.ReleaseRequest{Name: motdFiles, Token: held.Token, Expired: true, Status: runlog.Some(137)}
-	must(t, k.Release(end))
+	must.Do(t, k.Release(end))
 	if after := memoryOf(t, k); after.Runs != before.Runs || after.ExpireAfter(0) < before.ExpireAfter(0)*3/2 {
 		t.Errorf("ExpireAfter went from %v to %v", before.ExpireAfter(0), after.ExpireAfter(0))
 	}
@@ -346,7 +347,7 @@ func TestAnOwnerEndedAtExactlyItsLimitTeaches(t *testing.T) {
 	k := newLocker(t)
 	for age, want := range map[time.Duration]bool{time.Hour - 1: false, time.Hour: true} {
 		r := ask(process.Identity{})
-		must(t, k.Dir.Remember(motdFiles, time.Now(), record.Memory{}))
+		must.Do(t, k.Dir.Remember(motdFiles, time.Now(), record.Memory{}))
 		own := record.Record{Atom: motd, Learn: true, ExpireAfter: time.Hour}
 		k.learnFromEnd(&r, motdFiles, &view{View: locker.View{Record: own, Active: policy.Active{Held: true, Age: age}}})
 		if taught := memoryOf(t, k) != (learn.State{}); taught != want {
@@ -359,7 +360,7 @@ func TestALessonThatCannotBeWrittenIsReported(t *testing.T) {
 	k := newLocker(t)
 	held := wantVerdict(t, k, learner(sleeper(t)), locker.Acquired)
 	path := k.Dir.Path("last." + motdFiles)
-	must(t, os.Truncate(path, 1<<40)) // too large to be read
+	must.Do(t, os.Truncate(path, 1<<40)) // too large to be read
 	var err error
 	said := helper.Stderr(t, func() { err = releaseOf(k, held) })
 	if !strings.HasPrefix(said, "adlock: "+path) || strings.Count(said, "\n") != 1 || err == nil {

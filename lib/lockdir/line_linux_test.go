@@ -14,6 +14,7 @@ import (
 	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 // queue is an atom with an owner and newcomers that wait for it.
@@ -127,7 +128,7 @@ func heldLine(t *testing.T, k *Locker) (head int) {
 	if err == nil {
 		err = unix.Flock(head, unix.LOCK_EX|unix.LOCK_NB)
 	}
-	must(t, err)
+	must.Do(t, err)
 	return head
 }
 
@@ -178,7 +179,7 @@ func TestAHeadIsNotPassedWhileTheAtomIsInUse(t *testing.T) {
 func TestWhereTheLineCannotBeUsedAWaiterGoesOn(t *testing.T) {
 	q := newQueue(t)
 	line := q.k.Dir.Path(motd.Name().Line())
-	must(t, unix.Mkfifo(line, 0o600))
+	must.Do(t, unix.Mkfifo(line, 0o600))
 	names := []string{"a", "b"}
 	for _, name := range names {
 		r := ask(sleeper(t))

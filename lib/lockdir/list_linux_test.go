@@ -9,6 +9,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/locker"
 	"adlock/lib/process"
+	"adlock/test/support/must"
 )
 
 func TestSlotsAreListedInTheOrderOfTheirNames(t *testing.T) {
@@ -60,7 +61,7 @@ var foreign = []string{"lock.x", "lock.a.b.c.d.e", "last.notes", "last.a.b.c", "
 func plantForeign(t *testing.T, k *Locker) {
 	t.Helper()
 	for _, file := range foreign {
-		must(t, os.WriteFile(k.Dir.Path(file), []byte("a stranger's\n"), 0o600))
+		must.Do(t, os.WriteFile(k.Dir.Path(file), []byte("a stranger's\n"), 0o600))
 	}
 }
 
@@ -88,7 +89,7 @@ func TestAForeignFileDoesNotStandInTheWayOfARelease(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	r.Slots = 1
 	held := wantVerdict(t, k, r, locker.Acquired)
-	must(t, os.Mkdir(k.Dir.Path("lock."+r.Atom.Name().Prefix()+"notes"), 0o700))
+	must.Do(t, os.Mkdir(k.Dir.Path("lock."+r.Atom.Name().Prefix()+"notes"), 0o700))
 	letGo(t, k, r, held)
 	wantSlots(t, k, 0)
 }

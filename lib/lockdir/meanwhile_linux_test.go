@@ -22,6 +22,7 @@ import (
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
 	"adlock/test/support/intercept"
+	"adlock/test/support/must"
 )
 
 // meanwhile runs do, and calls act, for another process, before the n-th call of that number that
@@ -225,7 +226,7 @@ func TestAnUnusedSlotIsTakenByItsOwnerOrAStranger(t *testing.T) {
 		wantVerdicts(t, atEach(t, "flock linkat renameat", func(k *Locker) (func() (locker.Verdict, error), func() error) {
 			outer := slotted(owner, "outer", 1)
 			wantVerdict(t, k, outer, locker.Acquired)
-			must(t, os.Remove(k.Dir.Path(outer.Atom.Name().ActiveLock())))
+			must.Do(t, os.Remove(k.Dir.Path(outer.Atom.Name().ActiveLock())))
 			first, second := slotted(stranger, "other", 1), slotted(owner, "inner", 1)
 			if ownerFirst {
 				first, second = second, first
@@ -273,7 +274,7 @@ func TestAReleaseIsLostIfAnotherOwnerTookTheAtomMeanwhile(t *testing.T) {
 	held := wantVerdict(t, k, ask(sleeper(t)), locker.Acquired)
 	var err error
 	met := meanwhile(t, k, unix.SYS_FLOCK, 1, func() { err = releaseOf(k, held) }, func() {
-		must(t, os.Remove(k.Dir.Path(motdLock.String())))
+		must.Do(t, os.Remove(k.Dir.Path(motdLock.String())))
 		wantVerdict(t, k, other, locker.Acquired)
 	})
 	if !met || fault.KindOf(err) != fault.Denied {
@@ -605,7 +606,7 @@ func TestWithoutProcNothingIsForgotten(t *testing.T) {
 	k := newLocker(t)
 	plantFile(t, k, "last."+motdFiles, "", 0)
 	var before syscall.Rlimit
-	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before))
+	must.Do(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before))
 	none, n := before, 0
 	none.Cur = 3 // 0 to 2 are open, so no file can be opened; poll(2) of two descriptors still works
 	var err error

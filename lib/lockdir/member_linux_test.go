@@ -12,6 +12,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/locker"
 	"adlock/lib/process"
+	"adlock/test/support/must"
 )
 
 // nested is an owner and two members of its job, each of which has started a process.
@@ -33,7 +34,7 @@ func newNested(t *testing.T) (n nested) {
 func identity(t *testing.T, pid int) process.Identity {
 	t.Helper()
 	id, err := process.Of(pid)
-	must(t, err)
+	must.Do(t, err)
 	return id
 }
 
@@ -79,13 +80,13 @@ func TestAMembersLockGetsTheMembersOfItsOwnJob(t *testing.T) {
 			defer guard.Close()
 			record = (&ending{Locker: k, active: guard}).record
 		}
-		must(t, record(n.members()))
+		must.Do(t, record(n.members()))
 		wantMembers(t, k, outer, n.members()[1:]...)
 		wantMembers(t, k, other, n.members()[1:]...)
 		wantMembers(t, k, left, n.leftChild)
 		wantMembers(t, k, right, n.rightChild)
 		wantVerdict(t, k, taken, locker.Acquired)
-		must(t, record([]process.Identity{late}))
+		must.Do(t, record([]process.Identity{late}))
 		wantMembers(t, k, outer, append(n.members()[1:], late)...)
 		wantMembers(t, k, left, n.leftChild, late)
 		wantMembers(t, k, right, n.rightChild, late)
@@ -115,10 +116,10 @@ func TestADeadOwnersLockGetsWhatItsCommandHasStarted(t *testing.T) {
 	outer, inner := slotted(n.owner, "outer", 0), slotted(dead(t), "inner", 0)
 	wantVerdict(t, k, outer, locker.Acquired)
 	held := wantVerdict(t, k, inner, locker.Acquired)
-	must(t, k.RecordCommand(inner.Atom.Name(), held.Token, n.left))
+	must.Do(t, k.RecordCommand(inner.Atom.Name(), held.Token, n.left))
 	guard := takeGuard(t, k, outer.Atom.Name())
 	defer guard.Close()
-	must(t, (&ending{Locker: k, active: guard}).record(n.members()))
+	must.Do(t, (&ending{Locker: k, active: guard}).record(n.members()))
 	wantMembers(t, k, inner, n.leftChild)
 }
 
@@ -161,7 +162,7 @@ func TestTheRestOfAWholeJobIsInNoMembersLock(t *testing.T) {
 	k, n := newLocker(t), newNested(t)
 	outer, inner := slotted(n.owner, "outer", 0), slotted(n.left, "inner", 0)
 	held, nestedHeld := wantVerdict(t, k, outer, locker.Acquired), wantVerdict(t, k, inner, locker.Acquired)
-	must(t, k.RecordRest(outer.Atom.Name(), held.Token, n.members()))
+	must.Do(t, k.RecordRest(outer.Atom.Name(), held.Token, n.members()))
 	wantMembers(t, k, outer, n.members()[1:]...)
 	wantMembers(t, k, inner)
 	letGo(t, k, inner, nestedHeld)
@@ -180,9 +181,9 @@ func TestAJobIsBeingEndedUnderAGuardOrOnceMembersAreRecorded(t *testing.T) {
 	}
 	want("no process holds the guard", false)
 	active := lockOf(t, k)
-	must(t, active.Guard(time.Second))
+	must.Do(t, active.Guard(time.Second))
 	want("the guard is held", true)
-	must(t, active.AppendSurvivors([]process.Identity{survivor}))
+	must.Do(t, active.AppendSurvivors([]process.Identity{survivor}))
 	active.Close()
 	want("a survivor is recorded", true)
 	end(t, survivor)
@@ -197,7 +198,7 @@ func TestAnOwnerDoesNotReleaseWhatASurvivorHolds(t *testing.T) {
 	k, owner, survivor := newLocker(t), sleeper(t), sleeper(t)
 	held := wantVerdict(t, k, ask(owner), locker.Acquired)
 	active := lockOf(t, k)
-	must(t, errors.Join(active.Guard(time.Second), active.AppendSurvivors([]process.Identity{survivor}), active.Close()))
+	must.Do(t, errors.Join(active.Guard(time.Second), active.AppendSurvivors([]process.Identity{survivor}), active.Close()))
 	if err := releaseOf(k, held); fault.KindOf(err) != fault.NotPermitted {
 		t.Errorf("released: %v", err)
 	}

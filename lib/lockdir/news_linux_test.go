@@ -17,6 +17,7 @@ import (
 	"adlock/lib/record"
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 // hung is the record of an owner that has run for that long.
@@ -80,7 +81,7 @@ func TestAReleaseForAScriptThatIsSignalledSaysWhyAtOnce(t *testing.T) {
 	k, owner := newLocker(t), self(t)
 	held := wantVerdict(t, k, ask(owner), locker.Acquired)
 	active := openActive(t, k.Dir.Active, motdFiles)
-	must(t, active.Guard(0))
+	must.Do(t, active.Guard(0))
 	stop := signalSelf(t)
 	defer stop()
 	begun := time.Now()

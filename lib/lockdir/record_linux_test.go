@@ -20,13 +20,14 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/lib/runlog"
+	"adlock/test/support/must"
 )
 
 // openActive opens a lock until the test ends.
 func openActive[by atom.Name | atom.File](t *testing.T, open func(by) (*lockfile.Active, error), name by) *lockfile.Active {
 	t.Helper()
 	active, err := open(name)
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { active.Close() })
 	return active
 }
@@ -38,8 +39,8 @@ func TestWhatIsRecordedOfAJobIsInItsLockAndItsSlot(t *testing.T) {
 		r.Shared = shared
 		held := wantVerdict(t, k, r, locker.Acquired)
 		for range 2 { // the second time changes nothing
-			must(t, k.RecordCommand(motdFiles, held.Token, command))
-			must(t, k.RecordMembers(motdFiles, held.Token, []process.Identity{owner, command, member}))
+			must.Do(t, k.RecordCommand(motdFiles, held.Token, command))
+			must.Do(t, k.RecordMembers(motdFiles, held.Token, []process.Identity{owner, command, member}))
 		}
 		if err := k.RecordCommand(motdFiles, record.NewToken(), member); err != nil {
 			t.Errorf("for a lock that is gone: %v", err)
@@ -139,16 +140,16 @@ func TestALockIsClearedOnlyIfNoProcessOfItsJobLives(t *testing.T) {
 			t.Errorf("%q: %v", content, err)
 		}
 	}
-	must(t, lockfile.IgnoreMissing(os.Remove(k.Dir.Path(motdLock.String()))))
+	must.Do(t, lockfile.IgnoreMissing(os.Remove(k.Dir.Path(motdLock.String()))))
 	held := wantVerdict(t, k, ask(dead(t)), locker.Acquired)
-	must(t, k.RecordMembers(motdFiles, held.Token, []process.Identity{living}))
+	must.Do(t, k.RecordMembers(motdFiles, held.Token, []process.Identity{living}))
 	clears := func(lock atom.File, lives process.Identity) {
 		t.Helper()
 		if err := k.Clear(lock); fault.KindOf(err) != fault.NotPermitted {
 			t.Errorf("%s, a process of its job lives: %v", lock, err)
 		}
 		end(t, lives)
-		must(t, k.Clear(lock))
+		must.Do(t, k.Clear(lock))
 		wantLocks(t, k, 0)
 	}
 	clears(motdLock, living)
@@ -167,7 +168,7 @@ func TestTheOwnerIsEndedAndItsLockStays(t *testing.T) {
 		t.Errorf("no lock: %v", err)
 	}
 	wantVerdict(t, k, ask(owner), locker.Acquired)
-	must(t, endOwner(k, motdFiles, time.Second))
+	must.Do(t, endOwner(k, motdFiles, time.Second))
 	wantLife(t, owner, process.Dead)
 	wantLocks(t, k, 1)
 	wantVerdict(t, k, ask(self(t)), locker.Acquired)
@@ -180,7 +181,7 @@ func TestAReleaseThatDoesNotCountStampsNothing(t *testing.T) {
 	k := newLocker(t)
 	for _, r := range []locker.ReleaseRequest{{NoStamp: true}, {Withdraw: true}} {
 		r.Name, r.Token = motdFiles, wantVerdict(t, k, ask(self(t)), locker.Acquired).Token
-		must(t, k.Release(r))
+		must.Do(t, k.Release(r))
 		wantLocks(t, k, 0)
 		if lastStamp(t, k).Unix() != 0 {
 			t.Errorf("stamped after %+v", r)
@@ -197,13 +198,13 @@ func TestTheListHoldsEachAtomOnce(t *testing.T) {
 	}
 	running, finished, broken, unread := in("b"), in("a"), in("c"), in("d")
 	token := openActive(t, k.Dir.Active, finished).Record.Token
-	must(t, k.Release(locker.ReleaseRequest{Name: finished, Token: token}))
+	must.Do(t, k.Release(locker.ReleaseRequest{Name: finished, Token: token}))
 	done := time.Now().Add(-3 * time.Hour)
 	began := done.Add(-2 * time.Hour)
-	must(t, k.Dir.Remember(finished, done, record.Memory{Started: began}))
+	must.Do(t, k.Dir.Remember(finished, done, record.Memory{Started: began}))
 	plantFile(t, k, broken.ActiveLock(), "12", 0)
 	last := k.Dir.Path(unread.LastLock())
-	must(t, errors.Join(os.Remove(last), os.Mkdir(last, 0o700)))
+	must.Do(t, errors.Join(os.Remove(last), os.Mkdir(last, 0o700)))
 	plantFile(t, k, "lock.no name", "", 0)
 	plantFile(t, k, "last.cfengine_conf.dax.slot-1", "", 0)
 
@@ -295,9 +296,9 @@ func TestAJobDoesNotWaitForItselfWithoutEnd(t *testing.T) {
 	release(t, k, held)
 
 	held = wantVerdict(t, k, ask(dead(t)), locker.Acquired) // its command is this process
-	must(t, k.RecordCommand(motdFiles, held.Token, parent))
+	must.Do(t, k.RecordCommand(motdFiles, held.Token, parent))
 	refused(ask(sleeper(t)), locker.Busy)
-	must(t, os.Remove(k.Dir.Path("lock."+motdFiles)))
+	must.Do(t, os.Remove(k.Dir.Path("lock."+motdFiles)))
 
 	// Beside another's slot the newcomer could wait for that one.
 	wantVerdict(t, k, slotted(parent, "b", 1), locker.Acquired)
@@ -307,11 +308,11 @@ func TestAJobDoesNotWaitForItselfWithoutEnd(t *testing.T) {
 func TestAProcessOutsideTheJobMayWaitWithoutEnd(t *testing.T) {
 	k, owner, r := newLocker(t), sleeper(t), ask(self(t))
 	held := wantVerdict(t, k, ask(dead(t)), locker.Acquired)
-	must(t, k.RecordCommand(motdFiles, held.Token, owner))
+	must.Do(t, k.RecordCommand(motdFiles, held.Token, owner))
 	v := view{}
 	defer v.close()
 	_, err := k.look(&v, &r, r.Atom.Name(), r.Clock(time.Now()), first)
-	must(t, err)
+	must.Do(t, err)
 	busy := policy.Decision{Step: policy.Busy}
 	own := locker.View{Active: policy.Active{Held: true, Owner: policy.Ancestor}}
 	for _, wait := range []time.Duration{limit.Never, time.Hour, 0} {
@@ -380,7 +381,7 @@ func TestALastLockOfAnotherAtomOfTheSameNameIsAnErrorNamingBoth(t *testing.T) {
 	r.Atom.Operand = "my_db"
 	other := r.Atom
 	other.Operand = "your_db"
-	must(t, k.Dir.MakeLast(r.Atom.Name(), record.Memory{Atom: other}))
+	must.Do(t, k.Dir.MakeLast(r.Atom.Name(), record.Memory{Atom: other}))
 	if _, err := k.Take(r); fault.KindOf(err) != fault.System || !strings.Contains(err.Error(), "my_db") || !strings.Contains(err.Error(), "your_db") {
 		t.Errorf("taken: %v", err)
 	}

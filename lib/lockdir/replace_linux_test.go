@@ -6,6 +6,7 @@ import (
 
 	"adlock/lib/locker"
 	"adlock/lib/process"
+	"adlock/test/support/must"
 )
 
 // replacing is a request that replaces what runs, asked for that long ago.
@@ -92,7 +93,7 @@ func TestANewcomerThatReplacesWaitsForAnEnding(t *testing.T) {
 	if granted, reason, err := k.DryRun(&newcomer); err != nil || !granted {
 		t.Errorf("a dry run says %q (%v)", reason, err)
 	}
-	must(t, other.Close())
+	must.Do(t, other.Close())
 	wantTaken(t, took, locker.Acquired)
 	wantLife(t, owner.Owner, process.Dead)
 }

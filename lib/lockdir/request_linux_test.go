@@ -10,6 +10,7 @@ import (
 
 	"adlock/lib/fault"
 	"adlock/lib/locker"
+	"adlock/test/support/must"
 )
 
 // asked is a variable that makes this test a program: it prints what OwnedBy returns for that pid.
@@ -28,7 +29,7 @@ func TestTheOwnerIsAnAncestorThatIsNamed(t *testing.T) {
 		command := exec.Command("sh", "-c", prefix+`exec "$0" -test.run='^TestTheOwnerIsAnAncestorThatIsNamed$'`, os.Args[0])
 		command.Env = append(os.Environ(), asked+"="+strconv.Itoa(pid))
 		out, err := command.Output()
-		must(t, err)
+		must.Do(t, err)
 		return strings.TrimSpace(string(out))
 	}
 	self, stranger := os.Getpid(), sleeper(t).PID

@@ -12,6 +12,7 @@ import (
 	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 func read(owner process.Identity) locker.Request {
@@ -99,7 +100,7 @@ func TestAReaderThatCannotBeCheckedIsBusyThenStuck(t *testing.T) {
 
 func TestADamagedReadersLockIsAnErrorAndStays(t *testing.T) {
 	k := newLocker(t)
-	must(t, k.Dir.MarkRead(motdFiles))
+	must.Do(t, k.Dir.MarkRead(motdFiles))
 	for _, content := range []string{"12", "12\n"} {
 		plantFile(t, k, "read."+motdFiles+".12", content, time.Hour)
 		if outcome, err := k.Take(ask(sleeper(t))); outcome.Verdict != "" || fault.KindOf(err) != fault.IO {
@@ -114,7 +115,7 @@ func TestAReaderWhoseLockIsGuardedIsBusy(t *testing.T) {
 	wantVerdict(t, k, read(gone), locker.Acquired)
 	lock := readerLock(gone)
 	guard := openActive(t, k.Dir.Lock, lock)
-	must(t, guard.Guard(0))
+	must.Do(t, guard.Guard(0))
 	if o := wantVerdict(t, k, ask(sleeper(t)), locker.Busy); o.Reason != "busy: "+locker.ErrGuarded.Error() {
 		t.Errorf("%s", o.Reason)
 	}
@@ -152,7 +153,7 @@ func TestADeadOwnerBesideAnEmptyReadersLockIsReplaced(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	r.Limits.IfElapsed = time.Hour
 	wantVerdict(t, k, ask(dead(t)), locker.Acquired)
-	must(t, k.Dir.MarkRead(motdFiles))
+	must.Do(t, k.Dir.MarkRead(motdFiles))
 	plantFile(t, k, motd.Name().ReaderLock(4711), "", time.Hour)
 	helper.Stderr(t, func() { wantVerdict(t, k, r, locker.Acquired) })
 	wantLocks(t, k, 1)

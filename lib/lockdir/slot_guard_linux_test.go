@@ -21,6 +21,7 @@ import (
 	"adlock/test/support/actor"
 	"adlock/test/support/helper"
 	"adlock/test/support/intercept"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -45,7 +46,7 @@ func holds(t *testing.T, k *Locker, name atom.Name) (holder process.Identity) {
 
 func stop(t *testing.T, id process.Identity) {
 	t.Helper()
-	must(t, syscall.Kill(id.PID, syscall.SIGSTOP))
+	must.Do(t, syscall.Kill(id.PID, syscall.SIGSTOP))
 	eventually(t, "it stands still", func() bool { still, _ := process.Still(id.PID); return still })
 }
 
@@ -61,7 +62,7 @@ func withGrace(t *testing.T, grace time.Duration) {
 func locksOf(t *testing.T, k *Locker) (names []string) {
 	t.Helper()
 	files, err := k.Dir.Files(atom.ActiveLock, atom.ReaderLock)
-	must(t, err)
+	must.Do(t, err)
 	for _, f := range files {
 		names = append(names, f.String())
 	}
@@ -160,8 +161,8 @@ func TestASlotWhoseOwnersLockCannotBeReadIsNotFree(t *testing.T) {
 func TestASlotWithASurvivorInItIsNotFree(t *testing.T) {
 	k, survivor, stranger := newLocker(t), sleeper(t), slotted(sleeper(t), "other", 1)
 	held := wantVerdict(t, k, slotted(sleeper(t), motd.Operand, 1), locker.Acquired)
-	must(t, k.RecordMembers(motdFiles, held.Token, []process.Identity{survivor}))
-	must(t, os.Remove(k.Dir.Path(motdLock.String())))
+	must.Do(t, k.RecordMembers(motdFiles, held.Token, []process.Identity{survivor}))
+	must.Do(t, os.Remove(k.Dir.Path(motdLock.String())))
 	wantVerdict(t, k, stranger, locker.Full)
 	end(t, survivor)
 	wantVerdict(t, k, stranger, locker.Acquired)
@@ -246,7 +247,7 @@ func TestALockIsClearedWithItsSlotOrNotAtAll(t *testing.T) {
 	}
 	wantSame(t, k, before)
 	guard.Close()
-	must(t, k.Clear(motdLock))
+	must.Do(t, k.Clear(motdLock))
 	wantSame(t, k, nil)
 }
 
@@ -257,7 +258,7 @@ func TestAReadersReleaseIsDeniedWhileItsOtherLockIsGuarded(t *testing.T) {
 	lock := readerLock(r.Owner)
 	plant(t, k, contentOf(t, k, lock.String()), 0)
 	reader := openActive(t, k.Dir.Lock, lock)
-	must(t, reader.Guard(0))
+	must.Do(t, reader.Guard(0))
 	err := releaseOf(k, held)
 	if fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), reader.Path()+": "+locker.ErrGuarded.Error()) {
 		t.Errorf("got %v, of kind %v", err, fault.KindOf(err))
@@ -279,7 +280,7 @@ func TestWhatOutlivesAnEndingHoldsAllAtomsOfItsOwner(t *testing.T) {
 			wantVerdict(t, k, r, locker.Acquired)
 		}
 		ended := takeGuard(t, k, inner.Atom.Name())
-		must(t, (&ending{Locker: k, active: ended}).record([]process.Identity{owner, survivor}))
+		must.Do(t, (&ending{Locker: k, active: ended}).record([]process.Identity{owner, survivor}))
 		ended.Close()
 		end(t, owner)
 		newcomer := sleeper(t)
@@ -302,7 +303,7 @@ func outliving(t *testing.T) (owner process.Identity) {
 	first := descendant(t, descendant(t, owner.PID))
 	keeper := start(t, "exec nsenter --target "+strconv.Itoa(first)+" --pid sleep 60")
 	descendant(t, keeper.PID)
-	must(t, syscall.Kill(keeper.PID, syscall.SIGSTOP))
+	must.Do(t, syscall.Kill(keeper.PID, syscall.SIGSTOP))
 	helper.Eventually(t, "it is stopped", func() bool { return actor.State(keeper.PID) == "T" })
 	return owner
 }
@@ -467,7 +468,7 @@ func TestAnEndingWaitsForTheHolderOfTheSlotsGuard(t *testing.T) {
 	guard := takeGuard(t, k, motd.Slot(1))
 	time.Sleep(2 * guardWait)
 	guard.Close()
-	must(t, os.WriteFile(over, nil, 0o600))
+	must.Do(t, os.WriteFile(over, nil, 0o600))
 	wantTaken(t, took, locker.Acquired)
 }
 

@@ -9,6 +9,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/locker"
 	"adlock/lib/process"
+	"adlock/test/support/must"
 )
 
 // slotted asks for the atom of that operand, with a limit on slots (0: none).
@@ -144,12 +145,12 @@ func TestAnAtomThatIsNotTakenAfterAllKeepsNoSlot(t *testing.T) {
 	outer, inner := slotted(owner, "outer", 1), slotted(owner, "inner", 1)
 	held := wantVerdict(t, k, outer, locker.Acquired)
 	temp, record, err := k.tempFile(&inner)
-	must(t, err)
+	must.Do(t, err)
 	defer temp.Close()
-	must(t, temp.Link(inner.Atom.Name().ActiveLock()))
+	must.Do(t, temp.Link(inner.Atom.Name().ActiveLock()))
 	letGo(t, k, outer, held)
 	wantVerdict(t, k, slotted(sleeper(t), "other", 1), locker.Full)
-	must(t, k.withdraw(temp, record))
+	must.Do(t, k.withdraw(temp, record))
 	wantVerdict(t, k, slotted(sleeper(t), "other", 1), locker.Acquired)
 }
 
@@ -190,7 +191,7 @@ func TestADeadReadersSlotMayBeClearedByTwoAtOnce(t *testing.T) {
 		wantVerdict(t, k, reader, locker.Acquired)
 		slot := takeGuard(t, k, motd.Slot(1))
 		other, _, err := k.tempFile(&reader)
-		must(t, err)
+		must.Do(t, err)
 		var failed error
 		met := false
 		atTry(t, slot.Path(), 2, func() { _, err = k.Take(ask(reader.Owner)) }, func() {
@@ -231,12 +232,12 @@ func TestANestedAtomSharesItsOwnersSlotThoughAnotherIsFree(t *testing.T) {
 // A file that may not be read is no lock, and no reason to keep a slot.
 func TestAStrangeFileKeepsNoSlot(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
-	must(t, os.Mkdir(k.Dir.Path("lock."+motdFiles), 0o700))
+	must.Do(t, os.Mkdir(k.Dir.Path("lock."+motdFiles), 0o700))
 	outer, stranger := slotted(owner, "outer", 1), slotted(sleeper(t), "other", 1)
 	letGo(t, k, outer, wantVerdict(t, k, outer, locker.Acquired))
 	wantSlots(t, k, 0)
 	wantVerdict(t, k, outer, locker.Acquired)
-	must(t, os.Remove(k.Dir.Path(outer.Atom.Name().ActiveLock())))
+	must.Do(t, os.Remove(k.Dir.Path(outer.Atom.Name().ActiveLock())))
 	wantVerdict(t, k, stranger, locker.Acquired) // no lock of its owner uses the slot
 }
 
@@ -313,10 +314,10 @@ func TestNewcomersWithDifferentLimitsNeverRunTooMany(t *testing.T) {
 func TestACountWaitsForTheNewcomerInAHigherSlot(t *testing.T) {
 	k, higher := newLocker(t), motd.Slot(2).ActiveLock()
 	wantVerdict(t, k, slotted(sleeper(t), "higher", 1), locker.Acquired)
-	must(t, os.Rename(k.Dir.Path(motd.Slot(1).ActiveLock()), k.Dir.Path(higher)))
+	must.Do(t, os.Rename(k.Dir.Path(motd.Slot(1).ActiveLock()), k.Dir.Path(higher)))
 	guard := takeGuard(t, k, motd.Slot(2))
 	took := takes(t, k, slotted(sleeper(t), "lower", 1))
 	eventually(t, "it has a slot", func() bool { return slotsLeft(k) == 2 })
-	must(t, errors.Join(os.Remove(k.Dir.Path(higher)), guard.Close()))
+	must.Do(t, errors.Join(os.Remove(k.Dir.Path(higher)), guard.Close()))
 	wantTaken(t, took, locker.Acquired)
 }

@@ -9,12 +9,13 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/locker"
 	"adlock/lib/process"
+	"adlock/test/support/must"
 )
 
 func self(t *testing.T) process.Identity {
 	t.Helper()
 	id, err := process.Of(os.Getpid())
-	must(t, err)
+	must.Do(t, err)
 	return id
 }
 

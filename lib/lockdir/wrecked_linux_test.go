@@ -11,6 +11,7 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 // longAgo is before this boot.
@@ -49,7 +50,7 @@ func TestALockThatALossOfPowerDamagedIsCleared(t *testing.T) {
 		for file, r := range map[string]locker.Request{
 			"lock." + motdFiles: newcomer, motd.Slot(1).ActiveLock(): slotted, motd.Name().ReaderLock(4711): newcomer,
 		} {
-			must(t, k.Dir.MarkRead(motdFiles))
+			must.Do(t, k.Dir.MarkRead(motdFiles))
 			plantFile(t, k, file, content, 0)
 			if _, _, err := k.DryRun(&r); fault.KindOf(err) != fault.IO {
 				t.Errorf("%s, %s of this boot: %v", claim, file, err)

@@ -11,6 +11,7 @@ import (
 
 	"adlock/lib/fault"
 	"adlock/lib/limit"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -115,14 +116,14 @@ func TestAnEndingThatFailedIsTriedAgain(t *testing.T) {
 	dir := t.TempDir()
 	st := rehearse(t, setup{Enforce: true, ExpireAfter: time.Millisecond, Pause: time.Millisecond, Refuses: filepath.Join(dir, "no"),
 		Args: sh(dir, `sleep 300 & echo $! >"$1/child"; trap "" INT TERM; wait`)})
-	must(t, os.WriteFile(st.setup.Refuses, nil, 0o600))
+	must.Do(t, os.WriteFile(st.setup.Refuses, nil, 0o600))
 	st.begin()
 	child := pidIn(t, filepath.Join(dir, "child"))
 	await(t, "it is stuck", func() bool { return len(st.report().Stuck) > 0 })
 	if !lives(child) {
 		t.Error("it was signalled")
 	}
-	must(t, os.Remove(st.setup.Refuses))
+	must.Do(t, os.Remove(st.setup.Refuses))
 	if status, rep := st.end(); status != fault.StatusExpired || !rep.Result.Expired || len(rep.Stuck) != 1 {
 		t.Errorf("status %d, %+v", status, rep)
 	}
@@ -136,7 +137,7 @@ func openToAll(t *testing.T) string {
 	if err == nil {
 		err = os.Chmod(dir, 0o777)
 	}
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }
@@ -145,7 +146,7 @@ func openToAll(t *testing.T) string {
 func copyOfThis(t *testing.T, dir, name string, mode os.FileMode) string {
 	t.Helper()
 	program := filepath.Join(dir, name)
-	must(t, need.WriteProgram(program, []byte(read(t, os.Args[0])), 0o755))
-	must(t, os.Chmod(program, mode))
+	must.Do(t, need.WriteProgram(program, []byte(read(t, os.Args[0])), 0o755))
+	must.Do(t, os.Chmod(program, mode))
 	return program
 }

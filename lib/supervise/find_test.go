@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"adlock/lib/fault"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -62,6 +63,6 @@ func TestFindNamesTheCommand(t *testing.T) {
 
 func write(t *testing.T, file string, mode os.FileMode) {
 	t.Helper()
-	must(t, os.MkdirAll(filepath.Dir(file), 0o755))
-	must(t, need.WriteProgram(file, nil, mode))
+	must.Do(t, os.MkdirAll(filepath.Dir(file), 0o755))
+	must.Do(t, need.WriteProgram(file, nil, mode))
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"adlock/lib/killer"
+	"adlock/test/support/must"
 )
 
 type signalled = killer.Signalled
@@ -175,7 +176,7 @@ func pidIn(t *testing.T, file string) int {
 		return strings.HasSuffix(string(text), "\n")
 	})
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	must(t, err)
+	must.Do(t, err)
 	return pid
 }
 
@@ -202,19 +203,12 @@ func mustBeGone(t *testing.T, pids ...int) {
 
 func signalTo(t *testing.T, pid int, sig syscall.Signal) {
 	t.Helper()
-	must(t, syscall.Kill(pid, sig))
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(pid, sig))
 }
 
 func read(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	must(t, err)
+	must.Do(t, err)
 	return string(text)
 }

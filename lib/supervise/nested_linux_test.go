@@ -12,6 +12,7 @@ import (
 
 	"adlock/lib/killer"
 	"adlock/lib/process"
+	"adlock/test/support/must"
 )
 
 // nested prepares a supervisor whose job is another supervisor. The inner job records its signals.
@@ -68,7 +69,7 @@ func TestEndingALargerJobSignalsANestedJobOnce(t *testing.T) {
 	heard(t, file, 1)
 	heard(t, file+".child", 1)
 	owner, err := process.Of(rep.PID)
-	must(t, err)
+	must.Do(t, err)
 	ended := make(chan error, 1)
 	go func() {
 		k := killer.Killer{Pause: 100 * time.Millisecond, Observe: func(s signalled) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"adlock/lib/fault"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -51,7 +52,7 @@ func TestQuietReportsAReaderThatWentAway(t *testing.T) {
 	} {
 		st := rehearse(t, setup{QuietOK: true, Args: sh("", "echo word; echo word >&2; exit 8")})
 		reader, writer, err := os.Pipe()
-		must(t, err)
+		must.Do(t, err)
 		reader.Close()
 		defer writer.Close()
 		*of(st.cmd) = writer

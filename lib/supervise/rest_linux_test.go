@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"adlock/test/support/must"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -53,7 +54,7 @@ func whileBeingEnded(t *testing.T, s setup) (st *stage, child int) {
 	t.Helper()
 	dir := t.TempDir()
 	s.BeingEnded, s.Args = filepath.Join(dir, "ending"), sh(dir, leaver)
-	must(t, os.WriteFile(s.BeingEnded, nil, 0o600))
+	must.Do(t, os.WriteFile(s.BeingEnded, nil, 0o600))
 	st = rehearse(t, s)
 	supervisor := st.begin().PID
 	child = pidIn(t, filepath.Join(dir, "child"))
@@ -84,7 +85,7 @@ func TestSupervisorOfAJobThatIsBeingEndedStaysWithItsOrphans(t *testing.T) {
 func TestSupervisorLeavesItsOrphansAfterAnEnding(t *testing.T) {
 	st, child := whileBeingEnded(t, setup{})
 	st.mustStay()
-	must(t, os.Remove(st.setup.BeingEnded))
+	must.Do(t, os.Remove(st.setup.BeingEnded))
 	if st.wantEnd(6); !lives(child) {
 		t.Error("the daemon was ended")
 	}
@@ -105,7 +106,7 @@ func TestSupervisorLeavesABegunEndingToItsNewcomer(t *testing.T) {
 			if !lives(child) {
 				t.Error("the child was ended by both")
 			}
-			must(t, os.Remove(st.setup.BeingEnded))
+			must.Do(t, os.Remove(st.setup.BeingEnded))
 			if _, rep := st.end(); rep.Err != "" {
 				t.Errorf("%+v, error %q", rep.Result, rep.Err)
 			}
@@ -123,7 +124,7 @@ const daemon = `setsid sh -c 'echo $$ >"$1/daemon"; read -r x <"$1/fifo"' daemon
 func wholeJob(t *testing.T, s setup, ready func(*stage)) (st *stage, daemonPID int, dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	must(t, syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600))
+	must.Do(t, syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600))
 	s.WholeJob, s.Args = true, sh(dir, daemon)
 	st = rehearse(t, s)
 	ready(st)
@@ -145,7 +146,7 @@ func TestTheWholeJobIsOverWhenItsLastDaemonIs(t *testing.T) {
 	if recorded := pidIn(t, st.setup.Report+".recorded"); recorded != pid {
 		t.Errorf("recorded is %d, not the daemon %d", recorded, pid)
 	}
-	must(t, os.WriteFile(filepath.Join(dir, "fifo"), []byte("go\n"), 0))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "fifo"), []byte("go\n"), 0))
 	if rep := st.wantEnd(6); rep.Result.Ended || len(rep.Signals) != 0 {
 		t.Errorf("%+v, signals %v", rep.Result, rep.Signals)
 	}

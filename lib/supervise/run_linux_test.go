@@ -4,6 +4,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/test/support/need"
 
+	"adlock/test/support/must"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,7 +63,7 @@ func TestWhatIsNoProgramIsAnExecFormatError(t *testing.T) {
 func executableFile(t *testing.T, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program")
-	must(t, need.WriteProgram(path, []byte(content), 0o755))
+	must.Do(t, need.WriteProgram(path, []byte(content), 0o755))
 	return path
 }
 
@@ -122,14 +123,14 @@ func descriptorsWithout(t *testing.T) string {
 	job := sh(dir, `ls /proc/self/fd >"$1/fds"`)
 	cmd := exec.Command(job[0], job[1:]...)
 	cmd.ExtraFiles = []*os.File{third(t, dir)}
-	must(t, cmd.Run())
+	must.Do(t, cmd.Run())
 	return read(t, filepath.Join(dir, "fds"))
 }
 
 // third is the file for a job's descriptor 3.
 func third(t *testing.T, dir string) *os.File {
 	file, err := os.Create(filepath.Join(dir, "third"))
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { file.Close() })
 	return file
 }
@@ -145,7 +146,7 @@ func TestOrphanIsReapedAndTheCommandsStatusCounts(t *testing.T) {
 	await(t, "the supervisor to adopt the orphan", func() bool { return parentOf(t, orphan) == rep.PID })
 	signalTo(t, orphan, syscall.SIGKILL)
 	await(t, "the orphan to be reaped", func() bool { return state(orphan) == 0 })
-	must(t, os.WriteFile(filepath.Join(dir, "end"), []byte("\n"), 0))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "end"), []byte("\n"), 0))
 	st.wantEnd(5)
 }
 
@@ -153,6 +154,6 @@ func parentOf(t *testing.T, pid int) int {
 	t.Helper()
 	text := read(t, "/proc/"+strconv.Itoa(pid)+"/stat")
 	parent, err := strconv.Atoi(strings.Fields(text[strings.LastIndexByte(text, ')')+1:])[1])
-	must(t, err)
+	must.Do(t, err)
 	return parent
 }

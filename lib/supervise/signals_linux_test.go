@@ -13,6 +13,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/process"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 // listening starts a supervisor whose job writes down its signals, and so does the job's child. ready
@@ -259,7 +260,7 @@ func pending(t *testing.T, pid int, signals []syscall.Signal) bool {
 	_, mask, _ := strings.Cut(string(text), "ShdPnd:\t")
 	mask, _, _ = strings.Cut(mask, "\n")
 	waits, err := strconv.ParseUint(mask, 16, 64)
-	must(t, err)
+	must.Do(t, err)
 	return !slices.ContainsFunc(signals, func(sig syscall.Signal) bool { return waits&(1<<(sig-1)) == 0 })
 }
 

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -39,11 +40,11 @@ func openPTY(t *testing.T) (master, slave *os.File) {
 	}
 	t.Cleanup(func() { master.Close() })
 	fd := int(master.Fd())
-	must(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
+	must.Do(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
 	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	must(t, err)
+	must.Do(t, err)
 	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { slave.Close() })
 	return master, slave
 }

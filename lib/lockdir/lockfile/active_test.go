@@ -14,6 +14,7 @@ import (
 	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/lib/record"
+	"adlock/test/support/must"
 )
 
 func TestAFreeAtomHasNoActiveLock(t *testing.T) {
@@ -35,29 +36,29 @@ func TestTheLockIsReadBack(t *testing.T) {
 func TestOneGuardExcludesAnother(t *testing.T) {
 	d := lockedDir(t)
 	first, second := active(t, d), active(t, d)
-	must(t, first.Guard(0))
+	must.Do(t, first.Guard(0))
 	if err := second.Guard(20 * time.Millisecond); !errors.Is(err, locker.ErrGuarded) {
 		t.Fatalf("two guards: %v", err)
 	}
 	released := make(chan error, 1)
 	go func() { released <- first.Close() }()
-	must(t, second.Guard(90*time.Second))
-	must(t, <-released)
+	must.Do(t, second.Guard(90*time.Second))
+	must.Do(t, <-released)
 }
 
 // The guard belongs to one inode: a process that waited for it must notice that the name now
 // leads elsewhere.
 func TestAGuardOfALockThatIsGoneIsLost(t *testing.T) {
 	for claim, change := range map[string]func(t *testing.T, d *Dir){
-		"removed":  func(t *testing.T, d *Dir) { must(t, os.Remove(d.Path("lock.x"))) },
-		"replaced": func(t *testing.T, d *Dir) { must(t, os.Remove(d.Path("lock.x"))); put(t, d, fullRecord()) },
+		"removed":  func(t *testing.T, d *Dir) { must.Do(t, os.Remove(d.Path("lock.x"))) },
+		"replaced": func(t *testing.T, d *Dir) { must.Do(t, os.Remove(d.Path("lock.x"))); put(t, d, fullRecord()) },
 		"rewritten in place": func(t *testing.T, d *Dir) {
-			must(t, os.WriteFile(d.Path("lock.x"), fullRecord().Bytes(), 0o600))
+			must.Do(t, os.WriteFile(d.Path("lock.x"), fullRecord().Bytes(), 0o600))
 		},
-		"emptied": func(t *testing.T, d *Dir) { must(t, os.Truncate(d.Path("lock.x"), 0)) },
+		"emptied": func(t *testing.T, d *Dir) { must.Do(t, os.Truncate(d.Path("lock.x"), 0)) },
 		"a link in its place": func(t *testing.T, d *Dir) {
-			must(t, os.Rename(d.Path("lock.x"), d.Path("elsewhere")))
-			must(t, os.Symlink("elsewhere", d.Path("lock.x")))
+			must.Do(t, os.Rename(d.Path("lock.x"), d.Path("elsewhere")))
+			must.Do(t, os.Symlink("elsewhere", d.Path("lock.x")))
 		},
 	} {
 		t.Run(claim, func(t *testing.T) {
@@ -73,13 +74,13 @@ func TestAGuardOfALockThatIsGoneIsLost(t *testing.T) {
 
 func TestAGuardReadsTheLockAgain(t *testing.T) {
 	d := newDir(t)
-	must(t, os.WriteFile(d.Path("lock.x"), nil, 0o600))
+	must.Do(t, os.WriteFile(d.Path("lock.x"), nil, 0o600))
 	a := active(t, d)
-	must(t, os.WriteFile(d.Path("lock.x"), []byte("4711\n"), 0o600)) // shlock has finished
+	must.Do(t, os.WriteFile(d.Path("lock.x"), []byte("4711\n"), 0o600)) // shlock has finished
 	if a.Content != record.Empty {
 		t.Fatal("not empty at first")
 	}
-	must(t, a.Guard(0))
+	must.Do(t, a.Guard(0))
 	if a.Content != record.PIDOnly {
 		t.Errorf("content is %d", a.Content)
 	}
@@ -88,8 +89,8 @@ func TestAGuardReadsTheLockAgain(t *testing.T) {
 func TestALockThatIsTooLargeIsDamagedAndALastLockAnError(t *testing.T) {
 	d := newDir(t)
 	for _, file := range []string{"lock.x", "last.x"} {
-		must(t, os.WriteFile(d.Path(file), nil, 0o600))
-		must(t, os.Truncate(d.Path(file), 1<<40)) // sparse
+		must.Do(t, os.WriteFile(d.Path(file), nil, 0o600))
+		must.Do(t, os.Truncate(d.Path(file), 1<<40)) // sparse
 	}
 	if a := active(t, d); a.Content != record.Damaged {
 		t.Errorf("content is %d", a.Content)
@@ -102,8 +103,8 @@ func TestALockThatIsTooLargeIsDamagedAndALastLockAnError(t *testing.T) {
 func TestRemoveTakesTheNameAway(t *testing.T) {
 	d := lockedDir(t)
 	a := active(t, d)
-	must(t, a.Guard(0))
-	must(t, a.Remove())
+	must.Do(t, a.Guard(0))
+	must.Do(t, a.Remove())
 	if exists(d, "lock.x") {
 		t.Error("the lock is still there")
 	}
@@ -113,7 +114,7 @@ func TestNothingIsInheritedByAJob(t *testing.T) {
 	d := lockedDir(t)
 	a := active(t, d)
 	temp, err := d.TempFile(nil)
-	must(t, err)
+	must.Do(t, err)
 	defer temp.Discard()
 	for claim, fd := range map[string]int{"directory": d.fd, "lock": a.fd, "temporary file": temp.fd} {
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)

@@ -11,6 +11,7 @@ import (
 	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/lib/record"
+	"adlock/test/support/must"
 )
 
 // member is a process as read back from a record: of the record's boot.
@@ -22,20 +23,20 @@ func guardedLock(t *testing.T) (*Dir, *Active) {
 	t.Helper()
 	d := lockedDir(t)
 	a := active(t, d)
-	must(t, a.Guard(0))
+	must.Do(t, a.Guard(0))
 	return d, a
 }
 
 func TestWhatIsAppendedIsReadBackAndTheMtimeStays(t *testing.T) {
 	d := newDir(t)
 	a, then := oldLock(t, d)
-	must(t, a.AppendCommand(member(20)))
+	must.Do(t, a.AppendCommand(member(20)))
 	size := a.st.Size
-	if must(t, a.AppendCommand(member(20))); a.st.Size != size {
+	if must.Do(t, a.AppendCommand(member(20))); a.st.Size != size {
 		t.Error("the command was added twice")
 	}
-	must(t, a.AppendSurvivors([]process.Identity{member(21), member(22)}))
-	must(t, a.AppendSurvivors([]process.Identity{member(20), member(22), member(23), member(4711)}))
+	must.Do(t, a.AppendSurvivors([]process.Identity{member(21), member(22)}))
+	must.Do(t, a.AppendSurvivors([]process.Identity{member(20), member(22), member(23), member(4711)}))
 	again := active(t, d)
 	want := record.Appended{Command: member(20), Survivors: []process.Identity{member(21), member(22), member(23), member(4711)}}
 	if again.Content != record.Full || !reflect.DeepEqual(again.Appended, want) || !reflect.DeepEqual(a.Appended, want) {
@@ -51,9 +52,9 @@ func oldLock(t *testing.T, d *Dir) (*Active, time.Time) {
 	t.Helper()
 	put(t, d, fullRecord())
 	then := time.Now().Add(-time.Hour).Truncate(time.Second)
-	must(t, os.Chtimes(d.Path("lock.x"), then, then))
+	must.Do(t, os.Chtimes(d.Path("lock.x"), then, then))
 	a := active(t, d)
-	must(t, a.Guard(0))
+	must.Do(t, a.Guard(0))
 	return a, then
 }
 
@@ -61,13 +62,13 @@ func TestAnUnfinishedLineIsIgnoredAndGoesWithTheNextAppend(t *testing.T) {
 	whole, line := string(fullRecord().Bytes())+"survivor.1=20 100 7 5 1 2\n", "survivor.2=21 100 7 5 1 2"
 	for n := range len(line) {
 		d := newDir(t)
-		must(t, os.WriteFile(d.Path("lock.x"), []byte(whole+line[:n]), 0o600))
+		must.Do(t, os.WriteFile(d.Path("lock.x"), []byte(whole+line[:n]), 0o600))
 		a := active(t, d)
 		if a.Content != record.Full || len(a.Appended.Survivors) != 1 {
 			t.Fatalf("%d bytes of a line: content %d, %+v", n, a.Content, a.Appended)
 		}
-		must(t, a.Guard(0))
-		must(t, a.AppendSurvivors([]process.Identity{member(30)}))
+		must.Do(t, a.Guard(0))
+		must.Do(t, a.AppendSurvivors([]process.Identity{member(30)}))
 		again := active(t, d)
 		if s := again.Appended.Survivors; again.Content != record.Full || len(s) != 2 || s[1].PID != 30 {
 			t.Fatalf("after %d bytes: %+v", n, again.Appended)
@@ -81,17 +82,17 @@ func TestALockNeverOutgrows64KiBAndSaysOnceWhy(t *testing.T) {
 	for pid := 100_000; pid < 103_000; pid++ {
 		all = append(all, member(pid))
 	}
-	must(t, a.AppendSurvivors(all[:500]))
-	must(t, a.AppendSurvivors(all))
-	must(t, a.AppendSurvivors(all))
-	must(t, a.AppendSurvivors([]process.Identity{member(1), member(2)})) // of a later ending
+	must.Do(t, a.AppendSurvivors(all[:500]))
+	must.Do(t, a.AppendSurvivors(all))
+	must.Do(t, a.AppendSurvivors(all))
+	must.Do(t, a.AppendSurvivors([]process.Identity{member(1), member(2)})) // of a later ending
 	again := active(t, d)
 	job := again.Job()
 	if !a.Appended.Uncounted || !job.Uncounted || len(job.Survivors) != 502 || again.st.Size > record.Longest {
 		t.Errorf("%d bytes, %d survivors, uncounted %v", again.st.Size, len(job.Survivors), job.Uncounted)
 	}
 	content, err := os.ReadFile(d.Path("lock.x"))
-	must(t, err)
+	must.Do(t, err)
 	if n := strings.Count(string(content), record.ManySurvivors); n != 1 {
 		t.Errorf("said %d times", n)
 	}
@@ -110,13 +111,13 @@ func TestAnAppendThatFailsLeavesTheLockAsItWas(t *testing.T) {
 	if again.Content != record.Full || len(again.Appended.Survivors) != 0 || again.st.Size != size {
 		t.Errorf("%+v, %d bytes (%v)", again.Appended, again.st.Size, err)
 	}
-	must(t, a.AppendSurvivors([]process.Identity{member(20)}))
+	must.Do(t, a.AppendSurvivors([]process.Identity{member(20)}))
 }
 
 func TestTheGuardRefusesALockWithAnotherToken(t *testing.T) {
 	d := lockedDir(t)
 	a := active(t, d)
-	must(t, os.Remove(d.Path("lock.x")))
+	must.Do(t, os.Remove(d.Path("lock.x")))
 	put(t, d, fullRecord())
 	if err := a.Guard(0); !errors.Is(err, locker.ErrLost) {
 		t.Errorf("got %v", err)
@@ -126,13 +127,13 @@ func TestTheGuardRefusesALockWithAnotherToken(t *testing.T) {
 func TestWhatWasAppendedCanBeTakenBack(t *testing.T) {
 	d := newDir(t)
 	a, then := oldLock(t, d)
-	must(t, a.AppendSurvivors([]process.Identity{member(20)}))
-	must(t, a.Guard(0)) // again, as it is now
+	must.Do(t, a.AppendSurvivors([]process.Identity{member(20)}))
+	must.Do(t, a.Guard(0)) // again, as it is now
 	size, want := a.whole, record.Appended{Survivors: []process.Identity{member(20)}}
-	must(t, a.AppendSurvivors([]process.Identity{member(21), member(22)}))
-	must(t, a.AppendSurvivors([]process.Identity{member(23)}))
+	must.Do(t, a.AppendSurvivors([]process.Identity{member(21), member(22)}))
+	must.Do(t, a.AppendSurvivors([]process.Identity{member(23)}))
 	for range 2 { // the second call has nothing to take back
-		must(t, a.Withdraw())
+		must.Do(t, a.Withdraw())
 		again := active(t, d)
 		if !reflect.DeepEqual(again.Appended, want) || !reflect.DeepEqual(a.Appended, want) {
 			t.Errorf("got  %+v\nand  %+v\nwant %+v", again.Appended, a.Appended, want)
@@ -141,7 +142,7 @@ func TestWhatWasAppendedCanBeTakenBack(t *testing.T) {
 			t.Errorf("%d and %d bytes, want %d; as old as %v", again.whole, a.whole, size, again.Modified())
 		}
 	}
-	must(t, a.AppendSurvivors([]process.Identity{member(24)}))
+	must.Do(t, a.AppendSurvivors([]process.Identity{member(24)}))
 	if again := active(t, d); len(again.Appended.Survivors) != 2 {
 		t.Errorf("got %+v", again.Appended)
 	}

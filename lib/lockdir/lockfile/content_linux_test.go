@@ -16,17 +16,18 @@ import (
 	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/lib/record"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
 func TestSurvivorsAreNumberedAndNoneTwice(t *testing.T) {
 	d, a := guardedLock(t)
 	owner := a.Record.Owner
-	must(t, a.AppendSurvivors(nil))
-	must(t, a.AppendSurvivors([]process.Identity{owner, member(20), member(20), member(21)}))
-	must(t, a.AppendSurvivors([]process.Identity{member(21), member(22)}))
+	must.Do(t, a.AppendSurvivors(nil))
+	must.Do(t, a.AppendSurvivors([]process.Identity{owner, member(20), member(20), member(21)}))
+	must.Do(t, a.AppendSurvivors([]process.Identity{member(21), member(22)}))
 	content, err := os.ReadFile(d.Path("lock.x"))
-	must(t, err)
+	must.Do(t, err)
 	want := "survivor.1=20 100 7 5 1 2\nsurvivor.2=21 100 7 5 1 2\nsurvivor.3=22 100 7 5 1 2\n"
 	if got, _ := strings.CutPrefix(string(content), string(a.Record.Bytes())); got != want {
 		t.Errorf("appended is %q, want %q", got, want)
@@ -38,12 +39,12 @@ func TestTheJobHasWhatTheLockRecords(t *testing.T) {
 	r.Job, r.Supervised = member(30), true
 	put(t, d, r)
 	a := active(t, d)
-	must(t, a.Guard(0))
+	must.Do(t, a.Guard(0))
 	if job := a.Job(); job.Owner != r.Owner || job.Command != r.Job || !job.Supervised || job.FileUID != os.Geteuid() || job.Uncounted {
 		t.Errorf("%+v", job)
 	}
-	must(t, a.AppendCommand(member(31)))
-	must(t, a.AppendSurvivors([]process.Identity{r.Job, member(31), member(32)}))
+	must.Do(t, a.AppendCommand(member(31)))
+	must.Do(t, a.AppendSurvivors([]process.Identity{r.Job, member(31), member(32)}))
 	if job := a.Job(); job.Command != member(31) || !slices.Equal(job.Survivors, []process.Identity{member(32)}) {
 		t.Errorf("%+v", job)
 	}
@@ -55,7 +56,7 @@ func TestACommandWithAnotherPidStartOrInodeIsRecorded(t *testing.T) {
 	again.Start++
 	reused.Inode++
 	for _, id := range []process.Identity{member(30), other, member(30), again, member(30), reused} {
-		must(t, a.AppendCommand(id))
+		must.Do(t, a.AppendCommand(id))
 		if got := active(t, d).Appended.Command; got != id {
 			t.Errorf("recorded is %+v, want %+v", got, id)
 		}
@@ -66,7 +67,7 @@ func TestACommandWithAnotherPidStartOrInodeIsRecorded(t *testing.T) {
 // not count.
 func TestALockIsInUseWhereAProcessIsProvedAlive(t *testing.T) {
 	alive, err := process.Of(os.Getpid())
-	must(t, err)
+	must.Do(t, err)
 	dead := alive
 	dead.Start, dead.Inode = dead.Start+1, 0
 	holding := func(owner process.Identity) string { r := fullRecord(); r.Owner = owner; return string(r.Bytes()) }
@@ -84,13 +85,13 @@ func TestALockIsInUseWhereAProcessIsProvedAlive(t *testing.T) {
 		{"a damaged one", lock, pid + "\nx\n", ""},
 	} {
 		d := newDir(t)
-		must(t, os.WriteFile(d.Path(c.file), []byte(c.content), 0o600))
+		must.Do(t, os.WriteFile(d.Path(c.file), []byte(c.content), 0o600))
 		a, err := d.Lock(atom.ParseFile(c.file))
-		must(t, err)
+		must.Do(t, err)
 		if got := a.InUse(); got != c.want {
 			t.Errorf("%s: %q, want %q", c.claim, got, c.want)
 		}
-		must(t, a.Close())
+		must.Do(t, a.Close())
 	}
 }
 
@@ -103,8 +104,8 @@ func TestTheLastSurvivorThatFitsIsRecorded(t *testing.T) {
 		r.Atom.Operand = strings.Repeat("x", record.Longest-room-len(r.Bytes()))
 		put(t, d, r)
 		a := active(t, d)
-		must(t, a.Guard(0))
-		must(t, a.AppendSurvivors([]process.Identity{member(20)}))
+		must.Do(t, a.Guard(0))
+		must.Do(t, a.AppendSurvivors([]process.Identity{member(20)}))
 		again := active(t, d)
 		if recorded := len(again.Appended.Survivors) == 1; recorded != want || again.Appended.Uncounted == want || a.Appended.Uncounted == want {
 			t.Errorf("room for %d bytes: %+v", room, again.Appended)
@@ -112,7 +113,7 @@ func TestTheLastSurvivorThatFitsIsRecorded(t *testing.T) {
 		if again.st.Size > 65536 {
 			t.Errorf("the lock has %d bytes", again.st.Size)
 		}
-		must(t, a.AppendSurvivors([]process.Identity{member(21)}))
+		must.Do(t, a.AppendSurvivors([]process.Identity{member(21)}))
 		if again := active(t, d); again.st.Size > 65536 || !again.Appended.Uncounted {
 			t.Errorf("one more: %d bytes, %+v", again.st.Size, again.Appended)
 		}
@@ -123,7 +124,7 @@ func TestAnOrdinaryUserHasRootsDirectoriesAndItsOwn(t *testing.T) {
 	need.Root(t)
 	for owner, allowed := range map[int]bool{0: true, 1: false, 4711: true, 4712: false} {
 		path := openDir(t)
-		must(t, os.Chown(path, owner, owner))
+		must.Do(t, os.Chown(path, owner, owner))
 		if err := openedBy(t, 4711, path); (err == nil) != allowed {
 			t.Errorf("a directory of %d: %v", owner, err)
 		}
@@ -134,18 +135,18 @@ func TestAnOrdinaryUserHasRootsDirectoriesAndItsOwn(t *testing.T) {
 func openDir(t *testing.T) string {
 	t.Helper()
 	path, err := os.MkdirTemp("/tmp", "adlock")
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { os.RemoveAll(path) })
-	must(t, os.Chmod(path, 0o755))
+	must.Do(t, os.Chmod(path, 0o755))
 	return path
 }
 
 // openedBy opens a directory with the rights of another user and group.
 func openedBy(t *testing.T, user int, path string) error {
 	t.Helper()
-	must(t, syscall.Setresgid(-1, user, -1))
-	must(t, syscall.Setresuid(-1, user, -1))
-	defer func() { must(t, errors.Join(syscall.Setresuid(-1, 0, -1), syscall.Setresgid(-1, 0, -1))) }()
+	must.Do(t, syscall.Setresgid(-1, user, -1))
+	must.Do(t, syscall.Setresuid(-1, user, -1))
+	defer func() { must.Do(t, errors.Join(syscall.Setresuid(-1, 0, -1), syscall.Setresgid(-1, 0, -1))) }()
 	d, err := Open(path)
 	if err == nil {
 		d.Close()
@@ -161,10 +162,10 @@ func TestADirectoryOfTheUsersOwnGroupMayBeOnTheWay(t *testing.T) {
 		{user, user}: true, {user, other}: false, {0, user}: false, {0, 0}: true, {user, 0}: true,
 	} {
 		above := openDir(t)
-		must(t, os.Mkdir(above+"/locks", 0o755))
-		must(t, os.Chmod(above+"/locks", 0o755)) // whatever the umask
-		must(t, os.Chown(above, owner[0], owner[1]))
-		must(t, os.Chmod(above, 0o775))
+		must.Do(t, os.Mkdir(above+"/locks", 0o755))
+		must.Do(t, os.Chmod(above+"/locks", 0o755)) // whatever the umask
+		must.Do(t, os.Chown(above, owner[0], owner[1]))
+		must.Do(t, os.Chmod(above, 0o775))
 		if err := openedBy(t, user, above+"/locks"); (err == nil) != allowed {
 			t.Errorf("below a directory of %v: %v", owner, err)
 		}
@@ -174,12 +175,12 @@ func TestADirectoryOfTheUsersOwnGroupMayBeOnTheWay(t *testing.T) {
 func TestOnlyPrivateFilesAreBelievedInAnOpenDirectory(t *testing.T) {
 	for dir, entered := range map[fs.FileMode]bool{0o700: false, 0o710: true, 0o701: true, 0o744: false} {
 		path := t.TempDir()
-		must(t, os.Chmod(path, dir))
+		must.Do(t, os.Chmod(path, dir))
 		d, err := Open(path)
-		must(t, err)
+		must.Do(t, err)
 		for mode, lax := range map[fs.FileMode]bool{0o600: false, 0o601: false, 0o644: false, 0o755: false, 0o620: true, 0o602: true} {
-			must(t, os.WriteFile(d.Path("lock.x"), nil, 0o600))
-			must(t, os.Chmod(d.Path("lock.x"), mode))
+			must.Do(t, os.WriteFile(d.Path("lock.x"), nil, 0o600))
+			must.Do(t, os.Chmod(d.Path("lock.x"), mode))
 			a, err := d.Active("x")
 			if refuse := lax && entered; (err != nil) != refuse {
 				t.Errorf("directory %v, file %v: %v", dir, mode, err)
@@ -195,8 +196,8 @@ func TestOnlyPrivateFilesAreBelievedInAnOpenDirectory(t *testing.T) {
 func TestARecordThatOthersMayWriteIsBelievedNowhere(t *testing.T) {
 	d := newDir(t)
 	for content, want := range map[string]fault.Kind{string(fullRecord().Bytes()): fault.NotPermitted, "1\n": 0, "": 0} {
-		must(t, os.WriteFile(d.Path("lock.x"), []byte(content), 0o600))
-		must(t, os.Chmod(d.Path("lock.x"), 0o660))
+		must.Do(t, os.WriteFile(d.Path("lock.x"), []byte(content), 0o600))
+		must.Do(t, os.Chmod(d.Path("lock.x"), 0o660))
 		a, err := d.Active("x")
 		if fault.KindOf(err) != want {
 			t.Errorf("%q: %v", content, err)
@@ -210,12 +211,12 @@ func TestARecordThatOthersMayWriteIsBelievedNowhere(t *testing.T) {
 func TestALinkWhoseReplyWasLostCounts(t *testing.T) {
 	d := newDir(t)
 	temp, err := d.temporary()
-	must(t, err)
-	must(t, temp.fill(func(uint64) []byte { return fullRecord().Bytes() }))
-	must(t, os.Link(d.Path(temp.temporary), d.Path("lock.x")))
-	must(t, temp.Link("lock.x"))
+	must.Do(t, err)
+	must.Do(t, temp.fill(func(uint64) []byte { return fullRecord().Bytes() }))
+	must.Do(t, os.Link(d.Path(temp.temporary), d.Path("lock.x")))
+	must.Do(t, temp.Link("lock.x"))
 	mustHold(t, d, "lock.x")
-	must(t, temp.Close())
+	must.Do(t, temp.Close())
 }
 
 func TestNamedReportsWhetherThereIsATemporaryName(t *testing.T) {
@@ -224,13 +225,13 @@ func TestNamedReportsWhetherThereIsATemporaryName(t *testing.T) {
 		if one.Named() != (one.temporary != "") {
 			t.Error("Named is wrong")
 		}
-		must(t, one.Link("lock.x"))
+		must.Do(t, one.Link("lock.x"))
 		if one.Named() {
 			t.Error("it still has a temporary name")
 		}
-		must(t, one.Withdraw())
+		must.Do(t, one.Withdraw())
 		mustHold(t, d)
-		must(t, one.Close())
+		must.Do(t, one.Close())
 	})
 	d := newDir(t)
 	if named, err := d.temporary(); err != nil || !named.Named() {
@@ -243,25 +244,25 @@ func TestDebrisIsAMinuteOldOrHasTwoNames(t *testing.T) {
 	for age, swept := range map[time.Duration]bool{time.Minute - time.Second: false, time.Minute: true} {
 		d := newDir(t)
 		name := "temp." + record.NewToken()
-		must(t, os.WriteFile(d.Path(name), nil, 0o600))
-		must(t, os.Chtimes(d.Path(name), now.Add(-age), now.Add(-age)))
-		must(t, d.Sweep(now))
+		must.Do(t, os.WriteFile(d.Path(name), nil, 0o600))
+		must.Do(t, os.Chtimes(d.Path(name), now.Add(-age), now.Add(-age)))
+		must.Do(t, d.Sweep(now))
 		if exists(d, name) == swept {
 			t.Errorf("%v old: swept is %v", age, !swept)
 		}
 	}
 	d := newDir(t)
 	name := "temp." + record.NewToken()
-	must(t, os.WriteFile(d.Path("last.x"), nil, 0o600))
-	must(t, os.Link(d.Path("last.x"), d.Path(name)))
-	must(t, d.Sweep(time.Now()))
+	must.Do(t, os.WriteFile(d.Path("last.x"), nil, 0o600))
+	must.Do(t, os.Link(d.Path("last.x"), d.Path(name)))
+	must.Do(t, d.Sweep(time.Now()))
 	mustHold(t, d, "last.x")
 }
 
 func TestALockIsReadUpToALimitEvenIfItGrows(t *testing.T) {
 	d := newDir(t)
 	for size, fits := range map[int]bool{1: true, 511: true, 512: true, 513: true, 100_000: true, maxContent: true, maxContent + 1: false, 2 * maxContent: false} {
-		must(t, os.WriteFile(d.Path("lock.x"), []byte(strings.Repeat("x", size)), 0o600))
+		must.Do(t, os.WriteFile(d.Path("lock.x"), []byte(strings.Repeat("x", size)), 0o600))
 		a := onlyToStat(t, d)
 		for _, seen := range []int64{0, int64(size)} { // its size when it was looked at
 			if size == maxContent+1 && seen == 0 {
@@ -281,9 +282,9 @@ func TestALockIsReadUpToALimitEvenIfItGrows(t *testing.T) {
 
 func TestALockThatShrinksIsReadAsFarAsItGoes(t *testing.T) {
 	d := newDir(t)
-	must(t, os.WriteFile(d.Path("lock.x"), []byte("1234\n"), 0o600))
+	must.Do(t, os.WriteFile(d.Path("lock.x"), []byte("1234\n"), 0o600))
 	a := onlyToStat(t, d)
-	must(t, os.Truncate(d.Path("lock.x"), 2))
+	must.Do(t, os.Truncate(d.Path("lock.x"), 2))
 	if content, err := a.read(); string(content) != "12" || err != nil {
 		t.Errorf("%q, %v", content, err)
 	}
@@ -292,7 +293,7 @@ func TestALockThatShrinksIsReadAsFarAsItGoes(t *testing.T) {
 func onlyToStat(t *testing.T, d *Dir) *file {
 	t.Helper()
 	f, err := d.openFile("lock.x", os.O_RDONLY)
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { f.Close() })
 	return f
 }
@@ -301,7 +302,7 @@ func onlyToStat(t *testing.T, d *Dir) *file {
 func TestALockThatGrewTooLargeIsLost(t *testing.T) {
 	d := lockedDir(t)
 	a := active(t, d)
-	must(t, os.Truncate(d.Path("lock.x"), 1<<40))
+	must.Do(t, os.Truncate(d.Path("lock.x"), 1<<40))
 	if err := a.Guard(0); !errors.Is(err, locker.ErrLost) {
 		t.Errorf("got %v", err)
 	}
@@ -318,8 +319,8 @@ func TestALastLockThatCannotBePlacedIsAnError(t *testing.T) {
 		}
 	}
 	mustHold(t, d)
-	must(t, d.MakeLast("x", record.Memory{Atom: motd}))
-	must(t, d.stampAnew("x", record.Memory{})) // another process has made it meanwhile
+	must.Do(t, d.MakeLast("x", record.Memory{Atom: motd}))
+	must.Do(t, d.stampAnew("x", record.Memory{})) // another process has made it meanwhile
 	if l := last(t, d); l.Memory.Atom != motd {
 		t.Errorf("%+v", l.Memory)
 	}
@@ -331,7 +332,7 @@ func TestAFreeLockIsNoError(t *testing.T) {
 		t.Errorf("readers %q, %v", readers, err)
 	}
 	done := false
-	must(t, d.Marked("x", func() error { done = true; return nil }))
+	must.Do(t, d.Marked("x", func() error { done = true; return nil }))
 	if !done {
 		t.Error("without readers nothing is done")
 	}
@@ -343,13 +344,13 @@ func TestALargeRecordOfAnEarlierVersionIsRead(t *testing.T) {
 	want := old
 	var err error
 	want.Atom, err = atom.New(old.Atom.Program, old.Atom.Host, old.Atom.Operator, operand)
-	must(t, err)
+	must.Do(t, err)
 	d := newDir(t)
 	put(t, d, old)
 	if a := active(t, d); a.Content != record.Full || a.Record != want {
 		t.Errorf("content %d, an operand of %d bytes", a.Content, len(a.Record.Atom.Operand))
 	}
-	must(t, d.MakeLast("x", record.Memory{Atom: old.Atom}))
+	must.Do(t, d.MakeLast("x", record.Memory{Atom: old.Atom}))
 	if l := last(t, d); l.Memory.Atom != want.Atom {
 		t.Errorf("an operand of %d bytes is remembered", len(l.Memory.Atom.Operand))
 	}

@@ -15,6 +15,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/record"
 	"adlock/lib/way"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -23,7 +24,7 @@ func TestADirectoryThatOthersCouldChangeIsRefused(t *testing.T) {
 		0o720: "chmod go-w ", 0o702: "chmod go-w ", 0o703: "chmod go-w ", 0o777 | fs.ModeSticky: "set ADLOCK_DIR to a directory that only you can write)",
 	} {
 		path := t.TempDir()
-		must(t, os.Chmod(path, mode))
+		must.Do(t, os.Chmod(path, mode))
 		_, err := Open(path)
 		refused(t, mode.String(), err)
 		if err != nil && !strings.Contains(err.Error(), ": lock directory is writable by others ("+remedy) {
@@ -35,11 +36,11 @@ func TestADirectoryThatOthersCouldChangeIsRefused(t *testing.T) {
 func TestWhatIsAnotherUsersIsRefused(t *testing.T) {
 	need.Root(t)
 	path := t.TempDir()
-	must(t, os.Chown(path, 4711, 4711))
+	must.Do(t, os.Chown(path, 4711, 4711))
 	_, err := Open(path)
 	refused(t, "a foreign directory", err)
 	d := lockedDir(t)
-	must(t, os.Chown(d.Path("lock.x"), 4711, 4711))
+	must.Do(t, os.Chown(d.Path("lock.x"), 4711, 4711))
 	_, err = d.Active("x")
 	refused(t, "a foreign lock", err)
 }
@@ -47,7 +48,7 @@ func TestWhatIsAnotherUsersIsRefused(t *testing.T) {
 func TestALinkToADirectoryIsRefused(t *testing.T) {
 	d := newDir(t)
 	link := filepath.Join(t.TempDir(), "link")
-	must(t, os.Symlink(d.path, link))
+	must.Do(t, os.Symlink(d.path, link))
 	for _, path := range []string{link, link + "/", link + "/."} {
 		_, err := Open(path)
 		refused(t, path, err)
@@ -56,7 +57,7 @@ func TestALinkToADirectoryIsRefused(t *testing.T) {
 
 func TestWhatIsNoDirectoryCannotBecomeOne(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
-	must(t, os.WriteFile(path, nil, 0o600))
+	must.Do(t, os.WriteFile(path, nil, 0o600))
 	for _, path := range []string{path, path + "/below"} {
 		if _, err := Create(path); fault.KindOf(err) != fault.CannotCreate {
 			t.Errorf("%s: %v", path, err)
@@ -80,11 +81,11 @@ func TestAMissingDirectoryIsMadePrivateUnderAnyUmask(t *testing.T) {
 		if after := syscall.Umask(before); after != umask {
 			t.Errorf("the umask was %03o and is %03o", umask, after)
 		}
-		must(t, err)
-		must(t, d.Close())
+		must.Do(t, err)
+		must.Do(t, d.Close())
 		for _, made := range []string{path, filepath.Dir(path)} {
 			info, err := os.Stat(made)
-			must(t, err)
+			must.Do(t, err)
 			if info.Mode().Perm() != 0o700 {
 				t.Errorf("umask %03o: %s has mode %v", umask, made, info.Mode())
 			}
@@ -96,9 +97,9 @@ func TestAMissingDirectoryIsMadePrivateUnderAnyUmask(t *testing.T) {
 func through(t *testing.T) (above, path string) {
 	t.Helper()
 	above = t.TempDir()
-	must(t, os.Chmod(above, 0o700))
+	must.Do(t, os.Chmod(above, 0o700))
 	path = filepath.Join(above, "a", "b", "locks")
-	must(t, os.MkdirAll(path, 0o700))
+	must.Do(t, os.MkdirAll(path, 0o700))
 	return above, path
 }
 
@@ -121,7 +122,7 @@ func TestNoOtherUserMayRedirectTheWayToTheDirectory(t *testing.T) {
 		},
 	} {
 		above, path := through(t)
-		must(t, change(above))
+		must.Do(t, change(above))
 		_, err := Open(path)
 		refused(t, claim, err)
 		_, err = Create(filepath.Join(path, "c", "d"))
@@ -136,27 +137,27 @@ func TestTheWayMayLeadThroughWhatAStrangeGroupCannotWrite(t *testing.T) {
 	need.Root(t)
 	for _, mode := range []fs.FileMode{0o755, 0o711} {
 		above, path := through(t)
-		must(t, errors.Join(os.Chown(above+"/a", 0, 4711), os.Chmod(above+"/a", mode)))
+		must.Do(t, errors.Join(os.Chown(above+"/a", 0, 4711), os.Chmod(above+"/a", mode)))
 		d, err := Open(path)
-		must(t, err)
-		must(t, d.Close())
+		must.Do(t, err)
+		must.Do(t, d.Close())
 	}
 }
 
 func TestTheWayMayLeadThroughAsManyLinksAsTheKernelFollows(t *testing.T) {
 	_, path := through(t)
 	links := t.TempDir()
-	must(t, os.Chmod(links, 0o700))
+	must.Do(t, os.Chmod(links, 0o700))
 	target := filepath.Dir(path)
 	for n := range way.MostLinks + 1 {
 		link := filepath.Join(links, strconv.Itoa(n))
-		must(t, os.Symlink(target, link))
+		must.Do(t, os.Symlink(target, link))
 		target = link
 	}
 	last := filepath.Join(links, strconv.Itoa(way.MostLinks-1))
 	d, err := Open(last + "/locks")
-	must(t, err)
-	must(t, d.Close())
+	must.Do(t, err)
+	must.Do(t, d.Close())
 	if _, err := Open(target + "/locks"); err == nil {
 		t.Error("one more was followed")
 	}
@@ -181,13 +182,13 @@ func TestTheWayMayLeadThroughOnesOwnLinksAndStickyDirectories(t *testing.T) {
 		"nothing out of the usual": func(string) error { return nil },
 	} {
 		above, path := through(t)
-		must(t, change(above))
+		must.Do(t, change(above))
 		d, err := Open(path)
 		if err != nil {
 			t.Errorf("%s: %v", claim, err)
 			continue
 		}
-		must(t, d.Close())
+		must.Do(t, d.Close())
 	}
 }
 
@@ -196,17 +197,17 @@ func TestARelativePathBeginsWhereTheProcessIs(t *testing.T) {
 	t.Chdir(filepath.Join(above, "a"))
 	for _, relative := range []string{"b/locks", "../a/b/locks", "./b/../b/locks/"} {
 		d, err := Open(relative)
-		must(t, err)
-		must(t, d.Close())
+		must.Do(t, err)
+		must.Do(t, d.Close())
 	}
-	must(t, os.Chmod(".", 0o777))
+	must.Do(t, os.Chmod(".", 0o777))
 	_, err := Open("b/locks")
 	refused(t, path, err)
 }
 
 func TestLinksInACircleLeadNowhere(t *testing.T) {
 	above, path := through(t)
-	must(t, relink(above, "b", os.Geteuid()))
+	must.Do(t, relink(above, "b", os.Geteuid()))
 	if _, err := Create(path); err == nil {
 		t.Error("it was opened")
 	}
@@ -217,12 +218,12 @@ func TestLinksInACircleLeadNowhere(t *testing.T) {
 func TestADirectorySwappedAfterTheCheckIsNotFollowed(t *testing.T) {
 	d := newDir(t)
 	moved, bait := d.path+".moved", t.TempDir()
-	must(t, os.Rename(d.path, moved))
-	must(t, os.Symlink(bait, d.path))
+	must.Do(t, os.Rename(d.path, moved))
+	must.Do(t, os.Symlink(bait, d.path))
 	t.Cleanup(func() { os.RemoveAll(moved) })
 	put(t, d, fullRecord())
-	must(t, d.MakeLast("x", record.Memory{}))
-	must(t, d.Stamp("x", record.Memory{}))
+	must.Do(t, d.MakeLast("x", record.Memory{}))
+	must.Do(t, d.Stamp("x", record.Memory{}))
 	if left, err := os.ReadDir(bait); err != nil || len(left) > 0 {
 		t.Errorf("the bait holds %v (%v)", left, err)
 	}
@@ -253,8 +254,8 @@ func TestNothingButAPlainFileOfTheOwnersIsOpened(t *testing.T) {
 		"writable by group":  plain(0o660),
 	} {
 		d := enteredDir(t)
-		must(t, plant(d.Path("lock.x")))
-		must(t, plant(d.Path("last.x")))
+		must.Do(t, plant(d.Path("lock.x")))
+		must.Do(t, plant(d.Path("last.x")))
 		_, err := d.Active("x")
 		refused(t, claim+", Active", err)
 		_, err = d.Last("x")
@@ -265,7 +266,7 @@ func TestNothingButAPlainFileOfTheOwnersIsOpened(t *testing.T) {
 	}
 	d := enteredDir(t)
 	put(t, d, fullRecord())
-	must(t, os.Link(d.Path("lock.x"), d.Path("temp.x"))) // two links, for a moment
+	must.Do(t, os.Link(d.Path("lock.x"), d.Path("temp.x"))) // two links, for a moment
 	active(t, d)
 }
 
@@ -273,9 +274,9 @@ func TestNothingButAPlainFileOfTheOwnersIsOpened(t *testing.T) {
 func enteredDir(t *testing.T) *Dir {
 	t.Helper()
 	path := t.TempDir()
-	must(t, os.Chmod(path, 0o755))
+	must.Do(t, os.Chmod(path, 0o755))
 	d, err := Open(path)
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { d.Close() })
 	return d
 }
@@ -288,8 +289,8 @@ func TestTheRemedyOfAFileThatOthersMayWriteDependsOnWhatItIs(t *testing.T) {
 		"lock.p.h.o.x": "is writable by others (another user may have written it: check that the job does not run, then rm '" + d.Path("lock.p.h.o.x") + "')",
 		"last.p.h.o.x": "is writable by others (chmod go-w '" + d.Path("last.p.h.o.x") + "')",
 	} {
-		must(t, os.WriteFile(d.Path(file), nil, 0o600))
-		must(t, os.Chmod(d.Path(file), 0o660))
+		must.Do(t, os.WriteFile(d.Path(file), nil, 0o600))
+		must.Do(t, os.Chmod(d.Path(file), 0o660))
 		if _, err := d.openFile(file, syscall.O_RDONLY); err == nil || err.Error() != d.Path(file)+": "+remedy {
 			t.Errorf("got %v", err)
 		}
@@ -298,9 +299,9 @@ func TestTheRemedyOfAFileThatOthersMayWriteDependsOnWhatItIs(t *testing.T) {
 
 func TestALaxModeIsHarmlessWhereNoOtherUserGetsIn(t *testing.T) {
 	d := newDir(t)
-	must(t, os.WriteFile(d.Path("last.x"), nil, 0o600))
-	must(t, os.Chmod(d.Path("last.x"), 0o666)) // : > last.x under umask 0
-	must(t, d.Stamp("x", record.Memory{}))
+	must.Do(t, os.WriteFile(d.Path("last.x"), nil, 0o600))
+	must.Do(t, os.Chmod(d.Path("last.x"), 0o666)) // : > last.x under umask 0
+	must.Do(t, d.Stamp("x", record.Memory{}))
 }
 
 func TestADeviceIsNotOpened(t *testing.T) {
@@ -316,7 +317,7 @@ func TestADeviceIsNotOpened(t *testing.T) {
 func TestFilesListsOnlyTheKindsAskedFor(t *testing.T) {
 	d := newDir(t)
 	for _, name := range []string{"lock.p.h.o.x", "lock.p.h.slot-1", "last.p.h.o.x", "read.p.h.o.x", "lock.x", "last.notes", "program.h.runlog"} {
-		must(t, os.WriteFile(d.Path(name), nil, 0o600))
+		must.Do(t, os.WriteFile(d.Path(name), nil, 0o600))
 	}
 	for _, c := range []struct {
 		kinds []atom.Kind
@@ -328,7 +329,7 @@ func TestFilesListsOnlyTheKindsAskedFor(t *testing.T) {
 		{[]atom.Kind{atom.LastLock, atom.ReadersMark}, []string{"last.p.h.o.x", "read.p.h.o.x"}},
 	} {
 		files, err := d.Files(c.kinds...)
-		must(t, err)
+		must.Do(t, err)
 		var got []string
 		for _, f := range files {
 			got = append(got, f.String())
@@ -343,7 +344,7 @@ func TestFilesListsOnlyTheKindsAskedFor(t *testing.T) {
 func TestAnExistingDirectoryIsTriedItself(t *testing.T) {
 	d := newDir(t)
 	tried, there, err := OpenToTry(d.path)
-	must(t, err)
+	must.Do(t, err)
 	defer tried.Close()
 	if !there || tried.path != d.path {
 		t.Errorf("%s, there: %v", tried.path, there)
@@ -354,14 +355,14 @@ func TestTheNearestExistingDirectoryIsTriedAndNoneIsMade(t *testing.T) {
 	above := newDir(t).path
 	for _, path := range []string{above + "/a", above + "/a/b/c", above + "/a/../b"} {
 		tried, there, err := OpenToTry(path)
-		must(t, err)
+		must.Do(t, err)
 		if there || tried.path != above {
 			t.Errorf("%s: %s, there: %v", path, tried.path, there)
 		}
 		temp, err := tried.TempFile(nil)
-		must(t, err)
+		must.Do(t, err)
 		temp.Discard()
-		must(t, tried.Close())
+		must.Do(t, tried.Close())
 	}
 	if left, err := os.ReadDir(above); len(left) != 0 || err != nil {
 		t.Errorf("left behind: %v, %v", left, err)
@@ -371,8 +372,8 @@ func TestTheNearestExistingDirectoryIsTriedAndNoneIsMade(t *testing.T) {
 func TestAPlaceWhereNoDirectoryCanBeMadeIsRefused(t *testing.T) {
 	above := newDir(t).path
 	dangling := filepath.Join(above, "link")
-	must(t, os.Symlink("/nowhere/at/all", dangling))
-	must(t, os.WriteFile(above+"/file", nil, 0o600))
+	must.Do(t, os.Symlink("/nowhere/at/all", dangling))
+	must.Do(t, os.WriteFile(above+"/file", nil, 0o600))
 	for claim, path := range map[string]string{
 		"a relative one": "not/there", "below a file": above + "/file/a",
 		"a link that leads nowhere": dangling + "/a",
@@ -381,7 +382,7 @@ func TestAPlaceWhereNoDirectoryCanBeMadeIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", claim, err)
 		}
 	}
-	must(t, os.Chmod(above, 0o777))
+	must.Do(t, os.Chmod(above, 0o777))
 	_, _, err := OpenToTry(above + "/a")
 	refused(t, "below what others may write to", err)
 }

@@ -14,6 +14,7 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/test/support/intercept"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -24,9 +25,9 @@ func closed(d *Dir) *Dir { return &Dir{path: d.path, fd: -1, uid: d.uid, entered
 func onlyToRead(t *testing.T, d *Dir) *Active {
 	t.Helper()
 	f, err := d.openFile("lock.x", unix.O_RDONLY)
-	must(t, err)
+	must.Do(t, err)
 	a := &Active{file: *f}
-	must(t, a.load())
+	must.Do(t, a.load())
 	t.Cleanup(func() { a.Close() })
 	return a
 }
@@ -35,7 +36,7 @@ func onlyToRead(t *testing.T, d *Dir) *Active {
 // behind it.
 func TestNothingIsAppendedBehindALineThatCannotBeCutOff(t *testing.T) {
 	d := newDir(t)
-	must(t, os.WriteFile(d.Path("lock.x"), append(fullRecord().Bytes(), "surv"...), 0o600))
+	must.Do(t, os.WriteFile(d.Path("lock.x"), append(fullRecord().Bytes(), "surv"...), 0o600))
 	if err := onlyToRead(t, d).AppendCommand(member(20)); err == nil {
 		t.Error("no error")
 	}
@@ -53,7 +54,7 @@ func TestMarkedReportsTheFailureOfWhatItCalls(t *testing.T) {
 			return errors.Join(os.Remove(d.Path(mark)), os.Mkdir(d.Path(mark), 0o700))
 		}},
 	} {
-		must(t, as.marks())
+		must.Do(t, as.marks())
 		if err := d.Marked("x", func() error { return failed }); !errors.Is(err, failed) {
 			t.Errorf("%s: %v", as.claim, err)
 		}
@@ -67,23 +68,23 @@ func TestMarkedReportsTheFailureOfWhatItCalls(t *testing.T) {
 func openFiles(t *testing.T) int {
 	t.Helper()
 	list, err := os.ReadDir("/proc/self/fd")
-	must(t, err)
+	must.Do(t, err)
 	return len(list)
 }
 
 // What succeeds and what fails is tried below.
 func TestNothingThatIsRefusedStaysOpen(t *testing.T) {
 	lax := t.TempDir()
-	must(t, os.Chmod(lax, 0o777))
+	must.Do(t, os.Chmod(lax, 0o777))
 	for claim, call := range map[string]func(d *Dir) error{
 		"a directory of all": func(*Dir) error { _, err := Open(lax); return err },
 		"a lock that others may write": func(d *Dir) error {
-			must(t, os.Chmod(d.Path("lock.x"), 0o660))
+			must.Do(t, os.Chmod(d.Path("lock.x"), 0o660))
 			_, err := d.Active("x")
 			return err
 		},
 		"a last lock that is too large": func(d *Dir) error {
-			must(t, os.Truncate(d.Path("last.x"), 1<<40))
+			must.Do(t, os.Truncate(d.Path("last.x"), 1<<40))
 			_, err := d.Last("x")
 			return err
 		},
@@ -93,7 +94,7 @@ func TestNothingThatIsRefusedStaysOpen(t *testing.T) {
 		},
 	} {
 		d := lockedDir(t)
-		must(t, d.MakeLast("x", record.Memory{}))
+		must.Do(t, d.MakeLast("x", record.Memory{}))
 		before := openFiles(t)
 		if err := call(d); err == nil {
 			t.Errorf("%s: no error", claim)
@@ -203,10 +204,10 @@ func TestNoFailureIsSwallowed(t *testing.T) {
 				for file, content := range map[string][]byte{
 					"lock." + reads: fullRecord().Bytes(), "temp." + record.NewToken(): nil, tickFile(reads, 1): nil,
 				} {
-					must(t, os.WriteFile(d.Path(file), content, 0o600))
+					must.Do(t, os.WriteFile(d.Path(file), content, 0o600))
 				}
-				must(t, d.MakeLast(reads, record.Memory{}))
-				must(t, d.MarkRead(reads))
+				must.Do(t, d.MakeLast(reads, record.Memory{}))
+				must.Do(t, d.MarkRead(reads))
 				before := openFiles(t)
 				met = false
 				var err error
@@ -248,11 +249,11 @@ func TestWithoutTmpfilesATemporaryFileHasAName(t *testing.T) {
 				}
 				return 0
 			}, call)
-			must(t, err)
+			must.Do(t, err)
 			if !temp.Named() {
 				t.Errorf("%v: it has no name", number)
 			}
-			must(t, temp.Link("lock.x"))
+			must.Do(t, temp.Link("lock.x"))
 			temp.Discard()
 			active(t, d).Close()
 			mustHold(t, d, "lock.x")
@@ -272,11 +273,11 @@ func withoutRoom(t *testing.T, call func()) {
 func limitedTo(t *testing.T, size uint64, call func()) {
 	t.Helper()
 	var before syscall.Rlimit
-	must(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before))
+	must.Do(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before))
 	limited := before
 	limited.Cur = size
-	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limited))
-	defer func() { must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before)) }()
+	must.Do(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limited))
+	defer func() { must.Do(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before)) }()
 	call()
 }
 
@@ -288,7 +289,7 @@ func TestATemporaryFileThatDoesNotFitIsAnErrorAndLeavesNothing(t *testing.T) {
 			t.Error("no error")
 		}
 		large, err := record.ParseMemory([]byte("x=" + string(make([]byte, 1<<16)) + "\n"))
-		must(t, err)
+		must.Do(t, err)
 		if err := d.MakeLast("x", large); err == nil {
 			t.Error("a last lock: no error")
 		}
@@ -300,13 +301,13 @@ func TestTheHolderIsTheProcessWithTheFlockOfThisInode(t *testing.T) {
 	d := lockedDir(t)
 	a, other := active(t, d), active(t, d)
 	last, err := os.Create(d.Path("last.x"))
-	must(t, err)
+	must.Do(t, err)
 	defer last.Close()
-	must(t, unix.Flock(int(last.Fd()), unix.LOCK_EX))
+	must.Do(t, unix.Flock(int(last.Fd()), unix.LOCK_EX))
 	lock := unix.Flock_t{Type: unix.F_WRLCK}
-	must(t, unix.FcntlFlock(uintptr(a.fd), unix.F_SETLK, &lock)) // of another kind
+	must.Do(t, unix.FcntlFlock(uintptr(a.fd), unix.F_SETLK, &lock)) // of another kind
 	wantHolder(t, a, 0)
-	must(t, other.Guard(0))
+	must.Do(t, other.Guard(0))
 	wantHolder(t, a, os.Getpid())
 }
 
@@ -321,14 +322,14 @@ func TestAnotherUsersDirectoryMayNotHoldAThirdUsersFile(t *testing.T) {
 	need.Root(t)
 	d := lockedDir(t)
 	foreign := &Dir{path: d.path, fd: d.fd, uid: 4711} // as when root reads a user's directory
-	must(t, os.Chown(d.Path("lock.x"), 4711, 4711))
+	must.Do(t, os.Chown(d.Path("lock.x"), 4711, 4711))
 	a, err := foreign.Active("x")
-	must(t, err)
+	must.Do(t, err)
 	if a.UID() != 4711 {
 		t.Errorf("it is of %d", a.UID())
 	}
 	a.Close()
-	must(t, os.Chown(d.Path("lock.x"), 4712, 4712))
+	must.Do(t, os.Chown(d.Path("lock.x"), 4712, 4712))
 	_, err = foreign.Active("x")
 	refused(t, "a third user's", err)
 }

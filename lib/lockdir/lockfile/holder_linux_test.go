@@ -15,6 +15,7 @@ import (
 	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -22,7 +23,7 @@ import (
 func TestTheHolderIsFoundWhileOtherLocksComeAndGo(t *testing.T) {
 	d := lockedDir(t)
 	a := active(t, d)
-	must(t, a.Guard(0))
+	must.Do(t, a.Guard(0))
 	done, gone := make(chan bool), make(chan bool)
 	go func() {
 		defer close(gone)
@@ -41,12 +42,12 @@ func TestTheHolderIsFoundInATableOfManyPages(t *testing.T) {
 	a, other := active(t, d), active(t, d)
 	for range 200 {
 		f, err := os.CreateTemp(d.path, "")
-		must(t, err)
+		must.Do(t, err)
 		defer f.Close()
-		must(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))
+		must.Do(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))
 	}
 	wantHolder(t, other, 0)
-	must(t, a.Guard(0))
+	must.Do(t, a.Guard(0))
 	wantHolder(t, other, os.Getpid())
 }
 
@@ -86,14 +87,14 @@ func run(t *testing.T, command ...string) (pid int) {
 	t.Helper()
 	c := exec.Command(command[0], command[1:]...)
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	must(t, c.Start())
+	must.Do(t, c.Start())
 	t.Cleanup(func() { syscall.Kill(-c.Process.Pid, syscall.SIGKILL); c.Wait() })
 	return c.Process.Pid
 }
 
 func stop(t *testing.T, pid int) {
 	t.Helper()
-	must(t, syscall.Kill(pid, syscall.SIGSTOP))
+	must.Do(t, syscall.Kill(pid, syscall.SIGSTOP))
 	helper.Eventually(t, "it stands still", func() bool { still, _ := process.Still(pid); return still })
 }
 
@@ -148,10 +149,10 @@ func TestTheHolderOfAGuardIsReported(t *testing.T) {
 			t.Errorf("kind %v: %v", fault.KindOf(err), err)
 		}
 	}
-	must(t, syscall.Kill(-pid, syscall.SIGKILL))
+	must.Do(t, syscall.Kill(-pid, syscall.SIGKILL))
 	helper.Eventually(t, "the guard is free", func() bool { return a.GuardHolder() == 0 })
-	must(t, a.GuardReporting(0))
-	must(t, os.Remove(a.Path()))
+	must.Do(t, a.GuardReporting(0))
+	must.Do(t, os.Remove(a.Path()))
 	if err := a.GuardReporting(0); !errors.Is(err, locker.ErrLost) {
 		t.Errorf("got %v", err)
 	}
@@ -161,10 +162,10 @@ func TestTheHolderOfAGuardIsReported(t *testing.T) {
 func TestAGuardGoesWithItsCloseThoughACopyOfTheDescriptorStays(t *testing.T) {
 	d := lockedDir(t)
 	a, other := active(t, d), active(t, d)
-	must(t, a.Guard(0))
+	must.Do(t, a.Guard(0))
 	copied, err := unix.Dup(a.fd)
-	must(t, err)
+	must.Do(t, err)
 	defer unix.Close(copied)
-	must(t, a.Close())
-	must(t, other.Guard(0))
+	must.Do(t, a.Close())
+	must.Do(t, other.Guard(0))
 }

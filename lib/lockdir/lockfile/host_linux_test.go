@@ -9,6 +9,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/process"
 	"adlock/lib/sysfile"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -18,7 +19,7 @@ func hostFile(t *testing.T, d *Dir) (path, node string) {
 	need.MachineID(t)
 	t.Setenv("ADLOCK_HOST", "")
 	node, err := sysfile.NodeName()
-	must(t, err)
+	must.Do(t, err)
 	if !canKeep(node) || !isLocal(d.fd) {
 		t.Skip("a node name or file system that is not kept")
 	}
@@ -44,7 +45,7 @@ func TestAHostIsKeptByNewcomersAlone(t *testing.T) {
 	if err != nil || info.Mode() != 0o600 {
 		t.Fatalf("%v, %v", info, err)
 	}
-	must(t, os.WriteFile(path, []byte("before\n"), 0o600))
+	must.Do(t, os.WriteFile(path, []byte("before\n"), 0o600))
 	wantHost(t, d, true, "before")
 	wantHost(t, d, false, "before")
 	t.Setenv("ADLOCK_HOST", "said")
@@ -77,7 +78,7 @@ func TestANodeNameOfOtherLettersIsNotKept(t *testing.T) {
 		if host, err := d.host(file); host != want || err != nil {
 			t.Errorf("%q is kept as %q, %v", node, host, err)
 		}
-		must(t, os.Remove(d.Path(file)))
+		must.Do(t, os.Remove(d.Path(file)))
 	}
 }
 
@@ -85,15 +86,15 @@ func TestADamagedHostIsAnError(t *testing.T) {
 	d := newDir(t)
 	path, node := hostFile(t, d)
 	for _, content := range []string{"", "half", "\n", "a b\n", "../x\n", strings.Repeat("\x00", 9), strings.Repeat("x", 300) + "\n"} {
-		must(t, os.WriteFile(path, []byte(content), 0o600))
+		must.Do(t, os.WriteFile(path, []byte(content), 0o600))
 		for _, keep := range []bool{true, false} {
 			if host, err := Host(d.path, keep); host != node || fault.KindOf(err) != fault.IO {
 				t.Errorf("%q is %q, %v", content, host, err)
 			}
 		}
 	}
-	must(t, os.Remove(path))
-	must(t, os.Symlink("/etc/hostname", path))
+	must.Do(t, os.Remove(path))
+	must.Do(t, os.Symlink("/etc/hostname", path))
 	if _, err := Host(d.path, true); fault.KindOf(err) != fault.NotPermitted {
 		t.Errorf("a link: %v", err)
 	}
@@ -103,12 +104,12 @@ func TestADamagedHostIsAnError(t *testing.T) {
 func TestWithoutADirectoryTheHostIsTheNodeName(t *testing.T) {
 	d := newDir(t)
 	_, node := hostFile(t, d)
-	must(t, os.WriteFile(filepath.Join(d.path, "file"), nil, 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(d.path, "file"), nil, 0o600))
 	for _, path := range []string{d.path + "/file", d.path + "/file/below", "/proc/self/locks", "relative"} {
 		if host, err := Host(path, true); host != node || err != nil {
 			t.Errorf("%s: %q, %v", path, host, err)
 		}
 	}
-	must(t, os.Chmod(d.path, 0o777))
+	must.Do(t, os.Chmod(d.path, 0o777))
 	wantHost(t, d, true, node)
 }

@@ -15,19 +15,20 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/record"
+	"adlock/test/support/must"
 )
 
 func modified(t testing.TB, d *Dir, name string) time.Time {
 	t.Helper()
 	info, err := os.Stat(d.Path(name))
-	must(t, err)
+	must.Do(t, err)
 	return info.ModTime()
 }
 
 func last(t testing.TB, d *Dir) record.Last {
 	t.Helper()
 	l, err := d.Last("x")
-	must(t, err)
+	must.Do(t, err)
 	return l
 }
 
@@ -36,7 +37,7 @@ func TestANewLastLockHasNeverCompleted(t *testing.T) {
 	if _, err := d.Last("x"); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("got %v", err)
 	}
-	must(t, d.MakeLast("x", record.Memory{Atom: motd}))
+	must.Do(t, d.MakeLast("x", record.Memory{Atom: motd}))
 	if l := last(t, d); !l.Completed.IsZero() || l.Memory.Atom != motd {
 		t.Errorf("%+v", l)
 	}
@@ -59,17 +60,17 @@ func TestATimeOfWholeSecondsMayLackAlmostASecond(t *testing.T) {
 
 func TestALastLockIsStampedAndKeepsItsMemory(t *testing.T) {
 	d := newDir(t)
-	must(t, d.Stamp("x", record.Memory{Atom: motd})) // it was deleted, or there was none
+	must.Do(t, d.Stamp("x", record.Memory{Atom: motd})) // it was deleted, or there was none
 	before := last(t, d)
 	if time.Since(before.Completed).Abs() > time.Minute || before.Memory.Atom != motd {
 		t.Errorf("made: %+v", before)
 	}
-	must(t, d.MakeLast("x", record.Memory{}))
+	must.Do(t, d.MakeLast("x", record.Memory{}))
 	if after := last(t, d); !after.Completed.Equal(before.Completed) || after.Memory.Atom != motd {
 		t.Errorf("made again: %+v became %+v", before, after)
 	}
-	must(t, os.Chtimes(d.Path("last.x"), time.Unix(0, 0), time.Unix(0, 0)))
-	must(t, d.Stamp("x", record.Memory{}))
+	must.Do(t, os.Chtimes(d.Path("last.x"), time.Unix(0, 0), time.Unix(0, 0)))
+	must.Do(t, d.Stamp("x", record.Memory{}))
 	if l := last(t, d); time.Since(l.Completed).Abs() > time.Minute || l.Memory.Atom != motd {
 		t.Errorf("stamped: %+v", l)
 	}
@@ -78,11 +79,11 @@ func TestALastLockIsStampedAndKeepsItsMemory(t *testing.T) {
 func TestRememberingKeepsTheMtimeToTheNanosecondAndForeignLines(t *testing.T) {
 	d := newDir(t)
 	at := time.Unix(1700000000, 123456789)
-	must(t, os.WriteFile(d.Path("last.x"), []byte("runs=7\nmean=3.25\n"), 0o600))
-	must(t, os.Chtimes(d.Path("last.x"), at, at))
+	must.Do(t, os.WriteFile(d.Path("last.x"), []byte("runs=7\nmean=3.25\n"), 0o600))
+	must.Do(t, os.Chtimes(d.Path("last.x"), at, at))
 	l := last(t, d)
 	l.Memory.Started = time.Unix(1699999999, 987654321)
-	must(t, d.Remember("x", l.Completed, l.Memory))
+	must.Do(t, d.Remember("x", l.Completed, l.Memory))
 	if got := modified(t, d, "last.x"); !got.Equal(at) {
 		t.Errorf("the mtime %v became %v", at.UnixNano(), got.UnixNano())
 	}
@@ -94,8 +95,8 @@ func TestRememberingKeepsTheMtimeToTheNanosecondAndForeignLines(t *testing.T) {
 
 func TestRememberingWhatNeverCompletedIsNoCompletion(t *testing.T) {
 	d := newDir(t)
-	must(t, d.MakeLast("x", record.Memory{}))
-	must(t, d.Remember("x", last(t, d).Completed, record.Memory{Started: time.Now()}))
+	must.Do(t, d.MakeLast("x", record.Memory{}))
+	must.Do(t, d.Remember("x", last(t, d).Completed, record.Memory{Started: time.Now()}))
 	if l := last(t, d); !l.Completed.IsZero() || l.Memory.Empty() {
 		t.Errorf("%+v", l)
 	}
@@ -104,7 +105,7 @@ func TestRememberingWhatNeverCompletedIsNoCompletion(t *testing.T) {
 func TestALastLockWithUnknownContentIsDamagedAndStays(t *testing.T) {
 	d := newDir(t)
 	for _, content := range []string{"x", "garbage", "no newline=1", "program=\"half\n", "started=yesterday\n", "a=1\na=2\n"} {
-		must(t, os.WriteFile(d.Path("last.x"), []byte(content), 0o600))
+		must.Do(t, os.WriteFile(d.Path("last.x"), []byte(content), 0o600))
 		if last, err := d.Last("x"); err != nil || !last.Damaged || !last.Completed.IsZero() || !last.Memory.Empty() {
 			t.Errorf("%q: %+v, %v", content, last, err)
 		}
@@ -116,13 +117,13 @@ func TestALastLockWithUnknownContentIsDamagedAndStays(t *testing.T) {
 
 func TestPruningTwiceIsNoError(t *testing.T) {
 	d := newDir(t)
-	must(t, d.MakeLast("x", record.Memory{}))
+	must.Do(t, d.MakeLast("x", record.Memory{}))
 	changed, err := d.LastChanged("x")
 	if err != nil || time.Since(changed).Abs() > time.Minute {
 		t.Errorf("changed %v, %v", changed, err)
 	}
-	must(t, d.RemoveLast("x"))
-	must(t, d.RemoveLast("x"))
+	must.Do(t, d.RemoveLast("x"))
+	must.Do(t, d.RemoveLast("x"))
 	mustHold(t, d)
 }
 
@@ -131,18 +132,18 @@ const reads = "p.h.o.x" // a NAME, which has four parts
 func TestReadersAreListedOnceTheAtomIsMarked(t *testing.T) {
 	d := newDir(t)
 	for _, pid := range []string{"17", "4711", "x", "12.x", "1x", "x1"} {
-		must(t, os.WriteFile(d.Path("read."+reads+"."+pid), nil, 0o600))
+		must.Do(t, os.WriteFile(d.Path("read."+reads+"."+pid), nil, 0o600))
 	}
 	wantReaders(t, d, reads)
-	must(t, d.MarkRead(reads))
-	must(t, d.MarkRead(reads)) // twice is no error
+	must.Do(t, d.MarkRead(reads))
+	must.Do(t, d.MarkRead(reads)) // twice is no error
 	wantReaders(t, d, reads, "read."+reads+".17", "read."+reads+".4711")
 }
 
 func wantReaders(t *testing.T, d *Dir, name atom.Name, want ...string) {
 	t.Helper()
 	readers, err := d.Readers(name)
-	must(t, err)
+	must.Do(t, err)
 	var found []string
 	for _, f := range readers {
 		found = append(found, f.String())
@@ -160,9 +161,9 @@ func TestTheMarkIsPrivateAndEmptyWhateverTheUmask(t *testing.T) {
 		before := syscall.Umask(umask)
 		err := d.MarkRead(reads)
 		syscall.Umask(before)
-		must(t, err)
+		must.Do(t, err)
 		info, err := os.Lstat(d.Path("read." + reads))
-		must(t, err)
+		must.Do(t, err)
 		if info.Mode() != 0o600 || info.Size() != 0 {
 			t.Errorf("umask %03o: mode %v, %d bytes", umask, info.Mode(), info.Size())
 		}
@@ -171,7 +172,7 @@ func TestTheMarkIsPrivateAndEmptyWhateverTheUmask(t *testing.T) {
 
 func TestALinkIsNoMark(t *testing.T) {
 	d, elsewhere := newDir(t), t.TempDir()+"/elsewhere"
-	must(t, os.Symlink(elsewhere, d.Path("read."+reads)))
+	must.Do(t, os.Symlink(elsewhere, d.Path("read."+reads)))
 	if err := d.MarkRead(reads); err == nil {
 		t.Error("marked")
 	}
@@ -182,7 +183,7 @@ func TestALinkIsNoMark(t *testing.T) {
 
 func TestReadersTakeTurnsAtTheMark(t *testing.T) {
 	d := newDir(t)
-	must(t, d.MarkRead(reads))
+	must.Do(t, d.MarkRead(reads))
 	inside, leave := make(chan bool), make(chan bool)
 	first := make(chan error, 1)
 	go func() {
@@ -192,20 +193,20 @@ func TestReadersTakeTurnsAtTheMark(t *testing.T) {
 	var left atomic.Bool
 	begun := time.Now()
 	go func() { left.Store(true); leave <- true }()
-	must(t, d.Marked(reads, func() error {
+	must.Do(t, d.Marked(reads, func() error {
 		if waited := time.Since(begun); !left.Load() && waited < markWait {
 			t.Errorf("two at once after %v", waited)
 		}
 		return nil
 	}))
-	must(t, <-first)
+	must.Do(t, <-first)
 }
 
 func TestAStoppedReaderBlocksOthersOnlyBriefly(t *testing.T) {
 	d := newDir(t)
-	must(t, d.MarkRead(reads))
+	must.Do(t, d.MarkRead(reads))
 	var begun time.Time
-	must(t, d.Marked(reads, func() error {
+	must.Do(t, d.Marked(reads, func() error {
 		begun = time.Now()
 		return d.Marked(reads, func() error { return nil })
 	}))
@@ -222,7 +223,7 @@ func TestReadersAreFoundWhateverTheirFilesAreCalled(t *testing.T) {
 	mark := long.ReadersMark()
 	others := []string{mark, mark + ".x", long.ActiveLock(), "r.a.b", atom.Name("a.b.c.d").ReaderLock(7)}
 	for _, file := range append(others, want...) {
-		must(t, os.WriteFile(d.Path(file), nil, 0o600))
+		must.Do(t, os.WriteFile(d.Path(file), nil, 0o600))
 	}
 	wantReaders(t, d, long, want...)
 }

@@ -8,6 +8,7 @@ import (
 
 	"adlock/lib/locker"
 	"adlock/test/support/intercept"
+	"adlock/test/support/must"
 )
 
 // behind returns a newcomer that has found a free atom, and another one at the head of its line.
@@ -16,8 +17,8 @@ func behind(t *testing.T) (w *Waiting, head int) {
 	d, r := newDir(t), locker.Request{Atom: motd}
 	r.Wait = time.Hour
 	head, err := unix.Open(d.Path(motd.Name().Line()), unix.O_RDONLY|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
-	must(t, err)
-	must(t, unix.Flock(head, unix.LOCK_EX))
+	must.Do(t, err)
+	must.Do(t, unix.Flock(head, unix.LOCK_EX))
 	if w = NewWaiting(d, &r, nil); w.IsTurn(true, "") {
 		t.Fatal("it is not the head")
 	}
@@ -29,7 +30,7 @@ func behind(t *testing.T) (w *Waiting, head int) {
 func TestANewcomerThatBecomesTheHeadLooksAtOnce(t *testing.T) {
 	w, head := behind(t)
 	w.watched = true
-	must(t, unix.Close(head))
+	must.Do(t, unix.Close(head))
 	polls := 0
 	intercept.Run(t, func() { w.Next(locker.Outcome{Verdict: locker.Busy}) }, func(intercept.Call) unix.Errno {
 		polls++

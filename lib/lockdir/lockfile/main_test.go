@@ -10,6 +10,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/process"
 	"adlock/lib/record"
+	"adlock/test/support/must"
 )
 
 var motd = atom.Atom{Program: "cfengine.conf", Host: "dax", Operator: "editfile", Operand: "/etc/motd"}
@@ -18,9 +19,9 @@ var motd = atom.Atom{Program: "cfengine.conf", Host: "dax", Operator: "editfile"
 func newDir(t testing.TB) *Dir {
 	t.Helper()
 	path := t.TempDir()
-	must(t, os.Chmod(path, 0o700))
+	must.Do(t, os.Chmod(path, 0o700))
 	d, err := Open(path)
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { d.Close() })
 	return d
 }
@@ -37,9 +38,9 @@ func fullRecord() record.Record {
 func put(t testing.TB, d *Dir, r record.Record) {
 	t.Helper()
 	temp, err := d.TempFile(r.Bytes())
-	must(t, err)
+	must.Do(t, err)
 	defer temp.Close()
-	must(t, temp.Link("lock.x"))
+	must.Do(t, temp.Link("lock.x"))
 }
 
 // lockedDir is a fresh lock directory with a lock in it.
@@ -54,16 +55,9 @@ func lockedDir(t testing.TB) *Dir {
 func active(t testing.TB, d *Dir) *Active {
 	t.Helper()
 	a, err := d.Active("x")
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { a.Close() })
 	return a
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // refused wants an error with the status 77.

@@ -15,6 +15,7 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 // locksIn puts locks of one owner in place under these names.
@@ -23,7 +24,7 @@ func locksIn(t *testing.T, d *Dir, owner process.Identity, names ...string) {
 	for _, name := range names {
 		r := fullRecord()
 		r.Owner = owner
-		must(t, os.WriteFile(d.Path(name), r.Bytes(), 0o600))
+		must.Do(t, os.WriteFile(d.Path(name), r.Bytes(), 0o600))
 	}
 }
 
@@ -31,7 +32,7 @@ func locksIn(t *testing.T, d *Dir, owner process.Identity, names ...string) {
 func lock(t *testing.T, d *Dir, name string) *Active {
 	t.Helper()
 	a, err := d.Lock(atom.ParseFile(name))
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { a.Close() })
 	return a
 }
@@ -39,7 +40,7 @@ func lock(t *testing.T, d *Dir, name string) *Active {
 func isGuarded(t *testing.T, d *Dir, name string) bool {
 	t.Helper()
 	a, err := d.Lock(atom.ParseFile(name))
-	must(t, err)
+	must.Do(t, err)
 	defer a.Close()
 	err = a.Guard(0)
 	if err != nil && !errors.Is(err, locker.ErrGuarded) {
@@ -64,11 +65,11 @@ func TestAllLocksOfAnOwnerButTheOpenOneAreGuarded(t *testing.T) {
 	locksIn(t, d, owner, "lock.p.h.o.a", "lock.p.h.o.m", "lock.p.h.o.x", "lock.p.h.o.z", reader)
 	locksIn(t, d, another, "lock.p.h.o.b")
 	for name, content := range map[string]string{"lock.p.h.o.c": "20\n", "lock.p.h.o.d": "", "lock.p.h.o.e": "damaged\n", "last.p.h.o.f": string(fullRecord().Bytes())} {
-		must(t, os.WriteFile(d.Path(name), []byte(content), 0o600))
+		must.Do(t, os.WriteFile(d.Path(name), []byte(content), 0o600))
 	}
-	must(t, os.Mkdir(d.Path("lock.p.h.o.g"), 0o700)) // not a lock, and in no process's way
+	must.Do(t, os.Mkdir(d.Path("lock.p.h.o.g"), 0o700)) // not a lock, and in no process's way
 	held, err := d.LocksOf([]process.Identity{owner}, atom.ParseFile("lock.p.h.o.m"), 0)
-	must(t, err)
+	must.Do(t, err)
 	for name, want := range map[string]bool{"lock.p.h.o.a": true, "lock.p.h.o.b": false, "lock.p.h.o.c": false, "lock.p.h.o.d": false, "lock.p.h.o.m": false, "lock.p.h.o.x": true, reader: true} {
 		if got := isGuarded(t, d, name); got != want {
 			t.Errorf("%s: guarded is %v", name, got)
@@ -92,7 +93,7 @@ func TestALockWithAnEarlierNameIsWaitedForHalfAsLong(t *testing.T) {
 	}{{"lock.p.h.o.a", []string{"lock.p.h.o.z"}, wait / 2}, {"lock.p.h.o.z", nil, wait}} {
 		synctest.Test(t, func(t *testing.T) { // its clock stands still while any goroutine runs
 			guard := lock(t, d, c.name)
-			must(t, guard.Guard(0))
+			must.Do(t, guard.Guard(0))
 			begun := time.Now()
 			held, err := d.LocksOf([]process.Identity{owner}, atom.ParseFile("lock.p.h.o.m"), wait)
 			took := time.Since(begun)
@@ -106,7 +107,7 @@ func TestALockWithAnEarlierNameIsWaitedForHalfAsLong(t *testing.T) {
 			if names := namesOf(held); !slices.Equal(names, c.held) {
 				t.Errorf("%s: held are %q", c.name, names)
 			}
-			must(t, guard.Close())
+			must.Do(t, guard.Close())
 		})
 	}
 }
@@ -121,7 +122,7 @@ func TestALockThatIsGoneOrReplacedIsNotTheOwners(t *testing.T) {
 		locksIn(t, d, owner, "lock.p.h.o.x")
 		locksIn(t, d, member(21), "other")
 		guard := lock(t, d, "lock.p.h.o.x")
-		must(t, guard.Guard(0))
+		must.Do(t, guard.Guard(0))
 		failed := make(chan error)
 		go func() {
 			got, err := d.LockOf(owner, atom.ParseFile("lock.p.h.o.x"), helper.Patience)
@@ -131,8 +132,8 @@ func TestALockThatIsGoneOrReplacedIsNotTheOwners(t *testing.T) {
 			failed <- err
 		}()
 		time.Sleep(20 * time.Millisecond) // if it has not opened the lock by now, it finds it changed
-		must(t, change(d))
-		must(t, guard.Close())
+		must.Do(t, change(d))
+		must.Do(t, guard.Close())
 		if err := <-failed; err != nil {
 			t.Errorf("%s: %v", claim, err)
 		}
@@ -141,7 +142,7 @@ func TestALockThatIsGoneOrReplacedIsNotTheOwners(t *testing.T) {
 
 func TestAnUnreadableLockIsAnErrorUnlessItMayNotBeRead(t *testing.T) {
 	d := newDir(t)
-	must(t, os.Mkdir(d.Path("lock.p.h.o.x"), 0o700))
+	must.Do(t, os.Mkdir(d.Path("lock.p.h.o.x"), 0o700))
 	for _, name := range []string{"lock.p.h.o.x", "lock.p.h.o.y"} {
 		if a, err := d.LockOf(member(20), atom.ParseFile(name), 0); a != nil || err != nil {
 			t.Errorf("%s: %v, %v", name, a, err)
@@ -161,7 +162,7 @@ func TestAnOwnerIsASupervisorIfTheRecordSaysSo(t *testing.T) {
 	r := fullRecord()
 	for _, supervised := range []bool{false, true} {
 		r.Supervised = supervised
-		must(t, os.WriteFile(d.Path("lock.x"), r.Bytes(), 0o600))
+		must.Do(t, os.WriteFile(d.Path("lock.x"), r.Bytes(), 0o600))
 		a := active(t, d)
 		if a.SupervisedBy(r.Owner) != supervised || a.SupervisedBy(member(20)) {
 			t.Errorf("supervised is %v", supervised)
@@ -180,16 +181,16 @@ func TestALockIsHeldByItsOwnerAndThenByItsKnownJob(t *testing.T) {
 	for _, alive := range []bool{true, false} {
 		d, r := newDir(t), fullRecord()
 		id, err := process.Of(os.Getpid())
-		must(t, err)
+		must.Do(t, err)
 		if r.Owner = id; !alive {
 			r.Owner.Start++
 			r.Owner.Inode = 0
 		}
-		must(t, os.WriteFile(d.Path("lock.x"), r.Bytes(), 0o600))
+		must.Do(t, os.WriteFile(d.Path("lock.x"), r.Bytes(), 0o600))
 		a := active(t, d)
-		must(t, a.Guard(0))
-		must(t, a.AppendCommand(command))
-		must(t, a.AppendSurvivors([]process.Identity{survivor}))
+		must.Do(t, a.Guard(0))
+		must.Do(t, a.AppendCommand(command))
+		must.Do(t, a.AppendSurvivors([]process.Identity{survivor}))
 		ofGroup.PGID, ofSession.SID = r.Owner.PID, r.Owner.PID
 		for claim, c := range map[string]struct {
 			id   process.Identity

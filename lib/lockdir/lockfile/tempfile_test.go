@@ -11,6 +11,7 @@ import (
 
 	"adlock/lib/locker"
 	"adlock/lib/record"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -25,12 +26,12 @@ func eachWay(t *testing.T, test func(t *testing.T, d *Dir, temp func() *TempFile
 			test(t, d, func() *TempFile {
 				t.Helper()
 				temp, err := make(d)
-				must(t, err)
+				must.Do(t, err)
 				if temp == nil {
 					need.Skip(t, "this file system has no O_TMPFILE")
 				}
 				t.Cleanup(temp.dropTemporary)
-				must(t, temp.fill(func(uint64) []byte { return fullRecord().Bytes() }))
+				must.Do(t, temp.fill(func(uint64) []byte { return fullRecord().Bytes() }))
 				return temp
 			})
 		})
@@ -43,12 +44,12 @@ func TestATemporaryFileAppearsWholeAndPrivateUnderAFreeNameOnly(t *testing.T) {
 		first, second := temp(), temp()
 		defer first.Close()
 		defer second.Discard()
-		must(t, first.Link("lock.x"))
+		must.Do(t, first.Link("lock.x"))
 		if err := second.Link("lock.x"); !errors.Is(err, fs.ErrExist) {
 			t.Fatalf("two files have one name: %v", err)
 		}
 		info, err := os.Stat(d.Path("lock.x"))
-		must(t, err)
+		must.Do(t, err)
 		if info.Mode() != 0o600 || info.Size() == 0 || info.Sys().(*syscall.Stat_t).Nlink != 1 {
 			t.Errorf("mode %v, %d bytes, %d links", info.Mode(), info.Size(), info.Sys().(*syscall.Stat_t).Nlink)
 		}
@@ -67,8 +68,8 @@ func TestATemporaryFileReplacesWhatHasTheName(t *testing.T) {
 		old, fresh := temp(), temp()
 		defer old.Close()
 		defer fresh.Close()
-		must(t, old.Link("lock.x"))
-		must(t, fresh.Replace("lock.x"))
+		must.Do(t, old.Link("lock.x"))
+		must.Do(t, fresh.Replace("lock.x"))
 		mustHold(t, d, "lock.x")
 		if mine, err := fresh.named(); !mine || err != nil {
 			t.Errorf("the new one does not have the name (%v)", err)
@@ -81,26 +82,26 @@ func TestATemporaryFileIsWithdrawnOnlyWhileItHasTheName(t *testing.T) {
 		mine, other := temp(), temp()
 		defer mine.Close()
 		defer other.Close()
-		must(t, mine.Link("lock.x"))
-		must(t, other.Replace("lock.x"))
-		must(t, mine.Withdraw())
+		must.Do(t, mine.Link("lock.x"))
+		must.Do(t, other.Replace("lock.x"))
+		must.Do(t, mine.Withdraw())
 		mustHold(t, d, "lock.x")
-		must(t, other.Withdraw())
+		must.Do(t, other.Withdraw())
 		mustHold(t, d)
-		must(t, other.Withdraw()) // twice does nothing
+		must.Do(t, other.Withdraw()) // twice does nothing
 	})
 }
 
 func TestATemporaryFileIsGuardedUntilItIsClosed(t *testing.T) {
 	eachWay(t, func(t *testing.T, d *Dir, temp func() *TempFile) {
 		mine := temp()
-		must(t, mine.Link("lock.x"))
+		must.Do(t, mine.Link("lock.x"))
 		a := active(t, d)
 		if err := a.Guard(0); !errors.Is(err, locker.ErrGuarded) {
 			t.Fatalf("got %v", err)
 		}
-		must(t, mine.Close())
-		must(t, a.Guard(0))
+		must.Do(t, mine.Close())
+		must.Do(t, a.Guard(0))
 	})
 }
 
@@ -108,8 +109,8 @@ func TestTouchIsTheFileSystemsNow(t *testing.T) {
 	eachWay(t, func(t *testing.T, d *Dir, temp func() *TempFile) {
 		mine := temp()
 		defer mine.Discard()
-		must(t, mine.setModified(time.Time{}))
-		must(t, mine.stat())
+		must.Do(t, mine.setModified(time.Time{}))
+		must.Do(t, mine.stat())
 		if made := mine.Made(); made.UnixNano() != 0 {
 			t.Errorf("the zero time became %v", made)
 		}
@@ -126,17 +127,17 @@ func TestSweepTakesOldDebrisAndNothingElse(t *testing.T) {
 	young, directory, link, fifo := name(), name(), name(), name()
 	plain := []string{"temp.notes", "temp.", "lock.x", "last.x", "temp." + strings.Repeat("z", 32)}
 	for _, file := range append(plain, name()) {
-		must(t, os.WriteFile(d.Path(file), nil, 0o600))
-		must(t, os.Chtimes(d.Path(file), time.Time{}, time.Now().Add(-2*sweepAge)))
+		must.Do(t, os.WriteFile(d.Path(file), nil, 0o600))
+		must.Do(t, os.Chtimes(d.Path(file), time.Time{}, time.Now().Add(-2*sweepAge)))
 	}
-	must(t, os.WriteFile(d.Path(young), nil, 0o600))
-	must(t, os.Mkdir(d.Path(directory), 0o700))
-	must(t, os.Symlink("/etc/passwd", d.Path(link)))
-	must(t, syscall.Mkfifo(d.Path(fifo), 0o600))
-	must(t, d.Sweep(time.Now()))
+	must.Do(t, os.WriteFile(d.Path(young), nil, 0o600))
+	must.Do(t, os.Mkdir(d.Path(directory), 0o700))
+	must.Do(t, os.Symlink("/etc/passwd", d.Path(link)))
+	must.Do(t, syscall.Mkfifo(d.Path(fifo), 0o600))
+	must.Do(t, d.Sweep(time.Now()))
 	mustHold(t, d, append(plain, young, directory, link, fifo)...)
-	must(t, os.Remove(d.Path(young)))
-	must(t, d.Sweep(time.Now().Add(time.Hour)))
+	must.Do(t, os.Remove(d.Path(young)))
+	must.Do(t, d.Sweep(time.Now().Add(time.Hour)))
 	mustHold(t, d, append(plain, directory, link, fifo)...)
 }
 
@@ -145,13 +146,13 @@ func TestSweepTakesOldDebrisAndNothingElse(t *testing.T) {
 func TestSweepLeavesAFileThatIsBeingMade(t *testing.T) {
 	d := newDir(t)
 	temp, err := d.temporary()
-	must(t, err)
-	must(t, temp.fill(func(uint64) []byte { return nil }))
-	must(t, temp.setModified(time.Time{}))
-	must(t, d.Sweep(time.Now()))
+	must.Do(t, err)
+	must.Do(t, temp.fill(func(uint64) []byte { return nil }))
+	must.Do(t, temp.setModified(time.Time{}))
+	must.Do(t, d.Sweep(time.Now()))
 	mustHold(t, d, temp.temporary)
-	must(t, temp.Close()) // the creator has crashed
-	must(t, d.Sweep(time.Now()))
+	must.Do(t, temp.Close()) // the creator has crashed
+	must.Do(t, d.Sweep(time.Now()))
 	mustHold(t, d)
 }
 
@@ -159,7 +160,7 @@ func TestSweepLeavesAFileThatIsBeingMade(t *testing.T) {
 func mustHold(t *testing.T, d *Dir, want ...string) {
 	t.Helper()
 	all, err := os.ReadDir(d.path)
-	must(t, err)
+	must.Do(t, err)
 	for _, name := range want {
 		if !exists(d, name) {
 			t.Errorf("%s is gone", name)

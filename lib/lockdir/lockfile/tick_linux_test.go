@@ -8,6 +8,7 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/policy"
+	"adlock/test/support/must"
 )
 
 func tick(number int) policy.Tick { return policy.Tick{Period: time.Hour, Number: number} }
@@ -18,7 +19,7 @@ func tickFile(name atom.Name, number int) string { return name.Tick(time.Hour, n
 func wantTicks(t *testing.T, d *Dir, claim string, want ...string) {
 	t.Helper()
 	files, err := d.Files(atom.Tick)
-	must(t, err)
+	must.Do(t, err)
 	for _, file := range want {
 		if !exists(d, file) {
 			t.Errorf("%s: %s is not there", claim, file)
@@ -39,15 +40,15 @@ func TestATickIsClaimedOnceAndOfEachAtom(t *testing.T) {
 		claimed bool
 	}{{name, tick(20), true}, {name, tick(20), false}, {other, tick(20), true}, {name, tick(21), true}} {
 		used, err := d.HasTick(c.name, c.tick)
-		must(t, err)
+		must.Do(t, err)
 		claimed, err := d.ClaimTick(c.name, c.tick)
-		must(t, err)
+		must.Do(t, err)
 		if used == c.claimed || claimed != c.claimed {
 			t.Errorf("%s %d: used %v, claimed %v", c.name, c.tick.Number, used, claimed)
 		}
 	}
 	info, err := os.Lstat(d.Path(tickFile(name, 20)))
-	must(t, err)
+	must.Do(t, err)
 	if info.Mode() != 0o600 {
 		t.Errorf("mode %v", info.Mode())
 	}
@@ -64,12 +65,12 @@ func TestATickIsForgottenWhenItIsOutlivedOrTakenBack(t *testing.T) {
 		}
 	}
 	wantTicks(t, d, "claimed", tickFile(name, 21), tickFile(name, 30), tickFile(other, 21), tickFile(other, 30))
-	must(t, d.RemoveTick(name, policy.Tick{Number: 21}))
+	must.Do(t, d.RemoveTick(name, policy.Tick{Number: 21}))
 	wantTicks(t, d, "none asked for", tickFile(name, 21), tickFile(name, 30), tickFile(other, 21), tickFile(other, 30))
-	must(t, d.RemoveTick(name, tick(21)))
-	must(t, d.RemoveTick(name, tick(21)))
+	must.Do(t, d.RemoveTick(name, tick(21)))
+	must.Do(t, d.RemoveTick(name, tick(21)))
 	wantTicks(t, d, "taken back", tickFile(name, 30), tickFile(other, 21), tickFile(other, 30))
-	must(t, d.RemoveTicks(other))
+	must.Do(t, d.RemoveTicks(other))
 	wantTicks(t, d, "all of one", tickFile(name, 30))
 }
 
@@ -88,7 +89,7 @@ func TestATickOfAnotherPeriodIsKept(t *testing.T) {
 			t.Errorf("%v is forgotten (%v)", asked, err)
 		}
 	}
-	must(t, os.Remove(d.Path(name.Tick(week.Period, week.Number))))
+	must.Do(t, os.Remove(d.Path(name.Tick(week.Period, week.Number))))
 	if _, err := d.ClaimTick(name, policy.TickAt(now.Add(11*24*time.Hour), time.Second)); err != nil {
 		t.Fatal(err)
 	}

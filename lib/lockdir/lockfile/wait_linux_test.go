@@ -19,13 +19,14 @@ import (
 	"adlock/lib/record"
 	"adlock/test/support/helper"
 	"adlock/test/support/intercept"
+	"adlock/test/support/must"
 )
 
 var motdLock = motd.Name().ActiveLock()
 
 func planted(t *testing.T, d *Dir, file string) {
 	t.Helper()
-	must(t, os.WriteFile(d.Path(file), nil, 0o600))
+	must.Do(t, os.WriteFile(d.Path(file), nil, 0o600))
 }
 
 // within tells whether a descriptor is the directory or a file in it.

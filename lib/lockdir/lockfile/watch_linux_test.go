@@ -13,6 +13,7 @@ import (
 
 	"adlock/test/support/helper"
 	"adlock/test/support/intercept"
+	"adlock/test/support/must"
 )
 
 // The files in the way of the waiters below.
@@ -37,7 +38,7 @@ func woken(t *testing.T, d *Dir, acts func() error, most time.Duration, owners .
 	}()
 	select {
 	case err := <-back:
-		must(t, err)
+		must.Do(t, err)
 	case <-time.After(helper.Patience):
 		t.Fatal("it does not wake")
 	}
@@ -61,10 +62,10 @@ func queued(t *testing.T, files ...string) *Watch {
 	t.Helper()
 	dir := newDir(t)
 	for _, file := range files {
-		must(t, os.WriteFile(dir.Path(file), nil, 0o600))
+		must.Do(t, os.WriteFile(dir.Path(file), nil, 0o600))
 	}
 	w := watching(t, dir)
-	must(t, os.Remove(dir.Path(files[0])))
+	must.Do(t, os.Remove(dir.Path(files[0])))
 	return w
 }
 
@@ -73,13 +74,13 @@ func TestAWaitReportsWhetherALockHasGone(t *testing.T) {
 	zombie, gone, lives := unreaped(t), reaped(t), os.Getpid()
 	files := []string{mine}
 	pipe := func() (ends [2]int) {
-		must(t, unix.Pipe(ends[:]))
+		must.Do(t, unix.Pipe(ends[:]))
 		t.Cleanup(func() { unix.Close(ends[0]); unix.Close(ends[1]) })
 		return ends
 	}
 	said, silent := pipe(), pipe()
 	_, err := unix.Write(said[1], []byte("x"))
-	must(t, err)
+	must.Do(t, err)
 	none := blind
 	if none.Wait(files, []int{zombie}, silent[:1], time.Millisecond) {
 		t.Error("its owner is dead and no lock has gone, but Wait reports one")
@@ -115,17 +116,17 @@ func TestAWaitReportsWhetherALockHasGone(t *testing.T) {
 func TestAnothersLockThatGoesEndsNoWait(t *testing.T) {
 	d := newDir(t)
 	for _, file := range []string{"lock.p.h.o.x", "lock.q.h.o.x"} {
-		must(t, os.WriteFile(d.Path(file), nil, 0o600))
+		must.Do(t, os.WriteFile(d.Path(file), nil, 0o600))
 	}
 	polls, gone := 0, false
 	intercept.Run(t, func() {
 		w := NewWatch(d)
 		defer w.Close()
-		must(t, os.Remove(d.Path("lock.q.h.o.x")))
+		must.Do(t, os.Remove(d.Path("lock.q.h.o.x")))
 		gone = w.Wait([]string{"lock.p.h.o.x"}, nil, nil, time.Hour)
 	}, func(intercept.Call) unix.Errno {
 		if polls++; polls == 2 {
-			must(t, os.Remove(d.Path("lock.p.h.o.x")))
+			must.Do(t, os.Remove(d.Path("lock.p.h.o.x")))
 		}
 		return 0
 	}, unix.SYS_PPOLL)
@@ -149,7 +150,7 @@ func TestAWatchWakesWhenTheOwnerDies(t *testing.T) {
 			t.Fatal("it does not watch")
 		}
 	}
-	must(t, syscall.Kill(owner, syscall.SIGKILL))
+	must.Do(t, syscall.Kill(owner, syscall.SIGKILL))
 	select {
 	case <-back:
 	case <-time.After(helper.Patience):
@@ -161,7 +162,7 @@ func TestAWatchWakesWhenTheOwnerDies(t *testing.T) {
 func TestADeadOwnerIsNotLookedAtWithoutAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // its clock stands still while any goroutine runs
 		d, zombie := newDir(t), unreaped(t)
-		must(t, os.WriteFile(d.Path(mine), nil, 0o600))
+		must.Do(t, os.WriteFile(d.Path(mine), nil, 0o600))
 		for _, watched := range []*Dir{nil, d} {
 			for _, owner := range []int{zombie, reaped(t)} {
 				if took := woken(t, watched, nothing, time.Hour, owner); took != PollLeast {
@@ -183,9 +184,9 @@ func TestADeadOwnerIsNotLookedAtWithoutAPause(t *testing.T) {
 func reaped(t *testing.T) int {
 	t.Helper()
 	child, err := os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{})
-	must(t, err)
+	must.Do(t, err)
 	_, err = child.Wait()
-	must(t, err)
+	must.Do(t, err)
 	return child.Pid
 }
 
@@ -193,10 +194,10 @@ func reaped(t *testing.T) int {
 func unreaped(t *testing.T) int {
 	t.Helper()
 	child, err := os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{})
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { child.Wait() })
 	var info unix.Siginfo
-	must(t, unix.Waitid(unix.P_PID, child.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil))
+	must.Do(t, unix.Waitid(unix.P_PID, child.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil))
 	return child.Pid
 }
 
@@ -235,7 +236,7 @@ func TestWithoutNotificationsThereIsNoWatchAndNothingIsLeft(t *testing.T) {
 		t.Errorf("%d descriptors are left", left)
 	}
 	var mask unix.Sigset_t
-	must(t, unix.PthreadSigmask(unix.SIG_SETMASK, nil, &mask))
+	must.Do(t, unix.PthreadSigmask(unix.SIG_SETMASK, nil, &mask))
 	if mask.Val[0]&(1<<(unix.SIGIO-1)) != 0 {
 		t.Error("the thread still blocks the signal")
 	}
@@ -265,7 +266,7 @@ func TestTheFilesInTheWayAloneWakeAWaiter(t *testing.T) {
 	moved := func(path string) error { return os.Rename(path, elsewhere) }
 	for _, goes := range []func(path string) error{os.Remove, moved} {
 		for _, file := range inWay {
-			must(t, goes(d.Path(file)))
+			must.Do(t, goes(d.Path(file)))
 			if !w.Wait(inWay, nil, nil, time.Hour) {
 				t.Errorf("%s does not wake it", file)
 			}
