@@ -229,7 +229,7 @@ func (l *Locker) acquisition(name atom.Name, token string) (*lockfile.Active, er
 		err = fs.ErrNotExist
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		active, err = l.reader(locker.ReleaseRequest{Name: name, Token: token})
+		active, err = l.reader(&locker.ReleaseRequest{Name: name, Token: token})
 	}
 	return active, err
 }

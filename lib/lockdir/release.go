@@ -31,14 +31,14 @@ var guardWait = 200 * time.Millisecond
 // member lives, the lock stays for that member, with status 77, unless the owner is Alone.
 func (l *Locker) Release(r locker.ReleaseRequest) error {
 	active, err := l.Dir.Active(r.Name)
-	if r.AtOnce && (err != nil || !owns(r, active) || active.Record.Slots > 0 || active.Record.Learn) {
+	if r.AtOnce && (err != nil || !owns(&r, active) || active.Record.Slots > 0 || active.Record.Learn) {
 		if err == nil {
 			active.Close()
 		}
 		return locker.ErrNotAtOnce
 	}
-	if err == nil && !owns(r, active) || errors.Is(err, fs.ErrNotExist) {
-		if reader, found := l.reader(r); !errors.Is(found, fs.ErrNotExist) {
+	if err == nil && !owns(&r, active) || errors.Is(err, fs.ErrNotExist) {
+		if reader, found := l.reader(&r); !errors.Is(found, fs.ErrNotExist) {
 			if err == nil {
 				active.Close()
 			}
@@ -46,19 +46,19 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return l.lost(r, nil, errors.New("the lock is gone"))
+		return l.lost(&r, nil, errors.New("the lock is gone"))
 	}
 	if err != nil {
 		return err
 	}
 	defer active.Close()
-	if !owns(r, active) {
-		if err := active.Untold(r); err != nil {
+	if !owns(&r, active) {
+		if err := active.Untold(&r); err != nil {
 			return err
 		}
-		return l.lost(r, active, locker.ErrLost)
+		return l.lost(&r, active, locker.ErrLost)
 	}
-	switch signalled, err := guardOwn(r, active); {
+	switch signalled, err := guardOwn(&r, active); {
 	case r.AtOnce && err != nil:
 		return locker.ErrNotAtOnce
 	case errors.Is(err, locker.ErrGuarded) && (signalled || l.isEnded(r.Name, active.Record)):
@@ -66,7 +66,7 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	case errors.Is(err, locker.ErrGuarded):
 		return active.ReportGuarded(err)
 	case errors.Is(err, locker.ErrLost):
-		return l.lost(r, active, err)
+		return l.lost(&r, active, err)
 	case err != nil:
 		return err
 	}
@@ -75,13 +75,13 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 			return err
 		}
 	}
-	if err := l.leaveReaders(r, active); err != nil {
+	if err := l.leaveReaders(&r, active); err != nil {
 		return err
 	}
 	if lesson := r.Lesson(active.Record); lesson != nil {
 		l.learn(r.Name, active.Record, lesson)
 	}
-	failed := l.stampRelease(r, active)
+	failed := l.stampRelease(&r, active)
 	if r.AtOnce && failed != nil {
 		return locker.ErrNotAtOnce // it has to be reported, and the lock stays until then
 	}
@@ -99,7 +99,7 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 // than a look is ending the owner, or is stopped. If it is ending the owner, the helper that
 // releases for a script is a member of the job, and gets the newcomer's signals too: signalled is
 // then true, and the helper has nothing left to wait for, but can still report why.
-func guardOwn(r locker.ReleaseRequest, active *lockfile.Active) (signalled bool, err error) {
+func guardOwn(r *locker.ReleaseRequest, active *lockfile.Active) (signalled bool, err error) {
 	err = active.Guard(0)
 	if r.AtOnce || !errors.Is(err, locker.ErrGuarded) {
 		return false, err
@@ -121,7 +121,7 @@ const guardLook = 20 * time.Millisecond
 
 // leaveReaders removes the reader's lock of an owner that also has the active lock: its helper died
 // while it moved from one to the other.
-func (l *Locker) leaveReaders(r locker.ReleaseRequest, active *lockfile.Active) error {
+func (l *Locker) leaveReaders(r *locker.ReleaseRequest, active *lockfile.Active) error {
 	if active.File.Kind == atom.ReaderLock || !active.Record.Shared {
 		return nil
 	}
@@ -139,7 +139,7 @@ func (l *Locker) leaveReaders(r locker.ReleaseRequest, active *lockfile.Active) 
 // stampRelease stamps the last lock. If that fails, the lock is removed all the same: the owner is
 // done, and a lock without a job would be worse than a run too soon. The caller reports the
 // failure.
-func (l *Locker) stampRelease(r locker.ReleaseRequest, active *lockfile.Active) error {
+func (l *Locker) stampRelease(r *locker.ReleaseRequest, active *lockfile.Active) error {
 	if r.NoStamp || r.Withdraw {
 		return l.Dir.RemoveTick(r.Name, r.Tick)
 	}
@@ -184,7 +184,7 @@ func (l *Locker) lastOr(name atom.Name, fresh record.Memory) (record.Last, error
 }
 
 // lost reports that the lock is gone, or another process's.
-func (l *Locker) lost(r locker.ReleaseRequest, active *lockfile.Active, why error) error {
+func (l *Locker) lost(r *locker.ReleaseRequest, active *lockfile.Active, why error) error {
 	if r.Again || r.Withdraw {
 		return nil
 	}
@@ -193,10 +193,10 @@ func (l *Locker) lost(r locker.ReleaseRequest, active *lockfile.Active, why erro
 	if active != nil {
 		found = &active.Record
 	}
-	return l.Lost(l.Dir.Path(r.Name.ActiveLock()), r, a, found, why)
+	return l.Lost(l.Dir.Path(r.Name.ActiveLock()), *r, a, found, why)
 }
 
-func owns(r locker.ReleaseRequest, active *lockfile.Active) bool {
+func owns(r *locker.ReleaseRequest, active *lockfile.Active) bool {
 	return active.Content == record.Full && r.Owns(active.Record)
 }
 

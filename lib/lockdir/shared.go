@@ -205,7 +205,7 @@ func readable(reader *lockfile.Active) error {
 
 // reader returns the lock of the reader that the request is about; fs.ErrNotExist
 // where there is none.
-func (l *Locker) reader(r locker.ReleaseRequest) (*lockfile.Active, error) {
+func (l *Locker) reader(r *locker.ReleaseRequest) (*lockfile.Active, error) {
 	readers, err := l.Dir.Readers(r.Name)
 	if err != nil {
 		return nil, err

@@ -136,7 +136,7 @@ func unchecked(owner, here process.Identity) error {
 
 // Untold is the error where only a token could tell whether the lock is the caller's, and the
 // request has none.
-func (a *Active) Untold(r locker.ReleaseRequest) error {
+func (a *Active) Untold(r *locker.ReleaseRequest) error {
 	if r.Token != "" || a.Content != record.Full {
 		return nil
 	}
