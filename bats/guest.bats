@@ -224,7 +224,9 @@ names_in_use() {
 	for word in '' foo; do
 		expect 64 "$error" "${shell[@]}" "$ADLOCK_SH" $word
 	done
-	script adlock.sh <<<'adlock_get a b; adlock_release; note sourced'
-	quietly adlock.sh --help
+	script adlock.sh <<<'adlock_get a b; adlock_release'
+	quietly adlock.sh
+	script job <<<'note sourced'
+	quietly job --help
 	assert_notes <<<sourced
 }
