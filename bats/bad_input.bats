@@ -103,7 +103,7 @@ helper() {
 	refused 75 'lost' a b
 }
 
-@test "an unusable lock directory is refused, a newline in its name" {
+@test "a lock directory that cannot be used is refused" {
 	ADLOCK_DIR=/dev/null/locks refused 73 '/dev/null/locks' a b
 	ADLOCK_DIR=$T/$'new\nline' refused 64 newline a b
 	mkdir "$ADLOCK_DIR"
