@@ -5,9 +5,7 @@ load common
 
 # counted puts a helper in place that appends the verb of each run to $T/runs.
 counted() {
-	printf '#!/bin/sh\necho "$1" >>"%s/runs"\nexec "%s" "$@"\n' "$T" "$ADLOCK_BIN" >"$T/helper"
-	chmod +x "$T/helper"
-	export ADLOCK_BIN=$T/helper
+	in_between <<<'echo "$1" >>"$T/runs"'
 	: >"$T/runs"
 }
 
@@ -24,6 +22,30 @@ with_agent() {
 			kill -STOP "$agent_pid"
 			until grep -q '^State:.T' "/proc/$agent_pid/status"; do sleep 0.01; done
 		}
+		# kill_stopped_agent stops the agent, and kills it once the script waits for its answer.
+		kill_stopped_agent() {
+			stop_agent
+			(
+				sleep 0.3
+				kill -KILL "$agent_pid"
+			) &
+		}
+		# signal_in_question stops the agent, until a trap in the middle of the next question has made
+		# the file $T/trapped.
+		signal_in_question() {
+			me=$$ tries=0
+			stop_agent
+			(
+				until [ -e "/proc/$me/fd/8" ] && [ -e "/proc/$me/fd/9" ]; do sleep 0.01; done
+				kill -USR1 "$me"
+				# Some shells run the trap only after the read.
+				until [ -e "$T/trapped" ] || [ "$tries" -ge 50 ]; do
+					tries=$((tries + 1))
+					sleep 0.01
+				done
+				kill -CONT "$agent_pid"
+			) &
+		}
 		# served starts the agent, and fails if none runs.
 		served() {
 			adlock_agent
@@ -36,15 +58,21 @@ with_agent() {
 	cat >>"$T/$1"
 }
 
+# storm SCRIPT runs it, and fails if it does not end within a minute. The output goes to $T/out.
+storm() {
+	local status=0
+	timeout 60 "${shell[@]}" "$T/$1" "${@:2}" >"$T/out" 3>&- || status=$?
+	if crashed "$status"; then skip "$ADLOCK_TEST_SHELL crashed"; fi
+	assert_equal "$status" 0
+}
+
 @test "a pass of one lock starts no agent" {
 	counted
-	script job <<-'E'
+	job_notes '' <<-'E'
 		adlock_pass
 		adlock_get a 1 0
 		adlock_release
 	E
-	run launch job
-	assert_success
 	assert_equal "$(cat "$T/runs")" $'take\nrelease'
 }
 
@@ -64,9 +92,7 @@ with_agent() {
 		adlock_release
 		adlock_age a 5 >/dev/null
 	E
-	run launch job
-	assert_success
-	assert_output ''
+	quietly job
 	assert_equal "$(cat "$T/runs")" $'take\nrelease\nagent'
 	assert_notes <<<with
 	run ls "$ADLOCK_DIR"
@@ -122,8 +148,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 	run launch job agent
 	assert_equal "$(unnumbered)" "$alone"
 	assert_equal "$(cat "$T/notes")" "$notes"
-	run grep -c acquired "$T/notes"
-	assert_output 5
+	expect 0 5 grep -c acquired "$T/notes"
 }
 
 @test "the script prints the agent's messages" {
@@ -143,54 +168,33 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 # bats test_tags=core
 @test "an agent that left or was killed changes no answer" {
 	with_agent job <<-'E'
-		for way in gone killed asked; do
+		for way in gone killed asked released; do
 			_adlock_agent=''
 			served || exit 9
 			case $way in
 			gone) kill -TERM "$agent_pid" ;;
 			killed) kill -KILL "$agent_pid" ;;
-			asked)
-				stop_agent
-				(
-					sleep 0.3
-					kill -KILL "$agent_pid"
-				) &
-				;;
+			asked) kill_stopped_agent ;;
 			esac
-			[ "$way" = asked ] || while [ -e "/proc/$agent_pid/fd/0" ]; do sleep 0.01; done
+			case $way in gone | killed) while [ -e "/proc/$agent_pid/fd/0" ]; do sleep 0.01; done ;; esac
 			adlock_get a "$way" 0 && note "$way $ADLOCK_VERDICT"
+			[ "$way" != released ] || kill_stopped_agent
 			adlock_release && note released
+			[ ! -e "$ADLOCK_DIR/lock.job.dax.a.$way" ] || note 'still there'
 		done
 		wait
 	E
-	run launch job
-	assert_success
-	assert_output ''
-	assert_notes <<<$'gone acquired\nreleased\nkilled acquired\nreleased\nasked acquired\nreleased'
-	run ls "$ADLOCK_DIR"
-	refute_output --partial lock.
-}
-
-@test "a helper run does the release of an agent that died" {
-	with_agent job <<-'E'
-		served || exit 9
-		adlock_get b 1 0
-		stop_agent
-		(
-			sleep 0.3
-			kill -KILL "$agent_pid"
-		) &
-		adlock_release && note released
-		adlock_get b 1 0 && note "$ADLOCK_VERDICT"
-		adlock_release && note released
-		wait
+	quietly job
+	assert_notes <<-'E'
+		gone acquired
+		released
+		killed acquired
+		released
+		asked acquired
+		released
+		released acquired
+		released
 	E
-	run launch job
-	assert_success
-	assert_output ''
-	assert_notes <<<$'released\nacquired\nreleased'
-	run ls "$ADLOCK_DIR"
-	refute_output --partial lock.
 }
 
 @test "a script waits for its stopped agent, then both go on" {
@@ -209,8 +213,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 	assert_equal "$(wc -l <"$T/notes")" 1
 	kill -CONT "$(cat "$T/notes")"
 	wait "$pid"
-	run tail -n 1 "$T/notes"
-	assert_output acquired
+	expect 0 acquired tail -n 1 "$T/notes"
 }
 
 # bats test_tags=core
@@ -233,9 +236,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 		adlock_release
 		note "$(cat "$T/runs")"
 	E
-	run launch job
-	assert_success
-	assert_output ''
+	quietly job
 	assert_equal "$(cat "$T/nine")" $'mine\nand mine'
 	assert_notes <<<$'8\n9\n8\n9\nagent\ntake\ntake\nrelease'
 }
@@ -257,8 +258,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 		wait || :
 		note waited
 	E
-	run launch job
-	assert_output 0
+	expect 0 0 launch job
 	assert_notes <<<$'same $!\nleads its session\nwaited'
 }
 
@@ -295,8 +295,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 		agent_of_me
 		note "$agent_pid"
 	E
-	run launch job
-	assert_success
+	launch job
 	assert_equal "$(head -n 1 "$T/notes")" "$(tail -n 1 "$T/notes")"
 	# ksh93 has no process for a subshell: no agent, and its lock is the script's.
 	if [ "$ADLOCK_TEST_SHELL" != ksh93 ]; then
@@ -322,13 +321,9 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 		kill "$!" || :
 		note "$i"
 	E
-	local status=0
-	timeout 60 "${shell[@]}" "$T/job" 3>&- || status=$?
-	if crashed "$status"; then skip "$ADLOCK_TEST_SHELL crashed"; fi
-	assert_equal "$status" 0
+	storm job
 	assert_equal "$(wc -l <"$T/notes")" 1 # the last line, and no failure
-	run ls "$ADLOCK_DIR"
-	refute_output --partial lock.
+	assert_free
 	status=$(($(cat "$T/notes") + 1))
 	assert_equal "$(cat "$ADLOCK_DIR"/program.dax.runlog* | grep -c 'event=acquire')" "$status"
 	assert_equal "$(cat "$ADLOCK_DIR"/program.dax.runlog* | grep -c 'event=release')" "$status"
@@ -354,13 +349,9 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 		kill "$!" || :
 		note done
 	E
-	local status=0
-	timeout 60 "${shell[@]}" "$T/job" 3>&- || status=$?
-	if crashed "$status"; then skip "$ADLOCK_TEST_SHELL crashed"; fi
-	assert_equal "$status" 0
+	storm job
 	assert_notes <<<'done'
-	run ls "$ADLOCK_DIR"
-	refute_output --partial lock.
+	assert_free
 }
 
 # bats test_tags=core
@@ -394,8 +385,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 		assert_notes <<<$'0 acquired\n0'
 		assert_equal "$(cat "$T/own")" mine
 		[ "$(wc -l <"$T/said")" -le 2 ]
-		run ls "$ADLOCK_DIR"
-		refute_output --partial lock.
+		assert_free
 	done
 }
 
@@ -404,7 +394,6 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 	with_agent job <<-'E'
 		served
 		adlock_get a b 0
-		me=$$ tries=0
 		# As if the agent had released the lock, and its answer were not read yet.
 		again() {
 			[ ! -e "/proc/$me/fd/8" ] || rm -f "$ADLOCK_DIR/lock.job.dax.a.b"
@@ -413,22 +402,11 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 			: >"$T/trapped"
 		}
 		trap again USR1
-		stop_agent
-		(
-			until [ -e "/proc/$me/fd/8" ] && [ -e "/proc/$me/fd/9" ]; do sleep 0.01; done
-			kill -USR1 "$me"
-			# Some shells run the trap only after the read.
-			until [ -e "$T/trapped" ] || [ "$tries" -ge 50 ]; do
-				tries=$((tries + 1))
-				sleep 0.01
-			done
-			kill -CONT "$agent_pid"
-		) &
+		signal_in_question
 		adlock_release
 		wait
 	E
-	run launch job
-	assert_output ''
+	quietly job
 	assert_notes <<<'0 acquired'
 }
 
@@ -443,10 +421,8 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 			adlock_release
 		done
 	E
-	run launch job 0
-	assert_success
-	run grep -c agent "$T/runs"
-	assert_output 0
+	launch job 0
+	expect 1 0 grep -c agent "$T/runs"
 	run launch job maybe
 	assert_notes <<<$'64\n64'
 }
@@ -466,8 +442,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 		adlock_release
 		note "$(cat "$T/runs")"
 	E
-	run launch job
-	assert_success
+	launch job
 	assert_notes <<<$'agent\ntake\nrelease\ntake'
 	test -s "$ADLOCK_DIR/logs/program.dax.runlog"
 	eventually test -s "$T/hook"
@@ -485,14 +460,6 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 	run timeout 60 "${shell[@]}" "$T/job"
 	assert_success
 	assert_notes <<<$'acquired\nserves'
-}
-
-# storm SCRIPT runs it, and fails if it does not end within a minute. The output goes to $T/out.
-storm() {
-	local status=0
-	timeout 60 "${shell[@]}" "$T/$1" "${@:2}" >"$T/out" 3>&- || status=$?
-	if crashed "$status"; then skip "$ADLOCK_TEST_SHELL crashed"; fi
-	assert_equal "$status" 0
 }
 
 # cycles prints a script's last part: calls under signals; then the script notes the agent's state.
@@ -567,18 +534,7 @@ cycles() {
 	with_agent job <<-'E'
 		served || exit 9
 		trap 'IFS= read -r line; note "$line"; : >"$T/trapped"' USR1
-		me=$$ tries=0
-		stop_agent
-		(
-			until [ -e "/proc/$me/fd/8" ] && [ -e "/proc/$me/fd/9" ]; do sleep 0.01; done
-			kill -USR1 "$me"
-			# Some shells run the trap only after the read.
-			until [ -e "$T/trapped" ] || [ "$tries" -ge 50 ]; do
-				tries=$((tries + 1))
-				sleep 0.01
-			done
-			kill -CONT "$agent_pid"
-		) &
+		signal_in_question
 		adlock_get a b 0
 		note "$? $ADLOCK_VERDICT"
 		IFS= read -r line
@@ -589,27 +545,6 @@ cycles() {
 	printf 'one\ntwo\n' >"$T/in"
 	storm job <"$T/in"
 	assert_equal "$(sort "$T/notes")" $'0 acquired\none\ntwo'
-}
-
-@test "traps that read lose no line of standard input" {
-	{
-		cat <<-'E'
-			after() { :; }
-			on_signal() {
-				trap '' USR1
-				IFS= read -r line
-				echo "$line" >>"$T/lines"
-				trap on_signal USR1
-			}
-			served || exit 9
-			trap on_signal USR1
-		E
-		cycles
-	} | with_agent job
-	seq 100000 >"$T/in"
-	storm job <"$T/in"
-	assert_notes <<<serves
-	assert_equal "$(cat "$T/lines")" "$(seq "$(wc -l <"$T/lines")")"
 }
 
 # bats test_tags=core
@@ -641,14 +576,10 @@ cycles() {
 	local agent
 	for agent in 0 1; do
 		: >"$T/notes"
-		run timeout 60 "${shell[@]}" "$T/job" "$agent" 3>&-
-		assert_success
-		assert_output ''
-		run sed '$d' "$T/notes"
-		assert_output $'acquired\nbusy\n0\nacquired\nbusy\n0'
+		expect 0 '' timeout 60 "${shell[@]}" "$T/job" "$agent" 3>&-
+		expect 0 $'acquired\nbusy\n0\nacquired\nbusy\n0' sed '$d' "$T/notes"
 	done
-	run tail -n 1 "$T/notes"
-	assert_output serves
+	expect 0 serves tail -n 1 "$T/notes"
 }
 
 @test "a helper run answers a question too long for a pipe" {
@@ -713,8 +644,7 @@ needs_debug_trap() {
 		note "${_adlock_agent_sign%/fd/*} ${_adlock_agent_at%/fd/*} ${_adlock_questions%/fd/*}"
 		adlock_release
 	E
-	run launch job
-	assert_success
+	launch job
 	read -r sign at questions <"$T/notes"
 	assert_equal "$sign $at" "$questions $questions"
 	assert_equal "$(grep -c agent "$T/runs")" 2
@@ -807,7 +737,6 @@ no_agent_of() { [ -z "$(agents_of "$1")" ]; }
 		adlock_get op a && adlock_release
 		note "$?"
 	EOF
-	run launch closed
-	assert_output ''
+	quietly closed
 	assert_notes <<<0
 }

@@ -2,55 +2,35 @@
 # lost.
 load common
 
-# refused STATUS WORDS: the script failed with STATUS, and printed one line with WORDS.
+# getter [FUNCTION] writes a script that passes its arguments to adlock_get.
+getter() {
+	script job <<-E
+		${1-adlock_get} "\$@"
+		note taken
+	E
+}
+
+# refused STATUS WORDS ARG...: the script fails with STATUS, and prints one line with WORDS.
 refused() {
+	[ -e "$T/job" ] || getter
+	run launch job "${@:3}"
 	assert_failure "$1"
 	assert_output --partial "adlock: "
 	assert_output --partial "$2"
 	assert_equal "${#lines[@]}" 1
 	refute held a b
-}
-
-getter() {
-	script job <<-'E'
-		adlock_get "$@"
-		note taken
-	E
+	assert_notes </dev/null
 }
 
 @test "an empty operand or operator is refused" {
-	getter
-	run launch job a ''
-	refused 64 'must not be empty'
-	run launch job '' b
-	refused 64 'must not be empty'
+	refused 64 'must not be empty' a ''
+	refused 64 'must not be empty' '' b
 }
 
 # bats test_tags=core
 @test "too few or too many arguments are refused" {
-	getter
-	run launch job a
-	refused 64 'arguments'
-	run launch job a b 1 2 dax 4 5
-	refused 64 'arguments'
-}
-
-@test "a bad duration is quoted" {
-	getter
-	run launch job a b soon
-	refused 64 '"soon"'
-	run launch job a b 1 -5
-	refused 64 '"-5"'
-	ADLOCK_PAUSE=1,5 run launch job a b
-	refused 64 '"1,5"'
-	ADLOCK_WAIT=never run launch job a b
-	refused 64 'want "forever" to wait without end'
-	ADLOCK_WAIT_ELAPSED=1 run launch job a b
-	refused 64 'wants --wait too'
-	ADLOCK_WAIT=x run launch job a b
-	refused 64 '"x"'
-	ADLOCK_SLOTS=many run launch job a b
-	refused 64 '"many"'
+	refused 64 'arguments' a
+	refused 64 'arguments' a b 1 2 dax 4 5
 }
 
 @test "a bare number is minutes as an argument, else refused" {
@@ -62,105 +42,82 @@ getter() {
 		assert_line 'if_elapsed=15m'
 		assert_line 'expire_after=1h30m'
 	done
-	ADLOCK_WAIT=60 run launch job a b
-	refused 64 'ADLOCK_WAIT: 60: say 60s or 60m'
-	ADLOCK_PAUSE=3 run launch job a b
-	refused 64 'ADLOCK_PAUSE: 3: say 3s or 3m'
-	ADLOCK_PAUSE=0 ADLOCK_WAIT=0 run launch job a b
-	assert_success
+	ADLOCK_PAUSE=0 ADLOCK_WAIT=0 quietly job a e
+	: >"$T/notes"
+	ADLOCK_WAIT=60 refused 64 'ADLOCK_WAIT: 60: say 60s or 60m' a b
+	ADLOCK_PAUSE=3 refused 64 'ADLOCK_PAUSE: 3: say 3s or 3m' a b
 }
 
 @test "errors name variables and arguments, not options" {
-	getter
-	run launch job a b soon
-	refused 64 'adlock: IfElapsed: bad duration "soon"'
-	run launch job a b 1 later
-	refused 64 'adlock: ExpireAfter: bad duration "later"'
-	ADLOCK_EXPIRE_AFTER=later run launch job a b
-	refused 64 'adlock: ADLOCK_EXPIRE_AFTER: bad duration "later"'
-	ADLOCK_WAIT=x run launch job a b
-	refused 64 'adlock: ADLOCK_WAIT: '
-	ADLOCK_SLOTS=many run launch job a b
-	refused 64 'adlock: ADLOCK_SLOTS: '
-	ADLOCK_WAIT_ELAPSED=1 run launch job a b
-	refused 64 'adlock: ADLOCK_WAIT_ELAPSED: wants --wait too (ADLOCK_WAIT)'
-	script job <<<'adlock_guard soon'
-	run launch job
-	refused 64 'adlock: IfElapsed: bad duration "soon"'
+	refused 64 'adlock: IfElapsed: bad duration "soon"' a b soon
+	refused 64 'adlock: ExpireAfter: bad duration "-5"' a b 1 -5
+	refused 64 '"yesterday"' a b 1 90 dax yesterday
+	ADLOCK_EXPIRE_AFTER=later refused 64 'adlock: ADLOCK_EXPIRE_AFTER: bad duration "later"' a b
+	ADLOCK_PAUSE=1,5 refused 64 '"1,5"' a b
+	ADLOCK_WAIT=x refused 64 'adlock: ADLOCK_WAIT: ' a b
+	ADLOCK_SLOTS=many refused 64 'adlock: ADLOCK_SLOTS: ' a b
+	ADLOCK_WAIT_ELAPSED=1 refused 64 'adlock: ADLOCK_WAIT_ELAPSED: wants --wait too (ADLOCK_WAIT)' a b
+	getter adlock_guard
+	refused 64 'adlock: IfElapsed: bad duration "soon"' soon
+	getter adlock_pass
+	refused 64 'adlock: adlock_pass: wants no arguments' now
 }
 
 # bats test_tags=core
 @test "a missing helper is 69, never an unlocked run" {
-	getter
-	ADLOCK_BIN=$T/none run launch job a b
-	refused 69 'helper not found'
-	ADLOCK_BIN='' run launch job a b
-	refused 69 'helper not found'
-	ADLOCK_BIN=$T run launch job a b
-	refused 69 'helper not found'
-	assert_notes </dev/null
+	ADLOCK_BIN=$T/none refused 69 'helper not found' a b
+	ADLOCK_BIN='' refused 69 'helper not found' a b
+	ADLOCK_BIN=$T refused 69 'helper not found' a b
 }
 
 # helper VERSION installs a helper that prints VERSION and accepts no option.
 helper() {
-	printf '#!/bin/sh\ncase $1 in --version) echo adlock version "%s" ;; *) echo "adlock: --owner: unknown option" >&2; exit 64 ;; esac\n' "$1" >"$T/other"
-	chmod +x "$T/other"
+	in_between <<-E
+		[ "\$1" = --version ] || { echo 'adlock: --owner: unknown option' >&2; exit 64; }
+		echo 'adlock version $1'
+		exit
+	E
 }
 
 @test "a helper of another version is named in the error" {
 	getter
 	helper '0.1.9 (abc)'
-	ADLOCK_BIN=$T/other run launch job a b
+	run launch job a b
 	assert_failure 64
 	assert_line 'adlock: --owner: unknown option'
-	assert_line --regexp "^adlock: $T/other: is not of the version of adlock.sh, [0-9.]+, but says 'adlock version 0.1.9 \(abc\)': install both together\$"
+	assert_line --regexp "^adlock: $T/helper: is not of the version of adlock.sh, [0-9.]+, but says 'adlock version 0.1.9 \(abc\)': install both together\$"
 	assert_notes </dev/null
 }
 
 @test "an error does not name a helper of the same version" {
-	getter
 	version=$("$ADLOCK_BIN" --version)
 	for version in "${version#adlock version }" "$(sed -n 's/^_adlock_version=//p' "$ADLOCK_SH")"; do
 		helper "$version"
-		ADLOCK_BIN=$T/other run launch job a b
-		refused 64 '--owner: unknown option'
+		refused 64 '--owner: unknown option' a b
 	done
 }
 
 # bats test_tags=core
 @test "a status of 0 without a lock is not believed" {
-	getter
-	printf '#!/bin/sh\nexit 0\n' >"$T/liar"
-	chmod +x "$T/liar"
-	ADLOCK_BIN=$T/liar run launch job a b
-	refused 75 'lost'
+	in_between <<<'exit 0'
+	refused 75 'lost' a b
 }
 
-@test "a lock directory that cannot be created is an error" {
-	getter
-	ADLOCK_DIR=/dev/null/locks run launch job a b
-	refused 73 '/dev/null/locks'
-}
-
-@test "a shared or linked lock directory is refused" {
-	getter
+@test "a lock directory that cannot be used is refused" {
+	ADLOCK_DIR=/dev/null/locks refused 73 '/dev/null/locks' a b
+	ADLOCK_DIR=$T/$'new\nline' refused 64 newline a b
 	mkdir "$ADLOCK_DIR"
 	chmod 777 "$ADLOCK_DIR"
-	run launch job a b
-	refused 77 "$ADLOCK_DIR"
+	refused 77 "$ADLOCK_DIR" a b
 	chmod 700 "$ADLOCK_DIR"
 	ln -s "$ADLOCK_DIR" "$T/link"
-	ADLOCK_DIR=$T/link run launch job a b
-	refused 77 "$T/link"
+	ADLOCK_DIR=$T/link refused 77 "$T/link" a b
 }
 
 @test "a missing relative lock directory is refused" {
-	getter
 	cd "$T"
-	ADLOCK_DIR=mine run launch job a b
-	refused 73 'mine: no such directory, and a relative one is not made'
-	ADLOCK_STORE=mine run launch job a b
-	refused 73 'mine: no such directory, and a relative one is not made'
+	ADLOCK_DIR=mine refused 73 'mine: no such directory, and a relative one is not made' a b
+	ADLOCK_STORE=mine refused 73 'mine: no such directory, and a relative one is not made' a b
 	refute [ -e mine ]
 	mkdir -m 700 mine
 	ADLOCK_DIR=mine launch job a b
@@ -168,50 +125,16 @@ helper() {
 }
 
 @test "a store with too few slashes is refused" {
-	getter
 	for store in etcd:/a ftp:a/b ftps:/h/a; do
-		ADLOCK_STORE=$store run launch job a b
-		refused 64 "$store: is no store: want a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR"
+		ADLOCK_STORE=$store refused 64 "$store: is no store: want a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR" a b
 	done
-}
-
-@test "a newline in the lock directory's name is refused" {
-	getter
-	ADLOCK_DIR=$T/$'new\nline' run launch job a b
-	refused 64 newline
-}
-
-@test "a truncated lock file is left as it is" {
-	getter
-	launch job x y
-	printf '12' >"$(lock_of a b)"
-	run launch job a b 0
-	assert_failure
-	assert_equal "$(cat "$(lock_of a b)")" 12
 }
 
 @test "without HOME and ADLOCK_DIR a get fails" {
 	unprivileged
-	getter
-	unset ADLOCK_DIR HOME
-	run launch job a b
-	assert_failure 69
-	assert_output --regexp "^adlock: ADLOCK_DIR: is not set, and HOME is no absolute path \(as root: adlock init [0-9]+\)\$"
-	export HOME=here
-	run launch job a b
-	assert_failure 69
-	assert_output --regexp "^adlock: ADLOCK_DIR: is not set, and HOME is no absolute path \(as root: adlock init [0-9]+\)\$"
-}
-
-@test "a pass takes no arguments" {
-	script job <<<'adlock_pass now'
-	run launch job
-	assert_failure 64
-	assert_output 'adlock: adlock_pass: wants no arguments'
-}
-
-@test "a bad time for a pass is refused" {
-	getter
-	run launch job a b 1 90 dax yesterday
-	refused 64 '"yesterday"'
+	: >"$T/notes"
+	unset ADLOCK_DIR
+	for HOME in '' here; do
+		refused 69 'adlock: ADLOCK_DIR: is not set, and HOME is no absolute path (as root: adlock init ' a b
+	done
 }

@@ -5,8 +5,7 @@ load common
 # fragile installs a helper that dies as often as $T/before.VERB or $T/after.VERB has lines,
 # before or after the work of VERB, like a program that gets no thread from the system.
 fragile() {
-	cat >"$T/helper" <<-'E'
-		#!/bin/sh
+	in_between <<-'E'
 		dies() {
 			[ -s "$1" ] || return 0
 			sed 1d "$1" >"$1.next"
@@ -19,8 +18,6 @@ fragile() {
 		dies "$T/after.$1"
 		exit "$status"
 	E
-	chmod +x "$T/helper"
-	export T_HELPER=$ADLOCK_BIN ADLOCK_BIN=$T/helper
 }
 
 times() { yes | head -n "$1"; }
@@ -28,7 +25,7 @@ times() { yes | head -n "$1"; }
 @test "a get whose helper died has taken nothing" {
 	fragile
 	times 1 >"$T/after.take"
-	script job <<-'E'
+	job_notes_and_prints $'2 none\nfree\nnever completed\nacquired' <<-'E'
 		adlock_get a b || note "$? ${ADLOCK_VERDICT:-none}"
 		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] || note free
 		[ "$(stat -c %Y "$ADLOCK_DIR/last.job.dax.a.b")" = 0 ] && note 'never completed'
@@ -36,10 +33,7 @@ times() { yes | head -n "$1"; }
 		note "$ADLOCK_VERDICT"
 		adlock_release
 	E
-	run launch job
-	assert_success
 	assert_output "adlock: $(lock_of a b): not taken: the helper died, with status 2"
-	assert_notes <<<$'2 none\nfree\nnever completed\nacquired'
 	refute held a b
 }
 
@@ -47,7 +41,7 @@ times() { yes | head -n "$1"; }
 	fragile
 	times 1 >"$T/after.take"
 	times 6 >"$T/before.release"
-	script job <<-'E'
+	job_notes_and_prints $'2\nleaked\n75\nleaked\nacquired\nfree' <<-'E'
 		adlock_get a b 0 || note "$?"
 		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] && note leaked
 		adlock_get a b 0 || note "$?"
@@ -56,16 +50,13 @@ times() { yes | head -n "$1"; }
 		adlock_release
 		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] || note free
 	E
-	run launch job
-	assert_success
-	assert_notes <<<$'2\nleaked\n75\nleaked\nacquired\nfree'
 }
 
 @test "a release withdraws the only lock left behind: status 0" {
 	fragile
 	times 1 >"$T/after.take"
 	times 6 >"$T/before.release"
-	script job <<-'E'
+	job_notes_and_prints $'2\n2\nleaked\n0\nfree' <<-'E'
 		adlock_get a b 0 || note "$?"
 		adlock_release || note "$?"
 		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] && note leaked
@@ -73,37 +64,24 @@ times() { yes | head -n "$1"; }
 		note "$?"
 		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] || note free
 	E
-	run launch job
-	assert_success
-	assert_notes <<<$'2\n2\nleaked\n0\nfree'
 }
 
 @test "a release whose helper died is tried again at once" {
 	fragile
 	times 2 >"$T/before.release"
-	script job <<-'E'
+	job_notes $'0\nfree' <<-'E'
 		adlock_get a b
 		adlock_release
 		note "$?"
 		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] || note free
 	E
-	run launch job
-	assert_success
-	assert_output ''
-	assert_notes <<<$'0\nfree'
 	run older 60 "$(last_of a b)"
 	assert_failure
 }
 
 # bats test_tags=core
 @test "a release succeeds though its helpers get TERM" {
-	cat >"$T/helper" <<-'E'
-		#!/bin/sh
-		[ "$1" != release ] || kill -TERM "$$"
-		exec "$T_HELPER" "$@"
-	E
-	chmod +x "$T/helper"
-	export T_HELPER=$ADLOCK_BIN ADLOCK_BIN=$T/helper
+	in_between <<<'[ "$1" != release ] || kill -TERM "$$"'
 	script job <<-'E'
 		adlock_get a b
 		adlock_release
@@ -121,7 +99,7 @@ times() { yes | head -n "$1"; }
 @test "a release can be repeated while the lock exists" {
 	fragile
 	times 6 >"$T/before.release"
-	script job <<-'E'
+	job_notes_and_prints $'2\n2\nthere\n0\nfree\nouter' <<-'E'
 		adlock_get a outer
 		adlock_get a b
 		adlock_release || note "$?"
@@ -133,16 +111,13 @@ times() { yes | head -n "$1"; }
 		[ -e "$ADLOCK_DIR/lock.job.dax.a.outer" ] && note outer
 		adlock_release
 	E
-	run launch job
-	assert_success
-	assert_notes <<<$'2\n2\nthere\n0\nfree\nouter'
 	refute held a outer
 }
 
 @test "a helper that dies after the release is no failure" {
 	fragile
 	times 1 >"$T/after.release"
-	script job <<-'E'
+	job_notes $'0\nouter\n0' <<-'E'
 		adlock_get a outer
 		adlock_get a b
 		adlock_release
@@ -151,17 +126,13 @@ times() { yes | head -n "$1"; }
 		adlock_release
 		note "$?"
 	E
-	run launch job
-	assert_success
-	assert_output ''
-	assert_notes <<<$'0\nouter\n0'
 	refute held a outer
 }
 
 @test "the next call releases a lock that adlock_with left" {
 	fragile
 	times 3 >"$T/before.release"
-	script job <<-'E'
+	job_notes_and_prints $'7\nthere\n0\nfree\ntoo-soon' <<-'E'
 		adlock_get a outer 0
 		adlock_with a b 0 -- sh -c 'exit 7' || note "$?"
 		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] && note there
@@ -170,9 +141,6 @@ times() { yes | head -n "$1"; }
 		ls "$ADLOCK_DIR" | grep '^lock' || note free
 		adlock_get a b 1h || note "$ADLOCK_VERDICT"
 	E
-	run launch job
-	assert_success
-	assert_notes <<<$'7\nthere\n0\nfree\ntoo-soon'
 }
 
 # bats test_tags=core
@@ -180,7 +148,7 @@ times() { yes | head -n "$1"; }
 	fragile
 	times 1 >"$T/after.take"
 	times 3 >"$T/before.release"
-	script job <<-'E'
+	job_notes_and_prints $'2\n0\n0' <<-'E'
 		adlock_get a b 0 || note "$?"
 		(
 			adlock_release
@@ -189,9 +157,6 @@ times() { yes | head -n "$1"; }
 		adlock_release
 		note "$?"
 	E
-	run launch job
-	assert_success
-	assert_notes <<<$'2\n0\n0'
 	refute held a b
 }
 
@@ -236,15 +201,10 @@ times() { yes | head -n "$1"; }
 		shell=(setpriv "--reuid=$((100000 + BASHPID))" --regid=65534 --clear-groups "${shell[@]:4}")
 		chown "$((100000 + BASHPID))" "$T"
 	fi
-	cat >"$T/helper" <<-'E'
-		#!/bin/sh
-		[ -e "$T/most" ] || exec "$T_HELPER" "$@"
-		exec prlimit "--nproc=$(cat "$T/most")" "$T_HELPER" "$@"
-	E
-	chmod 755 "$T/helper"
+	in_between <<<'[ ! -e "$T/most" ] || exec prlimit "--nproc=$(cat "$T/most")" "$T_HELPER" "$@"'
 	: >"$T/notes"
 	chmod 666 "$T/notes"
-	export T_HELPER=$ADLOCK_BIN ADLOCK_BIN=$T/helper ADLOCK_DIR=$T/locks
+	export ADLOCK_DIR=$T/locks
 	script job <<-'E'
 		lock=$ADLOCK_DIR/lock.job.dax.a.b
 		most=0
@@ -268,10 +228,8 @@ times() { yes | head -n "$1"; }
 		done
 		note end
 	E
-	run launch job
-	assert_success
-	run cat "$T/notes"
-	assert_output end
+	launch job
+	expect 0 end cat "$T/notes"
 }
 
 # flocked FILE: another process holds the lock's guard.
@@ -294,9 +252,8 @@ flocked() { ! flock -n "$1" true; }
 		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] || note free
 		adlock_release
 	E
-	start job
+	start_to got job
 	local job=$!
-	eventually test -e "$T/got"
 	flock -F -x "$(lock_of a b)" sleep 60 3>&- &
 	local newcomer=$!
 	eventually flocked "$(lock_of a b)"
@@ -321,9 +278,8 @@ flocked() { ! flock -n "$1" true; }
 		adlock_release
 		note "$?"
 	E
-	start job
+	start_to got job
 	local job=$!
-	eventually test -e "$T/got"
 	flock -F -x "$(lock_of a b)" sleep 60 3>&- &
 	local newcomer=$!
 	eventually flocked "$(lock_of a b)"
@@ -336,7 +292,7 @@ flocked() { ! flock -n "$1" true; }
 }
 
 @test "a lock lost to another process leaves the list" {
-	script job <<-'E'
+	job_notes_and_prints $'75 lost\n0' <<-'E'
 		adlock_get a outer
 		adlock_get a b
 		sed 's/^token=./token=x/' "$ADLOCK_DIR/lock.job.dax.a.b" >|"$T/other"
@@ -345,9 +301,6 @@ flocked() { ! flock -n "$1" true; }
 		adlock_release
 		note "$?"
 	E
-	run launch job
-	assert_success
-	assert_notes <<<$'75 lost\n0'
 	refute held a outer
 }
 
@@ -356,7 +309,7 @@ flocked() { ! flock -n "$1" true; }
 	fragile
 	sed -i '1a [ "$1" != release ] || [ ! -e "$T/idle" ] || exit 0' "$T/helper"
 	: >"$T/idle"
-	script job <<-'E'
+	job_notes_and_prints $'126\nthere\n0' <<-'E'
 		adlock_get a b
 		adlock_release || note "$?"
 		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] && note there
@@ -364,9 +317,6 @@ flocked() { ! flock -n "$1" true; }
 		adlock_release
 		note "$?"
 	E
-	run launch job
-	assert_success
-	assert_notes <<<$'126\nthere\n0'
 	refute held a b
 }
 

@@ -64,12 +64,6 @@ unprivileged() {
 	shell=("${unprivileged[@]}" "${shell[@]}")
 }
 
-# machine_id skips the test on a machine without one (most containers): there another boot id
-# may belong to another machine.
-machine_id() {
-	[ -s /etc/machine-id ] || [ -s /var/lib/dbus/machine-id ] || skip 'no machine id here: see systemd-machine-id-setup(1)'
-}
-
 # crashed STATUS: the shell itself crashed, as zsh 5.9 sometimes does under many signals. Other
 # tests show what happens to a dead shell's lock.
 crashed() { [[ ${shell[0]} = zsh && $1 = 13[489] ]]; }
@@ -91,6 +85,80 @@ launch() {
 # in NAME.out.
 start() {
 	"${shell[@]}" "$T/$1" "${@:2}" >>"$T/$1.out" 2>&1 3>&- &
+}
+
+# start_to FILE NAME [ARG...] starts a script, and waits until it has made the file in $T.
+start_to() {
+	start "${@:2}"
+	eventually test -e "$T/$1"
+}
+
+# hung NAME [ARG...] starts a script that takes a lock and then calls `hang`; its pid is $hung.
+hung() {
+	start_to hangs "$@"
+	hung=$!
+}
+
+# holder starts the script `job`, which holds `a b` until $T/go is there; its pid is $holder.
+holder() {
+	script job <<-'E'
+		adlock_get a b 0
+		: >|"$T/holds"
+		await "$T/go"
+		adlock_release
+	E
+	start_to holds job
+	holder=$!
+}
+
+# newcomer writes the script `new`: with the given arguments it gets `a b` of `job`, and notes the verdict.
+newcomer() {
+	script new <<-'E'
+		ADLOCK_PROGRAM=job
+		: >|"$T/waits"
+		if adlock_get a b ${1-0} ${2-}; then
+			note "$ADLOCK_VERDICT"
+			adlock_release
+		else
+			note "$? $ADLOCK_VERDICT"
+		fi
+	E
+}
+
+# expect STATUS OUTPUT COMMAND... runs the command, which must end with STATUS and print OUTPUT.
+expect() {
+	run "${@:3}"
+	assert_equal "$status" "$1"
+	assert_output "$2"
+}
+
+# quietly NAME [ARG...] runs a script, which must succeed and print nothing.
+quietly() { expect 0 '' launch "$@"; }
+
+# job_notes_and_prints NOTES runs standard input as the script `job`, which must succeed and note
+# NOTES. $output is what it printed.
+job_notes_and_prints() {
+	script job
+	run launch job
+	assert_success
+	assert_equal "$(cat "$T/notes")" "$1"
+}
+
+# job_notes NOTES: the same, and it prints nothing.
+job_notes() {
+	job_notes_and_prints "$1"
+	assert_output ''
+}
+
+# in_between puts standard input, in shell, before each run of the helper.
+in_between() {
+	{
+		echo '#!/bin/sh'
+		cat
+		echo 'exec "$T_HELPER" "$@"'
+	} >"$T/helper"
+	chmod 755 "$T/helper"
+	export T_HELPER=$ADLOCK_BIN ADLOCK_BIN=$T/helper
 }
 
 # eventually COMMAND... waits until COMMAND succeeds, and fails after a time that is an upper bound
@@ -121,6 +189,9 @@ noted() { grep -qxF -- "$1" "$T/notes"; }
 lock_of() { echo "$ADLOCK_DIR/lock.job.dax.$1.$2"; }
 last_of() { echo "$ADLOCK_DIR/last.job.dax.$1.$2"; }
 held() { [ -e "$(lock_of "$@")" ]; }
+
+# assert_free: no lock is there.
+assert_free() { refute compgen -G "$ADLOCK_DIR/lock.*"; }
 
 # backdate FILE DURATION: the lock was taken DURATION before this machine booted.
 backdate() {

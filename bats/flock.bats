@@ -23,24 +23,17 @@ holds_it() {
 
 # bats test_tags=core
 @test "the file is locked while the command of adlock_with runs" {
-	script job <<-'E'
+	job_notes $'1\n7 acquired' <<-'E'
 		adlock_with a b -- sh -c 'flock -n "$0" true; echo "$?" >>"$T/notes"; exit 7' "$ADLOCK_FLOCK" || note "$? $ADLOCK_VERDICT"
 	E
-	run launch job
-	assert_success
-	assert_output ''
-	assert_notes <<<$'1\n7 acquired'
 	free
 }
 
 # bats test_tags=core
 @test "a file that another program holds denies the atom" {
 	holds_it
-	script job <<-'E'
-		adlock_with a b -- echo ran || note "$? $ADLOCK_VERDICT"
-	E
-	run launch job
-	assert_output ''
+	script job <<<'adlock_with a b -- echo ran || note "$? $ADLOCK_VERDICT"'
+	quietly job
 	assert_notes <<<'75 busy'
 	refute [ -e "$ADLOCK_DIR/lock.job.dax.a.b" ]
 	: >"$T/let-go"
@@ -48,30 +41,10 @@ holds_it() {
 }
 
 # bats test_tags=core
-@test "a wait lasts until the file is let go" {
-	holds_it
-	script job <<-'E'
-		ADLOCK_WAIT=60s
-		adlock_with a b -- echo ran
-	E
-	start job
-	first=$!
-	eventually grep -qs event=wait "$ADLOCK_DIR/program.dax.runlog"
-	refute [ -s "$T/job.out" ]
-	: >"$T/let-go"
-	wait "$first"
-	assert_equal "$(cat "$T/job.out")" ran
-	wait "$holder"
-	free
-}
-
-# bats test_tags=core
 @test "a process left behind does not keep the file" {
-	script job <<-'E'
+	job_notes '' <<-'E'
 		adlock_with a b -- sh -c 'sleep 60 >/dev/null 2>&1 & echo $! >"$T/left"'
 	E
-	run launch job
-	assert_success
 	free
 	kill "$(cat "$T/left")"
 }
@@ -116,40 +89,19 @@ adlock: ADLOCK_FLOCK: a file is locked only for a command: .*$'
 		trap child USR1
 		adlock_with a b -- sh -c 'kill -USR1 "$PPID"; flock -n "$0" true; echo "$?" >>"$T/notes"' "$ADLOCK_FLOCK"
 	E
-	run launch job
-	assert_success
+	launch job
 	free
 	assert_notes <<<$'1\n0'
 }
 
-# bats test_tags=once
-@test "what is no file cannot be locked" {
-	mkfifo "$T/pipe"
-	script job <<-'E'
-		for ADLOCK_FLOCK in "$T/pipe" /dev/null "$T/none/file"; do
-			adlock_with a b -- echo ran || note "$?"
-		done
-		ADLOCK_FLOCK=$T # a directory can
-		adlock_with a b -- flock -n "$T" true || note "$?"
-	E
-	run launch job
-	assert_line --index 0 "adlock: $T/pipe: is no file and no directory: it cannot be locked"
-	assert_line --index 2 "adlock: $T/none/file: no such file or directory"
-	assert_notes <<<$'64\n64\n73\n1'
-}
-
 @test "a guarded script is locked beside its atom" {
-	script job <<-'E'
+	job_notes 1 <<-'E'
 		adlock_guard
 		flock -n "$T/file" true || note "$?"
 		adlock_get a b # the guard has unset ADLOCK_FLOCK
 	E
-	run launch job
-	assert_success
-	assert_notes <<<1
 	holds_it
-	run launch job
-	assert_success
+	launch job
 	assert_notes <<<1
 	: >"$T/let-go"
 	wait "$holder"

@@ -29,15 +29,18 @@ ran_once() {
 tells_its_owner='read -r owner <"$(echo "$ADLOCK_DIR"/lock.*.guard.*)"
 if [ "$owner" = $$ ]; then echo own; elif [ "$owner" = $PPID ]; then echo supervised; fi'
 
+# waits_in_it starts a guarded script, whose pid is $first, and which has told in $T/mark the mark that
+# its children get. When such a script comes below its guard, $T/in is there.
 waits_in_it() {
 	guarded <<-'E'
+		echo "$ADLOCK_MARK" >"$T/mark"
 		: >"$T/in"
 		until [ -e "$T/go" ]; do sleep 0.05; done
 		exit 3
 	E
-	start job
+	start_to in job
 	first=$!
-	eventually test -e "$T/in"
+	rm "$T/in"
 }
 
 # ended PID STATUS waits for the script, which must end with that status.
@@ -47,22 +50,23 @@ ended() {
 	assert_equal "$status" "$2"
 }
 
-# bats test_tags=core
-@test "a second start exits 0 before the script's first command" {
-	waits_in_it
-	rm "$T/in"
-	run launch job
-	assert_success
-	assert_output ''
-	refute [ -e "$T/in" ]
+# let_go lets the script go on, which ends with 3.
+let_go() {
 	: >"$T/go"
 	ended "$first" 3
 }
 
+# bats test_tags=core
+@test "a second start exits 0 before the script's first command" {
+	waits_in_it
+	quietly job
+	refute [ -e "$T/in" ]
+	let_go
+}
+
 # bats test_tags=core:zsh
 @test "a helper that is stopped and continued answers" {
-	cat >"$T/helper" <<-'E'
-		#!/bin/sh
+	in_between <<-'E'
 		case $1 in
 		guard | stat-age)
 			(
@@ -73,28 +77,20 @@ ended() {
 			kill -STOP $$
 			;;
 		esac
-		exec "$T_HELPER" "$@"
 	E
-	chmod +x "$T/helper"
 	guarded <<-'E'
 		adlock_get a b
 		adlock_release
 		echo "age $(adlock_age a b)"
 		exit 3
 	E
-	export T_HELPER=$ADLOCK_BIN ADLOCK_BIN=$T/helper
-	run launch job
-	assert_failure 3
-	assert_output 'age 0'
+	expect 3 'age 0' launch job
 }
 
 @test "a denied script exits with ADLOCK_EXIT_DENIED" {
 	waits_in_it
-	ADLOCK_EXIT_DENIED=75 run launch job
-	assert_failure 75
-	assert_output ''
-	: >"$T/go"
-	ended "$first" 3
+	ADLOCK_EXIT_DENIED=75 expect 75 '' launch job
+	let_go
 }
 
 @test "an ADLOCK_EXIT_DENIED that is no status is refused" {
@@ -109,9 +105,7 @@ ended() {
 # bats test_tags=core
 @test "the end of the script releases, and keeps the status" {
 	guarded <<<"$tells_its_owner; exit 3"
-	run launch job
-	assert_failure 3
-	assert_output supervised
+	expect 3 supervised launch job
 	ran_once 3
 	run launch job
 	assert_failure 3
@@ -119,9 +113,7 @@ ended() {
 
 @test "a script that ends by exec completes, with that status" {
 	guarded <<<"exec sh -c 'exit 9'"
-	run launch job
-	assert_failure 9
-	assert_output ''
+	expect 9 '' launch job
 	ran_once 9
 }
 
@@ -131,9 +123,7 @@ ended() {
 		'trap "echo other" EXIT; guard; trap "echo mine" EXIT; exit 5' 'guard; trap "adlock_release; echo mine" EXIT; exit 5'; do
 		echo ". \"\$ADLOCK_SH\" || exit 69; ${script/guard;/adlock_guard;}" >"$T/job"
 		rm -rf "$ADLOCK_DIR"
-		run launch job
-		assert_failure 5
-		assert_output mine
+		expect 5 mine launch job
 		ran_once 5
 	done
 }
@@ -142,17 +132,13 @@ ended() {
 @test "signals ignored above the guard are ignored below it" {
 	printf '%s\n' "trap 'echo usr' USR1; trap '' HUP" '. "$ADLOCK_SH" || exit 69; adlock_guard' \
 		'kill -HUP $$; kill -USR1 $$; echo end' >"$T/job"
-	run launch job
-	assert_success
-	assert_output $'usr\nend'
+	expect 0 $'usr\nend' launch job
 	ran_once 0
 }
 
 @test "under set -e a failing command ends the script" {
 	guarded <<<$'set -e\nfalse\necho not reached'
-	run launch job
-	assert_failure 1
-	assert_output ''
+	expect 1 '' launch job
 	ran_once 1
 }
 
@@ -176,14 +162,12 @@ ended() {
 		[ "$signal" = TERM ] || expected=129
 		[ "$signal${shell[0]}" != HUPzsh ] || expected=1 # as it does without the guard
 		rm -rf "$T/in" "$ADLOCK_DIR"
-		start job
+		start_to in job
 		first=$!
-		eventually test -e "$T/in"
 		kill "-$signal" "$first"
 		ended "$first" "$expected"
 		ran_once "$expected"
-		run leftovers sleep
-		assert_output ''
+		expect 0 '' leftovers sleep
 	done
 }
 
@@ -198,12 +182,9 @@ ended() {
 
 @test "a script holds its atom though its supervisor is killed" {
 	waits_in_it
-	rm "$T/in"
 	kill -KILL "$first"
 	ended "$first" 137
-	run launch job
-	assert_success
-	assert_output ''
+	quietly job
 	refute [ -e "$T/in" ]
 	: >"$T/go"
 	eventually launch_reaches_in
@@ -213,45 +194,34 @@ launch_reaches_in() { launch job || [ -e "$T/in" ]; }
 
 @test "a script that hangs is ended and replaced" {
 	guarded <<<$'[ -e "$T/hangs" ] && { echo second; exit 0; }\n: >"$T/hangs"\nsleep 60'
-	start job
-	hung=$!
-	eventually test -e "$T/hangs"
+	hung job
 	eventually older 1 "$(echo "$ADLOCK_DIR"/lock.*)"
 	ADLOCK_EXPIRE_AFTER=1s run launch job
 	assert_success
 	assert_line second
 	assert gone "$hung"
-	run leftovers sleep
-	assert_output ''
+	expect 0 '' leftovers sleep
 }
 
 @test "the guard's arguments are IfElapsed and ExpireAfter" {
 	echo '. "$ADLOCK_SH" || exit 69; adlock_guard 15 90; echo ran' >"$T/job"
-	run launch job
-	assert_output ran
+	expect 0 ran launch job
 	assert grep -q 'if_elapsed=900 expire_after=5400' "$ADLOCK_DIR/program.dax.runlog"
-	run launch job
-	assert_success
-	assert_output ''
+	quietly job
 	echo '. "$ADLOCK_SH" || exit 69; adlock_guard 1 2 3; echo ran' >"$T/job"
-	run launch job
-	assert_failure 64
-	assert_output 'adlock: adlock_guard: wants 0 to 2 arguments, got 3'
+	expect 64 'adlock: adlock_guard: wants 0 to 2 arguments, got 3' launch job
 }
 
 @test "scripts of one name in two directories are two atoms" {
 	waits_in_it
 	mkdir "$T/other"
 	echo '. "$ADLOCK_SH" || exit 69; adlock_guard; echo other' >"$T/other/job"
-	run launch other/job
-	assert_output other
-	: >"$T/go"
-	ended "$first" 3
+	expect 0 other launch other/job
+	let_go
 }
 
 @test "a script is one atom by each of its paths but a link" {
 	waits_in_it
-	rm "$T/in"
 	mkdir "$T/sub"
 	ln -s sub "$T/link"
 	cp "$T/job" "$T/sub/job"
@@ -280,8 +250,7 @@ launch_reaches_in() { launch job || [ -e "$T/in" ]; }
 @test "a guarded script gets bytes that are no text unchanged" {
 	[ "${shell[0]}" != yash ] || skip 'yash makes an empty argument of them'
 	guarded <<<'printf %s "$1" | od -An -tx1'
-	run launch job $'\xff\xc3'
-	assert_output ' ff c3'
+	expect 0 ' ff c3' launch job $'\xff\xc3'
 }
 
 # bats test_tags=core
@@ -321,10 +290,8 @@ kept 3"
 		echo "$tells_its_owner"
 	} >"$T/job"
 	chmod +x "$T/job"
-	run "$T/job"
-	assert_output supervised
-	PATH=$T:$PATH run job
-	assert_output supervised
+	expect 0 supervised "$T/job"
+	PATH=$T:$PATH expect 0 supervised job
 	assert_equal "$(compgen -G "$ADLOCK_DIR/last.*" | wc -l)" 1
 }
 
@@ -340,8 +307,7 @@ kept 3"
 @test "a guard in a sourced file guards the script" {
 	guarded library </dev/null
 	printf '%s\n' '. "$T/library"' "$tells_its_owner" >"$T/job"
-	run launch job
-	assert_output supervised
+	expect 0 supervised launch job
 	ran_once 0
 }
 
@@ -354,9 +320,7 @@ kept 3"
 		assert_failure 64
 		assert_output 'adlock: adlock_guard: the script has no path, or a cd stands above: name it with ADLOCK_NAME'
 		refute [ -e "$ADLOCK_DIR" ]
-		ADLOCK_OPERAND=mine run bash -c "$way" 3>&-
-		assert_failure 4
-		assert_output own
+		ADLOCK_OPERAND=mine expect 4 own bash -c "$way" 3>&-
 		refute guard_held
 		assert [ -e "$(echo "$ADLOCK_DIR"/last.*.dax.guard.mine)" ]
 		rm -rf "$ADLOCK_DIR"
@@ -376,26 +340,16 @@ kept 3"
 		E
 		cp "$T/one/deploy" "$T/two/other"
 		rm -f "$T/in" "$T/go"
-		start one/deploy
+		start_to in one/deploy
 		first=$!
-		eventually test -e "$T/in"
 		rm "$T/in"
-		run launch two/other
-		assert_success
-		run "$ADLOCK_BIN" run --name deploy -- echo ran
-		assert_failure 75
-		assert_output ''
-		: >"$T/go"
-		ended "$first" 3
+		launch two/other
+		expect 75 '' "$ADLOCK_BIN" run --name deploy -- echo ran
+		let_go
 	done
-	run "$ADLOCK_BIN" run --name deploy -- "${shell[@]}" "$T/one/deploy" # a part of the run of that name
-	assert_failure 3
-	assert_output ''
-	run compgen -G "$ADLOCK_DIR/last.*"
-	assert_output "$ADLOCK_DIR/last.adlock.dax.run.deploy"
-	ADLOCK_OPERAND=x run launch one/deploy
-	assert_failure 64
-	assert_output 'adlock: ADLOCK_NAME: cannot go with ADLOCK_OPERAND'
+	expect 3 '' "$ADLOCK_BIN" run --name deploy -- "${shell[@]}" "$T/one/deploy" # a part of the run of that name
+	expect 0 "$ADLOCK_DIR/last.adlock.dax.run.deploy" compgen -G "$ADLOCK_DIR/last.*"
+	ADLOCK_OPERAND=x expect 64 'adlock: ADLOCK_NAME: cannot go with ADLOCK_OPERAND' launch one/deploy
 }
 
 @test "ADLOCK_NAME names a guard by traps, and no lock below it" {
@@ -411,11 +365,9 @@ kept 3"
 	waits_in_it
 	mkdir "$T/two"
 	echo '. "$ADLOCK_SH" || exit 69; ADLOCK_OPERAND=mine; adlock_guard; env | grep ^ADLOCK_OPERAND=; echo ran' >"$T/two/job"
-	run launch two/job
-	assert_output ran
+	expect 0 ran launch two/job
 	assert [ -e "$ADLOCK_DIR/last.job.dax.guard.mine" ]
-	: >"$T/go"
-	ended "$first" 3
+	let_go
 }
 
 @test "settings above the guard count if they are not exported" {
@@ -424,16 +376,14 @@ kept 3"
 	assert_failure 124
 	assert_output --regexp '^adlock: guard [^ ]*: ended by force: it had run for [0-9]+s, ExpireAfter is 1s$'
 	printf '%s\n' 'ADLOCK_QUIET_OK=1 ADLOCK_ONCE_PER=1w' '. "$ADLOCK_SH" || exit 69; adlock_guard' 'echo quiet; : >>"$T/ran"; echo x >>"$T/ran"' >"$T/quiet"
-	run launch quiet
-	assert_output ''
+	quietly quiet
 	run launch quiet
 	assert_equal "$(wc -l <"$T/ran")" 1
 	ADLOCK_WHOLE_JOB=perhaps run launch job
 	assert_failure 64
 	assert_output --partial 'ADLOCK_WHOLE_JOB'
 	printf '%s\n' 'ADLOCK_ENFORCE=1' '. "$ADLOCK_SH" || exit 69; adlock_guard; echo "no limit"' >"$T/job"
-	run launch job
-	assert_output 'no limit'
+	expect 0 'no limit' launch job
 }
 
 @test "/dev/fd/3 and a path that a cd has broken are no paths" {
@@ -451,17 +401,14 @@ kept 3"
 		refute [ -e "$ADLOCK_DIR" ]
 	done
 	cd "$T/sub"
-	run launch sub/moved
-	assert_output sub
+	expect 0 sub launch sub/moved
 }
 
 # bats test_tags=core
 @test "a killed helper is reported, and the script does not run" {
-	printf '%s\n' '#!/bin/sh' '[ "$1" != guard ] || kill -TERM "$$"' 'exec "$HELPER" "$@"' >"$T/helper"
-	chmod +x "$T/helper"
+	in_between <<<'[ "$1" != guard ] || kill -TERM "$$"'
 	guarded <<<'echo not reached'
-	export HELPER=$ADLOCK_BIN
-	ADLOCK_BIN=$T/helper run launch job
+	run launch job
 	assert_failure 143 # not 15, as exit cuts ksh93's 271 to (W10)
 	assert_output --partial 'adlock: adlock_guard: the helper died, with status 143'
 	refute_output --partial reached
@@ -479,9 +426,7 @@ kept 3"
 	echo '. "$ADLOCK_SH" || exit 69
 	(adlock_guard; compgen_is_here=$(echo "$ADLOCK_DIR"/lock.*); [ -e "$compgen_is_here" ] && echo held; exit 6) || echo "$?"
 	echo on' >"$T/job"
-	run launch job
-	assert_success
-	assert_output $'held\n6\non'
+	expect 0 $'held\n6\non' launch job
 	ran_once 6
 }
 
@@ -490,18 +435,14 @@ kept 3"
 	echo '. "$ADLOCK_SH" || exit 69; adlock_guard; echo once' >"$T/inner" # without #! some shells run it in a fork
 	chmod +x "$T/inner"
 	echo '"$1"' >"$T/job"
-	run launch job "$T/inner"
-	assert_success
-	assert_output once
+	expect 0 once launch job "$T/inner"
 	refute guard_held
 }
 
 @test "a script with locks above the guard is guarded by traps" {
 	echo '. "$ADLOCK_SH" || exit 69; adlock_get a b; adlock_guard
 	'"$tells_its_owner" >"$T/job"
-	run launch job
-	assert_success
-	assert_output own
+	expect 0 own launch job
 	refute guard_held
 }
 
@@ -509,9 +450,7 @@ kept 3"
 	guarded <<<'echo "job $1"; [ -n "$1" ] || again other'
 	guarded other <<<'echo in other; again job inner; exec $ADLOCK_TEST_SHELL "$T/job" last'
 	sed -i '1i again() { name=$1; shift; $ADLOCK_TEST_SHELL "$T/$name" "$@"; }' "$T/job" "$T/other"
-	ADLOCK_WAIT=forever ADLOCK_PROGRAM=both run launch job
-	assert_success
-	assert_output $'job \nin other\njob inner\njob last'
+	ADLOCK_WAIT=forever ADLOCK_PROGRAM=both expect 0 $'job \nin other\njob inner\njob last' launch job
 	assert_equal "$(events acquire) $(events release)" '2 2'
 	refute guard_held
 }
@@ -528,9 +467,7 @@ kept 3"
 		*) echo "$*" ;;
 		esac
 	E
-	run launch job first
-	assert_success
-	assert_output $'worker 1\nworker 2\nworker 3\ncleared\nlast'
+	expect 0 $'worker 1\nworker 2\nworker 3\ncleared\nlast' launch job first
 	ran_once 0
 }
 
@@ -542,47 +479,37 @@ kept 3"
 		esac
 	E
 	sed -i '1i . "$ADLOCK_SH" || exit 69; [ -n "$1" ] || adlock_get a b' "$T/job"
-	run launch job
-	assert_failure 3
-	assert_output worker
+	expect 3 worker launch job
 	assert_equal "$(events acquire)" 2
 	refute guard_held
 }
 
 @test "under adlock run with its own atom the script goes on" {
 	guarded <<<'echo ran'
-	run "$ADLOCK_BIN" run --program job --operator guard --operand "$T/job" -- "${shell[@]}" "$T/job"
-	assert_success
-	assert_output ran
+	expect 0 ran "$ADLOCK_BIN" run --program job --operator guard --operand "$T/job" -- "${shell[@]}" "$T/job"
 	ran_once 0
 }
 
 @test "under adlock run with another atom the script takes its own" {
 	guarded <<<'echo ran'
-	run "$ADLOCK_BIN" run -- "${shell[@]}" "$T/job"
-	assert_output ran
+	expect 0 ran "$ADLOCK_BIN" run -- "${shell[@]}" "$T/job"
 	assert_equal "$(events acquire)" 2
 }
 
 @test "a mark of another process does not open the guard" {
 	waits_in_it
-	local lock token pid=$first
+	local lock token start pid=$first
 	lock=$(echo "$ADLOCK_DIR"/lock.*)
 	token=$(sed -n 's/^token=//p' "$lock")
-	local start
 	start=$(sed 's/.*) //' "/proc/$pid/stat" | cut -d' ' -f20)
 	: >"$T/other"
 	guarded other <<<"$tells_its_owner"
 	for mark in "again $pid:$start $token $lock" "again $$:1 $token $lock" "$pid:$start x $lock" 'again x' "again 1:1 $token /etc/passwd" \
-		"again $pid:$start $token $T/lock.a.b.c.d"; do
-		rm -f "$T/in"
-		ADLOCK_MARK=$mark run setsid "${shell[@]}" "$T/job" 3>&-
-		assert_success
-		assert_output ''
+		"again $pid:$start $token $T/lock.a.b.c.d" "$(cat "$T/mark")"; do
+		ADLOCK_MARK=$mark expect 0 '' setsid "${shell[@]}" "$T/job" 3>&-
 		refute [ -e "$T/in" ]
 	done
-	: >"$T/go"
-	ended "$first" 3
+	let_go
 	ADLOCK_MARK="again $pid:$start $token $lock" run launch other
 	assert_output supervised
 }
@@ -590,9 +517,7 @@ kept 3"
 @test "what a script execs after its guard takes a lock of its own" {
 	guarded <<<'exec $ADLOCK_TEST_SHELL "$T/other"'
 	guarded other <<<'echo "$ADLOCK_VERDICT"; exit 2'
-	run launch job
-	assert_failure 2
-	assert_output acquired
+	expect 2 acquired launch job
 	assert_equal "$(events acquire) $(events release)" '2 2'
 }
 
@@ -612,13 +537,11 @@ later_from() {
 
 @test "a daemon that a job has left starts it under a new lock" {
 	later_from '{ exec setsid sh -c '"'"'until [ -e "$T/over" ]; do sleep 0.05; done; exec $ADLOCK_TEST_SHELL "$1" later'"'"' sh "$0"; } >/dev/null 2>&1 3>&- &'
-	run launch job
-	assert_success
+	launch job
 	: >"$T/over"
 	eventually test -s "$T/later"
 	assert_equal "$(events acquire)" 2
-	run launch job
-	assert_output ''
+	quietly job
 	assert_equal "$(events acquire)" 2
 	: >"$T/go"
 	eventually free_again
@@ -634,9 +557,8 @@ free_again() { ! guard_held; }
 		$ADLOCK_TEST_SHELL "$0" part
 		: >"$T/over"
 	E
-	start job
+	start_to in job
 	first=$!
-	eventually test -e "$T/in"
 	kill -KILL "$first"
 	ended "$first" 137
 	: >"$T/go"
@@ -665,8 +587,7 @@ free_again() { ! guard_held; }
 	later_from 'setsid sh -c '"'"'(until [ -e "$T/left" ]; do sleep 0.05; done; $ADLOCK_TEST_SHELL "$1" later >"$T/said" 2>&1; echo "$?" >"$T/status") &'"'"' sh "$0" >/dev/null 2>&1 3>&-
 		: >"$T/left"
 		until [ -s "$T/status" ]; do sleep 0.05; done'
-	run launch job
-	assert_success
+	launch job
 	assert_equal "$(cat "$T/status")" 75
 	assert grep -q "job: not run: busy: the atom is running this very program; it was started from within the job of process [0-9]*$" "$T/said"
 	refute [ -e "$T/later" ]
@@ -687,13 +608,11 @@ free_again() { ! guard_held; }
 		part) echo part >"$T/part" ;;
 		esac
 	E
-	start job
+	start_to in job
 	first=$!
-	eventually test -e "$T/in"
 	rm "$ADLOCK_DIR"/lock.* # as clear does once the owner cannot be found
-	start job new
+	start_to new job new
 	second=$!
-	eventually test -e "$T/new"
 	: >"$T/go"
 	wait "$first" || :
 	refute [ -e "$T/part" ]
@@ -709,17 +628,13 @@ free_again() { ! guard_held; }
 
 @test "an atom with a new name at each start starts twice at most" {
 	echo 'ADLOCK_PROGRAM=p$$; . "$ADLOCK_SH" || exit 69; echo above; adlock_guard; echo below' >"$T/job"
-	run launch job
-	assert_success
-	assert_output $'above\nabove\nbelow'
+	expect 0 $'above\nabove\nbelow' launch job
 	ran_once 0
 }
 
 @test "a missing helper ends the script with 69" {
 	guarded <<<'echo not reached'
-	ADLOCK_BIN=/nonexistent run launch job
-	assert_failure 69
-	assert_output 'adlock: /nonexistent: helper not found: nothing is locked'
+	ADLOCK_BIN=/nonexistent expect 69 'adlock: /nonexistent: helper not found: nothing is locked' launch job
 }
 
 @test "a wrong setting is refused before the first command" {
@@ -728,9 +643,7 @@ free_again() { ! guard_held; }
 	assert_failure 64
 	refute_output --partial reached
 	assert_output --partial '"soon"'
-	ADLOCK_SHARED=perhaps run launch job
-	assert_failure 64
-	assert_output 'adlock: ADLOCK_SHARED: "perhaps": want 1 or 0'
+	ADLOCK_SHARED=perhaps expect 64 'adlock: ADLOCK_SHARED: "perhaps": want 1 or 0' launch job
 }
 
 @test "a guarded script's atoms share its slot, its children's not" {
@@ -741,21 +654,7 @@ free_again() { ! guard_held; }
 	E
 	ADLOCK_SLOTS=1 ADLOCK_PROGRAM=job run launch job
 	assert_output --regexp $'^shared\nnested\nadlock: e f: not run: full: an atom of [a-z]+ is running; it was started from within the job of process [0-9]+\nfull\n1$'
-	run compgen -G "$ADLOCK_DIR/lock.*"
-	assert_output ''
-}
-
-@test "guarded readers run together" {
-	guarded <<<': >"$T/in.$1"; until [ -e "$T/go" ]; do sleep 0.05; done'
-	export ADLOCK_SHARED=1
-	start job one
-	first=$!
-	start job two
-	eventually test -e "$T/in.one"
-	eventually test -e "$T/in.two"
-	: >"$T/go"
-	ended "$first" 0
-	ended "$!" 0
+	assert_free
 }
 
 # by_traps writes a script that is guarded in its own process.
@@ -765,6 +664,14 @@ by_traps() {
 		echo '. "$ADLOCK_SH" || exit 69; ADLOCK_OPERAND=mine; adlock_guard'
 		cat
 	} >"$T/job"
+}
+
+# start_read FILE starts the shell, which reads the script from its standard input, and waits until
+# the script has made the file in $T; the pid is $first.
+start_read() {
+	"${shell[@]}" <"$T/job" 3>&- &
+	first=$!
+	eventually test -e "$T/$1"
 }
 
 # bats test_tags=core
@@ -787,14 +694,9 @@ by_traps() {
 	by_traps '' <<<': >"$T/in"; while [ ! -e "$T/go" ]; do sleep 0.05; done; exit 3'
 	for signal in 0 TERM HUP; do
 		rm -f "$T/in" "$T/go"
-		"${shell[@]}" <"$T/job" 3>&- &
-		first=$!
-		eventually test -e "$T/in"
+		start_read in
 		case $signal in
-		0)
-			: >"$T/go"
-			expected=3
-			;;
+		0) expected=3 && : >"$T/go" ;;
 		TERM) expected=143 ;;
 		HUP) expected=129 ;;
 		esac
@@ -815,28 +717,9 @@ died_of() {
 	cat "$T/died"
 }
 
-@test "a copy of a running job's mark opens no guard" {
-	guarded <<-'E'
-		echo "$ADLOCK_MARK" >"$T/mark"
-		: >"$T/in"
-		until [ -e "$T/go" ]; do sleep 0.05; done
-	E
-	start job
-	first=$!
-	eventually test -e "$T/in"
-	rm "$T/in"
-	ADLOCK_MARK=$(cat "$T/mark") run launch job
-	assert_success
-	refute [ -e "$T/in" ]
-	: >"$T/go"
-	ended "$first" 0
-}
-
 @test "by traps: what TERM has left of a script holds the atom" {
-	by_traps '' <<<'sleep 600 & echo "$!" >"$T/child"; wait'
-	"${shell[@]}" <"$T/job" 3>&- &
-	first=$!
-	eventually test -s "$T/child"
+	by_traps '' <<<'sleep 600 & echo "$!" >"$T/new"; mv "$T/new" "$T/child"; wait'
+	start_read child
 	kill -TERM "$first"
 	ended "$first" 143
 	assert guard_held
@@ -846,9 +729,7 @@ died_of() {
 	kill -KILL "$(cat "$T/child")"
 	eventually gone "$(cat "$T/child")"
 	rm "$T/child"
-	"${shell[@]}" <"$T/job" 3>&- &
-	first=$!
-	eventually test -s "$T/child"
+	start_read child
 	assert_equal "$(events acquire)" 2
 	kill -KILL "$(cat "$T/child")"
 	ended "$first" 0
@@ -871,21 +752,18 @@ died_of() {
 # bats test_tags=core
 @test "by traps: traps on other signals stay" {
 	by_traps "trap 'echo usr' USR1; trap '' HUP" <<<'kill -HUP $$; kill -USR1 $$; echo end'
-	run "${shell[@]}" <"$T/job" 3>&-
-	assert_success
-	assert_output $'usr\nend'
+	expect 0 $'usr\nend' "${shell[@]}" <"$T/job" 3>&-
 }
 
 @test "by traps: a denied script exits with ADLOCK_EXIT_DENIED" {
 	by_traps '' <<<': >"$T/in"; while [ ! -e "$T/go" ]; do sleep 0.05; done'
-	"${shell[@]}" <"$T/job" 3>&- &
-	eventually test -e "$T/in"
+	start_read in
 	run "${shell[@]}" <"$T/job" 3>&-
 	assert_success
 	ADLOCK_EXIT_DENIED=9 run "${shell[@]}" <"$T/job" 3>&-
 	assert_failure 9
 	: >"$T/go"
-	ended "$!" 0
+	ended "$first" 0
 }
 
 @test "by traps: the guard's temporary file has a swept name" {
@@ -905,9 +783,7 @@ died_of() {
 	for verb in guard guarded; do
 		for args in '' --help "--owner $$" "--owner $$ -- a sh sh" '-- a b c d'; do
 			# shellcheck disable=SC2086 # words
-			run "$ADLOCK_BIN" "$verb" $args
-			assert_failure 64
-			assert_output "adlock: $verb: is called by adlock.sh only"
+			expect 64 "adlock: $verb: is called by adlock.sh only" "$ADLOCK_BIN" "$verb" $args
 		done
 	done
 	run "$ADLOCK_BIN" --help
@@ -948,8 +824,7 @@ on_terminal() {
 	run cat "$T/screen"
 	assert_output --regexp 'adlock: guard [^ ]*: busy: .* tells more, ADLOCK_WAIT=D waits'
 	refute_output --partial ' --'
-	: >"$T/go"
-	ended "$first" 3
+	let_go
 }
 
 # stopped PID: a signal has stopped the process.

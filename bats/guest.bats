@@ -22,9 +22,7 @@ life() {
 for_settings() {
 	export ADLOCK_TEST_SETTINGS=$1
 	life
-	run launch job
-	assert_success
-	assert_output ''
+	quietly job
 	assert_notes <<<$'75 too-soon\nx y\n0\ngot'
 }
 
@@ -38,9 +36,7 @@ for_settings() {
 @test "the library works with a readonly IFS" {
 	life
 	sed -i '1a readonly IFS' "$T/job"
-	ADLOCK_TEST_SETTINGS='eu' run launch job
-	assert_success
-	assert_output ''
+	ADLOCK_TEST_SETTINGS='eu' quietly job
 	assert_notes <<<$'75 too-soon\nx y\n0\ngot'
 }
 # bats test_tags=core
@@ -54,27 +50,23 @@ for_settings() {
 @test "the library works in a function, with set -af" {
 	life
 	sed -i -e '1a set -af; body() {' -e '$a }; body' "$T/job"
-	run launch job
-	assert_success
+	launch job
 	assert_notes <<<$'75 too-soon\nx y\n0\ngot'
 }
 
 @test "the library works with failglob in bash" {
-	script job <<-'E'
+	job_notes held <<-'E'
 		[ -z "${BASH_VERSION-}" ] || shopt -s failglob
 		GLOBIGNORE='*'
 		adlock_get a b 0 || exit 1
 		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] && note held
 		adlock_release
 	E
-	run launch job
-	assert_success
-	assert_notes <<<held
 }
 
 # bats test_tags=core
 @test "the script's options, IFS, traps and descriptors stay" {
-	script job <<-'E'
+	job_notes $'parameters\nexit' <<-'E'
 		state() {
 			{
 				printf '%s\n' "$-" "$IFS" "${LC_ALL-unset}" "${OPTIND-}" "$PWD"
@@ -106,10 +98,6 @@ for_settings() {
 		diff "$T/before" "$T/end"
 		[ "$#-$1-$2-$3" = '3-one-two three-' ] && note parameters
 	E
-	run launch job
-	assert_success
-	assert_output ''
-	assert_notes <<<$'parameters\nexit'
 }
 
 # names_in_use prints a script's last part, which prints all names that are set by then, except
@@ -137,8 +125,7 @@ names_in_use() {
 	ADLOCK_SH=/dev/null launch bare >"$T/without"
 	run comm -23 "$T/with" "$T/without"
 	assert_success
-	run grep -vE '^(_?adlock_.*|ADLOCK_(VERDICT|MARK))$' <<<"$output"
-	assert_output ''
+	expect 1 '' grep -vE '^(_?adlock_.*|ADLOCK_(VERDICT|MARK))$' <<<"$output"
 }
 
 @test "the library exports nothing of its own" {
@@ -149,35 +136,28 @@ names_in_use() {
 		adlock_release
 	E
 	ADLOCK_MINE=1 launch job
-	run grep -i '^_adlock' "$T/env"
-	assert_output ''
+	expect 1 '' grep -i '^_adlock' "$T/env"
 	refute grep ADLOCK_VERDICT "$T/env"
 }
 
 # bats test_tags=core
 @test "sourcing twice does nothing, also while a lock is held" {
-	script job <<-'E'
+	job_notes $'0\nreleased' <<-'E'
 		adlock_get a b
 		. "$ADLOCK_SH"
 		note "$?"
 		adlock_release
 		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] || note released
 	E
-	run launch job
-	assert_success
-	assert_notes <<<$'0\nreleased'
 }
 
 @test "no descriptor leaks, and a lock needs none" {
-	script job <<-'E'
+	job_notes '' <<-'E'
 		exec 3>/dev/null
 		adlock_with a b -- true
 		exec 3>&-
 		adlock_with c d -- true
 	E
-	run launch job
-	assert_success
-	assert_output ''
 }
 
 # bats test_tags=core
@@ -228,36 +208,25 @@ names_in_use() {
 	assert_notes <<<0
 }
 
-@test "--help prints the help only if the library is run" {
-	run "${shell[@]}" "$ADLOCK_SH" --help
-	assert_success
-	assert_line --index 0 --partial 'adlock.sh: adaptive locks for scripts'
-	assert_line --regexp '^adlock_get OPERATOR OPERAND'
-	assert_line --regexp '^ADLOCK_WAIT '
-	refute_line --partial WORKAROUNDS
-	refute_line --regexp '\(W[0-9]' # the help ends above the workarounds
-	script job <<<'note sourced'
-	run launch job --help
-	assert_success
-	assert_output ''
-	assert noted sourced
-}
-
 # bats test_tags=core
 @test "run, not sourced, the library prints help or an error" {
 	local word
 	for word in -h --help; do
 		run "${shell[@]}" "$ADLOCK_SH" "$word"
 		assert_success
+		assert_line --index 0 --partial 'adlock.sh: adaptive locks for scripts'
 		assert_line --partial '. /usr/local/lib/adlock/adlock.sh || exit 69'
+		assert_line --regexp '^adlock_get OPERATOR OPERAND'
+		assert_line --regexp '^ADLOCK_WAIT '
+		refute_line --regexp 'WORKAROUNDS|\(W[0-9]' # the help ends above the workarounds
 	done
+	local error="adlock: $ADLOCK_SH: is run, and does nothing: a script sources it (--help tells how)"
 	for word in '' foo; do
-		run "${shell[@]}" "$ADLOCK_SH" $word
-		assert_failure 64
-		assert_output "adlock: $ADLOCK_SH: is run, and does nothing: a script sources it (--help tells how)"
+		expect 64 "$error" "${shell[@]}" "$ADLOCK_SH" $word
 	done
 	script adlock.sh <<<'adlock_get a b; adlock_release'
-	run launch adlock.sh
-	assert_success
-	assert_output ''
+	quietly adlock.sh
+	script job <<<'note sourced'
+	quietly job --help
+	assert_notes <<<sourced
 }

@@ -4,8 +4,9 @@
 
 load common
 
+# Without a machine id, as in most containers, another boot id may belong to another machine.
 setup_host() {
-	machine_id
+	[ -s /etc/machine-id ] || [ -s /var/lib/dbus/machine-id ] || skip 'no machine id here: see systemd-machine-id-setup(1)'
 	unset ADLOCK_HOST
 	for uts in 'unshare --uts' 'unshare -r --uts'; do
 		$uts true 2>/dev/null && return
@@ -30,10 +31,8 @@ kept() { echo "$ADLOCK_DIR"/host.*; }
 		adlock_release
 		adlock_age a b
 	E
-	run named before.example "${shell[@]}" "$T/job"
-	assert_output $'never\n0'
-	run named after "${shell[@]}" "$T/job"
-	assert_output 0
+	expect 0 $'never\n0' named before.example "${shell[@]}" "$T/job"
+	expect 0 0 named after "${shell[@]}" "$T/job"
 	assert_equal "$(cat "$T/notes")" $'got\ntoo-soon'
 	[ -e "$ADLOCK_DIR/last.job.before_example.a.b" ]
 	run -75 named after "$ADLOCK_BIN" run --if-elapsed 60m --program job --operator a --operand b -- echo ran
@@ -42,9 +41,7 @@ kept() { echo "$ADLOCK_DIR"/host.*; }
 
 @test "the helper and a script agree on the host, whichever comes first" {
 	setup_host
-	script job <<-'E'
-		adlock_with run x -- true
-	E
+	script job <<<'adlock_with run x -- true'
 	for first in helper script; do
 		ADLOCK_DIR=$T/$first
 		for node in before after; do
@@ -67,17 +64,13 @@ kept() { echo "$ADLOCK_DIR"/host.*; }
 	E
 	launch job
 	strace -qq -o "$T/trace" -e trace=clone,clone3,fork,vfork "${shell[@]}" "$T/job"
-	run grep -c 'fork\|clone' "$T/trace"
-	assert_output 2
+	expect 0 2 grep -c 'fork\|clone' "$T/trace"
 }
 
 @test "a question about a directory without a host makes no file" {
 	setup_host
-	script job <<-'E'
-		adlock_age a b
-	E
-	run -0 launch job
-	assert_output never
+	script job <<<'adlock_age a b'
+	expect 0 never launch job
 	[ ! -e "$ADLOCK_DIR" ]
 	mkdir -m 700 "$ADLOCK_DIR"
 	run -0 launch job
@@ -88,9 +81,7 @@ kept() { echo "$ADLOCK_DIR"/host.*; }
 @test "a damaged host is an error, and no job runs" {
 	setup_host
 	"$ADLOCK_BIN" run --name x -- true
-	script job <<-'E'
-		adlock_get a b && note ran
-	E
+	script job <<<'adlock_get a b && note ran'
 	host=$(kept)
 	for content in '' half $'a b\n' $'../x\n' $'\nx\n'; do
 		printf %s "$content" >"$host"
@@ -101,8 +92,7 @@ kept() { echo "$ADLOCK_DIR"/host.*; }
 	done
 	rm "$host"
 	ln -s /etc/hostname "$host"
-	run -77 launch job
-	assert_output "adlock: $host: not a regular file"
+	expect 77 "adlock: $host: not a regular file" launch job
 	rm "$host"
 	mkfifo "$host"
 	run -77 launch job
@@ -110,24 +100,11 @@ kept() { echo "$ADLOCK_DIR"/host.*; }
 	assert_equal "$(cat "$T/notes")" ''
 }
 
-@test "a directory where nothing can be made has its own error" {
-	setup_host
-	script job <<-'E'
-		adlock_get a b && note ran
-	E
-	ADLOCK_DIR=/proc/self/locks
-	run launch job
-	assert_equal "${#lines[@]}" 1
-	assert_equal "$status" 73
-}
-
 @test "two node names of a shared directory stay two hosts" {
 	setup_host
 	"$ADLOCK_BIN" run --name x -- true
 	printf '*\n' >"$(kept)"
-	script job <<-'E'
-		adlock_with a b -- true
-	E
+	script job <<<'adlock_with a b -- true'
 	for node in one two; do
 		named "$node" "$ADLOCK_BIN" run --name x -- true
 		named "$node" "${shell[@]}" "$T/job"

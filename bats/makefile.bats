@@ -9,15 +9,33 @@ makes() {
 	} >"$T/Makefile"
 }
 
-setup_file() { command -v make >/dev/null || skip 'no make'; }
+# recipe LINE writes a Makefile whose target all runs adlock.mk's command with these arguments.
+recipe() { makes <<<$'all:\n\t@$(ADLOCK) '"$1"; }
+
+# builds [ARG...] runs make, which must succeed.
+builds() {
+	run timeout 60 make -C "$T" --no-print-directory "$@"
+	assert_success
+}
+
+# fails STATUS [ARG...] runs make, which must fail as a recipe ends with the status.
+fails() {
+	run timeout 60 make -C "$T" --no-print-directory "${@:2}"
+	assert_failure 2
+	assert_output --partial "Error $1"
+}
+
+# needs MAKE skips the test where there is no such make.
+needs() { command -v "$1" >/dev/null || skip "no $1"; }
+
+setup_file() { needs make; }
 
 @test "a recipe runs its command under the lock" {
 	makes <<'E'
 all:
 	@$(ADLOCK) copy site 0 90 -- sh -c 'ls "$$ADLOCK_DIR"; echo "a,b  $$1"' sh 'c;d'
 E
-	run make -C "$T" --no-print-directory
-	assert_success
+	builds
 	assert_line --regexp '^lock\.(.*Makefile.*|.{48}-[0-9]+)\.dax\.copy\.site$' # the test's directory may have a long path
 	assert_line 'a,b  c;d'
 	run ls "$ADLOCK_DIR"
@@ -30,10 +48,8 @@ all:
 	@$(ADLOCK) copy site 15 90 -- echo ran
 	@echo next
 E
-	run make -C "$T" --no-print-directory
-	assert_output $'ran\nnext'
-	run make -C "$T" --no-print-directory
-	assert_success
+	expect 0 $'ran\nnext' make -C "$T" --no-print-directory
+	builds
 	assert_output next
 }
 
@@ -47,35 +63,25 @@ two: ADLOCK_EXPIRE_AFTER := 8h
 plain one two:
 	@$(ADLOCK) build $@ -- sh -c 'grep -h "^if_el\|^expire_after=" "$$ADLOCK_DIR"/lock.*.$@' | tr '\n' ' '; echo $@
 E
-	run make -C "$T" --no-print-directory
-	assert_success
+	builds
 	assert_output $'if_elapsed=0s expire_after=7h plain\nif_elapsed=15m expire_after=7h one\nif_elapsed=15m expire_after=8h two'
-	run make -C "$T" --no-print-directory
-	assert_success
+	builds
 	assert_output $'if_elapsed=0s expire_after=7h plain\none\ntwo'
-	run make -C "$T" --no-print-directory one ADLOCK_IF_ELAPSED=0
-	assert_output 'if_elapsed=0s expire_after=7h one'
+	expect 0 'if_elapsed=0s expire_after=7h one' make -C "$T" --no-print-directory one ADLOCK_IF_ELAPSED=0
 }
 
 @test "BSD make heeds the environment and the Makefile too" {
-	command -v bmake >/dev/null || skip 'no bmake'
+	needs bmake
 	makes <<'E'
 ADLOCK_IF_ELAPSED = 15
 all:
 	@$(ADLOCK) build $@ -- echo ran
 E
-	run bmake -C "$T"
-	assert_output ran
-	run bmake -C "$T"
-	assert_output ''
-	run bmake -C "$T" ADLOCK_IF_ELAPSED=0
-	assert_output ran
-	makes <<'E'
-all:
-	@$(ADLOCK) build $@ -- echo ran
-E
-	ADLOCK_IF_ELAPSED=15 run bmake -C "$T"
-	assert_output ''
+	expect 0 ran bmake -C "$T"
+	expect 0 '' bmake -C "$T"
+	expect 0 ran bmake -C "$T" ADLOCK_IF_ELAPSED=0
+	recipe 'build $@ -- echo ran'
+	ADLOCK_IF_ELAPSED=15 expect 0 '' bmake -C "$T"
 }
 
 @test "make --warn-undefined-variables reports nothing" {
@@ -88,24 +94,19 @@ plain:
 %.out:
 	@$(ADLOCK) build $@ -- echo $@
 E
-	run make -C "$T" --no-print-directory --warn-undefined-variables
-	assert_success
+	builds --warn-undefined-variables
 	assert_output $'plain\na.out'
 }
 
 @test "without an interval nothing is skipped" {
-	makes <<'E'
-all:
-	@$(ADLOCK) copy site -- echo ran
-E
-	run make -C "$T" --no-print-directory
-	assert_output ran
-	run make -C "$T" --no-print-directory
-	assert_output ran
+	recipe 'copy site -- echo ran'
+	expect 0 ran make -C "$T" --no-print-directory
+	expect 0 ran make -C "$T" --no-print-directory
 }
 
 # made_again MAKE... checks that make builds a removed file again.
 made_again() {
+	needs "$1"
 	makes <<'E'
 .SUFFIXES: .in .out
 .in.out:
@@ -113,22 +114,14 @@ made_again() {
 all: a.out
 E
 	echo >"$T/a.in"
-	run "$@" -C "$T" all
-	assert_success
+	"$@" -C "$T" all
 	rm "$T/a.out"
-	run "$@" -C "$T" all
-	assert_success
+	"$@" -C "$T" all
 	assert [ -e "$T/a.out" ]
 }
 
-@test "GNU make makes a removed file of a pattern rule again" {
-	made_again make
-}
-
-@test "BSD make makes a removed file of a suffix rule again" {
-	command -v bmake >/dev/null || skip 'no bmake'
-	made_again bmake -r
-}
+@test "GNU make makes a removed file of a pattern rule again" { made_again make; }
+@test "BSD make makes a removed file of a suffix rule again" { made_again bmake -r; }
 
 @test "a pattern rule whose file is missing fails when too soon" {
 	local directory target
@@ -142,10 +135,8 @@ all: $(target)
 E
 			cp "$T/Makefile" "$directory/Makefile" 2>/dev/null || true
 			rm -rf "$ADLOCK_DIR"
-			run make -C "$directory" --no-print-directory "target=$target"
-			assert_success
-			run make -B -C "$directory" --no-print-directory "target=$target"
-			assert_success
+			make -C "$directory" --no-print-directory "target=$target"
+			make -B -C "$directory" --no-print-directory "target=$target"
 			(cd "$directory" && rm "$target")
 			run make -C "$directory" --no-print-directory "target=$target"
 			assert_failure 2
@@ -176,16 +167,12 @@ settings() {
 variables() { sed -n 's/^\(ADLOCK_[A-Z_]*\)=.*/\1/p' | sort; }
 
 @test "a recipe's command inherits where locks are, and no limit" {
-	makes <<'E'
-all:
-	@$(ADLOCK) copy site -- env
-E
+	recipe 'copy site -- env'
 	settings
 	assert [ "$(wc -l <"$T/settings")" -gt 15 ]
 	"$ADLOCK_BIN" run -- env | variables >"$T/run"
 	make -C "$T" --no-print-directory | variables >"$T/make"
-	run diff "$T/run" "$T/make"
-	assert_output ''
+	expect 0 '' diff "$T/run" "$T/make"
 	for name in DIR HOST BIN VERBOSE; do
 		assert grep -qx "ADLOCK_$name" "$T/make"
 	done
@@ -199,34 +186,19 @@ E
 		# shellcheck disable=SC2016 # for the script to expand
 		echo '. "$ADLOCK_SH" || exit 69; adlock_guard; echo "$0"; [ ! -e "$1" ] || sh "$@"' >"$T/$name"
 	done
-	makes <<'E'
-all:
-	@$(ADLOCK) guard one -- sh ./one ./two ./none
-E
-	run timeout 60 make -C "$T" --no-print-directory
-	assert_success
-	assert_output $'./one\n./two'
+	recipe 'guard one -- sh ./one ./two ./none'
+	expect 0 $'./one\n./two' timeout 60 make -C "$T" --no-print-directory
 }
 
 @test "a failed command does not count as done" {
-	makes <<'E'
-all:
-	@$(ADLOCK) copy site 15 90 -- sh -c 'exit 5'
-E
-	run make -C "$T" --no-print-directory
-	assert_failure 2
-	run make -C "$T" --no-print-directory
-	assert_failure 2
+	recipe "copy site 15 90 -- sh -c 'exit 5'"
+	fails 5
+	fails 5
 }
 
 @test "the command's status fails the recipe, 75 too" {
-	makes <<'E'
-all:
-	@$(ADLOCK) copy site 0 -- sh -c 'exit 75'
-E
-	run make -C "$T" --no-print-directory
-	assert_failure 2
-	assert_output --partial 'Error 75'
+	recipe "copy site 0 -- sh -c 'exit 75'"
+	fails 75
 }
 
 @test "busy waits: make -j runs the same atom one after the other" {
@@ -235,8 +207,7 @@ all: one two three
 one two three:
 	@$(ADLOCK) copy site 0 -- sh -c 'mkdir "$$T/in" && sleep 0.2 && rmdir "$$T/in"'
 E
-	run make -C "$T" --no-print-directory -j3
-	assert_success
+	builds -j3
 	assert_output ''
 }
 
@@ -249,33 +220,17 @@ other:
 site:
 	@$(ADLOCK) copy site 0 -- echo ran
 E
-	run timeout 60 make -C "$T" --no-print-directory within=site
-	assert_failure 2
-	assert_output --partial 'Error 75'
-	run timeout 60 make -C "$T" --no-print-directory within=other
-	assert_success
+	fails 75 within=site
+	builds within=other
 	assert_line ran
-	ADLOCK_SLOTS=1 run timeout 60 make -C "$T" --no-print-directory within=other # a limit of the outer lock only
-	assert_success
+	ADLOCK_SLOTS=1 builds within=other # a limit of the outer lock only
 	assert_line ran
-}
-
-@test "two directories are two programs" {
-	makes <<'E'
-all:
-	@$(ADLOCK) copy site 15 -- echo ran
-E
-	mkdir "$T/other dir"
-	cp "$T/Makefile" "$T/other dir"
-	run make -C "$T" --no-print-directory
-	assert_output ran
-	run make -C "$T/other dir" --no-print-directory
-	assert_output ran
 }
 
 # behind_a_link MAKE... checks that two releases behind one link are one program, and a PWD that leads
 # elsewhere names none.
 behind_a_link() {
+	needs "$1"
 	local link="$T/it's \$(current)"
 	makes <<'E'
 all:
@@ -291,53 +246,23 @@ E
 	ln -sfn releases/2 "$link"
 	cd / || return
 	cd "$link" || return
-	run "$@"
-	assert_success
-	assert_output ''
+	expect 0 '' "$@"
 	local elsewhere
 	for elsewhere in . "$T" /proc/none ''; do
 		rm -rf "$ADLOCK_DIR"
 		run env PWD="$elsewhere" "$@"
 		assert_output "\"$T/releases/2/Makefile\""
 	done
-	run "$@" ADLOCK_PROGRAM="$T/releases/2/Makefile"
-	assert_output ''
+	expect 0 '' "$@" ADLOCK_PROGRAM="$T/releases/2/Makefile"
 }
 
-@test "the releases behind a link are one program" {
-	behind_a_link make
-}
-
-@test "the releases behind a link are one program for BSD make" {
-	command -v bmake >/dev/null || skip 'no bmake'
-	behind_a_link bmake -r
-}
+@test "the releases behind a link are one program" { behind_a_link make; }
+@test "the releases behind a link are one program for BSD make" { behind_a_link bmake -r; }
 
 @test "a missing helper fails the recipe" {
-	makes <<'E'
-all:
-	@$(ADLOCK) copy site -- echo ran
-E
-	ADLOCK_BIN=$T/none run make -C "$T" --no-print-directory
-	assert_failure 2
+	recipe 'copy site -- echo ran'
+	ADLOCK_BIN=$T/none fails 69
 	refute_line ran
-	assert_output --partial 'Error 69'
-}
-
-@test "BSD make reads the same fragment" {
-	command -v bmake >/dev/null || skip 'no bmake'
-	makes <<'E'
-all:
-	@$(ADLOCK) copy site 15 90 -- echo ran
-	@echo next
-E
-	run bmake -C "$T"
-	assert_success
-	assert_line ran
-	run bmake -C "$T"
-	assert_success
-	refute_line ran
-	assert_line next
 }
 
 # odd_names DIRECTORY... makes directories whose names a shell would run or expand.
@@ -353,6 +278,7 @@ odd_names() {
 # odd_directories MAKE... checks that the recipe ran and no part of the directory's name did, that
 # the atom is named after the directory, and that its lock's settings are not in the environment.
 odd_directories() {
+	needs "$1"
 	local directory programs=0
 	makes <<'E'
 all:
@@ -360,29 +286,20 @@ all:
 E
 	while IFS= read -r -d '' directory; do
 		cp "$T/Makefile" "$directory"
-		run "$@" -C "$directory"
-		assert_success
+		"$@" -C "$directory"
 		assert [ -s "$directory/out" ]
-		run grep -q "^ADLOCK_PROGRAM=\|^ADLOCK_WAIT=" "$directory/out"
-		assert_failure
+		refute grep -q "^ADLOCK_PROGRAM=\|^ADLOCK_WAIT=" "$directory/out"
 		head -n 1 "$directory/out" >>"$T/programs"
 		programs=$((programs + 1))
 	done < <(odd_names)
-	run find "$T" -name ran
-	assert_output ''
+	expect 0 '' find "$T" -name ran
 	run sort -u "$T/programs"
 	assert_equal "${#lines[@]}" "$programs"
 	assert_line "\"$T/odd/a 'quote/Makefile\""
 }
 
-@test "make runs in a directory of any name" {
-	odd_directories make
-}
-
-@test "BSD make runs in a directory of any name" {
-	command -v bmake >/dev/null || skip 'no bmake'
-	odd_directories bmake -r
-}
+@test "make runs in a directory of any name" { odd_directories make; }
+@test "BSD make runs in a directory of any name" { odd_directories bmake -r; }
 
 # inclusion DIRECTORY MAKE prints the line by which that make includes adlock.mk.
 inclusion() {
@@ -394,6 +311,7 @@ inclusion() {
 }
 
 included_from_odd_directories() {
+	needs "$1"
 	local directory name names=("a 'quote" 'two  spaces' '`touch ran`' ";'touch ran;'")
 	[ "$1" = bmake ] || names+=("\$(touch ran)'; touch ran; '") # bmake expands a $ in .PARSEDIR
 	for name in "${names[@]}"; do
@@ -408,23 +326,15 @@ included_from_odd_directories() {
 		assert_success
 		assert_line ran
 	done
-	run find "$T" -name ran
-	assert_output ''
+	expect 0 '' find "$T" -name ran
 }
 
-@test "adlock.mk may lie in a directory of any name" {
-	included_from_odd_directories make
-}
-
-@test "adlock.mk may lie in a directory of any name for BSD make" {
-	command -v bmake >/dev/null || skip 'no bmake'
-	included_from_odd_directories bmake -r
-}
+@test "adlock.mk may lie in a directory of any name" { included_from_odd_directories make; }
+@test "adlock.mk may lie in a directory of any name for BSD make" { included_from_odd_directories bmake -r; }
 
 @test "adlock.mk is found by a relative name" {
 	cp "$root/sh/adlock.mk" "$root/sh/adlock.sh" "$T"
 	printf 'include adlock.mk\nall:\n\t@$(ADLOCK) copy site 0 -- echo ran\n' >"$T/Makefile"
-	run make -C "$T" --no-print-directory
-	assert_success
+	builds
 	assert_output ran
 }

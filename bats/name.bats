@@ -13,9 +13,8 @@ named() {
 
 @test "a script that holds a name excludes adlock run --name" {
 	named
-	start job
+	start_to holds job
 	script=$!
-	eventually test -e "$T/holds"
 	cd /
 	run "$ADLOCK_BIN" run --name nightly -- touch "$T/ran"
 	assert_failure 75

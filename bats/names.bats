@@ -1,17 +1,6 @@
 # Lock names are readable, and the shell builds the same ones as the helper.
 load common
 
-@test "a lock has the name that the paper gives it" {
-	script cfengine.conf <<-'E'
-		adlock_get editfile /etc/motd
-		[ -e "$ADLOCK_DIR/lock.cfengine_conf.dax.editfile._etc_motd" ]
-		adlock_release
-	E
-	run launch cfengine.conf
-	assert_success
-	assert_output ''
-}
-
 # vectors checks the names of the cases in names.tsv that this shell can pass on.
 vectors() {
 	local program host operator operand name
@@ -20,14 +9,8 @@ vectors() {
 		printf -v operand %b "$operand"
 		# yash passes an argument that it cannot decode as an empty one.
 		[[ ${shell[0]}$LC_ALL = yashC && $operand = *[^[:ascii:]]* ]] && continue
-		vector "$program" "$host" "$operator" "$operand" "$name"
+		quietly vector "$program" "$host" "$operator" "$operand" "$name"
 	done <"$BATS_TEST_DIRNAME/../test/support/names.tsv"
-}
-
-vector() {
-	run launch vector "$@"
-	assert_success
-	assert_output ''
 }
 
 vector_script() {
@@ -69,9 +52,7 @@ vector_script() {
 		name=$("$ADLOCK_BIN" name long dax a "$text")
 		for agent in 0 1; do
 			: >"$T/notes"
-			run launch long "$agent" "$text" "${name#long.dax.}"
-			assert_success
-			assert_output ''
+			quietly long "$agent" "$text" "${name#long.dax.}"
 			assert_notes <<<0
 		done
 	done
@@ -86,9 +67,7 @@ vector_script() {
 	local name pid file cases=0
 	while IFS=$'\t' read -r name pid file; do
 		case $name in '#'*) continue ;; esac
-		run launch reader "$name" "$pid" "$file"
-		assert_success
-		assert_output ''
+		quietly reader "$name" "$pid" "$file"
 		cases=$((cases + 1))
 	done <"$BATS_TEST_DIRNAME/../test/support/readers.tsv"
 	assert [ "$cases" -gt 5 ]
@@ -107,22 +86,16 @@ vector_script() {
 	assert_line --partial 'lock.job.dax.copy.jos__-3468420028'
 }
 
-# launch_killed VERB ARG... launches job with a helper that is killed when asked for VERB.
-launch_killed() {
-	printf '%s\n' '#!/bin/sh' "[ \"\$1\" != $1 ] || kill -TERM \"\$\$\"" 'exec "$HELPER" "$@"' >"$T/helper"
-	chmod +x "$T/helper"
-	shift
-	HELPER=$ADLOCK_BIN
-	export HELPER
-	ADLOCK_BIN=$T/helper launch job "$@"
-}
+# kills VERB: a helper is killed when it is asked for VERB.
+kills() { in_between <<<"[ \"\$1\" != $1 ] || kill -TERM \"\$\$\""; }
 
 @test "a helper killed while it names an atom: 143, no lock" {
 	script job <<-'E'
 		readonly LC_ALL
 		adlock_get copy "$1" || echo "status $?"
 	E
-	run launch_killed name 'josé'
+	kills name
+	run launch job 'josé'
 	assert_success
 	assert_line --regexp '^adlock: copy jos.*: the helper died, with status 143$'
 	assert_line 'status 143'
@@ -135,7 +108,8 @@ launch_killed() {
 		adlock_release
 		adlock_age a b || echo "status $?"
 	E
-	run launch_killed stat-age
+	kills stat-age
+	run launch job
 	assert_success
 	assert_line --regexp '^adlock: .*/last\.job\.dax\.a\.b: the helper died, with status 143$'
 	assert_line 'status 143'
@@ -165,8 +139,7 @@ launch_killed() {
 	E
 	strace -qq -o "$T/trace" -e trace=clone,clone3,fork,vfork "${shell[@]}" "$T/job"
 	# One helper run for the get, one for the release.
-	run grep -c 'fork\|clone' "$T/trace"
-	assert_output 2
+	expect 0 2 grep -c 'fork\|clone' "$T/trace"
 }
 
 @test "operands of 100 kB that begin alike are two atoms" {
@@ -179,8 +152,6 @@ launch_killed() {
 		adlock_release
 	E
 	for byte in x '\1'; do
-		run launch long "$byte"
-		assert_success
-		assert_output '75 busy'
+		expect 0 '75 busy' launch long "$byte"
 	done
 }

@@ -2,7 +2,7 @@
 load common
 
 @test "a release frees the lock taken last" {
-	script job <<-'E'
+	job_notes $'first lock.job.dax.a.outer\nsecond lock.*' <<-'E'
 		locks() { (cd "$ADLOCK_DIR" && for f in lock.*; do note "$1 $f"; done); }
 		adlock_get a outer
 		adlock_get a inner
@@ -11,17 +11,11 @@ load common
 		adlock_release
 		locks second
 	E
-	run launch job
-	assert_success
-	assert_notes <<-'E'
-		first lock.job.dax.a.outer
-		second lock.*
-	E
 }
 
 # bats test_tags=core
 @test "a subshell cannot release what its parent holds" {
-	script job <<-'E'
+	job_notes_and_prints $'64\nheld\nreleased' <<-'E'
 		adlock_get a b
 		(
 			adlock_release || note "$?"
@@ -31,15 +25,12 @@ load common
 		adlock_release
 		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] || note released
 	E
-	run launch job
-	assert_success
 	assert_output --partial 'not by this one'
-	assert_notes <<<$'64\nheld\nreleased'
 }
 
 # bats test_tags=core
 @test "a subshell takes and releases a lock of its own" {
-	script job <<-'E'
+	job_notes $'inner\nacquired' <<-'E'
 		adlock_get a outer
 		(
 			adlock_get a inner
@@ -51,20 +42,14 @@ load common
 		adlock_release
 		note "$ADLOCK_VERDICT"
 	E
-	run launch job
-	assert_success
-	assert_notes <<<$'inner\nacquired'
 }
 
 # bats test_tags=core
 @test "a command substitution takes and releases a lock" {
-	script job <<-'E'
+	job_notes got <<-'E'
 		v=$(adlock_get a b && echo got && adlock_release)
 		note "$v"
 	E
-	run launch job
-	assert_success
-	assert_notes <<<got
 	refute held a b
 }
 
@@ -82,9 +67,7 @@ load common
 		adlock_get a inner
 		adlock_release
 	E
-	run launch job
-	assert_success
-	assert_output ''
+	quietly job
 	assert_notes <<<'child 0'
 	refute held a outer
 }

@@ -17,17 +17,14 @@ load common
 	launch job
 	launch job
 	touch -d '-3 minutes' "$(last_of run job)"
-	start job
-	hung=$!
-	eventually test -e "$T/hangs"
+	hung job
 	launch job
 	backdate "$(lock_of run job)" 4m0s
 	run launch job
 	assert_output --regexp "^adlock: run job: ended process $hung by force: "
 	assert gone "$hung"
 	assert_notes <<<$'job 1\ntoo-soon\njob 2\nbusy\njob 3'
-	run leftovers sleep
-	assert_output ''
+	expect 0 '' leftovers sleep
 }
 
 # program writes a script with the atoms A, B and C. Standard input defines `body`, which B runs.
@@ -54,9 +51,7 @@ program() {
 }
 
 @test "figure 4: a program that calls itself runs twice at most" {
-	program <<-'E'
-		body() { again program "$(($1 + 1))" 15 90; }
-	E
+	program <<<'body() { again program "$(($1 + 1))" 15 90; }'
 	run launch program 1 15 90
 	assert_success
 	assert_output --regexp '^adlock: shellcommand B: not run: busy: the atom is running this very program; it was started from within the job of process [0-9]+$'
@@ -81,16 +76,13 @@ program() {
 			hang
 		}
 	E
-	start program 1 0 2s
-	hung=$!
-	eventually test -e "$T/hangs"
+	hung program 1 0 2s
 	eventually older 2 "$ADLOCK_DIR/lock.program.dax.shellcommand.B"
 	run launch program 2 0 2s
 	assert_success
 	assert_output --regexp '^adlock: shellcommand B: ended process [0-9]+ by force: it had run for [0-9ms]+, ExpireAfter is 2s$'
 	assert gone "$hung"
-	run leftovers sleep
-	assert_output ''
+	expect 0 '' leftovers sleep
 	assert_notes <<-'E'
 		1 A starts
 		1 A ends
@@ -134,9 +126,7 @@ within() { [ "$(grep -cx within "$T/notes")" -ge "$1" ]; }
 recorded() { [ "$(cat "$ADLOCK_DIR"/program.dax.* | grep -c "event=$2")" -ge "$1" ]; }
 
 @test "figure 6: circular waiting within one atom never ends" {
-	threads 1h <<-'E'
-		adlock_with thread "$3" -- both "$1" "$2" || :
-	E
+	threads 1h <<<'adlock_with thread "$3" -- both "$1" "$2" || :'
 	tick 2 acquire
 	eventually within 2
 	tick 2 takeover
@@ -175,8 +165,7 @@ recorded() { [ "$(cat "$ADLOCK_DIR"/program.dax.* | grep -c "event=$2")" -ge "$1
 		touch -d '-9 years' "$last.infinity.x"
 		verdict infinity x never
 	E
-	run launch job
-	assert_success
+	launch job
 	assert_notes <<-'E'
 		zero acquired
 		zero acquired
@@ -198,18 +187,15 @@ recorded() { [ "$(cat "$ADLOCK_DIR"/program.dax.* | grep -c "event=$2")" -ge "$1
 			note "$1 $ADLOCK_VERDICT"
 		fi
 	E
-	start job 1h 1
+	start_to hangs.1 job 1h 1
 	first=$!
-	eventually test -e "$T/hangs.1"
 	launch job 1h 2
-	start job 0 3
+	start_to hangs.3 job 0 3
 	second=$!
-	eventually test -e "$T/hangs.3"
 	assert gone "$first"
 	eventually older 2 "$(lock_of a b)"
 	launch job never 4
-	start job 1s 5
-	eventually test -e "$T/hangs.5"
+	start_to hangs.5 job 1s 5
 	assert gone "$second"
 	assert_notes <<-'E'
 		1h acquired

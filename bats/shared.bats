@@ -22,36 +22,11 @@ load common
 		adlock_release
 	END
 	start reader one
-	start reader two
-	eventually test -e "$T/one"
+	start_to one reader two
 	eventually test -e "$T/two"
-	run launch writer
-	assert_success
-	assert_output ''
+	quietly writer
 	assert_notes <<-'END'
 		busy
 		acquired
 	END
-}
-
-@test "a reader that was killed keeps no writer out" {
-	script reader <<-'END'
-		ADLOCK_PROGRAM=job ADLOCK_SHARED=1
-		adlock_get copy nightly 0
-		: >"$T/reads"
-		hang
-	END
-	start reader
-	local pid=$!
-	eventually test -e "$T/reads"
-	kill_whole "$pid"
-	script writer <<-'END'
-		ADLOCK_PROGRAM=job
-		adlock_get copy nightly 0
-		note "$ADLOCK_VERDICT"
-		adlock_release
-	END
-	run launch writer
-	assert_success
-	assert_notes <<<acquired
 }

@@ -37,16 +37,14 @@ alike() {
 	fi
 }
 
-# long N prints a command of N bytes, which prints its last bytes.
-long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
-
 @test "a command's output and status are those without a lock" {
-	local command
+	local command long
+	printf -v long 'x=%0565d; echo "${x#"${x%%?????}"}"' 0 # 592 bytes
 	for command in 'echo "a  b" '\''c"d'\'' e\ f $((1+2)) `echo g`' 'printf "%s|" a b%c | tr a-z A-Z; echo done >&2' \
 		'cat; exit 3; echo not' 'read -r x; echo "$x"; exec sh -c "exit 4"' 'kill -TERM $$' 'exec 2>/dev/null; sh -c "kill -KILL \$\$"; echo $?' \
 		'echo a & wait' 'exec 2>&1; echo $0 $# "$@"' 'exit 75' '# nothing' 'echo a # b' $'cat <<E\na $HOME\nE\necho c' \
 		'  echo blanks  ' $'\techo tab\t' ': a b c' ':' ': name ;' ': name; echo d' ': name ; exit 5' ': $x ; echo e' 'false' \
-		'if' 'no-such-command-of-ours' 'cd / && pwd' 'x=1 y=2; set -u; echo $x$y' "$(long 592)" 'ulimit -n; umask' \
+		'if' 'no-such-command-of-ours' 'cd / && pwd' 'x=1 y=2; set -u; echo $x$y' "$long" 'ulimit -n; umask' \
 		'ls -l /proc/self/fd | grep -c -- "->"' '-x' '--name=x' '!' 'echo "$SHELL"' 'sleep 0 &' 'trap "echo bye" EXIT; false' 'echo é ü'; do
 		alike "$command"
 	done
@@ -56,62 +54,17 @@ long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 }
 
 @test "the words after a command are its arguments" {
-	run guarded -c 'echo "$0 $#: $2"' a 'b c' 'd  e'
-	assert_output 'a 2: d  e'
+	expect 0 'a 2: d  e' guarded -c 'echo "$0 $#: $2"' a 'b c' 'd  e'
 	run "$ADLOCK_BIN" status
 	assert_output --partial 'a b c d  e'
-}
-
-# bats test_tags=once
-@test "a second start of a running line is denied in silence: 75" {
-	line "echo run >>$T/runs; until [ -e $T/go ]; do sleep 0.05; done"
-	eventually test -e "$T/runs"
-	run guarded -c "echo run >>$T/runs; until [ -e $T/go ]; do sleep 0.05; done"
-	assert_failure 75
-	assert_output ''
-	ADLOCK_EXIT_DENIED=0 run guarded -c "echo run >>$T/runs; until [ -e $T/go ]; do sleep 0.05; done"
-	assert_success
-	run guarded -c "echo other >>$T/runs"
-	assert_success
-	: >"$T/go"
-	eventually free
-	run cat "$T/runs"
-	assert_output $'run\nother'
+	expect 0 --help guarded -c 'echo "$1"' x --help
 }
 
 # bats test_tags=once
 @test "blanks around a command do not change its lock" {
 	guarded -c ' true '
 	guarded -c 'true'
-	run ls "$ADLOCK_DIR"
-	assert_output $'last.adlock.dax.run.true_2588936279-2477416133\nprogram.dax.runlog'
-}
-
-# bats test_tags=once
-@test "two long commands that differ at the end are two locks" {
-	guarded -c "$(long 592 1)"
-	guarded -c "$(long 592 2)"
-	run "$ADLOCK_BIN" status --json
-	assert_output --partial 'echo-1069650734"'
-	assert_output --partial '00001; echo'
-	assert_output --partial 'echo-2701351159"'
-	assert_output --partial '00002; echo'
-}
-
-# bats test_tags=once
-@test "a password in an unnamed line is in its lock files alone" {
-	line ": >$T/in; PGPASSWORD=hunter2 sleep 600 && curl -u admin:hunter2 x"
-	eventually test -e "$T/in"
-	run "$ADLOCK_BIN" status
-	assert_output --partial 'run curl-'
-	assert_output --partial 'PGPASSWORD=*** sleep 600 && curl -u admin:*** x'
-	run "$ADLOCK_BIN" metrics
-	refute_output --partial hunter2
-	run grep -rl hunter2 "$ADLOCK_DIR"
-	assert_line --regexp '/lock\.adlock\.dax\.run\.[^/]*$'
-	assert_line --regexp '/last\.adlock\.dax\.run\.[^/]*$'
-	refute_output --partial runlog
-	kill -KILL "-$!"
+	expect 0 $'last.adlock.dax.run.true_2588936279-2477416133\nprogram.dax.runlog' ls "$ADLOCK_DIR"
 }
 
 # bats test_tags=once
@@ -122,8 +75,7 @@ long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 	assert_failure 75
 	run guarded -c ': nightly ; echo ran'
 	assert_failure 75
-	run guarded -c 'nightly=1; echo ran'
-	assert_output ran
+	expect 0 ran guarded -c 'nightly=1; echo ran'
 	run "$ADLOCK_BIN" status 'adlock run nightly'
 	assert_output --partial running
 	: >"$T/go"
@@ -138,21 +90,6 @@ long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 	assert_line last.adlock.dax.run.all
 	assert_line last.adlock.dax.run.one
 	refute_line --partial run.true
-}
-
-# bats test_tags=once
-@test "a line that hangs is ended at the limit that it says" {
-	line ": n ADLOCK_EXPIRE_AFTER=1s ; : >$T/in; exec sleep 1000"
-	local job=$!
-	eventually test -e "$T/in"
-	sleep 1
-	run guarded -c ': n ADLOCK_EXPIRE_AFTER=1s ; echo next'
-	assert_success
-	assert_line next
-	assert_line --regexp '^adlock: run n: ended process [0-9]+ by force: it had run for [0-9]+s, ExpireAfter is 1s$'
-	eventually gone "$job"
-	run cat "$T/out"
-	assert_output --regexp '^adlock: run n: ended by force by process'
 }
 
 # bats test_tags=once
@@ -181,16 +118,9 @@ long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 	for n in 1 2 3 4; do guarded -c true; done
 	dry
 	assert_line 'ExpireAfter never: 4 successful runs, fewer than 5: no limit until there are 5'
-	run "$ADLOCK_BIN" tune --explain
-	assert_line --regexp 'adlock run true-2588936279 +4 .* - +never$'
-	assert_line '  ExpireAfter: 4 successful runs, fewer than 5: no limit until there are 5'
-	run "$ADLOCK_BIN" status
-	assert_line --regexp 'adlock run true-2588936279 .* 0s / never learned$'
 	guarded -c true
 	dry
 	assert_line --regexp '^ExpireAfter 10m: 5 successful runs: typically [0-9.]+s'
-	run "$ADLOCK_BIN" run --name true-2588936279 --dry-run -- true
-	assert_line --regexp '^ExpireAfter 10m: 5 successful runs'
 	dry ': true ADLOCK_EXPIRE_AFTER=never ; true'
 	refute_output --partial successful
 	ADLOCK_EXPIRE_AFTER=90m dry
@@ -198,17 +128,6 @@ long() { printf 'x=%0*d; echo "${x#"${x%%?????}"}"' "$(($1 - 27))" "${2-0}"; }
 	ADLOCK_EXPIRE_AFTER='' ADLOCK_REPLACE=1 dry
 	assert_success
 	refute_output --partial successful
-}
-
-# bats test_tags=once
-@test "a failed line teaches nothing, and is shown in status" {
-	local n
-	export ADLOCK_EXPIRE_AFTER=auto
-	for n in 1 2 3 4 5 6; do guarded -c 'exit 9' || [ $? = 9 ]; done
-	ADLOCK_DRY_RUN=1 run guarded -c 'exit 9'
-	assert_line 'ExpireAfter never: 0 successful runs, fewer than 5: no limit until there are 5'
-	run "$ADLOCK_BIN" status
-	assert_line --partial 'status 9'
 }
 
 @test "the job's environment has its shell and the lock dir" {
@@ -230,8 +149,7 @@ inner"
 @test "a command that takes a lock itself gets no other" {
 	local command
 	for command in "flock -n $T/f echo ran" "  exec flock -n $T/f echo ran" "A=b /usr/bin/flock -n $T/f echo ran"; do
-		run guarded -c "$command"
-		assert_output ran
+		expect 0 ran guarded -c "$command"
 	done
 	refute [ -e "$ADLOCK_DIR" ]
 	ADLOCK_NAME=mine run guarded -c '"$ADLOCK_BIN" run -- true; echo ran' # the words do not begin with adlock
@@ -246,15 +164,12 @@ inner"
 # bats test_tags=core
 @test "other arguments go to the shell unchanged" {
 	echo 'echo "script $# $1"' >"$T/script"
-	run guarded "$T/script" 'a b'
-	assert_output 'script 1 a b'
+	expect 0 'script 1 a b' guarded "$T/script" 'a b'
 	run guarded -ec 'false; echo not'
 	assert_failure
 	refute_output --partial not
-	run guarded -e -c 'echo "$1"' x y
-	assert_output y
-	run guarded <<<'echo stdin'
-	assert_output stdin
+	expect 0 y guarded -e -c 'echo "$1"' x y
+	expect 0 stdin guarded <<<'echo stdin'
 	run guarded -c
 	assert_failure
 	run guarded -c ''
@@ -262,19 +177,6 @@ inner"
 	run guarded -c ' '
 	assert_success
 	refute [ -e "$ADLOCK_DIR" ]
-}
-
-# bats test_tags=once
-@test "--help prints the help of the shell for crontabs" {
-	local option
-	for option in --help -h; do
-		run guarded "$option" </dev/null
-		assert_success
-		assert_line 'usage: adlock shell -c COMMAND [ARG...]'
-		assert_line --regexp '^  ADLOCK_SHELL .*\(default /bin/sh\)$'
-	done
-	run guarded -c 'echo "$1"' x --help
-	assert_output --help
 }
 
 @test "without its helper nothing runs" {
@@ -291,23 +193,13 @@ inner"
 
 # bats test_tags=once
 @test "a wrong setting keeps the line from running" {
-	run guarded -c ": n ADLOCK_EXPIRE_AFTR=90m ; : >$T/ran"
-	assert_failure 64
-	assert_output 'adlock: ADLOCK_EXPIRE_AFTR: unknown setting: did you mean ADLOCK_EXPIRE_AFTER? (adlock run --help lists them)'
-	run guarded -c ": n ADLOCK_AGENT=0 ; : >$T/ran"
-	assert_failure 64
-	assert_output 'adlock: ADLOCK_AGENT: unknown setting (adlock run --help lists them)'
-	run guarded -c ": n ADLOCK_EXPIRE_AFTER='90m' ; : >$T/ran"
-	assert_failure 64
-	assert_output --partial "adlock: ADLOCK_EXPIRE_AFTER='90m': is not understood"
-	run guarded -c ": n ADLOCK_EXPIRE_AFTER=soon ; : >$T/ran"
-	assert_failure 64
-	assert_output --partial 'adlock: ADLOCK_EXPIRE_AFTER: bad duration "soon"'
-	run guarded -c ": n EXPIRE_AFTER=90m ; : >$T/ran"
-	assert_failure 64
-	assert_output --partial "adlock: EXPIRE_AFTER=90m: is not understood"
-	run guarded -c ": --expire-after=90m ; : >$T/ran"
-	assert_failure 64
+	local line
+	for line in 'ADLOCK_EXPIRE_AFTR=90m|ADLOCK_EXPIRE_AFTR: unknown setting: did you mean ADLOCK_EXPIRE_AFTER?' \
+		'EXPIRE_AFTER=90m|EXPIRE_AFTER=90m: is not understood' '--expire-after=90m|--expire-after=90m: '; do
+		run guarded -c ": n ${line%%|*} ; : >$T/ran"
+		assert_failure 64
+		assert_output --partial "adlock: ${line#*|}"
+	done
 	ADLOCK_WAIT=soon run guarded -c ": >$T/ran"
 	assert_failure 64
 	refute [ -e "$T/ran" ]
@@ -318,8 +210,7 @@ inner"
 	local name
 	for name in $("$ADLOCK_BIN" run --help | grep -o 'ADLOCK_[A-Z_]*'); do
 		[ "$name" != ADLOCK_DIR ] || continue # without ADLOCK_DIR the test would use this machine's own locks
-		run guarded -c ": n $name= ; echo ran"
-		assert_output ran
+		expect 0 ran guarded -c ": n $name= ; echo ran"
 	done
 	run guarded -c ": n ADLOCK_DIR=$T/elsewhere ; ls $T/elsewhere"
 	assert_line lock.adlock.dax.run.n
@@ -337,9 +228,7 @@ inner"
 		assert free
 	done
 	printf '#!/bin/sh\nexec /bin/sh "$@"\n' >"$T/wrapper"
-	ADLOCK_SHELL=$T/wrapper run guarded -c 'echo ran'
-	assert_success
-	assert_output ran
+	ADLOCK_SHELL=$T/wrapper expect 0 ran guarded -c 'echo ran'
 }
 
 # bats test_tags=once
@@ -354,18 +243,12 @@ inner"
 			assert_output --partial "adlock: ADLOCK_SHELL: \"$path\" is adlock's"
 		done
 	done
-	ADLOCK_SHELL=bash run guarded -c 'echo ran'
-	assert_failure 64
-	assert_output 'adlock: ADLOCK_SHELL: "bash" is no absolute path'
-	ADLOCK_SHELL=$T/none run guarded -c 'echo ran'
-	assert_failure 127
-	assert_output "adlock: $T/none: no such file or directory"
+	ADLOCK_SHELL=bash expect 64 'adlock: ADLOCK_SHELL: "bash" is no absolute path' guarded -c 'echo ran'
+	ADLOCK_SHELL=$T/none expect 127 "adlock: $T/none: no such file or directory" guarded -c 'echo ran'
 	ADLOCK_SHELL=$T/notes run guarded -c 'echo ran'
 	assert_failure 126
-	run guarded -c ": n ADLOCK_SHELL=/bin/bash ; echo \"\$BASH \$SHELL\${ADLOCK_SHELL-}\""
-	assert_output '/bin/bash /bin/bash'
-	ADLOCK_SHELL='' run guarded -c 'echo "$0 $SHELL"'
-	assert_output '/bin/sh /bin/sh'
+	expect 0 '/bin/bash /bin/bash' guarded -c ": n ADLOCK_SHELL=/bin/bash ; echo \"\$BASH \$SHELL\${ADLOCK_SHELL-}\""
+	ADLOCK_SHELL='' expect 0 '/bin/sh /bin/sh' guarded -c 'echo "$0 $SHELL"'
 }
 
 # bats test_tags=once
@@ -373,47 +256,10 @@ inner"
 	local command="sleep 1000 </dev/null >/dev/null 2>&1 & setsid -f sleep 1000 </dev/null >/dev/null 2>&1; echo run"
 	local n
 	for n in 1 2 3 4 5 6 7; do # the last runs have a learned limit
-		run guarded -c "$command"
-		assert_output run
+		expect 0 run guarded -c "$command"
 	done
-	ADLOCK_REPLACE=1 run guarded -c "$command"
-	assert_output run
+	ADLOCK_REPLACE=1 expect 0 run guarded -c "$command"
 	eventually sixteen_left # leftovers does not find a process during its exec
 }
 
 sixteen_left() { [ "$(leftovers 'sleep.1000' | wc -l)" = 16 ]; }
-
-# bats test_tags=once
-@test "a daemon of @reboot outlives a learned limit" {
-	local n job
-	export ADLOCK_EXPIRE_AFTER=auto
-	for n in 1 2 3 4 5; do guarded -c ': d ; true'; done
-	line ": d ; : >$T/up; exec sleep 1000"
-	job=$!
-	eventually test -e "$T/up"
-	lock=$(locks)
-	run grep '^expire_after=' "$lock"
-	assert_output expire_after=10m
-	sed 's/^monotonic=.*/monotonic=0/' "$lock" >"$T/old" # now it has run for longer than its limit
-	run sh -c "cat '$T/old' >'$lock'; '$ADLOCK_BIN' status"
-	assert_output --partial 'overdue'
-	refute gone "$job"
-	machine_id
-	sed "s/^boot=.*/boot=another/" "$T/old" >"$lock"
-	run guarded -c ': d ; echo booted'
-	assert_output booted
-	refute gone "$job"
-}
-
-# bats test_tags=once
-@test "without a lock directory the line says that it is not run" {
-	unset ADLOCK_DIR
-	unprivileged
-	export HOME=''
-	run "${unprivileged[@]}" "$ADLOCK_BIN" run --name x -- true
-	local said=$output
-	ADLOCK_SHELL='' run "${unprivileged[@]}" "$ADLOCK_BIN" shell -c ': x ; true'
-	assert_failure 69
-	assert_output "$said"
-	assert_output --partial 'HOME is no absolute path (as root: adlock init '
-}

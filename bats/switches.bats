@@ -11,17 +11,10 @@ option() {
 	echo "--${name,,}"
 }
 
-# spy installs a helper that records its options.
-spy() {
-	printf '#!/bin/sh\nprintf " %%s " "$*" >>"%s"\nexec "%s" "$@"\n' "$T/given" "$ADLOCK_BIN" >"$T/spy"
-	chmod 755 "$T/spy"
-	export ADLOCK_BIN=$T/spy
-}
-
 @test "each word of a switch reaches the helper, off as well" {
 	local switch word
 	export ADLOCK_WAIT=1s # ADLOCK_WAIT_ELAPSED needs it
-	spy
+	in_between <<<'printf " %s " "$*" >>"$T/given"'
 	script job <<-'E'
 		adlock_get a b 0
 		adlock_release 1
@@ -29,9 +22,7 @@ spy() {
 	for switch in $switches; do
 		for word in 1 yes true 0 no false ''; do
 			: >"$T/given"
-			run env "ADLOCK_$switch=$word" "${shell[@]}" "$T/job"
-			assert_success
-			assert_output ''
+			expect 0 '' env "ADLOCK_$switch=$word" "${shell[@]}" "$T/job"
 			run grep -c -e " --switch=$(option "$switch" | sed 's/^--//')=$word " "$T/given"
 			case $word in # the shell passes on each word, also one for off; the helper reads it
 			'') assert_output 0 ;;
@@ -41,26 +32,8 @@ spy() {
 	done
 }
 
-@test "another value is an error that names the variable" {
-	local switch word
-	script job <<-'E'
-		eval "ADLOCK_$1=\$2" # not exported, so the helper cannot read it
-		adlock_get a b || exit
-		note taken
-	E
-	for switch in $switches; do
-		for word in maybe 2 on YES ' '; do
-			run launch job "$switch" "$word"
-			assert_failure 64
-			assert_output "adlock: ADLOCK_$switch: \"$word\": want 1 or 0"
-		done
-	done
-	refute held a b
-	assert_notes </dev/null
-}
-
 @test "a release with an invalid switch changes nothing" {
-	script job <<-'E'
+	job_notes_and_prints 'status 64' <<-'E'
 		adlock_get a b
 		ADLOCK_RETRY_FAILED=maybe
 		adlock_release 1 || note "status $?"
@@ -69,10 +42,7 @@ spy() {
 		adlock_release 1
 		[ ! -e "$ADLOCK_DIR/lock.job.dax.a.b" ]
 	E
-	run launch job
-	assert_success
 	assert_output 'adlock: ADLOCK_RETRY_FAILED: "maybe": want 1 or 0'
-	assert_notes <<<'status 64'
 }
 
 @test "scripts and adlock run agree on every word" {
@@ -114,8 +84,6 @@ spy() {
 	refute held a b
 	assert_notes </dev/null
 	for period in 0 ''; do
-		run launch job "$period"
-		assert_success
-		assert_output ''
+		quietly job "$period"
 	done
 }

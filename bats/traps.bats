@@ -152,9 +152,8 @@ each_instant() {
 	E
 	local nested=yes
 	case ${shell[*]} in dash | 'busybox ash') nested=no ;; esac # W15 in adlock.sh
-	start job "$nested"
+	start_to starts job "$nested"
 	local job=$! end=$((SECONDS + 90))
-	eventually test -e "$T/starts"
 	while [ ! -e "$T/ends" ] && [ -e "/proc/$job" ] && ((SECONDS < end)); do # then the pid may be reused
 		kill -USR1 "$job" 2>/dev/null || true
 		sleep "0.0$((RANDOM % 3 + 1))"
@@ -176,18 +175,15 @@ each_instant() {
 	E
 	local round
 	for round in 1 2 3 4 5 6 7 8; do
-		start job "$round"
-		eventually test -e "$T/holds.$round"
+		start_to "holds.$round" job "$round"
 		kill -USR1 "$!"
 		local status=0
 		wait "$!" || status=$?
 		assert_equal "$status" 130
 	done
 	refute held a b
-	run grep -hc 'event=release.* status=130' "$ADLOCK_DIR"/program.*.runlog
-	assert_output 8
-	run grep -s . "$T"/job.out
-	assert_output ''
+	expect 0 8 grep -hc 'event=release.* status=130' "$ADLOCK_DIR"/program.*.runlog
+	expect 1 '' grep -s . "$T"/job.out
 }
 
 @test "a status that is no number is refused" {
@@ -197,8 +193,7 @@ each_instant() {
 		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] && note held
 		adlock_release 3
 	E
-	run launch job
-	assert_output "adlock: adlock_release: bad status 'nothing': a number is wanted"
+	expect 0 "adlock: adlock_release: bad status 'nothing': a number is wanted" launch job
 	assert_notes <<<$'64\nheld'
 	refute held a b
 }
@@ -236,8 +231,7 @@ each_instant() {
 			echo "agent: $agent, line $site"
 			sed -E "$site s/return $word/return \\1\"\$(kill -USR1 \$\$)\"/" "$library" >"$ADLOCK_SH"
 			rm -rf "$ADLOCK_DIR" "$T/notes"
-			run launch job "$agent" </dev/null
-			assert_success
+			launch job "$agent" </dev/null
 			assert_notes <<<$'acquired\n75 busy\nwith: 75 busy\nwith: 7\n75 too-soon\nend'
 		done <"$T/each"
 		rm "$T/sites"

@@ -3,7 +3,7 @@ load common
 
 # bats test_tags=core
 @test "the command runs under the lock; its status is returned" {
-	script job <<-'E'
+	job_notes $'one two\n7' <<-'E'
 		work() {
 			[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] || return 1
 			note "$1"
@@ -12,14 +12,11 @@ load common
 		adlock_with a b 0 -- work 'one two' || note "$?"
 		[ ! -e "$ADLOCK_DIR/lock.job.dax.a.b" ]
 	E
-	run launch job
-	assert_success
-	assert_notes <<<$'one two\n7'
 }
 
 # bats test_tags=core
 @test "adlock_with takes 2 to 6 words, then -- and a command" {
-	script job <<-'E'
+	job_notes $'2\n3\n4\n5\n6\n--' <<-'E'
 		ADLOCK_IF_ELAPSED=0
 		adlock_with a b -- note 2
 		adlock_with a b 0 -- note 3
@@ -28,26 +25,11 @@ load common
 		adlock_with a b 0 90 dax "$(date +%s)" -- note 6
 		adlock_with -- -- 0 -- note --
 	E
-	run launch job
-	assert_success
-	assert_output ''
-	assert_notes <<<$'2\n3\n4\n5\n6\n--'
-}
-
-@test "a function runs in the calling shell" {
-	script job <<-'E'
-		v=before
-		work() { v=after; }
-		adlock_with a b -- work
-		note "$v"
-	E
-	launch job
-	assert_notes <<<after
 }
 
 # bats test_tags=core
 @test "calls of adlock_with nest" {
-	script job <<-'E'
+	job_notes $'inner\n0' <<-'E'
 		inner() {
 			[ -e "$ADLOCK_DIR/lock.job.dax.a.outer" ]
 			[ -e "$ADLOCK_DIR/lock.job.dax.a.inner" ]
@@ -57,15 +39,12 @@ load common
 		adlock_with a outer -- outer
 		note "$?"
 	E
-	run launch job
-	assert_success
-	assert_notes <<<$'inner\n0'
 	run ls "$ADLOCK_DIR"
 	refute_output --partial lock.job
 }
 
 @test "a command may keep a lock of its own" {
-	script job <<-'E'
+	job_notes '' <<-'E'
 		work() { adlock_get a mine; }
 		adlock_with a b -- work
 		[ ! -e "$ADLOCK_DIR/lock.job.dax.a.b" ]
@@ -73,55 +52,29 @@ load common
 		adlock_release
 		[ ! -e "$ADLOCK_DIR/lock.job.dax.a.mine" ]
 	E
-	run launch job
-	assert_success
 }
 
 @test "a denied adlock_with does not run the command" {
-	script job <<-'E'
+	job_notes $'once\n75 too-soon' <<-'E'
 		adlock_with a b -- note once
 		adlock_with a b 1 -- note twice || note "$? $ADLOCK_VERDICT"
 	E
-	run launch job
-	assert_success
-	assert_output ''
-	assert_notes <<<$'once\n75 too-soon'
 }
 
 # bats test_tags=core
 @test "a missing command: 127, and nothing is taken or stamped" {
-	script job <<-'E'
-		adlock_with a b -- no-such-command || note "$?"
-	E
-	run launch job
-	assert_success
+	job_notes_and_prints 127 <<<'adlock_with a b -- no-such-command || note "$?"'
 	assert_output 'adlock: no-such-command: command not found'
-	assert_notes <<<127
 	refute [ -e "$(last_of a b)" ]
 }
 
-@test "the next start reclaims the lock of a shell that exited" {
-	script job <<-'E'
-		leave() { exit 9; }
-		adlock_with a b 0 -- leave
-	E
-	run launch job
-	assert_failure 9
-	assert held a b
-	run launch job
-	assert_failure 9
-}
-
 @test "adlock_with without a command or -- is a usage error" {
-	script job <<-'E'
+	job_notes_and_prints $'64\n64\n64\n64' <<-'E'
 		adlock_with a b 15 note x || note "$?"
 		adlock_with a b -- || note "$?"
 		adlock_with a -- note x || note "$?"
 		adlock_with a b 1 2 3 4 5 -- note x || note "$?"
 	E
-	run launch job
-	assert_success
-	assert_notes <<<$'64\n64\n64\n64'
 	refute [ -e "$ADLOCK_DIR" ]
 }
 
