@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"hash/fnv"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -162,6 +163,19 @@ const slotPrefix = "slot-"
 // or of the atom alone if that is a semaphore. Its last part is one that no atom can have.
 func (a Atom) Slot(n int) Name {
 	return Name(a.Name().SlotPrefix() + slotPrefix + strconv.Itoa(n))
+}
+
+// InOrder returns slots of the atom in the order of their numbers.
+func (a Atom) InOrder(slots []Name) (all []Name) {
+	numbers := make([]int, len(slots))
+	for i, slot := range slots {
+		numbers[i] = slot.SlotNumber()
+	}
+	slices.Sort(numbers)
+	for _, n := range numbers {
+		all = append(all, a.Slot(n))
+	}
+	return all
 }
 
 // IsNamed tells whether --name alone makes the atom. With slots it is a semaphore: they count the runs

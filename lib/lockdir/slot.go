@@ -3,7 +3,6 @@ package lockdir
 import (
 	"errors"
 	"io/fs"
-	"slices"
 	"time"
 
 	"adlock/lib/atom"
@@ -94,8 +93,7 @@ func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome,
 func (l *Locker) slotsIn(a atom.Atom) ([]atom.Name, error) {
 	beginning := a.Name().SlotPrefix()
 	slots, err := l.namesOf(func(n atom.Name) bool { return n.IsSlot() && n.SlotPrefix() == beginning }, atom.ActiveLock)
-	slices.SortFunc(slots, func(a, b atom.Name) int { return a.SlotNumber() - b.SlotNumber() })
-	return slots, err
+	return a.InOrder(slots), err
 }
 
 // slotsOf opens the slots that the lock's owner holds, if the lock uses one, each under its
