@@ -168,18 +168,6 @@ func TestOneProcessIsTheSameInAnotherGroup(t *testing.T) {
 	}
 }
 
-func TestADeadProcessIsNotFound(t *testing.T) {
-	a := actor.Sleeper(t, actor.Leads)
-	a.Kill()
-	e, err := Find(a.PID())
-	if _, ofErr := Of(a.PID()); err != unix.ESRCH || !errors.Is(ofErr, unix.ESRCH) {
-		t.Errorf("%+v, %v, %v", e, err, ofErr)
-	}
-	if e, err := Find(os.Getpid()); err != nil || e.PID != os.Getpid() {
-		t.Errorf("%+v, %v", e, err)
-	}
-}
-
 func TestStuckErrorsNameTheProcessOrGroup(t *testing.T) {
 	for _, c := range []struct {
 		err  StuckError
