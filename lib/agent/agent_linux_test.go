@@ -90,9 +90,7 @@ var me = strconv.Itoa(os.Getpid())
 
 func (a *asker) send(text string) {
 	a.t.Helper()
-	if _, err := a.questions.WriteString(text); err != nil {
-		a.t.Fatal(err)
-	}
+	must.Get(a.questions.WriteString(text))(a.t)
 }
 
 func (a *asker) ask(number int, words ...string) {
@@ -182,9 +180,7 @@ func TestAnAgentInheritsNoSetting(t *testing.T) {
 
 func TestAnAgentIsOutsideItsOwnersJob(t *testing.T) {
 	read, theirs, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if _, err := unix.FcntlInt(theirs.Fd(), unix.F_SETFD, 0); err != nil { // like descriptors that a shell has opened
 		t.Fatal(err)
 	}

@@ -178,9 +178,7 @@ func TestOneNewcomerAtATimeHasATurn(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir.Name(), "look.x")); err == nil {
 		t.Error("the file is left")
 	}
-	if err := os.WriteFile(filepath.Join(dir.Name(), "look.x"), nil, 0o600); err != nil { // as a killed newcomer leaves it
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir.Name(), "look.x"), nil, 0o600)) // as a killed newcomer leaves it
 	for _, left := range []bool{true, false} {
 		if done, cut, err = Turn(fd, "look.x", goesOn); err != nil || done == nil || cut != left {
 			t.Fatalf("no turn after that: %v, %t", err, cut)

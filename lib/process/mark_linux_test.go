@@ -64,9 +64,7 @@ func found(t *testing.T, job Job) (pids []int, doubt int) {
 		t.Fatal("the job has no mark")
 	}
 	seen, _, err := m.look(Table, nothing)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for k := range seen.members {
 		pids = append(pids, k.PID)
 	}
