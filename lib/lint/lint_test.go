@@ -152,11 +152,7 @@ var crontabs = []pair{
 	{"a date that never comes", []string{
 		"0 0 31 2 *  /bin/job",
 		"0 0 30 2 *  /bin/adlock run --name n -- /bin/job",
-	}, []string{
-		"0 0 29 2 *  /bin/job",
-		"0 0 31 2 1  /bin/job",
-		"@reboot  /bin/job",
-	}},
+	}, []string{"0 0 29 2 *  /bin/job", "0 0 31 2 1  /bin/job", "@reboot  /bin/job"}},
 	{"a setting that is refused", []string{
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_SHELL=bash\n* * * * *  /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=soon\n* * * * *  /bin/job",
@@ -185,10 +181,7 @@ var crontabs = []pair{
 	{"a verb that is none", []string{
 		"* * * * *  /bin/adlock runn --name n -- /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/adlock rnu --name n -- /bin/job",
-	}, []string{
-		"* * * * *  /bin/adlock $verb --name n -- /bin/job",
-		"* * * * *  /bin/adlock",
-	}},
+	}, []string{"* * * * *  /bin/adlock $verb --name n -- /bin/job", "* * * * *  /bin/adlock"}},
 	{"an option that is refused", []string{
 		"* * * * *  runuser -u www-data -- /bin/adlock run --nmae n -- /bin/job && /bin/other",
 		"* * * * *  ADLOCK_ENFORCE=1 ADLOCK_REPLACE=1 /bin/adlock run --name n -- /bin/job",
@@ -294,9 +287,7 @@ var crontabs = []pair{
 	{"a lock file of the network", []string{
 		"* * * * *  /bin/adlock run --name n --flock /net/f -- /bin/job",
 		"ADLOCK_FLOCK=/net/f\n* * * * *  /bin/adlock run --name n -- /bin/job",
-	}, []string{
-		"* * * * *  /bin/adlock run --name n --shared --flock /net/f -- /bin/job",
-	}},
+	}, []string{"* * * * *  /bin/adlock run --name n --shared --flock /net/f -- /bin/job"}},
 	{"told to nobody", []string{
 		"* * * * *  /bin/adlock run --name n -- /bin/job >/dev/null 2>&1",
 		"* * * * *  cd /srv && /bin/adlock run --name n -- /bin/job 2>&- | logger",
@@ -339,9 +330,7 @@ var crontabs = []pair{
 	{"a command that is too long", []string{
 		"* * * * *  /bin/job " + strings.Repeat("x", 988),
 		"* * * * * /bin/job%" + strings.Repeat("x", 990),
-	}, []string{
-		"* * * * * /bin/job " + strings.Repeat("x", 988),
-	}},
+	}, []string{"* * * * * /bin/job " + strings.Repeat("x", 988)}},
 	{"a sleep under the lock", []string{
 		"SHELL=/usr/lib/adlock/shell\n*/5 * * * *  : n ; sleep 30 && /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  ADLOCK_X=1; sleep 30; /bin/job # adlock: not the first\n*/5 * * * *  /bin/sleep $((RANDOM \\% 60)); /bin/job",
@@ -432,10 +421,7 @@ var crontabs = []pair{
 	{"a lock without a name", []string{
 		"* * * * *  /bin/adlock run --if-elapsed 5m ./job",
 		"* * * * *  cd /srv && /bin/adlock run sh -c 'a; b'",
-	}, []string{
-		"* * * * *  /bin/adlock run --name n -- make",
-		"* * * * *  ADLOCK_NAME=n /bin/adlock run make",
-	}},
+	}, []string{"* * * * *  /bin/adlock run --name n -- make", "* * * * *  ADLOCK_NAME=n /bin/adlock run make"}},
 	{"a name that changes", []string{
 		"* * * * *  flock -n /run/x.$$ /bin/job",
 		`* * * * *  /bin/adlock run --name a --flock /srv/$$ -- /bin/job`,
@@ -456,9 +442,7 @@ var crontabs = []pair{
 	{"ExpireAfter below the runtime", []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : slow ADLOCK_EXPIRE_AFTER=1h ; /bin/job",
 		"* * * * *  /bin/adlock run --name slow --expire-after 1h -- /bin/job",
-	}, []string{
-		"ADLOCK_EXPIRE_AFTER=1h\n* * * * *  /bin/adlock run --name slow --expire-after 3h -- /bin/job",
-	}},
+	}, []string{"ADLOCK_EXPIRE_AFTER=1h\n* * * * *  /bin/adlock run --name slow --expire-after 3h -- /bin/job"}},
 }
 
 func TestEachMistakeOfACrontabIsFoundAndItsNeighboursAreNot(t *testing.T) {
