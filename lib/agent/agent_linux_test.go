@@ -199,12 +199,6 @@ func TestAnAgentIsOutsideItsOwnersJob(t *testing.T) {
 	}
 }
 
-func TestTheAnswersEndWithTheAgentThatIsKilled(t *testing.T) {
-	a := ours(t)
-	must.Do(t, unix.Kill(a.id.PID, unix.SIGKILL))
-	a.want("")
-}
-
 func TestAnAgentThatCannotAnswerLeaves(t *testing.T) {
 	a := ours(t)
 	a.unread.Close()

@@ -258,18 +258,10 @@ func TestLinesLeftAsTheyAreAreReported(t *testing.T) {
 	}
 }
 
-func TestALockersNameAsAnArgumentIsNoLock(t *testing.T) {
-	for _, command := range []string{"rsync -a /var/lib/adlock /b", "apt-get -y install flock", "echo flock", "x # flock"} {
-		if _, why := wrapOne(t, "@daily "+command); why != "" {
-			t.Errorf("%s is left: %s", command, why)
-		}
-	}
-}
-
-func TestAVariableCalledLikeDcronsOwnIsLeftToTheJob(t *testing.T) {
-	for _, text := range []string{"@daily WAIT=5 y", "@daily PID=5 y"} {
-		if wrapped, why := wrapOne(t, text); why != "" || !strings.Contains(wrapped, "=5 y") {
-			t.Errorf("%s: %s %s", text, wrapped, why)
+func TestALineThatLooksLikeALockOrLikeDcronsIsWrapped(t *testing.T) {
+	for _, command := range []string{"rsync -a /var/lib/adlock /b", "apt-get -y install flock", "echo flock", "x # flock", "WAIT=5 y", "PID=5 y"} {
+		if wrapped, why := wrapOne(t, "@daily "+command); why != "" || !strings.Contains(wrapped, command) {
+			t.Errorf("%s: %s %s", command, wrapped, why)
 		}
 	}
 }

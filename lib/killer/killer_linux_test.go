@@ -324,14 +324,3 @@ func TestOtherCommandsOfAPipelineEndOnlyWithTheGroup(t *testing.T) {
 		}
 	}
 }
-
-func TestAZombieIsNotSignalled(t *testing.T) {
-	a := actor.Shell(t, actor.Leads, "read x") // ends at once: standard input is empty
-	id := idOf(a)
-	actor.Eventually(t, "zombie", func() bool { return actor.State(a.PID()) == "Z" })
-	var r recorder
-	mustEnd(t, r.killer(time.Second), process.Job{Owner: id, FileUID: os.Getuid()})
-	if len(r.sent) != 0 {
-		t.Errorf("signalled a zombie: %v", r.sent)
-	}
-}

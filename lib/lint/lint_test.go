@@ -864,12 +864,3 @@ func TestASemaphoreIsSharedAndKeepsItsLimits(t *testing.T) {
 	finds(t, checker(t), "SHELL=/usr/lib/adlock/shell\n* * * * * : n ADLOCK_SLOTS=3 ; /bin/job a\n* * * * * : n ADLOCK_SLOTS=3 ; /bin/job b\n")
 	finds(t, checker(t), "SHELL=/usr/lib/adlock/shell\nADLOCK_PROGRAM=adlock\nADLOCK_SLOTS=3\n* * * * * /bin/job\n", "4: a setting that is refused")
 }
-
-func TestEachOfManyVariablesIsJudgedByAllJobs(t *testing.T) {
-	const many = 2000
-	text := strings.Repeat("ADLOCK_ENFORCE=1\nADLOCK_SHELL=/bin/bash\n", many) + strings.Repeat("* * * * * /bin/job\n", many)
-	found, err := checker(t).Check("crontab", text)
-	if err != nil || len(found) != 2*many {
-		t.Errorf("%d, %v", len(found), err)
-	}
-}

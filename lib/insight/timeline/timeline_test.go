@@ -262,14 +262,3 @@ func TestALimitThatStaysIsOneStroke(t *testing.T) {
 		t.Errorf("ExpireAfter, of two lengths: %s", line[1])
 	}
 }
-
-func TestTheScaleOfRuntimesHasRoomForItsLabels(t *testing.T) {
-	const widest = 9 // units of width for a character of a wide font, on average
-	for _, unit := range units {
-		for _, d := range unit {
-			if label := unitText(d); len(label)*widest > graphLeft-6 {
-				t.Errorf("%s is cut at the left", label)
-			}
-		}
-	}
-}
