@@ -65,16 +65,6 @@ func TestEveryRealCrontabIsWrappedAndUnwrappedByteForByte(t *testing.T) {
 	}
 }
 
-func namesIn(text string) []string {
-	var all []string
-	for _, l := range Read(text, false) {
-		if found := given.FindStringSubmatch(l.Command); found != nil {
-			all = append(all, found[1])
-		}
-	}
-	return all
-}
-
 func TestAnotherCommandHasAnotherName(t *testing.T) {
 	for text, want := range map[string]string{
 		"@daily rsync -a /srv/data b\n@daily rsync -a /etc b":       "rsync-1855291391 rsync-2175194331",

@@ -1,7 +1,6 @@
 package idle
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -134,13 +133,6 @@ func TestAMemberThatMayNotBeReadCountsAsWork(t *testing.T) {
 	b := actor.Play(t, syscall.SysProcAttr{Setpgid: true, Credential: &syscall.Credential{Uid: actor.Nobody, Gid: actor.Nobody}}, "watcher", strconv.Itoa(a.PID()))
 	if got := b.Said(); !strings.Contains(got, "cannot be read: permission denied") {
 		t.Errorf("got %q", got)
-	}
-}
-
-func TestTheMembersThatCannotBeFoundAreAnError(t *testing.T) {
-	want := errors.New("no table")
-	if _, err := (Job{Members: func() ([]process.Entry, error) { return nil, want }, Length: time.Hour}).Watch(); err != want {
-		t.Errorf("%v", err)
 	}
 }
 

@@ -233,12 +233,6 @@ func TestMembersAreDescendantsOrInTheGroup(t *testing.T) {
 	if want := []int{10, 11, 12, 90, 14, 20, 15, 21}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if k.Whole(list) {
-		t.Error("one signal to the group would reach a stranger")
-	}
-	if !k.Whole([]Entry{{PID: 14, PGID: 10, Start: 60}}) {
-		t.Error("a group of members only is not whole")
-	}
 	if k.Drop([]Entry{{PID: 10, Start: 99}}); len(k.bands) != 0 {
 		t.Error("another start is not taken for another leader")
 	}
