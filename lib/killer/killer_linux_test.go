@@ -110,6 +110,18 @@ func TestAnUnsignallableMemberIsStuckBeforeTheFirstSignal(t *testing.T) {
 	}
 }
 
+func TestAJobWithAMemberThatMayNotBeSignalledIsLeftWhole(t *testing.T) {
+	a, b := actor.Sleeper(t, actor.Leads), actor.Sleeper(t, actor.Leads)
+	h := hunted(t, a, b)
+	h.membership.Roots[entryOf(a).Key()], h.membership.Roots[entryOf(b).Key()] = true, true
+	h.order[1].err = unix.EPERM
+	var r recorder
+	mustStick(t, r.killer(0).end(h), unix.EPERM)
+	if len(r.sent) > 0 || gone(a.PID()) {
+		t.Errorf("sent %v", r.sent)
+	}
+}
+
 func TestMembersAreListedParentsFirst(t *testing.T) {
 	a := actor.Shell(t, actor.Leads, `sh -c "sleep 100; :"; :`)
 	job := process.Job{Owner: idOf(a), FileUID: os.Getuid()}
