@@ -90,9 +90,7 @@ var me = strconv.Itoa(os.Getpid())
 
 func (a *asker) send(text string) {
 	a.t.Helper()
-	if _, err := a.questions.WriteString(text); err != nil {
-		a.t.Fatal(err)
-	}
+	must.Get(a.questions.WriteString(text))(a.t)
 }
 
 func (a *asker) ask(number int, words ...string) {
@@ -182,9 +180,7 @@ func TestAnAgentInheritsNoSetting(t *testing.T) {
 
 func TestAnAgentIsOutsideItsOwnersJob(t *testing.T) {
 	read, theirs, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if _, err := unix.FcntlInt(theirs.Fd(), unix.F_SETFD, 0); err != nil { // like descriptors that a shell has opened
 		t.Fatal(err)
 	}
@@ -201,12 +197,6 @@ func TestAnAgentIsOutsideItsOwnersJob(t *testing.T) {
 	if err := errors.Join(err1, err2); err != nil || !os.SameFile(held, own) {
 		t.Errorf("it does not say whose agent it is (%v)", err)
 	}
-}
-
-func TestTheAnswersEndWithTheAgentThatIsKilled(t *testing.T) {
-	a := ours(t)
-	must.Do(t, unix.Kill(a.id.PID, unix.SIGKILL))
-	a.want("")
 }
 
 func TestAnAgentThatCannotAnswerLeaves(t *testing.T) {

@@ -65,16 +65,6 @@ func TestEveryRealCrontabIsWrappedAndUnwrappedByteForByte(t *testing.T) {
 	}
 }
 
-func namesIn(text string) []string {
-	var all []string
-	for _, l := range Read(text, false) {
-		if found := given.FindStringSubmatch(l.Command); found != nil {
-			all = append(all, found[1])
-		}
-	}
-	return all
-}
-
 func TestAnotherCommandHasAnotherName(t *testing.T) {
 	for text, want := range map[string]string{
 		"@daily rsync -a /srv/data b\n@daily rsync -a /etc b":       "rsync-1855291391 rsync-2175194331",
@@ -258,18 +248,10 @@ func TestLinesLeftAsTheyAreAreReported(t *testing.T) {
 	}
 }
 
-func TestALockersNameAsAnArgumentIsNoLock(t *testing.T) {
-	for _, command := range []string{"rsync -a /var/lib/adlock /b", "apt-get -y install flock", "echo flock", "x # flock"} {
-		if _, why := wrapOne(t, "@daily "+command); why != "" {
-			t.Errorf("%s is left: %s", command, why)
-		}
-	}
-}
-
-func TestAVariableCalledLikeDcronsOwnIsLeftToTheJob(t *testing.T) {
-	for _, text := range []string{"@daily WAIT=5 y", "@daily PID=5 y"} {
-		if wrapped, why := wrapOne(t, text); why != "" || !strings.Contains(wrapped, "=5 y") {
-			t.Errorf("%s: %s %s", text, wrapped, why)
+func TestALineThatLooksLikeALockOrLikeDcronsIsWrapped(t *testing.T) {
+	for _, command := range []string{"rsync -a /var/lib/adlock /b", "apt-get -y install flock", "echo flock", "x # flock", "WAIT=5 y", "PID=5 y"} {
+		if wrapped, why := wrapOne(t, "@daily "+command); why != "" || !strings.Contains(wrapped, command) {
+			t.Errorf("%s: %s %s", command, wrapped, why)
 		}
 	}
 }

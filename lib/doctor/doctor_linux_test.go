@@ -309,11 +309,6 @@ func TestALibraryOfAnotherVersionOrHelperIsNamed(t *testing.T) {
 	m.finds(t, "adlock.sh", Fine, "not installed")
 }
 
-func TestTheRunningProgramIsReportedToo(t *testing.T) {
-	m := fit(t)
-	m.finds(t, "adlock-report", Fine, filepath.Join(m.Programs, "adlock-report"), m.Version)
-}
-
 func TestTheShellOfAGuardedCrontabIsChecked(t *testing.T) {
 	m := fit(t)
 	m.finds(t, "shell", Fine, "not installed")

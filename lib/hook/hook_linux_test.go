@@ -85,9 +85,7 @@ func TestStartAndSuccessCallTheHookOnlyOnRequest(t *testing.T) {
 
 func TestAHookIsAnOrphanWithoutOurDescriptors(t *testing.T) {
 	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer read.Close()
 	inherited := must.Get(dup(write))(t)
 	defer inherited.Close()

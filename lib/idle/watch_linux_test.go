@@ -1,7 +1,6 @@
 package idle
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -137,13 +136,6 @@ func TestAMemberThatMayNotBeReadCountsAsWork(t *testing.T) {
 	}
 }
 
-func TestTheMembersThatCannotBeFoundAreAnError(t *testing.T) {
-	want := errors.New("no table")
-	if _, err := (Job{Members: func() ([]process.Entry, error) { return nil, want }, Length: time.Hour}).Watch(); err != want {
-		t.Errorf("%v", err)
-	}
-}
-
 // A thread that works beside a first one that sleeps is seen.
 func TestEachThreadIsLookedAt(t *testing.T) {
 	ready := actor.File(t, "ready")
@@ -178,9 +170,7 @@ func TestOneNewcomerAtATimeHasATurn(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir.Name(), "look.x")); err == nil {
 		t.Error("the file is left")
 	}
-	if err := os.WriteFile(filepath.Join(dir.Name(), "look.x"), nil, 0o600); err != nil { // as a killed newcomer leaves it
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir.Name(), "look.x"), nil, 0o600)) // as a killed newcomer leaves it
 	for _, left := range []bool{true, false} {
 		if done, cut, err = Turn(fd, "look.x", goesOn); err != nil || done == nil || cut != left {
 			t.Fatalf("no turn after that: %v, %t", err, cut)

@@ -128,21 +128,3 @@ func TestAncestorsThatCannotBeFollowedAreAnError(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
-
-func init() {
-	actor.Roles["misplaced"] = func([]string) int {
-		_, err := process.Of(os.Getpid())
-		job := process.Job{Owner: process.Identity{PID: 1, Start: 1}, FileUID: -1}
-		_, listed := Members(job)
-		println(err.Error(), err.Error() == fmt.Sprint(Killer{}.End(job)), err.Error() == fmt.Sprint(listed))
-		return 0
-	}
-}
-
-func TestNoProcessIsEndedWhereProcIsAnotherNamespaces(t *testing.T) {
-	need.Root(t)
-	a := actor.Play(t, syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}, "misplaced")
-	if got := a.Said(); !strings.Contains(got, "another pid namespace true true\n") {
-		t.Errorf("got %q", got)
-	}
-}

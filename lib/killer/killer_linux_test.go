@@ -52,34 +52,6 @@ func TestStrangersInASharedGroupAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestADaemonThatLeftTheJobIsLeftAlone(t *testing.T) {
-	path := actor.File(t, "pid")
-	a := actor.Shell(t, actor.Leads, `setsid -f sh -c 'echo $$ >"$0"; exec sleep 100' "$1"; sleep 100; :`, path)
-	pid := actor.PIDIn(t, path)
-	actor.Eventually(t, "the daemon is in no group and under no parent of the job", func() bool {
-		e, err := process.Find(pid)
-		if err != nil || e.Parent == a.PID() || e.PGID == a.PID() {
-			return false
-		}
-		parent, err := process.Find(e.Parent) // setsid -f, until it has exited
-		return err == nil && parent.Parent != a.PID()
-	})
-	mustEnd(t, Killer{Pause: actor.Patient}, process.Job{Owner: idOf(a), FileUID: os.Getuid()})
-	if gone(pid) {
-		t.Error("the daemon was ended")
-	}
-}
-
-func TestTheCommandIsEndedAfterItsOwnerDied(t *testing.T) {
-	owner, job := actor.Shell(t, actor.Leads, "read x"), actor.Sleeper(t, actor.Leads)
-	id := must.Get(process.Of(owner.PID()))(t)
-	owner.Await()
-	mustEnd(t, Killer{Pause: actor.Patient}, process.Job{Owner: id, Command: idOf(job), FileUID: os.Getuid()})
-	if !gone(job.PID()) {
-		t.Error("it lives")
-	}
-}
-
 func TestAncestorIsRefused(t *testing.T) {
 	for _, pid := range []int{os.Getpid(), os.Getppid()} {
 		id := must.Get(process.Of(pid))(t)
@@ -115,18 +87,6 @@ func as(uid uint32) syscall.SysProcAttr {
 	return syscall.SysProcAttr{Setpgid: true, Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 }
 
-func TestForeignOwnerIsRefused(t *testing.T) {
-	need.Root(t)
-	a := actor.Sleeper(t, as(actor.Nobody))
-	actor.Eventually(t, "nobody's", func() bool { return idOf(a).UID == actor.Nobody })
-	var r recorder
-	mustStick(t, r.killer(0).End(process.Job{Owner: idOf(a), FileUID: 0}), errForeignOwner)
-	if gone(a.PID()) || len(r.sent) != 0 {
-		t.Errorf("sent %v", r.sent)
-	}
-	mustEnd(t, r.killer(actor.Patient), process.Job{Owner: idOf(a), FileUID: actor.Nobody})
-}
-
 func init() {
 	actor.Roles["killer"] = func(args []string) int { // ends "PID"; prints what it sent and the error
 		pid, _ := strconv.Atoi(args[0])
@@ -147,6 +107,18 @@ func TestAnUnsignallableMemberIsStuckBeforeTheFirstSignal(t *testing.T) {
 	want := fmt.Sprintf("process %d (sleep) of user 0: operation not permitted true\n", a.PID())
 	if got := b.Out.String(); got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestAJobWithAMemberThatMayNotBeSignalledIsLeftWhole(t *testing.T) {
+	a, b := actor.Sleeper(t, actor.Leads), actor.Sleeper(t, actor.Leads)
+	h := hunted(t, a, b)
+	h.membership.Roots[entryOf(a).Key()], h.membership.Roots[entryOf(b).Key()] = true, true
+	h.order[1].err = unix.EPERM
+	var r recorder
+	mustStick(t, r.killer(0).end(h), unix.EPERM)
+	if len(r.sent) > 0 || gone(a.PID()) {
+		t.Errorf("sent %v", r.sent)
 	}
 }
 
@@ -362,40 +334,5 @@ func TestOtherCommandsOfAPipelineEndOnlyWithTheGroup(t *testing.T) {
 		if process.PIDLives(neighbour.PID()) != (more != nil) {
 			t.Errorf("%v: the neighbour lives: %v", more, more == nil)
 		}
-	}
-}
-
-func TestAZombieIsNotSignalled(t *testing.T) {
-	a := actor.Shell(t, actor.Leads, "read x") // ends at once: standard input is empty
-	id := idOf(a)
-	actor.Eventually(t, "zombie", func() bool { return actor.State(a.PID()) == "Z" })
-	var r recorder
-	mustEnd(t, r.killer(time.Second), process.Job{Owner: id, FileUID: os.Getuid()})
-	if len(r.sent) != 0 {
-		t.Errorf("signalled a zombie: %v", r.sent)
-	}
-}
-
-func TestTheGroupOfADeadLeaderIsEnded(t *testing.T) {
-	orphan := actor.File(t, "orphan")
-	a := actor.Shell(t, actor.Leads, `sleep 100 & echo $! >"$1"; read x`, orphan)
-	job := process.Job{Owner: idOf(a), FileUID: os.Getuid()}
-	pid := actor.PIDIn(t, orphan)
-	a.Process.Kill()
-	a.Process.Wait()
-	var r recorder
-	mustEnd(t, r.killer(actor.Brief), job)
-	if !gone(pid) || job.Remains() {
-		t.Error("the orphan lives on")
-	}
-}
-
-func TestTheNextProcessWithAPidIsNotEnded(t *testing.T) {
-	a := actor.Sleeper(t, actor.Leads)
-	id := idOf(a)
-	id.Start, id.Inode = id.Start-1, 0
-	mustEnd(t, Killer{}, process.Job{Owner: id, FileUID: -1})
-	if gone(a.PID()) {
-		t.Error("a stranger was ended")
 	}
 }

@@ -68,9 +68,7 @@ func mustEnd(t *testing.T, k Killer, job process.Job) {
 // mustEndAtOnce is mustEnd without a wait.
 func mustEndAtOnce(t *testing.T, k Killer, job process.Job) {
 	t.Helper()
-	if err := k.End(job); err != nil {
-		t.Fatalf("End: %v", err)
-	}
+	must.Do(t, k.End(job))
 }
 
 func mustStick(t *testing.T, err, want error) {

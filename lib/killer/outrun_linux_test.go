@@ -75,53 +75,37 @@ func TestAChaseGoesOnWhileThereAreNewChildren(t *testing.T) {
 	}
 }
 
-func TestNoProcessIsChasedWithoutNeed(t *testing.T) {
-	a := actor.Sleeper(t, actor.Leads)
+func TestOnlyAnOwnNewChildThatCanBeRecordedIsStruck(t *testing.T) {
+	chase := func(k Killer, h *tree, _ *actor.Actor) error { h.growing = 1; return k.outrun(h, soon()) }
+	strike := func(k Killer, h *tree, a *actor.Actor) error { return k.strike(h, a.PID()) }
 	for claim, c := range map[string]struct {
-		growing  int
-		deadline time.Time
-	}{"no new member was found": {0, soon()}, "the time is over": {1, time.Now()}} {
-		h := keeping(t)
-		h.growing = c.growing
+		act           func(k Killer, h *tree, a *actor.Actor) error
+		err, obstacle error
+	}{
+		"no new member was found": {func(k Killer, h *tree, _ *actor.Actor) error { return k.outrun(h, soon()) }, nil, nil},
+		"the time is over": {func(k Killer, h *tree, _ *actor.Actor) error {
+			h.growing = 1
+			return k.outrun(h, time.Now())
+		}, nil, nil},
+		"it cannot be recorded": {func(k Killer, h *tree, a *actor.Actor) error {
+			k.Record = (&journal{failed: unix.ENOSPC}).record
+			return chase(k, h, a)
+		}, unix.ENOSPC, nil},
+		"it is not the keeper's": {func(k Killer, h *tree, a *actor.Actor) error { h.keeper.PID++; return strike(k, h, a) }, nil, nil},
+		"it may not be signalled": {func(k Killer, h *tree, a *actor.Actor) error {
+			h.fileUID, h.owner = os.Geteuid()+1, entryOf(a).Key() // only the owner must belong to the lock's user
+			return strike(k, h, a)
+		}, nil, errForeignOwner},
+	} {
+		a, h := actor.Sleeper(t, actor.Leads), keeping(t)
 		var r recorder
-		if err := r.killer(0).outrun(h, c.deadline); err != nil || len(r.sent) > 0 || gone(a.PID()) {
+		if err := c.act(r.killer(0), h, a); !errors.Is(err, c.err) || len(r.sent) > 0 || gone(a.PID()) {
 			t.Errorf("%s: sent %v, %v", claim, r.sent, err)
 		}
+		if err := h.obstacle(); !errors.Is(err, c.obstacle) {
+			t.Errorf("%s: the obstacle is %v", claim, err)
+		}
 	}
-}
-
-func TestAChildThatCannotBeRecordedIsNotKilled(t *testing.T) {
-	a := actor.Sleeper(t, actor.Leads)
-	h := keeping(t)
-	h.growing = 1
-	var r recorder
-	k := r.killer(0)
-	k.Record = (&journal{failed: unix.ENOSPC}).record
-	if err := k.outrun(h, soon()); !errors.Is(err, unix.ENOSPC) || len(r.sent) > 0 || gone(a.PID()) {
-		t.Errorf("sent %v, %v", r.sent, err)
-	}
-}
-
-func TestAProcessThatIsNotTheKeepersChildIsNotStruck(t *testing.T) {
-	a := actor.Sleeper(t, actor.Leads)
-	h := keeping(t)
-	h.keeper.PID++
-	var r recorder
-	if err := r.killer(0).strike(h, a.PID()); err != nil || len(r.sent) > 0 || gone(a.PID()) {
-		t.Errorf("sent %v, %v", r.sent, err)
-	}
-}
-
-func TestAChildThatMayNotBeSignalledIsLeftAlone(t *testing.T) {
-	a := actor.Sleeper(t, actor.Leads)
-	h := keeping(t)
-	h.fileUID = os.Geteuid() + 1
-	h.owner = entryOf(a).Key() // only the owner must belong to the lock's user
-	var r recorder
-	if err := r.killer(0).strike(h, a.PID()); err != nil || len(r.sent) > 0 || gone(a.PID()) {
-		t.Errorf("sent %v, %v", r.sent, err)
-	}
-	mustStick(t, h.obstacle(), errForeignOwner)
 }
 
 func TestAGroupIsKilledAsOneOnlyWhereAJobOutrunsTheScans(t *testing.T) {

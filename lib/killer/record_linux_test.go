@@ -187,26 +187,6 @@ func TestACommandThatLeavesItsGroupDuringTheEndingLosesNoChild(t *testing.T) {
 	}
 }
 
-func TestNoDescriptorOfAnEndedJobStaysOpen(t *testing.T) {
-	const jobs = 8
-	var before int
-	for i := range jobs + 1 {
-		a := actor.Sleeper(t, actor.Leads)
-		id := idOf(a)
-		mustEnd(t, Killer{Pause: actor.Patient}, process.Job{Owner: id, FileUID: os.Getuid()})
-		a.Await()
-		for range jobs {
-			id.Life()
-		}
-		if i == 0 {
-			before = actor.OpenFiles(t) // with what the first job leaves for good
-		}
-	}
-	if after := actor.OpenFiles(t); after >= before+jobs {
-		t.Errorf("%d files were open, then %d", before, after)
-	}
-}
-
 func TestAMemberThatIsNotSignalledCostsNoDescriptor(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	full := Killer{Record: (&journal{failed: unix.ENOSPC}).record}

@@ -48,14 +48,13 @@ func TestTheOwnerLeadsAndItsCommandDoesNot(t *testing.T) {
 func TestAProcessThatReusesTheOwnersPidIsNoMember(t *testing.T) {
 	a := actor.Sleeper(t, syscall.SysProcAttr{})
 	job := process.Job{Owner: idOf(a), FileUID: -1}
-	find = func(pid int) (process.Entry, error) {
+	actor.Set(t, &find, func(pid int) (process.Entry, error) {
 		e, err := process.Find(pid)
 		must.Do(t, a.Process.Kill())
 		a.Await()
 		e.Start++
 		return e, err
-	}
-	defer func() { find = process.Find }()
+	})
 	if h := tracked(t, job); !h.membership.Empty() || h.owner != (process.Key{}) {
 		t.Errorf("%+v", h.membership)
 	}

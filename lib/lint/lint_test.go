@@ -130,64 +130,45 @@ func TestALockIsFoundBehindWrappersAndOptions(t *testing.T) {
 var crontabs = []pair{
 	{"a variable that sets nothing", []string{
 		"ADLOCK_EXPIREAFTER=90m\n* * * * *  /bin/adlock run --name n -- /bin/job",
-		"SHELL=/usr/lib/adlock/shell\nADLOCK_EXPIREAFTER=90m\n* * * * *  /bin/job",
 		"* * * * *  ADLOCK_EXPIREAFTER=90m /bin/adlock run --name n -- /bin/job",
+		"ADLOCK_EXPIRE_AFTR=90m\n* * * * *  /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_HOK=/bin/tell\n* * * * *  /bin/job",
 	}, []string{
 		"ADLOCK_EXPIRE_AFTER=90m\nADLOCK_HOOK=/bin/true\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_SHELL=/bin/bash\nADLOCK_DIR=/srv/locks\n* * * * *  /bin/job",
-		"ADLOCK_JOBDIR=/srv\n* * * * *  /bin/adlock run --name n -- /bin/job",
+		"ADLOCK_AGENT=0\nADLOCK_BIN=/opt/adlock\nADLOCK_FTP_PASSWORD_FILE=/root/p\nADLOCK_ETCD_PASSWORD_FILE=/root/p\n* * * * *  /bin/job",
+		"* * * * *  ADLOCK_EXPIREAFTER=90m /bin/job",
 	}},
 	{"% ends the command", []string{
 		"* * * * *  /bin/job $(date +%F)",
-		"* * * * *  /bin/job >/tmp/x.`date +%F`.log",
 		"* * * * *  curl -s https://example.org/a%20b",
-		"* * * * *  printf '%s\\n' a",
 		"* * * * *  [ $((RANDOM % 5)) = 0 ] && /bin/job",
 		"* * * * *  /bin/adlock run --name job -- /bin/sh -c '/bin/job \"'%s\"",
-		"* * * * *  /bin/job >>/tmp/job-%F.log 2>&1",
 	}, []string{
 		"* * * * *  mail joe >/dev/null%Joe,",
 		`* * * * *  /bin/job $(date +\%F)`,
-		"* * * * *  cat%one line%another",
-		"* * * * *  mail -s hello root%some (words",
-		"0 22 * * 1-5  mail -s \"It's 10pm\" joe%Joe,%%Where are your kids?%",
-		"* * * * *  /bin/adlock run --name job -- /bin/sh -c '/bin/job; /bin/cat'%F)",
 		"* * * * *  curl -sd @- https://example.org/a%some",
 	}},
 	{"a date that never comes", []string{
 		"0 0 31 2 *  /bin/job",
 		"0 0 30 2 *  /bin/adlock run --name n -- /bin/job",
-	}, []string{
-		"0 0 29 2 *  /bin/job",
-		"0 0 31 2 1  /bin/job",
-		"@reboot  /bin/job",
-	}},
+	}, []string{"0 0 29 2 *  /bin/job", "0 0 31 2 1  /bin/job", "@reboot  /bin/job"}},
 	{"a setting that is refused", []string{
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : EXPIRE_AFTER=90m ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIREAFTER=90m ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_ENFORCE=1 ADLOCK_REPLACE=1 ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_SHELL=bash ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_SHELL=bash\n* * * * *  /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=soon\n* * * * *  /bin/job",
 	}, []string{
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ADLOCK_ENFORCE=1 ADLOCK_DIR=/srv/locks ADLOCK_SHELL=/bin/bash ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=soon\n* * * * *  : ADLOCK_IF_ELAPSED=5s ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=soon\n* * * * *  flock -n /run/x /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_EXPIRE_AFTER=auto\n@daily  : n ADLOCK_WAIT=forever ADLOCK_HOOK= ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\nADLOCK_PROGRAM=mail\n* * * * *  : n ADLOCK_SLOTS=3 ADLOCK_ENFORCE=1 ADLOCK_EXPIRE_AFTER=1h ; /bin/job",
 	}},
 	{"enforced without a limit", []string{
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_ENFORCE=1 ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_ENFORCE=yes\n* * * * *  /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_ENFORCE=1 ADLOCK_EXPIRE_AFTER=never ; /bin/job",
 		"* * * * *  ADLOCK_ENFORCE=1 /bin/adlock run --name n -- /bin/job",
 	}, []string{
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_ENFORCE=1 ADLOCK_EXPIRE_AFTER=auto ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_ENFORCE=1\n* * * * *  /bin/job\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job2",
 		"* * * * *  ADLOCK_ENFORCE=1 /bin/adlock run --expire-after $LIMIT --name n -- /bin/job",
 	}},
 	{"a setting without the SHELL", []string{
-		"* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 		"* * * * *  : n ADLOCK_EXPIRE_AFTER=90m && /bin/job",
 		"SHELL=/bin/bash\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 		"ADLOCK_SHELL=/bin/bash\n* * * * *  /bin/job",
@@ -195,37 +176,20 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job\nSHELL=/bin/sh\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 	}, []string{
 		"* * * * *  : n ; /bin/job", // a comment to any other shell
-		"SHELL=/usr/bin/fish\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
-		"* * * * *  /bin/adlock shell -c ': n ADLOCK_EXPIRE_AFTER=90m ; /bin/job'",
 		"ADLOCK_SHELL=/bin/bash\nSHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job",
 	}},
 	{"a verb that is none", []string{
 		"* * * * *  /bin/adlock runn --name n -- /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/adlock rnu --name n -- /bin/job",
-	}, []string{
-		"* * * * *  /bin/adlock $verb --name n -- /bin/job",
-		"* * * * *  /bin/adlock",
-	}},
+	}, []string{"* * * * *  /bin/adlock $verb --name n -- /bin/job", "* * * * *  /bin/adlock"}},
 	{"an option that is refused", []string{
-		"* * * * *  /bin/adlock run --stroe etcd://a:2379/p --name n -- /bin/job",
 		"* * * * *  runuser -u www-data -- /bin/adlock run --nmae n -- /bin/job && /bin/other",
-		"* * * * *  /bin/adlock run --name n --slots 0x -- /bin/job",
 		"* * * * *  ADLOCK_ENFORCE=1 ADLOCK_REPLACE=1 /bin/adlock run --name n -- /bin/job",
 		"ADLOCK_SLOTS=3\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"* * * * *  /bin/adlock run --name n --host -- /bin/job",
 	}, []string{
 		"* * * * *  ADLOCK_PROGRAM=\"$p\" /bin/adlock run --name n --slots 3 -- /bin/job",
 		"* * * * *  /bin/adlock run --name n --slots 3 $more -- /bin/job",
-		"* * * * *  /bin/adlock run --name n -- /bin/job --stroe x",
-		"* * * * *  /bin/adlock run --help",
-	}},
-	{"a variable that sets nothing", []string{
-		"ADLOCK_EXPIRE_AFTR=90m\n* * * * *  /bin/job",
-		"SHELL=/usr/lib/adlock/shell\nADLOCK_HOK=/bin/tell\n* * * * *  /bin/job",
-		"* * * * *  ADLOCK_EXPIREAFTER=90m /bin/adlock run --name n -- /bin/job",
-	}, []string{
-		"ADLOCK_AGENT=0\nADLOCK_BIN=/opt/adlock\nADLOCK_FTP_PASSWORD_FILE=/root/p\nADLOCK_ETCD_PASSWORD_FILE=/root/p\n* * * * *  /bin/job",
-		"* * * * *  ADLOCK_EXPIREAFTER=90m /bin/job",
 	}},
 	{"SHELL set twice", []string{
 		"SHELL=/usr/lib/adlock/shell\nPATH=/bin\nSHELL=/bin/bash\n* * * * *  /bin/job",
@@ -233,7 +197,6 @@ var crontabs = []pair{
 	}, []string{
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_SHELL=/bin/bash\n* * * * *  /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job\nSHELL=/bin/bash\n* * * * *  /bin/job",
-		"SHELL=/bin/bash\nSHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job",
 	}},
 	{"a setting too late", []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  ADLOCK_EXPIRE_AFTER=90m /bin/job",
@@ -245,8 +208,6 @@ var crontabs = []pair{
 	}},
 	{"a name that is none", []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : my backup ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : \"my backup\" ; /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : backup /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  :backup ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 	}, []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : ${HOME:=/root}; /bin/job",
@@ -274,7 +235,6 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_SHARED=1 ; /bin/job a\n* * * * *  : n ADLOCK_SHARED=1 ; /bin/job b",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  root  : n ; /bin/job a\n* * * * *  www  : n ADLOCK_DIR=/srv ; /bin/job b\n* * * * *  root  : m ; /bin/job b",
 		"HOME=/a\n* * * * *  /bin/adlock run --name n -- /bin/job a\nHOME=/b\n* * * * *  /bin/adlock run --name n -- /bin/job b",
-		"* * * * *  /bin/cat%a\n* * * * *  /bin/cat%b",
 		"@hourly  flock /run/x /bin/job a\n* * * * *  flock -w 50 /run/x /bin/job b",
 		"* * * * *  flock -ns /run/x /bin/job a\n* * * * *  flock -n -s /run/x /bin/job b",
 	}},
@@ -286,11 +246,9 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_DIR=/srv/www/locks\n* * * * *  www  /bin/a\n* * * * *  www:www  /bin/b\n* * * * *  root  flock -n /run/x /bin/c",
 	}},
 	{"a job in the background", []string{
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job &",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; nohup /bin/job >/dev/null 2>&1 &",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_WHOLE_JOB=0 ; (/bin/job &)",
 		"* * * * *  flock -n /run/x screen -dmS x /bin/job",
-		"* * * * *  flock -n -o /run/x sh -c '/bin/job &'",
 		"* * * * *  flock -no /run/x -c '/bin/job &'",
 		"* * * * *  flock -n --close /run/x setsid -f /bin/job",
 	}, []string{
@@ -318,8 +276,6 @@ var crontabs = []pair{
 	}, []string{
 		"ADLOCK_DIR=/srv/tmp\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"ADLOCK_DIR=/running\n* * * * *  /bin/adlock run --name n -- /bin/job",
-		"ADLOCK_DIR=/tmp/l\n* * * * *  flock -n /run/x /bin/job",
-		"* * * * *  /bin/adlock run --store etcd://tmp:2379/tmp --host c --name n -- /bin/job",
 	}},
 	{"a lock file that does not last", []string{
 		"* * * * *  /bin/adlock run --name n --shared --flock \"/run/user/1000/f\" -- /bin/job",
@@ -327,34 +283,24 @@ var crontabs = []pair{
 	}, []string{
 		"* * * * *  /bin/adlock run --name n --flock /var/lock/f -- /bin/job\n* * * * *  /bin/adlock run --name m --flock /var/lock/f -- /bin/other",
 		"* * * * *  /bin/adlock run --name n --flock /dev/shm/f -- /bin/job",
-		"* * * * *  flock -n /tmp/f /bin/job",
 	}},
 	{"a lock file of the network", []string{
 		"* * * * *  /bin/adlock run --name n --flock /net/f -- /bin/job",
 		"ADLOCK_FLOCK=/net/f\n* * * * *  /bin/adlock run --name n -- /bin/job",
-	}, []string{
-		"* * * * *  /bin/adlock run --name n --shared --flock /net/f -- /bin/job",
-	}},
+	}, []string{"* * * * *  /bin/adlock run --name n --shared --flock /net/f -- /bin/job"}},
 	{"told to nobody", []string{
 		"* * * * *  /bin/adlock run --name n -- /bin/job >/dev/null 2>&1",
 		"* * * * *  cd /srv && /bin/adlock run --name n -- /bin/job 2>&- | logger",
 		"* * * * *  /bin/adlock run --name n -- /bin/job &>/dev/null",
 		"* * * * *  /bin/adlock run --name n --hook '' -- /bin/job 2>/dev/null",
-		"MAILTO=\"\"\n* * * * *  /bin/adlock run --name n -- /bin/job\n* * * * *  /bin/adlock run --name m -- /bin/job",
-		"SHELL=/usr/lib/adlock/shell\nMAILTO=\n* * * * *  /bin/job >/dev/null 2>&1",
 		"MAILTO=root\nADLOCK_SYSLOG=0\nMAILTO=''\n* * * * *  /bin/adlock run --name n -- /bin/job >/tmp/log",
 	}, []string{
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job >/dev/null 2>&1", // the job's alone
-		"* * * * *  /bin/adlock run --name n -- sh -c '/bin/job >/dev/null 2>&1'",
 		"* * * * *  /bin/adlock run --name n -- /bin/job 2>&1 >/dev/null",
-		"* * * * *  /bin/adlock run --name n -- /bin/job >/dev/null",
 		"* * * * *  /bin/adlock run --name n -- /bin/job 2>&1 | logger -t job 2>/dev/null",
-		"* * * * *  /bin/job 2>/dev/null; /bin/adlock run --name n -- /bin/job 3>/dev/null",
 		"ADLOCK_HOOK=/bin/tell\nMAILTO=\"\"\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"ADLOCK_SYSLOG=1\nMAILTO=\"\"\n* * * * *  /bin/adlock run --name n -- /bin/job 2>/dev/null",
 		"MAILTO=\"\"\n* * * * *  /bin/adlock run --name n -- /bin/job >>/tmp/log 2>&1",
 		"MAILTO=\"\"\n* * * * *  systemd-cat /bin/adlock run --name n -- /bin/job",
-		"MAILTO=\"\"\n* * * * *  flock -n /run/x /bin/job",
 	}},
 	{"a lock within itself", []string{
 		"* * * * *  flock -n /run/x sh -c 'cd /srv && flock -n /run/x /bin/job'",
@@ -370,7 +316,6 @@ var crontabs = []pair{
 	}},
 	{"a character of a web page", []string{
 		"* * * * *  /bin/job “a b”",
-		"* * * * *  A=“b” /bin/job",
 		"* * * * *  /bin/job ‘a’",
 		"* * * * *  /bin/job\u00a0a",
 		"* * * * *  /bin/adlock run --name n -- /bin/sh -c '/bin/job –a'",
@@ -378,7 +323,6 @@ var crontabs = []pair{
 	}, []string{
 		"* * * * *  rsync -a /home '/mnt/–a'",
 		"* * * * *  mail -s \"It’s “done” – really\" root",
-		"* * * * *  /bin/job naïve_file-– a–b don’t # “a comment” –x",
 		"# “a comment” –x\n* * * * *  /bin/job",
 		"* * * * *  /bin/mail root%“Joe” –x",
 		"SHELL=/usr/bin/python3\n* * * * *  print(“a”)",
@@ -386,22 +330,15 @@ var crontabs = []pair{
 	{"a command that is too long", []string{
 		"* * * * *  /bin/job " + strings.Repeat("x", 988),
 		"* * * * * /bin/job%" + strings.Repeat("x", 990),
-	}, []string{
-		"* * * * * /bin/job " + strings.Repeat("x", 988),
-	}},
+	}, []string{"* * * * * /bin/job " + strings.Repeat("x", 988)}},
 	{"a sleep under the lock", []string{
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  sleep 45; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n*/5 * * * *  : n ; sleep 30 && /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  ADLOCK_X=1; sleep 30; /bin/job # adlock: not the first\n*/5 * * * *  /bin/sleep $((RANDOM \\% 60)); /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n@hourly  bash -c 'sleep $(( RANDOM \\% 20 ))m; /bin/job'",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  sleep ${RANDOM:0:2}; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  sleep $(shuf -i 1-50 -n 1); /bin/job",
-		"* * * * *  /bin/adlock run --name n -- sh -c 'sleep 30; /bin/job'",
 		"* * * * *  flock -n /run/x -c 'sleep 30; /bin/job'",
 	}, []string{
 		"* * * * *  sleep $((RANDOM \\% 60)); flock -n /run/x /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  sleep 30; /bin/adlock run --name n -- /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_JITTER=30s ; /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  for i in 1 2; do /bin/job; sleep 20; done",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_WAIT=5m ; sleep 30; /bin/job",
 	}},
@@ -420,26 +357,20 @@ var crontabs = []pair{
 		"* * * * *  lockf -k /run/x /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_WAIT=forever ; /bin/job",
 	}, []string{
-		"* * * * *  flock -n /run/x /bin/job",
 		"* * * * *  flock -w 50 /run/x /bin/job",
 		"* * * * *  flock -s /run/x /bin/job",
-		"* * * * *  ( flock -n 9 && /bin/job ) 9>/run/x",
 		"* * * * *  setlock -n /run/x /bin/job",
 		"* * * * *  lockf -st 0 /run/x /bin/job",
 		"* * * * *  timeout 50 flock /run/x /bin/job",
 		"@reboot  flock /run/x /bin/job",
-		"@hourly  /bin/adlock run --name n --wait forever -- /bin/job",
 		"* * * * *  /bin/adlock run --name n --wait forever --expire-after 50s -- /bin/job",
 	}},
 	{"an interval as long as the period", []string{
-		"SHELL=/usr/lib/adlock/shell\n*/10 * * * *  : n ADLOCK_IF_ELAPSED=10m ; /bin/job",
 		"*/10 * * * *  /bin/adlock run --name n --if-elapsed 10m -- /bin/job",
 		"@hourly  /bin/adlock run --name n --if-elapsed 60m -- /bin/job",
 	}, []string{
 		"*/10 * * * *  /bin/adlock run --name n --if-elapsed 10m --from-start -- /bin/job",
 		"ADLOCK_FROM_START=1\n0 * * * *  /bin/adlock run --name n --if-elapsed 1h -- /bin/job",
-		"@reboot  /bin/adlock run --name n --if-elapsed 1h -- /bin/job",
-		"@daily  /bin/adlock run --name n --if-elapsed auto -- /bin/job",
 	}},
 	{"a store without a host", []string{
 		"* * * * *  /bin/adlock run --name n --store etcd://a:2379/prod -- /bin/job",
@@ -449,35 +380,26 @@ var crontabs = []pair{
 		"ADLOCK_STORE=ftp://u@h/d\n* * * * *  ADLOCK_HOST=cluster /bin/adlock run --name n -- /bin/job",
 	}},
 	{"a command of the shell's own", []string{
-		"* * * * *  /bin/adlock run --name n -- export A=b",
 		"* * * * *  /bin/adlock run --name n -- umask 077",
 		"* * * * *  /bin/flock -n /run/x nice ulimit -n 5",
 	}, []string{
 		"* * * * *  /bin/adlock run --name n -- cd /srv", // there is such a program
 		"* * * * *  /bin/adlock run --name n -- sh -c '. /etc/job.conf'",
-		"* * * * *  /bin/flock -n /run/x -c 'umask 077; /bin/job'",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; . /etc/job.conf",
 	}},
 	{"note", []string{
-		"@daily  /bin/adlock run --name n --expire-after 90m -- /bin/job",
 		"0 */6 * * *  /bin/adlock run --name n --expire-after 90m -- /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n@daily  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 	}, []string{
-		"@hourly  /bin/adlock run --name n --expire-after 90m -- /bin/job",
 		"0 */5 * * *  /bin/adlock run --name n --expire-after 90m -- /bin/job", // from 20:00 to midnight
 		"@daily  /bin/adlock run --name n --expire-after 90m --enforce -- /bin/job",
-		"@daily  /bin/adlock run --name n --expire-after auto -- /bin/job",
 		"@reboot  /bin/adlock run --name n --expire-after 90m -- /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_ENFORCE=1\n@daily  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 	}},
 	{"not on cron's PATH", []string{
 		"* * * * *  job",
-		"* * * * *  adlock run --name n -- /bin/job",
 		"* * * * *  flock -n /run/x job",
 		"PATH=/nowhere\n* * * * *  gzip x",
 	}, []string{
-		"* * * * *  gzip x",
-		"* * * * *  surely-not-on-this-machine x",
 		"* * * * *  command -v job >/dev/null && job",
 		"* * * * *  [ -x job ] && job",
 		"* * * * *  PATH=/usr/local/bin:$PATH; job",
@@ -485,7 +407,6 @@ var crontabs = []pair{
 		"SHELL=/bin/bash\nBASH_ENV=/etc/profile\n* * * * *  job",
 	}},
 	{"only the first is locked", []string{
-		"* * * * *  flock -n /run/x /bin/a && /bin/b",
 		"* * * * *  cd /srv && flock -n /run/x -c '/bin/a' && /bin/b -c",
 		"* * * * *  /bin/adlock run --name n -- /bin/a; cd /srv",
 		"* * * * *  /bin/adlock run --name n -- /bin/a >/tmp/x | /bin/b",
@@ -494,25 +415,18 @@ var crontabs = []pair{
 		"* * * * *  flock -n /run/x /bin/a && touch /tmp/done",
 		"* * * * *  flock -n /run/x /bin/a && curl -fsS https://example.org/ping",
 		"* * * * *  flock -n /run/x /bin/a 2>&1 | logger -t a",
-		"* * * * *  cd /srv; flock -n /run/x /bin/a",
 		"* * * * *  /bin/adlock run --name n -- /bin/a; exit 0",
 		"* * * * *  /bin/adlock run --name n -- sh -c '/bin/a | gzip >/tmp/x'",
 	}},
 	{"a lock without a name", []string{
-		"* * * * *  /bin/adlock run -- make",
 		"* * * * *  /bin/adlock run --if-elapsed 5m ./job",
 		"* * * * *  cd /srv && /bin/adlock run sh -c 'a; b'",
-	}, []string{
-		"* * * * *  /bin/adlock run --name n -- make",
-		"* * * * *  ADLOCK_NAME=n /bin/adlock run make",
-		"* * * * *  flock -n /run/x make",
-	}},
+	}, []string{"* * * * *  /bin/adlock run --name n -- make", "* * * * *  ADLOCK_NAME=n /bin/adlock run make"}},
 	{"a name that changes", []string{
 		"* * * * *  flock -n /run/x.$$ /bin/job",
 		`* * * * *  /bin/adlock run --name a --flock /srv/$$ -- /bin/job`,
 		`* * * * *  /bin/adlock run -- /bin/job $(date +\%F)`,
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  cd /srv/app/releases/20261120100000 && /bin/job",
-		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/bash -l -c 'cd /srv/app/releases/20261120100000 && /bin/job'",
 		"* * * * *  /bin/adlock run -- /srv/app/releases/v1-20261120/job",
 		"* * * * *  /bin/adlock run -- /srv/app/releases/42/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  nice /srv/app-2026-11-20/bin/job",
@@ -524,15 +438,11 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  rsync -a /srv/archive/2019-01-01/ host: >>/var/log/20261120/x",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  cd /srv/archive-2019 && /usr/lib/postgresql/15/bin/vacuumdb -a",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /opt/app-20.10.1/rebuild1/job; cd /srv/120261120",
-		"* * * * *  flock -n /run/x /srv/app/releases/20261120100000/job",
-		`* * * * *  /bin/adlock run --if-elapsed never --name a$(date +\%F) -- /bin/job`,
 	}},
 	{"ExpireAfter below the runtime", []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : slow ADLOCK_EXPIRE_AFTER=1h ; /bin/job",
 		"* * * * *  /bin/adlock run --name slow --expire-after 1h -- /bin/job",
-	}, []string{
-		"ADLOCK_EXPIRE_AFTER=1h\n* * * * *  /bin/adlock run --name slow --expire-after 3h -- /bin/job",
-	}},
+	}, []string{"ADLOCK_EXPIRE_AFTER=1h\n* * * * *  /bin/adlock run --name slow --expire-after 3h -- /bin/job"}},
 }
 
 func TestEachMistakeOfACrontabIsFoundAndItsNeighboursAreNot(t *testing.T) {
@@ -953,13 +863,4 @@ func TestASemaphoreIsSharedAndKeepsItsLimits(t *testing.T) {
 	finds(t, checker(t), strings.Replace(a, "--expire", "--if-elapsed 1h --expire", 1), "1: an option that is refused")
 	finds(t, checker(t), "SHELL=/usr/lib/adlock/shell\n* * * * * : n ADLOCK_SLOTS=3 ; /bin/job a\n* * * * * : n ADLOCK_SLOTS=3 ; /bin/job b\n")
 	finds(t, checker(t), "SHELL=/usr/lib/adlock/shell\nADLOCK_PROGRAM=adlock\nADLOCK_SLOTS=3\n* * * * * /bin/job\n", "4: a setting that is refused")
-}
-
-func TestEachOfManyVariablesIsJudgedByAllJobs(t *testing.T) {
-	const many = 2000
-	text := strings.Repeat("ADLOCK_ENFORCE=1\nADLOCK_SHELL=/bin/bash\n", many) + strings.Repeat("* * * * * /bin/job\n", many)
-	found, err := checker(t).Check("crontab", text)
-	if err != nil || len(found) != 2*many {
-		t.Errorf("%d, %v", len(found), err)
-	}
 }

@@ -22,9 +22,7 @@ func TestANewcomerDoesNotTryTheAtomWhileItWaitsForTheFile(t *testing.T) {
 	r.Flock = must.Get(flock.Open(path, false, false))(t)
 	tried := 0
 	denied := func() (Outcome, error) { tried++; return Outcome{Verdict: Busy}, nil }
-	if _, err := r.Flock.Await(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Flock.Await())(t)
 	if o, err := r.withFile(denied); err != nil || o.Verdict != Busy || !o.IsFile() || tried != 0 {
 		t.Errorf("%+v, %v, tried %d times", o, err, tried)
 	}

@@ -65,11 +65,3 @@ func TestWaitingBeginsNowOrAtWaitSince(t *testing.T) {
 		}
 	}
 }
-
-func TestSentencesAreJoinedWhereThereAreTwo(t *testing.T) {
-	for _, c := range [][3]string{{"", "", ""}, {"a", "", "a"}, {"", "b", "b"}, {"a", "b", "a; b"}} {
-		if got := joined(c[0], c[1]); got != c[2] {
-			t.Errorf("%q and %q are %q", c[0], c[1], got)
-		}
-	}
-}

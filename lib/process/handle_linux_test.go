@@ -126,15 +126,13 @@ func TestAProcessThatIsNotHeldCostsNoDescriptor(t *testing.T) {
 		hidden(a.PID())
 		look(a.PID())
 	}
-	saved := lastPidfd
-	lastPidfd = func() int { return 2 }
+	actor.Set(t, &lastPidfd, func() int { return 2 })
 	for range 8 {
 		if fd := openPidfd(a.PID()); fd != noPidfd {
 			t.Fatalf("descriptor %d", fd)
 		}
 		findPidfs()
 	}
-	lastPidfd = saved
 	if after := actor.OpenFiles(t); after >= before+8 {
 		t.Errorf("%d files were open, then %d", before, after)
 	}
@@ -193,14 +191,12 @@ func TestDescriptorsAreKeptForOtherThings(t *testing.T) {
 			t.Errorf("of %d the last is %d, want %d", descriptors, got, want)
 		}
 	}
-	saved := lastPidfd
-	defer func() { lastPidfd = saved }()
 	fd := openPidfd(os.Getpid())
 	if fd < 0 {
 		need.Skip(t, "no pidfds here")
 	}
 	unix.Close(fd) // fd is now the lowest free descriptor
-	lastPidfd = func() int { return fd }
+	actor.Set(t, &lastPidfd, func() int { return fd })
 	if got := openPidfd(os.Getpid()); got != fd {
 		t.Errorf("got %d where %d is the last", got, fd)
 	}

@@ -2,7 +2,6 @@ package process
 
 import (
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,16 +13,6 @@ import (
 	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
-
-func TestThisProcessHasAnIdentityAndLives(t *testing.T) {
-	id := must.Get(Of(os.Getpid()))(t)
-	if id.PID != os.Getpid() || id.PGID != unix.Getpgrp() || id.UID != os.Geteuid() || id.Start == 0 || id.Boot == "" || id.PIDNS == 0 {
-		t.Errorf("%+v", id)
-	}
-	if got := id.Life(); got != Alive {
-		t.Errorf("this process is %v", got)
-	}
-}
 
 // remains tells whether a process of the job that id led may live.
 func remains(id Identity) bool { return Job{Owner: id}.Remains() }
@@ -210,14 +199,6 @@ func TestProcOfAnotherNamespaceIsRefused(t *testing.T) {
 	a := actor.Play(t, syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}, "misplaced")
 	if got := a.Said(); !strings.Contains(got, "another pid namespace unknown\ntrue false true true\n") {
 		t.Errorf("got %q", got)
-	}
-}
-
-func TestBoottimeAdvances(t *testing.T) {
-	text := must.Get(os.ReadFile("/proc/uptime"))(t)
-	seconds := must.Get(strconv.ParseFloat(strings.Fields(string(text))[0], 64))(t)
-	if got := Boottime().Seconds(); got < seconds-0.01 || got > seconds+60 {
-		t.Errorf("%v, /proc/uptime says %v", got, seconds)
 	}
 }
 

@@ -64,9 +64,7 @@ func found(t *testing.T, job Job) (pids []int, doubt int) {
 		t.Fatal("the job has no mark")
 	}
 	seen, _, err := m.look(Table, nothing)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for k := range seen.members {
 		pids = append(pids, k.PID)
 	}
@@ -248,15 +246,13 @@ func TestAnExecveAfterTheTableWasReadOverwritesNothing(t *testing.T) {
 // On a busy machine, an execve outlasts many looks.
 func TestAnExecveThatTakesLongIsWaitedFor(t *testing.T) {
 	job, pids := left(t, `ADLOCK_MARK="1 $3 f" `+sleeper+` &`, 1)
-	read := readEnvironment
-	defer func() { readEnvironment = read }()
-	looks := 0
-	readEnvironment = func(e Entry) ([]byte, error) {
+	looks, read := 0, readEnvironment
+	actor.Set(t, &readEnvironment, func(e Entry) ([]byte, error) {
 		if looks++; looks <= 2*markedLooks {
 			return nil, errChanging
 		}
 		return read(e)
-	}
+	})
 	if got, doubt := found(t, job); !slices.Equal(got, pids) || doubt != 0 {
 		t.Errorf("found %v, in doubt %d, of %v, after %d looks", got, doubt, pids, looks)
 	}

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -20,7 +19,7 @@ import (
 	"adlock/test/support/need"
 )
 
-// child is the variable that makes the test binary another process: its task and arguments.
+// child is the variable that makes the test binary another process, which writes: its arguments.
 const child = "RUNLOG_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -28,33 +27,17 @@ func TestMain(m *testing.M) {
 	if len(args) == 0 {
 		os.Exit(m.Run())
 	}
-	if err := map[string]func([]string) error{
-		"write": childWrites,
-		"limit": childHitsLimit,
-	}[args[0]](args[1:]); err != nil {
+	if err := childWrites(args); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-}
-
-// start starts the test binary as another process with these args. It continues when its standard
-// input is closed.
-func start(t *testing.T, args ...string) (cmd *exec.Cmd, output *strings.Builder) {
-	t.Helper()
-	cmd = exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), child+"="+strings.Join(args, " "))
-	output = new(strings.Builder)
-	cmd.Stdout, cmd.Stderr = output, output
-	return cmd, output
 }
 
 // mustAppend appends an event for each operand.
 func mustAppend(t testing.TB, l *Log, operands ...string) {
 	t.Helper()
 	for _, operand := range operands {
-		if err := l.Append(Event{Kind: Acquire, Operand: operand}); err != nil {
-			t.Fatalf("append %q: %v", operand, err)
-		}
+		must.Do(t, l.Append(Event{Kind: Acquire, Operand: operand}))
 	}
 }
 
@@ -109,17 +92,6 @@ func TestAppendCreatesAPrivateFile(t *testing.T) {
 		}
 		if info, err := os.Stat(currentOf(dir)); err != nil || info.Mode() != 0o600 {
 			t.Errorf("umask %04o: mode %v, %v", umask, info.Mode(), err)
-		}
-	}
-}
-
-func TestAppendStampsTheTime(t *testing.T) {
-	dir := folderOf(t)
-	before := time.Now().Truncate(time.Microsecond)
-	mustAppend(t, &Log{Dir: dir, Host: testHost}, "a")
-	for e, err := range Read(dir, testHost) {
-		if err != nil || e.Time.Before(before) || e.Time.After(time.Now()) {
-			t.Errorf("time %v, %v; want about %v", e.Time, err, before)
 		}
 	}
 }
@@ -253,50 +225,6 @@ func addText(t testing.TB, path, text string) {
 	must.Do(t, f.Close())
 }
 
-// A limit on the file's size lets a part of the line through and then nothing, like a disk that
-// fills up.
-func TestShortWriteIsReportedAndMarked(t *testing.T) {
-	dir, log := emptyLog(t)
-	mustAppend(t, log, "a")
-	for _, room := range []string{"20", "0"} {
-		cmd, output := start(t, "limit", dir, room)
-		if err := cmd.Run(); err != nil {
-			t.Fatalf("%v: %s", err, output)
-		}
-		if got := strings.TrimSpace(output.String()); !strings.HasSuffix(got, "file too large") {
-			t.Errorf("room for %s bytes: append said %q, want 'file too large'", room, got)
-		}
-	}
-	mustAppend(t, log, "b")
-	same(t, operands(t, dir), "a", "damaged line 2", "b")
-}
-
-// childHitsLimit appends to a file that may grow by so many bytes, and prints the error.
-func childHitsLimit(args []string) error {
-	signal.Ignore(unix.SIGXFSZ)
-	info, err := os.Stat(currentOf(args[0]))
-	if err != nil {
-		return err
-	}
-	room, err := strconv.Atoi(args[1])
-	if err != nil {
-		return err
-	}
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &limit); err != nil {
-		return err
-	}
-	limit.Cur = limitOf(limit.Cur, info.Size()+int64(room))
-	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &limit); err != nil {
-		return err
-	}
-	fmt.Println((&Log{Dir: args[0], Host: testHost}).Append(Event{Kind: Acquire, Operand: "torn"}))
-	return nil
-}
-
-// limitOf is n in the type of a limit, which differs between systems.
-func limitOf[T int64 | uint64](_ T, n int64) T { return T(n) }
-
 func TestPlantedFilesAreRefused(t *testing.T) {
 	for claim, c := range map[string]struct {
 		plant  func(dir string) error
@@ -353,24 +281,22 @@ func TestManyProcessesLoseAndTearNothing(t *testing.T) {
 	const processes, each = 50, 200
 	dir := folderOf(t)
 	gate, open, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer open.Close()
 	var cmds []*exec.Cmd
-	var outputs []*strings.Builder
 	for range processes {
-		cmd, output := start(t, "write", dir, strconv.Itoa(each))
-		cmd.Stdin = gate
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), child+"="+dir+" "+strconv.Itoa(each))
+		cmd.Stdin, cmd.Stderr = gate, os.Stderr
 		must.Do(t, cmd.Start())
 		defer cmd.Process.Kill()
-		cmds, outputs = append(cmds, cmd), append(outputs, output)
+		cmds = append(cmds, cmd)
 	}
 	gate.Close()
 	open.Close() // now all begin
-	for i, cmd := range cmds {
+	for _, cmd := range cmds {
 		if err := cmd.Wait(); err != nil {
-			t.Errorf("writer: %v: %s", err, outputs[i])
+			t.Errorf("writer: %v", err)
 		}
 	}
 	must.Do(t, os.Link(currentOf(dir), filepath.Join(dir, "generation.current")))

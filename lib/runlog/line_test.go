@@ -87,16 +87,6 @@ func parsed(line []byte) (Event, error) {
 	return e, err
 }
 
-func TestEveryFieldHasAKeyOfItsOwn(t *testing.T) {
-	keys := map[string]bool{}
-	for i, f := range fields {
-		if key := []byte(f.key); len(key) == 0 || bytes.ContainsFunc(key, func(r rune) bool { return !isKeyByte(byte(r)) }) || keys[f.key] {
-			t.Errorf("field %d has the key %q", i, f.key)
-		}
-		keys[f.key] = true
-	}
-}
-
 func TestLineReadsAsDocumented(t *testing.T) {
 	e := Event{
 		Time: time.Date(2026, 11, 21, 3, 58, 12, 123456789, time.FixedZone("CET", 3600)),

@@ -145,9 +145,7 @@ func TestReadHasNoGapWhileFilesAreRotated(t *testing.T) {
 	for {
 		select {
 		case err := <-done:
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if got := operands(t, dir); got[len(got)-1] != "3000" {
 				t.Errorf("last line is %s, want 3000", got[len(got)-1])
 			}

@@ -54,16 +54,6 @@ func TestAFlockIsTakenWhenItIsLetGo(t *testing.T) {
 	}
 }
 
-func TestSharedFlocksExcludeOnlyTheExclusive(t *testing.T) {
-	one, other := twice(t)
-	must.Do(t, Flock(one, unix.LOCK_SH, 0))
-	must.Do(t, Flock(other, unix.LOCK_SH, 0))
-	must.Do(t, Unlock(other))
-	if err := Flock(other, unix.LOCK_EX, 0); !errors.Is(err, unix.EWOULDBLOCK) {
-		t.Errorf("%v, and another has it shared", err)
-	}
-}
-
 func TestAFlockOfNoFileIsAnErrorAtOnce(t *testing.T) {
 	began := time.Now()
 	if err := Flock(-1, unix.LOCK_EX, time.Hour); !errors.Is(err, unix.EBADF) {

@@ -2,7 +2,6 @@ package sysfile
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -82,26 +81,5 @@ func TestSocketsAreMadeWhileNoThreadForks(t *testing.T) {
 		syscall.ForkLock.Unlock()
 		must.Do(t, within(t, failed))
 		closeAll(within(t, done))
-	}
-}
-
-func TestWithoutDescriptorsThereIsNoSocket(t *testing.T) {
-	var limit unix.Rlimit
-	must.Do(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
-	none := unix.Rlimit{Cur: 0, Max: limit.Max}
-	must.Do(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &none))
-	_, _, pair := SocketPair()
-	_, one := Socket(unix.SOCK_STREAM)
-	must.Do(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
-	if pair != unix.EMFILE || one != unix.EMFILE {
-		t.Errorf("a pair: %v, a socket: %v, want EMFILE", pair, one)
-	}
-}
-
-func TestTheNodeNameIsThatOfUname(t *testing.T) {
-	want := must.Get(exec.Command("uname", "-n").Output())(t)
-	got, err := NodeName()
-	if err != nil || got+"\n" != string(want) {
-		t.Errorf("%q, %v, want %q", got, err, want)
 	}
 }

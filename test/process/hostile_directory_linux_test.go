@@ -22,21 +22,6 @@ func watches(pid int) bool {
 	return false
 }
 
-func TestARunlogElsewhereIsHeldToTheSameRules(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
-	elsewhere := filepath.Join(t.TempDir(), "log")
-	must.Do(t, os.Mkdir(elsewhere, 0o700))
-	must.Do(t, os.Chmod(elsewhere, 0o777))
-	got := a.Shell(t, "ADLOCK_LOGDIR="+elsewhere+" $run echo ran")
-	if got.Status != 0 || got.Out != "ran\n" || got.Err == "" {
-		t.Errorf("%+v", got)
-	}
-	if left, err := os.ReadDir(elsewhere); err != nil || len(left) > 0 {
-		t.Errorf("something was recorded: %v (%v)", left, err)
-	}
-}
-
 // The link leads to a lock directory of root's, with everything in place that is written to one.
 func TestARefusalIsNotWrittenThroughAnotherUsersLink(t *testing.T) {
 	t.Parallel()

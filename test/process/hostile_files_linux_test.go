@@ -81,23 +81,6 @@ func TestWhatIsNoPlainFileIsNotTakenForALock(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPlainFileIsNotTakenForALastLock(t *testing.T) {
-	t.Parallel()
-	for planted, plant := range plants {
-		for _, verb := range []string{"run", "mkatomic"} {
-			t.Run(planted+" before "+verb, func(t *testing.T) {
-				a, b := helper.NewAtom(t), newBait(t)
-				must.Do(t, plant(a.Last(), b))
-				a.Shell(t, verbs[verb]).Refused(t, 77, a.Last())
-				b.mustBeUntouched(t)
-				if _, err := os.Lstat(a.Lock()); err == nil {
-					t.Error("the atom stays taken")
-				}
-			})
-		}
-	}
-}
-
 func TestAReleaseStampsNothingButAPlainFileAndStillReleases(t *testing.T) {
 	t.Parallel()
 	for planted, plant := range plants {

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"adlock/test/support/helper"
@@ -26,11 +25,6 @@ func ofGroup(path string) error {
 // ofRoot gives the directory back to root alone.
 func ofRoot(path string) error {
 	return errors.Join(os.Chmod(path, 0o700), os.Chown(path, 0, 0))
-}
-
-// fileOfGroup is what a file of a group looks like.
-func fileOfGroup(path string) error {
-	return errors.Join(os.Chown(path, 0, nobody), os.Chmod(path, 0o660))
 }
 
 // inGroup is an atom of root's in a directory that is still root's alone. No directory above it
@@ -71,68 +65,6 @@ func TestADirectoryOfAGroupServesNeitherRootNorAMember(t *testing.T) {
 	mustBeRefused(t, a, "lock directory is writable by others (chmod go-w '"+a.Dir+"')")
 	a.UID = nobody
 	mustBeRefused(t, a, "lock directory is writable by others")
-}
-
-// This is why files of a group are refused. A member rewrites root's lock; the file still belongs
-// to root and shows no trace of its writer. Once the rights are restored, root ends the process
-// that the lock names. Only the refusals before that save the victim.
-func TestALockThatAGroupCanWriteIsNotBelieved(t *testing.T) {
-	t.Parallel()
-	a := inGroup(t)
-	owner := a.Owner(t, "exec sleep 1000")
-	must.Do(t, ofGroup(a.Dir))
-	must.Do(t, fileOfGroup(a.Lock()))
-	sentenced := helper.Command{Args: []string{"sleep", "1000"}}.Start(t)
-	forged := filepath.Join(public(t), "forged")
-	must.Do(t, os.WriteFile(forged, condemning(identityOf(t, sentenced.PID)), 0o644))
-	member(t, a, "cat "+forged+" >"+filepath.Base(a.Lock()))
-	if info, err := os.Stat(a.Lock()); err != nil || info.Sys().(*syscall.Stat_t).Uid != 0 {
-		t.Fatalf("root's lock is not root's any more: %v (%v)", info, err)
-	}
-
-	mustBeRefused(t, a, "lock directory is writable by others")
-	must.Do(t, ofRoot(a.Dir))
-	mustBeRefused(t, a, a.Lock()+": is writable by others (another user may have written it: ")
-	if sentenced.Ended() || owner.Ended() {
-		t.Fatal("a process was ended")
-	}
-	must.Do(t, os.Chown(a.Lock(), 0, 0))
-	must.Do(t, os.Chmod(a.Lock(), 0o600))
-	if got := a.Newcomer(t, "--expire-after=0"); got.Status != 0 || helper.Alive(sentenced.PID) {
-		t.Errorf("%+v; so the attack is none, and the refusals are for nothing", got)
-	}
-}
-
-// At its first use the directory was root's alone.
-func TestAGroupMembersPlantedFilesEndNoProcess(t *testing.T) {
-	t.Parallel()
-	const lock = "lock." + helper.AtomName
-	for claim, attack := range map[string]struct{ script, says string }{
-		"a lock of the member's":             {"mv " + lock + " x; cp $FORGED " + lock, lock},
-		"a lock of the member's, renamed":    {"cp $FORGED mine; mv -f mine " + lock, lock},
-		"a FIFO for the lock":                {"rm -f " + lock + "; mkfifo " + lock, lock},
-		"a link for the lock":                {"rm -f " + lock + "; ln -s $FORGED " + lock, lock},
-		"a directory for the lock":           {"rm -f " + lock + "; mkdir " + lock, lock},
-		"an empty lock of the member's":      {"rm -f " + lock + "; : >" + lock, lock},
-		"a lock that no other user can read": {"rm -f " + lock + "; cp $FORGED " + lock + "; chmod 0 " + lock, lock},
-	} {
-		t.Run(claim, func(t *testing.T) {
-			a := inGroup(t)
-			spared := victim(t, 0)
-			forged := filepath.Join(public(t), "forged")
-			must.Do(t, os.WriteFile(forged, condemning(spared), 0o644))
-			a.More = []string{"FORGED=" + forged}
-			owner := a.Owner(t, "exec sleep 1000")
-			must.Do(t, ofGroup(a.Dir))
-			member(t, a, attack.script)
-			a.Newcomer(t, "--expire-after=0").Refused(t, 77, "lock directory is writable by others")
-			must.Do(t, ofRoot(a.Dir))
-			mustBeRefused(t, a, attack.says)
-			if owner.Ended() {
-				t.Error("the owner was ended")
-			}
-		})
-	}
 }
 
 // The next newcomer is refused. Once the rights are restored, all goes on.

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/test/support/actor"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
@@ -49,14 +50,7 @@ func TestAHiddenMemberOfAnotherUserHolds(t *testing.T) {
 	// Root starts the child, and then becomes the owner's user.
 	becoming := []string{"sh", "-c", `sleep 1000 & echo $! >` + file + `; exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@"`, "sh"}
 	script := a.Owner(t, "exec sleep 1000", becoming...)
-	var child int
-	helper.Eventually(t, "the child is there", func() bool {
-		text, err := os.ReadFile(file)
-		if err == nil {
-			child, err = strconv.Atoi(strings.TrimSpace(string(text)))
-		}
-		return err == nil
-	})
+	child := actor.PIDIn(t, file)
 	newcomer := func(options string) helper.Result { return a.Shell(t, "$run "+options+" echo ran", hiding...) }
 	newcomer("--expire-after=0").Refused(t, 77, "stuck: ")
 	mustHaveSignalledNone(t, a, script)

@@ -319,7 +319,7 @@ func TestAnOwnerThatOutlivesKillIsStuckAndKeepsTheAtom(t *testing.T) {
 	owner := a.Owner(t, "exec unshare --pid --fork sh -c 'echo $$ >"+ready+"; sleep 1000; :'")
 	helper.Eventually(t, "the namespace is there", func() bool { info, err := os.Stat(ready); return err == nil && info.Size() > 0 })
 	guest := filepath.Join(t.TempDir(), "guest")
-	keeper := helper.Command{Args: []string{"nsenter", "--target", strconv.Itoa(child(t, owner.PID)), "--pid",
+	keeper := helper.Command{Args: []string{"nsenter", "--target", strconv.Itoa(helper.Children(owner.PID)[0]), "--pid",
 		"sh", "-c", "echo $$ >" + guest + "; exec sleep 1000"}}.Start(t)
 	helper.Eventually(t, "a guest is in it", func() bool { info, err := os.Stat(guest); return err == nil && info.Size() > 0 })
 	keeper.Signal(t, syscall.SIGSTOP) // it will not reap its child
@@ -332,11 +332,4 @@ func TestAnOwnerThatOutlivesKillIsStuckAndKeepsTheAtom(t *testing.T) {
 	}
 	keeper.Signal(t, syscall.SIGCONT)
 	helper.Eventually(t, "the atom is free", func() bool { return a.Newcomer(t).Status == 0 })
-}
-
-// child returns the one child of a process.
-func child(t *testing.T, pid int) int {
-	t.Helper()
-	text := must.Get(os.ReadFile("/proc/" + strconv.Itoa(pid) + "/task/" + strconv.Itoa(pid) + "/children"))(t)
-	return must.Get(strconv.Atoi(strings.TrimSpace(string(text))))(t)
 }

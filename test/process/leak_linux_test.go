@@ -22,6 +22,7 @@ import (
 	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/runlog"
+	"adlock/test/support/actor"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
@@ -97,7 +98,7 @@ func children(t *testing.T) int {
 // expects that many more runs to leave nothing.
 func steady(t *testing.T, dir string, times int, work func(n int)) {
 	t.Helper()
-	for n := 0; !turnedOver(dir); n++ {
+	for n := 0; !actor.Exists(filepath.Join(dir, "program.dax.runlog.1")); n++ {
 		work(n)
 	}
 	before := take(t, dir)
@@ -115,11 +116,6 @@ func steady(t *testing.T, dir string, times int, work func(n int)) {
 	}
 }
 
-func turnedOver(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, "program.dax.runlog.1"))
-	return err == nil
-}
-
 // newLocker keeps its runlog so short that it is rotated all the time.
 func newLocker(t *testing.T, dir string) *lockdir.Locker {
 	t.Helper()
@@ -135,11 +131,6 @@ func request(owner process.Identity) locker.Request {
 	}
 }
 
-func self(t *testing.T) process.Identity {
-	t.Helper()
-	return must.Get(process.Of(os.Getpid()))(t)
-}
-
 func mustTake(t *testing.T, k *lockdir.Locker, r locker.Request, want locker.Verdict) string {
 	t.Helper()
 	outcome, err := k.Take(r)
@@ -151,7 +142,7 @@ func mustTake(t *testing.T, k *lockdir.Locker, r locker.Request, want locker.Ver
 
 func TestTenThousandLocksLeaveNothing(t *testing.T) {
 	dir := newDir(t)
-	k, r := newLocker(t, dir), request(self(t))
+	k, r := newLocker(t, dir), request(identityOf(t, os.Getpid()))
 	steady(t, dir, times(10_000), func(n int) {
 		r.Slots, r.FromStart = n%3, n%2 == 0
 		token := mustTake(t, k, r, locker.Acquired)
@@ -168,8 +159,7 @@ func TestTwoHundredTakeoversLeaveNothing(t *testing.T) {
 		must.Do(t, owner.Start())
 		ended := make(chan error, 1)
 		go func() { ended <- owner.Wait() }()
-		id := must.Get(process.Of(owner.Process.Pid))(t)
-		first, second := request(id), request(self(t))
+		first, second := request(identityOf(t, owner.Process.Pid)), request(identityOf(t, os.Getpid()))
 		if n%4 == 0 { // a dead owner is reclaimed, a live one ended
 			mustTake(t, k, first, locker.Acquired)
 			must.Do(t, owner.Process.Kill())
@@ -188,7 +178,7 @@ func TestTwoHundredTakeoversLeaveNothing(t *testing.T) {
 
 func TestDenialsAndErrorsLeaveNothing(t *testing.T) {
 	dir := newDir(t)
-	k, r := newLocker(t, dir), request(self(t))
+	k, r := newLocker(t, dir), request(identityOf(t, os.Getpid()))
 	lock := atom.File{Kind: atom.ActiveLock, Name: r.Atom.Name()}
 	patient, soon := r, r
 	patient.Wait = time.Millisecond
@@ -206,9 +196,7 @@ func TestDenialsAndErrorsLeaveNothing(t *testing.T) {
 		if _, err := k.Take(r); err == nil {
 			t.Fatal("a damaged lock was taken for none")
 		}
-		if _, err := k.List(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(k.List())(t)
 		must.Do(t, k.Clear(lock))
 	})
 }

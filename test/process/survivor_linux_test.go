@@ -18,6 +18,7 @@ import (
 
 	"adlock/lib/process"
 	"adlock/lib/record"
+	"adlock/test/support/actor"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
@@ -30,22 +31,6 @@ var amongOthers = []string{"sh", "-c", `"$@"; exec sleep 1000`, "sh"}
 // deaf is a process that only KILL ends; it writes its pid to FILE. It waits without a child, which
 // would outlive it for a moment.
 const deaf = `sh -c 'trap "" INT TERM; mkfifo "$1.never" 2>/dev/null; echo $$ >"$1.tmp"; mv "$1.tmp" "$1"; read -r x <"$1.never"' sh `
-
-// pidIn waits for the pid that a script has put into a file.
-func pidIn(t *testing.T, file string) int {
-	t.Helper()
-	var pid int
-	helper.Eventually(t, file+" holds a pid", func() bool {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return false
-		}
-		pid, err = strconv.Atoi(strings.TrimSpace(string(text)))
-		return err == nil
-	})
-	helper.EndsWith(t, pid)
-	return pid
-}
 
 func kill(t *testing.T, pid int) {
 	t.Helper()
@@ -88,7 +73,7 @@ func TestAnEndingThatFailedFreesNothing(t *testing.T) {
 			a := helper.NewAtom(t)
 			file := filepath.Join(t.TempDir(), "child")
 			a.Owner(t, deaf+file, prefix...)
-			child := pidIn(t, file)
+			child := actor.PIDIn(t, file)
 			thaw := frozen(t, child)
 			a.Newcomer(t, "--expire-after=0", "--pause=0").Refused(t, 77, "stuck: ")
 			helper.Eventually(t, "the owner is dead", func() bool { return !helper.Alive(a.OwnerPID(t)) })
@@ -106,7 +91,7 @@ func TestAnEndingThatWasCutShortFreesNothing(t *testing.T) {
 	a := helper.NewAtom(t)
 	file := filepath.Join(t.TempDir(), "child")
 	a.Owner(t, deaf+file+" & wait", amongOthers...)
-	child, pid := pidIn(t, file), a.OwnerPID(t)
+	child, pid := actor.PIDIn(t, file), a.OwnerPID(t)
 	newcomer := helper.Command{Args: []string{"sh", "-c", "exec $run --expire-after=0 --pause=30s echo ran"}, Env: a.Env()}.Start(t)
 	helper.Eventually(t, "the owner died of INT", func() bool { return !helper.Alive(pid) })
 	newcomer.Kill(t)
@@ -134,7 +119,7 @@ func TestACommandThatLeftTheGroupOutlivesItsSupervisorAndHolds(t *testing.T) {
 			a := helper.NewAtom(t)
 			file := filepath.Join(t.TempDir(), "job")
 			supervisor := a.Supervised(t, "exec "+leavers(file)[claim])
-			job := pidIn(t, file)
+			job := actor.PIDIn(t, file)
 			supervisor.Kill(t)
 			a.Newcomer(t).Denied(t)
 			a.Newcomer(t, "--expire-after=0", "--pause=0").Ran(t)
@@ -163,7 +148,7 @@ func TestACommandThatBecameAnotherUserIsEndedToo(t *testing.T) {
 				dir := public(t)
 				must.Do(t, os.Chmod(dir, 0o777))
 				supervisor := a.Supervised(t, "exec "+form+dir+"/job")
-				job := pidIn(t, dir+"/job")
+				job := actor.PIDIn(t, dir+"/job")
 				if killed {
 					supervisor.Kill(t)
 					a.Newcomer(t).Denied(t)
@@ -201,7 +186,7 @@ func guardBeforeCommand(t *testing.T, file string) (*helper.Atom, *helper.Proces
 		}
 		guard.Close()
 		supervisor.Kill(t)
-		kill(t, pidIn(t, file))
+		kill(t, actor.PIDIn(t, file))
 		os.Remove(file)
 	}
 	t.Fatal("the command was always recorded first")
@@ -213,7 +198,7 @@ func TestACommandIsRecordedOnceTheGuardIsFree(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "job")
 	a, supervisor, guard := guardBeforeCommand(t, file)
-	job := pidIn(t, file)
+	job := actor.PIDIn(t, file)
 	time.Sleep(time.Second) // longer than one try for the guard
 	guard.Close()
 	helper.Eventually(t, "the command is recorded", func() bool { return helper.Settled(a.Lock()) })
@@ -229,7 +214,7 @@ func TestWhatLeftTheGroupOfASessionLeaderHolds(t *testing.T) {
 	a := helper.NewAtom(t)
 	file := filepath.Join(t.TempDir(), "job")
 	script := a.Owner(t, "timeout 1000 "+deaf+file)
-	job := pidIn(t, file)
+	job := actor.PIDIn(t, file)
 	script.Kill(t)
 	a.Newcomer(t).Denied(t)
 	kill(t, job)
@@ -247,7 +232,7 @@ func TestAJobThatItsSupervisorCannotEndHolds(t *testing.T) {
 			command := append([]string{a.Bin, "run", "--pause=0", "--program=p", "--host=dax", "--operator=o", "--operand=x"}, strings.Fields(how)...)
 			command = append(command, "setsid", "-w", "sh", "-c", deaf+file)
 			supervisor := helper.Command{Args: command, Env: a.Env()}.Start(t)
-			job := pidIn(t, file)
+			job := actor.PIDIn(t, file)
 			thaw := frozen(t, job)
 			if want == 143 {
 				supervisor.Signal(t, syscall.SIGTERM)
@@ -296,7 +281,7 @@ func TestASupervisorStaysWithTheRestOfACutEnding(t *testing.T) {
 	dead.Kill(t)
 	appendTo(t, a, record.SurvivorLine(1, id))
 	must.Do(t, os.WriteFile(file+".go", nil, 0o600))
-	left := pidIn(t, file)
+	left := actor.PIDIn(t, file)
 	helper.Eventually(t, "the command has ended", func() bool { return slices.Equal(helper.Children(supervisor.PID), []int{left}) })
 	a.Newcomer(t).Denied(t)
 	if supervisor.Ended() {
@@ -331,7 +316,7 @@ func TestUncountedSurvivorsHoldTheAtomUntilTheyAreDead(t *testing.T) {
 			t.Log(claim, ended)
 			a := helper.NewAtom(t)
 			start(a)
-			child := pidIn(t, file)
+			child := actor.PIDIn(t, file)
 			appendTo(t, a, record.ManySurvivors)
 			kill(t, a.OwnerPID(t))
 			a.Newcomer(t).Denied(t)
@@ -382,7 +367,7 @@ func TestAWorkerUnderItsOwnLockIsNotEndedForAnother(t *testing.T) {
 		echo $$; wait' & wait`}}
 	script.Env = append(script.Env, "lock="+a.Lock())
 	p := script.Start(t)
-	one, other := pidIn(t, first), pidIn(t, second)
+	one, other := actor.PIDIn(t, first), actor.PIDIn(t, second)
 	main := must.Get(strconv.Atoi(strings.TrimSpace(p.Output())))(t)
 	kill(t, main)
 	kill(t, one)

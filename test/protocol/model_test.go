@@ -77,6 +77,14 @@ func mustFail(t *testing.T, said, why string) {
 	}
 }
 
+// mustFailEach builds the model with the definitions of each variant.
+func mustFailEach(t *testing.T, file string, how search, why string, variants map[string][]string) {
+	t.Helper()
+	for variant, definitions := range variants {
+		t.Run(variant, func(t *testing.T) { mustFail(t, verify(t, file, how, definitions...), why) })
+	}
+}
+
 func TestTheProtocolIsSafe(t *testing.T) {
 	mustHold(t, verify(t, protocol, everywhere))
 }
@@ -99,16 +107,11 @@ func TestAGuardOnTheLastLockIsSafeUnlessDeleted(t *testing.T) {
 }
 
 func TestUnsoundVariantsAreFound(t *testing.T) {
-	for variant, definitions := range map[string][]string{
-		"no guard: verify, then act":                               {"-DNOGUARD"},
-		"a guard on the last lock, a plain rm, and no second look": {"-DLASTGUARD", "-DPLAINRM"},
-		"a guard on the last lock, which a person deletes":         {"-DLASTGUARD", "-DADMIN"},
-	} {
-		t.Run(variant, func(t *testing.T) {
-			const twoJobs = "assertion violated (jobs==0)"
-			mustFail(t, verify(t, protocol, everywhere, append(definitions, "-DEXCLUSION")...), twoJobs)
-		})
-	}
+	mustFailEach(t, protocol, everywhere, "assertion violated (jobs==0)", map[string][]string{ // two jobs
+		"no guard: verify, then act":                               {"-DNOGUARD", "-DEXCLUSION"},
+		"a guard on the last lock, a plain rm, and no second look": {"-DLASTGUARD", "-DPLAINRM", "-DEXCLUSION"},
+		"a guard on the last lock, which a person deletes":         {"-DLASTGUARD", "-DADMIN", "-DEXCLUSION"},
+	})
 }
 
 // The atom becomes available again because the message names the guard's holder.
@@ -122,15 +125,13 @@ func TestAGuardWhoseHolderStandsStillIsNotBroken(t *testing.T) {
 func TestEachQuestionIsDoneOnceAndNoScriptWaitsForADeadAgent(t *testing.T) {
 	mustHold(t, verify(t, questions, everywhere))
 	mustHold(t, verify(t, questions, everywhere, "-DIMMORTAL"))
-	for rule, definition := range map[string]string{
-		"the script keeps an end that writes":           "-DKEEPS_WRITER",
-		"answers have no numbers":                       "-DNO_NUMBERS",
-		"a question that was cut short is asked again":  "-DASKS_AGAIN",
-		"a pid is believed":                             "-DNO_LOOK",
-		"what a dead agent may have done is left alone": "-DNO_WITHDRAWAL",
-	} {
-		t.Run(rule, func(t *testing.T) { mustFail(t, verify(t, questions, everywhere, definition), "assertion violated") })
-	}
+	mustFailEach(t, questions, everywhere, "assertion violated", map[string][]string{
+		"the script keeps an end that writes":           {"-DKEEPS_WRITER"},
+		"answers have no numbers":                       {"-DNO_NUMBERS"},
+		"a question that was cut short is asked again":  {"-DASKS_AGAIN"},
+		"a pid is believed":                             {"-DNO_LOOK"},
+		"what a dead agent may have done is left alone": {"-DNO_WITHDRAWAL"},
+	})
 }
 
 func TestALockIsReplacedOnlyWhenTheWholeJobIsDead(t *testing.T) {
@@ -145,7 +146,7 @@ func TestALockIsReplacedOnlyWhenTheWholeJobIsDead(t *testing.T) {
 }
 
 func TestRulesThatLetAJobOutliveItsLockAreFound(t *testing.T) {
-	for rule, definitions := range map[string][]string{
+	mustFailEach(t, job, everywhere, outlived, map[string][]string{
 		"members are not recorded":                           {"-DNORECORD"},
 		"members are recorded when they have been signalled": {"-DRECORDLATE"},
 		"an append that failed is passed over":               {"-DUNWRITTEN"},
@@ -156,9 +157,7 @@ func TestRulesThatLetAJobOutliveItsLockAreFound(t *testing.T) {
 		"the command is not recorded":                        {"-DRUN", "-DNOCOMMAND"},
 		"neither the command nor members are recorded":       {"-DRUN", "-DNOCOMMAND", "-DNORECORD"},
 		"the command is not recorded under another's guard":  {"-DRUN", "-DGIVEUP"},
-	} {
-		t.Run(rule, func(t *testing.T) { mustFail(t, verify(t, job, everywhere, definitions...), outlived) })
-	}
+	})
 }
 
 // outlived: a process of the job lives.
@@ -167,24 +166,18 @@ const outlived = "assertion violated (left==0)"
 // The holes that the model leaves out, so that the rest holds, are real. The first one
 // threatens a job of `adlock run`.
 func TestWhatIsNotPromisedIsAHole(t *testing.T) {
-	for hole, definition := range map[string][]string{
+	mustFailEach(t, job, everywhere, outlived, map[string][]string{
 		"adlock run is killed between fork and the record of a command that leaves its group": {"-DRUN", "-DHOLE"},
 		"a process outlives its parent outside of the owner's group":                          {"-DORPHANS"},
 		"one starts there between a look at the process table and the death of its parent":    {"-DLATEFORKS"},
-	} {
-		t.Run(hole, func(t *testing.T) { mustFail(t, verify(t, job, everywhere, definition...), outlived) })
-	}
+	})
 }
 
 // A model in which no lock is ever replaced would hold under all claims.
 func TestLocksAreReplacedInTheModel(t *testing.T) {
-	for owner, definitions := range map[string][]string{
-		"a script's": nil, "one with a newcomer inside the job": {"-DINSIDE"}, "adlock run's": {"-DRUN"},
-	} {
-		t.Run(owner, func(t *testing.T) {
-			mustFail(t, verify(t, job, nearest, append(definitions, "-DWITNESS")...), "assertion violated (path!=1)")
-		})
-	}
+	mustFailEach(t, job, nearest, "assertion violated (path!=1)", map[string][]string{
+		"a script's": {"-DWITNESS"}, "one with a newcomer inside the job": {"-DINSIDE", "-DWITNESS"}, "adlock run's": {"-DRUN", "-DWITNESS"},
+	})
 }
 
 func TestInAStoreOnlyASilentOwnerIsTakenForDead(t *testing.T) {
@@ -200,7 +193,7 @@ func TestInAStoreOnlyASilentOwnerIsTakenForDead(t *testing.T) {
 }
 
 func TestUnsoundVariantsInAStoreAreFound(t *testing.T) {
-	for variant, definitions := range map[string][]string{
+	mustFailEach(t, inStore, everywhere, "assertion violated (jobs==1)", map[string][]string{
 		"what is gone is free":                                {"-DONEKEY", "-DBEATS=0"},
 		"a place is removed though its beat has moved":        {"-DNOCOMPARE", "-DUNTOUCHED"},
 		"the lease counts from the answer":                    {"-DRECEIVED", "-DUNTOUCHED"},
@@ -213,11 +206,7 @@ func TestUnsoundVariantsInAStoreAreFound(t *testing.T) {
 		"only the place directly in front is remembered":      {"-DFORGETFUL", "-DTWICE", "-DBEATS=0"},
 		"of readers, the one directly in front is remembered": {"-DFORGETFUL", "-DREADERS", "-DTWICE", "-DBEATS=0", "-DN=3", "-DL=2"},
 		"behind a first that reads, no place is left":         {"-DSOLE", "-DREADERS", "-DBEATS=0", "-DN=3", "-DL=2"},
-	} {
-		t.Run(variant, func(t *testing.T) {
-			mustFail(t, verify(t, inStore, everywhere, definitions...), "assertion violated (jobs==1)")
-		})
-	}
+	})
 }
 
 func TestTheLineOfWaitersLosesNoWakeUpAndNoOrder(t *testing.T) {

@@ -27,15 +27,6 @@ func TestNoColourOffATerminal(t *testing.T) {
 	}
 }
 
-func TestPaintEndsWhereTheTextEnds(t *testing.T) {
-	if got := Paint(true).Text(Red, "x"); got != "\x1b[31mx\x1b[0m" {
-		t.Errorf("painted %q", got)
-	}
-	if got := Paint(true).Text(Plain, "x"); got != "x" {
-		t.Errorf("painted %q", got)
-	}
-}
-
 func TestFirstLocaleVariableDecides(t *testing.T) {
 	for _, c := range []struct {
 		all, ctype, lang string
@@ -83,13 +74,6 @@ func TestTextIsCutAndPaddedToColumns(t *testing.T) {
 		if Columns(got) != width || !utf8.ValidString(got) {
 			t.Errorf("%q takes %d columns, want %d", got, Columns(got), width)
 		}
-	}
-}
-
-func TestWidthIsWhatCOLUMNSSays(t *testing.T) {
-	t.Setenv("COLUMNS", "132")
-	if got := Width(os.Stdout); got != 132 {
-		t.Errorf("%d", got)
 	}
 }
 

@@ -245,31 +245,3 @@ func TestRuntimesOfAnyLengthFitTheirPicture(t *testing.T) {
 		}
 	}
 }
-
-func TestALimitThatStaysIsOneStroke(t *testing.T) {
-	s := &story.Story{}
-	for i := range 5 {
-		s.Job("p run x", 10*time.Minute, time.Duration(1+i/3)*time.Hour).Run(time.Duration(i)*time.Hour, time.Minute, 0)
-	}
-	chart := must.Get(Build(s.Events(), Options{Until: story.Midnight.Add(6 * time.Hour), Columns: SVGColumns}))(t)
-	picture := string(chart.Runtimes(chart.Lanes[0]))
-	for dash, want := range map[string]int{`stroke-dasharray="4 3" d="M5`: 1, `stroke-width="1.5" d="M5`: 1} {
-		if got := strings.Count(picture, dash); got != want {
-			t.Errorf("%s: %d", dash, got)
-		}
-	}
-	if line := regexp.MustCompile(`stroke-width="1.5" d="(M[^"]*)"`).FindStringSubmatch(picture); strings.Count(line[1], "M") != 2 {
-		t.Errorf("ExpireAfter, of two lengths: %s", line[1])
-	}
-}
-
-func TestTheScaleOfRuntimesHasRoomForItsLabels(t *testing.T) {
-	const widest = 9 // units of width for a character of a wide font, on average
-	for _, unit := range units {
-		for _, d := range unit {
-			if label := unitText(d); len(label)*widest > graphLeft-6 {
-				t.Errorf("%s is cut at the left", label)
-			}
-		}
-	}
-}
