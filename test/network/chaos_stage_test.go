@@ -29,6 +29,7 @@ import (
 	"adlock/lib/process"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
+	"adlock/test/support/relay"
 	"adlock/test/support/server"
 )
 
@@ -70,14 +71,14 @@ type chaos struct {
 type link struct {
 	from string // its id, in hex
 	to   *server.Etcd
-	*cable
+	*relay.Cable
 }
 
 // mast is a host with cables of its own.
 type mast struct {
 	*host
-	cables []*cable // to each server
-	ftp    *teller  // the same, to an FTP server
+	cables []*relay.Cable // to each server
+	ftp    *relay.Teller  // the same, to an FTP server
 
 	lost []span // when none of its servers could be reached
 }
@@ -125,16 +126,16 @@ func (c *chaos) onEtcd() {
 	c.patient, c.rest = 2, 2*time.Second
 	c.cluster = startCluster(c, 3, func(m *server.Etcd) string {
 		m.Client, m.Peer = helper.FreePort(c, c.servers), helper.FreePort(c, c.servers)
-		r := newRelayAt(c, c.relays, m.Peer)
-		r.sort = func(first []byte) *cable { return c.linkOf(first, m) }
-		return r.address()
+		r := relay.NewAt(c, c.relays, m.Peer)
+		r.Sort = func(first []byte) *relay.Cable { return c.linkOf(first, m) }
+		return r.Address()
 	})
 	for range 3 {
 		var members []*node
 		h := &mast{}
 		for _, m := range c.cluster {
-			r := newRelayAt(c, c.relays, m.Client)
-			members, h.cables = append(members, at(r.address())), append(h.cables, r.cable)
+			r := relay.NewAt(c, c.relays, m.Client)
+			members, h.cables = append(members, at(r.Address())), append(h.cables, r.Cable)
 		}
 		h.host = newHost(c, url(members...))
 		c.add(h)
@@ -142,19 +143,19 @@ func (c *chaos) onEtcd() {
 }
 
 // linkOf returns the link of a connection between peers, by the header with the asking member's id.
-func (c *chaos) linkOf(first []byte, to *server.Etcd) *cable {
+func (c *chaos) linkOf(first []byte, to *server.Etcd) *relay.Cable {
 	_, from, _ := strings.Cut(string(first), "X-Server-From: ")
 	from, _, _ = strings.Cut(from, "\r\n")
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, l := range c.between {
 		if l.from == from && l.to == to {
-			return l.cable
+			return l.Cable
 		}
 	}
-	l := &link{from, to, newCable()}
+	l := &link{from, to, relay.NewCable()}
 	c.between = append(c.between, l)
-	return l.cable
+	return l.Cable
 }
 
 // onFTP starts a vsftpd. Waiters poll, so only a third of the contenders wait.
@@ -162,8 +163,8 @@ func (c *chaos) onFTP() {
 	c.patient, c.rest = 1, 2*c.lease
 	c.ftpd = &ftpd{server.StartFTP(c, helper.FreePort(c, c.servers), "")}
 	for range 3 {
-		r := newTellerAt(c, c.relays, c.ftpd.Address)
-		c.add(&mast{host: c.ftpd.hostBy(c, r.address()), ftp: r, cables: []*cable{r.cable}})
+		r := relay.NewTeller(c, c.relays, c.ftpd.Address)
+		c.add(&mast{host: c.ftpd.hostBy(c, r.Address()), ftp: r, cables: []*relay.Cable{r.Cable}})
 	}
 }
 
@@ -222,7 +223,7 @@ func (c *chaos) probe(all *sync.WaitGroup) {
 		})
 	}
 	for _, m := range c.cluster {
-		address := newRelayAt(c, c.relays, m.Client).address()
+		address := relay.NewAt(c, c.relays, m.Client).Address()
 		client, err := clientv3.New(clientv3.Config{Endpoints: []string{address}, Logger: zap.NewNop()})
 		if err != nil {
 			c.Fatal(err)
@@ -231,7 +232,7 @@ func (c *chaos) probe(all *sync.WaitGroup) {
 		ask(func(ctx context.Context) error { _, err := client.Put(ctx, "probe", ""); return err })
 	}
 	if c.ftpd != nil {
-		address := newTellerAt(c, c.relays, c.ftpd.Address).address()
+		address := relay.NewTeller(c, c.relays, c.ftpd.Address).Address()
 		ask(func(ctx context.Context) error { return stored(ctx, address) })
 	}
 }
@@ -417,6 +418,15 @@ func (c *chaos) awaitReports() {
 	gone := make(chan struct{})
 	go func() { c.attended.Wait(); close(gone) }()
 	helper.Within(c, helper.Patience, "all jobs are gone", func() bool { return isClosed(gone) })
+}
+
+func isClosed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // since is a boottime for messages: counted from the beginning.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"adlock/lib/process"
+	"adlock/test/support/relay"
 )
 
 // The chaos: 60 contenders on three hosts compete for atoms, in three real etcd members or a real
@@ -44,8 +45,8 @@ type scenario struct {
 var scenarios = map[string][]scenario{
 	"etcd": {
 		{name: "a host is cut off", attack: cutHosts(), short: true},
-		{name: "requests are lost", attack: cutHosts(toServer)},
-		{name: "answers are lost", attack: cutHosts(toClient)},
+		{name: "requests are lost", attack: cutHosts(relay.ToServer)},
+		{name: "answers are lost", attack: cutHosts(relay.ToClient)},
 		{name: "late", attack: slowCables},
 		{name: "connections are lost", attack: dropConnections},
 		{name: "black hole", attack: cutMember},
@@ -61,8 +62,8 @@ var scenarios = map[string][]scenario{
 	},
 	"ftp": {
 		{name: "a host is cut off", attack: cutHosts()},
-		{name: "requests are lost", attack: cutHosts(toServer)},
-		{name: "answers are lost", attack: cutHosts(toClient), short: true},
+		{name: "requests are lost", attack: cutHosts(relay.ToServer)},
+		{name: "answers are lost", attack: cutHosts(relay.ToClient), short: true},
 		{name: "late", attack: slowCables},
 		{name: "connections are lost", attack: dropConnections},
 		{name: "stalled connections", attack: stallConnections},
@@ -244,14 +245,14 @@ func cutHosts(ways ...int) func(*chaos) {
 			n := c.IntN(len(c.hosts))
 			h := c.hosts[n]
 			c.say("host %d is cut off", n)
-			undo = c.away([]*mast{h}, func() { h.each((*cable).mend) })
-			h.each(func(cable *cable) { cable.cut(ways...) })
+			undo = c.away([]*mast{h}, func() { h.each((*relay.Cable).Mend) })
+			h.each(func(cable *relay.Cable) { cable.Cut(ways...) })
 			return undo
 		})
 	}
 }
 
-func (h *mast) each(do func(*cable)) {
+func (h *mast) each(do func(*relay.Cable)) {
 	for _, cable := range h.cables {
 		do(cable)
 	}
@@ -277,9 +278,9 @@ func slowCables(c *chaos) {
 		most = c.lease / 60
 	}
 	for _, h := range c.hosts {
-		h.each(func(cable *cable) {
-			cable.slow(func() time.Duration { return rand.N(most) })
-			cable.drop()
+		h.each(func(cable *relay.Cable) {
+			cable.Slow(func() time.Duration { return rand.N(most) })
+			cable.Drop()
 		})
 	}
 }
@@ -288,7 +289,7 @@ func dropConnections(c *chaos) {
 	for !isClosed(c.over) {
 		c.pass(c.lease/12 + c.part(c.lease/4)) // time for a new connection to log in and to ask
 		h := c.hosts[c.IntN(len(c.hosts))]
-		h.cables[c.IntN(len(h.cables))].drop()
+		h.cables[c.IntN(len(h.cables))].Drop()
 	}
 }
 
@@ -298,11 +299,11 @@ func cutMember(c *chaos) {
 		n := c.IntN(len(c.cluster))
 		c.say("member %d is in a black hole", n)
 		for _, h := range c.hosts {
-			h.cables[n].cut()
+			h.cables[n].Cut()
 		}
 		return func() {
 			for _, h := range c.hosts {
-				h.cables[n].mend()
+				h.cables[n].Mend()
 			}
 		}
 	})
@@ -330,7 +331,7 @@ func isolateLeader(c *chaos) {
 			if l.from != "" { // "": a peer that only asks for the version
 				named++
 			}
-			l.cut()
+			l.Cut()
 		}
 		c.mu.Unlock()
 		if named != 4 {
@@ -338,7 +339,7 @@ func isolateLeader(c *chaos) {
 		}
 		return func() {
 			for _, l := range links {
-				l.mend()
+				l.Mend()
 			}
 		}
 	})
@@ -517,7 +518,7 @@ func stallConnections(c *chaos) {
 	for c.pass(c.lease / 2); !isClosed(c.over); c.pass(c.part(c.lease / 3)) {
 		p := c.hosts[c.IntN(len(c.hosts))].ftp
 		command, data := c.IntN(60), c.IntN(20)
-		p.set(func() { p.silent, p.stalled = command, data })
+		p.Set(func() { p.Silent, p.Stalled = command, data })
 	}
 }
 
@@ -526,7 +527,7 @@ func stepServer(by time.Duration) func(*chaos) {
 		c.pass(c.lease + c.part(c.lease/2))
 		c.say("the server's clock steps by %v", by)
 		for _, h := range c.hosts {
-			h.ftp.setClock(by)
+			h.ftp.SetClock(by)
 		}
 	}
 }
