@@ -17,12 +17,13 @@ import (
 	"time"
 
 	"adlock/lib/process"
+	"adlock/test/network/judge"
 	"adlock/test/support/relay"
 )
 
 // The chaos: 60 contenders on three hosts compete for atoms, in three real etcd members or a real
 // vsftpd, while each scenario attacks the servers, the connections to and between them, clocks,
-// locksmiths or jobs. The jobs report their own beginning and end (./job), and judgeRuns checks
+// locksmiths or jobs. The jobs report their own beginning and end (./job), and judge.Runs checks
 // that never two run at once and that none is ended without a reason. The test prints the margins.
 //
 // Without ADLOCK_SOAK the short scenarios are played for a minute, which tries the test itself.
@@ -90,12 +91,12 @@ func TestChaosBreaksNoPromise(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := os.Getenv("ADLOCK_SOAK")
-	f := &festival{seed: uint64(time.Now().UnixNano()) % 1_000_000, long: text != "", found: map[string]margins{}}
-	f.leases = []time.Duration{6 * second}
+	f := &festival{seed: uint64(time.Now().UnixNano()) % 1_000_000, long: text != "", found: map[string]judge.Margins{}}
+	f.leases = []time.Duration{6 * time.Second}
 	var soak time.Duration // as many rounds as fit are played, but at least one
 	var err error
 	if f.long {
-		f.leases = append(f.leases, 15*second)
+		f.leases = append(f.leases, 15*time.Second)
 		soak, err = time.ParseDuration(text)
 	}
 	if text := os.Getenv("ADLOCK_CHAOS_SEED"); text != "" && err == nil {
@@ -125,7 +126,7 @@ type festival struct {
 	long   bool
 
 	mu    sync.Mutex
-	found map[string]margins // by scenario and lease
+	found map[string]judge.Margins // by scenario and lease
 }
 
 // round plays each scenario once, a few at a time.
@@ -166,23 +167,23 @@ func (f *festival) play(t *testing.T, name, store string, s scenario, lease time
 	m := c.play(s.attack)
 	t.Logf("%v; statuses %v", m, c.statuses)
 	f.mu.Lock()
-	f.found[name] = f.found[name].with(m)
+	f.found[name] = f.found[name].With(m)
 	f.mu.Unlock()
-	for _, overlap := range m.overlaps[:min(len(m.overlaps), 10)] {
+	for _, overlap := range m.Overlaps[:min(len(m.Overlaps), 10)] {
 		t.Log(overlap)
 	}
-	if len(m.overlaps) > 0 {
-		t.Errorf("two at once: %d times", len(m.overlaps))
+	if len(m.Overlaps) > 0 {
+		t.Errorf("two at once: %d times", len(m.Overlaps))
 	}
 	complain := t.Logf // in the short form the machine may be busy with other tests
 	if f.long {
 		complain = t.Errorf
 	}
-	if len(m.forNothing) > 0 {
-		complain("ended for nothing: %v", m.forNothing)
+	if len(m.ForNothing) > 0 {
+		complain("ended for nothing: %v", m.ForNothing)
 	}
-	if m.runs < atoms/4 { // a bound for a busy machine
-		t.Errorf("too little came of it: %d runs", m.runs)
+	if m.Runs < atoms/4 { // a bound for a busy machine
+		t.Errorf("too little came of it: %d runs", m.Runs)
 	}
 }
 
@@ -195,7 +196,7 @@ func (f *festival) table() string {
 	for _, name := range slices.Sorted(maps.Keys(f.found)) {
 		m := f.found[name]
 		rows = append(rows, fmt.Sprintf("| %s | %d | %d | %d | %s | %s | %s | %s |", strings.ReplaceAll(name, "/", ", "),
-			m.runs, len(m.overlaps), len(m.forNothing), shown(m.gap), shown(m.gapLost), shown(m.loss), shown(m.idle)))
+			m.Runs, len(m.Overlaps), len(m.ForNothing), judge.Shown(m.Gap), judge.Shown(m.GapLost), judge.Shown(m.Loss), judge.Shown(m.Idle)))
 	}
 	return strings.Join(rows, "\n")
 }
@@ -260,7 +261,7 @@ func (h *mast) each(do func(*relay.Cable)) {
 
 // away notes that hosts reach none of their servers, from now until undone.
 func (c *chaos) away(hosts []*mast, undo func()) func() {
-	lost := span{from: process.Boottime(), to: never / 2}
+	lost := span{from: process.Boottime(), to: judge.Never / 2}
 	return func() {
 		lost.to = process.Boottime()
 		undo()
@@ -411,9 +412,9 @@ func (c *chaos) removed(record string) {
 	defer c.mu.Unlock()
 	for _, a := range c.attempts {
 		if a.done == 0 && itoa(a.cmd.Process.Pid) == pid {
-			a.attacked = true
+			a.Attacked = true
 			if a.runs() {
-				a.lost = process.Boottime()
+				a.Lost = process.Boottime()
 			}
 		}
 	}
@@ -437,7 +438,7 @@ func stepClocks(c *chaos) {
 func (c *chaos) drawAttempt(with func(*attempt) bool) *attempt {
 	var found []*attempt
 	for _, id := range slices.Sorted(maps.Keys(c.attempts)) {
-		if a := c.attempts[id]; a.done == 0 && !a.attacked && with(a) {
+		if a := c.attempts[id]; a.done == 0 && !a.Attacked && with(a) {
 			found = append(found, a)
 		}
 	}
@@ -447,7 +448,7 @@ func (c *chaos) drawAttempt(with func(*attempt) bool) *attempt {
 	return found[c.IntN(len(found))]
 }
 
-func (a *attempt) runs() bool { return a.judge != nil }
+func (a *attempt) runs() bool { return a.wire != nil }
 
 // strikeSmith sends a signal to a locksmith, most often to one with a job.
 func (c *chaos) strikeSmith(sig syscall.Signal) *attempt {
@@ -461,11 +462,11 @@ func (c *chaos) strikeSmith(sig syscall.Signal) *attempt {
 	if a == nil {
 		return nil
 	}
-	a.attacked = true
+	a.Attacked = true
 	if a.runs() {
-		a.lost = process.Boottime()
+		a.Lost = process.Boottime()
 	}
-	c.say("%v for the locksmith of %s at %s", sig, a.id, a.atom)
+	c.say("%v for the locksmith of %s at %s", sig, a.ID, a.Atom)
 	_ = a.cmd.Process.Signal(sig) // it may have ended
 	return a
 }
