@@ -495,16 +495,6 @@ func TestStatusShowsASemaphoreInOneRow(t *testing.T) {
 	}
 }
 
-func TestStatusShowsTheHostWhereThereAreSeveral(t *testing.T) {
-	p := newPlace(t)
-	p.ok(t, "run", "--operand", "x", "--", "true")
-	if table := p.ok(t, "status"); strings.Contains(table, "HOST") {
-		t.Error(table)
-	}
-	p.ok(t, "run", "--host", "vax", "--operand", "x", "--", "true")
-	has(t, p.ok(t, "status"), "HOST", "true run x  dax   idle", "true run x  vax   idle")
-}
-
 func TestStatusTakesNames(t *testing.T) {
 	p := newPlace(t)
 	for _, operand := range []string{"one", "another", "one more"} {
