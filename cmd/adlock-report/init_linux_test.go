@@ -80,18 +80,3 @@ $a doctor | grep users; $a check /etc/cron.d/site; $a init nobody; $a doctor | g
 		t.Errorf("%+v", r)
 	}
 }
-
-func TestAHomeThatMovesTheLocksIsReported(t *testing.T) {
-	r := initialised(t, newPlace(t), `mkdir /mnt/joe /mnt/other && chown 4242 /mnt/joe /mnt/other && cp /etc/passwd /mnt && echo joe:x:4242:4242::/mnt/joe:/bin/sh >>/mnt/passwd &&
-mount --bind /mnt/passwd /etc/passwd && printf 'HOME=/mnt/other\n* * * * * joe /usr/bin/adlock run --name n -- true\n' >/mnt/tab
-$a check -u /mnt/tab; setpriv --reuid 4242 --regid 4242 --clear-groups $a check - <<'END'
-HOME=/mnt/other
-* * * * * /usr/bin/adlock run --name n -- true
-END
-$a init joe; $a check -u /mnt/tab`)
-	const told = ":1: a HOME that moves the locks: the locks of the jobs below are in /mnt/other/.local/state/adlock, and those of the same jobs by hand in " +
-		"/mnt/joe/.local/state/adlock; leave HOME out, or say ADLOCK_DIR=/mnt/joe/.local/state/adlock beside it\n"
-	if want := "/mnt/tab" + told + "-" + told + "joe: /var/lib/adlock-4242\n"; r.Status != 0 || r.Out != want || r.Err != "" {
-		t.Errorf("%+v, want %q", r, want)
-	}
-}

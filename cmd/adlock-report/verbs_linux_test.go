@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -255,17 +253,6 @@ func TestLogFollowsOnlyWhileItsOutputIsRead(t *testing.T) {
 	}
 }
 
-func TestTimelineDrawsTextAndSVG(t *testing.T) {
-	p := newPlace(t)
-	p.write(t, story.Day())
-	c := p.command("timeline", "--since", "2026-11-20", "--until", "2026-11-21")
-	has(t, c.Run(t).Out, "backup run /srv/data", "✗", "░")
-	c.Env = append(c.Env, "LC_ALL=C")
-	has(t, c.Run(t).Out, "backup run /srv/data", "X")
-	c.Args = append(c.Args, "--svg", "-")
-	has(t, c.Run(t).Out, "ended by force by 4711", "</svg>")
-}
-
 func TestMetricsContinueFromTheirFile(t *testing.T) {
 	p := newPlace(t)
 	file := filepath.Join(p.dir, "adlock.prom")
@@ -336,60 +323,11 @@ func TestUsageErrorsAreOneLine(t *testing.T) {
 	p.command("status", "--store", "etcd://127.0.0.1:1/p").Run(t).Refused(t, 69, "adlock-locksmith: is not installed")
 }
 
-// The report must need less than 100 MB for a million lines. Its time is only logged: a bound would
-// fail on a busy machine.
-func TestReportOfAMillionLinesNeedsLittleMemory(t *testing.T) {
-	p := newPlace(t)
-	writeMillion(t, filepath.Join(p.dir, "program.dax.runlog"))
-	c := exec.Command(p.program, "report", "--csv")
-	c.Env = append(need.Clean(), p.command().Env...)
-	begun := time.Now()
-	out, err := c.Output()
-	must(t, err)
-	rss := c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10 // KiB: getrusage(2)
-	t.Logf("%v, %v of CPU, %d MB", time.Since(begun).Round(time.Millisecond), c.ProcessState.UserTime()+c.ProcessState.SystemTime(), rss>>20)
-	if n := strings.Count(string(out), "\n"); n != 201 {
-		t.Errorf("%d lines", n)
-	}
-	if rss > 100<<20 {
-		t.Errorf("%d MB", rss>>20)
-	}
-}
-
-// writeMillion writes a runlog of a million lines about 200 atoms. This process stays small: a child
-// begins with its parent's maximum (getrusage(2)).
-func writeMillion(t *testing.T, path string) {
-	t.Helper()
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
-	must(t, err)
-	b := bufio.NewWriter(file)
-	for i := range 1_000_000 / 4 {
-		now := story.Midnight.Add(time.Duration(i) * time.Second).Format("2006-01-02T15:04:05.000000Z")
-		atom := fmt.Sprintf("program=backup operator=run operand=\"/srv/data of customer %d\" pid=%d", i%200, i%30000)
-		const limits = "if_elapsed=60 expire_after=7200"
-		fmt.Fprintf(b, "time=%s event=acquire %s token=%032x %s\n", now, atom, i, limits)
-		fmt.Fprintf(b, "time=%s event=deny %s owner=%d owner_token=%032x verdict=busy %s age=7 reason=\"busy: running for 7s, ExpireAfter is 2h\"\n", now, atom, i%30000, i, limits)
-		fmt.Fprintf(b, "time=%s event=release %s token=%032x duration=%d.%06d status=0\n", now, atom, i, i%900, i%1000000)
-		fmt.Fprintf(b, "time=%s event=deny %s verdict=too-soon %s age=2 reason=\"too soon: completed 2s ago, IfElapsed is 1m; due in 58s\"\n", now, atom, limits)
-	}
-	must(t, errors.Join(b.Flush(), file.Close()))
-}
-
 func TestStatusShowsWhatWasLearned(t *testing.T) {
 	p := newPlace(t)
 	p.ok(t, "run", "--operand", "learner", "--expire-after", "auto", "--", "true")
 	has(t, p.ok(t, "status"), "0s / never learned\n")
 	has(t, p.ok(t, "status", "--json"), `"expire_after_from":"learned"`)
-}
-
-func TestReadersAreShown(t *testing.T) {
-	p := newPlace(t)
-	for range 3 {
-		p.command("run", "--operand", "book", "--shared", "--", "sleep", "300").Start(t)
-	}
-	p.awaitEvents(t, "acquire", 3)
-	has(t, p.ok(t, "report"), "3: 3 running")
-	has(t, p.ok(t, "metrics"), `adlock_running_since_timestamp_seconds{program="sleep",host="dax",operator="run",operand="book"}`)
 }
 
 func TestStatusShowsHowTheLastRunEnded(t *testing.T) {
@@ -555,16 +493,6 @@ func TestStatusShowsASemaphoreInOneRow(t *testing.T) {
 	if table := p.ok(t, "status"); !want.MatchString(table) || strings.Count(table, "\n") != 3 {
 		t.Error(table)
 	}
-}
-
-func TestStatusShowsTheHostWhereThereAreSeveral(t *testing.T) {
-	p := newPlace(t)
-	p.ok(t, "run", "--operand", "x", "--", "true")
-	if table := p.ok(t, "status"); strings.Contains(table, "HOST") {
-		t.Error(table)
-	}
-	p.ok(t, "run", "--host", "vax", "--operand", "x", "--", "true")
-	has(t, p.ok(t, "status"), "HOST", "true run x  dax   idle", "true run x  vax   idle")
 }
 
 func TestStatusTakesNames(t *testing.T) {

@@ -5,12 +5,8 @@ package cli
 import (
 	"cmp"
 	"errors"
-	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -18,6 +14,7 @@ import (
 
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
+	"adlock/test/support/strace"
 )
 
 // guarded are the counted system calls. Those that the Go runtime makes at will (mmap, futex,
@@ -40,40 +37,40 @@ var counted = map[string]string{
 }
 
 func TestALockMakesTheSystemCallsThatItNeedsAndNoMore(t *testing.T) {
-	got := map[string]calls{}
+	got := map[string]strace.Calls{}
 	dir, all := traced(t, `for i in 1 2; do
 	adlock_get get a 0 || exit
 	adlock_release || exit
 	"$ADLOCK_BIN" run --name job /bin/true || exit
 done`)
 	for _, p := range all {
-		if len(p.args) > 1 && filepath.Base(p.args[0]) == "adlock" {
-			got[p.args[1]] = p.calls // the second time, when all files are there
+		if len(p.Args) > 1 && filepath.Base(p.Args[0]) == "adlock" {
+			got[p.Args[1]] = p.Calls // the second time, when all files are there
 		}
 	}
 	for _, verb := range []string{"take", "release", "run"} {
-		compare(t, verb, got[verb].without(calls{"newfstatat": way(dir) + 2*settingsFiles(), "openat": settingsFiles()}))
+		compare(t, verb, got[verb].Without(strace.Calls{"newfstatat": way(dir) + 2*settingsFiles(), "openat": settingsFiles()}))
 	}
 }
 
 func TestAQuestionOfAPassMakesTheSystemCallsThatItNeedsAndNoMore(t *testing.T) {
-	asked := func(rounds string) (dir string, agent, script calls) {
+	asked := func(rounds string) (dir string, agent, script strace.Calls) {
 		dir, all := traced(t, "adlock_agent\nfor i in "+rounds+"; do adlock_get get a 0 && adlock_release || exit; done")
 		for _, p := range all {
-			switch p.args[0] {
+			switch p.Args[0] {
 			case "adlock: agent":
-				agent = p.calls
+				agent = p.Calls
 			case "dash":
-				script = p.calls
+				script = p.Calls
 			}
 		}
 		return dir, agent, script
 	}
 	_, fewerOfAgent, fewerOfScript := asked("1 2 3")
 	dir, agent, script := asked("1 2 3 4")
-	compare(t, "agent", agent.without(fewerOfAgent).without(calls{"newfstatat": 2*way(dir) + 4*settingsFiles(), "openat": 2 * settingsFiles()}))
+	compare(t, "agent", agent.Without(fewerOfAgent).Without(strace.Calls{"newfstatat": 2*way(dir) + 4*settingsFiles(), "openat": 2 * settingsFiles()}))
 	delete(script, "read") // dash reads byte by byte, and answers contain the lock directory's name
-	compare(t, "script", script.without(fewerOfScript))
+	compare(t, "script", script.Without(fewerOfScript))
 }
 
 // waiters has what a newcomer waits for, and how many calls of link and unlink it may then make. A
@@ -122,17 +119,17 @@ done
 exit "$status"`)
 	found := map[string]int{}
 	for _, p := range all {
-		what, is := awaited(p.args)
+		what, is := awaited(p.Args)
 		if !is {
 			continue
 		}
 		found[what]++
 		total := 0
-		for _, n := range p.calls {
+		for _, n := range p.Calls {
 			total += n
 		}
-		if want := waiters[what]; p.calls["linkat"] > want.links || p.calls["unlinkat"] > want.unlinks || total > most {
-			t.Errorf("%s: %d calls: %v", what, total, p.calls)
+		if want := waiters[what]; p.Calls["linkat"] > want.links || p.Calls["unlinkat"] > want.unlinks || total > most {
+			t.Errorf("%s: %d calls: %v", what, total, p.Calls)
 		}
 	}
 	if len(found) != len(waiters) {
@@ -151,7 +148,7 @@ func awaited(args []string) (what string, is bool) {
 	return what, what != "" && filepath.Base(args[0]) == "adlock"
 }
 
-func compare(t *testing.T, who string, got calls) {
+func compare(t *testing.T, who string, got strace.Calls) {
 	t.Helper()
 	if got.String() != counted[who] {
 		t.Errorf("%s makes\n\t%s\nand not\n\t%s", who, cmp.Or(got.String(), "nothing"), counted[who])
@@ -194,39 +191,9 @@ func nameless(t *testing.T) string {
 	return ""
 }
 
-// calls are system calls by name, and how many.
-type calls map[string]int
-
-func (c calls) String() string {
-	var told []string
-	for _, name := range slices.Sorted(maps.Keys(c)) {
-		if c[name] != 0 {
-			told = append(told, fmt.Sprint(name, " ", c[name]))
-		}
-	}
-	return strings.Join(told, ", ")
-}
-
-func (c calls) without(others calls) calls {
-	rest := maps.Clone(c)
-	for name, n := range others {
-		if _, counts := rest[name]; counts {
-			rest[name] -= n
-		}
-	}
-	return rest
-}
-
-// tracedProcess is one that strace saw: its last program, and the calls of all its threads since
-// then.
-type tracedProcess struct {
-	args  []string
-	calls calls
-}
-
 // traced runs a script that has sourced the library, in a session of its own. It returns the
 // directory above its lock directory, and the processes in the order of their starts.
-func traced(t *testing.T, text string) (dir string, all []*tracedProcess) {
+func traced(t *testing.T, text string) (dir string, all []*strace.Process) {
 	t.Helper()
 	need.Tools(t, "strace", "dash", "true", "mkfifo")
 	dir = nameless(t)
@@ -247,80 +214,5 @@ func traced(t *testing.T, text string) (dir string, all []*tracedProcess) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return dir, parsed(string(found))
-}
-
-var (
-	begun      = regexp.MustCompile(`^(\d+) +(\w+)\((.*)$`)
-	resumed    = regexp.MustCompile(`^(\d+) +<\.\.\. (\w+) resumed>(.*)$`)
-	child      = regexp.MustCompile(`= (\d+)(<.*>)?$`)
-	quotedWord = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"`)
-
-	// unlike matches what differs from one machine to the next: files that the runtime reads
-	// at its start, the machine id, a limit on threads, the kind of a pidfd, names for memory,
-	// and calls that the runtime's own signal or the end of the process has cut short.
-	unlike = regexp.MustCompile(`/sys/|/proc/(self|\d+)/(cgroup|mountinfo)|/machine-id|/proc/loadavg|<[^<>]*pidfd|<pid:|PR_SET_VMA|= \?( ERESTART|$)`)
-)
-
-// reader reads what strace wrote.
-type reader struct {
-	all     []*tracedProcess
-	running map[string]*tracedProcess // by thread number
-	pending map[string]string         // the beginning of an unfinished call
-	early   map[string][]string       // calls of a thread before its process was known
-}
-
-func parsed(log string) []*tracedProcess {
-	r := reader{running: map[string]*tracedProcess{}, pending: map[string]string{}, early: map[string][]string{}}
-	for line := range strings.Lines(log) {
-		r.line(strings.TrimSpace(line))
-	}
-	return r.all
-}
-
-func (r *reader) line(line string) {
-	if m := begun.FindStringSubmatch(line); m != nil {
-		if cut, unfinished := strings.CutSuffix(m[3], " <unfinished ...>"); unfinished {
-			r.pending[m[1]] = cut
-		} else {
-			r.call(m[1], m[2], m[3])
-		}
-	} else if m := resumed.FindStringSubmatch(line); m != nil {
-		r.call(m[1], m[2], r.pending[m[1]]+m[3])
-	}
-}
-
-// call handles one finished call of a thread.
-func (r *reader) call(thread, name, rest string) {
-	p := r.running[thread]
-	switch {
-	case name == "execve":
-		r.start(thread, rest)
-	case strings.HasPrefix(name, "clone"), strings.HasSuffix(name, "fork"):
-		if m := child.FindStringSubmatch(rest); m != nil && p != nil && strings.Contains(rest, "CLONE_THREAD") {
-			r.running[m[1]] = p
-			for _, name := range r.early[m[1]] {
-				p.calls[name]++
-			}
-		}
-	case unlike.MatchString(rest):
-	case p == nil:
-		r.early[thread] = append(r.early[thread], name)
-	default:
-		p.calls[name]++
-	}
-}
-
-// start handles the start of a program, if the program exists.
-func (r *reader) start(thread, rest string) {
-	if !strings.HasSuffix(rest, "= 0") {
-		return
-	}
-	p := &tracedProcess{calls: calls{}}
-	_, list, _ := strings.Cut(rest, "[")
-	list, _, _ = strings.Cut(list, "]")
-	for _, arg := range quotedWord.FindAllStringSubmatch(list, -1) {
-		p.args = append(p.args, arg[1])
-	}
-	r.running[thread], r.all = p, append(r.all, p)
+	return dir, strace.Parsed(string(found))
 }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/test/support/completions"
 	"adlock/test/support/golden"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
@@ -20,11 +21,11 @@ import (
 func TestTheCompletionsHaveTheVerbsAndOptionsThatAreThere(t *testing.T) {
 	all, err := helper.Verbs(helper.Binary(t))
 	must(t, err)
-	for _, s := range completers {
-		file := filepath.Join(helper.Root(), s.file)
+	for _, s := range completions.Shells {
+		file := filepath.Join(helper.Root(), s.File)
 		text, err := os.ReadFile(file)
 		must(t, err)
-		now, err := s.with(string(text), all)
+		now, err := s.With(string(text), all)
 		must(t, err)
 		golden.File(t, file, now)
 	}
@@ -161,7 +162,7 @@ func (i *interactive) completes(typed, want string) {
 }
 
 // The typed text, and what TAB makes of it; "" means no change.
-var completions = [][2]string{
+var typed = [][2]string{
 	{"adlock repo", "adlock report"},
 	{"adlock run --if", "adlock run --if-elapsed"},
 	{"adlock run --quiet-ok --if-elapsed 5m --exp", "adlock run --quiet-ok --if-elapsed 5m --expire-after"},
@@ -206,7 +207,7 @@ func TestEachShellCompletes(t *testing.T) {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()
 			i := open(t, shell)
-			for _, c := range completions {
+			for _, c := range typed {
 				i.completes(c[0], cmp.Or(c[1], c[0]))
 			}
 			if strings.HasPrefix(shell, "bash") { // the others quote a completion within quotes

@@ -11,6 +11,7 @@ import (
 
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
+	"adlock/test/support/terminal"
 )
 
 // shells are the shells that the library supports.
@@ -60,13 +61,13 @@ func (s *stage) interrupted(shell []string, script string) fate {
 	s.Helper()
 	c := s.command()
 	c.Args = append(append([]string{}, shell...), s.in("script", script+"\n"))
-	p := s.atTerminal(200, c)
+	p := terminal.Start(s, 200, c)
 	helper.Eventually(s, "a job sleeps: "+script, func() bool {
-		if p.ended() {
-			s.Fatalf("%s: it ended: %q", script, p.shown())
+		if p.Ended() {
+			s.Fatalf("%s: it ended: %q", script, p.Shown())
 		}
 		sleeps := false
-		for _, pid := range helper.Session(p.command.Process.Pid) {
+		for _, pid := range helper.Session(p.Process.Pid) {
 			if !quiet(pid) {
 				return false
 			}
@@ -74,11 +75,11 @@ func (s *stage) interrupted(shell []string, script string) fate {
 		}
 		return sleeps
 	})
-	if _, err := p.keyboard.Write([]byte{3}); err != nil {
+	if _, err := p.Keyboard.Write([]byte{3}); err != nil {
 		s.Fatal(err)
 	}
-	helper.Eventually(s, "the script ends: "+script, p.ended)
-	return fateOf(p.command, p.shown())
+	helper.Eventually(s, "the script ends: "+script, p.Ended)
+	return fateOf(p.Cmd, p.Shown())
 }
 
 func fateOf(command *exec.Cmd, shown string) fate {

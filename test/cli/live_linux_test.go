@@ -3,111 +3,27 @@ package cli
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"adlock/lib/sysfile"
 	"adlock/test/support/helper"
-	"adlock/test/support/need"
+	"adlock/test/support/terminal"
 )
 
-// onTerminal starts the helper program on a terminal of its own; shown returns all output to
-// the terminal. At the end of the test, processes left in its session are killed.
-func (s *stage) onTerminal(columns uint16, words ...string) (pid int, shown func() string, ended func() bool) {
+// onTerminal starts the helper program at a terminal of its own.
+func (s *stage) onTerminal(columns uint16, words ...string) *terminal.Process {
 	s.Helper()
-	p := s.atTerminal(columns, s.command(words...))
-	return p.command.Process.Pid, p.shown, p.ended
+	return terminal.Start(s, columns, s.command(words...))
 }
 
-// typed runs the helper program on a terminal of its own to its end, and returns all output to it.
+// typed runs the helper program at a terminal of its own to its end, and returns all output to it.
 func (s *stage) typed(columns uint16, words ...string) string {
 	s.Helper()
-	_, shown, ended := s.onTerminal(columns, words...)
-	helper.Eventually(s, "it has ended", ended)
-	return shown()
-}
-
-// atTerminal is a process that leads a session with a terminal of its own.
-type atTerminal struct {
-	command    *exec.Cmd
-	keyboard   *os.File
-	done, read chan struct{} // closed: it has ended; all its output was read
-	mu         sync.Mutex
-	all        strings.Builder
-}
-
-// atTerminal starts the command on a terminal of its own. At the end of the test, processes
-// left in its session are killed.
-func (s *stage) atTerminal(columns uint16, c helper.Command) *atTerminal {
-	s.Helper()
-	master, slave := openPTY(s, columns)
-	p := &atTerminal{command: exec.Command(c.Args[0], c.Args[1:]...), keyboard: master, done: make(chan struct{}), read: make(chan struct{})}
-	p.command.Dir, p.command.Env = c.Dir, append(append(need.Clean(), "TERM=vt100"), c.Env...)
-	p.command.Stdin, p.command.Stdout, p.command.Stderr = slave, slave, slave
-	p.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
-	must(s, p.command.Start())
-	slave.Close()
-	go func() { _ = p.command.Wait(); close(p.done) }()
-	s.Cleanup(func() {
-		helper.KillSession(p.command.Process.Pid)
-		<-p.done
-	})
-	go func() {
-		buffer := make([]byte, 4096)
-		for {
-			n, err := master.Read(buffer)
-			if err != nil { // no process has the terminal any more
-				close(p.read)
-				return
-			}
-			p.mu.Lock()
-			p.all.Write(buffer[:n])
-			p.mu.Unlock()
-		}
-	}()
-	return p
-}
-
-// shown returns all output to the terminal.
-func (p *atTerminal) shown() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.all.String()
-}
-
-// ended reports whether the process has ended, and no process has the terminal open.
-func (p *atTerminal) ended() bool {
-	select {
-	case <-p.read:
-		<-p.done
-		return true
-	default:
-		return false
-	}
-}
-
-func openPTY(s *stage, columns uint16) (master, slave *os.File) {
-	s.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		need.Skip(s.T, "needs a pseudo terminal: ", err)
-	}
-	s.Cleanup(func() { master.Close() })
-	fd := int(master.Fd())
-	must(s, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
-	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	must(s, err)
-	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	must(s, err)
-	must(s, unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}))
-	return master, slave
+	return s.onTerminal(columns, words...).AllShown(s)
 }
 
 // left returns what stays on the screen: of each line, the part after it was last cleared.
@@ -119,29 +35,18 @@ func left(shown string) string {
 	return strings.TrimPrefix(strings.Join(rows, "\n"), "[K")
 }
 
-func shows(s *stage, shown func() string, pattern string) {
-	s.Helper()
-	defer func() {
-		if s.Failed() {
-			s.Logf("shown: %q", shown())
-		}
-	}()
-	helper.Eventually(s, "the terminal shows "+pattern, func() bool { return regexp.MustCompile(pattern).MatchString(shown()) })
-}
-
 func TestAWaiterAtATerminalShowsOwnerAndTime(t *testing.T) {
 	s := newStage(t)
 	owner := s.hold("a", "--expire-after", "2h")
-	_, shown, ended := s.onTerminal(200, job("--wait", "5m", "echo", "ran")...)
-	shows(s, shown, fmt.Sprintf(`run a: waiting for process %d: [0-9]s, at most (5m|4m5[0-9]s) more; it expires in (2h|1h59m)`, owner.PID))
+	p := s.onTerminal(200, job("--wait", "5m", "echo", "ran")...)
+	p.Shows(s, fmt.Sprintf(`run a: waiting for process %d: [0-9]s, at most (5m|4m5[0-9]s) more; it expires in (2h|1h59m)`, owner.PID))
 	figures := regexp.MustCompile(`: [0-9]+s, at most [0-9ms]+ more`)
 	helper.Eventually(t, "it is written anew", func() bool {
-		all := figures.FindAllString(shown(), -1)
+		all := figures.FindAllString(p.Shown(), -1)
 		return all[0] != all[len(all)-1]
 	})
 	owner.Signal(t, syscall.SIGTERM)
-	helper.Eventually(t, "the job has run", ended)
-	if got := left(shown()); got != "ran\n" {
+	if got := left(p.AllShown(t)); got != "ran\n" {
 		t.Errorf("left on the terminal: %q", got)
 	}
 }
@@ -158,17 +63,16 @@ func TestAnEndingAtATerminalShowsEachSignal(t *testing.T) {
 
 func TestTheJitterIsShownAtATerminal(t *testing.T) {
 	s := newStage(t)
-	pid, shown, ended := s.onTerminal(30, job("--jitter", "50h", "true")...)
-	shows(s, shown, `adlock|run a: starts in [0-9dhms]+`)
-	helper.Eventually(t, "it listens to signals", func() bool { return listens(pid) })
-	for row := range strings.SplitSeq(shown(), "\x1b[K") {
+	p := s.onTerminal(30, job("--jitter", "50h", "true")...)
+	p.Shows(s, `adlock|run a: starts in [0-9dhms]+`)
+	helper.Eventually(t, "it listens to signals", func() bool { return listens(p.Process.Pid) })
+	for row := range strings.SplitSeq(p.Shown(), "\x1b[K") {
 		if len(strings.TrimRight(row, "\r")) >= 30 {
 			t.Errorf("%q does not fit into 30 columns", row)
 		}
 	}
-	must(t, syscall.Kill(pid, syscall.SIGINT))
-	helper.Eventually(t, "it is gone", ended)
-	if got := left(shown()); got != "" {
+	must(t, syscall.Kill(p.Process.Pid, syscall.SIGINT))
+	if got := left(p.AllShown(t)); got != "" {
 		t.Errorf("left on the terminal: %q", got)
 	}
 }
@@ -228,9 +132,11 @@ func TestHelpAtATerminalFitsIt(t *testing.T) {
 	for _, verb := range []string{"run", "status", "wrap"} {
 		whole := strings.Join(strings.Fields(s.want(0, verb, "--help").Out), " ")
 		for columns, fits := range map[uint16]int{0: 80, 80: 80, 100: 100} { // 0: unknown
-			_, shown, ended := s.onTerminal(columns, verb, "--help")
-			helper.Eventually(t, "nothing is lost", func() bool { return ended() && strings.Join(strings.Fields(shown()), " ") == whole })
-			for line := range strings.Lines(shown()) {
+			shown := s.typed(columns, verb, "--help")
+			if strings.Join(strings.Fields(shown), " ") != whole {
+				t.Errorf("%s in %d columns: something is lost", verb, columns)
+			}
+			for line := range strings.Lines(shown) {
 				if len(line) > fits+len("\r\n") {
 					t.Errorf("%s in %d columns: longer than %d: %q", verb, columns, fits, line)
 				}

@@ -128,12 +128,6 @@ func TestADenialAtATerminalNamesTheWayPastAUsedTick(t *testing.T) {
 		"too soon: ran already in this tick of 520w, .*; --once-per 0 runs it all the same")
 }
 
-func TestAUsedTickIsNotWaitedFor(t *testing.T) {
-	s := newStage(t)
-	s.once(onceEver).Ran(t)
-	s.once(onceEver, "--wait=forever", "--wait-elapsed").Denied(t)
-}
-
 func TestARunThatIsKilledHasUsedItsTick(t *testing.T) {
 	s := newStage(t)
 	owner := s.hold("a", onceEver)

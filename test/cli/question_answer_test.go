@@ -3,7 +3,6 @@ package cli
 import (
 	"regexp"
 	"strings"
-	"testing"
 	"time"
 
 	"adlock/lib/limit"
@@ -77,20 +76,4 @@ func seconds(text string) time.Duration {
 		return -d
 	}
 	return d
-}
-
-func TestReasonsAreAlikeInWordsAndFigures(t *testing.T) {
-	const one = reason("busy: running for 3m, ExpireAfter is 2h")
-	for other, want := range map[reason]bool{
-		one: true,
-		"busy: running for 3m1s, ExpireAfter is 2h": true,
-		"busy: running for 3m2s, ExpireAfter is 2h": false,
-		"busy: running for 3m, ExpireAfter is 1h":   false,
-		"busy: running since 3m, ExpireAfter is 2h": false,
-		"busy: running for 3m":                      false,
-	} {
-		if got := one.alike(other, time.Second); got != want {
-			t.Errorf("%q: %v", other, got)
-		}
-	}
 }

@@ -2,20 +2,19 @@ package cli
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"adlock/lib/process"
 	"adlock/test/support/helper"
-	"adlock/test/support/need"
+	"adlock/test/support/server"
 )
 
 func monotonic(age time.Duration) string { return (process.Monotonic() - age).String() }
@@ -35,23 +34,6 @@ var stores atomic.Int64
 
 func number() string { return strconv.FormatInt(stores.Add(1), 10) }
 
-func freePort(t testing.TB) string {
-	t.Helper()
-	return helper.FreePort(t, "127.0.0.1")
-}
-
-// server starts a server; the end of the test ends it and its children.
-func server(t testing.TB, answers func() bool, args ...string) {
-	t.Helper()
-	p := helper.Command{Args: args, Env: []string{"ETCD_UNSUPPORTED_ARCH=arm64"}}.Start(t)
-	helper.Eventually(t, args[0]+" answers", func() bool {
-		if p.Ended() {
-			t.Fatalf("it ended: %s", p.Output())
-		}
-		return answers()
-	})
-}
-
 // etcdStore is a part of an etcd of one node.
 type etcdStore struct {
 	store
@@ -61,13 +43,7 @@ type etcdStore struct {
 // newEtcd starts an etcd and returns a function that makes places in it.
 func newEtcd(t testing.TB) func(testing.TB) place {
 	t.Helper()
-	need.Tools(t, "etcd", "etcdctl")
-	client, peer := freePort(t), "http://"+freePort(t)
-	server(t, func() bool {
-		return exec.Command("etcdctl", "--endpoints", client, "--command-timeout=2s", "endpoint", "health").Run() == nil
-	}, "etcd", "--name", "n", "--data-dir", t.TempDir(), "--log-level", "error",
-		"--listen-client-urls", "http://"+client, "--advertise-client-urls", "http://"+client,
-		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "n="+peer)
+	client := server.Cluster(t, 1, func(m *server.Etcd) string { return m.Peer })[0].Client
 	return func(t testing.TB) place {
 		prefix := "/question/" + number()
 		return etcdStore{store{"etcd://" + client + prefix, helper.Dir(t)}, client, prefix + "/" + helper.AtomName + "/"}
@@ -131,46 +107,15 @@ type ftpStore struct {
 // newFTP starts a vsftpd and returns a function that makes places in it.
 func newFTP(t testing.TB) func(testing.TB) place {
 	t.Helper()
-	need.Tools(t, "vsftpd")
-	need.Root(t) // vsftpd becomes another user for each session
-	account, err := user.Lookup("ftp")
-	if err != nil {
-		need.Skip(t, "there is no user ftp, as whom vsftpd serves")
-	}
-	base := t.TempDir()
-	for up := base; up != os.TempDir() && up != "/"; up = filepath.Dir(up) {
-		must(t, os.Chmod(up, 0o755)) // the server's user must reach it
-	}
-	s := ftpStore{root: base + "/root", password: base + "/password"}
-	s.uid, _ = strconv.Atoi(account.Uid)
-	must(t, os.Mkdir(s.root, 0o755))
-	must(t, os.Mkdir(base+"/empty", 0o755))
-	address := freePort(t)
-	host, port, _ := strings.Cut(address, ":")
-	for file, text := range map[string]string{s.password: "secret\n", base + "/vsftpd.conf": strings.Join([]string{
-		"listen=YES", "listen_ipv6=NO", "listen_address=" + host, "listen_port=" + port,
-		"anonymous_enable=YES", "local_enable=NO", "write_enable=YES", "anon_root=" + s.root,
-		"anon_upload_enable=YES", "anon_mkdir_write_enable=YES", "anon_other_write_enable=YES",
-		"anon_world_readable_only=NO", "anon_umask=077", "background=NO", "xferlog_enable=NO",
-		"secure_email_list_enable=YES", "email_password_file=" + s.password,
-		"secure_chroot_dir=" + base + "/empty", "seccomp_sandbox=NO", "max_clients=500", "max_per_ip=500", "",
-	}, "\n")} {
-		must(t, os.WriteFile(file, []byte(text), 0o600))
-	}
-	server(t, func() bool {
-		conn, err := net.DialTimeout("tcp", address, time.Second)
-		if err == nil {
-			conn.Close()
-		}
-		return err == nil
-	}, "vsftpd", base+"/vsftpd.conf")
+	f := server.StartFTP(t, helper.FreePort(t, "127.0.0.1"), "")
+	info, err := os.Stat(f.Root)
+	must(t, err)
+	uid := int(info.Sys().(*syscall.Stat_t).Uid)
 	return func(t testing.TB) place {
-		part := s
 		name := number()
-		part.root += "/" + name
+		part := ftpStore{store{"ftp://anonymous@" + f.Address + "/locks/" + name, helper.Dir(t)}, f.Root + "/" + name, f.Password, uid}
 		must(t, os.Mkdir(part.root, 0o755))
-		must(t, os.Chown(part.root, s.uid, -1))
-		part.store = store{"ftp://anonymous@" + address + "/" + name, helper.Dir(t)}
+		must(t, os.Chown(part.root, uid, -1))
 		return part
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
-	"adlock/test/support/need"
 )
 
 func TestTheSetupOfAMachineChangesNothingTheSecondTime(t *testing.T) {
@@ -43,14 +42,5 @@ func TestTheSetupOfAMachineChangesNothingTheSecondTime(t *testing.T) {
 	p.silent(p.path("setup"))
 	if left, err := filepath.Glob(p.path("*/*.new")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %q, %v", left, err)
-	}
-}
-
-func TestAnsibleAcceptsTheRole(t *testing.T) {
-	need.Tools(t, "ansible-playbook")
-	r := helper.Command{Args: []string{"ansible-playbook", "--syntax-check", "-i", "localhost,", "site.yml"},
-		Dir: filepath.Join(helper.Root(), "test/examples/ansible"), Env: []string{"HOME=" + t.TempDir(), "LC_ALL=C.UTF-8"}}.Run(t)
-	if r.Status != 0 || strings.Contains(r.Err, "WARNING") {
-		t.Errorf("%+v", r)
 	}
 }

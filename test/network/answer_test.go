@@ -11,6 +11,7 @@ import (
 	"adlock/lib/lease"
 	"adlock/lib/lease/ftp"
 	"adlock/test/support/helper"
+	"adlock/test/support/relay"
 )
 
 // A release whose answer was lost is repeated, and finds no lock: the lock was not lost. The
@@ -18,14 +19,14 @@ import (
 func TestAReleaseWithoutAnAnswerIsNotReportedAsLost(t *testing.T) {
 	t.Parallel()
 	nodes := startEtcd(t, 1)
-	r := newRelay(t, nodes[0].Client)
-	store := "etcd://" + r.address() + "/adlock"
+	r := relay.New(t, nodes[0].Client)
+	store := "etcd://" + r.Address() + "/adlock"
 	gone := func() bool { return len(keysOf(t, nodes, "/adlock/p.shared.o.x/line/")) == 0 }
 	t.Run("release", func(t *testing.T) {
 		h := newHost(t, store)
 		file := t.TempDir() + "/go"
 		owner := h.start(t, until(file))
-		r.cut(toClient)
+		r.Cut(relay.ToClient)
 		carriedOut(t, r, gone, func() error {
 			touch(t, file)
 			endsWith(t, owner, 0, "")
@@ -41,7 +42,7 @@ func TestAReleaseWithoutAnAnswerIsNotReportedAsLost(t *testing.T) {
 		if _, _, err := s.Enter(ctx, "p.shared.o.x", record, time.Minute, true); err != nil {
 			t.Fatal(err)
 		}
-		r.cut(toClient)
+		r.Cut(relay.ToClient)
 		carriedOut(t, r, gone, func() error { return s.Remove(ctx, "p.shared.o.x", record.Token) })
 		if err := s.Remove(ctx, "p.shared.o.x", record.Token); !errors.Is(err, lease.ErrGone) {
 			t.Errorf("what is not there was removed: %v", err)
@@ -66,7 +67,7 @@ func TestAForgettingThatWasCarriedOutAndNotAnsweredSucceeds(t *testing.T) {
 
 // carriedOut lets answers through again once the request was carried out, and fails the test if the
 // request fails.
-func carriedOut(t *testing.T, r *relay, done func() bool, ask func() error) {
+func carriedOut(t *testing.T, r *relay.Relay, done func() bool, ask func() error) {
 	t.Helper()
 	asked := make(chan error, 1)
 	go func() { asked <- ask() }()
@@ -74,8 +75,8 @@ func carriedOut(t *testing.T, r *relay, done func() bool, ask func() error) {
 	if len(asked) > 0 {
 		t.Error("it was answered")
 	}
-	r.drop()
-	r.mend()
+	r.Drop()
+	r.Mend()
 	if err := <-asked; err != nil {
 		t.Error(err)
 	}
@@ -83,14 +84,14 @@ func carriedOut(t *testing.T, r *relay, done func() bool, ask func() error) {
 
 // unanswered returns the store through a relay that drops all that the server sends after a rename
 // to that name.
-func (f *ftpd) unanswered(t *testing.T, name string) (*ftp.Store, *relay) {
-	r := newRelay(t, f.Address)
+func (f *ftpd) unanswered(t *testing.T, name string) (*ftp.Store, *relay.Relay) {
+	r := relay.New(t, f.Address)
 	commands := func(line []byte) []byte {
 		if bytes.HasPrefix(line, []byte("RNTO ")) && bytes.HasSuffix(line, []byte(name+"\r\n")) {
-			r.cut(toClient)
+			r.Cut(relay.ToClient)
 		}
 		return line
 	}
-	r.edit = func(net.Conn) [2]func([]byte) []byte { return [2]func([]byte) []byte{toServer: commands} }
-	return openFTP(t, r.address()), r
+	r.Edit = func(net.Conn) [2]func([]byte) []byte { return [2]func([]byte) []byte{relay.ToServer: commands} }
+	return openFTP(t, r.Address()), r
 }

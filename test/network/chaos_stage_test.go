@@ -27,8 +27,10 @@ import (
 	"go.uber.org/zap"
 
 	"adlock/lib/process"
+	"adlock/test/network/judge"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
+	"adlock/test/support/relay"
 	"adlock/test/support/server"
 )
 
@@ -70,14 +72,14 @@ type chaos struct {
 type link struct {
 	from string // its id, in hex
 	to   *server.Etcd
-	*cable
+	*relay.Cable
 }
 
 // mast is a host with cables of its own.
 type mast struct {
 	*host
-	cables []*cable // to each server
-	ftp    *teller  // the same, to an FTP server
+	cables []*relay.Cable // to each server
+	ftp    *relay.Teller  // the same, to an FTP server
 
 	lost []span // when none of its servers could be reached
 }
@@ -86,7 +88,7 @@ type span struct{ from, to time.Duration }
 
 // attempt is one start of `adlock run`, and its result.
 type attempt struct {
-	ran
+	judge.Ran
 	host   *mast
 	waits  bool
 	called time.Duration
@@ -95,8 +97,8 @@ type attempt struct {
 	said   bytes.Buffer
 	status int
 
-	job   int      // pid; 0: none began
-	judge net.Conn // to the job, while it lives
+	job  int      // pid; 0: none began
+	wire net.Conn // to the job, while it lives
 }
 
 var plays atomic.Int64
@@ -125,16 +127,16 @@ func (c *chaos) onEtcd() {
 	c.patient, c.rest = 2, 2*time.Second
 	c.cluster = startCluster(c, 3, func(m *server.Etcd) string {
 		m.Client, m.Peer = helper.FreePort(c, c.servers), helper.FreePort(c, c.servers)
-		r := newRelayAt(c, c.relays, m.Peer)
-		r.sort = func(first []byte) *cable { return c.linkOf(first, m) }
-		return r.address()
+		r := relay.NewAt(c, c.relays, m.Peer)
+		r.Sort = func(first []byte) *relay.Cable { return c.linkOf(first, m) }
+		return r.Address()
 	})
 	for range 3 {
 		var members []*node
 		h := &mast{}
 		for _, m := range c.cluster {
-			r := newRelayAt(c, c.relays, m.Client)
-			members, h.cables = append(members, at(r.address())), append(h.cables, r.cable)
+			r := relay.NewAt(c, c.relays, m.Client)
+			members, h.cables = append(members, at(r.Address())), append(h.cables, r.Cable)
 		}
 		h.host = newHost(c, url(members...))
 		c.add(h)
@@ -142,19 +144,19 @@ func (c *chaos) onEtcd() {
 }
 
 // linkOf returns the link of a connection between peers, by the header with the asking member's id.
-func (c *chaos) linkOf(first []byte, to *server.Etcd) *cable {
+func (c *chaos) linkOf(first []byte, to *server.Etcd) *relay.Cable {
 	_, from, _ := strings.Cut(string(first), "X-Server-From: ")
 	from, _, _ = strings.Cut(from, "\r\n")
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, l := range c.between {
 		if l.from == from && l.to == to {
-			return l.cable
+			return l.Cable
 		}
 	}
-	l := &link{from, to, newCable()}
+	l := &link{from, to, relay.NewCable()}
 	c.between = append(c.between, l)
-	return l.cable
+	return l.Cable
 }
 
 // onFTP starts a vsftpd. Waiters poll, so only a third of the contenders wait.
@@ -162,8 +164,8 @@ func (c *chaos) onFTP() {
 	c.patient, c.rest = 1, 2*c.lease
 	c.ftpd = &ftpd{server.StartFTP(c, helper.FreePort(c, c.servers), "")}
 	for range 3 {
-		r := newTellerAt(c, c.relays, c.ftpd.Address)
-		c.add(&mast{host: c.ftpd.hostBy(c, r.address()), ftp: r, cables: []*cable{r.cable}})
+		r := relay.NewTeller(c, c.relays, c.ftpd.Address)
+		c.add(&mast{host: c.ftpd.hostBy(c, r.Address()), ftp: r, cables: []*relay.Cable{r.Cable}})
 	}
 }
 
@@ -175,7 +177,7 @@ func (c *chaos) add(h *mast) {
 func (c *chaos) socket() string { return c.dir + "/judge" }
 
 // play lets the crowd contend during the trouble, waits until every process has ended, and judges.
-func (c *chaos) play(trouble func(*chaos)) margins {
+func (c *chaos) play(trouble func(*chaos)) judge.Margins {
 	listener, err := net.Listen("unix", c.socket())
 	if err != nil {
 		c.Fatal(err)
@@ -222,7 +224,7 @@ func (c *chaos) probe(all *sync.WaitGroup) {
 		})
 	}
 	for _, m := range c.cluster {
-		address := newRelayAt(c, c.relays, m.Client).address()
+		address := relay.NewAt(c, c.relays, m.Client).Address()
 		client, err := clientv3.New(clientv3.Config{Endpoints: []string{address}, Logger: zap.NewNop()})
 		if err != nil {
 			c.Fatal(err)
@@ -231,7 +233,7 @@ func (c *chaos) probe(all *sync.WaitGroup) {
 		ask(func(ctx context.Context) error { _, err := client.Put(ctx, "probe", ""); return err })
 	}
 	if c.ftpd != nil {
-		address := newTellerAt(c, c.relays, c.ftpd.Address).address()
+		address := relay.NewTeller(c, c.relays, c.ftpd.Address).Address()
 		ask(func(ctx context.Context) error { return stored(ctx, address) })
 	}
 }
@@ -273,8 +275,8 @@ func (c *chaos) end() {
 	defer c.mu.Unlock()
 	close(c.over)
 	for _, a := range c.attempts {
-		if a.judge != nil {
-			_, _ = a.judge.Write([]byte{0}) // it may have ended
+		if a.wire != nil {
+			_, _ = a.wire.Write([]byte{0}) // it may have ended
 		}
 	}
 }
@@ -295,13 +297,13 @@ func (c *chaos) newAttempt(draw *rand.Rand, id string, n int) *attempt {
 	if n >= crowd/3 {
 		atom, work = 1+n%(atoms-1), c.lease/2+time.Duration(draw.Int64N(int64(2*c.lease)))
 	}
-	a := &attempt{ran: ran{id: id, atom: fmt.Sprint("atom", atom)}, host: c.hosts[draw.IntN(len(c.hosts))], waits: draw.IntN(3) < c.patient}
-	args := []string{"run", "--verbose", "--expire-after=never", "--operand=" + a.atom}
+	a := &attempt{Ran: judge.Ran{ID: id, Atom: fmt.Sprint("atom", atom)}, host: c.hosts[draw.IntN(len(c.hosts))], waits: draw.IntN(3) < c.patient}
+	args := []string{"run", "--verbose", "--expire-after=never", "--operand=" + a.Atom}
 	if a.waits {
 		args = append(args, "--wait="+(4*c.lease).String())
 	}
 	a.cmd = exec.Command(a.host.bin, append(args, "--", filepath.Join(beside, "job"))...)
-	a.cmd.Env = append(append(need.Clean(), a.host.env...), "CHAOS_ID="+id, "CHAOS_WORK="+work.String(), "CHAOS_FILE="+filepath.Join(c.dir, a.atom))
+	a.cmd.Env = append(append(need.Clean(), a.host.env...), "CHAOS_ID="+id, "CHAOS_WORK="+work.String(), "CHAOS_FILE="+filepath.Join(c.dir, a.Atom))
 	if draw.IntN(2) == 0 {
 		a.cmd.Env = append(a.cmd.Env, "CHAOS_DEAF=1")
 	}
@@ -316,7 +318,7 @@ func (c *chaos) attempt(a *attempt) {
 	a.called = process.Boottime()
 	err := helper.StartWithin(a.cmd)
 	if err == nil {
-		c.attempts[a.id] = a
+		c.attempts[a.ID] = a
 	}
 	c.mu.Unlock()
 	if err != nil {
@@ -328,11 +330,11 @@ func (c *chaos) attempt(a *attempt) {
 	defer c.mu.Unlock()
 	a.done, a.status = process.Boottime(), a.cmd.ProcessState.ExitCode()
 	if said := a.said.String(); strings.Contains(said, "\ngoroutine ") {
-		c.Errorf("%s on %s broke down: %s", a.id, a.atom, said)
+		c.Errorf("%s on %s broke down: %s", a.ID, a.Atom, said)
 	}
 	c.statuses[fmt.Sprint(a.status)]++
-	if a.status != 0 && a.status != 75 && !a.attacked {
-		c.note("%s on %s: %v: %s", a.id, a.atom, err, a.said.String())
+	if a.status != 0 && a.status != 75 && !a.Attacked {
+		c.note("%s on %s: %v: %s", a.ID, a.Atom, err, a.said.String())
 	}
 }
 
@@ -343,18 +345,18 @@ func (c *chaos) attend(conn net.Conn) {
 	var id string
 	var pid int
 	var begin, end int64
-	var r ran
+	var r judge.Ran
 	first, err := reader.ReadString('\n')
 	if err == nil {
-		_, err = fmt.Sscanf(first, "begin %s %d %d %t %d", &id, &pid, &begin, &r.alone, &r.fence)
+		_, err = fmt.Sscanf(first, "begin %s %d %d %t %d", &id, &pid, &begin, &r.Alone, &r.Fence)
 	}
 	if err != nil {
 		return // killed before it began
 	}
 	c.mu.Lock()
 	a := c.attempts[id]
-	a.job, a.judge = pid, conn
-	a.begin, a.alone, a.fence = time.Duration(begin), r.alone, r.fence
+	a.job, a.wire = pid, conn
+	a.Begin, a.Alone, a.Fence = time.Duration(begin), r.Alone, r.Fence
 	enough := isClosed(c.over)
 	c.mu.Unlock()
 	if enough {
@@ -366,10 +368,10 @@ func (c *chaos) attend(conn net.Conn) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a.end, a.judge = time.Duration(end), nil
-	if a.killed = err != nil; a.killed {
-		a.end = process.Boottime()
-		c.note("the job of %s at %s died, %v after it began", a.id, a.atom, (a.end - a.begin).Round(time.Millisecond))
+	a.End, a.wire = time.Duration(end), nil
+	if a.Killed = err != nil; a.Killed {
+		a.End = process.Boottime()
+		c.note("the job of %s at %s died, %v after it began", a.ID, a.Atom, (a.End - a.Begin).Round(time.Millisecond))
 	}
 }
 
@@ -389,18 +391,18 @@ func (c *chaos) settle(all *sync.WaitGroup) {
 	for _, a := range c.attempts {
 		if a.done == 0 {
 			hung = append(hung, a)
-			c.Errorf("%s at %s hangs since %v", a.id, a.atom, c.since(a.called))
+			c.Errorf("%s at %s hangs since %v", a.ID, a.Atom, c.since(a.called))
 			_ = a.cmd.Process.Signal(syscall.SIGABRT) // the trace shows where it hangs
 		}
 	}
 	c.mu.Unlock()
 	for _, a := range hung {
-		time.Sleep(second) // for the trace
+		time.Sleep(time.Second) // for the trace
 		helper.KillSession(a.cmd.Process.Pid)
 	}
 	<-quiet
 	if len(hung) > 0 {
-		c.Logf("where %s hangs:\n%s", hung[0].id, hung[0].said.String())
+		c.Logf("where %s hangs:\n%s", hung[0].ID, hung[0].said.String())
 	}
 	c.awaitReports()
 }
@@ -419,36 +421,45 @@ func (c *chaos) awaitReports() {
 	helper.Within(c, helper.Patience, "all jobs are gone", func() bool { return isClosed(gone) })
 }
 
+func isClosed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 // since is a boottime for messages: counted from the beginning.
 func (c *chaos) since(at time.Duration) time.Duration { return (at - c.began).Round(time.Microsecond) }
 
 // judged passes all runs to the judge.
-func (c *chaos) judged() margins {
-	var runs []ran
-	var waits []waited
+func (c *chaos) judged() judge.Margins {
+	var runs []judge.Ran
+	var waits []judge.Waited
 	for _, a := range c.attempts {
 		if a.waits {
 			to := a.done
 			if a.job != 0 {
-				to = a.begin
+				to = a.Begin
 			}
-			waits = append(waits, waited{a.atom, a.called, to})
+			waits = append(waits, judge.Waited{Atom: a.Atom, From: a.called, To: to})
 		}
 		if a.job == 0 {
 			continue
 		}
 		for _, away := range a.host.lost {
-			if a.begin < away.to+c.lease/3 && a.end > away.from {
-				a.attacked = true
-				if a.begin < away.from && a.end < away.to {
-					a.lost = away.from
+			if a.Begin < away.to+c.lease/3 && a.End > away.from {
+				a.Attacked = true
+				if a.Begin < away.from && a.End < away.to {
+					a.Lost = away.from
 				}
 			}
 		}
-		a.excused = a.killed && c.silent(a.end) > c.lease/3
-		runs = append(runs, a.ran)
+		a.Excused = a.Killed && c.silent(a.End) > c.lease/3
+		runs = append(runs, a.Ran)
 	}
-	return judgeRuns(runs, waits)
+	return judge.Runs(runs, waits)
 }
 
 // note logs an event that may explain a failure, up to a limit.

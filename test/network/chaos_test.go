@@ -17,11 +17,13 @@ import (
 	"time"
 
 	"adlock/lib/process"
+	"adlock/test/network/judge"
+	"adlock/test/support/relay"
 )
 
 // The chaos: 60 contenders on three hosts compete for atoms, in three real etcd members or a real
 // vsftpd, while each scenario attacks the servers, the connections to and between them, clocks,
-// locksmiths or jobs. The jobs report their own beginning and end (./job), and judgeRuns checks
+// locksmiths or jobs. The jobs report their own beginning and end (./job), and judge.Runs checks
 // that never two run at once and that none is ended without a reason. The test prints the margins.
 //
 // Without ADLOCK_SOAK the short scenarios are played for a minute, which tries the test itself.
@@ -44,8 +46,8 @@ type scenario struct {
 var scenarios = map[string][]scenario{
 	"etcd": {
 		{name: "a host is cut off", attack: cutHosts(), short: true},
-		{name: "requests are lost", attack: cutHosts(toServer)},
-		{name: "answers are lost", attack: cutHosts(toClient)},
+		{name: "requests are lost", attack: cutHosts(relay.ToServer)},
+		{name: "answers are lost", attack: cutHosts(relay.ToClient)},
 		{name: "late", attack: slowCables},
 		{name: "connections are lost", attack: dropConnections},
 		{name: "black hole", attack: cutMember},
@@ -61,8 +63,8 @@ var scenarios = map[string][]scenario{
 	},
 	"ftp": {
 		{name: "a host is cut off", attack: cutHosts()},
-		{name: "requests are lost", attack: cutHosts(toServer)},
-		{name: "answers are lost", attack: cutHosts(toClient), short: true},
+		{name: "requests are lost", attack: cutHosts(relay.ToServer)},
+		{name: "answers are lost", attack: cutHosts(relay.ToClient), short: true},
 		{name: "late", attack: slowCables},
 		{name: "connections are lost", attack: dropConnections},
 		{name: "stalled connections", attack: stallConnections},
@@ -89,12 +91,12 @@ func TestChaosBreaksNoPromise(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := os.Getenv("ADLOCK_SOAK")
-	f := &festival{seed: uint64(time.Now().UnixNano()) % 1_000_000, long: text != "", found: map[string]margins{}}
-	f.leases = []time.Duration{6 * second}
+	f := &festival{seed: uint64(time.Now().UnixNano()) % 1_000_000, long: text != "", found: map[string]judge.Margins{}}
+	f.leases = []time.Duration{6 * time.Second}
 	var soak time.Duration // as many rounds as fit are played, but at least one
 	var err error
 	if f.long {
-		f.leases = append(f.leases, 15*second)
+		f.leases = append(f.leases, 15*time.Second)
 		soak, err = time.ParseDuration(text)
 	}
 	if text := os.Getenv("ADLOCK_CHAOS_SEED"); text != "" && err == nil {
@@ -124,7 +126,7 @@ type festival struct {
 	long   bool
 
 	mu    sync.Mutex
-	found map[string]margins // by scenario and lease
+	found map[string]judge.Margins // by scenario and lease
 }
 
 // round plays each scenario once, a few at a time.
@@ -165,23 +167,23 @@ func (f *festival) play(t *testing.T, name, store string, s scenario, lease time
 	m := c.play(s.attack)
 	t.Logf("%v; statuses %v", m, c.statuses)
 	f.mu.Lock()
-	f.found[name] = f.found[name].with(m)
+	f.found[name] = f.found[name].With(m)
 	f.mu.Unlock()
-	for _, overlap := range m.overlaps[:min(len(m.overlaps), 10)] {
+	for _, overlap := range m.Overlaps[:min(len(m.Overlaps), 10)] {
 		t.Log(overlap)
 	}
-	if len(m.overlaps) > 0 {
-		t.Errorf("two at once: %d times", len(m.overlaps))
+	if len(m.Overlaps) > 0 {
+		t.Errorf("two at once: %d times", len(m.Overlaps))
 	}
 	complain := t.Logf // in the short form the machine may be busy with other tests
 	if f.long {
 		complain = t.Errorf
 	}
-	if len(m.forNothing) > 0 {
-		complain("ended for nothing: %v", m.forNothing)
+	if len(m.ForNothing) > 0 {
+		complain("ended for nothing: %v", m.ForNothing)
 	}
-	if m.runs < atoms/4 { // a bound for a busy machine
-		t.Errorf("too little came of it: %d runs", m.runs)
+	if m.Runs < atoms/4 { // a bound for a busy machine
+		t.Errorf("too little came of it: %d runs", m.Runs)
 	}
 }
 
@@ -194,7 +196,7 @@ func (f *festival) table() string {
 	for _, name := range slices.Sorted(maps.Keys(f.found)) {
 		m := f.found[name]
 		rows = append(rows, fmt.Sprintf("| %s | %d | %d | %d | %s | %s | %s | %s |", strings.ReplaceAll(name, "/", ", "),
-			m.runs, len(m.overlaps), len(m.forNothing), shown(m.gap), shown(m.gapLost), shown(m.loss), shown(m.idle)))
+			m.Runs, len(m.Overlaps), len(m.ForNothing), judge.Shown(m.Gap), judge.Shown(m.GapLost), judge.Shown(m.Loss), judge.Shown(m.Idle)))
 	}
 	return strings.Join(rows, "\n")
 }
@@ -244,14 +246,14 @@ func cutHosts(ways ...int) func(*chaos) {
 			n := c.IntN(len(c.hosts))
 			h := c.hosts[n]
 			c.say("host %d is cut off", n)
-			undo = c.away([]*mast{h}, func() { h.each((*cable).mend) })
-			h.each(func(cable *cable) { cable.cut(ways...) })
+			undo = c.away([]*mast{h}, func() { h.each((*relay.Cable).Mend) })
+			h.each(func(cable *relay.Cable) { cable.Cut(ways...) })
 			return undo
 		})
 	}
 }
 
-func (h *mast) each(do func(*cable)) {
+func (h *mast) each(do func(*relay.Cable)) {
 	for _, cable := range h.cables {
 		do(cable)
 	}
@@ -259,7 +261,7 @@ func (h *mast) each(do func(*cable)) {
 
 // away notes that hosts reach none of their servers, from now until undone.
 func (c *chaos) away(hosts []*mast, undo func()) func() {
-	lost := span{from: process.Boottime(), to: never / 2}
+	lost := span{from: process.Boottime(), to: judge.Never / 2}
 	return func() {
 		lost.to = process.Boottime()
 		undo()
@@ -277,9 +279,9 @@ func slowCables(c *chaos) {
 		most = c.lease / 60
 	}
 	for _, h := range c.hosts {
-		h.each(func(cable *cable) {
-			cable.slow(func() time.Duration { return rand.N(most) })
-			cable.drop()
+		h.each(func(cable *relay.Cable) {
+			cable.Slow(func() time.Duration { return rand.N(most) })
+			cable.Drop()
 		})
 	}
 }
@@ -288,7 +290,7 @@ func dropConnections(c *chaos) {
 	for !isClosed(c.over) {
 		c.pass(c.lease/12 + c.part(c.lease/4)) // time for a new connection to log in and to ask
 		h := c.hosts[c.IntN(len(c.hosts))]
-		h.cables[c.IntN(len(h.cables))].drop()
+		h.cables[c.IntN(len(h.cables))].Drop()
 	}
 }
 
@@ -298,11 +300,11 @@ func cutMember(c *chaos) {
 		n := c.IntN(len(c.cluster))
 		c.say("member %d is in a black hole", n)
 		for _, h := range c.hosts {
-			h.cables[n].cut()
+			h.cables[n].Cut()
 		}
 		return func() {
 			for _, h := range c.hosts {
-				h.cables[n].mend()
+				h.cables[n].Mend()
 			}
 		}
 	})
@@ -330,7 +332,7 @@ func isolateLeader(c *chaos) {
 			if l.from != "" { // "": a peer that only asks for the version
 				named++
 			}
-			l.cut()
+			l.Cut()
 		}
 		c.mu.Unlock()
 		if named != 4 {
@@ -338,7 +340,7 @@ func isolateLeader(c *chaos) {
 		}
 		return func() {
 			for _, l := range links {
-				l.mend()
+				l.Mend()
 			}
 		}
 	})
@@ -410,9 +412,9 @@ func (c *chaos) removed(record string) {
 	defer c.mu.Unlock()
 	for _, a := range c.attempts {
 		if a.done == 0 && itoa(a.cmd.Process.Pid) == pid {
-			a.attacked = true
+			a.Attacked = true
 			if a.runs() {
-				a.lost = process.Boottime()
+				a.Lost = process.Boottime()
 			}
 		}
 	}
@@ -436,7 +438,7 @@ func stepClocks(c *chaos) {
 func (c *chaos) drawAttempt(with func(*attempt) bool) *attempt {
 	var found []*attempt
 	for _, id := range slices.Sorted(maps.Keys(c.attempts)) {
-		if a := c.attempts[id]; a.done == 0 && !a.attacked && with(a) {
+		if a := c.attempts[id]; a.done == 0 && !a.Attacked && with(a) {
 			found = append(found, a)
 		}
 	}
@@ -446,7 +448,7 @@ func (c *chaos) drawAttempt(with func(*attempt) bool) *attempt {
 	return found[c.IntN(len(found))]
 }
 
-func (a *attempt) runs() bool { return a.judge != nil }
+func (a *attempt) runs() bool { return a.wire != nil }
 
 // strikeSmith sends a signal to a locksmith, most often to one with a job.
 func (c *chaos) strikeSmith(sig syscall.Signal) *attempt {
@@ -460,11 +462,11 @@ func (c *chaos) strikeSmith(sig syscall.Signal) *attempt {
 	if a == nil {
 		return nil
 	}
-	a.attacked = true
+	a.Attacked = true
 	if a.runs() {
-		a.lost = process.Boottime()
+		a.Lost = process.Boottime()
 	}
-	c.say("%v for the locksmith of %s at %s", sig, a.id, a.atom)
+	c.say("%v for the locksmith of %s at %s", sig, a.ID, a.Atom)
 	_ = a.cmd.Process.Signal(sig) // it may have ended
 	return a
 }
@@ -517,7 +519,7 @@ func stallConnections(c *chaos) {
 	for c.pass(c.lease / 2); !isClosed(c.over); c.pass(c.part(c.lease / 3)) {
 		p := c.hosts[c.IntN(len(c.hosts))].ftp
 		command, data := c.IntN(60), c.IntN(20)
-		p.set(func() { p.silent, p.stalled = command, data })
+		p.Set(func() { p.Silent, p.Stalled = command, data })
 	}
 }
 
@@ -526,7 +528,7 @@ func stepServer(by time.Duration) func(*chaos) {
 		c.pass(c.lease + c.part(c.lease/2))
 		c.say("the server's clock steps by %v", by)
 		for _, h := range c.hosts {
-			h.ftp.setClock(by)
+			h.ftp.SetClock(by)
 		}
 	}
 }

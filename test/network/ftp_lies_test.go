@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"adlock/lib/fault"
+	"adlock/test/support/relay"
 )
 
 // If a server keeps a file under another name, newcomers do not find the lock.
@@ -20,9 +21,9 @@ func TestAnFTPServerThatDoesNotListWhatWasMadeRunsNothing(t *testing.T) {
 	} {
 		t.Run(lie, func(t *testing.T) {
 			f := startFTP(t, "")
-			p := newTeller(t, f)
-			p.set(func() { p.named = rename })
-			h := f.hostBy(t, p.address())
+			p := relay.NewTeller(t, "127.0.0.1", f.Address)
+			p.Set(func() { p.Named = rename })
+			h := f.hostBy(t, p.Address())
 			for _, wait := range []string{"0", "forever"} { // no wait helps
 				h.run(t, "echo ran", "--operand=Upper", "--wait="+wait).Refused(t, 69, "does not list ")
 			}
@@ -36,13 +37,13 @@ func TestAnFTPServerThatDoesNotListWhatWasMadeRunsNothing(t *testing.T) {
 func TestAnFTPServerThatMakesNoDirectoriesRunsNothing(t *testing.T) {
 	t.Parallel()
 	f := startFTP(t, "")
-	p := newTeller(t, f)
-	h := f.hostBy(t, p.address())
+	p := relay.NewTeller(t, "127.0.0.1", f.Address)
+	h := f.hostBy(t, p.Address())
 	for what, options := range map[string][]string{"lock.": nil, "tick.": {"--once-per=1h"}} {
-		p.answers("MKD locks/"+what, `257 "/`+what+`" was made`)
+		p.Answers("MKD locks/"+what, `257 "/`+what+`" was made`)
 		h.run(t, "echo ran", options...).Refused(t, 69, "does not list locks/"+what)
 	}
-	p.set(func() { p.answer = nil })
+	p.Set(func() { p.Answer = nil })
 	h.run(t, "echo ran", "--once-per=1h").Ran(t) // neither has left anything
 }
 
@@ -51,11 +52,11 @@ func TestAnFTPServerThatMakesNoDirectoriesRunsNothing(t *testing.T) {
 func TestAnFTPServerThatMakesADirectoryTwiceHasOneOwner(t *testing.T) {
 	t.Parallel()
 	f := startFTP(t, "")
-	p := newTeller(t, f)
+	p := relay.NewTeller(t, "127.0.0.1", f.Address)
 	ctx := limited(t)
 	var owner *waiter
-	p.set(func() {
-		p.answer = func(command string) string {
+	p.Set(func() {
+		p.Answer = func(command string) string {
 			if command != "MKD locks/lock.p.h.o.x.1" {
 				return ""
 			}
@@ -63,7 +64,7 @@ func TestAnFTPServerThatMakesADirectoryTwiceHasOneOwner(t *testing.T) {
 			return `257 "/lock.p.h.o.x.1" was made`
 		}
 	})
-	_, seen, err := openFTP(t, p.address()).Enter(ctx, "p.h.o.x", aRecord(t, false), time.Minute, true)
+	_, seen, err := openFTP(t, p.Address()).Enter(ctx, "p.h.o.x", aRecord(t, false), time.Minute, true)
 	if fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "answers MKD of ") {
 		t.Errorf("the second: %+v, %v", seen, err)
 	}

@@ -62,27 +62,6 @@ func globbed(t testing.TB, pattern string) []string {
 	return found
 }
 
-func TestAnFTPLockWithoutARecordIsBusyForAMinute(t *testing.T) {
-	t.Parallel()
-	f := startFTP(t, "")
-	h := f.host(t)
-	bare := f.Root + "/lock.p.shared.o.x.7"
-	if err := errors.Join(os.Mkdir(bare, 0o777), os.Chmod(bare, 0o777)); err != nil {
-		t.Fatal(err)
-	}
-	h.run(t, "echo ran").Denied(t)
-	past := time.Now().Add(-time.Minute)
-	if err := os.Chtimes(bare+"/seen", past, past); err != nil {
-		t.Fatal(err)
-	}
-	if next := h.run(t, "echo $ADLOCK_FENCE"); next.Status != 0 || number(t, next.Out) != 8 {
-		t.Errorf("%+v", next)
-	}
-	if left := globbed(t, f.Root+"/l*"); len(left) != 2 {
-		t.Errorf("what is left is not one generation and the last lock: %v", left)
-	}
-}
-
 func TestFTPOwnerThatWasSlowIsNotPassedOnceItHasItsRecord(t *testing.T) {
 	t.Parallel()
 	f := startFTP(t, "")

@@ -23,6 +23,7 @@ import (
 	"adlock/lib/locker"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
+	"adlock/test/support/relay"
 )
 
 func TestAnFTPServerWhoseClockStepsLetsNoNewcomerIn(t *testing.T) {
@@ -30,13 +31,13 @@ func TestAnFTPServerWhoseClockStepsLetsNoNewcomerIn(t *testing.T) {
 		t.Run(step.String(), func(t *testing.T) {
 			t.Parallel()
 			f := startFTP(t, "")
-			p := newTeller(t, f)
-			a, b := f.hostBy(t, p.address()).brief(), f.hostBy(t, p.address()).brief()
+			p := relay.NewTeller(t, "127.0.0.1", f.Address)
+			a, b := f.hostBy(t, p.Address()).brief(), f.hostBy(t, p.Address()).brief()
 			file := t.TempDir() + "/beats"
 			owner := a.start(t, "n=0; while [ $n -lt 400 ]; do n=$((n + 1)); read -r now _ </proc/uptime; echo $now >>"+file+"; sleep 0.02; done")
 			waiter := b.command(begins, "--wait=60s").Start(t)
 			time.Sleep(time.Second) // by then the owner knows the server's clock
-			p.setClock(step)
+			p.SetClock(step)
 			next := b.run(t, begins)
 			for ; next.Status == 75 && !owner.Ended(); next = b.run(t, begins) {
 			}
@@ -64,14 +65,14 @@ func TestASilentOwnerOnFTPIsReplacedAfterItsLease(t *testing.T) {
 			t.Run(fmt.Sprint("stepped by ", step, ", ", wait), func(t *testing.T) {
 				t.Parallel()
 				f := startFTP(t, "")
-				p := newTeller(t, f)
-				a, b := f.hostBy(t, p.address()).brief(), f.hostBy(t, p.address()).brief()
+				p := relay.NewTeller(t, "127.0.0.1", f.Address)
+				a, b := f.hostBy(t, p.Address()).brief(), f.hostBy(t, p.Address()).brief()
 				file := t.TempDir() + "/beats"
 				owner := a.beats(t, file)
 				f.moveAbroad(t)
 				owner.Signal(t, syscall.SIGSTOP) // its watchdog ends the job
 				stopped := time.Now()
-				p.setClock(step)
+				p.SetClock(step)
 				next := b.run(t, begins, wait)
 				for ; next.Status == 75; next = b.run(t, begins, wait) {
 				}
@@ -99,10 +100,10 @@ func (f *ftpd) moveAbroad(t testing.TB) {
 
 func TestALockOnFTPThatCannotBeGivenBackIsLeftToItsLease(t *testing.T) {
 	f := startFTP(t, "")
-	p := newTeller(t, f)
-	h := f.hostBy(t, p.address()).brief()
-	p.set(func() {
-		p.answer = func(command string) string {
+	p := relay.NewTeller(t, "127.0.0.1", f.Address)
+	h := f.hostBy(t, p.Address()).brief()
+	p.Set(func() {
+		p.Answer = func(command string) string {
 			if strings.HasSuffix(command, "/released") || strings.HasPrefix(command, "RNFR") && strings.HasSuffix(command, "/owner") {
 				return "500 Not here."
 			}
@@ -117,15 +118,15 @@ func TestALockOnFTPThatCannotBeGivenBackIsLeftToItsLease(t *testing.T) {
 	if strings.Count(r.Err, "\n") != 1 || !strings.HasPrefix(r.Err, "adlock: o x: not released until the lease ran out") || !strings.Contains(r.Err, "ftp://") {
 		t.Errorf("said %q", r.Err)
 	}
-	p.set(func() { p.answer = nil })
+	p.Set(func() { p.Answer = nil })
 	h.run(t, "echo ran", "--wait=30s").Ran(t)
 }
 
 func TestAnFTPServerThatRefusesToRenameIsUsedAllTheSame(t *testing.T) {
 	f := startFTP(t, "")
-	p := newTeller(t, f)
-	h := f.hostBy(t, p.address()).brief()
-	p.answers("RNFR", "550 Renaming is disabled.")
+	p := relay.NewTeller(t, "127.0.0.1", f.Address)
+	h := f.hostBy(t, p.Address()).brief()
+	p.Answers("RNFR", "550 Renaming is disabled.")
 	if r := h.run(t, "sleep 5; exit 3"); r.Status != 3 || r.Err != "" {
 		t.Errorf("%+v", r)
 	}
@@ -157,15 +158,15 @@ func TestAStampThatCannotBeWrittenOnFTPIsReported(t *testing.T) {
 }
 
 func TestANewcomerWithAStalledFTPConnectionDelaysNoOther(t *testing.T) {
-	stall := func(what string, n int, trouble func(p *teller)) {
+	stall := func(what string, n int, trouble func(p *relay.Teller)) {
 		t.Run(fmt.Sprint(what, " ", n), func(t *testing.T) {
 			t.Parallel()
 			f := startFTP(t, "")
-			p := newTeller(t, f)
+			p := relay.NewTeller(t, "127.0.0.1", f.Address)
 			f.host(t).brief().run(t, "echo ran").Ran(t)
 			trouble(p)
 			began := time.Now()
-			r := f.hostBy(t, p.address()).brief().run(t, "true")
+			r := f.hostBy(t, p.Address()).brief().run(t, "true")
 			if took := time.Since(began); r.Status != 0 && r.Status != 69 || took > 40*time.Second {
 				t.Errorf("%v: %+v", took, r)
 			}
@@ -173,26 +174,26 @@ func TestANewcomerWithAStalledFTPConnectionDelaysNoOther(t *testing.T) {
 		})
 	}
 	for n := 0; n < 45; n += 4 {
-		stall("command", n, func(p *teller) { p.silent = n })
+		stall("command", n, func(p *relay.Teller) { p.Silent = n })
 	}
 	for n := range 12 {
-		stall("data connection", n, func(p *teller) { p.stalled = n })
+		stall("data connection", n, func(p *relay.Teller) { p.Stalled = n })
 	}
 }
 
 // Taking and keeping the atom takes some 25 commands, its release a dozen.
 func TestAnFTPServerThatIsSlowIsWaitedForWithinTheLease(t *testing.T) {
 	f := startFTP(t, "")
-	p := newTeller(t, f)
-	h := f.hostBy(t, p.address())
+	p := relay.NewTeller(t, "127.0.0.1", f.Address)
+	h := f.hostBy(t, p.Address())
 	h.taught(t)
 	for slow, seconds := range map[time.Duration]time.Duration{200 * time.Millisecond: 15, 500 * time.Millisecond: 30} {
-		p.set(func() { p.slow = slow })
+		p.Set(func() { p.Delay = slow })
 		h.leased(seconds*time.Second).run(t, "sleep 6; echo ran").Ran(t)
 	}
-	p.set(func() { p.slow = 200 * time.Millisecond })
+	p.Set(func() { p.Delay = 200 * time.Millisecond })
 	h.leased(15*time.Second).wants(t, "^$", "tune", "--reset", "p o x")
-	p.set(func() { p.slow = 0 })
+	p.Set(func() { p.Delay = 0 })
 	h.explains(t, "ExpireAfter never: 0 successful runs", "--expire-after=auto")
 }
 
@@ -219,22 +220,22 @@ func TestAWaiterWaitsForAnFTPServerThatIsFull(t *testing.T) {
 
 func TestAListThatFTPCannotGiveIsNoProofOfAFreeAtom(t *testing.T) {
 	f := startFTP(t, "")
-	p, q := newTeller(t, f), newTeller(t, f)
+	p, q := relay.NewTeller(t, "127.0.0.1", f.Address), relay.NewTeller(t, "127.0.0.1", f.Address)
 	end := t.TempDir() + "/end"
-	owner := f.hostBy(t, p.address()).brief().start(t, until(end)+"echo done")
-	p.answers("NLST", "550 Failed.")
-	helper.Eventually(t, "a renewal was refused", func() bool { return p.said("NLST") > 6 })
-	p.set(func() { p.answer = nil })
-	h := f.hostBy(t, q.address()).brief()
+	owner := f.hostBy(t, p.Address()).brief().start(t, until(end)+"echo done")
+	p.Answers("NLST", "550 Failed.")
+	helper.Eventually(t, "a renewal was refused", func() bool { return p.Said("NLST") > 6 })
+	p.Set(func() { p.Answer = nil })
+	h := f.hostBy(t, q.Address()).brief()
 	for _, what := range []string{"NLST locks", "RETR locks/lock.p.shared.o.x.1/owner", "MDTM locks/lock.p.shared.o.x.1/owner"} {
-		q.answers(what, "550 Failed to open file.")
+		q.Answers(what, "550 Failed to open file.")
 		if r := h.run(t, "echo ran"); r.Out != "" || r.Status != 69 && r.Status != 77 {
 			t.Errorf("%s: %+v", what, r)
 		}
 	}
 	touch(t, end)
 	endsWith(t, owner, 0, "done\n")
-	q.answers("RETR locks/last.", "550 Failed to open file.")
+	q.Answers("RETR locks/last.", "550 Failed to open file.")
 	if r := h.run(t, "echo ran", "--if-elapsed=1h"); r.Out != "" || r.Status != 77 {
 		t.Errorf("%+v", r)
 	}
@@ -246,13 +247,13 @@ func TestAListThatFTPCannotGiveIsNoProofOfAFreeAtom(t *testing.T) {
 // until the next try) and a login apart. At 2/3 the job would be ended.
 func TestAStalledFTPConnectionDelaysARenewalByAnEighth(t *testing.T) {
 	const lease, login = limit.ShortestLease, 500 * time.Millisecond
-	stalls := func(name string, stall func(p *teller)) {
+	stalls := func(name string, stall func(p *relay.Teller)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := startFTP(t, "")
-			p := newTeller(t, f)
-			owner := f.hostBy(t, p.address()).brief().start(t, "sleep 7; echo done")
-			p.set(func() { stall(p) })
+			p := relay.NewTeller(t, "127.0.0.1", f.Address)
+			owner := f.hostBy(t, p.Address()).brief().start(t, "sleep 7; echo done")
+			p.Set(func() { stall(p) })
 			beat, at, longest := "", time.Now(), time.Duration(0)
 			for !owner.Ended() && !exists(f.Root+"/lock.p.shared.o.x.1/released") {
 				if now := newest(f.Root + "/lock.p.shared.o.x.1/beat.*"); now != beat && now != "" {
@@ -270,10 +271,10 @@ func TestAStalledFTPConnectionDelaysARenewalByAnEighth(t *testing.T) {
 		})
 	}
 	for n := range 10 {
-		stalls(fmt.Sprint("command ", n), func(p *teller) { p.silent = n })
+		stalls(fmt.Sprint("command ", n), func(p *relay.Teller) { p.Silent = n })
 	}
 	for n := range 5 {
-		stalls(fmt.Sprint("data connection ", n), func(p *teller) { p.stalled = n })
+		stalls(fmt.Sprint("data connection ", n), func(p *relay.Teller) { p.Stalled = n })
 	}
 }
 
@@ -362,7 +363,7 @@ func TestAnAnswerOverFTPThatComesTooLateIsDropped(t *testing.T) {
 	f := startFTP(t, "")
 	for what, answer := range map[string]string{"the port for data": "229 ", "the end of a list": "226 Directory"} {
 		t.Run(what, func(t *testing.T) {
-			r := newRelay(t, f.Address)
+			r := relay.New(t, f.Address)
 			late := make(chan bool, 1)
 			answers := func(line []byte) []byte {
 				if bytes.HasPrefix(line, []byte(answer)) && len(late) > 0 {
@@ -371,8 +372,8 @@ func TestAnAnswerOverFTPThatComesTooLateIsDropped(t *testing.T) {
 				}
 				return line
 			}
-			r.edit = func(net.Conn) [2]func([]byte) []byte { return [2]func([]byte) []byte{toClient: answers} }
-			s := openFTP(t, r.address())
+			r.Edit = func(net.Conn) [2]func([]byte) []byte { return [2]func([]byte) []byte{relay.ToClient: answers} }
+			s := openFTP(t, r.Address())
 			ctx := limited(t)
 			place, seen, err := s.Enter(ctx, atom.Name("p.h.o.x"+answer[:3]), aRecord(t, false), limit.ShortestLease, true)
 			if err != nil || seen.Held {
@@ -397,13 +398,13 @@ func TestAnAnswerOverFTPThatComesTooLateIsDropped(t *testing.T) {
 // removed it. If it no longer answers, it has not refused the user.
 func TestAnFTPServerThatFallsSilentIsNotReportedAsRefusing(t *testing.T) {
 	f := startFTP(t, "")
-	p := newTeller(t, f)
-	p.answer = func(command string) string {
+	p := relay.NewTeller(t, "127.0.0.1", f.Address)
+	p.Answer = func(command string) string {
 		if !strings.HasPrefix(command, "STOR locks/lock.") {
 			return ""
 		}
-		p.silent = 0 // from the next command on
+		p.Silent = 0 // from the next command on
 		return "553 Could not create file."
 	}
-	f.hostBy(t, p.address()).brief().run(t, "echo ran").Refused(t, 69, lease.NoAnswer)
+	f.hostBy(t, p.Address()).brief().run(t, "echo ran").Refused(t, 69, lease.NoAnswer)
 }

@@ -117,7 +117,7 @@ func TestAProgramThatIsCutOffEndsBeforeAnotherJobBegins(t *testing.T) {
 	p := a.asks(t, `answer; (trap "" INT TERM; ended) & `+beats(file)) // only KILL keeps it from writing down what it is told
 	p.holds()
 	helper.Eventually(t, "it works", func() bool { return exists(file) })
-	cable.cut()
+	cable.Cut()
 	b.follows(t, file)
 	if status := p.program.Wait(t); status != 137 {
 		t.Errorf("its status is %d: %s", status, p.program.Output())

@@ -121,7 +121,7 @@ func TestAJobThatNeedsKILLLosesItsLockAloud(t *testing.T) {
 	cable, h, _ := onCable(t)
 	file := h.notes(t)
 	owner := h.start(t, "trap '' INT TERM; "+ready+"while :; do sleep 0.1; done")
-	cable.cut()
+	cable.Cut()
 	status, said := owner.Wait(t), owner.Said()
 	if status != 137 || !strings.HasPrefix(said, "adlock: o x: lost: ") || strings.Count(said, "\n") != 1 {
 		t.Errorf("status %d, said %q", status, said)

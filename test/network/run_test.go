@@ -14,6 +14,7 @@ import (
 	"adlock/lib/lease"
 	"adlock/lib/limit"
 	"adlock/test/support/helper"
+	"adlock/test/support/relay"
 )
 
 func TestAtomIsOneAcrossHosts(t *testing.T) {
@@ -119,22 +120,22 @@ func (h *host) follows(t testing.TB, file string, options ...string) {
 
 // onCable returns two hosts of an etcd, with leases that end in a test. The first reaches it through
 // the relay.
-func onCable(t testing.TB) (cable *relay, a, b *host) {
+func onCable(t testing.TB) (cable *relay.Relay, a, b *host) {
 	t.Helper()
 	m := startEtcd(t, 1)[0]
-	cable = newRelay(t, m.Client)
-	a, b = newHost(t, url(at(cable.address()))), newHost(t, url(m))
+	cable = relay.New(t, m.Client)
+	a, b = newHost(t, url(at(cable.Address()))), newHost(t, url(m))
 	return cable, a.leased(lease.DefaultLease), b.leased(lease.DefaultLease)
 }
 
 func TestOwnerThatIsCutOffEndsItsJobBeforeAnotherBegins(t *testing.T) {
 	t.Parallel()
-	cutOff := func(t *testing.T, cable *relay, a, b *host, job func(script string) helper.Command) *helper.Process {
+	cutOff := func(t *testing.T, cable *relay.Relay, a, b *host, job func(script string) helper.Command) *helper.Process {
 		file := t.TempDir() + "/beats"
 		owner := job(beats(file)).Start(t)
 		helper.Eventually(t, "it beats", func() bool { return exists(file) })
 		b.run(t, "echo ran").Denied(t)
-		cable.cut()
+		cable.Cut()
 		b.follows(t, file)
 		if status := owner.Wait(t); status != 137 {
 			t.Errorf("the owner's status is %d: %s", status, owner.Output())
@@ -157,8 +158,8 @@ func TestOwnerThatIsCutOffEndsItsJobBeforeAnotherBegins(t *testing.T) {
 	})
 	t.Run("FTP", func(t *testing.T) {
 		f := startFTP(t, "")
-		cable := newRelay(t, f.Address)
-		a, b := f.hostBy(t, cable.address()).leased(lease.DefaultLease), f.host(t).leased(lease.DefaultLease)
+		cable := relay.New(t, f.Address)
+		a, b := f.hostBy(t, cable.Address()).leased(lease.DefaultLease), f.host(t).leased(lease.DefaultLease)
 		cutOff(t, cable, a, b, func(script string) helper.Command { return a.command(script) })
 	})
 }

@@ -8,27 +8,28 @@ import (
 	"testing"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/relay"
 )
 
 const forever = "while :; do sleep 0.1; done"
 
 func TestAScriptThatLosesItsAtomSaysWhyOnce(t *testing.T) {
-	signal := func(sig syscall.Signal) func(*testing.T, *host, *relay, scripted) {
-		return func(t *testing.T, _ *host, _ *relay, s scripted) {
+	signal := func(sig syscall.Signal) func(*testing.T, *host, *relay.Relay, scripted) {
+		return func(t *testing.T, _ *host, _ *relay.Relay, s scripted) {
 			if err := syscall.Kill(holderOf(t, s.pid), sig); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	for what, test := range map[string]struct {
-		lose func(*testing.T, *host, *relay, scripted)
+		lose func(*testing.T, *host, *relay.Relay, scripted)
 		said string
 		lost bool // the runlog and the hook get it
 	}{
 		"its holder is killed":     {signal(syscall.SIGKILL), "the locksmith was killed", true},
 		"its holder is terminated": {signal(syscall.SIGTERM), "ended by force: its adlock-locksmith was told to end", false},
-		"it is cut off":            {func(_ *testing.T, _ *host, c *relay, _ scripted) { c.cut() }, "no answer", true},
-		"a newcomer ends it": {func(t *testing.T, b *host, _ *relay, _ scripted) {
+		"it is cut off":            {func(_ *testing.T, _ *host, c *relay.Relay, _ scripted) { c.Cut() }, "no answer", true},
+		"a newcomer ends it": {func(t *testing.T, b *host, _ *relay.Relay, _ scripted) {
 			b.awaitExpired(t, "2s")
 			b.run(t, "echo ran", "--expire-after=2s").Ran(t)
 		}, "ended by force, as a newcomer asked for it", false},

@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,51 +14,13 @@ import (
 	"adlock/test/support/helper"
 )
 
-// Go reads the clock without a system call and without the C library, so no call can be
-// intercepted; and a time namespace has a monotonic clock of its own, but no wall clock. So the
-// test changes the standard library: $TEST_CLOCK_AHEAD says by how many seconds the wall clock is
-// ahead, $TEST_CLOCK_FROM since when.
-const (
-	readsClock   = "	sec, nsec, mono := runtimeNow()\n"
-	shiftsClock  = readsClock + "	if sec >= variable(\"TEST_CLOCK_FROM\") {\n		sec += variable(\"TEST_CLOCK_AHEAD\")\n	}\n"
-	importsFirst = "import (\n"
-	readsNumber  = `
-func variable(name string) (n int64) {
-	text, _ := syscall.Getenv(name)
-	for _, c := range text {
-		if c != '-' {
-			n = 10*n + int64(c-'0')
-		}
-	}
-	if len(text) > 0 && text[0] == '-' {
-		return -n
-	}
-	return n
-}
-`
-)
-
-// buildSkewed builds adlock and its locksmith with a changed time.go.
+// buildSkewed builds adlock and its locksmith with another clock.
 var buildSkewed = sync.OnceValues(func() (string, error) {
-	goroot, err := exec.Command("go", "env", "GOROOT").Output()
+	changes, err := helper.Skewed()
 	if err != nil {
 		return "", err
 	}
-	file := filepath.Join(strings.TrimSpace(string(goroot)), "src/time/time.go")
-	source, err := os.ReadFile(file)
-	if err != nil {
-		return "", err
-	}
-	if strings.Count(string(source), readsClock) != 1 || strings.Count(string(source), importsFirst) != 1 {
-		return "", fmt.Errorf("%s of %s reads the clock in another way", file, runtime.Version())
-	}
-	beneath, err := filepath.Rel(helper.Root(), file)
-	if err != nil {
-		return "", err
-	}
-	changes := strings.NewReplacer(readsClock, shiftsClock, importsFirst, importsFirst+"	\"syscall\"\n")
-	skewed := changes.Replace(string(source)) + readsNumber
-	return buildBoth("skewed", helper.Changes{beneath: skewed})
+	return buildBoth("skewed", changes)
 })
 
 // buildBoth builds adlock and its locksmith with these changes, in a directory of that name.

@@ -13,6 +13,7 @@ import (
 	"adlock/lib/record"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
+	"adlock/test/support/terminal"
 )
 
 func TestStatusListsTheAtomsOfTheStoreWithTheHostThatOwns(t *testing.T) {
@@ -215,7 +216,6 @@ func TestLogOnATerminalSaysThatItIsThisHosts(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, url(startEtcd(t, 1)...))
 	h.run(t, "echo ran").Ran(t)
-	p := onTerminal(t, helper.Command{Args: []string{h.bin, "log"}, Env: h.env})
-	shows(t, p, `adlock: etcd://\S+: log tells of the runs of this host alone \(\S+\), as the runlog in \S+ has them`)
-	p.Wait(t)
+	p := terminal.Start(t, 200, helper.Command{Args: []string{h.bin, "log"}, Env: h.env})
+	p.Shows(t, `adlock: etcd://\S+: log tells of the runs of this host alone \(\S+\), as the runlog in \S+ has them`)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/relay"
 )
 
 // succession starts an owner on a and a waiter on b. Once the waiter waits, the owner's job takes at
@@ -71,11 +72,11 @@ func TestAMemberThatDoesNotAnswerEndsNoJob(t *testing.T) {
 	nodes := startEtcd(t, 3)
 	for i := range nodes {
 		members := slices.Clone(nodes)
-		cable := newRelay(t, nodes[i].Client)
-		members[i] = at(cable.address())
+		cable := relay.New(t, nodes[i].Client)
+		members[i] = at(cable.Address())
 		a, b := newHost(t, url(members...)).brief(), newHost(t, url(nodes...)).brief()
 		survived := succession(t, nodes, a, b, 120, func() {
-			cable.cut()
+			cable.Cut()
 			a.run(t, "echo ran", "--operand=other").Ran(t)
 		})
 		if !survived {
@@ -185,10 +186,10 @@ func TestANewcomerWithoutWaitTakesADeadOwnersAtom(t *testing.T) {
 func TestJobOutlivesAStoreThatIsAwayForAWhile(t *testing.T) {
 	cable, h, _ := onCable(t)
 	owner := h.leased(12*time.Second).start(t, "sleep 10; echo done")
-	cable.cut()
+	cable.Cut()
 	time.Sleep(5 * time.Second) // the lease is renewed after 1/3, and the job would be ended after 2/3
-	cable.drop()
-	cable.mend()
+	cable.Drop()
+	cable.Mend()
 	endsWith(t, owner, 0, "done\n")
 	h.run(t, "echo ran", "--if-elapsed=1h").Denied(t)
 }

@@ -1,4 +1,6 @@
-package network
+// Package relay carries connections between clients and servers, and disturbs them: a network that tests can
+// cut, delay and change.
+package relay
 
 import (
 	"bufio"
@@ -12,36 +14,37 @@ import (
 
 // The two directions of a cable.
 const (
-	toServer = iota
-	toClient
+	ToServer = iota
+	ToClient
 )
 
-// cable carries connections. It can be cut, in both directions or one: then nothing gets
+// Cable carries connections. It can be cut, in both directions or one: then nothing gets
 // through, and neither end notices, as with a pulled cable.
-type cable struct {
+type Cable struct {
 	mu    sync.Mutex
 	gates [2]chan struct{}     // each closed while bytes pass that way
 	delay func() time.Duration // drawn for each connection; nil: none
 	all   []net.Conn
 }
 
-func newCable() *cable {
-	c := &cable{gates: [2]chan struct{}{make(chan struct{}), make(chan struct{})}}
-	close(c.gates[toServer])
-	close(c.gates[toClient])
+// NewCable returns a cable that is whole.
+func NewCable() *Cable {
+	c := &Cable{gates: [2]chan struct{}{make(chan struct{}), make(chan struct{})}}
+	close(c.gates[ToServer])
+	close(c.gates[ToClient])
 	return c
 }
 
-func (c *cable) gate(way int) chan struct{} {
+func (c *Cable) gate(way int) chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.gates[way]
 }
 
-// cut blocks these directions (none given: both) until mend.
-func (c *cable) cut(ways ...int) {
+// Cut blocks these directions (none given: both) until mend.
+func (c *Cable) Cut(ways ...int) {
 	if len(ways) == 0 {
-		ways = []int{toServer, toClient}
+		ways = []int{ToServer, ToClient}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,7 +55,8 @@ func (c *cable) cut(ways ...int) {
 	}
 }
 
-func (c *cable) mend() {
+// Mend lets all through again.
+func (c *Cable) Mend() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, gate := range c.gates {
@@ -71,16 +75,16 @@ func isClosed(c chan struct{}) bool {
 	}
 }
 
-// slow delays what later connections carry, each by a time of its own, so that one connection's
+// Slow delays what later connections carry, each by a time of its own, so that one connection's
 // data may overtake another's. nil: no delay.
-func (c *cable) slow(delay func() time.Duration) {
+func (c *Cable) Slow(delay func() time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.delay = delay
 }
 
-// drop closes all connections.
-func (c *cable) drop() {
+// Drop closes all connections.
+func (c *Cable) Drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, conn := range c.all {
@@ -89,7 +93,7 @@ func (c *cable) drop() {
 	c.all = nil
 }
 
-func (c *cable) track(conns ...net.Conn) {
+func (c *Cable) track(conns ...net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.all = append(c.all, conns...)
@@ -97,15 +101,15 @@ func (c *cable) track(conns ...net.Conn) {
 
 // carry carries a connection; the bytes in read were read from it already. Each piece passes
 // through edit (nil: unchanged).
-func (c *cable) carry(in, out net.Conn, read []byte, edit [2]func([]byte) []byte) {
+func (c *Cable) carry(in, out net.Conn, read []byte, edit [2]func([]byte) []byte) {
 	c.mu.Lock()
 	delay := time.Duration(0)
 	if c.delay != nil {
 		delay = c.delay()
 	}
 	c.mu.Unlock()
-	go c.carryOneWay(out, in, toServer, delay, read, edit[toServer])
-	c.carryOneWay(in, out, toClient, delay, nil, edit[toClient])
+	go c.carryOneWay(out, in, ToServer, delay, read, edit[ToServer])
+	c.carryOneWay(in, out, ToClient, delay, nil, edit[ToClient])
 }
 
 // piece is the result of one read, and when to write it.
@@ -114,7 +118,7 @@ type piece struct {
 	at    time.Time
 }
 
-func (c *cable) carryOneWay(to, from net.Conn, way int, delay time.Duration, read []byte, edit func([]byte) []byte) {
+func (c *Cable) carryOneWay(to, from net.Conn, way int, delay time.Duration, read []byte, edit func([]byte) []byte) {
 	defer to.Close()
 	defer from.Close()
 	pieces := make(chan piece, 1024)
@@ -156,40 +160,43 @@ func nextPiece(source *bufio.Reader, line bool) ([]byte, error) {
 	return buffer[:n], err
 }
 
-// relay passes the connections that it accepts on to a server.
-type relay struct {
-	*cable
+// Relay passes the connections that it accepts on to a server.
+type Relay struct {
+	*Cable
 	listener net.Listener
 	to       string
 
-	// sort returns the cable for a connection by the first bytes of its client; nil: the relay has
+	// Sort returns the cable for a connection by the first bytes of its client; nil: the relay has
 	// only one cable.
-	sort func(first []byte) *cable
+	Sort func(first []byte) *Cable
 
-	// edit returns the filters for the lines of a new connection of the client; nil: they pass unread.
-	edit func(client net.Conn) [2]func([]byte) []byte
+	// Edit returns the filters for the lines of a new connection of the client; nil: they pass unread.
+	Edit func(client net.Conn) [2]func([]byte) []byte
 }
 
-func newRelay(t testing.TB, to string) *relay {
+// New starts a relay on the loopback to the server at an address.
+func New(t testing.TB, to string) *Relay {
 	t.Helper()
-	return newRelayAt(t, "127.0.0.1", to)
+	return NewAt(t, "127.0.0.1", to)
 }
 
-func newRelayAt(t testing.TB, ip, to string) *relay {
+// NewAt is New on another IP address.
+func NewAt(t testing.TB, ip, to string) *Relay {
 	t.Helper()
 	l, err := net.Listen("tcp", ip+":0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &relay{cable: newCable(), listener: l, to: to}
+	r := &Relay{Cable: NewCable(), listener: l, to: to}
 	go r.serve()
 	t.Cleanup(r.close)
 	return r
 }
 
-func (r *relay) address() string { return r.listener.Addr().String() }
+// Address is where the relay listens.
+func (r *Relay) Address() string { return r.listener.Addr().String() }
 
-func (r *relay) serve() {
+func (r *Relay) serve() {
 	for {
 		in, err := r.listener.Accept()
 		if err != nil {
@@ -199,10 +206,10 @@ func (r *relay) serve() {
 	}
 }
 
-func (r *relay) pass(in net.Conn) {
+func (r *Relay) pass(in net.Conn) {
 	r.track(in)
-	line, first := r.cable, []byte(nil)
-	if r.sort != nil {
+	line, first := r.Cable, []byte(nil)
+	if r.Sort != nil {
 		first = make([]byte, 32<<10)
 		n, err := in.Read(first)
 		if err != nil {
@@ -210,9 +217,9 @@ func (r *relay) pass(in net.Conn) {
 			return
 		}
 		first = first[:n]
-		line = r.sort(first)
+		line = r.Sort(first)
 	}
-	<-line.gate(toServer)
+	<-line.gate(ToServer)
 	out, err := net.Dial("tcp", r.to)
 	if err != nil {
 		in.Close()
@@ -220,14 +227,14 @@ func (r *relay) pass(in net.Conn) {
 	}
 	line.track(in, out)
 	var edit [2]func([]byte) []byte
-	if r.edit != nil {
-		edit = r.edit(in)
+	if r.Edit != nil {
+		edit = r.Edit(in)
 	}
 	line.carry(in, out, first, edit)
 }
 
-func (r *relay) close() {
+func (r *Relay) close() {
 	r.listener.Close()
-	r.drop()
-	r.mend()
+	r.Drop()
+	r.Mend()
 }

@@ -1,9 +1,8 @@
-package cli
-
-// The tables of verbs and options in the completions of sh/completions stand between two marks,
-// and are made from the help of the programs:
+// Package completions makes the tables of verbs and options in sh/completions from the help of the
+// programs. The tables stand between two marks:
 //
 //	go test ./test/cli -run TheCompletions -update
+package completions
 
 import (
 	"fmt"
@@ -12,13 +11,14 @@ import (
 	"adlock/test/support/helper"
 )
 
-// shell is one shell's completion.
-type shell struct {
-	file  string
+// Shell is one shell's completion.
+type Shell struct {
+	File  string
 	table func([]verb) string
 }
 
-var completers = []shell{
+// Shells are those that have a completion.
+var Shells = []Shell{
 	{"sh/completions/adlock.bash", bashTable},
 	{"sh/completions/_adlock", zshTable},
 	{"sh/completions/adlock.fish", fishTable},
@@ -29,12 +29,12 @@ const (
 	endMark   = "# Up to here.\n"
 )
 
-// with replaces the table in the text of a completion by one of these verbs.
-func (s shell) with(text string, all []helper.Verb) (string, error) {
+// With replaces the table in the text of a completion by one of these verbs.
+func (s Shell) With(text string, all []helper.Verb) (string, error) {
 	before, _, begun := strings.Cut(text, beginMark)
 	_, after, ended := strings.Cut(text, endMark)
 	if !begun || !ended {
-		return "", fmt.Errorf("%s has no marks", s.file)
+		return "", fmt.Errorf("%s has no marks", s.File)
 	}
 	known, err := completed(all)
 	if err != nil {

@@ -1,4 +1,4 @@
-package network
+package relay
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,19 +16,19 @@ import (
 	"adlock/test/support/helper"
 )
 
-// teller is a relay to an FTP server, also for its data connections. It can answer a command itself,
+// Teller is a relay to an FTP server, also for its data connections. It can answer a command itself,
 // keep files under other names, be slow, fall silent, stall a data connection, and make the
 // server's clock step.
-type teller struct {
-	*relay
+type Teller struct {
+	*Relay
 	t testing.TB
 
 	mu       sync.Mutex
-	answer   func(command string) string // its answer in place of the server's; "": the server answers
-	named    func(name string) string    // the name under which the server keeps a file; nil: its own
-	slow     time.Duration               // before each command
-	silent   int                         // after so many more commands, this connection falls silent
-	stalled  int                         // after so many more data connections, one stalls
+	Answer   func(command string) string // its answer in place of the server's; "": the server answers
+	Named    func(name string) string    // the name under which the server keeps a file; nil: its own
+	Delay    time.Duration               // before each command
+	Silent   int                         // after so many more commands, this connection falls silent
+	Stalled  int                         // after so many more data connections, one stalls
 	commands []string
 	stepAt   time.Time // files written from then on have a time that differs by step
 	step     time.Duration
@@ -36,15 +37,11 @@ type teller struct {
 // plenty is more commands than any test sends.
 const plenty = 1 << 30
 
-func newTeller(t testing.TB, f *ftpd) *teller {
+// NewTeller starts a teller on an IP address to the FTP server at an address.
+func NewTeller(t testing.TB, ip, to string) *Teller {
 	t.Helper()
-	return newTellerAt(t, "127.0.0.1", f.Address)
-}
-
-func newTellerAt(t testing.TB, ip, to string) *teller {
-	t.Helper()
-	p := &teller{relay: newRelayAt(t, ip, to), t: t, silent: plenty, stalled: plenty}
-	p.edit = func(client net.Conn) [2]func([]byte) []byte {
+	p := &Teller{Relay: NewAt(t, ip, to), t: t, Silent: plenty, Stalled: plenty}
+	p.Edit = func(client net.Conn) [2]func([]byte) []byte {
 		var gone atomic.Bool // nothing gets through any more, and the client waits
 		hear := func(line []byte) []byte {
 			line, answer, passes := p.hear(line)
@@ -70,21 +67,22 @@ func newTellerAt(t testing.TB, ip, to string) *teller {
 	return p
 }
 
-func (p *teller) set(change func()) {
+// Set changes the fields while connections are open.
+func (p *Teller) Set(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change()
 }
 
-// setClock lets the server's clock step now.
-func (p *teller) setClock(by time.Duration) {
-	p.set(func() { p.stepAt, p.step = time.Now().Truncate(time.Second), by })
+// SetClock lets the server's clock step now.
+func (p *Teller) SetClock(by time.Duration) {
+	p.Set(func() { p.stepAt, p.step = time.Now().Truncate(time.Second), by })
 }
 
-// answers makes the teller give this answer to each command that begins with this text.
-func (p *teller) answers(begin, answer string) {
-	p.set(func() {
-		p.answer = func(command string) string {
+// Answers makes the teller give this answer to each command that begins with this text.
+func (p *Teller) Answers(begin, answer string) {
+	p.Set(func() {
+		p.Answer = func(command string) string {
 			if strings.HasPrefix(command, begin) {
 				return answer
 			}
@@ -93,9 +91,9 @@ func (p *teller) answers(begin, answer string) {
 	})
 }
 
-// said counts the commands that begin with this text.
-func (p *teller) said(begin string) (n int) {
-	p.set(func() {
+// Said counts the commands that begin with this text.
+func (p *Teller) Said(begin string) (n int) {
+	p.Set(func() {
 		for _, c := range p.commands {
 			if strings.HasPrefix(c, begin) {
 				n++
@@ -106,19 +104,19 @@ func (p *teller) said(begin string) (n int) {
 }
 
 // hear decides about a command.
-func (p *teller) hear(line []byte) (passed []byte, answer string, passes bool) {
+func (p *Teller) hear(line []byte) (passed []byte, answer string, passes bool) {
 	command := strings.TrimRight(string(line), "\r\n")
 	p.mu.Lock()
 	p.commands = append(p.commands, command)
-	if p.silent--; p.silent < 0 {
-		p.silent = plenty
+	if p.Silent--; p.Silent < 0 {
+		p.Silent = plenty
 	} else {
 		passes = true
 	}
-	if p.answer != nil {
-		answer = p.answer(command)
+	if p.Answer != nil {
+		answer = p.Answer(command)
 	}
-	slow, named := p.slow, p.named
+	slow, named := p.Delay, p.Named
 	p.mu.Unlock()
 	time.Sleep(slow)
 	return renamedIn(line, named), answer, passes
@@ -138,7 +136,7 @@ func renamedIn(line []byte, named func(string) string) []byte {
 }
 
 // speak passes on an answer of the server.
-func (p *teller) speak(line []byte) []byte {
+func (p *Teller) speak(line []byte) []byte {
 	var port int
 	if at := bytes.Index(line, []byte("(|||")); at >= 0 && bytes.HasPrefix(line, []byte("229 ")) {
 		if _, err := fmt.Sscanf(string(line[at:]), "(|||%d|)", &port); err == nil {
@@ -152,7 +150,7 @@ func (p *teller) speak(line []byte) []byte {
 }
 
 // stepped returns the time of a file as the stepped clock would have shown it.
-func (p *teller) stepped(stamp string) string {
+func (p *Teller) stepped(stamp string) string {
 	const form = "20060102150405"
 	at, err := time.Parse(form, stamp)
 	p.mu.Lock()
@@ -164,8 +162,8 @@ func (p *teller) stepped(stamp string) string {
 }
 
 // dataPort returns a port of the teller's own that passes one connection on to the server's port.
-func (p *teller) dataPort(port int) int {
-	here, _, _ := net.SplitHostPort(p.address())
+func (p *Teller) dataPort(port int) int {
+	here, _, _ := net.SplitHostPort(p.Address())
 	there, _, _ := net.SplitHostPort(p.to)
 	l, err := net.Listen("tcp", here+":0")
 	if err != nil {
@@ -173,12 +171,12 @@ func (p *teller) dataPort(port int) int {
 		return port
 	}
 	stalled := false
-	p.set(func() {
-		if p.stalled--; p.stalled < 0 {
-			stalled, p.stalled = true, plenty
+	p.Set(func() {
+		if p.Stalled--; p.Stalled < 0 {
+			stalled, p.Stalled = true, plenty
 		}
 	})
-	data := &relay{cable: p.cable, listener: l, to: net.JoinHostPort(there, itoa(port))}
+	data := &Relay{Cable: p.Cable, listener: l, to: net.JoinHostPort(there, strconv.Itoa(port))}
 	go func() {
 		defer l.Close()
 		_ = l.(*net.TCPListener).SetDeadline(time.Now().Add(helper.Patience)) // the client may never use the port
