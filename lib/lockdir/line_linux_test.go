@@ -151,6 +151,35 @@ func TestAHeadThatStandsStillIsPassed(t *testing.T) {
 	}
 }
 
+// Newcomers that do not wait may use the atom all the time.
+func TestAStoppedHeadIsPassedThoughOthersUseTheAtom(t *testing.T) {
+	k := newLocker(t)
+	unix.Close(heldLine(t, k))
+	head := start(t, "exec flock '"+k.Dir.Path(motd.Name().Line())+"' sleep 60")
+	helper.Eventually(t, "it has the line", func() bool { return (&queue{t: t, k: k}).inLine() == 1 })
+	must.Do(t, unix.Kill(head.PID, unix.SIGSTOP))
+	waiter, other, done := ask(sleeper(t)), ask(sleeper(t)), make(chan locker.Outcome, 1)
+	waiter.Wait = limit.Never
+	go func() {
+		o, _ := k.Take(waiter)
+		done <- o
+	}()
+	for began := time.Now(); time.Since(began) < helper.Patience; time.Sleep(50 * time.Millisecond) {
+		if o, err := k.Take(other); err == nil && o.Verdict == locker.Acquired {
+			release(t, k, o)
+		}
+		select {
+		case o := <-done:
+			if o.Verdict != locker.Acquired {
+				t.Errorf("%+v", o)
+			}
+			return
+		default:
+		}
+	}
+	t.Fatal("it is not passed")
+}
+
 // An atom that is taken and released again and again, as by a queue, is not one that its head leaves alone.
 func TestAHeadIsNotPassedWhileTheAtomIsInUse(t *testing.T) {
 	k := newLocker(t)

@@ -114,8 +114,8 @@ func (l *line) leave() {
 	l.file, l.head = nil, false
 }
 
-// passes tells whether the newcomer goes ahead of a head that has left the atom alone for too long. It
-// queues anew: others may have done the same.
+// passes tells whether the newcomer goes ahead of a head that is stopped, or has left the atom alone for
+// too long. It queues anew: others may have done the same.
 func (l *line) passes(token string) bool {
 	seen := stalled{token: token}
 	var st unix.Stat_t
@@ -125,11 +125,12 @@ func (l *line) passes(token string) bool {
 	if sysfile.Lstatat(l.dir.fd, l.name, &st) == nil {
 		seen.line = st.Ino
 	}
-	if seen != l.stalled {
+	switch still, _ := process.Still(l.file.Locker()); {
+	case still: // newcomers that do not wait may use the atom meanwhile, again and again
+	case seen != l.stalled:
 		l.stalled, l.since = seen, process.Monotonic()
 		return false
-	}
-	if process.Monotonic()-l.since < stallMost {
+	case process.Monotonic()-l.since < stallMost:
 		return false
 	}
 	if l.file.IsAtItsPath() {

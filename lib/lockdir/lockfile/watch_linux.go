@@ -90,6 +90,9 @@ func (w *Watch) end() {
 	*w = blind
 }
 
+// vainMost is for how many milliseconds at most a Watch is deaf after other files have gone.
+const vainMost = 16
+
 // Wait returns true when one of these files has gone. It returns false when one of the owners
 // (pids of processes that lived a moment ago) is dead, when one of the inputs (descriptors) can be read,
 // or when the time is up.
@@ -99,7 +102,7 @@ func (w *Watch) Wait(files []string, owners, inputs []int, most time.Duration) (
 	for _, fd := range inputs {
 		polled = append(polled, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 	}
-	dead := false
+	dead, vain := false, time.Duration(0)
 	for _, pid := range owners {
 		fd, err := unix.PidfdOpen(pid, 0)
 		if err == nil {
@@ -122,7 +125,10 @@ func (w *Watch) Wait(files []string, owners, inputs []int, most time.Duration) (
 		switch {
 		case told && w.sawOneGo(files): // before the pidfds: an owner may have released and exited
 			return true
-		case err == unix.EINTR, told && n == 1 && !dead:
+		case told && n == 1 && !dead: // other files go, perhaps hundreds in a second
+			time.Sleep(min(left, vain*time.Millisecond))
+			vain = min(vain+1, vainMost)
+		case err == unix.EINTR:
 		case err == nil && (n == 0 && !dead || slices.ContainsFunc(polled[1:1+len(inputs)], isReady)):
 			return false
 		default:

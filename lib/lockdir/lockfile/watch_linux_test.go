@@ -274,3 +274,26 @@ func TestTheFilesInTheWayAloneWakeAWaiter(t *testing.T) {
 		}
 	}
 }
+
+func TestManyFilesThatGoWakeAWaiterSeldom(t *testing.T) {
+	d, polls, stop := newDir(t), 0, make(chan struct{})
+	must.Do(t, os.WriteFile(d.Path(mine), nil, 0o600))
+	go func() {
+		defer close(stop)
+		for range 200 {
+			path := d.Path("lock.cfengine_conf.dax.x.z")
+			_ = os.WriteFile(path, nil, 0o600)
+			_ = os.Remove(path)
+			time.Sleep(time.Millisecond)
+		}
+		_ = os.Remove(d.Path(mine))
+	}()
+	intercept.Run(t, func() {
+		w := NewWatch(d)
+		defer w.Close()
+		w.Wait([]string{mine}, nil, nil, time.Hour)
+	}, func(intercept.Call) unix.Errno { polls++; return 0 }, unix.SYS_PPOLL)
+	if <-stop; polls > 100 {
+		t.Errorf("it looked %d times while 200 files went", polls)
+	}
+}
