@@ -74,11 +74,15 @@ func TestTheDeadAndTheStoppedHoldUpNoWaiter(t *testing.T) {
 	}
 }
 
-// A waiter is woken when its turn comes, and else only by its own looks, every few seconds.
 func TestAHandOverWakesNoOtherWaiter(t *testing.T) {
+	wakesNoOther(t, 10, 30)
+}
+
+// wakesNoOther hands the atom on, with that many waiters behind those whose turn comes. A waiter is
+// woken when its turn comes, and else only by its own looks, every few seconds.
+func wakesNoOther(t *testing.T, passing, staying int) {
 	l := &line{stage: newStage(t)}
 	owner := l.hold("a")
-	const passing, staying = 10, 30
 	for n := range passing {
 		l.joins(fmt.Sprint(n))
 	}
@@ -87,7 +91,8 @@ func TestAHandOverWakesNoOtherWaiter(t *testing.T) {
 	for n := range staying {
 		l.joins(fmt.Sprint("after-", n))
 	}
-	before, began := l.switches(staying), time.Now()
+	began := time.Now()
+	before := l.switches(staying)
 	owner.Signal(t, syscall.SIGTERM)
 	helper.Eventually(t, "their turn has come", func() bool { return strings.HasSuffix(l.came(), "last") })
 	more, looks := l.switches(staying)-before, 1+int(time.Since(began)/(2*time.Second)) // they are 2.5 s apart

@@ -14,6 +14,10 @@ import (
 	"adlock/test/support/need"
 )
 
+func TestAHandOverWakesNoneOfAThousandWaiters(t *testing.T) {
+	wakesNoOther(t, 100, 900)
+}
+
 func TestManyContendersShareTheAtomAsEvenlyAsWithFlock(t *testing.T) {
 	need.Tools(t, "flock")
 	s := newStage(t)
