@@ -200,9 +200,12 @@ func (m mark) hasElder(e Entry, byPID map[int]Entry) bool {
 
 // isOrphan tells whether another process than the one that has started e is its parent now: one
 // outside its session, or a subreaper that is older than the lock, such as the supervisor of a job
-// of which the owner's was a part.
+// of which the owner's was a part. A child of the living owner is found through its parent.
 func (m mark) isOrphan(e Entry, byPID map[int]Entry) bool {
 	above, there := byPID[e.Parent]
+	if there && above.Key() == m.owner {
+		return false
+	}
 	return !there || above.PID == 1 || above.SID != e.SID || strings.HasPrefix(above.Command, supervisor) && !m.isLater(above)
 }
 
