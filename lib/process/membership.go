@@ -53,13 +53,13 @@ func (k *Membership) AddGroup(id Identity) {
 // Empty tells whether there can be no member.
 func (k *Membership) Empty() bool { return len(k.Roots) == 0 && len(k.bands) == 0 && k.mark == nil }
 
-// Look returns a process table in which it has looked for the job's mark. known tells which
-// processes need no such look.
+// Look returns a process table in which it has looked for the job's mark. known tells which other
+// processes than the recorded ones need no such look.
 func (k *Membership) Look(table TableReader, known func(Key) bool) (list []Entry, err error) {
 	if k.mark == nil {
 		return table(nil)
 	}
-	k.seen, list, err = k.mark.look(table, known)
+	k.seen, list, err = k.mark.look(table, func(e Key) bool { return k.Roots[e] || known(e) })
 	return list, err
 }
 

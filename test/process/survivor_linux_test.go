@@ -163,22 +163,29 @@ func TestACommandThatBecameAnotherUserIsEndedToo(t *testing.T) {
 }
 
 // Processes of another user namespace do not show their environment, as the commands that a user may run
-// and not read do not.
+// and not read do not, and in a container those that have become another user.
 func TestACommandWithAnUnreadableEnvironmentIsEnded(t *testing.T) {
 	t.Parallel()
 	elsewhere := []string{"--user", "--map-root-user"}
 	need.Namespaces(t, elsewhere...)
-	a := helper.NewAtom(t)
-	file := filepath.Join(t.TempDir(), "job")
-	run := func(words string) helper.Command {
-		return helper.Command{Args: slices.Concat([]string{"unshare"}, elsewhere, []string{"sh", "-c", "exec $run " + words}), Env: a.Env()}
+	for _, killed := range []bool{false, true} {
+		t.Run("supervisor killed: "+strconv.FormatBool(killed), func(t *testing.T) {
+			a := helper.NewAtom(t)
+			file := filepath.Join(t.TempDir(), "job")
+			run := func(words string) helper.Command {
+				return helper.Command{Args: slices.Concat([]string{"unshare"}, elsewhere, []string{"sh", "-c", "exec $run " + words}), Env: a.Env()}
+			}
+			owner := run(deaf + file).Start(t)
+			job := actor.PIDIn(t, file)
+			if killed {
+				owner.Kill(t)
+			}
+			if r := run("--expire-after=0 --pause=0 echo ran").Run(t); r.Out != "ran\n" || helper.Alive(job) {
+				t.Errorf("the newcomer: %+v; the job lives: %v", r, helper.Alive(job))
+				kill(t, job)
+			}
+		})
 	}
-	owner := run(deaf + file).Start(t)
-	job := actor.PIDIn(t, file)
-	if r := run("--expire-after=0 --pause=0 echo ran").Run(t); r.Out != "ran\n" || helper.Alive(job) {
-		t.Errorf("the newcomer: %+v; the job lives: %v", r, helper.Alive(job))
-	}
-	owner.Wait(t)
 }
 
 // guardBeforeCommand starts `adlock run` and takes the guard of its lock before the command is
