@@ -30,11 +30,10 @@ func environ(e Entry) ([]byte, error) {
 		text, err := readEnviron(e)
 		settled := err == nil && e.environ == len(text) && (len(text) > 0 || look > 0) // an execve shows none for a moment
 		none := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)           // gone, or its first thread is
+		refused := errors.Is(err, fs.ErrPermission)                                    // for another user's first thread that is gone, too
 		was, overwritten := e, settled && isOverwritten(e, text)
 		switch {
-		case errors.Is(err, fs.ErrPermission):
-			return nil, errUnreadable
-		case err != nil && !none:
+		case err != nil && !none && !refused:
 			return nil, fault.Wrap(path(e.PID, "environ"), err)
 		case settled && !overwritten:
 			return text, nil
@@ -44,7 +43,7 @@ func environ(e Entry) ([]byte, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		if overwritten && e.arguments == was.arguments { // else an execve came between
+		if refused || overwritten && e.arguments == was.arguments { // else an execve came between
 			return nil, errUnreadable
 		}
 		time.Sleep(time.Duration(look) * time.Millisecond / 4)
