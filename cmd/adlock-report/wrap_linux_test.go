@@ -210,14 +210,19 @@ func (p place) cron(t *testing.T, dir, shell, text string) helper.Result {
 	return c.Run(t)
 }
 
-func TestThePathInACrontabIsTheHelpersOwn(t *testing.T) {
-	p := newPlace(t)
-	dir := filepath.Join(t.TempDir(), "a b")
-	must(t, os.Mkdir(dir, 0o755))
+// linked puts the programs into a directory, and returns the helper's path there.
+func (p place) linked(t *testing.T, dir string) string {
+	t.Helper()
+	must(t, os.MkdirAll(dir, 0o755))
 	for _, name := range []string{"adlock", "adlock-report"} {
 		must(t, os.Link(filepath.Join(filepath.Dir(p.program), name), filepath.Join(dir, name)))
 	}
-	p.program = filepath.Join(dir, "adlock")
+	return filepath.Join(dir, "adlock")
+}
+
+func TestThePathInACrontabIsTheHelpersOwn(t *testing.T) {
+	p := newPlace(t)
+	p.program = p.linked(t, filepath.Join(t.TempDir(), "a b"))
 	if r := p.wrap(t, "@daily x\n"); r.Status != 64 || r.Out != "@daily x\n" || r.Err != "adlock: "+p.program+": cannot stand in a crontab as it is\n" {
 		t.Errorf("status %d: %s%s", r.Status, r.Out, r.Err)
 	}
@@ -249,13 +254,14 @@ func TestTheJobsOfAUserWithoutAHomeAreLeft(t *testing.T) {
 
 func TestAShellLineIsWrittenAndTakenOutInAPipe(t *testing.T) {
 	p := newPlace(t)
-	shell := filepath.Join(filepath.Dir(filepath.Dir(p.program)), "lib/adlock/shell")
+	prefix := t.TempDir()
+	p.program = p.linked(t, filepath.Join(prefix, "bin"))
+	shell := filepath.Join(prefix, "lib/adlock/shell")
 	text := strings.Replace(backups, "MAILTO=root\n", "MAILTO=root\nSHELL=/bin/bash\n", 1)
 	if r := p.wrap(t, text, "--shell"); r.Status != 69 || r.Out != text || !strings.HasPrefix(r.Err, "adlock: wrap: the shell for crontabs is not installed beside ") {
 		t.Errorf("%+v", r)
 	}
 	must(t, os.MkdirAll(filepath.Dir(shell), 0o755))
-	t.Cleanup(func() { os.Remove(shell) })
 	must(t, need.WriteProgram(shell, []byte(read(t, "../../sh/shell")), 0o755))
 	guarded := p.wrap(t, text, "--shell")
 	want := strings.Replace(text, "MAILTO=root\nSHELL=", "SHELL="+shell+"\nMAILTO=root\nADLOCK_SHELL=", 1)

@@ -391,7 +391,8 @@ func dry(example string) string {
 }
 
 func TestTheExamplesOfThePagesSucceed(t *testing.T) {
-	env := []string{"PROGRAM=" + helper.Binary(t), "ADLOCK_DIR=" + helper.Dir(t)}
+	dir := helper.Dir(t)
+	env := []string{"PROGRAM=" + helper.Binary(t), "ADLOCK_DIR=" + dir}
 	for _, name := range []string{"backup", "feeds", "nightly"} { // the examples need them
 		helper.Command{Args: []string{helper.Binary(t), "run", "--name", name, "true"}, Env: env}.Run(t)
 	}
@@ -399,7 +400,7 @@ func TestTheExamplesOfThePagesSucceed(t *testing.T) {
 	for name, p := range pages(t) {
 		for _, example := range examples(p) {
 			count++
-			script := `adlock() { "$PROGRAM" "$@"; }; picture=a.png; ` + dry(example)
+			script := `adlock() { "$PROGRAM" "$@"; }; picture=a.png; ` + strings.ReplaceAll(dry(example), " /run/", " "+dir+"/") // where every user may write
 			r := helper.Command{Args: []string{"sh", "-c", script}, Env: env}.Run(t)
 			if r.Err != "" || r.Status != fault.StatusOK && r.Status != fault.StatusDenied {
 				t.Errorf("%s: %s: %+v", name, example, r)
