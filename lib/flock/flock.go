@@ -191,9 +191,10 @@ func (f *File) Await() (tells int, err error) {
 	if f.tells, far, err = sysfile.SocketPair(); err != nil {
 		return -1, fault.Wrap(f.Path, err)
 	}
-	f.granted = make(chan error, 1)
+	granted, fd := make(chan error, 1), f.fd
+	f.granted = granted
 	go func() {
-		f.granted <- sysfile.Retry(func() error { return unix.Flock(f.fd, f.how) })
+		granted <- sysfile.Retry(func() error { return unix.Flock(fd, f.how) })
 		unix.Close(far)
 	}()
 	return f.tells, nil
