@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,11 +25,15 @@ type queue struct {
 	owner locker.Outcome
 	came  chan string // the waiters that have taken the atom
 	names []string
+	all   sync.WaitGroup // the waiters; they end with the processes for which they ask
 }
 
 func newQueue(t *testing.T) *queue {
 	k := newLocker(t)
-	return &queue{t: t, k: k, owner: wantVerdict(t, k, ask(sleeper(t)), locker.Acquired), came: make(chan string, 100)}
+	q := &queue{t: t, k: k, came: make(chan string, 100)}
+	t.Cleanup(q.all.Wait)
+	q.owner = wantVerdict(t, k, ask(sleeper(t)), locker.Acquired)
+	return q
 }
 
 // joins has a newcomer wait; it releases the atom at once. joins returns when the newcomer is in the
@@ -41,7 +46,7 @@ func (q *queue) joins(name string, change func(*locker.Request)) {
 		change(&r)
 	}
 	before := q.inLine()
-	go func() {
+	q.all.Go(func() {
 		o, err := q.k.Take(r)
 		if err != nil || o.Verdict != locker.Acquired {
 			name = fmt.Sprint(name, ": ", o.Verdict, err)
@@ -52,7 +57,7 @@ func (q *queue) joins(name string, change func(*locker.Request)) {
 				q.t.Error(err)
 			}
 		}
-	}()
+	})
 	q.names = append(q.names, name)
 	helper.Eventually(q.t, name+" is in the line", func() bool { return q.inLine() > before })
 }
