@@ -77,8 +77,9 @@ fuzz: ## every fuzz target, FUZZTIME=100000x inputs each
 		$(GO) test -tags $(TAGS) -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZTIME) ./lib/$${target%:*}; \
 	done
 
-# These show in minutes that most things work: all but the longest tests, under one shell.
-quick_packages = ./lib/... ./cmd/... ./test/cli ./test/process
+# These show in minutes that most things work: all but the longest tests, under one shell. Here, too,
+# the packages that take longest come first.
+quick_packages = ./lib/lockdir ./test/cli ./cmd/... ./test/process ./lib/...
 quick: build bats/node_modules ## the quick tests, under dash alone
 	$(GO) test -tags $(TAGS) -count=1 -timeout 10m $(quick_packages)
 	ADLOCK_TEST_SHELLS=dash bats/run

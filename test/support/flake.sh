@@ -40,9 +40,7 @@ while [ "$left" -gt 0 ]; do
 done
 
 # The tests of each package are compiled once.
-for package in "$@"; do
-	${GO:-go} list -tags "${TAGS-}" -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}' "$package"
-done | grep . >"$kept/packages"
+${GO:-go} list -tags "${TAGS-}" -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}' "$@" | grep . >"$kept/packages"
 while read -r package _; do
 	${GO:-go} test -c -tags "${TAGS-}" -o "$kept/$(printf %s "$package" | tr / .).test" "$package"
 done <"$kept/packages"
