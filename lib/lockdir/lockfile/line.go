@@ -13,18 +13,11 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// line is a newcomer's place in the line of an atom: flock(2) on the file line.NAME, which the kernel
-// grants in the order in which it was asked for (only a newcomer that asks in the very moment in which it
-// changes hands may be faster). The newcomer that has it is the head. It alone watches the atom, takes it as any newcomer does, and lets the next one come: at once, or if it is a supervisor
-// when its run has ended.
+// line is a newcomer's place in the line of an atom (protocol.md, 4a): flock(2) on the file line.NAME,
+// which the kernel grants in the order of asking. The newcomer that has it is the head.
 //
 // The line is for order and cost only: it excludes no process from the atom. So a newcomer that cannot
-// use it goes on without, and two heads do no harm. There are two after a newcomer has passed a head
-// that stands still (stopped, frozen): it removes the file, and the rest queue anew.
-//
-// A newcomer that waits in the line looks in full every few seconds, and when its own ExpireAfter has
-// passed. Such a look may end an expired owner; it does not take an atom that is free, or whose owner is
-// dead, as that is the head's.
+// use it goes on without, and two heads do no harm.
 type line struct {
 	dir        *Dir
 	name, last string // of the line, and of the last lock

@@ -5,6 +5,8 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/process"
@@ -39,14 +41,24 @@ type Waiting struct {
 // expired (Outcome.Recheck). Other files must not wake the waiter, above all not the locks that
 // waiters link and unlink themselves: waiters would wake each other without end.
 type InWay struct {
-	Files  []string
+	Locks  []Standing
 	Owners []int
 	Line   bool // the newcomer has to wait in the line
 }
 
+// Standing is a lock that was seen under its name. The lock of another newcomer, which may have taken
+// its place unnoticed, has another inode or, as a file system uses inodes again, another mtime.
+type Standing struct {
+	Name  string
+	inode uint64
+	since int64 // the mtime in nanoseconds
+}
+
+func standing(name string, st *unix.Stat_t) Standing { return Standing{name, st.Ino, st.Mtim.Nano()} }
+
 // Add adds a lock, and its owner if that lives.
 func (i *InWay) Add(lock *Active, seen policy.Active) {
-	i.Files = append(i.Files, lock.File.String())
+	i.Locks = append(i.Locks, standing(lock.name, &lock.st))
 	switch seen.Owner {
 	case policy.Lives, policy.Ancestor, policy.Untouched:
 		if !seen.Empty {
@@ -60,7 +72,7 @@ func (i *InWay) Add(lock *Active, seen policy.Active) {
 // members of its job live). It is also false where the look found no lock in the way but the waiter
 // was denied after linking its own: another newcomer was faster, or a stopped process guards a lock
 // that looks free.
-func (i *InWay) hasEvents() bool { return len(i.Files) > 0 && len(i.Owners) == len(i.Files) }
+func (i *InWay) hasEvents() bool { return len(i.Locks) > 0 && len(i.Owners) == len(i.Locks) }
 
 // NewWaiting starts the wait that the request asks for, without a watch yet. waits is called once,
 // before the newcomer blocks for the first time.
@@ -114,7 +126,7 @@ func (w *Waiting) Next(o locker.Outcome) bool {
 		return false
 	}
 	w.began = true
-	inputs, owners, files := []int(nil), w.caller(), []string(nil)
+	inputs, owners, locks := []int(nil), w.caller(), []Standing(nil)
 	if asker := w.Asker(); asker >= 0 {
 		inputs = append(inputs, asker)
 	}
@@ -128,14 +140,14 @@ func (w *Waiting) Next(o locker.Outcome) bool {
 	case fresh:
 		return true
 	default:
-		owners, files = append(owners, w.InWay.Owners...), w.InWay.Files
+		owners, locks = append(owners, w.InWay.Owners...), w.InWay.Locks
 	}
 	if w.waits != nil {
 		w.waits(o)
 		w.waits = nil
 	}
 	w.Show(w.request, o)
-	w.watch.Wait(files, owners, inputs, min(left, w.pollAfter(o, granted >= 0)))
+	w.watch.Wait(locks, owners, inputs, min(left, w.pollAfter(o, granted >= 0)))
 	return !w.isForTheDead()
 }
 

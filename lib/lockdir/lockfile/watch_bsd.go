@@ -36,13 +36,12 @@ func (w *Watch) Close() {
 	*w = blind
 }
 
-// Wait returns when the directory has changed, an owner has died, one of the inputs (descriptors) can be
-// read, or the time is up. It never reports that a lock has gone, as kqueue names
-// no file.
-func (w *Watch) Wait(_ []string, owners, inputs []int, most time.Duration) (gone bool) {
+// Wait returns when the directory has changed (kqueue names no file), an owner has died, one of the
+// inputs (descriptors) can be read, or the time is up.
+func (w *Watch) Wait(_ []Standing, owners, inputs []int, most time.Duration) {
 	if w.queue < 0 {
 		time.Sleep(most)
-		return false
+		return
 	}
 	changes := make([]unix.Kevent_t, 1, 1+len(inputs)+len(owners))
 	unix.SetKevent(&changes[0], w.dir, unix.EVFILT_VNODE, unix.EV_ADD|unix.EV_CLEAR)
@@ -62,5 +61,4 @@ func (w *Watch) Wait(_ []string, owners, inputs []int, most time.Duration) (gone
 	if _, err := unix.Kevent(w.queue, changes, events, &timeout); err != nil {
 		time.Sleep(min(most, PollLeast)) // such as ESRCH: an owner is dead
 	}
-	return false
 }

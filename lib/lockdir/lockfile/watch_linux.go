@@ -93,10 +93,9 @@ func (w *Watch) end() {
 // vainMost is for how many milliseconds at most a Watch is deaf after other files have gone.
 const vainMost = 16
 
-// Wait returns true when one of these files has gone. It returns false when one of the owners
-// (pids of processes that lived a moment ago) is dead, when one of the inputs (descriptors) can be read,
-// or when the time is up.
-func (w *Watch) Wait(files []string, owners, inputs []int, most time.Duration) (gone bool) {
+// Wait returns when one of these locks has gone, when one of the owners (pids of processes that lived a
+// moment ago) is dead, when one of the inputs (descriptors) can be read, or when the time is up.
+func (w *Watch) Wait(locks []Standing, owners, inputs []int, most time.Duration) {
 	deadline := time.Now().Add(most)
 	polled := []unix.PollFd{{Fd: int32(w.signals), Events: unix.POLLIN}}
 	for _, fd := range inputs {
@@ -114,7 +113,7 @@ func (w *Watch) Wait(files []string, owners, inputs []int, most time.Duration) (
 	for {
 		left := time.Until(deadline)
 		if left <= 0 {
-			return false
+			return
 		}
 		timeout := int(left.Milliseconds()) + 1
 		if dead {
@@ -123,29 +122,31 @@ func (w *Watch) Wait(files []string, owners, inputs []int, most time.Duration) (
 		n, err := unix.Poll(polled, timeout)
 		told := err == nil && polled[0].Revents != 0
 		switch {
-		case told && w.sawOneGo(files): // before the pidfds: an owner may have released and exited
-			return true
+		case told && w.sawOneGo(locks): // before the pidfds: an owner may have released and exited
+			return
 		case told && n == 1 && !dead: // other files go, perhaps hundreds in a second
 			time.Sleep(min(left, vain*time.Millisecond))
 			vain = min(vain+1, vainMost)
 		case err == unix.EINTR:
 		case err == nil && (n == 0 && !dead || slices.ContainsFunc(polled[1:1+len(inputs)], isReady)):
-			return false
+			return
 		default:
 			// The rest of a dead owner's job mostly ends a moment later.
 			time.Sleep(min(left, PollLeast))
-			return false
+			return
 		}
 	}
 }
 
 func isReady(p unix.PollFd) bool { return p.Revents != 0 }
 
-// sawOneGo reads the signal and reports whether one of these files is missing. A file that goes later
+// sawOneGo reads the signal and reports whether one of these locks has gone. A lock that goes later
 // causes another signal.
-func (w *Watch) sawOneGo(files []string) bool {
+func (w *Watch) sawOneGo(locks []Standing) bool {
 	var signal [unsafe.Sizeof(unix.SignalfdSiginfo{})]byte
 	_, _ = unix.Read(w.signals, signal[:]) // there is one, and SIGIO does not queue
-	var st unix.Stat_t
-	return slices.ContainsFunc(files, func(file string) bool { return sysfile.Lstatat(w.dir, file, &st) != nil })
+	return slices.ContainsFunc(locks, func(lock Standing) bool {
+		var st unix.Stat_t
+		return sysfile.Lstatat(w.dir, lock.Name, &st) != nil || standing(lock.Name, &st) != lock
+	})
 }
