@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -40,14 +41,7 @@ func SurvivorLine(n int, id process.Identity) string {
 // processLine holds pid, start, inode and session of a process, and the pid and time namespace of
 // the writer.
 func processLine(key string, id process.Identity) string {
-	line := key + "="
-	for i, value := range [...]uint64{uint64(id.PID), id.Start, id.Inode, uint64(id.SID), id.PIDNS, id.TimeNS} {
-		if i > 0 {
-			line += " "
-		}
-		line += strconv.FormatUint(value, 10)
-	}
-	return line + "\n"
+	return fmt.Sprintf("%s=%d %d %d %d %d %d\n", key, id.PID, id.Start, id.Inode, id.SID, id.PIDNS, id.TimeNS)
 }
 
 // parseAppended reads the lines after a record. It ignores an unfinished last line; an unknown line

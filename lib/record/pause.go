@@ -1,7 +1,6 @@
 package record
 
 import (
-	"strconv"
 	"time"
 
 	"adlock/lib/limit"
@@ -51,42 +50,23 @@ func (p Pause) Policy() policy.Pause {
 }
 
 // Bytes are the lines of the pause; none for the zero value.
-func (p Pause) Bytes() []byte {
-	var w writer
-	w.pause(p)
-	return []byte(w.String())
+func (p Pause) Bytes() []byte { return Memory{Pause: p}.Bytes() }
+
+func (p *Pause) lines(l *lines) {
+	l.instant("paused", &p.Since)
+	l.limit("paused_for", &p.For)
+	l.quoted("paused_why", &p.Why)
+	l.text("paused_boot", &p.boot)
+	l.text("paused_machine", &p.machine)
+	number(l, "paused_timens", &p.timeNS, 64)
+	l.duration("paused_boottime", &p.boottime)
 }
 
-func (w *writer) pause(p Pause) {
-	if p.Since.IsZero() {
-		return
-	}
-	w.text("paused", p.Since.UTC().Format(time.RFC3339Nano))
-	w.text("paused_for", limit.Format(p.For))
-	w.text("paused_why", strconv.Quote(p.Why))
-	w.text("paused_boot", p.boot)
-	w.text("paused_machine", p.machine)
-	w.number("paused_timens", p.timeNS)
-	w.text("paused_boottime", p.boottime.String())
-}
-
-// ParsePause reads what Bytes wrote; anything else is an error.
+// ParsePause reads what Bytes wrote of a pause; anything else is an error.
 func ParsePause(content []byte) (Pause, error) {
-	fields, ok := parseFields(string(content))
-	r := reader{fields: fields, failed: !ok}
-	p := r.pause()
-	if r.failed {
-		return Pause{}, errFormat
+	m, err := ParseMemory(content)
+	if err == nil && m.Pause == (Pause{}) {
+		err = errFormat
 	}
-	return p, nil
-}
-
-func (r *reader) pause() Pause {
-	since, err := time.Parse(time.RFC3339Nano, r.text("paused"))
-	p := Pause{
-		since, r.limit("paused_for"), r.quoted("paused_why"), r.text("paused_boot"), r.text("paused_machine"),
-		r.number("paused_timens", 64), r.duration("paused_boottime"),
-	}
-	r.failed = r.failed || err != nil
-	return p
+	return m.Pause, err
 }
