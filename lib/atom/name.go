@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"hash/fnv"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -75,15 +74,6 @@ func Named(name, host string) Atom {
 	return Atom{Program: NamedProgram, Host: host, Operator: RunOperator, Operand: name}
 }
 
-// Cut returns the atom with a long operand cut, unless it is cut already: earlier versions recorded
-// operands of any length.
-func (a Atom) Cut() Atom {
-	if _, already := checksumOf(a.Operand); !already {
-		a.Operand = cut(a.Operand)
-	}
-	return a
-}
-
 func cut(operand string) string {
 	if len(operand) <= longestOperand {
 		return operand
@@ -146,7 +136,7 @@ func (a Atom) Check() error {
 
 // Name returns the atom's NAME.
 func (a Atom) Name() Name {
-	return a.named(Canonify(a.Operator) + "." + a.operand())
+	return Name(Canonify(a.Program) + "." + Canonify(a.Host) + "." + Canonify(a.Operator) + "." + a.operand())
 }
 
 // operand is the last part of the name. It is the same for an operand and for its cut form.
@@ -165,26 +155,9 @@ func (a Atom) Slot(n int) Name {
 	return Name(a.Name().SlotPrefix() + slotPrefix + strconv.Itoa(n))
 }
 
-// InOrder returns slots of the atom in the order of their numbers.
-func (a Atom) InOrder(slots []Name) (all []Name) {
-	numbers := make([]int, len(slots))
-	for i, slot := range slots {
-		numbers[i] = slot.SlotNumber()
-	}
-	slices.Sort(numbers)
-	for _, n := range numbers {
-		all = append(all, a.Slot(n))
-	}
-	return all
-}
-
 // IsNamed tells whether --name alone makes the atom. With slots it is a semaphore: they count the runs
 // of this atom, which share it.
 func (a Atom) IsNamed() bool { return a.Program == NamedProgram && a.Operator == RunOperator }
-
-func (a Atom) named(what string) Name {
-	return Name(Canonify(a.Program) + "." + Canonify(a.Host) + "." + what)
-}
 
 // Canonify makes one part of a name: every byte that is not an ASCII letter or digit becomes '_'
 // (CanonifyName of the 1997 paper). A part that could not be read back from the result, or that is

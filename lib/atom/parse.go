@@ -78,14 +78,16 @@ func (n Name) SlotNumber() int {
 
 // Host returns the canonical HOST; the atom's events are in the runlog of that host.
 func (n Name) Host() string {
-	host, _, _ := strings.Cut(n.behindProgram(), ".")
+	_, rest, _ := strings.Cut(string(n), ".")
+	host, _, _ := strings.Cut(rest, ".")
 	return host
 }
 
 // Prefix returns PROGRAM.HOST. with both dots. The names of the program's atoms and slots on its
 // host begin with it, and no other names do.
 func (n Name) Prefix() string {
-	return string(n[:len(n)-len(n.behindProgram())]) + n.Host() + "."
+	program, _, _ := strings.Cut(string(n), ".")
+	return program + "." + n.Host() + "."
 }
 
 // SlotPrefix returns what the names of the slots begin with that count the atom; of a slot, what those
@@ -96,9 +98,4 @@ func (n Name) SlotPrefix() string {
 		return n.Prefix()
 	}
 	return strings.Join(parts[:4], ".") + "."
-}
-
-func (n Name) behindProgram() string {
-	_, rest, _ := strings.Cut(string(n), ".")
-	return rest
 }

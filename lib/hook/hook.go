@@ -123,7 +123,7 @@ func (h *Hook) start(log *runlog.Log, e Event) {
 }
 
 func atomOf(e Event) atom.Atom {
-	return atom.Atom{Program: e.Program, Host: e.Host, Operator: e.Operator, Operand: e.Operand}.Cut()
+	return atom.Atom{Program: e.Program, Host: e.Host, Operator: e.Operator, Operand: e.Operand}
 }
 
 // Environment returns the environment of the hook before the event's variables are added: Env or,

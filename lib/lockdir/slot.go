@@ -3,6 +3,7 @@ package lockdir
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"time"
 
 	"adlock/lib/atom"
@@ -93,7 +94,8 @@ func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome,
 func (l *Locker) slotsIn(a atom.Atom) ([]atom.Name, error) {
 	beginning := a.Name().SlotPrefix()
 	slots, err := l.namesOf(func(n atom.Name) bool { return n.IsSlot() && n.SlotPrefix() == beginning }, atom.ActiveLock)
-	return a.InOrder(slots), err
+	slices.SortFunc(slots, func(a, b atom.Name) int { return a.SlotNumber() - b.SlotNumber() })
+	return slots, err
 }
 
 // slotsOf opens the slots that the lock's owner holds, if the lock uses one, each under its
