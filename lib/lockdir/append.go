@@ -13,6 +13,7 @@ import (
 	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/lib/record"
+	"adlock/lib/sysfile"
 )
 
 // unwrittenError says that the members of a job could not be recorded, so none was signalled.
@@ -188,7 +189,7 @@ func (l *Locker) record(name atom.Name, token string, do func(lock *lockfile.Act
 func (l *Locker) BeingEnded(name atom.Name, token string) (bool, error) {
 	active, err := l.acquisition(name, token)
 	if err != nil {
-		return false, lockfile.IgnoreMissing(err)
+		return false, sysfile.IgnoreMissing(err)
 	}
 	defer active.Close()
 	if active.Job().EndingBegan() {
@@ -239,7 +240,7 @@ func (l *Locker) acquisition(name atom.Name, token string) (*lockfile.Active, er
 func (l *Locker) underGuard(name atom.Name, token string, do func(*lockfile.Active) error) error {
 	active, err := l.acquisition(name, token)
 	if err != nil {
-		return lockfile.IgnoreMissing(err)
+		return sysfile.IgnoreMissing(err)
 	}
 	defer active.Close()
 	switch err := active.GuardReporting(guardWait); {

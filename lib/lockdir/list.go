@@ -13,6 +13,7 @@ import (
 	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/record"
+	"adlock/lib/sysfile"
 )
 
 // List looks at every atom of the directory, in the order of their names, and writes nothing. It
@@ -89,7 +90,7 @@ func (l *Locker) lookAtOwner(entry *locker.Entry) error {
 	}
 	active, err := l.Dir.Active(entry.Name)
 	if err != nil {
-		return lockfile.IgnoreMissing(err)
+		return sysfile.IgnoreMissing(err)
 	}
 	defer active.Close()
 	if active.Content == record.Damaged {
@@ -120,7 +121,7 @@ func (l *Locker) lookAtRest(entry *locker.Entry, readers []atom.File) {
 func (l *Locker) addReader(entry *locker.Entry, lock atom.File) error {
 	reader, err := l.Dir.Lock(lock)
 	if err != nil {
-		return lockfile.IgnoreMissing(err)
+		return sysfile.IgnoreMissing(err)
 	}
 	defer reader.Close()
 	if err := readable(reader); err != nil {

@@ -18,6 +18,7 @@ import (
 	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/record"
+	"adlock/lib/sysfile"
 )
 
 // guardWait is the shortest time that a release waits for the guard. A newcomer that only looks at
@@ -127,7 +128,7 @@ func (l *Locker) leaveReaders(r *locker.ReleaseRequest, active *lockfile.Active)
 	}
 	reader, err := l.reader(r)
 	if err != nil {
-		return lockfile.IgnoreMissing(err)
+		return sysfile.IgnoreMissing(err)
 	}
 	defer reader.Close()
 	if err := reader.GuardReporting(guardWait); err != nil {
@@ -276,9 +277,9 @@ func (l *Locker) prune(name atom.Name, older time.Duration) (removed bool, err e
 	_, err = l.underOwn(name, func() error {
 		changed, err := l.Dir.LastChanged(name)
 		if err != nil || time.Since(changed) < older {
-			return lockfile.IgnoreMissing(err)
+			return sysfile.IgnoreMissing(err)
 		}
-		err = errors.Join(l.Dir.RemoveLast(name), l.Dir.RemoveTicks(name), l.Dir.RemoveLine(name))
+		err = errors.Join(l.Dir.RemoveLast(name), l.Dir.RemoveTicks(name, func(time.Duration, int) bool { return true }), l.Dir.RemoveLine(name))
 		removed = err == nil
 		return err
 	})
@@ -288,11 +289,11 @@ func (l *Locker) prune(name atom.Name, older time.Duration) (removed bool, err e
 func (l *Locker) unused(name atom.Name, older time.Duration) (bool, error) {
 	changed, err := l.Dir.LastChanged(name)
 	if err != nil || time.Since(changed) < older {
-		return false, lockfile.IgnoreMissing(err)
+		return false, sysfile.IgnoreMissing(err)
 	}
 	last, err := l.Dir.Last(name)
 	if err != nil || last.Memory.Pause.Policy().On {
-		return false, lockfile.IgnoreMissing(err)
+		return false, sysfile.IgnoreMissing(err)
 	}
 	active, err := l.Dir.Active(name)
 	if errors.Is(err, fs.ErrNotExist) {

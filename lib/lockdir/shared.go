@@ -11,6 +11,7 @@ import (
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/record"
+	"adlock/lib/sysfile"
 )
 
 // Many readers or one writer. A reader takes the active lock like any newcomer, puts a lock of
@@ -123,7 +124,7 @@ func (l *Locker) clearDeadReaders(r *locker.Request, name atom.Name, temp *lockf
 				_, _, err = l.clearReader(r, readers[n], temp, stamped)
 			}
 		}
-		if err = lockfile.IgnoreMissing(err); err != nil && !errors.Is(err, locker.ErrGuarded) {
+		if err = sysfile.IgnoreMissing(err); err != nil && !errors.Is(err, locker.ErrGuarded) {
 			return err
 		}
 	}

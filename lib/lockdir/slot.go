@@ -13,6 +13,7 @@ import (
 	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/record"
+	"adlock/lib/sysfile"
 )
 
 // A slot is a lock like any other, taken after the atom, with IfElapsed 0. It never expires, and
@@ -290,7 +291,7 @@ func (l *Locker) isTaken(r *locker.Request, slot atom.Name, wait bool, full *loc
 	for {
 		active, err := l.Dir.Active(slot)
 		if err != nil {
-			return false, lockfile.IgnoreMissing(err)
+			return false, sysfile.IgnoreMissing(err)
 		}
 		if isOwn(r, active) {
 			active.Close()

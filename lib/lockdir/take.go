@@ -116,7 +116,7 @@ func (l *Locker) set(r *locker.Request, name atom.Name, v *view) (locker.Outcome
 	}
 	defer temp.Discard()
 	if temp.Named() {
-		if err := l.Dir.Sweep(temp.Made()); err != nil {
+		if err := l.Dir.Sweep(temp.Modified()); err != nil {
 			return locker.Outcome{}, err
 		}
 	}

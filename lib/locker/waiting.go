@@ -50,9 +50,14 @@ func (w Waiting) Asker() int {
 // IsGivenUp tells whether no process waits for the answer any more: the asker has gone on, or the
 // process is dead for which the lock is asked.
 func (r *Request) IsGivenUp() bool {
-	owner := r.Owner.PID
-	return readable(Waiting{asker: r.Asker}.Asker()) || owner != 0 && owner != os.Getpid() && r.Owner.Life() == process.Dead
+	return readable(Waiting{asker: r.Asker}.Asker()) || r.IsForTheDead()
 }
+
+// IsForAnother tells whether the lock is asked for another process, whose death ends the wait.
+func (r *Request) IsForAnother() bool { return r.Owner.PID != 0 && r.Owner.PID != os.Getpid() }
+
+// IsForTheDead tells whether that process is dead.
+func (r *Request) IsForTheDead() bool { return r.IsForAnother() && r.Owner.Life() == process.Dead }
 
 func readable(fd int) bool {
 	if fd < 0 {

@@ -1,7 +1,6 @@
 package runlog
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -70,7 +69,7 @@ func (l *Log) Append(e Event) error {
 	}
 	line := appendLine(make([]byte, 0, 512), &e, l.Host)
 	if len(line) > maxLine {
-		return &fs.PathError{Op: "append to", Path: l.path(), Err: fmt.Errorf("line of %d bytes: %w", len(line), unix.EFBIG)}
+		return failed("append to", l.Path(), fmt.Errorf("line of %d bytes: %w", len(line), unix.EFBIG))
 	}
 	d, err := l.open()
 	if err != nil {
@@ -117,9 +116,9 @@ func (l *Log) Check() error {
 		return err
 	}
 	defer d.close()
-	f, err := d.open(l.name())
+	f, err := d.open(l.name(), 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return d.mayCreate()
+		return failed("write to", d.path, unix.Faccessat(d.fd, ".", unix.W_OK|unix.X_OK, unix.AT_EACCESS))
 	}
 	if err != nil {
 		return err
@@ -128,25 +127,9 @@ func (l *Log) Check() error {
 }
 
 // Path is the file that Append appends to.
-func (l *Log) Path() string { return l.path() }
+func (l *Log) Path() string { return l.Dir + "/" + l.name() }
 
 func (l *Log) name() string { return fileName(l.Host) }
-
-func (l *Log) path() string { return l.Dir + "/" + l.name() }
-
-func (l *Log) max() int64 {
-	if l.Max <= 0 {
-		return DefaultMax
-	}
-	return l.Max
-}
-
-func (l *Log) wait() time.Duration {
-	if l.patience > 0 {
-		return l.patience
-	}
-	return patience
-}
 
 // attempts bounds how often a line is tried if the file is rotated meanwhile. Each rotation takes
 // Max bytes of other writers' lines, so even two in a row are rare.
@@ -168,22 +151,16 @@ func (l *Log) append(d folder, line []byte) error {
 			return err
 		}
 	}
-	return &fs.PathError{Op: "append to", Path: l.path(), Err: errors.New("replaced again and again")}
+	return failed("append to", l.Path(), errors.New("replaced again and again"))
 }
 
 // appendTo writes line to f, unless the name has passed to another file. rotate.go explains why
 // that loses no line, with the lock and without it.
 func (l *Log) appendTo(d folder, f *file, line []byte) (written bool, err error) {
-	locked := sysfile.Flock(f.fd, unix.LOCK_SH, l.wait()) == nil
+	locked := sysfile.Flock(f.fd, unix.LOCK_SH, cmp.Or(l.patience, patience)) == nil
 	st, err := d.stat(l.name())
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	if !f.is(st) {
-		return false, nil
+	if err != nil || !sysfile.SameFile(&f.st, st) {
+		return false, sysfile.IgnoreMissing(err)
 	}
 	if st.Nlink > 1 {
 		return false, refuse("open", f.path, "has another name too")
@@ -218,10 +195,7 @@ func (f *file) write(line []byte, size int64) error {
 			err = errors.New("short write")
 		}
 	}
-	if err != nil {
-		return &fs.PathError{Op: "write", Path: f.path, Err: err}
-	}
-	return nil
+	return failed("write", f.path, err)
 }
 
 // endsLine reports whether the file's first size bytes end with a whole line.
@@ -230,8 +204,6 @@ func (f *file) endsLine(size int64) (bool, error) {
 		return true, nil
 	}
 	last := make([]byte, 1)
-	if _, err := sysfile.Pread(f.fd, last, size-1); err != nil {
-		return false, &fs.PathError{Op: "read", Path: f.path, Err: err}
-	}
-	return bytes.Equal(last, []byte{'\n'}), nil
+	_, err := sysfile.Pread(f.fd, last, size-1)
+	return last[0] == '\n', failed("read", f.path, err)
 }

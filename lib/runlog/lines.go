@@ -44,10 +44,6 @@ func (l *lines) keep(chunk []byte) {
 	l.part = append(l.part, chunk...)
 }
 
-// isTooLong reports whether line, without its newline, is so long that a part of it may have been
-// dropped.
-func isTooLong(line []byte) bool { return len(line) >= maxLine }
-
 // unfinished reports whether the file ends, so far, within a line.
 func (l *lines) unfinished() bool { return len(l.part) > 0 }
 

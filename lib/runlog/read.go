@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"adlock/lib/sysfile"
 )
 
 // DamagedLine is the error for a line that is not an event: torn by a full disk or a crash, or
@@ -90,7 +92,7 @@ func ReadEnd(dir, host string, most int64) iter.Seq2[Event, error] {
 			older, err = openTurned(dir, host, files)
 		}
 		if err == nil && len(files)+len(older) == 0 {
-			err = &fs.PathError{Op: "open", Path: path.Join(dir, fileName(host)), Err: unix.ENOENT}
+			err = failed("open", path.Join(dir, fileName(host)), unix.ENOENT)
 		}
 		defer closeAll(files)
 		if err != nil {
@@ -204,7 +206,7 @@ func (r *reader) events(yield func(Event, error) bool) bool {
 }
 
 func (r *reader) event(line []byte) (Event, error) {
-	if isTooLong(line) {
+	if len(line) >= maxLine { // the rest may have been dropped
 		return Event{}, r.damaged(line, "longer than a line can be")
 	}
 	e, err := r.parser.parse(line)
@@ -254,7 +256,7 @@ func openRunlog(dir, host string) ([]*os.File, error) {
 			return nil, err
 		}
 	}
-	return nil, &fs.PathError{Op: "open", Path: current, Err: errors.New("replaced again and again")}
+	return nil, failed("open", current, errors.New("replaced again and again"))
 }
 
 // openAll opens each path; nil for a missing file.
@@ -262,7 +264,7 @@ func openAll(paths ...string) ([]*os.File, error) {
 	files := make([]*os.File, len(paths))
 	for i, path := range paths {
 		f, err := openRegular(path)
-		if ignoreNotExist(err) != nil {
+		if sysfile.IgnoreMissing(err) != nil {
 			closeAll(files)
 			return nil, err
 		}
@@ -279,7 +281,7 @@ func openRegular(path string) (*os.File, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && info.IsDir() {
-		err = &fs.PathError{Op: "open", Path: path, Err: unix.EISDIR}
+		err = failed("open", path, unix.EISDIR)
 	} else if err == nil && !info.Mode().IsRegular() {
 		err = refuse("open", path, "not a regular file")
 	}

@@ -1,8 +1,8 @@
 package runlog
 
 import (
+	"cmp"
 	"errors"
-	"io/fs"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -44,40 +44,28 @@ const patience = 200 * time.Millisecond
 
 // rotate renames the file to .1 if it would be too long with one more line of length bytes.
 func (l *Log) rotate(d folder, length int64) error {
-	full := func(st *unix.Stat_t) bool { return st.Size > 0 && st.Size+length > l.max() }
+	most := cmp.Or(max(0, l.Max), DefaultMax)
+	full := func(st *unix.Stat_t) bool { return st.Size > 0 && st.Size+length > most }
 	st, err := d.stat(l.name())
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !full(st) {
-		return nil
+	if err != nil || !full(st) {
+		return sysfile.IgnoreMissing(err)
 	}
+	f, err := d.open(l.name(), 0)
 	if err != nil {
-		return err
-	}
-	f, err := d.open(l.name())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
+		return sysfile.IgnoreMissing(err)
 	}
 	defer func() { _ = f.close() }() // nothing is written
-	if err := sysfile.Flock(f.fd, unix.LOCK_EX, l.wait()); err != nil {
-		if errors.Is(err, unix.EWOULDBLOCK) && st.Size <= 2*l.max() {
+	if err := sysfile.Flock(f.fd, unix.LOCK_EX, cmp.Or(l.patience, patience)); err != nil {
+		if errors.Is(err, unix.EWOULDBLOCK) && st.Size <= 2*most {
 			return nil // busy writers; the next line tries again
 		}
-		return &fs.PathError{Op: "rotate", Path: f.path, Err: err}
+		return failed("rotate", f.path, err)
 	}
-	if st, err = d.stat(l.name()); err != nil || !f.is(st) || !full(st) {
-		return ignoreNotExist(err)
+	if st, err = d.stat(l.name()); err != nil || !sysfile.SameFile(&f.st, st) || !full(st) {
+		return sysfile.IgnoreMissing(err)
 	}
 	if l.rotating != nil {
 		l.rotating()
 	}
-	return d.rename(l.name(), oldName(l.Host))
-}
-
-func ignoreNotExist(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return failed("rename", f.path, sysfile.Renameat(d.fd, l.name(), oldName(l.Host)))
 }

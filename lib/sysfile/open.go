@@ -25,3 +25,15 @@ func ReadStart(path string, buf []byte) ([]byte, error) {
 	n, err := Read(fd, buf)
 	return buf[:max(n, 0)], err
 }
+
+// OpenDir opens a directory, but no link to one, and looks at it.
+func OpenDir(path string) (fd int, st unix.Stat_t, err error) {
+	fd, err = Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	if err != nil {
+		return -1, st, err
+	}
+	if err = Fstat(fd, &st); err != nil {
+		unix.Close(fd)
+	}
+	return fd, st, err
+}

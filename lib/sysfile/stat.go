@@ -20,3 +20,6 @@ func IsOurs(st *unix.Stat_t) bool { return st.Uid == 0 || int(st.Uid) == unix.Ge
 func Fchmod(fd int, mode uint32) error {
 	return Retry(func() error { return unix.Fchmod(fd, mode) })
 }
+
+// SameFile reports whether both are of one file.
+func SameFile(a, b *unix.Stat_t) bool { return a.Dev == b.Dev && a.Ino == b.Ino }

@@ -49,25 +49,16 @@ func (d *Dir) Lock(lock atom.File) (*Active, error) {
 	}
 	a := &Active{file: *f, File: lock, readOnly: readOnly}
 	err = a.load()
-	if err == nil {
-		err = a.believable()
+	// A group may have had the right to write in the directory, and a member that rewrites root's lock in
+	// place chooses the process that root will end. (A lock with only a pid never gets one signalled.)
+	if err == nil && a.Content == record.Full && lax(&a.st) {
+		err = d.refuseLax(a.name)
 	}
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
 	return a, nil
-}
-
-// believable refuses a record in a file that other users may write, even if they cannot enter the
-// directory any more: a group may have had that right, and a member that rewrites root's lock in
-// place chooses the process that root will end. adlock makes no such file. (A lock with only a
-// pid never gets a process signalled.)
-func (a *Active) believable() error {
-	if a.Content == record.Full && lax(&a.st) {
-		return a.dir.refuseLax(a.name)
-	}
-	return nil
 }
 
 func (a *Active) load() error {
@@ -81,8 +72,11 @@ func (a *Active) load() error {
 		return err
 	}
 	a.Record, a.Appended, a.Content = record.ParseAll(content)
-	if a.machine = a.Record.Owner.Machine; a.mayBeOfAClone() {
-		a.forgetMachine()
+	if a.machine = a.Record.Owner.Machine; a.mayBeOfAClone() { // another boot id then proves no death
+		a.Record.Owner.Machine, a.Record.Job.Machine, a.Appended.Command.Machine = "", "", ""
+		for i := range a.Appended.Survivors {
+			a.Appended.Survivors[i].Machine = ""
+		}
 	}
 	if a.Wrecked = a.Content == record.Damaged && a.wrecked(content); a.Wrecked {
 		a.Content = record.Empty
@@ -101,14 +95,6 @@ func (a *Active) mayBeOfAClone() bool {
 	}
 	node, err := sysfile.NodeName()
 	return (err != nil || node != a.Node()) && !isLocal(a.fd)
-}
-
-// forgetMachine makes the lock one of an unknown machine: another boot id then proves no death.
-func (a *Active) forgetMachine() {
-	a.Record.Owner.Machine, a.Record.Job.Machine, a.Appended.Command.Machine = "", "", ""
-	for i := range a.Appended.Survivors {
-		a.Appended.Survivors[i].Machine = ""
-	}
 }
 
 // Node is the node name of the owner's machine when the lock was made.
@@ -184,15 +170,6 @@ func (a *Active) Named() bool { mine, err := a.named(); return mine && err == ni
 func (a *Active) Restored() bool {
 	return a.Record.File != 0 && a.Record.File != a.st.Ino && a.Record.Owner.Machine != process.Here().Machine
 }
-
-// Modified is the lock's mtime: when it was put in place.
-func (a *Active) Modified() time.Time { return a.modified() }
-
-// UID is the owner of the file: only this user's processes may be ended because of it.
-func (a *Active) UID() int { return int(a.st.Uid) }
-
-// Path is the lock's path, for messages.
-func (a *Active) Path() string { return a.dir.Path(a.name) }
 
 // Close lets go of the guard, if held, and closes the file. It unlocks explicitly: a child that
 // another thread has just forked has a copy of the descriptor until its exec, which would keep

@@ -37,32 +37,24 @@ func (a *Active) AppendSurvivors(members []process.Identity) error {
 		text += record.SurvivorLine(len(a.Appended.Survivors)+1+i, id)
 	}
 	fits := a.st.Size+int64(len(text)+len(record.ManySurvivors)) <= record.Longest
-	switch {
-	case fits:
-	case a.Appended.Uncounted:
+	if !fits {
+		text, fresh = record.ManySurvivors, nil
+	}
+	if !fits && a.Appended.Uncounted {
 		return nil
-	default:
-		text = record.ManySurvivors
 	}
 	if err := a.append([]byte(text)); err != nil {
 		return err
 	}
-	if !fits {
-		a.Appended.Uncounted = true
-		return nil
-	}
+	a.Appended.Uncounted = a.Appended.Uncounted || !fits
 	a.Appended.Survivors = append(a.Appended.Survivors, fresh...)
 	return nil
 }
 
 // unknown returns the members that the lock does not have yet.
 func (a *Active) unknown(members []process.Identity) []process.Identity {
-	type key struct {
-		pid          int
-		start, inode uint64
-	}
-	of := func(id process.Identity) key { return key{id.PID, id.Start, id.Inode} }
-	known := map[key]bool{of(a.Record.Owner): true, of(a.Record.Job): true, of(a.Appended.Command): true}
+	of := func(id process.Identity) [3]uint64 { return [...]uint64{uint64(id.PID), id.Start, id.Inode} }
+	known := map[[3]uint64]bool{of(a.Record.Owner): true, of(a.Record.Job): true, of(a.Appended.Command): true}
 	for _, id := range a.Appended.Survivors {
 		known[of(id)] = true
 	}
@@ -112,7 +104,7 @@ func (a *Active) Withdraw() error {
 
 // changed calls change, and keeps the file's mtime.
 func (a *Active) changed(change func() error) error {
-	created := a.modified()
+	created := a.Modified()
 	failed := change()
 	restored := sysfile.Retry(func() error { return setModified(a.fd, created) })
 	return cmp.Or(failed, a.wrap(restored), a.stat())
@@ -125,7 +117,7 @@ func (a *Active) truncate(size int64) error {
 // Job is what has to be ended for this lock: its owner and all that is known to belong to it. If
 // the owner started its command at a gate, the process that waited at the gate is the command.
 func (a *Active) Job() process.Job {
-	job := a.Record.KnownJob(a.UID())
+	job := a.Record.KnownJob(int(a.st.Uid)) // only this user's processes may be ended
 	if a.Appended.Command.PID != 0 {
 		job.Command = a.Appended.Command
 	}

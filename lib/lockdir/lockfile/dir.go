@@ -53,7 +53,11 @@ var ErrNoMore = errors.New("was not read")
 // to be one that adlock would use as that user.
 func OfUser(fd int, path string, v *Visit) (*Dir, error) {
 	d := &Dir{path: path, fd: fd, me: v.UID, visited: v}
-	if err := d.check(); err != nil {
+	var st unix.Stat_t
+	if err := sysfile.Fstat(fd, &st); err != nil {
+		return nil, fault.Wrap(path, err)
+	}
+	if err := d.check(&st); err != nil {
 		return nil, err
 	}
 	return d, nil
@@ -69,7 +73,10 @@ func Create(path string) (*Dir, error) {
 	if err := MayMake(path); err != nil {
 		return nil, err
 	}
-	if err := mkdirAll(path); err != nil {
+	// No other user can enter them in between, whatever the umask. (It is the whole process's; no job has
+	// been started yet, and adlock makes files for their owner alone.)
+	defer unix.Umask(unix.Umask(0o077))
+	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, cannotMake(path, err)
 	}
 	return Open(path)
@@ -84,14 +91,6 @@ func MayMake(path string) error {
 	return fault.New(fault.CannotCreate, path, "no such directory, and a relative one is not made (give its full path)")
 }
 
-// mkdirAll makes the missing directories with mode 0700 at once, whatever the umask: no other
-// user can enter them in between. (The umask is the whole process's; no job has been started yet,
-// and adlock makes files for their owner alone.)
-func mkdirAll(path string) error {
-	defer unix.Umask(unix.Umask(0o077))
-	return os.MkdirAll(path, 0o700)
-}
-
 // Open opens the lock directory at path. It is an error (77) where another user could change its
 // content or swap the directory: a swapped link or a planted pid could make root end a process of
 // that user's choice.
@@ -100,12 +99,12 @@ func Open(path string) (*Dir, error) {
 	if err := checkWay(path); err != nil {
 		return nil, err
 	}
-	fd, err := sysfile.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	fd, st, err := sysfile.OpenDir(path)
 	if err != nil {
 		return nil, openFailed(path, err)
 	}
 	d := &Dir{path: path, fd: fd, me: os.Geteuid()}
-	if err := d.check(); err != nil {
+	if err := d.check(&st); err != nil {
 		unix.Close(fd)
 		return nil, err
 	}
@@ -121,11 +120,7 @@ func checkWay(path string) error {
 	return openFailed(path, err)
 }
 
-func (d *Dir) check() error {
-	var st unix.Stat_t
-	if err := sysfile.Fstat(d.fd, &st); err != nil {
-		return fault.Wrap(d.path, err)
-	}
+func (d *Dir) check(st *unix.Stat_t) error {
 	d.uid, d.entered = int(st.Uid), st.Mode&0o011 != 0
 	switch {
 	case st.Uid != 0 && d.uid != d.me && d.me == 0:
@@ -133,7 +128,7 @@ func (d *Dir) check() error {
 	case st.Uid != 0 && d.uid != d.me:
 		return fault.New(fault.NotPermitted, d.path, "lock directory belongs to another user (run as that user, or "+config.WayOut(d.path)+")")
 	case st.Mode&0o022 != 0:
-		return fault.New(fault.NotPermitted, d.path, "lock directory is writable by others ("+d.remedy(&st)+")")
+		return fault.New(fault.NotPermitted, d.path, "lock directory is writable by others ("+d.remedy(st)+")")
 	}
 	return nil
 }
@@ -287,18 +282,15 @@ func (d *Dir) refuseLax(name string) error {
 	return fault.New(fault.NotPermitted, d.Path(name), "is writable by others ("+cure+")")
 }
 
+// remove removes a file, if it is there.
+func (d *Dir) remove(name string) error {
+	return fault.Wrap(d.Path(name), sysfile.IgnoreMissing(sysfile.Unlinkat(d.fd, name)))
+}
+
 // wrap names the file in an error; a missing file stays fs.ErrNotExist.
 func (d *Dir) wrap(name string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return &fs.PathError{Op: "open", Path: d.Path(name), Err: err}
 	}
 	return fault.Wrap(d.Path(name), err)
-}
-
-// IgnoreMissing is nil if a file was not there.
-func IgnoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }

@@ -23,9 +23,7 @@ func StandsStill(holder int, pause time.Duration) error {
 
 // GuardHolder returns the pid of the process that holds the lock's guard; 0 if the guard is free,
 // or if the holder cannot be known: from another pid namespace, or over NFS.
-func (a *Active) GuardHolder() int { return a.flockHolder() }
-
-func (f *file) flockHolder() int {
+func (f *file) GuardHolder() int {
 	return sysfile.FlockHolder(uint64(f.st.Dev), uint64(f.st.Ino), false)
 }
 
@@ -36,7 +34,7 @@ func (d *Dir) Watcher(name atom.Name) locker.Watcher {
 		return locker.Watcher{}
 	}
 	defer f.Close()
-	return locker.Watcher{PID: f.flockHolder(), Since: f.modified()}
+	return locker.Watcher{PID: f.GuardHolder(), Since: f.Modified()}
 }
 
 // GuardedError is locker.ErrGuarded with the lock and the process that guards it.

@@ -8,7 +8,6 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/flock"
-	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/lib/sysfile"
 )
@@ -19,10 +18,10 @@ import (
 // The line is for order and cost only: it excludes no process from the atom. So a newcomer that cannot
 // use it goes on without, and two heads do no harm.
 type line struct {
-	dir        *Dir
-	name, last string // of the line, and of the last lock
-	file       *flock.File
-	head       bool
+	dir  *Dir
+	atom atom.Name
+	file *flock.File
+	head bool
 
 	stalled stalled       // what was seen of an atom that the head did not take
 	since   time.Duration // monotonic
@@ -38,11 +37,6 @@ type stalled struct {
 
 // stallMost is how long a head may leave a free atom alone.
 const stallMost = time.Second
-
-func newLine(dir *Dir, r *locker.Request) *line {
-	name := r.Atom.Name()
-	return &line{dir: dir, name: name.Line(), last: name.LastLock()}
-}
 
 // isHead tells whether the newcomer has the line, or goes on without one: no newcomer has waited for the
 // atom, or the line cannot be used. It is called for an atom that is free, or whose dead owner had this
@@ -67,10 +61,7 @@ func (l *line) join() (granted int, fresh bool) {
 	if l.tries() {
 		return -1, !was
 	}
-	granted, err := l.file.Await()
-	if err != nil {
-		return -1, false
-	}
+	granted, _ = l.file.Await() // below 0: it goes on without
 	return granted, false
 }
 
@@ -78,7 +69,7 @@ func (l *line) join() (granted int, fresh bool) {
 // the line, and may grant it late.
 func (l *line) open(create bool) {
 	if l.file == nil && !sysfile.IsNetwork(l.dir.fd) {
-		l.file, _ = flock.Open(l.dir.Path(l.name), false, create)
+		l.file, _ = flock.Open(l.dir.Path(l.atom.Line()), false, create)
 	}
 }
 
@@ -112,10 +103,10 @@ func (l *line) leave() {
 func (l *line) passes(token string) bool {
 	seen := stalled{token: token}
 	var st unix.Stat_t
-	if sysfile.Lstatat(l.dir.fd, l.last, &st) == nil {
+	if sysfile.Lstatat(l.dir.fd, l.atom.LastLock(), &st) == nil {
 		seen.last, seen.stamp = st.Ino, st.Mtim
 	}
-	if sysfile.Lstatat(l.dir.fd, l.name, &st) == nil {
+	if sysfile.Lstatat(l.dir.fd, l.atom.Line(), &st) == nil {
 		seen.line = st.Ino
 	}
 	switch still, _ := process.Still(l.file.Locker()); {
@@ -127,7 +118,7 @@ func (l *line) passes(token string) bool {
 		return false
 	}
 	if l.file.IsAtItsPath() {
-		_ = sysfile.Unlinkat(l.dir.fd, l.name)
+		_ = l.dir.remove(l.atom.Line())
 	}
 	l.leave()
 	granted, _ := l.join()
@@ -143,7 +134,7 @@ func (d *Dir) RemoveLine(name atom.Name) error {
 	defer line.Close()
 	free, err := line.TryLock()
 	if free {
-		err = d.wrap(name.Line(), sysfile.Unlinkat(d.fd, name.Line()))
+		err = d.remove(name.Line())
 	}
 	return err
 }

@@ -84,7 +84,8 @@ func (t *TempFile) Link(name string) error {
 		err = t.linkNameless(name)
 	} else {
 		err = sysfile.Retry(func() error { return unix.Linkat(t.dir.fd, t.temporary, t.dir.fd, name, 0) })
-		if errors.Is(err, unix.EEXIST) && t.namedNow(name) {
+		linked := file{dir: t.dir, name: name, st: t.st}
+		if mine, failed := linked.named(); errors.Is(err, unix.EEXIST) && mine && failed == nil {
 			err = nil // the reply was lost and the call repeated, as over NFS
 		}
 		if err == nil {
@@ -127,11 +128,8 @@ func (t *TempFile) Replace(name string) error {
 // Touch sets the file's mtime to the file system's now and returns that time.
 func (t *TempFile) Touch() (time.Time, error) {
 	err := t.touch()
-	return t.modified(), err
+	return t.Modified(), err
 }
-
-// Made is the file's mtime: when it was made.
-func (t *TempFile) Made() time.Time { return t.modified() }
 
 // Withdraw removes a linked file again, stamping nothing.
 func (t *TempFile) Withdraw() error {
@@ -141,9 +139,6 @@ func (t *TempFile) Withdraw() error {
 	}
 	return t.wrap(sysfile.Unlinkat(t.dir.fd, t.name))
 }
-
-// Close unlocks the guard and leaves the file in place.
-func (t *TempFile) Close() error { return t.file.Close() }
 
 // Discard gives up a file that was not put in place.
 func (t *TempFile) Discard() {
@@ -156,12 +151,6 @@ func (t *TempFile) dropTemporary() {
 		unix.Unlinkat(t.dir.fd, t.temporary, 0) // if it fails, Sweep removes the file later
 		t.temporary = ""
 	}
-}
-
-func (t *TempFile) namedNow(name string) bool {
-	probe := file{dir: t.dir, name: name, fd: t.fd, st: t.st}
-	mine, err := probe.named()
-	return err == nil && mine
 }
 
 // sweepAge is how old a temp.* file must be to count as debris: its creator needs microseconds to
@@ -195,17 +184,13 @@ func (d *Dir) sweepOne(name string, now time.Time) error {
 	defer f.Close()
 	// A temp.* file that is also linked as a last lock gets a new mtime with each stamp, so it may
 	// never be a minute old: then only the guard shows whether its creator lives.
-	if f.st.Nlink < 2 && now.Sub(f.modified()) < sweepAge {
+	if f.st.Nlink < 2 && now.Sub(f.Modified()) < sweepAge {
 		return nil
 	}
 	if free, err := f.flock(0); err != nil || !free {
 		return err
 	}
-	err = sysfile.Unlinkat(d.fd, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return f.wrap(err)
+	return d.remove(name)
 }
 
 // Named reports whether temporary files have names here, so that a crash can leave temp.* files

@@ -2,20 +2,19 @@ package lockfile
 
 import (
 	"math/rand/v2"
-	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/locker"
 	"adlock/lib/policy"
-	"adlock/lib/process"
 )
 
 // The longest times between two looks of a waiter. pollMost is used if the kernel sends no events
 // (NFS, FUSE, no watch left); jitter shortens it, so that waiters do not all look at once.
 // pollBehind is used if events are expected, in case the file system sends none after all.
 const (
+	pollLeast  = 100 * time.Millisecond
 	pollMost   = time.Second
 	pollBehind = 5 * time.Second
 )
@@ -77,7 +76,7 @@ func (i *InWay) hasEvents() bool { return len(i.Locks) > 0 && len(i.Owners) == l
 // NewWaiting starts the wait that the request asks for, without a watch yet. waits is called once,
 // before the newcomer blocks for the first time.
 func NewWaiting(dir *Dir, r *locker.Request, waits func(locker.Outcome)) *Waiting {
-	return &Waiting{Waiting: locker.NewWaiting(r), dir: dir, request: r, waits: waits, watch: blind, line: newLine(dir, r)}
+	return &Waiting{Waiting: locker.NewWaiting(r), dir: dir, request: r, waits: waits, watch: blind, line: &line{dir: dir, atom: r.Atom.Name()}}
 }
 
 // Close ends the watch. A newcomer that has taken the atom keeps its place at the head of the line until
@@ -126,7 +125,11 @@ func (w *Waiting) Next(o locker.Outcome) bool {
 		return false
 	}
 	w.began = true
-	inputs, owners, locks := []int(nil), w.caller(), []Standing(nil)
+	var inputs, owners []int
+	var locks []Standing
+	if w.request.IsForAnother() {
+		owners = append(owners, w.request.Owner.PID)
+	}
 	if asker := w.Asker(); asker >= 0 {
 		inputs = append(inputs, asker)
 	}
@@ -148,7 +151,7 @@ func (w *Waiting) Next(o locker.Outcome) bool {
 	}
 	w.Show(w.request, o)
 	w.watch.Wait(locks, owners, inputs, min(left, w.pollAfter(o, granted >= 0)))
-	return !w.isForTheDead()
+	return !w.request.IsForTheDead()
 }
 
 // begin has a thread wait for the file or the place at the head of the line, if one of them is in the way.
@@ -162,28 +165,8 @@ func (w *Waiting) begin(o locker.Outcome) (granted int, fresh bool) {
 	if !o.IsFile() {
 		return -1, false
 	}
-	granted, err := w.request.Flock.Await()
-	if err != nil {
-		return -1, false
-	}
+	granted, _ = w.request.Flock.Await()
 	return granted, false
-}
-
-// caller is the process whose death ends a wait.
-func (w *Waiting) caller() []int {
-	if w.asksForAnother() {
-		return []int{w.request.Owner.PID}
-	}
-	return nil
-}
-
-func (w *Waiting) isForTheDead() bool {
-	return w.asksForAnother() && w.request.Owner.Life() == process.Dead
-}
-
-func (w *Waiting) asksForAnother() bool {
-	owner := w.request.Owner.PID
-	return owner != 0 && owner != os.Getpid()
 }
 
 // pollAfter is how long to wait for a kernel event before looking anyway.
@@ -195,7 +178,7 @@ func (w *Waiting) pollAfter(o locker.Outcome, inLine bool) time.Duration {
 	case inLine:
 		look = w.line.lookAfter()
 	case !w.watch.Tells() || o.Verdict != locker.TooSoon && o.Verdict != locker.Paused && !w.InWay.hasEvents():
-		look = PollLeast + rand.N(pollMost-PollLeast)
+		look = pollLeast + rand.N(pollMost-pollLeast)
 	}
 	if o.Recheck > 0 {
 		look = min(look, o.Recheck+time.Millisecond)

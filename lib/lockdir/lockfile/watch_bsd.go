@@ -59,6 +59,6 @@ func (w *Watch) Wait(_ []Standing, owners, inputs []int, most time.Duration) {
 	timeout := unix.NsecToTimespec(int64(most))
 	events := make([]unix.Kevent_t, len(changes))
 	if _, err := unix.Kevent(w.queue, changes, events, &timeout); err != nil {
-		time.Sleep(min(most, PollLeast)) // such as ESRCH: an owner is dead
+		time.Sleep(min(most, pollLeast)) // such as ESRCH: an owner is dead
 	}
 }

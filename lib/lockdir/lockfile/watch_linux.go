@@ -132,7 +132,7 @@ func (w *Watch) Wait(locks []Standing, owners, inputs []int, most time.Duration)
 			return
 		default:
 			// The rest of a dead owner's job mostly ends a moment later.
-			time.Sleep(min(left, PollLeast))
+			time.Sleep(min(left, pollLeast))
 			return
 		}
 	}

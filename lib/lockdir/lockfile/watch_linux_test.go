@@ -178,7 +178,7 @@ func TestADeadOwnerIsNotLookedAtWithoutAPause(t *testing.T) {
 		seen := stands(t, d, mine)
 		for _, watched := range []*Dir{nil, d} {
 			for _, owner := range []int{zombie, reaped(t)} {
-				if took := woken(t, watched, seen, nothing, time.Hour, owner); took != PollLeast {
+				if took := woken(t, watched, seen, nothing, time.Hour, owner); took != pollLeast {
 					t.Errorf("back after %v", took)
 				}
 			}

@@ -11,5 +11,5 @@ import (
 // as the file system is of this machine alone.
 func (a *Active) wrecked(content []byte) bool {
 	cut := !bytes.Contains(content, []byte("\nend=\n")) || bytes.IndexByte(content, 0) >= 0
-	return cut && process.BeforeBoot(a.modified()) && isLocal(a.fd)
+	return cut && process.BeforeBoot(a.Modified()) && isLocal(a.fd)
 }
