@@ -36,37 +36,33 @@ type File struct {
 // user's: for the same reason O_CREAT is used only where there is no file (with it the kernel refuses
 // another user's file in a sticky directory: fs.protected_regular). A new file may be read by all that
 // the umask lets; no link leads to it. Without create no file is made, and one that is not there is nil.
-func Open(path string, shared, create bool) (*File, error) {
-	f := &File{Path: path, how: how(shared)}
+func Open(name string, shared, create bool) (*File, error) {
+	f := &File{Path: name, how: how(shared)}
 	var st unix.Stat_t
-	err := sysfile.Retry(func() error { return unix.Stat(path, &st) })
+	err := sysfile.Retry(func() error { return unix.Stat(name, &st) })
 	kind := st.Mode & unix.S_IFMT
 	switch {
 	case err == unix.ENOENT && !create:
-		return nil, mayMake(path)
+		return nil, cannotMake(name, unix.Access(path.Dir(name), unix.W_OK|unix.X_OK))
 	case err == unix.ENOENT:
 		if err = f.open(unix.O_RDONLY | unix.O_CREAT | unix.O_EXCL); err == unix.EEXIST {
 			err = f.open(unix.O_RDONLY) // another run was faster
 		}
-		return f, cannotMake(path, err)
+		return f, cannotMake(name, err)
 	case err == unix.EACCES:
-		return nil, fault.New(fault.NotPermitted, path, "permission denied: every user of it must be able to enter the directories above it (chmod a+x)")
+		return nil, fault.New(fault.NotPermitted, name, "permission denied: every user of it must be able to enter the directories above it (chmod a+x)")
 	case err == nil && kind != unix.S_IFREG && kind != unix.S_IFDIR:
-		return nil, fault.New(fault.Usage, path, "is no file and no directory: it cannot be locked")
+		return nil, fault.New(fault.Usage, name, "is no file and no directory: it cannot be locked")
 	case err == nil:
 		err = f.open(unix.O_RDONLY)
 	}
 	if err == unix.EACCES {
-		return nil, fault.New(fault.NotPermitted, path, "permission denied: every user of it must be able to read it (chmod a+r "+path+")")
+		return nil, fault.New(fault.NotPermitted, name, "permission denied: every user of it must be able to read it (chmod a+r "+name+")")
 	}
 	if err == nil && kind == unix.S_IFREG && !shared && sysfile.IsNetwork(f.fd) {
 		f.openToWrite()
 	}
-	return f, fault.Wrap(path, err)
-}
-
-func mayMake(file string) error {
-	return cannotMake(file, unix.Access(path.Dir(file), unix.W_OK|unix.X_OK))
+	return f, fault.Wrap(name, err)
 }
 
 // cannotMake is the error if a file cannot be made where there is none.
@@ -141,7 +137,7 @@ func (f *File) TryLock() (free bool, err error) {
 // IsAtItsPath tells whether the open file is still at its path: it may have been renamed or removed.
 func (f *File) IsAtItsPath() bool {
 	var open, there unix.Stat_t
-	return unix.Fstat(f.fd, &open) == nil && unix.Stat(f.Path, &there) == nil && open.Dev == there.Dev && open.Ino == there.Ino
+	return unix.Fstat(f.fd, &open) == nil && unix.Stat(f.Path, &there) == nil && sysfile.SameFile(&open, &there)
 }
 
 func (f *File) reopen() error {

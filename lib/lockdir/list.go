@@ -19,7 +19,7 @@ import (
 // List looks at every atom of the directory, in the order of their names, and writes nothing. It
 // checks the state of each owner anew. Slots are no atoms.
 func (l *Locker) List() ([]locker.Entry, error) {
-	names, err := l.names()
+	names, err := l.namesOf(func(n atom.Name) bool { return !n.IsSlot() }, atom.ActiveLock, atom.LastLock)
 	if err != nil {
 		return nil, err
 	}
@@ -43,10 +43,6 @@ func (l *Locker) List() ([]locker.Entry, error) {
 		l.lookAtRest(&entries[i], of[atom.File{Kind: atom.ReaderLock, Name: entries[i].Name}])
 	}
 	return slices.DeleteFunc(entries, func(e locker.Entry) bool { return errors.Is(e.Err, fs.ErrNotExist) }), nil // gone since
-}
-
-func (l *Locker) names() ([]atom.Name, error) {
-	return l.namesOf(func(n atom.Name) bool { return !n.IsSlot() }, atom.ActiveLock, atom.LastLock)
 }
 
 // namesOf returns, in their order, the wanted ones of the names of the files of these kinds.

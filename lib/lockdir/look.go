@@ -65,7 +65,9 @@ func (l *Locker) look(v *view, r *locker.Request, name atom.Name, now locker.Mom
 		d = v.decide(r.Terms())
 	}
 	if p == asking {
-		d = v.foresee(d, r.Pause)
+		decider := v.decider(d)
+		decider.seeChanger(r.Pause)
+		d = decider.Foresee(d)
 	}
 	if err == nil && around && d.Step.Granted() {
 		err = l.lookAtSlots(v, r)
@@ -185,13 +187,6 @@ func (l *Locker) DryRun(r *locker.Request) (granted bool, reason string, err err
 	return d.Step.Granted(), d.Reason(), nil
 }
 
-// foresee is the decision as it would turn out (locker.View.Foresee).
-func (v *view) foresee(d policy.Decision, pause time.Duration) policy.Decision {
-	decider := v.decider(d)
-	decider.seeChanger(pause)
-	return decider.Foresee(d)
-}
-
 // seeChanger finds out which process is changing the lock. pause is the longest time between two
 // signals of that process.
 func (v *view) seeChanger(pause time.Duration) {
@@ -229,41 +224,29 @@ func (l *Locker) lookAtSlots(v *view, r *locker.Request) (failed error) {
 		return nil
 	}
 	v.full = r.Full()
-	slots, err := l.slotsIn(r.Atom)
-	if err != nil {
-		return err
-	}
 	before, shares := 0, false
-	for _, name := range slots {
-		slot, err := l.Dir.Active(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		seen := view{active: slot}
-		own := isOwn(r, slot)
-		if !own {
-			err = l.slotIsFree(r, &seen, &v.full)
-		}
-		slot.Close()
-		switch {
-		case own:
+	err := l.eachSlot(r.Atom, func(slot *lockfile.Active) {
+		if isOwn(r, slot) {
 			shares = true
-			continue
-		case err == nil:
-			continue
-		case err != errTaken && failed == nil && before == name.SlotNumber()-1 && name.SlotNumber() <= r.Slots:
+			return
+		}
+		seen, number := view{active: slot}, slot.File.Name.SlotNumber()
+		err := l.slotIsFree(r, &seen, &v.full)
+		if err == nil {
+			return
+		}
+		switch {
+		case err == errTaken:
+		case failed == nil && before == number-1 && number <= r.Slots:
 			failed = err
-		case err != errTaken:
+		default:
 			seen.Active.Held = true
 		}
 		before++
 		v.slots = append(v.slots, seen)
-	}
-	if shares {
-		return nil
+	})
+	if err != nil || shares {
+		return err
 	}
 	return failed
 }

@@ -82,7 +82,12 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	if lesson := r.Lesson(active.Record); lesson != nil {
 		l.learn(r.Name, active.Record, lesson)
 	}
-	failed := l.stampRelease(&r, active)
+	var failed error // the lock is removed all the same: a lock without a job would be worse than a run too soon
+	if r.NoStamp || r.Withdraw {
+		failed = l.Dir.RemoveTick(r.Name, r.Tick)
+	} else {
+		failed = l.stamp(r.Name, active, (&locker.Request{Atom: active.Record.Atom}).NewMemory())
+	}
 	if r.AtOnce && failed != nil {
 		return locker.ErrNotAtOnce // it has to be reported, and the lock stays until then
 	}
@@ -135,16 +140,6 @@ func (l *Locker) leaveReaders(r *locker.ReleaseRequest, active *lockfile.Active)
 		return err
 	}
 	return reader.Remove()
-}
-
-// stampRelease stamps the last lock. If that fails, the lock is removed all the same: the owner is
-// done, and a lock without a job would be worse than a run too soon. The caller reports the
-// failure.
-func (l *Locker) stampRelease(r *locker.ReleaseRequest, active *lockfile.Active) error {
-	if r.NoStamp || r.Withdraw {
-		return l.Dir.RemoveTick(r.Name, r.Tick)
-	}
-	return l.stamp(r.Name, active, (&locker.Request{Atom: active.Record.Atom}).NewMemory())
 }
 
 // stamp records that the run under this active lock ends now.

@@ -62,7 +62,7 @@ func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome,
 	}
 	shares := len(held) > 0
 	if err == nil && !shares {
-		shares, err = l.supervisorHasSlot(r)
+		err = l.eachSlot(r.Atom, func(slot *lockfile.Active) { shares = shares || isSupervisors(r, slot) })
 	}
 	if err != nil {
 		return acquired, err
@@ -117,26 +117,24 @@ func (l *Locker) slotsOf(own record.Record) (held []*lockfile.Active, failed err
 	return held, failed
 }
 
-// supervisorHasSlot reports whether the newcomer's supervisor (isSupervisors) holds a slot.
-func (l *Locker) supervisorHasSlot(r *locker.Request) (bool, error) {
-	slots, err := l.slotsIn(r.Atom)
+// eachSlot calls do with each slot that counts the atom, in the order of their numbers, and closes it.
+func (l *Locker) eachSlot(a atom.Atom, do func(*lockfile.Active)) error {
+	slots, err := l.slotsIn(a)
 	if err != nil {
-		return false, err
+		return err
 	}
-	for _, slot := range slots {
-		active, err := l.Dir.Active(slot)
+	for _, name := range slots {
+		slot, err := l.Dir.Active(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return false, err
+			return err
 		}
-		active.Close()
-		if isSupervisors(r, active) {
-			return true, nil
-		}
+		do(slot)
+		slot.Close()
 	}
-	return false, nil
+	return nil
 }
 
 // isSupervisors tells whether the newcomer's parent is a supervisor that holds the slot: both

@@ -133,7 +133,11 @@ func locksMeant(verb string, words []string, list func() ([]Entry, error), all b
 		case len(locks) == 1 || all && entries[i].isSemaphore():
 			return locks, nil
 		default:
-			err = atom.ErrSeveral(text, called(locks))
+			var names []string
+			for _, lock := range locks {
+				names = append(names, lock.Called())
+			}
+			err = atom.ErrSeveral(text, names)
 		}
 	}
 	return nil, &fault.Error{Kind: fault.Usage, Object: verb, Err: err}
@@ -170,11 +174,4 @@ func CalledOf(entries []Entry) (all []atom.Called) {
 		all = append(all, entries[i].Called())
 	}
 	return all
-}
-
-func called(locks []atom.File) (names []string) {
-	for _, lock := range locks {
-		names = append(names, lock.Called())
-	}
-	return names
 }

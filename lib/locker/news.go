@@ -130,7 +130,7 @@ func IsEnded(err error) bool {
 // EndingOf is the runlog's event of the process that ends the acquisition: a newcomer, or adlock
 // stop.
 func (rec Recorder) EndingOf(own record.Record) (runlog.Event, bool) {
-	for e := range rec.sinceTaken(own) {
+	for e := range rec.since(own.Atom, own.Token) {
 		if (e.Kind == runlog.Expire || e.Kind == runlog.Stop) && e.OwnerToken == own.Token {
 			return e, true
 		}
@@ -139,7 +139,7 @@ func (rec Recorder) EndingOf(own record.Record) (runlog.Event, bool) {
 }
 
 func (rec Recorder) saidLost(own record.Record) bool {
-	for e := range rec.sinceTaken(own) {
+	for e := range rec.since(own.Atom, own.Token) {
 		if e.Kind == runlog.Lost && e.Token == own.Token {
 			return true
 		}

@@ -33,7 +33,7 @@ type Overdue struct {
 	View   // of its lock
 
 	limited bool                      // a limit will end it anyway
-	late    bool                      // a learned limit has passed; it ends only an idle job
+	Late    bool                      // a learned limit has passed; it ends only a job that is seen idle
 	work    string                    // the sign of work that was seen since
 	runs    learn.State               // the run times of its atom
 	told    runlog.Opt[time.Duration] // its age when it was last reported
@@ -50,11 +50,11 @@ func (rec Recorder) Overdue(limits policy.Limits, v View, said time.Duration) *O
 	}
 	inForce, _ := policy.InForce(limits, v.Active)
 	o.limited = inForce != limit.Never
-	o.late = policy.OnlyIdle(limits, v.Active) && policy.Expired(limits, v.Active)
+	o.Late = policy.OnlyIdle(limits, v.Active) && policy.Expired(limits, v.Active)
 	rec.recall(o)
 	switch {
 	case o.Notice.Said:
-	case o.late:
+	case o.Late:
 		o.Notice.After = inForce
 	default:
 		o.Notice.After = o.runs.Notice()
@@ -74,7 +74,14 @@ func (rec Recorder) recall(o *Overdue) {
 		case e.Kind == runlog.Release && rec.isOf(&e, o.Record.Atom) && e.Signal == "" && e.Status.Value == 0:
 			took = append(took, e.Duration.Value)
 		case e.OwnerToken == o.Record.Token && e.Owner == o.Record.Owner.PID:
-			o.recallTold(&e)
+			o.work = cmp.Or(o.work, e.Work)
+			switch {
+			case !e.Overdue.Set:
+			case e.PID == e.Owner: // of the owner's own supervisor
+				o.own = true
+			case !o.told.Set:
+				o.told = e.Overdue
+			}
 		}
 		if len(took) == noticeRuns {
 			break
@@ -85,33 +92,10 @@ func (rec Recorder) recall(o *Overdue) {
 	}
 }
 
-// recallTold takes over what an event, of a newcomer or of the owner's own supervisor, reported
-// about the owner.
-func (o *Overdue) recallTold(e *runlog.Event) {
-	o.work = cmp.Or(o.work, e.Work)
-	switch {
-	case !e.Overdue.Set:
-	case e.PID == e.Owner:
-		o.own = true
-	case !o.told.Set:
-		o.told = e.Overdue
-	}
-}
-
 // isOf tells whether an event is of the atom, in this recorder's store or directory.
 func (rec Recorder) isOf(e *runlog.Event, a atom.Atom) bool {
 	return e.Store == rec.Log.Store && e.Operand == a.Operand && e.Operator == a.Operator && e.Program == a.Program && e.Host == a.Host
 }
-
-// due tells whether to report the owner now: once, and then each time its age has doubled, but at
-// most once a day.
-func (o *Overdue) due() bool {
-	told := o.told.Value
-	return !o.told.Set || o.Active.Age >= told+max(told, aDay)
-}
-
-// Late tells whether a learned limit has passed. Such a limit ends only a job that is seen idle.
-func (o *Overdue) Late() bool { return o.late }
 
 // Text says what is overdue, and how long its runs take.
 func (o *Overdue) Text() string {
@@ -137,10 +121,10 @@ func (o *Overdue) Text() string {
 	switch {
 	case o.runs.Runs > 0:
 		text += ", its runs take " + limit.Format(o.runs.Typical().Round(time.Second)) + " (" + strconv.Itoa(o.runs.Runs) + " known)"
-	case !o.late:
+	case !o.Late:
 		text += ", and how long its runs take is not known"
 	}
-	if o.late {
+	if o.Late {
 		text += ", its learned limit is " + limit.Format(o.Notice.After)
 	}
 	return text
@@ -223,13 +207,13 @@ func (rec Recorder) FindOverdue(r *Request, o *Outcome) *Overdue {
 	}
 	r.calm = map[string]time.Duration{o.inWay.Record.Token: o.inWay.Active.Age + time.Minute}
 	found := rec.Overdue(limits, o.inWay, said)
-	if found == nil || found.late && o.work == "" && !o.cut && !found.Notice.Said { // it may be ended in a moment
+	if found == nil || found.Late && o.work == "" && !o.cut && !found.Notice.Said { // it may be ended in a moment
 		return nil
 	}
 	if o.told = found.told; o.work != "" {
 		found.work = o.work
 	}
-	if !found.due() {
+	if told := found.told; told.Set && found.Active.Age < told.Value+max(told.Value, aDay) { // once, and each time its age has doubled
 		return nil
 	}
 	return found

@@ -1,6 +1,7 @@
 package locker
 
 import (
+	"fmt"
 	"iter"
 	"os"
 	"time"
@@ -303,13 +304,8 @@ func (rec Recorder) Lost(object string, r ReleaseRequest, a atom.Atom, found *re
 	e.Token, e.Reason = r.Token, fault.OneLine(why.Error())
 	rec.append(e)
 	rec.tellHook(hook.Lost, e, "lost: "+e.Reason)
-	return &fault.Error{Kind: fault.Denied, Object: object, Err: &lostError{why}}
+	return &fault.Error{Kind: fault.Denied, Object: object, Err: fmt.Errorf("lost: %w", why)}
 }
-
-type lostError struct{ why error }
-
-func (e *lostError) Error() string { return "lost: " + e.why.Error() }
-func (e *lostError) Unwrap() error { return e.why }
 
 // Cleared: a person has removed the lock with this record, of an owner on that machine ("": this
 // one).
@@ -335,21 +331,14 @@ func (rec Recorder) AskedTooSoon(a atom.Atom, since time.Time) (n int) {
 }
 
 // SinceAcquired yields the runlog's events of the atom since it was last taken, the newest first.
-func (rec Recorder) SinceAcquired(a atom.Atom) iter.Seq[runlog.Event] {
+func (rec Recorder) SinceAcquired(a atom.Atom) iter.Seq[runlog.Event] { return rec.since(a, "") }
+
+// since is SinceAcquired for the acquisition with that token: other readers may have taken the atom
+// meanwhile. "": for the last one.
+func (rec Recorder) since(a atom.Atom, token string) iter.Seq[runlog.Event] {
 	return func(yield func(runlog.Event) bool) {
 		for e := range rec.recent(a) {
-			if e.Kind == runlog.Acquire || !yield(e) {
-				return
-			}
-		}
-	}
-}
-
-// sinceTaken is SinceAcquired for one acquisition: other readers may have taken the atom meanwhile.
-func (rec Recorder) sinceTaken(own record.Record) iter.Seq[runlog.Event] {
-	return func(yield func(runlog.Event) bool) {
-		for e := range rec.recent(own.Atom) {
-			if e.Kind == runlog.Acquire && e.Token == own.Token || !yield(e) {
+			if e.Kind == runlog.Acquire && (token == "" || e.Token == token) || !yield(e) {
 				return
 			}
 		}

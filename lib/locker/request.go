@@ -86,9 +86,6 @@ type Auto struct {
 	IfElapsed, ExpireAfter bool
 }
 
-// Any tells whether one of them is learned.
-func (a Auto) Any() bool { return a.IfElapsed || a.ExpireAfter }
-
 // Terms are the part of the request that policy decides on.
 func (r *Request) Terms() policy.Terms {
 	t := policy.Terms{Limits: r.Limits, Shared: r.Shared, Slots: r.Slots, Tick: r.Tick, Program: r.Atom.Program}
@@ -133,7 +130,7 @@ func (r *Request) Record() record.Record {
 		Owner: r.Owner, Job: r.Job, Token: record.NewToken(), Atom: r.Atom,
 		Monotonic: process.Monotonic(), Boottime: now, Asked: r.askedBefore(now), IfElapsed: r.Limits.IfElapsed,
 		ExpireAfter: expireAfter, Source: source, Notice: r.Notice,
-		Replaces: r.Limits.Preempt(), Supervised: r.Supervised, Patience: r.Patience, Slots: r.Slots, FromStart: r.FromStart, Shared: r.Shared, Learn: r.Auto.Any(),
+		Replaces: r.Limits.Preempt(), Supervised: r.Supervised, Patience: r.Patience, Slots: r.Slots, FromStart: r.FromStart, Shared: r.Shared, Learn: r.Auto != Auto{},
 	}
 }
 

@@ -29,8 +29,7 @@ func (rec Recorder) NotRun(r *Request, dir string, o Outcome, why error) error {
 	if why == nil || o.Verdict == Stuck || kind == fault.Denied || kind == fault.Usage {
 		return why
 	}
-	e := r.event(runlog.NotRun)
-	e.Status, e.Reason = runlog.Some(fault.StatusOf(why)), fault.OneLine(why.Error())
+	e := r.notRun(why)
 	if rec.Log != nil && rec.Log.Dir == dir {
 		rec.Log.FirstTrouble()
 	}
@@ -53,10 +52,14 @@ func (rec Recorder) NotRun(r *Request, dir string, o Outcome, why error) error {
 // Refused: the newcomer's options or settings were refused because of why, and the job is not run.
 // The caller reports why; that the runlog cannot be written is not reported too.
 func (rec Recorder) Refused(r *Request, why error) {
+	rec.Log.FirstTrouble()
+	rec.append(r.notRun(why))
+}
+
+func (r *Request) notRun(why error) runlog.Event {
 	e := r.event(runlog.NotRun)
 	e.Status, e.Reason = runlog.Some(fault.StatusOf(why)), fault.OneLine(why.Error())
-	rec.Log.FirstTrouble()
-	rec.append(e)
+	return e
 }
 
 // awayFor returns for how long the store has kept all its jobs from running here with the status of

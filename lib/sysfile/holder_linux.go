@@ -2,6 +2,7 @@ package sysfile
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -44,7 +45,7 @@ func lockTable() ([]byte, error) {
 // flockHolder finds the pid in the lines of /proc/locks.
 func flockHolder(locks []byte, dev, ino uint64, shared bool) int {
 	inode := []byte(":" + strconv.FormatUint(ino, 10))
-	device := []byte(fileID(dev))
+	device := fmt.Appendf(nil, "%02x:%02x:", unix.Major(dev), unix.Minor(dev))
 	holder := 0
 	for line := range bytes.Lines(locks) {
 		// 1: FLOCK ADVISORY WRITE 4711 fd:01:131099 0 EOF; a waiter has "->" as its second field.
@@ -85,15 +86,4 @@ func HoldsFlock(pid int, ino uint64, shared bool) bool {
 		}
 		return false
 	})
-}
-
-func fileID(dev uint64) string {
-	two := func(n uint32) string {
-		text := strconv.FormatUint(uint64(n), 16)
-		if len(text) < 2 {
-			text = "0" + text
-		}
-		return text
-	}
-	return two(unix.Major(dev)) + ":" + two(unix.Minor(dev)) + ":"
 }
