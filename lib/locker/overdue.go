@@ -16,8 +16,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// The last 10,000 lines or so of the runlog are read for the run times of an atom, but only if an
-// owner has run for learn.Floor or its notice.
+// The last 10,000 lines or so of the runlog are read, but only if an owner has run for learn.Floor or
+// its notice.
 const (
 	noticeBytes = 4 << 20
 	noticeRuns  = 100 // more runs would add nothing
@@ -26,8 +26,7 @@ const (
 // aDay is the shortest time between two reports of one owner.
 const aDay = 24 * time.Hour
 
-// Overdue is an owner that has passed its notice (policy.Overdue), or whose lock a backup brought
-// back: no process may ever release that.
+// Overdue is an owner that has passed its notice (policy.Overdue), or whose lock a backup brought back.
 type Overdue struct {
 	Notice policy.Notice
 	View   // of its lock
@@ -40,8 +39,8 @@ type Overdue struct {
 	own     bool                      // its own supervisor has told the hook
 }
 
-// Overdue returns the owner of a lock if it is overdue, with what is known about its runs;
-// otherwise nil. The limits are those of a newcomer; said is the explicit notice, 0 for none.
+// Overdue returns the owner of a lock if it is overdue; otherwise nil. The limits are those of a
+// newcomer; said is the explicit notice, 0 for none.
 func (rec Recorder) Overdue(limits policy.Limits, v View, said time.Duration) *Overdue {
 	o := &Overdue{View: v, Notice: policy.Notice{After: cmp.Or(said, learn.Floor), Said: said > 0}}
 	restored := v.Restored && v.Active.Owner == policy.Unknown
@@ -65,8 +64,7 @@ func (rec Recorder) Overdue(limits policy.Limits, v View, said time.Duration) *O
 	return o
 }
 
-// recall reads from the runlog how long runs of the atom took, and whether this one was reported
-// before.
+// recall reads from the runlog how long runs took, and whether this one was reported before.
 func (rec Recorder) recall(o *Overdue) {
 	var took []time.Duration
 	for e := range rec.Log.Newest(noticeBytes) {
@@ -97,7 +95,6 @@ func (rec Recorder) isOf(e *runlog.Event, a atom.Atom) bool {
 	return e.Store == rec.Log.Store && e.Operand == a.Operand && e.Operator == a.Operator && e.Program == a.Program && e.Host == a.Host
 }
 
-// Text says what is overdue, and how long its runs take.
 func (o *Overdue) Text() string {
 	if o.Restored && o.Active.Owner == policy.Unknown {
 		return "a backup has brought this lock back: it is of " + processOn(o.Record.Owner.PID, o.Node) + " on another machine, " + limit.FormatAge(o.Active.Age) + " old"
@@ -130,8 +127,8 @@ func (o *Overdue) Text() string {
 	return text
 }
 
-// Remedy returns the advice how to end the wait for the owner. sameAtom says that the newcomer asks
-// for the owner's atom, so that a limit of the newcomer's can end the owner.
+// Remedy returns the advice how to end the wait for the owner. A limit of a newcomer that asks for the
+// sameAtom can end the owner.
 func (rec Recorder) Remedy(o *Overdue, sameAtom bool) string {
 	lock := atom.File{Kind: atom.ActiveLock, Name: o.Record.Atom.Name()}
 	if o.Record.Shared {
@@ -160,8 +157,7 @@ func (rec Recorder) Remedy(o *Overdue, sameAtom bool) string {
 	return o.healthy() + stop + "; a limit would: --expire-after (ADLOCK_EXPIRE_AFTER)"
 }
 
-// healthy is the advice for a job that may run so long: a notice of twice its age, in whole hours.
-// It is "" if a person has set a notice: the advice would be nothing new.
+// healthy advises a notice of twice the job's age, unless a person has set a notice.
 func (o *Overdue) healthy() string {
 	if o.Notice.Said {
 		return ""
@@ -175,8 +171,8 @@ func (rec Recorder) IfDead(lock atom.File) string {
 	return "if you know that it is dead: " + rec.Command("clear", lock)
 }
 
-// Command is the command line that applies the verb to the lock. It has the lock's path if the
-// reader of the message may have another lock directory, perhaps with a lock of the same name.
+// Command is the command line that applies the verb to the lock. It has the lock's path if the reader
+// of the message may have another lock directory.
 func (rec Recorder) Command(verb string, lock atom.File) string {
 	called := lock.Called()
 	if rec.Log != nil && rec.Log.Locks != "" && rec.Log.Store == "" {
@@ -185,9 +181,8 @@ func (rec Recorder) Command(verb string, lock atom.File) string {
 	return "adlock " + verb + " " + called
 }
 
-// FindOverdue returns the owner in the way of a newcomer that is denied or waits, if that owner
-// is overdue and has to be reported now; else nil. It notes in the outcome when the owner was
-// reported before.
+// FindOverdue returns the owner in the newcomer's way if it has to be reported as overdue now; else
+// nil. It notes in the outcome when the owner was reported before.
 func (rec Recorder) FindOverdue(r *Request, o *Outcome) *Overdue {
 	if o.Verdict != Busy && o.Verdict != Full || !o.inWay.Active.Held {
 		return nil
@@ -226,8 +221,7 @@ func (rec Recorder) SeeOverdue(r *Request, o *Outcome) {
 	}
 }
 
-// TellOverdue reports the owner in the way. It tells the hook unless the owner's own supervisor
-// does so.
+// TellOverdue leaves the hook to the owner's own supervisor if that tells it.
 func (rec Recorder) TellOverdue(r *Request, o *Outcome, found *Overdue) {
 	e := r.event(runlog.Overdue)
 	e.Verdict = string(o.Verdict)
@@ -245,9 +239,8 @@ func (rec Recorder) TellOverdue(r *Request, o *Outcome, found *Overdue) {
 	}
 }
 
-// OwnOverdue tells the hook if the run of this process, which has held the atom for age, is
-// overdue: while no newcomer comes, no other process does so. It returns the age at which to call
-// it again.
+// OwnOverdue tells the hook if this process's run is overdue: no other process does so while no
+// newcomer comes. It returns the age at which to call it again.
 func (rec Recorder) OwnOverdue(r *Request, token string, age time.Duration) (next time.Duration) {
 	v := r.ownView(token, age, 0)
 	found := rec.Overdue(r.Limits, *v, r.Notice)

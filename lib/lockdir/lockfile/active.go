@@ -16,7 +16,6 @@ import (
 )
 
 // Active is an active lock as it was read: a view of one inode, which may have lost its name since.
-// A process takes the lock's Guard before it changes the lock.
 type Active struct {
 	file
 	File     atom.File // what it was opened as
@@ -31,12 +30,12 @@ type Active struct {
 	readOnly bool   // the file system was read-only when the lock was opened: the lock can only be looked at
 }
 
-// Active opens the active lock lock.NAME; fs.ErrNotExist where the atom is free.
+// Active opens lock.NAME; fs.ErrNotExist if the atom is free.
 func (d *Dir) Active(name atom.Name) (*Active, error) {
 	return d.Lock(atom.File{Kind: atom.ActiveLock, Name: name})
 }
 
-// Lock opens an active lock or a reader's; fs.ErrNotExist where it is missing.
+// Lock opens an active lock or a reader's; fs.ErrNotExist if it is missing.
 func (d *Dir) Lock(lock atom.File) (*Active, error) {
 	// O_RDWR: over NFS, flock is a byte-range lock, which needs write access (flock(2)).
 	f, err := d.openFile(lock.String(), unix.O_RDWR|unix.O_APPEND)
@@ -86,9 +85,8 @@ func (a *Active) load() error {
 	return nil
 }
 
-// mayBeOfAClone tells whether the machine id may be that of another machine: cloned virtual machines
-// have one id. A file system of this machine alone has no lock of a clone; elsewhere the id counts
-// only together with the node name.
+// mayBeOfAClone tells whether the machine id may be a cloned machine's: on a file system that machines
+// share, it counts only together with the node name.
 func (a *Active) mayBeOfAClone() bool {
 	if a.machine == "" {
 		return false
@@ -100,8 +98,8 @@ func (a *Active) mayBeOfAClone() bool {
 // Node is the node name of the owner's machine when the lock was made.
 func (a *Active) Node() string { return cmp.Or(a.Record.Node, a.Record.Atom.Host) }
 
-// OtherBoot tells whether a machine with this machine's id has made the lock in another boot, on a
-// file system that machines may share: this machine before it was booted, or a clone.
+// OtherBoot tells whether a machine with this machine's id, this one or a clone, has made the lock in
+// another boot, on a file system that machines may share.
 func (a *Active) OtherBoot() bool {
 	made, here := a.Record.Owner.BootID(), process.Here()
 	return a.machine != "" && a.machine == here.Machine && made != "" && here.BootID() != "" && made != here.BootID() && !isLocal(a.fd)
@@ -113,18 +111,15 @@ func (a *Active) OtherMachine() bool {
 	return a.machine != "" && here != "" && a.machine != here
 }
 
-// SupervisedBy tells whether the process id holds the lock as the supervisor of a job.
+// SupervisedBy tells whether the process holds the lock as the supervisor of a job.
 func (a *Active) SupervisedBy(id process.Identity) bool {
 	return a.Content == record.Full && a.Record.Supervised && a.Record.Owner.Same(id)
 }
 
 // Guard takes flock(2) on the active lock's own inode, waiting at most wait (else ErrGuarded), and
-// checks that the lock is still in place with the token it was read with (else ErrLost). Active
-// locks are changed only under the guard, so what was read stays true until Close. On a read-only
-// file system Guard fails with EROFS.
-//
-// A guard on the last lock, or a removal without a guard, was shown unsound: a newcomer that
-// verified, stalled and then unlinked would remove a fresh lock.
+// checks that the lock is still in place with the token it was read with (else ErrLost). Active locks
+// are changed only under the guard, so what was read stays true until Close. On a read-only file system
+// it fails with EROFS.
 func (a *Active) Guard(wait time.Duration) error {
 	if a.readOnly {
 		return a.wrap(unix.EROFS)
@@ -171,9 +166,8 @@ func (a *Active) Restored() bool {
 	return a.Record.File != 0 && a.Record.File != a.st.Ino && a.Record.Owner.Machine != process.Here().Machine
 }
 
-// Close lets go of the guard, if held, and closes the file. It unlocks explicitly: a child that
-// another thread has just forked has a copy of the descriptor until its exec, which would keep
-// the guard.
+// Close frees the guard explicitly: a child that another thread has just forked has a copy of the
+// descriptor until its exec.
 func (a *Active) Close() error {
 	var err error
 	if a.held {

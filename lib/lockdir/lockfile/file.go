@@ -18,7 +18,6 @@ const maxContent = 2 * record.Longest
 
 var errTooLarge = errors.New("is too large to be a lock")
 
-// file is one open file of a lock directory.
 type file struct {
 	dir  *Dir
 	name string
@@ -56,8 +55,7 @@ func (f *file) read() ([]byte, error) {
 		switch {
 		case len(content) > maxContent:
 			return nil, f.tooLarge()
-		// A short read is the end (read(2)). On some network file systems a read before the file's size can
-		// be short too.
+		// A short read is the end (read(2)), but not on some network file systems.
 		case n == 0 || n < len(room) && int64(len(content)) >= f.st.Size:
 			return content, nil
 		case len(content) == cap(content):
@@ -70,8 +68,7 @@ func (f *file) tooLarge() error {
 	return &fault.Error{Kind: fault.IO, Object: f.Path(), Err: errTooLarge}
 }
 
-// write puts content into a new file with one write. A short write is an error: there would be no
-// room for the rest either.
+// write takes a short write for an error: there would be no room for the rest either.
 func (f *file) write(content []byte) error {
 	n, err := sysfile.Write(f.fd, content)
 	if err == nil && n < len(content) {
@@ -80,8 +77,8 @@ func (f *file) write(content []byte) error {
 	return f.wrap(err)
 }
 
-// touch sets the mtime to the file system's own now (UTIME_NOW), so that the clock of a file
-// server does not matter.
+// touch sets the mtime to the file system's own now, so that the clock of a file server does not
+// matter.
 func (f *file) touch() error {
 	if err := sysfile.Retry(func() error { return touch(f.fd) }); err != nil {
 		return f.wrap(err)
@@ -89,7 +86,6 @@ func (f *file) touch() error {
 	return f.stat()
 }
 
-// named reports whether the directory still has this very file under its name.
 func (f *file) named() (bool, error) {
 	var st unix.Stat_t
 	err := sysfile.Lstatat(f.dir.fd, f.name, &st)
@@ -99,8 +95,7 @@ func (f *file) named() (bool, error) {
 	return err == nil && sysfile.SameFile(&st, &f.st), f.wrap(err)
 }
 
-// flock takes the exclusive lock of the file's inode, waiting at most wait, and reports whether
-// it got it. Closing the file unlocks it.
+// flock reports whether it got the file's flock, waiting at most wait.
 func (f *file) flock(wait time.Duration) (bool, error) {
 	err := sysfile.Flock(f.fd, unix.LOCK_EX, wait)
 	if errors.Is(err, unix.EWOULDBLOCK) {

@@ -11,7 +11,7 @@ import (
 	"adlock/lib/record"
 )
 
-// Last reads the last lock last.NAME; fs.ErrNotExist where there is none.
+// Last reads last.NAME; fs.ErrNotExist if there is none.
 func (d *Dir) Last(name atom.Name) (record.Last, error) {
 	f, err := d.openFile(name.LastLock(), unix.O_RDONLY)
 	if err != nil {
@@ -35,8 +35,7 @@ func (d *Dir) Last(name atom.Name) (record.Last, error) {
 	return last, nil
 }
 
-// cutOff bounds the fraction of a second that a file system has cut off an mtime: a second if it
-// keeps whole seconds (ext3, HFS+, a file server with one of these), else 0. A file system that
+// cutOff is a second if the file system keeps whole seconds (ext3, HFS+, some file servers). One that
 // keeps fractions shows one at least in the ctime, which no program can set.
 func cutOff(mtime, ctime unix.Timespec) time.Duration {
 	if mtime.Nsec == 0 && ctime.Nsec == 0 {
@@ -45,15 +44,14 @@ func cutOff(mtime, ctime unix.Timespec) time.Duration {
 	return 0
 }
 
-// MakeLast creates the last lock of an atom that never completed: mtime 0. It must exist before
-// the atom is first taken, or circular waiting could not be broken (the paper's deadlock rule).
-// An existing one is left alone.
+// MakeLast creates the last lock of an atom that never completed. It must exist before the atom is
+// first taken, or circular waiting could not be broken (the paper's deadlock rule).
 func (d *Dir) MakeLast(name atom.Name, memory record.Memory) error {
 	return d.placeLast(name, memory, &time.Time{}, (*TempFile).Link)
 }
 
-// Remember changes the content of the last lock and keeps its mtime, as nothing completes. Only
-// under the active lock, and inside Marked where there may be readers.
+// Remember changes the content of the last lock and keeps its mtime. Only under the active lock, and
+// inside Marked.
 func (d *Dir) Remember(name atom.Name, completed time.Time, memory record.Memory) error {
 	return d.placeLast(name, memory, &completed, (*TempFile).Replace)
 }
@@ -76,8 +74,8 @@ func (d *Dir) placeLast(name atom.Name, memory record.Memory, completed *time.Ti
 	return nil
 }
 
-// Stamp records that the atom completes now: the last lock's mtime. If an administrator deleted
-// it meanwhile, Stamp makes it again, with the memory.
+// Stamp records that the atom completes now. If the last lock was deleted meanwhile, Stamp makes it
+// again, with the memory.
 func (d *Dir) Stamp(name atom.Name, memory record.Memory) error {
 	f, err := d.openFile(name.LastLock(), unix.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -93,8 +91,7 @@ func (d *Dir) Stamp(name atom.Name, memory record.Memory) error {
 // RemoveLast prunes a last lock; nothing happens where there is none.
 func (d *Dir) RemoveLast(name atom.Name) error { return d.remove(name.LastLock()) }
 
-// LastChanged is when the last lock was last stamped, made or written: its ctime, as the mtime is
-// the epoch if the atom never completed.
+// LastChanged is the last lock's ctime: the mtime is the epoch if the atom never completed.
 func (d *Dir) LastChanged(name atom.Name) (time.Time, error) {
 	f, err := d.openFile(name.LastLock(), unix.O_RDONLY)
 	if err != nil {

@@ -38,17 +38,16 @@ type stalled struct {
 // stallMost is how long a head may leave a free atom alone.
 const stallMost = time.Second
 
-// isHead tells whether the newcomer has the line, or goes on without one: no newcomer has waited for the
-// atom, or the line cannot be used. It is called for an atom that is free, or whose dead owner had this
-// token.
+// isHead is for an atom that is free, or whose dead owner had this token. It is true without a line,
+// too.
 func (l *line) isHead(token string) bool {
 	l.open(false)
 	return l.file == nil || l.tries() || l.passes(token)
 }
 
 // join has the newcomer wait in the line. It returns a descriptor that can be read when the newcomer is
-// the head; below 0: it is, or goes on without a line. fresh says that it has just become the head: what
-// it saw before may have changed unnoticed.
+// the head; below 0: it is, or goes on without a line. fresh: it has just become the head, and what it
+// saw before may have changed.
 func (l *line) join() (granted int, fresh bool) {
 	if l.file.IsAwaited() && !l.file.IsAtItsPath() { // another waiter has passed the head
 		l.leave()
@@ -65,8 +64,8 @@ func (l *line) join() (granted int, fresh bool) {
 	return granted, false
 }
 
-// open opens the file; create: also if no newcomer has waited yet. Over a network the server would keep
-// the line, and may grant it late.
+// open makes the file only if create. Over a network the server would keep the line, and may grant it
+// late.
 func (l *line) open(create bool) {
 	if l.file == nil && !sysfile.IsNetwork(l.dir.fd) {
 		l.file, _ = flock.Open(l.dir.Path(l.atom.Line()), false, create)
@@ -83,8 +82,7 @@ func (l *line) tries() bool {
 	return l.head
 }
 
-// lookAfter is how long the newcomer waits in the line before it looks in full. It is random, so that
-// the newcomers do not all look at once.
+// lookAfter is random, so that the newcomers do not all look at once.
 func (l *line) lookAfter() time.Duration {
 	if l.stalled != (stalled{}) {
 		return stallMost
@@ -92,14 +90,13 @@ func (l *line) lookAfter() time.Duration {
 	return pollBehind/2 + rand.N(pollBehind)
 }
 
-// leave lets the next newcomer come.
 func (l *line) leave() {
 	l.file.Close()
 	l.file, l.head = nil, false
 }
 
-// passes tells whether the newcomer goes ahead of a head that is stopped, or has left the atom alone for
-// too long. It queues anew: others may have done the same.
+// passes tells whether the newcomer goes ahead of a head that is stopped, or has left the atom alone
+// for too long. It queues anew: others may have done the same.
 func (l *line) passes(token string) bool {
 	seen := stalled{token: token}
 	var st unix.Stat_t

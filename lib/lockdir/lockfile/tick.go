@@ -23,8 +23,7 @@ func (d *Dir) HasTick(name atom.Name, tick policy.Tick) (bool, error) {
 	return err == nil, d.wrap(file, err)
 }
 
-// ClaimTick makes the tick's file, which can be made only once, and removes those that have
-// expired. False: the tick was claimed before.
+// ClaimTick makes the tick's file, which can be made only once, and removes those that have expired.
 func (d *Dir) ClaimTick(name atom.Name, tick policy.Tick) (claimed bool, err error) {
 	file := name.Tick(tick.Period, tick.Number)
 	fd, err := sysfile.Openat(d.fd, file, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)

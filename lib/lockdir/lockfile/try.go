@@ -12,9 +12,9 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// OpenToTry opens the lock directory at path or, if it is missing (there is false), the directory
-// in which Create would make it. The caller makes temporary files in it to find out whether locks
-// can be kept there; OpenToTry makes no directory. Its errors are those of Create.
+// OpenToTry opens the lock directory at path or, if it is missing (there is false), the one in which
+// Create would make it. The caller makes temporary files in it to find out whether locks can be kept
+// there.
 func OpenToTry(path string) (d *Dir, there bool, err error) {
 	d, err = Open(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -27,7 +27,6 @@ func OpenToTry(path string) (d *Dir, there bool, err error) {
 	return d, false, err
 }
 
-// openAbove opens the nearest existing directory above path. Open has checked the way to it.
 func openAbove(path string) (*Dir, error) {
 	above := filepath.Dir(path)
 	for ; above != "/"; above = filepath.Dir(above) {

@@ -10,9 +10,8 @@ import (
 	"adlock/lib/policy"
 )
 
-// The longest times between two looks of a waiter. pollMost is used if the kernel sends no events
-// (NFS, FUSE, no watch left); jitter shortens it, so that waiters do not all look at once.
-// pollBehind is used if events are expected, in case the file system sends none after all.
+// The times between two looks of a waiter. pollMost, at random, if the kernel sends no events (NFS,
+// FUSE, no watch left); pollBehind in case the file system sends none after all.
 const (
 	pollLeast  = 100 * time.Millisecond
 	pollMost   = time.Second
@@ -35,18 +34,17 @@ type Waiting struct {
 	InWay   InWay // seen in the last look
 }
 
-// InWay is what a waiter watches: the files of the locks that deny it the atom, and the living
-// owners of these locks. The atom does not become free before one of them is gone, or the owner has
-// expired (Outcome.Recheck). Other files must not wake the waiter, above all not the locks that
-// waiters link and unlink themselves: waiters would wake each other without end.
+// InWay is what a waiter watches: the locks that deny it the atom, and their living owners. Other files
+// must not wake it, above all not the locks that waiters link and unlink: they would wake each other
+// without end.
 type InWay struct {
 	Locks  []Standing
 	Owners []int
 	Line   bool // the newcomer has to wait in the line
 }
 
-// Standing is a lock that was seen under its name. The lock of another newcomer, which may have taken
-// its place unnoticed, has another inode or, as a file system uses inodes again, another mtime.
+// Standing is a lock that was seen under its name. That of another newcomer, which may have taken its
+// place unnoticed, has another inode or, as inodes are used again, another mtime.
 type Standing struct {
 	Name  string
 	inode uint64
@@ -66,21 +64,18 @@ func (i *InWay) Add(lock *Active, seen policy.Active) {
 	}
 }
 
-// hasEvents reports whether the kernel sends an event for each change that can free the atom: a
-// lock is removed, or its owner dies. It is false where an owner cannot be watched (it is dead, but
-// members of its job live). It is also false where the look found no lock in the way but the waiter
-// was denied after linking its own: another newcomer was faster, or a stopped process guards a lock
-// that looks free.
+// hasEvents reports whether the kernel sends an event for each change that can free the atom. It sends
+// none if an owner is dead, but members of its job live, and if the waiter was denied after the look:
+// another newcomer was faster, or a stopped process guards a lock that looks free.
 func (i *InWay) hasEvents() bool { return len(i.Locks) > 0 && len(i.Owners) == len(i.Locks) }
 
-// NewWaiting starts the wait that the request asks for, without a watch yet. waits is called once,
-// before the newcomer blocks for the first time.
+// NewWaiting starts the wait. waits is called once, before the newcomer blocks for the first time.
 func NewWaiting(dir *Dir, r *locker.Request, waits func(locker.Outcome)) *Waiting {
 	return &Waiting{Waiting: locker.NewWaiting(r), dir: dir, request: r, waits: waits, watch: blind, line: &line{dir: dir, atom: r.Atom.Name()}}
 }
 
-// Close ends the watch. A newcomer that has taken the atom keeps its place at the head of the line until
-// its run has ended, if the request allows that (locker.Request.Keep).
+// Close ends the watch. A newcomer that has taken the atom keeps its place in the line until its run
+// has ended (locker.Request.Keep).
 func (w *Waiting) Close(acquired bool) {
 	w.watch.Close()
 	if acquired && w.request.Keep != nil && !w.request.Shared {
@@ -101,9 +96,8 @@ func (w *Waiting) Spent() time.Duration {
 // Began reports whether the newcomer is already waiting.
 func (w *Waiting) Began() bool { return w.began }
 
-// IsTurn tells whether no other newcomer comes first. free says that there is no active lock, or that its
-// owner, with this token, is dead. A newcomer that does not wait, or no longer, passes those that do: what
-// denies it the atom is always a lock.
+// IsTurn tells whether no other newcomer comes first. free: there is no active lock, or its owner, with
+// this token, is dead. A newcomer that does not wait, or no longer, passes those that do.
 func (w *Waiting) IsTurn(free bool, token string) bool {
 	if !free {
 		w.line.stalled = stalled{}
@@ -115,10 +109,8 @@ func (w *Waiting) IsTurn(free bool, token string) bool {
 // Next returns when it is time to look again; false when the time is up, or when the process is dead
 // for which the lock is asked: its waiter would go on as a process of its job.
 //
-// The newcomer first waits in the line, if an owner or the line itself is in its way. At the head of the
-// line, and if something else is in its way, it watches the directory. When it has set that watch, it
-// looks again at once: a release before the watch was set causes no event. So it does when it has become
-// the head.
+// When it has set the watch, or has become the head, the newcomer looks again at once: a release before
+// causes no event.
 func (w *Waiting) Next(o locker.Outcome) bool {
 	left := w.Left()
 	if w.began && left <= 0 {
@@ -154,9 +146,8 @@ func (w *Waiting) Next(o locker.Outcome) bool {
 	return !w.request.IsForTheDead()
 }
 
-// begin has a thread wait for the file or the place at the head of the line, if one of them is in the way.
-// The descriptor that it returns can be read when that is granted; below 0: none is awaited. fresh is as
-// for join.
+// begin returns a descriptor that can be read when the file or the place at the head of the line is
+// granted; below 0: none is awaited. fresh is as for join.
 func (w *Waiting) begin(o locker.Outcome) (granted int, fresh bool) {
 	if w.InWay.Line && !o.IsFile() {
 		return w.line.join()
@@ -169,7 +160,6 @@ func (w *Waiting) begin(o locker.Outcome) (granted int, fresh bool) {
 	return granted, false
 }
 
-// pollAfter is how long to wait for a kernel event before looking anyway.
 func (w *Waiting) pollAfter(o locker.Outcome, inLine bool) time.Duration {
 	look := pollBehind
 	switch {

@@ -12,7 +12,6 @@ import (
 // Compiled only, never run.
 type Watch struct{ queue, dir int }
 
-// blind is no watch.
 var blind = Watch{-1, -1}
 
 // NewWatch begins to watch the directory. Earlier events are not reported.

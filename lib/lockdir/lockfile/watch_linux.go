@@ -11,23 +11,22 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// Watch is woken by the kernel: by dnotify (fcntl(2), F_NOTIFY) when a file of the directory is
-// removed, by pidfds when owners die. inotify(7) would name the file; but closing it blocks for
-// milliseconds, until no processor uses it, and only then the waiter would go on or exit.
+// Watch is woken by dnotify (fcntl(2), F_NOTIFY) when a file of the directory is removed, and by pidfds
+// when owners die. inotify(7) would name the file, but closing it blocks for milliseconds.
 //
-// dnotify sends SIGIO to the thread that has asked for it, and that thread alone can see it in its
-// signalfd(2). So NewWatch locks its goroutine to a thread until Close, and the same goroutine calls Wait.
+// dnotify sends SIGIO to the thread that has asked for it, and only that thread sees it in its
+// signalfd(2). So NewWatch locks its goroutine to a thread until Close, and the same goroutine calls
+// Wait.
 type Watch struct {
 	dir     int // an open directory of its own: closing it ends the notification
 	signals int
 	mask    unix.Sigset_t // what the thread blocked before
 }
 
-// blind is no watch.
 var blind = Watch{dir: -1, signals: -1}
 
-// NewWatch begins to watch the directory. Earlier events are not reported. Without dnotify, which a
-// kernel need not have, Watch only sleeps.
+// NewWatch begins to watch the directory. Without dnotify, which a kernel need not have, Watch only
+// sleeps.
 func NewWatch(dir *Dir) Watch {
 	w := blind
 	runtime.LockOSThread()
@@ -93,8 +92,8 @@ func (w *Watch) end() {
 // vainMost is for how many milliseconds at most a Watch is deaf after other files have gone.
 const vainMost = 16
 
-// Wait returns when one of these locks has gone, when one of the owners (pids of processes that lived a
-// moment ago) is dead, when one of the inputs (descriptors) can be read, or when the time is up.
+// Wait returns when one of these locks has gone, one of the owners (pids of processes that lived a
+// moment ago) is dead, one of the inputs (descriptors) can be read, or the time is up.
 func (w *Watch) Wait(locks []Standing, owners, inputs []int, most time.Duration) {
 	deadline := time.Now().Add(most)
 	polled := []unix.PollFd{{Fd: int32(w.signals), Events: unix.POLLIN}}
@@ -140,8 +139,7 @@ func (w *Watch) Wait(locks []Standing, owners, inputs []int, most time.Duration)
 
 func isReady(p unix.PollFd) bool { return p.Revents != 0 }
 
-// sawOneGo reads the signal and reports whether one of these locks has gone. A lock that goes later
-// causes another signal.
+// sawOneGo reads the signal. A lock that goes later causes another one.
 func (w *Watch) sawOneGo(locks []Standing) bool {
 	var signal [unsafe.Sizeof(unix.SignalfdSiginfo{})]byte
 	_, _ = unix.Read(w.signals, signal[:]) // there is one, and SIGIO does not queue
