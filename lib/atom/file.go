@@ -9,7 +9,6 @@ import (
 // Kind is the purpose of a file.
 type Kind int
 
-// The kinds of files that are named here.
 const (
 	Foreign       Kind = iota // none of the following
 	ActiveLock                // lock.NAME: the atom runs, or the slot is taken
@@ -25,7 +24,6 @@ const (
 	HolderSocket              // smith.TOKEN: where the holder listens
 )
 
-// form is what follows the word that a file's name begins with.
 type form int
 
 const (
@@ -55,8 +53,8 @@ type File struct {
 	Token  string        // of a temporary file or a socket
 }
 
-// tickBase is that of the period, in seconds, and of the number of a tick. So they fit into nine
-// characters, which is what the longest NAME leaves: their product is the time.
+// tickBase makes a period, in seconds, and a number fit into nine characters, which is what the longest
+// NAME leaves: their product is the time.
 const tickBase = 36
 
 // String returns the file's name; "" for a foreign file.
@@ -80,8 +78,7 @@ func (f File) String() string {
 // longestFile is how long the name of a file may be, in bytes, on every file system that matters.
 const longestFile = 255
 
-// suffixed cuts the word before NAME to its first letter if the name would be too long, which leaves
-// room for nine digits after the longest NAME.
+// suffixed cuts the word before NAME to its first letter if the name would be too long.
 func (f File) suffixed(suffix string) string {
 	word, rest := kinds[f.Kind].word, "."+string(f.Name)+"."+suffix
 	if len(word+rest) > longestFile {
@@ -184,8 +181,7 @@ func (f File) Called() string {
 	return f.String()
 }
 
-// LockCalled returns the active lock or the reader's lock that text names, by NAME or by the name
-// of the file. It returns false if text names no lock.
+// LockCalled returns the active or reader's lock that text names, by NAME or by the name of the file.
 func LockCalled(text string) (File, bool) {
 	if name, is := parseName(text); is {
 		return File{Kind: ActiveLock, Name: name}, true

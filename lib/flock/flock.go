@@ -1,10 +1,9 @@
 // Package flock is a lock that other programs and other users know: flock(2) on a file that a person
 // names, which a run holds beside its atom, as flock(1) holds it.
 //
-// The atom is taken first, then the file, so no run waits for an atom while it has the file. A run
-// that finds the file held gives its atom up before it waits. While it waits it holds nothing. The
-// kernel then gives it the file before it has the atom: it tries the atom once, and lets the file go
-// if that is denied.
+// The atom is taken first, then the file, so no run waits for an atom while it has the file. A run that
+// finds the file held gives its atom up before it waits. When the kernel then gives it the file, it
+// tries the atom once, and lets the file go if that is denied.
 package flock
 
 import (
@@ -33,9 +32,8 @@ type File struct {
 }
 
 // Open opens the file, or a directory. It needs no more than the right to read, so it may be another
-// user's: for the same reason O_CREAT is used only where there is no file (with it the kernel refuses
-// another user's file in a sticky directory: fs.protected_regular). A new file may be read by all that
-// the umask lets; no link leads to it. Without create no file is made, and one that is not there is nil.
+// user's: for the same reason O_CREAT is used only where there is no file (fs.protected_regular).
+// Without create no file is made, and one that is not there is nil.
 func Open(name string, shared, create bool) (*File, error) {
 	f := &File{Path: name, how: how(shared)}
 	var st unix.Stat_t
@@ -65,7 +63,6 @@ func Open(name string, shared, create bool) (*File, error) {
 	return f, fault.Wrap(name, err)
 }
 
-// cannotMake is the error if a file cannot be made where there is none.
 func cannotMake(path string, err error) error {
 	if err == unix.EACCES {
 		return &fault.Error{Kind: fault.CannotCreate, Object: path, Err: err}
@@ -90,8 +87,8 @@ func (f *File) open(flags int) (err error) {
 	return err
 }
 
-// openToWrite opens the file for writing too, which an exclusive flock of a file on another machine
-// needs (flock(2), NFS). Where that is not permitted, flock(2) tells.
+// openToWrite is for an exclusive flock of a file on another machine (flock(2), NFS). Where that is not
+// permitted, flock(2) tells.
 func (f *File) openToWrite() {
 	reader := f.fd
 	if f.open(unix.O_RDWR) != nil {
@@ -101,8 +98,8 @@ func (f *File) openToWrite() {
 	unix.Close(reader)
 }
 
-// Descriptor is that of the open file, for the job to inherit: the flock lasts as long as any process
-// has it open. Below 0: there is no file.
+// Descriptor is for the job to inherit: the flock lasts as long as any process has it open. Below 0:
+// there is no file.
 func (f *File) Descriptor() int {
 	if f == nil {
 		return -1
@@ -111,7 +108,7 @@ func (f *File) Descriptor() int {
 }
 
 // TryLock locks the file if no other process holds it. A file that is at its path no more, as after a
-// rename, keeps no newcomer out: then the one that is there is locked.
+// rename, keeps no newcomer out.
 func (f *File) TryLock() (free bool, err error) {
 	for f != nil && !f.held {
 		if err = f.take(); err == unix.EWOULDBLOCK {
@@ -176,9 +173,9 @@ func (f *File) explain(err error) error {
 	return fault.Wrap(f.Path, err)
 }
 
-// Await begins to wait for the file, if it has not begun. It returns a descriptor that can be read when
-// it is time to call TryLock. A thread blocks in flock(2), and keeps its place in the kernel's queue: a
-// signal would lose it.
+// Await begins to wait for the file. It returns a descriptor, below 0 with an error, that can be read
+// when it is time to call TryLock. A thread blocks in flock(2), and keeps its place in the kernel's
+// queue: a signal would lose it.
 func (f *File) Await() (tells int, err error) {
 	if f.granted != nil {
 		return f.tells, nil
@@ -206,8 +203,8 @@ func (f *File) Free() {
 	}
 }
 
-// Close closes the file, which lets it go if no other process has inherited it. If a thread still waits
-// for it, that happens when it is granted.
+// Close lets the file go if no other process has inherited it; if a thread still waits for it, when it
+// is granted.
 func (f *File) Close() {
 	if f == nil {
 		return
@@ -223,12 +220,10 @@ func (f *File) Close() {
 	shut()
 }
 
-// IsTaken tells, without a flock, whether another process holds the file. It misses one in another
-// pid namespace.
+// IsTaken tells whether another process holds the file, except in another pid namespace.
 func (f *File) IsTaken() bool { return f != nil && f.Locker() != 0 }
 
-// Locker is the pid of the process that locked the file; 0: unknown, or none. That process may be dead,
-// and its number another's by now.
+// Locker is the pid of the process that locked the file; 0: unknown, or none. That process may be dead.
 func (f *File) Locker() int {
 	var st unix.Stat_t
 	if err := sysfile.Fstat(f.fd, &st); err != nil {
@@ -238,7 +233,7 @@ func (f *File) Locker() int {
 }
 
 // Holder is a process that holds the file; PID 0: unknown. If this process has inherited what holds it,
-// the holder is the first of its ancestors that has it.
+// that is the first of its ancestors that has it.
 func (f *File) Holder() process.Identity {
 	pid := f.Locker()
 	switch {

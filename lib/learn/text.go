@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// prefix is what the keys of a state begin with, among other lines of a file.
 const prefix = "learn."
 
 // field is one key of the text form.
@@ -44,8 +43,8 @@ func (s State) Lines() []string {
 	return lines
 }
 
-// Parse reads what Lines wrote from the keys and values of a file. If a value is invalid it returns
-// the zero State: learning then starts anew.
+// Parse reads what Lines wrote. If a value is invalid it returns the zero State: learning then starts
+// anew.
 func Parse(values map[string]string) State {
 	var s State
 	for _, f := range s.fields() {
@@ -59,7 +58,7 @@ func Parse(values map[string]string) State {
 // Is reports whether a key of a file belongs to a state.
 func Is(key string) bool { return strings.HasPrefix(key, prefix) }
 
-// value is a field that is left out if it is zero; valid tells whether a value can be one of a state.
+// value is left out if it is zero; valid tells whether it can be one of a state.
 func value[T comparable](key string, to *T, format func(T) string, parse func(string) (T, error), valid func(T) bool) field {
 	f := field{key: key, read: func(text string) bool {
 		v, err := parse(text)

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Seconds is a duration in a form for programs: a number of seconds with as many decimals as
-// needed, at most nine, or "never" for Never.
+// Seconds is a duration for programs: seconds with as many decimals as needed, or "never".
 type Seconds time.Duration
 
 // Append appends s to b, exactly.

@@ -11,14 +11,13 @@ import (
 )
 
 // lines are the key=value lines of a file. One method for each kind of content names its keys, in their
-// order: it writes the lines, or takes them from those that were read.
+// order, and writes the lines, or takes them from those that were read.
 type lines struct {
 	written strings.Builder
 	read    map[string]string // nil: they are being written
 	failed  bool              // a line is missing or bad
 }
 
-// parseLines reads key=value lines; every line must be whole.
 func parseLines(text string) (*lines, bool) {
 	l := &lines{read: make(map[string]string, 24)}
 	for text != "" {
@@ -62,7 +61,6 @@ func (l *lines) flag(key string, v *bool) {
 	}
 }
 
-// value is a line whose value has a form of its own.
 func value[T any](l *lines, key string, v *T, format func(T) string, parse func(string) (T, error)) {
 	read, err := parse(l.line(key, format(*v)))
 	*v, l.failed = read, l.failed || err != nil
@@ -85,7 +83,6 @@ func number[T int | uint64](l *lines, key string, v *T, bits int) {
 	*v, l.failed = T(n), l.failed || err != nil
 }
 
-// atom is for a file that need not name its atom.
 func (l *lines) atom(a *atom.Atom) {
 	if !l.has("program", *a != atom.Atom{}) {
 		return

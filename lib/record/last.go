@@ -9,7 +9,6 @@ import (
 	"adlock/lib/learn"
 )
 
-// errFormat says that the format of a last lock's content is unknown.
 var errFormat = errors.New("unknown format")
 
 // Memory is the content of a last lock. Unknown fields are kept.

@@ -8,8 +8,7 @@ import (
 	"adlock/lib/process"
 )
 
-// Pause is a pause as it is written: in the last lock of one atom, or in the file of the host.
-// The zero value is no pause.
+// Pause is a pause in the last lock of one atom, or in the file of the host; the zero value is none.
 type Pause struct {
 	Since    time.Time
 	For      time.Duration // limit.Never: until a person ends the pause
@@ -26,10 +25,9 @@ func NewPause(d time.Duration, why string) Pause {
 	return Pause{time.Now(), d, why, here.Boot, here.Machine, here.TimeNS, process.Boottime()}
 }
 
-// Policy is the pause for package policy. Within the boot in which it began, its age is counted by
-// the boottime clock, so steps of the wall clock do not matter. After a reboot the wall clock
-// counts. But on the same machine the pause is then at least as old as this boot: if the clock was
-// far ahead when the pause began, the pause still ends.
+// Policy counts the age by the boottime clock within the boot in which the pause began, else by the
+// wall clock. But on the same machine the pause is then at least as old as this boot: if the clock was
+// far ahead when it began, it still ends.
 func (p Pause) Policy() policy.Pause {
 	if p.Since.IsZero() {
 		return policy.Pause{}

@@ -1,6 +1,5 @@
-// Package record is the format of an atom's files: the record of an active lock with what was
-// appended to it, and the memory of a last lock. lockdir/lockfile keeps them in files; a store
-// (package lease) keeps the same text.
+// Package record is the format of an atom's files, and of what a store keeps: the record of an active
+// lock with what was appended to it, and the memory of a last lock.
 package record
 
 import (
@@ -14,16 +13,14 @@ import (
 	"adlock/lib/process"
 )
 
-// format is the version of the record; a record with another number is not read.
 const format = "1"
 
 // Record is the content of an active lock: its owner, and the owner's terms.
 //
-// An older and a newer adlock may ask for the same atom, as after an upgrade. So unknown keys are
-// skipped. The key of a new field may be missing, which means the behaviour from before the field
-// existed; Bytes omits the key in that case. Lines 1 and 2, which shells read, and the line end=
-// stay as they are. Raise format only if an older adlock would otherwise do harm: it treats a lock
-// of a higher format as damaged.
+// Another version of adlock may ask for the same atom, as during an upgrade. So unknown keys are
+// skipped, and the key of a new field may be missing. Lines 1 and 2, which shells read, and the line
+// end= stay as they are. Raise format only if a reader that does not know the field would do harm: it
+// treats the lock as damaged.
 type Record struct {
 	Owner process.Identity // the process whose death frees the lock
 	Job   process.Identity // on a terminal: the job, held at a gate until it was recorded; PID 0: none
@@ -49,8 +46,8 @@ type Record struct {
 	Slots      int           // the limit under which the owner also took a slot; 0: none
 }
 
-// Bytes returns the record as written in the file: the pid alone on line 1 (as in shlock and the
-// 1997 paper), the token on line 2, where a shell reads it, then key=value lines.
+// Bytes returns the record as written in the file: the pid alone on line 1 (as in shlock and the 1997
+// paper), the token on line 2, where a shell reads it, then key=value lines.
 func (r Record) Bytes() []byte {
 	var l lines
 	r.lines(&l)
@@ -116,8 +113,8 @@ const (
 	Damaged                // anything else, or cut short: never replaced
 )
 
-// Parse reads the content of an active lock. A record that is cut short, or followed by an unknown
-// line, is Damaged: half a pid would be another process's.
+// Parse reads the content of an active lock. A record that is cut short is Damaged: half a pid would be
+// another process's.
 func Parse(content []byte) (Record, Content) {
 	record, _, kind := ParseAll(content)
 	return record, kind
@@ -166,9 +163,9 @@ func parseRecord(content []byte) (Record, Content) {
 	return record, Full
 }
 
-// Age is for how long the lock has been there while the machine was awake: a laptop that wakes up
-// must not end last night's job. Steps of the wall clock do not change it. known is false if the
-// owner had another such clock: on another machine, before this boot, or in another time namespace.
+// Age is for how long the lock has been there while the machine was awake: a laptop that wakes up must
+// not end last night's job. known is false if the owner had another such clock (machine, boot, time
+// namespace).
 func (r Record) Age() (age time.Duration, known bool) {
 	here := process.Here()
 	known = r.Owner.Boot != "" && r.Owner.Boot == here.Boot && r.Owner.TimeNS == here.TimeNS
@@ -191,8 +188,7 @@ func (r Record) Slept() time.Duration {
 	return max(0, process.Boottime()-r.Boottime-r.Held())
 }
 
-// KnownJob is the job that the record names, without appended lines. uid owns the lock file; -1:
-// there is no file.
+// KnownJob is the job that the record names. uid owns the lock file; -1: there is no file.
 func (r Record) KnownJob(uid int) process.Job {
 	return process.Job{Owner: r.Owner, Command: r.Job, FileUID: uid, Supervised: r.Supervised, Token: r.Token, Taken: r.Boottime}
 }

@@ -19,44 +19,40 @@ const DefaultMax = 10 << 20
 
 // Log is the runlog of one host. Any number of goroutines and processes may use it at once.
 type Log struct {
-	// Dir is the directory. Nothing is written to it unless root or the effective user owns it, no
-	// other user may write to it, and no other user can redirect its path.
+	// Nothing is written to Dir unless root or the effective user owns it, and no other user may write
+	// to it or redirect its path.
 	Dir string
-	// Apart: Dir is no lock directory, so its path may lead through a directory of root's to which a
-	// group may write.
+	// Apart says that the path of Dir may lead through a directory of root's to which a group may
+	// write.
 	Apart bool
-	// Host is HOST in the file's name, already canonical (atom.Canonify).
+	// Host is HOST in the file's name, already canonical.
 	Host string
 	// Locks is the lock directory of the runlog's atoms, if the verbs do not find it by themselves.
 	Locks string
 	// Store is the store of the events that do not name one.
 	Store string
-	// Max is the size in bytes that the file does not exceed, except by lines that several
-	// writers add at once or by a single longer line. Zero is DefaultMax. In all, twice as much
-	// is kept.
+	// Max is the size in bytes that the file does not exceed, except by lines that several writers add
+	// at once or by a single longer line; 0 is DefaultMax. In all, twice as much is kept.
 	Max int64
 
-	// Seen are events that were read before, the oldest first: Newest yields these. nil: it reads
-	// the file.
+	// Seen are events that were read before, the oldest first, for Newest. nil: it reads the file.
 	Seen []Event
 
 	reported atomic.Bool // FirstTrouble
 	safe     atomic.Bool // no other user can redirect the path of Dir
 
-	// For tests: rotating is called before the rename in rotate, writing before the write in
-	// append, after all checks; patience replaces the constant.
+	// For tests: called before the rename in rotate, and before the write in append.
 	rotating, writing func()
 	patience          time.Duration
 }
 
-// Append writes e as one line with one write(2). It opens the file for that and closes it again,
-// so that no descriptor leaks into a job. It creates the file with mode 0600, and refuses it if
-// it is a symbolic link, not a regular file, has another name too, or belongs to neither root nor
-// the effective user.
+// Append writes e as one line with one write(2). It opens the file for that and closes it again, so
+// that no descriptor leaks into a job. It creates the file with mode 0600, and refuses a link, a file
+// with another name too, and one that belongs to neither root nor the effective user.
 //
-// After an error the line may be missing or torn; only the error of a failed rotation comes after
-// the line was written. A torn line is marked as such, by this call or, on a full disk, by the next
-// one that succeeds. Append waits for other processes at most 0.4 s, twice patience.
+// After an error the line may be missing or torn, which the next one that succeeds marks; only the
+// error of a failed rotation comes after the line was written. Append waits for other processes at most
+// twice patience.
 func (l *Log) Append(e Event) error {
 	if err := checkHost(l.Host); err != nil {
 		return err
@@ -86,7 +82,7 @@ func (l *Log) Append(e Event) error {
 // Checked says that the caller has just checked the way to the lock directory.
 func (l *Log) Checked() { l.safe.Store(!l.Apart) }
 
-// open opens the directory. The way to it is checked once.
+// open checks the way to the directory once.
 func (l *Log) open() (folder, error) {
 	check := way.Check
 	if l.Apart {
@@ -101,12 +97,10 @@ func (l *Log) open() (folder, error) {
 	return openFolder(l.Dir)
 }
 
-// FirstTrouble is true at its first call only: if a run cannot write the runlog, it reports that
-// only once.
+// FirstTrouble is true at its first call only.
 func (l *Log) FirstTrouble() bool { return l.reported.CompareAndSwap(false, true) }
 
-// Check reports whether Append could write now, and writes nothing. It is also nil if the runlog is
-// missing and can be made.
+// Check reports whether Append could write now, and writes nothing.
 func (l *Log) Check() error {
 	if err := checkHost(l.Host); err != nil {
 		return err
@@ -131,12 +125,10 @@ func (l *Log) Path() string { return l.Dir + "/" + l.name() }
 
 func (l *Log) name() string { return fileName(l.Host) }
 
-// attempts bounds how often a line is tried if the file is rotated meanwhile. Each rotation takes
-// Max bytes of other writers' lines, so even two in a row are rare.
+// attempts bounds how often a line is tried. Each rotation takes Max bytes of other writers' lines, so
+// even two in a row are rare.
 const attempts = 100
 
-// append writes line to the file with the runlog's name, which may change until the file is
-// locked.
 func (l *Log) append(d folder, line []byte) error {
 	for range attempts {
 		f, err := d.openOrCreate(l.name())
@@ -154,8 +146,7 @@ func (l *Log) append(d folder, line []byte) error {
 	return failed("append to", l.Path(), errors.New("replaced again and again"))
 }
 
-// appendTo writes line to f, unless the name has passed to another file. rotate.go explains why
-// that loses no line, with the lock and without it.
+// appendTo writes line to f, unless the name has passed to another file (rotate.go).
 func (l *Log) appendTo(d folder, f *file, line []byte) (written bool, err error) {
 	locked := sysfile.Flock(f.fd, unix.LOCK_SH, cmp.Or(l.patience, patience)) == nil
 	st, err := d.stat(l.name())
@@ -174,12 +165,10 @@ func (l *Log) appendTo(d folder, f *file, line []byte) (written bool, err error)
 	return locked || d.names(l.name(), f) || d.names(oldName(l.Host), f), nil
 }
 
-// torn marks the end of an incomplete line: a key without a value, which no reader takes for a
-// field, whatever precedes it. Alone on a line it means nothing.
+// torn marks the end of an incomplete line: no reader takes a key without a value for a field.
 const torn = " torn\n"
 
-// write appends line with one write(2). If the file, size bytes long, does not end with a
-// newline, the line begins with the mark that ends the torn one. (Another writer's line that is
+// write begins with that mark if the file does not end with a newline. (Another writer's line that is
 // only partly in the file looks the same; then the mark will stand alone.)
 func (f *file) write(line []byte, size int64) error {
 	whole, err := f.endsLine(size)
@@ -198,7 +187,6 @@ func (f *file) write(line []byte, size int64) error {
 	return failed("write", f.path, err)
 }
 
-// endsLine reports whether the file's first size bytes end with a whole line.
 func (f *file) endsLine(size int64) (bool, error) {
 	if size == 0 {
 		return true, nil

@@ -1,32 +1,26 @@
-// Package runlog keeps the record of transactions: the requests for locks, the answers, and the
-// signals sent.
+// Package runlog keeps the record of transactions: the requests for locks, the answers, and the signals
+// sent.
 //
-// The runlog of a host is one file, program.HOST.runlog (the paper's name; "program" is literal),
-// with one line of logfmt per event. Above a certain size it is rotated: renamed to
-// program.HOST.runlog.1, in place of the previous .1. The runlog informs people and reports. Only
-// one decision about locks reads it: --if-elapsed auto counts how often the atom was asked for too
-// soon, and counts none if the runlog cannot be read. So an error of this package is printed on
-// standard error, but never keeps a job from running.
+// The runlog of a host is one file, program.HOST.runlog (the paper's name; "program" is literal), with
+// one line of logfmt per event, rotated to .1. It informs people and reports. Only one decision about
+// locks reads it: --if-elapsed auto counts how often the atom was asked for too soon, and counts none
+// if the runlog cannot be read. So an error of this package never keeps a job from running.
 //
 // # The line
 //
 //	time=2026-11-21T02:58:12.123456Z event=release program=backup operator=run operand=nightly pid=811 token=9f… duration=61.25 status=0
 //
-// Time and event come first, fields without a value are omitted, and a reader skips unknown keys.
-// Time is UTC with microseconds: it sorts as text, does not repeat an hour in autumn, is the same
-// for cron and for a login with another TZ, and saves reading a time zone file while a lock is
-// taken. Durations are seconds with up to nine decimals, or never. Lines are in the order in which
-// they were written; a delayed writer may write a time a little older than that of the line before.
-// A value may contain any bytes (quote.go).
+// Time and event come first, fields without a value are omitted, and a reader skips unknown keys. Time
+// is UTC with microseconds: it sorts as text, and needs no time zone file. Durations are seconds with
+// up to nine decimals, or never. Lines are in the order in which they were written. A value may contain
+// any bytes (quote.go).
 package runlog
 
 import "time"
 
-// Event is one transaction. A zero field is not in the line; a field is an Opt if zero has a
-// meaning of its own. The constants of Kind list the fields of each kind.
-//
-// The fields stand in the order of the line, each with its key (fields.go); the values of a field
-// with ",own" are not likely to recur.
+// Event is one transaction. A zero field is not in the line; a field is an Opt if zero has a meaning.
+// The fields stand in the order of the line (fields.go); the values of a field with ",own" are not
+// likely to recur.
 type Event struct {
 	Time time.Time `log:"time"`  // Append sets the current time for zero, and truncates to microseconds
 	Kind Kind      `log:"event"` // what happened
@@ -79,9 +73,8 @@ type Event struct {
 	Reason string        `log:"reason,own"` // the reason in words and figures, for people
 }
 
-// Kind is what happened. An acquisition begins with Acquire and ends with the one Release,
-// Takeover, Reclaim or Clear that names its token (Token in Release, OwnerToken in the others);
-// so the runlog alone shows the runs.
+// Kind is what happened. An acquisition begins with Acquire and ends with the one Release, Takeover,
+// Reclaim or Clear that names its token (Token in Release, OwnerToken in the others).
 type Kind string
 
 // The kinds of events. Each carries the atom and PID, and the listed fields.

@@ -19,7 +19,6 @@ const (
 
 func fileName(host string) string { return prefix + host + suffix }
 
-// oldName is the name of the rotated file.
 func oldName(host string) string { return fileName(host) + turned }
 
 func checkHost(host string) error {
@@ -34,8 +33,8 @@ func isHost(host string) bool {
 	return host != "" && strings.Trim(host, letters) == ""
 }
 
-// folder is an open directory that no other user can change, so a file in it is what its owner
-// put there.
+// folder is an open directory that no other user can change, so a file in it is what its owner put
+// there.
 type folder struct {
 	path string
 	fd   int
@@ -79,8 +78,8 @@ func (d folder) openOrCreate(name string) (*file, error) {
 	return nil, failed("open", d.path+"/"+name, errors.New("kept changing; giving up"))
 }
 
-// open opens a file for appending. It uses O_RDWR to read the last byte, and because NFS requires it
-// for an exclusive flock; and O_NONBLOCK, so as not to wait at a FIFO.
+// open uses O_RDWR to read the last byte, and because NFS requires it for an exclusive flock; and
+// O_NONBLOCK, so as not to wait at a FIFO.
 func (d folder) open(name string, flags int) (*file, error) {
 	path := d.path + "/" + name
 	fd, err := sysfile.Openat(d.fd, name, flags|unix.O_RDWR|unix.O_APPEND|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
@@ -95,7 +94,6 @@ func (d folder) open(name string, flags int) (*file, error) {
 	return f, nil
 }
 
-// stat looks at the file that name leads to now.
 func (d folder) stat(name string) (*unix.Stat_t, error) {
 	var st unix.Stat_t
 	err := sysfile.Lstatat(d.fd, name, &st)
@@ -108,15 +106,13 @@ func (d folder) names(name string, f *file) bool {
 	return err == nil && sysfile.SameFile(&f.st, st)
 }
 
-// file is an open runlog.
 type file struct {
 	path string
 	fd   int
 	st   unix.Stat_t // when it was opened
 }
 
-// check refuses a file that is not adlock's runlog, and makes sure that the owner may read and
-// write a new one whatever the umask.
+// check makes sure that the owner may read and write a new file whatever the umask.
 func (f *file) check() error {
 	err := sysfile.Fstat(f.fd, &f.st)
 	switch {
@@ -132,8 +128,8 @@ func (f *file) check() error {
 	return nil
 }
 
-// close closes the file; on NFS and under a quota a write may fail only there. (It does not
-// repeat after EINTR: Linux has closed the descriptor, and its number may be another's.)
+// close repeats nothing after EINTR: Linux has closed the descriptor. On NFS and under a quota a write
+// may fail only here.
 func (f *file) close() error {
 	if err := unix.Close(f.fd); err != unix.EINTR {
 		return failed("close", f.path, err)
@@ -141,7 +137,7 @@ func (f *file) close() error {
 	return nil
 }
 
-// failed is the error of a call about a path; nil for nil.
+// failed is nil for nil.
 func failed(op, path string, err error) error {
 	if err == nil {
 		return nil

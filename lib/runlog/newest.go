@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// firstPiece is how many bytes at the end of the runlog Newest reads first; then it reads larger
-// and larger pieces. The event that a caller looks for is mostly among the last lines.
+// firstPiece is read first, then larger and larger pieces: the event that a caller looks for is mostly
+// among the last lines.
 const firstPiece = 4 << 10
 
-// Newest yields the last events of the runlog, the newest first: those whose lines are within the
-// last bytes of the current file; most is the number of these bytes. It skips damaged lines, and
-// ends without an error if it cannot read: use it for information, not for decisions.
+// Newest yields the events whose lines are within the last bytes of the current file (most), the newest
+// first. It skips damaged lines, and ends without an error if it cannot read: use it for information,
+// not for decisions.
 func (l *Log) Newest(most int64) iter.Seq[Event] {
 	if l.Seen != nil {
 		return func(yield func(Event) bool) {
@@ -47,8 +47,6 @@ func (l *Log) Newest(most int64) iter.Seq[Event] {
 	}
 }
 
-// yieldLines yields the events of whole lines, the last one first, and returns false if no more
-// are wanted.
 func (l *Log) yieldLines(text []byte, yield func(Event) bool) bool {
 	var p parser
 	for len(text) > 0 {

@@ -10,8 +10,7 @@ import (
 	"adlock/lib/limit"
 )
 
-// parser turns lines into events. It shares recurring strings: a runlog has many lines and few
-// atoms.
+// parser shares recurring strings: a runlog has many lines and few atoms.
 type parser struct {
 	known map[string]string
 
@@ -23,7 +22,6 @@ type parser struct {
 // maxKnown bounds what a parser remembers, for runlogs whose operands never recur.
 const maxKnown = 4096
 
-// shared is the text of a value that is likely to recur.
 func (p *parser) shared(v field) string {
 	if v.escaped {
 		return v.text
@@ -41,8 +39,7 @@ func (p *parser) shared(v field) string {
 	return s
 }
 
-// parse reads one line, without its newline. An error means that the line is damaged; its text
-// says where.
+// parse reads one line. An error means that it is damaged, and says where.
 func (p *parser) parse(line []byte) (Event, error) {
 	if p.event == nil {
 		p.event = new(Event)
@@ -65,14 +62,13 @@ func (p *parser) parse(line []byte) (Event, error) {
 	return *p.event, nil
 }
 
-// field is the value of one key: as on the line, without quotes, and its text if it has escapes.
+// field is a value without quotes, and its text if it has escapes.
 type field struct {
 	raw     []byte
 	text    string
 	escaped bool
 }
 
-// own is the text of a value that does not recur.
 func (v field) own() string {
 	if v.escaped {
 		return v.text
@@ -80,8 +76,7 @@ func (v field) own() string {
 	return string(v.raw)
 }
 
-// pair cuts the first key=value from line. A key alone is an error: it is the rest of a torn line
-// (see torn).
+// pair refuses a key alone: it is the rest of a torn line.
 func pair(line []byte) (key []byte, value field, rest []byte, err error) {
 	eq := 0
 	for eq < len(line) && isKeyByte(line[eq]) {
@@ -113,7 +108,6 @@ func isKeyByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c == '_' || c >= '0' && c <= '9'
 }
 
-// bare cuts a value without quotes from the beginning of line.
 func bare(line []byte) (value field, rest []byte) {
 	n := 0
 	for n < len(line) && isBareByte(line[n]) {
@@ -122,7 +116,6 @@ func bare(line []byte) (value field, rest []byte) {
 	return field{raw: line[:n]}, line[n:]
 }
 
-// quoted cuts a value from line, without its opening quote.
 func quoted(line []byte) (value field, rest []byte, err error) {
 	end, escaped := 0, false
 	for ; end < len(line) && line[end] != '"'; end++ {
@@ -148,7 +141,7 @@ func quoted(line []byte) (value field, rest []byte, err error) {
 	return value, line[end+1:], nil
 }
 
-// set puts one value into its field. Unknown keys come from a newer adlock and are skipped.
+// set skips unknown keys, which another version may have written.
 func (p *parser) set(key []byte, v field) error {
 	for range fields {
 		i := p.next
@@ -216,7 +209,6 @@ func parseInt(b []byte) (int, error) {
 	return n, nil
 }
 
-// parseSeconds reads what limit.Seconds writes.
 func parseSeconds(b []byte) (time.Duration, error) {
 	text := string(b)
 	if text == "never" {

@@ -7,8 +7,7 @@ func Fstat(fd int, into *unix.Stat_t) error {
 	return Retry(func() error { return unix.Fstat(fd, into) })
 }
 
-// Lstatat is fstatat(2) without following a link, retried after EINTR: the name is looked up in the
-// open directory dir, or in the working directory if dir is unix.AT_FDCWD.
+// Lstatat is fstatat(2) without following a link, retried after EINTR.
 func Lstatat(dir int, name string, into *unix.Stat_t) error {
 	return Retry(func() error { return unix.Fstatat(dir, name, into, unix.AT_SYMLINK_NOFOLLOW) })
 }
