@@ -40,18 +40,18 @@ type Error struct {
 	Err    error  // the reason, with the operating system's message if it has one
 }
 
-func (e *Error) Error() string { return brief(e.Object) + ": " + reason(e.Err) }
+func (e *Error) Error() string {
+	object := e.Object
+	if len(object) > longest {
+		object = object[:longest] + "..."
+	}
+	return object + ": " + reason(e.Err)
+}
+
 func (e *Error) Unwrap() error { return e.Err }
 
 // longest is that of a path (PATH_MAX). An operand can be as long as a command line.
 const longest = 4096
-
-func brief(object string) string {
-	if len(object) > longest {
-		return object[:longest] + "..."
-	}
-	return object
-}
 
 // reason leaves out the path of a *fs.PathError: the object names it already.
 func reason(err error) string {

@@ -14,6 +14,7 @@ import (
 	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/record"
+	"adlock/lib/sysfile"
 )
 
 type phase int
@@ -99,11 +100,8 @@ func (l *Locker) lookAtLast(v *view, r *locker.Request, name atom.Name, now lock
 
 func (l *Locker) lookAtActive(v *view, a atom.Atom, name atom.Name, now locker.Moment) error {
 	active, err := l.Dir.Active(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return sysfile.IgnoreMissing(err)
 	}
 	v.active = active
 	if err := process.Readable(); err != nil {

@@ -47,7 +47,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 // attempt is the paper's figure 3.
 func (l *Locker) attempt(r *locker.Request, w *lockfile.Waiting) (locker.Outcome, error) {
 	name, p := r.Atom.Name(), first
-	if w.Began() {
+	if w.Began {
 		p = waiting
 	}
 	v := view{}

@@ -23,19 +23,6 @@ func (r *Request) TakeFile(o Outcome, err error) (Outcome, error) {
 	return o, err
 }
 
-// withFile lets the file go if the atom was not taken. While a thread waits for the file, the newcomer
-// does not try the atom: the kernel could give it the file while it waits for the atom.
-func (r *Request) withFile(attempt func() (Outcome, error)) (Outcome, error) {
-	if r.Flock.IsAwaited() {
-		return r.fileTaken(), nil
-	}
-	o, err := attempt()
-	if err != nil || o.Verdict != Acquired {
-		r.Flock.Free()
-	}
-	return o, err
-}
-
 // FileBefore looks at the file before the newcomer ends the job in v, which it must not end and then be
 // denied. With the job the file goes that the job has. An empty verdict: nothing is in the way.
 func (r *Request) FileBefore(v *View, step policy.Step) (Outcome, error) {

@@ -141,28 +141,22 @@ func (r *Request) refused(kind runlog.Kind, o Outcome, wait time.Duration) runlo
 // Expiring logs that the owner in v has passed ExpireAfter and is about to be ended.
 func (rec Recorder) Expiring(r *Request, v *View) {
 	e := r.eventOf(runlog.Expire, v)
-	expireAfter, _ := policy.InForce(r.Limits, v.Active)
-	e.ExpireAfter, e.Idle = runlog.Some(expireAfter), r.idleOf(v)
+	e.Idle = r.idleOf(v)
 	rec.append(e)
 }
 
 // Replaced logs that the lock of the owner in v was replaced: a takeover if that had to be ended, else
 // a reclaim.
 func (rec Recorder) Replaced(r *Request, step policy.Step, v *View) {
-	kind := runlog.Takeover
 	if step == policy.Reclaim {
-		kind = runlog.Reclaim
+		rec.append(r.eventOf(runlog.Reclaim, v))
+		return
 	}
-	e := r.eventOf(kind, v)
-	if kind == runlog.Takeover {
-		e.Idle = r.idleOf(v)
-	}
+	e := r.eventOf(runlog.Takeover, v)
+	e.Idle = r.idleOf(v)
 	rec.append(e)
-	if kind == runlog.Takeover {
-		expireAfter, source := policy.InForce(r.Limits, v.Active)
-		why := expired(v.Active.Age, expireAfter, source, e.Idle)
-		rec.tell(hook.Ended, e, "ended "+processOn(e.Owner, e.OwnerNode)+" by force: "+why)
-	}
+	why := expired(v.Active.Age, e.ExpireAfter.Value, policy.Source(e.ExpireAfterFrom), e.Idle)
+	rec.tell(hook.Ended, e, "ended "+processOn(e.Owner, e.OwnerNode)+" by force: "+why)
 }
 
 // Pause logs that a person has paused the atom, or resumed it if p is zero; with no atom, all jobs of

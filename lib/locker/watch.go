@@ -69,7 +69,13 @@ func (e *LateError) Error() string { return e.Decision.Reason() }
 //   - this newcomer is stopped during the watch: another one watches too, and reports the owner.
 func (rec Recorder) WatchFirst(r *Request, dir int, attempt func() (Outcome, error)) (Outcome, error) {
 	for {
-		o, err := r.withFile(attempt)
+		if r.Flock.IsAwaited() { // else the kernel could give it the file while it waits for the atom
+			return r.fileTaken(), nil
+		}
+		o, err := attempt()
+		if err != nil || o.Verdict != Acquired {
+			r.Flock.Free()
+		}
 		var late *LateError
 		if !errors.As(err, &late) {
 			return o, err

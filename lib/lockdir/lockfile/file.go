@@ -89,10 +89,7 @@ func (f *file) touch() error {
 func (f *file) named() (bool, error) {
 	var st unix.Stat_t
 	err := sysfile.Lstatat(f.dir.fd, f.name, &st)
-	if errors.Is(err, unix.ENOENT) {
-		return false, nil
-	}
-	return err == nil && sysfile.SameFile(&st, &f.st), f.wrap(err)
+	return err == nil && sysfile.SameFile(&st, &f.st), f.wrap(sysfile.IgnoreMissing(err))
 }
 
 // flock reports whether it got the file's flock, waiting at most wait.

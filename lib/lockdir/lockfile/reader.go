@@ -45,11 +45,8 @@ func (d *Dir) Marked(name atom.Name, do func() error) error {
 func (d *Dir) Readers(name atom.Name) ([]atom.File, error) {
 	var st unix.Stat_t
 	err := sysfile.Lstatat(d.fd, name.ReadersMark(), &st)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, d.wrap(name.ReadersMark(), err)
+		return nil, d.wrap(name.ReadersMark(), sysfile.IgnoreMissing(err))
 	}
 	locks, err := d.Files(atom.ReaderLock)
 	return slices.DeleteFunc(locks, func(f atom.File) bool { return f.Name != name }), err

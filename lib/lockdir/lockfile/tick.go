@@ -17,10 +17,7 @@ func (d *Dir) HasTick(name atom.Name, tick policy.Tick) (bool, error) {
 	var st unix.Stat_t
 	file := name.Tick(tick.Period, tick.Number)
 	err := sysfile.Lstatat(d.fd, file, &st)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, d.wrap(file, err)
+	return err == nil, d.wrap(file, sysfile.IgnoreMissing(err))
 }
 
 // ClaimTick makes the tick's file, which can be made only once, and removes those that have expired.

@@ -27,7 +27,7 @@ type Waiting struct {
 	dir     *Dir
 	request *locker.Request
 	waits   func(locker.Outcome) // called once, before the newcomer blocks for the first time
-	began   bool
+	Began   bool                 // the newcomer is waiting
 	watched bool
 	watch   Watch
 	line    *line
@@ -87,14 +87,11 @@ func (w *Waiting) Close(acquired bool) {
 
 // Spent is how long the newcomer has waited.
 func (w *Waiting) Spent() time.Duration {
-	if !w.began {
+	if !w.Began {
 		return 0
 	}
 	return w.Waiting.Spent()
 }
-
-// Began reports whether the newcomer is already waiting.
-func (w *Waiting) Began() bool { return w.began }
 
 // IsTurn tells whether no other newcomer comes first. free: there is no active lock, or its owner, with
 // this token, is dead. A newcomer that does not wait, or no longer, passes those that do.
@@ -113,10 +110,10 @@ func (w *Waiting) IsTurn(free bool, token string) bool {
 // causes no event.
 func (w *Waiting) Next(o locker.Outcome) bool {
 	left := w.Left()
-	if w.began && left <= 0 {
+	if w.Began && left <= 0 {
 		return false
 	}
-	w.began = true
+	w.Began = true
 	var inputs, owners []int
 	var locks []Standing
 	if w.request.IsForAnother() {
