@@ -40,13 +40,6 @@ func turnedName(name string, n int) string { return name + "." + strconv.Itoa(n)
 // openTurned opens the files that are older than these, the oldest first. While logrotate writes a
 // compressed file, the plain one is still there, and is read.
 func openTurned(dir, host string, newer []*os.File) (older []*os.File, err error) {
-	known := func(f *os.File) bool {
-		return slices.ContainsFunc(newer, func(other *os.File) bool {
-			a, err := f.Stat()
-			b, failed := other.Stat()
-			return err == nil && failed == nil && os.SameFile(a, b)
-		})
-	}
 	for n := 1; n <= mostTurned; n++ {
 		name := path.Join(dir, turnedName(fileName(host), n))
 		var f *os.File
@@ -57,6 +50,10 @@ func openTurned(dir, host string, newer []*os.File) (older []*os.File, err error
 		if errors.Is(err, fs.ErrNotExist) {
 			f, err = openRegular(name + compressed)
 		}
+		at := -1
+		if err == nil {
+			at, err = indexOf(newer, f)
+		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && n == 1:
 		case errors.Is(err, fs.ErrNotExist):
@@ -64,7 +61,7 @@ func openTurned(dir, host string, newer []*os.File) (older []*os.File, err error
 		case err != nil:
 			closeAll(older)
 			return nil, err
-		case known(f): // renamed since
+		case at >= 0: // renamed since
 			f.Close()
 		default:
 			older = append(older, f)
