@@ -23,7 +23,6 @@ func (c Called) is(text string) bool {
 // IsExactly reports whether text is a whole name of the atom: NAME, its words, or its operand.
 func (c Called) IsExactly(text string) bool { return c.is(text) || c.concerns(text) }
 
-// isShown is for what a table has shortened, with a gap in the middle.
 func (c Called) isShown(text string) bool {
 	if c.Atom == (Atom{}) {
 		return false
@@ -49,7 +48,6 @@ func isCut(text, words, gap string) bool {
 	return strings.HasSuffix(words, parts[last])
 }
 
-// concerns takes the name that `adlock run --name` gives.
 func (c Called) concerns(text string) bool { return c.Atom != (Atom{}) && c.Atom.Operand == text }
 
 func (c Called) has(text string) bool {
@@ -73,7 +71,6 @@ func Meant(all []Called, words []string) ([]int, error) {
 	return nil, ErrNone(missing)
 }
 
-// each returns what the words mean, each by itself, or the first word without an atom.
 func each(all []Called, words []string, find func([]Called, string) []int) (fit []int, missing string) {
 	for _, word := range words {
 		found := find(all, word)
@@ -157,7 +154,6 @@ func nearly(all []Called, text string) []int {
 	return firstFit(all, text, Called.is, Called.concerns, Called.isShown, Called.has)
 }
 
-// firstFit tries the ways in turn until at least one atom fits.
 func firstFit(all []Called, text string, ways ...func(Called, string) bool) (fit []int) {
 	for _, fits := range ways {
 		for i, c := range all {

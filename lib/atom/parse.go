@@ -37,7 +37,6 @@ func slotNumber(part string) int {
 	return 0
 }
 
-// isCanonical reports whether Canonify can have made the part.
 func isCanonical(part string) bool {
 	head, sum, hasSum := strings.Cut(part, "-")
 	if head == "" || underscored(head) != head {

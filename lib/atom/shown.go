@@ -82,17 +82,13 @@ func secretIn(word, before string, joins bool) (from, to int) {
 	return -1, -1
 }
 
-// isOption takes a word without its quotes.
 func isOption(bare string) bool { return strings.HasPrefix(bare, "-") }
 
-// isSecret reports whether a name is the name of a password.
 func isSecret(name string) bool {
 	name = strings.ToLower(name)
 	return !strings.HasPrefix(name, "--no-") && slices.ContainsFunc(secrets, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// openIn returns the quote with which a word begins, if it is still open at the end of part; else
-// 0.
 func openIn(part string) byte {
 	if part == "" || part[0] != '\'' && part[0] != '"' || strings.IndexByte(part[1:], part[0]) >= 0 {
 		return 0
@@ -100,8 +96,6 @@ func openIn(part string) byte {
 	return part[0]
 }
 
-// endOf returns the length of the shell's word at the beginning of text, where quote (0: none) is
-// open.
 func endOf(text string, quote byte) int {
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {

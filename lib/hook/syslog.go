@@ -70,7 +70,6 @@ func shortened(text string, most int) string {
 	return strings.ToValidUTF8(text[:half], "") + gap + strings.ToValidUTF8(text[len(text)-half:], "")
 }
 
-// escaped is as in a Go string, without the quotes.
 func escaped(text string) string {
 	quoted := strconv.Quote(shortened(text, longestText))
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)

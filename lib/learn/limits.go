@@ -103,7 +103,6 @@ func doubled(d time.Duration, times int) time.Duration {
 	return d
 }
 
-// estimate is how long a healthy run takes at most.
 func (s State) estimate() time.Duration {
 	return max(s.usual(), s.rare())
 }
@@ -134,7 +133,6 @@ func (s State) rare() time.Duration {
 // Longest is the longest run of the last one to two thousand.
 func (s State) Longest() time.Duration { return s.runtime(max(s.now, s.before)) }
 
-// runtime returns the time whose logarithm is x, at most Ceiling.
 func (s State) runtime(x float64) time.Duration {
 	if s.Runs == 0 {
 		return 0

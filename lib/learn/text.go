@@ -9,7 +9,6 @@ import (
 
 const prefix = "learn."
 
-// field is one key of the text form.
 type field struct {
 	key  string
 	text string // the value to write; "": the key is left out

@@ -15,7 +15,6 @@ const Never = time.Duration(math.MaxInt64)
 
 const day = 24 * time.Hour
 
-// step is the unit to which fractions are rounded.
 const step = time.Millisecond
 
 var units = []struct {

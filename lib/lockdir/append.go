@@ -16,7 +16,6 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// unwrittenError says that the members of a job could not be recorded, so none was signalled.
 type unwrittenError struct{ Err error }
 
 func (e *unwrittenError) Error() string { return e.Err.Error() }
@@ -115,8 +114,6 @@ func (e *ending) independent(others []*lockfile.Active) *lockfile.Active {
 	return nil
 }
 
-// jobOf returns the members that belong, or may belong, to the job of the lock: all if that cannot be
-// read.
 func jobOf(lock *lockfile.Active, members []process.Identity) []process.Identity {
 	job, err := killer.Members(lock.Job())
 	if err != nil {
@@ -204,7 +201,6 @@ func (l *Locker) isEnded(name atom.Name, own record.Record) bool {
 	return active.Job().EndingBegan()
 }
 
-// acquisition opens an active lock or a reader's; fs.ErrNotExist if it is gone.
 func (l *Locker) acquisition(name atom.Name, token string) (*lockfile.Active, error) {
 	active, err := l.Dir.Active(name)
 	if err == nil && active.Record.Token != token {
@@ -217,7 +213,6 @@ func (l *Locker) acquisition(name atom.Name, token string) (*lockfile.Active, er
 	return active, err
 }
 
-// underGuard does nothing if the lock is gone.
 func (l *Locker) underGuard(name atom.Name, token string, do func(*lockfile.Active) error) error {
 	active, err := l.acquisition(name, token)
 	if err != nil {

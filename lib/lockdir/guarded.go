@@ -14,7 +14,7 @@ import (
 // errAgain says that the lock has changed since it was read: look again.
 var errAgain = errors.New("the lock has changed")
 
-// guard takes the guard of the active lock in v. If another process holds it, the verdict is not empty.
+// guard takes the guard of the active lock in v; with a verdict another process holds it.
 func guard(r *locker.Request, v *view) (locker.Outcome, error) {
 	err := v.active.Guard(0)
 	if errors.Is(err, locker.ErrGuarded) && r.Limits.Preempt() {
@@ -29,8 +29,6 @@ func guard(r *locker.Request, v *view) (locker.Outcome, error) {
 	return locker.Outcome{}, err
 }
 
-// awaitEnding waits for the guard as long as an ending by another newcomer can take, while that does
-// not stand still.
 func awaitEnding(r *locker.Request, v *view) error {
 	holder := v.active.GuardHolder()
 	r.ShowEndingBy(holder)
@@ -52,7 +50,6 @@ func guarded(r *locker.Request, v *view) (locker.Outcome, error) {
 	return guardBusy(r, v, v.active.Path(), v.active.GuardHolder())
 }
 
-// guardBusy is guarded for the lock at path: the owner's lock or its slot.
 func guardBusy(r *locker.Request, v *view, path string, holder int) (locker.Outcome, error) {
 	if why := lockfile.StandsStill(holder, r.Pause); why != nil {
 		return r.Stuck(path, &v.View, why, locker.ToGoOn(holder))

@@ -176,8 +176,7 @@ func (l *Locker) DryRun(r *locker.Request) (granted bool, reason string, err err
 	return d.Step.Granted(), d.Reason(), nil
 }
 
-// seeChanger finds the process that is changing the lock; pause is the longest time between two of its
-// signals.
+// seeChanger finds the process that is changing the lock; pause is between two of its signals at most.
 func (v *view) seeChanger(pause time.Duration) {
 	if v.active != nil {
 		v.Changer = v.active.GuardHolder()
@@ -185,7 +184,6 @@ func (v *view) seeChanger(pause time.Duration) {
 	}
 }
 
-// lookAtReaders looks at the readers up to the first that denies the atom.
 func (l *Locker) lookAtReaders(v *view, r *locker.Request, name atom.Name) error {
 	locks, err := l.Dir.Readers(name)
 	for _, lock := range locks {

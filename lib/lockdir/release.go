@@ -121,7 +121,6 @@ func guardOwn(r *locker.ReleaseRequest, active *lockfile.Active) (signalled bool
 	return len(signals) > 0, err
 }
 
-// guardLook is how often a release checks whether it was signalled meanwhile.
 const guardLook = 20 * time.Millisecond
 
 // leaveReaders removes the reader's lock of an owner whose helper died while it moved from the active
@@ -168,7 +167,6 @@ func (l *Locker) rememberStart(name atom.Name, run *lockfile.Active, fresh recor
 	return l.Dir.Remember(name, last.Completed, last.Memory)
 }
 
-// lastOr has a fresh memory if the last lock is missing or damaged.
 func (l *Locker) lastOr(name atom.Name, fresh record.Memory) (record.Last, error) {
 	last, err := l.Dir.Last(name)
 	if missing := errors.Is(err, fs.ErrNotExist); missing || err == nil && last.Damaged {
@@ -260,7 +258,6 @@ func (l *Locker) Prune(older time.Duration) ([]atom.Name, error) {
 	return pruned, nil
 }
 
-// prune checks the age again under a lock of its own.
 func (l *Locker) prune(name atom.Name, older time.Duration) (removed bool, err error) {
 	if unused, err := l.unused(name, older); err != nil || !unused {
 		return false, err
@@ -339,7 +336,6 @@ func (l *Locker) Stop(r *locker.Request, lock atom.File, leave bool) error {
 	return nil
 }
 
-// free releases, under the guard, what a dead owner with a dead job has held.
 func (l *Locker) free(r *locker.Request, active *lockfile.Active) error {
 	slots, err := l.releaseSlots(active.Record)
 	defer closeAll(slots)

@@ -191,7 +191,6 @@ func readable(reader *lockfile.Active) error {
 	return nil
 }
 
-// reader returns the reader's lock that the request is about; fs.ErrNotExist if there is none.
 func (l *Locker) reader(r *locker.ReleaseRequest) (*lockfile.Active, error) {
 	readers, err := l.Dir.Readers(r.Name)
 	if err != nil {

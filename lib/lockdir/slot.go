@@ -101,7 +101,6 @@ func (l *Locker) slotsOf(own record.Record) (held []*lockfile.Active, failed err
 	return held, failed
 }
 
-// eachSlot goes in the order of the slots' numbers, and closes each.
 func (l *Locker) eachSlot(a atom.Atom, do func(*lockfile.Active)) error {
 	slots, err := l.slotsIn(a)
 	if err != nil {
@@ -240,8 +239,7 @@ func (l *Locker) keepSlot(r *locker.Request, temp *lockfile.TempFile, n int, ful
 	return false, errors.Join(err, temp.Withdraw())
 }
 
-// hasRoom tells whether others have fewer slots than the request allows. own is the newcomer's slot; 0:
-// it shares one.
+// hasRoom takes 0 for own if the newcomer shares a slot.
 func (l *Locker) hasRoom(r *locker.Request, own int, full *locker.Outcome) (bool, error) {
 	slots, err := l.slotsIn(r.Atom)
 	taken := 0
@@ -258,7 +256,6 @@ func (l *Locker) hasRoom(r *locker.Request, own int, full *locker.Outcome) (bool
 	return err == nil && taken < r.Slots, err
 }
 
-// isOwn is true of the supervisor's slot too.
 func isOwn(r *locker.Request, slot *lockfile.Active) bool {
 	return slot.Record.Owner.Same(r.Owner) || isSupervisors(r, slot)
 }
@@ -321,7 +318,6 @@ func (l *Locker) reclaimSlot(r *locker.Request, temp *lockfile.TempFile, n int, 
 	return temp.Replace(r.Atom.Slot(n).ActiveLock())
 }
 
-// slotIsFree is nil if the owner of the slot in v is dead or no longer uses it; else errTaken.
 func (l *Locker) slotIsFree(r *locker.Request, v *view, full *locker.Outcome) error {
 	if v.active.Content == record.Damaged {
 		return damaged(v.active)

@@ -91,7 +91,6 @@ func (l *Locker) attempt(r *locker.Request, w *lockfile.Waiting) (locker.Outcome
 	}
 }
 
-// atOnce tells whether the step needs no more than looking and taking.
 func atOnce(r *locker.Request, v *view, step policy.Step) bool {
 	switch step {
 	case policy.Acquire, policy.Busy, policy.TooSoon:
@@ -127,8 +126,6 @@ func (l *Locker) set(r *locker.Request, name atom.Name, v *view) (locker.Outcome
 	return l.conclude(r, name, own, temp, inPlace)
 }
 
-// conclude makes the remaining checks, with the newcomer's lock in place, and writes what has to be
-// written.
 func (l *Locker) conclude(r *locker.Request, name atom.Name, own record.Record, temp *lockfile.TempFile, p phase) (locker.Outcome, error) {
 	outcome, err := l.settle(r, name, own, temp, p)
 	if err != nil || outcome.Verdict != locker.Acquired {
@@ -246,7 +243,6 @@ func (l *Locker) replace(r *locker.Request, name atom.Name, v *view, temp *lockf
 	return temp.Replace(name.ActiveLock())
 }
 
-// clearEmpty has the caller look again.
 func (l *Locker) clearEmpty(r *locker.Request, v *view) (locker.Outcome, error) {
 	if outcome, err := guard(r, v); err != nil || outcome.Verdict != "" {
 		return outcome, err
@@ -265,7 +261,6 @@ func (l *Locker) stuck(r *locker.Request, v *view, why error) (locker.Outcome, e
 	return r.Stuck(v.active.Path(), &v.View, why, l.IfDead(v.active.File))
 }
 
-// late says that the owner has to be watched before it is ended (locker.Recorder.WatchFirst).
 func (l *Locker) late(r *locker.Request, v *view, d policy.Decision) error {
 	return &locker.LateError{
 		View: v.View, Decision: d, Held: v.active.Named,

@@ -76,7 +76,6 @@ func (r *Request) fileTaken() Outcome {
 // IsFile tells whether not a lock but the file is in the newcomer's way.
 func (o Outcome) IsFile() bool { return o.inWay.File != "" }
 
-// seeFile adds how long the holder of the file has kept newcomers out, as far as the runlog shows it.
 func (rec Recorder) seeFile(r *Request, o *Outcome) {
 	first := time.Now()
 	for e := range rec.Log.Newest(noticeBytes) {

@@ -35,7 +35,6 @@ func (rec Recorder) tell(kind hook.Kind, e runlog.Event, text string) {
 	rec.tellHook(kind, e, text)
 }
 
-// tellHook is for events that are printed elsewhere, or not at all.
 func (rec Recorder) tellHook(kind hook.Kind, e runlog.Event, text string) {
 	rec.Hook.Tell(rec.Log, hook.Event{Kind: kind, Text: titleOf(e) + ": " + text, Event: e})
 }
@@ -65,7 +64,6 @@ func (r *Request) ShowEndingBy(pid int) {
 	})
 }
 
-// tellEnd prints how a run ended only if the run's own supervisor ended it by force.
 func (rec Recorder) tellEnd(r ReleaseRequest, e runlog.Event, own record.Record) {
 	switch {
 	case r.Expired:

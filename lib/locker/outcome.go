@@ -133,7 +133,6 @@ func (r *Request) isKeptOut(o *Outcome) bool {
 	return o.inside > 0 && (o.Verdict == Busy || o.Verdict == Full && o.inside >= r.Slots)
 }
 
-// inWords says so if the owner is dead but not its job.
 func (o Outcome) inWords(pid int) string {
 	who := processOn(pid, o.Node)
 	if o.inWay.Active.Owner == policy.Orphaned {
@@ -142,7 +141,6 @@ func (o Outcome) inWords(pid int) string {
 	return who
 }
 
-// processOn names the machine if that may be another one.
 func processOn(pid int, node string) string {
 	who := "process " + strconv.Itoa(pid)
 	if node != "" {

@@ -64,7 +64,6 @@ func (rec Recorder) Overdue(limits policy.Limits, v View, said time.Duration) *O
 	return o
 }
 
-// recall reads from the runlog how long runs took, and whether this one was reported before.
 func (rec Recorder) recall(o *Overdue) {
 	var took []time.Duration
 	for e := range rec.Log.Newest(noticeBytes) {
@@ -157,7 +156,6 @@ func (rec Recorder) Remedy(o *Overdue, sameAtom bool) string {
 	return o.healthy() + stop + "; a limit would: --expire-after (ADLOCK_EXPIRE_AFTER)"
 }
 
-// healthy advises a notice of twice the job's age, unless a person has set a notice.
 func (o *Overdue) healthy() string {
 	if o.Notice.Said {
 		return ""

@@ -9,7 +9,6 @@ import (
 	"adlock/lib/runlog"
 )
 
-// paceRequests is how many of the latest requests count.
 const paceRequests = 9
 
 // Pace is how often the atom was asked for lately, as far as the end of the runlog shows.

@@ -33,7 +33,6 @@ func (rec Recorder) append(e runlog.Event) {
 	}
 }
 
-// unwritten says that the job runs all the same, if the atom was taken.
 func unwritten(kind runlog.Kind, err error) string {
 	text := "the runlog is not written: " + fault.OneLine(err.Error())
 	if kind == runlog.Acquire {
@@ -46,10 +45,8 @@ func event(kind runlog.Kind, a atom.Atom, pid int) runlog.Event {
 	return runlog.Event{Kind: kind, Program: a.Program, Host: a.Host, Operator: a.Operator, Operand: a.Operand, PID: pid}
 }
 
-// event is about the newcomer.
 func (r *Request) event(kind runlog.Kind) runlog.Event { return event(kind, r.Atom, r.Owner.PID) }
 
-// eventOf is about the newcomer, the owner that it found, and the limits in force.
 func (r *Request) eventOf(kind runlog.Kind, v *View) runlog.Event {
 	e := r.event(kind)
 	r.describe(&e, v)
@@ -181,7 +178,6 @@ func (rec Recorder) Stopped(r *Request, v *View) {
 	rec.tell(hook.Ended, e, "ended "+processOn(e.Owner, e.OwnerNode)+" by force, as asked: "+hadRun(v.Active.Age))
 }
 
-// stopped names no limit: none has ended the owner.
 func (r *Request) stopped(kind runlog.Kind, v *View) runlog.Event {
 	e := r.event(kind)
 	e.Owner, e.OwnerNode, e.OwnerToken, e.Age = v.Record.Owner.PID, v.Node, v.Record.Token, runlog.Some(v.Active.Age)
@@ -331,7 +327,6 @@ func (rec Recorder) since(a atom.Atom, token string) iter.Seq[runlog.Event] {
 	}
 }
 
-// recent yields the events of the atom at the end of the runlog, the newest first.
 func (rec Recorder) recent(a atom.Atom) iter.Seq[runlog.Event] {
 	return func(yield func(runlog.Event) bool) {
 		if rec.Log == nil {

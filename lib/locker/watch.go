@@ -133,7 +133,6 @@ func (rec Recorder) watch(r *Request, late *LateError, dir int) (Outcome, error)
 	return Outcome{}, nil
 }
 
-// watchGrace is the time that a watch may take beyond its length.
 const watchGrace = time.Minute
 
 const watchedByAnother = "another newcomer watches whether it works"

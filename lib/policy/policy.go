@@ -210,7 +210,6 @@ func taken(t Terms, slots []Active) (n int) {
 	return n
 }
 
-// decide is the paper's figure.
 func decide(limits Limits, last Last, active Active) Step {
 	if !Due(limits, last) {
 		return TooSoon
@@ -261,7 +260,6 @@ func fromStartSlack(ifElapsed time.Duration) time.Duration {
 	return slack
 }
 
-// interval is the age from which on the last lock is due.
 func interval(limits Limits, last Last) time.Duration {
 	if last.FromStart {
 		return limits.IfElapsed - fromStartSlack(limits.IfElapsed)
@@ -359,7 +357,6 @@ func (d Decision) Outdated() bool {
 	return d.Step == Busy && (d.last.Newer && limits.Preempt() || outdated(limits, d.Active))
 }
 
-// words begin the reason of each step.
 var words = [...]string{
 	TooSoon: "too soon", Busy: "busy", Full: "full", Paused: "paused", Stuck: "stuck",
 	Acquire: "free", Reclaim: "free", Unempty: "free", Expire: "expired",

@@ -137,7 +137,6 @@ func (f *file) close() error {
 	return nil
 }
 
-// failed is nil for nil.
 func failed(op, path string, err error) error {
 	if err == nil {
 		return nil

@@ -123,7 +123,6 @@ func (f *follower) after(files []*os.File) ([]*os.File, error) {
 	return files[at+1:], f.rewind(mine.Size())
 }
 
-// indexOf finds a file among files, where it may be open a second time; -1: not found.
 func indexOf(files []*os.File, file *os.File) (int, error) {
 	mine, err := file.Stat()
 	if err != nil {

@@ -62,7 +62,6 @@ func (p *parser) parse(line []byte) (Event, error) {
 	return *p.event, nil
 }
 
-// field is a value without quotes, and its text if it has escapes.
 type field struct {
 	raw     []byte
 	text    string

@@ -207,7 +207,6 @@ func (r *reader) event(line []byte) (Event, error) {
 	return e, nil
 }
 
-// unfinished yields the last line if it has no newline, as a damaged one.
 func (r *reader) unfinished(yield func(Event, error) bool) bool {
 	if !r.lines.unfinished() {
 		return true
@@ -278,7 +277,6 @@ func openRegular(path string) (*os.File, error) {
 	return f, nil
 }
 
-// stillNamed takes nil for no file.
 func stillNamed(path string, f *os.File) (bool, error) {
 	now, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

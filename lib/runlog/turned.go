@@ -59,7 +59,7 @@ func openTurned(dir, host string, newer []*os.File) (older []*os.File, err error
 		case errors.Is(err, fs.ErrNotExist):
 			n = mostTurned
 		case err != nil:
-			closeAll(older)
+			closeAll(append(older, f))
 			return nil, err
 		case at >= 0: // renamed since
 			f.Close()
@@ -134,7 +134,6 @@ func opened(f *os.File, most int64) (text io.Reader, size int64, err error) {
 	return bytes.NewReader(all), int64(len(all)), nil
 }
 
-// unzipped ends where the file is damaged; err says how.
 type unzipped struct {
 	file   *os.File
 	reader io.Reader

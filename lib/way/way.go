@@ -40,7 +40,6 @@ func CheckOwners(whole, what string, advice func() string) error {
 	})
 }
 
-// walk does not look at the end of the path.
 func walk(whole, what string, check func(at string, st *unix.Stat_t) error) error {
 	lookAbove := func(at string) error {
 		st, err := lstat(at)

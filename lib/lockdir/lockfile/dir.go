@@ -106,7 +106,6 @@ func Open(path string) (*Dir, error) {
 	return d, nil
 }
 
-// checkWay leaves the end of the path to Dir.check.
 func checkWay(path string) error {
 	err := way.Check(path, "lock directory", func() string { return config.WayOut(path) })
 	if known := new(fault.Error); err == nil || errors.As(err, &known) {
@@ -159,7 +158,6 @@ func (d *Dir) remedy(st *unix.Stat_t) string {
 	return "chmod go-w " + fault.Quoted(d.path)
 }
 
-// cannotCreate is 73 if a file may not be made, 77 if it may not be touched.
 func cannotCreate(path string, err error) error {
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
 		return &fault.Error{Kind: fault.CannotCreate, Object: path, Err: err}
@@ -167,7 +165,6 @@ func cannotCreate(path string, err error) error {
 	return fault.Wrap(path, err)
 }
 
-// cannotMake adds the way out for users without a writable home, as www-data.
 func cannotMake(path string, err error) error {
 	var refused *fs.PathError
 	if fault.KindOf(cannotCreate(path, err)) != fault.CannotCreate || !errors.As(err, &refused) {

@@ -92,7 +92,6 @@ func (f *file) named() (bool, error) {
 	return err == nil && sysfile.SameFile(&st, &f.st), f.wrap(sysfile.IgnoreMissing(err))
 }
 
-// flock reports whether it got the file's flock, waiting at most wait.
 func (f *file) flock(wait time.Duration) (bool, error) {
 	err := sysfile.Flock(f.fd, unix.LOCK_EX, wait)
 	if errors.Is(err, unix.EWOULDBLOCK) {

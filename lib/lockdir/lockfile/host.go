@@ -54,7 +54,6 @@ func Renamed(store string) (host, node string) {
 	return host, node
 }
 
-// keptHost is "" if the directory has no host for this machine.
 func keptHost(path, node string, keep bool) (string, error) {
 	if err := process.Passing(); err != nil {
 		return "", err
@@ -136,7 +135,6 @@ func parseHost(content []byte) string {
 	return host
 }
 
-// canKeep reports whether the shell and this package read the host in the same way.
 func canKeep(host string) bool {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 	return host != "" && len(host) < 256 && strings.Trim(host, letters+"._-") == ""

@@ -27,7 +27,6 @@ type line struct {
 	since   time.Duration // monotonic
 }
 
-// stalled is what changes when an atom is taken and released.
 type stalled struct {
 	line  uint64 // the inode of the line
 	last  uint64 // that of the last lock
@@ -72,7 +71,6 @@ func (l *line) open(create bool) {
 	}
 }
 
-// tries tells whether the newcomer is the head, or the line cannot be used.
 func (l *line) tries() bool {
 	if l.file.IsAwaited() {
 		return false

@@ -58,8 +58,6 @@ func (d *Dir) Found(f atom.File) (*Active, error) {
 	return lock, err
 }
 
-// heldBy tells whether one of these processes is the lock's owner or, if the owner is dead, belongs to
-// its job.
 func (a *Active) heldBy(ids []process.Identity) (bool, error) {
 	owner, job := a.Record.Owner, a.Job()
 	if slices.ContainsFunc(ids, owner.Same) {

@@ -58,7 +58,6 @@ const (
 	dnMultishot = -1 << 31
 )
 
-// notify has the kernel signal this thread whenever a file of the directory is removed.
 func notify(dir int) error {
 	owner := struct{ kind, id int32 }{ownerThread, int32(unix.Gettid())}
 	if _, _, errno := unix.Syscall(unix.SYS_FCNTL, uintptr(dir), unix.F_SETOWN_EX, uintptr(unsafe.Pointer(&owner))); errno != 0 {
