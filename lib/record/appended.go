@@ -39,7 +39,7 @@ func SurvivorLine(n int, id process.Identity) string {
 
 // processLine has the pid and time namespace of the writer, too.
 func processLine(key string, id process.Identity) string {
-	return fmt.Sprintf("%s=%d %d %d %d %d %d\n", key, id.PID, id.Start, id.Inode, id.SID, id.PIDNS, id.TimeNS)
+	return fmt.Sprintf("%s=%d %d %d %d %d %d\n", key, id.PID, id.Start, id.Inode, uint64(id.SID), id.PIDNS, id.TimeNS)
 }
 
 // parseAppended ignores an unfinished last line; an unknown one makes the lock Damaged. The processes

@@ -105,6 +105,10 @@ func (l *lines) identity(prefix string, id *process.Identity) {
 	l.text(prefix+"machine", &id.Machine)
 	number(l, prefix+"pidns", &id.PIDNS, 64)
 	number(l, prefix+"timens", &id.TimeNS, 64)
-	number(l, prefix+"session", &id.SID, 31)
+	if l.has(prefix+"session", id.SID != process.Unrecorded) {
+		number(l, prefix+"session", &id.SID, 31)
+	} else {
+		id.SID = process.Unrecorded
+	}
 	number(l, prefix+"inode", &id.Inode, 64)
 }

@@ -235,7 +235,7 @@ func TestOneBadValueDamagesTheRecord(t *testing.T) {
 			}
 		}
 	}
-	for _, key := range []string{"token", "format", "host", "operator", "operand", "uid", "pgid", "start", "boot", "machine", "pidns", "timens", "session", "inode", "monotonic", "boottime", "if_elapsed", "expire_after", "end", "job.uid"} {
+	for _, key := range []string{"token", "format", "host", "operator", "operand", "uid", "pgid", "start", "boot", "machine", "pidns", "timens", "inode", "monotonic", "boottime", "if_elapsed", "expire_after", "end", "job.uid"} {
 		if _, content := Parse(edited(key, "")); content != Damaged {
 			t.Errorf("without %s: content %d", key, content)
 		}
@@ -256,6 +256,19 @@ func TestAPidHas31Bits(t *testing.T) {
 		if content != want || content == PIDOnly && strconv.Itoa(r.Owner.PID) != strings.TrimSpace(text) {
 			t.Errorf("%q: content %d, want %d: %+v", text, content, want, r)
 		}
+	}
+}
+
+// getsid(2) of a hidden process may fail.
+func TestAProcessWithoutASessionIsRecorded(t *testing.T) {
+	want := fullRecord()
+	want.Owner.SID = process.Unrecorded
+	child := want.Owner
+	child.PID, child.PGID, child.UID = 4712, 0, 0
+	text := string(want.Bytes()) + CommandLine(child) + SurvivorLine(1, child)
+	got, appended, content := ParseAll([]byte(text))
+	if content != Full || got != want || appended.Command != child || len(appended.Survivors) != 1 || appended.Survivors[0] != child {
+		t.Errorf("content %d, %+v, %+v", content, got, appended)
 	}
 }
 
