@@ -128,8 +128,11 @@ func (l *Locker) clearDeadReaders(r *locker.Request, name atom.Name, temp *lockf
 func (l *Locker) clearReader(r *locker.Request, lock atom.File, temp *lockfile.TempFile, p phase) (cleared bool, outcome locker.Outcome, err error) {
 	acquired := locker.Outcome{Verdict: locker.Acquired}
 	v, d, err := l.lookAtReader(r, lock)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, acquired, nil
+	}
 	if err != nil {
-		return false, acquired, sysfile.IgnoreMissing(err)
+		return false, locker.Outcome{}, err
 	}
 	defer v.close()
 	switch {
