@@ -118,7 +118,7 @@ func (a *account) rowOf(e *locker.Entry, p *past, now time.Time) *row {
 	case holder.Active.Held:
 		r.hold(holder, now)
 		rec := a.recorderOf(r.atom, &holder)
-		if overdue := rec.Overdue(r.Limits, holder, holder.Record.Notice); overdue != nil && (r.State == "running" || r.State == "overdue" && overdue.Late()) {
+		if overdue := rec.Overdue(r.Limits, holder, holder.Record.Notice); overdue != nil && (r.State == "running" || r.State == "overdue" && overdue.Late) {
 			r.State, r.overdue = "overdue", overdue.Text()+"; "+rec.Remedy(overdue, true)
 		}
 		r.watcher = e.Watcher

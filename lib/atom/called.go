@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Words are how people call an atom: "program operator operand", without its host.
+// Words are "program operator operand".
 func (a Atom) Words() string { return a.Program + " " + a.Operator + " " + a.Operand }
 
 // Called is an atom that is known by its NAME. Atom is zero if its words are not known.
@@ -16,7 +16,6 @@ type Called struct {
 	Atom Atom
 }
 
-// is reports whether text is the atom's NAME or its words.
 func (c Called) is(text string) bool {
 	return text == string(c.Name) || c.Atom != (Atom{}) && text == c.Atom.Words()
 }
@@ -24,7 +23,6 @@ func (c Called) is(text string) bool {
 // IsExactly reports whether text is a whole name of the atom: NAME, its words, or its operand.
 func (c Called) IsExactly(text string) bool { return c.is(text) || c.concerns(text) }
 
-// isShown reports whether text is how a table shortens the atom's words, with a gap in the middle.
 func (c Called) isShown(text string) bool {
 	if c.Atom == (Atom{}) {
 		return false
@@ -33,7 +31,6 @@ func (c Called) isShown(text string) bool {
 	return isCut(text, words, "…") || isCut(text, words, "~")
 }
 
-// isCut reports whether text is words with one or more parts replaced by gap.
 func isCut(text, words, gap string) bool {
 	parts := strings.Split(text, gap)
 	head, last := parts[0], len(parts)-1
@@ -51,20 +48,16 @@ func isCut(text, words, gap string) bool {
 	return strings.HasSuffix(words, parts[last])
 }
 
-// concerns reports whether text is the atom's operand, which is the name that `adlock run --name`
-// gives.
 func (c Called) concerns(text string) bool { return c.Atom != (Atom{}) && c.Atom.Operand == text }
 
-// has reports whether text is part of the atom's names, or of its command.
 func (c Called) has(text string) bool {
 	return strings.Contains(string(c.Name), text) || c.Atom != (Atom{}) && strings.Contains(c.Atom.Words(), text) ||
 		strings.Contains(c.Atom.Command, text)
 }
 
-// Meant returns the indices of the atoms that a person may mean by the words, for a verb that only
-// shows them: those with this name, else those with names of which this is a part. The words are one
-// name, typed without quotes, or if there is no such atom, a name each. The error names the word that
-// fits no atom.
+// Meant returns the indices of the atoms that a person may mean, for a verb that only shows them: those
+// with this name, else those with names of which this is a part. The words are one name, typed without
+// quotes, or if there is no such atom, a name each.
 func Meant(all []Called, words []string) ([]int, error) {
 	for _, find := range []func([]Called, string) []int{exactly, nearly} {
 		if fit := find(all, strings.Join(words, " ")); len(fit) > 0 {
@@ -78,7 +71,6 @@ func Meant(all []Called, words []string) ([]int, error) {
 	return nil, ErrNone(missing)
 }
 
-// each returns the atoms that the words mean, each word by itself, or the first word without an atom.
 func each(all []Called, words []string, find func([]Called, string) []int) (fit []int, missing string) {
 	for _, word := range words {
 		found := find(all, word)
@@ -91,9 +83,8 @@ func each(all []Called, words []string, find func([]Called, string) []int) (fit 
 	return slices.Compact(fit), ""
 }
 
-// Exact returns the indices of the atoms that the words name, for a verb that changes something. The
-// words are one name, typed without quotes, or if there is no such atom, a name each. If not every
-// word is settled (One), nothing is named.
+// Exact returns the indices of the atoms that the words name, for a verb that changes something. If not
+// every word is settled (One), nothing is named.
 func Exact(all []Called, words []string) (fit []int, err error) {
 	if len(words) == 1 || len(exactly(all, strings.Join(words, " "))) > 0 {
 		i, err := One(all, words)
@@ -110,9 +101,9 @@ func Exact(all []Called, words []string) (fit []int, err error) {
 	return slices.Compact(fit), nil
 }
 
-// One returns the index of the atom that has exactly the name which the words are, typed without
-// quotes. A part of a name is an error, as the person may mean an atom with exactly that name that
-// has never run here; so is a name of several atoms, and words of which each names an atom too.
+// One returns the index of the atom that has exactly this name. A part of a name is an error, as the
+// person may mean an atom that has never run here; so is a name of several atoms, and words of which
+// each names an atom too.
 func One(all []Called, words []string) (int, error) {
 	text := strings.Join(words, " ")
 	fit := exactly(all, text)
@@ -149,7 +140,6 @@ func names(all []Called, of []int, name func(Called) string) (texts []string) {
 	return texts
 }
 
-// listed joins the names for a message of one line.
 func listed(names []string) string {
 	const most = 10
 	if more := len(names) - most; more > 0 {
@@ -158,17 +148,12 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// exactly returns the indices of the atoms with that name, else of those with that operand.
 func exactly(all []Called, text string) []int { return firstFit(all, text, Called.is, Called.concerns) }
 
-// nearly is exactly, else the atoms that a table shows by that text, else those whose names or command
-// contain it.
 func nearly(all []Called, text string) []int {
 	return firstFit(all, text, Called.is, Called.concerns, Called.isShown, Called.has)
 }
 
-// firstFit tries the ways in turn until at least one atom fits, and returns the indices of all
-// atoms that fit by that way.
 func firstFit(all []Called, text string, ways ...func(Called, string) bool) (fit []int) {
 	for _, fits := range ways {
 		for i, c := range all {

@@ -1,14 +1,12 @@
-// Package atom defines an atom: its four words, its NAME, and every file name made from NAME. Names
-// are readable, constant over time, distinct for each atom, and at most 255 bytes long. In Go they
-// are built and read back only here. The shell builds them too: tests compare both with
-// test/support/names.tsv.
+// Package atom defines an atom: its four words, its NAME, and every file name made from NAME. Names are
+// readable, constant over time, distinct for each atom, and at most 255 bytes long. The shell builds
+// them too: tests compare both with test/support/names.tsv.
 package atom
 
 import (
 	"encoding/hex"
 	"hash/fnv"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -20,20 +18,19 @@ const (
 	keptPrefix   = 48 // bytes kept of a part that is cut
 )
 
-// The greatest lengths in an Atom. An Atom is written into records, which must be small, while a
-// command line may have megabytes.
+// An Atom is written into records, which must be small, while a command line may have megabytes.
 const (
 	longestOperand = 4 << 10 // a longer operand is cut to its beginning
 	longestOther   = 1 << 10 // a longer part is an error
 )
 
-// Atom is what is locked: an operation of a program on a host. A part must not be empty or contain
-// a null byte. Of a long operand the Atom has the first 4 KiB, '-' and the checksum: see New.
+// Atom is what is locked: an operation of a program on a host. A part must not be empty or contain a
+// null byte. Of a long operand it has the first 4 KiB, '-' and the checksum (New).
 type Atom struct {
 	Program, Host, Operator, Operand string
 
-	// Command is the command of `adlock run`, if the operand was made from the command alone
-	// (Unnamed). It is compared, but is no part of NAME, as arguments hold passwords. "": not known.
+	// Command is compared, but is no part of NAME, as arguments hold passwords: that of `adlock run`
+	// without a name. "": not known.
 	Command string
 }
 
@@ -45,15 +42,14 @@ func New(program, host, operator, operand string) (Atom, error) {
 	return a, err
 }
 
-// The parts of an atom that the user of `adlock run` does not give: RunOperator is the operator of
-// a command, NamedProgram the program of a lock that --name names.
+// RunOperator is the operator of a command, NamedProgram the program of a lock that --name names.
 const (
 	RunOperator  = "run"
 	NamedProgram = "adlock"
 )
 
-// Unnamed returns the operand of a command without a name, BASE-SUM, and the command as an Atom
-// keeps it. The operand is in file names, metrics and hooks.
+// Unnamed returns the operand of a command without a name, BASE-SUM, and the command as an Atom keeps
+// it.
 func Unnamed(base, command string) (operand, kept string) {
 	return base[:min(len(base), keptPrefix)] + "-" + checksum(command), cut(command)
 }
@@ -75,15 +71,6 @@ func Named(name, host string) Atom {
 	return Atom{Program: NamedProgram, Host: host, Operator: RunOperator, Operand: name}
 }
 
-// Cut returns the atom with a long operand cut, unless it is cut already: earlier versions recorded
-// operands of any length.
-func (a Atom) Cut() Atom {
-	if _, already := checksumOf(a.Operand); !already {
-		a.Operand = cut(a.Operand)
-	}
-	return a
-}
-
 func cut(operand string) string {
 	if len(operand) <= longestOperand {
 		return operand
@@ -91,7 +78,6 @@ func cut(operand string) string {
 	return operand[:longestOperand] + "-" + checksum(operand)
 }
 
-// checksumOf returns the checksum that an operand which was cut ends with.
 func checksumOf(operand string) (sum string, isCut bool) {
 	if len(operand) <= longestOperand || operand[longestOperand] != '-' {
 		return "", false
@@ -106,10 +92,9 @@ func (a Atom) String() string {
 	return a.Program + " on " + a.Host + ": " + a.Operator + " " + a.Operand
 }
 
-// CheckFound compares the atom with the one in its lock: two different atoms whose names have the
-// same checksum must not deny each other without an error. It is no error if found is the zero Atom
-// (unknown), or if only one of the two has a Command: a script, or --operand, can reach the same
-// lock. object is the lock.
+// CheckFound compares the atom with the one in its lock: two atoms whose names have the same checksum
+// must not deny each other without an error. It is no error if found is zero (unknown), or if only one
+// has a Command: a script, or --operand, can reach the same lock.
 func (a Atom) CheckFound(object string, found Atom) error {
 	is, wanted := found.String(), a.String()
 	command := found.Command
@@ -146,10 +131,10 @@ func (a Atom) Check() error {
 
 // Name returns the atom's NAME.
 func (a Atom) Name() Name {
-	return a.named(Canonify(a.Operator) + "." + a.operand())
+	return Name(Canonify(a.Program) + "." + Canonify(a.Host) + "." + Canonify(a.Operator) + "." + a.operand())
 }
 
-// operand is the last part of the name. It is the same for an operand and for its cut form.
+// operand is the same for an operand and for its cut form.
 func (a Atom) operand() string {
 	if sum, isCut := checksumOf(a.Operand); isCut {
 		return shortened(a.Operand, sum)
@@ -159,36 +144,18 @@ func (a Atom) operand() string {
 
 const slotPrefix = "slot-"
 
-// Slot returns the name of the n-th slot (from 1) that counts the atom: of its program on its host,
-// or of the atom alone if that is a semaphore. Its last part is one that no atom can have.
+// Slot returns the name of the n-th slot (from 1) that counts the atom. Its last part is one that no
+// atom can have.
 func (a Atom) Slot(n int) Name {
 	return Name(a.Name().SlotPrefix() + slotPrefix + strconv.Itoa(n))
 }
 
-// InOrder returns slots of the atom in the order of their numbers.
-func (a Atom) InOrder(slots []Name) (all []Name) {
-	numbers := make([]int, len(slots))
-	for i, slot := range slots {
-		numbers[i] = slot.SlotNumber()
-	}
-	slices.Sort(numbers)
-	for _, n := range numbers {
-		all = append(all, a.Slot(n))
-	}
-	return all
-}
-
-// IsNamed tells whether --name alone makes the atom. With slots it is a semaphore: they count the runs
-// of this atom, which share it.
+// IsNamed tells whether --name alone makes the atom. With slots it is a semaphore.
 func (a Atom) IsNamed() bool { return a.Program == NamedProgram && a.Operator == RunOperator }
 
-func (a Atom) named(what string) Name {
-	return Name(Canonify(a.Program) + "." + Canonify(a.Host) + "." + what)
-}
-
 // Canonify makes one part of a name: every byte that is not an ASCII letter or digit becomes '_'
-// (CanonifyName of the 1997 paper). A part that could not be read back from the result, or that is
-// long, is cut to 48 bytes and followed by a checksum.
+// (CanonifyName of the 1997 paper). A part that could not be read back, or is long, is cut and followed
+// by a checksum.
 func Canonify(part string) string {
 	if len(part) <= longestPlain {
 		if plain := underscored(part); readBack(plain) == part {
@@ -212,12 +179,10 @@ func underscored(part string) string {
 	return string(plain)
 }
 
-// Exact reports whether the name determines the atom, that is, contains no checksum. Otherwise the
-// last lock must contain the atom's parts.
+// Exact reports whether the name determines the atom. Otherwise the last lock must contain its parts.
 func (a Atom) Exact() bool { return !strings.Contains(string(a.Name()), "-") }
 
-// readBack returns the part that a canonical part stands for: a path if it begins with '_', else a
-// name with dots.
+// readBack takes a part that begins with '_' for a path, else for a name with dots.
 func readBack(plain string) string {
 	if strings.HasPrefix(plain, "_") {
 		return strings.ReplaceAll(plain, "_", "/")
@@ -231,9 +196,8 @@ func isAlnum(c byte) bool {
 
 func checksum(part string) string { return strconv.FormatUint(uint64(cksumOf(part)), 10) }
 
-// cksumOf is the checksum that cksum(1) prints: CRC-32 with the polynomial
-// 0x04C11DB7, most significant bit first, over the bytes and then their count
-// (POSIX.1-2017, cksum). The standard library has only the reflected CRC-32.
+// cksumOf is CRC-32 as cksum(1) has it (POSIX.1-2017): the most significant bit first, over the bytes
+// and then their count. The standard library has only the reflected CRC-32.
 func cksumOf(text string) uint32 {
 	var crc uint32
 	add := func(b byte) {

@@ -5,12 +5,11 @@ import (
 	"strings"
 )
 
-// Name is NAME: PROGRAM.HOST.OPERATOR.OPERAND of an atom, or of a slot PROGRAM.HOST.slot-N or, for a
-// semaphore, adlock.HOST.run.OPERAND.slot-N, each part made canonical. So a file name made from it can only name a file in the lock directory.
-// Atom.Name, Atom.Slot and ParseFile make it.
+// Name is NAME: PROGRAM.HOST.OPERATOR.OPERAND of an atom, PROGRAM.HOST.slot-N of a slot, or
+// adlock.HOST.run.OPERAND.slot-N of a semaphore's, each part made canonical. So it is safe in a file
+// name.
 type Name string
 
-// parseName returns text as a NAME; false if it is none.
 func parseName(text string) (Name, bool) {
 	parts := strings.Split(text, ".")
 	switch isSlot := slotNumber(parts[len(parts)-1]) > 0; {
@@ -27,10 +26,8 @@ func parseName(text string) (Name, bool) {
 	return Name(text), true
 }
 
-// isNamed is Atom.IsNamed for the parts of a name.
 func isNamed(parts []string) bool { return parts[0] == NamedProgram && parts[2] == RunOperator }
 
-// slotNumber is the number in the last part of a slot's name; 0 if part is none.
 func slotNumber(part string) int {
 	if number, is := strings.CutPrefix(part, slotPrefix); is {
 		if n, isNumber := parseNumber(number); isNumber {
@@ -40,7 +37,6 @@ func slotNumber(part string) int {
 	return 0
 }
 
-// isCanonical reports whether Canonify can have made the part.
 func isCanonical(part string) bool {
 	head, sum, hasSum := strings.Cut(part, "-")
 	if head == "" || underscored(head) != head {
@@ -54,8 +50,7 @@ func isCanonical(part string) bool {
 	return wanted && err == nil && strconv.FormatUint(n, 10) == sum
 }
 
-// Atom returns the atom of the name; false if a part has a checksum, which cannot be read back, or
-// if the name is a slot's.
+// Atom returns the atom of the name; false if a part has a checksum, or if the name is a slot's.
 func (n Name) Atom() (Atom, bool) {
 	parts := strings.Split(string(n), ".")
 	if len(parts) != 4 {
@@ -78,27 +73,24 @@ func (n Name) SlotNumber() int {
 
 // Host returns the canonical HOST; the atom's events are in the runlog of that host.
 func (n Name) Host() string {
-	host, _, _ := strings.Cut(n.behindProgram(), ".")
+	_, rest, _ := strings.Cut(string(n), ".")
+	host, _, _ := strings.Cut(rest, ".")
 	return host
 }
 
-// Prefix returns PROGRAM.HOST. with both dots. The names of the program's atoms and slots on its
-// host begin with it, and no other names do.
+// Prefix returns PROGRAM.HOST. with both dots, with which only the names of the program on its host
+// begin.
 func (n Name) Prefix() string {
-	return string(n[:len(n)-len(n.behindProgram())]) + n.Host() + "."
+	program, _, _ := strings.Cut(string(n), ".")
+	return program + "." + n.Host() + "."
 }
 
-// SlotPrefix returns what the names of the slots begin with that count the atom; of a slot, what those
-// of all slots beside it begin with.
+// SlotPrefix returns what the names of the slots begin with that count the atom, or stand beside the
+// slot.
 func (n Name) SlotPrefix() string {
 	parts := strings.Split(string(n), ".")
 	if len(parts) < 4 || !isNamed(parts) {
 		return n.Prefix()
 	}
 	return strings.Join(parts[:4], ".") + "."
-}
-
-func (n Name) behindProgram() string {
-	_, rest, _ := strings.Cut(string(n), ".")
-	return rest
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// mask replaces a password.
 const mask = "***"
 
 var (
@@ -18,9 +17,8 @@ var (
 	joiners = []string{"mysql", "mariadb", "sshpass", "7z"}
 )
 
-// Shown returns a command for people to read, in a mail for example. It hides what looks like a
-// password, and in doubt hides more. It searches the quoted commands of `sh -c` too, so it ends
-// words at blanks even inside quotes.
+// Shown returns a command for people to read. It hides what looks like a password, and in doubt hides
+// more. It searches the quoted commands of `sh -c` too, so it ends words at blanks even inside quotes.
 func Shown(command string) string {
 	var shown strings.Builder
 	var before string // the preceding word
@@ -53,8 +51,8 @@ func Shown(command string) string {
 
 const blanks = " \t\r\n"
 
-// secretIn returns where in a word a password is. from is negative if there is none; to is negative
-// if the password extends to the end of the shell's word.
+// secretIn returns where in a word a password is, if from is not negative; a negative to means up to
+// the end of the shell's word.
 func secretIn(word, before string, joins bool) (from, to int) {
 	bare := strings.TrimLeft(word, `'"`)
 	account := slices.Contains(accounts, before) || strings.HasPrefix(bare, "-u") || strings.HasPrefix(bare, "-U") || strings.HasPrefix(bare, "--user=")
@@ -84,17 +82,13 @@ func secretIn(word, before string, joins bool) (from, to int) {
 	return -1, -1
 }
 
-// isOption takes a word without its quotes.
 func isOption(bare string) bool { return strings.HasPrefix(bare, "-") }
 
-// isSecret reports whether a name is the name of a password.
 func isSecret(name string) bool {
 	name = strings.ToLower(name)
 	return !strings.HasPrefix(name, "--no-") && slices.ContainsFunc(secrets, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// openIn returns the quote with which a word begins, if it is still open at the end of part; else
-// 0.
 func openIn(part string) byte {
 	if part == "" || part[0] != '\'' && part[0] != '"' || strings.IndexByte(part[1:], part[0]) >= 0 {
 		return 0
@@ -102,8 +96,6 @@ func openIn(part string) byte {
 	return part[0]
 }
 
-// endOf returns the length of the shell's word at the beginning of text, where quote (0: none) is
-// open.
 func endOf(text string, quote byte) int {
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {

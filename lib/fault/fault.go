@@ -1,5 +1,5 @@
-// Package fault has the errors of adlock: an error has a kind, an object and a reason, and is shown
-// in one line. Only this package turns kinds into exit statuses.
+// Package fault has the errors of adlock: a kind, an object and a reason, shown in one line. Only this
+// package turns kinds into exit statuses.
 package fault
 
 import (
@@ -20,7 +20,6 @@ import (
 // Kind is what sort of trouble an error is.
 type Kind int
 
-// The kinds.
 const (
 	System        Kind = iota // a system call failed; and errors without another kind
 	Usage                     // the command line or a setting is wrong
@@ -41,19 +40,18 @@ type Error struct {
 	Err    error  // the reason, with the operating system's message if it has one
 }
 
-func (e *Error) Error() string { return brief(e.Object) + ": " + reason(e.Err) }
+func (e *Error) Error() string {
+	object := e.Object
+	if len(object) > longest {
+		object = object[:longest] + "..."
+	}
+	return object + ": " + reason(e.Err)
+}
+
 func (e *Error) Unwrap() error { return e.Err }
 
-// longest is how many bytes of an object are shown at most: the length of the longest path
-// (PATH_MAX). An operand can be as long as a command line.
+// longest is that of a path (PATH_MAX). An operand can be as long as a command line.
 const longest = 4096
-
-func brief(object string) string {
-	if len(object) > longest {
-		return object[:longest] + "..."
-	}
-	return object
-}
 
 // reason leaves out the path of a *fs.PathError: the object names it already.
 func reason(err error) string {
@@ -69,10 +67,9 @@ func New(kind Kind, object, reason string) *Error {
 	return &Error{Kind: kind, Object: object, Err: errors.New(reason)}
 }
 
-// Wrap returns err as an Error about object, of the kind that belongs to the system's error number.
-// An err that is an Error already is returned unchanged, so the innermost object is shown. If err
-// has the path of a file in the directory object, that path becomes the object. Wrap(object, nil)
-// is nil.
+// Wrap returns err as an Error about object, or about the file in the directory object that it names,
+// of the kind of the system's error number. An Error is returned unchanged, so the innermost object is
+// shown. Wrap(object, nil) is nil.
 func Wrap(object string, err error) error {
 	if err == nil {
 		return nil
@@ -97,12 +94,11 @@ func KindOf(err error) Kind {
 	return kindOf(err)
 }
 
-// OnQuit lets QUIT (Ctrl-\) end this process without the runtime's trace, for a step that may take
-// so long that a person ends it. It returns the function leave. Call leave once another goroutine
-// handles QUIT: it ends OnQuit's own goroutine.
+// OnQuit lets QUIT (Ctrl-\) end this process without the runtime's trace. Call leave once another
+// goroutine handles QUIT.
 //
-// The channel stays registered and is no longer read. signal.Stop would unregister it, but waits in
-// a loop for a goroutine of the runtime, which costs a tenth of `adlock run true`.
+// The channel stays registered and is no longer read: signal.Stop waits in a loop for a goroutine of
+// the runtime, which costs a tenth of `adlock run true`.
 func OnQuit() (leave func()) {
 	quit, left := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(quit, syscall.SIGQUIT)
@@ -127,9 +123,9 @@ func (u Untold) Unwrap() error { return u.Err }
 // Warn prints a warning that is no error to standard error, as Report does.
 func Warn(object, text string) { Report(New(System, object, text)) }
 
-// Report writes err to standard error as the one line "adlock: object: reason"; it does not
-// print an Untold error. A failed write changes nothing. Report does not use os.Stderr: after
-// the reader has gone, that would end this process by SIGPIPE, with all that it holds.
+// Report writes err to standard error as the one line "adlock: object: reason"; it does not print an
+// Untold error. It does not use os.Stderr: after the reader has gone, that would end this process by
+// SIGPIPE.
 func Report(err error) {
 	var untold Untold
 	if errors.As(err, &untold) {
@@ -151,8 +147,7 @@ func Report(err error) {
 	}
 }
 
-// writable waits for a second at most until standard error can be written: a process may have made
-// it non-blocking.
+// writable waits for a second at most: a process may have made standard error non-blocking.
 func writable() bool {
 	const most = 1000 // milliseconds
 	n, err := unix.Poll([]unix.PollFd{{Fd: 2, Events: unix.POLLOUT}}, most)
@@ -165,9 +160,8 @@ func OneLine(text string) string { return strings.ReplaceAll(text, "\n", "; ") }
 // Quoted makes one word of text for a shell.
 func Quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// Plain returns text with '?' for each character that does not print (strconv.IsPrint), such as one
-// that moves a terminal's cursor, begins a line or changes the direction of text, and for bytes
-// that are no UTF-8. It is for names that may come from another user: operands, processes.
+// Plain returns text with '?' for each character that does not print, such as one that moves a
+// terminal's cursor: names may come from another user.
 func Plain(text string) string {
 	return strings.Map(func(c rune) rune {
 		if !strconv.IsPrint(c) || c == utf8.RuneError {

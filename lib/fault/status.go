@@ -1,8 +1,7 @@
 package fault
 
-// The statuses of every verb: the contract with scripts. They are those of sysexits(3), so that a
-// status of the job itself is rarely mistaken for one of ours. Only code that ends a process uses
-// them; all other code uses kinds.
+// The statuses of every verb are those of sysexits(3), so that a status of the job itself is rarely
+// mistaken for one of ours. Only code that ends a process uses them.
 const (
 	StatusOK           = 0
 	StatusUsage        = 64
@@ -14,17 +13,16 @@ const (
 	StatusNotPermitted = 77
 )
 
-// The statuses of timeout(1) for a job that took too long, and of a shell for a command that cannot
-// run (POSIX.1-2017, XCU 2.8.2). `adlock run` uses the same.
+// Those of timeout(1) for a job that took too long, and of a shell for a command that cannot run
+// (POSIX.1-2017, XCU 2.8.2).
 const (
 	StatusExpired     = 124
 	StatusNotRunnable = 126
 	StatusNoCommand   = 127
 )
 
-// The private statuses by which the library's verbs answer adlock_get: a script must get the answer
-// without `$(…)`, which would put another process between it and the helper. sh/adlock.sh has them
-// too.
+// The private statuses by which the library's verbs answer adlock_get: `$(…)` would put another process
+// between script and helper. sh/adlock.sh has them too.
 const (
 	AnswerTooSoon = 10
 	AnswerBusy    = 11

@@ -1,10 +1,9 @@
 // Package flock is a lock that other programs and other users know: flock(2) on a file that a person
 // names, which a run holds beside its atom, as flock(1) holds it.
 //
-// The atom is taken first, then the file, so no run waits for an atom while it has the file. A run
-// that finds the file held gives its atom up before it waits. While it waits it holds nothing. The
-// kernel then gives it the file before it has the atom: it tries the atom once, and lets the file go
-// if that is denied.
+// The atom is taken first, then the file, so no run waits for an atom while it has the file. A run that
+// finds the file held gives its atom up before it waits. When the kernel then gives it the file, it
+// tries the atom once, and lets the file go if that is denied.
 package flock
 
 import (
@@ -33,43 +32,37 @@ type File struct {
 }
 
 // Open opens the file, or a directory. It needs no more than the right to read, so it may be another
-// user's: for the same reason O_CREAT is used only where there is no file (with it the kernel refuses
-// another user's file in a sticky directory: fs.protected_regular). A new file may be read by all that
-// the umask lets; no link leads to it. Without create no file is made, and one that is not there is nil.
-func Open(path string, shared, create bool) (*File, error) {
-	f := &File{Path: path, how: how(shared)}
+// user's: for the same reason O_CREAT is used only where there is no file (fs.protected_regular).
+// Without create no file is made, and one that is not there is nil.
+func Open(name string, shared, create bool) (*File, error) {
+	f := &File{Path: name, how: how(shared)}
 	var st unix.Stat_t
-	err := sysfile.Retry(func() error { return unix.Stat(path, &st) })
+	err := sysfile.Retry(func() error { return unix.Stat(name, &st) })
 	kind := st.Mode & unix.S_IFMT
 	switch {
 	case err == unix.ENOENT && !create:
-		return nil, mayMake(path)
+		return nil, cannotMake(name, unix.Access(path.Dir(name), unix.W_OK|unix.X_OK))
 	case err == unix.ENOENT:
 		if err = f.open(unix.O_RDONLY | unix.O_CREAT | unix.O_EXCL); err == unix.EEXIST {
 			err = f.open(unix.O_RDONLY) // another run was faster
 		}
-		return f, cannotMake(path, err)
+		return f, cannotMake(name, err)
 	case err == unix.EACCES:
-		return nil, fault.New(fault.NotPermitted, path, "permission denied: every user of it must be able to enter the directories above it (chmod a+x)")
+		return nil, fault.New(fault.NotPermitted, name, "permission denied: every user of it must be able to enter the directories above it (chmod a+x)")
 	case err == nil && kind != unix.S_IFREG && kind != unix.S_IFDIR:
-		return nil, fault.New(fault.Usage, path, "is no file and no directory: it cannot be locked")
+		return nil, fault.New(fault.Usage, name, "is no file and no directory: it cannot be locked")
 	case err == nil:
 		err = f.open(unix.O_RDONLY)
 	}
 	if err == unix.EACCES {
-		return nil, fault.New(fault.NotPermitted, path, "permission denied: every user of it must be able to read it (chmod a+r "+path+")")
+		return nil, fault.New(fault.NotPermitted, name, "permission denied: every user of it must be able to read it (chmod a+r "+name+")")
 	}
 	if err == nil && kind == unix.S_IFREG && !shared && sysfile.IsNetwork(f.fd) {
 		f.openToWrite()
 	}
-	return f, fault.Wrap(path, err)
+	return f, fault.Wrap(name, err)
 }
 
-func mayMake(file string) error {
-	return cannotMake(file, unix.Access(path.Dir(file), unix.W_OK|unix.X_OK))
-}
-
-// cannotMake is the error if a file cannot be made where there is none.
 func cannotMake(path string, err error) error {
 	if err == unix.EACCES {
 		return &fault.Error{Kind: fault.CannotCreate, Object: path, Err: err}
@@ -94,8 +87,8 @@ func (f *File) open(flags int) (err error) {
 	return err
 }
 
-// openToWrite opens the file for writing too, which an exclusive flock of a file on another machine
-// needs (flock(2), NFS). Where that is not permitted, flock(2) tells.
+// openToWrite is for an exclusive flock of a file on another machine (flock(2), NFS). Where that is not
+// permitted, flock(2) tells.
 func (f *File) openToWrite() {
 	reader := f.fd
 	if f.open(unix.O_RDWR) != nil {
@@ -105,8 +98,8 @@ func (f *File) openToWrite() {
 	unix.Close(reader)
 }
 
-// Descriptor is that of the open file, for the job to inherit: the flock lasts as long as any process
-// has it open. Below 0: there is no file.
+// Descriptor is for the job to inherit: the flock lasts as long as any process has it open. Below 0:
+// there is no file.
 func (f *File) Descriptor() int {
 	if f == nil {
 		return -1
@@ -115,7 +108,7 @@ func (f *File) Descriptor() int {
 }
 
 // TryLock locks the file if no other process holds it. A file that is at its path no more, as after a
-// rename, keeps no newcomer out: then the one that is there is locked.
+// rename, keeps no newcomer out.
 func (f *File) TryLock() (free bool, err error) {
 	for f != nil && !f.held {
 		if err = f.take(); err == unix.EWOULDBLOCK {
@@ -141,7 +134,7 @@ func (f *File) TryLock() (free bool, err error) {
 // IsAtItsPath tells whether the open file is still at its path: it may have been renamed or removed.
 func (f *File) IsAtItsPath() bool {
 	var open, there unix.Stat_t
-	return unix.Fstat(f.fd, &open) == nil && unix.Stat(f.Path, &there) == nil && open.Dev == there.Dev && open.Ino == there.Ino
+	return unix.Fstat(f.fd, &open) == nil && unix.Stat(f.Path, &there) == nil && sysfile.SameFile(&open, &there)
 }
 
 func (f *File) reopen() error {
@@ -180,9 +173,9 @@ func (f *File) explain(err error) error {
 	return fault.Wrap(f.Path, err)
 }
 
-// Await begins to wait for the file, if it has not begun. It returns a descriptor that can be read when
-// it is time to call TryLock. A thread blocks in flock(2), and keeps its place in the kernel's queue: a
-// signal would lose it.
+// Await begins to wait for the file. It returns a descriptor, below 0 with an error, that can be read
+// when it is time to call TryLock. A thread blocks in flock(2), and keeps its place in the kernel's
+// queue: a signal would lose it.
 func (f *File) Await() (tells int, err error) {
 	if f.granted != nil {
 		return f.tells, nil
@@ -211,8 +204,8 @@ func (f *File) Free() {
 	}
 }
 
-// Close closes the file, which lets it go if no other process has inherited it. If a thread still waits
-// for it, that happens when it is granted.
+// Close lets the file go if no other process has inherited it; if a thread still waits for it, when it
+// is granted.
 func (f *File) Close() {
 	if f == nil {
 		return
@@ -228,12 +221,10 @@ func (f *File) Close() {
 	shut()
 }
 
-// IsTaken tells, without a flock, whether another process holds the file. It misses one in another
-// pid namespace.
+// IsTaken tells whether another process holds the file, except in another pid namespace.
 func (f *File) IsTaken() bool { return f != nil && f.Locker() != 0 }
 
-// Locker is the pid of the process that locked the file; 0: unknown, or none. That process may be dead,
-// and its number another's by now.
+// Locker is the pid of the process that locked the file; 0: unknown, or none. That process may be dead.
 func (f *File) Locker() int {
 	var st unix.Stat_t
 	if err := sysfile.Fstat(f.fd, &st); err != nil {
@@ -243,7 +234,7 @@ func (f *File) Locker() int {
 }
 
 // Holder is a process that holds the file; PID 0: unknown. If this process has inherited what holds it,
-// the holder is the first of its ancestors that has it.
+// that is the first of its ancestors that has it.
 func (f *File) Holder() process.Identity {
 	pid := f.Locker()
 	switch {

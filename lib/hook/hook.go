@@ -1,7 +1,7 @@
-// Package hook starts a command of the user's when something has happened that a person should
-// know: a mail, a webhook, a ping. Nothing depends on it: it is started as an orphan (package
-// orphan), its output is dropped, it is ended after half a minute, and its failure only adds a line
-// to the runlog. The same events go to the system's log if the user asks for that.
+// Package hook starts a command of the user's when something has happened that a person should know.
+// Nothing depends on it: it is started as an orphan (package orphan), its output is dropped, it is
+// ended after half a minute, and its failure only adds a line to the runlog. The system's log gets the
+// same events if the user asks for that.
 package hook
 
 import (
@@ -22,9 +22,9 @@ import (
 // Kind is what has happened, as the hook finds it in ADLOCK_EVENT.
 type Kind string
 
-// The kinds. Each Start is followed by one Success, Fail or Ended with the same ADLOCK_RUN,
-// unless the process that ran the job was killed or its lock was lost. (If a newcomer on another
-// host ended the job, the owner's hook gets Fail, and the newcomer's Ended.)
+// Each Start is followed by one Success, Fail or Ended with the same ADLOCK_RUN, unless the process
+// that ran the job was killed or its lock was lost. (If a newcomer on another host ended the job, the
+// owner's hook gets Fail, and the newcomer's Ended.)
 const (
 	Start     Kind = "start"     // a run has begun; only where Runs asks for it
 	Success   Kind = "success"   // a run ended with status 0; only where Runs asks for it
@@ -39,8 +39,8 @@ const (
 	NotRun    Kind = "not-run"   // trouble with the lock directory, or its own job, kept a job from running
 )
 
-// Hook is the command and what it is started with. A nil Hook, and one without a
-// command and without Syslog, does nothing. It may be used by several goroutines.
+// Hook is the command and what it is started with. A nil Hook does nothing. Several goroutines may use
+// it.
 type Hook struct {
 	Command string   // for sh -c
 	Runs    bool     // call it for Start and Success too
@@ -57,13 +57,12 @@ type Event struct {
 	Kind Kind
 	Text string // in words, in one line
 
-	// What the runlog has of it: Program, Host, Operator, Operand, PID, Owner, Status,
-	// Signal, Duration or Age, Count; and the token of the run that it is about.
+	// The token in it is of the run that the event is about.
 	runlog.Event
 }
 
-// Tell starts the hook for an event, and does not wait for it. If the hook fails, that is recorded
-// in log (nil: nowhere).
+// Tell starts the hook for an event, and does not wait for it. A failure is recorded in log (nil:
+// nowhere).
 func (h *Hook) Tell(log *runlog.Log, e Event) {
 	routine := e.Kind == Start || e.Kind == Success
 	if !routine {
@@ -82,9 +81,8 @@ func (h *Hook) Tell(log *runlog.Log, e Event) {
 	start()
 }
 
-// Hold keeps events back until LetGo: while this process has a job, a newcomer that ends the job
-// would take a hook for a part of it. Only the hooks for Overdue and Stuck are started at once, as
-// such a job may never end; if the job is ended while such a hook runs, the hook is ended too.
+// Hold keeps events back until LetGo: a newcomer that ends this process's job would take a hook for a
+// part of it. Only the hooks for Overdue and Stuck are started at once, as such a job may never end.
 func (h *Hook) Hold() {
 	if h == nil {
 		return
@@ -123,12 +121,12 @@ func (h *Hook) start(log *runlog.Log, e Event) {
 }
 
 func atomOf(e Event) atom.Atom {
-	return atom.Atom{Program: e.Program, Host: e.Host, Operator: e.Operator, Operand: e.Operand}.Cut()
+	return atom.Atom{Program: e.Program, Host: e.Host, Operator: e.Operator, Operand: e.Operand}
 }
 
-// Environment returns the environment of the hook before the event's variables are added: Env or,
-// if that is nil, this process's. It is without ADLOCK_HOOK: otherwise locks that the hook itself
-// takes could call it again. It is without a mark, as the hook belongs to no job.
+// Environment returns Env or, if that is nil, this process's environment. It is without ADLOCK_HOOK, or
+// locks that the hook itself takes could call it again, and without a mark, as the hook belongs to no
+// job.
 func (h *Hook) Environment() []string {
 	env := os.Environ()
 	if h != nil && h.Env != nil {
@@ -143,8 +141,7 @@ func (h *Hook) Environment() []string {
 // longestText keeps the variables of an event within what execve(2) takes.
 const longestText = 4096
 
-// variables returns the event as variables for the environment. No variable has the name of a
-// setting, which would change the locks that the hook itself takes.
+// variables have no name of a setting, which would change the locks that the hook itself takes.
 func (e Event) variables() []string {
 	all := []string{
 		"ADLOCK_EVENT=" + string(e.Kind),
@@ -171,8 +168,7 @@ func (e Event) variables() []string {
 	return all
 }
 
-// run is the token of the run that the event is about, as a UUID (RFC 9562): services that match
-// the start and the end of a run require one.
+// run is a UUID (RFC 9562): services that match the start and the end of a run require one.
 func (e Event) run() string {
 	token := e.Token
 	if token == "" {

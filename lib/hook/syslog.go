@@ -15,10 +15,9 @@ import (
 // logSocket is where syslogd, rsyslogd and journald take messages. Tests change it.
 var logSocket = "/dev/log"
 
-// errFull says that a log takes no message now.
 var errFull = errors.New("its queue is full, and messages are lost")
 
-// LogSocket returns the socket of the system's log, and an error if it cannot be written to now.
+// LogSocket returns the socket of the system's log, and why that cannot be written to now.
 func LogSocket() (path string, err error) {
 	fd, err := sysfile.Socket(unix.SOCK_DGRAM)
 	if err != nil {
@@ -40,8 +39,7 @@ func LogSocket() (path string, err error) {
 const longestMessage = 1024
 
 // Say writes text to the system's log if Syslog is set: one datagram, which is dropped if the log's
-// queue is full or no log is there. It does not use log/syslog, which waits for room in the queue
-// of ten messages, and tries a stream after a failure.
+// queue is full. log/syslog would wait for room, and try a stream after a failure.
 func (h *Hook) Say(text string) {
 	if h == nil || !h.Syslog {
 		return
@@ -54,8 +52,8 @@ func (h *Hook) Say(text string) {
 	_ = unix.Sendto(fd, message(text), unix.MSG_DONTWAIT, &unix.SockaddrUnix{Name: logSocket})
 }
 
-// message is text as syslog(3) sends it: user.warning, the local time, and adlock with the pid. The
-// text begins with the user, as ten users may have a job of the same name.
+// message is text as syslog(3) sends it. It begins with the user, as ten users may have a job of the
+// same name.
 func message(text string) []byte {
 	const userWarning = "<12>"
 	text = userWarning + time.Now().Format(time.Stamp) + " adlock[" + strconv.Itoa(os.Getpid()) + "]: " + escaped(sysfile.UserName(os.Geteuid())+": "+text)
@@ -72,8 +70,6 @@ func shortened(text string, most int) string {
 	return strings.ToValidUTF8(text[:half], "") + gap + strings.ToValidUTF8(text[len(text)-half:], "")
 }
 
-// escaped returns text with an escape, as in a Go string, for each character that does not print
-// and for bytes that are no UTF-8.
 func escaped(text string) string {
 	quoted := strconv.Quote(shortened(text, longestText))
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)

@@ -15,9 +15,8 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// waiterName is argv[0] of a waiter; it is no verb, so no person types it. A waiter is the process
-// that starts a hook, waits for it, and records its failure: the process that had the event may
-// have ended by then.
+// waiterName is argv[0] of a waiter; it is no verb, so no person types it. A waiter starts a hook,
+// waits for it, and records its failure: the process that had the event may have ended by then.
 const waiterName = "adlock: hook"
 
 // hookTimeout is how long a hook may take. Tests change it.
@@ -31,7 +30,6 @@ func Main() {
 	}
 }
 
-// await starts the hook and returns the status to exit with once it has ended.
 func await(args []string) int {
 	most, _ := strconv.ParseInt(args[2], 10, 64)
 	log := &runlog.Log{Dir: args[0], Apart: true, Host: args[1], Max: most}
@@ -52,8 +50,8 @@ func await(args []string) int {
 
 var errTooLong = errors.New("ended: took too long")
 
-// runCommand runs the hook in a session of its own and ends it when its time is up. It
-// reaps and signals in one goroutine: no other group can get the number before the hook is reaped.
+// runCommand runs the hook in a session of its own. It reaps and signals in one goroutine: no other
+// group can get the number before the hook is reaped.
 func runCommand(command string) (status syscall.WaitStatus, err error) {
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)
@@ -83,8 +81,7 @@ func runCommand(command string) (status syscall.WaitStatus, err error) {
 	}
 }
 
-// note records that the hook for an event failed. If the write fails, that is not reported: no
-// process would read the report any more.
+// note does not report a failed write: no process would read the report.
 func note(log *runlog.Log, e runlog.Event, kind Kind, why string) {
 	if log.Dir == "" {
 		return

@@ -45,7 +45,6 @@ func (s State) explainEstimate() string {
 	return text
 }
 
-// explainDoublings describes how the doublings turn d into now, and what bounds them.
 func (s State) explainDoublings(d, now time.Duration) string {
 	times := s.doublings()
 	text := ", doubled " + strconv.Itoa(times) + " times as runs were ended by force"
@@ -89,7 +88,6 @@ func whole(d time.Duration) string { return limit.Format(d.Round(time.Second)) }
 
 func decimal(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
 
-// short formats d, with a fraction if it is below ten seconds.
 func short(d time.Duration) string {
 	if d < 10*time.Second {
 		return decimal(d.Seconds()) + "s"

@@ -7,11 +7,9 @@ import (
 	"adlock/lib/limit"
 )
 
-// The bounds of a learned ExpireAfter. Without the ceiling, a machine that was broken for days
-// would lead to an endless limit. There is a floor because quick runs say little about the next
-// run: a job of a second takes minutes on a busy disk, and apt-get update takes longer when there
-// are updates. A floor of 10 minutes with a watch ends a hung job that normally takes minutes as
-// soon as a floor of 15 minutes without a watch (test/sim). Tests change the bounds.
+// Without the ceiling, a machine that was broken for days would lead to an endless limit. There is a
+// floor because quick runs say little about the next run: a job of a second takes minutes on a busy
+// disk. Tests change the bounds.
 var (
 	Floor   = 10 * time.Minute
 	Ceiling = 7 * 24 * time.Hour
@@ -40,9 +38,8 @@ const (
 	outlier = 100 // the longest run counts up to this many typical runtimes
 )
 
-// IfElapsed is the learned interval: the typical runtime, so that the atom is held half of the time
-// at most, but at least LeastIfElapsed. It is doubled up to four times while newcomers ask for the
-// atom too often.
+// IfElapsed is the learned interval, doubled up to four times while newcomers ask for the atom too
+// often.
 func (s State) IfElapsed() time.Duration {
 	return s.interval() << s.stretched
 }
@@ -54,9 +51,8 @@ func (s State) interval() time.Duration {
 	return max(LeastIfElapsed, s.Typical().Round(time.Second))
 }
 
-// ExpireAfter is how long a run of the atom may take, in whole seconds. It is no less than
-// ifElapsed, the interval in force, unless ifElapsed is never. Before Enough runs have succeeded,
-// ExpireAfter is never: no job is ended because of a guess.
+// ExpireAfter is how long a run may take, in whole seconds, and no less than ifElapsed, the interval in
+// force. Before Enough runs have succeeded it is never: no job is ended because of a guess.
 func (s State) ExpireAfter(ifElapsed time.Duration) time.Duration {
 	if s.Runs < Enough {
 		return limit.Never
@@ -65,8 +61,7 @@ func (s State) ExpireAfter(ifElapsed time.Duration) time.Duration {
 	return max(floor, min(Ceiling, s.patient(max(floor, s.estimate()))).Round(time.Second))
 }
 
-// Notice is the age at which a run that no limit ends becomes overdue: the learned ExpireAfter, but
-// at least LeastNotice; before Enough runs have succeeded, Prior.
+// Notice is the age at which a run that no limit ends becomes overdue.
 func (s State) Notice() time.Duration {
 	if s.Runs < Enough {
 		return Prior
@@ -81,7 +76,6 @@ func (s State) least(ifElapsed time.Duration) time.Duration {
 	return max(Floor, ifElapsed)
 }
 
-// patient returns d with the doublings applied.
 func (s State) patient(d time.Duration) time.Duration {
 	grown := doubled(d, s.doublings())
 	if s.hangs || s.inARow > 1 {
@@ -90,7 +84,6 @@ func (s State) patient(d time.Duration) time.Duration {
 	return max(d, min(grown, s.most()))
 }
 
-// doublings is how often the limit is doubled because runs were ended by force.
 func (s State) doublings() int {
 	switch {
 	case s.hangs:
@@ -101,7 +94,6 @@ func (s State) doublings() int {
 	return s.doubled
 }
 
-// most is the longest limit that kept doublings may give.
 func (s State) most() time.Duration { return reach * max(leastTypical, s.Typical()) }
 
 func doubled(d time.Duration, times int) time.Duration {
@@ -111,7 +103,6 @@ func doubled(d time.Duration, times int) time.Duration {
 	return d
 }
 
-// estimate is how long a healthy run takes at most.
 func (s State) estimate() time.Duration {
 	return max(s.usual(), s.rare())
 }
@@ -119,25 +110,22 @@ func (s State) estimate() time.Duration {
 // Typical is how long a run takes: the geometric mean. Without runs it is 0.
 func (s State) Typical() time.Duration { return s.runtime(s.mean) }
 
-// usual is a time that few runs exceed. After few runs the deviation is uncertain, so it is
-// widened, but the widened result counts only up to Prior, which is a guess too.
+// usual is a time that few runs exceed. After few runs the deviation is uncertain, so it is widened,
+// but the result then counts only up to Prior, which is a guess too.
 func (s State) usual() time.Duration {
 	guess := s.runtime(s.mean + width*s.deviation*(1+unsure/float64(s.Runs)))
 	return max(s.wide(), min(guess, Prior))
 }
 
-// wide is mean + 4 deviations. If runtimes drop suddenly, the deviation is large for a while, so
-// the longest run bounds the result.
+// wide is bounded by the longest run: if runtimes drop suddenly, the deviation is large for a while.
 func (s State) wide() time.Duration {
 	return min(s.runtime(s.mean+width*s.spread()), beyond*s.Longest())
 }
 
-// spread is the deviation of the logarithm that the limit is computed with.
 func (s State) spread() float64 { return max(narrow, s.deviation) }
 
-// rare is the longest run, for a job with one long run a week, which a mean does not show. It has
-// no margin, because the watch adds one. The part of the longest run above outlier typical
-// runtimes, and above Prior, does not count: it says nothing about the usual runs.
+// rare is the longest run, which a mean does not show. It has no margin, because the watch adds one.
+// What is above outlier typical runtimes, and above Prior, says nothing about the usual runs.
 func (s State) rare() time.Duration {
 	return min(s.Longest(), max(Prior, outlier*s.Typical()))
 }
@@ -145,7 +133,6 @@ func (s State) rare() time.Duration {
 // Longest is the longest run of the last one to two thousand.
 func (s State) Longest() time.Duration { return s.runtime(max(s.now, s.before)) }
 
-// runtime returns the time whose logarithm is x, at most Ceiling; 0 if there were no runs.
 func (s State) runtime(x float64) time.Duration {
 	if s.Runs == 0 {
 		return 0

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// The constants of the changes to the state. The figures in the package comment were measured with
-// these values.
+// The figures in the package comment were measured with these values.
 const (
 	gain     = 1.0 / 32    // the least share of a run in the mean and the deviation
 	quickest = time.Second // a shorter run counts as this long
@@ -17,15 +16,15 @@ const (
 	mostInRow = 64   // ends by force in a row that are counted: their doublings exceed any limit
 
 	// IfElapsed is doubled if at least this many requests come too soon in each interval(), and at
-	// least one each spamEvery, which is more often than cron starts jobs. It is halved again if
-	// there are fewer than half as many.
+	// least one each spamEvery, which is more often than cron starts jobs. It is halved again at half
+	// as many.
 	spam      = 20
 	spamEvery = 20 * time.Second
 	stretches = 4 // doublings of IfElapsed at most
 )
 
-// State is what was learned from the runs of one atom. The zero value is the state before any run.
-// It is not for concurrent use.
+// State is what was learned from the runs of one atom; the zero value is that before any run. It is not
+// for concurrent use.
 type State struct {
 	Runs int // successes so far
 
@@ -81,8 +80,7 @@ func (s *State) calmDown() {
 	}
 }
 
-// Ended learns from a run that was ended by force at this age, its limit. The run either hung or
-// would have taken longer.
+// Ended learns from a run that was ended by force at this age: it hung or would have taken longer.
 func (s *State) Ended(age time.Duration) {
 	s.since = 0
 	if s.ended == 0 || age < s.ended {
@@ -97,8 +95,8 @@ func (s *State) Ended(age time.Duration) {
 	}
 }
 
-// Asked learns from the number of requests that came too soon between the last two runs, and
-// reports whether that changes the state.
+// Asked learns from the number of requests that came too soon between the last two runs, and reports
+// whether that changes the state.
 func (s *State) Asked(tooSoon int) bool {
 	each := tooSoon >> s.stretched // in each unstretched IfElapsed
 	many := max(spam, int(s.interval()/spamEvery))

@@ -7,10 +7,8 @@ import (
 	"time"
 )
 
-// prefix is what the keys of a state begin with, among other lines of a file.
 const prefix = "learn."
 
-// field is one key of the text form.
 type field struct {
 	key  string
 	text string // the value to write; "": the key is left out
@@ -44,8 +42,8 @@ func (s State) Lines() []string {
 	return lines
 }
 
-// Parse reads what Lines wrote from the keys and values of a file. If a value is invalid it returns
-// the zero State: learning then starts anew.
+// Parse reads what Lines wrote. If a value is invalid it returns the zero State: learning then starts
+// anew.
 func Parse(values map[string]string) State {
 	var s State
 	for _, f := range s.fields() {
@@ -59,49 +57,33 @@ func Parse(values map[string]string) State {
 // Is reports whether a key of a file belongs to a state.
 func Is(key string) bool { return strings.HasPrefix(key, prefix) }
 
-func number(key string, to *int, most int) field {
-	f := field{key: key, read: func(text string) (ok bool) {
-		n, err := strconv.Atoi(text)
-		*to = n
-		return err == nil && n >= 0 && n <= most
+// value is left out if it is zero; valid tells whether it can be one of a state.
+func value[T comparable](key string, to *T, format func(T) string, parse func(string) (T, error), valid func(T) bool) field {
+	f := field{key: key, read: func(text string) bool {
+		v, err := parse(text)
+		*to = v
+		return err == nil && valid(v)
 	}}
-	if *to != 0 {
-		f.text = strconv.Itoa(*to)
+	if *to != *new(T) {
+		f.text = format(*to)
 	}
 	return f
+}
+
+func number(key string, to *int, most int) field {
+	return value(key, to, strconv.Itoa, strconv.Atoi, func(n int) bool { return n >= 0 && n <= most })
 }
 
 func logarithm(key string, to *float64) field {
-	f := field{key: key, read: func(text string) bool {
-		x, err := strconv.ParseFloat(text, 64)
-		*to = x
-		return err == nil && x >= 0 && x < 40 // not NaN either
-	}}
-	if *to != 0 {
-		f.text = strconv.FormatFloat(*to, 'g', 6, 64)
-	}
-	return f
+	format := func(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
+	parse := func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }
+	return value(key, to, format, parse, func(x float64) bool { return x >= 0 && x < 40 }) // not NaN either
 }
 
 func age(key string, to *time.Duration) field {
-	f := field{key: key, read: func(text string) bool {
-		d, err := time.ParseDuration(text)
-		*to = d
-		return err == nil && d >= 0
-	}}
-	if *to != 0 {
-		f.text = to.String()
-	}
-	return f
+	return value(key, to, time.Duration.String, time.ParseDuration, func(d time.Duration) bool { return d >= 0 })
 }
 
 func flag(key string, to *bool) field {
-	f := field{key: key, read: func(text string) bool {
-		*to = text == "yes"
-		return *to
-	}}
-	if *to {
-		f.text = "yes"
-	}
-	return f
+	return value(key, to, func(bool) string { return "yes" }, func(text string) (bool, error) { return text == "yes", nil }, func(set bool) bool { return set })
 }

@@ -1,6 +1,5 @@
-// Package limit reads and writes durations the way every setting of adlock spells them: "90s",
-// "1h30m", "1.5h", "500ms", "0", "never". A number without a unit is refused, except where it
-// counts as minutes, as in the 1997 paper (InMinutes).
+// Package limit reads and writes durations the way every setting of adlock spells them: "90s", "1h30m",
+// "1.5h", "500ms", "0", "never".
 package limit
 
 import (
@@ -16,7 +15,6 @@ const Never = time.Duration(math.MaxInt64)
 
 const day = 24 * time.Hour
 
-// step is the unit to which fractions are rounded.
 const step = time.Millisecond
 
 var units = []struct {
@@ -27,10 +25,9 @@ var units = []struct {
 // Form says how durations are written.
 const Form = `numbers with ms s m h d w, as in "90s", "1h30m", "1.5h"; or 0`
 
-// Parse reads a duration: a sum of numbers with the units ms s m h d w ("1h30m"), "0" or "never". A
-// number may have a fraction ("1.5h"). A duration that is not 0 but would be rounded to 0 is
-// refused, as 0 has a meaning of its own. So is a number without a unit, as some people mean
-// seconds and others minutes. The error quotes the text.
+// Parse reads a duration: a sum of numbers with the units ms s m h d w, "0" or "never". It refuses what
+// would be rounded to 0, as 0 has a meaning of its own, and a number without a unit, as some people
+// mean seconds and others minutes.
 func Parse(text string) (time.Duration, error) {
 	if text == "never" {
 		return Never, nil
@@ -55,8 +52,8 @@ func LacksUnit(text string) bool {
 	return ok && strings.Trim(text, digits) == ""
 }
 
-// InMinutes adds the unit m to a number without a unit, as in the 1997 paper. It is for IfElapsed
-// and ExpireAfter in the library's arguments and in variables.
+// InMinutes adds the unit m to a number without a unit, as in the 1997 paper: for IfElapsed and
+// ExpireAfter in the library's arguments and in variables.
 func InMinutes(text string) string {
 	if LacksUnit(text) {
 		return text + "m"
@@ -80,13 +77,11 @@ func scan(text string) (total time.Duration, ok bool) {
 
 const digits = "0123456789."
 
-// cutPrefixOf cuts text before its first character that is not in set.
 func cutPrefixOf(text, set string) (prefix, rest string) {
 	rest = strings.TrimLeft(text, set)
 	return text[:len(text)-len(rest)], rest
 }
 
-// product multiplies number by unit, to the millisecond.
 func product(number string, unit time.Duration) (d time.Duration, ok bool) {
 	whole, fraction, dot := strings.Cut(number, ".")
 	n, err := strconv.ParseInt(whole, 10, 64)
@@ -110,8 +105,7 @@ func lengthOf(name string) time.Duration {
 	return 0
 }
 
-// Format writes d in the notation of Parse, in whole milliseconds ("3m12s", "1d2h", "1s500ms");
-// less than a millisecond is "0s". Parse can read the result. For measured times use FormatAge.
+// Format writes d in the notation of Parse, in whole milliseconds. For measured times use FormatAge.
 func Format(d time.Duration) string {
 	if d == Never {
 		return "never"
@@ -132,8 +126,8 @@ func Format(d time.Duration) string {
 	return text
 }
 
-// FormatAge is Format in whole seconds. Ages are always rounded down, so that no message shows an
-// age as having reached a limit that it has not reached.
+// FormatAge rounds down to whole seconds: no message shows an age as having reached a limit that it has
+// not.
 func FormatAge(d time.Duration) string {
 	if d == Never {
 		return "never"
@@ -141,8 +135,7 @@ func FormatAge(d time.Duration) string {
 	return Format(d.Truncate(time.Second))
 }
 
-// FormatLeft is Format of a remaining time in whole seconds. It is rounded up, so that age and
-// remaining time add up to the limit, and 0s is shown only once nothing remains.
+// FormatLeft rounds up to whole seconds, so that age and remaining time add up to the limit.
 func FormatLeft(d time.Duration) string { return FormatAge(Up(max(0, d), time.Second)) }
 
 // Up rounds d up to a whole number of steps; Never stays what it is.
@@ -153,8 +146,7 @@ func Up(d, step time.Duration) time.Duration {
 	return d
 }
 
-// ShortestLease and LongestLease are the limits of a lease of a store. A sixth of the shortest is a
-// second, the least time that package killer allows for KILL.
+// A sixth of the shortest lease is a second, the least time that package killer allows for KILL.
 const (
 	ShortestLease = 6 * time.Second
 	LongestLease  = time.Hour

@@ -1,12 +1,12 @@
 package limit
 
 import (
-	"strconv"
+	"bytes"
+	"fmt"
 	"time"
 )
 
-// Seconds is a duration in a form for programs: a number of seconds with as many decimals as
-// needed, at most nine, or "never" for Never.
+// Seconds is a duration for programs: seconds with as many decimals as needed, or "never".
 type Seconds time.Duration
 
 // Append appends s to b, exactly.
@@ -19,16 +19,8 @@ func (s Seconds) Append(b []byte) []byte {
 		b = append(b, '-')
 		ns = -ns
 	}
-	b = strconv.AppendUint(b, ns/1e9, 10)
-	if ns %= 1e9; ns == 0 {
-		return b
-	}
-	b = append(b, '.')
-	for unit := uint64(1e8); ns > 0; unit /= 10 {
-		b = append(b, '0'+byte(ns/unit))
-		ns %= unit
-	}
-	return b
+	b = fmt.Appendf(b, "%d.%09d", ns/1e9, ns%1e9)
+	return bytes.TrimSuffix(bytes.TrimRight(b, "0"), []byte("."))
 }
 
 // String is what Append appends.

@@ -13,17 +13,16 @@ import (
 	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/lib/record"
+	"adlock/lib/sysfile"
 )
 
-// unwrittenError says that the members of a job could not be recorded, so none was signalled.
 type unwrittenError struct{ Err error }
 
 func (e *unwrittenError) Error() string { return e.Err.Error() }
 func (e *unwrittenError) Unwrap() error { return e.Err }
 
-// endJob ends the owner's whole job under the guard of its lock. Each member is recorded in the
-// lock before it is signalled: if this process fails or is killed meanwhile, the next newcomer
-// reads there which processes may still live.
+// endJob records each member in the lock before it is signalled: if this process fails or is killed,
+// the next newcomer reads there which processes may still live.
 func (l *Locker) endJob(r *locker.Request, v *view) error {
 	e := ending{Locker: l, active: v.active, pause: r.Pause}
 	ending := killer.Killer{
@@ -45,7 +44,6 @@ func (l *Locker) endJob(r *locker.Request, v *view) error {
 	return err
 }
 
-// ending is the state of one ending: what has been recorded so far.
 type ending struct {
 	*Locker
 	active  *lockfile.Active // the lock that is being taken over; its guard is held
@@ -54,15 +52,13 @@ type ending struct {
 	begun   bool // the first members have been signalled
 }
 
-// record adds members of the job, and those found before, to every lock and slot of its owner: they
-// all have the same job, and the owner may have taken another atom since. A member may itself be
-// the owner of a lock, whose job may be only a part of this one. At first that lock gets the
-// members of its own job only. Once the first members have been signalled, a child may have lost
-// its parent and so its place in that job: the lock then gets all members found from then on, and a
-// lock taken since gets all members.
+// record adds members of the job, and those found before, to every lock and slot of its owner
+// (protocol.md, 5). A member's own lock gets the members of its own job at first. Once members have
+// been signalled, a child may have lost its parent and so its place in that job: the lock then gets all
+// members found from then on, and a lock taken since gets all.
 //
-// If one of the locks is guarded by another process or cannot be written, record takes back what
-// it has added to each: a lock with members in it means that an ending has begun.
+// If one of the locks is guarded or cannot be written, record takes back what it has added to each:
+// members in a lock mean that an ending has begun.
 func (e *ending) record(fresh []process.Identity) error {
 	owner, before, wait := e.active.Record.Owner, e.members, guardWait
 	e.members = append(e.members, fresh...)
@@ -104,8 +100,7 @@ func (e *ending) record(fresh []process.Identity) error {
 }
 
 // independent finds a lock of a process of which only the dead owner's image shows that it belongs to
-// the job. It may have been forked by a process of which the owner was another child, as if a script
-// had two workers in subshells, and was killed together with one of them.
+// the job. As with two workers in subshells, it and the owner may have been forked by a third process.
 func (e *ending) independent(others []*lockfile.Active) *lockfile.Active {
 	owner := e.active.Record.Owner
 	if owner.Image == 0 || owner.Life() != process.Dead {
@@ -119,9 +114,6 @@ func (e *ending) independent(others []*lockfile.Active) *lockfile.Active {
 	return nil
 }
 
-// jobOf returns the members that belong to the job of the lock, and those that the process table
-// does not show, because they may belong to the job. If the job cannot be read, jobOf returns all
-// members.
 func jobOf(lock *lockfile.Active, members []process.Identity) []process.Identity {
 	job, err := killer.Members(lock.Job())
 	if err != nil {
@@ -132,19 +124,15 @@ func jobOf(lock *lockfile.Active, members []process.Identity) []process.Identity
 	})
 }
 
-// RecordCommand adds the command that the owner has started to the lock of the acquisition: a
-// command that leaves the owner's process group then holds the atom even if the owner is killed. If
-// another process holds the guard, the error is locker.ErrGuarded, and the caller tries again: that
-// process may be a newcomer that is killed before it records any member.
+// RecordCommand adds the command that the owner has started: if that leaves the owner's process group,
+// it holds the atom even when the owner is killed. With locker.ErrGuarded the caller tries again.
 func (l *Locker) RecordCommand(name atom.Name, token string, command process.Identity) error {
 	return l.record(name, token, func(lock *lockfile.Active) error { return lock.AppendCommand(command) })
 }
 
-// RecordMembers adds the members of a job to its lock, and to those that ending.record names,
-// before the job's own supervisor signals them. It returns locker.ErrGuarded if a newcomer is
-// ending the job: the newcomer has recorded the members, and each is to get each signal once. It
-// returns the same error if another process guards one of the other locks; the caller then tries
-// again.
+// RecordMembers adds the members of a job before its own supervisor signals them. With
+// locker.ErrGuarded a newcomer is ending the job and has recorded them, or another process guards one
+// of the other locks: the caller then tries again.
 func (l *Locker) RecordMembers(name atom.Name, token string, members []process.Identity) error {
 	return l.underGuard(name, token, func(active *lockfile.Active) error {
 		job := active.Job()
@@ -154,14 +142,12 @@ func (l *Locker) RecordMembers(name atom.Name, token string, members []process.I
 }
 
 // RecordRest adds the processes that the command of a whole job (--whole-job) has left running.
-// They are not being ended.
 func (l *Locker) RecordRest(name atom.Name, token string, rest []process.Identity) error {
 	return l.record(name, token, func(lock *lockfile.Active) error { return lock.AppendSurvivors(rest) })
 }
 
-// record calls do with the lock of an acquisition, and then with each slot of its owner. It frees
-// the lock's guard before it comes to the slots: it may have to wait at several of them, and the
-// owner's release would wait for the lock's guard meanwhile.
+// record calls do with the lock of an acquisition, and then with each slot of its owner. It frees the
+// lock's guard before: the owner's release would wait for that while record waits at the slots.
 func (l *Locker) record(name atom.Name, token string, do func(lock *lockfile.Active) error) error {
 	var own record.Record
 	err := l.underGuard(name, token, func(active *lockfile.Active) error {
@@ -179,16 +165,13 @@ func (l *Locker) record(name atom.Name, token string, do func(lock *lockfile.Act
 	return err
 }
 
-// BeingEnded tells whether another process is ending the job of an acquisition, or has begun to.
-// That process takes the guard, records the members, sends the first signal, and holds the guard to
-// the end; if it is killed, the recorded members remain. If a process holds the guard only to look,
-// the answer is true too, but that process frees the guard at once: the caller asks again. The
-// answer is true even if all recorded members are dead: processes that they had just started may
-// live, and are not recorded.
+// BeingEnded tells whether another process is ending the job of an acquisition, or has begun to. If a
+// process holds the guard only to look, the answer is true too, and the caller asks again. It stays
+// true when all recorded members are dead: processes that they had just started may live.
 func (l *Locker) BeingEnded(name atom.Name, token string) (bool, error) {
 	active, err := l.acquisition(name, token)
 	if err != nil {
-		return false, lockfile.IgnoreMissing(err)
+		return false, sysfile.IgnoreMissing(err)
 	}
 	defer active.Close()
 	if active.Job().EndingBegan() {
@@ -205,9 +188,7 @@ func (l *Locker) BeingEnded(name atom.Name, token string) (bool, error) {
 	return active.Job().EndingBegan(), nil
 }
 
-// isEnded tells whether the process that guards the lock of an acquisition is ending its owner,
-// rather than only looking. The runlog then has an event of the ending; if the job has other
-// members than the owner, the lock names them.
+// isEnded tells whether the process that guards the lock is ending its owner, rather than only looking.
 func (l *Locker) isEnded(name atom.Name, own record.Record) bool {
 	if _, found := l.EndingOf(own); found {
 		return true
@@ -220,8 +201,6 @@ func (l *Locker) isEnded(name atom.Name, own record.Record) bool {
 	return active.Job().EndingBegan()
 }
 
-// acquisition opens the lock of an acquisition, an active lock or a reader's; fs.ErrNotExist if it
-// is gone.
 func (l *Locker) acquisition(name atom.Name, token string) (*lockfile.Active, error) {
 	active, err := l.Dir.Active(name)
 	if err == nil && active.Record.Token != token {
@@ -234,12 +213,10 @@ func (l *Locker) acquisition(name atom.Name, token string) (*lockfile.Active, er
 	return active, err
 }
 
-// underGuard calls do with the lock of an acquisition, under its guard. It does nothing if the
-// lock is gone.
 func (l *Locker) underGuard(name atom.Name, token string, do func(*lockfile.Active) error) error {
 	active, err := l.acquisition(name, token)
 	if err != nil {
-		return lockfile.IgnoreMissing(err)
+		return sysfile.IgnoreMissing(err)
 	}
 	defer active.Close()
 	switch err := active.GuardReporting(guardWait); {

@@ -19,6 +19,7 @@ import (
 	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/runlog"
+	"adlock/lib/sysfile"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 )
@@ -266,7 +267,7 @@ func TestEmptyLocksAreInTheWayForAMinuteThenCleared(t *testing.T) {
 	files := []string{"lock." + motdFiles, motd.Slot(1).ActiveLock(), motd.Name().ReaderLock(4711)}
 	for _, young := range files {
 		for _, file := range files {
-			must.Do(t, lockfile.IgnoreMissing(os.Remove(k.Dir.Path(file))))
+			must.Do(t, sysfile.IgnoreMissing(os.Remove(k.Dir.Path(file))))
 		}
 		plantFile(t, k, young, "", 50*time.Second)
 		want := locker.Busy

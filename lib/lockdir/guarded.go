@@ -14,8 +14,7 @@ import (
 // errAgain says that the lock has changed since it was read: look again.
 var errAgain = errors.New("the lock has changed")
 
-// guard takes the guard of the active lock in v. The verdict is empty where the guard is held
-// from now on; otherwise another process holds it.
+// guard takes the guard of the active lock in v; with a verdict another process holds it.
 func guard(r *locker.Request, v *view) (locker.Outcome, error) {
 	err := v.active.Guard(0)
 	if errors.Is(err, locker.ErrGuarded) && r.Limits.Preempt() {
@@ -30,8 +29,6 @@ func guard(r *locker.Request, v *view) (locker.Outcome, error) {
 	return locker.Outcome{}, err
 }
 
-// awaitEnding waits for the guard of the lock in v, which another newcomer holds while it ends the
-// owner: for as long as an ending can take, and while its holder does not stand still.
 func awaitEnding(r *locker.Request, v *view) error {
 	holder := v.active.GuardHolder()
 	r.ShowEndingBy(holder)
@@ -47,15 +44,12 @@ func awaitEnding(r *locker.Request, v *view) error {
 	}
 }
 
-// guarded is the denial where another process holds the guard: it is releasing the lock, or
-// ending its owner. A guard is never broken. If its holder is stopped, and was started longer ago
-// than an ending can take, no newcomer would ever proceed: that is reported as stuck.
+// guarded is the denial if another process holds the guard, which is never broken. If its holder is
+// stopped, and was started longer ago than an ending can take, that is reported as stuck.
 func guarded(r *locker.Request, v *view) (locker.Outcome, error) {
 	return guardBusy(r, v, v.active.Path(), v.active.GuardHolder())
 }
 
-// guardBusy is the denial if the process holder has the guard of the lock at path: the owner's lock
-// or its slot.
 func guardBusy(r *locker.Request, v *view, path string, holder int) (locker.Outcome, error) {
 	if why := lockfile.StandsStill(holder, r.Pause); why != nil {
 		return r.Stuck(path, &v.View, why, locker.ToGoOn(holder))

@@ -302,7 +302,7 @@ func TestWhatIsLearnedIsExplainedLimitByLimit(t *testing.T) {
 		r.Auto = auto
 		r.Resolve(learn.State{})
 		text := r.Explanation()
-		if strings.Contains(text, "IfElapsed 1m: ") != auto.IfElapsed || strings.Contains(text, "ExpireAfter never: ") != auto.ExpireAfter || auto.Any() != (text != "") {
+		if strings.Contains(text, "IfElapsed 1m: ") != auto.IfElapsed || strings.Contains(text, "ExpireAfter never: ") != auto.ExpireAfter || (auto != locker.Auto{}) != (text != "") {
 			t.Errorf("%+v: %q", auto, text)
 		}
 	}

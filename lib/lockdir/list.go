@@ -13,12 +13,13 @@ import (
 	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/record"
+	"adlock/lib/sysfile"
 )
 
-// List looks at every atom of the directory, in the order of their names, and writes nothing. It
-// checks the state of each owner anew. Slots are no atoms.
+// List looks at every atom of the directory, in the order of their names, and writes nothing. Slots are
+// no atoms.
 func (l *Locker) List() ([]locker.Entry, error) {
-	names, err := l.names()
+	names, err := l.namesOf(func(n atom.Name) bool { return !n.IsSlot() }, atom.ActiveLock, atom.LastLock)
 	if err != nil {
 		return nil, err
 	}
@@ -27,8 +28,7 @@ func (l *Locker) List() ([]locker.Entry, error) {
 		entries[i].Name = name
 		entries[i].Err = l.lookAtOwner(&entries[i])
 	}
-	// Readers' locks are listed after the active locks: a reader moves from its active lock to its
-	// reader's lock, and would be missed in the other order.
+	// A reader moves from its active lock to its reader's lock, and would be missed in the other order.
 	files, err := l.Dir.Files(atom.ReaderLock, atom.Tick)
 	if err != nil {
 		return nil, err
@@ -44,11 +44,6 @@ func (l *Locker) List() ([]locker.Entry, error) {
 	return slices.DeleteFunc(entries, func(e locker.Entry) bool { return errors.Is(e.Err, fs.ErrNotExist) }), nil // gone since
 }
 
-func (l *Locker) names() ([]atom.Name, error) {
-	return l.namesOf(func(n atom.Name) bool { return !n.IsSlot() }, atom.ActiveLock, atom.LastLock)
-}
-
-// namesOf returns, in their order, the wanted ones of the names of the files of these kinds.
 func (l *Locker) namesOf(wanted func(atom.Name) bool, kinds ...atom.Kind) ([]atom.Name, error) {
 	files, err := l.Dir.Files(kinds...)
 	var names []atom.Name
@@ -60,8 +55,7 @@ func (l *Locker) namesOf(wanted func(atom.Name) bool, kinds ...atom.Kind) ([]ato
 	return slices.Compact(slices.Sorted(slices.Values(names))), err
 }
 
-// Slots looks at every slot of the directory, as List does at the atoms, and leaves out those it
-// cannot read.
+// Slots looks at every slot of the directory that it can read.
 func (l *Locker) Slots() ([]locker.Slot, error) {
 	names, err := l.namesOf(atom.Name.IsSlot, atom.ActiveLock)
 	var slots []locker.Slot
@@ -74,7 +68,6 @@ func (l *Locker) Slots() ([]locker.Slot, error) {
 	return slots, err
 }
 
-// seen is the view of a lock, including the process that is changing it.
 func seen(lock *lockfile.Active) locker.View {
 	v := view{active: lock}
 	v.setActive(locker.Moment{Real: time.Now()})
@@ -82,14 +75,13 @@ func seen(lock *lockfile.Active) locker.View {
 	return v.View
 }
 
-// lookAtOwner looks at the active lock.
 func (l *Locker) lookAtOwner(entry *locker.Entry) error {
 	if err := process.Passing(); err != nil {
 		return fault.Wrap(l.Dir.Path(entry.Name.ActiveLock()), err)
 	}
 	active, err := l.Dir.Active(entry.Name)
 	if err != nil {
-		return lockfile.IgnoreMissing(err)
+		return sysfile.IgnoreMissing(err)
 	}
 	defer active.Close()
 	if active.Content == record.Damaged {
@@ -100,8 +92,7 @@ func (l *Locker) lookAtOwner(entry *locker.Entry) error {
 	return nil
 }
 
-// lookAtRest looks at the readers and at the last lock. If the holder counts IfElapsed from the
-// start of the last run, the age of the last lock is counted from there too.
+// lookAtRest counts the age of the last lock from the start of the last run if the holder does.
 func (l *Locker) lookAtRest(entry *locker.Entry, readers []atom.File) {
 	for _, lock := range readers {
 		if err := l.addReader(entry, lock); entry.Err == nil {
@@ -120,7 +111,7 @@ func (l *Locker) lookAtRest(entry *locker.Entry, readers []atom.File) {
 func (l *Locker) addReader(entry *locker.Entry, lock atom.File) error {
 	reader, err := l.Dir.Lock(lock)
 	if err != nil {
-		return lockfile.IgnoreMissing(err)
+		return sysfile.IgnoreMissing(err)
 	}
 	defer reader.Close()
 	if err := readable(reader); err != nil {

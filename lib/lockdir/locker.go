@@ -1,17 +1,9 @@
-// Package lockdir carries the protocol out: it takes an atom, releases it, ends an expired owner
-// and replaces its lock. Package policy decides what to do; the steps here keep that decision
-// true while other newcomers are at work.
-//
-// How the exclusion holds. A lock appears under its name with all its content (link(2) or
-// rename(2)). It is removed or replaced only by a process that holds flock(2) on its inode and has
-// checked, under that guard, that the name still leads to the inode and that the token is the one
-// it read. A newcomer that ends an owner holds the guard from before the first signal until its own
-// lock is in place. So:
-//   - if several newcomers find one stale lock, one of them replaces it and the others are
-//     denied as busy;
+// Package lockdir carries the protocol out (protocol.md): it takes an atom, releases it, ends an
+// expired owner and replaces its lock. Package policy decides what to do; the steps here keep that
+// decision true while other newcomers are at work:
+//   - if several newcomers find one stale lock, one of them replaces it and the others are busy;
 //   - an owner that releases while it is being ended finds the guard taken and changes nothing;
-//   - a newcomer that stalled anywhere finds another name or token when it goes on, and looks
-//     again.
+//   - a newcomer that stalled anywhere finds another name or token when it goes on, and looks again.
 package lockdir
 
 import (
@@ -21,8 +13,7 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Locker takes and releases the atoms of one lock directory. It is immutable, so several
-// goroutines may use it.
+// Locker takes and releases the atoms of one lock directory. Several goroutines may use it.
 type Locker struct {
 	Dir *lockfile.Dir
 	locker.Recorder
@@ -42,7 +33,6 @@ func Open(path string, log *runlog.Log) (*Locker, error) {
 	return &Locker{Dir: dir, Recorder: locker.Recorder{Log: log}}, nil
 }
 
-// view is what was seen of an atom in the directory at one moment.
 type view struct {
 	locker.View
 	active  *lockfile.Active // nil: none
@@ -52,14 +42,12 @@ type view struct {
 	full    locker.Outcome   // the denial, if it may take none
 }
 
-// close closes the active lock's file, which frees its guard.
 func (v *view) close() {
 	if v.active != nil {
 		v.active.Close()
 	}
 }
 
-// decide is what policy says of a newcomer with these terms.
 func (v *view) decide(t policy.Terms) policy.Decision {
 	return policy.Decide(t, policy.Situation{Last: v.Last, Active: v.Active, Readers: actives(v.readers), Slots: actives(v.slots), TickUsed: v.TickUsed, Pause: v.Pause})
 }
@@ -79,7 +67,6 @@ func (v *view) decider(d policy.Decision) *view {
 	return v
 }
 
-// inWay is what a waiter watches after that decision.
 func (v *view) inWay(d policy.Decision) (all lockfile.InWay) {
 	locks := []view{*v.decider(d)}
 	if d.Step == policy.Full {

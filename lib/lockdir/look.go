@@ -14,9 +14,9 @@ import (
 	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/record"
+	"adlock/lib/sysfile"
 )
 
-// phase is how far the looking process has come.
 type phase int
 
 // The phases.
@@ -28,23 +28,18 @@ const (
 	stamped              // like inPlace, but the last lock has the newcomer's own stamp, which does not deny the atom
 )
 
-// look finds out whether the newcomer gets the atom, and writes nothing. It adds what it finds to
-// v, in the order in which a newcomer would find out, and stops at the first denial. A missing
-// last lock means that the atom never completed. The learned limits of r are put in force. The
-// caller closes the view, also with an error.
+// look finds out whether the newcomer gets the atom, and writes nothing. It adds what it finds to v,
+// and stops at the first denial. It puts the learned limits of r in force. The caller closes the view,
+// also with an error.
 //
-// A waiter looks for readers and slots before it links its own lock: if it had to withdraw that
-// lock, it would have kept other newcomers out and woken them for nothing. This only saves work:
-// settle looks again under the newcomer's lock. Readers that have to be ended, cleared or reported
-// are left to settle too.
+// A waiter looks for readers and slots before it links its own lock, which would keep other newcomers
+// out and wake them for nothing. This only saves work: settle looks again under the newcomer's lock.
 //
-// No wake-up is lost. The watch was there before this look, and the waiter waits only for
-// files that this look has seen. If a file is removed, or its owner dies,
+// No wake-up is lost. The watch was there before this look, and the waiter waits only for files that
+// this look has seen. If a file is removed, or its owner dies,
 //   - before the look, it is not in the way;
 //   - between the look and Wait, an event is in the queue, or the pid has no process;
 //   - later, that ends the Wait.
-//
-// If a Wait discards an event, the file went before the next look, which therefore misses nothing.
 func (l *Locker) look(v *view, r *locker.Request, name atom.Name, now locker.Moment, p phase) (d policy.Decision, err error) {
 	err = l.lookAtLast(v, r, name, now)
 	if err == nil && p < inPlace {
@@ -65,7 +60,9 @@ func (l *Locker) look(v *view, r *locker.Request, name atom.Name, now locker.Mom
 		d = v.decide(r.Terms())
 	}
 	if p == asking {
-		d = v.foresee(d, r.Pause)
+		decider := v.decider(d)
+		decider.seeChanger(r.Pause)
+		d = decider.Foresee(d)
 	}
 	if err == nil && around && d.Step.Granted() {
 		err = l.lookAtSlots(v, r)
@@ -76,8 +73,7 @@ func (l *Locker) look(v *view, r *locker.Request, name atom.Name, now locker.Mom
 	return d, err
 }
 
-// lookAtPause finds out whether the host or the atom is paused. A newcomer whose own lock is in
-// place does not ask again: it came before the pause.
+// lookAtPause is not for a newcomer whose own lock is in place: it came before the pause.
 func (l *Locker) lookAtPause(v *view) (err error) {
 	if v.Pause, err = pause.Host(); err == nil && !v.Pause.On {
 		v.Pause = v.Memory.Pause.Policy()
@@ -104,11 +100,8 @@ func (l *Locker) lookAtLast(v *view, r *locker.Request, name atom.Name, now lock
 
 func (l *Locker) lookAtActive(v *view, a atom.Atom, name atom.Name, now locker.Moment) error {
 	active, err := l.Dir.Active(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return sysfile.IgnoreMissing(err)
 	}
 	v.active = active
 	if err := process.Readable(); err != nil {
@@ -126,7 +119,6 @@ func (l *Locker) lookAtActive(v *view, a atom.Atom, name atom.Name, now locker.M
 	return nil
 }
 
-// setActive fills the view from the active lock.
 func (v *view) setActive(now locker.Moment) {
 	lock := v.active
 	v.Record, v.Job, v.Active = lock.Record, lock.Job(), policy.Active{Held: true, Age: lock.Age(now)}
@@ -149,8 +141,7 @@ func damaged(active *lockfile.Active) error {
 	return fault.New(fault.IO, active.Path(), "is cut short, too large or of an unknown format; if you know that its owner is dead: adlock clear "+fault.Quoted(active.Path()))
 }
 
-// DryRun is Locker.DryRun for the directory at path; a missing directory counts as one without
-// locks.
+// DryRun is Locker.DryRun for the directory at path; a missing directory has no locks.
 func DryRun(path string, r *locker.Request) (granted bool, reason string, err error) {
 	dir, err := lockfile.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -185,15 +176,7 @@ func (l *Locker) DryRun(r *locker.Request) (granted bool, reason string, err err
 	return d.Step.Granted(), d.Reason(), nil
 }
 
-// foresee is the decision as it would turn out (locker.View.Foresee).
-func (v *view) foresee(d policy.Decision, pause time.Duration) policy.Decision {
-	decider := v.decider(d)
-	decider.seeChanger(pause)
-	return decider.Foresee(d)
-}
-
-// seeChanger finds out which process is changing the lock. pause is the longest time between two
-// signals of that process.
+// seeChanger finds the process that is changing the lock; pause is between two of its signals at most.
 func (v *view) seeChanger(pause time.Duration) {
 	if v.active != nil {
 		v.Changer = v.active.GuardHolder()
@@ -201,8 +184,6 @@ func (v *view) seeChanger(pause time.Duration) {
 	}
 }
 
-// lookAtReaders looks at the readers of the atom NAME, up to the first that denies it to the
-// request. Their files are closed.
 func (l *Locker) lookAtReaders(v *view, r *locker.Request, name atom.Name) error {
 	locks, err := l.Dir.Readers(name)
 	for _, lock := range locks {
@@ -221,49 +202,36 @@ func (l *Locker) lookAtReaders(v *view, r *locker.Request, name atom.Name) error
 	return err
 }
 
-// lookAtSlots looks for the slots that others have (takeSlot). A slot that cannot be opened is an
-// error. A damaged one is an error only if all slots before it are taken, and the newcomer would take
-// it; else it counts as taken. The slots' files are closed.
+// lookAtSlots looks for the slots that others have (takeSlot). A damaged one is an error only if all
+// slots before it are taken, and the newcomer would take it; else it counts as taken.
 func (l *Locker) lookAtSlots(v *view, r *locker.Request) (failed error) {
 	if r.Slots == 0 {
 		return nil
 	}
 	v.full = r.Full()
-	slots, err := l.slotsIn(r.Atom)
-	if err != nil {
-		return err
-	}
 	before, shares := 0, false
-	for _, name := range slots {
-		slot, err := l.Dir.Active(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		seen := view{active: slot}
-		own := isOwn(r, slot)
-		if !own {
-			err = l.slotIsFree(r, &seen, &v.full)
-		}
-		slot.Close()
-		switch {
-		case own:
+	err := l.eachSlot(r.Atom, func(slot *lockfile.Active) {
+		if isOwn(r, slot) {
 			shares = true
-			continue
-		case err == nil:
-			continue
-		case err != errTaken && failed == nil && before == name.SlotNumber()-1 && name.SlotNumber() <= r.Slots:
+			return
+		}
+		seen, number := view{active: slot}, slot.File.Name.SlotNumber()
+		err := l.slotIsFree(r, &seen, &v.full)
+		if err == nil {
+			return
+		}
+		switch {
+		case err == errTaken:
+		case failed == nil && before == number-1 && number <= r.Slots:
 			failed = err
-		case err != errTaken:
+		default:
 			seen.Active.Held = true
 		}
 		before++
 		v.slots = append(v.slots, seen)
-	}
-	if shares {
-		return nil
+	})
+	if err != nil || shares {
+		return err
 	}
 	return failed
 }

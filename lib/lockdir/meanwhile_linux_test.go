@@ -15,11 +15,11 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/fault"
-	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/lib/runlog"
+	"adlock/lib/sysfile"
 	"adlock/test/support/helper"
 	"adlock/test/support/intercept"
 	"adlock/test/support/must"
@@ -459,7 +459,7 @@ func TestAnEmptyLockThatIsFilledOrGoesMeanwhileIsNotCleared(t *testing.T) {
 	remove := func(k *Locker) error {
 		active, err := k.Dir.Active(motdFiles)
 		if err != nil {
-			return lockfile.IgnoreMissing(err)
+			return sysfile.IgnoreMissing(err)
 		}
 		defer active.Close()
 		if err := active.Guard(0); err != nil {

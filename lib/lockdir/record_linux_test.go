@@ -20,6 +20,7 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/lib/runlog"
+	"adlock/lib/sysfile"
 	"adlock/test/support/must"
 )
 
@@ -140,7 +141,7 @@ func TestALockIsClearedOnlyIfNoProcessOfItsJobLives(t *testing.T) {
 			t.Errorf("%q: %v", content, err)
 		}
 	}
-	must.Do(t, lockfile.IgnoreMissing(os.Remove(k.Dir.Path(motdLock.String()))))
+	must.Do(t, sysfile.IgnoreMissing(os.Remove(k.Dir.Path(motdLock.String()))))
 	held := wantVerdict(t, k, ask(dead(t)), locker.Acquired)
 	must.Do(t, k.RecordMembers(motdFiles, held.Token, []process.Identity{living}))
 	clears := func(lock atom.File, lives process.Identity) {

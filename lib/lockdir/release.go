@@ -18,17 +18,18 @@ import (
 	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/record"
+	"adlock/lib/sysfile"
 )
 
-// guardWait is the shortest time that a release waits for the guard. A newcomer that only looks at
-// the lock is done by then; one that ends the owner is not. Tests change it.
+// guardWait is the shortest time that a release waits for the guard: a newcomer that only looks is done
+// by then. Tests change it.
 var guardWait = 200 * time.Millisecond
 
-// Release stamps the last lock, then removes the active lock. If the lock is no longer this
-// acquisition's, or is being taken over, it changes nothing and returns an error with status 75
-// (lost). The error contains locker.ErrGuarded if another process holds the guard; locker.IsEnded
-// is true if that process is a newcomer that ends this owner. If an ending has begun and a recorded
-// member lives, the lock stays for that member, with status 77, unless the owner is Alone.
+// Release stamps the last lock, then removes the active lock. If the lock is not this acquisition's, or
+// is being taken over, it changes nothing and returns an error with status 75 (lost), which contains
+// locker.ErrGuarded if another process holds the guard, and for which locker.IsEnded is true if that
+// process ends this owner. If an ending has begun and a recorded member lives, the lock stays for that
+// member (77), unless the owner is Alone.
 func (l *Locker) Release(r locker.ReleaseRequest) error {
 	active, err := l.Dir.Active(r.Name)
 	if r.AtOnce && (err != nil || !owns(&r, active) || active.Record.Slots > 0 || active.Record.Learn) {
@@ -81,7 +82,12 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	if lesson := r.Lesson(active.Record); lesson != nil {
 		l.learn(r.Name, active.Record, lesson)
 	}
-	failed := l.stampRelease(&r, active)
+	var failed error // the lock is removed all the same: a lock without a job would be worse than a run too soon
+	if r.NoStamp || r.Withdraw {
+		failed = l.Dir.RemoveTick(r.Name, r.Tick)
+	} else {
+		failed = l.stamp(r.Name, active, (&locker.Request{Atom: active.Record.Atom}).NewMemory())
+	}
 	if r.AtOnce && failed != nil {
 		return locker.ErrNotAtOnce // it has to be reported, and the lock stays until then
 	}
@@ -95,10 +101,9 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	return failed
 }
 
-// guardOwn takes the guard of the lock that is to be released. A newcomer that holds it for longer
-// than a look is ending the owner, or is stopped. If it is ending the owner, the helper that
-// releases for a script is a member of the job, and gets the newcomer's signals too: signalled is
-// then true, and the helper has nothing left to wait for, but can still report why.
+// guardOwn takes the guard of the lock that is to be released. A newcomer that holds it for longer than
+// a look is ending the owner, or is stopped. A helper that releases for a script is a member of the
+// job: if it is signalled too, it has nothing left to wait for.
 func guardOwn(r *locker.ReleaseRequest, active *lockfile.Active) (signalled bool, err error) {
 	err = active.Guard(0)
 	if r.AtOnce || !errors.Is(err, locker.ErrGuarded) {
@@ -116,18 +121,17 @@ func guardOwn(r *locker.ReleaseRequest, active *lockfile.Active) (signalled bool
 	return len(signals) > 0, err
 }
 
-// guardLook is how often a release checks whether it was signalled meanwhile.
 const guardLook = 20 * time.Millisecond
 
-// leaveReaders removes the reader's lock of an owner that also has the active lock: its helper died
-// while it moved from one to the other.
+// leaveReaders removes the reader's lock of an owner whose helper died while it moved from the active
+// lock to it.
 func (l *Locker) leaveReaders(r *locker.ReleaseRequest, active *lockfile.Active) error {
 	if active.File.Kind == atom.ReaderLock || !active.Record.Shared {
 		return nil
 	}
 	reader, err := l.reader(r)
 	if err != nil {
-		return lockfile.IgnoreMissing(err)
+		return sysfile.IgnoreMissing(err)
 	}
 	defer reader.Close()
 	if err := reader.GuardReporting(guardWait); err != nil {
@@ -136,26 +140,15 @@ func (l *Locker) leaveReaders(r *locker.ReleaseRequest, active *lockfile.Active)
 	return reader.Remove()
 }
 
-// stampRelease stamps the last lock. If that fails, the lock is removed all the same: the owner is
-// done, and a lock without a job would be worse than a run too soon. The caller reports the
-// failure.
-func (l *Locker) stampRelease(r *locker.ReleaseRequest, active *lockfile.Active) error {
-	if r.NoStamp || r.Withdraw {
-		return l.Dir.RemoveTick(r.Name, r.Tick)
-	}
-	return l.stamp(r.Name, active, (&locker.Request{Atom: active.Record.Atom}).NewMemory())
-}
-
-// stamp records that the run under this active lock ends now.
 func (l *Locker) stamp(name atom.Name, run *lockfile.Active, fresh record.Memory) error {
 	return l.Dir.Marked(name, func() error {
 		return errors.Join(l.rememberStart(name, run, fresh), l.Dir.Stamp(name, fresh))
 	})
 }
 
-// rememberStart records when the run began, if this run asked for that, or if the last lock has the
-// start of an earlier run, which would otherwise be taken for this run's. Of a run that replaced
-// another it records when it was asked for: an older newcomer that waited to replace it is denied.
+// rememberStart records when the run began, if that was asked for, or if the last lock has the start of
+// an earlier run. Of a run that replaced another it records when it was asked for: an older newcomer
+// that waited to replace it is denied.
 func (l *Locker) rememberStart(name atom.Name, run *lockfile.Active, fresh record.Memory) error {
 	last, err := l.lastOr(name, fresh)
 	if err != nil {
@@ -174,7 +167,6 @@ func (l *Locker) rememberStart(name atom.Name, run *lockfile.Active, fresh recor
 	return l.Dir.Remember(name, last.Completed, last.Memory)
 }
 
-// lastOr is the last lock of the atom NAME, with a fresh memory where it is missing or damaged.
 func (l *Locker) lastOr(name atom.Name, fresh record.Memory) (record.Last, error) {
 	last, err := l.Dir.Last(name)
 	if missing := errors.Is(err, fs.ErrNotExist); missing || err == nil && last.Damaged {
@@ -183,7 +175,6 @@ func (l *Locker) lastOr(name atom.Name, fresh record.Memory) (record.Last, error
 	return last, err
 }
 
-// lost reports that the lock is gone, or another process's.
 func (l *Locker) lost(r *locker.ReleaseRequest, active *lockfile.Active, why error) error {
 	if r.Again || r.Withdraw {
 		return nil
@@ -200,8 +191,8 @@ func owns(r *locker.ReleaseRequest, active *lockfile.Active) bool {
 	return active.Content == record.Full && r.Owns(active.Record)
 }
 
-// Clear removes an active lock, or a reader's, that a person has judged stale; refused (77) while
-// the owner lives. The last lock is not stamped, as nothing completed.
+// Clear removes an active lock, or a reader's, that a person has judged stale; refused (77) while the
+// owner lives. Nothing completed, so it stamps nothing.
 func (l *Locker) Clear(lock atom.File) error {
 	path := l.Dir.Path(lock.String())
 	active, err := l.Dir.Lock(lock)
@@ -247,8 +238,8 @@ func (l *Locker) Clear(lock atom.File) error {
 	return failed
 }
 
-// Prune removes the last locks that have not been used for longer than older and whose atom is
-// not running, with their ticks and lines. It returns their names.
+// Prune removes the last locks that have not been used for longer than older and whose atom is not
+// running, with their ticks and lines. It returns their names.
 func (l *Locker) Prune(older time.Duration) ([]atom.Name, error) {
 	files, err := l.Dir.Files(atom.LastLock)
 	if err != nil {
@@ -267,8 +258,6 @@ func (l *Locker) Prune(older time.Duration) ([]atom.Name, error) {
 	return pruned, nil
 }
 
-// prune checks the age again under a lock of its own, as a run may have stamped the last lock since
-// the first check.
 func (l *Locker) prune(name atom.Name, older time.Duration) (removed bool, err error) {
 	if unused, err := l.unused(name, older); err != nil || !unused {
 		return false, err
@@ -276,9 +265,9 @@ func (l *Locker) prune(name atom.Name, older time.Duration) (removed bool, err e
 	_, err = l.underOwn(name, func() error {
 		changed, err := l.Dir.LastChanged(name)
 		if err != nil || time.Since(changed) < older {
-			return lockfile.IgnoreMissing(err)
+			return sysfile.IgnoreMissing(err)
 		}
-		err = errors.Join(l.Dir.RemoveLast(name), l.Dir.RemoveTicks(name), l.Dir.RemoveLine(name))
+		err = errors.Join(l.Dir.RemoveLast(name), l.Dir.RemoveTicks(name, func(time.Duration, int) bool { return true }), l.Dir.RemoveLine(name))
 		removed = err == nil
 		return err
 	})
@@ -288,11 +277,11 @@ func (l *Locker) prune(name atom.Name, older time.Duration) (removed bool, err e
 func (l *Locker) unused(name atom.Name, older time.Duration) (bool, error) {
 	changed, err := l.Dir.LastChanged(name)
 	if err != nil || time.Since(changed) < older {
-		return false, lockfile.IgnoreMissing(err)
+		return false, sysfile.IgnoreMissing(err)
 	}
 	last, err := l.Dir.Last(name)
 	if err != nil || last.Memory.Pause.Policy().On {
-		return false, lockfile.IgnoreMissing(err)
+		return false, sysfile.IgnoreMissing(err)
 	}
 	active, err := l.Dir.Active(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -304,11 +293,10 @@ func (l *Locker) unused(name atom.Name, older time.Duration) (bool, error) {
 	return false, err
 }
 
-// Stop ends the job that holds the lock, an active lock or a reader's, as a newcomer ends an
-// expired one. If another process guards the lock, Stop waits as long as an ending takes. The atom
-// learns nothing from that run. With leave the lock stays, for the next newcomer; otherwise Stop
-// stamps the last lock and removes the lock. It returns fs.ErrNotExist if that job has already
-// ended.
+// Stop ends the job that holds the lock, an active lock or a reader's, as a newcomer ends an expired
+// one, and waits as long for the guard as an ending takes. With leave the lock stays for the next
+// newcomer; otherwise Stop stamps the last lock and removes the lock. fs.ErrNotExist: that job has
+// already ended.
 func (l *Locker) Stop(r *locker.Request, lock atom.File, leave bool) error {
 	active, err := l.Dir.Lock(lock)
 	if err != nil {
@@ -348,7 +336,6 @@ func (l *Locker) Stop(r *locker.Request, lock atom.File, leave bool) error {
 	return nil
 }
 
-// free releases, under the guard, what a dead owner with a dead job has held.
 func (l *Locker) free(r *locker.Request, active *lockfile.Active) error {
 	slots, err := l.releaseSlots(active.Record)
 	defer closeAll(slots)

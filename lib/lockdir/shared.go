@@ -11,21 +11,17 @@ import (
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/record"
+	"adlock/lib/sysfile"
 )
 
-// Many readers or one writer. A reader takes the active lock like any newcomer, puts a lock of
-// its own beside it, read.NAME.PID, and releases the active lock. A writer that has taken the
-// active lock looks for readers and backs off while one lives. Both do so while they hold the
-// active lock, so neither can miss the other, and an atom without readers costs one look for a
-// file. A steady stream of readers can starve a writer; the queue of a store (package lease) has
-// no such weakness.
+// A reader takes the active lock like any newcomer, puts a lock of its own beside it, read.NAME.PID,
+// and releases the active lock. A writer that has the active lock backs off while a reader lives. Both
+// look while they hold the active lock, so neither can miss the other. A steady stream of readers can
+// starve a writer.
 
-// entering is how long a reader may take between its two locks; other readers look again
-// meanwhile.
+// entering is how long a reader may take between its two locks.
 const entering = time.Second
 
-// settle is the last step of taking, with the active lock in place: a writer makes sure that there
-// is no reader, and a reader moves from the active lock to a reader's lock.
 func (l *Locker) settle(r *locker.Request, name atom.Name, own record.Record, temp *lockfile.TempFile, p phase) (locker.Outcome, error) {
 	if !r.Shared {
 		outcome, err := l.awaitNoReader(r, name, temp, p)
@@ -52,13 +48,12 @@ func (l *Locker) settle(r *locker.Request, name atom.Name, own record.Record, te
 	return outcome, temp.Withdraw()
 }
 
-// takeRights takes what may still be denied: a slot, the file beside the atom, and then the tick.
+// takeRights takes the tick last: a denied newcomer uses none.
 func (l *Locker) takeRights(r *locker.Request, name atom.Name, own record.Record) (locker.Outcome, error) {
 	outcome, err := r.TakeFile(l.takeSlot(r, own))
 	return r.ClaimTick(outcome, err, func() (bool, error) { return l.Dir.ClaimTick(name, r.Tick) })
 }
 
-// read puts the reader's own lock in place.
 func (l *Locker) read(r *locker.Request, name atom.Name, own record.Record, acquired locker.Outcome) (locker.Outcome, error) {
 	if err := l.Dir.MarkRead(name); err != nil {
 		return locker.Outcome{}, err
@@ -73,7 +68,7 @@ func (l *Locker) read(r *locker.Request, name atom.Name, own record.Record, acqu
 	if !errors.Is(err, fs.ErrExist) {
 		return acquired, err
 	}
-	// Left by an earlier process with this pid, or this process is already a reader.
+	// Of an earlier process with this pid, or this process is already a reader.
 	_, outcome, err := l.clearReader(r, lock, temp, stamped)
 	if err != nil || outcome.Verdict != locker.Acquired {
 		return outcome, err
@@ -81,9 +76,8 @@ func (l *Locker) read(r *locker.Request, name atom.Name, own record.Record, acqu
 	return acquired, temp.Link(lock.String())
 }
 
-// awaitNoReader returns Acquired if no reader is left: it clears dead readers and ends expired
-// ones. Then it looks at the last lock, which a reader may have stamped just before its release,
-// unless awaitNoReader has stamped the last lock itself.
+// awaitNoReader clears dead readers and ends expired ones. Then it looks at the last lock, which a
+// reader may have stamped just before its release, unless awaitNoReader has stamped it itself.
 func (l *Locker) awaitNoReader(r *locker.Request, name atom.Name, temp *lockfile.TempFile, p phase) (locker.Outcome, error) {
 	readers, err := l.Dir.Readers(name)
 	if err != nil {
@@ -104,8 +98,7 @@ func (l *Locker) awaitNoReader(r *locker.Request, name atom.Name, temp *lockfile
 	return l.secondLook(r, name, temp, p)
 }
 
-// clearDeadReaders looks at two readers, and clears those that are dead: there may never be a writer to
-// do so. So the dead become fewer as long as others begin.
+// clearDeadReaders looks at two readers, so that the dead become fewer: there may never be a writer.
 func (l *Locker) clearDeadReaders(r *locker.Request, name atom.Name, temp *lockfile.TempFile) error {
 	const looks = 2
 	readers, err := l.Dir.Readers(name)
@@ -123,16 +116,15 @@ func (l *Locker) clearDeadReaders(r *locker.Request, name atom.Name, temp *lockf
 				_, _, err = l.clearReader(r, readers[n], temp, stamped)
 			}
 		}
-		if err = lockfile.IgnoreMissing(err); err != nil && !errors.Is(err, locker.ErrGuarded) {
+		if err = sysfile.IgnoreMissing(err); err != nil && !errors.Is(err, locker.ErrGuarded) {
 			return err
 		}
 	}
 	return nil
 }
 
-// clearReader removes a reader's lock where policy says so, as takeover does with the active lock.
-// cleared says that it has done so, and has stamped the last lock. The caller holds the active
-// lock.
+// clearReader removes a reader's lock if policy says so. cleared: it has, and has stamped the last
+// lock. The caller holds the active lock.
 func (l *Locker) clearReader(r *locker.Request, lock atom.File, temp *lockfile.TempFile, p phase) (cleared bool, outcome locker.Outcome, err error) {
 	acquired := locker.Outcome{Verdict: locker.Acquired}
 	v, d, err := l.lookAtReader(r, lock)
@@ -178,8 +170,8 @@ func (l *Locker) clearReader(r *locker.Request, lock atom.File, temp *lockfile.T
 	return true, acquired, nil
 }
 
-// lookAtReader opens a reader's lock and decides what a writer does about it; fs.ErrNotExist if
-// it is gone. The caller closes the view.
+// lookAtReader decides what a writer does about a reader's lock; fs.ErrNotExist if it is gone. The
+// caller closes the view.
 func (l *Locker) lookAtReader(r *locker.Request, lock atom.File) (view, policy.Decision, error) {
 	active, err := l.Dir.Lock(lock)
 	if err != nil {
@@ -195,7 +187,6 @@ func (l *Locker) lookAtReader(r *locker.Request, lock atom.File) (view, policy.D
 	return v, v.decide(r.Terms().ForReader()), nil
 }
 
-// readable returns an error unless a reader's lock holds a record or is empty.
 func readable(reader *lockfile.Active) error {
 	if reader.Content != record.Full && reader.Content != record.Empty {
 		return damaged(reader)
@@ -203,8 +194,6 @@ func readable(reader *lockfile.Active) error {
 	return nil
 }
 
-// reader returns the lock of the reader that the request is about; fs.ErrNotExist
-// where there is none.
 func (l *Locker) reader(r *locker.ReleaseRequest) (*lockfile.Active, error) {
 	readers, err := l.Dir.Readers(r.Name)
 	if err != nil {

@@ -3,6 +3,7 @@ package lockdir
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"time"
 
 	"adlock/lib/atom"
@@ -12,42 +13,29 @@ import (
 	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/record"
+	"adlock/lib/sysfile"
 )
 
-// A slot is a lock like any other, taken after the atom, with IfElapsed 0. It never expires, and
-// the same code reclaims it after a crash. Nested atoms of one owner share a slot. They are not
-// counted: the directory shows the owner's other locks in the program that were taken under
-// a limit, so they may be released in any order.
+// A slot is a lock like any other, taken after the atom, with IfElapsed 0, and never expires. How
+// newcomers count slots, and that no count misses a run, is in protocol.md, 4. Nested atoms of one
+// owner share a slot: the directory shows the owner's other locks that were taken under a limit, so
+// they may be released in any order.
 //
-// What counts is how many run, whatever the numbers of their slots: runs may name different limits.
-// A newcomer with the limit N takes one of the slots 1 to N, which stays guarded while it counts the
-// others, and gives it up if N are taken. No count misses a run: of two newcomers, the one whose
-// slot came later sees the other's.
-//   - If the other is done, or gone, that is what counts.
-//   - If the other is still counting in a lower slot, it counts as taken.
-//   - If it is still counting in a higher slot, the newcomer waits until it is done. It never waits
-//     for this newcomer, so of several newcomers the one in the lowest slot is not denied for the
-//     others' sake. If it does not end its count, it counts as taken.
-//   - A newcomer that is killed while it counts leaves a slot of a dead owner, or one that no lock
-//     uses.
-//
-// Two helpers of one owner may be at work at the same time, if one was called from a trap. They
-// take turns at the slot's guard: a newcomer puts its lock in place before it looks at the slot
-// under the guard, and a release holds the guard from before it looks for other locks until it
-// has removed its own. So
+// Two helpers of one owner may be at work at the same time, if one was called from a trap. They take
+// turns at the slot's guard: a newcomer puts its lock in place before it looks at the slot under the
+// guard, and a release holds the guard from before it looks for other locks until it has removed its
+// own. So
 //   - a release that comes first may miss the newcomer's lock and remove the slot; the newcomer
 //     then finds it gone, and takes one;
-//   - if a newcomer comes first, the release finds its lock and leaves the slot; if the
-//     newcomer is denied after all, it releases the slot itself;
+//   - if a newcomer comes first, the release finds its lock and leaves the slot; if the newcomer
+//     is denied after all, it releases the slot itself;
 //   - of two releases, the second finds that the first one's lock is gone;
-//   - a release that is killed between its two removals leaves a lock without a slot, which can
-//     be released again, and no slot without a lock;
-//   - if a process is stopped while it guards the slot, a release does not wait for ever: it
-//     removes the lock without the slot, and a newcomer may take a slot that no lock of its
-//     owner uses (slotIsUnused).
+//   - a release that is killed between its two removals leaves a lock without a slot, which can be
+//     released again, and no slot without a lock;
+//   - if a process is stopped while it guards the slot, a release removes the lock without the
+//     slot, and a newcomer may take a slot that no lock of its owner uses (slotIsUnused).
 
-// takeSlot takes one of the program's slots, if the request limits them, or shares the one that
-// its owner holds.
+// takeSlot takes one of the slots, if the request limits them, or shares the one that its owner holds.
 func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome, error) {
 	acquired := locker.Outcome{Verdict: locker.Acquired, Token: own.Token}
 	if r.Slots == 0 {
@@ -60,7 +48,7 @@ func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome,
 	}
 	shares := len(held) > 0
 	if err == nil && !shares {
-		shares, err = l.supervisorHasSlot(r)
+		err = l.eachSlot(r.Atom, func(slot *lockfile.Active) { shares = shares || isSupervisors(r, slot) })
 	}
 	if err != nil {
 		return acquired, err
@@ -89,16 +77,15 @@ func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome,
 	return full, nil
 }
 
-// slotsIn returns the slots that count the atom, in the order of their numbers.
 func (l *Locker) slotsIn(a atom.Atom) ([]atom.Name, error) {
 	beginning := a.Name().SlotPrefix()
 	slots, err := l.namesOf(func(n atom.Name) bool { return n.IsSlot() && n.SlotPrefix() == beginning }, atom.ActiveLock)
-	return a.InOrder(slots), err
+	slices.SortFunc(slots, func(a, b atom.Name) int { return a.SlotNumber() - b.SlotNumber() })
+	return slots, err
 }
 
-// slotsOf opens the slots that the lock's owner holds, if the lock uses one, each under its
-// guard. The caller closes them, also with an error; locker.ErrGuarded says that another process
-// keeps the guard of one for too long.
+// slotsOf opens the slots that the lock's owner holds, each under its guard. The caller closes them,
+// also with an error; locker.ErrGuarded: another process keeps the guard of one for too long.
 func (l *Locker) slotsOf(own record.Record) (held []*lockfile.Active, failed error) {
 	if own.Slots == 0 {
 		return nil, nil
@@ -114,37 +101,32 @@ func (l *Locker) slotsOf(own record.Record) (held []*lockfile.Active, failed err
 	return held, failed
 }
 
-// supervisorHasSlot reports whether the newcomer's supervisor (isSupervisors) holds a slot.
-func (l *Locker) supervisorHasSlot(r *locker.Request) (bool, error) {
-	slots, err := l.slotsIn(r.Atom)
+func (l *Locker) eachSlot(a atom.Atom, do func(*lockfile.Active)) error {
+	slots, err := l.slotsIn(a)
 	if err != nil {
-		return false, err
+		return err
 	}
-	for _, slot := range slots {
-		active, err := l.Dir.Active(slot)
+	for _, name := range slots {
+		slot, err := l.Dir.Active(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return false, err
+			return err
 		}
-		active.Close()
-		if isSupervisors(r, active) {
-			return true, nil
-		}
+		do(slot)
+		slot.Close()
 	}
-	return false, nil
+	return nil
 }
 
-// isSupervisors tells whether the newcomer's parent is a supervisor that holds the slot: both
-// are one run, and the slot stays until the job is gone. So the atoms that a guarded script takes
-// share the slot of its supervisor. A newcomer that is an `adlock run` itself is another run.
+// isSupervisors tells whether the newcomer's parent is a supervisor that holds the slot: both are one
+// run. A newcomer that is an `adlock run` itself is another run.
 func isSupervisors(r *locker.Request, slot *lockfile.Active) bool {
 	parent, err := process.ParentOf(r.Owner.PID)
 	return err == nil && !r.Supervised && slot.SupervisedBy(parent) // unknown: take a slot
 }
 
-// slotOf opens a slot under its guard; nil if the owner does not hold it.
 func (l *Locker) slotOf(own record.Record, slot atom.Name) (*lockfile.Active, error) {
 	return l.Dir.LockOf(own.Owner, atom.File{Kind: atom.ActiveLock, Name: slot}, guardWait)
 }
@@ -155,8 +137,8 @@ func closeAll(locks []*lockfile.Active) {
 	}
 }
 
-// releaseSlots releases the slots of the lock's owner that no other of its atoms shares. The
-// caller removes the lock, and then closes what is returned.
+// releaseSlots releases the slots of the lock's owner that no other of its atoms shares. The caller
+// removes the lock, and then closes what is returned.
 func (l *Locker) releaseSlots(own record.Record) ([]*lockfile.Active, error) {
 	held, failed := l.slotsOf(own)
 	if errors.Is(failed, locker.ErrGuarded) && own.Owner.Life() == process.Dead {
@@ -174,7 +156,6 @@ func (l *Locker) releaseSlots(own record.Record) ([]*lockfile.Active, error) {
 	return held, failed
 }
 
-// isShared tells whether another lock of the lock's owner uses the owner's slot.
 func (l *Locker) isShared(own record.Record) (shared bool, err error) {
 	err = l.eachLockOf(own, func(lock *lockfile.Active) {
 		shared = shared || lock.Record.Token != own.Token && lock.Record.Slots > 0
@@ -182,8 +163,8 @@ func (l *Locker) isShared(own record.Record) (shared bool, err error) {
 	return shared, err
 }
 
-// eachLockOf calls do with each lock of the lock's owner that the same slots count, slots left out. Readers'
-// locks are read second: a reader moves from its active lock to its reader's lock.
+// eachLockOf calls do with each lock of the lock's owner that the same slots count, slots left out.
+// Readers' locks are read second: a reader moves from its active lock to its reader's lock.
 func (l *Locker) eachLockOf(own record.Record, do func(*lockfile.Active)) error {
 	slots := own.Atom.Name().SlotPrefix()
 	for _, kind := range []atom.Kind{atom.ActiveLock, atom.ReaderLock} {
@@ -211,9 +192,9 @@ func (l *Locker) eachLockOf(own record.Record, do func(*lockfile.Active)) error 
 	return nil
 }
 
-// trySlot tries to take the n-th slot, and reports whether it did. If another owner holds the slot,
-// or others hold as many as the request allows, it adds these owners to the outcome full. It
-// returns a lockfile.GuardedError if another process guards a slot that this newcomer could take.
+// trySlot tries to take the n-th slot, and adds to the outcome full the owners that have it, or that
+// have as many as the request allows. lockfile.GuardedError: another process guards a slot that this
+// newcomer could take.
 func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *locker.Outcome) (bool, error) {
 	fresh := own
 	fresh.ExpireAfter, fresh.Source, fresh.Patience, fresh.Slots = limit.Never, policy.None, 0, 0
@@ -249,8 +230,7 @@ func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *lock
 	}
 }
 
-// keepSlot keeps the n-th slot, which is in place and still guarded, if fewer are taken than the
-// request allows.
+// keepSlot keeps the n-th slot, which is in place and still guarded, if there is room.
 func (l *Locker) keepSlot(r *locker.Request, temp *lockfile.TempFile, n int, full *locker.Outcome) (bool, error) {
 	room, err := l.hasRoom(r, n, full)
 	if room {
@@ -259,8 +239,7 @@ func (l *Locker) keepSlot(r *locker.Request, temp *lockfile.TempFile, n int, ful
 	return false, errors.Join(err, temp.Withdraw())
 }
 
-// hasRoom tells whether others have fewer slots than the request allows. own is the number of the
-// newcomer's slot; 0: it shares one.
+// hasRoom takes 0 for own if the newcomer shares a slot.
 func (l *Locker) hasRoom(r *locker.Request, own int, full *locker.Outcome) (bool, error) {
 	slots, err := l.slotsIn(r.Atom)
 	taken := 0
@@ -277,18 +256,17 @@ func (l *Locker) hasRoom(r *locker.Request, own int, full *locker.Outcome) (bool
 	return err == nil && taken < r.Slots, err
 }
 
-// isOwn tells whether the newcomer's owner, or its supervisor, has the slot.
 func isOwn(r *locker.Request, slot *lockfile.Active) bool {
 	return slot.Record.Owner.Same(r.Owner) || isSupervisors(r, slot)
 }
 
-// isTaken tells whether another owner holds the slot. If wait, it waits until a newcomer that may
-// yet give the slot up has done so or not. A damaged slot counts as taken.
+// isTaken waits, if wait, until a newcomer that may yet give the slot up has done so or not. A damaged
+// slot counts as taken.
 func (l *Locker) isTaken(r *locker.Request, slot atom.Name, wait bool, full *locker.Outcome) (bool, error) {
 	for {
 		active, err := l.Dir.Active(slot)
 		if err != nil {
-			return false, lockfile.IgnoreMissing(err)
+			return false, sysfile.IgnoreMissing(err)
 		}
 		if isOwn(r, active) {
 			active.Close()
@@ -314,8 +292,7 @@ func (l *Locker) isTaken(r *locker.Request, slot atom.Name, wait bool, full *loc
 
 var errTaken = errors.New("the slot is taken")
 
-// reclaimSlot replaces the n-th slot if it is free, which it checks again under the guard.
-// locker.ErrLost says that the slot has changed hands or is gone: try again.
+// reclaimSlot replaces the n-th slot if it is free, also under the guard. locker.ErrLost: try again.
 func (l *Locker) reclaimSlot(r *locker.Request, temp *lockfile.TempFile, n int, full *locker.Outcome) error {
 	active, err := l.Dir.Active(r.Atom.Slot(n))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -341,7 +318,6 @@ func (l *Locker) reclaimSlot(r *locker.Request, temp *lockfile.TempFile, n int, 
 	return temp.Replace(r.Atom.Slot(n).ActiveLock())
 }
 
-// slotIsFree is nil if the owner of the slot in v is dead or no longer uses it; else errTaken.
 func (l *Locker) slotIsFree(r *locker.Request, v *view, full *locker.Outcome) error {
 	if v.active.Content == record.Damaged {
 		return damaged(v.active)
@@ -363,17 +339,15 @@ func (l *Locker) slotIsFree(r *locker.Request, v *view, full *locker.Outcome) er
 }
 
 // hasOrphanedLock tells whether a process of a dead owner's job still holds one of the owner's locks:
-// it bears the mark of that lock, and not that of the slot, if the owner took the slot for another
-// atom.
+// it has the mark of that lock, and not of the slot, if the owner took the slot for another atom.
 func (l *Locker) hasOrphanedLock(own record.Record) (bool, error) {
 	orphaned := false
 	err := l.eachLockOf(own, func(lock *lockfile.Active) { orphaned = orphaned || lock.Job().Remains() })
 	return orphaned, err
 }
 
-// slotIsUnused tells whether the owner of the slot lives but has no lock that could use the
-// slot: its release found the slot guarded, or was killed. This stays true only under the slot's
-// guard. A lock that cannot be read counts as one that could use the slot.
+// slotIsUnused tells whether the owner of the slot lives but has no lock that could use the slot: its
+// release found the slot guarded, or was killed. It stays true only under the slot's guard.
 func (l *Locker) slotIsUnused(slot *lockfile.Active) bool {
 	own := slot.Record
 	if slot.Content != record.Full || own.Owner.Life() == process.Dead || slot.Job().Survived() != nil {

@@ -14,8 +14,8 @@ import (
 	"adlock/lib/record"
 )
 
-// Take takes the atom or says why not: GetLock of the 1997 paper. A denial is an Outcome, not an
-// error. The verdict Stuck comes with an error too.
+// Take is GetLock of the 1997 paper. A denial is an Outcome, not an error; Stuck comes with an error
+// too.
 func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	if err := r.Atom.Check(); err != nil {
 		return locker.Outcome{}, err
@@ -44,11 +44,10 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	}
 }
 
-// attempt is the paper's figure 3: it reads the last lock and the active lock, decides, and takes
-// the step.
+// attempt is the paper's figure 3.
 func (l *Locker) attempt(r *locker.Request, w *lockfile.Waiting) (locker.Outcome, error) {
 	name, p := r.Atom.Name(), first
-	if w.Began() {
+	if w.Began {
 		p = waiting
 	}
 	v := view{}
@@ -92,7 +91,6 @@ func (l *Locker) attempt(r *locker.Request, w *lockfile.Waiting) (locker.Outcome
 	}
 }
 
-// atOnce tells whether the step needs no more than looking and taking.
 func atOnce(r *locker.Request, v *view, step policy.Step) bool {
 	switch step {
 	case policy.Acquire, policy.Busy, policy.TooSoon:
@@ -101,9 +99,8 @@ func atOnce(r *locker.Request, v *view, step policy.Step) bool {
 	return false
 }
 
-// set links the newcomer's lock where there was none, and looks at the last lock again now that
-// no other newcomer can run the atom: without this second look two newcomers would run it back to
-// back. The lock is guarded meanwhile.
+// set links the newcomer's lock where there was none, and looks at the last lock again: without this
+// second look two newcomers would run the atom back to back.
 func (l *Locker) set(r *locker.Request, name atom.Name, v *view) (locker.Outcome, error) {
 	if v.noLast { // it must exist before the atom is first taken: the paper's deadlock rule
 		if err := l.Dir.MakeLast(name, r.NewMemory()); err != nil {
@@ -116,7 +113,7 @@ func (l *Locker) set(r *locker.Request, name atom.Name, v *view) (locker.Outcome
 	}
 	defer temp.Discard()
 	if temp.Named() {
-		if err := l.Dir.Sweep(temp.Made()); err != nil {
+		if err := l.Dir.Sweep(temp.Modified()); err != nil {
 			return locker.Outcome{}, err
 		}
 	}
@@ -129,8 +126,6 @@ func (l *Locker) set(r *locker.Request, name atom.Name, v *view) (locker.Outcome
 	return l.conclude(r, name, own, temp, inPlace)
 }
 
-// conclude ends the taking, with the newcomer's lock in place: it makes the remaining checks and,
-// if nothing is in the way, writes what has to be written.
 func (l *Locker) conclude(r *locker.Request, name atom.Name, own record.Record, temp *lockfile.TempFile, p phase) (locker.Outcome, error) {
 	outcome, err := l.settle(r, name, own, temp, p)
 	if err != nil || outcome.Verdict != locker.Acquired {
@@ -141,8 +136,7 @@ func (l *Locker) conclude(r *locker.Request, name atom.Name, own record.Record, 
 	return outcome, nil
 }
 
-// withdraw removes the newcomer's lock again, because the atom was denied after all. A slot
-// that another process guards is left to the next newcomer (slotIsUnused).
+// withdraw leaves a slot that another process guards to the next newcomer (slotIsUnused).
 func (l *Locker) withdraw(temp *lockfile.TempFile, own record.Record) error {
 	slots, err := l.releaseSlots(own)
 	defer closeAll(slots)
@@ -152,8 +146,8 @@ func (l *Locker) withdraw(temp *lockfile.TempFile, own record.Record) error {
 	return errors.Join(err, temp.Withdraw())
 }
 
-// secondLook looks at the last lock again. Its 'now' is the mtime of the temporary file, which it
-// has just touched, so both times are by the file system's clock.
+// secondLook takes the mtime of the newcomer's lock, just touched, for now: both times are the file
+// system's.
 func (l *Locker) secondLook(r *locker.Request, name atom.Name, temp *lockfile.TempFile, p phase) (locker.Outcome, error) {
 	if p == stamped || r.Limits.IfElapsed == 0 && !r.Limits.Preempt() {
 		return locker.Outcome{Verdict: locker.Acquired}, nil
@@ -170,8 +164,8 @@ func (l *Locker) secondLook(r *locker.Request, name atom.Name, temp *lockfile.Te
 	return r.Denied(d, &v.View), nil
 }
 
-// takeover replaces the lock of a dead owner, or of an expired one that it ends first. It holds the
-// guard of that lock throughout.
+// takeover replaces the lock of a dead owner, or of an expired one that it ends first, under the guard
+// of that lock throughout.
 func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Outcome, error) {
 	temp, own, err := l.tempFile(r)
 	if err != nil {
@@ -185,8 +179,7 @@ func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Ou
 	if err != nil {
 		return locker.Outcome{}, err
 	}
-	// Look before the owner is ended: afterwards the last lock has the stamp of that run, which
-	// would deny the atom to this newcomer.
+	// Afterwards the last lock has the stamp of that run, which would deny the atom to this newcomer.
 	d, err := l.look(v, r, name, r.Clock(now), inPlace)
 	if err != nil {
 		return locker.Outcome{}, err
@@ -221,7 +214,7 @@ func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Ou
 	return l.conclude(r, name, own, temp, stamped)
 }
 
-// end ends the owner's whole job. An empty verdict means that its death is confirmed.
+// end ends the owner's whole job. An empty verdict: its death is confirmed.
 func (l *Locker) end(r *locker.Request, v *view, d policy.Decision) (locker.Outcome, error) {
 	l.Expiring(r, &v.View)
 	err := l.endJob(r, v)
@@ -250,8 +243,6 @@ func (l *Locker) replace(r *locker.Request, name atom.Name, v *view, temp *lockf
 	return temp.Replace(name.ActiveLock())
 }
 
-// clearEmpty removes a lock that has been empty for too long, or that a loss of power has damaged,
-// and has the caller look again.
 func (l *Locker) clearEmpty(r *locker.Request, v *view) (locker.Outcome, error) {
 	if outcome, err := guard(r, v); err != nil || outcome.Verdict != "" {
 		return outcome, err
@@ -270,8 +261,6 @@ func (l *Locker) stuck(r *locker.Request, v *view, why error) (locker.Outcome, e
 	return r.Stuck(v.active.Path(), &v.View, why, l.IfDead(v.active.File))
 }
 
-// late says that the owner in v has to be watched before it is ended
-// (locker.Recorder.WatchFirst).
 func (l *Locker) late(r *locker.Request, v *view, d policy.Decision) error {
 	return &locker.LateError{
 		View: v.View, Decision: d, Held: v.active.Named,
@@ -280,7 +269,6 @@ func (l *Locker) late(r *locker.Request, v *view, d policy.Decision) error {
 	}
 }
 
-// tempFile makes the newcomer's lock, not yet in place.
 func (l *Locker) tempFile(r *locker.Request) (*lockfile.TempFile, record.Record, error) {
 	own := r.Record()
 	temp, err := l.Dir.TempLock(own)

@@ -55,7 +55,11 @@ func TestAWaiterFindsWhatIsInItsWayWithoutALockOfItsOwn(t *testing.T) {
 		if err != nil || o.Verdict != c.verdict || o.Reason != first.Reason || links > 0 {
 			t.Errorf("%s: %+v, %v, %d changes; at first %+v", claim, o, err, links, first)
 		}
-		if !slices.Equal(w.InWay.Files, c.files) || !slices.Equal(w.InWay.Owners, pids) {
+		var files []string
+		for _, lock := range w.InWay.Locks {
+			files = append(files, lock.Name)
+		}
+		if !slices.Equal(files, c.files) || !slices.Equal(w.InWay.Owners, pids) {
 			t.Errorf("%s: %+v, want %v of %v", claim, w.InWay, c.files, pids)
 		}
 	}

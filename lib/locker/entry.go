@@ -26,8 +26,7 @@ type Entry struct {
 	Err     error       // why its locks could not be read
 }
 
-// Called returns the atom as its lock or last lock has it, else as far as it can be read from its
-// name.
+// Called returns the atom as its locks have it, else as far as its name can be read back.
 func (e *Entry) Called() atom.Called {
 	c := atom.Called{Name: e.Name, Atom: cmp.Or(e.Holder().Record.Atom, e.Memory.Atom)}
 	if c.Atom == (atom.Atom{}) {
@@ -63,8 +62,8 @@ func (e *Entry) Decide(terms policy.Terms) policy.Decision {
 	return e.View.Foresee(d)
 }
 
-// Holder is the lock that holds the atom: the active lock, else that of the first reader that is
-// not known to be dead. Active.Held tells whether there is one.
+// Holder is the lock that holds the atom: the active lock, else that of the first reader that is not
+// known to be dead.
 func (e *Entry) Holder() View {
 	for _, reader := range e.Readers {
 		if !e.Active.Held && reader.Active.Owner != policy.Gone {
@@ -90,8 +89,7 @@ func (e Entry) isSemaphore() bool {
 	return slices.ContainsFunc(e.Readers, func(v View) bool { return v.Record.Slots > 0 && v.Record.Atom.IsNamed() })
 }
 
-// Slot is a held slot of a program. The record is of its owner, and of the atom that it was taken
-// for.
+// Slot is a held slot. The record is of its owner, and of the atom that it was taken for.
 type Slot struct {
 	Name   atom.Name
 	Number int
@@ -101,10 +99,10 @@ type Slot struct {
 // ErrNotHeld says that the atom which a person means is known, but not held.
 var ErrNotHeld = errors.New("is not locked")
 
-// LockMeant returns the lock that a person means by the words after the verb (several words are one
-// name, typed without quotes). They may be the lock's file, or the whole name of its atom (atom.One).
-// A name of several locks is refused, because what the verb does cannot be undone. list is called only
-// if it is needed. The error contains ErrNotHeld if there is nothing to do.
+// LockMeant returns the lock that a person means by the words after the verb: the lock's file, or the
+// whole name of its atom (atom.One), also without quotes. What the verb does cannot be undone, so it
+// refuses a name of several locks. list is called only if it is needed. The error contains ErrNotHeld
+// if there is nothing to do.
 func LockMeant(verb string, words []string, list func() ([]Entry, error)) (atom.File, error) {
 	locks, err := locksMeant(verb, words, list, false)
 	if err != nil {
@@ -133,15 +131,18 @@ func locksMeant(verb string, words []string, list func() ([]Entry, error), all b
 		case len(locks) == 1 || all && entries[i].isSemaphore():
 			return locks, nil
 		default:
-			err = atom.ErrSeveral(text, called(locks))
+			var names []string
+			for _, lock := range locks {
+				names = append(names, lock.Called())
+			}
+			err = atom.ErrSeveral(text, names)
 		}
 	}
 	return nil, &fault.Error{Kind: fault.Usage, Object: verb, Err: err}
 }
 
-// LocksMeant is LockMeant for a verb that takes several names: the words are one name, typed without
-// quotes, or if there is no such atom, a name each. It returns the locks of each name as it was typed:
-// those of all runs of a semaphore; none if its atom is not held. If one name is not clear, there is only an error.
+// LocksMeant is LockMeant for a verb that takes several names. It returns the locks of each name as it
+// was typed: those of all runs of a semaphore; none if its atom is not held.
 func LocksMeant(verb string, words []string, list func() ([]Entry, error)) (map[string][]atom.File, error) {
 	names := [][]string{words}
 	if len(words) > 1 {
@@ -170,11 +171,4 @@ func CalledOf(entries []Entry) (all []atom.Called) {
 		all = append(all, entries[i].Called())
 	}
 	return all
-}
-
-func called(locks []atom.File) (names []string) {
-	for _, lock := range locks {
-		names = append(names, lock.Called())
-	}
-	return names
 }

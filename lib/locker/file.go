@@ -11,7 +11,7 @@ import (
 	"adlock/lib/runlog"
 )
 
-// TakeFile locks the file beside the atom, if the request has one and nothing else denies the atom.
+// TakeFile locks the file beside the atom, if nothing else denies the atom.
 func (r *Request) TakeFile(o Outcome, err error) (Outcome, error) {
 	if err != nil || o.Verdict != Acquired {
 		return o, err
@@ -23,23 +23,8 @@ func (r *Request) TakeFile(o Outcome, err error) (Outcome, error) {
 	return o, err
 }
 
-// withFile is attempt, and lets the file go if the atom was not taken. While a thread waits for the file,
-// the newcomer does not try the atom: if that was denied, the kernel could give it the file while it
-// waits for the atom.
-func (r *Request) withFile(attempt func() (Outcome, error)) (Outcome, error) {
-	if r.Flock.IsAwaited() {
-		return r.fileTaken(), nil
-	}
-	o, err := attempt()
-	if err != nil || o.Verdict != Acquired {
-		r.Flock.Free()
-	}
-	return o, err
-}
-
-// FileBefore looks at the file before the newcomer replaces the owner in v, whose job it may have to end
-// for that: it must not end a job and then be denied. With the job the file goes that the job itself has.
-// An empty verdict means that nothing is in the way.
+// FileBefore looks at the file before the newcomer ends the job in v, which it must not end and then be
+// denied. With the job the file goes that the job has. An empty verdict: nothing is in the way.
 func (r *Request) FileBefore(v *View, step policy.Step) (Outcome, error) {
 	if step != policy.Expire && step != policy.Reclaim {
 		return Outcome{}, nil
@@ -51,14 +36,12 @@ func (r *Request) FileBefore(v *View, step policy.Step) (Outcome, error) {
 	return r.fileTaken(), nil
 }
 
-// isJobs tells whether a member of the owner's job holds the file.
 func (r *Request) isJobs(v *View) bool {
 	members, err := killer.Members(v.Job)
 	return err == nil && slices.ContainsFunc(members, func(m process.Entry) bool { return r.Flock.IsHeldIn(m.PID) })
 }
 
-// ForeseeFile returns what the decision d about the lock in v would lead to while another process holds
-// the file.
+// ForeseeFile returns what the decision would lead to while another process holds the file.
 func (r *Request) ForeseeFile(d policy.Decision, v *View) policy.Decision {
 	if !d.Step.Granted() || !r.Flock.IsTaken() || d.Step == policy.Expire && r.isJobs(v) {
 		return d
@@ -73,8 +56,8 @@ func fileHeld(path string, holder int) string {
 	return path + " is locked by " + processOn(holder, "")
 }
 
-// fileTaken is the outcome if another process holds the file. No limit ends that process. The file and
-// the pid that locked it stand for the token of an owner.
+// fileTaken is the outcome if another process holds the file. The file and the pid that locked it stand
+// for the token of an owner.
 func (r *Request) fileTaken() Outcome {
 	holder := r.Flock.Holder()
 	v := View{Active: policy.Active{Held: true, Owner: policy.Untouched}, File: r.Flock.Path}
@@ -93,8 +76,6 @@ func (r *Request) fileTaken() Outcome {
 // IsFile tells whether not a lock but the file is in the newcomer's way.
 func (o Outcome) IsFile() bool { return o.inWay.File != "" }
 
-// seeFile adds how long the present holder of the file has kept newcomers of the atom out, as far as
-// the runlog shows it: when it locked the file is not known.
 func (rec Recorder) seeFile(r *Request, o *Outcome) {
 	first := time.Now()
 	for e := range rec.Log.Newest(noticeBytes) {

@@ -18,17 +18,17 @@ func TestANewcomerDoesNotTryTheAtomWhileItWaitsForTheFile(t *testing.T) {
 	defer holder.Close()
 	locks := func() error { return unix.Flock(int(holder.Fd()), unix.LOCK_EX|unix.LOCK_NB) }
 	must.Do(t, locks())
-	r := NewRequest()
+	r, rec := NewRequest(), Recorder{}
 	r.Flock = must.Get(flock.Open(path, false, false))(t)
 	tried := 0
 	denied := func() (Outcome, error) { tried++; return Outcome{Verdict: Busy}, nil }
 	must.Get(r.Flock.Await())(t)
-	if o, err := r.withFile(denied); err != nil || o.Verdict != Busy || !o.IsFile() || tried != 0 {
+	if o, err := rec.WatchFirst(&r, -1, denied); err != nil || o.Verdict != Busy || !o.IsFile() || tried != 0 {
 		t.Errorf("%+v, %v, tried %d times", o, err, tried)
 	}
 	must.Do(t, unix.Flock(int(holder.Fd()), unix.LOCK_UN))
 	helper.Eventually(t, "it is given the file", func() bool { return !r.Flock.IsAwaited() })
-	if o, err := r.withFile(denied); err != nil || o.IsFile() || tried != 1 {
+	if o, err := rec.WatchFirst(&r, -1, denied); err != nil || o.IsFile() || tried != 1 {
 		t.Errorf("%+v, %v, tried %d times", o, err, tried)
 	}
 	if err := locks(); err != nil {

@@ -10,40 +10,36 @@ import (
 
 // Locker takes and releases atoms: those of a lock directory, or of a store.
 type Locker interface {
-	// Take takes the atom or says why not: GetLock of the 1997 paper. A denial is an Outcome, not
-	// an error. The verdict Stuck comes with an error too.
+	// Take is GetLock of the 1997 paper. A denial is an Outcome, not an error; Stuck comes with an
+	// error too.
 	Take(Request) (Outcome, error)
 
-	// Release stamps the last lock and releases the atom. An error of the kind fault.Denied says
-	// that the lock was lost.
+	// Release stamps the last lock and releases the atom. fault.Denied: the lock was lost.
 	Release(ReleaseRequest) error
 
-	// DryRun says whether Take would take the atom now, and why, and changes nothing. The learned
-	// limits of the request are put in force.
+	// DryRun says whether Take would take the atom now, and why. It puts the learned limits in force.
 	DryRun(*Request) (granted bool, reason string, err error)
 
-	// RecordCommand records in the lock the command that the owner of an acquisition has started;
-	// RecordMembers records the members of its job, before its own supervisor signals them;
-	// RecordRest records the processes that the command has left. BeingEnded tells whether another
-	// process is ending that job, or has begun to. If a lock ends with its owner, even while its
-	// job lives, nothing is recorded and BeingEnded is false.
+	// RecordCommand records the command that the owner of an acquisition has started; RecordMembers the
+	// members of its job, before its own supervisor signals them; RecordRest the processes that the
+	// command has left. BeingEnded tells whether another process is ending that job, or has begun to.
+	// Nothing is recorded if a lock ends with its owner.
 	RecordCommand(name atom.Name, token string, command process.Identity) error
 	RecordMembers(name atom.Name, token string, members []process.Identity) error
 	RecordRest(name atom.Name, token string, rest []process.Identity) error
 	BeingEnded(name atom.Name, token string) (bool, error)
 
-	// RecordSignal logs that an owner has sent a signal to its own job.
 	RecordSignal(*Request, killer.Signalled)
 
-	// OwnExpires logs, before the first signal, that an owner ends its own job at ExpireAfter. age is
-	// how long it has held the atom, idle how long the job was seen idle (0: it was not watched).
+	// OwnExpires logs, before the first signal, that an owner ends its own job at ExpireAfter, which it
+	// has held for age and which was idle for idle (0: it was not watched).
 	OwnExpires(r *Request, token string, age, idle time.Duration)
 
 	// OwnStuck reports that an owner cannot end its own job now, and stays with it.
 	OwnStuck(r *Request, token string, age time.Duration, why error)
 
-	// OwnOverdue tells the hook if this process's run, which has held the atom for that long, is
-	// overdue. It returns the age at which to ask again.
+	// OwnOverdue tells the hook if this process's run is overdue. It returns the age at which to ask
+	// again.
 	OwnOverdue(r *Request, token string, age time.Duration) (next time.Duration)
 
 	// Cancelled logs that a signal ends the newcomer before its job begins.

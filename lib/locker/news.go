@@ -17,8 +17,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// What a person should know is printed on standard error, in one line, so that cron mails it, and
-// given to the hook. Normal outcomes (a run, a denial, too soon) print nothing.
+// What a person should know is printed on standard error, in one line, so that cron mails it, and given
+// to the hook. Normal outcomes print nothing.
 
 // Title is what an atom is called in a message.
 func Title(a atom.Atom) string {
@@ -30,13 +30,11 @@ func Title(a atom.Atom) string {
 	return text
 }
 
-// tell prints what has happened and tells the hook.
 func (rec Recorder) tell(kind hook.Kind, e runlog.Event, text string) {
 	fault.Warn(titleOf(e), text)
 	rec.tellHook(kind, e, text)
 }
 
-// tellHook is for events that are printed elsewhere, or not at all.
 func (rec Recorder) tellHook(kind hook.Kind, e runlog.Event, text string) {
 	rec.Hook.Tell(rec.Log, hook.Event{Kind: kind, Text: titleOf(e) + ": " + text, Event: e})
 }
@@ -45,7 +43,6 @@ func titleOf(e runlog.Event) string {
 	return Title(atom.Atom{Operator: e.Operator, Operand: e.Operand})
 }
 
-// expired describes why a job was ended.
 func expired(age, expireAfter time.Duration, source policy.Source, idle time.Duration) string {
 	if idle > 0 {
 		return hadRun(age) + ", past its learned limit of " + limit.Format(expireAfter) + " and idle for " + limit.Format(idle)
@@ -55,22 +52,18 @@ func expired(age, expireAfter time.Duration, source policy.Source, idle time.Dur
 
 func hadRun(age time.Duration) string { return "it had run for " + limit.FormatAge(age) }
 
-// ShowEnding shows a person at a terminal each signal and its target.
 func (r *Request) ShowEnding(owner process.Identity, s killer.Signalled) {
 	r.Line.Show(func() string {
 		return Title(r.Atom) + ": ending process " + strconv.Itoa(owner.PID) + " and its job: " + s.Signal + " to " + strconv.Itoa(s.PID) + " (" + s.Command + ")"
 	})
 }
 
-// ShowEndingBy shows a person at a terminal that another newcomer is ending the job.
 func (r *Request) ShowEndingBy(pid int) {
 	r.Line.Show(func() string {
 		return Title(r.Atom) + ": waiting for process " + strconv.Itoa(pid) + ", which is ending the job"
 	})
 }
 
-// tellEnd tells the hook how a run ended, and prints it if the run's own supervisor ended it by
-// force.
 func (rec Recorder) tellEnd(r ReleaseRequest, e runlog.Event, own record.Record) {
 	switch {
 	case r.Expired:
@@ -87,12 +80,10 @@ func (rec Recorder) tellEnd(r ReleaseRequest, e runlog.Event, own record.Record)
 	}
 }
 
-// EndedByForce reports, for the owner in the record, that a newcomer is ending it. The message
-// names the newcomer and its reason from the runlog; if they are not there, it names holder, the
-// process that holds the lock's guard (0: unknown). It is printed once for each acquisition,
-// however often a trap asks for the release. The hook is not run here: the newcomer runs it
-// (Replaced), because a hook that the owner starts now would be ended as a part of its job. The
-// error is of the kind fault.Denied, and contains ErrGuarded.
+// EndedByForce reports, for the owner in the record, that a newcomer, or holder (0: unknown), is ending
+// it, once for each acquisition. The hook is left to the newcomer (Replaced): one that the owner starts
+// now would be ended as a part of its job. The error is of the kind fault.Denied, and contains
+// ErrGuarded.
 func (rec Recorder) EndedByForce(r ReleaseRequest, own record.Record, holder int) error {
 	e := event(runlog.Lost, own.Atom, own.Owner.PID)
 	e.Token, e.Status, e.Signal = own.Token, r.Status, r.Signal
@@ -127,10 +118,9 @@ func IsEnded(err error) bool {
 	return errors.As(err, &ended)
 }
 
-// EndingOf is the runlog's event of the process that ends the acquisition: a newcomer, or adlock
-// stop.
+// EndingOf is the runlog's event of the newcomer, or adlock stop, that ends the acquisition.
 func (rec Recorder) EndingOf(own record.Record) (runlog.Event, bool) {
-	for e := range rec.sinceTaken(own) {
+	for e := range rec.since(own.Atom, own.Token) {
 		if (e.Kind == runlog.Expire || e.Kind == runlog.Stop) && e.OwnerToken == own.Token {
 			return e, true
 		}
@@ -139,7 +129,7 @@ func (rec Recorder) EndingOf(own record.Record) (runlog.Event, bool) {
 }
 
 func (rec Recorder) saidLost(own record.Record) bool {
-	for e := range rec.sinceTaken(own) {
+	for e := range rec.since(own.Atom, own.Token) {
 		if e.Kind == runlog.Lost && e.Token == own.Token {
 			return true
 		}
@@ -147,9 +137,8 @@ func (rec Recorder) saidLost(own record.Record) bool {
 	return false
 }
 
-// denials counts how often in a row the atom was denied as busy or full. Each of these events has
-// its number in the row, so the newest is enough. A denial as too soon does not count: a run had
-// completed.
+// denials counts how often in a row the atom was denied as busy or full. Each event has its number in
+// the row. A denial as too soon does not count: a run had completed.
 func (rec Recorder) denials(a atom.Atom) (inARow int) {
 	for e := range rec.SinceAcquired(a) {
 		if e.Kind != runlog.Deny || e.Verdict != string(Busy) && e.Verdict != string(Full) {
@@ -163,8 +152,7 @@ func (rec Recorder) denials(a atom.Atom) (inARow int) {
 	return inARow
 }
 
-// alarming tells whether count denials in a row are reported: the report comes at first denials, at
-// ten times first, at a hundred times, and so on.
+// alarming is true at first denials, at ten times first, at a hundred times, and so on.
 func alarming(count, first int) bool {
 	if first <= 0 {
 		return false
@@ -175,8 +163,8 @@ func alarming(count, first int) bool {
 	return count == first
 }
 
-// tellPause reports a pause that has denied the newcomer, so that the pause is not forgotten: when
-// it is a day old, and each time its age has doubled. The runlog shows when it was last reported.
+// tellPause reports a pause when it is a day old, and each time its age has doubled, so that it is not
+// forgotten.
 func (rec Recorder) tellPause(denied runlog.Event, p policy.Pause) {
 	due, now := aDay, time.Now()
 	for e := range rec.recent(atom.Atom{Program: denied.Program, Host: denied.Host, Operator: denied.Operator, Operand: denied.Operand}) {
@@ -195,7 +183,6 @@ func (rec Recorder) tellPause(denied runlog.Event, p policy.Pause) {
 	rec.tell(hook.Paused, e, "paused for "+limit.FormatAge(p.Age)+" already, "+p.Figures()+"; to end that: adlock resume NAME or, as root, --all")
 }
 
-// starving reports that an atom was denied many times in a row, the last time in the event denied.
 func (rec Recorder) starving(denied runlog.Event) {
 	e := denied
 	e.Kind = runlog.Starved

@@ -53,8 +53,8 @@ type Outcome struct {
 	told  runlog.Opt[time.Duration] // the age of that lock when its owner was last reported as overdue
 }
 
-// Denied is the outcome if the decision is not to take the atom in v, or if an expired owner is
-// left to another call (LeaveExpired).
+// Denied is the outcome if the decision is not to take the atom in v, or to leave an expired owner to
+// another call.
 func (r *Request) Denied(d policy.Decision, v *View) Outcome {
 	o := Outcome{Verdict: verdicts[d.Step], Reason: d.Reason(), inWay: *v, work: v.Active.Work}
 	o.inWay.Active = d.Active
@@ -90,9 +90,9 @@ func (r *Request) TakenBy(o *Outcome, v *View) {
 	}
 }
 
-// ClaimTick claims the tick, if one is asked for and nothing else denies the atom, so a denied
-// newcomer uses no tick. If another newcomer was faster, the outcome is TooSoon. A claim stays,
-// however the job ends; only a release that does not stamp takes it back.
+// ClaimTick claims the tick last, so a denied newcomer uses no tick. If another newcomer was faster,
+// the outcome is TooSoon. A claim stays, however the job ends; only a release that does not stamp takes
+// it back.
 func (r *Request) ClaimTick(o Outcome, err error, claim func() (bool, error)) (Outcome, error) {
 	if err != nil || o.Verdict != Acquired || !r.Tick.Asked() {
 		return o, err
@@ -104,8 +104,7 @@ func (r *Request) ClaimTick(o Outcome, err error, claim func() (bool, error)) (O
 	return o, err
 }
 
-// Owner returns the owner that was found, in words, and when it started; "" if the owner is
-// unknown.
+// Owner returns the owner that was found, in words ("": unknown), and when it started.
 func (o Outcome) Owner() (who string, since time.Time) {
 	if o.found.Owner != 0 {
 		who = o.inWords(o.found.Owner)
@@ -113,8 +112,7 @@ func (o Outcome) Owner() (who string, since time.Time) {
 	return who, time.Now().Add(-o.found.Age.Value - o.inWay.Record.Slept())
 }
 
-// User is ", user NAME" of that owner; "" if the lock does not tell, or if the owner's machine may
-// have other users.
+// User is ", user NAME" of that owner; "" if the lock, or its machine, does not tell.
 func (o Outcome) User() string {
 	if o.Node != "" || o.inWay.Record.Token == "" {
 		return ""
@@ -127,16 +125,14 @@ func (o Outcome) Endable() bool {
 	return !o.inWay.Active.Empty && (o.inWay.Active.Owner == policy.Lives || o.inWay.Active.Owner == policy.Orphaned)
 }
 
-// Inside tells whether the newcomer's own job is in its way: while that job waits for the newcomer,
-// the request cannot succeed. A program that asks for itself (Asker) need not wait for the answer.
+// Inside tells whether the newcomer's own job is in its way: while that waits for the newcomer, the
+// request cannot succeed. A program that asks for itself (Asker) need not wait.
 func (r *Request) Inside(o Outcome) bool { return r.Asker == nil && r.isKeptOut(&o) }
 
-// isKeptOut tells whether the newcomer's own job holds all that is in its way.
 func (r *Request) isKeptOut(o *Outcome) bool {
 	return o.inside > 0 && (o.Verdict == Busy || o.Verdict == Full && o.inside >= r.Slots)
 }
 
-// inWords is the owner pid in words; if the owner is dead but not its job, the words say so.
 func (o Outcome) inWords(pid int) string {
 	who := processOn(pid, o.Node)
 	if o.inWay.Active.Owner == policy.Orphaned {
@@ -145,7 +141,6 @@ func (o Outcome) inWords(pid int) string {
 	return who
 }
 
-// processOn is a process in words, with its machine if that may be another one.
 func processOn(pid int, node string) string {
 	who := "process " + strconv.Itoa(pid)
 	if node != "" {
@@ -158,9 +153,8 @@ var verdicts = map[policy.Step]Verdict{
 	policy.TooSoon: TooSoon, policy.Busy: Busy, policy.Full: Full, policy.Stuck: Stuck, policy.Expire: Expired, policy.Paused: Paused,
 }
 
-// RefuseEndless marks the outcome as Endless if the newcomer was started from inside the job in its
-// way, and wants to wait without a limit: it would wait for itself. A limited wait is not marked:
-// the job may have started the newcomer in the background, and may release the atom in time.
+// RefuseEndless marks the outcome if the newcomer would wait for its own job without a limit. A limited
+// wait may succeed: the job may have started the newcomer in the background.
 func (r *Request) RefuseEndless(o *Outcome, v *View) {
 	if v.IsInsideJob() {
 		o.inside++
@@ -168,27 +162,24 @@ func (r *Request) RefuseEndless(o *Outcome, v *View) {
 	}
 }
 
-// Stuck is the outcome, and the error, if the owner in v has expired and cannot be ended; object
-// is the lock, and cure what a person may do about it ("": nothing known).
+// Stuck is the outcome, and the error, if the owner in v has expired and cannot be ended. object is the
+// lock, cure what a person may do about it.
 func (r *Request) Stuck(object string, v *View, why error, cure string) (Outcome, error) {
 	o := Outcome{Verdict: Stuck, Reason: why.Error()}
 	r.describe(&o.found, v)
 	return o, fault.New(fault.NotPermitted, object, joined("stuck: "+why.Error(), cure))
 }
 
-// ErrNotAtOnce says that the agent does not serve the request: it needs waiting, signals or
-// messages, or is of a rare kind. The script runs a helper for it.
+// ErrNotAtOnce says that the agent does not serve the request: the script runs a helper for it.
 var ErrNotAtOnce = errors.New("it cannot be done at once")
 
 // ErrGuarded says that another process is changing the lock now.
 var ErrGuarded = errors.New("another process is changing the lock")
 
-// ErrLost says that the name now has another file, or none, or that the content names another
-// acquisition.
+// ErrLost says that the name has another file, or none, or names another acquisition.
 var ErrLost = errors.New("the lock has another owner")
 
-// JoinErrors joins two errors. If one is ErrGuarded, which passes by itself, only the other is
-// returned.
+// JoinErrors joins two errors, but leaves out ErrGuarded, which passes by itself, beside another.
 func JoinErrors(one, other error) error {
 	switch {
 	case one == nil || other != nil && errors.Is(one, ErrGuarded):

@@ -16,8 +16,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// The last 10,000 lines or so of the runlog are read for the run times of an atom, but only if an
-// owner has run for learn.Floor or its notice.
+// The last 10,000 lines or so of the runlog are read, but only if an owner has run for learn.Floor or
+// its notice.
 const (
 	noticeBytes = 4 << 20
 	noticeRuns  = 100 // more runs would add nothing
@@ -26,22 +26,21 @@ const (
 // aDay is the shortest time between two reports of one owner.
 const aDay = 24 * time.Hour
 
-// Overdue is an owner that has passed its notice (policy.Overdue), or whose lock a backup brought
-// back: no process may ever release that.
+// Overdue is an owner that has passed its notice (policy.Overdue), or whose lock a backup brought back.
 type Overdue struct {
 	Notice policy.Notice
 	View   // of its lock
 
 	limited bool                      // a limit will end it anyway
-	late    bool                      // a learned limit has passed; it ends only an idle job
+	Late    bool                      // a learned limit has passed; it ends only a job that is seen idle
 	work    string                    // the sign of work that was seen since
 	runs    learn.State               // the run times of its atom
 	told    runlog.Opt[time.Duration] // its age when it was last reported
 	own     bool                      // its own supervisor has told the hook
 }
 
-// Overdue returns the owner of a lock if it is overdue, with what is known about its runs;
-// otherwise nil. The limits are those of a newcomer; said is the explicit notice, 0 for none.
+// Overdue returns the owner of a lock if it is overdue; otherwise nil. The limits are those of a
+// newcomer; said is the explicit notice, 0 for none.
 func (rec Recorder) Overdue(limits policy.Limits, v View, said time.Duration) *Overdue {
 	o := &Overdue{View: v, Notice: policy.Notice{After: cmp.Or(said, learn.Floor), Said: said > 0}}
 	restored := v.Restored && v.Active.Owner == policy.Unknown
@@ -50,11 +49,11 @@ func (rec Recorder) Overdue(limits policy.Limits, v View, said time.Duration) *O
 	}
 	inForce, _ := policy.InForce(limits, v.Active)
 	o.limited = inForce != limit.Never
-	o.late = policy.OnlyIdle(limits, v.Active) && policy.Expired(limits, v.Active)
+	o.Late = policy.OnlyIdle(limits, v.Active) && policy.Expired(limits, v.Active)
 	rec.recall(o)
 	switch {
 	case o.Notice.Said:
-	case o.late:
+	case o.Late:
 		o.Notice.After = inForce
 	default:
 		o.Notice.After = o.runs.Notice()
@@ -65,8 +64,6 @@ func (rec Recorder) Overdue(limits policy.Limits, v View, said time.Duration) *O
 	return o
 }
 
-// recall reads from the runlog how long runs of the atom took, and whether this one was reported
-// before.
 func (rec Recorder) recall(o *Overdue) {
 	var took []time.Duration
 	for e := range rec.Log.Newest(noticeBytes) {
@@ -74,7 +71,14 @@ func (rec Recorder) recall(o *Overdue) {
 		case e.Kind == runlog.Release && rec.isOf(&e, o.Record.Atom) && e.Signal == "" && e.Status.Value == 0:
 			took = append(took, e.Duration.Value)
 		case e.OwnerToken == o.Record.Token && e.Owner == o.Record.Owner.PID:
-			o.recallTold(&e)
+			o.work = cmp.Or(o.work, e.Work)
+			switch {
+			case !e.Overdue.Set:
+			case e.PID == e.Owner: // of the owner's own supervisor
+				o.own = true
+			case !o.told.Set:
+				o.told = e.Overdue
+			}
 		}
 		if len(took) == noticeRuns {
 			break
@@ -85,35 +89,11 @@ func (rec Recorder) recall(o *Overdue) {
 	}
 }
 
-// recallTold takes over what an event, of a newcomer or of the owner's own supervisor, reported
-// about the owner.
-func (o *Overdue) recallTold(e *runlog.Event) {
-	o.work = cmp.Or(o.work, e.Work)
-	switch {
-	case !e.Overdue.Set:
-	case e.PID == e.Owner:
-		o.own = true
-	case !o.told.Set:
-		o.told = e.Overdue
-	}
-}
-
 // isOf tells whether an event is of the atom, in this recorder's store or directory.
 func (rec Recorder) isOf(e *runlog.Event, a atom.Atom) bool {
 	return e.Store == rec.Log.Store && e.Operand == a.Operand && e.Operator == a.Operator && e.Program == a.Program && e.Host == a.Host
 }
 
-// due tells whether to report the owner now: once, and then each time its age has doubled, but at
-// most once a day.
-func (o *Overdue) due() bool {
-	told := o.told.Value
-	return !o.told.Set || o.Active.Age >= told+max(told, aDay)
-}
-
-// Late tells whether a learned limit has passed. Such a limit ends only a job that is seen idle.
-func (o *Overdue) Late() bool { return o.late }
-
-// Text says what is overdue, and how long its runs take.
 func (o *Overdue) Text() string {
 	if o.Restored && o.Active.Owner == policy.Unknown {
 		return "a backup has brought this lock back: it is of " + processOn(o.Record.Owner.PID, o.Node) + " on another machine, " + limit.FormatAge(o.Active.Age) + " old"
@@ -137,17 +117,17 @@ func (o *Overdue) Text() string {
 	switch {
 	case o.runs.Runs > 0:
 		text += ", its runs take " + limit.Format(o.runs.Typical().Round(time.Second)) + " (" + strconv.Itoa(o.runs.Runs) + " known)"
-	case !o.late:
+	case !o.Late:
 		text += ", and how long its runs take is not known"
 	}
-	if o.late {
+	if o.Late {
 		text += ", its learned limit is " + limit.Format(o.Notice.After)
 	}
 	return text
 }
 
-// Remedy returns the advice how to end the wait for the owner. sameAtom says that the newcomer asks
-// for the owner's atom, so that a limit of the newcomer's can end the owner.
+// Remedy returns the advice how to end the wait for the owner. A limit of a newcomer that asks for the
+// sameAtom can end the owner.
 func (rec Recorder) Remedy(o *Overdue, sameAtom bool) string {
 	lock := atom.File{Kind: atom.ActiveLock, Name: o.Record.Atom.Name()}
 	if o.Record.Shared {
@@ -176,8 +156,6 @@ func (rec Recorder) Remedy(o *Overdue, sameAtom bool) string {
 	return o.healthy() + stop + "; a limit would: --expire-after (ADLOCK_EXPIRE_AFTER)"
 }
 
-// healthy is the advice for a job that may run so long: a notice of twice its age, in whole hours.
-// It is "" if a person has set a notice: the advice would be nothing new.
 func (o *Overdue) healthy() string {
 	if o.Notice.Said {
 		return ""
@@ -191,8 +169,8 @@ func (rec Recorder) IfDead(lock atom.File) string {
 	return "if you know that it is dead: " + rec.Command("clear", lock)
 }
 
-// Command is the command line that applies the verb to the lock. It has the lock's path if the
-// reader of the message may have another lock directory, perhaps with a lock of the same name.
+// Command is the command line that applies the verb to the lock. It has the lock's path if the reader
+// of the message may have another lock directory.
 func (rec Recorder) Command(verb string, lock atom.File) string {
 	called := lock.Called()
 	if rec.Log != nil && rec.Log.Locks != "" && rec.Log.Store == "" {
@@ -201,9 +179,8 @@ func (rec Recorder) Command(verb string, lock atom.File) string {
 	return "adlock " + verb + " " + called
 }
 
-// FindOverdue returns the owner in the way of a newcomer that is denied or waits, if that owner
-// is overdue and has to be reported now; else nil. It notes in the outcome when the owner was
-// reported before.
+// FindOverdue returns the owner in the newcomer's way if it has to be reported as overdue now; else
+// nil. It notes in the outcome when the owner was reported before.
 func (rec Recorder) FindOverdue(r *Request, o *Outcome) *Overdue {
 	if o.Verdict != Busy && o.Verdict != Full || !o.inWay.Active.Held {
 		return nil
@@ -223,13 +200,13 @@ func (rec Recorder) FindOverdue(r *Request, o *Outcome) *Overdue {
 	}
 	r.calm = map[string]time.Duration{o.inWay.Record.Token: o.inWay.Active.Age + time.Minute}
 	found := rec.Overdue(limits, o.inWay, said)
-	if found == nil || found.late && o.work == "" && !o.cut && !found.Notice.Said { // it may be ended in a moment
+	if found == nil || found.Late && o.work == "" && !o.cut && !found.Notice.Said { // it may be ended in a moment
 		return nil
 	}
 	if o.told = found.told; o.work != "" {
 		found.work = o.work
 	}
-	if !found.due() {
+	if told := found.told; told.Set && found.Active.Age < told.Value+max(told.Value, aDay) { // once, and each time its age has doubled
 		return nil
 	}
 	return found
@@ -242,8 +219,7 @@ func (rec Recorder) SeeOverdue(r *Request, o *Outcome) {
 	}
 }
 
-// TellOverdue reports the owner in the way. It tells the hook unless the owner's own supervisor
-// does so.
+// TellOverdue leaves the hook to the owner's own supervisor if that tells it.
 func (rec Recorder) TellOverdue(r *Request, o *Outcome, found *Overdue) {
 	e := r.event(runlog.Overdue)
 	e.Verdict = string(o.Verdict)
@@ -261,9 +237,8 @@ func (rec Recorder) TellOverdue(r *Request, o *Outcome, found *Overdue) {
 	}
 }
 
-// OwnOverdue tells the hook if the run of this process, which has held the atom for age, is
-// overdue: while no newcomer comes, no other process does so. It returns the age at which to call
-// it again.
+// OwnOverdue tells the hook if this process's run is overdue: no other process does so while no
+// newcomer comes. It returns the age at which to call it again.
 func (rec Recorder) OwnOverdue(r *Request, token string, age time.Duration) (next time.Duration) {
 	v := r.ownView(token, age, 0)
 	found := rec.Overdue(r.Limits, *v, r.Notice)

@@ -9,7 +9,6 @@ import (
 	"adlock/lib/runlog"
 )
 
-// paceRequests is how many of the latest requests determine the pace of an atom.
 const paceRequests = 9
 
 // Pace is how often the atom was asked for lately, as far as the end of the runlog shows.
@@ -34,7 +33,6 @@ func (rec Recorder) Pace(a atom.Atom) policy.Pace {
 	return policy.Pace{Period: median(apart), Runtime: median(took)}
 }
 
-// median is 0 if there are no durations.
 func median(all []time.Duration) time.Duration {
 	if len(all) == 0 {
 		return 0

@@ -1,6 +1,7 @@
 package locker
 
 import (
+	"fmt"
 	"iter"
 	"os"
 	"time"
@@ -14,8 +15,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Recorder writes the actions of a locker to the runlog: one method for each event. It also reports
-// what a person should know (news.go). A failed write is reported once, and changes nothing else.
+// Recorder writes the actions of a locker to the runlog, and reports what a person should know
+// (news.go). A failed write is reported once, and changes nothing else.
 type Recorder struct {
 	Log  *runlog.Log // nil: nothing is written
 	Hook *hook.Hook  // nil: there is none
@@ -32,8 +33,6 @@ func (rec Recorder) append(e runlog.Event) {
 	}
 }
 
-// unwritten describes trouble with the runlog. If the event was that the atom was taken, it says
-// that the job runs all the same.
 func unwritten(kind runlog.Kind, err error) string {
 	text := "the runlog is not written: " + fault.OneLine(err.Error())
 	if kind == runlog.Acquire {
@@ -46,10 +45,8 @@ func event(kind runlog.Kind, a atom.Atom, pid int) runlog.Event {
 	return runlog.Event{Kind: kind, Program: a.Program, Host: a.Host, Operator: a.Operator, Operand: a.Operand, PID: pid}
 }
 
-// event returns an event about the newcomer.
 func (r *Request) event(kind runlog.Kind) runlog.Event { return event(kind, r.Atom, r.Owner.PID) }
 
-// eventOf returns an event about the newcomer, the owner that it found, and the limits in force.
 func (r *Request) eventOf(kind runlog.Kind, v *View) runlog.Event {
 	e := r.event(kind)
 	r.describe(&e, v)
@@ -64,8 +61,6 @@ func (r *Request) describe(e *runlog.Event, v *View) {
 	}
 }
 
-// describeLimits says which limits are in force for the active lock: in the words of
-// policy.InForce, like status.
 func (r *Request) describeLimits(e *runlog.Event, active policy.Active) {
 	expireAfter, source := policy.InForce(r.Limits, active)
 	e.IfElapsed, e.ExpireAfter, e.ExpireAfterFrom = runlog.Some(r.Limits.IfElapsed), runlog.Some(expireAfter), string(source)
@@ -75,7 +70,7 @@ func (r *Request) describeLimits(e *runlog.Event, active policy.Active) {
 	}
 }
 
-// Missing: the job cannot be run, for that reason and with that exit status.
+// Missing logs that the job cannot be run, for that reason and with that exit status.
 func (rec Recorder) Missing(r *Request, status int, why error) {
 	e := r.event(runlog.Missing)
 	e.Status, e.Reason = runlog.Some(status), why.Error()
@@ -83,7 +78,7 @@ func (rec Recorder) Missing(r *Request, status int, why error) {
 	rec.tellHook(hook.Fail, e, "cannot be run: "+e.Reason)
 }
 
-// Acquired: the atom was taken under the record.
+// Acquired logs that the atom was taken under the record.
 func (rec Recorder) Acquired(r *Request, own record.Record) {
 	e := r.event(runlog.Acquire)
 	e.Token, e.Shared, e.Reason = own.Token, own.Shared, joined(r.Limits.Warning(), r.Explanation())
@@ -92,8 +87,8 @@ func (rec Recorder) Acquired(r *Request, own record.Record) {
 	rec.tellHook(hook.Start, e, "started")
 }
 
-// Denied: the newcomer did not get the atom, after waiting that long. Nothing is written if the
-// newcomer got the atom, or if something went wrong.
+// Denied logs that the newcomer did not get the atom, after waiting that long. It writes nothing of
+// other outcomes.
 func (rec Recorder) Denied(r *Request, o Outcome, err error, waited time.Duration) {
 	kind := runlog.Deny
 	switch {
@@ -121,10 +116,10 @@ func (rec Recorder) Denied(r *Request, o Outcome, err error, waited time.Duratio
 	}
 }
 
-// Waits: the newcomer did not get the atom yet, and waits from now on.
+// Waits logs that the newcomer waits from now on.
 func (rec Recorder) Waits(r *Request, o Outcome) { rec.append(r.refused(runlog.Wait, o, r.Wait)) }
 
-// Cancelled: a signal ends the newcomer, which began that long ago, before its job begins.
+// Cancelled logs that a signal ends the newcomer before its job begins.
 func (rec Recorder) Cancelled(r *Request, signal string, waited time.Duration) {
 	e := r.event(runlog.Cancel)
 	e.Signal, e.Wait, e.Reason = signal, waited, "ended before the job began"
@@ -140,31 +135,25 @@ func (r *Request) refused(kind runlog.Kind, o Outcome, wait time.Duration) runlo
 	return e
 }
 
-// Expiring: the owner in v has passed ExpireAfter and is about to be ended.
+// Expiring logs that the owner in v has passed ExpireAfter and is about to be ended.
 func (rec Recorder) Expiring(r *Request, v *View) {
 	e := r.eventOf(runlog.Expire, v)
-	expireAfter, _ := policy.InForce(r.Limits, v.Active)
-	e.ExpireAfter, e.Idle = runlog.Some(expireAfter), r.idleOf(v)
+	e.Idle = r.idleOf(v)
 	rec.append(e)
 }
 
-// Replaced: the lock of the owner in v was replaced. It is a takeover if the owner had to be
-// ended, else a reclaim.
+// Replaced logs that the lock of the owner in v was replaced: a takeover if that had to be ended, else
+// a reclaim.
 func (rec Recorder) Replaced(r *Request, step policy.Step, v *View) {
-	kind := runlog.Takeover
 	if step == policy.Reclaim {
-		kind = runlog.Reclaim
+		rec.append(r.eventOf(runlog.Reclaim, v))
+		return
 	}
-	e := r.eventOf(kind, v)
-	if kind == runlog.Takeover {
-		e.Idle = r.idleOf(v)
-	}
+	e := r.eventOf(runlog.Takeover, v)
+	e.Idle = r.idleOf(v)
 	rec.append(e)
-	if kind == runlog.Takeover {
-		expireAfter, source := policy.InForce(r.Limits, v.Active)
-		why := expired(v.Active.Age, expireAfter, source, e.Idle)
-		rec.tell(hook.Ended, e, "ended "+processOn(e.Owner, e.OwnerNode)+" by force: "+why)
-	}
+	why := expired(v.Active.Age, e.ExpireAfter.Value, policy.Source(e.ExpireAfterFrom), e.Idle)
+	rec.tell(hook.Ended, e, "ended "+processOn(e.Owner, e.OwnerNode)+" by force: "+why)
 }
 
 // Pause logs that a person has paused the atom, or resumed it if p is zero; with no atom, all jobs of
@@ -178,8 +167,8 @@ func (rec Recorder) Pause(a atom.Atom, p policy.Pause, person string) {
 	rec.append(e)
 }
 
-// Stopping logs, before the first signal, that a person asked to end the owner in v: the owner's
-// supervisor reads this event and reports that reason.
+// Stopping logs, before the first signal, that a person asked to end the owner in v, whose supervisor
+// reads this event.
 func (rec Recorder) Stopping(r *Request, v *View) { rec.append(r.stopped(runlog.Stop, v)) }
 
 // Stopped logs that the owner in v was ended, as a person asked, and that its lock was removed.
@@ -189,27 +178,25 @@ func (rec Recorder) Stopped(r *Request, v *View) {
 	rec.tell(hook.Ended, e, "ended "+processOn(e.Owner, e.OwnerNode)+" by force, as asked: "+hadRun(v.Active.Age))
 }
 
-// stopped is an event about the owner in v; it names no limit, because no limit has ended the
-// owner.
 func (r *Request) stopped(kind runlog.Kind, v *View) runlog.Event {
 	e := r.event(kind)
 	e.Owner, e.OwnerNode, e.OwnerToken, e.Age = v.Record.Owner.PID, v.Node, v.Record.Token, runlog.Some(v.Active.Age)
 	return e
 }
 
-// Signalled: a newcomer sent a signal to the job of the owner in v.
+// Signalled logs that a newcomer sent a signal to the job of the owner in v.
 func (rec Recorder) Signalled(r *Request, v *View, s killer.Signalled) {
 	e := r.event(runlog.Signal)
 	e.Signal, e.Target, e.OwnerToken = s.Signal, s.PID, v.Record.Token
 	rec.append(e)
 }
 
-// RecordSignal: an owner sent a signal to its own job.
+// RecordSignal logs that an owner sent a signal to its own job.
 func (rec Recorder) RecordSignal(r *Request, s killer.Signalled) {
 	rec.Signalled(r, &View{}, s)
 }
 
-// Emptied: a lock that had no record for too long was cleared.
+// Emptied logs that a lock without a record was cleared.
 func (rec Recorder) Emptied(r *Request, v *View) {
 	e := r.event(runlog.Empty)
 	e.Age = runlog.Some(v.Active.Age)
@@ -231,8 +218,7 @@ func (rec Recorder) SayEmptied(r *Request, v *View, path string) {
 
 const wrecked = "damaged lock from before this boot"
 
-// DamagedLast: the newcomer goes on with a damaged last lock, at path. That is said once for each
-// request.
+// DamagedLast says once for each request that the newcomer goes on with a damaged last lock, at path.
 func (rec Recorder) DamagedLast(r *Request, path string) {
 	if !r.saidDamaged {
 		e := r.event(runlog.Clock)
@@ -243,19 +229,19 @@ func (rec Recorder) DamagedLast(r *Request, path string) {
 	r.saidDamaged = true
 }
 
-// FutureStamp: the last lock lies in the future.
+// FutureStamp logs that the last lock lies in the future.
 func (rec Recorder) FutureStamp(r *Request, last policy.Last) {
 	e := r.event(runlog.Clock)
 	e.Age, e.Reason = runlog.Some(last.Age), "the last lock lies in the future and is not believed"
 	rec.append(e)
 }
 
-// OwnExpires: an owner, which has held the atom for that long, is about to end its own job.
+// OwnExpires logs that an owner is about to end its own job.
 func (rec Recorder) OwnExpires(r *Request, token string, age, idle time.Duration) {
 	rec.Expiring(r, r.ownView(token, age, idle))
 }
 
-// OwnStuck: an owner cannot end its own job, for the reason why, and stays with it.
+// OwnStuck reports that an owner cannot end its own job now, and stays with it.
 func (rec Recorder) OwnStuck(r *Request, token string, age time.Duration, why error) {
 	e := r.eventOf(runlog.Stuck, r.ownView(token, age, 0))
 	e.Token, e.Verdict, e.Reason = token, string(Stuck), fault.OneLine(why.Error())
@@ -263,15 +249,14 @@ func (rec Recorder) OwnStuck(r *Request, token string, age time.Duration, why er
 	rec.tell(hook.Stuck, e, "stuck: "+e.Reason+"; adlock stays with the job, and keeps its lock, until nothing of it is left")
 }
 
-// ownView is this process's own lock, which it has held for that long.
 func (r *Request) ownView(token string, age, idle time.Duration) *View {
 	own := r.Record()
 	own.Token = token
 	return &View{Record: own, Active: policy.Active{Held: true, Age: age, Owner: policy.Lives, Asked: own.ExpireAfter, Source: own.Source, Idle: idle}}
 }
 
-// Released: the acquisition in the record has ended. failed is why the last lock or a slot could
-// not be written; the caller reports it.
+// Released logs that the acquisition in the record has ended. failed is why the last lock or a slot
+// could not be written; the caller reports it.
 func (rec Recorder) Released(r ReleaseRequest, own record.Record, failed error) {
 	e := event(runlog.Release, own.Atom, own.Owner.PID)
 	e.Token, e.Status, e.Signal = own.Token, r.Status, r.Signal
@@ -286,10 +271,9 @@ func (rec Recorder) Released(r ReleaseRequest, own record.Record, failed error) 
 	}
 }
 
-// Lost: the acquisition that was to be released was lost before. found is the record of the lock
-// that is there now: another owner's, or the acquisition's own, which is being taken over. If there
-// is no lock, found is nil, and a is the atom. The returned error is of the kind fault.Denied and
-// names the lock, object.
+// Lost logs that the acquisition was lost before its release. found is the record of the lock, object,
+// that is there now: another owner's, or the acquisition's own, which is being taken over; nil: there
+// is none, and a is the atom. The returned error is of the kind fault.Denied.
 func (rec Recorder) Lost(object string, r ReleaseRequest, a atom.Atom, found *record.Record, why error) error {
 	e := event(runlog.Lost, a, r.PID)
 	if found != nil {
@@ -303,28 +287,22 @@ func (rec Recorder) Lost(object string, r ReleaseRequest, a atom.Atom, found *re
 	e.Token, e.Reason = r.Token, fault.OneLine(why.Error())
 	rec.append(e)
 	rec.tellHook(hook.Lost, e, "lost: "+e.Reason)
-	return &fault.Error{Kind: fault.Denied, Object: object, Err: &lostError{why}}
+	return &fault.Error{Kind: fault.Denied, Object: object, Err: fmt.Errorf("lost: %w", why)}
 }
 
-type lostError struct{ why error }
-
-func (e *lostError) Error() string { return "lost: " + e.why.Error() }
-func (e *lostError) Unwrap() error { return e.why }
-
-// Cleared: a person has removed the lock with this record, of an owner on that machine ("": this
-// one).
+// Cleared logs that a person has removed the lock with this record, of an owner on that machine ("":
+// this one).
 func (rec Recorder) Cleared(own record.Record, node string) {
 	e := event(runlog.Clear, own.Atom, 0)
 	e.Owner, e.OwnerNode, e.OwnerToken = own.Owner.PID, node, own.Token
 	rec.append(e)
 }
 
-// recentBytes is how much of the runlog counts as recent: its last 700 lines or so, which a
-// denial can afford to read.
+// recentBytes are the last 700 lines or so, which a denial can afford to read.
 const recentBytes = 256 << 10
 
-// AskedTooSoon counts how often the atom was asked for too soon since it was last taken, not
-// counting requests before the time since.
+// AskedTooSoon counts how often the atom was asked for too soon since it was last taken, and since the
+// time since.
 func (rec Recorder) AskedTooSoon(a atom.Atom, since time.Time) (n int) {
 	for e := range rec.SinceAcquired(a) {
 		if e.Kind == runlog.Deny && e.Verdict == string(TooSoon) && !e.Time.Before(since) {
@@ -335,28 +313,20 @@ func (rec Recorder) AskedTooSoon(a atom.Atom, since time.Time) (n int) {
 }
 
 // SinceAcquired yields the runlog's events of the atom since it was last taken, the newest first.
-func (rec Recorder) SinceAcquired(a atom.Atom) iter.Seq[runlog.Event] {
+func (rec Recorder) SinceAcquired(a atom.Atom) iter.Seq[runlog.Event] { return rec.since(a, "") }
+
+// since is for the acquisition with that token ("": the last one): other readers may have taken the
+// atom meanwhile.
+func (rec Recorder) since(a atom.Atom, token string) iter.Seq[runlog.Event] {
 	return func(yield func(runlog.Event) bool) {
 		for e := range rec.recent(a) {
-			if e.Kind == runlog.Acquire || !yield(e) {
+			if e.Kind == runlog.Acquire && (token == "" || e.Token == token) || !yield(e) {
 				return
 			}
 		}
 	}
 }
 
-// sinceTaken is SinceAcquired for one acquisition: other readers may have taken the atom meanwhile.
-func (rec Recorder) sinceTaken(own record.Record) iter.Seq[runlog.Event] {
-	return func(yield func(runlog.Event) bool) {
-		for e := range rec.recent(own.Atom) {
-			if e.Kind == runlog.Acquire && e.Token == own.Token || !yield(e) {
-				return
-			}
-		}
-	}
-}
-
-// recent yields the events of the atom at the end of the runlog, the newest first.
 func (rec Recorder) recent(a atom.Atom) iter.Seq[runlog.Event] {
 	return func(yield func(runlog.Event) bool) {
 		if rec.Log == nil {

@@ -1,6 +1,5 @@
-// Package locker is the vocabulary for taking and releasing atoms, in a lock directory (package
-// lockdir) or in a store beyond this machine (package lease): the request, the answer, and the
-// events written about it. Package policy decides the answer.
+// Package locker is the vocabulary for taking and releasing atoms, in a lock directory or in a store
+// beyond this machine: the request, the answer, and the events written about it.
 package locker
 
 import (
@@ -31,8 +30,8 @@ type Request struct {
 	Supervised bool
 	Patience   time.Duration // record.Record
 
-	// End tells the owner to end its job, with the pause between the signals: used by a store
-	// beyond this machine, where no other process can end the job. May be nil.
+	// End tells the owner, with the pause between the signals, to end its job, where no other process
+	// can. May be nil.
 	End chan<- time.Duration
 
 	Slots     int       // at most so many atoms of the program at once; 0: any number
@@ -49,12 +48,11 @@ type Request struct {
 	WaitSince   time.Duration // boottime at which the waiting began; 0: now
 	Asked       time.Duration // boottime at which the run was asked for, before a jitter; 0: when the waiting began
 
-	// Asker is the input of the asking process: as soon as it can be read, or ends, the newcomer
-	// stops waiting. May be nil. (A store beyond this machine has another way: lease.Locker.)
+	// Asker is the input of the asking process: when it can be read, or ends, the newcomer stops
+	// waiting. May be nil.
 	Asker *os.File
 
-	// Keep gets what lets the next waiter come, for the caller to do when its run has ended. nil: Take
-	// does it before it returns.
+	// Keep gets what lets the next waiter come, to be called when the run has ended. nil: Take does it.
 	Keep func(leave func())
 
 	Pause        time.Duration // between the signals to an owner that has expired
@@ -80,14 +78,11 @@ func NewRequest() Request {
 	return Request{Asked: process.Boottime(), Limits: policy.Limits{ExpireAfter: limit.Never}, Pause: policy.DefaultPause}
 }
 
-// Auto says which limits are learned from the atom's history: they replace those in Limits once
-// its last lock was read (package learn).
+// Auto says which limits are learned: they replace those in Limits once the last lock was read (package
+// learn).
 type Auto struct {
 	IfElapsed, ExpireAfter bool
 }
-
-// Any tells whether one of them is learned.
-func (a Auto) Any() bool { return a.IfElapsed || a.ExpireAfter }
 
 // Terms are the part of the request that policy decides on.
 func (r *Request) Terms() policy.Terms {
@@ -112,8 +107,7 @@ func (r *Request) Resolve(learned learn.State) {
 	}
 }
 
-// Explanation gives the reasons for learned limits, once the last lock was read; "" if no limit is
-// learned.
+// Explanation gives the reasons for learned limits, once the last lock was read.
 func (r *Request) Explanation() string {
 	var ifElapsed, expireAfter string
 	if r.Auto.IfElapsed {
@@ -125,7 +119,7 @@ func (r *Request) Explanation() string {
 	return joined(ifElapsed, expireAfter)
 }
 
-// Record is the record of a lock for this request, made now.
+// Record is the record of a lock made now.
 func (r *Request) Record() record.Record {
 	expireAfter, source := r.Limits.OfOwner()
 	now := process.Boottime()
@@ -133,13 +127,12 @@ func (r *Request) Record() record.Record {
 		Owner: r.Owner, Job: r.Job, Token: record.NewToken(), Atom: r.Atom,
 		Monotonic: process.Monotonic(), Boottime: now, Asked: r.askedBefore(now), IfElapsed: r.Limits.IfElapsed,
 		ExpireAfter: expireAfter, Source: source, Notice: r.Notice,
-		Replaces: r.Limits.Preempt(), Supervised: r.Supervised, Patience: r.Patience, Slots: r.Slots, FromStart: r.FromStart, Shared: r.Shared, Learn: r.Auto.Any(),
+		Replaces: r.Limits.Preempt(), Supervised: r.Supervised, Patience: r.Patience, Slots: r.Slots, FromStart: r.FromStart, Shared: r.Shared, Learn: r.Auto != Auto{},
 	}
 }
 
-// MomentaryRecord is the record of a lock that this process holds for a moment, guarded all the
-// time. If the process is killed, the record proves that it is dead; its pid alone would not, as
-// another process may have it by then.
+// MomentaryRecord is the record of a lock that this process holds for a moment. If the process is
+// killed, the record proves that it is dead; its pid alone would not.
 func MomentaryRecord(a atom.Atom) (record.Record, error) {
 	owner, err := process.Of(os.Getpid())
 	if err != nil {
@@ -148,7 +141,7 @@ func MomentaryRecord(a atom.Atom) (record.Record, error) {
 	return record.Record{Owner: owner, Token: record.NewToken(), Atom: a, Monotonic: process.Monotonic(), Boottime: process.Boottime(), ExpireAfter: limit.Never}, nil
 }
 
-// NewMemory is the first content of the atom's last lock: the atom, unless the name identifies it.
+// NewMemory is the first content of the last lock: the atom, unless the name identifies it.
 func (r *Request) NewMemory() record.Memory {
 	if r.Atom.Exact() {
 		return record.Memory{}
@@ -156,14 +149,14 @@ func (r *Request) NewMemory() record.Memory {
 	return record.Memory{Atom: r.Atom}
 }
 
-// askedBefore is how long before a moment (boottime) the run was asked for. With FromStart,
-// IfElapsed counts from that request.
+// askedBefore is how long before a moment (boottime) the run was asked for. With FromStart, IfElapsed
+// counts from there.
 func (r *Request) askedBefore(moment time.Duration) time.Duration {
 	return max(0, moment-cmp.Or(r.WaitSince, r.Asked, moment))
 }
 
 // IsOlder tells whether the run was asked for before that of an owner whose lock has this record and
-// age. In one boot and time namespace both are known exactly, else as exactly as the age.
+// age. In one boot and time namespace the record is exact.
 func (r *Request) IsOlder(owner record.Record, age time.Duration) bool {
 	now := process.Boottime()
 	if _, known := owner.Age(); known {
@@ -177,10 +170,9 @@ func (r *Request) IsOlderThan(other record.Start) bool {
 	return other.IsHere() && other.Boottime > cmp.Or(r.WaitSince, r.Asked, process.Boottime())
 }
 
-// Clock is the time up to which ages are counted for this request.
+// Clock is the time up to which ages are counted.
 func (r *Request) Clock(real time.Time) Moment { return Moment{Real: real, Fixed: r.Now} }
 
-// joined joins sentences on one line.
 func joined(some, more string) string {
 	if some == "" || more == "" {
 		return some + more
@@ -203,13 +195,13 @@ type ReleaseRequest struct {
 	Alone   bool          // the owner knows that no other process of its job lives, whatever the lock records
 	Tick    policy.Tick
 
-	// Again: an earlier release may have been interrupted. If the lock is gone, or another owner's,
-	// that release has removed it, and the result is not 'lost'.
+	// Again: an earlier release may have been interrupted, so a lock that is gone, or another owner's,
+	// is not 'lost'.
 	Again bool
 
-	// Withdraw: the acquisition is given up because the process that took the atom died meanwhile.
-	// Nothing is stamped. A lock that is not this process's or an ancestor's stays. As with Again,
-	// a lock that is gone is not 'lost'.
+	// Withdraw gives the acquisition up because the process that took the atom died meanwhile, and
+	// stamps nothing. A lock that is not this process's or an ancestor's stays. As with Again, none is
+	// 'lost'.
 	Withdraw bool
 
 	AtOnce    bool          // as in Request
@@ -225,9 +217,8 @@ func (r ReleaseRequest) Owns(own record.Record) bool {
 	return process.IsAncestor(own.Owner.PID) && own.Owner.Life() == process.Alive
 }
 
-// OwnedBy returns the identity of the process pid if that is this process or one of its ancestors:
-// the death of a lock's owner must mean that the job is over. The error is fault.Untold if that
-// process has died meanwhile: no script is left that could use the message.
+// OwnedBy returns the identity of the process pid if that is this process or an ancestor: the owner's
+// death must mean that the job is over. The error is fault.Untold if that process has died meanwhile.
 func OwnedBy(pid int) (process.Identity, error) {
 	id, is, err := process.Ancestor(pid)
 	if is {

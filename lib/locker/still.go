@@ -8,8 +8,8 @@ import (
 	"adlock/lib/process"
 )
 
-// StandsStill returns an error if the process pid is stopped, and was started at least longest ago:
-// the most that its change of a lock can take. For an unknown process (0) it returns nil.
+// StandsStill returns an error if the process pid (0: unknown) is stopped, and was started at least
+// longest ago: the most that its change of a lock can take.
 func StandsStill(pid int, longest time.Duration) error {
 	if pid == 0 {
 		return nil

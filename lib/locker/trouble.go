@@ -11,8 +11,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// keptOut: the newcomer was denied by its own job, as e says, which holds the lock in by. Each such
-// start is denied, so this is no normal denial.
+// keptOut reports that the newcomer was denied by its own job, which holds the lock in by. Each such
+// start is denied.
 func (rec Recorder) keptOut(e runlog.Event, by *View) {
 	e.Kind, e.Status = runlog.NotRun, runlog.Some(fault.StatusDenied)
 	e.Owner, e.OwnerNode, e.OwnerToken = by.Record.Owner.PID, by.Node, by.Record.Token
@@ -21,16 +21,15 @@ func (rec Recorder) keptOut(e runlog.Event, by *View) {
 	rec.tell(hook.NotRun, e, "not run: "+e.Reason)
 }
 
-// NotRun: nothing could be locked in the directory dir because of why, so the job is not run. The
-// returned error says that; if why is a denial or a usage error, it is returned unchanged, and
-// nothing is reported. If the runlog is in dir and cannot be written, that is not reported too.
+// NotRun reports that nothing could be locked in the directory dir because of why, so the job is not
+// run. It returns a denial or a usage error unchanged. That the runlog in dir cannot be written is not
+// reported too.
 func (rec Recorder) NotRun(r *Request, dir string, o Outcome, why error) error {
 	kind := fault.KindOf(why)
 	if why == nil || o.Verdict == Stuck || kind == fault.Denied || kind == fault.Usage {
 		return why
 	}
-	e := r.event(runlog.NotRun)
-	e.Status, e.Reason = runlog.Some(fault.StatusOf(why)), fault.OneLine(why.Error())
+	e := r.notRun(why)
 	if rec.Log != nil && rec.Log.Dir == dir {
 		rec.Log.FirstTrouble()
 	}
@@ -50,18 +49,21 @@ func (rec Recorder) NotRun(r *Request, dir string, o Outcome, why error) error {
 	return &fault.Error{Kind: kind, Object: titleOf(e), Err: errors.New(text)}
 }
 
-// Refused: the newcomer's options or settings were refused because of why, and the job is not run.
-// The caller reports why; that the runlog cannot be written is not reported too.
+// Refused logs that the newcomer's options or settings were refused. The caller reports why.
 func (rec Recorder) Refused(r *Request, why error) {
-	e := r.event(runlog.NotRun)
-	e.Status, e.Reason = runlog.Some(fault.StatusOf(why)), fault.OneLine(why.Error())
 	rec.Log.FirstTrouble()
-	rec.append(e)
+	rec.append(r.notRun(why))
 }
 
-// awayFor returns for how long the store has kept all its jobs from running here with the status of
-// e; not set: the lock is in a directory. The hook is told (due) when that begins, after an hour, and
-// each time the age has doubled, and not for each start of each job.
+func (r *Request) notRun(why error) runlog.Event {
+	e := r.event(runlog.NotRun)
+	e.Status, e.Reason = runlog.Some(fault.StatusOf(why)), fault.OneLine(why.Error())
+	return e
+}
+
+// awayFor returns for how long the store has kept all its jobs from running here with the status of e;
+// not set: the lock is in a directory. The hook is told (due) when that begins, after an hour, and each
+// time the age has doubled.
 func (rec Recorder) awayFor(e runlog.Event) (age runlog.Opt[time.Duration], due bool) {
 	if rec.Log == nil || rec.Log.Store == "" {
 		return age, true
@@ -73,8 +75,8 @@ func (rec Recorder) awayFor(e runlog.Event) (age runlog.Opt[time.Duration], due 
 	return runlog.Some[time.Duration](0), true
 }
 
-// othersTold tells whether the event before e, which was appended, tells the same: of the jobs that
-// cron starts in one minute, the first one in the runlog tells the hook.
+// othersTold tells whether the event before e tells the same: of the jobs that cron starts in one
+// minute, the first one tells the hook.
 func (rec Recorder) othersTold(e runlog.Event) bool {
 	own := false
 	for told := range rec.toldAway(e) {
@@ -86,9 +88,8 @@ func (rec Recorder) othersTold(e runlog.Event) bool {
 	return false
 }
 
-// toldAway yields the events, the newest first, of which the hook was told that the store keeps jobs
-// from running with the status of e, up to the last answer of the store. An event that was not told
-// has no age.
+// toldAway yields the events, the newest first, of which the hook was told, up to the last answer of
+// the store. An event that was not told has no age.
 func (rec Recorder) toldAway(e runlog.Event) iter.Seq[runlog.Event] {
 	return func(yield func(runlog.Event) bool) {
 		if rec.Log == nil || rec.Log.Store == "" {

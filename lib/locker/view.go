@@ -66,8 +66,7 @@ func (v *View) Foresee(d policy.Decision) policy.Decision {
 
 const silent = "its owner has given no sign of life for its whole lease; it would be watched for as long, and replaced if it stays silent"
 
-// foreseeEnd checks that the owner's job could be ended, and that this process does not belong to
-// it. (An owner in a store ends its job itself, when asked.)
+// foreseeEnd checks that the owner's job could be ended. (An owner in a store ends its job itself.)
 func (v *View) foreseeEnd(d policy.Decision) policy.Decision {
 	switch _, err := killer.Members(v.Job); {
 	case errors.Is(err, killer.ErrAncestor):
@@ -84,8 +83,7 @@ type Moment struct {
 	Fixed time.Time // the pass clock; zero: none
 }
 
-// Effective is the 'now' by which IfElapsed and ExpireAfter are judged: the pass clock if there is
-// one.
+// Effective is the 'now' by which IfElapsed and ExpireAfter are judged.
 func (m Moment) Effective() time.Time {
 	if m.Fixed.IsZero() {
 		return m.Real
@@ -93,9 +91,8 @@ func (m Moment) Effective() time.Time {
 	return m.Fixed
 }
 
-// SeeLast adds to the view what the last lock says at the moment now, and puts the learned limits
-// of the request in force. If the lock is another atom's, object names the lock in the error. used
-// tells whether the requested tick was claimed; it is called only if a tick is requested.
+// SeeLast adds what the last lock says, and puts the learned limits of the request in force. object
+// names the lock in an error; used is called only if a tick is requested.
 func (v *View) SeeLast(r *Request, object string, last record.Last, now Moment, used func() (bool, error)) (err error) {
 	if err := r.Atom.CheckFound(object, last.Memory.Atom); err != nil {
 		return err
@@ -115,8 +112,7 @@ func (v *View) SeeOwner(own record.Record, owner policy.Owner) {
 	v.Active.Asked, v.Active.Source, v.Active.Patience = own.ExpireAfter, own.Source, own.Patience
 }
 
-// LastView returns what a last lock says at the moment now. With fromStart its age counts from the
-// start of the run.
+// LastView returns what a last lock says. With fromStart its age counts from the start of the run.
 func LastView(last record.Last, fromStart bool, now Moment) policy.Last {
 	if last.Completed.IsZero() {
 		return policy.Last{Damaged: last.Damaged}
@@ -138,8 +134,8 @@ func LastView(last record.Last, fromStart bool, now Moment) policy.Last {
 // OwnerOf is the state of a job's owner, as far as this machine can find it out.
 func OwnerOf(job process.Job) policy.Owner { return OwnerIf(job, func() bool { return true }) }
 
-// OwnerIf is OwnerOf, but looks for the rest of a dead owner's job, among all processes, only if the lock
-// still stands: many newcomers read a lock just before its owner releases it and exits.
+// OwnerIf is OwnerOf, but looks for the rest of a dead owner's job only if the lock still stands: many
+// newcomers read a lock just before its owner releases it and exits.
 func OwnerIf(job process.Job, stands func() bool) policy.Owner {
 	switch job.Owner.Life() {
 	case process.Unknown:

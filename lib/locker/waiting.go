@@ -27,7 +27,7 @@ func NewWaiting(r *Request) Waiting {
 	return w
 }
 
-// Left is how long the newcomer still wants to wait; 0 or less: not at all.
+// Left is how long the newcomer still wants to wait; 0 or less for not at all.
 func (w Waiting) Left() time.Duration {
 	if w.wait > 0 && readable(w.Asker()) {
 		return 0
@@ -47,12 +47,16 @@ func (w Waiting) Asker() int {
 	return int(w.asker.Fd())
 }
 
-// IsGivenUp tells whether no process waits for the answer any more: the asker has gone on, or the
-// process is dead for which the lock is asked.
+// IsGivenUp tells whether no process waits for the answer any more.
 func (r *Request) IsGivenUp() bool {
-	owner := r.Owner.PID
-	return readable(Waiting{asker: r.Asker}.Asker()) || owner != 0 && owner != os.Getpid() && r.Owner.Life() == process.Dead
+	return readable(Waiting{asker: r.Asker}.Asker()) || r.IsForTheDead()
 }
+
+// IsForAnother tells whether the lock is asked for another process, whose death ends the wait.
+func (r *Request) IsForAnother() bool { return r.Owner.PID != 0 && r.Owner.PID != os.Getpid() }
+
+// IsForTheDead tells whether that process is dead.
+func (r *Request) IsForTheDead() bool { return r.IsForAnother() && r.Owner.Life() == process.Dead }
 
 func readable(fd int) bool {
 	if fd < 0 {
@@ -71,7 +75,6 @@ func (w Waiting) Spent() time.Duration {
 	return process.Boottime() - w.began
 }
 
-// Show shows a person what the newcomer waits for, how long it has waited, and how long it will.
 func (w Waiting) Show(r *Request, o Outcome) {
 	what := "for the atom"
 	switch {
@@ -99,8 +102,7 @@ func (w Waiting) Show(r *Request, o Outcome) {
 	})
 }
 
-// Worthwhile reports whether to wait: whether the outcome may change before the time for waiting is
-// up.
+// Worthwhile reports whether the outcome may change before the time for waiting is up.
 func (w Waiting) Worthwhile(o Outcome) bool {
 	if w.wait == 0 || o.Endless {
 		return false

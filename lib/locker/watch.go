@@ -12,12 +12,10 @@ import (
 	"adlock/lib/process"
 )
 
-// idleHolds is how long the newcomer relies on having seen a job idle; after that the job may be
-// working again. A job that was seen working is not watched again for as long as the shortest
-// watch.
+// idleHolds is how long the newcomer relies on having seen a job idle. A job that works is not watched
+// again for as long as the shortest watch.
 const idleHolds = 10 * time.Second
 
-// watched is the result of a newcomer's watch of an owner's job.
 type watched struct {
 	idle.Verdict
 	token string        // of the owner's acquisition
@@ -28,9 +26,8 @@ func (w watched) holds(token string, d time.Duration) bool {
 	return w.token == token && process.Boottime()-w.at < d
 }
 
-// MayEnd tells whether the expired owner in v may be ended. A learned limit ends it only if the
-// newcomer has just seen its job idle for a whole watch (policy.WatchFirst). MayEnd is called again
-// under the guard.
+// MayEnd tells whether the expired owner in v may be ended: by a learned limit only if the newcomer has
+// just seen its job idle for a whole watch. It is called again under the guard.
 func (r *Request) MayEnd(v *View) bool {
 	return !policy.WatchFirst(r.Limits, v.Active) || r.watched.Idle > 0 && r.watched.holds(v.Record.Token, idleHolds)
 }
@@ -38,8 +35,8 @@ func (r *Request) MayEnd(v *View) bool {
 // WatchLength is how long a job of the atom is watched before a learned limit ends it.
 func (r *Request) WatchLength() time.Duration { return idle.Length(r.Learned.Typical()) }
 
-// LateError says that the owner of the lock in View has expired by a learned limit, and has to be
-// watched before it is ended. Before it watches, the newcomer gives up what it holds.
+// LateError says that an owner has expired by a learned limit, and has to be watched before it is
+// ended. Before it watches, the newcomer gives up what it holds.
 type LateError struct {
 	View
 	Decision policy.Decision
@@ -58,26 +55,27 @@ type Watcher struct {
 
 func (e *LateError) Error() string { return e.Decision.Reason() }
 
-// WatchFirst returns the outcome of attempt, which tries to take the atom. If that fails with a
-// LateError, the newcomer watches the job and, if the job is idle, attempts again. dir is the lock
-// directory.
+// WatchFirst returns the outcome of attempt, which tries to take the atom. After a LateError the
+// newcomer watches the job and, if it is idle, attempts again. dir is the lock directory.
 //
-// The newcomer holds nothing while it watches, neither a lock nor a guard. What may happen
-// meanwhile, and what follows:
+// The newcomer holds nothing while it watches. What may happen meanwhile:
 //   - the owner releases the atom, or dies: the watch is over within a second;
 //   - another owner follows: it has another token, so MayEnd is false for it;
-//   - a newcomer with an explicit limit ends the owner: likewise, the next owner has another token;
 //   - the job begins to work after the last look: it may be ended, as with any limit;
-//   - this newcomer is killed: the kernel frees the flock by which it had the turn to watch, and it
-//     held nothing else. The next newcomer finds the file of that flock, and reports the owner as
-//     overdue: perhaps no newcomer lives long enough to watch the job to the end;
-//   - this newcomer is stopped after the watch: what it has seen does not count any more
-//     (idleHolds);
-//   - this newcomer is stopped during the watch: another newcomer watches the job too, and reports
-//     the owner likewise.
+//   - this newcomer is killed: the kernel frees the flock by which it had the turn to watch. The next
+//     newcomer finds the file of that flock, and reports the owner as overdue: perhaps no newcomer
+//     lives long enough to watch the job to the end;
+//   - this newcomer is stopped after the watch: what it has seen does not count any more (idleHolds);
+//   - this newcomer is stopped during the watch: another one watches too, and reports the owner.
 func (rec Recorder) WatchFirst(r *Request, dir int, attempt func() (Outcome, error)) (Outcome, error) {
 	for {
-		o, err := r.withFile(attempt)
+		if r.Flock.IsAwaited() { // else the kernel could give it the file while it waits for the atom
+			return r.fileTaken(), nil
+		}
+		o, err := attempt()
+		if err != nil || o.Verdict != Acquired {
+			r.Flock.Free()
+		}
 		var late *LateError
 		if !errors.As(err, &late) {
 			return o, err
@@ -89,8 +87,8 @@ func (rec Recorder) WatchFirst(r *Request, dir int, attempt func() (Outcome, err
 	}
 }
 
-// watch watches the job, if no other newcomer does. An outcome without a verdict means that the job
-// was idle or that its lock has gone: attempt again.
+// watch watches the job, if no other newcomer does. Without a verdict the job was idle or its lock has
+// gone.
 func (rec Recorder) watch(r *Request, late *LateError, dir int) (Outcome, error) {
 	v := &late.View
 	if r.watched.Work != "" && r.watched.holds(v.Record.Token, idle.Shortest) {
@@ -135,19 +133,18 @@ func (rec Recorder) watch(r *Request, late *LateError, dir int) (Outcome, error)
 	return Outcome{}, nil
 }
 
-// watchGrace is the time that a watch may take beyond its length.
 const watchGrace = time.Minute
 
 const watchedByAnother = "another newcomer watches whether it works"
 
-// standsStill tells whether a newcomer that watches the job will not end its watch: it is stopped,
-// or its watch began too long ago (it is frozen, say, or on another machine).
+// standsStill tells whether a newcomer will not end its watch: it is stopped, or its watch began too
+// long ago (it is frozen, say, or on another machine).
 func (r *Request) standsStill(w Watcher) bool {
 	still, _ := process.Still(w.PID)
 	return still || !w.Since.IsZero() && time.Since(w.Since) > r.WatchLength()+watchGrace
 }
 
-// ForeseeWatch returns what the decision d would lead to while that newcomer watches the job.
+// ForeseeWatch returns what the decision would lead to while that newcomer watches the job.
 func (r *Request) ForeseeWatch(d policy.Decision, w Watcher) policy.Decision {
 	if d.Step != policy.Expire || !policy.WatchFirst(r.Limits, d.Active) || w.PID == 0 || r.standsStill(w) {
 		return d
@@ -159,7 +156,6 @@ func running(r *Request, owner policy.Active, why string) string {
 	return policy.Running(r.Limits, owner) + ", and " + why
 }
 
-// works is the denial if the owner has passed a learned limit but its job works.
 func (r *Request) works(late *LateError) Outcome {
 	o := r.busy(late, "it works ("+r.watched.Work+")")
 	o.work = r.watched.Work
@@ -170,7 +166,7 @@ func (r *Request) busy(late *LateError, why string) Outcome {
 	return r.Denied(late.Decision.Because(policy.Busy, running(r, late.Active, why)), &late.View)
 }
 
-// idleOf is how long the job of the owner in v was seen idle; 0: it was not watched.
+// idleOf is how long the job in v was seen idle; 0 if it was not watched.
 func (r *Request) idleOf(v *View) time.Duration {
 	if r.watched.token == v.Record.Token {
 		return r.watched.Idle

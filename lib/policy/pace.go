@@ -12,10 +12,9 @@ type Pace struct {
 	Runtime time.Duration // of a run
 }
 
-// Skipping warns of an IfElapsed, counted from completion, that is about as long as the period of
-// the requests: at each request the last run completed less than a period ago, so every second
-// start is denied. Otherwise it returns "": a much longer IfElapsed is meant to deny, and an
-// IfElapsed shorter than the pause between two runs denies nothing.
+// Skipping warns of an IfElapsed, counted from completion, that is about as long as the period of the
+// requests: every second start is denied. A much longer IfElapsed is meant to deny, and one shorter
+// than the pause between two runs denies nothing.
 func (l Limits) Skipping(p Pace) string {
 	if p.Period <= 0 || l.IfElapsed <= 0 || l.IfElapsed == limit.Never ||
 		p.Period < l.IfElapsed-fromStartSlack(l.IfElapsed) || p.Runtime >= p.Period || p.Period-p.Runtime >= l.IfElapsed+punctual {

@@ -1,6 +1,5 @@
-// Package policy decides what a newcomer does about an atom: figure 3 of the 1997 paper, corrected,
-// as one pure function (Decide) of what was found and what was asked for. Taking an atom, a dry run
-// and status all call Decide. It reads no clock, no file and no process table.
+// Package policy decides what a newcomer does about an atom: figure 3 of the 1997 paper, corrected, as
+// one pure function (Decide). It reads no clock, no file and no process table.
 package policy
 
 import (
@@ -10,16 +9,15 @@ import (
 	"adlock/lib/limit"
 )
 
-// DefaultPause is the default pause between the signals of an ending. Neither limit has a
-// default: nothing is skipped and no job is ended without a person's setting.
+// DefaultPause is between the signals of an ending. Neither limit has a default: nothing is skipped and
+// no job is ended without a person's setting.
 const DefaultPause = 3 * time.Second
 
-// FutureSlack is how far in the future a last lock may lie before it counts as invalid: the clocks
-// of machines and file servers differ a little, and some are coarse.
+// FutureSlack is how far in the future a last lock may lie: clocks differ a little, and some are
+// coarse.
 const FutureSlack = 2 * time.Second
 
-// emptyGrace is how long an empty lock counts as being written. An empty lock whose mtime is
-// further than this in the future does not.
+// emptyGrace is how long an empty lock counts as being written.
 const emptyGrace = time.Minute
 
 // Limits are the limits that a newcomer asks for.
@@ -29,8 +27,8 @@ type Limits struct {
 	Source      Source        // of ExpireAfter; None: it does not count
 }
 
-// OfOwner is the limit that the newcomer writes into its own lock. An ExpireAfter of 0 (--replace)
-// ends the present owner, and sets no limit for the newcomer's own run.
+// OfOwner is the limit in the newcomer's own lock: --replace (0) ends the present owner, and sets no
+// limit.
 func (l Limits) OfOwner() (expireAfter time.Duration, source Source) {
 	if l.ExpireAfter == 0 || l.Source == None {
 		return limit.Never, None
@@ -41,7 +39,6 @@ func (l Limits) OfOwner() (expireAfter time.Duration, source Source) {
 // Source says where a limit comes from.
 type Source string
 
-// The sources.
 const (
 	None    Source = ""        // no limit is set
 	Learned Source = "learned" // from the atom's past runs, because a person set auto
@@ -70,20 +67,17 @@ type Terms struct {
 	Semaphore string
 }
 
-// ForReader returns the terms by which a writer decides about a reader's lock. They have no
-// IfElapsed, because IfElapsed concerns only the atom's last lock.
+// ForReader has no IfElapsed, which concerns only the atom's last lock.
 func (t Terms) ForReader() Terms {
 	return Terms{Limits: Limits{ExpireAfter: t.ExpireAfter, Source: t.Source}}
 }
 
-// ForSlot returns the terms by which a newcomer decides about a slot: it never ends a slot's owner
-// to get the slot.
+// ForSlot has no limit: a newcomer never ends a slot's owner to get the slot.
 func (t Terms) ForSlot() Terms {
 	return Terms{Limits: Limits{ExpireAfter: limit.Never, Source: Said}}
 }
 
-// Situation is the state of an atom, of its program's slots, and of a pause. Fields that were not
-// read are zero.
+// Situation is what was found. Fields that were not read are zero.
 type Situation struct {
 	Last    Last
 	Active  Active
@@ -120,7 +114,6 @@ type Last struct {
 // Owner is the known state of the active lock's owner.
 type Owner int
 
-// The states of an owner.
 const (
 	Lives     Owner = iota
 	Gone            // provably dead, and so are all known processes of its job
@@ -152,7 +145,6 @@ type Active struct {
 // Step is a newcomer's next step.
 type Step int
 
-// The steps.
 const (
 	TooSoon Step = iota // denied: the last lock is too young
 	Busy                // denied: the atom runs
@@ -165,14 +157,13 @@ const (
 	Paused              // denied: a person has paused the atom, or the host
 )
 
-// Granted reports whether the newcomer gets the atom, provided that nothing changes meanwhile and
-// that an owner to be ended can be ended.
+// Granted reports whether the newcomer gets the atom if nothing changes meanwhile.
 func (s Step) Granted() bool {
 	return s == Acquire || s == Expire || s == Reclaim || s == Unempty
 }
 
-// Decide returns what a newcomer on these terms does in this situation. If several reasons deny the
-// newcomer, the first in this order counts: paused, too soon, the active lock, readers, slots.
+// Decide returns what a newcomer does. The first reason in this order denies it: paused, too soon, the
+// active lock, readers, slots.
 func Decide(t Terms, s Situation) Decision {
 	d := Decision{Step: decide(t.Limits, s.Last, s.Active), Active: s.Active, Reader: -1, terms: t, last: s.Last}
 	if s.Pause.Denies() {
@@ -195,9 +186,8 @@ func Decide(t Terms, s Situation) Decision {
 	return d
 }
 
-// amongReaders applies the readers' locks to the decision. The first reader that denies the
-// newcomer decides, else the first reader that has to be ended or cleared, unless the owner of the
-// active lock has to be ended or cleared.
+// amongReaders lets the first reader decide that denies the newcomer, else the first that has to be
+// ended or cleared, unless the owner of the active lock has to be.
 func (d *Decision) amongReaders(readers []Active) {
 	for i, reader := range readers {
 		step := decide(d.terms.ForReader().Limits, Last{}, reader)
@@ -211,7 +201,6 @@ func (d *Decision) amongReaders(readers []Active) {
 	}
 }
 
-// taken counts the slots that others have (takeSlot of a locker), on the terms of ForSlot.
 func taken(t Terms, slots []Active) (n int) {
 	for _, slot := range slots {
 		if slot.Held && !decide(t.ForSlot().Limits, Last{}, slot).Granted() {
@@ -221,8 +210,6 @@ func taken(t Terms, slots []Active) (n int) {
 	return n
 }
 
-// decide is the paper's figure: what a newcomer with these limits does about these
-// two locks.
 func decide(limits Limits, last Last, active Active) Step {
 	if !Due(limits, last) {
 		return TooSoon
@@ -255,8 +242,7 @@ func decide(limits Limits, last Last, active Active) Step {
 	return Busy
 }
 
-// Due reports whether IfElapsed has passed. 0 is always due; never is due only
-// until the atom has completed once.
+// Due reports whether IfElapsed has passed. 0 is always due, never until the atom has completed once.
 func Due(limits Limits, last Last) bool {
 	if limits.IfElapsed == 0 || !last.Completed || last.Future {
 		return true
@@ -264,9 +250,8 @@ func Due(limits Limits, last Last) bool {
 	return limits.IfElapsed != limit.Never && last.Age >= interval(limits, last)
 }
 
-// fromStartSlack shortens an interval that counts from the start of the last run: cron starts a
-// job a little early or late, and a daily job must not slip. The day on which summer time begins
-// has 23 hours.
+// fromStartSlack is there because cron starts a job a little early or late, and a daily job must not
+// slip. The day on which summer time begins has 23 hours.
 func fromStartSlack(ifElapsed time.Duration) time.Duration {
 	slack := min(30*time.Second, max(time.Second, (ifElapsed/10).Truncate(time.Second)))
 	if isDays(ifElapsed) {
@@ -275,7 +260,6 @@ func fromStartSlack(ifElapsed time.Duration) time.Duration {
 	return slack
 }
 
-// interval is the age from which on the last lock is due.
 func interval(limits Limits, last Last) time.Duration {
 	if last.FromStart {
 		return limits.IfElapsed - fromStartSlack(limits.IfElapsed)
@@ -283,10 +267,9 @@ func interval(limits Limits, last Last) time.Duration {
 	return limits.IfElapsed
 }
 
-// InForce returns the limit in force for the active lock when this newcomer finds it, and its
-// source. The newcomer's explicit limit wins. Then comes the owner's, explicit or learned; a
-// learned limit of the newcomer's wins if it is longer, or if the owner has none. Then come limits
-// from settings files, the newcomer's first. Without any limit it is never.
+// InForce returns the limit in force, and its source. The newcomer's explicit limit wins; then the
+// owner's, explicit or learned; a learned limit of the newcomer's if it is longer, or if the owner has
+// none; then limits from settings files, the newcomer's first.
 func InForce(limits Limits, active Active) (expireAfter time.Duration, source Source) {
 	switch {
 	case limits.Source == Said, limits.Source != None && (active.Source == None || active.Source == Filed),
@@ -298,8 +281,8 @@ func InForce(limits Limits, active Active) (expireAfter time.Duration, source So
 	return limit.Never, None
 }
 
-// Expiry is the age at which the active lock expires for this newcomer: the limit in force, plus
-// the owner's Patience. An owner that is preempted does not end its job by itself.
+// Expiry is the age at which the active lock expires for this newcomer: the limit in force, plus the
+// owner's Patience. An owner that is preempted does not end its job by itself.
 func Expiry(limits Limits, active Active) time.Duration {
 	expiry, _ := InForce(limits, active)
 	if expiry == 0 {
@@ -308,8 +291,7 @@ func Expiry(limits Limits, active Active) time.Duration {
 	return min(expiry, limit.Never-active.Patience) + active.Patience // never stays never
 }
 
-// Expired reports whether the active lock has expired for this newcomer. An owner that is to be
-// preempted has not, if it was asked for later: the newest start is what runs in the end.
+// Expired is false of an owner that is to be preempted if that was asked for later.
 func Expired(limits Limits, active Active) bool {
 	return active.Age >= Expiry(limits, active) && !outdated(limits, active)
 }
@@ -322,20 +304,18 @@ func outdated(limits Limits, active Active) bool {
 	return expireAfter == 0 && active.Newer
 }
 
-// OnlyIdle tells whether an expired owner is ended only if a watch finds its job idle. This holds
-// for a learned limit, which cannot distinguish a long run from a hang. An explicit limit ends the
-// job whatever it does.
+// OnlyIdle tells whether an expired owner is ended only if a watch finds its job idle, as a learned
+// limit cannot distinguish a long run from a hang.
 func OnlyIdle(limits Limits, active Active) bool {
 	_, source := InForce(limits, active)
 	return source == Learned
 }
 
-// WatchFirst tells whether the newcomer itself has to watch the job before it ends it. In a store
-// the owner's locksmith watches the job.
+// WatchFirst tells whether the newcomer itself has to watch the job. In a store the owner's locksmith
+// does.
 func WatchFirst(limits Limits, active Active) bool { return OnlyIdle(limits, active) && !active.Remote }
 
-// spared tells whether an expired owner in a store is not asked to end its job, because no watch
-// found the job idle.
+// spared tells whether an expired owner in a store is let run, because no watch found its job idle.
 func spared(limits Limits, active Active) bool {
 	return active.Remote && active.Idle == 0 && OnlyIdle(limits, active) && Expired(limits, active)
 }
@@ -346,8 +326,8 @@ type Notice struct {
 	Said  bool // set by a person; else learned
 }
 
-// Overdue reports whether the owner has passed its notice: an explicit one, or a learned one if
-// no limit is in force that would end the owner whatever it does.
+// Overdue reports whether the owner has passed its notice: an explicit one, or a learned one if no
+// limit in force would end the owner whatever it does.
 func Overdue(limits Limits, active Active, notice Notice) bool {
 	if !active.Held || active.Empty || active.Owner == Gone || active.Owner == Waiter || active.Age < notice.After {
 		return false
@@ -361,8 +341,7 @@ func (d Decision) With(step Step) Decision {
 	return d
 }
 
-// Because is With, plus a reason that does not follow from the situation: why an expired owner
-// cannot be ended (Stuck), must be left alone (Busy), or may turn out to be dead (Reclaim).
+// Because is With, plus a reason that does not follow from the situation.
 func (d Decision) Because(step Step, why string) Decision {
 	d.why = why
 	return d.With(step)
@@ -371,20 +350,19 @@ func (d Decision) Because(step Step, why string) Decision {
 // Preempts tells whether the decision is one of a newcomer that ends an owner at once.
 func (d Decision) Preempts() bool { return d.terms.Limits.Preempt() }
 
-// Outdated tells whether the decision is a denial for good: the newcomer replaces what runs, and a
-// later start has come before it.
+// Outdated tells whether the decision is a denial for good: a later start has come before this
+// newcomer.
 func (d Decision) Outdated() bool {
 	limits := d.terms.Limits
 	return d.Step == Busy && (d.last.Newer && limits.Preempt() || outdated(limits, d.Active))
 }
 
-// words begin the reason of each step.
 var words = [...]string{
 	TooSoon: "too soon", Busy: "busy", Full: "full", Paused: "paused", Stuck: "stuck",
 	Acquire: "free", Reclaim: "free", Unempty: "free", Expire: "expired",
 }
 
-// Reason describes the step with the figures behind it, for --dry-run and the runlog.
+// Reason describes the step with the figures behind it.
 func (d Decision) Reason() string { return words[d.Step] + ": " + d.Figures() }
 
 // Figures is the reason without its first words.
@@ -459,7 +437,6 @@ func tooSoon(limits Limits, last Last) string {
 	return text + "; due in " + limit.Format(interval(limits, last)-wholeAge(last))
 }
 
-// wanted describes the IfElapsed that the newcomer asked for.
 func wanted(limits Limits, last Last) string {
 	text := "IfElapsed is " + limit.Format(limits.IfElapsed)
 	if last.FromStart && limits.IfElapsed > 0 && limits.IfElapsed != limit.Never {
@@ -468,7 +445,7 @@ func wanted(limits Limits, last Last) string {
 	return text
 }
 
-// wholeAge is the age of the last lock in whole seconds, so that the figures in a sentence add up.
+// wholeAge is in whole seconds, so that the figures in a sentence add up.
 func wholeAge(last Last) time.Duration { return last.Age.Truncate(time.Second) }
 
 // DueIn is the time until IfElapsed has passed. It is 0 only if IfElapsed has passed.
@@ -523,8 +500,7 @@ func busy(limits Limits, active Active) string {
 	return text
 }
 
-// Running describes the age of the active lock, the limit in force and its source. The limit is
-// shown without the owner's Patience.
+// Running describes the age of the active lock and the limit in force, without the owner's Patience.
 func Running(limits Limits, active Active) string {
 	expireAfter, source := InForce(limits, active)
 	text := "running for " + limit.FormatAge(active.Age)

@@ -6,14 +6,13 @@ import (
 	"adlock/lib/limit"
 )
 
-// Tick is a period in which an atom runs once, on one host of several (--once-per). It is the tick
-// of the request, by the clock of the asking host. cron on that host starts jobs by the same clock,
-// so if the clocks of two hosts differ, the same crontab line still asks for the same tick on both,
-// at different moments. The host that runs the atom claims the tick.
+// Tick is a period in which an atom runs once, on one host of several (--once-per), by the clock of the
+// asking host: the same crontab line asks for the same tick on two hosts whose clocks differ, at
+// different moments.
 //
-// Ticks of whole days are days of the calendar in the host's time zone: days of 24 hours would put
-// two runs of one local time into one tick on the day when summer time begins. Other ticks are
-// periods since the epoch.
+// Ticks of whole days are days of the calendar in the host's time zone: days of 24 hours would put two
+// runs of one local time into one tick when summer time begins. Other ticks are periods since the
+// epoch.
 type Tick struct {
 	Period time.Duration // whole seconds; 0: no tick is asked for
 	Number int
@@ -23,12 +22,10 @@ type Tick struct {
 
 const aDay = 24 * time.Hour
 
-// firstDay is the day from which whole days are counted. It is a Monday, so that a week begins on
-// Monday.
+// firstDay is a Monday, so that a week begins on Monday.
 var firstDay = time.Date(1969, time.December, 29, 0, 0, 0, 0, time.UTC)
 
-// TickAt is the tick at a moment, whose location is the time zone of whole days; without a period it
-// is the zero Tick.
+// TickAt is the tick at a moment, whose location is the time zone of whole days.
 func TickAt(at time.Time, period time.Duration) Tick {
 	if period == 0 {
 		return Tick{}
@@ -43,7 +40,6 @@ func TickAt(at time.Time, period time.Duration) Tick {
 
 func isDays(period time.Duration) bool { return period > 0 && period%aDay == 0 }
 
-// Asked reports whether there is a tick at all.
 func (t Tick) Asked() bool { return t.Period > 0 }
 
 // Began is when the tick began, by the clock of the host that asked.
@@ -52,7 +48,6 @@ func (t Tick) Began() time.Time { return t.began(t.Period, t.Number) }
 // Next is when the next tick begins.
 func (t Tick) Next() time.Time { return t.began(t.Period, t.Number+1) }
 
-// began is when another tick of this atom began.
 func (t Tick) began(period time.Duration, number int) time.Time {
 	if !isDays(period) {
 		return time.Unix(0, int64(number)*int64(period))
@@ -65,20 +60,17 @@ func (t Tick) began(period time.Duration, number int) time.Time {
 	return time.Date(year, month, day+number*int(period/aDay), 0, 0, 0, 0, zone)
 }
 
-// tickLife is for how many periods a tick is remembered: the clocks of hosts may differ by
-// less than that.
+// tickLife, in periods, is longer than the clocks of hosts differ.
 const tickLife = 10
 
 // Life is how long a claim of the tick has to be remembered.
 func (t Tick) Life() time.Duration { return tickLife * t.Period }
 
-// Outlived reports whether a claim of the atom's tick of that period and number need not be
-// remembered any more at this tick, whose period may be another.
+// Outlived reports whether a claim of that period and number need not be remembered at this tick.
 func (t Tick) Outlived(period time.Duration, number int) bool {
 	return !t.began(period, number+tickLife).After(t.Began())
 }
 
-// used says why the tick denies the atom.
 func (t Tick) used() string {
 	return "ran already " + t.in() + "; the next begins at " + t.Next().Format(time.DateTime)
 }
@@ -88,5 +80,5 @@ func (t Tick) in() string {
 }
 
 // TickUsed reports whether the newcomer is denied because its tick was used. Waiting does not help
-// then: the tick stays that of the request.
+// then.
 func (d Decision) TickUsed() bool { return d.Step == TooSoon && d.used }

@@ -2,15 +2,15 @@ package record
 
 import (
 	"bytes"
+	"fmt"
 	"strconv"
 	"strings"
 
 	"adlock/lib/process"
 )
 
-// Appended is what was added to an active lock after it was put in place: whole lines, each in one
-// write, so that no process reads half a line. The lock is not replaced by a new file, because a
-// rename would look like a takeover.
+// Appended is what was added to an active lock: whole lines, each in one write, so that no process
+// reads half a line. A new file in its place would look like a takeover.
 type Appended struct {
 	Command   process.Identity   // the command that `adlock run` has started; PID 0: none yet
 	Survivors []process.Identity // members of a job whose ending has begun
@@ -37,21 +37,13 @@ func SurvivorLine(n int, id process.Identity) string {
 	return processLine(survivorPrefix+strconv.Itoa(n), id)
 }
 
-// processLine holds pid, start, inode and session of a process, and the pid and time namespace of
-// the writer.
+// processLine has the pid and time namespace of the writer, too.
 func processLine(key string, id process.Identity) string {
-	line := key + "="
-	for i, value := range [...]uint64{uint64(id.PID), id.Start, id.Inode, uint64(id.SID), id.PIDNS, id.TimeNS} {
-		if i > 0 {
-			line += " "
-		}
-		line += strconv.FormatUint(value, 10)
-	}
-	return line + "\n"
+	return fmt.Sprintf("%s=%d %d %d %d %d %d\n", key, id.PID, id.Start, id.Inode, uint64(id.SID), id.PIDNS, id.TimeNS)
 }
 
-// parseAppended reads the lines after a record. It ignores an unfinished last line; an unknown line
-// makes the lock Damaged. The processes are of the owner's boot.
+// parseAppended ignores an unfinished last line; an unknown one makes the lock Damaged. The processes
+// are of the owner's boot.
 func parseAppended(tail []byte, owner process.Identity) (a Appended, ok bool) {
 	tail = tail[:bytes.LastIndexByte(tail, '\n')+1]
 	for line := range strings.Lines(string(tail)) {

@@ -10,124 +10,105 @@ import (
 	"adlock/lib/process"
 )
 
-// writer puts key=value lines together.
-type writer struct{ strings.Builder }
-
-func (w *writer) line(text string)            { w.WriteString(text + "\n") }
-func (w *writer) text(key, value string)      { w.line(key + "=" + value) }
-func (w *writer) quoted(key, value string)    { w.text(key, strconv.Quote(value)) }
-func (w *writer) number(key string, n uint64) { w.text(key, strconv.FormatUint(n, 10)) }
-
-func (w *writer) atom(a atom.Atom) {
-	w.quoted("program", a.Program)
-	w.quoted("host", a.Host)
-	w.quoted("operator", a.Operator)
-	w.quoted("operand", a.Operand)
-	if a.Command != "" {
-		w.quoted("command", a.Command)
-	}
+// lines are the key=value lines of a file. One method for each kind of content names its keys, in their
+// order, and writes the lines, or takes them from those that were read.
+type lines struct {
+	written strings.Builder
+	read    map[string]string // nil: they are being written
+	failed  bool              // a line is missing or bad
 }
 
-func (w *writer) identity(prefix string, id process.Identity) {
-	w.number(prefix+"uid", uint64(id.UID))
-	w.number(prefix+"pgid", uint64(id.PGID))
-	w.number(prefix+"start", id.Start)
-	w.text(prefix+"boot", id.BootID())
-	w.text(prefix+"machine", id.Machine)
-	w.number(prefix+"pidns", id.PIDNS)
-	w.number(prefix+"timens", id.TimeNS)
-	if id.SID != process.Unrecorded {
-		w.number(prefix+"session", uint64(id.SID))
-	}
-	w.number(prefix+"inode", id.Inode)
-}
-
-// parseFields reads key=value lines; every line must be whole.
-func parseFields(text string) (map[string]string, bool) {
-	fields := make(map[string]string, 24)
+func parseLines(text string) (*lines, bool) {
+	l := &lines{read: make(map[string]string, 24)}
 	for text != "" {
 		line, rest, whole := strings.Cut(text, "\n")
 		key, value, found := strings.Cut(line, "=")
-		if _, twice := fields[key]; !whole || !found || twice {
+		if _, twice := l.read[key]; !whole || !found || twice {
 			return nil, false
 		}
-		fields[key] = value
+		l.read[key] = value
 		text = rest
 	}
-	return fields, true
+	return l, true
 }
 
-// reader takes values out of fields and remembers whether one was missing or bad.
-type reader struct {
-	fields map[string]string
-	failed bool
+// has tells whether a line is there that may be missing: it is to be written, or was read.
+func (l *lines) has(key string, write bool) bool {
+	if l.read == nil {
+		return write
+	}
+	_, there := l.read[key]
+	return there
 }
 
-func (r *reader) text(key string) string {
-	value, there := r.fields[key]
-	r.failed = r.failed || !there
+// line returns the value that was written or read, and leaves in read what is not taken.
+func (l *lines) line(key, value string) string {
+	if l.read == nil {
+		l.written.WriteString(key + "=" + value + "\n")
+		return value
+	}
+	value, there := l.read[key]
+	l.failed = l.failed || !there
+	delete(l.read, key)
 	return value
 }
 
-func (r *reader) quoted(key string) string {
-	value, err := strconv.Unquote(r.text(key))
-	r.failed = r.failed || err != nil
-	return value
-}
+func (l *lines) text(key string, v *string) { *v = l.line(key, *v) }
 
-func (r *reader) number(key string, bits int) uint64 {
-	n, err := strconv.ParseUint(r.text(key), 10, bits)
-	r.failed = r.failed || err != nil
-	return n
-}
-
-// session and inode accept a missing key: earlier versions did not write these two.
-func (r *reader) session(key string) int {
-	if _, there := r.fields[key]; !there {
-		return process.Unrecorded
+func (l *lines) flag(key string, v *bool) {
+	if l.has(key, *v) {
+		*v = l.line(key, "yes") == "yes"
 	}
-	return int(r.number(key, 31))
 }
 
-func (r *reader) inode(key string) uint64 {
-	if _, there := r.fields[key]; !there {
-		return 0
+func value[T any](l *lines, key string, v *T, format func(T) string, parse func(string) (T, error)) {
+	read, err := parse(l.line(key, format(*v)))
+	*v, l.failed = read, l.failed || err != nil
+}
+
+func (l *lines) quoted(key string, v *string) { value(l, key, v, strconv.Quote, strconv.Unquote) }
+
+func (l *lines) duration(key string, v *time.Duration) {
+	value(l, key, v, time.Duration.String, time.ParseDuration)
+}
+
+func (l *lines) limit(key string, v *time.Duration) { value(l, key, v, limit.Format, limit.Parse) }
+
+func (l *lines) instant(key string, v *time.Time) {
+	value(l, key, v, limit.Instant, func(text string) (time.Time, error) { return time.Parse(time.RFC3339Nano, text) })
+}
+
+func number[T int | uint64](l *lines, key string, v *T, bits int) {
+	n, err := strconv.ParseUint(l.line(key, strconv.FormatUint(uint64(*v), 10)), 10, bits)
+	*v, l.failed = T(n), l.failed || err != nil
+}
+
+func (l *lines) atom(a *atom.Atom) {
+	if !l.has("program", *a != atom.Atom{}) {
+		return
 	}
-	return r.number(key, 64)
-}
-
-func (r *reader) duration(key string) time.Duration {
-	d, err := time.ParseDuration(r.text(key))
-	r.failed = r.failed || err != nil
-	return d
-}
-
-func (r *reader) limit(key string) time.Duration {
-	d, err := limit.Parse(r.text(key))
-	r.failed = r.failed || err != nil
-	return d
-}
-
-func (r *reader) atom() atom.Atom {
-	a := atom.Atom{Program: r.quoted("program"), Host: r.quoted("host"), Operator: r.quoted("operator"), Operand: r.quoted("operand")}
-	if _, there := r.fields["command"]; there {
-		a.Command = r.quoted("command")
+	l.quoted("program", &a.Program)
+	l.quoted("host", &a.Host)
+	l.quoted("operator", &a.Operator)
+	l.quoted("operand", &a.Operand)
+	if l.has("command", a.Command != "") {
+		l.quoted("command", &a.Command)
 	}
-	r.failed = r.failed || a.Check() != nil
-	return a.Cut()
+	l.failed = l.failed || a.Check() != nil
 }
 
-func (r *reader) identity(prefix string, pid int) process.Identity {
-	return process.Identity{
-		PID:     pid,
-		UID:     int(r.number(prefix+"uid", 32)),
-		PGID:    int(r.number(prefix+"pgid", 31)),
-		Start:   r.number(prefix+"start", 64),
-		Boot:    r.text(prefix + "boot"),
-		Machine: r.text(prefix + "machine"),
-		PIDNS:   r.number(prefix+"pidns", 64),
-		TimeNS:  r.number(prefix+"timens", 64),
-		SID:     r.session(prefix + "session"),
-		Inode:   r.inode(prefix + "inode"),
+func (l *lines) identity(prefix string, id *process.Identity) {
+	number(l, prefix+"uid", &id.UID, 32)
+	number(l, prefix+"pgid", &id.PGID, 31)
+	number(l, prefix+"start", &id.Start, 64)
+	id.Boot = l.line(prefix+"boot", id.BootID())
+	l.text(prefix+"machine", &id.Machine)
+	number(l, prefix+"pidns", &id.PIDNS, 64)
+	number(l, prefix+"timens", &id.TimeNS, 64)
+	if l.has(prefix+"session", id.SID != process.Unrecorded) {
+		number(l, prefix+"session", &id.SID, 31)
+	} else {
+		id.SID = process.Unrecorded
 	}
+	number(l, prefix+"inode", &id.Inode, 64)
 }

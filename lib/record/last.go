@@ -9,7 +9,6 @@ import (
 	"adlock/lib/learn"
 )
 
-// errFormat says that the format of a last lock's content is unknown.
 var errFormat = errors.New("unknown format")
 
 // Memory is the content of a last lock. Unknown fields are kept.
@@ -22,76 +21,46 @@ type Memory struct {
 	other   []string // lines of other keys, as they were
 }
 
-// Empty reports whether there is nothing to remember.
-func (m Memory) Empty() bool {
-	return m.Atom == atom.Atom{} && m.Started.IsZero() && m.Newest == Start{} && m.Learned == learn.State{} && m.Pause == Pause{} && len(m.other) == 0
-}
-
 // Bytes returns the memory as written in the file.
 func (m Memory) Bytes() []byte {
-	var w writer
-	if m.Atom != (atom.Atom{}) {
-		w.atom(m.Atom)
+	var l lines
+	m.lines(&l)
+	for _, line := range append(m.Learned.Lines(), m.other...) {
+		l.written.WriteString(line + "\n")
 	}
-	if !m.Started.IsZero() {
-		w.text("started", m.Started.UTC().Format(time.RFC3339Nano))
+	return []byte(l.written.String())
+}
+
+func (m *Memory) lines(l *lines) {
+	l.atom(&m.Atom)
+	if l.has("started", !m.Started.IsZero()) {
+		l.instant("started", &m.Started)
 	}
-	if m.Newest != (Start{}) {
-		w.text("newest", m.Newest.String())
+	if l.has("newest", m.Newest != Start{}) {
+		value(l, "newest", &m.Newest, Start.String, parseStart)
 	}
-	w.pause(m.Pause)
-	for _, line := range m.Learned.Lines() {
-		w.line(line)
+	if l.has("paused", !m.Pause.Since.IsZero()) {
+		m.Pause.lines(l)
 	}
-	for _, line := range m.other {
-		w.line(line)
-	}
-	return []byte(w.String())
 }
 
 // ParseMemory reads what Bytes wrote; anything else is an error.
-func ParseMemory(content []byte) (Memory, error) {
-	fields, ok := parseFields(string(content))
+func ParseMemory(content []byte) (m Memory, err error) {
+	l, ok := parseLines(string(content))
 	if !ok {
 		return Memory{}, errFormat
 	}
-	var m Memory
-	r := reader{fields: fields}
-	if _, there := fields["program"]; there {
-		m.Atom = r.atom()
+	if m.lines(l); l.failed {
+		return Memory{}, errFormat
 	}
-	if text, there := fields["started"]; there {
-		var err error
-		m.Started, err = time.Parse(time.RFC3339Nano, text)
-		r.failed = r.failed || err != nil
-	}
-	if text, there := fields["newest"]; there {
-		var err error
-		m.Newest, err = parseStart(text)
-		r.failed = r.failed || err != nil
-	}
-	if _, there := fields["paused"]; there {
-		m.Pause = r.pause()
-	}
-	m.Learned = learn.Parse(fields)
+	m.Learned = learn.Parse(l.read)
 	for line := range strings.Lines(string(content)) {
-		if key, _, _ := strings.Cut(line, "="); !isKnown(key) {
+		key, _, _ := strings.Cut(line, "=")
+		if _, left := l.read[key]; left && !learn.Is(key) {
 			m.other = append(m.other, strings.TrimSuffix(line, "\n"))
 		}
 	}
-	if r.failed {
-		return Memory{}, errFormat
-	}
 	return m, nil
-}
-
-func isKnown(key string) bool {
-	switch key {
-	case "program", "host", "operator", "operand", "command", "started", "newest",
-		"paused", "paused_for", "paused_why", "paused_boot", "paused_machine", "paused_timens", "paused_boottime":
-		return true
-	}
-	return learn.Is(key)
 }
 
 // Last is a last lock as it was found: when the atom last completed, and what is remembered.

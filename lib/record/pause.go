@@ -1,7 +1,6 @@
 package record
 
 import (
-	"strconv"
 	"time"
 
 	"adlock/lib/limit"
@@ -9,8 +8,7 @@ import (
 	"adlock/lib/process"
 )
 
-// Pause is a pause as it is written: in the last lock of one atom, or in the file of the host.
-// The zero value is no pause.
+// Pause is a pause in the last lock of one atom, or in the file of the host; the zero value is none.
 type Pause struct {
 	Since    time.Time
 	For      time.Duration // limit.Never: until a person ends the pause
@@ -27,10 +25,9 @@ func NewPause(d time.Duration, why string) Pause {
 	return Pause{time.Now(), d, why, here.Boot, here.Machine, here.TimeNS, process.Boottime()}
 }
 
-// Policy is the pause for package policy. Within the boot in which it began, its age is counted by
-// the boottime clock, so steps of the wall clock do not matter. After a reboot the wall clock
-// counts. But on the same machine the pause is then at least as old as this boot: if the clock was
-// far ahead when the pause began, the pause still ends.
+// Policy counts the age by the boottime clock within the boot in which the pause began, else by the
+// wall clock. But on the same machine the pause is then at least as old as this boot: if the clock was
+// far ahead when it began, it still ends.
 func (p Pause) Policy() policy.Pause {
 	if p.Since.IsZero() {
 		return policy.Pause{}
@@ -51,42 +48,23 @@ func (p Pause) Policy() policy.Pause {
 }
 
 // Bytes are the lines of the pause; none for the zero value.
-func (p Pause) Bytes() []byte {
-	var w writer
-	w.pause(p)
-	return []byte(w.String())
+func (p Pause) Bytes() []byte { return Memory{Pause: p}.Bytes() }
+
+func (p *Pause) lines(l *lines) {
+	l.instant("paused", &p.Since)
+	l.limit("paused_for", &p.For)
+	l.quoted("paused_why", &p.Why)
+	l.text("paused_boot", &p.boot)
+	l.text("paused_machine", &p.machine)
+	number(l, "paused_timens", &p.timeNS, 64)
+	l.duration("paused_boottime", &p.boottime)
 }
 
-func (w *writer) pause(p Pause) {
-	if p.Since.IsZero() {
-		return
-	}
-	w.text("paused", p.Since.UTC().Format(time.RFC3339Nano))
-	w.text("paused_for", limit.Format(p.For))
-	w.text("paused_why", strconv.Quote(p.Why))
-	w.text("paused_boot", p.boot)
-	w.text("paused_machine", p.machine)
-	w.number("paused_timens", p.timeNS)
-	w.text("paused_boottime", p.boottime.String())
-}
-
-// ParsePause reads what Bytes wrote; anything else is an error.
+// ParsePause reads what Bytes wrote of a pause; anything else is an error.
 func ParsePause(content []byte) (Pause, error) {
-	fields, ok := parseFields(string(content))
-	r := reader{fields: fields, failed: !ok}
-	p := r.pause()
-	if r.failed {
-		return Pause{}, errFormat
+	m, err := ParseMemory(content)
+	if err == nil && m.Pause == (Pause{}) {
+		err = errFormat
 	}
-	return p, nil
-}
-
-func (r *reader) pause() Pause {
-	since, err := time.Parse(time.RFC3339Nano, r.text("paused"))
-	p := Pause{
-		since, r.limit("paused_for"), r.quoted("paused_why"), r.text("paused_boot"), r.text("paused_machine"),
-		r.number("paused_timens", 64), r.duration("paused_boottime"),
-	}
-	r.failed = r.failed || err != nil
-	return p
+	return m.Pause, err
 }

@@ -1,6 +1,5 @@
-// Package record is the format of an atom's files: the record of an active lock with what was
-// appended to it, and the memory of a last lock. lockdir/lockfile keeps them in files; a store
-// (package lease) keeps the same text.
+// Package record is the format of an atom's files, and of what a store keeps: the record of an active
+// lock with what was appended to it, and the memory of a last lock.
 package record
 
 import (
@@ -10,21 +9,18 @@ import (
 	"time"
 
 	"adlock/lib/atom"
-	"adlock/lib/limit"
 	"adlock/lib/policy"
 	"adlock/lib/process"
 )
 
-// format is the version of the record; a record with another number is not read.
 const format = "1"
 
 // Record is the content of an active lock: its owner, and the owner's terms.
 //
-// An older and a newer adlock may ask for the same atom, as after an upgrade. So unknown keys are
-// skipped. The key of a new field may be missing, which means the behaviour from before the field
-// existed; Bytes omits the key in that case. Lines 1 and 2, which shells read, and the line end=
-// stay as they are. Raise format only if an older adlock would otherwise do harm: it treats a lock
-// of a higher format as damaged.
+// Another version of adlock may ask for the same atom, as during an upgrade. So unknown keys are
+// skipped, and the key of a new field may be missing. Lines 1 and 2, which shells read, and the line
+// end= stay as they are. Raise format only if a reader that does not know the field would do harm: it
+// treats the lock as damaged.
 type Record struct {
 	Owner process.Identity // the process whose death frees the lock
 	Job   process.Identity // on a terminal: the job, held at a gate until it was recorded; PID 0: none
@@ -50,66 +46,60 @@ type Record struct {
 	Slots      int           // the limit under which the owner also took a slot; 0: none
 }
 
-// Bytes returns the record as written in the file: the pid alone on line 1 (as in shlock and the
-// 1997 paper), the token on line 2, where a shell reads it, then key=value lines.
+// Bytes returns the record as written in the file: the pid alone on line 1 (as in shlock and the 1997
+// paper), the token on line 2, where a shell reads it, then key=value lines.
 func (r Record) Bytes() []byte {
-	var w writer
-	w.line(strconv.Itoa(r.Owner.PID))
-	w.text("token", r.Token)
-	w.text("format", format)
-	if r.Atom != (atom.Atom{}) {
-		w.atom(r.Atom)
+	var l lines
+	r.lines(&l)
+	return []byte(strconv.Itoa(r.Owner.PID) + "\n" + l.written.String())
+}
+
+// lines writes or reads what follows the pid. What a record may lack is left out if it is zero.
+func (r *Record) lines(l *lines) {
+	l.text("token", &r.Token)
+	l.failed = l.line("format", format) != format || l.failed
+	l.atom(&r.Atom)
+	l.identity("", &r.Owner)
+	if l.has("node", r.Node != "" && r.Node != r.Atom.Host) {
+		l.quoted("node", &r.Node)
 	}
-	w.identity("", r.Owner)
-	if r.Node != "" && r.Node != r.Atom.Host {
-		w.quoted("node", r.Node)
+	if l.has("image", r.Owner.Image != 0) {
+		number(l, "image", &r.Owner.Image, 64)
 	}
-	if r.Owner.Image != 0 {
-		w.number("image", r.Owner.Image)
+	if l.has("job.pid", r.Job.PID != 0) {
+		number(l, "job.pid", &r.Job.PID, 31)
+		l.failed = l.failed || r.Job.PID == 0 // not a process
+		l.identity("job.", &r.Job)
 	}
-	if r.Job.PID != 0 {
-		w.number("job.pid", uint64(r.Job.PID))
-		w.identity("job.", r.Job)
+	if l.has("file", r.File > 0) {
+		number(l, "file", &r.File, 64)
 	}
-	if r.File > 0 {
-		w.number("file", r.File)
+	l.duration("monotonic", &r.Monotonic)
+	l.duration("boottime", &r.Boottime)
+	if l.has("asked", r.Asked > 0) {
+		l.duration("asked", &r.Asked)
+		r.Asked = max(0, r.Asked)
 	}
-	w.text("monotonic", r.Monotonic.String())
-	w.text("boottime", r.Boottime.String())
-	if r.Asked > 0 {
-		w.text("asked", r.Asked.String())
+	l.limit("if_elapsed", &r.IfElapsed)
+	l.limit("expire_after", &r.ExpireAfter)
+	if l.has("expire_after_from", r.Source != policy.None) {
+		l.text("expire_after_from", (*string)(&r.Source))
 	}
-	w.text("if_elapsed", limit.Format(r.IfElapsed))
-	w.text("expire_after", limit.Format(r.ExpireAfter))
-	if r.Source != policy.None {
-		w.text("expire_after_from", string(r.Source))
+	if l.has("notice", r.Notice > 0) {
+		l.limit("notice", &r.Notice)
 	}
-	if r.Notice > 0 {
-		w.text("notice", limit.Format(r.Notice))
+	l.flag("replaces", &r.Replaces)
+	l.flag("supervised", &r.Supervised)
+	l.flag("from_start", &r.FromStart)
+	l.flag("shared", &r.Shared)
+	l.flag("learn", &r.Learn)
+	if l.has("patience", r.Patience > 0) {
+		l.duration("patience", &r.Patience)
 	}
-	if r.Replaces {
-		w.text("replaces", "yes")
+	if l.has("slots", r.Slots > 0) {
+		number(l, "slots", &r.Slots, 31)
 	}
-	if r.Supervised {
-		w.text("supervised", "yes")
-	}
-	if r.FromStart {
-		w.text("from_start", "yes")
-	}
-	if r.Shared {
-		w.text("shared", "yes")
-	}
-	if r.Learn {
-		w.text("learn", "yes")
-	}
-	if r.Patience > 0 {
-		w.text("patience", r.Patience.String())
-	}
-	if r.Slots > 0 {
-		w.number("slots", uint64(r.Slots))
-	}
-	w.text("end", "")
-	return []byte(w.String())
+	l.line("end", "")
 }
 
 // Content is what an active lock was found to contain.
@@ -123,8 +113,8 @@ const (
 	Damaged                // anything else, or cut short: never replaced
 )
 
-// Parse reads the content of an active lock. A record that is cut short, or followed by an unknown
-// line, is Damaged: half a pid would be another process's.
+// Parse reads the content of an active lock. A record that is cut short is Damaged: half a pid would be
+// another process's.
 func Parse(content []byte) (Record, Content) {
 	record, _, kind := ParseAll(content)
 	return record, kind
@@ -162,61 +152,20 @@ func parseRecord(content []byte) (Record, Content) {
 	if rest == "" {
 		return Record{Owner: process.Identity{PID: int(pid)}}, PIDOnly
 	}
-	fields, ok := parseFields(rest)
-	if !ok || fields["format"] != format {
+	l, ok := parseLines(rest)
+	if !ok {
 		return Record{}, Damaged
 	}
-	r := reader{fields: fields}
-	record := Record{
-		Owner:       r.identity("", int(pid)),
-		Token:       r.text("token"),
-		File:        r.inode("file"),
-		Monotonic:   r.duration("monotonic"),
-		Boottime:    r.duration("boottime"),
-		IfElapsed:   r.limit("if_elapsed"),
-		ExpireAfter: r.limit("expire_after"),
-		Source:      policy.Source(fields["expire_after_from"]),
-		Replaces:    fields["replaces"] == "yes",
-		Supervised:  fields["supervised"] == "yes",
-		FromStart:   fields["from_start"] == "yes",
-		Shared:      fields["shared"] == "yes",
-		Learn:       fields["learn"] == "yes",
-	}
-	if _, there := fields["program"]; there {
-		record.Atom = r.atom()
-	}
-	if _, there := fields["node"]; there {
-		record.Node = r.quoted("node")
-	}
-	if _, there := fields["image"]; there {
-		record.Owner.Image = r.number("image", 64)
-	}
-	if _, there := fields["job.pid"]; there {
-		record.Job = r.identity("job.", int(r.number("job.pid", 31)))
-		r.failed = r.failed || record.Job.PID == 0 // not a process
-	}
-	if _, there := fields["asked"]; there {
-		record.Asked = max(0, r.duration("asked"))
-	}
-	if _, there := fields["notice"]; there {
-		record.Notice = r.limit("notice")
-	}
-	if _, there := fields["patience"]; there {
-		record.Patience = r.duration("patience")
-	}
-	if _, there := fields["slots"]; there {
-		record.Slots = int(r.number("slots", 31))
-	}
-	r.text("end")
-	if r.failed {
+	record := Record{Owner: process.Identity{PID: int(pid)}}
+	if record.lines(l); l.failed {
 		return Record{}, Damaged
 	}
 	return record, Full
 }
 
-// Age is for how long the lock has been there while the machine was awake: a laptop that wakes up
-// must not end last night's job. Steps of the wall clock do not change it. known is false if the
-// owner had another such clock: on another machine, before this boot, or in another time namespace.
+// Age is for how long the lock has been there while the machine was awake: a laptop that wakes up must
+// not end last night's job. known is false if the owner had another such clock (machine, boot, time
+// namespace).
 func (r Record) Age() (age time.Duration, known bool) {
 	here := process.Here()
 	known = r.Owner.Boot != "" && r.Owner.Boot == here.Boot && r.Owner.TimeNS == here.TimeNS
@@ -239,8 +188,7 @@ func (r Record) Slept() time.Duration {
 	return max(0, process.Boottime()-r.Boottime-r.Held())
 }
 
-// KnownJob is the job that the record names, without appended lines. uid owns the lock file; -1:
-// there is no file.
+// KnownJob is the job that the record names. uid owns the lock file; -1: there is no file.
 func (r Record) KnownJob(uid int) process.Job {
 	return process.Job{Owner: r.Owner, Command: r.Job, FileUID: uid, Supervised: r.Supervised, Token: r.Token, Taken: r.Boottime}
 }

@@ -1,7 +1,6 @@
 package runlog
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -20,44 +19,40 @@ const DefaultMax = 10 << 20
 
 // Log is the runlog of one host. Any number of goroutines and processes may use it at once.
 type Log struct {
-	// Dir is the directory. Nothing is written to it unless root or the effective user owns it, no
-	// other user may write to it, and no other user can redirect its path.
+	// Nothing is written to Dir unless root or the effective user owns it, and no other user may write
+	// to it or redirect its path.
 	Dir string
-	// Apart: Dir is no lock directory, so its path may lead through a directory of root's to which a
-	// group may write.
+	// Apart says that the path of Dir may lead through a directory of root's to which a group may
+	// write.
 	Apart bool
-	// Host is HOST in the file's name, already canonical (atom.Canonify).
+	// Host is HOST in the file's name, already canonical.
 	Host string
 	// Locks is the lock directory of the runlog's atoms, if the verbs do not find it by themselves.
 	Locks string
 	// Store is the store of the events that do not name one.
 	Store string
-	// Max is the size in bytes that the file does not exceed, except by lines that several
-	// writers add at once or by a single longer line. Zero is DefaultMax. In all, twice as much
-	// is kept.
+	// Max is the size in bytes that the file does not exceed, except by lines that several writers add
+	// at once or by a single longer line; 0 is DefaultMax. In all, twice as much is kept.
 	Max int64
 
-	// Seen are events that were read before, the oldest first: Newest yields these. nil: it reads
-	// the file.
+	// Seen are events that were read before, the oldest first, for Newest. nil: it reads the file.
 	Seen []Event
 
 	reported atomic.Bool // FirstTrouble
 	safe     atomic.Bool // no other user can redirect the path of Dir
 
-	// For tests: rotating is called before the rename in rotate, writing before the write in
-	// append, after all checks; patience replaces the constant.
+	// For tests: called before the rename in rotate, and before the write in append.
 	rotating, writing func()
 	patience          time.Duration
 }
 
-// Append writes e as one line with one write(2). It opens the file for that and closes it again,
-// so that no descriptor leaks into a job. It creates the file with mode 0600, and refuses it if
-// it is a symbolic link, not a regular file, has another name too, or belongs to neither root nor
-// the effective user.
+// Append writes e as one line with one write(2). It opens the file for that and closes it again, so
+// that no descriptor leaks into a job. It creates the file with mode 0600, and refuses a link, a file
+// with another name too, and one that belongs to neither root nor the effective user.
 //
-// After an error the line may be missing or torn; only the error of a failed rotation comes after
-// the line was written. A torn line is marked as such, by this call or, on a full disk, by the next
-// one that succeeds. Append waits for other processes at most 0.4 s, twice patience.
+// After an error the line may be missing or torn, which the next one that succeeds marks; only the
+// error of a failed rotation comes after the line was written. Append waits for other processes at most
+// twice patience.
 func (l *Log) Append(e Event) error {
 	if err := checkHost(l.Host); err != nil {
 		return err
@@ -70,7 +65,7 @@ func (l *Log) Append(e Event) error {
 	}
 	line := appendLine(make([]byte, 0, 512), &e, l.Host)
 	if len(line) > maxLine {
-		return &fs.PathError{Op: "append to", Path: l.path(), Err: fmt.Errorf("line of %d bytes: %w", len(line), unix.EFBIG)}
+		return failed("append to", l.Path(), fmt.Errorf("line of %d bytes: %w", len(line), unix.EFBIG))
 	}
 	d, err := l.open()
 	if err != nil {
@@ -87,7 +82,7 @@ func (l *Log) Append(e Event) error {
 // Checked says that the caller has just checked the way to the lock directory.
 func (l *Log) Checked() { l.safe.Store(!l.Apart) }
 
-// open opens the directory. The way to it is checked once.
+// open checks the way to the directory once.
 func (l *Log) open() (folder, error) {
 	check := way.Check
 	if l.Apart {
@@ -102,12 +97,10 @@ func (l *Log) open() (folder, error) {
 	return openFolder(l.Dir)
 }
 
-// FirstTrouble is true at its first call only: if a run cannot write the runlog, it reports that
-// only once.
+// FirstTrouble is true at its first call only.
 func (l *Log) FirstTrouble() bool { return l.reported.CompareAndSwap(false, true) }
 
-// Check reports whether Append could write now, and writes nothing. It is also nil if the runlog is
-// missing and can be made.
+// Check reports whether Append could write now, and writes nothing.
 func (l *Log) Check() error {
 	if err := checkHost(l.Host); err != nil {
 		return err
@@ -117,9 +110,9 @@ func (l *Log) Check() error {
 		return err
 	}
 	defer d.close()
-	f, err := d.open(l.name())
+	f, err := d.open(l.name(), 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return d.mayCreate()
+		return failed("write to", d.path, unix.Faccessat(d.fd, ".", unix.W_OK|unix.X_OK, unix.AT_EACCESS))
 	}
 	if err != nil {
 		return err
@@ -128,32 +121,14 @@ func (l *Log) Check() error {
 }
 
 // Path is the file that Append appends to.
-func (l *Log) Path() string { return l.path() }
+func (l *Log) Path() string { return l.Dir + "/" + l.name() }
 
 func (l *Log) name() string { return fileName(l.Host) }
 
-func (l *Log) path() string { return l.Dir + "/" + l.name() }
-
-func (l *Log) max() int64 {
-	if l.Max <= 0 {
-		return DefaultMax
-	}
-	return l.Max
-}
-
-func (l *Log) wait() time.Duration {
-	if l.patience > 0 {
-		return l.patience
-	}
-	return patience
-}
-
-// attempts bounds how often a line is tried if the file is rotated meanwhile. Each rotation takes
-// Max bytes of other writers' lines, so even two in a row are rare.
+// attempts bounds how often a line is tried. Each rotation takes Max bytes of other writers' lines, so
+// even two in a row are rare.
 const attempts = 100
 
-// append writes line to the file with the runlog's name, which may change until the file is
-// locked.
 func (l *Log) append(d folder, line []byte) error {
 	for range attempts {
 		f, err := d.openOrCreate(l.name())
@@ -168,22 +143,15 @@ func (l *Log) append(d folder, line []byte) error {
 			return err
 		}
 	}
-	return &fs.PathError{Op: "append to", Path: l.path(), Err: errors.New("replaced again and again")}
+	return failed("append to", l.Path(), errors.New("replaced again and again"))
 }
 
-// appendTo writes line to f, unless the name has passed to another file. rotate.go explains why
-// that loses no line, with the lock and without it.
+// appendTo writes line to f, unless the name has passed to another file (rotate.go).
 func (l *Log) appendTo(d folder, f *file, line []byte) (written bool, err error) {
-	locked := sysfile.Flock(f.fd, unix.LOCK_SH, l.wait()) == nil
+	locked := sysfile.Flock(f.fd, unix.LOCK_SH, cmp.Or(l.patience, patience)) == nil
 	st, err := d.stat(l.name())
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	if !f.is(st) {
-		return false, nil
+	if err != nil || !sysfile.SameFile(&f.st, st) {
+		return false, sysfile.IgnoreMissing(err)
 	}
 	if st.Nlink > 1 {
 		return false, refuse("open", f.path, "has another name too")
@@ -197,12 +165,10 @@ func (l *Log) appendTo(d folder, f *file, line []byte) (written bool, err error)
 	return locked || d.names(l.name(), f) || d.names(oldName(l.Host), f), nil
 }
 
-// torn marks the end of an incomplete line: a key without a value, which no reader takes for a
-// field, whatever precedes it. Alone on a line it means nothing.
+// torn marks the end of an incomplete line: no reader takes a key without a value for a field.
 const torn = " torn\n"
 
-// write appends line with one write(2). If the file, size bytes long, does not end with a
-// newline, the line begins with the mark that ends the torn one. (Another writer's line that is
+// write begins with that mark if the file does not end with a newline. (Another writer's line that is
 // only partly in the file looks the same; then the mark will stand alone.)
 func (f *file) write(line []byte, size int64) error {
 	whole, err := f.endsLine(size)
@@ -218,20 +184,14 @@ func (f *file) write(line []byte, size int64) error {
 			err = errors.New("short write")
 		}
 	}
-	if err != nil {
-		return &fs.PathError{Op: "write", Path: f.path, Err: err}
-	}
-	return nil
+	return failed("write", f.path, err)
 }
 
-// endsLine reports whether the file's first size bytes end with a whole line.
 func (f *file) endsLine(size int64) (bool, error) {
 	if size == 0 {
 		return true, nil
 	}
 	last := make([]byte, 1)
-	if _, err := sysfile.Pread(f.fd, last, size-1); err != nil {
-		return false, &fs.PathError{Op: "read", Path: f.path, Err: err}
-	}
-	return bytes.Equal(last, []byte{'\n'}), nil
+	_, err := sysfile.Pread(f.fd, last, size-1)
+	return last[0] == '\n', failed("read", f.path, err)
 }

@@ -10,15 +10,12 @@ import (
 // timeLayout has a fixed width, so that lines can be sorted by it.
 const timeLayout = "2006-01-02T15:04:05.000000Z"
 
-// maxLine is the longest line, in bytes with its newline. It is far above what a command line
-// needs, and prevents one event from filling the file or its reader's memory.
+// maxLine prevents one event from filling the file or its reader's memory.
 const maxLine = 1 << 20
 
-// yes is the value of a true field.
 const yes = "yes"
 
-// appendLine appends e as one line with its newline. fileHost is the HOST of the file that the
-// line is for.
+// appendLine leaves out the host of the file.
 func appendLine(b []byte, e *Event, fileHost string) []byte {
 	begin := len(b)
 	for key, value := range e.Fields() {

@@ -1,45 +1,38 @@
-// Package runlog keeps the record of transactions: the requests for locks, the answers, and the
-// signals sent.
+// Package runlog keeps the record of transactions: the requests for locks, the answers, and the signals
+// sent.
 //
-// The runlog of a host is one file, program.HOST.runlog (the paper's name; "program" is literal),
-// with one line of logfmt per event. Above a certain size it is rotated: renamed to
-// program.HOST.runlog.1, in place of the previous .1. The runlog informs people and reports. Only
-// one decision about locks reads it: --if-elapsed auto counts how often the atom was asked for too
-// soon, and counts none if the runlog cannot be read. So an error of this package is printed on
-// standard error, but never keeps a job from running.
+// The runlog of a host is one file, program.HOST.runlog (the paper's name; "program" is literal), with
+// one line of logfmt per event, rotated to .1. It informs people and reports. Only one decision about
+// locks reads it: --if-elapsed auto counts how often the atom was asked for too soon, and counts none
+// if the runlog cannot be read. So an error of this package never keeps a job from running.
 //
 // # The line
 //
 //	time=2026-11-21T02:58:12.123456Z event=release program=backup operator=run operand=nightly pid=811 token=9f… duration=61.25 status=0
 //
-// Time and event come first, fields without a value are omitted, and a reader skips unknown keys.
-// Time is UTC with microseconds: it sorts as text, does not repeat an hour in autumn, is the same
-// for cron and for a login with another TZ, and saves reading a time zone file while a lock is
-// taken. Durations are seconds with up to nine decimals, or never. Lines are in the order in which
-// they were written; a delayed writer may write a time a little older than that of the line before.
-// A value may contain any bytes (quote.go).
+// Time and event come first, fields without a value are omitted, and a reader skips unknown keys. Time
+// is UTC with microseconds: it sorts as text, and needs no time zone file. Durations are seconds with
+// up to nine decimals, or never. Lines are in the order in which they were written. A value may contain
+// any bytes (quote.go).
 package runlog
 
 import "time"
 
-// Event is one transaction. A zero field is not in the line; a field is an Opt if zero has a
-// meaning of its own. The constants of Kind list the fields of each kind.
-//
-// The fields stand in the order of the line, each with its key (fields.go); the values of a field
-// with ",own" are not likely to recur.
+// Event is one transaction. A zero field is not in the line; a field is an Opt if zero has a meaning.
+// The fields stand in the order of the line (fields.go); the values of a field with ",own" are not
+// likely to recur.
 type Event struct {
 	Time time.Time `log:"time"`  // Append sets the current time for zero, and truncates to microseconds
 	Kind Kind      `log:"event"` // what happened
 
-	// The atom, as it was given (any bytes). A line has Host only if it differs from the HOST of the
-	// file's name, which a reader fills in.
+	// The atom, as given (any bytes). A line has Host only if it differs from the HOST of the file's
+	// name.
 	Program  string `log:"program"`
 	Host     string `log:"host"`
 	Operator string `log:"operator"`
 	Operand  string `log:"operand"`
 
-	// Store is the address, as given, of the store beyond this machine that holds the atom; "": a
-	// lock directory. Atoms of the same name in two places are two atoms.
+	// Store is the address of the store that holds the atom; "": a lock directory.
 	Store string `log:"store"`
 
 	PID    int    `log:"pid"`       // the acting process: the owner in acquire, release and lost; else the newcomer
@@ -53,8 +46,8 @@ type Event struct {
 
 	Verdict string `log:"verdict"` // acquired, busy, too-soon, full, paused, stuck
 
-	// The limits in force, limit.Never is never; and where they are from: learned, said; "": the
-	// default, for IfElapsed also said.
+	// The limits in force, and where they are from: learned, said; "": the default, for IfElapsed also
+	// said.
 	IfElapsed       Opt[time.Duration] `log:"if_elapsed"`
 	IfElapsedFrom   string             `log:"if_elapsed_from"`
 	FromStart       bool               `log:"from_start"` // IfElapsed counts from the start of the last run
@@ -79,80 +72,72 @@ type Event struct {
 	Reason string        `log:"reason,own"` // the reason in words and figures, for people
 }
 
-// Kind is what happened. An acquisition begins with Acquire and ends with the one Release,
-// Takeover, Reclaim or Clear that names its token (Token in Release, OwnerToken in the others);
-// so the runlog alone shows the runs.
+// Kind is what happened. An acquisition begins with Acquire and ends with the one Release, Takeover,
+// Reclaim or Clear that names its token (Token in Release, OwnerToken in the others).
 type Kind string
 
-// The kinds of events. Each carries the atom and PID, and the listed fields.
+// The kinds of events, with the fields that each carries beside the atom and PID.
 const (
-	// Acquire: the atom was taken. Token, Shared, both limits, Wait; Reason if the limits were
-	// learned.
+	// Acquire: Token, Shared, both limits, Wait; Reason if the limits were learned.
 	Acquire Kind = "acquire"
-	// Deny: the newcomer was denied. Verdict, Reason, Age, both limits, Wait; Owner and
-	// OwnerToken if there is one; Count of the denials in a row as busy or full; Overdue if that
-	// was reported; Work.
+	// Deny: Verdict, Reason, Age, both limits, Wait; Owner and OwnerToken if there is one; Count of the
+	// denials in a row as busy or full; Overdue if that was reported; Work.
 	Deny Kind = "deny"
-	// Release: the owner is done. Token, Duration, Status, and Signal if a signal ended the job;
-	// Reason if the last lock or a slot could not be written.
+	// Release: Token, Duration, Status, Signal; Reason if the last lock or a slot could not be written.
 	Release Kind = "release"
-	// Expire: the owner has passed ExpireAfter and is about to be ended. Owner, OwnerToken, Age,
-	// ExpireAfter, Idle; Owner is PID if a supervisor ends its own job.
+	// Expire, before an ending: Owner (PID if a supervisor ends its own job), OwnerToken, Age,
+	// ExpireAfter, Idle.
 	Expire Kind = "expire"
-	// Signal: a signal was sent. Signal, Target, OwnerToken; Reason if it failed.
+	// Signal: Signal, Target, OwnerToken; Reason if it failed.
 	Signal Kind = "signal"
-	// Takeover: the death of an expired owner is confirmed and its lock is replaced. Owner,
-	// OwnerToken, Age, Idle; an Acquire follows, in a store perhaps after another newcomer's.
+	// Takeover of an expired owner's lock: Owner, OwnerToken, Age, Idle; an Acquire follows.
 	Takeover Kind = "takeover"
-	// Reclaim: the lock of a dead owner was replaced. Owner, OwnerToken, Age, Reason (the proof
-	// of death); an Acquire follows, in a store perhaps another newcomer's.
+	// Reclaim of a dead owner's lock: Owner, OwnerToken, Age, Reason (the proof); an Acquire follows.
 	Reclaim Kind = "reclaim"
-	// Stuck: the owner has expired and cannot be ended. As Expire; Reason.
+	// Stuck: as Expire; Reason.
 	Stuck Kind = "stuck"
-	// Lost: the owner found at its release that the lock was no longer its own. Token, and PID if
-	// the lock is still its own and being taken over; else Owner and OwnerToken of the lock that
-	// is there, Reason.
+	// Lost, found at a release: Token, Reason, and PID if the lock is still its own and being taken
+	// over; else Owner and OwnerToken of the lock that is there.
 	Lost Kind = "lost"
-	// Clock: a last lock lay in the future and was invalid. Age (below 0).
+	// Clock, of a last lock in the future: Age (below 0).
 	Clock Kind = "clock"
-	// Clear: a person removed the lock, or had its job ended (after a Stop). Owner, OwnerToken,
-	// Age.
+	// Clear, by a person: Owner, OwnerToken, Age.
 	Clear Kind = "clear"
-	// Stop: a person asked to end the owner's job; written before the first signal. Owner,
-	// OwnerToken, Age; a Clear follows once the death is confirmed.
+	// Stop, by a person, before the first signal: Owner, OwnerToken, Age; a Clear follows once the
+	// death is confirmed.
 	Stop Kind = "stop"
-	// Empty: an empty lock was cleared. Age.
+	// Empty: Age of the empty lock that was cleared.
 	Empty Kind = "empty"
-	// Hook: the hook that was started for an event failed. Status or Signal, Reason.
+	// Hook, which failed: Status or Signal, Reason.
 	Hook Kind = "hook"
-	// Starved: the atom was denied many times in a row. Count, Verdict (the last one), Reason.
+	// Starved, by many denials in a row: Count, Verdict (the last one), Reason.
 	Starved Kind = "starved"
-	// Overdue: the owner has passed its notice, and that is reported. Owner, OwnerToken, Age,
-	// Overdue (the same), Work, Reason; Owner is PID if a supervisor reports its own job.
+	// Overdue: Owner (PID if a supervisor reports its own job), OwnerToken, Age, Overdue (the same),
+	// Work, Reason.
 	Overdue Kind = "overdue"
-	// Pause: a person has paused the atom, or with no atom all jobs of the host. Reason.
+	// Pause, of the atom, or with no atom of all jobs of the host: Reason.
 	Pause Kind = "pause"
-	// Resume: a person has ended that pause. Reason.
+	// Resume, from that pause: Reason.
 	Resume Kind = "resume"
-	// Paused: a pause of more than a day has denied the newcomer, and that is reported. Verdict, Age
-	// (of the pause), Reason.
+	// Paused, by a pause of more than a day: Verdict, Age (of the pause), Reason.
 	Paused Kind = "paused"
-	// Missing: the command does not exist (Status 127) or cannot be run (126). Nothing was locked
-	// and nothing ran. Status, Reason; PID is the process that looked for it.
+	// Missing, of a command: Status (127, or 126 if it cannot be run), Reason; PID looked for it.
 	Missing Kind = "missing"
-	// Wait: the newcomer waits from now on. Wait, its longest wait (limit.Never: without end);
-	// else as Deny. It ends with an Acquire or a Deny of the same PID, or with that process's
-	// death.
+	// Wait begins: Wait, the longest one (limit.Never: without end); else as Deny. It ends with an
+	// Acquire or a Deny of the same PID, or with that process's death.
 	Wait Kind = "wait"
-	// Cancel: a signal ended the newcomer before its job began, during its wait or jitter.
-	// Nothing ran. Signal, Wait, Reason.
+	// Cancel, of a newcomer by a signal before its job began: Signal, Wait, Reason.
 	Cancel Kind = "cancel"
-	// NotRun: nothing ran, because of trouble with the lock directory, because the options were
-	// refused (Status 64), or because the newcomer's own job holds the atom (then with the fields
-	// of Deny). Status (that of adlock), Reason; Age, if the lock is in a store: for how long the
-	// store had kept all jobs from running when the hook was told.
+	// NotRun, for trouble with the lock directory, refused options (Status 64) or a newcomer of the job
+	// itself (with the fields of Deny): Status, Reason; Age in a store, if the hook was told: for how
+	// long it had kept all jobs from running.
 	NotRun Kind = "not-run"
 )
+
+// Kinds are all kinds of events.
+func Kinds() []Kind {
+	return []Kind{Acquire, Deny, Release, Expire, Signal, Takeover, Reclaim, Stuck, Lost, Clock, Clear, Stop, Empty, Hook, Starved, Overdue, Pause, Resume, Paused, Missing, Wait, Cancel, NotRun}
+}
 
 // Opt is a value that may be absent, where the zero value has another meaning.
 type Opt[T any] struct {

@@ -9,14 +9,12 @@ import (
 	"adlock/lib/limit"
 )
 
-// key is the key of a field of Event; own: its values are not likely to recur.
 type key struct {
 	key string
 	own bool
 }
 
-// fields are the keys of the fields of Event in their order, from the tags: one table for writing,
-// reading and JSON.
+// fields are the keys of Event, from the tags: one table for writing, reading and JSON.
 var fields = func() (all []key) {
 	event := reflect.TypeFor[Event]()
 	for i := range event.NumField() {
@@ -26,7 +24,6 @@ var fields = func() (all []key) {
 	return all
 }()
 
-// pointersTo returns pointers to the fields of e.
 func pointersTo(e *Event) []any {
 	pointers, event := make([]any, len(fields)), reflect.ValueOf(e).Elem()
 	for i := range pointers {
@@ -35,8 +32,8 @@ func pointersTo(e *Event) []any {
 	return pointers
 }
 
-// Fields yields the keys and values of the fields that are not empty, in the order of the line: a
-// text, an int, true, a limit.Seconds, or the time of the event.
+// Fields yields the fields that are not empty, in the order of the line: a text, an int, true, a
+// limit.Seconds, or the time of the event.
 func (e *Event) Fields() iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		for i, pointer := range pointersTo(e) {
@@ -47,7 +44,6 @@ func (e *Event) Fields() iter.Seq2[string, any] {
 	}
 }
 
-// valueAt returns the value of a field as Fields yields it; nil if it is empty.
 func valueAt(pointer any) any {
 	switch f := pointer.(type) {
 	case *time.Time:
@@ -74,7 +70,6 @@ func valueAt(pointer any) any {
 	return nil
 }
 
-// some returns the value, or nil for a zero value.
 func some[T comparable](value T) any {
 	if value == *new(T) {
 		return nil

@@ -7,14 +7,12 @@ import (
 	"time"
 )
 
-// followEvery is how often Follow looks for more: its reader is a person.
 const followEvery = 200 * time.Millisecond
 
-// Follow yields what Read does and then the events that come after, as they are written, across
-// rotations, until stop is closed or it has yielded an error other than a *DamagedLine. It waits
-// for a missing runlog. It misses lines only if the runlog is rotated three times between two
-// looks, 200 ms apart. A line that was written without the lock into a file that had already left
-// the runlog comes a second time, because its writer repeats it.
+// Follow yields what ReadEnd does and then the events that come after, as they are written, across
+// rotations, until stop is closed. It waits for a missing runlog. It misses lines only if the runlog is
+// rotated three times between two looks. A line that was written without the lock into a file that had
+// left the runlog comes a second time, because its writer repeats it.
 func Follow(stop <-chan struct{}, dir, host string) iter.Seq2[Event, error] {
 	return follow(stop, dir, host, followEvery)
 }
@@ -35,9 +33,8 @@ func follow(stop <-chan struct{}, dir, host string, every time.Duration) iter.Se
 	}
 }
 
-// follower is a reader that stays at the end of a runlog. It keeps the file before the current
-// one as long as that is part of the runlog: a writer that did not get the lock in time may have
-// been delayed until after the rotation, and its line goes there.
+// follower stays at the end of a runlog. It keeps the file before the current one while that is part of
+// the runlog: a writer without the lock may have been delayed until after the rotation.
 type follower struct {
 	reader
 	left reader // the file before; its file is nil if there is none
@@ -48,8 +45,8 @@ func (f *follower) close() {
 	closeAll([]*os.File{f.left.file, f.file}) // only read from
 }
 
-// look yields what is new; false if no more is wanted. It opens the runlog before it reads the
-// current file to its end, so that a file that has been rotated by then contains its last line.
+// look opens the runlog before it reads the current file to its end, so that a file that has been
+// rotated by then contains its last line.
 func (f *follower) look(yield func(Event, error) bool) bool {
 	files, err := openRunlog(f.dir, f.host)
 	if err != nil {
@@ -80,8 +77,7 @@ func (f *follower) look(yield func(Event, error) bool) bool {
 	return true
 }
 
-// late yields what was added to the file before the current one, and closes that file once it is
-// not among the runlog's files any more.
+// late yields what was added to the file before, and closes it once it has left the runlog.
 func (f *follower) late(files []*os.File, yield func(Event, error) bool) bool {
 	if f.left.file == nil {
 		return true
@@ -99,7 +95,6 @@ func (f *follower) late(files []*os.File, yield func(Event, error) bool) bool {
 	return f.left.events(yield)
 }
 
-// turn leaves the current file for the next.
 func (f *follower) turn(next *os.File, yield func(Event, error) bool) bool {
 	if f.file != nil {
 		if !f.unfinished(yield) {
@@ -113,9 +108,8 @@ func (f *follower) turn(next *os.File, yield func(Event, error) bool) bool {
 	return f.events(yield)
 }
 
-// after returns the files that come after the current one. If the current file is not among files,
-// it was rotated twice, or removed: then all of them are new. A current file that has become
-// shorter was emptied and is read from its beginning.
+// after returns the files that come after the current one: all if it was rotated twice, or removed. A
+// file that has become shorter is read from its beginning.
 func (f *follower) after(files []*os.File) ([]*os.File, error) {
 	mine, err := f.file.Stat()
 	if err != nil {
@@ -129,7 +123,6 @@ func (f *follower) after(files []*os.File) ([]*os.File, error) {
 	return files[at+1:], f.rewind(mine.Size())
 }
 
-// indexOf finds a file among files, where it may be open a second time; -1: not found.
 func indexOf(files []*os.File, file *os.File) (int, error) {
 	mine, err := file.Stat()
 	if err != nil {

@@ -162,7 +162,7 @@ func TestDamagedLineSaysWhatIsWrong(t *testing.T) {
 	for _, c := range []struct{ line, reason string }{
 		{"event=deny", "no time"},
 		{"time=2026-11-21T02:58:12.123456Z", "no event"},
-		{"time=2026-02-30T02:58:12.123456Z event=deny", "no such time"},
+		{"time=2026-02-30T02:58:12.123456Z event=deny", "out of range"},
 		{"time=2026-11-21 event=deny", "time"},
 		{start + "time=2026-11-21T02:58:12.123456Z", "given twice"},
 		{start + "pid=12x", `pid: bad number "12x"`},

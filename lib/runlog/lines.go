@@ -16,8 +16,8 @@ func newLines(r io.Reader) *lines {
 	return &lines{in: bufio.NewReaderSize(r, 64<<10)}
 }
 
-// next is the next line, without its newline; it is valid until the next call. At the end of the
-// file the error is io.EOF, even if an unfinished line is left (see rest).
+// next returns a line without its newline, valid until the next call. At the end of the file the error
+// is io.EOF, even if an unfinished line is left (rest).
 func (l *lines) next() ([]byte, error) {
 	for {
 		chunk, err := l.in.ReadSlice('\n')
@@ -35,8 +35,7 @@ func (l *lines) next() ([]byte, error) {
 	}
 }
 
-// keep adds to the part of a line. Content that is too long for a line (a file that is not a
-// runlog, or a hole that a crash left) is not held in memory.
+// keep holds no content in memory that is too long for a line, as of a hole that a crash left.
 func (l *lines) keep(chunk []byte) {
 	if room := maxLine - len(l.part); len(chunk) > room {
 		chunk = chunk[:room]
@@ -44,14 +43,8 @@ func (l *lines) keep(chunk []byte) {
 	l.part = append(l.part, chunk...)
 }
 
-// isTooLong reports whether line, without its newline, is so long that a part of it may have been
-// dropped.
-func isTooLong(line []byte) bool { return len(line) >= maxLine }
-
-// unfinished reports whether the file ends, so far, within a line.
 func (l *lines) unfinished() bool { return len(l.part) > 0 }
 
-// rest returns the part of a line that is there.
 func (l *lines) rest() []byte {
 	line := l.part
 	l.part = l.part[:0]

@@ -18,7 +18,7 @@ func TestNewestComesFirstAndDamageIsPassedOver(t *testing.T) {
 	for pid := 1; pid <= 3; pid++ {
 		must.Do(t, l.Append(Event{Kind: Deny, Time: at, Program: "p", PID: pid}))
 	}
-	addText(t, l.path(), "\nno event\n\n")
+	addText(t, l.Path(), "\nno event\n\n")
 	must.Do(t, l.Append(Event{Kind: Deny, Time: at, Program: "p", PID: 4}))
 	newest := func(most int64) (pids []int) {
 		for e := range l.Newest(most) {

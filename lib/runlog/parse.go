@@ -1,17 +1,16 @@
 package runlog
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"adlock/lib/limit"
 )
 
-// parser turns lines into events. It shares recurring strings: a runlog has many lines and few
-// atoms.
+// parser shares recurring strings: a runlog has many lines and few atoms.
 type parser struct {
 	known map[string]string
 
@@ -23,7 +22,6 @@ type parser struct {
 // maxKnown bounds what a parser remembers, for runlogs whose operands never recur.
 const maxKnown = 4096
 
-// shared is the text of a value that is likely to recur.
 func (p *parser) shared(v field) string {
 	if v.escaped {
 		return v.text
@@ -41,8 +39,7 @@ func (p *parser) shared(v field) string {
 	return s
 }
 
-// parse reads one line, without its newline. An error means that the line is damaged; its text
-// says where.
+// parse reads one line. An error means that it is damaged, and says where.
 func (p *parser) parse(line []byte) (Event, error) {
 	if p.event == nil {
 		p.event = new(Event)
@@ -65,14 +62,12 @@ func (p *parser) parse(line []byte) (Event, error) {
 	return *p.event, nil
 }
 
-// field is the value of one key: as on the line, without quotes, and its text if it has escapes.
 type field struct {
 	raw     []byte
 	text    string
 	escaped bool
 }
 
-// own is the text of a value that does not recur.
 func (v field) own() string {
 	if v.escaped {
 		return v.text
@@ -80,8 +75,7 @@ func (v field) own() string {
 	return string(v.raw)
 }
 
-// pair cuts the first key=value from line. A key alone is an error: it is the rest of a torn line
-// (see torn).
+// pair refuses a key alone: it is the rest of a torn line.
 func pair(line []byte) (key []byte, value field, rest []byte, err error) {
 	eq := 0
 	for eq < len(line) && isKeyByte(line[eq]) {
@@ -113,7 +107,6 @@ func isKeyByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c == '_' || c >= '0' && c <= '9'
 }
 
-// bare cuts a value without quotes from the beginning of line.
 func bare(line []byte) (value field, rest []byte) {
 	n := 0
 	for n < len(line) && isBareByte(line[n]) {
@@ -122,7 +115,6 @@ func bare(line []byte) (value field, rest []byte) {
 	return field{raw: line[:n]}, line[n:]
 }
 
-// quoted cuts a value from line, without its opening quote.
 func quoted(line []byte) (value field, rest []byte, err error) {
 	end, escaped := 0, false
 	for ; end < len(line) && line[end] != '"'; end++ {
@@ -148,7 +140,7 @@ func quoted(line []byte) (value field, rest []byte, err error) {
 	return value, line[end+1:], nil
 }
 
-// set puts one value into its field. Unknown keys come from a newer adlock and are skipped.
+// set skips unknown keys, which another version may have written.
 func (p *parser) set(key []byte, v field) error {
 	for range fields {
 		i := p.next
@@ -203,41 +195,9 @@ func setTime(t *time.Time, v field) (err error) {
 	if !t.IsZero() {
 		return errors.New("given twice")
 	}
-	*t, err = parseTime(v.raw)
+	*t, err = time.Parse(time.RFC3339Nano, string(v.raw))
+	*t = t.UTC()
 	return err
-}
-
-// parseTime reads a time. For the format that Append writes it is several times as fast as
-// time.Parse: a report reads a million of them.
-func parseTime(b []byte) (time.Time, error) {
-	var n [7]int
-	if len(b) != len(timeLayout) {
-		return parseAnyTime(b)
-	}
-	for i, at := 0, 0; i < len(timeLayout); i++ {
-		switch c := b[i]; {
-		case timeLayout[i] >= '0' && timeLayout[i] <= '9':
-			if c < '0' || c > '9' {
-				return parseAnyTime(b)
-			}
-			n[at] = n[at]*10 + int(c-'0')
-		case c != timeLayout[i]:
-			return parseAnyTime(b)
-		default:
-			at++
-		}
-	}
-	t := time.Date(n[0], time.Month(n[1]), n[2], n[3], n[4], n[5], n[6]*1000, time.UTC)
-	if t.Day() != n[2] || t.Hour() != n[3] || t.Minute() != n[4] || t.Second() != n[5] {
-		return time.Time{}, fmt.Errorf("no such time: %q", b)
-	}
-	return t, nil
-}
-
-// parseAnyTime reads a time of RFC 3339 in another format.
-func parseAnyTime(b []byte) (time.Time, error) {
-	t, err := time.Parse(time.RFC3339Nano, string(b))
-	return t.UTC(), err
 }
 
 func parseInt(b []byte) (int, error) {
@@ -248,37 +208,15 @@ func parseInt(b []byte) (int, error) {
 	return n, nil
 }
 
-// parseSeconds reads what limit.Seconds writes.
 func parseSeconds(b []byte) (time.Duration, error) {
-	if string(b) == "never" {
+	text := string(b)
+	if text == "never" {
 		return limit.Never, nil
 	}
-	text := bytes.TrimPrefix(b, []byte("-"))
-	ns, ok := parseNanoseconds(text)
-	switch negative := len(text) < len(b); {
-	case ok && negative && ns <= 1<<63:
-		return time.Duration(-ns), nil
-	case ok && !negative && ns < 1<<63:
-		return time.Duration(ns), nil
+	d, err := time.ParseDuration(text + "s")
+	_, fraction, dotted := strings.Cut(text, ".")
+	if err != nil || strings.Trim(text, "-.0123456789") != "" || dotted && fraction == "" || len(fraction) > 9 {
+		return 0, fmt.Errorf("bad duration %.40q", b)
 	}
-	return 0, fmt.Errorf("bad duration %.40q", b)
-}
-
-// parseNanoseconds reads seconds with at most nine decimals.
-func parseNanoseconds(b []byte) (ns uint64, ok bool) {
-	whole, fraction, dotted := bytes.Cut(b, []byte("."))
-	s, err := strconv.ParseUint(string(whole), 10, 34) // 2^34 s is above 2^63 ns, and cannot overflow below
-	if err != nil || dotted && len(fraction) == 0 || len(fraction) > 9 {
-		return 0, false
-	}
-	ns = s * 1e9
-	unit := uint64(1e9)
-	for _, c := range fraction {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		unit /= 10
-		ns += uint64(c-'0') * unit
-	}
-	return ns, true
+	return d, nil
 }

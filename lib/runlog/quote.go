@@ -7,20 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// Values are quoted as in logfmt, that is, as JSON strings, so any logfmt reader accepts adlock's
-// lines. logfmt cannot represent a byte that is not UTF-8 (go-logfmt and log/slog turn it into
-// U+FFFD, and two atoms into one): such a byte is written as the lone surrogate \udc80 to \udcff,
-// as by Python's surrogateescape (PEP 383). Valid text has no surrogates, so this can be read
-// back; other readers see a replacement character.
-//
-// Characters that do not print are escaped too, so that a runlog may be shown on a terminal.
+// Values are quoted as JSON strings, so any logfmt reader accepts adlock's lines. logfmt cannot
+// represent a byte that is not UTF-8: it is written as the lone surrogate \udc80 to \udcff, as by
+// Python's surrogateescape (PEP 383), which can be read back. Characters that do not print are escaped
+// too, so that a runlog may be shown on a terminal.
 
 const hexDigits = "0123456789abcdef"
 
 // escapedByte is the surrogate that stands for the byte 0; only 0x80 and above occur.
 const escapedByte = 0xdc00
 
-// appendValue appends s, in quotes if it needs them.
 func appendValue(b []byte, s string) []byte {
 	if isBare(s) {
 		return append(b, s...)
@@ -43,7 +39,6 @@ func appendValue(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// isBare reports whether s needs no quotes.
 func isBare(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if !isBareByte(s[i]) || s[i] >= utf8.RuneSelf {
@@ -53,12 +48,10 @@ func isBare(s string) bool {
 	return s != ""
 }
 
-// isBareByte reports whether c may be in a value without quotes.
 func isBareByte(c byte) bool {
 	return c > ' ' && c != '"' && c != '=' && c != '\\' && c != 0x7f
 }
 
-// appendEscape appends a character that does not print.
 func appendEscape(b []byte, r rune) []byte {
 	switch r {
 	case '\n':
@@ -74,8 +67,8 @@ func appendEscape(b []byte, r rune) []byte {
 	return appendUnit(b, r)
 }
 
-// EscapeJSON returns a JSON text with each character that does not print escaped, as in a runlog;
-// encoding/json leaves many of them. Line feeds stay.
+// EscapeJSON escapes each character of a JSON text that does not print, except line feeds:
+// encoding/json leaves many.
 func EscapeJSON(text []byte) []byte {
 	b := make([]byte, 0, len(text))
 	for len(text) > 0 {
@@ -90,12 +83,10 @@ func EscapeJSON(text []byte) []byte {
 	return b
 }
 
-// appendUnit appends one UTF-16 unit as \uHHHH.
 func appendUnit(b []byte, u rune) []byte {
 	return append(b, '\\', 'u', hexDigits[u>>12&15], hexDigits[u>>8&15], hexDigits[u>>4&15], hexDigits[u&15])
 }
 
-// unquote is the value between two quotes. ok is false if an escape is invalid.
 func unquote(q []byte) (s string, ok bool) {
 	var out strings.Builder
 	out.Grow(len(q))
@@ -124,8 +115,7 @@ func unquote(q []byte) (s string, ok bool) {
 	return out.String(), true
 }
 
-// unescapeUnit writes the character of the \uHHHH at the beginning of q, and returns the rest. If
-// that is the first half of a surrogate pair, it reads the second half too.
+// unescapeUnit reads the second half of a surrogate pair too.
 func unescapeUnit(out *strings.Builder, q []byte) (rest []byte, ok bool) {
 	u, ok := unit(q)
 	if !ok {
@@ -147,7 +137,6 @@ func unescapeUnit(out *strings.Builder, q []byte) (rest []byte, ok bool) {
 	return q, true
 }
 
-// unit is the value of the \uHHHH at the beginning of q.
 func unit(q []byte) (u rune, ok bool) {
 	if len(q) < 6 || q[0] != '\\' || q[1] != 'u' {
 		return 0, false

@@ -14,10 +14,12 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"adlock/lib/sysfile"
 )
 
-// DamagedLine is the error for a line that is not an event: torn by a full disk or a crash, or
-// written by another program. Reading continues after it.
+// DamagedLine is the error for a line that is not an event: torn, or another program's. Reading
+// continues after it.
 type DamagedLine struct {
 	File   string // the file's path
 	Line   int    // its number in the file, from 1
@@ -25,16 +27,13 @@ type DamagedLine struct {
 	Reason string // what is wrong with it
 }
 
-// Error names the file, the line and what is wrong.
 func (d *DamagedLine) Error() string {
 	return fmt.Sprintf("%s:%d: damaged line: %s", d.File, d.Line, d.Reason)
 }
 
-// damagedText bounds DamagedLine.Text, in bytes.
 const damagedText = 4 << 10
 
-// Hosts are the hosts, canonical and sorted, whose runlogs are in the directory dir, including
-// those of which only the rotated file is left.
+// Hosts are the hosts, canonical and sorted, whose runlogs are in the directory dir.
 func Hosts(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -58,7 +57,6 @@ func HostsOf(names []string) (hosts []string) {
 	return slices.Compact(hosts)
 }
 
-// hostOf is the HOST in the name of a runlog or of a rotated one.
 func hostOf(name string) (host string, ok bool) {
 	host, ok = strings.CutPrefix(cutTurned(name), prefix)
 	if ok {
@@ -67,21 +65,17 @@ func hostOf(name string) (host string, ok bool) {
 	return host, ok && isHost(host)
 }
 
-// Read yields the events in the runlog of host (canonical) in dir, the rotated files first. A line
-// that is not an event is yielded as a *DamagedLine and reading continues; any other error is the
-// last. Without a runlog it is fs.ErrNotExist. Lines written after the call has reached the end of
-// the file are not yielded; lines of a file that is rotated meanwhile are yielded once.
-//
-// Read takes no lock, so a slow reader delays no writer. If a line has no host, the event's host
-// is the canonical one.
+// Read yields the events in the runlog of host in dir, the rotated files first, and a *DamagedLine for
+// a line that is not an event; any other error is the last. Without a runlog it is fs.ErrNotExist.
+// Lines that are written after it has reached the end are not yielded; those of a file that is rotated
+// meanwhile come once. It takes no lock, so a slow reader delays no writer.
 func Read(dir, host string) iter.Seq2[Event, error] { return ReadEnd(dir, host, math.MaxInt64) }
 
-// ErrCut is the error that ReadEnd yields before the first event of a file whose beginning it leaves
-// out, with that event's time. Reading continues.
+// ErrCut comes before the first event of a file whose beginning is left out, with that event's time.
 var ErrCut = errors.New("begins before this")
 
-// ReadEnd is Read without the lines that begin before a file's last bytes; most is their number. Files
-// that another program has rotated count together, as turnedOver has it.
+// ReadEnd is Read without the lines that begin before a file's last bytes (most). Files that another
+// program has rotated count together.
 func ReadEnd(dir, host string, most int64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		files, err := openRunlog(dir, host)
@@ -90,7 +84,7 @@ func ReadEnd(dir, host string, most int64) iter.Seq2[Event, error] {
 			older, err = openTurned(dir, host, files)
 		}
 		if err == nil && len(files)+len(older) == 0 {
-			err = &fs.PathError{Op: "open", Path: path.Join(dir, fileName(host)), Err: unix.ENOENT}
+			err = failed("open", path.Join(dir, fileName(host)), unix.ENOENT)
 		}
 		defer closeAll(files)
 		if err != nil {
@@ -120,7 +114,6 @@ func ReadEnd(dir, host string, most int64) iter.Seq2[Event, error] {
 	}
 }
 
-// reader reads one file after the other.
 type reader struct {
 	host   string
 	parser parser
@@ -132,14 +125,13 @@ type reader struct {
 	leftOut bool // of the rotated files
 }
 
-// start continues with another file.
 func (r *reader) start(f *os.File) {
 	r.file, r.lines, r.number = f, newLines(f), 0
 	r.isCut = false
 }
 
-// skip goes on with the first line that begins in the file's last bytes; most is their number. It
-// reads no more bytes than that, however the file grows. Lines are counted from there.
+// skip goes on with the first line that begins in the file's last bytes (most), and reads no more than
+// that, however the file grows. Lines are counted from there.
 func (r *reader) skip(most int64) error {
 	if most == math.MaxInt64 {
 		return nil
@@ -159,11 +151,10 @@ func (r *reader) skip(most int64) error {
 	return err
 }
 
-// grace is how long a line may be incomplete in the file: the kernel shows a write that crosses a
-// page piece by piece.
+// grace is how long a line may be incomplete: the kernel shows a write that crosses a page piece by
+// piece.
 const grace = 20 * time.Millisecond
 
-// all yields the whole file; false if no more is wanted.
 func (r *reader) all(yield func(Event, error) bool) bool {
 	if !r.events(yield) {
 		return false
@@ -175,7 +166,6 @@ func (r *reader) all(yield func(Event, error) bool) bool {
 	return true
 }
 
-// events yields all events up to the end of the file; false if no more is wanted.
 func (r *reader) events(yield func(Event, error) bool) bool {
 	for {
 		line, err := r.lines.next()
@@ -204,7 +194,7 @@ func (r *reader) events(yield func(Event, error) bool) bool {
 }
 
 func (r *reader) event(line []byte) (Event, error) {
-	if isTooLong(line) {
+	if len(line) >= maxLine { // the rest may have been dropped
 		return Event{}, r.damaged(line, "longer than a line can be")
 	}
 	e, err := r.parser.parse(line)
@@ -217,7 +207,6 @@ func (r *reader) event(line []byte) (Event, error) {
 	return e, nil
 }
 
-// unfinished yields the last line if it has no newline, as a damaged one: its rest is unknown.
 func (r *reader) unfinished(yield func(Event, error) bool) bool {
 	if !r.lines.unfinished() {
 		return true
@@ -231,9 +220,8 @@ func (r *reader) damaged(line []byte, reason string) *DamagedLine {
 	return &DamagedLine{File: r.file.Name(), Line: r.number, Text: text, Reason: reason}
 }
 
-// openRunlog opens the existing files of a runlog, and returns the rotated one first. It opens the
-// current file first. If that still has its name after the rotated file was opened, there was no
-// rotation in between, so no line is missing or doubled.
+// openRunlog opens the current file first. If that still has its name after the rotated file was
+// opened, there was no rotation in between, so no line is missing or doubled.
 func openRunlog(dir, host string) ([]*os.File, error) {
 	if err := checkHost(host); err != nil {
 		return nil, err
@@ -254,15 +242,14 @@ func openRunlog(dir, host string) ([]*os.File, error) {
 			return nil, err
 		}
 	}
-	return nil, &fs.PathError{Op: "open", Path: current, Err: errors.New("replaced again and again")}
+	return nil, failed("open", current, errors.New("replaced again and again"))
 }
 
-// openAll opens each path; nil for a missing file.
 func openAll(paths ...string) ([]*os.File, error) {
 	files := make([]*os.File, len(paths))
 	for i, path := range paths {
 		f, err := openRegular(path)
-		if ignoreNotExist(err) != nil {
+		if sysfile.IgnoreMissing(err) != nil {
 			closeAll(files)
 			return nil, err
 		}
@@ -271,7 +258,7 @@ func openAll(paths ...string) ([]*os.File, error) {
 	return files, nil
 }
 
-// openRegular opens a file for reading, without following a link at its end or waiting at a FIFO.
+// openRegular follows no link at the end, and does not wait at a FIFO.
 func openRegular(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -279,7 +266,7 @@ func openRegular(path string) (*os.File, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && info.IsDir() {
-		err = &fs.PathError{Op: "open", Path: path, Err: unix.EISDIR}
+		err = failed("open", path, unix.EISDIR)
 	} else if err == nil && !info.Mode().IsRegular() {
 		err = refuse("open", path, "not a regular file")
 	}
@@ -290,7 +277,6 @@ func openRegular(path string) (*os.File, error) {
 	return f, nil
 }
 
-// stillNamed reports whether path still leads to f; nil means that there was no file.
 func stillNamed(path string, f *os.File) (bool, error) {
 	now, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

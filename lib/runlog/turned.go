@@ -13,16 +13,15 @@ import (
 	"strings"
 )
 
-// logrotate(8) may keep more of a runlog than adlock does: .2, .3 and so on, which it may compress. They
-// are read as far as the numbers go on.
+// logrotate(8) may keep more of a runlog than adlock does: .2, .3 and so on, which it may compress.
 
 const (
 	compressed = ".gz"
 	mostTurned = 99
 )
 
-// Unzip reads what gzip(1) has compressed. A program that reads such files sets it: the helper, which
-// does not, is to be small. Without it their content counts as damaged.
+// Unzip reads what gzip(1) has compressed. A program that reads such files sets it: the helper is to be
+// small.
 var Unzip = func(io.Reader) (io.Reader, error) { return nil, errors.ErrUnsupported }
 
 // cutTurned cuts the ending of a rotated file off a name. Without .1 and .2 there are no others.
@@ -39,15 +38,8 @@ func cutTurned(name string) string {
 func turnedName(name string, n int) string { return name + "." + strconv.Itoa(n) }
 
 // openTurned opens the files that are older than these, the oldest first. While logrotate writes a
-// compressed file, the plain one is still there, and is the one that is read.
+// compressed file, the plain one is still there, and is read.
 func openTurned(dir, host string, newer []*os.File) (older []*os.File, err error) {
-	known := func(f *os.File) bool {
-		return slices.ContainsFunc(newer, func(other *os.File) bool {
-			a, err := f.Stat()
-			b, failed := other.Stat()
-			return err == nil && failed == nil && os.SameFile(a, b)
-		})
-	}
 	for n := 1; n <= mostTurned; n++ {
 		name := path.Join(dir, turnedName(fileName(host), n))
 		var f *os.File
@@ -58,14 +50,18 @@ func openTurned(dir, host string, newer []*os.File) (older []*os.File, err error
 		if errors.Is(err, fs.ErrNotExist) {
 			f, err = openRegular(name + compressed)
 		}
+		at := -1
+		if err == nil {
+			at, err = indexOf(newer, f)
+		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && n == 1:
 		case errors.Is(err, fs.ErrNotExist):
 			n = mostTurned
 		case err != nil:
-			closeAll(older)
+			closeAll(append(older, f))
 			return nil, err
-		case known(f): // renamed since
+		case at >= 0: // renamed since
 			f.Close()
 		default:
 			older = append(older, f)
@@ -75,9 +71,8 @@ func openTurned(dir, host string, newer []*os.File) (older []*os.File, err error
 	return older, nil
 }
 
-// turnedOver yields the events of the rotated files, the oldest first; false if no more is wanted. Of
-// all together it reads most bytes, the newest: a compressed file counts as what is in it, and is left
-// out as a whole. Then the next event is the first after ErrCut.
+// turnedOver yields the events of the rotated files, the oldest first. Of all together it reads most
+// bytes, the newest: a compressed file counts as what is in it, and is left out as a whole.
 func (r *reader) turnedOver(older []*os.File, most int64, yield func(Event, error) bool) bool {
 	from, texts := len(older), make([]io.Reader, len(older))
 	for ; from > 0; from-- {
@@ -111,7 +106,6 @@ func (r *reader) turnedOver(older []*os.File, most int64, yield func(Event, erro
 	return true
 }
 
-// areCut reports whether a file has more bytes than that.
 func areCut(files []*os.File, most int64) bool {
 	return slices.ContainsFunc(files, func(f *os.File) bool {
 		info, err := f.Stat()
@@ -140,7 +134,6 @@ func opened(f *os.File, most int64) (text io.Reader, size int64, err error) {
 	return bytes.NewReader(all), int64(len(all)), nil
 }
 
-// unzipped is the text of a compressed file. It ends where the file is damaged; err says how.
 type unzipped struct {
 	file   *os.File
 	reader io.Reader

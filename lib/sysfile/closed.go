@@ -6,9 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WasClosed reports whether a standard descriptor was closed when this process started. The runtime
-// has then opened /dev/null in its place for reading and writing; a redirection opens it for only
-// one of the two.
+// WasClosed reports whether a standard descriptor was closed when this process started: the runtime has
+// then opened /dev/null for reading and writing, a redirection for only one of the two.
 func WasClosed(fd int) bool {
 	var found, null unix.Stat_t
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)

@@ -7,12 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// raise sends the signal to this thread with its default action. It returns if this process
-// survives, for example because a call fails. It calls the kernel directly, because the runtime
-// restores the default action of only three signals: at others it prints a trace, or does nothing.
+// raise returns if this process survives. It calls the kernel directly, because the runtime restores
+// the default action of only three signals.
 func raise(sig unix.Signal) {
-	// RLIMIT_CORE of 0 would not suffice: it does not apply to a core that is piped to a program
-	// (core(5)).
+	// RLIMIT_CORE does not apply to a core that is piped to a program (core(5)).
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	runtime.LockOSThread() // the mask belongs to the thread
 	var byDefault [64]byte // a struct sigaction is no larger, and SIG_DFL is 0

@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// raise returns if the signal has not ended this process: only the signals whose default action
-// the runtime can restore, and KILL, end it.
+// raise ends this process only by KILL and the signals whose default action the runtime can restore.
 func raise(sig unix.Signal) {
 	switch sig {
 	case unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGKILL:

@@ -7,20 +7,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The pauses of Flock between its tries. The first is about as long as a lock is held for a few
-// system calls; the next are longer, so that a long wait costs little.
+// The first pause of Flock is about as long as a lock is held for a few system calls.
 const (
 	flockLeast = time.Millisecond
 	flockMost  = 4 * time.Millisecond
 )
 
 // Flock takes the flock(2) of the open file fd, unix.LOCK_SH or unix.LOCK_EX. It tries for at most
-// wait, once if that is 0. The error is EWOULDBLOCK if another process has the flock all that time.
-// (flock(2) has no timeout, and a signal to interrupt it would reach the whole process.) The flock
-// ends with the last descriptor of this open file.
-//
-// Do not take LOCK_EX through an open file that has LOCK_SH: a conversion that fails loses the
-// flock (flock(2)).
+// wait, once if that is 0; then the error is EWOULDBLOCK. (flock(2) has no timeout, and a signal to
+// interrupt it would reach the whole process.) Do not take LOCK_EX through an open file that has
+// LOCK_SH: a conversion that fails loses the flock.
 func Flock(fd, how int, wait time.Duration) error {
 	deadline := time.Now().Add(wait)
 	for pause := flockLeast; ; pause = min(2*pause, flockMost) {
@@ -29,12 +25,11 @@ func Flock(fd, how int, wait time.Duration) error {
 		if err != unix.EWOULDBLOCK || left <= 0 {
 			return err
 		}
-		// With jitter, so that waiting processes do not try in step.
+		// So waiting processes do not try in step.
 		time.Sleep(min(left, pause/2+rand.N(pause)))
 	}
 }
 
-// Unlock frees the flock of an open file.
 func Unlock(fd int) error {
 	return Retry(func() error { return unix.Flock(fd, unix.LOCK_UN) })
 }

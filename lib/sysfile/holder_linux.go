@@ -2,6 +2,7 @@ package sysfile
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -10,9 +11,8 @@ import (
 )
 
 // FlockHolder returns the pid of a process that took a flock(2) of an inode which keeps a newcomer out,
-// one that wants it exclusive or shared. It is from /proc/locks (proc_locks(5)), which hides
-// those in other pid namespaces; 0: none, or unknown. Other processes may hold the same flock, and
-// that one may be dead.
+// one that wants it exclusive or shared; 0: none, or unknown. /proc/locks (proc_locks(5)) hides those
+// in other pid namespaces. That process may be dead.
 func FlockHolder(dev, ino uint64, shared bool) int {
 	const looks = 3
 	for range looks {
@@ -28,8 +28,8 @@ func FlockHolder(dev, ino uint64, shared bool) int {
 	return 0
 }
 
-// lockTable reads /proc/locks, a page at a time, as the kernel gives no more. If a lock goes
-// between two reads, the lines behind it move up and one is missed.
+// The kernel gives /proc/locks a page at a time. If a lock goes between two reads, the lines behind it
+// move up and one is missed.
 func lockTable() ([]byte, error) {
 	table, err := os.Open("/proc/locks")
 	if err != nil {
@@ -41,10 +41,9 @@ func lockTable() ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// flockHolder finds the pid in the lines of /proc/locks.
 func flockHolder(locks []byte, dev, ino uint64, shared bool) int {
 	inode := []byte(":" + strconv.FormatUint(ino, 10))
-	device := []byte(fileID(dev))
+	device := fmt.Appendf(nil, "%02x:%02x:", unix.Major(dev), unix.Minor(dev))
 	holder := 0
 	for line := range bytes.Lines(locks) {
 		// 1: FLOCK ADVISORY WRITE 4711 fd:01:131099 0 EOF; a waiter has "->" as its second field.
@@ -64,14 +63,12 @@ func flockHolder(locks []byte, dev, ino uint64, shared bool) int {
 	return holder
 }
 
-// keepsOut tells whether these fields are of a flock of the inode that keeps a newcomer out.
 func keepsOut(f [][]byte, inode []byte, shared bool) bool {
 	return len(f) >= 6 && string(f[1]) == "FLOCK" && bytes.HasSuffix(f[5], inode) && !(shared && string(f[3]) == "READ")
 }
 
-// HoldsFlock reports whether a process has an open file whose flock(2) keeps out a newcomer that wants
-// the inode exclusive or shared, whichever process took it (proc_pid_fdinfo(5)). It is false if this
-// process may not see that.
+// HoldsFlock reports whether a process has an open file whose flock(2) keeps out such a newcomer,
+// whichever process took it (proc_pid_fdinfo(5)), as far as this process may see that.
 func HoldsFlock(pid int, ino uint64, shared bool) bool {
 	dir := "/proc/" + strconv.Itoa(pid) + "/fdinfo/"
 	open, _ := os.ReadDir(dir) // nil: none that this process may see
@@ -85,15 +82,4 @@ func HoldsFlock(pid int, ino uint64, shared bool) bool {
 		}
 		return false
 	})
-}
-
-func fileID(dev uint64) string {
-	two := func(n uint32) string {
-		text := strconv.FormatUint(uint64(n), 16)
-		if len(text) < 2 {
-			text = "0" + text
-		}
-		return text
-	}
-	return two(unix.Major(dev)) + ":" + two(unix.Minor(dev)) + ":"
 }

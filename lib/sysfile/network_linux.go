@@ -6,7 +6,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// network are the file systems whose files are on another machine.
 var network = []int64{unix.NFS_SUPER_MAGIC, unix.SMB_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC, unix.CEPH_SUPER_MAGIC, unix.AFS_SUPER_MAGIC, unix.V9FS_MAGIC}
 
 // IsNetwork reports whether an open file is on another machine, as far as its file system shows it.

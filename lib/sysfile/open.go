@@ -2,20 +2,18 @@ package sysfile
 
 import "golang.org/x/sys/unix"
 
-// Openat is openat(2), retried after EINTR, for a descriptor that no child inherits: the name is
-// looked up in the open directory dir, or in the working directory if dir is unix.AT_FDCWD.
+// Openat is openat(2), retried after EINTR, for a descriptor that no child inherits.
 func Openat(dir int, name string, flags int, mode uint32) (fd int, err error) {
 	return RetryN(func() (int, error) { return unix.Openat(dir, name, flags|unix.O_CLOEXEC, mode) })
 }
 
-// Open is Openat from the working directory, for a file that is there already.
+// Open is Openat from the working directory, for a file that is there.
 func Open(path string, flags int) (fd int, err error) {
 	return Openat(unix.AT_FDCWD, path, flags, 0)
 }
 
-// ReadStart reads as much of a file as one read gives into buf, and returns it: enough
-// for the small files of /proc. Unlike os.ReadFile it does not set up the
-// runtime's poller, which costs a program that lives for a moment a dozen system calls.
+// ReadStart reads as much of a file as one read gives into buf. Unlike os.ReadFile it does not set up
+// the runtime's poller, which costs a program that lives for a moment a dozen system calls.
 func ReadStart(path string, buf []byte) ([]byte, error) {
 	fd, err := Open(path, unix.O_RDONLY)
 	if err != nil {
@@ -24,4 +22,16 @@ func ReadStart(path string, buf []byte) ([]byte, error) {
 	defer unix.Close(fd)
 	n, err := Read(fd, buf)
 	return buf[:max(n, 0)], err
+}
+
+// OpenDir opens a directory, but no link to one, and looks at it.
+func OpenDir(path string) (fd int, st unix.Stat_t, err error) {
+	fd, err = Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	if err != nil {
+		return -1, st, err
+	}
+	if err = Fstat(fd, &st); err != nil {
+		unix.Close(fd)
+	}
+	return fd, st, err
 }

@@ -1,5 +1,4 @@
 package sysfile
 
-// OwnProgram is a path of the program file that this process runs. It leads to the same file even
-// after an upgrade has replaced or removed the program.
+// OwnProgram is a path of this process's program, which leads to the same file after an upgrade.
 func OwnProgram() (string, error) { return "/proc/self/exe", nil }

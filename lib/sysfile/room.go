@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NoRoom returns the reason why no file can be made in a directory: EROFS if its file system is
-// read-only, ENOSPC if it is full, nil if neither is known. It writes nothing. For root the
-// reserved blocks count as free.
+// NoRoom returns the reason why no file can be made in a directory, EROFS or ENOSPC; nil if none is
+// known. For root the reserved blocks count as free.
 func NoRoom(dir string) error {
 	var st unix.Statfs_t
 	if Retry(func() error { return unix.Statfs(dir, &st) }) != nil {
@@ -26,8 +25,7 @@ func NoRoom(dir string) error {
 	return nil
 }
 
-// NoRoomIn returns the reason why an open file cannot grow: ENOSPC if its file system is full, EFBIG
-// if it has the largest size that this process may write, nil if neither is known.
+// NoRoomIn returns the reason why an open file cannot grow, ENOSPC or EFBIG; nil if none is known.
 func NoRoomIn(fd int) error {
 	var st unix.Stat_t
 	var limit unix.Rlimit

@@ -2,8 +2,7 @@
 
 package sysfile
 
-// NoRoom returns nil: on these systems a dry run does not find that a file system is full or
-// read-only. The run itself reports it.
+// NoRoom returns nil: on these systems only the run itself reports a full file system.
 func NoRoom(string) error { return nil }
 
 // NoRoomIn returns nil: on these systems it is not known why a file cannot grow.

@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Not every system has SOCK_CLOEXEC. A child forked between making a socket and marking it
-// close-on-exec would keep the socket, so both steps are done while no other thread forks.
+// Not every system has SOCK_CLOEXEC, so a socket is made and marked while no other thread forks.
 
 // SocketPair returns two connected stream sockets that no child inherits.
 func SocketPair() (ours, theirs int, err error) {
@@ -22,8 +21,8 @@ func SocketPair() (ours, theirs int, err error) {
 	return pair[0], pair[1], nil
 }
 
-// Socket returns a socket of this machine (AF_UNIX), neither bound nor connected, that no child
-// inherits. The kind is unix.SOCK_STREAM or unix.SOCK_DGRAM.
+// Socket returns a socket of this machine that no child inherits. The kind is unix.SOCK_STREAM or
+// unix.SOCK_DGRAM.
 func Socket(kind int) (int, error) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

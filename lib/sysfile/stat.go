@@ -7,8 +7,7 @@ func Fstat(fd int, into *unix.Stat_t) error {
 	return Retry(func() error { return unix.Fstat(fd, into) })
 }
 
-// Lstatat is fstatat(2) without following a link, retried after EINTR: the name is looked up in the
-// open directory dir, or in the working directory if dir is unix.AT_FDCWD.
+// Lstatat is fstatat(2) without following a link, retried after EINTR.
 func Lstatat(dir int, name string, into *unix.Stat_t) error {
 	return Retry(func() error { return unix.Fstatat(dir, name, into, unix.AT_SYMLINK_NOFOLLOW) })
 }
@@ -20,3 +19,6 @@ func IsOurs(st *unix.Stat_t) bool { return st.Uid == 0 || int(st.Uid) == unix.Ge
 func Fchmod(fd int, mode uint32) error {
 	return Retry(func() error { return unix.Fchmod(fd, mode) })
 }
+
+// SameFile reports whether both are of one file.
+func SameFile(a, b *unix.Stat_t) bool { return a.Dev == b.Dev && a.Ino == b.Ino }

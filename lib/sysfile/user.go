@@ -22,7 +22,7 @@ func HomeOf(uid int) (home string, known bool) {
 	return "", false
 }
 
-// AsUser is the beginning of a command line by which root runs adlock as that user.
+// AsUser begins a command line by which root runs adlock as that user.
 func AsUser(uid int) string {
 	name := UserName(uid)
 	if _, err := strconv.Atoi(name); err == nil {
@@ -31,7 +31,6 @@ func AsUser(uid int) string {
 	return "sudo -u " + name + " adlock ..."
 }
 
-// passwd is the user's entry in passwd(5); nil: there is none.
 func passwd(uid int) []string {
 	number := strconv.Itoa(uid)
 	text, _ := os.ReadFile("/etc/passwd") // without it, no user is known

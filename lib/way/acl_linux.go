@@ -2,8 +2,8 @@ package way
 
 import "golang.org/x/sys/unix"
 
-// hasACL reports whether a directory has an access control list (acl(5)). Its group bits are then
-// the mask of the list: the most that any user or group in it may do.
+// hasACL reports an access control list (acl(5)): group bits are then the most that any user or group
+// in it may do.
 func hasACL(path string) bool {
 	_, err := unix.Lgetxattr(path, "system.posix_acl_access", nil)
 	return err == nil

@@ -2,6 +2,5 @@
 
 package way
 
-// hasACL is false: on these systems access control lists do not show in the group bits, or cannot
-// be queried.
+// hasACL is false: these lists do not show in the group bits, or cannot be queried.
 func hasACL(string) bool { return false }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// isOutside tells whether files that seem to be uid's belong to a user without an id in this user
-// namespace (user_namespaces(7)): in a rootless container, to the machine's root.
+// isOutside tells whether uid stands for users without an id in this user namespace
+// (user_namespaces(7)): in a rootless container, the machine's root.
 func isOutside(uid uint32) bool {
 	overflow, err := os.ReadFile("/proc/sys/kernel/overflowuid")
 	if err != nil || strings.TrimSpace(string(overflow)) != strconv.Itoa(int(uid)) {
@@ -17,8 +17,7 @@ func isOutside(uid uint32) bool {
 	return err == nil && !mayHave(string(ids), uid)
 }
 
-// mayHave tells whether the user namespace with that uid_map has a user of its own with that uid;
-// true if a line of the map cannot be parsed.
+// mayHave is true if a line of the map cannot be parsed.
 func mayHave(ids string, uid uint32) bool {
 	for line := range strings.Lines(ids) { // first inside, first outside, how many
 		fields := strings.Fields(line)

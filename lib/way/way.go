@@ -17,17 +17,14 @@ import (
 // MostLinks is how many symbolic links a path may contain, as in the kernel (path_resolution(7)).
 const MostLinks = 40
 
-// Check makes sure that only root and this user can redirect the path by replacing a directory or
-// link on it: as sshd's StrictModes does, but for links too. /tmp is accepted, because its sticky
-// bit keeps other users from replacing files that are not theirs. The caller checks the end of the
-// path, which errors call what. A refusal is a *fault.Error (77); a system call's error is
-// returned as it is.
+// Check makes sure that only root and this user can redirect the path by replacing a directory or link
+// on it, as sshd's StrictModes does. /tmp is accepted, because its sticky bit keeps other users from
+// replacing files that are not theirs. The caller checks the end of the path, which errors call what. A
+// refusal is a *fault.Error (77); a system call's error is returned as it is. advice is what this user
+// can do about a directory that only its owner could mend; may be nil.
 //
-// advice is what this user can do about a directory that only its owner could mend; nil: nothing.
-//
-// Check goes from the root down, so only root or this user can change what it has checked: it
-// may use names, and the path may be opened by name later. If the path does not exist, the error
-// is fs.ErrNotExist, and the part that exists is safe.
+// Check goes from the root down, so only root or this user can change what it has checked. If the path
+// does not exist, the error is fs.ErrNotExist, and the part that exists is safe.
 func Check(whole, what string, advice func() string) error {
 	return walk(whole, what, func(at string, st *unix.Stat_t) error { return checkAbove(at, what, advice, st) })
 }
@@ -43,8 +40,6 @@ func CheckOwners(whole, what string, advice func() string) error {
 	})
 }
 
-// walk calls check with each directory on the way to the end of the path, which it does not look at,
-// and refuses links of other users.
 func walk(whole, what string, check func(at string, st *unix.Stat_t) error) error {
 	lookAbove := func(at string) error {
 		st, err := lstat(at)
@@ -93,7 +88,6 @@ func walk(whole, what string, check func(at string, st *unix.Stat_t) error) erro
 	return nil
 }
 
-// beginning cuts a path into where it begins and the names that follow.
 func beginning(whole string) (at string, names []string) {
 	at = "."
 	if path.IsAbs(whole) {
@@ -102,7 +96,6 @@ func beginning(whole string) (at string, names []string) {
 	return at, strings.FieldsFunc(whole, func(c rune) bool { return c == '/' })
 }
 
-// checkAbove refuses a directory on the way that other users may change.
 func checkAbove(path, what string, advice func() string, st *unix.Stat_t) error {
 	mode, me := uint32(st.Mode), os.Geteuid()
 	if advice == nil {
@@ -133,9 +126,9 @@ func OthersMayWrite(path string, st *unix.Stat_t) bool {
 	return mode&0o002 != 0 || mode&0o020 != 0 && !oursAlone(path, st)
 }
 
-// oursAlone tells whether the file's group is taken to have no other members: it is root's, or this
-// user's private group, which with umask 002 may write all of that user's files. With an access
-// control list it is not: the list may name other users, and shows in the group bits too.
+// oursAlone tells whether the file's group is taken to have no other members: root's, or this user's
+// private group (umask 002). An access control list may name other users, and shows in the group bits
+// too.
 func oursAlone(path string, st *unix.Stat_t) bool {
 	return (st.Gid == 0 || int(st.Uid) == os.Geteuid() && int(st.Gid) == os.Getegid()) && !hasACL(path)
 }
@@ -148,6 +141,5 @@ func lstat(path string) (st unix.Stat_t, err error) {
 	return st, err
 }
 
-// trusted tells whether the file's owner may redirect the path: root, this user, or a user
-// outside this user namespace.
+// trusted owners are root, this user, and users outside this user namespace.
 func trusted(st *unix.Stat_t) bool { return sysfile.IsOurs(st) || isOutside(st.Uid) }

@@ -16,7 +16,6 @@ import (
 )
 
 // Active is an active lock as it was read: a view of one inode, which may have lost its name since.
-// A process takes the lock's Guard before it changes the lock.
 type Active struct {
 	file
 	File     atom.File // what it was opened as
@@ -31,12 +30,12 @@ type Active struct {
 	readOnly bool   // the file system was read-only when the lock was opened: the lock can only be looked at
 }
 
-// Active opens the active lock lock.NAME; fs.ErrNotExist where the atom is free.
+// Active opens lock.NAME; fs.ErrNotExist if the atom is free.
 func (d *Dir) Active(name atom.Name) (*Active, error) {
 	return d.Lock(atom.File{Kind: atom.ActiveLock, Name: name})
 }
 
-// Lock opens an active lock or a reader's; fs.ErrNotExist where it is missing.
+// Lock opens an active lock or a reader's; fs.ErrNotExist if it is missing.
 func (d *Dir) Lock(lock atom.File) (*Active, error) {
 	// O_RDWR: over NFS, flock is a byte-range lock, which needs write access (flock(2)).
 	f, err := d.openFile(lock.String(), unix.O_RDWR|unix.O_APPEND)
@@ -49,25 +48,16 @@ func (d *Dir) Lock(lock atom.File) (*Active, error) {
 	}
 	a := &Active{file: *f, File: lock, readOnly: readOnly}
 	err = a.load()
-	if err == nil {
-		err = a.believable()
+	// A group may have had the right to write in the directory, and a member that rewrites root's lock in
+	// place chooses the process that root will end. (A lock with only a pid never gets one signalled.)
+	if err == nil && a.Content == record.Full && lax(&a.st) {
+		err = d.refuseLax(a.name)
 	}
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
 	return a, nil
-}
-
-// believable refuses a record in a file that other users may write, even if they cannot enter the
-// directory any more: a group may have had that right, and a member that rewrites root's lock in
-// place chooses the process that root will end. adlock makes no such file. (A lock with only a
-// pid never gets a process signalled.)
-func (a *Active) believable() error {
-	if a.Content == record.Full && lax(&a.st) {
-		return a.dir.refuseLax(a.name)
-	}
-	return nil
 }
 
 func (a *Active) load() error {
@@ -81,8 +71,11 @@ func (a *Active) load() error {
 		return err
 	}
 	a.Record, a.Appended, a.Content = record.ParseAll(content)
-	if a.machine = a.Record.Owner.Machine; a.mayBeOfAClone() {
-		a.forgetMachine()
+	if a.machine = a.Record.Owner.Machine; a.mayBeOfAClone() { // another boot id then proves no death
+		a.Record.Owner.Machine, a.Record.Job.Machine, a.Appended.Command.Machine = "", "", ""
+		for i := range a.Appended.Survivors {
+			a.Appended.Survivors[i].Machine = ""
+		}
 	}
 	if a.Wrecked = a.Content == record.Damaged && a.wrecked(content); a.Wrecked {
 		a.Content = record.Empty
@@ -92,9 +85,8 @@ func (a *Active) load() error {
 	return nil
 }
 
-// mayBeOfAClone tells whether the machine id may be that of another machine: cloned virtual machines
-// have one id. A file system of this machine alone has no lock of a clone; elsewhere the id counts
-// only together with the node name.
+// mayBeOfAClone tells whether the machine id may be a cloned machine's: on a file system that machines
+// share, it counts only together with the node name.
 func (a *Active) mayBeOfAClone() bool {
 	if a.machine == "" {
 		return false
@@ -103,19 +95,11 @@ func (a *Active) mayBeOfAClone() bool {
 	return (err != nil || node != a.Node()) && !isLocal(a.fd)
 }
 
-// forgetMachine makes the lock one of an unknown machine: another boot id then proves no death.
-func (a *Active) forgetMachine() {
-	a.Record.Owner.Machine, a.Record.Job.Machine, a.Appended.Command.Machine = "", "", ""
-	for i := range a.Appended.Survivors {
-		a.Appended.Survivors[i].Machine = ""
-	}
-}
-
 // Node is the node name of the owner's machine when the lock was made.
 func (a *Active) Node() string { return cmp.Or(a.Record.Node, a.Record.Atom.Host) }
 
-// OtherBoot tells whether a machine with this machine's id has made the lock in another boot, on a
-// file system that machines may share: this machine before it was booted, or a clone.
+// OtherBoot tells whether a machine with this machine's id, this one or a clone, has made the lock in
+// another boot, on a file system that machines may share.
 func (a *Active) OtherBoot() bool {
 	made, here := a.Record.Owner.BootID(), process.Here()
 	return a.machine != "" && a.machine == here.Machine && made != "" && here.BootID() != "" && made != here.BootID() && !isLocal(a.fd)
@@ -127,18 +111,15 @@ func (a *Active) OtherMachine() bool {
 	return a.machine != "" && here != "" && a.machine != here
 }
 
-// SupervisedBy tells whether the process id holds the lock as the supervisor of a job.
+// SupervisedBy tells whether the process holds the lock as the supervisor of a job.
 func (a *Active) SupervisedBy(id process.Identity) bool {
 	return a.Content == record.Full && a.Record.Supervised && a.Record.Owner.Same(id)
 }
 
 // Guard takes flock(2) on the active lock's own inode, waiting at most wait (else ErrGuarded), and
-// checks that the lock is still in place with the token it was read with (else ErrLost). Active
-// locks are changed only under the guard, so what was read stays true until Close. On a read-only
-// file system Guard fails with EROFS.
-//
-// A guard on the last lock, or a removal without a guard, was shown unsound: a newcomer that
-// verified, stalled and then unlinked would remove a fresh lock.
+// checks that the lock is still in place with the token it was read with (else ErrLost). Active locks
+// are changed only under the guard, so what was read stays true until Close. On a read-only file system
+// it fails with EROFS.
 func (a *Active) Guard(wait time.Duration) error {
 	if a.readOnly {
 		return a.wrap(unix.EROFS)
@@ -185,18 +166,8 @@ func (a *Active) Restored() bool {
 	return a.Record.File != 0 && a.Record.File != a.st.Ino && a.Record.Owner.Machine != process.Here().Machine
 }
 
-// Modified is the lock's mtime: when it was put in place.
-func (a *Active) Modified() time.Time { return a.modified() }
-
-// UID is the owner of the file: only this user's processes may be ended because of it.
-func (a *Active) UID() int { return int(a.st.Uid) }
-
-// Path is the lock's path, for messages.
-func (a *Active) Path() string { return a.dir.Path(a.name) }
-
-// Close lets go of the guard, if held, and closes the file. It unlocks explicitly: a child that
-// another thread has just forked has a copy of the descriptor until its exec, which would keep
-// the guard.
+// Close frees the guard explicitly: a child that another thread has just forked has a copy of the
+// descriptor until its exec.
 func (a *Active) Close() error {
 	var err error
 	if a.held {

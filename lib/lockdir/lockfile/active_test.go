@@ -28,8 +28,8 @@ func TestTheLockIsReadBack(t *testing.T) {
 	want := fullRecord()
 	put(t, d, want)
 	a := active(t, d)
-	if a.Content != record.Full || a.Record != want || a.File.Called() != "x" || a.Path() != d.Path("lock.x") || a.UID() != os.Geteuid() {
-		t.Errorf("%+v, %q, %q, %d", a.Record, a.File.Called(), a.Path(), a.UID())
+	if a.Content != record.Full || a.Record != want || a.File.Called() != "x" || a.Path() != d.Path("lock.x") || a.Job().FileUID != os.Geteuid() {
+		t.Errorf("%+v, %q, %q, %d", a.Record, a.File.Called(), a.Path(), a.Job().FileUID)
 	}
 }
 

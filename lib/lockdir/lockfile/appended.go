@@ -11,8 +11,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// AppendCommand adds the command that the owner has started, unless the lock has
-// it. Only under the lock's Guard.
+// AppendCommand adds the command that the owner has started. Only under the lock's Guard.
 func (a *Active) AppendCommand(id process.Identity) error {
 	if known := a.Appended.Command; known.PID == id.PID && known.Start == id.Start && known.Inode == id.Inode {
 		return nil
@@ -24,9 +23,8 @@ func (a *Active) AppendCommand(id process.Identity) error {
 	return nil
 }
 
-// AppendSurvivors adds members of the owner's job before they are signalled, except those that
-// the lock already has. If they do not fit, it adds one line that says there are more. Only under
-// the lock's Guard.
+// AppendSurvivors adds members of the owner's job that the lock does not have, or one line that says
+// there are more than fit. Only under the lock's Guard.
 func (a *Active) AppendSurvivors(members []process.Identity) error {
 	fresh := a.unknown(members)
 	if len(fresh) == 0 {
@@ -37,32 +35,23 @@ func (a *Active) AppendSurvivors(members []process.Identity) error {
 		text += record.SurvivorLine(len(a.Appended.Survivors)+1+i, id)
 	}
 	fits := a.st.Size+int64(len(text)+len(record.ManySurvivors)) <= record.Longest
-	switch {
-	case fits:
-	case a.Appended.Uncounted:
+	if !fits {
+		text, fresh = record.ManySurvivors, nil
+	}
+	if !fits && a.Appended.Uncounted {
 		return nil
-	default:
-		text = record.ManySurvivors
 	}
 	if err := a.append([]byte(text)); err != nil {
 		return err
 	}
-	if !fits {
-		a.Appended.Uncounted = true
-		return nil
-	}
+	a.Appended.Uncounted = a.Appended.Uncounted || !fits
 	a.Appended.Survivors = append(a.Appended.Survivors, fresh...)
 	return nil
 }
 
-// unknown returns the members that the lock does not have yet.
 func (a *Active) unknown(members []process.Identity) []process.Identity {
-	type key struct {
-		pid          int
-		start, inode uint64
-	}
-	of := func(id process.Identity) key { return key{id.PID, id.Start, id.Inode} }
-	known := map[key]bool{of(a.Record.Owner): true, of(a.Record.Job): true, of(a.Appended.Command): true}
+	of := func(id process.Identity) [3]uint64 { return [...]uint64{uint64(id.PID), id.Start, id.Inode} }
+	known := map[[3]uint64]bool{of(a.Record.Owner): true, of(a.Record.Job): true, of(a.Appended.Command): true}
 	for _, id := range a.Appended.Survivors {
 		known[of(id)] = true
 	}
@@ -76,10 +65,8 @@ func (a *Active) unknown(members []process.Identity) []process.Identity {
 	return fresh
 }
 
-// append adds whole lines in one write. It first cuts off what an earlier append left unfinished,
-// and it cuts off what it cannot finish itself. The mtime stays, as it says when the lock was put
-// in place. While this process has the Guard, no other process changes the file, so the content is
-// what was read when the Guard was taken, and what was appended since.
+// append adds whole lines in one write, and cuts off what an earlier append, or this one, left
+// unfinished. The mtime stays: it says when the lock was put in place.
 func (a *Active) append(lines []byte) error {
 	if a.whole < a.st.Size {
 		if err := a.truncate(a.whole); err != nil {
@@ -110,9 +97,8 @@ func (a *Active) Withdraw() error {
 	return a.load()
 }
 
-// changed calls change, and keeps the file's mtime.
 func (a *Active) changed(change func() error) error {
-	created := a.modified()
+	created := a.Modified()
 	failed := change()
 	restored := sysfile.Retry(func() error { return setModified(a.fd, created) })
 	return cmp.Or(failed, a.wrap(restored), a.stat())
@@ -122,10 +108,9 @@ func (a *Active) truncate(size int64) error {
 	return a.wrap(sysfile.Retry(func() error { return unix.Ftruncate(a.fd, size) }))
 }
 
-// Job is what has to be ended for this lock: its owner and all that is known to belong to it. If
-// the owner started its command at a gate, the process that waited at the gate is the command.
+// Job is what has to be ended for this lock. A process that waited at a gate is the command.
 func (a *Active) Job() process.Job {
-	job := a.Record.KnownJob(a.UID())
+	job := a.Record.KnownJob(int(a.st.Uid)) // only this user's processes may be ended
 	if a.Appended.Command.PID != 0 {
 		job.Command = a.Appended.Command
 	}
@@ -133,8 +118,8 @@ func (a *Active) Job() process.Job {
 	return job
 }
 
-// InUse says which process proves that the lock is in use, and how to end it; "" where all are
-// dead or cannot be proved alive.
+// InUse says which process proves that the lock is in use, and how to end it; "": none is known to
+// live.
 func (a *Active) InUse() string {
 	lives := "its owner lives (process " + strconv.Itoa(a.Record.Owner.PID) + ")"
 	cure := "; to end it: adlock stop " + a.File.Called()

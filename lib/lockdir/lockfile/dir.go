@@ -1,11 +1,9 @@
-// Package lockfile keeps the two inodes of an atom in the lock directory: the active lock
-// (lock.NAME), which exists while the atom runs, and the last lock (last.NAME), whose mtime says
-// when the atom last completed. It puts them in place, guards and removes them; it decides
-// nothing.
+// Package lockfile keeps the files of an atom in the lock directory: it puts them in place, guards and
+// removes them; it decides nothing.
 //
-// All files are reached from one descriptor of a directory that was checked once, so a path
-// swapped later is never followed. The exclusion is as good as flock(2) and link(2) of the file
-// system, through one mount of it (an overlay and its upper directory are two).
+// All files are reached from one descriptor of a directory that was checked once, so a path swapped
+// later is never followed. The exclusion is as good as flock(2) and link(2) of the file system, through
+// one mount of it (an overlay and its upper directory are two).
 package lockfile
 
 import (
@@ -25,8 +23,8 @@ import (
 	"adlock/lib/way"
 )
 
-// Dir is an open lock directory that was checked: a real directory, owned by root or the
-// effective user, writable by its owner only. Several goroutines may use it.
+// Dir is an open lock directory: owned by root or the effective user, writable by its owner only.
+// Several goroutines may use it.
 type Dir struct {
 	path    string
 	fd      int
@@ -37,8 +35,8 @@ type Dir struct {
 	visited *Visit // nil: the directory is this user's own
 }
 
-// Visit is what limits the reading of another user's directory, where that user chooses how many
-// files there are, and how large.
+// Visit limits the reading of another user's directory, where that user chooses how many files there
+// are.
 type Visit struct {
 	UID   int         // the user
 	Names []string    // the names in the directory
@@ -49,18 +47,20 @@ type Visit struct {
 var ErrNoMore = errors.New("was not read")
 
 // OfUser is the lock directory of another user, for reading only. fd is the open directory, and the
-// calling thread has the user's rights (package otheruser); path is for messages. The directory has
-// to be one that adlock would use as that user.
+// calling thread has the user's rights (package otheruser); path is for messages.
 func OfUser(fd int, path string, v *Visit) (*Dir, error) {
 	d := &Dir{path: path, fd: fd, me: v.UID, visited: v}
-	if err := d.check(); err != nil {
+	var st unix.Stat_t
+	if err := sysfile.Fstat(fd, &st); err != nil {
+		return nil, fault.Wrap(path, err)
+	}
+	if err := d.check(&st); err != nil {
 		return nil, err
 	}
 	return d, nil
 }
 
-// Create opens the lock directory at path. If it is missing and may be made, Create makes it and
-// its parents (mode 0700).
+// Create opens the lock directory at path, and makes it and its parents (mode 0700) if it is missing.
 func Create(path string) (*Dir, error) {
 	dir, err := Open(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -69,14 +69,17 @@ func Create(path string) (*Dir, error) {
 	if err := MayMake(path); err != nil {
 		return nil, err
 	}
-	if err := mkdirAll(path); err != nil {
+	// So no other user can enter them in between. (The umask is the whole process's; no job has been
+	// started yet.)
+	defer unix.Umask(unix.Umask(0o077))
+	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, cannotMake(path, err)
 	}
 	return Open(path)
 }
 
-// MayMake refuses to make a lock directory whose path is not absolute: from another working
-// directory it would be another lock directory, and exclude nothing.
+// MayMake refuses a path that is not absolute: from another working directory it would be another lock
+// directory.
 func MayMake(path string) error {
 	if filepath.IsAbs(path) {
 		return nil
@@ -84,35 +87,25 @@ func MayMake(path string) error {
 	return fault.New(fault.CannotCreate, path, "no such directory, and a relative one is not made (give its full path)")
 }
 
-// mkdirAll makes the missing directories with mode 0700 at once, whatever the umask: no other
-// user can enter them in between. (The umask is the whole process's; no job has been started yet,
-// and adlock makes files for their owner alone.)
-func mkdirAll(path string) error {
-	defer unix.Umask(unix.Umask(0o077))
-	return os.MkdirAll(path, 0o700)
-}
-
-// Open opens the lock directory at path. It is an error (77) where another user could change its
-// content or swap the directory: a swapped link or a planted pid could make root end a process of
-// that user's choice.
+// Open opens the lock directory at path. It refuses (77) one that another user could change or swap: a
+// planted pid could make root end a process of that user's choice.
 func Open(path string) (*Dir, error) {
 	path = filepath.Clean(path)
 	if err := checkWay(path); err != nil {
 		return nil, err
 	}
-	fd, err := sysfile.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	fd, st, err := sysfile.OpenDir(path)
 	if err != nil {
 		return nil, openFailed(path, err)
 	}
 	d := &Dir{path: path, fd: fd, me: os.Geteuid()}
-	if err := d.check(); err != nil {
+	if err := d.check(&st); err != nil {
 		unix.Close(fd)
 		return nil, err
 	}
 	return d, nil
 }
 
-// checkWay is way.Check of a lock directory. Dir.check checks the directory at the end.
 func checkWay(path string) error {
 	err := way.Check(path, "lock directory", func() string { return config.WayOut(path) })
 	if known := new(fault.Error); err == nil || errors.As(err, &known) {
@@ -121,11 +114,7 @@ func checkWay(path string) error {
 	return openFailed(path, err)
 }
 
-func (d *Dir) check() error {
-	var st unix.Stat_t
-	if err := sysfile.Fstat(d.fd, &st); err != nil {
-		return fault.Wrap(d.path, err)
-	}
+func (d *Dir) check(st *unix.Stat_t) error {
 	d.uid, d.entered = int(st.Uid), st.Mode&0o011 != 0
 	switch {
 	case st.Uid != 0 && d.uid != d.me && d.me == 0:
@@ -133,7 +122,7 @@ func (d *Dir) check() error {
 	case st.Uid != 0 && d.uid != d.me:
 		return fault.New(fault.NotPermitted, d.path, "lock directory belongs to another user (run as that user, or "+config.WayOut(d.path)+")")
 	case st.Mode&0o022 != 0:
-		return fault.New(fault.NotPermitted, d.path, "lock directory is writable by others ("+d.remedy(&st)+")")
+		return fault.New(fault.NotPermitted, d.path, "lock directory is writable by others ("+d.remedy(st)+")")
 	}
 	return nil
 }
@@ -157,8 +146,8 @@ func openFailed(path string, err error) error {
 	return fault.Wrap(path, err)
 }
 
-// remedy is the advice for a lock directory that others may write. In a directory with the sticky
-// bit, such as /tmp, others are meant to write, so the advice is not chmod.
+// remedy is not chmod for a directory with the sticky bit, such as /tmp: others are meant to write
+// there.
 func (d *Dir) remedy(st *unix.Stat_t) string {
 	switch {
 	case st.Mode&unix.S_ISVTX != 0:
@@ -169,8 +158,6 @@ func (d *Dir) remedy(st *unix.Stat_t) string {
 	return "chmod go-w " + fault.Quoted(d.path)
 }
 
-// cannotCreate gives refusals their own status: 73 where a file may not be made, 77 where it may
-// not be touched.
 func cannotCreate(path string, err error) error {
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
 		return &fault.Error{Kind: fault.CannotCreate, Object: path, Err: err}
@@ -178,8 +165,6 @@ func cannotCreate(path string, err error) error {
 	return fault.Wrap(path, err)
 }
 
-// cannotMake is why a lock directory cannot be made, with the way out for users without a
-// writable home, as www-data.
 func cannotMake(path string, err error) error {
 	var refused *fs.PathError
 	if fault.KindOf(cannotCreate(path, err)) != fault.CannotCreate || !errors.As(err, &refused) {
@@ -227,9 +212,8 @@ func (d *Dir) names() ([]string, error) {
 	return file.Readdirnames(-1)
 }
 
-// openFile opens a file of the directory and refuses anything but a plain file of the directory's
-// owner. It checks before it opens, so that opening never blocks on a FIFO or wakes a device; no
-// other user can change the directory in between.
+// openFile refuses anything but a plain file of the directory's owner. It checks before it opens, so
+// that opening never blocks on a FIFO or wakes a device.
 func (d *Dir) openFile(name string, flags int) (*file, error) {
 	if d.visited != nil {
 		if !d.visited.Alive() {
@@ -274,11 +258,9 @@ func (d *Dir) checkFile(name string, st *unix.Stat_t) error {
 	return nil
 }
 
-// lax reports whether the mode lets other users write to a file.
 func lax(st *unix.Stat_t) bool { return st.Mode&0o022 != 0 }
 
-// refuseLax says what to do about a file that others may write. Taking the right away does not
-// undo what they have already written to a lock.
+// refuseLax does not only advise chmod: what others have written to a lock before stays.
 func (d *Dir) refuseLax(name string) error {
 	cure := "chmod go-w " + fault.Quoted(d.Path(name))
 	if atom.ParseFile(name).Kind != atom.LastLock {
@@ -287,18 +269,14 @@ func (d *Dir) refuseLax(name string) error {
 	return fault.New(fault.NotPermitted, d.Path(name), "is writable by others ("+cure+")")
 }
 
-// wrap names the file in an error; a missing file stays fs.ErrNotExist.
+func (d *Dir) remove(name string) error {
+	return fault.Wrap(d.Path(name), sysfile.IgnoreMissing(sysfile.Unlinkat(d.fd, name)))
+}
+
+// wrap leaves a missing file fs.ErrNotExist.
 func (d *Dir) wrap(name string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return &fs.PathError{Op: "open", Path: d.Path(name), Err: err}
 	}
 	return fault.Wrap(d.Path(name), err)
-}
-
-// IgnoreMissing is nil if a file was not there.
-func IgnoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }

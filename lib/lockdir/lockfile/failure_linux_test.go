@@ -156,8 +156,8 @@ var eachUse = map[string]func(d *Dir) error{
 	"sweep":     func(d *Dir) error { return d.Sweep(time.Now().Add(time.Hour)) },
 	"a tick":    func(d *Dir) error { _, err := d.HasTick(reads, tick(1)); return err },
 	"remove it": func(d *Dir) error { return d.RemoveTick(reads, tick(1)) },
-	"ticks":     func(d *Dir) error { return d.RemoveTicks(reads) },
-	"check":     (*Dir).check,
+	"ticks":     func(d *Dir) error { return d.RemoveTicks(reads, anyTick) },
+	"visit":     func(d *Dir) error { _, err := OfUser(d.fd, d.path, &Visit{UID: os.Geteuid()}); return err },
 	"name a temporary file": func(d *Dir) error {
 		temp, err := d.temporary()
 		if err == nil {
@@ -325,8 +325,8 @@ func TestAnotherUsersDirectoryMayNotHoldAThirdUsersFile(t *testing.T) {
 	must.Do(t, os.Chown(d.Path("lock.x"), 4711, 4711))
 	a, err := foreign.Active("x")
 	must.Do(t, err)
-	if a.UID() != 4711 {
-		t.Errorf("it is of %d", a.UID())
+	if uid := a.Job().FileUID; uid != 4711 {
+		t.Errorf("it is of %d", uid)
 	}
 	a.Close()
 	must.Do(t, os.Chown(d.Path("lock.x"), 4712, 4712))

@@ -15,17 +15,15 @@ import (
 // GuardGrace is the time that an ending may take beyond its three pauses. Tests change it.
 var GuardGrace = time.Minute
 
-// StandsStill returns an error if the process that holds a guard is stopped, and was started longer
-// ago than an ending can take; nil for an unknown holder (0).
+// StandsStill returns an error if the holder of a guard is stopped, and was started longer ago than an
+// ending can take.
 func StandsStill(holder int, pause time.Duration) error {
 	return locker.StandsStill(holder, 3*pause+GuardGrace)
 }
 
-// GuardHolder returns the pid of the process that holds the lock's guard; 0 if the guard is free,
-// or if the holder cannot be known: from another pid namespace, or over NFS.
-func (a *Active) GuardHolder() int { return a.flockHolder() }
-
-func (f *file) flockHolder() int {
+// GuardHolder returns the pid of the guard's holder; 0: the guard is free, or the holder unknown
+// (another pid namespace, NFS).
+func (f *file) GuardHolder() int {
 	return sysfile.FlockHolder(uint64(f.st.Dev), uint64(f.st.Ino), false)
 }
 
@@ -36,7 +34,7 @@ func (d *Dir) Watcher(name atom.Name) locker.Watcher {
 		return locker.Watcher{}
 	}
 	defer f.Close()
-	return locker.Watcher{PID: f.flockHolder(), Since: f.modified()}
+	return locker.Watcher{PID: f.GuardHolder(), Since: f.Modified()}
 }
 
 // GuardedError is locker.ErrGuarded with the lock and the process that guards it.
@@ -49,8 +47,7 @@ type GuardedError struct {
 func (e *GuardedError) Error() string { return e.reason }
 func (e *GuardedError) Unwrap() error { return locker.ErrGuarded }
 
-// GuardReporting is Guard with a GuardedError in place of ErrGuarded. Its status is that of a
-// denial, or of stuck where the holder is stopped.
+// GuardReporting is Guard with a GuardedError: a denial, or stuck if the holder is stopped.
 func (a *Active) GuardReporting(wait time.Duration) error {
 	return a.ReportGuarded(a.Guard(wait))
 }

@@ -18,15 +18,12 @@ import (
 // HostFile is the file in a lock directory that has the host for the machine of that id.
 func HostFile(machine string) string { return "host." + machine }
 
-// unkept stands in a HostFile for the node name, whatever that is: on a file system that machines
-// may share, clones with one id would get one host.
+// unkept stands for the node name, whatever that is, on a file system that machines may share.
 const unkept = "*"
 
-// Host returns $ADLOCK_HOST, else the node name under which this machine first locked in the
-// directory of the store (config.DirOf); in a store beyond this machine it is the node name. keep is
-// for a newcomer: it makes the directory and records the name if that is not done. Only without any
-// name is the host empty: with another error it is what it would be without the record. The rules are
-// in lib/protocol.md, 1; adlock.sh follows them too.
+// Host returns $ADLOCK_HOST, else the node name under which this machine first locked in the directory
+// of the store (config.DirOf; protocol.md, 1). keep is for a newcomer: it makes the directory and
+// records the name. With an error the host is what it would be without the record.
 func Host(store string, keep bool) (string, error) {
 	if host := os.Getenv("ADLOCK_HOST"); host != "" {
 		return host, nil
@@ -46,8 +43,8 @@ func Host(store string, keep bool) (string, error) {
 	return kept, err
 }
 
-// Renamed returns the Host and the node name, which differ if this machine was renamed after it first
-// locked in the directory; two empty names if that is not known, or a person has set the host.
+// Renamed returns the Host and the node name if this machine was renamed after it first locked in the
+// directory; two empty names if that is not known, or a person has set the host.
 func Renamed(store string) (host, node string) {
 	host, err := Host(store, false)
 	node, failed := sysfile.NodeName()
@@ -57,7 +54,6 @@ func Renamed(store string) (host, node string) {
 	return host, node
 }
 
-// keptHost is "" if the directory has no host for this machine.
 func keptHost(path, node string, keep bool) (string, error) {
 	if err := process.Passing(); err != nil {
 		return "", err
@@ -94,8 +90,8 @@ func keptHost(path, node string, keep bool) (string, error) {
 	return host, err
 }
 
-// glance reads a host without opening the directory, which each lock would do twice otherwise; "":
-// what is wrong must be looked at closely.
+// glance reads a host without opening the directory, which each lock would do twice otherwise; "": look
+// closely.
 func glance(path string) string {
 	fd, err := sysfile.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
 	if err != nil {
@@ -114,7 +110,6 @@ func glance(path string) string {
 	return parseHost(text[:n])
 }
 
-// host reads a HostFile.
 func (d *Dir) host(file string) (string, error) {
 	f, err := d.openFile(file, unix.O_RDONLY)
 	if err != nil {
@@ -132,7 +127,6 @@ func (d *Dir) host(file string) (string, error) {
 	return host, nil
 }
 
-// parseHost returns "" for damaged content.
 func parseHost(content []byte) string {
 	host, _, whole := strings.Cut(string(content), "\n") // the shell reads the first line too
 	if !whole || host != unkept && !canKeep(host) {
@@ -141,15 +135,14 @@ func parseHost(content []byte) string {
 	return host
 }
 
-// canKeep reports whether the shell and this package read the host in the same way.
 func canKeep(host string) bool {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 	return host != "" && len(host) < 256 && strings.Trim(host, letters+"._-") == ""
 }
 
-// keepHost records the node name, unless another starter has done that meanwhile: link(2) lets the
-// first win. It is false if the file cannot be made, as then no lock can be made either: taking it
-// reports why. The content is synced first, so that no loss of power leaves an empty file.
+// keepHost records the node name, unless another starter was faster. If the file cannot be made, no
+// lock can be made either, and taking it reports why. The content is synced first: no loss of power
+// leaves an empty file.
 func (d *Dir) keepHost(file, node string) bool {
 	if !canKeep(node) || !isLocal(d.fd) {
 		node = unkept

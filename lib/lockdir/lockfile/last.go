@@ -8,12 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/atom"
-	"adlock/lib/fault"
 	"adlock/lib/record"
-	"adlock/lib/sysfile"
 )
 
-// Last reads the last lock last.NAME; fs.ErrNotExist where there is none.
+// Last reads last.NAME; fs.ErrNotExist if there is none.
 func (d *Dir) Last(name atom.Name) (record.Last, error) {
 	f, err := d.openFile(name.LastLock(), unix.O_RDONLY)
 	if err != nil {
@@ -22,7 +20,7 @@ func (d *Dir) Last(name atom.Name) (record.Last, error) {
 	defer f.Close()
 	last := record.Last{}
 	if f.st.Mtim.Nano() != 0 {
-		last.Completed, last.Cut = f.modified(), cutOff(f.st.Mtim, f.st.Ctim)
+		last.Completed, last.Cut = f.Modified(), cutOff(f.st.Mtim, f.st.Ctim)
 	}
 	if f.st.Size == 0 {
 		return last, nil
@@ -37,8 +35,7 @@ func (d *Dir) Last(name atom.Name) (record.Last, error) {
 	return last, nil
 }
 
-// cutOff bounds the fraction of a second that a file system has cut off an mtime: a second if it
-// keeps whole seconds (ext3, HFS+, a file server with one of these), else 0. A file system that
+// cutOff is a second if the file system keeps whole seconds (ext3, HFS+, some file servers). One that
 // keeps fractions shows one at least in the ctime, which no program can set.
 func cutOff(mtime, ctime unix.Timespec) time.Duration {
 	if mtime.Nsec == 0 && ctime.Nsec == 0 {
@@ -47,27 +44,29 @@ func cutOff(mtime, ctime unix.Timespec) time.Duration {
 	return 0
 }
 
-// MakeLast creates the last lock of an atom that never completed: mtime 0. It must exist before
-// the atom is first taken, or circular waiting could not be broken (the paper's deadlock rule).
-// An existing one is left alone.
+// MakeLast creates the last lock of an atom that never completed. It must exist before the atom is
+// first taken, or circular waiting could not be broken (the paper's deadlock rule).
 func (d *Dir) MakeLast(name atom.Name, memory record.Memory) error {
-	return d.placeLast(name, memory, time.Time{}, (*TempFile).Link)
+	return d.placeLast(name, memory, &time.Time{}, (*TempFile).Link)
 }
 
-// Remember changes the content of the last lock and keeps its mtime, as nothing completes. Only
-// under the active lock, and inside Marked where there may be readers.
+// Remember changes the content of the last lock and keeps its mtime. Only under the active lock, and
+// inside Marked.
 func (d *Dir) Remember(name atom.Name, completed time.Time, memory record.Memory) error {
-	return d.placeLast(name, memory, completed, (*TempFile).Replace)
+	return d.placeLast(name, memory, &completed, (*TempFile).Replace)
 }
 
-func (d *Dir) placeLast(name atom.Name, memory record.Memory, completed time.Time, place func(*TempFile, string) error) error {
+// placeLast makes a last lock that completed at that time; nil: now.
+func (d *Dir) placeLast(name atom.Name, memory record.Memory, completed *time.Time, place func(*TempFile, string) error) error {
 	temp, err := d.TempFile(memory.Bytes())
 	if err != nil {
 		return err
 	}
 	defer temp.Discard()
-	if err := temp.setModified(completed); err != nil {
-		return err
+	if completed != nil {
+		if err := temp.setModified(*completed); err != nil {
+			return err
+		}
 	}
 	if err := place(temp, name.LastLock()); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -75,12 +74,12 @@ func (d *Dir) placeLast(name atom.Name, memory record.Memory, completed time.Tim
 	return nil
 }
 
-// Stamp records that the atom completes now: the last lock's mtime. If an administrator deleted
-// it meanwhile, Stamp makes it again, with the memory.
+// Stamp records that the atom completes now. If the last lock was deleted meanwhile, Stamp makes it
+// again, with the memory.
 func (d *Dir) Stamp(name atom.Name, memory record.Memory) error {
 	f, err := d.openFile(name.LastLock(), unix.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
-		return d.stampAnew(name, memory)
+		return d.placeLast(name, memory, nil, (*TempFile).Link)
 	}
 	if err != nil {
 		return err
@@ -89,29 +88,10 @@ func (d *Dir) Stamp(name atom.Name, memory record.Memory) error {
 	return f.touch()
 }
 
-func (d *Dir) stampAnew(name atom.Name, memory record.Memory) error {
-	temp, err := d.TempFile(memory.Bytes())
-	if err != nil {
-		return err
-	}
-	defer temp.Discard()
-	if err := temp.Link(name.LastLock()); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil
-}
-
 // RemoveLast prunes a last lock; nothing happens where there is none.
-func (d *Dir) RemoveLast(name atom.Name) error {
-	err := sysfile.Unlinkat(d.fd, name.LastLock())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return fault.Wrap(d.Path(name.LastLock()), err)
-}
+func (d *Dir) RemoveLast(name atom.Name) error { return d.remove(name.LastLock()) }
 
-// LastChanged is when the last lock was last stamped, made or written: its ctime, as the mtime is
-// the epoch if the atom never completed.
+// LastChanged is the last lock's ctime: the mtime is the epoch if the atom never completed.
 func (d *Dir) LastChanged(name atom.Name) (time.Time, error) {
 	f, err := d.openFile(name.LastLock(), unix.O_RDONLY)
 	if err != nil {

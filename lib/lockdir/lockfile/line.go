@@ -8,34 +8,25 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/flock"
-	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/lib/sysfile"
 )
 
-// line is a newcomer's place in the line of an atom: flock(2) on the file line.NAME, which the kernel
-// grants in the order in which it was asked for (only a newcomer that asks in the very moment in which it
-// changes hands may be faster). The newcomer that has it is the head. It alone watches the atom, takes it as any newcomer does, and lets the next one come: at once, or if it is a supervisor
-// when its run has ended.
+// line is a newcomer's place in the line of an atom (protocol.md, 4a): flock(2) on the file line.NAME,
+// which the kernel grants in the order of asking. The newcomer that has it is the head.
 //
 // The line is for order and cost only: it excludes no process from the atom. So a newcomer that cannot
-// use it goes on without, and two heads do no harm. There are two after a newcomer has passed a head
-// that stands still (stopped, frozen): it removes the file, and the rest queue anew.
-//
-// A newcomer that waits in the line looks in full every few seconds, and when its own ExpireAfter has
-// passed. Such a look may end an expired owner; it does not take an atom that is free, or whose owner is
-// dead, as that is the head's.
+// use it goes on without, and two heads do no harm.
 type line struct {
-	dir        *Dir
-	name, last string // of the line, and of the last lock
-	file       *flock.File
-	head       bool
+	dir  *Dir
+	atom atom.Name
+	file *flock.File
+	head bool
 
 	stalled stalled       // what was seen of an atom that the head did not take
 	since   time.Duration // monotonic
 }
 
-// stalled is what changes when an atom is taken and released.
 type stalled struct {
 	line  uint64 // the inode of the line
 	last  uint64 // that of the last lock
@@ -46,22 +37,16 @@ type stalled struct {
 // stallMost is how long a head may leave a free atom alone.
 const stallMost = time.Second
 
-func newLine(dir *Dir, r *locker.Request) *line {
-	name := r.Atom.Name()
-	return &line{dir: dir, name: name.Line(), last: name.LastLock()}
-}
-
-// isHead tells whether the newcomer has the line, or goes on without one: no newcomer has waited for the
-// atom, or the line cannot be used. It is called for an atom that is free, or whose dead owner had this
-// token.
+// isHead is for an atom that is free, or whose dead owner had this token. It is true without a line,
+// too.
 func (l *line) isHead(token string) bool {
 	l.open(false)
 	return l.file == nil || l.tries() || l.passes(token)
 }
 
 // join has the newcomer wait in the line. It returns a descriptor that can be read when the newcomer is
-// the head; below 0: it is, or goes on without a line. fresh says that it has just become the head: what
-// it saw before may have changed unnoticed.
+// the head; below 0: it is, or goes on without a line. fresh: it has just become the head, and what it
+// saw before may have changed.
 func (l *line) join() (granted int, fresh bool) {
 	if l.file.IsAwaited() && !l.file.IsAtItsPath() { // another waiter has passed the head
 		l.leave()
@@ -74,22 +59,18 @@ func (l *line) join() (granted int, fresh bool) {
 	if l.tries() {
 		return -1, !was
 	}
-	granted, err := l.file.Await()
-	if err != nil {
-		return -1, false
-	}
+	granted, _ = l.file.Await() // below 0: it goes on without
 	return granted, false
 }
 
-// open opens the file; create: also if no newcomer has waited yet. Over a network the server would keep
-// the line, and may grant it late.
+// open makes the file only if create. Over a network the server would keep the line, and may grant it
+// late.
 func (l *line) open(create bool) {
 	if l.file == nil && !sysfile.IsNetwork(l.dir.fd) {
-		l.file, _ = flock.Open(l.dir.Path(l.name), false, create)
+		l.file, _ = flock.Open(l.dir.Path(l.atom.Line()), false, create)
 	}
 }
 
-// tries tells whether the newcomer is the head, or the line cannot be used.
 func (l *line) tries() bool {
 	if l.file.IsAwaited() {
 		return false
@@ -99,8 +80,7 @@ func (l *line) tries() bool {
 	return l.head
 }
 
-// lookAfter is how long the newcomer waits in the line before it looks in full. It is random, so that
-// the newcomers do not all look at once.
+// lookAfter is random, so that the newcomers do not all look at once.
 func (l *line) lookAfter() time.Duration {
 	if l.stalled != (stalled{}) {
 		return stallMost
@@ -108,21 +88,20 @@ func (l *line) lookAfter() time.Duration {
 	return pollBehind/2 + rand.N(pollBehind)
 }
 
-// leave lets the next newcomer come.
 func (l *line) leave() {
 	l.file.Close()
 	l.file, l.head = nil, false
 }
 
-// passes tells whether the newcomer goes ahead of a head that is stopped, or has left the atom alone for
-// too long. It queues anew: others may have done the same.
+// passes tells whether the newcomer goes ahead of a head that is stopped, or has left the atom alone
+// for too long. It queues anew: others may have done the same.
 func (l *line) passes(token string) bool {
 	seen := stalled{token: token}
 	var st unix.Stat_t
-	if sysfile.Lstatat(l.dir.fd, l.last, &st) == nil {
+	if sysfile.Lstatat(l.dir.fd, l.atom.LastLock(), &st) == nil {
 		seen.last, seen.stamp = st.Ino, st.Mtim
 	}
-	if sysfile.Lstatat(l.dir.fd, l.name, &st) == nil {
+	if sysfile.Lstatat(l.dir.fd, l.atom.Line(), &st) == nil {
 		seen.line = st.Ino
 	}
 	switch still, _ := process.Still(l.file.Locker()); {
@@ -134,7 +113,7 @@ func (l *line) passes(token string) bool {
 		return false
 	}
 	if l.file.IsAtItsPath() {
-		_ = sysfile.Unlinkat(l.dir.fd, l.name)
+		_ = l.dir.remove(l.atom.Line())
 	}
 	l.leave()
 	granted, _ := l.join()
@@ -150,7 +129,7 @@ func (d *Dir) RemoveLine(name atom.Name) error {
 	defer line.Close()
 	free, err := line.TryLock()
 	if free {
-		err = d.wrap(name.Line(), sysfile.Unlinkat(d.fd, name.Line()))
+		err = d.remove(name.Line())
 	}
 	return err
 }

@@ -8,8 +8,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// local are the file systems whose files only this machine can write. Any other may be shared: what
-// the layers of an overlay are is not shown.
+// local are the file systems whose files only this machine can write, for certain.
 var local = []int64{
 	unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC, unix.TMPFS_MAGIC,
 	unix.BCACHEFS_SUPER_MAGIC, unix.NILFS_SUPER_MAGIC, unix.REISERFS_SUPER_MAGIC,
@@ -17,7 +16,6 @@ var local = []int64{
 	0x3153464a, // JFS
 }
 
-// isLocal reports whether the file is on a file system of this machine alone, for certain.
 func isLocal(fd int) bool {
 	var st unix.Statfs_t
 	err := sysfile.Retry(func() error { return unix.Fstatfs(fd, &st) })

@@ -15,13 +15,12 @@ import (
 	"adlock/lib/record"
 )
 
-// LocksOf opens the locks that these processes hold, slots and readers' locks too, except the one
-// that the caller has open already. It takes the guard of each, waiting for it. The caller closes
-// them, also with an error.
+// LocksOf opens the locks that these processes hold, slots and readers' locks too, except the caller's
+// own, each under its guard. The caller closes them, also with an error.
 //
 // If two newcomers end one job through different locks, each holds a guard that the other needs. So
-// that one of them goes on, both follow the order of the locks' names: each first takes the locks
-// behind the one that it has open, and then waits only half as long for those before it.
+// both follow the order of the locks' names: each first takes the locks behind the one that it has
+// open, and then waits only half as long for those before it.
 func (d *Dir) LocksOf(holders []process.Identity, except atom.File, wait time.Duration) (held []*Active, err error) {
 	files, err := d.Files(atom.ActiveLock, atom.ReaderLock)
 	if err != nil {
@@ -50,8 +49,7 @@ func (d *Dir) LocksOf(holders []process.Identity, except atom.File, wait time.Du
 	return held, nil
 }
 
-// Found is Lock, but returns nil if the lock is missing or may not be read: no newcomer could take
-// over a lock that it may not read.
+// Found is Lock, but nil if the lock is missing or may not be read: no newcomer could take that over.
 func (d *Dir) Found(f atom.File) (*Active, error) {
 	lock, err := d.Lock(f)
 	if errors.Is(err, fs.ErrNotExist) || fault.KindOf(err) == fault.NotPermitted {
@@ -60,9 +58,6 @@ func (d *Dir) Found(f atom.File) (*Active, error) {
 	return lock, err
 }
 
-// heldBy tells whether one of these processes is the lock's owner or, if the owner is dead, belongs
-// to its job: to its process group or session, to the members that the lock records, or to those that
-// bear its mark.
 func (a *Active) heldBy(ids []process.Identity) (bool, error) {
 	owner, job := a.Record.Owner, a.Job()
 	if slices.ContainsFunc(ids, owner.Same) {
@@ -81,13 +76,11 @@ func (a *Active) heldBy(ids []process.Identity) (bool, error) {
 	return slices.ContainsFunc(ids, func(id process.Identity) bool { return slices.Contains(marked, id.PID) }), err
 }
 
-// LockOf opens a lock under its guard, waiting for it; nil where the lock is not, or no longer,
-// the owner's.
+// LockOf opens a lock under its guard; nil if it is not, or no longer, the owner's.
 func (d *Dir) LockOf(owner process.Identity, f atom.File, wait time.Duration) (*Active, error) {
 	return d.lockIf(f, wait, func(a *Active) (bool, error) { return a.Record.Owner.Same(owner), nil })
 }
 
-// lockIf is LockOf for a lock that satisfies is.
 func (d *Dir) lockIf(f atom.File, wait time.Duration, is func(*Active) (bool, error)) (*Active, error) {
 	lock, err := d.Found(f)
 	if lock == nil {
@@ -109,9 +102,8 @@ func (d *Dir) lockIf(f atom.File, wait time.Duration, is func(*Active) (bool, er
 	return nil, fault.Wrap(lock.Path(), err)
 }
 
-// Age is the lock's age. Steps of the wall clock do not change it if the lock was made in this boot
-// and time namespace; otherwise it is counted from the lock's mtime. A pass clock replaces 'now'
-// and so needs the wall clock.
+// Age does not change with the wall clock if the lock was made in this boot and time namespace. A pass
+// clock replaces 'now', and so needs the wall clock.
 func (a *Active) Age(now locker.Moment) time.Duration {
 	if age, known := a.Record.Age(); known && now.Fixed.IsZero() && a.Content == record.Full {
 		return age
@@ -134,8 +126,8 @@ func unchecked(owner, here process.Identity) error {
 	return errors.New("its owner cannot be checked from here")
 }
 
-// Untold is the error where only a token could tell whether the lock is the caller's, and the
-// request has none.
+// Untold is the error if only a token could tell whether the lock is the caller's, and the request has
+// none.
 func (a *Active) Untold(r *locker.ReleaseRequest) error {
 	if r.Token != "" || a.Content != record.Full {
 		return nil
@@ -149,9 +141,8 @@ func (a *Active) Untold(r *locker.ReleaseRequest) error {
 	return fault.New(fault.NotPermitted, a.Path(), "not released: "+a.Unchecked().Error()+"; give its token with --token")
 }
 
-// Survived is the error if a process that the lock records besides its owner may live. It is
-// called for the owner's own release, so the lock is of this boot, even if the system has no boot
-// id to record.
+// Survived is the error if a process that the lock records besides its owner may live. The owner itself
+// asks, so the lock is of this boot.
 func (a *Active) Survived() error {
 	job := a.Job()
 	if len(job.Recorded()) == 0 && !job.Uncounted {

@@ -22,13 +22,11 @@ func (d *Dir) MarkRead(name atom.Name) error {
 	return d.wrap(name.ReadersMark(), sysfile.Fchmod(fd, 0o600)) // whatever the umask
 }
 
-// markWait is how long to wait for the mark, which is held for a few system calls only.
 const markWait = 200 * time.Millisecond
 
-// Marked calls do, which changes the last lock of the atom NAME. Readers do that without the
-// active lock, so they take turns: each locks the mark, which is never removed. Without turns, a
-// reader that writes back the mtime it has read would undo another reader's stamp. If the mark
-// stays locked for too long, Marked calls do all the same: a stamp is worth more than the order.
+// Marked calls do, which changes the last lock. Readers do that without the active lock, so they take
+// turns at the mark: a reader that writes back the mtime it has read would undo another's stamp. If the
+// mark stays locked for too long, a stamp is worth more than the order.
 func (d *Dir) Marked(name atom.Name, do func() error) error {
 	f, err := d.openFile(name.ReadersMark(), unix.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -42,16 +40,13 @@ func (d *Dir) Marked(name atom.Name, do func() error) error {
 	return errors.Join(err, do())
 }
 
-// Readers returns the readers' locks of the atom NAME. It lists the directory only if MarkRead
-// was called before.
+// Readers returns the readers' locks of the atom; it lists the directory only if MarkRead was called
+// before.
 func (d *Dir) Readers(name atom.Name) ([]atom.File, error) {
 	var st unix.Stat_t
 	err := sysfile.Lstatat(d.fd, name.ReadersMark(), &st)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, d.wrap(name.ReadersMark(), err)
+		return nil, d.wrap(name.ReadersMark(), sysfile.IgnoreMissing(err))
 	}
 	locks, err := d.Files(atom.ReaderLock)
 	return slices.DeleteFunc(locks, func(f atom.File) bool { return f.Name != name }), err

@@ -14,18 +14,16 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// TempFile is a file in the making: it appears under its name whole or not at all. Where the file
-// system can, it has no name until then (O_TMPFILE), so a crash leaves nothing behind; elsewhere
-// (FUSE, BSD) it is called temp.TOKEN, and Sweep removes it.
-//
-// It is guarded from the start: a newcomer that finds it in place finds its guard taken until it
-// is closed, after its creator's final check.
+// TempFile is a file in the making, which appears under its name whole or not at all. It has no name
+// until then (O_TMPFILE); where that cannot be (FUSE, BSD) it is called temp.TOKEN, and Sweep removes
+// what a crash leaves. It is guarded from the start until it is closed, after its creator's final
+// check.
 type TempFile struct {
 	file
 	temporary string // its temp.TOKEN name; "" if it has none
 }
 
-// TempFile makes a file with the content, mode 0600 whatever the umask, guarded.
+// TempFile makes a file of mode 0600, whatever the umask.
 func (d *Dir) TempFile(content []byte) (*TempFile, error) {
 	return d.tempFile(func(uint64) []byte { return content })
 }
@@ -84,7 +82,8 @@ func (t *TempFile) Link(name string) error {
 		err = t.linkNameless(name)
 	} else {
 		err = sysfile.Retry(func() error { return unix.Linkat(t.dir.fd, t.temporary, t.dir.fd, name, 0) })
-		if errors.Is(err, unix.EEXIST) && t.namedNow(name) {
+		linked := file{dir: t.dir, name: name, st: t.st}
+		if mine, failed := linked.named(); errors.Is(err, unix.EEXIST) && mine && failed == nil {
 			err = nil // the reply was lost and the call repeated, as over NFS
 		}
 		if err == nil {
@@ -98,8 +97,8 @@ func (t *TempFile) Link(name string) error {
 	return nil
 }
 
-// cannotLink names the cause where links are refused. Linux says EPERM of FAT, of FUSE without links
-// and of fs.protected_hardlinks (link(2)); network file systems and older kernels say the others.
+// Linux says EPERM of FAT, of FUSE without links and of fs.protected_hardlinks (link(2)); network file
+// systems and older kernels say the others.
 func cannotLink(path string, err error) error {
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
 		return &fault.Error{Kind: fault.CannotCreate, Object: path, Err: fmt.Errorf("%w (hard links are refused here: "+
@@ -127,11 +126,8 @@ func (t *TempFile) Replace(name string) error {
 // Touch sets the file's mtime to the file system's now and returns that time.
 func (t *TempFile) Touch() (time.Time, error) {
 	err := t.touch()
-	return t.modified(), err
+	return t.Modified(), err
 }
-
-// Made is the file's mtime: when it was made.
-func (t *TempFile) Made() time.Time { return t.modified() }
 
 // Withdraw removes a linked file again, stamping nothing.
 func (t *TempFile) Withdraw() error {
@@ -141,9 +137,6 @@ func (t *TempFile) Withdraw() error {
 	}
 	return t.wrap(sysfile.Unlinkat(t.dir.fd, t.name))
 }
-
-// Close unlocks the guard and leaves the file in place.
-func (t *TempFile) Close() error { return t.file.Close() }
 
 // Discard gives up a file that was not put in place.
 func (t *TempFile) Discard() {
@@ -158,20 +151,12 @@ func (t *TempFile) dropTemporary() {
 	}
 }
 
-func (t *TempFile) namedNow(name string) bool {
-	probe := file{dir: t.dir, name: name, fd: t.fd, st: t.st}
-	mine, err := probe.named()
-	return err == nil && mine
-}
-
-// sweepAge is how old a temp.* file must be to count as debris: its creator needs microseconds to
-// guard it.
+// sweepAge is how old debris must be: a creator needs microseconds to guard its file.
 const sweepAge = time.Minute
 
-// Sweep removes the temp.* files that crashed creators left behind: those that are not guarded, and
-// are older than a minute at the file system's time now or have a second name. (A last lock in the
-// making has the mtime of the old one, so age alone proves nothing.) Other files that begin with
-// temp. (temp.notes, a directory) are not adlock's: they stay, and do not prevent a takeover.
+// Sweep removes the temp.* files that crashed creators left behind: not guarded, and older than a
+// minute at the file system's time now or with a second name. (A last lock in the making has the mtime
+// of the old one, so age alone proves nothing.)
 func (d *Dir) Sweep(now time.Time) error {
 	files, err := d.Files(atom.TemporaryFile)
 	if err != nil {
@@ -193,27 +178,21 @@ func (d *Dir) sweepOne(name string, now time.Time) error {
 		return err
 	}
 	defer f.Close()
-	// A temp.* file that is also linked as a last lock gets a new mtime with each stamp, so it may
-	// never be a minute old: then only the guard shows whether its creator lives.
-	if f.st.Nlink < 2 && now.Sub(f.modified()) < sweepAge {
+	// A temp.* file that is also a last lock gets a new mtime with each stamp: only the guard shows
+	// whether its creator lives.
+	if f.st.Nlink < 2 && now.Sub(f.Modified()) < sweepAge {
 		return nil
 	}
 	if free, err := f.flock(0); err != nil || !free {
 		return err
 	}
-	err = sysfile.Unlinkat(d.fd, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return f.wrap(err)
+	return d.remove(name)
 }
 
-// Named reports whether temporary files have names here, so that a crash can leave temp.* files
-// even if nothing was replaced.
+// Named reports whether temporary files have names here, so that a crash can leave them.
 func (t *TempFile) Named() bool { return t.temporary != "" }
 
-// setModified sets the mtime of a file that is not in place yet; the zero time becomes the epoch,
-// which in a last lock means 'never completed'.
+// setModified makes the epoch of the zero time, which in a last lock means 'never completed'.
 func (t *TempFile) setModified(at time.Time) error {
 	if at.IsZero() {
 		at = time.Unix(0, 0)

@@ -111,7 +111,7 @@ func TestTouchIsTheFileSystemsNow(t *testing.T) {
 		defer mine.Discard()
 		must.Do(t, mine.setModified(time.Time{}))
 		must.Do(t, mine.stat())
-		if made := mine.Made(); made.UnixNano() != 0 {
+		if made := mine.Modified(); made.UnixNano() != 0 {
 			t.Errorf("the zero time became %v", made)
 		}
 		now, err := mine.Touch()

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/atom"
-	"adlock/lib/fault"
 	"adlock/lib/policy"
 	"adlock/lib/sysfile"
 )
@@ -18,14 +17,10 @@ func (d *Dir) HasTick(name atom.Name, tick policy.Tick) (bool, error) {
 	var st unix.Stat_t
 	file := name.Tick(tick.Period, tick.Number)
 	err := sysfile.Lstatat(d.fd, file, &st)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, d.wrap(file, err)
+	return err == nil, d.wrap(file, sysfile.IgnoreMissing(err))
 }
 
-// ClaimTick makes the tick's file, which can be made only once, and removes those that have
-// expired. False: the tick was claimed before.
+// ClaimTick makes the tick's file, which can be made only once, and removes those that have expired.
 func (d *Dir) ClaimTick(name atom.Name, tick policy.Tick) (claimed bool, err error) {
 	file := name.Tick(tick.Period, tick.Number)
 	fd, err := sysfile.Openat(d.fd, file, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
@@ -36,7 +31,7 @@ func (d *Dir) ClaimTick(name atom.Name, tick policy.Tick) (claimed bool, err err
 		return false, cannotCreate(d.Path(file), err)
 	}
 	unix.Close(fd)
-	_ = d.removeTicks(name, tick.Outlived) // if it fails, the next claim removes them
+	_ = d.RemoveTicks(name, tick.Outlived) // if it fails, the next claim removes them
 	return true, nil
 }
 
@@ -45,28 +40,16 @@ func (d *Dir) RemoveTick(name atom.Name, tick policy.Tick) error {
 	if !tick.Asked() {
 		return nil
 	}
-	return d.removeTick(name.Tick(tick.Period, tick.Number))
+	return d.remove(name.Tick(tick.Period, tick.Number))
 }
 
-// RemoveTicks forgets all ticks of the atom NAME.
-func (d *Dir) RemoveTicks(name atom.Name) error {
-	return d.removeTicks(name, func(time.Duration, int) bool { return true })
-}
-
-func (d *Dir) removeTicks(name atom.Name, these func(period time.Duration, number int) bool) error {
+// RemoveTicks forgets the atom's ticks of which forgotten is true.
+func (d *Dir) RemoveTicks(name atom.Name, forgotten func(period time.Duration, number int) bool) error {
 	files, failed := d.Files(atom.Tick)
 	for _, f := range files {
-		if f.Name == name && these(f.Period, f.Number) {
-			failed = errors.Join(failed, d.removeTick(f.String()))
+		if f.Name == name && forgotten(f.Period, f.Number) {
+			failed = errors.Join(failed, d.remove(f.String()))
 		}
 	}
 	return failed
-}
-
-func (d *Dir) removeTick(file string) error {
-	err := sysfile.Unlinkat(d.fd, file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return fault.Wrap(d.Path(file), err)
 }

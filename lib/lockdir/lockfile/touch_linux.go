@@ -7,10 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// touch sets both times of an open file to UTIME_NOW.
 func touch(fd int) error { return futimens(fd, nil) }
 
-// setModified sets both times of an open file, to the nanosecond.
 func setModified(fd int, at time.Time) error {
 	ts := unix.NsecToTimespec(at.UnixNano())
 	return futimens(fd, &[2]unix.Timespec{ts, ts})

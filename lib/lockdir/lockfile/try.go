@@ -12,9 +12,9 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// OpenToTry opens the lock directory at path or, if it is missing (there is false), the directory
-// in which Create would make it. The caller makes temporary files in it to find out whether locks
-// can be kept there; OpenToTry makes no directory. Its errors are those of Create.
+// OpenToTry opens the lock directory at path or, if it is missing (there is false), the one in which
+// Create would make it. The caller makes temporary files in it to find out whether locks can be kept
+// there.
 func OpenToTry(path string) (d *Dir, there bool, err error) {
 	d, err = Open(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -27,10 +27,12 @@ func OpenToTry(path string) (d *Dir, there bool, err error) {
 	return d, false, err
 }
 
-// openAbove opens the nearest existing directory above path. Open has checked the way to it.
 func openAbove(path string) (*Dir, error) {
 	above := filepath.Dir(path)
-	for ; above != "/" && !isThere(above); above = filepath.Dir(above) {
+	for ; above != "/"; above = filepath.Dir(above) {
+		if _, err := os.Lstat(above); err == nil { // a dangling link too
+			break
+		}
 	}
 	if err := unix.Faccessat(unix.AT_FDCWD, above, unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
 		return nil, cannotMake(path, &fs.PathError{Op: "write to " + above, Path: path, Err: err})
@@ -40,10 +42,4 @@ func openAbove(path string) (*Dir, error) {
 		return nil, fault.Wrap(above, err)
 	}
 	return &Dir{path: above, fd: fd, uid: os.Geteuid(), me: os.Geteuid()}, nil
-}
-
-// isThere tells whether the path exists, also as a dangling link.
-func isThere(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }

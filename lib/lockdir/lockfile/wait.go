@@ -2,18 +2,18 @@ package lockfile
 
 import (
 	"math/rand/v2"
-	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"adlock/lib/locker"
 	"adlock/lib/policy"
-	"adlock/lib/process"
 )
 
-// The longest times between two looks of a waiter. pollMost is used if the kernel sends no events
-// (NFS, FUSE, no watch left); jitter shortens it, so that waiters do not all look at once.
-// pollBehind is used if events are expected, in case the file system sends none after all.
+// The times between two looks of a waiter. pollMost, at random, if the kernel sends no events (NFS,
+// FUSE, no watch left); pollBehind in case the file system sends none after all.
 const (
+	pollLeast  = 100 * time.Millisecond
 	pollMost   = time.Second
 	pollBehind = 5 * time.Second
 )
@@ -27,26 +27,35 @@ type Waiting struct {
 	dir     *Dir
 	request *locker.Request
 	waits   func(locker.Outcome) // called once, before the newcomer blocks for the first time
-	began   bool
+	Began   bool                 // the newcomer is waiting
 	watched bool
 	watch   Watch
 	line    *line
 	InWay   InWay // seen in the last look
 }
 
-// InWay is what a waiter watches: the files of the locks that deny it the atom, and the living
-// owners of these locks. The atom does not become free before one of them is gone, or the owner has
-// expired (Outcome.Recheck). Other files must not wake the waiter, above all not the locks that
-// waiters link and unlink themselves: waiters would wake each other without end.
+// InWay is what a waiter watches: the locks that deny it the atom, and their living owners. Other files
+// must not wake it, above all not the locks that waiters link and unlink: they would wake each other
+// without end.
 type InWay struct {
-	Files  []string
+	Locks  []Standing
 	Owners []int
 	Line   bool // the newcomer has to wait in the line
 }
 
+// Standing is a lock that was seen under its name. That of another newcomer, which may have taken its
+// place unnoticed, has another inode or, as inodes are used again, another mtime.
+type Standing struct {
+	Name  string
+	inode uint64
+	since int64 // the mtime in nanoseconds
+}
+
+func standing(name string, st *unix.Stat_t) Standing { return Standing{name, st.Ino, st.Mtim.Nano()} }
+
 // Add adds a lock, and its owner if that lives.
 func (i *InWay) Add(lock *Active, seen policy.Active) {
-	i.Files = append(i.Files, lock.File.String())
+	i.Locks = append(i.Locks, standing(lock.name, &lock.st))
 	switch seen.Owner {
 	case policy.Lives, policy.Ancestor, policy.Untouched:
 		if !seen.Empty {
@@ -55,21 +64,18 @@ func (i *InWay) Add(lock *Active, seen policy.Active) {
 	}
 }
 
-// hasEvents reports whether the kernel sends an event for each change that can free the atom: a
-// lock is removed, or its owner dies. It is false where an owner cannot be watched (it is dead, but
-// members of its job live). It is also false where the look found no lock in the way but the waiter
-// was denied after linking its own: another newcomer was faster, or a stopped process guards a lock
-// that looks free.
-func (i *InWay) hasEvents() bool { return len(i.Files) > 0 && len(i.Owners) == len(i.Files) }
+// hasEvents reports whether the kernel sends an event for each change that can free the atom. It sends
+// none if an owner is dead, but members of its job live, and if the waiter was denied after the look:
+// another newcomer was faster, or a stopped process guards a lock that looks free.
+func (i *InWay) hasEvents() bool { return len(i.Locks) > 0 && len(i.Owners) == len(i.Locks) }
 
-// NewWaiting starts the wait that the request asks for, without a watch yet. waits is called once,
-// before the newcomer blocks for the first time.
+// NewWaiting starts the wait. waits is called once, before the newcomer blocks for the first time.
 func NewWaiting(dir *Dir, r *locker.Request, waits func(locker.Outcome)) *Waiting {
-	return &Waiting{Waiting: locker.NewWaiting(r), dir: dir, request: r, waits: waits, watch: blind, line: newLine(dir, r)}
+	return &Waiting{Waiting: locker.NewWaiting(r), dir: dir, request: r, waits: waits, watch: blind, line: &line{dir: dir, atom: r.Atom.Name()}}
 }
 
-// Close ends the watch. A newcomer that has taken the atom keeps its place at the head of the line until
-// its run has ended, if the request allows that (locker.Request.Keep).
+// Close ends the watch. A newcomer that has taken the atom keeps its place in the line until its run
+// has ended (locker.Request.Keep).
 func (w *Waiting) Close(acquired bool) {
 	w.watch.Close()
 	if acquired && w.request.Keep != nil && !w.request.Shared {
@@ -81,18 +87,14 @@ func (w *Waiting) Close(acquired bool) {
 
 // Spent is how long the newcomer has waited.
 func (w *Waiting) Spent() time.Duration {
-	if !w.began {
+	if !w.Began {
 		return 0
 	}
 	return w.Waiting.Spent()
 }
 
-// Began reports whether the newcomer is already waiting.
-func (w *Waiting) Began() bool { return w.began }
-
-// IsTurn tells whether no other newcomer comes first. free says that there is no active lock, or that its
-// owner, with this token, is dead. A newcomer that does not wait, or no longer, passes those that do: what
-// denies it the atom is always a lock.
+// IsTurn tells whether no other newcomer comes first. free: there is no active lock, or its owner, with
+// this token, is dead. A newcomer that does not wait, or no longer, passes those that do.
 func (w *Waiting) IsTurn(free bool, token string) bool {
 	if !free {
 		w.line.stalled = stalled{}
@@ -104,17 +106,19 @@ func (w *Waiting) IsTurn(free bool, token string) bool {
 // Next returns when it is time to look again; false when the time is up, or when the process is dead
 // for which the lock is asked: its waiter would go on as a process of its job.
 //
-// The newcomer first waits in the line, if an owner or the line itself is in its way. At the head of the
-// line, and if something else is in its way, it watches the directory. When it has set that watch, it
-// looks again at once: a release before the watch was set causes no event. So it does when it has become
-// the head.
+// When it has set the watch, or has become the head, the newcomer looks again at once: a release before
+// causes no event.
 func (w *Waiting) Next(o locker.Outcome) bool {
 	left := w.Left()
-	if w.began && left <= 0 {
+	if w.Began && left <= 0 {
 		return false
 	}
-	w.began = true
-	inputs, owners, files := []int(nil), w.caller(), []string(nil)
+	w.Began = true
+	var inputs, owners []int
+	var locks []Standing
+	if w.request.IsForAnother() {
+		owners = append(owners, w.request.Owner.PID)
+	}
 	if asker := w.Asker(); asker >= 0 {
 		inputs = append(inputs, asker)
 	}
@@ -128,20 +132,19 @@ func (w *Waiting) Next(o locker.Outcome) bool {
 	case fresh:
 		return true
 	default:
-		owners, files = append(owners, w.InWay.Owners...), w.InWay.Files
+		owners, locks = append(owners, w.InWay.Owners...), w.InWay.Locks
 	}
 	if w.waits != nil {
 		w.waits(o)
 		w.waits = nil
 	}
 	w.Show(w.request, o)
-	w.watch.Wait(files, owners, inputs, min(left, w.pollAfter(o, granted >= 0)))
-	return !w.isForTheDead()
+	w.watch.Wait(locks, owners, inputs, min(left, w.pollAfter(o, granted >= 0)))
+	return !w.request.IsForTheDead()
 }
 
-// begin has a thread wait for the file or the place at the head of the line, if one of them is in the way.
-// The descriptor that it returns can be read when that is granted; below 0: none is awaited. fresh is as
-// for join.
+// begin returns a descriptor that can be read when the file or the place at the head of the line is
+// granted; below 0: none is awaited. fresh is as for join.
 func (w *Waiting) begin(o locker.Outcome) (granted int, fresh bool) {
 	if w.InWay.Line && !o.IsFile() {
 		return w.line.join()
@@ -150,31 +153,10 @@ func (w *Waiting) begin(o locker.Outcome) (granted int, fresh bool) {
 	if !o.IsFile() {
 		return -1, false
 	}
-	granted, err := w.request.Flock.Await()
-	if err != nil {
-		return -1, false
-	}
+	granted, _ = w.request.Flock.Await()
 	return granted, false
 }
 
-// caller is the process whose death ends a wait.
-func (w *Waiting) caller() []int {
-	if w.asksForAnother() {
-		return []int{w.request.Owner.PID}
-	}
-	return nil
-}
-
-func (w *Waiting) isForTheDead() bool {
-	return w.asksForAnother() && w.request.Owner.Life() == process.Dead
-}
-
-func (w *Waiting) asksForAnother() bool {
-	owner := w.request.Owner.PID
-	return owner != 0 && owner != os.Getpid()
-}
-
-// pollAfter is how long to wait for a kernel event before looking anyway.
 func (w *Waiting) pollAfter(o locker.Outcome, inLine bool) time.Duration {
 	look := pollBehind
 	switch {
@@ -183,7 +165,7 @@ func (w *Waiting) pollAfter(o locker.Outcome, inLine bool) time.Duration {
 	case inLine:
 		look = w.line.lookAfter()
 	case !w.watch.Tells() || o.Verdict != locker.TooSoon && o.Verdict != locker.Paused && !w.InWay.hasEvents():
-		look = PollLeast + rand.N(pollMost-PollLeast)
+		look = pollLeast + rand.N(pollMost-pollLeast)
 	}
 	if o.Recheck > 0 {
 		look = min(look, o.Recheck+time.Millisecond)

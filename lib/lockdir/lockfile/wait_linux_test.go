@@ -40,7 +40,7 @@ func TestAWaitingNewcomerLooksTwiceAtOnceAndThenWhenItsTimeIsUp(t *testing.T) {
 	r.Wait = time.Second
 	w := NewWaiting(d, &r, nil)
 	defer w.Close(false)
-	w.InWay = InWay{Files: []string{"lock.x"}, Owners: []int{os.Getpid()}}
+	w.InWay = InWay{Locks: []Standing{{Name: "lock.x"}}, Owners: []int{os.Getpid()}}
 	busy := locker.Outcome{Verdict: locker.Busy}
 	if w.Spent() != 0 {
 		t.Errorf("it has waited %v before it began", w.Spent())
@@ -76,7 +76,7 @@ func TestAnOwnerIsWatchedWhereItIsSeenToLive(t *testing.T) {
 	} {
 		var i InWay
 		i.Add(lock, c.seen)
-		if i.hasEvents() != c.want || len(i.Files) != 1 {
+		if i.hasEvents() != c.want || len(i.Locks) != 1 {
 			t.Errorf("%s: %+v", claim, i)
 		}
 	}
@@ -91,7 +91,7 @@ func TestAWaiterLooksAgainThoughTheKernelIsSilent(t *testing.T) {
 	if !tells.Tells() || silent.Tells() {
 		t.Fatal("no such watches")
 	}
-	one := InWay{Files: []string{"lock.x"}, Owners: []int{7}}
+	one := InWay{Locks: []Standing{{Name: "lock.x"}}, Owners: []int{7}}
 	for _, c := range []struct {
 		w           Watch
 		inWay       InWay
@@ -105,7 +105,7 @@ func TestAWaiterLooksAgainThoughTheKernelIsSilent(t *testing.T) {
 		{tells, one, locker.Outcome{Verdict: locker.Busy, Recheck: time.Hour}, 5 * time.Second, 5 * time.Second},
 		{silent, one, locker.Outcome{Verdict: locker.Busy}, 100 * time.Millisecond, time.Second},
 		{tells, InWay{}, locker.Outcome{Verdict: locker.Full}, 100 * time.Millisecond, time.Second},
-		{tells, InWay{Files: []string{"lock.x", "lock.y"}, Owners: []int{7}}, locker.Outcome{Verdict: locker.Full}, 100 * time.Millisecond, time.Second},
+		{tells, InWay{Locks: []Standing{{Name: "lock.x"}, {Name: "lock.y"}}, Owners: []int{7}}, locker.Outcome{Verdict: locker.Full}, 100 * time.Millisecond, time.Second},
 		{tells, InWay{}, locker.Outcome{Verdict: locker.TooSoon}, 5 * time.Second, 5 * time.Second},
 	} {
 		w := Waiting{watch: c.w, InWay: c.inWay}
@@ -163,13 +163,14 @@ func waits(t *testing.T, slots int, most time.Duration) (*Dir, *Waiting) {
 	d, r := newDir(t), locker.Request{Atom: motd}
 	r.Wait, r.Slots = most, slots
 	w := NewWaiting(d, &r, nil)
-	w.InWay.Files = []string{motdLock}
+	files := []string{motdLock}
 	for n := 2; n <= slots; n++ {
-		w.InWay.Files = append(w.InWay.Files, motd.Slot(n).ActiveLock())
+		files = append(files, motd.Slot(n).ActiveLock())
 	}
-	for _, file := range w.InWay.Files {
+	for _, file := range files {
 		planted(t, d, file)
 	}
+	w.InWay.Locks = stands(t, d, files...)
 	return d, w
 }
 
@@ -180,26 +181,29 @@ func removed(t *testing.T, d *Dir, file string) {
 	}
 }
 
-func TestAWaiterWhoseLockIsBackWaitsOnAndMissesNoRelease(t *testing.T) {
+func TestAWaiterLooksWhenItsLockHasGone(t *testing.T) {
 	goes := func(d *Dir) { removed(t, d, motdLock) }
-	comes := func(d *Dir) { planted(t, d, motdLock) }
+	comes := func(d *Dir) {
+		planted(t, d, "lock.other")
+		must.Do(t, os.Rename(d.Path("lock.other"), d.Path(motdLock)))
+	}
+	other := func(d *Dir) { planted(t, d, "lock.other"); removed(t, d, "lock.other") }
 	for claim, c := range map[string]struct {
 		slots int
 		acts  map[string][]func(*Dir) // what other processes do, by the calls before it
 		want  string
 	}{
 		"it went":               {0, map[string][]func(*Dir){"": {goes}}, "poll stat"},
-		"it is there again":     {0, map[string][]func(*Dir){"": {goes, comes}}, "poll stat poll"},
-		"it went twice":         {0, map[string][]func(*Dir){"": {goes, comes, goes}}, "poll stat"},
-		"it went before seen":   {0, map[string][]func(*Dir){"": {goes, comes}, "poll stat": {goes}}, "poll stat"},
-		"it went when seen":     {0, map[string][]func(*Dir){"": {goes, comes}, "poll stat poll": {goes}}, "poll stat poll stat"},
-		"it went and came back": {0, map[string][]func(*Dir){"": {goes, comes}, "poll stat poll": {goes, comes}}, "poll stat poll stat poll"},
-		"it went in the end": {0, map[string][]func(*Dir){"": {goes, comes}, "poll stat poll": {goes, comes}, "poll stat poll stat": {goes}},
-			"poll stat poll stat"},
-		"one of two":                {2, map[string][]func(*Dir){"": {goes}}, "poll stat"},
-		"one of two is there again": {2, map[string][]func(*Dir){"": {goes, comes}}, "poll stat poll"},
+		"another's is there":    {0, map[string][]func(*Dir){"": {goes, comes}}, "poll stat"},
+		"another's came late":   {0, map[string][]func(*Dir){"": {goes}, "poll": {comes}}, "poll stat"},
+		"it went before seen":   {0, map[string][]func(*Dir){"": {other}, "poll stat": {goes}}, "poll stat"},
+		"it went when seen":     {0, map[string][]func(*Dir){"": {other}, "poll stat poll": {goes}}, "poll stat poll stat"},
+		"it changed hands":      {0, map[string][]func(*Dir){"": {other}, "poll stat poll": {goes, comes}}, "poll stat poll stat"},
+		"another went":          {0, map[string][]func(*Dir){"": {other}}, "poll stat poll"},
+		"one of two":            {2, map[string][]func(*Dir){"": {goes}}, "poll stat"},
+		"another's, one of two": {2, map[string][]func(*Dir){"": {goes, comes}}, "poll stat"},
 	} {
-		d, w := waits(t, c.slots, time.Hour)
+		d, w := waits(t, c.slots, time.Second)
 		do := func(calls string) {
 			for _, act := range c.acts[calls] {
 				act(d)

@@ -12,7 +12,6 @@ import (
 // Compiled only, never run.
 type Watch struct{ queue, dir int }
 
-// blind is no watch.
 var blind = Watch{-1, -1}
 
 // NewWatch begins to watch the directory. Earlier events are not reported.
@@ -36,13 +35,12 @@ func (w *Watch) Close() {
 	*w = blind
 }
 
-// Wait returns when the directory has changed, an owner has died, one of the inputs (descriptors) can be
-// read, or the time is up. It never reports that a lock has gone, as kqueue names
-// no file.
-func (w *Watch) Wait(_ []string, owners, inputs []int, most time.Duration) (gone bool) {
+// Wait returns when the directory has changed (kqueue names no file), an owner has died, one of the
+// inputs (descriptors) can be read, or the time is up.
+func (w *Watch) Wait(_ []Standing, owners, inputs []int, most time.Duration) {
 	if w.queue < 0 {
 		time.Sleep(most)
-		return false
+		return
 	}
 	changes := make([]unix.Kevent_t, 1, 1+len(inputs)+len(owners))
 	unix.SetKevent(&changes[0], w.dir, unix.EVFILT_VNODE, unix.EV_ADD|unix.EV_CLEAR)
@@ -60,7 +58,6 @@ func (w *Watch) Wait(_ []string, owners, inputs []int, most time.Duration) (gone
 	timeout := unix.NsecToTimespec(int64(most))
 	events := make([]unix.Kevent_t, len(changes))
 	if _, err := unix.Kevent(w.queue, changes, events, &timeout); err != nil {
-		time.Sleep(min(most, PollLeast)) // such as ESRCH: an owner is dead
+		time.Sleep(min(most, pollLeast)) // such as ESRCH: an owner is dead
 	}
-	return false
 }

@@ -11,23 +11,22 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// Watch is woken by the kernel: by dnotify (fcntl(2), F_NOTIFY) when a file of the directory is
-// removed, by pidfds when owners die. inotify(7) would name the file; but closing it blocks for
-// milliseconds, until no processor uses it, and only then the waiter would go on or exit.
+// Watch is woken by dnotify (fcntl(2), F_NOTIFY) when a file of the directory is removed, and by pidfds
+// when owners die. inotify(7) would name the file, but closing it blocks for milliseconds.
 //
-// dnotify sends SIGIO to the thread that has asked for it, and that thread alone can see it in its
-// signalfd(2). So NewWatch locks its goroutine to a thread until Close, and the same goroutine calls Wait.
+// dnotify sends SIGIO to the thread that has asked for it, and only that thread sees it in its
+// signalfd(2). So NewWatch locks its goroutine to a thread until Close, and the same goroutine calls
+// Wait.
 type Watch struct {
 	dir     int // an open directory of its own: closing it ends the notification
 	signals int
 	mask    unix.Sigset_t // what the thread blocked before
 }
 
-// blind is no watch.
 var blind = Watch{dir: -1, signals: -1}
 
-// NewWatch begins to watch the directory. Earlier events are not reported. Without dnotify, which a
-// kernel need not have, Watch only sleeps.
+// NewWatch begins to watch the directory. Without dnotify, which a kernel need not have, Watch only
+// sleeps.
 func NewWatch(dir *Dir) Watch {
 	w := blind
 	runtime.LockOSThread()
@@ -59,7 +58,6 @@ const (
 	dnMultishot = -1 << 31
 )
 
-// notify has the kernel signal this thread whenever a file of the directory is removed.
 func notify(dir int) error {
 	owner := struct{ kind, id int32 }{ownerThread, int32(unix.Gettid())}
 	if _, _, errno := unix.Syscall(unix.SYS_FCNTL, uintptr(dir), unix.F_SETOWN_EX, uintptr(unsafe.Pointer(&owner))); errno != 0 {
@@ -93,10 +91,9 @@ func (w *Watch) end() {
 // vainMost is for how many milliseconds at most a Watch is deaf after other files have gone.
 const vainMost = 16
 
-// Wait returns true when one of these files has gone. It returns false when one of the owners
-// (pids of processes that lived a moment ago) is dead, when one of the inputs (descriptors) can be read,
-// or when the time is up.
-func (w *Watch) Wait(files []string, owners, inputs []int, most time.Duration) (gone bool) {
+// Wait returns when one of these locks has gone, one of the owners (pids of processes that lived a
+// moment ago) is dead, one of the inputs (descriptors) can be read, or the time is up.
+func (w *Watch) Wait(locks []Standing, owners, inputs []int, most time.Duration) {
 	deadline := time.Now().Add(most)
 	polled := []unix.PollFd{{Fd: int32(w.signals), Events: unix.POLLIN}}
 	for _, fd := range inputs {
@@ -114,7 +111,7 @@ func (w *Watch) Wait(files []string, owners, inputs []int, most time.Duration) (
 	for {
 		left := time.Until(deadline)
 		if left <= 0 {
-			return false
+			return
 		}
 		timeout := int(left.Milliseconds()) + 1
 		if dead {
@@ -123,29 +120,30 @@ func (w *Watch) Wait(files []string, owners, inputs []int, most time.Duration) (
 		n, err := unix.Poll(polled, timeout)
 		told := err == nil && polled[0].Revents != 0
 		switch {
-		case told && w.sawOneGo(files): // before the pidfds: an owner may have released and exited
-			return true
+		case told && w.sawOneGo(locks): // before the pidfds: an owner may have released and exited
+			return
 		case told && n == 1 && !dead: // other files go, perhaps hundreds in a second
 			time.Sleep(min(left, vain*time.Millisecond))
 			vain = min(vain+1, vainMost)
 		case err == unix.EINTR:
 		case err == nil && (n == 0 && !dead || slices.ContainsFunc(polled[1:1+len(inputs)], isReady)):
-			return false
+			return
 		default:
 			// The rest of a dead owner's job mostly ends a moment later.
-			time.Sleep(min(left, PollLeast))
-			return false
+			time.Sleep(min(left, pollLeast))
+			return
 		}
 	}
 }
 
 func isReady(p unix.PollFd) bool { return p.Revents != 0 }
 
-// sawOneGo reads the signal and reports whether one of these files is missing. A file that goes later
-// causes another signal.
-func (w *Watch) sawOneGo(files []string) bool {
+// sawOneGo reads the signal. A lock that goes later causes another one.
+func (w *Watch) sawOneGo(locks []Standing) bool {
 	var signal [unsafe.Sizeof(unix.SignalfdSiginfo{})]byte
 	_, _ = unix.Read(w.signals, signal[:]) // there is one, and SIGIO does not queue
-	var st unix.Stat_t
-	return slices.ContainsFunc(files, func(file string) bool { return sysfile.Lstatat(w.dir, file, &st) != nil })
+	return slices.ContainsFunc(locks, func(lock Standing) bool {
+		var st unix.Stat_t
+		return sysfile.Lstatat(w.dir, lock.Name, &st) != nil || standing(lock.Name, &st) != lock
+	})
 }

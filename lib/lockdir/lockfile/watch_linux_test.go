@@ -16,12 +16,11 @@ import (
 	"adlock/test/support/must"
 )
 
-// The files in the way of the waiters below.
 const mine, read = "lock.cfengine_conf.dax.x.y", "read.cfengine_conf.dax.x.y.4711"
 
 // woken returns how long Wait takes after acts; the test fails if Wait does not return. Without a
 // directory nothing is watched but the owners.
-func woken(t *testing.T, d *Dir, acts func() error, most time.Duration, owners ...int) (took time.Duration) {
+func woken(t *testing.T, d *Dir, inWay []Standing, acts func() error, most time.Duration, owners ...int) (took time.Duration) {
 	t.Helper()
 	back := make(chan error, 1)
 	go func() { // a watch belongs to one thread
@@ -32,7 +31,7 @@ func woken(t *testing.T, d *Dir, acts func() error, most time.Duration, owners .
 		}
 		err := acts()
 		began := time.Now()
-		w.Wait([]string{mine, read}, owners, nil, most)
+		w.Wait(inWay, owners, nil, most)
 		took = time.Since(began)
 		back <- err
 	}()
@@ -57,22 +56,20 @@ func watching(t *testing.T, d *Dir) *Watch {
 	return &w
 }
 
-// queued returns a watch on a new directory with these files, the first of which has just been removed.
-func queued(t *testing.T, files ...string) *Watch {
+// stands returns the locks of these names as they are now.
+func stands(t *testing.T, d *Dir, files ...string) (all []Standing) {
 	t.Helper()
-	dir := newDir(t)
 	for _, file := range files {
-		must.Do(t, os.WriteFile(dir.Path(file), nil, 0o600))
+		var st unix.Stat_t
+		must.Do(t, unix.Lstat(d.Path(file), &st))
+		all = append(all, standing(file, &st))
 	}
-	w := watching(t, dir)
-	must.Do(t, os.Remove(dir.Path(files[0])))
-	return w
+	return all
 }
 
-func TestAWaitReportsWhetherALockHasGone(t *testing.T) {
+func TestAWaitEnds(t *testing.T) {
 	const mine, strange = "lock.p.h.o.x", "lock.q.h.o.x"
 	zombie, gone, lives := unreaped(t), reaped(t), os.Getpid()
-	files := []string{mine}
 	pipe := func() (ends [2]int) {
 		must.Do(t, unix.Pipe(ends[:]))
 		t.Cleanup(func() { unix.Close(ends[0]); unix.Close(ends[1]) })
@@ -81,70 +78,85 @@ func TestAWaitReportsWhetherALockHasGone(t *testing.T) {
 	said, silent := pipe(), pipe()
 	_, err := unix.Write(said[1], []byte("x"))
 	must.Do(t, err)
-	none := blind
-	if none.Wait(files, []int{zombie}, silent[:1], time.Millisecond) {
-		t.Error("its owner is dead and no lock has gone, but Wait reports one")
-	}
 	for claim, c := range map[string]struct {
 		file   string
 		owners []int
 		asker  int
 		most   time.Duration
-		want   bool
 	}{
-		"it went":                                {mine, nil, silent[0], time.Hour, true},
-		"the time is up":                         {strange, nil, silent[0], time.Millisecond, false},
-		"there is no time":                       {mine, nil, silent[0], 0, false},
-		"there is less than none":                {mine, nil, silent[0], -time.Hour, false},
-		"its owner is dead, too":                 {mine, []int{zombie}, silent[0], time.Hour, true},
-		"its owner is gone, too":                 {mine, []int{gone}, silent[0], time.Hour, true},
-		"its owner is dead, another's lock went": {strange, []int{zombie}, silent[0], time.Hour, false},
-		"its owner is gone, another's lock went": {strange, []int{gone}, silent[0], time.Hour, false},
-		"one of the owners is dead":              {strange, []int{lives, zombie}, silent[0], time.Hour, false},
-		"one of the owners is gone":              {strange, []int{gone, lives}, silent[0], time.Hour, false},
-		"it went, and the asker speaks":          {mine, nil, said[0], time.Hour, true},
-		"the asker speaks, another's lock went":  {strange, []int{lives}, said[0], time.Hour, false},
+		"its lock went":             {mine, nil, silent[0], 2 * helper.Patience},
+		"the time is up":            {strange, nil, silent[0], time.Millisecond},
+		"there is no time":          {mine, nil, silent[0], 0},
+		"there is less than none":   {mine, nil, silent[0], -time.Hour},
+		"one of the owners is dead": {strange, []int{lives, zombie}, silent[0], 2 * helper.Patience},
+		"one of the owners is gone": {strange, []int{gone, lives}, silent[0], 2 * helper.Patience},
+		"the asker speaks":          {strange, []int{lives}, said[0], 2 * helper.Patience},
 	} {
-		w := queued(t, c.file, mine)
-		if got := w.Wait(files, c.owners, []int{c.asker}, c.most); got != c.want {
-			t.Errorf("%s: %v", claim, got)
+		d := newDir(t)
+		planted(t, d, mine)
+		planted(t, d, strange)
+		seen := stands(t, d, mine)
+		w := watching(t, d)
+		removed(t, d, c.file)
+		began := time.Now()
+		w.Wait(seen, c.owners, []int{c.asker}, c.most)
+		if took := time.Since(began); took > helper.Patience {
+			t.Errorf("%s: back after %v", claim, took)
 		}
 		w.Close()
 	}
 }
 
+// The event that tells of the lock is then that of its removal: the death of the newcomer that has the
+// new one would be found by a later look only.
+func TestALockThatAnotherReplacesEndsAWait(t *testing.T) {
+	d := newDir(t)
+	planted(t, d, mine)
+	seen := stands(t, d, mine)
+	old, err := os.Open(d.Path(mine)) // keeps the inode from being used again
+	must.Do(t, err)
+	defer old.Close()
+	comes := func() error { removed(t, d, mine); planted(t, d, mine); return nil }
+	woken(t, d, seen, comes, time.Hour)
+
+	seen = stands(t, d, mine) // of the same inode as the next one, as a file system may have it
+	seen[0].since--
+	planted(t, d, read)
+	woken(t, d, seen, func() error { return os.Remove(d.Path(read)) }, time.Hour)
+}
+
 func TestAnothersLockThatGoesEndsNoWait(t *testing.T) {
 	d := newDir(t)
 	for _, file := range []string{"lock.p.h.o.x", "lock.q.h.o.x"} {
-		must.Do(t, os.WriteFile(d.Path(file), nil, 0o600))
+		planted(t, d, file)
 	}
-	polls, gone := 0, false
+	polls, seen := 0, stands(t, d, "lock.p.h.o.x")
 	intercept.Run(t, func() {
 		w := NewWatch(d)
 		defer w.Close()
 		must.Do(t, os.Remove(d.Path("lock.q.h.o.x")))
-		gone = w.Wait([]string{"lock.p.h.o.x"}, nil, nil, time.Hour)
+		w.Wait(seen, nil, nil, time.Hour)
 	}, func(intercept.Call) unix.Errno {
 		if polls++; polls == 2 {
 			must.Do(t, os.Remove(d.Path("lock.p.h.o.x")))
 		}
 		return 0
 	}, unix.SYS_PPOLL)
-	if !gone || polls < 2 {
-		t.Errorf("it went: %v, after %d polls", gone, polls)
+	if polls < 2 {
+		t.Errorf("back after %d polls", polls)
 	}
 }
 
 func TestAWatchWakesWhenTheOwnerDies(t *testing.T) {
 	owner := run(t, "sleep", "60")
 	before := helper.Anonymous(t, "pidfd")
-	woken(t, nil, nothing, time.Millisecond, os.Getpid(), os.Getppid())
+	woken(t, nil, nil, nothing, time.Millisecond, os.Getpid(), os.Getppid())
 	if left := helper.Anonymous(t, "pidfd") - before; left != 0 {
 		t.Errorf("%d descriptors are left", left)
 	}
 	back := make(chan struct{})
 	none := blind
-	go func() { none.Wait([]string{mine}, []int{os.Getpid(), owner}, nil, time.Hour); close(back) }()
+	go func() { none.Wait(nil, []int{os.Getpid(), owner}, nil, time.Hour); close(back) }()
 	for begun := time.Now(); helper.Anonymous(t, "pidfd") < before+2; { // otherwise there is no owner to watch
 		if time.Since(begun) > helper.Patience {
 			t.Fatal("it does not watch")
@@ -162,19 +174,20 @@ func TestAWatchWakesWhenTheOwnerDies(t *testing.T) {
 func TestADeadOwnerIsNotLookedAtWithoutAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // its clock stands still while any goroutine runs
 		d, zombie := newDir(t), unreaped(t)
-		must.Do(t, os.WriteFile(d.Path(mine), nil, 0o600))
+		planted(t, d, mine)
+		seen := stands(t, d, mine)
 		for _, watched := range []*Dir{nil, d} {
 			for _, owner := range []int{zombie, reaped(t)} {
-				if took := woken(t, watched, nothing, time.Hour, owner); took != PollLeast {
+				if took := woken(t, watched, seen, nothing, time.Hour, owner); took != pollLeast {
 					t.Errorf("back after %v", took)
 				}
 			}
 		}
-		if took := woken(t, nil, nothing, time.Millisecond, zombie); took != time.Millisecond {
+		if took := woken(t, nil, nil, nothing, time.Millisecond, zombie); took != time.Millisecond {
 			t.Errorf("back after %v, want one millisecond", took)
 		}
 		// If a lock was removed too, there is something to look at.
-		if took := woken(t, d, func() error { return os.Remove(d.Path(mine)) }, time.Hour, zombie); took != 0 {
+		if took := woken(t, d, seen, func() error { return os.Remove(d.Path(mine)) }, time.Hour, zombie); took != 0 {
 			t.Errorf("back after %v where a lock went", took)
 		}
 	})
@@ -260,14 +273,18 @@ func TestTheFilesInTheWayAloneWakeAWaiter(t *testing.T) {
 	for _, file := range strange {
 		removed(t, d, file)
 	}
-	if w.Wait(inWay, nil, nil, time.Millisecond) {
+	const most = 20 * time.Millisecond
+	began := time.Now()
+	if w.Wait(stands(t, d, inWay...), nil, nil, most); time.Since(began) < most {
 		t.Error("another file wakes it")
 	}
 	moved := func(path string) error { return os.Rename(path, elsewhere) }
 	for _, goes := range []func(path string) error{os.Remove, moved} {
 		for _, file := range inWay {
+			seen := stands(t, d, inWay...)
 			must.Do(t, goes(d.Path(file)))
-			if !w.Wait(inWay, nil, nil, time.Hour) {
+			began := time.Now()
+			if w.Wait(seen, nil, nil, 2*helper.Patience); time.Since(began) > helper.Patience {
 				t.Errorf("%s does not wake it", file)
 			}
 			planted(t, d, file)
@@ -277,7 +294,8 @@ func TestTheFilesInTheWayAloneWakeAWaiter(t *testing.T) {
 
 func TestManyFilesThatGoWakeAWaiterSeldom(t *testing.T) {
 	d, polls, stop := newDir(t), 0, make(chan struct{})
-	must.Do(t, os.WriteFile(d.Path(mine), nil, 0o600))
+	planted(t, d, mine)
+	seen := stands(t, d, mine)
 	go func() {
 		defer close(stop)
 		for range 200 {
@@ -291,7 +309,7 @@ func TestManyFilesThatGoWakeAWaiterSeldom(t *testing.T) {
 	intercept.Run(t, func() {
 		w := NewWatch(d)
 		defer w.Close()
-		w.Wait([]string{mine}, nil, nil, time.Hour)
+		w.Wait(seen, nil, nil, time.Hour)
 	}, func(intercept.Call) unix.Errno { polls++; return 0 }, unix.SYS_PPOLL)
 	if <-stop; polls > 100 {
 		t.Errorf("it looked %d times while 200 files went", polls)

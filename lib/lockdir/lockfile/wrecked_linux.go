@@ -6,10 +6,9 @@ import (
 	"adlock/lib/process"
 )
 
-// wrecked tells whether damaged content is what a loss of power leaves: zeros, or a record that is
-// cut short, of before this boot. A whole record of another version is not. No owner of it can live,
-// as the file system is of this machine alone.
+// wrecked tells whether damaged content is what a loss of power before this boot leaves: zeros, or a
+// record that is cut short. No owner of it can live, as the file system is of this machine alone.
 func (a *Active) wrecked(content []byte) bool {
 	cut := !bytes.Contains(content, []byte("\nend=\n")) || bytes.IndexByte(content, 0) >= 0
-	return cut && process.BeforeBoot(a.modified()) && isLocal(a.fd)
+	return cut && process.BeforeBoot(a.Modified()) && isLocal(a.fd)
 }
