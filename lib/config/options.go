@@ -136,21 +136,20 @@ func (all Origins) ParseIn(getenv func(name string) string, options []Option, ar
 			}
 		}
 	}
-	for len(args) > 0 {
-		arg := args[0]
+	for {
+		o, value, n, err := Next(options, args)
 		switch {
-		case arg == "--":
-			return args[1:], nil
-		case isHelp(arg):
-			return nil, ErrHelp
-		case !looksLikeOption(arg):
-			return args, nil
+		case err != nil:
+			return nil, err
+		case o == nil:
+			return args[n:], nil
 		}
-		if args, err = all.parseOne(options, arg, args[1:]); err != nil {
+		name, _, _ := strings.Cut(args[0], "=")
+		if err := all.set(o, Origin{Place: OnCommandLine, Word: name}, value); err != nil {
 			return nil, err
 		}
+		args = args[n:]
 	}
-	return nil, nil
 }
 
 // Guess sets the options as Parse does, but skips what is a mistake: it is for arguments that were
@@ -160,19 +159,45 @@ func (all Origins) Guess(options []Option, args []string, isCommand func(word st
 		_, _ = all.ParseIn(os.Getenv, options[i:i+1], nil)
 	}
 	for len(args) > 0 {
-		if args[0] == "--" {
-			return args[1:]
+		o, value, n, _ := Next(options, args)
+		switch {
+		case o != nil:
+			_ = all.set(o, Origin{Place: OnCommandLine, Word: args[0]}, value)
+		case args[0] == "--", !looksLikeOption(args[0]) && isCommand(args[0]):
+			return args[n:]
 		}
-		if !looksLikeOption(args[0]) && isCommand(args[0]) {
-			return args
-		}
-		rest, err := all.parseOne(options, args[0], args[1:])
-		if err != nil {
-			rest = args[1:]
-		}
-		args = rest
+		args = args[max(n, 1):]
 	}
 	return nil
+}
+
+// Next reads the option at the beginning of args: it returns the option, its value ("yes" of a
+// switch), and how many of args these are. If args begin with something else, o is nil, and n counts
+// what is to be skipped: 1 for "--" and for an option that is refused, 0 for an argument.
+func Next(options []Option, args []string) (o *Option, value string, n int, err error) {
+	switch {
+	case len(args) == 0 || !looksLikeOption(args[0]):
+		return nil, "", 0, nil
+	case args[0] == "--":
+		return nil, "", 1, nil
+	case args[0] == "--help" || args[0] == "-h":
+		return nil, "", 1, ErrHelp
+	}
+	name, value, inline := strings.Cut(args[0], "=")
+	o = Find(options, name)
+	switch {
+	case o == nil:
+		return nil, "", 1, unknownOption(name, options)
+	case o.Arg == "" && inline:
+		return nil, "", 1, fault.New(fault.Usage, name, "takes no value")
+	case o.Arg == "":
+		return o, "yes", 1, nil
+	case inline:
+		return o, value, 1, nil
+	case len(args) == 1 || args[1] == "--" || Find(options, args[1]) != nil: // the value was probably an empty variable
+		return nil, "", 1, fault.New(fault.Usage, name, "needs a value: "+o.Arg)
+	}
+	return o, args[1], 2, nil
 }
 
 // ForScript is an error about an option, in a script's terms: an argument of a function, or a
@@ -199,34 +224,24 @@ func ForScript(options []Option, err error) error {
 func OptionsFirst(options []Option, args []string) []string {
 	var first, names []string
 	for len(args) > 0 {
-		arg := args[0]
+		o, _, n, err := Next(options, args)
 		switch {
-		case arg == "--":
-			names, args = append(names, args[1:]...), nil
-		case isHelp(arg):
-			return []string{arg}
-		case !looksLikeOption(arg):
-			names, args = append(names, arg), args[1:]
+		case errors.Is(err, ErrHelp):
+			return args[:1]
+		case o != nil, err != nil: // Parse tells the error
+			first = append(first, args[:n]...)
+		case n == 1:
+			return slices.Concat(first, args[:1], names, args[1:])
 		default:
-			n := 1
-			if name, _, inline := strings.Cut(arg, "="); !inline && Find(options, name).takes(options, args[1:]) {
-				n = 2
-			}
-			first, args = append(first, args[:n]...), args[n:]
+			n = 1
+			names = append(names, args[0])
 		}
+		args = args[n:]
 	}
-	return append(append(first, "--"), names...)
+	return slices.Concat(first, []string{"--"}, names)
 }
-
-func isHelp(arg string) bool { return arg == "--help" || arg == "-h" }
 
 func looksLikeOption(arg string) bool { return len(arg) > 1 && arg[0] == '-' }
-
-// takes reports whether the option takes its value from the next argument. It does not if the next
-// argument is an option itself: the value was probably a variable that is empty.
-func (o *Option) takes(options []Option, next []string) bool {
-	return o != nil && o.Arg != "" && len(next) > 0 && next[0] != "--" && Find(options, next[0]) == nil
-}
 
 // Environment returns this process's environment without the settings that concern one lock.
 // Otherwise a job that takes locks itself would take them on these terms, and might wait for itself
@@ -237,25 +252,6 @@ func Environment() []string {
 		o := OfVariable(name)
 		return o != nil && !o.Inherited
 	})
-}
-
-// parseOne sets the option arg, whose value may be the next argument.
-func (all Origins) parseOne(options []Option, arg string, next []string) (rest []string, err error) {
-	name, value, inline := strings.Cut(arg, "=")
-	o := Find(options, name)
-	switch {
-	case o == nil:
-		return nil, unknownOption(name, options)
-	case o.Arg == "" && inline:
-		return nil, fault.New(fault.Usage, name, "takes no value")
-	case o.Arg == "":
-		value = "yes"
-	case !inline && !o.takes(options, next):
-		return nil, fault.New(fault.Usage, name, "needs a value: "+o.Arg)
-	case !inline:
-		value, next = next[0], next[1:]
-	}
-	return next, all.set(o, Origin{Place: OnCommandLine, Word: name}, value)
 }
 
 // Find returns the option that an argument names; nil if there is none.

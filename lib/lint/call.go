@@ -10,6 +10,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"adlock/lib/config"
+	"adlock/lib/cronline"
 )
 
 // invocation is a call of `adlock run` or of flock(1) with a command.
@@ -54,113 +55,57 @@ func (c *Checker) readInvocation(call *syntax.CallExpr) *invocation {
 	return nil
 }
 
-// wrappers run what follows them, after options of their own.
-var wrappers = []string{"exec", "command", "env", "nice", "ionice", "nohup", "time", "sudo", "chronic", "cronic", "setsid", "timeout",
-	"runuser", "doas", "stdbuf", "chrt", "taskset", "systemd-cat"}
-
-// unwrapped is what wrappers run.
+// unwrapped is what programs run that start another, such as nice(1).
 func unwrapped(args []*syntax.Word) []*syntax.Word {
-	wrapped := func(text string) bool { return slices.Contains(wrappers, path.Base(text)) }
-	for len(args) > 0 {
-		text, whole := literal(args[0])
-		if !whole || !wrapped(text) {
-			return args
-		}
-		args = afterOptions(args[1:])
-	}
-	return args
+	words := texts(args)
+	return args[len(args)-len(cronline.Called(words)):]
 }
 
-// afterOptions is what follows the options of a wrapper, its assignments and numbers.
-func afterOptions(args []*syntax.Word) []*syntax.Word {
-	for len(args) > 0 {
-		text, _ := literal(args[0])
-		switch {
-		case len(text) == 2 && strings.Contains("-u -g -n -c -p -k -s", text) && len(args) > 1:
-			args = args[2:]
-		case strings.HasPrefix(text, "-"), strings.Contains(text, "="), text != "" && strings.Trim(text, "0123456789.smhd") == "":
-			args = args[1:]
-		default:
-			return args
+// unknownPart stands in a text for what only the run of the line would show.
+const unknownPart = "\x00"
+
+func texts(args []*syntax.Word) (words []string) {
+	for _, w := range args {
+		text, whole := literal(w)
+		if !whole {
+			text += unknownPart
 		}
+		words = append(words, text)
 	}
-	return args
+	return words
 }
 
 // adlockRun reads the options by the table of `adlock run`; nil if only the run of the line would
 // show which options there are, or if the line is cut off.
 func (c *Checker) adlockRun(call *syntax.CallExpr, args []*syntax.Word) *invocation {
 	v := &invocation{program: "adlock", call: call, options: map[string]*syntax.Word{}}
-	for len(args) > 0 {
-		text, whole := literal(args[0])
-		if whole && text == "--" {
-			args = args[1:]
-			break
-		}
-		if len(text) < 2 || text[0] != '-' {
-			break
-		}
-		name, _, inline := strings.Cut(text, "=")
-		if !whole && !inline {
+	for {
+		words := texts(args)
+		o, _, n, err := config.Next(c.Options, words)
+		switch name, _, inline := strings.Cut(strings.Join(words[:min(1, n)], ""), "="); {
+		case err != nil && (strings.Contains(name, unknownPart) || len(args) == 1 && config.Find(c.Options, name) != nil):
 			return nil
-		}
-		o := config.Find(c.Options, name)
-		switch {
-		case o == nil:
+		case err != nil:
 			v.words, v.unknown = append(v.words, name), true
 			return v
-		case o.Arg != "" && !inline && len(args) < 2:
-			return nil // the line is cut off
-		}
-		args = args[c.take(v, o, args, inline):]
-		if v.unknown {
+		case o == nil:
+			v.command = args[n:]
+			v.partial = v.partial || len(v.command) > 0 && strings.Contains(words[n], unknownPart)
 			return v
+		case n == 2:
+			v.options[o.Name] = args[1]
+		case inline:
+			v.options[o.Name] = behindEqual(args[0])
+		default:
+			v.options[o.Name] = nil
 		}
-	}
-	v.command = args
-	if len(args) > 0 {
-		_, whole := literal(args[0])
-		v.partial = v.partial || !whole
-	}
-	return v
-}
-
-// take reads the option o at the beginning of args, and returns how many words it has.
-func (c *Checker) take(v *invocation, o *config.Option, args []*syntax.Word, inline bool) int {
-	words := args[:1]
-	switch {
-	case o.Arg == "":
-		v.options[o.Name] = nil
-	case inline:
-		v.options[o.Name] = behindEqual(args[0])
-	case c.isOption(args[1]):
-		v.unknown = true
-	default:
-		words = args[:2]
-		v.options[o.Name] = args[1]
-	}
-	v.note(words)
-	return len(words)
-}
-
-// isOption reports whether a word cannot be the value of the option before it.
-func (c *Checker) isOption(w *syntax.Word) bool {
-	text, whole := literal(w)
-	return whole && (text == "--" || config.Find(c.Options, text) != nil)
-}
-
-// note keeps the words of an option, if they are all known.
-func (v *invocation) note(words []*syntax.Word) {
-	var texts []string
-	for _, w := range words {
-		text, whole := literal(w)
-		if !whole {
+		if known := words[:n]; strings.Contains(strings.Join(known, ""), unknownPart) {
 			v.partial = true
-			return
+		} else {
+			v.words = append(v.words, known...)
 		}
-		texts = append(texts, text)
+		args = args[n:]
 	}
-	v.words = append(v.words, texts...)
 }
 
 // refusal is the error by which `adlock run` would refuse the options of a call, "" if that is
