@@ -76,6 +76,13 @@ const (
 	shells = `sh dash ash bash ksh ksh93 mksh zsh yash su runuser`
 	// runners are other programs that run a file; a version may follow their names.
 	runners = `perl php python ruby node java run-parts`
+	// shellWords are the reserved words and built-in commands of the shells. Some systems have programs
+	// of a few of these names too.
+	shellWords = `! [ [[ { ( } case coproc do done elif else esac fi for function if in repeat select then time until while
+		. : alias bg bind break builtin caller cd chdir command continue declare dirs disown echo enable eval exec exit
+		export false fc fg getopts hash help history jobs kill let local logout mapfile newgrp popd print printf pushd
+		pwd read readarray readonly return set shift shopt source suspend test times trap true type typeset ulimit umask
+		unalias unset wait whence`
 )
 
 // find returns what stands behind the = of a word in words, and whether the word is there.
@@ -92,6 +99,9 @@ func isIn(words, word string) bool {
 	_, is := find(words, word)
 	return is
 }
+
+// IsShellWord reports whether a word at the beginning of a command is a shell's own.
+func IsShellWord(word string) bool { return isIn(shellWords, word) }
 
 // Starts reports whether a word is a program that starts the one behind it, runs the file behind it,
 // or locks for it.

@@ -186,7 +186,7 @@ func (l *Line) misread(userColumn bool, isUser, isCommand func(word string) bool
 // with a user.
 func (l *Line) mayNameUser(isCommand func(word string) bool) bool {
 	words := strings.Fields(l.Command)
-	return len(words) > 1 && isUserName(words[0]) && !IsShellWord(words[0]) && !isCommand(words[0])
+	return len(words) > 1 && isUserName(words[0]) && !cronline.IsShellWord(words[0]) && !isCommand(words[0])
 }
 
 // startsCommand reports whether a word begins a command and is no argument of a program: the word

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"adlock/lib/cronline"
 )
 
 // defaultShell is what cron runs commands with where no SHELL is set.
@@ -35,19 +37,8 @@ var plain = regexp.MustCompile(`^((?:~|\$[A-Za-z_]\w*|[\w.+-]*)/[\w./+:@-]+|[\w.
 // own word needs one: there is no such program, or it behaves differently.
 func isPlain(command string) bool {
 	found := plain.FindStringSubmatch(command)
-	return found != nil && !IsShellWord(found[1])
+	return found != nil && !cronline.IsShellWord(found[1])
 }
-
-// shellWords are the reserved words and built-in commands of the shells above.
-var shellWords = strings.Fields(`
-	! [ [[ { } case coproc do done elif else esac fi for function if in repeat select then time until while
-	. : alias bg bind break builtin caller cd chdir command continue declare dirs disown echo enable eval exec exit
-	export false fc fg getopts hash help history jobs kill let local logout mapfile newgrp popd print printf pushd
-	pwd read readarray readonly return set shift shopt source suspend test times trap true type typeset ulimit umask
-	unalias unset wait whence`)
-
-// IsShellWord reports whether a word at the beginning of a command is a shell's own.
-func IsShellWord(word string) bool { return slices.Contains(shellWords, word) }
 
 // unquote undoes fault.Quoted. For text that fault.Quoted did not write the result may be wrong:
 // wrap it again and compare.

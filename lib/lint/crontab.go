@@ -7,7 +7,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,13 +14,14 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"adlock/lib/config"
+	"adlock/lib/cronline"
 	"adlock/lib/crontab"
 	"adlock/lib/limit"
 	"adlock/lib/policy"
 )
 
 func (c *Checker) isCommand(word string) bool {
-	return crontab.IsShellWord(word) || c.isProgram(word)
+	return cronline.IsShellWord(word) || c.isProgram(word)
 }
 
 func (c *Checker) isProgram(name string) bool {
@@ -98,8 +98,6 @@ func (c *Checker) jobs(t *tab) []Mistake {
 		switch l := &t.lines[i]; l.Kind {
 		case crontab.Job:
 			j := job{Checker: c, findings: &f, Line: l, tab: t, at: i, variables: t.distinct}
-			f.never(l)
-			j.userColumn()
 			j.check()
 		case crontab.Variable:
 			t.see(l)
@@ -150,11 +148,8 @@ func (j *job) check() {
 		return
 	}
 	j.command = strings.ReplaceAll(j.Command, `\%`, "%")
-	for _, text := range append([]string{j.command}, crontab.ShellTexts(j.command)...) {
-		j.pasted(j.Number, text)
-	}
 	file, err := crontab.Parse(j.command)
-	if j.percent() || err != nil {
+	if err != nil {
 		return
 	}
 	j.file = file
@@ -165,7 +160,6 @@ func (j *job) check() {
 		j.unguarded()
 	}
 	j.outside(file.Stmts)
-	j.paths()
 	calls(file, func(call *syntax.CallExpr) {
 		j.noVerb(call)
 		j.noAdlock(call)
@@ -205,35 +199,6 @@ func (j *job) environment(v *invocation) func(name string) string {
 		value, _ := j.setting(name)
 		return value
 	}
-}
-
-// percent looks for a % that was meant as a part of the command, but at which cron ends the command.
-// It looks at the line's command, and at commands inside it that are passed to a shell as text, as
-// in the lines that wrap writes.
-func (j *job) percent() bool {
-	input := strings.ReplaceAll(j.Input, `\%`, "%")
-	ends := func(command string) bool { return isCutOff(command, input) }
-	if input == "" || !ends(j.command) && !slices.ContainsFunc(crontab.ShellTexts(j.command), ends) {
-		return false
-	}
-	j.add(j.Number, "% ends the command", "cron passes what follows to the job as its input", `write \%`)
-	return true
-}
-
-// cutOff matches a command cut off in a format: of date(1), of an option, of a file's name.
-// cutAddress matches a command cut off in an address, and coded the rest of that address.
-var (
-	cutOff     = regexp.MustCompile(`( ["']?\+|[^ =]=|>[ \t]*\S*[-._/])$`)
-	cutAddress = regexp.MustCompile(`://\S*$`)
-	coded      = regexp.MustCompile(`^%[0-9A-Fa-f]{2}`)
-)
-
-// isCutOff reports whether a command lacks its input: without the input no shell understands it, or
-// it ends in the middle of a word.
-func isCutOff(command, input string) bool {
-	_, err := crontab.Parse(command)
-	_, whole := crontab.Parse(command + input)
-	return err != nil && whole == nil || cutOff.MatchString(command) || cutAddress.MatchString(command) && coded.MatchString(input)
 }
 
 // locks checks a lock that the line takes.
@@ -284,15 +249,11 @@ func (j *job) locks(v *invocation) {
 	}
 }
 
-// builtins are commands that a shell carries out in its own process, and that are of no use as
-// programs. POSIX requires some of them as programs too, and some systems have these.
-var builtins = strings.Fields(". : alias cd chdir eval exec exit export local read readonly return set shift source trap type typeset ulimit umask unalias unset wait")
-
 // builtin looks for a command that only a shell has, run under a lock without a shell.
 func (j *job) builtin(v *invocation) {
 	for _, words := range [][]*syntax.Word{v.command, unwrapped(v.command)} {
 		name := wordOf(words)
-		if !slices.Contains(builtins, name) || j.isProgram(name) {
+		if !cronline.IsShellWord(name) || j.isProgram(name) {
 			continue
 		}
 		j.add(j.Number, "a command of the shell's own", "there is no program "+name+": the job is never run", "say "+v.program+" … sh -c '"+name+" …'")
@@ -464,46 +425,6 @@ func first(stmt *syntax.Stmt) *syntax.Stmt {
 	}
 }
 
-// asks are commands by which a line looks for another command, or changes where commands are found.
-var asks = []string{"command", "type", "which", "hash", "test", "[", "[[", ".", "source", "eval", "export", "su", "sudo", "runuser"}
-
-// paths looks for commands that are on this machine, and not on cron's PATH. A command that this
-// machine does not have at all is taken for another machine's.
-func (j *job) paths() {
-	_, profile := j.setting("BASH_ENV")
-	if profile || has(j.file, asks...) || strings.Contains(j.command, "PATH=") {
-		return
-	}
-	search, set := j.setting("PATH")
-	if !set {
-		search = j.CronPath
-	}
-	functions := map[string]bool{}
-	syntax.Walk(j.file, func(n syntax.Node) bool {
-		if f, ok := n.(*syntax.FuncDecl); ok && f.Name != nil {
-			functions[f.Name.Value] = true
-		}
-		return true
-	})
-	var told []string
-	calls(j.file, func(call *syntax.CallExpr) {
-		words := [][]*syntax.Word{call.Args, unwrapped(call.Args)}
-		if v := j.invocationOf(call); v != nil && len(v.command) > 0 && !strings.Contains(wordOf(v.command), " ") {
-			words = append(words, v.command, unwrapped(v.command))
-		}
-		for _, w := range words {
-			name := wordOf(w)
-			if functions[name] || slices.Contains(told, name) {
-				continue
-			}
-			if where := j.missing(name, filepath.SplitList(search)); where != "" {
-				told = append(told, name)
-				j.add(j.Number, "not on cron's PATH", name+" is not found in "+search, "write "+where)
-			}
-		}
-	})
-}
-
 // wordOf is the first word; "" if only the run of the line would show it.
 func wordOf(words []*syntax.Word) string {
 	if len(words) == 0 {
@@ -514,13 +435,4 @@ func wordOf(words []*syntax.Word) string {
 		return ""
 	}
 	return text
-}
-
-// missing is the path elsewhere of a command that no directory of search has; "" if one has it, or
-// if it is unknown elsewhere too.
-func (j *job) missing(name string, search []string) string {
-	if name == "" || strings.ContainsAny(name, "/*?[~ ") || crontab.IsShellWord(name) || j.findIn(name, search) != "" {
-		return ""
-	}
-	return j.findIn(name, j.Elsewhere)
 }

@@ -2,6 +2,7 @@ package lint
 
 import (
 	"path"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -50,15 +51,30 @@ func (j *job) noVerb(call *syntax.CallExpr) {
 	}
 }
 
-// noAdlock reports a path to adlock that does not exist, if adlock is installed elsewhere. If adlock
-// is not installed, the crontab is taken for another machine's.
+// asks are commands by which a line looks for another command, or changes where commands are found.
+var asks = []string{"command", "type", "which", "hash", "test", "[", "[[", ".", "source", "eval", "export", "su", "sudo", "runuser"}
+
+// noAdlock reports an adlock that cron does not find where the line says. If adlock is not installed
+// elsewhere, the crontab is taken for another machine's.
 func (j *job) noAdlock(call *syntax.CallExpr) {
 	name := wordOf(unwrapped(call.Args))
-	if j.Shell == "" || !path.IsAbs(name) || path.Base(name) != "adlock" || !j.isMissing(j.runsAs(), name) {
+	if path.Base(name) != "adlock" {
 		return
 	}
-	if where := j.findIn("adlock", j.Elsewhere); where != "" {
+	where := j.findIn("adlock", j.Elsewhere)
+	if where == "" {
+		return
+	}
+	if path.IsAbs(name) && j.Shell != "" && j.isMissing(j.runsAs(), name) {
 		j.add(j.Number, "an adlock that is not there", "no such file: "+name+", and the job is never run", "write "+where)
+	}
+	search, set := j.setting("PATH")
+	if !set {
+		search = j.CronPath
+	}
+	_, profile := j.setting("BASH_ENV")
+	if name == "adlock" && j.findIn(name, filepath.SplitList(search)) == "" && !profile && !has(j.file, asks...) && !strings.Contains(j.command, "PATH=") {
+		j.once(j.Number, "not on cron's PATH", name+" is not found in "+search, "write "+where)
 	}
 }
 

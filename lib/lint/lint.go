@@ -69,7 +69,6 @@ type Checker struct {
 type tab struct {
 	path, user string // user: the crontab's owner, if known and if the lines name no users
 	lines      []crontab.Line
-	misread    bool                     // most lines seem to name users, but a user's own crontab does not
 	set        map[string]*crontab.Line // the variables above the job that is being checked
 	distinct   uint64                   // as see has it
 }
@@ -141,10 +140,7 @@ func (c *Checker) read(path, text string) (*tab, error) {
 		return nil, err
 	}
 	isUser := func(word string) bool { return c.IsUser != nil && c.IsUser(word) }
-	if _, most := crontab.Misread(t.lines, false, isUser, c.isCommand); userColumn || !most {
-		return t, nil
-	}
-	if t.misread = user != "" || path == StandardInput; !t.misread {
+	if _, most := crontab.Misread(t.lines, false, isUser, c.isCommand); most && !userColumn && user == "" {
 		t.lines = crontab.Read(text, true)
 	}
 	return t, nil

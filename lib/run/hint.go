@@ -13,11 +13,6 @@ import (
 	"adlock/lib/supervise"
 )
 
-// shellWords are words that only a shell can run: a program of that name could change only its own
-// process. (Some systems have programs of these names; then those are found, and there is no hint.)
-const shellWords = " cd . source export unset set alias eval exec exit return shift trap ulimit umask wait read local " +
-	"if for while until case function { ( [[ ! "
-
 // counterpart returns what adlock has for an option of flock(1) or timeout(1), which users may type
 // by habit.
 func counterpart(option string) string {
@@ -59,7 +54,7 @@ func hintAt(command []string) string {
 	switch {
 	case cronline.IsAssignment(first):
 		return "to set a variable: env " + line(command)
-	case strings.Contains(shellWords, " "+first+" "):
+	case cronline.IsShellWord(first):
 		return "for what only a shell can do: sh -c " + quote(strings.Join(command, " "))
 	case isDirectory(first):
 		return "it is a directory"
