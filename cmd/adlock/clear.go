@@ -12,6 +12,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/config"
 	"adlock/lib/fault"
+	"adlock/lib/hook"
 	"adlock/lib/lockdir"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
@@ -121,14 +122,14 @@ func openDir(path string) (*lockfile.Dir, error) {
 // lockMeant returns the lock that a person means by the arguments of the verb, and its locker.
 func lockMeant(verb string, words []string, dir *lockfile.Dir) (k *lockdir.Locker, lock atom.File, err error) {
 	if lock, err = locker.LockMeant(verb, words, (&lockdir.Locker{Dir: dir}).List); err == nil {
-		k, err = lockerOf(dir, lock.Name)
+		k, err = lockerOf(dir, lock.Name, nil)
 	}
 	return k, lock, err
 }
 
 // lockerOf returns the locker for a lock of which only the name is known. The runlog is found by
 // the host in the name.
-func lockerOf(dir *lockfile.Dir, name atom.Name) (*lockdir.Locker, error) {
-	log, err := config.RunlogOf(dir.Path(), name.Host())
-	return &lockdir.Locker{Dir: dir, Recorder: locker.Recorder{Log: log}}, err
+func lockerOf(dir *lockfile.Dir, name atom.Name, h *hook.Hook) (*lockdir.Locker, error) {
+	rec, err := config.RecorderOf(dir.Path(), name.Host(), h)
+	return &lockdir.Locker{Dir: dir, Recorder: rec}, err
 }

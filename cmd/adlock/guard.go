@@ -10,7 +10,6 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/config"
 	"adlock/lib/fault"
-	"adlock/lib/invocation"
 	"adlock/lib/locker"
 	"adlock/lib/run"
 	"adlock/lib/supervise"
@@ -78,11 +77,11 @@ func (a *guardArgs) path(shell int) string {
 	if !filepath.IsAbs(path) {
 		path = a.directory + "/" + path
 	}
-	if a.script == "" || !filepath.IsAbs(path) || !isFile(path) || !supervise.IsText(path) || !invocation.Reads(shell, path) {
+	if a.script == "" || !filepath.IsAbs(path) || !isFile(path) || !supervise.IsText(path) || !run.Reads(shell, path) {
 		return ""
 	}
 	// If the part before a .. is a link, removing both would name another file: keep them then.
-	if clean := filepath.Clean(path); invocation.SameFile(clean, path) {
+	if clean := filepath.Clean(path); run.SameFile(clean, path) {
 		return clean
 	}
 	return path
@@ -101,11 +100,11 @@ func isFile(path string) bool {
 // again returns what starts the script again: the shell's program and its argument vector. can is
 // true only if the shell was started with the script as an argument.
 func (a *guardArgs) again(shell int, path string) (words []string, can bool) {
-	how, known := invocation.Of(shell)
-	if path == "" || !known || !slices.Contains(how.Args[1:], a.script) {
+	file, args, known := run.Invocation(shell)
+	if path == "" || !known || !slices.Contains(args[1:], a.script) {
 		return nil, false
 	}
-	for _, word := range append([]string{how.File}, how.Args...) {
+	for _, word := range append([]string{file}, args...) {
 		words = append(words, fault.Quoted(run.Encode(word)))
 	}
 	return words, true

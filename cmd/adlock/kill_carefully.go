@@ -179,7 +179,7 @@ func (a *killArgs) endOwnerIn(dir *lockfile.Dir, name atom.Name) error {
 	if a.dryRun {
 		return listOwner(dir, lock)
 	}
-	k, err := lockerOf(dir, name)
+	k, err := lockerOf(dir, name, nil)
 	if err != nil {
 		return err
 	}

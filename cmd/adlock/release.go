@@ -106,14 +106,11 @@ func releaseIn(path string, r locker.ReleaseRequest, h *hook.Hook) error {
 		return err
 	}
 	defer dir.Close()
-	log, err := config.RunlogOf(path, r.Name.Host())
+	rec, err := config.RecorderOf(path, r.Name.Host(), h)
 	if err != nil { // the lock is released all the same, without an event
 		fault.Report(err)
 	} else {
-		log.Checked()
+		rec.Log.Checked()
 	}
-	if h.Command != "" {
-		h.Env = config.Environment()
-	}
-	return (&lockdir.Locker{Dir: dir, Recorder: locker.Recorder{Log: log, Hook: h}}).Release(r)
+	return (&lockdir.Locker{Dir: dir, Recorder: rec}).Release(r)
 }

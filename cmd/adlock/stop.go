@@ -106,18 +106,15 @@ func (a *stopArgs) end(dir *lockfile.Dir, lock atom.File) error {
 	if a.dryRun {
 		return listOwner(dir, lock)
 	}
-	k, err := lockerOf(dir, lock.Name)
+	if err := a.from.Configure(a.options(), run.Options, lock.Name); err != nil {
+		return err
+	}
+	k, err := lockerOf(dir, lock.Name, &a.hook)
 	if err != nil {
 		return err
 	}
 	if a.request.Owner, err = process.Of(os.Getpid()); err != nil {
 		return fault.Wrap("own process", err)
-	}
-	if err := a.from.Configure(a.options(), run.Options, lock.Name); err != nil {
-		return err
-	}
-	if k.Hook = &a.hook; a.hook.Command != "" {
-		a.hook.Env = config.Environment()
 	}
 	return k.Stop(&a.request, lock, false)
 }

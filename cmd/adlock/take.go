@@ -108,24 +108,21 @@ func (s *take) configure(options []config.Option) error {
 
 // notRun reports an error before the atom was taken.
 func (s *take) notRun(path string, why error) error {
-	log, _ := config.RunlogOf(path, atom.Canonify(s.Request.Atom.Host)) // without a runlog, why is still reported
-	return locker.Recorder{Log: log, Hook: s.Hook}.NotRun(&s.Request, path, locker.Outcome{}, why)
+	rec, _ := config.RecorderOf(path, atom.Canonify(s.Request.Atom.Host), s.Hook) // without a runlog, why is still reported
+	return rec.NotRun(&s.Request, path, locker.Outcome{}, why)
 }
 
 // lockIn takes the atom in the lock directory, and prints the message of a denial.
 func (s *take) lockIn(path string) (locker.Outcome, error) {
-	log, err := config.RunlogOf(path, atom.Canonify(s.Request.Atom.Host))
+	rec, err := config.RecorderOf(path, atom.Canonify(s.Request.Atom.Host), s.Hook)
 	if err != nil {
 		return locker.Outcome{}, err
 	}
-	k, err := lockdir.Open(path, log)
+	k, err := lockdir.Open(path, rec)
 	if err != nil {
 		return locker.Outcome{}, err
 	}
 	defer k.Dir.Close()
-	if k.Hook = s.Hook; s.Hook.Command != "" {
-		s.Hook.Env = config.Environment()
-	}
 	outcome, err := k.Take(s.Request)
 	if err == nil && outcome.Verdict != locker.Acquired && outcome.Verdict != locker.Expired {
 		s.Tell(outcome, path)

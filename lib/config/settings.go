@@ -182,6 +182,16 @@ func RunlogOf(dir, host string) (*runlog.Log, error) {
 	return log, nil
 }
 
+// RecorderOf is the recorder of a host, with the runlog of RunlogOf and the hook h (nil: none). If
+// the runlog's place is a mistake, the recorder has the hook alone.
+func RecorderOf(dir, host string, h *hook.Hook) (locker.Recorder, error) {
+	log, err := RunlogOf(dir, host)
+	if h != nil && h.Command != "" {
+		h.Env = Environment()
+	}
+	return locker.Recorder{Log: log, Hook: h}, err
+}
+
 func logMax(most *int) func(string) error { return Number(most, 1, min(1<<40, math.MaxInt)) }
 
 // Tell reports a denial and its reason, but only on a terminal or with Verbose: a denial is a

@@ -144,17 +144,13 @@ type holding struct {
 // inDirectory is a Keeper of a lock directory. There a newcomer takes a lock over only after it has
 // ended the owner, so Lost has nothing to report.
 type inDirectory struct {
-	locker   *lockdir.Locker
-	recorder locker.Recorder
-	path     string
+	*lockdir.Locker
+	path string
 }
 
-func (d inDirectory) Take(r locker.Request) (locker.Outcome, error) { return d.locker.Take(r) }
-func (d inDirectory) Release(r locker.ReleaseRequest) error         { return d.locker.Release(r) }
-func (d inDirectory) Lost() <-chan string                           { return nil }
+func (d inDirectory) Lost() <-chan string { return nil }
 
 func (h *holding) open(open Opener, args []string) (err error) {
-	h.Hook.Env = config.Environment()
 	if h.Remote = config.IsRemote(h.Store); h.Remote {
 		h.keeper, err = open(h.Args, args)
 		if dir, failed := config.DirOf(h.Store); err == nil && failed == nil && h.From["host"].Place == config.Unsaid {
@@ -167,17 +163,15 @@ func (h *holding) open(open Opener, args []string) (err error) {
 		return err
 	}
 	config.TellMistakes(path, run.Options)
-	log, err := config.RunlogOf(path, atom.Canonify(h.Request.Atom.Host))
+	rec, err := config.RecorderOf(path, atom.Canonify(h.Request.Atom.Host), h.Hook)
 	if err != nil {
 		return err
 	}
-	h.keeper = inDirectory{recorder: locker.Recorder{Log: log, Hook: h.Hook}, path: path}
-	k, err := lockdir.Open(path, log)
+	k, err := lockdir.Open(path, rec)
 	if err != nil {
-		return h.notRun(locker.Outcome{}, err)
+		return rec.NotRun(&h.Request, path, locker.Outcome{}, err)
 	}
-	k.Hook = h.Hook
-	h.keeper = inDirectory{locker: k, recorder: k.Recorder, path: path}
+	h.keeper = inDirectory{k, path}
 	return nil
 }
 
@@ -188,7 +182,7 @@ func (h *holding) notRun(o locker.Outcome, why error) error {
 	if !is {
 		return why
 	}
-	return d.recorder.NotRun(&h.Request, d.path, o, why)
+	return d.NotRun(&h.Request, d.path, o, why)
 }
 
 // hold takes the atom, holds it, and releases it.

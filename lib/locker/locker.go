@@ -5,6 +5,7 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/killer"
+	"adlock/lib/policy"
 	"adlock/lib/process"
 )
 
@@ -18,9 +19,9 @@ type Locker interface {
 	// that the lock was lost.
 	Release(ReleaseRequest) error
 
-	// DryRun says whether Take would take the atom now, and why, and changes nothing. The learned
-	// limits of the request are put in force.
-	DryRun(*Request) (granted bool, reason string, err error)
+	// DryRun returns what Take would do now, and changes nothing. The learned limits of the request
+	// are put in force.
+	DryRun(*Request) (policy.Decision, error)
 
 	// RecordCommand records in the lock the command that the owner of an acquisition has started;
 	// RecordMembers records the members of its job, before its own supervisor signals them;

@@ -202,16 +202,20 @@ func (r *runArgs) recordMissing(base string, missing error) {
 	if r.dryRun {
 		return
 	}
-	k, err := r.directory()
+	dir, rec, err := r.recorder()
+	if err != nil {
+		return
+	}
+	k, err := lockdir.Open(dir, rec)
 	if err != nil {
 		return
 	}
 	defer k.Dir.Close()
-	k.Hook = r.Hook
 	var e *fault.Error
 	if errors.As(missing, &e) {
 		missing = &fault.Error{Kind: e.Kind, Object: base, Err: e.Err}
 	}
+	r.Request.Owner.PID = os.Getpid()
 	k.Missing(&r.Request, fault.StatusOf(missing), missing)
 }
 
@@ -560,33 +564,34 @@ func (r *runArgs) locker() (locker.Locker, error) {
 	if config.IsRemote(r.store) {
 		return r.open(r.store, r.Request.Atom.Host, r.Hook)
 	}
-	path, err := config.DirOf(r.store)
+	dir, rec, err := r.recorder()
 	if err != nil {
 		return nil, err
 	}
-	log, err := config.RunlogOf(path, atom.Canonify(r.Request.Atom.Host))
-	if err != nil {
-		return nil, err
+	return lockdir.Open(dir, rec)
+}
+
+// recorder returns the lock directory and the recorder of this run; of a store, the runlog is in that
+// directory.
+func (r *runArgs) recorder() (dir string, rec locker.Recorder, err error) {
+	rec.Hook = r.Hook
+	if dir, err = config.DirOf(r.store); err != nil {
+		return "", rec, err
 	}
-	k, err := lockdir.Open(path, log)
-	if err == nil {
-		k.Hook = r.Hook
+	if rec, err = config.RecorderOf(dir, atom.Canonify(r.Request.Atom.Host), r.Hook); err == nil && config.IsRemote(r.store) {
+		rec.Log.Store = r.store
 	}
-	return k, err
+	return dir, rec, err
 }
 
 // notRun reports an error before the job began.
 func (r *runArgs) notRun(o locker.Outcome, why error) error {
 	r.Request.Owner.PID = os.Getpid()
-	rec := locker.Recorder{Hook: r.Hook}
-	path, err := config.DirOf(r.store)
-	if err == nil {
-		rec.Log, err = config.RunlogOf(path, atom.Canonify(r.Request.Atom.Host))
-	}
+	dir, rec, err := r.recorder()
 	if err == nil && config.IsRemote(r.store) {
-		rec.Log.Store, path = r.store, ""
+		dir = ""
 	}
-	return rec.NotRun(&r.Request, path, o, why)
+	return rec.NotRun(&r.Request, dir, o, why)
 }
 
 // acquire takes the atom for this process and the job that waits at its gate.
@@ -622,11 +627,11 @@ func (r *runArgs) denied(outcome locker.Outcome, err error) (int, error) {
 
 // printVerdict carries out --dry-run.
 func (r *runArgs) printVerdict() (int, error) {
-	granted, reason, where, err := r.verdict()
+	d, where, err := r.verdict()
 	if err != nil {
 		return 0, err
 	}
-	reason = fault.Plain(reason) // a pause's reason may hold anything
+	reason := fault.Plain(d.Reason()) // a pause's reason may hold anything
 	if why := r.Request.Explanation(); why != "" {
 		reason += "\n" + why
 	}
@@ -646,9 +651,9 @@ func (r *runArgs) printVerdict() (int, error) {
 		reason += "\ncommand: " + fault.Plain(atom.Shown(r.command))
 	}
 	switch {
-	case granted:
+	case d.Step.Granted():
 		return fault.StatusOK, config.PrintLine(reason)
-	case strings.HasPrefix(reason, string(locker.Stuck)+": "): // a reason begins with its verdict
+	case d.Step == policy.Stuck:
 		return fault.StatusNotPermitted, config.PrintLine(reason)
 	}
 	return r.exitDenied, config.PrintLine(reason)

@@ -14,7 +14,6 @@ import (
 	"adlock/lib/config"
 	"adlock/lib/cronline"
 	"adlock/lib/fault"
-	"adlock/lib/invocation"
 	"adlock/lib/supervise"
 )
 
@@ -226,7 +225,7 @@ func checkShell(own string) error {
 
 // isThis reports whether the file is this program, or the script that starts it.
 func isThis(path string) bool {
-	if self, err := os.Executable(); err == nil && invocation.SameFile(self, path) {
+	if self, err := os.Executable(); err == nil && SameFile(self, path) {
 		return true
 	}
 	file, err := os.Open(path)
@@ -237,4 +236,14 @@ func isThis(path string) bool {
 	head := make([]byte, len(shellMark))
 	_, err = io.ReadFull(file, head)
 	return err == nil && string(head) == shellMark
+}
+
+// SameFile reports whether two paths lead to one file.
+func SameFile(one, other string) bool {
+	a, err := os.Stat(one)
+	if err != nil {
+		return false
+	}
+	b, err := os.Stat(other)
+	return err == nil && os.SameFile(a, b)
 }

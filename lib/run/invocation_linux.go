@@ -1,4 +1,4 @@
-package invocation
+package run
 
 import (
 	"bytes"
@@ -8,23 +8,21 @@ import (
 	"strings"
 )
 
-// Of returns how the process pid was started. It is false if that is unknown: for a fork (a
-// subshell), whose command line is its parent's, and for a program whose file has been replaced.
-func Of(pid int) (Invocation, bool) {
-	of := directory(pid)
+// Invocation returns the program and the argument vector with which the process pid was started.
+// It is false if they are unknown: for a fork (a subshell), whose command line is its parent's, and
+// for a program whose file has been replaced.
+func Invocation(pid int) (file string, args []string, known bool) {
+	of := procOf(pid)
 	file, err := os.Readlink(of + "exe")
 	if fork, _ := forked(of); err != nil || !SameFile(file, of+"exe") || fork {
-		return Invocation{}, false
+		return "", nil, false
 	}
 	line, err := os.ReadFile(of + "cmdline")
 	line, whole := bytes.CutSuffix(line, []byte{0})
-	if err != nil || !whole {
-		return Invocation{}, false
-	}
-	return Invocation{File: file, Args: strings.Split(string(line), "\x00")}, true
+	return file, strings.Split(string(line), "\x00"), err == nil && whole
 }
 
-func directory(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/" }
+func procOf(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/" }
 
 // forked reports whether a process has executed no program since its fork, and returns its parent.
 // It reads PF_FORKNOEXEC (include/linux/sched.h) in the ninth field of /proc/PID/stat
@@ -49,7 +47,7 @@ func Reads(pid int, file string) bool {
 		if hasOpen(pid, file) {
 			return true
 		}
-		fork, parent := forked(directory(pid))
+		fork, parent := forked(procOf(pid))
 		if !fork {
 			return false
 		}
@@ -62,7 +60,7 @@ func Reads(pid int, file string) bool {
 // standard ones: every shell keeps its script open, its subshells do not.
 func hasOpen(pid int, file string) bool {
 	const firstOwn = 3
-	of := directory(pid) + "fd"
+	of := procOf(pid) + "fd"
 	open, err := os.ReadDir(of)
 	if err != nil {
 		return false
