@@ -104,7 +104,7 @@ func jobsOf(pids []string) ([]process.Job, error) {
 }
 
 func (a *killArgs) endJob(job process.Job) error {
-	object := "process " + strconv.Itoa(job.Owner.PID)
+	object := processTitle(job.Owner.PID)
 	if a.dryRun {
 		if err := listJob(object, job); !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -113,6 +113,8 @@ func (a *killArgs) endJob(job process.Job) error {
 	}
 	return killed(object, killer.Killer{Pause: a.pause}.End(job))
 }
+
+func processTitle(pid int) string { return "process " + strconv.Itoa(pid) }
 
 func listJob(object string, job process.Job) error {
 	members, err := killer.Members(job)
@@ -145,8 +147,9 @@ func killed(object string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if reason, itself := strings.CutPrefix(err.Error(), object+": "); itself {
-		err = errors.New(reason)
+	var stuck *process.StuckError
+	if errors.As(err, &stuck) && stuck.Command+stuck.User == "" && object == processTitle(stuck.PID) {
+		err = stuck.Err
 	}
 	return &fault.Error{Kind: fault.NotPermitted, Object: object, Err: err}
 }

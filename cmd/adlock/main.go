@@ -58,17 +58,12 @@ func program() *config.Program {
 
 // meant translates a verb of other programs into one of adlock's; "": adlock has none.
 func meant(word string) string {
-	switch word {
-	case "lock":
-		return "run"
-	case "end", "abort", "cancel":
-		return "stop"
-	case "unlock", "remove", "delete", "prune":
-		return "clear"
-	case "list", "show", "age":
-		return "status"
-	case "history":
-		return "log"
+	for _, m := range [][2]string{
+		{"run", "lock"}, {"stop", "end abort cancel"}, {"clear", "unlock remove delete prune"}, {"status", "list show age"}, {"log", "history"},
+	} {
+		if slices.Contains(strings.Fields(m[1]), word) {
+			return m[0]
+		}
 	}
 	return ""
 }

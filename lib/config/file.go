@@ -286,7 +286,7 @@ const variablesBegin = "ADLOCK_"
 // unknownText is the reason for refusing an unknown variable. It names the one that was probably
 // meant, among those that satisfy is.
 func unknownText(variable string, is func(*Option) bool) string {
-	return UnknownText("setting", strings.TrimPrefix(variable, variablesBegin), variablesBegin, bareNames(is))
+	return Unknown("setting", strings.TrimPrefix(variable, variablesBegin), variablesBegin, bareNames(is)).Error()
 }
 
 // seemsLocation reports whether what stands before the = of a line that is not understood was

@@ -43,11 +43,23 @@ type Option struct {
 // ErrHelp is returned for --help: the caller prints the help.
 var ErrHelp = errors.New("help")
 
-// unknown is the reason for refusing an unknown verb or option; it names the one that was probably
-// meant. Program.Hint adds how to list the known ones.
-type unknown string
+// unknown is the reason for refusing an unknown word. Program.Hint adds how to list the known ones.
+type unknown struct {
+	kind  string // "option", say
+	meant string // what was probably meant instead; "": unknown
+	other string // what to use instead, if another program has that option
+}
 
-func (u unknown) Error() string { return string(u) }
+func (u unknown) Error() string {
+	text := "unknown " + u.kind
+	if u.meant != "" {
+		text += ": did you mean " + u.meant + "?"
+	}
+	if u.other != "" {
+		text += ": " + u.other
+	}
+	return text
+}
 
 func unknownOption(name string, options []Option) error {
 	var names []string
@@ -57,7 +69,7 @@ func unknownOption(name string, options []Option) error {
 		}
 	}
 	if o := Find(options, name[:min(2, len(name))]); o != nil && o.Arg != "" && !strings.HasPrefix(name, "--") {
-		return &fault.Error{Kind: fault.Usage, Object: name, Err: unknown("unknown option: did you mean " + name[:2] + " " + name[2:] + "?")}
+		return &fault.Error{Kind: fault.Usage, Object: name, Err: unknown{kind: "option", meant: name[:2] + " " + name[2:]}}
 	}
 	return unknownWord("option", name, "--", names)
 }
@@ -67,32 +79,29 @@ func unknownOption(name string, options []Option) error {
 func Elsewhere(err error, said func(option string) string) error {
 	var e *fault.Error
 	var u unknown
-	if !errors.As(err, &u) || u != "unknown option" || !errors.As(err, &e) {
+	if !errors.As(err, &u) || u.kind != "option" || u.meant != "" || !errors.As(err, &e) {
 		return err
 	}
 	name := e.Object
 	if !strings.HasPrefix(name, "--") {
 		name = name[:2] // -n of -nE, -w of -w5
 	}
-	how := said(name)
-	if how == "" {
-		return err
-	}
-	return &fault.Error{Kind: e.Kind, Object: e.Object, Err: u + unknown(": "+how)}
+	u.other = said(name)
+	return &fault.Error{Kind: e.Kind, Object: e.Object, Err: u}
 }
 
 func unknownWord(kind, word, before string, words []string) error {
-	return &fault.Error{Kind: fault.Usage, Object: word, Err: unknown(UnknownText(kind, word, before, words))}
+	return &fault.Error{Kind: fault.Usage, Object: word, Err: Unknown(kind, word, before, words)}
 }
 
-// UnknownText is the reason for refusing a word that is not in words: it names the word that was
-// probably meant, after the text before.
-func UnknownText(kind, word, before string, words []string) string {
-	text := "unknown " + kind
+// Unknown is the reason for refusing a word that is not in words. It names the word that was
+// probably meant, behind the text before.
+func Unknown(kind, word, before string, words []string) error {
+	u := unknown{kind: kind}
 	if meant := Nearest(word, words); meant != "" {
-		text += ": did you mean " + before + meant + "?"
+		u.meant = before + meant
 	}
-	return text
+	return u
 }
 
 // Parse is Origins.Parse for a verb whose options never contradict each other.

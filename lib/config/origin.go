@@ -85,7 +85,7 @@ func (all Origins) Switch(options []Option) Option {
 		if o := Find(options, "--"+name); o != nil && o.Arg == "" {
 			return all.set(o, Origin{Place: OnCommandLine, Word: "--" + name}, value)
 		}
-		return unknown("unknown switch")
+		return unknown{kind: "switch"}
 	}}
 }
 
@@ -97,7 +97,7 @@ func (all Origins) Setting(options []Option) Option {
 		if i := slices.IndexFunc(options, func(o Option) bool { return o.Env == variable }); i >= 0 {
 			return all.set(&options[i], Origin{Place: InEnvironment, Word: variable}, value)
 		}
-		return unknown("unknown setting")
+		return unknown{kind: "setting"}
 	}}
 }
 

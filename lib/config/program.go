@@ -124,7 +124,7 @@ func (p *Program) Unknown(arg string) error {
 		return p.Hint("", withoutRun("verb", arg))
 	}
 	if p.Meant != nil && p.Meant(arg) != "" {
-		return p.Hint("", &fault.Error{Kind: fault.Usage, Object: arg, Err: unknown("unknown verb: did you mean " + p.Meant(arg) + "?")})
+		return p.Hint("", &fault.Error{Kind: fault.Usage, Object: arg, Err: unknown{kind: "verb", meant: p.Meant(arg)}})
 	}
 	return p.Hint("", unknownWord("verb", arg, "", names))
 }
@@ -133,7 +133,7 @@ func (p *Program) Unknown(arg string) error {
 const runVerb = "run"
 
 func withoutRun(kind, word string) error {
-	return &fault.Error{Kind: fault.Usage, Object: word, Err: unknown("unknown " + kind + ": did you mean " + runVerb + " " + word + "?")}
+	return &fault.Error{Kind: fault.Usage, Object: word, Err: unknown{kind: kind, meant: runVerb + " " + word}}
 }
 
 // Hint adds to the error of an unknown option or verb the command that lists the known ones: those

@@ -3,7 +3,6 @@ package crontab
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -52,17 +51,3 @@ func collision(lines []Line, jobs map[int]candidate, i int) string {
 
 // given is the name that a line gives to a job under adlock.
 var given = regexp.MustCompile(`--name[= ](\S+)`)
-
-// mayBeOlder reports whether an older version of wrap may have given a command this name: a program
-// in the command, perhaps followed by an argument or a checksum.
-func mayBeOlder(name, command string) bool {
-	words := strings.FieldsFunc(command, func(c rune) bool { return strings.ContainsRune(" \t;&|()<>`$'\"\\", c) })
-	for _, word := range append(words, cronline.Base(command)) {
-		rest, is := strings.CutPrefix(name, cronline.Plain(word))
-		argument, more := strings.CutPrefix(rest, "-")
-		if is && (rest == "" || more && (slices.Contains(words, argument) || argument != "" && strings.Trim(argument, "0123456789") == "")) {
-			return true
-		}
-	}
-	return false
-}

@@ -62,7 +62,7 @@ func (w *Wrapper) Wrap(lines []Line) Result {
 	jobs := map[int]candidate{}
 	change := func(i int, v variables) (text, why string) {
 		l := &lines[i]
-		text, why = w.wrapped(l, v, nameOf(l.Command))
+		text, why = w.wrapped(l, v)
 		calls, _ := w.flocks(l, v)
 		switch {
 		case why != "":
@@ -147,8 +147,8 @@ const LongestCommand = 998
 // ofDcron are words that dcron takes between the schedule and the command (its crontab(5)).
 var ofDcron = regexp.MustCompile(`^((FREQ|AFTER|WAIT)=\S+[ \t]+)*ID=`)
 
-// wrapped returns a job's line under adlock with that name, or why the line is left as it is.
-func (w *Wrapper) wrapped(l *Line, v variables, name string) (text, why string) {
+// wrapped returns a job's line under adlock, or why the line is left as it is.
+func (w *Wrapper) wrapped(l *Line, v variables) (text, why string) {
 	shell := v.shell()
 	calls, why := w.flocks(l, v)
 	switch locker := lockerOf(l.Command); {
@@ -173,7 +173,7 @@ func (w *Wrapper) wrapped(l *Line, v variables, name string) (text, why string) 
 	case w.isHomeless(l.User, v):
 		return "", homeless(l)
 	}
-	text = w.Adlock + " run --name " + name + w.option(l, v) + " -- " + argumentsOf(l.Command, shell)
+	text = w.Adlock + " run --name " + nameOf(l.Command) + w.option(l, v) + " -- " + argumentsOf(l.Command, shell)
 	if len(calls) > 0 {
 		text = w.flocked(l, v, calls)
 	}
@@ -205,7 +205,13 @@ func homeless(l *Line) string {
 }
 
 func (w *Wrapper) isHomeless(user string, v variables) bool {
-	return user != "" && w.Homeless != nil && v["ADLOCK_DIR"]+v["ADLOCK_STORE"] == "" && w.Homeless(user, v["HOME"])
+	return IsHomeless(user, func(name string) string { return v[name] }, w.Homeless)
+}
+
+// IsHomeless reports whether the user of a line, whose variables are those, can have no lock
+// directory: homeless (nil: no user is) tells that of a user with a HOME.
+func IsHomeless(user string, variable func(name string) string, homeless func(user, home string) bool) bool {
+	return user != "" && homeless != nil && variable("ADLOCK_DIR")+variable("ADLOCK_STORE") == "" && homeless(user, variable("HOME"))
 }
 
 // Homeless returns the users in a user column who have jobs that seem to lock with adlock, but can
@@ -214,8 +220,7 @@ func Homeless(lines []Line, homeless func(user, home string) bool) (users []stri
 	for i := range lines {
 		l := &lines[i]
 		setting := func(name string) string { value, _ := Setting(lines, i, name); return value }
-		if l.Kind == Job && Mentions(lines, i) && setting("ADLOCK_DIR")+setting("ADLOCK_STORE") == "" &&
-			!strings.Contains(l.Command, "ADLOCK_DIR") && !slices.Contains(users, l.User) && homeless(l.User, setting("HOME")) {
+		if l.Kind == Job && Mentions(lines, i) && !strings.Contains(l.Command, "ADLOCK_DIR") && !slices.Contains(users, l.User) && IsHomeless(l.User, setting, homeless) {
 			users = append(users, l.User)
 		}
 	}
@@ -292,17 +297,17 @@ func lockerOf(command string) string {
 }
 
 // wrappedForm is a command as wrapped writes it: path, name, limit or none, arguments.
-var wrappedForm = regexp.MustCompile(`^(/\S+) run --name (\S+)(?: --expire-after (\S+))? -- ((?s).*)$`)
+var wrappedForm = regexp.MustCompile(`^(/\S+) run --name \S+(?: --expire-after (\S+))? -- ((?s).*)$`)
 
 // unwrapped returns a job's line as it was before it was wrapped. If two commands may have been
 // wrapped, the one that would give exactly this line is taken.
 func unwrapped(l *Line, v variables) (text, why string) {
 	found := wrappedForm.FindStringSubmatch(l.Command)
 	if found != nil {
-		w := Wrapper{Adlock: found[1], Limit: found[3]}
-		for _, command := range commandsOf(found[4], v.shell()) {
+		w := Wrapper{Adlock: found[1], Limit: found[2]}
+		for _, command := range commandsOf(found[3], v.shell()) {
 			was := l.Head + command + l.Input
-			if w.CanStand() && w.wrote(l, was, v, found[2]) {
+			if w.CanStand() && w.wrote(l, was, v) {
 				return was + l.End, ""
 			}
 		}
@@ -310,7 +315,7 @@ func unwrapped(l *Line, v variables) (text, why string) {
 	if found = flockedForm.FindStringSubmatch(l.Command); found != nil {
 		w := Wrapper{Adlock: found[1], Limit: found[2], Flock: true}
 		was := l.Head + found[3] + l.Input
-		if w.CanStand() && w.wrote(l, was, v, "") {
+		if w.CanStand() && w.wrote(l, was, v) {
 			return was + l.End, ""
 		}
 	}
@@ -332,20 +337,11 @@ func commandsOf(arguments, shell string) []string {
 }
 
 // wrote reports whether wrapping the job that was there would have given this line.
-func (w *Wrapper) wrote(l *Line, was string, v variables, name string) bool {
+func (w *Wrapper) wrote(l *Line, was string, v variables) bool {
 	job := l.with(was + l.End)
-	if job.Kind != Job || !w.Flock && name != nameOf(job.Command) && !(w.isOlder(job, v) && mayBeOlder(name, job.Command)) {
+	if job.Kind != Job {
 		return false
 	}
-	again, why := w.wrapped(job, v, name)
+	again, why := w.wrapped(job, v)
 	return why == "" && again == l.Text()
-}
-
-// isOlder reports whether the limit is from an older version of wrap, which gave each job a limit:
-// the one that the crontab sets, else one from the schedule.
-func (w *Wrapper) isOlder(job *Line, v variables) bool {
-	if asked := v["ADLOCK_EXPIRE_AFTER"]; asked != "" && w.Limit != "" {
-		return limit.InMinutes(w.Limit) == limit.InMinutes(asked)
-	}
-	return w.Limit == limit.Format(expireAfter(&job.Schedule))
 }

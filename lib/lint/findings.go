@@ -117,8 +117,7 @@ func (j *job) limits(v *invocation, saidIfElapsed, saidExpireAfter *syntax.Word)
 	}
 	if ifElapsed != unknown {
 		if warning := (policy.Limits{IfElapsed: ifElapsed, ExpireAfter: expireAfter, Source: policy.Said}).Warning(); warning != "" && expireAfter > 0 {
-			reason, more, _ := strings.Cut(warning, ": ")
-			j.add(j.Number, "ExpireAfter below IfElapsed", reason+", so "+more, "give it more time, or a shorter interval")
+			j.add(j.Number, "ExpireAfter below IfElapsed", warning, "give it more time, or a shorter interval")
 		}
 	}
 	name, whole := literal(v.said("name"))

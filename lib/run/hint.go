@@ -13,24 +13,23 @@ import (
 	"adlock/lib/supervise"
 )
 
-// counterpart returns what adlock has for an option of flock(1) or timeout(1), which users may type
-// by habit.
+// counterparts are what adlock has for options of flock(1) and timeout(1), which users may type by
+// habit.
+var counterparts = []struct{ options, say string }{
+	{"-n --nb --nonblock -x -e --exclusive", "for flock -n LOCK COMMAND say adlock run --name LOCK COMMAND"},
+	{"--timeout", "to end the job after D say --expire-after D --enforce; to wait at most D for the lock, as flock does, say --wait D"},
+	{"-w", "for flock -w 5 LOCK COMMAND say adlock run --name LOCK --wait 5s COMMAND"},
+	{"-c --command", "for flock -n LOCK -c 'COMMAND' say adlock run --name LOCK sh -c 'COMMAND'"},
+	{"-s", "for flock -ns LOCK COMMAND say adlock run --name LOCK --shared COMMAND"},
+	{"--conflict-exit-code", "for flock -n -E 0 LOCK COMMAND say adlock run --name LOCK -E 0 COMMAND"},
+	{"-k --kill-after", "for timeout -k 9s 5m COMMAND say adlock run --expire-after 5m --enforce --pause 9s COMMAND"},
+}
+
 func counterpart(option string) string {
-	switch option {
-	case "-n", "--nb", "--nonblock", "-x", "-e", "--exclusive":
-		return "for flock -n LOCK COMMAND say adlock run --name LOCK COMMAND"
-	case "--timeout":
-		return "to end the job after D say --expire-after D --enforce; to wait at most D for the lock, as flock does, say --wait D"
-	case "-w":
-		return "for flock -w 5 LOCK COMMAND say adlock run --name LOCK --wait 5s COMMAND"
-	case "-c", "--command":
-		return "for flock -n LOCK -c 'COMMAND' say adlock run --name LOCK sh -c 'COMMAND'"
-	case "-s":
-		return "for flock -ns LOCK COMMAND say adlock run --name LOCK --shared COMMAND"
-	case "--conflict-exit-code":
-		return "for flock -n -E 0 LOCK COMMAND say adlock run --name LOCK -E 0 COMMAND"
-	case "-k", "--kill-after":
-		return "for timeout -k 9s 5m COMMAND say adlock run --expire-after 5m --enforce --pause 9s COMMAND"
+	for _, c := range counterparts {
+		if slices.Contains(strings.Fields(c.options), option) {
+			return c.say
+		}
 	}
 	return ""
 }

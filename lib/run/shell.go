@@ -107,7 +107,7 @@ func unknownSetting(name string) string {
 		return ""
 	}
 	bare, names := bareSettings(name)
-	return config.UnknownText("setting", bare, settingsBegin, names)
+	return config.Unknown("setting", bare, settingsBegin, names).Error()
 }
 
 // NearestSetting is the setting that was probably meant by a variable that a line cannot set. It is
