@@ -43,8 +43,7 @@ func Plain(program string) string {
 // Tests and other dull programs count only if there is nothing else.
 func subject(command string) []string {
 	var other []string
-	all, _ := Commands(command)
-	for _, words := range all {
+	for _, words := range commands(command) {
 		if words = Called(words); len(words) == 0 {
 			continue
 		}

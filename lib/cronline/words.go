@@ -11,13 +11,11 @@ type cutter struct {
 	depth    int  // of parentheses
 	words    []string
 	all      [][]string
-	inner    []string
 }
 
-// Commands splits a command line into its simple commands, each into its words without quotes and
-// redirections. A substitution is an unchanged part of its word; inner has the texts of those
-// outside of quotes. That is enough to make a name, and to see which programs are called.
-func Commands(text string) (all [][]string, inner []string) {
+// commands splits a command line into its simple commands, each into its words without quotes and
+// redirections. A substitution is an unchanged part of its word. That is enough to make a name.
+func commands(text string) [][]string {
 	c := cutter{rest: text}
 	for c.rest != "" {
 		switch b := c.next(); b {
@@ -27,7 +25,7 @@ func Commands(text string) (all [][]string, inner []string) {
 			c.endCommand()
 		case '(', ')':
 			if b == '(' && strings.HasSuffix(string(c.word), "=") && IsAssignment(string(c.word)) {
-				c.array()
+				c.add("(" + c.until(')') + ")")
 				continue
 			}
 			c.parenthesis(b)
@@ -44,9 +42,7 @@ func Commands(text string) (all [][]string, inner []string) {
 		case '"':
 			c.add(c.until('"'))
 		case '`':
-			inside := c.until('`')
-			c.inner = append(c.inner, inside)
-			c.add("`" + inside + "`")
+			c.add("`" + c.until('`') + "`")
 		case '$':
 			c.dollar()
 		default:
@@ -54,7 +50,7 @@ func Commands(text string) (all [][]string, inner []string) {
 		}
 	}
 	c.endCommand()
-	return c.all, c.inner
+	return c.all
 }
 
 func (c *cutter) next() byte { return c.take(1)[0] }
@@ -102,22 +98,12 @@ func (c *cutter) parenthesis(b byte) {
 	}
 }
 
-// array adds the values of an array to the word that sets it.
-func (c *cutter) array() {
-	inside := c.until(')')
-	_, inner := Commands(inside)
-	c.inner = append(c.inner, inner...)
-	c.add("(" + inside + ")")
-}
-
 // dollar adds a substitution to the word.
 func (c *cutter) dollar() {
 	switch {
 	case strings.HasPrefix(c.rest, "("):
 		c.next()
-		inside := c.until(')')
-		c.inner = append(c.inner, inside)
-		c.add("$(" + inside + ")")
+		c.add("$(" + c.until(')') + ")")
 	case strings.HasPrefix(c.rest, "{"):
 		c.next()
 		c.add("${" + c.until('}') + "}")

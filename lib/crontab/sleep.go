@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"mvdan.cc/sh/v3/syntax"
+
 	"adlock/lib/cronline"
 )
 
@@ -13,10 +15,12 @@ import (
 // words behind sleep(1), "" if the command does not begin with it.
 func WithoutSleep(text string) (rest, sleep string) {
 	rest = strings.TrimSpace(text)
-	if all, _ := cronline.Commands(rest); len(all) == 1 {
-		if words := cronline.Called(all[0]); len(words) > 0 {
-			if inner, ok := cronline.ShellText(words); ok {
-				return WithoutSleep(inner)
+	if file, err := Parse(rest); err == nil && len(file.Stmts) == 1 {
+		if call, is := file.Stmts[0].Cmd.(*syntax.CallExpr); is {
+			if words := cronline.Called(wordsOf(rest, call)); len(words) > 0 {
+				if inner, ok := cronline.ShellText(words); ok {
+					return WithoutSleep(inner)
+				}
 			}
 		}
 	}

@@ -39,13 +39,12 @@ func Stamp(command string) string {
 // places are the paths of a command's programs, of the files that its shells and other runners run, and
 // of the directories into which it changes.
 func places(command string) (all []string) {
-	commands, texts := cronline.Commands(command)
-	for _, words := range commands {
+	for _, words := range calls(command) {
 		if words = cronline.Called(words); len(words) == 0 {
 			continue
 		}
 		if text, ok := cronline.ShellText(words); ok {
-			texts = append(texts, text)
+			all = append(all, places(text)...)
 			continue
 		}
 		all = append(all, words[0])
@@ -55,9 +54,6 @@ func places(command string) (all []string) {
 		if path.Base(words[0]) == "cd" && len(words) > 1 {
 			all = append(all, words[len(words)-1]+"/")
 		}
-	}
-	for _, text := range texts {
-		all = append(all, places(text)...)
 	}
 	return all
 }

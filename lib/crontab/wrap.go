@@ -274,9 +274,15 @@ func expireAfter(s *Schedule) time.Duration {
 	return max(s.Shortest+s.Shortest/2, 15*time.Minute)
 }
 
-// lockerOf is the program in a command that locks; "" if there is none.
+// lockerOf is the program in a command that locks; "" if there is none. If no shell understands the
+// command, each of its words counts.
 func lockerOf(command string) string {
-	all, inner := cronline.Commands(command)
+	all := calls(command)
+	if all == nil {
+		for _, word := range strings.FieldsFunc(command, func(c rune) bool { return strings.ContainsRune(" \t;&|()`", c) }) {
+			all = append(all, []string{word})
+		}
+	}
 	for _, words := range all {
 		if words = cronline.Called(words); len(words) == 0 {
 			continue
@@ -284,13 +290,8 @@ func lockerOf(command string) string {
 		if base := filepath.Base(words[0]); slices.Contains(lockers, base) {
 			return base
 		}
-		if text, ok := cronline.ShellText(words); ok {
-			inner = append(inner, text)
-		}
-	}
-	for _, text := range inner {
-		if locker := lockerOf(text); locker != "" {
-			return locker
+		if text, ok := cronline.ShellText(words); ok && lockerOf(text) != "" {
+			return lockerOf(text)
 		}
 	}
 	return ""

@@ -427,12 +427,10 @@ func first(stmt *syntax.Stmt) *syntax.Stmt {
 
 // wordOf is the first word; "" if only the run of the line would show it.
 func wordOf(words []*syntax.Word) string {
-	if len(words) == 0 {
-		return ""
+	if len(words) > 0 {
+		if text, whole := literal(words[0]); whole {
+			return text
+		}
 	}
-	text, whole := literal(words[0])
-	if !whole {
-		return ""
-	}
-	return text
+	return ""
 }

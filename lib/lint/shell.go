@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"adlock/lib/crontab"
 	"path"
 	"slices"
 	"strings"
@@ -9,44 +10,7 @@ import (
 )
 
 // literal is the text of a word, without its quotes; whole is false if a part is unknown.
-func literal(w *syntax.Word) (text string, whole bool) {
-	if w == nil {
-		return "", false
-	}
-	return literalParts(w.Parts, false)
-}
-
-func literalParts(parts []syntax.WordPart, inQuotes bool) (text string, whole bool) {
-	whole = true
-	for _, part := range parts {
-		switch p := part.(type) {
-		case *syntax.Lit:
-			text += unescaped(p.Value, inQuotes)
-		case *syntax.SglQuoted:
-			text += p.Value
-			whole = whole && !p.Dollar
-		case *syntax.DblQuoted:
-			inner, all := literalParts(p.Parts, true)
-			text += inner
-			whole = whole && all
-		default:
-			whole = false
-		}
-	}
-	return text, whole
-}
-
-// unescaped removes the backslashes by which a shell quotes characters.
-func unescaped(text string, inQuotes bool) string {
-	var b strings.Builder
-	for i := 0; i < len(text); i++ {
-		if text[i] == '\\' && i+1 < len(text) && (!inQuotes || strings.IndexByte("$`\"\\\n", text[i+1]) >= 0) {
-			i++
-		}
-		b.WriteByte(text[i])
-	}
-	return b.String()
-}
+func literal(w *syntax.Word) (text string, whole bool) { return crontab.Literal(w, "") }
 
 // is reports whether the word is that text.
 func is(w *syntax.Word, text string) bool {
@@ -57,14 +21,11 @@ func is(w *syntax.Word, text string) bool {
 // nameOf is the command that a call names, without its directory; "" if only the run of the line
 // would show it.
 func nameOf(call *syntax.CallExpr) string {
-	if len(call.Args) == 0 {
+	word := wordOf(call.Args)
+	if word == "" {
 		return ""
 	}
-	text, whole := literal(call.Args[0])
-	if !whole || text == "" {
-		return ""
-	}
-	return path.Base(text)
+	return path.Base(word)
 }
 
 // callOf is the call that a statement consists of; nil if the statement is anything else.
