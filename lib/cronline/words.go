@@ -13,8 +13,8 @@ type cutter struct {
 	all      [][]string
 }
 
-// commands splits a command line into its simple commands, each into its words without quotes and
-// redirections. A substitution is an unchanged part of its word. That is enough to make a name.
+// commands splits a command line into simple commands, each into its words without quotes and
+// redirections; a substitution is a part of its word. That is enough for names.
 func commands(text string) [][]string {
 	c := cutter{rest: text}
 	for c.rest != "" {
@@ -84,7 +84,7 @@ func (c *cutter) endCommand() {
 	c.words, c.redirect = nil, false
 }
 
-// parenthesis ends a command. Text before a ) without a ( is a pattern of case, and is dropped.
+// parenthesis drops text before a ) without a (: it is a pattern of case.
 func (c *cutter) parenthesis(b byte) {
 	if b == ')' && c.depth == 0 {
 		c.endWord()
@@ -98,7 +98,6 @@ func (c *cutter) parenthesis(b byte) {
 	}
 }
 
-// dollar adds a substitution to the word.
 func (c *cutter) dollar() {
 	switch {
 	case strings.HasPrefix(c.rest, "("):
@@ -112,8 +111,8 @@ func (c *cutter) dollar() {
 	}
 }
 
-// until consumes the text up to and including end, and returns it without end. An end in quotes, or
-// nested in parentheses, does not count.
+// until consumes the text through end, which does not count in quotes or nested parentheses, and
+// returns what precedes it.
 func (c *cutter) until(end byte) (inside string) {
 	whole := c.rest
 	for c.rest != "" {
@@ -136,7 +135,6 @@ func (c *cutter) until(end byte) (inside string) {
 	return whole
 }
 
-// redirection leaves out the descriptor before the operator, and the file after it.
 func (c *cutter) redirection() {
 	if isNumber(string(c.word)) {
 		c.word, c.inWord = nil, false
@@ -146,7 +144,6 @@ func (c *cutter) redirection() {
 	c.redirect = true
 }
 
-// hash leaves out a comment.
 func (c *cutter) hash() {
 	if c.inWord {
 		c.add("#")

@@ -11,8 +11,7 @@ import (
 	"adlock/lib/cronline"
 )
 
-// Parse reads a command in the syntax of sh or, if that fails, in that of bash, which has most of
-// what other shells have. The error is that of sh.
+// Parse reads a command as sh, else as bash, which has most of what other shells have.
 func Parse(command string) (*syntax.File, error) {
 	file, err := parse(command, syntax.LangPOSIX)
 	if err != nil {
@@ -27,8 +26,7 @@ func parse(command string, dialect syntax.LangVariant) (*syntax.File, error) {
 	return syntax.NewParser(syntax.Variant(dialect)).Parse(strings.NewReader(command), "")
 }
 
-// calls are the simple commands in a text, those in substitutions too, each as its words; nil if no
-// shell understands the text.
+// calls are the simple commands in a text and its substitutions; nil if no shell understands it.
 func calls(text string) (all [][]string) {
 	file, err := Parse(text)
 	if err != nil {
@@ -51,8 +49,8 @@ func wordsOf(text string, call *syntax.CallExpr) (words []string) {
 	return words
 }
 
-// Literal is the text of a word without its quotes. What only the run of the line would show stands
-// as it does in source, and whole is false; source may be "".
+// Literal is the text of a word without its quotes. What only a run would show stands as in source,
+// which may be ""; then whole is false.
 func Literal(w *syntax.Word, source string) (text string, whole bool) {
 	if w == nil {
 		return "", false
@@ -83,7 +81,6 @@ func literal(parts []syntax.WordPart, source string, inQuotes bool) (text string
 	return text, whole
 }
 
-// unescaped removes the backslashes by which a shell quotes characters.
 func unescaped(text string, inQuotes bool) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
@@ -95,8 +92,8 @@ func unescaped(text string, inQuotes bool) string {
 	return b.String()
 }
 
-// Background returns a part of a command that still runs when the command's shell has ended; "" if
-// there seems to be none. A lock that ends with that shell does not cover it.
+// Background returns a part of a command that outlives its shell, and the lock that ends with it;
+// "": none.
 func Background(command string) (part string) {
 	if part = Detached(command); part != "" {
 		return part
@@ -123,8 +120,7 @@ func Background(command string) (part string) {
 	return part
 }
 
-// detaching are the programs that put their job into the background, with the arguments that make
-// them do so.
+// detaching have the arguments that make them put their job into the background.
 var detaching = map[string]*regexp.Regexp{
 	"screen":            regexp.MustCompile(`(^| )-(\w*d\w*m|d -m|m -d)`),
 	"tmux":              regexp.MustCompile(`(^| )new(-session|w|-window)? (.* )?-\w*d`),
@@ -150,7 +146,7 @@ func Detached(command string) (program string) {
 	return ""
 }
 
-// ShellTexts returns the commands that shells are called with, after -c, in a command.
+// ShellTexts returns the commands behind -c of the shells in a command.
 func ShellTexts(command string) (texts []string) {
 	for _, words := range calls(command) {
 		for i := range words {

@@ -7,13 +7,11 @@ import (
 	"adlock/lib/cronline"
 )
 
-// shellVariable names the jobs' own shell below a SHELL that guards (config.ShellVariable).
 const shellVariable = "ADLOCK_SHELL"
 
-// Guard puts the jobs of a crontab under locks by one line: SHELL=shell, adlock's own, above the
-// first variable or job. A SHELL of the crontab becomes ADLOCK_SHELL. Lines cannot be left out: if
-// one would not run below that SHELL, or would lose its own lock, refused says so, and there is no
-// result.
+// Guard puts all jobs of a crontab under locks by one line, SHELL=shell, above the first variable
+// or job; a SHELL of the crontab becomes ADLOCK_SHELL. If a line would not run below that SHELL, or
+// would lose its own lock, refused says so, and there is no result.
 func (w *Wrapper) Guard(lines []Line, shell string) (r Result, refused *Left) {
 	v, jobs := variables{}, map[int]candidate{}
 	for i := range lines {
@@ -59,7 +57,6 @@ func (w *Wrapper) Guard(lines []Line, shell string) (r Result, refused *Left) {
 	return r, nil
 }
 
-// cannotMove says why a crontab with that variable gets no SHELL of adlock's; "": it may.
 func cannotMove(l *Line) string {
 	switch {
 	case l.Name == "SHELL" && Guards(l.Value):
@@ -72,7 +69,6 @@ func cannotMove(l *Line) string {
 	return ""
 }
 
-// drawbacks are what is to be told of a job below adlock's SHELL with that name ("": none).
 func drawbacks(l *Line, name string) (all []Left) {
 	if part := Background(l.Command); part != "" {
 		all = append(all, Left{l, "goes on in the background, where the lock does not cover it: " + part})
@@ -105,7 +101,7 @@ func withShell(lines []Line, shell string) string {
 	return text.String()
 }
 
-// Unguard undoes Guard. A line SHELL of adlock's that a person has written is taken out too.
+// Unguard undoes Guard, and takes out a SHELL of adlock's that a person has written too.
 func Unguard(lines []Line) Result {
 	var r Result
 	var text strings.Builder
@@ -132,7 +128,6 @@ func Unguard(lines []Line) Result {
 	return r
 }
 
-// renamed is a line's text with the variable from called to.
 func renamed(l *Line, from, to string) string {
 	if l.Kind != Variable || l.Name != from {
 		return l.Text()

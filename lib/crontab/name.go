@@ -9,25 +9,20 @@ import (
 	"adlock/lib/cronline"
 )
 
-// The name of a job's lock is made of its command alone, so that it is the same on every
-// run and machine. Only jobs that are the same may share it: the same command of the same
-// user with the same variables and standard input, however often and whenever it starts.
+// The name of a lock is made of the command alone, so that it is the same on every run and machine.
+// Only jobs with the same command, user, variables and input may share it.
 
-// nameOf is the name of a job's lock, the same that the shell for crontabs gives the command.
 func nameOf(command string) string {
 	name, _ := cronline.NameOf(strings.Trim(passed.Replace(command), blanks+"\r\n"))
 	return name
 }
 
-// passed turns a command in a crontab into what cron passes to the shell.
 var passed = strings.NewReplacer(`\%`, "%")
 
-// candidate is a job with the name of its lock: the one in the line, or the one that wrap would
-// give it.
 type candidate struct{ name, identity string }
 
 // nameJob returns the candidate for a job that wrap would put under adlock (wraps), or that is
-// under adlock already.
+// there.
 func nameJob(l *Line, v variables, wraps bool) (j candidate, is bool) {
 	if wraps {
 		return candidate{nameOf(l.Command), fmt.Sprintf("%q %q %q %q", l.User, v, l.Command, l.Input)}, true // with the variables sorted
@@ -38,7 +33,7 @@ func nameJob(l *Line, v variables, wraps bool) (j candidate, is bool) {
 	return candidate{}, false
 }
 
-// collision returns why line i does not get its name: another job has it. "": no other job has it.
+// collision returns why line i does not get its name: another job has it.
 func collision(lines []Line, jobs map[int]candidate, i int) string {
 	for k := range lines {
 		if other, is := jobs[k]; is && other.name == jobs[i].name && other.identity != jobs[i].identity {
@@ -49,5 +44,4 @@ func collision(lines []Line, jobs map[int]candidate, i int) string {
 	return ""
 }
 
-// given is the name that a line gives to a job under adlock.
 var given = regexp.MustCompile(`--name[= ](\S+)`)

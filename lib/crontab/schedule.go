@@ -13,12 +13,11 @@ type Schedule struct {
 	Text   string // as in the crontab; blanks between fields are one space
 	Reboot bool   // once, when cron starts: the rest is zero
 
-	// The shortest and the longest time between two starts, in a time zone without summer time.
-	// Both are 0 if it never starts (30 February).
+	// Between two starts, without summer time. Both are 0 if it never starts (30 February).
 	Shortest, Longest time.Duration
 }
 
-// macros are the names of schedules, in lower case only, as cron knows them.
+// macros are in lower case only, as cron knows them.
 var macros = map[string][5]string{
 	"@yearly": {"0", "0", "1", "1", "*"}, "@annually": {"0", "0", "1", "1", "*"},
 	"@monthly": {"0", "0", "1", "*", "*"}, "@weekly": {"0", "0", "*", "*", "0"},
@@ -26,8 +25,7 @@ var macros = map[string][5]string{
 	"@hourly": {"0", "*", "*", "*", "*"}, "@every_minute": {"*", "*", "*", "*", "*"}, // FreeBSD
 }
 
-// named is a schedule that is one word: a macro, @reboot, or FreeBSD's @SECONDS,
-// which counts from the end of a run.
+// named is a macro, @reboot, or FreeBSD's @SECONDS, which counts from the end of a run.
 func named(word string) (schedule Schedule, why string) {
 	if word == "@reboot" {
 		return Schedule{Text: word, Reboot: true}, ""
@@ -47,7 +45,6 @@ func named(word string) (schedule Schedule, why string) {
 	return Schedule{}, "unknown schedule " + strconv.Quote(word)
 }
 
-// column is one of the five fields: its name, and its values.
 type column struct {
 	name        string
 	least, most int
@@ -57,7 +54,6 @@ type column struct {
 // sunday is the second number of Sunday, which is 0 too.
 const sunday = 7
 
-// columns are the fields in their order.
 var columns = [5]column{
 	{"minute", 0, 59, ""}, {"hour", 0, 23, ""}, {"day of month", 1, 31, ""},
 	{"month", 1, 12, "jan feb mar apr may jun jul aug sep oct nov dec"}, {"day of week", 0, sunday, "sun mon tue wed thu fri sat"},
@@ -76,7 +72,6 @@ func scheduleOf(fields [5]string) (schedule Schedule, why string) {
 	return schedule, ""
 }
 
-// set has the values of a field as bits.
 type set uint64
 
 func (s set) has(value int) bool { return s>>value&1 == 1 }
@@ -92,7 +87,6 @@ func (c *column) setOf(field string) (all set, ok bool) {
 	return all, true
 }
 
-// element is one element of a field: a star, a value or a range, and a step.
 var element = regexp.MustCompile(`^(?:\*|(\d+|[A-Za-z]{3})(?:-(\d+|[A-Za-z]{3}))?)(?:/(\d+))?$`)
 
 func (c *column) valuesOf(text string) (values set, ok bool) {
@@ -122,7 +116,6 @@ func (c *column) valuesOf(text string) (values set, ok bool) {
 	return values, true
 }
 
-// number is the value that a word stands for; -1 if it is none.
 func (c *column) number(word string) int {
 	if at := strings.Index(c.names, strings.ToLower(word)); at >= 0 {
 		return c.least + at/len("jan ")
@@ -134,9 +127,9 @@ func (c *column) number(word string) int {
 	return n
 }
 
-// withoutChance replaces a random value by the lowest: cronie and OpenBSD choose from LOW~HIGH
-// once, when the crontab is read, so the time between two starts is the same in any case. ~/N is
-// every N-th value from a random one on.
+// withoutChance takes the lowest value: cronie and OpenBSD choose from LOW~HIGH once, when the
+// crontab is read, so the time between starts is the same. ~/N is every N-th value from a random
+// one on.
 func (c *column) withoutChance(text string) string {
 	low, rest, random := strings.Cut(text, "~")
 	_, step, stepped := strings.Cut(rest, "/")
@@ -153,8 +146,7 @@ func (c *column) withoutChance(text string) string {
 
 var downward = regexp.MustCompile(`^(\d+)-(\d+)$`)
 
-// upward is the advice for a range that goes down, such as 22-4 (hours): two ranges that cron
-// accepts. It is "" for any other field.
+// upward is the advice for a range that goes down, such as 22-4 (hours).
 func (c *column) upward(field string) string {
 	most := c.most
 	if most == sunday {
@@ -169,8 +161,8 @@ func (c *column) upward(field string) string {
 
 const day = 24 * time.Hour
 
-// gaps finds the times between starts: the times of day are the same on each day with a start, and
-// these days repeat after 28 years.
+// gaps uses that the times of day are the same on each day with a start, and that days repeat after
+// 28 years.
 func gaps(sets [5]set, both bool) Schedule {
 	var s Schedule
 	var times []time.Duration
@@ -199,10 +191,8 @@ func (s *Schedule) add(gap time.Duration) {
 	s.Longest = max(s.Longest, gap)
 }
 
-// date is a day of the calendar.
 type date struct{ day, month, weekday int }
 
-// calendar is 28 years, from a leap year on.
 var calendar = sync.OnceValue(func() (dates []date) {
 	for at := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() < 2028; at = at.Add(day) {
 		dates = append(dates, date{at.Day(), int(at.Month()), int(at.Weekday())})
@@ -210,9 +200,8 @@ var calendar = sync.OnceValue(func() (dates []date) {
 	return dates
 })
 
-// gapsOfDays has the times from a day with a start to the next such day; they are 0 if there are not
-// two. Unless both, a day needs to match only one of the day of the month and the day of the week:
-// neither begins with a star (crontab(5)).
+// gapsOfDays has the times between days with a start; 0: there are not two. Unless both, a day
+// matches by the day of the month or of the week: neither begins with a star (crontab(5)).
 func gapsOfDays(sets [5]set, both bool) (s Schedule) {
 	last := -1
 	for i, at := range calendar() {

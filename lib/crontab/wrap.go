@@ -13,22 +13,21 @@ import (
 	"adlock/lib/limit"
 )
 
-// Wrapper puts jobs under `adlock run`, and takes them out again. A wrapped line needs no mark: it
-// is recognised by wrapping the job in it again and comparing.
+// Wrapper puts jobs under `adlock run`, and takes them out again. It recognises a wrapped line by
+// wrapping the job again and comparing.
 type Wrapper struct {
 	Adlock string // the helper's full path
 	Limit  string // ExpireAfter for each line, or FromSchedule; "": none
 	Flock  bool   // lines under flock(1) too
 
-	// Homeless reports whether a user cannot have a lock directory in home ("": the user's own
-	// home), so that the jobs would not run under adlock. nil: no user is homeless.
+	// Homeless reports whether a user cannot have a lock directory in home ("": the user's own);
+	// nil: no user is homeless.
 	Homeless func(user, home string) bool
 }
 
-// FromSchedule is the Limit that derives a job's ExpireAfter from its schedule (expireAfter).
+// FromSchedule is the Limit that derives ExpireAfter from the schedule.
 const FromSchedule = "from-schedule"
 
-// variables are the variables of the crontab that hold for a line.
 type variables map[string]string
 
 func (v variables) shell() string {
@@ -46,7 +45,7 @@ type Result struct {
 	Told []Left // changed lines with a drawback, which Why says
 }
 
-// Left is a line with what is to be told of it: in general, why it is not changed.
+// Left is a line and what is to be told of it, as why it is not changed.
 type Left struct {
 	Line *Line
 	Why  string
@@ -94,7 +93,6 @@ func (w *Wrapper) Wrap(lines []Line) Result {
 	return r
 }
 
-// goesOn is why a command that goes on in the background is left; "": it does not.
 func goesOn(command string) (why string) {
 	if part := Background(command); part != "" {
 		return "goes on in the background, where the lock would not cover it; run it in the foreground, as cron starts other lines all the same: " + part
@@ -109,7 +107,6 @@ func Unwrap(lines []Line) Result {
 	})
 }
 
-// each changes each line that is a job, or tells why it is left.
 func each(lines []Line, change func(i int, v variables) (text, why string)) Result {
 	var r Result
 	var text strings.Builder
@@ -136,18 +133,16 @@ func each(lines []Line, change func(i int, v variables) (text, why string)) Resu
 	return r
 }
 
-// lockers are programs whose jobs seem to be under a lock already. In doubt a line is not wrapped:
-// the user gets a report of it, while a needless second lock would not be noticed.
+// lockers seem to lock already. In doubt a line is left: that is reported, and a needless second
+// lock would not be noticed.
 var lockers = append([]string{"lckdo", "with-lock-ex", "run-one", "solo", "shlock"}, cronline.Lockers...)
 
-// LongestCommand is what vixie-cron takes: it reads a command into MAX_COMMAND (1000)
-// bytes, and refuses one that fills them (load_entry).
+// LongestCommand is what fits vixie-cron's MAX_COMMAND (1000 bytes; load_entry).
 const LongestCommand = 998
 
-// ofDcron are words that dcron takes between the schedule and the command (its crontab(5)).
+// ofDcron matches what dcron takes before the command (its crontab(5)).
 var ofDcron = regexp.MustCompile(`^((FREQ|AFTER|WAIT)=\S+[ \t]+)*ID=`)
 
-// wrapped returns a job's line under adlock, or why the line is left as it is.
 func (w *Wrapper) wrapped(l *Line, v variables) (text, why string) {
 	shell := v.shell()
 	calls, why := w.flocks(l, v)
@@ -187,14 +182,11 @@ func (w *Wrapper) wrapped(l *Line, v variables) (text, why string) {
 // Length is how many bytes of a job cron reads as its command.
 func (l *Line) Length() int { return l.lengthOf(l.Command + l.Input) }
 
-// lengthOf is the Length if that is the command with its input. The blanks before it count too, as
-// they are what follows the user column.
+// lengthOf counts the blanks before the command too, as they are what follows the user column.
 func (l *Line) lengthOf(command string) int {
 	return len(command) + len(l.Head) - len(strings.TrimRight(l.Head, blanks))
 }
 
-// saysToShell reports whether a command begins with words for adlock, as it may below a SHELL=
-// that guards it.
 func saysToShell(command string) bool {
 	line, err := cronline.Parse(command)
 	return err != nil || line.Name != "" || len(line.Settings) > 0
@@ -208,14 +200,14 @@ func (w *Wrapper) isHomeless(user string, v variables) bool {
 	return IsHomeless(user, func(name string) string { return v[name] }, w.Homeless)
 }
 
-// IsHomeless reports whether the user of a line, whose variables are those, can have no lock
-// directory: homeless (nil: no user is) tells that of a user with a HOME.
+// IsHomeless reports whether a line's user can have no lock directory with these variables.
+// homeless tells that of a user with a HOME; nil: no user is.
 func IsHomeless(user string, variable func(name string) string, homeless func(user, home string) bool) bool {
 	return user != "" && homeless != nil && variable("ADLOCK_DIR")+variable("ADLOCK_STORE") == "" && homeless(user, variable("HOME"))
 }
 
-// Homeless returns the users in a user column who have jobs that seem to lock with adlock, but can
-// have no lock directory (homeless reports that).
+// Homeless returns the users of a user column with jobs that seem to lock with adlock, and no lock
+// directory.
 func Homeless(lines []Line, homeless func(user, home string) bool) (users []string) {
 	for i := range lines {
 		l := &lines[i]
@@ -233,8 +225,7 @@ func Mentions(lines []Line, i int) bool {
 	return Guards(shell) || strings.Contains(lines[i].Command, "adlock")
 }
 
-// option returns the option that gives a job its limit. A limit from the schedule does not replace
-// one that the crontab sets.
+// option does not replace a limit that the crontab sets by one from the schedule.
 func (w *Wrapper) option(l *Line, v variables) string {
 	switch {
 	case w.Limit == "", w.Limit == FromSchedule && v["ADLOCK_EXPIRE_AFTER"] != "":
@@ -247,35 +238,30 @@ func (w *Wrapper) option(l *Line, v variables) string {
 
 const expireAfterOption = " --expire-after "
 
-// argumentsOf returns a command as arguments of `adlock run`. Most commands become SHELL -c
-// 'COMMAND'. A plain command stays as it is, with two exceptions. With another shell than the
-// default, its program may be a script without a #! line, which that shell would run itself. And a
-// command that already begins with SHELL -c gets a second SHELL -c around it, so that Unwrap
-// removes the right one.
+// argumentsOf returns a command as arguments of `adlock run`: SHELL -c 'COMMAND', or a plain
+// command as it is. But another shell than the default runs a script without a #! line itself, and
+// a command that begins with SHELL -c gets a second one, so that Unwrap removes the right one.
 func argumentsOf(command, shell string) string {
 	call := shell + " -c "
 	if shell == defaultShell && isPlain(command) && !strings.HasPrefix(command, call) {
 		return command
 	}
-	// cron handles backslashes and % inside the quotes as before, as it does not know quotes. A
-	// backslash that Quoted adds is followed by a quote, not by %.
+	// cron knows no quotes: it handles backslashes and % inside them as before. A backslash that
+	// Quoted adds is followed by a quote, not by %.
 	return call + fault.Quoted(command)
 }
 
-// Limits from the schedule. "If dt is the scheduling interval (the interval at which you expect to
-// re-run atoms), then ExpireAfter > dt >= IfElapsed ensures correct and sensible behaviour", and
-// for "dt 1 hour" the paper recommends "ExpireAfter 1 hour 30 mins": one and a half times the
-// shortest time between two starts. It is no less than the 15 minutes recommended for IfElapsed
-// ("ExpireAfter should generally be greater"): otherwise a job that serves a queue and starts each
-// minute would be ended in its second minute, and "the aim is to give the atoms a chance to
-// complete their work". IfElapsed stays 0: it counts from the end of a run, and one that took most
-// of its interval would make the next start too soon.
+// expireAfter follows the paper: "If dt is the scheduling interval, then ExpireAfter > dt >=
+// IfElapsed ensures correct and sensible behaviour", and for "dt 1 hour" it recommends "ExpireAfter
+// 1 hour 30 mins". It is no less than the 15 minutes recommended for IfElapsed, or a job that
+// serves a queue each minute would be ended in its second minute. IfElapsed stays 0: it counts from
+// the end of a run, and would make the next start too soon.
 func expireAfter(s *Schedule) time.Duration {
 	return max(s.Shortest+s.Shortest/2, 15*time.Minute)
 }
 
-// lockerOf is the program in a command that locks; "" if there is none. If no shell understands the
-// command, each of its words counts.
+// lockerOf is the program in a command that locks; "": none. Of a command that no shell understands
+// each word counts.
 func lockerOf(command string) string {
 	all := calls(command)
 	if all == nil {
@@ -297,11 +283,10 @@ func lockerOf(command string) string {
 	return ""
 }
 
-// wrappedForm is a command as wrapped writes it: path, name, limit or none, arguments.
 var wrappedForm = regexp.MustCompile(`^(/\S+) run --name \S+(?: --expire-after (\S+))? -- ((?s).*)$`)
 
-// unwrapped returns a job's line as it was before it was wrapped. If two commands may have been
-// wrapped, the one that would give exactly this line is taken.
+// unwrapped returns a job's line as it was. Of two commands that may have been wrapped, it takes
+// the one that would give exactly this line.
 func unwrapped(l *Line, v variables) (text, why string) {
 	found := wrappedForm.FindStringSubmatch(l.Command)
 	if found != nil {
@@ -326,7 +311,6 @@ func unwrapped(l *Line, v variables) (text, why string) {
 	return l.Text(), ""
 }
 
-// commandsOf returns the commands from which argumentsOf may have made these arguments.
 func commandsOf(arguments, shell string) []string {
 	commands := []string{arguments}
 	if word, called := strings.CutPrefix(arguments, shell+" -c "); called {
@@ -337,7 +321,6 @@ func commandsOf(arguments, shell string) []string {
 	return commands
 }
 
-// wrote reports whether wrapping the job that was there would have given this line.
 func (w *Wrapper) wrote(l *Line, was string, v variables) bool {
 	job := l.with(was + l.End)
 	if job.Kind != Job {

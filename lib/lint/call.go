@@ -31,8 +31,7 @@ type invocation struct {
 	unknown bool     // the last of the words is no option, or has no value: the rest is unknown
 }
 
-// invocationOf returns the parsed call; nil if it is a call of neither program, or if its options
-// are not understood.
+// invocationOf is nil for other programs, and for options that are not understood.
 func (c *Checker) invocationOf(call *syntax.CallExpr) *invocation {
 	if v := c.readInvocation(call); v != nil && !v.unknown {
 		return v
@@ -55,7 +54,6 @@ func (c *Checker) readInvocation(call *syntax.CallExpr) *invocation {
 	return nil
 }
 
-// unwrapped is what programs run that start another, such as nice(1).
 func unwrapped(args []*syntax.Word) []*syntax.Word {
 	words := texts(args)
 	return args[len(args)-len(cronline.Called(words)):]
@@ -75,8 +73,7 @@ func texts(args []*syntax.Word) (words []string) {
 	return words
 }
 
-// adlockRun reads the options by the table of `adlock run`; nil if only the run of the line would
-// show which options there are, or if the line is cut off.
+// adlockRun is nil if only the run of the line would show its options, or if the line is cut off.
 func (c *Checker) adlockRun(call *syntax.CallExpr, args []*syntax.Word) *invocation {
 	v := &invocation{program: "adlock", call: call, options: map[string]*syntax.Word{}}
 	for {
@@ -108,9 +105,9 @@ func (c *Checker) adlockRun(call *syntax.CallExpr, args []*syntax.Word) *invocat
 	}
 }
 
-// refusal is the error by which `adlock run` would refuse the options of a call, "" if that is
-// not certain. If getenv is nil nothing is known of the environment. A line that is cut off is no
-// mistake, and a limit that is no duration has a finding of its own, with a cure.
+// refusal is the error by which `adlock run` would refuse the options of a call; "" if that is
+// uncertain. A line that is cut off is no mistake, and a limit that is no duration has a finding of
+// its own.
 func (c *Checker) refusal(v *invocation, getenv func(name string) string, limits ...*syntax.Word) string {
 	noDuration := slices.ContainsFunc(limits, func(w *syntax.Word) bool {
 		_, wrong := durationOf(w)
@@ -129,7 +126,6 @@ func (c *Checker) refusal(v *invocation, getenv func(name string) string, limits
 	return err.Error()
 }
 
-// behindEqual is the value of --name=value.
 func behindEqual(w *syntax.Word) *syntax.Word {
 	if text, whole := literal(w); whole {
 		_, value, _ := strings.Cut(text, "=")
@@ -144,12 +140,11 @@ func behindEqual(w *syntax.Word) *syntax.Word {
 	return &syntax.Word{Parts: append([]syntax.WordPart{&lit}, w.Parts[1:]...)}
 }
 
-// quoted returns a word with that text.
 func quoted(text string) *syntax.Word {
 	return &syntax.Word{Parts: []syntax.WordPart{&syntax.SglQuoted{Value: text}}}
 }
 
-// flock reads a call of flock(1); nil if it locks a descriptor.
+// flock is nil if the call locks a descriptor.
 func flock(call *syntax.CallExpr, args []*syntax.Word) *invocation {
 	letters, args := lockerOptions(args)
 	if len(args) < 2 {
@@ -163,7 +158,6 @@ func flock(call *syntax.CallExpr, args []*syntax.Word) *invocation {
 	return v
 }
 
-// lockerOptions cuts off the options of flock, setlock or lockf, and returns their letters.
 func lockerOptions(args []*syntax.Word) (letters string, rest []*syntax.Word) {
 	for len(args) > 0 {
 		text, whole := literal(args[0])
@@ -184,17 +178,14 @@ func lockerOptions(args []*syntax.Word) (letters string, rest []*syntax.Word) {
 	return letters, args
 }
 
-// flockLetters are the letters of flock's long options, and of those without one the letter E if they
-// take a value.
+// flockLetters are the letters of flock's long options; E stands for any that takes a value.
 var flockLetters = map[string]string{
 	"--close": "o", "--nonblock": "n", "--nb": "n", "--nonblocking": "n", "--wait": "w", "--timeout": "w", "--shared": "s", "--unlock": "u",
 	"--conflict-exit-code": "E", "--start": "E", "--length": "E", "--exclusive": "x", "--no-fork": "F", "--fcntl": "F", "--verbose": "F",
 }
 
-// said is the word of an option, if given.
 func (v *invocation) said(name string) *syntax.Word { return v.options[name] }
 
-// file is the one that is locked.
 func (v *invocation) file() *syntax.Word { return cmp.Or(v.lock, v.said("flock")) }
 
 func (v *invocation) has(name string) bool {
@@ -202,7 +193,6 @@ func (v *invocation) has(name string) bool {
 	return given
 }
 
-// named are the words that name the lock.
 func (v *invocation) named() []*syntax.Word {
 	if v.program == "flock" {
 		return []*syntax.Word{v.lock}

@@ -15,7 +15,6 @@ import (
 	"adlock/lib/policy"
 )
 
-// findings are the mistakes so far.
 type findings struct {
 	all   []Mistake
 	known map[Mistake]bool // with their lines and names alone
@@ -29,7 +28,7 @@ func (f *findings) add(line int, what, reason, cure string) {
 	f.known[Mistake{Line: line, What: what}] = true
 }
 
-// once adds a mistake of a line that several jobs may show.
+// once is for a mistake of a line that several jobs may show.
 func (f *findings) once(line int, what, reason, cure string) {
 	if !f.told(line, what) {
 		f.add(line, what, reason, cure)
@@ -38,7 +37,6 @@ func (f *findings) once(line int, what, reason, cure string) {
 
 func (f *findings) told(line int, what string) bool { return f.known[Mistake{Line: line, What: what}] }
 
-// noVerb reports a verb that was probably meant as `run`, and that adlock does not have.
 func (j *job) noVerb(call *syntax.CallExpr) {
 	args := unwrapped(call.Args)
 	if len(args) < 2 {
@@ -51,11 +49,9 @@ func (j *job) noVerb(call *syntax.CallExpr) {
 	}
 }
 
-// asks are commands by which a line looks for another command, or changes where commands are found.
 var asks = []string{"command", "type", "which", "hash", "test", "[", "[[", ".", "source", "eval", "export", "su", "sudo", "runuser"}
 
-// noAdlock reports an adlock that cron does not find where the line says. If adlock is not installed
-// elsewhere, the crontab is taken for another machine's.
+// noAdlock takes the crontab for another machine's if adlock is not installed here.
 func (j *job) noAdlock(call *syntax.CallExpr) {
 	name := wordOf(unwrapped(call.Args))
 	if path.Base(name) != "adlock" {
@@ -79,7 +75,7 @@ func (j *job) noAdlock(call *syntax.CallExpr) {
 }
 
 // noSetting reports a variable whose name is nearly that of a setting: no program reads it, so no
-// program would ever report it. Any other name is another program's.
+// program would ever report it.
 func (f *findings) noSetting(c *Checker, line int, name string) {
 	if c.Nearest == nil || !strings.HasPrefix(name, "ADLOCK_") {
 		return
@@ -89,7 +85,6 @@ func (f *findings) noSetting(c *Checker, line int, name string) {
 	}
 }
 
-// changes reports a lock whose name differs in each run.
 func (j *job) changes(words []*syntax.Word) {
 	for _, w := range words {
 		if part := changing(w); part != "" {
@@ -99,7 +94,6 @@ func (j *job) changes(words []*syntax.Word) {
 	}
 }
 
-// limits reports limits that contradict each other or the past runs.
 func (j *job) limits(v *invocation, saidIfElapsed, saidExpireAfter *syntax.Word) {
 	ifElapsed, wrong1 := durationOf(saidIfElapsed)
 	expireAfter, wrong2 := durationOf(saidExpireAfter)
@@ -130,13 +124,12 @@ func (j *job) limits(v *invocation, saidIfElapsed, saidExpireAfter *syntax.Word)
 	}
 }
 
-// unenforced reports a job that should be ended at a limit that is not set. (The option --enforce
-// without a limit is refused by run itself.)
+// unenforced reports a limit to enforce that is not set. (run itself refuses --enforce without
+// one.)
 func (f *findings) unenforced(line int) {
 	f.add(line, "enforced without a limit", "ADLOCK_ENFORCE is ignored, as no limit is said", "say ADLOCK_EXPIRE_AFTER=D")
 }
 
-// isOn reports whether the value of a switch turns it on.
 func isOn(value string) bool {
 	var on bool
 	return config.Toggle(&on)(value) == nil && on
@@ -144,10 +137,9 @@ func isOn(value string) bool {
 
 func isNever(d time.Duration) bool { return d == limit.Never }
 
-// unknown is a duration that is known only when the line runs.
 const unknown = time.Duration(-1)
 
-// durationOf reads a word as a duration; wrong is why it is none. A missing or empty word is 0.
+// durationOf is 0 for a missing or empty word; wrong is why a word is no duration.
 func durationOf(w *syntax.Word) (d time.Duration, wrong string) {
 	text, whole := literal(w)
 	switch {

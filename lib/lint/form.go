@@ -9,7 +9,6 @@ import (
 	"adlock/lib/limit"
 )
 
-// form looks for lines that cron refuses, whatever they run.
 func (f *findings) form(lines []crontab.Line) {
 	for i := range lines {
 		l := &lines[i]
@@ -28,8 +27,7 @@ func (f *findings) form(lines []crontab.Line) {
 	}
 }
 
-// unitless reports a limit without a unit that is more than a day of minutes, and so was hardly meant
-// in minutes.
+// unitless reports a limit of more than a day of minutes without a unit: hardly one in minutes.
 func (f *findings) unitless(line int, text string) {
 	minutes, err := limit.Parse(text + "m")
 	if err != nil || strings.Trim(text, "0123456789") != "" || minutes <= 24*time.Hour {

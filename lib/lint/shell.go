@@ -9,17 +9,13 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// literal is the text of a word, without its quotes; whole is false if a part is unknown.
 func literal(w *syntax.Word) (text string, whole bool) { return crontab.Literal(w, "") }
 
-// is reports whether the word is that text.
 func is(w *syntax.Word, text string) bool {
 	got, whole := literal(w)
 	return whole && got == text
 }
 
-// nameOf is the command that a call names, without its directory; "" if only the run of the line
-// would show it.
 func nameOf(call *syntax.CallExpr) string {
 	word := wordOf(call.Args)
 	if word == "" {
@@ -28,7 +24,6 @@ func nameOf(call *syntax.CallExpr) string {
 	return path.Base(word)
 }
 
-// callOf is the call that a statement consists of; nil if the statement is anything else.
 func callOf(s *syntax.Stmt) *syntax.CallExpr {
 	if s == nil {
 		return nil
@@ -37,7 +32,6 @@ func callOf(s *syntax.Stmt) *syntax.CallExpr {
 	return call
 }
 
-// calls yields every call below a node, in the order of the text.
 func calls(n syntax.Node, yield func(*syntax.CallExpr)) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		if call, ok := n.(*syntax.CallExpr); ok && len(call.Args) > 0 {
@@ -47,16 +41,13 @@ func calls(n syntax.Node, yield func(*syntax.CallExpr)) {
 	})
 }
 
-// has reports whether a node has a call of one of the commands.
 func has(n syntax.Node, names ...string) (found bool) {
 	calls(n, func(c *syntax.CallExpr) { found = found || slices.Contains(names, nameOf(c)) })
 	return found
 }
 
-// variables are the shell variables that have another value in each run.
 var variables = []string{"$", "!", "PPID", "BASHPID", "RANDOM", "SRANDOM", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME"}
 
-// changing is the part of a word that differs in each run, as written; "" if there is none.
 func changing(w *syntax.Word) (part string) {
 	syntax.Walk(w, func(n syntax.Node) bool {
 		switch p := n.(type) {
@@ -78,8 +69,8 @@ func changing(w *syntax.Word) (part string) {
 	return part
 }
 
-// unlike is the command in a substitution that prints something else in each run; "" if there is
-// none. date(1) counts only if it prints the present time.
+// unlike is the command in a substitution that prints something else in each run; date(1) only if
+// it prints the present time.
 func unlike(s *syntax.CmdSubst) (command string) {
 	for _, stmt := range s.Stmts {
 		calls(stmt, func(c *syntax.CallExpr) {
@@ -96,8 +87,6 @@ func unlike(s *syntax.CmdSubst) (command string) {
 	return command
 }
 
-// isOtherDate reports whether a word is an option or an operand by which date(1) prints another time
-// than the present one.
 func isOtherDate(w *syntax.Word) bool {
 	text, whole := literal(w)
 	return !whole && !strings.HasPrefix(text, "+") || strings.HasPrefix(text, "-r") || strings.HasPrefix(text, "-d") ||
