@@ -34,7 +34,6 @@ func main() {
 	os.Exit(program().Main(os.Args[1:]))
 }
 
-// refuse ends this process if err is a reason not to run.
 func refuse(err error) {
 	if err != nil {
 		fault.Report(err)
@@ -68,7 +67,6 @@ func meant(word string) string {
 	return ""
 }
 
-// reports are the verbs of adlock-report, their help included.
 func reports() []config.Verb {
 	verbs := slices.Clone(config.Reports)
 	for i := range verbs {
@@ -84,8 +82,8 @@ func reports() []config.Verb {
 	return verbs
 }
 
-// passOn copies standard input to standard output if the verb would have been a filter: the next
-// command in the pipe is `crontab -`, which would install an empty crontab.
+// passOn copies standard input if the verb would have been a filter: the next command in the pipe
+// is `crontab -`, which would install an empty crontab.
 func passOn(args []string) {
 	other := func(arg string) bool { return arg == "--diff" || !strings.HasPrefix(arg, "-") }
 	if !slices.ContainsFunc(args, other) && !sysfile.IsTerminal(0) && !sysfile.IsTerminal(1) {

@@ -7,7 +7,7 @@ import (
 	"adlock/lib/lockdir/lockfile"
 )
 
-// forLibrary is a verb of adlock.sh's with that many arguments; it prints what answer returns.
+// forLibrary is a verb of adlock.sh's with that many arguments, which prints what answer returns.
 func forLibrary(name string, count int, answer func(args []string) (text string, err error)) config.Verb {
 	return config.Verb{Name: name, Run: func(args []string) (int, error) {
 		if len(args) != count {
@@ -21,23 +21,21 @@ func forLibrary(name string, count int, answer func(args []string) (text string,
 	}}
 }
 
-// locationsVerb tells which lock directory and which store the settings files name.
+// What the settings files name: the lock directory and the store.
 var locationsVerb = forLibrary("locations", 0, func([]string) (string, error) {
 	dir, store, err := config.FiledLocations()
 	return dir + "\n" + store + "\n.", err // $( ) would cut empty lines off
 })
 
-// keepHostVerb tells the host in the names of this machine's locks in DIR, and records it if that is
-// not done.
+// The host in the names of this machine's locks in DIR, which is recorded if it is not.
 var keepHostVerb = forLibrary("keep-host", 1, func(args []string) (string, error) { return lockfile.Host(args[0], true) })
 
-// lockableVerb makes FILE for adlock_with where it is not there, and says why it cannot be locked.
+// FILE is made for adlock_with if it is not there.
 var lockableVerb = forLibrary("lockable", 1, func(args []string) (string, error) {
 	_, err := flock.Open(args[0], false, true)
 	return "", err
 })
 
-// nameVerb prints the NAME of an atom, for a shell that cannot build it itself.
 var nameVerb = forLibrary("name", 4, func(args []string) (string, error) {
 	a, err := atom.New(args[0], args[1], args[2], args[3])
 	return string(a.Name()), err

@@ -1,6 +1,5 @@
-// Package config has every setting of the programs, with its option, variable and default, the
-// paths, and the partner programs. There is one table of options (Table) and one parser for all of
-// them.
+// Package config has every setting of the programs, the paths, and the partner programs. There is
+// one table of settings (Table) and one parser (Next).
 package config
 
 import (
@@ -17,8 +16,7 @@ import (
 	"adlock/lib/process"
 )
 
-// Option is one option of a verb: on the command line, in the environment, and
-// in the help.
+// Option is one option of a verb, with its variable and its help.
 type Option struct {
 	Name  string // --NAME
 	Alias string // a second name; one letter: -A
@@ -32,9 +30,8 @@ type Option struct {
 	Help    string // "": the help does not list it
 	Default string // the default in words; "": nothing, or no
 
-	// Inherited: a job inherits the variable, as it says where locks are, or concerns all of them.
-	// A job does not inherit the other variables: they were set for the one lock under which it
-	// runs (Environment).
+	// Inherited variables say where locks are, or concern all of them. A job does not inherit the
+	// others: they were set for the one lock under which it runs (Environment).
 	Inherited bool
 
 	Where Where // in a settings file
@@ -43,7 +40,6 @@ type Option struct {
 // ErrHelp is returned for --help: the caller prints the help.
 var ErrHelp = errors.New("help")
 
-// unknown is the reason for refusing an unknown word. Program.Hint adds how to list the known ones.
 type unknown struct {
 	kind  string // "option", say
 	meant string // what was probably meant instead; "": unknown
@@ -75,7 +71,7 @@ func unknownOption(name string, options []Option) error {
 }
 
 // Elsewhere adds to the error of an unknown option what to use instead, if another program such as
-// flock(1) has that option: said returns our counterpart of an option, or "".
+// flock(1) has it: said returns our counterpart, or "".
 func Elsewhere(err error, said func(option string) string) error {
 	var e *fault.Error
 	var u unknown
@@ -94,8 +90,8 @@ func unknownWord(kind, word, before string, words []string) error {
 	return &fault.Error{Kind: fault.Usage, Object: word, Err: Unknown(kind, word, before, words)}
 }
 
-// Unknown is the reason for refusing a word that is not in words. It names the word that was
-// probably meant, behind the text before.
+// Unknown is the error of a word that is not in words. It names the probable one, behind the text
+// before.
 func Unknown(kind, word, before string, words []string) error {
 	u := unknown{kind: kind}
 	if meant := Nearest(word, words); meant != "" {
@@ -104,7 +100,7 @@ func Unknown(kind, word, before string, words []string) error {
 	return u
 }
 
-// Parse is Origins.Parse for a verb whose options never contradict each other.
+// Parse is Origins.Parse where no options contradict each other.
 func Parse(options []Option, args []string) (rest []string, err error) {
 	return Origins{}.Parse(options, args)
 }
@@ -161,8 +157,8 @@ func (all Origins) ParseIn(getenv func(name string) string, options []Option, ar
 	}
 }
 
-// Guess sets the options as Parse does, but skips what is a mistake: it is for arguments that were
-// refused. It returns the arguments behind "--", or from the first word that is a command.
+// Guess is Parse for arguments that were refused: it skips mistakes. It returns the arguments
+// behind "--", or from the first word that is a command.
 func (all Origins) Guess(options []Option, args []string, isCommand func(word string) bool) (command []string) {
 	for i := range options {
 		_, _ = all.ParseIn(os.Getenv, options[i:i+1], nil)
@@ -180,9 +176,9 @@ func (all Origins) Guess(options []Option, args []string, isCommand func(word st
 	return nil
 }
 
-// Next reads the option at the beginning of args: it returns the option, its value ("yes" of a
-// switch), and how many of args these are. If args begin with something else, o is nil, and n counts
-// what is to be skipped: 1 for "--" and for an option that is refused, 0 for an argument.
+// Next reads the option at the beginning of args, its value ("yes" of a switch), and how many of
+// args these are. At anything else o is nil, and n is 1 for "--" and a refused option, 0 for an
+// argument.
 func Next(options []Option, args []string) (o *Option, value string, n int, err error) {
 	switch {
 	case len(args) == 0 || !looksLikeOption(args[0]):
@@ -209,7 +205,7 @@ func Next(options []Option, args []string) (o *Option, value string, n int, err 
 	return o, args[1], 2, nil
 }
 
-// ForScript is an error about an option, in a script's terms: an argument of a function, or a
+// ForScript is an error about an option in a script's terms: an argument of a function, or a
 // variable.
 func ForScript(options []Option, err error) error {
 	var e *fault.Error
@@ -228,8 +224,7 @@ func ForScript(options []Option, err error) error {
 	return &fault.Error{Kind: e.Kind, Object: o.Env, Err: e.Err}
 }
 
-// OptionsFirst returns args with all options moved before the NAMEs, as Parse needs them. The
-// library has the same rule.
+// OptionsFirst moves options before NAMEs, as Parse needs them and the library does.
 func OptionsFirst(options []Option, args []string) []string {
 	var first, names []string
 	for len(args) > 0 {
@@ -252,9 +247,8 @@ func OptionsFirst(options []Option, args []string) []string {
 
 func looksLikeOption(arg string) bool { return len(arg) > 1 && arg[0] == '-' }
 
-// Environment returns this process's environment without the settings that concern one lock.
-// Otherwise a job that takes locks itself would take them on these terms, and might wait for itself
-// for ever (for its own slot, for example).
+// Environment returns this process's environment without the settings of one lock. Otherwise a job
+// that takes locks would take them on these terms, and might wait for itself for ever.
 func Environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
@@ -263,7 +257,7 @@ func Environment() []string {
 	})
 }
 
-// Find returns the option that an argument names; nil if there is none.
+// Find returns the option that an argument names; nil: none.
 func Find(options []Option, arg string) *Option {
 	long, isLong := strings.CutPrefix(arg, "--")
 	for i := range options {
@@ -275,10 +269,8 @@ func Find(options []Option, arg string) *Option {
 	return nil
 }
 
-// The kinds of values. Each returns a setter for one variable.
-
-// Text takes the value as it is. An empty value is refused: it probably comes from a variable that
-// is not set, and with the default another lock would be taken.
+// Text refuses an empty value: that probably comes from a variable that is not set, and with the
+// default another lock would be taken.
 func Text(to *string) func(string) error {
 	return func(value string) error {
 		if value == "" {
@@ -289,7 +281,7 @@ func Text(to *string) func(string) error {
 	}
 }
 
-// AnyText takes the value as it is; an empty one is as if the option were not given.
+// AnyText takes an empty value as if the option were not given.
 func AnyText(to *string) func(string) error {
 	return func(value string) error {
 		*to = value
@@ -318,8 +310,7 @@ func Bounded(to *time.Duration) func(string) error {
 	}
 }
 
-// form replaces the error err of a duration by one that says what is wanted. If only the unit is
-// missing, err stays.
+// form replaces the error of a duration by what is wanted, unless only the unit is missing.
 func form(err error, value, want string) error {
 	if err == nil || limit.LacksUnit(value) {
 		return err
@@ -327,8 +318,8 @@ func form(err error, value, want string) error {
 	return badValue(value, want)
 }
 
-// The shortest period of ticks is the unit of a store's clock, and of the period in a tick's name;
-// with the longest there are several ticks since the epoch.
+// The shortest period is the unit of a store's clock, and of the period in a tick's name; with the
+// longest there are several ticks since the epoch.
 const (
 	shortestPeriod = time.Second
 	longestPeriod  = 10 * 365 * 24 * time.Hour
@@ -350,8 +341,7 @@ func Period(to *time.Duration) func(string) error {
 	}
 }
 
-// waitFor is Duration for a time to wait: 'forever' waits without end. 'never' is refused, as it
-// could be read as no wait at all.
+// waitFor takes 'forever', and refuses 'never', which could be read as no wait at all.
 func waitFor(to *time.Duration) func(string) error {
 	return func(value string) error {
 		switch value {
@@ -365,8 +355,7 @@ func waitFor(to *time.Duration) func(string) error {
 	}
 }
 
-// learned returns the setter set, extended by "auto": then the limit is learned from the atom's
-// past runs. If the option is repeated, the last value wins.
+// learned extends a setter by "auto"; if the option is repeated, the last value wins.
 func learned(set func(string) error, auto *bool) func(string) error {
 	return func(value string) error {
 		*auto = value == "auto"
@@ -427,8 +416,7 @@ func Number(to *int, least, most int) func(string) error {
 	}
 }
 
-// Instant is a point of the wall clock in seconds since the epoch; fractions
-// are allowed.
+// Instant is a point of the wall clock in seconds since the epoch, with fractions.
 func Instant(to *time.Time) func(string) error {
 	return func(value string) error {
 		seconds, err := strconv.ParseFloat(value, 64)
@@ -441,8 +429,8 @@ func Instant(to *time.Time) func(string) error {
 	}
 }
 
-// Since is a moment that the library has read in /proc/uptime, as boottime. Where the file's hundredths of
-// a second leave it open, it is the later one: a start counts as newer than the owner that it found.
+// Since is a moment that the library has read in /proc/uptime, as boottime. Within a hundredth of a
+// second it is the later one: a start counts as newer than the owner that it found.
 func Since(to *time.Duration) func(string) error {
 	return func(value string) error {
 		age, err := uptimeAge(value)
@@ -464,13 +452,13 @@ func passClock(to *time.Time) func(string) error {
 	}
 }
 
-// uptimeFile is a variable for tests. uptimeStep is its resolution.
+// uptimeFile is a variable for tests.
 var uptimeFile = "/proc/uptime"
 
 const uptimeStep = 10 * time.Millisecond
 
-// uptimeAge is how long ago the file showed that uptime. It is reckoned from the file, not from the boot
-// clock: in a container the file may have an uptime of the container's own.
+// uptimeAge is how long ago the file showed that uptime: in a container the file may have an uptime
+// of the container's own.
 func uptimeAge(uptime string) (time.Duration, error) {
 	text, err := os.ReadFile(uptimeFile)
 	if err != nil {
@@ -492,12 +480,4 @@ func parseUptime(text string) (time.Duration, error) {
 
 func badValue(value, want string) error {
 	return fault.New(fault.Usage, strconv.Quote(value), want)
-}
-
-// PID reads a process id: whole, above 0.
-func PID(value string) (pid int, err error) {
-	if err := Number(&pid, 1, 1<<30)(value); err != nil {
-		return 0, err
-	}
-	return pid, nil
 }

@@ -13,8 +13,7 @@ import (
 	"adlock/lib/supervise"
 )
 
-// counterparts are what adlock has for options of flock(1) and timeout(1), which users may type by
-// habit.
+// counterparts are what adlock has for options of flock(1) and timeout(1).
 var counterparts = []struct{ options, say string }{
 	{"-n --nb --nonblock -x -e --exclusive", "for flock -n LOCK COMMAND say adlock run --name LOCK COMMAND"},
 	{"--timeout", "to end the job after D say --expire-after D --enforce; to wait at most D for the lock, as flock does, say --wait D"},
@@ -39,7 +38,6 @@ const (
 	decimal = "0123456789"
 )
 
-// meant adds to the error of a command that cannot run a hint at what the user probably meant.
 func meant(command []string, err error) error {
 	var e *fault.Error
 	if hint := hintAt(command); hint != "" && errors.As(err, &e) {
@@ -67,8 +65,8 @@ func hintAt(command []string) string {
 	return ""
 }
 
-// hintAtPrefix is the hint if the first word is no program and a command that can run follows it:
-// in that place flock(1) has its lock file, and timeout(1) its time (a bare number is seconds).
+// hintAtPrefix: in the place of the first word flock(1) has its lock file, and timeout(1) its time
+// (a bare number is seconds).
 func hintAtPrefix(first string, command []string) string {
 	_, missing := supervise.Find(command[0])
 	switch {
@@ -87,8 +85,8 @@ func hintAtPrefix(first string, command []string) string {
 	return "to name the lock: --name " + quote(first)
 }
 
-// isLockFile reports whether a word that is no program was meant as a lock, as for flock(1) and
-// lockrun: by its name, or because it is an empty file.
+// isLockFile: such a word, for flock(1) and lockrun, has the name of a lock file, or is an empty
+// file.
 func isLockFile(path string) bool {
 	if slices.Contains([]string{".lock", ".lck", ".pid"}, filepath.Ext(path)) {
 		return true
@@ -106,7 +104,6 @@ func baseOf(path string) string {
 	return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 }
 
-// line is the command as typed in a shell.
 func line(command []string) string {
 	var words []string
 	for _, word := range command {

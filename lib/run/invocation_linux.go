@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// Invocation returns the program and the argument vector with which the process pid was started.
-// It is false if they are unknown: for a fork (a subshell), whose command line is its parent's, and
-// for a program whose file has been replaced.
+// Invocation returns the program and the argument vector of a process. They are unknown for a fork
+// (a subshell), whose command line is its parent's, and for a program whose file was replaced.
 func Invocation(pid int) (file string, args []string, known bool) {
 	of := procOf(pid)
 	file, err := os.Readlink(of + "exe")
@@ -24,10 +23,9 @@ func Invocation(pid int) (file string, args []string, known bool) {
 
 func procOf(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/" }
 
-// forked reports whether a process has executed no program since its fork, and returns its parent.
-// It reads PF_FORKNOEXEC (include/linux/sched.h) in the ninth field of /proc/PID/stat
-// (proc_pid_stat(5)), whose second field may hold blanks. If the process cannot be read, fork is
-// true and parent 0.
+// forked reads PF_FORKNOEXEC (include/linux/sched.h) in the ninth field of /proc/PID/stat
+// (proc_pid_stat(5)), whose second field may hold blanks. If that cannot be read, fork is true and
+// parent 0.
 func forked(of string) (fork bool, parent int) {
 	const forkNoExec = 0x40
 	text, err := os.ReadFile(of + "stat")
@@ -40,8 +38,7 @@ func forked(of string) (fork bool, parent int) {
 	return err != nil || flags&forkNoExec != 0, parent
 }
 
-// Reads reports whether the process pid reads the file as its script, or is a subshell of one
-// that does.
+// Reads reports whether a process, or the shell whose subshell it is, reads the file as its script.
 func Reads(pid int, file string) bool {
 	for pid > 0 {
 		if hasOpen(pid, file) {
@@ -56,8 +53,8 @@ func Reads(pid int, file string) bool {
 	return false
 }
 
-// hasOpen reports whether the process pid has the file open, at another descriptor than its
-// standard ones: every shell keeps its script open, its subshells do not.
+// hasOpen leaves the standard descriptors out: every shell keeps its script open, its subshells do
+// not.
 func hasOpen(pid int, file string) bool {
 	const firstOwn = 3
 	of := procOf(pid) + "fd"

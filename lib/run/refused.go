@@ -11,10 +11,9 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// refused records in the runlog that the arguments of run were refused because of why, and returns
-// why. Without that, a line of a crontab that is refused each night leaves no trace for `adlock log`
-// and `status`. Nothing is recorded for a person at a terminal, or if the atom or the lock directory
-// is unknown.
+// refused records in the runlog why the arguments of run were refused, and returns that. Without
+// it, a line of a crontab that is refused each night leaves no trace. Nothing is recorded for a
+// person at a terminal, or if the atom or the lock directory is unknown.
 func refused(args []string, why error) error {
 	if fault.KindOf(why) != fault.Usage || sysfile.IsTerminal(0) || sysfile.IsTerminal(2) {
 		return why

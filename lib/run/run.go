@@ -30,7 +30,6 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// runArgs are set by the options of run.
 type runArgs struct {
 	config.Settings
 	exitDenied  int
@@ -57,7 +56,6 @@ type runArgs struct {
 	typedName string // as --name has it
 }
 
-// command is the command to run.
 type command struct {
 	name string // for messages
 	path string
@@ -65,8 +63,7 @@ type command struct {
 	env  []string
 }
 
-// Opener opens the store at an address beyond this machine. h is nil for a dry run, which writes
-// nothing.
+// Opener opens a store; h is nil for a dry run, which writes nothing.
 type Opener func(address, host string, h *hook.Hook) (locker.Locker, error)
 
 func newRun() *runArgs {
@@ -75,8 +72,7 @@ func newRun() *runArgs {
 	return r
 }
 
-// setName refuses a second, different name on the command line: the user means two locks, or has
-// mistyped a name.
+// setName refuses a second name: the user means two locks, or has mistyped one.
 func (r *runArgs) setName(value string) error {
 	if r.From["name"].Place == config.OnCommandLine {
 		if r.typedName != "" && r.typedName != value {
@@ -113,8 +109,7 @@ func (r *runArgs) options() []config.Option {
 	}, r.Settings.Options()...)
 }
 
-// Verb is the verb run: it takes the atom, runs the command, releases. With open nil, the
-// locksmith takes the place of this process for a store beyond this machine.
+// Verb is the verb run. With open nil, the locksmith takes the place of this process for a store.
 func Verb(open Opener) config.Verb {
 	return config.Verb{
 		Name: "run", Does: "take the lock, run COMMAND, release the lock", Args: "[--] COMMAND [ARG...]",
@@ -173,9 +168,8 @@ func (r *runArgs) run(args []string) (int, error) {
 	return r.supervised(command{words[0], path, words, config.Environment()})
 }
 
-// Refusal is the error by which run would refuse these options in the environment of getenv; nil if
-// it would not. If the environment is unknown (getenv is nil), options that a variable could
-// contradict or complete are not checked.
+// Refusal is the error by which run would refuse these options in the environment of getenv. If
+// that is unknown (nil), options that a variable could contradict or complete are not checked.
 func Refusal(getenv func(name string) string, args []string) error {
 	return newRun().refusal(getenv, args)
 }
@@ -195,9 +189,8 @@ func (r *runArgs) refusal(getenv func(name string) string, args []string) error 
 	return r.check()
 }
 
-// recordMissing records in the runlog that the command cannot be run, in case no person reads
-// standard error. The caller prints the error and returns its status in any case. The runlog and
-// the hook get only the base name, because the first word may hold a password.
+// recordMissing records that the command cannot be run, in case no person reads standard error. The
+// runlog and the hook get only the base name, because the first word may hold a password.
 func (r *runArgs) recordMissing(base string, missing error) {
 	if r.dryRun {
 		return
@@ -219,8 +212,7 @@ func (r *runArgs) recordMissing(base string, missing error) {
 	k.Missing(&r.Request, fault.StatusOf(missing), missing)
 }
 
-// configure adds what settings files say of the atom, and checks all. A mistake in a location is
-// reported here, once the atom and the hook are known.
+// configure reports a mistake in a location too, now that the atom and the hook are known.
 func (r *runArgs) configure(options []config.Option) error {
 	if err := r.Configure(options, Options); err != nil {
 		return err
@@ -238,8 +230,8 @@ func (r *runArgs) configure(options []config.Option) error {
 	return err
 }
 
-// check refuses options that contradict each other, if they were set in one place, and sets the
-// tick to the present one.
+// check refuses options that contradict each other in one place, and sets the tick to the present
+// one.
 func (r *runArgs) check() error {
 	r.Request.Tick = policy.TickAt(r.Request.Clock(time.Now()).Effective(), r.oncePer)
 	for _, err := range []error{r.checkWhole(), r.checkReplace(), r.checkEnforce()} {
@@ -253,7 +245,7 @@ func (r *runArgs) check() error {
 	return r.Settings.Check()
 }
 
-// checkName drops one of --name and --operand if both are set: it must be called before nameAtom.
+// checkName must be called before nameAtom.
 func (r *runArgs) checkName() error {
 	a := &r.Request.Atom
 	if r.name != "" && a.Operand != "" {
@@ -286,8 +278,8 @@ func (r *runArgs) checkWhole() error {
 	return fault.New(fault.Unavailable, "--whole-job", "cannot be kept here: only a Linux kernel gives a job's orphans to its supervisor")
 }
 
-// checkReplace decides between --replace and an ExpireAfter other than 0: the one from the stronger
-// place counts; from the same place, both are an error. If --replace counts, ExpireAfter becomes 0.
+// checkReplace: of --replace and another ExpireAfter the stronger place counts; in one place both
+// are an error.
 func (r *runArgs) checkReplace() error {
 	limits, auto := &r.Request.Limits, &r.Request.Auto
 	other := auto.ExpireAfter || limits.Source != policy.None && limits.ExpireAfter != 0
@@ -306,8 +298,8 @@ func (r *runArgs) checkReplace() error {
 	return nil
 }
 
-// checkEnforce checks that there is a limit to enforce. Without one, --enforce on the command line
-// is an error; set elsewhere, as for all lines of a crontab, it is dropped.
+// checkEnforce: --enforce without a limit is an error on the command line; set elsewhere, as for
+// all lines of a crontab, it is dropped.
 func (r *runArgs) checkEnforce() error {
 	limits := &r.Request.Limits
 	said := limits.Source != policy.None && limits.ExpireAfter != limit.Never
@@ -331,8 +323,8 @@ func (r *runArgs) checkEnforce() error {
 	return nil
 }
 
-// harmless is the name of a missing command in files, metrics and hooks: the base name of a word
-// that may be an assignment or a whole command line.
+// harmless is the name of a missing command in files, metrics and hooks: the word may be an
+// assignment or a whole command line.
 func harmless(word string) string {
 	word = filepath.Base(word[:len(word)-len(strings.TrimLeft(word, letters+decimal+"./:@%+,-"))])
 	if word == "." {
@@ -341,7 +333,6 @@ func harmless(word string) string {
 	return word
 }
 
-// useName fills in the parts of the atom that --name gives.
 func (r *runArgs) useName() {
 	if r.name != "" {
 		a := &r.Request.Atom
@@ -349,9 +340,8 @@ func (r *runArgs) useName() {
 	}
 }
 
-// nameAtom fills in the parts of the atom that the options left open. With --name no part comes
-// from the command. A command without an absolute path has another meaning in another directory:
-// `make` in two projects is two atoms.
+// nameAtom fills in what the options left open. A command without an absolute path has another
+// meaning in another directory: `make` in two projects is two atoms.
 func (r *runArgs) nameAtom(base string, words []string) (err error) {
 	a := &r.Request.Atom
 	r.useName()
@@ -387,8 +377,8 @@ func (r *runArgs) nameAtom(base string, words []string) (err error) {
 	return nil
 }
 
-// supervised holds the atom while the job runs. It keeps to the order that package supervise
-// requires: the process that holds the atom exists before the lock names it.
+// supervised keeps to the order of package supervise: the process that holds the atom exists before
+// the lock names it.
 func (r *runArgs) supervised(c command) (int, error) {
 	k, err := r.locker()
 	if err != nil {
@@ -458,7 +448,6 @@ func (r *runArgs) supervised(c command) (int, error) {
 	return result.Status, nil
 }
 
-// openFile opens the file that is locked beside the atom, if there is one.
 func (r *runArgs) openFile() (err error) {
 	if r.flock != "" {
 		r.Request.Flock, err = flock.Open(r.flock, r.Request.Shared, !r.dryRun)
@@ -466,7 +455,7 @@ func (r *runArgs) openFile() (err error) {
 	return err
 }
 
-// acquisition is the lock that the job holds; zero until it is taken.
+// acquisition is zero until the lock is taken.
 type acquisition struct {
 	token string
 	since time.Time
@@ -474,8 +463,6 @@ type acquisition struct {
 
 func (a acquisition) age() time.Duration { return time.Since(a.since) }
 
-// watchOverdue tells the hook when this run is overdue, and again later, while this process
-// lives.
 func (r *runArgs) watchOverdue(k locker.Locker, held acquisition) {
 	if r.Hook.Command == "" && !r.Hook.Syslog || r.Request.Notice == limit.Never {
 		return
@@ -490,8 +477,8 @@ func (r *runArgs) watchOverdue(k locker.Locker, held acquisition) {
 	}()
 }
 
-// cancelled records that a signal ended this process before the job began: during the jitter
-// nothing else shows the run.
+// cancelled records that a signal ended this process before the job began: nothing else shows the
+// run.
 func (r *runArgs) cancelled(k locker.Locker) func(syscall.Signal) {
 	line, asked := r.Request.Line, locker.Request{Atom: r.Request.Atom, Owner: process.Identity{PID: os.Getpid()}}
 	began := process.Boottime()
@@ -501,7 +488,6 @@ func (r *runArgs) cancelled(k locker.Locker) func(syscall.Signal) {
 	}
 }
 
-// waitJitter waits for the time jitter, and shows that on a terminal.
 func (r *runArgs) waitJitter(jitter time.Duration) {
 	end := time.Now().Add(jitter)
 	r.Request.Line.Show(func() string {
@@ -511,8 +497,7 @@ func (r *runArgs) waitJitter(jitter time.Duration) {
 	time.Sleep(jitter)
 }
 
-// recordJob makes the supervisor write the job's processes into the lock that the job holds, and
-// log how the job is ended.
+// recordJob makes the supervisor write the job's processes into the lock, and log the job's end.
 func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, held *acquisition) {
 	name := r.Request.Atom.Name()
 	plan.Begun = func(command process.Identity) error {
@@ -536,7 +521,7 @@ func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, held *acquisit
 		if !errors.Is(err, locker.ErrGuarded) {
 			return err
 		}
-		// Try again until the process that holds the guard goes on, whenever that is.
+		// Try again until the process that holds the guard goes on.
 		if !said && fault.KindOf(err) == fault.NotPermitted {
 			said = true
 			plan.Stuck(err)
@@ -552,8 +537,7 @@ func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, held *acquisit
 	}
 }
 
-// report prints an error once the job was started: then the exit status is the job's, not the
-// error's.
+// report is for errors once the job was started, whose status is the exit status.
 func report(object string, err error) {
 	if err != nil {
 		fault.Report(fault.Wrap(object, err))
@@ -571,8 +555,7 @@ func (r *runArgs) locker() (locker.Locker, error) {
 	return lockdir.Open(dir, rec)
 }
 
-// recorder returns the lock directory and the recorder of this run; of a store, the runlog is in that
-// directory.
+// recorder returns the lock directory and the recorder; of a store, the runlog is there.
 func (r *runArgs) recorder() (dir string, rec locker.Recorder, err error) {
 	rec.Hook = r.Hook
 	if dir, err = config.DirOf(r.store); err != nil {
@@ -584,7 +567,6 @@ func (r *runArgs) recorder() (dir string, rec locker.Recorder, err error) {
 	return dir, rec, err
 }
 
-// notRun reports an error before the job began.
 func (r *runArgs) notRun(o locker.Outcome, why error) error {
 	r.Request.Owner.PID = os.Getpid()
 	dir, rec, err := r.recorder()
@@ -594,7 +576,6 @@ func (r *runArgs) notRun(o locker.Outcome, why error) error {
 	return rec.NotRun(&r.Request, dir, o, why)
 }
 
-// acquire takes the atom for this process and the job that waits at its gate.
 func (r *runArgs) acquire(k locker.Locker, job *supervise.Supervisor) (outcome locker.Outcome, err error) {
 	if r.Request.Owner, err = process.Of(os.Getpid()); err != nil {
 		return outcome, fault.Wrap("own process", err)
@@ -625,7 +606,6 @@ func (r *runArgs) denied(outcome locker.Outcome, err error) (int, error) {
 	return r.exitDenied, nil
 }
 
-// printVerdict carries out --dry-run.
 func (r *runArgs) printVerdict() (int, error) {
 	d, where, err := r.verdict()
 	if err != nil {
@@ -659,8 +639,7 @@ func (r *runArgs) printVerdict() (int, error) {
 	return r.exitDenied, config.PrintLine(reason)
 }
 
-// oncePerWarning warns if --once-per counts on this host only; "": it does not, or noHostWarning says
-// it.
+// oncePerWarning: of a store, noHostWarning tells.
 func (r *runArgs) oncePerWarning() string {
 	if r.Request.Tick.Asked() && !config.IsRemote(r.store) {
 		return "--once-per counts on this host alone: a --store is for several"
@@ -668,12 +647,10 @@ func (r *runArgs) oncePerWarning() string {
 	return ""
 }
 
-// isApart reports whether the lock is in a store beyond this machine and no host is set.
 func (r *runArgs) isApart() bool {
 	return config.IsRemote(r.store) && r.From["host"].Place == config.Unsaid
 }
 
-// noHostWarning is for a dry run; "": a host is set, or needs not be.
 func (r *runArgs) noHostWarning() string {
 	if !r.isApart() {
 		return ""
@@ -682,7 +659,6 @@ func (r *runArgs) noHostWarning() string {
 	return wrong + "; " + cure
 }
 
-// warnings are about the limits of the request; "" is none.
 func (r *runArgs) warnings() []string {
 	warnings := []string{r.Request.Limits.Warning(), r.oncePerWarning(), r.noHostWarning()}
 	if r.unenforced {
