@@ -253,7 +253,7 @@ func (f *File) setting(at, said, section string, known bool) {
 	if o == nil || !is {
 		text := "want ADLOCK_X=VALUE"
 		if is {
-			text = unknownText(name, func(o *Option) bool { return o.Where != Nowhere })
+			text = UnknownSetting(name, func(o *Option) bool { return o.Where != Nowhere }).Error()
 		}
 		f.mistake(at, text, seemsLocation(name))
 		return
@@ -273,8 +273,19 @@ func (f *File) setting(at, said, section string, known bool) {
 
 const variablesBegin = "ADLOCK_"
 
-func unknownText(variable string, is func(*Option) bool) string {
-	return Unknown("setting", strings.TrimPrefix(variable, variablesBegin), variablesBegin, bareNames(is)).Error()
+// UnknownSetting is the error of a variable that is none of the settings that satisfy is.
+func UnknownSetting(variable string, is func(*Option) bool) error {
+	return unknown{kind: "setting", meant: NearestSetting(variable, is)}
+}
+
+// NearestSetting is the variable that was probably meant, of the settings that satisfy is; "": none.
+// It leaves out what all begin with, by which all would seem similar.
+func NearestSetting(variable string, is func(*Option) bool) string {
+	meant := Nearest(strings.TrimPrefix(variable, variablesBegin), bareNames(is))
+	if meant == "" {
+		return ""
+	}
+	return variablesBegin + meant
 }
 
 // seemsLocation reports whether the left side of a line that is not understood was probably meant

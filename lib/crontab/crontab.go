@@ -103,24 +103,6 @@ func refusal(l *Line, why string) error {
 	return errors.New("is no crontab: line " + strconv.Itoa(l.Number) + ": " + why)
 }
 
-// Setting returns the value of a variable for the line at index at.
-func Setting(lines []Line, at int, name string) (value string, set bool) {
-	if l := Setter(lines, at, name); l != nil {
-		return l.Value, true
-	}
-	return "", false
-}
-
-// Setter returns the last line above index at that sets the variable; nil: none.
-func Setter(lines []Line, at int, name string) *Line {
-	for i := at - 1; i >= 0; i-- {
-		if lines[i].Kind == Variable && lines[i].Name == name {
-			return &lines[i]
-		}
-	}
-	return nil
-}
-
 // Misread returns the first job that shows that the crontab was read with a user column that it
 // does not have, or without one that it has; nil: none. most is whether most jobs show that, or one
 // does and each other may be misread too. If not, a job counts only if it begins with a user

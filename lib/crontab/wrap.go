@@ -30,6 +30,8 @@ const FromSchedule = "from-schedule"
 
 type variables map[string]string
 
+func (v variables) value(name string) string { return v[name] }
+
 func (v variables) shell() string {
 	if shell, set := v["SHELL"]; set {
 		return shell
@@ -197,7 +199,7 @@ func homeless(l *Line) string {
 }
 
 func (w *Wrapper) isHomeless(user string, v variables) bool {
-	return IsHomeless(user, func(name string) string { return v[name] }, w.Homeless)
+	return IsHomeless(user, v.value, w.Homeless)
 }
 
 // IsHomeless reports whether a line's user can have no lock directory with these variables.
@@ -209,20 +211,18 @@ func IsHomeless(user string, variable func(name string) string, homeless func(us
 // Homeless returns the users of a user column with jobs that seem to lock with adlock, and no lock
 // directory.
 func Homeless(lines []Line, homeless func(user, home string) bool) (users []string) {
+	v := variables{}
 	for i := range lines {
 		l := &lines[i]
-		setting := func(name string) string { value, _ := Setting(lines, i, name); return value }
-		if l.Kind == Job && Mentions(lines, i) && !strings.Contains(l.Command, "ADLOCK_DIR") && !slices.Contains(users, l.User) && IsHomeless(l.User, setting, homeless) {
+		mentions := Guards(v["SHELL"]) || strings.Contains(l.Command, "adlock")
+		switch {
+		case l.Kind == Variable:
+			v[l.Name] = l.Value
+		case l.Kind == Job && mentions && !strings.Contains(l.Command, "ADLOCK_DIR") && !slices.Contains(users, l.User) && IsHomeless(l.User, v.value, homeless):
 			users = append(users, l.User)
 		}
 	}
 	return users
-}
-
-// Mentions reports whether a line seems to lock with adlock.
-func Mentions(lines []Line, i int) bool {
-	shell, _ := Setting(lines, i, "SHELL")
-	return Guards(shell) || strings.Contains(lines[i].Command, "adlock")
 }
 
 // option does not replace a limit that the crontab sets by one from the schedule.

@@ -337,9 +337,13 @@ func TestEveryRealCrontabIsGuardedAndUnguardedByteForByte(t *testing.T) {
 			continue
 		}
 		after := Read(r.Text, hasUsers(name))
-		for i := range after {
-			if value, _ := Setting(after, i, "SHELL"); after[i].Kind == Job && value != shell {
-				t.Errorf("%s: SHELL=%s for %q", name, value, after[i].Text())
+		value := ""
+		for _, l := range after {
+			switch {
+			case l.Kind == Variable && l.Name == "SHELL":
+				value = l.Value
+			case l.Kind == Job && value != shell:
+				t.Errorf("%s: SHELL=%s for %q", name, value, l.Text())
 			}
 		}
 		if back := Unguard(after); back.Text != text || back.Done != r.Done {

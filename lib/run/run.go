@@ -639,28 +639,19 @@ func (r *runArgs) printVerdict() (int, error) {
 	return r.exitDenied, config.PrintLine(reason)
 }
 
-// oncePerWarning: of a store, noHostWarning tells.
-func (r *runArgs) oncePerWarning() string {
-	if r.Request.Tick.Asked() && !config.IsRemote(r.store) {
-		return "--once-per counts on this host alone: a --store is for several"
-	}
-	return ""
-}
-
 func (r *runArgs) isApart() bool {
 	return config.IsRemote(r.store) && r.From["host"].Place == config.Unsaid
 }
 
-func (r *runArgs) noHostWarning() string {
-	if !r.isApart() {
-		return ""
-	}
-	wrong, cure := config.NoHost(r.store)
-	return wrong + "; " + cure
-}
-
 func (r *runArgs) warnings() []string {
-	warnings := []string{r.Request.Limits.Warning(), r.oncePerWarning(), r.noHostWarning()}
+	warnings := []string{r.Request.Limits.Warning()}
+	if r.Request.Tick.Asked() && !config.IsRemote(r.store) {
+		warnings = append(warnings, "--once-per counts on this host alone: a --store is for several")
+	}
+	if r.isApart() {
+		wrong, cure := config.NoHost(r.store)
+		warnings = append(warnings, wrong+"; "+cure)
+	}
 	if r.unenforced {
 		warnings = append(warnings, r.From.Name("enforce")+" is ignored, as no limit is said (--expire-after, ADLOCK_EXPIRE_AFTER)")
 	}

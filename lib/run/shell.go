@@ -102,41 +102,22 @@ func set(settings []string) (err error) {
 
 // unknownSetting is why a line may not set a variable; "": it may.
 func unknownSetting(name string) string {
-	if slices.Contains(settingsOfLine(), name) {
+	if o := config.OfVariable(name); o != nil && isOfLine(o) {
 		return ""
 	}
-	bare, names := bareSettings(name)
-	return config.Unknown("setting", bare, settingsBegin, names).Error()
+	return config.UnknownSetting(name, isOfLine).Error()
 }
+
+func isOfLine(o *config.Option) bool { return o.Help != "" || o.Env == config.ShellVariable }
 
 // NearestSetting is the setting probably meant by a variable that a line cannot set; "" if its
 // first letter differs, which people rarely mistype: then it is another program's.
 func NearestSetting(name string) string {
-	bare, names := bareSettings(name)
-	if meant := config.Nearest(bare, names); meant != "" && bare != "" && meant[0] == bare[0] && unknownSetting(name) != "" {
-		return settingsBegin + meant
+	meant := config.NearestSetting(name, isOfLine)
+	if meant == "" || unknownSetting(name) == "" || !strings.HasPrefix(name, meant[:len("ADLOCK_")+1]) {
+		return ""
 	}
-	return ""
-}
-
-// bareSettings cuts off the common prefix, by which all would seem similar.
-func bareSettings(name string) (bare string, names []string) {
-	for _, known := range settingsOfLine() {
-		names = append(names, strings.TrimPrefix(known, settingsBegin))
-	}
-	return strings.TrimPrefix(name, settingsBegin), names
-}
-
-const settingsBegin = "ADLOCK_"
-
-func settingsOfLine() []string {
-	names := []string{config.ShellVariable}
-	for _, o := range config.Table {
-		if o.Help != "" {
-			names = append(names, o.Env)
-		}
-	}
-	return names
+	return meant
 }
 
 func isSemaphore(l cronline.Line) bool {
