@@ -50,7 +50,7 @@ func (w *Wrapper) Guard(lines []Line, shell string) (r Result, refused *Left) {
 			return Result{}, &Left{&lines[i], why}
 		}
 	}
-	r.Text = textOf(lines)
+	r.Text = rewritten(lines, (*Line).Text)
 	if r.Done > 0 {
 		r.Text = withShell(lines, shell)
 	}
@@ -79,39 +79,35 @@ func drawbacks(l *Line, name string) (all []Left) {
 	return all
 }
 
-func textOf(lines []Line) string {
-	var text strings.Builder
+// rewritten is a crontab with another text for each line.
+func rewritten(lines []Line, text func(l *Line) string) string {
+	var all strings.Builder
 	for i := range lines {
-		text.WriteString(lines[i].Text())
+		all.WriteString(text(&lines[i]))
 	}
-	return text.String()
+	return all.String()
 }
 
 func withShell(lines []Line, shell string) string {
-	var text strings.Builder
 	stands := false
-	for i := range lines {
-		l := &lines[i]
+	return rewritten(lines, func(l *Line) string {
+		text := renamed(l, "SHELL", shellVariable)
 		if !stands && (l.Kind == Variable || l.Kind == Job) {
 			stands = true
-			text.WriteString("SHELL=" + shell + "\n")
+			text = "SHELL=" + shell + "\n" + text
 		}
-		text.WriteString(renamed(l, "SHELL", shellVariable))
-	}
-	return text.String()
+		return text
+	})
 }
 
 // Unguard undoes Guard, and takes out a SHELL of adlock's that a person has written too.
-func Unguard(lines []Line) Result {
-	var r Result
-	var text strings.Builder
+func Unguard(lines []Line) (r Result) {
 	guarded := false
-	for i := range lines {
-		l := &lines[i]
+	r.Text = rewritten(lines, func(l *Line) string {
 		switch {
 		case l.Kind == Variable && l.Name == "SHELL":
 			if guarded = Guards(l.Value); guarded {
-				continue
+				return ""
 			}
 		case l.Kind == Job && guarded:
 			if said, err := cronline.Parse(passed.Replace(l.Command)); err != nil || !said.Unlocked {
@@ -119,12 +115,10 @@ func Unguard(lines []Line) Result {
 			}
 		}
 		if guarded {
-			text.WriteString(renamed(l, shellVariable, "SHELL"))
-			continue
+			return renamed(l, shellVariable, "SHELL")
 		}
-		text.WriteString(l.Text())
-	}
-	r.Text = text.String()
+		return l.Text()
+	})
 	return r
 }
 

@@ -234,10 +234,8 @@ func (r *runArgs) configure(options []config.Option) error {
 // one.
 func (r *runArgs) check() error {
 	r.Request.Tick = policy.TickAt(r.Request.Clock(time.Now()).Effective(), r.oncePer)
-	for _, err := range []error{r.checkWhole(), r.checkReplace(), r.checkEnforce()} {
-		if err != nil {
-			return err
-		}
+	if err := cmp.Or(r.checkWhole(), r.checkReplace(), r.checkEnforce()); err != nil {
+		return err
 	}
 	if r.flock != "" && config.IsRemote(r.store) {
 		return fault.New(fault.Usage, r.From.Name("flock"), "is for locks of this machine: a store keeps its own")
@@ -345,17 +343,12 @@ func (r *runArgs) useName() {
 func (r *runArgs) nameAtom(base string, words []string) (err error) {
 	a := &r.Request.Atom
 	r.useName()
-	if a.Program == "" {
-		a.Program = base
-	}
+	a.Program, a.Operator = cmp.Or(a.Program, base), cmp.Or(a.Operator, atom.RunOperator)
 	if a.Host == "" {
 		if a.Host, err = lockfile.Host(r.store, !r.dryRun); a.Host == "" {
 			return err
 		}
 		r.unplaced = cmp.Or(r.unplaced, err)
-	}
-	if a.Operator == "" {
-		a.Operator = atom.RunOperator
 	}
 	if a.Operand == "" {
 		text := line(words)
