@@ -22,8 +22,7 @@ func isMistyped(store string) bool {
 	return strings.HasPrefix(store, scheme+":") && slices.Contains([]string{"etcd", "ftp", "ftps"}, scheme) && !IsRemote(store)
 }
 
-// StoreOption is --store of the verbs that show locks. It sets ADLOCK_STORE, for the partner
-// programs too.
+// StoreOption is --store of the verbs that show locks. It sets ADLOCK_STORE for partners too.
 func StoreOption() Option {
 	return Bind("store", func(value string) error {
 		if value == "" {
@@ -102,8 +101,8 @@ func UserDir(uid int) string {
 	return rootsDir + "-" + strconv.Itoa(uid)
 }
 
-// UsersWithDir returns the users that may have a UserDir. The caller checks that (IsUsers) with the
-// user's rights, as a file system mounted there may never answer.
+// UsersWithDir returns the users that may have a UserDir. IsUsers may never answer (a mounted file
+// system), so the caller checks that with the user's rights.
 func UsersWithDir() (uids []int) {
 	entries, _ := os.ReadDir(path.Dir(rootsDir)) // if it cannot be read, there are none
 	for _, entry := range entries {
@@ -118,8 +117,7 @@ func UsersWithDir() (uids []int) {
 
 const afterBoot = "is empty after a boot: when a job ran last is forgotten"
 
-// fleeting directories keep no files, the more special first. Those that are cleaned lose files
-// under running jobs.
+// fleeting keep no files, the more special first; those that are cleaned lose them under jobs.
 var fleeting = []struct {
 	dir, why string
 	cleaned  bool
@@ -162,8 +160,7 @@ func IsUsers(dir string, uid int) bool {
 	return sysfile.Lstatat(unix.AT_FDCWD, dir, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == uid
 }
 
-// DirElsewhere is this user's lock directory by the HOME of passwd(5), if dir is that of another
-// HOME; else "".
+// DirElsewhere is this user's lock directory by passwd(5), if dir is that of another HOME; else "".
 func DirElsewhere(dir string) string {
 	home, known := sysfile.HomeOf(os.Geteuid())
 	if !known || home == os.Getenv("HOME") || dir != DirOfHome(os.Getenv("HOME")) {
@@ -184,8 +181,7 @@ func WayOut(path string) string {
 	return wayOut(uid)
 }
 
-// wayOut is the advice to a user without a usable home, such as www-data. In a pod there is no root
-// for `adlock init`.
+// wayOut is for a user without a usable home (www-data). In a pod no root can do `adlock init`.
 func wayOut(uid int) string {
 	if _, known := sysfile.HomeOf(uid); inPod(uid, known) {
 		return "in a pod: ADLOCK_DIR=/dev/shm/adlock, or a volume as CONTAINERS in adlock(7) has it"
@@ -193,8 +189,7 @@ func wayOut(uid int) string {
 	return "as root: adlock init " + sysfile.UserName(uid)
 }
 
-// inPod reports whether the user seems to be drawn at random, as in a pod: such a user has the
-// group 0, and often no entry in passwd(5).
+// inPod: a user drawn at random, as in a pod, has the group 0, and often no entry in passwd(5).
 func inPod(uid int, known bool) bool {
 	return uid != 0 && (!known || os.Getegid() == 0 || os.Getenv("KUBERNETES_SERVICE_HOST") != "")
 }

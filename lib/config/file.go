@@ -88,8 +88,7 @@ func readFiles() (all []*File) {
 
 var errReplaced = errors.New("it was replaced while it was read")
 
-// readFile returns nil if there is no file. It reads again, a few times at most, if another file
-// was put in its place meanwhile.
+// readFile is nil without a file. It reads again, a few times at most, if the file was replaced.
 func readFile(path string) (f *File) {
 	for range 5 {
 		if f = tryFile(path); f == nil || !errors.Is(f.Refused, errReplaced) {
@@ -99,8 +98,7 @@ func readFile(path string) (f *File) {
 	return f
 }
 
-// tryFile parses a refused file too: a location in it is an error, and so is a file of which that
-// cannot be seen.
+// tryFile parses a refused file too: a location in it is an error, also one that cannot be seen.
 func tryFile(path string) *File {
 	fd, err := sysfile.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil && isNone(path) {
@@ -180,8 +178,7 @@ func (f *File) check(fd int) error {
 	return nil
 }
 
-// checkWay refuses a path that another user may redirect. It follows links at the end, and fills in
-// end for what they lead to.
+// checkWay refuses a path that another user may redirect, and fills in end for its links' target.
 func (f *File) checkWay(end *unix.Stat_t) error {
 	at := f.Path
 	for range way.MostLinks {
@@ -244,8 +241,7 @@ func sectionOf(said string) (word string, known bool) {
 	return word, said[len(said)-1] == ']' && word != "" && err == nil
 }
 
-// setting reads a line of a section. If the section's own line was a mistake (not known), the
-// setting is checked and not used.
+// setting reads a line of a section; of a section that is a mistake it is checked, and not used.
 func (f *File) setting(at, said, section string, known bool) {
 	name, value, is := strings.Cut(said, "=")
 	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
@@ -278,8 +274,7 @@ func UnknownSetting(variable string, is func(*Option) bool) error {
 	return unknown{kind: "setting", meant: NearestSetting(variable, is)}
 }
 
-// NearestSetting is the variable that was probably meant, of the settings that satisfy is; "": none.
-// It leaves out what all begin with, by which all would seem similar.
+// NearestSetting is the setting probably meant by a variable, less what all begin with; "": none.
 func NearestSetting(variable string, is func(*Option) bool) string {
 	meant := Nearest(strings.TrimPrefix(variable, variablesBegin), bareNames(is))
 	if meant == "" {
@@ -288,8 +283,7 @@ func NearestSetting(variable string, is func(*Option) bool) string {
 	return variablesBegin + meant
 }
 
-// seemsLocation reports whether the left side of a line that is not understood was probably meant
-// for a location.
+// seemsLocation reports whether the left side of a line was probably meant for a location.
 func seemsLocation(name string) bool {
 	locations := bareNames(func(o *Option) bool { return o.Where == Location })
 	noLetter := func(c rune) bool { return c != '_' && (c < 'A' || c > 'Z') }
@@ -415,8 +409,7 @@ func FiledLocations() (dir, store string, err error) {
 	return heads[dirVariable].Value, heads[storeVariable].Value, misplaced()
 }
 
-// judge removes each line whose value a setter of values refuses, and returns the mistakes. A
-// second call changes nothing.
+// judge removes lines that a setter of values refuses, and returns the mistakes.
 func judge(files []*File, values func() []Option) (all []error) {
 	if len(files) == 0 {
 		return nil

@@ -2,8 +2,7 @@ package config
 
 import "strings"
 
-// Nearest returns the word that was probably meant: it begins with the unknown one, or differs from
-// it by at most one slip in three letters; "": none.
+// Nearest returns a word that begins with the unknown one, or differs by one slip in three letters.
 func Nearest(word string, words []string) string {
 	bare := strings.TrimLeft(word, "-")
 	most := len(bare) / 3

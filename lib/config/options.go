@@ -30,8 +30,7 @@ type Option struct {
 	Help    string // "": the help does not list it
 	Default string // the default in words; "": nothing, or no
 
-	// Inherited variables say where locks are, or concern all of them. A job does not inherit the
-	// others: they were set for the one lock under which it runs (Environment).
+	// A job inherits what says where locks are, or concerns all; the rest is of its lock alone.
 	Inherited bool
 
 	Where Where // in a settings file
@@ -70,8 +69,7 @@ func unknownOption(name string, options []Option) error {
 	return unknownWord("option", name, "--", names)
 }
 
-// Elsewhere adds to the error of an unknown option what to use instead, if another program such as
-// flock(1) has it: said returns our counterpart, or "".
+// Elsewhere adds what to say instead of an option of another program, such as flock(1).
 func Elsewhere(err error, said func(option string) string) error {
 	var e *fault.Error
 	var u unknown
@@ -90,7 +88,7 @@ func unknownWord(kind, word, before string, words []string) error {
 	return &fault.Error{Kind: fault.Usage, Object: word, Err: Unknown(kind, word, before, words)}
 }
 
-// Unknown is the error of a word that is not in words. It names the probable one, behind the text
+// Unknown is the error of a word that is not in words, with the probable one behind the text
 // before.
 func Unknown(kind, word, before string, words []string) error {
 	u := unknown{kind: kind}
@@ -205,8 +203,7 @@ func Next(options []Option, args []string) (o *Option, value string, n int, err 
 	return o, args[1], 2, nil
 }
 
-// ForScript is an error about an option in a script's terms: an argument of a function, or a
-// variable.
+// ForScript is an error about an option as a script knows it: an argument, or a variable.
 func ForScript(options []Option, err error) error {
 	var e *fault.Error
 	if !errors.As(err, &e) {
@@ -269,8 +266,7 @@ func Find(options []Option, arg string) *Option {
 	return nil
 }
 
-// Text refuses an empty value: that probably comes from a variable that is not set, and with the
-// default another lock would be taken.
+// Text refuses an empty value, probably of a variable that is not set: it would be another lock.
 func Text(to *string) func(string) error {
 	return func(value string) error {
 		if value == "" {
@@ -457,8 +453,7 @@ var uptimeFile = "/proc/uptime"
 
 const uptimeStep = 10 * time.Millisecond
 
-// uptimeAge is how long ago the file showed that uptime: in a container the file may have an uptime
-// of the container's own.
+// uptimeAge is how long ago the file, a container's own perhaps, showed that uptime.
 func uptimeAge(uptime string) (time.Duration, error) {
 	text, err := os.ReadFile(uptimeFile)
 	if err != nil {

@@ -30,8 +30,7 @@ type Origin struct {
 	order int    // of the lines of files: the later one wins
 }
 
-// Origins records where options were set, by their names. A verb knows which contradict each other;
-// Origins decides which one wins.
+// Origins records where options were set, by their names, and decides which of two wins.
 type Origins map[string]Origin
 
 func (all Origins) set(o *Option, from Origin, value string) error {
@@ -45,8 +44,7 @@ func (all Origins) set(o *Option, from Origin, value string) error {
 	return nil
 }
 
-// Compare is above 0 if the first option wins, below 0 if the second does. At 0 they were set in
-// one place, which is an error.
+// Compare is above 0 if the first option wins, below 0 if the second; 0: both from one place.
 func (all Origins) Compare(first, second string) int {
 	one, other := all[first], all[second]
 	return cmp.Or(cmp.Compare(one.Place, other.Place), cmp.Compare(one.order, other.order))
@@ -75,8 +73,7 @@ func (all Origins) Filed() (names []string) {
 	return names
 }
 
-// Switch passes on a switch of adlock.sh's, NAME=VALUE, even one that is off: else a settings file
-// could turn it on.
+// Switch passes on a switch of adlock.sh's, NAME=VALUE, which a file could else turn on again.
 func (all Origins) Switch(options []Option) Option {
 	return Option{Name: "switch", Arg: "NAME=VALUE", Set: func(text string) error {
 		name, value, _ := strings.Cut(text, "=")
@@ -87,8 +84,7 @@ func (all Origins) Switch(options []Option) Option {
 	}}
 }
 
-// Setting passes on what a script has set without exporting it, ADLOCK_X=VALUE; it counts like the
-// environment.
+// Setting passes on what a script has not exported, ADLOCK_X=VALUE; it counts like a variable.
 func (all Origins) Setting(options []Option) Option {
 	return Option{Name: "setting", Arg: "ADLOCK_X=VALUE", Set: func(text string) error {
 		variable, value, _ := strings.Cut(text, "=")

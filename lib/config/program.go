@@ -17,12 +17,10 @@ type Program struct {
 	Verbs []Verb
 	Notes string // what the help ends with
 
-	// IsCommand reports whether an unknown verb is a command, before which the user forgot `run`;
-	// nil: not checked.
+	// IsCommand reports whether an unknown verb is a command, without `run`; nil: not checked.
 	IsCommand func(word string) bool
 
-	// Meant returns the verb meant by an unknown word, however different the two are; nil: not
-	// checked.
+	// Meant is the verb meant by a word that is quite different; nil: not checked.
 	Meant func(word string) string
 }
 
@@ -34,8 +32,7 @@ type Verb struct {
 	Options func() []Option
 	More    func() []List // further lists for its help
 
-	// Run returns the exit status for the arguments behind the verb; if that is 0, an error's own
-	// status counts.
+	// Run returns the exit status; if that is 0, an error's own status counts.
 	Run func(args []string) (status int, err error)
 }
 
@@ -135,8 +132,7 @@ func withoutRun(kind, word string) error {
 	return &fault.Error{Kind: fault.Usage, Object: word, Err: unknown{kind: kind, meant: runVerb + " " + word}}
 }
 
-// Hint adds to the error of an unknown option or verb what lists the known ones: those of the verb,
-// or of the program if verb is "". A verb without help gets none.
+// Hint adds to the error of an unknown option of a verb, or of an unknown verb (""), how to list them.
 func (p *Program) Hint(verb string, err error) error {
 	var e *fault.Error
 	var u unknown
@@ -163,8 +159,7 @@ func PrintLine(text string) error { return printText(text + "\n") }
 
 func printHelp(text string) error { return printText(Folded(text)) }
 
-// Folded folds a help text for a terminal (80 columns if its width is unknown); for a program each
-// option stays on one line.
+// Folded folds a help text for a terminal; for a program each option stays on one line.
 func Folded(text string) string {
 	columns, is := sysfile.Columns(1)
 	if !is {

@@ -86,8 +86,7 @@ func (s *Settings) Configure(options []Option, values func() []Option) error {
 	return err
 }
 
-// checkSemaphore lets the runs of a semaphore share its lock, and refuses what has no meaning then;
-// from a file, that is ignored.
+// checkSemaphore lets its runs share the lock, and refuses what has no meaning then.
 func (s *Settings) checkSemaphore() error {
 	r := &s.Request
 	if !r.IsSemaphore() {
@@ -161,8 +160,7 @@ func Answer(v locker.Verdict) int {
 	return fault.AnswerBusy
 }
 
-// RunlogOf returns the runlog of a host, whose name is canonical: in $ADLOCK_LOGDIR, else in the
-// lock directory dir.
+// RunlogOf returns the runlog of a canonical host: in $ADLOCK_LOGDIR, else in dir.
 func RunlogOf(dir, host string) (*runlog.Log, error) {
 	elsewhere, err := head(logDirVariable)
 	if err != nil {
@@ -184,8 +182,7 @@ func RunlogOf(dir, host string) (*runlog.Log, error) {
 	return log, nil
 }
 
-// RecorderOf is the recorder of a host, with the runlog of RunlogOf and the hook h (nil: none).
-// With an error it has the hook alone.
+// RecorderOf has the runlog of RunlogOf and the hook h (nil: none); with an error h alone.
 func RecorderOf(dir, host string, h *hook.Hook) (locker.Recorder, error) {
 	log, err := RunlogOf(dir, host)
 	if h != nil && h.Command != "" {
@@ -196,8 +193,7 @@ func RecorderOf(dir, host string, h *hook.Hook) (locker.Recorder, error) {
 
 func logMax(most *int) func(string) error { return Number(most, 1, min(1<<40, math.MaxInt)) }
 
-// Tell reports a denial, but only on a terminal or with Verbose: it is a normal outcome, and cron
-// would mail the output.
+// Tell reports a denial on a terminal or with Verbose: it is normal, and cron would mail it.
 func (s *Settings) Tell(o locker.Outcome, dir string) {
 	if s.Request.Inside(o) || !s.Verbose && !sysfile.IsTerminal(2) { // of its own job it has been told
 		return
@@ -269,8 +265,7 @@ func (s *Settings) busyStep(o locker.Outcome, wait, replace string) string {
 	return "; " + strings.Join(steps, ", ")
 }
 
-// Aloud reports whether the error of a release must still be printed: that of an owner that is
-// being ended was (locker.Recorder).
+// Aloud is false for an owner that is being ended: that was printed (locker.Recorder).
 func Aloud(err error) bool { return !locker.IsEnded(err) }
 
 // HookOptions are the options of verbs that may have to call the hook.

@@ -31,8 +31,7 @@ func CheckThreads() error {
 	return nil
 }
 
-// fewestFiles is what a takeover, its runlog and the runtime need; a job of many members needs one
-// more for each.
+// fewestFiles is what a takeover, its runlog and the runtime need, with a job of few members.
 const fewestFiles = 16
 
 // CheckFiles refuses to go on (71) if the runtime could not get its descriptors (ulimit -n).
@@ -44,8 +43,7 @@ func CheckFiles() error {
 	return &fault.Error{Kind: fault.System, Object: "ulimit -n " + strconv.FormatUint(limit.Max, 10), Err: unix.EMFILE}
 }
 
-// threadsOfAll is the fourth field of /proc/loadavg (proc_loadavg(5)); if it cannot be read, more
-// than any limit.
+// threadsOfAll is the fourth field of /proc/loadavg (proc_loadavg(5)); unread, above any limit.
 func threadsOfAll() uint64 {
 	const unknown = 1 << 62
 	text, err := sysfile.ReadStart("/proc/loadavg", make([]byte, 128))
@@ -61,8 +59,7 @@ func threadsOfAll() uint64 {
 	return n
 }
 
-// tryToStart starts n processes that exit, but count until they are reaped. (If the runtime cannot
-// start a thread, it ends this process.)
+// tryToStart starts processes that exit: a thread that cannot start would end this one.
 func tryToStart(n int) (failed error) {
 	for range n {
 		pid, err := startAndExit()

@@ -67,8 +67,8 @@ const (
 		chpst=ueUbnlmdofpcrt sshpass=pfd systemd-cat=tp busybox`
 	dull = `[ [[ } fi done esac for case in test true false : . source cd export set umask ulimit unset echo printf
 		sleep exit read wait trap type which hash cat sed grep tail head cut sort mkdir date hostname logger pgrep pidof ps`
-	// shells read a command after -c; su and runuser start one that does.
-	shells = `sh dash ash bash ksh ksh93 mksh zsh yash su runuser`
+	shells   = `sh dash ash bash ksh ksh93 mksh zsh yash`
+	starters = shells + ` su runuser` // of a shell, which reads a command after -c
 	// runners are other programs that run a file; a version may follow their names.
 	runners = `perl php python ruby node java run-parts`
 	// shellWords are reserved words and built-in commands; a few are programs too.
@@ -93,13 +93,16 @@ func isIn(words, word string) bool {
 	return is
 }
 
+// IsShell reports whether a program is a shell with the syntax of sh.
+func IsShell(program string) bool { return isIn(shells, path.Base(program)) }
+
 // IsShellWord reports whether a word at the beginning of a command is a shell's own.
 func IsShellWord(word string) bool { return isIn(shellWords, word) }
 
 // Starts reports whether a program starts the word behind it, runs it as a file, or locks for it.
 func Starts(word string) bool {
 	base := path.Base(word)
-	return isIn(before, base) || isIn(shells, base) || isIn(runners, strings.TrimRight(base, decimal+".")) || slices.Contains(Lockers, base)
+	return isIn(before, base) || isIn(starters, base) || isIn(runners, strings.TrimRight(base, decimal+".")) || slices.Contains(Lockers, base)
 }
 
 // Called drops assignments and other words before the program that is called.
@@ -128,7 +131,7 @@ func Called(words []string) []string {
 func Ran(words []string) (left []string, important bool) {
 	base := path.Base(words[0])
 	unversioned := strings.TrimRight(base, decimal+".")
-	if !isIn(shells, base) && !isIn(runners, unversioned) {
+	if !isIn(starters, base) && !isIn(runners, unversioned) {
 		return words, !isIn(dull, base) && !strings.HasPrefix(words[0], "-")
 	}
 	if text, ok := ShellText(words); ok {
@@ -147,7 +150,7 @@ func Ran(words []string) (left []string, important bool) {
 
 // ShellText returns the command that a shell is called with after -c.
 func ShellText(words []string) (text string, ok bool) {
-	if !isIn(shells, path.Base(words[0])) {
+	if !isIn(starters, path.Base(words[0])) {
 		return "", false
 	}
 	for i, word := range words[:len(words)-1] {

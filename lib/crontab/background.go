@@ -49,8 +49,8 @@ func wordsOf(text string, call *syntax.CallExpr) (words []string) {
 	return words
 }
 
-// Literal is the text of a word without its quotes. What only a run would show stands as in source,
-// which may be ""; then whole is false.
+// Literal is the text of a word without its quotes; what is not whole stands as in source ("":
+// not).
 func Literal(w *syntax.Word, source string) (text string, whole bool) {
 	if w == nil {
 		return "", false
@@ -92,8 +92,7 @@ func unescaped(text string, inQuotes bool) string {
 	return b.String()
 }
 
-// Background returns a part of a command that outlives its shell, and the lock that ends with it;
-// "": none.
+// Background returns a part of a command that outlives its shell and its lock; "": none.
 func Background(command string) (part string) {
 	if part = Detached(command); part != "" {
 		return part

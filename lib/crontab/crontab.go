@@ -47,8 +47,7 @@ type Line struct {
 // Text is the line as it was read, its end included.
 func (l *Line) Text() string { return l.Head + l.Command + l.Input + l.End }
 
-// Read reads any text: a line that is not understood is Unknown. Those of the system (/etc/crontab,
-// /etc/cron.d) have a user column.
+// Read reads any text. Crontabs of the system (/etc/crontab, /etc/cron.d) have a user column.
 func Read(text string, userColumn bool) []Line {
 	var lines []Line
 	for whole := range strings.Lines(text) {
@@ -60,8 +59,7 @@ func Read(text string, userColumn bool) []Line {
 	return lines
 }
 
-// cutEnd: to cron a carriage return is part of the command, but here it stays last if something is
-// put around the command.
+// cutEnd: to cron a carriage return is part of the command; here it stays last behind a new one.
 func cutEnd(whole string) (body, end string) {
 	body = strings.TrimSuffix(strings.TrimSuffix(whole, "\n"), "\r")
 	return body, whole[len(body):]
@@ -103,10 +101,9 @@ func refusal(l *Line, why string) error {
 	return errors.New("is no crontab: line " + strconv.Itoa(l.Number) + ": " + why)
 }
 
-// Misread returns the first job that shows that the crontab was read with a user column that it
-// does not have, or without one that it has; nil: none. most is whether most jobs show that, or one
-// does and each other may be misread too. If not, a job counts only if it begins with a user
-// (namesUser).
+// Misread returns the first job that shows a user column where none was expected, or none where one
+// was; nil: none. most is whether most jobs show that, or one does and each other may be misread
+// too. If not, a job counts only if it begins with a user (namesUser).
 func Misread(lines []Line, userColumn bool, isUser, isCommand func(word string) bool) (first *Line, most bool) {
 	jobs, misread, maybe := 0, 0, 0
 	var named *Line
@@ -135,15 +132,13 @@ func Misread(lines []Line, userColumn bool, isUser, isCommand func(word string) 
 	return named, false
 }
 
-// namesUser: the command begins with a user of this machine that is no command, and a command
-// follows.
+// namesUser: the command begins with a user who is no command, and a command follows.
 func (l *Line) namesUser(isUser, isCommand func(word string) bool) bool {
 	words := strings.Fields(l.Command)
 	return len(words) > 1 && !isCommand(words[0]) && isUser(words[0]) && (isCommand(words[1]) || startsCommand(words[1]))
 }
 
-// misread: a word alone may be a command that is not installed (mail); so may one before a command,
-// if it starts others.
+// misread: a first word may be a command that is not installed, alone or if it starts others.
 func (l *Line) misread(userColumn bool, isUser, isCommand func(word string) bool) bool {
 	if userColumn {
 		return isCommand(l.User) && !isUser(l.User)
@@ -160,8 +155,8 @@ func (l *Line) mayNameUser(isCommand func(word string) bool) bool {
 	return len(words) > 1 && isUserName(words[0]) && !cronline.IsShellWord(words[0]) && !isCommand(words[0])
 }
 
-// startsCommand: the word begins a command and is no argument, so the word before it is a user,
-// even if this machine has no such user.
+// startsCommand: the word is no argument, so the one before it is a user, if unknown to this
+// machine.
 func startsCommand(word string) bool {
 	return slices.Contains([]string{"if", "[", "[[", "test", "cd", "{", "!"}, word) || slices.Contains(cronline.Lockers, path.Base(word))
 }

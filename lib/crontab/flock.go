@@ -29,17 +29,14 @@ var (
 	flockWait   = regexp.MustCompile(`.*w[= \t]*(\d*)(\.\d+)?`)
 	flockStatus = regexp.MustCompile(`.*E[= \t]*(\d+)`)
 
-	// oneWord matches what is exactly one word to a shell. (cron sets the three variables, without
-	// blanks.)
+	// oneWord matches exactly one word of a shell. (cron sets the three variables, without blanks.)
 	oneWord = regexp.MustCompile("^(?:[^\\s'\"\\\\$`*?[{(]|\\\\.|'[^']*'|\"(?:[^\"\\\\]|\\\\.)*\"|\\$(?:HOME|LOGNAME|USER)\\b|\\$\\{(?:HOME|LOGNAME|USER)\\})+$")
-	// noFile matches a FILE that looks like an option, is a device, or is printed by another
-	// command.
+	// noFile matches a FILE that looks like an option, is a device, or is printed by a command.
 	noFile = regexp.MustCompile("^['\"\\\\]*-|^['\"]?/dev/[^/]+$|[(`]")
 
 	// changing are variables that mean more to `adlock run` than to flock.
 	changing = strings.Fields("ADLOCK_STORE ADLOCK_SHARED ADLOCK_SLOTS ADLOCK_IF_ELAPSED ADLOCK_EXPIRE_AFTER ADLOCK_ONCE_PER ADLOCK_REPLACE ADLOCK_JITTER ADLOCK_WHOLE_JOB ADLOCK_QUIET_OK ADLOCK_DRY_RUN")
-	// others are programs behind which adlock would run as another user, without its environment,
-	// or not at all.
+	// others run adlock as another user, without its environment, or not at all.
 	others = strings.Fields("sudo doas runuser chpst sshpass env setsid busybox builtin")
 )
 
@@ -48,8 +45,7 @@ const (
 	mark  = " # was: "
 )
 
-// flocks returns the calls that Wrap puts under adlock, or why it cannot. A flock in the command of
-// another one, or in a text for a shell, stays a flock.
+// flocks leaves a flock in the command of another one, or in a text for a shell, as it is.
 func (w *Wrapper) flocks(l *Line, v variables) (all []flockCall, why string) {
 	if !w.Flock || lockerOf(l.Command) != "flock" || Guards(v.shell()) {
 		return nil, ""
@@ -80,8 +76,7 @@ func (w *Wrapper) flocks(l *Line, v variables) (all []flockCall, why string) {
 	return all, why
 }
 
-// readFlock reads a call of flock, perhaps behind programs that start it; f.to is 0 if the words
-// are none, or cannot be put under adlock.
+// readFlock looks behind programs that start flock; f.to is 0 if adlock cannot take its place.
 func readFlock(line string, args []*syntax.Word, shell string) (f flockCall, why string) {
 	words := make([]string, len(args))
 	for i, w := range args {

@@ -8,8 +8,7 @@ import (
 
 const blanks = " \t"
 
-// variable matches a line NAME = VALUE, perhaps with a quoted name. cron tries this before a job
-// (load_env of vixie-cron).
+// variable matches a line NAME = VALUE, which cron tries before a job (load_env of vixie-cron).
 var variable = regexp.MustCompile(`^[ \t]*("[A-Za-z_]\w*"|'[A-Za-z_]\w*'|[A-Za-z_]\w*)[ \t]*=[ \t]*(.*?)[ \t]*$`)
 
 func lineOf(body string, userColumn bool) Line {
@@ -101,8 +100,7 @@ func (s *scanner) schedule() (schedule Schedule, why string) {
 	return scheduleOf(fields)
 }
 
-// flags takes the flags of OpenBSD's and FreeBSD's cron: no mail after a success, no log, one at a
-// time.
+// flags takes the flags of OpenBSD and FreeBSD: no mail after a success, no log, one at a time.
 func (s *scanner) flags() {
 	for {
 		before := s.at
@@ -136,8 +134,7 @@ func noCommand(text string) (why string) {
 	return ""
 }
 
-// cutInput cuts at the first % without a backslash before it, as cron does. Any byte after a
-// backslash is skipped, even another backslash.
+// cutInput cuts at the first % without a backslash, as cron does: `\\%` counts as one without.
 func cutInput(text string) (command, input string) {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {

@@ -45,14 +45,12 @@ func isCopy(name string) bool {
 	return name[0] == '.' || strings.HasSuffix(name, "~") || strings.Contains(name, ".dpkg-") || strings.Contains(name, ".rpm")
 }
 
-// debian marks systems with Debian's cron, which passes over what run-parts(8) would; cronie, and
-// the cron of Arch and SUSE, do not.
+// debian marks systems with Debian's cron, which alone passes over what run-parts(8) would.
 const debian = "/etc/debian_version"
 
 var runPartsName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// Unread is why cron never reads a file of systemDir (cron(8), FILES), and the cure; "" for another
-// file.
+// Unread is why cron never reads a file of systemDir (cron(8), FILES), and the cure; "": it does.
 func Unread(path string) (reason, cure string) {
 	info, err := os.Stat(path)
 	if err != nil || !isIn(systemDir, path) {
@@ -88,8 +86,7 @@ func sameAs(info os.FileInfo) func(path string) bool {
 	}
 }
 
-// Place tells whether the lines of the crontab at path name users and, if it is a user's own, which
-// user's.
+// Place tells whether lines of the crontab at path name users, or whose own crontab it is.
 func Place(path string) (userColumn bool, user string) {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -161,8 +161,7 @@ func (c *column) upward(field string) string {
 
 const day = 24 * time.Hour
 
-// gaps uses that the times of day are the same on each day with a start, and that days repeat after
-// 28 years.
+// gaps: times of day are the same on each day with a start, and days repeat after 28 years.
 func gaps(sets [5]set, both bool) Schedule {
 	var s Schedule
 	var times []time.Duration

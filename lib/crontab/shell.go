@@ -1,9 +1,7 @@
 package crontab
 
 import (
-	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"adlock/lib/cronline"
@@ -14,11 +12,9 @@ const defaultShell = "/bin/sh"
 // Guards reports whether a SHELL is adlock's own, which locks each line.
 func Guards(shell string) bool { return strings.HasSuffix(shell, "/adlock/shell") }
 
-// shells read text in single quotes as POSIX defines it.
-var shells = []string{"sh", "dash", "ash", "bash", "ksh", "ksh93", "mksh", "zsh", "yash"}
-
+// quotes reports whether a SHELL reads single quotes as POSIX defines them, and needs none itself.
 func quotes(shell string) bool {
-	return harmlessPath.MatchString(shell) && slices.Contains(shells, filepath.Base(shell))
+	return harmlessPath.MatchString(shell) && cronline.IsShell(shell)
 }
 
 var harmlessPath = regexp.MustCompile(`^/[\w./+@-]+$`)
@@ -29,8 +25,7 @@ var harmlessPath = regexp.MustCompile(`^/[\w./+@-]+$`)
 var plain = regexp.MustCompile(`^((?:~|\$[A-Za-z_]\w*|[\w.+-]*)/[\w./+:@-]+|[\w.+-]+)` +
 	`(?:[ \t]+(?:[\w./:,@+=^~*?\[\]-]|\\.|'[^']*'|"(?:[^"\\$` + "`" + `]|\\.|\$[A-Za-z_]\w*)*"|\$[A-Za-z_]\w*)+)*[ \t]*$`)
 
-// isPlain: a shell's own word needs a shell, as a program of that name is missing or behaves
-// differently.
+// isPlain: a shell's own word is missing as a program, or behaves differently.
 func isPlain(command string) bool {
 	found := plain.FindStringSubmatch(command)
 	return found != nil && !cronline.IsShellWord(found[1])

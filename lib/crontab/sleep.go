@@ -11,8 +11,7 @@ import (
 	"adlock/lib/cronline"
 )
 
-// WithoutSleep is a command without a shell around it and the sleep before it; sleep has the
-// sleep's words.
+// WithoutSleep is a command without a shell around it and a sleep before it.
 func WithoutSleep(text string) (rest, sleep string) {
 	rest = strings.TrimSpace(text)
 	if file, err := Parse(rest); err == nil && len(file.Stmts) == 1 {
@@ -42,8 +41,7 @@ var (
 
 const mostRandom = 32767
 
-// LongestSleep is how long sleep(1) sleeps at most; 0: unknown. (With $RANDOM it is the whole
-// range, less what is taken modulo a number.)
+// LongestSleep is how long sleep(1) sleeps at most; 0: unknown. With $RANDOM it is the whole range.
 func LongestSleep(words string) (longest time.Duration) {
 	unit := units[""]
 	if last := len(words) - 1; last > 0 && strings.IndexByte(")}`", words[last-1]) >= 0 {

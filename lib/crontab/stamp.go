@@ -7,11 +7,9 @@ import (
 	"adlock/lib/cronline"
 )
 
-// A name that is made of the command changes with it. A generated crontab often has the directory
-// of the newest installation in its commands.
+// A generated crontab often names the directory of the newest installation, which renames the lock.
 var (
-	// installation matches a directory below one that keeps versions; dated and built match one
-	// that is named after a date or a build.
+	// One below a directory that keeps versions; one that is named after a date, or a build.
 	installation = regexp.MustCompile(`/((?:releases?|builds?|deploys?|deployments?|revisions?)/[^/\s'"]*\d[^/\s'"]*)`)
 	dated        = regexp.MustCompile(`/((?:[^/\s]*[^/\s\d])?20\d\d[-_.]?(?:0[1-9]|1[0-2])[-_.]?(?:0[1-9]|[12]\d|3[01])(?:\d{4}|\d{6})?(?:[^/\s\d][^/\s]*)?)/`)
 	built        = regexp.MustCompile(`/((?:[^/\s]*[^/\s\pL])?build[-_.]?\d+[^/\s]*)/`)

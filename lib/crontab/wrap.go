@@ -20,8 +20,8 @@ type Wrapper struct {
 	Limit  string // ExpireAfter for each line, or FromSchedule; "": none
 	Flock  bool   // lines under flock(1) too
 
-	// Homeless reports whether a user cannot have a lock directory in home ("": the user's own);
-	// nil: no user is homeless.
+	// Homeless reports whether a user cannot have a lock directory in home ("": its own); nil:
+	// none.
 	Homeless func(user, home string) bool
 }
 
@@ -135,8 +135,7 @@ func each(lines []Line, change func(i int, v variables) (text, why string)) Resu
 	return r
 }
 
-// lockers seem to lock already. In doubt a line is left: that is reported, and a needless second
-// lock would not be noticed.
+// lockers seem to lock. In doubt a line is left and told; a second lock would not be noticed.
 var lockers = append([]string{"lckdo", "with-lock-ex", "run-one", "solo", "shlock"}, cronline.Lockers...)
 
 // LongestCommand is what fits vixie-cron's MAX_COMMAND (1000 bytes; load_entry).
@@ -202,14 +201,12 @@ func (w *Wrapper) isHomeless(user string, v variables) bool {
 	return IsHomeless(user, v.value, w.Homeless)
 }
 
-// IsHomeless reports whether a line's user can have no lock directory with these variables.
-// homeless tells that of a user with a HOME; nil: no user is.
+// IsHomeless reports whether a line's user can have no lock directory; homeless nil: no user is.
 func IsHomeless(user string, variable func(name string) string, homeless func(user, home string) bool) bool {
 	return user != "" && homeless != nil && variable("ADLOCK_DIR")+variable("ADLOCK_STORE") == "" && homeless(user, variable("HOME"))
 }
 
-// Homeless returns the users of a user column with jobs that seem to lock with adlock, and no lock
-// directory.
+// Homeless returns the users with jobs that seem to lock with adlock, and no lock directory.
 func Homeless(lines []Line, homeless func(user, home string) bool) (users []string) {
 	v := variables{}
 	for i := range lines {
@@ -246,8 +243,7 @@ func argumentsOf(command, shell string) string {
 	if shell == defaultShell && isPlain(command) && !strings.HasPrefix(command, call) {
 		return command
 	}
-	// cron knows no quotes: it handles backslashes and % inside them as before. A backslash that
-	// Quoted adds is followed by a quote, not by %.
+	// cron knows no quotes. A backslash that Quoted adds is followed by a quote, not by %.
 	return call + fault.Quoted(command)
 }
 
@@ -260,8 +256,7 @@ func expireAfter(s *Schedule) time.Duration {
 	return max(s.Shortest+s.Shortest/2, 15*time.Minute)
 }
 
-// lockerOf is the program in a command that locks; "": none. Of a command that no shell understands
-// each word counts.
+// lockerOf is the program that locks; "": none. If no shell understands, each word counts.
 func lockerOf(command string) string {
 	all := calls(command)
 	if all == nil {
@@ -285,8 +280,7 @@ func lockerOf(command string) string {
 
 var wrappedForm = regexp.MustCompile(`^(/\S+) run --name \S+(?: --expire-after (\S+))? -- ((?s).*)$`)
 
-// unwrapped returns a job's line as it was. Of two commands that may have been wrapped, it takes
-// the one that would give exactly this line.
+// unwrapped returns a job as it was: of two possible ones, that which gives exactly this line.
 func unwrapped(l *Line, v variables) (text, why string) {
 	found := wrappedForm.FindStringSubmatch(l.Command)
 	if found != nil {

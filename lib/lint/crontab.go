@@ -129,15 +129,12 @@ func isLimit(variable string) bool {
 	return o != nil && o.Minutes > config.Unsaid
 }
 
-// shells have the syntax of sh; `shell` is adlock's own for crontabs.
-var shells = []string{"sh", "dash", "ash", "bash", "ksh", "mksh", "shell"}
-
 // longest is the longest command that is checked: a parser recurses for each nested bracket.
 const longest = 4 << 10
 
 func (j *job) check() {
 	shell, set := j.setting("SHELL")
-	if set && !slices.Contains(shells, path.Base(shell)) || len(j.Command)+len(j.Input) > longest {
+	if set && !cronline.IsShell(shell) && !crontab.Guards(shell) || len(j.Command)+len(j.Input) > longest {
 		return
 	}
 	j.command = strings.ReplaceAll(j.Command, `\%`, "%")

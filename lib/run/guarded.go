@@ -159,8 +159,7 @@ func (r *runArgs) lockFile() string {
 	return filepath.Join(dir, file)
 }
 
-// Encode makes a word that every shell passes on unchanged: yash empties one that is no text in its
-// locale.
+// Encode makes a word that every shell passes on: yash empties one that is no text in its locale.
 func Encode(word string) string {
 	text := strconv.QuoteToASCII(word)
 	if text == `"`+word+`"` && word != "" {

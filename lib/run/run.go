@@ -1,5 +1,4 @@
-// Package run is the verb `run`: it takes an atom with any locker, supervises the
-// job that holds it, and releases it. The helper and the locksmith share it.
+// Package run is the verb `run`, with any locker, of the helper and the locksmith.
 package run
 
 import (
@@ -230,8 +229,7 @@ func (r *runArgs) configure(options []config.Option) error {
 	return err
 }
 
-// check refuses options that contradict each other in one place, and sets the tick to the present
-// one.
+// check refuses options that contradict each other in one place, and sets the present tick.
 func (r *runArgs) check() error {
 	r.Request.Tick = policy.TickAt(r.Request.Clock(time.Now()).Effective(), r.oncePer)
 	if err := cmp.Or(r.checkWhole(), r.checkReplace(), r.checkEnforce()); err != nil {
@@ -276,8 +274,8 @@ func (r *runArgs) checkWhole() error {
 	return fault.New(fault.Unavailable, "--whole-job", "cannot be kept here: only a Linux kernel gives a job's orphans to its supervisor")
 }
 
-// checkReplace: of --replace and another ExpireAfter the stronger place counts; in one place both
-// are an error.
+// checkReplace: of --replace and another ExpireAfter the stronger place counts; one place is an
+// error.
 func (r *runArgs) checkReplace() error {
 	limits, auto := &r.Request.Limits, &r.Request.Auto
 	other := auto.ExpireAfter || limits.Source != policy.None && limits.ExpireAfter != 0
@@ -296,8 +294,7 @@ func (r *runArgs) checkReplace() error {
 	return nil
 }
 
-// checkEnforce: --enforce without a limit is an error on the command line; set elsewhere, as for
-// all lines of a crontab, it is dropped.
+// checkEnforce drops --enforce without a limit, which is an error on the command line alone.
 func (r *runArgs) checkEnforce() error {
 	limits := &r.Request.Limits
 	said := limits.Source != policy.None && limits.ExpireAfter != limit.Never
@@ -321,8 +318,7 @@ func (r *runArgs) checkEnforce() error {
 	return nil
 }
 
-// harmless is the name of a missing command in files, metrics and hooks: the word may be an
-// assignment or a whole command line.
+// harmless names a missing command, which may be an assignment or a whole command line.
 func harmless(word string) string {
 	word = filepath.Base(word[:len(word)-len(strings.TrimLeft(word, letters+decimal+"./:@%+,-"))])
 	if word == "." {
@@ -370,8 +366,7 @@ func (r *runArgs) nameAtom(base string, words []string) (err error) {
 	return nil
 }
 
-// supervised keeps to the order of package supervise: the process that holds the atom exists before
-// the lock names it.
+// supervised follows package supervise: a process that holds the atom is there before the lock.
 func (r *runArgs) supervised(c command) (int, error) {
 	k, err := r.locker()
 	if err != nil {
@@ -470,8 +465,7 @@ func (r *runArgs) watchOverdue(k locker.Locker, held acquisition) {
 	}()
 }
 
-// cancelled records that a signal ended this process before the job began: nothing else shows the
-// run.
+// cancelled records a signal before the job began: nothing else shows the run.
 func (r *runArgs) cancelled(k locker.Locker) func(syscall.Signal) {
 	line, asked := r.Request.Line, locker.Request{Atom: r.Request.Atom, Owner: process.Identity{PID: os.Getpid()}}
 	began := process.Boottime()

@@ -25,8 +25,7 @@ import (
 // defaultShell is the job's own shell, without config.ShellVariable.
 const defaultShell = "/bin/sh"
 
-// shellMark begins sh/shell, the script that calls the verb. As the job's own shell, it would call
-// itself without end.
+// shellMark begins sh/shell, which as the job's own shell would call itself without end.
 const shellMark = "#!/bin/sh\n# adlock's shell for crontabs"
 
 // Shell is the verb shell.
@@ -51,8 +50,7 @@ func moreOfShell() []config.List {
 	}
 }
 
-// InstalledShell is the path of the shell for crontabs that was installed with this program; "":
-// none.
+// InstalledShell is the shell for crontabs that was installed with this program; "": none.
 func InstalledShell() string {
 	self, err := os.Executable()
 	path := filepath.Join(filepath.Dir(filepath.Dir(self)), "lib/adlock/shell")
@@ -86,8 +84,7 @@ func shell(args []string) (int, error) {
 	return status, refused(all, config.ForScript(r.options(), err))
 }
 
-// set puts the settings of a line in place of the crontab's. If one is unknown it sets the others:
-// they may say where the error is recorded.
+// set puts a line's settings in place of the crontab's, though one is unknown: it may be logged.
 func set(settings []string) (err error) {
 	for _, s := range settings {
 		name, value, _ := strings.Cut(s, "=")
