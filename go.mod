@@ -7,7 +7,6 @@ go 1.26.0
 godebug updatemaxprocs=0
 
 require (
-	github.com/adhocore/gronx v1.20.4
 	github.com/aymanbagabas/go-udiff v0.4.1
 	github.com/go-logfmt/logfmt v0.6.1
 	github.com/google/renameio/v2 v2.0.2

@@ -83,8 +83,7 @@ func recorderIn(path, host string, h *hook.Hook) (locker.Recorder, error) {
 		return locker.Recorder{}, err
 	}
 	dir.Close()
-	log, err := config.RunlogOf(path, host)
-	return locker.Recorder{Log: log, Hook: h}, err
+	return config.RecorderOf(path, host, h)
 }
 
 func openStore(address string) (lease.Store, error) {

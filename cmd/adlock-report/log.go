@@ -211,7 +211,7 @@ func kindList() []string {
 }
 
 func unknownEvent(text string) error {
-	reason := config.UnknownText("event "+strconv.Quote(text), text, "", kindList())
+	reason := config.Unknown("event "+strconv.Quote(text), text, "", kindList()).Error()
 	return fault.New(fault.Usage, "--event", reason+" (there are "+strings.Join(kindList(), ", ")+")")
 }
 

@@ -40,8 +40,8 @@ var agentVerb = config.Verb{Name: "agent", Run: func(args []string) (int, error)
 	return 0, config.PrintLine(strings.TrimSpace(greeting))
 }}
 
-// answer does what a helper run would do for these arguments, by the same code. It returns
-// agent.ErrHelper for what cannot be done at once: then a helper run does it.
+// answer does what a helper run would do, by the same code. What cannot be done at once is
+// agent.ErrHelper: then a helper run does it.
 func answer(owner process.Identity, args []string) (agent.Answer, error) {
 	config.Reread()
 	switch args[0] {
@@ -55,8 +55,7 @@ func answer(owner process.Identity, args []string) (agent.Answer, error) {
 	return agent.Answer{}, agent.ErrHelper
 }
 
-// answerTake takes an atom. Its arguments are those of take, except for the lock directory in place
-// of FILE.
+// answerTake has the arguments of take, with the lock directory in place of FILE.
 func answerTake(owner process.Identity, args []string) (agent.Answer, error) {
 	s, dir, err := parseTake("take", args, true)
 	if err != nil || s.owner != owner.PID || len(dir) > agent.Longest/2 || s.Hook.Command != "" || len(config.Mistakes(run.Options)) > 0 {
@@ -74,8 +73,7 @@ func answerTake(owner process.Identity, args []string) (agent.Answer, error) {
 	return a, nil
 }
 
-// answerRelease releases a lock. Its arguments are the status and the lock's line in the script's list:
-// OWNER TOKEN FILE.
+// answerRelease gets the status and the lock's line in the script's list: OWNER TOKEN FILE.
 func answerRelease(owner process.Identity, args []string) (agent.Answer, error) {
 	if len(args) != 2 {
 		return agent.Answer{}, agent.ErrHelper
@@ -95,7 +93,7 @@ func answerRelease(owner process.Identity, args []string) (agent.Answer, error) 
 	return agent.Answer{}, releaseIn(dir, r, &a.hook)
 }
 
-// answerAge answers with what stat-age prints.
+// answerAge is stat-age.
 func answerAge(args []string) (agent.Answer, error) {
 	if len(args) != 1 {
 		return agent.Answer{}, agent.ErrHelper

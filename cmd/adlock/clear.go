@@ -12,6 +12,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/config"
 	"adlock/lib/fault"
+	"adlock/lib/hook"
 	"adlock/lib/lockdir"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
@@ -22,7 +23,6 @@ var clearVerb = config.Verb{
 	Options: func() []config.Option { return new(clearArgs).options() }, Run: clear,
 }
 
-// clearArgs are what the options of clear set.
 type clearArgs struct {
 	last  bool
 	older time.Duration
@@ -76,7 +76,6 @@ func (a *clearArgs) clear(names []string) error {
 	return k.Clear(lock)
 }
 
-// check refuses arguments that are neither a lock to remove nor last locks to prune.
 func (a *clearArgs) check(names []string) error {
 	switch {
 	case a.last && (len(names) != 0 || !a.asked):
@@ -99,7 +98,7 @@ func (a *clearArgs) prune(dir *lockfile.Dir) error {
 	return err
 }
 
-// dirMeant returns the directory of the lock if words are its path, else dir.
+// dirMeant is the directory of the lock whose path words are, else dir.
 func dirMeant(dir string, words []string) string {
 	named := strings.Join(words, " ")
 	file := atom.ParseFile(path.Base(named))
@@ -109,7 +108,6 @@ func dirMeant(dir string, words []string) string {
 	return dir
 }
 
-// openDir opens the lock directory at path, which has to be there.
 func openDir(path string) (*lockfile.Dir, error) {
 	dir, err := lockfile.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -118,17 +116,15 @@ func openDir(path string) (*lockfile.Dir, error) {
 	return dir, err
 }
 
-// lockMeant returns the lock that a person means by the arguments of the verb, and its locker.
 func lockMeant(verb string, words []string, dir *lockfile.Dir) (k *lockdir.Locker, lock atom.File, err error) {
 	if lock, err = locker.LockMeant(verb, words, (&lockdir.Locker{Dir: dir}).List); err == nil {
-		k, err = lockerOf(dir, lock.Name)
+		k, err = lockerOf(dir, lock.Name, nil)
 	}
 	return k, lock, err
 }
 
-// lockerOf returns the locker for a lock of which only the name is known. The runlog is found by
-// the host in the name.
-func lockerOf(dir *lockfile.Dir, name atom.Name) (*lockdir.Locker, error) {
-	log, err := config.RunlogOf(dir.Path(), name.Host())
-	return &lockdir.Locker{Dir: dir, Recorder: locker.Recorder{Log: log}}, err
+// lockerOf finds the runlog by the host in the name.
+func lockerOf(dir *lockfile.Dir, name atom.Name, h *hook.Hook) (*lockdir.Locker, error) {
+	rec, err := config.RecorderOf(dir.Path(), name.Host(), h)
+	return &lockdir.Locker{Dir: dir, Recorder: rec}, err
 }

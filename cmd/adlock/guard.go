@@ -10,7 +10,6 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/config"
 	"adlock/lib/fault"
-	"adlock/lib/invocation"
 	"adlock/lib/locker"
 	"adlock/lib/run"
 	"adlock/lib/supervise"
@@ -26,7 +25,6 @@ import (
 // Its arguments are DIRECTORY PROGRAM HOST OPERATOR OPERAND; ” for OPERAND is the script's path.
 var guardVerb = config.Verb{Name: "guard", Run: guard}
 
-// guardArgs are what the options of guard set.
 type guardArgs struct {
 	owner     int    // pid of the shell
 	script    string // $0
@@ -69,26 +67,24 @@ func guard(args []string) (int, error) {
 	return 0, config.PrintLine("here " + fault.Quoted(operand))
 }
 
-// path returns the absolute path of the script, without following links. It is "" if $0 names no
-// script: it names the shell itself (-c, standard input), something that is no regular file or
-// differs between processes (/dev/stdin), or a file that the shell does not read, as a relative
-// path does after a cd.
+// path returns the absolute path of the script, links not followed. It is "" if $0 names the shell
+// itself (-c, standard input), no regular file, one that differs between processes (/dev/stdin), or
+// one that the shell does not read, as a relative path does after a cd.
 func (a *guardArgs) path(shell int) string {
 	path := a.script
 	if !filepath.IsAbs(path) {
 		path = a.directory + "/" + path
 	}
-	if a.script == "" || !filepath.IsAbs(path) || !isFile(path) || !supervise.IsText(path) || !invocation.Reads(shell, path) {
+	if a.script == "" || !filepath.IsAbs(path) || !isFile(path) || !supervise.IsText(path) || !run.Reads(shell, path) {
 		return ""
 	}
-	// If the part before a .. is a link, removing both would name another file: keep them then.
-	if clean := filepath.Clean(path); invocation.SameFile(clean, path) {
+	// If the part before a .. is a link, the clean path is another file.
+	if clean := filepath.Clean(path); run.SameFile(clean, path) {
 		return clean
 	}
 	return path
 }
 
-// isFile reports whether path names a regular file, the same one for every process.
 func isFile(path string) bool {
 	clean := filepath.Clean(path)
 	if strings.HasPrefix(clean, "/dev/") || strings.HasPrefix(clean, "/proc/") {
@@ -98,14 +94,14 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// again returns what starts the script again: the shell's program and its argument vector. can is
-// true only if the shell was started with the script as an argument.
+// again returns what starts the script again: the shell's program and argument vector, with the
+// script in it.
 func (a *guardArgs) again(shell int, path string) (words []string, can bool) {
-	how, known := invocation.Of(shell)
-	if path == "" || !known || !slices.Contains(how.Args[1:], a.script) {
+	file, args, known := run.Invocation(shell)
+	if path == "" || !known || !slices.Contains(args[1:], a.script) {
 		return nil, false
 	}
-	for _, word := range append([]string{how.File}, how.Args...) {
+	for _, word := range append([]string{file}, args...) {
 		words = append(words, fault.Quoted(run.Encode(word)))
 	}
 	return words, true

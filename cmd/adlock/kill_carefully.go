@@ -25,7 +25,6 @@ var killCarefullyVerb = config.Verb{
 	Options: func() []config.Option { return newKill().options() }, Run: killCarefully,
 }
 
-// killArgs are what the options of kill-carefully set.
 type killArgs struct {
 	pause  time.Duration
 	dryRun bool
@@ -42,7 +41,6 @@ func (a *killArgs) options() []config.Option {
 	}
 }
 
-// killCarefully ends processes, or the owner of a lock.
 func killCarefully(args []string) (int, error) {
 	a := newKill()
 	objects, err := config.Parse(a.options(), args)
@@ -71,17 +69,16 @@ func (a *killArgs) end(objects []string) error {
 	return failed
 }
 
-// jobsOf reads every pid before the first signal is sent: a mistake in the last one must not kill
-// the first. A process that is dead already is no error, as its death was wanted. On a terminal it
-// is reported, as the person may have mistyped the pid.
+// jobsOf reads every pid before the first signal: a mistake in the last must not kill the first.
+// The death of a process is wanted and no error; a person at a terminal may have mistyped the pid.
 func jobsOf(pids []string) ([]process.Job, error) {
 	var jobs []process.Job
 	for _, text := range pids {
 		if strings.HasPrefix(text, "-") {
 			return nil, fault.New(fault.Usage, text, "options come before the PIDs")
 		}
-		pid, err := config.PID(text)
-		if err != nil {
+		var pid int
+		if err := config.Number(&pid, 1, 1<<30)(text); err != nil {
 			return nil, err
 		}
 		if !process.PIDLives(pid) {
@@ -104,7 +101,7 @@ func jobsOf(pids []string) ([]process.Job, error) {
 }
 
 func (a *killArgs) endJob(job process.Job) error {
-	object := "process " + strconv.Itoa(job.Owner.PID)
+	object := processTitle(job.Owner.PID)
 	if a.dryRun {
 		if err := listJob(object, job); !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -113,6 +110,8 @@ func (a *killArgs) endJob(job process.Job) error {
 	}
 	return killed(object, killer.Killer{Pause: a.pause}.End(job))
 }
+
+func processTitle(pid int) string { return "process " + strconv.Itoa(pid) }
 
 func listJob(object string, job process.Job) error {
 	members, err := killer.Members(job)
@@ -130,7 +129,7 @@ func listJob(object string, job process.Job) error {
 	return nil
 }
 
-// listOwner lists the job that holds the lock. The error is fs.ErrNotExist if there is none.
+// listOwner's error is fs.ErrNotExist if no job holds the lock.
 func listOwner(dir *lockfile.Dir, lock atom.File) error {
 	active, err := dir.Lock(lock)
 	if err != nil {
@@ -140,13 +139,13 @@ func listOwner(dir *lockfile.Dir, lock atom.File) error {
 	return listJob(active.Path(), active.Job())
 }
 
-// killed returns the error of a job that could not be ended, with status 77.
 func killed(object string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if reason, itself := strings.CutPrefix(err.Error(), object+": "); itself {
-		err = errors.New(reason)
+	var stuck *process.StuckError
+	if errors.As(err, &stuck) && stuck.Command+stuck.User == "" && object == processTitle(stuck.PID) {
+		err = stuck.Err
 	}
 	return &fault.Error{Kind: fault.NotPermitted, Object: object, Err: err}
 }
@@ -179,7 +178,7 @@ func (a *killArgs) endOwnerIn(dir *lockfile.Dir, name atom.Name) error {
 	if a.dryRun {
 		return listOwner(dir, lock)
 	}
-	k, err := lockerOf(dir, name)
+	k, err := lockerOf(dir, name, nil)
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,8 @@ import (
 	"adlock/lib/process"
 )
 
-// leftVerb tells adlock.sh whether a command that was ended has left processes of the job behind
-// (status 75), or waits until they are gone or their owner is: left [--wait] TOKEN FILE.
+// leftVerb tells adlock.sh whether a command that was ended has left processes behind (75), or
+// waits until they are gone or their owner is: left [--wait] TOKEN FILE.
 var leftVerb = config.Verb{Name: "left", Run: func(args []string) (int, error) {
 	wait := len(args) == 3 && args[0] == "--wait"
 	if wait {
@@ -45,8 +45,8 @@ var leftVerb = config.Verb{Name: "left", Run: func(args []string) (int, error) {
 	}
 }}
 
-// jobUnder is the job under the lock file, or a reader's lock of its atom, that has this token; nil if
-// there is none.
+// jobUnder is the job with this token under the lock file, or a reader's lock of its atom; nil:
+// none.
 func jobUnder(token, path string) (*process.Job, error) {
 	dir, err := lockfile.Open(filepath.Dir(path))
 	if err != nil {

@@ -34,7 +34,6 @@ func main() {
 	os.Exit(program().Main(os.Args[1:]))
 }
 
-// refuse ends this process if err is a reason not to run.
 func refuse(err error) {
 	if err != nil {
 		fault.Report(err)
@@ -58,22 +57,16 @@ func program() *config.Program {
 
 // meant translates a verb of other programs into one of adlock's; "": adlock has none.
 func meant(word string) string {
-	switch word {
-	case "lock":
-		return "run"
-	case "end", "abort", "cancel":
-		return "stop"
-	case "unlock", "remove", "delete", "prune":
-		return "clear"
-	case "list", "show", "age":
-		return "status"
-	case "history":
-		return "log"
+	for _, m := range [][2]string{
+		{"run", "lock"}, {"stop", "end abort cancel"}, {"clear", "unlock remove delete prune"}, {"status", "list show age"}, {"log", "history"},
+	} {
+		if slices.Contains(strings.Fields(m[1]), word) {
+			return m[0]
+		}
 	}
 	return ""
 }
 
-// reports are the verbs of adlock-report, their help included.
 func reports() []config.Verb {
 	verbs := slices.Clone(config.Reports)
 	for i := range verbs {
@@ -89,8 +82,8 @@ func reports() []config.Verb {
 	return verbs
 }
 
-// passOn copies standard input to standard output if the verb would have been a filter: the next
-// command in the pipe is `crontab -`, which would install an empty crontab.
+// passOn copies standard input if the verb would have been a filter: the next command in the pipe
+// is `crontab -`, which would install an empty crontab.
 func passOn(args []string) {
 	other := func(arg string) bool { return arg == "--diff" || !strings.HasPrefix(arg, "-") }
 	if !slices.ContainsFunc(args, other) && !sysfile.IsTerminal(0) && !sysfile.IsTerminal(1) {

@@ -32,7 +32,6 @@ func mkatomicOptions(replace *bool) []config.Option {
 	}
 }
 
-// mkatomic makes a file of standard input, or of what a command prints.
 func mkatomic(args []string) (int, error) {
 	var replace bool
 	words, err := config.Parse(mkatomicOptions(&replace), args)
@@ -58,8 +57,7 @@ func mkatomic(args []string) (int, error) {
 	return makeOfOutput(file, replace, words[2:], leaveQuit)
 }
 
-// makeOfInput makes the file of standard input. A signal that ends this process
-// meanwhile leaves nothing behind.
+// makeOfInput leaves nothing behind if a signal ends this process.
 func makeOfInput(file string, replace bool) error {
 	if sysfile.WasClosed(0) {
 		return &fault.Error{Kind: fault.Usage, Object: "standard input", Err: unix.EBADF}
@@ -87,8 +85,7 @@ func makeOfInput(file string, replace bool) error {
 	return finish(pending, file, replace)
 }
 
-// listen catches the signals that end this process, except those that were ignored at its
-// start.
+// listen leaves signals alone that were ignored at the start.
 func listen() <-chan os.Signal {
 	ended := make(chan os.Signal, 1)
 	for _, sig := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGTERM} {
@@ -99,8 +96,8 @@ func listen() <-chan os.Signal {
 	return ended
 }
 
-// makeOfOutput makes the file from a command's output. If the command fails, or is
-// signalled to end, everything stays as it was. This process exits with the command's status.
+// makeOfOutput changes nothing if the command fails or is signalled to end, and exits with its
+// status.
 func makeOfOutput(file string, replace bool, command []string, leaveQuit func()) (int, error) {
 	path, err := supervise.Find(command[0])
 	if err != nil {
@@ -136,10 +133,8 @@ func makeOfOutput(file string, replace bool, command []string, leaveQuit func())
 	return result.Status, nil
 }
 
-// begin opens a temporary file beside the new one.
 func begin(file string, replace bool) (*renameio.PendingFile, error) {
-	// Check early, so that a long input is not read for nothing; if nothing may be
-	// replaced, link(2) decides.
+	// A long input is not read for nothing; if nothing may be replaced, link(2) decides.
 	there, err := os.Lstat(file)
 	switch {
 	case err == nil && !replace:
@@ -158,16 +153,14 @@ func begin(file string, replace bool) (*renameio.PendingFile, error) {
 	return pending, nil
 }
 
-// keepOwner gives the new file the owner and the group of the file that it replaces. If the owner
-// is not permitted, the group may still be.
+// keepOwner gives the new file the owner of the old; if that is not permitted, the group may be.
 func keepOwner(file *os.File, there fs.FileInfo) {
 	if was, known := there.Sys().(*syscall.Stat_t); known && file.Chown(int(was.Uid), int(was.Gid)) != nil {
 		_ = file.Chown(-1, int(was.Gid))
 	}
 }
 
-// finish puts the file in place once it is on the disk; the directory's own entry is
-// synced too.
+// finish also syncs the directory's own entry.
 func finish(pending *renameio.PendingFile, file string, replace bool) (err error) {
 	if replace {
 		err = pending.CloseAtomicallyReplace()

@@ -7,50 +7,36 @@ import (
 	"adlock/lib/lockdir/lockfile"
 )
 
-// locationsVerb tells adlock.sh which lock directory and which store the settings files name.
-var locationsVerb = config.Verb{Name: "locations", Run: func(args []string) (int, error) {
-	if len(args) != 0 {
-		return 0, config.LibraryOnly("locations")
-	}
-	dir, store, err := config.FiledLocations()
-	if err != nil {
-		return 0, err
-	}
-	return 0, config.PrintLine(dir + "\n" + store + "\n.") // $( ) would cut empty lines off
-}}
-
-// keepHostVerb tells adlock.sh the host in the names of this machine's locks in DIR, and records it if
-// that is not done.
-var keepHostVerb = config.Verb{Name: "keep-host", Run: func(args []string) (int, error) {
-	if len(args) != 1 {
-		return 0, config.LibraryOnly("keep-host")
-	}
-	host, err := lockfile.Host(args[0], true)
-	if err != nil {
-		return 0, err
-	}
-	return 0, config.PrintLine(host)
-}}
-
-// lockableVerb makes FILE for adlock_with where it is not there, and says why it cannot be locked.
-var lockableVerb = config.Verb{Name: "lockable", Run: func(args []string) (int, error) {
-	if len(args) != 1 {
-		return 0, config.LibraryOnly("lockable")
-	}
-	_, err := flock.Open(args[0], false, true)
-	return 0, err
-}}
-
-var nameVerb = config.Verb{Name: "name", Run: printName}
-
-// printName prints the NAME of an atom, for a shell that cannot build it itself.
-func printName(args []string) (int, error) {
-	if len(args) != 4 {
-		return 0, config.LibraryOnly("name")
-	}
-	a, err := atom.New(args[0], args[1], args[2], args[3])
-	if err != nil {
-		return 0, err
-	}
-	return 0, config.PrintLine(string(a.Name()))
+// forLibrary is a verb of adlock.sh's with that many arguments, which prints what answer returns.
+func forLibrary(name string, count int, answer func(args []string) (text string, err error)) config.Verb {
+	return config.Verb{Name: name, Run: func(args []string) (int, error) {
+		if len(args) != count {
+			return 0, config.LibraryOnly(name)
+		}
+		text, err := answer(args)
+		if err != nil || text == "" {
+			return 0, err
+		}
+		return 0, config.PrintLine(text)
+	}}
 }
+
+// What the settings files name: the lock directory and the store.
+var locationsVerb = forLibrary("locations", 0, func([]string) (string, error) {
+	dir, store, err := config.FiledLocations()
+	return dir + "\n" + store + "\n.", err // $( ) would cut empty lines off
+})
+
+// The host in the names of this machine's locks in DIR, which is recorded if it is not.
+var keepHostVerb = forLibrary("keep-host", 1, func(args []string) (string, error) { return lockfile.Host(args[0], true) })
+
+// FILE is made for adlock_with if it is not there.
+var lockableVerb = forLibrary("lockable", 1, func(args []string) (string, error) {
+	_, err := flock.Open(args[0], false, true)
+	return "", err
+})
+
+var nameVerb = forLibrary("name", 4, func(args []string) (string, error) {
+	a, err := atom.New(args[0], args[1], args[2], args[3])
+	return string(a.Name()), err
+})

@@ -19,7 +19,6 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// releaseArgs are what the options of release set.
 type releaseArgs struct {
 	token    string
 	status   int // of the job; -1: unknown
@@ -40,8 +39,8 @@ func (a *releaseArgs) options() []config.Option {
 		{Name: "pause", Env: "ADLOCK_PAUSE", Arg: "D", Help: "a newcomer that is changing the lock is waited for, four times as long at most", Default: limit.Format(a.pause), Set: config.Duration(&a.pause)},
 		// For adlock.sh, so without help. again: an earlier release may have been interrupted, so a
 		// lock that is gone counts as released. withdraw: the atom was not run, so nothing is
-		// stamped, and a lock that is gone, or not this process's, is no error. beside: what the script
-		// has locked beside the atom is let go, for all that have inherited it.
+		// stamped, and a lock that is gone or another's is no error. beside: what is locked beside
+		// the atom is let go, for all that inherited it.
 		{Name: "again", Set: config.Toggle(&a.again)},
 		{Name: "withdraw", Set: config.Toggle(&a.withdraw)},
 		{Name: "beside", Arg: "FD", Set: config.Number(&a.beside, 3, 9)},
@@ -58,8 +57,7 @@ var releaseVerb = config.Verb{
 	Options: func() []config.Option { return newRelease().options() }, Run: release,
 }
 
-// release releases the lock FILE. If a newcomer is ending the owner, it returns 75 without an
-// error, as that was reported before.
+// release returns 75 without an error if a newcomer is ending the owner: that was reported.
 func release(args []string) (int, error) {
 	a, dir, r, err := parseRelease(args)
 	if err != nil {
@@ -106,14 +104,11 @@ func releaseIn(path string, r locker.ReleaseRequest, h *hook.Hook) error {
 		return err
 	}
 	defer dir.Close()
-	log, err := config.RunlogOf(path, r.Name.Host())
+	rec, err := config.RecorderOf(path, r.Name.Host(), h)
 	if err != nil { // the lock is released all the same, without an event
 		fault.Report(err)
 	} else {
-		log.Checked()
+		rec.Log.Checked()
 	}
-	if h.Command != "" {
-		h.Env = config.Environment()
-	}
-	return (&lockdir.Locker{Dir: dir, Recorder: locker.Recorder{Log: log, Hook: h}}).Release(r)
+	return (&lockdir.Locker{Dir: dir, Recorder: rec}).Release(r)
 }

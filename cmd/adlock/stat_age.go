@@ -13,7 +13,6 @@ import (
 	"adlock/lib/limit"
 )
 
-// ageArgs are what the options of stat-age set.
 type ageArgs struct {
 	atLeast time.Duration
 	asked   bool
@@ -32,8 +31,7 @@ var statAgeVerb = config.Verb{
 	Options: func() []config.Option { return new(ageArgs).options() }, Run: statAge,
 }
 
-// statAge prints the age of each file's mtime in whole seconds. A last lock of
-// an atom that never completed (mtime 0) is as old as the epoch.
+// statAge: a last lock of an atom that never completed (mtime 0) is as old as the epoch.
 func statAge(args []string) (int, error) {
 	var a ageArgs
 	files, err := config.Parse(a.options(), args)
@@ -70,8 +68,7 @@ func statAge(args []string) (int, error) {
 	return status, nil
 }
 
-// wholeSeconds rounds down, also below zero: a file with a time in the future must not seem to be 0
-// seconds old.
+// wholeSeconds rounds down, also below zero: a file of the future must not seem 0 seconds old.
 func wholeSeconds(age time.Duration) string {
 	return strconv.FormatInt(int64(math.Floor(age.Seconds())), 10)
 }

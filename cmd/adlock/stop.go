@@ -24,7 +24,6 @@ var stopVerb = config.Verb{
 	Options: func() []config.Option { return newStop().options() }, Run: stop,
 }
 
-// stopArgs are what the options of stop set.
 type stopArgs struct {
 	request locker.Request
 	hook    hook.Hook
@@ -50,8 +49,8 @@ func (a *stopArgs) parse(args []string) (names []string, err error) {
 	return a.from.Parse(a.options(), config.OptionsFirst(a.options(), args))
 }
 
-// stop finds all jobs before it ends the first: a mistake in the last name must end none. Even root
-// is refused a lock directory of another user, as that user could write any pid into it.
+// stop finds all jobs first: a mistake in the last name must end none. Even root is refused another
+// user's lock directory, into which that user could write any pid.
 func stop(args []string) (int, error) {
 	names, err := newStop().parse(args)
 	if err != nil {
@@ -101,23 +100,20 @@ func stop(args []string) (int, error) {
 	return 0, err
 }
 
-// end ends the job that holds the lock. The error is fs.ErrNotExist if that job has already ended.
+// end's error is fs.ErrNotExist if that job has already ended.
 func (a *stopArgs) end(dir *lockfile.Dir, lock atom.File) error {
 	if a.dryRun {
 		return listOwner(dir, lock)
 	}
-	k, err := lockerOf(dir, lock.Name)
+	if err := a.from.Configure(a.options(), run.Options, lock.Name); err != nil {
+		return err
+	}
+	k, err := lockerOf(dir, lock.Name, &a.hook)
 	if err != nil {
 		return err
 	}
 	if a.request.Owner, err = process.Of(os.Getpid()); err != nil {
 		return fault.Wrap("own process", err)
-	}
-	if err := a.from.Configure(a.options(), run.Options, lock.Name); err != nil {
-		return err
-	}
-	if k.Hook = &a.hook; a.hook.Command != "" {
-		a.hook.Env = config.Environment()
 	}
 	return k.Stop(&a.request, lock, false)
 }

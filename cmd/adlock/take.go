@@ -13,15 +13,13 @@ import (
 	"adlock/lib/run"
 )
 
-// The verbs by which adlock.sh takes a lock for the shell that calls it, as mkatomic and
-// kill-carefully do in the 1997 paper. take does not end an owner that has expired, but reports
-// that; takeover then ends that owner and replaces its lock.
+// take and takeover take a lock for the shell, as mkatomic and kill-carefully do in the 1997 paper.
+// take reports an owner that has expired; takeover ends it and replaces its lock.
 var (
 	takeVerb     = config.Verb{Name: "take", Run: func(args []string) (int, error) { return takeFile("take", args, true) }}
 	takeoverVerb = config.Verb{Name: "takeover", Run: func(args []string) (int, error) { return takeFile("takeover", args, false) }}
 )
 
-// take is what the options of these verbs set.
 type take struct {
 	config.Settings
 	owner  int    // pid of the owner-to-be
@@ -36,7 +34,6 @@ func (s *take) options() []config.Option {
 		config.Option{Name: "since", Arg: "UPTIME", Set: config.Since(&s.Request.WaitSince)})
 }
 
-// takeFile takes the lock FILE.
 func takeFile(verb string, args []string, leaveExpired bool) (int, error) {
 	s, file, err := parseTake(verb, args, leaveExpired)
 	if err != nil {
@@ -63,9 +60,8 @@ func takeFile(verb string, args []string, leaveExpired bool) (int, error) {
 	return config.Answer(outcome.Verdict), nil
 }
 
-// parseTake reads the library's arguments: the settings, the atom, and FILE. If a person called
-// this by hand, the interactive shell would become the owner, which a newcomer may end. So it
-// requires what only the library passes, first of all --owner.
+// parseTake requires what only the library passes, first of all --owner: for a person the
+// interactive shell would become the owner, which a newcomer may end.
 func parseTake(verb string, args []string, leaveExpired bool) (s *take, file string, err error) {
 	if !config.SaysOwner(args) {
 		return nil, "", config.LibraryOnly(verb)
@@ -86,9 +82,8 @@ func parseTake(verb string, args []string, leaveExpired bool) (s *take, file str
 	return s, rest[0], config.ForScript(options, s.configure(options))
 }
 
-// configure adds the settings of the files for the atom, and checks all. A tick (ADLOCK_ONCE_PER)
-// from a file is refused, as adlock_get refuses the variable: it would have no effect on a lock
-// that a script takes by itself.
+// configure refuses a tick (ADLOCK_ONCE_PER) from a file, as adlock_get refuses the variable: a
+// lock that a script takes by itself counts none.
 func (s *take) configure(options []config.Option) error {
 	if err := s.Configure(options, run.Options); err != nil {
 		return err
@@ -106,26 +101,22 @@ func (s *take) configure(options []config.Option) error {
 	return s.Check()
 }
 
-// notRun reports an error before the atom was taken.
 func (s *take) notRun(path string, why error) error {
-	log, _ := config.RunlogOf(path, atom.Canonify(s.Request.Atom.Host)) // without a runlog, why is still reported
-	return locker.Recorder{Log: log, Hook: s.Hook}.NotRun(&s.Request, path, locker.Outcome{}, why)
+	rec, _ := config.RecorderOf(path, atom.Canonify(s.Request.Atom.Host), s.Hook) // without a runlog, why is still reported
+	return rec.NotRun(&s.Request, path, locker.Outcome{}, why)
 }
 
-// lockIn takes the atom in the lock directory, and prints the message of a denial.
+// lockIn takes the atom, and prints the message of a denial.
 func (s *take) lockIn(path string) (locker.Outcome, error) {
-	log, err := config.RunlogOf(path, atom.Canonify(s.Request.Atom.Host))
+	rec, err := config.RecorderOf(path, atom.Canonify(s.Request.Atom.Host), s.Hook)
 	if err != nil {
 		return locker.Outcome{}, err
 	}
-	k, err := lockdir.Open(path, log)
+	k, err := lockdir.Open(path, rec)
 	if err != nil {
 		return locker.Outcome{}, err
 	}
 	defer k.Dir.Close()
-	if k.Hook = s.Hook; s.Hook.Command != "" {
-		s.Hook.Env = config.Environment()
-	}
 	outcome, err := k.Take(s.Request)
 	if err == nil && outcome.Verdict != locker.Acquired && outcome.Verdict != locker.Expired {
 		s.Tell(outcome, path)

@@ -14,18 +14,15 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// IsRemote reports whether a store is an address beyond this machine; else it is a lock
-// directory, or empty for the usual one.
+// IsRemote reports whether a store is an address beyond this machine, and no directory.
 func IsRemote(store string) bool { return strings.Contains(store, "://") }
 
-// isMistyped reports whether a store is an address without its slashes.
 func isMistyped(store string) bool {
 	scheme, _, _ := strings.Cut(store, ":")
 	return strings.HasPrefix(store, scheme+":") && slices.Contains([]string{"etcd", "ftp", "ftps"}, scheme) && !IsRemote(store)
 }
 
-// StoreOption is --store of the verbs that show locks. It sets ADLOCK_STORE, which this process and
-// the partner programs that it starts read.
+// StoreOption is --store of the verbs that show locks. It sets ADLOCK_STORE for partners too.
 func StoreOption() Option {
 	return Bind("store", func(value string) error {
 		if value == "" {
@@ -40,19 +37,19 @@ func NoStore(store string) error {
 	return fault.New(fault.Usage, store, "is no store: want a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR")
 }
 
-// Store returns $ADLOCK_STORE, else the store in the settings files; "" if there is none.
+// Store returns $ADLOCK_STORE, else the store of the settings files; "": none.
 func Store() (string, error) {
 	store, err := head(storeVariable)
 	return store.Value, err
 }
 
-// Lease returns $ADLOCK_LEASE, else the lease in the settings files, as text; "" if it is not set.
+// Lease returns $ADLOCK_LEASE, else the lease of the settings files, as text; "": none.
 func Lease() string {
 	lease, _ := head(leaseVariable) // no location
 	return lease.Value
 }
 
-// Dir returns the lock directory if no option names a store: the Store, or the usual one.
+// Dir returns the lock directory of the Store, or the usual one.
 func Dir() (string, error) {
 	store, err := Store()
 	if err != nil {
@@ -61,10 +58,10 @@ func Dir() (string, error) {
 	return DirOf(store)
 }
 
-// DirOf returns the lock directory of a store. If store is empty, it is the usual one: $ADLOCK_DIR,
-// else that of the settings files, else for root /var/lib/adlock, for other users ownDir. For a
-// store beyond this machine it is the usual one too: the runlog is kept there. (XDG_STATE_HOME is
-// not read: cron does not have it, so one job would get two directories.)
+// DirOf returns the lock directory of a store. For "", and for a store beyond this machine, whose
+// runlog is kept there, it is the usual one: $ADLOCK_DIR, else that of the settings files, else
+// ownDir. (XDG_STATE_HOME is not read: cron does not have it, so one job would get two
+// directories.)
 func DirOf(store string) (string, error) {
 	if isMistyped(store) {
 		return "", NoStore(store)
@@ -82,7 +79,6 @@ func usualDir(uid int) (string, error) {
 	return ownDir(uid)
 }
 
-// ownDir is the lock directory of a user for whom no setting names another.
 func ownDir(uid int) (string, error) {
 	if dir := UserDir(uid); uid == 0 || IsUsers(dir, uid) {
 		return dir, nil
@@ -94,7 +90,7 @@ func ownDir(uid int) (string, error) {
 	return DirOfHome(home), nil
 }
 
-// rootsDir is root's lock directory. Tests change it.
+// rootsDir is a variable for tests.
 var rootsDir = "/var/lib/adlock"
 
 // UserDir is root's lock directory, or the one that `adlock init` makes for a user without a home.
@@ -105,8 +101,8 @@ func UserDir(uid int) string {
 	return rootsDir + "-" + strconv.Itoa(uid)
 }
 
-// UsersWithDir returns the numbers of the users that may have a UserDir. IsUsers checks that; it is
-// not called here, as the user may have mounted a file system there that never answers.
+// UsersWithDir returns the users that may have a UserDir. IsUsers may never answer (a mounted file
+// system), so the caller checks that with the user's rights.
 func UsersWithDir() (uids []int) {
 	entries, _ := os.ReadDir(path.Dir(rootsDir)) // if it cannot be read, there are none
 	for _, entry := range entries {
@@ -121,8 +117,7 @@ func UsersWithDir() (uids []int) {
 
 const afterBoot = "is empty after a boot: when a job ran last is forgotten"
 
-// fleeting are directories whose files do not last, the more special first. Those that are cleaned lose
-// files under running jobs.
+// fleeting keep no files, the more special first; those that are cleaned lose them under jobs.
 var fleeting = []struct {
 	dir, why string
 	cleaned  bool
@@ -136,13 +131,13 @@ var fleeting = []struct {
 	{"/dev/shm", afterBoot, false},
 }
 
-// Fleeting is why locks in a directory do not last; "": they do, as far as its path tells.
+// Fleeting is why locks in a directory do not last; "": its path tells of no reason.
 func Fleeting(dir string) string {
 	why, _ := fleetingAt(dir)
 	return why
 }
 
-// Cleaned is why a file that is only locked does not last while jobs run; "": it does.
+// Cleaned is why a locked file may vanish under running jobs; "": its path tells of no reason.
 func Cleaned(file string) string {
 	if why, cleaned := fleetingAt(file); cleaned {
 		return why
@@ -165,8 +160,7 @@ func IsUsers(dir string, uid int) bool {
 	return sysfile.Lstatat(unix.AT_FDCWD, dir, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == uid
 }
 
-// DirElsewhere is this user's lock directory with the HOME of passwd(5), if dir is the one of another
-// HOME; else "".
+// DirElsewhere is this user's lock directory by passwd(5), if dir is that of another HOME; else "".
 func DirElsewhere(dir string) string {
 	home, known := sysfile.HomeOf(os.Geteuid())
 	if !known || home == os.Getenv("HOME") || dir != DirOfHome(os.Getenv("HOME")) {
@@ -175,7 +169,7 @@ func DirElsewhere(dir string) string {
 	return DirOfHome(home)
 }
 
-// WayOut is the advice if this user cannot use the lock directory at path, and cannot change that.
+// WayOut is the advice to a user who cannot use the lock directory at path.
 func WayOut(path string) string {
 	uid, home := os.Geteuid(), os.Getenv("HOME")
 	if own, known := sysfile.HomeOf(uid); !inPod(uid, known) && path == DirOfHome(home) && known && own != home && IsUsers(own, uid) {
@@ -187,8 +181,7 @@ func WayOut(path string) string {
 	return wayOut(uid)
 }
 
-// wayOut is the advice for a user without a usable home, such as www-data: `adlock init` makes a
-// directory for it. In a pod there is no root to do that.
+// wayOut is for a user without a usable home (www-data). In a pod no root can do `adlock init`.
 func wayOut(uid int) string {
 	if _, known := sysfile.HomeOf(uid); inPod(uid, known) {
 		return "in a pod: ADLOCK_DIR=/dev/shm/adlock, or a volume as CONTAINERS in adlock(7) has it"
@@ -196,8 +189,7 @@ func wayOut(uid int) string {
 	return "as root: adlock init " + sysfile.UserName(uid)
 }
 
-// inPod reports whether this process seems to run in a pod, or in another container whose user was
-// drawn at random: such a user has the group 0, and often no entry in passwd(5).
+// inPod: a user drawn at random, as in a pod, has the group 0, and often no entry in passwd(5).
 func inPod(uid int, known bool) bool {
 	return uid != 0 && (!known || os.Getegid() == 0 || os.Getenv("KUBERNETES_SERVICE_HOST") != "")
 }
@@ -205,8 +197,7 @@ func inPod(uid int, known bool) bool {
 // DirOfHome is the usual lock directory of a user with that home.
 func DirOfHome(home string) string { return path.Join(home, ".local/state/adlock") }
 
-// RunlogDir returns the directory of the runlogs: $ADLOCK_LOGDIR, else the lock
-// directory.
+// RunlogDir returns the directory of the runlogs: $ADLOCK_LOGDIR, else the lock directory.
 func RunlogDir() (string, error) {
 	if elsewhere, err := head(logDirVariable); err != nil || elsewhere.Value != "" {
 		return elsewhere.Value, err

@@ -32,7 +32,6 @@ import (
 // Where is where a setting may stand in a settings file.
 type Where int
 
-// The places in a file.
 const (
 	Anywhere Where = iota
 	HeadOnly       // in the head: it does not concern one lock only
@@ -40,13 +39,12 @@ const (
 	Nowhere        // it names a lock, concerns one call only, or is needed before a file is read
 )
 
-// systemFile is every user's settings file. Tests change it.
+// systemFile is a variable for tests.
 var systemFile = "/etc/adlock.conf"
 
 // OwnFile is the settings file of a user other than root, in the user's home.
 const OwnFile = ".config/adlock.conf"
 
-// mostOfFile is the greatest size of a settings file, in bytes.
 const mostOfFile = 1 << 20
 
 // File is a settings file that is there.
@@ -60,7 +58,6 @@ type File struct {
 	misplaced *fault.Error // the first mistake in a location
 }
 
-// line is one setting of a file.
 type line struct {
 	option  *Option // a row of the Table
 	value   string  // "": it undoes what earlier lines set
@@ -68,13 +65,12 @@ type line struct {
 	section string  // "": the head
 }
 
-// Files returns this user's settings files, which are read once. If two files set the same
-// variable, the later one wins.
+// Files returns this user's settings files, which are read once; the later one wins.
 func Files() []*File { return files() }
 
 var files = sync.OnceValue(readFiles)
 
-// Reread makes the next call of Files read the files again. An agent calls Reread at each question.
+// Reread makes the next call of Files read them again, as an agent does at each question.
 func Reread() { files = sync.OnceValue(readFiles) }
 
 func readFiles() (all []*File) {
@@ -90,11 +86,9 @@ func readFiles() (all []*File) {
 	return all
 }
 
-// errReplaced says that the path leads to another file than the one that was read.
 var errReplaced = errors.New("it was replaced while it was read")
 
-// readFile reads the settings file at path; nil if there is none. It reads again, a few times at most,
-// if another file was put in its place meanwhile.
+// readFile is nil without a file. It reads again, a few times at most, if the file was replaced.
 func readFile(path string) (f *File) {
 	for range 5 {
 		if f = tryFile(path); f == nil || !errors.Is(f.Refused, errReplaced) {
@@ -104,8 +98,7 @@ func readFile(path string) (f *File) {
 	return f
 }
 
-// tryFile is one try of readFile. A refused file is parsed all the same, as a location in it is an
-// error; so is a file of which that cannot be seen.
+// tryFile parses a refused file too: a location in it is an error, also one that cannot be seen.
 func tryFile(path string) *File {
 	fd, err := sysfile.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil && isNone(path) {
@@ -130,8 +123,8 @@ func tryFile(path string) *File {
 	return f
 }
 
-// isNone reports whether there is no settings file at path, or whether HOME is still another user's
-// (sudo -u), whose directory this user may not search. A link that leads nowhere hides a file.
+// isNone reports whether there is no settings file, or whether HOME is another user's (sudo -u)
+// whose directory this user may not search. A link that leads nowhere hides a file.
 func isNone(file string) bool {
 	var st, dir, home unix.Stat_t
 	switch err := sysfile.Lstatat(unix.AT_FDCWD, file, &st); {
@@ -149,13 +142,11 @@ func isNone(file string) bool {
 	}
 }
 
-// refuse records why the file is not used.
 func (f *File) refuse(why error) {
 	f.Refused = &fault.Error{Kind: fault.NotPermitted, Object: f.Path, Err: fmt.Errorf("is not used: %w", why)}
 	f.mistakes = []error{f.Refused}
 }
 
-// read returns the text of the open file.
 func (f *File) read(fd int) (text string, err error) {
 	var st unix.Stat_t
 	if err := sysfile.Fstat(fd, &st); err != nil {
@@ -187,8 +178,7 @@ func (f *File) check(fd int) error {
 	return nil
 }
 
-// checkWay refuses a path that another user may redirect. It follows the links at the path's end,
-// and fills in end for what they lead to.
+// checkWay refuses a path that another user may redirect, and fills in end for its links' target.
 func (f *File) checkWay(end *unix.Stat_t) error {
 	at := f.Path
 	for range way.MostLinks {
@@ -213,7 +203,6 @@ func (f *File) checkWay(end *unix.Stat_t) error {
 	return unix.ELOOP
 }
 
-// checkOwner refuses a file that another user owns or may write.
 func (f *File) checkOwner(st *unix.Stat_t) error {
 	switch {
 	case !sysfile.IsOurs(st):
@@ -224,10 +213,9 @@ func (f *File) checkOwner(st *unix.Stat_t) error {
 	return nil
 }
 
-// byteOrderMark is what some editors write at the beginning of a file.
 const byteOrderMark = "\ufeff"
 
-// parse reads the lines; judge checks the values later.
+// parse leaves the values to judge.
 func (f *File) parse(text string) {
 	section, known, number := "", true, 0
 	for raw := range strings.Lines(strings.TrimPrefix(text, byteOrderMark)) {
@@ -246,16 +234,14 @@ func (f *File) parse(text string) {
 	}
 }
 
-// sectionOf returns the word of a line that begins a section; known is false if the line is a
-// mistake.
+// sectionOf returns the word of a section; known is false if its line is a mistake.
 func sectionOf(said string) (word string, known bool) {
 	word = strings.TrimSpace(strings.TrimSuffix(said[1:], "]"))
 	_, err := path.Match(word, "")
 	return word, said[len(said)-1] == ']' && word != "" && err == nil
 }
 
-// setting reads the line ADLOCK_X=VALUE of a section. known is false if the section's own line was
-// a mistake: then the setting is checked but not used.
+// setting reads a line of a section; of a section that is a mistake it is checked, and not used.
 func (f *File) setting(at, said, section string, known bool) {
 	name, value, is := strings.Cut(said, "=")
 	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
@@ -263,7 +249,7 @@ func (f *File) setting(at, said, section string, known bool) {
 	if o == nil || !is {
 		text := "want ADLOCK_X=VALUE"
 		if is {
-			text = unknownText(name, func(o *Option) bool { return o.Where != Nowhere })
+			text = UnknownSetting(name, func(o *Option) bool { return o.Where != Nowhere }).Error()
 		}
 		f.mistake(at, text, seemsLocation(name))
 		return
@@ -283,14 +269,21 @@ func (f *File) setting(at, said, section string, known bool) {
 
 const variablesBegin = "ADLOCK_"
 
-// unknownText is the reason for refusing an unknown variable. It names the one that was probably
-// meant, among those that satisfy is.
-func unknownText(variable string, is func(*Option) bool) string {
-	return UnknownText("setting", strings.TrimPrefix(variable, variablesBegin), variablesBegin, bareNames(is))
+// UnknownSetting is the error of a variable that is none of the settings that satisfy is.
+func UnknownSetting(variable string, is func(*Option) bool) error {
+	return unknown{kind: "setting", meant: NearestSetting(variable, is)}
 }
 
-// seemsLocation reports whether what stands before the = of a line that is not understood was
-// probably meant for a location.
+// NearestSetting is the setting probably meant by a variable, less what all begin with; "": none.
+func NearestSetting(variable string, is func(*Option) bool) string {
+	meant := Nearest(strings.TrimPrefix(variable, variablesBegin), bareNames(is))
+	if meant == "" {
+		return ""
+	}
+	return variablesBegin + meant
+}
+
+// seemsLocation reports whether the left side of a line was probably meant for a location.
 func seemsLocation(name string) bool {
 	locations := bareNames(func(o *Option) bool { return o.Where == Location })
 	noLetter := func(c rune) bool { return c != '_' && (c < 'A' || c > 'Z') }
@@ -309,8 +302,7 @@ func bareNames(is func(*Option) bool) (names []string) {
 	return names
 }
 
-// misplaced is the reason why a setting must not be in that section of a file, or why a location
-// or a setting that is no option must not have that value; "" if it may.
+// misplaced is why a setting must not be in that section, or must not have that value; "": it may.
 func (o *Option) misplaced(value, section string) string {
 	switch {
 	case o.Where == Nowhere:
@@ -329,7 +321,7 @@ func (o *Option) misplaced(value, section string) string {
 	return ""
 }
 
-// mistake records a mistake. In a file that is not used, only mistakes in locations count.
+// mistake: in a file that is not used, only mistakes in locations count.
 func (f *File) mistake(at, text string, inLocation bool) {
 	err := fault.New(fault.Usage, at, text)
 	if inLocation {
@@ -341,9 +333,8 @@ func (f *File) mistake(at, text string, inLocation bool) {
 	}
 }
 
-// rank tells how closely a line's section fits an atom: 0 is the head, 1 a pattern that matches
-// NAME, 2 the atom's name; below 0 the section does not concern the atom. The word of a section is
-// NAME, a pattern, or a name as --name takes it.
+// rank tells how closely a section fits an atom: 0 the head, 1 a pattern that matches NAME, 2 the
+// atom's name, also as --name takes it; below 0 it does not concern the atom.
 func (l *line) rank(name atom.Name) int {
 	matches, _ := path.Match(l.section, string(name))
 	switch {
@@ -359,10 +350,9 @@ func (l *line) rank(name atom.Name) int {
 	return -1
 }
 
-// FromFiles returns the settings of the files for an atom, by their variables; without a name,
-// those of the heads. If a setting appears more than once, the later file wins; in one file the
-// section of the atom's name wins over a pattern, the last matching pattern over others, and any
-// section over the head.
+// FromFiles returns the settings for an atom by their variables; without a name, those of the
+// heads. The later file wins; in one file the atom's section wins over the last matching pattern,
+// and that over the head.
 func FromFiles(name atom.Name) map[string]Filed {
 	found, order := map[string]Filed{}, 0
 	for _, f := range Files() {
@@ -391,8 +381,7 @@ type Filed struct {
 	From  Origin
 }
 
-// head returns what the variable is set to: in the environment, else in the heads of the files. The
-// value is "" if it is not set.
+// head returns what a variable is set to in the environment, else in the heads of the files.
 func head(variable string) (Filed, error) {
 	if value := os.Getenv(variable); value != "" {
 		return Filed{value, Origin{Place: InEnvironment, Word: variable}}, nil
@@ -405,7 +394,6 @@ func head(variable string) (Filed, error) {
 	return FromFiles("")[variable], nil
 }
 
-// misplaced is the first mistake in a location; nil if there is none.
 func misplaced() error {
 	for _, f := range Files() {
 		if f.misplaced != nil {
@@ -415,15 +403,13 @@ func misplaced() error {
 	return nil
 }
 
-// FiledLocations are the lock directory and the store that the files name, whatever the
-// environment says; "" where they name none.
+// FiledLocations are the lock directory and the store of the files, whatever the environment says.
 func FiledLocations() (dir, store string, err error) {
 	heads := FromFiles("")
 	return heads[dirVariable].Value, heads[storeVariable].Value, misplaced()
 }
 
-// judge removes each line of the files whose value the option's setter in values refuses, and records
-// a mistake. A second call changes nothing.
+// judge removes lines that a setter of values refuses, and returns the mistakes.
 func judge(files []*File, values func() []Option) (all []error) {
 	if len(files) == 0 {
 		return nil
@@ -446,11 +432,10 @@ func judge(files []*File, values func() []Option) (all []error) {
 	return all
 }
 
-// Mistakes returns the mistakes in the settings files. values are as in Configure.
+// Mistakes returns the mistakes in the settings files; values as in Configure.
 func Mistakes(values func() []Option) []error { return judge(Files(), values) }
 
-// MistakesIn returns the mistakes in a file that is to become a settings file. It may belong to any
-// user.
+// MistakesIn returns the mistakes in any user's file that is to become a settings file.
 func MistakesIn(path string, values func() []Option) ([]error, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -461,11 +446,11 @@ func MistakesIn(path string, values func() []Option) ([]error, error) {
 	return judge([]*File{f}, values), nil
 }
 
-// toldFile is the file in the lock directory that records which mistakes were printed.
+// toldFile in the lock directory records which mistakes were printed.
 const toldFile = "told.settings"
 
-// TellMistakes prints the mistakes in the settings files, once for each lock directory and each
-// change of the files (mtime). While dir does not exist, or is refused, it prints them again.
+// TellMistakes prints the mistakes once for each lock directory and each change of the files
+// (mtime). While dir is missing or refused, it prints them again.
 func TellMistakes(dir string, values func() []Option) {
 	all := Mistakes(values)
 	if len(all) == 0 {
@@ -489,7 +474,6 @@ func TellMistakes(dir string, values func() []Option) {
 	}
 }
 
-// isOurs tells whether only root and this user can change what is in the directory.
 func isOurs(dir string) bool {
 	var st unix.Stat_t
 	return way.Check(dir, "", nil) == nil && sysfile.Lstatat(unix.AT_FDCWD, dir, &st) == nil && sysfile.IsOurs(&st) && st.Mode&0o022 == 0
@@ -502,8 +486,8 @@ type Setting struct {
 	From     string `json:"from"`  // environment, FILE:LINE or default
 }
 
-// InForce returns all settings in force for an atom; without a name, those for atoms without a
-// section of their own. They hold in this process's environment; a cron job has another.
+// InForce returns the settings in force for an atom, in this process's environment; a cron job has
+// another. Without a name, they are those of atoms without a section.
 func InForce(name atom.Name) (all []Setting) {
 	filed := FromFiles(name)
 	for _, o := range Table {

@@ -21,8 +21,7 @@ func (p *Program) Help() string {
 	return text
 }
 
-// HelpOf is the text of --help of a verb: its usage, what it does, and its options with their
-// variables and defaults.
+// HelpOf is the text of --help of a verb.
 func (p *Program) HelpOf(v *Verb) string {
 	lines := [][2]string{}
 	for _, o := range v.options() {
@@ -52,7 +51,6 @@ func (v *Verb) options() []Option {
 	return v.Options()
 }
 
-// synopsis is the usage of the option.
 func (o *Option) synopsis() string {
 	text := "--" + o.Name
 	switch {
@@ -67,7 +65,6 @@ func (o *Option) synopsis() string {
 	return text
 }
 
-// description describes the option, with its default and its variable.
 func (o *Option) description() string {
 	text := o.Help
 	if o.Default != "" {
@@ -79,7 +76,6 @@ func (o *Option) description() string {
 	return text
 }
 
-// columns formats lines of two columns.
 func columns(lines [][2]string) string {
 	width := 0
 	for _, line := range lines {
@@ -93,9 +89,8 @@ func columns(lines [][2]string) string {
 	return text.String()
 }
 
-// fold breaks the lines of a help text between words, for a terminal of that many columns.
-// Continuation lines are indented to the second column; if that leaves too little room, the
-// terminal breaks the line.
+// fold breaks the lines of a help text between words, and indents what follows to the second
+// column. If that leaves too little room, the terminal breaks the line.
 func fold(text string, columns int) string {
 	var folded strings.Builder
 	for line := range strings.Lines(text) {

@@ -2,8 +2,7 @@ package config
 
 import "strings"
 
-// Nearest returns the word that was probably meant by an unknown one; "" if there is none. The
-// unknown word is its beginning, or differs from it by at most one slip in three letters.
+// Nearest returns a word that begins with the unknown one, or differs by one slip in three letters.
 func Nearest(word string, words []string) string {
 	bare := strings.TrimLeft(word, "-")
 	most := len(bare) / 3
@@ -22,8 +21,7 @@ func Nearest(word string, words []string) string {
 	return best
 }
 
-// distance counts the letters to insert, delete, change or swap with the next one to turn a into b
-// (optimal string alignment, after Damerau).
+// distance is the optimal string alignment of a and b, after Damerau.
 func distance(a, b string) int {
 	var before []int
 	row := make([]int, len(b)+1)

@@ -9,19 +9,16 @@ import (
 	"adlock/lib/fault"
 )
 
-// NoHost says what is wrong with a lock in a store beyond this machine if no host is set, and the
-// cure.
+// NoHost says what is wrong with a lock in a store if no host is set, and the cure.
 func NoHost(store string) (wrong, cure string) {
 	return "the host is each machine's own name, so that each has a lock of its own in " + store,
 		"say --host NAME (ADLOCK_HOST), the same on all machines"
 }
 
-// toldHosts is the file in the lock directory that records for which stores TellNoHost has printed
-// its warning.
+// toldHosts in the lock directory records of which stores TellNoHost has warned.
 const toldHosts = "told.host"
 
-// TellNoHost warns of a lock in the store without a host, once for each lock directory, which must be
-// there.
+// TellNoHost warns of such a store, once for each lock directory, which must be there.
 func TellNoHost(dir, store string) {
 	told := path.Join(dir, toldHosts)
 	known, _ := os.ReadFile(told) // it is not there before the first warning

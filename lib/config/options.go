@@ -1,6 +1,5 @@
-// Package config has every setting of the programs, with its option, variable and default, the
-// paths, and the partner programs. There is one table of options (Table) and one parser for all of
-// them.
+// Package config has every setting of the programs, the paths, and the partner programs. There is
+// one table of settings (Table) and one parser (Next).
 package config
 
 import (
@@ -17,8 +16,7 @@ import (
 	"adlock/lib/process"
 )
 
-// Option is one option of a verb: on the command line, in the environment, and
-// in the help.
+// Option is one option of a verb, with its variable and its help.
 type Option struct {
 	Name  string // --NAME
 	Alias string // a second name; one letter: -A
@@ -32,9 +30,7 @@ type Option struct {
 	Help    string // "": the help does not list it
 	Default string // the default in words; "": nothing, or no
 
-	// Inherited: a job inherits the variable, as it says where locks are, or concerns all of them.
-	// A job does not inherit the other variables: they were set for the one lock under which it
-	// runs (Environment).
+	// A job inherits what says where locks are, or concerns all; the rest is of its lock alone.
 	Inherited bool
 
 	Where Where // in a settings file
@@ -43,11 +39,22 @@ type Option struct {
 // ErrHelp is returned for --help: the caller prints the help.
 var ErrHelp = errors.New("help")
 
-// unknown is the reason for refusing an unknown verb or option; it names the one that was probably
-// meant. Program.Hint adds how to list the known ones.
-type unknown string
+type unknown struct {
+	kind  string // "option", say
+	meant string // what was probably meant instead; "": unknown
+	other string // what to use instead, if another program has that option
+}
 
-func (u unknown) Error() string { return string(u) }
+func (u unknown) Error() string {
+	text := "unknown " + u.kind
+	if u.meant != "" {
+		text += ": did you mean " + u.meant + "?"
+	}
+	if u.other != "" {
+		text += ": " + u.other
+	}
+	return text
+}
 
 func unknownOption(name string, options []Option) error {
 	var names []string
@@ -57,45 +64,41 @@ func unknownOption(name string, options []Option) error {
 		}
 	}
 	if o := Find(options, name[:min(2, len(name))]); o != nil && o.Arg != "" && !strings.HasPrefix(name, "--") {
-		return &fault.Error{Kind: fault.Usage, Object: name, Err: unknown("unknown option: did you mean " + name[:2] + " " + name[2:] + "?")}
+		return &fault.Error{Kind: fault.Usage, Object: name, Err: unknown{kind: "option", meant: name[:2] + " " + name[2:]}}
 	}
 	return unknownWord("option", name, "--", names)
 }
 
-// Elsewhere adds to the error of an unknown option what to use instead, if another program such as
-// flock(1) has that option: said returns our counterpart of an option, or "".
+// Elsewhere adds what to say instead of an option of another program, such as flock(1).
 func Elsewhere(err error, said func(option string) string) error {
 	var e *fault.Error
 	var u unknown
-	if !errors.As(err, &u) || u != "unknown option" || !errors.As(err, &e) {
+	if !errors.As(err, &u) || u.kind != "option" || u.meant != "" || !errors.As(err, &e) {
 		return err
 	}
 	name := e.Object
 	if !strings.HasPrefix(name, "--") {
 		name = name[:2] // -n of -nE, -w of -w5
 	}
-	how := said(name)
-	if how == "" {
-		return err
-	}
-	return &fault.Error{Kind: e.Kind, Object: e.Object, Err: u + unknown(": "+how)}
+	u.other = said(name)
+	return &fault.Error{Kind: e.Kind, Object: e.Object, Err: u}
 }
 
 func unknownWord(kind, word, before string, words []string) error {
-	return &fault.Error{Kind: fault.Usage, Object: word, Err: unknown(UnknownText(kind, word, before, words))}
+	return &fault.Error{Kind: fault.Usage, Object: word, Err: Unknown(kind, word, before, words)}
 }
 
-// UnknownText is the reason for refusing a word that is not in words: it names the word that was
-// probably meant, after the text before.
-func UnknownText(kind, word, before string, words []string) string {
-	text := "unknown " + kind
+// Unknown is the error of a word that is not in words, with the probable one behind the text
+// before.
+func Unknown(kind, word, before string, words []string) error {
+	u := unknown{kind: kind}
 	if meant := Nearest(word, words); meant != "" {
-		text += ": did you mean " + before + meant + "?"
+		u.meant = before + meant
 	}
-	return text
+	return u
 }
 
-// Parse is Origins.Parse for a verb whose options never contradict each other.
+// Parse is Origins.Parse where no options contradict each other.
 func Parse(options []Option, args []string) (rest []string, err error) {
 	return Origins{}.Parse(options, args)
 }
@@ -136,47 +139,71 @@ func (all Origins) ParseIn(getenv func(name string) string, options []Option, ar
 			}
 		}
 	}
-	for len(args) > 0 {
-		arg := args[0]
+	for {
+		o, value, n, err := Next(options, args)
 		switch {
-		case arg == "--":
-			return args[1:], nil
-		case isHelp(arg):
-			return nil, ErrHelp
-		case !looksLikeOption(arg):
-			return args, nil
+		case err != nil:
+			return nil, err
+		case o == nil:
+			return args[n:], nil
 		}
-		if args, err = all.parseOne(options, arg, args[1:]); err != nil {
+		name, _, _ := strings.Cut(args[0], "=")
+		if err := all.set(o, Origin{Place: OnCommandLine, Word: name}, value); err != nil {
 			return nil, err
 		}
+		args = args[n:]
 	}
-	return nil, nil
 }
 
-// Guess sets the options as Parse does, but skips what is a mistake: it is for arguments that were
-// refused. It returns the arguments behind "--", or from the first word that is a command.
+// Guess is Parse for arguments that were refused: it skips mistakes. It returns the arguments
+// behind "--", or from the first word that is a command.
 func (all Origins) Guess(options []Option, args []string, isCommand func(word string) bool) (command []string) {
 	for i := range options {
 		_, _ = all.ParseIn(os.Getenv, options[i:i+1], nil)
 	}
 	for len(args) > 0 {
-		if args[0] == "--" {
-			return args[1:]
+		o, value, n, _ := Next(options, args)
+		switch {
+		case o != nil:
+			_ = all.set(o, Origin{Place: OnCommandLine, Word: args[0]}, value)
+		case args[0] == "--", !looksLikeOption(args[0]) && isCommand(args[0]):
+			return args[n:]
 		}
-		if !looksLikeOption(args[0]) && isCommand(args[0]) {
-			return args
-		}
-		rest, err := all.parseOne(options, args[0], args[1:])
-		if err != nil {
-			rest = args[1:]
-		}
-		args = rest
+		args = args[max(n, 1):]
 	}
 	return nil
 }
 
-// ForScript is an error about an option, in a script's terms: an argument of a function, or a
-// variable.
+// Next reads the option at the beginning of args, its value ("yes" of a switch), and how many of
+// args these are. At anything else o is nil, and n is 1 for "--" and a refused option, 0 for an
+// argument.
+func Next(options []Option, args []string) (o *Option, value string, n int, err error) {
+	switch {
+	case len(args) == 0 || !looksLikeOption(args[0]):
+		return nil, "", 0, nil
+	case args[0] == "--":
+		return nil, "", 1, nil
+	case args[0] == "--help" || args[0] == "-h":
+		return nil, "", 1, ErrHelp
+	}
+	name, value, inline := strings.Cut(args[0], "=")
+	o = Find(options, name)
+	switch {
+	case o == nil:
+		return nil, "", 1, unknownOption(name, options)
+	case o.Arg == "" && inline:
+		return nil, "", 1, fault.New(fault.Usage, name, "takes no value")
+	case o.Arg == "":
+		return o, "yes", 1, nil
+	case inline:
+		return o, value, 1, nil
+	case len(args) == 1 || args[1] == "--" || Find(options, args[1]) != nil: // the value was probably an empty variable
+		return nil, "", 1, fault.New(fault.Usage, name, "needs a value: "+o.Arg)
+	}
+	return o, args[1], 2, nil
+}
+
+// ForScript is an error about an option as a script knows it: an argument, or a variable.
 func ForScript(options []Option, err error) error {
 	var e *fault.Error
 	if !errors.As(err, &e) {
@@ -194,43 +221,31 @@ func ForScript(options []Option, err error) error {
 	return &fault.Error{Kind: e.Kind, Object: o.Env, Err: e.Err}
 }
 
-// OptionsFirst returns args with all options moved before the NAMEs, as Parse needs them. The
-// library has the same rule.
+// OptionsFirst moves options before NAMEs, as Parse needs them and the library does.
 func OptionsFirst(options []Option, args []string) []string {
 	var first, names []string
 	for len(args) > 0 {
-		arg := args[0]
+		o, _, n, err := Next(options, args)
 		switch {
-		case arg == "--":
-			names, args = append(names, args[1:]...), nil
-		case isHelp(arg):
-			return []string{arg}
-		case !looksLikeOption(arg):
-			names, args = append(names, arg), args[1:]
+		case errors.Is(err, ErrHelp):
+			return args[:1]
+		case o != nil, err != nil: // Parse tells the error
+			first = append(first, args[:n]...)
+		case n == 1:
+			return slices.Concat(first, args[:1], names, args[1:])
 		default:
-			n := 1
-			if name, _, inline := strings.Cut(arg, "="); !inline && Find(options, name).takes(options, args[1:]) {
-				n = 2
-			}
-			first, args = append(first, args[:n]...), args[n:]
+			n = 1
+			names = append(names, args[0])
 		}
+		args = args[n:]
 	}
-	return append(append(first, "--"), names...)
+	return slices.Concat(first, []string{"--"}, names)
 }
-
-func isHelp(arg string) bool { return arg == "--help" || arg == "-h" }
 
 func looksLikeOption(arg string) bool { return len(arg) > 1 && arg[0] == '-' }
 
-// takes reports whether the option takes its value from the next argument. It does not if the next
-// argument is an option itself: the value was probably a variable that is empty.
-func (o *Option) takes(options []Option, next []string) bool {
-	return o != nil && o.Arg != "" && len(next) > 0 && next[0] != "--" && Find(options, next[0]) == nil
-}
-
-// Environment returns this process's environment without the settings that concern one lock.
-// Otherwise a job that takes locks itself would take them on these terms, and might wait for itself
-// for ever (for its own slot, for example).
+// Environment returns this process's environment without the settings of one lock. Otherwise a job
+// that takes locks would take them on these terms, and might wait for itself for ever.
 func Environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
@@ -239,26 +254,7 @@ func Environment() []string {
 	})
 }
 
-// parseOne sets the option arg, whose value may be the next argument.
-func (all Origins) parseOne(options []Option, arg string, next []string) (rest []string, err error) {
-	name, value, inline := strings.Cut(arg, "=")
-	o := Find(options, name)
-	switch {
-	case o == nil:
-		return nil, unknownOption(name, options)
-	case o.Arg == "" && inline:
-		return nil, fault.New(fault.Usage, name, "takes no value")
-	case o.Arg == "":
-		value = "yes"
-	case !inline && !o.takes(options, next):
-		return nil, fault.New(fault.Usage, name, "needs a value: "+o.Arg)
-	case !inline:
-		value, next = next[0], next[1:]
-	}
-	return next, all.set(o, Origin{Place: OnCommandLine, Word: name}, value)
-}
-
-// Find returns the option that an argument names; nil if there is none.
+// Find returns the option that an argument names; nil: none.
 func Find(options []Option, arg string) *Option {
 	long, isLong := strings.CutPrefix(arg, "--")
 	for i := range options {
@@ -270,10 +266,7 @@ func Find(options []Option, arg string) *Option {
 	return nil
 }
 
-// The kinds of values. Each returns a setter for one variable.
-
-// Text takes the value as it is. An empty value is refused: it probably comes from a variable that
-// is not set, and with the default another lock would be taken.
+// Text refuses an empty value, probably of a variable that is not set: it would be another lock.
 func Text(to *string) func(string) error {
 	return func(value string) error {
 		if value == "" {
@@ -284,7 +277,7 @@ func Text(to *string) func(string) error {
 	}
 }
 
-// AnyText takes the value as it is; an empty one is as if the option were not given.
+// AnyText takes an empty value as if the option were not given.
 func AnyText(to *string) func(string) error {
 	return func(value string) error {
 		*to = value
@@ -313,8 +306,7 @@ func Bounded(to *time.Duration) func(string) error {
 	}
 }
 
-// form replaces the error err of a duration by one that says what is wanted. If only the unit is
-// missing, err stays.
+// form replaces the error of a duration by what is wanted, unless only the unit is missing.
 func form(err error, value, want string) error {
 	if err == nil || limit.LacksUnit(value) {
 		return err
@@ -322,8 +314,8 @@ func form(err error, value, want string) error {
 	return badValue(value, want)
 }
 
-// The shortest period of ticks is the unit of a store's clock, and of the period in a tick's name;
-// with the longest there are several ticks since the epoch.
+// The shortest period is the unit of a store's clock, and of the period in a tick's name; with the
+// longest there are several ticks since the epoch.
 const (
 	shortestPeriod = time.Second
 	longestPeriod  = 10 * 365 * 24 * time.Hour
@@ -345,8 +337,7 @@ func Period(to *time.Duration) func(string) error {
 	}
 }
 
-// waitFor is Duration for a time to wait: 'forever' waits without end. 'never' is refused, as it
-// could be read as no wait at all.
+// waitFor takes 'forever', and refuses 'never', which could be read as no wait at all.
 func waitFor(to *time.Duration) func(string) error {
 	return func(value string) error {
 		switch value {
@@ -360,8 +351,7 @@ func waitFor(to *time.Duration) func(string) error {
 	}
 }
 
-// learned returns the setter set, extended by "auto": then the limit is learned from the atom's
-// past runs. If the option is repeated, the last value wins.
+// learned extends a setter by "auto"; if the option is repeated, the last value wins.
 func learned(set func(string) error, auto *bool) func(string) error {
 	return func(value string) error {
 		*auto = value == "auto"
@@ -422,8 +412,7 @@ func Number(to *int, least, most int) func(string) error {
 	}
 }
 
-// Instant is a point of the wall clock in seconds since the epoch; fractions
-// are allowed.
+// Instant is a point of the wall clock in seconds since the epoch, with fractions.
 func Instant(to *time.Time) func(string) error {
 	return func(value string) error {
 		seconds, err := strconv.ParseFloat(value, 64)
@@ -436,8 +425,8 @@ func Instant(to *time.Time) func(string) error {
 	}
 }
 
-// Since is a moment that the library has read in /proc/uptime, as boottime. Where the file's hundredths of
-// a second leave it open, it is the later one: a start counts as newer than the owner that it found.
+// Since is a moment that the library has read in /proc/uptime, as boottime. Within a hundredth of a
+// second it is the later one: a start counts as newer than the owner that it found.
 func Since(to *time.Duration) func(string) error {
 	return func(value string) error {
 		age, err := uptimeAge(value)
@@ -459,13 +448,12 @@ func passClock(to *time.Time) func(string) error {
 	}
 }
 
-// uptimeFile is a variable for tests. uptimeStep is its resolution.
+// uptimeFile is a variable for tests.
 var uptimeFile = "/proc/uptime"
 
 const uptimeStep = 10 * time.Millisecond
 
-// uptimeAge is how long ago the file showed that uptime. It is reckoned from the file, not from the boot
-// clock: in a container the file may have an uptime of the container's own.
+// uptimeAge is how long ago the file, a container's own perhaps, showed that uptime.
 func uptimeAge(uptime string) (time.Duration, error) {
 	text, err := os.ReadFile(uptimeFile)
 	if err != nil {
@@ -487,12 +475,4 @@ func parseUptime(text string) (time.Duration, error) {
 
 func badValue(value, want string) error {
 	return fault.New(fault.Usage, strconv.Quote(value), want)
-}
-
-// PID reads a process id: whole, above 0.
-func PID(value string) (pid int, err error) {
-	if err := Number(&pid, 1, 1<<30)(value); err != nil {
-		return 0, err
-	}
-	return pid, nil
 }

@@ -10,12 +10,12 @@ import (
 	"adlock/lib/limit"
 )
 
-// Place is the kind of place where an option was set. If two options contradict each other, the
-// command line wins over a variable, which may be set for every line of a crontab, and a variable
-// wins over a file, which may apply to every crontab.
+// Place is where an option was set. If two options contradict each other, the command line wins
+// over a variable, which may be set for a whole crontab, and that over a file, which may be for
+// every crontab.
 type Place int
 
-// The places; the greater one wins.
+// The greater one wins.
 const (
 	Unsaid Place = iota
 	InFile
@@ -30,11 +30,9 @@ type Origin struct {
 	order int    // of the lines of files: the later one wins
 }
 
-// Origins records where the options were set, by their names. Each verb knows which of its options
-// contradict each other; Origins decides which of the two wins.
+// Origins records where options were set, by their names, and decides which of two wins.
 type Origins map[string]Origin
 
-// set sets an option, and records where it was set.
 func (all Origins) set(o *Option, from Origin, value string) error {
 	all[o.Name] = from
 	if from.Place <= o.Minutes {
@@ -46,8 +44,7 @@ func (all Origins) set(o *Option, from Origin, value string) error {
 	return nil
 }
 
-// Compare decides between two options that contradict each other: the first wins if it is above 0,
-// the second if it is below 0. At 0 they were set in one place, which is an error.
+// Compare is above 0 if the first option wins, below 0 if the second; 0: both from one place.
 func (all Origins) Compare(first, second string) int {
 	one, other := all[first], all[second]
 	return cmp.Or(cmp.Compare(one.Place, other.Place), cmp.Compare(one.order, other.order))
@@ -56,8 +53,7 @@ func (all Origins) Compare(first, second string) int {
 // IsFiled reports whether a settings file has set the option.
 func (all Origins) IsFiled(option string) bool { return all[option].Place == InFile }
 
-// Name is the option's name in the form in which it was set: --option, ADLOCK_X, or ADLOCK_X with the
-// file.
+// Name is the option as it was set: --option, ADLOCK_X, or ADLOCK_X with the file.
 func (all Origins) Name(option string) string {
 	from := all[option]
 	if from.Place == InFile {
@@ -77,33 +73,31 @@ func (all Origins) Filed() (names []string) {
 	return names
 }
 
-// Switch is the option by which adlock.sh passes on a switch, even one that is off: NAME=VALUE. If
-// it left out a switch that is off, a settings file could turn it on.
+// Switch passes on a switch of adlock.sh's, NAME=VALUE, which a file could else turn on again.
 func (all Origins) Switch(options []Option) Option {
 	return Option{Name: "switch", Arg: "NAME=VALUE", Set: func(text string) error {
 		name, value, _ := strings.Cut(text, "=")
 		if o := Find(options, "--"+name); o != nil && o.Arg == "" {
 			return all.set(o, Origin{Place: OnCommandLine, Word: "--" + name}, value)
 		}
-		return unknown("unknown switch")
+		return unknown{kind: "switch"}
 	}}
 }
 
-// Setting is the option by which adlock.sh passes on what a script has set without exporting it:
-// ADLOCK_X=VALUE. It counts like a variable of the environment.
+// Setting passes on what a script has not exported, ADLOCK_X=VALUE; it counts like a variable.
 func (all Origins) Setting(options []Option) Option {
 	return Option{Name: "setting", Arg: "ADLOCK_X=VALUE", Set: func(text string) error {
 		variable, value, _ := strings.Cut(text, "=")
 		if i := slices.IndexFunc(options, func(o Option) bool { return o.Env == variable }); i >= 0 {
 			return all.set(&options[i], Origin{Place: InEnvironment, Word: variable}, value)
 		}
-		return unknown("unknown setting")
+		return unknown{kind: "setting"}
 	}}
 }
 
-// Configure sets, from the settings files, those options of the atom that were set nowhere else.
-// values returns the options of `run` with their defaults: their setters check the value of every
-// line. It is a function because most users have no file, and a helper starts for every lock.
+// Configure sets options of the atom from the settings files, if they were set nowhere else. values
+// are the options of `run`, whose setters check every line; a function, as most users have no file,
+// and a helper starts for every lock.
 func (all Origins) Configure(options []Option, values func() []Option, name atom.Name) error {
 	if len(Files()) == 0 {
 		return nil

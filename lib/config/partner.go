@@ -9,8 +9,8 @@ import (
 	"adlock/lib/fault"
 )
 
-// The helper, and the partner programs that it executes in its place. With their packages, the
-// helper would be several times as large and start more slowly, for every script.
+// The partner programs are executed in the helper's place: with their packages, the helper would be
+// several times as large and start more slowly, for every script.
 const (
 	Helper    = "adlock"
 	Locksmith = "adlock-locksmith" // stores beyond this machine
@@ -69,9 +69,8 @@ func moreOfDoctor() []List {
 	return []List{{Title: "exit statuses", Lines: [][2]string{{"0, 1", "it is (warnings are told all the same); something failed"}}}}
 }
 
-// Become replaces this process by a partner program beside it, else by the one on PATH, with the
-// verb and its arguments. It returns only with an error: 69 if the program is missing. need says,
-// for that error, what the program is needed for. The new program keeps this one's name, for its
+// Become replaces this process by a partner program, with the verb and its arguments, and returns
+// only with an error. need says what the program is needed for. It keeps this one's name, for its
 // help and for ps(1).
 func Become(partner, need, verb string, args []string) error {
 	path, err := FindPartner(partner, need)
@@ -82,8 +81,7 @@ func Become(partner, need, verb string, args []string) error {
 	return &fault.Error{Kind: fault.Unavailable, Object: path, Err: err}
 }
 
-// FindPartner returns the path of a partner program beside this one, else on PATH; 69 if there is
-// none.
+// FindPartner returns the path of a partner program beside this one, else on PATH; else 69.
 func FindPartner(partner, need string) (string, error) {
 	if self, err := os.Executable(); err == nil {
 		if beside := path.Join(path.Dir(self), partner); isProgram(beside) {

@@ -17,12 +17,10 @@ type Program struct {
 	Verbs []Verb
 	Notes string // what the help ends with
 
-	// IsCommand reports whether a word that is no verb is a command: then the user forgot `run`.
-	// nil: not checked.
+	// IsCommand reports whether an unknown verb is a command, without `run`; nil: not checked.
 	IsCommand func(word string) bool
 
-	// Meant returns the verb that was probably meant by an unknown word, however different the two
-	// are; "": none. nil: not checked.
+	// Meant is the verb meant by a word that is quite different; nil: not checked.
 	Meant func(word string) string
 }
 
@@ -34,8 +32,7 @@ type Verb struct {
 	Options func() []Option
 	More    func() []List // further lists for its help
 
-	// Run gets the arguments behind the verb. It returns the exit status; if that is 0 and there is
-	// an error, the program exits with the error's status.
+	// Run returns the exit status; if that is 0, an error's own status counts.
 	Run func(args []string) (status int, err error)
 }
 
@@ -45,8 +42,7 @@ type List struct {
 	Lines [][2]string
 }
 
-// Main runs the program with these arguments, prints an error to standard error, and returns the
-// exit status.
+// Main runs the program, prints an error, and returns the exit status.
 func (p *Program) Main(args []string) int {
 	status, err := p.run(args)
 	if err == nil {
@@ -124,21 +120,19 @@ func (p *Program) Unknown(arg string) error {
 		return p.Hint("", withoutRun("verb", arg))
 	}
 	if p.Meant != nil && p.Meant(arg) != "" {
-		return p.Hint("", &fault.Error{Kind: fault.Usage, Object: arg, Err: unknown("unknown verb: did you mean " + p.Meant(arg) + "?")})
+		return p.Hint("", &fault.Error{Kind: fault.Usage, Object: arg, Err: unknown{kind: "verb", meant: p.Meant(arg)}})
 	}
 	return p.Hint("", unknownWord("verb", arg, "", names))
 }
 
-// runVerb is a verb that users forget, as flock(1) and timeout(1) have no verbs.
+// runVerb is forgotten by users of flock(1) and timeout(1), which have no verbs.
 const runVerb = "run"
 
 func withoutRun(kind, word string) error {
-	return &fault.Error{Kind: fault.Usage, Object: word, Err: unknown("unknown " + kind + ": did you mean " + runVerb + " " + word + "?")}
+	return &fault.Error{Kind: fault.Usage, Object: word, Err: unknown{kind: kind, meant: runVerb + " " + word}}
 }
 
-// Hint adds to the error of an unknown option or verb the command that lists the known ones: those
-// of the verb, or of the program if verb is "". Other errors are returned unchanged, and so are
-// those of a verb without help.
+// Hint adds to the error of an unknown option of a verb, or of an unknown verb (""), how to list them.
 func (p *Program) Hint(verb string, err error) error {
 	var e *fault.Error
 	var u unknown
@@ -152,8 +146,7 @@ func (p *Program) Hint(verb string, err error) error {
 	return fault.New(fault.Usage, e.Object, e.Err.Error()+" ("+asked+" lists them)")
 }
 
-// SaysOwner reports whether the arguments of a verb without help come from the library: they begin
-// with --owner, which no person types.
+// SaysOwner reports whether arguments come from the library: no person types --owner first.
 func SaysOwner(args []string) bool { return len(args) > 0 && args[0] == "--owner" }
 
 // LibraryOnly is the error of a verb of the library's that a user has called by hand.
@@ -166,8 +159,7 @@ func PrintLine(text string) error { return printText(text + "\n") }
 
 func printHelp(text string) error { return printText(Folded(text)) }
 
-// Folded leaves each option on one line for a program that reads the help, and folds lines for a
-// person at a terminal: to 80 columns if the terminal's width is unknown.
+// Folded folds a help text for a terminal; for a program each option stays on one line.
 func Folded(text string) string {
 	columns, is := sysfile.Columns(1)
 	if !is {
@@ -176,7 +168,6 @@ func Folded(text string) string {
 	return fold(text, cmp.Or(columns, 80))
 }
 
-// printText writes the text to standard output.
 func printText(text string) error {
 	_, err := os.Stdout.WriteString(text)
 	return fault.Wrap("standard output", err)

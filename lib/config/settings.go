@@ -76,8 +76,8 @@ func (s *Settings) expireAfter(value string) error {
 	return nil
 }
 
-// Configure is Origins.Configure for the request, whose atom must be known. It ignores slots from a
-// file if the atom has no program of its own: they would let several runs of each --name run at once.
+// Configure is Origins.Configure for the request, whose atom must be known. Slots from a file count
+// only for an atom with a program of its own: else several runs of each --name could run at once.
 func (s *Settings) Configure(options []Option, values func() []Option) error {
 	err := s.From.Configure(options, values, s.Request.Atom.Name())
 	if s.From.IsFiled("slots") && s.Request.Atom.Program == atom.NamedProgram {
@@ -86,8 +86,7 @@ func (s *Settings) Configure(options []Option, values func() []Option) error {
 	return err
 }
 
-// checkSemaphore lets the runs of a semaphore share its lock, and refuses what has no meaning then. From
-// a file, that is ignored.
+// checkSemaphore lets its runs share the lock, and refuses what has no meaning then.
 func (s *Settings) checkSemaphore() error {
 	r := &s.Request
 	if !r.IsSemaphore() {
@@ -110,13 +109,16 @@ func (s *Settings) checkSemaphore() error {
 	return nil
 }
 
+// onlyForCommand is the reason of refuseFlock; adlock.sh has it too.
+const onlyForCommand = "a file is locked only for a command: adlock run, adlock_with, a guard of a script that has a path"
+
 // refuseFlock refuses ADLOCK_FLOCK for a lock beside which no process would keep the file locked.
 func (s *Settings) refuseFlock() error {
 	filed := FromFiles(s.Request.Atom.Name())[flockVariable]
 	if s.MayFlock || os.Getenv(flockVariable) == "" && filed.Value == "" {
 		return nil
 	}
-	return fault.New(fault.Usage, cmp.Or(filed.From.Word, flockVariable), "a file is locked only for a command: adlock run, adlock_with, a guard of a script that has a path")
+	return fault.New(fault.Usage, cmp.Or(filed.From.Word, flockVariable), onlyForCommand)
 }
 
 // Check refuses settings that contradict each other.
@@ -133,8 +135,7 @@ func (s *Settings) Check() error {
 	return nil
 }
 
-// DirectoryOf checks that the name which the shell built is the atom's, and returns the
-// lock directory.
+// DirectoryOf returns the lock directory, if the shell has built the atom's name rightly.
 func (s *Settings) DirectoryOf(file string) (string, error) {
 	if want := s.Request.Atom.Name().ActiveLock(); path.Base(file) != want {
 		return "", fault.New(fault.Usage, file, "is not the lock of this atom, which is "+want)
@@ -159,8 +160,7 @@ func Answer(v locker.Verdict) int {
 	return fault.AnswerBusy
 }
 
-// RunlogOf returns the runlog of a host, whose name is canonical already: in $ADLOCK_LOGDIR, else
-// in the lock directory dir; rotated at $ADLOCK_LOG_MAX bytes.
+// RunlogOf returns the runlog of a canonical host: in $ADLOCK_LOGDIR, else in dir.
 func RunlogOf(dir, host string) (*runlog.Log, error) {
 	elsewhere, err := head(logDirVariable)
 	if err != nil {
@@ -182,10 +182,18 @@ func RunlogOf(dir, host string) (*runlog.Log, error) {
 	return log, nil
 }
 
+// RecorderOf has the runlog of RunlogOf and the hook h (nil: none); with an error h alone.
+func RecorderOf(dir, host string, h *hook.Hook) (locker.Recorder, error) {
+	log, err := RunlogOf(dir, host)
+	if h != nil && h.Command != "" {
+		h.Env = Environment()
+	}
+	return locker.Recorder{Log: log, Hook: h}, err
+}
+
 func logMax(most *int) func(string) error { return Number(most, 1, min(1<<40, math.MaxInt)) }
 
-// Tell reports a denial and its reason, but only on a terminal or with Verbose: a denial is a
-// normal outcome, and cron would mail the output. dir is the lock directory.
+// Tell reports a denial on a terminal or with Verbose: it is normal, and cron would mail it.
 func (s *Settings) Tell(o locker.Outcome, dir string) {
 	if s.Request.Inside(o) || !s.Verbose && !sysfile.IsTerminal(2) { // of its own job it has been told
 		return
@@ -205,8 +213,7 @@ func (s *Settings) Tell(o locker.Outcome, dir string) {
 	fault.Report(fault.New(fault.Denied, locker.Title(s.Request.Atom), reason))
 }
 
-// Skipping is policy.Limits.Skipping of the request, as far as the runlog shows how often its
-// atom is asked for; "" if there is nothing to report.
+// Skipping is policy.Limits.Skipping as far as the runlog shows how often the atom is asked for.
 func (s *Settings) Skipping(dir string) string {
 	log, err := RunlogOf(dir, atom.Canonify(s.Request.Atom.Host))
 	if err != nil || s.Request.FromStart {
@@ -215,8 +222,7 @@ func (s *Settings) Skipping(dir string) string {
 	return s.Request.Limits.Skipping(locker.Recorder{Log: log}.Pace(s.Request.Atom))
 }
 
-// nextStep is the advice after a denial. It names options or, in a script, which has none,
-// variables.
+// nextStep names options or, to a script, variables.
 func (s *Settings) nextStep(o locker.Outcome) string {
 	wait, replace, anyway := "--wait D waits", "--replace ends it", "; --if-elapsed 0 runs it all the same"
 	if s.InScript {
@@ -239,7 +245,6 @@ func (s *Settings) nextStep(o locker.Outcome) string {
 	return ""
 }
 
-// busyStep names the steps that help against an owner.
 func (s *Settings) busyStep(o locker.Outcome, wait, replace string) string {
 	var steps []string
 	if !s.Remote && !o.IsFile() {
@@ -260,8 +265,7 @@ func (s *Settings) busyStep(o locker.Outcome, wait, replace string) string {
 	return "; " + strings.Join(steps, ", ")
 }
 
-// Aloud reports whether the error of a release must still be printed. It is false if a newcomer is
-// ending the owner: that message was printed before (locker.Recorder).
+// Aloud is false for an owner that is being ended: that was printed (locker.Recorder).
 func Aloud(err error) bool { return !locker.IsEnded(err) }
 
 // HookOptions are the options of verbs that may have to call the hook.

@@ -14,9 +14,9 @@ import (
 const defaultStarving = 10
 
 // Table has every variable that adlock reads, with its option if it has one. The options, the help,
-// lint and the environment of a job are derived from it; the completions are derived from the help.
-// Tests compare the manual, adlock.sh and adlock.mk with it. Set is nil here: the verb that uses a
-// setting binds it.
+// the completions, lint, the environment of a job and what a line of a crontab may set follow from
+// it; tests compare the manual, adlock.sh and adlock.mk with it. The verb that uses a setting binds
+// its Set.
 var Table = []Option{
 	{Name: "name", Env: "ADLOCK_NAME", Where: Nowhere, Arg: "NAME", Default: "the command names it", Help: "the lock's name, whatever the command and the directory: program " + atom.NamedProgram + ", operator " + atom.RunOperator + ", operand NAME"},
 	{Name: "program", Env: "ADLOCK_PROGRAM", Where: Nowhere, Arg: "NAME", Default: "the command's base name", Help: "the program"},
@@ -58,8 +58,7 @@ var Table = []Option{
 	{Env: logMaxVariable, Where: HeadOnly, Set: logMax(new(int)), Help: "size in bytes at which the runlog is rotated (default 10 MiB)", Inherited: true},
 	{Env: leaseVariable, Where: HeadOnly, Set: LeaseLength(new(time.Duration)), Help: "how long a store beyond this machine keeps the lock of a silent owner (6s to 1h, default 15s)", Inherited: true},
 
-	// Settings that the help of `run` leaves out: those of adlock.sh, of the shell for crontabs and
-	// of stores.
+	// Of adlock.sh, the shell for crontabs and stores: the help of `run` leaves them out.
 	{Env: "ADLOCK_BIN", Where: Nowhere, Inherited: true},
 	{Env: "ADLOCK_AGENT", Where: Nowhere, Inherited: true},
 	{Env: ShellVariable, Where: Nowhere, Inherited: true},
@@ -80,7 +79,7 @@ const (
 // ShellVariable names the shell that runs the jobs of the shell for crontabs.
 const ShellVariable = "ADLOCK_SHELL"
 
-// Bind returns the option of that name in Table, with a setter. It panics if there is none.
+// Bind returns the option of that name in Table, which must be there, with a setter.
 func Bind(name string, set func(value string) error) Option {
 	known := Find(Table, "--"+name)
 	if known == nil {

@@ -12,13 +12,13 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// moreThreads is the number of threads that the runtime may need beside those it has when the first
-// package is initialised. It was found by trying every limit from 1 on.
+// moreThreads is what the runtime may need beside its threads at the first initialisation, found by
+// trying every limit from 1 on.
 const moreThreads = 6
 
-// CheckThreads refuses to go on (71) if the runtime could not get its threads (ulimit -u): the
-// runtime would end this process later, while it holds the lock, with a trace of hundreds of lines.
-// CheckThreads cannot check the first threads, which the runtime starts before any code of ours.
+// CheckThreads refuses to go on (71) if the runtime could not get its threads (ulimit -u): it would
+// end this process later, while it holds the lock, with a trace of hundreds of lines. The first
+// threads start before any code of ours.
 func CheckThreads() error {
 	var limit unix.Rlimit
 	err := unix.Getrlimit(unix.RLIMIT_NPROC, &limit)
@@ -31,12 +31,10 @@ func CheckThreads() error {
 	return nil
 }
 
-// fewestFiles is the number of open files that a takeover, its runlog and the runtime need; a job
-// of many members needs more, one for each.
+// fewestFiles is what a takeover, its runlog and the runtime need, with a job of few members.
 const fewestFiles = 16
 
-// CheckFiles refuses to go on (71) if the runtime could not get its descriptors (ulimit -n), and
-// would end this process with a trace.
+// CheckFiles refuses to go on (71) if the runtime could not get its descriptors (ulimit -n).
 func CheckFiles() error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil || limit.Max >= fewestFiles {
@@ -45,8 +43,7 @@ func CheckFiles() error {
 	return &fault.Error{Kind: fault.System, Object: "ulimit -n " + strconv.FormatUint(limit.Max, 10), Err: unix.EMFILE}
 }
 
-// threadsOfAll is the number of threads of all users, the fourth field of /proc/loadavg
-// (proc_loadavg(5)); if it cannot be read, more than any limit.
+// threadsOfAll is the fourth field of /proc/loadavg (proc_loadavg(5)); unread, above any limit.
 func threadsOfAll() uint64 {
 	const unknown = 1 << 62
 	text, err := sysfile.ReadStart("/proc/loadavg", make([]byte, 128))
@@ -62,8 +59,7 @@ func threadsOfAll() uint64 {
 	return n
 }
 
-// tryToStart starts n children at once. Each exits at once, but counts until it is reaped. They are
-// processes and not threads: if the runtime cannot start a thread, it ends this process.
+// tryToStart starts processes that exit: a thread that cannot start would end this one.
 func tryToStart(n int) (failed error) {
 	for range n {
 		pid, err := startAndExit()
@@ -75,8 +71,8 @@ func tryToStart(n int) (failed error) {
 	return nil
 }
 
-// startAndExit forks by clone3(2), whose arguments are in the same order on every architecture. The
-// child must only exit: it has one thread, and the runtime does not know of it.
+// startAndExit forks by clone3(2), whose arguments have one order on all architectures. The child
+// must only exit: it has one thread, of which the runtime does not know.
 func startAndExit() (int, error) {
 	args := struct{ flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls uint64 }{exitSignal: uint64(unix.SIGCHLD)}
 	pid, _, errno := syscall.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(&args)), unsafe.Sizeof(args), 0)

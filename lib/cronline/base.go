@@ -8,23 +8,20 @@ import (
 	"adlock/lib/atom"
 )
 
-// The name of a job to which no person gave one: BASE-SUM. BASE is the program that the
-// command is about, for people; SUM is the cksum of the command, and tells commands apart.
+// A job without a name is called BASE-SUM: the program that the command is about, for people, and
+// the cksum of the command, which tells commands apart.
 
 const longestBase = 40
 
-// NameOf returns the name of a command, as cron passes it to a shell, and the command as an
-// atom.Atom keeps it.
+// NameOf returns the name of a command, and the command as an atom.Atom keeps it.
 func NameOf(command string) (name, kept string) {
 	return atom.Unnamed(Base(command), command)
 }
 
-// Base is the program that a command is about, without characters that are special in a shell, in a
-// crontab or in a file name.
+// Base is the program that a command is about, as Plain.
 func Base(command string) string { return Plain(subject(command)[0]) }
 
-// Plain is the base name of a program, with '_' for each character that the name of a lock should
-// not have.
+// Plain is the base name of a program, fit for shells, crontabs and file names.
 func Plain(program string) string {
 	name := strings.Map(func(c rune) rune {
 		if c == '.' || c == '-' || strings.ContainsRune(letters+decimal, c) {
@@ -39,12 +36,11 @@ func Plain(program string) string {
 	return name
 }
 
-// subject is the simple command that a command line is about, without the words before its program.
-// Tests and other dull programs count only if there is nothing else.
+// subject is the simple command that a command line is about. Dull programs count only if there is
+// nothing else.
 func subject(command string) []string {
 	var other []string
-	all, _ := Commands(command)
-	for _, words := range all {
+	for _, words := range commands(command) {
 		if words = Called(words); len(words) == 0 {
 			continue
 		}
@@ -62,23 +58,27 @@ func subject(command string) []string {
 	return other
 }
 
-// The words below are text and no maps, which would be made at each start of the helper.
+// Text and no maps: those would be made at each start of the helper.
 const (
-	// before are words that can precede a program: they start it, or decide whether it is started. The
-	// letters behind the = are those of their options that take a value.
+	// before are words that can precede a program. Letters behind the = are options that take a
+	// value.
 	before = `! { if then else elif do while until time=fo exec=a command builtin nice=n ionice=cnpPu chrt=TPDp taskset
 		nohup env=uCS timeout=ks setsid stdbuf=ioe chronic cronic sudo=ugUhpCrtTDR doas=uC runuser=ugGs
 		chpst=ueUbnlmdofpcrt sshpass=pfd systemd-cat=tp busybox`
-	// dull are programs that are seldom the purpose of a line.
 	dull = `[ [[ } fi done esac for case in test true false : . source cd export set umask ulimit unset echo printf
 		sleep exit read wait trap type which hash cat sed grep tail head cut sort mkdir date hostname logger pgrep pidof ps`
-	// shells read a command after -c; su and runuser start a shell that does.
-	shells = `sh dash ash bash ksh ksh93 mksh zsh yash su runuser`
+	shells   = `sh dash ash bash ksh ksh93 mksh zsh yash`
+	starters = shells + ` su runuser` // of a shell, which reads a command after -c
 	// runners are other programs that run a file; a version may follow their names.
 	runners = `perl php python ruby node java run-parts`
+	// shellWords are reserved words and built-in commands; a few are programs too.
+	shellWords = `! [ [[ { ( } case coproc do done elif else esac fi for function if in repeat select then time until while
+		. : alias bg bind break builtin caller cd chdir command continue declare dirs disown echo enable eval exec exit
+		export false fc fg getopts hash help history jobs kill let local logout mapfile newgrp popd print printf pushd
+		pwd read readarray readonly return set shift shopt source suspend test times trap true type typeset ulimit umask
+		unalias unset wait whence`
 )
 
-// find returns what stands behind the = of a word in words, and whether the word is there.
 func find(words, word string) (letters string, is bool) {
 	for _, known := range strings.Fields(words) {
 		if name, letters, _ := strings.Cut(known, "="); name == word {
@@ -93,11 +93,16 @@ func isIn(words, word string) bool {
 	return is
 }
 
-// Starts reports whether a word is a program that starts the one behind it, runs the file behind it,
-// or locks for it.
+// IsShell reports whether a program is a shell with the syntax of sh.
+func IsShell(program string) bool { return isIn(shells, path.Base(program)) }
+
+// IsShellWord reports whether a word at the beginning of a command is a shell's own.
+func IsShellWord(word string) bool { return isIn(shellWords, word) }
+
+// Starts reports whether a program starts the word behind it, runs it as a file, or locks for it.
 func Starts(word string) bool {
 	base := path.Base(word)
-	return isIn(before, base) || isIn(shells, base) || isIn(runners, strings.TrimRight(base, decimal+".")) || slices.Contains(Lockers, base)
+	return isIn(before, base) || isIn(starters, base) || isIn(runners, strings.TrimRight(base, decimal+".")) || slices.Contains(Lockers, base)
 }
 
 // Called drops assignments and other words before the program that is called.
@@ -121,12 +126,12 @@ func Called(words []string) []string {
 	return nil
 }
 
-// Ran replaces a shell or runner by the script that it runs, and reports whether the line is
-// probably about what is left.
+// Ran replaces a shell or runner by its script, and reports whether the line is probably about
+// that.
 func Ran(words []string) (left []string, important bool) {
 	base := path.Base(words[0])
 	unversioned := strings.TrimRight(base, decimal+".")
-	if !isIn(shells, base) && !isIn(runners, unversioned) {
+	if !isIn(starters, base) && !isIn(runners, unversioned) {
 		return words, !isIn(dull, base) && !strings.HasPrefix(words[0], "-")
 	}
 	if text, ok := ShellText(words); ok {
@@ -145,7 +150,7 @@ func Ran(words []string) (left []string, important bool) {
 
 // ShellText returns the command that a shell is called with after -c.
 func ShellText(words []string) (text string, ok bool) {
-	if !isIn(shells, path.Base(words[0])) {
+	if !isIn(starters, path.Base(words[0])) {
 		return "", false
 	}
 	for i, word := range words[:len(words)-1] {
@@ -156,8 +161,7 @@ func ShellText(words []string) (text string, ok bool) {
 	return "", false
 }
 
-// isNumber reports whether a word is a number, perhaps with a unit of time, as for nice(1) and
-// timeout(1), or several, as for taskset(1).
+// isNumber accepts units of time, as for timeout(1), and lists, as for taskset(1).
 func isNumber(word string) bool {
 	digits := strings.TrimRight(word, "smhd")
 	return strings.HasPrefix(word, "0x") || digits != "" && strings.Trim(digits, decimal+".,") == ""

@@ -38,9 +38,6 @@ func TestAValueOfAVariableIsInNoName(t *testing.T) {
 			t.Errorf("%s is called %q, want %q", command, got, want)
 		}
 	}
-	if _, inner := Commands("A=($(b) c)"); len(inner) != 1 || inner[0] != "b" {
-		t.Errorf("substitutions %q", inner)
-	}
 }
 
 func FuzzBase(f *testing.F) {

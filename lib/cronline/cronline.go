@@ -1,6 +1,5 @@
-// Package cronline reads the command of a crontab's line as the shell for crontabs does: the name
-// of its lock, its settings, and whether it locks by itself. It changes nothing: the job's shell
-// gets the same text.
+// Package cronline reads a crontab's line as the shell for crontabs does: its name, its settings,
+// and whether it locks by itself. The job's shell gets the same text.
 package cronline
 
 import (
@@ -19,8 +18,8 @@ type Line struct {
 	Unlocked bool     // run it as it is: it locks by itself, or there is no command
 }
 
-// The words for adlock at the beginning of a command: `: NAME ADLOCK_X=VALUE... ;`, which a shell
-// skips. Other words may be there only if every shell takes them literally.
+// The words for adlock, `: NAME ADLOCK_X=VALUE... ;`, which a shell skips. Others may stand there
+// only if every shell takes them literally.
 const (
 	noOperation = ":"
 	setting     = "ADLOCK_"
@@ -32,14 +31,13 @@ const (
 	decimal     = "0123456789"
 )
 
-// Lockers are the programs that certainly lock by themselves, so that another lock around theirs is
-// of no use. A name that a user may have given to another program is not in this list: such a job
-// would run without any lock.
+// Lockers certainly lock by themselves. A name that a user may have given to another program is not
+// here: such a job would run without any lock.
 var Lockers = []string{"flock", "setlock", "lockf", "adlock"}
 
-// Parse reads a command. Words that are clearly meant for adlock and are not understood are an
-// error: if a limit were ignored in silence, the user would notice only when it is needed. The Line
-// then has the name that was probably meant, and all of the command as Text.
+// Parse reads a command. Words that are clearly meant for adlock and not understood are an error: a
+// limit that is ignored in silence is noticed only when it is needed. The Line then has the
+// probable name, and all of the command as Text.
 func Parse(command string) (Line, error) {
 	text := strings.Trim(command, white)
 	words, rest, err := cutHead(text)
@@ -57,7 +55,6 @@ func Parse(command string) (Line, error) {
 	return l, nil
 }
 
-// cutHead takes the words between `:` and `;` off a command, if they are adlock's.
 func cutHead(text string) (words []string, rest string, err error) {
 	after, is := strings.CutPrefix(text, noOperation)
 	if !is || strings.TrimLeft(after, blanks) == after {
@@ -83,7 +80,6 @@ func cutHead(text string) (words []string, rest string, err error) {
 	return nil, text, nil
 }
 
-// guessedName is the name of a line whose words are not understood; "": it gives none.
 func guessedName(text string) string {
 	word, _ := cutWord(strings.TrimLeft(strings.TrimPrefix(text, noOperation), blanks))
 	if word == "" || !isPlain(word) || isMeant(word) || setsNothing(word) {
@@ -92,7 +88,7 @@ func guessedName(text string) string {
 	return word
 }
 
-// understood reports whether all words are settings; the first may be a name instead.
+// understood: all words are settings; the first may be a name instead.
 func understood(words []string) bool {
 	for i, word := range words {
 		mayBeName := i == 0 && !isMeant(word) && !setsNothing(word)
@@ -103,7 +99,6 @@ func understood(words []string) bool {
 	return true
 }
 
-// isPlain reports whether every shell takes the word literally.
 func isPlain(word string) bool {
 	return strings.TrimFunc(word, func(c rune) bool { return c >= 0x80 || strings.ContainsRune(plain, c) }) == ""
 }
@@ -115,24 +110,21 @@ func isPlainAssignment(word string) bool {
 	return is && isVariable(name)
 }
 
-// isMeant reports whether a word can only be meant as a setting.
 func isMeant(word string) bool { return strings.HasPrefix(word, setting) || isMisspelt(word) }
 
-// setsNothing reports whether a word looks like a setting but is none: another variable, such as a
-// setting without ADLOCK_, or an option of run.
+// setsNothing reports whether a word is another variable, as a setting without ADLOCK_, or an
+// option.
 func setsNothing(word string) bool {
 	return !strings.HasPrefix(word, setting) && isPlainAssignment(word) || word[0] == '-' && strings.Trim(word, "-") != ""
 }
 
-// isMisspelt reports whether a word would be a setting if it had capitals, and underlines in place
-// of hyphens.
+// isMisspelt: with capitals, and underlines in place of hyphens, the word would be a setting.
 func isMisspelt(word string) bool {
 	spelt := strings.ToUpper(strings.ReplaceAll(word, "-", "_"))
 	return !strings.HasPrefix(word, setting) && strings.HasPrefix(spelt, setting) && strings.Contains(word, "=")
 }
 
-// IsAssignment reports whether a word in a command's place sets a variable, as A=b, or in some
-// shells A+=b, A[0]=b and A=(b c).
+// IsAssignment accepts A=b and, of some shells, A+=b, A[0]=b and A=(b c).
 func IsAssignment(word string) bool {
 	name, _, is := strings.Cut(word, "=")
 	name = strings.TrimSuffix(name, "+")
@@ -146,8 +138,8 @@ func isVariable(name string) bool {
 	return name != "" && strings.Trim(name, letters+decimal) == "" && strings.Contains(letters, name[:1])
 }
 
-// locksItself reports whether the command runs a program that locks, perhaps behind assignments
-// and exec, or after a sleep, which would else be under the lock of the line.
+// locksItself looks behind assignments and exec, and behind a sleep, which would else be under the
+// lock.
 func locksItself(text string) bool {
 	for {
 		if _, rest, is := CutSleep(text); is {
@@ -162,9 +154,8 @@ func locksItself(text string) bool {
 	}
 }
 
-// CutSleep cuts a sleep off the beginning of a command; words are those behind sleep(1). They may be
-// variables and substitutions, but hold no quote and no list, so that no part of them is taken for
-// what follows.
+// CutSleep cuts a sleep off a command; words are its arguments. They hold no quote and no list, so
+// that no part of them is taken for what follows.
 func CutSleep(text string) (words, rest string, is bool) {
 	head, after := text, ""
 	if end := strings.IndexAny(text, ";&|<>#'\"\\\n"); end >= 0 {
@@ -187,7 +178,6 @@ func CutSleep(text string) (words, rest string, is bool) {
 	return "", text, false
 }
 
-// cutWord cuts off the first word, unchanged: quoted text belongs to it.
 func cutWord(text string) (word, rest string) {
 	var quote byte
 	for i := 0; i < len(text); i++ {

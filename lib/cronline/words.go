@@ -11,13 +11,11 @@ type cutter struct {
 	depth    int  // of parentheses
 	words    []string
 	all      [][]string
-	inner    []string
 }
 
-// Commands splits a command line into its simple commands, each into its words without quotes and
-// redirections. A substitution is an unchanged part of its word; inner has the texts of those
-// outside of quotes. That is enough to make a name, and to see which programs are called.
-func Commands(text string) (all [][]string, inner []string) {
+// commands splits a command line into simple commands, each into its words without quotes and
+// redirections; a substitution is a part of its word. That is enough for names.
+func commands(text string) [][]string {
 	c := cutter{rest: text}
 	for c.rest != "" {
 		switch b := c.next(); b {
@@ -27,7 +25,7 @@ func Commands(text string) (all [][]string, inner []string) {
 			c.endCommand()
 		case '(', ')':
 			if b == '(' && strings.HasSuffix(string(c.word), "=") && IsAssignment(string(c.word)) {
-				c.array()
+				c.add("(" + c.until(')') + ")")
 				continue
 			}
 			c.parenthesis(b)
@@ -44,9 +42,7 @@ func Commands(text string) (all [][]string, inner []string) {
 		case '"':
 			c.add(c.until('"'))
 		case '`':
-			inside := c.until('`')
-			c.inner = append(c.inner, inside)
-			c.add("`" + inside + "`")
+			c.add("`" + c.until('`') + "`")
 		case '$':
 			c.dollar()
 		default:
@@ -54,7 +50,7 @@ func Commands(text string) (all [][]string, inner []string) {
 		}
 	}
 	c.endCommand()
-	return c.all, c.inner
+	return c.all
 }
 
 func (c *cutter) next() byte { return c.take(1)[0] }
@@ -88,7 +84,7 @@ func (c *cutter) endCommand() {
 	c.words, c.redirect = nil, false
 }
 
-// parenthesis ends a command. Text before a ) without a ( is a pattern of case, and is dropped.
+// parenthesis drops text before a ) without a (: it is a pattern of case.
 func (c *cutter) parenthesis(b byte) {
 	if b == ')' && c.depth == 0 {
 		c.endWord()
@@ -102,22 +98,11 @@ func (c *cutter) parenthesis(b byte) {
 	}
 }
 
-// array adds the values of an array to the word that sets it.
-func (c *cutter) array() {
-	inside := c.until(')')
-	_, inner := Commands(inside)
-	c.inner = append(c.inner, inner...)
-	c.add("(" + inside + ")")
-}
-
-// dollar adds a substitution to the word.
 func (c *cutter) dollar() {
 	switch {
 	case strings.HasPrefix(c.rest, "("):
 		c.next()
-		inside := c.until(')')
-		c.inner = append(c.inner, inside)
-		c.add("$(" + inside + ")")
+		c.add("$(" + c.until(')') + ")")
 	case strings.HasPrefix(c.rest, "{"):
 		c.next()
 		c.add("${" + c.until('}') + "}")
@@ -126,8 +111,8 @@ func (c *cutter) dollar() {
 	}
 }
 
-// until consumes the text up to and including end, and returns it without end. An end in quotes, or
-// nested in parentheses, does not count.
+// until consumes the text through end, which does not count in quotes or nested parentheses, and
+// returns what precedes it.
 func (c *cutter) until(end byte) (inside string) {
 	whole := c.rest
 	for c.rest != "" {
@@ -150,7 +135,6 @@ func (c *cutter) until(end byte) (inside string) {
 	return whole
 }
 
-// redirection leaves out the descriptor before the operator, and the file after it.
 func (c *cutter) redirection() {
 	if isNumber(string(c.word)) {
 		c.word, c.inWord = nil, false
@@ -160,7 +144,6 @@ func (c *cutter) redirection() {
 	c.redirect = true
 }
 
-// hash leaves out a comment.
 func (c *cutter) hash() {
 	if c.inWord {
 		c.add("#")

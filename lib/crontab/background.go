@@ -1,7 +1,7 @@
 package crontab
 
 import (
-	"path/filepath"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,8 +11,7 @@ import (
 	"adlock/lib/cronline"
 )
 
-// Parse reads a command in the syntax of sh or, if that fails, in that of bash, which has most of
-// what other shells have. The error is that of sh.
+// Parse reads a command as sh, else as bash, which has most of what other shells have.
 func Parse(command string) (*syntax.File, error) {
 	file, err := parse(command, syntax.LangPOSIX)
 	if err != nil {
@@ -27,8 +26,73 @@ func parse(command string, dialect syntax.LangVariant) (*syntax.File, error) {
 	return syntax.NewParser(syntax.Variant(dialect)).Parse(strings.NewReader(command), "")
 }
 
-// Background returns a part of a command that still runs when the command's shell has ended; "" if
-// there seems to be none. A lock that ends with that shell does not cover it.
+// calls are the simple commands in a text and its substitutions; nil if no shell understands it.
+func calls(text string) (all [][]string) {
+	file, err := Parse(text)
+	if err != nil {
+		return nil
+	}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		if call, is := n.(*syntax.CallExpr); is && len(call.Args) > 0 {
+			all = append(all, wordsOf(text, call))
+		}
+		return true
+	})
+	return all
+}
+
+func wordsOf(text string, call *syntax.CallExpr) (words []string) {
+	for _, w := range call.Args {
+		word, _ := Literal(w, text)
+		words = append(words, word)
+	}
+	return words
+}
+
+// Literal is the text of a word without its quotes; what is not whole stands as in source ("":
+// not).
+func Literal(w *syntax.Word, source string) (text string, whole bool) {
+	if w == nil {
+		return "", false
+	}
+	return literal(w.Parts, source, false)
+}
+
+func literal(parts []syntax.WordPart, source string, inQuotes bool) (text string, whole bool) {
+	whole = true
+	for _, part := range parts {
+		switch p := part.(type) {
+		case *syntax.Lit:
+			text += unescaped(p.Value, inQuotes)
+		case *syntax.SglQuoted:
+			text += p.Value
+			whole = whole && !p.Dollar
+		case *syntax.DblQuoted:
+			inner, all := literal(p.Parts, source, true)
+			text += inner
+			whole = whole && all
+		default:
+			if source != "" {
+				text += source[p.Pos().Offset():p.End().Offset()]
+			}
+			whole = false
+		}
+	}
+	return text, whole
+}
+
+func unescaped(text string, inQuotes bool) string {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] == '\\' && i+1 < len(text) && (!inQuotes || strings.IndexByte("$`\"\\\n", text[i+1]) >= 0) {
+			i++
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String()
+}
+
+// Background returns a part of a command that outlives its shell and its lock; "": none.
 func Background(command string) (part string) {
 	if part = Detached(command); part != "" {
 		return part
@@ -43,25 +107,19 @@ func Background(command string) (part string) {
 		return ""
 	}
 	syntax.Walk(file, func(n syntax.Node) bool {
-		switch n := n.(type) {
-		case *syntax.Stmt:
-			if n.Background && part == "" {
-				part = strings.TrimSpace(command[n.Pos().Offset():n.End().Offset()])
-			}
-		case *syntax.CmdSubst:
-			return false // the shell waits for its output
+		if n, is := n.(*syntax.Stmt); is && n.Background && part == "" {
+			part = strings.TrimSpace(command[n.Pos().Offset():n.End().Offset()])
 		}
-		return true
+		_, waited := n.(*syntax.CmdSubst) // the shell waits for its output
+		return !waited
 	})
-	waits := func(words []string) bool { return words[0] == "wait" }
-	if slices.ContainsFunc(simpleCommands(command), waits) {
+	if slices.ContainsFunc(calls(command), func(words []string) bool { return words[0] == "wait" }) {
 		return ""
 	}
 	return part
 }
 
-// detaching are the programs that put their job into the background, with the arguments that make
-// them do so.
+// detaching have the arguments that make them put their job into the background.
 var detaching = map[string]*regexp.Regexp{
 	"screen":            regexp.MustCompile(`(^| )-(\w*d\w*m|d -m|m -d)`),
 	"tmux":              regexp.MustCompile(`(^| )new(-session|w|-window)? (.* )?-\w*d`),
@@ -71,9 +129,9 @@ var detaching = map[string]*regexp.Regexp{
 
 // Detached is the program in a command that puts its job into the background; "": none.
 func Detached(command string) (program string) {
-	for _, words := range simpleCommands(command) {
+	for _, words := range calls(command) {
 		for i, word := range words {
-			base := filepath.Base(word)
+			base := path.Base(word)
 			if arguments := detaching[base]; arguments != nil && arguments.MatchString(strings.Join(words[i+1:], " ")) {
 				return base
 			}
@@ -87,18 +145,9 @@ func Detached(command string) (program string) {
 	return ""
 }
 
-// simpleCommands are the simple commands of a text, those in substitutions too.
-func simpleCommands(text string) [][]string {
-	all, inner := cronline.Commands(text)
-	for _, text := range inner {
-		all = append(all, simpleCommands(text)...)
-	}
-	return all
-}
-
-// ShellTexts returns the commands that shells are called with, after -c, in a command.
+// ShellTexts returns the commands behind -c of the shells in a command.
 func ShellTexts(command string) (texts []string) {
-	for _, words := range simpleCommands(command) {
+	for _, words := range calls(command) {
 		for i := range words {
 			if text, ok := cronline.ShellText(words[i:]); ok {
 				texts = append(texts, text)

@@ -1,6 +1,5 @@
-// Package crontab reads crontabs, in the form of vixie-cron and its descendants (crontab(5)), into
-// lines; put together again, they are the same bytes. The package finds when a job starts, puts
-// jobs under `adlock run`, and takes them out again.
+// Package crontab reads crontabs of vixie-cron and its descendants (crontab(5)) into lines that
+// keep every byte, finds when jobs start, puts them under `adlock run`, and takes them out again.
 package crontab
 
 import (
@@ -14,14 +13,12 @@ import (
 	"adlock/lib/cronline"
 )
 
-// DefaultPath is PATH in a crontab that does not set it (crontab(5), Debian's and
-// cronie's alike).
+// DefaultPath is PATH in a crontab that does not set it (crontab(5) of Debian and of cronie).
 const DefaultPath = "/usr/bin:/bin"
 
 // Kind is what a line is.
 type Kind int
 
-// The kinds.
 const (
 	Blank Kind = iota
 	Comment
@@ -30,8 +27,7 @@ const (
 	Unknown // Line.Why says what was expected
 )
 
-// Line is one line: for a job Head, Command, Input and End put together, for any other kind Head
-// and End.
+// Line is one line: of a job Head, Command, Input and End, of any other kind Head and End.
 type Line struct {
 	Number int // 1 for the first
 	Kind   Kind
@@ -51,8 +47,7 @@ type Line struct {
 // Text is the line as it was read, its end included.
 func (l *Line) Text() string { return l.Head + l.Command + l.Input + l.End }
 
-// Read reads a crontab. Those of the system (/etc/crontab, /etc/cron.d) have a user column. Any
-// text can be read: a line that is not understood is Unknown.
+// Read reads any text. Crontabs of the system (/etc/crontab, /etc/cron.d) have a user column.
 func Read(text string, userColumn bool) []Line {
 	var lines []Line
 	for whole := range strings.Lines(text) {
@@ -64,17 +59,15 @@ func Read(text string, userColumn bool) []Line {
 	return lines
 }
 
-// cutEnd cuts off the end of the line. To cron, a carriage return is part of the command; here it
-// belongs to the end, so that it stays last if something is put around the command.
+// cutEnd: to cron a carriage return is part of the command; here it stays last behind a new one.
 func cutEnd(whole string) (body, end string) {
 	body = strings.TrimSuffix(strings.TrimSuffix(whole, "\n"), "\r")
 	return body, whole[len(body):]
 }
 
-// Refuse returns why a text is no crontab at all, nil if it is one. A crontab has at least as many
-// lines that are jobs, or were clearly meant as jobs, as lines that are not understood; a script, a
-// unit of systemd or an anacrontab has not. A line after one that ends in a backslash does not
-// count.
+// Refuse returns why a text is no crontab; nil: it is one, with at least as many jobs, or lines
+// meant as jobs, as lines that are not understood. A line after one that ends in a backslash does
+// not count.
 func Refuse(lines []Line) error {
 	jobs, unknown, first := 0, 0, -1
 	for i := range lines {
@@ -96,11 +89,9 @@ func Refuse(lines []Line) error {
 	return refusal(&lines[first], lines[first].Why)
 }
 
-// meantAsJob matches a line that begins with something in the form of a schedule.
 var meantAsJob = regexp.MustCompile(`^[ \t]*(@every\w*|([\d*][\d*/,~-]*[ \t]+){3}\S+[ \t]+\S+)[ \t]+\S`)
 
-// GoesOn reports whether a line ends in a backslash, as if the next one belonged to it. cron
-// joins no lines.
+// GoesOn reports whether a line ends in a backslash. cron joins no lines.
 func (l *Line) GoesOn() bool {
 	text := strings.TrimSuffix(l.Text(), l.End)
 	return l.Kind != Comment && (len(text)-len(strings.TrimRight(text, `\`)))%2 == 1
@@ -110,29 +101,9 @@ func refusal(l *Line, why string) error {
 	return errors.New("is no crontab: line " + strconv.Itoa(l.Number) + ": " + why)
 }
 
-// Setting returns the value that a variable has for the line at index at: the value in the last
-// line above it that sets the variable.
-func Setting(lines []Line, at int, name string) (value string, set bool) {
-	if l := Setter(lines, at, name); l != nil {
-		return l.Value, true
-	}
-	return "", false
-}
-
-// Setter returns the line that Setting takes the value from; nil: none.
-func Setter(lines []Line, at int, name string) *Line {
-	for i := at - 1; i >= 0; i-- {
-		if lines[i].Kind == Variable && lines[i].Name == name {
-			return &lines[i]
-		}
-	}
-	return nil
-}
-
-// Misread returns the first job that shows that the crontab was read with a user column that it
-// does not have, or without one that it has; nil if there is none. most is whether most jobs show
-// that, or a job shows it and each other may be misread too. If not, a job counts only if it names a
-// user (NamesUser).
+// Misread returns the first job that shows a user column where none was expected, or none where one
+// was; nil: none. most is whether most jobs show that, or one does and each other may be misread
+// too. If not, a job counts only if it begins with a user (namesUser).
 func Misread(lines []Line, userColumn bool, isUser, isCommand func(word string) bool) (first *Line, most bool) {
 	jobs, misread, maybe := 0, 0, 0
 	var named *Line
@@ -151,7 +122,7 @@ func Misread(lines []Line, userColumn bool, isUser, isCommand func(word string) 
 		if misread++; first == nil {
 			first = l
 		}
-		if named == nil && !userColumn && l.NamesUser(isUser, isCommand) {
+		if named == nil && !userColumn && l.namesUser(isUser, isCommand) {
 			named = l
 		}
 	}
@@ -161,16 +132,13 @@ func Misread(lines []Line, userColumn bool, isUser, isCommand func(word string) 
 	return named, false
 }
 
-// NamesUser reports whether the command of a job that was read without a user column begins with a
-// user of this machine that is no command, and a command follows.
-func (l *Line) NamesUser(isUser, isCommand func(word string) bool) bool {
+// namesUser: the command begins with a user who is no command, and a command follows.
+func (l *Line) namesUser(isUser, isCommand func(word string) bool) bool {
 	words := strings.Fields(l.Command)
 	return len(words) > 1 && !isCommand(words[0]) && isUser(words[0]) && (isCommand(words[1]) || startsCommand(words[1]))
 }
 
-// misread reports whether a job seems to have been read the wrong way. If the first word is the only
-// one, it may be a command that is not installed (mail); so may one before a command if it is a
-// program that starts others.
+// misread: a first word may be a command that is not installed, alone or if it starts others.
 func (l *Line) misread(userColumn bool, isUser, isCommand func(word string) bool) bool {
 	if userColumn {
 		return isCommand(l.User) && !isUser(l.User)
@@ -182,15 +150,13 @@ func (l *Line) misread(userColumn bool, isUser, isCommand func(word string) bool
 	return isUser(words[0]) || !cronline.Starts(words[0]) && (startsCommand(words[1]) || words[1][0] == '/' && isCommand(words[1]))
 }
 
-// mayNameUser reports whether the command of a job that was read without a user column may begin
-// with a user.
 func (l *Line) mayNameUser(isCommand func(word string) bool) bool {
 	words := strings.Fields(l.Command)
-	return len(words) > 1 && isUserName(words[0]) && !IsShellWord(words[0]) && !isCommand(words[0])
+	return len(words) > 1 && isUserName(words[0]) && !cronline.IsShellWord(words[0]) && !isCommand(words[0])
 }
 
-// startsCommand reports whether a word begins a command and is no argument of a program: the word
-// before it is a user, even if this machine has no such user.
+// startsCommand: the word is no argument, so the one before it is a user, if unknown to this
+// machine.
 func startsCommand(word string) bool {
 	return slices.Contains([]string{"if", "[", "[[", "test", "cd", "{", "!"}, word) || slices.Contains(cronline.Lockers, path.Base(word))
 }

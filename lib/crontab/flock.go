@@ -12,9 +12,8 @@ import (
 	"adlock/lib/cronline"
 )
 
-// flockCall is a call of flock(1) with a command, in a line. Wrap puts `adlock run --flock` in the
-// place of flock's own words, and nothing else of the line changes. What the command was follows as a
-// comment, as flock can be told one thing in many ways.
+// flockCall is a call of flock(1) with a command, whose own words Wrap replaces by `adlock run
+// --flock`. What the line was follows as a comment, as flock can be told one thing in many ways.
 type flockCall struct {
 	from, to      int // flock's own words: the program, its options, FILE, and -c
 	name, options string
@@ -22,7 +21,7 @@ type flockCall struct {
 }
 
 var (
-	// flockHead matches the options of flock that `adlock run` has too, in which a time has milliseconds.
+	// flockHead matches the options that `adlock run` has too, in which a time has milliseconds.
 	flockHead = regexp.MustCompile(`^(?:[ \t]+(?:-[nsxe]+|--(?:nb|nonblock(?:ing)?|shared|exclusive)` +
 		`|(?:-[nsxe]*w[ \t]*|--(?:wait|timeout)(?:=|[ \t]+))(?:\d{1,9}|\d{0,9}\.\d{1,3})` +
 		`|(?:-[nsxe]*E[ \t]*|--conflict-exit-code(?:=|[ \t]+))(?:[01]?\d?\d|2[0-4]\d|25[0-5])))*(?:[ \t]+--)?(?:[ \t]+|$)`)
@@ -30,28 +29,23 @@ var (
 	flockWait   = regexp.MustCompile(`.*w[= \t]*(\d*)(\.\d+)?`)
 	flockStatus = regexp.MustCompile(`.*E[= \t]*(\d+)`)
 
-	// oneWord matches a word of which a shell makes exactly one, whatever its variables hold. (cron sets
-	// the three that may stand without quotes, to what has no blanks.)
+	// oneWord matches exactly one word of a shell. (cron sets the three variables, without blanks.)
 	oneWord = regexp.MustCompile("^(?:[^\\s'\"\\\\$`*?[{(]|\\\\.|'[^']*'|\"(?:[^\"\\\\]|\\\\.)*\"|\\$(?:HOME|LOGNAME|USER)\\b|\\$\\{(?:HOME|LOGNAME|USER)\\})+$")
-	// noFile matches a FILE that --flock would take for an option or refuses (a device), or that another
-	// command prints.
+	// noFile matches a FILE that looks like an option, is a device, or is printed by a command.
 	noFile = regexp.MustCompile("^['\"\\\\]*-|^['\"]?/dev/[^/]+$|[(`]")
 
-	// changing are variables by which a line under `adlock run` would not do what it did under flock.
+	// changing are variables that mean more to `adlock run` than to flock.
 	changing = strings.Fields("ADLOCK_STORE ADLOCK_SHARED ADLOCK_SLOTS ADLOCK_IF_ELAPSED ADLOCK_EXPIRE_AFTER ADLOCK_ONCE_PER ADLOCK_REPLACE ADLOCK_JITTER ADLOCK_WHOLE_JOB ADLOCK_QUIET_OK ADLOCK_DRY_RUN")
-	// others are programs behind which adlock would run as another user, or without its environment, or
-	// not at all.
+	// others run adlock as another user, without its environment, or not at all.
 	others = strings.Fields("sudo doas runuser chpst sshpass env setsid busybox builtin")
 )
 
-// stays begins the reasons why a line under flock is left, and mark the comment that has what it was.
 const (
 	stays = "is under flock already, "
 	mark  = " # was: "
 )
 
-// flocks returns the calls of flock in a line that Wrap puts under adlock, in their order, or why it
-// cannot. A flock in the command of another one, or in a text for a shell, stays a flock.
+// flocks leaves a flock in the command of another one, or in a text for a shell, as it is.
 func (w *Wrapper) flocks(l *Line, v variables) (all []flockCall, why string) {
 	if !w.Flock || lockerOf(l.Command) != "flock" || Guards(v.shell()) {
 		return nil, ""
@@ -74,7 +68,7 @@ func (w *Wrapper) flocks(l *Line, v variables) (all []flockCall, why string) {
 	}
 	slices.SortFunc(all, func(a, b flockCall) int { return a.from - b.from })
 	for i := range all {
-		// No other line has the name, and no other flock of this one: FILE alone excludes those.
+		// No other line, and no other flock of this one, has the name: FILE alone excludes those.
 		name := nameOf(l.Command + strings.Repeat("\x00", i))
 		all[i].name = cronline.Base(all[i].command) + name[strings.LastIndexByte(name, '-'):]
 		why = cmp.Or(why, goesOn(all[i].command))
@@ -82,8 +76,7 @@ func (w *Wrapper) flocks(l *Line, v variables) (all []flockCall, why string) {
 	return all, why
 }
 
-// readFlock reads the call of flock that these words of a line are, perhaps behind programs that start
-// it; f.to is 0 if they are none, or if they cannot be put under adlock.
+// readFlock looks behind programs that start flock; f.to is 0 if adlock cannot take its place.
 func readFlock(line string, args []*syntax.Word, shell string) (f flockCall, why string) {
 	words := make([]string, len(args))
 	for i, w := range args {
@@ -122,7 +115,6 @@ func readFlock(line string, args []*syntax.Word, shell string) (f flockCall, why
 	return flockCall{from: from, to: to, command: starts + line[to:end], options: " --flock " + file + flockOptions(options) + " --" + starts}, ""
 }
 
-// flockOptions are the options of `adlock run` for those of flock.
 func flockOptions(text string) (options string) {
 	text = flockShort.Replace("E1" + text)
 	wait := "forever"
@@ -138,7 +130,7 @@ func flockOptions(text string) (options string) {
 	return options + " --wait " + wait + " -E " + flockStatus.FindStringSubmatch(text)[1]
 }
 
-// keepsFlock is why a line is left that adlock can say; "": it is not. l is the line under adlock.
+// keepsFlock is why a line is left although adlock can say it. l is the line under adlock.
 func (v variables) keepsFlock(l *Line, was string) (why string) {
 	if i := slices.IndexFunc(changing, func(name string) bool { return v[name] != "" }); i >= 0 {
 		return stays + "and under adlock run " + changing[i] + " would change what it does"
@@ -149,7 +141,6 @@ func (v variables) keepsFlock(l *Line, was string) (why string) {
 	return ""
 }
 
-// flocked is a line under flock put under adlock.
 func (w *Wrapper) flocked(l *Line, v variables, calls []flockCall) (text string) {
 	at := 0
 	for _, f := range calls {
@@ -159,5 +150,4 @@ func (w *Wrapper) flocked(l *Line, v variables, calls []flockCall) (text string)
 	return text + l.Command[at:] + mark + l.Command
 }
 
-// flockedForm is a line as flocked writes it: path, limit or none, and what it was.
 var flockedForm = regexp.MustCompile(`(/[\w./+@-]+) run --name \S+(?: --expire-after (\S+))? --flock .*?` + mark + `((?s).*)$`)

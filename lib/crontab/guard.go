@@ -7,13 +7,11 @@ import (
 	"adlock/lib/cronline"
 )
 
-// shellVariable names the jobs' own shell below a SHELL that guards (config.ShellVariable).
 const shellVariable = "ADLOCK_SHELL"
 
-// Guard puts the jobs of a crontab under locks by one line: SHELL=shell, adlock's own, above the
-// first variable or job. A SHELL of the crontab becomes ADLOCK_SHELL. Lines cannot be left out: if
-// one would not run below that SHELL, or would lose its own lock, refused says so, and there is no
-// result.
+// Guard puts all jobs of a crontab under locks by one line, SHELL=shell, above the first variable
+// or job; a SHELL of the crontab becomes ADLOCK_SHELL. If a line would not run below that SHELL, or
+// would lose its own lock, refused says so, and there is no result.
 func (w *Wrapper) Guard(lines []Line, shell string) (r Result, refused *Left) {
 	v, jobs := variables{}, map[int]candidate{}
 	for i := range lines {
@@ -52,14 +50,13 @@ func (w *Wrapper) Guard(lines []Line, shell string) (r Result, refused *Left) {
 			return Result{}, &Left{&lines[i], why}
 		}
 	}
-	r.Text = textOf(lines)
+	r.Text = rewritten(lines, (*Line).Text)
 	if r.Done > 0 {
 		r.Text = withShell(lines, shell)
 	}
 	return r, nil
 }
 
-// cannotMove says why a crontab with that variable gets no SHELL of adlock's; "": it may.
 func cannotMove(l *Line) string {
 	switch {
 	case l.Name == "SHELL" && Guards(l.Value):
@@ -72,7 +69,6 @@ func cannotMove(l *Line) string {
 	return ""
 }
 
-// drawbacks are what is to be told of a job below adlock's SHELL with that name ("": none).
 func drawbacks(l *Line, name string) (all []Left) {
 	if part := Background(l.Command); part != "" {
 		all = append(all, Left{l, "goes on in the background, where the lock does not cover it: " + part})
@@ -83,39 +79,35 @@ func drawbacks(l *Line, name string) (all []Left) {
 	return all
 }
 
-func textOf(lines []Line) string {
-	var text strings.Builder
+// rewritten is a crontab with another text for each line.
+func rewritten(lines []Line, text func(l *Line) string) string {
+	var all strings.Builder
 	for i := range lines {
-		text.WriteString(lines[i].Text())
+		all.WriteString(text(&lines[i]))
 	}
-	return text.String()
+	return all.String()
 }
 
 func withShell(lines []Line, shell string) string {
-	var text strings.Builder
 	stands := false
-	for i := range lines {
-		l := &lines[i]
+	return rewritten(lines, func(l *Line) string {
+		text := renamed(l, "SHELL", shellVariable)
 		if !stands && (l.Kind == Variable || l.Kind == Job) {
 			stands = true
-			text.WriteString("SHELL=" + shell + "\n")
+			text = "SHELL=" + shell + "\n" + text
 		}
-		text.WriteString(renamed(l, "SHELL", shellVariable))
-	}
-	return text.String()
+		return text
+	})
 }
 
-// Unguard undoes Guard. A line SHELL of adlock's that a person has written is taken out too.
-func Unguard(lines []Line) Result {
-	var r Result
-	var text strings.Builder
+// Unguard undoes Guard, and takes out a SHELL of adlock's that a person has written too.
+func Unguard(lines []Line) (r Result) {
 	guarded := false
-	for i := range lines {
-		l := &lines[i]
+	r.Text = rewritten(lines, func(l *Line) string {
 		switch {
 		case l.Kind == Variable && l.Name == "SHELL":
 			if guarded = Guards(l.Value); guarded {
-				continue
+				return ""
 			}
 		case l.Kind == Job && guarded:
 			if said, err := cronline.Parse(passed.Replace(l.Command)); err != nil || !said.Unlocked {
@@ -123,16 +115,13 @@ func Unguard(lines []Line) Result {
 			}
 		}
 		if guarded {
-			text.WriteString(renamed(l, shellVariable, "SHELL"))
-			continue
+			return renamed(l, shellVariable, "SHELL")
 		}
-		text.WriteString(l.Text())
-	}
-	r.Text = text.String()
+		return l.Text()
+	})
 	return r
 }
 
-// renamed is a line's text with the variable from called to.
 func renamed(l *Line, from, to string) string {
 	if l.Kind != Variable || l.Name != from {
 		return l.Text()

@@ -8,8 +8,7 @@ import (
 
 const blanks = " \t"
 
-// variable matches a line NAME = VALUE. cron tries to read a line as a variable before it tries to
-// read it as a job (load_env of vixie-cron); the name may stand in quotes.
+// variable matches a line NAME = VALUE, which cron tries before a job (load_env of vixie-cron).
 var variable = regexp.MustCompile(`^[ \t]*("[A-Za-z_]\w*"|'[A-Za-z_]\w*'|[A-Za-z_]\w*)[ \t]*=[ \t]*(.*?)[ \t]*$`)
 
 func lineOf(body string, userColumn bool) Line {
@@ -26,7 +25,6 @@ func lineOf(body string, userColumn bool) Line {
 	return jobOf(body, userColumn)
 }
 
-// unquoted removes the quotes around a text if it begins and ends with the same quote.
 func unquoted(text string) string {
 	last := len(text) - 1
 	if last > 0 && (text[0] == '"' || text[0] == '\'') && text[last] == text[0] {
@@ -35,13 +33,11 @@ func unquoted(text string) string {
 	return text
 }
 
-// scanner takes words off the front of a line.
 type scanner struct {
 	line string
 	at   int
 }
 
-// word takes the next word, and the blanks around it.
 func (s *scanner) word() string {
 	s.skip()
 	rest := s.line[s.at:]
@@ -80,15 +76,13 @@ func jobOf(body string, userColumn bool) Line {
 	return l
 }
 
-// with is the job with another text, which has the same end.
 func (l *Line) with(text string) *Line {
 	job := jobOf(strings.TrimSuffix(text, l.End), l.User != "")
 	job.End = l.End
 	return &job
 }
 
-// schedule takes the schedule. A minus sign before it keeps cronie (and SUSE's cron) from writing
-// to syslog; it is kept.
+// schedule keeps a minus sign before it, which keeps cronie and SUSE's cron from writing to syslog.
 func (s *scanner) schedule() (schedule Schedule, why string) {
 	s.skip()
 	if rest := s.line[s.at:]; len(rest) > 1 && rest[0] == '-' && !strings.ContainsAny(rest[1:2], blanks) {
@@ -106,8 +100,7 @@ func (s *scanner) schedule() (schedule Schedule, why string) {
 	return scheduleOf(fields)
 }
 
-// flags takes the flags before the command in the cron of OpenBSD and FreeBSD: no mail after a
-// success, no log, one at a time.
+// flags takes the flags of OpenBSD and FreeBSD: no mail after a success, no log, one at a time.
 func (s *scanner) flags() {
 	for {
 		before := s.at
@@ -118,16 +111,14 @@ func (s *scanner) flags() {
 	}
 }
 
-// isUserName reports whether a word can be the user column, with a login class or a group behind
-// it as on the BSDs. A path, an assignment or a number is none.
+// isUserName accepts a login class or a group behind the user, as on the BSDs.
 func isUserName(word string) bool {
 	return word != "" && !strings.ContainsAny(word, "=$%\"'`;&|<>()[]{}*?!#\\,") && word[0] != '-' && word[0] != '/' &&
 		word[0] != '.' && strings.Trim(word, "0123456789") != ""
 }
 
-// noCommand says why a text is no command. A number as the first word is the second column of an
-// anacrontab, after which the name of a job and the command follow. vixie-cron itself refuses a
-// sixth star, and reads "@daily = x" as a variable.
+// noCommand says why a text is no command. A number is the second column of an anacrontab.
+// vixie-cron itself refuses a sixth star, and reads "@daily = x" as a variable.
 func noCommand(text string) (why string) {
 	text = strings.Trim(text, blanks+"\r")
 	first := text
@@ -143,8 +134,7 @@ func noCommand(text string) (why string) {
 	return ""
 }
 
-// cutInput cuts at the first % without a backslash before it, as cron does: the text after it is
-// standard input. Any byte after a backslash is skipped, even another backslash.
+// cutInput cuts at the first % without a backslash, as cron does: `\\%` counts as one without.
 func cutInput(text string) (command, input string) {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {

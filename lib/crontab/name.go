@@ -3,32 +3,25 @@ package crontab
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
 	"adlock/lib/cronline"
 )
 
-// The name of a job's lock is made of its command alone, so that it is the same on every
-// run and machine. Only jobs that are the same may share it: the same command of the same
-// user with the same variables and standard input, however often and whenever it starts.
+// The name of a lock is made of the command alone, so that it is the same on every run and machine.
+// Only jobs with the same command, user, variables and input may share it.
 
-// nameOf is the name of a job's lock, the same that the shell for crontabs gives the command.
 func nameOf(command string) string {
 	name, _ := cronline.NameOf(strings.Trim(passed.Replace(command), blanks+"\r\n"))
 	return name
 }
 
-// passed turns a command in a crontab into what cron passes to the shell.
 var passed = strings.NewReplacer(`\%`, "%")
 
-// candidate is a job with the name of its lock: the one in the line, or the one that wrap would
-// give it.
 type candidate struct{ name, identity string }
 
-// nameJob returns the candidate for a job that wrap would put under adlock (wraps), or that is
-// under adlock already.
+// nameJob returns the candidate for a job that is under adlock, or will be (wraps).
 func nameJob(l *Line, v variables, wraps bool) (j candidate, is bool) {
 	if wraps {
 		return candidate{nameOf(l.Command), fmt.Sprintf("%q %q %q %q", l.User, v, l.Command, l.Input)}, true // with the variables sorted
@@ -39,7 +32,7 @@ func nameJob(l *Line, v variables, wraps bool) (j candidate, is bool) {
 	return candidate{}, false
 }
 
-// collision returns why line i does not get its name: another job has it. "": no other job has it.
+// collision returns why line i does not get its name: another job has it.
 func collision(lines []Line, jobs map[int]candidate, i int) string {
 	for k := range lines {
 		if other, is := jobs[k]; is && other.name == jobs[i].name && other.identity != jobs[i].identity {
@@ -50,19 +43,4 @@ func collision(lines []Line, jobs map[int]candidate, i int) string {
 	return ""
 }
 
-// given is the name that a line gives to a job under adlock.
 var given = regexp.MustCompile(`--name[= ](\S+)`)
-
-// mayBeOlder reports whether an older version of wrap may have given a command this name: a program
-// in the command, perhaps followed by an argument or a checksum.
-func mayBeOlder(name, command string) bool {
-	words := strings.FieldsFunc(command, func(c rune) bool { return strings.ContainsRune(" \t;&|()<>`$'\"\\", c) })
-	for _, word := range append(words, cronline.Base(command)) {
-		rest, is := strings.CutPrefix(name, cronline.Plain(word))
-		argument, more := strings.CutPrefix(rest, "-")
-		if is && (rest == "" || more && (slices.Contains(words, argument) || argument != "" && strings.Trim(argument, "0123456789") == "")) {
-			return true
-		}
-	}
-	return false
-}

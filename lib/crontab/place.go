@@ -11,8 +11,8 @@ import (
 	"adlock/lib/fault"
 )
 
-// The places of crontabs on Debian, Red Hat, SUSE and the BSDs and with busybox: first those of the
-// system, whose lines name users; spools has those of users, each file named after its user.
+// The places of crontabs on Debian, Red Hat, SUSE, the BSDs and with busybox. The lines of the
+// system's name users; in spools each file is named after its user.
 const (
 	systemTab = "/etc/crontab"
 	systemDir = "/etc/cron.d"
@@ -20,9 +20,8 @@ const (
 
 var spools = []string{"/var/spool/cron/crontabs", "/var/spool/cron/tabs", "/var/spool/cron", "/var/cron/tabs", "/etc/crontabs"}
 
-// System returns the crontabs that cron reads on this machine, and the errors of unreadable
-// directories. A file named like a copy by an editor or a package is left out. root is put before
-// all paths; it is "" outside tests.
+// System returns the crontabs that cron reads here, and the errors of unreadable directories. A
+// copy by an editor or a package is left out. Tests put root before all paths.
 func System(root string) (paths []string, failed []error) {
 	if _, err := os.Stat(root + systemTab); err == nil {
 		paths = append(paths, root+systemTab)
@@ -46,14 +45,12 @@ func isCopy(name string) bool {
 	return name[0] == '.' || strings.HasSuffix(name, "~") || strings.Contains(name, ".dpkg-") || strings.Contains(name, ".rpm")
 }
 
-// debian is there on systems with Debian's cron. It passes over a file of systemDir whose name
-// run-parts(8) would pass over; cronie, and the cron of Arch and SUSE, read it.
+// debian marks systems with Debian's cron, which alone passes over what run-parts(8) would.
 const debian = "/etc/debian_version"
 
 var runPartsName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// Unread is why cron never reads a file in systemDir (cron(8), FILES), and the cure; "" if it reads the
-// file, or if the path is another.
+// Unread is why cron never reads a file of systemDir (cron(8), FILES), and the cure; "": it does.
 func Unread(path string) (reason, cure string) {
 	info, err := os.Stat(path)
 	if err != nil || !isIn(systemDir, path) {
@@ -81,8 +78,7 @@ func isIn(dir, path string) bool {
 	return err == nil && filepath.Dir(path) == dir
 }
 
-// sameAs returns a function that reports whether a path leads to that file, as when one spool is
-// a link to another.
+// sameAs: one spool may be a link to another.
 func sameAs(info os.FileInfo) func(path string) bool {
 	return func(path string) bool {
 		other, err := os.Stat(path)
@@ -90,8 +86,7 @@ func sameAs(info os.FileInfo) func(path string) bool {
 	}
 }
 
-// Place tells from the path of a crontab whether its lines name users and, if it is a user's own,
-// which user's.
+// Place tells whether lines of the crontab at path name users, or whose own crontab it is.
 func Place(path string) (userColumn bool, user string) {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -136,15 +136,6 @@ func TestAScheduleHasAShortestAndALongestTimeBetweenStarts(t *testing.T) {
 	}
 }
 
-func TestAVariableHoldsForWhatIsBelowIt(t *testing.T) {
-	lines := Read("A=1\n@daily x\nA='2 '\n@daily y\n", false)
-	for at, want := range map[int]string{0: "", 1: "1", 3: "2 "} {
-		if got, set := Setting(lines, at, "A"); got != want || set != (at > 0) {
-			t.Errorf("at %d A is %q, want %q", at, got, want)
-		}
-	}
-}
-
 // together is the text of a crontab of these lines.
 func together(lines []Line) (text string) {
 	for i := range lines {

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/adhocore/gronx"
 )
 
 // Schedule is when a job starts.
@@ -15,12 +13,11 @@ type Schedule struct {
 	Text   string // as in the crontab; blanks between fields are one space
 	Reboot bool   // once, when cron starts: the rest is zero
 
-	// The shortest and the longest time between two starts, in a time zone without summer time.
-	// Both are 0 if it never starts (30 February).
+	// Between two starts, without summer time. Both are 0 if it never starts (30 February).
 	Shortest, Longest time.Duration
 }
 
-// macros are the names of schedules, in lower case only, as cron knows them.
+// macros are in lower case only, as cron knows them.
 var macros = map[string][5]string{
 	"@yearly": {"0", "0", "1", "1", "*"}, "@annually": {"0", "0", "1", "1", "*"},
 	"@monthly": {"0", "0", "1", "*", "*"}, "@weekly": {"0", "0", "*", "*", "0"},
@@ -28,8 +25,7 @@ var macros = map[string][5]string{
 	"@hourly": {"0", "*", "*", "*", "*"}, "@every_minute": {"*", "*", "*", "*", "*"}, // FreeBSD
 }
 
-// named is a schedule that is one word: a macro, @reboot, or FreeBSD's @SECONDS,
-// which counts from the end of a run.
+// named is a macro, @reboot, or FreeBSD's @SECONDS, which counts from the end of a run.
 func named(word string) (schedule Schedule, why string) {
 	if word == "@reboot" {
 		return Schedule{Text: word, Reboot: true}, ""
@@ -49,83 +45,92 @@ func named(word string) (schedule Schedule, why string) {
 	return Schedule{}, "unknown schedule " + strconv.Quote(word)
 }
 
-// columns are the five fields. gronx has one for seconds before them.
-var columns = [5]string{"minute", "hour", "day of month", "month", "day of week"}
+type column struct {
+	name        string
+	least, most int
+	names       string // of the values from least on, three letters and a blank each
+}
 
-// element is one element of a field in crontab(5); gronx would take more.
-var element = regexp.MustCompile(`^(\*|(\d+|[A-Za-z]{3})(-(\d+|[A-Za-z]{3}))?)(/\d+)?$`)
+// sunday is the second number of Sunday, which is 0 too.
+const sunday = 7
+
+var columns = [5]column{
+	{"minute", 0, 59, ""}, {"hour", 0, 23, ""}, {"day of month", 1, 31, ""},
+	{"month", 1, 12, "jan feb mar apr may jun jul aug sep oct nov dec"}, {"day of week", 0, sunday, "sun mon tue wed thu fri sat"},
+}
 
 func scheduleOf(fields [5]string) (schedule Schedule, why string) {
-	segments := []string{"0"}
+	var sets [5]set
 	for i, field := range fields {
-		plain, ok := segmentOf(field, i)
-		if !ok {
-			return Schedule{}, "not understood as the " + columns[i] + " of a schedule: " + strconv.Quote(field) + upward(field, i)
+		c, ok := &columns[i], false
+		if sets[i], ok = c.setOf(field); !ok {
+			return Schedule{}, "not understood as the " + c.name + " of a schedule: " + strconv.Quote(field) + c.upward(field)
 		}
-		segments = append(segments, plain)
 	}
-	schedule = gaps(segments)
+	schedule = gaps(sets, fields[2][0] == '*' || fields[4][0] == '*')
 	schedule.Text = strings.Join(fields[:], " ")
 	return schedule, ""
 }
 
-var (
-	downward = regexp.MustCompile(`^(\d+)-(\d+)$`)
-	lowest   = [5]string{"0", "0", "1", "1", "0"}
-	highest  = [5]string{"59", "23", "31", "12", "6"}
-)
+type set uint64
 
-// upward is the advice for a range that goes down, such as 22-4 (hours): two ranges that cron
-// accepts. It is "" for any other field.
-func upward(field string, column int) string {
-	ends := downward.FindStringSubmatch(field)
-	if ends == nil || !inRange(ends[1]+"-"+highest[column], column) || !inRange(lowest[column]+"-"+ends[2], column) {
-		return ""
-	}
-	return ", as a range goes up: " + ends[1] + "-" + highest[column] + "," + lowest[column] + "-" + ends[2]
-}
+func (s set) has(value int) bool { return s>>value&1 == 1 }
 
-func inRange(field string, column int) bool {
-	_, ok := segmentOf(field, column)
-	return ok
-}
-
-// segmentOf returns a field in the form that gronx takes.
-func segmentOf(field string, column int) (segment string, ok bool) {
-	var elements []string
+func (c *column) setOf(field string) (all set, ok bool) {
 	for text := range strings.SplitSeq(field, ",") {
-		plain, ok := elementOf(withoutChance(text, column), column)
+		values, ok := c.valuesOf(c.withoutChance(text))
 		if !ok {
-			return "", false
+			return 0, false
 		}
-		elements = append(elements, plain)
+		all |= values
 	}
-	return strings.Join(elements, ","), true
+	return all, true
 }
 
-// elementOf is an element with numbers in place of names. The part before a step is checked alone
-// too: gronx would accept 61/5 as a minute.
-func elementOf(text string, column int) (plain string, ok bool) {
-	if !element.MatchString(text) {
-		return "", false
+var element = regexp.MustCompile(`^(?:\*|(\d+|[A-Za-z]{3})(?:-(\d+|[A-Za-z]{3}))?)(?:/(\d+))?$`)
+
+func (c *column) valuesOf(text string) (values set, ok bool) {
+	found := element.FindStringSubmatch(text)
+	if found == nil {
+		return 0, false
 	}
-	segments, err := gronx.Segments(text + " * * * *")
+	low, high, step := c.least, c.most, 1
+	if found[1] != "" {
+		low = c.number(found[1])
+	}
+	switch {
+	case found[2] != "":
+		high = c.number(found[2])
+	case found[1] != "" && found[3] == "": // with a step, a value begins a range to the greatest
+		high = low
+	}
+	if found[3] != "" {
+		step, _ = strconv.Atoi(found[3])
+	}
+	if low < c.least || low > high || high > c.most || step < 1 {
+		return 0, false
+	}
+	for ; low <= high; low += step {
+		values |= 1 << low
+	}
+	return values, true
+}
+
+func (c *column) number(word string) int {
+	if at := strings.Index(c.names, strings.ToLower(word)); at >= 0 {
+		return c.least + at/len("jan ")
+	}
+	n, err := strconv.Atoi(word)
 	if err != nil {
-		return "", false
+		return -1
 	}
-	values, _, _ := strings.Cut(segments[1], "/")
-	var c gronx.SegmentChecker
-	_, err = c.CheckDue(values, column+1)
-	if err == nil {
-		_, err = c.CheckDue(segments[1], column+1)
-	}
-	return segments[1], err == nil
+	return n
 }
 
-// withoutChance replaces a random value by the lowest: cronie and OpenBSD choose from LOW~HIGH
-// once, when the crontab is read, so the time between two starts is the same in any case. ~/N is
-// every N-th value from a random one on.
-func withoutChance(text string, column int) string {
+// withoutChance takes the lowest value: cronie and OpenBSD choose from LOW~HIGH once, when the
+// crontab is read, so the time between starts is the same. ~/N is every N-th value from a random
+// one on.
+func (c *column) withoutChance(text string) string {
 	low, rest, random := strings.Cut(text, "~")
 	_, step, stepped := strings.Cut(rest, "/")
 	switch {
@@ -134,28 +139,47 @@ func withoutChance(text string, column int) string {
 	case stepped:
 		return "*/" + step
 	case low == "":
-		return lowest[column]
+		return strconv.Itoa(c.least)
 	}
 	return low
 }
 
+var downward = regexp.MustCompile(`^(\d+)-(\d+)$`)
+
+// upward is the advice for a range that goes down, such as 22-4 (hours).
+func (c *column) upward(field string) string {
+	most := c.most
+	if most == sunday {
+		most--
+	}
+	up := downward.ReplaceAllString(field, "$1-"+strconv.Itoa(most)+","+strconv.Itoa(c.least)+"-$2")
+	if _, ok := c.setOf(up); !ok {
+		return ""
+	}
+	return ", as a range goes up: " + up
+}
+
 const day = 24 * time.Hour
 
-// gaps finds the times between starts: the times of day are the same on each day with a start, and
-// these days repeat after 28 years.
-func gaps(segments []string) Schedule {
+// gaps: times of day are the same on each day with a start, and days repeat after 28 years.
+func gaps(sets [5]set, both bool) Schedule {
 	var s Schedule
-	times := startsOfDay(segments)
-	shortest, longest := gapsOfDays(segments)
-	if len(times) == 0 || longest == 0 {
+	var times []time.Duration
+	for at := time.Duration(0); at < day; at += time.Minute {
+		if sets[1].has(int(at/time.Hour)) && sets[0].has(int(at%time.Hour/time.Minute)) {
+			times = append(times, at)
+		}
+	}
+	days := gapsOfDays(sets, both)
+	if days.Longest == 0 {
 		return s
 	}
 	for i, at := range times[1:] {
 		s.add(at - times[i])
 	}
 	overnight := times[0] - times[len(times)-1]
-	s.add(shortest + overnight)
-	s.add(longest + overnight)
+	s.add(days.Shortest + overnight)
+	s.add(days.Longest + overnight)
 	return s
 }
 
@@ -166,62 +190,23 @@ func (s *Schedule) add(gap time.Duration) {
 	s.Longest = max(s.Longest, gap)
 }
 
-// aDay is the first day of the 28 years. It begins a leap year, and a month of 31 days.
-var aDay = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+type date struct{ day, month, weekday int }
 
-// matching tells which of count times match a field. The first time is aDay; next makes each from
-// the one before.
-func matching(segments []string, column, count int, next func(time.Time) time.Time) []bool {
-	var c gronx.SegmentChecker
-	matches := make([]bool, count)
-	at := aDay
-	for i := range matches {
-		c.SetRef(at)
-		matches[i], _ = c.CheckDue(segments[column], column) // no error: segmentOf has checked the field
-		at = next(at)
-	}
-	return matches
-}
-
-func later(d time.Duration) func(time.Time) time.Time {
-	return func(at time.Time) time.Time { return at.Add(d) }
-}
-
-func monthLater(at time.Time) time.Time { return at.AddDate(0, 1, 0) }
-
-// startsOfDay are the times of day at which the job starts.
-func startsOfDay(segments []string) []time.Duration {
-	minutes, hours := matching(segments, 1, 60, later(time.Minute)), matching(segments, 2, 24, later(time.Hour))
-	var times []time.Duration
-	for at := time.Duration(0); at < day; at += time.Minute {
-		if hours[at/time.Hour] && minutes[at%time.Hour/time.Minute] {
-			times = append(times, at)
-		}
-	}
-	return times
-}
-
-// date is a day of the calendar.
-type date struct{ day, month int }
-
-// calendar is the 28 years from aDay on.
 var calendar = sync.OnceValue(func() (dates []date) {
-	for at := aDay; at.Year() < aDay.Year()+28; at = at.Add(day) {
-		dates = append(dates, date{at.Day(), int(at.Month())})
+	for at := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() < 2028; at = at.Add(day) {
+		dates = append(dates, date{at.Day(), int(at.Month()), int(at.Weekday())})
 	}
 	return dates
 })
 
-// gapsOfDays returns the shortest and the longest time from a day with a start to the next such
-// day; 0 if there are not two. If neither the day of the month nor the day of the week begins with
-// a star, a day needs to match only one of them (crontab(5)).
-func gapsOfDays(segments []string) (shortest, longest time.Duration) {
-	days, months, weekdays := matching(segments, 3, 31, later(day)), matching(segments, 4, 12, monthLater), matching(segments, 5, 7, later(day))
-	both := segments[3][0] == '*' || segments[5][0] == '*'
-	s, last := Schedule{}, -1
+// gapsOfDays has the times between days with a start; 0: there are not two. Unless both, a day
+// matches by the day of the month or of the week: neither begins with a star (crontab(5)).
+func gapsOfDays(sets [5]set, both bool) (s Schedule) {
+	last := -1
 	for i, at := range calendar() {
-		ofMonth, ofWeek := days[at.day-1], weekdays[i%7]
-		if !months[at.month-1] || both && !(ofMonth && ofWeek) || !ofMonth && !ofWeek {
+		ofMonth := sets[2].has(at.day)
+		ofWeek := sets[4].has(at.weekday) || at.weekday == 0 && sets[4].has(sunday)
+		if !sets[3].has(at.month) || both && !(ofMonth && ofWeek) || !ofMonth && !ofWeek {
 			continue
 		}
 		if last >= 0 {
@@ -229,5 +214,5 @@ func gapsOfDays(segments []string) (shortest, longest time.Duration) {
 		}
 		last = i
 	}
-	return s.Shortest, s.Longest
+	return s
 }

@@ -6,17 +6,20 @@ import (
 	"strings"
 	"time"
 
+	"mvdan.cc/sh/v3/syntax"
+
 	"adlock/lib/cronline"
 )
 
-// WithoutSleep is a command without the sleep before it, and without a shell around it; sleep has the
-// words behind sleep(1), "" if the command does not begin with it.
+// WithoutSleep is a command without a shell around it and a sleep before it.
 func WithoutSleep(text string) (rest, sleep string) {
 	rest = strings.TrimSpace(text)
-	if all, _ := cronline.Commands(rest); len(all) == 1 {
-		if words := cronline.Called(all[0]); len(words) > 0 {
-			if inner, ok := cronline.ShellText(words); ok {
-				return WithoutSleep(inner)
+	if file, err := Parse(rest); err == nil && len(file.Stmts) == 1 {
+		if call, is := file.Stmts[0].Cmd.(*syntax.CallExpr); is {
+			if words := cronline.Called(wordsOf(rest, call)); len(words) > 0 {
+				if inner, ok := cronline.ShellText(words); ok {
+					return WithoutSleep(inner)
+				}
 			}
 		}
 	}
@@ -36,11 +39,9 @@ var (
 	units    = map[string]time.Duration{"": time.Second, "s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}
 )
 
-// mostRandom is the largest value of RANDOM.
 const mostRandom = 32767
 
-// LongestSleep is how long sleep(1) sleeps at most with these words; 0 if that is unknown. (With
-// $RANDOM it is the whole range, less what is taken modulo a number.)
+// LongestSleep is how long sleep(1) sleeps at most; 0: unknown. With $RANDOM it is the whole range.
 func LongestSleep(words string) (longest time.Duration) {
 	unit := units[""]
 	if last := len(words) - 1; last > 0 && strings.IndexByte(")}`", words[last-1]) >= 0 {

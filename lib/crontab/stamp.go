@@ -7,21 +7,19 @@ import (
 	"adlock/lib/cronline"
 )
 
-// The name of a lock that is made of its command (nameOf) changes if a part of the command does. A
-// generated crontab often has such parts: the directory of the newest installation.
+// A generated crontab often names the directory of the newest installation, which renames the lock.
 var (
-	// installation matches a directory below one that keeps the versions of a program.
+	// One below a directory that keeps versions; one that is named after a date, or a build.
 	installation = regexp.MustCompile(`/((?:releases?|builds?|deploys?|deployments?|revisions?)/[^/\s'"]*\d[^/\s'"]*)`)
-	// dated and built match a directory that is named after a date, with a time perhaps, or a build.
-	dated = regexp.MustCompile(`/((?:[^/\s]*[^/\s\d])?20\d\d[-_.]?(?:0[1-9]|1[0-2])[-_.]?(?:0[1-9]|[12]\d|3[01])(?:\d{4}|\d{6})?(?:[^/\s\d][^/\s]*)?)/`)
-	built = regexp.MustCompile(`/((?:[^/\s]*[^/\s\pL])?build[-_.]?\d+[^/\s]*)/`)
+	dated        = regexp.MustCompile(`/((?:[^/\s]*[^/\s\d])?20\d\d[-_.]?(?:0[1-9]|1[0-2])[-_.]?(?:0[1-9]|[12]\d|3[01])(?:\d{4}|\d{6})?(?:[^/\s\d][^/\s]*)?)/`)
+	built        = regexp.MustCompile(`/((?:[^/\s]*[^/\s\pL])?build[-_.]?\d+[^/\s]*)/`)
 )
 
 // Stamped says what follows from a Stamp.
 const Stamped = " is another one after each installation, and so is the lock: the new line starts beside the old job"
 
 // Stamp is the part of a command's paths that probably changes with each installation; "": none. A
-// date counts only where a program or its directory is, as an argument may be an archive of that day.
+// date counts only where a program or its directory is: an argument may be an archive of that day.
 func Stamp(command string) string {
 	if found := installation.FindStringSubmatch(command); found != nil {
 		return found[1]
@@ -36,16 +34,13 @@ func Stamp(command string) string {
 	return ""
 }
 
-// places are the paths of a command's programs, of the files that its shells and other runners run, and
-// of the directories into which it changes.
 func places(command string) (all []string) {
-	commands, texts := cronline.Commands(command)
-	for _, words := range commands {
+	for _, words := range calls(command) {
 		if words = cronline.Called(words); len(words) == 0 {
 			continue
 		}
 		if text, ok := cronline.ShellText(words); ok {
-			texts = append(texts, text)
+			all = append(all, places(text)...)
 			continue
 		}
 		all = append(all, words[0])
@@ -55,9 +50,6 @@ func places(command string) (all []string) {
 		if path.Base(words[0]) == "cd" && len(words) > 1 {
 			all = append(all, words[len(words)-1]+"/")
 		}
-	}
-	for _, text := range texts {
-		all = append(all, places(text)...)
 	}
 	return all
 }

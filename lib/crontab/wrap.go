@@ -13,23 +13,24 @@ import (
 	"adlock/lib/limit"
 )
 
-// Wrapper puts jobs under `adlock run`, and takes them out again. A wrapped line needs no mark: it
-// is recognised by wrapping the job in it again and comparing.
+// Wrapper puts jobs under `adlock run`, and takes them out again. It recognises a wrapped line by
+// wrapping the job again and comparing.
 type Wrapper struct {
 	Adlock string // the helper's full path
 	Limit  string // ExpireAfter for each line, or FromSchedule; "": none
 	Flock  bool   // lines under flock(1) too
 
-	// Homeless reports whether a user cannot have a lock directory in home ("": the user's own
-	// home), so that the jobs would not run under adlock. nil: no user is homeless.
+	// Homeless reports whether a user cannot have a lock directory in home ("": its own); nil:
+	// none.
 	Homeless func(user, home string) bool
 }
 
-// FromSchedule is the Limit that derives a job's ExpireAfter from its schedule (expireAfter).
+// FromSchedule is the Limit that derives ExpireAfter from the schedule.
 const FromSchedule = "from-schedule"
 
-// variables are the variables of the crontab that hold for a line.
 type variables map[string]string
+
+func (v variables) value(name string) string { return v[name] }
 
 func (v variables) shell() string {
 	if shell, set := v["SHELL"]; set {
@@ -46,7 +47,7 @@ type Result struct {
 	Told []Left // changed lines with a drawback, which Why says
 }
 
-// Left is a line with what is to be told of it: in general, why it is not changed.
+// Left is a line and what is to be told of it, as why it is not changed.
 type Left struct {
 	Line *Line
 	Why  string
@@ -62,7 +63,7 @@ func (w *Wrapper) Wrap(lines []Line) Result {
 	jobs := map[int]candidate{}
 	change := func(i int, v variables) (text, why string) {
 		l := &lines[i]
-		text, why = w.wrapped(l, v, nameOf(l.Command))
+		text, why = w.wrapped(l, v)
 		calls, _ := w.flocks(l, v)
 		switch {
 		case why != "":
@@ -94,7 +95,6 @@ func (w *Wrapper) Wrap(lines []Line) Result {
 	return r
 }
 
-// goesOn is why a command that goes on in the background is left; "": it does not.
 func goesOn(command string) (why string) {
 	if part := Background(command); part != "" {
 		return "goes on in the background, where the lock would not cover it; run it in the foreground, as cron starts other lines all the same: " + part
@@ -109,7 +109,6 @@ func Unwrap(lines []Line) Result {
 	})
 }
 
-// each changes each line that is a job, or tells why it is left.
 func each(lines []Line, change func(i int, v variables) (text, why string)) Result {
 	var r Result
 	var text strings.Builder
@@ -136,19 +135,16 @@ func each(lines []Line, change func(i int, v variables) (text, why string)) Resu
 	return r
 }
 
-// lockers are programs whose jobs seem to be under a lock already. In doubt a line is not wrapped:
-// the user gets a report of it, while a needless second lock would not be noticed.
+// lockers seem to lock. In doubt a line is left and told; a second lock would not be noticed.
 var lockers = append([]string{"lckdo", "with-lock-ex", "run-one", "solo", "shlock"}, cronline.Lockers...)
 
-// LongestCommand is what vixie-cron takes: it reads a command into MAX_COMMAND (1000)
-// bytes, and refuses one that fills them (load_entry).
+// LongestCommand is what fits vixie-cron's MAX_COMMAND (1000 bytes; load_entry).
 const LongestCommand = 998
 
-// ofDcron are words that dcron takes between the schedule and the command (its crontab(5)).
+// ofDcron matches what dcron takes before the command (its crontab(5)).
 var ofDcron = regexp.MustCompile(`^((FREQ|AFTER|WAIT)=\S+[ \t]+)*ID=`)
 
-// wrapped returns a job's line under adlock with that name, or why the line is left as it is.
-func (w *Wrapper) wrapped(l *Line, v variables, name string) (text, why string) {
+func (w *Wrapper) wrapped(l *Line, v variables) (text, why string) {
 	shell := v.shell()
 	calls, why := w.flocks(l, v)
 	switch locker := lockerOf(l.Command); {
@@ -173,7 +169,7 @@ func (w *Wrapper) wrapped(l *Line, v variables, name string) (text, why string) 
 	case w.isHomeless(l.User, v):
 		return "", homeless(l)
 	}
-	text = w.Adlock + " run --name " + name + w.option(l, v) + " -- " + argumentsOf(l.Command, shell)
+	text = w.Adlock + " run --name " + nameOf(l.Command) + w.option(l, v) + " -- " + argumentsOf(l.Command, shell)
 	if len(calls) > 0 {
 		text = w.flocked(l, v, calls)
 	}
@@ -187,14 +183,11 @@ func (w *Wrapper) wrapped(l *Line, v variables, name string) (text, why string) 
 // Length is how many bytes of a job cron reads as its command.
 func (l *Line) Length() int { return l.lengthOf(l.Command + l.Input) }
 
-// lengthOf is the Length if that is the command with its input. The blanks before it count too, as
-// they are what follows the user column.
+// lengthOf counts the blanks before the command too, as they are what follows the user column.
 func (l *Line) lengthOf(command string) int {
 	return len(command) + len(l.Head) - len(strings.TrimRight(l.Head, blanks))
 }
 
-// saysToShell reports whether a command begins with words for adlock, as it may below a SHELL=
-// that guards it.
 func saysToShell(command string) bool {
 	line, err := cronline.Parse(command)
 	return err != nil || line.Name != "" || len(line.Settings) > 0
@@ -205,31 +198,31 @@ func homeless(l *Line) string {
 }
 
 func (w *Wrapper) isHomeless(user string, v variables) bool {
-	return user != "" && w.Homeless != nil && v["ADLOCK_DIR"]+v["ADLOCK_STORE"] == "" && w.Homeless(user, v["HOME"])
+	return IsHomeless(user, v.value, w.Homeless)
 }
 
-// Homeless returns the users in a user column who have jobs that seem to lock with adlock, but can
-// have no lock directory (homeless reports that).
+// IsHomeless reports whether a line's user can have no lock directory; homeless nil: no user is.
+func IsHomeless(user string, variable func(name string) string, homeless func(user, home string) bool) bool {
+	return user != "" && homeless != nil && variable("ADLOCK_DIR")+variable("ADLOCK_STORE") == "" && homeless(user, variable("HOME"))
+}
+
+// Homeless returns the users with jobs that seem to lock with adlock, and no lock directory.
 func Homeless(lines []Line, homeless func(user, home string) bool) (users []string) {
+	v := variables{}
 	for i := range lines {
 		l := &lines[i]
-		setting := func(name string) string { value, _ := Setting(lines, i, name); return value }
-		if l.Kind == Job && Mentions(lines, i) && setting("ADLOCK_DIR")+setting("ADLOCK_STORE") == "" &&
-			!strings.Contains(l.Command, "ADLOCK_DIR") && !slices.Contains(users, l.User) && homeless(l.User, setting("HOME")) {
+		mentions := Guards(v["SHELL"]) || strings.Contains(l.Command, "adlock")
+		switch {
+		case l.Kind == Variable:
+			v[l.Name] = l.Value
+		case l.Kind == Job && mentions && !strings.Contains(l.Command, "ADLOCK_DIR") && !slices.Contains(users, l.User) && IsHomeless(l.User, v.value, homeless):
 			users = append(users, l.User)
 		}
 	}
 	return users
 }
 
-// Mentions reports whether a line seems to lock with adlock.
-func Mentions(lines []Line, i int) bool {
-	shell, _ := Setting(lines, i, "SHELL")
-	return Guards(shell) || strings.Contains(lines[i].Command, "adlock")
-}
-
-// option returns the option that gives a job its limit. A limit from the schedule does not replace
-// one that the crontab sets.
+// option does not replace a limit that the crontab sets by one from the schedule.
 func (w *Wrapper) option(l *Line, v variables) string {
 	switch {
 	case w.Limit == "", w.Limit == FromSchedule && v["ADLOCK_EXPIRE_AFTER"] != "":
@@ -242,36 +235,35 @@ func (w *Wrapper) option(l *Line, v variables) string {
 
 const expireAfterOption = " --expire-after "
 
-// argumentsOf returns a command as arguments of `adlock run`. Most commands become SHELL -c
-// 'COMMAND'. A plain command stays as it is, with two exceptions. With another shell than the
-// default, its program may be a script without a #! line, which that shell would run itself. And a
-// command that already begins with SHELL -c gets a second SHELL -c around it, so that Unwrap
-// removes the right one.
+// argumentsOf returns a command as arguments of `adlock run`: SHELL -c 'COMMAND', or a plain
+// command as it is. But another shell than the default runs a script without a #! line itself, and
+// a command that begins with SHELL -c gets a second one, so that Unwrap removes the right one.
 func argumentsOf(command, shell string) string {
 	call := shell + " -c "
 	if shell == defaultShell && isPlain(command) && !strings.HasPrefix(command, call) {
 		return command
 	}
-	// cron handles backslashes and % inside the quotes as before, as it does not know quotes. A
-	// backslash that Quoted adds is followed by a quote, not by %.
+	// cron knows no quotes. A backslash that Quoted adds is followed by a quote, not by %.
 	return call + fault.Quoted(command)
 }
 
-// Limits from the schedule. "If dt is the scheduling interval (the interval at which you expect to
-// re-run atoms), then ExpireAfter > dt >= IfElapsed ensures correct and sensible behaviour", and
-// for "dt 1 hour" the paper recommends "ExpireAfter 1 hour 30 mins": one and a half times the
-// shortest time between two starts. It is no less than the 15 minutes recommended for IfElapsed
-// ("ExpireAfter should generally be greater"): otherwise a job that serves a queue and starts each
-// minute would be ended in its second minute, and "the aim is to give the atoms a chance to
-// complete their work". IfElapsed stays 0: it counts from the end of a run, and one that took most
-// of its interval would make the next start too soon.
+// expireAfter follows the paper: "If dt is the scheduling interval, then ExpireAfter > dt >=
+// IfElapsed ensures correct and sensible behaviour", and for "dt 1 hour" it recommends "ExpireAfter
+// 1 hour 30 mins". It is no less than the 15 minutes recommended for IfElapsed, or a job that
+// serves a queue each minute would be ended in its second minute. IfElapsed stays 0: it counts from
+// the end of a run, and would make the next start too soon.
 func expireAfter(s *Schedule) time.Duration {
 	return max(s.Shortest+s.Shortest/2, 15*time.Minute)
 }
 
-// lockerOf is the program in a command that locks; "" if there is none.
+// lockerOf is the program that locks; "": none. If no shell understands, each word counts.
 func lockerOf(command string) string {
-	all, inner := cronline.Commands(command)
+	all := calls(command)
+	if all == nil {
+		for _, word := range strings.FieldsFunc(command, func(c rune) bool { return strings.ContainsRune(" \t;&|()`", c) }) {
+			all = append(all, []string{word})
+		}
+	}
 	for _, words := range all {
 		if words = cronline.Called(words); len(words) == 0 {
 			continue
@@ -279,30 +271,23 @@ func lockerOf(command string) string {
 		if base := filepath.Base(words[0]); slices.Contains(lockers, base) {
 			return base
 		}
-		if text, ok := cronline.ShellText(words); ok {
-			inner = append(inner, text)
-		}
-	}
-	for _, text := range inner {
-		if locker := lockerOf(text); locker != "" {
-			return locker
+		if text, ok := cronline.ShellText(words); ok && lockerOf(text) != "" {
+			return lockerOf(text)
 		}
 	}
 	return ""
 }
 
-// wrappedForm is a command as wrapped writes it: path, name, limit or none, arguments.
-var wrappedForm = regexp.MustCompile(`^(/\S+) run --name (\S+)(?: --expire-after (\S+))? -- ((?s).*)$`)
+var wrappedForm = regexp.MustCompile(`^(/\S+) run --name \S+(?: --expire-after (\S+))? -- ((?s).*)$`)
 
-// unwrapped returns a job's line as it was before it was wrapped. If two commands may have been
-// wrapped, the one that would give exactly this line is taken.
+// unwrapped returns a job as it was: of two possible ones, that which gives exactly this line.
 func unwrapped(l *Line, v variables) (text, why string) {
 	found := wrappedForm.FindStringSubmatch(l.Command)
 	if found != nil {
-		w := Wrapper{Adlock: found[1], Limit: found[3]}
-		for _, command := range commandsOf(found[4], v.shell()) {
+		w := Wrapper{Adlock: found[1], Limit: found[2]}
+		for _, command := range commandsOf(found[3], v.shell()) {
 			was := l.Head + command + l.Input
-			if w.CanStand() && w.wrote(l, was, v, found[2]) {
+			if w.CanStand() && w.wrote(l, was, v) {
 				return was + l.End, ""
 			}
 		}
@@ -310,7 +295,7 @@ func unwrapped(l *Line, v variables) (text, why string) {
 	if found = flockedForm.FindStringSubmatch(l.Command); found != nil {
 		w := Wrapper{Adlock: found[1], Limit: found[2], Flock: true}
 		was := l.Head + found[3] + l.Input
-		if w.CanStand() && w.wrote(l, was, v, "") {
+		if w.CanStand() && w.wrote(l, was, v) {
 			return was + l.End, ""
 		}
 	}
@@ -320,7 +305,6 @@ func unwrapped(l *Line, v variables) (text, why string) {
 	return l.Text(), ""
 }
 
-// commandsOf returns the commands from which argumentsOf may have made these arguments.
 func commandsOf(arguments, shell string) []string {
 	commands := []string{arguments}
 	if word, called := strings.CutPrefix(arguments, shell+" -c "); called {
@@ -331,21 +315,11 @@ func commandsOf(arguments, shell string) []string {
 	return commands
 }
 
-// wrote reports whether wrapping the job that was there would have given this line.
-func (w *Wrapper) wrote(l *Line, was string, v variables, name string) bool {
+func (w *Wrapper) wrote(l *Line, was string, v variables) bool {
 	job := l.with(was + l.End)
-	if job.Kind != Job || !w.Flock && name != nameOf(job.Command) && !(w.isOlder(job, v) && mayBeOlder(name, job.Command)) {
+	if job.Kind != Job {
 		return false
 	}
-	again, why := w.wrapped(job, v, name)
+	again, why := w.wrapped(job, v)
 	return why == "" && again == l.Text()
-}
-
-// isOlder reports whether the limit is from an older version of wrap, which gave each job a limit:
-// the one that the crontab sets, else one from the schedule.
-func (w *Wrapper) isOlder(job *Line, v variables) bool {
-	if asked := v["ADLOCK_EXPIRE_AFTER"]; asked != "" && w.Limit != "" {
-		return limit.InMinutes(w.Limit) == limit.InMinutes(asked)
-	}
-	return w.Limit == limit.Format(expireAfter(&job.Schedule))
 }

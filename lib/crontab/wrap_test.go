@@ -264,48 +264,21 @@ func TestALineWrittenOrEditedByHandStays(t *testing.T) {
 	for _, edit := range [][2]string{
 		{"rsync", "backup"}, {"--name", "--verbose --name"}, {" -- ", " "}, {"/usr/bin/adlock", "adlock"}, {"'rsync", "rsync"}, {"x'", "x' y"},
 		{"run ", "run  "}, {"-c '", "-c '%"}, {"b c", "'b' c"}, {"/usr/bin/adlock", "/usr/bin/a;adlock"}, {"-- ", "--  "},
-		{"--name rsync", "--name rsync-"}, {"--name rsync", "--name rsync-1x"}, {"--name rsync", "--name rsy"}, {"x'\n", "x"}, {"'rsync", "' rsync"}, {"'rsync", "'-n rsync"},
+		{"--name rsync", "--name rsync-"}, {"--name rsync", "--name rsync-1x"}, {"--name rsync", "--name rsy"}, {"x'\n", "x"}, {"'rsync", "' rsync"}, {"'rsync", "'-n rsync"}, {"/bin/sh", "/bin/bash"},
 	} {
 		text := strings.Replace(wrapped, edit[0], edit[1], 1)
 		if back := Unwrap(Read(text, false)); back.Text != text || back.Done != 0 || len(back.Left) != 1 {
 			t.Errorf("%q: %+v", text, back)
 		}
 	}
-	name := nameOf("rsync -a b c; x")
-	for _, edit := range [][2]string{ // wrap may have written these too: adlock was elsewhere, or an older version chose the name
-		{"/usr/bin/adlock", "/opt/adlock"}, {name, "rsync-12345"}, {name, "rsync"}, {name, "rsync-b"}, {name, "x"},
-	} {
-		if back := Unwrap(Read(strings.Replace(wrapped, edit[0], edit[1], 1), false)); back.Text != "@hourly rsync -a b c; x\n" {
-			t.Errorf("%q: %+v", edit, back)
-		}
-	}
-	// Here the edit makes the line one that wrap would write for another command. Unwrap returns
-	// that command.
-	if back := Unwrap(Read(strings.Replace(wrapped, "/bin/sh", "/bin/bash", 1), false)); back.Text != "@hourly /bin/bash -c 'rsync -a b c; x'\n" {
+	// Adlock may have been elsewhere.
+	if back := Unwrap(Read(strings.Replace(wrapped, "/usr/bin/adlock", "/opt/adlock", 1), false)); back.Text != "@hourly rsync -a b c; x\n" {
 		t.Errorf("%+v", back)
 	}
 	for _, text := range []string{"@daily flock f x", "@reboot x", "fi", "# x"} {
 		if back := Unwrap(Read(text, false)); back.Text != text || len(back.Left) != 0 {
 			t.Errorf("%q: %+v", text, back)
 		}
-	}
-}
-
-func TestUnwrapTakesOutWhatOlderWrapsWrote(t *testing.T) {
-	const wrapped = "@daily /usr/bin/adlock run --name rsync --expire-after 1d12h -- rsync -a b c\n" +
-		"@daily /usr/bin/adlock run --name periodic-daily --expire-after 1d12h -- periodic daily\n" +
-		"@hourly /usr/bin/adlock run --name RANDOM-4013560272 --expire-after 1h30m -- /bin/sh -c 'sleep $((RANDOM \\% 30)); /srv/poll.py'\n" +
-		"@hourly /usr/bin/adlock run --name poll.py-20 --expire-after 1h30m -- /srv/poll.py\n" +
-		"@hourly /usr/bin/adlock run --name job-2043196977 -- /bin/sh -c 'job &'\n" + // in the background
-		"ADLOCK_EXPIRE_AFTER=90\n@daily /usr/bin/adlock run --name x --expire-after 90 -- x\n"
-	const was = "@daily rsync -a b c\n@daily periodic daily\n" +
-		"@hourly sleep $((RANDOM \\% 30)); /srv/poll.py\n@hourly /srv/poll.py\n@hourly job &\nADLOCK_EXPIRE_AFTER=90\n@daily x\n"
-	if back := Unwrap(Read(wrapped, false)); back.Text != was || len(back.Left) != 0 {
-		t.Errorf("%s%+v", back.Text, back.Left)
-	}
-	const byHand = "@daily /usr/bin/adlock run --name mirror --expire-after 1d12h -- rsync -a b c\n"
-	if back := Unwrap(Read(byHand, false)); back.Text != byHand {
-		t.Errorf("a name by hand: %s", back.Text)
 	}
 }
 
@@ -364,9 +337,13 @@ func TestEveryRealCrontabIsGuardedAndUnguardedByteForByte(t *testing.T) {
 			continue
 		}
 		after := Read(r.Text, hasUsers(name))
-		for i := range after {
-			if value, _ := Setting(after, i, "SHELL"); after[i].Kind == Job && value != shell {
-				t.Errorf("%s: SHELL=%s for %q", name, value, after[i].Text())
+		value := ""
+		for _, l := range after {
+			switch {
+			case l.Kind == Variable && l.Name == "SHELL":
+				value = l.Value
+			case l.Kind == Job && value != shell:
+				t.Errorf("%s: SHELL=%s for %q", name, value, l.Text())
 			}
 		}
 		if back := Unguard(after); back.Text != text || back.Done != r.Done {

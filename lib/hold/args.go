@@ -30,7 +30,7 @@ func New() *Args {
 	return a
 }
 
-// Options are those of run that make sense here: for taking a lock, and for its owner.
+// Options are those of run that concern taking a lock and its owner.
 func (a *Args) Options() []config.Option {
 	named := &a.Request.Atom
 	program := config.Bind("program", config.Text(&named.Program))
@@ -80,9 +80,8 @@ func (a *Args) Name(name string) (err error) {
 	return err
 }
 
-// findOwner sets the owner, and checks that it is the asking program or an ancestor of it. If the
-// asker dies before that, process 1 or a subreaper becomes the parent of this process; the closed
-// pipe then shows that the asker is dead.
+// findOwner checks that the owner is the asking program or an ancestor of it. If the asker dies
+// before that, another process becomes the parent; the closed pipe then shows that.
 func (a *Args) findOwner() (err error) {
 	if a.Owner == 0 && os.Getppid() == 1 {
 		return fault.New(fault.Usage, "--owner", "must name the process that is to own the lock, as the parent is process 1")

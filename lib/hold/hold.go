@@ -49,8 +49,7 @@ type Keeper interface {
 // Opener opens a store beyond this machine; args are those of the verb.
 type Opener func(a *Args, args []string) (Keeper, error)
 
-// Verb is the verb hold. With open nil, the locksmith takes the place of this process for a store
-// beyond this machine.
+// Verb is the verb hold. With open nil, the locksmith takes the place of this process for a store.
 func Verb(open Opener) config.Verb {
 	return config.Verb{
 		Name: "hold", Does: "take a lock for the calling program, and hold it until the program says release", Args: "NAME",
@@ -75,8 +74,8 @@ func more() []config.List {
 	}
 }
 
-// hold prints usage errors on standard error alone, as every verb does. Later errors go to
-// standard output too, where the program looks for an answer.
+// hold prints usage errors on standard error alone, as every verb does; later ones also where the
+// program looks for an answer.
 func hold(open Opener, args []string) (int, error) {
 	a := New()
 	if err := a.Parse(args); err != nil {
@@ -99,14 +98,12 @@ func hold(open Opener, args []string) (int, error) {
 	return h.hold()
 }
 
-// The first words of two answers: a newcomer has ended the acquisition; there was other trouble.
 const (
 	lost    = "lost"
 	trouble = "error"
 )
 
-// sayError writes the error to standard output, for the asking program, and returns it, for
-// standard error.
+// sayError tells the asking program, and returns the error for standard error.
 func sayError(err error) error {
 	word := trouble
 	if fault.KindOf(err) == fault.Denied {
@@ -116,8 +113,8 @@ func sayError(err error) error {
 	return err
 }
 
-// say writes one line to standard output. It does not use os.Stdout: if no process reads any more,
-// that would end this process by SIGPIPE, with the lock in place.
+// say does not use os.Stdout: without a reader, that would end this process by SIGPIPE, with the
+// lock in place.
 func say(words ...string) error {
 	text := fault.OneLine(strings.TrimSpace(strings.Join(words, " "))) + "\n"
 	_, err := sysfile.Write(1, []byte(text))
@@ -125,15 +122,14 @@ func say(words ...string) error {
 }
 
 // stepAside keeps signals to the program's terminal, group or session from this process. It is
-// false if this process is still in a session that the owner may lead. The signals are caught and
-// not ignored: a hook would inherit ignored signals.
+// false if this process is still in the owner's session. The signals are caught: a hook would
+// inherit ignored ones.
 func stepAside() bool {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	_, err := unix.Setsid()
 	return err == nil
 }
 
-// holding is one atom for one owner.
 type holding struct {
 	*Args
 	keeper Keeper
@@ -141,12 +137,11 @@ type holding struct {
 	token  string
 }
 
-// inDirectory is a Keeper of a lock directory. There a newcomer takes a lock over only after it has
-// ended the owner, so Lost has nothing to report.
+// inDirectory has nothing to report by Lost: a newcomer takes a lock over only after it has ended
+// the owner.
 type inDirectory struct {
-	locker   *lockdir.Locker
-	recorder locker.Recorder
-	path     string
+	locker *lockdir.Locker // not embedded: its promoted methods would be 18 KB of the helper
+	path   string
 }
 
 func (d inDirectory) Take(r locker.Request) (locker.Outcome, error) { return d.locker.Take(r) }
@@ -154,7 +149,6 @@ func (d inDirectory) Release(r locker.ReleaseRequest) error         { return d.l
 func (d inDirectory) Lost() <-chan string                           { return nil }
 
 func (h *holding) open(open Opener, args []string) (err error) {
-	h.Hook.Env = config.Environment()
 	if h.Remote = config.IsRemote(h.Store); h.Remote {
 		h.keeper, err = open(h.Args, args)
 		if dir, failed := config.DirOf(h.Store); err == nil && failed == nil && h.From["host"].Place == config.Unsaid {
@@ -167,31 +161,27 @@ func (h *holding) open(open Opener, args []string) (err error) {
 		return err
 	}
 	config.TellMistakes(path, run.Options)
-	log, err := config.RunlogOf(path, atom.Canonify(h.Request.Atom.Host))
+	rec, err := config.RecorderOf(path, atom.Canonify(h.Request.Atom.Host), h.Hook)
 	if err != nil {
 		return err
 	}
-	h.keeper = inDirectory{recorder: locker.Recorder{Log: log, Hook: h.Hook}, path: path}
-	k, err := lockdir.Open(path, log)
+	k, err := lockdir.Open(path, rec)
 	if err != nil {
-		return h.notRun(locker.Outcome{}, err)
+		return rec.NotRun(&h.Request, path, locker.Outcome{}, err)
 	}
-	k.Hook = h.Hook
-	h.keeper = inDirectory{locker: k, recorder: k.Recorder, path: path}
+	h.keeper = inDirectory{k, path}
 	return nil
 }
 
-// notRun reports an error before the atom was taken. Errors of a store are reported by its
-// locksmith.
+// notRun leaves the errors of a store to its locksmith.
 func (h *holding) notRun(o locker.Outcome, why error) error {
 	d, is := h.keeper.(inDirectory)
 	if !is {
 		return why
 	}
-	return d.recorder.NotRun(&h.Request, d.path, o, why)
+	return d.locker.NotRun(&h.Request, d.path, o, why)
 }
 
-// hold takes the atom, holds it, and releases it.
 func (h *holding) hold() (int, error) {
 	gone := h.ownersEnd()
 	outcome, err := h.take(gone)
@@ -214,9 +204,8 @@ func (h *holding) hold() (int, error) {
 	return h.finish(h.serve(gone))
 }
 
-// take takes the atom. If the owner dies while it waits, this process exits; a lock that it has
-// linked by then is the lock of a dead owner, which the next newcomer reclaims. Any input ends the
-// wait.
+// take: if the owner dies meanwhile, this process exits; the next newcomer reclaims a lock that it
+// has linked by then. Any input ends the wait.
 func (h *holding) take(gone <-chan struct{}) (locker.Outcome, error) {
 	taken := make(chan struct{})
 	defer close(taken)
@@ -227,8 +216,8 @@ func (h *holding) take(gone <-chan struct{}) (locker.Outcome, error) {
 	return h.keeper.Take(r)
 }
 
-// exitAtDeath ends this process if the owner dies before the atom is taken. On a busy machine both
-// channels may be closed already, and select chooses at random; so exitAtDeath checks taken again.
+// exitAtDeath ends this process if the owner dies before the atom is taken. Both channels may be
+// closed already, and select chooses at random; so it checks taken again.
 func exitAtDeath(gone, taken <-chan struct{}, exit func(status int)) {
 	select {
 	case <-taken:
@@ -253,7 +242,6 @@ func (h *holding) denied(o locker.Outcome) (int, error) {
 	return fault.StatusDenied, nil
 }
 
-// finish releases the atom.
 func (h *holding) finish(e ending) (int, error) {
 	if e.lost != "" { // the process that ends the program reports the reason on its standard error
 		_ = say(lost, e.lost) // the program may be gone
@@ -274,8 +262,7 @@ func (h *holding) finish(e ending) (int, error) {
 	}
 }
 
-// releaseRequest has the result of the acquisition, as the program reported it. With
-// --retry-failed, a run that ended without a report counts as failed.
+// releaseRequest: with --retry-failed, a run that ended without a report counts as failed.
 func (h *holding) releaseRequest(e ending) locker.ReleaseRequest {
 	r := locker.ReleaseRequest{
 		Name: h.Request.Atom.Name(), Token: h.token, PID: h.Request.Owner.PID, Status: e.status,

@@ -15,14 +15,12 @@ import (
 	"adlock/lib/runlog"
 )
 
-// ending is how a holding ends.
 type ending struct {
 	status     runlog.Opt[int] // as the program has reported it
 	unreported bool            // the input or the program ended, and no status was reported
 	lost       string          // why the atom is no longer held; "": it is held
 }
 
-// serve holds the atom until there is a reason to release it.
 func (h *holding) serve(gone <-chan struct{}) ending {
 	lines := readLines(os.Stdin)
 	for {
@@ -42,9 +40,8 @@ func (h *holding) serve(gone <-chan struct{}) ending {
 	}
 }
 
-// lastWords reads what the program wrote before it died. All of that is in the pipe by now. It
-// waits a second at most for the end of the input, as a child of the program may keep the pipe open
-// for ever.
+// lastWords reads what the program wrote before it died, which is in the pipe by now. It waits for
+// a second at most, as a child of the program may keep the pipe open.
 func (h *holding) lastWords(lines <-chan string) ending {
 	for within := time.After(time.Second); ; {
 		select {
@@ -58,7 +55,6 @@ func (h *holding) lastWords(lines <-chan string) ending {
 	}
 }
 
-// handle handles one line or, without more, the end of the input.
 func (h *holding) handle(line string, more bool) (e ending, done bool) {
 	if !more {
 		return ending{unreported: true}, true
@@ -71,14 +67,12 @@ func (h *holding) handle(line string, more bool) (e ending, done bool) {
 	return ending{status: status}, true
 }
 
-// ends reports whether a process is dead or exiting: an exiting process closes its files before it
-// is dead.
+// ends: an exiting process closes its files before it is dead.
 func ends(id process.Identity) bool {
 	e, err := process.Find(id.PID)
 	return err == nil && e.Exiting || id.Life() == process.Dead
 }
 
-// parseRelease reads `release [STATUS]`.
 func parseRelease(line string) (status runlog.Opt[int], understood bool) {
 	words := strings.Fields(line)
 	if len(words) == 0 || len(words) > 2 || words[0] != "release" {
@@ -91,11 +85,10 @@ func parseRelease(line string) (status runlog.Opt[int], understood bool) {
 	return status, true
 }
 
-// longestLine is longer than any known line.
 const longestLine = 256
 
-// readLines sends the lines that it reads, the last one even without a line feed. Of a line longer
-// than longestLine it sends the beginning.
+// readLines sends the last line even without a line feed, and of a line longer than longestLine the
+// beginning.
 func readLines(from io.Reader) <-chan string {
 	lines := make(chan string)
 	go func() {
@@ -118,7 +111,7 @@ func readLines(from io.Reader) <-chan string {
 	return lines
 }
 
-// lookAgain is the interval between checks of processes whose death the kernel does not report.
+// lookAgain is for processes whose death the kernel does not report.
 const lookAgain = 200 * time.Millisecond
 
 // AwaitDeath returns once the process is dead.
@@ -132,24 +125,23 @@ func AwaitDeath(owner process.Identity) {
 	}
 }
 
-// AwaitRest returns when no process is left in the group and the session that the dead owner may
-// have led: as in a lock directory, such processes still hold the atom.
+// AwaitRest returns when no process is left in the group and the session of the dead owner: as in a
+// lock directory, such processes hold the atom.
 func AwaitRest(owner process.Identity) {
 	for (process.Job{Owner: owner}).Remains() {
 		time.Sleep(lookAgain)
 	}
 }
 
-// ownersEnd is closed once the owner is dead.
 func (h *holding) ownersEnd() <-chan struct{} {
 	gone := make(chan struct{})
 	go func() { AwaitDeath(h.Request.Owner); close(gone) }()
 	return gone
 }
 
-// awaitRest waits for the owner's death, and then for the processes that it leaves. If this process
-// itself is in the owner's session, it would wait for itself: it returns false after the owner's
-// death, and the next newcomer reclaims the lock, like that of a killed script.
+// awaitRest waits for the owner's death, and for what it leaves. In the owner's session, this
+// process would wait for itself: then it returns false, and the next newcomer reclaims the lock,
+// like that of a killed script.
 func (h *holding) awaitRest() bool {
 	AwaitDeath(h.Request.Owner)
 	if session, err := unix.Getsid(0); !h.apart && (err != nil || session == h.Request.Owner.PID) {

@@ -448,30 +448,29 @@ func (l *Locker) OwnStuck(r *locker.Request, token string, age time.Duration, wh
 	}
 }
 
-// DryRun says whether the request would be granted now, and why; it writes nothing.
-func (l *Locker) DryRun(r *locker.Request) (granted bool, reason string, err error) {
+// DryRun returns what Take would do now; it writes nothing.
+func (l *Locker) DryRun(r *locker.Request) (d policy.Decision, err error) {
 	paused, err := l.lookAtPause()
 	if err != nil || paused.Pause.Denies() {
-		return false, decide(r, &paused).Reason(), err
+		return decide(r, &paused), err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), l.question())
 	defer cancel()
 	seen, err := l.Store.Look(ctx, r.Atom.Name(), r.Shared)
 	if err != nil {
-		return false, "", err
+		return d, err
 	}
 	v, err := l.view(r, &seen)
 	if err != nil {
-		return false, "", err
+		return d, err
 	}
 	s := policy.Situation{Last: v.Last, Active: v.Active, TickUsed: v.TickUsed}
 	for n := 1; n <= r.Slots; n++ {
 		slot, err := l.Store.Look(ctx, r.Atom.Slot(n), false)
 		if err != nil {
-			return false, "", err
+			return d, err
 		}
 		s.Slots = append(s.Slots, policy.Active{Held: slot.Held && !slot.Lapsed && !slot.Silent, Owner: policy.Lives})
 	}
-	d := v.Foresee(policy.Decide(r.Terms(), s))
-	return d.Step.Granted(), d.Reason(), nil
+	return v.Foresee(policy.Decide(r.Terms(), s)), nil
 }

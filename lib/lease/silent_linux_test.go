@@ -35,7 +35,7 @@ func TestADryRunSaysWhatARunDoesAboutASilentOwner(t *testing.T) {
 	}}}
 	r := newcomer(0)
 	r.Slots = 1
-	granted, reason, err := l.DryRun(&r)
+	granted, reason, err := inWords(l.DryRun(&r))
 	if !granted || err != nil || !strings.HasPrefix(reason, "free: its owner has given no sign of life") {
 		t.Errorf("%v, %q, %v", granted, reason, err)
 	}
@@ -44,7 +44,7 @@ func TestADryRunSaysWhatARunDoesAboutASilentOwner(t *testing.T) {
 		t.Errorf("status says %q", d.Reason())
 	}
 	slot = true
-	if granted, reason, err := l.DryRun(&r); !granted || err != nil {
+	if granted, reason, err := inWords(l.DryRun(&r)); !granted || err != nil {
 		t.Errorf("its slot: %v, %q, %v", granted, reason, err)
 	}
 }
@@ -81,4 +81,12 @@ func TestTheRunlogShowsAWaiterForAStore(t *testing.T) {
 	if kinds := recorded(l.Log); !slices.Equal(kinds, []runlog.Kind{runlog.Wait, runlog.Deny}) {
 		t.Errorf("the runlog has %s", kinds)
 	}
+}
+
+// inWords is a dry run's answer: whether the atom would be taken, and why.
+func inWords(d policy.Decision, err error) (granted bool, reason string, _ error) {
+	if err != nil {
+		return false, "", err
+	}
+	return d.Step.Granted(), d.Reason(), nil
 }

@@ -10,6 +10,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"adlock/lib/config"
+	"adlock/lib/cronline"
 )
 
 // invocation is a call of `adlock run` or of flock(1) with a command.
@@ -30,8 +31,7 @@ type invocation struct {
 	unknown bool     // the last of the words is no option, or has no value: the rest is unknown
 }
 
-// invocationOf returns the parsed call; nil if it is a call of neither program, or if its options
-// are not understood.
+// invocationOf is nil for other programs, and for options that are not understood.
 func (c *Checker) invocationOf(call *syntax.CallExpr) *invocation {
 	if v := c.readInvocation(call); v != nil && !v.unknown {
 		return v
@@ -54,118 +54,60 @@ func (c *Checker) readInvocation(call *syntax.CallExpr) *invocation {
 	return nil
 }
 
-// wrappers run what follows them, after options of their own.
-var wrappers = []string{"exec", "command", "env", "nice", "ionice", "nohup", "time", "sudo", "chronic", "cronic", "setsid", "timeout",
-	"runuser", "doas", "stdbuf", "chrt", "taskset", "systemd-cat"}
-
-// unwrapped is what wrappers run.
 func unwrapped(args []*syntax.Word) []*syntax.Word {
-	wrapped := func(text string) bool { return slices.Contains(wrappers, path.Base(text)) }
-	for len(args) > 0 {
-		text, whole := literal(args[0])
-		if !whole || !wrapped(text) {
-			return args
-		}
-		args = afterOptions(args[1:])
-	}
-	return args
+	words := texts(args)
+	return args[len(args)-len(cronline.Called(words)):]
 }
 
-// afterOptions is what follows the options of a wrapper, its assignments and numbers.
-func afterOptions(args []*syntax.Word) []*syntax.Word {
-	for len(args) > 0 {
-		text, _ := literal(args[0])
-		switch {
-		case len(text) == 2 && strings.Contains("-u -g -n -c -p -k -s", text) && len(args) > 1:
-			args = args[2:]
-		case strings.HasPrefix(text, "-"), strings.Contains(text, "="), text != "" && strings.Trim(text, "0123456789.smhd") == "":
-			args = args[1:]
-		default:
-			return args
-		}
-	}
-	return args
-}
+// unknownPart stands in a text for what only the run of the line would show.
+const unknownPart = "\x00"
 
-// adlockRun reads the options by the table of `adlock run`; nil if only the run of the line would
-// show which options there are, or if the line is cut off.
-func (c *Checker) adlockRun(call *syntax.CallExpr, args []*syntax.Word) *invocation {
-	v := &invocation{program: "adlock", call: call, options: map[string]*syntax.Word{}}
-	for len(args) > 0 {
-		text, whole := literal(args[0])
-		if whole && text == "--" {
-			args = args[1:]
-			break
-		}
-		if len(text) < 2 || text[0] != '-' {
-			break
-		}
-		name, _, inline := strings.Cut(text, "=")
-		if !whole && !inline {
-			return nil
-		}
-		o := config.Find(c.Options, name)
-		switch {
-		case o == nil:
-			v.words, v.unknown = append(v.words, name), true
-			return v
-		case o.Arg != "" && !inline && len(args) < 2:
-			return nil // the line is cut off
-		}
-		args = args[c.take(v, o, args, inline):]
-		if v.unknown {
-			return v
-		}
-	}
-	v.command = args
-	if len(args) > 0 {
-		_, whole := literal(args[0])
-		v.partial = v.partial || !whole
-	}
-	return v
-}
-
-// take reads the option o at the beginning of args, and returns how many words it has.
-func (c *Checker) take(v *invocation, o *config.Option, args []*syntax.Word, inline bool) int {
-	words := args[:1]
-	switch {
-	case o.Arg == "":
-		v.options[o.Name] = nil
-	case inline:
-		v.options[o.Name] = behindEqual(args[0])
-	case c.isOption(args[1]):
-		v.unknown = true
-	default:
-		words = args[:2]
-		v.options[o.Name] = args[1]
-	}
-	v.note(words)
-	return len(words)
-}
-
-// isOption reports whether a word cannot be the value of the option before it.
-func (c *Checker) isOption(w *syntax.Word) bool {
-	text, whole := literal(w)
-	return whole && (text == "--" || config.Find(c.Options, text) != nil)
-}
-
-// note keeps the words of an option, if they are all known.
-func (v *invocation) note(words []*syntax.Word) {
-	var texts []string
-	for _, w := range words {
+func texts(args []*syntax.Word) (words []string) {
+	for _, w := range args {
 		text, whole := literal(w)
 		if !whole {
-			v.partial = true
-			return
+			text += unknownPart
 		}
-		texts = append(texts, text)
+		words = append(words, text)
 	}
-	v.words = append(v.words, texts...)
+	return words
 }
 
-// refusal is the error by which `adlock run` would refuse the options of a call, "" if that is
-// not certain. If getenv is nil nothing is known of the environment. A line that is cut off is no
-// mistake, and a limit that is no duration has a finding of its own, with a cure.
+// adlockRun is nil if only the run of the line would show its options, or if the line is cut off.
+func (c *Checker) adlockRun(call *syntax.CallExpr, args []*syntax.Word) *invocation {
+	v := &invocation{program: "adlock", call: call, options: map[string]*syntax.Word{}}
+	for {
+		words := texts(args)
+		o, _, n, err := config.Next(c.Options, words)
+		switch name, _, inline := strings.Cut(strings.Join(words[:min(1, n)], ""), "="); {
+		case err != nil && (strings.Contains(name, unknownPart) || len(args) == 1 && config.Find(c.Options, name) != nil):
+			return nil
+		case err != nil:
+			v.words, v.unknown = append(v.words, name), true
+			return v
+		case o == nil:
+			v.command = args[n:]
+			v.partial = v.partial || len(v.command) > 0 && strings.Contains(words[n], unknownPart)
+			return v
+		case n == 2:
+			v.options[o.Name] = args[1]
+		case inline:
+			v.options[o.Name] = behindEqual(args[0])
+		default:
+			v.options[o.Name] = nil
+		}
+		if known := words[:n]; strings.Contains(strings.Join(known, ""), unknownPart) {
+			v.partial = true
+		} else {
+			v.words = append(v.words, known...)
+		}
+		args = args[n:]
+	}
+}
+
+// refusal is the error by which `adlock run` would refuse the options of a call; "" if that is
+// uncertain. A line that is cut off is no mistake, and a limit that is no duration has a finding of
+// its own.
 func (c *Checker) refusal(v *invocation, getenv func(name string) string, limits ...*syntax.Word) string {
 	noDuration := slices.ContainsFunc(limits, func(w *syntax.Word) bool {
 		_, wrong := durationOf(w)
@@ -184,7 +126,6 @@ func (c *Checker) refusal(v *invocation, getenv func(name string) string, limits
 	return err.Error()
 }
 
-// behindEqual is the value of --name=value.
 func behindEqual(w *syntax.Word) *syntax.Word {
 	if text, whole := literal(w); whole {
 		_, value, _ := strings.Cut(text, "=")
@@ -199,12 +140,11 @@ func behindEqual(w *syntax.Word) *syntax.Word {
 	return &syntax.Word{Parts: append([]syntax.WordPart{&lit}, w.Parts[1:]...)}
 }
 
-// quoted returns a word with that text.
 func quoted(text string) *syntax.Word {
 	return &syntax.Word{Parts: []syntax.WordPart{&syntax.SglQuoted{Value: text}}}
 }
 
-// flock reads a call of flock(1); nil if it locks a descriptor.
+// flock is nil if the call locks a descriptor.
 func flock(call *syntax.CallExpr, args []*syntax.Word) *invocation {
 	letters, args := lockerOptions(args)
 	if len(args) < 2 {
@@ -218,7 +158,6 @@ func flock(call *syntax.CallExpr, args []*syntax.Word) *invocation {
 	return v
 }
 
-// lockerOptions cuts off the options of flock, setlock or lockf, and returns their letters.
 func lockerOptions(args []*syntax.Word) (letters string, rest []*syntax.Word) {
 	for len(args) > 0 {
 		text, whole := literal(args[0])
@@ -239,17 +178,14 @@ func lockerOptions(args []*syntax.Word) (letters string, rest []*syntax.Word) {
 	return letters, args
 }
 
-// flockLetters are the letters of flock's long options, and of those without one the letter E if they
-// take a value.
+// flockLetters are the letters of flock's long options; E stands for any that takes a value.
 var flockLetters = map[string]string{
 	"--close": "o", "--nonblock": "n", "--nb": "n", "--nonblocking": "n", "--wait": "w", "--timeout": "w", "--shared": "s", "--unlock": "u",
 	"--conflict-exit-code": "E", "--start": "E", "--length": "E", "--exclusive": "x", "--no-fork": "F", "--fcntl": "F", "--verbose": "F",
 }
 
-// said is the word of an option, if given.
 func (v *invocation) said(name string) *syntax.Word { return v.options[name] }
 
-// file is the one that is locked.
 func (v *invocation) file() *syntax.Word { return cmp.Or(v.lock, v.said("flock")) }
 
 func (v *invocation) has(name string) bool {
@@ -257,7 +193,6 @@ func (v *invocation) has(name string) bool {
 	return given
 }
 
-// named are the words that name the lock.
 func (v *invocation) named() []*syntax.Word {
 	if v.program == "flock" {
 		return []*syntax.Word{v.lock}

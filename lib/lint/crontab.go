@@ -7,7 +7,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,20 +14,20 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"adlock/lib/config"
+	"adlock/lib/cronline"
 	"adlock/lib/crontab"
 	"adlock/lib/limit"
 	"adlock/lib/policy"
 )
 
 func (c *Checker) isCommand(word string) bool {
-	return crontab.IsShellWord(word) || c.isProgram(word)
+	return cronline.IsShellWord(word) || c.isProgram(word)
 }
 
 func (c *Checker) isProgram(name string) bool {
 	return c.findIn(name, append(filepath.SplitList(c.CronPath), c.Elsewhere...)) != ""
 }
 
-// findIn is the path of a program that one of the directories has, or that is named by its path.
 func (c *Checker) findIn(name string, dirs []string) string {
 	if filepath.IsAbs(name) {
 		dirs = []string{"/"}
@@ -45,8 +44,7 @@ func (c *Checker) findIn(name string, dirs []string) string {
 	return ""
 }
 
-// lists reports whether a directory has a file of that name. Each directory is read once, as a crontab
-// may name any number of programs.
+// lists reads each directory once, as a crontab may name any number of programs.
 func (c *Checker) lists(dir, name string) bool {
 	names, is := c.listed[dir]
 	if !is {
@@ -63,7 +61,6 @@ func (c *Checker) lists(dir, name string) bool {
 	return names[name]
 }
 
-// isMissing reports whether a path in a crontab of that user leads nowhere.
 func (c *Checker) isMissing(user, path string) bool {
 	if c.Missing != nil {
 		return c.Missing(user, path)
@@ -72,7 +69,6 @@ func (c *Checker) isMissing(user, path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// job is one line of a crontab with a command that a shell runs.
 type job struct {
 	*Checker
 	*findings
@@ -98,8 +94,6 @@ func (c *Checker) jobs(t *tab) []Mistake {
 		switch l := &t.lines[i]; l.Kind {
 		case crontab.Job:
 			j := job{Checker: c, findings: &f, Line: l, tab: t, at: i, variables: t.distinct}
-			f.never(l)
-			j.userColumn()
 			j.check()
 		case crontab.Variable:
 			t.see(l)
@@ -119,7 +113,6 @@ func (c *Checker) jobs(t *tab) []Mistake {
 	return f.all
 }
 
-// unlimited reports whether there are jobs, and no line seems to set an ExpireAfter.
 func unlimited(lines []crontab.Line) (jobs bool) {
 	for i := range lines {
 		l := &lines[i]
@@ -131,30 +124,22 @@ func unlimited(lines []crontab.Line) (jobs bool) {
 	return jobs
 }
 
-// isLimit reports whether the variable sets a limit, in which a number without a unit is minutes.
 func isLimit(variable string) bool {
 	o := config.OfVariable(variable)
 	return o != nil && o.Minutes > config.Unsaid
 }
 
-// shells are those with the syntax of sh; `shell` is adlock's own for crontabs.
-var shells = []string{"sh", "dash", "ash", "bash", "ksh", "mksh", "shell"}
-
-// longest is the longest command that is checked. It is longer than what a person writes, and a
-// parser recurses for each nested bracket.
+// longest is the longest command that is checked: a parser recurses for each nested bracket.
 const longest = 4 << 10
 
 func (j *job) check() {
 	shell, set := j.setting("SHELL")
-	if set && !slices.Contains(shells, path.Base(shell)) || len(j.Command)+len(j.Input) > longest {
+	if set && !cronline.IsShell(shell) && !crontab.Guards(shell) || len(j.Command)+len(j.Input) > longest {
 		return
 	}
 	j.command = strings.ReplaceAll(j.Command, `\%`, "%")
-	for _, text := range append([]string{j.command}, crontab.ShellTexts(j.command)...) {
-		j.pasted(j.Number, text)
-	}
 	file, err := crontab.Parse(j.command)
-	if j.percent() || err != nil {
+	if err != nil {
 		return
 	}
 	j.file = file
@@ -165,7 +150,6 @@ func (j *job) check() {
 		j.unguarded()
 	}
 	j.outside(file.Stmts)
-	j.paths()
 	calls(file, func(call *syntax.CallExpr) {
 		j.noVerb(call)
 		j.noAdlock(call)
@@ -178,7 +162,6 @@ func (j *job) check() {
 	})
 }
 
-// isRefused reports options that `adlock run` does not take.
 func (j *job) isRefused(v *invocation) bool {
 	why := j.refusal(v, j.environment(v), j.limit(v, "if-elapsed"), j.limit(v, "expire-after"))
 	if why != "" {
@@ -187,8 +170,7 @@ func (j *job) isRefused(v *invocation) bool {
 	return why != ""
 }
 
-// environment is the environment of a call, as far as the line and the crontab set it; nil if it is
-// unknown.
+// environment is what the line and the crontab set for a call; nil if that is unknown.
 func (j *job) environment(v *invocation) func(name string) string {
 	said := map[string]string{}
 	for _, a := range v.call.Assigns {
@@ -207,36 +189,6 @@ func (j *job) environment(v *invocation) func(name string) string {
 	}
 }
 
-// percent looks for a % that was meant as a part of the command, but at which cron ends the command.
-// It looks at the line's command, and at commands inside it that are passed to a shell as text, as
-// in the lines that wrap writes.
-func (j *job) percent() bool {
-	input := strings.ReplaceAll(j.Input, `\%`, "%")
-	ends := func(command string) bool { return isCutOff(command, input) }
-	if input == "" || !ends(j.command) && !slices.ContainsFunc(crontab.ShellTexts(j.command), ends) {
-		return false
-	}
-	j.add(j.Number, "% ends the command", "cron passes what follows to the job as its input", `write \%`)
-	return true
-}
-
-// cutOff matches a command cut off in a format: of date(1), of an option, of a file's name.
-// cutAddress matches a command cut off in an address, and coded the rest of that address.
-var (
-	cutOff     = regexp.MustCompile(`( ["']?\+|[^ =]=|>[ \t]*\S*[-._/])$`)
-	cutAddress = regexp.MustCompile(`://\S*$`)
-	coded      = regexp.MustCompile(`^%[0-9A-Fa-f]{2}`)
-)
-
-// isCutOff reports whether a command lacks its input: without the input no shell understands it, or
-// it ends in the middle of a word.
-func isCutOff(command, input string) bool {
-	_, err := crontab.Parse(command)
-	_, whole := crontab.Parse(command + input)
-	return err != nil && whole == nil || cutOff.MatchString(command) || cutAddress.MatchString(command) && coded.MatchString(input)
-}
-
-// locks checks a lock that the line takes.
 func (j *job) locks(v *invocation) {
 	ifElapsed := j.limit(v, "if-elapsed")
 	d, _ := durationOf(ifElapsed)
@@ -284,15 +236,10 @@ func (j *job) locks(v *invocation) {
 	}
 }
 
-// builtins are commands that a shell carries out in its own process, and that are of no use as
-// programs. POSIX requires some of them as programs too, and some systems have these.
-var builtins = strings.Fields(". : alias cd chdir eval exec exit export local read readonly return set shift source trap type typeset ulimit umask unalias unset wait")
-
-// builtin looks for a command that only a shell has, run under a lock without a shell.
 func (j *job) builtin(v *invocation) {
 	for _, words := range [][]*syntax.Word{v.command, unwrapped(v.command)} {
 		name := wordOf(words)
-		if !slices.Contains(builtins, name) || j.isProgram(name) {
+		if !cronline.IsShellWord(name) || j.isProgram(name) {
 			continue
 		}
 		j.add(j.Number, "a command of the shell's own", "there is no program "+name+": the job is never run", "say "+v.program+" … sh -c '"+name+" …'")
@@ -300,7 +247,6 @@ func (j *job) builtin(v *invocation) {
 	}
 }
 
-// apart looks for a lock in a store beyond this machine that each machine takes for itself.
 func (j *job) apart(v *invocation) {
 	store, _ := literal(j.limit(v, "store"))
 	if !config.IsRemote(store) || j.limit(v, "host") != nil {
@@ -310,7 +256,7 @@ func (j *job) apart(v *invocation) {
 	j.add(j.Number, "a store without a host", wrong, cure)
 }
 
-// limit is the word of an option, or what the line or the crontab sets its variable to.
+// limit is the word of an option, or the value of its variable in the line or the crontab.
 func (j *job) limit(v *invocation, name string) *syntax.Word {
 	if word := j.own(v, name); word != nil || v.has(name) {
 		return word
@@ -323,7 +269,7 @@ func (j *job) limit(v *invocation, name string) *syntax.Word {
 	return nil
 }
 
-// own is the word of an option, or what the line sets its variable to.
+// own is the word of an option, or the value of its variable in the line.
 func (j *job) own(v *invocation, name string) *syntax.Word {
 	if v.has(name) {
 		return v.said(name)
@@ -337,7 +283,6 @@ func (j *job) own(v *invocation, name string) *syntax.Word {
 	return nil
 }
 
-// interval looks for an interval that skips every second start.
 func (j *job) interval(v *invocation, d time.Duration) {
 	if d <= 0 || j.mayBeOn(v, "from-start") || (policy.Limits{IfElapsed: d}).Skipping(policy.Pace{Period: j.Schedule.Shortest}) == "" {
 		return
@@ -346,7 +291,7 @@ func (j *job) interval(v *invocation, d time.Duration) {
 		" counts from completion: every second start is denied", "say --from-start (ADLOCK_FROM_START=1), or a shorter interval")
 }
 
-// days looks for days of --once-per that begin in another time zone than the line is written for.
+// days looks for days of --once-per that begin in another time zone than the schedule's.
 func (j *job) days(v *invocation) {
 	d, _ := durationOf(j.limit(v, "once-per"))
 	if d <= 0 || d%(24*time.Hour) != 0 || j.Differs == nil || j.environment(v) == nil || j.environment(v)("TZ") != "" {
@@ -361,10 +306,10 @@ func (j *job) days(v *invocation) {
 	}
 }
 
-// farApart: if the period is this many times as long as a limit, the limit alone is of little use.
+// farApart: with a period that is this many times as long as the limit, the limit alone is of
+// little use.
 const farApart = 4
 
-// endsLate looks for a limit that passes long before the next start, whose newcomer ends the job.
 func (j *job) endsLate(v *invocation) {
 	d, _ := durationOf(j.limit(v, "expire-after"))
 	period := j.Schedule.Shortest
@@ -374,7 +319,6 @@ func (j *job) endsLate(v *invocation) {
 	j.add(j.Number, "note", "ends only at the next start, in "+limit.Format(period), "ADLOCK_ENFORCE=1 ends it after "+limit.Format(d))
 }
 
-// mayBeOn reports whether a switch or its variable is given, and is not plainly off.
 func (j *job) mayBeOn(v *invocation, name string) bool {
 	if v.has(name) {
 		return true
@@ -384,7 +328,6 @@ func (j *job) mayBeOn(v *invocation, name string) bool {
 	return j.limit(v, name) != nil && (config.Toggle(&on)(text) != nil || on)
 }
 
-// unnamed looks for a lock whose name depends on the directory.
 func (j *job) unnamed(v *invocation) {
 	if v.has("name") || v.has("operand") || j.limit(v, "name") != nil || j.limit(v, "operand") != nil || len(v.command) == 0 {
 		return
@@ -395,8 +338,7 @@ func (j *job) unnamed(v *invocation) {
 	}
 }
 
-// outside looks for commands that a reader of the line may believe to be under the lock of the
-// command before them.
+// outside looks for commands that seem to be under the lock of the command before them.
 func (j *job) outside(list []*syntax.Stmt) {
 	for i, stmt := range list {
 		j.outsideOf(stmt)
@@ -417,8 +359,8 @@ func (j *job) outsideOf(stmt *syntax.Stmt) {
 	}
 }
 
-// unlocked reports a command behind a locked one, except those that only report on it or show its
-// output, and those that take a lock themselves.
+// unlocked leaves out commands that only report on the locked one or show its output, and those
+// that take a lock themselves.
 func (j *job) unlocked(locked, behind *syntax.Stmt, operator string) {
 	one, other := callOf(last(locked)), callOf(first(behind))
 	if one == nil || other == nil {
@@ -437,12 +379,10 @@ func (j *job) unlocked(locked, behind *syntax.Stmt, operator string) {
 		"say "+v.program+" … sh -c '…' for both")
 }
 
-// tellers are commands behind a locked one that need no lock.
 var tellers = []string{":", "[", "test", "true", "false", "exit", "echo", "printf", "logger", "mail", "mailx", "mutt", "sendmail", "curl", "wget", "ping",
 	"touch", "date", "tee", "ts", "cat", "grep", "egrep", "fgrep", "sed", "awk", "gawk", "mawk", "head", "tail", "tr", "cut", "sort", "uniq", "wc", "systemd-cat",
 	"sleep", "kill", "rm", "adlock"}
 
-// last is the last statement of a list with && or ||.
 func last(stmt *syntax.Stmt) *syntax.Stmt {
 	for {
 		list, ok := stmt.Cmd.(*syntax.BinaryCmd)
@@ -453,7 +393,6 @@ func last(stmt *syntax.Stmt) *syntax.Stmt {
 	}
 }
 
-// first is the first statement of a list with && or ||.
 func first(stmt *syntax.Stmt) *syntax.Stmt {
 	for {
 		list, ok := stmt.Cmd.(*syntax.BinaryCmd)
@@ -464,63 +403,11 @@ func first(stmt *syntax.Stmt) *syntax.Stmt {
 	}
 }
 
-// asks are commands by which a line looks for another command, or changes where commands are found.
-var asks = []string{"command", "type", "which", "hash", "test", "[", "[[", ".", "source", "eval", "export", "su", "sudo", "runuser"}
-
-// paths looks for commands that are on this machine, and not on cron's PATH. A command that this
-// machine does not have at all is taken for another machine's.
-func (j *job) paths() {
-	_, profile := j.setting("BASH_ENV")
-	if profile || has(j.file, asks...) || strings.Contains(j.command, "PATH=") {
-		return
-	}
-	search, set := j.setting("PATH")
-	if !set {
-		search = j.CronPath
-	}
-	functions := map[string]bool{}
-	syntax.Walk(j.file, func(n syntax.Node) bool {
-		if f, ok := n.(*syntax.FuncDecl); ok && f.Name != nil {
-			functions[f.Name.Value] = true
-		}
-		return true
-	})
-	var told []string
-	calls(j.file, func(call *syntax.CallExpr) {
-		words := [][]*syntax.Word{call.Args, unwrapped(call.Args)}
-		if v := j.invocationOf(call); v != nil && len(v.command) > 0 && !strings.Contains(wordOf(v.command), " ") {
-			words = append(words, v.command, unwrapped(v.command))
-		}
-		for _, w := range words {
-			name := wordOf(w)
-			if functions[name] || slices.Contains(told, name) {
-				continue
-			}
-			if where := j.missing(name, filepath.SplitList(search)); where != "" {
-				told = append(told, name)
-				j.add(j.Number, "not on cron's PATH", name+" is not found in "+search, "write "+where)
-			}
-		}
-	})
-}
-
-// wordOf is the first word; "" if only the run of the line would show it.
 func wordOf(words []*syntax.Word) string {
-	if len(words) == 0 {
-		return ""
+	if len(words) > 0 {
+		if text, whole := literal(words[0]); whole {
+			return text
+		}
 	}
-	text, whole := literal(words[0])
-	if !whole {
-		return ""
-	}
-	return text
-}
-
-// missing is the path elsewhere of a command that no directory of search has; "" if one has it, or
-// if it is unknown elsewhere too.
-func (j *job) missing(name string, search []string) string {
-	if name == "" || strings.ContainsAny(name, "/*?[~ ") || crontab.IsShellWord(name) || j.findIn(name, search) != "" {
-		return ""
-	}
-	return j.findIn(name, j.Elsewhere)
+	return ""
 }

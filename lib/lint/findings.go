@@ -2,6 +2,7 @@ package lint
 
 import (
 	"path"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -14,7 +15,6 @@ import (
 	"adlock/lib/policy"
 )
 
-// findings are the mistakes so far.
 type findings struct {
 	all   []Mistake
 	known map[Mistake]bool // with their lines and names alone
@@ -28,7 +28,7 @@ func (f *findings) add(line int, what, reason, cure string) {
 	f.known[Mistake{Line: line, What: what}] = true
 }
 
-// once adds a mistake of a line that several jobs may show.
+// once is for a mistake of a line that several jobs may show.
 func (f *findings) once(line int, what, reason, cure string) {
 	if !f.told(line, what) {
 		f.add(line, what, reason, cure)
@@ -37,7 +37,6 @@ func (f *findings) once(line int, what, reason, cure string) {
 
 func (f *findings) told(line int, what string) bool { return f.known[Mistake{Line: line, What: what}] }
 
-// noVerb reports a verb that was probably meant as `run`, and that adlock does not have.
 func (j *job) noVerb(call *syntax.CallExpr) {
 	args := unwrapped(call.Args)
 	if len(args) < 2 {
@@ -50,20 +49,33 @@ func (j *job) noVerb(call *syntax.CallExpr) {
 	}
 }
 
-// noAdlock reports a path to adlock that does not exist, if adlock is installed elsewhere. If adlock
-// is not installed, the crontab is taken for another machine's.
+var asks = []string{"command", "type", "which", "hash", "test", "[", "[[", ".", "source", "eval", "export", "su", "sudo", "runuser"}
+
+// noAdlock takes the crontab for another machine's if adlock is not installed here.
 func (j *job) noAdlock(call *syntax.CallExpr) {
 	name := wordOf(unwrapped(call.Args))
-	if j.Shell == "" || !path.IsAbs(name) || path.Base(name) != "adlock" || !j.isMissing(j.runsAs(), name) {
+	if path.Base(name) != "adlock" {
 		return
 	}
-	if where := j.findIn("adlock", j.Elsewhere); where != "" {
+	where := j.findIn("adlock", j.Elsewhere)
+	if where == "" {
+		return
+	}
+	if path.IsAbs(name) && j.Shell != "" && j.isMissing(j.runsAs(), name) {
 		j.add(j.Number, "an adlock that is not there", "no such file: "+name+", and the job is never run", "write "+where)
+	}
+	search, set := j.setting("PATH")
+	if !set {
+		search = j.CronPath
+	}
+	_, profile := j.setting("BASH_ENV")
+	if name == "adlock" && j.findIn(name, filepath.SplitList(search)) == "" && !profile && !has(j.file, asks...) && !strings.Contains(j.command, "PATH=") {
+		j.once(j.Number, "not on cron's PATH", name+" is not found in "+search, "write "+where)
 	}
 }
 
 // noSetting reports a variable whose name is nearly that of a setting: no program reads it, so no
-// program would ever report it. Any other name is another program's.
+// program would ever report it.
 func (f *findings) noSetting(c *Checker, line int, name string) {
 	if c.Nearest == nil || !strings.HasPrefix(name, "ADLOCK_") {
 		return
@@ -73,7 +85,6 @@ func (f *findings) noSetting(c *Checker, line int, name string) {
 	}
 }
 
-// changes reports a lock whose name differs in each run.
 func (j *job) changes(words []*syntax.Word) {
 	for _, w := range words {
 		if part := changing(w); part != "" {
@@ -83,7 +94,6 @@ func (j *job) changes(words []*syntax.Word) {
 	}
 }
 
-// limits reports limits that contradict each other or the past runs.
 func (j *job) limits(v *invocation, saidIfElapsed, saidExpireAfter *syntax.Word) {
 	ifElapsed, wrong1 := durationOf(saidIfElapsed)
 	expireAfter, wrong2 := durationOf(saidExpireAfter)
@@ -101,8 +111,7 @@ func (j *job) limits(v *invocation, saidIfElapsed, saidExpireAfter *syntax.Word)
 	}
 	if ifElapsed != unknown {
 		if warning := (policy.Limits{IfElapsed: ifElapsed, ExpireAfter: expireAfter, Source: policy.Said}).Warning(); warning != "" && expireAfter > 0 {
-			reason, more, _ := strings.Cut(warning, ": ")
-			j.add(j.Number, "ExpireAfter below IfElapsed", reason+", so "+more, "give it more time, or a shorter interval")
+			j.add(j.Number, "ExpireAfter below IfElapsed", warning, "give it more time, or a shorter interval")
 		}
 	}
 	name, whole := literal(v.said("name"))
@@ -115,13 +124,12 @@ func (j *job) limits(v *invocation, saidIfElapsed, saidExpireAfter *syntax.Word)
 	}
 }
 
-// unenforced reports a job that should be ended at a limit that is not set. (The option --enforce
-// without a limit is refused by run itself.)
+// unenforced reports a limit to enforce that is not set. (run itself refuses --enforce without
+// one.)
 func (f *findings) unenforced(line int) {
 	f.add(line, "enforced without a limit", "ADLOCK_ENFORCE is ignored, as no limit is said", "say ADLOCK_EXPIRE_AFTER=D")
 }
 
-// isOn reports whether the value of a switch turns it on.
 func isOn(value string) bool {
 	var on bool
 	return config.Toggle(&on)(value) == nil && on
@@ -129,10 +137,9 @@ func isOn(value string) bool {
 
 func isNever(d time.Duration) bool { return d == limit.Never }
 
-// unknown is a duration that is known only when the line runs.
 const unknown = time.Duration(-1)
 
-// durationOf reads a word as a duration; wrong is why it is none. A missing or empty word is 0.
+// durationOf is 0 for a missing or empty word; wrong is why a word is no duration.
 func durationOf(w *syntax.Word) (d time.Duration, wrong string) {
 	text, whole := literal(w)
 	switch {

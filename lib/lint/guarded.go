@@ -14,9 +14,8 @@ import (
 	"adlock/lib/crontab"
 )
 
-// guarded checks the words by which a line addresses adlock, if the crontab's SHELL puts the line
-// under a lock. That shell does not run a line whose settings it does not understand, and reports
-// that only when the job is due. A line that is not locked locks by itself.
+// guarded checks the words for adlock in a line below adlock's SHELL, which refuses a line that it
+// does not understand only when the job is due.
 func (j *job) guarded() (locked bool) {
 	l, err := cronline.Parse(j.command)
 	if err != nil {
@@ -40,7 +39,6 @@ func (j *job) guarded() (locked bool) {
 	return true
 }
 
-// unguarded looks for a line with settings that only adlock's SHELL reads, below another SHELL.
 func (j *job) unguarded() {
 	l, err := cronline.Parse(j.command)
 	if err != nil && strings.Contains(strings.ToUpper(j.command), "ADLOCK") || len(l.Settings) > 0 {
@@ -54,7 +52,6 @@ func (j *job) variable(name string) string {
 	return value
 }
 
-// invocationOfLine is the call of `adlock run` that a line under adlock's SHELL stands for.
 func (j *job) invocationOfLine(l cronline.Line) *invocation {
 	v := &invocation{program: "adlock", text: l.Text, call: &syntax.CallExpr{}, options: map[string]*syntax.Word{}}
 	for _, s := range l.Settings {
@@ -69,8 +66,7 @@ func (j *job) invocationOfLine(l cronline.Line) *invocation {
 	return v
 }
 
-// late looks for a setting of the line's own lock that is made inside the job: by then the line has
-// its lock already.
+// late looks for a setting of the line's own lock inside the job, which has its lock by then.
 func (j *job) late() {
 	found := ""
 	syntax.Walk(j.file, func(n syntax.Node) bool {
@@ -86,7 +82,6 @@ func (j *job) late() {
 	}
 }
 
-// setBy are the variables that a part of a command sets, for itself or for what it starts.
 func setBy(n syntax.Node) (names []string) {
 	switch n := n.(type) {
 	case *syntax.Assign:
@@ -107,7 +102,7 @@ func setBy(n syntax.Node) (names []string) {
 	return names
 }
 
-// isOfOneLock reports whether a variable is a setting of one lock, which a job does not inherit.
+// isOfOneLock: a job does not inherit the settings of its lock.
 func isOfOneLock(variable string) bool {
 	o := config.OfVariable(variable)
 	return o != nil && !o.Inherited
@@ -121,11 +116,10 @@ func (j *job) refused(why string) {
 // operator after them.
 var noName = regexp.MustCompile("^[ \t]*(:[ \t]+[^;&|<>()$`#\\s][^;&|<>()$`#\n]*)(;|&&|\\|\\||$)")
 
-// noBlank matches a command whose name begins with a colon: no program has such a name.
 var noBlank = regexp.MustCompile("^[ \t]*:([-._A-Za-z0-9]+)([ \t;]|$)")
 
-// passedOver looks for words that were meant to name a lock, or to set something, and do neither:
-// then the lock is named after the whole command.
+// passedOver looks for words that were meant for adlock, and without which the lock is named after
+// the whole command.
 func (j *job) passedOver() {
 	if found := noBlank.FindStringSubmatch(j.command); found != nil {
 		j.add(j.Number, "a name that is none", strconv.Quote(":"+found[1])+" is a command, and there is none of that name: a blank is missing",
@@ -143,7 +137,6 @@ func (j *job) passedOver() {
 	j.add(j.Number, "a name that is none", reason, `say ": NAME ADLOCK_X=VALUE ;", a name of one word`)
 }
 
-// absent reports a SHELL that was meant as adlock's and does not exist: cron can run nothing with it.
 func (f *findings) absent(c *Checker, t *tab) {
 	for i := range t.lines {
 		l := &t.lines[i]
@@ -156,7 +149,6 @@ func (f *findings) absent(c *Checker, t *tab) {
 	}
 }
 
-// overruled reports a SHELL that replaces adlock's before any line is guarded.
 func (f *findings) overruled(lines []crontab.Line) {
 	guard := ""
 	for i := range lines {

@@ -7,19 +7,14 @@ import (
 	"adlock/lib/crontab"
 )
 
-// homeless looks for a user whose jobs have no usable lock directory, and so never run.
 func (j *job) homeless(v *invocation) {
 	known := j.environment(v)
-	if j.User == "" || known == nil || j.limit(v, "store") != nil {
-		return
-	}
-	if known("ADLOCK_DIR") == "" && j.Homeless != nil && j.Homeless(j.User, known("HOME")) {
+	if known != nil && j.limit(v, "store") == nil && crontab.IsHomeless(j.User, known, j.Homeless) {
 		j.add(j.Number, "a user without a lock directory", j.User+" can make none at home, and the job is never run", "as root: adlock init "+j.User)
 	}
 }
 
-// moved looks for a line that gives the jobs below it another lock directory than the one that the
-// same jobs have if their user starts them by hand.
+// moved looks for a line that gives jobs another lock directory than they have if started by hand.
 func (j *job) moved(v *invocation) {
 	known := j.environment(v)
 	if known == nil || j.limit(v, "store") != nil || j.Dir == nil {
@@ -46,8 +41,7 @@ func (j *job) moved(v *invocation) {
 	}
 }
 
-// homeMoves reports a HOME that moves the lock directory away from usual. If the user is not known,
-// a HOME that belongs to another user may show whose crontab it is.
+// homeMoves: if the user is not known, a HOME of another user may show whose crontab it is.
 func (j *job) homeMoves(line *crontab.Line, usual string) {
 	if dir := j.Dir(j.runsAs(), line.Value); usual != "" && dir != usual {
 		j.once(line.Number, "a HOME that moves the locks", "the locks of the jobs below are in "+dir+", and those of the same jobs by hand in "+usual,

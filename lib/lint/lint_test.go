@@ -139,20 +139,6 @@ var crontabs = []pair{
 		"ADLOCK_AGENT=0\nADLOCK_BIN=/opt/adlock\nADLOCK_FTP_PASSWORD_FILE=/root/p\nADLOCK_ETCD_PASSWORD_FILE=/root/p\n* * * * *  /bin/job",
 		"* * * * *  ADLOCK_EXPIREAFTER=90m /bin/job",
 	}},
-	{"% ends the command", []string{
-		"* * * * *  /bin/job $(date +%F)",
-		"* * * * *  curl -s https://example.org/a%20b",
-		"* * * * *  [ $((RANDOM % 5)) = 0 ] && /bin/job",
-		"* * * * *  /bin/adlock run --name job -- /bin/sh -c '/bin/job \"'%s\"",
-	}, []string{
-		"* * * * *  mail joe >/dev/null%Joe,",
-		`* * * * *  /bin/job $(date +\%F)`,
-		"* * * * *  curl -sd @- https://example.org/a%some",
-	}},
-	{"a date that never comes", []string{
-		"0 0 31 2 *  /bin/job",
-		"0 0 30 2 *  /bin/adlock run --name n -- /bin/job",
-	}, []string{"0 0 29 2 *  /bin/job", "0 0 31 2 1  /bin/job", "@reboot  /bin/job"}},
 	{"a setting that is refused", []string{
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_SHELL=bash\n* * * * *  /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=soon\n* * * * *  /bin/job",
@@ -314,23 +300,6 @@ var crontabs = []pair{
 		"* * * * *  /bin/adlock run --name n -- sh -c 'ADLOCK_DIR=/srv/l /bin/adlock run --name n -- /bin/job'",
 		"* * * * *  /bin/adlock run --name n -- /bin/a && /bin/adlock run --name n -- /bin/b",
 	}},
-	{"a character of a web page", []string{
-		"* * * * *  /bin/job “a b”",
-		"* * * * *  /bin/job ‘a’",
-		"* * * * *  /bin/job\u00a0a",
-		"* * * * *  /bin/adlock run --name n -- /bin/sh -c '/bin/job –a'",
-		"ADLOCK_DIR=“/srv/locks”\n* * * * *  /bin/job",
-	}, []string{
-		"* * * * *  rsync -a /home '/mnt/–a'",
-		"* * * * *  mail -s \"It’s “done” – really\" root",
-		"# “a comment” –x\n* * * * *  /bin/job",
-		"* * * * *  /bin/mail root%“Joe” –x",
-		"SHELL=/usr/bin/python3\n* * * * *  print(“a”)",
-	}},
-	{"a command that is too long", []string{
-		"* * * * *  /bin/job " + strings.Repeat("x", 988),
-		"* * * * * /bin/job%" + strings.Repeat("x", 990),
-	}, []string{"* * * * * /bin/job " + strings.Repeat("x", 988)}},
 	{"a sleep under the lock", []string{
 		"SHELL=/usr/lib/adlock/shell\n*/5 * * * *  : n ; sleep 30 && /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  ADLOCK_X=1; sleep 30; /bin/job # adlock: not the first\n*/5 * * * *  /bin/sleep $((RANDOM \\% 60)); /bin/job",
@@ -396,15 +365,13 @@ var crontabs = []pair{
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_ENFORCE=1\n@daily  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 	}},
 	{"not on cron's PATH", []string{
-		"* * * * *  job",
-		"* * * * *  flock -n /run/x job",
-		"PATH=/nowhere\n* * * * *  gzip x",
+		"* * * * *  adlock run --name n -- /bin/job",
+		"PATH=/nowhere\n* * * * *  nice adlock run --name n -- /bin/job",
 	}, []string{
-		"* * * * *  command -v job >/dev/null && job",
-		"* * * * *  [ -x job ] && job",
-		"* * * * *  PATH=/usr/local/bin:$PATH; job",
-		"* * * * *  job() { :; }; job",
-		"SHELL=/bin/bash\nBASH_ENV=/etc/profile\n* * * * *  job",
+		"* * * * *  command -v adlock >/dev/null && adlock run --name n -- /bin/job",
+		"* * * * *  PATH=/usr/local/bin:$PATH; adlock run --name n -- /bin/job",
+		"SHELL=/bin/bash\nBASH_ENV=/etc/profile\n* * * * *  adlock run --name n -- /bin/job",
+		"* * * * *  job",
 	}},
 	{"only the first is locked", []string{
 		"* * * * *  cd /srv && flock -n /run/x -c '/bin/a' && /bin/b -c",
@@ -453,7 +420,7 @@ func TestEachMistakeOfACrontabIsFoundAndItsNeighboursAreNot(t *testing.T) {
 			for _, text := range []string{text + "\n", text, strings.ReplaceAll(text+"\n", "\n", "\r\n"), "# a word\n\n" + text + "\n# the end\n"} {
 				found, err := alone(c).Check("crontab", text)
 				found = slices.DeleteFunc(found, func(m Mistake) bool {
-					return m.What != p.what && (m.What == "a last line without an end" || m.What == "a line that ends in CR LF")
+					return m.What != p.what && m.What == "a line that cron refuses"
 				})
 				if err != nil || len(found) != 1 || found[0].What != p.what {
 					t.Errorf("%+v, %v, want one %q in:\n%q", found, err, p.what, text)
@@ -466,38 +433,23 @@ func TestEachMistakeOfACrontabIsFoundAndItsNeighboursAreNot(t *testing.T) {
 	}
 }
 
-func TestAPercentThatEndsACommandIsFoundAfterWrapToo(t *testing.T) {
-	c := checker(t)
-	for _, p := range crontabs {
-		for _, text := range p.wrong {
-			if text = wrapped(text + "\n"); p.what == "% ends the command" {
-				finds(t, c, text, string(rune('0'+strings.Count(text, "\n")))+": "+p.what)
-			}
-		}
-	}
-}
-
-func TestALineThatCronReadsOtherwiseIsFound(t *testing.T) {
-	c := checker(t)
-	const job, refused, goesOn = "* * * * * /bin/job\n", "a line that cron refuses", "a line that goes on"
+func TestALineThatCronRefusesIsFound(t *testing.T) {
+	const job, refused = "* * * * * /bin/job\n", "a line that cron refuses"
 	for text, want := range map[string][]string{
-		"@every_5m /bin/job\n":                               {"1: " + refused},
-		"0 22-4 * * * /bin/job\n":                            {"1: " + refused},
-		job + "0 22-4 * * * /bin/job\n" + "fi\n" + job + job: {"2: " + refused, "3: " + refused},
-		"* * * * * /bin/job \\\n  -a \\\n  -b\n" + job:       {"1: " + goesOn},
-		"PATH=/bin:\\\n/usr/bin\n" + job:                     {"1: " + goesOn},
-		"* * * * * /bin/job a \\\\\n" + job:                  nil,
-		"* * * * * /bin/job a \\":                            {"1: a last line without an end"},
-		"# to be continued \\\n" + job:                       nil,
-		job + "* * * * * /bin/job":                           {"2: a last line without an end"},
-		job + "# the end":                                    nil,
-		job + "A=b":                                          nil,
-		"# word\r\n" + job:                                   nil,
-		"# word\r\n\r\nA=b\r\n" + job:                        {"2: a line that ends in CR LF"},
-		job + "* * * * * /bin/job\r\n":                       {"2: a line that ends in CR LF"},
-		job + "* * * * * /bin/job\r":                         {"2: a line that ends in CR LF", "2: a last line without an end"},
+		"@every_5m /bin/job\n":                                  {"1: " + refused},
+		"0 22-4 * * * /bin/job\n":                               {"1: " + refused},
+		job + "0 22-4 * * * /bin/job\n" + "fi\n" + job + job:    {"2: " + refused, "3: " + refused},
+		"* * * * * /bin/job \\\n  -a \\\n" + job:                {"2: " + refused},
+		"* * * * * /bin/job a \\\\\n" + job:                     nil,
+		job + "* * * * * /bin/job":                              {"2: " + refused},
+		job + "# the end":                                       nil,
+		job + "A=b":                                             nil,
+		job + "* * * * * /bin/job\r\n":                          nil,
+		"* * * * * /bin/job " + strings.Repeat("x", 989) + "\n": {"1: " + refused},
+		"* * * * * /bin/job " + strings.Repeat("x", 988) + "\n": nil,
+		"* * * * * /bin/job%" + strings.Repeat("x", 990) + "\n": {"1: " + refused},
 	} {
-		finds(t, c, text, want...)
+		finds(t, checker(t), text, want...)
 	}
 }
 
@@ -585,34 +537,6 @@ func TestAUserColumnIsExpectedInCronsOwnPlaces(t *testing.T) {
 	if found := between(t, [2]string{"/etc/cron.d/x", users}); len(found) != 1 || found[0].What != wrong {
 		t.Errorf("%+v", found)
 	}
-	if found := between(t, [2]string{"/var/spool/cron/x", "* * * * * if test -e /a; then /b; fi\n* * * * * root flock -n /run/x /bin/a; /bin/b\n* * * * * root\n"}); len(found) != 1 ||
-		found[0].Line != 2 || found[0].What != "a user in a user's crontab" {
-		t.Errorf("%+v", found)
-	}
-}
-
-func TestAUserBeforeACommandIsFoundInAnyCrontab(t *testing.T) {
-	const wrong, named = "a user in a user's crontab", "17 3 * * * root rsync -a /home /mnt\n"
-	c := checker(t)
-	c.Elsewhere = append(c.Elsewhere, "/")
-	finds(t, c, "0 1 * * * rsync a b\n0 2 * * * rsync a c\n"+named, "3: "+wrong)
-	finds(t, c, "0 1 * * * rsync a b\n0 2 * * * rsync a c\n0 3 * * * root is-none -a\n")
-	for path, want := range map[string]int{StandardInput: 1, "crontab": 0, "/etc/cron.d/x": 0, "/var/spool/cron/joe": 1} {
-		found, err := alone(c).Check(path, "# my jobs\n"+named)
-		if err != nil || len(found) != want || want == 1 && (found[0].What != wrong || !strings.Contains(found[0].Cure, "-u")) {
-			t.Errorf("%s: %+v, %v", path, found, err)
-		}
-	}
-	if found, err := alone(c).Check(StandardInput, "* * * * * dumper flock -n /run/x /bin/job\n"); err != nil || len(found) != 1 || found[0].What != wrong {
-		t.Errorf("%+v, %v", found, err)
-	}
-	own := t.TempDir()
-	program(t, own, "root")
-	finds(t, c, "PATH="+own+":/bin\n0 1 * * * /bin/rsync a b\n"+strings.Replace(named, "rsync", "/bin/rsync", 1))
-	c.UserColumn = true
-	if found, err := alone(c).Check(StandardInput, named); err != nil || len(found) > 0 {
-		t.Errorf("with -u: %+v, %v", found, err)
-	}
 }
 
 func TestTheLinesOfASpoolHaveTheNumbersOfCrontabL(t *testing.T) {
@@ -630,13 +554,18 @@ func TestTheLinesOfASpoolHaveTheNumbersOfCrontabL(t *testing.T) {
 
 func TestAUserColumnIsDetected(t *testing.T) {
 	c := checker(t)
-	const wrong = "2: not on cron's PATH"
-	finds(t, c, "# m h dom mon dow user command\n* * * * * root job\n", wrong)
-	finds(t, c, "#\n* * * * * root job\n* * * * * root /bin/job\n* * * * * news /bin/job\n", wrong) // no user of this machine
-	finds(t, c, "#\n* * * * * job root\n", wrong)
-	finds(t, c, "#\n* * * * * news if /bin/job; then job; fi\n", wrong)
+	const wrong, job = "2: only the first is locked", "flock -n /run/x /bin/job; /bin/b\n"
+	finds(t, c, "# m h dom mon dow user command\n* * * * * root "+job, wrong)
+	finds(t, c, "#\n* * * * * root "+job+"* * * * * root /bin/job\n* * * * * news /bin/job\n", wrong) // no user of this machine
+	finds(t, c, "#\n* * * * * news if /bin/job; then job; fi; "+job, wrong)
+	if found, err := alone(c).Check(StandardInput, "#\n* * * * * root "+job); err != nil || len(found) != 1 {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if found, err := alone(c).Check("/var/spool/cron/joe", "#\n* * * * * root "+job); err != nil || len(found) > 0 {
+		t.Errorf("%+v, %v", found, err)
+	}
 	c.UserColumn = true
-	finds(t, c, "#\n* * * * * date job\n", wrong)
+	finds(t, c, "#\n* * * * * date "+job, wrong)
 }
 
 func TestAUserWhoCanMakeNoLockDirectoryIsFound(t *testing.T) {
@@ -775,8 +704,8 @@ func TestALongCommandOfBracketsIsIgnored(t *testing.T) {
 	const wrong = "* * * * * flock -n /run/x /bin/a; /bin/b\n"
 	for _, command := range []string{"(", "$(", "a|", "a;if ", "`", "${a-", "((", "{ ", "\"$(", "<("} {
 		text := strings.Repeat(command, longest/len(command))
-		finds(t, c, "* * * * * "+text+"\n"+wrong, "1: a command that is too long", "2: only the first is locked")
-		finds(t, c, "* * * * * "+text+text+"\n"+wrong, "1: a command that is too long", "2: only the first is locked")
+		finds(t, c, "* * * * * "+text+"\n"+wrong, "1: a line that cron refuses", "2: only the first is locked")
+		finds(t, c, "* * * * * "+text+text+"\n"+wrong, "1: a line that cron refuses", "2: only the first is locked")
 	}
 }
 

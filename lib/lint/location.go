@@ -15,18 +15,16 @@ import (
 	"adlock/lib/crontab"
 )
 
-// expandable matches what a shell would expand, and cron does not.
 var expandable = regexp.MustCompile("^~|[$][A-Za-z_({]|`")
 
-// unexpanded looks for a location that only a shell would understand.
 func (f *findings) unexpanded(l *crontab.Line) {
 	if why := Unexpanded(l); why != "" {
 		f.add(l.Number, "a setting that cron does not expand", why, "write the full path")
 	}
 }
 
-// Unexpanded is what follows from a setting of a location that only a shell would understand; "" for
-// another line.
+// Unexpanded is what follows from a location that only a shell would understand; "" for another
+// line.
 func Unexpanded(l *crontab.Line) string {
 	const none = "no job below it ever runs"
 	follows := map[string]string{"ADLOCK_DIR": none, "ADLOCK_STORE": none, "ADLOCK_FLOCK": none, "ADLOCK_LOGDIR": "no runlog is written"}[l.Name]
@@ -36,7 +34,6 @@ func Unexpanded(l *crontab.Line) string {
 	return "cron passes " + l.Value + " on as it stands: " + follows
 }
 
-// vanishes looks for a lock directory whose locks do not last, and reports whether there is one.
 func (j *job) vanishes(v *invocation) bool {
 	known := j.environment(v)
 	if known == nil {
@@ -54,7 +51,6 @@ func (j *job) vanishes(v *invocation) bool {
 	return why != ""
 }
 
-// lineOf is the line where a variable of the job gets its value.
 func (j *job) lineOf(variable, value string) int {
 	if setter := j.set[variable]; setter != nil && setter.Value == value {
 		return setter.Number
@@ -62,7 +58,6 @@ func (j *job) lineOf(variable, value string) int {
 	return j.Number
 }
 
-// locksFile looks for a file of --flock that does not last, or that is on another machine.
 func (j *job) locksFile(v *invocation) {
 	file, whole := literal(j.limit(v, "flock"))
 	if !whole || !filepath.IsAbs(file) {
@@ -78,7 +73,6 @@ func (j *job) locksFile(v *invocation) {
 	}
 }
 
-// sharesFile looks for another job under the same file of flock(1).
 func (j *job) sharesFile(v *invocation) {
 	file, whole := literal(v.lock)
 	if !whole || !filepath.IsAbs(file) || ignored.MatchString(j.Text()) {
@@ -88,7 +82,6 @@ func (j *job) sharesFile(v *invocation) {
 	j.share("flock "+path.Clean(file), taken{by: j, text: core, waits: v.waits, isShared: v.isShared}, "give each a file of its own, or have both wait (flock -w)")
 }
 
-// deploys looks for a lock that is named after its command, if that changes with each installation.
 func (j *job) deploys(v *invocation) {
 	name, _ := literal(v.said("name"))
 	under := j.under(v)
@@ -104,7 +97,6 @@ func (j *job) deploys(v *invocation) {
 	}
 }
 
-// within looks for a lock that the job asks for again, while it holds it.
 func (j *job) within(v *invocation) {
 	under := j.under(v)
 	for _, text := range append(crontab.ShellTexts(under), under) {
@@ -120,7 +112,7 @@ func (j *job) within(v *invocation) {
 	}
 }
 
-// isOneLock reports whether two calls certainly name the same lock, and only one process can hold it.
+// isOneLock reports whether two calls certainly name one lock that only one process can hold.
 func isOneLock(v, inner *invocation) bool {
 	if file, whole := literal(v.file()); whole && file != "" && is(inner.file(), file) {
 		return !(v.isShared || v.has("shared")) || !(inner.isShared || inner.has("shared"))
@@ -137,7 +129,6 @@ func isOneLock(v, inner *invocation) bool {
 	return whole && name != "" && is(inner.said("name"), name)
 }
 
-// unguarded reports whether there are jobs, and none is below adlock's SHELL.
 func unguarded(lines []crontab.Line) (jobs bool) {
 	guards := false
 	for i := range lines {
@@ -154,7 +145,6 @@ func unguarded(lines []crontab.Line) (jobs bool) {
 	return jobs
 }
 
-// noShell looks for the job's shell of adlock's SHELL, where no line has that.
 func (f *findings) noShell(c *Checker, l *crontab.Line) {
 	if l.Name == "ADLOCK_SHELL" && l.Value != "" {
 		f.add(l.Number, "a setting without the SHELL", "no line has a SHELL of adlock's, and nothing else reads ADLOCK_SHELL: the jobs have no lock", "say SHELL="+cmp.Or(c.Shell, "/usr/lib/adlock/shell")+" beside it")

@@ -17,7 +17,6 @@ import (
 	"adlock/lib/crontab"
 )
 
-// taken is a lock that a line takes, or a lock directory that it uses.
 type taken struct {
 	by   *job
 	user string
@@ -27,7 +26,6 @@ type taken struct {
 	waits, isShared bool
 }
 
-// where names the line, for a message about the line j, which may be in another crontab.
 func (t *taken) where(j *job) string {
 	if t.by.path == j.path {
 		return "line " + strconv.Itoa(t.by.Number)
@@ -35,7 +33,6 @@ func (t *taken) where(j *job) string {
 	return t.by.path + ":" + strconv.Itoa(t.by.Number)
 }
 
-// differs is how another job of the same lock differs from this one; "" if it is the same job.
 func (t *taken) differs(j *job, text string) string {
 	switch {
 	case t.text != text:
@@ -48,7 +45,7 @@ func (t *taken) differs(j *job, text string) string {
 	return ""
 }
 
-// userOrPath returns the user that runs the job; if the user is unknown, the crontab's path.
+// userOrPath is the job's user; if that is unknown, the crontab's path.
 func (j *job) userOrPath() (user string, known bool) {
 	if j.User != "" {
 		user, _, _ = strings.Cut(strings.ReplaceAll(j.User, "/", ":"), ":") // a group or a login class may follow
@@ -60,8 +57,8 @@ func (j *job) userOrPath() (user string, known bool) {
 	return j.path, false
 }
 
-// shares looks for another job with the same lock, in this crontab or in one before: if both are
-// due, one of them is skipped, and nothing reports that.
+// shares looks for another job with the same lock: if both are due one is skipped, which nothing
+// reports.
 func (j *job) shares(v *invocation) {
 	known := j.environment(v)
 	text := j.textOf(v)
@@ -88,12 +85,10 @@ func (j *job) shares(v *invocation) {
 	j.share(key, t, "give each a name of its own (: NAME ; or --name), or have both wait (--wait, ADLOCK_WAIT)")
 }
 
-// isSemaphore tells whether the line says how many runs of a name there may be at once.
 func (j *job) isSemaphore(v *invocation) bool {
 	return v.has("name") && j.own(v, "slots") != nil && j.own(v, "program") == nil
 }
 
-// share keeps the job as the first one with the lock key, or reports that there is another.
 func (j *job) share(key string, t taken, cure string) {
 	first, is := j.locked[key]
 	if !is {
@@ -107,8 +102,7 @@ func (j *job) share(key string, t taken, cure string) {
 	j.add(j.Number, "one lock for two jobs", first.where(j)+" has it too, for "+other+": while one runs the other is skipped", cure)
 }
 
-// homeOf is the home of a user's lock directory, if the crontab sets one. Root's lock directory is
-// in no home.
+// homeOf is a HOME that moves the lock directory. Root's is in no home.
 func homeOf(user string, known func(name string) string) string {
 	if user == "root" {
 		return ""
@@ -116,8 +110,8 @@ func homeOf(user string, known func(name string) string) string {
 	return known("HOME")
 }
 
-// atomOf are the words that make the atom; not ok if they are not all known. Without a name the
-// command is the program, and without an operand the job's text stands for it.
+// atomOf is not ok if a word of the atom is unknown. Without a name the command is the program, and
+// without an operand the job's text stands for it.
 func (j *job) atomOf(v *invocation, text string) (words []string, ok bool) {
 	said := map[string]string{}
 	for _, option := range []string{"store", "host", "program", "operator", "operand", "name"} {
@@ -136,8 +130,7 @@ func (j *job) atomOf(v *invocation, text string) (words []string, ok bool) {
 	return append(words, program, cmp.Or(said["operand"], text)), program != "."
 }
 
-// textOf is the text of the job under a lock, with what precedes the lock: a cd, perhaps. A line
-// under adlock's SHELL is a job as a whole.
+// textOf is the text of the job under a lock, with what precedes the lock, such as a cd.
 func (j *job) textOf(v *invocation) string {
 	if v.text != "" || len(v.command) == 0 {
 		return v.text
@@ -145,7 +138,6 @@ func (j *job) textOf(v *invocation) string {
 	return j.source(nil, v.call) + j.source(v.command[0], v.command[len(v.command)-1])
 }
 
-// under is the text of the job that runs while the lock is held.
 func (j *job) under(v *invocation) string {
 	if v.text != "" || len(v.command) == 0 {
 		return v.text
@@ -156,8 +148,8 @@ func (j *job) under(v *invocation) string {
 	return j.source(v.command[0], v.command[len(v.command)-1])
 }
 
-// source is the text of the command from the beginning of the node from to the end of the node to;
-// if from is nil, it is the text before to.
+// source is the command from the beginning of from (nil: its own) to the end of to; without from,
+// to is not in it.
 func (j *job) source(from, to syntax.Node) string {
 	if from == nil {
 		return j.command[:to.Pos().Offset()]
@@ -165,15 +157,13 @@ func (j *job) source(from, to syntax.Node) string {
 	return j.command[from.Pos().Offset():to.End().Offset()]
 }
 
-// cronsOwn are variables that are meant for cron, and by which jobs do not differ.
 var cronsOwn = map[string]bool{
 	"SHELL": true, "MAILTO": true, "MAILFROM": true, "CONTENT_TYPE": true, "CONTENT_TRANSFER_ENCODING": true, "CRON_TZ": true,
 	"RANDOM_DELAY": true, "START_HOURS_RANGE": true, "PERSISTENT": true, "CRON_UNIQUE_UNITS": true,
 }
 
-// see adds a variable to those of the jobs below it. A job may differ by its variables from a job with
-// the same text: distinct has the hashes of all of them, as comparing them for each pair of jobs would
-// take quadratic time.
+// see adds a variable to those of the jobs below it. Comparing all variables of each pair of jobs
+// would take quadratic time, so distinct has their hashes.
 func (t *tab) see(l *crontab.Line) {
 	if !cronsOwn[l.Name] && !strings.HasPrefix(l.Name, "ADLOCK_") {
 		if before := t.set[l.Name]; before != nil {
@@ -194,7 +184,6 @@ func (j *job) waits(v *invocation) bool {
 	return j.limit(v, "wait") != nil && (!whole || text != "" && text != "0")
 }
 
-// directory looks for a lock directory of two users, which only one of them can use.
 func (j *job) directory(v *invocation) {
 	known := j.environment(v)
 	user, is := j.userOrPath()
@@ -216,7 +205,7 @@ func (j *job) directory(v *invocation) {
 }
 
 // background looks for a job that still runs after its lock is released. A child of flock(1)
-// inherits the lock's descriptor and so holds the lock, unless flock (-o) or screen closes it.
+// inherits the lock, unless flock (-o) or screen closes it.
 func (j *job) background(v *invocation) {
 	text := j.under(v)
 	part := crontab.Background(text)

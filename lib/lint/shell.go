@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"adlock/lib/crontab"
 	"path"
 	"slices"
 	"strings"
@@ -8,66 +9,21 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// literal is the text of a word, without its quotes; whole is false if a part is unknown.
-func literal(w *syntax.Word) (text string, whole bool) {
-	if w == nil {
-		return "", false
-	}
-	return literalParts(w.Parts, false)
-}
+func literal(w *syntax.Word) (text string, whole bool) { return crontab.Literal(w, "") }
 
-func literalParts(parts []syntax.WordPart, inQuotes bool) (text string, whole bool) {
-	whole = true
-	for _, part := range parts {
-		switch p := part.(type) {
-		case *syntax.Lit:
-			text += unescaped(p.Value, inQuotes)
-		case *syntax.SglQuoted:
-			text += p.Value
-			whole = whole && !p.Dollar
-		case *syntax.DblQuoted:
-			inner, all := literalParts(p.Parts, true)
-			text += inner
-			whole = whole && all
-		default:
-			whole = false
-		}
-	}
-	return text, whole
-}
-
-// unescaped removes the backslashes by which a shell quotes characters.
-func unescaped(text string, inQuotes bool) string {
-	var b strings.Builder
-	for i := 0; i < len(text); i++ {
-		if text[i] == '\\' && i+1 < len(text) && (!inQuotes || strings.IndexByte("$`\"\\\n", text[i+1]) >= 0) {
-			i++
-		}
-		b.WriteByte(text[i])
-	}
-	return b.String()
-}
-
-// is reports whether the word is that text.
 func is(w *syntax.Word, text string) bool {
 	got, whole := literal(w)
 	return whole && got == text
 }
 
-// nameOf is the command that a call names, without its directory; "" if only the run of the line
-// would show it.
 func nameOf(call *syntax.CallExpr) string {
-	if len(call.Args) == 0 {
+	word := wordOf(call.Args)
+	if word == "" {
 		return ""
 	}
-	text, whole := literal(call.Args[0])
-	if !whole || text == "" {
-		return ""
-	}
-	return path.Base(text)
+	return path.Base(word)
 }
 
-// callOf is the call that a statement consists of; nil if the statement is anything else.
 func callOf(s *syntax.Stmt) *syntax.CallExpr {
 	if s == nil {
 		return nil
@@ -76,7 +32,6 @@ func callOf(s *syntax.Stmt) *syntax.CallExpr {
 	return call
 }
 
-// calls yields every call below a node, in the order of the text.
 func calls(n syntax.Node, yield func(*syntax.CallExpr)) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		if call, ok := n.(*syntax.CallExpr); ok && len(call.Args) > 0 {
@@ -86,16 +41,13 @@ func calls(n syntax.Node, yield func(*syntax.CallExpr)) {
 	})
 }
 
-// has reports whether a node has a call of one of the commands.
 func has(n syntax.Node, names ...string) (found bool) {
 	calls(n, func(c *syntax.CallExpr) { found = found || slices.Contains(names, nameOf(c)) })
 	return found
 }
 
-// variables are the shell variables that have another value in each run.
 var variables = []string{"$", "!", "PPID", "BASHPID", "RANDOM", "SRANDOM", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME"}
 
-// changing is the part of a word that differs in each run, as written; "" if there is none.
 func changing(w *syntax.Word) (part string) {
 	syntax.Walk(w, func(n syntax.Node) bool {
 		switch p := n.(type) {
@@ -117,8 +69,8 @@ func changing(w *syntax.Word) (part string) {
 	return part
 }
 
-// unlike is the command in a substitution that prints something else in each run; "" if there is
-// none. date(1) counts only if it prints the present time.
+// unlike is the command in a substitution that prints something else in each run; date(1) only if
+// it prints the present time.
 func unlike(s *syntax.CmdSubst) (command string) {
 	for _, stmt := range s.Stmts {
 		calls(stmt, func(c *syntax.CallExpr) {
@@ -135,8 +87,6 @@ func unlike(s *syntax.CmdSubst) (command string) {
 	return command
 }
 
-// isOtherDate reports whether a word is an option or an operand by which date(1) prints another time
-// than the present one.
 func isOtherDate(w *syntax.Word) bool {
 	text, whole := literal(w)
 	return !whole && !strings.HasPrefix(text, "+") || strings.HasPrefix(text, "-r") || strings.HasPrefix(text, "-d") ||

@@ -8,11 +8,10 @@ import (
 	"adlock/lib/limit"
 )
 
-// noticeable is the part of the time between two starts, 1/noticeable, from which a sleep under the
-// lock is reported. With a shorter sleep hardly a start comes meanwhile.
+// noticeable: a sleep shorter than this part, 1/noticeable, of the time between starts hardly meets
+// one.
 const noticeable = 10
 
-// sleeps looks for a job that sleeps under its lock before it does anything else.
 func (j *job) sleeps(v *invocation) {
 	_, sleep := crontab.WithoutSleep(j.under(v))
 	longest := crontab.LongestSleep(sleep)
@@ -27,8 +26,8 @@ func (j *job) sleeps(v *invocation) {
 		" between starts: a start that comes meanwhile is skipped", cure)
 }
 
-// pairs looks for the usual way to start a job twice a minute, `job` and `sleep 30; job`, if each of the
-// lines has a lock of its own (key).
+// pairs looks for `job` and `sleep 30; job`, the usual way to start twice a minute, each with its
+// own lock (key).
 func (j *job) pairs(text, key, place string) {
 	core, sleep := crontab.WithoutSleep(text)
 	pair := fmt.Sprintf("%q %q %q %q", place, j.Schedule.Text, core, j.Input)

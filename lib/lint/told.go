@@ -6,7 +6,6 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// sink is where an output of a command goes.
 type sink int
 
 const (
@@ -15,8 +14,8 @@ const (
 	elsewhere
 )
 
-// untold looks for a lock whose trouble goes nowhere: neither to a mail or file, which gets adlock's
-// standard error, nor to a hook or the system's log.
+// untold looks for a lock whose trouble goes neither to a mail or a file nor to a hook or the
+// system's log.
 func (j *job) untold(v *invocation) {
 	hook, whole := literal(j.limit(v, "hook"))
 	if hook != "" || j.limit(v, "hook") != nil && !whole || j.mayBeOn(v, "syslog") || j.environment(v) == nil || j.Told != nil && j.Told(j.runsAs()) {
@@ -32,8 +31,7 @@ func (j *job) untold(v *invocation) {
 	}
 }
 
-// errorsOf is where the standard error of a call goes. Below adlock's SHELL it is cron's: redirections
-// are those of the job.
+// errorsOf: below adlock's SHELL the standard error is cron's, and redirections are the job's.
 func (j *job) errorsOf(v *invocation) sink {
 	if v.text != "" {
 		return mail
@@ -57,8 +55,7 @@ func (j *job) errorsOf(v *invocation) sink {
 	return found
 }
 
-// errorsBelow is where the standard error of the last of these nodes goes, each of which is a part of
-// the one before.
+// errorsBelow is where the standard error of the last of these nodes goes; each contains the next.
 func errorsBelow(nodes []syntax.Node) sink {
 	var to [3]sink // by descriptor
 	for i, n := range nodes {

@@ -11,12 +11,11 @@ import (
 	"adlock/lib/limit"
 )
 
-// crowded: jobs that start at least this often, and wait without end, soon are many if one hangs.
+// crowded: jobs that start this often, and wait without end, soon are many if one hangs.
 const crowded = 5 * time.Minute
 
 func (j *job) isCrowded() bool { return 0 < j.Schedule.Shortest && j.Schedule.Shortest <= crowded }
 
-// crowds looks for starts that wait without end for an owner that no limit ends by the next start.
 func (j *job) crowds(v *invocation) {
 	wait, _ := literal(j.limit(v, "wait"))
 	d, _ := durationOf(j.limit(v, "expire-after"))
@@ -26,12 +25,10 @@ func (j *job) crowds(v *invocation) {
 	j.pileUp("say --wait " + limit.Format(j.Schedule.Shortest) + " (ADLOCK_WAIT), or leave it out")
 }
 
-// lockersThatWait are programs that wait for a lock, with the options that make them give up, or ask for
-// no lock that keeps others out, and the option that a cure names.
+// lockersThatWait have the options by which they give up, or keep nothing out, and the one that a
+// cure names.
 var lockersThatWait = map[string]struct{ not, cure string }{"flock": {"nwus", "-n"}, "setlock": {"n", "-n"}, "lockf": {"t", "-t 0"}}
 
-// blocks looks for a call of another program that waits for a lock without end: for that of a file, or
-// of a descriptor.
 func (j *job) blocks(call *syntax.CallExpr) {
 	args := unwrapped(call.Args)
 	if len(args) == 0 {

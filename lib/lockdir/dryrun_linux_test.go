@@ -12,6 +12,7 @@ import (
 
 	"adlock/lib/fault"
 	"adlock/lib/locker"
+	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/test/support/must"
 )
@@ -67,7 +68,7 @@ func TestADryRunAnswersAsARequestDoes(t *testing.T) {
 		}
 		c.then(k)
 		open, before := openFiles(t, k), wholeOf(t, k)
-		granted, reason, err := k.DryRun(&c.ask)
+		granted, reason, err := inWords(k.DryRun(&c.ask))
 		if err != nil || !strings.HasPrefix(reason, c.reason) {
 			t.Errorf("%s: %s, %v; want %s", claim, reason, err, c.reason)
 		}
@@ -92,7 +93,7 @@ func TestADryRunNamesTheProcessInTheWay(t *testing.T) {
 		0:         `^stuck: running for \S+, ExpireAfter is 0s, and process ` + strconv.Itoa(holder.PID) + ", which is changing the lock, is stopped$",
 	} {
 		withGrace(t, grace)
-		if granted, reason, err := k.DryRun(&newcomer); granted || !regexp.MustCompile(want).MatchString(reason) || err != nil {
+		if granted, reason, err := inWords(k.DryRun(&newcomer)); granted || !regexp.MustCompile(want).MatchString(reason) || err != nil {
 			t.Errorf("%v: %s, %v; want %s", granted, reason, err, want)
 		}
 	}
@@ -103,7 +104,7 @@ func TestADryRunSaysThatASlotCannotBeRead(t *testing.T) {
 	wantVerdict(t, k, slotted(sleeper(t), "other", 1), locker.Acquired)
 	r := slotted(sleeper(t), "x", 1)
 	met, err := failing(t, k, unix.SYS_OPENAT, 1, func() error {
-		granted, _, err := k.DryRun(&r)
+		granted, _, err := inWords(k.DryRun(&r))
 		if granted {
 			t.Error("it is granted")
 		}
@@ -140,7 +141,7 @@ func TestADryRunSaysThatASlotIsDamagedWhereARunWouldComeToIt(t *testing.T) {
 		k, r := newLocker(t), slotted(sleeper(t), motd.Operand, c.slots)
 		c.first(k, r)
 		damage(t, k, c.damaged)
-		granted, reason, err := k.DryRun(&r)
+		granted, reason, err := inWords(k.DryRun(&r))
 		if failed := fault.KindOf(err) == fault.IO; failed != c.fails || granted == c.fails {
 			t.Errorf("%s: %s, %v", claim, reason, err)
 		}
@@ -167,4 +168,12 @@ func ownsSecondSlot(t *testing.T, k *Locker, owner process.Identity) {
 	held := wantVerdict(t, k, other, locker.Acquired)
 	wantVerdict(t, k, slotted(owner, "third", 2), locker.Acquired)
 	letGo(t, k, other, held)
+}
+
+// inWords is a dry run's answer: whether the atom would be taken, and why.
+func inWords(d policy.Decision, err error) (granted bool, reason string, _ error) {
+	if err != nil {
+		return false, "", err
+	}
+	return d.Step.Granted(), d.Reason(), nil
 }

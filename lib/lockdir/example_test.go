@@ -17,7 +17,7 @@ func Example() {
 		return
 	}
 	defer os.RemoveAll(path)
-	locks, err := lockdir.Open(path, nil)
+	locks, err := lockdir.Open(path, locker.Recorder{})
 	if err != nil {
 		fmt.Println(err)
 		return

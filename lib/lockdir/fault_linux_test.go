@@ -162,7 +162,7 @@ func steps(t *testing.T, k *Locker, owner, gone process.Identity) map[string]fun
 }
 
 func foretelling(k *Locker, r locker.Request) func() error {
-	return func() error { _, _, err := DryRun(k.Dir.Path(), &r); return err }
+	return func() error { _, _, err := inWords(DryRun(k.Dir.Path(), &r)); return err }
 }
 
 // limited asks with an IfElapsed and a limit on slots, so that all checks are made.

@@ -180,7 +180,7 @@ func TestAWatcherThatStandsStillKeepsNoOtherFromWatching(t *testing.T) {
 	foreseen := func(want string) {
 		t.Helper()
 		asked := newcomer
-		if _, reason, err := k.DryRun(&asked); err != nil || !strings.HasPrefix(reason, want) {
+		if _, reason, err := inWords(k.DryRun(&asked)); err != nil || !strings.HasPrefix(reason, want) {
 			t.Errorf("the dry run: %s, %v; want %s", reason, err, want)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
-	"adlock/lib/runlog"
 )
 
 // Locker takes and releases the atoms of one lock directory. Several goroutines may use it.
@@ -21,16 +20,16 @@ type Locker struct {
 
 var _ locker.Locker = (*Locker)(nil)
 
-// Open opens the lock directory at path, making it on first use; log may be nil.
-func Open(path string, log *runlog.Log) (*Locker, error) {
+// Open opens the lock directory at path, making it on first use.
+func Open(path string, rec locker.Recorder) (*Locker, error) {
 	dir, err := lockfile.Create(path)
 	if err != nil {
 		return nil, err
 	}
-	if log != nil {
-		log.Checked()
+	if rec.Log != nil {
+		rec.Log.Checked()
 	}
-	return &Locker{Dir: dir, Recorder: locker.Recorder{Log: log}}, nil
+	return &Locker{Dir: dir, Recorder: rec}, nil
 }
 
 type view struct {

@@ -142,38 +142,33 @@ func damaged(active *lockfile.Active) error {
 }
 
 // DryRun is Locker.DryRun for the directory at path; a missing directory has no locks.
-func DryRun(path string, r *locker.Request) (granted bool, reason string, err error) {
+func DryRun(path string, r *locker.Request) (policy.Decision, error) {
 	dir, err := lockfile.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := lockfile.MayMake(path); err != nil {
-			return false, "", err
+			return policy.Decision{}, err
 		}
 		r.Resolve(learn.State{})
 		host, err := pause.Host()
-		d := r.ForeseeFile(policy.Decide(r.Terms(), policy.Situation{Pause: host}), &locker.View{})
-		if err != nil {
-			return false, "", err
-		}
-		return d.Step.Granted(), d.Reason(), nil
+		return r.ForeseeFile(policy.Decide(r.Terms(), policy.Situation{Pause: host}), &locker.View{}), err
 	}
 	if err != nil {
-		return false, "", err
+		return policy.Decision{}, err
 	}
 	defer dir.Close()
 	return (&Locker{Dir: dir}).DryRun(r)
 }
 
-// DryRun says whether the request would be granted now, and the reason. It changes nothing.
-func (l *Locker) DryRun(r *locker.Request) (granted bool, reason string, err error) {
+// DryRun returns what Take would do now. It changes nothing.
+func (l *Locker) DryRun(r *locker.Request) (policy.Decision, error) {
 	v := view{}
 	defer v.close()
 	name := r.Atom.Name()
 	d, err := l.look(&v, r, name, r.Clock(time.Now()), asking)
 	if err != nil {
-		return false, "", err
+		return d, err
 	}
-	d = r.ForeseeFile(r.ForeseeWatch(d, l.Dir.Watcher(name)), &v.View)
-	return d.Step.Granted(), d.Reason(), nil
+	return r.ForeseeFile(r.ForeseeWatch(d, l.Dir.Watcher(name)), &v.View), nil
 }
 
 // seeChanger finds the process that is changing the lock; pause is between two of its signals at most.

@@ -665,6 +665,6 @@ func TestAReaderThatGoesMeanwhileIsNoErrorOfADryRun(t *testing.T) {
 	owner, newcomer := sleeper(t), ask(sleeper(t))
 	atEach(t, "openat", func(k *Locker) (func() (locker.Verdict, error), func() error) {
 		held := wantVerdict(t, k, read(owner), locker.Acquired)
-		return func() (locker.Verdict, error) { _, _, err := k.DryRun(&newcomer); return "", err }, releasing(k, held)
+		return func() (locker.Verdict, error) { _, _, err := inWords(k.DryRun(&newcomer)); return "", err }, releasing(k, held)
 	})
 }

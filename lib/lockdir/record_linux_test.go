@@ -240,7 +240,7 @@ func TestADryRunFailsWhereALockCannotBeRead(t *testing.T) {
 	plant(t, k, "12", 0)
 	plantFile(t, k, "file", "", 0)
 	for _, path := range []string{k.Dir.Path(), k.Dir.Path("file")} {
-		if granted, _, err := DryRun(path, &r); granted || err == nil {
+		if granted, _, err := inWords(DryRun(path, &r)); granted || err == nil {
 			t.Errorf("%s: %v, %v", path, granted, err)
 		}
 	}
@@ -248,7 +248,7 @@ func TestADryRunFailsWhereALockCannotBeRead(t *testing.T) {
 
 func TestADryRunWithoutADirectoryHasLearnedLimitsAndMakesNone(t *testing.T) {
 	path, r := filepath.Join(t.TempDir(), "none"), learner(process.Identity{})
-	granted, reason, err := DryRun(path, &r)
+	granted, reason, err := inWords(DryRun(path, &r))
 	if err != nil || !granted || !strings.Contains(reason, "IfElapsed is "+limit.Format(learn.LeastIfElapsed)) {
 		t.Errorf("%v %q %v", granted, reason, err)
 	}

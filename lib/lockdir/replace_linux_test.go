@@ -90,7 +90,7 @@ func TestANewcomerThatReplacesWaitsForAnEnding(t *testing.T) {
 		t.Fatalf("%s, although the guard is held", o.Verdict)
 	case <-time.After(2 * guardWait):
 	}
-	if granted, reason, err := k.DryRun(&newcomer); err != nil || !granted {
+	if granted, reason, err := inWords(k.DryRun(&newcomer)); err != nil || !granted {
 		t.Errorf("a dry run says %q (%v)", reason, err)
 	}
 	must.Do(t, other.Close())

@@ -125,7 +125,7 @@ func TestASlotThatNoAtomOfItsLivingOwnerUsesIsFree(t *testing.T) {
 	}
 	wantVerdict(t, k, stranger, locker.Full)
 	guard.Close()
-	if granted, reason, err := k.DryRun(&stranger); !granted {
+	if granted, reason, err := inWords(k.DryRun(&stranger)); !granted {
 		t.Errorf("a dry run says %s, %v", reason, err)
 	}
 	wantVerdict(t, k, stranger, locker.Acquired)

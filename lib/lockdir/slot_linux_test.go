@@ -249,7 +249,7 @@ func TestWhatCountsIsHowManyRunWhateverTheirSlots(t *testing.T) {
 	letGo(t, k, two, held[1])
 	for limit, want := range map[int]locker.Verdict{1: locker.Full, 2: locker.Acquired} {
 		r := slotted(sleeper(t), "four", limit)
-		if granted, reason, err := k.DryRun(&r); granted != (want == locker.Acquired) || err != nil {
+		if granted, reason, err := inWords(k.DryRun(&r)); granted != (want == locker.Acquired) || err != nil {
 			t.Errorf("a dry run says %s (%v)", reason, err)
 		}
 		outcome := wantVerdict(t, k, r, want)

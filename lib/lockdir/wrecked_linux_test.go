@@ -52,11 +52,11 @@ func TestALockThatALossOfPowerDamagedIsCleared(t *testing.T) {
 		} {
 			must.Do(t, k.Dir.MarkRead(motdFiles))
 			plantFile(t, k, file, content, 0)
-			if _, _, err := k.DryRun(&r); fault.KindOf(err) != fault.IO {
+			if _, _, err := inWords(k.DryRun(&r)); fault.KindOf(err) != fault.IO {
 				t.Errorf("%s, %s of this boot: %v", claim, file, err)
 			}
 			plantFile(t, k, file, content, longAgo)
-			if free, reason, err := k.DryRun(&r); !free || err != nil {
+			if free, reason, err := inWords(k.DryRun(&r)); !free || err != nil {
 				t.Errorf("%s, %s: a dry run says %q, %v", claim, file, reason, err)
 			}
 			if entries, err := k.List(); err != nil || len(entries) == 0 || entries[0].Err != nil {
@@ -87,7 +87,7 @@ func TestADamagedLastLockIsDueAndMadeAnew(t *testing.T) {
 	r.Limits.IfElapsed = time.Hour
 	for claim, content := range map[string]string{"zeros": strings.Repeat("\x00", 200), "cut short": "start"} {
 		plantFile(t, k, "last."+motdFiles, content, time.Minute)
-		if free, reason, err := k.DryRun(&r); !free || err != nil || !strings.Contains(reason, "the last lock is damaged") {
+		if free, reason, err := inWords(k.DryRun(&r)); !free || err != nil || !strings.Contains(reason, "the last lock is damaged") {
 			t.Errorf("%s: a dry run says %v %q, %v", claim, free, reason, err)
 		}
 		release(t, k, wantVerdict(t, k, r, locker.Acquired))

@@ -5,6 +5,7 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/killer"
+	"adlock/lib/policy"
 	"adlock/lib/process"
 )
 
@@ -17,8 +18,8 @@ type Locker interface {
 	// Release stamps the last lock and releases the atom. fault.Denied: the lock was lost.
 	Release(ReleaseRequest) error
 
-	// DryRun says whether Take would take the atom now, and why. It puts the learned limits in force.
-	DryRun(*Request) (granted bool, reason string, err error)
+	// DryRun returns what Take would do now. It puts the learned limits in force.
+	DryRun(*Request) (policy.Decision, error)
 
 	// RecordCommand records the command that the owner of an acquisition has started; RecordMembers the
 	// members of its job, before its own supervisor signals them; RecordRest the processes that the

@@ -16,9 +16,9 @@ import (
 
 // How a script guards itself (adlock_guard). Its shell asks the helper (guard) for its own command
 // line, and then replaces itself by the helper (guarded), which takes the lock and runs the script
-// again, as its job. The second start must know that it is the second, or it would start the script
-// again without end. And a script that its own job starts once more (xargs "$0", "$0" | tee) has to
-// run without a lock: it is a part of that job. IsPart tells both.
+// again, as its job. The second start must know that it is the second. And a script that its own
+// job starts once more (xargs "$0", "$0" | tee) has to run without a lock, as a part of that job.
+// IsPart tells both.
 
 // IsPart reports whether a shell that reads a guarded script belongs to a job that holds the
 // script's atom in the directory. It is false if anything cannot be read: the script then asks for
@@ -53,8 +53,8 @@ func IsPart(shell process.Identity, directory string, a atom.Atom) bool {
 func activeLock(name atom.Name) atom.File { return atom.File{Kind: atom.ActiveLock, Name: name} }
 
 // isSecondStart reports whether the shell's parent is the supervisor that has started it again, and
-// still holds the lock. The names of the two starts are not compared: a script whose name changes
-// from start to start would be started again without end.
+// still holds the lock. Names are not compared: a script whose name changes would be started again
+// without end.
 func isSecondStart(shell process.Identity, c process.Claim) bool {
 	dir, err := lockfile.Open(filepath.Dir(c.File))
 	if err != nil {
@@ -70,9 +70,9 @@ func isSecondStart(shell process.Identity, c process.Claim) bool {
 	return err == nil && lock.SupervisedBy(parent) && lock.Record.Token == c.Token
 }
 
-// isJobs reports whether the shell belongs to the job of the lock: the owner is one of its ancestors,
-// or it carries the lock's mark in the owner's session. The mark alone does not count while a
-// supervisor lives, which is an ancestor of all that is left of its job: it may be a copy.
+// isJobs reports whether the shell belongs to the job of the lock: the owner is its ancestor, or it
+// carries the lock's mark in the owner's session. While a supervisor lives, which is an ancestor of
+// all that is left of its job, the mark alone may be a copy.
 func isJobs(shell process.Identity, lock *lockfile.Active, claims []process.Claim) bool {
 	owner := lock.Record.Owner
 	marked := owner.SharesSession(shell) && slices.ContainsFunc(claims, func(c process.Claim) bool { return c.Token == lock.Record.Token })
@@ -89,8 +89,8 @@ func isJobs(shell process.Identity, lock *lockfile.Active, claims []process.Clai
 	return marked || err == nil && (!lock.Record.Supervised || child.SharesSession(owner) || child.Same(lock.Job().Command))
 }
 
-// isOtherUsers reports whether another user's process that holds the atom NAME is an ancestor of the
-// shell, or in its session. That user's lock cannot be read.
+// isOtherUsers reports whether another user's process that holds the atom NAME, and whose lock
+// cannot be read, is an ancestor of the shell or in its session.
 func isOtherUsers(c process.Claim, shell process.Identity, name atom.Name) bool {
 	file := atom.ParseFile(filepath.Base(c.File))
 	if file.Name != name || file.Kind != atom.ActiveLock && file.Kind != atom.ReaderLock {
@@ -102,8 +102,8 @@ func isOtherUsers(c process.Claim, shell process.Identity, name atom.Name) bool 
 }
 
 // Guarded is the verb by which adlock_guard puts a supervisor in the shell's place. Its arguments
-// are options that name the atom without the operand, then OPERAND, and the shell's program and
-// argument vector, each word encoded by Encode.
+// are options that name the atom without the operand, OPERAND, and the shell's program and argument
+// vector, each by Encode.
 var Guarded = config.Verb{Name: "guarded", Run: guarded}
 
 func guarded(args []string) (int, error) {
@@ -145,8 +145,7 @@ func guarded(args []string) (int, error) {
 	return r.supervised(command{name: a.Operand, path: words[1], args: words[2:], env: os.Environ()})
 }
 
-// lockFile is the file of the lock that this process has taken; in a store it has none, and the
-// result is only its name.
+// lockFile is the file of the lock that this process has taken; in a store, only its name.
 func (r *runArgs) lockFile() string {
 	name := r.Request.Atom.Name()
 	file := name.ActiveLock()
@@ -160,8 +159,7 @@ func (r *runArgs) lockFile() string {
 	return filepath.Join(dir, file)
 }
 
-// Encode makes a word that every shell passes on unchanged, whatever its bytes: yash replaces a
-// word that is no text in its locale by an empty one.
+// Encode makes a word that every shell passes on: yash empties one that is no text in its locale.
 func Encode(word string) string {
 	text := strconv.QuoteToASCII(word)
 	if text == `"`+word+`"` && word != "" {

@@ -7,7 +7,6 @@ import (
 	"adlock/lib/fault"
 )
 
-// more returns the lists that follow the options in the help.
 func more() []config.List {
 	status := func(number int, means string) [2]string { return [2]string{strconv.Itoa(number), means} }
 	return []config.List{

@@ -13,29 +13,22 @@ import (
 	"adlock/lib/supervise"
 )
 
-// shellWords are words that only a shell can run: a program of that name could change only its own
-// process. (Some systems have programs of these names; then those are found, and there is no hint.)
-const shellWords = " cd . source export unset set alias eval exec exit return shift trap ulimit umask wait read local " +
-	"if for while until case function { ( [[ ! "
+// counterparts are what adlock has for options of flock(1) and timeout(1).
+var counterparts = []struct{ options, say string }{
+	{"-n --nb --nonblock -x -e --exclusive", "for flock -n LOCK COMMAND say adlock run --name LOCK COMMAND"},
+	{"--timeout", "to end the job after D say --expire-after D --enforce; to wait at most D for the lock, as flock does, say --wait D"},
+	{"-w", "for flock -w 5 LOCK COMMAND say adlock run --name LOCK --wait 5s COMMAND"},
+	{"-c --command", "for flock -n LOCK -c 'COMMAND' say adlock run --name LOCK sh -c 'COMMAND'"},
+	{"-s", "for flock -ns LOCK COMMAND say adlock run --name LOCK --shared COMMAND"},
+	{"--conflict-exit-code", "for flock -n -E 0 LOCK COMMAND say adlock run --name LOCK -E 0 COMMAND"},
+	{"-k --kill-after", "for timeout -k 9s 5m COMMAND say adlock run --expire-after 5m --enforce --pause 9s COMMAND"},
+}
 
-// counterpart returns what adlock has for an option of flock(1) or timeout(1), which users may type
-// by habit.
 func counterpart(option string) string {
-	switch option {
-	case "-n", "--nb", "--nonblock", "-x", "-e", "--exclusive":
-		return "for flock -n LOCK COMMAND say adlock run --name LOCK COMMAND"
-	case "--timeout":
-		return "to end the job after D say --expire-after D --enforce; to wait at most D for the lock, as flock does, say --wait D"
-	case "-w":
-		return "for flock -w 5 LOCK COMMAND say adlock run --name LOCK --wait 5s COMMAND"
-	case "-c", "--command":
-		return "for flock -n LOCK -c 'COMMAND' say adlock run --name LOCK sh -c 'COMMAND'"
-	case "-s":
-		return "for flock -ns LOCK COMMAND say adlock run --name LOCK --shared COMMAND"
-	case "--conflict-exit-code":
-		return "for flock -n -E 0 LOCK COMMAND say adlock run --name LOCK -E 0 COMMAND"
-	case "-k", "--kill-after":
-		return "for timeout -k 9s 5m COMMAND say adlock run --expire-after 5m --enforce --pause 9s COMMAND"
+	for _, c := range counterparts {
+		if slices.Contains(strings.Fields(c.options), option) {
+			return c.say
+		}
 	}
 	return ""
 }
@@ -45,7 +38,6 @@ const (
 	decimal = "0123456789"
 )
 
-// meant adds to the error of a command that cannot run a hint at what the user probably meant.
 func meant(command []string, err error) error {
 	var e *fault.Error
 	if hint := hintAt(command); hint != "" && errors.As(err, &e) {
@@ -59,7 +51,7 @@ func hintAt(command []string) string {
 	switch {
 	case cronline.IsAssignment(first):
 		return "to set a variable: env " + line(command)
-	case strings.Contains(shellWords, " "+first+" "):
+	case cronline.IsShellWord(first):
 		return "for what only a shell can do: sh -c " + quote(strings.Join(command, " "))
 	case isDirectory(first):
 		return "it is a directory"
@@ -73,8 +65,8 @@ func hintAt(command []string) string {
 	return ""
 }
 
-// hintAtPrefix is the hint if the first word is no program and a command that can run follows it:
-// in that place flock(1) has its lock file, and timeout(1) its time (a bare number is seconds).
+// hintAtPrefix: in the place of the first word flock(1) has its lock file, and timeout(1) its time
+// (a bare number is seconds).
 func hintAtPrefix(first string, command []string) string {
 	_, missing := supervise.Find(command[0])
 	switch {
@@ -93,8 +85,8 @@ func hintAtPrefix(first string, command []string) string {
 	return "to name the lock: --name " + quote(first)
 }
 
-// isLockFile reports whether a word that is no program was meant as a lock, as for flock(1) and
-// lockrun: by its name, or because it is an empty file.
+// isLockFile: such a word, for flock(1) and lockrun, has the name of a lock file, or is an empty
+// file.
 func isLockFile(path string) bool {
 	if slices.Contains([]string{".lock", ".lck", ".pid"}, filepath.Ext(path)) {
 		return true
@@ -112,7 +104,6 @@ func baseOf(path string) string {
 	return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 }
 
-// line is the command as typed in a shell.
 func line(command []string) string {
 	var words []string
 	for _, word := range command {

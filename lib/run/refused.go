@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"adlock/lib/atom"
 	"adlock/lib/config"
 	"adlock/lib/fault"
 	"adlock/lib/lockdir"
@@ -12,10 +11,9 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// refused records in the runlog that the arguments of run were refused because of why, and returns
-// why. Without that, a line of a crontab that is refused each night leaves no trace for `adlock log`
-// and `status`. Nothing is recorded for a person at a terminal, or if the atom or the lock directory
-// is unknown.
+// refused records in the runlog why the arguments of run were refused, and returns that. Without
+// it, a line of a crontab that is refused each night leaves no trace. Nothing is recorded for a
+// person at a terminal, or if the atom or the lock directory is unknown.
 func refused(args []string, why error) error {
 	if fault.KindOf(why) != fault.Usage || sysfile.IsTerminal(0) || sysfile.IsTerminal(2) {
 		return why
@@ -35,8 +33,14 @@ func refused(args []string, why error) error {
 	if r.nameAtom(base, words) != nil {
 		return why
 	}
-	if k, err := r.directory(); err == nil {
+	dir, rec, err := r.recorder()
+	if err != nil {
+		return why
+	}
+	rec.Hook = nil
+	if k, err := lockdir.Open(dir, rec); err == nil {
 		defer k.Dir.Close()
+		r.Request.Owner.PID = os.Getpid()
 		k.Refused(&r.Request, why)
 	}
 	return why
@@ -53,22 +57,4 @@ func find(word string) (base, path string, missing error) {
 		return harmless(word), path, missing
 	}
 	return filepath.Base(word), path, nil
-}
-
-// directory opens the lock directory for an event of this process; for a store, the runlog of it is
-// there.
-func (r *runArgs) directory() (*lockdir.Locker, error) {
-	path, err := config.DirOf(r.store)
-	if err != nil {
-		return nil, err
-	}
-	log, err := config.RunlogOf(path, atom.Canonify(r.Request.Atom.Host))
-	if err != nil {
-		return nil, err
-	}
-	if config.IsRemote(r.store) {
-		log.Store = r.store
-	}
-	r.Request.Owner.PID = os.Getpid()
-	return lockdir.Open(path, log)
 }

@@ -1,5 +1,4 @@
-// Package run is the verb `run`: it takes an atom with any locker, supervises the
-// job that holds it, and releases it. The helper and the locksmith share it.
+// Package run is the verb `run`, with any locker, of the helper and the locksmith.
 package run
 
 import (
@@ -30,7 +29,6 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// runArgs are set by the options of run.
 type runArgs struct {
 	config.Settings
 	exitDenied  int
@@ -57,7 +55,6 @@ type runArgs struct {
 	typedName string // as --name has it
 }
 
-// command is the command to run.
 type command struct {
 	name string // for messages
 	path string
@@ -65,8 +62,7 @@ type command struct {
 	env  []string
 }
 
-// Opener opens the store at an address beyond this machine. h is nil for a dry run, which writes
-// nothing.
+// Opener opens a store; h is nil for a dry run, which writes nothing.
 type Opener func(address, host string, h *hook.Hook) (locker.Locker, error)
 
 func newRun() *runArgs {
@@ -75,8 +71,7 @@ func newRun() *runArgs {
 	return r
 }
 
-// setName refuses a second, different name on the command line: the user means two locks, or has
-// mistyped a name.
+// setName refuses a second name: the user means two locks, or has mistyped one.
 func (r *runArgs) setName(value string) error {
 	if r.From["name"].Place == config.OnCommandLine {
 		if r.typedName != "" && r.typedName != value {
@@ -113,8 +108,7 @@ func (r *runArgs) options() []config.Option {
 	}, r.Settings.Options()...)
 }
 
-// Verb is the verb run: it takes the atom, runs the command, releases. With open nil, the
-// locksmith takes the place of this process for a store beyond this machine.
+// Verb is the verb run. With open nil, the locksmith takes the place of this process for a store.
 func Verb(open Opener) config.Verb {
 	return config.Verb{
 		Name: "run", Does: "take the lock, run COMMAND, release the lock", Args: "[--] COMMAND [ARG...]",
@@ -173,9 +167,8 @@ func (r *runArgs) run(args []string) (int, error) {
 	return r.supervised(command{words[0], path, words, config.Environment()})
 }
 
-// Refusal is the error by which run would refuse these options in the environment of getenv; nil if
-// it would not. If the environment is unknown (getenv is nil), options that a variable could
-// contradict or complete are not checked.
+// Refusal is the error by which run would refuse these options in the environment of getenv. If
+// that is unknown (nil), options that a variable could contradict or complete are not checked.
 func Refusal(getenv func(name string) string, args []string) error {
 	return newRun().refusal(getenv, args)
 }
@@ -195,28 +188,30 @@ func (r *runArgs) refusal(getenv func(name string) string, args []string) error 
 	return r.check()
 }
 
-// recordMissing records in the runlog that the command cannot be run, in case no person reads
-// standard error. The caller prints the error and returns its status in any case. The runlog and
-// the hook get only the base name, because the first word may hold a password.
+// recordMissing records that the command cannot be run, in case no person reads standard error. The
+// runlog and the hook get only the base name, because the first word may hold a password.
 func (r *runArgs) recordMissing(base string, missing error) {
 	if r.dryRun {
 		return
 	}
-	k, err := r.directory()
+	dir, rec, err := r.recorder()
+	if err != nil {
+		return
+	}
+	k, err := lockdir.Open(dir, rec)
 	if err != nil {
 		return
 	}
 	defer k.Dir.Close()
-	k.Hook = r.Hook
 	var e *fault.Error
 	if errors.As(missing, &e) {
 		missing = &fault.Error{Kind: e.Kind, Object: base, Err: e.Err}
 	}
+	r.Request.Owner.PID = os.Getpid()
 	k.Missing(&r.Request, fault.StatusOf(missing), missing)
 }
 
-// configure adds what settings files say of the atom, and checks all. A mistake in a location is
-// reported here, once the atom and the hook are known.
+// configure reports a mistake in a location too, now that the atom and the hook are known.
 func (r *runArgs) configure(options []config.Option) error {
 	if err := r.Configure(options, Options); err != nil {
 		return err
@@ -234,14 +229,11 @@ func (r *runArgs) configure(options []config.Option) error {
 	return err
 }
 
-// check refuses options that contradict each other, if they were set in one place, and sets the
-// tick to the present one.
+// check refuses options that contradict each other in one place, and sets the present tick.
 func (r *runArgs) check() error {
 	r.Request.Tick = policy.TickAt(r.Request.Clock(time.Now()).Effective(), r.oncePer)
-	for _, err := range []error{r.checkWhole(), r.checkReplace(), r.checkEnforce()} {
-		if err != nil {
-			return err
-		}
+	if err := cmp.Or(r.checkWhole(), r.checkReplace(), r.checkEnforce()); err != nil {
+		return err
 	}
 	if r.flock != "" && config.IsRemote(r.store) {
 		return fault.New(fault.Usage, r.From.Name("flock"), "is for locks of this machine: a store keeps its own")
@@ -249,7 +241,7 @@ func (r *runArgs) check() error {
 	return r.Settings.Check()
 }
 
-// checkName drops one of --name and --operand if both are set: it must be called before nameAtom.
+// checkName must be called before nameAtom.
 func (r *runArgs) checkName() error {
 	a := &r.Request.Atom
 	if r.name != "" && a.Operand != "" {
@@ -282,8 +274,8 @@ func (r *runArgs) checkWhole() error {
 	return fault.New(fault.Unavailable, "--whole-job", "cannot be kept here: only a Linux kernel gives a job's orphans to its supervisor")
 }
 
-// checkReplace decides between --replace and an ExpireAfter other than 0: the one from the stronger
-// place counts; from the same place, both are an error. If --replace counts, ExpireAfter becomes 0.
+// checkReplace: of --replace and another ExpireAfter the stronger place counts; one place is an
+// error.
 func (r *runArgs) checkReplace() error {
 	limits, auto := &r.Request.Limits, &r.Request.Auto
 	other := auto.ExpireAfter || limits.Source != policy.None && limits.ExpireAfter != 0
@@ -302,8 +294,7 @@ func (r *runArgs) checkReplace() error {
 	return nil
 }
 
-// checkEnforce checks that there is a limit to enforce. Without one, --enforce on the command line
-// is an error; set elsewhere, as for all lines of a crontab, it is dropped.
+// checkEnforce drops --enforce without a limit, which is an error on the command line alone.
 func (r *runArgs) checkEnforce() error {
 	limits := &r.Request.Limits
 	said := limits.Source != policy.None && limits.ExpireAfter != limit.Never
@@ -327,8 +318,7 @@ func (r *runArgs) checkEnforce() error {
 	return nil
 }
 
-// harmless is the name of a missing command in files, metrics and hooks: the base name of a word
-// that may be an assignment or a whole command line.
+// harmless names a missing command, which may be an assignment or a whole command line.
 func harmless(word string) string {
 	word = filepath.Base(word[:len(word)-len(strings.TrimLeft(word, letters+decimal+"./:@%+,-"))])
 	if word == "." {
@@ -337,7 +327,6 @@ func harmless(word string) string {
 	return word
 }
 
-// useName fills in the parts of the atom that --name gives.
 func (r *runArgs) useName() {
 	if r.name != "" {
 		a := &r.Request.Atom
@@ -345,23 +334,17 @@ func (r *runArgs) useName() {
 	}
 }
 
-// nameAtom fills in the parts of the atom that the options left open. With --name no part comes
-// from the command. A command without an absolute path has another meaning in another directory:
-// `make` in two projects is two atoms.
+// nameAtom fills in what the options left open. A command without an absolute path has another
+// meaning in another directory: `make` in two projects is two atoms.
 func (r *runArgs) nameAtom(base string, words []string) (err error) {
 	a := &r.Request.Atom
 	r.useName()
-	if a.Program == "" {
-		a.Program = base
-	}
+	a.Program, a.Operator = cmp.Or(a.Program, base), cmp.Or(a.Operator, atom.RunOperator)
 	if a.Host == "" {
 		if a.Host, err = lockfile.Host(r.store, !r.dryRun); a.Host == "" {
 			return err
 		}
 		r.unplaced = cmp.Or(r.unplaced, err)
-	}
-	if a.Operator == "" {
-		a.Operator = atom.RunOperator
 	}
 	if a.Operand == "" {
 		text := line(words)
@@ -383,8 +366,7 @@ func (r *runArgs) nameAtom(base string, words []string) (err error) {
 	return nil
 }
 
-// supervised holds the atom while the job runs. It keeps to the order that package supervise
-// requires: the process that holds the atom exists before the lock names it.
+// supervised follows package supervise: a process that holds the atom is there before the lock.
 func (r *runArgs) supervised(c command) (int, error) {
 	k, err := r.locker()
 	if err != nil {
@@ -454,7 +436,6 @@ func (r *runArgs) supervised(c command) (int, error) {
 	return result.Status, nil
 }
 
-// openFile opens the file that is locked beside the atom, if there is one.
 func (r *runArgs) openFile() (err error) {
 	if r.flock != "" {
 		r.Request.Flock, err = flock.Open(r.flock, r.Request.Shared, !r.dryRun)
@@ -462,7 +443,7 @@ func (r *runArgs) openFile() (err error) {
 	return err
 }
 
-// acquisition is the lock that the job holds; zero until it is taken.
+// acquisition is zero until the lock is taken.
 type acquisition struct {
 	token string
 	since time.Time
@@ -470,8 +451,6 @@ type acquisition struct {
 
 func (a acquisition) age() time.Duration { return time.Since(a.since) }
 
-// watchOverdue tells the hook when this run is overdue, and again later, while this process
-// lives.
 func (r *runArgs) watchOverdue(k locker.Locker, held acquisition) {
 	if r.Hook.Command == "" && !r.Hook.Syslog || r.Request.Notice == limit.Never {
 		return
@@ -486,8 +465,7 @@ func (r *runArgs) watchOverdue(k locker.Locker, held acquisition) {
 	}()
 }
 
-// cancelled records that a signal ended this process before the job began: during the jitter
-// nothing else shows the run.
+// cancelled records a signal before the job began: nothing else shows the run.
 func (r *runArgs) cancelled(k locker.Locker) func(syscall.Signal) {
 	line, asked := r.Request.Line, locker.Request{Atom: r.Request.Atom, Owner: process.Identity{PID: os.Getpid()}}
 	began := process.Boottime()
@@ -497,7 +475,6 @@ func (r *runArgs) cancelled(k locker.Locker) func(syscall.Signal) {
 	}
 }
 
-// waitJitter waits for the time jitter, and shows that on a terminal.
 func (r *runArgs) waitJitter(jitter time.Duration) {
 	end := time.Now().Add(jitter)
 	r.Request.Line.Show(func() string {
@@ -507,8 +484,7 @@ func (r *runArgs) waitJitter(jitter time.Duration) {
 	time.Sleep(jitter)
 }
 
-// recordJob makes the supervisor write the job's processes into the lock that the job holds, and
-// log how the job is ended.
+// recordJob makes the supervisor write the job's processes into the lock, and log the job's end.
 func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, held *acquisition) {
 	name := r.Request.Atom.Name()
 	plan.Begun = func(command process.Identity) error {
@@ -532,7 +508,7 @@ func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, held *acquisit
 		if !errors.Is(err, locker.ErrGuarded) {
 			return err
 		}
-		// Try again until the process that holds the guard goes on, whenever that is.
+		// Try again until the process that holds the guard goes on.
 		if !said && fault.KindOf(err) == fault.NotPermitted {
 			said = true
 			plan.Stuck(err)
@@ -548,8 +524,7 @@ func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, held *acquisit
 	}
 }
 
-// report prints an error once the job was started: then the exit status is the job's, not the
-// error's.
+// report is for errors once the job was started, whose status is the exit status.
 func report(object string, err error) {
 	if err != nil {
 		fault.Report(fault.Wrap(object, err))
@@ -560,36 +535,34 @@ func (r *runArgs) locker() (locker.Locker, error) {
 	if config.IsRemote(r.store) {
 		return r.open(r.store, r.Request.Atom.Host, r.Hook)
 	}
-	path, err := config.DirOf(r.store)
+	dir, rec, err := r.recorder()
 	if err != nil {
 		return nil, err
 	}
-	log, err := config.RunlogOf(path, atom.Canonify(r.Request.Atom.Host))
-	if err != nil {
-		return nil, err
-	}
-	k, err := lockdir.Open(path, log)
-	if err == nil {
-		k.Hook = r.Hook
-	}
-	return k, err
+	return lockdir.Open(dir, rec)
 }
 
-// notRun reports an error before the job began.
+// recorder returns the lock directory and the recorder; of a store, the runlog is there.
+func (r *runArgs) recorder() (dir string, rec locker.Recorder, err error) {
+	rec.Hook = r.Hook
+	if dir, err = config.DirOf(r.store); err != nil {
+		return "", rec, err
+	}
+	if rec, err = config.RecorderOf(dir, atom.Canonify(r.Request.Atom.Host), r.Hook); err == nil && config.IsRemote(r.store) {
+		rec.Log.Store = r.store
+	}
+	return dir, rec, err
+}
+
 func (r *runArgs) notRun(o locker.Outcome, why error) error {
 	r.Request.Owner.PID = os.Getpid()
-	rec := locker.Recorder{Hook: r.Hook}
-	path, err := config.DirOf(r.store)
-	if err == nil {
-		rec.Log, err = config.RunlogOf(path, atom.Canonify(r.Request.Atom.Host))
-	}
+	dir, rec, err := r.recorder()
 	if err == nil && config.IsRemote(r.store) {
-		rec.Log.Store, path = r.store, ""
+		dir = ""
 	}
-	return rec.NotRun(&r.Request, path, o, why)
+	return rec.NotRun(&r.Request, dir, o, why)
 }
 
-// acquire takes the atom for this process and the job that waits at its gate.
 func (r *runArgs) acquire(k locker.Locker, job *supervise.Supervisor) (outcome locker.Outcome, err error) {
 	if r.Request.Owner, err = process.Of(os.Getpid()); err != nil {
 		return outcome, fault.Wrap("own process", err)
@@ -620,13 +593,12 @@ func (r *runArgs) denied(outcome locker.Outcome, err error) (int, error) {
 	return r.exitDenied, nil
 }
 
-// printVerdict carries out --dry-run.
 func (r *runArgs) printVerdict() (int, error) {
-	granted, reason, where, err := r.verdict()
+	d, where, err := r.verdict()
 	if err != nil {
 		return 0, err
 	}
-	reason = fault.Plain(reason) // a pause's reason may hold anything
+	reason := fault.Plain(d.Reason()) // a pause's reason may hold anything
 	if why := r.Request.Explanation(); why != "" {
 		reason += "\n" + why
 	}
@@ -646,40 +618,27 @@ func (r *runArgs) printVerdict() (int, error) {
 		reason += "\ncommand: " + fault.Plain(atom.Shown(r.command))
 	}
 	switch {
-	case granted:
+	case d.Step.Granted():
 		return fault.StatusOK, config.PrintLine(reason)
-	case strings.HasPrefix(reason, string(locker.Stuck)+": "): // a reason begins with its verdict
+	case d.Step == policy.Stuck:
 		return fault.StatusNotPermitted, config.PrintLine(reason)
 	}
 	return r.exitDenied, config.PrintLine(reason)
 }
 
-// oncePerWarning warns if --once-per counts on this host only; "": it does not, or noHostWarning says
-// it.
-func (r *runArgs) oncePerWarning() string {
-	if r.Request.Tick.Asked() && !config.IsRemote(r.store) {
-		return "--once-per counts on this host alone: a --store is for several"
-	}
-	return ""
-}
-
-// isApart reports whether the lock is in a store beyond this machine and no host is set.
 func (r *runArgs) isApart() bool {
 	return config.IsRemote(r.store) && r.From["host"].Place == config.Unsaid
 }
 
-// noHostWarning is for a dry run; "": a host is set, or needs not be.
-func (r *runArgs) noHostWarning() string {
-	if !r.isApart() {
-		return ""
-	}
-	wrong, cure := config.NoHost(r.store)
-	return wrong + "; " + cure
-}
-
-// warnings are about the limits of the request; "" is none.
 func (r *runArgs) warnings() []string {
-	warnings := []string{r.Request.Limits.Warning(), r.oncePerWarning(), r.noHostWarning()}
+	warnings := []string{r.Request.Limits.Warning()}
+	if r.Request.Tick.Asked() && !config.IsRemote(r.store) {
+		warnings = append(warnings, "--once-per counts on this host alone: a --store is for several")
+	}
+	if r.isApart() {
+		wrong, cure := config.NoHost(r.store)
+		warnings = append(warnings, wrong+"; "+cure)
+	}
 	if r.unenforced {
 		warnings = append(warnings, r.From.Name("enforce")+" is ignored, as no limit is said (--expire-after, ADLOCK_EXPIRE_AFTER)")
 	}

@@ -14,21 +14,18 @@ import (
 	"adlock/lib/config"
 	"adlock/lib/cronline"
 	"adlock/lib/fault"
-	"adlock/lib/invocation"
 	"adlock/lib/supervise"
 )
 
-// The shell for crontabs. cron runs each line as $SHELL -c COMMAND, so one line of a crontab
-// (SHELL=) puts all below it under `run`. The job is COMMAND, byte for byte, run by the job's own
-// shell: quoting, pipes, redirections and input stay that shell's business, and cron's. If this
-// shell is called in another way, as by a program that starts $SHELL, it executes the job's own
-// shell without a lock. In the environment of the job SHELL names the job's own shell.
+// The shell for crontabs. cron runs each line as $SHELL -c COMMAND, so one line (SHELL=) puts all
+// below it under `run`. The job's own shell runs COMMAND, byte for byte; in its environment SHELL
+// names that shell. Called in another way, as by a program that starts $SHELL, this shell executes
+// the job's own without a lock.
 
-// defaultShell is the job's own shell, if config.ShellVariable names no other.
+// defaultShell is the job's own shell, without config.ShellVariable.
 const defaultShell = "/bin/sh"
 
-// shellMark is the beginning of sh/shell, the script that calls the verb. It must not be the job's
-// own shell: it would call itself without end.
+// shellMark begins sh/shell, which as the job's own shell would call itself without end.
 const shellMark = "#!/bin/sh\n# adlock's shell for crontabs"
 
 // Shell is the verb shell.
@@ -53,8 +50,7 @@ func moreOfShell() []config.List {
 	}
 }
 
-// InstalledShell is the path at which the shell for crontabs was installed with this program; "":
-// it was not.
+// InstalledShell is the shell for crontabs that was installed with this program; "": none.
 func InstalledShell() string {
 	self, err := os.Executable()
 	path := filepath.Join(filepath.Dir(filepath.Dir(self)), "lib/adlock/shell")
@@ -88,8 +84,7 @@ func shell(args []string) (int, error) {
 	return status, refused(all, config.ForScript(r.options(), err))
 }
 
-// set puts the settings of a line into the environment, in place of those that the crontab sets. It
-// sets the others if one is unknown: they may say where the error is recorded.
+// set puts a line's settings in place of the crontab's, though one is unknown: it may be logged.
 func set(settings []string) (err error) {
 	for _, s := range settings {
 		name, value, _ := strings.Cut(s, "=")
@@ -102,55 +97,31 @@ func set(settings []string) (err error) {
 	return err
 }
 
-// unknownSetting is the reason why a line may not set a variable; "" if it may.
+// unknownSetting is why a line may not set a variable; "": it may.
 func unknownSetting(name string) string {
-	if slices.Contains(settingsOfLine(), name) {
+	if o := config.OfVariable(name); o != nil && isOfLine(o) {
 		return ""
 	}
-	bare, names := bareSettings(name)
-	return config.UnknownText("setting", bare, settingsBegin, names)
+	return config.UnknownSetting(name, isOfLine).Error()
 }
 
-// NearestSetting is the setting that was probably meant by a variable that a line cannot set. It is
-// "" if the line can set the variable, or if that is probably another program's: its first letter
-// differs, which people rarely mistype.
+func isOfLine(o *config.Option) bool { return o.Help != "" || o.Env == config.ShellVariable }
+
+// NearestSetting is the setting probably meant by a variable that a line cannot set; "" if its
+// first letter differs, which people rarely mistype: then it is another program's.
 func NearestSetting(name string) string {
-	bare, names := bareSettings(name)
-	if meant := config.Nearest(bare, names); meant != "" && bare != "" && meant[0] == bare[0] && unknownSetting(name) != "" {
-		return settingsBegin + meant
+	meant := config.NearestSetting(name, isOfLine)
+	if meant == "" || unknownSetting(name) == "" || !strings.HasPrefix(name, meant[:len("ADLOCK_")+1]) {
+		return ""
 	}
-	return ""
+	return meant
 }
 
-// bareSettings returns a name and settingsOfLine without their common prefix: with it, all of them
-// would seem similar.
-func bareSettings(name string) (bare string, names []string) {
-	for _, known := range settingsOfLine() {
-		names = append(names, strings.TrimPrefix(known, settingsBegin))
-	}
-	return strings.TrimPrefix(name, settingsBegin), names
-}
-
-const settingsBegin = "ADLOCK_"
-
-// settingsOfLine are the variables that a line of a crontab may set.
-func settingsOfLine() []string {
-	names := []string{config.ShellVariable}
-	for _, o := range config.Table {
-		if o.Help != "" {
-			names = append(names, o.Env)
-		}
-	}
-	return names
-}
-
-// isSemaphore tells whether a line names its lock, and says how many runs of it there may be.
 func isSemaphore(l cronline.Line) bool {
 	return l.Name != "" && slices.ContainsFunc(l.Settings, func(s string) bool { return strings.HasPrefix(s, "ADLOCK_SLOTS=") })
 }
 
-// nameLine gives a line without a name one that is made from its command and its further words
-// (more).
+// nameLine names a line without a name after its command and its further words (more).
 func nameLine(getenv func(string) string, l *cronline.Line, more []string) (command string) {
 	if l.Name == "" && getenv("ADLOCK_NAME") == "" {
 		l.Name, command = cronline.NameOf(strings.Join(append([]string{l.Text}, more...), " "))
@@ -158,7 +129,6 @@ func nameLine(getenv func(string) string, l *cronline.Line, more []string) (comm
 	return command
 }
 
-// optionsOf are the options of run for a line.
 func optionsOf(getenv func(string) string, l cronline.Line) (options []string) {
 	if l.Name != "" {
 		options = append(options, "--name="+l.Name)
@@ -166,8 +136,7 @@ func optionsOf(getenv func(string) string, l cronline.Line) (options []string) {
 	return options
 }
 
-// LineRefusal is the error by which the shell would refuse a line of a crontab with the variables
-// of getenv; nil if it would run it.
+// LineRefusal is the error by which the shell would refuse a line with the variables of getenv.
 func LineRefusal(getenv func(name string) string, l cronline.Line) error {
 	said := map[string]string{}
 	for _, s := range l.Settings {
@@ -192,7 +161,6 @@ func LineRefusal(getenv func(name string) string, l cronline.Line) error {
 	return config.ForScript(r.options(), r.refusal(both, optionsOf(both, l)))
 }
 
-// becomeShell replaces this process by the job's own shell.
 func becomeShell(args []string) (int, error) {
 	own, err := ownShell()
 	if err != nil {
@@ -224,9 +192,8 @@ func checkShell(own string) error {
 	return nil
 }
 
-// isThis reports whether the file is this program, or the script that starts it.
 func isThis(path string) bool {
-	if self, err := os.Executable(); err == nil && invocation.SameFile(self, path) {
+	if self, err := os.Executable(); err == nil && SameFile(self, path) {
 		return true
 	}
 	file, err := os.Open(path)
@@ -237,4 +204,14 @@ func isThis(path string) bool {
 	head := make([]byte, len(shellMark))
 	_, err = io.ReadFull(file, head)
 	return err == nil && string(head) == shellMark
+}
+
+// SameFile reports whether two paths lead to one file.
+func SameFile(one, other string) bool {
+	a, err := os.Stat(one)
+	if err != nil {
+		return false
+	}
+	b, err := os.Stat(other)
+	return err == nil && os.SameFile(a, b)
 }

@@ -8,41 +8,35 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/lockdir"
 	"adlock/lib/lockdir/lockfile"
-	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/sysfile"
 )
 
-// verdict returns whether the atom would be granted now, the reason, and where its lock is. It
-// takes nothing.
-func (r *runArgs) verdict() (granted bool, reason, where string, err error) {
+// verdict returns what a newcomer would do now, and where the lock is. It takes nothing.
+func (r *runArgs) verdict() (d policy.Decision, where string, err error) {
 	name := r.Request.Atom.Name()
-	if !config.IsRemote(r.store) {
-		path, err := config.DirOf(r.store)
+	if config.IsRemote(r.store) {
+		k, err := r.open(r.store, r.Request.Atom.Host, nil)
 		if err != nil {
-			return false, "", "", err
+			return d, "", err
 		}
-		if err := r.openFile(); err != nil {
-			return false, "", "", err
-		}
-		granted, reason, err = lockdir.DryRun(path, &r.Request)
-		if granted {
-			err = fault.Wrap(path, sysfile.NoRoom(path))
-		}
-		return granted, reason, filepath.Join(path, name.ActiveLock()), err
+		d, err = k.DryRun(&r.Request)
+		return d, string(name) + " in " + r.store, err
 	}
-	k, err := r.open(r.store, r.Request.Atom.Host, nil)
-	if err != nil {
-		return false, "", "", err
+	path, err := config.DirOf(r.store)
+	if err = cmp.Or(err, r.openFile()); err != nil {
+		return d, "", err
 	}
-	granted, reason, err = k.DryRun(&r.Request)
-	return granted, reason, string(name) + " in " + r.store, err
+	if d, err = lockdir.DryRun(path, &r.Request); err == nil && d.Step.Granted() {
+		err = fault.Wrap(path, sysfile.NoRoom(path))
+	}
+	return d, filepath.Join(path, name.ActiveLock()), err
 }
 
-// overdue is a warning if the atom's owner is overdue for this newcomer; "" if it is not. For a
-// store it is always "", because the store would have to be asked again.
+// overdue is a warning if the owner is overdue for this newcomer. A store would have to be asked
+// again.
 func (r *runArgs) overdue() string {
-	path, err := config.DirOf(r.store)
+	path, rec, err := r.recorder()
 	if err != nil || config.IsRemote(r.store) {
 		return ""
 	}
@@ -52,9 +46,8 @@ func (r *runArgs) overdue() string {
 	}
 	defer dir.Close()
 	name := r.Request.Atom.Name()
-	log, err := config.RunlogOf(path, name.Host())
-	entries, unread := (&lockdir.Locker{Dir: dir}).List()
-	if err != nil || unread != nil {
+	entries, err := (&lockdir.Locker{Dir: dir}).List()
+	if err != nil {
 		return ""
 	}
 	for i := range entries {
@@ -63,7 +56,6 @@ func (r *runArgs) overdue() string {
 			continue
 		}
 		owner := e.Holder()
-		rec := locker.Recorder{Log: log}
 		if found := rec.Overdue(r.Request.Limits, owner, cmp.Or(r.Request.Notice, owner.Record.Notice)); found != nil {
 			return found.Text() + "; " + rec.Remedy(found, true)
 		}

@@ -46,7 +46,7 @@ func (s *scene) holdAtom(program, operator, operand string) (release func(), err
 	}
 	end := func() { in.Close(); _ = owner.Wait() }
 	dir := filepath.Join(s.dir, "locks")
-	k, err := lockdir.Open(dir, &runlog.Log{Dir: dir, Host: "bench"})
+	k, err := lockdir.Open(dir, locker.Recorder{Log: &runlog.Log{Dir: dir, Host: "bench"}})
 	if err != nil {
 		end()
 		return nil, err

@@ -1,4 +1,4 @@
-package invocation
+package run
 
 import (
 	"bufio"
@@ -17,9 +17,9 @@ import (
 )
 
 func TestAProcessTellsHowItWasStarted(t *testing.T) {
-	how, known := Of(os.Getpid())
-	if !known || !slices.Equal(how.Args, os.Args) || !SameFile(how.File, os.Args[0]) {
-		t.Errorf("%v, %v", how, known)
+	file, args, known := Invocation(os.Getpid())
+	if !known || !slices.Equal(args, os.Args) || !SameFile(file, os.Args[0]) {
+		t.Errorf("%s, %v, %v", file, args, known)
 	}
 }
 
@@ -28,22 +28,22 @@ func TestEmptyArgumentsAreArguments(t *testing.T) {
 	c.Args = []string{"cat", "", "-", ""}
 	in := must.Get(c.StdinPipe())(t)
 	must.Do(t, c.Start())
-	var how Invocation
+	var args []string
 	var known bool
 	// Start returns once exec has closed a descriptor, and the kernel does that before it has the
 	// arguments in place.
 	for end := time.Now().Add(helper.Patience); !known && time.Now().Before(end); time.Sleep(time.Millisecond) {
-		how, known = Of(c.Process.Pid)
+		_, args, known = Invocation(c.Process.Pid)
 	}
 	in.Close()
 	_ = c.Wait() // there is no file ''
-	if !known || !slices.Equal(how.Args, c.Args) {
-		t.Errorf("%q, %v", how.Args, known)
+	if !known || !slices.Equal(args, c.Args) {
+		t.Errorf("%q, %v", args, known)
 	}
 }
 
 func TestADeadProcessHasNoInvocation(t *testing.T) {
-	if how, known := Of(1 << 29); known {
+	if _, how, known := Invocation(1 << 29); known {
 		t.Error(how)
 	}
 	if Reads(1<<29, "/") {
@@ -77,10 +77,10 @@ func TestAForkHasNoInvocation(t *testing.T) {
 	if err != nil || subshell == c.Process.Pid {
 		t.Fatal(line, err)
 	}
-	if _, known := Of(c.Process.Pid); !known {
+	if _, _, known := Invocation(c.Process.Pid); !known {
 		t.Error("the shell was started")
 	}
-	if how, known := Of(subshell); known {
+	if _, how, known := Invocation(subshell); known {
 		t.Error("the subshell was not, but", how)
 	}
 }

@@ -1,0 +1,72 @@
+package run
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Invocation returns the program and the argument vector of a process. They are unknown for a fork
+// (a subshell), whose command line is its parent's, and for a program whose file was replaced.
+func Invocation(pid int) (file string, args []string, known bool) {
+	of := procOf(pid)
+	file, err := os.Readlink(of + "exe")
+	if fork, _ := forked(of); err != nil || !SameFile(file, of+"exe") || fork {
+		return "", nil, false
+	}
+	line, err := os.ReadFile(of + "cmdline")
+	line, whole := bytes.CutSuffix(line, []byte{0})
+	return file, strings.Split(string(line), "\x00"), err == nil && whole
+}
+
+func procOf(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/" }
+
+// forked reads PF_FORKNOEXEC (include/linux/sched.h) in the ninth field of /proc/PID/stat
+// (proc_pid_stat(5)), whose second field may hold blanks. If that cannot be read, fork is true and
+// parent 0.
+func forked(of string) (fork bool, parent int) {
+	const forkNoExec = 0x40
+	text, err := os.ReadFile(of + "stat")
+	f := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	if err != nil || len(f) < 7 {
+		return true, 0
+	}
+	parent, _ = strconv.Atoi(string(f[1]))
+	flags, err := strconv.ParseUint(string(f[6]), 10, 32)
+	return err != nil || flags&forkNoExec != 0, parent
+}
+
+// Reads reports whether a process, or the shell whose subshell it is, reads the file as its script.
+func Reads(pid int, file string) bool {
+	for pid > 0 {
+		if hasOpen(pid, file) {
+			return true
+		}
+		fork, parent := forked(procOf(pid))
+		if !fork {
+			return false
+		}
+		pid = parent
+	}
+	return false
+}
+
+// hasOpen leaves the standard descriptors out: every shell keeps its script open, its subshells do
+// not.
+func hasOpen(pid int, file string) bool {
+	const firstOwn = 3
+	of := procOf(pid) + "fd"
+	open, err := os.ReadDir(of)
+	if err != nil {
+		return false
+	}
+	for _, fd := range open {
+		number, err := strconv.Atoi(fd.Name())
+		if err == nil && number >= firstOwn && SameFile(filepath.Join(of, fd.Name()), file) {
+			return true
+		}
+	}
+	return false
+}

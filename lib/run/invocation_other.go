@@ -1,0 +1,9 @@
+//go:build !linux
+
+package run
+
+// Invocation is always unknown here.
+func Invocation(int) (file string, args []string, known bool) { return "", nil, false }
+
+// Reads is always true here, as it cannot be checked.
+func Reads(int, string) bool { return true }
