@@ -121,10 +121,9 @@ func machine() (*doctor.Machine, error) {
 		return nil, err
 	}
 	self, _ := os.Executable() // it fails only without /proc, which a finding reports
-	programs := filepath.Dir(self)
 	m := &doctor.Machine{
 		Dir: dir, LogDir: logDir, HomeDir: config.DirElsewhere(dir), Host: atom.Canonify(host),
-		Programs: programs, Version: config.Version(), Libraries: doctor.LibrariesOf(programs), CronPath: crontab.DefaultPath,
+		Programs: filepath.Dir(self), CronPath: crontab.DefaultPath,
 	}
 	m.Services, _ = filepath.Glob("/etc/systemd/system/*.service") // the pattern is right
 	if err := config.Toggle(&m.Syslog)(cmp.Or(os.Getenv("ADLOCK_SYSLOG"), config.FromFiles("")["ADLOCK_SYSLOG"].Value, "no")); err != nil {

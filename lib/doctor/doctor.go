@@ -8,7 +8,6 @@ package doctor
 
 import (
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -52,7 +51,7 @@ func fine(what, text string) Finding      { return Finding{Grade: Fine, What: wh
 func warn(what, why, cure string) Finding { return Finding{Warn, what, why, cure} }
 func fail(what, why, cure string) Finding { return Finding{Fail, what, why, cure} }
 
-// Machine is the machine to examine: the paths and versions according to the settings and the
+// Machine is the machine to examine: the paths according to the settings and the
 // running program.
 type Machine struct {
 	Dir, LogDir string                        // of the locks, and of the runlog; "": a mistake in the settings files hides them
@@ -63,29 +62,14 @@ type Machine struct {
 
 	TryStore func() (listing.Trial, error) // tries Remote; nil: it is not tried
 
-	Programs  string   // the directory in which the programs are
-	Version   string   // of this program
-	Libraries []string // where adlock.sh may have been put
-	CronPath  string   // PATH in a crontab that does not set it
-	Services  []string // files of systemd's services that an administrator has written
-	Mailers   []string // the programs by which cron mails; one is enough
-	Hooked    bool     // a hook is told of trouble
-	Syslog    bool     // messages go to the system's log too (ADLOCK_SYSLOG)
-	Mistakes  []error  // in the settings files
-	Homeless  []string // users with locked jobs in the system's crontabs, and no possible lock directory
-}
-
-// library is the library's path below the prefix, for the Makefile and the packages.
-const library = "lib/adlock/adlock.sh"
-
-// LibrariesOf returns the places of the library: the one that belongs to programs in that
-// directory, those of every installation, and that of a source tree.
-func LibrariesOf(programs string) []string {
-	above := filepath.Dir(programs)
-	return []string{
-		filepath.Join(above, library), filepath.Join("/usr/local", library), filepath.Join("/usr", library),
-		filepath.Join(above, "sh/adlock.sh"),
-	}
+	Programs string   // the directory in which the programs are
+	CronPath string   // PATH in a crontab that does not set it
+	Services []string // files of systemd's services that an administrator has written
+	Mailers  []string // the programs by which cron mails; one is enough
+	Hooked   bool     // a hook is told of trouble
+	Syslog   bool     // messages go to the system's log too (ADLOCK_SYSLOG)
+	Mistakes []error  // in the settings files
+	Homeless []string // users with locked jobs in the system's crontabs, and no possible lock directory
 }
 
 // Examine returns the findings in the order in which to mend them. If processes cannot be
@@ -106,8 +90,7 @@ func (m *Machine) Examine(now time.Time) (all []Finding) {
 	}
 	all = append(all, hostPause()...)
 	all = append(append(all, m.services()...), m.syslog(), m.mail(), limits())
-	all = append(all, m.programs()...)
-	return append(all, m.libraries()...)
+	return append(all, m.programs()...)
 }
 
 // pauseFinding is the object of findings about pauses.
@@ -184,19 +167,4 @@ func Fit(all []Finding) bool {
 		}
 	}
 	return true
-}
-
-// asFile returns the text of a file. The file must be a regular one of at most 1 MiB: those that
-// are read here are smaller.
-func asFile(path string) (string, error) {
-	const most = 1 << 20
-	info, err := os.Stat(path)
-	if err != nil {
-		return "", err
-	}
-	if !info.Mode().IsRegular() || info.Size() > most {
-		return "", fault.New(fault.IO, path, "is no small file")
-	}
-	text, err := os.ReadFile(path)
-	return string(text), err
 }

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -11,7 +12,8 @@ func (m *Machine) services() (all []Finding) {
 	const what = "systemd"
 	guarded := 0
 	for _, path := range m.Services {
-		text, err := asFile(path)
+		file, err := os.ReadFile(path)
+		text := string(file)
 		if err != nil || !strings.Contains(text, "adlock run ") {
 			continue
 		}
