@@ -22,7 +22,6 @@ var metricsVerb = verb{
 		return []config.Option{
 			{Name: "output", Alias: "o", Arg: "FILE.prom", Help: "replace this file as a whole; its counters go on from what it had", Set: config.Text(&q.output)},
 			q.atomOption(), q.allUsersOption(),
-			{Name: "openmetrics", Default: "the Prometheus text format, which the collector and promtool read", Help: "as OpenMetrics 1.0", Set: config.Toggle(&q.openMetrics)},
 		}
 	},
 	named: true,
@@ -36,7 +35,7 @@ func tellMetrics(q *query) error {
 		if err := mayReplace(q.output); err != nil {
 			return err
 		}
-		if !q.openMetrics && !collected(q.output) {
+		if !collected(q.output) {
 			return fault.New(fault.Usage, q.output, "does not end in .prom: node_exporter's textfile collector would not read it")
 		}
 		var err error
@@ -64,7 +63,7 @@ func tellMetrics(q *query) error {
 			return err
 		}
 	}
-	return put(q.output, m.Text(q.format()))
+	return put(q.output, m.Text())
 }
 
 // tellMetricsOfAll writes the metrics of each user, and which users could not be read. With
@@ -93,7 +92,7 @@ func (q *query) tellMetricsOfAll(o metrics.Options) error {
 		}
 		m.Add(of.value)
 	}
-	return errors.Join(put(q.output, m.Text(q.format())), failed)
+	return errors.Join(put(q.output, m.Text()), failed)
 }
 
 // collected reports whether the collector would read a file at path, or whether path is no regular
@@ -101,13 +100,6 @@ func (q *query) tellMetricsOfAll(o metrics.Options) error {
 func collected(path string) bool {
 	there, err := os.Stat(path)
 	return path == "-" || strings.HasSuffix(path, ".prom") || err == nil && !there.Mode().IsRegular()
-}
-
-func (q *query) format() metrics.Format {
-	if q.openMetrics {
-		return metrics.OpenMetrics
-	}
-	return metrics.Prometheus
 }
 
 // put writes the metrics, to standard output or as a whole file that the collector, which runs as

@@ -172,7 +172,7 @@ type query struct {
 	svg, html    string
 	limit        string // of the jobs to be wrapped
 
-	json, csv, openMetrics bool
+	json, csv              bool
 	explain, follow, watch bool
 	failed                 bool // only atoms in trouble
 	named                  bool // the atom is an argument: if it does not exist, that is an error

@@ -13,7 +13,7 @@ import (
 // Values are samples by series, as the text has them: name{labels}.
 type Values map[string]float64
 
-// ReadValues reads what Text has written to a file, in either format. No file means no values.
+// ReadValues reads what Text has written to a file. No file means no values.
 // Lines that are no samples are skipped: after damage to the file the counters begin again at
 // zero.
 func ReadValues(path string) (Values, error) {

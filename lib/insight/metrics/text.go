@@ -57,43 +57,31 @@ func (b *builder) sorted(o *Options) []*figures {
 	return slices.CompactFunc(all, func(a, b *figures) bool { return a.labels == b.labels })
 }
 
-// Format is a form of the text.
-type Format int
-
-// The forms. The collector of node_exporter and promtool read the first.
-const (
-	Prometheus  Format = iota // the text format 0.0.4
-	OpenMetrics               // OpenMetrics 1.0
-)
-
-// Text is the metrics as text.
-func (m *Metrics) Text(format Format) []byte {
-	w := &writer{format: format, before: m.before}
+// Text is the metrics in Prometheus' text format (0.0.4).
+func (m *Metrics) Text() []byte {
+	w := &writer{before: m.before}
 	for _, g := range gauges {
-		w.family(g.name, "gauge", g.unit, g.help)
+		w.family(g.name, "gauge", g.help)
 		for _, f := range m.atoms {
 			w.gauge(g, f)
 		}
 	}
 	w.counters(m.atoms)
-	w.family(notRun, "counter", "", "Jobs that were not run: trouble with the lock directory, or refused options.")
+	w.family(notRun, "counter", "Jobs that were not run: trouble with the lock directory, or refused options.")
 	w.counter(notRun, "", float64(m.notRun))
-	w.family(countedUntil, "gauge", "seconds", "Events up to this time are in the counters.")
+	w.family(countedUntil, "gauge", "Events up to this time are in the counters.")
 	w.sample(countedUntil, "", seconds(m.until))
-	w.family("adlock_damaged_lines", "gauge", "", "Lines of the runlog that cannot be read.")
+	w.family("adlock_damaged_lines", "gauge", "Lines of the runlog that cannot be read.")
 	w.sample("adlock_damaged_lines", "", float64(m.damaged))
 	if len(m.users) > 0 {
 		w.users(m.users)
-	}
-	if format == OpenMetrics {
-		w.text = append(w.text, "# EOF\n"...)
 	}
 	return w.text
 }
 
 // users writes which lock directories were read, and how many atoms have no series.
 func (w *writer) users(users []user) {
-	w.family("adlock_user_read", "gauge", "", "1 if all of the user's lock directory and runlog could be read, else 0.")
+	w.family("adlock_user_read", "gauge", "1 if all of the user's lock directory and runlog could be read, else 0.")
 	for _, u := range users {
 		read := 0.0
 		if u.read {
@@ -101,7 +89,7 @@ func (w *writer) users(users []user) {
 		}
 		w.sample("adlock_user_read", u.label, read)
 	}
-	w.family("adlock_user_omitted_atoms", "gauge", "", "Atoms of the user that have no series, as there are too many.")
+	w.family("adlock_user_omitted_atoms", "gauge", "Atoms of the user that have no series, as there are too many.")
 	for _, u := range users {
 		w.sample("adlock_user_omitted_atoms", u.label, float64(u.omitted))
 	}
@@ -109,20 +97,12 @@ func (w *writer) users(users []user) {
 
 type writer struct {
 	text   []byte
-	format Format
 	before Values
 }
 
-// family begins a metric. OpenMetrics calls a counter by its name without
-// _total, and has units.
-func (w *writer) family(name, kind, unit, help string) {
-	if w.format == OpenMetrics {
-		name = strings.TrimSuffix(name, "_total")
-	}
+// family begins a metric.
+func (w *writer) family(name, kind, help string) {
 	w.text = fmt.Appendf(w.text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
-	if w.format == OpenMetrics && unit != "" {
-		w.text = fmt.Appendf(w.text, "# UNIT %s %s\n", name, unit)
-	}
 }
 
 func series(name, labels string) string {
@@ -144,35 +124,35 @@ func (w *writer) counter(name, labels string, more float64) {
 
 // gauge is a metric with one value for each atom.
 type gauge struct {
-	name, unit, help string
-	kept             bool // if the value is unknown, write that of the last time; otherwise write none
-	value            func(f *figures) (value float64, known bool)
+	name, help string
+	kept       bool // if the value is unknown, write that of the last time; otherwise write none
+	value      func(f *figures) (value float64, known bool)
 }
 
 var gauges = [...]gauge{
-	{"adlock_last_success_timestamp_seconds", "seconds", "When a run last succeeded.", true, func(f *figures) (float64, bool) {
+	{"adlock_last_success_timestamp_seconds", "When a run last succeeded.", true, func(f *figures) (float64, bool) {
 		return seconds(f.success), !f.success.IsZero()
 	}},
-	{"adlock_running_since_timestamp_seconds", "seconds", "When the run that holds the lock began; absent where nothing runs.", false, func(f *figures) (float64, bool) {
+	{"adlock_running_since_timestamp_seconds", "When the run that holds the lock began; absent where nothing runs.", false, func(f *figures) (float64, bool) {
 		return seconds(f.since), !f.since.IsZero()
 	}},
-	{"adlock_paused_since_timestamp_seconds", "seconds", "When the pause of the atom or of its host began; absent where there is none.", false, func(f *figures) (float64, bool) {
+	{"adlock_paused_since_timestamp_seconds", "When the pause of the atom or of its host began; absent where there is none.", false, func(f *figures) (float64, bool) {
 		return seconds(f.paused), !f.paused.IsZero()
 	}},
-	{"adlock_overdue", "", "1 while the run that holds the lock is past its limit or its notice, else 0.", false, func(f *figures) (float64, bool) {
+	{"adlock_overdue", "1 while the run that holds the lock is past its limit or its notice, else 0.", false, func(f *figures) (float64, bool) {
 		return truth(f.overdue), true
 	}},
-	{stuck, "", "1 while the run that holds the lock has expired and could not be ended, else 0.", false, func(f *figures) (float64, bool) {
+	{stuck, "1 while the run that holds the lock has expired and could not be ended, else 0.", false, func(f *figures) (float64, bool) {
 		return truth(f.stuck), true
 	}},
-	{"adlock_run_interval_seconds", "seconds", "The usual time from one start to the next, nights and weekends without a start included.", true, func(f *figures) (float64, bool) {
+	{"adlock_run_interval_seconds", "The usual time from one start to the next, nights and weekends without a start included.", true, func(f *figures) (float64, bool) {
 		usual, known := f.interval.usual()
 		return usual.Seconds(), known
 	}},
-	{failures, "", "Runs since the last success that failed, were ended by force, or came to no end.", false, func(f *figures) (float64, bool) {
+	{failures, "Runs since the last success that failed, were ended by force, or came to no end.", false, func(f *figures) (float64, bool) {
 		return float64(f.failed), true
 	}},
-	{denials, "", "Requests denied since the last run began because all slots were taken.", false, func(f *figures) (float64, bool) {
+	{denials, "Requests denied since the last run began because all slots were taken.", false, func(f *figures) (float64, bool) {
 		return float64(f.denied), true
 	}},
 }
@@ -197,13 +177,13 @@ func truth(is bool) float64 {
 // counters writes outcomes even if they have never occurred: if a series was missing before,
 // Prometheus computes no increase.
 func (w *writer) counters(atoms []*figures) {
-	w.family("adlock_runs_total", "counter", "", "Runs by how they ended; failure: also those whose owner died or whose command was not there.")
+	w.family("adlock_runs_total", "counter", "Runs by how they ended; failure: also those whose owner died or whose command was not there.")
 	for _, f := range atoms {
 		for i, o := range outcomes {
 			w.counter("adlock_runs_total", f.labels+`,outcome="`+o.label+`"`, float64(f.outcomes[i]))
 		}
 	}
-	w.family("adlock_denials_total", "counter", "", "Requests denied though the atom was due: busy, full or stuck.")
+	w.family("adlock_denials_total", "counter", "Requests denied though the atom was due: busy, full or stuck.")
 	for _, f := range atoms {
 		w.counter("adlock_denials_total", f.labels, float64(f.denials))
 	}
