@@ -18,7 +18,6 @@ import (
 	"adlock/lib/limit"
 	"adlock/lib/lockdir"
 	"adlock/lib/locker"
-	"adlock/lib/pause"
 	"adlock/lib/policy"
 	"adlock/lib/record"
 )
@@ -135,9 +134,9 @@ func logPause(a atom.Atom, p record.Pause) {
 func pauseHost(p record.Pause) error {
 	var err error
 	if p.Since.IsZero() {
-		err = os.Remove(pause.File)
+		err = os.Remove(locker.PauseFile)
 	} else {
-		err = renameio.WriteFile(pause.File, p.Bytes(), 0o644, renameio.WithStaticPermissions(0o644))
+		err = renameio.WriteFile(locker.PauseFile, p.Bytes(), 0o644, renameio.WithStaticPermissions(0o644))
 	}
 	switch {
 	case err == nil:
@@ -145,7 +144,7 @@ func pauseHost(p record.Pause) error {
 	case errors.Is(err, fs.ErrNotExist) && p.Since.IsZero():
 		return nil
 	}
-	return fault.Wrap(pause.File, err)
+	return fault.Wrap(locker.PauseFile, err)
 }
 
 // paused is an atom, or with no name the host, that is paused.
@@ -165,7 +164,7 @@ func (p paused) object() any {
 
 // pauses are the pause of the host and those of single atoms.
 func pauses() (all []paused, err error) {
-	host, err := pause.Host()
+	host, err := locker.HostPause()
 	if err != nil {
 		return nil, err
 	}

@@ -18,13 +18,12 @@ import (
 	"adlock/lib/insight/history"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
-	"adlock/lib/link"
 	"adlock/lib/lockdir"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
-	"adlock/lib/pause"
 	"adlock/lib/policy"
 	"adlock/lib/runlog"
+	"adlock/lib/way"
 )
 
 // This file has what several verbs need to read the locks and the runlog.
@@ -77,10 +76,10 @@ func inDirectory() ([]locker.Entry, []locker.Slot, error) {
 // hostPause is the pause of the host. If its file cannot be used, an error is reported, and the host
 // counts as paused, as no newcomer gets an atom.
 func hostPause() policy.Pause {
-	host, err := pause.Host()
+	host, err := locker.HostPause()
 	if err != nil {
 		fault.Report(err)
-		host = policy.Pause{On: true, Left: limit.Never, Why: pause.File + " cannot be used"}
+		host = policy.Pause{On: true, Left: limit.Never, Why: locker.PauseFile + " cannot be used"}
 	}
 	return host
 }
@@ -290,7 +289,7 @@ func save(path string, text []byte, options ...renameio.Option) error {
 	if there, err := os.Stat(path); err == nil && !there.Mode().IsRegular() {
 		return fault.Wrap(path, os.WriteFile(path, text, 0))
 	}
-	file, err := link.Follow(path)
+	file, err := way.Follow(path)
 	if err == nil {
 		err = renameio.WriteFile(file, text, 0o644, options...)
 	}

@@ -17,7 +17,7 @@ import (
 	"adlock/lib/hook"
 	"adlock/lib/lease/listing"
 	"adlock/lib/limit"
-	"adlock/lib/pause"
+	"adlock/lib/locker"
 	"adlock/lib/policy"
 )
 
@@ -98,7 +98,7 @@ const pauseFinding = "pause"
 
 // hostPause reports a pause of the host that keeps all jobs from running by mistake.
 func hostPause() []Finding {
-	host, err := pause.Host()
+	host, err := locker.HostPause()
 	if err != nil {
 		return []Finding{fail(pauseFinding, err.Error(), "")} // the error contains the cure
 	}

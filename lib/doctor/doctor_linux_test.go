@@ -11,7 +11,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/lease/listing"
 	"adlock/lib/limit"
-	"adlock/lib/pause"
+	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/test/support/must"
@@ -314,9 +314,9 @@ func TestTheHelperThatCrontabsCallIsReported(t *testing.T) {
 }
 
 func TestForgottenAndDamagedPausesAreNamed(t *testing.T) {
-	before := pause.File
-	t.Cleanup(func() { pause.File = before })
-	pause.File = filepath.Join(t.TempDir(), "adlock.pause")
+	before := locker.PauseFile
+	t.Cleanup(func() { locker.PauseFile = before })
+	locker.PauseFile = filepath.Join(t.TempDir(), "adlock.pause")
 	m := fit(t)
 	old := record.NewPause(limit.Never, "disk")
 	old.Since = old.Since.Add(-48 * time.Hour)
@@ -325,8 +325,8 @@ func TestForgottenAndDamagedPausesAreNamed(t *testing.T) {
 	m.finds(t, "pause", Warn, "adlock.dax.run.x: paused: until it is resumed (disk); began 2d ago; adlock resume adlock.dax.run.x")
 	must.Do(t, os.Remove(filepath.Join(m.Dir, "last.adlock.dax.run.x")))
 	need.Root(t)
-	script(t, pause.File, 0o644, text)
+	script(t, locker.PauseFile, 0o644, text)
 	m.finds(t, "pause", Warn, "all jobs of this host: paused: ", "adlock resume --all")
-	script(t, pause.File, 0o644, "x")
-	m.finds(t, "pause", Fail, pause.File, "adlock resume --all")
+	script(t, locker.PauseFile, 0o644, "x")
+	m.finds(t, "pause", Fail, locker.PauseFile, "adlock resume --all")
 }

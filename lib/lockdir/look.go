@@ -10,7 +10,6 @@ import (
 	"adlock/lib/learn"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
-	"adlock/lib/pause"
 	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/record"
@@ -79,7 +78,7 @@ func (l *Locker) look(v *view, r *locker.Request, name atom.Name, now locker.Mom
 // lookAtPause finds out whether the host or the atom is paused. A newcomer whose own lock is in
 // place does not ask again: it came before the pause.
 func (l *Locker) lookAtPause(v *view) (err error) {
-	if v.Pause, err = pause.Host(); err == nil && !v.Pause.On {
+	if v.Pause, err = locker.HostPause(); err == nil && !v.Pause.On {
 		v.Pause = v.Memory.Pause.Policy()
 	}
 	if err == nil && v.Pause.On {
@@ -158,7 +157,7 @@ func DryRun(path string, r *locker.Request) (granted bool, reason string, err er
 			return false, "", err
 		}
 		r.Resolve(learn.State{})
-		host, err := pause.Host()
+		host, err := locker.HostPause()
 		d := r.ForeseeFile(policy.Decide(r.Terms(), policy.Situation{Pause: host}), &locker.View{})
 		if err != nil {
 			return false, "", err

@@ -17,7 +17,6 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/insight/history"
-	"adlock/lib/insight/quantile"
 	"adlock/lib/runlog"
 )
 
@@ -120,7 +119,7 @@ type figures struct {
 // interval is the usual time from one start of an atom to the next.
 type interval struct {
 	started time.Time // the latest
-	all     quantile.Durations
+	all     history.Durations
 }
 
 func (i *interval) start(at time.Time) {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"adlock/lib/insight/history"
-	"adlock/lib/insight/quantile"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
 	"adlock/lib/runlog"
@@ -50,7 +49,7 @@ func harmless(text string) string {
 	return text
 }
 
-func quantileOf(d *quantile.Durations, q float64) string {
+func quantileOf(d *history.Durations, q float64) string {
 	if d.Count() == 0 {
 		return ""
 	}

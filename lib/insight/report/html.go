@@ -7,7 +7,6 @@ import (
 	"html/template"
 
 	"adlock/lib/insight/history"
-	"adlock/lib/insight/picture"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/insight/timeline"
 )
@@ -43,9 +42,9 @@ type pageEnding struct{ At, Owner, Age, By string }
 // HTML is the report as one self-contained page: it has no script, and fetches no address. The
 // chart is of the same events.
 func (r *Report) HTML(chart *timeline.Chart) ([]byte, error) {
-	light, dark := picture.Variables()
+	light, dark := timeline.Variables()
 	data := pageData{
-		Light: template.CSS(light), Dark: template.CSS(dark), Style: template.CSS(picture.Style()),
+		Light: template.CSS(light), Dark: template.CSS(dark), Style: template.CSS(timeline.StyleSheet()),
 		Period: r.period(), Damaged: r.Damaged,
 	}
 	if len(chart.Lanes) > 0 {

@@ -3,7 +3,6 @@ package report
 import (
 	"adlock/lib/atom"
 	"adlock/lib/insight/history"
-	"adlock/lib/insight/quantile"
 	"adlock/lib/limit"
 	"adlock/lib/policy"
 )
@@ -106,7 +105,7 @@ func (r *Report) atomObject(a *summary) atomObject {
 }
 
 // durationsOf is nil if there are none.
-func durationsOf(d *quantile.Durations) *durationsObject {
+func durationsOf(d *history.Durations) *durationsObject {
 	if d.Count() == 0 {
 		return nil
 	}

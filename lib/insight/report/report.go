@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"adlock/lib/insight/history"
-	"adlock/lib/insight/quantile"
 	"adlock/lib/runlog"
 )
 
@@ -30,9 +29,9 @@ type summary struct {
 	Runs     int                   // that ended in the period or have not ended
 	Outcomes [history.Outcomes]int // of these, and NotRun
 	Held     time.Duration         // how much of the period it was held
-	Runtime  quantile.Durations    // of the runs that completed
-	Interval quantile.Durations    // from one start to the next
-	Asked    quantile.Durations    // from one request to the next, granted or not
+	Runtime  history.Durations     // of the runs that completed
+	Interval history.Durations     // from one start to the next
+	Asked    history.Durations     // from one request to the next, granted or not
 
 	Denials history.Denials
 	Longest series

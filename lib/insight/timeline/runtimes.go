@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"adlock/lib/insight/history"
-	"adlock/lib/insight/picture"
 	"adlock/lib/limit"
 )
 
@@ -22,17 +21,17 @@ const (
 
 // Runtimes draws how long the runs of a lane took, over the time of the chart, and the limits
 // that were in force. Times are logarithmic. It is nil if there is nothing to draw; a page that
-// shows it needs picture.Style.
+// shows it needs StyleSheet.
 func (c *Chart) Runtimes(lane *Lane) []byte {
 	g := &graph{svg: svg{layout: layout{left: graphLeft, plot: graphWidth}, chart: c}, lane: lane}
 	if !g.fit() {
 		return nil
 	}
 	g.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 %d" %s font-size="12" %s role="img" aria-label="%s">`,
-		graphTop+graphHeight+48, picture.Font, picture.Fill(picture.Ink), escape("Runtimes and limits of "+lane.Text()))
+		graphTop+graphHeight+48, Font, Fill(Ink), escape("Runtimes and limits of "+lane.Text()))
 	g.grid()
-	g.line(picture.Stroke(picture.Odd)+` stroke-width="1.5"`, func(b *Bar) time.Duration { return b.ExpireAfter.Value })
-	g.line(picture.Stroke(picture.Dim)+` stroke-dasharray="4 3"`, func(b *Bar) time.Duration { return b.IfElapsed.Value })
+	g.line(Stroke(Odd)+` stroke-width="1.5"`, func(b *Bar) time.Duration { return b.ExpireAfter.Value })
+	g.line(Stroke(Dim)+` stroke-dasharray="4 3"`, func(b *Bar) time.Duration { return b.IfElapsed.Value })
 	g.runs()
 	g.explain()
 	g.WriteString("</svg>\n")
@@ -113,12 +112,12 @@ func (g *graph) times() (marks []time.Duration) {
 func (g *graph) grid() {
 	for _, d := range g.times() {
 		g.add(`<path %s d="M%d %vh%d"/><text %s x="%d" y="%v" text-anchor="end">%s</text>`,
-			picture.Stroke(picture.Line), graphLeft, g.y(d), graphWidth, small, graphLeft-6, g.y(d)+4, unitText(d))
+			Stroke(Line), graphLeft, g.y(d), graphWidth, small, graphLeft-6, g.y(d)+4, unitText(d))
 	}
 	for _, m := range g.chart.scale(4) {
 		x := g.x(m.at)
 		g.add(`<path %s d="M%v %dv%d"/><text %s x="%v" y="%d" text-anchor="middle">%s</text>`,
-			picture.Stroke(picture.Line), x, graphTop, graphHeight, small, min(x, 400-24), graphTop+graphHeight+16, m.label)
+			Stroke(Line), x, graphTop, graphHeight, small, min(x, 400-24), graphTop+graphHeight+16, m.label)
 	}
 }
 
@@ -174,8 +173,8 @@ func (g *graph) runs() {
 const dot = ` stroke-width="5" stroke-linecap="round"`
 
 var strokes = [history.Outcomes]string{
-	history.Running: picture.Stroke(picture.Now) + dot, history.Succeeded: picture.Stroke(picture.Good) + dot,
-	history.Failed: picture.Stroke(picture.Bad) + dot, history.Ended: cross,
+	history.Running: Stroke(Now) + dot, history.Succeeded: Stroke(Good) + dot,
+	history.Failed: Stroke(Bad) + dot, history.Ended: cross,
 }
 
 // explain writes the legend below the picture.
@@ -185,8 +184,8 @@ func (g *graph) explain() {
 		{shape(`<path %s d="M5 -4v0"/>`, strokes[history.Succeeded]), "run", 34},
 		{shape(`<path %s d="M5 -4v0"/>`, strokes[history.Failed]), "failed", 48},
 		{shape(`<path %s d="M2 -7l6 6m0 -6l-6 6"/>`, cross), "ended by force", 98},
-		{shape(`<path %s stroke-width="1.5" d="M0 -4h10"/>`, picture.Stroke(picture.Odd)), "ExpireAfter", 80},
-		{shape(`<path %s stroke-dasharray="4 3" d="M0 -4h10"/>`, picture.Stroke(picture.Dim)), "IfElapsed", 60},
+		{shape(`<path %s stroke-width="1.5" d="M0 -4h10"/>`, Stroke(Odd)), "ExpireAfter", 80},
+		{shape(`<path %s stroke-dasharray="4 3" d="M0 -4h10"/>`, Stroke(Dim)), "IfElapsed", 60},
 	} {
 		g.add(`<g transform="translate(%d %d)">%s<text %s x="14">%s</text></g>`, x, graphTop+graphHeight+40, e.shape, small, e.text)
 		x += e.width + 16

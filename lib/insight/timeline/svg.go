@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"adlock/lib/insight/history"
-	"adlock/lib/insight/picture"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
 )
@@ -45,24 +44,24 @@ const SVGColumns = (1200 - 236 - 24) / 3
 
 // Kinds differ in shape too, so that no reader needs to distinguish colours.
 var (
-	small  = picture.Fill(picture.Dim) + ` font-size="12"`
-	wrong  = picture.Fill(picture.Bad)
+	small  = Fill(Dim) + ` font-size="12"`
+	wrong  = Fill(Bad)
 	over   = `fill="none" stroke="#fff" stroke-opacity=".55" stroke-dasharray="2.5 3.5"`
-	disc   = picture.Outline(picture.Ground, picture.Bad) + ` stroke-width="1.5"`
-	odd    = picture.Outline(picture.Ground, picture.Odd) + ` stroke-width="1.5"`
-	cross  = picture.Stroke(picture.Bad) + ` stroke-width="2" stroke-linecap="round"`
-	query  = picture.Fill(picture.Odd) + ` font-size="11" font-weight="700" text-anchor="middle"`
-	window = picture.Fill(picture.Now) + ` opacity=".16"`
-	grace  = picture.Fill(picture.Dim) + ` opacity=".35"`
-	expiry = picture.Stroke(picture.Dim) + ` stroke-width="1.5"`
-	busy   = picture.Fill(picture.Odd)
-	soon   = picture.Stroke(picture.Dim) + ` stroke-width="1.5"`
-	full   = picture.Fill(picture.Full)
+	disc   = Outline(Ground, Bad) + ` stroke-width="1.5"`
+	odd    = Outline(Ground, Odd) + ` stroke-width="1.5"`
+	cross  = Stroke(Bad) + ` stroke-width="2" stroke-linecap="round"`
+	query  = Fill(Odd) + ` font-size="11" font-weight="700" text-anchor="middle"`
+	window = Fill(Now) + ` opacity=".16"`
+	grace  = Fill(Dim) + ` opacity=".35"`
+	expiry = Stroke(Dim) + ` stroke-width="1.5"`
+	busy   = Fill(Odd)
+	soon   = Stroke(Dim) + ` stroke-width="1.5"`
+	full   = Fill(Full)
 )
 
 var fills = [history.Outcomes]string{
-	history.Running: picture.Fill(picture.Now), history.Succeeded: picture.Fill(picture.Good), history.Failed: wrong, history.Ended: wrong,
-	history.Orphaned: picture.Fill(picture.Odd), history.Cleared: picture.Fill(picture.Odd), history.Stopped: picture.Fill(picture.Odd), history.Lost: picture.Fill(picture.Odd), history.NotRun: wrong,
+	history.Running: Fill(Now), history.Succeeded: Fill(Good), history.Failed: wrong, history.Ended: wrong,
+	history.Orphaned: Fill(Odd), history.Cleared: Fill(Odd), history.Stopped: Fill(Odd), history.Lost: Fill(Odd), history.NotRun: wrong,
 }
 
 // svg is a picture that is being written.
@@ -77,11 +76,11 @@ type svg struct {
 // pointing at a part shows what it is.
 func (c *Chart) SVG() []byte {
 	w := &svg{layout: wide, chart: c}
-	w.draw(fmt.Sprintf(` width="%d" height="%d"`, w.width, w.height()), "<style>"+picture.Style()+".b:hover,.t:hover{filter:brightness(1.25)}\n</style>")
+	w.draw(fmt.Sprintf(` width="%d" height="%d"`, w.width, w.height()), "<style>"+StyleSheet()+".b:hover,.t:hover{filter:brightness(1.25)}\n</style>")
 	return w.Bytes()
 }
 
-// Wide is the picture for a page that has picture.Style.
+// Wide is the picture for a page that has StyleSheet.
 func (c *Chart) Wide() []byte { return c.inline(wide, "wide-") }
 
 // Narrow is the picture for a narrow page: readable at 400 pixels.
@@ -100,10 +99,10 @@ func (w *svg) height() int { return w.bottom() + 44 + legendLine*w.legendLines()
 
 func (w *svg) draw(size, style string) {
 	w.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d"%s %s font-size="13" %s role="graphics-document" aria-labelledby="%stitle %sdesc">`,
-		w.width, w.height(), size, picture.Font, picture.Fill(picture.Ink), w.id, w.id)
+		w.width, w.height(), size, Font, Fill(Ink), w.id, w.id)
 	w.add(`<title id="%stitle">Timeline of locks</title><desc id="%sdesc">%s</desc>`, w.id, w.id, escape(w.chart.describe()))
 	w.WriteString(style)
-	w.add(`<rect %s width="%d" height="%d" rx="8"/>`, picture.Fill(picture.Ground), w.width, w.height())
+	w.add(`<rect %s width="%d" height="%d" rx="8"/>`, Fill(Ground), w.width, w.height())
 	w.add(`<text font-size="17" font-weight="600" x="%d" y="32">Locks over time</text>`, w.margin())
 	if w.id == "" { // a page shows its period itself
 		w.add(`<text %s x="20" y="52">%s</text>`, small, escape(w.chart.period()))
@@ -156,7 +155,7 @@ func round(x float64) float64 { return math.Round(x*10) / 10 }
 func (w *svg) lanes() {
 	for i := range w.chart.Lanes {
 		if i%2 == 0 {
-			w.add(`<rect %s x="8" y="%d" width="%d" height="%d" rx="4"/>`, picture.Fill(picture.Lane), headHeight+i*w.lane, w.width-16, w.lane)
+			w.add(`<rect %s x="8" y="%d" width="%d" height="%d" rx="4"/>`, Fill(Strip), headHeight+i*w.lane, w.width-16, w.lane)
 		}
 	}
 }
@@ -165,7 +164,7 @@ func (w *svg) scale() {
 	for _, m := range w.chart.scale(w.marks) {
 		x := w.x(m.at)
 		w.add(`<line %s x1="%v" x2="%v" y1="%d" y2="%d"/><text %s x="%v" y="%d" text-anchor="middle">%s</text>`,
-			picture.Stroke(picture.Line), x, x, headHeight-8, w.bottom(), small, min(max(x, 26), float64(w.width-26)), headHeight-14, m.label)
+			Stroke(Line), x, x, headHeight-8, w.bottom(), small, min(max(x, 26), float64(w.width-26)), headHeight-14, m.label)
 	}
 }
 
@@ -242,7 +241,7 @@ func (w *svg) mark(b *Bar) {
 	switch x := max(w.x(b.Start)+2.5, w.x(b.End)); b.Outcome {
 	case history.Ended:
 		w.add(`<g class="b"><title>%s</title><path %s stroke-dasharray="2 2" d="M%v %dV%d"/><circle %s cx="%v" cy="%d" r="7"/><path %s d="M%v %dl6 6m0 -6l-6 6"/></g>`,
-			escape(b.title()), picture.Stroke(picture.Bad), x, ticksTop, stripTop+6, disc, x, middle, cross, round(x-3), middle-3)
+			escape(b.title()), Stroke(Bad), x, ticksTop, stripTop+6, disc, x, middle, cross, round(x-3), middle-3)
 	case history.Failed, history.NotRun:
 		w.add(`<rect %s x="%v" y="%d" width="3" height="%d" rx="1"/>`, wrong, round(x-1.5), barTop-4, barHeight+8)
 	case history.Orphaned, history.Cleared, history.Lost:
@@ -321,12 +320,12 @@ type entry struct {
 }
 
 var legend = [...]entry{
-	{shape(`<rect %s y="-9" width="16" height="11" rx="2"/>`, picture.Fill(picture.Good)), "succeeded", 92},
+	{shape(`<rect %s y="-9" width="16" height="11" rx="2"/>`, Fill(Good)), "succeeded", 92},
 	{shape(`<rect %s y="-9" width="16" height="11" rx="2"/><rect %s x="14.5" y="-12" width="3" height="17" rx="1"/>`, wrong, wrong), "failed", 66},
 	{shape(`<rect %s y="-9" width="10" height="11" rx="2"/><circle %s cx="11" cy="-3.5" r="6.5"/><path %s d="M8.2 -6.3l5.6 5.6m0 -5.6l-5.6 5.6"/>`, wrong, disc, cross), "ended by force", 118},
-	{shape(`<rect %s y="-9" width="10" height="11" rx="2"/><circle %s cx="11" cy="-3.5" r="6.5"/><text %s x="11">?</text>`, picture.Fill(picture.Odd), odd, query), "end unknown", 106},
-	{shape(`<rect %s y="-9" width="16" height="11" rx="2"/>`, picture.Fill(picture.Now)), "running", 74},
-	{shape(`<rect %s y="-9" width="16" height="11" rx="2"/><path %s stroke-width="11" d="M3 -3.5H16"/>`, picture.Fill(picture.Now), over), "overdue", 76},
+	{shape(`<rect %s y="-9" width="10" height="11" rx="2"/><circle %s cx="11" cy="-3.5" r="6.5"/><text %s x="11">?</text>`, Fill(Odd), odd, query), "end unknown", 106},
+	{shape(`<rect %s y="-9" width="16" height="11" rx="2"/>`, Fill(Now)), "running", 74},
+	{shape(`<rect %s y="-9" width="16" height="11" rx="2"/><path %s stroke-width="11" d="M3 -3.5H16"/>`, Fill(Now), over), "overdue", 76},
 	{shape(`<rect %s y="-10" width="16" height="13"/>`, window), "IfElapsed", 84},
 	{shape(`<rect %s y="-5" width="16" height="3"/><line %s x1="16" x2="16" y1="-8" y2="1"/>`, grace, expiry), "ExpireAfter", 104},
 	{shape(`<rect %s x="7" y="-9" width="2" height="10"/>`, busy), "denied: busy", 104},

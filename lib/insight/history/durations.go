@@ -1,23 +1,4 @@
-// Package quantile answers "how long does it usually take": exactly, for any
-// number of durations.
-//
-// It keeps all of them, 8 bytes each, and sorts them when a quantile is asked for. An event yields
-// at most two durations, so they take less than a tenth of the size of the runlog, which
-// ADLOCK_LOG_MAX bounds. Sketches, which need less, were measured with a million durations of one
-// atom, where sorting takes 8.4 MB and 0.3 s:
-//
-//	                                memory   a duration   error
-//	DataDog/sketches-go/ddsketch    6 KB     80 ns        1 %
-//	HdrHistogram/hdrhistogram-go    41 KB    30 ns        0.5 %
-//	caio/go-tdigest                 30 KB    1600 ns      0.03 %
-//	influxdata/tdigest              206 KB   1100 ns      0.04 %
-//	beorn7/perks/quantile           33 KB    1700 ns      1.2 %
-//	slices.Sort                     8.4 MB   200 ns       0
-//
-// The best of them, ddsketch, imports protocol buffers: it adds 1.8 MB to a program of 4.5 MB, and
-// a quarter to its starting time. The others need more memory than sorting if an atom has less
-// than a few thousand durations, as most have.
-package quantile
+package history
 
 import (
 	"math"
@@ -25,8 +6,14 @@ import (
 	"time"
 )
 
-// Durations are any number of durations. The zero value is empty and ready. A Durations must not be
-// used concurrently.
+// Durations are any number of durations, and answer "how long does it usually take" exactly. The
+// zero value is empty and ready. A Durations must not be used concurrently.
+//
+// It keeps all of them, 8 bytes each, and sorts them when a quantile is asked for. An event yields
+// at most two durations, so they take less than a tenth of the size of the runlog, which
+// ADLOCK_LOG_MAX bounds. Sketches were measured with a million durations: the best of them, ddsketch
+// (6 KB, 1 % of error; sorting takes 8.4 MB and 0.3 s), adds 1.8 MB to the program and a quarter to its
+// starting time, and the others need more memory than sorting for less than a few thousand durations.
 type Durations struct {
 	values []time.Duration
 	sorted bool
