@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -50,25 +49,19 @@ func showMistakes(q *query) error {
 	if err != nil {
 		return err
 	}
-	var failed error
-	fail := func(err error) {
-		if err != nil && failed != nil {
-			fault.Report(failed)
-		}
-		failed = cmp.Or(err, failed)
-	}
+	var failed failures
 	paths := q.args
 	if q.system {
 		more, unread := crontab.System("")
 		for _, err := range unread {
-			fail(err)
+			failed.add(err)
 		}
 		paths = append(paths, more...)
 	}
 	var all []mistake
 	for _, path := range paths {
 		mistakes, err := checkFile(c, path)
-		fail(err)
+		failed.add(err)
 		for _, m := range mistakes {
 			all = append(all, mistake{path, m})
 		}
@@ -77,8 +70,8 @@ func showMistakes(q *query) error {
 		return err
 	}
 	switch {
-	case failed != nil:
-		return failed
+	case failed.last != nil:
+		return failed.last
 	case slices.ContainsFunc(all, func(m mistake) bool { return !m.IsNote() }):
 		return errFound
 	}
@@ -87,11 +80,7 @@ func showMistakes(q *query) error {
 
 func (q *query) tellMistakes(all []mistake) error {
 	if q.json {
-		text, err := arrayOf(all)
-		if err != nil {
-			return err
-		}
-		return write(text)
+		return write(arrayOf(all, mistake.object))
 	}
 	var text []byte
 	for _, m := range all {
@@ -173,20 +162,15 @@ func checker(q *query) (*lint.Checker, error) {
 		IsUser: remembered(isUser),
 		Zone:   os.Getenv("TZ"), Differs: remembered(differsFromMachine),
 	}
-	homeless := remembered(func(of [2]string) bool {
-		return as(of[0], func() bool { return isHomeless(of[0], of[1]) })
-	})
-	c.Homeless = func(name, home string) bool { return homeless([2]string{name, home}) }
-	dir := remembered(func(of [2]string) string { return dirOf(of[0], of[1], as) })
-	c.Dir = func(name, home string) string { return dir([2]string{name, home}) }
+	c.Homeless = homelessTest(as)
+	c.Dir = rememberedOfUser(func(name, home string) string { return dirOf(name, home, as) })
 	c.Stranger = remembered(strangerOf)
-	network := remembered(func(of [2]string) bool { return as(of[0], func() bool { return isOnNetwork(of[1]) }) })
-	c.IsNetwork = func(name, path string) bool { return network([2]string{name, path}) }
+	c.IsNetwork = rememberedOfUser(func(name, path string) bool { return as(name, func() bool { return isOnNetwork(path) }) })
 	c.Told = remembered(func(name string) bool { return isTold(name, as) })
 	own := longestRuns()
 	c.Longest = func(_ string, a atom.Atom) time.Duration { return own[a.Name()] }
 	if os.Geteuid() == 0 {
-		return c, checkOthers(c, own)
+		return c, checkOthers(c, own, as)
 	}
 	return c, nil
 }
@@ -230,7 +214,7 @@ var tellers = []string{"ADLOCK_HOOK", "ADLOCK_SYSLOG"}
 
 // isTold reports whether a settings file of a user ("": this one) may name a hook, or turn on the
 // system's log.
-func isTold(name string, as func(name string, is func() bool) bool) bool {
+func isTold(name string, as asUser) bool {
 	known := lookUp(name)
 	if config.IsFiled(tellers...) || known == nil || known.Uid == "0" || os.Geteuid() != 0 {
 		return config.IsFiled(tellers...)
@@ -242,7 +226,7 @@ func isTold(name string, as func(name string, is func() bool) bool) bool {
 }
 
 // checkOthers makes c look at what crontabs of other users name, with those users' rights.
-func checkOthers(c *lint.Checker, own longest) error {
+func checkOthers(c *lint.Checker, own longest, as asUser) error {
 	users, err := others()
 	if err != nil {
 		return err
@@ -265,13 +249,12 @@ func checkOthers(c *lint.Checker, own longest) error {
 		}
 		return known[name][a.Name()]
 	}
-	missing := remembered(func(of [2]string) bool {
-		return asUser(users, of[0], func() bool {
-			_, err := os.Stat(of[1])
+	c.Missing = rememberedOfUser(func(name, path string) bool {
+		return as(name, func() bool {
+			_, err := os.Stat(path)
 			return errors.Is(err, fs.ErrNotExist)
 		})
 	})
-	c.Missing = func(name, path string) bool { return missing([2]string{name, path}) }
 	return nil
 }
 

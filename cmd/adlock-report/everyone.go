@@ -78,20 +78,20 @@ var (
 // each, so it is not read again (status --watch).
 var silent = map[int]error{}
 
-// of is the value that was collected for a user.
-type of[T any] struct {
-	user  string
-	value T    // its zero value if the lock directory could not be read
-	whole bool // it is of atoms of which the query has the whole name
-
-	partly bool // something could not be read
+// answer is what was collected for one user.
+type answer[T any] struct {
+	user     string
+	value    T       // its zero value if the lock directory could not be read
+	there    bool    // there is a lock directory
+	whole    bool    // it is of atoms of which the query has the whole name
+	troubles []error // for what could not be read
 }
 
 // everyone calls see with the account of this user, which is root, and of each user of this
 // machine that has a lock directory. see runs with that user's rights, for several users at once,
 // and its value counts even with an error. Errors are reported; the last one is returned. all is
 // nil if nothing was looked at.
-func everyone[T any](q *query, see func(*account) (T, error)) (all []of[T], failed error) {
+func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], err error) {
 	if os.Geteuid() != 0 {
 		return nil, fault.New(fault.NotPermitted, "--all-users", "reads the lock directories of other users, and is for root")
 	}
@@ -123,31 +123,28 @@ func everyone[T any](q *query, see func(*account) (T, error)) (all []of[T], fail
 		}()
 	}
 	own := ownAccount(seeChosen)
+	var failed failures
 	collect := func(u otheruser.User, a answer[T]) {
-		if a.there {
-			all = append(all, of[T]{u.Name, a.value, a.whole, len(a.troubles) > 0})
+		if a.user = u.Name; a.there {
+			all = append(all, a)
 		}
 		for _, err := range a.troubles {
 			if errors.Is(err, otheruser.ErrSilent) {
 				silent[u.UID] = err
 			}
-			if q.output != "" && u.UID != 0 { // tellMetricsOfAll names the user
-				continue
+			if q.output == "" || u.UID == 0 { // else tellMetricsOfAll names the user
+				failed.add(err)
 			}
-			if failed != nil {
-				fault.Report(failed)
-			}
-			failed = err
 		}
 	}
 	collect(otheruser.User{Name: userName(0)}, own)
 	for i, u := range users {
 		collect(u, <-answers[i])
 	}
-	if slices.ContainsFunc(all, func(o of[T]) bool { return o.whole }) {
-		all = slices.DeleteFunc(all, func(o of[T]) bool { return !o.whole })
+	if slices.ContainsFunc(all, func(a answer[T]) bool { return a.whole }) {
+		all = slices.DeleteFunc(all, func(a answer[T]) bool { return !a.whole })
 	}
-	return all, failed
+	return all, failed.last
 }
 
 // others are the users of this machine that may have a lock directory, except root.
@@ -178,26 +175,46 @@ func userCalled(users []otheruser.User, name string) *otheruser.User {
 var spent = map[int]time.Duration{}
 
 // asUser calls do, which reports something about files, with the rights of the user name. If that
-// user is unknown here or is root, it calls do with this user's rights. It returns false if do
-// does, or if the files cannot be read. All calls for a user together take patience.Whole at most,
-// as a crontab may name any number of slow paths.
-func asUser(users []otheruser.User, name string, do func() bool) bool {
-	u := userCalled(users, name)
-	switch {
-	case u == nil:
-		return do()
-	case silent[u.UID] != nil:
-		return false
+// user is unknown here or is root, or this user is not root, it calls do with this user's rights. It
+// returns false if do does, or if the files cannot be read.
+type asUser func(name string, do func() bool) bool
+
+// userTest returns the asUser for this machine.
+func userTest() (asUser, error) {
+	if os.Geteuid() != 0 {
+		return func(_ string, do func() bool) bool { return do() }, nil
 	}
-	began := time.Now()
-	is, err := otheruser.Do(*u, patience, func(func() bool) (bool, error) { return do(), nil })
-	if spent[u.UID] += time.Since(began); err == nil && spent[u.UID] >= patience.Whole {
-		err = otheruser.ErrSilent
+	users, err := others()
+	return withRightsOf(users), err
+}
+
+// withRightsOf returns an asUser for these users. All its calls for one of them together take
+// patience.Whole at most, as a crontab may name any number of slow paths.
+func withRightsOf(users []otheruser.User) asUser {
+	return func(name string, do func() bool) bool {
+		u := userCalled(users, name)
+		switch {
+		case u == nil:
+			return do()
+		case silent[u.UID] != nil:
+			return false
+		}
+		began := time.Now()
+		is, err := otheruser.Do(*u, patience, func(func() bool) (bool, error) { return do(), nil })
+		if spent[u.UID] += time.Since(began); err == nil && spent[u.UID] >= patience.Whole {
+			err = otheruser.ErrSilent
+		}
+		if err != nil {
+			reportUnread(*u, fault.Wrap(name, err))
+		}
+		return is
 	}
-	if err != nil {
-		reportUnread(*u, fault.Wrap(name, err))
-	}
-	return is
+}
+
+// rememberedOfUser is remembered for two words, of which the first is a user's name.
+func rememberedOfUser[A any](look func(name, of string) A) func(name, of string) A {
+	known := remembered(func(q [2]string) A { return look(q[0], q[1]) })
+	return func(name, of string) A { return known([2]string{name, of}) }
 }
 
 // remembered returns look, which is called once for each question.
@@ -225,14 +242,6 @@ func reportUnread(u otheruser.User, err error) {
 // nogroup stands for the group of a user that is not in passwd(5): it has no rights.
 const nogroup = 65534
 
-// answer is the result of the visit to one user.
-type answer[T any] struct {
-	value    T
-	there    bool // there is a lock directory
-	whole    bool // as in of
-	troubles []error
-}
-
 // ownAccount calls see for this user's own lock directory.
 func ownAccount[T any](see func(*account) (T, error)) answer[T] {
 	a := &account{user: userName(0)}
@@ -246,7 +255,7 @@ func ownAccount[T any](see func(*account) (T, error)) answer[T] {
 	}
 	value, err := see(a)
 	a.fail(fault.Wrap(dir, err))
-	return answer[T]{value, true, a.chosen.whole, a.troubles}
+	return answer[T]{value: value, there: true, whole: a.chosen.whole, troubles: a.troubles}
 }
 
 // visit calls see for the lock directory of another user.
@@ -276,7 +285,7 @@ func visit[T any](u otheruser.User, see func(*account) (T, error)) answer[T] {
 		if a.omitted > 0 {
 			a.fail(fault.New(fault.Unavailable, path, strconv.Itoa(a.omitted)+" atoms are left out: there are too many, or it took too long"))
 		}
-		return answer[T]{value, true, a.chosen.whole, a.troubles}, nil
+		return answer[T]{value: value, there: true, whole: a.chosen.whole, troubles: a.troubles}, nil
 	})
 	if err != nil {
 		if errors.Is(err, otheruser.ErrSilent) {

@@ -341,10 +341,10 @@ for v in "log -n 3" "report --since 1h" report log; do $a $v --all-users >/dev/n
 func TestPathsOfOneUserTakeABoundedTimeTogether(t *testing.T) {
 	t.Parallel()
 	need.Root(t)
-	user := []otheruser.User{{Name: "mallory", UID: 3900003, GID: 65534}}
+	as := withRightsOf([]otheruser.User{{Name: "mallory", UID: 3900003, GID: 65534}})
 	asked := 0
 	for range 40 {
-		asUser(user, "mallory", func() bool { asked++; time.Sleep(100 * time.Millisecond); return false })
+		as("mallory", func() bool { asked++; time.Sleep(100 * time.Millisecond); return false })
 	}
 	if most := int(patience.Whole / (100 * time.Millisecond)); asked > most || silent[3900003] == nil {
 		t.Errorf("asked %d times, %v", asked, silent[3900003])

@@ -29,20 +29,15 @@ func initUsers(q *query) error {
 	if os.Geteuid() != 0 {
 		return fault.New(fault.NotPermitted, "init", "makes directories of other users, and is for root")
 	}
-	var failed error
+	var failed failures
 	for _, name := range q.args {
 		dir, err := initUser(name)
 		if err == nil {
 			err = write([]byte(name + ": " + dir + "\n"))
 		}
-		if err != nil {
-			if failed != nil {
-				fault.Report(failed)
-			}
-			failed = err
-		}
+		failed.add(err)
 	}
-	return failed
+	return failed.last
 }
 
 // initUser makes the lock directory of a user. If that exists, it does nothing.

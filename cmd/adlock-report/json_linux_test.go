@@ -79,15 +79,16 @@ func TestStatusAsJSONMatchesTheGoldenFile(t *testing.T) {
 			Last:    &history.Run{Outcome: history.Failed, End: story.Midnight, Status: runlog.Some(137), Signal: "KILL"},
 			Waiting: []waiter{{pid: 7, since: story.Midnight, most: time.Minute}, {pid: 8, since: story.Midnight, most: limit.Never}}},
 	}
-	golden.Check(t, "status.json", array(t, rows))
+	golden.Check(t, "status.json", string(arrayOf(rows, (*row).object)))
 }
 
 func TestTuneAsJSONMatchesTheGoldenFile(t *testing.T) {
 	t.Parallel()
-	golden.Check(t, "tune.json", array(t, []*tuned{
+	all := []*tuned{
 		{name: "p.dax.run.x", learned: learned(), ifElapsed: limit.Never, asksExpireAfter: true},
 		{name: "p.dax.run.y", atom: odd, learned: learned(), ifElapsed: 15 * time.Minute, asksIfElapsed: true},
-	}))
+	}
+	golden.Check(t, "tune.json", string(arrayOf(all, (*tuned).object)))
 }
 
 func TestMistakesAsJSONAreOneArray(t *testing.T) {
@@ -128,15 +129,6 @@ func TestTheDoctorsFindingsAsJSONAreOneArray(t *testing.T) {
 	if f := finding(c, "runlog"); f["grade"] != "fail" || f["text"] == "" || f["cure"] == "" {
 		t.Errorf("%q", f)
 	}
-}
-
-func array[R interface{ object() any }](t *testing.T, rows []R) string {
-	t.Helper()
-	text, err := arrayOf(rows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }
 
 // learned is what ten runs of one minute teach.

@@ -289,19 +289,19 @@ func (l *logView) writer(out io.Writer) func(*runlog.Event) error {
 	}
 }
 
+// kindStyles are the styles of the kinds that are not plain.
+var kindStyles = map[runlog.Kind]terminal.Style{
+	runlog.Acquire: terminal.Green,
+	runlog.Expire:  terminal.Red, runlog.Stop: terminal.Red, runlog.Takeover: terminal.Red, runlog.Stuck: terminal.Red,
+	runlog.Lost: terminal.Red, runlog.Missing: terminal.Red, runlog.NotRun: terminal.Red,
+	runlog.Reclaim: terminal.Yellow, runlog.Starved: terminal.Yellow, runlog.Overdue: terminal.Yellow, runlog.Pause: terminal.Yellow,
+	runlog.Resume: terminal.Yellow, runlog.Paused: terminal.Yellow, runlog.Clock: terminal.Yellow, runlog.Clear: terminal.Yellow,
+	runlog.Empty: terminal.Yellow, runlog.Cancel: terminal.Yellow,
+	runlog.Deny: terminal.Dim, runlog.Signal: terminal.Dim, runlog.Wait: terminal.Dim,
+}
+
 // line is an event for people.
 func (l *logView) line(e *runlog.Event) string {
-	style := terminal.Plain
-	switch e.Kind {
-	case runlog.Expire, runlog.Stop, runlog.Takeover, runlog.Stuck, runlog.Lost, runlog.Missing, runlog.NotRun:
-		style = terminal.Red
-	case runlog.Acquire:
-		style = terminal.Green
-	case runlog.Reclaim, runlog.Starved, runlog.Overdue, runlog.Pause, runlog.Resume, runlog.Paused, runlog.Clock, runlog.Clear, runlog.Empty, runlog.Cancel:
-		style = terminal.Yellow
-	case runlog.Deny, runlog.Signal, runlog.Wait:
-		style = terminal.Dim
-	}
 	text := strings.TrimRight(e.Program+" "+e.Operator+" "+e.Operand, " ")
 	if text == "" && (e.Kind == runlog.Pause || e.Kind == runlog.Resume) {
 		text = "all jobs of this host"
@@ -309,6 +309,6 @@ func (l *logView) line(e *runlog.Event) string {
 	if l.user != "" {
 		text = l.user + ": " + text
 	}
-	return e.Time.Local().Format("2006-01-02 15:04:05.000") + "  " + l.paint.Text(style, terminal.Pad(string(e.Kind), 8)) +
+	return e.Time.Local().Format("2006-01-02 15:04:05.000") + "  " + l.paint.Text(kindStyles[e.Kind], terminal.Pad(string(e.Kind), 8)) +
 		"  " + terminal.Clean(text) + ": " + terminal.Clean(details(e)) + "\n"
 }

@@ -87,7 +87,7 @@ func (q *query) tellMetricsOfAll(o metrics.Options) error {
 		if of.value == nil {
 			of.value = metrics.Unread(of.user)
 		}
-		if of.partly {
+		if len(of.troubles) > 0 {
 			of.value.NotWhole()
 		}
 		m.Add(of.value)

@@ -208,16 +208,12 @@ func listPauses(q *query) error {
 		return err
 	}
 	if q.json {
-		text, err := arrayOf(all)
-		return errors.Join(err, write(text))
+		return write(arrayOf(all, paused.object))
 	}
-	var text strings.Builder
+	var text []byte
 	for _, p := range all {
-		what := string(p.name)
-		if what == "" {
-			what = "all jobs of this host"
-		}
-		text.WriteString(terminal.Clean(what+": "+p.Reason()+"; began "+limit.FormatAge(p.Age)+" ago") + "\n")
+		what := cmp.Or(string(p.name), "all jobs of this host")
+		text = append(text, terminal.Clean(what+": "+p.Reason()+"; began "+limit.FormatAge(p.Age)+" ago")+"\n"...)
 	}
-	return write([]byte(text.String()))
+	return write(text)
 }

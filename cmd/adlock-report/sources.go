@@ -271,6 +271,19 @@ func (c choice) hasEntry(e locker.Entry) bool {
 
 func (c choice) hasPast(a *history.Atom) bool { return c.has(a.Atom) }
 
+// failures are the errors of a verb that goes on after one: all but the last are reported at once.
+type failures struct{ last error }
+
+func (f *failures) add(err error) {
+	if err == nil {
+		return
+	}
+	if f.last != nil {
+		fault.Report(f.last)
+	}
+	f.last = err
+}
+
 // write writes to standard output.
 func write(text []byte) error {
 	_, err := os.Stdout.Write(text)

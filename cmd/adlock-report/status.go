@@ -74,7 +74,7 @@ func statusText(q *query) (text []byte, shows bool, failed error) {
 	shows = len(rows) > 0
 	switch {
 	case q.json:
-		text, err = arrayOf(rows)
+		text = arrayOf(rows, (*row).object)
 	case shows && q.failed:
 		text = []byte(table(rows, now))
 	case shows:

@@ -68,8 +68,7 @@ func table(rows []*row, now time.Time) string {
 			lines[i+1] = append(lines[i+1], c.cell(r))
 		}
 	}
-	width := terminal.Limit(os.Stdout)
-	lines = fit(lines, width, dropOrder, gapMark())
+	lines = fit(lines, dropOrder)
 	paint := terminal.Colours(os.Stdout)
 	state := slices.Index(lines[0], "STATE")
 	var w strings.Builder
@@ -82,7 +81,7 @@ func table(rows []*row, now time.Time) string {
 		if state >= 0 {
 			line[state] = paint.Text(style, line[state])
 		}
-		w.WriteString(joined(line))
+		w.WriteString(joined(line) + "\n")
 		if i > 0 {
 			for _, n := range rows[i-1].notes(now) {
 				if pause := rows[i-1].user + " " + n.text; n.pause {
@@ -91,7 +90,7 @@ func table(rows []*row, now time.Time) string {
 					}
 					told = pause
 				}
-				for _, text := range terminal.Fold("  "+terminal.Clean(n.text), "    ", width) {
+				for _, text := range terminal.Fold("  "+terminal.Clean(n.text), "    ", terminal.Limit(os.Stdout)) {
 					w.WriteString(paint.Text(n.style, text) + "\n")
 				}
 			}
@@ -127,19 +126,8 @@ func widthsOf(lines [][]string) []int {
 	return widths
 }
 
-// align makes every cell as wide as its column: longer text is cut, with gap in the middle.
-func align(lines [][]string, widths []int, gap string) {
-	for _, line := range lines {
-		for n, text := range line {
-			line[n] = terminal.Pad(terminal.Cut(text, widths[n], gap), widths[n])
-		}
-	}
-}
-
 // joined makes a line of aligned cells.
-func joined(cells []string) string {
-	return strings.TrimRight(strings.Join(cells, columnGap), " ") + "\n"
-}
+func joined(cells []string) string { return strings.TrimRight(strings.Join(cells, columnGap), " ") }
 
 // gapMark replaces the text that was cut.
 func gapMark() string {
@@ -149,13 +137,20 @@ func gapMark() string {
 	return "~"
 }
 
-// fit aligns the table, and makes it as narrow as the terminal (0: any width). It cuts the names of
+// fit aligns the cells of a table, and makes it as narrow as the terminal. It cuts the names of
 // atoms, to longestName everywhere; if they would be shorter than namesWidth, it drops columns in
 // this order, and at last cuts each line.
-func fit(lines [][]string, width int, order []string, gap string) [][]string {
+func fit(lines [][]string, order []string) [][]string {
+	width, gap := terminal.Limit(os.Stdout), gapMark()
+	names, most := widthsOf(lines)[0], longestName
 	if width > 0 {
-		names := widthsOf(lines)[0]
-		room := func() int { return width - (rowWidth(lines) - widthsOf(lines)[0]) }
+		room := func() int {
+			others := 0
+			for _, w := range widthsOf(lines)[1:] {
+				others += len(columnGap) + w
+			}
+			return width - others
+		}
 		for _, head := range order {
 			if n := slices.Index(lines[0], head); n >= 0 && room() < min(names, namesWidth) {
 				for i := range lines {
@@ -163,29 +158,31 @@ func fit(lines [][]string, width int, order []string, gap string) [][]string {
 				}
 			}
 		}
-		shortenNames(lines, max(room(), 1), gap)
+		most = min(longestName, max(room(), 1))
 	}
-	shortenNames(lines, longestName, gap)
-	align(lines, widthsOf(lines), gap)
+	if names > most {
+		shortenNames(lines[1:], most, gap)
+	}
+	widths := widthsOf(lines)
 	for i, line := range lines {
-		if text := strings.TrimRight(strings.Join(line, columnGap), " "); width > 0 && terminal.Columns(text) > width {
+		for n, text := range line {
+			line[n] = terminal.Pad(text, widths[n])
+		}
+		if text := joined(line); width > 0 && terminal.Columns(text) > width {
 			lines[i] = []string{terminal.Cut(text, width, gap)}
 		}
 	}
 	return lines
 }
 
-// shortenNames cuts the names of atoms in the first column to width columns.
+// shortenNames cuts the names of atoms, which are in the first column.
 func shortenNames(lines [][]string, width int, gap string) {
-	if widthsOf(lines)[0] <= width {
-		return
-	}
 	var all []string
-	for _, line := range lines[1:] {
+	for _, line := range lines {
 		all = append(all, line[0])
 	}
 	for i, name := range terminal.Shortened(all, width, gap) {
-		lines[i+1][0] = name
+		lines[i][0] = name
 	}
 }
 
@@ -199,14 +196,6 @@ const columnGap = "  "
 
 // dropOrder has the columns of status that fit may drop, in this order.
 var dropOrder = []string{"LIMITS", "SLOT", "DUE", "OWNER", "HOST", "LAST"}
-
-func rowWidth(lines [][]string) int {
-	total := len(columnGap) * (len(lines[0]) - 1)
-	for _, w := range widthsOf(lines) {
-		total += w
-	}
-	return total
-}
 
 func (r *row) state() string {
 	if r.Held {

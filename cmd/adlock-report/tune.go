@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,8 +58,7 @@ func tune(q *query) error {
 	}
 	all := learners(entries, chosen)
 	if q.json {
-		text, err := arrayOf(all)
-		return errors.Join(err, write(text))
+		return write(arrayOf(all, (*tuned).object))
 	}
 	if len(all) == 0 {
 		return write([]byte(nothingLearned(q.atom)))
@@ -125,10 +122,10 @@ func tunedText(all []*tuned, explain bool) string {
 	for _, t := range all {
 		lines = append(lines, t.cells())
 	}
-	lines = fit(lines, terminal.Limit(os.Stdout), []string{"LONGEST", "TYPICAL", "RUNS"}, gapMark())
+	lines = fit(lines, []string{"LONGEST", "TYPICAL", "RUNS"})
 	var w strings.Builder
 	for i, line := range lines {
-		w.WriteString(joined(line))
+		w.WriteString(joined(line) + "\n")
 		if explain && i > 0 {
 			w.WriteString(all[i-1].explanation())
 		}

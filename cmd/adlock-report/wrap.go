@@ -160,11 +160,11 @@ func changed(q *query, lines []crontab.Line) (crontab.Result, error) {
 	if err != nil {
 		return crontab.Result{}, err
 	}
-	homeless, err := homelessTest()
+	as, err := userTest()
 	if err != nil {
 		return crontab.Result{}, err
 	}
-	w := crontab.Wrapper{Adlock: path, Limit: q.limit, Flock: q.flock, Homeless: homeless}
+	w := crontab.Wrapper{Adlock: path, Limit: q.limit, Flock: q.flock, Homeless: homelessTest(as)}
 	if !w.CanStand() {
 		return crontab.Result{}, fault.New(fault.Usage, path, "cannot stand in a crontab as it is")
 	}
@@ -190,11 +190,8 @@ func guarded(q *query, w *crontab.Wrapper, lines []crontab.Line) (crontab.Result
 func isUser(word string) bool { return lookUp(word) != nil }
 
 // lookUp returns the user in a user column, nil if there is no such user. On the BSDs a group and a
-// login class may follow the name.
-func lookUp(word string) *user.User { return lookedUp(word) }
-
-// lookedUp asks for each user once, as a crontab may name any number of them.
-var lookedUp = remembered(func(word string) *user.User {
+// login class may follow the name. It asks for each user once, as a crontab may name any number.
+var lookUp = remembered(func(word string) *user.User {
 	if end := strings.IndexAny(word, ":/"); end >= 0 {
 		word = word[:end]
 	}
@@ -202,22 +199,11 @@ var lookedUp = remembered(func(word string) *user.User {
 	return known
 })
 
-// homelessTest is isHomeless. As root it looks at a home with the rights of the home's user.
-func homelessTest() (func(name, home string) bool, error) {
-	as, err := userTest()
-	return func(name, home string) bool {
+// homelessTest is isHomeless with the rights of the home's user.
+func homelessTest(as asUser) func(name, home string) bool {
+	return rememberedOfUser(func(name, home string) bool {
 		return as(name, func() bool { return isHomeless(name, home) })
-	}, err
-}
-
-// userTest returns asUser for the users of this machine. Unless this user
-// is root, as only calls is.
-func userTest() (as func(name string, is func() bool) bool, err error) {
-	if os.Geteuid() != 0 {
-		return func(_ string, is func() bool) bool { return is() }, nil
-	}
-	users, err := others()
-	return func(name string, is func() bool) bool { return asUser(users, name, is) }, err
+	})
 }
 
 // isHomeless reports whether a user of this machine, such as www-data, can make no file at home. It
@@ -243,7 +229,7 @@ func isHomeless(name, home string) bool {
 
 // dirOf returns the lock directory of a user ("": this one) with that HOME ("": the user's own) if no
 // variable names another; "" if a settings file names one, or if the user can make none at home.
-func dirOf(name, home string, as func(name string, is func() bool) bool) string {
+func dirOf(name, home string, as asUser) string {
 	known := lookUp(name)
 	if name == "" {
 		known, _ = user.Current()

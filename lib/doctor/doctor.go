@@ -8,7 +8,6 @@ package doctor
 
 import (
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -141,11 +140,11 @@ func (m *Machine) mail() Finding {
 	return warn(what, none+": trouble with the locks of its jobs is told to nobody", "install a mailer (msmtp-mta, nullmailer), or say ADLOCK_HOOK or ADLOCK_SYSLOG=1 in /etc/adlock.conf")
 }
 
-// settings names the settings files, and what is wrong with them.
+// settings names what is wrong with the settings files, else the files.
 func (m *Machine) settings() (all []Finding) {
 	const what = "settings"
-	for _, f := range config.Files() {
-		if !slices.ContainsFunc(m.Mistakes, func(err error) bool { return strings.HasPrefix(err.Error(), f.Path+":") }) {
+	if len(m.Mistakes) == 0 {
+		for _, f := range config.Files() {
 			all = append(all, fine(what, f.Path))
 		}
 	}

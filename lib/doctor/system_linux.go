@@ -50,7 +50,7 @@ func processes() []Finding {
 		if fault.KindOf(err) == fault.Unavailable {
 			cure = "mount it: mount -t proc proc /proc"
 		}
-		return []Finding{fail("/proc", strings.TrimPrefix(err.Error(), "/proc: "), cure)}
+		return []Finding{fail("processes", err.Error(), cure)}
 	}
 	return []Finding{proc(), pidfd(self), machine(self.Machine), boot(self)}
 }

@@ -15,9 +15,9 @@ func freeSpace(*lockfile.Dir) []Finding { return nil }
 // processes reports whether the process table can be read.
 func processes() []Finding {
 	if _, err := process.Of(os.Getpid()); err != nil {
-		return []Finding{fail("process table", err.Error(), "let this user read it")}
+		return []Finding{fail("processes", err.Error(), "let this user read it")}
 	}
-	return []Finding{fine("process table", "can be read")}
+	return []Finding{fine("processes", "can be read")}
 }
 
 // limits checks nothing: this is for Linux.
