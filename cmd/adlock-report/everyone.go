@@ -407,7 +407,9 @@ func (a *account) readRunlog(fd int, path string, hosts []string) {
 		case errors.As(err, &line):
 			a.damaged++
 		case errors.Is(err, runlog.ErrCut):
-			a.begins = later(a.begins, e.Time)
+			if e.Time.After(a.begins) {
+				a.begins = e.Time
+			}
 		case err != nil:
 			a.fail(fault.Wrap(path, renamed(err, through, path)))
 		default:
@@ -428,13 +430,6 @@ func (a *account) tellCut(since time.Time) {
 		a.fail(fault.New(fault.Unavailable, a.path, "the runlog before "+a.begins.Format(time.DateTime)+" was not read: it is larger than "+
 			strconv.Itoa(mostRunlog>>20)+" MiB (as that user, adlock report and log read it whole)"))
 	}
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // renamed returns err with the path to, which a person knows, in place of from.

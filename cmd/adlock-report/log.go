@@ -24,10 +24,11 @@ import (
 
 var logVerb = verb{
 	options: func(q *query) []config.Option {
+		q.lines = -1
 		return []config.Option{
 			q.sinceOption("all that is recorded"), q.untilOption(), q.atomOption(), q.allUsersOption(),
 			{Name: "event", Arg: "KIND,...", Help: "only events of these kinds: " + strings.Join(kindList(), ", "), Set: config.AnyText(&q.kinds)},
-			{Name: "lines", Alias: "n", Arg: "N", Help: "only the last N events of these", Set: q.setLines},
+			{Name: "lines", Alias: "n", Arg: "N", Help: "only the last N events of these", Set: config.Number(&q.lines, 0, 1<<30)},
 			{Name: "follow", Alias: "f", Help: "go on with what is added", Set: config.Toggle(&q.follow)},
 			{Name: "json", Help: "as JSON, one object a line; durations are seconds", Set: config.Toggle(&q.json)},
 		}
@@ -67,16 +68,14 @@ func showLog(q *query) error {
 		entries, _, _ := inDirectory() // without them, the atoms in the runlog count
 		l.atom = q.choose(entries, events)
 	}
-	if q.lines.Set {
-		last, err := l.last(events, q.lines.Value, dir)
+	if q.lines >= 0 {
+		last, err := l.last(events, q.lines, dir)
 		if err != nil {
 			return err
 		}
-		events = all(last)
+		events, l.since = all(last), now
 		if len(last) > 0 {
 			l.since = last[0].Time
-		} else {
-			l.since = now
 		}
 	}
 	if !q.follow {
@@ -113,7 +112,7 @@ func (q *query) showLogOfAll(l *logView) error {
 			lines = append(lines, logged{e.Time, text.String()})
 		})
 		tellDamage(damaged+a.damaged, "the runlog of "+a.user, "adlock log as that user")
-		if !q.lines.Set || len(lines) < q.lines.Value {
+		if q.lines < 0 || len(lines) < q.lines {
 			a.tellCut(l.since)
 		}
 		return q.newest(lines), err
@@ -141,10 +140,10 @@ func (q *query) showLogOfAll(l *logView) error {
 
 // newest returns the last lines, as many as were requested.
 func (q *query) newest(lines []logged) []logged {
-	if !q.lines.Set {
+	if q.lines < 0 {
 		return lines
 	}
-	return lines[max(0, len(lines)-q.lines.Value):]
+	return lines[max(0, len(lines)-q.lines):]
 }
 
 // endWithReader ends this process when the reader of standard output is gone. The next write would
@@ -155,11 +154,6 @@ func endWithReader() {
 	if n > 0 && err == nil && gone[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0 {
 		sysfile.DieOf(unix.SIGPIPE)
 	}
-}
-
-func (q *query) setLines(value string) error {
-	q.lines.Set = true
-	return config.Number(&q.lines.Value, 0, 1<<30)(value)
 }
 
 // last returns the last n matching events.
@@ -195,7 +189,8 @@ func kindsOf(list string) ([]runlog.Kind, error) {
 	for text := range strings.SplitSeq(list, ",") {
 		kind := runlog.Kind(text)
 		if !slices.Contains(runlog.Kinds(), kind) {
-			return nil, unknownEvent(text)
+			reason := config.UnknownText("event "+strconv.Quote(text), text, "", kindList())
+			return nil, fault.New(fault.Usage, "--event", reason+" (there are "+strings.Join(kindList(), ", ")+")")
 		}
 		kinds = append(kinds, kind)
 	}
@@ -208,11 +203,6 @@ func kindList() []string {
 		names = append(names, string(kind))
 	}
 	return names
-}
-
-func unknownEvent(text string) error {
-	reason := config.UnknownText("event "+strconv.Quote(text), text, "", kindList())
-	return fault.New(fault.Usage, "--event", reason+" (there are "+strings.Join(kindList(), ", ")+")")
 }
 
 // logView is the selected part of the runlog, and its format.

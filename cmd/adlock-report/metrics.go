@@ -47,19 +47,18 @@ func tellMetrics(q *query) error {
 	if q.allUsers {
 		return q.tellMetricsOfAll(o)
 	}
-	dir, entries, state, err := pastSources("metrics")
+	past, err := q.recorded("metrics")
 	if err != nil {
 		return err
 	}
-	chosen := q.choose(entries, history.Read(dir))
-	o.Match = chosen.has
-	o.Locks, o.State, o.There = (&account{entries: entries}).locksOf(now), state, thereIn(entries)
-	m, err := metrics.Collect(history.Read(dir), o)
+	o.Match, o.State = past.chosen.has, past.state
+	o.Locks, o.There = (&account{entries: past.entries}).locksOf(now), thereIn(past.entries)
+	m, err := metrics.Collect(history.Read(past.dir), o)
 	if err != nil {
-		return fault.Wrap(dir, err) // do not write incomplete figures: they would look complete
+		return fault.Wrap(past.dir, err) // do not write incomplete figures: they would look complete
 	}
 	if q.atom != "" && m.IsEmpty() {
-		if err := q.tellNone("metrics", dir, entries); err != nil {
+		if err := q.tellNone("metrics", past.dir, past.entries); err != nil {
 			return err
 		}
 	}

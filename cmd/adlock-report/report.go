@@ -37,18 +37,17 @@ func tellReport(q *query) error {
 	if q.allUsers {
 		return q.tellReportOfAll(since, now)
 	}
-	dir, entries, state, err := pastSources("report")
+	past, err := q.recorded("report")
 	if err != nil {
 		return err
 	}
-	chosen := q.choose(entries, history.Read(dir))
+	dir := past.dir
 	r, failed := report.Build(history.Read(dir), report.Options{
-		Since: since, Now: now, Match: chosen.hasPast, State: state,
+		Since: since, Now: now, Match: past.chosen.hasPast, State: past.state,
 	})
 	tellDamage(r.Damaged, dir, "adlock log")
 	if q.atom != "" && r.IsEmpty() {
-		q.named = q.named && state != nil // nil: the atom may be in a store that does not answer
-		if err := q.tellNone("report", dir, entries); err != nil {
+		if err := q.tellNone("report", dir, past.entries); err != nil {
 			return err
 		}
 	}
@@ -56,7 +55,7 @@ func tellReport(q *query) error {
 		return errors.Join(fault.Wrap("standard output", q.writeReport(r, dir, os.Stdout)), fault.Wrap(dir, failed))
 	}
 	chart, failedToo := timeline.Build(history.Read(dir), timeline.Options{
-		Since: since, Until: now, Margin: true, Columns: timeline.SVGColumns, Match: chosen.hasPast, State: state,
+		Since: since, Until: now, Margin: true, Columns: timeline.SVGColumns, Match: past.chosen.hasPast, State: past.state,
 	})
 	page, err := r.HTML(chart)
 	if err == nil {

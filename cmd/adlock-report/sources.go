@@ -127,17 +127,26 @@ func sources() (logDir string, entries []locker.Entry, err error) {
 	return logDir, entries, err
 }
 
-// pastSources is sources for verbs that show the past. If a store does not answer, it continues
-// without the store; state is nil then, as it cannot be checked whether a run without an end still
-// runs.
-func pastSources(verb string) (logDir string, entries []locker.Entry, state func(token string) history.Outcome, err error) {
+// recorded is what a verb that shows the past needs.
+type recorded struct {
+	dir     string // of the runlog
+	entries []locker.Entry
+	chosen  choice
+	state   func(token string) history.Outcome // of a run without an end; nil: the store does not answer, so that cannot be checked
+}
+
+// recorded continues without the store if that does not answer. Then the requested atom may be in the
+// store, and it is no error if it is not found elsewhere.
+func (q *query) recorded(verb string) (r recorded, err error) {
 	tellHost(verb)
-	logDir, entries, err = sources()
+	r.dir, r.entries, err = sources()
+	r.state = stateIn(r.entries)
+	r.chosen = q.choose(r.entries, history.Read(r.dir))
 	if err != nil && store() != "" && fault.KindOf(err) == fault.Unavailable {
 		fault.Report(err)
-		return logDir, entries, nil, nil
+		r.state, q.named, err = nil, false, nil
 	}
-	return logDir, entries, stateIn(entries), err
+	return r, err
 }
 
 // stateIn returns a function that looks for the lock with that token: without one the run is lost.
@@ -181,7 +190,7 @@ type query struct {
 	system                                 bool // all crontabs of the machine are to be checked
 	allUsers                               bool
 
-	lines runlog.Opt[int] // of the log, at most
+	lines int // of the log, at most; -1: all
 
 	all      bool          // all atoms of the host, or of the user
 	pauseFor time.Duration // 0: not given

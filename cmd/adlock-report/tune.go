@@ -60,18 +60,15 @@ func tune(q *query) error {
 	if q.json {
 		return write(arrayOf(all, (*tuned).object))
 	}
+	text := tunedText(all, q.explain)
 	if len(all) == 0 {
-		return write([]byte(nothingLearned(q.atom)))
+		which := ""
+		if q.atom != "" {
+			which = " that matches " + strconv.Quote(q.atom)
+		}
+		text = "no atom" + which + " has learned anything: it takes --expire-after auto or --if-elapsed auto\n"
 	}
-	return write([]byte(tunedText(all, q.explain)))
-}
-
-func nothingLearned(text string) string {
-	none := "no atom has learned anything"
-	if text != "" {
-		none = "no atom that matches " + strconv.Quote(text) + " has learned anything"
-	}
-	return none + ": it takes --expire-after auto or --if-elapsed auto\n"
+	return write([]byte(text))
 }
 
 // learners are the entries that have learned something, or are to: the last run had auto.
@@ -101,10 +98,7 @@ func reset(entries []locker.Entry, text string) error {
 	if err != nil {
 		return &fault.Error{Kind: fault.Usage, Object: "tune", Err: err}
 	}
-	return forget(entries[i].Name)
-}
-
-func forget(name atom.Name) error {
+	name := entries[i].Name
 	if store() != "" {
 		return config.Become(config.Locksmith, "for a store beyond this machine", "forget", []string{string(name)})
 	}
