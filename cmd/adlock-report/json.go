@@ -49,6 +49,6 @@ type atomObject struct {
 	Operand  string    `json:"operand,omitempty"`
 }
 
-func atomOf(name atom.Name, a atom.Atom) atomObject {
-	return atomObject{name, a.Program, a.Host, a.Operator, a.Operand}
+func atomOf(c atom.Called) atomObject {
+	return atomObject{c.Name, c.Atom.Program, c.Atom.Host, c.Atom.Operator, c.Atom.Operand}
 }

@@ -35,7 +35,7 @@ func tellMetrics(q *query) error {
 		if err := mayReplace(q.output); err != nil {
 			return err
 		}
-		if !collected(q.output) {
+		if there, err := os.Stat(q.output); q.output != "-" && !strings.HasSuffix(q.output, ".prom") && (err != nil || there.Mode().IsRegular()) {
 			return fault.New(fault.Usage, q.output, "does not end in .prom: node_exporter's textfile collector would not read it")
 		}
 		var err error
@@ -74,7 +74,8 @@ func (q *query) tellMetricsOfAll(o metrics.Options) error {
 		o.Locks, o.State, o.There = a.locksOf(o.Now), stateIn(a.entries), thereIn(a.entries)
 		m, err := metrics.Collect(a.events, o)
 		if err == nil {
-			m.Note(a.omitted, a.damaged)
+			m.Users[0].Omitted += a.omitted
+			m.Damaged += a.damaged
 		}
 		return m, err
 	})
@@ -84,21 +85,12 @@ func (q *query) tellMetricsOfAll(o metrics.Options) error {
 	m := metrics.None(o)
 	for _, of := range all {
 		if of.value == nil {
-			of.value = metrics.Unread(of.user)
+			of.value = &metrics.Metrics{Users: []metrics.User{{Name: of.user}}}
 		}
-		if len(of.troubles) > 0 {
-			of.value.NotWhole()
-		}
+		of.value.Users[0].Read = len(of.troubles) == 0
 		m.Add(of.value)
 	}
 	return errors.Join(put(q.output, m.Text()), failed)
-}
-
-// collected reports whether the collector would read a file at path, or whether path is no regular
-// file.
-func collected(path string) bool {
-	there, err := os.Stat(path)
-	return path == "-" || strings.HasSuffix(path, ".prom") || err == nil && !there.Mode().IsRegular()
 }
 
 // put writes the metrics, to standard output or as a whole file that the collector, which runs as

@@ -129,13 +129,13 @@ func renamedText() string {
 // chosen are the rows that --atom and the arguments ask for. Arguments that together name an atom
 // were typed without quotes.
 func (q *query) chosen(all []*row) ([]*row, error) {
-	rows := slices.DeleteFunc(slices.Clone(all), func(r *row) bool { return string(r.Name) != q.atom && !matches(q.atom, r.atom) })
+	rows := slices.DeleteFunc(slices.Clone(all), func(r *row) bool { return string(r.Name) != q.atom && !matches(q.atom, r.Atom) })
 	if len(q.args) == 0 {
 		return rows, nil
 	}
 	var called []atom.Called
 	for _, r := range rows {
-		called = append(called, r.called())
+		called = append(called, r.Called)
 	}
 	meant, err := atom.Meant(called, q.args)
 	if err != nil {
@@ -217,7 +217,7 @@ type waiterObject struct {
 
 func (r *row) object() any {
 	o := &rowObject{
-		atomObject: atomOf(r.Name, r.atom), Command: atom.Shown(r.atom.Command), State: r.State, Since: limit.Instant(r.Since),
+		atomObject: atomOf(r.Called), Command: atom.Shown(r.Atom.Command), State: r.State, Since: limit.Instant(r.Since),
 		Completed: limit.Instant(r.Completed), CompletedOn: r.CompletedOn, DueIn: seconds(r.DueIn), Takeable: r.Takeable, Why: r.Why, Overdue: r.overdue,
 	}
 	if r.Held {

@@ -46,7 +46,7 @@ func columnsOf(rows []*row, now time.Time) []column {
 // nameCell shows the atom. A name from another user is cut, so that it cannot make the table
 // arbitrarily wide.
 func (r *row) nameCell() string {
-	text := terminal.Clean(r.words())
+	text := terminal.Clean(r.String())
 	if r.user != "" {
 		text = terminal.Cut(text, foreignWidth, gapMark())
 	}
@@ -316,10 +316,10 @@ func (r *row) notes(now time.Time) (all []note) {
 
 // commandNote shows the command of an atom whose name was made from it.
 func (r *row) commandNote() string {
-	if r.atom.Command == "" || atom.IsDigest(r.atom.Command) {
+	if r.Atom.Command == "" || atom.IsDigest(r.Atom.Command) {
 		return ""
 	}
-	return terminal.Cut("command: "+terminal.Clean(atom.Shown(r.atom.Command)), noteWidth, gapMark())
+	return terminal.Cut("command: "+terminal.Clean(atom.Shown(r.Atom.Command)), noteWidth, gapMark())
 }
 
 // noteWidth is the longest note on a command: one line of a terminal.
@@ -352,7 +352,7 @@ func (r *row) stateNote() string {
 		if r.user != "" {
 			why += "; " + locker.Recorder{}.IfDead(lock) + " (as the user " + r.user + ")"
 		} else {
-			why += "; " + (&account{}).recorderOf(r.atom, &locker.View{Node: r.Node}).IfDead(lock)
+			why += "; " + (&account{}).recorderOf(r.Atom, &locker.View{Node: r.Node}).IfDead(lock)
 		}
 	}
 	return r.State + ": " + why

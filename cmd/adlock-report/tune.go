@@ -36,8 +36,7 @@ var tuneVerb = verb{
 
 // tuned is one atom that has learned something, or is set to learn.
 type tuned struct {
-	name      atom.Name
-	atom      atom.Atom // zero where only NAME is known
+	atom.Called
 	learned   learn.State
 	ifElapsed time.Duration // as the last run had it, or the learned one; ExpireAfter is never below it
 
@@ -83,7 +82,7 @@ func learners(entries []locker.Entry, chosen choice) []*tuned {
 		if e.Memory.Learned == (learn.State{}) && !will || !chosen.hasEntry(*e) {
 			continue
 		}
-		t := &tuned{name: e.Name, atom: e.Called().Atom, learned: e.Memory.Learned, ifElapsed: e.Memory.Learned.IfElapsed(), asksIfElapsed: true, asksExpireAfter: true}
+		t := &tuned{Called: e.Called(), learned: e.Memory.Learned, ifElapsed: e.Memory.Learned.IfElapsed(), asksIfElapsed: true, asksExpireAfter: true}
 		if known {
 			t.ifElapsed, t.asksIfElapsed, t.asksExpireAfter = p.limits.IfElapsed, p.learnsIfElapsed, p.limits.Source == policy.Learned
 		}
@@ -128,10 +127,6 @@ func tunedText(all []*tuned, explain bool) string {
 }
 
 func (t *tuned) cells() []string {
-	text := string(t.name)
-	if t.atom != (atom.Atom{}) {
-		text = terminal.Clean(t.atom.Words())
-	}
 	ifElapsed, expireAfter := "-", "-"
 	if t.asksIfElapsed {
 		ifElapsed = limit.Format(t.learned.IfElapsed())
@@ -143,7 +138,7 @@ func (t *tuned) cells() []string {
 		expireAfter = limit.Format(t.learned.ExpireAfter(t.ifElapsed))
 	}
 	return []string{
-		text, strconv.Itoa(t.learned.Runs),
+		terminal.Clean(t.String()), strconv.Itoa(t.learned.Runs),
 		terminal.Duration(t.learned.Typical()), terminal.Duration(t.learned.Longest()),
 		ifElapsed, expireAfter,
 	}
@@ -179,7 +174,7 @@ type tunedObject struct {
 
 func (t *tuned) object() any {
 	o := &tunedObject{
-		atomObject: atomOf(t.name, t.atom),
+		atomObject: atomOf(t.Called),
 		Runs:       t.learned.Runs, Typical: limit.Seconds(t.learned.Typical()), Longest: limit.Seconds(t.learned.Longest()),
 		Spammed: t.learned.Spammed(),
 	}

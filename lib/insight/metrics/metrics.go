@@ -61,19 +61,20 @@ const Settled = 2 * time.Second
 
 // Metrics are figures to be written.
 type Metrics struct {
-	until   time.Time
-	damaged int
-	notRun  int
-	before  Values
-	atoms   []*figures
-	users   []user
+	Damaged int    // lines of the runlog that cannot be read
+	Users   []User // none: the metrics are of one user, without a label
+
+	until  time.Time
+	notRun int
+	before Values
+	atoms  []*figures
 }
 
-// user says whether the atoms of a user were read, and how many of them have no series.
-type user struct {
-	label   string
-	read    bool // the lock directory could be read, with all that is in it
-	omitted int
+// User says whether the atoms of a user were read, and how many of them have no series.
+type User struct {
+	Name    string
+	Read    bool // the lock directory could be read, with all that is in it
+	Omitted int
 }
 
 // None returns Metrics without atoms, to which those of users are added (Add).
@@ -83,22 +84,10 @@ func None(o Options) *Metrics {
 
 // Add adds another collection, made at the same time and with the same Before.
 func (m *Metrics) Add(other *Metrics) {
-	m.damaged += other.damaged
+	m.Damaged += other.Damaged
 	m.notRun += other.notRun
 	m.atoms = append(m.atoms, other.atoms...)
-	m.users = append(m.users, other.users...)
-}
-
-// Unread is the Metrics of a user whose lock directory could not be read.
-func Unread(name string) *Metrics { return &Metrics{users: []user{{label: userLabel(name)}}} }
-
-// NotWhole records that something of the user could not be read.
-func (m *Metrics) NotWhole() { m.users[0].read = false }
-
-// Note adds what was not collected of a user: atoms, and lines that cannot be read.
-func (m *Metrics) Note(omitted, damaged int) {
-	m.users[0].omitted += omitted
-	m.damaged += damaged
+	m.Users = append(m.Users, other.Users...)
 }
 
 // figures are the figures of one atom. The counts are added to the values of the last time; failed
@@ -159,7 +148,7 @@ func Collect(events func(yield func(runlog.Event, error) bool), o Options) (*Met
 	b.tracker.Run = b.run
 	m := &Metrics{until: o.Until, before: o.Before}
 	var failed error
-	m.damaged, failed = history.Each(events, b.event)
+	m.Damaged, failed = history.Each(events, b.event)
 	b.counting = false // Finish guesses the ends of runs; their true ends may still come
 	b.tracker.Finish(o.Now, o.State)
 	for _, l := range o.Locks {
@@ -171,7 +160,7 @@ func Collect(events func(yield func(runlog.Event, error) bool), o Options) (*Met
 	if o.User != "" {
 		omitted := max(0, len(m.atoms)-MostOfUser)
 		m.atoms = m.atoms[:len(m.atoms)-omitted]
-		m.users = []user{{label: userLabel(o.User), read: true, omitted: omitted}}
+		m.Users = []User{{Name: o.User, Read: true, Omitted: omitted}}
 	}
 	return m, failed
 }

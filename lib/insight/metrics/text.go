@@ -72,26 +72,22 @@ func (m *Metrics) Text() []byte {
 	w.family(countedUntil, "gauge", "Events up to this time are in the counters.")
 	w.sample(countedUntil, "", seconds(m.until))
 	w.family("adlock_damaged_lines", "gauge", "Lines of the runlog that cannot be read.")
-	w.sample("adlock_damaged_lines", "", float64(m.damaged))
-	if len(m.users) > 0 {
-		w.users(m.users)
+	w.sample("adlock_damaged_lines", "", float64(m.Damaged))
+	if len(m.Users) > 0 {
+		w.users(m.Users)
 	}
 	return w.text
 }
 
 // users writes which lock directories were read, and how many atoms have no series.
-func (w *writer) users(users []user) {
+func (w *writer) users(users []User) {
 	w.family("adlock_user_read", "gauge", "1 if all of the user's lock directory and runlog could be read, else 0.")
 	for _, u := range users {
-		read := 0.0
-		if u.read {
-			read = 1
-		}
-		w.sample("adlock_user_read", u.label, read)
+		w.sample("adlock_user_read", userLabel(u.Name), truth(u.Read))
 	}
 	w.family("adlock_user_omitted_atoms", "gauge", "Atoms of the user that have no series, as there are too many.")
 	for _, u := range users {
-		w.sample("adlock_user_omitted_atoms", u.label, float64(u.omitted))
+		w.sample("adlock_user_omitted_atoms", userLabel(u.Name), float64(u.Omitted))
 	}
 }
 

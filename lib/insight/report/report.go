@@ -132,51 +132,34 @@ func (b *builder) atom(source *history.Atom) *summary {
 }
 
 func (a *summary) count(e *runlog.Event) {
-	switch {
-	case e.Kind == runlog.Acquire:
-		a.start(e.Time)
-	case history.IsDenial(e):
-		a.deny(e)
-	case e.Kind == runlog.Stuck:
-		a.stick(e.Time)
-		return
-	case e.Kind == runlog.Release:
+	switch e.Kind {
+	case runlog.Acquire:
+		if !a.started.IsZero() {
+			a.Interval.Add(e.Time.Sub(a.started))
+		}
+		a.started, a.stuckAt, a.series = e.Time, time.Time{}, series{}
+	case runlog.Stuck:
+		a.stuckAt = e.Time
+		a.stuckTimes++
+	case runlog.Release:
 		a.stuckAt = time.Time{}
-		return
-	case e.Kind == runlog.Overdue:
+	case runlog.Overdue:
 		a.overdue, a.overdueFor = a.overdue+1, max(a.overdueFor, e.Age.Value)
-		return
-	default:
-		return
 	}
-	if !a.asked.IsZero() {
-		a.Asked.Add(e.Time.Sub(a.asked))
-	}
-	a.asked = e.Time
-	a.Limits.Update(e)
-}
-
-func (a *summary) start(at time.Time) {
-	if !a.started.IsZero() {
-		a.Interval.Add(at.Sub(a.started))
-	}
-	a.started, a.stuckAt = at, time.Time{}
-	a.series = series{}
-}
-
-func (a *summary) deny(e *runlog.Event) {
-	a.Denials.Add(e)
-	if e.Kind == runlog.Stuck {
-		a.stick(e.Time)
+	denied := history.IsDenial(e)
+	if denied {
+		a.Denials.Add(e)
 	}
 	if history.InARow(e) {
 		a.prolong(e.Time)
 	}
-}
-
-func (a *summary) stick(at time.Time) {
-	a.stuckAt = at
-	a.stuckTimes++
+	if denied || e.Kind == runlog.Acquire {
+		if !a.asked.IsZero() {
+			a.Asked.Add(e.Time.Sub(a.asked))
+		}
+		a.asked = e.Time
+		a.Limits.Update(e)
+	}
 }
 
 func (a *summary) prolong(at time.Time) {
