@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -59,50 +60,32 @@ func showMistakes(q *query) error {
 		paths = append(paths, more...)
 	}
 	var all []mistake
+	var text []byte
+	var found error
 	for _, path := range paths {
 		mistakes, err := checkFile(c, path)
 		failed.add(err)
 		for _, m := range mistakes {
-			all = append(all, mistake{path, m})
+			all = append(all, mistake{path, m.Line, m.What, m.Reason, m.Cure})
+			text = append(text, terminal.Clean(path+":"+strconv.Itoa(m.Line)+": "+m.What+": "+m.Reason+"; "+m.Cure)+"\n"...)
+			if !m.IsNote() {
+				found = errFound
+			}
 		}
 	}
-	if err := q.tellMistakes(all); err != nil {
-		return err
-	}
-	switch {
-	case failed.last != nil:
-		return failed.last
-	case slices.ContainsFunc(all, func(m mistake) bool { return !m.IsNote() }):
-		return errFound
-	}
-	return nil
-}
-
-func (q *query) tellMistakes(all []mistake) error {
 	if q.json {
-		return write(arrayOf(all, mistake.object))
+		text = arrayOf(all, func(m mistake) any { return m })
 	}
-	var text []byte
-	for _, m := range all {
-		text = append(text, terminal.Clean(m.file+":"+strconv.Itoa(m.Line)+": "+m.What+": "+m.Reason+"; "+m.Cure)+"\n"...)
-	}
-	return write(text)
+	return cmp.Or(write(text), failed.last, found)
 }
 
-// mistake is a lint.Mistake with its file.
+// mistake is a lint.Mistake in JSON.
 type mistake struct {
-	file string
-	lint.Mistake
-}
-
-func (m mistake) object() any {
-	return struct {
-		File   string `json:"file"`
-		Line   int    `json:"line"`
-		What   string `json:"what"`
-		Reason string `json:"reason"`
-		Cure   string `json:"cure"`
-	}{m.file, m.Line, m.What, m.Reason, m.Cure}
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	What   string `json:"what"`
+	Reason string `json:"reason"`
+	Cure   string `json:"cure"`
 }
 
 func checkFile(c *lint.Checker, path string) ([]lint.Mistake, error) {

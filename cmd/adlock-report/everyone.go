@@ -17,7 +17,6 @@ import (
 	"adlock/lib/config"
 	"adlock/lib/fault"
 	"adlock/lib/insight/history"
-	"adlock/lib/lockdir"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/otheruser"
@@ -341,11 +340,7 @@ func (a *account) read(fd int, path string) error {
 	if err != nil {
 		return err
 	}
-	l := &lockdir.Locker{Dir: dir}
-	if a.entries, err = l.List(); err != nil {
-		return err
-	}
-	if a.slots, err = l.Slots(); err != nil {
+	if a.entries, a.slots, err = listed(dir); err != nil {
 		return err
 	}
 	all := len(a.entries)

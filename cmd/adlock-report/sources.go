@@ -64,6 +64,10 @@ func inDirectory() ([]locker.Entry, []locker.Slot, error) {
 		return nil, nil, err
 	}
 	defer dir.Close()
+	return listed(dir)
+}
+
+func listed(dir *lockfile.Dir) ([]locker.Entry, []locker.Slot, error) {
 	l := &lockdir.Locker{Dir: dir}
 	entries, err := l.List()
 	if err != nil {

@@ -26,22 +26,13 @@ func ReadValues(path string) (Values, error) {
 	}
 	values := Values{}
 	for line := range strings.Lines(string(text)) {
-		series, value, ok := cutLast(strings.TrimSuffix(line, "\n"))
-		number, err := strconv.ParseFloat(value, 64)
-		if ok && err == nil && !math.IsNaN(number) && strings.HasPrefix(series, "adlock_") {
-			values[series] = number
+		space := strings.LastIndexByte(line, ' ') // labels may have spaces, a value has none
+		number, err := strconv.ParseFloat(strings.TrimSuffix(line[space+1:], "\n"), 64)
+		if space >= 0 && err == nil && !math.IsNaN(number) && strings.HasPrefix(line, "adlock_") {
+			values[line[:space]] = number
 		}
 	}
 	return values, nil
-}
-
-// cutLast cuts at the last space: labels may have spaces, a value has none.
-func cutLast(line string) (series, value string, ok bool) {
-	at := strings.LastIndexByte(line, ' ')
-	if at < 0 {
-		return "", "", false
-	}
-	return line[:at], line[at+1:], true
 }
 
 // time is the value of a series that is a time; false if there is none.
