@@ -29,7 +29,6 @@ type verb struct {
 	passOn func(args []string)
 }
 
-// program describes the verbs for the help.
 func program() *config.Program {
 	p := &config.Program{
 		Name: filepath.Base(os.Args[0]), Does: "what adlock's locks are doing, and what their runlog teaches",
@@ -44,7 +43,6 @@ func program() *config.Program {
 // errFound gives the exit status of a verb that looks for mistakes and has found and printed some.
 var errFound = errors.New("found")
 
-// carryOut executes the command line of the program, and ends it.
 func carryOut(p *config.Program, args []string) {
 	fault.OnQuit()
 	args = optionsFirst(p, config.AsOptions(args))
@@ -93,7 +91,6 @@ func helpOf(p *config.Program, about any) string {
 	return p.Help()
 }
 
-// commandOf makes the library's command for a verb.
 func commandOf(p *config.Program, known *config.Verb, args []string) *cli.Command {
 	v, q := verbs[known.Name], new(query)
 	passOn := func(err error) error {
@@ -124,7 +121,7 @@ func commandOf(p *config.Program, known *config.Verb, args []string) *cli.Comman
 	return command
 }
 
-// begin prepares the verb for its action. what are its arguments.
+// begin checks the arguments, which the help calls what.
 func (v verb) begin(c *cli.Context, q *query, what string) error {
 	verb := c.Command.Name
 	switch {
@@ -173,7 +170,6 @@ func (v *value) Set(text string) (err error) {
 
 func (v *value) String() string { return v.text }
 
-// IsBoolFlag reports whether the option is a switch.
 func (v *value) IsBoolFlag() bool { return v.Arg == "" }
 
 // refusal is the library's error about the options of a command, in our form.
@@ -196,7 +192,6 @@ func refusal(p *config.Program, command *cli.Command, err error) error {
 	return fault.New(fault.Usage, object, reason+" ("+p.Name+" "+command.Name+" --help lists them)")
 }
 
-// onlyOneOf refuses options that exclude each other.
 func onlyOneOf(c *cli.Context, exclusive [][]string) error {
 	for _, names := range exclusive {
 		given := ""

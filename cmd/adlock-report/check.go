@@ -41,7 +41,6 @@ var checkVerb = verb{
 	show:   showMistakes,
 }
 
-// showMistakes checks each file, and continues after one that cannot be checked.
 func showMistakes(q *query) error {
 	if len(q.args) == 0 && !q.system {
 		return fault.New(fault.Usage, "check", "wants a FILE (-: standard input), or --system")
@@ -79,7 +78,6 @@ func showMistakes(q *query) error {
 	return cmp.Or(write(text), failed.last, found)
 }
 
-// mistake is a lint.Mistake in JSON.
 type mistake struct {
 	File   string `json:"file"`
 	Line   int    `json:"line"`
@@ -100,8 +98,7 @@ func checkFile(c *lint.Checker, path string) ([]lint.Mistake, error) {
 	return mistakes, nil
 }
 
-// readText reads a file, or standard input for "-". Other files than regular ones have no
-// text to check, and reading a pipe might block for ever.
+// readText reads a file, or standard input for "-". Reading a pipe might block for ever.
 func readText(path string) (string, error) {
 	file := os.Stdin
 	if path != lint.StandardInput {
@@ -119,7 +116,6 @@ func readText(path string) (string, error) {
 	return string(text), fault.Wrap(path, err)
 }
 
-// unopened is why a file that was to be read could not be opened.
 func unopened(path string, err error) error {
 	if fault.KindOf(err) == fault.CannotCreate { // nothing was to be created
 		return &fault.Error{Kind: fault.Unavailable, Object: path, Err: err}
@@ -127,7 +123,6 @@ func unopened(path string, err error) error {
 	return fault.Wrap(path, err)
 }
 
-// checker returns a Checker for this machine and its runlog.
 func checker(q *query) (*lint.Checker, error) {
 	host, err := thisHost()
 	if err != nil {
@@ -158,8 +153,8 @@ func checker(q *query) (*lint.Checker, error) {
 	return c, nil
 }
 
-// isOnNetwork reports whether a file, or the nearest directory above it that can be read, is on another
-// machine. The file itself is not opened: it may be a device.
+// isOnNetwork tries the nearest directory that can be read. The file itself is not opened: it may be a
+// device.
 func isOnNetwork(path string) bool {
 	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -169,8 +164,7 @@ func isOnNetwork(path string) bool {
 	return sysfile.IsNetwork(int(dir.Fd()))
 }
 
-// differsFromMachine reports whether the clock of a time zone differs, in one of the coming months, from
-// that of the machine (/etc/localtime; without it UTC), which cron's jobs have.
+// differsFromMachine compares the coming months of a time zone with cron's: /etc/localtime, else UTC.
 func differsFromMachine(zone string) bool {
 	other, err := time.LoadLocation(strings.TrimPrefix(zone, ":"))
 	if err != nil {
@@ -195,8 +189,7 @@ func differsFromMachine(zone string) bool {
 // tellers are the settings by which trouble is told without mail.
 var tellers = []string{"ADLOCK_HOOK", "ADLOCK_SYSLOG"}
 
-// isTold reports whether a settings file of a user ("": this one) may name a hook, or turn on the
-// system's log.
+// isTold reports whether a settings file of a user ("": this one) may name a teller.
 func isTold(name string, as asUser) bool {
 	known := lookUp(name)
 	if config.IsFiled(tellers...) || known == nil || known.Uid == "0" || os.Geteuid() != 0 {
@@ -244,8 +237,7 @@ func checkOthers(c *lint.Checker, own longest, as asUser) error {
 // longest is how long the longest successful run of each atom took.
 type longest map[atom.Name]time.Duration
 
-// longestRuns returns those of this user. They are an aid: if they cannot be read, nothing is
-// known.
+// longestRuns are an aid: if they cannot be read, nothing is known.
 func longestRuns() longest {
 	dir, entries, err := sources()
 	if err != nil {
@@ -258,7 +250,6 @@ func longestRuns() longest {
 	return all
 }
 
-// longestIn returns those of the runlog and the last locks.
 func longestIn(events iter.Seq2[runlog.Event, error], entries []locker.Entry) (longest, error) {
 	all := longest{}
 	tracker := history.Tracker{Run: func(a *history.Atom, r *history.Run) {

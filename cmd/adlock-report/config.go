@@ -22,8 +22,7 @@ var configVerb = verb{
 	show:  showConfig,
 }
 
-// showConfig shows the settings that count for an atom, or without one, and the mistakes in the
-// settings files, which are errFound.
+// showConfig shows the settings that count for an atom, or in general, and the mistakes in the files.
 func showConfig(q *query) error {
 	if q.check != "" {
 		return checkSettings(q)
@@ -48,7 +47,6 @@ func showConfig(q *query) error {
 	return errors.Join(write(text), found)
 }
 
-// checkSettings prints the mistakes in the file of --check.
 func checkSettings(q *query) error {
 	if q.atom != "" {
 		return fault.New(fault.Usage, "--check", "goes with no NAME: it checks all lines")
@@ -60,7 +58,6 @@ func checkSettings(q *query) error {
 	return errors.Join(write(arrayOf(all, mistakeObject)), tellMistakes(all))
 }
 
-// tellMistakes reports the mistakes in settings files, which are errFound.
 func tellMistakes(all []error) (found error) {
 	for _, mistake := range all {
 		fault.Report(mistake)
@@ -69,7 +66,6 @@ func tellMistakes(all []error) (found error) {
 	return found
 }
 
-// mistakeObject is a mistake in a settings file in JSON.
 func mistakeObject(mistake error) any {
 	var f *fault.Error
 	_ = errors.As(mistake, &f) // each mistake is one
@@ -79,8 +75,7 @@ func mistakeObject(mistake error) any {
 	}{f.Object, f.Err.Error()}
 }
 
-// nameCalled returns the atom that a person means by NAME or by the argument of --name; "": no
-// atom. The atom need not exist.
+// nameCalled is the atom that a person means by NAME; "": none. The atom need not exist.
 func nameCalled(text string) (atom.Name, error) {
 	if lock, is := atom.LockCalled(text); is || text == "" {
 		return lock.Name, nil

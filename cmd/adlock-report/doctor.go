@@ -54,15 +54,13 @@ func findingObject(f doctor.Finding) any {
 
 var styleOf = map[doctor.Grade]terminal.Style{doctor.Fine: terminal.Green, doctor.Warn: terminal.Yellow, doctor.Fail: terminal.Red}
 
-// systemCrontabs are the crontabs with a user column.
 func systemCrontabs() []string {
 	files, _ := filepath.Glob("/etc/cron.d/*") // the pattern is right
 	return append([]string{"/etc/crontab"}, files...)
 }
 
-// homelessUsers returns the homeless users in crontabs with a user column. A crontab that cannot be
-// read is skipped. The child process is started only for a job under adlock, as a machine that
-// cannot start one is to be examined, too.
+// homelessUsers starts the child process only for a job under adlock: a machine that cannot start one is
+// to be examined, too.
 func homelessUsers(files []string) (users []string) {
 	as, failed := userTest()
 	look := homelessTest(as)
@@ -86,8 +84,6 @@ func homelessUsers(files []string) (users []string) {
 	return slices.Compact(users)
 }
 
-// machine describes this machine to package doctor, by the settings and the environment of this
-// user.
 func machine() (*doctor.Machine, error) {
 	logDir, err := config.RunlogDir()
 	dir, failed := config.Dir()

@@ -63,7 +63,7 @@ func details(e *runlog.Event) string {
 	return strings.Join(parts, ", ")
 }
 
-// eventObject is an event in JSON, with the keys of the runlog, and the user with --all-users.
+// eventObject is an event in JSON, with the user if there are several.
 type eventObject struct {
 	*runlog.Event
 	user string
@@ -91,5 +91,4 @@ func (o eventObject) MarshalJSON() ([]byte, error) {
 	return text.Bytes(), failed
 }
 
-// seconds is a duration in JSON; nil is left out.
 func seconds(d runlog.Opt[time.Duration]) *limit.Seconds { return (*limit.Seconds)(d.Pointer()) }

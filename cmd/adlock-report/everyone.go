@@ -53,7 +53,6 @@ type account struct {
 	alive func() bool // given by otheruser.Do; nil: the directory is this user's own
 }
 
-// goesOn reports whether there is time for another atom.
 func (a *account) goesOn() bool { return a.alive == nil || a.alive() }
 
 // The most that is read of another user's directory.
@@ -66,7 +65,6 @@ const (
 	atOnce      = 8       // users that are read at the same time
 )
 
-// Tests change these.
 var (
 	passwdFile, groupFile = "/etc/passwd", "/etc/group"
 
@@ -86,10 +84,9 @@ type answer[T any] struct {
 	troubles []error // for what could not be read
 }
 
-// everyone calls see with the account of this user, which is root, and of each user of this
-// machine that has a lock directory. see runs with that user's rights, for several users at once,
-// and its value counts even with an error. Errors are reported; the last one is returned. all is
-// nil if nothing was looked at.
+// everyone calls see for this user, which is root, and for each user of this machine that has a lock
+// directory: with that user's rights, for several at once. Its value counts even with an error. Errors
+// are reported; the last one is returned. all is nil if nothing was looked at.
 func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], err error) {
 	if os.Geteuid() != 0 {
 		return nil, fault.New(fault.NotPermitted, "--all-users", "reads the lock directories of other users, and is for root")
@@ -161,7 +158,6 @@ func others() ([]otheruser.User, error) {
 	return users, nil
 }
 
-// userCalled is the other user of that name; nil: there is none.
 func userCalled(users []otheruser.User, name string) *otheruser.User {
 	i := slices.IndexFunc(users, func(u otheruser.User) bool { return u.Name == name })
 	if i < 0 {
@@ -173,12 +169,10 @@ func userCalled(users []otheruser.User, name string) *otheruser.User {
 // spent is how long asUser has taken for each user.
 var spent = map[int]time.Duration{}
 
-// asUser calls do, which reports something about files, with the rights of the user name. If that
-// user is unknown here or is root, or this user is not root, it calls do with this user's rights. It
-// returns false if do does, or if the files cannot be read.
+// asUser calls do, which looks at files, with the rights of the user name; with this user's rights if
+// this user is not root, or that one is unknown or root. It returns false if the files cannot be read.
 type asUser func(name string, do func() bool) bool
 
-// userTest returns the asUser for this machine.
 func userTest() (asUser, error) {
 	if os.Geteuid() != 0 {
 		return func(_ string, do func() bool) bool { return do() }, nil
@@ -187,8 +181,8 @@ func userTest() (asUser, error) {
 	return withRightsOf(users), err
 }
 
-// withRightsOf returns an asUser for these users. All its calls for one of them together take
-// patience.Whole at most, as a crontab may name any number of slow paths.
+// withRightsOf bounds the time for all calls for a user together (patience.Whole), as a crontab may name
+// any number of slow paths.
 func withRightsOf(users []otheruser.User) asUser {
 	return func(name string, do func() bool) bool {
 		u := userCalled(users, name)
@@ -210,7 +204,7 @@ func withRightsOf(users []otheruser.User) asUser {
 	}
 }
 
-// rememberedOfUser is remembered for two words, of which the first is a user's name.
+// rememberedOfUser is remembered for questions of two words.
 func rememberedOfUser[A any](look func(name, of string) A) func(name, of string) A {
 	known := remembered(func(q [2]string) A { return look(q[0], q[1]) })
 	return func(name, of string) A { return known([2]string{name, of}) }
@@ -229,8 +223,7 @@ func remembered[Q comparable, A any](look func(Q) A) func(Q) A {
 	}
 }
 
-// reportUnread reports the error of a user whose files could not be read, and remembers a silent
-// user.
+// reportUnread also remembers a silent user.
 func reportUnread(u otheruser.User, err error) {
 	fault.Report(err)
 	if errors.Is(err, otheruser.ErrSilent) {
@@ -241,7 +234,6 @@ func reportUnread(u otheruser.User, err error) {
 // nogroup stands for the group of a user that is not in passwd(5): it has no rights.
 const nogroup = 65534
 
-// ownAccount calls see for this user's own lock directory.
 func ownAccount[T any](see func(*account) (T, error)) answer[T] {
 	a := &account{user: userName(0)}
 	dir, err := config.RunlogDir()
@@ -257,7 +249,6 @@ func ownAccount[T any](see func(*account) (T, error)) answer[T] {
 	return answer[T]{value: value, there: true, whole: a.chosen.whole, troubles: a.troubles}
 }
 
-// visit calls see for the lock directory of another user.
 func visit[T any](u otheruser.User, see func(*account) (T, error)) answer[T] {
 	at := make(chan string, 1) // gets the path of the directory
 	found, err := otheruser.Do(u, patience, func(alive func() bool) (answer[T], error) {
@@ -300,8 +291,8 @@ func visit[T any](u otheruser.User, see func(*account) (T, error)) answer[T] {
 	return found
 }
 
-// whereabouts returns where the user's lock directory would be: below base, by the names, which the
-// user may have made links. base is "" if the user can have none.
+// whereabouts is the place of the user's lock directory: below base, by names that the user may have
+// made links. base is "" if the user can have none.
 func whereabouts(u otheruser.User) (base string, names []string) {
 	if dir := config.UserDir(u.UID); config.IsUsers(dir, u.UID) {
 		return filepath.Dir(dir), []string{filepath.Base(dir)}
@@ -312,8 +303,7 @@ func whereabouts(u otheruser.User) (base string, names []string) {
 	return u.Home, strings.Split(config.DirOfHome(""), "/")
 }
 
-// isUsersHome reports whether base can be the home of the user's lock directory. The home of many
-// users that run services belongs to root.
+// isUsersHome is false for the home of many users that run services: it belongs to root.
 func isUsersHome(base string, u otheruser.User) bool {
 	var st unix.Stat_t
 	return unix.Stat(base, &st) != nil || int(st.Uid) == u.UID
@@ -325,8 +315,7 @@ func (a *account) fail(err error) {
 	}
 }
 
-// read reads the locks and the runlog in the open directory fd. It returns an error only if there
-// is nothing to show.
+// read returns an error only if there is nothing to show.
 func (a *account) read(fd int, path string) error {
 	names, more, err := otheruser.Names(fd, mostNames)
 	if err != nil {
@@ -351,8 +340,7 @@ func (a *account) read(fd int, path string) error {
 	return nil
 }
 
-// firstAtoms returns the names of a directory without the files of all atoms after the first
-// mostAtoms, and how many atoms it omitted.
+// firstAtoms leaves out the files of all atoms after the first mostAtoms.
 func firstAtoms(names []string) (kept []string, omitted int) {
 	var atoms []atom.Name
 	for _, name := range names {
@@ -373,7 +361,6 @@ func firstAtoms(names []string) (kept []string, omitted int) {
 	return kept, len(atoms) - mostAtoms
 }
 
-// own makes the user the owner of all locks, whatever the records say.
 func (a *account) own() {
 	set := func(v *locker.View) { v.Record.Owner.UID, v.Whose = a.uid, a.uid }
 	for i := range a.entries {
@@ -387,8 +374,8 @@ func (a *account) own() {
 	}
 }
 
-// readRunlog reads the runlogs of the directory through its descriptor fd, so that the user cannot
-// redirect it by changing a directory above.
+// readRunlog goes through the descriptor fd, which the user cannot redirect by changing a directory
+// above.
 func (a *account) readRunlog(fd int, path string, hosts []string) {
 	through := "/proc/self/fd/" + strconv.Itoa(fd)
 	a.seen = []runlog.Event{}
@@ -418,8 +405,8 @@ func (a *account) readRunlog(fd int, path string, hosts []string) {
 	a.events = all(a.seen)
 }
 
-// tellCut records that events since then were left out, as a runlog is larger than what is read of
-// another user's. Verbs that show the past call it; for the others the end is enough.
+// tellCut records that events since then were left out, as the runlog is larger than what is read of
+// another user's. Verbs that show the past call it.
 func (a *account) tellCut(since time.Time) {
 	if since.Before(a.begins) {
 		a.fail(fault.New(fault.Unavailable, a.path, "the runlog before "+a.begins.Format(time.DateTime)+" was not read: it is larger than "+
@@ -427,7 +414,7 @@ func (a *account) tellCut(since time.Time) {
 	}
 }
 
-// renamed returns err with the path to, which a person knows, in place of from.
+// renamed returns err with the path to in place of from.
 func renamed(err error, from, to string) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {

@@ -14,7 +14,6 @@ import (
 	"adlock/lib/otheruser"
 )
 
-// initVerb makes lock directories in /var/lib for users who cannot have one at home.
 var initVerb = verb{
 	options: func(*query) []config.Option { return nil },
 	args:    true,
@@ -76,8 +75,8 @@ func initUser(name string) (dir string, err error) {
 	return dir, fault.Wrap(dir, errors.Join(os.Chmod(dir, 0o700), os.Lchown(dir, uid, gid)))
 }
 
-// isThere reports whether a file exists at path. It runs with a user's rights. A path that the user
-// may not search counts as missing: the user's jobs cannot have made a file there.
+// isThere takes a path that the user may not search for missing: the user's jobs cannot have made a file
+// there.
 func isThere(path string) (bool, error) {
 	_, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) {
@@ -86,7 +85,6 @@ func isThere(path string) (bool, error) {
 	return err == nil, err
 }
 
-// lookAs calls look, which looks at path, with the user's rights.
 func lookAs(uid int, path string, look func() (bool, error)) (bool, error) {
 	users, err := others()
 	if err != nil {
@@ -104,7 +102,6 @@ func lookAs(uid int, path string, look func() (bool, error)) (bool, error) {
 	return is, fault.Wrap(path, err)
 }
 
-// numbers returns uid, gid and home of the user with that name or number.
 func numbers(name string) (uid, gid int, home string, err error) {
 	known, err := user.Lookup(name)
 	if err != nil {

@@ -89,13 +89,11 @@ func showLog(q *query) error {
 	return l.show(history.Follow(dir, atom.Canonify(host)), dir, true)
 }
 
-// logged is an event of a user as it is shown.
 type logged struct {
 	time time.Time
 	text string
 }
 
-// showLogOfAll shows the events of all users in the order of their times.
 func (q *query) showLogOfAll(l *logView) error {
 	users, failed := everyone(q, func(a *account) ([]logged, error) {
 		var lines []logged
@@ -138,7 +136,6 @@ func (q *query) showLogOfAll(l *logView) error {
 	return errors.Join(fault.Wrap("standard output", out.Flush()), failed)
 }
 
-// newest returns the last lines, as many as were requested.
 func (q *query) newest(lines []logged) []logged {
 	if q.lines < 0 {
 		return lines
@@ -146,8 +143,8 @@ func (q *query) newest(lines []logged) []logged {
 	return lines[max(0, len(lines)-q.lines):]
 }
 
-// endWithReader ends this process when the reader of standard output is gone. The next write would
-// do so too, but may come hours later, while the shell waits for the pipeline (`| grep -m 1`).
+// endWithReader ends this process when the reader is gone. The next write would do so too, but may come
+// hours later, while the shell waits for the pipeline (`| grep -m 1`).
 func endWithReader() {
 	gone := []unix.PollFd{{Fd: 1}} // poll(2) always reports POLLERR and POLLHUP
 	n, err := sysfile.RetryN(func() (int, error) { return unix.Poll(gone, -1) })
@@ -156,7 +153,6 @@ func endWithReader() {
 	}
 }
 
-// last returns the last n matching events.
 func (l *logView) last(events iter.Seq2[runlog.Event, error], n int, dir string) (last []runlog.Event, err error) {
 	damaged, err := history.Each(events, func(e *runlog.Event) {
 		if l.wants(e) {
@@ -180,7 +176,6 @@ func all(events []runlog.Event) iter.Seq2[runlog.Event, error] {
 	}
 }
 
-// kindsOf reads a list of kinds; an empty list means all of them.
 func kindsOf(list string) ([]runlog.Kind, error) {
 	if list == "" {
 		return nil, nil
@@ -205,7 +200,6 @@ func kindList() []string {
 	return names
 }
 
-// logView is the selected part of the runlog, and its format.
 type logView struct {
 	shown bool // an event was printed
 	since time.Time
@@ -217,8 +211,8 @@ type logView struct {
 	paint terminal.Paint
 }
 
-// show prints the events. With atOnce it prints each before it waits for the next. A damaged line
-// is reported on standard error and skipped.
+// show prints each event before it waits for the next if atOnce is set. It skips a damaged line, and
+// reports it.
 func (l *logView) show(events iter.Seq2[runlog.Event, error], dir string, atOnce bool) error {
 	out := bufio.NewWriterSize(os.Stdout, 64<<10)
 	write := l.writer(out)
@@ -248,7 +242,6 @@ func (l *logView) show(events iter.Seq2[runlog.Event, error], dir string, atOnce
 	return fault.Wrap("standard output", out.Flush())
 }
 
-// tellEmpty reports it if no event was shown.
 func (q *query) tellEmpty(l *logView, dir string) error {
 	switch {
 	case l.shown:
@@ -267,7 +260,6 @@ func (l *logView) wants(e *runlog.Event) bool {
 		(l.atom.text == "" || l.atom.has(history.AtomOf(e)))
 }
 
-// writer writes events to out in the requested format.
 func (l *logView) writer(out io.Writer) func(*runlog.Event) error {
 	if l.json {
 		encoder := encoderOf(out)
@@ -279,7 +271,6 @@ func (l *logView) writer(out io.Writer) func(*runlog.Event) error {
 	}
 }
 
-// kindStyles are the styles of the kinds that are not plain.
 var kindStyles = map[runlog.Kind]terminal.Style{
 	runlog.Acquire: terminal.Green,
 	runlog.Expire:  terminal.Red, runlog.Stop: terminal.Red, runlog.Takeover: terminal.Red, runlog.Stuck: terminal.Red,
@@ -290,7 +281,6 @@ var kindStyles = map[runlog.Kind]terminal.Style{
 	runlog.Deny: terminal.Dim, runlog.Signal: terminal.Dim, runlog.Wait: terminal.Dim,
 }
 
-// line is an event for people.
 func (l *logView) line(e *runlog.Event) string {
 	text := strings.TrimRight(e.Program+" "+e.Operator+" "+e.Operand, " ")
 	if text == "" && (e.Kind == runlog.Pause || e.Kind == runlog.Resume) {

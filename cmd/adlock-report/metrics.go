@@ -93,8 +93,7 @@ func (q *query) tellMetricsOfAll(o metrics.Options) error {
 	return errors.Join(put(q.output, m.Text()), failed)
 }
 
-// put writes the metrics, to standard output or as a whole file that the collector, which runs as
-// another user, can read whatever the umask.
+// put writes a file that the collector, which runs as another user, can read whatever the umask.
 func put(output string, text []byte) error {
 	if output == "" {
 		return write(text)
@@ -102,9 +101,8 @@ func put(output string, text []byte) error {
 	return save(output, text, renameio.WithStaticPermissions(0o644))
 }
 
-// locksOf returns the locks for the metrics. It leaves out locks that cannot be read, and atoms of
-// which only a NAME with a checksum is known. If an atom is both in the lock directory and in a
-// store, it takes the lock in the store.
+// locksOf leaves out locks that cannot be read, and atoms whose words are not known. Of an atom in both
+// the lock directory and a store, it takes the lock in the store.
 func (a *account) locksOf(now time.Time) []metrics.Lock {
 	entries := a.entries
 	var locks []metrics.Lock
@@ -135,8 +133,6 @@ func (a *account) locksOf(now time.Time) []metrics.Lock {
 	return locks
 }
 
-// thereIn returns a function that reports whether the entries have an atom, even if its lock cannot
-// be read.
 func thereIn(entries []locker.Entry) func(atom.Atom) bool {
 	names := map[atom.Name]bool{}
 	for i := range entries {

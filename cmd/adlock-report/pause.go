@@ -26,8 +26,6 @@ import (
 // longer text.
 const longestWhy = 1024
 
-// pauseVerb sets a pause, during which newcomers are denied, or lists the pauses; resumeVerb ends
-// them.
 var (
 	pauseVerb = verb{
 		options: func(q *query) []config.Option {
@@ -70,7 +68,7 @@ func (q *query) allOption() config.Option {
 	return config.Option{Name: "all", Help: "as root: all newcomers of this host; else all atoms that this user has now", Set: config.Toggle(&q.all)}
 }
 
-// setPause sets the pause p of the atoms that the query names; the zero pause ends it.
+// setPause ends the pause if p is zero.
 func setPause(q *query, verb string, p record.Pause) error {
 	switch {
 	case q.all == (len(q.args) > 0):
@@ -113,7 +111,6 @@ func setPause(q *query, verb string, p record.Pause) error {
 	return err
 }
 
-// logPause writes to the runlog that the atom, or with no atom the host, was paused or resumed.
 func logPause(a atom.Atom, p record.Pause) {
 	dir, err := openLocks()
 	if err != nil {
@@ -130,7 +127,6 @@ func logPause(a atom.Atom, p record.Pause) {
 	locker.Recorder{Log: log}.Pause(a, p.Policy(), cmp.Or(os.Getenv("SUDO_USER"), userName(os.Getuid()), strconv.Itoa(os.Getuid())))
 }
 
-// pauseHost writes or removes the pause of the host.
 func pauseHost(p record.Pause) error {
 	var err error
 	if p.Since.IsZero() {
@@ -162,7 +158,6 @@ func (p paused) object() any {
 	}{p.name, limit.Seconds(p.Age), limit.Seconds(p.Left), p.Why}
 }
 
-// pauses are the pause of the host and those of single atoms.
 func pauses() (all []paused, err error) {
 	host, err := locker.HostPause()
 	if err != nil {
@@ -180,8 +175,7 @@ func pauses() (all []paused, err error) {
 	return all, err
 }
 
-// tellStillPaused warns of pauses that resume has not ended: that of the host, and after --all those
-// of atoms that were paused by their names.
+// tellStillPaused warns of pauses that resume has not ended.
 func tellStillPaused(q *query) {
 	all, err := pauses()
 	if err != nil {
@@ -201,7 +195,6 @@ func tellStillPaused(q *query) {
 	}
 }
 
-// listPauses lists all pauses.
 func listPauses(q *query) error {
 	all, err := pauses()
 	if err != nil {

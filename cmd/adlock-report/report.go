@@ -67,7 +67,6 @@ func tellReport(q *query) error {
 	return errors.Join(err, fault.Wrap(dir, cmp.Or(failed, failedToo)))
 }
 
-// tellReportOfAll shows the report of each user.
 func (q *query) tellReportOfAll(since, now time.Time) error {
 	users, failed := everyone(q, func(a *account) (*report.Report, error) {
 		r, err := report.Build(a.events, report.Options{
@@ -94,7 +93,7 @@ func (q *query) tellReportOfAll(since, now time.Time) error {
 	return errors.Join(q.writeReports(all, "nothing is recorded of this period for any user\n"), failed)
 }
 
-// writeReports writes the reports, or with none the text nothing.
+// writeReports writes the text nothing if there is nothing to write.
 func (q *query) writeReports(all []*report.Report, nothing string) (err error) {
 	switch {
 	case q.csv:

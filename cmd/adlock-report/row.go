@@ -55,8 +55,8 @@ type row struct {
 	figures  string // the same, without its first words
 }
 
-// rowsOf returns a row for each atom that has files, and for each atom that is only in the runlog
-// and has a waiter, or a command that did not exist lately.
+// rowsOf has the atoms that have files, and those that the runlog alone has if they have a waiter or,
+// lately, a command that did not exist.
 func (a *account) rowsOf(all map[atom.Name]*past, now time.Time) []*row {
 	var rows []*row
 	for i := range a.entries {
@@ -140,8 +140,7 @@ func (a *account) rowOf(e *locker.Entry, p *past, now time.Time) *row {
 	return r
 }
 
-// queue adds the waiters that stand in the line of a store. The runlog knows more of those of this
-// machine.
+// queue adds the waiters of a store's line. The runlog knows more of those of this machine.
 func (r *row) queue(line []locker.View) {
 	here, _ := sysfile.NodeName() // "" is no machine's
 	for _, w := range line {
@@ -171,7 +170,6 @@ func (r *row) withoutProbe(e *locker.Entry) *locker.Entry {
 // runlog only lacks the event of that.
 const longestProbe = time.Second
 
-// hold shows the holder of the atom.
 func (r *row) hold(e locker.View, now time.Time) {
 	r.Held, r.Age, r.Since = true, e.Active.Age, e.Since(now).Round(time.Second)
 	r.Owner, r.UID, r.Node, r.Changer = e.Record.Owner.PID, e.Record.Owner.UID, e.Node, e.Changer
@@ -190,8 +188,7 @@ func (r *row) hold(e locker.View, now time.Time) {
 	}
 }
 
-// isStopped reports whether the live owner or its command is stopped, as after Ctrl-Z. On
-// another machine that is unknown.
+// isStopped looks at the live owner and its command, which may be stopped by Ctrl-Z.
 func (r *row) isStopped(e locker.View) bool {
 	for _, id := range []process.Identity{e.Job.Owner, e.Job.Command} {
 		if user, err := process.User(id.PID); e.Whose != 0 && (err != nil || user != e.Whose) { // the user could have written any pid into the lock
@@ -207,8 +204,7 @@ func (r *row) isStopped(e locker.View) bool {
 	return r.Still != 0
 }
 
-// inTrouble reports whether the atom needs a person: its last run failed or was ended by
-// force, or its state shows it.
+// inTrouble reports whether the atom needs a person.
 func (r *row) inTrouble() bool {
 	switch r.State {
 	case "stopped", "overdue", "orphaned", "unknown", "damaged":
@@ -217,8 +213,6 @@ func (r *row) inTrouble() bool {
 	return r.lastWord() != ""
 }
 
-// findSlot finds the slot of the holder, if it took the atom with --slots, or counts those of a
-// semaphore.
 func (r *row) findSlot(holder locker.View, slots []locker.Slot) {
 	for _, s := range slots {
 		switch {

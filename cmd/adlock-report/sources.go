@@ -26,9 +26,6 @@ import (
 	"adlock/lib/way"
 )
 
-// This file has what several verbs need to read the locks and the runlog.
-
-// openLocks opens the lock directory.
 func openLocks() (*lockfile.Dir, error) {
 	path, err := config.Dir()
 	if err != nil {
@@ -37,13 +34,13 @@ func openLocks() (*lockfile.Dir, error) {
 	return lockfile.Open(path)
 }
 
-// thisHost returns the host of this machine's atoms in the store or lock directory.
+// thisHost is the host of this machine's atoms.
 func thisHost() (string, error) {
 	address, _ := config.Store() // a verb that needs the store reports the error
 	return lockfile.Host(address, false)
 }
 
-// atomsAndSlots returns those of the store, or of the lock directory. Without a directory there are none.
+// atomsAndSlots are none without a directory.
 func atomsAndSlots() (entries []locker.Entry, slots []locker.Slot, err error) {
 	if store() != "" {
 		entries, slots, err = stored()
@@ -88,7 +85,6 @@ func hostPause() policy.Pause {
 	return host
 }
 
-// pauseAll adds the pause of the host to the entries.
 func pauseAll(entries []locker.Entry, host policy.Pause) {
 	for i := range entries {
 		if host.On {
@@ -97,8 +93,7 @@ func pauseAll(entries []locker.Entry, host policy.Pause) {
 	}
 }
 
-// recorderOf returns a Recorder for reading the runlog with the runs of the lock's atom. If the
-// runlog cannot be read, it has no events.
+// recorderOf reads the runlog that has the lock's atom; if it cannot, there are no events.
 func (a *account) recorderOf(of atom.Atom, lock *locker.View) locker.Recorder {
 	if a.seen != nil {
 		return locker.Recorder{Log: &runlog.Log{Seen: a.seen}}
@@ -117,8 +112,7 @@ func (a *account) recorderOf(of atom.Atom, lock *locker.View) locker.Recorder {
 	return locker.Recorder{Log: log}
 }
 
-// sources returns the directory of the runlog and the atoms that it may contain: those of the lock
-// directory and those of the store, whose runs are in the same runlog.
+// sources returns the atoms of the lock directory and of the store: their runs are in one runlog.
 func sources() (logDir string, entries []locker.Entry, err error) {
 	if logDir, err = config.RunlogDir(); err != nil {
 		return "", nil, err
@@ -131,7 +125,6 @@ func sources() (logDir string, entries []locker.Entry, err error) {
 	return logDir, entries, err
 }
 
-// recorded is what a verb that shows the past needs.
 type recorded struct {
 	dir     string // of the runlog
 	entries []locker.Entry
@@ -220,8 +213,7 @@ func (q *query) atomOption() config.Option {
 	}
 }
 
-// nameAtom takes the arguments as the value of --atom. Several arguments are one name, typed
-// without quotes.
+// nameAtom takes several arguments as one name, typed without quotes.
 func (q *query) nameAtom() error {
 	if q.atom != "" || q.reset != "" {
 		return fault.New(fault.Usage, q.args[0], "the atom was named already")
@@ -230,7 +222,6 @@ func (q *query) nameAtom() error {
 	return nil
 }
 
-// noAtom is the error of a verb if the requested atom does not exist.
 func (q *query) noAtom(verb string) error {
 	words := []string{q.atom}
 	if q.named {
@@ -239,20 +230,17 @@ func (q *query) noAtom(verb string) error {
 	return &fault.Error{Kind: fault.Usage, Object: verb, Err: atom.ErrNone(words...)}
 }
 
-// matches reports whether --atom selects the atom.
 func matches(text string, a atom.Atom) bool {
 	return text == "" || strings.Contains(a.Words(), text) || string(a.Name()) == text
 }
 
-// choice is what a verb shows: atoms with the text in their words, as --atom has it, or only those of
-// which it is the whole name.
+// choice is the atoms with the text in their words, or those of which it is the whole name.
 type choice struct {
 	text  string
 	whole bool
 }
 
-// choose returns the choice for --atom, or for NAME: those with the whole name, if the entries or the
-// events have one.
+// choose takes those with the whole name, if the entries or the events have one.
 func (q *query) choose(entries []locker.Entry, events iter.Seq2[runlog.Event, error]) choice {
 	c := choice{text: q.atom, whole: q.named}
 	if !q.named || slices.ContainsFunc(entries, c.hasEntry) {
@@ -297,7 +285,6 @@ func (f *failures) add(err error) {
 	f.last = err
 }
 
-// write writes to standard output.
 func write(text []byte) error {
 	_, err := os.Stdout.Write(text)
 	return fault.Wrap("standard output", err)
@@ -322,8 +309,7 @@ func save(path string, text []byte, options ...renameio.Option) error {
 	return fault.Wrap(path, err)
 }
 
-// mayReplace returns an error if path is a directory: that of rename(2) would name a temporary
-// file.
+// mayReplace names a directory: the error of rename(2) would name a temporary file.
 func mayReplace(path string) error {
 	if there, err := os.Stat(path); err == nil && there.IsDir() {
 		return fault.New(fault.CannotCreate, path, "is a directory: want the name of a file")
@@ -331,8 +317,7 @@ func mayReplace(path string) error {
 	return nil
 }
 
-// tellNone reports that nothing is shown of the requested atom. It is an error if the atom is an
-// argument of the verb, and neither the entries nor the runlog have it.
+// tellNone returns an error if the atom is an argument of the verb and does not exist.
 func (q *query) tellNone(verb, dir string, entries []locker.Entry) error {
 	known := !q.named || slices.ContainsFunc(entries, choice{text: q.atom}.hasEntry)
 	_, _ = history.Each(history.Read(dir), func(e *runlog.Event) { known = known || matches(q.atom, history.AtomOf(e)) })
@@ -343,13 +328,10 @@ func (q *query) tellNone(verb, dir string, entries []locker.Entry) error {
 	return nil
 }
 
-// nothingIn is the text for a period without events. It names the directory, as each user has
-// another one.
 func nothingIn(dir string) string {
 	return "nothing is recorded of this period in " + terminal.Clean(dir) + "\n"
 }
 
-// tellDamage warns of lines that could not be read, and which command shows them.
 func tellDamage(lines int, dir, command string) {
 	if lines > 0 {
 		fault.Warn(dir, strconv.Itoa(lines)+" damaged lines of the runlog passed over ("+command+" shows them)")

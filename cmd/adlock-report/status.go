@@ -34,7 +34,6 @@ var statusVerb = verb{
 	show:      status,
 }
 
-// refresh is the interval of --watch.
 const refresh = 2 * time.Second
 
 func status(q *query) error {
@@ -57,7 +56,7 @@ func status(q *query) error {
 	}
 }
 
-// statusText is the table, or why it is empty; shows is whether there is a row.
+// statusText also says whether there is a row.
 func statusText(q *query) (text []byte, shows bool, failed error) {
 	now := time.Now()
 	all, stray, failed := q.look(now)
@@ -87,9 +86,8 @@ func statusText(q *query) (text []byte, shows bool, failed error) {
 	return text, shows, errors.Join(failed, err)
 }
 
-// look reads the store or lock directory, or those of all users. stray is a text on slots that no
-// row shows, and on the name of this machine. If failed is an error of one user, the rows are those
-// of the others.
+// look also returns a text on slots that no row shows, and on the name of this machine. failed may be an
+// error of one user: the rows are those of the others.
 func (q *query) look(now time.Time) (rows []*row, stray string, failed error) {
 	if !q.allUsers {
 		a := &account{}
@@ -126,8 +124,7 @@ func renamedText() string {
 	return folded("this machine's node name is " + terminal.Clean(node) + " now; its locks here keep the host " + terminal.Clean(host))
 }
 
-// chosen are the rows that --atom and the arguments ask for. Arguments that together name an atom
-// were typed without quotes.
+// chosen takes arguments that together name an atom as one name, typed without quotes.
 func (q *query) chosen(all []*row) ([]*row, error) {
 	rows := slices.DeleteFunc(slices.Clone(all), func(r *row) bool { return string(r.Name) != q.atom && !matches(q.atom, r.Atom) })
 	if len(q.args) == 0 {
@@ -148,7 +145,6 @@ func (q *query) chosen(all []*row) ([]*row, error) {
 	return wanted, nil
 }
 
-// nothing returns the reason why there is nothing to show.
 func (q *query) nothing(others bool) (string, error) {
 	if q.allUsers && !others {
 		return "no atoms in any user's lock directory", nil
@@ -171,7 +167,6 @@ func (q *query) nothing(others bool) (string, error) {
 	return "no atoms in " + dir, nil
 }
 
-// rowObject is a row in JSON.
 type rowObject struct {
 	atomObject
 	Command     string         `json:"command,omitempty"`
@@ -198,7 +193,6 @@ type rowObject struct {
 	Overdue     string         `json:"overdue,omitempty"`
 }
 
-// lastObject is the run that ended last.
 type lastObject struct {
 	Outcome     string `json:"outcome"`
 	Status      *int   `json:"status,omitempty"`

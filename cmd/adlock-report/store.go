@@ -13,8 +13,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// store returns the address of the chosen store beyond this machine; "": a lock directory is
-// chosen.
+// store is the address of the store beyond this machine; "": a lock directory is chosen.
 func store() string {
 	if address, err := config.Store(); err == nil && config.IsRemote(address) {
 		return address
@@ -22,7 +21,6 @@ func store() string {
 	return "" // config.Dir returns the error
 }
 
-// stored returns the atoms and slots of the store.
 func stored() (entries []locker.Entry, slots []locker.Slot, err error) {
 	slots, err = askLocksmith("list", func(answer io.Reader) (slots []locker.Slot, err error) {
 		entries, slots, err = listing.Read(answer)
@@ -31,7 +29,6 @@ func stored() (entries []locker.Entry, slots []locker.Slot, err error) {
 	return entries, slots, err
 }
 
-// tryStore tries the store.
 func tryStore() (listing.Trial, error) { return askLocksmith("try", listing.ReadTrial) }
 
 // askLocksmith reads the answer of a verb of the locksmith: this program links no client of a store.
@@ -55,8 +52,7 @@ func askLocksmith[T any](verb string, read func(io.Reader) (T, error)) (answer T
 	return answer, fault.Wrap(path, err)
 }
 
-// tellHost tells a person, if a store beyond this machine is chosen, that the runlog has only the
-// runs of this host.
+// tellHost tells a person, if there is such a store, that the runlog has only the runs of this host.
 func tellHost(verb string) {
 	if dir, err := config.RunlogDir(); err == nil && store() != "" && terminal.Is(os.Stderr) {
 		node, _ := sysfile.NodeName()

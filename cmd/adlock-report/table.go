@@ -16,13 +16,11 @@ import (
 	"adlock/lib/policy"
 )
 
-// column is one column of the table.
 type column struct {
 	head string
 	cell func(*row) string
 }
 
-// columnsOf are the columns that the rows need.
 func columnsOf(rows []*row, now time.Time) []column {
 	columns := []column{{"ATOM", (*row).nameCell}}
 	if slices.ContainsFunc(rows, func(r *row) bool { return r.host() != rows[0].host() }) {
@@ -43,8 +41,7 @@ func columnsOf(rows []*row, now time.Time) []column {
 	return columns
 }
 
-// nameCell shows the atom. A name from another user is cut, so that it cannot make the table
-// arbitrarily wide.
+// nameCell cuts the name from another user, which could make the table arbitrarily wide.
 func (r *row) nameCell() string {
 	text := terminal.Clean(r.String())
 	if r.user != "" {
@@ -55,10 +52,8 @@ func (r *row) nameCell() string {
 
 const foreignWidth = 100
 
-// table is the output of status for people. States that need attention are marked by colour and
-// words, and explained in a line of their own; but a pause only once for the rows of a user that
-// follow each other, as `pause --all` pauses them all. (text/tabwriter would count the escapes of colours
-// as text, and end every column at such a line.)
+// table describes states that need attention in lines below the row; but a pause only once for rows that
+// follow each other, as `pause --all` pauses them all.
 func table(rows []*row, now time.Time) string {
 	columns := columnsOf(rows, now)
 	lines := make([][]string, len(rows)+1)
@@ -99,7 +94,6 @@ func table(rows []*row, now time.Time) string {
 	return w.String()
 }
 
-// folded breaks a text of one line into lines as wide as the terminal.
 func folded(text string) string {
 	return strings.Join(terminal.Fold(text, "    ", terminal.Limit(os.Stdout)), "\n") + "\n"
 }
@@ -126,10 +120,8 @@ func widthsOf(lines [][]string) []int {
 	return widths
 }
 
-// joined makes a line of aligned cells.
 func joined(cells []string) string { return strings.TrimRight(strings.Join(cells, columnGap), " ") }
 
-// gapMark replaces the text that was cut.
 func gapMark() string {
 	if terminal.Unicode() {
 		return "…"
@@ -175,7 +167,6 @@ func fit(lines [][]string, order []string) [][]string {
 	return lines
 }
 
-// shortenNames cuts the names of atoms, which are in the first column.
 func shortenNames(lines [][]string, width int, gap string) {
 	var all []string
 	for _, line := range lines {
@@ -194,7 +185,6 @@ const namesWidth = 20
 
 const columnGap = "  "
 
-// dropOrder has the columns of status that fit may drop, in this order.
 var dropOrder = []string{"LIMITS", "SLOT", "DUE", "OWNER", "HOST", "LAST"}
 
 func (r *row) state() string {
@@ -204,7 +194,6 @@ func (r *row) state() string {
 	return r.State
 }
 
-// lastCell is when a run last ended, and how, if it did not succeed.
 func (r *row) lastCell(now time.Time) string {
 	if how := r.lastWord(); how != "" {
 		return how + " " + terminal.Age(now.Sub(r.Last.End)) + " ago"
@@ -219,8 +208,7 @@ func (r *row) lastCell(now time.Time) string {
 	return ago
 }
 
-// lastWord describes how the last run ended. It is "" if the run succeeded, or if the runlog does
-// not have the last run: the atom has completed since.
+// lastWord is "" if the last run succeeded, or is not in the runlog: the atom has completed since.
 func (r *row) lastWord() string {
 	switch {
 	case r.Last == nil || r.Completed.Sub(r.Last.End) > clockSlack:
@@ -272,7 +260,6 @@ func (r *row) owner() string {
 	return owner
 }
 
-// due is when IfElapsed will have passed.
 func (r *row) due() string {
 	switch {
 	case !r.DueIn.Set:
@@ -285,15 +272,12 @@ func (r *row) due() string {
 	return "in " + terminal.Left(r.DueIn.Value)
 }
 
-// note is a line below a row.
 type note struct {
 	style terminal.Style
 	text  string
 	pause bool // it tells of a pause
 }
 
-// notes say why the atom needs attention, how its last run failed, and which processes
-// wait.
 func (r *row) notes(now time.Time) (all []note) {
 	add := func(style terminal.Style, text string) {
 		if text != "" {
@@ -314,7 +298,6 @@ func (r *row) notes(now time.Time) (all []note) {
 	return all
 }
 
-// commandNote shows the command of an atom whose name was made from it.
 func (r *row) commandNote() string {
 	if r.Atom.Command == "" || atom.IsDigest(r.Atom.Command) {
 		return ""
@@ -325,7 +308,6 @@ func (r *row) commandNote() string {
 // noteWidth is the longest note on a command: one line of a terminal.
 const noteWidth = 78
 
-// stateNote says why a state needs attention.
 func (r *row) stateNote() string {
 	switch r.State {
 	case "idle", "waiting", "running", "paused":
@@ -358,7 +340,6 @@ func (r *row) stateNote() string {
 	return r.State + ": " + why
 }
 
-// lastNote says how the last run failed, and how many in a row.
 func (r *row) lastNote() string {
 	if r.lastWord() == "" {
 		return ""
@@ -385,7 +366,6 @@ func (r *row) lastNote() string {
 	return text
 }
 
-// waitingNote names the waiters and what they wait for, in the order in which they came.
 func (r *row) waitingNote(now time.Time) string {
 	var each []string
 	for _, w := range r.Waiting[:min(len(r.Waiting), shownWaiters)] {
@@ -408,8 +388,7 @@ func (r *row) waitingNote(now time.Time) string {
 	return text
 }
 
-// waitedFor describes what the waiters wait for: the holder, if there is one; else the reason that
-// the runlog has for the first waiter.
+// waitedFor is the holder, if there is one; else the reason that the runlog has for the first waiter.
 func (r *row) waitedFor() string {
 	switch {
 	case r.isSemaphore():
@@ -426,7 +405,6 @@ func (r *row) waitedFor() string {
 	return "the lock"
 }
 
-// shownWaiters is how many waiters waitingNote names.
 const shownWaiters = 3
 
 func (r *row) limitsNote() string {

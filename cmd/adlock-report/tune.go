@@ -70,7 +70,6 @@ func tune(q *query) error {
 	return write([]byte(text))
 }
 
-// learners are the entries that have learned something, or are to: the last run had auto.
 func learners(entries []locker.Entry, chosen choice) []*tuned {
 	all := pasts()
 	var learned []*tuned
@@ -91,7 +90,6 @@ func learners(entries []locker.Entry, chosen choice) []*tuned {
 	return learned
 }
 
-// reset makes the atom with exactly this name forget what it has learned.
 func reset(entries []locker.Entry, text string) error {
 	i, err := atom.One(locker.CalledOf(entries), []string{text})
 	if err != nil {
@@ -109,7 +107,6 @@ func reset(entries []locker.Entry, text string) error {
 	return fault.Wrap(dir.Path(name.LastLock()), (&lockdir.Locker{Dir: dir}).Forget(name))
 }
 
-// tunedText is the table for people. With explain, the origin of the limits follows each line.
 func tunedText(all []*tuned, explain bool) string {
 	lines := [][]string{{"ATOM", "RUNS", "TYPICAL", "LONGEST", "IFELAPSED", "EXPIREAFTER"}}
 	for _, t := range all {
@@ -158,7 +155,6 @@ func (t *tuned) explanation() (text string) {
 	return text
 }
 
-// tunedObject is a tuned in JSON.
 type tunedObject struct {
 	atomObject
 	Runs    int           `json:"runs"`
