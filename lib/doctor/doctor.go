@@ -1,9 +1,6 @@
-// Package doctor examines whether a machine is fit to keep locks: it checks what a lock relies on,
-// and tries it if that leaves nothing behind. It has no rules of its own about directories, files
-// and processes: it calls the packages that check them for every lock.
-//
-// The result is for one time and one user: cron may run a job with other limits, and another user
-// has another lock directory.
+// Package doctor examines whether a machine is fit to keep locks. It has no rules of its own about
+// directories, files and processes: it calls the packages that check them for every lock.
+// The result is for one time and one user: cron may run a job with other limits.
 package doctor
 
 import (
@@ -50,8 +47,7 @@ func fine(what, text string) Finding      { return Finding{Grade: Fine, What: wh
 func warn(what, why, cure string) Finding { return Finding{Warn, what, why, cure} }
 func fail(what, why, cure string) Finding { return Finding{Fail, what, why, cure} }
 
-// Machine is the machine to examine: the paths according to the settings and the
-// running program.
+// Machine is the machine to examine, as the settings and the running program have it.
 type Machine struct {
 	Dir, LogDir string                        // of the locks, and of the runlog; "": a mistake in the settings files hides them
 	HomeDir     string                        // the lock directory with the HOME of passwd(5); "": the same
@@ -71,8 +67,7 @@ type Machine struct {
 	Homeless []string // users with locked jobs in the system's crontabs, and no possible lock directory
 }
 
-// Examine returns the findings in the order in which to mend them. If processes cannot be
-// identified there is no lock, and no other finding.
+// Examine returns the findings in the order in which to mend them.
 func (m *Machine) Examine(now time.Time) (all []Finding) {
 	if all = processes(); !Fit(all) {
 		return all
@@ -92,10 +87,8 @@ func (m *Machine) Examine(now time.Time) (all []Finding) {
 	return append(all, m.programs()...)
 }
 
-// pauseFinding is the object of findings about pauses.
 const pauseFinding = "pause"
 
-// hostPause reports a pause of the host that keeps all jobs from running by mistake.
 func hostPause() []Finding {
 	host, err := locker.HostPause()
 	if err != nil {
@@ -104,7 +97,6 @@ func hostPause() []Finding {
 	return longPause("all jobs of this host", host, "as root: adlock resume --all")
 }
 
-// longPause warns of a pause that may have been forgotten.
 func longPause(of string, p policy.Pause, cure string) []Finding {
 	if !p.On || p.Age < 24*time.Hour {
 		return nil
@@ -112,7 +104,6 @@ func longPause(of string, p policy.Pause, cure string) []Finding {
 	return []Finding{warn(pauseFinding, of+": "+p.Reason()+"; began "+limit.FormatAge(p.Age)+" ago", cure)}
 }
 
-// syslog reports whether the system's log takes messages.
 func (m *Machine) syslog() Finding {
 	const what = "syslog"
 	path, err := hook.LogSocket()
@@ -125,7 +116,6 @@ func (m *Machine) syslog() Finding {
 	return fine(what, path+": "+err.Error()+" (only ADLOCK_SYSLOG needs it)")
 }
 
-// mail reports whether cron can mail what adlock reports.
 func (m *Machine) mail() Finding {
 	const what = "mail"
 	for _, path := range m.Mailers {

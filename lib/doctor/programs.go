@@ -12,13 +12,10 @@ import (
 	"adlock/lib/fault"
 )
 
-// helper is the program that scripts and crontabs call.
 const helper = "adlock"
 
 const install = "install programs and library together (make && sudo make install)"
 
-// programs reports whether the programs, the library and the shell for crontabs are there, and
-// whether crontabs find the helper.
 func (m *Machine) programs() []Finding {
 	self := fine(config.Reporter, filepath.Join(m.Programs, config.Reporter)+", version "+config.Version())
 	return []Finding{m.program(helper), self, m.partner(), m.cron(), m.shell(), m.library()}
@@ -32,7 +29,7 @@ func (m *Machine) program(name string) Finding {
 	return fine(name, path)
 }
 
-// partner examines the program for stores beyond this machine, which only such a store needs.
+// partner is for a program that only stores beyond this machine need.
 func (m *Machine) partner() Finding {
 	found := m.program(config.Locksmith)
 	if found.Grade == Fail && m.Remote == "" {
@@ -41,7 +38,6 @@ func (m *Machine) partner() Finding {
 	return found
 }
 
-// cron tells how a line of a crontab calls the helper.
 func (m *Machine) cron() Finding {
 	const what = "cron"
 	mine := filepath.Join(m.Programs, helper)
@@ -59,7 +55,7 @@ func (m *Machine) cron() Finding {
 	return fine(what, "say "+mine+" in crontabs: cron's PATH ("+m.CronPath+") does not have it")
 }
 
-// shell reports which SHELL guards a crontab. If it cannot be run, cron runs nothing of that crontab.
+// shell is about the SHELL of crontabs: if it cannot be run, cron runs nothing.
 func (m *Machine) shell() Finding {
 	const what = "shell"
 	path := filepath.Join(filepath.Dir(m.Programs), "lib/adlock/shell")

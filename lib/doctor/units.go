@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// services examines the units that run their jobs under adlock, if there are any.
 func (m *Machine) services() (all []Finding) {
 	const what = "systemd"
 	guarded := 0

@@ -6,20 +6,17 @@ import (
 	"time"
 )
 
-// Durations are any number of durations, and answer "how long does it usually take" exactly. The
-// zero value is empty and ready. A Durations must not be used concurrently.
-//
-// It keeps all of them, 8 bytes each, and sorts them when a quantile is asked for. An event yields
-// at most two durations, so they take less than a tenth of the size of the runlog, which
-// ADLOCK_LOG_MAX bounds. Sketches were measured with a million durations: the best of them, ddsketch
-// (6 KB, 1 % of error; sorting takes 8.4 MB and 0.3 s), adds 1.8 MB to the program and a quarter to its
-// starting time, and the others need more memory than sorting for less than a few thousand durations.
+// Durations answer "how long does it usually take" exactly. The zero value is empty and ready; it must
+// not be used concurrently.
+// All are kept, 8 bytes each, and sorted for a quantile: they take less than a tenth of the runlog, which
+// ADLOCK_LOG_MAX bounds. The best sketch, ddsketch (1 % of error), adds 1.8 MB to the program and a quarter
+// to its starting time (measured with a million durations, where sorting takes 8.4 MB and 0.3 s).
 type Durations struct {
 	values []time.Duration
 	sorted bool
 }
 
-// Add adds a duration. A negative one, which comes from a step of the wall clock, counts as zero.
+// Add counts a negative duration, from a step of the wall clock, as zero.
 func (d *Durations) Add(v time.Duration) {
 	d.values, d.sorted = append(d.values, max(v, 0)), false
 }
@@ -33,8 +30,7 @@ func (d *Durations) Min() time.Duration { return d.Quantile(0) }
 // Max is the longest duration; 0 if there is none.
 func (d *Durations) Max() time.Duration { return d.Quantile(1) }
 
-// Quantile is the smallest duration that a share q (0 to 1) of all does not exceed: 0.5 is the
-// median, 0 the shortest, 1 the longest. 0 if there is none.
+// Quantile is the smallest duration that a share q (0 to 1) of all does not exceed; 0 if there is none.
 func (d *Durations) Quantile(q float64) time.Duration {
 	if len(d.values) == 0 {
 		return 0
@@ -52,9 +48,8 @@ func (d *Durations) Sum() (sum time.Duration) {
 	return sum
 }
 
-// ByTime is the smallest of the durations such that those up to this length make up a share q (0 to
-// 1) of the sum: a random instant within all durations lies in one of these with the probability q.
-// 0 if there is none.
+// ByTime is the duration such that those up to it make up a share q (0 to 1) of the sum, weighing each
+// with its length; 0 if there is none.
 func (d *Durations) ByTime(q float64) time.Duration {
 	d.sort()
 	rest := q * float64(d.Sum())
@@ -66,7 +61,7 @@ func (d *Durations) ByTime(q float64) time.Duration {
 	return d.Max()
 }
 
-// Below returns the durations shorter than v. The result shares memory with d.
+// Below returns the durations shorter than v, in shared memory.
 func (d *Durations) Below(v time.Duration) Durations {
 	d.sort()
 	n, _ := slices.BinarySearch(d.values, v)

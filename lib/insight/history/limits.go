@@ -13,7 +13,7 @@ type Limits struct {
 	ExpireAfterFrom        policy.Source
 }
 
-// Update takes over the limits in an event. Call it in the order of the events: the last one wins.
+// Update takes the limits of an event, which must come in their order.
 func (l *Limits) Update(e *runlog.Event) {
 	if e.IfElapsed.Set {
 		l.IfElapsed = e.IfElapsed

@@ -13,9 +13,8 @@ import (
 // Values are samples by series, as the text has them: name{labels}.
 type Values map[string]float64
 
-// ReadValues reads what Text has written to a file. No file means no values.
-// Lines that are no samples are skipped: after damage to the file the counters begin again at
-// zero.
+// ReadValues reads what Text has written; no file means no values. Damaged lines are skipped: their counters
+// begin again at zero.
 func ReadValues(path string) (Values, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -35,7 +34,6 @@ func ReadValues(path string) (Values, error) {
 	return values, nil
 }
 
-// time is the value of a series that is a time; false if there is none.
 func (v Values) time(series string) (time.Time, bool) {
 	value, there := v[series]
 	if !there || !(value >= 0 && value < 1<<33) {

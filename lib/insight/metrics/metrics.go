@@ -1,14 +1,10 @@
-// Package metrics exports each atom to Prometheus: when it last succeeded, since when it runs, its
-// usual interval, its failures and denials. It exports what a rule of adlock-alerts.yml or a panel of
+// Package metrics exports each atom to Prometheus: what a rule of adlock-alerts.yml or a panel of
 // adlock-dashboard.json needs, twelve series for an atom at most.
-//
-// The runlog is bounded and loses its oldest lines, while a counter must never fall: Prometheus
-// would assume a restart and count everything again. So counters continue from the file that was
-// written the last time; its adlock_counted_until_timestamp_seconds says which events are in it.
-// Other values that the runlog has lost are kept from there too.
-//
-// The text is written and parsed by hand. Prometheus' own client keeps its counters in memory,
-// where they end with the program, and its parser needs protocol buffers.
+// The runlog loses its oldest lines, while a counter must never fall: Prometheus would assume a restart. So
+// counters and other lost values continue from the file that was written the last time;
+// adlock_counted_until_timestamp_seconds says which events are in it.
+// The text is written and parsed by hand: the counters of Prometheus' own client end with the program, and
+// its parser needs protocol buffers.
 package metrics
 
 import (
@@ -55,8 +51,7 @@ const (
 // IsEmpty reports whether there is no atom.
 func (m *Metrics) IsEmpty() bool { return len(m.atoms) == 0 }
 
-// Settled is how old an event must be to be counted if counting continues the next time: a
-// delayed writer may bring a line with an earlier time.
+// Settled is the least age of an event that is counted if counting continues: a writer may be late.
 const Settled = 2 * time.Second
 
 // Metrics are figures to be written.
@@ -82,7 +77,7 @@ func None(o Options) *Metrics {
 	return &Metrics{until: o.Until.Truncate(time.Millisecond), before: o.Before}
 }
 
-// Add adds another collection, made at the same time and with the same Before.
+// Add adds a collection of the same time with the same Before.
 func (m *Metrics) Add(other *Metrics) {
 	m.Damaged += other.Damaged
 	m.notRun += other.notRun
@@ -90,8 +85,7 @@ func (m *Metrics) Add(other *Metrics) {
 	m.Users = append(m.Users, other.Users...)
 }
 
-// figures are the figures of one atom. The counts are added to the values of the last time; failed
-// and denied continue from those values.
+// figures are those of one atom. failed and denied continue from the last time; the other counts are added.
 type figures struct {
 	labels string // name="value",…
 
@@ -105,7 +99,6 @@ type figures struct {
 	endsWithLock   bool // once the lock directory has no lock of it, its figures are left out
 }
 
-// interval is the usual time from one start of an atom to the next.
 type interval struct {
 	started time.Time // the latest
 	all     history.Durations
@@ -118,11 +111,10 @@ func (i *interval) start(at time.Time) {
 	i.started = at
 }
 
-// usual is the shortest interval such that intervals no longer than it cover nine tenths of the
-// time. (By a median, a job that runs every ten minutes by day would be overdue each night.) A
-// length that occurred less than three times does not count: it was an outage, or one of the first
-// nights. The rest must span an hour: if a person has only tried a job a few times, it is not
-// missed afterwards.
+// usual is the shortest interval such that intervals up to it cover nine tenths of the time. (By a median,
+// a job of every ten minutes by day would be overdue each night.) A length that occurred less than three
+// times was an outage, or one of the first nights, and does not count. The rest must span an hour: else a
+// person may only have tried the job.
 func (i *interval) usual() (usual time.Duration, known bool) {
 	const share, least, span = 0.9, 3, time.Hour
 	for rest := i.all; rest.Sum() >= span; {
@@ -136,8 +128,7 @@ func (i *interval) usual() (usual time.Duration, known bool) {
 	return 0, false
 }
 
-// Collect reads events, from history.Read. With an error the metrics are of
-// what could be read.
+// Collect reads events, from history.Read. With an error the metrics are of what could be read.
 func Collect(events func(yield func(runlog.Event, error) bool), o Options) (*Metrics, error) {
 	o.Until = o.Until.Truncate(time.Millisecond) // as in the file
 	since, _ := o.Before.time(countedUntil)
@@ -223,7 +214,7 @@ func (b *builder) count(f *figures, e *runlog.Event) {
 	}
 }
 
-// outcomes are the ends of runs that are counted. Runs that a person has ended are not counted.
+// outcomes are the ends that are counted: not those by a person.
 var outcomes = [...]outcome{
 	{"success", []history.Outcome{history.Succeeded}},
 	{"failure", []history.Outcome{history.Failed, history.Orphaned, history.Lost}},

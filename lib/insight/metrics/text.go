@@ -11,7 +11,6 @@ import (
 	"adlock/lib/insight/terminal"
 )
 
-// The names of metrics whose values the next collection reads.
 const (
 	countedUntil = "adlock_counted_until_timestamp_seconds"
 	notRun       = "adlock_not_run_total"
@@ -20,8 +19,7 @@ const (
 	stuck        = "adlock_stuck"
 )
 
-// labels returns the labels of an atom: in UTF-8, as every reader requires, and without characters
-// that could move the cursor of a terminal.
+// labels are in UTF-8, as every reader requires, without characters that could move a terminal's cursor.
 func labels(user string, a atom.Atom) string {
 	before := ""
 	if user != "" {
@@ -44,8 +42,7 @@ func quote(value string) string {
 	return `"` + quoted.Replace(terminal.Escaped(strings.ReplaceAll(value, `\`, `\\`))) + `"`
 }
 
-// sorted returns the atoms that are not retired, in the order of their labels. If two have the same
-// labels, one is left out: Prometheus refuses a whole file in which a series appears twice.
+// sorted leaves out retired atoms, and one of two with the same labels: Prometheus would refuse the file.
 func (b *builder) sorted(o *Options) []*figures {
 	var all []*figures
 	for a, f := range b.atoms {
@@ -79,7 +76,6 @@ func (m *Metrics) Text() []byte {
 	return w.text
 }
 
-// users writes which lock directories were read, and how many atoms have no series.
 func (w *writer) users(users []User) {
 	w.family("adlock_user_read", "gauge", "1 if all of the user's lock directory and runlog could be read, else 0.")
 	for _, u := range users {
@@ -96,7 +92,6 @@ type writer struct {
 	before Values
 }
 
-// family begins a metric.
 func (w *writer) family(name, kind, help string) {
 	w.text = fmt.Appendf(w.text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 }
@@ -113,12 +108,11 @@ func (w *writer) sample(name, labels string, value float64) {
 	w.text = append(strconv.AppendFloat(w.text, value, 'f', -1, 64), '\n')
 }
 
-// counter writes a count: that of the last time, plus more.
+// counter adds to the count of the last time.
 func (w *writer) counter(name, labels string, more float64) {
 	w.sample(name, labels, w.before[series(name, labels)]+more)
 }
 
-// gauge is a metric with one value for each atom.
 type gauge struct {
 	name, help string
 	kept       bool // if the value is unknown, write that of the last time; otherwise write none
@@ -170,8 +164,7 @@ func truth(is bool) float64 {
 	return 0
 }
 
-// counters writes outcomes even if they have never occurred: if a series was missing before,
-// Prometheus computes no increase.
+// counters writes outcomes that never occurred too: without the series before, there is no increase.
 func (w *writer) counters(atoms []*figures) {
 	w.family("adlock_runs_total", "counter", "Runs by how they ended; failure: also those whose owner died or whose command was not there.")
 	for _, f := range atoms {
@@ -185,5 +178,4 @@ func (w *writer) counters(atoms []*figures) {
 	}
 }
 
-// seconds since the epoch, to the millisecond.
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }

@@ -16,8 +16,7 @@ var page string
 
 var pageTemplate = template.Must(template.New("page").Parse(page))
 
-// pageData is what page.html shows. All text in it is escaped there; the pictures
-// are escaped by package timeline.
+// pageData is what page.html shows. It escapes all text; package timeline escapes that of the pictures.
 type pageData struct {
 	Light, Dark  template.CSS // variables of the colours
 	Style        template.CSS // of the pictures
@@ -39,8 +38,7 @@ type pageAtom struct {
 
 type pageEnding struct{ At, Owner, Age, By string }
 
-// HTML is the report as one self-contained page: it has no script, and fetches no address. The
-// chart is of the same events.
+// HTML is the report as one page without scripts and other files. The chart is of the same events.
 func (r *Report) HTML(chart *timeline.Chart) ([]byte, error) {
 	light, dark := timeline.Variables()
 	data := pageData{

@@ -48,7 +48,6 @@ type atomObject struct {
 	Advice      []advice         `json:"advice"`
 }
 
-// outcomesObject has the names of history.Outcome as its keys, in their order.
 type outcomesObject struct {
 	Running  int `json:"running"`
 	Success  int `json:"success"`
@@ -104,7 +103,6 @@ func (r *Report) atomObject(a *summary) atomObject {
 	return o
 }
 
-// durationsOf is nil if there are none.
 func durationsOf(d *history.Durations) *durationsObject {
 	if d.Count() == 0 {
 		return nil

@@ -1,7 +1,5 @@
-// Package report summarises the runlog: for each atom over a period how often it ran, how the runs
-// ended, how long they took, the denials and their reasons, and advice. It reads the runlog once
-// and keeps no events: of each run and request it keeps a duration, and all other figures for each
-// atom.
+// Package report summarises the runlog for each atom over a period. It reads the runlog once and keeps no
+// events, only a duration of each run and request.
 package report
 
 import (
@@ -22,7 +20,6 @@ type Report struct {
 	Damaged  int        // lines that could not be read, also outside the period
 }
 
-// summary has the figures of one atom.
 type summary struct {
 	*history.Atom
 
@@ -53,8 +50,7 @@ type summary struct {
 	series         series
 }
 
-// series is a series of requests denied although the atom was due, with no acquisition in
-// between.
+// series is requests denied in a row although the atom was due.
 type series struct {
 	Count       int
 	First, Last time.Time
@@ -71,7 +67,7 @@ type Options struct {
 	User  string                             // whose runlog it is, if there are several
 }
 
-// Limit drops the last atoms, so that at most that many are left, and returns how many it dropped.
+// Limit drops the last atoms, and returns how many.
 func (r *Report) Limit(most int) (dropped int) {
 	dropped = max(0, len(r.atoms)-most)
 	r.atoms = r.atoms[:len(r.atoms)-dropped]
@@ -81,8 +77,7 @@ func (r *Report) Limit(most int) (dropped int) {
 // IsEmpty reports whether nothing is recorded of the requested atoms.
 func (r *Report) IsEmpty() bool { return len(r.atoms) == 0 }
 
-// Build reads events, from history.Read. With an error the report is of what
-// could be read.
+// Build reads events, from history.Read. With an error the report is of what could be read.
 func Build(events func(yield func(runlog.Event, error) bool), o Options) (*Report, error) {
 	b := builder{options: o, report: &Report{user: o.User, from: o.Since, to: o.Now}, atoms: map[*history.Atom]*summary{}}
 	b.tracker.Run = b.run
@@ -119,7 +114,6 @@ func (b *builder) event(e *runlog.Event) {
 	}
 }
 
-// atom returns the figures of an atom; nil if Match excludes it.
 func (b *builder) atom(source *history.Atom) *summary {
 	a, known := b.atoms[source]
 	if !known {
@@ -173,7 +167,7 @@ func (a *summary) prolong(at time.Time) {
 	}
 }
 
-// run counts a run that has ended, unless it ended before the period.
+// run counts a run that ended in the period or has not ended.
 func (b *builder) run(source *history.Atom, r *history.Run) {
 	if r.Outcome != history.Running && r.End.Before(b.options.Since) {
 		return
@@ -203,7 +197,6 @@ func (b *builder) run(source *history.Atom, r *history.Run) {
 	}
 }
 
-// within is how much of the period the run held its atom.
 func (b *builder) within(r *history.Run) time.Duration {
 	end := r.End
 	if r.Outcome == history.Running {
@@ -229,9 +222,8 @@ func (b *builder) finish() {
 	slices.SortStableFunc(b.report.atoms, func(a, b *summary) int { return cmp.Compare(b.trouble(), a.trouble()) })
 }
 
-// trouble is how urgently the atom needs a person: 2 if its last run did not succeed, or an owner
-// could not be ended; 1 if there is advice; else 0. Atoms with the same value are sorted by their
-// names.
+// trouble is how urgently the atom needs a person: 2 if its last run did not succeed, or an owner could not
+// be ended; 1 if there is advice.
 func (a *summary) trouble() int {
 	switch a.LastOutcome {
 	case history.Failed, history.Ended, history.Orphaned, history.Lost, history.NotRun:
@@ -246,7 +238,6 @@ func (a *summary) trouble() int {
 	return 0
 }
 
-// share is the part of the period, 0 to 1, that the atom was held.
 func (r *Report) share(a *summary) float64 {
 	period := r.to.Sub(r.from)
 	if period <= 0 {

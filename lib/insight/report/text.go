@@ -38,7 +38,6 @@ func (r *Report) Text(paint terminal.Paint) string {
 	return w.String()
 }
 
-// period describes the report's period.
 func (r *Report) period() string {
 	if r.from.IsZero() {
 		return "until " + r.to.Local().Format(stamp)
@@ -46,7 +45,7 @@ func (r *Report) period() string {
 	return fmt.Sprintf("%s to %s (%s)", r.from.Local().Format(stamp), r.to.Local().Format(stamp), terminal.Duration(r.to.Sub(r.from)))
 }
 
-// outcomeWords name the outcomes in a sentence, in the order of history.Outcome.
+// outcomeWords are in the order of history.Outcome.
 var outcomeWords = [history.Outcomes]string{"running", "succeeded", "failed", "ended by force", "orphaned", "cleared", "stopped", "lost", "not run"}
 
 var outcomeStyles = [history.Outcomes]terminal.Style{
@@ -93,7 +92,6 @@ func (a *summary) denied() string {
 	return text
 }
 
-// shownEndings is how many of an atom's endings are shown: the latest.
 const shownEndings = 3
 
 func (a *summary) endings(paint terminal.Paint) string {

@@ -9,7 +9,6 @@ import "strings"
 // sheet replaces the light colour by the dark one, by class and media query.
 type Colour struct{ name, light, dark string }
 
-// The colours, by their meanings.
 var (
 	Ground = Colour{"ground", "#ffffff", "#15191f"}
 	Strip  = Colour{"lane", "#f6f7f9", "#1b2027"}
@@ -25,10 +24,10 @@ var (
 
 var colours = [...]Colour{Ground, Strip, Line, Ink, Dim, Good, Bad, Now, Odd, Full}
 
-// Font is the font of all text: a plain face of the system's.
+// Font is a plain face of the system's.
 const Font = `font-family="system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif"`
 
-// Fill is the attributes of a shape that is filled.
+// Fill is the attributes of a filled shape.
 func Fill(c Colour) string { return `class="fill-` + c.name + `" fill="` + c.light + `"` }
 
 // Stroke is the attributes of a line.
@@ -36,12 +35,12 @@ func Stroke(c Colour) string {
 	return `class="stroke-` + c.name + `" fill="none" stroke="` + c.light + `"`
 }
 
-// Outline is the attributes of a shape that is filled and has an outline.
+// Outline is the attributes of a filled shape with an outline.
 func Outline(fill, stroke Colour) string {
 	return `class="fill-` + fill.name + ` stroke-` + stroke.name + `" fill="` + fill.light + `" stroke="` + stroke.light + `"`
 }
 
-// StyleSheet is the style sheet that every picture has: the dark colours.
+// StyleSheet has the dark colours.
 func StyleSheet() string {
 	var w strings.Builder
 	w.WriteString("\n@media(prefers-color-scheme:dark){\n")
@@ -52,7 +51,7 @@ func StyleSheet() string {
 	return w.String()
 }
 
-// Variables returns the colours as variables for the style sheet of a page (--ink and so on).
+// Variables are the colours for the style sheet of a page (--ink and so on).
 func Variables() (light, dark string) {
 	for _, c := range colours {
 		light += "--" + c.name + ":" + c.light + ";"

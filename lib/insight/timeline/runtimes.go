@@ -10,8 +10,7 @@ import (
 	"adlock/lib/limit"
 )
 
-// The measures of the picture of an atom's runtimes, in its own units. It is
-// readable at 400 pixels.
+// The picture is readable at 400 pixels.
 const (
 	graphLeft   = 52 // for "100ms" in a wide font
 	graphTop    = 12
@@ -19,9 +18,8 @@ const (
 	graphHeight = 150
 )
 
-// Runtimes draws how long the runs of a lane took, over the time of the chart, and the limits
-// that were in force. Times are logarithmic. It is nil if there is nothing to draw; a page that
-// shows it needs StyleSheet.
+// Runtimes draws how long a lane's runs took, and the limits in force, in logarithmic times. It is nil if
+// there is nothing to draw; the page needs StyleSheet.
 func (c *Chart) Runtimes(lane *Lane) []byte {
 	g := &graph{svg: svg{layout: layout{left: graphLeft, plot: graphWidth}, chart: c}, lane: lane}
 	if !g.fit() {
@@ -38,7 +36,6 @@ func (c *Chart) Runtimes(lane *Lane) []byte {
 	return g.Bytes()
 }
 
-// graph is a picture of runtimes that is being written.
 type graph struct {
 	svg
 	lane        *Lane
@@ -67,20 +64,17 @@ func (b *Bar) timed() bool {
 	return b.Completed() || b.Outcome == history.Ended || b.Outcome == history.Running
 }
 
-// shown reports whether a limit can be drawn on a scale that has no zero and no end.
+// shown reports whether a logarithmic scale has the limit.
 func shown(d time.Duration) bool { return d > 0 && d != limit.Never }
 
-// logarithm returns the logarithm of d in seconds; a shorter d counts as one millisecond.
 func logarithm(d time.Duration) float64 {
 	return math.Log10(max(d, time.Millisecond).Seconds())
 }
 
-// y is the position of a time in the picture.
 func (g *graph) y(d time.Duration) float64 {
 	return round(graphTop + graphHeight*(g.most-logarithm(d))/(g.most-g.least))
 }
 
-// units are round times for the scale: a coarse set, and a fine one.
 var units = [...][]time.Duration{
 	{
 		time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second,
@@ -129,8 +123,7 @@ func unitText(d time.Duration) string {
 	return limit.Format(d)
 }
 
-// line draws a limit from run to run, except never or 0. It is one stroke while the limit is the
-// same.
+// line draws a limit from run to run, except never or 0.
 func (g *graph) line(paint string, of func(*Bar) time.Duration) {
 	var path strings.Builder
 	last := time.Duration(0)
@@ -150,8 +143,7 @@ func (g *graph) line(paint string, of func(*Bar) time.Duration) {
 	}
 }
 
-// runs draws each run as a dot, and several that are in one column as a stroke from
-// the shortest to the longest; one that was ended by force as a cross.
+// runs draws several runs in one column as a stroke from the shortest to the longest.
 func (g *graph) runs() {
 	var paths [history.Outcomes]strings.Builder
 	for _, b := range g.lane.Bars {
@@ -177,7 +169,6 @@ var strokes = [history.Outcomes]string{
 	history.Failed: Stroke(Bad) + dot, history.Ended: cross,
 }
 
-// explain writes the legend below the picture.
 func (g *graph) explain() {
 	x := 8
 	for _, e := range [...]entry{

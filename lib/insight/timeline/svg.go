@@ -38,8 +38,7 @@ const (
 	stripTop  = barTop + barHeight + 3
 )
 
-// SVGColumns is the resolution that suits the picture: a column is as wide as
-// the thinnest tick that can still be pointed at.
+// SVGColumns makes a column as wide as the thinnest tick that can be pointed at.
 const SVGColumns = (1200 - 236 - 24) / 3
 
 // Kinds differ in shape too, so that no reader needs to distinguish colours.
@@ -64,7 +63,6 @@ var fills = [history.Outcomes]string{
 	history.Orphaned: Fill(Odd), history.Cleared: Fill(Odd), history.Stopped: Fill(Odd), history.Lost: Fill(Odd), history.NotRun: wrong,
 }
 
-// svg is a picture that is being written.
 type svg struct {
 	bytes.Buffer
 	layout
@@ -72,8 +70,7 @@ type svg struct {
 	id    string // before each id, if a page has several pictures
 }
 
-// SVG draws the chart as a self-contained picture. The viewer chooses its size in pixels;
-// pointing at a part shows what it is.
+// SVG is a self-contained picture; pointing at a part shows what it is.
 func (c *Chart) SVG() []byte {
 	w := &svg{layout: wide, chart: c}
 	w.draw(fmt.Sprintf(` width="%d" height="%d"`, w.width, w.height()), "<style>"+StyleSheet()+".b:hover,.t:hover{filter:brightness(1.25)}\n</style>")
@@ -92,7 +89,6 @@ func (c *Chart) inline(l layout, id string) []byte {
 	return w.Bytes()
 }
 
-// bottom is where the lanes end.
 func (w *svg) bottom() int { return headHeight + w.lane*max(1, len(w.chart.Lanes)) }
 
 func (w *svg) height() int { return w.bottom() + 44 + legendLine*w.legendLines() }
@@ -119,7 +115,6 @@ func (w *svg) draw(size, style string) {
 	w.WriteString("</svg>\n")
 }
 
-// margin is the left end of the names.
 func (w *svg) margin() int { return min(20, w.left) }
 
 func (w *svg) add(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
@@ -151,7 +146,6 @@ func (w *svg) x(t time.Time) float64 {
 
 func round(x float64) float64 { return math.Round(x*10) / 10 }
 
-// lanes draws every second lane's background, below the grid.
 func (w *svg) lanes() {
 	for i := range w.chart.Lanes {
 		if i%2 == 0 {
@@ -168,7 +162,6 @@ func (w *svg) scale() {
 	}
 }
 
-// row is one lane: its name and its plot.
 func (w *svg) row(lane *Lane, top int) {
 	w.add(`<g role="graphics-object" aria-label="%s" transform="translate(0 %d)">`, escape(lane.Text()), top)
 	w.name(lane)
@@ -199,8 +192,7 @@ func (w *svg) name(lane *Lane) {
 	w.add(`<text %s x="20" y="43">%s<title>%s</title></text>`, small, escape(terminal.Cut(terminal.Clean(lane.Operand), 32, "…")), escape(lane.Operand))
 }
 
-// windows draws the time in which the atom is not due yet, and the longest allowed runtime. It
-// draws nothing for a bar of several runs.
+// windows draws nothing for a bar of several runs.
 func (w *svg) windows(b *Bar) {
 	if b.Count > 1 {
 		return
@@ -234,8 +226,7 @@ func (w *svg) bar(b *Bar) {
 	w.WriteString("</g>\n")
 }
 
-// mark marks the end of a bar after a problem. Marks lie over all bars: the next run often begins
-// where one was ended.
+// mark lies over all bars: the next run often begins where one was ended.
 func (w *svg) mark(b *Bar) {
 	const middle = barTop + barHeight/2
 	switch x := max(w.x(b.Start)+2.5, w.x(b.End)); b.Outcome {
@@ -249,7 +240,6 @@ func (w *svg) mark(b *Bar) {
 	}
 }
 
-// title describes a bar in words.
 func (b *Bar) title() string {
 	if b.Count > 1 {
 		return fmt.Sprintf("%d runs, %s to %s: %s", b.Count, clock(b.Start), clock(b.End), b.Outcome)
@@ -277,7 +267,6 @@ func (b *Bar) title() string {
 	return text
 }
 
-// tick draws denied requests: the more requests, the taller the tick.
 func (w *svg) tick(t *Tick) {
 	x := round(float64(w.left) + (float64(t.Column)+0.5)*float64(w.plot)/float64(w.chart.Columns))
 	more := min(5, bits.Len(uint(t.Count()))-1)
@@ -307,13 +296,11 @@ func (t *Tick) title() string {
 
 func clock(t time.Time) string { return t.Local().Format("Jan 2 15:04:05") }
 
-// hatch marks the part of a bar that is past ExpireAfter: a broken line as thick as the bar. Every
-// viewer can draw that, while not every viewer can draw a pattern.
+// hatch marks the part past ExpireAfter by a broken line: not every viewer can draw a pattern.
 func (w *svg) hatch(from, to float64) {
 	w.add(`<path %s stroke-width="%d" d="M%v %dH%v"/>`, over, barHeight, from, barTop+barHeight/2, to)
 }
 
-// entry is an entry of the legend: a shape, its meaning, and the width of both.
 type entry struct {
 	shape, text string
 	width       int
@@ -338,17 +325,14 @@ func shape(format string, paints ...any) string { return fmt.Sprintf(format, pai
 
 const legendLine = 20
 
-// legend explains each shape, in as many lines at the bottom as it takes.
 func (w *svg) legend() {
 	for e, at := range w.places() {
 		w.add(`<g transform="translate(%d %d)">%s<text %s x="23">%s</text></g>`, at.x, w.bottom()+36+at.line*legendLine, e.shape, small, e.text)
 	}
 }
 
-// place is the position of an entry of the legend.
 type place struct{ x, line int }
 
-// places yields the entries of the legend with their places.
 func (w *svg) places() iter.Seq2[entry, place] {
 	return func(yield func(entry, place) bool) {
 		at := place{x: w.margin()}
@@ -371,5 +355,4 @@ func (w *svg) legendLines() (lines int) {
 	return lines
 }
 
-// escape makes text fit for an element or an attribute.
 func escape(text string) string { return html.EscapeString(terminal.Clean(text)) }
