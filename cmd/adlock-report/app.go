@@ -48,7 +48,13 @@ func carryOut(p *config.Program, args []string) {
 	args = optionsFirst(p, config.AsOptions(args))
 	var unprinted error // the library ignores it
 	show := func(text string) { unprinted = write([]byte(text)) }
-	cli.HelpPrinter = func(_ io.Writer, _ string, about any) { show(config.Folded(helpOf(p, about))) }
+	cli.HelpPrinter = func(_ io.Writer, _ string, about any) {
+		text := p.Help()
+		if command, is := about.(*cli.Command); is {
+			text = p.HelpOf(p.Verb(command.Name))
+		}
+		show(config.Folded(text))
+	}
 	cli.VersionPrinter = func(*cli.Context) { show(p.Name + " version " + config.Version() + "\n") }
 	app := &cli.App{
 		Name: p.Name, Version: config.Version(), HideHelpCommand: true,
@@ -83,13 +89,6 @@ func optionsFirst(p *config.Program, args []string) []string {
 }
 
 func (v verb) takesNames() bool { return v.args || v.named }
-
-func helpOf(p *config.Program, about any) string {
-	if command, is := about.(*cli.Command); is {
-		return p.HelpOf(p.Verb(command.Name))
-	}
-	return p.Help()
-}
 
 func commandOf(p *config.Program, known *config.Verb, args []string) *cli.Command {
 	v, q := verbs[known.Name], new(query)

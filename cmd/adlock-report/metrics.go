@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"strings"
@@ -95,10 +96,7 @@ func (q *query) tellMetricsOfAll(o metrics.Options) error {
 
 // put writes a file that the collector, which runs as another user, can read whatever the umask.
 func put(output string, text []byte) error {
-	if output == "" {
-		return write(text)
-	}
-	return save(output, text, renameio.WithStaticPermissions(0o644))
+	return save(cmp.Or(output, "-"), text, renameio.WithStaticPermissions(0o644))
 }
 
 // locksOf leaves out locks that cannot be read, and atoms whose words are not known. Of an atom in both

@@ -28,13 +28,12 @@ func when(option, text string, now, otherwise time.Time) (time.Time, error) {
 	case "now":
 		return now, nil
 	}
-	if d, err := limit.Parse(text); err == nil {
-		if d == limit.Never {
-			return time.Time{}, nil
-		}
+	switch d, err := limit.Parse(text); {
+	case err == nil && d == limit.Never:
+		return time.Time{}, nil
+	case err == nil:
 		return now.Add(-d), nil
-	}
-	if _, err := limit.Parse(text); limit.LacksUnit(text) {
+	case limit.LacksUnit(text):
 		return time.Time{}, &fault.Error{Kind: fault.Usage, Object: "--" + option, Err: err}
 	}
 	if t, is := clockTime(text, now); is {

@@ -90,9 +90,6 @@ type Atom struct {
 	last string // token of the run that ended last
 }
 
-// Text is how people call the atom: without its host.
-func (a *Atom) Text() string { return a.Words() }
-
 // AtomOf is the atom that an event is about.
 func AtomOf(e *runlog.Event) atom.Atom {
 	return atom.Atom{Program: e.Program, Host: e.Host, Operator: e.Operator, Operand: e.Operand}

@@ -20,7 +20,7 @@ func (r *Report) Text(paint terminal.Paint) string {
 	}
 	w.WriteString(r.period() + "\n")
 	for _, a := range r.atoms {
-		fmt.Fprintf(&w, "\n%s\n", paint.Text(terminal.Bold, terminal.Clean(a.Text()+" on "+a.Host)))
+		fmt.Fprintf(&w, "\n%s\n", paint.Text(terminal.Bold, terminal.Clean(a.Words()+" on "+a.Host)))
 		line := func(label, text string) {
 			if text != "" {
 				fmt.Fprintf(&w, "  %-9s %s\n", label, text)

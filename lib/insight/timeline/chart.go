@@ -32,9 +32,9 @@ type Lane struct {
 // Text is the name of the lane's atom; with its host if that is needed to distinguish it.
 func (l *Lane) Text() string {
 	if l.elsewhere {
-		return l.Atom.Text() + " on " + l.Host
+		return l.Words() + " on " + l.Host
 	}
-	return l.Atom.Text()
+	return l.Words()
 }
 
 // Bar is a run, or several that began and ended within one column.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"adlock/lib/insight/history"
+	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
 )
 
@@ -106,21 +107,13 @@ func (g *graph) times() (marks []time.Duration) {
 func (g *graph) grid() {
 	for _, d := range g.times() {
 		g.add(`<path %s d="M%d %vh%d"/><text %s x="%d" y="%v" text-anchor="end">%s</text>`,
-			Stroke(Line), graphLeft, g.y(d), graphWidth, small, graphLeft-6, g.y(d)+4, unitText(d))
+			Stroke(Line), graphLeft, g.y(d), graphWidth, small, graphLeft-6, g.y(d)+4, terminal.Duration(d))
 	}
 	for _, m := range g.chart.scale(4) {
 		x := g.x(m.at)
 		g.add(`<path %s d="M%v %dv%d"/><text %s x="%v" y="%d" text-anchor="middle">%s</text>`,
 			Stroke(Line), x, graphTop, graphHeight, small, min(x, 400-24), graphTop+graphHeight+16, m.label)
 	}
-}
-
-// unitText writes what limit.Format writes, and milliseconds.
-func unitText(d time.Duration) string {
-	if d < time.Second {
-		return fmt.Sprintf("%dms", d.Milliseconds())
-	}
-	return limit.Format(d)
 }
 
 // line draws a limit from run to run, except never or 0.

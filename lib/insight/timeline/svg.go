@@ -221,7 +221,8 @@ func (w *svg) bar(b *Bar) {
 	w.add(`<g class="b"><title>%s</title><rect %s x="%v" y="%d" width="%v" height="%d" rx="2"/>`,
 		escape(b.title()), fills[b.Outcome], x, barTop, round(end-x), barHeight)
 	if b.overran() {
-		w.hatch(w.x(b.expiry()), end)
+		// A broken line as thick as the bar: not every viewer can draw a pattern.
+		w.add(`<path %s stroke-width="%d" d="M%v %dH%v"/>`, over, barHeight, w.x(b.expiry()), barTop+barHeight/2, end)
 	}
 	w.WriteString("</g>\n")
 }
@@ -295,11 +296,6 @@ func (t *Tick) title() string {
 }
 
 func clock(t time.Time) string { return t.Local().Format("Jan 2 15:04:05") }
-
-// hatch marks the part past ExpireAfter by a broken line: not every viewer can draw a pattern.
-func (w *svg) hatch(from, to float64) {
-	w.add(`<path %s stroke-width="%d" d="M%v %dH%v"/>`, over, barHeight, from, barTop+barHeight/2, to)
-}
 
 type entry struct {
 	shape, text string

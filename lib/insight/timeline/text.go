@@ -165,7 +165,8 @@ func bars(c *Chart, lane *Lane, g *glyphs) []cell {
 			cells[c.column(b.Start)] = cell{g.brief, style}
 			continue
 		}
-		fillWhole(c, cells, b.Start, b.End, cell{g.run, style})
+		cells[c.column(b.Start)] = cell{g.run, style} // even the shortest run is seen
+		fill(c, cells, b.Start, b.End, cell{g.run, style})
 		if b.overran() {
 			fill(c, cells, b.expiry(), b.End, cell{g.overrun, style})
 		}
@@ -203,12 +204,6 @@ func fill(c *Chart, cells []cell, from, to time.Time, with cell) {
 	for i := c.column(from) + 1; i <= c.column(to); i++ {
 		cells[i] = with
 	}
-}
-
-// fillWhole shows even the shortest run.
-func fillWhole(c *Chart, cells []cell, from, to time.Time, with cell) {
-	cells[c.column(from)] = with
-	fill(c, cells, from, to, with)
 }
 
 func (t Text) legend(g *glyphs) string {
