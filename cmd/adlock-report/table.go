@@ -22,7 +22,13 @@ type column struct {
 }
 
 func columnsOf(rows []*row, now time.Time) []column {
-	columns := []column{{"ATOM", (*row).nameCell}}
+	columns := []column{{"ATOM", func(r *row) string {
+		text := terminal.Clean(r.String())
+		if r.user != "" { // another user's name could make the table arbitrarily wide
+			text = terminal.Cut(text, foreignWidth, gapMark())
+		}
+		return text
+	}}}
 	if slices.ContainsFunc(rows, func(r *row) bool { return r.host() != rows[0].host() }) {
 		columns = append(columns, column{"HOST", func(r *row) string { return terminal.Clean(r.host()) }})
 	}
@@ -35,19 +41,15 @@ func columnsOf(rows []*row, now time.Time) []column {
 		column{"DUE", (*row).due},
 		column{"OWNER", (*row).owner})
 	if slices.ContainsFunc(rows, func(r *row) bool { return r.Slot > 0 }) {
-		columns = append(columns, column{"SLOT", (*row).slotCell})
+		columns = append(columns, column{"SLOT", func(r *row) string {
+			if r.Slot == 0 {
+				return "-"
+			}
+			return strconv.Itoa(r.Slot) + " of " + strconv.Itoa(r.Slots)
+		}})
 	}
 	columns = append(columns, column{"LIMITS", (*row).limitsCell})
 	return columns
-}
-
-// nameCell cuts the name from another user, which could make the table arbitrarily wide.
-func (r *row) nameCell() string {
-	text := terminal.Clean(r.String())
-	if r.user != "" {
-		text = terminal.Cut(text, foreignWidth, gapMark())
-	}
-	return text
 }
 
 const foreignWidth = 100
@@ -65,16 +67,17 @@ func table(rows []*row, now time.Time) string {
 	}
 	lines = fit(lines, dropOrder)
 	paint := terminal.Colours(os.Stdout)
-	state := slices.Index(lines[0], "STATE")
+	state := slices.IndexFunc(lines[0], func(head string) bool { return strings.TrimSpace(head) == "STATE" })
 	var w strings.Builder
 	told := "" // the user and the pause that were shown last
 	for i, line := range lines {
 		style := terminal.Bold
 		if i > 0 {
-			style = stateStyle(rows[i-1].State)
+			style = stateStyles[rows[i-1].State]
 		}
-		if state >= 0 {
-			line[state] = paint.Text(style, line[state])
+		if state >= 0 && state < len(line) { // a line that was cut is one cell
+			cell := strings.TrimRight(line[state], " ")
+			line[state] = paint.Text(style, cell) + line[state][len(cell):]
 		}
 		w.WriteString(joined(line) + "\n")
 		if i > 0 {
@@ -98,16 +101,9 @@ func folded(text string) string {
 	return strings.Join(terminal.Fold(text, "    ", terminal.Limit(os.Stdout)), "\n") + "\n"
 }
 
-func stateStyle(state string) terminal.Style {
-	switch state {
-	case "overdue", "damaged":
-		return terminal.Alarm
-	case "orphaned", "unknown", "waiting", "stopped", "paused":
-		return terminal.Yellow
-	case "running":
-		return terminal.Green
-	}
-	return terminal.Plain
+var stateStyles = map[string]terminal.Style{
+	"overdue": terminal.Alarm, "damaged": terminal.Alarm, "orphaned": terminal.Yellow, "unknown": terminal.Yellow,
+	"waiting": terminal.Yellow, "stopped": terminal.Yellow, "paused": terminal.Yellow, "running": terminal.Green,
 }
 
 func widthsOf(lines [][]string) []int {
@@ -210,17 +206,13 @@ func (r *row) lastCell(now time.Time) string {
 
 // lastWord is "" if the last run succeeded, or is not in the runlog: the atom has completed since.
 func (r *row) lastWord() string {
-	switch {
-	case r.Last == nil || r.Completed.Sub(r.Last.End) > clockSlack:
-	case r.Last.Outcome == history.Failed:
-		return "failed"
-	case r.Last.Outcome == history.Ended:
-		return "ended"
-	case r.Last.Outcome == history.NotRun:
-		return "not run"
+	if r.Last == nil || r.Completed.Sub(r.Last.End) > clockSlack {
+		return ""
 	}
-	return ""
+	return lastWords[r.Last.Outcome]
 }
+
+var lastWords = [history.Outcomes]string{history.Failed: "failed", history.Ended: "ended", history.NotRun: "not run"}
 
 func (r *row) limitsCell() string {
 	if !r.LimitsKnown {
@@ -231,13 +223,6 @@ func (r *row) limitsCell() string {
 		text += " learned"
 	}
 	return text
-}
-
-func (r *row) slotCell() string {
-	if r.Slot == 0 {
-		return "-"
-	}
-	return strconv.Itoa(r.Slot) + " of " + strconv.Itoa(r.Slots)
 }
 
 func (r *row) owner() string {
@@ -284,8 +269,10 @@ func (r *row) notes(now time.Time) (all []note) {
 			all = append(all, note{style, text, false})
 		}
 	}
-	add(terminal.Plain, r.commandNote())
-	add(stateStyle(r.State), r.stateNote())
+	if r.Atom.Command != "" && !atom.IsDigest(r.Atom.Command) {
+		add(terminal.Plain, terminal.Cut("command: "+terminal.Clean(atom.Shown(r.Atom.Command)), noteWidth, gapMark()))
+	}
+	add(stateStyles[r.State], r.stateNote())
 	if r.watcher != 0 {
 		add(terminal.Yellow, "process "+strconv.Itoa(r.watcher)+" watches whether its job works, and ends it if it is idle")
 	}
@@ -294,15 +281,10 @@ func (r *row) notes(now time.Time) (all []note) {
 	}
 	add(terminal.Red, r.lastNote())
 	add(terminal.Yellow, r.waitingNote(now))
-	add(terminal.Yellow, r.limitsNote())
-	return all
-}
-
-func (r *row) commandNote() string {
-	if r.Atom.Command == "" || atom.IsDigest(r.Atom.Command) {
-		return ""
+	if warning := r.Limits.Warning(); r.LimitsKnown && warning != "" {
+		add(terminal.Yellow, "warning: "+warning)
 	}
-	return terminal.Cut("command: "+terminal.Clean(atom.Shown(r.Atom.Command)), noteWidth, gapMark())
+	return all
 }
 
 // noteWidth is the longest note on a command: one line of a terminal.
@@ -406,10 +388,3 @@ func (r *row) waitedFor() string {
 }
 
 const shownWaiters = 3
-
-func (r *row) limitsNote() string {
-	if warning := r.Limits.Warning(); r.LimitsKnown && warning != "" {
-		return "warning: " + warning
-	}
-	return ""
-}
