@@ -3,8 +3,8 @@ package main
 import (
 	"bufio"
 	"errors"
-	"io"
 	"iter"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -24,10 +24,10 @@ import (
 
 var logVerb = verb{
 	options: func(q *query) []config.Option {
-		q.lines = -1
+		q.lines = allLines
 		return []config.Option{
 			q.sinceOption("all that is recorded"), q.untilOption(), q.atomOption(), q.allUsersOption(),
-			{Name: "event", Arg: "KIND,...", Help: "only events of these kinds: " + strings.Join(kindList(), ", "), Set: config.AnyText(&q.kinds)},
+			{Name: "event", Arg: "KIND,...", Help: "only events of these kinds: " + strings.Join(kindList(), ", "), Set: q.setKinds},
 			{Name: "lines", Alias: "n", Arg: "N", Help: "only the last N events of these", Set: config.Number(&q.lines, 0, 1<<30)},
 			{Name: "follow", Alias: "f", Help: "go on with what is added", Set: config.Toggle(&q.follow)},
 			{Name: "json", Help: "as JSON, one object a line; durations are seconds", Set: config.Toggle(&q.json)},
@@ -51,10 +51,7 @@ func showLog(q *query) error {
 	if !until.IsZero() && !since.Before(until) {
 		return errNoPeriod
 	}
-	l := logView{since: since, until: until, json: q.json, paint: terminal.Colours(os.Stdout)}
-	if l.kinds, err = kindsOf(q.kinds); err != nil {
-		return err
-	}
+	l := logView{since: since, until: until, kinds: q.kinds, json: q.json, paint: terminal.Colours(os.Stdout)}
 	if q.allUsers {
 		return q.showLogOfAll(&l)
 	}
@@ -68,7 +65,7 @@ func showLog(q *query) error {
 		entries, _, _ := inDirectory() // without them, the atoms in the runlog count
 		l.atom = q.choose(entries, events)
 	}
-	if q.lines >= 0 {
+	if q.lines < allLines {
 		last, err := l.last(events, q.lines, dir)
 		if err != nil {
 			return err
@@ -89,6 +86,9 @@ func showLog(q *query) error {
 	return l.show(history.Follow(dir, atom.Canonify(host)), dir, true)
 }
 
+// allLines is --lines without a limit.
+const allLines = math.MaxInt
+
 type logged struct {
 	time time.Time
 	text string
@@ -97,23 +97,18 @@ type logged struct {
 func (q *query) showLogOfAll(l *logView) error {
 	users, failed := everyone(q, func(a *account) ([]logged, error) {
 		var lines []logged
-		var text strings.Builder
 		l := *l
 		l.user, l.atom = a.user, a.chosen
-		write := l.writer(&text)
 		damaged, err := history.Each(a.events, func(e *runlog.Event) {
-			if !l.wants(e) {
-				return
+			if l.wants(e) {
+				lines = append(lines, logged{e.Time, l.line(e)})
 			}
-			text.Reset()
-			_ = write(e) // to memory
-			lines = append(lines, logged{e.Time, text.String()})
 		})
 		tellDamage(damaged+a.damaged, "the runlog of "+a.user, "adlock log as that user")
-		if q.lines < 0 || len(lines) < q.lines {
+		if len(lines) < q.lines {
 			a.tellCut(l.since)
 		}
-		return q.newest(lines), err
+		return lines[max(0, len(lines)-q.lines):], err
 	})
 	if users == nil {
 		return failed
@@ -123,24 +118,15 @@ func (q *query) showLogOfAll(l *logView) error {
 		lines = append(lines, of.value...)
 	}
 	slices.SortStableFunc(lines, func(a, b logged) int { return a.time.Compare(b.time) })
-	lines = q.newest(lines)
+	lines = lines[max(0, len(lines)-q.lines):]
 	if len(lines) == 0 && q.named {
 		return errors.Join(failed, q.noAtom("log"))
 	}
-	out := bufio.NewWriterSize(os.Stdout, 64<<10)
+	var text []byte
 	for _, line := range lines {
-		if _, err := out.WriteString(line.text); err != nil {
-			return fault.Wrap("standard output", err)
-		}
+		text = append(text, line.text...)
 	}
-	return errors.Join(fault.Wrap("standard output", out.Flush()), failed)
-}
-
-func (q *query) newest(lines []logged) []logged {
-	if q.lines < 0 {
-		return lines
-	}
-	return lines[max(0, len(lines)-q.lines):]
+	return errors.Join(write(text), failed)
 }
 
 // endWithReader ends this process when the reader is gone. The next write would do so too, but may come
@@ -176,20 +162,19 @@ func all(events []runlog.Event) iter.Seq2[runlog.Event, error] {
 	}
 }
 
-func kindsOf(list string) ([]runlog.Kind, error) {
-	if list == "" {
-		return nil, nil
+func (q *query) setKinds(list string) error {
+	if q.kinds = nil; list == "" {
+		return nil
 	}
-	var kinds []runlog.Kind
 	for text := range strings.SplitSeq(list, ",") {
 		kind := runlog.Kind(text)
 		if !slices.Contains(runlog.Kinds(), kind) {
 			reason := config.UnknownText("event "+strconv.Quote(text), text, "", kindList())
-			return nil, fault.New(fault.Usage, "--event", reason+" (there are "+strings.Join(kindList(), ", ")+")")
+			return errors.New(reason + " (there are " + strings.Join(kindList(), ", ") + ")")
 		}
-		kinds = append(kinds, kind)
+		q.kinds = append(q.kinds, kind)
 	}
-	return kinds, nil
+	return nil
 }
 
 func kindList() []string {
@@ -214,29 +199,24 @@ type logView struct {
 // show prints each event before it waits for the next if atOnce is set. It skips a damaged line, and
 // reports it.
 func (l *logView) show(events iter.Seq2[runlog.Event, error], dir string, atOnce bool) error {
-	out := bufio.NewWriterSize(os.Stdout, 64<<10)
-	write := l.writer(out)
+	out := bufio.NewWriterSize(os.Stdout, 64<<10) // which keeps its first error
 	for e, err := range events {
 		var damaged *runlog.DamagedLine
 		switch {
 		case errors.As(err, &damaged):
-			if err := out.Flush(); err != nil {
-				return fault.Wrap("standard output", err)
-			}
+			_ = out.Flush()
 			fault.Warn(damaged.File+":"+strconv.Itoa(damaged.Line),
 				"damaged line: "+damaged.Reason+": "+terminal.Cut(damaged.Text, 200, "..."))
-			continue
 		case err != nil:
 			return errors.Join(fault.Wrap("standard output", out.Flush()), fault.Wrap(dir, err))
-		case !l.wants(&e):
-			continue
-		}
-		err, l.shown = write(&e), true
-		if err == nil && atOnce {
-			err = out.Flush()
-		}
-		if err != nil {
-			return fault.Wrap("standard output", err)
+		case l.wants(&e):
+			_, failed := out.WriteString(l.line(&e))
+			if l.shown = true; atOnce {
+				failed = out.Flush()
+			}
+			if failed != nil {
+				return fault.Wrap("standard output", failed)
+			}
 		}
 	}
 	return fault.Wrap("standard output", out.Flush())
@@ -260,17 +240,6 @@ func (l *logView) wants(e *runlog.Event) bool {
 		(l.atom.text == "" || l.atom.has(history.AtomOf(e)))
 }
 
-func (l *logView) writer(out io.Writer) func(*runlog.Event) error {
-	if l.json {
-		encoder := encoderOf(out)
-		return func(e *runlog.Event) error { return encoder.Encode(eventObject{e, l.user}) }
-	}
-	return func(e *runlog.Event) error {
-		_, err := io.WriteString(out, l.line(e))
-		return err
-	}
-}
-
 var kindStyles = map[runlog.Kind]terminal.Style{
 	runlog.Acquire: terminal.Green,
 	runlog.Expire:  terminal.Red, runlog.Stop: terminal.Red, runlog.Takeover: terminal.Red, runlog.Stuck: terminal.Red,
@@ -282,6 +251,11 @@ var kindStyles = map[runlog.Kind]terminal.Style{
 }
 
 func (l *logView) line(e *runlog.Event) string {
+	if l.json {
+		var text strings.Builder
+		_ = encoderOf(&text).Encode(eventObject{e, l.user}) // it can be encoded, to memory
+		return text.String()
+	}
 	text := strings.TrimRight(e.Program+" "+e.Operator+" "+e.Operand, " ")
 	if text == "" && (e.Kind == runlog.Pause || e.Kind == runlog.Resume) {
 		text = "all jobs of this host"

@@ -235,14 +235,6 @@ func (r *row) host() string {
 	return r.Atom.Host
 }
 
-// userOf is userName for an owner on this machine; "" for an owner on another one.
-func userOf(uid int, node string) string {
-	if node != "" {
-		return ""
-	}
-	return userName(uid)
-}
-
 // ofUser is a pid with the name of its user.
 func ofUser(pid, uid int) string {
 	name := userName(uid)

@@ -169,11 +169,11 @@ func stateIn(entries []locker.Entry) func(token string) history.Outcome {
 type query struct {
 	since, until string // as when reads them
 	atom         string
-	kinds        string // of events
-	reset        string // the atom that is to forget
-	why          string // the reason of a pause
-	check        string // the file of --check
-	output       string // the file of --output
+	kinds        []runlog.Kind // of events; none: all
+	reset        string        // the atom that is to forget
+	why          string        // the reason of a pause
+	check        string        // the file of --check
+	output       string        // the file of --output
 	svg, html    string
 	limit        string // of the jobs to be wrapped
 
@@ -187,7 +187,7 @@ type query struct {
 	system                                 bool // all crontabs of the machine are to be checked
 	allUsers                               bool
 
-	lines int // of the log, at most; -1: all
+	lines int // of the log, at most
 
 	all      bool          // all atoms of the host, or of the user
 	pauseFor time.Duration // 0: not given

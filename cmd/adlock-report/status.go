@@ -146,25 +146,22 @@ func (q *query) chosen(all []*row) ([]*row, error) {
 }
 
 func (q *query) nothing(others bool) (string, error) {
-	if q.allUsers && !others {
+	switch address := store(); {
+	case others:
+		return atom.ErrNone(q.atom).Error(), nil
+	case q.allUsers:
 		return "no atoms in any user's lock directory", nil
-	}
-	if address := store(); address != "" && !others {
+	case address != "":
 		return "no atoms in " + terminal.Clean(address), nil
 	}
 	dir, err := config.Dir()
 	if err != nil {
 		return "", err
 	}
-	dir = terminal.Clean(dir)
-	_, missing := os.Stat(dir)
-	switch {
-	case others:
-		return atom.ErrNone(q.atom).Error(), nil
-	case errors.Is(missing, fs.ErrNotExist):
-		return "no atoms: " + dir + ": no such directory", nil
+	if _, missing := os.Stat(dir); errors.Is(missing, fs.ErrNotExist) {
+		return "no atoms: " + terminal.Clean(dir) + ": no such directory", nil
 	}
-	return "no atoms in " + dir, nil
+	return "no atoms in " + terminal.Clean(dir), nil
 }
 
 type rowObject struct {
@@ -215,8 +212,10 @@ func (r *row) object() any {
 		Completed: limit.Instant(r.Completed), CompletedOn: r.CompletedOn, DueIn: seconds(r.DueIn), Takeable: r.Takeable, Why: r.Why, Overdue: r.overdue,
 	}
 	if r.Held {
-		o.Held, o.Owner, o.UID, o.User = seconds(runlog.Some(r.Age)), &r.Owner, &r.UID, userOf(r.UID, r.Node)
-		o.Node = r.Node
+		o.Held, o.Owner, o.UID, o.Node = seconds(runlog.Some(r.Age)), &r.Owner, &r.UID, r.Node
+		if r.Node == "" {
+			o.User = userName(r.UID)
+		}
 	}
 	if r.LimitsKnown {
 		o.IfElapsed, o.ExpireAfter = seconds(runlog.Some(r.Limits.IfElapsed)), seconds(runlog.Some(r.Limits.ExpireAfter))

@@ -209,10 +209,7 @@ func isHomeless(name, home string) bool {
 	if uid, err := strconv.Atoi(known.Uid); err == nil && config.IsUsers(config.UserDir(uid), uid) {
 		return false
 	}
-	if home == "" {
-		home = known.HomeDir
-	}
-	info, err := firstThere(config.DirOfHome(home))
+	info, err := firstThere(config.DirOfHome(cmp.Or(home, known.HomeDir)))
 	if err != nil || !info.IsDir() {
 		return true
 	}
@@ -252,11 +249,7 @@ func strangerOf(dir string) string {
 	if !ok || stat.Uid == 0 || int(stat.Uid) == os.Geteuid() {
 		return ""
 	}
-	owner, err := user.LookupId(strconv.FormatUint(uint64(stat.Uid), 10))
-	if err != nil {
-		return ""
-	}
-	return owner.Username
+	return userName(int(stat.Uid))
 }
 
 func firstThere(path string) (os.FileInfo, error) {
@@ -302,9 +295,9 @@ func tell(q *query, r *crontab.Result) {
 	if q.unwrap {
 		what = "unwrap"
 	}
+	text := "lines " + what + "ped: "
 	if q.diff {
-		fault.Warn(called(q.args), "lines to "+what+": "+strconv.Itoa(r.Done))
-		return
+		text = "lines to " + what + ": "
 	}
-	fault.Warn(called(q.args), "lines "+what+"ped: "+strconv.Itoa(r.Done))
+	fault.Warn(called(q.args), text+strconv.Itoa(r.Done))
 }
