@@ -134,14 +134,14 @@ func fileSystem(dir *lockfile.Dir, now time.Time) []Finding {
 		temp.Discard()
 		return []Finding{fail("files", err.Error(), "mend this, or name another directory by ADLOCK_DIR")}
 	}
-	letGo := sync.OnceValue(temp.Close)
-	defer letGo()
+	unlock := sync.OnceValue(temp.Close)
+	defer unlock()
 	defer temp.Withdraw() // if the file cannot be removed, another finding reports that
 	path := dir.Path(name)
-	return append([]Finding{how, exclusion(path, letGo)}, clock(path, now)...)
+	return append([]Finding{how, exclusion(path, unlock)}, clock(path, now)...)
 }
 
-func exclusion(path string, letGo func() error) Finding {
+func exclusion(path string, unlock func() error) Finding {
 	const what, cure = "flock", "name a directory on another file system by ADLOCK_DIR"
 	switch free, err := askOther(path); {
 	case err != nil:
@@ -149,7 +149,7 @@ func exclusion(path string, letGo func() error) Finding {
 	case free:
 		return fail(what, "two processes hold one lock on "+path, cure)
 	}
-	err := letGo()
+	err := unlock()
 	free, asked := askOther(path)
 	switch err := errors.Join(err, asked); {
 	case err != nil:

@@ -5,6 +5,7 @@ package doctor
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -150,10 +151,5 @@ func (m *Machine) settings() (all []Finding) {
 
 // Fit reports whether nothing failed.
 func Fit(all []Finding) bool {
-	for _, f := range all {
-		if f.Grade == Fail {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(all, func(f Finding) bool { return f.Grade == Fail })
 }
