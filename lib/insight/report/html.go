@@ -67,7 +67,7 @@ func (r *Report) pageAtom(a *summary) pageAtom {
 	shown := pageAtom{
 		Name: terminal.Clean(a.Words()), Host: terminal.Clean(a.Host),
 		Runs:    a.runs(false) + fmt.Sprintf("; held %s, %.1f%% of the time", terminal.Duration(a.Held), 100*r.share(a)),
-		Runtime: a.runtime(), Denied: a.denied(), Limit: limits(&a.Limits),
+		Runtime: a.runtime(), Denied: a.denied(), Limit: a.limits(),
 		Before: a.Outcomes[history.Ended] - len(a.Endings), Advice: a.Advice,
 	}
 	for _, e := range a.Endings {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"adlock/lib/insight/history"
+	"adlock/lib/policy"
 	"adlock/lib/runlog"
 )
 
@@ -34,11 +35,14 @@ type summary struct {
 	Longest series
 	Endings []*history.Run // the last ones, at most keptEndings
 
-	history.Limits                 // the latest in force
-	FailedInARow   int             // how many of the latest runs failed, without a success between them
-	LastOutcome    history.Outcome // of the last run that has ended
-	LastStatus     runlog.Opt[int] // of the last run that failed
-	LastSignal     string
+	// The latest limits in force.
+	IfElapsed, ExpireAfter runlog.Opt[time.Duration]
+	ExpireAfterFrom        policy.Source
+
+	FailedInARow int             // how many of the latest runs failed, without a success between them
+	LastOutcome  history.Outcome // of the last run that has ended
+	LastStatus   runlog.Opt[int] // of the last run that failed
+	LastSignal   string
 
 	Advice []advice
 
@@ -152,7 +156,12 @@ func (a *summary) count(e *runlog.Event) {
 			a.Asked.Add(e.Time.Sub(a.asked))
 		}
 		a.asked = e.Time
-		a.Limits.Update(e)
+		if e.IfElapsed.Set {
+			a.IfElapsed = e.IfElapsed
+		}
+		if e.ExpireAfter.Set {
+			a.ExpireAfter, a.ExpireAfterFrom = e.ExpireAfter, policy.Source(e.ExpireAfterFrom)
+		}
 	}
 }
 

@@ -30,7 +30,7 @@ func (r *Report) Text(paint terminal.Paint) string {
 		line("runtime", a.runtime())
 		line("denied", a.denied())
 		line("ended", a.endings(paint))
-		line("limits", limits(&a.Limits))
+		line("limits", a.limits())
 		for _, advice := range a.Advice {
 			line("advice", paint.Text(terminal.Yellow, advice.Text))
 		}
@@ -115,9 +115,9 @@ func ender(r *history.Run) string {
 	return by
 }
 
-func limits(l *history.Limits) string {
-	if !l.IfElapsed.Set || !l.ExpireAfter.Set {
+func (a *summary) limits() string {
+	if !a.IfElapsed.Set || !a.ExpireAfter.Set {
 		return ""
 	}
-	return "IfElapsed is " + limit.Format(l.IfElapsed.Value) + ", " + policy.LimitText(l.ExpireAfter.Value, l.ExpireAfterFrom)
+	return "IfElapsed is " + limit.Format(a.IfElapsed.Value) + ", " + policy.LimitText(a.ExpireAfter.Value, a.ExpireAfterFrom)
 }
