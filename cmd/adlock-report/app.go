@@ -193,14 +193,9 @@ func refusal(p *config.Program, command *cli.Command, err error) error {
 
 func onlyOneOf(c *cli.Context, exclusive [][]string) error {
 	for _, names := range exclusive {
-		given := ""
-		for _, name := range names {
-			if c.IsSet(name) && given != "" {
-				return fault.New(fault.Usage, "--"+name, "cannot go with --"+given)
-			}
-			if c.IsSet(name) {
-				given = name
-			}
+		given := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !c.IsSet(name) })
+		if len(given) > 1 {
+			return fault.New(fault.Usage, "--"+given[1], "cannot go with --"+given[0])
 		}
 	}
 	return nil
