@@ -256,9 +256,9 @@ func (c *trial) collect(t *testing.T, s *story.Story, now time.Duration, before 
 	must(t, err)
 	if c.unread != nil && c.unread(now) {
 		m = metrics.None(o)
-		m.Add(metrics.Unread(c.user))
+		m.Add(&metrics.Metrics{Users: []metrics.User{{Name: c.user}}})
 	}
-	must(t, os.WriteFile(file, m.Text(metrics.Prometheus), 0o600))
+	must(t, os.WriteFile(file, m.Text(), 0o600))
 	values, err := metrics.ReadValues(file)
 	must(t, err)
 	return values

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -28,7 +29,6 @@ type verb struct {
 	passOn func(args []string)
 }
 
-// program describes the verbs for the help.
 func program() *config.Program {
 	p := &config.Program{
 		Name: filepath.Base(os.Args[0]), Does: "what adlock's locks are doing, and what their runlog teaches",
@@ -40,22 +40,43 @@ func program() *config.Program {
 	return p
 }
 
-// carryOut executes the command line of the program. It returns only if there was no error.
+// errFound gives the exit status of a verb that looks for mistakes and has found and printed some.
+var errFound = errors.New("found")
+
 func carryOut(p *config.Program, args []string) {
 	fault.OnQuit()
 	args = optionsFirst(p, config.AsOptions(args))
-	var out output
-	err := appOf(p, args, &out).Run(append([]string{p.Name}, args...))
-	if err == nil {
-		err = fault.Wrap("standard output", out.err)
+	var unprinted error // the library ignores it
+	show := func(text string) { unprinted = write([]byte(text)) }
+	cli.HelpPrinter = func(_ io.Writer, _ string, about any) {
+		text := p.Help()
+		if command, is := about.(*cli.Command); is {
+			text = p.HelpOf(p.Verb(command.Name))
+		}
+		show(config.Folded(text))
 	}
-	switch {
-	case err == nil:
-		leave(fault.StatusOK)
-	case errors.Is(err, errFound):
+	cli.VersionPrinter = func(*cli.Context) { show(p.Name + " version " + config.Version() + "\n") }
+	app := &cli.App{
+		Name: p.Name, Version: config.Version(), HideHelpCommand: true,
+		OnUsageError: func(*cli.Context, error, bool) error { return p.Unknown(args[0]) },
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return p.Unknown(c.Args().First())
+			}
+			return cli.ShowAppHelp(c)
+		},
+		ExitErrHandler: func(*cli.Context, error) {}, // reported below, in one line
+	}
+	for i := range p.Verbs {
+		app.Commands = append(app.Commands, commandOf(p, &p.Verbs[i], args))
+	}
+	err := cmp.Or(app.Run(append([]string{p.Name}, args...)), unprinted)
+	if errors.Is(err, errFound) {
 		leave(1)
 	}
-	fault.Report(err)
+	if err != nil {
+		fault.Report(err)
+	}
 	leave(fault.StatusOf(err))
 }
 
@@ -69,31 +90,6 @@ func optionsFirst(p *config.Program, args []string) []string {
 
 func (v verb) takesNames() bool { return v.args || v.named }
 
-// errFound gives the exit status of a verb that looks for mistakes and has found and printed some.
-var errFound = errors.New("found")
-
-// appOf describes the program to the library (urfave/cli); its help goes to out.
-func appOf(p *config.Program, args []string, out *output) *cli.App {
-	cli.HelpPrinter = func(w io.Writer, _ string, about any) { _, _ = io.WriteString(w, config.Folded(helpOf(p, about))) } // out keeps the error
-	app := &cli.App{
-		Name: p.Name, Usage: p.Does, Version: config.Version(), HideHelpCommand: true, Writer: out,
-		OnUsageError: func(*cli.Context, error, bool) error { return p.Unknown(args[0]) },
-		Action: func(c *cli.Context) error {
-			if c.Args().Present() {
-				return p.Unknown(c.Args().First())
-			}
-			return cli.ShowAppHelp(c)
-		},
-		ExitErrHandler: func(*cli.Context, error) {}, // reported by carryOut, in one line
-	}
-	for i := range p.Verbs {
-		app.Commands = append(app.Commands, commandOf(p, &p.Verbs[i], args))
-	}
-	return app
-}
-
-// commandOf makes the library's command for a verb. The library splits the command line; the
-// setters of package config check the values, with their messages.
 func commandOf(p *config.Program, known *config.Verb, args []string) *cli.Command {
 	v, q := verbs[known.Name], new(query)
 	passOn := func(err error) error {
@@ -102,120 +98,104 @@ func commandOf(p *config.Program, known *config.Verb, args []string) *cli.Comman
 		}
 		return err
 	}
-	check := func(c *cli.Context) error {
-		_, err := config.Parse(known.Options(), args[1:])
-		if errors.Is(err, config.ErrHelp) {
-			return cli.ShowSubcommandHelp(c)
+	command := &cli.Command{Name: known.Name, HideHelpCommand: true}
+	command.OnUsageError = func(_ *cli.Context, err error, _ bool) error {
+		return passOn(refusal(p, command, err))
+	}
+	command.Action = func(c *cli.Context) error {
+		q.args = c.Args().Slice()
+		if err := v.begin(c, q, strings.Trim(known.Args, "[.]")); err != nil {
+			return passOn(err)
 		}
-		return p.Hint(known.Name, passOn(err))
+		return v.show(q)
 	}
-	return &cli.Command{
-		Name: known.Name, Usage: known.Does, Flags: flagsOf(v.options(q)), HideHelpCommand: true,
-		Before:       check,
-		OnUsageError: func(c *cli.Context, _ error, _ bool) error { return check(c) },
-		Action: func(c *cli.Context) error {
-			arguments := noArguments
-			if v.takesNames() {
-				arguments = noEmpty(strings.Trim(known.Args, "[.]"))
-			}
-			if err := errors.Join(arguments(c), onlyOneOf(c, v.exclusive)); err != nil {
-				return passOn(err)
-			}
-			q.args = c.Args().Slice()
-			if v.named && len(q.args) > 0 {
-				if err := q.nameAtom(); err != nil {
-					return err
-				}
-			}
-			if (q.allUsers || v.visits) && os.Geteuid() == 0 {
-				if err := passOn(continueInChild()); err != nil {
-					return err
-				}
-			}
-			return v.show(q)
-		},
-	}
-}
-
-func helpOf(p *config.Program, about any) string {
-	if command, ok := about.(*cli.Command); ok {
-		if v := p.Verb(command.Name); v != nil {
-			return p.HelpOf(v)
-		}
-	}
-	return p.Help()
-}
-
-// flagsOf are the options as the library has them.
-func flagsOf(options []config.Option) []cli.Flag {
-	var flags []cli.Flag
+	options := v.options(q)
 	for _, o := range options {
-		flag := &cli.GenericFlag{Name: o.Name, Usage: o.Help, Value: &value{option: o}}
+		flag := &cli.GenericFlag{Name: o.Name, Value: &value{Option: o, all: options}}
 		if o.Alias != "" {
 			flag.Aliases = []string{o.Alias}
 		}
-		flags = append(flags, flag)
+		command.Flags = append(command.Flags, flag)
 	}
-	return flags
+	return command
 }
 
-// value is the value of an option, as flag.Value and cli.Generic have it.
-type value struct {
-	option config.Option
-	text   string // as it was set
-}
-
-func (v *value) Set(text string) error {
-	v.text = text
-	return v.option.Set(text)
-}
-
-func (v *value) String() string { return v.text }
-
-// IsBoolFlag reports whether the option is a switch.
-func (v *value) IsBoolFlag() bool { return v.option.Arg == "" }
-
-// output is standard output. It keeps its first error, as the library ignores errors when it writes
-// help.
-type output struct{ err error }
-
-func (o *output) Write(text []byte) (int, error) {
-	n, err := os.Stdout.Write(text)
-	if o.err == nil {
-		o.err = err
+// begin checks the arguments, which the help calls what.
+func (v verb) begin(c *cli.Context, q *query, what string) error {
+	verb := c.Command.Name
+	switch {
+	case !v.takesNames() && len(q.args) > 0: // the verb would ignore them
+		return fault.New(fault.Usage, verb, "wants no arguments, got "+strconv.Quote(q.args[0]))
+	case slices.Contains(q.args, ""): // probably a variable that was not set
+		return fault.New(fault.Usage, verb, what+" must not be empty")
 	}
-	return n, err
-}
-
-// noArguments refuses arguments, which the verb would otherwise ignore.
-func noArguments(c *cli.Context) error {
-	if c.Args().Present() {
-		return fault.New(fault.Usage, c.Command.Name, "wants no arguments, got "+strconv.Quote(c.Args().First()))
+	if err := onlyOneOf(c, v.exclusive); err != nil {
+		return err
+	}
+	if v.named && len(q.args) > 0 {
+		if err := q.nameAtom(); err != nil {
+			return err
+		}
+	}
+	if (q.allUsers || v.visits) && os.Geteuid() == 0 {
+		return continueInChild()
 	}
 	return nil
 }
 
-// noEmpty refuses an empty NAME or FILE, which is probably a variable that was not set.
-func noEmpty(what string) func(*cli.Context) error {
-	return func(c *cli.Context) error {
-		if slices.Contains(c.Args().Slice(), "") {
-			return fault.New(fault.Usage, c.Command.Name, what+" must not be empty")
-		}
-		return nil
-	}
+// value is the value of an option, as flag.Value and cli.Generic have it.
+type value struct {
+	config.Option
+	all    []config.Option // of the verb
+	text   string          // as it was set
+	failed error           // why that was refused
 }
 
-// onlyOneOf refuses options that exclude each other.
+func (v *value) Set(text string) (err error) {
+	v.text = text
+	switch {
+	case v.Arg == "" && text != "true": // which the library sets
+		err = errors.New("takes no value")
+	case v.Arg != "" && (text == "--" || config.Find(v.all, text) != nil): // the value was probably a variable that is empty
+		err = errors.New("needs a value: " + v.Arg)
+	default:
+		err = v.Option.Set(text)
+	}
+	if err != nil {
+		v.failed = &fault.Error{Kind: fault.Usage, Object: "--" + v.Name, Err: err}
+	}
+	return err
+}
+
+func (v *value) String() string { return v.text }
+
+func (v *value) IsBoolFlag() bool { return v.Arg == "" }
+
+// refusal is the library's error about the options of a command, in our form.
+func refusal(p *config.Program, command *cli.Command, err error) error {
+	var names []string
+	for _, flag := range command.Flags {
+		names = append(names, flag.Names()[0])
+		if option, is := flag.(*cli.GenericFlag); is && option.Value.(*value).failed != nil {
+			return option.Value.(*value).failed
+		}
+	}
+	object, reason := command.Name, err.Error()
+	if name, is := strings.CutPrefix(reason, "flag provided but not defined: -"); is { // the library has no type for it
+		object = "-" + name
+		if len(name) > 1 {
+			object = "--" + name
+		}
+		reason = config.Unknown("option", object, "--", names).Error()
+	}
+	return fault.New(fault.Usage, object, reason+" ("+p.Name+" "+command.Name+" --help lists them)")
+}
+
 func onlyOneOf(c *cli.Context, exclusive [][]string) error {
 	for _, names := range exclusive {
-		given := ""
-		for _, name := range names {
-			if c.IsSet(name) && given != "" {
-				return fault.New(fault.Usage, "--"+name, "cannot go with --"+given)
-			}
-			if c.IsSet(name) {
-				given = name
-			}
+		given := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !c.IsSet(name) })
+		if len(given) > 1 {
+			return fault.New(fault.Usage, "--"+given[1], "cannot go with --"+given[0])
 		}
 	}
 	return nil

@@ -41,7 +41,6 @@ var checkVerb = verb{
 	show:   showMistakes,
 }
 
-// showMistakes checks each file, and continues after one that cannot be checked.
 func showMistakes(q *query) error {
 	if len(q.args) == 0 && !q.system {
 		return fault.New(fault.Usage, "check", "wants a FILE (-: standard input), or --system")
@@ -50,70 +49,41 @@ func showMistakes(q *query) error {
 	if err != nil {
 		return err
 	}
-	var failed error
-	fail := func(err error) {
-		if err != nil && failed != nil {
-			fault.Report(failed)
-		}
-		failed = cmp.Or(err, failed)
-	}
+	var failed failures
 	paths := q.args
 	if q.system {
 		more, unread := crontab.System("")
 		for _, err := range unread {
-			fail(err)
+			failed.add(err)
 		}
 		paths = append(paths, more...)
 	}
 	var all []mistake
+	var text []byte
+	var found error
 	for _, path := range paths {
 		mistakes, err := checkFile(c, path)
-		fail(err)
+		failed.add(err)
 		for _, m := range mistakes {
-			all = append(all, mistake{path, m})
+			all = append(all, mistake{path, m.Line, m.What, m.Reason, m.Cure})
+			text = append(text, terminal.Clean(path+":"+strconv.Itoa(m.Line)+": "+m.What+": "+m.Reason+"; "+m.Cure)+"\n"...)
+			if !m.IsNote() {
+				found = errFound
+			}
 		}
 	}
-	if err := q.tellMistakes(all); err != nil {
-		return err
-	}
-	switch {
-	case failed != nil:
-		return failed
-	case slices.ContainsFunc(all, func(m mistake) bool { return !m.IsNote() }):
-		return errFound
-	}
-	return nil
-}
-
-func (q *query) tellMistakes(all []mistake) error {
 	if q.json {
-		text, err := arrayOf(all)
-		if err != nil {
-			return err
-		}
-		return write(text)
+		text = arrayOf(all, func(m mistake) any { return m })
 	}
-	var text []byte
-	for _, m := range all {
-		text = append(text, terminal.Clean(m.file+":"+strconv.Itoa(m.Line)+": "+m.What+": "+m.Reason+"; "+m.Cure)+"\n"...)
-	}
-	return write(text)
+	return cmp.Or(write(text), failed.last, found)
 }
 
-// mistake is a lint.Mistake with its file.
 type mistake struct {
-	file string
-	lint.Mistake
-}
-
-func (m mistake) object() any {
-	return struct {
-		File   string `json:"file"`
-		Line   int    `json:"line"`
-		What   string `json:"what"`
-		Reason string `json:"reason"`
-		Cure   string `json:"cure"`
-	}{m.file, m.Line, m.What, m.Reason, m.Cure}
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	What   string `json:"what"`
+	Reason string `json:"reason"`
+	Cure   string `json:"cure"`
 }
 
 func checkFile(c *lint.Checker, path string) ([]lint.Mistake, error) {
@@ -128,8 +98,7 @@ func checkFile(c *lint.Checker, path string) ([]lint.Mistake, error) {
 	return mistakes, nil
 }
 
-// readText reads a file, or standard input for "-". Other files than regular ones have no
-// text to check, and reading a pipe might block for ever.
+// readText reads a file, or standard input for "-". Reading a pipe might block for ever.
 func readText(path string) (string, error) {
 	file := os.Stdin
 	if path != lint.StandardInput {
@@ -147,7 +116,6 @@ func readText(path string) (string, error) {
 	return string(text), fault.Wrap(path, err)
 }
 
-// unopened is why a file that was to be read could not be opened.
 func unopened(path string, err error) error {
 	if fault.KindOf(err) == fault.CannotCreate { // nothing was to be created
 		return &fault.Error{Kind: fault.Unavailable, Object: path, Err: err}
@@ -155,7 +123,6 @@ func unopened(path string, err error) error {
 	return fault.Wrap(path, err)
 }
 
-// checker returns a Checker for this machine and its runlog.
 func checker(q *query) (*lint.Checker, error) {
 	host, err := thisHost()
 	if err != nil {
@@ -173,26 +140,21 @@ func checker(q *query) (*lint.Checker, error) {
 		IsUser: remembered(isUser),
 		Zone:   os.Getenv("TZ"), Differs: remembered(differsFromMachine),
 	}
-	homeless := remembered(func(of [2]string) bool {
-		return as(of[0], func() bool { return isHomeless(of[0], of[1]) })
-	})
-	c.Homeless = func(name, home string) bool { return homeless([2]string{name, home}) }
-	dir := remembered(func(of [2]string) string { return dirOf(of[0], of[1], as) })
-	c.Dir = func(name, home string) string { return dir([2]string{name, home}) }
+	c.Homeless = homelessTest(as)
+	c.Dir = rememberedOfUser(func(name, home string) string { return dirOf(name, home, as) })
 	c.Stranger = remembered(strangerOf)
-	network := remembered(func(of [2]string) bool { return as(of[0], func() bool { return isOnNetwork(of[1]) }) })
-	c.IsNetwork = func(name, path string) bool { return network([2]string{name, path}) }
+	c.IsNetwork = rememberedOfUser(func(name, path string) bool { return as(name, func() bool { return isOnNetwork(path) }) })
 	c.Told = remembered(func(name string) bool { return isTold(name, as) })
 	own := longestRuns()
 	c.Longest = func(_ string, a atom.Atom) time.Duration { return own[a.Name()] }
 	if os.Geteuid() == 0 {
-		return c, checkOthers(c, own)
+		return c, checkOthers(c, own, as)
 	}
 	return c, nil
 }
 
-// isOnNetwork reports whether a file, or the nearest directory above it that can be read, is on another
-// machine. The file itself is not opened: it may be a device.
+// isOnNetwork tries the nearest directory that can be read. The file itself is not opened: it may be a
+// device.
 func isOnNetwork(path string) bool {
 	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -202,8 +164,7 @@ func isOnNetwork(path string) bool {
 	return sysfile.IsNetwork(int(dir.Fd()))
 }
 
-// differsFromMachine reports whether the clock of a time zone differs, in one of the coming months, from
-// that of the machine (/etc/localtime; without it UTC), which cron's jobs have.
+// differsFromMachine compares the coming months of a time zone with cron's: /etc/localtime, else UTC.
 func differsFromMachine(zone string) bool {
 	other, err := time.LoadLocation(strings.TrimPrefix(zone, ":"))
 	if err != nil {
@@ -228,9 +189,8 @@ func differsFromMachine(zone string) bool {
 // tellers are the settings by which trouble is told without mail.
 var tellers = []string{"ADLOCK_HOOK", "ADLOCK_SYSLOG"}
 
-// isTold reports whether a settings file of a user ("": this one) may name a hook, or turn on the
-// system's log.
-func isTold(name string, as func(name string, is func() bool) bool) bool {
+// isTold reports whether a settings file of a user ("": this one) may name a teller.
+func isTold(name string, as asUser) bool {
 	known := lookUp(name)
 	if config.IsFiled(tellers...) || known == nil || known.Uid == "0" || os.Geteuid() != 0 {
 		return config.IsFiled(tellers...)
@@ -242,7 +202,7 @@ func isTold(name string, as func(name string, is func() bool) bool) bool {
 }
 
 // checkOthers makes c look at what crontabs of other users name, with those users' rights.
-func checkOthers(c *lint.Checker, own longest) error {
+func checkOthers(c *lint.Checker, own longest, as asUser) error {
 	users, err := others()
 	if err != nil {
 		return err
@@ -265,21 +225,19 @@ func checkOthers(c *lint.Checker, own longest) error {
 		}
 		return known[name][a.Name()]
 	}
-	missing := remembered(func(of [2]string) bool {
-		return asUser(users, of[0], func() bool {
-			_, err := os.Stat(of[1])
+	c.Missing = rememberedOfUser(func(name, path string) bool {
+		return as(name, func() bool {
+			_, err := os.Stat(path)
 			return errors.Is(err, fs.ErrNotExist)
 		})
 	})
-	c.Missing = func(name, path string) bool { return missing([2]string{name, path}) }
 	return nil
 }
 
 // longest is how long the longest successful run of each atom took.
 type longest map[atom.Name]time.Duration
 
-// longestRuns returns those of this user. They are an aid: if they cannot be read, nothing is
-// known.
+// longestRuns are an aid: if they cannot be read, nothing is known.
 func longestRuns() longest {
 	dir, entries, err := sources()
 	if err != nil {
@@ -292,7 +250,6 @@ func longestRuns() longest {
 	return all
 }
 
-// longestIn returns those of the runlog and the last locks.
 func longestIn(events iter.Seq2[runlog.Event, error], entries []locker.Entry) (longest, error) {
 	all := longest{}
 	tracker := history.Tracker{Run: func(a *history.Atom, r *history.Run) {

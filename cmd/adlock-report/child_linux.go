@@ -27,7 +27,6 @@ var parent *os.File
 // goroutine stays on the main thread.
 func init() { runtime.LockOSThread() }
 
-// childMain is one of the first things that main calls.
 func childMain() {
 	if os.Args[0] == childName && len(os.Args) > 1 {
 		os.Args = os.Args[1:]
@@ -36,8 +35,7 @@ func childMain() {
 	}
 }
 
-// continueInChild starts the child and returns only in it. The parent exits with the status that
-// the child reports, or as the child ends.
+// continueInChild returns only in the child. The parent exits as the child does.
 func continueInChild() error {
 	if parent != nil {
 		return nil

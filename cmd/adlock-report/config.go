@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"errors"
-	"os"
-	"strings"
 
 	"adlock/lib/atom"
 	"adlock/lib/config"
@@ -24,8 +22,7 @@ var configVerb = verb{
 	show:  showConfig,
 }
 
-// showConfig shows the settings that count for an atom, or without one, and the mistakes in the
-// settings files, which are errFound.
+// showConfig shows the settings that count for an atom, or in general, and the mistakes in the files.
 func showConfig(q *query) error {
 	if q.check != "" {
 		return checkSettings(q)
@@ -37,21 +34,19 @@ func showConfig(q *query) error {
 	found := tellMistakes(config.Mistakes(run.Options))
 	all := config.InForce(name)
 	if q.json {
-		text, err := arrayOf(settingsOf(all))
-		return errors.Join(err, write(text), found)
+		return errors.Join(write(arrayOf(all, func(s config.Setting) any { return s })), found)
 	}
 	lines := [][]string{{"SETTING", "VALUE", "FROM"}}
 	for _, s := range all {
 		lines = append(lines, []string{s.Variable, terminal.Clean(s.Value), s.From})
 	}
-	var text strings.Builder
-	for _, line := range fit(lines, terminal.Limit(os.Stdout), nil, gapMark()) {
-		text.WriteString(joined(line))
+	var text []byte
+	for _, line := range fit(lines, nil) {
+		text = append(text, joined(line)+"\n"...)
 	}
-	return errors.Join(write([]byte(text.String())), found)
+	return errors.Join(write(text), found)
 }
 
-// checkSettings prints the mistakes in the file of --check.
 func checkSettings(q *query) error {
 	if q.atom != "" {
 		return fault.New(fault.Usage, "--check", "goes with no NAME: it checks all lines")
@@ -60,15 +55,9 @@ func checkSettings(q *query) error {
 	if err != nil || !q.json {
 		return cmp.Or(err, tellMistakes(all))
 	}
-	var objects []misset
-	for _, mistake := range all {
-		objects = append(objects, misset{mistake})
-	}
-	text, err := arrayOf(objects)
-	return errors.Join(err, write(text), tellMistakes(all))
+	return errors.Join(write(arrayOf(all, mistakeObject)), tellMistakes(all))
 }
 
-// tellMistakes reports the mistakes in settings files, which are errFound.
 func tellMistakes(all []error) (found error) {
 	for _, mistake := range all {
 		fault.Report(mistake)
@@ -77,20 +66,16 @@ func tellMistakes(all []error) (found error) {
 	return found
 }
 
-// misset is a mistake in a settings file, as an object of JSON.
-type misset struct{ error }
-
-func (m misset) object() any {
+func mistakeObject(mistake error) any {
 	var f *fault.Error
-	_ = errors.As(m.error, &f) // each mistake is one
+	_ = errors.As(mistake, &f) // each mistake is one
 	return struct {
 		At     string `json:"at"`
 		Reason string `json:"reason"`
 	}{f.Object, f.Err.Error()}
 }
 
-// nameCalled returns the atom that a person means by NAME or by the argument of --name; "": no
-// atom. The atom need not exist.
+// nameCalled is the atom that a person means by NAME; "": none. The atom need not exist.
 func nameCalled(text string) (atom.Name, error) {
 	if lock, is := atom.LockCalled(text); is || text == "" {
 		return lock.Name, nil
@@ -101,15 +86,3 @@ func nameCalled(text string) (atom.Name, error) {
 	}
 	return atom.Named(text, host).Name(), nil
 }
-
-// setting is a setting in force, as an object of JSON.
-type setting config.Setting
-
-func settingsOf(all []config.Setting) (objects []setting) {
-	for _, s := range all {
-		objects = append(objects, setting(s))
-	}
-	return objects
-}
-
-func (s setting) object() any { return config.Setting(s) }

@@ -29,38 +29,21 @@ func showDoctor(q *query) error {
 		return err
 	}
 	all := m.Examine(time.Now())
-	text, err := q.textOf(all)
-	if err == nil {
-		err = write(text)
-	}
-	if err != nil {
-		return err
-	}
-	if !doctor.Fit(all) {
-		return errFound
-	}
-	return nil
-}
-
-func (q *query) textOf(all []doctor.Finding) (text []byte, err error) {
-	if q.json {
-		var rows []finding
-		for _, f := range all {
-			rows = append(rows, finding(f))
-		}
-		return arrayOf(rows)
-	}
+	var text []byte
 	paint := terminal.Colours(os.Stdout)
 	for _, f := range all {
 		text = append(text, paint.Text(styleOf[f.Grade], terminal.Pad(string(f.Grade), 4))+" "+f.String()+"\n"...)
 	}
-	return text, nil
+	if q.json {
+		text = arrayOf(all, findingObject)
+	}
+	if err := write(text); err != nil || doctor.Fit(all) {
+		return err
+	}
+	return errFound
 }
 
-// finding is a doctor.Finding in JSON.
-type finding doctor.Finding
-
-func (f finding) object() any {
+func findingObject(f doctor.Finding) any {
 	return struct {
 		Grade doctor.Grade `json:"grade"`
 		What  string       `json:"what"`
@@ -71,17 +54,16 @@ func (f finding) object() any {
 
 var styleOf = map[doctor.Grade]terminal.Style{doctor.Fine: terminal.Green, doctor.Warn: terminal.Yellow, doctor.Fail: terminal.Red}
 
-// systemCrontabs are the crontabs with a user column.
 func systemCrontabs() []string {
 	files, _ := filepath.Glob("/etc/cron.d/*") // the pattern is right
 	return append([]string{"/etc/crontab"}, files...)
 }
 
-// homelessUsers returns the homeless users in crontabs with a user column. A crontab that cannot be
-// read is skipped. The child process is started only for a job under adlock, as a machine that
-// cannot start one is to be examined, too.
+// homelessUsers starts the child process only for a job under adlock: a machine that cannot start one is
+// to be examined, too.
 func homelessUsers(files []string) (users []string) {
-	look, failed := homelessTest()
+	as, failed := userTest()
+	look := homelessTest(as)
 	homeless := func(name, home string) bool {
 		if failed == nil && os.Geteuid() == 0 {
 			failed = continueInChild()
@@ -93,20 +75,15 @@ func homelessUsers(files []string) (users []string) {
 		if never, _ := crontab.Unread(file); err != nil || never != "" {
 			continue
 		}
-		for _, user := range crontab.Homeless(crontab.Read(string(text), true), homeless) {
-			if !slices.Contains(users, user) {
-				users = append(users, user)
-			}
-		}
+		users = append(users, crontab.Homeless(crontab.Read(string(text), true), homeless)...)
 	}
 	if failed != nil {
 		fault.Report(failed)
 	}
-	return users
+	slices.Sort(users)
+	return slices.Compact(users)
 }
 
-// machine describes this machine to package doctor, by the settings and the environment of this
-// user.
 func machine() (*doctor.Machine, error) {
 	logDir, err := config.RunlogDir()
 	dir, failed := config.Dir()
@@ -121,10 +98,9 @@ func machine() (*doctor.Machine, error) {
 		return nil, err
 	}
 	self, _ := os.Executable() // it fails only without /proc, which a finding reports
-	programs := filepath.Dir(self)
 	m := &doctor.Machine{
 		Dir: dir, LogDir: logDir, HomeDir: config.DirElsewhere(dir), Host: atom.Canonify(host),
-		Programs: programs, Version: config.Version(), Libraries: doctor.LibrariesOf(programs), CronPath: crontab.DefaultPath,
+		Programs: filepath.Dir(self), CronPath: crontab.DefaultPath,
 	}
 	m.Services, _ = filepath.Glob("/etc/systemd/system/*.service") // the pattern is right
 	if err := config.Toggle(&m.Syslog)(cmp.Or(os.Getenv("ADLOCK_SYSLOG"), config.FromFiles("")["ADLOCK_SYSLOG"].Value, "no")); err != nil {

@@ -77,7 +77,7 @@ func TestTheDoctorReportsAHidingOrMissingProc(t *testing.T) {
 	if r := c.Run(t); r.Status != 0 || !strings.Contains(r.Out, "warn /proc: hides other users' processes (hidepid); ") {
 		t.Errorf("%+v", r)
 	}
-	sick(t, within(t, p, `PATH=${0%/*}:$PATH; umount -l /proc && exec adlock doctor`), "fail /proc: is not mounted; mount it")
+	sick(t, within(t, p, `PATH=${0%/*}:$PATH; umount -l /proc && exec adlock doctor`), "fail processes: /proc: is not mounted; mount it")
 }
 
 func TestTheDoctorReportsAMissingBootOrMachineID(t *testing.T) {

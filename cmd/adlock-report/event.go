@@ -11,6 +11,7 @@ import (
 	"adlock/lib/insight/history"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
+	"adlock/lib/policy"
 	"adlock/lib/runlog"
 )
 
@@ -49,20 +50,20 @@ func details(e *runlog.Event) string {
 	}
 	say(e.Count > 1, strconv.Itoa(e.Count)+" in a row")
 	if e.Kind == runlog.Acquire || e.Kind == runlog.Expire {
-		limits := func(word string, d runlog.Opt[time.Duration]) {
-			text := word + " " + limit.Format(d.Value)
-			say(d.Set && !strings.Contains(e.Reason, text+": "), text) // the reason already has a learned limit
+		limits := func(word string, d runlog.Opt[time.Duration], from string) {
+			explained := e.Kind == runlog.Acquire && from == string(policy.Learned) // in the reason
+			say(d.Set && !explained, word+" "+limit.Format(d.Value))
 		}
-		limits("IfElapsed", e.IfElapsed)
+		limits("IfElapsed", e.IfElapsed, e.IfElapsedFrom)
 		if e.ExpireAfterFrom != "" {
-			limits("ExpireAfter", e.ExpireAfter)
+			limits("ExpireAfter", e.ExpireAfter, e.ExpireAfterFrom)
 		}
 	}
 	say(e.Reason != "", e.Reason)
 	return strings.Join(parts, ", ")
 }
 
-// eventObject is an event in JSON, with the keys of the runlog, and the user with --all-users.
+// eventObject is an event in JSON, with the user if there are several.
 type eventObject struct {
 	*runlog.Event
 	user string
@@ -90,5 +91,4 @@ func (o eventObject) MarshalJSON() ([]byte, error) {
 	return text.Bytes(), failed
 }
 
-// seconds is a duration in JSON; nil is left out.
 func seconds(d runlog.Opt[time.Duration]) *limit.Seconds { return (*limit.Seconds)(d.Pointer()) }

@@ -17,7 +17,6 @@ import (
 	"adlock/lib/config"
 	"adlock/lib/fault"
 	"adlock/lib/insight/history"
-	"adlock/lib/lockdir"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/otheruser"
@@ -54,7 +53,6 @@ type account struct {
 	alive func() bool // given by otheruser.Do; nil: the directory is this user's own
 }
 
-// goesOn reports whether there is time for another atom.
 func (a *account) goesOn() bool { return a.alive == nil || a.alive() }
 
 // The most that is read of another user's directory.
@@ -67,7 +65,6 @@ const (
 	atOnce      = 8       // users that are read at the same time
 )
 
-// Tests change these.
 var (
 	passwdFile, groupFile = "/etc/passwd", "/etc/group"
 
@@ -78,20 +75,19 @@ var (
 // each, so it is not read again (status --watch).
 var silent = map[int]error{}
 
-// of is the value that was collected for a user.
-type of[T any] struct {
-	user  string
-	value T    // its zero value if the lock directory could not be read
-	whole bool // it is of atoms of which the query has the whole name
-
-	partly bool // something could not be read
+// answer is what was collected for one user.
+type answer[T any] struct {
+	user     string
+	value    T       // its zero value if the lock directory could not be read
+	there    bool    // there is a lock directory
+	whole    bool    // it is of atoms of which the query has the whole name
+	troubles []error // for what could not be read
 }
 
-// everyone calls see with the account of this user, which is root, and of each user of this
-// machine that has a lock directory. see runs with that user's rights, for several users at once,
-// and its value counts even with an error. Errors are reported; the last one is returned. all is
-// nil if nothing was looked at.
-func everyone[T any](q *query, see func(*account) (T, error)) (all []of[T], failed error) {
+// everyone calls see for this user, which is root, and for each user of this machine that has a lock
+// directory: with that user's rights, for several at once. Its value counts even with an error. Errors
+// are reported; the last one is returned. all is nil if nothing was looked at.
+func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], err error) {
 	if os.Geteuid() != 0 {
 		return nil, fault.New(fault.NotPermitted, "--all-users", "reads the lock directories of other users, and is for root")
 	}
@@ -123,31 +119,28 @@ func everyone[T any](q *query, see func(*account) (T, error)) (all []of[T], fail
 		}()
 	}
 	own := ownAccount(seeChosen)
+	var failed failures
 	collect := func(u otheruser.User, a answer[T]) {
-		if a.there {
-			all = append(all, of[T]{u.Name, a.value, a.whole, len(a.troubles) > 0})
+		if a.user = u.Name; a.there {
+			all = append(all, a)
 		}
 		for _, err := range a.troubles {
 			if errors.Is(err, otheruser.ErrSilent) {
 				silent[u.UID] = err
 			}
-			if q.output != "" && u.UID != 0 { // tellMetricsOfAll names the user
-				continue
+			if q.output == "" || u.UID == 0 { // else tellMetricsOfAll names the user
+				failed.add(err)
 			}
-			if failed != nil {
-				fault.Report(failed)
-			}
-			failed = err
 		}
 	}
 	collect(otheruser.User{Name: userName(0)}, own)
 	for i, u := range users {
 		collect(u, <-answers[i])
 	}
-	if slices.ContainsFunc(all, func(o of[T]) bool { return o.whole }) {
-		all = slices.DeleteFunc(all, func(o of[T]) bool { return !o.whole })
+	if slices.ContainsFunc(all, func(a answer[T]) bool { return a.whole }) {
+		all = slices.DeleteFunc(all, func(a answer[T]) bool { return !a.whole })
 	}
-	return all, failed
+	return all, failed.last
 }
 
 // others are the users of this machine that may have a lock directory, except root.
@@ -165,7 +158,6 @@ func others() ([]otheruser.User, error) {
 	return users, nil
 }
 
-// userCalled is the other user of that name; nil: there is none.
 func userCalled(users []otheruser.User, name string) *otheruser.User {
 	i := slices.IndexFunc(users, func(u otheruser.User) bool { return u.Name == name })
 	if i < 0 {
@@ -177,27 +169,45 @@ func userCalled(users []otheruser.User, name string) *otheruser.User {
 // spent is how long asUser has taken for each user.
 var spent = map[int]time.Duration{}
 
-// asUser calls do, which reports something about files, with the rights of the user name. If that
-// user is unknown here or is root, it calls do with this user's rights. It returns false if do
-// does, or if the files cannot be read. All calls for a user together take patience.Whole at most,
-// as a crontab may name any number of slow paths.
-func asUser(users []otheruser.User, name string, do func() bool) bool {
-	u := userCalled(users, name)
-	switch {
-	case u == nil:
-		return do()
-	case silent[u.UID] != nil:
-		return false
+// asUser calls do, which looks at files, with the rights of the user name; with this user's rights if
+// this user is not root, or that one is unknown or root. It returns false if the files cannot be read.
+type asUser func(name string, do func() bool) bool
+
+func userTest() (asUser, error) {
+	if os.Geteuid() != 0 {
+		return func(_ string, do func() bool) bool { return do() }, nil
 	}
-	began := time.Now()
-	is, err := otheruser.Do(*u, patience, func(func() bool) (bool, error) { return do(), nil })
-	if spent[u.UID] += time.Since(began); err == nil && spent[u.UID] >= patience.Whole {
-		err = otheruser.ErrSilent
+	users, err := others()
+	return withRightsOf(users), err
+}
+
+// withRightsOf bounds the time for all calls for a user together (patience.Whole), as a crontab may name
+// any number of slow paths.
+func withRightsOf(users []otheruser.User) asUser {
+	return func(name string, do func() bool) bool {
+		u := userCalled(users, name)
+		switch {
+		case u == nil:
+			return do()
+		case silent[u.UID] != nil:
+			return false
+		}
+		began := time.Now()
+		is, err := otheruser.Do(*u, patience, func(func() bool) (bool, error) { return do(), nil })
+		if spent[u.UID] += time.Since(began); err == nil && spent[u.UID] >= patience.Whole {
+			err = otheruser.ErrSilent
+		}
+		if err != nil {
+			reportUnread(*u, fault.Wrap(name, err))
+		}
+		return is
 	}
-	if err != nil {
-		reportUnread(*u, fault.Wrap(name, err))
-	}
-	return is
+}
+
+// rememberedOfUser is remembered for questions of two words.
+func rememberedOfUser[A any](look func(name, of string) A) func(name, of string) A {
+	known := remembered(func(q [2]string) A { return look(q[0], q[1]) })
+	return func(name, of string) A { return known([2]string{name, of}) }
 }
 
 // remembered returns look, which is called once for each question.
@@ -213,8 +223,7 @@ func remembered[Q comparable, A any](look func(Q) A) func(Q) A {
 	}
 }
 
-// reportUnread reports the error of a user whose files could not be read, and remembers a silent
-// user.
+// reportUnread also remembers a silent user.
 func reportUnread(u otheruser.User, err error) {
 	fault.Report(err)
 	if errors.Is(err, otheruser.ErrSilent) {
@@ -225,15 +234,6 @@ func reportUnread(u otheruser.User, err error) {
 // nogroup stands for the group of a user that is not in passwd(5): it has no rights.
 const nogroup = 65534
 
-// answer is the result of the visit to one user.
-type answer[T any] struct {
-	value    T
-	there    bool // there is a lock directory
-	whole    bool // as in of
-	troubles []error
-}
-
-// ownAccount calls see for this user's own lock directory.
 func ownAccount[T any](see func(*account) (T, error)) answer[T] {
 	a := &account{user: userName(0)}
 	dir, err := config.RunlogDir()
@@ -246,10 +246,9 @@ func ownAccount[T any](see func(*account) (T, error)) answer[T] {
 	}
 	value, err := see(a)
 	a.fail(fault.Wrap(dir, err))
-	return answer[T]{value, true, a.chosen.whole, a.troubles}
+	return answer[T]{value: value, there: true, whole: a.chosen.whole, troubles: a.troubles}
 }
 
-// visit calls see for the lock directory of another user.
 func visit[T any](u otheruser.User, see func(*account) (T, error)) answer[T] {
 	at := make(chan string, 1) // gets the path of the directory
 	found, err := otheruser.Do(u, patience, func(alive func() bool) (answer[T], error) {
@@ -276,7 +275,7 @@ func visit[T any](u otheruser.User, see func(*account) (T, error)) answer[T] {
 		if a.omitted > 0 {
 			a.fail(fault.New(fault.Unavailable, path, strconv.Itoa(a.omitted)+" atoms are left out: there are too many, or it took too long"))
 		}
-		return answer[T]{value, true, a.chosen.whole, a.troubles}, nil
+		return answer[T]{value: value, there: true, whole: a.chosen.whole, troubles: a.troubles}, nil
 	})
 	if err != nil {
 		if errors.Is(err, otheruser.ErrSilent) {
@@ -292,8 +291,8 @@ func visit[T any](u otheruser.User, see func(*account) (T, error)) answer[T] {
 	return found
 }
 
-// whereabouts returns where the user's lock directory would be: below base, by the names, which the
-// user may have made links. base is "" if the user can have none.
+// whereabouts is the place of the user's lock directory: below base, by names that the user may have
+// made links. base is "" if the user can have none.
 func whereabouts(u otheruser.User) (base string, names []string) {
 	if dir := config.UserDir(u.UID); config.IsUsers(dir, u.UID) {
 		return filepath.Dir(dir), []string{filepath.Base(dir)}
@@ -304,8 +303,7 @@ func whereabouts(u otheruser.User) (base string, names []string) {
 	return u.Home, strings.Split(config.DirOfHome(""), "/")
 }
 
-// isUsersHome reports whether base can be the home of the user's lock directory. The home of many
-// users that run services belongs to root.
+// isUsersHome is false for the home of many users that run services: it belongs to root.
 func isUsersHome(base string, u otheruser.User) bool {
 	var st unix.Stat_t
 	return unix.Stat(base, &st) != nil || int(st.Uid) == u.UID
@@ -317,8 +315,7 @@ func (a *account) fail(err error) {
 	}
 }
 
-// read reads the locks and the runlog in the open directory fd. It returns an error only if there
-// is nothing to show.
+// read returns an error only if there is nothing to show.
 func (a *account) read(fd int, path string) error {
 	names, more, err := otheruser.Names(fd, mostNames)
 	if err != nil {
@@ -332,11 +329,7 @@ func (a *account) read(fd int, path string) error {
 	if err != nil {
 		return err
 	}
-	l := &lockdir.Locker{Dir: dir}
-	if a.entries, err = l.List(); err != nil {
-		return err
-	}
-	if a.slots, err = l.Slots(); err != nil {
+	if a.entries, a.slots, err = listed(dir); err != nil {
 		return err
 	}
 	all := len(a.entries)
@@ -347,8 +340,7 @@ func (a *account) read(fd int, path string) error {
 	return nil
 }
 
-// firstAtoms returns the names of a directory without the files of all atoms after the first
-// mostAtoms, and how many atoms it omitted.
+// firstAtoms leaves out the files of all atoms after the first mostAtoms.
 func firstAtoms(names []string) (kept []string, omitted int) {
 	var atoms []atom.Name
 	for _, name := range names {
@@ -369,7 +361,6 @@ func firstAtoms(names []string) (kept []string, omitted int) {
 	return kept, len(atoms) - mostAtoms
 }
 
-// own makes the user the owner of all locks, whatever the records say.
 func (a *account) own() {
 	set := func(v *locker.View) { v.Record.Owner.UID, v.Whose = a.uid, a.uid }
 	for i := range a.entries {
@@ -383,8 +374,8 @@ func (a *account) own() {
 	}
 }
 
-// readRunlog reads the runlogs of the directory through its descriptor fd, so that the user cannot
-// redirect it by changing a directory above.
+// readRunlog goes through the descriptor fd, which the user cannot redirect by changing a directory
+// above.
 func (a *account) readRunlog(fd int, path string, hosts []string) {
 	through := "/proc/self/fd/" + strconv.Itoa(fd)
 	a.seen = []runlog.Event{}
@@ -398,7 +389,9 @@ func (a *account) readRunlog(fd int, path string, hosts []string) {
 		case errors.As(err, &line):
 			a.damaged++
 		case errors.Is(err, runlog.ErrCut):
-			a.begins = later(a.begins, e.Time)
+			if e.Time.After(a.begins) {
+				a.begins = e.Time
+			}
 		case err != nil:
 			a.fail(fault.Wrap(path, renamed(err, through, path)))
 		default:
@@ -412,8 +405,8 @@ func (a *account) readRunlog(fd int, path string, hosts []string) {
 	a.events = all(a.seen)
 }
 
-// tellCut records that events since then were left out, as a runlog is larger than what is read of
-// another user's. Verbs that show the past call it; for the others the end is enough.
+// tellCut records that events since then were left out, as the runlog is larger than what is read of
+// another user's. Verbs that show the past call it.
 func (a *account) tellCut(since time.Time) {
 	if since.Before(a.begins) {
 		a.fail(fault.New(fault.Unavailable, a.path, "the runlog before "+a.begins.Format(time.DateTime)+" was not read: it is larger than "+
@@ -421,14 +414,7 @@ func (a *account) tellCut(since time.Time) {
 	}
 }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-// renamed returns err with the path to, which a person knows, in place of from.
+// renamed returns err with the path to in place of from.
 func renamed(err error, from, to string) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {

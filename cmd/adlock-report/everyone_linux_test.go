@@ -254,7 +254,7 @@ func TestAFileSystemThatNeverAnswersIsSkipped(t *testing.T) {
 	for verb, want := range map[string]struct{ err, out string }{
 		"status --all-users":        {dir + ", and is left out", "second"},
 		"metrics --all-users":       {dir + ", and is left out", "second"},
-		"init mallory":              {dir, "status 69\n"},
+		"init mallory":              {"mallory: does not answer", "status 69\n"},
 		"doctor | tail -n 1":        {leftOut, "ok   adlock.sh: "},
 		"check -u /etc/cron.d/site": {leftOut, "status 0\n"},
 		"wrap -u </etc/cron.d/site": {leftOut, "mallory /usr/bin/adlock run --name m -- true\n* * * * * mallory /mnt/adlock run --name sleep-"},
@@ -274,7 +274,7 @@ func TestADirectoryOfInitThatNeverAnswersIsSkipped(t *testing.T) {
 	const dir = "/var/lib/adlock-3900003"
 	for verb, want := range map[string]string{
 		"status --all-users":        dir + ": does not answer, and is left out\n",
-		"init mallory":              dir + ": does not answer\n",
+		"init mallory":              "mallory: does not answer\n",
 		"check -u /etc/cron.d/site": "mallory: does not answer, and is left out\n",
 		"wrap -u /etc/cron.d/site":  "mallory: does not answer, and is left out\n",
 		"doctor":                    "mallory: does not answer, and is left out\n",
@@ -341,10 +341,10 @@ for v in "log -n 3" "report --since 1h" report log; do $a $v --all-users >/dev/n
 func TestPathsOfOneUserTakeABoundedTimeTogether(t *testing.T) {
 	t.Parallel()
 	need.Root(t)
-	user := []otheruser.User{{Name: "mallory", UID: 3900003, GID: 65534}}
+	as := withRightsOf([]otheruser.User{{Name: "mallory", UID: 3900003, GID: 65534}})
 	asked := 0
 	for range 40 {
-		asUser(user, "mallory", func() bool { asked++; time.Sleep(100 * time.Millisecond); return false })
+		as("mallory", func() bool { asked++; time.Sleep(100 * time.Millisecond); return false })
 	}
 	if most := int(patience.Whole / (100 * time.Millisecond)); asked > most || silent[3900003] == nil {
 		t.Errorf("asked %d times, %v", asked, silent[3900003])

@@ -14,7 +14,6 @@ import (
 	"adlock/lib/otheruser"
 )
 
-// initVerb makes lock directories in /var/lib for users who cannot have one at home.
 var initVerb = verb{
 	options: func(*query) []config.Option { return nil },
 	args:    true,
@@ -29,20 +28,15 @@ func initUsers(q *query) error {
 	if os.Geteuid() != 0 {
 		return fault.New(fault.NotPermitted, "init", "makes directories of other users, and is for root")
 	}
-	var failed error
+	var failed failures
 	for _, name := range q.args {
 		dir, err := initUser(name)
 		if err == nil {
 			err = write([]byte(name + ": " + dir + "\n"))
 		}
-		if err != nil {
-			if failed != nil {
-				fault.Report(failed)
-			}
-			failed = err
-		}
+		failed.add(err)
 	}
-	return failed
+	return failed.last
 }
 
 // initUser makes the lock directory of a user. If that exists, it does nothing.
@@ -51,20 +45,43 @@ func initUsers(q *query) error {
 // make one at home after the check below; then there are two. So init is for users who cannot make
 // a directory at home, and whose jobs have all failed so far.
 func initUser(name string) (dir string, err error) {
-	uid, gid, home, err := numbers(name)
+	known, err := user.Lookup(name)
 	if err != nil {
-		return "", err
+		known, err = user.LookupId(name)
 	}
-	dir = config.UserDir(uid)
-	theirs, err := lookAs(uid, dir, func() (bool, error) { return config.IsUsers(dir, uid), nil })
-	if theirs || err != nil {
-		return dir, err
+	users, unread := others()
+	i := slices.IndexFunc(users, func(u otheruser.User) bool { return err == nil && strconv.Itoa(u.UID) == known.Uid })
+	switch {
+	case unread != nil:
+		return "", unread
+	case err == nil && known.Uid == "0":
+		return "", fault.New(fault.Usage, name, "needs no other lock directory than root's")
+	case i < 0:
+		return "", fault.New(fault.Unavailable, name, "no such user in /etc/passwd")
 	}
-	at := config.DirOfHome(home)
-	switch there, err := lookAs(uid, at, func() (bool, error) { return isThere(at) }); {
+	u := users[i]
+	dir = config.UserDir(u.UID)
+	at := config.DirOfHome(known.HomeDir)
+	found, err := otheruser.Do(u, patience, func(func() bool) (string, error) {
+		if config.IsUsers(dir, u.UID) {
+			return dir, nil
+		}
+		_, err := os.Lstat(at)
+		// In a path that the user may not search, no job of the user can have made a file.
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) {
+			return "", nil
+		}
+		return at, err
+	})
+	switch {
+	case errors.Is(err, otheruser.ErrSilent):
+		silent[u.UID] = err
+		return "", fault.New(fault.Unavailable, name, "does not answer")
 	case err != nil:
-		return "", err
-	case there:
+		return "", fault.Wrap(at, err)
+	case found == dir:
+		return dir, nil
+	case found == at:
 		return "", fault.New(fault.CannotCreate, name, "has a lock directory already: "+at+": with a second one a job could run twice")
 	}
 	// An empty directory of root's is what an init that crashed has left.
@@ -78,55 +95,5 @@ func initUser(name string) (dir string, err error) {
 		return "", fault.Wrap(dir, err)
 	}
 	// As long as it belongs to root, no process uses it as a lock directory.
-	return dir, fault.Wrap(dir, errors.Join(os.Chmod(dir, 0o700), os.Lchown(dir, uid, gid)))
-}
-
-// isThere reports whether a file exists at path. It runs with a user's rights. A path that the user
-// may not search counts as missing: the user's jobs cannot have made a file there.
-func isThere(path string) (bool, error) {
-	_, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// lookAs calls look, which looks at path, with the user's rights.
-func lookAs(uid int, path string, look func() (bool, error)) (bool, error) {
-	users, err := others()
-	if err != nil {
-		return false, err
-	}
-	i := slices.IndexFunc(users, func(u otheruser.User) bool { return u.UID == uid })
-	if i < 0 {
-		return false, fault.New(fault.Unavailable, strconv.Itoa(uid), "no such user in /etc/passwd")
-	}
-	is, err := otheruser.Do(users[i], patience, func(func() bool) (bool, error) { return look() })
-	if errors.Is(err, otheruser.ErrSilent) {
-		silent[uid] = err
-		return false, fault.New(fault.Unavailable, path, "does not answer")
-	}
-	return is, fault.Wrap(path, err)
-}
-
-// numbers returns uid, gid and home of the user with that name or number.
-func numbers(name string) (uid, gid int, home string, err error) {
-	known, err := user.Lookup(name)
-	if err != nil {
-		known, err = user.LookupId(name)
-	}
-	if err != nil {
-		return 0, 0, "", fault.New(fault.Unavailable, name, "no such user in /etc/passwd")
-	}
-	uid, err = strconv.Atoi(known.Uid)
-	if err == nil {
-		gid, err = strconv.Atoi(known.Gid)
-	}
-	if err == nil && uid == 0 {
-		err = errors.New("needs no other lock directory than root's")
-	}
-	if err != nil {
-		err = &fault.Error{Kind: fault.Usage, Object: name, Err: err}
-	}
-	return uid, gid, known.HomeDir, err
+	return dir, fault.Wrap(dir, errors.Join(os.Chmod(dir, 0o700), os.Lchown(dir, u.UID, u.GID)))
 }

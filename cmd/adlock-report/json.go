@@ -9,16 +9,14 @@ import (
 	"adlock/lib/runlog"
 )
 
-// encoderOf returns an encoder that writes one value a line to w. It does not escape < > &, as this
-// JSON does not go into web pages. It escapes characters that do not print, as the output may go to
-// a terminal.
+// encoderOf writes one value a line. It leaves < > &, as this JSON does not go into web pages, and escapes
+// what does not print, as it may go to a terminal.
 func encoderOf(w io.Writer) *json.Encoder {
 	e := json.NewEncoder(escaper{w})
 	e.SetEscapeHTML(false)
 	return e
 }
 
-// escaper escapes what a json.Encoder writes to it; each write is a whole value.
 type escaper struct{ w io.Writer }
 
 func (e escaper) Write(text []byte) (int, error) {
@@ -28,19 +26,17 @@ func (e escaper) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// arrayOf returns the objects of rows as one array on one line; without rows it is [], not null.
-func arrayOf[R interface{ object() any }](rows []R) ([]byte, error) {
+// arrayOf is one array on one line; without rows it is [], not null.
+func arrayOf[R any](rows []R, object func(R) any) []byte {
 	objects := []any{}
 	for _, r := range rows {
-		objects = append(objects, r.object())
+		objects = append(objects, object(r))
 	}
 	var text bytes.Buffer
-	err := encoderOf(&text).Encode(objects)
-	return text.Bytes(), err
+	_ = encoderOf(&text).Encode(objects) // a buffer takes everything, and each object can be encoded
+	return text.Bytes()
 }
 
-// atomObject identifies the atom of a JSON object. If only NAME is known, the other fields are left
-// out.
 type atomObject struct {
 	Atom     atom.Name `json:"atom"`
 	Program  string    `json:"program,omitempty"`
@@ -49,6 +45,6 @@ type atomObject struct {
 	Operand  string    `json:"operand,omitempty"`
 }
 
-func atomOf(name atom.Name, a atom.Atom) atomObject {
-	return atomObject{name, a.Program, a.Host, a.Operator, a.Operand}
+func atomOf(c atom.Called) atomObject {
+	return atomObject{c.Name, c.Atom.Program, c.Atom.Host, c.Atom.Operator, c.Atom.Operand}
 }

@@ -71,23 +71,24 @@ func TestStatusAsJSONMatchesTheGoldenFile(t *testing.T) {
 	t.Parallel()
 	limits := policy.Limits{IfElapsed: 15 * time.Minute, ExpireAfter: limit.Never, Source: policy.Learned}
 	rows := []*row{
-		{Name: "p.dax.run.x", State: "damaged", Why: "no such format"},
-		{Name: "p.dax.run.y", atom: odd, State: "idle", Completed: story.Midnight.Add(123456789), DueIn: runlog.Some(-90 * time.Second),
+		{Called: atom.Called{Name: "p.dax.run.x"}, State: "damaged", Why: "no such format"},
+		{Called: atom.Called{Name: "p.dax.run.y", Atom: odd}, State: "idle", Completed: story.Midnight.Add(123456789), DueIn: runlog.Some(-90 * time.Second),
 			Limits: limits, LimitsKnown: true, Takeable: true, Why: "due"},
-		{Name: "p.dax.run.z", State: "running", Held: true, Age: 3250 * time.Millisecond, Since: story.Midnight, Owner: 4711, UID: 1 << 30,
+		{Called: atom.Called{Name: "p.dax.run.z"}, State: "running", Held: true, Age: 3250 * time.Millisecond, Since: story.Midnight, Owner: 4711, UID: 1 << 30,
 			DueIn: runlog.Some(time.Duration(0)), Why: "busy", Readers: 2, Slot: 1, Slots: 3, Failed: 2,
 			Last:    &history.Run{Outcome: history.Failed, End: story.Midnight, Status: runlog.Some(137), Signal: "KILL"},
 			Waiting: []waiter{{pid: 7, since: story.Midnight, most: time.Minute}, {pid: 8, since: story.Midnight, most: limit.Never}}},
 	}
-	golden.Check(t, "status.json", array(t, rows))
+	golden.Check(t, "status.json", string(arrayOf(rows, (*row).object)))
 }
 
 func TestTuneAsJSONMatchesTheGoldenFile(t *testing.T) {
 	t.Parallel()
-	golden.Check(t, "tune.json", array(t, []*tuned{
-		{name: "p.dax.run.x", learned: learned(), ifElapsed: limit.Never, asksExpireAfter: true},
-		{name: "p.dax.run.y", atom: odd, learned: learned(), ifElapsed: 15 * time.Minute, asksIfElapsed: true},
-	}))
+	all := []*tuned{
+		{Called: atom.Called{Name: "p.dax.run.x"}, learned: learned(), ifElapsed: limit.Never, asksExpireAfter: true},
+		{Called: atom.Called{Name: "p.dax.run.y", Atom: odd}, learned: learned(), ifElapsed: 15 * time.Minute, asksIfElapsed: true},
+	}
+	golden.Check(t, "tune.json", string(arrayOf(all, (*tuned).object)))
 }
 
 func TestMistakesAsJSONAreOneArray(t *testing.T) {
@@ -128,15 +129,6 @@ func TestTheDoctorsFindingsAsJSONAreOneArray(t *testing.T) {
 	if f := finding(c, "runlog"); f["grade"] != "fail" || f["text"] == "" || f["cure"] == "" {
 		t.Errorf("%q", f)
 	}
-}
-
-func array[R interface{ object() any }](t *testing.T, rows []R) string {
-	t.Helper()
-	text, err := arrayOf(rows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }
 
 // learned is what ten runs of one minute teach.

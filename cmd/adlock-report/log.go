@@ -3,8 +3,8 @@ package main
 import (
 	"bufio"
 	"errors"
-	"io"
 	"iter"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -24,10 +24,11 @@ import (
 
 var logVerb = verb{
 	options: func(q *query) []config.Option {
+		q.lines = allLines
 		return []config.Option{
 			q.sinceOption("all that is recorded"), q.untilOption(), q.atomOption(), q.allUsersOption(),
-			{Name: "event", Arg: "KIND,...", Help: "only events of these kinds: " + strings.Join(kindList(), ", "), Set: config.AnyText(&q.kinds)},
-			{Name: "lines", Alias: "n", Arg: "N", Help: "only the last N events of these", Set: q.setLines},
+			{Name: "event", Arg: "KIND,...", Help: "only events of these kinds: " + strings.Join(kindList(), ", "), Set: q.setKinds},
+			{Name: "lines", Alias: "n", Arg: "N", Help: "only the last N events of these", Set: config.Number(&q.lines, 0, 1<<30)},
 			{Name: "follow", Alias: "f", Help: "go on with what is added", Set: config.Toggle(&q.follow)},
 			{Name: "json", Help: "as JSON, one object a line; durations are seconds", Set: config.Toggle(&q.json)},
 		}
@@ -50,10 +51,7 @@ func showLog(q *query) error {
 	if !until.IsZero() && !since.Before(until) {
 		return errNoPeriod
 	}
-	l := logView{since: since, until: until, json: q.json, paint: terminal.Colours(os.Stdout)}
-	if l.kinds, err = kindsOf(q.kinds); err != nil {
-		return err
-	}
+	l := logView{since: since, until: until, kinds: q.kinds, json: q.json, paint: terminal.Colours(os.Stdout)}
 	if q.allUsers {
 		return q.showLogOfAll(&l)
 	}
@@ -67,16 +65,14 @@ func showLog(q *query) error {
 		entries, _, _ := inDirectory() // without them, the atoms in the runlog count
 		l.atom = q.choose(entries, events)
 	}
-	if q.lines.Set {
-		last, err := l.last(events, q.lines.Value, dir)
+	if q.lines < allLines {
+		last, err := l.last(events, q.lines, dir)
 		if err != nil {
 			return err
 		}
-		events = all(last)
+		events, l.since = all(last), now
 		if len(last) > 0 {
 			l.since = last[0].Time
-		} else {
-			l.since = now
 		}
 	}
 	if !q.follow {
@@ -90,33 +86,29 @@ func showLog(q *query) error {
 	return l.show(history.Follow(dir, atom.Canonify(host)), dir, true)
 }
 
-// logged is an event of a user as it is shown.
+// allLines is --lines without a limit.
+const allLines = math.MaxInt
+
 type logged struct {
 	time time.Time
 	text string
 }
 
-// showLogOfAll shows the events of all users in the order of their times.
 func (q *query) showLogOfAll(l *logView) error {
 	users, failed := everyone(q, func(a *account) ([]logged, error) {
 		var lines []logged
-		var text strings.Builder
 		l := *l
 		l.user, l.atom = a.user, a.chosen
-		write := l.writer(&text)
 		damaged, err := history.Each(a.events, func(e *runlog.Event) {
-			if !l.wants(e) {
-				return
+			if l.wants(e) {
+				lines = append(lines, logged{e.Time, l.line(e)})
 			}
-			text.Reset()
-			_ = write(e) // to memory
-			lines = append(lines, logged{e.Time, text.String()})
 		})
 		tellDamage(damaged+a.damaged, "the runlog of "+a.user, "adlock log as that user")
-		if !q.lines.Set || len(lines) < q.lines.Value {
+		if len(lines) < q.lines {
 			a.tellCut(l.since)
 		}
-		return q.newest(lines), err
+		return lines[max(0, len(lines)-q.lines):], err
 	})
 	if users == nil {
 		return failed
@@ -126,29 +118,19 @@ func (q *query) showLogOfAll(l *logView) error {
 		lines = append(lines, of.value...)
 	}
 	slices.SortStableFunc(lines, func(a, b logged) int { return a.time.Compare(b.time) })
-	lines = q.newest(lines)
+	lines = lines[max(0, len(lines)-q.lines):]
 	if len(lines) == 0 && q.named {
 		return errors.Join(failed, q.noAtom("log"))
 	}
-	out := bufio.NewWriterSize(os.Stdout, 64<<10)
+	var text []byte
 	for _, line := range lines {
-		if _, err := out.WriteString(line.text); err != nil {
-			return fault.Wrap("standard output", err)
-		}
+		text = append(text, line.text...)
 	}
-	return errors.Join(fault.Wrap("standard output", out.Flush()), failed)
+	return errors.Join(write(text), failed)
 }
 
-// newest returns the last lines, as many as were requested.
-func (q *query) newest(lines []logged) []logged {
-	if !q.lines.Set {
-		return lines
-	}
-	return lines[max(0, len(lines)-q.lines.Value):]
-}
-
-// endWithReader ends this process when the reader of standard output is gone. The next write would
-// do so too, but may come hours later, while the shell waits for the pipeline (`| grep -m 1`).
+// endWithReader ends this process when the reader is gone. The next write would do so too, but may come
+// hours later, while the shell waits for the pipeline (`| grep -m 1`).
 func endWithReader() {
 	gone := []unix.PollFd{{Fd: 1}} // poll(2) always reports POLLERR and POLLHUP
 	n, err := sysfile.RetryN(func() (int, error) { return unix.Poll(gone, -1) })
@@ -157,12 +139,6 @@ func endWithReader() {
 	}
 }
 
-func (q *query) setLines(value string) error {
-	q.lines.Set = true
-	return config.Number(&q.lines.Value, 0, 1<<30)(value)
-}
-
-// last returns the last n matching events.
 func (l *logView) last(events iter.Seq2[runlog.Event, error], n int, dir string) (last []runlog.Event, err error) {
 	damaged, err := history.Each(events, func(e *runlog.Event) {
 		if l.wants(e) {
@@ -186,20 +162,19 @@ func all(events []runlog.Event) iter.Seq2[runlog.Event, error] {
 	}
 }
 
-// kindsOf reads a list of kinds; an empty list means all of them.
-func kindsOf(list string) ([]runlog.Kind, error) {
-	if list == "" {
-		return nil, nil
+func (q *query) setKinds(list string) error {
+	if q.kinds = nil; list == "" {
+		return nil
 	}
-	var kinds []runlog.Kind
 	for text := range strings.SplitSeq(list, ",") {
 		kind := runlog.Kind(text)
 		if !slices.Contains(runlog.Kinds(), kind) {
-			return nil, unknownEvent(text)
+			reason := config.Unknown("event "+strconv.Quote(text), text, "", kindList())
+			return errors.New(reason.Error() + " (there are " + strings.Join(kindList(), ", ") + ")")
 		}
-		kinds = append(kinds, kind)
+		q.kinds = append(q.kinds, kind)
 	}
-	return kinds, nil
+	return nil
 }
 
 func kindList() []string {
@@ -210,12 +185,6 @@ func kindList() []string {
 	return names
 }
 
-func unknownEvent(text string) error {
-	reason := config.Unknown("event "+strconv.Quote(text), text, "", kindList()).Error()
-	return fault.New(fault.Usage, "--event", reason+" (there are "+strings.Join(kindList(), ", ")+")")
-}
-
-// logView is the selected part of the runlog, and its format.
 type logView struct {
 	shown bool // an event was printed
 	since time.Time
@@ -227,38 +196,32 @@ type logView struct {
 	paint terminal.Paint
 }
 
-// show prints the events. With atOnce it prints each before it waits for the next. A damaged line
-// is reported on standard error and skipped.
+// show prints each event before it waits for the next if atOnce is set. It skips a damaged line, and
+// reports it.
 func (l *logView) show(events iter.Seq2[runlog.Event, error], dir string, atOnce bool) error {
-	out := bufio.NewWriterSize(os.Stdout, 64<<10)
-	write := l.writer(out)
+	out := bufio.NewWriterSize(os.Stdout, 64<<10) // which keeps its first error
 	for e, err := range events {
 		var damaged *runlog.DamagedLine
 		switch {
 		case errors.As(err, &damaged):
-			if err := out.Flush(); err != nil {
-				return fault.Wrap("standard output", err)
-			}
+			_ = out.Flush()
 			fault.Warn(damaged.File+":"+strconv.Itoa(damaged.Line),
 				"damaged line: "+damaged.Reason+": "+terminal.Cut(damaged.Text, 200, "..."))
-			continue
 		case err != nil:
 			return errors.Join(fault.Wrap("standard output", out.Flush()), fault.Wrap(dir, err))
-		case !l.wants(&e):
-			continue
-		}
-		err, l.shown = write(&e), true
-		if err == nil && atOnce {
-			err = out.Flush()
-		}
-		if err != nil {
-			return fault.Wrap("standard output", err)
+		case l.wants(&e):
+			_, failed := out.WriteString(l.line(&e))
+			if l.shown = true; atOnce {
+				failed = out.Flush()
+			}
+			if failed != nil {
+				return fault.Wrap("standard output", failed)
+			}
 		}
 	}
 	return fault.Wrap("standard output", out.Flush())
 }
 
-// tellEmpty reports it if no event was shown.
 func (q *query) tellEmpty(l *logView, dir string) error {
 	switch {
 	case l.shown:
@@ -277,30 +240,21 @@ func (l *logView) wants(e *runlog.Event) bool {
 		(l.atom.text == "" || l.atom.has(history.AtomOf(e)))
 }
 
-// writer writes events to out in the requested format.
-func (l *logView) writer(out io.Writer) func(*runlog.Event) error {
-	if l.json {
-		encoder := encoderOf(out)
-		return func(e *runlog.Event) error { return encoder.Encode(eventObject{e, l.user}) }
-	}
-	return func(e *runlog.Event) error {
-		_, err := io.WriteString(out, l.line(e))
-		return err
-	}
+var kindStyles = map[runlog.Kind]terminal.Style{
+	runlog.Acquire: terminal.Green,
+	runlog.Expire:  terminal.Red, runlog.Stop: terminal.Red, runlog.Takeover: terminal.Red, runlog.Stuck: terminal.Red,
+	runlog.Lost: terminal.Red, runlog.Missing: terminal.Red, runlog.NotRun: terminal.Red,
+	runlog.Reclaim: terminal.Yellow, runlog.Starved: terminal.Yellow, runlog.Overdue: terminal.Yellow, runlog.Pause: terminal.Yellow,
+	runlog.Resume: terminal.Yellow, runlog.Paused: terminal.Yellow, runlog.Clock: terminal.Yellow, runlog.Clear: terminal.Yellow,
+	runlog.Empty: terminal.Yellow, runlog.Cancel: terminal.Yellow,
+	runlog.Deny: terminal.Dim, runlog.Signal: terminal.Dim, runlog.Wait: terminal.Dim,
 }
 
-// line is an event for people.
 func (l *logView) line(e *runlog.Event) string {
-	style := terminal.Plain
-	switch e.Kind {
-	case runlog.Expire, runlog.Stop, runlog.Takeover, runlog.Stuck, runlog.Lost, runlog.Missing, runlog.NotRun:
-		style = terminal.Red
-	case runlog.Acquire:
-		style = terminal.Green
-	case runlog.Reclaim, runlog.Starved, runlog.Overdue, runlog.Pause, runlog.Resume, runlog.Paused, runlog.Clock, runlog.Clear, runlog.Empty, runlog.Cancel:
-		style = terminal.Yellow
-	case runlog.Deny, runlog.Signal, runlog.Wait:
-		style = terminal.Dim
+	if l.json {
+		var text strings.Builder
+		_ = encoderOf(&text).Encode(eventObject{e, l.user}) // it can be encoded, to memory
+		return text.String()
 	}
 	text := strings.TrimRight(e.Program+" "+e.Operator+" "+e.Operand, " ")
 	if text == "" && (e.Kind == runlog.Pause || e.Kind == runlog.Resume) {
@@ -309,6 +263,6 @@ func (l *logView) line(e *runlog.Event) string {
 	if l.user != "" {
 		text = l.user + ": " + text
 	}
-	return e.Time.Local().Format("2006-01-02 15:04:05.000") + "  " + l.paint.Text(style, terminal.Pad(string(e.Kind), 8)) +
+	return e.Time.Local().Format("2006-01-02 15:04:05.000") + "  " + l.paint.Text(kindStyles[e.Kind], terminal.Pad(string(e.Kind), 8)) +
 		"  " + terminal.Clean(text) + ": " + terminal.Clean(details(e)) + "\n"
 }

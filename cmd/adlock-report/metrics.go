@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"strings"
@@ -22,7 +23,6 @@ var metricsVerb = verb{
 		return []config.Option{
 			{Name: "output", Alias: "o", Arg: "FILE.prom", Help: "replace this file as a whole; its counters go on from what it had", Set: config.Text(&q.output)},
 			q.atomOption(), q.allUsersOption(),
-			{Name: "openmetrics", Default: "the Prometheus text format, which the collector and promtool read", Help: "as OpenMetrics 1.0", Set: config.Toggle(&q.openMetrics)},
 		}
 	},
 	named: true,
@@ -36,7 +36,7 @@ func tellMetrics(q *query) error {
 		if err := mayReplace(q.output); err != nil {
 			return err
 		}
-		if !q.openMetrics && !collected(q.output) {
+		if there, err := os.Stat(q.output); q.output != "-" && !strings.HasSuffix(q.output, ".prom") && (err != nil || there.Mode().IsRegular()) {
 			return fault.New(fault.Usage, q.output, "does not end in .prom: node_exporter's textfile collector would not read it")
 		}
 		var err error
@@ -48,23 +48,22 @@ func tellMetrics(q *query) error {
 	if q.allUsers {
 		return q.tellMetricsOfAll(o)
 	}
-	dir, entries, state, err := pastSources("metrics")
+	past, err := q.recorded("metrics")
 	if err != nil {
 		return err
 	}
-	chosen := q.choose(entries, history.Read(dir))
-	o.Match = chosen.has
-	o.Locks, o.State, o.There = (&account{entries: entries}).locksOf(now), state, thereIn(entries)
-	m, err := metrics.Collect(history.Read(dir), o)
+	o.Match, o.State = past.chosen.has, past.state
+	o.Locks, o.There = (&account{entries: past.entries}).locksOf(now), thereIn(past.entries)
+	m, err := metrics.Collect(history.Read(past.dir), o)
 	if err != nil {
-		return fault.Wrap(dir, err) // do not write incomplete figures: they would look complete
+		return fault.Wrap(past.dir, err) // do not write incomplete figures: they would look complete
 	}
 	if q.atom != "" && m.IsEmpty() {
-		if err := q.tellNone("metrics", dir, entries); err != nil {
+		if err := q.tellNone("metrics", past.dir, past.entries); err != nil {
 			return err
 		}
 	}
-	return put(q.output, m.Text(q.format()))
+	return put(q.output, m.Text())
 }
 
 // tellMetricsOfAll writes the metrics of each user, and which users could not be read. With
@@ -76,7 +75,8 @@ func (q *query) tellMetricsOfAll(o metrics.Options) error {
 		o.Locks, o.State, o.There = a.locksOf(o.Now), stateIn(a.entries), thereIn(a.entries)
 		m, err := metrics.Collect(a.events, o)
 		if err == nil {
-			m.Note(a.omitted, a.damaged)
+			m.Users[0].Omitted += a.omitted
+			m.Damaged += a.damaged
 		}
 		return m, err
 	})
@@ -86,42 +86,21 @@ func (q *query) tellMetricsOfAll(o metrics.Options) error {
 	m := metrics.None(o)
 	for _, of := range all {
 		if of.value == nil {
-			of.value = metrics.Unread(of.user)
+			of.value = &metrics.Metrics{Users: []metrics.User{{Name: of.user}}}
 		}
-		if of.partly {
-			of.value.NotWhole()
-		}
+		of.value.Users[0].Read = len(of.troubles) == 0
 		m.Add(of.value)
 	}
-	return errors.Join(put(q.output, m.Text(q.format())), failed)
+	return errors.Join(put(q.output, m.Text()), failed)
 }
 
-// collected reports whether the collector would read a file at path, or whether path is no regular
-// file.
-func collected(path string) bool {
-	there, err := os.Stat(path)
-	return path == "-" || strings.HasSuffix(path, ".prom") || err == nil && !there.Mode().IsRegular()
-}
-
-func (q *query) format() metrics.Format {
-	if q.openMetrics {
-		return metrics.OpenMetrics
-	}
-	return metrics.Prometheus
-}
-
-// put writes the metrics, to standard output or as a whole file that the collector, which runs as
-// another user, can read whatever the umask.
+// put writes a file that the collector, which runs as another user, can read whatever the umask.
 func put(output string, text []byte) error {
-	if output == "" {
-		return write(text)
-	}
-	return save(output, text, renameio.WithStaticPermissions(0o644))
+	return save(cmp.Or(output, "-"), text, renameio.WithStaticPermissions(0o644))
 }
 
-// locksOf returns the locks for the metrics. It leaves out locks that cannot be read, and atoms of
-// which only a NAME with a checksum is known. If an atom is both in the lock directory and in a
-// store, it takes the lock in the store.
+// locksOf leaves out locks that cannot be read, and atoms whose words are not known. Of an atom in both
+// the lock directory and a store, it takes the lock in the store.
 func (a *account) locksOf(now time.Time) []metrics.Lock {
 	entries := a.entries
 	var locks []metrics.Lock
@@ -152,8 +131,6 @@ func (a *account) locksOf(now time.Time) []metrics.Lock {
 	return locks
 }
 
-// thereIn returns a function that reports whether the entries have an atom, even if its lock cannot
-// be read.
 func thereIn(entries []locker.Entry) func(atom.Atom) bool {
 	names := map[atom.Name]bool{}
 	for i := range entries {

@@ -38,8 +38,7 @@ type waiter struct {
 	verdict string // why it was denied: locker.Verdict; "": not known, as in a store
 }
 
-// pasts is pastsIn for the runlog of this process. It is an aid: if the runlog cannot be read, its
-// columns are empty.
+// pasts is an aid: if the runlog cannot be read, its columns are empty.
 func pasts() map[atom.Name]*past {
 	dir, err := config.RunlogDir()
 	if err != nil {
@@ -52,8 +51,7 @@ func pasts() map[atom.Name]*past {
 	return all
 }
 
-// pastsIn returns, by NAME, what the events have on the atoms of the chosen store, or of lock
-// directories: an atom of the same name in another place is another atom.
+// pastsIn leaves out other stores: an atom of the same name in another place is another atom.
 func pastsIn(events iter.Seq2[runlog.Event, error]) (map[atom.Name]*past, error) {
 	all := map[atom.Atom]*past{}
 	of := func(a atom.Atom) *past {
@@ -107,8 +105,7 @@ func (p *past) add(e *runlog.Event) {
 	}
 }
 
-// waits reports whether the waiter still waits: the process lives, lived when it began to
-// wait, and its time is not up. The runlog has no event for one that died.
+// waits reports whether the waiter still waits. The runlog has no event for one that died.
 func (w waiter) waits(now time.Time) bool {
 	waited := now.Sub(w.since)
 	_, age := process.Still(w.pid)

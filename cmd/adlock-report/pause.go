@@ -18,7 +18,6 @@ import (
 	"adlock/lib/limit"
 	"adlock/lib/lockdir"
 	"adlock/lib/locker"
-	"adlock/lib/pause"
 	"adlock/lib/policy"
 	"adlock/lib/record"
 )
@@ -27,8 +26,6 @@ import (
 // longer text.
 const longestWhy = 1024
 
-// pauseVerb sets a pause, during which newcomers are denied, or lists the pauses; resumeVerb ends
-// them.
 var (
 	pauseVerb = verb{
 		options: func(q *query) []config.Option {
@@ -71,7 +68,7 @@ func (q *query) allOption() config.Option {
 	return config.Option{Name: "all", Help: "as root: all newcomers of this host; else all atoms that this user has now", Set: config.Toggle(&q.all)}
 }
 
-// setPause sets the pause p of the atoms that the query names; the zero pause ends it.
+// setPause ends the pause if p is zero.
 func setPause(q *query, verb string, p record.Pause) error {
 	switch {
 	case q.all == (len(q.args) > 0):
@@ -114,7 +111,6 @@ func setPause(q *query, verb string, p record.Pause) error {
 	return err
 }
 
-// logPause writes to the runlog that the atom, or with no atom the host, was paused or resumed.
 func logPause(a atom.Atom, p record.Pause) {
 	dir, err := openLocks()
 	if err != nil {
@@ -131,13 +127,12 @@ func logPause(a atom.Atom, p record.Pause) {
 	locker.Recorder{Log: log}.Pause(a, p.Policy(), cmp.Or(os.Getenv("SUDO_USER"), userName(os.Getuid()), strconv.Itoa(os.Getuid())))
 }
 
-// pauseHost writes or removes the pause of the host.
 func pauseHost(p record.Pause) error {
 	var err error
 	if p.Since.IsZero() {
-		err = os.Remove(pause.File)
+		err = os.Remove(locker.PauseFile)
 	} else {
-		err = renameio.WriteFile(pause.File, p.Bytes(), 0o644, renameio.WithStaticPermissions(0o644))
+		err = renameio.WriteFile(locker.PauseFile, p.Bytes(), 0o644, renameio.WithStaticPermissions(0o644))
 	}
 	switch {
 	case err == nil:
@@ -145,7 +140,7 @@ func pauseHost(p record.Pause) error {
 	case errors.Is(err, fs.ErrNotExist) && p.Since.IsZero():
 		return nil
 	}
-	return fault.Wrap(pause.File, err)
+	return fault.Wrap(locker.PauseFile, err)
 }
 
 // paused is an atom, or with no name the host, that is paused.
@@ -163,9 +158,8 @@ func (p paused) object() any {
 	}{p.name, limit.Seconds(p.Age), limit.Seconds(p.Left), p.Why}
 }
 
-// pauses are the pause of the host and those of single atoms.
 func pauses() (all []paused, err error) {
-	host, err := pause.Host()
+	host, err := locker.HostPause()
 	if err != nil {
 		return nil, err
 	}
@@ -181,8 +175,7 @@ func pauses() (all []paused, err error) {
 	return all, err
 }
 
-// tellStillPaused warns of pauses that resume has not ended: that of the host, and after --all those
-// of atoms that were paused by their names.
+// tellStillPaused warns of pauses that resume has not ended.
 func tellStillPaused(q *query) {
 	all, err := pauses()
 	if err != nil {
@@ -202,23 +195,18 @@ func tellStillPaused(q *query) {
 	}
 }
 
-// listPauses lists all pauses.
 func listPauses(q *query) error {
 	all, err := pauses()
 	if err != nil {
 		return err
 	}
 	if q.json {
-		text, err := arrayOf(all)
-		return errors.Join(err, write(text))
+		return write(arrayOf(all, paused.object))
 	}
-	var text strings.Builder
+	var text []byte
 	for _, p := range all {
-		what := string(p.name)
-		if what == "" {
-			what = "all jobs of this host"
-		}
-		text.WriteString(terminal.Clean(what+": "+p.Reason()+"; began "+limit.FormatAge(p.Age)+" ago") + "\n")
+		what := cmp.Or(string(p.name), "all jobs of this host")
+		text = append(text, terminal.Clean(what+": "+p.Reason()+"; began "+limit.FormatAge(p.Age)+" ago")+"\n"...)
 	}
-	return write([]byte(text.String()))
+	return write(text)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"os"
+	"strings"
 	"time"
 
 	"adlock/lib/config"
@@ -37,26 +38,27 @@ func tellReport(q *query) error {
 	if q.allUsers {
 		return q.tellReportOfAll(since, now)
 	}
-	dir, entries, state, err := pastSources("report")
+	past, err := q.recorded("report")
 	if err != nil {
 		return err
 	}
-	chosen := q.choose(entries, history.Read(dir))
+	dir := past.dir
 	r, failed := report.Build(history.Read(dir), report.Options{
-		Since: since, Now: now, Match: chosen.hasPast, State: state,
+		Since: since, Now: now, Match: past.chosen.hasPast, State: past.state,
 	})
 	tellDamage(r.Damaged, dir, "adlock log")
+	nothing := nothingIn(dir)
 	if q.atom != "" && r.IsEmpty() {
-		q.named = q.named && state != nil // nil: the atom may be in a store that does not answer
-		if err := q.tellNone("report", dir, entries); err != nil {
+		if err := q.tellNone("report", dir, past.entries); err != nil {
 			return err
 		}
+		nothing = ""
 	}
 	if q.html == "" {
-		return errors.Join(fault.Wrap("standard output", q.writeReport(r, dir, os.Stdout)), fault.Wrap(dir, failed))
+		return errors.Join(q.writeReports([]*report.Report{r}, nothing), fault.Wrap(dir, failed))
 	}
 	chart, failedToo := timeline.Build(history.Read(dir), timeline.Options{
-		Since: since, Until: now, Margin: true, Columns: timeline.SVGColumns, Match: chosen.hasPast, State: state,
+		Since: since, Until: now, Margin: true, Columns: timeline.SVGColumns, Match: past.chosen.hasPast, State: past.state,
 	})
 	page, err := r.HTML(chart)
 	if err == nil {
@@ -65,7 +67,6 @@ func tellReport(q *query) error {
 	return errors.Join(err, fault.Wrap(dir, cmp.Or(failed, failedToo)))
 }
 
-// tellReportOfAll shows the report of each user.
 func (q *query) tellReportOfAll(since, now time.Time) error {
 	users, failed := everyone(q, func(a *account) (*report.Report, error) {
 		r, err := report.Build(a.events, report.Options{
@@ -89,46 +90,26 @@ func (q *query) tellReportOfAll(since, now time.Time) error {
 	if len(all) == 0 && q.named {
 		return errors.Join(failed, q.noAtom("report"))
 	}
-	return errors.Join(fault.Wrap("standard output", q.writeReports(all, os.Stdout)), failed)
+	return errors.Join(q.writeReports(all, "nothing is recorded of this period for any user\n"), failed)
 }
 
-func (q *query) writeReports(all []*report.Report, out *os.File) error {
+// writeReports writes the text nothing if there is nothing to write.
+func (q *query) writeReports(all []*report.Report, nothing string) (err error) {
 	switch {
 	case q.csv:
-		return report.CSV(out, true, all...)
+		err = report.CSV(os.Stdout, q.allUsers, all...)
+	case q.json && q.allUsers:
+		err = write(arrayOf(all, (*report.Report).Object))
 	case q.json:
-		objects := []any{}
-		for _, r := range all {
-			objects = append(objects, r.Object())
-		}
-		return encoderOf(out).Encode(objects)
-	case len(all) == 0:
-		_, err := out.WriteString("nothing is recorded of this period for any user\n")
-		return err
-	}
-	for i, r := range all {
-		text := r.Text(terminal.Colours(out))
-		if i > 0 {
-			text = "\n" + text
-		}
-		if _, err := out.WriteString(text); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (q *query) writeReport(r *report.Report, dir string, out *os.File) (err error) {
-	switch {
-	case q.json:
-		err = encoderOf(out).Encode(r.Object())
-	case q.csv:
-		err = report.CSV(out, false, r)
-	case r.IsEmpty() && q.atom != "": // tellNone has reported it
-	case r.IsEmpty():
-		_, err = out.WriteString(nothingIn(dir))
+		err = encoderOf(os.Stdout).Encode(all[0].Object())
 	default:
-		_, err = out.WriteString(r.Text(terminal.Colours(out)))
+		var texts []string
+		for _, r := range all {
+			if !r.IsEmpty() {
+				texts = append(texts, r.Text(terminal.Colours(os.Stdout)))
+			}
+		}
+		_, err = os.Stdout.WriteString(cmp.Or(strings.Join(texts, "\n"), nothing))
 	}
-	return err
+	return fault.Wrap("standard output", err)
 }

@@ -20,10 +20,9 @@ import (
 
 // row is one atom as status shows it.
 type row struct {
-	Name  atom.Name
-	atom  atom.Atom // as people call it; zero where only NAME is known
-	user  string    // whose lock directory it is; "": only one is shown
-	State string    // idle, waiting, paused, running, stopped, overdue, orphaned, unknown, damaged
+	atom.Called
+	user  string // whose lock directory it is; "": only one is shown
+	State string // idle, waiting, paused, running, stopped, overdue, orphaned, unknown, damaged
 
 	Held       bool
 	Age        time.Duration // of the active lock
@@ -56,8 +55,8 @@ type row struct {
 	figures  string // the same, without its first words
 }
 
-// rowsOf returns a row for each atom that has files, and for each atom that is only in the runlog
-// and has a waiter, or a command that did not exist lately.
+// rowsOf has the atoms that have files, and those that the runlog alone has if they have a waiter or,
+// lately, a command that did not exist.
 func (a *account) rowsOf(all map[atom.Name]*past, now time.Time) []*row {
 	var rows []*row
 	for i := range a.entries {
@@ -91,12 +90,12 @@ func (a *account) rowOf(e *locker.Entry, p *past, now time.Time) *row {
 		p = &past{}
 	}
 	r := &row{
-		Name: e.Name, atom: e.Called().Atom, user: a.user, UID: a.uid, State: "idle", Completed: e.Completed, CompletedOn: e.CompletedOn, Last: p.last, Failed: p.failed,
+		Called: e.Called(), user: a.user, UID: a.uid, State: "idle", Completed: e.Completed, CompletedOn: e.CompletedOn, Last: p.last, Failed: p.failed,
 		Waiting: slices.DeleteFunc(p.waiting, func(w waiter) bool { return !w.waits(now) }),
 		Limits:  p.limits, LimitsKnown: p.known,
 	}
-	if r.atom == (atom.Atom{}) {
-		r.atom = p.atom
+	if r.Atom == (atom.Atom{}) {
+		r.Atom = p.atom
 	}
 	if e.Err != nil {
 		r.State, r.Why = "damaged", e.Err.Error()
@@ -117,12 +116,16 @@ func (a *account) rowOf(e *locker.Entry, p *past, now time.Time) *row {
 	switch {
 	case holder.Active.Held:
 		r.hold(holder, now)
-		rec := a.recorderOf(r.atom, &holder)
+		rec := a.recorderOf(r.Atom, &holder)
 		if overdue := rec.Overdue(r.Limits, holder, holder.Record.Notice); overdue != nil && (r.State == "running" || r.State == "overdue" && overdue.Late) {
 			r.State, r.overdue = "overdue", overdue.Text()+"; "+rec.Remedy(overdue, true)
 		}
 		r.watcher = e.Watcher
-		r.count(e.Readers)
+		for _, reader := range e.Readers {
+			if reader.Active.Owner != policy.Gone { // known to be dead
+				r.Readers++
+			}
+		}
 		r.findSlot(holder, a.slots)
 	case len(r.Waiting) > 0:
 		r.State = "waiting"
@@ -137,8 +140,7 @@ func (a *account) rowOf(e *locker.Entry, p *past, now time.Time) *row {
 	return r
 }
 
-// queue adds the waiters that stand in the line of a store. The runlog knows more of those of this
-// machine.
+// queue adds the waiters of a store's line. The runlog knows more of those of this machine.
 func (r *row) queue(line []locker.View) {
 	here, _ := sysfile.NodeName() // "" is no machine's
 	for _, w := range line {
@@ -168,7 +170,6 @@ func (r *row) withoutProbe(e *locker.Entry) *locker.Entry {
 // runlog only lacks the event of that.
 const longestProbe = time.Second
 
-// hold shows the holder of the atom.
 func (r *row) hold(e locker.View, now time.Time) {
 	r.Held, r.Age, r.Since = true, e.Active.Age, e.Since(now).Round(time.Second)
 	r.Owner, r.UID, r.Node, r.Changer = e.Record.Owner.PID, e.Record.Owner.UID, e.Node, e.Changer
@@ -187,11 +188,10 @@ func (r *row) hold(e locker.View, now time.Time) {
 	}
 }
 
-// isStopped reports whether the live owner or its command is stopped, as after Ctrl-Z. On
-// another machine that is unknown.
+// isStopped looks at the live owner and its command, which may be stopped by Ctrl-Z.
 func (r *row) isStopped(e locker.View) bool {
 	for _, id := range []process.Identity{e.Job.Owner, e.Job.Command} {
-		if e.Whose != 0 && !isUsers(id.PID, e.Whose) { // the user could have written any pid into the lock
+		if user, err := process.User(id.PID); e.Whose != 0 && (err != nil || user != e.Whose) { // the user could have written any pid into the lock
 			continue
 		}
 		if e.Node != "" || id.PID == 0 || id.Life() != process.Alive {
@@ -204,14 +204,7 @@ func (r *row) isStopped(e locker.View) bool {
 	return r.Still != 0
 }
 
-// isUsers reports whether the process belongs to the user.
-func isUsers(pid, uid int) bool {
-	is, err := process.User(pid)
-	return err == nil && is == uid
-}
-
-// inTrouble reports whether the atom needs a person: its last run failed or was ended by
-// force, or its state shows it.
+// inTrouble reports whether the atom needs a person.
 func (r *row) inTrouble() bool {
 	switch r.State {
 	case "stopped", "overdue", "orphaned", "unknown", "damaged":
@@ -220,22 +213,11 @@ func (r *row) inTrouble() bool {
 	return r.lastWord() != ""
 }
 
-// count counts the readers, except those that are known to be dead.
-func (r *row) count(readers []locker.View) {
-	for _, reader := range readers {
-		if reader.Active.Owner != policy.Gone {
-			r.Readers++
-		}
-	}
-}
-
-// findSlot finds the slot of the holder, if it took the atom with --slots, or counts those of a
-// semaphore.
 func (r *row) findSlot(holder locker.View, slots []locker.Slot) {
 	for _, s := range slots {
 		switch {
 		case holder.Record.Slots == 0 || s.Name.SlotPrefix() != r.Name.SlotPrefix():
-		case r.atom.IsNamed():
+		case r.Atom.IsNamed():
 			r.Slot, r.Slots = r.Slot+1, holder.Record.Slots
 		case s.Record.Owner.Same(holder.Record.Owner):
 			r.Slot, r.Slots = s.Number, holder.Record.Slots
@@ -243,33 +225,14 @@ func (r *row) findSlot(holder locker.View, slots []locker.Slot) {
 	}
 }
 
-func (r *row) isSemaphore() bool { return r.Slots > 0 && r.atom.IsNamed() }
-
-// called returns the atom with its NAME, for package atom.
-func (r *row) called() atom.Called { return atom.Called{Name: r.Name, Atom: r.atom} }
-
-// words returns the atom as the table shows it.
-func (r *row) words() string {
-	if r.atom == (atom.Atom{}) {
-		return string(r.Name)
-	}
-	return r.atom.Words()
-}
+func (r *row) isSemaphore() bool { return r.Slots > 0 && r.Atom.IsNamed() }
 
 // host is the atom's host if known, else the canonical one in NAME.
 func (r *row) host() string {
-	if r.atom == (atom.Atom{}) {
+	if r.Atom == (atom.Atom{}) {
 		return r.Name.Host()
 	}
-	return r.atom.Host
-}
-
-// userOf is userName for an owner on this machine; "" for an owner on another one.
-func userOf(uid int, node string) string {
-	if node != "" {
-		return ""
-	}
-	return userName(uid)
+	return r.Atom.Host
 }
 
 // ofUser is a pid with the name of its user.

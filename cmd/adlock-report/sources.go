@@ -18,18 +18,14 @@ import (
 	"adlock/lib/insight/history"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
-	"adlock/lib/link"
 	"adlock/lib/lockdir"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
-	"adlock/lib/pause"
 	"adlock/lib/policy"
 	"adlock/lib/runlog"
+	"adlock/lib/way"
 )
 
-// This file has what several verbs need to read the locks and the runlog.
-
-// openLocks opens the lock directory.
 func openLocks() (*lockfile.Dir, error) {
 	path, err := config.Dir()
 	if err != nil {
@@ -38,13 +34,13 @@ func openLocks() (*lockfile.Dir, error) {
 	return lockfile.Open(path)
 }
 
-// thisHost returns the host of this machine's atoms in the store or lock directory.
+// thisHost is the host of this machine's atoms.
 func thisHost() (string, error) {
 	address, _ := config.Store() // a verb that needs the store reports the error
 	return lockfile.Host(address, false)
 }
 
-// atomsAndSlots returns those of the store, or of the lock directory. Without a directory there are none.
+// atomsAndSlots are none without a directory.
 func atomsAndSlots() (entries []locker.Entry, slots []locker.Slot, err error) {
 	if store() != "" {
 		entries, slots, err = stored()
@@ -65,6 +61,10 @@ func inDirectory() ([]locker.Entry, []locker.Slot, error) {
 		return nil, nil, err
 	}
 	defer dir.Close()
+	return listed(dir)
+}
+
+func listed(dir *lockfile.Dir) ([]locker.Entry, []locker.Slot, error) {
 	l := &lockdir.Locker{Dir: dir}
 	entries, err := l.List()
 	if err != nil {
@@ -77,15 +77,14 @@ func inDirectory() ([]locker.Entry, []locker.Slot, error) {
 // hostPause is the pause of the host. If its file cannot be used, an error is reported, and the host
 // counts as paused, as no newcomer gets an atom.
 func hostPause() policy.Pause {
-	host, err := pause.Host()
+	host, err := locker.HostPause()
 	if err != nil {
 		fault.Report(err)
-		host = policy.Pause{On: true, Left: limit.Never, Why: pause.File + " cannot be used"}
+		host = policy.Pause{On: true, Left: limit.Never, Why: locker.PauseFile + " cannot be used"}
 	}
 	return host
 }
 
-// pauseAll adds the pause of the host to the entries.
 func pauseAll(entries []locker.Entry, host policy.Pause) {
 	for i := range entries {
 		if host.On {
@@ -94,8 +93,7 @@ func pauseAll(entries []locker.Entry, host policy.Pause) {
 	}
 }
 
-// recorderOf returns a Recorder for reading the runlog with the runs of the lock's atom. If the
-// runlog cannot be read, it has no events.
+// recorderOf reads the runlog that has the lock's atom; if it cannot, there are no events.
 func (a *account) recorderOf(of atom.Atom, lock *locker.View) locker.Recorder {
 	if a.seen != nil {
 		return locker.Recorder{Log: &runlog.Log{Seen: a.seen}}
@@ -114,8 +112,7 @@ func (a *account) recorderOf(of atom.Atom, lock *locker.View) locker.Recorder {
 	return locker.Recorder{Log: log}
 }
 
-// sources returns the directory of the runlog and the atoms that it may contain: those of the lock
-// directory and those of the store, whose runs are in the same runlog.
+// sources returns the atoms of the lock directory and of the store: their runs are in one runlog.
 func sources() (logDir string, entries []locker.Entry, err error) {
 	if logDir, err = config.RunlogDir(); err != nil {
 		return "", nil, err
@@ -128,17 +125,25 @@ func sources() (logDir string, entries []locker.Entry, err error) {
 	return logDir, entries, err
 }
 
-// pastSources is sources for verbs that show the past. If a store does not answer, it continues
-// without the store; state is nil then, as it cannot be checked whether a run without an end still
-// runs.
-func pastSources(verb string) (logDir string, entries []locker.Entry, state func(token string) history.Outcome, err error) {
+type recorded struct {
+	dir     string // of the runlog
+	entries []locker.Entry
+	chosen  choice
+	state   func(token string) history.Outcome // of a run without an end; nil: the store does not answer, so that cannot be checked
+}
+
+// recorded continues without the store if that does not answer. Then the requested atom may be in the
+// store, and it is no error if it is not found elsewhere.
+func (q *query) recorded(verb string) (r recorded, err error) {
 	tellHost(verb)
-	logDir, entries, err = sources()
+	r.dir, r.entries, err = sources()
+	r.state = stateIn(r.entries)
+	r.chosen = q.choose(r.entries, history.Read(r.dir))
 	if err != nil && store() != "" && fault.KindOf(err) == fault.Unavailable {
 		fault.Report(err)
-		return logDir, entries, nil, nil
+		r.state, q.named, err = nil, false, nil
 	}
-	return logDir, entries, stateIn(entries), err
+	return r, err
 }
 
 // stateIn returns a function that looks for the lock with that token: without one the run is lost.
@@ -164,15 +169,15 @@ func stateIn(entries []locker.Entry) func(token string) history.Outcome {
 type query struct {
 	since, until string // as when reads them
 	atom         string
-	kinds        string // of events
-	reset        string // the atom that is to forget
-	why          string // the reason of a pause
-	check        string // the file of --check
-	output       string // the file of --output
+	kinds        []runlog.Kind // of events; none: all
+	reset        string        // the atom that is to forget
+	why          string        // the reason of a pause
+	check        string        // the file of --check
+	output       string        // the file of --output
 	svg, html    string
 	limit        string // of the jobs to be wrapped
 
-	json, csv, openMetrics bool
+	json, csv              bool
 	explain, follow, watch bool
 	failed                 bool // only atoms in trouble
 	named                  bool // the atom is an argument: if it does not exist, that is an error
@@ -182,7 +187,7 @@ type query struct {
 	system                                 bool // all crontabs of the machine are to be checked
 	allUsers                               bool
 
-	lines runlog.Opt[int] // of the log, at most
+	lines int // of the log, at most
 
 	all      bool          // all atoms of the host, or of the user
 	pauseFor time.Duration // 0: not given
@@ -208,8 +213,7 @@ func (q *query) atomOption() config.Option {
 	}
 }
 
-// nameAtom takes the arguments as the value of --atom. Several arguments are one name, typed
-// without quotes.
+// nameAtom takes several arguments as one name, typed without quotes.
 func (q *query) nameAtom() error {
 	if q.atom != "" || q.reset != "" {
 		return fault.New(fault.Usage, q.args[0], "the atom was named already")
@@ -218,7 +222,6 @@ func (q *query) nameAtom() error {
 	return nil
 }
 
-// noAtom is the error of a verb if the requested atom does not exist.
 func (q *query) noAtom(verb string) error {
 	words := []string{q.atom}
 	if q.named {
@@ -227,20 +230,17 @@ func (q *query) noAtom(verb string) error {
 	return &fault.Error{Kind: fault.Usage, Object: verb, Err: atom.ErrNone(words...)}
 }
 
-// matches reports whether --atom selects the atom.
 func matches(text string, a atom.Atom) bool {
 	return text == "" || strings.Contains(a.Words(), text) || string(a.Name()) == text
 }
 
-// choice is what a verb shows: atoms with the text in their words, as --atom has it, or only those of
-// which it is the whole name.
+// choice is the atoms with the text in their words, or those of which it is the whole name.
 type choice struct {
 	text  string
 	whole bool
 }
 
-// choose returns the choice for --atom, or for NAME: those with the whole name, if the entries or the
-// events have one.
+// choose takes those with the whole name, if the entries or the events have one.
 func (q *query) choose(entries []locker.Entry, events iter.Seq2[runlog.Event, error]) choice {
 	c := choice{text: q.atom, whole: q.named}
 	if !q.named || slices.ContainsFunc(entries, c.hasEntry) {
@@ -272,7 +272,19 @@ func (c choice) hasEntry(e locker.Entry) bool {
 
 func (c choice) hasPast(a *history.Atom) bool { return c.has(a.Atom) }
 
-// write writes to standard output.
+// failures are the errors of a verb that goes on after one: all but the last are reported at once.
+type failures struct{ last error }
+
+func (f *failures) add(err error) {
+	if err == nil {
+		return
+	}
+	if f.last != nil {
+		fault.Report(f.last)
+	}
+	f.last = err
+}
+
 func write(text []byte) error {
 	_, err := os.Stdout.Write(text)
 	return fault.Wrap("standard output", err)
@@ -290,15 +302,14 @@ func save(path string, text []byte, options ...renameio.Option) error {
 	if there, err := os.Stat(path); err == nil && !there.Mode().IsRegular() {
 		return fault.Wrap(path, os.WriteFile(path, text, 0))
 	}
-	file, err := link.Follow(path)
+	file, err := way.Follow(path)
 	if err == nil {
 		err = renameio.WriteFile(file, text, 0o644, options...)
 	}
 	return fault.Wrap(path, err)
 }
 
-// mayReplace returns an error if path is a directory: that of rename(2) would name a temporary
-// file.
+// mayReplace names a directory: the error of rename(2) would name a temporary file.
 func mayReplace(path string) error {
 	if there, err := os.Stat(path); err == nil && there.IsDir() {
 		return fault.New(fault.CannotCreate, path, "is a directory: want the name of a file")
@@ -306,8 +317,7 @@ func mayReplace(path string) error {
 	return nil
 }
 
-// tellNone reports that nothing is shown of the requested atom. It is an error if the atom is an
-// argument of the verb, and neither the entries nor the runlog have it.
+// tellNone returns an error if the atom is an argument of the verb and does not exist.
 func (q *query) tellNone(verb, dir string, entries []locker.Entry) error {
 	known := !q.named || slices.ContainsFunc(entries, choice{text: q.atom}.hasEntry)
 	_, _ = history.Each(history.Read(dir), func(e *runlog.Event) { known = known || matches(q.atom, history.AtomOf(e)) })
@@ -318,13 +328,10 @@ func (q *query) tellNone(verb, dir string, entries []locker.Entry) error {
 	return nil
 }
 
-// nothingIn is the text for a period without events. It names the directory, as each user has
-// another one.
 func nothingIn(dir string) string {
 	return "nothing is recorded of this period in " + terminal.Clean(dir) + "\n"
 }
 
-// tellDamage warns of lines that could not be read, and which command shows them.
 func tellDamage(lines int, dir, command string) {
 	if lines > 0 {
 		fault.Warn(dir, strconv.Itoa(lines)+" damaged lines of the runlog passed over ("+command+" shows them)")

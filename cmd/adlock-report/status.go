@@ -34,7 +34,6 @@ var statusVerb = verb{
 	show:      status,
 }
 
-// refresh is the interval of --watch.
 const refresh = 2 * time.Second
 
 func status(q *query) error {
@@ -57,7 +56,7 @@ func status(q *query) error {
 	}
 }
 
-// statusText is the table, or why it is empty; shows is whether there is a row.
+// statusText also says whether there is a row.
 func statusText(q *query) (text []byte, shows bool, failed error) {
 	now := time.Now()
 	all, stray, failed := q.look(now)
@@ -74,7 +73,7 @@ func statusText(q *query) (text []byte, shows bool, failed error) {
 	shows = len(rows) > 0
 	switch {
 	case q.json:
-		text, err = arrayOf(rows)
+		text = arrayOf(rows, (*row).object)
 	case shows && q.failed:
 		text = []byte(table(rows, now))
 	case shows:
@@ -87,9 +86,8 @@ func statusText(q *query) (text []byte, shows bool, failed error) {
 	return text, shows, errors.Join(failed, err)
 }
 
-// look reads the store or lock directory, or those of all users. stray is a text on slots that no
-// row shows, and on the name of this machine. If failed is an error of one user, the rows are those
-// of the others.
+// look also returns a text on slots that no row shows, and on the name of this machine. failed may be an
+// error of one user: the rows are those of the others.
 func (q *query) look(now time.Time) (rows []*row, stray string, failed error) {
 	if !q.allUsers {
 		a := &account{}
@@ -126,16 +124,15 @@ func renamedText() string {
 	return folded("this machine's node name is " + terminal.Clean(node) + " now; its locks here keep the host " + terminal.Clean(host))
 }
 
-// chosen are the rows that --atom and the arguments ask for. Arguments that together name an atom
-// were typed without quotes.
+// chosen takes arguments that together name an atom as one name, typed without quotes.
 func (q *query) chosen(all []*row) ([]*row, error) {
-	rows := slices.DeleteFunc(slices.Clone(all), func(r *row) bool { return string(r.Name) != q.atom && !matches(q.atom, r.atom) })
+	rows := slices.DeleteFunc(slices.Clone(all), func(r *row) bool { return string(r.Name) != q.atom && !matches(q.atom, r.Atom) })
 	if len(q.args) == 0 {
 		return rows, nil
 	}
 	var called []atom.Called
 	for _, r := range rows {
-		called = append(called, r.called())
+		called = append(called, r.Called)
 	}
 	meant, err := atom.Meant(called, q.args)
 	if err != nil {
@@ -148,30 +145,25 @@ func (q *query) chosen(all []*row) ([]*row, error) {
 	return wanted, nil
 }
 
-// nothing returns the reason why there is nothing to show.
 func (q *query) nothing(others bool) (string, error) {
-	if q.allUsers && !others {
+	switch address := store(); {
+	case others:
+		return atom.ErrNone(q.atom).Error(), nil
+	case q.allUsers:
 		return "no atoms in any user's lock directory", nil
-	}
-	if address := store(); address != "" && !others {
+	case address != "":
 		return "no atoms in " + terminal.Clean(address), nil
 	}
 	dir, err := config.Dir()
 	if err != nil {
 		return "", err
 	}
-	dir = terminal.Clean(dir)
-	_, missing := os.Stat(dir)
-	switch {
-	case others:
-		return atom.ErrNone(q.atom).Error(), nil
-	case errors.Is(missing, fs.ErrNotExist):
-		return "no atoms: " + dir + ": no such directory", nil
+	if _, missing := os.Stat(dir); errors.Is(missing, fs.ErrNotExist) {
+		return "no atoms: " + terminal.Clean(dir) + ": no such directory", nil
 	}
-	return "no atoms in " + dir, nil
+	return "no atoms in " + terminal.Clean(dir), nil
 }
 
-// rowObject is a row in JSON.
 type rowObject struct {
 	atomObject
 	Command     string         `json:"command,omitempty"`
@@ -198,7 +190,6 @@ type rowObject struct {
 	Overdue     string         `json:"overdue,omitempty"`
 }
 
-// lastObject is the run that ended last.
 type lastObject struct {
 	Outcome     string `json:"outcome"`
 	Status      *int   `json:"status,omitempty"`
@@ -217,12 +208,14 @@ type waiterObject struct {
 
 func (r *row) object() any {
 	o := &rowObject{
-		atomObject: atomOf(r.Name, r.atom), Command: atom.Shown(r.atom.Command), State: r.State, Since: limit.Instant(r.Since),
+		atomObject: atomOf(r.Called), Command: atom.Shown(r.Atom.Command), State: r.State, Since: limit.Instant(r.Since),
 		Completed: limit.Instant(r.Completed), CompletedOn: r.CompletedOn, DueIn: seconds(r.DueIn), Takeable: r.Takeable, Why: r.Why, Overdue: r.overdue,
 	}
 	if r.Held {
-		o.Held, o.Owner, o.UID, o.User = seconds(runlog.Some(r.Age)), &r.Owner, &r.UID, userOf(r.UID, r.Node)
-		o.Node = r.Node
+		o.Held, o.Owner, o.UID, o.Node = seconds(runlog.Some(r.Age)), &r.Owner, &r.UID, r.Node
+		if r.Node == "" {
+			o.User = userName(r.UID)
+		}
 	}
 	if r.LimitsKnown {
 		o.IfElapsed, o.ExpireAfter = seconds(runlog.Some(r.Limits.IfElapsed)), seconds(runlog.Some(r.Limits.ExpireAfter))

@@ -13,8 +13,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// store returns the address of the chosen store beyond this machine; "": a lock directory is
-// chosen.
+// store is the address of the store beyond this machine; "": a lock directory is chosen.
 func store() string {
 	if address, err := config.Store(); err == nil && config.IsRemote(address) {
 		return address
@@ -22,30 +21,21 @@ func store() string {
 	return "" // config.Dir returns the error
 }
 
-// stored returns the atoms and slots of the store.
 func stored() (entries []locker.Entry, slots []locker.Slot, err error) {
-	err = askLocksmith("list", func(answer io.Reader) (err error) {
+	slots, err = askLocksmith("list", func(answer io.Reader) (slots []locker.Slot, err error) {
 		entries, slots, err = listing.Read(answer)
-		return err
+		return slots, err
 	})
 	return entries, slots, err
 }
 
-// tryStore tries the store.
-func tryStore() (trial listing.Trial, err error) {
-	err = askLocksmith("try", func(answer io.Reader) (err error) {
-		trial, err = listing.ReadTrial(answer)
-		return err
-	})
-	return trial, err
-}
+func tryStore() (listing.Trial, error) { return askLocksmith("try", listing.ReadTrial) }
 
-// askLocksmith passes the answer of a verb of the locksmith to read: this program links no client of
-// a store.
-func askLocksmith(verb string, read func(io.Reader) error) error {
+// askLocksmith reads the answer of a verb of the locksmith: this program links no client of a store.
+func askLocksmith[T any](verb string, read func(io.Reader) (T, error)) (answer T, err error) {
 	path, err := config.FindPartner(config.Locksmith, "for a store beyond this machine")
 	if err != nil {
-		return err
+		return answer, err
 	}
 	smith := exec.Command(path, verb)
 	smith.Stderr = os.Stderr
@@ -54,16 +44,15 @@ func askLocksmith(verb string, read func(io.Reader) error) error {
 		err = smith.Start()
 	}
 	if err != nil {
-		return &fault.Error{Kind: fault.Unavailable, Object: path, Err: err}
+		return answer, &fault.Error{Kind: fault.Unavailable, Object: path, Err: err}
 	}
-	err = read(text)
+	answer, err = read(text)
 	text.Close() // so that the locksmith does not wait if it sends more than was read
 	_ = smith.Wait()
-	return fault.Wrap(path, err)
+	return answer, fault.Wrap(path, err)
 }
 
-// tellHost tells a person, if a store beyond this machine is chosen, that the runlog has only the
-// runs of this host.
+// tellHost tells a person, if there is such a store, that the runlog has only the runs of this host.
 func tellHost(verb string) {
 	if dir, err := config.RunlogDir(); err == nil && store() != "" && terminal.Is(os.Stderr) {
 		node, _ := sysfile.NodeName()

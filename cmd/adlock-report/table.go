@@ -16,15 +16,19 @@ import (
 	"adlock/lib/policy"
 )
 
-// column is one column of the table.
 type column struct {
 	head string
 	cell func(*row) string
 }
 
-// columnsOf are the columns that the rows need.
 func columnsOf(rows []*row, now time.Time) []column {
-	columns := []column{{"ATOM", (*row).nameCell}}
+	columns := []column{{"ATOM", func(r *row) string {
+		text := terminal.Clean(r.String())
+		if r.user != "" { // another user's name could make the table arbitrarily wide
+			text = terminal.Cut(text, foreignWidth, gapMark())
+		}
+		return text
+	}}}
 	if slices.ContainsFunc(rows, func(r *row) bool { return r.host() != rows[0].host() }) {
 		columns = append(columns, column{"HOST", func(r *row) string { return terminal.Clean(r.host()) }})
 	}
@@ -37,28 +41,21 @@ func columnsOf(rows []*row, now time.Time) []column {
 		column{"DUE", (*row).due},
 		column{"OWNER", (*row).owner})
 	if slices.ContainsFunc(rows, func(r *row) bool { return r.Slot > 0 }) {
-		columns = append(columns, column{"SLOT", (*row).slotCell})
+		columns = append(columns, column{"SLOT", func(r *row) string {
+			if r.Slot == 0 {
+				return "-"
+			}
+			return strconv.Itoa(r.Slot) + " of " + strconv.Itoa(r.Slots)
+		}})
 	}
 	columns = append(columns, column{"LIMITS", (*row).limitsCell})
 	return columns
 }
 
-// nameCell shows the atom. A name from another user is cut, so that it cannot make the table
-// arbitrarily wide.
-func (r *row) nameCell() string {
-	text := terminal.Clean(r.words())
-	if r.user != "" {
-		text = terminal.Cut(text, foreignWidth, gapMark())
-	}
-	return text
-}
-
 const foreignWidth = 100
 
-// table is the output of status for people. States that need attention are marked by colour and
-// words, and explained in a line of their own; but a pause only once for the rows of a user that
-// follow each other, as `pause --all` pauses them all. (text/tabwriter would count the escapes of colours
-// as text, and end every column at such a line.)
+// table describes states that need attention in lines below the row; but a pause only once for rows that
+// follow each other, as `pause --all` pauses them all.
 func table(rows []*row, now time.Time) string {
 	columns := columnsOf(rows, now)
 	lines := make([][]string, len(rows)+1)
@@ -68,21 +65,21 @@ func table(rows []*row, now time.Time) string {
 			lines[i+1] = append(lines[i+1], c.cell(r))
 		}
 	}
-	width := terminal.Limit(os.Stdout)
-	lines = fit(lines, width, dropOrder, gapMark())
+	lines = fit(lines, dropOrder)
 	paint := terminal.Colours(os.Stdout)
-	state := slices.Index(lines[0], "STATE")
+	state := slices.IndexFunc(lines[0], func(head string) bool { return strings.TrimSpace(head) == "STATE" })
 	var w strings.Builder
 	told := "" // the user and the pause that were shown last
 	for i, line := range lines {
 		style := terminal.Bold
 		if i > 0 {
-			style = stateStyle(rows[i-1].State)
+			style = stateStyles[rows[i-1].State]
 		}
-		if state >= 0 {
-			line[state] = paint.Text(style, line[state])
+		if state >= 0 && state < len(line) { // a line that was cut is one cell
+			cell := strings.TrimRight(line[state], " ")
+			line[state] = paint.Text(style, cell) + line[state][len(cell):]
 		}
-		w.WriteString(joined(line))
+		w.WriteString(joined(line) + "\n")
 		if i > 0 {
 			for _, n := range rows[i-1].notes(now) {
 				if pause := rows[i-1].user + " " + n.text; n.pause {
@@ -91,7 +88,7 @@ func table(rows []*row, now time.Time) string {
 					}
 					told = pause
 				}
-				for _, text := range terminal.Fold("  "+terminal.Clean(n.text), "    ", width) {
+				for _, text := range terminal.Fold("  "+terminal.Clean(n.text), "    ", terminal.Limit(os.Stdout)) {
 					w.WriteString(paint.Text(n.style, text) + "\n")
 				}
 			}
@@ -100,21 +97,13 @@ func table(rows []*row, now time.Time) string {
 	return w.String()
 }
 
-// folded breaks a text of one line into lines as wide as the terminal.
 func folded(text string) string {
 	return strings.Join(terminal.Fold(text, "    ", terminal.Limit(os.Stdout)), "\n") + "\n"
 }
 
-func stateStyle(state string) terminal.Style {
-	switch state {
-	case "overdue", "damaged":
-		return terminal.Alarm
-	case "orphaned", "unknown", "waiting", "stopped", "paused":
-		return terminal.Yellow
-	case "running":
-		return terminal.Green
-	}
-	return terminal.Plain
+var stateStyles = map[string]terminal.Style{
+	"overdue": terminal.Alarm, "damaged": terminal.Alarm, "orphaned": terminal.Yellow, "unknown": terminal.Yellow,
+	"waiting": terminal.Yellow, "stopped": terminal.Yellow, "paused": terminal.Yellow, "running": terminal.Green,
 }
 
 func widthsOf(lines [][]string) []int {
@@ -127,21 +116,8 @@ func widthsOf(lines [][]string) []int {
 	return widths
 }
 
-// align makes every cell as wide as its column: longer text is cut, with gap in the middle.
-func align(lines [][]string, widths []int, gap string) {
-	for _, line := range lines {
-		for n, text := range line {
-			line[n] = terminal.Pad(terminal.Cut(text, widths[n], gap), widths[n])
-		}
-	}
-}
+func joined(cells []string) string { return strings.TrimRight(strings.Join(cells, columnGap), " ") }
 
-// joined makes a line of aligned cells.
-func joined(cells []string) string {
-	return strings.TrimRight(strings.Join(cells, columnGap), " ") + "\n"
-}
-
-// gapMark replaces the text that was cut.
 func gapMark() string {
 	if terminal.Unicode() {
 		return "…"
@@ -149,13 +125,20 @@ func gapMark() string {
 	return "~"
 }
 
-// fit aligns the table, and makes it as narrow as the terminal (0: any width). It cuts the names of
+// fit aligns the cells of a table, and makes it as narrow as the terminal. It cuts the names of
 // atoms, to longestName everywhere; if they would be shorter than namesWidth, it drops columns in
 // this order, and at last cuts each line.
-func fit(lines [][]string, width int, order []string, gap string) [][]string {
+func fit(lines [][]string, order []string) [][]string {
+	width, gap := terminal.Limit(os.Stdout), gapMark()
+	names, most := widthsOf(lines)[0], longestName
 	if width > 0 {
-		names := widthsOf(lines)[0]
-		room := func() int { return width - (rowWidth(lines) - widthsOf(lines)[0]) }
+		room := func() int {
+			others := 0
+			for _, w := range widthsOf(lines)[1:] {
+				others += len(columnGap) + w
+			}
+			return width - others
+		}
 		for _, head := range order {
 			if n := slices.Index(lines[0], head); n >= 0 && room() < min(names, namesWidth) {
 				for i := range lines {
@@ -163,29 +146,30 @@ func fit(lines [][]string, width int, order []string, gap string) [][]string {
 				}
 			}
 		}
-		shortenNames(lines, max(room(), 1), gap)
+		most = min(longestName, max(room(), 1))
 	}
-	shortenNames(lines, longestName, gap)
-	align(lines, widthsOf(lines), gap)
+	if names > most {
+		shortenNames(lines[1:], most, gap)
+	}
+	widths := widthsOf(lines)
 	for i, line := range lines {
-		if text := strings.TrimRight(strings.Join(line, columnGap), " "); width > 0 && terminal.Columns(text) > width {
+		for n, text := range line {
+			line[n] = terminal.Pad(text, widths[n])
+		}
+		if text := joined(line); width > 0 && terminal.Columns(text) > width {
 			lines[i] = []string{terminal.Cut(text, width, gap)}
 		}
 	}
 	return lines
 }
 
-// shortenNames cuts the names of atoms in the first column to width columns.
 func shortenNames(lines [][]string, width int, gap string) {
-	if widthsOf(lines)[0] <= width {
-		return
-	}
 	var all []string
-	for _, line := range lines[1:] {
+	for _, line := range lines {
 		all = append(all, line[0])
 	}
 	for i, name := range terminal.Shortened(all, width, gap) {
-		lines[i+1][0] = name
+		lines[i][0] = name
 	}
 }
 
@@ -197,16 +181,7 @@ const namesWidth = 20
 
 const columnGap = "  "
 
-// dropOrder has the columns of status that fit may drop, in this order.
 var dropOrder = []string{"LIMITS", "SLOT", "DUE", "OWNER", "HOST", "LAST"}
-
-func rowWidth(lines [][]string) int {
-	total := len(columnGap) * (len(lines[0]) - 1)
-	for _, w := range widthsOf(lines) {
-		total += w
-	}
-	return total
-}
 
 func (r *row) state() string {
 	if r.Held {
@@ -215,7 +190,6 @@ func (r *row) state() string {
 	return r.State
 }
 
-// lastCell is when a run last ended, and how, if it did not succeed.
 func (r *row) lastCell(now time.Time) string {
 	if how := r.lastWord(); how != "" {
 		return how + " " + terminal.Age(now.Sub(r.Last.End)) + " ago"
@@ -230,20 +204,15 @@ func (r *row) lastCell(now time.Time) string {
 	return ago
 }
 
-// lastWord describes how the last run ended. It is "" if the run succeeded, or if the runlog does
-// not have the last run: the atom has completed since.
+// lastWord is "" if the last run succeeded, or is not in the runlog: the atom has completed since.
 func (r *row) lastWord() string {
-	switch {
-	case r.Last == nil || r.Completed.Sub(r.Last.End) > clockSlack:
-	case r.Last.Outcome == history.Failed:
-		return "failed"
-	case r.Last.Outcome == history.Ended:
-		return "ended"
-	case r.Last.Outcome == history.NotRun:
-		return "not run"
+	if r.Last == nil || r.Completed.Sub(r.Last.End) > clockSlack {
+		return ""
 	}
-	return ""
+	return lastWords[r.Last.Outcome]
 }
+
+var lastWords = [history.Outcomes]string{history.Failed: "failed", history.Ended: "ended", history.NotRun: "not run"}
 
 func (r *row) limitsCell() string {
 	if !r.LimitsKnown {
@@ -254,13 +223,6 @@ func (r *row) limitsCell() string {
 		text += " learned"
 	}
 	return text
-}
-
-func (r *row) slotCell() string {
-	if r.Slot == 0 {
-		return "-"
-	}
-	return strconv.Itoa(r.Slot) + " of " + strconv.Itoa(r.Slots)
 }
 
 func (r *row) owner() string {
@@ -283,7 +245,6 @@ func (r *row) owner() string {
 	return owner
 }
 
-// due is when IfElapsed will have passed.
 func (r *row) due() string {
 	switch {
 	case !r.DueIn.Set:
@@ -296,23 +257,22 @@ func (r *row) due() string {
 	return "in " + terminal.Left(r.DueIn.Value)
 }
 
-// note is a line below a row.
 type note struct {
 	style terminal.Style
 	text  string
 	pause bool // it tells of a pause
 }
 
-// notes say why the atom needs attention, how its last run failed, and which processes
-// wait.
 func (r *row) notes(now time.Time) (all []note) {
 	add := func(style terminal.Style, text string) {
 		if text != "" {
 			all = append(all, note{style, text, false})
 		}
 	}
-	add(terminal.Plain, r.commandNote())
-	add(stateStyle(r.State), r.stateNote())
+	if r.Atom.Command != "" && !atom.IsDigest(r.Atom.Command) {
+		add(terminal.Plain, terminal.Cut("command: "+terminal.Clean(atom.Shown(r.Atom.Command)), noteWidth, gapMark()))
+	}
+	add(stateStyles[r.State], r.stateNote())
 	if r.watcher != 0 {
 		add(terminal.Yellow, "process "+strconv.Itoa(r.watcher)+" watches whether its job works, and ends it if it is idle")
 	}
@@ -321,22 +281,15 @@ func (r *row) notes(now time.Time) (all []note) {
 	}
 	add(terminal.Red, r.lastNote())
 	add(terminal.Yellow, r.waitingNote(now))
-	add(terminal.Yellow, r.limitsNote())
-	return all
-}
-
-// commandNote shows the command of an atom whose name was made from it.
-func (r *row) commandNote() string {
-	if r.atom.Command == "" || atom.IsDigest(r.atom.Command) {
-		return ""
+	if warning := r.Limits.Warning(); r.LimitsKnown && warning != "" {
+		add(terminal.Yellow, "warning: "+warning)
 	}
-	return terminal.Cut("command: "+terminal.Clean(atom.Shown(r.atom.Command)), noteWidth, gapMark())
+	return all
 }
 
 // noteWidth is the longest note on a command: one line of a terminal.
 const noteWidth = 78
 
-// stateNote says why a state needs attention.
 func (r *row) stateNote() string {
 	switch r.State {
 	case "idle", "waiting", "running", "paused":
@@ -363,13 +316,12 @@ func (r *row) stateNote() string {
 		if r.user != "" {
 			why += "; " + locker.Recorder{}.IfDead(lock) + " (as the user " + r.user + ")"
 		} else {
-			why += "; " + (&account{}).recorderOf(r.atom, &locker.View{Node: r.Node}).IfDead(lock)
+			why += "; " + (&account{}).recorderOf(r.Atom, &locker.View{Node: r.Node}).IfDead(lock)
 		}
 	}
 	return r.State + ": " + why
 }
 
-// lastNote says how the last run failed, and how many in a row.
 func (r *row) lastNote() string {
 	if r.lastWord() == "" {
 		return ""
@@ -396,7 +348,6 @@ func (r *row) lastNote() string {
 	return text
 }
 
-// waitingNote names the waiters and what they wait for, in the order in which they came.
 func (r *row) waitingNote(now time.Time) string {
 	var each []string
 	for _, w := range r.Waiting[:min(len(r.Waiting), shownWaiters)] {
@@ -419,8 +370,7 @@ func (r *row) waitingNote(now time.Time) string {
 	return text
 }
 
-// waitedFor describes what the waiters wait for: the holder, if there is one; else the reason that
-// the runlog has for the first waiter.
+// waitedFor is the holder, if there is one; else the reason that the runlog has for the first waiter.
 func (r *row) waitedFor() string {
 	switch {
 	case r.isSemaphore():
@@ -437,12 +387,4 @@ func (r *row) waitedFor() string {
 	return "the lock"
 }
 
-// shownWaiters is how many waiters waitingNote names.
 const shownWaiters = 3
-
-func (r *row) limitsNote() string {
-	if warning := r.Limits.Warning(); r.LimitsKnown && warning != "" {
-		return "warning: " + warning
-	}
-	return ""
-}

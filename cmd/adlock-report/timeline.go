@@ -38,37 +38,33 @@ func drawTimeline(q *query) error {
 	if !since.Before(until) {
 		return errNoPeriod
 	}
-	dir, entries, state, err := pastSources("timeline")
+	past, err := q.recorded("timeline")
 	if err != nil {
 		return err
 	}
+	dir := past.dir
 	width := terminal.Width(os.Stdout)
 	columns := timeline.Columns(width)
 	if q.svg != "" {
 		columns = timeline.SVGColumns
 	}
 	chart, failed := timeline.Build(history.Read(dir), timeline.Options{
-		Since: since, Until: until, Margin: q.until == "", Columns: columns, Match: q.choose(entries, history.Read(dir)).hasPast, State: state,
+		Since: since, Until: until, Margin: q.until == "", Columns: columns, Match: past.chosen.hasPast, State: past.state,
 	})
 	tellDamage(chart.Damaged, dir, "adlock log")
 	if q.atom != "" && len(chart.Lanes) == 0 {
-		q.named = q.named && state != nil // nil: the atom may be in a store that does not answer
-		if err := q.tellNone("timeline", dir, entries); err != nil {
+		if err := q.tellNone("timeline", dir, past.entries); err != nil {
 			return err
 		}
 	}
-	return errors.Join(q.showChart(chart, dir, width), fault.Wrap(dir, failed))
-}
-
-func (q *query) showChart(chart *timeline.Chart, dir string, width int) error {
 	switch {
 	case q.svg != "":
-		return save(q.svg, chart.SVG())
-	case len(chart.Lanes) == 0 && q.atom != "": // tellNone has reported it
-		return nil
-	case len(chart.Lanes) == 0:
-		return write([]byte(nothingIn(dir)))
+		err = save(q.svg, chart.SVG())
+	case len(chart.Lanes) > 0:
+		text := timeline.Text{Width: width, Unicode: terminal.Unicode(), Paint: terminal.Colours(os.Stdout)}
+		err = write([]byte(text.Render(chart)))
+	case q.atom == "": // else tellNone has reported it
+		err = write([]byte(nothingIn(dir)))
 	}
-	text := timeline.Text{Width: width, Unicode: terminal.Unicode(), Paint: terminal.Colours(os.Stdout)}
-	return write([]byte(text.Render(chart)))
+	return errors.Join(err, fault.Wrap(dir, failed))
 }

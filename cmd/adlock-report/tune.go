@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,8 +36,7 @@ var tuneVerb = verb{
 
 // tuned is one atom that has learned something, or is set to learn.
 type tuned struct {
-	name      atom.Name
-	atom      atom.Atom // zero where only NAME is known
+	atom.Called
 	learned   learn.State
 	ifElapsed time.Duration // as the last run had it, or the learned one; ExpireAfter is never below it
 
@@ -60,24 +57,19 @@ func tune(q *query) error {
 	}
 	all := learners(entries, chosen)
 	if q.json {
-		text, err := arrayOf(all)
-		return errors.Join(err, write(text))
+		return write(arrayOf(all, (*tuned).object))
 	}
+	text := tunedText(all, q.explain)
 	if len(all) == 0 {
-		return write([]byte(nothingLearned(q.atom)))
+		which := ""
+		if q.atom != "" {
+			which = " that matches " + strconv.Quote(q.atom)
+		}
+		text = "no atom" + which + " has learned anything: it takes --expire-after auto or --if-elapsed auto\n"
 	}
-	return write([]byte(tunedText(all, q.explain)))
+	return write([]byte(text))
 }
 
-func nothingLearned(text string) string {
-	none := "no atom has learned anything"
-	if text != "" {
-		none = "no atom that matches " + strconv.Quote(text) + " has learned anything"
-	}
-	return none + ": it takes --expire-after auto or --if-elapsed auto\n"
-}
-
-// learners are the entries that have learned something, or are to: the last run had auto.
 func learners(entries []locker.Entry, chosen choice) []*tuned {
 	all := pasts()
 	var learned []*tuned
@@ -89,7 +81,7 @@ func learners(entries []locker.Entry, chosen choice) []*tuned {
 		if e.Memory.Learned == (learn.State{}) && !will || !chosen.hasEntry(*e) {
 			continue
 		}
-		t := &tuned{name: e.Name, atom: e.Called().Atom, learned: e.Memory.Learned, ifElapsed: e.Memory.Learned.IfElapsed(), asksIfElapsed: true, asksExpireAfter: true}
+		t := &tuned{Called: e.Called(), learned: e.Memory.Learned, ifElapsed: e.Memory.Learned.IfElapsed(), asksIfElapsed: true, asksExpireAfter: true}
 		if known {
 			t.ifElapsed, t.asksIfElapsed, t.asksExpireAfter = p.limits.IfElapsed, p.learnsIfElapsed, p.limits.Source == policy.Learned
 		}
@@ -98,16 +90,12 @@ func learners(entries []locker.Entry, chosen choice) []*tuned {
 	return learned
 }
 
-// reset makes the atom with exactly this name forget what it has learned.
 func reset(entries []locker.Entry, text string) error {
 	i, err := atom.One(locker.CalledOf(entries), []string{text})
 	if err != nil {
 		return &fault.Error{Kind: fault.Usage, Object: "tune", Err: err}
 	}
-	return forget(entries[i].Name)
-}
-
-func forget(name atom.Name) error {
+	name := entries[i].Name
 	if store() != "" {
 		return config.Become(config.Locksmith, "for a store beyond this machine", "forget", []string{string(name)})
 	}
@@ -119,16 +107,15 @@ func forget(name atom.Name) error {
 	return fault.Wrap(dir.Path(name.LastLock()), (&lockdir.Locker{Dir: dir}).Forget(name))
 }
 
-// tunedText is the table for people. With explain, the origin of the limits follows each line.
 func tunedText(all []*tuned, explain bool) string {
 	lines := [][]string{{"ATOM", "RUNS", "TYPICAL", "LONGEST", "IFELAPSED", "EXPIREAFTER"}}
 	for _, t := range all {
 		lines = append(lines, t.cells())
 	}
-	lines = fit(lines, terminal.Limit(os.Stdout), []string{"LONGEST", "TYPICAL", "RUNS"}, gapMark())
+	lines = fit(lines, []string{"LONGEST", "TYPICAL", "RUNS"})
 	var w strings.Builder
 	for i, line := range lines {
-		w.WriteString(joined(line))
+		w.WriteString(joined(line) + "\n")
 		if explain && i > 0 {
 			w.WriteString(all[i-1].explanation())
 		}
@@ -137,10 +124,6 @@ func tunedText(all []*tuned, explain bool) string {
 }
 
 func (t *tuned) cells() []string {
-	text := string(t.name)
-	if t.atom != (atom.Atom{}) {
-		text = terminal.Clean(t.atom.Words())
-	}
 	ifElapsed, expireAfter := "-", "-"
 	if t.asksIfElapsed {
 		ifElapsed = limit.Format(t.learned.IfElapsed())
@@ -152,7 +135,7 @@ func (t *tuned) cells() []string {
 		expireAfter = limit.Format(t.learned.ExpireAfter(t.ifElapsed))
 	}
 	return []string{
-		text, strconv.Itoa(t.learned.Runs),
+		terminal.Clean(t.String()), strconv.Itoa(t.learned.Runs),
 		terminal.Duration(t.learned.Typical()), terminal.Duration(t.learned.Longest()),
 		ifElapsed, expireAfter,
 	}
@@ -172,7 +155,6 @@ func (t *tuned) explanation() (text string) {
 	return text
 }
 
-// tunedObject is a tuned in JSON.
 type tunedObject struct {
 	atomObject
 	Runs    int           `json:"runs"`
@@ -188,7 +170,7 @@ type tunedObject struct {
 
 func (t *tuned) object() any {
 	o := &tunedObject{
-		atomObject: atomOf(t.name, t.atom),
+		atomObject: atomOf(t.Called),
 		Runs:       t.learned.Runs, Typical: limit.Seconds(t.learned.Typical()), Longest: limit.Seconds(t.learned.Longest()),
 		Spammed: t.learned.Spammed(),
 	}

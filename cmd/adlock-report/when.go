@@ -10,7 +10,6 @@ import (
 	"adlock/lib/limit"
 )
 
-// timeForms are the forms that when reads, for help and errors.
 const timeForms = `7d, 16:00, today, "yesterday 16:00" or "2026-11-20 16:00"`
 
 var errNoPeriod = fault.New(fault.Usage, "--since", "is not before --until")
@@ -21,7 +20,7 @@ var (
 	clockLayouts = []string{"15:04:05", "15:04"}
 )
 
-// when reads the time in the text of an option; without a text it returns otherwise.
+// when returns otherwise without a text.
 func when(option, text string, now, otherwise time.Time) (time.Time, error) {
 	switch text {
 	case "":
@@ -29,13 +28,12 @@ func when(option, text string, now, otherwise time.Time) (time.Time, error) {
 	case "now":
 		return now, nil
 	}
-	if d, err := limit.Parse(text); err == nil {
-		if d == limit.Never {
-			return time.Time{}, nil
-		}
+	switch d, err := limit.Parse(text); {
+	case err == nil && d == limit.Never:
+		return time.Time{}, nil
+	case err == nil:
 		return now.Add(-d), nil
-	}
-	if _, err := limit.Parse(text); limit.LacksUnit(text) {
+	case limit.LacksUnit(text):
 		return time.Time{}, &fault.Error{Kind: fault.Usage, Object: "--" + option, Err: err}
 	}
 	if t, is := clockTime(text, now); is {
@@ -47,8 +45,7 @@ func when(option, text string, now, otherwise time.Time) (time.Time, error) {
 	return time.Time{}, fault.New(fault.Usage, "--"+option, "bad time "+strconv.Quote(text)+" (want "+timeForms+")")
 }
 
-// clockTime reads a time of today or yesterday. A time without a day is the latest such time that
-// has passed.
+// clockTime takes a time without a day for the latest such time that has passed.
 func clockTime(text string, now time.Time) (time.Time, bool) {
 	word, clock, _ := strings.Cut(text, " ")
 	back := slices.Index([]string{"today", "yesterday"}, word)

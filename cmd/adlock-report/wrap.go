@@ -43,7 +43,6 @@ var wrapVerb = verb{
 	passOn:    passOn,
 }
 
-// setLimit accepts the values that a line may have as its ExpireAfter.
 func (q *query) setLimit(value string) error {
 	d, err := limit.Parse(value)
 	if value != "auto" && value != crontab.FromSchedule && (err != nil || d == 0) {
@@ -76,8 +75,7 @@ func wrap(q *query) error {
 	return err
 }
 
-// passOn copies the rest of standard input to standard output. It does nothing if the last argument
-// is a FILE, as wrap is no filter then.
+// passOn copies the rest of standard input, unless the last argument is a FILE: wrap is no filter then.
 func passOn(args []string) {
 	if len(args) > 0 {
 		if _, err := os.Stat(args[len(args)-1]); err == nil {
@@ -92,7 +90,6 @@ func passOn(args []string) {
 // largest is far more than any crontab has.
 const largest = 4 << 20
 
-// source is the text of the file, or of standard input, whole.
 func source(args []string) (string, error) {
 	in := os.Stdin
 	if len(args) > 1 {
@@ -116,7 +113,6 @@ func source(args []string) (string, error) {
 	return string(text), fault.Wrap(called(args), err)
 }
 
-// called is what messages call the crontab.
 func called(args []string) string {
 	if len(args) == 1 {
 		return args[0]
@@ -124,7 +120,6 @@ func called(args []string) string {
 	return "standard input"
 }
 
-// rewritten is the crontab wrapped or unwrapped, or the difference that this makes.
 func rewritten(q *query, text string) (string, error) {
 	lines := crontab.Read(text, q.userColumn)
 	if err := crontab.Refuse(lines); err != nil {
@@ -160,11 +155,11 @@ func changed(q *query, lines []crontab.Line) (crontab.Result, error) {
 	if err != nil {
 		return crontab.Result{}, err
 	}
-	homeless, err := homelessTest()
+	as, err := userTest()
 	if err != nil {
 		return crontab.Result{}, err
 	}
-	w := crontab.Wrapper{Adlock: path, Limit: q.limit, Flock: q.flock, Homeless: homeless}
+	w := crontab.Wrapper{Adlock: path, Limit: q.limit, Flock: q.flock, Homeless: homelessTest(as)}
 	if !w.CanStand() {
 		return crontab.Result{}, fault.New(fault.Usage, path, "cannot stand in a crontab as it is")
 	}
@@ -174,7 +169,6 @@ func changed(q *query, lines []crontab.Line) (crontab.Result, error) {
 	return w.Wrap(lines), nil
 }
 
-// guarded is the crontab below adlock's SHELL.
 func guarded(q *query, w *crontab.Wrapper, lines []crontab.Line) (crontab.Result, error) {
 	shell := run.InstalledShell()
 	if shell == "" {
@@ -189,12 +183,9 @@ func guarded(q *query, w *crontab.Wrapper, lines []crontab.Line) (crontab.Result
 
 func isUser(word string) bool { return lookUp(word) != nil }
 
-// lookUp returns the user in a user column, nil if there is no such user. On the BSDs a group and a
-// login class may follow the name.
-func lookUp(word string) *user.User { return lookedUp(word) }
-
-// lookedUp asks for each user once, as a crontab may name any number of them.
-var lookedUp = remembered(func(word string) *user.User {
+// lookUp returns the user in a user column; nil: none. On the BSDs a group and a login class may follow
+// the name.
+var lookUp = remembered(func(word string) *user.User {
 	if end := strings.IndexAny(word, ":/"); end >= 0 {
 		word = word[:end]
 	}
@@ -202,26 +193,14 @@ var lookedUp = remembered(func(word string) *user.User {
 	return known
 })
 
-// homelessTest is isHomeless. As root it looks at a home with the rights of the home's user.
-func homelessTest() (func(name, home string) bool, error) {
-	as, err := userTest()
-	return func(name, home string) bool {
+func homelessTest(as asUser) func(name, home string) bool {
+	return rememberedOfUser(func(name, home string) bool {
 		return as(name, func() bool { return isHomeless(name, home) })
-	}, err
+	})
 }
 
-// userTest returns asUser for the users of this machine. Unless this user
-// is root, as only calls is.
-func userTest() (as func(name string, is func() bool) bool, err error) {
-	if os.Geteuid() != 0 {
-		return func(_ string, is func() bool) bool { return is() }, nil
-	}
-	users, err := others()
-	return func(name string, is func() bool) bool { return asUser(users, name, is) }, err
-}
-
-// isHomeless reports whether a user of this machine, such as www-data, can make no file at home. It
-// is false for root, whose lock directory is not at home.
+// isHomeless reports whether a user, such as www-data, can make no file at home. It is false for root,
+// whose lock directory is not at home.
 func isHomeless(name, home string) bool {
 	known := lookUp(name)
 	if known == nil || known.Uid == "0" {
@@ -230,10 +209,7 @@ func isHomeless(name, home string) bool {
 	if uid, err := strconv.Atoi(known.Uid); err == nil && config.IsUsers(config.UserDir(uid), uid) {
 		return false
 	}
-	if home == "" {
-		home = known.HomeDir
-	}
-	info, err := firstThere(config.DirOfHome(home))
+	info, err := firstThere(config.DirOfHome(cmp.Or(home, known.HomeDir)))
 	if err != nil || !info.IsDir() {
 		return true
 	}
@@ -243,7 +219,7 @@ func isHomeless(name, home string) bool {
 
 // dirOf returns the lock directory of a user ("": this one) with that HOME ("": the user's own) if no
 // variable names another; "" if a settings file names one, or if the user can make none at home.
-func dirOf(name, home string, as func(name string, is func() bool) bool) string {
+func dirOf(name, home string, as asUser) string {
 	known := lookUp(name)
 	if name == "" {
 		known, _ = user.Current()
@@ -264,7 +240,6 @@ func dirOf(name, home string, as func(name string, is func() bool) bool) string 
 	return config.DirOfHome(cmp.Or(home, known.HomeDir))
 }
 
-// strangerOf returns the user to whom a directory belongs, if that is neither root nor this one.
 func strangerOf(dir string) string {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -274,14 +249,9 @@ func strangerOf(dir string) string {
 	if !ok || stat.Uid == 0 || int(stat.Uid) == os.Geteuid() {
 		return ""
 	}
-	owner, err := user.LookupId(strconv.FormatUint(uint64(stat.Uid), 10))
-	if err != nil {
-		return ""
-	}
-	return owner.Username
+	return userName(int(stat.Uid))
 }
 
-// firstThere is the directory at path, or the nearest above it that is there.
 func firstThere(path string) (os.FileInfo, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) && path != filepath.Dir(path) {
@@ -307,7 +277,6 @@ func misread(q *query, l *crontab.Line) error {
 	return fault.New(fault.Usage, lineName(q, l), "the command begins with "+strconv.Quote(word)+", "+why+": a crontab with users is read with -u; in another, "+otherwise)
 }
 
-// lineName is what messages call a line.
 func lineName(q *query, l *crontab.Line) string {
 	if len(q.args) == 1 {
 		return q.args[0] + ":" + strconv.Itoa(l.Number)
@@ -315,8 +284,6 @@ func lineName(q *query, l *crontab.Line) string {
 	return "line " + strconv.Itoa(l.Number)
 }
 
-// tell reports on standard error how many lines were changed, and which were left as they are, with
-// the reasons.
 func tell(q *query, r *crontab.Result) {
 	for _, left := range r.Left {
 		fault.Warn(lineName(q, left.Line), "left as it is: "+left.Why)
@@ -328,9 +295,9 @@ func tell(q *query, r *crontab.Result) {
 	if q.unwrap {
 		what = "unwrap"
 	}
+	text := "lines " + what + "ped: "
 	if q.diff {
-		fault.Warn(called(q.args), "lines to "+what+": "+strconv.Itoa(r.Done))
-		return
+		text = "lines to " + what + ": "
 	}
-	fault.Warn(called(q.args), "lines "+what+"ped: "+strconv.Itoa(r.Done))
+	fault.Warn(called(q.args), text+strconv.Itoa(r.Done))
 }

@@ -11,7 +11,6 @@ import (
 	"adlock/lib/config"
 	"adlock/lib/fault"
 	"adlock/lib/hook"
-	"adlock/lib/live"
 	"adlock/lib/lockdir"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
@@ -33,7 +32,7 @@ type stopArgs struct {
 
 func newStop() *stopArgs {
 	a := &stopArgs{request: locker.NewRequest(), from: config.Origins{}}
-	a.request.Line = &live.Line{}
+	a.request.Line = &locker.Line{}
 	return a
 }
 

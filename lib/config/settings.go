@@ -12,7 +12,6 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/hook"
 	"adlock/lib/limit"
-	"adlock/lib/live"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/runlog"
@@ -35,7 +34,7 @@ type Settings struct {
 // Defaults are the settings without any option.
 func Defaults() Settings {
 	r := locker.NewRequest()
-	r.Starving, r.Line = defaultStarving, &live.Line{}
+	r.Starving, r.Line = defaultStarving, &locker.Line{}
 	return Settings{Request: r, Hook: &hook.Hook{}, From: Origins{}}
 }
 

@@ -23,8 +23,7 @@ import (
 
 const lockDirectory = "lock directory"
 
-// directory examines the lock directory, or the place where it will be made, and the abilities of
-// its file system.
+// directory examines the lock directory, or the place where it will be made.
 func (m *Machine) directory(now time.Time) []Finding {
 	dir, there, err := lockfile.OpenToTry(m.Dir)
 	if err != nil {
@@ -50,7 +49,6 @@ func (m *Machine) directory(now time.Time) []Finding {
 	return all
 }
 
-// host reports a host that cannot be read, or is not the node name any more.
 func host(dir string) []Finding {
 	const what = "host"
 	if _, err := lockfile.Host(dir, false); err != nil {
@@ -62,7 +60,6 @@ func host(dir string) []Finding {
 	return nil
 }
 
-// fleeting is why the locks of the directory, which may be behind a link, do not last; "": they do.
 func (m *Machine) fleeting() string {
 	if m.Fleeting == nil {
 		return ""
@@ -74,8 +71,8 @@ func (m *Machine) fleeting() string {
 	return cmp.Or(m.Fleeting(m.Dir), m.Fleeting(real))
 }
 
-// locks names the active locks that cannot be read, as no job of theirs is run, and the first that a
-// machine with this machine's id has made, which may be a clone of it.
+// locks names the active locks that cannot be read, whose jobs are not run, and the first of another boot of
+// a machine with this id, which may be a clone.
 func locks(dir *lockfile.Dir) (all []Finding) {
 	files, err := dir.Files(atom.ActiveLock, atom.ReaderLock)
 	if err != nil {
@@ -112,7 +109,6 @@ func locks(dir *lockfile.Dir) (all []Finding) {
 	return all
 }
 
-// named are some of the names, and how many there are.
 func named(names []string) string {
 	slices.Sort(names)
 	const most = 5
@@ -123,8 +119,7 @@ func named(names []string) string {
 	return text
 }
 
-// fileSystem tries what a lock needs of the file system. It uses a file with the name of a
-// temporary file: if this process dies, a later run removes it.
+// fileSystem uses the name of a temporary file: if this process dies, a later run removes it.
 func fileSystem(dir *lockfile.Dir, now time.Time) []Finding {
 	temp, err := dir.TempFile(nil)
 	if err != nil {
@@ -139,16 +134,14 @@ func fileSystem(dir *lockfile.Dir, now time.Time) []Finding {
 		temp.Discard()
 		return []Finding{fail("files", err.Error(), "mend this, or name another directory by ADLOCK_DIR")}
 	}
-	letGo := sync.OnceValue(temp.Close)
-	defer letGo()
+	unlock := sync.OnceValue(temp.Close)
+	defer unlock()
 	defer temp.Withdraw() // if the file cannot be removed, another finding reports that
 	path := dir.Path(name)
-	return append([]Finding{how, exclusion(path, letGo)}, clock(path, now)...)
+	return append([]Finding{how, exclusion(path, unlock)}, clock(path, now)...)
 }
 
-// exclusion tries flock(2) between two processes, on a file that this process keeps locked until it
-// calls letGo.
-func exclusion(path string, letGo func() error) Finding {
+func exclusion(path string, unlock func() error) Finding {
 	const what, cure = "flock", "name a directory on another file system by ADLOCK_DIR"
 	switch free, err := askOther(path); {
 	case err != nil:
@@ -156,7 +149,7 @@ func exclusion(path string, letGo func() error) Finding {
 	case free:
 		return fail(what, "two processes hold one lock on "+path, cure)
 	}
-	err := letGo()
+	err := unlock()
 	free, asked := askOther(path)
 	switch err := errors.Join(err, asked); {
 	case err != nil:
@@ -167,8 +160,7 @@ func exclusion(path string, letGo func() error) Finding {
 	return fine(what, "excludes, as tried between two processes")
 }
 
-// clock tries how finely the file system keeps a file's time, and compares its own
-// clock with this machine's.
+// clock tries how finely times are kept, and compares the file system's clock with this machine's.
 func clock(path string, now time.Time) []Finding {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -196,8 +188,7 @@ func ahead(off time.Duration) string {
 	return limit.FormatAge(off) + " ahead of"
 }
 
-// resolution returns the unit of a file's mtime: it sets a time in which every digit of the
-// fraction is 1, and reads it back.
+// resolution is the unit of a file's mtime: it sets one with a 1 in every digit, and reads it back.
 func resolution(path string) (time.Duration, error) {
 	const odd = 111111111
 	if err := os.Chtimes(path, time.Unix(1e9+1, odd), time.Unix(1e9+1, odd)); err != nil {
@@ -210,7 +201,6 @@ func resolution(path string) (time.Duration, error) {
 	return unitOf(info.ModTime()), nil
 }
 
-// unitOf returns the smallest unit that a time shows; 2 s is that of FAT.
 func unitOf(at time.Time) time.Duration {
 	for unit := time.Nanosecond; unit < time.Second; unit *= 10 {
 		if at.Nanosecond()%int(10*unit) != 0 {
@@ -223,8 +213,7 @@ func unitOf(at time.Time) time.Duration {
 	return time.Second
 }
 
-// lastLocks compares the clock with the times at which atoms completed. It also reports last locks that
-// cannot be read, and pauses that may have been forgotten.
+// lastLocks compares the clock with the times at which atoms completed, and looks for long pauses.
 func lastLocks(dir *lockfile.Dir, now time.Time) []Finding {
 	files, err := dir.Files(atom.LastLock)
 	if err != nil {
@@ -268,7 +257,6 @@ func lastLocks(dir *lockfile.Dir, now time.Time) []Finding {
 	return append(all, fine("clock", "not before the newest last lock, of "+limit.FormatAge(now.Sub(newest))+" ago"))
 }
 
-// runlog reports whether the runlog can be written.
 func (m *Machine) runlog() Finding {
 	const what = "runlog"
 	log := &runlog.Log{Dir: m.LogDir, Apart: m.LogDir != m.Dir, Host: m.Host}

@@ -1,14 +1,10 @@
-// Package doctor examines whether a machine is fit to keep locks: it checks what a lock relies on,
-// and tries it if that leaves nothing behind. It has no rules of its own about directories, files
-// and processes: it calls the packages that check them for every lock.
-//
-// The result is for one time and one user: cron may run a job with other limits, and another user
-// has another lock directory.
+// Package doctor examines whether a machine is fit to keep locks. It has no rules of its own about
+// directories, files and processes: it calls the packages that check them for every lock.
+// The result is for one time and one user: cron may run a job with other limits.
 package doctor
 
 import (
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -18,7 +14,7 @@ import (
 	"adlock/lib/hook"
 	"adlock/lib/lease/listing"
 	"adlock/lib/limit"
-	"adlock/lib/pause"
+	"adlock/lib/locker"
 	"adlock/lib/policy"
 )
 
@@ -52,8 +48,7 @@ func fine(what, text string) Finding      { return Finding{Grade: Fine, What: wh
 func warn(what, why, cure string) Finding { return Finding{Warn, what, why, cure} }
 func fail(what, why, cure string) Finding { return Finding{Fail, what, why, cure} }
 
-// Machine is the machine to examine: the paths and versions according to the settings and the
-// running program.
+// Machine is the machine to examine, as the settings and the running program have it.
 type Machine struct {
 	Dir, LogDir string                        // of the locks, and of the runlog; "": a mistake in the settings files hides them
 	HomeDir     string                        // the lock directory with the HOME of passwd(5); "": the same
@@ -63,33 +58,17 @@ type Machine struct {
 
 	TryStore func() (listing.Trial, error) // tries Remote; nil: it is not tried
 
-	Programs  string   // the directory in which the programs are
-	Version   string   // of this program
-	Libraries []string // where adlock.sh may have been put
-	CronPath  string   // PATH in a crontab that does not set it
-	Services  []string // files of systemd's services that an administrator has written
-	Mailers   []string // the programs by which cron mails; one is enough
-	Hooked    bool     // a hook is told of trouble
-	Syslog    bool     // messages go to the system's log too (ADLOCK_SYSLOG)
-	Mistakes  []error  // in the settings files
-	Homeless  []string // users with locked jobs in the system's crontabs, and no possible lock directory
+	Programs string   // the directory in which the programs are
+	CronPath string   // PATH in a crontab that does not set it
+	Services []string // files of systemd's services that an administrator has written
+	Mailers  []string // the programs by which cron mails; one is enough
+	Hooked   bool     // a hook is told of trouble
+	Syslog   bool     // messages go to the system's log too (ADLOCK_SYSLOG)
+	Mistakes []error  // in the settings files
+	Homeless []string // users with locked jobs in the system's crontabs, and no possible lock directory
 }
 
-// library is the library's path below the prefix, for the Makefile and the packages.
-const library = "lib/adlock/adlock.sh"
-
-// LibrariesOf returns the places of the library: the one that belongs to programs in that
-// directory, those of every installation, and that of a source tree.
-func LibrariesOf(programs string) []string {
-	above := filepath.Dir(programs)
-	return []string{
-		filepath.Join(above, library), filepath.Join("/usr/local", library), filepath.Join("/usr", library),
-		filepath.Join(above, "sh/adlock.sh"),
-	}
-}
-
-// Examine returns the findings in the order in which to mend them. If processes cannot be
-// identified there is no lock, and no other finding.
+// Examine returns the findings in the order in which to mend them.
 func (m *Machine) Examine(now time.Time) (all []Finding) {
 	if all = processes(); !Fit(all) {
 		return all
@@ -106,23 +85,19 @@ func (m *Machine) Examine(now time.Time) (all []Finding) {
 	}
 	all = append(all, hostPause()...)
 	all = append(append(all, m.services()...), m.syslog(), m.mail(), limits())
-	all = append(all, m.programs()...)
-	return append(all, m.libraries()...)
+	return append(all, m.programs()...)
 }
 
-// pauseFinding is the object of findings about pauses.
 const pauseFinding = "pause"
 
-// hostPause reports a pause of the host that keeps all jobs from running by mistake.
 func hostPause() []Finding {
-	host, err := pause.Host()
+	host, err := locker.HostPause()
 	if err != nil {
 		return []Finding{fail(pauseFinding, err.Error(), "")} // the error contains the cure
 	}
 	return longPause("all jobs of this host", host, "as root: adlock resume --all")
 }
 
-// longPause warns of a pause that may have been forgotten.
 func longPause(of string, p policy.Pause, cure string) []Finding {
 	if !p.On || p.Age < 24*time.Hour {
 		return nil
@@ -130,7 +105,6 @@ func longPause(of string, p policy.Pause, cure string) []Finding {
 	return []Finding{warn(pauseFinding, of+": "+p.Reason()+"; began "+limit.FormatAge(p.Age)+" ago", cure)}
 }
 
-// syslog reports whether the system's log takes messages.
 func (m *Machine) syslog() Finding {
 	const what = "syslog"
 	path, err := hook.LogSocket()
@@ -143,7 +117,6 @@ func (m *Machine) syslog() Finding {
 	return fine(what, path+": "+err.Error()+" (only ADLOCK_SYSLOG needs it)")
 }
 
-// mail reports whether cron can mail what adlock reports.
 func (m *Machine) mail() Finding {
 	const what = "mail"
 	for _, path := range m.Mailers {
@@ -158,11 +131,11 @@ func (m *Machine) mail() Finding {
 	return warn(what, none+": trouble with the locks of its jobs is told to nobody", "install a mailer (msmtp-mta, nullmailer), or say ADLOCK_HOOK or ADLOCK_SYSLOG=1 in /etc/adlock.conf")
 }
 
-// settings names the settings files, and what is wrong with them.
+// settings names what is wrong with the settings files, else the files.
 func (m *Machine) settings() (all []Finding) {
 	const what = "settings"
-	for _, f := range config.Files() {
-		if !slices.ContainsFunc(m.Mistakes, func(err error) bool { return strings.HasPrefix(err.Error(), f.Path+":") }) {
+	if len(m.Mistakes) == 0 {
+		for _, f := range config.Files() {
 			all = append(all, fine(what, f.Path))
 		}
 	}
@@ -178,25 +151,5 @@ func (m *Machine) settings() (all []Finding) {
 
 // Fit reports whether nothing failed.
 func Fit(all []Finding) bool {
-	for _, f := range all {
-		if f.Grade == Fail {
-			return false
-		}
-	}
-	return true
-}
-
-// asFile returns the text of a file. The file must be a regular one of at most 1 MiB: those that
-// are read here are smaller.
-func asFile(path string) (string, error) {
-	const most = 1 << 20
-	info, err := os.Stat(path)
-	if err != nil {
-		return "", err
-	}
-	if !info.Mode().IsRegular() || info.Size() > most {
-		return "", fault.New(fault.IO, path, "is no small file")
-	}
-	text, err := os.ReadFile(path)
-	return string(text), err
+	return !slices.ContainsFunc(all, func(f Finding) bool { return f.Grade == Fail })
 }

@@ -11,7 +11,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/lease/listing"
 	"adlock/lib/limit"
-	"adlock/lib/pause"
+	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/test/support/must"
@@ -30,22 +30,15 @@ func fit(t *testing.T) *Machine {
 	must.Do(t, os.Chmod(top, 0o700))
 	m := &Machine{
 		Dir: filepath.Join(top, "locks"), Host: "dax",
-		Programs: filepath.Join(top, "bin"), Version: "0.2.0 (abc)", CronPath: "/nowhere", Hooked: true,
+		Programs: filepath.Join(top, "bin"), CronPath: "/nowhere", Hooked: true,
 	}
 	m.LogDir = m.Dir
-	m.Libraries = LibrariesOf(m.Programs)[:1]
 	must.Do(t, os.Mkdir(m.Dir, 0o700))
 	for _, name := range []string{"adlock", "adlock-locksmith"} {
-		program(t, filepath.Join(m.Programs, name), m.Version)
+		script(t, filepath.Join(m.Programs, name), 0o755, "#!/bin/sh\n")
 	}
-	script(t, m.Libraries[0], 0o644, "# a library\n_adlock_installed='"+filepath.Join(m.Programs, "adlock")+"' # a word\n_adlock_version=0.2.0\n")
+	script(t, filepath.Join(top, "lib/adlock/adlock.sh"), 0o644, "# a library\n")
 	return m
-}
-
-// program makes a program of that version.
-func program(t *testing.T, path, version string) {
-	t.Helper()
-	script(t, path, 0o755, "#!/bin/sh\necho '"+filepath.Base(path)+" version "+version+"'\n")
 }
 
 func script(t *testing.T, path string, mode os.FileMode, text string) {
@@ -248,22 +241,17 @@ func TestTheUnitOfATimeIsFoundInItsDigits(t *testing.T) {
 	}
 }
 
-func TestProgramsOfTwoVersionsAreNamed(t *testing.T) {
+func TestProgramsThatAreMissingAreNamed(t *testing.T) {
 	m := fit(t)
 	smith, adlock := filepath.Join(m.Programs, "adlock-locksmith"), filepath.Join(m.Programs, "adlock")
-	program(t, smith, "0.2.0 (def)")
-	m.finds(t, "adlock-locksmith", Warn, smith, "0.2.0 (def)", m.Version, "make install")
-	program(t, smith, "0.1.0")
-	m.finds(t, "adlock-locksmith", Fail, "0.1.0")
+	m.finds(t, "adlock-locksmith", Fine, smith)
 	must.Do(t, os.Remove(smith))
 	m.finds(t, "adlock-locksmith", Fine, "not installed")
 	m.Remote = "etcd://a:2379/p"
-	m.finds(t, "adlock-locksmith", Fail, "etcd://a:2379/p")
+	m.finds(t, "adlock-locksmith", Fail, smith, "no such file", "make install")
 	m.Remote = ""
-	script(t, adlock, 0o755, "#!/bin/sh\necho something else\n")
-	m.finds(t, "adlock", Fail, "does not tell its version")
 	must.Do(t, os.Remove(adlock))
-	m.finds(t, "adlock", Fail, "no such file")
+	m.finds(t, "adlock", Fail, adlock, "no such file")
 }
 
 func TestAStoreThatIsUnfitIsNamed(t *testing.T) {
@@ -281,45 +269,15 @@ func TestAStoreThatIsUnfitIsNamed(t *testing.T) {
 	m.finds(t, "store clock", Warn, "1m behind")
 }
 
-func TestALibraryOfAnotherVersionOrHelperIsNamed(t *testing.T) {
+func TestTheShellAndTheLibraryAreFound(t *testing.T) {
 	m := fit(t)
-	library := m.Libraries[0]
-	script(t, library, 0o644, "\n_adlock_version=0.1.9\n_adlock_installed='' # none\n")
-	m.finds(t, "adlock.sh", Fail, library, "0.1.9")
-	script(t, library, 0o644, "\n_adlock_version=0.2.0\n_adlock_installed='' # none\n")
-	m.finds(t, "adlock.sh", Fine, library)
-	elsewhere := filepath.Join(t.TempDir(), "adlock")
-	script(t, library, 0o644, "\n_adlock_version=0.2.0\n_adlock_installed='"+elsewhere+"'\n")
-	m.finds(t, "adlock.sh", Fail, elsewhere)
-	program(t, elsewhere, "0.1.0")
-	m.finds(t, "adlock.sh", Fail, elsewhere, "0.1.0")
-	program(t, elsewhere, m.Version)
-	m.finds(t, "adlock.sh", Fine, elsewhere)
-	script(t, elsewhere, 0o755, "#!/bin/sh\n: >"+elsewhere+".ran\n")
-	must.Do(t, os.Chmod(library, 0o666))
-	m.finds(t, "adlock.sh", Warn, "another user")
-	if os.Chown(library, -1, 65534) == nil { // root may
-		must.Do(t, os.Chmod(library, 0o664))
-		m.finds(t, "adlock.sh", Warn, "another user")
-	}
-	if _, err := os.Stat(elsewhere + ".ran"); err == nil {
-		t.Error("a helper that any user may have named was run")
-	}
-	must.Do(t, os.Remove(library))
-	m.finds(t, "adlock.sh", Fine, "not installed")
-}
-
-func TestTheShellOfAGuardedCrontabIsChecked(t *testing.T) {
-	m := fit(t)
+	lib := filepath.Join(filepath.Dir(m.Programs), "lib/adlock")
+	m.finds(t, "adlock.sh", Fine, lib+"/adlock.sh")
 	m.finds(t, "shell", Fine, "not installed")
-	shell := filepath.Join(filepath.Dir(m.Libraries[0]), "shell")
-	script(t, shell, 0o755, "#!/bin/sh\n_adlock_installed='"+filepath.Join(m.Programs, "adlock")+"' # a word\n")
-	m.finds(t, "shell", Fine, "say SHELL="+shell)
-	script(t, shell, 0o755, "#!/bin/sh\n_adlock_installed='/nowhere/adlock' # a word\n")
-	m.finds(t, "shell", Fail, shell, "/nowhere/adlock")
-	script(t, shell, 0o755, "#!/bin/sh\n_adlock_installed='"+filepath.Join(m.Programs, "adlock")+"'\n")
-	must.Do(t, os.Chmod(shell, 0o644))
-	m.finds(t, "shell", Fail, shell, "chmod 755")
+	script(t, lib+"/shell", 0o755, "#!/bin/sh\n")
+	m.finds(t, "shell", Fine, "say SHELL="+lib+"/shell")
+	must.Do(t, os.Chmod(lib+"/shell", 0o644))
+	m.finds(t, "shell", Fail, lib+"/shell", "chmod 755")
 }
 
 func TestServicesThatFailOrSignalNeedlesslyAreNamed(t *testing.T) {
@@ -350,15 +308,15 @@ func TestTheHelperThatCrontabsCallIsReported(t *testing.T) {
 	m.CronPath = "/nowhere:" + m.Programs
 	m.finds(t, "cron", Fine, "has "+filepath.Join(m.Programs, "adlock"))
 	another := t.TempDir()
-	program(t, filepath.Join(another, "adlock"), m.Version)
+	script(t, filepath.Join(another, "adlock"), 0o755, "#!/bin/sh\n")
 	m.CronPath = another + ":" + m.Programs
 	m.finds(t, "cron", Warn, another)
 }
 
 func TestForgottenAndDamagedPausesAreNamed(t *testing.T) {
-	before := pause.File
-	t.Cleanup(func() { pause.File = before })
-	pause.File = filepath.Join(t.TempDir(), "adlock.pause")
+	before := locker.PauseFile
+	t.Cleanup(func() { locker.PauseFile = before })
+	locker.PauseFile = filepath.Join(t.TempDir(), "adlock.pause")
 	m := fit(t)
 	old := record.NewPause(limit.Never, "disk")
 	old.Since = old.Since.Add(-48 * time.Hour)
@@ -367,8 +325,8 @@ func TestForgottenAndDamagedPausesAreNamed(t *testing.T) {
 	m.finds(t, "pause", Warn, "adlock.dax.run.x: paused: until it is resumed (disk); began 2d ago; adlock resume adlock.dax.run.x")
 	must.Do(t, os.Remove(filepath.Join(m.Dir, "last.adlock.dax.run.x")))
 	need.Root(t)
-	script(t, pause.File, 0o644, text)
+	script(t, locker.PauseFile, 0o644, text)
 	m.finds(t, "pause", Warn, "all jobs of this host: paused: ", "adlock resume --all")
-	script(t, pause.File, 0o644, "x")
-	m.finds(t, "pause", Fail, pause.File, "adlock resume --all")
+	script(t, locker.PauseFile, 0o644, "x")
+	m.finds(t, "pause", Fail, locker.PauseFile, "adlock resume --all")
 }

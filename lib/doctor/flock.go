@@ -17,8 +17,7 @@ import (
 // other is argument 0 of the second process. No program has this name.
 const other = "adlock: another"
 
-// askOther starts this program again as a second process, which tries to take the flock of the
-// file. free reports whether that process got it.
+// askOther reports whether a second process gets the flock of the file.
 func askOther(path string) (free bool, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -41,11 +40,9 @@ func askOther(path string) (free bool, err error) {
 	return false, fault.New(fault.System, path, string(text))
 }
 
-// held is the second process's answer if it does not get the lock.
 const held = "held"
 
-// Main is one of the first calls of main. In the second process of askOther it tries to take the
-// flock, prints the result, and never returns; in any other process it does nothing.
+// Main is one of the first calls of main. In the second process of askOther it never returns.
 func Main() {
 	if len(os.Args) == 2 && os.Args[0] == other {
 		os.Stdout.WriteString(try(os.Args[1])) // the first process notices a missing answer
@@ -53,7 +50,6 @@ func Main() {
 	}
 }
 
-// try returns "" if it got the flock, held if another process has it, else the error.
 func try(path string) string {
 	fd, err := sysfile.Open(path, unix.O_RDWR)
 	if err == nil {

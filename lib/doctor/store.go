@@ -7,7 +7,6 @@ import (
 	"adlock/lib/policy"
 )
 
-// store tries the store beyond this machine, if there is one.
 func (m *Machine) store() []Finding {
 	const what, cure = "store", "no job of this store runs until this is mended"
 	if m.Remote == "" || m.TryStore == nil {

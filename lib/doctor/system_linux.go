@@ -17,8 +17,7 @@ import (
 // fewestInodes is how many files a lock directory may soon want: two for each atom.
 const fewestInodes = 1000
 
-// freeSpace reports whether the file system has room left: as many bytes as the runlog may take,
-// and some inodes.
+// freeSpace wants as many bytes as the runlog may take, and some inodes.
 func freeSpace(dir *lockfile.Dir) []Finding {
 	const what, cure = "free space", "make some, or name another directory by ADLOCK_DIR"
 	var st unix.Statfs_t
@@ -42,7 +41,6 @@ func freeSpace(dir *lockfile.Dir) []Finding {
 	return []Finding{fine(what, text)}
 }
 
-// processes reports by which means processes can be identified and signalled.
 func processes() []Finding {
 	self, err := process.Of(os.Getpid())
 	if err != nil {
@@ -50,12 +48,11 @@ func processes() []Finding {
 		if fault.KindOf(err) == fault.Unavailable {
 			cure = "mount it: mount -t proc proc /proc"
 		}
-		return []Finding{fail("/proc", strings.TrimPrefix(err.Error(), "/proc: "), cure)}
+		return []Finding{fail("processes", err.Error(), cure)}
 	}
 	return []Finding{proc(), pidfd(self), machine(self.Machine), boot(self)}
 }
 
-// proc reports whether /proc shows other users' processes, by the example of init.
 func proc() Finding {
 	if _, err := os.Stat("/proc/1"); err != nil {
 		return warn("/proc", "hides other users' processes (hidepid)", "what cannot be seen counts as living: a job that has become another user may have to be cleared by hand")
@@ -99,7 +96,6 @@ func boot(self process.Identity) Finding {
 // process (measured with Go 1.26 on amd64: of 300 runs under 760 MB, 15).
 const leastMemory = 780_000 << 10
 
-// limits reports whether the programs get what they need under this shell's limits.
 func limits() Finding {
 	const what = "ulimits"
 	for _, check := range []func() error{config.CheckFiles, config.CheckThreads} {
@@ -125,7 +121,6 @@ func limits() Finding {
 	return fine(what, strings.Join(texts, ", "))
 }
 
-// limitText is a limit as ulimit(1) of a shell shows it.
 func limitText(value uint64, id int) string {
 	switch {
 	case value == unix.RLIM_INFINITY:

@@ -1,17 +1,18 @@
 package doctor
 
 import (
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 )
 
-// services examines the units that run their jobs under adlock, if there are any.
 func (m *Machine) services() (all []Finding) {
 	const what = "systemd"
 	guarded := 0
 	for _, path := range m.Services {
-		text, err := asFile(path)
+		file, err := os.ReadFile(path)
+		text := string(file)
 		if err != nil || !strings.Contains(text, "adlock run ") {
 			continue
 		}

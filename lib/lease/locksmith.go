@@ -11,7 +11,6 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/limit"
 	"adlock/lib/locker"
-	"adlock/lib/pause"
 	"adlock/lib/policy"
 	"adlock/lib/process"
 )
@@ -243,7 +242,7 @@ func (l *Locker) attempt(r *locker.Request, wait locker.Waiting) (locker.Outcome
 
 // lookAtPause finds out whether this host is paused. Newcomers on other hosts are not affected.
 func (l *Locker) lookAtPause() (v locker.View, err error) {
-	if v.Pause, err = pause.Host(); err == nil && v.Pause.On {
+	if v.Pause, err = locker.HostPause(); err == nil && v.Pause.On {
 		entries, _, failed := l.List()
 		v.Pause.Inside, err = locker.InsideJob(entries), failed
 	}

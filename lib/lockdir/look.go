@@ -10,7 +10,6 @@ import (
 	"adlock/lib/learn"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
-	"adlock/lib/pause"
 	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/record"
@@ -75,7 +74,7 @@ func (l *Locker) look(v *view, r *locker.Request, name atom.Name, now locker.Mom
 
 // lookAtPause is not for a newcomer whose own lock is in place: it came before the pause.
 func (l *Locker) lookAtPause(v *view) (err error) {
-	if v.Pause, err = pause.Host(); err == nil && !v.Pause.On {
+	if v.Pause, err = locker.HostPause(); err == nil && !v.Pause.On {
 		v.Pause = v.Memory.Pause.Policy()
 	}
 	if err == nil && v.Pause.On {
@@ -149,7 +148,7 @@ func DryRun(path string, r *locker.Request) (policy.Decision, error) {
 			return policy.Decision{}, err
 		}
 		r.Resolve(learn.State{})
-		host, err := pause.Host()
+		host, err := locker.HostPause()
 		return r.ForeseeFile(policy.Decide(r.Terms(), policy.Situation{Pause: host}), &locker.View{}), err
 	}
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"adlock/lib/flock"
 	"adlock/lib/learn"
 	"adlock/lib/limit"
-	"adlock/lib/live"
 	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/record"
@@ -60,7 +59,7 @@ type Request struct {
 
 	AtOnce bool // if more is needed than looking and taking, return ErrNotAtOnce and change nothing
 
-	Line *live.Line // shows the wait; nil: not shown
+	Line *Line // shows the wait; nil: not shown
 
 	Starving int           // after how many denials in a row the newcomer reports them; 0: never
 	Notice   time.Duration // after how long an owner is reported as overdue; limit.Never: never; 0: after a learned time

@@ -36,10 +36,8 @@ func become(u User) error {
 	return dropCapabilities(u)
 }
 
-// kept are the capabilities that the thread keeps. They give no rights to files: they are needed to
-// find out whether a process lives, even if /proc shows users only their own processes. setfsuid(2)
-// drops the capabilities about files, unless a securebit forbids that. dropCapabilities drops all
-// others too, because they might have an effect on a file system of the user's own (FUSE).
+// kept are the capabilities that show whether a process lives. They give no rights to files. The others
+// might have an effect on a file system of the user's own (FUSE).
 const kept = 1<<unix.CAP_KILL | 1<<unix.CAP_SYS_PTRACE
 
 func dropCapabilities(u User) error {
@@ -56,9 +54,8 @@ func dropCapabilities(u User) error {
 	return nil
 }
 
-// OpenBelow opens the directory that names lead to below the directory at base. The path base may
-// contain links: root may have made /home a link. A link among the names is an error
-// (fault.NotPermitted).
+// OpenBelow opens the directory that names lead to below base. base may contain links: root may have made
+// /home one. A link among the names is an error (fault.NotPermitted).
 func OpenBelow(base string, names ...string) (fd int, err error) {
 	at := base
 	fd, err = sysfile.Open(base, unix.O_PATH|unix.O_DIRECTORY)
@@ -84,8 +81,7 @@ func OpenBelow(base string, names ...string) (fd int, err error) {
 	return fd, nil
 }
 
-// Names lists at most most names of the open directory fd, in no order; more tells whether there
-// are others.
+// Names lists at most most names of the open directory fd; more tells whether there are others.
 func Names(fd, most int) (names []string, more bool, err error) {
 	again, err := sysfile.Openat(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {

@@ -7,14 +7,12 @@ import (
 	"time"
 )
 
-// Patience is how long reading a user's files may take. It is counted in short sleeps: on a machine
-// so busy that ready threads have to wait, each sleep takes longer.
+// Patience is how long reading may take, in short sleeps: on a busy machine each takes longer.
 type Patience struct {
 	Silence time.Duration // without any answer
 	Whole   time.Duration // in all
 }
 
-// step is the length of such a sleep on an idle machine.
 const step = 10 * time.Millisecond
 
 func steps(d time.Duration) int64 { return int64((d + step - 1) / step) }

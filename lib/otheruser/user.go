@@ -22,9 +22,8 @@ type User struct {
 	Home     string // an absolute path; "": none
 }
 
-// Users reads the users from files as passwd(5) and group(5) describe them, in the order of
-// passwd. If two users have the same number, the first counts. Lines that are no users, such as those
-// of NIS, are skipped.
+// Users reads files as passwd(5) and group(5) describe them. Of two users with one number the first counts;
+// other lines, such as those of NIS, are skipped.
 func Users(passwd, group string) ([]User, error) {
 	text, err := os.ReadFile(passwd)
 	if err != nil {
@@ -53,8 +52,8 @@ func Users(passwd, group string) ([]User, error) {
 	return users, nil
 }
 
-// number is a user's or group's number; -1 if the text is no such number. The largest number is
-// not one: to the kernel it means "no change" (setfsuid(2)).
+// number is -1 for a text that is no number, and for the largest: to the kernel it means "no change"
+// (setfsuid(2)).
 func number(text string) int {
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil || n == 1<<32-1 {
@@ -63,7 +62,6 @@ func number(text string) int {
 	return int(n)
 }
 
-// groupsOf are the groups that have the user as a member.
 func groupsOf(name, groups string) (gids []int) {
 	for line := range strings.Lines(groups) {
 		f := strings.Split(strings.TrimSuffix(line, "\n"), ":")

@@ -1,5 +1,6 @@
 // Package way checks the path of a file that root or this user vouches for: that no other user can
-// put another file, directory or link in the place of one on the path.
+// put another file, directory or link in the place of one on the path. It also finds where a link
+// leads, for a file that is to replace the link's target.
 package way
 
 import (

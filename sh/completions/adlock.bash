@@ -261,7 +261,7 @@ _adlock_table() {
 		args=atom options='--since:when --until:when --atom:atom --svg:file --help -h'
 		;;
 	metrics)
-		args=atom options='--output:file -o:file --atom:atom --all-users --openmetrics --help -h'
+		args=atom options='--output:file -o:file --atom:atom --all-users --help -h'
 		;;
 	tune)
 		args=atom options='--atom:atom --store:store --explain --json --reset:atom --help -h'

@@ -236,7 +236,6 @@ complete -c adlock -n '__adlock_wants_option timeline' -l help -s h -d 'list the
 complete -c adlock -n '__adlock_wants_option metrics' -l output -s o -r -F -d 'replace this file as a whole; its counters go on from what it had'
 complete -c adlock -n '__adlock_wants_option metrics' -l atom -x -a '(__adlock_names atom)' -d 'only atoms with TEXT in "program operator operand", or with this NAME'
 complete -c adlock -n '__adlock_wants_option metrics' -l all-users -d 'of all users of this machine, each read with that user\'s rights; for root'
-complete -c adlock -n '__adlock_wants_option metrics' -l openmetrics -d 'as OpenMetrics 1.0'
 complete -c adlock -n '__adlock_wants_option metrics' -l help -s h -d 'list the options'
 complete -c adlock -n '__adlock_wants_option tune' -l atom -x -a '(__adlock_names atom)' -d 'only atoms with TEXT in "program operator operand", or with this NAME'
 complete -c adlock -n '__adlock_wants_option tune' -l store -x -a '(__adlock_stores)' -d 'where the locks are: a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR'

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"adlock/lib/insight/picture"
+	"adlock/lib/insight/timeline"
 )
 
 // The plot has a panel for each load: its runs from left to right, how long they took
@@ -24,15 +24,15 @@ const (
 	plotWidth   = columns * (left + panelWidth + right)
 )
 
-// How the parts are drawn: with literal colours, which picture.Style replaces by dark ones.
+// How the parts are drawn: with literal colours, which timeline.StyleSheet replaces by dark ones.
 var (
-	axisPaint  = picture.Fill(picture.Dim) + ` font-size="10"`
-	gridPaint  = picture.Stroke(picture.Line)
-	runsPaint  = picture.Stroke(picture.Now) + ` stroke-width="2.2" stroke-linecap="round"`
-	limitPaint = picture.Stroke(picture.Odd) + ` stroke-width="1.4"`
-	fixedPaint = picture.Stroke(picture.Dim) + ` stroke-dasharray="5 4"`
-	wrongPaint = picture.Stroke(picture.Bad) + ` stroke-width="2"`
-	hungPaint  = picture.Stroke(picture.Ink) + ` stroke-width="1.2"`
+	axisPaint  = timeline.Fill(timeline.Dim) + ` font-size="10"`
+	gridPaint  = timeline.Stroke(timeline.Line)
+	runsPaint  = timeline.Stroke(timeline.Now) + ` stroke-width="2.2" stroke-linecap="round"`
+	limitPaint = timeline.Stroke(timeline.Odd) + ` stroke-width="1.4"`
+	fixedPaint = timeline.Stroke(timeline.Dim) + ` stroke-dasharray="5 4"`
+	wrongPaint = timeline.Stroke(timeline.Bad) + ` stroke-width="2"`
+	hungPaint  = timeline.Stroke(timeline.Ink) + ` stroke-width="1.2"`
 )
 
 // plot draws the SVG.
@@ -40,10 +40,10 @@ func plot() []byte {
 	rows := (plotted + columns - 1) / columns
 	height := head + float64(rows)*(above+panelHeight) + foot
 	var w strings.Builder
-	fmt.Fprintf(&w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" %s font-size="12" %s role="img" aria-labelledby="t d">`, plotWidth, height, picture.Font, picture.Fill(picture.Ink))
+	fmt.Fprintf(&w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" %s font-size="12" %s role="img" aria-labelledby="t d">`, plotWidth, height, timeline.Font, timeline.Fill(timeline.Ink))
 	w.WriteString("\n<title id=\"t\">How the learned ExpireAfter follows the runtimes</title>\n")
 	fmt.Fprintf(&w, "<desc id=\"d\">%d panels, one for each load: runtimes as dots, the learned limit as a line above them.</desc>\n", plotted)
-	fmt.Fprintf(&w, "<style>%s</style>\n<rect %s width=\"%g\" height=\"%g\"/>\n", picture.Style(), picture.Fill(picture.Ground), plotWidth, height)
+	fmt.Fprintf(&w, "<style>%s</style>\n<rect %s width=\"%g\" height=\"%g\"/>\n", timeline.StyleSheet(), timeline.Fill(timeline.Ground), plotWidth, height)
 	legend(&w)
 	for i, l := range loads[:plotted] {
 		x := left + float64(i%columns)*(left+panelWidth+right)

@@ -16,8 +16,8 @@ type Denials struct {
 	Stuck   int `json:"stuck"` // the owner had expired and could not be ended
 }
 
-// IsDenial reports whether an event is the denial of a request. An owner that cannot end its own job
-// writes its token into the event.
+// IsDenial reports whether an event denies a request. An owner that cannot end its own job is Stuck with its
+// token.
 func IsDenial(e *runlog.Event) bool {
 	return e.Kind == runlog.Deny || e.Kind == runlog.Stuck && e.Token == ""
 }
@@ -38,8 +38,8 @@ func (d *Denials) Add(e *runlog.Event) {
 	}
 }
 
-// InARow reports whether a denial belongs to a series that lasts until the atom is taken. A denial as
-// too soon does not: a run had completed. A denial as paused does not: a person wanted it.
+// InARow reports whether a denial belongs to a series that lasts until the atom is taken. One as too soon
+// does not, as a run had completed; nor one as paused, which a person wanted.
 func InARow(e *runlog.Event) bool {
 	return IsDenial(e) && e.Verdict != "too-soon" && e.Verdict != "paused"
 }

@@ -9,9 +9,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Follow yields the events in the runlogs of the directory dir and then, as they are written,
-// those that come after; until the caller stops or an error other than a *runlog.DamagedLine
-// comes. It waits for the runlog of the host (canonical) if that does not exist yet; runlogs of
+// Follow yields the events of the runlogs in dir and then those that come, until the caller stops or an
+// error other than a *runlog.DamagedLine comes. It waits for the runlog of the host (canonical); those of
 // hosts that first appear later are not read.
 func Follow(dir, host string) iter.Seq2[runlog.Event, error] {
 	return func(yield func(runlog.Event, error) bool) {
@@ -39,7 +38,6 @@ func Follow(dir, host string) iter.Seq2[runlog.Event, error] {
 	}
 }
 
-// news is an event or an error from one of the runlogs.
 type news struct {
 	event runlog.Event
 	err   error

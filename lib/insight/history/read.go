@@ -9,9 +9,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Read yields the events of every runlog in the directory dir in the order of their times,
-// rotated files included. Damaged lines come as errors of type *runlog.DamagedLine, and reading
-// continues; any other error is the last. No directory or no runlog means no events.
+// Read yields the events of every runlog in dir in the order of their times, rotated files included. It
+// continues after a *runlog.DamagedLine; any other error is the last. No directory means no events.
 func Read(dir string) iter.Seq2[runlog.Event, error] {
 	return func(yield func(runlog.Event, error) bool) {
 		hosts, err := runlog.Hosts(dir)
@@ -26,8 +25,7 @@ func Read(dir string) iter.Seq2[runlog.Event, error] {
 	}
 }
 
-// ReadEnd is Read of the runlogs of these hosts (canonical), without the lines that begin before a
-// file's last bytes; most is their number.
+// ReadEnd reads the runlogs of these hosts (canonical), of each file the lines within its last most bytes.
 func ReadEnd(dir string, hosts []string, most int64) iter.Seq2[runlog.Event, error] {
 	if len(hosts) == 1 {
 		return runlog.ReadEnd(dir, hosts[0], most)
@@ -35,7 +33,6 @@ func ReadEnd(dir string, hosts []string, most int64) iter.Seq2[runlog.Event, err
 	return func(yield func(runlog.Event, error) bool) { merge(dir, hosts, most, yield) }
 }
 
-// source is a runlog that is read one event at a time.
 type source struct {
 	next  func() (runlog.Event, error, bool)
 	event runlog.Event
@@ -45,8 +42,7 @@ type source struct {
 
 func (s *source) advance() { s.event, s.err, s.more = s.next() }
 
-// merge yields the events of several runlogs in the order of their times. If a runlog has an error
-// next, merge yields that before any event.
+// merge yields the error of a runlog before any event.
 func merge(dir string, hosts []string, most int64, yield func(runlog.Event, error) bool) {
 	sources := make([]*source, len(hosts))
 	for i, host := range hosts {
@@ -73,8 +69,7 @@ func earliest(sources []*source) *source {
 	return first
 }
 
-// Each calls do with every event of what Read returned. It returns how many lines were damaged, and
-// the error that ended the reading early, if there was one.
+// Each calls do with every event, counts the damaged lines, and returns the error that ended the reading.
 func Each(events iter.Seq2[runlog.Event, error], do func(*runlog.Event)) (damaged int, err error) {
 	for e, failed := range events {
 		var line *runlog.DamagedLine

@@ -1,10 +1,8 @@
-// Package history reconstructs runs from the runlog: when each acquisition began, how it ended,
-// and which process ended it. Report, timeline and metrics are made from these.
-//
-// An acquisition begins with acquire and ends with the one event that names its token (package
-// runlog). The runlog may be incomplete: it is bounded, lines are lost on a full disk, and a
-// crashing machine writes none. So the beginning of a run may have to be inferred from how long its
-// end says it took, and a run whose end never came is Lost, not running for ever.
+// Package history reconstructs runs from the runlog: when each acquisition began, how it ended, and which
+// process ended it.
+// The runlog may be incomplete: it is bounded, lines are lost on a full disk, and a crashing machine writes
+// none. So the beginning of a run may be inferred from how long it took, and a run whose end never came is
+// Lost, not running for ever.
 package history
 
 import (
@@ -18,7 +16,6 @@ import (
 // Outcome says how a run ended.
 type Outcome int
 
-// The outcomes.
 const (
 	Running   Outcome = iota // it has not ended yet
 	Succeeded                // released, with status 0 or without a status: a script that fails does not reach its release
@@ -61,12 +58,11 @@ type Run struct {
 	lostAt  time.Time // its owner reported that the lock was gone
 }
 
-// UnstartedShownFor is how long an Unstarted run is news if its atom has no lock. A person cannot
-// clear it, as it has left no file. Runs of a weekly job follow each other within this time.
+// UnstartedShownFor is how long an Unstarted run without a lock is news: runs of a weekly job follow
+// each other within it. A person cannot clear it, as it has left no file.
 const UnstartedShownFor = 8 * 24 * time.Hour
 
-// Completed reports whether the owner reached its release: only then is Held the runtime of the
-// job.
+// Completed reports whether the owner reached its release: then Held is the runtime of the job.
 func (r *Run) Completed() bool {
 	return (r.Outcome == Succeeded || r.Outcome == Failed) && !r.Unstarted
 }
@@ -79,7 +75,7 @@ func (r *Run) Ender() (ender string, self bool) {
 	return On(r.By, r.ByNode), r.By == r.PID && r.ByNode == r.Node
 }
 
-// On describes a process and its machine; without node, the process alone.
+// On describes a process and its machine, if that is known.
 func On(pid int, node string) string {
 	if node == "" {
 		return strconv.Itoa(pid)
@@ -93,9 +89,6 @@ type Atom struct {
 	open []*Run // in the order of their beginning
 	last string // token of the run that ended last
 }
-
-// Text is how people call the atom: without its host.
-func (a *Atom) Text() string { return a.Words() }
 
 // AtomOf is the atom that an event is about.
 func AtomOf(e *runlog.Event) atom.Atom {

@@ -9,9 +9,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Tracker reconstructs runs from events, which must be added in their order. The zero value with
-// Run set is ready; it must not be used concurrently. It keeps each atom and the runs that have not
-// ended, nothing else.
+// Tracker reconstructs runs from events in their order. The zero value with Run set is ready; it must not
+// be used concurrently. It keeps each atom and the runs that have not ended.
 type Tracker struct {
 	// Run is called with each run when its end is known; Finish calls it with the runs that have no
 	// end. It may keep its arguments.
@@ -21,7 +20,7 @@ type Tracker struct {
 	open  map[string]*Atom // by the token of a run: the open runs, and of each atom the run that ended last
 }
 
-// Atoms are the atoms that events were about, sorted.
+// Atoms are the atoms of all events, sorted.
 func (t *Tracker) Atoms() []*Atom {
 	var all []*Atom
 	for _, a := range t.atoms {
@@ -76,11 +75,9 @@ func (t *Tracker) Add(e *runlog.Event) *Atom {
 	return a
 }
 
-// unstarted has the outcomes of runs that held nothing.
 var unstarted = map[runlog.Kind]Outcome{runlog.Missing: Failed, runlog.NotRun: NotRun}
 
-// atomOf finds the atom of an event. The event of an owner that found its lock
-// gone has no atom, only the token of the run.
+// atomOf finds the atom by the token alone if an owner found its lock gone.
 func (t *Tracker) atomOf(e *runlog.Event) *Atom {
 	if e.Operator == "" {
 		return t.open[e.Token]
@@ -113,10 +110,8 @@ func (a *Atom) find(token string) *Run {
 	return nil
 }
 
-// begin begins a run. Runs that may hold the atom together are a turn: one writer, or any number of
-// readers. Two turns may have no end yet: a lock is removed before its release is written to the
-// runlog, so the acquire of the next run may come before that. If a third turn begins, the end of
-// the first is lost.
+// begin begins a run. One writer, or any number of readers, is a turn. Two turns may have no end yet, as a
+// lock is removed before its release is written. If a third begins, the end of the first is lost.
 func (t *Tracker) begin(a *Atom, e *runlog.Event) {
 	r := &Run{PID: e.PID, Node: e.Node, Token: e.Token, Start: e.Time, Shared: e.Shared, IfElapsed: e.IfElapsed, ExpireAfter: e.ExpireAfter}
 	if before, last := a.turns(); len(last) > 0 && !r.sharesWith(last[0]) {
@@ -128,7 +123,6 @@ func (t *Tracker) begin(a *Atom, e *runlog.Event) {
 	t.open[e.Token] = a
 }
 
-// turns are the open runs of the latest turn, and those before it.
 func (a *Atom) turns() (before, last []*Run) {
 	first := max(0, len(a.open)-1)
 	for first > 0 && a.open[first].sharesWith(a.open[first-1]) {
@@ -138,11 +132,9 @@ func (a *Atom) turns() (before, last []*Run) {
 	return open[:first], open[first:]
 }
 
-// sharesWith reports whether two runs may hold the atom at the same time.
 func (r *Run) sharesWith(other *Run) bool { return r.Shared && other.Shared }
 
-// end ends the run that has the token. If the runlog lacks the run's beginning, end computes it
-// from how long the atom was held.
+// end computes the run's beginning from how long it was held, if the runlog lacks it.
 func (t *Tracker) end(a *Atom, e *runlog.Event, token string, held runlog.Opt[time.Duration], how Outcome) {
 	r := a.find(token)
 	if r == nil {
@@ -170,8 +162,7 @@ func (t *Tracker) end(a *Atom, e *runlog.Event, token string, held runlog.Opt[ti
 	t.close(a, r)
 }
 
-// lose ends a run without an end in the runlog: when its owner found its lock gone, or else when
-// the next run began.
+// lose ends a run without an end: when its owner found its lock gone, or else when the next run began.
 func (t *Tracker) lose(a *Atom, r *Run, next time.Time) {
 	r.Outcome, r.End = Lost, next
 	if !r.lostAt.IsZero() {
@@ -189,9 +180,8 @@ func (t *Tracker) close(a *Atom, r *Run) {
 	t.Run(a, r)
 }
 
-// Finish is the last call, at the time now: it passes the runs without an end to Run. Those of an
-// atom's latest turn are what state returns for their token: Running (all, if state is nil), Orphaned,
-// if the owner is dead and its job is not, or Lost. The others are Lost.
+// Finish is the last call: it passes the runs without an end to Run. Those of an atom's latest turn are
+// what state returns for their token: Running (all, if state is nil), Orphaned or Lost.
 func (t *Tracker) Finish(now time.Time, state func(token string) Outcome) {
 	for _, a := range t.Atoms() {
 		before, last := a.turns()

@@ -13,9 +13,8 @@ import (
 // Values are samples by series, as the text has them: name{labels}.
 type Values map[string]float64
 
-// ReadValues reads what Text has written to a file, in either format. No file means no values.
-// Lines that are no samples are skipped: after damage to the file the counters begin again at
-// zero.
+// ReadValues reads what Text has written; no file means no values. Damaged lines are skipped: their counters
+// begin again at zero.
 func ReadValues(path string) (Values, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -26,25 +25,15 @@ func ReadValues(path string) (Values, error) {
 	}
 	values := Values{}
 	for line := range strings.Lines(string(text)) {
-		series, value, ok := cutLast(strings.TrimSuffix(line, "\n"))
-		number, err := strconv.ParseFloat(value, 64)
-		if ok && err == nil && !math.IsNaN(number) && strings.HasPrefix(series, "adlock_") {
-			values[series] = number
+		space := strings.LastIndexByte(line, ' ') // labels may have spaces, a value has none
+		number, err := strconv.ParseFloat(strings.TrimSuffix(line[space+1:], "\n"), 64)
+		if space >= 0 && err == nil && !math.IsNaN(number) && strings.HasPrefix(line, "adlock_") {
+			values[line[:space]] = number
 		}
 	}
 	return values, nil
 }
 
-// cutLast cuts at the last space: labels may have spaces, a value has none.
-func cutLast(line string) (series, value string, ok bool) {
-	at := strings.LastIndexByte(line, ' ')
-	if at < 0 {
-		return "", "", false
-	}
-	return line[:at], line[at+1:], true
-}
-
-// time is the value of a series that is a time; false if there is none.
 func (v Values) time(series string) (time.Time, bool) {
 	value, there := v[series]
 	if !there || !(value >= 0 && value < 1<<33) {

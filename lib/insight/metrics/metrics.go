@@ -1,14 +1,10 @@
-// Package metrics exports each atom to Prometheus: when it last succeeded, since when it runs, its
-// usual interval, its failures and denials. It exports what a rule of adlock-alerts.yml or a panel of
+// Package metrics exports each atom to Prometheus: what a rule of adlock-alerts.yml or a panel of
 // adlock-dashboard.json needs, twelve series for an atom at most.
-//
-// The runlog is bounded and loses its oldest lines, while a counter must never fall: Prometheus
-// would assume a restart and count everything again. So counters continue from the file that was
-// written the last time; its adlock_counted_until_timestamp_seconds says which events are in it.
-// Other values that the runlog has lost are kept from there too.
-//
-// The text is written and parsed by hand. Prometheus' own client keeps its counters in memory,
-// where they end with the program, and its parser needs protocol buffers.
+// The runlog loses its oldest lines, while a counter must never fall: Prometheus would assume a restart. So
+// counters and other lost values continue from the file that was written the last time;
+// adlock_counted_until_timestamp_seconds says which events are in it.
+// The text is written and parsed by hand: the counters of Prometheus' own client end with the program, and
+// its parser needs protocol buffers.
 package metrics
 
 import (
@@ -17,7 +13,6 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/insight/history"
-	"adlock/lib/insight/quantile"
 	"adlock/lib/runlog"
 )
 
@@ -56,25 +51,25 @@ const (
 // IsEmpty reports whether there is no atom.
 func (m *Metrics) IsEmpty() bool { return len(m.atoms) == 0 }
 
-// Settled is how old an event must be to be counted if counting continues the next time: a
-// delayed writer may bring a line with an earlier time.
+// Settled is the least age of an event that is counted if counting continues: a writer may be late.
 const Settled = 2 * time.Second
 
 // Metrics are figures to be written.
 type Metrics struct {
-	until   time.Time
-	damaged int
-	notRun  int
-	before  Values
-	atoms   []*figures
-	users   []user
+	Damaged int    // lines of the runlog that cannot be read
+	Users   []User // none: the metrics are of one user, without a label
+
+	until  time.Time
+	notRun int
+	before Values
+	atoms  []*figures
 }
 
-// user says whether the atoms of a user were read, and how many of them have no series.
-type user struct {
-	label   string
-	read    bool // the lock directory could be read, with all that is in it
-	omitted int
+// User says whether the atoms of a user were read, and how many of them have no series.
+type User struct {
+	Name    string
+	Read    bool // the lock directory could be read, with all that is in it
+	Omitted int
 }
 
 // None returns Metrics without atoms, to which those of users are added (Add).
@@ -82,28 +77,15 @@ func None(o Options) *Metrics {
 	return &Metrics{until: o.Until.Truncate(time.Millisecond), before: o.Before}
 }
 
-// Add adds another collection, made at the same time and with the same Before.
+// Add adds a collection of the same time with the same Before.
 func (m *Metrics) Add(other *Metrics) {
-	m.damaged += other.damaged
+	m.Damaged += other.Damaged
 	m.notRun += other.notRun
 	m.atoms = append(m.atoms, other.atoms...)
-	m.users = append(m.users, other.users...)
+	m.Users = append(m.Users, other.Users...)
 }
 
-// Unread is the Metrics of a user whose lock directory could not be read.
-func Unread(name string) *Metrics { return &Metrics{users: []user{{label: userLabel(name)}}} }
-
-// NotWhole records that something of the user could not be read.
-func (m *Metrics) NotWhole() { m.users[0].read = false }
-
-// Note adds what was not collected of a user: atoms, and lines that cannot be read.
-func (m *Metrics) Note(omitted, damaged int) {
-	m.users[0].omitted += omitted
-	m.damaged += damaged
-}
-
-// figures are the figures of one atom. The counts are added to the values of the last time; failed
-// and denied continue from those values.
+// figures are those of one atom. failed and denied continue from the last time; the other counts are added.
 type figures struct {
 	labels string // name="value",…
 
@@ -117,10 +99,9 @@ type figures struct {
 	endsWithLock   bool // once the lock directory has no lock of it, its figures are left out
 }
 
-// interval is the usual time from one start of an atom to the next.
 type interval struct {
 	started time.Time // the latest
-	all     quantile.Durations
+	all     history.Durations
 }
 
 func (i *interval) start(at time.Time) {
@@ -130,11 +111,10 @@ func (i *interval) start(at time.Time) {
 	i.started = at
 }
 
-// usual is the shortest interval such that intervals no longer than it cover nine tenths of the
-// time. (By a median, a job that runs every ten minutes by day would be overdue each night.) A
-// length that occurred less than three times does not count: it was an outage, or one of the first
-// nights. The rest must span an hour: if a person has only tried a job a few times, it is not
-// missed afterwards.
+// usual is the shortest interval such that intervals up to it cover nine tenths of the time. (By a median,
+// a job of every ten minutes by day would be overdue each night.) A length that occurred less than three
+// times was an outage, or one of the first nights, and does not count. The rest must span an hour: else a
+// person may only have tried the job.
 func (i *interval) usual() (usual time.Duration, known bool) {
 	const share, least, span = 0.9, 3, time.Hour
 	for rest := i.all; rest.Sum() >= span; {
@@ -148,8 +128,7 @@ func (i *interval) usual() (usual time.Duration, known bool) {
 	return 0, false
 }
 
-// Collect reads events, from history.Read. With an error the metrics are of
-// what could be read.
+// Collect reads events, from history.Read. With an error the metrics are of what could be read.
 func Collect(events func(yield func(runlog.Event, error) bool), o Options) (*Metrics, error) {
 	o.Until = o.Until.Truncate(time.Millisecond) // as in the file
 	since, _ := o.Before.time(countedUntil)
@@ -160,7 +139,7 @@ func Collect(events func(yield func(runlog.Event, error) bool), o Options) (*Met
 	b.tracker.Run = b.run
 	m := &Metrics{until: o.Until, before: o.Before}
 	var failed error
-	m.damaged, failed = history.Each(events, b.event)
+	m.Damaged, failed = history.Each(events, b.event)
 	b.counting = false // Finish guesses the ends of runs; their true ends may still come
 	b.tracker.Finish(o.Now, o.State)
 	for _, l := range o.Locks {
@@ -172,7 +151,7 @@ func Collect(events func(yield func(runlog.Event, error) bool), o Options) (*Met
 	if o.User != "" {
 		omitted := max(0, len(m.atoms)-MostOfUser)
 		m.atoms = m.atoms[:len(m.atoms)-omitted]
-		m.users = []user{{label: userLabel(o.User), read: true, omitted: omitted}}
+		m.Users = []User{{Name: o.User, Read: true, Omitted: omitted}}
 	}
 	return m, failed
 }
@@ -235,7 +214,7 @@ func (b *builder) count(f *figures, e *runlog.Event) {
 	}
 }
 
-// outcomes are the ends of runs that are counted. Runs that a person has ended are not counted.
+// outcomes are the ends that are counted: not those by a person.
 var outcomes = [...]outcome{
 	{"success", []history.Outcome{history.Succeeded}},
 	{"failure", []history.Outcome{history.Failed, history.Orphaned, history.Lost}},

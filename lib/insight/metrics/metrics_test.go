@@ -26,10 +26,10 @@ func collect(t *testing.T, s *story.Story, until time.Duration, before Values) *
 }
 
 // read returns the values that the next collection reads from the text of m.
-func read(t *testing.T, m *Metrics, format Format) Values {
+func read(t *testing.T, m *Metrics) Values {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "adlock.prom")
-	must.Do(t, os.WriteFile(file, m.Text(format), 0o600))
+	must.Do(t, os.WriteFile(file, m.Text(), 0o600))
 	return must.Get(ReadValues(file))(t)
 }
 
@@ -47,7 +47,7 @@ func TestFiguresOfAnAtomMatchItsRuns(t *testing.T) {
 		Atom:  atom.Atom{Program: "p", Host: "dax", Operator: "run", Operand: "x"},
 		Since: story.Midnight.Add(90 * time.Minute),
 	}}}))(t)
-	got := read(t, m, Prometheus)
+	got := read(t, m)
 	midnight := float64(story.Midnight.Unix())
 	for series, want := range map[string]float64{
 		`adlock_last_success_timestamp_seconds{` + labelsOfX + `}`:  midnight + 10,
@@ -72,27 +72,25 @@ func TestFiguresOfAnAtomMatchItsRuns(t *testing.T) {
 // This holds however often they are collected, and although the runlog loses its oldest lines.
 func TestCountersOnlyGoUp(t *testing.T) {
 	whole := story.Day()
-	want := read(t, collect(t, whole, 24*time.Hour, nil), Prometheus)
+	want := read(t, collect(t, whole, 24*time.Hour, nil))
 	locks := locksOfTheDay(0)
-	for _, format := range []Format{Prometheus, OpenMetrics} {
-		var before Values
-		for hour := time.Duration(1); hour <= 24; hour++ {
-			m := must.Get(Collect(part(whole, hour*time.Hour-4*time.Hour, hour*time.Hour), Options{
-				Now: story.Midnight.Add(hour * time.Hour), Until: story.Midnight.Add(hour * time.Hour), Before: before, Locks: locks,
-			}))(t)
-			now := read(t, m, format)
-			for series, value := range before {
-				if isCounter(series) && now[series] < value {
-					t.Fatalf("hour %d: %s fell from %v to %v", hour, series, value, now[series])
-				}
+	var before Values
+	for hour := time.Duration(1); hour <= 24; hour++ {
+		m := must.Get(Collect(part(whole, hour*time.Hour-4*time.Hour, hour*time.Hour), Options{
+			Now: story.Midnight.Add(hour * time.Hour), Until: story.Midnight.Add(hour * time.Hour), Before: before, Locks: locks,
+		}))(t)
+		now := read(t, m)
+		for series, value := range before {
+			if isCounter(series) && now[series] < value {
+				t.Fatalf("hour %d: %s fell from %v to %v", hour, series, value, now[series])
 			}
-			before = now
 		}
-		for _, series := range []string{"adlock_denials_total", "adlock_runs_total", "adlock_last_success_timestamp_seconds"} {
-			for key, value := range want {
-				if strings.HasPrefix(key, series+"{") && before[key] != value {
-					t.Errorf("%s is %v, want %v", key, before[key], value)
-				}
+		before = now
+	}
+	for _, series := range []string{"adlock_denials_total", "adlock_runs_total", "adlock_last_success_timestamp_seconds"} {
+		for key, value := range want {
+			if strings.HasPrefix(key, series+"{") && before[key] != value {
+				t.Errorf("%s is %v, want %v", key, before[key], value)
 			}
 		}
 	}
@@ -132,11 +130,11 @@ func part(s *story.Story, from, until time.Duration) func(func(runlog.Event, err
 
 func TestCollectingTwiceCountsOnce(t *testing.T) {
 	s := story.Day()
-	first := read(t, collect(t, s, 24*time.Hour, nil), Prometheus)
-	if second := read(t, collect(t, s, 24*time.Hour, first), Prometheus); !maps.Equal(first, second) {
+	first := read(t, collect(t, s, 24*time.Hour, nil))
+	if second := read(t, collect(t, s, 24*time.Hour, first)); !maps.Equal(first, second) {
 		t.Error("the figures differ")
 	}
-	if back := read(t, collect(t, s, 12*time.Hour, first), Prometheus); back[`adlock_runs_total{`+labelsOf(t, first, "backup")+`,outcome="success"}`] != 20 {
+	if back := read(t, collect(t, s, 12*time.Hour, first)); back[`adlock_runs_total{`+labelsOf(t, first, "backup")+`,outcome="success"}`] != 20 {
 		t.Error("a clock that was set back changes what was counted")
 	}
 }
@@ -168,7 +166,7 @@ func TestDamagedSamplesAreSkipped(t *testing.T) {
 func TestLabelsAreTextWhateverTheOperand(t *testing.T) {
 	s := &story.Story{}
 	s.Job("p run \x1b[2J\xff\u009b\u202e\\\"\r\né", 0, time.Hour).Run(0, time.Second, 0)
-	text := string(collect(t, s, time.Hour, nil).Text(Prometheus))
+	text := string(collect(t, s, time.Hour, nil).Text())
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(c rune) bool { return c != '\n' && !strconv.IsPrint(c) }) {
 		t.Errorf("%q", text)
 	}
@@ -181,7 +179,7 @@ func TestAnAtomHasTwelveSeriesAtMost(t *testing.T) {
 	now, locks := story.Midnight.Add(24*time.Hour), locksOfTheDay(23*time.Hour)
 	m := must.Get(Collect(story.Day().Events(), Options{Now: now, Until: now, Locks: locks}))(t)
 	of := map[string]int{}
-	for series := range read(t, m, Prometheus) {
+	for series := range read(t, m) {
 		if _, labels, inAtom := strings.Cut(series, "{"); inAtom {
 			labels, _, _ = strings.Cut(labels, ",outcome=")
 			of[strings.TrimSuffix(labels, "}")]++
@@ -203,11 +201,11 @@ func TestCountsInARowContinueFromTheFile(t *testing.T) {
 	j.Run(0, time.Second, 1)
 	j.Run(time.Hour, time.Second, 1)
 	j.Deny(2*time.Hour, "full", 3, time.Second)
-	before := read(t, collect(t, s, 3*time.Hour, nil), Prometheus)
+	before := read(t, collect(t, s, 3*time.Hour, nil))
 	later := &story.Story{}
 	j = later.Job("p run x", 0, limit.Never)
 	j.Deny(4*time.Hour, "full", 2, time.Second)
-	got := read(t, collect(t, later, 5*time.Hour, before), Prometheus)
+	got := read(t, collect(t, later, 5*time.Hour, before))
 	if n := got[`adlock_failures_in_a_row{`+labelsOfX+`}`]; n != 2 {
 		t.Errorf("%v failures in a row", n)
 	}
@@ -233,7 +231,7 @@ func TestOnlyWhatWasTakenInADirectoryIsRetired(t *testing.T) {
 		}
 		now := story.Midnight.Add(time.Hour)
 		m := must.Get(Collect(s.Events(), Options{Now: now, Until: now, There: there}))(t)
-		if shown := strings.Contains(string(m.Text(Prometheus)), labelsOfX); shown != c.shown {
+		if shown := strings.Contains(string(m.Text()), labelsOfX); shown != c.shown {
 			t.Errorf("%s: shown is %v", claim, shown)
 		}
 	}
@@ -245,7 +243,7 @@ func TestAMissingCommandIsShownForAWeek(t *testing.T) {
 	for days, want := range map[int]bool{7: true, 9: false} {
 		now := story.Midnight.AddDate(0, 0, days)
 		m := must.Get(Collect(s.Events(), Options{Now: now, Until: now, There: func(atom.Atom) bool { return false }}))(t)
-		if shown := strings.Contains(string(m.Text(Prometheus)), labelsOfX); shown != want {
+		if shown := strings.Contains(string(m.Text()), labelsOfX); shown != want {
 			t.Errorf("after %d days: shown is %v", days, shown)
 		}
 	}
@@ -266,7 +264,7 @@ func TestALostRunOfAStoreCountsAsAFailure(t *testing.T) {
 				}
 			}
 		}, Options{Now: now, Until: now}))(t)
-		got := read(t, m, Prometheus)
+		got := read(t, m)
 		if failed, row := got[`adlock_runs_total{`+labelsOfX+`,outcome="failure"}`], got[`adlock_failures_in_a_row{`+labelsOfX+`}`]; failed != 1 || row != 1 {
 			t.Errorf("%d events later: %v failures, %v in a row", len(more), failed, row)
 		}

@@ -11,7 +11,6 @@ import (
 	"adlock/lib/insight/terminal"
 )
 
-// The names of metrics whose values the next collection reads.
 const (
 	countedUntil = "adlock_counted_until_timestamp_seconds"
 	notRun       = "adlock_not_run_total"
@@ -20,8 +19,7 @@ const (
 	stuck        = "adlock_stuck"
 )
 
-// labels returns the labels of an atom: in UTF-8, as every reader requires, and without characters
-// that could move the cursor of a terminal.
+// labels are in UTF-8, as every reader requires, without characters that could move a terminal's cursor.
 func labels(user string, a atom.Atom) string {
 	before := ""
 	if user != "" {
@@ -44,8 +42,7 @@ func quote(value string) string {
 	return `"` + quoted.Replace(terminal.Escaped(strings.ReplaceAll(value, `\`, `\\`))) + `"`
 }
 
-// sorted returns the atoms that are not retired, in the order of their labels. If two have the same
-// labels, one is left out: Prometheus refuses a whole file in which a series appears twice.
+// sorted leaves out retired atoms, and one of two with the same labels: Prometheus would refuse the file.
 func (b *builder) sorted(o *Options) []*figures {
 	var all []*figures
 	for a, f := range b.atoms {
@@ -57,72 +54,46 @@ func (b *builder) sorted(o *Options) []*figures {
 	return slices.CompactFunc(all, func(a, b *figures) bool { return a.labels == b.labels })
 }
 
-// Format is a form of the text.
-type Format int
-
-// The forms. The collector of node_exporter and promtool read the first.
-const (
-	Prometheus  Format = iota // the text format 0.0.4
-	OpenMetrics               // OpenMetrics 1.0
-)
-
-// Text is the metrics as text.
-func (m *Metrics) Text(format Format) []byte {
-	w := &writer{format: format, before: m.before}
+// Text is the metrics in Prometheus' text format (0.0.4).
+func (m *Metrics) Text() []byte {
+	w := &writer{before: m.before}
 	for _, g := range gauges {
-		w.family(g.name, "gauge", g.unit, g.help)
+		w.family(g.name, "gauge", g.help)
 		for _, f := range m.atoms {
 			w.gauge(g, f)
 		}
 	}
 	w.counters(m.atoms)
-	w.family(notRun, "counter", "", "Jobs that were not run: trouble with the lock directory, or refused options.")
+	w.family(notRun, "counter", "Jobs that were not run: trouble with the lock directory, or refused options.")
 	w.counter(notRun, "", float64(m.notRun))
-	w.family(countedUntil, "gauge", "seconds", "Events up to this time are in the counters.")
+	w.family(countedUntil, "gauge", "Events up to this time are in the counters.")
 	w.sample(countedUntil, "", seconds(m.until))
-	w.family("adlock_damaged_lines", "gauge", "", "Lines of the runlog that cannot be read.")
-	w.sample("adlock_damaged_lines", "", float64(m.damaged))
-	if len(m.users) > 0 {
-		w.users(m.users)
-	}
-	if format == OpenMetrics {
-		w.text = append(w.text, "# EOF\n"...)
+	w.family("adlock_damaged_lines", "gauge", "Lines of the runlog that cannot be read.")
+	w.sample("adlock_damaged_lines", "", float64(m.Damaged))
+	if len(m.Users) > 0 {
+		w.users(m.Users)
 	}
 	return w.text
 }
 
-// users writes which lock directories were read, and how many atoms have no series.
-func (w *writer) users(users []user) {
-	w.family("adlock_user_read", "gauge", "", "1 if all of the user's lock directory and runlog could be read, else 0.")
+func (w *writer) users(users []User) {
+	w.family("adlock_user_read", "gauge", "1 if all of the user's lock directory and runlog could be read, else 0.")
 	for _, u := range users {
-		read := 0.0
-		if u.read {
-			read = 1
-		}
-		w.sample("adlock_user_read", u.label, read)
+		w.sample("adlock_user_read", userLabel(u.Name), truth(u.Read))
 	}
-	w.family("adlock_user_omitted_atoms", "gauge", "", "Atoms of the user that have no series, as there are too many.")
+	w.family("adlock_user_omitted_atoms", "gauge", "Atoms of the user that have no series, as there are too many.")
 	for _, u := range users {
-		w.sample("adlock_user_omitted_atoms", u.label, float64(u.omitted))
+		w.sample("adlock_user_omitted_atoms", userLabel(u.Name), float64(u.Omitted))
 	}
 }
 
 type writer struct {
 	text   []byte
-	format Format
 	before Values
 }
 
-// family begins a metric. OpenMetrics calls a counter by its name without
-// _total, and has units.
-func (w *writer) family(name, kind, unit, help string) {
-	if w.format == OpenMetrics {
-		name = strings.TrimSuffix(name, "_total")
-	}
+func (w *writer) family(name, kind, help string) {
 	w.text = fmt.Appendf(w.text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
-	if w.format == OpenMetrics && unit != "" {
-		w.text = fmt.Appendf(w.text, "# UNIT %s %s\n", name, unit)
-	}
 }
 
 func series(name, labels string) string {
@@ -137,42 +108,41 @@ func (w *writer) sample(name, labels string, value float64) {
 	w.text = append(strconv.AppendFloat(w.text, value, 'f', -1, 64), '\n')
 }
 
-// counter writes a count: that of the last time, plus more.
+// counter adds to the count of the last time.
 func (w *writer) counter(name, labels string, more float64) {
 	w.sample(name, labels, w.before[series(name, labels)]+more)
 }
 
-// gauge is a metric with one value for each atom.
 type gauge struct {
-	name, unit, help string
-	kept             bool // if the value is unknown, write that of the last time; otherwise write none
-	value            func(f *figures) (value float64, known bool)
+	name, help string
+	kept       bool // if the value is unknown, write that of the last time; otherwise write none
+	value      func(f *figures) (value float64, known bool)
 }
 
 var gauges = [...]gauge{
-	{"adlock_last_success_timestamp_seconds", "seconds", "When a run last succeeded.", true, func(f *figures) (float64, bool) {
+	{"adlock_last_success_timestamp_seconds", "When a run last succeeded.", true, func(f *figures) (float64, bool) {
 		return seconds(f.success), !f.success.IsZero()
 	}},
-	{"adlock_running_since_timestamp_seconds", "seconds", "When the run that holds the lock began; absent where nothing runs.", false, func(f *figures) (float64, bool) {
+	{"adlock_running_since_timestamp_seconds", "When the run that holds the lock began; absent where nothing runs.", false, func(f *figures) (float64, bool) {
 		return seconds(f.since), !f.since.IsZero()
 	}},
-	{"adlock_paused_since_timestamp_seconds", "seconds", "When the pause of the atom or of its host began; absent where there is none.", false, func(f *figures) (float64, bool) {
+	{"adlock_paused_since_timestamp_seconds", "When the pause of the atom or of its host began; absent where there is none.", false, func(f *figures) (float64, bool) {
 		return seconds(f.paused), !f.paused.IsZero()
 	}},
-	{"adlock_overdue", "", "1 while the run that holds the lock is past its limit or its notice, else 0.", false, func(f *figures) (float64, bool) {
+	{"adlock_overdue", "1 while the run that holds the lock is past its limit or its notice, else 0.", false, func(f *figures) (float64, bool) {
 		return truth(f.overdue), true
 	}},
-	{stuck, "", "1 while the run that holds the lock has expired and could not be ended, else 0.", false, func(f *figures) (float64, bool) {
+	{stuck, "1 while the run that holds the lock has expired and could not be ended, else 0.", false, func(f *figures) (float64, bool) {
 		return truth(f.stuck), true
 	}},
-	{"adlock_run_interval_seconds", "seconds", "The usual time from one start to the next, nights and weekends without a start included.", true, func(f *figures) (float64, bool) {
+	{"adlock_run_interval_seconds", "The usual time from one start to the next, nights and weekends without a start included.", true, func(f *figures) (float64, bool) {
 		usual, known := f.interval.usual()
 		return usual.Seconds(), known
 	}},
-	{failures, "", "Runs since the last success that failed, were ended by force, or came to no end.", false, func(f *figures) (float64, bool) {
+	{failures, "Runs since the last success that failed, were ended by force, or came to no end.", false, func(f *figures) (float64, bool) {
 		return float64(f.failed), true
 	}},
-	{denials, "", "Requests denied since the last run began because all slots were taken.", false, func(f *figures) (float64, bool) {
+	{denials, "Requests denied since the last run began because all slots were taken.", false, func(f *figures) (float64, bool) {
 		return float64(f.denied), true
 	}},
 }
@@ -194,20 +164,18 @@ func truth(is bool) float64 {
 	return 0
 }
 
-// counters writes outcomes even if they have never occurred: if a series was missing before,
-// Prometheus computes no increase.
+// counters writes outcomes that never occurred too: without the series before, there is no increase.
 func (w *writer) counters(atoms []*figures) {
-	w.family("adlock_runs_total", "counter", "", "Runs by how they ended; failure: also those whose owner died or whose command was not there.")
+	w.family("adlock_runs_total", "counter", "Runs by how they ended; failure: also those whose owner died or whose command was not there.")
 	for _, f := range atoms {
 		for i, o := range outcomes {
 			w.counter("adlock_runs_total", f.labels+`,outcome="`+o.label+`"`, float64(f.outcomes[i]))
 		}
 	}
-	w.family("adlock_denials_total", "counter", "", "Requests denied though the atom was due: busy, full or stuck.")
+	w.family("adlock_denials_total", "counter", "Requests denied though the atom was due: busy, full or stuck.")
 	for _, f := range atoms {
 		w.counter("adlock_denials_total", f.labels, float64(f.denials))
 	}
 }
 
-// seconds since the epoch, to the millisecond.
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }

@@ -28,7 +28,6 @@ const (
 	keptAlive = 20               // more requests than this during one run keep a daemon alive: no advice
 )
 
-// advise applies every rule; each returns "" without advice.
 func (a *summary) advise() {
 	for _, rule := range [...]struct {
 		kind string
@@ -56,10 +55,9 @@ func (a *summary) limitsCross() string {
 	return policy.Limits{IfElapsed: a.IfElapsed.Value, ExpireAfter: a.ExpireAfter.Value, Source: a.ExpireAfterFrom}.Warning()
 }
 
-// expireAfter is about runs that an explicit limit has ended. How long they would have taken is
-// not known, so the advice is to double the limit, as TCP does with its timeout, unless no run has
-// completed: a job that always hangs would only hang longer. It never advises a shorter limit,
-// which may end work.
+// expireAfter is about runs that an explicit limit has ended. How long they would have taken is not known,
+// so the advice is to double it, as TCP does with its timeout, unless no run has completed: a longer limit
+// may only end that job later. It never advises a shorter limit, which may end work.
 func (a *summary) expireAfter() string {
 	ended, completed := a.Outcomes[history.Ended], a.Runtime.Count()
 	now := a.ExpireAfter.Value
@@ -80,8 +78,7 @@ func (a *summary) expireAfter() string {
 	return ""
 }
 
-// overdueRuns is about runs that no limit ended. Which limit would be right cannot be seen here:
-// one that is too short ends work.
+// overdueRuns names no limit: one that is too short ends work.
 func (a *summary) overdueRuns() string {
 	if a.overdue == 0 {
 		return ""
@@ -99,8 +96,7 @@ func (a *summary) spam() string {
 		apart(every), limit.Format(wanted), a.Denials.TooSoon)
 }
 
-// skips is about an interval as long as the period of the schedule. If it counted from the start of
-// a run, it would deny hardly any request.
+// skips is about an interval as long as the period of the schedule.
 func (a *summary) skips() string {
 	if a.Denials.TooSoon < often || 4*a.Denials.TooSoon < a.Runs {
 		return ""
@@ -118,7 +114,6 @@ func (a *summary) overrun() string {
 		apart(every), terminal.Duration(takes), a.Denials.Busy)
 }
 
-// apart is the time between two requests in words; at least a millisecond, never "0s".
 func apart(every time.Duration) string { return terminal.Duration(max(every, time.Millisecond)) }
 
 func (a *summary) starves() string {
@@ -170,7 +165,6 @@ func (a *summary) lost() string {
 	return fmt.Sprintf("%d of %d runs have no end in the runlog: something else removes locks, or lines were lost", n, a.Runs)
 }
 
-// round rounds a limit up to one that a person would write.
 func round(d time.Duration) time.Duration {
 	unit := 10 * time.Minute
 	switch {

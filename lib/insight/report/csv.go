@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"adlock/lib/insight/history"
-	"adlock/lib/insight/quantile"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
 	"adlock/lib/runlog"
@@ -40,8 +39,8 @@ func (r *Report) fields(a *summary) []string {
 		optSeconds(a.IfElapsed), optSeconds(a.ExpireAfter), harmless(joined(a.Advice)))
 }
 
-// harmless makes a text that may come from another user safe for a spreadsheet: without control
-// characters, and with an apostrophe before what would be taken for a formula.
+// harmless is for a text that may come from another user: no control characters, and an apostrophe before a
+// spreadsheet's formula.
 func harmless(text string) string {
 	text = terminal.Escaped(text)
 	if text != "" && strings.IndexByte("=+-@", text[0]) >= 0 {
@@ -50,7 +49,7 @@ func harmless(text string) string {
 	return text
 }
 
-func quantileOf(d *quantile.Durations, q float64) string {
+func quantileOf(d *history.Durations, q float64) string {
 	if d.Count() == 0 {
 		return ""
 	}
@@ -74,8 +73,8 @@ func joined(advice []advice) string {
 	return strings.Join(texts, "; ")
 }
 
-// CSV writes reports as RFC 4180 has it (with LF), a header first; durations are seconds, and bytes
-// that are no text are written as \xNN. With users the first column is the user of the report.
+// CSV writes reports as RFC 4180 has it (with LF): durations in seconds, bytes that are no text as \xNN, and
+// with users their user first.
 func CSV(out io.Writer, users bool, reports ...*Report) error {
 	rows := [][]string{header()}
 	if users {

@@ -7,7 +7,6 @@ import (
 	"html/template"
 
 	"adlock/lib/insight/history"
-	"adlock/lib/insight/picture"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/insight/timeline"
 )
@@ -17,8 +16,7 @@ var page string
 
 var pageTemplate = template.Must(template.New("page").Parse(page))
 
-// pageData is what page.html shows. All text in it is escaped there; the pictures
-// are escaped by package timeline.
+// pageData is what page.html shows. It escapes all text; package timeline escapes that of the pictures.
 type pageData struct {
 	Light, Dark  template.CSS // variables of the colours
 	Style        template.CSS // of the pictures
@@ -40,12 +38,11 @@ type pageAtom struct {
 
 type pageEnding struct{ At, Owner, Age, By string }
 
-// HTML is the report as one self-contained page: it has no script, and fetches no address. The
-// chart is of the same events.
+// HTML is the report as one page without scripts and other files. The chart is of the same events.
 func (r *Report) HTML(chart *timeline.Chart) ([]byte, error) {
-	light, dark := picture.Variables()
+	light, dark := timeline.Variables()
 	data := pageData{
-		Light: template.CSS(light), Dark: template.CSS(dark), Style: template.CSS(picture.Style()),
+		Light: template.CSS(light), Dark: template.CSS(dark), Style: template.CSS(timeline.StyleSheet()),
 		Period: r.period(), Damaged: r.Damaged,
 	}
 	if len(chart.Lanes) > 0 {
@@ -68,9 +65,9 @@ func (r *Report) HTML(chart *timeline.Chart) ([]byte, error) {
 
 func (r *Report) pageAtom(a *summary) pageAtom {
 	shown := pageAtom{
-		Name: terminal.Clean(a.Text()), Host: terminal.Clean(a.Host),
+		Name: terminal.Clean(a.Words()), Host: terminal.Clean(a.Host),
 		Runs:    a.runs(false) + fmt.Sprintf("; held %s, %.1f%% of the time", terminal.Duration(a.Held), 100*r.share(a)),
-		Runtime: a.runtime(), Denied: a.denied(), Limit: limits(&a.Limits),
+		Runtime: a.runtime(), Denied: a.denied(), Limit: a.limits(),
 		Before: a.Outcomes[history.Ended] - len(a.Endings), Advice: a.Advice,
 	}
 	for _, e := range a.Endings {

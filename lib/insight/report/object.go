@@ -3,7 +3,6 @@ package report
 import (
 	"adlock/lib/atom"
 	"adlock/lib/insight/history"
-	"adlock/lib/insight/quantile"
 	"adlock/lib/limit"
 	"adlock/lib/policy"
 )
@@ -49,7 +48,6 @@ type atomObject struct {
 	Advice      []advice         `json:"advice"`
 }
 
-// outcomesObject has the names of history.Outcome as its keys, in their order.
 type outcomesObject struct {
 	Running  int `json:"running"`
 	Success  int `json:"success"`
@@ -105,8 +103,7 @@ func (r *Report) atomObject(a *summary) atomObject {
 	return o
 }
 
-// durationsOf is nil if there are none.
-func durationsOf(d *quantile.Durations) *durationsObject {
+func durationsOf(d *history.Durations) *durationsObject {
 	if d.Count() == 0 {
 		return nil
 	}

@@ -1,7 +1,5 @@
-// Package report summarises the runlog: for each atom over a period how often it ran, how the runs
-// ended, how long they took, the denials and their reasons, and advice. It reads the runlog once
-// and keeps no events: of each run and request it keeps a duration, and all other figures for each
-// atom.
+// Package report summarises the runlog for each atom over a period. It reads the runlog once and keeps no
+// events, only a duration of each run and request.
 package report
 
 import (
@@ -10,7 +8,7 @@ import (
 	"time"
 
 	"adlock/lib/insight/history"
-	"adlock/lib/insight/quantile"
+	"adlock/lib/policy"
 	"adlock/lib/runlog"
 )
 
@@ -23,26 +21,28 @@ type Report struct {
 	Damaged  int        // lines that could not be read, also outside the period
 }
 
-// summary has the figures of one atom.
 type summary struct {
 	*history.Atom
 
 	Runs     int                   // that ended in the period or have not ended
 	Outcomes [history.Outcomes]int // of these, and NotRun
 	Held     time.Duration         // how much of the period it was held
-	Runtime  quantile.Durations    // of the runs that completed
-	Interval quantile.Durations    // from one start to the next
-	Asked    quantile.Durations    // from one request to the next, granted or not
+	Runtime  history.Durations     // of the runs that completed
+	Interval history.Durations     // from one start to the next
+	Asked    history.Durations     // from one request to the next, granted or not
 
 	Denials history.Denials
 	Longest series
 	Endings []*history.Run // the last ones, at most keptEndings
 
-	history.Limits                 // the latest in force
-	FailedInARow   int             // how many of the latest runs failed, without a success between them
-	LastOutcome    history.Outcome // of the last run that has ended
-	LastStatus     runlog.Opt[int] // of the last run that failed
-	LastSignal     string
+	// The latest limits in force.
+	IfElapsed, ExpireAfter runlog.Opt[time.Duration]
+	ExpireAfterFrom        policy.Source
+
+	FailedInARow int             // how many of the latest runs failed, without a success between them
+	LastOutcome  history.Outcome // of the last run that has ended
+	LastStatus   runlog.Opt[int] // of the last run that failed
+	LastSignal   string
 
 	Advice []advice
 
@@ -54,8 +54,7 @@ type summary struct {
 	series         series
 }
 
-// series is a series of requests denied although the atom was due, with no acquisition in
-// between.
+// series is requests denied in a row although the atom was due.
 type series struct {
 	Count       int
 	First, Last time.Time
@@ -72,7 +71,7 @@ type Options struct {
 	User  string                             // whose runlog it is, if there are several
 }
 
-// Limit drops the last atoms, so that at most that many are left, and returns how many it dropped.
+// Limit drops the last atoms, and returns how many.
 func (r *Report) Limit(most int) (dropped int) {
 	dropped = max(0, len(r.atoms)-most)
 	r.atoms = r.atoms[:len(r.atoms)-dropped]
@@ -82,8 +81,7 @@ func (r *Report) Limit(most int) (dropped int) {
 // IsEmpty reports whether nothing is recorded of the requested atoms.
 func (r *Report) IsEmpty() bool { return len(r.atoms) == 0 }
 
-// Build reads events, from history.Read. With an error the report is of what
-// could be read.
+// Build reads events, from history.Read. With an error the report is of what could be read.
 func Build(events func(yield func(runlog.Event, error) bool), o Options) (*Report, error) {
 	b := builder{options: o, report: &Report{user: o.User, from: o.Since, to: o.Now}, atoms: map[*history.Atom]*summary{}}
 	b.tracker.Run = b.run
@@ -120,7 +118,6 @@ func (b *builder) event(e *runlog.Event) {
 	}
 }
 
-// atom returns the figures of an atom; nil if Match excludes it.
 func (b *builder) atom(source *history.Atom) *summary {
 	a, known := b.atoms[source]
 	if !known {
@@ -133,51 +130,39 @@ func (b *builder) atom(source *history.Atom) *summary {
 }
 
 func (a *summary) count(e *runlog.Event) {
-	switch {
-	case e.Kind == runlog.Acquire:
-		a.start(e.Time)
-	case history.IsDenial(e):
-		a.deny(e)
-	case e.Kind == runlog.Stuck:
-		a.stick(e.Time)
-		return
-	case e.Kind == runlog.Release:
+	switch e.Kind {
+	case runlog.Acquire:
+		if !a.started.IsZero() {
+			a.Interval.Add(e.Time.Sub(a.started))
+		}
+		a.started, a.stuckAt, a.series = e.Time, time.Time{}, series{}
+	case runlog.Stuck:
+		a.stuckAt = e.Time
+		a.stuckTimes++
+	case runlog.Release:
 		a.stuckAt = time.Time{}
-		return
-	case e.Kind == runlog.Overdue:
+	case runlog.Overdue:
 		a.overdue, a.overdueFor = a.overdue+1, max(a.overdueFor, e.Age.Value)
-		return
-	default:
-		return
 	}
-	if !a.asked.IsZero() {
-		a.Asked.Add(e.Time.Sub(a.asked))
-	}
-	a.asked = e.Time
-	a.Limits.Update(e)
-}
-
-func (a *summary) start(at time.Time) {
-	if !a.started.IsZero() {
-		a.Interval.Add(at.Sub(a.started))
-	}
-	a.started, a.stuckAt = at, time.Time{}
-	a.series = series{}
-}
-
-func (a *summary) deny(e *runlog.Event) {
-	a.Denials.Add(e)
-	if e.Kind == runlog.Stuck {
-		a.stick(e.Time)
+	denied := history.IsDenial(e)
+	if denied {
+		a.Denials.Add(e)
 	}
 	if history.InARow(e) {
 		a.prolong(e.Time)
 	}
-}
-
-func (a *summary) stick(at time.Time) {
-	a.stuckAt = at
-	a.stuckTimes++
+	if denied || e.Kind == runlog.Acquire {
+		if !a.asked.IsZero() {
+			a.Asked.Add(e.Time.Sub(a.asked))
+		}
+		a.asked = e.Time
+		if e.IfElapsed.Set {
+			a.IfElapsed = e.IfElapsed
+		}
+		if e.ExpireAfter.Set {
+			a.ExpireAfter, a.ExpireAfterFrom = e.ExpireAfter, policy.Source(e.ExpireAfterFrom)
+		}
+	}
 }
 
 func (a *summary) prolong(at time.Time) {
@@ -191,7 +176,7 @@ func (a *summary) prolong(at time.Time) {
 	}
 }
 
-// run counts a run that has ended, unless it ended before the period.
+// run counts a run that ended in the period or has not ended.
 func (b *builder) run(source *history.Atom, r *history.Run) {
 	if r.Outcome != history.Running && r.End.Before(b.options.Since) {
 		return
@@ -221,7 +206,6 @@ func (b *builder) run(source *history.Atom, r *history.Run) {
 	}
 }
 
-// within is how much of the period the run held its atom.
 func (b *builder) within(r *history.Run) time.Duration {
 	end := r.End
 	if r.Outcome == history.Running {
@@ -247,9 +231,8 @@ func (b *builder) finish() {
 	slices.SortStableFunc(b.report.atoms, func(a, b *summary) int { return cmp.Compare(b.trouble(), a.trouble()) })
 }
 
-// trouble is how urgently the atom needs a person: 2 if its last run did not succeed, or an owner
-// could not be ended; 1 if there is advice; else 0. Atoms with the same value are sorted by their
-// names.
+// trouble is how urgently the atom needs a person: 2 if its last run did not succeed, or an owner could not
+// be ended; 1 if there is advice.
 func (a *summary) trouble() int {
 	switch a.LastOutcome {
 	case history.Failed, history.Ended, history.Orphaned, history.Lost, history.NotRun:
@@ -264,7 +247,6 @@ func (a *summary) trouble() int {
 	return 0
 }
 
-// share is the part of the period, 0 to 1, that the atom was held.
 func (r *Report) share(a *summary) float64 {
 	period := r.to.Sub(r.from)
 	if period <= 0 {

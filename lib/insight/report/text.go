@@ -20,7 +20,7 @@ func (r *Report) Text(paint terminal.Paint) string {
 	}
 	w.WriteString(r.period() + "\n")
 	for _, a := range r.atoms {
-		fmt.Fprintf(&w, "\n%s\n", paint.Text(terminal.Bold, terminal.Clean(a.Text()+" on "+a.Host)))
+		fmt.Fprintf(&w, "\n%s\n", paint.Text(terminal.Bold, terminal.Clean(a.Words()+" on "+a.Host)))
 		line := func(label, text string) {
 			if text != "" {
 				fmt.Fprintf(&w, "  %-9s %s\n", label, text)
@@ -30,7 +30,7 @@ func (r *Report) Text(paint terminal.Paint) string {
 		line("runtime", a.runtime())
 		line("denied", a.denied())
 		line("ended", a.endings(paint))
-		line("limits", limits(&a.Limits))
+		line("limits", a.limits())
 		for _, advice := range a.Advice {
 			line("advice", paint.Text(terminal.Yellow, advice.Text))
 		}
@@ -38,7 +38,6 @@ func (r *Report) Text(paint terminal.Paint) string {
 	return w.String()
 }
 
-// period describes the report's period.
 func (r *Report) period() string {
 	if r.from.IsZero() {
 		return "until " + r.to.Local().Format(stamp)
@@ -46,7 +45,7 @@ func (r *Report) period() string {
 	return fmt.Sprintf("%s to %s (%s)", r.from.Local().Format(stamp), r.to.Local().Format(stamp), terminal.Duration(r.to.Sub(r.from)))
 }
 
-// outcomeWords name the outcomes in a sentence, in the order of history.Outcome.
+// outcomeWords are in the order of history.Outcome.
 var outcomeWords = [history.Outcomes]string{"running", "succeeded", "failed", "ended by force", "orphaned", "cleared", "stopped", "lost", "not run"}
 
 var outcomeStyles = [history.Outcomes]terminal.Style{
@@ -93,7 +92,6 @@ func (a *summary) denied() string {
 	return text
 }
 
-// shownEndings is how many of an atom's endings are shown: the latest.
 const shownEndings = 3
 
 func (a *summary) endings(paint terminal.Paint) string {
@@ -117,9 +115,9 @@ func ender(r *history.Run) string {
 	return by
 }
 
-func limits(l *history.Limits) string {
-	if !l.IfElapsed.Set || !l.ExpireAfter.Set {
+func (a *summary) limits() string {
+	if !a.IfElapsed.Set || !a.ExpireAfter.Set {
 		return ""
 	}
-	return "IfElapsed is " + limit.Format(l.IfElapsed.Value) + ", " + policy.LimitText(l.ExpireAfter.Value, l.ExpireAfterFrom)
+	return "IfElapsed is " + limit.Format(a.IfElapsed.Value) + ", " + policy.LimitText(a.ExpireAfter.Value, a.ExpireAfterFrom)
 }

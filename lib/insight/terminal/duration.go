@@ -8,10 +8,7 @@ import (
 	"adlock/lib/limit"
 )
 
-// Duration is d for people, in the notation of limit.Parse but with no more
-// than two units, and with a fraction below ten seconds: "12ms", "3.2s",
-// "4m10s", "3d7h". time.Duration has no unit above the hour and no rounding to two
-// units.
+// Duration is d for people, as limit.Parse reads it: two units at most, and a fraction below ten seconds.
 func Duration(d time.Duration) string {
 	switch {
 	case d == limit.Never:

@@ -1,9 +1,5 @@
-// Package terminal finds out what a reader's terminal can show: colour, the width of a line, and
-// characters beyond ASCII. It also makes foreign names safe to print, so that no escape sequence
-// in them reaches the terminal.
-//
-// The colours are written by hand: a library would be larger than the three lines of Paint.Text,
-// and decides by other rules when to colour.
+// Package terminal finds out what a reader's terminal can show: colour, the width of a line, characters
+// beyond ASCII. It also makes foreign names safe to print.
 package terminal
 
 import (
@@ -33,8 +29,7 @@ func Width(f *os.File) int {
 	return 80
 }
 
-// Limit is the largest width of a line on f: as Width, and 0 if neither $COLUMNS nor a terminal
-// sets one, as in a file or a mail, where nothing is cut.
+// Limit is the largest width of a line on f; 0, as in a file or a mail: nothing is cut.
 func Limit(f *os.File) int {
 	if !Is(f) && os.Getenv("COLUMNS") == "" {
 		return 0
@@ -42,8 +37,8 @@ func Limit(f *os.File) int {
 	return Width(f)
 }
 
-// Unicode reports whether the locale has UTF-8: the first of LC_ALL, LC_CTYPE and LANG that is
-// not empty decides (POSIX.1-2017, 8.2).
+// Unicode reports whether the locale has UTF-8, by the first of LC_ALL, LC_CTYPE and LANG that is not empty
+// (POSIX.1-2017, 8.2).
 func Unicode() bool {
 	for _, key := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if value := os.Getenv(key); value != "" {
@@ -64,10 +59,9 @@ func Colours(f *os.File) Paint {
 	return Paint(os.Getenv("NO_COLOR") == "" && term != "" && term != "dumb" && Is(f))
 }
 
-// Style is what a Paint paints with: a parameter of SGR (ECMA-48).
+// Style is a parameter of SGR (ECMA-48).
 type Style string
 
-// The styles.
 const (
 	Plain   Style = ""
 	Bold    Style = "1"
@@ -91,8 +85,7 @@ func (p Paint) Text(style Style, text string) string {
 // Clean makes foreign text safe to show, as errors are.
 func Clean(text string) string { return fault.Plain(text) }
 
-// Escaped is text for programs: each byte of what Clean would replace is written
-// as \xNN, so that two different texts stay different.
+// Escaped writes each byte of what Clean would replace as \xNN, so that different texts stay different.
 func Escaped(text string) string {
 	var b strings.Builder
 	for rest := text; rest != ""; {
@@ -109,15 +102,13 @@ func Escaped(text string) string {
 	return b.String()
 }
 
-// cells measures text in columns of a terminal: characters of East Asia take two, combining ones
-// none. Those of ambiguous width in Unicode take one, in every locale.
+// cells counts two columns for characters of East Asia, none for combining ones, one for ambiguous ones.
 var cells = &runewidth.Condition{}
 
 // Columns is how many columns text takes.
 func Columns(text string) int { return cells.StringWidth(text) }
 
-// Cut shortens text to width columns. The end of a path or command line says more than the
-// middle, so the middle is replaced by gap: "~" without Unicode.
+// Cut shortens text to width columns. The end of a path says more than the middle, which gap replaces.
 func Cut(text string, width int, gap string) string {
 	if Columns(text) <= width || width < 1 {
 		return text

@@ -1,10 +1,6 @@
-// Package timeline draws figure 2 of the 1997 paper from what really happened:
-// a lane for each atom, its runs as bars, requests that were denied as ticks,
-// and the windows in which IfElapsed denies and ExpireAfter has not passed yet.
-// The same chart goes to a terminal or into an SVG file.
-//
-// The SVG is written with fmt, since a library for it would only spare the angle
-// brackets; html.EscapeString makes every text safe in it.
+// Package timeline draws figure 2 of the 1997 paper from what really happened: a lane for each atom with its
+// runs, denied requests, and the windows of IfElapsed and ExpireAfter. The same chart goes to a terminal or
+// into an SVG file, which is written with fmt and html.EscapeString: a library would only spare the brackets.
 package timeline
 
 import (
@@ -15,9 +11,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Chart is a period in columns of equal length. Runs and requests that fall into one column are
-// counted, not kept: the size of a chart depends on its atoms and columns, not on the length of the
-// runlog.
+// Chart is a period in columns of equal length. What falls into one column is counted, not kept: the size
+// depends on atoms and columns, not on the length of the runlog.
 type Chart struct {
 	from, to time.Time
 	Columns  int
@@ -37,9 +32,9 @@ type Lane struct {
 // Text is the name of the lane's atom; with its host if that is needed to distinguish it.
 func (l *Lane) Text() string {
 	if l.elsewhere {
-		return l.Atom.Text() + " on " + l.Host
+		return l.Words() + " on " + l.Host
 	}
-	return l.Atom.Text()
+	return l.Words()
 }
 
 // Bar is a run, or several that began and ended within one column.
@@ -52,16 +47,13 @@ type Bar struct {
 	Until time.Time // when the next run began; the chart's end if none did
 }
 
-// due is when IfElapsed had passed after the end of the bar.
 func (b *Bar) due() time.Time {
 	in := policy.DueIn(policy.Limits{IfElapsed: b.IfElapsed.Value}, policy.Last{Completed: true})
 	return after(b.End, in, b.Until)
 }
 
-// overran reports whether the run was longer than ExpireAfter.
 func (b *Bar) overran() bool { return b.ExpireAfter.Set && b.expiry().Before(b.End) }
 
-// expiry is when ExpireAfter had passed since the bar's beginning.
 func (b *Bar) expiry() time.Time {
 	if !b.ExpireAfter.Set {
 		return b.Start
@@ -93,8 +85,8 @@ type Options struct {
 	State        func(token string) history.Outcome // of an acquisition without an end; nil: it runs
 }
 
-// Build reads events, from history.Read. With an error the chart has all that could be read.
-// Chart.Lanes is empty if nothing happened in the period.
+// Build reads events, from history.Read. With an error the chart has what could be read; Lanes is empty if
+// nothing happened.
 func Build(events func(yield func(runlog.Event, error) bool), o Options) (*Chart, error) {
 	b := builder{options: o, lanes: map[*history.Atom]*Lane{}}
 	b.chart = &Chart{from: o.Since, to: o.Until, Columns: max(1, o.Columns)}
@@ -131,8 +123,7 @@ func (b *builder) event(e *runlog.Event) {
 	}
 }
 
-// begin lets the chart begin a little before its first event, so that this event is not at the very
-// edge. If events before the period are known, the chart begins at Since.
+// begin lets the chart begin a little before its first event, unless events before Since are known.
 func (b *builder) begin(first time.Time) {
 	b.begun = true
 	margin := b.options.Until.Sub(first) / 50
@@ -144,7 +135,6 @@ func (b *builder) begin(first time.Time) {
 	}
 }
 
-// lane returns the atom's lane; nil if Match excludes it.
 func (b *builder) lane(source *history.Atom) *Lane {
 	lane, known := b.lanes[source]
 	if !known {
@@ -194,13 +184,11 @@ func (b *builder) run(source *history.Atom, r *history.Run) {
 	lane.Bars = append(lane.Bars, bar)
 }
 
-// take makes the next bar part of b.
 func (b *Bar) take(next *Bar) {
 	b.Count, b.Held, b.End = b.Count+1, b.Held+next.Held, next.End
 	b.Least, b.Most = min(b.Least, next.Least), max(b.Most, next.Most)
 }
 
-// merges reports whether two bars are drawn in one column and have the same outcome.
 func (c *Chart) merges(last, next *Bar) bool {
 	return last.Outcome == next.Outcome && last.Outcome != history.Ended &&
 		c.column(last.Start) == c.column(next.End)

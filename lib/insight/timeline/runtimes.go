@@ -7,12 +7,11 @@ import (
 	"time"
 
 	"adlock/lib/insight/history"
-	"adlock/lib/insight/picture"
+	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
 )
 
-// The measures of the picture of an atom's runtimes, in its own units. It is
-// readable at 400 pixels.
+// The picture is readable at 400 pixels.
 const (
 	graphLeft   = 52 // for "100ms" in a wide font
 	graphTop    = 12
@@ -20,26 +19,24 @@ const (
 	graphHeight = 150
 )
 
-// Runtimes draws how long the runs of a lane took, over the time of the chart, and the limits
-// that were in force. Times are logarithmic. It is nil if there is nothing to draw; a page that
-// shows it needs picture.Style.
+// Runtimes draws how long a lane's runs took, and the limits in force, in logarithmic times. It is nil if
+// there is nothing to draw; the page needs StyleSheet.
 func (c *Chart) Runtimes(lane *Lane) []byte {
 	g := &graph{svg: svg{layout: layout{left: graphLeft, plot: graphWidth}, chart: c}, lane: lane}
 	if !g.fit() {
 		return nil
 	}
 	g.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 %d" %s font-size="12" %s role="img" aria-label="%s">`,
-		graphTop+graphHeight+48, picture.Font, picture.Fill(picture.Ink), escape("Runtimes and limits of "+lane.Text()))
+		graphTop+graphHeight+48, Font, Fill(Ink), escape("Runtimes and limits of "+lane.Text()))
 	g.grid()
-	g.line(picture.Stroke(picture.Odd)+` stroke-width="1.5"`, func(b *Bar) time.Duration { return b.ExpireAfter.Value })
-	g.line(picture.Stroke(picture.Dim)+` stroke-dasharray="4 3"`, func(b *Bar) time.Duration { return b.IfElapsed.Value })
+	g.line(Stroke(Odd)+` stroke-width="1.5"`, func(b *Bar) time.Duration { return b.ExpireAfter.Value })
+	g.line(Stroke(Dim)+` stroke-dasharray="4 3"`, func(b *Bar) time.Duration { return b.IfElapsed.Value })
 	g.runs()
 	g.explain()
 	g.WriteString("</svg>\n")
 	return g.Bytes()
 }
 
-// graph is a picture of runtimes that is being written.
 type graph struct {
 	svg
 	lane        *Lane
@@ -68,20 +65,17 @@ func (b *Bar) timed() bool {
 	return b.Completed() || b.Outcome == history.Ended || b.Outcome == history.Running
 }
 
-// shown reports whether a limit can be drawn on a scale that has no zero and no end.
+// shown reports whether a logarithmic scale has the limit.
 func shown(d time.Duration) bool { return d > 0 && d != limit.Never }
 
-// logarithm returns the logarithm of d in seconds; a shorter d counts as one millisecond.
 func logarithm(d time.Duration) float64 {
 	return math.Log10(max(d, time.Millisecond).Seconds())
 }
 
-// y is the position of a time in the picture.
 func (g *graph) y(d time.Duration) float64 {
 	return round(graphTop + graphHeight*(g.most-logarithm(d))/(g.most-g.least))
 }
 
-// units are round times for the scale: a coarse set, and a fine one.
 var units = [...][]time.Duration{
 	{
 		time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second,
@@ -113,25 +107,16 @@ func (g *graph) times() (marks []time.Duration) {
 func (g *graph) grid() {
 	for _, d := range g.times() {
 		g.add(`<path %s d="M%d %vh%d"/><text %s x="%d" y="%v" text-anchor="end">%s</text>`,
-			picture.Stroke(picture.Line), graphLeft, g.y(d), graphWidth, small, graphLeft-6, g.y(d)+4, unitText(d))
+			Stroke(Line), graphLeft, g.y(d), graphWidth, small, graphLeft-6, g.y(d)+4, terminal.Duration(d))
 	}
 	for _, m := range g.chart.scale(4) {
 		x := g.x(m.at)
 		g.add(`<path %s d="M%v %dv%d"/><text %s x="%v" y="%d" text-anchor="middle">%s</text>`,
-			picture.Stroke(picture.Line), x, graphTop, graphHeight, small, min(x, 400-24), graphTop+graphHeight+16, m.label)
+			Stroke(Line), x, graphTop, graphHeight, small, min(x, 400-24), graphTop+graphHeight+16, m.label)
 	}
 }
 
-// unitText writes what limit.Format writes, and milliseconds.
-func unitText(d time.Duration) string {
-	if d < time.Second {
-		return fmt.Sprintf("%dms", d.Milliseconds())
-	}
-	return limit.Format(d)
-}
-
-// line draws a limit from run to run, except never or 0. It is one stroke while the limit is the
-// same.
+// line draws a limit from run to run, except never or 0.
 func (g *graph) line(paint string, of func(*Bar) time.Duration) {
 	var path strings.Builder
 	last := time.Duration(0)
@@ -151,8 +136,7 @@ func (g *graph) line(paint string, of func(*Bar) time.Duration) {
 	}
 }
 
-// runs draws each run as a dot, and several that are in one column as a stroke from
-// the shortest to the longest; one that was ended by force as a cross.
+// runs draws several runs in one column as a stroke from the shortest to the longest.
 func (g *graph) runs() {
 	var paths [history.Outcomes]strings.Builder
 	for _, b := range g.lane.Bars {
@@ -174,19 +158,18 @@ func (g *graph) runs() {
 const dot = ` stroke-width="5" stroke-linecap="round"`
 
 var strokes = [history.Outcomes]string{
-	history.Running: picture.Stroke(picture.Now) + dot, history.Succeeded: picture.Stroke(picture.Good) + dot,
-	history.Failed: picture.Stroke(picture.Bad) + dot, history.Ended: cross,
+	history.Running: Stroke(Now) + dot, history.Succeeded: Stroke(Good) + dot,
+	history.Failed: Stroke(Bad) + dot, history.Ended: cross,
 }
 
-// explain writes the legend below the picture.
 func (g *graph) explain() {
 	x := 8
 	for _, e := range [...]entry{
 		{shape(`<path %s d="M5 -4v0"/>`, strokes[history.Succeeded]), "run", 34},
 		{shape(`<path %s d="M5 -4v0"/>`, strokes[history.Failed]), "failed", 48},
 		{shape(`<path %s d="M2 -7l6 6m0 -6l-6 6"/>`, cross), "ended by force", 98},
-		{shape(`<path %s stroke-width="1.5" d="M0 -4h10"/>`, picture.Stroke(picture.Odd)), "ExpireAfter", 80},
-		{shape(`<path %s stroke-dasharray="4 3" d="M0 -4h10"/>`, picture.Stroke(picture.Dim)), "IfElapsed", 60},
+		{shape(`<path %s stroke-width="1.5" d="M0 -4h10"/>`, Stroke(Odd)), "ExpireAfter", 80},
+		{shape(`<path %s stroke-dasharray="4 3" d="M0 -4h10"/>`, Stroke(Dim)), "IfElapsed", 60},
 	} {
 		g.add(`<g transform="translate(%d %d)">%s<text %s x="14">%s</text></g>`, x, graphTop+graphHeight+40, e.shape, small, e.text)
 		x += e.width + 16

@@ -2,13 +2,11 @@ package timeline
 
 import "time"
 
-// mark is a point of the scale and its label.
 type mark struct {
 	at    time.Time
 	label string
 }
 
-// steps are round distances between marks.
 var steps = [...]time.Duration{
 	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
 	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
@@ -35,8 +33,8 @@ func (c *Chart) scale(most int) []mark {
 	return marks
 }
 
-// firstMark is the first multiple of step since local midnight that is not
-// before from; of days, the first midnight.
+// firstMark is the first multiple of step since local midnight that is not before from; of days, the first
+// midnight.
 func firstMark(from time.Time, step time.Duration) time.Time {
 	y, m, d := from.Date()
 	midnight := time.Date(y, m, d, 0, 0, 0, 0, from.Location())

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"adlock/lib/insight/history"
-	"adlock/lib/insight/picture"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
 )
@@ -39,33 +38,31 @@ const (
 	stripTop  = barTop + barHeight + 3
 )
 
-// SVGColumns is the resolution that suits the picture: a column is as wide as
-// the thinnest tick that can still be pointed at.
+// SVGColumns makes a column as wide as the thinnest tick that can be pointed at.
 const SVGColumns = (1200 - 236 - 24) / 3
 
 // Kinds differ in shape too, so that no reader needs to distinguish colours.
 var (
-	small  = picture.Fill(picture.Dim) + ` font-size="12"`
-	wrong  = picture.Fill(picture.Bad)
+	small  = Fill(Dim) + ` font-size="12"`
+	wrong  = Fill(Bad)
 	over   = `fill="none" stroke="#fff" stroke-opacity=".55" stroke-dasharray="2.5 3.5"`
-	disc   = picture.Outline(picture.Ground, picture.Bad) + ` stroke-width="1.5"`
-	odd    = picture.Outline(picture.Ground, picture.Odd) + ` stroke-width="1.5"`
-	cross  = picture.Stroke(picture.Bad) + ` stroke-width="2" stroke-linecap="round"`
-	query  = picture.Fill(picture.Odd) + ` font-size="11" font-weight="700" text-anchor="middle"`
-	window = picture.Fill(picture.Now) + ` opacity=".16"`
-	grace  = picture.Fill(picture.Dim) + ` opacity=".35"`
-	expiry = picture.Stroke(picture.Dim) + ` stroke-width="1.5"`
-	busy   = picture.Fill(picture.Odd)
-	soon   = picture.Stroke(picture.Dim) + ` stroke-width="1.5"`
-	full   = picture.Fill(picture.Full)
+	disc   = Outline(Ground, Bad) + ` stroke-width="1.5"`
+	odd    = Outline(Ground, Odd) + ` stroke-width="1.5"`
+	cross  = Stroke(Bad) + ` stroke-width="2" stroke-linecap="round"`
+	query  = Fill(Odd) + ` font-size="11" font-weight="700" text-anchor="middle"`
+	window = Fill(Now) + ` opacity=".16"`
+	grace  = Fill(Dim) + ` opacity=".35"`
+	expiry = Stroke(Dim) + ` stroke-width="1.5"`
+	busy   = Fill(Odd)
+	soon   = Stroke(Dim) + ` stroke-width="1.5"`
+	full   = Fill(Full)
 )
 
 var fills = [history.Outcomes]string{
-	history.Running: picture.Fill(picture.Now), history.Succeeded: picture.Fill(picture.Good), history.Failed: wrong, history.Ended: wrong,
-	history.Orphaned: picture.Fill(picture.Odd), history.Cleared: picture.Fill(picture.Odd), history.Stopped: picture.Fill(picture.Odd), history.Lost: picture.Fill(picture.Odd), history.NotRun: wrong,
+	history.Running: Fill(Now), history.Succeeded: Fill(Good), history.Failed: wrong, history.Ended: wrong,
+	history.Orphaned: Fill(Odd), history.Cleared: Fill(Odd), history.Stopped: Fill(Odd), history.Lost: Fill(Odd), history.NotRun: wrong,
 }
 
-// svg is a picture that is being written.
 type svg struct {
 	bytes.Buffer
 	layout
@@ -73,15 +70,14 @@ type svg struct {
 	id    string // before each id, if a page has several pictures
 }
 
-// SVG draws the chart as a self-contained picture. The viewer chooses its size in pixels;
-// pointing at a part shows what it is.
+// SVG is a self-contained picture; pointing at a part shows what it is.
 func (c *Chart) SVG() []byte {
 	w := &svg{layout: wide, chart: c}
-	w.draw(fmt.Sprintf(` width="%d" height="%d"`, w.width, w.height()), "<style>"+picture.Style()+".b:hover,.t:hover{filter:brightness(1.25)}\n</style>")
+	w.draw(fmt.Sprintf(` width="%d" height="%d"`, w.width, w.height()), "<style>"+StyleSheet()+".b:hover,.t:hover{filter:brightness(1.25)}\n</style>")
 	return w.Bytes()
 }
 
-// Wide is the picture for a page that has picture.Style.
+// Wide is the picture for a page that has StyleSheet.
 func (c *Chart) Wide() []byte { return c.inline(wide, "wide-") }
 
 // Narrow is the picture for a narrow page: readable at 400 pixels.
@@ -93,17 +89,16 @@ func (c *Chart) inline(l layout, id string) []byte {
 	return w.Bytes()
 }
 
-// bottom is where the lanes end.
 func (w *svg) bottom() int { return headHeight + w.lane*max(1, len(w.chart.Lanes)) }
 
 func (w *svg) height() int { return w.bottom() + 44 + legendLine*w.legendLines() }
 
 func (w *svg) draw(size, style string) {
 	w.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d"%s %s font-size="13" %s role="graphics-document" aria-labelledby="%stitle %sdesc">`,
-		w.width, w.height(), size, picture.Font, picture.Fill(picture.Ink), w.id, w.id)
+		w.width, w.height(), size, Font, Fill(Ink), w.id, w.id)
 	w.add(`<title id="%stitle">Timeline of locks</title><desc id="%sdesc">%s</desc>`, w.id, w.id, escape(w.chart.describe()))
 	w.WriteString(style)
-	w.add(`<rect %s width="%d" height="%d" rx="8"/>`, picture.Fill(picture.Ground), w.width, w.height())
+	w.add(`<rect %s width="%d" height="%d" rx="8"/>`, Fill(Ground), w.width, w.height())
 	w.add(`<text font-size="17" font-weight="600" x="%d" y="32">Locks over time</text>`, w.margin())
 	if w.id == "" { // a page shows its period itself
 		w.add(`<text %s x="20" y="52">%s</text>`, small, escape(w.chart.period()))
@@ -120,7 +115,6 @@ func (w *svg) draw(size, style string) {
 	w.WriteString("</svg>\n")
 }
 
-// margin is the left end of the names.
 func (w *svg) margin() int { return min(20, w.left) }
 
 func (w *svg) add(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
@@ -152,11 +146,10 @@ func (w *svg) x(t time.Time) float64 {
 
 func round(x float64) float64 { return math.Round(x*10) / 10 }
 
-// lanes draws every second lane's background, below the grid.
 func (w *svg) lanes() {
 	for i := range w.chart.Lanes {
 		if i%2 == 0 {
-			w.add(`<rect %s x="8" y="%d" width="%d" height="%d" rx="4"/>`, picture.Fill(picture.Lane), headHeight+i*w.lane, w.width-16, w.lane)
+			w.add(`<rect %s x="8" y="%d" width="%d" height="%d" rx="4"/>`, Fill(Strip), headHeight+i*w.lane, w.width-16, w.lane)
 		}
 	}
 }
@@ -165,11 +158,10 @@ func (w *svg) scale() {
 	for _, m := range w.chart.scale(w.marks) {
 		x := w.x(m.at)
 		w.add(`<line %s x1="%v" x2="%v" y1="%d" y2="%d"/><text %s x="%v" y="%d" text-anchor="middle">%s</text>`,
-			picture.Stroke(picture.Line), x, x, headHeight-8, w.bottom(), small, min(max(x, 26), float64(w.width-26)), headHeight-14, m.label)
+			Stroke(Line), x, x, headHeight-8, w.bottom(), small, min(max(x, 26), float64(w.width-26)), headHeight-14, m.label)
 	}
 }
 
-// row is one lane: its name and its plot.
 func (w *svg) row(lane *Lane, top int) {
 	w.add(`<g role="graphics-object" aria-label="%s" transform="translate(0 %d)">`, escape(lane.Text()), top)
 	w.name(lane)
@@ -200,8 +192,7 @@ func (w *svg) name(lane *Lane) {
 	w.add(`<text %s x="20" y="43">%s<title>%s</title></text>`, small, escape(terminal.Cut(terminal.Clean(lane.Operand), 32, "…")), escape(lane.Operand))
 }
 
-// windows draws the time in which the atom is not due yet, and the longest allowed runtime. It
-// draws nothing for a bar of several runs.
+// windows draws nothing for a bar of several runs.
 func (w *svg) windows(b *Bar) {
 	if b.Count > 1 {
 		return
@@ -230,19 +221,19 @@ func (w *svg) bar(b *Bar) {
 	w.add(`<g class="b"><title>%s</title><rect %s x="%v" y="%d" width="%v" height="%d" rx="2"/>`,
 		escape(b.title()), fills[b.Outcome], x, barTop, round(end-x), barHeight)
 	if b.overran() {
-		w.hatch(w.x(b.expiry()), end)
+		// A broken line as thick as the bar: not every viewer can draw a pattern.
+		w.add(`<path %s stroke-width="%d" d="M%v %dH%v"/>`, over, barHeight, w.x(b.expiry()), barTop+barHeight/2, end)
 	}
 	w.WriteString("</g>\n")
 }
 
-// mark marks the end of a bar after a problem. Marks lie over all bars: the next run often begins
-// where one was ended.
+// mark lies over all bars: the next run often begins where one was ended.
 func (w *svg) mark(b *Bar) {
 	const middle = barTop + barHeight/2
 	switch x := max(w.x(b.Start)+2.5, w.x(b.End)); b.Outcome {
 	case history.Ended:
 		w.add(`<g class="b"><title>%s</title><path %s stroke-dasharray="2 2" d="M%v %dV%d"/><circle %s cx="%v" cy="%d" r="7"/><path %s d="M%v %dl6 6m0 -6l-6 6"/></g>`,
-			escape(b.title()), picture.Stroke(picture.Bad), x, ticksTop, stripTop+6, disc, x, middle, cross, round(x-3), middle-3)
+			escape(b.title()), Stroke(Bad), x, ticksTop, stripTop+6, disc, x, middle, cross, round(x-3), middle-3)
 	case history.Failed, history.NotRun:
 		w.add(`<rect %s x="%v" y="%d" width="3" height="%d" rx="1"/>`, wrong, round(x-1.5), barTop-4, barHeight+8)
 	case history.Orphaned, history.Cleared, history.Lost:
@@ -250,7 +241,6 @@ func (w *svg) mark(b *Bar) {
 	}
 }
 
-// title describes a bar in words.
 func (b *Bar) title() string {
 	if b.Count > 1 {
 		return fmt.Sprintf("%d runs, %s to %s: %s", b.Count, clock(b.Start), clock(b.End), b.Outcome)
@@ -278,7 +268,6 @@ func (b *Bar) title() string {
 	return text
 }
 
-// tick draws denied requests: the more requests, the taller the tick.
 func (w *svg) tick(t *Tick) {
 	x := round(float64(w.left) + (float64(t.Column)+0.5)*float64(w.plot)/float64(w.chart.Columns))
 	more := min(5, bits.Len(uint(t.Count()))-1)
@@ -308,25 +297,18 @@ func (t *Tick) title() string {
 
 func clock(t time.Time) string { return t.Local().Format("Jan 2 15:04:05") }
 
-// hatch marks the part of a bar that is past ExpireAfter: a broken line as thick as the bar. Every
-// viewer can draw that, while not every viewer can draw a pattern.
-func (w *svg) hatch(from, to float64) {
-	w.add(`<path %s stroke-width="%d" d="M%v %dH%v"/>`, over, barHeight, from, barTop+barHeight/2, to)
-}
-
-// entry is an entry of the legend: a shape, its meaning, and the width of both.
 type entry struct {
 	shape, text string
 	width       int
 }
 
 var legend = [...]entry{
-	{shape(`<rect %s y="-9" width="16" height="11" rx="2"/>`, picture.Fill(picture.Good)), "succeeded", 92},
+	{shape(`<rect %s y="-9" width="16" height="11" rx="2"/>`, Fill(Good)), "succeeded", 92},
 	{shape(`<rect %s y="-9" width="16" height="11" rx="2"/><rect %s x="14.5" y="-12" width="3" height="17" rx="1"/>`, wrong, wrong), "failed", 66},
 	{shape(`<rect %s y="-9" width="10" height="11" rx="2"/><circle %s cx="11" cy="-3.5" r="6.5"/><path %s d="M8.2 -6.3l5.6 5.6m0 -5.6l-5.6 5.6"/>`, wrong, disc, cross), "ended by force", 118},
-	{shape(`<rect %s y="-9" width="10" height="11" rx="2"/><circle %s cx="11" cy="-3.5" r="6.5"/><text %s x="11">?</text>`, picture.Fill(picture.Odd), odd, query), "end unknown", 106},
-	{shape(`<rect %s y="-9" width="16" height="11" rx="2"/>`, picture.Fill(picture.Now)), "running", 74},
-	{shape(`<rect %s y="-9" width="16" height="11" rx="2"/><path %s stroke-width="11" d="M3 -3.5H16"/>`, picture.Fill(picture.Now), over), "overdue", 76},
+	{shape(`<rect %s y="-9" width="10" height="11" rx="2"/><circle %s cx="11" cy="-3.5" r="6.5"/><text %s x="11">?</text>`, Fill(Odd), odd, query), "end unknown", 106},
+	{shape(`<rect %s y="-9" width="16" height="11" rx="2"/>`, Fill(Now)), "running", 74},
+	{shape(`<rect %s y="-9" width="16" height="11" rx="2"/><path %s stroke-width="11" d="M3 -3.5H16"/>`, Fill(Now), over), "overdue", 76},
 	{shape(`<rect %s y="-10" width="16" height="13"/>`, window), "IfElapsed", 84},
 	{shape(`<rect %s y="-5" width="16" height="3"/><line %s x1="16" x2="16" y1="-8" y2="1"/>`, grace, expiry), "ExpireAfter", 104},
 	{shape(`<rect %s x="7" y="-9" width="2" height="10"/>`, busy), "denied: busy", 104},
@@ -339,17 +321,14 @@ func shape(format string, paints ...any) string { return fmt.Sprintf(format, pai
 
 const legendLine = 20
 
-// legend explains each shape, in as many lines at the bottom as it takes.
 func (w *svg) legend() {
 	for e, at := range w.places() {
 		w.add(`<g transform="translate(%d %d)">%s<text %s x="23">%s</text></g>`, at.x, w.bottom()+36+at.line*legendLine, e.shape, small, e.text)
 	}
 }
 
-// place is the position of an entry of the legend.
 type place struct{ x, line int }
 
-// places yields the entries of the legend with their places.
 func (w *svg) places() iter.Seq2[entry, place] {
 	return func(yield func(entry, place) bool) {
 		at := place{x: w.margin()}
@@ -372,5 +351,4 @@ func (w *svg) legendLines() (lines int) {
 	return lines
 }
 
-// escape makes text fit for an element or an attribute.
 func escape(text string) string { return html.EscapeString(terminal.Clean(text)) }

@@ -20,10 +20,8 @@ type Text struct {
 // Columns is how many columns the chart has on a terminal with width columns.
 func Columns(width int) int { return max(10, width-labelWidth(width)-1) }
 
-// labelWidth leaves names a quarter of the line.
 func labelWidth(width int) int { return min(36, max(8, width/4)) }
 
-// glyphs are the characters of a chart.
 type glyphs struct {
 	run, brief, overrun           rune // a run; one that is much shorter than a column; past ExpireAfter
 	window, grace                 rune // IfElapsed denies; ExpireAfter has not passed
@@ -37,14 +35,12 @@ var (
 	asciiGlyphs   = glyphs{'#', '|', '%', '-', '.', 'X', '!', '?', 'b', 's', 'f', 'S', '*', '~', '-', '+'}
 )
 
-// cell is one character and its colour.
 type cell struct {
 	glyph rune
 	style terminal.Style
 }
 
-// Render draws the chart: for each lane its runs, and above them the requests
-// that were denied.
+// Render draws the chart.
 func (t Text) Render(c *Chart) string {
 	g := &asciiGlyphs
 	if t.Unicode {
@@ -66,7 +62,6 @@ func (t Text) Render(c *Chart) string {
 	return w.String()
 }
 
-// names are what the lanes are called.
 func (t Text) names(c *Chart, width int, g *glyphs) (names []string) {
 	for _, lane := range c.Lanes {
 		name := terminal.Clean(lane.Text())
@@ -87,8 +82,7 @@ func asciiOnly(text string) string {
 	}, text)
 }
 
-// row turns cells into text, one escape sequence for each stretch of a colour,
-// without spaces at its end.
+// row has one escape sequence for each stretch of a colour.
 func (t Text) row(cells []cell) string {
 	end := len(cells)
 	for end > 0 && cells[end-1].glyph == ' ' {
@@ -114,7 +108,6 @@ func blank(c *Chart) []cell {
 	return cells
 }
 
-// scale is the line under the labels and the labels themselves.
 func (t Text) scale(c *Chart, g *glyphs) (rule []cell, labels string) {
 	rule = blank(c)
 	for i := range rule {
@@ -172,7 +165,8 @@ func bars(c *Chart, lane *Lane, g *glyphs) []cell {
 			cells[c.column(b.Start)] = cell{g.brief, style}
 			continue
 		}
-		fillWhole(c, cells, b.Start, b.End, cell{g.run, style})
+		cells[c.column(b.Start)] = cell{g.run, style} // even the shortest run is seen
+		fill(c, cells, b.Start, b.End, cell{g.run, style})
 		if b.overran() {
 			fill(c, cells, b.expiry(), b.End, cell{g.overrun, style})
 		}
@@ -190,7 +184,7 @@ var barStyles = [history.Outcomes]terminal.Style{
 	history.Orphaned: terminal.Yellow, history.Cleared: terminal.Yellow, history.Stopped: terminal.Yellow, history.Lost: terminal.Yellow, history.NotRun: terminal.Red,
 }
 
-// mark is the mark of a bar's end; no glyph if there was no problem.
+// mark has no glyph if the end is no problem.
 func (b *Bar) mark(g *glyphs) cell {
 	switch b.Outcome {
 	case history.Ended:
@@ -203,7 +197,6 @@ func (b *Bar) mark(g *glyphs) cell {
 	return cell{}
 }
 
-// fill draws the columns that begin between the two times.
 func fill(c *Chart, cells []cell, from, to time.Time, with cell) {
 	if !from.Before(to) {
 		return
@@ -213,13 +206,6 @@ func fill(c *Chart, cells []cell, from, to time.Time, with cell) {
 	}
 }
 
-// fillWhole draws the column of from too, so that even the shortest run is seen.
-func fillWhole(c *Chart, cells []cell, from, to time.Time, with cell) {
-	cells[c.column(from)] = with
-	fill(c, cells, from, to, with)
-}
-
-// legend explains the characters, in as many lines as it takes.
 func (t Text) legend(g *glyphs) string {
 	var w strings.Builder
 	used := 0

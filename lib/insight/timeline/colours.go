@@ -1,19 +1,17 @@
-// Package picture has the colours of all pictures.
+package timeline
+
+import "strings"
+
+// Colour is a colour of a picture, in one form for light and one for dark surroundings.
 //
 // Each shape has its colour for light surroundings as an attribute: mail readers drop style sheets,
 // and librsvg and ImageMagick support no variables in them. If the surroundings are dark, a style
 // sheet replaces the light colour by the dark one, by class and media query.
-package picture
-
-import "strings"
-
-// Colour is a colour, in one form for light and one for dark surroundings.
 type Colour struct{ name, light, dark string }
 
-// The colours, by their meanings.
 var (
 	Ground = Colour{"ground", "#ffffff", "#15191f"}
-	Lane   = Colour{"lane", "#f6f7f9", "#1b2027"}
+	Strip  = Colour{"lane", "#f6f7f9", "#1b2027"}
 	Line   = Colour{"line", "#e2e5e9", "#2c333c"}
 	Ink    = Colour{"ink", "#1c2128", "#e3e7ec"}
 	Dim    = Colour{"dim", "#636c76", "#8f99a5"}
@@ -24,12 +22,12 @@ var (
 	Full   = Colour{"full", "#9a5bd0", "#bb86ea"}
 )
 
-var colours = [...]Colour{Ground, Lane, Line, Ink, Dim, Good, Bad, Now, Odd, Full}
+var colours = [...]Colour{Ground, Strip, Line, Ink, Dim, Good, Bad, Now, Odd, Full}
 
-// Font is the font of all text: a plain face of the system's.
+// Font is a plain face of the system's.
 const Font = `font-family="system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif"`
 
-// Fill is the attributes of a shape that is filled.
+// Fill is the attributes of a filled shape.
 func Fill(c Colour) string { return `class="fill-` + c.name + `" fill="` + c.light + `"` }
 
 // Stroke is the attributes of a line.
@@ -37,13 +35,13 @@ func Stroke(c Colour) string {
 	return `class="stroke-` + c.name + `" fill="none" stroke="` + c.light + `"`
 }
 
-// Outline is the attributes of a shape that is filled and has an outline.
+// Outline is the attributes of a filled shape with an outline.
 func Outline(fill, stroke Colour) string {
 	return `class="fill-` + fill.name + ` stroke-` + stroke.name + `" fill="` + fill.light + `" stroke="` + stroke.light + `"`
 }
 
-// Style is the style sheet that every picture has: the dark colours.
-func Style() string {
+// StyleSheet has the dark colours.
+func StyleSheet() string {
 	var w strings.Builder
 	w.WriteString("\n@media(prefers-color-scheme:dark){\n")
 	for _, c := range colours {
@@ -53,7 +51,7 @@ func Style() string {
 	return w.String()
 }
 
-// Variables returns the colours as variables for the style sheet of a page (--ink and so on).
+// Variables are the colours for the style sheet of a page (--ink and so on).
 func Variables() (light, dark string) {
 	for _, c := range colours {
 		light += "--" + c.name + ":" + c.light + ";"

@@ -1,4 +1,4 @@
-package pause
+package locker
 
 import (
 	"os"
@@ -14,7 +14,7 @@ import (
 
 func TestOnlyAFileOfRootsAlonePausesTheHost(t *testing.T) {
 	need.Root(t)
-	File = filepath.Join(t.TempDir(), "adlock.pause")
+	PauseFile = filepath.Join(t.TempDir(), "adlock.pause")
 	whole := string(record.NewPause(time.Hour, "").Bytes())
 	for claim, c := range map[string]struct {
 		text    string
@@ -27,27 +27,27 @@ func TestOnlyAFileOfRootsAlonePausesTheHost(t *testing.T) {
 		"another user's":            {whole, 0o644, 1, false, true},
 		"writable by a group":       {whole, 0o664, 0, false, true},
 		"of an unknown format":      {"", 0o644, 0, false, true},
-		"over":                      {string(past().Bytes()), 0o644, 0, false, false},
+		"over":                      {string(pastPause().Bytes()), 0o644, 0, false, false},
 	} {
-		must.Do(t, os.WriteFile(File, []byte(c.text), 0o600))
-		must.Do(t, os.Chmod(File, c.mode))
-		must.Do(t, os.Chown(File, c.uid, -1))
-		p, err := Host()
+		must.Do(t, os.WriteFile(PauseFile, []byte(c.text), 0o600))
+		must.Do(t, os.Chmod(PauseFile, c.mode))
+		must.Do(t, os.Chown(PauseFile, c.uid, -1))
+		p, err := HostPause()
 		if p.On != c.on || (fault.KindOf(err) == fault.NotPermitted) != c.bad || (err != nil) != c.bad {
 			t.Errorf("%s: %+v, %v", claim, p, err)
 		}
-		must.Do(t, os.Remove(File))
+		must.Do(t, os.Remove(PauseFile))
 	}
-	if p, err := Host(); p.On || err != nil {
+	if p, err := HostPause(); p.On || err != nil {
 		t.Errorf("none: %+v, %v", p, err)
 	}
-	must.Do(t, os.Symlink("/etc/passwd", File))
-	if p, err := Host(); p.On || err == nil {
+	must.Do(t, os.Symlink("/etc/passwd", PauseFile))
+	if p, err := HostPause(); p.On || err == nil {
 		t.Errorf("a link: %+v, %v", p, err)
 	}
 }
 
-func past() record.Pause {
+func pastPause() record.Pause {
 	p := record.NewPause(time.Nanosecond, "")
 	time.Sleep(time.Microsecond)
 	return p

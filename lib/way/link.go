@@ -1,5 +1,4 @@
-// Package link finds where a symbolic link leads, for a file that is to replace the link's target.
-package link
+package way
 
 import (
 	"errors"
@@ -43,7 +42,7 @@ func errOpen(path string) error {
 // lastOf follows links until the path is no link; the directory in the result has no links either.
 func lastOf(path string) (string, error) {
 	asked := path
-	for range 40 { // as in the kernel
+	for range MostLinks {
 		dir, name := filepath.Split(path)
 		if dir == "" {
 			dir = "."

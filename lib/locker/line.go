@@ -1,6 +1,4 @@
-// Package live shows a person at a terminal what a process waits for: one line, rewritten each
-// second, that clears itself. Without a terminal it shows nothing.
-package live
+package locker
 
 import (
 	"os"
@@ -14,8 +12,9 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// Line is the line on standard error. The zero Line is ready; a nil one shows nothing.
-// It may be used by several goroutines.
+// Line shows a person at a terminal what a process waits for: one line on standard error, rewritten
+// each second, that clears itself. The zero Line is ready; a nil one shows nothing. It may be used by
+// several goroutines.
 type Line struct {
 	mu   sync.Mutex
 	text func() string
@@ -23,14 +22,11 @@ type Line struct {
 	done chan struct{}
 }
 
-// every is how often the line is written. Tests change it.
-var every = time.Second
-
-const clear = "\r\x1b[K"
+const clearLine = "\r\x1b[K"
 
 // Show shows what text returns, and calls text again each second, until Clear or another Show.
 func (l *Line) Show(text func() string) {
-	if l == nil || !watched() {
+	if l == nil || !isShown() {
 		return
 	}
 	l.mu.Lock()
@@ -53,7 +49,7 @@ func (l *Line) Clear() {
 	if l.up {
 		l.up = false
 		close(l.done)
-		say(clear)
+		tell(clearLine)
 	}
 }
 
@@ -67,7 +63,7 @@ func (l *Line) keep(done chan struct{}) {
 		}
 	}
 	defer signal.Stop(signals)
-	ticker := time.NewTicker(every)
+	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
 		select {
@@ -95,16 +91,16 @@ func (l *Line) write() {
 		columns = 80
 	}
 	row := []rune(fault.Plain(l.text()))
-	say(clear + string(row[:min(len(row), columns-1)]))
+	tell(clearLine + string(row[:min(len(row), columns-1)]))
 }
 
-// say writes to the terminal. An error is ignored: if the terminal has gone, no person sees the
+// tell writes to the terminal. An error is ignored: if the terminal has gone, no person sees the
 // line.
-func say(text string) { _, _ = sysfile.Write(2, []byte(text)) }
+func tell(text string) { _, _ = sysfile.Write(2, []byte(text)) }
 
-// watched reports whether a person can see the line: standard error is a terminal that can clear a
+// isShown reports whether a person can see the line: standard error is a terminal that can clear a
 // line, and this process is in its foreground (one in the background may be stopped for writing).
-func watched() bool {
+func isShown() bool {
 	if !sysfile.IsTerminal(2) || os.Getenv("TERM") == "dumb" {
 		return false
 	}

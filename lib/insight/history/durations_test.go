@@ -1,4 +1,4 @@
-package quantile
+package history
 
 import (
 	"slices"

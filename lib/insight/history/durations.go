@@ -1,0 +1,76 @@
+package history
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Durations answer "how long does it usually take" exactly. The zero value is empty and ready; it must
+// not be used concurrently.
+// All are kept, 8 bytes each, and sorted for a quantile: they take less than a tenth of the runlog, which
+// ADLOCK_LOG_MAX bounds. The best sketch, ddsketch (1 % of error), adds 1.8 MB to the program and a quarter
+// to its starting time (measured with a million durations, where sorting takes 8.4 MB and 0.3 s).
+type Durations struct {
+	values []time.Duration
+	sorted bool
+}
+
+// Add counts a negative duration, from a step of the wall clock, as zero.
+func (d *Durations) Add(v time.Duration) {
+	d.values, d.sorted = append(d.values, max(v, 0)), false
+}
+
+// Count is how many durations were added.
+func (d *Durations) Count() int { return len(d.values) }
+
+// Min is the shortest duration; 0 if there is none.
+func (d *Durations) Min() time.Duration { return d.Quantile(0) }
+
+// Max is the longest duration; 0 if there is none.
+func (d *Durations) Max() time.Duration { return d.Quantile(1) }
+
+// Quantile is the smallest duration that a share q (0 to 1) of all does not exceed; 0 if there is none.
+func (d *Durations) Quantile(q float64) time.Duration {
+	if len(d.values) == 0 {
+		return 0
+	}
+	d.sort()
+	rank := int(math.Ceil(q * float64(len(d.values))))
+	return d.values[min(max(rank, 1), len(d.values))-1]
+}
+
+// Sum is all of them together.
+func (d *Durations) Sum() (sum time.Duration) {
+	for _, v := range d.values {
+		sum += v
+	}
+	return sum
+}
+
+// ByTime is the duration such that those up to it make up a share q (0 to 1) of the sum, weighing each
+// with its length; 0 if there is none.
+func (d *Durations) ByTime(q float64) time.Duration {
+	d.sort()
+	rest := q * float64(d.Sum())
+	for _, v := range d.values {
+		if rest -= float64(v); rest <= 0 {
+			return v
+		}
+	}
+	return d.Max()
+}
+
+// Below returns the durations shorter than v, in shared memory.
+func (d *Durations) Below(v time.Duration) Durations {
+	d.sort()
+	n, _ := slices.BinarySearch(d.values, v)
+	return Durations{d.values[:n:n], true}
+}
+
+func (d *Durations) sort() {
+	if !d.sorted {
+		slices.Sort(d.values)
+		d.sorted = true
+	}
+}
