@@ -377,17 +377,22 @@ _adlock_get() {
 	*) _adlock_wants 2 6 "$#" adlock_get || return "$?" ;;
 	esac
 	_adlock_atom "$1" "$2" "${5-}" &&
-		_adlock_get_atom "${3:-${ADLOCK_IF_ELAPSED-}}" "${4:-${ADLOCK_EXPIRE_AFTER-}}" "${6:-$_adlock_pass}"
+		_adlock_as_set _adlock_get_atom "${3:-${ADLOCK_IF_ELAPSED-}}" "${4:-${ADLOCK_EXPIRE_AFTER-}}" "${6:-$_adlock_pass}"
 }
 
-# _adlock_get_atom IFELAPSED EXPIREAFTER NOW takes the atom that _adlock_atom has found.
+# _adlock_as_set COMMAND [ARG...] runs the command with what the script has set for its locks, each
+# setting as an option. The helper checks the values. A test compares the list with the helper's table.
+_adlock_as_set() {
+	"$@" ${ADLOCK_FROM_START:+"--setting=ADLOCK_FROM_START=$ADLOCK_FROM_START"} ${ADLOCK_FLOCK:+"--setting=ADLOCK_FLOCK=$ADLOCK_FLOCK"} \
+		${ADLOCK_NOTICE:+"--setting=ADLOCK_NOTICE=$ADLOCK_NOTICE"} ${ADLOCK_ONCE_PER:+"--setting=ADLOCK_ONCE_PER=$ADLOCK_ONCE_PER"} \
+		${ADLOCK_PAUSE:+"--setting=ADLOCK_PAUSE=$ADLOCK_PAUSE"} ${ADLOCK_RETRY_FAILED:+"--setting=ADLOCK_RETRY_FAILED=$ADLOCK_RETRY_FAILED"} \
+		${ADLOCK_SHARED:+"--setting=ADLOCK_SHARED=$ADLOCK_SHARED"} ${ADLOCK_SLOTS:+"--setting=ADLOCK_SLOTS=$ADLOCK_SLOTS"} \
+		${ADLOCK_STARVING:+"--setting=ADLOCK_STARVING=$ADLOCK_STARVING"} ${ADLOCK_VERBOSE:+"--setting=ADLOCK_VERBOSE=$ADLOCK_VERBOSE"} \
+		${ADLOCK_WAIT:+"--setting=ADLOCK_WAIT=$ADLOCK_WAIT"} ${ADLOCK_WAIT_ELAPSED:+"--setting=ADLOCK_WAIT_ELAPSED=$ADLOCK_WAIT_ELAPSED"}
+}
+
+# _adlock_get_atom IFELAPSED EXPIREAFTER NOW [SETTING...] takes the atom that _adlock_atom has found.
 _adlock_get_atom() {
-	case ${ADLOCK_PAUSE-}${ADLOCK_SLOTS-}${ADLOCK_WAIT-}${ADLOCK_STARVING-}${ADLOCK_NOTICE-}${ADLOCK_WAIT_ELAPSED-}${ADLOCK_FROM_START-}${ADLOCK_SHARED-}${ADLOCK_VERBOSE-}${ADLOCK_RETRY_FAILED-}${ADLOCK_ONCE_PER-}${ADLOCK_FLOCK-} in
-	?*)
-		_adlock_can_switch && _adlock_asks_no_run || return "$?"
-		set -- "$1" "$2" "$3" as-set
-		;;
-	esac
 	_adlock_ask_to_take "$@" || _adlock_run_to_take "$?" "$@" || return "$?"
 	case $_adlock_status in
 	0) _adlock_hold ;;
@@ -403,8 +408,8 @@ _adlock_get_atom() {
 	esac
 }
 
-# _adlock_run_to_take ASKED IFELAPSED EXPIREAFTER NOW runs a helper to take the lock. ASKED is the
-# status of _adlock_ask.
+# _adlock_run_to_take ASKED IFELAPSED EXPIREAFTER NOW [SETTING...] runs a helper to take the lock. ASKED
+# is the status of _adlock_ask.
 _adlock_run_to_take() {
 	_adlock_find_helper && _adlock_name_atom || return "$?"
 	_adlock_whoami
@@ -414,12 +419,17 @@ _adlock_run_to_take() {
 	case $_adlock_since$3 in
 	0*) _adlock_read_since ;; # what runs is replaced, unless it was asked for later
 	esac
+	shift
 	case ${ADLOCK_STORE-} in
-	*://*) _adlock_find_smith && _adlock_take lease "$2" "$3" "$4" || return "$?" ;;
-	*) _adlock_take take "$2" "$3" "$4" ;;
+	*://*)
+		_adlock_find_smith || return "$?"
+		_adlock_bin=$_adlock_smith
+		_adlock_take lease "$@" "--store=$ADLOCK_STORE" ${ADLOCK_LEASE:+"--lease=$ADLOCK_LEASE"}
+		;;
+	*) _adlock_take take "$@" ;;
 	esac
 	if [ "$_adlock_status" = 13 ]; then # lock expired
-		_adlock_take takeover "$2" "$3" "$4"
+		_adlock_take takeover "$@"
 	fi
 }
 
@@ -558,7 +568,7 @@ _adlock_is_alone() {
 # ($_adlock_words).
 _adlock_guard() {
 	_adlock_verdict=''
-	_adlock_wants 0 2 "$#" adlock_guard && _adlock_can_switch && _adlock_can_deny || exit "$?"
+	_adlock_wants 0 2 "$#" adlock_guard || exit "$?"
 	_adlock_find_helper && _adlock_find_dir || exit "$?"
 	_adlock_host=${ADLOCK_HOST-} _adlock_program=${ADLOCK_PROGRAM:-$_adlock_script} _adlock_operator=guard
 	case ${ADLOCK_NAME:+name}${ADLOCK_OPERAND:+operand} in
@@ -572,7 +582,7 @@ _adlock_guard() {
 	_adlock_whoami
 	set -- "${1:-${ADLOCK_IF_ELAPSED-}}" "${2:-${ADLOCK_EXPIRE_AFTER-}}"
 	_adlock_capture "$_adlock_bin" guard --owner "$_adlock_pid" --script "$_adlock_called" --directory "$_adlock_from" \
-		-- "$_adlock_dir" "$_adlock_program" "$_adlock_host" "$_adlock_operator" "${ADLOCK_NAME:-${ADLOCK_OPERAND-}}" || _adlock_unanswered adlock_guard "$_adlock_line" || exit "$?"
+		${ADLOCK_EXIT_DENIED:+"--setting=ADLOCK_EXIT_DENIED=$ADLOCK_EXIT_DENIED"} -- "$_adlock_dir" "$_adlock_program" "$_adlock_host" "$_adlock_operator" "${ADLOCK_NAME:-${ADLOCK_OPERAND-}}" || _adlock_unanswered adlock_guard "$_adlock_line" || exit "$?"
 	_adlock_words=$_adlock_line
 	# The mark of the second start is no other script's.
 	_adlock_above=${_adlock_above#again } ADLOCK_MARK=$_adlock_held$_adlock_above
@@ -643,66 +653,17 @@ _adlock_help() {
 	esac || _adlock_status=$?
 }
 
-# _adlock_take VERB IFELAPSED EXPIREAFTER NOW runs the helper on the atom, or asks the agent
-# to take it. --owner comes first: it shows the helper that no person is the caller.
+# _adlock_take VERB IFELAPSED EXPIREAFTER NOW [SETTING...] runs the helper on the atom. Never call it in
+# $( ): the helper has to be a child of this shell.
 _adlock_take() {
-	set -- "$1" --owner "$_adlock_pid" ${2:+"--if-elapsed=$2"} ${3:+"--expire-after=$3"} ${4:+"--now=$4"} \
-		${ADLOCK_PAUSE:+"--pause=$ADLOCK_PAUSE"} ${ADLOCK_SLOTS:+"--slots=$ADLOCK_SLOTS"} ${ADLOCK_WAIT:+"--wait=$ADLOCK_WAIT"} \
-		${ADLOCK_STARVING:+"--starving=$ADLOCK_STARVING"} ${ADLOCK_NOTICE:+"--notice=$ADLOCK_NOTICE"} ${_adlock_since:+"--since=$_adlock_since"} \
-		${ADLOCK_WAIT_ELAPSED:+"--switch=wait-elapsed=$ADLOCK_WAIT_ELAPSED"} ${ADLOCK_FROM_START:+"--switch=from-start=$ADLOCK_FROM_START"} \
-		${ADLOCK_SHARED:+"--switch=shared=$ADLOCK_SHARED"} ${ADLOCK_VERBOSE:+"--switch=verbose=$ADLOCK_VERBOSE"} \
-		${_adlock_beside:+"--beside=$_adlock_beside:$ADLOCK_FLOCK"}
-	case $1 in
-	question) _adlock_question "$@" ;;
+	set -- "$@" ${2:+"--if-elapsed=$2"} ${3:+"--expire-after=$3"} ${4:+"--now=$4"} \
+		${_adlock_since:+"--since=$_adlock_since"} ${_adlock_beside:+"--beside=$_adlock_beside:$ADLOCK_FLOCK"}
+	_adlock_third=$1
+	shift 4
+	case $_adlock_third in
 	guarded) _adlock_restart "$@" ;;
-	lease)
-		_adlock_bin=$_adlock_smith
-		_adlock_help_to_take "$@" "--store=$ADLOCK_STORE" ${ADLOCK_LEASE:+"--lease=$ADLOCK_LEASE"} \
-			${ADLOCK_RETRY_FAILED:+"--switch=retry-failed=$ADLOCK_RETRY_FAILED"}
-		;;
-	*) _adlock_help_to_take "$@" ;;
-	esac
-}
-
-# _adlock_help_to_take VERB OPTION... runs the helper. Never call it in $( ): the helper has to be a
-# child of this shell.
-_adlock_help_to_take() {
-	_adlock_help "$@" -- "$_adlock_dir/lock.$_adlock_name" "$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand"
-}
-
-# _adlock_asks_no_run refuses ADLOCK_ONCE_PER and ADLOCK_FLOCK, which have no effect here: an atom
-# meant to run once in each tick would run as often as it is asked for, and no process would keep the
-# file locked.
-_adlock_asks_no_run() {
-	case ${ADLOCK_ONCE_PER-} in
-	'' | 0) ;;
-	*)
-		_adlock_say ADLOCK_ONCE_PER 'is for adlock run: a lock that a script takes by itself counts no ticks (unset it)'
-		return 64
-		;;
-	esac
-	[ -z "${ADLOCK_FLOCK-}" ] || [ -n "$_adlock_beside" ] || {
-		_adlock_say ADLOCK_FLOCK 'a file is locked only for a command: adlock run, adlock_with, a guard of a script that has a path'
-		return 64
-	}
-}
-
-# _adlock_can_switch refuses a switch that is neither on nor off, with the helper's message.
-_adlock_can_switch() {
-	_adlock_is_switch ADLOCK_WAIT_ELAPSED "${ADLOCK_WAIT_ELAPSED-}" &&
-		_adlock_is_switch ADLOCK_FROM_START "${ADLOCK_FROM_START-}" &&
-		_adlock_is_switch ADLOCK_SHARED "${ADLOCK_SHARED-}" &&
-		_adlock_is_switch ADLOCK_VERBOSE "${ADLOCK_VERBOSE-}" &&
-		_adlock_is_switch ADLOCK_RETRY_FAILED "${ADLOCK_RETRY_FAILED-}"
-}
-
-_adlock_is_switch() {
-	case $2 in
-	1 | yes | true | 0 | no | false | '') ;;
-	*)
-		_adlock_say "$1" "\"$2\": want 1 or 0"
-		return 64
-		;;
+	*) _adlock_help "$_adlock_third" --owner "$_adlock_pid" "$@" -- \
+		"$_adlock_dir/lock.$_adlock_name" "$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand" ;;
 	esac
 }
 
@@ -803,14 +764,13 @@ _adlock_disown() {
 # that a trap interrupted, the lock may be gone, which is no error (--again).
 _adlock_let_go() {
 	_adlock_gone=no
-	_adlock_is_switch ADLOCK_RETRY_FAILED "${ADLOCK_RETRY_FAILED-}" || return "$?"
 	_adlock_find_helper || return "$?"
 	_adlock_pid=${1%%[!0-9]*}
 	set -- "${3-$1}" "${1#* }" "$2"
 	_adlock_file=${2#* } _adlock_status=${3#-}
 	_adlock_plain_status
 	set -- "$1" "${2%% *}" "$3" _adlock_help release --token "${2%% *}" --status "$_adlock_status" \
-		${ADLOCK_RETRY_FAILED:+"--switch=retry-failed=$ADLOCK_RETRY_FAILED"}
+		${ADLOCK_RETRY_FAILED:+"--setting=ADLOCK_RETRY_FAILED=$ADLOCK_RETRY_FAILED"}
 	[ -z "$_adlock_beside" ] || set -- "$@" --beside "$_adlock_beside"
 	case $3 in -*) set -- "$@" --withdraw ;; esac
 	case $_adlock_file in
@@ -1071,17 +1031,17 @@ _adlock_begin_agent() {
 # the next; `tried` once the agent is started, and `serves` when it has answered. It is empty if there
 # is no agent, and none shall be started.
 _adlock_want_agent() {
-	_adlock_is_switch ADLOCK_AGENT "${ADLOCK_AGENT-}" || return "$?"
 	case ${ADLOCK_AGENT-1} in
-	1 | yes | true) ;;
+	1 | yes | true)
+		_adlock_whoami
+		[ -n "$_adlock_agent" ] && [ "$_adlock_agent_of" = "$_adlock_owner" ] || _adlock_agent=$1 _adlock_agent_of=$_adlock_owner
+		;;
+	0 | no | false | '') _adlock_agent='' ;;
 	*)
-		_adlock_agent=''
-		return 0
+		_adlock_say ADLOCK_AGENT "\"$ADLOCK_AGENT\": want 1 or 0"
+		return 64
 		;;
 	esac
-	_adlock_whoami
-	[ "$_adlock_agent_of" = "$_adlock_owner" ] || _adlock_agent=''
-	[ -n "$_adlock_agent" ] || _adlock_agent=$1 _adlock_agent_of=$_adlock_owner
 }
 
 # _adlock_start_agent starts the agent. If that fails, it is not tried again. The question in
@@ -1261,32 +1221,25 @@ _adlock_relay() {
 	done
 }
 
-# _adlock_ask_to_take IFELAPSED EXPIREAFTER NOW [as-set] asks the agent for the lock; as-set: some
-# rare setting is set. If the lock was taken, $_adlock_lock is then its line in the list of held
-# locks.
+# _adlock_ask_to_take IFELAPSED EXPIREAFTER NOW [SETTING...] asks the agent for the lock. If the lock was
+# taken, $_adlock_lock is then its line in the list of held locks.
 _adlock_ask_to_take() {
-	case $_adlock_agent-${_adlock_beside:+left }${ADLOCK_STORE-}$1$2$3$_adlock_held in
+	case $_adlock_agent-${_adlock_beside:+left }${ADLOCK_STORE-}$*$_adlock_held in
 	-* | *"left "* | *://* | *"$_adlock_tab"*) return 1 ;;
 	esac
 	_adlock_pid=${_adlock_agent_of%%.*}
 	_adlock_line=take$_adlock_tab--owner$_adlock_tab$_adlock_pid$_adlock_tab${1:+--if-elapsed=$1$_adlock_tab}${2:+--expire-after=$2$_adlock_tab}${3:+--now=$3$_adlock_tab}
-	case ${4-} in
-	?*) _adlock_find_since && _adlock_take question "$1" "$2" "$3" || return "$?" ;;
+	case $# in
+	3) ;;
+	*)
+		shift 3
+		for _adlock_third; do _adlock_line=$_adlock_line$_adlock_third$_adlock_tab; done
+		;;
 	esac
 	_adlock_line=$_adlock_line--$_adlock_tab$_adlock_dir$_adlock_tab$_adlock_program$_adlock_tab$_adlock_host$_adlock_tab$_adlock_operator$_adlock_tab$_adlock_operand$_adlock_tab
 	_adlock_ask && case $_adlock_status in
 	0) _adlock_lock=$_adlock_agent_of' '${_adlock_line#0 } ;;
 	esac # W20: a denial often needs a helper
-}
-
-# _adlock_question question OPTION... begins a question with these words ($_adlock_line).
-_adlock_question() {
-	shift
-	_adlock_line=take$_adlock_tab
-	for _adlock_third; do
-		case $_adlock_third in *"$_adlock_tab"*) return 1 ;; esac
-		_adlock_line=$_adlock_line$_adlock_third$_adlock_tab
-	done
 }
 
 # _adlock_ask_to_release LINE STATUS GOING asks the agent to release the lock of the first line of the
@@ -1372,10 +1325,6 @@ _adlock_whoami() {
 	case ${KSH_VERSION-} in
 	*' 93'*) eval '_adlock_owner=$_adlock_pid.${.sh.subshell}' ;;
 	esac
-	_adlock_find_since
-}
-
-_adlock_find_since() {
 	_adlock_since=''
 	[ -z "${ADLOCK_WAIT-}" ] || _adlock_read_since
 }
@@ -1627,35 +1576,21 @@ _adlock_guard_again() {
 	*) return 1 ;; # a subshell; or locks are held, which the supervisor would not release
 	esac
 	[ "${PWD-}" = "$_adlock_from" ] || command cd "$_adlock_from" 2>/dev/null || return 1
-	_adlock_take guarded "$1" "$2" "$_adlock_pass"
+	_adlock_as_set _adlock_take guarded "$1" "$2" "$_adlock_pass"
 }
 
-# _adlock_restart guarded OPTION... does not return. It may export these variables: if the script
-# has set them above the guard, the second start sets them too.
+# _adlock_restart OPTION... does not return. It exports the settings that have no option: the second start
+# sets them too, if the script has set them above the guard.
 _adlock_restart() {
-	[ -z "${ADLOCK_LOGDIR-}" ] || export ADLOCK_LOGDIR
-	[ -z "${ADLOCK_LOG_MAX-}" ] || export ADLOCK_LOG_MAX
-	[ -z "${ADLOCK_HOOK-}" ] || export ADLOCK_HOOK
-	[ -z "${ADLOCK_HOOK_RUNS-}" ] || export ADLOCK_HOOK_RUNS
-	[ -z "${ADLOCK_SYSLOG-}" ] || export ADLOCK_SYSLOG
-	set -- "$@" ${ADLOCK_RETRY_FAILED:+"--switch=retry-failed=$ADLOCK_RETRY_FAILED"} \
-		--exit-denied "${ADLOCK_EXIT_DENIED:-0}" --store "$_adlock_dir" \
-		--program "$_adlock_program" --host "$_adlock_host" --operator "$_adlock_operator"
-	for _adlock_third in ENFORCE QUIET_OK WHOLE_JOB REPLACE ONCE_PER JITTER DRY_RUN FLOCK; do
+	for _adlock_third in LOGDIR LOG_MAX HOOK HOOK_RUNS SYSLOG; do
+		eval "[ -z \"\${ADLOCK_$_adlock_third-}\" ] || export ADLOCK_$_adlock_third"
+	done
+	for _adlock_third in ENFORCE QUIET_OK WHOLE_JOB REPLACE JITTER DRY_RUN; do
 		eval "set -- \"\$@\" \${ADLOCK_$_adlock_third:+\"--setting=ADLOCK_$_adlock_third=\$ADLOCK_$_adlock_third\"}"
 	done
+	set -- guarded --owner "$_adlock_pid" "$@" --exit-denied "${ADLOCK_EXIT_DENIED:-0}" --store "$_adlock_dir" \
+		--program "$_adlock_program" --host "$_adlock_host" --operator "$_adlock_operator"
 	eval "exec \"\$_adlock_bin\" \"\$@\" -- ${_adlock_words#again }"
-}
-
-# _adlock_can_deny refuses an ADLOCK_EXIT_DENIED that is no exit status, with the helper's message.
-_adlock_can_deny() {
-	case ${ADLOCK_EXIT_DENIED-} in
-	'' | [0-9] | [0-9][0-9] | 1[0-9][0-9] | 2[0-4][0-9] | 25[0-5]) ;;
-	*)
-		_adlock_say ADLOCK_EXIT_DENIED "\"$ADLOCK_EXIT_DENIED\": want a whole number from 0 to 255"
-		return 64
-		;;
-	esac
 }
 
 # _adlock_guard_here IFELAPSED EXPIREAFTER guards the script in its own process, by
@@ -1667,7 +1602,7 @@ _adlock_guard_here() {
 		exit 64
 	fi
 	_adlock_operand=$3
-	if _adlock_get_atom "$1" "$2" "$_adlock_pass"; then
+	if _adlock_as_set _adlock_get_atom "$1" "$2" "$_adlock_pass"; then
 		_adlock_guarded=$_adlock_lock
 		_adlock_guard_alone || exit "$?"
 		_adlock_guard_traps

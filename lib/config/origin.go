@@ -40,10 +40,12 @@ func (all Origins) set(o *Option, from Origin, value string) error {
 	if from.Place <= o.Minutes {
 		value = limit.InMinutes(value)
 	}
-	if err := o.Set(value); err != nil {
+	switch err := o.Set(value); {
+	case err == nil || o.Name == setting: // its error names the variable
+		return err
+	default:
 		return &fault.Error{Kind: fault.Usage, Object: from.Word, Err: err}
 	}
-	return nil
 }
 
 // Compare decides between two options that contradict each other: the first wins if it is above 0,
@@ -77,22 +79,13 @@ func (all Origins) Filed() (names []string) {
 	return names
 }
 
-// Switch is the option by which adlock.sh passes on a switch, even one that is off: NAME=VALUE. If
-// it left out a switch that is off, a settings file could turn it on.
-func (all Origins) Switch(options []Option) Option {
-	return Option{Name: "switch", Arg: "NAME=VALUE", Set: func(text string) error {
-		name, value, _ := strings.Cut(text, "=")
-		if o := Find(options, "--"+name); o != nil && o.Arg == "" {
-			return all.set(o, Origin{Place: OnCommandLine, Word: "--" + name}, value)
-		}
-		return unknown("unknown switch")
-	}}
-}
+const setting = "setting"
 
 // Setting is the option by which adlock.sh passes on what a script has set without exporting it:
-// ADLOCK_X=VALUE. It counts like a variable of the environment.
+// ADLOCK_X=VALUE. It counts like a variable of the environment. A switch that is off is passed on too:
+// otherwise a settings file could turn it on.
 func (all Origins) Setting(options []Option) Option {
-	return Option{Name: "setting", Arg: "ADLOCK_X=VALUE", Set: func(text string) error {
+	return Option{Name: setting, Arg: "ADLOCK_X=VALUE", Set: func(text string) error {
 		variable, value, _ := strings.Cut(text, "=")
 		if i := slices.IndexFunc(options, func(o Option) bool { return o.Env == variable }); i >= 0 {
 			return all.set(&options[i], Origin{Place: InEnvironment, Word: variable}, value)
