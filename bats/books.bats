@@ -66,6 +66,25 @@ times() { yes | head -n "$1"; }
 	E
 }
 
+# ksh93, once, took a helper's status for 10.
+# bats test_tags=core
+@test "W14: a denial does not count if the lock is there" {
+	local status
+	script job <<-'E'
+		adlock_get a b 0
+		note "$ADLOCK_VERDICT"
+		adlock_release
+	E
+	in_between <<<'[ "$1" != take ] || { "$T_HELPER" "$@" && exit "$(cat "$T/status")"; }'
+	for status in 10 11 12 13 15; do
+		echo "$status" >"$T/status"
+		quietly job
+		assert_free
+	done
+	run sort -u "$T/notes"
+	assert_output acquired
+}
+
 @test "a release whose helper died is tried again at once" {
 	fragile
 	times 2 >"$T/before.release"

@@ -186,13 +186,6 @@
 # W4 ksh93 (93u+m 1.0) runs ( ) and $( ) in the same process; only the depth
 #    differs. ksh93 -c '(read p _ </proc/self/stat; echo $p $$)'. Goes when
 #    every subshell is forked.
-# W5 the length that cksum prints is compared: yash 2.52 ignores LC_ALL=C set at
-#    run time, mksh has utf8-mode, a readonly LC_ALL stays. Then ? may match more
-#    than a byte, so the helper builds the name. LC_ALL=C.UTF-8 yash -c
-#    'LC_ALL=C; v=$(printf "\303\251"); echo ${#v}' prints 1. Goes when all print 2.
-#    The length of the first 48 bytes is compared too: the printf of zsh 5.9 counts
-#    characters. LC_ALL=C.UTF-8 zsh -c 'LC_ALL=C; printf %.1s "$(printf "\303\251")"'
-#    prints two bytes.
 # W6 traps are listed into a file: dash 0.5, mksh R59 and zsh 5.9 list none in
 #    $(trap). dash -c 'trap : EXIT; echo "$(trap)"'. Goes when they do (POSIX.1-2008).
 # W7 command trap >|file: a redirection that fails on a special builtin ends dash,
@@ -218,11 +211,12 @@
 # W13 return "$?", never bare: in a trap that is, in bash, mksh and yash, the status
 #    from before the trap, also in functions. bash -c 'f() { false || return; };
 #    trap "f && echo 0" USR1; kill -USR1 $$' prints 0. Stays: POSIX has it so.
-# W14 a status of 0 counts only if the lock file confirms it: mksh R59 goes on
+# W14 a status of 0, or a denial, counts only if the lock file confirms it: mksh R59 goes on
 #    with 0 after a command for which it could not fork. ulimit -u 1 as an
 #    ordinary user. Goes when that is an error.
 #    And zsh 5.9 takes the status of a program that a CHLD trap has run for that of the program
 #    it waits for. zsh -c 'trap /bin/true CHLD; (sleep .02)& sh -c "sleep .02; exit 7"; echo $?'.
+#    And ksh93 (93u+m 1.0) gave 10 once, while a trap on USR1 ran, for a helper that had taken the lock.
 # W15 a trap within a trap spoils every status: in dash 0.5.12 and busybox 1.35 $? is
 #    afterwards what it was before the outer trap, also for the && and || in the outer
 #    trap. dash -c 't() { trap : USR1; sh -c "kill -USR1 $$" || echo "$?"; }; trap t USR1;
@@ -428,6 +422,9 @@ _adlock_run_to_take() {
 		;;
 	*) _adlock_take take "$@" ;;
 	esac
+	case $_adlock_status in
+	1[0-5]) ! _adlock_find_own || _adlock_status=0 _adlock_lock='' ;; # W14
+	esac
 	if [ "$_adlock_status" = 13 ]; then # lock expired
 		_adlock_take takeover "$@"
 	fi
@@ -607,33 +604,18 @@ _adlock_age() {
 			"$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand"
 		;;
 	*)
-		if [ ! -e "$1" ]; then
-			_adlock_may_look "$_adlock_dir" || return "$?"
-			_adlock_line=0000000000
-		elif _adlock_line=age$_adlock_tab$1$_adlock_tab && _adlock_ask; then
+		_adlock_line=age$_adlock_tab$1$_adlock_tab
+		if _adlock_ask; then
 			_adlock_line=${_adlock_line#0 }
 		else
-			_adlock_capture "$_adlock_bin" stat-age -- "$1"
+			_adlock_capture "$_adlock_bin" last-age "$1"
 		fi
 		;;
 	esac || _adlock_unanswered "$1" "$_adlock_line" || return "$?"
 	case $_adlock_line in
-	??????????*) command echo never ;; # ten digits of seconds: an mtime of 0
+	??????????*) command echo never ;; # ten digits of seconds: an mtime of 0, or no file
 	*) command echo "$((_adlock_line / 60))" ;;
 	esac
-}
-
-# _adlock_may_look DIR checks that this user may search DIR, so that a file that is not seen there
-# does not exist. If DIR does not exist, it checks the nearest existing directory above.
-_adlock_may_look() {
-	while [ ! -e "${1:-/}" ]; do set -- "${1%/*}"; done # $_adlock_dir is absolute
-	if [ ! -d "${1:-/}" ]; then
-		_adlock_say "$1" 'not a directory'
-		return 73
-	elif [ ! -x "${1:-/}" ]; then
-		_adlock_say "$1" 'permission denied'
-		return 77
-	fi
 }
 
 # --- Between the shell and the helper ----------------------------------------
@@ -1053,17 +1035,12 @@ _adlock_start_agent() {
 	_adlock_whoami
 	[ "$_adlock_owner" = "$_adlock_agent_of" ] && _adlock_make_exchange || return 1
 	_adlock_capture _adlock_quietly exec "$_adlock_bin" agent --owner "$_adlock_pid" || return 1
+	# All are set in one command: a trap may start a pass, and so another agent, meanwhile, and a
+	# question to one agent must not wait for an answer of the other.
 	case $_adlock_line in
-	*[!0-9\ ]* | *' '*' '*' '*' '*' '*) return 1 ;; # no greeting
-	*' '*' '*' '*' '*) ;;
-	*) return 1 ;;
+	'_adlock_agent_sign='*' _adlock_agent=tried') eval "$_adlock_line _adlock_line=\$1" ;;
+	*) return 1 ;; # no greeting
 	esac
-	# Set all of them in one command: a trap may start a pass, and so another agent, meanwhile, and
-	# a question to one agent must not wait for an answer of the other.
-	set -- "/proc/${_adlock_line%% *}/fd/" "${_adlock_line#* }" "$1"
-	set -- "$1" "${2%% *}" "${2#* }" "$3"
-	set -- "$1" "$2" "${3%% *}" "${3#* }" "$4"
-	_adlock_agent_sign=$1$2 _adlock_agent_at=$1$3 _adlock_questions=$1${4%% *} _adlock_answers=$1${4#* } _adlock_agent=tried _adlock_line=$5
 }
 
 # _adlock_ask asks the agent the question in $_adlock_line: the words of a helper run, with a tab
@@ -1284,20 +1261,21 @@ _adlock_atom() {
 	esac
 }
 
+# _adlock_name_atom builds PROGRAM.HOST.OPERATOR.OPERAND, each part made canonical. If one of them needs a
+# checksum, the helper builds the name.
 _adlock_name_atom() {
-	# If the shell cannot build the name (W5), the helper does.
-	_adlock_build_name || _adlock_have_named ||
-		_adlock_unanswered "$_adlock_operator $_adlock_operand" "$_adlock_name"
-}
-
-_adlock_have_named() {
-	if _adlock_capture "$_adlock_bin" name "$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand"; then
-		set -- 0
-	else
-		set -- "$?"
-	fi
-	_adlock_name=$_adlock_line
-	return "$1"
+	set -- "${#_adlock_program} $_adlock_program $_adlock_host" "$_adlock_known"
+	_adlock_name=${2%% *}
+	if [ "$2" != "$_adlock_name $1" ]; then
+		_adlock_name=''
+		_adlock_part "$_adlock_program" && _adlock_part "$_adlock_host"
+	fi && _adlock_part "$_adlock_operator" && _adlock_part "$_adlock_operand" || {
+		_adlock_capture "$_adlock_bin" name "$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand" ||
+			_adlock_unanswered "$_adlock_operator $_adlock_operand" "$_adlock_line" || return "$?"
+		_adlock_name=$_adlock_line
+	}
+	_adlock_name=${_adlock_name#.}
+	_adlock_known="${_adlock_name%.*.*} $1"
 }
 
 # _adlock_whoami finds the pid of this process ($_adlock_pid); what distinguishes it from subshells
@@ -1444,35 +1422,25 @@ _adlock_recall_host() {
 	_adlock_first _adlock_line /etc/machine-id || :
 	[ -n "$_adlock_line" ] || _adlock_first _adlock_line /var/lib/dbus/machine-id || :
 	case ${2:+in}-${#_adlock_line}-$_adlock_line in
-	in-32-*[!0123456789abcdef]*) _adlock_find_node ;;
-	in-32-*) _adlock_read_host "$@" "$2/host.$_adlock_line" ;;
-	*) _adlock_find_node ;;
+	in-32-*[!0123456789abcdef]*) _adlock_line='*' ;;
+	in-32-*) _adlock_read_host "$@" "$2/host.$_adlock_line" || return "$?" ;;
+	*) _adlock_line='*' ;;
 	esac
+	[ "$_adlock_line" != '*' ] || _adlock_first _adlock_line /proc/sys/kernel/hostname || _adlock_capture command uname -n || return 71
 }
 
-# _adlock_read_host keep|ask DIR FILE reads the host. The helper deals with all but a good file of this
-# user: opening another could block.
+# _adlock_read_host keep|ask DIR FILE reads the host; *: it is the node name. The helper deals with all but a
+# good file of this user: opening another could block.
 # shellcheck disable=SC3067 # -O: all of these shells have it
 _adlock_read_host() {
-	if [ -f "$3" ] && [ ! -h "$3" ] && [ -O "$3" ] && _adlock_first _adlock_line "$3"; then
-		case $_adlock_line in
-		'*')
-			_adlock_find_node
-			return "$?"
-			;;
-		'' | *[!$_adlock_alnum._-]*) ;;
-		*) return 0 ;;
-		esac
-	elif [ "$1" = ask ] && [ ! -e "$3" ] && [ ! -h "$3" ]; then
-		_adlock_find_node
-		return "$?"
-	fi
-	_adlock_find_helper || return "$?"
-	_adlock_capture "$_adlock_bin" keep-host "$2" || _adlock_unanswered "$3" "$_adlock_line"
-}
-
-_adlock_find_node() {
-	_adlock_first _adlock_line /proc/sys/kernel/hostname || _adlock_capture command uname -n || return 71
+	[ -f "$3" ] && [ ! -h "$3" ] && [ -O "$3" ] && _adlock_first _adlock_line "$3" || _adlock_line=''
+	case $_adlock_line in
+	'*') ;;
+	'' | *[!$_adlock_alnum._-]*)
+		_adlock_find_helper || return "$?"
+		_adlock_capture "$_adlock_bin" host "$1" "$2" || _adlock_unanswered "$3" "$_adlock_line"
+		;;
+	esac
 }
 
 # _adlock_proc KEY reads the line of KEY in /proc/self/status.
@@ -1489,22 +1457,6 @@ _adlock_proc() {
 
 # --- Names ---------------------------------------------------------------------
 
-# _adlock_build_name: PROGRAM.HOST.OPERATOR.OPERAND, each part made canonical.
-_adlock_build_name() {
-	set -- "${#_adlock_program} $_adlock_program $_adlock_host" "$_adlock_known"
-	if [ "$2" != "${2%% *} $1" ]; then
-		_adlock_part "$_adlock_program" || return "$?"
-		set -- "$1" "$_adlock_part"
-		_adlock_part "$_adlock_host" || return "$?"
-		set -- "$1" "$2.$_adlock_part"
-		_adlock_known="$2 $1"
-	fi
-	_adlock_part "$_adlock_operator" || return "$?"
-	_adlock_name=${2%% *}.$_adlock_part
-	_adlock_part "$_adlock_operand" || return "$?"
-	_adlock_name=$_adlock_name.$_adlock_part
-}
-
 # _adlock_reader NAME sets $_adlock_part to the name of this process's lock as a reader, at most
 # 255 bytes long.
 _adlock_reader() {
@@ -1512,54 +1464,22 @@ _adlock_reader() {
 	[ "${#_adlock_part}" -le 255 ] || _adlock_part=r.$1.$_adlock_pid
 }
 
-# _adlock_part TEXT is the paper's CanonifyName for text that can be read back: a path of letters
-# and digits, or such words with dots, of at most 60 bytes. Other text gets a checksum, which costs
-# forks.
+# _adlock_part TEXT adds a dot and TEXT, made canonical, to $_adlock_name: CanonifyName of the paper, for text
+# that can be read back, which is a path of letters and digits, or such words with dots, of at most 60
+# bytes. It fails for other text.
 _adlock_part() {
 	case $1 in
-	*[!$_adlock_alnum./]* | .* | /*.* | [!/]*/*) _adlock_have_summed "$1" ;;
-	*)
-		if [ "${#1}" -gt 60 ]; then
-			_adlock_have_summed "$1"
-			return "$?"
-		fi
-		set -- "$1" ''
-		while :; do
-			case $1 in
-			*[./]*) set -- "${1#*[./]}" "$2${1%%[./]*}_" ;;
-			*) break ;;
-			esac
-		done
-		_adlock_part=$2$1
-		;;
+	*[!$_adlock_alnum./]* | .* | /*.* | [!/]*/*) return 1 ;;
 	esac
-}
-
-_adlock_have_summed() {
-	_adlock_capture _adlock_quietly _adlock_summed "$1" || return "$?"
-	_adlock_part=$_adlock_line
-}
-
-# _adlock_summed TEXT prints the first 48 canonical bytes of TEXT, `-`, and its checksum. It fails
-# if this shell counts characters and not bytes (W5). Call it in a subshell.
-_adlock_summed() {
-	LC_ALL=C
-	set -- "$1" "$1" ''
-	if [ "${#1}" -gt 48 ]; then # for 100 kB the loop would take a minute
-		set -- "$1" "$(command printf %.48s. "$1")" ''
-		[ "${#2}" = 49 ] || return 1
-		set -- "$1" "${2%?}" ''
-	fi
+	[ "${#1}" -le 60 ] || return 1
+	set -- "$1" ''
 	while :; do
-		set -- "$1" "$2" "$3${2%%[!"$_adlock_alnum"]*}"
-		set -- "$1" "${2#"${2%%[!"$_adlock_alnum"]*}"}" "$3"
-		[ -n "$2" ] || break
-		set -- "$1" "${2#?}" "$3"_
+		case $1 in
+		*[./]*) set -- "${1#*[./]}" "$2${1%%[./]*}_" ;;
+		*) break ;;
+		esac
 	done
-	set -- "$(command printf %s "$1" | command cksum)" "${#1}" "$3"
-	set -- "${1%% *}" "${1#* }" "$2" "$3"
-	[ "${2%% *}" = "$3" ] || return 1
-	command echo "$4-$1"
+	_adlock_name=$_adlock_name.$2$1
 }
 
 # --- The guard of a script --------------------------------------------------------

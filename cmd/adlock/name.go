@@ -19,13 +19,13 @@ var locationsVerb = config.Verb{Name: "locations", Run: func(args []string) (int
 	return 0, config.PrintLine(dir + "\n" + store + "\n.") // $( ) would cut empty lines off
 }}
 
-// keepHostVerb tells adlock.sh the host in the names of this machine's locks in DIR, and records it if
-// that is not done.
-var keepHostVerb = config.Verb{Name: "keep-host", Run: func(args []string) (int, error) {
-	if len(args) != 1 {
-		return 0, config.LibraryOnly("keep-host")
+// hostVerb tells adlock.sh the host in the names of this machine's locks in DIR: host keep|ask DIR. With
+// keep it records the host if that is not done.
+var hostVerb = config.Verb{Name: "host", Run: func(args []string) (int, error) {
+	if len(args) != 2 {
+		return 0, config.LibraryOnly("host")
 	}
-	host, err := lockfile.Host(args[0], true)
+	host, err := lockfile.Host(args[1], args[0] == "keep")
 	if err != nil {
 		return 0, err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io/fs"
 	"math"
 	"os"
 	"slices"
@@ -68,6 +69,30 @@ func statAge(args []string) (int, error) {
 		return fault.StatusOf(failed), failed
 	}
 	return status, nil
+}
+
+// ageVerb tells adlock_age how long ago the atom of the last lock FILE completed. Without the
+// file it has never completed, which is the age of an mtime of 0.
+var ageVerb = config.Verb{Name: "last-age", Run: func(args []string) (int, error) {
+	if len(args) != 1 {
+		return 0, config.LibraryOnly("last-age")
+	}
+	age, err := ageOf(args[0])
+	if err != nil {
+		return 0, err
+	}
+	return 0, config.PrintLine(age)
+}}
+
+func ageOf(file string) (string, error) {
+	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return wholeSeconds(time.Since(time.Unix(0, 0))), nil
+	case err != nil:
+		return "", fault.Wrap(file, errors.Unwrap(err))
+	}
+	return wholeSeconds(time.Since(info.ModTime())), nil
 }
 
 // wholeSeconds rounds down, also below zero: a file with a time in the future must not seem to be 0

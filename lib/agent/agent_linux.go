@@ -27,8 +27,8 @@ const (
 	name      = "adlock: agent" // the first argument of an agent: no verb, so no person types it
 )
 
-// Start starts the agent of the owner. Once the agent is ready, Start returns how to ask it: its
-// pid and the numbers of four of its descriptors, PID SIGN OWNER QUESTIONS ANSWERS.
+// Start starts the agent of the owner. Once the agent is ready, Start returns how to ask it: the
+// assignments of one command of the shell, which lead to four of its descriptors.
 func Start(owner process.Identity) (greeting string, err error) {
 	null, err := sysfile.Open(os.DevNull, unix.O_RDWR)
 	if err != nil {
@@ -52,7 +52,7 @@ func Start(owner process.Identity) (greeting string, err error) {
 	if err != nil {
 		return "", err
 	}
-	text := make([]byte, 100)
+	text := make([]byte, 1000)
 	n, err := sysfile.Read(line[0], text)
 	if err == nil && n == 0 {
 		err = errors.New("it died before it was ready")
@@ -264,7 +264,8 @@ func (s *server) greet(questions int) error {
 	if s.sign, err = unix.FcntlInt(uintptr(owner), unix.F_DUPFD_CLOEXEC, 0); err != nil {
 		return err
 	}
-	line := fmt.Sprintln(os.Getpid(), s.sign, owner, questions, s.answers)
+	at := fmt.Sprintf("/proc/%d/fd/", os.Getpid())
+	line := fmt.Sprintf("_adlock_agent_sign=%s%d _adlock_agent_at=%s%d _adlock_questions=%s%d _adlock_answers=%s%d _adlock_agent=tried", at, s.sign, at, owner, at, questions, at, s.answers)
 	if _, err := sysfile.Write(1, []byte(line)); err != nil {
 		return err
 	}
