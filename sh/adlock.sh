@@ -389,7 +389,13 @@ _adlock_as_set() {
 _adlock_get_atom() {
 	_adlock_ask_to_take "$@" || _adlock_run_to_take "$?" "$@" || return "$?"
 	case $_adlock_status in
-	0) _adlock_hold ;;
+	0)
+		case $_adlock_lock in
+		'') _adlock_confirm || return "$?" ;; # no agent took it
+		esac
+		export ADLOCK_MARK
+		_adlock_held=$_adlock_lock$_adlock_nl$_adlock_held ADLOCK_MARK=$_adlock_held$_adlock_above _adlock_verdict=acquired
+		;;
 	10) _adlock_deny too-soon ;;
 	11) _adlock_deny busy ;; # already running
 	12) _adlock_deny full ;;
@@ -508,13 +514,7 @@ _adlock_find_unset() {
 }
 
 _adlock_with_lock() {
-	case $_adlock_words in
-	2) _adlock_get "$1" "$2" ;;
-	3) _adlock_get "$1" "$2" "$3" ;;
-	4) _adlock_get "$1" "$2" "$3" "$4" ;;
-	5) _adlock_get "$1" "$2" "$3" "$4" "$5" ;;
-	6) _adlock_get "$1" "$2" "$3" "$4" "$5" "$6" ;;
-	esac && _adlock_run_locked "$@"
+	eval "_adlock_get $_adlock_third" && _adlock_run_locked "$@"
 }
 
 # _adlock_run_locked OPERATOR... -- COMMAND [ARG...] runs the command, and releases the lock.
@@ -701,23 +701,16 @@ _adlock_unanswered() {
 	return "$_adlock_status"
 }
 
-# _adlock_hold adds the lock just taken to the list of held locks. It checks the lock file, as the
-# helper's status alone proves nothing (W14).
-_adlock_hold() {
-	case $_adlock_lock in
-	'') # no agent took it
-		_adlock_find_own || {
-			_adlock_say "$_adlock_dir/lock.$_adlock_name" 'lost to a newcomer at once'
-			_adlock_verdict=lost
-			return 75
-		}
-		case $_adlock_third in
-		fence=*) _adlock_fence=${_adlock_third#fence=} ;;
-		esac
-		;;
+# _adlock_confirm looks at the lock that a helper says it has taken, as the status alone proves nothing (W14).
+_adlock_confirm() {
+	_adlock_find_own || {
+		_adlock_say "$_adlock_dir/lock.$_adlock_name" 'lost to a newcomer at once'
+		_adlock_verdict=lost
+		return 75
+	}
+	case $_adlock_third in
+	fence=*) _adlock_fence=${_adlock_third#fence=} ;;
 	esac
-	export ADLOCK_MARK
-	_adlock_held=$_adlock_lock$_adlock_nl$_adlock_held ADLOCK_MARK=$_adlock_held$_adlock_above _adlock_verdict=acquired
 }
 
 # _adlock_back_off withdraws a lock that a helper may have set before it failed or died. If that
@@ -853,49 +846,51 @@ _adlock_booked() {
 # _adlock_find_own looks for a lock of the atom that this process owns and that is not in the list
 # of held locks. $_adlock_lock is its line.
 _adlock_find_own() {
-	_adlock_file=$_adlock_dir/lock.$_adlock_name
-	_adlock_reader "$_adlock_name"
-	set -- "$_adlock_file" "$_adlock_dir/$_adlock_part"
 	case ${ADLOCK_STORE-} in
 	*://*)
 		_adlock_file=$_adlock_dir/smith.$_adlock_pid # its lock is in the store
-		set -- "$_adlock_file"
+		_adlock_owns "$_adlock_file"
+		;;
+	*)
+		_adlock_file=$_adlock_dir/lock.$_adlock_name
+		_adlock_reader "$_adlock_name"
+		_adlock_owns "$_adlock_file" || _adlock_owns "$_adlock_dir/$_adlock_part"
 		;;
 	esac
-	while [ "$#" -gt 0 ]; do
-		_adlock_read "$1" || :
-		case $_adlock_line-$_adlock_token in
-		"$_adlock_pid-"?*)
-			_adlock_lock="$_adlock_owner $_adlock_token $_adlock_file"
-			_adlock_booked "$_adlock_lock" || break
-			;;
-		esac
-		shift
-	done
-	[ "$#" -gt 0 ]
+}
+
+# _adlock_owns FILE reports whether the file is such a lock.
+_adlock_owns() {
+	_adlock_read "$1" || :
+	case $_adlock_line-$_adlock_token in
+	"$_adlock_pid-"?*)
+		_adlock_lock="$_adlock_owner $_adlock_token $_adlock_file"
+		! _adlock_booked "$_adlock_lock"
+		;;
+	*) return 1 ;;
+	esac
 }
 
 # _adlock_there TOKEN reports whether the lock $_adlock_file, or the file that stands for it, still
-# belongs to this acquisition. A file that cannot be read counts as belonging to it.
+# belongs to this acquisition.
 _adlock_there() {
-	set -- "$1" "${_adlock_file%/*}"
 	case $_adlock_file in
-	*/smith.*)
-		[ -e "$2/smith.$1" ]
-		return "$?"
+	*/smith.*) [ -e "${_adlock_file%/*}/smith.$1" ] ;;
+	*)
+		_adlock_reader "${_adlock_file##*/lock.}"
+		_adlock_bears "$_adlock_file" "$1" || _adlock_bears "${_adlock_file%/*}/$_adlock_part" "$1"
 		;;
 	esac
-	_adlock_reader "${_adlock_file##*/lock.}"
-	set -- "$1" "$_adlock_file" "$2/$_adlock_part"
-	while [ "$#" -gt 1 ]; do
-		if ! _adlock_read "$2"; then
-			[ ! -e "$2" ] || break
-		elif [ "$_adlock_token" = "$1" ]; then
-			break
-		fi
-		set -- "$1" ${3+"$3"}
-	done
-	[ "$#" -gt 1 ]
+}
+
+# _adlock_bears FILE TOKEN reports whether the lock has the token. A file that cannot be read counts as
+# having it.
+_adlock_bears() {
+	if _adlock_read "$1"; then
+		[ "$_adlock_token" = "$2" ]
+	else
+		[ -e "$1" ]
+	fi
 }
 
 # _adlock_hidden reports whether the lock $_adlock_file, which is not there after a helper has failed,
@@ -1228,10 +1223,9 @@ _adlock_ask_to_release() {
 	serves--"$1$_adlock_nl"*) ;;
 	*) return 1 ;;
 	esac
-	_adlock_going=$1 _adlock_line=release$_adlock_tab$2$_adlock_tab$1$_adlock_tab
+	_adlock_going=$1 _adlock_gone=yes _adlock_line=release$_adlock_tab$2$_adlock_tab$1$_adlock_tab
 	if _adlock_ask; then
 		_adlock_strike "$1"
-		_adlock_gone=yes
 	else
 		set -- "$?" "$3"
 		[ "$1" = 2 ] || _adlock_going=$2
@@ -1263,6 +1257,7 @@ _adlock_atom() {
 
 # _adlock_name_atom builds PROGRAM.HOST.OPERATOR.OPERAND, each part made canonical. If one of them needs a
 # checksum, the helper builds the name.
+# shellcheck disable=SC2015 # so it does whichever part fails
 _adlock_name_atom() {
 	set -- "${#_adlock_program} $_adlock_program $_adlock_host" "$_adlock_known"
 	_adlock_name=${2%% *}
@@ -1290,13 +1285,12 @@ _adlock_whoami() {
 	_adlock_pid=${_adlock_pid##*/}
 	case $#-$_adlock_pid in
 	1-*[!0-9]* | 1- | [!1]*) # not asked, noglob, or no such directory
-		if _adlock_first _adlock_pid /proc/self/stat; then
-			_adlock_pid=${_adlock_pid%% *}
-		else
+		_adlock_first _adlock_pid /proc/self/stat || {
 			# shellcheck disable=SC2016 # the parent of that sh is this process
 			_adlock_capture exec sh -c 'echo "$PPID"'
 			_adlock_pid=$_adlock_line
-		fi
+		}
+		_adlock_pid=${_adlock_pid%% *}
 		;;
 	esac
 	_adlock_owner=$_adlock_pid
@@ -1389,14 +1383,12 @@ _adlock_find_usual_dir() {
 }
 
 _adlock_find_uid() {
-	if _adlock_proc Uid; then # real effective saved, with tabs between
-		set -- "${_adlock_line#*[0-9]*[!0-9]}"
-		set -- "${1%%[!0-9]*}"
+	if _adlock_proc Uid; then
+		_adlock_line=${_adlock_line#*[0-9]*[!0-9]} # real effective saved, with tabs between
 	else
 		_adlock_capture command id -u
-		set -- "$_adlock_line"
 	fi
-	_adlock_uid=$1
+	_adlock_uid=${_adlock_line%%[!0-9]*}
 }
 
 # _adlock_find_host keep|ask sets $_adlock_host to the node name under which this machine first
@@ -1590,13 +1582,13 @@ _adlock_guard_end() {
 # --- Small things ------------------------------------------------------------------
 
 # _adlock_can_run checks the arguments of adlock_with before a lock is taken: two to six words
-# ($_adlock_words), the `--`, and a command that exists.
+# (their number $_adlock_words; $_adlock_third refers to them), the `--`, and a command that exists.
 _adlock_can_run() {
-	_adlock_words=$#
-	while [ "$#" -gt 0 ] && { [ "$1" != -- ] || [ "$((_adlock_words - $#))" -lt 2 ]; }; do
+	_adlock_words=0 _adlock_third=''
+	while [ "$#" -gt 0 ] && { [ "$1" != -- ] || [ "$_adlock_words" -lt 2 ]; }; do
+		_adlock_words=$((_adlock_words + 1)) _adlock_third="$_adlock_third \"\${$_adlock_words}\""
 		shift
 	done
-	_adlock_words=$((_adlock_words - $#))
 	if [ "$#" -lt 2 ] || [ "$_adlock_words" -gt 6 ]; then
 		_adlock_say adlock_with 'usage: operator operand [ifelapsed [expireafter [host [now]]]] -- command'
 		return 64
