@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -176,7 +177,9 @@ func (h *tree) scan() (done bool, err error) {
 		h.latest = e
 	}
 	living := h.living()
-	h.growing = count(h.growing, fresh)
+	if h.growing++; !fresh {
+		h.growing = 0
+	}
 	h.noteLonely(len(living) == 1 && living[0].Key == h.keeper)
 	return quiet && !fresh && h.unchecked() == nil, nil
 }
@@ -201,12 +204,8 @@ func (h *tree) readTable(see func(*process.Entry) bool) ([]process.Entry, error)
 	if err != nil {
 		return nil, err
 	}
-	shown := make(map[process.Key]bool, len(list))
-	for _, e := range list {
-		shown[e.Key()] = true
-	}
 	for k := range h.membership.Roots {
-		if shown[k] {
+		if slices.ContainsFunc(list, func(e process.Entry) bool { return e.Key() == k }) {
 			continue
 		}
 		if e, err := process.Find(k.PID); err == nil && e.Key() == k {
@@ -214,13 +213,6 @@ func (h *tree) readTable(see func(*process.Entry) bool) ([]process.Entry, error)
 		}
 	}
 	return list, nil
-}
-
-func count(n int, again bool) int {
-	if again {
-		return n + 1
-	}
-	return 0
 }
 
 // keeperGrace is how long a supervisor may take to exit by itself once its job is gone: it tries
@@ -414,13 +406,5 @@ func (h *tree) list() ([]process.Entry, error) {
 // signalled: the members of its job are members of this job and are signalled themselves, and m
 // exits after them.
 func (h *tree) passesOn(m *member) bool {
-	if !m.entry.Supervises() {
-		return false
-	}
-	for _, other := range h.order {
-		if other.entry.Parent == m.PID && !other.gone {
-			return true
-		}
-	}
-	return false
+	return m.entry.Supervises() && slices.ContainsFunc(h.order, func(other *member) bool { return other.entry.Parent == m.PID && !other.gone })
 }

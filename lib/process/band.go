@@ -1,6 +1,8 @@
 package process
 
 import (
+	"slices"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -49,8 +51,7 @@ func (id Identity) bandsOfCommand() []band {
 	return []band{{Key: k, within: id.SID}, {Key: k, session: true}}
 }
 
-// bands returns the bands of the owner and of its command. Some may have no members yet: the
-// command may make its own group or session later.
+// bands are those of the owner and of its command. Some may have no members yet.
 func (job Job) bands() []band {
 	var list []band
 	if !job.Owner.replaced() {
@@ -76,23 +77,15 @@ func (b band) gone() bool { return !b.session && unix.Kill(-b.PID, 0) == unix.ES
 // ended tells that another process has the band's number as its pid, which happens only after the
 // band is empty. A process in a band of that number is then a stranger.
 func (b band) ended(list []Entry) bool {
-	for _, e := range list {
-		if e.PID == b.PID && b.Start != 0 && e.Start != b.Start && !e.Hidden {
-			return true
-		}
-	}
-	return false
+	return b.Start != 0 && slices.ContainsFunc(list, func(e Entry) bool {
+		return e.PID == b.PID && e.Start != b.Start && !e.Hidden
+	})
 }
 
-// over tells that a group is gone for good: it has no members, and the process whose pid is its
-// number, the only one that could make the group again, was gone when the table was read.
+// over tells that a group is gone for good: it has no members, and the only process that could make it
+// again, whose pid is its number, was gone when the table was read.
 func (b band) over(list []Entry) bool {
-	for _, e := range list {
-		if e.PID == b.PID {
-			return false
-		}
-	}
-	return b.gone()
+	return !slices.ContainsFunc(list, func(e Entry) bool { return e.PID == b.PID }) && b.gone()
 }
 
 // lives tells whether the band has living members. If the table shows none, lives asks the kernel
@@ -101,12 +94,7 @@ func (b band) lives(list []Entry) bool {
 	if b.ended(list) {
 		return false
 	}
-	for _, e := range list {
-		if b.has(e) && !e.Exited {
-			return true
-		}
-	}
-	return b.unseen(list)
+	return slices.ContainsFunc(list, func(e Entry) bool { return b.has(e) && !e.Exited }) || b.unseen(list)
 }
 
 // unseen tells that a group has members and the table shows none, not even an exited one: /proc
@@ -117,10 +105,6 @@ func (b band) unseen(list []Entry) bool {
 	if b.session || b.gone() {
 		return false
 	}
-	for _, e := range list {
-		if e.PGID == b.PID && !(e.Exited && hidesProcesses()) {
-			return false
-		}
-	}
-	return !b.gone() // asked again: the last member may have been reaped before the table was read
+	shown := slices.ContainsFunc(list, func(e Entry) bool { return e.PGID == b.PID && !(e.Exited && hidesProcesses()) })
+	return !shown && !b.gone() // asked again: the last member may have been reaped before the table was read
 }

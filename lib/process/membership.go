@@ -120,22 +120,12 @@ func (k Membership) descend(queue []Entry, byParent map[int][]Entry, seen map[Ke
 // inBand tells whether e is in a group or session of the job. A group whose leader is gone is still
 // the same group: while it has members, no other group can get its number.
 func (k Membership) inBand(e Entry) bool {
-	for _, b := range k.bands {
-		if b.has(e) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(k.bands, func(b band) bool { return b.has(e) })
 }
 
 // Whole tells that a signal to the leader's group would reach members only.
 func (k Membership) Whole(list []Entry) bool {
-	for _, e := range list {
-		if e.PGID == k.Leader.PID && !k.inBand(e) {
-			return false
-		}
-	}
-	return k.Leader.PID > 1
+	return k.Leader.PID > 1 && !slices.ContainsFunc(list, func(e Entry) bool { return e.PGID == k.Leader.PID && !k.inBand(e) })
 }
 
 // Drop removes the bands that have ended: another process has their number, or may get it.

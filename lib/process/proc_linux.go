@@ -255,7 +255,6 @@ func statusNumber(text []byte, field string, column int) (n int, err error) {
 	return strconv.Atoi(string(f[column]))
 }
 
-// parent returns the parent's pid.
 func parent(pid int) (int, error) {
 	e, err := Find(pid)
 	if err != nil {
@@ -264,8 +263,8 @@ func parent(pid int) (int, error) {
 	return e.above()
 }
 
-// above returns the parent's pid. The parent of a process that hidepid hides is known only from
-// its pidfd, since Linux 6.13; before, the error is EPERM.
+// above returns the parent's pid. That of a process that hidepid hides is known only from its pidfd, since
+// Linux 6.13; before, the error is EPERM.
 func (e Entry) above() (int, error) {
 	if e.Hidden && e.Parent == 0 {
 		return e.Parent, unix.EPERM

@@ -107,7 +107,7 @@ func (r *run) supervise() (Result, error) {
 		if r.gone && r.ending == nil && r.again == nil {
 			switch {
 			case r.endedBySignal():
-				r.endRest()
+				r.end(r.job.Pause) // what is left has got a signal already, and first a pause to act on it
 			case r.rest != nil:
 			case r.pipe != nil && r.status == 0:
 				r.rest = r.pipe.drained
