@@ -6,18 +6,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// band is a process group or a session. A process in it that started no earlier than the process
-// whose pid is the band's number belongs to that process's job. The kernel does not reuse the
-// number as a pid while the band has members.
+// band is a process group or a session. A process in it belongs to the job of the process whose pid is the
+// band's number if it started no earlier than that. The kernel does not reuse the number as a pid while
+// the band has members.
 type band struct {
 	Key          // the process whose pid is its number
 	session bool // otherwise it is a group
 	within  int  // a group's session; 0: one outside the pid namespace; Unrecorded: unknown
 }
 
-// has tells whether e is in the band. A group stays in one session for good (setpgid(2)): a group
-// of the same number in another session is another group, for example one that a daemon left behind
-// and whose first process had the same pid.
+// has tells whether e is in the band. A group stays in one session (setpgid(2)): one of the same number in
+// another session is another group.
 func (b band) has(e Entry) bool {
 	switch {
 	case e.Start < b.Start:
@@ -97,10 +96,9 @@ func (b band) lives(list []Entry) bool {
 	return slices.ContainsFunc(list, func(e Entry) bool { return b.has(e) && !e.Exited }) || b.unseen(list)
 }
 
-// unseen tells that a group has members and the table shows none, not even an exited one: /proc
-// hides them (hidepid), or they are younger than the table. If /proc may hide processes, an exited
-// member in the table proves nothing: kill(-group, 0) succeeds for a zombie, and for a hidden
-// member as well.
+// unseen tells that a group has members and the table shows none, not even an exited one: /proc hides them
+// (hidepid), or they are younger than the table. If /proc may hide processes, an exited member proves
+// nothing: kill(-group, 0) succeeds for a zombie as for a hidden member.
 func (b band) unseen(list []Entry) bool {
 	if b.session || b.gone() {
 		return false
