@@ -71,10 +71,9 @@ func marksIn(env []string) string {
 	return ""
 }
 
-// mark tells which processes belong to the job of an owner, although nothing that its lock records
-// shows it (lib/protocol.md, 2): they carry the token of its lock in their environment, or have
-// been forked by the owner and have its image. All are in the owner's session: a process that has
-// left it is a daemon, which the job has left behind on purpose.
+// mark tells which processes belong to the job of an owner although its lock does not record them
+// (lib/protocol.md, 2): they carry the token in their environment, or were forked by the owner and have
+// its image. All are in the owner's session: the job has left a daemon behind on purpose.
 type mark struct {
 	token   string
 	image   uint64
