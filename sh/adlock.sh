@@ -211,12 +211,13 @@
 # W13 return "$?", never bare: in a trap that is, in bash, mksh and yash, the status
 #    from before the trap, also in functions. bash -c 'f() { false || return; };
 #    trap "f && echo 0" USR1; kill -USR1 $$' prints 0. Stays: POSIX has it so.
-# W14 a status of 0, or a denial, counts only if the lock file confirms it: mksh R59 goes on
+# W14 a status of 0 counts only if the lock file confirms it: mksh R59 goes on
 #    with 0 after a command for which it could not fork. ulimit -u 1 as an
 #    ordinary user. Goes when that is an error.
 #    And zsh 5.9 takes the status of a program that a CHLD trap has run for that of the program
 #    it waits for. zsh -c 'trap /bin/true CHLD; (sleep .02)& sh -c "sleep .02; exit 7"; echo $?'.
-#    And ksh93 (93u+m 1.0) gave 10 once, while a trap on USR1 ran, for a helper that had taken the lock.
+#    And ksh93 (93u+m 1.0) gave 10 once, where pids were reused at once and USR1 had a trap, for a
+#    helper that had taken the lock: a lock that is there after such a denial is withdrawn.
 # W15 a trap within a trap spoils every status: in dash 0.5.12 and busybox 1.35 $? is
 #    afterwards what it was before the outer trap, also for the && and || in the outer
 #    trap. dash -c 't() { trap : USR1; sh -c "kill -USR1 $$" || echo "$?"; }; trap t USR1;
@@ -429,7 +430,12 @@ _adlock_run_to_take() {
 	*) _adlock_take take "$@" ;;
 	esac
 	case $_adlock_status in
-	1[0-5]) ! _adlock_find_own || _adlock_status=0 _adlock_lock='' ;; # W14
+	10 | 12 | 15) # W14; what is busy may be this process's own
+		set -- "$_adlock_status"
+		_adlock_disown 126
+		_adlock_withdraw || :
+		_adlock_status=$1
+		;;
 	esac
 	if [ "$_adlock_status" = 13 ]; then # lock expired
 		_adlock_take takeover "$@"
