@@ -40,7 +40,7 @@ load common
 	export ADLOCK_DIR=$T/locks
 	run --separate-stderr launch job
 	assert_output $'never\n77\n77\n73'
-	assert_equal "$stderr" "adlock: $T/locks: permission denied
-adlock: $T/locks: permission denied
-adlock: $T/job: not a directory"
+	assert_equal "$stderr" "adlock: $T/locks/last.job.dax.a.b: permission denied
+adlock: $T/locks/in/deep/last.job.dax.a.b: permission denied
+adlock: $T/job/last.job.dax.a.b: not a directory"
 }

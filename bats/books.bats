@@ -66,6 +66,22 @@ times() { yes | head -n "$1"; }
 	E
 }
 
+# ksh93, once, took a helper's status for 10.
+# bats test_tags=core
+@test "W14: a lock that is there after a denial is withdrawn" {
+	local status
+	script job <<-'E'
+		adlock_get a b 0 || note "$? $ADLOCK_VERDICT"
+		[ ! -e "$ADLOCK_DIR/lock.job.dax.a.b" ]
+	E
+	in_between <<<'[ "$1" != take ] || { "$T_HELPER" "$@" && exit "$(cat "$T/status")"; }'
+	for status in 10 12 15; do
+		echo "$status" >"$T/status"
+		quietly job
+	done
+	assert_notes <<<$'75 too-soon\n75 full\n75 paused'
+}
+
 @test "a release whose helper died is tried again at once" {
 	fragile
 	times 2 >"$T/before.release"

@@ -73,25 +73,11 @@ vector_script() {
 	assert [ "$cases" -gt 5 ]
 }
 
-# bats test_tags=core
-@test "a readonly LC_ALL: the helper builds the name" {
-	script job <<-'E'
-		readonly LC_ALL
-		adlock_get copy "$1"
-		ls "$ADLOCK_DIR"
-		adlock_release
-	E
-	run launch job 'josé'
-	assert_success
-	assert_line --partial 'lock.job.dax.copy.jos__-3468420028'
-}
-
 # kills VERB: a helper is killed when it is asked for VERB.
 kills() { in_between <<<"[ \"\$1\" != $1 ] || kill -TERM \"\$\$\""; }
 
 @test "a helper killed while it names an atom: 143, no lock" {
 	script job <<-'E'
-		readonly LC_ALL
 		adlock_get copy "$1" || echo "status $?"
 	E
 	kills name
@@ -108,7 +94,7 @@ kills() { in_between <<<"[ \"\$1\" != $1 ] || kill -TERM \"\$\$\""; }
 		adlock_release
 		adlock_age a b || echo "status $?"
 	E
-	kills stat-age
+	kills last-age
 	run launch job
 	assert_success
 	assert_line --regexp '^adlock: .*/last\.job\.dax\.a\.b: the helper died, with status 143$'

@@ -5,12 +5,6 @@ load common
 
 switches='WAIT_ELAPSED FROM_START SHARED VERBOSE RETRY_FAILED'
 
-# option SWITCH prints the helper's option for it.
-option() {
-	local name=${1//_/-}
-	echo "--${name,,}"
-}
-
 @test "each word of a switch reaches the helper, off as well" {
 	local switch word
 	export ADLOCK_WAIT=1s # ADLOCK_WAIT_ELAPSED needs it
@@ -23,7 +17,7 @@ option() {
 		for word in 1 yes true 0 no false ''; do
 			: >"$T/given"
 			expect 0 '' env "ADLOCK_$switch=$word" "${shell[@]}" "$T/job"
-			run grep -c -e " --switch=$(option "$switch" | sed 's/^--//')=$word " "$T/given"
+			run grep -c -e " --setting=ADLOCK_$switch=$word " "$T/given"
 			case $word in # the shell passes on each word, also one for off; the helper reads it
 			'') assert_output 0 ;;
 			*) assert_output 1 ;;

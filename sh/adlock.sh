@@ -186,13 +186,6 @@
 # W4 ksh93 (93u+m 1.0) runs ( ) and $( ) in the same process; only the depth
 #    differs. ksh93 -c '(read p _ </proc/self/stat; echo $p $$)'. Goes when
 #    every subshell is forked.
-# W5 the length that cksum prints is compared: yash 2.52 ignores LC_ALL=C set at
-#    run time, mksh has utf8-mode, a readonly LC_ALL stays. Then ? may match more
-#    than a byte, so the helper builds the name. LC_ALL=C.UTF-8 yash -c
-#    'LC_ALL=C; v=$(printf "\303\251"); echo ${#v}' prints 1. Goes when all print 2.
-#    The length of the first 48 bytes is compared too: the printf of zsh 5.9 counts
-#    characters. LC_ALL=C.UTF-8 zsh -c 'LC_ALL=C; printf %.1s "$(printf "\303\251")"'
-#    prints two bytes.
 # W6 traps are listed into a file: dash 0.5, mksh R59 and zsh 5.9 list none in
 #    $(trap). dash -c 'trap : EXIT; echo "$(trap)"'. Goes when they do (POSIX.1-2008).
 # W7 command trap >|file: a redirection that fails on a special builtin ends dash,
@@ -223,6 +216,8 @@
 #    ordinary user. Goes when that is an error.
 #    And zsh 5.9 takes the status of a program that a CHLD trap has run for that of the program
 #    it waits for. zsh -c 'trap /bin/true CHLD; (sleep .02)& sh -c "sleep .02; exit 7"; echo $?'.
+#    And ksh93 (93u+m 1.0) gave 10 once, where pids were reused at once and USR1 had a trap, for a
+#    helper that had taken the lock: a lock that is there after such a denial is withdrawn.
 # W15 a trap within a trap spoils every status: in dash 0.5.12 and busybox 1.35 $? is
 #    afterwards what it was before the outer trap, also for the && and || in the outer
 #    trap. dash -c 't() { trap : USR1; sh -c "kill -USR1 $$" || echo "$?"; }; trap t USR1;
@@ -377,20 +372,31 @@ _adlock_get() {
 	*) _adlock_wants 2 6 "$#" adlock_get || return "$?" ;;
 	esac
 	_adlock_atom "$1" "$2" "${5-}" &&
-		_adlock_get_atom "${3:-${ADLOCK_IF_ELAPSED-}}" "${4:-${ADLOCK_EXPIRE_AFTER-}}" "${6:-$_adlock_pass}"
+		_adlock_as_set _adlock_get_atom "${3:-${ADLOCK_IF_ELAPSED-}}" "${4:-${ADLOCK_EXPIRE_AFTER-}}" "${6:-$_adlock_pass}"
 }
 
-# _adlock_get_atom IFELAPSED EXPIREAFTER NOW takes the atom that _adlock_atom has found.
+# _adlock_as_set COMMAND [ARG...] runs the command with what the script has set for its locks, each
+# setting as an option. The helper checks the values. A test compares the list with the helper's table.
+_adlock_as_set() {
+	"$@" ${ADLOCK_FROM_START:+"--setting=ADLOCK_FROM_START=$ADLOCK_FROM_START"} ${ADLOCK_FLOCK:+"--setting=ADLOCK_FLOCK=$ADLOCK_FLOCK"} \
+		${ADLOCK_NOTICE:+"--setting=ADLOCK_NOTICE=$ADLOCK_NOTICE"} ${ADLOCK_ONCE_PER:+"--setting=ADLOCK_ONCE_PER=$ADLOCK_ONCE_PER"} \
+		${ADLOCK_PAUSE:+"--setting=ADLOCK_PAUSE=$ADLOCK_PAUSE"} ${ADLOCK_RETRY_FAILED:+"--setting=ADLOCK_RETRY_FAILED=$ADLOCK_RETRY_FAILED"} \
+		${ADLOCK_SHARED:+"--setting=ADLOCK_SHARED=$ADLOCK_SHARED"} ${ADLOCK_SLOTS:+"--setting=ADLOCK_SLOTS=$ADLOCK_SLOTS"} \
+		${ADLOCK_STARVING:+"--setting=ADLOCK_STARVING=$ADLOCK_STARVING"} ${ADLOCK_VERBOSE:+"--setting=ADLOCK_VERBOSE=$ADLOCK_VERBOSE"} \
+		${ADLOCK_WAIT:+"--setting=ADLOCK_WAIT=$ADLOCK_WAIT"} ${ADLOCK_WAIT_ELAPSED:+"--setting=ADLOCK_WAIT_ELAPSED=$ADLOCK_WAIT_ELAPSED"}
+}
+
+# _adlock_get_atom IFELAPSED EXPIREAFTER NOW [SETTING...] takes the atom that _adlock_atom has found.
 _adlock_get_atom() {
-	case ${ADLOCK_PAUSE-}${ADLOCK_SLOTS-}${ADLOCK_WAIT-}${ADLOCK_STARVING-}${ADLOCK_NOTICE-}${ADLOCK_WAIT_ELAPSED-}${ADLOCK_FROM_START-}${ADLOCK_SHARED-}${ADLOCK_VERBOSE-}${ADLOCK_RETRY_FAILED-}${ADLOCK_ONCE_PER-}${ADLOCK_FLOCK-} in
-	?*)
-		_adlock_can_switch && _adlock_asks_no_run || return "$?"
-		set -- "$1" "$2" "$3" as-set
-		;;
-	esac
 	_adlock_ask_to_take "$@" || _adlock_run_to_take "$?" "$@" || return "$?"
 	case $_adlock_status in
-	0) _adlock_hold ;;
+	0)
+		case $_adlock_lock in
+		'') _adlock_confirm || return "$?" ;; # no agent took it
+		esac
+		export ADLOCK_MARK
+		_adlock_held=$_adlock_lock$_adlock_nl$_adlock_held ADLOCK_MARK=$_adlock_held$_adlock_above _adlock_verdict=acquired
+		;;
 	10) _adlock_deny too-soon ;;
 	11) _adlock_deny busy ;; # already running
 	12) _adlock_deny full ;;
@@ -403,8 +409,8 @@ _adlock_get_atom() {
 	esac
 }
 
-# _adlock_run_to_take ASKED IFELAPSED EXPIREAFTER NOW runs a helper to take the lock. ASKED is the
-# status of _adlock_ask.
+# _adlock_run_to_take ASKED IFELAPSED EXPIREAFTER NOW [SETTING...] runs a helper to take the lock. ASKED
+# is the status of _adlock_ask.
 _adlock_run_to_take() {
 	_adlock_find_helper && _adlock_name_atom || return "$?"
 	_adlock_whoami
@@ -414,12 +420,25 @@ _adlock_run_to_take() {
 	case $_adlock_since$3 in
 	0*) _adlock_read_since ;; # what runs is replaced, unless it was asked for later
 	esac
+	shift
 	case ${ADLOCK_STORE-} in
-	*://*) _adlock_find_smith && _adlock_take lease "$2" "$3" "$4" || return "$?" ;;
-	*) _adlock_take take "$2" "$3" "$4" ;;
+	*://*)
+		_adlock_find_smith || return "$?"
+		_adlock_bin=$_adlock_smith
+		_adlock_take lease "$@" "--store=$ADLOCK_STORE" ${ADLOCK_LEASE:+"--lease=$ADLOCK_LEASE"}
+		;;
+	*) _adlock_take take "$@" ;;
+	esac
+	case $_adlock_status in
+	10 | 12 | 15) # W14; what is busy may be this process's own
+		set -- "$_adlock_status"
+		_adlock_disown 126
+		_adlock_withdraw || :
+		_adlock_status=$1
+		;;
 	esac
 	if [ "$_adlock_status" = 13 ]; then # lock expired
-		_adlock_take takeover "$2" "$3" "$4"
+		_adlock_take takeover "$@"
 	fi
 }
 
@@ -501,13 +520,7 @@ _adlock_find_unset() {
 }
 
 _adlock_with_lock() {
-	case $_adlock_words in
-	2) _adlock_get "$1" "$2" ;;
-	3) _adlock_get "$1" "$2" "$3" ;;
-	4) _adlock_get "$1" "$2" "$3" "$4" ;;
-	5) _adlock_get "$1" "$2" "$3" "$4" "$5" ;;
-	6) _adlock_get "$1" "$2" "$3" "$4" "$5" "$6" ;;
-	esac && _adlock_run_locked "$@"
+	eval "_adlock_get $_adlock_third" && _adlock_run_locked "$@"
 }
 
 # _adlock_run_locked OPERATOR... -- COMMAND [ARG...] runs the command, and releases the lock.
@@ -558,7 +571,7 @@ _adlock_is_alone() {
 # ($_adlock_words).
 _adlock_guard() {
 	_adlock_verdict=''
-	_adlock_wants 0 2 "$#" adlock_guard && _adlock_can_switch && _adlock_can_deny || exit "$?"
+	_adlock_wants 0 2 "$#" adlock_guard || exit "$?"
 	_adlock_find_helper && _adlock_find_dir || exit "$?"
 	_adlock_host=${ADLOCK_HOST-} _adlock_program=${ADLOCK_PROGRAM:-$_adlock_script} _adlock_operator=guard
 	case ${ADLOCK_NAME:+name}${ADLOCK_OPERAND:+operand} in
@@ -572,7 +585,7 @@ _adlock_guard() {
 	_adlock_whoami
 	set -- "${1:-${ADLOCK_IF_ELAPSED-}}" "${2:-${ADLOCK_EXPIRE_AFTER-}}"
 	_adlock_capture "$_adlock_bin" guard --owner "$_adlock_pid" --script "$_adlock_called" --directory "$_adlock_from" \
-		-- "$_adlock_dir" "$_adlock_program" "$_adlock_host" "$_adlock_operator" "${ADLOCK_NAME:-${ADLOCK_OPERAND-}}" || _adlock_unanswered adlock_guard "$_adlock_line" || exit "$?"
+		${ADLOCK_EXIT_DENIED:+"--setting=ADLOCK_EXIT_DENIED=$ADLOCK_EXIT_DENIED"} -- "$_adlock_dir" "$_adlock_program" "$_adlock_host" "$_adlock_operator" "${ADLOCK_NAME:-${ADLOCK_OPERAND-}}" || _adlock_unanswered adlock_guard "$_adlock_line" || exit "$?"
 	_adlock_words=$_adlock_line
 	# The mark of the second start is no other script's.
 	_adlock_above=${_adlock_above#again } ADLOCK_MARK=$_adlock_held$_adlock_above
@@ -597,33 +610,18 @@ _adlock_age() {
 			"$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand"
 		;;
 	*)
-		if [ ! -e "$1" ]; then
-			_adlock_may_look "$_adlock_dir" || return "$?"
-			_adlock_line=0000000000
-		elif _adlock_line=age$_adlock_tab$1$_adlock_tab && _adlock_ask; then
+		_adlock_line=age$_adlock_tab$1$_adlock_tab
+		if _adlock_ask; then
 			_adlock_line=${_adlock_line#0 }
 		else
-			_adlock_capture "$_adlock_bin" stat-age -- "$1"
+			_adlock_capture "$_adlock_bin" last-age "$1"
 		fi
 		;;
 	esac || _adlock_unanswered "$1" "$_adlock_line" || return "$?"
 	case $_adlock_line in
-	??????????*) command echo never ;; # ten digits of seconds: an mtime of 0
+	??????????*) command echo never ;; # ten digits of seconds: an mtime of 0, or no file
 	*) command echo "$((_adlock_line / 60))" ;;
 	esac
-}
-
-# _adlock_may_look DIR checks that this user may search DIR, so that a file that is not seen there
-# does not exist. If DIR does not exist, it checks the nearest existing directory above.
-_adlock_may_look() {
-	while [ ! -e "${1:-/}" ]; do set -- "${1%/*}"; done # $_adlock_dir is absolute
-	if [ ! -d "${1:-/}" ]; then
-		_adlock_say "$1" 'not a directory'
-		return 73
-	elif [ ! -x "${1:-/}" ]; then
-		_adlock_say "$1" 'permission denied'
-		return 77
-	fi
 }
 
 # --- Between the shell and the helper ----------------------------------------
@@ -643,66 +641,17 @@ _adlock_help() {
 	esac || _adlock_status=$?
 }
 
-# _adlock_take VERB IFELAPSED EXPIREAFTER NOW runs the helper on the atom, or asks the agent
-# to take it. --owner comes first: it shows the helper that no person is the caller.
+# _adlock_take VERB IFELAPSED EXPIREAFTER NOW [SETTING...] runs the helper on the atom. Never call it in
+# $( ): the helper has to be a child of this shell.
 _adlock_take() {
-	set -- "$1" --owner "$_adlock_pid" ${2:+"--if-elapsed=$2"} ${3:+"--expire-after=$3"} ${4:+"--now=$4"} \
-		${ADLOCK_PAUSE:+"--pause=$ADLOCK_PAUSE"} ${ADLOCK_SLOTS:+"--slots=$ADLOCK_SLOTS"} ${ADLOCK_WAIT:+"--wait=$ADLOCK_WAIT"} \
-		${ADLOCK_STARVING:+"--starving=$ADLOCK_STARVING"} ${ADLOCK_NOTICE:+"--notice=$ADLOCK_NOTICE"} ${_adlock_since:+"--since=$_adlock_since"} \
-		${ADLOCK_WAIT_ELAPSED:+"--switch=wait-elapsed=$ADLOCK_WAIT_ELAPSED"} ${ADLOCK_FROM_START:+"--switch=from-start=$ADLOCK_FROM_START"} \
-		${ADLOCK_SHARED:+"--switch=shared=$ADLOCK_SHARED"} ${ADLOCK_VERBOSE:+"--switch=verbose=$ADLOCK_VERBOSE"} \
-		${_adlock_beside:+"--beside=$_adlock_beside:$ADLOCK_FLOCK"}
-	case $1 in
-	question) _adlock_question "$@" ;;
+	set -- "$@" ${2:+"--if-elapsed=$2"} ${3:+"--expire-after=$3"} ${4:+"--now=$4"} \
+		${_adlock_since:+"--since=$_adlock_since"} ${_adlock_beside:+"--beside=$_adlock_beside:$ADLOCK_FLOCK"}
+	_adlock_third=$1
+	shift 4
+	case $_adlock_third in
 	guarded) _adlock_restart "$@" ;;
-	lease)
-		_adlock_bin=$_adlock_smith
-		_adlock_help_to_take "$@" "--store=$ADLOCK_STORE" ${ADLOCK_LEASE:+"--lease=$ADLOCK_LEASE"} \
-			${ADLOCK_RETRY_FAILED:+"--switch=retry-failed=$ADLOCK_RETRY_FAILED"}
-		;;
-	*) _adlock_help_to_take "$@" ;;
-	esac
-}
-
-# _adlock_help_to_take VERB OPTION... runs the helper. Never call it in $( ): the helper has to be a
-# child of this shell.
-_adlock_help_to_take() {
-	_adlock_help "$@" -- "$_adlock_dir/lock.$_adlock_name" "$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand"
-}
-
-# _adlock_asks_no_run refuses ADLOCK_ONCE_PER and ADLOCK_FLOCK, which have no effect here: an atom
-# meant to run once in each tick would run as often as it is asked for, and no process would keep the
-# file locked.
-_adlock_asks_no_run() {
-	case ${ADLOCK_ONCE_PER-} in
-	'' | 0) ;;
-	*)
-		_adlock_say ADLOCK_ONCE_PER 'is for adlock run: a lock that a script takes by itself counts no ticks (unset it)'
-		return 64
-		;;
-	esac
-	[ -z "${ADLOCK_FLOCK-}" ] || [ -n "$_adlock_beside" ] || {
-		_adlock_say ADLOCK_FLOCK 'a file is locked only for a command: adlock run, adlock_with, a guard of a script that has a path'
-		return 64
-	}
-}
-
-# _adlock_can_switch refuses a switch that is neither on nor off, with the helper's message.
-_adlock_can_switch() {
-	_adlock_is_switch ADLOCK_WAIT_ELAPSED "${ADLOCK_WAIT_ELAPSED-}" &&
-		_adlock_is_switch ADLOCK_FROM_START "${ADLOCK_FROM_START-}" &&
-		_adlock_is_switch ADLOCK_SHARED "${ADLOCK_SHARED-}" &&
-		_adlock_is_switch ADLOCK_VERBOSE "${ADLOCK_VERBOSE-}" &&
-		_adlock_is_switch ADLOCK_RETRY_FAILED "${ADLOCK_RETRY_FAILED-}"
-}
-
-_adlock_is_switch() {
-	case $2 in
-	1 | yes | true | 0 | no | false | '') ;;
-	*)
-		_adlock_say "$1" "\"$2\": want 1 or 0"
-		return 64
-		;;
+	*) _adlock_help "$_adlock_third" --owner "$_adlock_pid" "$@" -- \
+		"$_adlock_dir/lock.$_adlock_name" "$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand" ;;
 	esac
 }
 
@@ -758,23 +707,16 @@ _adlock_unanswered() {
 	return "$_adlock_status"
 }
 
-# _adlock_hold adds the lock just taken to the list of held locks. It checks the lock file, as the
-# helper's status alone proves nothing (W14).
-_adlock_hold() {
-	case $_adlock_lock in
-	'') # no agent took it
-		_adlock_find_own || {
-			_adlock_say "$_adlock_dir/lock.$_adlock_name" 'lost to a newcomer at once'
-			_adlock_verdict=lost
-			return 75
-		}
-		case $_adlock_third in
-		fence=*) _adlock_fence=${_adlock_third#fence=} ;;
-		esac
-		;;
+# _adlock_confirm looks at the lock that a helper says it has taken, as the status alone proves nothing (W14).
+_adlock_confirm() {
+	_adlock_find_own || {
+		_adlock_say "$_adlock_dir/lock.$_adlock_name" 'lost to a newcomer at once'
+		_adlock_verdict=lost
+		return 75
+	}
+	case $_adlock_third in
+	fence=*) _adlock_fence=${_adlock_third#fence=} ;;
 	esac
-	export ADLOCK_MARK
-	_adlock_held=$_adlock_lock$_adlock_nl$_adlock_held ADLOCK_MARK=$_adlock_held$_adlock_above _adlock_verdict=acquired
 }
 
 # _adlock_back_off withdraws a lock that a helper may have set before it failed or died. If that
@@ -803,14 +745,13 @@ _adlock_disown() {
 # that a trap interrupted, the lock may be gone, which is no error (--again).
 _adlock_let_go() {
 	_adlock_gone=no
-	_adlock_is_switch ADLOCK_RETRY_FAILED "${ADLOCK_RETRY_FAILED-}" || return "$?"
 	_adlock_find_helper || return "$?"
 	_adlock_pid=${1%%[!0-9]*}
 	set -- "${3-$1}" "${1#* }" "$2"
 	_adlock_file=${2#* } _adlock_status=${3#-}
 	_adlock_plain_status
 	set -- "$1" "${2%% *}" "$3" _adlock_help release --token "${2%% *}" --status "$_adlock_status" \
-		${ADLOCK_RETRY_FAILED:+"--switch=retry-failed=$ADLOCK_RETRY_FAILED"}
+		${ADLOCK_RETRY_FAILED:+"--setting=ADLOCK_RETRY_FAILED=$ADLOCK_RETRY_FAILED"}
 	[ -z "$_adlock_beside" ] || set -- "$@" --beside "$_adlock_beside"
 	case $3 in -*) set -- "$@" --withdraw ;; esac
 	case $_adlock_file in
@@ -911,49 +852,51 @@ _adlock_booked() {
 # _adlock_find_own looks for a lock of the atom that this process owns and that is not in the list
 # of held locks. $_adlock_lock is its line.
 _adlock_find_own() {
-	_adlock_file=$_adlock_dir/lock.$_adlock_name
-	_adlock_reader "$_adlock_name"
-	set -- "$_adlock_file" "$_adlock_dir/$_adlock_part"
 	case ${ADLOCK_STORE-} in
 	*://*)
 		_adlock_file=$_adlock_dir/smith.$_adlock_pid # its lock is in the store
-		set -- "$_adlock_file"
+		_adlock_owns "$_adlock_file"
+		;;
+	*)
+		_adlock_file=$_adlock_dir/lock.$_adlock_name
+		_adlock_reader "$_adlock_name"
+		_adlock_owns "$_adlock_file" || _adlock_owns "$_adlock_dir/$_adlock_part"
 		;;
 	esac
-	while [ "$#" -gt 0 ]; do
-		_adlock_read "$1" || :
-		case $_adlock_line-$_adlock_token in
-		"$_adlock_pid-"?*)
-			_adlock_lock="$_adlock_owner $_adlock_token $_adlock_file"
-			_adlock_booked "$_adlock_lock" || break
-			;;
-		esac
-		shift
-	done
-	[ "$#" -gt 0 ]
+}
+
+# _adlock_owns FILE reports whether the file is such a lock.
+_adlock_owns() {
+	_adlock_read "$1" || :
+	case $_adlock_line-$_adlock_token in
+	"$_adlock_pid-"?*)
+		_adlock_lock="$_adlock_owner $_adlock_token $_adlock_file"
+		! _adlock_booked "$_adlock_lock"
+		;;
+	*) return 1 ;;
+	esac
 }
 
 # _adlock_there TOKEN reports whether the lock $_adlock_file, or the file that stands for it, still
-# belongs to this acquisition. A file that cannot be read counts as belonging to it.
+# belongs to this acquisition.
 _adlock_there() {
-	set -- "$1" "${_adlock_file%/*}"
 	case $_adlock_file in
-	*/smith.*)
-		[ -e "$2/smith.$1" ]
-		return "$?"
+	*/smith.*) [ -e "${_adlock_file%/*}/smith.$1" ] ;;
+	*)
+		_adlock_reader "${_adlock_file##*/lock.}"
+		_adlock_bears "$_adlock_file" "$1" || _adlock_bears "${_adlock_file%/*}/$_adlock_part" "$1"
 		;;
 	esac
-	_adlock_reader "${_adlock_file##*/lock.}"
-	set -- "$1" "$_adlock_file" "$2/$_adlock_part"
-	while [ "$#" -gt 1 ]; do
-		if ! _adlock_read "$2"; then
-			[ ! -e "$2" ] || break
-		elif [ "$_adlock_token" = "$1" ]; then
-			break
-		fi
-		set -- "$1" ${3+"$3"}
-	done
-	[ "$#" -gt 1 ]
+}
+
+# _adlock_bears FILE TOKEN reports whether the lock has the token. A file that cannot be read counts as
+# having it.
+_adlock_bears() {
+	if _adlock_read "$1"; then
+		[ "$_adlock_token" = "$2" ]
+	else
+		[ -e "$1" ]
+	fi
 }
 
 # _adlock_hidden reports whether the lock $_adlock_file, which is not there after a helper has failed,
@@ -1071,17 +1014,17 @@ _adlock_begin_agent() {
 # the next; `tried` once the agent is started, and `serves` when it has answered. It is empty if there
 # is no agent, and none shall be started.
 _adlock_want_agent() {
-	_adlock_is_switch ADLOCK_AGENT "${ADLOCK_AGENT-}" || return "$?"
 	case ${ADLOCK_AGENT-1} in
-	1 | yes | true) ;;
+	1 | yes | true)
+		_adlock_whoami
+		[ -n "$_adlock_agent" ] && [ "$_adlock_agent_of" = "$_adlock_owner" ] || _adlock_agent=$1 _adlock_agent_of=$_adlock_owner
+		;;
+	0 | no | false | '') _adlock_agent='' ;;
 	*)
-		_adlock_agent=''
-		return 0
+		_adlock_say ADLOCK_AGENT "\"$ADLOCK_AGENT\": want 1 or 0"
+		return 64
 		;;
 	esac
-	_adlock_whoami
-	[ "$_adlock_agent_of" = "$_adlock_owner" ] || _adlock_agent=''
-	[ -n "$_adlock_agent" ] || _adlock_agent=$1 _adlock_agent_of=$_adlock_owner
 }
 
 # _adlock_start_agent starts the agent. If that fails, it is not tried again. The question in
@@ -1093,17 +1036,12 @@ _adlock_start_agent() {
 	_adlock_whoami
 	[ "$_adlock_owner" = "$_adlock_agent_of" ] && _adlock_make_exchange || return 1
 	_adlock_capture _adlock_quietly exec "$_adlock_bin" agent --owner "$_adlock_pid" || return 1
+	# All are set in one command: a trap may start a pass, and so another agent, meanwhile, and a
+	# question to one agent must not wait for an answer of the other.
 	case $_adlock_line in
-	*[!0-9\ ]* | *' '*' '*' '*' '*' '*) return 1 ;; # no greeting
-	*' '*' '*' '*' '*) ;;
-	*) return 1 ;;
+	'_adlock_agent_sign='*' _adlock_agent=tried') eval "$_adlock_line _adlock_line=\$1" ;;
+	*) return 1 ;; # no greeting
 	esac
-	# Set all of them in one command: a trap may start a pass, and so another agent, meanwhile, and
-	# a question to one agent must not wait for an answer of the other.
-	set -- "/proc/${_adlock_line%% *}/fd/" "${_adlock_line#* }" "$1"
-	set -- "$1" "${2%% *}" "${2#* }" "$3"
-	set -- "$1" "$2" "${3%% *}" "${3#* }" "$4"
-	_adlock_agent_sign=$1$2 _adlock_agent_at=$1$3 _adlock_questions=$1${4%% *} _adlock_answers=$1${4#* } _adlock_agent=tried _adlock_line=$5
 }
 
 # _adlock_ask asks the agent the question in $_adlock_line: the words of a helper run, with a tab
@@ -1261,32 +1199,25 @@ _adlock_relay() {
 	done
 }
 
-# _adlock_ask_to_take IFELAPSED EXPIREAFTER NOW [as-set] asks the agent for the lock; as-set: some
-# rare setting is set. If the lock was taken, $_adlock_lock is then its line in the list of held
-# locks.
+# _adlock_ask_to_take IFELAPSED EXPIREAFTER NOW [SETTING...] asks the agent for the lock. If the lock was
+# taken, $_adlock_lock is then its line in the list of held locks.
 _adlock_ask_to_take() {
-	case $_adlock_agent-${_adlock_beside:+left }${ADLOCK_STORE-}$1$2$3$_adlock_held in
+	case $_adlock_agent-${_adlock_beside:+left }${ADLOCK_STORE-}$*$_adlock_held in
 	-* | *"left "* | *://* | *"$_adlock_tab"*) return 1 ;;
 	esac
 	_adlock_pid=${_adlock_agent_of%%.*}
 	_adlock_line=take$_adlock_tab--owner$_adlock_tab$_adlock_pid$_adlock_tab${1:+--if-elapsed=$1$_adlock_tab}${2:+--expire-after=$2$_adlock_tab}${3:+--now=$3$_adlock_tab}
-	case ${4-} in
-	?*) _adlock_find_since && _adlock_take question "$1" "$2" "$3" || return "$?" ;;
+	case $# in
+	3) ;;
+	*)
+		shift 3
+		for _adlock_third; do _adlock_line=$_adlock_line$_adlock_third$_adlock_tab; done
+		;;
 	esac
 	_adlock_line=$_adlock_line--$_adlock_tab$_adlock_dir$_adlock_tab$_adlock_program$_adlock_tab$_adlock_host$_adlock_tab$_adlock_operator$_adlock_tab$_adlock_operand$_adlock_tab
 	_adlock_ask && case $_adlock_status in
 	0) _adlock_lock=$_adlock_agent_of' '${_adlock_line#0 } ;;
 	esac # W20: a denial often needs a helper
-}
-
-# _adlock_question question OPTION... begins a question with these words ($_adlock_line).
-_adlock_question() {
-	shift
-	_adlock_line=take$_adlock_tab
-	for _adlock_third; do
-		case $_adlock_third in *"$_adlock_tab"*) return 1 ;; esac
-		_adlock_line=$_adlock_line$_adlock_third$_adlock_tab
-	done
 }
 
 # _adlock_ask_to_release LINE STATUS GOING asks the agent to release the lock of the first line of the
@@ -1298,10 +1229,9 @@ _adlock_ask_to_release() {
 	serves--"$1$_adlock_nl"*) ;;
 	*) return 1 ;;
 	esac
-	_adlock_going=$1 _adlock_line=release$_adlock_tab$2$_adlock_tab$1$_adlock_tab
+	_adlock_going=$1 _adlock_gone=yes _adlock_line=release$_adlock_tab$2$_adlock_tab$1$_adlock_tab
 	if _adlock_ask; then
 		_adlock_strike "$1"
-		_adlock_gone=yes
 	else
 		set -- "$?" "$3"
 		[ "$1" = 2 ] || _adlock_going=$2
@@ -1331,20 +1261,22 @@ _adlock_atom() {
 	esac
 }
 
+# _adlock_name_atom builds PROGRAM.HOST.OPERATOR.OPERAND, each part made canonical. If one of them needs a
+# checksum, the helper builds the name.
+# shellcheck disable=SC2015 # so it does whichever part fails
 _adlock_name_atom() {
-	# If the shell cannot build the name (W5), the helper does.
-	_adlock_build_name || _adlock_have_named ||
-		_adlock_unanswered "$_adlock_operator $_adlock_operand" "$_adlock_name"
-}
-
-_adlock_have_named() {
-	if _adlock_capture "$_adlock_bin" name "$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand"; then
-		set -- 0
-	else
-		set -- "$?"
-	fi
-	_adlock_name=$_adlock_line
-	return "$1"
+	set -- "${#_adlock_program} $_adlock_program $_adlock_host" "$_adlock_known"
+	_adlock_name=${2%% *}
+	if [ "$2" != "$_adlock_name $1" ]; then
+		_adlock_name=''
+		_adlock_part "$_adlock_program" && _adlock_part "$_adlock_host"
+	fi && _adlock_part "$_adlock_operator" && _adlock_part "$_adlock_operand" || {
+		_adlock_capture "$_adlock_bin" name "$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand" ||
+			_adlock_unanswered "$_adlock_operator $_adlock_operand" "$_adlock_line" || return "$?"
+		_adlock_name=$_adlock_line
+	}
+	_adlock_name=${_adlock_name#.}
+	_adlock_known="${_adlock_name%.*.*} $1"
 }
 
 # _adlock_whoami finds the pid of this process ($_adlock_pid); what distinguishes it from subshells
@@ -1359,23 +1291,18 @@ _adlock_whoami() {
 	_adlock_pid=${_adlock_pid##*/}
 	case $#-$_adlock_pid in
 	1-*[!0-9]* | 1- | [!1]*) # not asked, noglob, or no such directory
-		if _adlock_first _adlock_pid /proc/self/stat; then
-			_adlock_pid=${_adlock_pid%% *}
-		else
+		_adlock_first _adlock_pid /proc/self/stat || {
 			# shellcheck disable=SC2016 # the parent of that sh is this process
 			_adlock_capture exec sh -c 'echo "$PPID"'
 			_adlock_pid=$_adlock_line
-		fi
+		}
+		_adlock_pid=${_adlock_pid%% *}
 		;;
 	esac
 	_adlock_owner=$_adlock_pid
 	case ${KSH_VERSION-} in
 	*' 93'*) eval '_adlock_owner=$_adlock_pid.${.sh.subshell}' ;;
 	esac
-	_adlock_find_since
-}
-
-_adlock_find_since() {
 	_adlock_since=''
 	[ -z "${ADLOCK_WAIT-}" ] || _adlock_read_since
 }
@@ -1462,14 +1389,12 @@ _adlock_find_usual_dir() {
 }
 
 _adlock_find_uid() {
-	if _adlock_proc Uid; then # real effective saved, with tabs between
-		set -- "${_adlock_line#*[0-9]*[!0-9]}"
-		set -- "${1%%[!0-9]*}"
+	if _adlock_proc Uid; then
+		_adlock_line=${_adlock_line#*[0-9]*[!0-9]} # real effective saved, with tabs between
 	else
 		_adlock_capture command id -u
-		set -- "$_adlock_line"
 	fi
-	_adlock_uid=$1
+	_adlock_uid=${_adlock_line%%[!0-9]*}
 }
 
 # _adlock_find_host keep|ask sets $_adlock_host to the node name under which this machine first
@@ -1495,35 +1420,25 @@ _adlock_recall_host() {
 	_adlock_first _adlock_line /etc/machine-id || :
 	[ -n "$_adlock_line" ] || _adlock_first _adlock_line /var/lib/dbus/machine-id || :
 	case ${2:+in}-${#_adlock_line}-$_adlock_line in
-	in-32-*[!0123456789abcdef]*) _adlock_find_node ;;
-	in-32-*) _adlock_read_host "$@" "$2/host.$_adlock_line" ;;
-	*) _adlock_find_node ;;
+	in-32-*[!0123456789abcdef]*) _adlock_line='*' ;;
+	in-32-*) _adlock_read_host "$@" "$2/host.$_adlock_line" || return "$?" ;;
+	*) _adlock_line='*' ;;
 	esac
+	[ "$_adlock_line" != '*' ] || _adlock_first _adlock_line /proc/sys/kernel/hostname || _adlock_capture command uname -n || return 71
 }
 
-# _adlock_read_host keep|ask DIR FILE reads the host. The helper deals with all but a good file of this
-# user: opening another could block.
+# _adlock_read_host keep|ask DIR FILE reads the host; *: it is the node name. The helper deals with all but a
+# good file of this user: opening another could block.
 # shellcheck disable=SC3067 # -O: all of these shells have it
 _adlock_read_host() {
-	if [ -f "$3" ] && [ ! -h "$3" ] && [ -O "$3" ] && _adlock_first _adlock_line "$3"; then
-		case $_adlock_line in
-		'*')
-			_adlock_find_node
-			return "$?"
-			;;
-		'' | *[!$_adlock_alnum._-]*) ;;
-		*) return 0 ;;
-		esac
-	elif [ "$1" = ask ] && [ ! -e "$3" ] && [ ! -h "$3" ]; then
-		_adlock_find_node
-		return "$?"
-	fi
-	_adlock_find_helper || return "$?"
-	_adlock_capture "$_adlock_bin" keep-host "$2" || _adlock_unanswered "$3" "$_adlock_line"
-}
-
-_adlock_find_node() {
-	_adlock_first _adlock_line /proc/sys/kernel/hostname || _adlock_capture command uname -n || return 71
+	[ -f "$3" ] && [ ! -h "$3" ] && [ -O "$3" ] && _adlock_first _adlock_line "$3" || _adlock_line=''
+	case $_adlock_line in
+	'*') ;;
+	'' | *[!$_adlock_alnum._-]*)
+		_adlock_find_helper || return "$?"
+		_adlock_capture "$_adlock_bin" host "$1" "$2" || _adlock_unanswered "$3" "$_adlock_line"
+		;;
+	esac
 }
 
 # _adlock_proc KEY reads the line of KEY in /proc/self/status.
@@ -1540,22 +1455,6 @@ _adlock_proc() {
 
 # --- Names ---------------------------------------------------------------------
 
-# _adlock_build_name: PROGRAM.HOST.OPERATOR.OPERAND, each part made canonical.
-_adlock_build_name() {
-	set -- "${#_adlock_program} $_adlock_program $_adlock_host" "$_adlock_known"
-	if [ "$2" != "${2%% *} $1" ]; then
-		_adlock_part "$_adlock_program" || return "$?"
-		set -- "$1" "$_adlock_part"
-		_adlock_part "$_adlock_host" || return "$?"
-		set -- "$1" "$2.$_adlock_part"
-		_adlock_known="$2 $1"
-	fi
-	_adlock_part "$_adlock_operator" || return "$?"
-	_adlock_name=${2%% *}.$_adlock_part
-	_adlock_part "$_adlock_operand" || return "$?"
-	_adlock_name=$_adlock_name.$_adlock_part
-}
-
 # _adlock_reader NAME sets $_adlock_part to the name of this process's lock as a reader, at most
 # 255 bytes long.
 _adlock_reader() {
@@ -1563,54 +1462,22 @@ _adlock_reader() {
 	[ "${#_adlock_part}" -le 255 ] || _adlock_part=r.$1.$_adlock_pid
 }
 
-# _adlock_part TEXT is the paper's CanonifyName for text that can be read back: a path of letters
-# and digits, or such words with dots, of at most 60 bytes. Other text gets a checksum, which costs
-# forks.
+# _adlock_part TEXT adds a dot and TEXT, made canonical, to $_adlock_name: CanonifyName of the paper, for text
+# that can be read back, which is a path of letters and digits, or such words with dots, of at most 60
+# bytes. It fails for other text.
 _adlock_part() {
 	case $1 in
-	*[!$_adlock_alnum./]* | .* | /*.* | [!/]*/*) _adlock_have_summed "$1" ;;
-	*)
-		if [ "${#1}" -gt 60 ]; then
-			_adlock_have_summed "$1"
-			return "$?"
-		fi
-		set -- "$1" ''
-		while :; do
-			case $1 in
-			*[./]*) set -- "${1#*[./]}" "$2${1%%[./]*}_" ;;
-			*) break ;;
-			esac
-		done
-		_adlock_part=$2$1
-		;;
+	*[!$_adlock_alnum./]* | .* | /*.* | [!/]*/*) return 1 ;;
 	esac
-}
-
-_adlock_have_summed() {
-	_adlock_capture _adlock_quietly _adlock_summed "$1" || return "$?"
-	_adlock_part=$_adlock_line
-}
-
-# _adlock_summed TEXT prints the first 48 canonical bytes of TEXT, `-`, and its checksum. It fails
-# if this shell counts characters and not bytes (W5). Call it in a subshell.
-_adlock_summed() {
-	LC_ALL=C
-	set -- "$1" "$1" ''
-	if [ "${#1}" -gt 48 ]; then # for 100 kB the loop would take a minute
-		set -- "$1" "$(command printf %.48s. "$1")" ''
-		[ "${#2}" = 49 ] || return 1
-		set -- "$1" "${2%?}" ''
-	fi
+	[ "${#1}" -le 60 ] || return 1
+	set -- "$1" ''
 	while :; do
-		set -- "$1" "$2" "$3${2%%[!"$_adlock_alnum"]*}"
-		set -- "$1" "${2#"${2%%[!"$_adlock_alnum"]*}"}" "$3"
-		[ -n "$2" ] || break
-		set -- "$1" "${2#?}" "$3"_
+		case $1 in
+		*[./]*) set -- "${1#*[./]}" "$2${1%%[./]*}_" ;;
+		*) break ;;
+		esac
 	done
-	set -- "$(command printf %s "$1" | command cksum)" "${#1}" "$3"
-	set -- "${1%% *}" "${1#* }" "$2" "$3"
-	[ "${2%% *}" = "$3" ] || return 1
-	command echo "$4-$1"
+	_adlock_name=$_adlock_name.$2$1
 }
 
 # --- The guard of a script --------------------------------------------------------
@@ -1627,35 +1494,21 @@ _adlock_guard_again() {
 	*) return 1 ;; # a subshell; or locks are held, which the supervisor would not release
 	esac
 	[ "${PWD-}" = "$_adlock_from" ] || command cd "$_adlock_from" 2>/dev/null || return 1
-	_adlock_take guarded "$1" "$2" "$_adlock_pass"
+	_adlock_as_set _adlock_take guarded "$1" "$2" "$_adlock_pass"
 }
 
-# _adlock_restart guarded OPTION... does not return. It may export these variables: if the script
-# has set them above the guard, the second start sets them too.
+# _adlock_restart OPTION... does not return. It exports the settings that have no option: the second start
+# sets them too, if the script has set them above the guard.
 _adlock_restart() {
-	[ -z "${ADLOCK_LOGDIR-}" ] || export ADLOCK_LOGDIR
-	[ -z "${ADLOCK_LOG_MAX-}" ] || export ADLOCK_LOG_MAX
-	[ -z "${ADLOCK_HOOK-}" ] || export ADLOCK_HOOK
-	[ -z "${ADLOCK_HOOK_RUNS-}" ] || export ADLOCK_HOOK_RUNS
-	[ -z "${ADLOCK_SYSLOG-}" ] || export ADLOCK_SYSLOG
-	set -- "$@" ${ADLOCK_RETRY_FAILED:+"--switch=retry-failed=$ADLOCK_RETRY_FAILED"} \
-		--exit-denied "${ADLOCK_EXIT_DENIED:-0}" --store "$_adlock_dir" \
-		--program "$_adlock_program" --host "$_adlock_host" --operator "$_adlock_operator"
-	for _adlock_third in ENFORCE QUIET_OK WHOLE_JOB REPLACE ONCE_PER JITTER DRY_RUN FLOCK; do
+	for _adlock_third in LOGDIR LOG_MAX HOOK HOOK_RUNS SYSLOG; do
+		eval "[ -z \"\${ADLOCK_$_adlock_third-}\" ] || export ADLOCK_$_adlock_third"
+	done
+	for _adlock_third in ENFORCE QUIET_OK WHOLE_JOB REPLACE JITTER DRY_RUN; do
 		eval "set -- \"\$@\" \${ADLOCK_$_adlock_third:+\"--setting=ADLOCK_$_adlock_third=\$ADLOCK_$_adlock_third\"}"
 	done
+	set -- guarded --owner "$_adlock_pid" "$@" --exit-denied "${ADLOCK_EXIT_DENIED:-0}" --store "$_adlock_dir" \
+		--program "$_adlock_program" --host "$_adlock_host" --operator "$_adlock_operator"
 	eval "exec \"\$_adlock_bin\" \"\$@\" -- ${_adlock_words#again }"
-}
-
-# _adlock_can_deny refuses an ADLOCK_EXIT_DENIED that is no exit status, with the helper's message.
-_adlock_can_deny() {
-	case ${ADLOCK_EXIT_DENIED-} in
-	'' | [0-9] | [0-9][0-9] | 1[0-9][0-9] | 2[0-4][0-9] | 25[0-5]) ;;
-	*)
-		_adlock_say ADLOCK_EXIT_DENIED "\"$ADLOCK_EXIT_DENIED\": want a whole number from 0 to 255"
-		return 64
-		;;
-	esac
 }
 
 # _adlock_guard_here IFELAPSED EXPIREAFTER guards the script in its own process, by
@@ -1667,7 +1520,7 @@ _adlock_guard_here() {
 		exit 64
 	fi
 	_adlock_operand=$3
-	if _adlock_get_atom "$1" "$2" "$_adlock_pass"; then
+	if _adlock_as_set _adlock_get_atom "$1" "$2" "$_adlock_pass"; then
 		_adlock_guarded=$_adlock_lock
 		_adlock_guard_alone || exit "$?"
 		_adlock_guard_traps
@@ -1735,13 +1588,13 @@ _adlock_guard_end() {
 # --- Small things ------------------------------------------------------------------
 
 # _adlock_can_run checks the arguments of adlock_with before a lock is taken: two to six words
-# ($_adlock_words), the `--`, and a command that exists.
+# (their number $_adlock_words; $_adlock_third refers to them), the `--`, and a command that exists.
 _adlock_can_run() {
-	_adlock_words=$#
-	while [ "$#" -gt 0 ] && { [ "$1" != -- ] || [ "$((_adlock_words - $#))" -lt 2 ]; }; do
+	_adlock_words=0 _adlock_third=''
+	while [ "$#" -gt 0 ] && { [ "$1" != -- ] || [ "$_adlock_words" -lt 2 ]; }; do
+		_adlock_words=$((_adlock_words + 1)) _adlock_third="$_adlock_third \"\${$_adlock_words}\""
 		shift
 	done
-	_adlock_words=$((_adlock_words - $#))
 	if [ "$#" -lt 2 ] || [ "$_adlock_words" -gt 6 ]; then
 		_adlock_say adlock_with 'usage: operator operand [ifelapsed [expireafter [host [now]]]] -- command'
 		return 64

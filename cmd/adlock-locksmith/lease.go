@@ -40,10 +40,8 @@ func newLease() *leaseArgs {
 }
 
 func (h *leaseArgs) options() []config.Option {
-	options := h.Args.Options()
-	return append(options, h.From.Switch(options),
+	return append(h.ScriptOptions(h.Args.Options()),
 		config.Option{Name: "lease", Env: "ADLOCK_LEASE", Arg: "D", Set: config.Text(&h.lease)},
-		config.Option{Name: "since", Arg: "UPTIME", Set: config.Since(&h.Request.WaitSince)},
 		config.Option{Name: "start", Arg: "TIME", Set: config.Text(&h.start)},
 		config.Option{Name: "ancestors", Arg: "PIDS", Set: config.Text(&h.ancestors)})
 }
@@ -69,6 +67,11 @@ func (h *leaseArgs) parse(args []string) (dir string, err error) {
 	}
 	if err := h.Complete(h.options()); err != nil {
 		return "", config.ForScript(h.options(), err)
+	}
+	if !h.named {
+		if err := h.RefuseTick(); err != nil {
+			return "", err
+		}
 	}
 	if h.named {
 		return config.DirOf(h.Store)
@@ -204,11 +207,10 @@ func release(args []string) (int, error) {
 	options := []config.Option{
 		{Name: "token", Arg: "HEX", Set: config.Text(&token)},
 		{Name: "status", Arg: "N", Set: config.Number(&status, 0, 255)},
-		{Name: "retry-failed", Set: config.Toggle(&retry)},
 		{Name: "again", Set: config.Toggle(&again)},
 		{Name: "withdraw", Set: config.Toggle(&withdraw)},
 	}
-	rest, err := config.Parse(append(options, config.Origins{}.Switch(options)), args)
+	rest, err := config.Parse(append(options, config.Origins{}.Setting([]config.Option{config.Bind("retry-failed", config.Toggle(&retry))})), args)
 	if err != nil {
 		return 0, err
 	}

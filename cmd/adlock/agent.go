@@ -2,11 +2,9 @@ package main
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"adlock/lib/agent"
 	"adlock/lib/config"
@@ -37,7 +35,7 @@ var agentVerb = config.Verb{Name: "agent", Run: func(args []string) (int, error)
 	if err != nil {
 		return 0, fault.Wrap("agent", err)
 	}
-	return 0, config.PrintLine(strings.TrimSpace(greeting))
+	return 0, config.PrintLine(greeting)
 }}
 
 // answer does what a helper run would do, by the same code. What cannot be done at once is
@@ -93,14 +91,11 @@ func answerRelease(owner process.Identity, args []string) (agent.Answer, error) 
 	return agent.Answer{}, releaseIn(dir, r, &a.hook)
 }
 
-// answerAge is stat-age.
+// answerAge answers with what last-age prints.
 func answerAge(args []string) (agent.Answer, error) {
 	if len(args) != 1 {
 		return agent.Answer{}, agent.ErrHelper
 	}
-	info, err := os.Stat(args[0])
-	if err != nil {
-		return agent.Answer{}, err
-	}
-	return agent.Answer{Words: wholeSeconds(time.Since(info.ModTime()))}, nil
+	age, err := ageOf(args[0])
+	return agent.Answer{Words: age}, err
 }

@@ -46,7 +46,7 @@ func program() *config.Program {
 		Name: "adlock", Does: "adaptive locks for scripts, cron lines and Makefiles",
 		Verbs: slices.Concat(
 			[]config.Verb{run.Verb(nil), run.Shell(), hold.Verb(nil)}, reports(),
-			[]config.Verb{stopVerb, clearVerb, statAgeVerb, mkatomicVerb, killCarefullyVerb, releaseVerb, leftVerb, takeVerb, takeoverVerb, nameVerb, lockableVerb, locationsVerb, keepHostVerb, guardVerb, agentVerb, run.Guarded}),
+			[]config.Verb{stopVerb, clearVerb, statAgeVerb, ageVerb, mkatomicVerb, killCarefullyVerb, releaseVerb, leftVerb, takeVerb, takeoverVerb, nameVerb, lockableVerb, locationsVerb, hostVerb, guardVerb, agentVerb, run.Guarded}),
 		IsCommand: func(word string) bool {
 			_, err := supervise.Find(word)
 			return err == nil

@@ -45,7 +45,8 @@ func (a *releaseArgs) options() []config.Option {
 		{Name: "withdraw", Set: config.Toggle(&a.withdraw)},
 		{Name: "beside", Arg: "FD", Set: config.Number(&a.beside, 3, 9)},
 	}, config.HookOptions(&a.hook)...)
-	return append(options, a.from.Switch(options))
+	// A script's own setting counts, and that of the environment of a person does not.
+	return append(options, a.from.Setting([]config.Option{config.Bind("retry-failed", config.Toggle(&a.retry))}))
 }
 
 func newRelease() *releaseArgs {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io/fs"
 	"math"
 	"os"
 	"slices"
@@ -68,7 +69,23 @@ func statAge(args []string) (int, error) {
 	return status, nil
 }
 
-// wholeSeconds rounds down, also below zero: a file of the future must not seem 0 seconds old.
+// How long ago the atom of the last lock FILE completed. Without the file it has never completed, which
+// is the age of an mtime of 0.
+var ageVerb = forLibrary("last-age", 1, func(args []string) (string, error) { return ageOf(args[0]) })
+
+func ageOf(file string) (string, error) {
+	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return wholeSeconds(time.Since(time.Unix(0, 0))), nil
+	case err != nil:
+		return "", fault.Wrap(file, errors.Unwrap(err))
+	}
+	return wholeSeconds(time.Since(info.ModTime())), nil
+}
+
+// wholeSeconds rounds down, also below zero: a file with a time in the future must not seem to be 0
+// seconds old.
 func wholeSeconds(age time.Duration) string {
 	return strconv.FormatInt(int64(math.Floor(age.Seconds())), 10)
 }

@@ -27,11 +27,9 @@ type take struct {
 }
 
 func (s *take) options() []config.Option {
-	options := s.Settings.Options()
-	return append(options, s.From.Switch(options),
+	return append(s.ScriptOptions(append(s.Settings.Options(), config.Bind("retry-failed", config.Toggle(new(bool))))),
 		config.Option{Name: "owner", Arg: "PID", Set: config.Number(&s.owner, 1, 1<<30)},
-		config.Option{Name: "beside", Arg: "FD:FILE", Set: config.Text(&s.beside)},
-		config.Option{Name: "since", Arg: "UPTIME", Set: config.Since(&s.Request.WaitSince)})
+		config.Option{Name: "beside", Arg: "FD:FILE", Set: config.Text(&s.beside)})
 }
 
 func takeFile(verb string, args []string, leaveExpired bool) (int, error) {
@@ -82,14 +80,13 @@ func parseTake(verb string, args []string, leaveExpired bool) (s *take, file str
 	return s, rest[0], config.ForScript(options, s.configure(options))
 }
 
-// configure refuses a tick (ADLOCK_ONCE_PER) from a file, as adlock_get refuses the variable: a
-// lock that a script takes by itself counts none.
+// configure adds the settings of the files for the atom, and checks all.
 func (s *take) configure(options []config.Option) error {
 	if err := s.Configure(options, run.Options); err != nil {
 		return err
 	}
-	if tick := config.FromFiles(s.Request.Atom.Name())["ADLOCK_ONCE_PER"]; tick.Value != "" && tick.Value != "0" {
-		return fault.New(fault.Usage, tick.From.Word, "ADLOCK_ONCE_PER is for adlock run: a lock that a script takes by itself counts no ticks")
+	if err := s.RefuseTick(); err != nil {
+		return err
 	}
 	if fd, file, given := strings.Cut(s.beside, ":"); given {
 		number, err := strconv.Atoi(fd)

@@ -10,24 +10,20 @@
 //	answer    NUMBER STATUS[ WORDS][TAB LINE]... LF    its exit status, and its messages
 //	          NUMBER helper LF                         nothing was changed: run a helper
 //
-// Each is one write of at most PIPE_BUF bytes, so none is torn by another. Numbers only grow: a
-// question is never answered twice, and the script skips the answer to an earlier question, which
-// it left unread if a trap interrupted it. A longer question, or one whose words are incomplete, is
-// answered `helper`. Any other line, or an earlier number, ends the agent: so the script always
-// reads an answer, or the end of the pipe.
+// Each is one write of at most PIPE_BUF bytes, so none is torn by another. Numbers only grow: no question
+// is answered twice, and the script skips an answer that it left unread when a trap interrupted it. A
+// question that is too long or incomplete is answered `helper`. Any other line, or an earlier number, ends
+// the agent, so the script always reads an answer or the end of the pipe.
 //
-// The script makes sure that it asks its own agent: the agent holds the directory /proc/OWNER open,
-// and the script, once it has opened the pipes, checks that /proc/PID/fd/N is its own /proc/self.
-// If so, that process is its agent, and had that pid when the pipes were opened. The check fails in
-// a subshell, and for another process that has got the agent's pid. The script does not wait for an
-// answer that will not come: only the agent holds the writing end of the answers, so when it dies
-// the script reads the end of the pipe.
+// The agent holds the directory /proc/OWNER open. The script, once it has opened the pipes, checks that
+// /proc/PID/fd/N is its own /proc/self: if so, that process is its agent, and had that pid when the pipes
+// were opened. In a subshell the check fails. Only the agent holds the writing end of the answers, so when
+// it dies the script reads the end of the pipe.
 //
-// The agent has no parent that waits for it, is in a session of its own, has none of the script's
-// descriptors, and exits when the script has exited (by its pidfd), after a minute without a
-// question, or after ten seconds without the first question: a script that can ask does so at once.
-// Before the agent exits it closes its sign, a second descriptor of /proc/OWNER: the script opens
-// the pipes only after it has found the sign open, and gets answers until the agent has exited.
+// The agent is an orphan in a session of its own, has none of the script's descriptors, and exits when the
+// script has exited (by its pidfd), after a minute without a question, or after ten seconds without the
+// first one. Before that it closes its sign, a second descriptor of /proc/OWNER: the script opens the pipes
+// only after it has found the sign open, and gets answers until the agent has exited.
 package agent
 
 import (

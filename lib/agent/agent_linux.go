@@ -27,8 +27,8 @@ const (
 	name      = "adlock: agent" // the first argument of an agent: no verb, so no person types it
 )
 
-// Start starts the agent of the owner. Once the agent is ready, Start returns how to ask it: its
-// pid and the numbers of four of its descriptors, PID SIGN OWNER QUESTIONS ANSWERS.
+// Start starts the agent of the owner. Once the agent is ready, Start returns how to ask it: the
+// assignments of one command of the shell, which lead to four of its descriptors.
 func Start(owner process.Identity) (greeting string, err error) {
 	null, err := sysfile.Open(os.DevNull, unix.O_RDWR)
 	if err != nil {
@@ -52,7 +52,7 @@ func Start(owner process.Identity) (greeting string, err error) {
 	if err != nil {
 		return "", err
 	}
-	text := make([]byte, 100)
+	text := make([]byte, 1000)
 	n, err := sysfile.Read(line[0], text)
 	if err == nil && n == 0 {
 		err = errors.New("it died before it was ready")
@@ -159,9 +159,8 @@ func (s source) Read(into []byte) (int, error) {
 // not noticed meanwhile.
 const lingering = 20 * time.Millisecond
 
-// linger waits for a question that comes at once, by a system call that the Go runtime does not
-// know of. Otherwise the runtime would, at each question, wake two of its threads and check them
-// every 20 microseconds, for longer than the answer takes.
+// linger waits for a question that comes at once, by a system call that the Go runtime does not know of:
+// otherwise the runtime would, at each question, wake two threads and check them every 20 microseconds.
 func (s source) linger() {
 	asked := []unix.PollFd{{Fd: int32(s), Events: unix.POLLIN}}
 	most := unix.NsecToTimespec(lingering.Nanoseconds())
@@ -199,10 +198,9 @@ var (
 	parting = 2 * time.Second
 )
 
-// leave ends this process when the owner has exited, or has asked nothing for a while. It closes
-// the sign first: a script that has just found the sign may open the pipes and ask until the agent
-// exits, and a script that does not find it starts another agent. A script that found the sign, and
-// was then stopped for longer than parting, finds no agent, or reads the end of the answers.
+// leave ends this process when the owner has exited, or has asked nothing for a while. It closes the sign
+// first: a script that has just found the sign may ask until the agent exits, and one that does not find
+// it starts another agent.
 func (s *server) leave(owner process.Handle) {
 	for !owner.Exited() && s.quietFor() < s.patience() {
 		owner.Await(s.patience() - s.quietFor())
@@ -230,8 +228,8 @@ func (s *server) quietFor() time.Duration {
 	return process.Boottime() - time.Duration(s.at.Load())
 }
 
-// openPipes makes the pipes. The agent keeps the writing end of the questions open too: without it,
-// the agent would read the end of the pipe whenever the script does not have it open.
+// openPipes makes the pipes. The agent keeps the writing end of the questions open too, or it would read
+// the end of the pipe whenever the script does not have it open.
 func (s *server) openPipes() (questions int, err error) {
 	var asked, answered, said [2]int
 	for _, ends := range []*[2]int{&asked, &answered, &said} {
@@ -264,7 +262,8 @@ func (s *server) greet(questions int) error {
 	if s.sign, err = unix.FcntlInt(uintptr(owner), unix.F_DUPFD_CLOEXEC, 0); err != nil {
 		return err
 	}
-	line := fmt.Sprintln(os.Getpid(), s.sign, owner, questions, s.answers)
+	at := fmt.Sprintf("/proc/%d/fd/", os.Getpid())
+	line := fmt.Sprintf("_adlock_agent_sign=%s%d _adlock_agent_at=%s%d _adlock_questions=%s%d _adlock_answers=%s%d _adlock_agent=tried", at, s.sign, at, owner, at, questions, at, s.answers)
 	if _, err := sysfile.Write(1, []byte(line)); err != nil {
 		return err
 	}

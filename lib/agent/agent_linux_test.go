@@ -3,6 +3,7 @@ package agent
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,19 +63,25 @@ func of(t *testing.T, pid int) process.Identity {
 func started(t *testing.T, owner process.Identity) *asker {
 	t.Helper()
 	greeting, err := Start(owner)
-	f := strings.Fields(greeting)
-	if err != nil || len(f) != 5 {
+	var pid int
+	var paths []string
+	for _, assignment := range strings.Fields(greeting) {
+		name, path, _ := strings.Cut(assignment, "=")
+		if n, _ := fmt.Sscanf(path, "/proc/%d/fd/", &pid); n == 1 && strings.HasPrefix(name, "_adlock_") {
+			paths = append(paths, path)
+		}
+	}
+	if err != nil || len(paths) != 4 {
 		t.Fatalf("%q, %v", greeting, err)
 	}
-	at := "/proc/" + f[0] + "/fd/"
-	a := &asker{t: t, id: of(t, must.Get(strconv.Atoi(f[0]))(t)), sign: at + f[1], owner: at + f[2]}
+	a := &asker{t: t, id: of(t, pid), sign: paths[0], owner: paths[1]}
 	t.Cleanup(func() { // once the agent has left, its pid may be another process's
 		if a.id.Life() == process.Alive {
 			_ = unix.Kill(a.id.PID, unix.SIGKILL)
 		}
 	})
-	a.questions = must.Get(os.OpenFile(at+f[3], os.O_WRONLY, 0))(t)
-	a.unread = must.Get(os.OpenFile(at+f[4], os.O_RDONLY, 0))(t)
+	a.questions = must.Get(os.OpenFile(paths[2], os.O_WRONLY, 0))(t)
+	a.unread = must.Get(os.OpenFile(paths[3], os.O_RDONLY, 0))(t)
 	a.answers = bufio.NewReader(a.unread)
 	t.Cleanup(func() { a.questions.Close(); a.unread.Close() })
 	return a

@@ -100,8 +100,8 @@ func TestEnvironmentAndOptionsWinOverAFile(t *testing.T) {
 	s := Defaults()
 	getenv := func(name string) string { return map[string]string{"ADLOCK_WAIT": "2m"}[name] }
 	options := s.Options()
-	must.Get(s.From.ParseIn(getenv, append(options, s.From.Switch(options)),
-		[]string{"--starving", "7", "--switch=shared=0"}))(t)
+	must.Get(s.From.ParseIn(getenv, append(options, s.From.Setting(options)),
+		[]string{"--starving", "7", "--setting=ADLOCK_SHARED=0"}))(t)
 	s.Request.Atom = atom.Named("backup", "h")
 	must.Do(t, s.Configure(options, values))
 	r := s.Request

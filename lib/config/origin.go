@@ -38,10 +38,12 @@ func (all Origins) set(o *Option, from Origin, value string) error {
 	if from.Place <= o.Minutes {
 		value = limit.InMinutes(value)
 	}
-	if err := o.Set(value); err != nil {
+	switch err := o.Set(value); {
+	case err == nil || o.Name == setting: // its error names the variable
+		return err
+	default:
 		return &fault.Error{Kind: fault.Usage, Object: from.Word, Err: err}
 	}
-	return nil
 }
 
 // Compare is above 0 if the first option wins, below 0 if the second; 0: both from one place.
@@ -73,20 +75,13 @@ func (all Origins) Filed() (names []string) {
 	return names
 }
 
-// Switch passes on a switch of adlock.sh's, NAME=VALUE, which a file could else turn on again.
-func (all Origins) Switch(options []Option) Option {
-	return Option{Name: "switch", Arg: "NAME=VALUE", Set: func(text string) error {
-		name, value, _ := strings.Cut(text, "=")
-		if o := Find(options, "--"+name); o != nil && o.Arg == "" {
-			return all.set(o, Origin{Place: OnCommandLine, Word: "--" + name}, value)
-		}
-		return unknown{kind: "switch"}
-	}}
-}
+const setting = "setting"
 
-// Setting passes on what a script has not exported, ADLOCK_X=VALUE; it counts like a variable.
+// Setting is the option by which adlock.sh passes on what a script has set without exporting it:
+// ADLOCK_X=VALUE. It counts like a variable of the environment. A switch that is off is passed on too:
+// otherwise a settings file could turn it on.
 func (all Origins) Setting(options []Option) Option {
-	return Option{Name: "setting", Arg: "ADLOCK_X=VALUE", Set: func(text string) error {
+	return Option{Name: setting, Arg: "ADLOCK_X=VALUE", Set: func(text string) error {
 		variable, value, _ := strings.Cut(text, "=")
 		if i := slices.IndexFunc(options, func(o Option) bool { return o.Env == variable }); i >= 0 {
 			return all.set(&options[i], Origin{Place: InEnvironment, Word: variable}, value)

@@ -27,6 +27,8 @@ type Settings struct {
 	Library  bool // its arguments IFELAPSED and EXPIREAFTER are minutes if they have no unit
 	Remote   bool // the locks are beyond this machine, where adlock status does not look
 	MayFlock bool // a process keeps a file locked beside the atom while its job lives
+	tick     string
+	flock    string
 
 	From Origins // where the options were set
 }
@@ -62,6 +64,27 @@ func (s *Settings) Options() []Option {
 		Bind("now", passClock(&r.Now)),
 		Bind("verbose", Toggle(&s.Verbose)),
 	), HookOptions(s.Hook)...)
+}
+
+// ScriptOptions are options, and those by which adlock.sh passes on all that a script has set for its
+// locks. Some of it has no effect on a lock that a script takes by itself: RefuseTick and Check refuse that.
+func (s *Settings) ScriptOptions(options []Option) []Option {
+	options = append(options, Bind("once-per", Text(&s.tick)), Bind("flock", Text(&s.flock)))
+	return append(options, s.From.Setting(options),
+		Option{Name: "since", Arg: "UPTIME", Set: Since(&s.Request.WaitSince)})
+}
+
+// RefuseTick refuses ADLOCK_ONCE_PER for a lock that a script takes by itself: the atom would run as often
+// as it is asked for.
+func (s *Settings) RefuseTick() error {
+	const why = "is for adlock run: a lock that a script takes by itself counts no ticks"
+	switch {
+	case s.tick == "" || s.tick == "0":
+		return nil
+	case s.From.IsFiled("once-per"):
+		return fault.New(fault.Usage, s.From["once-per"].Word, "ADLOCK_ONCE_PER "+why)
+	}
+	return fault.New(fault.Usage, "ADLOCK_ONCE_PER", why+" (unset it)")
 }
 
 func (s *Settings) expireAfter(value string) error {
@@ -114,7 +137,7 @@ const onlyForCommand = "a file is locked only for a command: adlock run, adlock_
 // refuseFlock refuses ADLOCK_FLOCK for a lock beside which no process would keep the file locked.
 func (s *Settings) refuseFlock() error {
 	filed := FromFiles(s.Request.Atom.Name())[flockVariable]
-	if s.MayFlock || os.Getenv(flockVariable) == "" && filed.Value == "" {
+	if s.MayFlock || s.flock == "" && os.Getenv(flockVariable) == "" && filed.Value == "" {
 		return nil
 	}
 	return fault.New(fault.Usage, cmp.Or(filed.From.Word, flockVariable), onlyForCommand)

@@ -69,37 +69,38 @@ func TestAMakefileCanSetEachSettingOfOneLock(t *testing.T) {
 	}
 }
 
-// In this function the library passes its settings on as options. It exports those that it cannot pass
-// on in this way: the helper inherits them.
+// passedOn are the settings that the library passes on for each lock.
+func passedOn(t *testing.T, text string) (names []string) {
+	t.Helper()
+	for _, found := range regexp.MustCompile(`\$\{ADLOCK_(\w+):\+"--setting=ADLOCK_(\w+)=\$ADLOCK_(\w+)"\}`).FindAllStringSubmatch(between(t, text, "\n_adlock_as_set() {", "\n}\n"), -1) {
+		if found[1] != found[2] || found[1] != found[3] {
+			t.Error(found[0])
+		}
+		names = append(names, found[1])
+	}
+	return names
+}
+
 func TestTheLibraryPassesOnEachSettingOfItsVerbs(t *testing.T) {
 	text := source(t, "adlock.sh")
-	passed := between(t, text, "\n_adlock_take() {", "\n\tcase $1 in")
-	var got, want []string
-	for _, found := range regexp.MustCompile(`--(?:switch=)?([a-z-]+)`).FindAllStringSubmatch(passed, -1) {
-		got = append(got, found[1])
-	}
-	for _, o := range ofLibrary() {
-		if o.Name != "hook" && o.Name != "hook-runs" && o.Name != "syslog" {
-			want = append(want, o.Name)
-		}
-	}
-	sameWords(t, "adlock.sh", got, append(want, "owner", "since", "now", "beside"))
-	exported := strings.Fields(between(t, text, "\n\t\texport ", "\n"))
+	exported := strings.Fields(strings.ReplaceAll(between(t, text, "\n\t\texport ", "\n"), "ADLOCK_", ""))
+	want := variables(ofLibrary(), func(o *Option) bool { return !slices.Contains(exported, strings.TrimPrefix(o.Env, "ADLOCK_")) })
+	arguments := []string{"IF_ELAPSED", "EXPIRE_AFTER"}
+	sameWords(t, "adlock.sh", append(passedOn(t, text), arguments...), append(want, "RETRY_FAILED", "ONCE_PER", "FLOCK"))
 	for _, name := range exported {
-		if o := OfVariable(name); o == nil || !o.Inherited {
+		if o := OfVariable("ADLOCK_" + name); o == nil || !o.Inherited {
 			t.Errorf("adlock.sh exports %s", name)
 		}
 	}
+	sameWords(t, "the guard", exported, strings.Fields(between(t, text, "for _adlock_third in LOGDIR", "; do")+" LOGDIR"))
 }
 
-func TestTheLibraryChecksEachSwitch(t *testing.T) {
-	checked := regexp.MustCompile(`_adlock_is_switch ADLOCK_(\w+)`).FindAllStringSubmatch(between(t, source(t, "adlock.sh"), "\n_adlock_can_switch() {", "\n}\n"), -1)
-	got := []string{}
-	for _, found := range checked {
-		got = append(got, found[1])
-	}
-	want := variables(ofLibrary(), func(o *Option) bool { return o.Arg == "" && o.Name != "hook-runs" && o.Name != "syslog" })
-	sameWords(t, "adlock.sh", got, append(want, "RETRY_FAILED"))
+func TestTheGuardPassesOnEachSettingOfRun(t *testing.T) {
+	text := source(t, "adlock.sh")
+	got := append(passedOn(t, text), strings.Fields(between(t, text, "for _adlock_third in ENFORCE", "; do")+" ENFORCE")...)
+	arguments := []string{"IF_ELAPSED", "EXPIRE_AFTER", "EXIT_DENIED", "NOW", "NAME", "PROGRAM", "OPERATOR", "OPERAND"}
+	want := variables(Table, func(o *Option) bool { return o.Name != "" && !o.Inherited || o.Name == "verbose" })
+	sameWords(t, "the guard", append(got, arguments...), want)
 }
 
 func TestTheLibrarysSettingsAreInTheTable(t *testing.T) {

@@ -35,10 +35,9 @@ var (
 // Length is how long a job is watched whose runs typically take that long.
 func Length(typical time.Duration) time.Duration { return min(max(typical, Shortest), Longest) }
 
-// How often a job is looked at: often at first, as most jobs that work show it at once; later so
-// seldom that a process which wakes now and then is hardly ever seen awake. A look takes a quarter
-// of a second on a machine with 10,000 processes; the pause after it is a hundred times as long, so
-// a watch takes at most a hundredth of a processor.
+// How often a job is looked at: often at first, as most jobs that work show it at once, later so seldom
+// that a watch takes at most a hundredth of a processor. A look takes a quarter of a second on a machine
+// with 10,000 processes.
 const (
 	looks   = 60  // in a whole watch, more or less
 	cost    = 100 // a pause is at least so many times as long as the look before it

@@ -19,10 +19,10 @@ type Killer struct {
 	Pause   time.Duration
 	Observe func(Signalled) // called for each signal sent; may be nil
 
-	// Record is called with all known members before the first signal, and with each later one
-	// before it is signalled: if the ending fails, or this process is killed, the next newcomer
-	// must find out which members live (lib/protocol.md, 5). If Record returns an error, no further
-	// signal is sent, and End returns that error. It may be nil if the job holds no lock.
+	// Record is called with all known members before the first signal, and with each later one before its
+	// signal, so that the next newcomer finds out which members live if this ending fails
+	// (lib/protocol.md, 5). If it returns an error, no further signal is sent, and End returns that error.
+	// It may be nil if the job holds no lock.
 	Record func([]process.Identity) error
 
 	// Enough reports whether another process has ended the job meanwhile: then End sends no further
@@ -44,18 +44,16 @@ var stages = [][]unix.Signal{
 	{unix.SIGKILL},
 }
 
-// End ends the job. It returns nil once all deaths are confirmed, or at once if it finds no process
-// of the job: the job of a dead owner that led no group cannot be found.
+// End ends the job, and returns nil once all deaths are confirmed, or at once if it finds no process of
+// the job: the job of a dead owner that led no group cannot be found.
 //
-// It returns ErrAncestor if this process or an ancestor belongs to the job, and a
-// *process.StuckError if a member may not be signalled, cannot be checked, or outlives KILL. If
-// that is known before the first signal, no signal is sent. Other errors are the system's, such as
-// a process table that could not be read, or those of Record.
+// The error is ErrAncestor if this process or an ancestor belongs to the job, and a *process.StuckError if
+// a member may not be signalled, cannot be checked, or outlives KILL. If that is known before the first
+// signal, none is sent. Other errors are the system's, or those of Record.
 //
-// A member that is found late gets the signals of the stage in which it is found. Two kinds of
-// members cannot be found: those outside the owner's group whose parent died between two scans (on
-// Linux a supervised job has none, as its orphans stay with their subreaper); and those that /proc
-// hides (hidepid) together with their parent.
+// A member that is found late gets the signals of that stage. Two kinds cannot be found: those outside the
+// owner's group whose parent died between two scans (on Linux a supervised job has none), and those that
+// /proc hides together with their parent.
 func (k Killer) End(job process.Job) error {
 	h, err := track(job)
 	if err != nil {
@@ -64,9 +62,9 @@ func (k Killer) End(job process.Job) error {
 	return k.end(h)
 }
 
-// EndDescendants ends the processes that Descendants returns, as End does, and never this process.
-// This process must be a subreaper (Linux: PR_SET_CHILD_SUBREAPER), or orphans are missed, and must
-// reap its children meanwhile, or their deaths are not confirmed.
+// EndDescendants ends the processes that Descendants returns, as End does, and never this process, which
+// must be a subreaper (Linux), or orphans are missed, and must reap its children meanwhile, or their
+// deaths are not confirmed.
 func (k Killer) EndDescendants(group bool) error {
 	h, err := trackOwn(group)
 	if err != nil {

@@ -13,10 +13,9 @@ import (
 // job counts as forking faster than it can be scanned.
 const mostGrowing = 3
 
-// outrun ends jobs in which each process forks a successor and exits before a scan reaches it. It
-// kills the new children of the keeper, the subreaper to which the successors fall. If scans still
-// find new members, it signals the owner's group: the kernel reaches all of a group at once, even a
-// process that is just being forked.
+// outrun ends jobs in which each process forks a successor and exits before a scan reaches it. It kills
+// the new children of the keeper, to which the successors fall, and if scans still find new members, the
+// owner's group at once.
 func (k Killer) outrun(h *tree, deadline time.Time) error {
 	if h.growing == 0 {
 		return nil
@@ -45,9 +44,8 @@ func (k Killer) killGroup(h *tree) bool {
 	return true
 }
 
-// chase kills the keeper's new children; to list them takes microseconds. found is true if the list
-// had children that were not tried before, even if they have exited meanwhile: they may have left a
-// successor. Without a keeper the list is empty.
+// chase kills the keeper's new children. found is true if there were some that were not tried before: even
+// if they have exited, they may have left a successor.
 func (k Killer) chase(h *tree, tried map[int]bool) (found bool, err error) {
 	for _, pid := range process.Children(h.keeper.PID) {
 		if tried[pid] {

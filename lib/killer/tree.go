@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -46,9 +47,8 @@ type member struct {
 	gone  bool  // death confirmed, handle closed
 }
 
-// track prepares the tree of a job, or returns the reason why the job may not be ended. If no
-// recorded process lives, and no group or session may have members, the tree is empty: no process
-// of the job is left.
+// track prepares the tree of a job, or returns the reason why the job may not be ended. The tree is empty
+// if no process of the job is left.
 func track(job process.Job) (*tree, error) {
 	h := newTree(job.FileUID)
 	if err := process.Readable(); err != nil {
@@ -97,10 +97,9 @@ func newTree(fileUID int) *tree {
 // find is a variable for a test in which a process ends, and another gets its pid, at this moment.
 var find = process.Find
 
-// root adds a recorded process if it lives, and returns its key; the zero key if it is dead. It
-// reads the process's data first and checks afterwards that the process lives: it then had its pid
-// all along, so the data are its own. In the other order the process could die in between, and the
-// data could be those of a stranger with the same pid.
+// root adds a recorded process if it lives, and returns its key; the zero key if it is dead. It checks
+// that the process lives after it has read its data: the process then had its pid all along. In the other
+// order the data could be a stranger's.
 func (h *tree) root(id process.Identity) (process.Key, error) {
 	e, err := find(id.PID)
 	uid, unknown := process.User(id.PID)
@@ -149,12 +148,11 @@ func (h *tree) spare() error {
 	return nil
 }
 
-// scan looks for new members. done is true if no member is left: no member lived before the table
-// was read, so none can have forked meanwhile; and the table showed no member, not even one that
-// died before scan could hold it.
+// scan looks for new members. done is true if none is left: none lived before the table was read, so none
+// can have forked meanwhile, and the table showed none, not even one that died before scan could hold it.
 //
-// The error is ErrAncestor if a process to be spared is a member. This process is then part of the
-// job, and ending the rest of the job would free the lock while this part lives.
+// The error is ErrAncestor if a process to be spared is a member: ending the rest would free the lock
+// while this one lives.
 func (h *tree) scan() (done bool, err error) {
 	defer func(begun time.Time) { h.took = time.Since(begun) }(time.Now())
 	quiet := len(h.living()) == 0
@@ -176,12 +174,13 @@ func (h *tree) scan() (done bool, err error) {
 		h.latest = e
 	}
 	living := h.living()
-	h.growing = count(h.growing, fresh)
+	if h.growing++; !fresh {
+		h.growing = 0
+	}
 	h.noteLonely(len(living) == 1 && living[0].Key == h.keeper)
 	return quiet && !fresh && h.unchecked() == nil, nil
 }
 
-// readTable is a variable for tests, which count its calls.
 var readTable = process.Table
 
 // table is the process table. Recorded processes that it does not show are looked up by pid and
@@ -201,12 +200,8 @@ func (h *tree) readTable(see func(*process.Entry) bool) ([]process.Entry, error)
 	if err != nil {
 		return nil, err
 	}
-	shown := make(map[process.Key]bool, len(list))
-	for _, e := range list {
-		shown[e.Key()] = true
-	}
 	for k := range h.membership.Roots {
-		if shown[k] {
+		if slices.ContainsFunc(list, func(e process.Entry) bool { return e.Key() == k }) {
 			continue
 		}
 		if e, err := process.Find(k.PID); err == nil && e.Key() == k {
@@ -216,16 +211,9 @@ func (h *tree) readTable(see func(*process.Entry) bool) ([]process.Entry, error)
 	return list, nil
 }
 
-func count(n int, again bool) int {
-	if again {
-		return n + 1
-	}
-	return 0
-}
-
-// keeperGrace is how long a supervisor may take to exit by itself once its job is gone: it tries
-// for 0.2 s to release the lock that is being taken over. If it were killed meanwhile, the shell
-// that started it would report that, and cron would mail it.
+// keeperGrace is how long a supervisor may take to exit once its job is gone: it tries for 0.2 s to
+// release the lock. If it were killed meanwhile, the shell that started it would report that, and cron
+// would mail it.
 const keeperGrace = time.Second
 
 func (h *tree) noteLonely(lonely bool) {
@@ -237,10 +225,9 @@ func (h *tree) noteLonely(lonely bool) {
 	}
 }
 
-// alone tells whether only the keeper is left and its grace is over.
+// Only the keeper is left: alone once its grace is over, graced before.
 func (h *tree) alone() bool { return !h.lonely.IsZero() && time.Since(h.lonely) >= keeperGrace }
 
-// graced tells whether only the keeper is left and its grace is not over.
 func (h *tree) graced() bool { return !h.lonely.IsZero() && !h.alone() }
 
 // keeperIsDue tells whether the keeper should have been killed and was not: on a busy machine one
@@ -293,11 +280,10 @@ func (h *tree) objection(m *member) error {
 	return m.Signal(0)
 }
 
-// foreign returns errForeignOwner if this lock file does not allow signals to processes of the
-// member's user. The owner must run as the user that owns the file. A process that belongs to the
-// job only by a dead owner's group or session must run as that user, or as the user of a recorded
-// process. A process that a living owner has started, or that the lock has recorded, may run as any
-// user (su, setpriv).
+// foreign returns errForeignOwner if this lock file does not allow signals to the member's user. The owner
+// must run as the file's user; a member known only by a dead owner's group or session as that user, or as
+// that of a recorded process; other members, which a living owner has started or the lock has recorded, as
+// any user (su, setpriv).
 func (h *tree) foreign(m *member) error {
 	orphan := h.orphans && m.entry.ByBand
 	if h.fileUID < 0 || m.Key != h.owner && !orphan {
@@ -410,17 +396,8 @@ func (h *tree) list() ([]process.Entry, error) {
 	return list, h.unchecked()
 }
 
-// passesOn tells whether m supervises a job that has a living process. Then m need not be
-// signalled: the members of its job are members of this job and are signalled themselves, and m
-// exits after them.
+// passesOn tells whether m supervises a job that has a living process. Then m need not be signalled: it
+// exits after its job, whose members are members here.
 func (h *tree) passesOn(m *member) bool {
-	if !m.entry.Supervises() {
-		return false
-	}
-	for _, other := range h.order {
-		if other.entry.Parent == m.PID && !other.gone {
-			return true
-		}
-	}
-	return false
+	return m.entry.Supervises() && slices.ContainsFunc(h.order, func(other *member) bool { return other.entry.Parent == m.PID && !other.gone })
 }

@@ -1,21 +1,22 @@
 package process
 
 import (
+	"slices"
+
 	"golang.org/x/sys/unix"
 )
 
-// band is a process group or a session. A process in it that started no earlier than the process
-// whose pid is the band's number belongs to that process's job. The kernel does not reuse the
-// number as a pid while the band has members.
+// band is a process group or a session. A process in it belongs to the job of the process whose pid is the
+// band's number if it started no earlier than that. The kernel does not reuse the number as a pid while
+// the band has members.
 type band struct {
 	Key          // the process whose pid is its number
 	session bool // otherwise it is a group
 	within  int  // a group's session; 0: one outside the pid namespace; Unrecorded: unknown
 }
 
-// has tells whether e is in the band. A group stays in one session for good (setpgid(2)): a group
-// of the same number in another session is another group, for example one that a daemon left behind
-// and whose first process had the same pid.
+// has tells whether e is in the band. A group stays in one session (setpgid(2)): one of the same number in
+// another session is another group.
 func (b band) has(e Entry) bool {
 	switch {
 	case e.Start < b.Start:
@@ -49,8 +50,7 @@ func (id Identity) bandsOfCommand() []band {
 	return []band{{Key: k, within: id.SID}, {Key: k, session: true}}
 }
 
-// bands returns the bands of the owner and of its command. Some may have no members yet: the
-// command may make its own group or session later.
+// bands are those of the owner and of its command. Some may have no members yet.
 func (job Job) bands() []band {
 	var list []band
 	if !job.Owner.replaced() {
@@ -76,23 +76,15 @@ func (b band) gone() bool { return !b.session && unix.Kill(-b.PID, 0) == unix.ES
 // ended tells that another process has the band's number as its pid, which happens only after the
 // band is empty. A process in a band of that number is then a stranger.
 func (b band) ended(list []Entry) bool {
-	for _, e := range list {
-		if e.PID == b.PID && b.Start != 0 && e.Start != b.Start && !e.Hidden {
-			return true
-		}
-	}
-	return false
+	return b.Start != 0 && slices.ContainsFunc(list, func(e Entry) bool {
+		return e.PID == b.PID && e.Start != b.Start && !e.Hidden
+	})
 }
 
-// over tells that a group is gone for good: it has no members, and the process whose pid is its
-// number, the only one that could make the group again, was gone when the table was read.
+// over tells that a group is gone for good: it has no members, and the only process that could make it
+// again, whose pid is its number, was gone when the table was read.
 func (b band) over(list []Entry) bool {
-	for _, e := range list {
-		if e.PID == b.PID {
-			return false
-		}
-	}
-	return b.gone()
+	return !slices.ContainsFunc(list, func(e Entry) bool { return e.PID == b.PID }) && b.gone()
 }
 
 // lives tells whether the band has living members. If the table shows none, lives asks the kernel
@@ -101,26 +93,16 @@ func (b band) lives(list []Entry) bool {
 	if b.ended(list) {
 		return false
 	}
-	for _, e := range list {
-		if b.has(e) && !e.Exited {
-			return true
-		}
-	}
-	return b.unseen(list)
+	return slices.ContainsFunc(list, func(e Entry) bool { return b.has(e) && !e.Exited }) || b.unseen(list)
 }
 
-// unseen tells that a group has members and the table shows none, not even an exited one: /proc
-// hides them (hidepid), or they are younger than the table. If /proc may hide processes, an exited
-// member in the table proves nothing: kill(-group, 0) succeeds for a zombie, and for a hidden
-// member as well.
+// unseen tells that a group has members and the table shows none, not even an exited one: /proc hides them
+// (hidepid), or they are younger than the table. If /proc may hide processes, an exited member proves
+// nothing: kill(-group, 0) succeeds for a zombie as for a hidden member.
 func (b band) unseen(list []Entry) bool {
 	if b.session || b.gone() {
 		return false
 	}
-	for _, e := range list {
-		if e.PGID == b.PID && !(e.Exited && hidesProcesses()) {
-			return false
-		}
-	}
-	return !b.gone() // asked again: the last member may have been reaped before the table was read
+	shown := slices.ContainsFunc(list, func(e Entry) bool { return e.PGID == b.PID && !(e.Exited && hidesProcesses()) })
+	return !shown && !b.gone() // asked again: the last member may have been reaped before the table was read
 }

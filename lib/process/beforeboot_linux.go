@@ -11,15 +11,13 @@ import (
 // initialTimeNS is TIME_NS_INIT_INO of linux/nsfs.h: the namespace without an offset.
 const initialTimeNS = 0xeffffffa
 
-// BeforeBoot tells whether the kernel's wall clock showed that time before this boot. It is false if
-// that is not certain.
+// BeforeBoot tells whether the kernel's wall clock showed that time before this boot. It is false if that
+// is not certain.
 //
-// The time of the boot is now less the uptime, unless the clock was set since: it may have been
-// wrong at the boot, or the machine's snapshot was resumed. So a second reading is taken from the
-// device nodes, which the kernel makes as it boots, and a container's runtime as the container
-// starts. A file of this boot is younger than the boot by the clock as it was set then. Relied on:
-// after it was made, the clock was set at most from one of these two readings to the other. In a
-// time namespace with an offset the uptime is another.
+// The time of the boot is now less the uptime, unless the clock was set since. So a second reading is
+// taken from the device nodes, which the kernel makes as it boots, and a container's runtime as the
+// container starts. Relied on: after that, the clock was set at most from one of these two readings to the
+// other. In a time namespace with an offset the uptime is another.
 func BeforeBoot(at time.Time) bool {
 	where, err := here()
 	if err != nil || where.TimeNS != 0 && where.TimeNS != initialTimeNS {

@@ -14,7 +14,6 @@ type Handle struct {
 	fd int
 }
 
-// noPidfd stands for a missing descriptor.
 const noPidfd = -1
 
 // Hold returns a handle, or unix.ESRCH if that very process is gone: the start differs, or the

@@ -12,9 +12,8 @@ import (
 // and with the inode of the pidfd it still names one process.
 const hiddenStart = 1 << 63
 
-// hidden returns what the kernel tells of a process that /proc does not show (hidepid, proc(5)):
-// getpgid(2), getsid(2) and pidfds do not check the caller. It returns false if no process has
-// that pid, and for the id of a thread.
+// hidden returns what getpgid(2), getsid(2) and pidfds, which do not check the caller, tell of a process
+// that /proc hides (hidepid, proc(5)); false if no process has that pid, and for the id of a thread.
 func hidden(pid int) (Entry, bool) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	switch {
@@ -45,9 +44,9 @@ func parentByPidfd(fd int) int {
 	return int(info.Ppid)
 }
 
-// hiddenChildren adds to the list those children of its processes that /proc hides: the kernel
-// lists a process's children whatever their user (CONFIG_PROC_CHILDREN). It does not find the
-// hidden children of a hidden process; that process itself is enough to show that its job lives.
+// hiddenChildren adds the children of listed processes that /proc hides: the kernel lists children
+// whatever their user (CONFIG_PROC_CHILDREN). The hidden children of a hidden process are not found, but
+// that process shows that its job lives.
 func hiddenChildren(list []Entry) []Entry {
 	if !hidesProcesses() {
 		return list

@@ -104,8 +104,8 @@ func Of(pid int) (Identity, error) {
 	return where, nil
 }
 
-// OfChild is Of for a child of this process that is not reaped yet. It reads the identity also of a
-// child that /proc hides, as it may after the child has changed its user: that identity has no start.
+// OfChild is Of for a child that is not reaped yet. If /proc hides it, because it has changed its user,
+// its identity has no start.
 func OfChild(pid int) (Identity, error) {
 	id, err := Of(pid)
 	if !errors.Is(err, unix.EPERM) {
@@ -140,8 +140,8 @@ func Readable() error {
 	return err
 }
 
-// Passing is Readable, but returns nil if /proc is missing: a verb that only looks, or removes a
-// lock that a person has judged stale, goes on without /proc.
+// Passing is Readable, but returns nil if /proc is missing, for a verb that only looks or removes a stale
+// lock.
 func Passing() error {
 	if err := Readable(); fault.KindOf(err) != fault.Unavailable {
 		return err
@@ -191,11 +191,8 @@ func (e Entry) Key() Key { return Key{e.PID, e.Start} }
 func (e Entry) mayHave(child Entry) bool { return e.Hidden || child.Start >= e.Start }
 
 // Ancestor returns the identity of the process pid, and whether that is this process or one of its
-// ancestors.
-//
-// It reads the identity first: an ancestor has had its pid for longer than this process lives. In
-// the other order the ancestor could die in between, and the identity could be that of a stranger
-// with the same pid.
+// ancestors. The identity is read first: an ancestor has had its pid for longer than this process lives,
+// and later it could be a stranger's.
 func Ancestor(pid int) (id Identity, is bool, err error) {
 	id, err = Of(pid)
 	return id, selfOrParent(pid) || slices.Contains(steady(followed), pid), err
@@ -204,9 +201,9 @@ func Ancestor(pid int) (id Identity, is bool, err error) {
 // selfOrParent does not read the process table.
 func selfOrParent(pid int) bool { return pid == os.Getpid() || pid == os.Getppid() }
 
-// Gone reports whether the process that had this pid when this process began is dead or
-// exiting: an exiting process loses its children before it is dead. If the process with that
-// pid began later than this one, it is another process.
+// Gone reports whether the process that had this pid when this process began is dead or exiting: an
+// exiting process loses its children before it is dead. A process that began later than this one is
+// another one.
 func Gone(pid int) bool {
 	e, err := Find(pid)
 	if err != nil {

@@ -17,14 +17,14 @@ type Job struct {
 	Token string        // of the lock, in the environment of the job (MarkVariable); "": none
 	Taken time.Duration // boottime at which the lock was taken
 
-	// FileUID is the user that owns the lock file, -1 without one. Only that user's processes may
-	// be ended because of the lock file, so a pid that the user has planted in it ends no other
-	// user's process. Descendants of a verified owner are ended whatever their user.
+	// FileUID is the user that owns the lock file, -1 without one. Only that user's processes may be ended
+	// because of the file, so that a pid planted in it ends no other user's process. Descendants of a
+	// verified owner are ended whatever their user.
 	FileUID int
 
 	// Supervised: the owner is 'adlock run', which forwards signals and exits after its job. It is
-	// signalled after all other processes of the job are dead, so that no process of the job gets a
-	// signal twice, and orphans stay visible to it: on Linux it is their subreaper.
+	// signalled last, so that no process gets a signal twice, and orphans stay visible to it as their
+	// subreaper (Linux).
 	Supervised bool
 }
 

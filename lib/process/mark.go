@@ -62,7 +62,6 @@ func AddMark(env []string, c Claim) string {
 	return MarkVariable + "=" + marks
 }
 
-// marksIn returns the value of MarkVariable in an environment.
 func marksIn(env []string) string {
 	for _, entry := range env {
 		if marks, is := strings.CutPrefix(entry, MarkVariable+"="); is {
@@ -72,10 +71,9 @@ func marksIn(env []string) string {
 	return ""
 }
 
-// mark tells which processes belong to the job of an owner, although nothing that its lock records
-// shows it (lib/protocol.md, 2): they carry the token of its lock in their environment, or have
-// been forked by the owner and have its image. All are in the owner's session: a process that has
-// left it is a daemon, which the job has left behind on purpose.
+// mark tells which processes belong to the job of an owner although its lock does not record them
+// (lib/protocol.md, 2): they carry the token in their environment, or were forked by the owner and have
+// its image. All are in the owner's session: the job has left a daemon behind on purpose.
 type mark struct {
 	token   string
 	image   uint64
@@ -99,8 +97,7 @@ var (
 	errUnreadable = errors.New("shows no environment to this process")
 )
 
-// mark returns the mark of the job; ok is false if the job has none, or none that can be looked for
-// from where this process is.
+// mark returns the mark of the job; ok is false if it has none, or none that can be looked for from here.
 func (job Job) mark(where Identity) (m mark, ok bool) {
 	if !HasMarks || job.Token == "" || job.Owner.SID == Unrecorded || job.Owner.seenFrom(where) != samePlace {
 		return mark{}, false
@@ -121,9 +118,9 @@ type marked struct {
 // TableReader is Table, or adds to what Table returns.
 type TableReader func(see func(*Entry) bool) ([]Entry, error)
 
-// look finds the processes that bear the mark in a process table, and reads the table again while
-// one of them does not show its environment, but not after one was late: it would be late again.
-// known tells which belong to the job anyway.
+// look finds the processes that bear the mark, and reads the table again while one of them does not show
+// its environment, but not after one was late: it would be late again. known tells which belong to the job
+// anyway.
 func (m mark) look(table TableReader, known func(Key) bool) (seen marked, list []Entry, err error) {
 	for look, end := 1, time.Now().Add(markedWithin); ; look++ {
 		shown := newEnvironments()
@@ -144,9 +141,8 @@ func (m mark) mayBear(e Entry, known func(Key) bool) bool {
 	return e.SID == m.session && !e.Exited && !e.Hidden && !e.kernel && e.Key() != m.owner && (m.ageless || e.Start >= m.since) && !known(e.Key())
 }
 
-// find looks for the processes of a whole process table that bear the mark. A token is of one lock: a
-// process that carries it is no older than that. What else is a sign of the job counts only if the
-// process is later.
+// find looks for the processes that bear the mark. A process that carries the token is no older than the
+// lock. Other signs count only if the process is later.
 func (m mark) find(list []Entry, shown map[Key]environment, known func(Key) bool) (seen marked) {
 	byPID := make(map[int]Entry, len(list))
 	for _, e := range list {
@@ -171,9 +167,8 @@ func (m mark) find(list []Entry, shown map[Key]environment, known func(Key) bool
 	return seen
 }
 
-// isLater tells whether e was probably forked after the lock was taken. In the tick of the clock
-// in which it was taken, pids decide, which the kernel mostly gives out in rising order, and from the
-// bottom again after the last.
+// isLater tells whether e was probably forked after the lock was taken. Within one tick of the clock pids
+// decide, which the kernel mostly gives out in rising order, and from the bottom again after the last.
 func (m mark) isLater(e Entry) bool {
 	const wrapped = 1 << 14
 	younger := e.PID > m.owner.PID || m.owner.PID-e.PID > wrapped
@@ -198,9 +193,9 @@ func (m mark) hasElder(e Entry, byPID map[int]Entry) bool {
 	return false
 }
 
-// isOrphan tells whether another process than the one that has started e is its parent now: one
-// outside its session, or a subreaper that is older than the lock, such as the supervisor of a job
-// of which the owner's was a part. A child of the living owner is found through its parent.
+// isOrphan tells whether e has lost the parent that started it, to a process outside its session, or to a
+// subreaper that is older than the lock, such as the supervisor of a larger job. A child of the living
+// owner is found through its parent.
 func (m mark) isOrphan(e Entry, byPID map[int]Entry) bool {
 	above, there := byPID[e.Parent]
 	if there && above.Key() == m.owner {
@@ -218,7 +213,6 @@ func carries(env []byte, token string) bool {
 	return strings.Contains(marks, " "+token+" ")
 }
 
-// environment is the environment of a process as it was at its last execve(2).
 type environment struct {
 	text []byte
 	err  error
@@ -229,8 +223,7 @@ type environment struct {
 // answer. On a busy machine the thread that reads may get no processor for seconds.
 var environmentWithin = 10 * time.Second
 
-// environments reads the environments of processes, beside this thread. After one that is late it
-// reads no more.
+// environments reads environments beside this thread, and no more after one that is late.
 type environments struct {
 	of     map[Key]environment
 	failed error // why one could not be read just now
@@ -239,7 +232,6 @@ type environments struct {
 	late   bool
 }
 
-// readEnvironment is a variable for tests.
 var readEnvironment = environ
 
 func newEnvironments() *environments {

@@ -53,8 +53,8 @@ func (k *Membership) AddGroup(id Identity) {
 // Empty tells whether there can be no member.
 func (k *Membership) Empty() bool { return len(k.Roots) == 0 && len(k.bands) == 0 && k.mark == nil }
 
-// Look returns a process table in which it has looked for the job's mark. known tells which other
-// processes than the recorded ones need no such look.
+// Look returns a process table in which it has looked for the job's mark, but not at processes that are
+// recorded, or else known.
 func (k *Membership) Look(table TableReader, known func(Key) bool) (list []Entry, err error) {
 	if k.mark == nil {
 		return table(nil)
@@ -63,19 +63,16 @@ func (k *Membership) Look(table TableReader, known func(Key) bool) (list []Entry
 	return list, err
 }
 
-// Doubt returns a process of which Look could not find out whether it bears the job's mark; nil if
-// there is none.
+// Doubt returns a process that may bear the mark, which Look could not find out; nil if there is none.
 func (k *Membership) Doubt() *Entry { return k.seen.doubt }
 
-// Find returns the living members, parents before children: if a shell's foreground child were
-// ended before the shell, the shell would go on to its next command.
+// Find returns the living members, parents before children: if a shell's foreground child were ended
+// before the shell, the shell would go on to its next command. A process that was a member before (known)
+// stays one, whatever its parent is now.
 //
-// A child is found through its parent only while the parent is in the table: later the parent's
-// pid may be another process's. A child that was never seen before its parent exited is found only
-// if it is in a group or session of the job, or bears its mark.
-//
-// known tells which processes were members before: they stay members even if they have another
-// parent now.
+// A child is found through its parent only while the parent is in the table: later the parent's pid may be
+// another process's. A child whose parent exited before it was seen is found only by a group, a session or
+// the mark of the job.
 func (k Membership) Find(list []Entry, known func(Key) bool) []Entry {
 	byParent := make(map[int][]Entry)
 	var roots, others []Entry
@@ -96,8 +93,7 @@ func (k Membership) Find(list []Entry, known func(Key) bool) []Entry {
 	return found
 }
 
-// descend returns the queue and all processes below it, generation by generation, except those
-// that were seen before.
+// descend returns the queue and all below it, generation by generation, without what was seen before.
 func (k Membership) descend(queue []Entry, byParent map[int][]Entry, seen map[Key]bool) []Entry {
 	var found []Entry
 	for len(queue) > 0 {
@@ -120,22 +116,12 @@ func (k Membership) descend(queue []Entry, byParent map[int][]Entry, seen map[Ke
 // inBand tells whether e is in a group or session of the job. A group whose leader is gone is still
 // the same group: while it has members, no other group can get its number.
 func (k Membership) inBand(e Entry) bool {
-	for _, b := range k.bands {
-		if b.has(e) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(k.bands, func(b band) bool { return b.has(e) })
 }
 
 // Whole tells that a signal to the leader's group would reach members only.
 func (k Membership) Whole(list []Entry) bool {
-	for _, e := range list {
-		if e.PGID == k.Leader.PID && !k.inBand(e) {
-			return false
-		}
-	}
-	return k.Leader.PID > 1
+	return k.Leader.PID > 1 && !slices.ContainsFunc(list, func(e Entry) bool { return e.PGID == k.Leader.PID && !k.inBand(e) })
 }
 
 // Drop removes the bands that have ended: another process has their number, or may get it.

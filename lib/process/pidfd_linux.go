@@ -23,7 +23,6 @@ var lastPidfd = sync.OnceValue(func() int {
 	return lastOf(limit.Cur)
 })
 
-// lastOf is lastPidfd for a limit on descriptors.
 func lastOf(descriptors uint64) int { return int(min(descriptors, 1<<20)) - spare }
 
 // openPidfd returns noPidfd if it cannot get one: before Linux 5.3, in a sandbox, or with too few

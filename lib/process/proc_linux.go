@@ -83,9 +83,8 @@ func inode(path string) (uint64, error) {
 	return st.Ino, unread(path, err)
 }
 
-// unread returns an error if a file cannot be read just now, and nil if the file is missing or
-// hidden from this process. If an unreadable file counted as missing, a lock would not record where
-// its owner runs, and no later process could tell whether that owner lives.
+// unread returns an error if a file cannot be read just now; nil if it is missing or hidden. Otherwise a
+// lock would not record where its owner runs, and no later process could tell whether that owner lives.
 func unread(path string, err error) error {
 	switch {
 	case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, unix.ENOTDIR):
@@ -126,10 +125,9 @@ func look(pid int) (Entry, error) {
 	return parseStat(text)
 }
 
-// statOf is the file that shows a process. For itself, this process reads the file of its first
-// thread, which shows the same. The reason is qemu: a program that it runs for another architecture
-// reads a made-up /proc/PID/stat of itself, with a later start and no group. Other processes read
-// the true start, and would take the program for dead.
+// statOf is the file that shows a process. This process reads that of its first thread: under qemu, a
+// program of another architecture reads a made-up /proc/PID/stat of itself, with a later start, and others
+// would take it for dead.
 func statOf(pid int) string {
 	if pid == os.Getpid() {
 		return "task/" + strconv.Itoa(pid) + "/stat"
@@ -204,7 +202,6 @@ func parseStat(text []byte) (Entry, error) {
 	return e, bad
 }
 
-// readImage reads what the fields of /proc/PID/stat tell of a program image.
 func (e *Entry) readImage(address func(field int) uint64) {
 	const code, stack, heap, arguments, argumentsEnd, environ, environEnd = 26, 28, 47, 48, 49, 50, 51
 	const prime = 1<<40 + 0x1b3 // of the checksum FNV-1a
@@ -219,7 +216,6 @@ func (e *Entry) readImage(address func(field int) uint64) {
 	e.arguments, e.environ = int(address(argumentsEnd)-address(arguments)), int(address(environEnd)-address(environ))
 }
 
-// address returns 0 for what is no number.
 func address(text []byte) uint64 {
 	n, _ := strconv.ParseUint(string(text), 10, 64)
 	return n
@@ -244,7 +240,6 @@ func User(pid int) (uid int, err error) {
 	return statusNumber(text, "Uid:", effective)
 }
 
-// statusNumber returns a number of /proc/PID/status.
 func statusNumber(text []byte, field string, column int) (n int, err error) {
 	_, line, _ := bytes.Cut(text, []byte("\n"+field))
 	line, _, _ = bytes.Cut(line, []byte("\n"))
@@ -255,7 +250,6 @@ func statusNumber(text []byte, field string, column int) (n int, err error) {
 	return strconv.Atoi(string(f[column]))
 }
 
-// parent returns the parent's pid.
 func parent(pid int) (int, error) {
 	e, err := Find(pid)
 	if err != nil {
@@ -264,8 +258,8 @@ func parent(pid int) (int, error) {
 	return e.above()
 }
 
-// above returns the parent's pid. The parent of a process that hidepid hides is known only from
-// its pidfd, since Linux 6.13; before, the error is EPERM.
+// above returns the parent's pid. That of a process that hidepid hides is known only from its pidfd, since
+// Linux 6.13; before, the error is EPERM.
 func (e Entry) above() (int, error) {
 	if e.Hidden && e.Parent == 0 {
 		return e.Parent, unix.EPERM
@@ -273,9 +267,8 @@ func (e Entry) above() (int, error) {
 	return e.Parent, nil
 }
 
-// Children returns the pids of a process's children as the kernel lists them
-// (CONFIG_PROC_CHILDREN), in microseconds where a table takes milliseconds. It may miss children
-// while others start or end, so it supplements the process table and does not replace it.
+// Children returns the pids of a process's children as the kernel lists them (CONFIG_PROC_CHILDREN), in
+// microseconds. It may miss children while others start or end, so it does not replace the process table.
 func Children(pid int) []int {
 	tasks, err := os.ReadDir(path(pid, "task"))
 	if err != nil {

@@ -5,13 +5,12 @@ import (
 	"slices"
 )
 
-// Remains tells whether a known process of the job may live although the owner is dead: a process
-// that the lock recorded, or a member of a process group or session that the owner or its command
-// led, or one that bears the job's mark. What cannot be checked counts as living (lib/protocol.md,
-// 2).
+// Remains tells whether a known process of the job may live although the owner is dead: a recorded one, a
+// member of a group or session that the owner or its command led, or one that bears the job's mark. What
+// cannot be checked counts as living (lib/protocol.md, 2).
 //
-// Strangers count as members of the job in one case: the job's group has ended, another process of
-// the same session got its number, led a group, and exited before the other members of that group.
+// Strangers count in one case: the job's group has ended, and another process of the same session got its
+// number, led a group, and exited before the other members of that group.
 func (job Job) Remains() bool {
 	where, err := here()
 	if err != nil {
@@ -26,8 +25,8 @@ func (job Job) Remains() bool {
 	return job.Survived() != nil || job.bandLives(where) || job.markLives(where)
 }
 
-// OfThisBoot is the job with the id of this boot in place of an empty id. It is for a lock whose
-// token shows that it was taken in this boot, although no boot id could be recorded.
+// OfThisBoot is the job with the id of this boot in place of an empty id, for a lock whose token shows
+// that it was taken in this boot.
 func (job Job) OfThisBoot() Job {
 	where := Here()
 	name := func(id Identity) Identity {
@@ -58,9 +57,9 @@ func (job Job) Survived() error {
 	return nil
 }
 
-// uncounted returns an error if a survivor lives, or may live, that the lock had no room for: the
-// job's groups, its session and its mark show them, and, while the owner lives, its descendants. Of
-// the job of a living owner, this process and its ancestors do not count: they release its lock.
+// uncounted returns an error if a survivor lives, or may live, for which the lock had no room. The job's
+// groups, session and mark show survivors and, while the owner lives, its descendants; this process and
+// its ancestors, which release the lock of a living owner, do not count.
 func (job Job) uncounted() error {
 	unknown := &StuckError{PID: job.Owner.PID, Err: ErrUncounted}
 	lives := job.Owner.Life() == Alive
@@ -170,8 +169,8 @@ func (job Job) Marked() (pids []int, err error) {
 	return pids, err
 }
 
-// Left tells whether another process than the owner, which lives, bears the job's mark. Neither this
-// process counts nor those that have started it for the owner.
+// Left tells whether another process than the owner bears the job's mark. This process and its ancestors
+// do not count.
 func (job Job) Left() (bool, error) {
 	marked, err := job.Marked()
 	if err != nil {

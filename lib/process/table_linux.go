@@ -11,26 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Table reads all processes that /proc shows. The result is no snapshot of one instant, but has
-// every process that lives when Table returns: after reading the directory, Table looks up the pids
-// that were given out meanwhile, until there are no new ones. So it finds even a job in which each
-// process forks a successor and exits.
+// Table reads all processes that /proc shows: every process that lives when Table returns. It looks up the
+// pids that were given out while it read, until there are no new ones, and so finds even a job in which
+// each process forks a successor and exits. If the machine forks faster than pids can be looked up, it
+// stops after a while.
 //
-// If the machine forks faster than pids can be looked up, Table stops after a while and returns
-// what it has.
-//
-// see, unless nil, is called with each process as soon as it has been read. It returns false if the
-// process has ended since: then it is left out, and what it has forked is in the table.
+// see, unless nil, is called with each process as soon as it has been read. If it returns false, the
+// process has ended since, and is left out: what it has forked is in the table.
 func Table(see func(*Entry) bool) ([]Entry, error) {
 	s := scan{see}
 	list, err := steadyTable(lastPID, func() ([]Entry, error) { return s.readListed("/proc", nil, 0, math.MaxInt) }, s.readForked)
 	return hiddenChildren(list), err
 }
 
-// scan is one reading of a process table.
 type scan struct{ see func(*Entry) bool }
 
-// steadyTable reads a whole table, and reads again while the last pid changes, at most 1000 times.
 func steadyTable(last func() (int, error), whole func() ([]Entry, error), forked func(list []Entry, after, upTo int) ([]Entry, error)) ([]Entry, error) {
 	before, err := last()
 	if err != nil {
@@ -56,10 +51,9 @@ func steadyTable(last func() (int, error), whole func() ([]Entry, error), forked
 	return list, err
 }
 
-// lastPID is the pid or thread id handed out last in this pid namespace. It is 0 if this system
-// does not show it (/proc has subset=pid). Table then reads /proc once, and a newcomer may miss a
-// job in which each process forks a successor and exits. A supervisor does not miss it: the kernel
-// reports whether it has children.
+// lastPID is the pid or thread id handed out last in this pid namespace; 0 if this system does not show it
+// (subset=pid). Then a newcomer may miss a job in which each process forks a successor and exits. A
+// supervisor does not: the kernel reports whether it has children.
 func lastPID() (int, error) {
 	text, err := word("/proc/loadavg")
 	return lastPIDOf([]byte(text)), err
@@ -102,10 +96,9 @@ func (s scan) readListed(proc string, list []Entry, after, upTo int) ([]Entry, e
 	return list, nil
 }
 
-// readForked adds the processes with pids in (after, upTo]. A process that the list has already is
-// then in it twice, which does no harm. Most of many pids are not in use any more, and /proc lists
-// those that are, in rising order, sooner than each could be looked up: else a process that gets
-// little of a busy machine would look up pids more slowly than the machine gives them out.
+// readForked adds the processes with pids in (after, upTo]; twice in the list does no harm. Of many pids
+// most are not in use any more, and /proc lists those that are sooner than each could be looked up, even
+// on a busy machine.
 func (s scan) readForked(list []Entry, after, upTo int) ([]Entry, error) {
 	if upTo-after > len(list)/4 {
 		return s.readListed("/proc", list, after, upTo)
@@ -129,7 +122,6 @@ func ThreadOf(id int) (process int) {
 	return pid
 }
 
-// readOne adds a process unless it has exited since.
 func (s scan) readOne(list []Entry, pid int) ([]Entry, error) {
 	e, err := look(pid)
 	switch err {

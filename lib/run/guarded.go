@@ -115,7 +115,6 @@ func guarded(args []string) (int, error) {
 	var owner int
 	options := r.options()
 	words, err := r.parse(append(options,
-		r.From.Switch(options),
 		r.From.Setting(options),
 		config.Option{Name: "owner", Arg: "PID", Set: config.Number(&owner, 1, 1<<30)},
 		config.Option{Name: "since", Arg: "UPTIME", Set: config.Since(&r.Request.WaitSince)}), args)

@@ -72,10 +72,6 @@ func (r *run) judge(alarm *time.Timer, seen idle.Verdict) {
 	}
 }
 
-// endRest ends the processes that the command left behind. They have got a signal from forward
-// already, so they first get a pause to act on it.
-func (r *run) endRest() { r.end(r.job.Pause) }
-
 // end ends the whole job after a grace, and sends the result to r.ending. It works in a goroutine,
 // while the main loop goes on reaping.
 func (r *run) end(grace time.Duration) {

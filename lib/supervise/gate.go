@@ -17,16 +17,15 @@ import (
 // gateName is argument 0 of a gate. It is no verb, so no person types it.
 const gateName = "adlock: gate"
 
-// The message that opens the gate is goAhead, entries of the environment with a NUL between them,
-// and endOfMessage. End of file does not open it: it means that the supervisor has died, perhaps before it
-// had the lock.
+// The message that opens the gate is goAhead, entries of the environment with a NUL between them, and
+// endOfMessage. End of file does not open it: the supervisor has died, perhaps before it had the lock.
 const (
 	goAhead      = "g"
 	endOfMessage = "\x00\x00"
 )
 
-// gate is a child of this process that waits for the message goAhead and then becomes the job, so
-// that the job's pid can be recorded before the job does anything.
+// gate is a child that waits for goAhead and then becomes the job, so that the job's pid can be recorded
+// before it acts.
 type gate struct {
 	pid  int
 	line int // this end of a socket pair; the gate's end closes when the gate becomes the job
@@ -35,9 +34,8 @@ type gate struct {
 	entries []string // of the job's environment, sent with goAhead
 }
 
-// startGate starts the program of this process as a gate. The gate's end of the socket pair gets
-// any free descriptor, whose number is an argument of the gate. A fixed number might have a meaning
-// for the job: make's job server, for example, passes descriptors from 3 on.
+// startGate starts this program as a gate. The gate's end of the socket pair gets any free descriptor,
+// whose number is an argument: a fixed number might have a meaning for the job, as for make's job server.
 func startGate(job Job, files []uintptr) (*gate, error) {
 	self, err := sysfile.OwnProgram()
 	if err != nil {

@@ -8,8 +8,6 @@ import (
 // members returns the living processes of the job.
 func (p place) members() ([]process.Entry, error) { return killer.Descendants(p.groupIsJob()) }
 
-// groupIsJob reports whether the members of this process's group belong to the job: if it leads the
-// group. On a terminal they do not, as the group may be a pipeline's (`adlock run … | less`): there
-// the job is the descendants. On Linux these are the whole job, because this process adopts the
-// orphans.
+// groupIsJob reports whether the members of this process's group belong to the job. On a terminal they do
+// not, as the group may be a pipeline's (`adlock run … | less`): there the job is the descendants.
 func (p place) groupIsJob() bool { return p.leads && !p.terminal }

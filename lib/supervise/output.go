@@ -14,17 +14,13 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// output holds what the job writes to its standard output and error, in unnamed files: a job never
-// gets a broken pipe, and no file is left after a crash. If both streams of this process lead to
-// one file (a terminal, cron's pipe), one held file keeps both, in the order of writing. Otherwise
-// each stream has its own held file, and the order between the two is lost.
+// output holds what the job writes to its standard output and error, in unnamed files: a job never gets a
+// broken pipe, and no file is left after a crash. If both streams of this process lead to one file (a
+// terminal, cron's pipe), one held file keeps both in order; otherwise the order between the two is lost.
 //
-// On Linux the files are in memory, like the output that chronic(1) holds back. A job that succeeds
-// without adlock must not fail because a temporary directory is full or missing, and a job whose
-// file is full cannot be given another one.
-//
-// A job that opens /dev/stdout or /dev/stderr again and truncates it, as a shell's `>/dev/stderr`
-// does, loses what that file had until then.
+// On Linux the files are in memory: a job that succeeds without adlock must not fail because a temporary
+// directory is full or missing. A job that opens /dev/stdout again and truncates it loses what that file
+// had.
 type output struct{ out, trouble held } // one file twice if both streams are one
 
 // held is a file, and the place where it is, in words.
@@ -42,9 +38,8 @@ func newOutput() (*output, error) {
 	return &output{out, trouble}, err
 }
 
-// incomplete returns an error if the job may have written more than the files have taken, because
-// they could not grow. The job has got the error of that write, and may have ignored it, or may
-// have reported it here.
+// incomplete returns an error if the files could not grow, and may lack some output. The job has got the
+// error of that write, and may have ignored it.
 func (o *output) incomplete() error {
 	for _, file := range []held{o.out, o.trouble} {
 		if why := sysfile.NoRoomIn(int(file.Fd())); why != nil {

@@ -13,11 +13,9 @@ type place struct {
 	leads    bool // this process leads its process group
 }
 
-// findPlace leaves this process in the process group of its caller: what signals that group, as
-// timeout(1) or a supervisor does, then reaches the job too. Where a job cannot be found by its mark,
-// it makes this process the leader of a group of its own, unless it has a terminal: there the shell
-// has made the group for job control, and a new one would be stopped when the job reads the
-// terminal.
+// findPlace leaves this process in the process group of its caller, so that what signals that group, as
+// timeout(1) does, reaches the job too. Where a job cannot be found by its mark, it makes this process
+// lead a group of its own, but not on a terminal: the job would be stopped there when it reads.
 func findPlace() place {
 	terminal := hasTerminal()
 	if !terminal && !process.HasMarks {

@@ -18,13 +18,10 @@ const (
 	wholeMost = time.Minute // with WholeJob: daemons may stay for days; a child's death ends the pause
 )
 
-// wasEnded reports whether another process or the kernel ended the command. It is true if the
-// command died of a signal: the kernel ran out of memory, or a newcomer was ending the job and may
-// have been killed before all of the job was dead. A shell may exit with the status of such a death
-// instead: zsh does so at a HUP, and leaves its command running. It is also true while a newcomer
-// is ending the job, however the command handled the signal: if this process exited now, the
-// remaining processes would lose their subreaper, and those that fork and exit could not be found
-// any more.
+// wasEnded reports whether another process or the kernel ended the command: it died of a signal, or exited
+// with a shell's status of such a death, as zsh does at a HUP, which leaves its command running. It is
+// also true while a newcomer is ending the job: if this process exited now, the remaining processes would
+// lose their subreaper, and those that fork and exit could not be found any more.
 func (r *run) wasEnded() bool {
 	return r.status.Signaled() || isDeath(r.status.ExitStatus()) || r.job.BeingEnded != nil && r.job.BeingEnded()
 }
@@ -46,10 +43,9 @@ func (r *run) mustOutlast() bool { return !isAlone() && (r.job.WholeJob || r.was
 // process.
 func isAlone() bool { return CanKeepWhole() && !hasChildren() }
 
-// outlast waits, in a goroutine, until no process of the job lives, or until mustOutlast is false,
-// and reports that on r.rest. A job that was ended did not mean to leave processes behind, so only
-// their deaths may free the lock. Meanwhile newcomers find the atom busy, and end these processes
-// when the limit has passed; a signal to this process ends them too.
+// outlast waits, in a goroutine, until no process of the job lives, or mustOutlast is false, and reports
+// that on r.rest. Meanwhile newcomers find the atom busy, and end these processes when the limit has
+// passed, as a signal to this process does.
 func (r *run) outlast() {
 	r.rest = make(chan error, 1)
 	most := restMost
@@ -82,13 +78,13 @@ func (r *run) anyLeft() (bool, error) {
 	return len(members) > 0, err
 }
 
-// mostRecorded is how many processes recordRest records; if there are more, it records none. A lock
-// has room for more, but a newcomer that ends the job needs that room to record the members.
+// mostRecorded is how many processes recordRest records, at most: a newcomer that ends the job needs room
+// in the lock too.
 const mostRecorded = 64
 
-// recordRest records in the lock the processes of a whole job that a newcomer could not find if
-// this process died: daemons, which have left its session, and with it the mark's reach. It is called
-// once, when the command has ended, so a process that leaves the session later is not recorded.
+// recordRest records in the lock the daemons of a whole job: they have left its session, and with it the
+// mark's reach, so a newcomer could not find them if this process died. It is called once, when the
+// command has ended.
 func (r *run) recordRest() error {
 	if r.job.Rest == nil || !hasChildren() {
 		return nil

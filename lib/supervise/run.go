@@ -37,18 +37,16 @@ type run struct {
 	trouble error             // the first signal that could not be sent
 }
 
-// Run starts the job and returns when it has ended. If the command ended by itself, processes in
-// the background are left alone (but with Output, Run waits until they have closed it). With
-// WholeJob, or if the command died of a signal or another process is ending the job, Run waits for
-// the whole job. If a signal or Enforce ends the job, Run ends the whole job. If that fails, Run
-// stays with the job until nothing of it is left: a caller that left would leave it to no process
-// that ends it later, and lose its status.
+// Run starts the job and returns when it has ended. If the command ended by itself, processes in the
+// background are left alone (with Output, Run waits until they have closed it). With WholeJob, or if the
+// command died of a signal or another process is ending the job, Run waits for the whole job. If a signal
+// or Enforce ends the job, Run ends the whole job; if that fails, it stays until nothing of the job is
+// left, as no process would end it later.
 //
-// An error with Result.Started false means that nothing ran, mostly because the command cannot be
-// executed (status 126 or 127). Other errors, such as a signal that could not be forwarded, change
-// nothing.
+// An error with Result.Started false means that nothing ran (status 126 or 127, mostly). Other errors
+// change nothing.
 //
-// Signals stay caught after Run, because the caller still has to release the lock, which is short.
+// Signals stay caught after Run, because the caller still has to release the lock.
 func (s *Supervisor) Run() (Result, error) {
 	r := &run{Supervisor: s, began: time.Now(), resumed: -outdated, reaped: make(chan struct{}, 1)}
 	<-r.begin
@@ -86,9 +84,8 @@ func (r *run) start() error {
 	return err
 }
 
-// callBegun calls Begun with the command. If this process is killed before the call, no record names
-// the command, and its mark shows it: its pid is not known before it starts, and a gate for each
-// command would make a start take half as long again.
+// callBegun calls Begun with the command. If this process is killed before, the mark shows the command: a
+// gate for each command would make a start take half as long again.
 func (r *run) callBegun() error {
 	if r.job.Begun == nil {
 		return nil
@@ -107,7 +104,7 @@ func (r *run) supervise() (Result, error) {
 		if r.gone && r.ending == nil && r.again == nil {
 			switch {
 			case r.endedBySignal():
-				r.endRest()
+				r.end(r.job.Pause) // what is left has got a signal already, and first a pause to act on it
 			case r.rest != nil:
 			case r.pipe != nil && r.status == 0:
 				r.rest = r.pipe.drained

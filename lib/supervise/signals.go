@@ -14,9 +14,8 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// catcher has the channels of the signals that this process catches while its job runs. Notify
-// drops a signal if its channel is full. As each signal has its own channel, the same signal is
-// then waiting there already, and two pending signals of one kind are one, as in the kernel.
+// catcher has the channels of the signals that are caught while the job runs. Notify drops a signal whose
+// channel is full: the same signal waits there already, and two pending ones are one, as in the kernel.
 type catcher struct {
 	signals   chan os.Signal // all signals that are forwarded and have no channel below
 	stopped   chan os.Signal // TSTP
@@ -29,12 +28,10 @@ type catcher struct {
 // the runtime would print a trace on it.
 var forwarded = [...]os.Signal{unix.SIGQUIT, unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2}
 
-// newCatcher starts to catch the forwarded signals. A signal that was ignored at the start (nohup) stays
-// ignored, here and in the job: Notify would revert that.
-//
-// Each Notify costs the runtime two switches between threads, and a goroutine for each signal would cost
-// as much again: so one goroutine forwards them all. It does not call Notify, for which the runtime would
-// have to enlarge its stack.
+// newCatcher starts to catch the forwarded signals. One that was ignored at the start (nohup) stays
+// ignored, here and in the job: Notify would revert that. One goroutine forwards them all, as each would
+// cost two switches between threads, and it does not call Notify, for which the runtime would enlarge its
+// stack.
 func newCatcher(cancelled func(syscall.Signal)) catcher {
 	c := catcher{make(chan os.Signal), make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})}
 	var caught [len(forwarded)]chan os.Signal
@@ -100,9 +97,9 @@ func callWithin(most time.Duration, cancelled func(syscall.Signal), sig syscall.
 	}
 }
 
-// attend starts to catch the other signals once the job is started, and then waits for its children;
-// until then the kernel's default action is right. On a terminal TSTP is always left to the kernel: it stops the whole group,
-// unless there is no shell that could continue the group.
+// attend catches the other signals once the job is started, and waits for its children; until then the
+// default action is right. On a terminal the kernel stops the whole group at TSTP, unless no shell could
+// continue it.
 func (c catcher) attend(p place) {
 	signal.Notify(c.continued, unix.SIGCONT)
 	if !p.terminal && !signal.Ignored(unix.SIGTSTP) {

@@ -75,14 +75,13 @@ type Job struct {
 	Expires func(idle time.Duration)
 	Stuck   func(why error)
 
-	// Begun is called with the command's identity once it runs, unless there was a gate: then
-	// Identity returned it before. Run returns the error of Begun, which changes nothing. It may be
-	// nil.
+	// Begun is called with the command's identity once it runs, unless Identity returned it before (a
+	// gate). Its error changes nothing; Run returns it. It may be nil.
 	Begun func(process.Identity) error
 
-	// Record is called with every process of the job before the killer signals it (killer.Killer).
-	// With WholeJob, Rest is called with the daemons that the command left. Both return
-	// ErrBeingEnded if another process is ending the job. Both may be nil.
+	// Record is called with every process of the job before the killer signals it, and, with WholeJob,
+	// Rest with the daemons that the command left. Both return ErrBeingEnded if another process is ending
+	// the job, and may be nil.
 	Record, Rest func([]process.Identity) error
 
 	// BeingEnded reports whether another process is ending the job. Any goroutine may call it.
@@ -128,14 +127,13 @@ func (r Result) DieAlike() {
 	}
 }
 
-// Prepare prepares this process for the job, before the lock is taken. On a terminal it starts a
-// gate: a child that will become the job. From then on the gate gets typed input and signals, as
-// this process does. Elsewhere the job has no process yet. If this process is killed before it has
-// recorded the command, the command is found by the mark: it has this process's image until its
-// execve, and then the token in its environment (process.MarkVariable), which the caller exports.
+// Prepare prepares this process for the job, before the lock is taken. On a terminal it starts a gate,
+// which gets typed input and signals from then on. Elsewhere the job has no process yet: if this process
+// is killed before it has recorded the command, the command's mark shows it (process.MarkVariable, which
+// the caller exports).
 //
-// The process group of this process may change: read its identity afterwards. Signals are caught
-// from here on; until Run they still end this process. Always call Run or Cancel afterwards.
+// The process group of this process may change: read its identity afterwards. Signals are caught from here
+// on; until Run they still end this process. Always call Run or Cancel afterwards.
 func Prepare(job Job) (*Supervisor, error) {
 	s := &Supervisor{catcher: newCatcher(job.Cancelled), job: job, place: findPlace()}
 	if job.QuietOK {
@@ -183,9 +181,8 @@ func (s *Supervisor) Cancel() {
 	}
 }
 
-// Show copies what QuietOK held back to standard output and standard error if the job failed. The
-// error may also say, after a success too, that some of the output may be missing. Call Show after
-// the release of the lock: a slow reader must not hold the atom.
+// Show copies what QuietOK held back to the standard streams if the job failed. The error may also say
+// that some of it may be missing. Call it after the release: a slow reader must not hold the atom.
 func (s *Supervisor) Show(result Result) error {
 	if s.output == nil {
 		return nil
