@@ -39,23 +39,28 @@ func openToRead(address, leaseAsked string) (*lease.Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f, is := l.Store.(*ftp.Store); is {
-		f.OnlyRead()
+	if s, writes := l.Store.(interface{ OnlyRead() }); writes {
+		s.OnlyRead()
 	}
 	return l, nil
 }
 
 // lockerOf is the locker of a store, without a recorder.
 func lockerOf(address string, length time.Duration) (*lease.Locker, error) {
-	s, err := openStore(address)
-	if err != nil {
-		return nil, err
+	scheme, _, _ := strings.Cut(address, "://")
+	open, known := stores[scheme]
+	if !known {
+		return nil, config.NoStore(address)
 	}
-	l := &lease.Locker{Store: s, Lease: length}
-	if _, slow := s.(*ftp.Store); slow {
-		l.Question = length // one question takes dozens of FTP commands, each with its own timeout
-	}
-	return l, nil
+	s, err := open(address)
+	return &lease.Locker{Store: s, Lease: length}, err
+}
+
+// stores has a row for each of config.Schemes.
+var stores = map[string]func(address string) (lease.Store, error){
+	"etcd": func(address string) (lease.Store, error) { return etcd.Open(address) },
+	"ftp":  func(address string) (lease.Store, error) { return ftp.Open(address) },
+	"ftps": func(address string) (lease.Store, error) { return ftp.Open(address) },
 }
 
 func openIn(path, address, host, leaseAsked string, h *hook.Hook) (*lease.Locker, error) {
@@ -85,16 +90,6 @@ func recorderIn(path, host string, h *hook.Hook) (locker.Recorder, error) {
 	dir.Close()
 	log, err := config.RunlogOf(path, host)
 	return locker.Recorder{Log: log, Hook: h}, err
-}
-
-func openStore(address string) (lease.Store, error) {
-	switch {
-	case strings.HasPrefix(address, etcd.Scheme):
-		return etcd.Open(address)
-	case strings.HasPrefix(address, ftp.Scheme), strings.HasPrefix(address, ftp.SecureScheme):
-		return ftp.Open(address)
-	}
-	return nil, config.NoStore(address)
 }
 
 // parseLease reads ADLOCK_LEASE.

@@ -33,7 +33,7 @@ type heldLease struct {
 	place    Place
 	record   Record
 	end      chan<- time.Duration // Request.End
-	most     time.Duration        // Locker.Question
+	most     time.Duration        // Locker.question
 	watchdog *watchdog.Watchdog   // nil while the place only waits
 
 	before  Last           // the last lock when the place became the first
@@ -70,7 +70,7 @@ func (l *Locker) enter(r *locker.Request, record Record, line, likely bool) (*he
 	ctx, cancel := context.WithTimeout(context.Background(), l.question())
 	defer cancel()
 	sent := process.Boottime()
-	place, seen, err := l.Store.Enter(ctx, r.Atom.Name(), record, l.lease(), line)
+	place, seen, err := l.Store.Enter(ctx, r.Atom.Name(), record, line)
 	if err != nil || place == nil {
 		t.watchdog.Dismiss()
 		return nil, seen, err

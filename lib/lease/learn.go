@@ -83,7 +83,7 @@ func (l *Locker) Forget(name atom.Name) error {
 	defer giveUp()
 	ctx, cancel := context.WithTimeout(held, l.question())
 	defer cancel()
-	place, seen, err := l.Store.Enter(ctx, name, own, DefaultLease, false)
+	place, seen, err := l.Store.Enter(ctx, name, own, false)
 	if err != nil {
 		return err
 	}

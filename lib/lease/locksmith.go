@@ -17,8 +17,12 @@ import (
 )
 
 // questionTimeout is how long one question to the store may take before the store counts as
-// unreachable, unless Locker.Question is longer.
+// unreachable, unless the store is Slow.
 const questionTimeout = 5 * time.Second
+
+// Slow is a Store for which one question takes many steps, each with its own timeout. Such a question
+// may take as long as a lease.
+type Slow interface{ IsSlow() }
 
 // Locker takes and releases atoms of a store, as lockdir.Locker does in a lock directory. It
 // holds one atom at a time, and is used by one goroutine.
@@ -26,9 +30,6 @@ type Locker struct {
 	Store Store
 	locker.Recorder
 	Lease time.Duration // 0: DefaultLease
-
-	// Question is how long one question to the store may take: five seconds at least.
-	Question time.Duration
 
 	// Context, once done, ends the wait for an atom. May be nil.
 	Context context.Context
@@ -74,7 +75,12 @@ func (l *Locker) context() context.Context {
 	return l.Context
 }
 
-func (l *Locker) question() time.Duration { return max(questionTimeout, l.Question) }
+func (l *Locker) question() time.Duration {
+	if _, slow := l.Store.(Slow); slow {
+		return max(questionTimeout, l.lease())
+	}
+	return questionTimeout
+}
 
 func (l *Locker) lease() time.Duration {
 	if l.Lease <= 0 {
@@ -305,12 +311,10 @@ func newRecord(r *locker.Request, lease time.Duration) (Record, error) {
 // view is the input of policy.
 func (l *Locker) view(r *locker.Request, seen *Snapshot) (locker.View, error) {
 	object := l.Store.String() + " " + string(r.Atom.Name())
-	last, now, err := l.here(r, seen)
-	if err != nil {
-		return locker.View{}, err
-	}
+	real := time.Now()
+	now := r.Clock(real)
 	v := locker.View{}
-	if err := v.SeeLast(r, object, last, now, func() (bool, error) { return l.usedTick(r) }); err != nil {
+	if err := v.SeeLast(r, object, seen.moved(real), now, func() (bool, error) { return l.usedTick(r) }); err != nil {
 		return locker.View{}, err
 	}
 	if !seen.Held {
@@ -396,7 +400,7 @@ func (l *Locker) trySlot(r *locker.Request, t *heldLease, name atom.Name, full *
 	}
 	own := t.record
 	own.Shared, own.ExpireAfter, own.Source, own.Patience = false, limit.Never, policy.None, 0
-	place, seen, err := l.Store.Enter(ctx, name, own, l.lease(), seen.Lapsed)
+	place, seen, err := l.Store.Enter(ctx, name, own, seen.Lapsed)
 	if place != nil && seen.Lapsed {
 		if err = place.Pass(ctx, seen.Owner.Token, nil); err == nil {
 			seen, err = place.Look(ctx)

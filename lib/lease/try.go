@@ -67,7 +67,7 @@ const trialOperator, trialOperand = "doctor", "store"
 func (l *Locker) tryLease(own Record) (granted time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(l.context(), 3*l.question())
 	defer cancel()
-	place, _, err := l.Store.Enter(ctx, own.Atom.Name(), own, l.lease(), true)
+	place, _, err := l.Store.Enter(ctx, own.Atom.Name(), own, true)
 	if err != nil {
 		return 0, err
 	}

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -69,7 +70,9 @@ func (s *Store) ask(ctx context.Context, t txn) (_ *clientv3.TxnResponse, again 
 			if got.error == nil || !isTransient(got.error) {
 				return got.TxnResponse, again, s.wrap(got.error)
 			}
-			last = got.error
+			if !isLate(got.error) {
+				last = got.error
+			}
 			pause(ctx, min(silence, 100*time.Millisecond))
 		case <-next.C:
 			if silent++; silent >= len(s.client.Endpoints()) {
@@ -78,8 +81,8 @@ func (s *Store) ask(ctx context.Context, t txn) (_ *clientv3.TxnResponse, again 
 		case <-ctx.Done():
 			next.Stop()
 		}
-		if ctx.Err() != nil {
-			return nil, again, s.wrap(errors.Join(last, ctx.Err()))
+		if _, certain := s.reach.why(); certain || ctx.Err() != nil {
+			return nil, again, s.wrap(errors.Join(last, cmp.Or(ctx.Err(), context.DeadlineExceeded)))
 		}
 		go ask()
 	}
@@ -95,13 +98,13 @@ func isTransient(err error) bool {
 	if errors.Is(err, rpctypes.ErrTooManyRequests) { // too many newcomers at once: some are answered by the next try
 		return true
 	}
-	return code == codes.Unavailable || code == codes.DeadlineExceeded || isLate(err) || isDropped(err)
+	return code == codes.Unavailable || isLate(err) || isDropped(err)
 }
 
 // isLate reports whether the time for the answer was up, here or at a member: a member whose time
 // is up first reports it without a code.
 func isLate(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || said(err) == context.DeadlineExceeded.Error()
+	return errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded || said(err) == context.DeadlineExceeded.Error()
 }
 
 // said is the message of a member, without the words that gRPC puts around it.

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"context"
 	"crypto/x509"
 	"errors"
 	"os"
@@ -31,16 +32,12 @@ func (r *reach) trouble(address string, err error) error {
 			return fault.New(refusal.kind, address, refusal.reason)
 		}
 	}
-	late := isLate(err)
 	reason, certain := r.why()
-	switch {
-	case certain:
-	case late && reason != "" && reason != lease.NoAnswer:
-		reason = lease.NoAnswer + ": " + reason
-	case late:
-		reason = lease.NoAnswer
-	default:
-		reason = strings.TrimPrefix(said(err), "etcdserver: ")
+	if text := said(err); reason == "" && text != context.DeadlineExceeded.Error() {
+		reason = strings.TrimPrefix(text, "etcdserver: ")
+	}
+	if isLate(err) && !certain && reason != lease.NoAnswer {
+		reason = strings.TrimSuffix(lease.NoAnswer+": "+reason, ": ")
 	}
 	return lease.Unreachable(address, reason, certain)
 }

@@ -9,16 +9,9 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/fault"
-	"adlock/lib/lease"
 	"adlock/lib/process"
 	"adlock/lib/record"
 )
-
-// Elapsed is measured by the server's clock alone, in whole seconds: that clock stamped the last
-// lock, and was read for the snapshot.
-func (s *Store) Elapsed(_ context.Context, seen *lease.Snapshot) (time.Duration, error) {
-	return seen.Now.Sub(seen.Last.Completed), nil
-}
 
 // clockLasts is how long a reading of the server's clock is used.
 const clockLasts = time.Minute

@@ -11,7 +11,6 @@
 //	lock.NAME.N/ask        a newcomer asks the owner to end its job,
 //	lock.NAME.N/seen       a newcomer found no record in this generation,
 //	lock.NAME.N/released   the record, once the owner is done;
-//	tick.NAME.PERIOD-N/    the atom ran in the N-th tick of that period (--once-per);
 //	last.NAME              the last lock: its MDTM is when the atom completed;
 //	clock.NODE             the machine NODE stores this file to read the server's time from its
 //	                       MDTM; the content is the machine's boottime then;
@@ -35,8 +34,8 @@
 // begin if its generation or first heartbeat is not listed, or if another owner's heartbeat is
 // there: such a server cuts names, has no upper case, or makes a directory twice.
 //
-// FTP does not offer many readers at once, a queue of waiters (they look again every second or
-// two), or one step for stamp and release. MDTM counts in seconds.
+// FTP does not offer many readers at once, ticks (--once-per), a queue of waiters (they look again
+// every second or two), or one step for stamp and release. MDTM counts in seconds.
 package ftp
 
 import (
@@ -57,6 +56,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/lease"
+	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/record"
 )
@@ -87,6 +87,9 @@ var _ lease.Store = (*Store)(nil)
 
 // String is the address without a password.
 func (s *Store) String() string { return s.account.address }
+
+// IsSlow: see lease.Slow. A question takes dozens of commands.
+func (s *Store) IsSlow() {}
 
 // Close closes the session.
 func (s *Store) Close() error {
@@ -457,8 +460,8 @@ func (s *Store) lookAt(ctx context.Context, name atom.Name, names []string, own 
 
 // Look reads both locks. It writes nothing but the mark on a lock without a record.
 func (s *Store) Look(ctx context.Context, name atom.Name, shared bool) (lease.Snapshot, error) {
-	if err := s.refuseReader(shared); err != nil {
-		return lease.Snapshot{}, err
+	if shared {
+		return lease.Snapshot{}, s.notOffered("many readers at once")
 	}
 	f, err := s.look(ctx, name, 0, nil)
 	if err != nil {
@@ -467,12 +470,13 @@ func (s *Store) Look(ctx context.Context, name atom.Name, shared bool) (lease.Sn
 	return s.snapshot(ctx, name, f)
 }
 
-// refuseReader is the error for a reader.
-func (s *Store) refuseReader(shared bool) error {
-	if shared {
-		return fault.New(fault.Usage, s.String(), lease.ErrShared.Error())
-	}
-	return nil
+// HasTick refuses: ticks are not offered, so no later step meets one.
+func (s *Store) HasTick(context.Context, atom.Name, policy.Tick) (bool, error) {
+	return false, s.notOffered("ticks (--once-per)")
+}
+
+func (s *Store) notOffered(what string) error {
+	return fault.New(fault.Usage, s.String(), what+" are not offered here")
 }
 
 func (s *Store) snapshot(ctx context.Context, name atom.Name, f sight) (seen lease.Snapshot, err error) {

@@ -56,10 +56,5 @@ func (s *Store) listed(ctx context.Context, name atom.Name, names []string) (l l
 		l.Snapshot, err = s.snapshot(ctx, name, f)
 	}
 	l.Err = err
-	for _, dir := range names {
-		if f := atom.ParseFile(dir); f.Kind == atom.Tick && f.Name == name {
-			l.Ticks = append(l.Ticks, f)
-		}
-	}
 	return l
 }
