@@ -1,11 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 	"strconv"
@@ -35,14 +36,14 @@ type holder struct {
 	*leaseArgs
 	smith  *lease.Locker
 	dir    *lockfile.Dir
-	socket *os.File
+	socket net.Listener
 	token  string
 	since  time.Duration // boottime at which the atom was taken
 	fence  string
 	end    chan time.Duration
 
 	front  *os.File // `adlock hold`, which wants to know when the atom is lost; nil: a script
-	asker  *os.File // the process that requested the release; nil: none
+	asker  net.Conn // the process that requested the release; nil: none
 	status runlog.Opt[int]
 	retry  bool // the run failed, and that does not count for IfElapsed
 }
@@ -61,12 +62,12 @@ func heldUntil(args []string) (int, error) {
 	h := &holder{leaseArgs: newLease(), end: make(chan time.Duration, 1)}
 	outcome, err := h.take(args, line)
 	if err == nil && outcome.Verdict == locker.Acquired {
-		err = h.leaveWord()
+		err = h.writeToken()
 		if err != nil {
 			err = errors.Join(err, h.release(locker.ReleaseRequest{NoStamp: true}))
 		}
 	}
-	_, unsent := line.WriteString(answer(outcome, err))
+	unsent := messageOf(outcome, err).send(line)
 	if h.named {
 		h.front = line
 	} else {
@@ -119,11 +120,11 @@ func (h *holder) take(args []string, asker *os.File) (locker.Outcome, error) {
 // sayWaiting returns a function that tells the asker which process the holder waits for, once for
 // each process: otherwise the holder could write to a stopped asker for hours.
 func sayWaiting(asker *os.File) func(locker.Outcome) {
-	said := ""
+	var said message
 	return func(o locker.Outcome) {
-		if text := waits(o); text != said {
-			_, _ = asker.WriteString(text) // it may be gone
-			said = text
+		if m := (message{Waits: true, Blocker: o.Blocker, Node: o.Node}); m != said {
+			_ = m.send(asker) // it may be gone
+			said = m
 		}
 	}
 }
@@ -143,9 +144,9 @@ func (h *holder) isKin(pid int) bool {
 	return strings.Contains(","+h.ancestors+",", ","+strconv.Itoa(pid)+",")
 }
 
-// leaveWord opens the socket and writes the file from which the script reads its token. One file
+// writeToken opens the socket and writes the file from which the script reads its token. One file
 // for each owner is enough, as the script reads it at once.
-func (h *holder) leaveWord() (err error) {
+func (h *holder) writeToken() (err error) {
 	if h.socket, err = listen(h.dir, h.token); err != nil {
 		return fault.Wrap(h.dir.Path(atom.HolderSocketName(h.token)), err)
 	}
@@ -194,7 +195,7 @@ func (h *holder) serve() error {
 // endScript ends the script carefully. A script that cannot be ended keeps the lock.
 func (h *holder) endScript(pause time.Duration) {
 	if h.front != nil {
-		_, _ = h.front.WriteString(lostLine) // it may be gone
+		_ = message{Lost: true}.send(h.front) // it may be gone
 	}
 	ending := killer.Killer{Pause: pause, Observe: func(s killer.Signalled) { h.smith.RecordSignal(&h.Request, s) }}
 	watchdog.SpeakFor(process.Job{Owner: h.Request.Owner}) // before this, the holder has no standard error
@@ -209,17 +210,16 @@ func (h *holder) endScript(pause time.Duration) {
 // listen answers on the socket, until a release is asked for.
 func (h *holder) listen(asked chan<- bool) {
 	for {
-		line, err := accept(h.socket)
+		line, err := h.socket.Accept()
 		if err != nil {
 			return
 		}
-		text, _ := bufio.NewReader(line).ReadString('\n')
-		word, status, _ := strings.Cut(strings.TrimSpace(text), " ")
-		if word == "release" || word == "retry" {
-			if n, err := strconv.Atoi(status); err == nil && n >= 0 {
-				h.status = runlog.Some(n)
+		var w wish
+		if json.NewDecoder(line).Decode(&w) == nil {
+			if w.Status >= 0 {
+				h.status = runlog.Some(w.Status)
 			}
-			h.retry = word == "retry" || h.RetryFailed && h.status.Value > 0
+			h.retry = w.NoStamp || h.RetryFailed && h.status.Value > 0
 			h.asker = line
 			asked <- true
 			return
@@ -233,7 +233,7 @@ func (h *holder) release(r locker.ReleaseRequest) error {
 	r.Untold = h.asker == nil
 	err := h.smith.Release(r)
 	if h.asker != nil {
-		_, _ = h.asker.WriteString(answer(locker.Outcome{Verdict: "released"}, err)) // it may be gone
+		_ = messageOf(locker.Outcome{}, err).send(h.asker) // it may be gone
 		h.asker.Close()
 	}
 	return errors.Join(err, h.remove(atom.HolderSocketName(h.token)), h.removeWord())

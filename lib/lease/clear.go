@@ -63,7 +63,7 @@ func (l *Locker) watched(name atom.Name, found *locker.View) (*locker.View, erro
 			view := l.viewOf(&seen)
 			return &view, nil
 		}
-		l.pause(l.lease() / 30)
+		Pause(l.context(), l.lease()/30)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -20,8 +21,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// heldLease is a place that is tended: its lease is renewed, and newcomers' requests are
-// answered.
+// heldLease is a place whose lease is renewed, and whose newcomers' requests are answered.
 //
 // The times are parts of the lease, counted from sending the last successful renewal. After 1/3 the
 // lease is renewed; after 2/3 without a renewal the job is ended, with pauses of 1/15 between the
@@ -41,9 +41,9 @@ type heldLease struct {
 
 	newTimer func(time.Duration) *time.Timer // time.NewTimer, but in a test
 
-	ctx    context.Context // done once the place is given up or lost
-	cancel context.CancelFunc
-	tended sync.WaitGroup
+	ctx     context.Context // done once the place is given up or lost
+	cancel  context.CancelFunc
+	running sync.WaitGroup
 
 	renewed atomic.Int64 // boottime
 	holding atomic.Bool  // the job may run: the place neither waits nor was just won
@@ -60,7 +60,7 @@ type heldLease struct {
 	wanted []time.Duration // the pauses of requests to end a job that had not begun
 }
 
-// enter takes a place and begins to tend it; nil if Store.Enter gives no place. If the atom is
+// enter takes a place and begins to renew its lease; nil if Store.Enter gives no place. If the atom is
 // likely to be won at once, the watchdog starts meanwhile.
 func (l *Locker) enter(r *locker.Request, record Record, line, likely bool) (*heldLease, Snapshot, error) {
 	t := &heldLease{store: l.Store, recorder: l.Recorder, record: record, end: r.End, most: l.question(), newTimer: time.NewTimer}
@@ -78,8 +78,8 @@ func (l *Locker) enter(r *locker.Request, record Record, line, likely bool) (*he
 	t.place = place
 	t.renewed.Store(int64(sent))
 	t.ctx, t.cancel = context.WithCancel(l.context())
-	t.tended.Add(2)
-	go t.tend()
+	t.running.Add(2)
+	go t.refresh()
 	go t.listen()
 	return t, seen, nil
 }
@@ -137,9 +137,9 @@ func (t *heldLease) until(sixths time.Duration) time.Duration {
 	return time.Duration(t.renewed.Load()) + t.place.Lease()*sixths/6
 }
 
-// tend renews the lease until the place is given up or lost.
-func (t *heldLease) tend() {
-	defer t.tended.Done()
+// refresh renews the lease until the place is given up or lost.
+func (t *heldLease) refresh() {
+	defer t.running.Done()
 	var failed error
 	for wait := t.dueIn(2); t.pause(wait); {
 		if failed != nil && t.dueIn(4) == 0 {
@@ -257,7 +257,7 @@ func (t *heldLease) send(pause time.Duration) {
 
 // listen waits for a newcomer that asks for the job's end.
 func (t *heldLease) listen() {
-	defer t.tended.Done()
+	defer t.running.Done()
 	for {
 		pause, err := t.place.Asked(t.ctx)
 		if t.ctx.Err() != nil {
@@ -298,25 +298,16 @@ func (t *heldLease) note(ctx context.Context) error {
 	return t.place.Note(ctx, t.record)
 }
 
-// noteSoon writes the record in the background. If the store cannot be written, the lease is not
-// renewed either, and tend deals with that.
-func (t *heldLease) noteSoon() {
-	t.tended.Go(t.keepNoting)
-}
-
-// keepNoting writes the record, and retries until that is done or the place is given up.
+// keepNoting writes the record, and retries until that is done or the place is lost or given up.
 func (t *heldLease) keepNoting() {
-	for !t.triesToNote() && t.pause(t.place.Lease()/30) {
+	for {
+		ctx, cancel := context.WithTimeout(t.ctx, t.most)
+		err := t.note(ctx)
+		cancel()
+		if err == nil || errors.Is(err, ErrGone) || !t.pause(t.place.Lease()/30) {
+			return
+		}
 	}
-}
-
-// triesToNote returns true if nothing is left to do: the record is written, or the place is gone
-// (then listen ends the job).
-func (t *heldLease) triesToNote() bool {
-	ctx, cancel := context.WithTimeout(t.ctx, t.most)
-	defer cancel()
-	err := t.note(ctx)
-	return err == nil || errors.Is(err, ErrGone)
 }
 
 func (t *heldLease) addSlot(slot Place) {
@@ -328,7 +319,7 @@ func (t *heldLease) addSlot(slot Place) {
 func (t *heldLease) slotted() []Place {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return append([]Place(nil), t.slots...)
+	return slices.Clone(t.slots)
 }
 
 // stamp is the last lock that this acquisition leaves; tryLeave sets the times.
@@ -363,7 +354,7 @@ func (t *heldLease) leave(stamp *Last) (left bool, err error) {
 	}
 }
 
-// endNotes ends the tending of the place. When it returns, no write of the record is under way.
+// endNotes stops all work for the place. When it returns, no write of the record is under way.
 func (t *heldLease) endNotes() {
 	t.cancel()
 	t.noting.Lock()
@@ -409,10 +400,9 @@ func (t *heldLease) abandon(why error) {
 	t.close()
 }
 
-// close ends the tending and dismisses the watchdog.
 func (t *heldLease) close() {
 	t.cancel()
-	t.tended.Wait()
+	t.running.Wait()
 	t.watchdog.Dismiss()
 }
 

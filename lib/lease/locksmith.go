@@ -105,22 +105,22 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 		if errors.Is(err, ErrGone) {
 			// The newcomer needs a new place. If a person has removed all keys, the owner needs
 			// time to find out.
-			l.pause(min(l.lease(), max(0, wait.Left())))
+			Pause(l.context(), min(l.lease(), max(0, wait.Left())))
 			continue
 		}
 		if wait.Left() > 0 && (errors.Is(err, ErrCrowded) || isTransient(err) && !l.claims) {
 			l.showAway(&r, wait, err)
-			l.pause(l.nap(wait, outcome))
+			Pause(l.context(), l.nap(wait, outcome))
 			continue
 		}
 		if err == nil && l.silent && (outcome.Verdict == locker.Busy || outcome.Verdict == locker.Full) {
 			l.showSilent(&r, outcome)
-			l.pause(l.lease() / 30)
+			Pause(l.context(), l.lease()/30)
 			continue
 		}
 		if err == nil && wait.Worthwhile(outcome) {
 			l.show(&r, wait, outcome)
-			l.pause(l.nap(wait, outcome))
+			Pause(l.context(), l.nap(wait, outcome))
 			continue
 		}
 		l.SeeOverdue(&r, &outcome)
@@ -163,13 +163,13 @@ func (l *Locker) showSilent(r *locker.Request, o locker.Outcome) {
 	})
 }
 
-// pause returns early if the wait was cancelled.
-func (l *Locker) pause(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
+// Pause waits, and returns false if ctx was done first.
+func Pause(ctx context.Context, d time.Duration) bool {
 	select {
-	case <-l.context().Done():
-	case <-timer.C:
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
 	}
 }
 
@@ -220,19 +220,7 @@ func (l *Locker) Cancelled(r *locker.Request, signal string, waited time.Duratio
 // attempt is figure 3 of the 1997 paper. It first checks what can deny the newcomer the atom, as
 // that needs no write.
 func (l *Locker) attempt(r *locker.Request, wait locker.Waiting) (locker.Outcome, error) {
-	paused, err := l.lookAtPause()
-	if err != nil || paused.Pause.Denies() {
-		return r.Denied(decide(r, &paused), &paused), err
-	}
-	var seen Snapshot
-	err = l.ask(context.Background(), func(ctx context.Context) (err error) {
-		seen, err = l.Store.Look(ctx, r.Atom.Name(), r.Shared)
-		return err
-	})
-	if err != nil {
-		return locker.Outcome{}, err
-	}
-	v, err := l.view(r, &seen)
+	v, silent, err := l.look(r)
 	if err != nil {
 		return locker.Outcome{}, err
 	}
@@ -240,20 +228,34 @@ func (l *Locker) attempt(r *locker.Request, wait locker.Waiting) (locker.Outcome
 		l.FutureStamp(r, v.Last)
 	}
 	d := decide(r, &v)
-	l.silent = d.Step == policy.Busy && seen.Silent
-	if d.Step == policy.TooSoon || d.Step == policy.Busy && wait.Left() <= 0 {
+	l.silent = d.Step == policy.Busy && silent
+	if v.Pause.Denies() || d.Step == policy.TooSoon || d.Step == policy.Busy && wait.Left() <= 0 {
 		return r.Denied(d, &v), nil
 	}
 	return l.stand(r, wait, d.Step)
 }
 
-// lookAtPause finds out whether this host is paused. Newcomers on other hosts are not affected.
-func (l *Locker) lookAtPause() (v locker.View, err error) {
+// look finds out whether this host is paused (newcomers on other hosts are not affected) and, unless
+// that denies the atom, what the store has of it.
+func (l *Locker) look(r *locker.Request) (v locker.View, silent bool, err error) {
 	if v.Pause, err = pause.Host(); err == nil && v.Pause.On {
-		entries, _, failed := l.List()
-		v.Pause.Inside, err = locker.InsideJob(entries), failed
+		var entries []locker.Entry
+		entries, _, err = l.List()
+		v.Pause.Inside = locker.InsideJob(entries)
 	}
-	return v, err
+	if err != nil || v.Pause.Denies() {
+		return v, false, err
+	}
+	var seen Snapshot
+	err = l.ask(context.Background(), func(ctx context.Context) (err error) {
+		seen, err = l.Store.Look(ctx, r.Atom.Name(), r.Shared)
+		return err
+	})
+	if err != nil {
+		return v, false, err
+	}
+	v, err = l.view(r, &seen)
+	return v, seen.Silent, err
 }
 
 // stand takes a place at the atom, and keeps it if the atom is won.
@@ -454,20 +456,12 @@ func (l *Locker) OwnStuck(r *locker.Request, token string, age time.Duration, wh
 
 // DryRun says whether the request would be granted now, and why; it writes nothing.
 func (l *Locker) DryRun(r *locker.Request) (granted bool, reason string, err error) {
-	paused, err := l.lookAtPause()
-	if err != nil || paused.Pause.Denies() {
-		return false, decide(r, &paused).Reason(), err
+	v, _, err := l.look(r)
+	if err != nil || v.Pause.Denies() {
+		return false, decide(r, &v).Reason(), err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), l.question())
 	defer cancel()
-	seen, err := l.Store.Look(ctx, r.Atom.Name(), r.Shared)
-	if err != nil {
-		return false, "", err
-	}
-	v, err := l.view(r, &seen)
-	if err != nil {
-		return false, "", err
-	}
 	s := policy.Situation{Last: v.Last, Active: v.Active, TickUsed: v.TickUsed}
 	for n := 1; n <= r.Slots; n++ {
 		slot, err := l.Store.Look(ctx, r.Atom.Slot(n), false)

@@ -108,7 +108,8 @@ func (q *queue) won() error {
 	own.Monotonic, own.Boottime, own.Asked = now.Monotonic, now.Boottime, now.Asked
 	own.IfElapsed, own.ExpireAfter, own.Source = now.IfElapsed, now.ExpireAfter, now.Source
 	if own.IfElapsed == 0 && q.held.place.InLine() {
-		q.held.noteSoon()
+		// If the store cannot be written, the lease is not renewed either: refresh deals with that.
+		q.held.running.Go(q.held.keepNoting)
 		return nil
 	}
 	return q.patiently(q.held.note)

@@ -130,7 +130,9 @@ var ErrUnfit = errors.New("no lock can be kept there")
 
 // isTransient reports whether the store is unreachable now, and may answer later.
 func isTransient(err error) bool {
-	return fault.KindOf(err) == fault.Unavailable && !errors.Is(err, ErrUnfit) && !errors.Is(err, ErrHopeless)
+	var why Reason
+	hopeless := errors.As(err, &why) && why.Lasting == Hopeless
+	return fault.KindOf(err) == fault.Unavailable && !errors.Is(err, ErrUnfit) && !hopeless
 }
 
 // Snapshot is an atom as seen at one moment.

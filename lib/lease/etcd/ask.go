@@ -11,6 +11,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"adlock/lib/lease"
 )
 
 // txn is a transaction that does no harm if it is executed twice.
@@ -73,7 +75,7 @@ func (s *Store) ask(ctx context.Context, t txn) (_ *clientv3.TxnResponse, again 
 			if !isLate(got.error) {
 				last = got.error
 			}
-			pause(ctx, min(silence, 100*time.Millisecond))
+			lease.Pause(ctx, min(silence, 100*time.Millisecond))
 		case <-next.C:
 			if silent++; silent >= len(s.client.Endpoints()) {
 				silence = min(2*silence, 8*longestSilence)
@@ -81,7 +83,7 @@ func (s *Store) ask(ctx context.Context, t txn) (_ *clientv3.TxnResponse, again 
 		case <-ctx.Done():
 			next.Stop()
 		}
-		if _, certain := s.reach.why(); certain || ctx.Err() != nil {
+		if s.reach.why().Lasting != lease.Passing || ctx.Err() != nil {
 			return nil, again, s.wrap(errors.Join(last, cmp.Or(ctx.Err(), context.DeadlineExceeded)))
 		}
 		go ask()
@@ -120,14 +122,4 @@ func said(err error) string {
 // etcd has no code for that.
 func isDropped(err error) bool {
 	return strings.HasSuffix(said(err), "raft proposal dropped")
-}
-
-// pause lets some time pass.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }

@@ -94,24 +94,24 @@ func (f *fresh) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// why returns why no member can be reached; "" if one was reached. certain is true if no further
-// attempt can reach one.
-func (r *reach) why() (reason string, certain bool) {
+// why returns why no member can be reached; its zero value: one was reached, or was not tried yet.
+func (r *reach) why() lease.Reason {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	certain = true
+	why := lease.Reason{Lasting: lease.Hopeless}
 	var reasons, each []string
 	for member, err := range r.wrong {
 		if err == nil {
-			return "", false
+			return lease.Reason{}
 		}
-		reason, sure := lease.Words(err)
-		certain = certain && sure
-		reasons, each = append(reasons, reason), append(each, member+": "+reason)
+		one := lease.ReasonOf(err)
+		why.Lasting = min(why.Lasting, one.Lasting)
+		reasons, each = append(reasons, one.Text), append(each, member+": "+one.Text)
 	}
 	if len(slices.Compact(reasons)) == 1 {
-		return reasons[0], certain
+		each = reasons[:1]
 	}
 	slices.Sort(each)
-	return strings.Join(each, "; "), certain
+	why.Text = strings.Join(each, "; ")
+	return why
 }

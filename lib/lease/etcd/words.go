@@ -32,14 +32,14 @@ func (r *reach) trouble(address string, err error) error {
 			return fault.New(refusal.kind, address, refusal.reason)
 		}
 	}
-	reason, certain := r.why()
-	if text := said(err); reason == "" && text != context.DeadlineExceeded.Error() {
-		reason = strings.TrimPrefix(text, "etcdserver: ")
+	why := r.why()
+	if text := said(err); why.Text == "" && text != context.DeadlineExceeded.Error() {
+		why.Text = strings.TrimPrefix(text, "etcdserver: ")
 	}
-	if isLate(err) && !certain && reason != lease.NoAnswer {
-		reason = strings.TrimSuffix(lease.NoAnswer+": "+reason, ": ")
+	if isLate(err) && why.Lasting == lease.Passing && why.Text != lease.NoAnswer {
+		why.Text = strings.TrimSuffix(lease.NoAnswer+": "+why.Text, ": ")
 	}
-	return lease.Unreachable(address, reason, certain)
+	return lease.Unreachable(address, why)
 }
 
 // readable returns an error if a file cannot be read that one of the variables names.

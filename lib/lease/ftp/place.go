@@ -274,20 +274,8 @@ func (p *place) Note(ctx context.Context, record lease.Record) error {
 
 // Await lets some time pass: an FTP server sends no events.
 func (p *place) Await(ctx context.Context, _ func()) error {
-	pause(ctx, time.Second+rand.N(time.Second))
+	lease.Pause(ctx, time.Second+rand.N(time.Second))
 	return nil
-}
-
-// pause returns false if ctx was done first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }
 
 func (p *place) Ask(ctx context.Context, _ string, pause time.Duration) (bool, error) {
@@ -307,7 +295,7 @@ const askedEvery = 2 * time.Second
 // Asked first asks for the time of the file "ask", which needs no data connection, and reads the
 // content only if the file exists.
 func (p *place) Asked(ctx context.Context) (time.Duration, error) {
-	for pause(ctx, askedEvery) {
+	for lease.Pause(ctx, askedEvery) {
 		if p.n() == 0 {
 			continue
 		}

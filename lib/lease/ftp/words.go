@@ -13,12 +13,12 @@ import (
 
 // unreachable is the error that says in plain words why the server cannot be reached.
 func (a *account) unreachable(err error) error {
-	reason, certain := lease.Words(err)
+	why := lease.ReasonOf(err)
 	var protocol textproto.ProtocolError
 	if errors.As(err, &protocol) {
-		reason, certain = "is no FTP server", true
+		why = lease.Reason{Text: "is no FTP server", Lasting: lease.Hopeless}
 	}
-	return lease.Unreachable(a.address, reason, certain)
+	return lease.Unreachable(a.address, why)
 }
 
 // checkGreeting returns an error if a server's greeting does not begin with a number. textproto

@@ -18,12 +18,12 @@ type Trial struct {
 // trial is a Trial with the error that ended it.
 type trial struct {
 	Trial
-	Error *failure `json:",omitempty"`
+	Error *Failure `json:",omitempty"`
 }
 
 // WriteTrial writes what ReadTrial reads.
 func WriteTrial(to io.Writer, t Trial, failed error) error {
-	return json.NewEncoder(to).Encode(trial{t, failureOf(failed)})
+	return json.NewEncoder(to).Encode(trial{t, FailureOf(failed)})
 }
 
 // ReadTrial returns a trial, and the error that ended it.
@@ -32,8 +32,5 @@ func ReadTrial(from io.Reader) (Trial, error) {
 	if err := json.NewDecoder(from).Decode(&in); err != nil {
 		return Trial{}, fault.Wrap("the trial of the store", err)
 	}
-	if in.Error != nil {
-		return in.Trial, in.Error.fault()
-	}
-	return in.Trial, nil
+	return in.Trial, in.Error.Err()
 }
