@@ -48,7 +48,6 @@ type holder struct {
 	retry  bool // the run failed, and that does not count for IfElapsed
 }
 
-// askerLine is the descriptor of the process that started the holder.
 const askerLine = 3
 
 // heldUntil is the verb of the holder, and runs until the atom is released. No process waits for
@@ -83,7 +82,6 @@ func heldUntil(args []string) (int, error) {
 	return 0, h.serve()
 }
 
-// take takes the atom for the owner, for as long as the asker waits.
 func (h *holder) take(args []string, asker *os.File) (locker.Outcome, error) {
 	path, err := h.parse(args)
 	if err != nil {
@@ -129,7 +127,6 @@ func sayWaiting(asker *os.File) func(locker.Outcome) {
 	}
 }
 
-// findOwner makes sure that the owner is the process that asked.
 func (h *holder) findOwner() (err error) {
 	if h.Request.Owner, err = process.Of(h.Owner); err != nil {
 		return fault.Wrap("owner", err)
@@ -163,7 +160,6 @@ func (h *holder) writeToken() (err error) {
 
 func (h *holder) wordName() string { return atom.HolderWordName(h.Owner) }
 
-// serve holds the atom until the script releases it, is dead, or has to be ended.
 func (h *holder) serve() error {
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGPIPE)
 	stop := make(chan os.Signal, 1)
@@ -207,7 +203,6 @@ func (h *holder) endScript(pause time.Duration) {
 	}
 }
 
-// listen answers on the socket, until a release is asked for.
 func (h *holder) listen(asked chan<- bool) {
 	for {
 		line, err := h.socket.Accept()
@@ -228,7 +223,6 @@ func (h *holder) listen(asked chan<- bool) {
 	}
 }
 
-// release gives the atom back, tells the asker, and cleans up.
 func (h *holder) release(r locker.ReleaseRequest) error {
 	r.Untold = h.asker == nil
 	err := h.smith.Release(r)

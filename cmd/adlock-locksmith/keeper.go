@@ -26,7 +26,6 @@ type keeper struct {
 	lost chan string
 }
 
-// keep opens the store for `adlock hold`.
 func keep(a *hold.Args, args []string) (hold.Keeper, error) {
 	dir, err := config.DirOf(a.Store)
 	if err != nil {

@@ -22,8 +22,6 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// leaseArgs are the arguments of lease and holder: those of `adlock take` or `adlock hold`,
-// and more.
 type leaseArgs struct {
 	hold.Args
 	lease string
@@ -143,10 +141,8 @@ func startHolder(owner process.Identity, args []string) (line *os.File, err erro
 	return os.NewFile(uintptr(ours), "holder"), nil
 }
 
-// answerTimeout is how long a script waits for its holder to release.
 const answerTimeout = 20 * time.Second
 
-// release is the verb by which the library releases an atom in a store.
 func release(args []string) (int, error) {
 	var token string
 	status, retry, again, withdraw := -1, false, false, false
@@ -192,7 +188,6 @@ func unlock(lock string, line net.Conn, status int, noStamp bool) error {
 	return err
 }
 
-// wish is what a script asks of the holder that releases its lock.
 type wish struct {
 	Status  int
 	NoStamp bool

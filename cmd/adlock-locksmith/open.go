@@ -45,7 +45,6 @@ func openToRead(address, leaseAsked string) (*lease.Locker, error) {
 	return l, nil
 }
 
-// lockerOf is the locker of a store, without a recorder.
 func lockerOf(address string, length time.Duration) (*lease.Locker, error) {
 	scheme, _, _ := strings.Cut(address, "://")
 	open, known := stores[scheme]
@@ -92,7 +91,6 @@ func recorderIn(path, host string, h *hook.Hook) (locker.Recorder, error) {
 	return locker.Recorder{Log: log, Hook: h}, err
 }
 
-// parseLease reads ADLOCK_LEASE.
 func parseLease(text string) (time.Duration, error) {
 	length := lease.DefaultLease
 	if text == "" {

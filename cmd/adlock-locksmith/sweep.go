@@ -41,7 +41,6 @@ func sweep(d *lockfile.Dir) {
 	}
 }
 
-// tokenIn returns the token in a holder's message file, as writeToken wrote it.
 func tokenIn(file string) string {
 	text, _ := os.ReadFile(file)
 	_, rest, _ := strings.Cut(string(text), "token=")

@@ -89,7 +89,6 @@ func (l *Locker) once(until context.Context, giveUp func(context.Context) error)
 	return err
 }
 
-// refusal is the reason why a lock is not cleared.
 func refusal(found *locker.View) string {
 	who := "process " + strconv.Itoa(found.Record.Owner.PID) + " on " + found.Node
 	switch {

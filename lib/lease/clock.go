@@ -11,7 +11,6 @@ import (
 // The clocks of machines differ. All times in a last lock are by one clock, so the differences
 // between these times are right even if that clock is wrong.
 
-// completes sets the last lock's times: this run, whose record is r, completes now.
 func (l *Last) completes(r Record) {
 	l.Completed = time.Now()
 	if r.FromStart {

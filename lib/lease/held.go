@@ -84,7 +84,6 @@ func (l *Locker) enter(r *locker.Request, record Record, line, likely bool) (*he
 	return t, seen, nil
 }
 
-// acquired is the outcome if the place is the first.
 func (t *heldLease) acquired() locker.Outcome {
 	return locker.Outcome{Verdict: locker.Acquired, Token: t.record.Token, Fence: strconv.FormatUint(t.place.Fence(), 10)}
 }
@@ -137,7 +136,6 @@ func (t *heldLease) until(sixths time.Duration) time.Duration {
 	return time.Duration(t.renewed.Load()) + t.place.Lease()*sixths/6
 }
 
-// refresh renews the lease until the place is given up or lost.
 func (t *heldLease) refresh() {
 	defer t.running.Done()
 	var failed error
@@ -168,7 +166,6 @@ func (t *heldLease) dueIn(sixths time.Duration) time.Duration {
 	return max(0, t.until(sixths)-process.Boottime())
 }
 
-// pause returns false once the place is given up.
 func (t *heldLease) pause(d time.Duration) bool {
 	timer := t.newTimer(d)
 	defer timer.Stop()
@@ -255,7 +252,6 @@ func (t *heldLease) send(pause time.Duration) {
 	}
 }
 
-// listen waits for a newcomer that asks for the job's end.
 func (t *heldLease) listen() {
 	defer t.running.Done()
 	for {
@@ -278,7 +274,6 @@ func (t *heldLease) listen() {
 	}
 }
 
-// answer writes into the record why the job cannot be ended, for newcomers that ask for its end.
 func (t *heldLease) answer(why error) {
 	ctx, cancel := context.WithTimeout(t.ctx, questionTimeout)
 	defer cancel()
@@ -288,7 +283,6 @@ func (t *heldLease) answer(why error) {
 	_ = t.note(ctx) // if this fails, newcomers find the owner stuck later (queue.expire)
 }
 
-// note writes the record as it is now.
 func (t *heldLease) note(ctx context.Context) error {
 	t.noting.Lock()
 	defer t.noting.Unlock()
@@ -322,7 +316,6 @@ func (t *heldLease) slotted() []Place {
 	return slices.Clone(t.slots)
 }
 
-// stamp is the last lock that this acquisition leaves; tryLeave sets the times.
 func (t *heldLease) stamp() *Last {
 	last := &Last{Token: t.record.Token, Node: t.record.Node}
 	if !t.record.Atom.Exact() {

@@ -129,8 +129,6 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	}
 }
 
-// show shows on a terminal, and reports to Waits, which owner the newcomer waits for. The runlog gets
-// the first one.
 func (l *Locker) show(r *locker.Request, wait locker.Waiting, o locker.Outcome) {
 	l.logWait(r, o)
 	if l.Waits != nil {
@@ -147,7 +145,6 @@ func (l *Locker) logWait(r *locker.Request, o locker.Outcome) {
 	l.logged = true
 }
 
-// showAway shows on a terminal that the newcomer waits for the store.
 func (l *Locker) showAway(r *locker.Request, wait locker.Waiting, err error) {
 	l.logWait(r, locker.Outcome{Reason: err.Error()})
 	r.Line.Show(func() string {
@@ -258,7 +255,6 @@ func (l *Locker) look(r *locker.Request) (v locker.View, silent bool, err error)
 	return v, seen.Silent, err
 }
 
-// stand takes a place at the atom, and keeps it if the atom is won.
 func (l *Locker) stand(r *locker.Request, wait locker.Waiting, step policy.Step) (locker.Outcome, error) {
 	line := wait.Left() > 0 || step != policy.Acquire && step != policy.Busy
 	own, err := newRecord(r, l.lease())
@@ -310,7 +306,6 @@ func newRecord(r *locker.Request, lease time.Duration) (Record, error) {
 	}, err
 }
 
-// view is the input of policy.
 func (l *Locker) view(r *locker.Request, seen *Snapshot) (locker.View, error) {
 	object := l.Store.String() + " " + string(r.Atom.Name())
 	real := time.Now()
@@ -334,7 +329,6 @@ func (l *Locker) view(r *locker.Request, seen *Snapshot) (locker.View, error) {
 	return v, nil
 }
 
-// describe fills in the owner of the active lock.
 func (l *Locker) describe(v *locker.View, seen *Snapshot) {
 	v.SeeOwner(seen.Owner.Record, l.ownerOf(seen))
 	v.Node, v.Silent, v.Active.Remote, v.Active.Node = seen.Owner.Node, seen.Silent, true, seen.Owner.Node
@@ -384,8 +378,6 @@ func (l *Locker) takeSlot(r *locker.Request, t *heldLease, acquired locker.Outco
 	return full, nil
 }
 
-// trySlot takes the slot NAME if it is free, and reports whether it did. Otherwise it adds the
-// slot's owner to full.
 func (l *Locker) trySlot(r *locker.Request, t *heldLease, name atom.Name, full *locker.Outcome) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.question())
 	defer cancel()

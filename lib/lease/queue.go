@@ -10,7 +10,6 @@ import (
 	"adlock/lib/process"
 )
 
-// queue is one newcomer and its place at an atom.
 type queue struct {
 	*Locker
 	r    *locker.Request
@@ -22,7 +21,6 @@ type queue struct {
 	asked *request // the owner that was asked to make way
 }
 
-// request is what was asked of an owner, and what was known then.
 type request struct {
 	view  locker.View
 	step  policy.Step
@@ -42,7 +40,6 @@ func (q *queue) stand() (locker.Outcome, error) {
 	return outcome, err
 }
 
-// advance decides again after each change in front of the place.
 func (q *queue) advance() (locker.Outcome, error) {
 	for {
 		v, err := q.view(q.r, &q.seen)
@@ -80,7 +77,6 @@ func (q *queue) advance() (locker.Outcome, error) {
 	}
 }
 
-// isMakingWay reports whether an owner was asked to make way and has not done so yet.
 func (q *queue) isMakingWay() bool {
 	return q.asked != nil && q.seen.Held && q.seen.Owner.Token == q.asked.view.Record.Token
 }
@@ -247,7 +243,6 @@ func (q *queue) show(busy locker.Outcome) {
 	q.Locker.show(q.r, q.wait, busy)
 }
 
-// most is how long to wait at most before the next look.
 func (q *queue) most(busy locker.Outcome) time.Duration {
 	if q.isMakingWay() {
 		return min(q.held.place.Lease(), max(q.asked.until-process.Boottime(), time.Second))

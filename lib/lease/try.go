@@ -47,7 +47,6 @@ func (l *Locker) Try() (t listing.Trial, err error) {
 	return t, err
 }
 
-// isTrial reports whether the name is that of Try's atom on any machine.
 func isTrial(name atom.Name) bool {
 	a, whole := name.Atom()
 	return whole && a.Program == atom.NamedProgram && a.Operator == trialOperator && a.Operand == trialOperand
@@ -55,7 +54,6 @@ func isTrial(name atom.Name) bool {
 
 const trialOperator, trialOperand = "doctor", "store"
 
-// tryLease takes a lease, renews it and gives it back.
 func (l *Locker) tryLease(own Record) (granted time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(l.context(), 3*l.question())
 	defer cancel()

@@ -83,7 +83,6 @@ func isTimeout(err error) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &network) && network.Timeout()
 }
 
-// invalidity says what is wrong with a certificate itself, apart from its authority and host.
 func invalidity(err x509.CertificateInvalidError) string {
 	const day = "2006-01-02"
 	switch {
@@ -95,7 +94,6 @@ func invalidity(err x509.CertificateInvalidError) string {
 	return "its certificate expired on " + err.Cert.NotAfter.Format(day)
 }
 
-// subjects are the hosts that a certificate is for.
 func subjects(c *x509.Certificate) string {
 	names := c.DNSNames
 	for _, address := range c.IPAddresses {

@@ -24,7 +24,6 @@ type txn struct {
 // longestSilence is how long to wait for one member before asking another as well.
 const longestSilence = time.Second
 
-// commit executes the transaction.
 func (s *Store) commit(ctx context.Context, t txn) (*clientv3.TxnResponse, error) {
 	answer, _, err := s.ask(ctx, t)
 	return answer, err
@@ -109,7 +108,6 @@ func isLate(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded || said(err) == context.DeadlineExceeded.Error()
 }
 
-// said is the message of a member, without the words that gRPC puts around it.
 func said(err error) string {
 	var answer interface{ GRPCStatus() *status.Status }
 	if errors.As(err, &answer) {

@@ -44,7 +44,6 @@ func (c *cluster) isMixed() error {
 	return c.mixed
 }
 
-// checkAnswer puts a question, and compares the cluster of the member that answers.
 func (s *Store) checkAnswer(ctx context.Context, method string, question, answer any, conn *grpc.ClientConn, ask grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	var from peer.Peer
 	if err := ask(ctx, method, question, answer, conn, append(options, grpc.Peer(&from))...); err != nil {

@@ -113,7 +113,6 @@ func (k keys) seatOf(place *mvccpb.KeyValue) seat {
 
 func (s seat) isWriters() bool { return strings.HasPrefix(string(s), string(writers)) }
 
-// inFront is the prefix of the places that this one waits for.
 func (s seat) inFront() seat {
 	if s.isWriters() {
 		return everyone
@@ -133,7 +132,6 @@ func first(keys string, before int64) clientv3.Op {
 	return clientv3.OpGet(keys, options...)
 }
 
-// look returns the reads whose answers sight interprets.
 func (k keys) look(shared bool, before int64) []clientv3.Op {
 	front := seatOf("", shared).inFront()
 	return []clientv3.Op{clientv3.OpGet(k.last()), first(k.line(front), before), first(k.beat(front), before)}
@@ -197,7 +195,6 @@ func only(answer *responseOp) *mvccpb.KeyValue {
 	return nil
 }
 
-// wrap gives an error of the cluster its kind, and puts the address before it.
 func (s *Store) wrap(err error) error {
 	var known *fault.Error
 	switch {
@@ -209,7 +206,6 @@ func (s *Store) wrap(err error) error {
 	return s.reach.trouble(s.address, err)
 }
 
-// front is the first place in front of a newcomer.
 type front struct {
 	seat  seat
 	place *mvccpb.KeyValue
@@ -244,7 +240,6 @@ func (s *Store) sight(ctx context.Context, k keys, answers []*responseOp, own se
 	return seen, f, s.describe(&seen, f, k, beat)
 }
 
-// describe adds to the snapshot the place in front, and whether its process is dead or seems to be.
 func (s *Store) describe(seen *lease.Snapshot, f *front, k keys, beat *mvccpb.KeyValue) (err error) {
 	if seen.Owner, err = lease.ParseRecord(string(f.place.Key), f.place.Value); err != nil {
 		return err
@@ -264,7 +259,6 @@ func (s *Store) describe(seen *lease.Snapshot, f *front, k keys, beat *mvccpb.Ke
 	return nil
 }
 
-// stood is a heartbeat as it was last read.
 type stood struct {
 	revision int64
 	since    time.Duration // boottime of the first read of this revision

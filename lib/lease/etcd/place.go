@@ -15,7 +15,6 @@ import (
 
 type responseOp = etcdserverpb.ResponseOp
 
-// place is a place in the queue.
 type place struct {
 	store    *Store
 	keys     keys
@@ -46,7 +45,6 @@ func (p *place) mine() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(p.line()), "=", p.revision)
 }
 
-// whileMine executes the operations if the place is still held.
 func (p *place) whileMine(ctx context.Context, ops ...clientv3.Op) (*clientv3.TxnResponse, error) {
 	answer, err := p.store.commit(ctx, txn{[]clientv3.Cmp{p.mine()}, ops, nil})
 	if err == nil && !answer.Succeeded {
@@ -263,7 +261,6 @@ func (p *place) remove(ctx context.Context, f *front, stamp *lease.Last, more ..
 	return err
 }
 
-// leave returns the operations that remove all keys of a place and stamp the last lock.
 func (k keys) leave(s seat, stamp *lease.Last) []clientv3.Op {
 	ops := k.remove(s)
 	if stamp != nil {

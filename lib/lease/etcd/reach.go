@@ -22,7 +22,6 @@ type reach struct {
 	wrong  map[string]error    // by HOST:PORT; nil: it was reached, or was not tried yet
 }
 
-// newReach returns a reach for the members, each HOST:PORT.
 func newReach(members []string) *reach {
 	r := &reach{dialed: map[net.Conn]string{}, wrong: map[string]error{}}
 	for _, member := range members {
@@ -52,7 +51,6 @@ func (r *reach) dial(ctx context.Context, member string) (net.Conn, error) {
 	return conn, err
 }
 
-// handshakes notes how each handshake ends.
 type handshakes struct {
 	credentials.TransportCredentials
 	reach *reach

@@ -13,7 +13,6 @@ import (
 	"adlock/lib/lease"
 )
 
-// refusals are errors of etcd, with reasons that say what to do.
 var refusals = []struct {
 	err    error
 	kind   fault.Kind
@@ -25,7 +24,6 @@ var refusals = []struct {
 	{rpctypes.ErrUserEmpty, fault.NotPermitted, "wants a user and a password: ETCDCTL_USER, ADLOCK_ETCD_PASSWORD_FILE"},
 }
 
-// trouble returns an error of the cluster at the address, with its kind and the reason in words.
 func (r *reach) trouble(address string, err error) error {
 	for _, refusal := range refusals {
 		if errors.Is(err, refusal.err) {
@@ -42,7 +40,6 @@ func (r *reach) trouble(address string, err error) error {
 	return lease.Unreachable(address, why)
 }
 
-// readable returns an error if a file cannot be read that one of the variables names.
 func readable(variables ...string) error {
 	for _, variable := range variables {
 		file := os.Getenv(variable)

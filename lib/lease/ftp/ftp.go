@@ -140,7 +140,6 @@ func (s *Store) list(ctx context.Context) ([]string, error) {
 	return nil, fault.New(fault.Unavailable, s.String(), "does not list "+s.in(clock)+", which is stored there")
 }
 
-// unfit is the error if the server lacks something that a lock relies on; how says what.
 func (s *Store) unfit(how string) error {
 	return &fault.Error{Kind: fault.Unavailable, Object: s.String(), Err: fmt.Errorf("%s: %w", how, lease.ErrUnfit)}
 }
@@ -239,7 +238,6 @@ func (s *Store) rename(ctx context.Context, from, to string) error {
 	return s.do(ctx, func(c *client.ServerConn) error { return c.Rename(from, to) })
 }
 
-// generation is one directory of an atom's lock.
 type generation struct {
 	n        int
 	files    []string // the files in it
@@ -268,7 +266,6 @@ func generations(names []string, name atom.Name) (list []int) {
 // slack is the greatest difference between two times in whole seconds that counts as none.
 const slack = 2 * time.Second
 
-// inspect reads the state of a generation.
 func (s *Store) inspect(ctx context.Context, name atom.Name, n int) (g generation, err error) {
 	for range 2 {
 		began := process.Boottime()
@@ -317,7 +314,6 @@ func (s *Store) mark(ctx context.Context, dir string) error {
 	return ignoreMissing(s.do(ctx, func(c *client.ServerConn) error { return c.Stor(dir+"/seen", bytes.NewReader(nil)) }))
 }
 
-// ageOf is how old a file is, by the server's clock.
 func (s *Store) ageOf(ctx context.Context, file string) (time.Duration, error) {
 	now, err := s.now(ctx)
 	if err != nil {
@@ -391,7 +387,6 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// passed are the generations that this newcomer has passed, as they were then.
 type passed map[int]generation
 
 // still reports whether a generation has not changed since: it still has no record, or its owner
@@ -407,7 +402,6 @@ func (p passed) still(g *generation) bool {
 	return !g.bare && g.record.Token == then.record.Token && g.beat == then.beat
 }
 
-// sight is the result of one look.
 type sight struct {
 	names []string     // of the directory of the locks
 	past  []generation // the generations that are not in the way
@@ -432,7 +426,6 @@ func (s *Store) look(ctx context.Context, name atom.Name, own int, past passed) 
 	return s.lookAt(ctx, name, names, own, past)
 }
 
-// lookAt is look with a fresh list of the directory.
 func (s *Store) lookAt(ctx context.Context, name atom.Name, names []string, own int, past passed) (f sight, err error) {
 	f.names = names
 	released := false

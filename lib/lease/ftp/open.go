@@ -15,7 +15,6 @@ import (
 	"adlock/lib/lease"
 )
 
-// account is how to log in, and where.
 type account struct {
 	address        string // as it was given
 	host, dir      string

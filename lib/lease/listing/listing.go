@@ -25,7 +25,6 @@ type line struct {
 	End   bool     `json:",omitempty"`
 }
 
-// entry is a locker.Entry, or a locker.Slot.
 type entry struct {
 	Name        atom.Name
 	Completed   time.Time
@@ -39,7 +38,6 @@ type entry struct {
 	Error       *Failure    `json:",omitempty"`
 }
 
-// lock is the part of a locker.View that describes an active lock.
 type lock struct {
 	Active policy.Active
 	Record []byte `json:",omitempty"` // as in a file; nil: the lock has no record

@@ -15,7 +15,6 @@ type Trial struct {
 	Ahead  time.Duration // how far the times in the store, or its clock, are ahead of this machine's; below 0: behind
 }
 
-// trial is a Trial with the error that ended it.
 type trial struct {
 	Trial
 	Error *Failure `json:",omitempty"`
