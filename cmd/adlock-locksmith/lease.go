@@ -182,7 +182,7 @@ func unlock(lock string, line net.Conn, status int, noStamp bool) error {
 		return fault.New(fault.Denied, lock, "lost: its holder is gone")
 	}
 	_, err := readAnswer(json.NewDecoder(line), nil)
-	if fault.KindOf(err) == fault.System {
+	if err != nil && fault.KindOf(err) == fault.System {
 		return fault.New(fault.Denied, lock, "lost: its holder does not answer")
 	}
 	return err

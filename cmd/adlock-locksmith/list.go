@@ -25,14 +25,11 @@ func list(args []string) (int, error) {
 	return 0, listing.Write(os.Stdout, entries, slots, err)
 }
 
-func openToAsk() (*lease.Locker, error) {
+// askStore opens the store of the settings.
+func askStore() (*lease.Locker, error) {
 	store, err := config.Store()
 	if err != nil {
 		return nil, err
 	}
-	length, err := parseLease(config.Lease())
-	if err != nil {
-		return nil, err
-	}
-	return lockerOf(store, length)
+	return openToAsk(store, config.Lease())
 }

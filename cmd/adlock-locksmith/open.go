@@ -2,7 +2,6 @@ package main
 
 import (
 	"strings"
-	"time"
 
 	"adlock/lib/atom"
 	"adlock/lib/config"
@@ -16,26 +15,20 @@ import (
 )
 
 // open opens the store at the address, for atoms of the host. The runlog is that of the lock
-// directory.
+// directory. Without a hook nothing is written, neither in the store nor on this machine.
 func open(address, host string, h *hook.Hook) (locker.Locker, error) {
 	path, err := config.DirOf(address)
 	if err != nil {
 		return nil, err
 	}
-	length := config.Lease()
 	if h == nil {
-		return openToRead(address, length)
+		return openToRead(address, config.Lease())
 	}
-	return openIn(path, address, host, length, h)
+	return openIn(path, address, host, config.Lease(), h)
 }
 
-// openToRead opens the store for reading. It writes nothing, neither there nor on this machine.
 func openToRead(address, leaseAsked string) (*lease.Locker, error) {
-	length, err := parseLease(leaseAsked)
-	if err != nil {
-		return nil, err
-	}
-	l, err := lockerOf(address, length)
+	l, err := openToAsk(address, leaseAsked)
 	if err != nil {
 		return nil, err
 	}
@@ -45,14 +38,22 @@ func openToRead(address, leaseAsked string) (*lease.Locker, error) {
 	return l, nil
 }
 
-func lockerOf(address string, length time.Duration) (*lease.Locker, error) {
+// openToAsk opens the store without a recorder, for a verb that takes no lock.
+func openToAsk(address, leaseAsked string) (*lease.Locker, error) {
+	l := &lease.Locker{}
+	if leaseAsked != "" {
+		if err := config.LeaseLength(&l.Lease)(leaseAsked); err != nil {
+			return nil, &fault.Error{Kind: fault.Usage, Object: "ADLOCK_LEASE", Err: err}
+		}
+	}
 	scheme, _, _ := strings.Cut(address, "://")
 	open, known := stores[scheme]
 	if !known {
 		return nil, config.NoStore(address)
 	}
-	s, err := open(address)
-	return &lease.Locker{Store: s, Lease: length}, err
+	var err error
+	l.Store, err = open(address)
+	return l, err
 }
 
 // stores has a row for each of config.Schemes.
@@ -63,18 +64,12 @@ var stores = map[string]func(address string) (lease.Store, error){
 }
 
 func openIn(path, address, host, leaseAsked string, h *hook.Hook) (*lease.Locker, error) {
-	length, err := parseLease(leaseAsked)
+	l, err := openToAsk(address, leaseAsked)
 	if err != nil {
 		return nil, err
 	}
-	rec, err := recorderIn(path, atom.Canonify(host), h)
-	if err != nil {
-		return nil, err
-	}
-	l, err := lockerOf(address, length)
-	if err == nil {
-		rec.Log.Store = address
-		l.Recorder = rec
+	if l.Recorder, err = recorderIn(path, atom.Canonify(host), h); err == nil {
+		l.Log.Store = address
 	}
 	return l, err
 }
@@ -89,15 +84,4 @@ func recorderIn(path, host string, h *hook.Hook) (locker.Recorder, error) {
 	dir.Close()
 	log, err := config.RunlogOf(path, host)
 	return locker.Recorder{Log: log, Hook: h}, err
-}
-
-func parseLease(text string) (time.Duration, error) {
-	length := lease.DefaultLease
-	if text == "" {
-		return length, nil
-	}
-	if err := config.LeaseLength(&length)(text); err != nil {
-		return 0, &fault.Error{Kind: fault.Usage, Object: "ADLOCK_LEASE", Err: err}
-	}
-	return length, nil
 }

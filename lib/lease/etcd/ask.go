@@ -71,9 +71,7 @@ func (s *Store) ask(ctx context.Context, t txn) (_ *clientv3.TxnResponse, again 
 			if got.error == nil || !isTransient(got.error) {
 				return got.TxnResponse, again, s.wrap(got.error)
 			}
-			if !isLate(got.error) {
-				last = got.error
-			}
+			last = got.error
 			lease.Pause(ctx, min(silence, 100*time.Millisecond))
 		case <-next.C:
 			if silent++; silent >= len(s.client.Endpoints()) {

@@ -142,7 +142,7 @@ func TestErrorsOmitTheWordsOfGRPC(t *testing.T) {
 		status.Error(codes.Unavailable, "etcdserver: leader changed"):            "leader changed",
 		status.Error(codes.Unknown, "etcdserver: something else"):                "something else",
 		errors.Join(status.Error(codes.Unknown, "no"), context.Canceled):         "no",
-		errors.Join(status.Error(codes.Unknown, "no"), context.DeadlineExceeded): lease.NoAnswer + ": no",
+		errors.Join(status.Error(codes.Unknown, "no"), context.DeadlineExceeded): lease.NoAnswer,
 		fmt.Errorf("etcdserver: %w", errors.New("something of this client")):     "something of this client",
 	} {
 		if reason := newReach([]string{"a:1"}).trouble("store", answer).Error(); reason != "store: "+want {

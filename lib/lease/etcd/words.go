@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"context"
 	"crypto/x509"
 	"errors"
 	"os"
@@ -30,12 +29,15 @@ func (r *reach) trouble(address string, err error) error {
 			return fault.New(refusal.kind, address, refusal.reason)
 		}
 	}
-	why := r.why()
-	if text := said(err); why.Text == "" && text != context.DeadlineExceeded.Error() {
-		why.Text = strings.TrimPrefix(text, "etcdserver: ")
-	}
-	if isLate(err) && why.Lasting == lease.Passing && why.Text != lease.NoAnswer {
-		why.Text = strings.TrimSuffix(lease.NoAnswer+": "+why.Text, ": ")
+	why, late := r.why(), isLate(err)
+	switch {
+	case why.Lasting != lease.Passing:
+	case !late:
+		why.Text = strings.TrimPrefix(said(err), "etcdserver: ")
+	case why.Text != "" && why.Text != lease.NoAnswer:
+		why.Text = lease.NoAnswer + ": " + why.Text
+	default:
+		why.Text = lease.NoAnswer
 	}
 	return lease.Unreachable(address, why)
 }
