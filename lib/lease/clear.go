@@ -18,7 +18,7 @@ import (
 // would. It stamps nothing, because nothing has completed.
 func (l *Locker) Clear(name atom.Name, found *locker.View) error {
 	object := l.Store.String() + " " + string(name)
-	found, err := l.watched(name, found)
+	found, err := l.confirm(name, found)
 	if err != nil {
 		return err
 	}
@@ -49,9 +49,9 @@ func (l *Locker) Clear(name atom.Name, found *locker.View) error {
 	return nil
 }
 
-// watched returns found, or a newer view of the same owner. If the owner may be dead by the store,
+// confirm returns found, or a newer view of the same owner. If the owner may be dead by the store,
 // it first watches for as long as the owner's lease, to be certain.
-func (l *Locker) watched(name atom.Name, found *locker.View) (*locker.View, error) {
+func (l *Locker) confirm(name atom.Name, found *locker.View) (*locker.View, error) {
 	for {
 		ctx, cancel := context.WithTimeout(l.context(), l.question())
 		seen, err := l.Store.Look(ctx, name, false)

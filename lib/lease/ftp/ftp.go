@@ -72,7 +72,7 @@ type Store struct {
 
 	clockRead, serverThen time.Time // one moment by this machine's clock, and by the server's
 
-	watched map[string]watch // by the directory of the owner's generation
+	seen map[string]watch // by the directory of the owner's generation
 }
 
 // watch is what was seen of an owner, and when.
@@ -350,11 +350,11 @@ func (s *Store) inspectOwner(ctx context.Context, g *generation, dir string) err
 // watch compares the owner in g, read by a look that started at began, with what earlier looks
 // read.
 func (s *Store) watch(g *generation, dir string, began time.Duration) {
-	w, known := s.watched[dir]
+	w, known := s.seen[dir]
 	known = known && w.token == g.record.Token
 	if !known || w.beat != g.beat {
 		w = watch{token: g.record.Token, beat: g.beat, since: process.Boottime(), lives: known}
-		s.watched[dir] = w
+		s.seen[dir] = w
 	}
 	g.lapsed = began-w.since > g.record.Lease
 	g.silent = g.lapsed || g.silent && !w.lives

@@ -53,7 +53,7 @@ func Open(address string) (*Store, error) {
 		return nil, err
 	}
 	a.config, err = tlsConfig(u.Hostname())
-	return &Store{account: a, turn: make(chan struct{}, 1), watched: map[string]watch{}}, err
+	return &Store{account: a, turn: make(chan struct{}, 1), seen: map[string]watch{}}, err
 }
 
 func hasPassword(u *url.URL) bool {
