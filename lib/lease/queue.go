@@ -223,10 +223,13 @@ func (q *queue) await(busy locker.Outcome) error {
 	if err != nil {
 		err = q.outlast(err)
 	}
-	if err == nil {
-		err = q.lookAgain()
+	if err != nil {
+		return err
 	}
-	return err
+	return q.patiently(func(ctx context.Context) (err error) {
+		q.seen, err = q.held.place.Look(ctx)
+		return err
+	})
 }
 
 // show names the process that the place waits for: an owner that was asked to make way, another
@@ -252,13 +255,6 @@ func (q *queue) most(busy locker.Outcome) time.Duration {
 		most = min(most, recheck+time.Millisecond)
 	}
 	return max(most, time.Millisecond)
-}
-
-func (q *queue) lookAgain() error {
-	return q.patiently(func(ctx context.Context) (err error) {
-		q.seen, err = q.held.place.Look(ctx)
-		return err
-	})
 }
 
 // outlast pauses and returns nil if the store is unreachable for a while and there is time to wait.

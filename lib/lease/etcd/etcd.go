@@ -168,7 +168,7 @@ func (s *Store) Enter(ctx context.Context, name atom.Name, record lease.Record, 
 	}
 	p.revision = answer.Header.Revision
 	if !answer.Succeeded {
-		p.revision = createRevision(answer.Responses[len(look)])
+		p.revision = only(answer.Responses[len(look)]).GetCreateRevision()
 	}
 	p.noted = p.revision
 	seen, front, err := s.sight(ctx, p.keys, answer.Responses, p.seat)
@@ -178,13 +178,6 @@ func (s *Store) Enter(ctx context.Context, name atom.Name, record lease.Record, 
 	}
 	p.front = front
 	return p, seen, nil
-}
-
-func createRevision(answer *responseOp) int64 {
-	if key := only(answer); key != nil {
-		return key.CreateRevision
-	}
-	return 0
 }
 
 // only returns the one key in an answer; nil: there is none.
