@@ -12,7 +12,7 @@ import (
 // clear is `adlock clear` if the locks are in a store. The helper has read the options.
 func clear(words []string) (int, error) {
 	fault.OnQuit()
-	smith, err := openToAsk()
+	smith, err := askStore()
 	if err != nil {
 		return 0, err
 	}
@@ -73,7 +73,7 @@ func forget(words []string) (int, error) {
 	if lock.Kind != atom.ActiveLock {
 		return 0, fault.New(fault.Usage, "forget", "is called by "+config.Reporter+" only")
 	}
-	smith, err := openToAsk()
+	smith, err := askStore()
 	if err != nil {
 		return 0, err
 	}

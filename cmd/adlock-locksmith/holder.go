@@ -1,11 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 	"strconv"
@@ -35,19 +36,18 @@ type holder struct {
 	*leaseArgs
 	smith  *lease.Locker
 	dir    *lockfile.Dir
-	socket *os.File
+	socket net.Listener
 	token  string
 	since  time.Duration // boottime at which the atom was taken
 	fence  string
 	end    chan time.Duration
 
 	front  *os.File // `adlock hold`, which wants to know when the atom is lost; nil: a script
-	asker  *os.File // the process that requested the release; nil: none
+	asker  net.Conn // the process that requested the release; nil: none
 	status runlog.Opt[int]
 	retry  bool // the run failed, and that does not count for IfElapsed
 }
 
-// askerLine is the descriptor of the process that started the holder.
 const askerLine = 3
 
 // heldUntil is the verb of the holder, and runs until the atom is released. No process waits for
@@ -61,12 +61,12 @@ func heldUntil(args []string) (int, error) {
 	h := &holder{leaseArgs: newLease(), end: make(chan time.Duration, 1)}
 	outcome, err := h.take(args, line)
 	if err == nil && outcome.Verdict == locker.Acquired {
-		err = h.leaveWord()
+		err = h.writeToken()
 		if err != nil {
 			err = errors.Join(err, h.release(locker.ReleaseRequest{NoStamp: true}))
 		}
 	}
-	_, unsent := line.WriteString(answer(outcome, err))
+	unsent := messageOf(outcome, err).send(line)
 	if h.named {
 		h.front = line
 	} else {
@@ -82,7 +82,6 @@ func heldUntil(args []string) (int, error) {
 	return 0, h.serve()
 }
 
-// take takes the atom for the owner, for as long as the asker waits.
 func (h *holder) take(args []string, asker *os.File) (locker.Outcome, error) {
 	path, err := h.parse(args)
 	if err != nil {
@@ -119,16 +118,15 @@ func (h *holder) take(args []string, asker *os.File) (locker.Outcome, error) {
 // sayWaiting returns a function that tells the asker which process the holder waits for, once for
 // each process: otherwise the holder could write to a stopped asker for hours.
 func sayWaiting(asker *os.File) func(locker.Outcome) {
-	said := ""
+	var said message
 	return func(o locker.Outcome) {
-		if text := waits(o); text != said {
-			_, _ = asker.WriteString(text) // it may be gone
-			said = text
+		if m := (message{Waits: true, Blocker: o.Blocker, Node: o.Node}); m != said {
+			_ = m.send(asker) // it may be gone
+			said = m
 		}
 	}
 }
 
-// findOwner makes sure that the owner is the process that asked.
 func (h *holder) findOwner() (err error) {
 	if h.Request.Owner, err = process.Of(h.Owner); err != nil {
 		return fault.Wrap("owner", err)
@@ -143,9 +141,9 @@ func (h *holder) isKin(pid int) bool {
 	return strings.Contains(","+h.ancestors+",", ","+strconv.Itoa(pid)+",")
 }
 
-// leaveWord opens the socket and writes the file from which the script reads its token. One file
+// writeToken opens the socket and writes the file from which the script reads its token. One file
 // for each owner is enough, as the script reads it at once.
-func (h *holder) leaveWord() (err error) {
+func (h *holder) writeToken() (err error) {
 	if h.socket, err = listen(h.dir, h.token); err != nil {
 		return fault.Wrap(h.dir.Path(atom.HolderSocketName(h.token)), err)
 	}
@@ -162,7 +160,6 @@ func (h *holder) leaveWord() (err error) {
 
 func (h *holder) wordName() string { return atom.HolderWordName(h.Owner) }
 
-// serve holds the atom until the script releases it, is dead, or has to be ended.
 func (h *holder) serve() error {
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGPIPE)
 	stop := make(chan os.Signal, 1)
@@ -194,7 +191,7 @@ func (h *holder) serve() error {
 // endScript ends the script carefully. A script that cannot be ended keeps the lock.
 func (h *holder) endScript(pause time.Duration) {
 	if h.front != nil {
-		_, _ = h.front.WriteString(lostLine) // it may be gone
+		_ = message{Lost: true}.send(h.front) // it may be gone
 	}
 	ending := killer.Killer{Pause: pause, Observe: func(s killer.Signalled) { h.smith.RecordSignal(&h.Request, s) }}
 	watchdog.SpeakFor(process.Job{Owner: h.Request.Owner}) // before this, the holder has no standard error
@@ -206,20 +203,18 @@ func (h *holder) endScript(pause time.Duration) {
 	}
 }
 
-// listen answers on the socket, until a release is asked for.
 func (h *holder) listen(asked chan<- bool) {
 	for {
-		line, err := accept(h.socket)
+		line, err := h.socket.Accept()
 		if err != nil {
 			return
 		}
-		text, _ := bufio.NewReader(line).ReadString('\n')
-		word, status, _ := strings.Cut(strings.TrimSpace(text), " ")
-		if word == "release" || word == "retry" {
-			if n, err := strconv.Atoi(status); err == nil && n >= 0 {
-				h.status = runlog.Some(n)
+		var w wish
+		if json.NewDecoder(line).Decode(&w) == nil {
+			if w.Status >= 0 {
+				h.status = runlog.Some(w.Status)
 			}
-			h.retry = word == "retry" || h.RetryFailed && h.status.Value > 0
+			h.retry = w.NoStamp || h.RetryFailed && h.status.Value > 0
 			h.asker = line
 			asked <- true
 			return
@@ -228,12 +223,11 @@ func (h *holder) listen(asked chan<- bool) {
 	}
 }
 
-// release gives the atom back, tells the asker, and cleans up.
 func (h *holder) release(r locker.ReleaseRequest) error {
 	r.Untold = h.asker == nil
 	err := h.smith.Release(r)
 	if h.asker != nil {
-		_, _ = h.asker.WriteString(answer(locker.Outcome{Verdict: "released"}, err)) // it may be gone
+		_ = messageOf(locker.Outcome{}, err).send(h.asker) // it may be gone
 		h.asker.Close()
 	}
 	return errors.Join(err, h.remove(atom.HolderSocketName(h.token)), h.removeWord())

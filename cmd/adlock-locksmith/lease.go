@@ -1,7 +1,8 @@
 package main
 
 import (
-	"bufio"
+	"encoding/json"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -21,8 +22,6 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// leaseArgs are the arguments of lease and holder: those of `adlock take` or `adlock hold`,
-// and more.
 type leaseArgs struct {
 	hold.Args
 	lease string
@@ -101,7 +100,8 @@ func takeLease(args []string) (int, error) {
 		return 0, err
 	}
 	defer line.Close()
-	verdict, reason, err := readAnswer(bufio.NewReader(line), h.showWaiting())
+	wait := locker.NewWaiting(&h.Request)
+	outcome, err := readAnswer(json.NewDecoder(line), func(o locker.Outcome) { wait.Show(&h.Request, o) })
 	h.Request.Line.Clear()
 	if own, failed := sysfile.NodeName(); failed == nil && own == h.Request.Atom.Host && os.Getenv("ADLOCK_HOST") == "" {
 		config.TellNoHost(dir, h.Store) // the library always names a host
@@ -112,11 +112,11 @@ func takeLease(args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if verdict == locker.Acquired {
+	if outcome.Verdict == locker.Acquired {
 		return fault.StatusOK, nil
 	}
-	h.Tell(locker.Outcome{Verdict: verdict, Reason: reason}, dir)
-	return config.Answer(verdict), nil
+	h.Tell(locker.Outcome{Verdict: outcome.Verdict, Reason: outcome.Reason}, dir)
+	return config.Answer(outcome.Verdict), nil
 }
 
 // startHolder starts the holder, which answers on the line. When the line is closed the
@@ -144,63 +144,8 @@ func startHolder(owner process.Identity, args []string) (line *os.File, err erro
 	return os.NewFile(uintptr(ours), "holder"), nil
 }
 
-// showWaiting returns a function that shows a person at a terminal which process the holder
-// waits for.
-func (h *leaseArgs) showWaiting() func(locker.Outcome) {
-	wait := locker.NewWaiting(&h.Request)
-	return func(o locker.Outcome) { wait.Show(&h.Request, o) }
-}
-
-// waitingWord begins the line that a holder sends before its answer if it must wait. PID and NODE
-// of the process in the way follow.
-const waitingWord = "waiting "
-
-func waits(o locker.Outcome) string {
-	return waitingWord + strconv.Itoa(o.Blocker) + " " + fault.OneLine(o.Node) + "\n"
-}
-
-// answer is the holder's message, in one line: VERDICT KIND REASON. KIND is the kind of the error
-// if VERDICT is "error" or "stuck". If VERDICT is "acquired", REASON is the token and the fence.
-func answer(o locker.Outcome, err error) string {
-	if err != nil && o.Verdict != locker.Stuck {
-		o.Verdict = "error"
-	}
-	if err != nil {
-		return string(o.Verdict) + " " + strconv.Itoa(int(fault.KindOf(err))) + " " + fault.OneLine(err.Error()) + "\n"
-	}
-	if o.Verdict == locker.Acquired {
-		o.Reason = o.Token + " " + o.Fence
-	}
-	return string(o.Verdict) + " 0 " + fault.OneLine(o.Reason) + "\n"
-}
-
-func readAnswer(said *bufio.Reader, waits func(locker.Outcome)) (locker.Verdict, string, error) {
-	text, err := said.ReadString('\n')
-	for ; err == nil && strings.HasPrefix(text, waitingWord); text, err = said.ReadString('\n') {
-		pid, node, _ := strings.Cut(strings.TrimSpace(text[len(waitingWord):]), " ")
-		blocker, _ := strconv.Atoi(pid) // 0: not known
-		waits(locker.Outcome{Blocker: blocker, Node: node})
-	}
-	if err != nil {
-		return "", "", fault.New(fault.System, "holder", "died before it had an answer")
-	}
-	verdict, rest, _ := strings.Cut(strings.TrimSuffix(text, "\n"), " ")
-	number, reason, _ := strings.Cut(rest, " ")
-	kind, err := strconv.Atoi(number)
-	switch {
-	case err != nil:
-		return "", "", fault.Wrap("holder", err)
-	case kind != 0 || verdict == "error":
-		object, why, _ := strings.Cut(reason, ": ")
-		return locker.Verdict(verdict), "", fault.New(fault.Kind(kind), object, why)
-	}
-	return locker.Verdict(verdict), reason, nil
-}
-
-// answerTimeout is how long a script waits for its holder to release.
 const answerTimeout = 20 * time.Second
 
-// release is the verb by which the library releases an atom in a store.
 func release(args []string) (int, error) {
 	var token string
 	status, retry, again, withdraw := -1, false, false, false
@@ -225,28 +170,29 @@ func release(args []string) (int, error) {
 		return 0, fault.New(fault.Denied, rest[0], "lost: its holder is gone")
 	}
 	defer line.Close()
-	return 0, letGo(rest[0], line, status, withdraw || retry && status > 0)
+	return 0, unlock(rest[0], line, status, withdraw || retry && status > 0)
 }
 
-// letGo tells the holder at the other end of the line to release the lock, and waits for its
-// answer. If the holder is gone, or does not answer, the lock counts as lost (fault.Denied). The
-// status is below 0 if it is unknown; noStamp: the run does not count for IfElapsed.
-func letGo(lock string, line *os.File, status int, noStamp bool) error {
+// unlock has the holder at the other end of the line release the lock, and waits for its answer. If
+// the holder is gone, or does not answer, the lock counts as lost (fault.Denied). The status is below
+// 0 if it is unknown; noStamp: the run does not count for IfElapsed.
+func unlock(lock string, line net.Conn, status int, noStamp bool) error {
 	if err := line.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
 		return fault.Wrap(lock, err)
 	}
-	word := "release "
-	if noStamp {
-		word = "retry "
-	}
-	if _, err := line.WriteString(word + strconv.Itoa(status) + "\n"); err != nil {
+	if err := json.NewEncoder(line).Encode(wish{status, noStamp}); err != nil {
 		return fault.New(fault.Denied, lock, "lost: its holder is gone")
 	}
-	_, _, err := readAnswer(bufio.NewReader(line), nil)
+	_, err := readAnswer(json.NewDecoder(line), nil)
 	if err != nil && fault.KindOf(err) == fault.System {
 		return fault.New(fault.Denied, lock, "lost: its holder does not answer")
 	}
 	return err
+}
+
+type wish struct {
+	Status  int
+	NoStamp bool
 }
 
 // isToken checks that text has only the characters of a token, so that it is no path.

@@ -9,7 +9,6 @@ import (
 	"adlock/lib/lease/listing"
 )
 
-// list writes the content of the store to a pipe, for adlock-report.
 func list(args []string) (int, error) {
 	if len(args) != 0 {
 		return 0, fault.New(fault.Usage, "list", "is called by "+config.Reporter+" only")
@@ -26,15 +25,11 @@ func list(args []string) (int, error) {
 	return 0, listing.Write(os.Stdout, entries, slots, err)
 }
 
-// openToAsk opens the store for a verb that takes no lock.
-func openToAsk() (*lease.Locker, error) {
+// askStore opens the store of the settings.
+func askStore() (*lease.Locker, error) {
 	store, err := config.Store()
 	if err != nil {
 		return nil, err
 	}
-	length, err := parseLease(config.Lease())
-	if err != nil {
-		return nil, err
-	}
-	return lockerOf(store, length)
+	return openToAsk(store, config.Lease())
 }

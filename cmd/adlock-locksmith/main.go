@@ -20,7 +20,7 @@ func main() {
 		Name: filepath.Base(os.Args[0]), Does: "locks in a store beyond this machine", Notes: storeNote,
 		Verbs: []config.Verb{
 			run.Verb(open),
-			hold.Verb(tend),
+			hold.Verb(keep),
 			{Name: "lease", Run: takeLease},
 			{Name: "holder", Run: heldUntil},
 			{Name: "release", Run: release},

@@ -2,7 +2,6 @@ package main
 
 import (
 	"strings"
-	"time"
 
 	"adlock/lib/atom"
 	"adlock/lib/config"
@@ -16,61 +15,61 @@ import (
 )
 
 // open opens the store at the address, for atoms of the host. The runlog is that of the lock
-// directory.
+// directory. Without a hook nothing is written, neither in the store nor on this machine.
 func open(address, host string, h *hook.Hook) (locker.Locker, error) {
 	path, err := config.DirOf(address)
 	if err != nil {
 		return nil, err
 	}
-	length := config.Lease()
 	if h == nil {
-		return openToRead(address, length)
+		return openToRead(address, config.Lease())
 	}
-	return openIn(path, address, host, length, h)
+	return openIn(path, address, host, config.Lease(), h)
 }
 
-// openToRead opens the store for reading. It writes nothing, neither there nor on this machine.
 func openToRead(address, leaseAsked string) (*lease.Locker, error) {
-	length, err := parseLease(leaseAsked)
+	l, err := openToAsk(address, leaseAsked)
 	if err != nil {
 		return nil, err
 	}
-	l, err := lockerOf(address, length)
-	if err != nil {
-		return nil, err
-	}
-	if f, is := l.Store.(*ftp.Store); is {
-		f.OnlyRead()
+	if s, writes := l.Store.(interface{ OnlyRead() }); writes {
+		s.OnlyRead()
 	}
 	return l, nil
 }
 
-// lockerOf is the locker of a store, without a recorder.
-func lockerOf(address string, length time.Duration) (*lease.Locker, error) {
-	s, err := openStore(address)
-	if err != nil {
-		return nil, err
+// openToAsk opens the store without a recorder, for a verb that takes no lock.
+func openToAsk(address, leaseAsked string) (*lease.Locker, error) {
+	l := &lease.Locker{}
+	if leaseAsked != "" {
+		if err := config.LeaseLength(&l.Lease)(leaseAsked); err != nil {
+			return nil, &fault.Error{Kind: fault.Usage, Object: "ADLOCK_LEASE", Err: err}
+		}
 	}
-	l := &lease.Locker{Store: s, Lease: length}
-	if _, slow := s.(*ftp.Store); slow {
-		l.Question = length // one question takes dozens of FTP commands, each with its own timeout
+	scheme, _, _ := strings.Cut(address, "://")
+	open, known := stores[scheme]
+	if !known {
+		return nil, config.NoStore(address)
 	}
-	return l, nil
+	var err error
+	l.Store, err = open(address)
+	return l, err
+}
+
+// stores has a row for each of config.Schemes.
+var stores = map[string]func(address string) (lease.Store, error){
+	"etcd": func(address string) (lease.Store, error) { return etcd.Open(address) },
+	"ftp":  func(address string) (lease.Store, error) { return ftp.Open(address) },
+	"ftps": func(address string) (lease.Store, error) { return ftp.Open(address) },
 }
 
 func openIn(path, address, host, leaseAsked string, h *hook.Hook) (*lease.Locker, error) {
-	length, err := parseLease(leaseAsked)
+	l, err := openToAsk(address, leaseAsked)
 	if err != nil {
 		return nil, err
 	}
-	rec, err := recorderIn(path, atom.Canonify(host), h)
-	if err != nil {
-		return nil, err
-	}
-	l, err := lockerOf(address, length)
-	if err == nil {
-		rec.Log.Store = address
-		l.Recorder = rec
+	if l.Recorder, err = recorderIn(path, atom.Canonify(host), h); err == nil {
+		l.Log.Store = address
 	}
 	return l, err
 }
@@ -84,26 +83,4 @@ func recorderIn(path, host string, h *hook.Hook) (locker.Recorder, error) {
 	}
 	dir.Close()
 	return config.RecorderOf(path, host, h)
-}
-
-func openStore(address string) (lease.Store, error) {
-	switch {
-	case strings.HasPrefix(address, etcd.Scheme):
-		return etcd.Open(address)
-	case strings.HasPrefix(address, ftp.Scheme), strings.HasPrefix(address, ftp.SecureScheme):
-		return ftp.Open(address)
-	}
-	return nil, config.NoStore(address)
-}
-
-// parseLease reads ADLOCK_LEASE.
-func parseLease(text string) (time.Duration, error) {
-	length := lease.DefaultLease
-	if text == "" {
-		return length, nil
-	}
-	if err := config.LeaseLength(&length)(text); err != nil {
-		return 0, &fault.Error{Kind: fault.Usage, Object: "ADLOCK_LEASE", Err: err}
-	}
-	return length, nil
 }

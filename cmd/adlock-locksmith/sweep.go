@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -39,7 +41,6 @@ func sweep(d *lockfile.Dir) {
 	}
 }
 
-// tokenIn returns the token in a holder's message file, as leaveWord wrote it.
 func tokenIn(file string) string {
 	text, _ := os.ReadFile(file)
 	_, rest, _ := strings.Cut(string(text), "token=")
@@ -50,15 +51,11 @@ func tokenIn(file string) string {
 // listens reports whether a process listens at a socket in this directory. A holder ignores the
 // connection, as no message follows.
 func listens(socket string) bool {
-	fd, err := sysfile.Socket(unix.SOCK_STREAM)
-	if err != nil {
-		return true
+	line, err := net.Dial("unix", socket)
+	if err == nil {
+		line.Close()
 	}
-	defer unix.Close(fd)
-	if err := unix.SetNonblock(fd, true); err != nil {
-		return true
-	}
-	return unix.Connect(fd, &unix.SockaddrUnix{Name: socket}) != unix.ECONNREFUSED
+	return !errors.Is(err, unix.ECONNREFUSED)
 }
 
 func removeOld(d *lockfile.Dir, file string) {

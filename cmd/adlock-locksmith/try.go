@@ -13,7 +13,7 @@ func try(args []string) (int, error) {
 	if len(args) != 0 {
 		return 0, fault.New(fault.Usage, "try", "is called by "+config.Reporter+" only")
 	}
-	smith, err := openToAsk()
+	smith, err := askStore()
 	if err != nil {
 		return 0, listing.WriteTrial(os.Stdout, listing.Trial{}, err)
 	}

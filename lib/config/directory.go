@@ -17,9 +17,15 @@ import (
 // IsRemote reports whether a store is an address beyond this machine, and no directory.
 func IsRemote(store string) bool { return strings.Contains(store, "://") }
 
+// Schemes begin the addresses of the stores that adlock-locksmith opens; storeForms has their forms.
+var Schemes = []string{"etcd", "ftp", "ftps"}
+
+const storeForms = "etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR"
+
+// isMistyped reports whether a store is an address without its slashes.
 func isMistyped(store string) bool {
-	scheme, _, _ := strings.Cut(store, ":")
-	return strings.HasPrefix(store, scheme+":") && slices.Contains([]string{"etcd", "ftp", "ftps"}, scheme) && !IsRemote(store)
+	scheme, _, is := strings.Cut(store, ":")
+	return is && slices.Contains(Schemes, scheme) && !IsRemote(store)
 }
 
 // StoreOption is --store of the verbs that show locks. It sets ADLOCK_STORE for partners too.
@@ -34,7 +40,7 @@ func StoreOption() Option {
 
 // NoStore is the error of a store that is neither a directory nor an address.
 func NoStore(store string) error {
-	return fault.New(fault.Usage, store, "is no store: want a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR")
+	return fault.New(fault.Usage, store, "is no store: want a directory, "+storeForms)
 }
 
 // Store returns $ADLOCK_STORE, else the store of the settings files; "": none.

@@ -314,7 +314,7 @@ func (o *Option) misplaced(value, section string) string {
 	case o.Where != Location || value == "":
 		return ""
 	case o.Env == storeVariable && !IsRemote(value):
-		return "wants etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR here (a directory is ADLOCK_DIR)"
+		return "wants " + storeForms + " here (a directory is ADLOCK_DIR)"
 	case o.Env != storeVariable && !path.IsAbs(value):
 		return "wants a full path"
 	}

@@ -33,7 +33,7 @@ var Table = []Option{
 	{Name: "once-per", Env: "ADLOCK_ONCE_PER", Arg: "D", Help: "run once in each tick of D, counted by the host's clock: for one crontab on many hosts"},
 	{Name: "jitter", Env: "ADLOCK_JITTER", Arg: "D", Help: "first wait a random time up to D"},
 	{Name: "dry-run", Env: "ADLOCK_DRY_RUN", Where: Nowhere, Help: "say the verdict and why; touch nothing"},
-	{Name: "store", Env: storeVariable, Where: Location, Arg: "URL", Help: "where the locks are: a directory, etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR", Inherited: true},
+	{Name: "store", Env: storeVariable, Where: Location, Arg: "URL", Help: "where the locks are: a directory, " + storeForms, Inherited: true},
 
 	{Name: "if-elapsed", Env: "ADLOCK_IF_ELAPSED", Minutes: InEnvironment, Arg: "D", Default: "0", Help: "do not run sooner than D after the last completion; auto: learn it"},
 	{Name: "expire-after", Env: "ADLOCK_EXPIRE_AFTER", Minutes: InEnvironment, Arg: "D", Default: "never", Help: "end a job that has run for D and take its place; 0: end a running job at once; auto: learn the limit"},

@@ -224,8 +224,8 @@ func pausesOf(t *testing.T, length time.Duration, n int, renew func() error) (as
 		}
 		return time.NewTimer(0)
 	}
-	held.tended.Add(1)
-	held.tend()
+	held.running.Add(1)
+	held.refresh()
 	return asked
 }
 

@@ -18,7 +18,7 @@ import (
 // would. It stamps nothing, because nothing has completed.
 func (l *Locker) Clear(name atom.Name, found *locker.View) error {
 	object := l.Store.String() + " " + string(name)
-	found, err := l.watched(name, found)
+	found, err := l.confirm(name, found)
 	if err != nil {
 		return err
 	}
@@ -49,9 +49,9 @@ func (l *Locker) Clear(name atom.Name, found *locker.View) error {
 	return nil
 }
 
-// watched returns found, or a newer view of the same owner. If the owner may be dead by the store,
+// confirm returns found, or a newer view of the same owner. If the owner may be dead by the store,
 // it first watches for as long as the owner's lease, to be certain.
-func (l *Locker) watched(name atom.Name, found *locker.View) (*locker.View, error) {
+func (l *Locker) confirm(name atom.Name, found *locker.View) (*locker.View, error) {
 	for {
 		ctx, cancel := context.WithTimeout(l.context(), l.question())
 		seen, err := l.Store.Look(ctx, name, false)
@@ -63,7 +63,7 @@ func (l *Locker) watched(name atom.Name, found *locker.View) (*locker.View, erro
 			view := l.viewOf(&seen)
 			return &view, nil
 		}
-		l.pause(l.lease() / 30)
+		Pause(l.context(), l.lease()/30)
 	}
 }
 
@@ -89,7 +89,6 @@ func (l *Locker) once(until context.Context, giveUp func(context.Context) error)
 	return err
 }
 
-// refusal is the reason why a lock is not cleared.
 func refusal(found *locker.View) string {
 	who := "process " + strconv.Itoa(found.Record.Owner.PID) + " on " + found.Node
 	switch {

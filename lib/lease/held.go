@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -20,8 +21,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// heldLease is a place that is tended: its lease is renewed, and newcomers' requests are
-// answered.
+// heldLease is a place whose lease is renewed, and whose newcomers' requests are answered.
 //
 // The times are parts of the lease, counted from sending the last successful renewal. After 1/3 the
 // lease is renewed; after 2/3 without a renewal the job is ended, with pauses of 1/15 between the
@@ -33,7 +33,7 @@ type heldLease struct {
 	place    Place
 	record   Record
 	end      chan<- time.Duration // Request.End
-	most     time.Duration        // Locker.Question
+	most     time.Duration        // Locker.question
 	watchdog *watchdog.Watchdog   // nil while the place only waits
 
 	before  Last           // the last lock when the place became the first
@@ -41,9 +41,9 @@ type heldLease struct {
 
 	newTimer func(time.Duration) *time.Timer // time.NewTimer, but in a test
 
-	ctx    context.Context // done once the place is given up or lost
-	cancel context.CancelFunc
-	tended sync.WaitGroup
+	ctx     context.Context // done once the place is given up or lost
+	cancel  context.CancelFunc
+	running sync.WaitGroup
 
 	renewed atomic.Int64 // boottime
 	holding atomic.Bool  // the job may run: the place neither waits nor was just won
@@ -60,7 +60,7 @@ type heldLease struct {
 	wanted []time.Duration // the pauses of requests to end a job that had not begun
 }
 
-// enter takes a place and begins to tend it; nil if Store.Enter gives no place. If the atom is
+// enter takes a place and begins to renew its lease; nil if Store.Enter gives no place. If the atom is
 // likely to be won at once, the watchdog starts meanwhile.
 func (l *Locker) enter(r *locker.Request, record Record, line, likely bool) (*heldLease, Snapshot, error) {
 	t := &heldLease{store: l.Store, recorder: l.Recorder, record: record, end: r.End, most: l.question(), newTimer: time.NewTimer}
@@ -70,7 +70,7 @@ func (l *Locker) enter(r *locker.Request, record Record, line, likely bool) (*he
 	ctx, cancel := context.WithTimeout(context.Background(), l.question())
 	defer cancel()
 	sent := process.Boottime()
-	place, seen, err := l.Store.Enter(ctx, r.Atom.Name(), record, l.lease(), line)
+	place, seen, err := l.Store.Enter(ctx, r.Atom.Name(), record, line)
 	if err != nil || place == nil {
 		t.watchdog.Dismiss()
 		return nil, seen, err
@@ -78,13 +78,12 @@ func (l *Locker) enter(r *locker.Request, record Record, line, likely bool) (*he
 	t.place = place
 	t.renewed.Store(int64(sent))
 	t.ctx, t.cancel = context.WithCancel(l.context())
-	t.tended.Add(2)
-	go t.tend()
+	t.running.Add(2)
+	go t.refresh()
 	go t.listen()
 	return t, seen, nil
 }
 
-// acquired is the outcome if the place is the first.
 func (t *heldLease) acquired() locker.Outcome {
 	return locker.Outcome{Verdict: locker.Acquired, Token: t.record.Token, Fence: strconv.FormatUint(t.place.Fence(), 10)}
 }
@@ -137,9 +136,8 @@ func (t *heldLease) until(sixths time.Duration) time.Duration {
 	return time.Duration(t.renewed.Load()) + t.place.Lease()*sixths/6
 }
 
-// tend renews the lease until the place is given up or lost.
-func (t *heldLease) tend() {
-	defer t.tended.Done()
+func (t *heldLease) refresh() {
+	defer t.running.Done()
 	var failed error
 	for wait := t.dueIn(2); t.pause(wait); {
 		if failed != nil && t.dueIn(4) == 0 {
@@ -168,7 +166,6 @@ func (t *heldLease) dueIn(sixths time.Duration) time.Duration {
 	return max(0, t.until(sixths)-process.Boottime())
 }
 
-// pause returns false once the place is given up.
 func (t *heldLease) pause(d time.Duration) bool {
 	timer := t.newTimer(d)
 	defer timer.Stop()
@@ -255,9 +252,8 @@ func (t *heldLease) send(pause time.Duration) {
 	}
 }
 
-// listen waits for a newcomer that asks for the job's end.
 func (t *heldLease) listen() {
-	defer t.tended.Done()
+	defer t.running.Done()
 	for {
 		pause, err := t.place.Asked(t.ctx)
 		if t.ctx.Err() != nil {
@@ -278,7 +274,6 @@ func (t *heldLease) listen() {
 	}
 }
 
-// answer writes into the record why the job cannot be ended, for newcomers that ask for its end.
 func (t *heldLease) answer(why error) {
 	ctx, cancel := context.WithTimeout(t.ctx, questionTimeout)
 	defer cancel()
@@ -288,7 +283,6 @@ func (t *heldLease) answer(why error) {
 	_ = t.note(ctx) // if this fails, newcomers find the owner stuck later (queue.expire)
 }
 
-// note writes the record as it is now.
 func (t *heldLease) note(ctx context.Context) error {
 	t.noting.Lock()
 	defer t.noting.Unlock()
@@ -298,25 +292,16 @@ func (t *heldLease) note(ctx context.Context) error {
 	return t.place.Note(ctx, t.record)
 }
 
-// noteSoon writes the record in the background. If the store cannot be written, the lease is not
-// renewed either, and tend deals with that.
-func (t *heldLease) noteSoon() {
-	t.tended.Go(t.keepNoting)
-}
-
-// keepNoting writes the record, and retries until that is done or the place is given up.
+// keepNoting writes the record, and retries until that is done or the place is lost or given up.
 func (t *heldLease) keepNoting() {
-	for !t.triesToNote() && t.pause(t.place.Lease()/30) {
+	for {
+		ctx, cancel := context.WithTimeout(t.ctx, t.most)
+		err := t.note(ctx)
+		cancel()
+		if err == nil || errors.Is(err, ErrGone) || !t.pause(t.place.Lease()/30) {
+			return
+		}
 	}
-}
-
-// triesToNote returns true if nothing is left to do: the record is written, or the place is gone
-// (then listen ends the job).
-func (t *heldLease) triesToNote() bool {
-	ctx, cancel := context.WithTimeout(t.ctx, t.most)
-	defer cancel()
-	err := t.note(ctx)
-	return err == nil || errors.Is(err, ErrGone)
 }
 
 func (t *heldLease) addSlot(slot Place) {
@@ -328,10 +313,9 @@ func (t *heldLease) addSlot(slot Place) {
 func (t *heldLease) slotted() []Place {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return append([]Place(nil), t.slots...)
+	return slices.Clone(t.slots)
 }
 
-// stamp is the last lock that this acquisition leaves; tryLeave sets the times.
 func (t *heldLease) stamp() *Last {
 	last := &Last{Token: t.record.Token, Node: t.record.Node}
 	if !t.record.Atom.Exact() {
@@ -363,7 +347,7 @@ func (t *heldLease) leave(stamp *Last) (left bool, err error) {
 	}
 }
 
-// endNotes ends the tending of the place. When it returns, no write of the record is under way.
+// endNotes stops all work for the place. When it returns, no write of the record is under way.
 func (t *heldLease) endNotes() {
 	t.cancel()
 	t.noting.Lock()
@@ -409,10 +393,9 @@ func (t *heldLease) abandon(why error) {
 	t.close()
 }
 
-// close ends the tending and dismisses the watchdog.
 func (t *heldLease) close() {
 	t.cancel()
-	t.tended.Wait()
+	t.running.Wait()
 	t.watchdog.Dismiss()
 }
 

@@ -17,8 +17,6 @@ import (
 // an atom at once: each reads the last lock again at its end, and if two end at the same moment,
 // one lesson may be lost.
 
-// learnFromAsking learns from how often this host has asked for the atom too soon since the atom
-// last completed, on any machine.
 func (l *Locker) learnFromAsking(r *locker.Request, t *heldLease) {
 	if lesson := l.LessonOfAsking(r, t.before.Completed); lesson != nil {
 		t.lessons = append(t.lessons, lesson)
@@ -55,7 +53,6 @@ func (t *heldLease) leaves(r locker.ReleaseRequest) *Last {
 	return &last
 }
 
-// lookAgain reads the last lock again; if that fails, it returns the last lock as read before.
 func (t *heldLease) lookAgain() Last {
 	ctx, cancel := context.WithTimeout(t.ctx, questionTimeout)
 	defer cancel()
@@ -65,7 +62,6 @@ func (t *heldLease) lookAgain() Last {
 	return t.before
 }
 
-// keep copies what a run does not change from the last lock before it.
 func (l *Last) keep(before Last) {
 	kept := before.Memory
 	kept.Atom, kept.Started = l.Memory.Atom, l.Memory.Started
@@ -83,7 +79,7 @@ func (l *Locker) Forget(name atom.Name) error {
 	defer giveUp()
 	ctx, cancel := context.WithTimeout(held, l.question())
 	defer cancel()
-	place, seen, err := l.Store.Enter(ctx, name, own, DefaultLease, false)
+	place, seen, err := l.Store.Enter(ctx, name, own, false)
 	if err != nil {
 		return err
 	}

@@ -59,8 +59,8 @@ func (l *Locker) entry(f *Listed) locker.Entry {
 		}
 	}
 	now := time.Now()
-	last, err := l.moved(&f.Snapshot, now)
-	e.Memory, e.Completed, e.CompletedOn, e.Err = last.Memory, last.Completed, f.Last.Node, err
+	last := f.moved(now)
+	e.Memory, e.Completed, e.CompletedOn = last.Memory, last.Completed, f.Last.Node
 	e.Last = locker.LastView(last, e.Holder().Record.FromStart, locker.Moment{Real: now})
 	return e
 }
@@ -101,6 +101,5 @@ func (l *Locker) Completed(a atom.Atom) (completed, now time.Time, err error) {
 		return time.Time{}, time.Time{}, err
 	}
 	now = time.Now()
-	last, err := l.moved(&seen, now)
-	return last.Completed, now, err
+	return seen.moved(now).Completed, now, nil
 }

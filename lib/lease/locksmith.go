@@ -16,8 +16,12 @@ import (
 )
 
 // questionTimeout is how long one question to the store may take before the store counts as
-// unreachable, unless Locker.Question is longer.
+// unreachable, unless the store is Slow.
 const questionTimeout = 5 * time.Second
+
+// Slow is a Store for which one question takes many steps, each with its own timeout. Such a question
+// may take as long as a lease.
+type Slow interface{ IsSlow() }
 
 // Locker takes and releases atoms of a store, as lockdir.Locker does in a lock directory. It
 // holds one atom at a time, and is used by one goroutine.
@@ -25,9 +29,6 @@ type Locker struct {
 	Store Store
 	locker.Recorder
 	Lease time.Duration // 0: DefaultLease
-
-	// Question is how long one question to the store may take: five seconds at least.
-	Question time.Duration
 
 	// Context, once done, ends the wait for an atom. May be nil.
 	Context context.Context
@@ -73,7 +74,12 @@ func (l *Locker) context() context.Context {
 	return l.Context
 }
 
-func (l *Locker) question() time.Duration { return max(questionTimeout, l.Question) }
+func (l *Locker) question() time.Duration {
+	if _, slow := l.Store.(Slow); slow {
+		return max(questionTimeout, l.lease())
+	}
+	return questionTimeout
+}
 
 func (l *Locker) lease() time.Duration {
 	if l.Lease <= 0 {
@@ -98,22 +104,22 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 		if errors.Is(err, ErrGone) {
 			// The newcomer needs a new place. If a person has removed all keys, the owner needs
 			// time to find out.
-			l.pause(min(l.lease(), max(0, wait.Left())))
+			Pause(l.context(), min(l.lease(), max(0, wait.Left())))
 			continue
 		}
 		if wait.Left() > 0 && (errors.Is(err, ErrCrowded) || isTransient(err) && !l.claims) {
 			l.showAway(&r, wait, err)
-			l.pause(l.nap(wait, outcome))
+			Pause(l.context(), l.nap(wait, outcome))
 			continue
 		}
 		if err == nil && l.silent && (outcome.Verdict == locker.Busy || outcome.Verdict == locker.Full) {
 			l.showSilent(&r, outcome)
-			l.pause(l.lease() / 30)
+			Pause(l.context(), l.lease()/30)
 			continue
 		}
 		if err == nil && wait.Worthwhile(outcome) {
 			l.show(&r, wait, outcome)
-			l.pause(l.nap(wait, outcome))
+			Pause(l.context(), l.nap(wait, outcome))
 			continue
 		}
 		l.SeeOverdue(&r, &outcome)
@@ -122,8 +128,6 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	}
 }
 
-// show shows on a terminal, and reports to Waits, which owner the newcomer waits for. The runlog gets
-// the first one.
 func (l *Locker) show(r *locker.Request, wait locker.Waiting, o locker.Outcome) {
 	l.logWait(r, o)
 	if l.Waits != nil {
@@ -140,7 +144,6 @@ func (l *Locker) logWait(r *locker.Request, o locker.Outcome) {
 	l.logged = true
 }
 
-// showAway shows on a terminal that the newcomer waits for the store.
 func (l *Locker) showAway(r *locker.Request, wait locker.Waiting, err error) {
 	l.logWait(r, locker.Outcome{Reason: err.Error()})
 	r.Line.Show(func() string {
@@ -156,13 +159,13 @@ func (l *Locker) showSilent(r *locker.Request, o locker.Outcome) {
 	})
 }
 
-// pause returns early if the wait was cancelled.
-func (l *Locker) pause(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
+// Pause waits, and returns false if ctx was done first.
+func Pause(ctx context.Context, d time.Duration) bool {
 	select {
-	case <-l.context().Done():
-	case <-timer.C:
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
 	}
 }
 
@@ -213,19 +216,7 @@ func (l *Locker) Cancelled(r *locker.Request, signal string, waited time.Duratio
 // attempt is figure 3 of the 1997 paper. It first checks what can deny the newcomer the atom, as
 // that needs no write.
 func (l *Locker) attempt(r *locker.Request, wait locker.Waiting) (locker.Outcome, error) {
-	paused, err := l.lookAtPause()
-	if err != nil || paused.Pause.Denies() {
-		return r.Denied(decide(r, &paused), &paused), err
-	}
-	var seen Snapshot
-	err = l.ask(context.Background(), func(ctx context.Context) (err error) {
-		seen, err = l.Store.Look(ctx, r.Atom.Name(), r.Shared)
-		return err
-	})
-	if err != nil {
-		return locker.Outcome{}, err
-	}
-	v, err := l.view(r, &seen)
+	v, silent, err := l.look(r)
 	if err != nil {
 		return locker.Outcome{}, err
 	}
@@ -233,23 +224,36 @@ func (l *Locker) attempt(r *locker.Request, wait locker.Waiting) (locker.Outcome
 		l.FutureStamp(r, v.Last)
 	}
 	d := decide(r, &v)
-	l.silent = d.Step == policy.Busy && seen.Silent
-	if d.Step == policy.TooSoon || d.Step == policy.Busy && wait.Left() <= 0 {
+	l.silent = d.Step == policy.Busy && silent
+	if v.Pause.Denies() || d.Step == policy.TooSoon || d.Step == policy.Busy && wait.Left() <= 0 {
 		return r.Denied(d, &v), nil
 	}
 	return l.stand(r, wait, d.Step)
 }
 
-// lookAtPause finds out whether this host is paused. Newcomers on other hosts are not affected.
-func (l *Locker) lookAtPause() (v locker.View, err error) {
+// look finds out whether this host is paused (newcomers on other hosts are not affected) and, unless
+// that denies the atom, what the store has of it.
+func (l *Locker) look(r *locker.Request) (v locker.View, silent bool, err error) {
 	if v.Pause, err = locker.HostPause(); err == nil && v.Pause.On {
-		entries, _, failed := l.List()
-		v.Pause.Inside, err = locker.InsideJob(entries), failed
+		var entries []locker.Entry
+		entries, _, err = l.List()
+		v.Pause.Inside = locker.InsideJob(entries)
 	}
-	return v, err
+	if err != nil || v.Pause.Denies() {
+		return v, false, err
+	}
+	var seen Snapshot
+	err = l.ask(context.Background(), func(ctx context.Context) (err error) {
+		seen, err = l.Store.Look(ctx, r.Atom.Name(), r.Shared)
+		return err
+	})
+	if err != nil {
+		return v, false, err
+	}
+	v, err = l.view(r, &seen)
+	return v, seen.Silent, err
 }
 
-// stand takes a place at the atom, and keeps it if the atom is won.
 func (l *Locker) stand(r *locker.Request, wait locker.Waiting, step policy.Step) (locker.Outcome, error) {
 	line := wait.Left() > 0 || step != policy.Acquire && step != policy.Busy
 	own, err := newRecord(r, l.lease())
@@ -301,15 +305,12 @@ func newRecord(r *locker.Request, lease time.Duration) (Record, error) {
 	}, err
 }
 
-// view is the input of policy.
 func (l *Locker) view(r *locker.Request, seen *Snapshot) (locker.View, error) {
 	object := l.Store.String() + " " + string(r.Atom.Name())
-	last, now, err := l.here(r, seen)
-	if err != nil {
-		return locker.View{}, err
-	}
+	real := time.Now()
+	now := r.Clock(real)
 	v := locker.View{}
-	if err := v.SeeLast(r, object, last, now, func() (bool, error) { return l.usedTick(r) }); err != nil {
+	if err := v.SeeLast(r, object, seen.moved(real), now, func() (bool, error) { return l.usedTick(r) }); err != nil {
 		return locker.View{}, err
 	}
 	if !seen.Held {
@@ -327,7 +328,6 @@ func (l *Locker) view(r *locker.Request, seen *Snapshot) (locker.View, error) {
 	return v, nil
 }
 
-// describe fills in the owner of the active lock.
 func (l *Locker) describe(v *locker.View, seen *Snapshot) {
 	v.SeeOwner(seen.Owner.Record, l.ownerOf(seen))
 	v.Node, v.Silent, v.Active.Remote, v.Active.Node = seen.Owner.Node, seen.Silent, true, seen.Owner.Node
@@ -377,8 +377,6 @@ func (l *Locker) takeSlot(r *locker.Request, t *heldLease, acquired locker.Outco
 	return full, nil
 }
 
-// trySlot takes the slot NAME if it is free, and reports whether it did. Otherwise it adds the
-// slot's owner to full.
 func (l *Locker) trySlot(r *locker.Request, t *heldLease, name atom.Name, full *locker.Outcome) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.question())
 	defer cancel()
@@ -395,7 +393,7 @@ func (l *Locker) trySlot(r *locker.Request, t *heldLease, name atom.Name, full *
 	}
 	own := t.record
 	own.Shared, own.ExpireAfter, own.Source, own.Patience = false, limit.Never, policy.None, 0
-	place, seen, err := l.Store.Enter(ctx, name, own, l.lease(), seen.Lapsed)
+	place, seen, err := l.Store.Enter(ctx, name, own, seen.Lapsed)
 	if place != nil && seen.Lapsed {
 		if err = place.Pass(ctx, seen.Owner.Token, nil); err == nil {
 			seen, err = place.Look(ctx)
@@ -448,26 +446,18 @@ func (l *Locker) OwnStuck(r *locker.Request, token string, age time.Duration, wh
 }
 
 // DryRun returns what Take would do now; it writes nothing.
-func (l *Locker) DryRun(r *locker.Request) (d policy.Decision, err error) {
-	paused, err := l.lookAtPause()
-	if err != nil || paused.Pause.Denies() {
-		return decide(r, &paused), err
+func (l *Locker) DryRun(r *locker.Request) (policy.Decision, error) {
+	v, _, err := l.look(r)
+	if err != nil || v.Pause.Denies() {
+		return decide(r, &v), err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), l.question())
 	defer cancel()
-	seen, err := l.Store.Look(ctx, r.Atom.Name(), r.Shared)
-	if err != nil {
-		return d, err
-	}
-	v, err := l.view(r, &seen)
-	if err != nil {
-		return d, err
-	}
 	s := policy.Situation{Last: v.Last, Active: v.Active, TickUsed: v.TickUsed}
 	for n := 1; n <= r.Slots; n++ {
 		slot, err := l.Store.Look(ctx, r.Atom.Slot(n), false)
 		if err != nil {
-			return d, err
+			return policy.Decision{}, err
 		}
 		s.Slots = append(s.Slots, policy.Active{Held: slot.Held && !slot.Lapsed && !slot.Silent, Owner: policy.Lives})
 	}

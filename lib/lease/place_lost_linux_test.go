@@ -62,8 +62,8 @@ func TestANewcomerWaitsForAStoreThatIsAway(t *testing.T) {
 		"it does not wait":              {0, errNoAnswer, 1},
 		"its time is up":                {300 * time.Millisecond, errNoAnswer, 0},
 		"it waits without end":          {limit.Never, errNoAnswer, 3},
-		"the store is started":          {time.Minute, Unreachable("store", refused, true), 3},
-		"no TLS is there":               {time.Minute, Unreachable("store", "does not speak TLS", true), 1},
+		"the store is started":          {time.Minute, Unreachable("store", Reason{"connection refused", Certain}), 3},
+		"no TLS is there":               {time.Minute, Unreachable("store", Reason{"does not speak TLS", Hopeless}), 1},
 		"the store is not fit for that": {limit.Never, fault.Wrap("store", ErrUnfit), 1},
 	} {
 		t.Run(why, func(t *testing.T) {

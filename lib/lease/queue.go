@@ -10,7 +10,6 @@ import (
 	"adlock/lib/process"
 )
 
-// queue is one newcomer and its place at an atom.
 type queue struct {
 	*Locker
 	r    *locker.Request
@@ -22,7 +21,6 @@ type queue struct {
 	asked *request // the owner that was asked to make way
 }
 
-// request is what was asked of an owner, and what was known then.
 type request struct {
 	view  locker.View
 	step  policy.Step
@@ -42,7 +40,6 @@ func (q *queue) stand() (locker.Outcome, error) {
 	return outcome, err
 }
 
-// advance decides again after each change in front of the place.
 func (q *queue) advance() (locker.Outcome, error) {
 	for {
 		v, err := q.view(q.r, &q.seen)
@@ -80,7 +77,6 @@ func (q *queue) advance() (locker.Outcome, error) {
 	}
 }
 
-// isMakingWay reports whether an owner was asked to make way and has not done so yet.
 func (q *queue) isMakingWay() bool {
 	return q.asked != nil && q.seen.Held && q.seen.Owner.Token == q.asked.view.Record.Token
 }
@@ -108,7 +104,8 @@ func (q *queue) won() error {
 	own.Monotonic, own.Boottime, own.Asked = now.Monotonic, now.Boottime, now.Asked
 	own.IfElapsed, own.ExpireAfter, own.Source = now.IfElapsed, now.ExpireAfter, now.Source
 	if own.IfElapsed == 0 && q.held.place.InLine() {
-		q.held.noteSoon()
+		// If the store cannot be written, the lease is not renewed either: refresh deals with that.
+		q.held.running.Go(q.held.keepNoting)
 		return nil
 	}
 	return q.patiently(q.held.note)
@@ -226,10 +223,13 @@ func (q *queue) await(busy locker.Outcome) error {
 	if err != nil {
 		err = q.outlast(err)
 	}
-	if err == nil {
-		err = q.lookAgain()
+	if err != nil {
+		return err
 	}
-	return err
+	return q.patiently(func(ctx context.Context) (err error) {
+		q.seen, err = q.held.place.Look(ctx)
+		return err
+	})
 }
 
 // show names the process that the place waits for: an owner that was asked to make way, another
@@ -246,7 +246,6 @@ func (q *queue) show(busy locker.Outcome) {
 	q.Locker.show(q.r, q.wait, busy)
 }
 
-// most is how long to wait at most before the next look.
 func (q *queue) most(busy locker.Outcome) time.Duration {
 	if q.isMakingWay() {
 		return min(q.held.place.Lease(), max(q.asked.until-process.Boottime(), time.Second))
@@ -256,13 +255,6 @@ func (q *queue) most(busy locker.Outcome) time.Duration {
 		most = min(most, recheck+time.Millisecond)
 	}
 	return max(most, time.Millisecond)
-}
-
-func (q *queue) lookAgain() error {
-	return q.patiently(func(ctx context.Context) (err error) {
-		q.seen, err = q.held.place.Look(ctx)
-		return err
-	})
 }
 
 // outlast pauses and returns nil if the store is unreachable for a while and there is time to wait.

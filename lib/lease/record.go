@@ -95,9 +95,6 @@ func (l Last) Bytes() []byte {
 	if l.Node != "" {
 		head += nodeKey + "=" + strconv.Quote(l.Node) + "\n"
 	}
-	if l.Clock != "" {
-		head += clockKey + "=" + l.Clock + "\n"
-	}
 	if l.Kept {
 		head += keptKey + "=yes\n"
 	}
@@ -111,7 +108,6 @@ const nodeKey = "node"
 const (
 	completedKey = "completed"
 	tokenKey     = "token"
-	clockKey     = "clock"
 	keptKey      = "kept"
 )
 
@@ -132,8 +128,6 @@ func ParseLast(object string, content []byte) (l Last, err error) {
 			if l.Node, err = strconv.Unquote(value); err != nil {
 				return Last{}, unknownFormat(object)
 			}
-		case clockKey:
-			l.Clock = value
 		case keptKey:
 			l.Kept = value == "yes"
 		default:

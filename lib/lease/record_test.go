@@ -50,9 +50,9 @@ func TestALastLockALittleInTheFutureCompletedNow(t *testing.T) {
 		time.Second: time.Second, 0: 0, -time.Second: 0, -policy.FutureSlack: 0,
 		-policy.FutureSlack - 1: -policy.FutureSlack - 1, -time.Hour: -time.Hour, // reported as invalid
 	} {
-		last := Last{}
-		last.Completed = now.Add(time.Minute) // by another clock
-		if got := now.Sub(last.at(now, ago).Completed); got != want {
+		seen := Snapshot{Now: now.Add(time.Minute)} // by another clock
+		seen.Last.Completed = seen.Now.Add(-ago)
+		if got := now.Sub(seen.moved(now).Completed); got != want {
 			t.Errorf("%v ago: %v", ago, got)
 		}
 	}

@@ -36,12 +36,10 @@ func (s *scripted) Look(ctx context.Context, name atom.Name, _ bool) (Snapshot, 
 	return s.look(ctx, name, s.looks)
 }
 
-func (s *scripted) Enter(_ context.Context, name atom.Name, _ Record, _ time.Duration, _ bool) (Place, Snapshot, error) {
+func (s *scripted) Enter(_ context.Context, name atom.Name, _ Record, _ bool) (Place, Snapshot, error) {
 	place, seen := s.enter(name)
 	return place, seen, nil
 }
-
-func (s *scripted) Elapsed(context.Context, *Snapshot) (time.Duration, error) { return time.Hour, nil }
 
 // scriptedPlace is a place in a scripted store; it is silent unless the test says otherwise.
 type scriptedPlace struct {

@@ -14,8 +14,8 @@
 //
 // It is assumed that the boottime clocks of all machines run at about the same rate, and that KILL
 // ends a process at once: the locksmith sends KILL a fifth of the lease before its end, and the
-// watchdog a twelfth. None of this depends on the time that the machines' clocks show. IfElapsed is
-// judged by the store's clock (Elapsed), as far as it has one: see etcd and ftp. A suspended
+// watchdog a twelfth. None of this depends on the time that the machines' clocks show; only
+// IfElapsed does, on etcd. A suspended
 // machine, or a process that KILL does not end, can outlive its lease: if that must do no harm, the
 // job passes on its fence (ADLOCK_FENCE).
 package lease
@@ -37,17 +37,14 @@ const DefaultLease = 15 * time.Second
 // Store keeps the locks of atoms. It is used for one atom at a time, or to list all.
 type Store interface {
 	// Look reads both locks of an atom as a newcomer finds them: a reader (shared) or a writer. It
-	// writes nothing.
+	// writes nothing. A store that does not offer readers, or ticks, refuses them (fault.Usage), in
+	// each method.
 	Look(ctx context.Context, name atom.Name, shared bool) (Snapshot, error)
 
-	// Enter asks for a place at the atom, with the record, on a lease of at least that length, and
-	// looks once more from there. If the newcomer does not want to queue (line is false), it gets
+	// Enter asks for a place at the atom, with the record and on its lease, and looks once more from
+	// there. If the newcomer does not want to queue (line is false), it gets
 	// no place (nil) if another process is in the way.
-	Enter(ctx context.Context, name atom.Name, record Record, lease time.Duration, line bool) (Place, Snapshot, error)
-
-	// Elapsed is how long before the snapshot its last lock was stamped, by the store's clock, as
-	// far as it has one.
-	Elapsed(ctx context.Context, seen *Snapshot) (time.Duration, error)
+	Enter(ctx context.Context, name atom.Name, record Record, line bool) (Place, Snapshot, error)
 
 	// HasTick reports whether the tick of the atom was claimed.
 	HasTick(ctx context.Context, name atom.Name, tick policy.Tick) (bool, error)
@@ -133,15 +130,14 @@ var ErrUnfit = errors.New("no lock can be kept there")
 
 // isTransient reports whether the store is unreachable now, and may answer later.
 func isTransient(err error) bool {
-	return fault.KindOf(err) == fault.Unavailable && !errors.Is(err, ErrUnfit) && !errors.Is(err, ErrHopeless)
+	var why Reason
+	hopeless := errors.As(err, &why) && why.Lasting == Hopeless
+	return fault.KindOf(err) == fault.Unavailable && !errors.Is(err, ErrUnfit) && !hopeless
 }
-
-// ErrShared, of Look and Enter, says that a store does not support many readers.
-var ErrShared = errors.New("many readers at once are not offered here")
 
 // Snapshot is an atom as seen at one moment.
 type Snapshot struct {
-	Now  time.Time // by the clock that stamped Last, as far as is known without asking
+	Now  time.Time // by the clock that stamps Last: the FTP server's or, on etcd, this machine's
 	Last Last
 
 	Held   bool // another process is in the way; the rest is about the first of them
@@ -157,6 +153,5 @@ type Last struct {
 	record.Last
 	Token string // of the acquisition that completed
 	Node  string // the machine on which it did
-	Clock string // the store's own clock at that time, in the store's words; "": unknown
 	Kept  bool   // Completed was kept from the last lock before: nothing has completed since
 }

@@ -2,22 +2,29 @@ package lease
 
 import (
 	"context"
-	"os"
 	"time"
 
 	"adlock/lib/atom"
 	"adlock/lib/lease/listing"
-	"adlock/lib/locker"
 	"adlock/lib/process"
 )
 
 // Try takes a lease on an atom of this machine's own, renews it and gives it back, for adlock doctor.
 // The error is that of the first step that fails.
 func (l *Locker) Try() (t listing.Trial, err error) {
-	own, err := l.trialRecord()
+	node, err := NodeName()
 	if err != nil {
 		return t, err
 	}
+	a, err := atom.New(atom.NamedProgram, node, trialOperator, trialOperand)
+	if err != nil {
+		return t, err
+	}
+	own, err := forMoment(a.Name())
+	if err != nil {
+		return t, err
+	}
+	own.Atom, own.Lease = a, l.lease()
 	began := process.Boottime()
 	var seen Snapshot
 	err = l.ask(l.context(), func(ctx context.Context) (err error) {
@@ -40,22 +47,6 @@ func (l *Locker) Try() (t listing.Trial, err error) {
 	return t, err
 }
 
-func (l *Locker) trialRecord() (own Record, err error) {
-	node, err := NodeName()
-	if err != nil {
-		return own, err
-	}
-	r := locker.NewRequest()
-	if r.Atom, err = atom.New(atom.NamedProgram, node, trialOperator, trialOperand); err != nil {
-		return own, err
-	}
-	if r.Owner, err = process.Of(os.Getpid()); err != nil {
-		return own, err
-	}
-	return newRecord(&r, l.lease())
-}
-
-// isTrial reports whether the name is that of Try's atom on any machine.
 func isTrial(name atom.Name) bool {
 	a, whole := name.Atom()
 	return whole && a.Program == atom.NamedProgram && a.Operator == trialOperator && a.Operand == trialOperand
@@ -63,11 +54,10 @@ func isTrial(name atom.Name) bool {
 
 const trialOperator, trialOperand = "doctor", "store"
 
-// tryLease takes a lease, renews it and gives it back.
 func (l *Locker) tryLease(own Record) (granted time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(l.context(), 3*l.question())
 	defer cancel()
-	place, _, err := l.Store.Enter(ctx, own.Atom.Name(), own, l.lease(), true)
+	place, _, err := l.Store.Enter(ctx, own.Atom.Name(), own, true)
 	if err != nil {
 		return 0, err
 	}

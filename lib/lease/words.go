@@ -18,30 +18,35 @@ import (
 // NoAnswer is the reason if a server sends nothing.
 const NoAnswer = "no answer in time"
 
-// refused is the reason if a server does not run. If it is started, it can be reached.
-const refused = "connection refused"
-
-// Unreachable is the error of a store that cannot be reached. certain is that of Words. The error is
-// an ErrHopeless if the store's address, or what this machine has for it, is wrong.
-func Unreachable(address, reason string, certain bool) error {
-	err := errors.New(reason)
-	if certain && !strings.Contains(reason, refused) {
-		err = hopeless(reason)
-	}
-	return &fault.Error{Kind: fault.Unavailable, Object: address, Err: err}
+// Reason is an error that says in plain words why a server cannot be reached, whatever the protocol.
+type Reason struct {
+	Text string
+	Lasting
 }
 
-// ErrHopeless says that it is of no use to wait for the store.
-var ErrHopeless = errors.New("it is of no use to wait")
+// Lasting is how long a Reason will stand.
+type Lasting int
 
-type hopeless string
+const (
+	Passing  Lasting = iota // the next try may succeed
+	Certain                 // the next try will fail: no server is there
+	Hopeless                // so will later ones: the address, or what this machine has for it, is wrong
+)
 
-func (h hopeless) Error() string        { return string(h) }
-func (h hopeless) Is(target error) bool { return target == ErrHopeless }
+func (r Reason) Error() string { return r.Text }
 
-// Words says in plain words why a server cannot be reached, whatever the protocol. certain: another
-// try would end in the same way, so it is not worth waiting.
-func Words(err error) (reason string, certain bool) {
+// Unreachable is the error of a store that cannot be reached.
+func Unreachable(address string, why Reason) error {
+	return &fault.Error{Kind: fault.Unavailable, Object: address, Err: why}
+}
+
+// ReasonOf finds the reason in an error of the network or of TLS.
+func ReasonOf(err error) Reason {
+	text, lasting := words(err)
+	return Reason{text, lasting}
+}
+
+func words(err error) (string, Lasting) {
 	var (
 		authority x509.UnknownAuthorityError
 		invalid   x509.CertificateInvalidError
@@ -52,25 +57,25 @@ func Words(err error) (reason string, certain bool) {
 	)
 	switch {
 	case errors.As(err, &authority):
-		return "the authority that signed its certificate is not known here", true
+		return "the authority that signed its certificate is not known here", Hopeless
 	case errors.As(err, &invalid):
-		return invalidity(invalid), true
+		return invalidity(invalid), Hopeless
 	case errors.As(err, &host):
-		return "its certificate is for " + subjects(host.Certificate) + " and not for " + host.Host, true
+		return "its certificate is for " + subjects(host.Certificate) + " and not for " + host.Host, Hopeless
 	case errors.As(err, &record):
-		return "does not speak TLS", true
+		return "does not speak TLS", Hopeless
 	case errors.As(err, &said) && said.Op == "remote error":
-		return alert(said.Err.Error()), true
+		return alert(said.Err.Error()), Hopeless
 	case errors.As(err, &name) && name.IsNotFound:
-		return name.Name + ": no such host", true
+		return name.Name + ": no such host", Hopeless
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return refused, true
+		return "connection refused", Certain
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return "closes the connection", false
+		return "closes the connection", Passing
 	case isTimeout(err), errors.Is(err, net.ErrClosed): // closed on this side after a timeout
-		return NoAnswer, false
+		return NoAnswer, Passing
 	}
-	return err.Error(), false
+	return err.Error(), Passing
 }
 
 func isTimeout(err error) bool {
@@ -78,7 +83,6 @@ func isTimeout(err error) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &network) && network.Timeout()
 }
 
-// invalidity says what is wrong with a certificate itself, apart from its authority and host.
 func invalidity(err x509.CertificateInvalidError) string {
 	const day = "2006-01-02"
 	switch {
@@ -90,7 +94,6 @@ func invalidity(err x509.CertificateInvalidError) string {
 	return "its certificate expired on " + err.Cert.NotAfter.Format(day)
 }
 
-// subjects are the hosts that a certificate is for.
 func subjects(c *x509.Certificate) string {
 	names := c.DNSNames
 	for _, address := range c.IPAddresses {

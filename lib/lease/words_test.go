@@ -25,39 +25,39 @@ func TestEachNetworkErrorHasItsReason(t *testing.T) {
 	for _, each := range []struct {
 		err     error
 		reason  string
-		certain bool
+		lasting Lasting
 	}{
-		{x509.UnknownAuthorityError{}, "the authority that signed its certificate is not known here", true},
-		{x509.CertificateInvalidError{Cert: past, Reason: x509.Expired}, "its certificate expired on 2026-01-02", true},
+		{x509.UnknownAuthorityError{}, "the authority that signed its certificate is not known here", Hopeless},
+		{x509.CertificateInvalidError{Cert: past, Reason: x509.Expired}, "its certificate expired on 2026-01-02", Hopeless},
 		{
 			x509.CertificateInvalidError{Cert: ahead, Reason: x509.Expired},
-			"its certificate is not valid before " + ahead.NotBefore.Format("2006-01-02") + ", or the clock here is wrong", true,
+			"its certificate is not valid before " + ahead.NotBefore.Format("2006-01-02") + ", or the clock here is wrong", Hopeless,
 		},
 		{
 			x509.CertificateInvalidError{Cert: past, Reason: x509.NotAuthorizedToSign},
-			"its certificate is not valid: certificate is not authorized to sign other certificates", true,
+			"its certificate is not valid: certificate is not authorized to sign other certificates", Hopeless,
 		},
-		{x509.HostnameError{Certificate: others, Host: "c.example"}, "its certificate is for a.example, b.example, 10.0.0.1 and not for c.example", true},
-		{x509.HostnameError{Certificate: past, Host: "c.example"}, "its certificate is for no host and not for c.example", true},
-		{tls.RecordHeaderError{Msg: "no TLS"}, "does not speak TLS", true},
-		{&net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}, "refuses our certificate, or wants one: certificate required", true},
-		{&net.OpError{Op: "remote error", Err: errors.New("tls: unknown certificate authority")}, "refuses our certificate, or wants one: unknown certificate authority", true},
-		{&net.OpError{Op: "remote error", Err: errors.New("tls: protocol version not supported")}, "refuses TLS: protocol version not supported", true},
-		{&net.OpError{Op: "dial", Err: &net.DNSError{Name: "nobody", IsNotFound: true}}, "nobody: no such host", true},
-		{&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, "connection refused", true},
-		{io.EOF, "closes the connection", false},
-		{&net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}, "closes the connection", false},
-		{context.DeadlineExceeded, NoAnswer, false},
-		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, NoAnswer, false},
-		{&net.OpError{Op: "read", Err: net.ErrClosed}, NoAnswer, false},
-		{errors.New("something else"), "something else", false},
+		{x509.HostnameError{Certificate: others, Host: "c.example"}, "its certificate is for a.example, b.example, 10.0.0.1 and not for c.example", Hopeless},
+		{x509.HostnameError{Certificate: past, Host: "c.example"}, "its certificate is for no host and not for c.example", Hopeless},
+		{tls.RecordHeaderError{Msg: "no TLS"}, "does not speak TLS", Hopeless},
+		{&net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}, "refuses our certificate, or wants one: certificate required", Hopeless},
+		{&net.OpError{Op: "remote error", Err: errors.New("tls: unknown certificate authority")}, "refuses our certificate, or wants one: unknown certificate authority", Hopeless},
+		{&net.OpError{Op: "remote error", Err: errors.New("tls: protocol version not supported")}, "refuses TLS: protocol version not supported", Hopeless},
+		{&net.OpError{Op: "dial", Err: &net.DNSError{Name: "nobody", IsNotFound: true}}, "nobody: no such host", Hopeless},
+		{&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, "connection refused", Certain},
+		{io.EOF, "closes the connection", Passing},
+		{&net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}, "closes the connection", Passing},
+		{context.DeadlineExceeded, NoAnswer, Passing},
+		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, NoAnswer, Passing},
+		{&net.OpError{Op: "read", Err: net.ErrClosed}, NoAnswer, Passing},
+		{errors.New("something else"), "something else", Passing},
 	} {
-		reason, certain := Words(fmt.Errorf("on the way: %w", each.err))
+		got := ReasonOf(fmt.Errorf("on the way: %w", each.err))
 		if each.reason == "something else" {
 			each.reason = "on the way: something else"
 		}
-		if reason != each.reason || certain != each.certain {
-			t.Errorf("%v: %q, %v; want %q, %v", each.err, reason, certain, each.reason, each.certain)
+		if got != (Reason{each.reason, each.lasting}) {
+			t.Errorf("%v: %+v; want %q, %v", each.err, got, each.reason, each.lasting)
 		}
 	}
 }

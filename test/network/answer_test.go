@@ -6,7 +6,6 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"adlock/lib/lease"
 	"adlock/lib/lease/ftp"
@@ -39,7 +38,7 @@ func TestAReleaseWithoutAnAnswerIsNotReportedAsLost(t *testing.T) {
 	})
 	t.Run("clear", func(t *testing.T) {
 		s, record, ctx := open(t, store), aRecord(t, false), limited(t)
-		if _, _, err := s.Enter(ctx, "p.shared.o.x", record, time.Minute, true); err != nil {
+		if _, _, err := s.Enter(ctx, "p.shared.o.x", record, true); err != nil {
 			t.Fatal(err)
 		}
 		r.Cut(relay.ToClient)
@@ -58,7 +57,7 @@ func TestAForgettingThatWasCarriedOutAndNotAnsweredSucceeds(t *testing.T) {
 	h.taught(t)
 	s, r := f.unanswered(t, "/released")
 	carriedOut(t, r, func() bool { return exists(f.Root + "/lock.p.shared.o.x.6/released") }, func() error {
-		return (&lease.Locker{Store: s, Question: helper.Patience}).Forget("p.shared.o.x")
+		return (&lease.Locker{Store: s, Lease: helper.Patience}).Forget("p.shared.o.x")
 	})
 	h.explains(t, "ExpireAfter never: 0 successful runs", "--expire-after=auto")
 	h.run(t, "echo ran", "--if-elapsed=1h").Denied(t) // nothing has completed

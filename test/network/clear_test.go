@@ -4,9 +4,9 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"adlock/lib/lease"
+	"adlock/lib/limit"
 	"adlock/test/support/helper"
 )
 
@@ -47,8 +47,8 @@ func TestClearRemovesTheLockOfAnOwnerThatIsDead(t *testing.T) {
 func abandoned(t testing.TB, s lease.Store) lease.Place {
 	t.Helper()
 	own := aRecord(t, false)
-	own.Owner.Machine, own.Owner.Boot, own.Node = "another", "another", "elsewhere"
-	place, _, err := s.Enter(context.Background(), own.Atom.Name(), own, 6*time.Second, false)
+	own.Owner.Machine, own.Owner.Boot, own.Node, own.Lease = "another", "another", "elsewhere", limit.ShortestLease
+	place, _, err := s.Enter(context.Background(), own.Atom.Name(), own, false)
 	if err != nil || place == nil {
 		t.Fatal(place, err)
 	}

@@ -94,18 +94,6 @@ func onEtcd(t testing.TB) (a, b *host) {
 	return newHost(t, s), newHost(t, s)
 }
 
-// onEachStore runs the test with two hosts of an etcd, then with two of an FTP server.
-func onEachStore(t *testing.T, test func(t *testing.T, a, b *host)) {
-	t.Run("etcd", func(t *testing.T) {
-		a, b := onEtcd(t)
-		test(t, a, b)
-	})
-	t.Run("ftp", func(t *testing.T) {
-		f := startFTP(t, "")
-		test(t, f.host(t), f.host(t))
-	})
-}
-
 // another returns another host of the same store.
 func (h *host) another(t testing.TB) *host {
 	other := h.with()

@@ -4,7 +4,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"adlock/lib/fault"
 	"adlock/test/support/relay"
@@ -39,12 +38,10 @@ func TestAnFTPServerThatMakesNoDirectoriesRunsNothing(t *testing.T) {
 	f := startFTP(t, "")
 	p := relay.NewTeller(t, "127.0.0.1", f.Address)
 	h := f.hostBy(t, p.Address())
-	for what, options := range map[string][]string{"lock.": nil, "tick.": {"--once-per=1h"}} {
-		p.Answers("MKD locks/"+what, `257 "/`+what+`" was made`)
-		h.run(t, "echo ran", options...).Refused(t, 69, "does not list locks/"+what)
-	}
+	p.Answers("MKD locks/lock.", `257 "/lock." was made`)
+	h.run(t, "echo ran").Refused(t, 69, "does not list locks/lock.")
 	p.Set(func() { p.Answer = nil })
-	h.run(t, "echo ran", "--once-per=1h").Ran(t) // neither has left anything
+	h.run(t, "echo ran").Ran(t) // nothing was left
 }
 
 // MKD is the test-and-set. Two newcomers have found the atom free, and the server reports success
@@ -64,7 +61,7 @@ func TestAnFTPServerThatMakesADirectoryTwiceHasOneOwner(t *testing.T) {
 			return `257 "/lock.p.h.o.x.1" was made`
 		}
 	})
-	_, seen, err := openFTP(t, p.Address()).Enter(ctx, "p.h.o.x", aRecord(t, false), time.Minute, true)
+	_, seen, err := openFTP(t, p.Address()).Enter(ctx, "p.h.o.x", aRecord(t, false), true)
 	if fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "answers MKD of ") {
 		t.Errorf("the second: %+v, %v", seen, err)
 	}

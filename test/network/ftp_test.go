@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"adlock/lib/lease/ftp"
 	"adlock/test/support/server"
@@ -71,7 +70,7 @@ func TestFTPOwnerThatWasSlowIsNotPassedOnceItHasItsRecord(t *testing.T) {
 	if err := os.Rename(dir+"/owner", dir+"/later"); err != nil {
 		t.Fatal(err)
 	}
-	place, seen, err := openFTP(t, f.Address).Enter(ctx, "p.h.o.x", aRecord(t, false), time.Minute, true)
+	place, seen, err := openFTP(t, f.Address).Enter(ctx, "p.h.o.x", aRecord(t, false), true)
 	if err != nil || !seen.Bare {
 		t.Fatal(seen, err)
 	}
@@ -119,9 +118,14 @@ func TestARefusalOfFTPIsReportedAsNotPermitted(t *testing.T) {
 	at("/lokcs").run(t, "", "--dry-run").Refused(t, 77, "is not there")
 }
 
-func TestSharedIsNotOfferedOnFTP(t *testing.T) {
+func TestReadersAndTicksAreRefusedOnFTP(t *testing.T) {
 	t.Parallel()
-	startFTP(t, "").host(t).run(t, "echo ran", "--shared").Refused(t, 64, "not offered here")
+	h := startFTP(t, "").host(t)
+	h.run(t, "echo ran", "--shared").Refused(t, 64, "many readers at once are not offered here")
+	for _, mode := range []string{"--verbose", "--dry-run", "--wait=forever"} {
+		h.run(t, "echo ran", "--once-per=1h", mode).Refused(t, 64, "ticks (--once-per) are not offered here")
+	}
+	h.run(t, "echo ran").Ran(t)
 }
 
 func TestFTPUsesTLSWhereItIsOffered(t *testing.T) {

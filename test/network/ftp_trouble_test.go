@@ -375,7 +375,9 @@ func TestAnAnswerOverFTPThatComesTooLateIsDropped(t *testing.T) {
 			r.Edit = func(net.Conn) [2]func([]byte) []byte { return [2]func([]byte) []byte{relay.ToClient: answers} }
 			s := openFTP(t, r.Address())
 			ctx := limited(t)
-			place, seen, err := s.Enter(ctx, atom.Name("p.h.o.x"+answer[:3]), aRecord(t, false), limit.ShortestLease, true)
+			record := aRecord(t, false)
+			record.Lease = limit.ShortestLease
+			place, seen, err := s.Enter(ctx, atom.Name("p.h.o.x"+answer[:3]), record, true)
 			if err != nil || seen.Held {
 				t.Fatal(seen, err)
 			}

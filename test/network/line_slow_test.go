@@ -13,116 +13,7 @@ import (
 	"time"
 
 	"adlock/lib/atom"
-	"adlock/lib/lease"
-	"adlock/test/support/helper"
 )
-
-// A reader whose place a person has removed may read on for a lease. The writer waits for that
-// reader, wherever its place was in line. The lease is longer than the test.
-func TestAWriterWaitsForReadersThatWereRemovedByHand(t *testing.T) {
-	nodes := startEtcd(t, 1)
-	s := open(t, url(nodes...))
-	for what, test := range map[string]struct {
-		reader int // -1: none
-		keys   []string
-		forget bool // etcd then forgets the past
-	}{
-		"nothing":                        {reader: -1},
-		"the first's place":              {0, []string{"line"}, false},
-		"the second's place":             {1, []string{"line"}, false},
-		"the last's place":               {2, []string{"line"}, false},
-		"the first's place and beat":     {0, []string{"line", "beat"}, false},
-		"the second's place and beat":    {1, []string{"line", "beat"}, false},
-		"the second's beat and place":    {1, []string{"beat", "line"}, false},
-		"the last's beat and place":      {2, []string{"beat", "line"}, false},
-		"and then etcd forgets the past": {1, []string{"line", "beat"}, true},
-	} {
-		for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}} {
-			t.Run(what+strings.Repeat(", backwards", order[0]/2), func(t *testing.T) {
-				defer ctl(t, nodes, "del", "--prefix", "/adlock/")
-				ctx := limited(t)
-				var readers []*waiter
-				for range 3 {
-					readers = append(readers, enter(t, s, true, false, lasts))
-				}
-				writer := enter(t, s, false, true, lasts)
-				for _, key := range test.keys {
-					ctl(t, nodes, "del", "/adlock/p.h.o.x/"+key+"/r/"+readers[test.reader].record.Token)
-				}
-				if test.forget {
-					compact(t, nodes)
-				}
-				for _, i := range order {
-					if i == test.reader {
-						continue
-					}
-					woken := watching(ctx, t, nodes[0], writer)
-					err := errors.Join(leave(ctx, readers[i], nil), <-woken)
-					if _, looked := writer.Look(ctx); errors.Join(err, looked) != nil {
-						t.Fatal(err, looked)
-					}
-				}
-				for range 2 {
-					if seen, err := writer.Look(ctx); err != nil || seen.Held != (test.reader >= 0) {
-						t.Errorf("held: %v, %v", seen.Held, err)
-					}
-				}
-			})
-		}
-	}
-}
-
-// watching makes p wait until the place in front of it goes. It waits for a second at most, because
-// the test may remove another place.
-func watching(ctx context.Context, t *testing.T, m *node, p lease.Place) <-chan error {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	t.Cleanup(cancel)
-	woken := make(chan error, 1)
-	helper.Eventually(t, "no client watches any more", func() bool { return m.watchers(t) == 0 })
-	go func() { woken <- p.Await(ctx, func() {}) }()
-	helper.Eventually(t, "it watches", func() bool { return m.watchers(t) > 0 || ctx.Err() != nil })
-	return woken
-}
-
-// compact has etcd compact all revisions before the present one.
-func compact(t testing.TB, nodes []*node) {
-	t.Helper()
-	_, rest, _ := strings.Cut(ctl(t, nodes, "endpoint", "status", "-w", "fields"), `"Revision" : `)
-	revision, _, _ := strings.Cut(rest, "\n")
-	ctl(t, nodes, "compact", revision)
-}
-
-// The waiter directly behind the removed place gives up. The waiter behind it saw the removed place
-// too, and waits for its owner.
-func TestAWaiterBehindOneThatGaveUpWaitsForTheRemoved(t *testing.T) {
-	nodes := startEtcd(t, 1)
-	s, ctx := open(t, url(nodes...)), limited(t)
-	for _, shared := range []bool{false, true} {
-		t.Run(map[bool]string{false: "an owner", true: "a reader"}[shared], func(t *testing.T) {
-			defer ctl(t, nodes, "del", "--prefix", "/adlock/")
-			removed := enter(t, s, shared, false, lasts)
-			next, last := enter(t, s, false, true, lasts), enter(t, s, false, true, lasts)
-			for _, key := range keysOf(t, nodes, "/adlock/p.h.o.x/") {
-				if strings.HasSuffix(key, removed.record.Token) {
-					ctl(t, nodes, "del", key)
-				}
-			}
-			if seen, err := last.Look(ctx); err != nil || !seen.Held { // by the next
-				t.Fatal(seen, err)
-			}
-			woken := watching(ctx, t, nodes[0], last)
-			if err := errors.Join(next.Leave(ctx, nil), <-woken); err != nil {
-				t.Fatal(err)
-			}
-			for range 2 {
-				if seen, err := last.Look(ctx); err != nil || !seen.Held {
-					t.Errorf("held: %v, %v", seen.Held, err)
-				}
-			}
-		})
-	}
-}
 
 func TestManyAtomsAreListedInAFewQuestions(t *testing.T) {
 	const many = 1100 // more than one answer has
@@ -132,7 +23,7 @@ func TestManyAtomsAreListedInAFewQuestions(t *testing.T) {
 		w := &waiter{record: aRecord(t, false)}
 		name := atom.Atom{Program: "p", Host: "h", Operator: "o", Operand: fmt.Sprint("x", i)}.Name()
 		var err error
-		if w.Place, _, err = s.Enter(ctx, name, w.record, time.Minute, false); err == nil {
+		if w.Place, _, err = s.Enter(ctx, name, w.record, false); err == nil {
 			err = w.unlock(ctx)
 		}
 		if err != nil {

@@ -28,7 +28,7 @@ func aRecord(t testing.TB, shared bool) lease.Record {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return lease.Record{Taken: time.Now(), Record: record.Record{Shared: shared,
+	return lease.Record{Taken: time.Now(), Lease: time.Minute, Record: record.Record{Shared: shared,
 		Owner: me, Token: record.NewToken(), Boottime: process.Boottime(), ExpireAfter: time.Hour,
 		Atom: atom.Atom{Program: "p", Host: "h", Operator: "o", Operand: "x"},
 	}}
@@ -70,7 +70,8 @@ const lasts = 10 * time.Minute
 func enter(t testing.TB, s lease.Store, shared, held bool, length time.Duration) *waiter {
 	t.Helper()
 	w := &waiter{record: aRecord(t, shared)}
-	place, seen, err := s.Enter(limited(t), "p.h.o.x", w.record, length, true)
+	w.record.Lease = length
+	place, seen, err := s.Enter(limited(t), "p.h.o.x", w.record, true)
 	if err != nil || seen.Held != held {
 		t.Fatal(seen, err)
 	}
@@ -106,8 +107,8 @@ func TestReadersShareAndAWriterIsAlone(t *testing.T) {
 	a.run(t, "echo ran", "--shared").Ran(t)
 }
 
-// A waiter concludes from how the place directly in front goes whether any other place is left. In
-// each case that place goes in another way; the waiter may get the atom only if it is then first.
+// In each case the place directly in front goes in another way; the waiter may get the atom only if it
+// is then first.
 func TestQueueHeadIsPromotedOnlyBehindOwner(t *testing.T) {
 	t.Parallel()
 	nodes := startEtcd(t, 1)
@@ -127,13 +128,11 @@ func TestQueueHeadIsPromotedOnlyBehindOwner(t *testing.T) {
 	}
 	unlocks := func(w *waiter) error { return w.unlock(ctx) }
 	leaves := func(w *waiter) error { return w.Leave(ctx, nil) }
-	removed := func(keys ...string) func(*waiter) error {
-		return func(w *waiter) error {
-			for _, key := range keys {
-				ctl(t, nodes, "del", "/adlock/p.h.o.x/"+key+"/w/"+w.record.Token)
-			}
-			return nil
+	deleted := func(w *waiter) error {
+		for _, key := range []string{"line", "beat"} {
+			ctl(t, nodes, "del", "/adlock/p.h.o.x/"+key+"/w/"+w.record.Token)
 		}
+		return nil
 	}
 	for what, test := range map[string]struct {
 		shared bool // the second is a reader
@@ -147,11 +146,9 @@ func TestQueueHeadIsPromotedOnlyBehindOwner(t *testing.T) {
 		"the owner went before it, and its record never said so": {
 			goes: func(owner, second *waiter) error { return errors.Join(owner.unlock(ctx), second.unlock(ctx)) }, free: true,
 		},
-		"the owner went before it, and left no last lock":  {goes: afterOwner(leaves), next: true, free: true},
-		"only its place was removed, and its beat is left": {goes: afterOwner(removed("line")), next: true},
-		"its place was removed, and then its beat":         {goes: afterOwner(removed("line", "beat")), next: true},
-		"its beat was removed, and then its place":         {goes: afterOwner(removed("beat", "line")), next: true},
-		"it was a reader, beside another":                  {shared: true, goes: alone(unlocks)},
+		"the owner went before it, and left no last lock": {goes: afterOwner(leaves), next: true, free: true},
+		"a person deleted its keys":                       {goes: afterOwner(deleted), next: true, free: true},
+		"it was a reader, beside another":                 {shared: true, goes: alone(unlocks)},
 	} {
 		t.Run(what, func(t *testing.T) {
 			defer ctl(t, nodes, "del", "--prefix", "/adlock/")
@@ -179,10 +176,8 @@ func TestQueueHeadIsPromotedOnlyBehindOwner(t *testing.T) {
 			if called := next.Load() > 0; called != test.next {
 				t.Errorf("Await called next: %v", called)
 			}
-			for range 2 { // when no place is in front, the second look asks no more
-				if seen, err := third.Look(ctx); err != nil || seen.Held == test.free {
-					t.Errorf("held: %v, %v", seen.Held, err)
-				}
+			if seen, err := third.Look(ctx); err != nil || seen.Held == test.free {
+				t.Errorf("held: %v, %v", seen.Held, err)
 			}
 		})
 	}
@@ -214,30 +209,6 @@ func (m *node) metric(t testing.TB, name string) (n int) {
 		n += int(number(t, string(each[1])))
 	}
 	return n
-}
-
-// A waiter at any place in line that finds the owner dead stamps the last lock for it. Then that
-// waiter may give up: its stamp does not show that it was an owner.
-func TestAWaiterThatStampedForADeadOwnerWasNotFirst(t *testing.T) {
-	t.Parallel()
-	s, ctx := open(t, url(startEtcd(t, 1)...)), limited(t)
-	dead := enter(t, s, false, false, time.Second)
-	enter(t, s, false, true, lasts) // the next one
-	passer, behind := enter(t, s, false, true, lasts), enter(t, s, false, true, lasts)
-	woken := make(chan error, 1)
-	go func() { woken <- behind.Await(ctx, func() {}) }()
-	helper.Eventually(t, "the owner is dead", func() bool {
-		seen, err := passer.Look(ctx)
-		return err == nil && seen.Lapsed
-	})
-	stamp := &lease.Last{Token: passer.record.Token}
-	stamp.Completed = time.Now()
-	if err := errors.Join(passer.Pass(ctx, dead.record.Token, stamp), passer.Leave(ctx, nil), <-woken); err != nil {
-		t.Fatal(err)
-	}
-	if seen, err := behind.Look(ctx); err != nil || !seen.Held || seen.Last.Token != stamp.Token {
-		t.Errorf("held: %v, stamped by %q, %v", seen.Held, seen.Last.Token, err)
-	}
 }
 
 // The last waiter has seen two places in front. Then the first owner leaves, and the place between

@@ -1,8 +1,6 @@
 package network
 
 import (
-	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,42 +10,29 @@ import (
 func TestOnlyARunThatCountsUsesATick(t *testing.T) {
 	t.Parallel()
 	const ever = "--once-per=520w" // no such tick ends while a test runs
-	onEachStore(t, func(t *testing.T, a, b *host) {
-		owner := a.start(t, "sleep 60")
-		b.run(t, "echo ran", ever).Denied(t)
-		stop(t, owner)
-		if why := b.run(t, "", ever, "--dry-run"); why.Status != 0 || !strings.Contains(why.Out, "; not run yet in this tick of 520w, which began at ") {
-			t.Errorf("busy has used the tick, or the dry run: %+v", why)
-		}
-		for range 2 {
-			if r := a.run(t, "exit 3", ever, "--retry-failed"); r.Status != 3 {
-				t.Errorf("a failed run that does not count: %+v", r)
-			}
-		}
-		if r := a.run(t, "exit 3", ever); r.Status != 3 {
-			t.Errorf("%+v", r)
-		}
-		b.run(t, "echo ran", ever).Denied(t)
-		b.run(t, "echo ran", ever, "--wait=forever", "--wait-elapsed").Denied(t)
-		const used = `too soon: ran already in this tick of 520w, which began at `
-		b.explains(t, "^"+used, ever)
-		b.wants(t, `"due_in_seconds":[1-9].*"takeable":false,"why":"`+used, "status", "--json")
-		b.run(t, "echo ran", "--once-per=1h").Ran(t)
-		dead := a.start(t, "sleep 60", "--operand=y", ever)
-		helper.KillSession(dead.PID)
-		dead.Wait(t)
-		b.run(t, "echo ran", "--operand=y", ever, "--wait=60s").Denied(t)
-	})
-}
-
-func TestAClaimOfALaterTickOnFTPForgetsTheEarlier(t *testing.T) {
-	t.Parallel()
-	f := startFTP(t, "")
-	h := f.host(t)
-	for i := range 12 {
-		h.run(t, "echo ran", "--once-per=1m", fmt.Sprint("--now=", 1700000000+60*i)).Ran(t)
+	a, b := onEtcd(t)
+	owner := a.start(t, "sleep 60")
+	b.run(t, "echo ran", ever).Denied(t)
+	stop(t, owner)
+	if why := b.run(t, "", ever, "--dry-run"); why.Status != 0 || !strings.Contains(why.Out, "; not run yet in this tick of 520w, which began at ") {
+		t.Errorf("busy has used the tick, or the dry run: %+v", why)
 	}
-	if left, _ := filepath.Glob(f.Root + "/tick.*"); len(left) != 10 {
-		t.Errorf("the server has %v", left)
+	for range 2 {
+		if r := a.run(t, "exit 3", ever, "--retry-failed"); r.Status != 3 {
+			t.Errorf("a failed run that does not count: %+v", r)
+		}
 	}
+	if r := a.run(t, "exit 3", ever); r.Status != 3 {
+		t.Errorf("%+v", r)
+	}
+	b.run(t, "echo ran", ever).Denied(t)
+	b.run(t, "echo ran", ever, "--wait=forever", "--wait-elapsed").Denied(t)
+	const used = `too soon: ran already in this tick of 520w, which began at `
+	b.explains(t, "^"+used, ever)
+	b.wants(t, `"due_in_seconds":[1-9].*"takeable":false,"why":"`+used, "status", "--json")
+	b.run(t, "echo ran", "--once-per=1h").Ran(t)
+	dead := a.start(t, "sleep 60", "--operand=y", ever)
+	helper.KillSession(dead.PID)
+	dead.Wait(t)
+	b.run(t, "echo ran", "--operand=y", ever, "--wait=60s").Denied(t)
 }

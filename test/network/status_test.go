@@ -127,13 +127,13 @@ func TestTheFirstInALineIsListedAsItsOwner(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		waits := aRecord(t, shared)
 		waits.Taken, waits.Node, waits.Owner = time.Time{}, "dax", process.Identity{PID: 7, Boot: "another"}
-		first, seen, err := s.Enter(ctx, waits.Atom.Name(), waits, time.Minute, true)
+		first, seen, err := s.Enter(ctx, waits.Atom.Name(), waits, true)
 		if err != nil || seen.Held {
 			t.Fatal(seen, err)
 		}
 		behind := waits
 		behind.Token, behind.Shared, behind.Owner.PID = record.NewToken(), false, 8
-		second, seen, err := s.Enter(ctx, waits.Atom.Name(), behind, time.Minute, true)
+		second, seen, err := s.Enter(ctx, waits.Atom.Name(), behind, true)
 		if err != nil || !seen.Held {
 			t.Fatal(seen, err)
 		}

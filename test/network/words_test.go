@@ -4,7 +4,6 @@ package network
 
 import (
 	"net"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +26,7 @@ func said(t *testing.T, h *host, status int, words string) {
 	if r.Status != status || r.Out != "" || r.Err != line {
 		t.Errorf("status %d, printed %q, and said\n%sinstead of %d and\n%s", r.Status, r.Out, r.Err, status, line)
 	}
-	if spent > 4*time.Second && words != lease.NoAnswer { // less than the wait for an answer
+	if spent > 4*time.Second && !strings.HasPrefix(words, lease.NoAnswer) { // less than the wait for an answer
 		t.Errorf("it took %v", spent)
 	}
 }
@@ -38,16 +37,14 @@ func TestEachErrorOfEtcdHasItsReason(t *testing.T) {
 	other, _ := certificate(t)
 	plain, withTLS := startEtcd(t, 1)[0], etcdWithTLS(t, good, key)
 	trusting := func(m *node, ca string) *host { return newHost(t, url(m)).with("ETCDCTL_CACERT=" + ca) }
-	closed, alien := freePort(t), greeter(t, "SSH-2.0-nobody\r\n")
+	closed := freePort(t)
 	for name, each := range map[string]struct {
 		host  *host
 		words string
 	}{
 		"another authority":       {trusting(withTLS, other), "the authority that signed its certificate is not known here"},
-		"TLS where there is none": {trusting(plain, good), "does not speak TLS"},
-		"no TLS where there is":   {newHost(t, url(withTLS)), "wants TLS: ETCDCTL_CACERT says with which authority"},
+		"TLS where there is none": {trusting(plain, good), lease.NoAnswer + ": closes the connection"},
 		"no file":                 {trusting(plain, "/nowhere/ca.pem"), "adlock: /nowhere/ca.pem: no such file or directory, and ETCDCTL_CACERT names it"},
-		"another server":          {newHost(t, "etcd://"+alien+"/adlock"), "is no etcd, or none of version 3"},
 		"two troubles": {
 			newHost(t, "etcd://"+closed+",nobody.invalid:2379/adlock"),
 			closed + ": connection refused; nobody.invalid:2379: nobody.invalid: no such host",
@@ -56,12 +53,9 @@ func TestEachErrorOfEtcdHasItsReason(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { said(t, each.host, fault.StatusUnavailable, each.words) })
 	}
-	script := newHost(t, "etcd://"+closed+","+alien+"/adlock").script("adlock_get o x 0; echo $?").Run(t)
-	reasons := []string{closed + ": connection refused", alien + ": is no etcd, or none of version 3"}
-	slices.Sort(reasons)
-	want := "/adlock: " + strings.Join(reasons, "; ") + "\n"
-	if script.Out != "69\n" || !strings.HasSuffix(script.Err, want) {
-		t.Errorf("a script: status %q, and said\n%sinstead of\n%s", script.Out, script.Err, want)
+	script := newHost(t, "etcd://"+closed+"/adlock").script("adlock_get o x 0; echo $?").Run(t)
+	if script.Out != "69\n" || !strings.HasSuffix(script.Err, "/adlock: connection refused\n") {
+		t.Errorf("a script: status %q, and said %q", script.Out, script.Err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"adlock/lib/lease"
 )
 
 // txn is a transaction that does no harm if it is executed twice.
@@ -21,7 +24,6 @@ type txn struct {
 // longestSilence is how long to wait for one member before asking another as well.
 const longestSilence = time.Second
 
-// commit executes the transaction.
 func (s *Store) commit(ctx context.Context, t txn) (*clientv3.TxnResponse, error) {
 	answer, _, err := s.ask(ctx, t)
 	return answer, err
@@ -70,7 +72,7 @@ func (s *Store) ask(ctx context.Context, t txn) (_ *clientv3.TxnResponse, again 
 				return got.TxnResponse, again, s.wrap(got.error)
 			}
 			last = got.error
-			pause(ctx, min(silence, 100*time.Millisecond))
+			lease.Pause(ctx, min(silence, 100*time.Millisecond))
 		case <-next.C:
 			if silent++; silent >= len(s.client.Endpoints()) {
 				silence = min(2*silence, 8*longestSilence)
@@ -78,8 +80,8 @@ func (s *Store) ask(ctx context.Context, t txn) (_ *clientv3.TxnResponse, again 
 		case <-ctx.Done():
 			next.Stop()
 		}
-		if ctx.Err() != nil {
-			return nil, again, s.wrap(errors.Join(last, ctx.Err()))
+		if s.reach.why().Lasting != lease.Passing || ctx.Err() != nil {
+			return nil, again, s.wrap(errors.Join(last, cmp.Or(ctx.Err(), context.DeadlineExceeded)))
 		}
 		go ask()
 	}
@@ -95,16 +97,15 @@ func isTransient(err error) bool {
 	if errors.Is(err, rpctypes.ErrTooManyRequests) { // too many newcomers at once: some are answered by the next try
 		return true
 	}
-	return code == codes.Unavailable || code == codes.DeadlineExceeded || isLate(err) || isDropped(err)
+	return code == codes.Unavailable || isLate(err) || isDropped(err)
 }
 
 // isLate reports whether the time for the answer was up, here or at a member: a member whose time
 // is up first reports it without a code.
 func isLate(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || said(err) == context.DeadlineExceeded.Error()
+	return errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded || said(err) == context.DeadlineExceeded.Error()
 }
 
-// said is the message of a member, without the words that gRPC puts around it.
 func said(err error) string {
 	var answer interface{ GRPCStatus() *status.Status }
 	if errors.As(err, &answer) {
@@ -117,14 +118,4 @@ func said(err error) string {
 // etcd has no code for that.
 func isDropped(err error) bool {
 	return strings.HasSuffix(said(err), "raft proposal dropped")
-}
-
-// pause lets some time pass.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }

@@ -38,13 +38,6 @@ func (c *cluster) answered(id uint64, member string) error {
 	return c.mixed
 }
 
-func (c *cluster) isMixed() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.mixed
-}
-
-// checkAnswer puts a question, and compares the cluster of the member that answers.
 func (s *Store) checkAnswer(ctx context.Context, method string, question, answer any, conn *grpc.ClientConn, ask grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	var from peer.Peer
 	if err := ask(ctx, method, question, answer, conn, append(options, grpc.Peer(&from))...); err != nil {
@@ -115,5 +108,7 @@ func (s *Store) isOneCluster(ctx context.Context, compared <-chan struct{}) erro
 	case <-compared:
 	case <-ctx.Done():
 	}
-	return s.wrap(s.cluster.isMixed())
+	s.cluster.mu.Lock()
+	defer s.cluster.mu.Unlock()
+	return s.wrap(s.cluster.mixed)
 }

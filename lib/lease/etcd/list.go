@@ -15,7 +15,6 @@ import (
 	"adlock/lib/lease"
 )
 
-// pageSize is how many keys one answer to a listing has at most.
 const pageSize = 1000
 
 // List reads every atom below the prefix, all at one revision.
@@ -39,7 +38,6 @@ func (s *Store) List(ctx context.Context) ([]lease.Listed, error) {
 	return all, nil
 }
 
-// everything reads all keys below the prefix, in their order.
 func (s *Store) everything(ctx context.Context) (keys []*mvccpb.KeyValue, err error) {
 	from := s.prefix + "/"
 	end := clientv3.GetPrefixRangeEnd(from)
@@ -67,7 +65,6 @@ func (s *Store) page(ctx context.Context, from string, options ...clientv3.OpOpt
 	return page, nil
 }
 
-// atomOf splits a key below the prefix into its atom's name and the rest.
 func (s *Store) atomOf(key *mvccpb.KeyValue) (name, rest string) {
 	name, rest, _ = strings.Cut(strings.TrimPrefix(string(key.Key), s.prefix+"/"), "/")
 	return name, rest
@@ -86,7 +83,6 @@ func (s *Store) nameOf(key *mvccpb.KeyValue) (atom.Name, bool) {
 	return lock.Name, is && string(lock.Name) == text
 }
 
-// list adds the atom of these keys, if it has a place or a last lock.
 func (s *Store) list(all []lease.Listed, name atom.Name, keys []*mvccpb.KeyValue) []lease.Listed {
 	k := s.keys(name)
 	var last *mvccpb.KeyValue

@@ -39,19 +39,20 @@ func Open(address string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	scheme, over := "", insecure.NewCredentials()
+	if secure != nil {
+		scheme, over = "https://", credentials.NewTLS(secure)
+	}
 	members := strings.Split(hosts, ",")
 	for _, host := range members {
 		if !isMember(host) {
 			return nil, fault.New(fault.Usage, withoutUser(address), "wants "+Scheme+"HOST:PORT[,HOST:PORT...]/PREFIX (the user goes into ETCDCTL_USER)")
 		}
-		if secure != nil {
-			host = "https://" + host
-		}
-		config.Endpoints = append(config.Endpoints, host)
+		config.Endpoints = append(config.Endpoints, scheme+host)
 	}
 	s := &Store{prefix: "/" + strings.Trim(prefix, "/"), address: address, reach: newReach(members), beats: map[string]stood{}}
 	config.TLS = secure
-	config.DialOptions = append(s.reach.options(transportOf(secure)), grpc.WithChainUnaryInterceptor(s.checkAnswer), quickly)
+	config.DialOptions = append(s.reach.options(over), grpc.WithChainUnaryInterceptor(s.checkAnswer), quickly)
 	config.Username, config.Password, err = account()
 	s.config = config
 	return s, err
@@ -109,13 +110,6 @@ func isMember(text string) bool {
 	}
 	_, err = strconv.ParseUint(port, 10, 16)
 	return err == nil
-}
-
-func transportOf(secure *tls.Config) credentials.TransportCredentials {
-	if secure == nil {
-		return insecure.NewCredentials()
-	}
-	return credentials.NewTLS(secure)
 }
 
 // security returns the TLS configuration from the environment; nil: without TLS.

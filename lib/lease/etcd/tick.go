@@ -22,11 +22,8 @@ func (k keys) tick(tick policy.Tick) string {
 
 // HasTick looks for the key.
 func (s *Store) HasTick(ctx context.Context, name atom.Name, tick policy.Tick) (bool, error) {
-	found, err := s.client.Get(ctx, s.keys(name).tick(tick), clientv3.WithCountOnly())
-	if err != nil {
-		return false, s.wrap(err)
-	}
-	return found.Count > 0, nil
+	answer, err := s.commit(ctx, txn{then: []clientv3.Op{clientv3.OpGet(s.keys(name).tick(tick))}})
+	return err == nil && only(answer.Responses[0]) != nil, err
 }
 
 // ClaimTick puts the key if there is none and the place is still held. If the key has this place's
@@ -36,27 +33,27 @@ func (p *place) ClaimTick(ctx context.Context, tick policy.Tick) (bool, error) {
 	if err != nil {
 		return false, p.store.wrap(err)
 	}
-	key := p.keys.tick(tick)
-	absent := clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
-	answers, err := p.whileMine(ctx, clientv3.OpTxn([]clientv3.Cmp{absent},
-		[]clientv3.Op{clientv3.OpPut(key, p.record.Token, clientv3.WithLease(granted.ID))},
+	key, token := p.keys.tick(tick), p.seat.token()
+	answer, err := p.whileMine(ctx, clientv3.OpTxn(
+		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)},
+		[]clientv3.Op{clientv3.OpPut(key, token, clientv3.WithLease(granted.ID))},
 		[]clientv3.Op{clientv3.OpGet(key)}))
 	if err != nil {
 		return false, err
 	}
-	answer := answers[0].GetResponseTxn()
-	if answer.Succeeded {
+	claim := answer.Responses[0].GetResponseTxn()
+	if claim.Succeeded {
 		return true, nil
 	}
 	_, _ = p.store.client.Revoke(ctx, granted.ID) // if this fails, the lease runs out
-	found := answer.Responses[0].GetResponseRange().Kvs
-	return len(found) == 1 && string(found[0].Value) == p.record.Token, nil
+	found := only(claim.Responses[0])
+	return found != nil && string(found.Value) == token, nil
 }
 
 // DisclaimTick removes the key, if it is this place's.
 func (p *place) DisclaimTick(ctx context.Context, tick policy.Tick) error {
 	key := p.keys.tick(tick)
-	own := clientv3.Compare(clientv3.Value(key), "=", p.record.Token)
-	_, err := p.store.client.Txn(ctx).If(own).Then(clientv3.OpDelete(key)).Commit()
-	return p.store.wrap(err)
+	own := clientv3.Compare(clientv3.Value(key), "=", p.seat.token())
+	_, err := p.store.commit(ctx, txn{[]clientv3.Cmp{own}, []clientv3.Op{clientv3.OpDelete(key)}, nil})
+	return err
 }

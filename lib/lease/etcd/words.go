@@ -12,7 +12,6 @@ import (
 	"adlock/lib/lease"
 )
 
-// refusals are errors of etcd, with reasons that say what to do.
 var refusals = []struct {
 	err    error
 	kind   fault.Kind
@@ -24,28 +23,25 @@ var refusals = []struct {
 	{rpctypes.ErrUserEmpty, fault.NotPermitted, "wants a user and a password: ETCDCTL_USER, ADLOCK_ETCD_PASSWORD_FILE"},
 }
 
-// trouble returns an error of the cluster at the address, with its kind and the reason in words.
 func (r *reach) trouble(address string, err error) error {
 	for _, refusal := range refusals {
 		if errors.Is(err, refusal.err) {
 			return fault.New(refusal.kind, address, refusal.reason)
 		}
 	}
-	late := isLate(err)
-	reason, certain := r.why()
+	why, late := r.why(), isLate(err)
 	switch {
-	case certain:
-	case late && reason != "" && reason != lease.NoAnswer:
-		reason = lease.NoAnswer + ": " + reason
-	case late:
-		reason = lease.NoAnswer
+	case why.Lasting != lease.Passing:
+	case !late:
+		why.Text = strings.TrimPrefix(said(err), "etcdserver: ")
+	case why.Text != "" && why.Text != lease.NoAnswer:
+		why.Text = lease.NoAnswer + ": " + why.Text
 	default:
-		reason = strings.TrimPrefix(said(err), "etcdserver: ")
+		why.Text = lease.NoAnswer
 	}
-	return lease.Unreachable(address, reason, certain)
+	return lease.Unreachable(address, why)
 }
 
-// readable returns an error if a file cannot be read that one of the variables names.
 func readable(variables ...string) error {
 	for _, variable := range variables {
 		file := os.Getenv(variable)

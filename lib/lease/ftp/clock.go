@@ -9,18 +9,10 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/fault"
-	"adlock/lib/lease"
 	"adlock/lib/process"
 	"adlock/lib/record"
 )
 
-// Elapsed is measured by the server's clock alone, in whole seconds: that clock stamped the last
-// lock, and was read for the snapshot.
-func (s *Store) Elapsed(_ context.Context, seen *lease.Snapshot) (time.Duration, error) {
-	return seen.Now.Sub(seen.Last.Completed), nil
-}
-
-// clockLasts is how long a reading of the server's clock is used.
 const clockLasts = time.Minute
 
 // now returns the time by the server's clock: it stores a file and asks for the file's time. Each
@@ -94,7 +86,6 @@ func (s *Store) readClock(ctx context.Context, file string) error {
 	return nil
 }
 
-// clockText is the content of the clock's file: this machine's boottime when it is stored.
 func clockText() []byte {
 	return fmt.Appendf(nil, "boot=%s\nboottime=%d\n", process.Here().BootID(), process.Boottime())
 }
@@ -106,7 +97,6 @@ func parseClock(text string) (at time.Duration, known bool) {
 	return at, n == 2 && boot != "" && boot == process.Here().BootID()
 }
 
-// enterable is an error if the directory of the locks is missing, or may not be entered.
 func (s *Store) enterable(ctx context.Context) error {
 	err := s.do(ctx, func(c *client.ServerConn) error {
 		home, err := c.CurrentDir()

@@ -11,7 +11,6 @@
 //	lock.NAME.N/ask        a newcomer asks the owner to end its job,
 //	lock.NAME.N/seen       a newcomer found no record in this generation,
 //	lock.NAME.N/released   the record, once the owner is done;
-//	tick.NAME.PERIOD-N/    the atom ran in the N-th tick of that period (--once-per);
 //	last.NAME              the last lock: its MDTM is when the atom completed;
 //	clock.NODE             the machine NODE stores this file to read the server's time from its
 //	                       MDTM; the content is the machine's boottime then;
@@ -35,8 +34,8 @@
 // begin if its generation or first heartbeat is not listed, or if another owner's heartbeat is
 // there: such a server cuts names, has no upper case, or makes a directory twice.
 //
-// FTP does not offer many readers at once, a queue of waiters (they look again every second or
-// two), or one step for stamp and release. MDTM counts in seconds.
+// FTP does not offer many readers at once, ticks (--once-per), a queue of waiters (they look again
+// every second or two), or one step for stamp and release. MDTM counts in seconds.
 package ftp
 
 import (
@@ -57,6 +56,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/lease"
+	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/record"
 )
@@ -72,7 +72,7 @@ type Store struct {
 
 	clockRead, serverThen time.Time // one moment by this machine's clock, and by the server's
 
-	watched map[string]watch // by the directory of the owner's generation
+	seen map[string]watch // by the directory of the owner's generation
 }
 
 // watch is what was seen of an owner, and when.
@@ -87,6 +87,9 @@ var _ lease.Store = (*Store)(nil)
 
 // String is the address without a password.
 func (s *Store) String() string { return s.account.address }
+
+// IsSlow: see lease.Slow. A question takes dozens of commands.
+func (s *Store) IsSlow() {}
 
 // Close closes the session.
 func (s *Store) Close() error {
@@ -137,7 +140,6 @@ func (s *Store) list(ctx context.Context) ([]string, error) {
 	return nil, fault.New(fault.Unavailable, s.String(), "does not list "+s.in(clock)+", which is stored there")
 }
 
-// unfit is the error if the server lacks something that a lock relies on; how says what.
 func (s *Store) unfit(how string) error {
 	return &fault.Error{Kind: fault.Unavailable, Object: s.String(), Err: fmt.Errorf("%s: %w", how, lease.ErrUnfit)}
 }
@@ -236,7 +238,6 @@ func (s *Store) rename(ctx context.Context, from, to string) error {
 	return s.do(ctx, func(c *client.ServerConn) error { return c.Rename(from, to) })
 }
 
-// generation is one directory of an atom's lock.
 type generation struct {
 	n        int
 	files    []string // the files in it
@@ -265,7 +266,6 @@ func generations(names []string, name atom.Name) (list []int) {
 // slack is the greatest difference between two times in whole seconds that counts as none.
 const slack = 2 * time.Second
 
-// inspect reads the state of a generation.
 func (s *Store) inspect(ctx context.Context, name atom.Name, n int) (g generation, err error) {
 	for range 2 {
 		began := process.Boottime()
@@ -314,7 +314,6 @@ func (s *Store) mark(ctx context.Context, dir string) error {
 	return ignoreMissing(s.do(ctx, func(c *client.ServerConn) error { return c.Stor(dir+"/seen", bytes.NewReader(nil)) }))
 }
 
-// ageOf is how old a file is, by the server's clock.
 func (s *Store) ageOf(ctx context.Context, file string) (time.Duration, error) {
 	now, err := s.now(ctx)
 	if err != nil {
@@ -351,11 +350,11 @@ func (s *Store) inspectOwner(ctx context.Context, g *generation, dir string) err
 // watch compares the owner in g, read by a look that started at began, with what earlier looks
 // read.
 func (s *Store) watch(g *generation, dir string, began time.Duration) {
-	w, known := s.watched[dir]
+	w, known := s.seen[dir]
 	known = known && w.token == g.record.Token
 	if !known || w.beat != g.beat {
 		w = watch{token: g.record.Token, beat: g.beat, since: process.Boottime(), lives: known}
-		s.watched[dir] = w
+		s.seen[dir] = w
 	}
 	g.lapsed = began-w.since > g.record.Lease
 	g.silent = g.lapsed || g.silent && !w.lives
@@ -388,7 +387,6 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// passed are the generations that this newcomer has passed, as they were then.
 type passed map[int]generation
 
 // still reports whether a generation has not changed since: it still has no record, or its owner
@@ -404,7 +402,6 @@ func (p passed) still(g *generation) bool {
 	return !g.bare && g.record.Token == then.record.Token && g.beat == then.beat
 }
 
-// sight is the result of one look.
 type sight struct {
 	names []string     // of the directory of the locks
 	past  []generation // the generations that are not in the way
@@ -429,7 +426,6 @@ func (s *Store) look(ctx context.Context, name atom.Name, own int, past passed) 
 	return s.lookAt(ctx, name, names, own, past)
 }
 
-// lookAt is look with a fresh list of the directory.
 func (s *Store) lookAt(ctx context.Context, name atom.Name, names []string, own int, past passed) (f sight, err error) {
 	f.names = names
 	released := false
@@ -457,8 +453,8 @@ func (s *Store) lookAt(ctx context.Context, name atom.Name, names []string, own 
 
 // Look reads both locks. It writes nothing but the mark on a lock without a record.
 func (s *Store) Look(ctx context.Context, name atom.Name, shared bool) (lease.Snapshot, error) {
-	if err := s.refuseReader(shared); err != nil {
-		return lease.Snapshot{}, err
+	if shared {
+		return lease.Snapshot{}, s.notOffered("many readers at once")
 	}
 	f, err := s.look(ctx, name, 0, nil)
 	if err != nil {
@@ -467,12 +463,13 @@ func (s *Store) Look(ctx context.Context, name atom.Name, shared bool) (lease.Sn
 	return s.snapshot(ctx, name, f)
 }
 
-// refuseReader is the error for a reader.
-func (s *Store) refuseReader(shared bool) error {
-	if shared {
-		return fault.New(fault.Usage, s.String(), lease.ErrShared.Error())
-	}
-	return nil
+// HasTick refuses: ticks are not offered, so no later step meets one.
+func (s *Store) HasTick(context.Context, atom.Name, policy.Tick) (bool, error) {
+	return false, s.notOffered("ticks (--once-per)")
+}
+
+func (s *Store) notOffered(what string) error {
+	return fault.New(fault.Usage, s.String(), what+" are not offered here")
 }
 
 func (s *Store) snapshot(ctx context.Context, name atom.Name, f sight) (seen lease.Snapshot, err error) {

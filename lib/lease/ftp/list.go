@@ -28,14 +28,12 @@ func (s *Store) List(ctx context.Context) ([]lease.Listed, error) {
 	return all, nil
 }
 
-// known is the list of the directory.
 func (s *Store) known(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, lease.ListTimeout)
 	defer cancel()
 	return s.list(ctx)
 }
 
-// atomsIn are the atoms and slots that have a file, in order.
 func atomsIn(names []string) []atom.Name {
 	all := map[atom.Name]bool{}
 	for _, name := range names {
@@ -46,7 +44,6 @@ func atomsIn(names []string) []atom.Name {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// listed looks at one atom.
 func (s *Store) listed(ctx context.Context, name atom.Name, names []string) (l lease.Listed) {
 	ctx, cancel := context.WithTimeout(ctx, lease.ListTimeout)
 	defer cancel()
@@ -56,10 +53,5 @@ func (s *Store) listed(ctx context.Context, name atom.Name, names []string) (l l
 		l.Snapshot, err = s.snapshot(ctx, name, f)
 	}
 	l.Err = err
-	for _, dir := range names {
-		if f := atom.ParseFile(dir); f.Kind == atom.Tick && f.Name == name {
-			l.Ticks = append(l.Ticks, f)
-		}
-	}
 	return l
 }

@@ -15,14 +15,6 @@ import (
 	"adlock/lib/lease"
 )
 
-// Schemes of addresses: ftp://USER@HOST[:PORT]/DIR uses TLS if the server offers it; ftps://
-// requires it.
-const (
-	Scheme       = "ftp://"
-	SecureScheme = "ftps://"
-)
-
-// account is how to log in, and where.
 type account struct {
 	address        string // as it was given
 	host, dir      string
@@ -31,7 +23,8 @@ type account struct {
 	config         *tls.Config
 }
 
-// Open reads the address; it connects when it is first used. DIR is below the login directory; two
+// Open reads the address, ftp://USER@HOST[:PORT]/DIR, which uses TLS if the server offers it, or
+// ftps://..., which requires TLS. It connects when it is first used. DIR is below the login directory; two
 // slashes make it absolute. The password comes from the file that ADLOCK_FTP_PASSWORD_FILE names,
 // else from ~/.netrc; a file that other users may access is refused. Certificates are checked
 // against the system's authorities, or those in the file that ADLOCK_FTP_CACERT names.
@@ -60,7 +53,7 @@ func Open(address string) (*Store, error) {
 		return nil, err
 	}
 	a.config, err = tlsConfig(u.Hostname())
-	return &Store{account: a, turn: make(chan struct{}, 1), watched: map[string]watch{}}, err
+	return &Store{account: a, turn: make(chan struct{}, 1), seen: map[string]watch{}}, err
 }
 
 func hasPassword(u *url.URL) bool {

@@ -36,19 +36,17 @@ type place struct {
 
 	recorded bool // its record may be in its generation
 
-	claimed policy.Tick   // by this place
 	beating sync.Mutex    // held while a heartbeat is written, or a generation is made
 	since   time.Duration // boottime at which the place came to own the atom
 	beat    int           // the number in the last heartbeat
 }
 
 // Enter tries to take the atom at once. There is no queue, so a waiter keeps no other newcomer out.
-func (s *Store) Enter(ctx context.Context, name atom.Name, record lease.Record, length time.Duration, line bool) (lease.Place, lease.Snapshot, error) {
-	if err := s.refuseReader(record.Shared); err != nil {
-		return nil, lease.Snapshot{}, err
+func (s *Store) Enter(ctx context.Context, name atom.Name, record lease.Record, line bool) (lease.Place, lease.Snapshot, error) {
+	if record.Shared {
+		return nil, lease.Snapshot{}, s.notOffered("many readers at once")
 	}
-	record.Lease = length
-	p := &place{store: s, name: name, record: record, length: length, passed: passed{}, stamps: map[int]lease.Last{}}
+	p := &place{store: s, name: name, record: record, length: record.Lease, passed: passed{}, stamps: map[int]lease.Last{}}
 	seen, err := p.Look(ctx)
 	if err != nil || seen.Held && !line {
 		return nil, seen, err
@@ -260,7 +258,6 @@ func (p *place) held(ctx context.Context) ([]string, error) {
 // generation is still this place's: in another owner's generation, the record would be taken for
 // that owner's.
 func (p *place) Note(ctx context.Context, record lease.Record) error {
-	record.Lease = p.length
 	p.record = record
 	if p.n() == 0 || record.Taken.IsZero() {
 		return nil
@@ -277,20 +274,8 @@ func (p *place) Note(ctx context.Context, record lease.Record) error {
 
 // Await lets some time pass: an FTP server sends no events.
 func (p *place) Await(ctx context.Context, _ func()) error {
-	pause(ctx, time.Second+rand.N(time.Second))
+	lease.Pause(ctx, time.Second+rand.N(time.Second))
 	return nil
-}
-
-// pause returns false if ctx was done first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }
 
 func (p *place) Ask(ctx context.Context, _ string, pause time.Duration) (bool, error) {
@@ -310,7 +295,7 @@ const askedEvery = 2 * time.Second
 // Asked first asks for the time of the file "ask", which needs no data connection, and reads the
 // content only if the file exists.
 func (p *place) Asked(ctx context.Context) (time.Duration, error) {
-	for pause(ctx, askedEvery) {
+	for lease.Pause(ctx, askedEvery) {
 		if p.n() == 0 {
 			continue
 		}
@@ -458,6 +443,14 @@ func (p *place) restore(ctx context.Context) error {
 	}
 	return err
 }
+
+// ClaimTick: see Store.HasTick.
+func (p *place) ClaimTick(ctx context.Context, tick policy.Tick) (bool, error) {
+	return p.store.HasTick(ctx, p.name, tick)
+}
+
+// DisclaimTick does nothing: there is no claim.
+func (p *place) DisclaimTick(context.Context, policy.Tick) error { return nil }
 
 // Leave stamps, then marks the generation as released. Before that it writes a heartbeat, which
 // proves that the generation is still this place's.

@@ -204,7 +204,6 @@ func (s *Store) patience() time.Duration {
 	return longestWait
 }
 
-// hangUp ends the session with QUIT.
 func (s *Store) hangUp() {
 	if s.session != nil {
 		_ = s.session.Quit() // the connection goes either way
@@ -213,7 +212,6 @@ func (s *Store) hangUp() {
 	}
 }
 
-// wrap gives errors their kind, and puts the address in front.
 func (s *Store) wrap(err error) error {
 	var known *fault.Error
 	var answer *textproto.Error
@@ -242,7 +240,6 @@ func kindOf(answer *textproto.Error) fault.Kind {
 	return fault.Unavailable
 }
 
-// refusal is an answer of the server, in the server's words.
 type refusal struct{ answer *textproto.Error }
 
 func (r refusal) Error() string { return strings.TrimSpace(r.answer.Msg) }

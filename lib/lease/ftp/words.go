@@ -11,14 +11,13 @@ import (
 	"adlock/lib/lease"
 )
 
-// unreachable is the error that says in plain words why the server cannot be reached.
 func (a *account) unreachable(err error) error {
-	reason, certain := lease.Words(err)
+	why := lease.ReasonOf(err)
 	var protocol textproto.ProtocolError
 	if errors.As(err, &protocol) {
-		reason, certain = "is no FTP server", true
+		why = lease.Reason{Text: "is no FTP server", Lasting: lease.Hopeless}
 	}
-	return lease.Unreachable(a.address, reason, certain)
+	return lease.Unreachable(a.address, why)
 }
 
 // checkGreeting returns an error if a server's greeting does not begin with a number. textproto
@@ -31,13 +30,11 @@ func checkGreeting(talk *textproto.Conn) error {
 	return err
 }
 
-// noTLS is the error of a server that refuses TLS although TLS is required.
 func (a *account) noTLS(err error) error {
 	return a.refusal(fault.Unavailable, "does not offer TLS", err, client.StatusNotLoggedIn, client.StatusBadCommand,
 		client.StatusNotImplemented, client.StatusNotImplementedParameter, client.StatusCommandNotImplemented)
 }
 
-// loginRefused is the error of a server that refuses a user or a password.
 func (a *account) loginRefused(err error) error {
 	why := "wrong user or password"
 	if a.password == "" {
@@ -60,7 +57,6 @@ func (a *account) refusal(kind fault.Kind, why string, err error, codes ...int) 
 	return err
 }
 
-// explained is an answer of the server, behind adlock's words.
 type explained struct {
 	why    string
 	answer *textproto.Error

@@ -21,11 +21,10 @@ import (
 type line struct {
 	Entry *entry   `json:",omitempty"`
 	Slot  *entry   `json:",omitempty"`
-	Error *failure `json:",omitempty"`
+	Error *Failure `json:",omitempty"`
 	End   bool     `json:",omitempty"`
 }
 
-// entry is a locker.Entry, or a locker.Slot.
 type entry struct {
 	Name        atom.Name
 	Completed   time.Time
@@ -36,10 +35,9 @@ type entry struct {
 	Readers     []lock      `json:",omitempty"`
 	Waiting     []lock      `json:",omitempty"`
 	Ticks       []atom.File `json:",omitempty"`
-	Error       *failure    `json:",omitempty"`
+	Error       *Failure    `json:",omitempty"`
 }
 
-// lock is the part of a locker.View that describes an active lock.
 type lock struct {
 	Active policy.Active
 	Record []byte `json:",omitempty"` // as in a file; nil: the lock has no record
@@ -47,8 +45,8 @@ type lock struct {
 	Silent bool   `json:",omitempty"`
 }
 
-// failure is a fault.Error.
-type failure struct {
+// Failure is a fault.Error in a message.
+type Failure struct {
 	Kind           fault.Kind
 	Object, Reason string
 }
@@ -57,13 +55,13 @@ type failure struct {
 func Write(to io.Writer, entries []locker.Entry, slots []locker.Slot, failed error) error {
 	out := json.NewEncoder(to)
 	if failed != nil {
-		return out.Encode(line{Error: failureOf(failed)})
+		return out.Encode(line{Error: FailureOf(failed)})
 	}
 	for i := range entries {
 		e := &entries[i]
 		text := entry{
 			Name: e.Name, Completed: e.Completed, CompletedOn: e.CompletedOn, Last: e.Last, Memory: e.Memory.Bytes(), Lock: lockOf(e.View),
-			Readers: locksOf(e.Readers), Waiting: locksOf(e.Waiting), Ticks: e.Ticks, Error: failureOf(e.Err),
+			Readers: locksOf(e.Readers), Waiting: locksOf(e.Waiting), Ticks: e.Ticks, Error: FailureOf(e.Err),
 		}
 		if err := out.Encode(line{Entry: &text}); err != nil {
 			return err
@@ -86,7 +84,7 @@ func Read(from io.Reader) (entries []locker.Entry, slots []locker.Slot, err erro
 		}
 		switch {
 		case l.Error != nil:
-			return nil, nil, l.Error.fault()
+			return nil, nil, l.Error.Err()
 		case l.Entry != nil:
 			e, err := l.Entry.read()
 			if err != nil {
@@ -118,10 +116,7 @@ func (e *entry) read() (locker.Entry, error) {
 		return locker.Entry{}, err
 	}
 	v.Last, v.Memory = e.Last, memory
-	found := locker.Entry{Name: e.Name, Completed: e.Completed, CompletedOn: e.CompletedOn, Ticks: e.Ticks, View: v}
-	if e.Error != nil {
-		found.Err = e.Error.fault()
-	}
+	found := locker.Entry{Name: e.Name, Completed: e.Completed, CompletedOn: e.CompletedOn, Ticks: e.Ticks, View: v, Err: e.Error.Err()}
 	if found.Readers, err = views(e.Readers); err == nil {
 		found.Waiting, err = views(e.Waiting)
 	}
@@ -166,15 +161,37 @@ func views(locks []lock) (all []locker.View, err error) {
 	return all, nil
 }
 
-func failureOf(err error) *failure {
-	var known *fault.Error
-	switch {
-	case err == nil:
+// FailureOf returns the message for an error; nil: none.
+func FailureOf(err error) *Failure {
+	if err == nil {
 		return nil
-	case errors.As(err, &known):
-		return &failure{known.Kind, known.Object, known.Err.Error()}
 	}
-	return &failure{fault.KindOf(err), "store", err.Error()}
+	if known, is := err.(*fault.Error); is {
+		return &Failure{known.Kind, known.Object, known.Err.Error()}
+	}
+	var within *fault.Error
+	if errors.As(err, &within) {
+		return &Failure{Kind: within.Kind, Reason: fault.OneLine(err.Error())} // it has its object in its text
+	}
+	return &Failure{fault.KindOf(err), "store", err.Error()}
 }
 
-func (f *failure) fault() error { return fault.New(f.Kind, f.Object, f.Reason) }
+// Err returns the error again.
+func (f *Failure) Err() error {
+	switch {
+	case f == nil:
+		return nil
+	case f.Object == "":
+		return told{f.Reason, fault.New(f.Kind, "", "")}
+	}
+	return fault.New(f.Kind, f.Object, f.Reason)
+}
+
+// told is an error of which only the text and the kind are known.
+type told struct {
+	text string
+	kind error
+}
+
+func (t told) Error() string { return t.text }
+func (t told) Unwrap() error { return t.kind }

@@ -3,6 +3,7 @@ package listing
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -76,5 +77,21 @@ func TestAListingThatIsCutShortIsRejected(t *testing.T) {
 		if entries, _, err := Read(bytes.NewReader(text[:n])); !errors.Is(err, errCut) || entries != nil {
 			t.Errorf("of %d bytes: %+v, %v", n, entries, err)
 		}
+	}
+}
+
+func TestAnErrorWithMoreWordsKeepsThemAndItsKind(t *testing.T) {
+	inner := fault.New(fault.IO, "x", "is full")
+	for text, failed := range map[string]error{
+		"the last run is not noted: x: is full": fmt.Errorf("the last run is not noted: %w", inner),
+		"x: is full; y: is gone":                errors.Join(inner, errors.New("y: is gone")),
+		"x: is full":                            inner,
+	} {
+		if err := FailureOf(failed).Err(); err.Error() != text || fault.KindOf(err) != fault.IO {
+			t.Errorf("%v, kind %v; want %s", err, fault.KindOf(err), text)
+		}
+	}
+	if err := FailureOf(nil).Err(); err != nil {
+		t.Error(err)
 	}
 }

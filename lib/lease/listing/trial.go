@@ -15,15 +15,14 @@ type Trial struct {
 	Ahead  time.Duration // how far the times in the store, or its clock, are ahead of this machine's; below 0: behind
 }
 
-// trial is a Trial with the error that ended it.
 type trial struct {
 	Trial
-	Error *failure `json:",omitempty"`
+	Error *Failure `json:",omitempty"`
 }
 
 // WriteTrial writes what ReadTrial reads.
 func WriteTrial(to io.Writer, t Trial, failed error) error {
-	return json.NewEncoder(to).Encode(trial{t, failureOf(failed)})
+	return json.NewEncoder(to).Encode(trial{t, FailureOf(failed)})
 }
 
 // ReadTrial returns a trial, and the error that ended it.
@@ -32,8 +31,5 @@ func ReadTrial(from io.Reader) (Trial, error) {
 	if err := json.NewDecoder(from).Decode(&in); err != nil {
 		return Trial{}, fault.Wrap("the trial of the store", err)
 	}
-	if in.Error != nil {
-		return in.Trial, in.Error.fault()
-	}
-	return in.Trial, nil
+	return in.Trial, in.Error.Err()
 }

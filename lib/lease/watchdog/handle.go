@@ -39,7 +39,6 @@ func Start(rec locker.Recorder, own record.Record) *Watchdog {
 	return w
 }
 
-// startTimeout is how long a watchdog may take to start.
 const startTimeout = 5 * time.Second
 
 // Ready waits until the watchdog is started. Messages that it has not read yet stay in the socket,
@@ -82,7 +81,6 @@ func (w *Watchdog) IsThere() bool {
 	return !w.hungUp()
 }
 
-// hungUp reports whether the watchdog's end of the socket pair is closed.
 func (w *Watchdog) hungUp() (gone bool) {
 	line, err := w.line.SyscallConn()
 	if err == nil {

@@ -25,10 +25,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// name is the first argument of a watchdog.
 const name = "adlock-locksmith: watchdog"
 
-// args are the arguments of the watchdog of this owner, the name first.
 func args(rec locker.Recorder, own record.Record) []string {
 	all := []string{name, "", "", "0", ""}
 	if log := rec.Log; log != nil {
@@ -63,7 +61,6 @@ func Main() {
 	}
 }
 
-// watch does the work of a watchdog, with the arguments that args made.
 func watch(args []string) {
 	unix.CloseOnExec(3)
 	own, found := record.Parse([]byte(args[5]))
@@ -94,13 +91,11 @@ func watch(args []string) {
 	fault.Report(rec.Lost(locker.Title(own.Atom), locker.ReleaseRequest{Token: own.Token}, own.Atom, &own, why))
 }
 
-// locksmith is what a watchdog has heard from its locksmith.
 type locksmith struct {
 	line                       int
 	reporting, dismissed, gone bool
 }
 
-// hear reads what comes within the time.
 func (l *locksmith) hear(within time.Duration) (text string) {
 	text, closed := readLine(l.line, within)
 	l.reporting = l.reporting || strings.Contains(text, reporting)
@@ -173,7 +168,6 @@ func lastOrder(text string) (at, pause time.Duration) {
 	return time.Duration(ats), time.Duration(pauses)
 }
 
-// readLine returns what can be read within the time.
 func readLine(line int, within time.Duration) (text string, closed bool) {
 	polled := []unix.PollFd{{Fd: int32(line), Events: unix.POLLIN}}
 	n, err := unix.Poll(polled, int(within.Milliseconds())+1)

@@ -1,10 +1,9 @@
 package main
 
 import (
-	"bufio"
+	"encoding/json"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,10 +15,10 @@ import (
 	"adlock/lib/locker"
 )
 
-// tended is the Keeper of `adlock hold` for an atom in a store. It uses a holder, as a script does:
+// keeper is the hold.Keeper of `adlock hold` for an atom in a store. It uses a holder, as a script does:
 // this process belongs to the job of the program, so it could not end that job when the lease is
 // lost.
-type tended struct {
+type keeper struct {
 	*hold.Args
 	args []string
 	dir  string
@@ -27,8 +26,7 @@ type tended struct {
 	lost chan string
 }
 
-// tend opens the store for `adlock hold`.
-func tend(a *hold.Args, args []string) (hold.Keeper, error) {
+func keep(a *hold.Args, args []string) (hold.Keeper, error) {
 	dir, err := config.DirOf(a.Store)
 	if err != nil {
 		return nil, err
@@ -38,7 +36,7 @@ func tend(a *hold.Args, args []string) (hold.Keeper, error) {
 		return nil, err
 	}
 	checked.Close()
-	k := &tended{Args: a, args: args, lost: make(chan string, 1)}
+	k := &keeper{Args: a, args: args, lost: make(chan string, 1)}
 	if k.dir, err = filepath.Abs(dir); err != nil {
 		return nil, fault.Wrap(dir, err)
 	}
@@ -47,7 +45,7 @@ func tend(a *hold.Args, args []string) (hold.Keeper, error) {
 
 // rootPaths makes the paths in the environment absolute for the holder, which has another
 // working directory.
-func (k *tended) rootPaths() error {
+func (k *keeper) rootPaths() error {
 	if err := os.Setenv("ADLOCK_DIR", k.dir); err != nil {
 		return fault.Wrap("ADLOCK_DIR", err)
 	}
@@ -62,11 +60,8 @@ func (k *tended) rootPaths() error {
 	return fault.Wrap("ADLOCK_LOGDIR", err)
 }
 
-// lostLine is the line that a holder sends after its answer when it has to end the program.
-const lostLine = "lost\n"
-
 // Take has a holder take the atom.
-func (k *tended) Take(r locker.Request) (locker.Outcome, error) {
+func (k *keeper) Take(r locker.Request) (locker.Outcome, error) {
 	line, err := startHolder(r.Owner, k.args)
 	if err != nil {
 		return locker.Outcome{}, err
@@ -75,22 +70,17 @@ func (k *tended) Take(r locker.Request) (locker.Outcome, error) {
 	answered, gaveUp := make(chan struct{}), make(chan bool, 1)
 	go func() { gaveUp <- r.Wait > 0 && giveUp(line, r.Asker, answered) }()
 	wait := locker.NewWaiting(&r)
-	said := bufio.NewReader(line)
-	verdict, reason, err := readAnswer(said, func(o locker.Outcome) { wait.Show(&r, o) })
+	said := json.NewDecoder(line)
+	outcome, err := readAnswer(said, func(o locker.Outcome) { wait.Show(&r, o) })
 	close(answered)
 	r.Line.Clear()
 	if err != nil && <-gaveUp {
 		return locker.Outcome{Verdict: locker.Busy, Reason: "not waited for any longer"}, nil
 	}
-	if err != nil {
-		return locker.Outcome{Verdict: verdict}, err
-	}
-	o := locker.Outcome{Verdict: verdict, Reason: reason}
-	if verdict == locker.Acquired {
-		o.Token, o.Fence, _ = strings.Cut(reason, " ")
+	if err == nil && outcome.Verdict == locker.Acquired {
 		go k.listen(said)
 	}
-	return o, nil
+	return outcome, err
 }
 
 // giveUp waits for input from the asker. Then it tells the holder to stop waiting, and returns
@@ -122,22 +112,22 @@ func hangUp(line *os.File) {
 
 // listen waits until the holder has to end the program, or is gone: then its watchdog ends the
 // program.
-func (k *tended) listen(said *bufio.Reader) {
-	text, err := said.ReadString('\n')
-	switch {
+func (k *keeper) listen(said *json.Decoder) {
+	var m message
+	switch err := said.Decode(&m); {
 	case err != nil:
 		k.lost <- "its holder is gone"
-	case text == lostLine:
+	case m.Lost:
 		k.lost <- "the job is being ended, as the lease could not be kept or a newcomer asked for it"
 	}
 }
 
 // Lost sends what the holder reports.
-func (k *tended) Lost() <-chan string { return k.lost }
+func (k *keeper) Lost() <-chan string { return k.lost }
 
 // Release tells the holder to release. If the owner is dead (Again) the holder may have
 // done so by itself.
-func (k *tended) Release(r locker.ReleaseRequest) error {
+func (k *keeper) Release(r locker.ReleaseRequest) error {
 	err := k.release(r)
 	if r.Again && fault.KindOf(err) == fault.Denied {
 		return nil
@@ -145,7 +135,7 @@ func (k *tended) Release(r locker.ReleaseRequest) error {
 	return err
 }
 
-func (k *tended) release(r locker.ReleaseRequest) error {
+func (k *keeper) release(r locker.ReleaseRequest) error {
 	status := -1
 	if r.Status.Set {
 		status = r.Status.Value
@@ -156,5 +146,5 @@ func (k *tended) release(r locker.ReleaseRequest) error {
 		return fault.New(fault.Denied, lock, "lost: its holder is gone")
 	}
 	defer line.Close()
-	return letGo(lock, line, status, r.NoStamp)
+	return unlock(lock, line, status, r.NoStamp)
 }

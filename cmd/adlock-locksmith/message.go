@@ -1,0 +1,50 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+
+	"adlock/lib/fault"
+	"adlock/lib/lease/listing"
+	"adlock/lib/locker"
+)
+
+// message is what a holder sends to the process that asked, one JSON object each.
+type message struct {
+	Waits bool // the answer follows: the holder waits for the process Blocker on Node
+	Lost  bool // after the answer: the program has to end
+
+	Verdict      locker.Verdict   `json:",omitempty"`
+	Reason       string           `json:",omitempty"`
+	Token, Fence string           `json:",omitempty"`
+	Blocker      int              `json:",omitempty"`
+	Node         string           `json:",omitempty"`
+	Error        *listing.Failure `json:",omitempty"`
+}
+
+func messageOf(o locker.Outcome, err error) message {
+	return message{
+		Verdict: o.Verdict, Reason: o.Reason, Token: o.Token, Fence: o.Fence,
+		Blocker: o.Blocker, Node: o.Node, Error: listing.FailureOf(err),
+	}
+}
+
+func (m message) outcome() locker.Outcome {
+	return locker.Outcome{Verdict: m.Verdict, Reason: m.Reason, Token: m.Token, Fence: m.Fence, Blocker: m.Blocker, Node: m.Node}
+}
+
+func (m message) send(to io.Writer) error { return json.NewEncoder(to).Encode(m) }
+
+// readAnswer reads the holder's answer, and calls waits for what comes before it.
+func readAnswer(from *json.Decoder, waits func(locker.Outcome)) (locker.Outcome, error) {
+	for {
+		var m message
+		if err := from.Decode(&m); err != nil {
+			return locker.Outcome{}, fault.New(fault.System, "holder", "died before it had an answer")
+		}
+		if !m.Waits {
+			return m.outcome(), m.Error.Err()
+		}
+		waits(m.outcome())
+	}
+}

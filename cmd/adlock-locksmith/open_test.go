@@ -1,0 +1,15 @@
+package main
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"adlock/lib/config"
+)
+
+func TestEachSchemeOpensAStore(t *testing.T) {
+	if rows := slices.Sorted(maps.Keys(stores)); !slices.Equal(rows, config.Schemes) {
+		t.Errorf("%v, want %v", rows, config.Schemes)
+	}
+}
