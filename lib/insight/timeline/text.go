@@ -133,18 +133,15 @@ func ticks(c *Chart, lane *Lane, g *glyphs) []cell {
 }
 
 func (t *Tick) cell(g *glyphs) cell {
-	switch n := t.Count(); n {
-	case t.Busy:
+	switch n := t.Count(); {
+	case t.Stuck > 0:
+		return cell{g.stuck, terminal.Alarm}
+	case n == t.Busy:
 		return cell{g.busy, terminal.Yellow}
-	case t.TooSoon, t.TooSoon + t.Paused: // normal outcomes: the requests did not wait
+	case n == t.TooSoon+t.Paused: // normal outcomes: the requests did not wait
 		return cell{g.tooSoon, terminal.Dim}
-	case t.Full:
+	case n == t.Full:
 		return cell{g.full, terminal.Magenta}
-	case t.Stuck:
-		return cell{g.stuck, terminal.Alarm}
-	}
-	if t.Stuck > 0 {
-		return cell{g.stuck, terminal.Alarm}
 	}
 	return cell{g.several, terminal.Yellow}
 }
