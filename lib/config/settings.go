@@ -131,16 +131,13 @@ func (s *Settings) checkSemaphore() error {
 	return nil
 }
 
-// onlyForCommand is the reason of refuseFlock; adlock.sh has it too.
-const onlyForCommand = "a file is locked only for a command: adlock run, adlock_with, a guard of a script that has a path"
-
 // refuseFlock refuses ADLOCK_FLOCK for a lock beside which no process would keep the file locked.
 func (s *Settings) refuseFlock() error {
 	filed := FromFiles(s.Request.Atom.Name())[flockVariable]
 	if s.MayFlock || s.flock == "" && os.Getenv(flockVariable) == "" && filed.Value == "" {
 		return nil
 	}
-	return fault.New(fault.Usage, cmp.Or(filed.From.Word, flockVariable), onlyForCommand)
+	return fault.New(fault.Usage, cmp.Or(filed.From.Word, flockVariable), "a file is locked only for a command: adlock run, adlock_with, a guard of a script that has a path")
 }
 
 // Check refuses settings that contradict each other.

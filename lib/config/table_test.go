@@ -120,12 +120,6 @@ func TestTheLibrarysSettingsAreInTheTable(t *testing.T) {
 	}
 }
 
-func TestTheLibraryRefusesAFileInTheSameWords(t *testing.T) {
-	if !strings.Contains(source(t, "adlock.sh"), "'"+onlyForCommand+"'") {
-		t.Error("adlock.sh does not say ", onlyForCommand)
-	}
-}
-
 func TestEachSettingStandsOnceInTheTable(t *testing.T) {
 	seen := map[string]bool{}
 	for _, o := range Table {

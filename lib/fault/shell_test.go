@@ -31,7 +31,7 @@ func body(t *testing.T, function string) string {
 func TestTheLibraryReadsTheAnswersAsTheyAreMeant(t *testing.T) {
 	get := body(t, "_adlock_get_atom") + body(t, "_adlock_run_to_take")
 	for status, meaning := range map[int]string{
-		StatusOK:      `0\) _adlock_hold ;;`,
+		StatusOK:      `0\)\n[^)]*'\) _adlock_confirm [^)]*\n\t\t_adlock_held=\$_adlock_lock.* _adlock_verdict=acquired\n`,
 		AnswerTooSoon: `%\) _adlock_deny too-soon ;;`,
 		AnswerBusy:    `%\) _adlock_deny busy ;;`,
 		AnswerFull:    `%\) _adlock_deny full ;;`,

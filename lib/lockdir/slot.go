@@ -77,10 +77,19 @@ func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome,
 	return full, nil
 }
 
+// slotsIn returns the slots that count the atom, in the order of their numbers. slices.SortFunc would make
+// the helper 10 KB larger.
 func (l *Locker) slotsIn(a atom.Atom) ([]atom.Name, error) {
 	beginning := a.Name().SlotPrefix()
 	slots, err := l.namesOf(func(n atom.Name) bool { return n.IsSlot() && n.SlotPrefix() == beginning }, atom.ActiveLock)
-	slices.SortFunc(slots, func(a, b atom.Name) int { return a.SlotNumber() - b.SlotNumber() })
+	var numbers []int
+	for _, slot := range slots {
+		numbers = append(numbers, slot.SlotNumber())
+	}
+	slices.Sort(numbers)
+	for i, n := range numbers {
+		slots[i] = a.Slot(n)
+	}
 	return slots, err
 }
 

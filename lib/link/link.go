@@ -1,4 +1,7 @@
-package way
+// Package link finds where a symbolic link leads, for a file that is to replace the link's target. It is
+// not a part of package way, because path/filepath would then be initialised before the watchdog
+// (cmd/adlock-locksmith/early).
+package link
 
 import (
 	"errors"
@@ -10,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/fault"
+	"adlock/lib/way"
 )
 
 // Follow returns the path of the file that `> path` would write: replacing that file replaces the
@@ -42,7 +46,7 @@ func errOpen(path string) error {
 // lastOf follows links until the path is no link; the directory in the result has no links either.
 func lastOf(path string) (string, error) {
 	asked := path
-	for range MostLinks {
+	for range way.MostLinks {
 		dir, name := filepath.Split(path)
 		if dir == "" {
 			dir = "."
