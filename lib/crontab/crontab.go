@@ -132,7 +132,7 @@ func Misread(lines []Line, userColumn bool, isUser, isCommand func(word string) 
 	return named, false
 }
 
-// namesUser: the command begins with a user who is no command, and a command follows.
+// namesUser: the first word is the name of a user, not of a command, and a command follows.
 func (l *Line) namesUser(isUser, isCommand func(word string) bool) bool {
 	words := strings.Fields(l.Command)
 	return len(words) > 1 && !isCommand(words[0]) && isUser(words[0]) && (isCommand(words[1]) || startsCommand(words[1]))
