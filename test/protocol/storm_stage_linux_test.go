@@ -140,7 +140,12 @@ func (s *stormStage) start(of *stormContender, args, env []string, attr *syscall
 	s.reaping.Lock()
 	defer s.reaping.Unlock()
 	if at > 0 {
-		_ = os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(at-1)), 0) // not allowed: another pid
+		const last = "/proc/sys/kernel/ns_last_pid"
+		before, _ := os.ReadFile(last)
+		_ = os.WriteFile(last, []byte(strconv.Itoa(at-1)), 0) // not allowed: another pid
+		// Then pids rise again from where they were: of the processes of one tick of the clock, those with
+		// higher pids count as the later ones (mark.isLater in lib/process).
+		defer os.WriteFile(last, before, 0)
 	}
 	path, err := exec.LookPath(args[0])
 	if err != nil {
