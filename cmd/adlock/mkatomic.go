@@ -38,7 +38,6 @@ func mkatomic(args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	leaveQuit := fault.OnQuit()
 	switch {
 	case len(words) == 0 || words[0] == "":
 		return 0, fault.New(fault.Usage, "mkatomic", "wants one FILE")
@@ -54,11 +53,12 @@ func mkatomic(args []string) (int, error) {
 	if len(words) == 1 {
 		return 0, makeOfInput(file, replace)
 	}
-	return makeOfOutput(file, replace, words[2:], leaveQuit)
+	return makeOfOutput(file, replace, words[2:])
 }
 
 // makeOfInput leaves nothing behind if a signal ends this process.
 func makeOfInput(file string, replace bool) error {
+	fault.OnQuit()
 	if sysfile.WasClosed(0) {
 		return &fault.Error{Kind: fault.Usage, Object: "standard input", Err: unix.EBADF}
 	}
@@ -98,7 +98,8 @@ func listen() <-chan os.Signal {
 
 // makeOfOutput changes nothing if the command fails or is signalled to end, and exits with its
 // status.
-func makeOfOutput(file string, replace bool, command []string, leaveQuit func()) (int, error) {
+func makeOfOutput(file string, replace bool, command []string) (int, error) {
+	supervise.LeaveSignals()
 	path, err := supervise.Find(command[0])
 	if err != nil {
 		return 0, err
@@ -111,7 +112,6 @@ func makeOfOutput(file string, replace bool, command []string, leaveQuit func())
 			return pending, err
 		},
 	})
-	leaveQuit() // the supervisor listens to QUIT by now
 	if err != nil {
 		return 0, fault.Wrap(command[0], err)
 	}

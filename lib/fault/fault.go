@@ -94,24 +94,14 @@ func KindOf(err error) Kind {
 	return kindOf(err)
 }
 
-// OnQuit lets QUIT (Ctrl-\) end this process without the runtime's trace. Call leave once another
-// goroutine handles QUIT.
-//
-// The channel stays registered and is no longer read: signal.Stop waits in a loop for a goroutine of
-// the runtime, which costs a tenth of `adlock run true`.
-func OnQuit() (leave func()) {
-	quit, left := make(chan os.Signal, 1), make(chan struct{})
+// OnQuit lets QUIT (Ctrl-\) end this process without the runtime's trace.
+func OnQuit() {
+	quit := make(chan os.Signal, 1)
 	signal.Notify(quit, syscall.SIGQUIT)
 	go func() {
-		if <-quit != nil {
-			sysfile.DieOf(syscall.SIGQUIT)
-		}
-		close(left)
+		<-quit
+		sysfile.DieOf(syscall.SIGQUIT)
 	}()
-	return func() {
-		quit <- nil // queued after a QUIT that has come already
-		<-left      // blocks for ever after such a QUIT: no job begins while this process dies
-	}
 }
 
 // Untold is an error that concerns a dead process only: Report does not print it.

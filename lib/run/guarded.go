@@ -8,10 +8,10 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/config"
-	"adlock/lib/fault"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/process"
 	"adlock/lib/record"
+	"adlock/lib/supervise"
 )
 
 // How a script guards itself (adlock_guard). Its shell asks the helper (guard) for its own command
@@ -111,7 +111,8 @@ func guarded(args []string) (int, error) {
 		return 0, config.LibraryOnly("guarded")
 	}
 	r := newRun()
-	r.leaveQuit, r.Library = fault.OnQuit(), true
+	supervise.LeaveSignals()
+	r.Library = true
 	var owner int
 	options := r.options()
 	words, err := r.parse(append(options,

@@ -44,7 +44,6 @@ type runArgs struct {
 	oncePer     time.Duration
 	store       string
 	open        Opener
-	leaveQuit   func() // called when the supervisor catches QUIT
 	guards      bool   // the job is a script that guards itself
 	isShell     bool   // the shell for crontabs, whose lines have no options
 	slotsBeside bool   // the line of the crontab that names the lock sets the slots too
@@ -117,8 +116,9 @@ func Verb(open Opener) config.Verb {
 }
 
 func run(open Opener, args []string) (int, error) {
+	supervise.LeaveSignals()
 	r := newRun()
-	r.open, r.leaveQuit = open, fault.OnQuit()
+	r.open = open
 	status, err := r.run(args)
 	return status, refused(args, err)
 }
@@ -392,7 +392,6 @@ func (r *runArgs) supervised(c command) (int, error) {
 	var held acquisition
 	r.recordJob(k, &plan, &held)
 	job, err := supervise.Prepare(plan)
-	r.leaveQuit() // the supervisor catches QUIT by now
 	if err != nil {
 		return 0, fault.Wrap(c.name, err)
 	}

@@ -74,7 +74,8 @@ func shell(args []string) (int, error) {
 	err = cmp.Or(err, set(l.Settings))
 	own, missing := ownShell()
 	r := newRun()
-	r.leaveQuit, r.InScript, r.isShell, r.slotsBeside = fault.OnQuit(), true, true, isSemaphore(l)
+	supervise.LeaveSignals()
+	r.InScript, r.isShell, r.slotsBeside = true, true, isSemaphore(l)
 	r.command = nameLine(os.Getenv, &l, args[2:])
 	all := slices.Concat(optionsOf(os.Getenv, l), []string{"--", own}, args)
 	if err = cmp.Or(err, missing); err != nil {

@@ -28,6 +28,14 @@ type catcher struct {
 // the runtime would print a trace on it.
 var forwarded = [...]os.Signal{unix.SIGQUIT, unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2}
 
+// giveBack is set by LeaveSignals.
+var giveBack = func() {}
+
+// LeaveSignals lets the kernel end this process at the signals that Prepare catches. Call it first in a
+// program that is to run a job: the runtime's handler, which ends it in several steps, would let other
+// threads start the job meanwhile.
+func LeaveSignals() { giveBack = sysfile.LeaveToKernel(forwarded[:]) }
+
 // newCatcher starts to catch the forwarded signals. One that was ignored at the start (nohup) stays
 // ignored, here and in the job: Notify would revert that. One goroutine forwards them all, as each would
 // cost two switches between threads, and it does not call Notify, for which the runtime would enlarge its
@@ -38,6 +46,7 @@ func newCatcher(cancelled func(syscall.Signal)) catcher {
 	for i, sig := range forwarded {
 		caught[i] = channelOf(sig)
 	}
+	giveBack()
 	go c.pass(caught, cancelled)
 	return c
 }

@@ -7,15 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// raise returns if this process survives. It calls the kernel directly, because the runtime restores
-// the default action of only three signals.
+// raise returns if this process survives.
 func raise(sig unix.Signal) {
 	// RLIMIT_CORE does not apply to a core that is piped to a program (core(5)).
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	runtime.LockOSThread() // the mask belongs to the thread
-	var byDefault [64]byte // a struct sigaction is no larger, and SIG_DFL is 0
-	const maskSize = 8     // the kernel's; it is 16 only on MIPS, where the call fails
-	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&byDefault)), 0, maskSize, 0, 0)
+	setAction(sig, action{})
 	var only unix.Sigset_t
 	bit, width := int(sig)-1, int(unsafe.Sizeof(only.Val[0]))*8
 	only.Val[bit/width] |= 1 << (bit % width)

@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -99,39 +100,59 @@ func TestQuitPrintsNoTrace(t *testing.T) {
 	}
 }
 
-// The signal comes at instants between the first instruction of run and the job's. (Before run listens
-// to QUIT, the Go runtime itself prints its trace.)
+// The signal comes at instants between the first instruction of run and the job's. (Before run leaves
+// QUIT to the kernel, the Go runtime itself prints its trace.)
 func TestASignalAtAnyInstantLeavesNoJobAndNoLock(t *testing.T) {
 	for sig, begins := range map[syscall.Signal]func(p *helper.Process) bool{
 		unix.SIGTERM: func(*helper.Process) bool { return true },
 		unix.SIGQUIT: func(p *helper.Process) bool { return helper.Listens(p.PID, unix.SIGQUIT) || p.Ended() },
 	} {
 		t.Run(sig.String(), func(t *testing.T) {
-			s := newStage(t)
-			whole := helper.Patience
-			for range 5 {
-				began := time.Now()
-				s.want(0, job("true")...)
-				whole = min(whole, time.Since(began))
-			}
-			rounds := need.Sample(200)
-			for i := range rounds {
-				delay := whole * time.Duration(i) / time.Duration(rounds)
-				p := s.command(job("sleep", "600")...).Start(t)
-				for !begins(p) {
-				}
-				for began := time.Now(); time.Since(began) < delay; {
-				}
-				p.Signal(t, sig)
-				if by := p.EndedBy(t); by != sig || p.Output() != "" {
-					t.Fatalf("after %v: ended by %d, and it said %q", delay, by, p.Output())
-				}
-				if left := helper.With("ADLOCK_DIR=" + s.locks); len(left) > 0 {
-					t.Fatalf("after %v: %d processes are left", delay, len(left))
-				}
-				s.want(0, job("true")...)
-			}
-			t.Logf("%d of %d had the lock when the signal came", strings.Count(s.kinds("a"), "acquire")-rounds-5, rounds)
+			signalsAtInstants(t, sig, begins, need.Sample(200))
 		})
 	}
+}
+
+// The Go runtime's handler ends a process in several steps, the last of them a tgkill(2), while the
+// other threads go on. Here they may go on for long.
+func TestASignalWhoseHandlerIsSlowLeavesNoJob(t *testing.T) {
+	need.Tools(t, "strace")
+	signalsAtInstants(t, unix.SIGTERM, func(*helper.Process) bool { return true }, need.Sample(80),
+		"strace", "-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=tgkill", "-e", "inject=tgkill:delay_enter=100000")
+}
+
+// signalsAtInstants starts adlock, with the words before it, for each round.
+func signalsAtInstants(t *testing.T, sig syscall.Signal, begins func(p *helper.Process) bool, rounds int, before ...string) {
+	s := newStage(t)
+	command := func(words ...string) helper.Command {
+		c := s.command(job(words...)...)
+		c.Args = append(slices.Clone(before), c.Args...)
+		return c
+	}
+	whole := helper.Patience
+	for range 5 {
+		began := time.Now()
+		if r := command("true").Run(t); r.Status != 0 {
+			t.Fatal(r)
+		}
+		whole = min(whole, time.Since(began))
+	}
+	for i := range rounds {
+		delay := whole * time.Duration(i) / time.Duration(rounds)
+		p := command("sleep", "600").Start(t)
+		for !begins(p) {
+		}
+		for began := time.Now(); time.Since(began) < delay; {
+		}
+		p.Signal(t, sig)
+		if by := p.EndedBy(t); by != sig || p.Output() != "" {
+			t.Fatalf("after %v: ended by %d, and it said %q", delay, by, p.Output())
+		}
+		left := slices.DeleteFunc(helper.With("ADLOCK_DIR="+s.locks), func(pid int) bool { return helper.Name(pid) == "strace" })
+		if len(left) > 0 {
+			t.Fatalf("after %v: of process %d, these are left: %q", delay, p.PID, helper.Described(left))
+		}
+		s.want(0, job("true")...)
+	}
+	t.Logf("%d of %d had the lock when the signal came", strings.Count(s.kinds("a"), "acquire")-rounds-5, rounds)
 }

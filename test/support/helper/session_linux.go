@@ -2,6 +2,7 @@ package helper
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -12,10 +13,10 @@ import (
 )
 
 // Alive reports whether a process with that pid lives. A zombie does not, unless other threads
-// of it still run: then it still holds its atoms.
+// of it still run: then it still holds its atoms. One that is just being reaped has no thread (0).
 func Alive(pid int) bool {
 	fields := stat(pid)
-	return len(fields) > 17 && fields[0] != "X" && (fields[0] != "Z" || fields[17] != "1")
+	return len(fields) > 17 && fields[0] != "X" && (fields[0] != "Z" || fields[17] > "1")
 }
 
 // stat returns the fields of /proc/PID/stat after the command: state, ppid, pgrp, session, …
@@ -95,6 +96,15 @@ func Began(pid int) string {
 func Name(pid int) string {
 	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
 	return strings.TrimSuffix(string(text), "\n")
+}
+
+// Described returns what /proc says of each process: its stat and its command line.
+func Described(pids []int) (all []string) {
+	for _, pid := range pids {
+		command, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+		all = append(all, fmt.Sprintf("%d %q %v", pid, command, stat(pid)))
+	}
+	return all
 }
 
 // With returns the living processes that were started with entry ("NAME=value") in their

@@ -1,0 +1,45 @@
+package sysfile
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// action is the kernel's struct sigaction, which is no larger; the zero action is SIG_DFL.
+type action [64]byte
+
+// setAction calls the kernel directly, because the runtime restores the default action of only three
+// signals. It returns the action before.
+func setAction(sig unix.Signal, to action) (before action) {
+	const maskSize = 8 // the kernel's; it is 16 only on MIPS, where the call fails
+	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&to)), uintptr(unsafe.Pointer(&before)), maskSize, 0, 0)
+	return before
+}
+
+// LeaveToKernel gives these signals, unless they are ignored, the default action: the kernel ends this
+// process at once. The runtime's handler would need several steps, in the thread that got the signal,
+// while the others go on. giveBack undoes that: call it after signal.Notify.
+//
+// If a signal came before, and another thread is in those steps, signal.Notify has set the handler anew
+// (the runtime's dieFromSignal and sigenable): giveBack then ends this process.
+func LeaveToKernel(signals []os.Signal) (giveBack func()) {
+	before := make([]action, len(signals))
+	for i, sig := range signals {
+		if !signal.Ignored(sig) {
+			before[i] = setAction(sig.(syscall.Signal), action{})
+		}
+	}
+	return func() {
+		for i, sig := range signals {
+			if !signal.Ignored(sig) {
+				if setAction(sig.(syscall.Signal), before[i]) != (action{}) {
+					DieOf(sig.(syscall.Signal))
+				}
+			}
+		}
+	}
+}
