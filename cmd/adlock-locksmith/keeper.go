@@ -75,7 +75,8 @@ func (k *keeper) Take(r locker.Request) (locker.Outcome, error) {
 	close(answered)
 	r.Line.Clear()
 	if err != nil && <-gaveUp {
-		return locker.Outcome{Verdict: locker.Busy, Reason: "not waited for any longer"}, nil
+		const why = "not waited for any longer"
+		return locker.Outcome{Verdict: locker.Busy, Reason: why, Figures: why}, nil
 	}
 	if err == nil && outcome.Verdict == locker.Acquired {
 		go k.listen(said)

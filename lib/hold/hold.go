@@ -236,9 +236,7 @@ func (h *holding) denied(o locker.Outcome) (int, error) {
 		return 0, err
 	}
 	h.Tell(o, dir)
-	// The reasons of package policy begin with their verdict.
-	inWords := strings.ReplaceAll(string(o.Verdict), "-", " ")
-	_ = say(string(o.Verdict), strings.TrimPrefix(o.Reason, inWords+": ")) // the asker may be gone
+	_ = say(string(o.Verdict), o.Figures) // the asker may be gone
 	return fault.StatusDenied, nil
 }
 

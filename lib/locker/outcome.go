@@ -31,7 +31,8 @@ const (
 // Outcome is a verdict with its reason, and the token if the atom was taken.
 type Outcome struct {
 	Verdict Verdict
-	Reason  string
+	Reason  string // with the verdict in words
+	Figures string // Reason without these words
 	Token   string
 	Fence   string // a number that only grows from owner to owner; "": not offered
 
@@ -56,7 +57,7 @@ type Outcome struct {
 // Denied is the outcome if the decision is not to take the atom in v, or to leave an expired owner to
 // another call.
 func (r *Request) Denied(d policy.Decision, v *View) Outcome {
-	o := Outcome{Verdict: verdicts[d.Step], Reason: d.Reason(), inWay: *v, work: v.Active.Work}
+	o := Outcome{Verdict: verdicts[d.Step], Reason: d.Reason(), Figures: d.Figures(), inWay: *v, work: v.Active.Work}
 	o.inWay.Active = d.Active
 	r.describe(&o.found, v)
 	switch o.Verdict {
