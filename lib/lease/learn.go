@@ -18,9 +18,9 @@ import (
 // one lesson may be lost.
 
 func (l *Locker) learnFromAsking(r *locker.Request, t *heldLease) {
-	if lesson := l.LessonOfAsking(r, t.before.Completed); lesson != nil {
-		t.lessons = append(t.lessons, lesson)
-		lesson(&r.Learned)
+	lesson := l.LessonOfAsking(r, t.before.Completed)
+	t.lessons = append(t.lessons, lesson)
+	if r.Learned.Heed(lesson) {
 		r.Resolve(r.Learned)
 	}
 }
@@ -30,23 +30,18 @@ func (l *Locker) learnFromAsking(r *locker.Request, t *heldLease) {
 func (t *heldLease) leaves(r locker.ReleaseRequest) *Last {
 	run := r
 	run.NoStamp = r.NoStamp || t.ended.Load() // ended because its lease ran out: its runtime teaches nothing
-	if lesson := run.Lesson(t.record.Record); lesson != nil {
-		t.lessons = append(t.lessons, lesson)
-	}
+	t.lessons = append(t.lessons, run.Lesson(t.record.Record))
 	last := t.before
 	if t.record.Shared {
 		last = t.lookAgain()
 	}
-	known := last.Memory.Learned
-	for _, teach := range t.lessons {
-		teach(&last.Memory.Learned)
-	}
+	learned := last.Memory.Learned.Heed(t.lessons...)
 	if !r.NoStamp {
 		stamp := t.stamp()
 		stamp.keep(last)
 		return stamp
 	}
-	if last.Memory.Learned == known {
+	if !learned {
 		return nil
 	}
 	last.Kept = true

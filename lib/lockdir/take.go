@@ -209,7 +209,9 @@ func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Ou
 	}
 	l.Replaced(r, d.Step, &v.View)
 	if d.Step == policy.Expire {
-		l.learnFromEnd(r, name, v)
+		if lesson := r.LessonOfEnding(v.Record, v.Active.Age); lesson != nil {
+			r.Resolve(l.learn(name, v.Record, lesson))
+		}
 	}
 	return l.conclude(r, name, own, temp, stamped)
 }

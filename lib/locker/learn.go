@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"adlock/lib/learn"
+	"adlock/lib/policy"
 	"adlock/lib/record"
 )
 
@@ -22,6 +23,15 @@ func (r ReleaseRequest) Lesson(own record.Record) learn.Lesson {
 		return func(s *learn.State) { s.Succeeded(held) }
 	}
 	return nil
+}
+
+// LessonOfEnding is what it teaches that this newcomer has ended an owner by force at that age; nil:
+// nothing, as if the newcomer's own explicit limit was shorter than the owner's.
+func (r *Request) LessonOfEnding(owner record.Record, age time.Duration) learn.Lesson {
+	if !owner.Learn || r.Limits.Source != policy.Learned && age < owner.ExpireAfter {
+		return nil
+	}
+	return func(s *learn.State) { s.Ended(age) }
 }
 
 // LessonOfAsking is what the newcomer's atom learns from how often it was asked for too soon since
