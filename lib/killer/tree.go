@@ -345,7 +345,7 @@ func (h *tree) unchecked() error {
 	if h.unseen != 0 {
 		return &process.StuckError{PID: -h.unseen, Err: process.ErrUnchecked}
 	}
-	if e := h.membership.Doubt(); e != nil {
+	for _, e := range h.membership.Doubts() {
 		return &process.StuckError{PID: e.PID, Command: e.Command, Err: process.ErrUnmarked}
 	}
 	return nil

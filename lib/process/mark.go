@@ -111,8 +111,8 @@ func (job Job) mark(where Identity) (m mark, ok bool) {
 // marked is what a look for marks has found in a process table.
 type marked struct {
 	members map[Key]bool
-	doubt   *Entry // a process that may belong to the job; nil: there is none
-	changed bool   // that process may show its environment in a moment
+	doubts  []Entry // the processes that may belong to the job
+	changed bool    // one of these may show its environment in a moment
 }
 
 // TableReader is Table, or adds to what Table returns.
@@ -154,14 +154,14 @@ func (m mark) find(list []Entry, shown map[Key]environment, known func(Key) bool
 		switch {
 		case !m.mayBear(e, known):
 		case m.hasImage(e) && m.ageless:
-			seen.doubt = cmp.Or(seen.doubt, &e)
+			seen.doubts = append(seen.doubts, e)
 		case m.isLater(e) && m.hasImage(e) && !m.hasElder(e, byPID), carries(env.text, m.token):
 			seen.members[e.Key()] = true
 		case errors.Is(env.err, errChanging):
 			seen.changed = true
-			seen.doubt = cmp.Or(seen.doubt, &e)
+			seen.doubts = append(seen.doubts, e)
 		case m.isLater(e) && errors.Is(env.err, errUnreadable) && m.isOrphan(e, byPID):
-			seen.doubt = cmp.Or(seen.doubt, &e)
+			seen.doubts = append(seen.doubts, e)
 		}
 	}
 	return seen
@@ -194,13 +194,9 @@ func (m mark) hasElder(e Entry, byPID map[int]Entry) bool {
 }
 
 // isOrphan tells whether e has lost the parent that started it, to a process outside its session, or to a
-// subreaper that is older than the lock, such as the supervisor of a larger job. A child of the living
-// owner is found through its parent.
+// subreaper that is older than the lock, such as the supervisor of a larger job.
 func (m mark) isOrphan(e Entry, byPID map[int]Entry) bool {
 	above, there := byPID[e.Parent]
-	if there && above.Key() == m.owner {
-		return false
-	}
 	return !there || above.PID == 1 || above.SID != e.SID || strings.HasPrefix(above.Command, supervisor) && !m.isLater(above)
 }
 

@@ -63,8 +63,9 @@ func (k *Membership) Look(table TableReader, known func(Key) bool) (list []Entry
 	return list, err
 }
 
-// Doubt returns a process that may bear the mark, which Look could not find out; nil if there is none.
-func (k *Membership) Doubt() *Entry { return k.seen.doubt }
+// Doubts returns the processes of which Look could not find out whether they bear the mark, and Find has
+// found no other sign.
+func (k *Membership) Doubts() []Entry { return k.seen.doubts }
 
 // Find returns the living members, parents before children: if a shell's foreground child were ended
 // before the shell, the shell would go on to its next command. A process that was a member before (known)
@@ -73,7 +74,7 @@ func (k *Membership) Doubt() *Entry { return k.seen.doubt }
 // A child is found through its parent only while the parent is in the table: later the parent's pid may be
 // another process's. A child whose parent exited before it was seen is found only by a group, a session or
 // the mark of the job.
-func (k Membership) Find(list []Entry, known func(Key) bool) []Entry {
+func (k *Membership) Find(list []Entry, known func(Key) bool) []Entry {
 	byParent := make(map[int][]Entry)
 	var roots, others []Entry
 	for _, e := range list {
@@ -90,6 +91,7 @@ func (k Membership) Find(list []Entry, known func(Key) bool) []Entry {
 		e.ByBand = k.inBand(e) || k.seen.members[e.Key()]
 		found = append(found, e)
 	}
+	k.seen.doubts = slices.DeleteFunc(k.seen.doubts, func(e Entry) bool { return seen[e.Key()] })
 	return found
 }
 

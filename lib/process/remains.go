@@ -88,7 +88,7 @@ func (job Job) uncounted() error {
 			return &StuckError{PID: e.PID, Command: e.Command, Err: errSurvivor}
 		}
 	}
-	if _, unseen := k.Unseen(list); unseen || k.Doubt() != nil {
+	if _, unseen := k.Unseen(list); unseen || len(k.Doubts()) > 0 {
 		return unknown
 	}
 	return nil
@@ -148,7 +148,7 @@ func (job Job) markLives(where Identity) bool {
 		return false
 	}
 	seen, _, err := m.look(Table, nothing)
-	return err != nil || len(seen.members) > 0 || seen.doubt != nil
+	return err != nil || len(seen.members) > 0 || len(seen.doubts) > 0
 }
 
 // Marked returns the pids of the processes that bear the job's mark.
