@@ -9,6 +9,7 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/config"
+	"adlock/lib/cronline"
 	"adlock/lib/fault"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
@@ -208,7 +209,7 @@ type waiterObject struct {
 
 func (r *row) object() any {
 	o := &rowObject{
-		atomObject: atomOf(r.Called), Command: atom.Shown(r.Atom.Command), State: r.State, Since: limit.Instant(r.Since),
+		atomObject: atomOf(r.Called), Command: cronline.Shown(r.Atom.Command), State: r.State, Since: limit.Instant(r.Since),
 		Completed: limit.Instant(r.Completed), CompletedOn: r.CompletedOn, DueIn: seconds(r.DueIn), Takeable: r.Takeable, Why: r.Why, Overdue: r.overdue,
 	}
 	if r.Held {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"adlock/lib/atom"
+	"adlock/lib/cronline"
 	"adlock/lib/fault"
 	"adlock/lib/insight/history"
 	"adlock/lib/insight/terminal"
@@ -270,7 +271,7 @@ func (r *row) notes(now time.Time) (all []note) {
 		}
 	}
 	if r.Atom.Command != "" && !atom.IsDigest(r.Atom.Command) {
-		add(terminal.Plain, terminal.Cut("command: "+terminal.Clean(atom.Shown(r.Atom.Command)), noteWidth, gapMark()))
+		add(terminal.Plain, terminal.Cut("command: "+terminal.Clean(cronline.Shown(r.Atom.Command)), noteWidth, gapMark()))
 	}
 	add(stateStyles[r.State], r.stateNote())
 	if r.watcher != 0 {

@@ -179,7 +179,12 @@ func CutSleep(text string) (words, rest string, is bool) {
 }
 
 func cutWord(text string) (word, rest string) {
-	var quote byte
+	end := wordEnd(text, 0)
+	return text[:end], text[end:]
+}
+
+// wordEnd is where a shell's word ends in a text that begins in this quote; 0: in none.
+func wordEnd(text string, quote byte) int {
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case c == '\\' && quote != '\'':
@@ -191,8 +196,8 @@ func cutWord(text string) (word, rest string) {
 		case c == '\'' || c == '"':
 			quote = c
 		case strings.IndexByte(white+";&|<>()", c) >= 0:
-			return text[:i], text[i:]
+			return i
 		}
 	}
-	return text, ""
+	return len(text)
 }

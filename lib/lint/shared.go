@@ -11,7 +11,6 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
-	"adlock/lib/atom"
 	"adlock/lib/config"
 	"adlock/lib/cronline"
 	"adlock/lib/crontab"
@@ -217,6 +216,6 @@ func (j *job) background(v *invocation) {
 		}
 	}
 	if part != "" && !j.mayBeOn(v, "whole-job") {
-		j.add(j.Number, "a job in the background", "the lock is released at once, and this goes on without it: "+atom.Shown(part), cure)
+		j.add(j.Number, "a job in the background", "the lock is released at once, and this goes on without it: "+cronline.Shown(part), cure)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/config"
+	"adlock/lib/cronline"
 	"adlock/lib/fault"
 	"adlock/lib/flock"
 	"adlock/lib/hook"
@@ -615,7 +616,7 @@ func (r *runArgs) printVerdict() (int, error) {
 	}
 	reason += "\nlock: " + where
 	if r.command != "" {
-		reason += "\ncommand: " + fault.Plain(atom.Shown(r.command))
+		reason += "\ncommand: " + fault.Plain(cronline.Shown(r.command))
 	}
 	switch {
 	case d.Step.Granted():
