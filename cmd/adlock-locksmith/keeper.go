@@ -60,7 +60,6 @@ func (k *keeper) rootPaths() error {
 	return fault.Wrap("ADLOCK_LOGDIR", err)
 }
 
-// Take has a holder take the atom.
 func (k *keeper) Take(r locker.Request) (locker.Outcome, error) {
 	line, err := startHolder(r.Owner, k.args)
 	if err != nil {
@@ -123,7 +122,6 @@ func (k *keeper) listen(said *json.Decoder) {
 	}
 }
 
-// Lost sends what the holder reports.
 func (k *keeper) Lost() <-chan string { return k.lost }
 
 // Release tells the holder to release. If the owner is dead (Again) the holder may have

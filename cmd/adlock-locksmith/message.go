@@ -36,7 +36,6 @@ func (m message) outcome() locker.Outcome {
 
 func (m message) send(to io.Writer) error { return json.NewEncoder(to).Encode(m) }
 
-// readAnswer reads the holder's answer, and calls waits for what comes before it.
 func readAnswer(from *json.Decoder, waits func(locker.Outcome)) (locker.Outcome, error) {
 	for {
 		var m message

@@ -24,7 +24,7 @@ func dial(dir, token string) (net.Conn, error) {
 	return net.Dial("unix", atom.HolderSocketName(token))
 }
 
-// listen makes the holder's socket; it leaves this process in the lock directory.
+// listen leaves this process in the lock directory.
 func listen(d *lockfile.Dir, token string) (net.Listener, error) {
 	if err := unix.Fchdir(d.Fd()); err != nil {
 		return nil, err

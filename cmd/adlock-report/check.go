@@ -98,7 +98,7 @@ func checkFile(c *lint.Checker, path string) ([]lint.Mistake, error) {
 	return mistakes, nil
 }
 
-// readText reads a file, or standard input for "-". Reading a pipe might block for ever.
+// readText refuses a pipe, which might block for ever.
 func readText(path string) (string, error) {
 	file := os.Stdin
 	if path != lint.StandardInput {
@@ -201,7 +201,6 @@ func isTold(name string, as asUser) bool {
 	})
 }
 
-// checkOthers makes c look at what crontabs of other users name, with those users' rights.
 func checkOthers(c *lint.Checker, own longest, as asUser) error {
 	users, err := others()
 	if err != nil {

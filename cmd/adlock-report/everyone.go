@@ -31,7 +31,6 @@ func (q *query) allUsersOption() config.Option {
 	}
 }
 
-// account is the lock directory of a user and its runlog.
 type account struct {
 	user string // "": --all-users was not asked for
 	uid  int
@@ -75,7 +74,6 @@ var (
 // each, so it is not read again (status --watch).
 var silent = map[int]error{}
 
-// answer is what was collected for one user.
 type answer[T any] struct {
 	user     string
 	value    T       // its zero value if the lock directory could not be read
@@ -340,7 +338,6 @@ func (a *account) read(fd int, path string) error {
 	return nil
 }
 
-// firstAtoms leaves out the files of all atoms after the first mostAtoms.
 func firstAtoms(names []string) (kept []string, omitted int) {
 	var atoms []atom.Name
 	for _, name := range names {
@@ -414,7 +411,6 @@ func (a *account) tellCut(since time.Time) {
 	}
 }
 
-// renamed returns err with the path to in place of from.
 func renamed(err error, from, to string) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {

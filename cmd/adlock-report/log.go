@@ -86,7 +86,6 @@ func showLog(q *query) error {
 	return l.show(history.Follow(dir, atom.Canonify(host)), dir, true)
 }
 
-// allLines is --lines without a limit.
 const allLines = math.MaxInt
 
 type logged struct {

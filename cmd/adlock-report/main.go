@@ -21,7 +21,6 @@ func main() {
 	carryOut(program(), os.Args[1:])
 }
 
-// verbs are the verbs, by their names in config.Reports.
 var verbs = map[string]verb{
 	"status": statusVerb, "log": logVerb, "report": reportVerb,
 	"timeline": timelineVerb, "metrics": metricsVerb, "tune": tuneVerb,

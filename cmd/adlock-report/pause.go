@@ -143,7 +143,6 @@ func pauseHost(p record.Pause) error {
 	return fault.Wrap(locker.PauseFile, err)
 }
 
-// paused is an atom, or with no name the host, that is paused.
 type paused struct {
 	name atom.Name
 	policy.Pause
@@ -175,7 +174,6 @@ func pauses() (all []paused, err error) {
 	return all, err
 }
 
-// tellStillPaused warns of pauses that resume has not ended.
 func tellStillPaused(q *query) {
 	all, err := pauses()
 	if err != nil {

@@ -18,7 +18,6 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// row is one atom as status shows it.
 type row struct {
 	atom.Called
 	user  string // whose lock directory it is; "": only one is shown
@@ -235,7 +234,6 @@ func (r *row) host() string {
 	return r.Atom.Host
 }
 
-// ofUser is a pid with the name of its user.
 func ofUser(pid, uid int) string {
 	name := userName(uid)
 	if name == "" {

@@ -91,7 +91,6 @@ func answerRelease(owner process.Identity, args []string) (agent.Answer, error) 
 	return agent.Answer{}, releaseIn(dir, r, &a.hook)
 }
 
-// answerAge answers with what last-age prints.
 func answerAge(args []string) (agent.Answer, error) {
 	if len(args) != 1 {
 		return agent.Answer{}, agent.ErrHelper

@@ -55,7 +55,6 @@ func program() *config.Program {
 	}
 }
 
-// meant translates a verb of other programs into one of adlock's; "": adlock has none.
 func meant(word string) string {
 	for _, m := range [][2]string{
 		{"run", "lock"}, {"stop", "end abort cancel"}, {"clear", "unlock remove delete prune"}, {"status", "list show age"}, {"log", "history"},

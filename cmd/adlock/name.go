@@ -7,7 +7,6 @@ import (
 	"adlock/lib/lockdir/lockfile"
 )
 
-// forLibrary is a verb of adlock.sh's with that many arguments, which prints what answer returns.
 func forLibrary(name string, count int, answer func(args []string) (text string, err error)) config.Verb {
 	return config.Verb{Name: name, Run: func(args []string) (int, error) {
 		if len(args) != count {

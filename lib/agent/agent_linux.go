@@ -83,7 +83,6 @@ func Main(answer Answerer) {
 	os.Exit(fault.StatusSystem)
 }
 
-// server is an agent at work.
 type server struct {
 	owner   process.Identity
 	answer  Answerer
@@ -143,7 +142,6 @@ func nextOf(asked *bufio.Reader) (question string, err error) {
 	return question, err
 }
 
-// source is the pipe of the questions, for reading.
 type source int
 
 func (s source) Read(into []byte) (int, error) {
@@ -247,7 +245,6 @@ func (s *server) openPipes() (questions int, err error) {
 	return asked[0], unix.Dup3(said[1], 2, unix.O_CLOEXEC)
 }
 
-// greet prints how to ask the agent.
 func (s *server) greet(questions int) error {
 	owner, err := sysfile.Open("/proc/"+strconv.Itoa(s.owner.PID), unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {

@@ -78,7 +78,6 @@ func (f File) String() string {
 // longestFile is how long the name of a file may be, in bytes, on every file system that matters.
 const longestFile = 255
 
-// suffixed cuts the word before NAME to its first letter if the name would be too long.
 func (f File) suffixed(suffix string) string {
 	word, rest := kinds[f.Kind].word, "."+string(f.Name)+"."+suffix
 	if len(word+rest) > longestFile {

@@ -96,8 +96,7 @@ func ownDir(uid int) (string, error) {
 	return DirOfHome(home), nil
 }
 
-// rootsDir is a variable for tests.
-var rootsDir = "/var/lib/adlock"
+var rootsDir = "/var/lib/adlock" // tests change it
 
 // UserDir is root's lock directory, or the one that `adlock init` makes for a user without a home.
 func UserDir(uid int) string {

@@ -39,8 +39,7 @@ const (
 	Nowhere        // it names a lock, concerns one call only, or is needed before a file is read
 )
 
-// systemFile is a variable for tests.
-var systemFile = "/etc/adlock.conf"
+var systemFile = "/etc/adlock.conf" // tests change it
 
 // OwnFile is the settings file of a user other than root, in the user's home.
 const OwnFile = ".config/adlock.conf"
@@ -215,7 +214,6 @@ func (f *File) checkOwner(st *unix.Stat_t) error {
 
 const byteOrderMark = "\ufeff"
 
-// parse leaves the values to judge.
 func (f *File) parse(text string) {
 	section, known, number := "", true, 0
 	for raw := range strings.Lines(strings.TrimPrefix(text, byteOrderMark)) {

@@ -448,8 +448,7 @@ func passClock(to *time.Time) func(string) error {
 	}
 }
 
-// uptimeFile is a variable for tests.
-var uptimeFile = "/proc/uptime"
+var uptimeFile = "/proc/uptime" // tests change it
 
 const uptimeStep = 10 * time.Millisecond
 

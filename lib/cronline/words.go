@@ -2,7 +2,6 @@ package cronline
 
 import "strings"
 
-// cutter cuts a command line into simple commands, and those into words.
 type cutter struct {
 	rest     string
 	word     []byte

@@ -103,7 +103,6 @@ const (
 	trouble = "error"
 )
 
-// sayError tells the asking program, and returns the error for standard error.
 func sayError(err error) error {
 	word := trouble
 	if fault.KindOf(err) == fault.Denied {

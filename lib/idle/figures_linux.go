@@ -15,7 +15,6 @@ import (
 // tick is the unit of times in /proc/PID/stat: USER_HZ is 100 on every system that Go runs on.
 const tick = time.Second / 100
 
-// read fills in the figures of the process in e.
 func (f *Figures) read(e process.Entry) {
 	if e.Hidden {
 		f.Err = unix.EPERM

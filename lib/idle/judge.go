@@ -130,7 +130,6 @@ func spare(before, now Figures, over time.Duration) time.Duration {
 	return time.Duration(minutes(over)*float64(spareTime)) + time.Duration(grown(before.Switches, now.Switches))*spareSwitch
 }
 
-// minutes is how many minutes' spare a process has between two looks.
 func minutes(over time.Duration) float64 { return max(1, over.Minutes()) }
 
 // grown is how much a count has grown. It is 0 if the count is lower than before: a thread that
@@ -158,7 +157,6 @@ func took(cpu time.Duration, bytes uint64, over time.Duration) string {
 	return strings.Join(parts, ", ") + " in the last " + span
 }
 
-// size is a number of bytes for people.
 func size(n uint64) string {
 	unit, units := "B", []string{"kB", "MB", "GB", "TB"}
 	for ; n >= 1000 && len(units) > 0; units = units[1:] {

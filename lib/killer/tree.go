@@ -12,7 +12,6 @@ import (
 	"adlock/lib/process"
 )
 
-// tree holds the processes of one job until all are dead.
 type tree struct {
 	membership process.Membership
 	fileUID    int
@@ -132,7 +131,6 @@ func (h *tree) root(id process.Identity) (process.Key, error) {
 	return e.Key(), nil
 }
 
-// spare finds the processes that must never be signalled.
 func (h *tree) spare() error {
 	if h.membership.Empty() {
 		return nil
@@ -272,7 +270,6 @@ func (m *member) identity() process.Identity {
 	return id
 }
 
-// objection is the reason why a process that was just held may not be signalled.
 func (h *tree) objection(m *member) error {
 	if err := h.foreign(m); err != nil {
 		return err
@@ -296,7 +293,6 @@ func (h *tree) foreign(m *member) error {
 	return err
 }
 
-// living returns the members whose death is not confirmed yet.
 func (h *tree) living() []*member {
 	var list []*member
 	for _, m := range h.order {
@@ -312,7 +308,6 @@ func (h *tree) living() []*member {
 	return list
 }
 
-// await returns once all members are dead, or after d.
 func (h *tree) await(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		list := h.living()
@@ -330,7 +325,6 @@ func (h *tree) await(d time.Duration) {
 	}
 }
 
-// obstacle returns the first living member that may not be signalled.
 func (h *tree) obstacle() error {
 	for _, m := range h.living() {
 		if m.err != nil {

@@ -13,7 +13,6 @@ import (
 	"adlock/lib/cronline"
 )
 
-// invocation is a call of `adlock run` or of flock(1) with a command.
 type invocation struct {
 	program string // adlock or flock
 	call    *syntax.CallExpr

@@ -11,7 +11,6 @@ import (
 	"adlock/lib/process"
 )
 
-// errAgain says that the lock has changed since it was read: look again.
 var errAgain = errors.New("the lock has changed")
 
 // guard takes the guard of the active lock in v; with a verdict another process holds it.

@@ -84,7 +84,6 @@ func (l *Line) keep(done chan struct{}) {
 	}
 }
 
-// write writes as much of the line as one row of the terminal holds.
 func (l *Line) write() {
 	columns, _ := sysfile.Columns(2)
 	if columns <= 1 {

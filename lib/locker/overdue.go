@@ -89,7 +89,6 @@ func (rec Recorder) recall(o *Overdue) {
 	}
 }
 
-// isOf tells whether an event is of the atom, in this recorder's store or directory.
 func (rec Recorder) isOf(e *runlog.Event, a atom.Atom) bool {
 	return e.Store == rec.Log.Store && e.Operand == a.Operand && e.Operator == a.Operator && e.Program == a.Program && e.Host == a.Host
 }

@@ -149,7 +149,6 @@ func Passing() error {
 	return nil
 }
 
-// userOf is User, without a lookup for this process itself.
 func userOf(pid int) (int, error) {
 	if pid == os.Getpid() {
 		return os.Geteuid(), nil
@@ -198,7 +197,6 @@ func Ancestor(pid int) (id Identity, is bool, err error) {
 	return id, selfOrParent(pid) || slices.Contains(steady(followed), pid), err
 }
 
-// selfOrParent does not read the process table.
 func selfOrParent(pid int) bool { return pid == os.Getpid() || pid == os.Getppid() }
 
 // Gone reports whether the process that had this pid when this process began is dead or exiting: an
@@ -240,7 +238,6 @@ func IsAbove(pid, of int) bool {
 	return slices.Contains(line, pid)
 }
 
-// followed returns the pids of this process and of its ancestors, as far as they can be found.
 func followed() []int {
 	line, _ := Ancestors()
 	return line

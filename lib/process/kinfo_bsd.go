@@ -23,7 +23,6 @@ var here = kept(func() (Identity, error) {
 	return Identity{Machine: machine}, nil
 })
 
-// kinfo is the layout of a process record.
 type kinfo struct {
 	size                int // of one record; 0: read from its first 4 bytes
 	pid, ppid, pgid     int // 4 bytes each

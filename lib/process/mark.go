@@ -108,7 +108,6 @@ func (job Job) mark(where Identity) (m mark, ok bool) {
 	}, true
 }
 
-// marked is what a look for marks has found in a process table.
 type marked struct {
 	members map[Key]bool
 	doubts  []Entry // the processes that may belong to the job
@@ -136,7 +135,6 @@ func (m mark) look(table TableReader, known func(Key) bool) (seen marked, list [
 	return seen, list, err
 }
 
-// mayBear tells whether a process, by what the table shows of it, may bear the mark.
 func (m mark) mayBear(e Entry, known func(Key) bool) bool {
 	return e.SID == m.session && !e.Exited && !e.Hidden && !e.kernel && e.Key() != m.owner && (m.ageless || e.Start >= m.since) && !known(e.Key())
 }
@@ -203,7 +201,6 @@ func (m mark) isOrphan(e Entry, byPID map[int]Entry) bool {
 // supervisor begins the name in the process table of a process that is the subreaper of its job.
 const supervisor = "adlock"
 
-// carries tells whether an environment, as /proc shows it, names the token.
 func carries(env []byte, token string) bool {
 	marks := marksIn(strings.Split(string(env), "\x00"))
 	return strings.Contains(marks, " "+token+" ")
@@ -243,7 +240,6 @@ func newEnvironments() *environments {
 
 func (s *environments) close() { close(s.asked) }
 
-// read reads the environment of a process, and returns why it shows none.
 func (s *environments) read(e Entry) error {
 	env := environment{err: errChanging}
 	if !s.late {

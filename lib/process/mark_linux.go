@@ -19,7 +19,6 @@ const HasMarks = true
 // (USER_HZ).
 const clockTick = time.Second / 100
 
-// startAt is the start that a process forked at that boottime has.
 func startAt(boottime time.Duration) uint64 { return uint64(boottime / clockTick) }
 
 // environ reads the environment of a process. /proc shows what execve(2) was given, unless the
@@ -56,7 +55,6 @@ func readEnviron(e Entry) ([]byte, error) {
 	return read(path(e.PID, "environ"), make([]byte, max(e.environ, 0)+1))
 }
 
-// again reads a process again, if it is still the same.
 func again(e Entry) (Entry, error) {
 	fresh, err := look(e.PID)
 	if err == nil && fresh.Start != e.Start {

@@ -17,7 +17,6 @@ import (
 // bootIDs is true: this system identifies its boots.
 const bootIDs = true
 
-// here returns the part of an Identity that says where this process reads.
 var here = kept(func() (Identity, error) {
 	if _, err := knowPidfs(); err != nil {
 		return Identity{}, err

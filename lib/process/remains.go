@@ -141,7 +141,6 @@ func (job Job) bandLives(where Identity) bool {
 	return false
 }
 
-// markLives tells whether a process bears the job's mark, or may bear it.
 func (job Job) markLives(where Identity) bool {
 	m, ok := job.mark(where)
 	if !ok {

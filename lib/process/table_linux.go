@@ -72,7 +72,6 @@ func lastPIDOf(loadavg []byte) (pid int) {
 	return last
 }
 
-// readListed adds the processes with pids in (after, upTo] that the directory proc lists.
 func (s scan) readListed(proc string, list []Entry, after, upTo int) ([]Entry, error) {
 	dir, err := os.Open(proc)
 	if err != nil {

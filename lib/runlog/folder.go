@@ -144,7 +144,6 @@ func failed(op, path string, err error) error {
 	return &fs.PathError{Op: op, Path: path, Err: err}
 }
 
-// refuse is the error for a file that another user could have planted.
 func refuse(op, path, format string, args ...any) error {
 	return failed(op, path, fmt.Errorf("%w: "+format, append([]any{unix.EPERM}, args...)...))
 }

@@ -35,13 +35,11 @@ func (r *run) look() {
 	}
 }
 
-// expire ends the job at ExpireAfter.
 func (r *run) expire(idle time.Duration) {
 	r.late, r.idle = true, idle
 	r.doom()
 }
 
-// doom ends the whole job, and tries again if that fails.
 func (r *run) doom() {
 	r.doomed = true
 	r.end(0)

@@ -37,7 +37,6 @@ func Find(command string) (string, error) {
 	return "", cannotRun(command, best)
 }
 
-// searchPath returns the directories of PATH; an empty entry is the current directory.
 func searchPath() []string {
 	path, set := os.LookupEnv("PATH")
 	if !set {
@@ -87,7 +86,6 @@ func IsText(path string) bool {
 	return err == nil && bytes.IndexByte(line, 0) < 0
 }
 
-// cannotRun returns err as the error of a command that cannot run.
 func cannotRun(command string, err error) error {
 	switch err {
 	case nil:

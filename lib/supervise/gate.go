@@ -102,7 +102,6 @@ func (g *gate) send() error {
 	return err
 }
 
-// receive returns the entries of the message that opens the gate, and false if there is none.
 func receive(line int) (entries []string, opened bool) {
 	var message []byte
 	for piece := make([]byte, 4096); !bytes.HasSuffix(message, []byte(endOfMessage)); {

@@ -19,7 +19,6 @@ func newPipe() (*pipe, error) {
 	return &pipe{reader: reader, writer: writer, drained: make(chan error, 1)}, err
 }
 
-// open calls Job.Output.
 func (r *run) open() (err error) {
 	if r.pipe != nil {
 		r.pipe.output, err = r.job.Output()

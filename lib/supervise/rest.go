@@ -69,7 +69,7 @@ func (r *run) outlast() {
 	}()
 }
 
-// anyLeft reports whether a process of the job lives, or is not reaped yet.
+// anyLeft counts a process that is not reaped yet.
 func (r *run) anyLeft() (bool, error) {
 	if hasChildren() {
 		return true, nil

@@ -108,7 +108,6 @@ func (c catcher) attend(p place) {
 	c.awaitChildren()
 }
 
-// forward sends sig to the processes that should get it.
 func (r *run) forward(sig syscall.Signal) {
 	switch {
 	case r.ending != nil:
@@ -147,7 +146,6 @@ func (r *run) stop() {
 	}
 }
 
-// resume continues the job, whether stop or another process stopped it.
 func (r *run) resume() {
 	r.signalAll(unix.SIGCONT)
 	select {

@@ -195,7 +195,6 @@ func (s *Supervisor) Show(result Result) error {
 	return s.output.incomplete()
 }
 
-// files returns the job's standard input, output and error.
 func (s *Supervisor) files() []uintptr {
 	switch {
 	case s.output != nil:

@@ -13,7 +13,6 @@ import (
 	"adlock/lib/runlog"
 )
 
-// header names the columns of the CSV form, in the order of fields.
 func header() []string {
 	names := []string{"program", "host", "operator", "operand", "runs"}
 	for o := range history.Outcomes {

@@ -106,7 +106,6 @@ func seatOf(token string, shared bool) seat {
 
 func (s seat) token() string { return string(s[min(len(s), len(writers)):]) }
 
-// seatOf is the seat of a place.
 func (k keys) seatOf(place *mvccpb.KeyValue) seat {
 	return seat(strings.TrimPrefix(string(place.Key), k.line(everyone)))
 }

@@ -112,7 +112,6 @@ func isMember(text string) bool {
 	return err == nil
 }
 
-// security returns the TLS configuration from the environment; nil: without TLS.
 func security() (*tls.Config, error) {
 	info := transport.TLSInfo{
 		TrustedCAFile:      os.Getenv("ETCDCTL_CACERT"),

@@ -75,7 +75,6 @@ type Store struct {
 	seen map[string]watch // by the directory of the owner's generation
 }
 
-// watch is what was seen of an owner, and when.
 type watch struct {
 	token string
 	beat  int

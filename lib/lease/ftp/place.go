@@ -20,7 +20,7 @@ import (
 	"adlock/lib/process"
 )
 
-// place is what a newcomer has at an atom: with a generation of its own it owns the atom.
+// place is a newcomer's: with a generation of its own it owns the atom.
 type place struct {
 	store  *Store
 	name   atom.Name

@@ -28,7 +28,6 @@ type session struct {
 	cut context.CancelFunc // closes the connections at once
 }
 
-// line is a connection to the server, for commands or for data.
 type line struct {
 	net.Conn
 	patience func() time.Duration // how long to wait for the server's next bytes
