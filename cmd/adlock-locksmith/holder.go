@@ -241,8 +241,7 @@ func (h *holder) remove(file string) error {
 	return fault.Wrap(h.dir.Path(file), err)
 }
 
-// removeWord removes the file unless another acquisition of the same process has
-// left its own.
+// removeWord removes the file unless another acquisition of the same process has left its own.
 func (h *holder) removeWord() error {
 	text, err := os.ReadFile(h.dir.Path(h.wordName()))
 	if err != nil || !strings.Contains(string(text), h.token) {

@@ -16,8 +16,7 @@ import (
 )
 
 // keeper is the hold.Keeper of `adlock hold` for an atom in a store. It uses a holder, as a script does:
-// this process belongs to the job of the program, so it could not end that job when the lease is
-// lost.
+// this process belongs to the job of the program, so it could not end that job when the lease is lost.
 type keeper struct {
 	*hold.Args
 	args []string
@@ -110,8 +109,7 @@ func hangUp(line *os.File) {
 	}
 }
 
-// listen waits until the holder has to end the program, or is gone: then its watchdog ends the
-// program.
+// listen waits until the holder has to end the program, or is gone: then its watchdog ends the program.
 func (k *keeper) listen(said *json.Decoder) {
 	var m message
 	switch err := said.Decode(&m); {
@@ -124,8 +122,7 @@ func (k *keeper) listen(said *json.Decoder) {
 
 func (k *keeper) Lost() <-chan string { return k.lost }
 
-// Release tells the holder to release. If the owner is dead (Again) the holder may have
-// done so by itself.
+// Release tells the holder to release. If the owner is dead (Again) the holder may have done so by itself.
 func (k *keeper) Release(r locker.ReleaseRequest) error {
 	err := k.release(r)
 	if r.Again && fault.KindOf(err) == fault.Denied {

@@ -14,8 +14,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// sweepAfter is the least age at which a holder's file is checked: a new holder may not
-// listen yet.
+// sweepAfter is the least age at which a holder's file is checked: a new holder may not listen yet.
 const sweepAfter = time.Minute
 
 // sweep removes what killed holders have left in the directory: sockets without a listener, and

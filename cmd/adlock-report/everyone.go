@@ -371,8 +371,7 @@ func (a *account) own() {
 	}
 }
 
-// readRunlog goes through the descriptor fd, which the user cannot redirect by changing a directory
-// above.
+// readRunlog goes through the descriptor fd, which the user cannot redirect by changing a directory above.
 func (a *account) readRunlog(fd int, path string, hosts []string) {
 	through := "/proc/self/fd/" + strconv.Itoa(fd)
 	a.seen = []runlog.Event{}

@@ -1,8 +1,7 @@
 // Command adlock is the helper of the adaptive locks: see adlock(1).
 //
-// Each verb has a file of its own here. Verbs that show something to people are in adlock-report,
-// and what needs a store beyond this machine is in adlock-locksmith, so this program stays small
-// and starts fast.
+// Each verb has a file of its own here. Verbs that show something to people are in adlock-report, and what
+// needs a store beyond this machine is in adlock-locksmith, so this program stays small and starts fast.
 package main
 
 import (

@@ -60,8 +60,7 @@ func Start(owner process.Identity) (greeting string, err error) {
 	return string(text[:max(n, 0)]), err
 }
 
-// environment returns this process's environment without adlock's settings: each question brings
-// them.
+// environment returns this process's environment without adlock's settings: each question brings them.
 func environment() (env []string) {
 	for _, variable := range os.Environ() {
 		if !strings.HasPrefix(variable, "ADLOCK_") {
@@ -271,8 +270,7 @@ func (s *server) greet(questions int) error {
 // answer: then it reads the end of the pipe.
 var errNoQuestion = errors.New("no question, or one of an earlier number")
 
-// reply answers one question. If it fails, the agent must exit: otherwise the script would wait for
-// ever.
+// reply answers one question. If it fails, the agent must exit: otherwise the script would wait for ever.
 func (s *server) reply(question string) error {
 	words := strings.Split(question, separator) // "", the number, the words, "\n"
 	if len(words) < 3 || words[0] != "" {

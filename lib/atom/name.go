@@ -48,8 +48,7 @@ const (
 	NamedProgram = "adlock"
 )
 
-// Unnamed returns the operand of a command without a name, BASE-SUM, and the command as an Atom keeps
-// it.
+// Unnamed returns the operand of a command without a name, BASE-SUM, and the command as an Atom keeps it.
 func Unnamed(base, command string) (operand, kept string) {
 	return base[:min(len(base), keptPrefix)] + "-" + checksum(command), cut(command)
 }

@@ -10,9 +10,8 @@ import (
 	"adlock/lib/limit"
 )
 
-// Place is where an option was set. If two options contradict each other, the command line wins
-// over a variable, which may be set for a whole crontab, and that over a file, which may be for
-// every crontab.
+// Place is where an option was set. If two options contradict each other, the command line wins over a
+// variable, which may be set for a whole crontab, and that over a file, which may be for every crontab.
 type Place int
 
 // The greater one wins.

@@ -112,8 +112,7 @@ func isPlainAssignment(word string) bool {
 
 func isMeant(word string) bool { return strings.HasPrefix(word, setting) || isMisspelt(word) }
 
-// setsNothing reports whether a word is another variable, as a setting without ADLOCK_, or an
-// option.
+// setsNothing reports whether a word is another variable, as a setting without ADLOCK_, or an option.
 func setsNothing(word string) bool {
 	return !strings.HasPrefix(word, setting) && isPlainAssignment(word) || word[0] == '-' && strings.Trim(word, "-") != ""
 }
@@ -138,8 +137,7 @@ func isVariable(name string) bool {
 	return name != "" && strings.Trim(name, letters+decimal) == "" && strings.Contains(letters, name[:1])
 }
 
-// locksItself looks behind assignments and exec, and behind a sleep, which would else be under the
-// lock.
+// locksItself looks behind assignments and exec, and behind a sleep, which would else be under the lock.
 func locksItself(text string) bool {
 	for {
 		if _, rest, is := CutSleep(text); is {

@@ -20,8 +20,7 @@ type Wrapper struct {
 	Limit  string // ExpireAfter for each line, or FromSchedule; "": none
 	Flock  bool   // lines under flock(1) too
 
-	// Homeless reports whether a user cannot have a lock directory in home ("": its own); nil:
-	// none.
+	// Homeless reports whether a user cannot have a lock directory in home ("": its own); nil: none.
 	Homeless func(user, home string) bool
 }
 

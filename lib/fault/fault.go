@@ -123,9 +123,8 @@ func (u Untold) Unwrap() error { return u.Err }
 // Warn prints a warning that is no error to standard error, as Report does.
 func Warn(object, text string) { Report(New(System, object, text)) }
 
-// Report writes err to standard error as the one line "adlock: object: reason"; it does not print an
-// Untold error. It does not use os.Stderr: after the reader has gone, that would end this process by
-// SIGPIPE.
+// Report writes err to standard error as the one line "adlock: object: reason"; it does not print an Untold
+// error. It does not use os.Stderr: after the reader has gone, that would end this process by SIGPIPE.
 func Report(err error) {
 	var untold Untold
 	if errors.As(err, &untold) {

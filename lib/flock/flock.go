@@ -261,8 +261,7 @@ func (f *File) firstHolder() int {
 	return os.Getpid()
 }
 
-// IsHeldIn reports whether a process has the open file that keeps newcomers out, as far as it shows
-// that.
+// IsHeldIn reports whether a process has the open file that keeps newcomers out, as far as it shows that.
 func (f *File) IsHeldIn(pid int) bool {
 	var st unix.Stat_t
 	return sysfile.Fstat(f.fd, &st) == nil && sysfile.HoldsFlock(pid, uint64(st.Ino), f.how == unix.LOCK_SH)

@@ -120,9 +120,8 @@ func say(words ...string) error {
 	return err
 }
 
-// stepAside keeps signals to the program's terminal, group or session from this process. It is
-// false if this process is still in the owner's session. The signals are caught: a hook would
-// inherit ignored ones.
+// stepAside keeps signals to the program's terminal, group or session from this process. It is false if
+// this process is still in the owner's session. The signals are caught: a hook would inherit ignored ones.
 func stepAside() bool {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	_, err := unix.Setsid()

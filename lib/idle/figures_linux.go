@@ -119,9 +119,8 @@ func stateOf(status []byte) byte {
 	return line[0]
 }
 
-// ignores tells whether a signal is ignored: a bit of the mask SigIgn (proc_pid_status(5)). If a
-// process ignores SIGCHLD, the kernel reaps its children and adds their figures to none of its
-// counts (wait(2)).
+// ignores tells whether a signal is ignored: a bit of the mask SigIgn (proc_pid_status(5)). If a process
+// ignores SIGCHLD, the kernel reaps its children and adds their figures to none of its counts (wait(2)).
 func ignores(status []byte, signal unix.Signal) bool {
 	_, line, _ := bytes.Cut(status, []byte("\nSigIgn:\t"))
 	line, _, _ = bytes.Cut(line, []byte{'\n'})

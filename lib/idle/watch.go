@@ -1,17 +1,15 @@
-// Package idle tells whether a job works: it watches what its processes do for a while. A limit
-// that was learned from runtimes alone cannot tell a long run from one that hangs; watching the job
-// can.
+// Package idle tells whether a job works: it watches what its processes do for a while. A limit that was
+// learned from runtimes alone cannot tell a long run from one that hangs; watching the job can.
 //
-// A job works if one of its members is running, in uninterruptible sleep, stopped or traced at a
-// look; takes more processor time than a language runtime that only waits; reads or writes; was
-// started or has ended; has more page faults than such a runtime, as a fork causes; or has run and
-// ignores SIGCHLD, as its children leave no trace. What cannot be read counts as work.
+// A job works if one of its members is running, in uninterruptible sleep, stopped or traced at a look;
+// takes more processor time than a language runtime that only waits; reads or writes; was started or has
+// ended; has more page faults than such a runtime, as a fork causes; or has run and ignores SIGCHLD, as its
+// children leave no trace. What cannot be read counts as work.
 //
-// The package does not see work outside the job's processes (a database server, the far end of ssh,
-// the GPU). Nor does it see bytes that pass only by send(2) and recv(2), which /proc/PID/io does
-// not count, or short children that a process with SA_NOCLDWAIT starts by vfork(2) or
-// posix_spawn(3). It cannot know that a long sleep is intended. And a loop that retries without end
-// looks like work.
+// The package does not see work outside the job's processes (a database server, the far end of ssh, the
+// GPU). Nor does it see bytes that pass only by send(2) and recv(2), which /proc/PID/io does not count, or
+// short children that a process with SA_NOCLDWAIT starts by vfork(2) or posix_spawn(3). It cannot know that
+// a long sleep is intended. And a loop that retries without end looks like work.
 package idle
 
 import (
@@ -117,12 +115,11 @@ func figures(members []process.Entry) []Figures {
 	return all
 }
 
-// Turn lets one newcomer at a time watch the jobs of an atom: it takes the flock of the file name
-// in the open directory dir. done frees the flock and removes the file. It is nil if another
-// process has the flock, unless standsStill reports that this process will not go on: then its file
-// is removed, and a new one takes its place. So two newcomers may watch at once; that does no harm,
-// as a watch only observes. cut tells that an earlier watch was not ended: its newcomer was killed,
-// or stands still.
+// Turn lets one newcomer at a time watch the jobs of an atom: it takes the flock of the file name in the
+// open directory dir. done frees the flock and removes the file. It is nil if another process has the
+// flock, unless standsStill reports that this process will not go on: then its file is removed, and a new
+// one takes its place. So two newcomers may watch at once; that does no harm, as a watch only observes. cut
+// tells that an earlier watch was not ended: its newcomer was killed, or stands still.
 func Turn(dir int, name string, standsStill func() bool) (done func(), cut bool, err error) {
 	const tries = 10 // others may make and remove the file meanwhile
 	for range tries {

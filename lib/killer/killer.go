@@ -109,8 +109,7 @@ func (k Killer) outlived(h *tree) error {
 	return h.stuck()
 }
 
-// run sends the signals of one stage and waits for its pause. done is true once nothing of the job
-// is left.
+// run sends the signals of one stage and waits for its pause. done is true once nothing of the job is left.
 func (k Killer) run(h *tree, stage int) (done bool, err error) {
 	last := stage == len(stages)
 	if last {

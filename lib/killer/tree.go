@@ -181,8 +181,7 @@ func (h *tree) scan() (done bool, err error) {
 
 var readTable = process.Table
 
-// table is the process table. Recorded processes that it does not show are looked up by pid and
-// added.
+// table is the process table. Recorded processes that it does not show are looked up by pid and added.
 func (h *tree) table() ([]process.Entry, error) {
 	list, err := h.membership.Look(h.readTable, h.lives)
 	if err != nil {

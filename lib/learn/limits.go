@@ -38,8 +38,7 @@ const (
 	outlier = 100 // the longest run counts up to this many typical runtimes
 )
 
-// IfElapsed is the learned interval, doubled up to four times while newcomers ask for the atom too
-// often.
+// IfElapsed is the learned interval, doubled up to four times while newcomers ask for the atom too often.
 func (s State) IfElapsed() time.Duration {
 	return s.interval() << s.stretched
 }

@@ -15,9 +15,8 @@ const (
 	calm      = 1000 // after this many successes without an end by force, one kept doubling is dropped
 	mostInRow = 64   // ends by force in a row that are counted: their doublings exceed any limit
 
-	// IfElapsed is doubled if at least this many requests come too soon in each interval(), and at
-	// least one each spamEvery, which is more often than cron starts jobs. It is halved again at half
-	// as many.
+	// IfElapsed is doubled if at least this many requests come too soon in each interval(), and at least
+	// one each spamEvery, which is more often than cron starts jobs. It is halved again at half as many.
 	spam      = 20
 	spamEvery = 20 * time.Second
 	stretches = 4 // doublings of IfElapsed at most

@@ -380,9 +380,8 @@ func (t *heldLease) tryLeave(stamp *Last, most time.Duration) error {
 	return err
 }
 
-// abandon gives up a place that was not won; why is the reason. If the store does not answer, the
-// place is free when its lease runs out. If the reason was a silent store, abandon waits only a
-// second for it.
+// abandon gives up a place that was not won; why is the reason. If the store does not answer, the place is
+// free when its lease runs out. If the reason was a silent store, abandon waits only a second for it.
 func (t *heldLease) abandon(why error) {
 	most := questionTimeout
 	if fault.KindOf(why) == fault.Unavailable {

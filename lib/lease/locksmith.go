@@ -37,8 +37,7 @@ type Locker struct {
 	// the atom, if that is another process than this one. May be nil.
 	Ancestor func(pid int) bool
 
-	// Waits is called with the outcome that names the owner in the way, before each wait. May be
-	// nil.
+	// Waits is called with the outcome that names the owner in the way, before each wait. May be nil.
 	Waits func(locker.Outcome)
 
 	held   *heldLease

@@ -89,10 +89,9 @@ func (q *queue) forgive(v *locker.View) {
 	}
 }
 
-// won is called when no place is in front any more. If the record says that the place waits, won
-// writes since when the place owns the atom. If all newcomers see the order of the places, the job
-// need not wait for that write, unless it has an IfElapsed: if such a job crashes, its record must
-// show that it ran.
+// won is called when no place is in front any more. If the record says that the place waits, won writes
+// since when the place owns the atom. If all newcomers see the order of the places, the job need not wait
+// for that write, unless it has an IfElapsed: if such a job crashes, its record must show that it ran.
 func (q *queue) won() error {
 	q.held.startWatchdog()
 	if !q.noted {
@@ -124,11 +123,10 @@ func (q *queue) patiently(ask func(context.Context) error) error {
 	}
 }
 
-// report reports that an owner has made way, or was dead. Of several newcomers, one reports it: for
-// a dead owner, the newcomer that has stamped for the owner; for an owner that was asked to make
-// way, the newcomer that asked first or, if the store has no record of which asked first, the next
-// owner. If an owner that was asked died instead, the newcomer that now owns the atom has stamped
-// for it and reports it.
+// report reports that an owner has made way, or was dead. Of several newcomers, one reports it: for a dead
+// owner, the newcomer that has stamped for the owner; for an owner that was asked to make way, the newcomer
+// that asked first or, if the store has no record of which asked first, the next owner. If an owner that
+// was asked died instead, the newcomer that now owns the atom has stamped for it and reports it.
 func (q *queue) report() {
 	a := q.asked
 	switch {

@@ -80,9 +80,8 @@ func ParseRecord(object string, content []byte) (Record, error) {
 	return Record{}, unknownFormat(object)
 }
 
-// IsWhole reports whether a record that ParseRecord rejects is complete: then it is another
-// version's, or not adlock's, and its writer may hold the atom. A record that is cut short was
-// never acted on.
+// IsWhole reports whether a record that ParseRecord rejects is complete: then it is another version's, or
+// not adlock's, and its writer may hold the atom. A record that is cut short was never acted on.
 func IsWhole(content []byte) bool {
 	_, rest := record.Split(content)
 	return len(rest) > 0 && rest[len(rest)-1] == '\n'

@@ -1,23 +1,22 @@
-// Package lease carries an atom beyond one machine: its two locks live in a store that several
-// machines reach, and a locksmith tends them there (Burke, "Resource Locking over Networks",
-// 2002). Package policy decides what to do, as in a lock directory; the steps here keep the
-// decision true beyond the reach of a process table.
+// Package lease carries an atom beyond one machine: its two locks live in a store that several machines
+// reach, and a locksmith tends them there (Burke, "Resource Locking over Networks", 2002). Package policy
+// decides what to do, as in a lock directory; the steps here keep the decision true beyond the reach of a
+// process table.
 //
-// A locksmith holds an atom on a lease, and sends a heartbeat every third of the lease. If two
-// thirds have passed since it sent the last successful heartbeat, it ends the job, so that the job
-// is gone before the lease is over and another owner can hold the atom. A watchdog process ends the
-// job if the locksmith was killed or stopped.
+// A locksmith holds an atom on a lease, and sends a heartbeat every third of the lease. If two thirds have
+// passed since it sent the last successful heartbeat, it ends the job, so that the job is gone before the
+// lease is over and another owner can hold the atom. A watchdog process ends the job if the locksmith was
+// killed or stopped.
 //
-// An owner is dead once a newcomer has seen no heartbeat of it for the whole lease, by the
-// newcomer's own boottime clock. Nothing else proves a death: neither the loss of the owner's lock
-// in the store, nor what the clocks show.
+// An owner is dead once a newcomer has seen no heartbeat of it for the whole lease, by the newcomer's own
+// boottime clock. Nothing else proves a death: neither the loss of the owner's lock in the store, nor what
+// the clocks show.
 //
-// It is assumed that the boottime clocks of all machines run at about the same rate, and that KILL
-// ends a process at once: the locksmith sends KILL a fifth of the lease before its end, and the
-// watchdog a twelfth. None of this depends on the time that the machines' clocks show; only
-// IfElapsed does, on etcd. A suspended
-// machine, or a process that KILL does not end, can outlive its lease: if that must do no harm, the
-// job passes on its fence (ADLOCK_FENCE).
+// It is assumed that the boottime clocks of all machines run at about the same rate, and that KILL ends a
+// process at once: the locksmith sends KILL a fifth of the lease before its end, and the watchdog a
+// twelfth. None of this depends on the time that the machines' clocks show; only IfElapsed does, on etcd. A
+// suspended machine, or a process that KILL does not end, can outlive its lease: if that must do no harm,
+// the job passes on its fence (ADLOCK_FENCE).
 package lease
 
 import (
@@ -36,9 +35,8 @@ const DefaultLease = 15 * time.Second
 
 // Store keeps the locks of atoms. It is used for one atom at a time, or to list all.
 type Store interface {
-	// Look reads both locks of an atom as a newcomer finds them: a reader (shared) or a writer. It
-	// writes nothing. A store that does not offer readers, or ticks, refuses them (fault.Usage), in
-	// each method.
+	// Look reads both locks of an atom as a newcomer finds them: a reader (shared) or a writer. It writes
+	// nothing. A store that does not offer readers, or ticks, refuses them (fault.Usage), in each method.
 	Look(ctx context.Context, name atom.Name, shared bool) (Snapshot, error)
 
 	// Enter asks for a place at the atom, with the record and on its lease, and looks once more from
@@ -90,10 +88,9 @@ type Place interface {
 	// returns an error once ctx is done, and ErrGone once the place is known to be lost.
 	Asked(ctx context.Context) (pause time.Duration, err error)
 
-	// Pass removes the dead owner in front of this place, and stamps the last lock for that owner
-	// (nil: it never ran). An owner that has sent a heartbeat since the last look stays. If several
-	// newcomers pass one owner, one of them stamps, now or in the Look in which its place comes to
-	// hold the atom.
+	// Pass removes the dead owner in front of this place, and stamps the last lock for that owner (nil: it
+	// never ran). An owner that has sent a heartbeat since the last look stays. If several newcomers pass
+	// one owner, one of them stamps, now or in the Look in which its place comes to hold the atom.
 	Pass(ctx context.Context, token string, stamp *Last) error
 
 	// Renew proves by a write that the place is still held, and restarts the lease, which then lasts

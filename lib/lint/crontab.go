@@ -306,8 +306,7 @@ func (j *job) days(v *invocation) {
 	}
 }
 
-// farApart: with a period that is this many times as long as the limit, the limit alone is of
-// little use.
+// farApart: with a period that is this many times as long as the limit, the limit alone is of little use.
 const farApart = 4
 
 func (j *job) endsLate(v *invocation) {

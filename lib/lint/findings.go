@@ -124,8 +124,7 @@ func (j *job) limits(v *invocation, saidIfElapsed, saidExpireAfter *syntax.Word)
 	}
 }
 
-// unenforced reports a limit to enforce that is not set. (run itself refuses --enforce without
-// one.)
+// unenforced reports a limit to enforce that is not set. (run itself refuses --enforce without one.)
 func (f *findings) unenforced(line int) {
 	f.add(line, "enforced without a limit", "ADLOCK_ENFORCE is ignored, as no limit is said", "say ADLOCK_EXPIRE_AFTER=D")
 }

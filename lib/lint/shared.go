@@ -56,8 +56,7 @@ func (j *job) userOrPath() (user string, known bool) {
 	return j.path, false
 }
 
-// shares looks for another job with the same lock: if both are due one is skipped, which nothing
-// reports.
+// shares looks for another job with the same lock: if both are due one is skipped, which nothing reports.
 func (j *job) shares(v *invocation) {
 	known := j.environment(v)
 	text := j.textOf(v)

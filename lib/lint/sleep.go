@@ -8,8 +8,7 @@ import (
 	"adlock/lib/limit"
 )
 
-// noticeable: a sleep shorter than this part, 1/noticeable, of the time between starts hardly meets
-// one.
+// noticeable: a sleep shorter than this part, 1/noticeable, of the time between starts hardly meets one.
 const noticeable = 10
 
 func (j *job) sleeps(v *invocation) {

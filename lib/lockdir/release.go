@@ -293,10 +293,9 @@ func (l *Locker) unused(name atom.Name, older time.Duration) (bool, error) {
 	return false, err
 }
 
-// Stop ends the job that holds the lock, an active lock or a reader's, as a newcomer ends an expired
-// one, and waits as long for the guard as an ending takes. With leave the lock stays for the next
-// newcomer; otherwise Stop stamps the last lock and removes the lock. fs.ErrNotExist: that job has
-// already ended.
+// Stop ends the job that holds the lock, an active lock or a reader's, as a newcomer ends an expired one,
+// and waits as long for the guard as an ending takes. With leave the lock stays for the next newcomer;
+// otherwise Stop stamps the last lock and removes the lock. fs.ErrNotExist: that job has already ended.
 func (l *Locker) Stop(r *locker.Request, lock atom.File, leave bool) error {
 	active, err := l.Dir.Lock(lock)
 	if err != nil {

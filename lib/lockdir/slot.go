@@ -16,15 +16,14 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// A slot is a lock like any other, taken after the atom, with IfElapsed 0, and never expires. How
-// newcomers count slots, and that no count misses a run, is in protocol.md, 4. Nested atoms of one
-// owner share a slot: the directory shows the owner's other locks that were taken under a limit, so
-// they may be released in any order.
+// A slot is a lock like any other, taken after the atom, with IfElapsed 0, and never expires. How newcomers
+// count slots, and that no count misses a run, is in protocol.md, 4. Nested atoms of one owner share a
+// slot: the directory shows the owner's other locks that were taken under a limit, so they may be released
+// in any order.
 //
-// Two helpers of one owner may be at work at the same time, if one was called from a trap. They take
-// turns at the slot's guard: a newcomer puts its lock in place before it looks at the slot under the
-// guard, and a release holds the guard from before it looks for other locks until it has removed its
-// own. So
+// Two helpers of one owner may be at work at the same time, if one was called from a trap. They take turns
+// at the slot's guard: a newcomer puts its lock in place before it looks at the slot under the guard, and a
+// release holds the guard from before it looks for other locks until it has removed its own. So
 //   - a release that comes first may miss the newcomer's lock and remove the slot; the newcomer
 //     then finds it gone, and takes one;
 //   - if a newcomer comes first, the release finds its lock and leaves the slot; if the newcomer

@@ -14,8 +14,7 @@ import (
 	"adlock/lib/record"
 )
 
-// Take is GetLock of the 1997 paper. A denial is an Outcome, not an error; Stuck comes with an error
-// too.
+// Take is GetLock of the 1997 paper. A denial is an Outcome, not an error; Stuck comes with an error too.
 func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	if err := r.Atom.Check(); err != nil {
 		return locker.Outcome{}, err

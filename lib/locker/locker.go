@@ -39,8 +39,7 @@ type Locker interface {
 	// OwnStuck reports that an owner cannot end its own job now, and stays with it.
 	OwnStuck(r *Request, token string, age time.Duration, why error)
 
-	// OwnOverdue tells the hook if this process's run is overdue. It returns the age at which to ask
-	// again.
+	// OwnOverdue tells the hook if this process's run is overdue. It returns the age at which to ask again.
 	OwnOverdue(r *Request, token string, age time.Duration) (next time.Duration)
 
 	// Cancelled logs that a signal ends the newcomer before its job begins.

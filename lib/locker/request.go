@@ -198,9 +198,8 @@ type ReleaseRequest struct {
 	// is not 'lost'.
 	Again bool
 
-	// Withdraw gives the acquisition up because the process that took the atom died meanwhile, and
-	// stamps nothing. A lock that is not this process's or an ancestor's stays. As with Again, none is
-	// 'lost'.
+	// Withdraw gives the acquisition up because the process that took the atom died meanwhile, and stamps
+	// nothing. A lock that is not this process's or an ancestor's stays. As with Again, none is 'lost'.
 	Withdraw bool
 
 	AtOnce    bool          // as in Request

@@ -13,8 +13,7 @@ import (
 // no job is ended without a person's setting.
 const DefaultPause = 3 * time.Second
 
-// FutureSlack is how far in the future a last lock may lie: clocks differ a little, and some are
-// coarse.
+// FutureSlack is how far in the future a last lock may lie: clocks differ a little, and some are coarse.
 const FutureSlack = 2 * time.Second
 
 // emptyGrace is how long an empty lock counts as being written.
@@ -27,8 +26,7 @@ type Limits struct {
 	Source      Source        // of ExpireAfter; None: it does not count
 }
 
-// OfOwner is the limit in the newcomer's own lock: --replace (0) ends the present owner, and sets no
-// limit.
+// OfOwner is the limit in the newcomer's own lock: --replace (0) ends the present owner, and sets no limit.
 func (l Limits) OfOwner() (expireAfter time.Duration, source Source) {
 	if l.ExpireAfter == 0 || l.Source == None {
 		return limit.Never, None
@@ -311,8 +309,7 @@ func OnlyIdle(limits Limits, active Active) bool {
 	return source == Learned
 }
 
-// WatchFirst tells whether the newcomer itself has to watch the job. In a store the owner's locksmith
-// does.
+// WatchFirst tells whether the newcomer itself has to watch the job. In a store the owner's locksmith does.
 func WatchFirst(limits Limits, active Active) bool { return OnlyIdle(limits, active) && !active.Remote }
 
 // spared tells whether an expired owner in a store is let run, because no watch found its job idle.
@@ -350,8 +347,7 @@ func (d Decision) Because(step Step, why string) Decision {
 // Preempts tells whether the decision is one of a newcomer that ends an owner at once.
 func (d Decision) Preempts() bool { return d.terms.Limits.Preempt() }
 
-// Outdated tells whether the decision is a denial for good: a later start has come before this
-// newcomer.
+// Outdated tells whether the decision is a denial for good: a later start has come before this newcomer.
 func (d Decision) Outdated() bool {
 	limits := d.terms.Limits
 	return d.Step == Busy && (d.last.Newer && limits.Preempt() || outdated(limits, d.Active))

@@ -1,9 +1,8 @@
-// Package process identifies the owner of a lock, tells whether it is dead, and which processes
-// belong to its job.
+// Package process identifies the owner of a lock, tells whether it is dead, and which processes belong to
+// its job.
 //
-// A pid alone is no identity: it is reused. Here a process is its pid together with its start
-// time, read in one pid namespace of one boot of one machine. What cannot be read is never taken
-// for dead.
+// A pid alone is no identity: it is reused. Here a process is its pid together with its start time, read in
+// one pid namespace of one boot of one machine. What cannot be read is never taken for dead.
 //
 // On Linux /proc must be mounted, for the pid namespace that the caller is in.
 package process
@@ -78,9 +77,8 @@ func (id Identity) SharesSession(other Identity) bool {
 // Key is the process as the process table shows it.
 func (id Identity) Key() Key { return Key{id.PID, id.Start} }
 
-// Of reads the identity of a process that this process can see. The error is unix.ESRCH (by
-// errors.Is) if no process has that pid, unix.EPERM if /proc hides it (hidepid, proc(5)), or a
-// *ThreadError.
+// Of reads the identity of a process that this process can see. The error is unix.ESRCH (by errors.Is) if
+// no process has that pid, unix.EPERM if /proc hides it (hidepid, proc(5)), or a *ThreadError.
 func Of(pid int) (Identity, error) {
 	where, err := here()
 	if err != nil {
@@ -184,9 +182,8 @@ type Key struct {
 // Key is the process that the entry is about.
 func (e Entry) Key() Key { return Key{e.PID, e.Start} }
 
-// mayHave tells whether child can be a child of e. A process older than e cannot: its parent was
-// another process with the same pid. The start of a hidden process is unknown, so any process can
-// be its child.
+// mayHave tells whether child can be a child of e. A process older than e cannot: its parent was another
+// process with the same pid. The start of a hidden process is unknown, so any process can be its child.
 func (e Entry) mayHave(child Entry) bool { return e.Hidden || child.Start >= e.Start }
 
 // Ancestor returns the identity of the process pid, and whether that is this process or one of its
@@ -199,9 +196,8 @@ func Ancestor(pid int) (id Identity, is bool, err error) {
 
 func selfOrParent(pid int) bool { return pid == os.Getpid() || pid == os.Getppid() }
 
-// Gone reports whether the process that had this pid when this process began is dead or exiting: an
-// exiting process loses its children before it is dead. A process that began later than this one is
-// another one.
+// Gone reports whether the process that had this pid when this process began is dead or exiting: an exiting
+// process loses its children before it is dead. A process that began later than this one is another one.
 func Gone(pid int) bool {
 	e, err := Find(pid)
 	if err != nil {

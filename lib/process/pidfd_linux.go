@@ -39,9 +39,8 @@ func openPidfd(pid int) int {
 	return fd
 }
 
-// pidfs tells whether each process has a pidfd inode of its own, which is not reused before the
-// next boot: pidfs, since Linux 6.9, on 64-bit machines. Before, all pidfds had one anonymous
-// inode.
+// pidfs tells whether each process has a pidfd inode of its own, which is not reused before the next boot:
+// pidfs, since Linux 6.9, on 64-bit machines. Before, all pidfds had one anonymous inode.
 var pidfs = func() bool {
 	is, err := knowPidfs()
 	return is && err == nil
@@ -122,9 +121,8 @@ func AwaitDeath(list []Handle, d time.Duration) {
 	unix.Ppoll(poll, &timeout, nil)
 }
 
-// PIDLives tells whether any process with that pid is alive here, for locks that record only a
-// pid. It is false only for a confirmed death: no such process, or one that exited with all its
-// threads.
+// PIDLives tells whether any process with that pid is alive here, for locks that record only a pid. It is
+// false only for a confirmed death: no such process, or one that exited with all its threads.
 func PIDLives(pid int) bool {
 	if pid <= 0 {
 		return false

@@ -97,9 +97,8 @@ func (job Job) uncounted() error {
 // EndingBegan tells whether an ending of the job has begun, and recorded its members.
 func (job Job) EndingBegan() bool { return len(job.Survivors) > 0 || job.Uncounted }
 
-// Alive tells whether a process of the job is known to live. Unlike Remains it ignores processes
-// that cannot be checked, and those that only the job's mark shows: a person may judge them dead
-// (adlock clear).
+// Alive tells whether a process of the job is known to live. Unlike Remains it ignores processes that
+// cannot be checked, and those that only the job's mark shows: a person may judge them dead (adlock clear).
 func (job Job) Alive() bool {
 	for _, id := range job.Recorded() {
 		if id.Life() == Alive {

@@ -163,9 +163,8 @@ func parseRecord(content []byte) (Record, Content) {
 	return record, Full
 }
 
-// Age is for how long the lock has been there while the machine was awake: a laptop that wakes up must
-// not end last night's job. known is false if the owner had another such clock (machine, boot, time
-// namespace).
+// Age is for how long the lock has been there while the machine was awake: a laptop that wakes up must not
+// end last night's job. known is false if the owner had another such clock (machine, boot, time namespace).
 func (r Record) Age() (age time.Duration, known bool) {
 	here := process.Here()
 	known = r.Owner.Boot != "" && r.Owner.Boot == here.Boot && r.Owner.TimeNS == here.TimeNS

@@ -85,8 +85,7 @@ func hintAtPrefix(first string, command []string) string {
 	return "to name the lock: --name " + quote(first)
 }
 
-// isLockFile: such a word, for flock(1) and lockrun, has the name of a lock file, or is an empty
-// file.
+// isLockFile: such a word, for flock(1) and lockrun, has the name of a lock file, or is an empty file.
 func isLockFile(path string) bool {
 	if slices.Contains([]string{".lock", ".lck", ".pid"}, filepath.Ext(path)) {
 		return true

@@ -22,8 +22,7 @@ type Log struct {
 	// Nothing is written to Dir unless root or the effective user owns it, and no other user may write
 	// to it or redirect its path.
 	Dir string
-	// Apart says that the path of Dir may lead through a directory of root's to which a group may
-	// write.
+	// Apart says that the path of Dir may lead through a directory of root's to which a group may write.
 	Apart bool
 	// Host is HOST in the file's name, already canonical.
 	Host string

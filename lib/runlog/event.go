@@ -25,8 +25,7 @@ type Event struct {
 	Time time.Time `log:"time"`  // Append sets the current time for zero, and truncates to microseconds
 	Kind Kind      `log:"event"` // what happened
 
-	// The atom, as given (any bytes). A line has Host only if it differs from the HOST of the file's
-	// name.
+	// The atom, as given (any bytes). A line has Host only if it differs from the HOST of the file's name.
 	Program  string `log:"program"`
 	Host     string `log:"host"`
 	Operator string `log:"operator"`

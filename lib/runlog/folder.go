@@ -33,8 +33,7 @@ func isHost(host string) bool {
 	return host != "" && strings.Trim(host, letters) == ""
 }
 
-// folder is an open directory that no other user can change, so a file in it is what its owner put
-// there.
+// folder is an open directory that no other user can change, so a file in it is what its owner put there.
 type folder struct {
 	path string
 	fd   int

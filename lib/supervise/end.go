@@ -107,9 +107,8 @@ func (r *run) record(members []process.Identity) error {
 	return nil
 }
 
-// The time from an ending that failed to the next try. A try may send signals, and logs them, so
-// the times grow with the time that has passed since the first try. againLeast is a variable for
-// tests.
+// The time from an ending that failed to the next try. A try may send signals, and logs them, so the times
+// grow with the time that has passed since the first try. againLeast is a variable for tests.
 var againLeast = time.Minute
 
 const againMost = time.Hour

@@ -15,9 +15,8 @@ import (
 // defaultPath is searched if PATH is not set, as by execvp(3).
 const defaultPath = "/bin:/usr/bin"
 
-// Find returns the file of a command, and searches PATH like execvp(3) for a command without a
-// slash. The error is a *fault.Error: NoCommand if there is no such file, NotRunnable if the file
-// may not be executed.
+// Find returns the file of a command, and searches PATH like execvp(3) for a command without a slash. The
+// error is a *fault.Error: NoCommand if there is no such file, NotRunnable if the file may not be executed.
 func Find(command string) (string, error) {
 	if strings.Contains(command, "/") {
 		return command, cannotRun(command, executable(command))
@@ -72,8 +71,7 @@ func execute(path string, args []string, exec func(path string, args []string) e
 	return err
 }
 
-// IsText looks for a null byte in the first line, as shells do before they run a file as a
-// script.
+// IsText looks for a null byte in the first line, as shells do before they run a file as a script.
 func IsText(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {

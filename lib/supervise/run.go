@@ -168,9 +168,8 @@ func (r *run) reap() {
 	}
 }
 
-// endedBySignal reports whether a signal, forwarded by this process or typed, ended the job. A
-// typed signal counts only if the command died of it: some programs use it for other purposes (INT
-// in an editor).
+// endedBySignal reports whether a signal, forwarded by this process or typed, ended the job. A typed signal
+// counts only if the command died of it: some programs use it for other purposes (INT in an editor).
 func (r *run) endedBySignal() bool {
 	return r.endSent || r.gone && r.status.Signaled() && isTyped(r.status.Signal()) && r.place.inForeground()
 }

@@ -42,8 +42,7 @@ func newCatcher(cancelled func(syscall.Signal)) catcher {
 	return c
 }
 
-// pass handles the signals: until the job begins it calls standIn, afterwards it sends them to
-// c.signals.
+// pass handles the signals: until the job begins it calls standIn, afterwards it sends them to c.signals.
 func (c catcher) pass(caught [len(forwarded)]chan os.Signal, cancelled func(syscall.Signal)) {
 	for begin := c.begin; ; {
 		var sig os.Signal
@@ -133,8 +132,7 @@ func (r *run) forward(sig syscall.Signal) {
 	}
 }
 
-// isTyped reports whether a terminal sends the signal to the whole foreground group when a key is
-// typed.
+// isTyped reports whether a terminal sends the signal to the whole foreground group when a key is typed.
 func isTyped(sig syscall.Signal) bool { return sig == unix.SIGINT || sig == unix.SIGQUIT }
 
 // stop stops the job, with STOP: the job's group may be orphaned, and TSTP does nothing in such a
@@ -175,9 +173,8 @@ func (r *run) signalAll(sig syscall.Signal) {
 	}
 }
 
-// signalChild sends sig to the command. If the command is gone, it sends sig to the job's orphans,
-// which are now children of this process. The command's pid is its own until this goroutine reaps
-// it.
+// signalChild sends sig to the command. If the command is gone, it sends sig to the job's orphans, which
+// are now children of this process. The command's pid is its own until this goroutine reaps it.
 func (r *run) signalChild(sig syscall.Signal) {
 	if r.gone {
 		r.signalHeirs(sig)

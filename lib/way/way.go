@@ -128,8 +128,7 @@ func OthersMayWrite(path string, st *unix.Stat_t) bool {
 }
 
 // oursAlone tells whether the file's group is taken to have no other members: root's, or this user's
-// private group (umask 002). An access control list may name other users, and shows in the group bits
-// too.
+// private group (umask 002). An access control list may name other users, and shows in the group bits too.
 func oursAlone(path string, st *unix.Stat_t) bool {
 	return (st.Gid == 0 || int(st.Uid) == os.Geteuid() && int(st.Gid) == os.Getegid()) && !hasACL(path)
 }

@@ -101,8 +101,7 @@ func (s *Store) askMember(ctx context.Context, member string) {
 	_, _ = etcdserverpb.NewMaintenanceClient(conn).Status(ctx, &etcdserverpb.StatusRequest{})
 }
 
-// isOneCluster waits until the members are compared, and returns an error if they are of two
-// clusters.
+// isOneCluster waits until the members are compared, and returns an error if they are of two clusters.
 func (s *Store) isOneCluster(ctx context.Context, compared <-chan struct{}) error {
 	select {
 	case <-compared:

@@ -9,14 +9,13 @@
 //	PREFIX/NAME/last           the last lock
 //	PREFIX/NAME/tick/PERIOD-N  the atom ran in the N-th tick of so many seconds (--once-per)
 //
-// Places are ordered by their create revisions: the head of the queue owns the atom, whatever its
-// record says, and its revision is its fence. Each place waits only for the place before it, so a
-// place that goes wakes one waiter (as in etcd's own concurrency.Mutex). Every read is
-// linearizable.
+// Places are ordered by their create revisions: the head of the queue owns the atom, whatever its record
+// says, and its revision is its fence. Each place waits only for the place before it, so a place that goes
+// wakes one waiter (as in etcd's own concurrency.Mutex). Every read is linearizable.
 //
-// Only a tick's key is attached to an etcd lease. A leader that was stopped and resumes revokes
-// leases that were renewed elsewhere, so a key that vanished with its lease would prove nothing. So
-// the processes time a lease themselves:
+// Only a tick's key is attached to an etcd lease. A leader that was stopped and resumes revokes leases that
+// were renewed elsewhere, so a key that vanished with its lease would prove nothing. So the processes time
+// a lease themselves:
 //
 //   - A process with a place writes its heartbeat every third of the lease, if the place is still
 //     there. An owner ends its job once two thirds of the lease have passed since it sent its last
@@ -27,8 +26,8 @@
 //     keeps the place. A newcomer that does not want to wait watches without a place if the owner
 //     seems to be dead (lease.Snapshot.Silent).
 //
-// A place that a person deletes no longer keeps the waiters behind it. Its owner watches it, and ends
-// its job. A heartbeat that a person deletes is written again.
+// A place that a person deletes no longer keeps the waiters behind it. Its owner watches it, and ends its
+// job. A heartbeat that a person deletes is written again.
 //
 // A transaction does no harm if it is executed twice, or late: it compares what it changes. So a
 // transaction without an answer is sent to the next member as well (ask).

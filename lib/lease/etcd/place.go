@@ -196,8 +196,7 @@ func (p *place) follow(ctx context.Context, key string, since int64, enough func
 	return nil
 }
 
-// Ask puts its key only while the owner's place is there: without the place the key would stay for
-// ever.
+// Ask puts its key only while the owner's place is there: without the place the key would stay for ever.
 func (p *place) Ask(ctx context.Context, token string, pause time.Duration) (first bool, err error) {
 	if p.front == nil || p.front.seat.token() != token {
 		return false, nil

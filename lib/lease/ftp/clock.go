@@ -42,9 +42,8 @@ func timed(err error) error {
 	return err
 }
 
-// askClock reads this machine's clock before it stores the file. If it did so afterwards, the
-// computed server time would be late, and a last lock that was just stamped would lie in the future
-// and be invalid.
+// askClock reads this machine's clock before it stores the file. If it did so afterwards, the computed
+// server time would be late, and a last lock that was just stamped would lie in the future and be invalid.
 func (s *Store) askClock(ctx context.Context, file string) error {
 	read := time.Now()
 	temporary, text := s.in(atom.TemporaryName(record.NewToken())), clockText()

@@ -1,6 +1,6 @@
-// Package ftp keeps the locks of atoms on an FTP server, as in Sean Burke's article (2002): MKD
-// is the test-and-set. It adds what the article lacks: a record of the owner, a heartbeat, and a
-// takeover from dead owners.
+// Package ftp keeps the locks of atoms on an FTP server, as in Sean Burke's article (2002): MKD is the
+// test-and-set. It adds what the article lacks: a record of the owner, a heartbeat, and a takeover from
+// dead owners.
 //
 // An atom NAME has, in the directory of the address,
 //
@@ -16,26 +16,25 @@
 //	                       MDTM; the content is the machine's boottime then;
 //	temp.TOKEN             last.NAME or clock.NODE before it is in place.
 //
-// The largest generation is never removed; the next owner removes those below. So N only grows,
-// which makes it a fence, and a newcomer that stalled cannot make a generation again that others
-// have passed. Two processes look for each other after they have written (Dekker): an owner stores
-// its record or heartbeat and then looks for a larger generation; a newcomer makes a generation and
-// then looks whether an owner below has a record after all, or another heartbeat. At least one of
-// the two finds the other and gives up.
+// The largest generation is never removed; the next owner removes those below. So N only grows, which makes
+// it a fence, and a newcomer that stalled cannot make a generation again that others have passed. Two
+// processes look for each other after they have written (Dekker): an owner stores its record or heartbeat
+// and then looks for a larger generation; a newcomer makes a generation and then looks whether an owner
+// below has a record after all, or another heartbeat. At least one of the two finds the other and gives up.
 //
-// An owner is dead once a newcomer has seen the same heartbeat for a whole lease by the newcomer's
-// own boottime clock (no heartbeat comes twice). The server's clock is only a hint: if the owner
-// has been silent for a lease by that clock, or if that clock shows an impossible time, a newcomer
-// stays and watches, even if it does not want to wait. So steps of the server's clock do no harm.
+// An owner is dead once a newcomer has seen the same heartbeat for a whole lease by the newcomer's own
+// boottime clock (no heartbeat comes twice). The server's clock is only a hint: if the owner has been
+// silent for a lease by that clock, or if that clock shows an impossible time, a newcomer stays and
+// watches, even if it does not want to wait. So steps of the server's clock do no harm.
 //
-// The answers of an FTP server prove little: a server that cannot read its disk also answers with
-// an empty list, or 550. So a list of the directory must contain the file that this machine has
-// stored there, and a listed file that cannot be read does not mean a free atom. An owner does not
-// begin if its generation or first heartbeat is not listed, or if another owner's heartbeat is
-// there: such a server cuts names, has no upper case, or makes a directory twice.
+// The answers of an FTP server prove little: a server that cannot read its disk also answers with an empty
+// list, or 550. So a list of the directory must contain the file that this machine has stored there, and a
+// listed file that cannot be read does not mean a free atom. An owner does not begin if its generation or
+// first heartbeat is not listed, or if another owner's heartbeat is there: such a server cuts names, has no
+// upper case, or makes a directory twice.
 //
-// FTP does not offer many readers at once, ticks (--once-per), a queue of waiters (they look again
-// every second or two), or one step for stamp and release. MDTM counts in seconds.
+// FTP does not offer many readers at once, ticks (--once-per), a queue of waiters (they look again every
+// second or two), or one step for stamp and release. MDTM counts in seconds.
 package ftp
 
 import (
@@ -276,8 +275,7 @@ func (s *Store) inspect(ctx context.Context, name atom.Name, n int) (g generatio
 		if !isMissing(err) {
 			return g, err
 		}
-		// The record is listed and cannot be read: it was released just now, or this user may not
-		// read it.
+		// The record is listed and cannot be read: it was released just now, or this user may not read it.
 	}
 	return g, s.refused("cannot read "+s.dirOf(name, n)+"/owner", err)
 }
@@ -302,10 +300,9 @@ func (s *Store) inspectOnce(ctx context.Context, dir string) (g generation, err 
 	return g, err
 }
 
-// mark stores the file "seen" in a generation without a record. From then on the age of that file
-// is the generation's age, and a list that has the file proves that the server could read the
-// directory. If the generation was removed meanwhile, or may not be changed, or with OnlyRead, mark
-// does nothing.
+// mark stores the file "seen" in a generation without a record. From then on the age of that file is the
+// generation's age, and a list that has the file proves that the server could read the directory. If the
+// generation was removed meanwhile, or may not be changed, or with OnlyRead, mark does nothing.
 func (s *Store) mark(ctx context.Context, dir string) error {
 	if s.reads {
 		return nil
@@ -346,8 +343,7 @@ func (s *Store) inspectOwner(ctx context.Context, g *generation, dir string) err
 	return nil
 }
 
-// watch compares the owner in g, read by a look that started at began, with what earlier looks
-// read.
+// watch compares the owner in g, read by a look that started at began, with what earlier looks read.
 func (s *Store) watch(g *generation, dir string, began time.Duration) {
 	w, known := s.seen[dir]
 	known = known && w.token == g.record.Token

@@ -254,9 +254,8 @@ func (p *place) held(ctx context.Context) ([]string, error) {
 	return nil, err
 }
 
-// Note writes nothing for a waiter, which other processes cannot see. It first proves that the
-// generation is still this place's: in another owner's generation, the record would be taken for
-// that owner's.
+// Note writes nothing for a waiter, which other processes cannot see. It first proves that the generation
+// is still this place's: in another owner's generation, the record would be taken for that owner's.
 func (p *place) Note(ctx context.Context, record lease.Record) error {
 	p.record = record
 	if p.n() == 0 || record.Taken.IsZero() {

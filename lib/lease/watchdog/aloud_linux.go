@@ -8,12 +8,11 @@ import (
 	"adlock/lib/process"
 )
 
-// SpeakFor gives this process, which has no standard error, the job's standard error. While the job
-// runs, no other process may keep it open: its reader (cron, ssh, a pipe) would wait for this
-// process too. So a process calls SpeakFor only when it is about to end the job and to report why.
-// SpeakFor opens the standard error of the owner or, if that fails, of the first member for which
-// it can. If it can for none (a socket, for example), nothing changes: the runlog and the hook get
-// the report in any case.
+// SpeakFor gives this process, which has no standard error, the job's standard error. While the job runs,
+// no other process may keep it open: its reader (cron, ssh, a pipe) would wait for this process too. So a
+// process calls SpeakFor only when it is about to end the job and to report why. SpeakFor opens the
+// standard error of the owner or, if that fails, of the first member for which it can. If it can for none
+// (a socket, for example), nothing changes: the runlog and the hook get the report in any case.
 func SpeakFor(job process.Job) {
 	owner := job.Owner.Key()
 	if speakAs(owner) {

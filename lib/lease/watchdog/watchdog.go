@@ -1,10 +1,9 @@
-// Package watchdog is a process that ends the job if the locksmith cannot: at once if the locksmith
-// is killed, and before the lease is over if the locksmith is stopped. The watchdog is in no
-// session or group of the job and is no child of it. So no signal to these ends the watchdog, and
-// no shell waits for it.
+// Package watchdog is a process that ends the job if the locksmith cannot: at once if the locksmith is
+// killed, and before the lease is over if the locksmith is stopped. The watchdog is in no session or group
+// of the job and is no child of it. So no signal to these ends the watchdog, and no shell waits for it.
 //
-// It runs the locksmith's program and must begin at once: so it is a package of its own that
-// imports no network (cmd/adlock-locksmith/early).
+// It runs the locksmith's program and must begin at once: so it is a package of its own that imports no
+// network (cmd/adlock-locksmith/early).
 package watchdog
 
 import (

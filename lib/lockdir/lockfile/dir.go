@@ -35,8 +35,7 @@ type Dir struct {
 	visited *Visit // nil: the directory is this user's own
 }
 
-// Visit limits the reading of another user's directory, where that user chooses how many files there
-// are.
+// Visit limits the reading of another user's directory, where that user chooses how many files there are.
 type Visit struct {
 	UID   int         // the user
 	Names []string    // the names in the directory
@@ -146,8 +145,7 @@ func openFailed(path string, err error) error {
 	return fault.Wrap(path, err)
 }
 
-// remedy is not chmod for a directory with the sticky bit, such as /tmp: others are meant to write
-// there.
+// remedy is not chmod for a directory with the sticky bit, such as /tmp: others are meant to write there.
 func (d *Dir) remedy(st *unix.Stat_t) string {
 	switch {
 	case st.Mode&unix.S_ISVTX != 0:

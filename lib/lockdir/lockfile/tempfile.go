@@ -14,10 +14,9 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// TempFile is a file in the making, which appears under its name whole or not at all. It has no name
-// until then (O_TMPFILE); where that cannot be (FUSE, BSD) it is called temp.TOKEN, and Sweep removes
-// what a crash leaves. It is guarded from the start until it is closed, after its creator's final
-// check.
+// TempFile is a file in the making, which appears under its name whole or not at all. It has no name until
+// then (O_TMPFILE); where that cannot be (FUSE, BSD) it is called temp.TOKEN, and Sweep removes what a
+// crash leaves. It is guarded from the start until it is closed, after its creator's final check.
 type TempFile struct {
 	file
 	temporary string // its temp.TOKEN name; "" if it has none
