@@ -42,8 +42,7 @@ func keep(a *hold.Args, args []string) (hold.Keeper, error) {
 	return k, k.rootPaths()
 }
 
-// rootPaths makes the paths in the environment absolute for the holder, which has another
-// working directory.
+// rootPaths makes paths in the environment absolute for the holder, which has another working directory.
 func (k *keeper) rootPaths() error {
 	if err := os.Setenv("ADLOCK_DIR", k.dir); err != nil {
 		return fault.Wrap("ADLOCK_DIR", err)
@@ -101,8 +100,7 @@ func giveUp(line, asker *os.File, answered <-chan struct{}) bool {
 	}
 }
 
-// hangUp closes the line in the direction to the holder, which then reads the end of its input but
-// can still answer.
+// hangUp closes the direction to the holder, which reads the end of its input and can still answer.
 func hangUp(line *os.File) {
 	if raw, err := line.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_WR) }) // fails if the holder is gone

@@ -153,8 +153,7 @@ func checker(q *query) (*lint.Checker, error) {
 	return c, nil
 }
 
-// isOnNetwork tries the nearest directory that can be read. The file itself is not opened: it may be a
-// device.
+// isOnNetwork tries the nearest readable directory. The file itself is not opened: it may be a device.
 func isOnNetwork(path string) bool {
 	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {

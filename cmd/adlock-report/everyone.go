@@ -70,8 +70,7 @@ var (
 	patience = otheruser.Patience{Silence: time.Second, Whole: 1500 * time.Millisecond}
 )
 
-// silent are the users whose directories did not answer, with the errors. A thread still waits for
-// each, so it is not read again (status --watch).
+// silent are the users whose directories did not answer. A thread still waits for each: read none again.
 var silent = map[int]error{}
 
 type answer[T any] struct {
@@ -179,8 +178,7 @@ func userTest() (asUser, error) {
 	return withRightsOf(users), err
 }
 
-// withRightsOf bounds the time for all calls for a user together (patience.Whole), as a crontab may name
-// any number of slow paths.
+// withRightsOf bounds all calls for a user together (patience.Whole): a crontab may name many paths.
 func withRightsOf(users []otheruser.User) asUser {
 	return func(name string, do func() bool) bool {
 		u := userCalled(users, name)

@@ -195,8 +195,7 @@ type logView struct {
 	paint terminal.Paint
 }
 
-// show prints each event before it waits for the next if atOnce is set. It skips a damaged line, and
-// reports it.
+// show prints each event before it waits for the next if atOnce. It reports a damaged line, and skips it.
 func (l *logView) show(events iter.Seq2[runlog.Event, error], dir string, atOnce bool) error {
 	out := bufio.NewWriterSize(os.Stdout, 64<<10) // which keeps its first error
 	for e, err := range events {

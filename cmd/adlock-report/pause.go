@@ -22,8 +22,7 @@ import (
 	"adlock/lib/record"
 )
 
-// longestWhy is the limit of --why in bytes: each newcomer reads the pause, and could not read back a
-// longer text.
+// longestWhy is the most bytes of --why: each newcomer reads the pause, and could read back no longer text.
 const longestWhy = 1024
 
 var (

@@ -72,8 +72,7 @@ func listed(dir *lockfile.Dir) ([]locker.Entry, []locker.Slot, error) {
 	return entries, slots, err
 }
 
-// hostPause is the pause of the host. If its file cannot be used, an error is reported, and the host
-// counts as paused, as no newcomer gets an atom.
+// hostPause is the pause of the host. With a file that cannot be used the host is paused: no newcomer runs.
 func hostPause() policy.Pause {
 	host, err := locker.HostPause()
 	if err != nil {

@@ -126,9 +126,8 @@ func gapMark() string {
 	return "~"
 }
 
-// fit aligns the cells of a table, and makes it as narrow as the terminal. It cuts the names of
-// atoms, to longestName everywhere; if they would be shorter than namesWidth, it drops columns in
-// this order, and at last cuts each line.
+// fit aligns the cells of a table, and makes it as narrow as the terminal. It cuts names to longestName;
+// rather than to less than namesWidth, it drops columns in this order, and at last cuts each line.
 func fit(lines [][]string, order []string) [][]string {
 	width, gap := terminal.Limit(os.Stdout), gapMark()
 	names, most := widthsOf(lines)[0], longestName

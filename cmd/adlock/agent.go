@@ -38,8 +38,7 @@ var agentVerb = config.Verb{Name: "agent", Run: func(args []string) (int, error)
 	return 0, config.PrintLine(greeting)
 }}
 
-// answer does what a helper run would do, by the same code. What cannot be done at once is
-// agent.ErrHelper: then a helper run does it.
+// answer does what a helper run would do, by the same code; what cannot be done at once is agent.ErrHelper.
 func answer(owner process.Identity, args []string) (agent.Answer, error) {
 	config.Reread()
 	switch args[0] {

@@ -53,8 +53,7 @@ type File struct {
 	Token  string        // of a temporary file or a socket
 }
 
-// tickBase makes a period, in seconds, and a number fit into nine characters, which is what the longest
-// NAME leaves: their product is the time.
+// tickBase fits a period in seconds and a number, whose product is the time, into the nine characters left.
 const tickBase = 36
 
 // String returns the file's name; "" for a foreign file.

@@ -348,9 +348,8 @@ func (l *line) rank(name atom.Name) int {
 	return -1
 }
 
-// FromFiles returns the settings for an atom by their variables; without a name, those of the
-// heads. The later file wins; in one file the atom's section wins over the last matching pattern,
-// and that over the head.
+// FromFiles returns the settings for an atom by their variables; without a name, those of the heads. The
+// later file wins; in one file the atom's section over the last matching pattern, and that over the head.
 func FromFiles(name atom.Name) map[string]Filed {
 	found, order := map[string]Filed{}, 0
 	for _, f := range Files() {

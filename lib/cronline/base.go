@@ -36,8 +36,7 @@ func Plain(program string) string {
 	return name
 }
 
-// subject is the simple command that a command line is about. Dull programs count only if there is
-// nothing else.
+// subject is the simple command that a command line is about: a dull program only if there is no other.
 func subject(command string) []string {
 	var other []string
 	for _, words := range commands(command) {

@@ -18,8 +18,7 @@ type Line struct {
 	Unlocked bool     // run it as it is: it locks by itself, or there is no command
 }
 
-// The words for adlock, `: NAME ADLOCK_X=VALUE... ;`, which a shell skips. Others may stand there
-// only if every shell takes them literally.
+// The words for adlock, `: NAME ADLOCK_X=VALUE... ;`, which a shell skips; each is literal to every shell.
 const (
 	noOperation = ":"
 	setting     = "ADLOCK_"
@@ -31,13 +30,11 @@ const (
 	decimal     = "0123456789"
 )
 
-// Lockers certainly lock by themselves. A name that a user may have given to another program is not
-// here: such a job would run without any lock.
+// Lockers certainly lock by themselves: a job behind another program of such a name would run unlocked.
 var Lockers = []string{"flock", "setlock", "lockf", "adlock"}
 
-// Parse reads a command. Words that are clearly meant for adlock and not understood are an error: a
-// limit that is ignored in silence is noticed only when it is needed. The Line then has the
-// probable name, and all of the command as Text.
+// Parse reads a command. Words meant for adlock and not understood are an error: a limit ignored in silence
+// is noticed only when it is needed. The Line then has the probable name, and all of the command as Text.
 func Parse(command string) (Line, error) {
 	text := strings.Trim(command, white)
 	words, rest, err := cutHead(text)
@@ -152,8 +149,7 @@ func locksItself(text string) bool {
 	}
 }
 
-// CutSleep cuts a sleep off a command; words are its arguments. They hold no quote and no list, so
-// that no part of them is taken for what follows.
+// CutSleep cuts a sleep off a command; words are its arguments, without quotes and lists: they end there.
 func CutSleep(text string) (words, rest string, is bool) {
 	head, after := text, ""
 	if end := strings.IndexAny(text, ";&|<>#'\"\\\n"); end >= 0 {

@@ -49,8 +49,7 @@ func Shown(command string) string {
 	return shown.String()
 }
 
-// secretIn returns where in a word a password is, if from is not negative; a negative to means up to
-// the end of the shell's word.
+// secretIn returns where in a word a password is, if from >= 0; to < 0: up to the end of the shell's word.
 func secretIn(word, before string, joins bool) (from, to int) {
 	bare := strings.TrimLeft(word, `'"`)
 	account := slices.Contains(accounts, before) || strings.HasPrefix(bare, "-u") || strings.HasPrefix(bare, "-U") || strings.HasPrefix(bare, "--user=")

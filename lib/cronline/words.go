@@ -110,8 +110,7 @@ func (c *cutter) dollar() {
 	}
 }
 
-// until consumes the text through end, which does not count in quotes or nested parentheses, and
-// returns what precedes it.
+// until consumes the text through end, which does not count in quotes or nested parentheses.
 func (c *cutter) until(end byte) (inside string) {
 	whole := c.rest
 	for c.rest != "" {

@@ -1,5 +1,4 @@
-// Package fault has the errors of adlock: a kind, an object and a reason, shown in one line. Only this
-// package turns kinds into exit statuses.
+// Package fault has the errors of adlock: kind, object, reason on one line. It alone knows exit statuses.
 package fault
 
 import (
@@ -159,8 +158,7 @@ func OneLine(text string) string { return strings.ReplaceAll(text, "\n", "; ") }
 // Quoted makes one word of text for a shell.
 func Quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// Plain returns text with '?' for each character that does not print, such as one that moves a
-// terminal's cursor: names may come from another user.
+// Plain returns text with '?' for each character that does not print: a user's name may move a cursor.
 func Plain(text string) string {
 	return strings.Map(func(c rune) rune {
 		if !strconv.IsPrint(c) || c == utf8.RuneError {

@@ -69,8 +69,7 @@ func (f *Figures) readIO(dir string) error {
 	return err
 }
 
-// readThreads reads what each thread is doing, and its switches of context: the files of the
-// process itself show only its first thread.
+// readThreads reads what each thread does, and its switches: the process's own files show only the first.
 func (f *Figures) readThreads(dir string) error {
 	tasks, err := os.Open(dir + "task")
 	if err != nil {

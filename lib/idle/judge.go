@@ -52,8 +52,7 @@ type Judge struct {
 	seen  bool                    // one sample at least
 }
 
-// Look takes the next sample and returns the first sign of work in words; "" where there is
-// none. What could not be read counts as work.
+// Look takes the next sample and returns the first sign of work ("": none). What could not be read is one.
 func (j *Judge) Look(s Sample) string {
 	now := make(map[process.Key]Figures, len(s.Members))
 	for _, m := range s.Members {
@@ -132,8 +131,7 @@ func spare(before, now Figures, over time.Duration) time.Duration {
 
 func minutes(over time.Duration) float64 { return max(1, over.Minutes()) }
 
-// grown is how much a count has grown. It is 0 if the count is lower than before: a thread that
-// ends takes its part of the count with it.
+// grown is how much a count has grown; 0 if it fell, as a thread that ends takes its part with it.
 func grown(before, now uint64) uint64 { return max(before, now) - before }
 
 func name(m Figures) string { return "process " + strconv.Itoa(m.PID) + " (" + m.Command + ")" }

@@ -23,8 +23,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// How long a job is watched: as long as a run of it typically takes, within these bounds.
-// Variables for tests.
+// How long a job is watched: a typical run's time, within these bounds. Variables for tests.
 var (
 	Shortest = time.Minute
 	Longest  = time.Hour
@@ -34,8 +33,7 @@ var (
 func Length(typical time.Duration) time.Duration { return min(max(typical, Shortest), Longest) }
 
 // How often a job is looked at: often at first, as most jobs that work show it at once, later so seldom
-// that a watch takes at most a hundredth of a processor. A look takes a quarter of a second on a machine
-// with 10,000 processes.
+// that a watch takes at most a hundredth of a processor. A look takes 0.25 s with 10,000 processes.
 const (
 	looks   = 60  // in a whole watch, more or less
 	cost    = 100 // a pause is at least so many times as long as the look before it
@@ -49,8 +47,7 @@ type Job struct {
 	Over    func() bool // reports that there is nothing to watch any more; called each second. May be nil
 }
 
-// Verdict is the result of a watch. The zero Verdict: the watch ended without a result, by Job.Over
-// or because no member was left.
+// Verdict is the result of a watch. The zero Verdict: Job.Over ended it, or no member was left.
 type Verdict struct {
 	Idle time.Duration // the job did nothing for so long: the whole watch
 	Work string        // the first sign of work, in words

@@ -35,8 +35,7 @@ type tree struct {
 	lonely  time.Time     // since when scans have found only the keeper; zero: they find others
 }
 
-// member is one process of the job. It stays in the map when dead, so that its zombie is not
-// taken for a new member.
+// member is one process of the job. The map keeps it when dead: its zombie is not taken for a new member.
 type member struct {
 	process.Handle
 	entry process.Entry
@@ -46,8 +45,7 @@ type member struct {
 	gone  bool  // death confirmed, handle closed
 }
 
-// track prepares the tree of a job, or returns the reason why the job may not be ended. The tree is empty
-// if no process of the job is left.
+// track prepares the tree of a job, empty if no process is left; or returns why the job may not be ended.
 func track(job process.Job) (*tree, error) {
 	h := newTree(job.FileUID)
 	if err := process.Readable(); err != nil {
@@ -73,8 +71,7 @@ func track(job process.Job) (*tree, error) {
 	return h, err
 }
 
-// trackOwn prepares the tree of this process's own job: its descendants and, with group, the group
-// that it leads.
+// trackOwn prepares the tree of this process's own job: its descendants, and with group the group it leads.
 func trackOwn(group bool) (*tree, error) {
 	h := newTree(-1)
 	self, err := process.Of(os.Getpid())
@@ -208,9 +205,8 @@ func (h *tree) readTable(see func(*process.Entry) bool) ([]process.Entry, error)
 	return list, nil
 }
 
-// keeperGrace is how long a supervisor may take to exit once its job is gone: it tries for 0.2 s to
-// release the lock. If it were killed meanwhile, the shell that started it would report that, and cron
-// would mail it.
+// keeperGrace is how long a supervisor may take to exit once its job is gone: it tries for 0.2 s to release
+// the lock. If it were killed meanwhile, the shell that started it would report that in cron's mail.
 const keeperGrace = time.Second
 
 func (h *tree) noteLonely(lonely bool) {
@@ -277,9 +273,8 @@ func (h *tree) objection(m *member) error {
 }
 
 // foreign returns errForeignOwner if this lock file does not allow signals to the member's user. The owner
-// must run as the file's user; a member known only by a dead owner's group or session as that user, or as
-// that of a recorded process; other members, which a living owner has started or the lock has recorded, as
-// any user (su, setpriv).
+// must run as the file's user; a member known only by a dead owner's group or session as that or a recorded
+// process's user; others, started by a living owner or recorded, as any user (su, setpriv).
 func (h *tree) foreign(m *member) error {
 	orphan := h.orphans && m.entry.ByBand
 	if h.fileUID < 0 || m.Key != h.owner && !orphan {

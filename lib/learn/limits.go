@@ -7,9 +7,8 @@ import (
 	"adlock/lib/limit"
 )
 
-// Without the ceiling, a machine that was broken for days would lead to an endless limit. There is a
-// floor because quick runs say little about the next run: a job of a second takes minutes on a busy
-// disk. Tests change the bounds.
+// Without the ceiling, a machine that was broken for days would have an endless limit. There is a floor
+// because quick runs say little: a job of a second takes minutes on a busy disk. Tests change the bounds.
 var (
 	Floor   = 10 * time.Minute
 	Ceiling = 7 * 24 * time.Hour

@@ -22,8 +22,7 @@ const (
 	stretches = 4 // doublings of IfElapsed at most
 )
 
-// State is what was learned from the runs of one atom; the zero value is that before any run. It is not
-// for concurrent use.
+// State is what was learned from the runs of one atom; zero: before any run. It is not for concurrent use.
 type State struct {
 	Runs int // successes so far
 
@@ -94,8 +93,7 @@ func (s *State) Ended(age time.Duration) {
 	}
 }
 
-// Asked learns from the number of requests that came too soon between the last two runs, and reports
-// whether that changes the state.
+// Asked learns from how many requests came too soon between two runs, and reports whether that changes it.
 func (s *State) Asked(tooSoon int) bool {
 	each := tooSoon >> s.stretched // in each unstretched IfElapsed
 	many := max(spam, int(s.interval()/spamEvery))

@@ -39,16 +39,14 @@ type Store interface {
 	// nothing. A store that does not offer readers, or ticks, refuses them (fault.Usage), in each method.
 	Look(ctx context.Context, name atom.Name, shared bool) (Snapshot, error)
 
-	// Enter asks for a place at the atom, with the record and on its lease, and looks once more from
-	// there. If the newcomer does not want to queue (line is false), it gets
-	// no place (nil) if another process is in the way.
+	// Enter asks for a place at the atom, with the record and on its lease, and looks once more from there.
+	// If the newcomer does not queue (line is false), it gets no place (nil) if another is in the way.
 	Enter(ctx context.Context, name atom.Name, record Record, line bool) (Place, Snapshot, error)
 
 	// HasTick reports whether the tick of the atom was claimed.
 	HasTick(ctx context.Context, name atom.Name, tick policy.Tick) (bool, error)
 
-	// List looks at every atom and slot that the store knows, in the order of their names. It
-	// writes no more than Look may.
+	// List looks at every atom and slot of the store, in the order of names, and writes no more than Look.
 	List(ctx context.Context) ([]Listed, error)
 
 	// Remove removes the lock with this token, whose owner is dead, and stamps nothing. Token ""
@@ -74,14 +72,12 @@ type Place interface {
 	// Note replaces the place's record. ErrGone if the place is lost.
 	Note(ctx context.Context, record Record) error
 
-	// Await returns once it is worth looking again: the place in front has gone, or ctx is done,
-	// which is no error. It calls next, perhaps more than once, as soon as only the owner is
-	// known to be in front. A polling store never calls next.
+	// Await returns once it is worth looking again: the place in front has gone, or ctx is done (no error).
+	// It calls next, perhaps twice, as soon as only the owner is in front. A polling store never does.
 	Await(ctx context.Context, next func()) error
 
-	// Ask asks the owner with this token to end its job, with pause between the signals.
-	// False: another newcomer has asked before, or the owner has gone. A store without a queue may
-	// return true to several newcomers.
+	// Ask asks the owner with this token to end its job, with pause between the signals. False: another
+	// newcomer has asked before, or the owner has gone. Without a queue several newcomers may get true.
 	Ask(ctx context.Context, token string, pause time.Duration) (first bool, err error)
 
 	// Asked waits until a newcomer asks this owner to end its job, and returns the pause. It
@@ -115,8 +111,7 @@ type Place interface {
 	Leave(ctx context.Context, stamp *Last) error
 }
 
-// ErrGone says that the place is lost: it was passed because its lease was not renewed, or a person
-// has removed it.
+// ErrGone says that the place is lost: passed, as its lease was not renewed, or removed by a person.
 var ErrGone = errors.New("the lease is gone")
 
 // ErrCrowded says that the store has no room for another connection now.

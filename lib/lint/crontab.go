@@ -358,8 +358,7 @@ func (j *job) outsideOf(stmt *syntax.Stmt) {
 	}
 }
 
-// unlocked leaves out commands that only report on the locked one or show its output, and those
-// that take a lock themselves.
+// unlocked leaves out commands that report on the locked one, show its output, or take a lock themselves.
 func (j *job) unlocked(locked, behind *syntax.Stmt, operator string) {
 	one, other := callOf(last(locked)), callOf(first(behind))
 	if one == nil || other == nil {

@@ -74,8 +74,7 @@ func (j *job) noAdlock(call *syntax.CallExpr) {
 	}
 }
 
-// noSetting reports a variable whose name is nearly that of a setting: no program reads it, so no
-// program would ever report it.
+// noSetting reports a variable that is nearly named as a setting: no program that reads it would report it.
 func (f *findings) noSetting(c *Checker, line int, name string) {
 	if c.Nearest == nil || !strings.HasPrefix(name, "ADLOCK_") {
 		return

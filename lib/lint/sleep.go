@@ -25,8 +25,7 @@ func (j *job) sleeps(v *invocation) {
 		" between starts: a start that comes meanwhile is skipped", cure)
 }
 
-// pairs looks for `job` and `sleep 30; job`, the usual way to start twice a minute, each with its
-// own lock (key).
+// pairs looks for `job` and `sleep 30; job`, the usual way to start twice a minute, under two locks (key).
 func (j *job) pairs(text, key, place string) {
 	core, sleep := crontab.WithoutSleep(text)
 	pair := fmt.Sprintf("%q %q %q %q", place, j.Schedule.Text, core, j.Input)

@@ -21,8 +21,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// guardWait is the shortest time that a release waits for the guard: a newcomer that only looks is done
-// by then. Tests change it.
+// guardWait is the least that a release waits for the guard: a look is over by then. Tests change it.
 var guardWait = 200 * time.Millisecond
 
 // Release stamps the last lock, then removes the active lock. If the lock is not this acquisition's, or
@@ -123,8 +122,7 @@ func guardOwn(r *locker.ReleaseRequest, active *lockfile.Active) (signalled bool
 
 const guardLook = 20 * time.Millisecond
 
-// leaveReaders removes the reader's lock of an owner whose helper died while it moved from the active
-// lock to it.
+// leaveReaders removes the reader's lock of an owner whose helper died on the way from the active lock.
 func (l *Locker) leaveReaders(r *locker.ReleaseRequest, active *lockfile.Active) error {
 	if active.File.Kind == atom.ReaderLock || !active.Record.Shared {
 		return nil

@@ -76,8 +76,7 @@ func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome,
 	return full, nil
 }
 
-// slotsIn returns the slots that count the atom, in the order of their numbers. slices.SortFunc would make
-// the helper 10 KB larger.
+// slotsIn returns the slots that count the atom, by number. slices.SortFunc would cost the helper 10 KB.
 func (l *Locker) slotsIn(a atom.Atom) ([]atom.Name, error) {
 	beginning := a.Name().SlotPrefix()
 	slots, err := l.namesOf(func(n atom.Name) bool { return n.IsSlot() && n.SlotPrefix() == beginning }, atom.ActiveLock)
@@ -200,9 +199,8 @@ func (l *Locker) eachLockOf(own record.Record, do func(*lockfile.Active)) error 
 	return nil
 }
 
-// trySlot tries to take the n-th slot, and adds to the outcome full the owners that have it, or that
-// have as many as the request allows. lockfile.GuardedError: another process guards a slot that this
-// newcomer could take.
+// trySlot tries to take the n-th slot, and adds to the outcome full the owners that have it, or as many as
+// the request allows. lockfile.GuardedError: another process guards a slot that this newcomer could take.
 func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *locker.Outcome) (bool, error) {
 	fresh := own
 	fresh.ExpireAfter, fresh.Source, fresh.Patience, fresh.Slots = limit.Never, policy.None, 0, 0
@@ -268,8 +266,7 @@ func isOwn(r *locker.Request, slot *lockfile.Active) bool {
 	return slot.Record.Owner.Same(r.Owner) || isSupervisors(r, slot)
 }
 
-// isTaken waits, if wait, until a newcomer that may yet give the slot up has done so or not. A damaged
-// slot counts as taken.
+// isTaken waits, if wait, while a newcomer may yet give the slot up. A damaged slot counts as taken.
 func (l *Locker) isTaken(r *locker.Request, slot atom.Name, wait bool, full *locker.Outcome) (bool, error) {
 	for {
 		active, err := l.Dir.Active(slot)

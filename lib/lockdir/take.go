@@ -145,8 +145,7 @@ func (l *Locker) withdraw(temp *lockfile.TempFile, own record.Record) error {
 	return errors.Join(err, temp.Withdraw())
 }
 
-// secondLook takes the mtime of the newcomer's lock, just touched, for now: both times are the file
-// system's.
+// secondLook takes the mtime of the newcomer's lock, just touched, for now, so both are the file system's.
 func (l *Locker) secondLook(r *locker.Request, name atom.Name, temp *lockfile.TempFile, p phase) (locker.Outcome, error) {
 	if p == stamped || r.Limits.IfElapsed == 0 && !r.Limits.Preempt() {
 		return locker.Outcome{Verdict: locker.Acquired}, nil

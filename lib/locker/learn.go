@@ -8,10 +8,9 @@ import (
 	"adlock/lib/record"
 )
 
-// Lesson is what the release of a lock with this record teaches; nil: nothing. A run that succeeded
-// teaches its runtime. A run that was ended at its limit, by its own supervisor or at a newcomer's
-// request, teaches that the limit was too short for it. A run that was ended sooner, or whose end
-// is unknown, teaches nothing.
+// Lesson is what the release of a lock with this record teaches; nil: nothing. A run that succeeded teaches
+// its runtime; one that was ended at its limit, by its own supervisor or at a newcomer's request, that the
+// limit was too short. A run that was ended sooner, or whose end is unknown, teaches nothing.
 func (r ReleaseRequest) Lesson(own record.Record) learn.Lesson {
 	held := own.Held()
 	switch {

@@ -12,9 +12,8 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// Line shows a person at a terminal what a process waits for: one line on standard error, rewritten
-// each second, that clears itself. The zero Line is ready; a nil one shows nothing. It may be used by
-// several goroutines.
+// Line shows a person at a terminal what a process waits for: one line on standard error, rewritten each
+// second, that clears itself. The zero Line is ready; nil shows nothing. Several goroutines may use it.
 type Line struct {
 	mu   sync.Mutex
 	text func() string

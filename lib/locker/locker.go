@@ -11,8 +11,7 @@ import (
 
 // Locker takes and releases atoms: those of a lock directory, or of a store.
 type Locker interface {
-	// Take is GetLock of the 1997 paper. A denial is an Outcome, not an error; Stuck comes with an
-	// error too.
+	// Take is GetLock of the paper. A denial is an Outcome, not an error; Stuck comes with an error too.
 	Take(Request) (Outcome, error)
 
 	// Release stamps the last lock and releases the atom. fault.Denied: the lock was lost.

@@ -162,8 +162,7 @@ func alarming(count, first int) bool {
 	return count == first
 }
 
-// tellPause reports a pause when it is a day old, and each time its age has doubled, so that it is not
-// forgotten.
+// tellPause reports a pause when it is a day old, and each time its age has doubled: it may be forgotten.
 func (rec Recorder) tellPause(denied runlog.Event, p policy.Pause) {
 	due, now := aDay, time.Now()
 	for e := range rec.recent(atom.Atom{Program: denied.Program, Host: denied.Host, Operator: denied.Operator, Operand: denied.Operand}) {

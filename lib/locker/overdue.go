@@ -16,8 +16,7 @@ import (
 	"adlock/lib/runlog"
 )
 
-// The last 10,000 lines or so of the runlog are read, but only if an owner has run for learn.Floor or
-// its notice.
+// The last 10,000 lines or so are read, but only if an owner has run for learn.Floor or its notice.
 const (
 	noticeBytes = 4 << 20
 	noticeRuns  = 100 // more runs would add nothing

@@ -14,8 +14,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// PauseFile holds the pause of the whole host, which root sets for maintenance. It belongs to root and
-// has mode 0644. Tests change the path.
+// PauseFile holds the pause of the host, for maintenance: root's, of mode 0644. Tests change the path.
 var PauseFile = "/var/lib/adlock.pause"
 
 // HostPause is the pause of the host. It is an error if users other than root may write the file, or if it

@@ -51,8 +51,7 @@ func Users(passwd, group string) ([]User, error) {
 	return users, nil
 }
 
-// number is -1 for a text that is no number, and for the largest: to the kernel it means "no change"
-// (setfsuid(2)).
+// number is -1 for a text that is no number, and for the largest, which is "no change" (setfsuid(2)).
 func number(text string) int {
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil || n == 1<<32-1 {

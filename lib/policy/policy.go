@@ -9,8 +9,7 @@ import (
 	"adlock/lib/limit"
 )
 
-// DefaultPause is between the signals of an ending. Neither limit has a default: nothing is skipped and
-// no job is ended without a person's setting.
+// DefaultPause is between an ending's signals. Limits have no default: a person must set them.
 const DefaultPause = 3 * time.Second
 
 // FutureSlack is how far in the future a last lock may lie: clocks differ a little, and some are coarse.
@@ -160,8 +159,7 @@ func (s Step) Granted() bool {
 	return s == Acquire || s == Expire || s == Reclaim || s == Unempty
 }
 
-// Decide returns what a newcomer does. The first reason in this order denies it: paused, too soon, the
-// active lock, readers, slots.
+// Decide is what a newcomer does. The first of these denies: pause, too soon, active lock, readers, slots.
 func Decide(t Terms, s Situation) Decision {
 	d := Decision{Step: decide(t.Limits, s.Last, s.Active), Active: s.Active, Reader: -1, terms: t, last: s.Last}
 	if s.Pause.Denies() {

@@ -61,8 +61,7 @@ func (id Identity) BootID() string {
 	return id.Boot
 }
 
-// Same tells whether both are one process, which may have changed its group, session, user and
-// image between the two readings.
+// Same tells whether both are one process, which may have changed group, session, user and image since.
 func (id Identity) Same(other Identity) bool {
 	other.PGID, other.SID, other.UID, other.Image = id.PGID, id.SID, id.UID, id.Image
 	id.Boot, other.Boot = id.BootID(), other.BootID()
@@ -102,8 +101,7 @@ func Of(pid int) (Identity, error) {
 	return where, nil
 }
 
-// OfChild is Of for a child that is not reaped yet. If /proc hides it, because it has changed its user,
-// its identity has no start.
+// OfChild is Of for a child not reaped yet. One that /proc hides, as it changed its user, has no start.
 func OfChild(pid int) (Identity, error) {
 	id, err := Of(pid)
 	if !errors.Is(err, unix.EPERM) {
@@ -138,8 +136,7 @@ func Readable() error {
 	return err
 }
 
-// Passing is Readable, but returns nil if /proc is missing, for a verb that only looks or removes a stale
-// lock.
+// Passing is Readable, but nil if /proc is missing, for a verb that only looks or removes a stale lock.
 func Passing() error {
 	if err := Readable(); fault.KindOf(err) != fault.Unavailable {
 		return err
@@ -286,8 +283,7 @@ func climb(self, first int, parent func(pid int) (int, error)) ([]int, error) {
 	return line, nil
 }
 
-// Find reads one process, even if the process table does not show it. The error is unix.ESRCH if
-// no process has that pid.
+// Find reads one process, even if the table does not show it; unix.ESRCH if no process has that pid.
 func Find(pid int) (Entry, error) {
 	e, err := look(pid)
 	if err != unix.EPERM {

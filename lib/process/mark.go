@@ -118,8 +118,7 @@ type marked struct {
 type TableReader func(see func(*Entry) bool) ([]Entry, error)
 
 // look finds the processes that bear the mark, and reads the table again while one of them does not show
-// its environment, but not after one was late: it would be late again. known tells which belong to the job
-// anyway.
+// its environment, but not after one was late, as it would be again. known are members anyway.
 func (m mark) look(table TableReader, known func(Key) bool) (seen marked, list []Entry, err error) {
 	for look, end := 1, time.Now().Add(markedWithin); ; look++ {
 		shown := newEnvironments()

@@ -53,8 +53,7 @@ func (k *Membership) AddGroup(id Identity) {
 // Empty tells whether there can be no member.
 func (k *Membership) Empty() bool { return len(k.Roots) == 0 && len(k.bands) == 0 && k.mark == nil }
 
-// Look returns a process table in which it has looked for the job's mark, but not at processes that are
-// recorded, or else known.
+// Look returns a table in which it has looked for the job's mark, but not at recorded or known processes.
 func (k *Membership) Look(table TableReader, known func(Key) bool) (list []Entry, err error) {
 	if k.mark == nil {
 		return table(nil)
@@ -63,8 +62,7 @@ func (k *Membership) Look(table TableReader, known func(Key) bool) (list []Entry
 	return list, err
 }
 
-// Doubts returns the processes of which Look could not find out whether they bear the mark, and Find has
-// found no other sign.
+// Doubts are the processes that may bear the mark, as Look could not tell, and that Find has not found.
 func (k *Membership) Doubts() []Entry { return k.seen.doubts }
 
 // Find returns the living members, parents before children: if a shell's foreground child were ended

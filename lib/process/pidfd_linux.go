@@ -25,8 +25,7 @@ var lastPidfd = sync.OnceValue(func() int {
 
 func lastOf(descriptors uint64) int { return int(min(descriptors, 1<<20)) - spare }
 
-// openPidfd returns noPidfd if it cannot get one: before Linux 5.3, in a sandbox, or with too few
-// descriptors left.
+// openPidfd returns noPidfd if there is none: before Linux 5.3, in a sandbox, or with few descriptors left.
 func openPidfd(pid int) int {
 	fd, err := unix.PidfdOpen(pid, 0) // close-on-exec by default
 	if err != nil {
@@ -84,8 +83,7 @@ func inodeOfPidfd(fd int) uint64 {
 	return st.Ino
 }
 
-// inodeOf returns the pidfd inode of the process that has this pid now; 0 if there is none, or if
-// an inode does not identify a process.
+// inodeOf returns the pidfd inode of the process with this pid; 0: none, or one that identifies no process.
 func inodeOf(pid int) (uint64, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {

@@ -43,8 +43,7 @@ func (job Job) OfThisBoot() Job {
 	return job
 }
 
-// Survived returns an error that names a recorded process, other than the owner, that lives or
-// cannot be proved dead; nil if there is none.
+// Survived names a recorded process, other than the owner, that lives or cannot be proved dead; nil: none.
 func (job Job) Survived() error {
 	for _, id := range job.Recorded() {
 		if id.Life() != Dead {
@@ -167,8 +166,7 @@ func (job Job) Marked() (pids []int, err error) {
 	return pids, err
 }
 
-// Left tells whether another process than the owner bears the job's mark. This process and its ancestors
-// do not count.
+// Left tells whether another process than the owner, this one and its ancestors bears the job's mark.
 func (job Job) Left() (bool, error) {
 	marked, err := job.Marked()
 	if err != nil {

@@ -113,8 +113,7 @@ const (
 	Damaged                // anything else, or cut short: never replaced
 )
 
-// Parse reads the content of an active lock. A record that is cut short is Damaged: half a pid would be
-// another process's.
+// Parse reads the content of an active lock. A record cut short is Damaged: half a pid would be another's.
 func Parse(content []byte) (Record, Content) {
 	record, _, kind := ParseAll(content)
 	return record, kind

@@ -65,8 +65,7 @@ func hintAt(command []string) string {
 	return ""
 }
 
-// hintAtPrefix: in the place of the first word flock(1) has its lock file, and timeout(1) its time
-// (a bare number is seconds).
+// hintAtPrefix: flock(1) has its lock file in the first word's place, timeout(1) its time (bare: seconds).
 func hintAtPrefix(first string, command []string) string {
 	_, missing := supervise.Find(command[0])
 	switch {

@@ -45,8 +45,7 @@ func (r *run) doom() {
 	r.end(0)
 }
 
-// watchJob watches, in a goroutine, whether the job works. An error counts as work, and the job is
-// watched again later.
+// watchJob watches, in a goroutine, whether the job works. An error counts as work, until the next watch.
 func (r *run) watchJob() {
 	r.watched = make(chan idle.Verdict, 1)
 	go func() {

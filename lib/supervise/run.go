@@ -12,8 +12,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// run is the state of a running job. One goroutine owns it and also reaps, so a pid that it has not
-// reaped is still the job's.
+// run is a running job. One goroutine owns it and also reaps: a pid that it has not reaped is the job's.
 type run struct {
 	*Supervisor
 	pid    int

@@ -28,10 +28,9 @@ type catcher struct {
 // the runtime would print a trace on it.
 var forwarded = [...]os.Signal{unix.SIGQUIT, unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2}
 
-// newCatcher starts to catch the forwarded signals. One that was ignored at the start (nohup) stays
-// ignored, here and in the job: Notify would revert that. One goroutine forwards them all, as each would
-// cost two switches between threads, and it does not call Notify, for which the runtime would enlarge its
-// stack.
+// newCatcher starts to catch the forwarded signals. One ignored at the start (nohup) stays ignored, here
+// and in the job: Notify would revert that. One goroutine forwards them all, as each would cost two
+// switches between threads, and does not call Notify, for which the runtime would enlarge its stack.
 func newCatcher(cancelled func(syscall.Signal)) catcher {
 	c := catcher{make(chan os.Signal), make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})}
 	var caught [len(forwarded)]chan os.Signal
@@ -153,14 +152,12 @@ func (r *run) resume() {
 	r.resumed = process.Boottime()
 }
 
-// outdated is how late after a CONT a TSTP may arrive that was sent before that CONT: the runtime
-// does not keep the order. If both come within that time, only the CONT counts: a job that stays
-// stopped would hold the atom for good.
+// outdated is how late after a CONT a TSTP sent before it may arrive: the runtime does not keep the order.
+// Of both within that time only the CONT counts: a job that stays stopped would hold the atom for good.
 const outdated = 100 * time.Millisecond
 
-// signalAll sends sig to every process of the job, parents first, except to the job of a nested
-// supervisor: the nested supervisor forwards signals to that job. STOP cannot be caught and
-// forwarded, so signalAll sends it there too.
+// signalAll sends sig to every process of the job, parents first, but not to the job of a nested
+// supervisor, which forwards signals itself. STOP cannot be caught and forwarded, so it is sent there too.
 func (r *run) signalAll(sig syscall.Signal) {
 	members, err := r.place.members()
 	r.note(err)

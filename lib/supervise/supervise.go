@@ -39,8 +39,7 @@ type Job struct {
 	Args    []string // the argument vector, the command's name first
 	Env     []string // the whole environment
 
-	// Keeps returns descriptors of this process that stay open in the job, under the same numbers. It
-	// may be nil.
+	// Keeps returns descriptors of this process that stay open in the job, with their numbers. May be nil.
 	Keeps func() []int
 
 	QuietOK bool // hold the output back for Show
@@ -57,8 +56,7 @@ type Job struct {
 	ExpireAfter time.Duration // counted from Run, without the sleep of the machine
 	Watch       time.Duration // end it only if it was idle during a watch of this length; 0: in any case
 
-	// End ends the job when it gets a pause (the time between the signals). It is for a lock whose
-	// owner no other process can end. It may be nil.
+	// End ends the job when it gets the pause between the signals, if no other process can. May be nil.
 	End <-chan time.Duration
 
 	// Cancelled is called, by another goroutine, with a signal that ends this process before the
@@ -83,8 +81,7 @@ type Job struct {
 	// the job, and may be nil.
 	Record, Rest func([]process.Identity) error
 
-	// BeingEnded reports whether another process is ending the job. Any goroutine may call it.
-	// It may be nil if no other process ends the job.
+	// BeingEnded reports whether another process is ending the job, to any goroutine. Nil: none ever does.
 	BeingEnded func() bool
 }
 
@@ -104,8 +101,7 @@ type Supervisor struct {
 
 // Result is the end of a job.
 type Result struct {
-	// Started: the command ran. If it is false, Run returned an error, nothing has happened, and
-	// the last lock must not be stamped.
+	// If false, Run returned an error, nothing has happened, and the last lock must not be stamped.
 	Started bool
 
 	Status  int            // as a shell has it: exit status, 128+signal, or fault.StatusExpired

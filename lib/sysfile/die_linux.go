@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// raise returns if this process survives. It calls the kernel directly, because the runtime restores
-// the default action of only three signals.
+// raise returns if this process survives. The runtime itself restores the default of only three signals.
 func raise(sig unix.Signal) {
 	// RLIMIT_CORE does not apply to a core that is piped to a program (core(5)).
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)

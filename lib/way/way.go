@@ -120,8 +120,7 @@ func checkAbove(path, what string, advice func() string, st *unix.Stat_t) error 
 	return nil
 }
 
-// OthersMayWrite tells whether another user than root and this one may write to the file or
-// directory at path.
+// OthersMayWrite tells whether another user than root and this one may write to the file or directory.
 func OthersMayWrite(path string, st *unix.Stat_t) bool {
 	mode := uint32(st.Mode)
 	return mode&0o002 != 0 || mode&0o020 != 0 && !oursAlone(path, st)

@@ -34,9 +34,8 @@ type Options struct {
 
 	Match func(atom.Atom) bool // which atoms get series; nil: all
 
-	// There reports whether the lock directory has a lock of the atom, active or last; nil: it has
-	// one of every atom. An atom that was taken in the directory and has no lock there is retired
-	// (adlock clear --last), and its figures are left out.
+	// There reports whether the lock directory has an active or last lock of the atom; nil: of every atom.
+	// An atom that was taken there and has none is retired (adlock clear --last): its figures are left out.
 	There func(atom.Atom) bool
 }
 

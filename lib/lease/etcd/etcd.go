@@ -86,8 +86,7 @@ func (k keys) ask(token string) string { return k.atom + "ask/" + token }
 func (k keys) line(seat seat) string   { return k.atom + "line/" + string(seat) }
 func (k keys) beat(seat seat) string   { return k.atom + "beat/" + string(seat) }
 
-// seat is the last part of a place's keys: writers or readers, and the token. everyone is the
-// prefix of all seats.
+// seat is the last part of a place's keys: writers or readers, and the token. everyone begins all seats.
 type seat string
 
 const (
@@ -256,8 +255,7 @@ type stood struct {
 	moved    bool          // it was read at another revision before
 }
 
-// stillness returns how long this process has seen the heartbeat at the revision, and whether the
-// heartbeat has moved since the first look.
+// stillness returns how long this process has seen the heartbeat at the revision, and whether it has moved.
 func (s *Store) stillness(key string, revision int64) (still time.Duration, moved bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

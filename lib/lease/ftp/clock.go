@@ -15,8 +15,7 @@ import (
 
 const clockLasts = time.Minute
 
-// now returns the time by the server's clock: it stores a file and asks for the file's time. Each
-// machine has one such file, which stays.
+// now returns the server's time: it stores a file, one for each machine, and asks for the file's time.
 func (s *Store) now(ctx context.Context) (time.Time, error) {
 	if time.Since(s.clockRead) > clockLasts {
 		clock, err := clockName()

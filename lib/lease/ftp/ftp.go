@@ -142,8 +142,7 @@ func (s *Store) unfit(how string) error {
 	return &fault.Error{Kind: fault.Unavailable, Object: s.String(), Err: fmt.Errorf("%s: %w", how, lease.ErrUnfit)}
 }
 
-// unlisted is the error if a list lacks a file that was made: no other newcomer would find the
-// file. The server may keep it under another name.
+// unlisted is the error if a list lacks a file just made, as under another name: no newcomer would find it.
 func (s *Store) unlisted(file string) error {
 	return s.unfit("does not list " + file + ", which was made")
 }
@@ -153,8 +152,7 @@ func clockName() (string, error) {
 	return "clock." + atom.Canonify(node), err
 }
 
-// putClock stores the first file in the directory. It fails if the address has a wrong directory,
-// or if the user may not write there.
+// putClock stores the first file in the directory. It fails if that is missing, or closed to this user.
 func (s *Store) putClock(ctx context.Context, clock string) error {
 	return s.refused("the directory is not there, or the user may not write to it", timed(s.store(ctx, s.in(clock), clockText())))
 }
@@ -183,8 +181,7 @@ func (s *Store) replace(ctx context.Context, file string, content []byte) error 
 	return err
 }
 
-// install puts a stored file in the place of another by a rename or, if the server refuses that, by
-// storing the content there.
+// install puts a stored file in the place of another by a rename or, if refused, by storing it there.
 func (s *Store) install(ctx context.Context, temporary, file string, content []byte) (renamed bool, err error) {
 	if err = s.rename(ctx, temporary, file); err == nil {
 		return true, nil
@@ -384,8 +381,7 @@ func ignoreMissing(err error) error {
 
 type passed map[int]generation
 
-// still reports whether a generation has not changed since: it still has no record, or its owner
-// still has the same heartbeat.
+// still reports whether a generation is unchanged: it has no record yet, or its owner the same heartbeat.
 func (p passed) still(g *generation) bool {
 	then, there := p[g.n]
 	switch {
@@ -410,9 +406,8 @@ func (f *sight) largest(name atom.Name) int {
 	return 0
 }
 
-// look finds the largest generation that still holds the atom, except own and those that were
-// passed. No generation below a released one holds the atom: otherwise the owner of the released
-// one would not have begun.
+// look finds the largest generation that still holds the atom, except own and those passed. None below a
+// released one holds the atom: otherwise the owner of the released one would not have begun.
 func (s *Store) look(ctx context.Context, name atom.Name, own int, past passed) (sight, error) {
 	names, err := s.list(ctx)
 	if err != nil {
@@ -481,9 +476,8 @@ func (s *Store) snapshot(ctx context.Context, name atom.Name, f sight) (seen lea
 	return seen, nil
 }
 
-// last reads the last lock. The time of the file is by the server's clock, and counts: the time in
-// its content is by the writer's clock. But a time that was kept from an earlier last lock is by
-// the server's clock, and counts.
+// last reads the last lock. The time of the file, by the server's clock, counts; that in its content is by
+// the writer's clock. But a time kept from an earlier last lock is by the server's clock, and counts.
 func (s *Store) last(ctx context.Context, name atom.Name, names []string) (lease.Last, error) {
 	if !slices.Contains(names, name.LastLock()) {
 		return lease.Last{}, nil

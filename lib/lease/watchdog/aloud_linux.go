@@ -46,9 +46,8 @@ func membersOf(job process.Job) []process.Entry {
 	return members.Find(list, func(process.Key) bool { return false })
 }
 
-// openStandardError opens a process's standard error anew: it appends to a file, does not block on
-// a pipe, and does not make a terminal this process's. -1: it cannot be opened, or the pid now
-// belongs to another process.
+// openStandardError opens a process's standard error anew: it appends to a file, does not block on a pipe,
+// and makes no terminal this process's. -1: it cannot be opened, or the pid now is another process's.
 func openStandardError(k process.Key) int {
 	path := "/proc/" + strconv.Itoa(k.PID) + "/fd/2"
 	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_APPEND|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)

@@ -68,8 +68,7 @@ func Create(path string) (*Dir, error) {
 	if err := MayMake(path); err != nil {
 		return nil, err
 	}
-	// So no other user can enter them in between. (The umask is the whole process's; no job has been
-	// started yet.)
+	// So no other user can enter them in between. (The umask is the process's; no job has begun yet.)
 	defer unix.Umask(unix.Umask(0o077))
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, cannotMake(path, err)
@@ -77,8 +76,7 @@ func Create(path string) (*Dir, error) {
 	return Open(path)
 }
 
-// MayMake refuses a path that is not absolute: from another working directory it would be another lock
-// directory.
+// MayMake refuses a path that is not absolute: elsewhere it would be another lock directory.
 func MayMake(path string) error {
 	if filepath.IsAbs(path) {
 		return nil

@@ -43,9 +43,8 @@ func (l *line) isHead(token string) bool {
 	return l.file == nil || l.tries() || l.passes(token)
 }
 
-// join has the newcomer wait in the line. It returns a descriptor that can be read when the newcomer is
-// the head; below 0: it is, or goes on without a line. fresh: it has just become the head, and what it
-// saw before may have changed.
+// join has the newcomer wait in the line. It returns a descriptor that can be read when the newcomer is the
+// head; below 0: it is, or goes on without. fresh: it is just now the head; what it saw may have changed.
 func (l *line) join() (granted int, fresh bool) {
 	if l.file.IsAwaited() && !l.file.IsAtItsPath() { // another waiter has passed the head
 		l.leave()

@@ -96,8 +96,7 @@ func (t *TempFile) Link(name string) error {
 	return nil
 }
 
-// Linux says EPERM of FAT, of FUSE without links and of fs.protected_hardlinks (link(2)); network file
-// systems and older kernels say the others.
+// Linux: EPERM of FAT, FUSE and fs.protected_hardlinks (link(2)); the others of network and older systems.
 func cannotLink(path string, err error) error {
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
 		return &fault.Error{Kind: fault.CannotCreate, Object: path, Err: fmt.Errorf("%w (hard links are refused here: "+
