@@ -110,8 +110,8 @@ func (job Job) mark(where Identity) (m mark, ok bool) {
 
 type marked struct {
 	members map[Key]bool
-	doubts  []Entry // the processes that may belong to the job
-	changed bool    // one of these may show its environment in a moment
+	doubts  []*Entry // the processes that may belong to the job
+	changed bool     // one of these may show its environment in a moment
 }
 
 // TableReader is Table, or adds to what Table returns.
@@ -151,14 +151,14 @@ func (m mark) find(list []Entry, shown map[Key]environment, known func(Key) bool
 		switch {
 		case !m.mayBear(e, known):
 		case m.hasImage(e) && m.ageless:
-			seen.doubts = append(seen.doubts, e)
+			seen.doubts = append(seen.doubts, &e)
 		case m.isLater(e) && m.hasImage(e) && !m.hasElder(e, byPID), carries(env.text, m.token):
 			seen.members[e.Key()] = true
 		case errors.Is(env.err, errChanging):
 			seen.changed = true
-			seen.doubts = append(seen.doubts, e)
+			seen.doubts = append(seen.doubts, &e)
 		case m.isLater(e) && errors.Is(env.err, errUnreadable) && m.isOrphan(e, byPID):
-			seen.doubts = append(seen.doubts, e)
+			seen.doubts = append(seen.doubts, &e)
 		}
 	}
 	return seen

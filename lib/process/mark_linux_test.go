@@ -185,7 +185,7 @@ func TestWhatIsFoundThroughItsParentIsNotInDoubt(t *testing.T) {
 	isChild := func(e Entry) bool { return e.PID == child }
 	actor.Eventually(t, "the child shows no environment", func() bool {
 		list := must.Get(k.Look(Table, nothing))(t)
-		doubtful := slices.ContainsFunc(k.Doubts(), isChild)
+		doubtful := slices.ContainsFunc(k.Doubts(), func(e *Entry) bool { return isChild(*e) })
 		if found := k.Find(list, nothing); !slices.ContainsFunc(found, isChild) || len(k.Doubts()) > 0 {
 			t.Errorf("found %v, in doubt %v", found, k.Doubts())
 		}

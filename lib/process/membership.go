@@ -63,7 +63,7 @@ func (k *Membership) Look(table TableReader, known func(Key) bool) (list []Entry
 }
 
 // Doubts are the processes that may bear the mark, as Look could not tell, and that Find has not found.
-func (k *Membership) Doubts() []Entry { return k.seen.doubts }
+func (k *Membership) Doubts() []*Entry { return k.seen.doubts }
 
 // Find returns the living members, parents before children: if a shell's foreground child were ended
 // before the shell, the shell would go on to its next command. A process that was a member before (known)
@@ -89,7 +89,7 @@ func (k *Membership) Find(list []Entry, known func(Key) bool) []Entry {
 		e.ByBand = k.inBand(e) || k.seen.members[e.Key()]
 		found = append(found, e)
 	}
-	k.seen.doubts = slices.DeleteFunc(k.seen.doubts, func(e Entry) bool { return seen[e.Key()] })
+	k.seen.doubts = slices.DeleteFunc(k.seen.doubts, func(e *Entry) bool { return seen[e.Key()] })
 	return found
 }
 
