@@ -39,8 +39,7 @@ func clear(words []string) (int, error) {
 	return 0, smith.Clear(lock.Name, found)
 }
 
-// lockFound returns the view of the lock. If only readers hold the atom, an active lock means the
-// first of them.
+// lockFound returns the view of the lock. If only readers hold the atom, an active lock means the first.
 func lockFound(lock atom.File, entries []locker.Entry, slots []locker.Slot) (*locker.View, error) {
 	for _, s := range slots {
 		if s.Name == lock.Name {
@@ -63,8 +62,7 @@ func lockFound(lock atom.File, entries []locker.Entry, slots []locker.Slot) (*lo
 	return &locker.View{}, e.Err
 }
 
-// forget is `adlock tune --reset` if the locks are in a store. adlock-report has found out which
-// atom is meant.
+// forget is `adlock tune --reset` if the locks are in a store. adlock-report has found the atom meant.
 func forget(words []string) (int, error) {
 	lock := atom.File{}
 	if len(words) == 1 {

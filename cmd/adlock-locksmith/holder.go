@@ -30,8 +30,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// holder is the process that holds an atom for a script: a child of init, in a session of its own,
-// with none of the script's descriptors.
+// holder holds an atom for a script: a child of init, in its own session, without the script's descriptors.
 type holder struct {
 	*leaseArgs
 	smith  *lease.Locker
@@ -50,8 +49,7 @@ type holder struct {
 
 const askerLine = 3
 
-// heldUntil is the verb of the holder, and runs until the atom is released. No process waits for
-// its status.
+// heldUntil is the verb of the holder; it runs until the release. No process waits for its status.
 func heldUntil(args []string) (int, error) {
 	if !config.SaysOwner(args) {
 		return 0, config.LibraryOnly("holder")
@@ -241,8 +239,7 @@ func (h *holder) remove(file string) error {
 	return fault.Wrap(h.dir.Path(file), err)
 }
 
-// removeWord removes the file unless another acquisition of the same process has
-// left its own.
+// removeWord removes the file unless another acquisition of the same process has left its own.
 func (h *holder) removeWord() error {
 	text, err := os.ReadFile(h.dir.Path(h.wordName()))
 	if err != nil || !strings.Contains(string(text), h.token) {

@@ -16,8 +16,7 @@ import (
 )
 
 // keeper is the hold.Keeper of `adlock hold` for an atom in a store. It uses a holder, as a script does:
-// this process belongs to the job of the program, so it could not end that job when the lease is
-// lost.
+// this process belongs to the job of the program, so it could not end that job when the lease is lost.
 type keeper struct {
 	*hold.Args
 	args []string
@@ -43,8 +42,7 @@ func keep(a *hold.Args, args []string) (hold.Keeper, error) {
 	return k, k.rootPaths()
 }
 
-// rootPaths makes the paths in the environment absolute for the holder, which has another
-// working directory.
+// rootPaths makes paths in the environment absolute for the holder, which has another working directory.
 func (k *keeper) rootPaths() error {
 	if err := os.Setenv("ADLOCK_DIR", k.dir); err != nil {
 		return fault.Wrap("ADLOCK_DIR", err)
@@ -60,7 +58,6 @@ func (k *keeper) rootPaths() error {
 	return fault.Wrap("ADLOCK_LOGDIR", err)
 }
 
-// Take has a holder take the atom.
 func (k *keeper) Take(r locker.Request) (locker.Outcome, error) {
 	line, err := startHolder(r.Owner, k.args)
 	if err != nil {
@@ -75,7 +72,8 @@ func (k *keeper) Take(r locker.Request) (locker.Outcome, error) {
 	close(answered)
 	r.Line.Clear()
 	if err != nil && <-gaveUp {
-		return locker.Outcome{Verdict: locker.Busy, Reason: "not waited for any longer"}, nil
+		const why = "not waited for any longer"
+		return locker.Outcome{Verdict: locker.Busy, Reason: why, Figures: why}, nil
 	}
 	if err == nil && outcome.Verdict == locker.Acquired {
 		go k.listen(said)
@@ -102,16 +100,14 @@ func giveUp(line, asker *os.File, answered <-chan struct{}) bool {
 	}
 }
 
-// hangUp closes the line in the direction to the holder, which then reads the end of its input but
-// can still answer.
+// hangUp closes the direction to the holder, which reads the end of its input and can still answer.
 func hangUp(line *os.File) {
 	if raw, err := line.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_WR) }) // fails if the holder is gone
 	}
 }
 
-// listen waits until the holder has to end the program, or is gone: then its watchdog ends the
-// program.
+// listen waits until the holder has to end the program, or is gone: then its watchdog ends the program.
 func (k *keeper) listen(said *json.Decoder) {
 	var m message
 	switch err := said.Decode(&m); {
@@ -122,11 +118,9 @@ func (k *keeper) listen(said *json.Decoder) {
 	}
 }
 
-// Lost sends what the holder reports.
 func (k *keeper) Lost() <-chan string { return k.lost }
 
-// Release tells the holder to release. If the owner is dead (Again) the holder may have
-// done so by itself.
+// Release tells the holder to release. If the owner is dead (Again) the holder may have done so by itself.
 func (k *keeper) Release(r locker.ReleaseRequest) error {
 	err := k.release(r)
 	if r.Again && fault.KindOf(err) == fault.Denied {

@@ -78,9 +78,8 @@ func (h *leaseArgs) parse(args []string) (dir string, err error) {
 	return h.DirectoryOf(rest[0])
 }
 
-// takeLease takes the atom for the asking script and leaves a holder behind: a process of
-// its own that tends the lease, watches the script, and releases on request or when the
-// script is gone. This process reports the result.
+// takeLease takes the atom for the asking script and leaves a holder behind: a process that tends the
+// lease, watches the script, and releases on request or when that is gone. This process reports the result.
 func takeLease(args []string) (int, error) {
 	if !config.SaysOwner(args) {
 		return 0, config.LibraryOnly("lease")
@@ -119,8 +118,7 @@ func takeLease(args []string) (int, error) {
 	return config.Answer(outcome.Verdict), nil
 }
 
-// startHolder starts the holder, which answers on the line. When the line is closed the
-// holder gives up, as then no process waits for the atom.
+// startHolder starts the holder, which answers on the line, and gives up when the line is closed.
 func startHolder(owner process.Identity, args []string) (line *os.File, err error) {
 	ours, theirs, err := sysfile.SocketPair()
 	if err != nil {

@@ -25,7 +25,6 @@ func list(args []string) (int, error) {
 	return 0, listing.Write(os.Stdout, entries, slots, err)
 }
 
-// askStore opens the store of the settings.
 func askStore() (*lease.Locker, error) {
 	store, err := config.Store()
 	if err != nil {

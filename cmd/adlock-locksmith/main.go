@@ -1,5 +1,4 @@
-// Command adlock-locksmith holds locks in a store beyond this machine: see
-// adlock-locksmith(1). `adlock run --store` and adlock.sh start it.
+// Command adlock-locksmith(1) holds locks in a store. `adlock run --store` and adlock.sh start it.
 package main
 
 import (

@@ -16,6 +16,7 @@ type message struct {
 
 	Verdict      locker.Verdict   `json:",omitempty"`
 	Reason       string           `json:",omitempty"`
+	Figures      string           `json:",omitempty"`
 	Token, Fence string           `json:",omitempty"`
 	Blocker      int              `json:",omitempty"`
 	Node         string           `json:",omitempty"`
@@ -24,18 +25,17 @@ type message struct {
 
 func messageOf(o locker.Outcome, err error) message {
 	return message{
-		Verdict: o.Verdict, Reason: o.Reason, Token: o.Token, Fence: o.Fence,
+		Verdict: o.Verdict, Reason: o.Reason, Figures: o.Figures, Token: o.Token, Fence: o.Fence,
 		Blocker: o.Blocker, Node: o.Node, Error: listing.FailureOf(err),
 	}
 }
 
 func (m message) outcome() locker.Outcome {
-	return locker.Outcome{Verdict: m.Verdict, Reason: m.Reason, Token: m.Token, Fence: m.Fence, Blocker: m.Blocker, Node: m.Node}
+	return locker.Outcome{Verdict: m.Verdict, Reason: m.Reason, Figures: m.Figures, Token: m.Token, Fence: m.Fence, Blocker: m.Blocker, Node: m.Node}
 }
 
 func (m message) send(to io.Writer) error { return json.NewEncoder(to).Encode(m) }
 
-// readAnswer reads the holder's answer, and calls waits for what comes before it.
 func readAnswer(from *json.Decoder, waits func(locker.Outcome)) (locker.Outcome, error) {
 	for {
 		var m message

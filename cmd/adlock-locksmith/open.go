@@ -74,8 +74,7 @@ func openIn(path, address, host, leaseAsked string, h *hook.Hook) (*lease.Locker
 	return l, err
 }
 
-// recorderIn is the recorder of a host, whose name is canonical already, in the lock
-// directory at path.
+// recorderIn is the recorder of a host, whose name is canonical already, in the lock directory at path.
 func recorderIn(path, host string, h *hook.Hook) (locker.Recorder, error) {
 	dir, err := lockfile.Create(path)
 	if err != nil {

@@ -9,9 +9,8 @@ import (
 	"adlock/lib/lockdir/lockfile"
 )
 
-// dial connects to the holder of the acquisition. Its socket is reached from within
-// the lock directory: the path of a socket may have little more than 100 bytes
-// (unix(7)).
+// dial connects to the holder of the acquisition. Its socket is reached from within the lock directory: the
+// path of a socket may have little more than 100 bytes (unix(7)).
 func dial(dir, token string) (net.Conn, error) {
 	d, err := lockfile.Open(dir) // checked: only this user's holders are there
 	if err != nil {
@@ -24,7 +23,7 @@ func dial(dir, token string) (net.Conn, error) {
 	return net.Dial("unix", atom.HolderSocketName(token))
 }
 
-// listen makes the holder's socket; it leaves this process in the lock directory.
+// listen leaves this process in the lock directory.
 func listen(d *lockfile.Dir, token string) (net.Listener, error) {
 	if err := unix.Fchdir(d.Fd()); err != nil {
 		return nil, err

@@ -14,8 +14,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// sweepAfter is the least age at which a holder's file is checked: a new holder may not
-// listen yet.
+// sweepAfter is the least age at which a holder's file is checked: a new holder may not listen yet.
 const sweepAfter = time.Minute
 
 // sweep removes what killed holders have left in the directory: sockets without a listener, and
@@ -48,8 +47,7 @@ func tokenIn(file string) string {
 	return " " + token
 }
 
-// listens reports whether a process listens at a socket in this directory. A holder ignores the
-// connection, as no message follows.
+// listens reports whether a process listens at a socket. A holder ignores a connection without a message.
 func listens(socket string) bool {
 	line, err := net.Dial("unix", socket)
 	if err == nil {

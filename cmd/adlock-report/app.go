@@ -16,7 +16,6 @@ import (
 	"adlock/lib/fault"
 )
 
-// verb is one verb: its options, which set the fields of a query, and its action.
 type verb struct {
 	options   func(*query) []config.Option
 	args      bool       // it takes NAMEs
@@ -171,7 +170,6 @@ func (v *value) String() string { return v.text }
 
 func (v *value) IsBoolFlag() bool { return v.Arg == "" }
 
-// refusal is the library's error about the options of a command, in our form.
 func refusal(p *config.Program, command *cli.Command, err error) error {
 	var names []string
 	for _, flag := range command.Flags {

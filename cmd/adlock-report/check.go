@@ -98,7 +98,7 @@ func checkFile(c *lint.Checker, path string) ([]lint.Mistake, error) {
 	return mistakes, nil
 }
 
-// readText reads a file, or standard input for "-". Reading a pipe might block for ever.
+// readText refuses a pipe, which might block for ever.
 func readText(path string) (string, error) {
 	file := os.Stdin
 	if path != lint.StandardInput {
@@ -153,8 +153,7 @@ func checker(q *query) (*lint.Checker, error) {
 	return c, nil
 }
 
-// isOnNetwork tries the nearest directory that can be read. The file itself is not opened: it may be a
-// device.
+// isOnNetwork tries the nearest readable directory. The file itself is not opened: it may be a device.
 func isOnNetwork(path string) bool {
 	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -201,7 +200,6 @@ func isTold(name string, as asUser) bool {
 	})
 }
 
-// checkOthers makes c look at what crontabs of other users name, with those users' rights.
 func checkOthers(c *lint.Checker, own longest, as asUser) error {
 	users, err := others()
 	if err != nil {

@@ -23,8 +23,7 @@ const childName = "adlock: all users"
 // parent is the pipe to the parent process; nil: this process is not the child.
 var parent *os.File
 
-// The parent-death signal is sent when the thread that started the child ends, so the main
-// goroutine stays on the main thread.
+// The parent-death signal is sent when the thread that started the child ends: keep to the main thread.
 func init() { runtime.LockOSThread() }
 
 func childMain() {

@@ -22,7 +22,6 @@ var configVerb = verb{
 	show:  showConfig,
 }
 
-// showConfig shows the settings that count for an atom, or in general, and the mistakes in the files.
 func showConfig(q *query) error {
 	if q.check != "" {
 		return checkSettings(q)

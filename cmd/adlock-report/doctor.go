@@ -59,8 +59,7 @@ func systemCrontabs() []string {
 	return append([]string{"/etc/crontab"}, files...)
 }
 
-// homelessUsers starts the child process only for a job under adlock: a machine that cannot start one is
-// to be examined, too.
+// homelessUsers starts the child only for a job under adlock: a machine that cannot is to be examined, too.
 func homelessUsers(files []string) (users []string) {
 	as, failed := userTest()
 	look := homelessTest(as)

@@ -15,7 +15,6 @@ import (
 	"adlock/lib/runlog"
 )
 
-// details describes an event in words, without its time, kind and atom.
 func details(e *runlog.Event) string {
 	var parts []string
 	say := func(there bool, text string) {
@@ -63,7 +62,6 @@ func details(e *runlog.Event) string {
 	return strings.Join(parts, ", ")
 }
 
-// eventObject is an event in JSON, with the user if there are several.
 type eventObject struct {
 	*runlog.Event
 	user string

@@ -31,7 +31,6 @@ func (q *query) allUsersOption() config.Option {
 	}
 }
 
-// account is the lock directory of a user and its runlog.
 type account struct {
 	user string // "": --all-users was not asked for
 	uid  int
@@ -71,11 +70,9 @@ var (
 	patience = otheruser.Patience{Silence: time.Second, Whole: 1500 * time.Millisecond}
 )
 
-// silent are the users whose directories did not answer, with the errors. A thread still waits for
-// each, so it is not read again (status --watch).
+// silent are the users whose directories did not answer. A thread still waits for each: read none again.
 var silent = map[int]error{}
 
-// answer is what was collected for one user.
 type answer[T any] struct {
 	user     string
 	value    T       // its zero value if the lock directory could not be read
@@ -181,8 +178,7 @@ func userTest() (asUser, error) {
 	return withRightsOf(users), err
 }
 
-// withRightsOf bounds the time for all calls for a user together (patience.Whole), as a crontab may name
-// any number of slow paths.
+// withRightsOf bounds all calls for a user together (patience.Whole): a crontab may name many paths.
 func withRightsOf(users []otheruser.User) asUser {
 	return func(name string, do func() bool) bool {
 		u := userCalled(users, name)
@@ -340,7 +336,6 @@ func (a *account) read(fd int, path string) error {
 	return nil
 }
 
-// firstAtoms leaves out the files of all atoms after the first mostAtoms.
 func firstAtoms(names []string) (kept []string, omitted int) {
 	var atoms []atom.Name
 	for _, name := range names {
@@ -374,8 +369,7 @@ func (a *account) own() {
 	}
 }
 
-// readRunlog goes through the descriptor fd, which the user cannot redirect by changing a directory
-// above.
+// readRunlog goes through the descriptor fd, which the user cannot redirect by changing a directory above.
 func (a *account) readRunlog(fd int, path string, hosts []string) {
 	through := "/proc/self/fd/" + strconv.Itoa(fd)
 	a.seen = []runlog.Event{}
@@ -414,7 +408,6 @@ func (a *account) tellCut(since time.Time) {
 	}
 }
 
-// renamed returns err with the path to in place of from.
 func renamed(err error, from, to string) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {

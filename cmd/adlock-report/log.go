@@ -86,7 +86,6 @@ func showLog(q *query) error {
 	return l.show(history.Follow(dir, atom.Canonify(host)), dir, true)
 }
 
-// allLines is --lines without a limit.
 const allLines = math.MaxInt
 
 type logged struct {
@@ -196,8 +195,7 @@ type logView struct {
 	paint terminal.Paint
 }
 
-// show prints each event before it waits for the next if atOnce is set. It skips a damaged line, and
-// reports it.
+// show prints each event before it waits for the next if atOnce. It reports a damaged line, and skips it.
 func (l *logView) show(events iter.Seq2[runlog.Event, error], dir string, atOnce bool) error {
 	out := bufio.NewWriterSize(os.Stdout, 64<<10) // which keeps its first error
 	for e, err := range events {

@@ -1,8 +1,7 @@
-// Command adlock-report shows people the state of the locks and the runlog, and looks for mistakes:
-// `adlock status`, `log`, `report`, `timeline`, `metrics`, `tune`, `check` and `doctor` become this
-// program; so do `wrap`, which puts a crontab under locks, and `init`, which makes lock
-// directories. Of the locks it changes only what `pause`, `resume` and `tune --reset` write. No job
-// waits for it, so no error here stops a job.
+// Command adlock-report shows people the state of locks and the runlog, and looks for mistakes: `adlock
+// status`, `log`, `report`, `timeline`, `metrics`, `tune`, `check` and `doctor` become this program; so do
+// `wrap`, which puts a crontab under locks, and `init`, which makes lock directories. Of locks it changes
+// only what `pause`, `resume` and `tune --reset` write. No job waits for it, so no error here stops one.
 package main
 
 import (
@@ -21,7 +20,6 @@ func main() {
 	carryOut(program(), os.Args[1:])
 }
 
-// verbs are the verbs, by their names in config.Reports.
 var verbs = map[string]verb{
 	"status": statusVerb, "log": logVerb, "report": reportVerb,
 	"timeline": timelineVerb, "metrics": metricsVerb, "tune": tuneVerb,

@@ -28,7 +28,6 @@ type past struct {
 	waiting         []waiter     // in the order in which they came
 }
 
-// waiter is a process that began to wait for an atom, and has no answer yet.
 type waiter struct {
 	pid   int
 	node  string        // its machine, if that may be another one

@@ -22,8 +22,7 @@ import (
 	"adlock/lib/record"
 )
 
-// longestWhy is the limit of --why in bytes: each newcomer reads the pause, and could not read back a
-// longer text.
+// longestWhy is the most bytes of --why: each newcomer reads the pause, and could read back no longer text.
 const longestWhy = 1024
 
 var (
@@ -143,7 +142,6 @@ func pauseHost(p record.Pause) error {
 	return fault.Wrap(locker.PauseFile, err)
 }
 
-// paused is an atom, or with no name the host, that is paused.
 type paused struct {
 	name atom.Name
 	policy.Pause
@@ -175,7 +173,6 @@ func pauses() (all []paused, err error) {
 	return all, err
 }
 
-// tellStillPaused warns of pauses that resume has not ended.
 func tellStillPaused(q *query) {
 	all, err := pauses()
 	if err != nil {

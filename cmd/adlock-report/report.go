@@ -93,7 +93,6 @@ func (q *query) tellReportOfAll(since, now time.Time) error {
 	return errors.Join(q.writeReports(all, "nothing is recorded of this period for any user\n"), failed)
 }
 
-// writeReports writes the text nothing if there is nothing to write.
 func (q *query) writeReports(all []*report.Report, nothing string) (err error) {
 	switch {
 	case q.csv:

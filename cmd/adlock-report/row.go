@@ -18,7 +18,6 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// row is one atom as status shows it.
 type row struct {
 	atom.Called
 	user  string // whose lock directory it is; "": only one is shown
@@ -55,8 +54,7 @@ type row struct {
 	figures  string // the same, without its first words
 }
 
-// rowsOf has the atoms that have files, and those that the runlog alone has if they have a waiter or,
-// lately, a command that did not exist.
+// rowsOf has the atoms that have files or, in the runlog alone, a waiter or a command lately missing.
 func (a *account) rowsOf(all map[atom.Name]*past, now time.Time) []*row {
 	var rows []*row
 	for i := range a.entries {
@@ -166,8 +164,7 @@ func (r *row) withoutProbe(e *locker.Entry) *locker.Entry {
 	return e
 }
 
-// longestProbe is longer than such a check takes. A waiter whose lock is older runs the atom: the
-// runlog only lacks the event of that.
+// longestProbe is longer than such a check. A waiter with an older lock runs the atom, unlogged.
 const longestProbe = time.Second
 
 func (r *row) hold(e locker.View, now time.Time) {
@@ -235,7 +232,6 @@ func (r *row) host() string {
 	return r.Atom.Host
 }
 
-// ofUser is a pid with the name of its user.
 func ofUser(pid, uid int) string {
 	name := userName(uid)
 	if name == "" {

@@ -34,7 +34,6 @@ func openLocks() (*lockfile.Dir, error) {
 	return lockfile.Open(path)
 }
 
-// thisHost is the host of this machine's atoms.
 func thisHost() (string, error) {
 	address, _ := config.Store() // a verb that needs the store reports the error
 	return lockfile.Host(address, false)
@@ -51,7 +50,6 @@ func atomsAndSlots() (entries []locker.Entry, slots []locker.Slot, err error) {
 	return entries, slots, err
 }
 
-// inDirectory are the atoms and slots of the lock directory, without the pause of the host.
 func inDirectory() ([]locker.Entry, []locker.Slot, error) {
 	dir, err := openLocks()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -74,8 +72,7 @@ func listed(dir *lockfile.Dir) ([]locker.Entry, []locker.Slot, error) {
 	return entries, slots, err
 }
 
-// hostPause is the pause of the host. If its file cannot be used, an error is reported, and the host
-// counts as paused, as no newcomer gets an atom.
+// hostPause is the pause of the host. With a file that cannot be used the host is paused: no newcomer runs.
 func hostPause() policy.Pause {
 	host, err := locker.HostPause()
 	if err != nil {
@@ -165,7 +162,6 @@ func stateIn(entries []locker.Entry) func(token string) history.Outcome {
 	}
 }
 
-// query is what the options of the verbs set.
 type query struct {
 	since, until string // as when reads them
 	atom         string
@@ -213,7 +209,6 @@ func (q *query) atomOption() config.Option {
 	}
 }
 
-// nameAtom takes several arguments as one name, typed without quotes.
 func (q *query) nameAtom() error {
 	if q.atom != "" || q.reset != "" {
 		return fault.New(fault.Usage, q.args[0], "the atom was named already")

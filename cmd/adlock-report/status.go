@@ -9,6 +9,7 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/config"
+	"adlock/lib/cronline"
 	"adlock/lib/fault"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
@@ -56,7 +57,6 @@ func status(q *query) error {
 	}
 }
 
-// statusText also says whether there is a row.
 func statusText(q *query) (text []byte, shows bool, failed error) {
 	now := time.Now()
 	all, stray, failed := q.look(now)
@@ -124,7 +124,6 @@ func renamedText() string {
 	return folded("this machine's node name is " + terminal.Clean(node) + " now; its locks here keep the host " + terminal.Clean(host))
 }
 
-// chosen takes arguments that together name an atom as one name, typed without quotes.
 func (q *query) chosen(all []*row) ([]*row, error) {
 	rows := slices.DeleteFunc(slices.Clone(all), func(r *row) bool { return string(r.Name) != q.atom && !matches(q.atom, r.Atom) })
 	if len(q.args) == 0 {
@@ -208,7 +207,7 @@ type waiterObject struct {
 
 func (r *row) object() any {
 	o := &rowObject{
-		atomObject: atomOf(r.Called), Command: atom.Shown(r.Atom.Command), State: r.State, Since: limit.Instant(r.Since),
+		atomObject: atomOf(r.Called), Command: cronline.Shown(r.Atom.Command), State: r.State, Since: limit.Instant(r.Since),
 		Completed: limit.Instant(r.Completed), CompletedOn: r.CompletedOn, DueIn: seconds(r.DueIn), Takeable: r.Takeable, Why: r.Why, Overdue: r.overdue,
 	}
 	if r.Held {

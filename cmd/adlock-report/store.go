@@ -13,7 +13,6 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// store is the address of the store beyond this machine; "": a lock directory is chosen.
 func store() string {
 	if address, err := config.Store(); err == nil && config.IsRemote(address) {
 		return address

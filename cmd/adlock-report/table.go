@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"adlock/lib/atom"
+	"adlock/lib/cronline"
 	"adlock/lib/fault"
 	"adlock/lib/insight/history"
 	"adlock/lib/insight/terminal"
@@ -125,9 +126,8 @@ func gapMark() string {
 	return "~"
 }
 
-// fit aligns the cells of a table, and makes it as narrow as the terminal. It cuts the names of
-// atoms, to longestName everywhere; if they would be shorter than namesWidth, it drops columns in
-// this order, and at last cuts each line.
+// fit aligns the cells of a table, and makes it as narrow as the terminal. It cuts names to longestName;
+// rather than to less than namesWidth, it drops columns in this order, and at last cuts each line.
 func fit(lines [][]string, order []string) [][]string {
 	width, gap := terminal.Limit(os.Stdout), gapMark()
 	names, most := widthsOf(lines)[0], longestName
@@ -270,7 +270,7 @@ func (r *row) notes(now time.Time) (all []note) {
 		}
 	}
 	if r.Atom.Command != "" && !atom.IsDigest(r.Atom.Command) {
-		add(terminal.Plain, terminal.Cut("command: "+terminal.Clean(atom.Shown(r.Atom.Command)), noteWidth, gapMark()))
+		add(terminal.Plain, terminal.Cut("command: "+terminal.Clean(cronline.Shown(r.Atom.Command)), noteWidth, gapMark()))
 	}
 	add(stateStyles[r.State], r.stateNote())
 	if r.watcher != 0 {

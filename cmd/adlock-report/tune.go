@@ -34,7 +34,6 @@ var tuneVerb = verb{
 	show:      tune,
 }
 
-// tuned is one atom that has learned something, or is set to learn.
 type tuned struct {
 	atom.Called
 	learned   learn.State

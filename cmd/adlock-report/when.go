@@ -20,7 +20,6 @@ var (
 	clockLayouts = []string{"15:04:05", "15:04"}
 )
 
-// when returns otherwise without a text.
 func when(option, text string, now, otherwise time.Time) (time.Time, error) {
 	switch text {
 	case "":

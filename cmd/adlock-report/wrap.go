@@ -183,8 +183,7 @@ func guarded(q *query, w *crontab.Wrapper, lines []crontab.Line) (crontab.Result
 
 func isUser(word string) bool { return lookUp(word) != nil }
 
-// lookUp returns the user in a user column; nil: none. On the BSDs a group and a login class may follow
-// the name.
+// lookUp returns the user in a user column; nil: none. On the BSDs a group and a login class may follow.
 var lookUp = remembered(func(word string) *user.User {
 	if end := strings.IndexAny(word, ":/"); end >= 0 {
 		word = word[:end]
@@ -199,8 +198,7 @@ func homelessTest(as asUser) func(name, home string) bool {
 	})
 }
 
-// isHomeless reports whether a user, such as www-data, can make no file at home. It is false for root,
-// whose lock directory is not at home.
+// isHomeless reports whether a user (www-data) can make no file at home; false for root, who needs none.
 func isHomeless(name, home string) bool {
 	known := lookUp(name)
 	if known == nil || known.Uid == "0" {

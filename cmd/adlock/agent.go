@@ -38,8 +38,7 @@ var agentVerb = config.Verb{Name: "agent", Run: func(args []string) (int, error)
 	return 0, config.PrintLine(greeting)
 }}
 
-// answer does what a helper run would do, by the same code. What cannot be done at once is
-// agent.ErrHelper: then a helper run does it.
+// answer does what a helper run would do, by the same code; what cannot be done at once is agent.ErrHelper.
 func answer(owner process.Identity, args []string) (agent.Answer, error) {
 	config.Reread()
 	switch args[0] {
@@ -91,7 +90,6 @@ func answerRelease(owner process.Identity, args []string) (agent.Answer, error) 
 	return agent.Answer{}, releaseIn(dir, r, &a.hook)
 }
 
-// answerAge answers with what last-age prints.
 func answerAge(args []string) (agent.Answer, error) {
 	if len(args) != 1 {
 		return agent.Answer{}, agent.ErrHelper

@@ -95,8 +95,7 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// again returns what starts the script again: the shell's program and argument vector, with the
-// script in it.
+// again returns what starts the script again: the shell's program and arguments, with the script in it.
 func (a *guardArgs) again(shell int, path string) (words []string, can bool) {
 	file, args, known := run.Invocation(shell)
 	if path == "" || !known || !slices.Contains(args[1:], a.script) {

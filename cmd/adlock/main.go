@@ -1,8 +1,7 @@
 // Command adlock is the helper of the adaptive locks: see adlock(1).
 //
-// Each verb has a file of its own here. Verbs that show something to people are in adlock-report,
-// and what needs a store beyond this machine is in adlock-locksmith, so this program stays small
-// and starts fast.
+// Each verb has a file of its own here. Verbs that show something to people are in adlock-report, and what
+// needs a store beyond this machine is in adlock-locksmith, so this program stays small and starts fast.
 package main
 
 import (
@@ -55,7 +54,6 @@ func program() *config.Program {
 	}
 }
 
-// meant translates a verb of other programs into one of adlock's; "": adlock has none.
 func meant(word string) string {
 	for _, m := range [][2]string{
 		{"run", "lock"}, {"stop", "end abort cancel"}, {"clear", "unlock remove delete prune"}, {"status", "list show age"}, {"log", "history"},

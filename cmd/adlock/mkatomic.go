@@ -96,8 +96,7 @@ func listen() <-chan os.Signal {
 	return ended
 }
 
-// makeOfOutput changes nothing if the command fails or is signalled to end, and exits with its
-// status.
+// makeOfOutput changes nothing if the command fails or is signalled to end, and exits with its status.
 func makeOfOutput(file string, replace bool, command []string) (int, error) {
 	supervise.LeaveSignals()
 	path, err := supervise.Find(command[0])

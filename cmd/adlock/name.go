@@ -7,7 +7,6 @@ import (
 	"adlock/lib/lockdir/lockfile"
 )
 
-// forLibrary is a verb of adlock.sh's with that many arguments, which prints what answer returns.
 func forLibrary(name string, count int, answer func(args []string) (text string, err error)) config.Verb {
 	return config.Verb{Name: name, Run: func(args []string) (int, error) {
 		if len(args) != count {
@@ -27,8 +26,7 @@ var locationsVerb = forLibrary("locations", 0, func([]string) (string, error) {
 	return dir + "\n" + store + "\n.", err // $( ) would cut empty lines off
 })
 
-// The host in the names of this machine's locks in DIR: host keep|ask DIR. With keep it is recorded if it
-// is not.
+// The host in the names of this machine's locks in DIR: host keep|ask DIR. keep also records it.
 var hostVerb = forLibrary("host", 2, func(args []string) (string, error) { return lockfile.Host(args[1], args[0] == "keep") })
 
 // FILE is made for adlock_with if it is not there.

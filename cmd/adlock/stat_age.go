@@ -69,8 +69,7 @@ func statAge(args []string) (int, error) {
 	return status, nil
 }
 
-// How long ago the atom of the last lock FILE completed. Without the file it has never completed, which
-// is the age of an mtime of 0.
+// How long ago the atom of the last lock FILE completed: without the file never, as with an mtime of 0.
 var ageVerb = forLibrary("last-age", 1, func(args []string) (string, error) { return ageOf(args[0]) })
 
 func ageOf(file string) (string, error) {
@@ -84,8 +83,7 @@ func ageOf(file string) (string, error) {
 	return wholeSeconds(time.Since(info.ModTime())), nil
 }
 
-// wholeSeconds rounds down, also below zero: a file with a time in the future must not seem to be 0
-// seconds old.
+// wholeSeconds rounds down, also below zero: a file with a time in the future must not seem 0 seconds old.
 func wholeSeconds(age time.Duration) string {
 	return strconv.FormatInt(int64(math.Floor(age.Seconds())), 10)
 }

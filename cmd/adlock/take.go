@@ -103,7 +103,6 @@ func (s *take) notRun(path string, why error) error {
 	return rec.NotRun(&s.Request, path, locker.Outcome{}, why)
 }
 
-// lockIn takes the atom, and prints the message of a denial.
 func (s *take) lockIn(path string) (locker.Outcome, error) {
 	rec, err := config.RecorderOf(path, atom.Canonify(s.Request.Atom.Host), s.Hook)
 	if err != nil {

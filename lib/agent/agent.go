@@ -32,8 +32,7 @@ import (
 	"adlock/lib/process"
 )
 
-// Answer is the answer to a question: the exit status that a helper run would have, and what else
-// the script must know.
+// Answer is the exit status that a helper run would have, and what else the script must know.
 type Answer struct {
 	Status int
 	Words  string // no line feed in it

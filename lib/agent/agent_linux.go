@@ -60,8 +60,7 @@ func Start(owner process.Identity) (greeting string, err error) {
 	return string(text[:max(n, 0)]), err
 }
 
-// environment returns this process's environment without adlock's settings: each question brings
-// them.
+// environment returns this process's environment without adlock's settings: each question brings them.
 func environment() (env []string) {
 	for _, variable := range os.Environ() {
 		if !strings.HasPrefix(variable, "ADLOCK_") {
@@ -71,8 +70,7 @@ func environment() (env []string) {
 	return env
 }
 
-// Main must be one of the first calls of main. In an agent it never returns; in any other process
-// it does nothing.
+// Main is one of the first calls of main. In an agent it never returns; elsewhere it does nothing.
 func Main(answer Answerer) {
 	if os.Args[0] != name {
 		return
@@ -83,7 +81,6 @@ func Main(answer Answerer) {
 	os.Exit(fault.StatusSystem)
 }
 
-// server is an agent at work.
 type server struct {
 	owner   process.Identity
 	answer  Answerer
@@ -132,8 +129,7 @@ func (s *server) step() {
 	s.steps.Add(1)
 }
 
-// nextOf reads a line. A line that is too long for a question is cut: its number is enough to
-// answer ErrHelper.
+// nextOf reads a line. One too long for a question is cut: its number is enough to answer ErrHelper.
 func nextOf(asked *bufio.Reader) (question string, err error) {
 	line, err := asked.ReadSlice('\n')
 	question = string(line)
@@ -143,7 +139,6 @@ func nextOf(asked *bufio.Reader) (question string, err error) {
 	return question, err
 }
 
-// source is the pipe of the questions, for reading.
 type source int
 
 func (s source) Read(into []byte) (int, error) {
@@ -155,8 +150,7 @@ func (s source) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// lingering is how long linger waits for the next question of a busy script. The owner's death is
-// not noticed meanwhile.
+// lingering is how long linger waits for a busy script, without noticing the owner's death.
 const lingering = 20 * time.Millisecond
 
 // linger waits for a question that comes at once, by a system call that the Go runtime does not know of:
@@ -189,9 +183,8 @@ func (s *server) attend(args []string) (owner process.Handle, err error) {
 	return owner, nil
 }
 
-// How long the agent stays without a question. A script that became another program by exec never
-// asks again, and one that sleeps for hours needs no agent meanwhile. A script that can ask at
-// all asks its first question right after the greeting.
+// How long the agent stays without a question. A script that became another program by exec never asks
+// again, one that sleeps needs no agent. A script that can ask asks its first one right after the greeting.
 var (
 	idle    = time.Minute
 	unasked = 10 * time.Second
@@ -199,8 +192,7 @@ var (
 )
 
 // leave ends this process when the owner has exited, or has asked nothing for a while. It closes the sign
-// first: a script that has just found the sign may ask until the agent exits, and one that does not find
-// it starts another agent.
+// first: a script that has found the sign may ask until the agent exits; without it, it starts another.
 func (s *server) leave(owner process.Handle) {
 	for !owner.Exited() && s.quietFor() < s.patience() {
 		owner.Await(s.patience() - s.quietFor())
@@ -237,8 +229,7 @@ func (s *server) openPipes() (questions int, err error) {
 			return 0, err
 		}
 	}
-	// This process does not keep the reading end of the answers: if the script is gone, a write
-	// fails, and no pipe fills up.
+	// This process does not keep the reading end of the answers: once the script is gone, a write fails.
 	unix.Close(answered[0])
 	s.answers, s.said = answered[1], said[0]
 	if err := unix.SetNonblock(s.said, true); err != nil {
@@ -247,7 +238,6 @@ func (s *server) openPipes() (questions int, err error) {
 	return asked[0], unix.Dup3(said[1], 2, unix.O_CLOEXEC)
 }
 
-// greet prints how to ask the agent.
 func (s *server) greet(questions int) error {
 	owner, err := sysfile.Open("/proc/"+strconv.Itoa(s.owner.PID), unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
@@ -270,12 +260,10 @@ func (s *server) greet(questions int) error {
 	return unix.Dup3(s.null, 1, unix.O_CLOEXEC)
 }
 
-// errNoQuestion ends the agent if it reads a line that is no question. The script may wait for an
-// answer: then it reads the end of the pipe.
+// errNoQuestion ends the agent at a line that is no question: a waiting script reads the end of the pipe.
 var errNoQuestion = errors.New("no question, or one of an earlier number")
 
-// reply answers one question. If it fails, the agent must exit: otherwise the script would wait for
-// ever.
+// reply answers one question. If it fails, the agent must exit: otherwise the script would wait for ever.
 func (s *server) reply(question string) error {
 	words := strings.Split(question, separator) // "", the number, the words, "\n"
 	if len(words) < 3 || words[0] != "" {

@@ -101,9 +101,8 @@ func Exact(all []Called, words []string) (fit []int, err error) {
 	return slices.Compact(fit), nil
 }
 
-// One returns the index of the atom that has exactly this name. A part of a name is an error, as the
-// person may mean an atom that has never run here; so is a name of several atoms, and words of which
-// each names an atom too.
+// One returns the index of the atom that has exactly this name. A part of a name is an error, as the person
+// may mean an atom that has never run here; so is a name of several atoms, and words that each name one.
 func One(all []Called, words []string) (int, error) {
 	text := strings.Join(words, " ")
 	fit := exactly(all, text)

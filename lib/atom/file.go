@@ -53,8 +53,7 @@ type File struct {
 	Token  string        // of a temporary file or a socket
 }
 
-// tickBase makes a period, in seconds, and a number fit into nine characters, which is what the longest
-// NAME leaves: their product is the time.
+// tickBase fits a period in seconds and a number, whose product is the time, into the nine characters left.
 const tickBase = 36
 
 // String returns the file's name; "" for a foreign file.
@@ -78,7 +77,6 @@ func (f File) String() string {
 // longestFile is how long the name of a file may be, in bytes, on every file system that matters.
 const longestFile = 255
 
-// suffixed cuts the word before NAME to its first letter if the name would be too long.
 func (f File) suffixed(suffix string) string {
 	word, rest := kinds[f.Kind].word, "."+string(f.Name)+"."+suffix
 	if len(word+rest) > longestFile {

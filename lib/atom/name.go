@@ -29,8 +29,7 @@ const (
 type Atom struct {
 	Program, Host, Operator, Operand string
 
-	// Command is compared, but is no part of NAME, as arguments hold passwords: that of `adlock run`
-	// without a name. "": not known.
+	// Command is compared, but is no part of NAME, as arguments hold passwords; "": not known, or named.
 	Command string
 }
 
@@ -48,8 +47,7 @@ const (
 	NamedProgram = "adlock"
 )
 
-// Unnamed returns the operand of a command without a name, BASE-SUM, and the command as an Atom keeps
-// it.
+// Unnamed returns the operand of a command without a name, BASE-SUM, and the command as an Atom keeps it.
 func Unnamed(base, command string) (operand, kept string) {
 	return base[:min(len(base), keptPrefix)] + "-" + checksum(command), cut(command)
 }
@@ -144,8 +142,7 @@ func (a Atom) operand() string {
 
 const slotPrefix = "slot-"
 
-// Slot returns the name of the n-th slot (from 1) that counts the atom. Its last part is one that no
-// atom can have.
+// Slot returns the name of the n-th slot (from 1) that counts the atom. No atom has such a last part.
 func (a Atom) Slot(n int) Name {
 	return Name(a.Name().SlotPrefix() + slotPrefix + strconv.Itoa(n))
 }

@@ -6,8 +6,7 @@ import (
 )
 
 // Name is NAME: PROGRAM.HOST.OPERATOR.OPERAND of an atom, PROGRAM.HOST.slot-N of a slot, or
-// adlock.HOST.run.OPERAND.slot-N of a semaphore's, each part made canonical. So it is safe in a file
-// name.
+// adlock.HOST.run.OPERAND.slot-N of a semaphore's, each part made canonical. So it is safe in a file name.
 type Name string
 
 func parseName(text string) (Name, bool) {
@@ -78,15 +77,13 @@ func (n Name) Host() string {
 	return host
 }
 
-// Prefix returns PROGRAM.HOST. with both dots, with which only the names of the program on its host
-// begin.
+// Prefix returns PROGRAM.HOST. with both dots, with which only the names of the program on its host begin.
 func (n Name) Prefix() string {
 	program, _, _ := strings.Cut(string(n), ".")
 	return program + "." + n.Host() + "."
 }
 
-// SlotPrefix returns what the names of the slots begin with that count the atom, or stand beside the
-// slot.
+// SlotPrefix returns what the names of the slots begin with that count the atom, or stand beside the slot.
 func (n Name) SlotPrefix() string {
 	parts := strings.Split(string(n), ".")
 	if len(parts) < 4 || !isNamed(parts) {

@@ -64,10 +64,9 @@ func Dir() (string, error) {
 	return DirOf(store)
 }
 
-// DirOf returns the lock directory of a store. For "", and for a store beyond this machine, whose
-// runlog is kept there, it is the usual one: $ADLOCK_DIR, else that of the settings files, else
-// ownDir. (XDG_STATE_HOME is not read: cron does not have it, so one job would get two
-// directories.)
+// DirOf returns the lock directory of a store. For "", and for a store beyond this machine, whose runlog is
+// kept there, it is the usual one: $ADLOCK_DIR, else that of the settings files, else ownDir.
+// (XDG_STATE_HOME is not read: cron does not have it, so one job would get two directories.)
 func DirOf(store string) (string, error) {
 	if isMistyped(store) {
 		return "", NoStore(store)
@@ -96,8 +95,7 @@ func ownDir(uid int) (string, error) {
 	return DirOfHome(home), nil
 }
 
-// rootsDir is a variable for tests.
-var rootsDir = "/var/lib/adlock"
+var rootsDir = "/var/lib/adlock" // tests change it
 
 // UserDir is root's lock directory, or the one that `adlock init` makes for a user without a home.
 func UserDir(uid int) string {

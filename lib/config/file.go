@@ -39,8 +39,7 @@ const (
 	Nowhere        // it names a lock, concerns one call only, or is needed before a file is read
 )
 
-// systemFile is a variable for tests.
-var systemFile = "/etc/adlock.conf"
+var systemFile = "/etc/adlock.conf" // tests change it
 
 // OwnFile is the settings file of a user other than root, in the user's home.
 const OwnFile = ".config/adlock.conf"
@@ -215,7 +214,6 @@ func (f *File) checkOwner(st *unix.Stat_t) error {
 
 const byteOrderMark = "\ufeff"
 
-// parse leaves the values to judge.
 func (f *File) parse(text string) {
 	section, known, number := "", true, 0
 	for raw := range strings.Lines(strings.TrimPrefix(text, byteOrderMark)) {
@@ -350,9 +348,8 @@ func (l *line) rank(name atom.Name) int {
 	return -1
 }
 
-// FromFiles returns the settings for an atom by their variables; without a name, those of the
-// heads. The later file wins; in one file the atom's section wins over the last matching pattern,
-// and that over the head.
+// FromFiles returns the settings for an atom by their variables; without a name, those of the heads. The
+// later file wins; in one file the atom's section over the last matching pattern, and that over the head.
 func FromFiles(name atom.Name) map[string]Filed {
 	found, order := map[string]Filed{}, 0
 	for _, f := range Files() {

@@ -88,8 +88,7 @@ func unknownWord(kind, word, before string, words []string) error {
 	return &fault.Error{Kind: fault.Usage, Object: word, Err: Unknown(kind, word, before, words)}
 }
 
-// Unknown is the error of a word that is not in words, with the probable one behind the text
-// before.
+// Unknown is the error of a word that is not in words, with the probable one behind the text before.
 func Unknown(kind, word, before string, words []string) error {
 	u := unknown{kind: kind}
 	if meant := Nearest(word, words); meant != "" {
@@ -174,9 +173,8 @@ func (all Origins) Guess(options []Option, args []string, isCommand func(word st
 	return nil
 }
 
-// Next reads the option at the beginning of args, its value ("yes" of a switch), and how many of
-// args these are. At anything else o is nil, and n is 1 for "--" and a refused option, 0 for an
-// argument.
+// Next reads the option at the beginning of args, its value ("yes" of a switch), and how many of args these
+// are. At anything else o is nil, and n is 1 for "--" and a refused option, 0 for an argument.
 func Next(options []Option, args []string) (o *Option, value string, n int, err error) {
 	switch {
 	case len(args) == 0 || !looksLikeOption(args[0]):
@@ -448,8 +446,7 @@ func passClock(to *time.Time) func(string) error {
 	}
 }
 
-// uptimeFile is a variable for tests.
-var uptimeFile = "/proc/uptime"
+var uptimeFile = "/proc/uptime" // tests change it
 
 const uptimeStep = 10 * time.Millisecond
 

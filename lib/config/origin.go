@@ -10,9 +10,8 @@ import (
 	"adlock/lib/limit"
 )
 
-// Place is where an option was set. If two options contradict each other, the command line wins
-// over a variable, which may be set for a whole crontab, and that over a file, which may be for
-// every crontab.
+// Place is where an option was set. If two options contradict each other, the command line wins over a
+// variable, which may be set for a whole crontab, and that over a file, which may be for every crontab.
 type Place int
 
 // The greater one wins.
@@ -77,9 +76,8 @@ func (all Origins) Filed() (names []string) {
 
 const setting = "setting"
 
-// Setting is the option by which adlock.sh passes on what a script has set without exporting it:
-// ADLOCK_X=VALUE. It counts like a variable of the environment. A switch that is off is passed on too:
-// otherwise a settings file could turn it on.
+// Setting is the option by which adlock.sh passes on a variable that a script has not exported: it counts
+// like one of the environment. A switch that is off is passed on too, or a settings file could turn it on.
 func (all Origins) Setting(options []Option) Option {
 	return Option{Name: setting, Arg: "ADLOCK_X=VALUE", Set: func(text string) error {
 		variable, value, _ := strings.Cut(text, "=")
@@ -90,9 +88,8 @@ func (all Origins) Setting(options []Option) Option {
 	}}
 }
 
-// Configure sets options of the atom from the settings files, if they were set nowhere else. values
-// are the options of `run`, whose setters check every line; a function, as most users have no file,
-// and a helper starts for every lock.
+// Configure sets options of the atom from the settings files, if they were set nowhere else. values are the
+// options of `run`, whose setters check every line; a function, as most users have no file.
 func (all Origins) Configure(options []Option, values func() []Option, name atom.Name) error {
 	if len(Files()) == 0 {
 		return nil

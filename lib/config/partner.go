@@ -69,9 +69,8 @@ func moreOfDoctor() []List {
 	return []List{{Title: "exit statuses", Lines: [][2]string{{"0, 1", "it is (warnings are told all the same); something failed"}}}}
 }
 
-// Become replaces this process by a partner program, with the verb and its arguments, and returns
-// only with an error. need says what the program is needed for. It keeps this one's name, for its
-// help and for ps(1).
+// Become replaces this process by a partner program, with the verb and its arguments, and returns only with
+// an error. need says what the program is needed for. It keeps this one's name, for its help and for ps(1).
 func Become(partner, need, verb string, args []string) error {
 	path, err := FindPartner(partner, need)
 	if err != nil {

@@ -6,10 +6,9 @@ import (
 	"adlock/lib/fault"
 )
 
-// CheckPrivilege refuses to run with more rights than the caller's (77). HOME and the ADLOCK_
-// variables come from the caller; they name the lock directory, and so the processes that would be
-// ended, and the gate would run any program. A wrapper must first become the other user completely
-// (setresuid(2)), and set the environment.
+// CheckPrivilege refuses to run with more rights than the caller's (77). HOME and the ADLOCK_ variables
+// come from the caller and name the lock directory, so the processes that would be ended; the gate would
+// run any program. A wrapper must first become the other user (setresuid(2)), and set the environment.
 func CheckPrivilege() error {
 	if os.Getuid() == os.Geteuid() && os.Getgid() == os.Getegid() {
 		return nil

@@ -74,8 +74,7 @@ func (s *Settings) ScriptOptions(options []Option) []Option {
 		Option{Name: "since", Arg: "UPTIME", Set: Since(&s.Request.WaitSince)})
 }
 
-// RefuseTick refuses ADLOCK_ONCE_PER for a lock that a script takes by itself: the atom would run as often
-// as it is asked for.
+// RefuseTick refuses ADLOCK_ONCE_PER for a lock that a script takes by itself: it could run at any time.
 func (s *Settings) RefuseTick() error {
 	const why = "is for adlock run: a lock that a script takes by itself counts no ticks"
 	switch {

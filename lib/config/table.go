@@ -13,10 +13,9 @@ import (
 // defaultStarving is the number of denials in a row that is reported.
 const defaultStarving = 10
 
-// Table has every variable that adlock reads, with its option if it has one. The options, the help,
-// the completions, lint, the environment of a job and what a line of a crontab may set follow from
-// it; tests compare the manual, adlock.sh and adlock.mk with it. The verb that uses a setting binds
-// its Set.
+// Table has every variable that adlock reads, with its option if it has one. The options, the help, the
+// completions, lint, the environment of a job and what a line of a crontab may set follow from it; tests
+// compare the manual, adlock.sh and adlock.mk with it. The verb that uses a setting binds its Set.
 var Table = []Option{
 	{Name: "name", Env: "ADLOCK_NAME", Where: Nowhere, Arg: "NAME", Default: "the command names it", Help: "the lock's name, whatever the command and the directory: program " + atom.NamedProgram + ", operator " + atom.RunOperator + ", operand NAME"},
 	{Name: "program", Env: "ADLOCK_PROGRAM", Where: Nowhere, Arg: "NAME", Default: "the command's base name", Help: "the program"},

@@ -12,8 +12,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// moreThreads is what the runtime may need beside its threads at the first initialisation, found by
-// trying every limit from 1 on.
+// moreThreads is what the runtime may need beside its first threads, found by trying every limit from 1 on.
 const moreThreads = 6
 
 // CheckThreads refuses to go on (71) if the runtime could not get its threads (ulimit -u): it would

@@ -36,8 +36,7 @@ func Plain(program string) string {
 	return name
 }
 
-// subject is the simple command that a command line is about. Dull programs count only if there is
-// nothing else.
+// subject is the simple command that a command line is about: a dull program only if there is no other.
 func subject(command string) []string {
 	var other []string
 	for _, words := range commands(command) {
@@ -60,8 +59,7 @@ func subject(command string) []string {
 
 // Text and no maps: those would be made at each start of the helper.
 const (
-	// before are words that can precede a program. Letters behind the = are options that take a
-	// value.
+	// before are words that can precede a program. Letters behind the = are options that take a value.
 	before = `! { if then else elif do while until time=fo exec=a command builtin nice=n ionice=cnpPu chrt=TPDp taskset
 		nohup env=uCS timeout=ks setsid stdbuf=ioe chronic cronic sudo=ugUhpCrtTDR doas=uC runuser=ugGs
 		chpst=ueUbnlmdofpcrt sshpass=pfd systemd-cat=tp busybox`
@@ -126,8 +124,7 @@ func Called(words []string) []string {
 	return nil
 }
 
-// Ran replaces a shell or runner by its script, and reports whether the line is probably about
-// that.
+// Ran replaces a shell or runner by its script, and reports whether the line is probably about that.
 func Ran(words []string) (left []string, important bool) {
 	base := path.Base(words[0])
 	unversioned := strings.TrimRight(base, decimal+".")

@@ -18,8 +18,7 @@ type Line struct {
 	Unlocked bool     // run it as it is: it locks by itself, or there is no command
 }
 
-// The words for adlock, `: NAME ADLOCK_X=VALUE... ;`, which a shell skips. Others may stand there
-// only if every shell takes them literally.
+// The words for adlock, `: NAME ADLOCK_X=VALUE... ;`, which a shell skips; each is literal to every shell.
 const (
 	noOperation = ":"
 	setting     = "ADLOCK_"
@@ -31,13 +30,11 @@ const (
 	decimal     = "0123456789"
 )
 
-// Lockers certainly lock by themselves. A name that a user may have given to another program is not
-// here: such a job would run without any lock.
+// Lockers certainly lock by themselves: a job behind another program of such a name would run unlocked.
 var Lockers = []string{"flock", "setlock", "lockf", "adlock"}
 
-// Parse reads a command. Words that are clearly meant for adlock and not understood are an error: a
-// limit that is ignored in silence is noticed only when it is needed. The Line then has the
-// probable name, and all of the command as Text.
+// Parse reads a command. Words meant for adlock and not understood are an error: a limit ignored in silence
+// is noticed only when it is needed. The Line then has the probable name, and all of the command as Text.
 func Parse(command string) (Line, error) {
 	text := strings.Trim(command, white)
 	words, rest, err := cutHead(text)
@@ -112,8 +109,7 @@ func isPlainAssignment(word string) bool {
 
 func isMeant(word string) bool { return strings.HasPrefix(word, setting) || isMisspelt(word) }
 
-// setsNothing reports whether a word is another variable, as a setting without ADLOCK_, or an
-// option.
+// setsNothing reports whether a word is another variable, as a setting without ADLOCK_, or an option.
 func setsNothing(word string) bool {
 	return !strings.HasPrefix(word, setting) && isPlainAssignment(word) || word[0] == '-' && strings.Trim(word, "-") != ""
 }
@@ -138,8 +134,7 @@ func isVariable(name string) bool {
 	return name != "" && strings.Trim(name, letters+decimal) == "" && strings.Contains(letters, name[:1])
 }
 
-// locksItself looks behind assignments and exec, and behind a sleep, which would else be under the
-// lock.
+// locksItself looks behind assignments and exec, and behind a sleep, which would else be under the lock.
 func locksItself(text string) bool {
 	for {
 		if _, rest, is := CutSleep(text); is {
@@ -154,8 +149,7 @@ func locksItself(text string) bool {
 	}
 }
 
-// CutSleep cuts a sleep off a command; words are its arguments. They hold no quote and no list, so
-// that no part of them is taken for what follows.
+// CutSleep cuts a sleep off a command; words are its arguments, without quotes and lists: they end there.
 func CutSleep(text string) (words, rest string, is bool) {
 	head, after := text, ""
 	if end := strings.IndexAny(text, ";&|<>#'\"\\\n"); end >= 0 {
@@ -179,7 +173,12 @@ func CutSleep(text string) (words, rest string, is bool) {
 }
 
 func cutWord(text string) (word, rest string) {
-	var quote byte
+	end := wordEnd(text, 0)
+	return text[:end], text[end:]
+}
+
+// wordEnd is where a shell's word ends in a text that begins in this quote; 0: in none.
+func wordEnd(text string, quote byte) int {
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case c == '\\' && quote != '\'':
@@ -191,8 +190,8 @@ func cutWord(text string) (word, rest string) {
 		case c == '\'' || c == '"':
 			quote = c
 		case strings.IndexByte(white+";&|<>()", c) >= 0:
-			return text[:i], text[i:]
+			return i
 		}
 	}
-	return text, ""
+	return len(text)
 }

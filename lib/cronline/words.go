@@ -2,7 +2,6 @@ package cronline
 
 import "strings"
 
-// cutter cuts a command line into simple commands, and those into words.
 type cutter struct {
 	rest     string
 	word     []byte
@@ -111,8 +110,7 @@ func (c *cutter) dollar() {
 	}
 }
 
-// until consumes the text through end, which does not count in quotes or nested parentheses, and
-// returns what precedes it.
+// until consumes the text through end, which does not count in quotes or nested parentheses.
 func (c *cutter) until(end byte) (inside string) {
 	whole := c.rest
 	for c.rest != "" {

@@ -49,8 +49,7 @@ func wordsOf(text string, call *syntax.CallExpr) (words []string) {
 	return words
 }
 
-// Literal is the text of a word without its quotes; what is not whole stands as in source ("":
-// not).
+// Literal is the text of a word without its quotes; what is not whole stands as in source ("": not).
 func Literal(w *syntax.Word, source string) (text string, whole bool) {
 	if w == nil {
 		return "", false

@@ -65,9 +65,8 @@ func cutEnd(whole string) (body, end string) {
 	return body, whole[len(body):]
 }
 
-// Refuse returns why a text is no crontab; nil: it is one, with at least as many jobs, or lines
-// meant as jobs, as lines that are not understood. A line after one that ends in a backslash does
-// not count.
+// Refuse returns why a text is no crontab; nil: it is one, with at least as many jobs, or lines meant as
+// jobs, as lines that are not understood. A line after one that ends in a backslash does not count.
 func Refuse(lines []Line) error {
 	jobs, unknown, first := 0, 0, -1
 	for i := range lines {
@@ -155,8 +154,7 @@ func (l *Line) mayNameUser(isCommand func(word string) bool) bool {
 	return len(words) > 1 && isUserName(words[0]) && !cronline.IsShellWord(words[0]) && !isCommand(words[0])
 }
 
-// startsCommand: the word is no argument, so the one before it is a user, if unknown to this
-// machine.
+// startsCommand: the word is no argument, so the one before it is a user, if unknown to this machine.
 func startsCommand(word string) bool {
 	return slices.Contains([]string{"if", "[", "[[", "test", "cd", "{", "!"}, word) || slices.Contains(cronline.Lockers, path.Base(word))
 }

@@ -127,9 +127,8 @@ func (c *column) number(word string) int {
 	return n
 }
 
-// withoutChance takes the lowest value: cronie and OpenBSD choose from LOW~HIGH once, when the
-// crontab is read, so the time between starts is the same. ~/N is every N-th value from a random
-// one on.
+// withoutChance takes the lowest value: cronie and OpenBSD choose from LOW~HIGH once, when the crontab is
+// read, so the time between starts is the same. ~/N is every N-th value from a random one on.
 func (c *column) withoutChance(text string) string {
 	low, rest, random := strings.Cut(text, "~")
 	_, step, stepped := strings.Cut(rest, "/")

@@ -13,15 +13,13 @@ import (
 	"adlock/lib/limit"
 )
 
-// Wrapper puts jobs under `adlock run`, and takes them out again. It recognises a wrapped line by
-// wrapping the job again and comparing.
+// Wrapper puts jobs under `adlock run`, and takes out what it would make again from the job.
 type Wrapper struct {
 	Adlock string // the helper's full path
 	Limit  string // ExpireAfter for each line, or FromSchedule; "": none
 	Flock  bool   // lines under flock(1) too
 
-	// Homeless reports whether a user cannot have a lock directory in home ("": its own); nil:
-	// none.
+	// Homeless reports whether a user cannot have a lock directory in home ("": its own); nil: none.
 	Homeless func(user, home string) bool
 }
 
@@ -247,11 +245,10 @@ func argumentsOf(command, shell string) string {
 	return call + fault.Quoted(command)
 }
 
-// expireAfter follows the paper: "If dt is the scheduling interval, then ExpireAfter > dt >=
-// IfElapsed ensures correct and sensible behaviour", and for "dt 1 hour" it recommends "ExpireAfter
-// 1 hour 30 mins". It is no less than the 15 minutes recommended for IfElapsed, or a job that
-// serves a queue each minute would be ended in its second minute. IfElapsed stays 0: it counts from
-// the end of a run, and would make the next start too soon.
+// expireAfter follows the paper: "If dt is the scheduling interval, then ExpireAfter > dt >= IfElapsed
+// ensures correct and sensible behaviour", and for "dt 1 hour" "ExpireAfter 1 hour 30 mins". It is no less
+// than the 15 minutes recommended for IfElapsed, or a job that serves a queue each minute would be ended in
+// its second minute. IfElapsed stays 0: it counts from the end of a run, and would make a start too soon.
 func expireAfter(s *Schedule) time.Duration {
 	return max(s.Shortest+s.Shortest/2, 15*time.Minute)
 }

@@ -23,7 +23,6 @@ import (
 
 const lockDirectory = "lock directory"
 
-// directory examines the lock directory, or the place where it will be made.
 func (m *Machine) directory(now time.Time) []Finding {
 	dir, there, err := lockfile.OpenToTry(m.Dir)
 	if err != nil {

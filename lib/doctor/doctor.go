@@ -131,7 +131,6 @@ func (m *Machine) mail() Finding {
 	return warn(what, none+": trouble with the locks of its jobs is told to nobody", "install a mailer (msmtp-mta, nullmailer), or say ADLOCK_HOOK or ADLOCK_SYSLOG=1 in /etc/adlock.conf")
 }
 
-// settings names what is wrong with the settings files, else the files.
 func (m *Machine) settings() (all []Finding) {
 	const what = "settings"
 	if len(m.Mistakes) == 0 {

@@ -17,7 +17,6 @@ import (
 // other is argument 0 of the second process. No program has this name.
 const other = "adlock: another"
 
-// askOther reports whether a second process gets the flock of the file.
 func askOther(path string) (free bool, err error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -17,7 +17,7 @@ const helper = "adlock"
 const install = "install programs and library together (make && sudo make install)"
 
 func (m *Machine) programs() []Finding {
-	self := fine(config.Reporter, filepath.Join(m.Programs, config.Reporter)+", version "+config.Version())
+	self := fine(config.Reporter, filepath.Join(m.Programs, config.Reporter))
 	return []Finding{m.program(helper), self, m.partner(), m.cron(), m.shell(), m.library()}
 }
 

@@ -1,5 +1,4 @@
-// Package fault has the errors of adlock: a kind, an object and a reason, shown in one line. Only this
-// package turns kinds into exit statuses.
+// Package fault has the errors of adlock: kind, object, reason on one line. It alone knows exit statuses.
 package fault
 
 import (
@@ -113,9 +112,8 @@ func (u Untold) Unwrap() error { return u.Err }
 // Warn prints a warning that is no error to standard error, as Report does.
 func Warn(object, text string) { Report(New(System, object, text)) }
 
-// Report writes err to standard error as the one line "adlock: object: reason"; it does not print an
-// Untold error. It does not use os.Stderr: after the reader has gone, that would end this process by
-// SIGPIPE.
+// Report writes err to standard error as the one line "adlock: object: reason"; it does not print an Untold
+// error. It does not use os.Stderr: after the reader has gone, that would end this process by SIGPIPE.
 func Report(err error) {
 	var untold Untold
 	if errors.As(err, &untold) {
@@ -150,8 +148,7 @@ func OneLine(text string) string { return strings.ReplaceAll(text, "\n", "; ") }
 // Quoted makes one word of text for a shell.
 func Quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// Plain returns text with '?' for each character that does not print, such as one that moves a
-// terminal's cursor: names may come from another user.
+// Plain returns text with '?' for each character that does not print: a user's name may move a cursor.
 func Plain(text string) string {
 	return strings.Map(func(c rune) rune {
 		if !strconv.IsPrint(c) || c == utf8.RuneError {

@@ -87,8 +87,7 @@ func (f *File) open(flags int) (err error) {
 	return err
 }
 
-// openToWrite is for an exclusive flock of a file on another machine (flock(2), NFS). Where that is not
-// permitted, flock(2) tells.
+// openToWrite is for an exclusive flock of a file on another machine (NFS); flock(2) tells if refused.
 func (f *File) openToWrite() {
 	reader := f.fd
 	if f.open(unix.O_RDWR) != nil {
@@ -98,8 +97,7 @@ func (f *File) openToWrite() {
 	unix.Close(reader)
 }
 
-// Descriptor is for the job to inherit: the flock lasts as long as any process has it open. Below 0:
-// there is no file.
+// Descriptor is for the job to inherit: the flock lasts while any process has it open. Below 0: no file.
 func (f *File) Descriptor() int {
 	if f == nil {
 		return -1
@@ -107,8 +105,7 @@ func (f *File) Descriptor() int {
 	return f.fd
 }
 
-// TryLock locks the file if no other process holds it. A file that is at its path no more, as after a
-// rename, keeps no newcomer out.
+// TryLock locks the file if no other process holds it. A file that has left its path excludes no newcomer.
 func (f *File) TryLock() (free bool, err error) {
 	for f != nil && !f.held {
 		if err = f.take(); err == unix.EWOULDBLOCK {
@@ -173,9 +170,8 @@ func (f *File) explain(err error) error {
 	return fault.Wrap(f.Path, err)
 }
 
-// Await begins to wait for the file. It returns a descriptor, below 0 with an error, that can be read
-// when it is time to call TryLock. A thread blocks in flock(2), and keeps its place in the kernel's
-// queue: a signal would lose it.
+// Await begins to wait for the file. It returns a descriptor, below 0 with an error, that can be read when
+// it is time to call TryLock. A thread blocks in flock(2), in the kernel's queue: a signal loses its place.
 func (f *File) Await() (tells int, err error) {
 	if f.granted != nil {
 		return f.tells, nil
@@ -204,8 +200,7 @@ func (f *File) Free() {
 	}
 }
 
-// Close lets the file go if no other process has inherited it; if a thread still waits for it, when it
-// is granted.
+// Close lets the file go if no other process has inherited it; if a thread waits for it, once granted.
 func (f *File) Close() {
 	if f == nil {
 		return
@@ -261,8 +256,7 @@ func (f *File) firstHolder() int {
 	return os.Getpid()
 }
 
-// IsHeldIn reports whether a process has the open file that keeps newcomers out, as far as it shows
-// that.
+// IsHeldIn reports whether a process has the open file that keeps newcomers out, as far as it shows that.
 func (f *File) IsHeldIn(pid int) bool {
 	var st unix.Stat_t
 	return sysfile.Fstat(f.fd, &st) == nil && sysfile.HoldsFlock(pid, uint64(st.Ino), f.how == unix.LOCK_SH)

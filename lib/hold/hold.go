@@ -41,8 +41,7 @@ type Keeper interface {
 	Take(locker.Request) (locker.Outcome, error)
 	Release(locker.ReleaseRequest) error
 
-	// Lost sends the reason when the atom is lost: another process may get it. It is nil if only
-	// the release can find that out.
+	// Lost sends the reason when another process may get the atom; nil if only a release can find that out.
 	Lost() <-chan string
 }
 
@@ -74,8 +73,7 @@ func more() []config.List {
 	}
 }
 
-// hold prints usage errors on standard error alone, as every verb does; later ones also where the
-// program looks for an answer.
+// hold prints usage errors on standard error alone; later ones also where the program looks for an answer.
 func hold(open Opener, args []string) (int, error) {
 	a := New()
 	if err := a.Parse(args); err != nil {
@@ -103,7 +101,6 @@ const (
 	trouble = "error"
 )
 
-// sayError tells the asking program, and returns the error for standard error.
 func sayError(err error) error {
 	word := trouble
 	if fault.KindOf(err) == fault.Denied {
@@ -113,17 +110,15 @@ func sayError(err error) error {
 	return err
 }
 
-// say does not use os.Stdout: without a reader, that would end this process by SIGPIPE, with the
-// lock in place.
+// say does not use os.Stdout: without a reader, SIGPIPE would end this process, with the lock in place.
 func say(words ...string) error {
 	text := fault.OneLine(strings.TrimSpace(strings.Join(words, " "))) + "\n"
 	_, err := sysfile.Write(1, []byte(text))
 	return err
 }
 
-// stepAside keeps signals to the program's terminal, group or session from this process. It is
-// false if this process is still in the owner's session. The signals are caught: a hook would
-// inherit ignored ones.
+// stepAside keeps signals to the program's terminal, group or session from this process. It is false if
+// this process is still in the owner's session. The signals are caught: a hook would inherit ignored ones.
 func stepAside() bool {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	_, err := unix.Setsid()
@@ -137,8 +132,7 @@ type holding struct {
 	token  string
 }
 
-// inDirectory has nothing to report by Lost: a newcomer takes a lock over only after it has ended
-// the owner.
+// inDirectory has no Lost: a newcomer takes a lock over only after it has ended the owner.
 type inDirectory struct {
 	locker *lockdir.Locker // not embedded: its promoted methods would be 18 KB of the helper
 	path   string
@@ -204,8 +198,7 @@ func (h *holding) hold() (int, error) {
 	return h.finish(h.serve(gone))
 }
 
-// take: if the owner dies meanwhile, this process exits; the next newcomer reclaims a lock that it
-// has linked by then. Any input ends the wait.
+// take exits if the owner dies meanwhile; the next newcomer reclaims its lock. Any input ends the wait.
 func (h *holding) take(gone <-chan struct{}) (locker.Outcome, error) {
 	taken := make(chan struct{})
 	defer close(taken)
@@ -236,9 +229,7 @@ func (h *holding) denied(o locker.Outcome) (int, error) {
 		return 0, err
 	}
 	h.Tell(o, dir)
-	// The reasons of package policy begin with their verdict.
-	inWords := strings.ReplaceAll(string(o.Verdict), "-", " ")
-	_ = say(string(o.Verdict), strings.TrimPrefix(o.Reason, inWords+": ")) // the asker may be gone
+	_ = say(string(o.Verdict), o.Figures) // the asker may be gone
 	return fault.StatusDenied, nil
 }
 

@@ -87,8 +87,7 @@ func parseRelease(line string) (status runlog.Opt[int], understood bool) {
 
 const longestLine = 256
 
-// readLines sends the last line even without a line feed, and of a line longer than longestLine the
-// beginning.
+// readLines sends the last line even without a line feed, and the beginning of one above longestLine.
 func readLines(from io.Reader) <-chan string {
 	lines := make(chan string)
 	go func() {
@@ -125,8 +124,7 @@ func AwaitDeath(owner process.Identity) {
 	}
 }
 
-// AwaitRest returns when no process is left in the group and the session of the dead owner: as in a
-// lock directory, such processes hold the atom.
+// AwaitRest returns when the dead owner's group and session are empty: their processes hold the atom.
 func AwaitRest(owner process.Identity) {
 	for (process.Job{Owner: owner}).Remains() {
 		time.Sleep(lookAgain)
@@ -139,9 +137,8 @@ func (h *holding) ownersEnd() <-chan struct{} {
 	return gone
 }
 
-// awaitRest waits for the owner's death, and for what it leaves. In the owner's session, this
-// process would wait for itself: then it returns false, and the next newcomer reclaims the lock,
-// like that of a killed script.
+// awaitRest waits for the owner's death, and for what it leaves. In the owner's session, this process would
+// wait for itself: then it returns false, and the next newcomer reclaims the lock, as of a killed script.
 func (h *holding) awaitRest() bool {
 	AwaitDeath(h.Request.Owner)
 	if session, err := unix.Getsid(0); !h.apart && (err != nil || session == h.Request.Owner.PID) {

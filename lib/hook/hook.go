@@ -39,8 +39,7 @@ const (
 	NotRun    Kind = "not-run"   // trouble with the lock directory, or its own job, kept a job from running
 )
 
-// Hook is the command and what it is started with. A nil Hook does nothing. Several goroutines may use
-// it.
+// Hook is the command and what it is started with. A nil Hook does nothing. Several goroutines may use it.
 type Hook struct {
 	Command string   // for sh -c
 	Runs    bool     // call it for Start and Success too
@@ -61,8 +60,7 @@ type Event struct {
 	runlog.Event
 }
 
-// Tell starts the hook for an event, and does not wait for it. A failure is recorded in log (nil:
-// nowhere).
+// Tell starts the hook for an event, and does not wait for it. A failure is recorded in log (nil: nowhere).
 func (h *Hook) Tell(log *runlog.Log, e Event) {
 	routine := e.Kind == Start || e.Kind == Success
 	if !routine {
@@ -125,8 +123,7 @@ func atomOf(e Event) atom.Atom {
 }
 
 // Environment returns Env or, if that is nil, this process's environment. It is without ADLOCK_HOOK, or
-// locks that the hook itself takes could call it again, and without a mark, as the hook belongs to no
-// job.
+// locks that the hook itself takes could call it again, and without a mark, as the hook belongs to no job.
 func (h *Hook) Environment() []string {
 	env := os.Environ()
 	if h != nil && h.Env != nil {

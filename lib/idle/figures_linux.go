@@ -15,7 +15,6 @@ import (
 // tick is the unit of times in /proc/PID/stat: USER_HZ is 100 on every system that Go runs on.
 const tick = time.Second / 100
 
-// read fills in the figures of the process in e.
 func (f *Figures) read(e process.Entry) {
 	if e.Hidden {
 		f.Err = unix.EPERM
@@ -70,8 +69,7 @@ func (f *Figures) readIO(dir string) error {
 	return err
 }
 
-// readThreads reads what each thread is doing, and its switches of context: the files of the
-// process itself show only its first thread.
+// readThreads reads what each thread does, and its switches: the process's own files show only the first.
 func (f *Figures) readThreads(dir string) error {
 	tasks, err := os.Open(dir + "task")
 	if err != nil {
@@ -120,9 +118,8 @@ func stateOf(status []byte) byte {
 	return line[0]
 }
 
-// ignores tells whether a signal is ignored: a bit of the mask SigIgn (proc_pid_status(5)). If a
-// process ignores SIGCHLD, the kernel reaps its children and adds their figures to none of its
-// counts (wait(2)).
+// ignores tells whether a signal is ignored: a bit of the mask SigIgn (proc_pid_status(5)). If a process
+// ignores SIGCHLD, the kernel reaps its children and adds their figures to none of its counts (wait(2)).
 func ignores(status []byte, signal unix.Signal) bool {
 	_, line, _ := bytes.Cut(status, []byte("\nSigIgn:\t"))
 	line, _, _ = bytes.Cut(line, []byte{'\n'})

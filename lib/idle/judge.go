@@ -52,8 +52,7 @@ type Judge struct {
 	seen  bool                    // one sample at least
 }
 
-// Look takes the next sample and returns the first sign of work in words; "" where there is
-// none. What could not be read counts as work.
+// Look takes the next sample and returns the first sign of work ("": none). What could not be read is one.
 func (j *Judge) Look(s Sample) string {
 	now := make(map[process.Key]Figures, len(s.Members))
 	for _, m := range s.Members {
@@ -130,11 +129,9 @@ func spare(before, now Figures, over time.Duration) time.Duration {
 	return time.Duration(minutes(over)*float64(spareTime)) + time.Duration(grown(before.Switches, now.Switches))*spareSwitch
 }
 
-// minutes is how many minutes' spare a process has between two looks.
 func minutes(over time.Duration) float64 { return max(1, over.Minutes()) }
 
-// grown is how much a count has grown. It is 0 if the count is lower than before: a thread that
-// ends takes its part of the count with it.
+// grown is how much a count has grown; 0 if it fell, as a thread that ends takes its part with it.
 func grown(before, now uint64) uint64 { return max(before, now) - before }
 
 func name(m Figures) string { return "process " + strconv.Itoa(m.PID) + " (" + m.Command + ")" }
@@ -158,7 +155,6 @@ func took(cpu time.Duration, bytes uint64, over time.Duration) string {
 	return strings.Join(parts, ", ") + " in the last " + span
 }
 
-// size is a number of bytes for people.
 func size(n uint64) string {
 	unit, units := "B", []string{"kB", "MB", "GB", "TB"}
 	for ; n >= 1000 && len(units) > 0; units = units[1:] {

@@ -1,17 +1,15 @@
-// Package idle tells whether a job works: it watches what its processes do for a while. A limit
-// that was learned from runtimes alone cannot tell a long run from one that hangs; watching the job
-// can.
+// Package idle tells whether a job works: it watches what its processes do for a while. A limit that was
+// learned from runtimes alone cannot tell a long run from one that hangs; watching the job can.
 //
-// A job works if one of its members is running, in uninterruptible sleep, stopped or traced at a
-// look; takes more processor time than a language runtime that only waits; reads or writes; was
-// started or has ended; has more page faults than such a runtime, as a fork causes; or has run and
-// ignores SIGCHLD, as its children leave no trace. What cannot be read counts as work.
+// A job works if one of its members is running, in uninterruptible sleep, stopped or traced at a look;
+// takes more processor time than a language runtime that only waits; reads or writes; was started or has
+// ended; has more page faults than such a runtime, as a fork causes; or has run and ignores SIGCHLD, as its
+// children leave no trace. What cannot be read counts as work.
 //
-// The package does not see work outside the job's processes (a database server, the far end of ssh,
-// the GPU). Nor does it see bytes that pass only by send(2) and recv(2), which /proc/PID/io does
-// not count, or short children that a process with SA_NOCLDWAIT starts by vfork(2) or
-// posix_spawn(3). It cannot know that a long sleep is intended. And a loop that retries without end
-// looks like work.
+// The package does not see work outside the job's processes (a database server, the far end of ssh, the
+// GPU). Nor does it see bytes that pass only by send(2) and recv(2), which /proc/PID/io does not count, or
+// short children that a process with SA_NOCLDWAIT starts by vfork(2) or posix_spawn(3). It cannot know that
+// a long sleep is intended. And a loop that retries without end looks like work.
 package idle
 
 import (
@@ -25,8 +23,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// How long a job is watched: as long as a run of it typically takes, within these bounds.
-// Variables for tests.
+// How long a job is watched: a typical run's time, within these bounds. Variables for tests.
 var (
 	Shortest = time.Minute
 	Longest  = time.Hour
@@ -36,8 +33,7 @@ var (
 func Length(typical time.Duration) time.Duration { return min(max(typical, Shortest), Longest) }
 
 // How often a job is looked at: often at first, as most jobs that work show it at once, later so seldom
-// that a watch takes at most a hundredth of a processor. A look takes a quarter of a second on a machine
-// with 10,000 processes.
+// that a watch takes at most a hundredth of a processor. A look takes 0.25 s with 10,000 processes.
 const (
 	looks   = 60  // in a whole watch, more or less
 	cost    = 100 // a pause is at least so many times as long as the look before it
@@ -51,8 +47,7 @@ type Job struct {
 	Over    func() bool // reports that there is nothing to watch any more; called each second. May be nil
 }
 
-// Verdict is the result of a watch. The zero Verdict: the watch ended without a result, by Job.Over
-// or because no member was left.
+// Verdict is the result of a watch. The zero Verdict: Job.Over ended it, or no member was left.
 type Verdict struct {
 	Idle time.Duration // the job did nothing for so long: the whole watch
 	Work string        // the first sign of work, in words
@@ -117,12 +112,11 @@ func figures(members []process.Entry) []Figures {
 	return all
 }
 
-// Turn lets one newcomer at a time watch the jobs of an atom: it takes the flock of the file name
-// in the open directory dir. done frees the flock and removes the file. It is nil if another
-// process has the flock, unless standsStill reports that this process will not go on: then its file
-// is removed, and a new one takes its place. So two newcomers may watch at once; that does no harm,
-// as a watch only observes. cut tells that an earlier watch was not ended: its newcomer was killed,
-// or stands still.
+// Turn lets one newcomer at a time watch the jobs of an atom: it takes the flock of the file name in the
+// open directory dir. done frees the flock and removes the file. It is nil if another process has the
+// flock, unless standsStill reports that this process will not go on: then its file is removed, and a new
+// one takes its place. So two newcomers may watch at once; that does no harm, as a watch only observes. cut
+// tells that an earlier watch was not ended: its newcomer was killed, or stands still.
 func Turn(dir int, name string, standsStill func() bool) (done func(), cut bool, err error) {
 	const tries = 10 // others may make and remove the file meanwhile
 	for range tries {

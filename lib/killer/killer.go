@@ -11,8 +11,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// Killer ends jobs. The zero Killer pauses only after KILL, for a second. It may be used
-// by one goroutine at a time for one job.
+// Killer ends jobs, one at a time. The zero Killer pauses only after KILL, for a second.
 type Killer struct {
 	// Pause is the time that INT, TERM and KILL each get to take effect; it ends early once all
 	// deaths are confirmed. KILL gets at least a second, as the kernel needs a moment too.
@@ -109,8 +108,7 @@ func (k Killer) outlived(h *tree) error {
 	return h.stuck()
 }
 
-// run sends the signals of one stage and waits for its pause. done is true once nothing of the job
-// is left.
+// run sends the signals of one stage and waits for its pause. done is true once nothing of the job is left.
 func (k Killer) run(h *tree, stage int) (done bool, err error) {
 	last := stage == len(stages)
 	if last {
@@ -139,8 +137,7 @@ func (k Killer) run(h *tree, stage int) (done bool, err error) {
 	}
 }
 
-// pauses returns the length of a stage, and the most to which the keeper's grace may extend it (see
-// keeperGrace).
+// pauses returns the length of a stage, and the most to which keeperGrace may extend it.
 func (k Killer) pauses(stage int) (pause, longest time.Duration) {
 	pause = k.Pause
 	if stage == len(stages) {
@@ -149,8 +146,7 @@ func (k Killer) pauses(stage int) (pause, longest time.Duration) {
 	return pause, pause + 2*keeperGrace
 }
 
-// extended is the deadline of the last stage. It leaves the keeper a second, as the keeper is
-// signalled after all others.
+// extended is the deadline of the last stage: a second for the keeper, which is signalled after all others.
 func extended(deadline, now, longest time.Time, turn, graced bool) time.Time {
 	if second := now.Add(time.Second); second.After(deadline) && (turn || graced && now.Before(longest)) {
 		return second
@@ -158,8 +154,7 @@ func extended(deadline, now, longest time.Time, turn, graced bool) time.Time {
 	return deadline
 }
 
-// betweenScans is the pause after a scan that took that long. It leaves most of the processor to
-// the job, which needs it to end.
+// betweenScans is the pause after a scan that took that long: the job needs the processor to end.
 func betweenScans(took time.Duration) time.Duration {
 	return min(max(2*took, 10*time.Millisecond), 50*time.Millisecond)
 }

@@ -16,9 +16,8 @@ func Members(job process.Job) ([]process.Entry, error) {
 	return h.list()
 }
 
-// Descendants returns the living descendants of this process and, with group, if it leads a
-// process group, the other members of that group that started no earlier than this process. Parents
-// come before their children.
+// Descendants returns the living descendants of this process and, with group, if it leads a group, the
+// other members of that group that started no earlier than this process. Parents come before children.
 func Descendants(group bool) ([]process.Entry, error) {
 	h, err := trackOwn(group)
 	if err != nil {
@@ -27,9 +26,8 @@ func Descendants(group bool) ([]process.Entry, error) {
 	return h.list()
 }
 
-// The reasons, besides those of package process, why a job is not ended or not wholly ended.
-// ErrAncestor is also returned if this process or an ancestor is a member of the job. The other
-// two, and unix.EPERM, come wrapped in a *process.StuckError.
+// Reasons, besides those of package process, why a job is not ended or not wholly. ErrAncestor also: this
+// process or an ancestor is a member. The other two, and unix.EPERM, come wrapped in a *process.StuckError.
 var (
 	ErrAncestor     = errors.New("is this process or one of its ancestors")
 	errForeignOwner = errors.New("belongs to another user than the lock file")

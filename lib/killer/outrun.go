@@ -13,9 +13,8 @@ import (
 // job counts as forking faster than it can be scanned.
 const mostGrowing = 3
 
-// outrun ends jobs in which each process forks a successor and exits before a scan reaches it. It kills
-// the new children of the keeper, to which the successors fall, and if scans still find new members, the
-// owner's group at once.
+// outrun ends jobs in which each process forks a successor and exits before a scan reaches it. It kills the
+// new children of the keeper, which gets the successors, and if scans find more, the owner's group at once.
 func (k Killer) outrun(h *tree, deadline time.Time) error {
 	if h.growing == 0 {
 		return nil

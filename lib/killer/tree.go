@@ -12,7 +12,6 @@ import (
 	"adlock/lib/process"
 )
 
-// tree holds the processes of one job until all are dead.
 type tree struct {
 	membership process.Membership
 	fileUID    int
@@ -36,8 +35,7 @@ type tree struct {
 	lonely  time.Time     // since when scans have found only the keeper; zero: they find others
 }
 
-// member is one process of the job. It stays in the map when dead, so that its zombie is not
-// taken for a new member.
+// member is one process of the job. The map keeps it when dead: its zombie is not taken for a new member.
 type member struct {
 	process.Handle
 	entry process.Entry
@@ -47,8 +45,7 @@ type member struct {
 	gone  bool  // death confirmed, handle closed
 }
 
-// track prepares the tree of a job, or returns the reason why the job may not be ended. The tree is empty
-// if no process of the job is left.
+// track prepares the tree of a job, empty if no process is left; or returns why the job may not be ended.
 func track(job process.Job) (*tree, error) {
 	h := newTree(job.FileUID)
 	if err := process.Readable(); err != nil {
@@ -74,8 +71,7 @@ func track(job process.Job) (*tree, error) {
 	return h, err
 }
 
-// trackOwn prepares the tree of this process's own job: its descendants and, with group, the group
-// that it leads.
+// trackOwn prepares the tree of this process's own job: its descendants, and with group the group it leads.
 func trackOwn(group bool) (*tree, error) {
 	h := newTree(-1)
 	self, err := process.Of(os.Getpid())
@@ -132,7 +128,6 @@ func (h *tree) root(id process.Identity) (process.Key, error) {
 	return e.Key(), nil
 }
 
-// spare finds the processes that must never be signalled.
 func (h *tree) spare() error {
 	if h.membership.Empty() {
 		return nil
@@ -183,8 +178,7 @@ func (h *tree) scan() (done bool, err error) {
 
 var readTable = process.Table
 
-// table is the process table. Recorded processes that it does not show are looked up by pid and
-// added.
+// table is the process table. Recorded processes that it does not show are looked up by pid and added.
 func (h *tree) table() ([]process.Entry, error) {
 	list, err := h.membership.Look(h.readTable, h.lives)
 	if err != nil {
@@ -211,9 +205,8 @@ func (h *tree) readTable(see func(*process.Entry) bool) ([]process.Entry, error)
 	return list, nil
 }
 
-// keeperGrace is how long a supervisor may take to exit once its job is gone: it tries for 0.2 s to
-// release the lock. If it were killed meanwhile, the shell that started it would report that, and cron
-// would mail it.
+// keeperGrace is how long a supervisor may take to exit once its job is gone: it tries for 0.2 s to release
+// the lock. If it were killed meanwhile, the shell that started it would report that in cron's mail.
 const keeperGrace = time.Second
 
 func (h *tree) noteLonely(lonely bool) {
@@ -272,7 +265,6 @@ func (m *member) identity() process.Identity {
 	return id
 }
 
-// objection is the reason why a process that was just held may not be signalled.
 func (h *tree) objection(m *member) error {
 	if err := h.foreign(m); err != nil {
 		return err
@@ -281,9 +273,8 @@ func (h *tree) objection(m *member) error {
 }
 
 // foreign returns errForeignOwner if this lock file does not allow signals to the member's user. The owner
-// must run as the file's user; a member known only by a dead owner's group or session as that user, or as
-// that of a recorded process; other members, which a living owner has started or the lock has recorded, as
-// any user (su, setpriv).
+// must run as the file's user; a member known only by a dead owner's group or session as that or a recorded
+// process's user; others, started by a living owner or recorded, as any user (su, setpriv).
 func (h *tree) foreign(m *member) error {
 	orphan := h.orphans && m.entry.ByBand
 	if h.fileUID < 0 || m.Key != h.owner && !orphan {
@@ -296,7 +287,6 @@ func (h *tree) foreign(m *member) error {
 	return err
 }
 
-// living returns the members whose death is not confirmed yet.
 func (h *tree) living() []*member {
 	var list []*member
 	for _, m := range h.order {
@@ -312,7 +302,6 @@ func (h *tree) living() []*member {
 	return list
 }
 
-// await returns once all members are dead, or after d.
 func (h *tree) await(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		list := h.living()
@@ -330,7 +319,6 @@ func (h *tree) await(d time.Duration) {
 	}
 }
 
-// obstacle returns the first living member that may not be signalled.
 func (h *tree) obstacle() error {
 	for _, m := range h.living() {
 		if m.err != nil {
@@ -345,7 +333,7 @@ func (h *tree) unchecked() error {
 	if h.unseen != 0 {
 		return &process.StuckError{PID: -h.unseen, Err: process.ErrUnchecked}
 	}
-	if e := h.membership.Doubt(); e != nil {
+	for _, e := range h.membership.Doubts() {
 		return &process.StuckError{PID: e.PID, Command: e.Command, Err: process.ErrUnmarked}
 	}
 	return nil

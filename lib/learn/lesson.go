@@ -3,11 +3,13 @@ package learn
 // Lesson updates the state of an atom after a run or a request; nil changes nothing.
 type Lesson func(*State)
 
-// Changes tells whether the lesson would change this state.
-func (l Lesson) Changes(s State) bool {
-	before := s
-	if l != nil {
-		l(&s)
+// Heed applies lessons in their order, and tells whether they have changed the state.
+func (s *State) Heed(lessons ...Lesson) (changed bool) {
+	before := *s
+	for _, lesson := range lessons {
+		if lesson != nil {
+			lesson(s)
+		}
 	}
-	return s != before
+	return *s != before
 }

@@ -7,9 +7,8 @@ import (
 	"adlock/lib/limit"
 )
 
-// Without the ceiling, a machine that was broken for days would lead to an endless limit. There is a
-// floor because quick runs say little about the next run: a job of a second takes minutes on a busy
-// disk. Tests change the bounds.
+// Without the ceiling, a machine that was broken for days would have an endless limit. There is a floor
+// because quick runs say little: a job of a second takes minutes on a busy disk. Tests change the bounds.
 var (
 	Floor   = 10 * time.Minute
 	Ceiling = 7 * 24 * time.Hour
@@ -38,8 +37,7 @@ const (
 	outlier = 100 // the longest run counts up to this many typical runtimes
 )
 
-// IfElapsed is the learned interval, doubled up to four times while newcomers ask for the atom too
-// often.
+// IfElapsed is the learned interval, doubled up to four times while newcomers ask for the atom too often.
 func (s State) IfElapsed() time.Duration {
 	return s.interval() << s.stretched
 }

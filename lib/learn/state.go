@@ -15,16 +15,14 @@ const (
 	calm      = 1000 // after this many successes without an end by force, one kept doubling is dropped
 	mostInRow = 64   // ends by force in a row that are counted: their doublings exceed any limit
 
-	// IfElapsed is doubled if at least this many requests come too soon in each interval(), and at
-	// least one each spamEvery, which is more often than cron starts jobs. It is halved again at half
-	// as many.
+	// IfElapsed is doubled if at least this many requests come too soon in each interval(), and at least
+	// one each spamEvery, which is more often than cron starts jobs. It is halved again at half as many.
 	spam      = 20
 	spamEvery = 20 * time.Second
 	stretches = 4 // doublings of IfElapsed at most
 )
 
-// State is what was learned from the runs of one atom; the zero value is that before any run. It is not
-// for concurrent use.
+// State is what was learned from the runs of one atom; zero: before any run. It is not for concurrent use.
 type State struct {
 	Runs int // successes so far
 
@@ -95,8 +93,7 @@ func (s *State) Ended(age time.Duration) {
 	}
 }
 
-// Asked learns from the number of requests that came too soon between the last two runs, and reports
-// whether that changes the state.
+// Asked learns from how many requests came too soon between two runs, and reports whether that changes it.
 func (s *State) Asked(tooSoon int) bool {
 	each := tooSoon >> s.stretched // in each unstretched IfElapsed
 	many := max(spam, int(s.interval()/spamEvery))

@@ -42,8 +42,7 @@ func (s State) Lines() []string {
 	return lines
 }
 
-// Parse reads what Lines wrote. If a value is invalid it returns the zero State: learning then starts
-// anew.
+// Parse reads what Lines wrote. If a value is invalid it returns the zero State: learning then starts anew.
 func Parse(values map[string]string) State {
 	var s State
 	for _, f := range s.fields() {

@@ -18,8 +18,7 @@ func (l *Last) completes(r Record) {
 	}
 }
 
-// MoveTo moves the times of the last lock to another clock, which showed completed when the atom
-// completed.
+// MoveTo moves the times of the last lock to another clock, which showed completed when the atom completed.
 func (l *Last) MoveTo(completed time.Time) {
 	if !l.Memory.Started.IsZero() {
 		l.Memory.Started = completed.Add(l.Memory.Started.Sub(l.Completed))
@@ -27,10 +26,9 @@ func (l *Last) MoveTo(completed time.Time) {
 	l.Completed = completed
 }
 
-// moved returns the last lock with its times moved to this machine's clock, which shows now: a pass
-// clock is a time by that clock too. An atom that never completed stays so. A store's clock may count
-// whole seconds, so a run that has just completed may seem to lie a little in the future: then it
-// completed now.
+// moved returns the last lock with its times moved to this machine's clock, which shows now: a pass clock
+// is a time by that clock too. An atom that never completed stays so. A store's clock may count whole
+// seconds, so a run that has just completed may seem to lie a little in the future: then it completed now.
 func (seen *Snapshot) moved(now time.Time) record.Last {
 	last, ago := seen.Last, seen.Now.Sub(seen.Last.Completed)
 	if ago >= -policy.FutureSlack {

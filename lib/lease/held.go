@@ -112,8 +112,7 @@ func (t *heldLease) begin(watch time.Duration) error {
 	return nil
 }
 
-// startWatchdog starts the watchdog if there is none: a watchdog that was started ahead may have
-// failed, or ended.
+// startWatchdog starts the watchdog if there is none: one that was started ahead may have failed, or ended.
 func (t *heldLease) startWatchdog() {
 	if !t.watchdog.IsThere() {
 		t.watchdog.Dismiss()
@@ -121,8 +120,7 @@ func (t *heldLease) startWatchdog() {
 	}
 }
 
-// watchdogReady waits until the watchdog is there. If the watchdog was killed while it started, it
-// starts another.
+// watchdogReady waits until the watchdog is there, and starts another if it was killed while it started.
 func (t *heldLease) watchdogReady() error {
 	if err := t.watchdog.Ready(); err != nil || t.watchdog.IsThere() {
 		return err
@@ -219,8 +217,7 @@ func (t *heldLease) lose(why error) {
 	}
 }
 
-// lost returns the reason why an acquisition was lost: why the job was ended, joined with the error
-// of the release.
+// lost returns why an acquisition was lost: why the job was ended, joined with the error of the release.
 func (t *heldLease) lost(released error) error {
 	why, ended := t.why.Load().(error)
 	switch {
@@ -380,9 +377,8 @@ func (t *heldLease) tryLeave(stamp *Last, most time.Duration) error {
 	return err
 }
 
-// abandon gives up a place that was not won; why is the reason. If the store does not answer, the
-// place is free when its lease runs out. If the reason was a silent store, abandon waits only a
-// second for it.
+// abandon gives up a place that was not won; why is the reason. If the store does not answer, the place is
+// free when its lease runs out. If the reason was a silent store, abandon waits only a second for it.
 func (t *heldLease) abandon(why error) {
 	most := questionTimeout
 	if fault.KindOf(why) == fault.Unavailable {

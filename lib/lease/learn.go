@@ -11,16 +11,15 @@ import (
 	"adlock/lib/locker"
 )
 
-// What an atom has learned is in its last lock, as in a lock directory. Only the atom's owner
-// writes the last lock, with the stamp at the end of its run, and adds the lessons of the run then.
-// So the last lock has not changed since the owner read it on taking the atom. Several readers hold
-// an atom at once: each reads the last lock again at its end, and if two end at the same moment,
-// one lesson may be lost.
+// What an atom has learned is in its last lock, as in a lock directory. Only the atom's owner writes the
+// last lock, with the stamp at the end of its run, and adds the lessons of the run then. So the last lock
+// has not changed since the owner read it on taking the atom. Several readers hold an atom at once: each
+// reads the last lock again at its end, and if two end at the same moment, one lesson may be lost.
 
 func (l *Locker) learnFromAsking(r *locker.Request, t *heldLease) {
-	if lesson := l.LessonOfAsking(r, t.before.Completed); lesson != nil {
-		t.lessons = append(t.lessons, lesson)
-		lesson(&r.Learned)
+	lesson := l.LessonOfAsking(r, t.before.Completed)
+	t.lessons = append(t.lessons, lesson)
+	if r.Learned.Heed(lesson) {
 		r.Resolve(r.Learned)
 	}
 }
@@ -30,23 +29,18 @@ func (l *Locker) learnFromAsking(r *locker.Request, t *heldLease) {
 func (t *heldLease) leaves(r locker.ReleaseRequest) *Last {
 	run := r
 	run.NoStamp = r.NoStamp || t.ended.Load() // ended because its lease ran out: its runtime teaches nothing
-	if lesson := run.Lesson(t.record.Record); lesson != nil {
-		t.lessons = append(t.lessons, lesson)
-	}
+	t.lessons = append(t.lessons, run.Lesson(t.record.Record))
 	last := t.before
 	if t.record.Shared {
 		last = t.lookAgain()
 	}
-	known := last.Memory.Learned
-	for _, teach := range t.lessons {
-		teach(&last.Memory.Learned)
-	}
+	learned := last.Memory.Learned.Heed(t.lessons...)
 	if !r.NoStamp {
 		stamp := t.stamp()
 		stamp.keep(last)
 		return stamp
 	}
-	if last.Memory.Learned == known {
+	if !learned {
 		return nil
 	}
 	last.Kept = true
@@ -96,8 +90,7 @@ func (l *Locker) Forget(name atom.Name) error {
 	return err
 }
 
-// forMoment is the record of an atom that this process holds only for a moment: its lease is not
-// renewed.
+// forMoment is the record of an atom that this process holds only for a moment: its lease is not renewed.
 func forMoment(name atom.Name) (Record, error) {
 	a, _ := name.Atom() // zero: unknown
 	own, err := locker.MomentaryRecord(a)

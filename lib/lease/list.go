@@ -21,8 +21,7 @@ type Listed struct {
 	Err    error       // why its locks could not be read
 }
 
-// List looks at every atom and at every held slot, like List and Slots of lockdir.Locker. It writes
-// no more than Store.List does.
+// List looks at every atom and held slot, like lockdir.Locker's, and writes no more than Store.List does.
 func (l *Locker) List() (entries []locker.Entry, slots []locker.Slot, err error) {
 	found, err := l.Store.List(l.context())
 	for i := range found {
@@ -65,8 +64,7 @@ func (l *Locker) entry(f *Listed) locker.Entry {
 	return e
 }
 
-// isDeadWaiter reports whether the head of the queue never came to own the atom, and seems to be dead:
-// the next newcomer passes its place.
+// isDeadWaiter reports whether the head never owned the atom and seems dead: the next newcomer passes it.
 func (l *Locker) isDeadWaiter(seen *Snapshot) bool {
 	return seen.Held && !seen.Bare && seen.Owner.Taken.IsZero() && (seen.Silent || l.ownerOf(seen) == policy.Gone)
 }
@@ -88,8 +86,7 @@ func (l *Locker) viewOf(seen *Snapshot) (v locker.View) {
 	return v
 }
 
-// Completed returns when the atom last completed (zero: never) and the present time, both by this
-// machine's clock.
+// Completed returns when the atom last completed (zero: never) and the present, by this machine's clock.
 func (l *Locker) Completed(a atom.Atom) (completed, now time.Time, err error) {
 	ctx, cancel := context.WithTimeout(l.context(), questionTimeout)
 	defer cancel()

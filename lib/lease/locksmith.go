@@ -15,8 +15,7 @@ import (
 	"adlock/lib/process"
 )
 
-// questionTimeout is how long one question to the store may take before the store counts as
-// unreachable, unless the store is Slow.
+// questionTimeout is how long a question may take before the store is unreachable, unless it is Slow.
 const questionTimeout = 5 * time.Second
 
 // Slow is a Store for which one question takes many steps, each with its own timeout. Such a question
@@ -37,8 +36,7 @@ type Locker struct {
 	// the atom, if that is another process than this one. May be nil.
 	Ancestor func(pid int) bool
 
-	// Waits is called with the outcome that names the owner in the way, before each wait. May be
-	// nil.
+	// Waits is called with the outcome that names the owner in the way, before each wait. May be nil.
 	Waits func(locker.Outcome)
 
 	held   *heldLease
@@ -88,8 +86,7 @@ func (l *Locker) lease() time.Duration {
 	return l.Lease
 }
 
-// Take takes the atom or says why not, as lockdir.Locker does. It asks an expired owner to end
-// its job; LeaveExpired has no effect here.
+// Take takes the atom, or says why not. It asks an expired owner to end its job, whatever LeaveExpired is.
 func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	if err := r.Atom.Check(); err != nil {
 		return locker.Outcome{}, err
@@ -102,8 +99,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 			return locker.Outcome{}, fault.Wrap(l.Store.String(), gone)
 		}
 		if errors.Is(err, ErrGone) {
-			// The newcomer needs a new place. If a person has removed all keys, the owner needs
-			// time to find out.
+			// A new place is needed. If a person has removed all keys, the owner needs time to find out.
 			Pause(l.context(), min(l.lease(), max(0, wait.Left())))
 			continue
 		}
@@ -213,8 +209,7 @@ func (l *Locker) Cancelled(r *locker.Request, signal string, waited time.Duratio
 	}
 }
 
-// attempt is figure 3 of the 1997 paper. It first checks what can deny the newcomer the atom, as
-// that needs no write.
+// attempt is the paper's figure 3. It first checks what can deny the atom, as that needs no write.
 func (l *Locker) attempt(r *locker.Request, wait locker.Waiting) (locker.Outcome, error) {
 	v, silent, err := l.look(r)
 	if err != nil {
@@ -361,8 +356,7 @@ func decide(r *locker.Request, v *locker.View) policy.Decision {
 	return policy.Decide(r.Terms(), policy.Situation{Last: v.Last, Active: v.Active, TickUsed: v.TickUsed, Pause: v.Pause})
 }
 
-// takeSlot takes one of the program's slots, if the request limits them, on a lease of its own.
-// Nested atoms of one owner share a slot.
+// takeSlot takes a slot, if the request limits them, on its own lease. Nested atoms of one owner share one.
 func (l *Locker) takeSlot(r *locker.Request, t *heldLease, acquired locker.Outcome) (locker.Outcome, error) {
 	full := r.Full()
 	for n := 1; n <= r.Slots; n++ {
@@ -409,9 +403,8 @@ func (l *Locker) trySlot(r *locker.Request, t *heldLease, name atom.Name, full *
 	return false, err
 }
 
-// Release stamps the last lock and releases the atom, in one step. It retries while the lease
-// lasts. The error is of the kind fault.Denied (lost) if the lease was lost, and of the kind
-// fault.Unavailable if the store does not answer.
+// Release stamps the last lock and releases the atom, in one step, and retries it while the lease lasts.
+// The error is fault.Denied (lost) if the lease was lost, fault.Unavailable if the store does not answer.
 func (l *Locker) Release(r locker.ReleaseRequest) error {
 	t := l.held
 	if t == nil {
@@ -435,8 +428,7 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	return err
 }
 
-// OwnStuck also records the reason (why) for newcomers. If the job ends by itself after that, it
-// was not ended at their request.
+// OwnStuck also records why for newcomers. If the job then ends by itself, that was not at their request.
 func (l *Locker) OwnStuck(r *locker.Request, token string, age time.Duration, why error) {
 	l.Recorder.OwnStuck(r, token, age, why)
 	if t := l.held; t != nil {

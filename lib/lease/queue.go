@@ -30,8 +30,7 @@ type request struct {
 	due   bool          // as far as is known, this newcomer has to report that the owner made way, and has not yet
 }
 
-// stand waits for the place's turn. A question that is cancelled because the place was lost
-// meanwhile is no failure of the store.
+// stand waits for the place's turn. A question cancelled as the place was lost is no failure of the store.
 func (q *queue) stand() (locker.Outcome, error) {
 	outcome, err := q.advance()
 	if err != nil && q.held.ctx.Err() != nil {
@@ -89,10 +88,9 @@ func (q *queue) forgive(v *locker.View) {
 	}
 }
 
-// won is called when no place is in front any more. If the record says that the place waits, won
-// writes since when the place owns the atom. If all newcomers see the order of the places, the job
-// need not wait for that write, unless it has an IfElapsed: if such a job crashes, its record must
-// show that it ran.
+// won is called when no place is in front any more. If the record says that the place waits, won writes
+// since when the place owns the atom. If all newcomers see the order of the places, the job need not wait
+// for that write, unless it has an IfElapsed: if such a job crashes, its record must show that it ran.
 func (q *queue) won() error {
 	q.held.startWatchdog()
 	if !q.noted {
@@ -124,11 +122,10 @@ func (q *queue) patiently(ask func(context.Context) error) error {
 	}
 }
 
-// report reports that an owner has made way, or was dead. Of several newcomers, one reports it: for
-// a dead owner, the newcomer that has stamped for the owner; for an owner that was asked to make
-// way, the newcomer that asked first or, if the store has no record of which asked first, the next
-// owner. If an owner that was asked died instead, the newcomer that now owns the atom has stamped
-// for it and reports it.
+// report reports that an owner has made way, or was dead. Of several newcomers, one reports it: for a dead
+// owner, the newcomer that has stamped for the owner; for an owner that was asked to make way, the newcomer
+// that asked first or, if the store has no record of which asked first, the next owner. If an owner that
+// was asked died instead, the newcomer that now owns the atom has stamped for it and reports it.
 func (q *queue) report() {
 	a := q.asked
 	switch {
@@ -146,15 +143,13 @@ func (q *queue) report() {
 	}
 }
 
-// isNext reports whether this place is the first, and no other run has completed since this
-// newcomer asked an owner to end its run.
+// isNext reports that this place is first, and no run has completed since this newcomer asked for an end.
 func (q *queue) isNext() bool {
 	last := q.seen.Last.Token
 	return !q.seen.Held && (last == q.asked.stamp || last == q.asked.last)
 }
 
-// expire asks an expired owner to end its job. If the owner neither ends it nor loses its lease,
-// the verdict is stuck.
+// expire asks an expired owner to end its job. If it neither ends nor loses its lease, it is stuck.
 func (q *queue) expire(v *locker.View) (locker.Outcome, error) {
 	if why := q.seen.Owner.Stuck; why != "" {
 		return q.r.Stuck(locker.Title(q.r.Atom), v, errors.New(why), "")
@@ -232,8 +227,7 @@ func (q *queue) await(busy locker.Outcome) error {
 	})
 }
 
-// show names the process that the place waits for: an owner that was asked to make way, another
-// waiter, which does not expire, or an owner.
+// show names the process that the place waits for: an owner, one asked to make way, or another waiter.
 func (q *queue) show(busy locker.Outcome) {
 	if q.isMakingWay() {
 		who, _ := busy.Owner()

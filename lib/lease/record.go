@@ -9,8 +9,7 @@ import (
 	"adlock/lib/record"
 )
 
-// Record is the content of an active lock in a store: the record of a lock directory, and what
-// only matters between machines.
+// Record is an active lock in a store: the record of a directory, and what matters between machines only.
 type Record struct {
 	record.Record
 	Node  string        // the machine's own name; the atom's host may be shared by several
@@ -21,8 +20,7 @@ type Record struct {
 	Work  string        // if it was not idle: what it was seen to do, in words
 }
 
-// Bytes returns the record as it is kept in the store: the lines of a lock in a directory, and
-// then those of the store.
+// Bytes returns the record as it is kept in the store: the lines of a directory's lock, then the store's.
 func (r Record) Bytes() []byte {
 	var text strings.Builder
 	text.Write(r.Record.Bytes())
@@ -80,9 +78,8 @@ func ParseRecord(object string, content []byte) (Record, error) {
 	return Record{}, unknownFormat(object)
 }
 
-// IsWhole reports whether a record that ParseRecord rejects is complete: then it is another
-// version's, or not adlock's, and its writer may hold the atom. A record that is cut short was
-// never acted on.
+// IsWhole reports whether a record that ParseRecord rejects is complete: then it is another version's, or
+// not adlock's, and its writer may hold the atom. A record that is cut short was never acted on.
 func IsWhole(content []byte) bool {
 	_, rest := record.Split(content)
 	return len(rest) > 0 && rest[len(rest)-1] == '\n'
@@ -111,8 +108,7 @@ const (
 	keptKey      = "kept"
 )
 
-// ParseLast reads what Bytes wrote, whatever the order of the lines; object names
-// it in the error (fault.IO).
+// ParseLast reads what Bytes wrote, in whatever order of lines; object names it in the error (fault.IO).
 func ParseLast(object string, content []byte) (l Last, err error) {
 	var memory []byte
 	for line := range strings.Lines(string(content)) {

@@ -9,13 +9,12 @@ import (
 	"adlock/lib/process"
 )
 
-// watch checks whether the job works, from its learned limit on until the atom is released, and
-// keeps the result in the record: a newcomer on another machine cannot see the job, and asks an
-// owner to end it only if the record says that it is idle. length is how long the job has to be
-// idle.
+// watch checks whether the job works, from its learned limit on until the atom is released, and keeps the
+// result in the record: a newcomer on another machine cannot see the job, and asks an owner to end it only
+// if the record says that it is idle. length is how long the job has to be idle.
 //
-// If the job begins to work after that record was written, it is ended all the same, as on one
-// machine: the last watch counts.
+// If the job begins to work after that record was written, it is ended all the same, as on one machine: the
+// last watch counts.
 func (t *heldLease) watch(length time.Duration) {
 	if !t.pause(t.record.ExpireAfter) {
 		return

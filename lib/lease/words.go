@@ -127,6 +127,5 @@ func Unreadable(file, variable string, err error) error {
 	return fault.New(kind, file, err.Error()+", and "+variable+" names it")
 }
 
-// NoCertificate is the error if a file of authorities holds no certificate: no server would be
-// trusted.
+// NoCertificate is the error if a file of authorities holds no certificate: no server would be trusted.
 func NoCertificate(file string) error { return fault.New(fault.Usage, file, "holds no certificate") }

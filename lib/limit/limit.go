@@ -1,5 +1,4 @@
-// Package limit reads and writes durations the way every setting of adlock spells them: "90s", "1h30m",
-// "1.5h", "500ms", "0", "never".
+// Package limit reads and writes durations as settings spell them: "90s", "1h30m", "1.5h", "0", "never".
 package limit
 
 import (
@@ -126,8 +125,7 @@ func Format(d time.Duration) string {
 	return text
 }
 
-// FormatAge rounds down to whole seconds: no message shows an age as having reached a limit that it has
-// not.
+// FormatAge rounds down to whole seconds: no age is shown as having reached a limit that it has not.
 func FormatAge(d time.Duration) string {
 	if d == Never {
 		return "never"

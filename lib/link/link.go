@@ -1,6 +1,5 @@
-// Package link finds where a symbolic link leads, for a file that is to replace the link's target. It is
-// not a part of package way, because path/filepath would then be initialised before the watchdog
-// (cmd/adlock-locksmith/early).
+// Package link finds where a symbolic link leads, for a file that is to replace the link's target. In
+// package way, path/filepath would be initialised before the watchdog (cmd/adlock-locksmith/early).
 package link
 
 import (

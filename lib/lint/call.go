@@ -13,7 +13,6 @@ import (
 	"adlock/lib/cronline"
 )
 
-// invocation is a call of `adlock run` or of flock(1) with a command.
 type invocation struct {
 	program string // adlock or flock
 	call    *syntax.CallExpr
@@ -105,9 +104,8 @@ func (c *Checker) adlockRun(call *syntax.CallExpr, args []*syntax.Word) *invocat
 	}
 }
 
-// refusal is the error by which `adlock run` would refuse the options of a call; "" if that is
-// uncertain. A line that is cut off is no mistake, and a limit that is no duration has a finding of
-// its own.
+// refusal is the error by which `adlock run` would refuse the options of a call; "" if that is uncertain. A
+// line that is cut off is no mistake, and a limit that is no duration has a finding of its own.
 func (c *Checker) refusal(v *invocation, getenv func(name string) string, limits ...*syntax.Word) string {
 	noDuration := slices.ContainsFunc(limits, func(w *syntax.Word) bool {
 		_, wrong := durationOf(w)

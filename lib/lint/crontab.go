@@ -306,8 +306,7 @@ func (j *job) days(v *invocation) {
 	}
 }
 
-// farApart: with a period that is this many times as long as the limit, the limit alone is of
-// little use.
+// farApart: with a period that is this many times as long as the limit, the limit alone is of little use.
 const farApart = 4
 
 func (j *job) endsLate(v *invocation) {
@@ -359,8 +358,7 @@ func (j *job) outsideOf(stmt *syntax.Stmt) {
 	}
 }
 
-// unlocked leaves out commands that only report on the locked one or show its output, and those
-// that take a lock themselves.
+// unlocked leaves out commands that report on the locked one, show its output, or take a lock themselves.
 func (j *job) unlocked(locked, behind *syntax.Stmt, operator string) {
 	one, other := callOf(last(locked)), callOf(first(behind))
 	if one == nil || other == nil {

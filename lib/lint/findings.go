@@ -74,8 +74,7 @@ func (j *job) noAdlock(call *syntax.CallExpr) {
 	}
 }
 
-// noSetting reports a variable whose name is nearly that of a setting: no program reads it, so no
-// program would ever report it.
+// noSetting reports a variable that is nearly named as a setting: no program that reads it would report it.
 func (f *findings) noSetting(c *Checker, line int, name string) {
 	if c.Nearest == nil || !strings.HasPrefix(name, "ADLOCK_") {
 		return
@@ -124,8 +123,7 @@ func (j *job) limits(v *invocation, saidIfElapsed, saidExpireAfter *syntax.Word)
 	}
 }
 
-// unenforced reports a limit to enforce that is not set. (run itself refuses --enforce without
-// one.)
+// unenforced reports a limit to enforce that is not set. (run itself refuses --enforce without one.)
 func (f *findings) unenforced(line int) {
 	f.add(line, "enforced without a limit", "ADLOCK_ENFORCE is ignored, as no limit is said", "say ADLOCK_EXPIRE_AFTER=D")
 }

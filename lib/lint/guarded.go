@@ -14,8 +14,7 @@ import (
 	"adlock/lib/crontab"
 )
 
-// guarded checks the words for adlock in a line below adlock's SHELL, which refuses a line that it
-// does not understand only when the job is due.
+// guarded checks the words for adlock in a line below its SHELL, which refuses them when the job is due.
 func (j *job) guarded() (locked bool) {
 	l, err := cronline.Parse(j.command)
 	if err != nil {
@@ -112,14 +111,12 @@ func (j *job) refused(why string) {
 	j.add(j.Number, "a setting that is refused", "the job is never run: "+why, "adlock help shell tells how to say it")
 }
 
-// noName matches words at the beginning of a command that can do nothing but name a lock, and the
-// operator after them.
+// noName matches first words that can only be meant to name a lock, and the operator after them.
 var noName = regexp.MustCompile("^[ \t]*(:[ \t]+[^;&|<>()$`#\\s][^;&|<>()$`#\n]*)(;|&&|\\|\\||$)")
 
 var noBlank = regexp.MustCompile("^[ \t]*:([-._A-Za-z0-9]+)([ \t;]|$)")
 
-// passedOver looks for words that were meant for adlock, and without which the lock is named after
-// the whole command.
+// passedOver looks for words meant for adlock, without which the lock is named after the whole command.
 func (j *job) passedOver() {
 	if found := noBlank.FindStringSubmatch(j.command); found != nil {
 		j.add(j.Number, "a name that is none", strconv.Quote(":"+found[1])+" is a command, and there is none of that name: a blank is missing",

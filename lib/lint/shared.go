@@ -11,7 +11,6 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
-	"adlock/lib/atom"
 	"adlock/lib/config"
 	"adlock/lib/cronline"
 	"adlock/lib/crontab"
@@ -57,8 +56,7 @@ func (j *job) userOrPath() (user string, known bool) {
 	return j.path, false
 }
 
-// shares looks for another job with the same lock: if both are due one is skipped, which nothing
-// reports.
+// shares looks for another job with the same lock: if both are due one is skipped, which nothing reports.
 func (j *job) shares(v *invocation) {
 	known := j.environment(v)
 	text := j.textOf(v)
@@ -217,6 +215,6 @@ func (j *job) background(v *invocation) {
 		}
 	}
 	if part != "" && !j.mayBeOn(v, "whole-job") {
-		j.add(j.Number, "a job in the background", "the lock is released at once, and this goes on without it: "+atom.Shown(part), cure)
+		j.add(j.Number, "a job in the background", "the lock is released at once, and this goes on without it: "+cronline.Shown(part), cure)
 	}
 }

@@ -69,8 +69,7 @@ func changing(w *syntax.Word) (part string) {
 	return part
 }
 
-// unlike is the command in a substitution that prints something else in each run; date(1) only if
-// it prints the present time.
+// unlike is a command in a substitution that prints something else each time; date(1) only of the present.
 func unlike(s *syntax.CmdSubst) (command string) {
 	for _, stmt := range s.Stmts {
 		calls(stmt, func(c *syntax.CallExpr) {

@@ -14,8 +14,7 @@ const (
 	elsewhere
 )
 
-// untold looks for a lock whose trouble goes neither to a mail or a file nor to a hook or the
-// system's log.
+// untold looks for a lock whose trouble goes neither to a mail or a file nor to a hook or the system's log.
 func (j *job) untold(v *invocation) {
 	hook, whole := literal(j.limit(v, "hook"))
 	if hook != "" || j.limit(v, "hook") != nil && !whole || j.mayBeOn(v, "syslog") || j.environment(v) == nil || j.Told != nil && j.Told(j.runsAs()) {

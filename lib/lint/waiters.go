@@ -25,8 +25,7 @@ func (j *job) crowds(v *invocation) {
 	j.pileUp("say --wait " + limit.Format(j.Schedule.Shortest) + " (ADLOCK_WAIT), or leave it out")
 }
 
-// lockersThatWait have the options by which they give up, or keep nothing out, and the one that a
-// cure names.
+// lockersThatWait have the options by which they give up, or exclude none, and the one that a cure names.
 var lockersThatWait = map[string]struct{ not, cure string }{"flock": {"nwus", "-n"}, "setlock": {"n", "-n"}, "lockf": {"t", "-t 0"}}
 
 func (j *job) blocks(call *syntax.CallExpr) {

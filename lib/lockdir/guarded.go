@@ -11,7 +11,6 @@ import (
 	"adlock/lib/process"
 )
 
-// errAgain says that the lock has changed since it was read: look again.
 var errAgain = errors.New("the lock has changed")
 
 // guard takes the guard of the active lock in v; with a verdict another process holds it.
@@ -54,7 +53,5 @@ func guardBusy(r *locker.Request, v *view, path string, holder int) (locker.Outc
 	if why := lockfile.StandsStill(holder, r.Pause); why != nil {
 		return r.Stuck(path, &v.View, why, locker.ToGoOn(holder))
 	}
-	o := r.Denied(policy.Decision{Step: policy.Busy}, &v.View)
-	o.Reason = "busy: " + locker.ErrGuarded.Error()
-	return o, nil
+	return r.Denied(policy.Decision{}.Because(policy.Busy, locker.ErrGuarded.Error()), &v.View), nil
 }

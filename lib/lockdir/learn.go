@@ -9,31 +9,19 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/learn"
 	"adlock/lib/locker"
-	"adlock/lib/policy"
 	"adlock/lib/record"
 )
 
-// learnFromEnd learns from an owner that was ended by force. An owner that was ended before its
-// own limit (by a newcomer's explicit limit) teaches nothing.
-func (l *Locker) learnFromEnd(r *locker.Request, name atom.Name, v *view) {
-	if !v.Record.Learn || r.Limits.Source != policy.Learned && v.Active.Age < v.Record.ExpireAfter {
-		return
-	}
-	r.Resolve(l.learn(name, v.Record, func(s *learn.State) { s.Ended(v.Active.Age) }))
-}
-
-// learnFromAsking learns from how often the atom was asked for too soon
-// (locker.Recorder.LessonOfAsking). Call it before the acquisition is logged: the runlog is read
-// back to the last one.
+// learnFromAsking is called before the acquisition is logged: the runlog is read back to the last one.
 func (l *Locker) learnFromAsking(r *locker.Request, name atom.Name, own record.Record) {
 	lesson := l.LessonOfAsking(r, time.Time{})
-	if lesson.Changes(r.Learned) { // else there is nothing new to write
+	if known := r.Learned; known.Heed(lesson) { // else there is nothing new to write
 		r.Resolve(l.learn(name, own, lesson))
 	}
 }
 
-// learn applies the lesson to what the atom has learned, and returns the result. The caller holds
-// the active lock, or a reader's. A failed write is reported and changes nothing else.
+// learn applies a lesson, or nil, to what the atom has learned, and returns the result. The caller
+// holds the active lock, or a reader's. A failed write is reported and changes nothing else.
 func (l *Locker) learn(name atom.Name, own record.Record, lesson learn.Lesson) learn.State {
 	var learned learn.State
 	err := l.Dir.Marked(name, func() (err error) {
@@ -51,11 +39,10 @@ func (l *Locker) teach(name atom.Name, own record.Record, lesson learn.Lesson) (
 	if err != nil {
 		return learn.State{}, err
 	}
-	if !lesson.Changes(last.Memory.Learned) {
-		return last.Memory.Learned, nil
+	if last.Memory.Learned.Heed(lesson) {
+		err = l.Dir.Remember(name, last.Completed, last.Memory)
 	}
-	lesson(&last.Memory.Learned)
-	return last.Memory.Learned, l.Dir.Remember(name, last.Completed, last.Memory)
+	return last.Memory.Learned, err
 }
 
 // Forget makes the atom NAME forget what it has learned; fs.ErrNotExist where there is no such
@@ -64,8 +51,7 @@ func (l *Locker) Forget(name atom.Name) error {
 	return l.rewrite(name, func(m *record.Memory) { m.Learned = learn.State{} })
 }
 
-// Pause sets the pause of the atom NAME; the zero value ends it. fs.ErrNotExist where there is no
-// such atom.
+// Pause sets the pause of the atom NAME; the zero value ends it. fs.ErrNotExist if there is no such atom.
 func (l *Locker) Pause(name atom.Name, p record.Pause) error {
 	return l.rewrite(name, func(m *record.Memory) { m.Pause = p })
 }

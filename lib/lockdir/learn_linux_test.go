@@ -344,13 +344,9 @@ func TestOnlySuccessTeachesAndAnEndByForce(t *testing.T) {
 }
 
 func TestAnOwnerEndedAtExactlyItsLimitTeaches(t *testing.T) {
-	k := newLocker(t)
 	for age, want := range map[time.Duration]bool{time.Hour - 1: false, time.Hour: true} {
 		r := ask(process.Identity{})
-		must.Do(t, k.Dir.Remember(motdFiles, time.Now(), record.Memory{}))
-		own := record.Record{Atom: motd, Learn: true, ExpireAfter: time.Hour}
-		k.learnFromEnd(&r, motdFiles, &view{View: locker.View{Record: own, Active: policy.Active{Held: true, Age: age}}})
-		if taught := memoryOf(t, k) != (learn.State{}); taught != want {
+		if taught := r.LessonOfEnding(record.Record{Learn: true, ExpireAfter: time.Hour}, age) != nil; taught != want {
 			t.Errorf("ended after %v of an hour: taught is %v", age, taught)
 		}
 	}

@@ -16,8 +16,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// List looks at every atom of the directory, in the order of their names, and writes nothing. Slots are
-// no atoms.
+// List looks at every atom of the directory, in the order of names, and writes nothing. Slots are no atoms.
 func (l *Locker) List() ([]locker.Entry, error) {
 	names, err := l.namesOf(func(n atom.Name) bool { return !n.IsSlot() }, atom.ActiveLock, atom.LastLock)
 	if err != nil {

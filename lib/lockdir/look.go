@@ -18,7 +18,6 @@ import (
 
 type phase int
 
-// The phases.
 const (
 	first   phase = iota // a newcomer that has no lock yet: it looks at the atom's two locks
 	waiting              // a waiter, which also looks at what would deny it the atom later

@@ -21,8 +21,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// guardWait is the shortest time that a release waits for the guard: a newcomer that only looks is done
-// by then. Tests change it.
+// guardWait is the least that a release waits for the guard: a look is over by then. Tests change it.
 var guardWait = 200 * time.Millisecond
 
 // Release stamps the last lock, then removes the active lock. If the lock is not this acquisition's, or
@@ -123,8 +122,7 @@ func guardOwn(r *locker.ReleaseRequest, active *lockfile.Active) (signalled bool
 
 const guardLook = 20 * time.Millisecond
 
-// leaveReaders removes the reader's lock of an owner whose helper died while it moved from the active
-// lock to it.
+// leaveReaders removes the reader's lock of an owner whose helper died on the way from the active lock.
 func (l *Locker) leaveReaders(r *locker.ReleaseRequest, active *lockfile.Active) error {
 	if active.File.Kind == atom.ReaderLock || !active.Record.Shared {
 		return nil
@@ -293,10 +291,9 @@ func (l *Locker) unused(name atom.Name, older time.Duration) (bool, error) {
 	return false, err
 }
 
-// Stop ends the job that holds the lock, an active lock or a reader's, as a newcomer ends an expired
-// one, and waits as long for the guard as an ending takes. With leave the lock stays for the next
-// newcomer; otherwise Stop stamps the last lock and removes the lock. fs.ErrNotExist: that job has
-// already ended.
+// Stop ends the job that holds the lock, an active lock or a reader's, as a newcomer ends an expired one,
+// and waits as long for the guard as an ending takes. With leave the lock stays for the next newcomer;
+// otherwise Stop stamps the last lock and removes the lock. fs.ErrNotExist: that job has already ended.
 func (l *Locker) Stop(r *locker.Request, lock atom.File, leave bool) error {
 	active, err := l.Dir.Lock(lock)
 	if err != nil {

@@ -14,10 +14,9 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// A reader takes the active lock like any newcomer, puts a lock of its own beside it, read.NAME.PID,
-// and releases the active lock. A writer that has the active lock backs off while a reader lives. Both
-// look while they hold the active lock, so neither can miss the other. A steady stream of readers can
-// starve a writer.
+// A reader takes the active lock like any newcomer, puts a lock of its own beside it, read.NAME.PID, and
+// releases the active lock. A writer with the active lock backs off while a reader lives. Both look while
+// they hold the active lock, so neither can miss the other. A steady stream of readers can starve a writer.
 
 // entering is how long a reader may take between its two locks.
 const entering = time.Second
@@ -123,8 +122,7 @@ func (l *Locker) clearDeadReaders(r *locker.Request, name atom.Name, temp *lockf
 	return nil
 }
 
-// clearReader removes a reader's lock if policy says so. cleared: it has, and has stamped the last
-// lock. The caller holds the active lock.
+// clearReader removes (cleared) and stamps for a reader's lock if policy says so, under the active lock.
 func (l *Locker) clearReader(r *locker.Request, lock atom.File, temp *lockfile.TempFile, p phase) (cleared bool, outcome locker.Outcome, err error) {
 	acquired := locker.Outcome{Verdict: locker.Acquired}
 	v, d, err := l.lookAtReader(r, lock)

@@ -16,15 +16,14 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// A slot is a lock like any other, taken after the atom, with IfElapsed 0, and never expires. How
-// newcomers count slots, and that no count misses a run, is in protocol.md, 4. Nested atoms of one
-// owner share a slot: the directory shows the owner's other locks that were taken under a limit, so
-// they may be released in any order.
+// A slot is a lock like any other, taken after the atom, with IfElapsed 0, and never expires. How newcomers
+// count slots, and that no count misses a run, is in protocol.md, 4. Nested atoms of one owner share a
+// slot: the directory shows the owner's other locks that were taken under a limit, so they may be released
+// in any order.
 //
-// Two helpers of one owner may be at work at the same time, if one was called from a trap. They take
-// turns at the slot's guard: a newcomer puts its lock in place before it looks at the slot under the
-// guard, and a release holds the guard from before it looks for other locks until it has removed its
-// own. So
+// Two helpers of one owner may be at work at the same time, if one was called from a trap. They take turns
+// at the slot's guard: a newcomer puts its lock in place before it looks at the slot under the guard, and a
+// release holds the guard from before it looks for other locks until it has removed its own. So
 //   - a release that comes first may miss the newcomer's lock and remove the slot; the newcomer
 //     then finds it gone, and takes one;
 //   - if a newcomer comes first, the release finds its lock and leaves the slot; if the newcomer
@@ -77,8 +76,7 @@ func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome,
 	return full, nil
 }
 
-// slotsIn returns the slots that count the atom, in the order of their numbers. slices.SortFunc would make
-// the helper 10 KB larger.
+// slotsIn returns the slots that count the atom, by number. slices.SortFunc would cost the helper 10 KB.
 func (l *Locker) slotsIn(a atom.Atom) ([]atom.Name, error) {
 	beginning := a.Name().SlotPrefix()
 	slots, err := l.namesOf(func(n atom.Name) bool { return n.IsSlot() && n.SlotPrefix() == beginning }, atom.ActiveLock)
@@ -201,9 +199,8 @@ func (l *Locker) eachLockOf(own record.Record, do func(*lockfile.Active)) error 
 	return nil
 }
 
-// trySlot tries to take the n-th slot, and adds to the outcome full the owners that have it, or that
-// have as many as the request allows. lockfile.GuardedError: another process guards a slot that this
-// newcomer could take.
+// trySlot tries to take the n-th slot, and adds to the outcome full the owners that have it, or as many as
+// the request allows. lockfile.GuardedError: another process guards a slot that this newcomer could take.
 func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *locker.Outcome) (bool, error) {
 	fresh := own
 	fresh.ExpireAfter, fresh.Source, fresh.Patience, fresh.Slots = limit.Never, policy.None, 0, 0
@@ -269,8 +266,7 @@ func isOwn(r *locker.Request, slot *lockfile.Active) bool {
 	return slot.Record.Owner.Same(r.Owner) || isSupervisors(r, slot)
 }
 
-// isTaken waits, if wait, until a newcomer that may yet give the slot up has done so or not. A damaged
-// slot counts as taken.
+// isTaken waits, if wait, while a newcomer may yet give the slot up. A damaged slot counts as taken.
 func (l *Locker) isTaken(r *locker.Request, slot atom.Name, wait bool, full *locker.Outcome) (bool, error) {
 	for {
 		active, err := l.Dir.Active(slot)

@@ -14,8 +14,7 @@ import (
 	"adlock/lib/record"
 )
 
-// Take is GetLock of the 1997 paper. A denial is an Outcome, not an error; Stuck comes with an error
-// too.
+// Take is GetLock of the 1997 paper. A denial is an Outcome, not an error; Stuck comes with an error too.
 func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	if err := r.Atom.Check(); err != nil {
 		return locker.Outcome{}, err
@@ -146,8 +145,7 @@ func (l *Locker) withdraw(temp *lockfile.TempFile, own record.Record) error {
 	return errors.Join(err, temp.Withdraw())
 }
 
-// secondLook takes the mtime of the newcomer's lock, just touched, for now: both times are the file
-// system's.
+// secondLook takes the mtime of the newcomer's lock, just touched, for now, so both are the file system's.
 func (l *Locker) secondLook(r *locker.Request, name atom.Name, temp *lockfile.TempFile, p phase) (locker.Outcome, error) {
 	if p == stamped || r.Limits.IfElapsed == 0 && !r.Limits.Preempt() {
 		return locker.Outcome{Verdict: locker.Acquired}, nil
@@ -209,7 +207,9 @@ func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Ou
 	}
 	l.Replaced(r, d.Step, &v.View)
 	if d.Step == policy.Expire {
-		l.learnFromEnd(r, name, v)
+		if lesson := r.LessonOfEnding(v.Record, v.Active.Age); lesson != nil {
+			r.Resolve(l.learn(name, v.Record, lesson))
+		}
 	}
 	return l.conclude(r, name, own, temp, stamped)
 }

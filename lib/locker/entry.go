@@ -62,8 +62,7 @@ func (e *Entry) Decide(terms policy.Terms) policy.Decision {
 	return e.View.Foresee(d)
 }
 
-// Holder is the lock that holds the atom: the active lock, else that of the first reader that is not
-// known to be dead.
+// Holder is the lock that holds the atom: the active lock, else that of a reader not known to be dead.
 func (e *Entry) Holder() View {
 	for _, reader := range e.Readers {
 		if !e.Active.Held && reader.Active.Owner != policy.Gone {
@@ -99,10 +98,9 @@ type Slot struct {
 // ErrNotHeld says that the atom which a person means is known, but not held.
 var ErrNotHeld = errors.New("is not locked")
 
-// LockMeant returns the lock that a person means by the words after the verb: the lock's file, or the
-// whole name of its atom (atom.One), also without quotes. What the verb does cannot be undone, so it
-// refuses a name of several locks. list is called only if it is needed. The error contains ErrNotHeld
-// if there is nothing to do.
+// LockMeant returns the lock that a person means by the words after the verb: the lock's file, or the whole
+// name of its atom (atom.One), also without quotes. As the verb cannot be undone, it refuses a name of
+// several locks. list is called only if it is needed. ErrNotHeld is in the error if there is nothing to do.
 func LockMeant(verb string, words []string, list func() ([]Entry, error)) (atom.File, error) {
 	locks, err := locksMeant(verb, words, list, false)
 	if err != nil {

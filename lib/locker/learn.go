@@ -4,13 +4,13 @@ import (
 	"time"
 
 	"adlock/lib/learn"
+	"adlock/lib/policy"
 	"adlock/lib/record"
 )
 
-// Lesson is what the release of a lock with this record teaches; nil: nothing. A run that succeeded
-// teaches its runtime. A run that was ended at its limit, by its own supervisor or at a newcomer's
-// request, teaches that the limit was too short for it. A run that was ended sooner, or whose end
-// is unknown, teaches nothing.
+// Lesson is what the release of a lock with this record teaches; nil: nothing. A run that succeeded teaches
+// its runtime; one that was ended at its limit, by its own supervisor or at a newcomer's request, that the
+// limit was too short. A run that was ended sooner, or whose end is unknown, teaches nothing.
 func (r ReleaseRequest) Lesson(own record.Record) learn.Lesson {
 	held := own.Held()
 	switch {
@@ -22,6 +22,15 @@ func (r ReleaseRequest) Lesson(own record.Record) learn.Lesson {
 		return func(s *learn.State) { s.Succeeded(held) }
 	}
 	return nil
+}
+
+// LessonOfEnding is what it teaches that this newcomer has ended an owner by force at that age; nil:
+// nothing, as if the newcomer's own explicit limit was shorter than the owner's.
+func (r *Request) LessonOfEnding(owner record.Record, age time.Duration) learn.Lesson {
+	if !owner.Learn || r.Limits.Source != policy.Learned && age < owner.ExpireAfter {
+		return nil
+	}
+	return func(s *learn.State) { s.Ended(age) }
 }
 
 // LessonOfAsking is what the newcomer's atom learns from how often it was asked for too soon since

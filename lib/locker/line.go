@@ -12,9 +12,8 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// Line shows a person at a terminal what a process waits for: one line on standard error, rewritten
-// each second, that clears itself. The zero Line is ready; a nil one shows nothing. It may be used by
-// several goroutines.
+// Line shows a person at a terminal what a process waits for: one line on standard error, rewritten each
+// second, that clears itself. The zero Line is ready; nil shows nothing. Several goroutines may use it.
 type Line struct {
 	mu   sync.Mutex
 	text func() string
@@ -84,7 +83,6 @@ func (l *Line) keep(done chan struct{}) {
 	}
 }
 
-// write writes as much of the line as one row of the terminal holds.
 func (l *Line) write() {
 	columns, _ := sysfile.Columns(2)
 	if columns <= 1 {
@@ -94,8 +92,7 @@ func (l *Line) write() {
 	tell(clearLine + string(row[:min(len(row), columns-1)]))
 }
 
-// tell writes to the terminal. An error is ignored: if the terminal has gone, no person sees the
-// line.
+// tell writes to the terminal. An error is ignored: if the terminal has gone, no person sees the line.
 func tell(text string) { _, _ = sysfile.Write(2, []byte(text)) }
 
 // isShown reports whether a person can see the line: standard error is a terminal that can clear a

@@ -11,8 +11,7 @@ import (
 
 // Locker takes and releases atoms: those of a lock directory, or of a store.
 type Locker interface {
-	// Take is GetLock of the 1997 paper. A denial is an Outcome, not an error; Stuck comes with an
-	// error too.
+	// Take is GetLock of the paper. A denial is an Outcome, not an error; Stuck comes with an error too.
 	Take(Request) (Outcome, error)
 
 	// Release stamps the last lock and releases the atom. fault.Denied: the lock was lost.
@@ -39,8 +38,7 @@ type Locker interface {
 	// OwnStuck reports that an owner cannot end its own job now, and stays with it.
 	OwnStuck(r *Request, token string, age time.Duration, why error)
 
-	// OwnOverdue tells the hook if this process's run is overdue. It returns the age at which to ask
-	// again.
+	// OwnOverdue tells the hook if this process's run is overdue. It returns the age at which to ask again.
 	OwnOverdue(r *Request, token string, age time.Duration) (next time.Duration)
 
 	// Cancelled logs that a signal ends the newcomer before its job begins.

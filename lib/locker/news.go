@@ -80,10 +80,9 @@ func (rec Recorder) tellEnd(r ReleaseRequest, e runlog.Event, own record.Record)
 	}
 }
 
-// EndedByForce reports, for the owner in the record, that a newcomer, or holder (0: unknown), is ending
-// it, once for each acquisition. The hook is left to the newcomer (Replaced): one that the owner starts
-// now would be ended as a part of its job. The error is of the kind fault.Denied, and contains
-// ErrGuarded.
+// EndedByForce reports, for the owner in the record, that a newcomer, or holder (0: unknown), is ending it,
+// once for each acquisition. The hook is left to the newcomer (Replaced): one that the owner starts now
+// would be ended as a part of its job. The error is of the kind fault.Denied, and contains ErrGuarded.
 func (rec Recorder) EndedByForce(r ReleaseRequest, own record.Record, holder int) error {
 	e := event(runlog.Lost, own.Atom, own.Owner.PID)
 	e.Token, e.Status, e.Signal = own.Token, r.Status, r.Signal
@@ -163,8 +162,7 @@ func alarming(count, first int) bool {
 	return count == first
 }
 
-// tellPause reports a pause when it is a day old, and each time its age has doubled, so that it is not
-// forgotten.
+// tellPause reports a pause when it is a day old, and each time its age has doubled: it may be forgotten.
 func (rec Recorder) tellPause(denied runlog.Event, p policy.Pause) {
 	due, now := aDay, time.Now()
 	for e := range rec.recent(atom.Atom{Program: denied.Program, Host: denied.Host, Operator: denied.Operator, Operand: denied.Operand}) {

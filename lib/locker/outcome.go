@@ -31,7 +31,8 @@ const (
 // Outcome is a verdict with its reason, and the token if the atom was taken.
 type Outcome struct {
 	Verdict Verdict
-	Reason  string
+	Reason  string // with the verdict in words
+	Figures string // Reason without these words
 	Token   string
 	Fence   string // a number that only grows from owner to owner; "": not offered
 
@@ -53,10 +54,9 @@ type Outcome struct {
 	told  runlog.Opt[time.Duration] // the age of that lock when its owner was last reported as overdue
 }
 
-// Denied is the outcome if the decision is not to take the atom in v, or to leave an expired owner to
-// another call.
+// Denied is the outcome if the decision is not to take the atom in v, or to leave an expired owner.
 func (r *Request) Denied(d policy.Decision, v *View) Outcome {
-	o := Outcome{Verdict: verdicts[d.Step], Reason: d.Reason(), inWay: *v, work: v.Active.Work}
+	o := Outcome{Verdict: verdicts[d.Step], Reason: d.Reason(), Figures: d.Figures(), inWay: *v, work: v.Active.Work}
 	o.inWay.Active = d.Active
 	r.describe(&o.found, v)
 	switch o.Verdict {
@@ -90,9 +90,8 @@ func (r *Request) TakenBy(o *Outcome, v *View) {
 	}
 }
 
-// ClaimTick claims the tick last, so a denied newcomer uses no tick. If another newcomer was faster,
-// the outcome is TooSoon. A claim stays, however the job ends; only a release that does not stamp takes
-// it back.
+// ClaimTick claims the tick last: a denied newcomer uses none. If another newcomer was faster, the outcome
+// is TooSoon. A claim stays, however the job ends; only a release without a stamp takes it back.
 func (r *Request) ClaimTick(o Outcome, err error, claim func() (bool, error)) (Outcome, error) {
 	if err != nil || o.Verdict != Acquired || !r.Tick.Asked() {
 		return o, err
@@ -162,8 +161,7 @@ func (r *Request) RefuseEndless(o *Outcome, v *View) {
 	}
 }
 
-// Stuck is the outcome, and the error, if the owner in v has expired and cannot be ended. object is the
-// lock, cure what a person may do about it.
+// Stuck is outcome and error if the owner in v has expired and cannot be ended; object is the lock.
 func (r *Request) Stuck(object string, v *View, why error, cure string) (Outcome, error) {
 	o := Outcome{Verdict: Stuck, Reason: why.Error()}
 	r.describe(&o.found, v)

@@ -16,8 +16,7 @@ import (
 	"adlock/lib/runlog"
 )
 
-// The last 10,000 lines or so of the runlog are read, but only if an owner has run for learn.Floor or
-// its notice.
+// The last 10,000 lines or so are read, but only if an owner has run for learn.Floor or its notice.
 const (
 	noticeBytes = 4 << 20
 	noticeRuns  = 100 // more runs would add nothing
@@ -89,7 +88,6 @@ func (rec Recorder) recall(o *Overdue) {
 	}
 }
 
-// isOf tells whether an event is of the atom, in this recorder's store or directory.
 func (rec Recorder) isOf(e *runlog.Event, a atom.Atom) bool {
 	return e.Store == rec.Log.Store && e.Operand == a.Operand && e.Operator == a.Operator && e.Program == a.Program && e.Host == a.Host
 }

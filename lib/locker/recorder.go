@@ -87,8 +87,7 @@ func (rec Recorder) Acquired(r *Request, own record.Record) {
 	rec.tellHook(hook.Start, e, "started")
 }
 
-// Denied logs that the newcomer did not get the atom, after waiting that long. It writes nothing of
-// other outcomes.
+// Denied logs that the newcomer did not get the atom, after waiting that long, and no other outcome.
 func (rec Recorder) Denied(r *Request, o Outcome, err error, waited time.Duration) {
 	kind := runlog.Deny
 	switch {
@@ -142,8 +141,7 @@ func (rec Recorder) Expiring(r *Request, v *View) {
 	rec.append(e)
 }
 
-// Replaced logs that the lock of the owner in v was replaced: a takeover if that had to be ended, else
-// a reclaim.
+// Replaced logs that the lock of the owner in v was replaced: a takeover if it was ended, else a reclaim.
 func (rec Recorder) Replaced(r *Request, step policy.Step, v *View) {
 	if step == policy.Reclaim {
 		rec.append(r.eventOf(runlog.Reclaim, v))
@@ -156,8 +154,7 @@ func (rec Recorder) Replaced(r *Request, step policy.Step, v *View) {
 	rec.tell(hook.Ended, e, "ended "+processOn(e.Owner, e.OwnerNode)+" by force: "+why)
 }
 
-// Pause logs that a person has paused the atom, or resumed it if p is zero; with no atom, all jobs of
-// the host.
+// Pause logs that a person has paused the atom, or with p zero resumed it; no atom: all jobs of the host.
 func (rec Recorder) Pause(a atom.Atom, p policy.Pause, person string) {
 	e := event(runlog.Resume, a, os.Getpid())
 	e.Reason = "by " + person
@@ -290,8 +287,7 @@ func (rec Recorder) Lost(object string, r ReleaseRequest, a atom.Atom, found *re
 	return &fault.Error{Kind: fault.Denied, Object: object, Err: fmt.Errorf("lost: %w", why)}
 }
 
-// Cleared logs that a person has removed the lock with this record, of an owner on that machine ("":
-// this one).
+// Cleared logs that a person has removed the lock with this record, of that machine ("": this one).
 func (rec Recorder) Cleared(own record.Record, node string) {
 	e := event(runlog.Clear, own.Atom, 0)
 	e.Owner, e.OwnerNode, e.OwnerToken = own.Owner.PID, node, own.Token
@@ -315,8 +311,7 @@ func (rec Recorder) AskedTooSoon(a atom.Atom, since time.Time) (n int) {
 // SinceAcquired yields the runlog's events of the atom since it was last taken, the newest first.
 func (rec Recorder) SinceAcquired(a atom.Atom) iter.Seq[runlog.Event] { return rec.since(a, "") }
 
-// since is for the acquisition with that token ("": the last one): other readers may have taken the
-// atom meanwhile.
+// since is for the acquisition with that token ("": the last one): other readers may have come meanwhile.
 func (rec Recorder) since(a atom.Atom, token string) iter.Seq[runlog.Event] {
 	return func(yield func(runlog.Event) bool) {
 		for e := range rec.recent(a) {

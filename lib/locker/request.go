@@ -77,8 +77,7 @@ func NewRequest() Request {
 	return Request{Asked: process.Boottime(), Limits: policy.Limits{ExpireAfter: limit.Never}, Pause: policy.DefaultPause}
 }
 
-// Auto says which limits are learned: they replace those in Limits once the last lock was read (package
-// learn).
+// Auto says which limits are learned: they replace those in Limits once the last lock was read.
 type Auto struct {
 	IfElapsed, ExpireAfter bool
 }
@@ -148,8 +147,7 @@ func (r *Request) NewMemory() record.Memory {
 	return record.Memory{Atom: r.Atom}
 }
 
-// askedBefore is how long before a moment (boottime) the run was asked for. With FromStart, IfElapsed
-// counts from there.
+// askedBefore is how long before a moment (boottime) the run was asked for; FromStart counts from there.
 func (r *Request) askedBefore(moment time.Duration) time.Duration {
 	return max(0, moment-cmp.Or(r.WaitSince, r.Asked, moment))
 }
@@ -194,13 +192,11 @@ type ReleaseRequest struct {
 	Alone   bool          // the owner knows that no other process of its job lives, whatever the lock records
 	Tick    policy.Tick
 
-	// Again: an earlier release may have been interrupted, so a lock that is gone, or another owner's,
-	// is not 'lost'.
+	// An earlier release may have been interrupted: a lock that is gone, or another owner's, is not 'lost'.
 	Again bool
 
-	// Withdraw gives the acquisition up because the process that took the atom died meanwhile, and
-	// stamps nothing. A lock that is not this process's or an ancestor's stays. As with Again, none is
-	// 'lost'.
+	// Withdraw gives the acquisition up because the process that took the atom died meanwhile, and stamps
+	// nothing. A lock that is not this process's or an ancestor's stays. As with Again, none is 'lost'.
 	Withdraw bool
 
 	AtOnce    bool          // as in Request

@@ -21,9 +21,8 @@ func (rec Recorder) keptOut(e runlog.Event, by *View) {
 	rec.tell(hook.NotRun, e, "not run: "+e.Reason)
 }
 
-// NotRun reports that nothing could be locked in the directory dir because of why, so the job is not
-// run. It returns a denial or a usage error unchanged. That the runlog in dir cannot be written is not
-// reported too.
+// NotRun reports that nothing could be locked in the directory dir because of why, so the job is not run; a
+// denial or usage error it returns unchanged. That the runlog in dir cannot be written is not reported too.
 func (rec Recorder) NotRun(r *Request, dir string, o Outcome, why error) error {
 	kind := fault.KindOf(why)
 	if why == nil || o.Verdict == Stuck || kind == fault.Denied || kind == fault.Usage {
@@ -61,9 +60,8 @@ func (r *Request) notRun(why error) runlog.Event {
 	return e
 }
 
-// awayFor returns for how long the store has kept all its jobs from running here with the status of e;
-// not set: the lock is in a directory. The hook is told (due) when that begins, after an hour, and each
-// time the age has doubled.
+// awayFor returns for how long the store has kept all its jobs from running here with the status of e; not
+// set: the lock is in a directory. The hook is told (due) at first, after an hour, and at each doubled age.
 func (rec Recorder) awayFor(e runlog.Event) (age runlog.Opt[time.Duration], due bool) {
 	if rec.Log == nil || rec.Log.Store == "" {
 		return age, true

@@ -87,8 +87,7 @@ func (rec Recorder) WatchFirst(r *Request, dir int, attempt func() (Outcome, err
 	}
 }
 
-// watch watches the job, if no other newcomer does. Without a verdict the job was idle or its lock has
-// gone.
+// watch watches the job, if no other newcomer does. No verdict: the job was idle, or its lock has gone.
 func (rec Recorder) watch(r *Request, late *LateError, dir int) (Outcome, error) {
 	v := &late.View
 	if r.watched.Work != "" && r.watched.holds(v.Record.Token, idle.Shortest) {

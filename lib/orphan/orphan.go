@@ -1,9 +1,8 @@
-// Package orphan starts this program again as an orphan, in a session of its own. An orphan outlives
-// the process that started it, and is no part of a job.
+// Package orphan starts this program again as an orphan, in a session of its own. An orphan outlives the
+// process that started it, and is no part of a job.
 //
-// An intermediate process starts the orphan, and has exited before Start returns. If this process
-// is the subreaper of its job (package supervise), it adopts the orphan, so call Start before or
-// after the job.
+// An intermediate process starts the orphan, and has exited before Start returns. If this process is the
+// subreaper of its job (package supervise), it adopts the orphan, so call Start before or after the job.
 package orphan
 
 import (
@@ -76,9 +75,8 @@ func start(kept string, args []string) int {
 	return fault.StatusOf(err)
 }
 
-// CloseInherited closes the inherited descriptors from least on: a reader at the other end of a
-// script's pipe must not wait for an orphan. Descriptors with close-on-exec are this process's own,
-// and stay open.
+// CloseInherited closes the inherited descriptors from least on: a reader at the other end of a script's
+// pipe must not wait for an orphan. Descriptors with close-on-exec are this process's own, and stay open.
 func CloseInherited(least int) {
 	open, err := os.ReadDir("/dev/fd")
 	if err != nil {

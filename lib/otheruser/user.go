@@ -1,10 +1,9 @@
-// Package otheruser lets root read files of another user with that user's rights and no more.
-// Whatever lies in a user's directory is hostile: a link to a file of root, a pipe, a file system
-// that never answers.
+// Package otheruser lets root read files of another user with that user's rights and no more. Whatever lies
+// in a user's directory is hostile: a link to a file of root, a pipe, a file system that never answers.
 //
-// A thread of this process with the user's rights to files (setfsuid(2)) does the reading, never a
-// process of that user: the user could stop or trace that process, and read its environment. For
-// signals and traces the real and the effective user count, which stay root.
+// A thread of this process with the user's rights to files (setfsuid(2)) does the reading, never a process
+// of that user: the user could stop or trace that process, and read its environment. For signals and traces
+// the real and the effective user count, which stay root.
 package otheruser
 
 import (
@@ -52,8 +51,7 @@ func Users(passwd, group string) ([]User, error) {
 	return users, nil
 }
 
-// number is -1 for a text that is no number, and for the largest: to the kernel it means "no change"
-// (setfsuid(2)).
+// number is -1 for a text that is no number, and for the largest, which is "no change" (setfsuid(2)).
 func number(text string) int {
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil || n == 1<<32-1 {

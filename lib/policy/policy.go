@@ -9,12 +9,10 @@ import (
 	"adlock/lib/limit"
 )
 
-// DefaultPause is between the signals of an ending. Neither limit has a default: nothing is skipped and
-// no job is ended without a person's setting.
+// DefaultPause is between an ending's signals. Limits have no default: a person must set them.
 const DefaultPause = 3 * time.Second
 
-// FutureSlack is how far in the future a last lock may lie: clocks differ a little, and some are
-// coarse.
+// FutureSlack is how far in the future a last lock may lie: clocks differ a little, and some are coarse.
 const FutureSlack = 2 * time.Second
 
 // emptyGrace is how long an empty lock counts as being written.
@@ -27,8 +25,7 @@ type Limits struct {
 	Source      Source        // of ExpireAfter; None: it does not count
 }
 
-// OfOwner is the limit in the newcomer's own lock: --replace (0) ends the present owner, and sets no
-// limit.
+// OfOwner is the limit in the newcomer's own lock: --replace (0) ends the present owner, and sets no limit.
 func (l Limits) OfOwner() (expireAfter time.Duration, source Source) {
 	if l.ExpireAfter == 0 || l.Source == None {
 		return limit.Never, None
@@ -162,8 +159,7 @@ func (s Step) Granted() bool {
 	return s == Acquire || s == Expire || s == Reclaim || s == Unempty
 }
 
-// Decide returns what a newcomer does. The first reason in this order denies it: paused, too soon, the
-// active lock, readers, slots.
+// Decide is what a newcomer does. The first of these denies: pause, too soon, active lock, readers, slots.
 func Decide(t Terms, s Situation) Decision {
 	d := Decision{Step: decide(t.Limits, s.Last, s.Active), Active: s.Active, Reader: -1, terms: t, last: s.Last}
 	if s.Pause.Denies() {
@@ -311,8 +307,7 @@ func OnlyIdle(limits Limits, active Active) bool {
 	return source == Learned
 }
 
-// WatchFirst tells whether the newcomer itself has to watch the job. In a store the owner's locksmith
-// does.
+// WatchFirst tells whether the newcomer itself has to watch the job. In a store the owner's locksmith does.
 func WatchFirst(limits Limits, active Active) bool { return OnlyIdle(limits, active) && !active.Remote }
 
 // spared tells whether an expired owner in a store is let run, because no watch found its job idle.
@@ -350,8 +345,7 @@ func (d Decision) Because(step Step, why string) Decision {
 // Preempts tells whether the decision is one of a newcomer that ends an owner at once.
 func (d Decision) Preempts() bool { return d.terms.Limits.Preempt() }
 
-// Outdated tells whether the decision is a denial for good: a later start has come before this
-// newcomer.
+// Outdated tells whether the decision is a denial for good: a later start has come before this newcomer.
 func (d Decision) Outdated() bool {
 	limits := d.terms.Limits
 	return d.Step == Busy && (d.last.Newer && limits.Preempt() || outdated(limits, d.Active))

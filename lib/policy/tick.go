@@ -7,12 +7,11 @@ import (
 )
 
 // Tick is a period in which an atom runs once, on one host of several (--once-per), by the clock of the
-// asking host: the same crontab line asks for the same tick on two hosts whose clocks differ, at
-// different moments.
+// asking host: the same crontab line asks for the same tick on two hosts whose clocks differ, at different
+// moments.
 //
-// Ticks of whole days are days of the calendar in the host's time zone: days of 24 hours would put two
-// runs of one local time into one tick when summer time begins. Other ticks are periods since the
-// epoch.
+// Ticks of whole days are days of the calendar in the host's time zone: days of 24 hours would put two runs
+// of one local time into one tick when summer time begins. Other ticks are periods since the epoch.
 type Tick struct {
 	Period time.Duration // whole seconds; 0: no tick is asked for
 	Number int
@@ -79,6 +78,5 @@ func (t Tick) in() string {
 	return "in this tick of " + limit.Format(t.Period) + ", which began at " + t.Began().Format(time.DateTime)
 }
 
-// TickUsed reports whether the newcomer is denied because its tick was used. Waiting does not help
-// then.
+// TickUsed reports whether the newcomer is denied because its tick was used. Waiting does not help then.
 func (d Decision) TickUsed() bool { return d.Step == TooSoon && d.used }

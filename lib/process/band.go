@@ -27,8 +27,7 @@ func (b band) has(e Entry) bool {
 	return e.PGID == b.PID && (b.within == Unrecorded || e.SID == 0 || b.within == e.SID)
 }
 
-// bands are the group and the session that id led when it was read. Pid 1 has none: kill(-1)
-// signals all processes.
+// bands are the group and session that id led when it was read. Pid 1 has none: kill(-1) signals all.
 func (id Identity) bands() []band {
 	var list []band
 	if id.PID > 1 && id.PGID == id.PID {
@@ -40,8 +39,7 @@ func (id Identity) bands() []band {
 	return list
 }
 
-// bandsOfCommand are the group and the session that a command may have made since it was read, as
-// timeout(1) and setsid(1) do.
+// bandsOfCommand are those that a command may have made since it was read, as timeout(1) and setsid(1) do.
 func (id Identity) bandsOfCommand() []band {
 	if id.PID <= 1 {
 		return nil
@@ -69,8 +67,7 @@ func (id Identity) replaced() bool {
 	return id.Inode != 0 && now != 0 && now != id.Inode
 }
 
-// gone tells that a group has no members, by one call and without a scan. It is false for a
-// session: only the process table shows its members.
+// gone tells by one call that a group has no members; false for a session, which only the table shows.
 func (b band) gone() bool { return !b.session && unix.Kill(-b.PID, 0) == unix.ESRCH }
 
 // ended tells that another process has the band's number as its pid, which happens only after the

@@ -6,13 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Monotonic is the time since this machine was booted while it was awake: how long a job can have
-// run. Steps of the wall clock do not change it; another time namespace shifts it. (On systems other
-// than Linux it may be Boottime.)
+// Monotonic is the time since boot while this machine was awake: how long a job can have run. Steps of the
+// wall clock do not change it; another time namespace does. (On other systems it may be Boottime.)
 func Monotonic() time.Duration { return clock(monotonic) }
 
-// clock reads a clock that every kernel has: clock_gettime(2) fails only for
-// ids that the kernel does not know.
+// clock reads a clock that every kernel has: clock_gettime(2) fails only for ids that it does not know.
 func clock(id int32) time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(id, &ts); err != nil {

@@ -73,8 +73,7 @@ func (h Handle) Await(d time.Duration) bool {
 	return true
 }
 
-// Signal sends sig to this very process. The error is unix.ESRCH if it is gone, even if another
-// process has its pid now.
+// Signal sends sig to this very process: unix.ESRCH if it is gone, even if another process has its pid.
 func (e Entry) Signal(sig unix.Signal) error {
 	h, err := Hold(e.Key(), 0)
 	if err != nil {

@@ -26,8 +26,7 @@ func hidden(pid int) (Entry, bool) {
 	return hiddenEntry(pid, noPidfd), true
 }
 
-// hiddenEntry is the Entry of a hidden process. Without a pidfd (fd below 0) its inode, its parent
-// and whether it has exited are unknown.
+// hiddenEntry is of a hidden process; without a pidfd (fd < 0) inode, parent and exit are unknown.
 func hiddenEntry(pid, fd int) Entry {
 	e := Entry{PID: pid, Hidden: true, Start: hiddenStart | inodeOfPidfd(fd), Exited: pidfdExited(fd), Parent: parentByPidfd(fd)}
 	e.PGID, _ = unix.Getpgid(pid)
@@ -44,9 +43,8 @@ func parentByPidfd(fd int) int {
 	return int(info.Ppid)
 }
 
-// hiddenChildren adds the children of listed processes that /proc hides: the kernel lists children
-// whatever their user (CONFIG_PROC_CHILDREN). The hidden children of a hidden process are not found, but
-// that process shows that its job lives.
+// hiddenChildren adds the children of listed processes that /proc hides: the kernel lists children of any
+// user (CONFIG_PROC_CHILDREN). It finds none of a hidden process, which itself shows that its job lives.
 func hiddenChildren(list []Entry) []Entry {
 	if !hidesProcesses() {
 		return list
@@ -69,8 +67,7 @@ func hiddenChildren(list []Entry) []Entry {
 	return list
 }
 
-// unshown tells whether /proc hides the process. A process that is missing in the table is not
-// always hidden: it may have started later.
+// unshown tells whether /proc hides the process: one that the table lacks may have started later.
 func unshown(pid int) bool {
 	_, err := look(pid)
 	return err == unix.EPERM

@@ -1,9 +1,8 @@
-// Package process identifies the owner of a lock, tells whether it is dead, and which processes
-// belong to its job.
+// Package process identifies the owner of a lock, tells whether it is dead, and which processes belong to
+// its job.
 //
-// A pid alone is no identity: it is reused. Here a process is its pid together with its start
-// time, read in one pid namespace of one boot of one machine. What cannot be read is never taken
-// for dead.
+// A pid alone is no identity: it is reused. Here a process is its pid together with its start time, read in
+// one pid namespace of one boot of one machine. What cannot be read is never taken for dead.
 //
 // On Linux /proc must be mounted, for the pid namespace that the caller is in.
 package process
@@ -62,8 +61,7 @@ func (id Identity) BootID() string {
 	return id.Boot
 }
 
-// Same tells whether both are one process, which may have changed its group, session, user and
-// image between the two readings.
+// Same tells whether both are one process, which may have changed group, session, user and image since.
 func (id Identity) Same(other Identity) bool {
 	other.PGID, other.SID, other.UID, other.Image = id.PGID, id.SID, id.UID, id.Image
 	id.Boot, other.Boot = id.BootID(), other.BootID()
@@ -78,9 +76,8 @@ func (id Identity) SharesSession(other Identity) bool {
 // Key is the process as the process table shows it.
 func (id Identity) Key() Key { return Key{id.PID, id.Start} }
 
-// Of reads the identity of a process that this process can see. The error is unix.ESRCH (by
-// errors.Is) if no process has that pid, unix.EPERM if /proc hides it (hidepid, proc(5)), or a
-// *ThreadError.
+// Of reads the identity of a process that this process can see. The error is unix.ESRCH (by errors.Is) if
+// no process has that pid, unix.EPERM if /proc hides it (hidepid, proc(5)), or a *ThreadError.
 func Of(pid int) (Identity, error) {
 	where, err := here()
 	if err != nil {
@@ -104,8 +101,7 @@ func Of(pid int) (Identity, error) {
 	return where, nil
 }
 
-// OfChild is Of for a child that is not reaped yet. If /proc hides it, because it has changed its user,
-// its identity has no start.
+// OfChild is Of for a child not reaped yet. One that /proc hides, as it changed its user, has no start.
 func OfChild(pid int) (Identity, error) {
 	id, err := Of(pid)
 	if !errors.Is(err, unix.EPERM) {
@@ -140,8 +136,7 @@ func Readable() error {
 	return err
 }
 
-// Passing is Readable, but returns nil if /proc is missing, for a verb that only looks or removes a stale
-// lock.
+// Passing is Readable, but nil if /proc is missing, for a verb that only looks or removes a stale lock.
 func Passing() error {
 	if err := Readable(); fault.KindOf(err) != fault.Unavailable {
 		return err
@@ -149,7 +144,6 @@ func Passing() error {
 	return nil
 }
 
-// userOf is User, without a lookup for this process itself.
 func userOf(pid int) (int, error) {
 	if pid == os.Getpid() {
 		return os.Geteuid(), nil
@@ -185,9 +179,8 @@ type Key struct {
 // Key is the process that the entry is about.
 func (e Entry) Key() Key { return Key{e.PID, e.Start} }
 
-// mayHave tells whether child can be a child of e. A process older than e cannot: its parent was
-// another process with the same pid. The start of a hidden process is unknown, so any process can
-// be its child.
+// mayHave tells whether child can be a child of e. A process older than e cannot: its parent was another
+// process with the same pid. The start of a hidden process is unknown, so any process can be its child.
 func (e Entry) mayHave(child Entry) bool { return e.Hidden || child.Start >= e.Start }
 
 // Ancestor returns the identity of the process pid, and whether that is this process or one of its
@@ -198,12 +191,10 @@ func Ancestor(pid int) (id Identity, is bool, err error) {
 	return id, selfOrParent(pid) || slices.Contains(steady(followed), pid), err
 }
 
-// selfOrParent does not read the process table.
 func selfOrParent(pid int) bool { return pid == os.Getpid() || pid == os.Getppid() }
 
-// Gone reports whether the process that had this pid when this process began is dead or exiting: an
-// exiting process loses its children before it is dead. A process that began later than this one is
-// another one.
+// Gone reports whether the process that had this pid when this process began is dead or exiting: an exiting
+// process loses its children before it is dead. A process that began later than this one is another one.
 func Gone(pid int) bool {
 	e, err := Find(pid)
 	if err != nil {
@@ -240,7 +231,6 @@ func IsAbove(pid, of int) bool {
 	return slices.Contains(line, pid)
 }
 
-// followed returns the pids of this process and of its ancestors, as far as they can be found.
 func followed() []int {
 	line, _ := Ancestors()
 	return line
@@ -293,8 +283,7 @@ func climb(self, first int, parent func(pid int) (int, error)) ([]int, error) {
 	return line, nil
 }
 
-// Find reads one process, even if the process table does not show it. The error is unix.ESRCH if
-// no process has that pid.
+// Find reads one process, even if the table does not show it; unix.ESRCH if no process has that pid.
 func Find(pid int) (Entry, error) {
 	e, err := look(pid)
 	if err != unix.EPERM {

@@ -2,8 +2,7 @@ package process
 
 import "sync"
 
-// kept returns a function that reads a value once and keeps it. It does not keep an error, which
-// may pass: the next call reads again.
+// kept returns a function that reads a value once and keeps it, but no error, which may pass.
 func kept[T any](read func() (T, error)) func() (T, error) {
 	var mutex sync.Mutex
 	var value T

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file has been compiled but never run. The offsets are those of the C headers on 64-bit
-// machines. A record without the requested pid is refused, so a wrong offset causes an error and
-// not a signal to a wrong process.
+// This file has been compiled but never run. The offsets are those of the C headers on 64-bit machines. A
+// record without the requested pid is refused: a wrong offset causes an error, and no signal to a stranger.
 
 const bootIDs = false
 
@@ -23,7 +22,6 @@ var here = kept(func() (Identity, error) {
 	return Identity{Machine: machine}, nil
 })
 
-// kinfo is the layout of a process record.
 type kinfo struct {
 	size                int // of one record; 0: read from its first 4 bytes
 	pid, ppid, pgid     int // 4 bytes each

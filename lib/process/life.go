@@ -28,10 +28,9 @@ func (l Life) String() string {
 	}
 }
 
-// Life tells whether the process lives. State Z proves nothing, because a leader may exit before
-// its threads; a missing /proc entry proves nothing, because hidepid hides living processes. If the
-// inode of the process's pidfd is known, the inode decides, whatever /proc shows and in any time
-// namespace.
+// Life tells whether the process lives. State Z proves nothing, because a leader may exit before its
+// threads; a missing /proc entry proves nothing, because hidepid hides living processes. If the inode of
+// the process's pidfd is known, the inode decides, whatever /proc shows and in any time namespace.
 func (id Identity) Life() Life {
 	where, err := here()
 	if err != nil || id.PID <= 0 {
@@ -90,9 +89,8 @@ const (
 	someBoot // this boot or an earlier one: a process that this boot does not have is dead either way
 )
 
-// seenFrom tells whether a pid means the same process in the places of id and where. The inode of
-// a pid namespace is reused once the namespace is gone, so it counts only within one boot
-// (lib/protocol.md, 2).
+// seenFrom tells whether a pid means the same process in the places of id and where. The inode of a pid
+// namespace is reused once the namespace is gone, so it counts only within one boot (lib/protocol.md, 2).
 func (id Identity) seenFrom(where Identity) distance {
 	sameMachine := id.Machine != "" && id.Machine == where.Machine
 	unnamed := id.BootID() == "" || where.BootID() == ""
@@ -106,8 +104,7 @@ func (id Identity) seenFrom(where Identity) distance {
 		return earlierBoot
 	case id.Boot != where.Boot, id.PIDNS != where.PIDNS:
 		return elsewhere
-	// Equal boot ids mean one kernel, whatever /etc/machine-id says: a container has its own, or
-	// none.
+	// Equal boot ids mean one kernel, whatever /etc/machine-id says: a container has its own, or none.
 	case bootIDs || sameMachine:
 		return samePlace
 	}

@@ -108,19 +108,17 @@ func (job Job) mark(where Identity) (m mark, ok bool) {
 	}, true
 }
 
-// marked is what a look for marks has found in a process table.
 type marked struct {
 	members map[Key]bool
-	doubt   *Entry // a process that may belong to the job; nil: there is none
-	changed bool   // that process may show its environment in a moment
+	doubts  []*Entry // the processes that may belong to the job
+	changed bool     // one of these may show its environment in a moment
 }
 
 // TableReader is Table, or adds to what Table returns.
 type TableReader func(see func(*Entry) bool) ([]Entry, error)
 
 // look finds the processes that bear the mark, and reads the table again while one of them does not show
-// its environment, but not after one was late: it would be late again. known tells which belong to the job
-// anyway.
+// its environment, but not after one was late, as it would be again. known are members anyway.
 func (m mark) look(table TableReader, known func(Key) bool) (seen marked, list []Entry, err error) {
 	for look, end := 1, time.Now().Add(markedWithin); ; look++ {
 		shown := newEnvironments()
@@ -136,7 +134,6 @@ func (m mark) look(table TableReader, known func(Key) bool) (seen marked, list [
 	return seen, list, err
 }
 
-// mayBear tells whether a process, by what the table shows of it, may bear the mark.
 func (m mark) mayBear(e Entry, known func(Key) bool) bool {
 	return e.SID == m.session && !e.Exited && !e.Hidden && !e.kernel && e.Key() != m.owner && (m.ageless || e.Start >= m.since) && !known(e.Key())
 }
@@ -154,14 +151,14 @@ func (m mark) find(list []Entry, shown map[Key]environment, known func(Key) bool
 		switch {
 		case !m.mayBear(e, known):
 		case m.hasImage(e) && m.ageless:
-			seen.doubt = cmp.Or(seen.doubt, &e)
+			seen.doubts = append(seen.doubts, &e)
 		case m.isLater(e) && m.hasImage(e) && !m.hasElder(e, byPID), carries(env.text, m.token):
 			seen.members[e.Key()] = true
 		case errors.Is(env.err, errChanging):
 			seen.changed = true
-			seen.doubt = cmp.Or(seen.doubt, &e)
+			seen.doubts = append(seen.doubts, &e)
 		case m.isLater(e) && errors.Is(env.err, errUnreadable) && m.isOrphan(e, byPID):
-			seen.doubt = cmp.Or(seen.doubt, &e)
+			seen.doubts = append(seen.doubts, &e)
 		}
 	}
 	return seen
@@ -194,20 +191,15 @@ func (m mark) hasElder(e Entry, byPID map[int]Entry) bool {
 }
 
 // isOrphan tells whether e has lost the parent that started it, to a process outside its session, or to a
-// subreaper that is older than the lock, such as the supervisor of a larger job. A child of the living
-// owner is found through its parent.
+// subreaper that is older than the lock, such as the supervisor of a larger job.
 func (m mark) isOrphan(e Entry, byPID map[int]Entry) bool {
 	above, there := byPID[e.Parent]
-	if there && above.Key() == m.owner {
-		return false
-	}
 	return !there || above.PID == 1 || above.SID != e.SID || strings.HasPrefix(above.Command, supervisor) && !m.isLater(above)
 }
 
 // supervisor begins the name in the process table of a process that is the subreaper of its job.
 const supervisor = "adlock"
 
-// carries tells whether an environment, as /proc shows it, names the token.
 func carries(env []byte, token string) bool {
 	marks := marksIn(strings.Split(string(env), "\x00"))
 	return strings.Contains(marks, " "+token+" ")
@@ -247,7 +239,6 @@ func newEnvironments() *environments {
 
 func (s *environments) close() { close(s.asked) }
 
-// read reads the environment of a process, and returns why it shows none.
 func (s *environments) read(e Entry) error {
 	env := environment{err: errChanging}
 	if !s.late {

@@ -15,11 +15,9 @@ import (
 // HasMarks is true: this system shows which processes bear the mark of a job.
 const HasMarks = true
 
-// clockTick is the unit of the start in /proc/PID/stat: every kernel shows hundredths of a second
-// (USER_HZ).
+// clockTick is the unit of the start in /proc/PID/stat: hundredths of a second in every kernel (USER_HZ).
 const clockTick = time.Second / 100
 
-// startAt is the start that a process forked at that boottime has.
 func startAt(boottime time.Duration) uint64 { return uint64(boottime / clockTick) }
 
 // environ reads the environment of a process. /proc shows what execve(2) was given, unless the
@@ -56,7 +54,6 @@ func readEnviron(e Entry) ([]byte, error) {
 	return read(path(e.PID, "environ"), make([]byte, max(e.environ, 0)+1))
 }
 
-// again reads a process again, if it is still the same.
 func again(e Entry) (Entry, error) {
 	fresh, err := look(e.PID)
 	if err == nil && fresh.Start != e.Start {
@@ -65,9 +62,8 @@ func again(e Entry) (Entry, error) {
 	return fresh, err
 }
 
-// isOverwritten tells whether a process has written something else, such as a title, where its
-// environment was, which is behind its arguments. /proc/PID/cmdline shows then that the arguments do not
-// end where they did (proc_pid_cmdline(5)).
+// isOverwritten tells whether a process has written something else, such as a title, over its environment,
+// which is behind its arguments: /proc/PID/cmdline then shows another end of these (proc_pid_cmdline(5)).
 func isOverwritten(e Entry, env []byte) bool {
 	first, _, _ := bytes.Cut(env, []byte{0})
 	if len(env) > 0 && bytes.IndexByte(first, '=') <= 0 {
@@ -77,9 +73,8 @@ func isOverwritten(e Entry, env []byte) bool {
 	return err == nil && (len(shown) != e.arguments || e.arguments > 0 && shown[e.arguments-1] != 0)
 }
 
-// imagesDiffer tells whether the kernel chooses the addresses of an image at random, for this
-// process and its ancestors (personality(2), proc_sys_kernel(5)). Otherwise two strangers that run
-// one program have one image.
+// imagesDiffer tells whether the kernel chooses an image's addresses at random, for this process and its
+// ancestors (personality(2), proc_sys_kernel(5)). Otherwise strangers that run one program have one image.
 var imagesDiffer = sync.OnceValue(func() bool { return randomises("/proc/sys/kernel/randomize_va_space") })
 
 func randomises(setting string) bool {

@@ -69,8 +69,8 @@ func found(t *testing.T, job Job) (pids []int, doubt int) {
 		pids = append(pids, k.PID)
 	}
 	slices.Sort(pids)
-	if seen.doubt != nil {
-		doubt = seen.doubt.PID
+	for _, e := range seen.doubts {
+		doubt = e.PID
 	}
 	return pids, doubt
 }
@@ -169,6 +169,30 @@ func TestAnOrphanWithAnUnreadableEnvironmentIsInDoubt(t *testing.T) {
 	}
 }
 
+// Its parent has left the session, so that it looks like an orphan.
+func TestWhatIsFoundThroughItsParentIsNotInDoubt(t *testing.T) {
+	file := actor.File(t, "pids")
+	actor.Shell(t, syscall.SysProcAttr{Setsid: true}, `sh -c "$2" sh "$1" & echo $! >"$1.owner"; wait`, file, `perl -MPOSIX -e '
+		$child = fork or $0 = "x" x 20000, sleep 300;
+		setsid; open(F, ">$ARGV[0]"); print F "$child\n"; close F; sleep 300' "$1" & wait`)
+	owner, child := must.Get(Of(actor.PIDIn(t, file+".owner")))(t), actor.PIDIn(t, file)
+	t.Cleanup(func() {
+		unix.Kill(must.Get(look(child))(t).Parent, unix.SIGKILL)
+		unix.Kill(child, unix.SIGKILL)
+	})
+	k := Membership{Roots: map[Key]bool{owner.Key(): true}}
+	must.Do(t, k.AddBands(Job{Owner: owner, Token: token, Taken: time.Duration(owner.Start) * clockTick}))
+	isChild := func(e Entry) bool { return e.PID == child }
+	actor.Eventually(t, "the child shows no environment", func() bool {
+		list := must.Get(k.Look(Table, nothing))(t)
+		doubtful := slices.ContainsFunc(k.Doubts(), func(e *Entry) bool { return isChild(*e) })
+		if found := k.Find(list, nothing); !slices.ContainsFunc(found, isChild) || len(k.Doubts()) > 0 {
+			t.Errorf("found %v, in doubt %v", found, k.Doubts())
+		}
+		return doubtful
+	})
+}
+
 // The lease of a store does not tell by this clock when it was taken.
 func TestWhatIsOlderThanTheOwnerIsNotInDoubt(t *testing.T) {
 	file := actor.File(t, "pids")
@@ -225,8 +249,8 @@ func TestAnEnvironmentThatIsLateIsInDoubtAtOnce(t *testing.T) {
 		t.Fatal("the job has no mark")
 	}
 	seen, _, err := m.look(func(see func(*Entry) bool) ([]Entry, error) { asked++; return Table(see) }, func(Key) bool { return false })
-	if err != nil || seen.doubt == nil || asked != 1 {
-		t.Errorf("%d looks, in doubt %+v, of %v, %v", asked, seen.doubt, pids, err)
+	if err != nil || len(seen.doubts) == 0 || asked != 1 {
+		t.Errorf("%d looks, in doubt %+v, of %v, %v", asked, seen.doubts, pids, err)
 	}
 }
 

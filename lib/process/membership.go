@@ -53,8 +53,7 @@ func (k *Membership) AddGroup(id Identity) {
 // Empty tells whether there can be no member.
 func (k *Membership) Empty() bool { return len(k.Roots) == 0 && len(k.bands) == 0 && k.mark == nil }
 
-// Look returns a process table in which it has looked for the job's mark, but not at processes that are
-// recorded, or else known.
+// Look returns a table in which it has looked for the job's mark, but not at recorded or known processes.
 func (k *Membership) Look(table TableReader, known func(Key) bool) (list []Entry, err error) {
 	if k.mark == nil {
 		return table(nil)
@@ -63,8 +62,8 @@ func (k *Membership) Look(table TableReader, known func(Key) bool) (list []Entry
 	return list, err
 }
 
-// Doubt returns a process that may bear the mark, which Look could not find out; nil if there is none.
-func (k *Membership) Doubt() *Entry { return k.seen.doubt }
+// Doubts are the processes that may bear the mark, as Look could not tell, and that Find has not found.
+func (k *Membership) Doubts() []*Entry { return k.seen.doubts }
 
 // Find returns the living members, parents before children: if a shell's foreground child were ended
 // before the shell, the shell would go on to its next command. A process that was a member before (known)
@@ -73,7 +72,7 @@ func (k *Membership) Doubt() *Entry { return k.seen.doubt }
 // A child is found through its parent only while the parent is in the table: later the parent's pid may be
 // another process's. A child whose parent exited before it was seen is found only by a group, a session or
 // the mark of the job.
-func (k Membership) Find(list []Entry, known func(Key) bool) []Entry {
+func (k *Membership) Find(list []Entry, known func(Key) bool) []Entry {
 	byParent := make(map[int][]Entry)
 	var roots, others []Entry
 	for _, e := range list {
@@ -90,6 +89,7 @@ func (k Membership) Find(list []Entry, known func(Key) bool) []Entry {
 		e.ByBand = k.inBand(e) || k.seen.members[e.Key()]
 		found = append(found, e)
 	}
+	k.seen.doubts = slices.DeleteFunc(k.seen.doubts, func(e *Entry) bool { return seen[e.Key()] })
 	return found
 }
 

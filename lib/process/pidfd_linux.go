@@ -25,8 +25,7 @@ var lastPidfd = sync.OnceValue(func() int {
 
 func lastOf(descriptors uint64) int { return int(min(descriptors, 1<<20)) - spare }
 
-// openPidfd returns noPidfd if it cannot get one: before Linux 5.3, in a sandbox, or with too few
-// descriptors left.
+// openPidfd returns noPidfd if there is none: before Linux 5.3, in a sandbox, or with few descriptors left.
 func openPidfd(pid int) int {
 	fd, err := unix.PidfdOpen(pid, 0) // close-on-exec by default
 	if err != nil {
@@ -39,9 +38,8 @@ func openPidfd(pid int) int {
 	return fd
 }
 
-// pidfs tells whether each process has a pidfd inode of its own, which is not reused before the
-// next boot: pidfs, since Linux 6.9, on 64-bit machines. Before, all pidfds had one anonymous
-// inode.
+// pidfs tells whether each process has a pidfd inode of its own, which is not reused before the next boot:
+// pidfs, since Linux 6.9, on 64-bit machines. Before, all pidfds had one anonymous inode.
 var pidfs = func() bool {
 	is, err := knowPidfs()
 	return is && err == nil
@@ -85,8 +83,7 @@ func inodeOfPidfd(fd int) uint64 {
 	return st.Ino
 }
 
-// inodeOf returns the pidfd inode of the process that has this pid now; 0 if there is none, or if
-// an inode does not identify a process.
+// inodeOf returns the pidfd inode of the process with this pid; 0: none, or one that identifies no process.
 func inodeOf(pid int) (uint64, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -122,9 +119,8 @@ func AwaitDeath(list []Handle, d time.Duration) {
 	unix.Ppoll(poll, &timeout, nil)
 }
 
-// PIDLives tells whether any process with that pid is alive here, for locks that record only a
-// pid. It is false only for a confirmed death: no such process, or one that exited with all its
-// threads.
+// PIDLives tells whether any process with that pid is alive here, for locks that record only a pid. It is
+// false only for a confirmed death: no such process, or one that exited with all its threads.
 func PIDLives(pid int) bool {
 	if pid <= 0 {
 		return false

@@ -17,7 +17,6 @@ import (
 // bootIDs is true: this system identifies its boots.
 const bootIDs = true
 
-// here returns the part of an Identity that says where this process reads.
 var here = kept(func() (Identity, error) {
 	if _, err := knowPidfs(); err != nil {
 		return Identity{}, err
@@ -93,8 +92,7 @@ func unread(path string, err error) error {
 	return fault.Wrap(path, err)
 }
 
-// slurp returns what one read returns, nil if it fails. Unlike os.ReadFile it takes only three
-// system calls, which matters in a scan of /proc.
+// slurp returns what one read returns, nil if it fails, in three system calls: a scan of /proc has many.
 func slurp(path string, buf []byte) []byte {
 	text, _ := read(path, buf)
 	return text
@@ -151,15 +149,13 @@ func missing(pid int, err error) error {
 	return unix.EPERM
 }
 
-// exiting is the flag of a process that has begun to exit (PF_EXITING in the kernel's sched.h),
-// which is set before its files are closed.
+// exiting flags a process that has begun to exit (PF_EXITING of sched.h), before its files are closed.
 const exiting = 4
 
 // kernelThread is the flag of a thread of the kernel (PF_KTHREAD in the kernel's sched.h).
 const kernelThread = 0x00200000
 
-// parseStat reads /proc/PID/stat, proc_pid_stat(5). The command may contain blanks and
-// parentheses, so fields are counted from the last ')'.
+// parseStat reads proc_pid_stat(5). The command may hold blanks and parentheses: count from the last ')'.
 func parseStat(text []byte) (Entry, error) {
 	pid, rest, _ := bytes.Cut(text, []byte{'('})
 	end := bytes.LastIndexByte(rest, ')')
@@ -196,8 +192,7 @@ func parseStat(text []byte) (Entry, error) {
 		}
 		return address(f[field-3])
 	})
-	// A zombie counts one thread, itself. A leader that exited before its threads is in state Z
-	// too, but counts them.
+	// A zombie counts one thread, itself. A leader that exited before its threads, also Z, counts them.
 	e.Exited = f[0][0] == 'X' || f[0][0] == 'Z' && number(f[17]) <= 1
 	return e, bad
 }
@@ -258,8 +253,7 @@ func parent(pid int) (int, error) {
 	return e.above()
 }
 
-// above returns the parent's pid. That of a process that hidepid hides is known only from its pidfd, since
-// Linux 6.13; before, the error is EPERM.
+// above returns the parent's pid. If hidepid hides e, its pidfd knows it since Linux 6.13; before, EPERM.
 func (e Entry) above() (int, error) {
 	if e.Hidden && e.Parent == 0 {
 		return e.Parent, unix.EPERM
@@ -282,8 +276,7 @@ func Children(pid int) []int {
 	return pids
 }
 
-// appendPIDs adds the numbers of a list in which a blank follows each number. It skips a last
-// number without a blank: the read may have cut it off.
+// appendPIDs adds the numbers that a blank follows; a last one without may be cut off.
 func appendPIDs(pids []int, list []byte) []int {
 	for {
 		number, rest, whole := bytes.Cut(list, []byte{' '})

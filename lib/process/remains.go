@@ -43,8 +43,7 @@ func (job Job) OfThisBoot() Job {
 	return job
 }
 
-// Survived returns an error that names a recorded process, other than the owner, that lives or
-// cannot be proved dead; nil if there is none.
+// Survived names a recorded process, other than the owner, that lives or cannot be proved dead; nil: none.
 func (job Job) Survived() error {
 	for _, id := range job.Recorded() {
 		if id.Life() != Dead {
@@ -88,7 +87,7 @@ func (job Job) uncounted() error {
 			return &StuckError{PID: e.PID, Command: e.Command, Err: errSurvivor}
 		}
 	}
-	if _, unseen := k.Unseen(list); unseen || k.Doubt() != nil {
+	if _, unseen := k.Unseen(list); unseen || len(k.Doubts()) > 0 {
 		return unknown
 	}
 	return nil
@@ -97,9 +96,8 @@ func (job Job) uncounted() error {
 // EndingBegan tells whether an ending of the job has begun, and recorded its members.
 func (job Job) EndingBegan() bool { return len(job.Survivors) > 0 || job.Uncounted }
 
-// Alive tells whether a process of the job is known to live. Unlike Remains it ignores processes
-// that cannot be checked, and those that only the job's mark shows: a person may judge them dead
-// (adlock clear).
+// Alive tells whether a process of the job is known to live. Unlike Remains it ignores processes that
+// cannot be checked, and those that only the job's mark shows: a person may judge them dead (adlock clear).
 func (job Job) Alive() bool {
 	for _, id := range job.Recorded() {
 		if id.Life() == Alive {
@@ -141,14 +139,13 @@ func (job Job) bandLives(where Identity) bool {
 	return false
 }
 
-// markLives tells whether a process bears the job's mark, or may bear it.
 func (job Job) markLives(where Identity) bool {
 	m, ok := job.mark(where)
 	if !ok {
 		return false
 	}
 	seen, _, err := m.look(Table, nothing)
-	return err != nil || len(seen.members) > 0 || seen.doubt != nil
+	return err != nil || len(seen.members) > 0 || len(seen.doubts) > 0
 }
 
 // Marked returns the pids of the processes that bear the job's mark.
@@ -169,8 +166,7 @@ func (job Job) Marked() (pids []int, err error) {
 	return pids, err
 }
 
-// Left tells whether another process than the owner bears the job's mark. This process and its ancestors
-// do not count.
+// Left tells whether another process than the owner, this one and its ancestors bears the job's mark.
 func (job Job) Left() (bool, error) {
 	marked, err := job.Marked()
 	if err != nil {

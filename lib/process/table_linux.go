@@ -72,7 +72,6 @@ func lastPIDOf(loadavg []byte) (pid int) {
 	return last
 }
 
-// readListed adds the processes with pids in (after, upTo] that the directory proc lists.
 func (s scan) readListed(proc string, list []Entry, after, upTo int) ([]Entry, error) {
 	dir, err := os.Open(proc)
 	if err != nil {
@@ -96,9 +95,8 @@ func (s scan) readListed(proc string, list []Entry, after, upTo int) ([]Entry, e
 	return list, nil
 }
 
-// readForked adds the processes with pids in (after, upTo]; twice in the list does no harm. Of many pids
-// most are not in use any more, and /proc lists those that are sooner than each could be looked up, even
-// on a busy machine.
+// readForked adds the processes with pids in (after, upTo]; twice in the list does no harm. Most of many
+// pids are not in use any more, and /proc lists the others sooner than each could be looked up.
 func (s scan) readForked(list []Entry, after, upTo int) ([]Entry, error) {
 	if upTo-after > len(list)/4 {
 		return s.readListed("/proc", list, after, upTo)

@@ -32,7 +32,6 @@ func parseLines(text string) (*lines, bool) {
 	return l, true
 }
 
-// has tells whether a line is there that may be missing: it is to be written, or was read.
 func (l *lines) has(key string, write bool) bool {
 	if l.read == nil {
 		return write

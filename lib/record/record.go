@@ -113,8 +113,7 @@ const (
 	Damaged                // anything else, or cut short: never replaced
 )
 
-// Parse reads the content of an active lock. A record that is cut short is Damaged: half a pid would be
-// another process's.
+// Parse reads the content of an active lock. A record cut short is Damaged: half a pid would be another's.
 func Parse(content []byte) (Record, Content) {
 	record, _, kind := ParseAll(content)
 	return record, kind
@@ -163,9 +162,8 @@ func parseRecord(content []byte) (Record, Content) {
 	return record, Full
 }
 
-// Age is for how long the lock has been there while the machine was awake: a laptop that wakes up must
-// not end last night's job. known is false if the owner had another such clock (machine, boot, time
-// namespace).
+// Age is for how long the lock has been there while the machine was awake: a laptop that wakes up must not
+// end last night's job. known is false if the owner had another such clock (machine, boot, time namespace).
 func (r Record) Age() (age time.Duration, known bool) {
 	here := process.Here()
 	known = r.Owner.Boot != "" && r.Owner.Boot == here.Boot && r.Owner.TimeNS == here.TimeNS

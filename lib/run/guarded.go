@@ -14,11 +14,10 @@ import (
 	"adlock/lib/supervise"
 )
 
-// How a script guards itself (adlock_guard). Its shell asks the helper (guard) for its own command
-// line, and then replaces itself by the helper (guarded), which takes the lock and runs the script
-// again, as its job. The second start must know that it is the second. And a script that its own
-// job starts once more (xargs "$0", "$0" | tee) has to run without a lock, as a part of that job.
-// IsPart tells both.
+// How a script guards itself (adlock_guard). Its shell asks the helper (guard) for its own command line,
+// and then replaces itself by the helper (guarded), which takes the lock and runs the script again, as its
+// job. The second start must know that it is the second. And a script that its own job starts once more
+// (xargs "$0", "$0" | tee) has to run without a lock, as a part of that job. IsPart tells both.
 
 // IsPart reports whether a shell that reads a guarded script belongs to a job that holds the
 // script's atom in the directory. It is false if anything cannot be read: the script then asks for
@@ -52,9 +51,8 @@ func IsPart(shell process.Identity, directory string, a atom.Atom) bool {
 
 func activeLock(name atom.Name) atom.File { return atom.File{Kind: atom.ActiveLock, Name: name} }
 
-// isSecondStart reports whether the shell's parent is the supervisor that has started it again, and
-// still holds the lock. Names are not compared: a script whose name changes would be started again
-// without end.
+// isSecondStart reports whether the shell's parent is the supervisor that has started it again, and still
+// holds the lock. Names are not compared: a script whose name changes would be started again without end.
 func isSecondStart(shell process.Identity, c process.Claim) bool {
 	dir, err := lockfile.Open(filepath.Dir(c.File))
 	if err != nil {

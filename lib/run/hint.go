@@ -65,8 +65,7 @@ func hintAt(command []string) string {
 	return ""
 }
 
-// hintAtPrefix: in the place of the first word flock(1) has its lock file, and timeout(1) its time
-// (a bare number is seconds).
+// hintAtPrefix: flock(1) has its lock file in the first word's place, timeout(1) its time (bare: seconds).
 func hintAtPrefix(first string, command []string) string {
 	_, missing := supervise.Find(command[0])
 	switch {
@@ -85,8 +84,7 @@ func hintAtPrefix(first string, command []string) string {
 	return "to name the lock: --name " + quote(first)
 }
 
-// isLockFile: such a word, for flock(1) and lockrun, has the name of a lock file, or is an empty
-// file.
+// isLockFile: such a word, for flock(1) and lockrun, has the name of a lock file, or is an empty file.
 func isLockFile(path string) bool {
 	if slices.Contains([]string{".lock", ".lck", ".pid"}, filepath.Ext(path)) {
 		return true

@@ -53,8 +53,7 @@ func Reads(pid int, file string) bool {
 	return false
 }
 
-// hasOpen leaves the standard descriptors out: every shell keeps its script open, its subshells do
-// not.
+// hasOpen leaves the standard descriptors out: every shell keeps its script open, its subshells do not.
 func hasOpen(pid int, file string) bool {
 	const firstOwn = 3
 	of := procOf(pid) + "fd"

@@ -13,6 +13,7 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/config"
+	"adlock/lib/cronline"
 	"adlock/lib/fault"
 	"adlock/lib/flock"
 	"adlock/lib/hook"
@@ -274,8 +275,7 @@ func (r *runArgs) checkWhole() error {
 	return fault.New(fault.Unavailable, "--whole-job", "cannot be kept here: only a Linux kernel gives a job's orphans to its supervisor")
 }
 
-// checkReplace: of --replace and another ExpireAfter the stronger place counts; one place is an
-// error.
+// checkReplace: of --replace and another ExpireAfter the stronger place counts; one place is an error.
 func (r *runArgs) checkReplace() error {
 	limits, auto := &r.Request.Limits, &r.Request.Auto
 	other := auto.ExpireAfter || limits.Source != policy.None && limits.ExpireAfter != 0
@@ -614,7 +614,7 @@ func (r *runArgs) printVerdict() (int, error) {
 	}
 	reason += "\nlock: " + where
 	if r.command != "" {
-		reason += "\ncommand: " + fault.Plain(atom.Shown(r.command))
+		reason += "\ncommand: " + fault.Plain(cronline.Shown(r.command))
 	}
 	switch {
 	case d.Step.Granted():

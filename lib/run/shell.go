@@ -98,7 +98,6 @@ func set(settings []string) (err error) {
 	return err
 }
 
-// unknownSetting is why a line may not set a variable; "": it may.
 func unknownSetting(name string) string {
 	if o := config.OfVariable(name); o != nil && isOfLine(o) {
 		return ""
@@ -174,7 +173,6 @@ func becomeShell(args []string) (int, error) {
 	return 0, &fault.Error{Kind: fault.NotRunnable, Object: own, Err: err}
 }
 
-// ownShell returns the job's own shell, and sets the environment for it.
 func ownShell() (string, error) {
 	own := cmp.Or(os.Getenv(config.ShellVariable), defaultShell)
 	if err := checkShell(own); err != nil {

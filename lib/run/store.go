@@ -33,8 +33,7 @@ func (r *runArgs) verdict() (d policy.Decision, where string, err error) {
 	return d, filepath.Join(path, name.ActiveLock()), err
 }
 
-// overdue is a warning if the owner is overdue for this newcomer. A store would have to be asked
-// again.
+// overdue is a warning if the owner is overdue for this newcomer. A store would have to be asked again.
 func (r *runArgs) overdue() string {
 	path, rec, err := r.recorder()
 	if err != nil || config.IsRemote(r.store) {

@@ -19,11 +19,9 @@ const DefaultMax = 10 << 20
 
 // Log is the runlog of one host. Any number of goroutines and processes may use it at once.
 type Log struct {
-	// Nothing is written to Dir unless root or the effective user owns it, and no other user may write
-	// to it or redirect its path.
+	// Nothing is written to Dir unless root or this user owns it, and no other may write to or redirect it.
 	Dir string
-	// Apart says that the path of Dir may lead through a directory of root's to which a group may
-	// write.
+	// Apart says that the path of Dir may lead through a directory of root's to which a group may write.
 	Apart bool
 	// Host is HOST in the file's name, already canonical.
 	Host string
@@ -125,8 +123,7 @@ func (l *Log) Path() string { return l.Dir + "/" + l.name() }
 
 func (l *Log) name() string { return fileName(l.Host) }
 
-// attempts bounds how often a line is tried. Each rotation takes Max bytes of other writers' lines, so
-// even two in a row are rare.
+// attempts bounds the tries of a line. A rotation takes Max bytes of others' lines: two in a row are rare.
 const attempts = 100
 
 func (l *Log) append(d folder, line []byte) error {

@@ -19,14 +19,12 @@ package runlog
 import "time"
 
 // Event is one transaction. A zero field is not in the line; a field is an Opt if zero has a meaning.
-// The fields stand in the order of the line (fields.go); the values of a field with ",own" are not
-// likely to recur.
+// Fields stand in the order of the line (fields.go); values of one with ",own" are not likely to recur.
 type Event struct {
 	Time time.Time `log:"time"`  // Append sets the current time for zero, and truncates to microseconds
 	Kind Kind      `log:"event"` // what happened
 
-	// The atom, as given (any bytes). A line has Host only if it differs from the HOST of the file's
-	// name.
+	// The atom, as given (any bytes). A line has Host only if it differs from the HOST of the file's name.
 	Program  string `log:"program"`
 	Host     string `log:"host"`
 	Operator string `log:"operator"`
@@ -46,8 +44,7 @@ type Event struct {
 
 	Verdict string `log:"verdict"` // acquired, busy, too-soon, full, paused, stuck
 
-	// The limits in force, and where they are from: learned, said; "": the default, for IfElapsed also
-	// said.
+	// The limits in force, and where they are from: learned, said; "": the default, or IfElapsed said.
 	IfElapsed       Opt[time.Duration] `log:"if_elapsed"`
 	IfElapsedFrom   string             `log:"if_elapsed_from"`
 	FromStart       bool               `log:"from_start"` // IfElapsed counts from the start of the last run

@@ -32,8 +32,7 @@ func pointersTo(e *Event) []any {
 	return pointers
 }
 
-// Fields yields the fields that are not empty, in the order of the line: a text, an int, true, a
-// limit.Seconds, or the time of the event.
+// Fields yields the non-empty fields in the line's order: text, int, true, limit.Seconds, the event's time.
 func (e *Event) Fields() iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		for i, pointer := range pointersTo(e) {

@@ -33,8 +33,7 @@ func isHost(host string) bool {
 	return host != "" && strings.Trim(host, letters) == ""
 }
 
-// folder is an open directory that no other user can change, so a file in it is what its owner put
-// there.
+// folder is an open directory that no other user can change, so a file in it is what its owner put there.
 type folder struct {
 	path string
 	fd   int
@@ -62,8 +61,7 @@ func (d folder) close() {
 	unix.Close(d.fd) // read only: close(2) cannot lose data
 }
 
-// openOrCreate does not use one open(2): O_CREAT fails on an existing file where the kernel's
-// protected_regular forbids it.
+// openOrCreate needs two open(2): protected_regular forbids O_CREAT on some files that are there.
 func (d folder) openOrCreate(name string) (*file, error) {
 	for range attempts {
 		f, err := d.open(name, 0)
@@ -78,8 +76,7 @@ func (d folder) openOrCreate(name string) (*file, error) {
 	return nil, failed("open", d.path+"/"+name, errors.New("kept changing; giving up"))
 }
 
-// open uses O_RDWR to read the last byte, and because NFS requires it for an exclusive flock; and
-// O_NONBLOCK, so as not to wait at a FIFO.
+// open uses O_RDWR to read the last byte, and for an exclusive flock on NFS; O_NONBLOCK for a FIFO.
 func (d folder) open(name string, flags int) (*file, error) {
 	path := d.path + "/" + name
 	fd, err := sysfile.Openat(d.fd, name, flags|unix.O_RDWR|unix.O_APPEND|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
@@ -144,7 +141,6 @@ func failed(op, path string, err error) error {
 	return &fs.PathError{Op: op, Path: path, Err: err}
 }
 
-// refuse is the error for a file that another user could have planted.
 func refuse(op, path, format string, args ...any) error {
 	return failed(op, path, fmt.Errorf("%w: "+format, append([]any{unix.EPERM}, args...)...))
 }

@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// firstPiece is read first, then larger and larger pieces: the event that a caller looks for is mostly
-// among the last lines.
+// firstPiece is read first, then larger ones: the event that is looked for is mostly among the last lines.
 const firstPiece = 4 << 10
 
 // Newest yields the events whose lines are within the last bytes of the current file (most), the newest

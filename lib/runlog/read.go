@@ -151,8 +151,7 @@ func (r *reader) skip(most int64) error {
 	return err
 }
 
-// grace is how long a line may be incomplete: the kernel shows a write that crosses a page piece by
-// piece.
+// grace is how long a line may be incomplete: the kernel shows a write that crosses a page piece by piece.
 const grace = 20 * time.Millisecond
 
 func (r *reader) all(yield func(Event, error) bool) bool {

@@ -20,8 +20,7 @@ const (
 	mostTurned = 99
 )
 
-// Unzip reads what gzip(1) has compressed. A program that reads such files sets it: the helper is to be
-// small.
+// Unzip reads what gzip(1) has compressed. A program that reads such files sets it; the helper stays small.
 var Unzip = func(io.Reader) (io.Reader, error) { return nil, errors.ErrUnsupported }
 
 // cutTurned cuts the ending of a rotated file off a name. Without .1 and .2 there are no others.

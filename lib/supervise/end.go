@@ -35,20 +35,17 @@ func (r *run) look() {
 	}
 }
 
-// expire ends the job at ExpireAfter.
 func (r *run) expire(idle time.Duration) {
 	r.late, r.idle = true, idle
 	r.doom()
 }
 
-// doom ends the whole job, and tries again if that fails.
 func (r *run) doom() {
 	r.doomed = true
 	r.end(0)
 }
 
-// watchJob watches, in a goroutine, whether the job works. An error counts as work, and the job is
-// watched again later.
+// watchJob watches, in a goroutine, whether the job works. An error counts as work, until the next watch.
 func (r *run) watchJob() {
 	r.watched = make(chan idle.Verdict, 1)
 	go func() {
@@ -109,9 +106,8 @@ func (r *run) record(members []process.Identity) error {
 	return nil
 }
 
-// The time from an ending that failed to the next try. A try may send signals, and logs them, so
-// the times grow with the time that has passed since the first try. againLeast is a variable for
-// tests.
+// The time from an ending that failed to the next try. A try may send signals, and logs them, so the times
+// grow with the time that has passed since the first try. againLeast is a variable for tests.
 var againLeast = time.Minute
 
 const againMost = time.Hour

@@ -25,7 +25,6 @@ func withEntry(env []string, entry string) []string {
 	return kept
 }
 
-// endAsked ends the job at the request of Job.End.
 func (r *run) endAsked(pause time.Duration) {
 	if r.ending != nil {
 		return

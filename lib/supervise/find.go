@@ -15,9 +15,8 @@ import (
 // defaultPath is searched if PATH is not set, as by execvp(3).
 const defaultPath = "/bin:/usr/bin"
 
-// Find returns the file of a command, and searches PATH like execvp(3) for a command without a
-// slash. The error is a *fault.Error: NoCommand if there is no such file, NotRunnable if the file
-// may not be executed.
+// Find returns the file of a command, and searches PATH like execvp(3) for a command without a slash. The
+// error is a *fault.Error: NoCommand if there is no such file, NotRunnable if the file may not be executed.
 func Find(command string) (string, error) {
 	if strings.Contains(command, "/") {
 		return command, cannotRun(command, executable(command))
@@ -37,7 +36,6 @@ func Find(command string) (string, error) {
 	return "", cannotRun(command, best)
 }
 
-// searchPath returns the directories of PATH; an empty entry is the current directory.
 func searchPath() []string {
 	path, set := os.LookupEnv("PATH")
 	if !set {
@@ -73,8 +71,7 @@ func execute(path string, args []string, exec func(path string, args []string) e
 	return err
 }
 
-// IsText looks for a null byte in the first line, as shells do before they run a file as a
-// script.
+// IsText looks for a null byte in the first line, as shells do before they run a file as a script.
 func IsText(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {
@@ -87,7 +84,6 @@ func IsText(path string) bool {
 	return err == nil && bytes.IndexByte(line, 0) < 0
 }
 
-// cannotRun returns err as the error of a command that cannot run.
 func cannotRun(command string, err error) error {
 	switch err {
 	case nil:

@@ -24,8 +24,7 @@ const (
 	endOfMessage = "\x00\x00"
 )
 
-// gate is a child that waits for goAhead and then becomes the job, so that the job's pid can be recorded
-// before it acts.
+// gate is a child that becomes the job at goAhead, so that the job's pid can be recorded before it acts.
 type gate struct {
 	pid  int
 	line int // this end of a socket pair; the gate's end closes when the gate becomes the job
@@ -62,9 +61,8 @@ func (j *Job) kept() []int {
 	return j.Keeps()
 }
 
-// forkInheriting starts a program that keeps these descriptors. No other goroutine may fork
-// meanwhile, or its child would inherit them too. syscall.ForkLock cannot be held here to prevent
-// that, because ForkExec takes it.
+// forkInheriting starts a program that keeps these descriptors. No other goroutine may fork meanwhile, or
+// its child would inherit them too: syscall.ForkLock cannot be held here, because ForkExec takes it.
 func forkInheriting(fds []int, path string, args, env []string, files []uintptr) (int, error) {
 	for _, fd := range fds {
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
@@ -75,8 +73,7 @@ func forkInheriting(fds []int, path string, args, env []string, files []uintptr)
 	return syscall.ForkExec(path, args, &syscall.ProcAttr{Env: env, Files: files})
 }
 
-// open lets the gate become the job, and waits until it has become it. A gate that has died is no
-// error here: its wait status counts as the job's.
+// open lets the gate become the job, and waits for that. If a gate has died, its wait status is the job's.
 func (g *gate) open() error {
 	defer unix.Close(g.line)
 	if err := g.send(); errors.Is(err, unix.EPIPE) {
@@ -102,7 +99,6 @@ func (g *gate) send() error {
 	return err
 }
 
-// receive returns the entries of the message that opens the gate, and false if there is none.
 func receive(line int) (entries []string, opened bool) {
 	var message []byte
 	for piece := make([]byte, 4096); !bytes.HasSuffix(message, []byte(endOfMessage)); {

@@ -5,7 +5,6 @@ import (
 	"adlock/lib/process"
 )
 
-// members returns the living processes of the job.
 func (p place) members() ([]process.Entry, error) { return killer.Descendants(p.groupIsJob()) }
 
 // groupIsJob reports whether the members of this process's group belong to the job. On a terminal they do

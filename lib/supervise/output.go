@@ -23,7 +23,6 @@ import (
 // had.
 type output struct{ out, trouble held } // one file twice if both streams are one
 
-// held is a file, and the place where it is, in words.
 type held struct {
 	*os.File
 	place string
@@ -49,7 +48,6 @@ func (o *output) incomplete() error {
 	return nil
 }
 
-// isOneFile reports whether two descriptors lead to the same file.
 func isOneFile(a, b int) bool {
 	var first, second unix.Stat_t
 	return unix.Fstat(a, &first) == nil && unix.Fstat(b, &second) == nil && first.Dev == second.Dev && first.Ino == second.Ino

@@ -19,7 +19,6 @@ func newPipe() (*pipe, error) {
 	return &pipe{reader: reader, writer: writer, drained: make(chan error, 1)}, err
 }
 
-// open calls Job.Output.
 func (r *run) open() (err error) {
 	if r.pipe != nil {
 		r.pipe.output, err = r.job.Output()
@@ -27,8 +26,7 @@ func (r *run) open() (err error) {
 	return err
 }
 
-// begin starts to read, once the job has the writing end. If the output fails, reading stops, and
-// the job gets a broken pipe.
+// begin starts to read, once the job has the writing end. If the output fails, the job gets a broken pipe.
 func (p *pipe) begin() {
 	p.writer.Close()
 	go func() {

@@ -7,7 +7,6 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// place is the position of this process among sessions and process groups.
 type place struct {
 	terminal bool // there is a controlling terminal
 	leads    bool // this process leads its process group
@@ -25,7 +24,6 @@ func findPlace() place {
 	return place{terminal: terminal, leads: unix.Getpgrp() == unix.Getpid()}
 }
 
-// inForeground reports whether signals from the keyboard go to this process's group.
 func (p place) inForeground() bool {
 	if !p.terminal {
 		return false

@@ -39,8 +39,7 @@ func isDeath(status int) bool {
 // none, it does not ask who ended the command, which reads the lock.
 func (r *run) mustOutlast() bool { return !isAlone() && (r.job.WholeJob || r.wasEnded()) }
 
-// isAlone reports whether no process of the job is left, as its orphans would be children of this
-// process.
+// isAlone reports whether no process of the job is left, as its orphans would be children of this process.
 func isAlone() bool { return CanKeepWhole() && !hasChildren() }
 
 // outlast waits, in a goroutine, until no process of the job lives, or mustOutlast is false, and reports
@@ -69,7 +68,7 @@ func (r *run) outlast() {
 	}()
 }
 
-// anyLeft reports whether a process of the job lives, or is not reaped yet.
+// anyLeft counts a process that is not reaped yet.
 func (r *run) anyLeft() (bool, error) {
 	if hasChildren() {
 		return true, nil

@@ -12,8 +12,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// run is the state of a running job. One goroutine owns it and also reaps, so a pid that it has not
-// reaped is still the job's.
+// run is a running job. One goroutine owns it and also reaps: a pid that it has not reaped is the job's.
 type run struct {
 	*Supervisor
 	pid    int
@@ -168,9 +167,8 @@ func (r *run) reap() {
 	}
 }
 
-// endedBySignal reports whether a signal, forwarded by this process or typed, ended the job. A
-// typed signal counts only if the command died of it: some programs use it for other purposes (INT
-// in an editor).
+// endedBySignal reports whether a signal, forwarded by this process or typed, ended the job. A typed signal
+// counts only if the command died of it: some programs use it for other purposes (INT in an editor).
 func (r *run) endedBySignal() bool {
 	return r.endSent || r.gone && r.status.Signaled() && isTyped(r.status.Signal()) && r.place.inForeground()
 }

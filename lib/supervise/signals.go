@@ -36,10 +36,9 @@ var giveBack = func() {}
 // threads start the job meanwhile.
 func LeaveSignals() { giveBack = sysfile.LeaveToKernel(forwarded[:]) }
 
-// newCatcher starts to catch the forwarded signals. One that was ignored at the start (nohup) stays
-// ignored, here and in the job: Notify would revert that. One goroutine forwards them all, as each would
-// cost two switches between threads, and it does not call Notify, for which the runtime would enlarge its
-// stack.
+// newCatcher starts to catch the forwarded signals. One ignored at the start (nohup) stays ignored, here
+// and in the job: Notify would revert that. One goroutine forwards them all, as each would cost two
+// switches between threads, and does not call Notify, for which the runtime would enlarge its stack.
 func newCatcher(cancelled func(syscall.Signal)) catcher {
 	c := catcher{make(chan os.Signal), make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})}
 	var caught [len(forwarded)]chan os.Signal
@@ -51,8 +50,7 @@ func newCatcher(cancelled func(syscall.Signal)) catcher {
 	return c
 }
 
-// pass handles the signals: until the job begins it calls standIn, afterwards it sends them to
-// c.signals.
+// pass handles the signals: until the job begins it calls standIn, afterwards it sends them to c.signals.
 func (c catcher) pass(caught [len(forwarded)]chan os.Signal, cancelled func(syscall.Signal)) {
 	for begin := c.begin; ; {
 		var sig os.Signal
@@ -117,7 +115,6 @@ func (c catcher) attend(p place) {
 	c.awaitChildren()
 }
 
-// forward sends sig to the processes that should get it.
 func (r *run) forward(sig syscall.Signal) {
 	switch {
 	case r.ending != nil:
@@ -143,8 +140,7 @@ func (r *run) forward(sig syscall.Signal) {
 	}
 }
 
-// isTyped reports whether a terminal sends the signal to the whole foreground group when a key is
-// typed.
+// isTyped reports whether a terminal sends the signal to the whole foreground group when a key is typed.
 func isTyped(sig syscall.Signal) bool { return sig == unix.SIGINT || sig == unix.SIGQUIT }
 
 // stop stops the job, with STOP: the job's group may be orphaned, and TSTP does nothing in such a
@@ -156,7 +152,6 @@ func (r *run) stop() {
 	}
 }
 
-// resume continues the job, whether stop or another process stopped it.
 func (r *run) resume() {
 	r.signalAll(unix.SIGCONT)
 	select {
@@ -166,14 +161,12 @@ func (r *run) resume() {
 	r.resumed = process.Boottime()
 }
 
-// outdated is how late after a CONT a TSTP may arrive that was sent before that CONT: the runtime
-// does not keep the order. If both come within that time, only the CONT counts: a job that stays
-// stopped would hold the atom for good.
+// outdated is how late after a CONT a TSTP sent before it may arrive: the runtime does not keep the order.
+// Of both within that time only the CONT counts: a job that stays stopped would hold the atom for good.
 const outdated = 100 * time.Millisecond
 
-// signalAll sends sig to every process of the job, parents first, except to the job of a nested
-// supervisor: the nested supervisor forwards signals to that job. STOP cannot be caught and
-// forwarded, so signalAll sends it there too.
+// signalAll sends sig to every process of the job, parents first, but not to the job of a nested
+// supervisor, which forwards signals itself. STOP cannot be caught and forwarded, so it is sent there too.
 func (r *run) signalAll(sig syscall.Signal) {
 	members, err := r.place.members()
 	r.note(err)
@@ -186,9 +179,8 @@ func (r *run) signalAll(sig syscall.Signal) {
 	}
 }
 
-// signalChild sends sig to the command. If the command is gone, it sends sig to the job's orphans,
-// which are now children of this process. The command's pid is its own until this goroutine reaps
-// it.
+// signalChild sends sig to the command. If the command is gone, it sends sig to the job's orphans, which
+// are now children of this process. The command's pid is its own until this goroutine reaps it.
 func (r *run) signalChild(sig syscall.Signal) {
 	if r.gone {
 		r.signalHeirs(sig)

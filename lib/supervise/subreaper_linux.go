@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CanKeepWhole reports whether Job.WholeJob works here, that is, whether this process can adopt
-// orphans. It changes nothing.
+// CanKeepWhole reports whether Job.WholeJob works, as this process can adopt orphans. It changes nothing.
 func CanKeepWhole() bool {
 	var adopts int32
 	return unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&adopts)), 0, 0, 0) == nil

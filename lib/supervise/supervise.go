@@ -1,5 +1,5 @@
-// Package supervise runs the job of `adlock run`: one command and all processes that it starts,
-// from before the lock is taken until the job is gone (lib/protocol.md, 5).
+// Package supervise runs the job of `adlock run`: one command and all processes that it starts, from before
+// the lock is taken until the job is gone (lib/protocol.md, 5).
 //
 // The order of calls keeps the atom held from the job's first instant:
 //
@@ -10,15 +10,14 @@
 //	err = job.Show(result)               // what --quiet-ok held back
 //	result.DieAlike()                    // or exit with result.Status
 //
-// Caveats. The Go runtime takes over signals before main runs, and only for INT and HUP does it
-// keep whether they were ignored: the job gets the default action for other signals that were
-// ignored at the start. The supervisor cannot distinguish a signal to its whole group from one to
-// itself, so if a process other than the terminal signals the group, the job gets that signal
-// twice. On a terminal TSTP stops only the processes that get it: a shell and the keyboard send it
-// to the whole group. If this process leads the group of a pipeline and its job has to be ended,
-// the other commands of the pipeline are ended too. If a shell forks while INT is forwarded, the
-// new process may miss the signal, as it may miss a typed INT; the shell acts on INT once that
-// process has ended.
+// Caveats. The Go runtime takes over signals before main runs, and only for INT and HUP does it keep
+// whether they were ignored: the job gets the default action for other signals that were ignored at the
+// start. The supervisor cannot distinguish a signal to its whole group from one to itself, so if a process
+// other than the terminal signals the group, the job gets that signal twice. On a terminal TSTP stops only
+// the processes that get it: a shell and the keyboard send it to the whole group. If this process leads the
+// group of a pipeline and its job has to be ended, the other commands of the pipeline are ended too. If a
+// shell forks while INT is forwarded, the new process may miss the signal, as it may miss a typed INT; the
+// shell acts on INT once that process has ended.
 package supervise
 
 import (
@@ -40,8 +39,7 @@ type Job struct {
 	Args    []string // the argument vector, the command's name first
 	Env     []string // the whole environment
 
-	// Keeps returns descriptors of this process that stay open in the job, under the same numbers. It
-	// may be nil.
+	// Keeps returns descriptors of this process that stay open in the job, with their numbers. May be nil.
 	Keeps func() []int
 
 	QuietOK bool // hold the output back for Show
@@ -58,8 +56,7 @@ type Job struct {
 	ExpireAfter time.Duration // counted from Run, without the sleep of the machine
 	Watch       time.Duration // end it only if it was idle during a watch of this length; 0: in any case
 
-	// End ends the job when it gets a pause (the time between the signals). It is for a lock whose
-	// owner no other process can end. It may be nil.
+	// End ends the job when it gets the pause between the signals, if no other process can. May be nil.
 	End <-chan time.Duration
 
 	// Cancelled is called, by another goroutine, with a signal that ends this process before the
@@ -84,8 +81,7 @@ type Job struct {
 	// the job, and may be nil.
 	Record, Rest func([]process.Identity) error
 
-	// BeingEnded reports whether another process is ending the job. Any goroutine may call it.
-	// It may be nil if no other process ends the job.
+	// BeingEnded reports whether another process is ending the job, to any goroutine. Nil: none ever does.
 	BeingEnded func() bool
 }
 
@@ -105,8 +101,7 @@ type Supervisor struct {
 
 // Result is the end of a job.
 type Result struct {
-	// Started: the command ran. If it is false, Run returned an error, nothing has happened, and
-	// the last lock must not be stamped.
+	// If false, Run returned an error, nothing has happened, and the last lock must not be stamped.
 	Started bool
 
 	Status  int            // as a shell has it: exit status, 128+signal, or fault.StatusExpired
@@ -195,7 +190,6 @@ func (s *Supervisor) Show(result Result) error {
 	return s.output.incomplete()
 }
 
-// files returns the job's standard input, output and error.
 func (s *Supervisor) files() []uintptr {
 	switch {
 	case s.output != nil:

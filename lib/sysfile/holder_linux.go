@@ -28,8 +28,7 @@ func FlockHolder(dev, ino uint64, shared bool) int {
 	return 0
 }
 
-// The kernel gives /proc/locks a page at a time. If a lock goes between two reads, the lines behind it
-// move up and one is missed.
+// The kernel gives /proc/locks a page at a time: if a lock goes between two reads, one behind it is missed.
 func lockTable() ([]byte, error) {
 	table, err := os.Open("/proc/locks")
 	if err != nil {

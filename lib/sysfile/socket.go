@@ -21,8 +21,7 @@ func SocketPair() (ours, theirs int, err error) {
 	return pair[0], pair[1], nil
 }
 
-// Socket returns a socket of this machine that no child inherits. The kind is unix.SOCK_STREAM or
-// unix.SOCK_DGRAM.
+// Socket returns a local socket that no child inherits. The kind is unix.SOCK_STREAM or unix.SOCK_DGRAM.
 func Socket(kind int) (int, error) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

@@ -12,8 +12,7 @@ func Pread(fd int, into []byte, at int64) (int, error) {
 	return RetryN(func() (int, error) { return unix.Pread(fd, into, at) })
 }
 
-// Write is one write(2), retried after EINTR. It may write fewer bytes without an error, as on a full
-// disk.
+// Write is one write(2), retried after EINTR. It may write fewer bytes without an error, as on a full disk.
 func Write(fd int, text []byte) (int, error) {
 	return RetryN(func() (int, error) { return unix.Write(fd, text) })
 }

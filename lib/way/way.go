@@ -120,16 +120,14 @@ func checkAbove(path, what string, advice func() string, st *unix.Stat_t) error 
 	return nil
 }
 
-// OthersMayWrite tells whether another user than root and this one may write to the file or
-// directory at path.
+// OthersMayWrite tells whether another user than root and this one may write to the file or directory.
 func OthersMayWrite(path string, st *unix.Stat_t) bool {
 	mode := uint32(st.Mode)
 	return mode&0o002 != 0 || mode&0o020 != 0 && !oursAlone(path, st)
 }
 
 // oursAlone tells whether the file's group is taken to have no other members: root's, or this user's
-// private group (umask 002). An access control list may name other users, and shows in the group bits
-// too.
+// private group (umask 002). An access control list may name other users, and shows in the group bits too.
 func oursAlone(path string, st *unix.Stat_t) bool {
 	return (st.Gid == 0 || int(st.Uid) == os.Geteuid() && int(st.Gid) == os.Getegid()) && !hasACL(path)
 }

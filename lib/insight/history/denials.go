@@ -16,8 +16,7 @@ type Denials struct {
 	Stuck   int `json:"stuck"` // the owner had expired and could not be ended
 }
 
-// IsDenial reports whether an event denies a request. An owner that cannot end its own job is Stuck with its
-// token.
+// IsDenial reports whether an event denies a request. Stuck with a token: an owner cannot end its job.
 func IsDenial(e *runlog.Event) bool {
 	return e.Kind == runlog.Deny || e.Kind == runlog.Stuck && e.Token == ""
 }

@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// Durations answer "how long does it usually take" exactly. The zero value is empty and ready; it must
-// not be used concurrently.
-// All are kept, 8 bytes each, and sorted for a quantile: they take less than a tenth of the runlog, which
-// ADLOCK_LOG_MAX bounds. The best sketch, ddsketch (1 % of error), adds 1.8 MB to the program and a quarter
-// to its starting time (measured with a million durations, where sorting takes 8.4 MB and 0.3 s).
+// Durations answer "how long does it usually take" exactly. The zero value is empty and ready; it must not
+// be used concurrently. All are kept, 8 bytes each, and sorted for a quantile: they take less than a tenth
+// of the runlog, which ADLOCK_LOG_MAX bounds. The best sketch, ddsketch (1 % of error), adds 1.8 MB to the
+// program and a quarter to its start (measured with a million durations: sorting takes 8.4 MB and 0.3 s).
 type Durations struct {
 	values []time.Duration
 	sorted bool
@@ -48,8 +47,7 @@ func (d *Durations) Sum() (sum time.Duration) {
 	return sum
 }
 
-// ByTime is the duration such that those up to it make up a share q (0 to 1) of the sum, weighing each
-// with its length; 0 if there is none.
+// ByTime is the duration such that those up to it make up a share q (0 to 1) of the sum; 0: there is none.
 func (d *Durations) ByTime(q float64) time.Duration {
 	d.sort()
 	rest := q * float64(d.Sum())

@@ -10,8 +10,7 @@ import (
 )
 
 // Follow yields the events of the runlogs in dir and then those that come, until the caller stops or an
-// error other than a *runlog.DamagedLine comes. It waits for the runlog of the host (canonical); those of
-// hosts that first appear later are not read.
+// error but a *runlog.DamagedLine. It waits for the runlog of the host (canonical), and for no other.
 func Follow(dir, host string) iter.Seq2[runlog.Event, error] {
 	return func(yield func(runlog.Event, error) bool) {
 		hosts, err := runlog.Hosts(dir)

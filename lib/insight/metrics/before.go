@@ -13,8 +13,7 @@ import (
 // Values are samples by series, as the text has them: name{labels}.
 type Values map[string]float64
 
-// ReadValues reads what Text has written; no file means no values. Damaged lines are skipped: their counters
-// begin again at zero.
+// ReadValues reads what Text has written; no file: no values. Damaged counters begin again at zero.
 func ReadValues(path string) (Values, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

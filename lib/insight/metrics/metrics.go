@@ -1,10 +1,9 @@
 // Package metrics exports each atom to Prometheus: what a rule of adlock-alerts.yml or a panel of
-// adlock-dashboard.json needs, twelve series for an atom at most.
-// The runlog loses its oldest lines, while a counter must never fall: Prometheus would assume a restart. So
-// counters and other lost values continue from the file that was written the last time;
-// adlock_counted_until_timestamp_seconds says which events are in it.
-// The text is written and parsed by hand: the counters of Prometheus' own client end with the program, and
-// its parser needs protocol buffers.
+// adlock-dashboard.json needs, twelve series for an atom at most. The runlog loses its oldest lines, while
+// a counter must never fall: Prometheus would assume a restart. So counters and other lost values continue
+// from the file that was written the last time; adlock_counted_until_timestamp_seconds says which events
+// are in it. The text is written and parsed by hand: the counters of Prometheus' own client end with the
+// program, and its parser needs protocol buffers.
 package metrics
 
 import (
@@ -35,9 +34,8 @@ type Options struct {
 
 	Match func(atom.Atom) bool // which atoms get series; nil: all
 
-	// There reports whether the lock directory has a lock of the atom, active or last; nil: it has
-	// one of every atom. An atom that was taken in the directory and has no lock there is retired
-	// (adlock clear --last), and its figures are left out.
+	// There reports whether the lock directory has an active or last lock of the atom; nil: of every atom.
+	// An atom that was taken there and has none is retired (adlock clear --last): its figures are left out.
 	There func(atom.Atom) bool
 }
 

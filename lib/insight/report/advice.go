@@ -11,7 +11,6 @@ import (
 	"adlock/lib/policy"
 )
 
-// advice is something worth changing, with the figures that speak for it.
 type advice struct {
 	Kind string `json:"kind"` // what it is about, for programs
 	Text string `json:"text"` // for people

@@ -13,7 +13,6 @@ import (
 	"adlock/lib/runlog"
 )
 
-// header names the columns of the CSV form, in the order of fields.
 func header() []string {
 	names := []string{"program", "host", "operator", "operand", "runs"}
 	for o := range history.Outcomes {
@@ -39,8 +38,7 @@ func (r *Report) fields(a *summary) []string {
 		optSeconds(a.IfElapsed), optSeconds(a.ExpireAfter), harmless(joined(a.Advice)))
 }
 
-// harmless is for a text that may come from another user: no control characters, and an apostrophe before a
-// spreadsheet's formula.
+// harmless is for another user's text: no control characters, an apostrophe before a spreadsheet's formula.
 func harmless(text string) string {
 	text = terminal.Escaped(text)
 	if text != "" && strings.IndexByte("=+-@", text[0]) >= 0 {
@@ -73,8 +71,7 @@ func joined(advice []advice) string {
 	return strings.Join(texts, "; ")
 }
 
-// CSV writes reports as RFC 4180 has it (with LF): durations in seconds, bytes that are no text as \xNN, and
-// with users their user first.
+// CSV is RFC 4180's (with LF): durations in seconds, bytes that are no text as \xNN, a user first if any.
 func CSV(out io.Writer, users bool, reports ...*Report) error {
 	rows := [][]string{header()}
 	if users {

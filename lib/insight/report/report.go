@@ -231,8 +231,7 @@ func (b *builder) finish() {
 	slices.SortStableFunc(b.report.atoms, func(a, b *summary) int { return cmp.Compare(b.trouble(), a.trouble()) })
 }
 
-// trouble is how urgently the atom needs a person: 2 if its last run did not succeed, or an owner could not
-// be ended; 1 if there is advice.
+// trouble is how urgent the atom is: 2 if the last run failed or an ending is stuck; 1 if there is advice.
 func (a *summary) trouble() int {
 	switch a.LastOutcome {
 	case history.Failed, history.Ended, history.Orphaned, history.Lost, history.NotRun:

@@ -2,8 +2,7 @@ package terminal
 
 import "unicode/utf8"
 
-// Shortened cuts the names to width columns. If two names would become equal, it shows only the place
-// where they differ, if possible.
+// Shortened cuts the names to width columns; of equal ones it shows where they differ, if possible.
 func Shortened(names []string, width int, gap string) []string {
 	cuts := map[string]string{} // the first name that is cut so
 	clash := map[string]bool{}
@@ -24,8 +23,7 @@ func Shortened(names []string, width int, gap string) []string {
 	return short
 }
 
-// difference is the part of the name where it differs from the most similar one, with as much
-// text before it as after it.
+// difference is the part of the name where it differs from the most similar one, amid as much other text.
 func difference(name string, names []string, width int, gap string) string {
 	common := 0
 	for _, other := range names {

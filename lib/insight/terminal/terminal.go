@@ -37,8 +37,7 @@ func Limit(f *os.File) int {
 	return Width(f)
 }
 
-// Unicode reports whether the locale has UTF-8, by the first of LC_ALL, LC_CTYPE and LANG that is not empty
-// (POSIX.1-2017, 8.2).
+// Unicode reports whether the first set of LC_ALL, LC_CTYPE and LANG has UTF-8 (POSIX.1-2017, 8.2).
 func Unicode() bool {
 	for _, key := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if value := os.Getenv(key); value != "" {
@@ -52,8 +51,7 @@ func Unicode() bool {
 // Paint colours text if it is true.
 type Paint bool
 
-// Colours is the Paint for f: colour only on a terminal that has it, and never if NO_COLOR is set
-// and not empty (no-color.org).
+// Colours is the Paint for f: only on a terminal that has colour, and not with NO_COLOR (no-color.org).
 func Colours(f *os.File) Paint {
 	term := os.Getenv("TERM")
 	return Paint(os.Getenv("NO_COLOR") == "" && term != "" && term != "dumb" && Is(f))

@@ -85,8 +85,7 @@ type Options struct {
 	State        func(token string) history.Outcome // of an acquisition without an end; nil: it runs
 }
 
-// Build reads events, from history.Read. With an error the chart has what could be read; Lanes is empty if
-// nothing happened.
+// Build reads events, from history.Read, as far as they can be read. Lanes is empty if nothing happened.
 func Build(events func(yield func(runlog.Event, error) bool), o Options) (*Chart, error) {
 	b := builder{options: o, lanes: map[*history.Atom]*Lane{}}
 	b.chart = &Chart{from: o.Since, to: o.Until, Columns: max(1, o.Columns)}

@@ -136,7 +136,6 @@ func (g *graph) line(paint string, of func(*Bar) time.Duration) {
 	}
 }
 
-// runs draws several runs in one column as a stroke from the shortest to the longest.
 func (g *graph) runs() {
 	var paths [history.Outcomes]strings.Builder
 	for _, b := range g.lane.Bars {

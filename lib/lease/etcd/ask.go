@@ -100,8 +100,7 @@ func isTransient(err error) bool {
 	return code == codes.Unavailable || isLate(err) || isDropped(err)
 }
 
-// isLate reports whether the time for the answer was up, here or at a member: a member whose time
-// is up first reports it without a code.
+// isLate reports whether time was up, here or at a member, which may report that without a code.
 func isLate(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded || said(err) == context.DeadlineExceeded.Error()
 }
@@ -114,8 +113,7 @@ func said(err error) string {
 	return err.Error()
 }
 
-// isDropped reports whether the leader was about to hand over, and did not execute the transaction.
-// etcd has no code for that.
+// isDropped reports that the leader handed over, and executed no transaction; etcd has no code for that.
 func isDropped(err error) bool {
 	return strings.HasSuffix(said(err), "raft proposal dropped")
 }

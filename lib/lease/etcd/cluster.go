@@ -23,8 +23,7 @@ type cluster struct {
 	compared chan struct{} // closed when all members have answered, or had the time to; nil: not begun
 }
 
-// answered notes that a member of the cluster id has answered, and returns an error if any other
-// member was of another cluster.
+// answered notes an answer of a member of the cluster id, and refuses members of two clusters.
 func (c *cluster) answered(id uint64, member string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,8 +100,7 @@ func (s *Store) askMember(ctx context.Context, member string) {
 	_, _ = etcdserverpb.NewMaintenanceClient(conn).Status(ctx, &etcdserverpb.StatusRequest{})
 }
 
-// isOneCluster waits until the members are compared, and returns an error if they are of two
-// clusters.
+// isOneCluster waits until the members are compared, and returns an error if they are of two clusters.
 func (s *Store) isOneCluster(ctx context.Context, compared <-chan struct{}) error {
 	select {
 	case <-compared:

@@ -9,14 +9,13 @@
 //	PREFIX/NAME/last           the last lock
 //	PREFIX/NAME/tick/PERIOD-N  the atom ran in the N-th tick of so many seconds (--once-per)
 //
-// Places are ordered by their create revisions: the head of the queue owns the atom, whatever its
-// record says, and its revision is its fence. Each place waits only for the place before it, so a
-// place that goes wakes one waiter (as in etcd's own concurrency.Mutex). Every read is
-// linearizable.
+// Places are ordered by their create revisions: the head of the queue owns the atom, whatever its record
+// says, and its revision is its fence. Each place waits only for the place before it, so a place that goes
+// wakes one waiter (as in etcd's own concurrency.Mutex). Every read is linearizable.
 //
-// Only a tick's key is attached to an etcd lease. A leader that was stopped and resumes revokes
-// leases that were renewed elsewhere, so a key that vanished with its lease would prove nothing. So
-// the processes time a lease themselves:
+// Only a tick's key is attached to an etcd lease. A leader that was stopped and resumes revokes leases that
+// were renewed elsewhere, so a key that vanished with its lease would prove nothing. So the processes time
+// a lease themselves:
 //
 //   - A process with a place writes its heartbeat every third of the lease, if the place is still
 //     there. An owner ends its job once two thirds of the lease have passed since it sent its last
@@ -27,8 +26,8 @@
 //     keeps the place. A newcomer that does not want to wait watches without a place if the owner
 //     seems to be dead (lease.Snapshot.Silent).
 //
-// A place that a person deletes no longer keeps the waiters behind it. Its owner watches it, and ends
-// its job. A heartbeat that a person deletes is written again.
+// A place that a person deletes no longer keeps the waiters behind it. Its owner watches it, and ends its
+// job. A heartbeat that a person deletes is written again.
 //
 // A transaction does no harm if it is executed twice, or late: it compares what it changes. So a
 // transaction without an answer is sent to the next member as well (ask).
@@ -87,8 +86,7 @@ func (k keys) ask(token string) string { return k.atom + "ask/" + token }
 func (k keys) line(seat seat) string   { return k.atom + "line/" + string(seat) }
 func (k keys) beat(seat seat) string   { return k.atom + "beat/" + string(seat) }
 
-// seat is the last part of a place's keys: writers or readers, and the token. everyone is the
-// prefix of all seats.
+// seat is the last part of a place's keys: writers or readers, and the token. everyone begins all seats.
 type seat string
 
 const (
@@ -106,7 +104,6 @@ func seatOf(token string, shared bool) seat {
 
 func (s seat) token() string { return string(s[min(len(s), len(writers)):]) }
 
-// seatOf is the seat of a place.
 func (k keys) seatOf(place *mvccpb.KeyValue) seat {
 	return seat(strings.TrimPrefix(string(place.Key), k.line(everyone)))
 }
@@ -258,8 +255,7 @@ type stood struct {
 	moved    bool          // it was read at another revision before
 }
 
-// stillness returns how long this process has seen the heartbeat at the revision, and whether the
-// heartbeat has moved since the first look.
+// stillness returns how long this process has seen the heartbeat at the revision, and whether it has moved.
 func (s *Store) stillness(key string, revision int64) (still time.Duration, moved bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -58,8 +58,7 @@ func Open(address string) (*Store, error) {
 	return s, err
 }
 
-// account returns the user and the password: a file is stronger than a variable, which other
-// processes can read.
+// account returns user and password: a file is stronger than a variable, which other processes can read.
 func account() (user, password string, err error) {
 	user, password, _ = strings.Cut(os.Getenv("ETCDCTL_USER"), ":")
 	password = cmp.Or(os.Getenv("ETCDCTL_PASSWORD"), password)
@@ -112,7 +111,6 @@ func isMember(text string) bool {
 	return err == nil
 }
 
-// security returns the TLS configuration from the environment; nil: without TLS.
 func security() (*tls.Config, error) {
 	info := transport.TLSInfo{
 		TrustedCAFile:      os.Getenv("ETCDCTL_CACERT"),

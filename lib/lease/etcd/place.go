@@ -39,8 +39,7 @@ func (p *place) putBeat() clientv3.Op {
 	return clientv3.OpPut(p.keys.beat(p.seat), time.Now().UTC().Format(time.RFC3339Nano))
 }
 
-// mine compares that the place is still held: a place that was removed and put again has another
-// create revision.
+// mine compares that the place is still held: one removed and put again has another create revision.
 func (p *place) mine() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(p.line()), "=", p.revision)
 }
@@ -89,8 +88,7 @@ func (p *place) Note(ctx context.Context, record lease.Record) error {
 	return nil
 }
 
-// Await watches the place directly in front, and whether its heartbeat moves. It removes the place
-// of a dead waiter.
+// Await watches the place directly in front, and its heartbeat. It removes the place of a dead waiter.
 func (p *place) Await(ctx context.Context, next func()) error {
 	answer, err := p.store.commit(ctx, txn{then: []clientv3.Op{
 		clientv3.OpGet(p.keys.line(p.seat.inFront()), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
@@ -160,8 +158,7 @@ func (p *place) awaitRemoval(ctx context.Context, f *front, since int64, next fu
 	return removed, err
 }
 
-// isDead reads a place in front and its heartbeat again, and returns the revision of that read. If
-// the place has gone, f has none after that.
+// isDead reads a place in front and its heartbeat again, at one revision; f has none if the place is gone.
 func (p *place) isDead(ctx context.Context, f *front) (dead bool, at int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.length/3)
 	defer cancel()
@@ -177,8 +174,7 @@ func (p *place) isDead(ctx context.Context, f *front) (dead bool, at int64, err 
 	return seen.Lapsed, answer.Header.Revision, err
 }
 
-// follow passes the events of the key from the revision on to enough, until enough returns true, etcd
-// has compacted that revision, or ctx is done.
+// follow passes the key's events from revision on to enough, until true, ctx is done or etcd compacted it.
 func (p *place) follow(ctx context.Context, key string, since int64, enough func(*clientv3.Event) bool, options ...clientv3.OpOption) error {
 	// WithRequireLeader: otherwise a member that has lost its leader would stay silent.
 	watching, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))
@@ -196,8 +192,7 @@ func (p *place) follow(ctx context.Context, key string, since int64, enough func
 	return nil
 }
 
-// Ask puts its key only while the owner's place is there: without the place the key would stay for
-// ever.
+// Ask puts its key only while the owner's place is there: without the place the key would stay for ever.
 func (p *place) Ask(ctx context.Context, token string, pause time.Duration) (first bool, err error) {
 	if p.front == nil || p.front.seat.token() != token {
 		return false, nil
@@ -274,8 +269,7 @@ func (k keys) remove(s seat) []clientv3.Op {
 	return []clientv3.Op{clientv3.OpDelete(k.line(s)), clientv3.OpDelete(k.beat(s)), clientv3.OpDelete(k.ask(s.token()))}
 }
 
-// Renew writes the heartbeat. As this is a write, an owner that may no longer write loses the atom;
-// it could not release the atom either.
+// Renew writes the heartbeat: an owner that may not write, and so not release the atom either, loses it.
 func (p *place) Renew(ctx context.Context) error {
 	_, err := p.whileMine(ctx, p.putBeat())
 	return err

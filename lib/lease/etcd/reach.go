@@ -30,8 +30,7 @@ func newReach(members []string) *reach {
 	return r
 }
 
-// options make the client report to r. With a proxy, the dialling is left to gRPC, which takes the
-// proxy from the environment.
+// options make the client report to r. With a proxy, gRPC dials, which takes it from the environment.
 func (r *reach) options(secure credentials.TransportCredentials) []grpc.DialOption {
 	if os.Getenv("HTTPS_PROXY")+os.Getenv("https_proxy") != "" {
 		return nil

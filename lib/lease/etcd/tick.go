@@ -11,8 +11,7 @@ import (
 	"adlock/lib/policy"
 )
 
-// A claimed tick is a key with the token of the acquisition. The key has an etcd lease of its own
-// that is never renewed.
+// A claimed tick is a key with the acquisition's token, on an etcd lease of its own that is never renewed.
 
 const tickForm = "tick/%d-%d" // the period in seconds, and the number
 

@@ -15,8 +15,7 @@ import (
 
 const clockLasts = time.Minute
 
-// now returns the time by the server's clock: it stores a file and asks for the file's time. Each
-// machine has one such file, which stays.
+// now returns the server's time: it stores a file, one for each machine, and asks for the file's time.
 func (s *Store) now(ctx context.Context) (time.Time, error) {
 	if time.Since(s.clockRead) > clockLasts {
 		clock, err := clockName()
@@ -42,9 +41,8 @@ func timed(err error) error {
 	return err
 }
 
-// askClock reads this machine's clock before it stores the file. If it did so afterwards, the
-// computed server time would be late, and a last lock that was just stamped would lie in the future
-// and be invalid.
+// askClock reads this machine's clock before it stores the file. If it did so afterwards, the computed
+// server time would be late, and a last lock that was just stamped would lie in the future and be invalid.
 func (s *Store) askClock(ctx context.Context, file string) error {
 	read := time.Now()
 	temporary, text := s.in(atom.TemporaryName(record.NewToken())), clockText()

@@ -1,6 +1,6 @@
-// Package ftp keeps the locks of atoms on an FTP server, as in Sean Burke's article (2002): MKD
-// is the test-and-set. It adds what the article lacks: a record of the owner, a heartbeat, and a
-// takeover from dead owners.
+// Package ftp keeps the locks of atoms on an FTP server, as in Sean Burke's article (2002): MKD is the
+// test-and-set. It adds what the article lacks: a record of the owner, a heartbeat, and a takeover from
+// dead owners.
 //
 // An atom NAME has, in the directory of the address,
 //
@@ -16,26 +16,25 @@
 //	                       MDTM; the content is the machine's boottime then;
 //	temp.TOKEN             last.NAME or clock.NODE before it is in place.
 //
-// The largest generation is never removed; the next owner removes those below. So N only grows,
-// which makes it a fence, and a newcomer that stalled cannot make a generation again that others
-// have passed. Two processes look for each other after they have written (Dekker): an owner stores
-// its record or heartbeat and then looks for a larger generation; a newcomer makes a generation and
-// then looks whether an owner below has a record after all, or another heartbeat. At least one of
-// the two finds the other and gives up.
+// The largest generation is never removed; the next owner removes those below. So N only grows, which makes
+// it a fence, and a newcomer that stalled cannot make a generation again that others have passed. Two
+// processes look for each other after they have written (Dekker): an owner stores its record or heartbeat
+// and then looks for a larger generation; a newcomer makes a generation and then looks whether an owner
+// below has a record after all, or another heartbeat. At least one of the two finds the other and gives up.
 //
-// An owner is dead once a newcomer has seen the same heartbeat for a whole lease by the newcomer's
-// own boottime clock (no heartbeat comes twice). The server's clock is only a hint: if the owner
-// has been silent for a lease by that clock, or if that clock shows an impossible time, a newcomer
-// stays and watches, even if it does not want to wait. So steps of the server's clock do no harm.
+// An owner is dead once a newcomer has seen the same heartbeat for a whole lease by the newcomer's own
+// boottime clock (no heartbeat comes twice). The server's clock is only a hint: if the owner has been
+// silent for a lease by that clock, or if that clock shows an impossible time, a newcomer stays and
+// watches, even if it does not want to wait. So steps of the server's clock do no harm.
 //
-// The answers of an FTP server prove little: a server that cannot read its disk also answers with
-// an empty list, or 550. So a list of the directory must contain the file that this machine has
-// stored there, and a listed file that cannot be read does not mean a free atom. An owner does not
-// begin if its generation or first heartbeat is not listed, or if another owner's heartbeat is
-// there: such a server cuts names, has no upper case, or makes a directory twice.
+// The answers of an FTP server prove little: a server that cannot read its disk also answers with an empty
+// list, or 550. So a list of the directory must contain the file that this machine has stored there, and a
+// listed file that cannot be read does not mean a free atom. An owner does not begin if its generation or
+// first heartbeat is not listed, or if another owner's heartbeat is there: such a server cuts names, has no
+// upper case, or makes a directory twice.
 //
-// FTP does not offer many readers at once, ticks (--once-per), a queue of waiters (they look again
-// every second or two), or one step for stamp and release. MDTM counts in seconds.
+// FTP does not offer many readers at once, ticks (--once-per), a queue of waiters (they look again every
+// second or two), or one step for stamp and release. MDTM counts in seconds.
 package ftp
 
 import (
@@ -75,7 +74,6 @@ type Store struct {
 	seen map[string]watch // by the directory of the owner's generation
 }
 
-// watch is what was seen of an owner, and when.
 type watch struct {
 	token string
 	beat  int
@@ -144,8 +142,7 @@ func (s *Store) unfit(how string) error {
 	return &fault.Error{Kind: fault.Unavailable, Object: s.String(), Err: fmt.Errorf("%s: %w", how, lease.ErrUnfit)}
 }
 
-// unlisted is the error if a list lacks a file that was made: no other newcomer would find the
-// file. The server may keep it under another name.
+// unlisted is the error if a list lacks a file just made, as under another name: no newcomer would find it.
 func (s *Store) unlisted(file string) error {
 	return s.unfit("does not list " + file + ", which was made")
 }
@@ -155,8 +152,7 @@ func clockName() (string, error) {
 	return "clock." + atom.Canonify(node), err
 }
 
-// putClock stores the first file in the directory. It fails if the address has a wrong directory,
-// or if the user may not write there.
+// putClock stores the first file in the directory. It fails if that is missing, or closed to this user.
 func (s *Store) putClock(ctx context.Context, clock string) error {
 	return s.refused("the directory is not there, or the user may not write to it", timed(s.store(ctx, s.in(clock), clockText())))
 }
@@ -185,8 +181,7 @@ func (s *Store) replace(ctx context.Context, file string, content []byte) error 
 	return err
 }
 
-// install puts a stored file in the place of another by a rename or, if the server refuses that, by
-// storing the content there.
+// install puts a stored file in the place of another by a rename or, if refused, by storing it there.
 func (s *Store) install(ctx context.Context, temporary, file string, content []byte) (renamed bool, err error) {
 	if err = s.rename(ctx, temporary, file); err == nil {
 		return true, nil
@@ -277,8 +272,7 @@ func (s *Store) inspect(ctx context.Context, name atom.Name, n int) (g generatio
 		if !isMissing(err) {
 			return g, err
 		}
-		// The record is listed and cannot be read: it was released just now, or this user may not
-		// read it.
+		// The record is listed and cannot be read: it was released just now, or this user may not read it.
 	}
 	return g, s.refused("cannot read "+s.dirOf(name, n)+"/owner", err)
 }
@@ -303,10 +297,9 @@ func (s *Store) inspectOnce(ctx context.Context, dir string) (g generation, err 
 	return g, err
 }
 
-// mark stores the file "seen" in a generation without a record. From then on the age of that file
-// is the generation's age, and a list that has the file proves that the server could read the
-// directory. If the generation was removed meanwhile, or may not be changed, or with OnlyRead, mark
-// does nothing.
+// mark stores the file "seen" in a generation without a record. From then on the age of that file is the
+// generation's age, and a list that has the file proves that the server could read the directory. If the
+// generation was removed meanwhile, or may not be changed, or with OnlyRead, mark does nothing.
 func (s *Store) mark(ctx context.Context, dir string) error {
 	if s.reads {
 		return nil
@@ -347,8 +340,7 @@ func (s *Store) inspectOwner(ctx context.Context, g *generation, dir string) err
 	return nil
 }
 
-// watch compares the owner in g, read by a look that started at began, with what earlier looks
-// read.
+// watch compares the owner in g, read by a look that started at began, with what earlier looks read.
 func (s *Store) watch(g *generation, dir string, began time.Duration) {
 	w, known := s.seen[dir]
 	known = known && w.token == g.record.Token
@@ -389,8 +381,7 @@ func ignoreMissing(err error) error {
 
 type passed map[int]generation
 
-// still reports whether a generation has not changed since: it still has no record, or its owner
-// still has the same heartbeat.
+// still reports whether a generation is unchanged: it has no record yet, or its owner the same heartbeat.
 func (p passed) still(g *generation) bool {
 	then, there := p[g.n]
 	switch {
@@ -415,9 +406,8 @@ func (f *sight) largest(name atom.Name) int {
 	return 0
 }
 
-// look finds the largest generation that still holds the atom, except own and those that were
-// passed. No generation below a released one holds the atom: otherwise the owner of the released
-// one would not have begun.
+// look finds the largest generation that still holds the atom, except own and those passed. None below a
+// released one holds the atom: otherwise the owner of the released one would not have begun.
 func (s *Store) look(ctx context.Context, name atom.Name, own int, past passed) (sight, error) {
 	names, err := s.list(ctx)
 	if err != nil {
@@ -486,9 +476,8 @@ func (s *Store) snapshot(ctx context.Context, name atom.Name, f sight) (seen lea
 	return seen, nil
 }
 
-// last reads the last lock. The time of the file is by the server's clock, and counts: the time in
-// its content is by the writer's clock. But a time that was kept from an earlier last lock is by
-// the server's clock, and counts.
+// last reads the last lock. The time of the file, by the server's clock, counts; that in its content is by
+// the writer's clock. But a time kept from an earlier last lock is by the server's clock, and counts.
 func (s *Store) last(ctx context.Context, name atom.Name, names []string) (lease.Last, error) {
 	if !slices.Contains(names, name.LastLock()) {
 		return lease.Last{}, nil

@@ -20,7 +20,7 @@ import (
 	"adlock/lib/process"
 )
 
-// place is what a newcomer has at an atom: with a generation of its own it owns the atom.
+// place is a newcomer's: with a generation of its own it owns the atom.
 type place struct {
 	store  *Store
 	name   atom.Name
@@ -139,8 +139,7 @@ func (p *place) claim(ctx context.Context, n int) (sight, error) {
 	return f, nil
 }
 
-// overtaken finds out why generation n could not be made: another newcomer has made it, or this
-// user may not make it.
+// overtaken finds out why generation n could not be made: another newcomer has, or this user may not.
 func (p *place) overtaken(ctx context.Context, n int, refusal error) (sight, error) {
 	f, err := p.store.look(ctx, p.name, 0, p.passed)
 	if err != nil || f.ahead != nil {
@@ -231,9 +230,8 @@ func (s *Store) removeGeneration(ctx context.Context, name atom.Name, g generati
 	_ = s.do(ctx, func(c *client.ServerConn) error { return c.RemoveDir(dir) })
 }
 
-// held returns the list of the directory. The error is ErrGone if the list has a larger generation,
-// or if the place's own generation is gone. If its own exists but is not listed, the server is at
-// fault, and the error is of the kind fault.Unavailable.
+// held returns the list of the directory. The error is ErrGone if the list has a larger generation, or if
+// the own one is gone. One that exists but is not listed is the server's fault (fault.Unavailable).
 func (p *place) held(ctx context.Context) ([]string, error) {
 	names, err := p.store.list(ctx)
 	if err != nil {
@@ -254,9 +252,8 @@ func (p *place) held(ctx context.Context) ([]string, error) {
 	return nil, err
 }
 
-// Note writes nothing for a waiter, which other processes cannot see. It first proves that the
-// generation is still this place's: in another owner's generation, the record would be taken for
-// that owner's.
+// Note writes nothing for a waiter, which other processes cannot see. It first proves that the generation
+// is still this place's: in another owner's generation, the record would be taken for that owner's.
 func (p *place) Note(ctx context.Context, record lease.Record) error {
 	p.record = record
 	if p.n() == 0 || record.Taken.IsZero() {
@@ -292,8 +289,7 @@ func (p *place) Ask(ctx context.Context, _ string, pause time.Duration) (bool, e
 // askedEvery is how often an owner looks whether it is asked to end its job.
 const askedEvery = 2 * time.Second
 
-// Asked first asks for the time of the file "ask", which needs no data connection, and reads the
-// content only if the file exists.
+// Asked first asks for the time of the file "ask", without a data connection; content only if it exists.
 func (p *place) Asked(ctx context.Context) (time.Duration, error) {
 	for lease.Pause(ctx, askedEvery) {
 		if p.n() == 0 {
@@ -371,8 +367,7 @@ func (p *place) Renew(ctx context.Context) error {
 	return p.restore(ctx)
 }
 
-// prove writes a heartbeat. The error is ErrGone if the generation is not the largest any more, or
-// is another owner's.
+// prove writes a heartbeat. ErrGone: the generation is not the largest any more, or is another owner's.
 func (p *place) prove(ctx context.Context) error {
 	if err := p.beatAgain(ctx); err != nil {
 		return err
@@ -394,8 +389,7 @@ func (p *place) beatAgain(ctx context.Context) error {
 	return err
 }
 
-// beatAnew stores a heartbeat if the last one cannot be renamed: the answer to an earlier try was
-// lost, or the server does not rename.
+// beatAnew stores a heartbeat if the last cannot be renamed: an answer was lost, or it is refused.
 func (p *place) beatAnew(ctx context.Context, next int) (int, error) {
 	if _, err := p.held(ctx); err != nil {
 		return 0, err
@@ -419,8 +413,7 @@ func (p *place) beatAnew(ctx context.Context, next int) (int, error) {
 	return next, nil
 }
 
-// checkOwner returns ErrGone if the record is another owner's: a person has removed the generation,
-// and a newcomer has made it again.
+// checkOwner returns ErrGone if the record is another owner's: a person removed the generation of this one.
 func (p *place) checkOwner(ctx context.Context) error {
 	file := p.dir() + "/owner"
 	content, err := p.store.get(ctx, file)
@@ -452,8 +445,7 @@ func (p *place) ClaimTick(ctx context.Context, tick policy.Tick) (bool, error) {
 // DisclaimTick does nothing: there is no claim.
 func (p *place) DisclaimTick(context.Context, policy.Tick) error { return nil }
 
-// Leave stamps, then marks the generation as released. Before that it writes a heartbeat, which
-// proves that the generation is still this place's.
+// Leave stamps, then marks the generation as released, once a heartbeat has proved that it is this place's.
 func (p *place) Leave(ctx context.Context, stamp *lease.Last) error {
 	if p.n() == 0 {
 		return nil

@@ -7,8 +7,7 @@ import (
 	"adlock/lib/lease"
 )
 
-// Remove marks the generation with this token as released, as its owner would have done. A
-// generation without a record has the token "".
+// Remove marks the generation with this token ("": it has no record) as released, as its owner would have.
 func (s *Store) Remove(ctx context.Context, name atom.Name, token string) error {
 	f, err := s.look(ctx, name, 0, nil)
 	g := f.ahead

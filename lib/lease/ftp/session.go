@@ -28,7 +28,6 @@ type session struct {
 	cut context.CancelFunc // closes the connections at once
 }
 
-// line is a connection to the server, for commands or for data.
 type line struct {
 	net.Conn
 	patience func() time.Duration // how long to wait for the server's next bytes
@@ -72,8 +71,7 @@ func connect(ctx context.Context, address string, patience func() time.Duration)
 	return &line{conn, patience, context.AfterFunc(ctx, func() { conn.Close() })}, nil
 }
 
-// login connects and logs in. It retries for a second: a server that allows few connections may
-// still count one that was just closed.
+// login connects and logs in. It retries for a second: the server may still count a session just closed.
 func (a *account) login(ctx context.Context, patience func() time.Duration) (*session, error) {
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		s, err := a.tryLogin(ctx, patience)
@@ -130,8 +128,7 @@ func (g greeted) Read(b []byte) (int, error) {
 	return g.Conn.Read(b)
 }
 
-// greet connects, and asks for TLS on the connection that the session then uses: some servers allow
-// only one.
+// greet connects, and asks for TLS on the connection that the session uses: some servers allow only one.
 func (a *account) greet(ctx context.Context, patience func() time.Duration) (control net.Conn, secure bool, err error) {
 	plain, err := connect(ctx, a.host, patience)
 	if err != nil {

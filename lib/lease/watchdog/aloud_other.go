@@ -4,6 +4,5 @@ package watchdog
 
 import "adlock/lib/process"
 
-// SpeakFor does nothing on a system that does not let one process open another's descriptors: the
-// runlog and the hook get the report in any case.
+// SpeakFor does nothing where no process opens another's descriptors: runlog and hook get the report.
 func SpeakFor(process.Job) {}

@@ -21,8 +21,7 @@ type Watchdog struct {
 	sending sync.Mutex
 }
 
-// Start starts the watchdog of the owner in the record, in the background. The watchdog does
-// nothing until it is armed.
+// Start starts the watchdog of the owner in the record, in the background. Until armed, it does nothing.
 func Start(rec locker.Recorder, own record.Record) *Watchdog {
 	w := &Watchdog{started: make(chan error, 1)}
 	ours, theirs, err := sysfile.SocketPair()
@@ -64,8 +63,7 @@ func (w *Watchdog) has(started error) error {
 	return fault.Wrap("watchdog", started)
 }
 
-// IsThere is false if there is no watchdog, if it could not be started, and if it has ended. It is
-// true for a watchdog that is starting.
+// IsThere is true for a watchdog that is starting, and false if it could not be started or has ended.
 func (w *Watchdog) IsThere() bool {
 	if w == nil || w.line == nil {
 		return false
@@ -117,8 +115,7 @@ func (w *Watchdog) Dismiss() {
 	}
 }
 
-// send sends a message. If the watchdog is gone, the message is lost: then only the locksmith
-// limits the job.
+// send sends a message. Without the watchdog it is lost: then only the locksmith limits the job.
 func (w *Watchdog) send(text string) {
 	w.sending.Lock()
 	defer w.sending.Unlock()

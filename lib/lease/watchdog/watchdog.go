@@ -1,10 +1,9 @@
-// Package watchdog is a process that ends the job if the locksmith cannot: at once if the locksmith
-// is killed, and before the lease is over if the locksmith is stopped. The watchdog is in no
-// session or group of the job and is no child of it. So no signal to these ends the watchdog, and
-// no shell waits for it.
+// Package watchdog is a process that ends the job if the locksmith cannot: at once if the locksmith is
+// killed, and before the lease is over if the locksmith is stopped. The watchdog is in no session or group
+// of the job and is no child of it. So no signal to these ends the watchdog, and no shell waits for it.
 //
-// It runs the locksmith's program and must begin at once: so it is a package of its own that
-// imports no network (cmd/adlock-locksmith/early).
+// It runs the locksmith's program and must begin at once: so it is a package of its own that imports no
+// network (cmd/adlock-locksmith/early).
 package watchdog
 
 import (
@@ -104,9 +103,8 @@ func (l *locksmith) hear(within time.Duration) (text string) {
 	return text
 }
 
-// awaitTrouble waits until the job has to be ended, or the locksmith reports that it has ended the
-// job, and returns the reason with the pause between the signals. The reason is nil if the watchdog
-// is no longer needed.
+// awaitTrouble waits until the job has to be ended, or the locksmith reports that it has ended the job, and
+// returns the reason with the pause between the signals; nil if the watchdog is no longer needed.
 func (l *locksmith) awaitTrouble() (pause time.Duration, why error) {
 	var at time.Duration // 0: not armed
 	for {
@@ -132,8 +130,7 @@ func (l *locksmith) awaitTrouble() (pause time.Duration, why error) {
 	}
 }
 
-// hasEnded reports whether the locksmith has ended the job itself. What it starts from then on, such
-// as a hook, is no part of the job.
+// hasEnded reports whether the locksmith has ended the job. What it starts then, a hook, is not the job's.
 func (l *locksmith) hasEnded() bool {
 	l.hear(0)
 	return l.reporting
@@ -143,8 +140,7 @@ func (l *locksmith) hasEnded() bool {
 // if the locksmith was only late, the locksmith reports the ending, and the watchdog does not.
 const reportTimeout = 5 * time.Second
 
-// reports is true if the locksmith reports the ending itself: it announces that within the time, and
-// lives until it has done so.
+// reports is true if the locksmith announces in time that it reports the ending, and lives until then.
 func (l *locksmith) reports(within time.Duration) bool {
 	for end := process.Boottime() + within; !l.dismissed && !l.gone; {
 		left := end - process.Boottime()

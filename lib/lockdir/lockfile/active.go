@@ -116,10 +116,9 @@ func (a *Active) SupervisedBy(id process.Identity) bool {
 	return a.Content == record.Full && a.Record.Supervised && a.Record.Owner.Same(id)
 }
 
-// Guard takes flock(2) on the active lock's own inode, waiting at most wait (else ErrGuarded), and
-// checks that the lock is still in place with the token it was read with (else ErrLost). Active locks
-// are changed only under the guard, so what was read stays true until Close. On a read-only file system
-// it fails with EROFS.
+// Guard takes flock(2) on the active lock's own inode, waiting at most wait (else ErrGuarded), and checks
+// that the lock is still in place with the token it was read with (else ErrLost). Active locks change only
+// under the guard, so what was read stays true until Close. A read-only file system gives EROFS.
 func (a *Active) Guard(wait time.Duration) error {
 	if a.readOnly {
 		return a.wrap(unix.EROFS)
@@ -160,14 +159,12 @@ func (a *Active) Remove() error {
 // Named tells whether the lock is still in place, even after Close.
 func (a *Active) Named() bool { mine, err := a.named(); return mine && err == nil }
 
-// Restored tells whether a backup has brought the lock here: its owner, on another machine, made
-// another file.
+// Restored tells whether a backup has brought the lock: its owner, on another machine, made another file.
 func (a *Active) Restored() bool {
 	return a.Record.File != 0 && a.Record.File != a.st.Ino && a.Record.Owner.Machine != process.Here().Machine
 }
 
-// Close frees the guard explicitly: a child that another thread has just forked has a copy of the
-// descriptor until its exec.
+// Close frees the guard explicitly: a child just forked by another thread has a copy until its exec.
 func (a *Active) Close() error {
 	var err error
 	if a.held {

@@ -118,8 +118,7 @@ func (a *Active) Job() process.Job {
 	return job
 }
 
-// InUse says which process proves that the lock is in use, and how to end it; "": none is known to
-// live.
+// InUse says which process proves that the lock is in use, and how to end it; "": none is known to live.
 func (a *Active) InUse() string {
 	lives := "its owner lives (process " + strconv.Itoa(a.Record.Owner.PID) + ")"
 	cure := "; to end it: adlock stop " + a.File.Called()

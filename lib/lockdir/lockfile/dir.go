@@ -35,8 +35,7 @@ type Dir struct {
 	visited *Visit // nil: the directory is this user's own
 }
 
-// Visit limits the reading of another user's directory, where that user chooses how many files there
-// are.
+// Visit limits the reading of another user's directory, where that user chooses how many files there are.
 type Visit struct {
 	UID   int         // the user
 	Names []string    // the names in the directory
@@ -69,8 +68,7 @@ func Create(path string) (*Dir, error) {
 	if err := MayMake(path); err != nil {
 		return nil, err
 	}
-	// So no other user can enter them in between. (The umask is the whole process's; no job has been
-	// started yet.)
+	// So no other user can enter them in between. (The umask is the process's; no job has begun yet.)
 	defer unix.Umask(unix.Umask(0o077))
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, cannotMake(path, err)
@@ -78,8 +76,7 @@ func Create(path string) (*Dir, error) {
 	return Open(path)
 }
 
-// MayMake refuses a path that is not absolute: from another working directory it would be another lock
-// directory.
+// MayMake refuses a path that is not absolute: elsewhere it would be another lock directory.
 func MayMake(path string) error {
 	if filepath.IsAbs(path) {
 		return nil
@@ -146,8 +143,7 @@ func openFailed(path string, err error) error {
 	return fault.Wrap(path, err)
 }
 
-// remedy is not chmod for a directory with the sticky bit, such as /tmp: others are meant to write
-// there.
+// remedy is not chmod for a directory with the sticky bit, such as /tmp: others are meant to write there.
 func (d *Dir) remedy(st *unix.Stat_t) string {
 	switch {
 	case st.Mode&unix.S_ISVTX != 0:

@@ -77,8 +77,7 @@ func (f *file) write(content []byte) error {
 	return f.wrap(err)
 }
 
-// touch sets the mtime to the file system's own now, so that the clock of a file server does not
-// matter.
+// touch sets the mtime to the file system's own now, so that the clock of a file server does not matter.
 func (f *file) touch() error {
 	if err := sysfile.Retry(func() error { return touch(f.fd) }); err != nil {
 		return f.wrap(err)

@@ -15,14 +15,12 @@ import (
 // GuardGrace is the time that an ending may take beyond its three pauses. Tests change it.
 var GuardGrace = time.Minute
 
-// StandsStill returns an error if the holder of a guard is stopped, and was started longer ago than an
-// ending can take.
+// StandsStill returns an error if the holder of a guard is stopped, and older than an ending can take.
 func StandsStill(holder int, pause time.Duration) error {
 	return locker.StandsStill(holder, 3*pause+GuardGrace)
 }
 
-// GuardHolder returns the pid of the guard's holder; 0: the guard is free, or the holder unknown
-// (another pid namespace, NFS).
+// GuardHolder returns the pid of the guard's holder; 0: none, or unknown (another pid namespace, NFS).
 func (f *file) GuardHolder() int {
 	return sysfile.FlockHolder(uint64(f.st.Dev), uint64(f.st.Ino), false)
 }

@@ -90,8 +90,7 @@ func keptHost(path, node string, keep bool) (string, error) {
 	return host, err
 }
 
-// glance reads a host without opening the directory, which each lock would do twice otherwise; "": look
-// closely.
+// glance reads a host without opening the directory, which each lock would do twice; "": look closely.
 func glance(path string) string {
 	fd, err := sysfile.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
 	if err != nil {
@@ -140,9 +139,8 @@ func canKeep(host string) bool {
 	return host != "" && len(host) < 256 && strings.Trim(host, letters+"._-") == ""
 }
 
-// keepHost records the node name, unless another starter was faster. If the file cannot be made, no
-// lock can be made either, and taking it reports why. The content is synced first: no loss of power
-// leaves an empty file.
+// keepHost records the node name, unless another starter was faster. If the file cannot be made, no lock
+// can either, and that is reported. The content is synced first: no loss of power leaves an empty file.
 func (d *Dir) keepHost(file, node string) bool {
 	if !canKeep(node) || !isLocal(d.fd) {
 		node = unkept

@@ -50,8 +50,7 @@ func (d *Dir) MakeLast(name atom.Name, memory record.Memory) error {
 	return d.placeLast(name, memory, &time.Time{}, (*TempFile).Link)
 }
 
-// Remember changes the content of the last lock and keeps its mtime. Only under the active lock, and
-// inside Marked.
+// Remember changes the content of the last lock, not its mtime. Only under the active lock, inside Marked.
 func (d *Dir) Remember(name atom.Name, completed time.Time, memory record.Memory) error {
 	return d.placeLast(name, memory, &completed, (*TempFile).Replace)
 }
@@ -74,8 +73,7 @@ func (d *Dir) placeLast(name atom.Name, memory record.Memory, completed *time.Ti
 	return nil
 }
 
-// Stamp records that the atom completes now. If the last lock was deleted meanwhile, Stamp makes it
-// again, with the memory.
+// Stamp records that the atom completes now. A last lock deleted meanwhile is made again, with the memory.
 func (d *Dir) Stamp(name atom.Name, memory record.Memory) error {
 	f, err := d.openFile(name.LastLock(), unix.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {

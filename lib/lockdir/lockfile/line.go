@@ -37,16 +37,14 @@ type stalled struct {
 // stallMost is how long a head may leave a free atom alone.
 const stallMost = time.Second
 
-// isHead is for an atom that is free, or whose dead owner had this token. It is true without a line,
-// too.
+// isHead is for an atom that is free, or whose dead owner had this token. It is true without a line, too.
 func (l *line) isHead(token string) bool {
 	l.open(false)
 	return l.file == nil || l.tries() || l.passes(token)
 }
 
-// join has the newcomer wait in the line. It returns a descriptor that can be read when the newcomer is
-// the head; below 0: it is, or goes on without a line. fresh: it has just become the head, and what it
-// saw before may have changed.
+// join has the newcomer wait in the line. It returns a descriptor that can be read when the newcomer is the
+// head; below 0: it is, or goes on without. fresh: it is just now the head; what it saw may have changed.
 func (l *line) join() (granted int, fresh bool) {
 	if l.file.IsAwaited() && !l.file.IsAtItsPath() { // another waiter has passed the head
 		l.leave()
@@ -63,8 +61,7 @@ func (l *line) join() (granted int, fresh bool) {
 	return granted, false
 }
 
-// open makes the file only if create. Over a network the server would keep the line, and may grant it
-// late.
+// open makes the file only if create. Over a network the server would keep the line, and may grant it late.
 func (l *line) open(create bool) {
 	if l.file == nil && !sysfile.IsNetwork(l.dir.fd) {
 		l.file, _ = flock.Open(l.dir.Path(l.atom.Line()), false, create)

@@ -126,8 +126,7 @@ func unchecked(owner, here process.Identity) error {
 	return errors.New("its owner cannot be checked from here")
 }
 
-// Untold is the error if only a token could tell whether the lock is the caller's, and the request has
-// none.
+// Untold is the error if only a token could tell whether the lock is the caller's, and there is none.
 func (a *Active) Untold(r *locker.ReleaseRequest) error {
 	if r.Token != "" || a.Content != record.Full {
 		return nil

@@ -40,8 +40,7 @@ func (d *Dir) Marked(name atom.Name, do func() error) error {
 	return errors.Join(err, do())
 }
 
-// Readers returns the readers' locks of the atom; it lists the directory only if MarkRead was called
-// before.
+// Readers returns the readers' locks of the atom, and lists the directory only after a MarkRead.
 func (d *Dir) Readers(name atom.Name) ([]atom.File, error) {
 	var st unix.Stat_t
 	err := sysfile.Lstatat(d.fd, name.ReadersMark(), &st)

@@ -14,10 +14,9 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// TempFile is a file in the making, which appears under its name whole or not at all. It has no name
-// until then (O_TMPFILE); where that cannot be (FUSE, BSD) it is called temp.TOKEN, and Sweep removes
-// what a crash leaves. It is guarded from the start until it is closed, after its creator's final
-// check.
+// TempFile is a file in the making, which appears under its name whole or not at all. It has no name until
+// then (O_TMPFILE); where that cannot be (FUSE, BSD) it is called temp.TOKEN, and Sweep removes what a
+// crash leaves. It is guarded from the start until it is closed, after its creator's final check.
 type TempFile struct {
 	file
 	temporary string // its temp.TOKEN name; "" if it has none
@@ -97,8 +96,7 @@ func (t *TempFile) Link(name string) error {
 	return nil
 }
 
-// Linux says EPERM of FAT, of FUSE without links and of fs.protected_hardlinks (link(2)); network file
-// systems and older kernels say the others.
+// Linux: EPERM of FAT, FUSE and fs.protected_hardlinks (link(2)); the others of network and older systems.
 func cannotLink(path string, err error) error {
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
 		return &fault.Error{Kind: fault.CannotCreate, Object: path, Err: fmt.Errorf("%w (hard links are refused here: "+

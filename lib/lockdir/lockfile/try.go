@@ -12,9 +12,8 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// OpenToTry opens the lock directory at path or, if it is missing (there is false), the one in which
-// Create would make it. The caller makes temporary files in it to find out whether locks can be kept
-// there.
+// OpenToTry opens the lock directory at path or, if it is missing (there is false), the one in which Create
+// would make it. The caller makes temporary files in it to find out whether locks can be kept there.
 func OpenToTry(path string) (d *Dir, there bool, err error) {
 	d, err = Open(path)
 	if !errors.Is(err, fs.ErrNotExist) {

@@ -35,8 +35,7 @@ type Waiting struct {
 }
 
 // InWay is what a waiter watches: the locks that deny it the atom, and their living owners. Other files
-// must not wake it, above all not the locks that waiters link and unlink: they would wake each other
-// without end.
+// must not wake it, above all the locks of other waiters: they would wake each other without end.
 type InWay struct {
 	Locks  []Standing
 	Owners []int
@@ -74,8 +73,7 @@ func NewWaiting(dir *Dir, r *locker.Request, waits func(locker.Outcome)) *Waitin
 	return &Waiting{Waiting: locker.NewWaiting(r), dir: dir, request: r, waits: waits, watch: blind, line: &line{dir: dir, atom: r.Atom.Name()}}
 }
 
-// Close ends the watch. A newcomer that has taken the atom keeps its place in the line until its run
-// has ended (locker.Request.Keep).
+// Close ends the watch. A newcomer with the atom keeps its place in the line during its run (Request.Keep).
 func (w *Waiting) Close(acquired bool) {
 	w.watch.Close()
 	if acquired && w.request.Keep != nil && !w.request.Shared {

@@ -14,9 +14,8 @@ import (
 // Watch is woken by dnotify (fcntl(2), F_NOTIFY) when a file of the directory is removed, and by pidfds
 // when owners die. inotify(7) would name the file, but closing it blocks for milliseconds.
 //
-// dnotify sends SIGIO to the thread that has asked for it, and only that thread sees it in its
-// signalfd(2). So NewWatch locks its goroutine to a thread until Close, and the same goroutine calls
-// Wait.
+// dnotify sends SIGIO to the thread that has asked for it, and only that thread sees it in its signalfd(2).
+// So NewWatch locks its goroutine to a thread until Close, and the same goroutine calls Wait.
 type Watch struct {
 	dir     int // an open directory of its own: closing it ends the notification
 	signals int
@@ -25,8 +24,7 @@ type Watch struct {
 
 var blind = Watch{dir: -1, signals: -1}
 
-// NewWatch begins to watch the directory. Without dnotify, which a kernel need not have, Watch only
-// sleeps.
+// NewWatch begins to watch the directory. Without dnotify, which a kernel need not have, Watch only sleeps.
 func NewWatch(dir *Dir) Watch {
 	w := blind
 	runtime.LockOSThread()

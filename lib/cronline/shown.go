@@ -1,4 +1,4 @@
-package atom
+package cronline
 
 import (
 	"path"
@@ -18,17 +18,17 @@ var (
 )
 
 // Shown returns a command for people to read. It hides what looks like a password, and in doubt hides
-// more. It searches the quoted commands of `sh -c` too, so it ends words at blanks even inside quotes.
+// more. It searches the quoted commands of `sh -c` too, so it ends words at white even inside quotes.
 func Shown(command string) string {
 	var shown strings.Builder
 	var before string // the preceding word
 	joins := false
 	for rest := command; rest != ""; {
-		n := len(rest) - len(strings.TrimLeft(rest, blanks))
+		n := len(rest) - len(strings.TrimLeft(rest, white))
 		shown.WriteString(rest[:n])
 		rest = rest[n:]
 		word := rest
-		if n = strings.IndexAny(rest, blanks); n >= 0 {
+		if n = strings.IndexAny(rest, white); n >= 0 {
 			word = rest[:n]
 		}
 		bare := strings.Trim(word, `'"`)
@@ -42,17 +42,14 @@ func Shown(command string) string {
 		}
 		shown.WriteString(rest[:from] + mask)
 		if to < 0 {
-			to = from + endOf(rest[from:], openIn(word[:from]))
+			to = from + wordEnd(rest[from:], openIn(word[:from]))
 		}
 		rest = rest[to:]
 	}
 	return shown.String()
 }
 
-const blanks = " \t\r\n"
-
-// secretIn returns where in a word a password is, if from is not negative; a negative to means up to
-// the end of the shell's word.
+// secretIn returns where in a word a password is, if from >= 0; to < 0: up to the end of the shell's word.
 func secretIn(word, before string, joins bool) (from, to int) {
 	bare := strings.TrimLeft(word, `'"`)
 	account := slices.Contains(accounts, before) || strings.HasPrefix(bare, "-u") || strings.HasPrefix(bare, "-U") || strings.HasPrefix(bare, "--user=")
@@ -94,22 +91,4 @@ func openIn(part string) byte {
 		return 0
 	}
 	return part[0]
-}
-
-func endOf(text string, quote byte) int {
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '\\' && quote != '\'':
-			i++
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case c == '\'' || c == '"':
-			quote = c
-		case strings.IndexByte(blanks+";&|<>()", c) >= 0:
-			return i
-		}
-	}
-	return len(text)
 }
