@@ -473,7 +473,7 @@ func TestAMistakeIsReportedWithItsReasonAndItsCure(t *testing.T) {
 	for _, c := range []struct{ text, reason, cure string }{
 		{"0 22-4 * * * /bin/job\n",
 			`not understood as the hour of a schedule: "22-4", as a range goes up: 22-23,0-4, ` +
-				"and Debian's cron then runs nothing of the crontab", "write it as in crontab(5)"},
+				"and Debian's cron then runs nothing of the crontab, or never this line", "write it as in crontab(5)"},
 		{"ADLOCK_EXPIRE_AFTER=5400\n", "5400 is in minutes: 3d18h", "say 1h30m, or 3d18h if that is meant"},
 		{guard + "* * * * * /bin/cat%a\n* * * * * /bin/cat%b\n",
 			"line 2 has it too, for the same text with other input: while one runs the other is skipped", apart},
