@@ -367,6 +367,8 @@ var crontabs = []pair{
 	{"not on cron's PATH", []string{
 		"* * * * *  adlock run --name n -- /bin/job",
 		"PATH=/nowhere\n* * * * *  nice adlock run --name n -- /bin/job",
+		"* * * * *  /bin/adlock run --name a -- adlock run --name b -- /bin/job",
+		"* * * * *  flock -n /run/x nice adlock run --name n -- /bin/job",
 	}, []string{
 		"* * * * *  command -v adlock >/dev/null && adlock run --name n -- /bin/job",
 		"* * * * *  PATH=/usr/local/bin:$PATH; adlock run --name n -- /bin/job",
