@@ -99,7 +99,7 @@ func commandOf(p *config.Program, known *config.Verb, args []string) *cli.Comman
 	}
 	command := &cli.Command{Name: known.Name, HideHelpCommand: true}
 	command.OnUsageError = func(_ *cli.Context, err error, _ bool) error {
-		return passOn(refusal(p, command, err))
+		return passOn(refusal(p, command, args, err))
 	}
 	command.Action = func(c *cli.Context) error {
 		q.args = c.Args().Slice()
@@ -170,7 +170,7 @@ func (v *value) String() string { return v.text }
 
 func (v *value) IsBoolFlag() bool { return v.Arg == "" }
 
-func refusal(p *config.Program, command *cli.Command, err error) error {
+func refusal(p *config.Program, command *cli.Command, args []string, err error) error {
 	var names []string
 	for _, flag := range command.Flags {
 		names = append(names, flag.Names()[0])
@@ -180,11 +180,15 @@ func refusal(p *config.Program, command *cli.Command, err error) error {
 	}
 	object, reason := command.Name, err.Error()
 	if name, is := strings.CutPrefix(reason, "flag provided but not defined: -"); is { // the library has no type for it
-		object = "-" + name
-		if len(name) > 1 {
-			object = "--" + name
+		for _, arg := range args {
+			if word, _, _ := strings.Cut(arg, "="); word == "-"+name || word == "--"+name {
+				object = word
+			}
 		}
 		reason = config.Unknown("option", object, "--", names).Error()
+	} else if twice, is := strings.CutPrefix(reason, "Cannot use two forms of the same flag: "); is {
+		short, long, _ := strings.Cut(twice, " ")
+		object, reason = "-"+short, "is --"+long+", which is there too"
 	}
 	return fault.New(fault.Usage, object, reason+" ("+p.Name+" "+command.Name+" --help lists them)")
 }

@@ -323,6 +323,16 @@ func TestUsageErrorsAreOneLine(t *testing.T) {
 	p.command("status", "--store", "etcd://127.0.0.1:1/p").Run(t).Refused(t, 69, "adlock-locksmith: is not installed")
 }
 
+func TestARefusedOptionIsNamedAsItWasTyped(t *testing.T) {
+	p := newPlace(t)
+	for args, want := range map[string]string{
+		"log -n1": "adlock: -n1: unknown option", "status -hx": "adlock: -hx: unknown option", "log --atom n1 --n1=2": "adlock: --n1: unknown option",
+		"log --lines 1 -n 2": "adlock: -n: is --lines, which is there too",
+	} {
+		p.command(strings.Fields(args)...).Run(t).Refused(t, 64, want)
+	}
+}
+
 func TestStatusShowsWhatWasLearned(t *testing.T) {
 	p := newPlace(t)
 	p.ok(t, "run", "--operand", "learner", "--expire-after", "auto", "--", "true")

@@ -274,6 +274,11 @@ func TestAShellLineIsWrittenAndTakenOutInAPipe(t *testing.T) {
 	if r := p.wrap(t, guarded.Out, "--shell"); r.Status != 64 || r.Out != guarded.Out || !strings.HasPrefix(r.Err, "adlock: line 2: the whole crontab is left as it is: is adlock's SHELL already\n") {
 		t.Errorf("%+v", r)
 	}
+	for _, refused := range []string{"@daily : n ADLOCK_EXPIRE_AFTER=x ; job\n", "@daily : n ADLOCK_EXPIREAFTER=1h ; job\n", "ADLOCK_SLOTS=2\n@daily job\n"} {
+		if r := p.wrap(t, refused, "--shell"); r.Status != 64 || r.Out != refused || !strings.Contains(r.Err, ": the whole crontab is left as it is: ") {
+			t.Errorf("%+v", r)
+		}
+	}
 	wrapped := p.wrap(t, text)
 	both := p.wrap(t, strings.Replace(wrapped.Out, "@reboot", "@hourly y\n@reboot", 1), "--shell")
 	if r := p.wrap(t, both.Out, "--unwrap"); r.Status != 0 || r.Out != strings.Replace(text, "@reboot", "@hourly y\n@reboot", 1) {

@@ -25,6 +25,9 @@ func (w *Wrapper) Guard(lines []Line, shell string) (r Result, refused *Left) {
 			r.Left = append(r.Left, Left{l, l.Why})
 		case Job:
 			said, err := cronline.Parse(passed.Replace(l.Command))
+			if err == nil && !said.Unlocked && w.Refusal != nil {
+				err = w.Refusal(v.value, said)
+			}
 			switch {
 			case err != nil:
 				why = err.Error()

@@ -119,7 +119,7 @@ func TestAScheduleHasAShortestAndALongestTimeBetweenStarts(t *testing.T) {
 		"5,6 3,4 * * *": {"1m", "22h59m"}, "59 23 * * 1,3": {"2d", "5d"}, "0 0 1,9 * 2": {"1d", "1w"},
 		"0 0 */9 * 2":   {"3w", "19w"},
 		"0 0 3-9 * */3": {"1d", "4w"}, "0 0 * feb 0-7/2": {"1d", "48w4d"}, "0 0 31 * *": {"4w3d", "8w5d"},
-		"*/2 * * jan-mar *": {"2m", "39w2d2m"}, "5/20 * * * *": {"20m", "20m"}, "0 0 */2 * *": {"1d", "2d"},
+		"*/2 * * jan-mar *": {"2m", "39w2d2m"}, "5-59/20 * * * *": {"20m", "20m"}, "0 0 */2 * *": {"1d", "2d"},
 	} {
 		var s Schedule
 		if l := one(t, text+" x", false); l.Kind == Job {
@@ -231,11 +231,12 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestADescendingRangeIsRewrittenForCron(t *testing.T) {
+func TestARangeThatCronRefusesIsRewritten(t *testing.T) {
 	for schedule, want := range map[string]string{
 		"0 22-4 * * *": `the hour of a schedule: "22-4", as a range goes up: 22-23,0-4`, "50-9 * * * *": `"50-9", as a range goes up: 50-59,0-9`,
 		"0 0 * * 5-1": `"5-1", as a range goes up: 5-6,0-1`, "0 0 * 11-2 *": `"11-2", as a range goes up: 11-12,1-2`,
 		"0 25-4 * * *": `"25-4"`, "0 22-4/2 * * *": `"22-4/2"`,
+		"0/15 * * * *": `"0/15", as a step wants a range: 0-59/15`, "0 0 * * 1/2": `"1/2", as a step wants a range: 1-6/2`, "60/5 * * * *": `"60/5"`,
 	} {
 		if l := one(t, schedule+" x", false); l.Kind != Unknown || !strings.HasSuffix(l.Why, want) {
 			t.Errorf("%s: %s, want %s", schedule, l.Why, want)

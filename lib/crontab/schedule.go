@@ -64,7 +64,7 @@ func scheduleOf(fields [5]string) (schedule Schedule, why string) {
 	for i, field := range fields {
 		c, ok := &columns[i], false
 		if sets[i], ok = c.setOf(field); !ok {
-			return Schedule{}, "not understood as the " + c.name + " of a schedule: " + strconv.Quote(field) + c.upward(field)
+			return Schedule{}, "not understood as the " + c.name + " of a schedule: " + strconv.Quote(field) + c.advice(field)
 		}
 	}
 	schedule = gaps(sets, fields[2][0] == '*' || fields[4][0] == '*')
@@ -101,7 +101,9 @@ func (c *column) valuesOf(text string) (values set, ok bool) {
 	switch {
 	case found[2] != "":
 		high = c.number(found[2])
-	case found[1] != "" && found[3] == "": // with a step, a value begins a range to the greatest
+	case found[1] != "" && found[3] != "": // 5/20 is refused by Debian's cron and by cronie
+		return 0, false
+	case found[1] != "":
 		high = low
 	}
 	if found[3] != "" {
@@ -143,19 +145,27 @@ func (c *column) withoutChance(text string) string {
 	return low
 }
 
-var downward = regexp.MustCompile(`^(\d+)-(\d+)$`)
+var (
+	downward = regexp.MustCompile(`^(\d+)-(\d+)$`)
+	stepped  = regexp.MustCompile(`^(\d+)(/\d+)$`)
+)
 
-// upward is the advice for a range that goes down, such as 22-4 (hours).
-func (c *column) upward(field string) string {
+// advice is how to write a range that goes down, such as 22-4 (hours), or a step without a range, such as 0/15.
+func (c *column) advice(field string) string {
 	most := c.most
 	if most == sunday {
 		most--
 	}
-	up := downward.ReplaceAllString(field, "$1-"+strconv.Itoa(most)+","+strconv.Itoa(c.least)+"-$2")
-	if _, ok := c.setOf(up); !ok {
-		return ""
+	last := strconv.Itoa(most)
+	up := downward.ReplaceAllString(field, "$1-"+last+","+strconv.Itoa(c.least)+"-$2")
+	from := stepped.ReplaceAllString(field, "$1-"+last+"$2")
+	if _, ok := c.setOf(up); ok {
+		return ", as a range goes up: " + up
 	}
-	return ", as a range goes up: " + up
+	if _, ok := c.setOf(from); ok {
+		return ", as a step wants a range: " + from
+	}
+	return ""
 }
 
 const day = 24 * time.Hour

@@ -21,6 +21,10 @@ type Wrapper struct {
 
 	// Homeless reports whether a user cannot have a lock directory in home ("": its own); nil: none.
 	Homeless func(user, home string) bool
+
+	// Refusal is why adlock's SHELL would not run a line among these variables (run.LineRefusal); nil:
+	// that is not asked.
+	Refusal func(variable func(name string) string, l cronline.Line) error
 }
 
 // FromSchedule is the Limit that derives ExpireAfter from the schedule.

@@ -152,7 +152,7 @@ func (j *job) check() {
 	j.outside(file.Stmts)
 	calls(file, func(call *syntax.CallExpr) {
 		j.noVerb(call)
-		j.noAdlock(call)
+		j.noAdlock(call.Args)
 		if !locked {
 			j.blocks(call)
 		}
@@ -196,6 +196,7 @@ func (j *job) locks(v *invocation) {
 		j.changes(v.named())
 		j.deploys(v)
 	}
+	j.noAdlock(v.command)
 	j.within(v)
 	j.background(v)
 	j.builtin(v)

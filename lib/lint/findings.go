@@ -52,8 +52,8 @@ func (j *job) noVerb(call *syntax.CallExpr) {
 var asks = []string{"command", "type", "which", "hash", "test", "[", "[[", ".", "source", "eval", "export", "su", "sudo", "runuser"}
 
 // noAdlock takes the crontab for another machine's if adlock is not installed here.
-func (j *job) noAdlock(call *syntax.CallExpr) {
-	name := wordOf(unwrapped(call.Args))
+func (j *job) noAdlock(words []*syntax.Word) {
+	name := wordOf(unwrapped(words))
 	if path.Base(name) != "adlock" {
 		return
 	}
@@ -62,7 +62,7 @@ func (j *job) noAdlock(call *syntax.CallExpr) {
 		return
 	}
 	if path.IsAbs(name) && j.Shell != "" && j.isMissing(j.runsAs(), name) {
-		j.add(j.Number, "an adlock that is not there", "no such file: "+name+", and the job is never run", "write "+where)
+		j.once(j.Number, "an adlock that is not there", "no such file: "+name+", and the job is never run", "write "+where)
 	}
 	search, set := j.setting("PATH")
 	if !set {

@@ -22,7 +22,7 @@ func (f *findings) form(lines []crontab.Line) {
 			}
 		}
 		if why != "" {
-			f.add(l.Number, "a line that cron refuses", why+", and Debian's cron then runs nothing of the crontab", "write it as in crontab(5)")
+			f.add(l.Number, "a line that cron refuses", why+", and Debian's cron then runs nothing of the crontab, or never this line", "write it as in crontab(5)")
 		}
 	}
 }

@@ -367,6 +367,8 @@ var crontabs = []pair{
 	{"not on cron's PATH", []string{
 		"* * * * *  adlock run --name n -- /bin/job",
 		"PATH=/nowhere\n* * * * *  nice adlock run --name n -- /bin/job",
+		"* * * * *  /bin/adlock run --name a -- adlock run --name b -- /bin/job",
+		"* * * * *  flock -n /run/x nice adlock run --name n -- /bin/job",
 	}, []string{
 		"* * * * *  command -v adlock >/dev/null && adlock run --name n -- /bin/job",
 		"* * * * *  PATH=/usr/local/bin:$PATH; adlock run --name n -- /bin/job",
@@ -473,7 +475,7 @@ func TestAMistakeIsReportedWithItsReasonAndItsCure(t *testing.T) {
 	for _, c := range []struct{ text, reason, cure string }{
 		{"0 22-4 * * * /bin/job\n",
 			`not understood as the hour of a schedule: "22-4", as a range goes up: 22-23,0-4, ` +
-				"and Debian's cron then runs nothing of the crontab", "write it as in crontab(5)"},
+				"and Debian's cron then runs nothing of the crontab, or never this line", "write it as in crontab(5)"},
 		{"ADLOCK_EXPIRE_AFTER=5400\n", "5400 is in minutes: 3d18h", "say 1h30m, or 3d18h if that is meant"},
 		{guard + "* * * * * /bin/cat%a\n* * * * * /bin/cat%b\n",
 			"line 2 has it too, for the same text with other input: while one runs the other is skipped", apart},

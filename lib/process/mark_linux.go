@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
+	"os"
 	"sync"
 	"time"
 
@@ -28,7 +29,7 @@ func environ(e Entry) ([]byte, error) {
 		text, err := readEnviron(e)
 		settled := err == nil && e.environ == len(text) && (len(text) > 0 || look > 0) // an execve shows none for a moment
 		none := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)           // gone, or its first thread is
-		refused := errors.Is(err, fs.ErrPermission)                                    // for another user's first thread that is gone, too
+		refused := errors.Is(err, fs.ErrPermission) || e.environ < 0 && isVeiled(e)    // for another user's first thread that is gone, too
 		was, overwritten := e, settled && isOverwritten(e, text)
 		switch {
 		case err != nil && !none && !refused:
@@ -47,6 +48,13 @@ func environ(e Entry) ([]byte, error) {
 		time.Sleep(time.Duration(look) * time.Millisecond / 4)
 	}
 	return nil, errChanging
+}
+
+// isVeiled tells whether this process may not see where the environment is. Newer kernels may show the
+// environment all the same, to a process with CAP_PERFMON or CAP_SYS_ADMIN.
+func isVeiled(e Entry) bool {
+	_, err := os.Readlink(path(e.PID, "exe"))
+	return errors.Is(err, fs.ErrPermission)
 }
 
 // readEnviron reads one byte more than the environment has, so that a changed length shows.

@@ -3,6 +3,7 @@ package process
 import (
 	"errors"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -279,6 +280,27 @@ func TestAnExecveThatTakesLongIsWaitedFor(t *testing.T) {
 	})
 	if got, doubt := found(t, job); !slices.Equal(got, pids) || doubt != 0 {
 		t.Errorf("found %v, in doubt %d, of %v, after %d looks", got, doubt, pids, looks)
+	}
+}
+
+// Newer kernels may show the environment all the same, but not its length (isVeiled).
+func TestAnotherUsersEnvironmentIsUnreadableWithoutPtrace(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	nobody := syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	full, none := actor.Shell(t, nobody, "exec sleep 100"), actor.Shell(t, nobody, "exec env -i sleep 100")
+	actor.Eventually(t, "they have their last programs", func() bool { return entryOf(full).Command == "sleep" && entryOf(none).Command == "sleep" })
+	runtime.LockOSThread() // and the thread ends with the test
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var caps [2]unix.CapUserData
+	must.Do(t, unix.Capget(&header, &caps[0]))
+	caps[0].Effective &^= 1 << unix.CAP_SYS_PTRACE
+	must.Do(t, unix.Capset(&header, &caps[0]))
+	for _, pid := range []int{full.PID(), none.PID()} {
+		if text, err := environ(must.Get(look(pid))(t)); !errors.Is(err, errUnreadable) {
+			t.Errorf("%d bytes, %v", len(text), err)
+		}
 	}
 }
 

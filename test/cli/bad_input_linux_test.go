@@ -211,7 +211,7 @@ func TestOptionsOfOtherProgramsNameTheirCounterparts(t *testing.T) {
 	s.refused(64, "adlock: -n: unknown option (adlock status --help lists them)\n", "status", "-n", "x")
 	s.refused(64, "adlock: -name: unknown option: did you mean --name?"+lists, "run", "-name", "x", "true")
 	s.refused(64, "adlock: -E75: unknown option: did you mean -E 75?"+lists, "run", "-E75", "true") // a value stands apart
-	s.refused(64, "adlock: --f20: unknown option (adlock log --help lists them)\n", "log", "-f20")
+	s.refused(64, "adlock: -f20: unknown option (adlock log --help lists them)\n", "log", "-f20")
 }
 
 func TestARunlogThatIsADirectoryIsNamed(t *testing.T) {
