@@ -1,15 +1,6 @@
 # A denial is status 75 and a verdict, without output.
 load common
 
-@test "an atom that another process holds is busy" {
-	holder
-	newcomer
-	quietly new
-	assert_notes <<<'75 busy'
-	: >"$T/go"
-	wait "$holder"
-}
-
 # bats test_tags=core
 @test "an atom is too soon after its last completion" {
 	job_notes $'75 too-soon\nacquired' <<-'E'

@@ -27,18 +27,6 @@ load common
 }
 
 # bats test_tags=core
-@test "a release of a replaced lock leaves the newcomer's: 75" {
-	job_notes_and_prints '75 lost' <<-'E'
-		adlock_get a b
-		sed 's/^token=./token=x/' "$ADLOCK_DIR/lock.job.dax.a.b" >|"$T/other"
-		mv "$T/other" "$ADLOCK_DIR/lock.job.dax.a.b"
-		adlock_release || note "$? $ADLOCK_VERDICT"
-	E
-	assert_output --partial lost
-	held a b
-}
-
-# bats test_tags=core
 @test "a trap that loses the lock keeps the script's status" {
 	script job <<-'E'
 		trap 'adlock_release || :' EXIT

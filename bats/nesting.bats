@@ -45,6 +45,24 @@ load common
 }
 
 # bats test_tags=core
+@test "a subshell's lock is reclaimed when the subshell is gone" {
+	script job <<-'E'
+		(
+			adlock_get a b 0
+			note "$ADLOCK_VERDICT"
+			:
+		)
+		adlock_get a b 0 || :
+		note "$ADLOCK_VERDICT"
+	E
+	launch job
+	case ${shell[0]} in
+	ksh93) assert_notes <<<$'acquired\nbusy' ;;
+	*) assert_notes <<<$'acquired\nacquired' ;;
+	esac
+}
+
+# bats test_tags=core
 @test "a command substitution takes and releases a lock" {
 	job_notes got <<-'E'
 		v=$(adlock_get a b && echo got && adlock_release)

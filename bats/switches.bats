@@ -5,27 +5,6 @@ load common
 
 switches='WAIT_ELAPSED FROM_START SHARED VERBOSE RETRY_FAILED'
 
-@test "each word of a switch reaches the helper, off as well" {
-	local switch word
-	export ADLOCK_WAIT=1s # ADLOCK_WAIT_ELAPSED needs it
-	in_between <<<'printf " %s " "$*" >>"$T/given"'
-	script job <<-'E'
-		adlock_get a b 0
-		adlock_release 1
-	E
-	for switch in $switches; do
-		for word in 1 yes true 0 no false ''; do
-			: >"$T/given"
-			expect 0 '' env "ADLOCK_$switch=$word" "${shell[@]}" "$T/job"
-			run grep -c -e " --setting=ADLOCK_$switch=$word " "$T/given"
-			case $word in # the shell passes on each word, also one for off; the helper reads it
-			'') assert_output 0 ;;
-			*) assert_output 1 ;;
-			esac
-		done
-	done
-}
-
 @test "a release with an invalid switch changes nothing" {
 	job_notes_and_prints 'status 64' <<-'E'
 		adlock_get a b

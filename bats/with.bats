@@ -54,13 +54,6 @@ load common
 	E
 }
 
-@test "a denied adlock_with does not run the command" {
-	job_notes $'once\n75 too-soon' <<-'E'
-		adlock_with a b -- note once
-		adlock_with a b 1 -- note twice || note "$? $ADLOCK_VERDICT"
-	E
-}
-
 # bats test_tags=core
 @test "a missing command: 127, and nothing is taken or stamped" {
 	job_notes_and_prints 127 <<<'adlock_with a b -- no-such-command || note "$?"'
