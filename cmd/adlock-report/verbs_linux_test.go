@@ -78,9 +78,7 @@ func (p place) awaitEvents(t *testing.T, kind string, want int) {
 // refused expects a usage error, and nothing on standard output.
 func (p place) refused(t *testing.T, says string, args ...string) {
 	t.Helper()
-	if r := p.command(args...).Run(t); r.Status != 64 || r.Out != "" || r.Err != "adlock: "+says+"\n" {
-		t.Errorf("%q: %+v, want %q", args, r, says)
-	}
+	p.command(args...).Run(t).Is(t, 64, "", "adlock: "+says+"\n")
 }
 
 func must(t *testing.T, err error) {

@@ -257,20 +257,6 @@ func TestSignalsThatAreMeantForTheProgramDoNotEndHold(t *testing.T) {
 	}
 }
 
-func TestANewcomerEndsAProgramThatHasExpired(t *testing.T) {
-	p := newAsker(t)
-	owner := p.starts("", holds+`await never`, "held")
-	hold := p.hold()
-	p.Newcomer(t, "--expire-after=0").Ran(t)
-	if status := owner.Wait(t); status < 128 {
-		t.Errorf("the program's status is %d", status)
-	}
-	p.gone(hold)
-	if said := owner.Output(); strings.Count(said, "\n") > 1 || said != "" && !strings.Contains(said, "ended by force") {
-		t.Errorf("it said %q", said)
-	}
-}
-
 func TestAnyInputEndsTheWait(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{"exec 8>&-", "echo release >&8"} {

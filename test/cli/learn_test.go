@@ -145,9 +145,7 @@ func TestTuneShowsAndResetsWhatIsLearned(t *testing.T) {
 		tune(t, a, words...).Refused(t, 64, `no atom matches "nobody"`)
 	}
 	completed := stamp(t, a)
-	if r := tune(t, a, "--reset", "p o x"); r.Status != 0 || r.Out+r.Err != "" {
-		t.Errorf("%+v", r)
-	}
+	tune(t, a, "--reset", "p o x").Is(t, 0, "", "")
 	if memory(t, a) != "" || !stamp(t, a).Equal(completed) {
 		t.Errorf("after the reset: %q, completed %s", memory(t, a), stamp(t, a))
 	}

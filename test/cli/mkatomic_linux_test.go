@@ -181,22 +181,6 @@ func (s *stage) wantFiles(names ...string) {
 	}
 }
 
-// A writer that is killed while it reads its input leaves the old content or none, never half
-// of the new.
-func TestAKilledMkatomicLeavesTheOldContent(t *testing.T) {
-	s := newStage(t)
-	s.in("f", "old")
-	c := s.command("mkatomic", "--replace", "f")
-	const feeds = `mkfifo input; (head -c 1000000 /dev/zero; exec sleep 600) >input & exec "$@" <input`
-	c.Args = append([]string{"sh", "-c", feeds, "sh"}, c.Args...)
-	p := c.Start(t)
-	helper.Eventually(t, "the file is in the making", func() bool { return len(temporaries(t, s.dir)) > 0 })
-	p.Kill(t)
-	if s.read(s.in("f")) != "old" {
-		t.Error("the old content is gone")
-	}
-}
-
 func TestMkatomicRefusesAClosedInput(t *testing.T) {
 	s := newStage(t)
 	s.in("f", "one")

@@ -137,27 +137,3 @@ func TestARunThatIsKilledHasUsedItsTick(t *testing.T) {
 	s.once(onceEver).Denied(t)
 	s.once().Ran(t)
 }
-
-func TestTicksAreForgottenAfterTenPeriods(t *testing.T) {
-	s := newStage(t)
-	for i := range 25 {
-		s.once("--once-per=1m", fmt.Sprint("--now=", 1700000000+60*i)).Ran(t)
-	}
-	s.once("--once-per=1m", fmt.Sprint("--now=", 1700000000+60*15)).Denied(t)
-	if left := ticks(s); len(left) != 10 {
-		t.Errorf("%d are left: %v", len(left), left)
-	}
-	s.want(0, "clear", "--last", "--older", "0")
-	if left := ticks(s); len(left) > 0 {
-		t.Errorf("left of an atom that is pruned: %v", left)
-	}
-}
-
-func TestAScriptThatGuardsItselfRunsOnceInATick(t *testing.T) {
-	s := newStage(t)
-	script := s.in("nightly", ". '"+filepath.Join(helper.Root(), "sh/adlock.sh")+"' || exit 69; adlock_guard\necho ran\n")
-	c := s.command("ADLOCK_BIN="+helper.Binary(t), "ADLOCK_ONCE_PER=520w", "ADLOCK_EXIT_DENIED=75")
-	c.Args = []string{"sh", script}
-	c.Run(t).Ran(t)
-	c.Run(t).Denied(t)
-}

@@ -23,9 +23,7 @@ func TestAPausedAtomDeniesNewcomersUntilItIsResumed(t *testing.T) {
 	s.once().Ran(t)
 	name := s.named("a")
 	s.want(0, "pause", name, "--for", "never", "--why", "new disk")
-	if r := s.once(); r.Status != 75 || r.Out+r.Err != "" {
-		t.Errorf("%+v", r)
-	}
+	s.once().Denied(t)
 	for _, r := range []helper.Result{s.once("--dry-run"), s.adlock("status"), s.adlock("log"), s.adlock("report")} {
 		if !strings.Contains(r.Out, "paused: until it is resumed (new disk)") && !strings.Contains(r.Out, "1 paused") {
 			t.Errorf("%+v", r)

@@ -23,9 +23,7 @@ func TestRunPassesTheJobsStatusAndStreamsThrough(t *testing.T) {
 	s := newStage(t)
 	c := s.command("run", "--", "sh", "-c", "cat; echo trouble >&2; exit 3")
 	c.Stdin = "text"
-	if r := c.Run(t); r.Status != 3 || r.Out != "text" || r.Err != "trouble\n" {
-		t.Errorf("%+v", r)
-	}
+	c.Run(t).Is(t, 3, "text", "trouble\n")
 	for status, script := range map[int]string{0: ":", 1: "exit 1", 75: "exit 75", 255: "exit 255", 143: "kill $$", 137: "kill -9 $$"} {
 		if r := s.adlock("run", "--", "sh", "-c", script); r.Status != status || r.Err != "" {
 			t.Errorf("%s: %+v, want status %d", script, r, status)
@@ -138,9 +136,7 @@ func TestANameNamesTheLockWhateverTheCommandAndTheDirectory(t *testing.T) {
 	for _, words := range [][]string{{"run", "--name=nightly", "true"}, {"ADLOCK_NAME=nightly", "run", "./job", "with", "words"}} {
 		c := s.command(words...)
 		c.Dir = s.in("elsewhere")
-		if r := c.Run(t); r.Status != 75 || r.Out+r.Err != "" {
-			t.Errorf("%q beside it: %+v", words, r)
-		}
+		c.Run(t).Denied(t)
 	}
 	s.want(0, "run", "--name", "weekly", "true")
 	s.want(0, "run", "--operand", "nightly", "true") // only the operand: the program is the command's
@@ -222,17 +218,6 @@ func TestFromStartCountsFromBeforeTheWait(t *testing.T) {
 				claim, at.Sub(seen), at.Sub(began))
 		}
 	}
-}
-
-func TestAFailedRunCountsUnlessRetryFailedIsSaid(t *testing.T) {
-	s := newStage(t)
-	retried := func(command string) []string { return job("--retry-failed", "--if-elapsed", "1h", command) }
-	s.want(1, retried("false")...)
-	s.want(1, retried("false")...)
-	s.want(0, retried("true")...)
-	s.want(75, retried("true")...)
-	s.want(1, jobNamed("b", "--if-elapsed", "1h", "false")...)
-	s.want(75, jobNamed("b", "--if-elapsed", "1h", "false")...)
 }
 
 func TestDryRunSaysTheVerdictWithItsFiguresAndTouchesNothing(t *testing.T) {

@@ -96,9 +96,7 @@ func TestTroubleWithTheDirectoryIsReportedAndNothingRuns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := c.make(t)
 			said := "o x: not run: " + strings.ReplaceAll(c.said, "{dir}", a.Dir)
-			if r := a.Newcomer(t); r.Status != c.status || r.Out != "" || r.Err != "adlock: "+said+"\n" {
-				t.Errorf("%+v; want status %d and %s", r, c.status, said)
-			}
+			a.Newcomer(t).Is(t, c.status, "", "adlock: "+said+"\n")
 			told := "adlock: " + strings.ReplaceAll(c.said, "{dir}", a.Dir) + "\n"
 			if r := a.Newcomer(t, "--dry-run"); name != "missing" && (r.Status != c.status || r.Out != "" || r.Err != told) {
 				t.Errorf("the dry run: %+v; want status %d and %s", r, c.status, told)

@@ -66,15 +66,6 @@ func TestKillCarefullyRefusesItsAncestorsAndInit(t *testing.T) {
 	}
 }
 
-func TestKillCarefullyEndsTheOwnerOfALockAndLeavesTheLock(t *testing.T) {
-	s := newStage(t)
-	child := childOf(t, s.hold("a").PID, "sleep")
-	s.want(0, "kill-carefully", "--lock", s.lockOf("a"))
-	if helper.Alive(child) || !s.held("a") {
-		t.Error("the job lives, or the lock is gone")
-	}
-}
-
 func TestKillCarefullyReportsADeadProcess(t *testing.T) {
 	s := newStage(t)
 	gone := helper.Command{Args: []string{"true"}}.Start(t)
@@ -127,21 +118,6 @@ func TestClearTakesWhatStatusCallsTheAtom(t *testing.T) {
 	s.want(0, "clear", "job", "run", "another") // a name without quotes
 	if s.held("one") || s.held("another") {
 		t.Error("they are there")
-	}
-}
-
-func TestClearLastPrunesUnusedLastLocks(t *testing.T) {
-	s := newStage(t)
-	s.want(0, jobNamed("b", "true")...)
-	s.hold("a")
-	if r := s.want(0, "clear", "--last", "--older", "1d"); r.Out != "" {
-		t.Errorf("pruned: %s", r.Out)
-	}
-	if r := s.want(0, "clear", "--last", "--older", "0"); r.Out != "last.job.dax.run.b\n" {
-		t.Errorf("pruned: %q, want the one that is not running", r.Out)
-	}
-	if !exists(s.lastOf("a")) || exists(s.lastOf("b")) {
-		t.Error("the wrong one was removed")
 	}
 }
 

@@ -109,9 +109,7 @@ func TestWhatCannotBeReadJustNowIsNotTakenForMissing(t *testing.T) {
 				if strings.HasPrefix(line, "$run ") {
 					want = strings.Replace(want, "adlock: ", "adlock: o x: not run: ", 1)
 				}
-				if got := traced(line); got.Status != c.status || got.Out != "" || got.Err != want {
-					t.Errorf("%s of %s: %s: %+v", c.err, path, line, got)
-				}
+				traced(line).Is(t, c.status, "", want)
 				if _, err := os.Stat(a.Lock()); os.IsNotExist(err) == clears {
 					t.Errorf("%s of %s: %s: the lock: %v", c.err, path, line, err)
 				}

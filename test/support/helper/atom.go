@@ -203,6 +203,14 @@ func (r Result) Denied(t testing.TB) {
 	}
 }
 
+// Is fails the test unless the program ended with the status and printed these texts.
+func (r Result) Is(t testing.TB, status int, out, err string) {
+	t.Helper()
+	if want := (Result{Status: status, Out: out, Err: err}); r != want {
+		t.Errorf("%+v, want %+v", r, want)
+	}
+}
+
 // Refused fails the test unless the newcomer ended with the status, printed one line with the
 // word to standard error, and ran no job.
 func (r Result) Refused(t testing.TB, status int, word string) {
