@@ -24,25 +24,13 @@ load common
 	assert_notes </dev/null
 }
 
-# denied writes a script that ends with a denial.
-denied() {
+@test "a denial is printed on a terminal" {
+	command -v script >/dev/null || skip 'no script(1)'
 	script job <<-'E'
 		adlock_get a b
 		adlock_release
 		adlock_get a b 1 || exit
 	E
-}
-
-@test "ADLOCK_VERBOSE prints a denial in one line" {
-	denied
-	ADLOCK_VERBOSE=1 run launch job
-	assert_failure 75
-	assert_output --regexp '^adlock: a b: too soon[^'$'\n'']*$'
-}
-
-@test "a denial is printed on a terminal" {
-	command -v script >/dev/null || skip 'no script(1)'
-	denied
 	run command script -qec "${shell[*]} '$T/job'" /dev/null </dev/null
 	assert_output --partial 'adlock: a b: too soon'
 }

@@ -93,15 +93,6 @@ let_go() {
 	let_go
 }
 
-@test "an ADLOCK_EXIT_DENIED that is no status is refused" {
-	guarded <<<'echo not reached'
-	for bad in 256 -1 x; do
-		ADLOCK_EXIT_DENIED=$bad run launch job
-		assert_failure 64
-		assert_output "adlock: ADLOCK_EXIT_DENIED: \"$bad\": want a whole number from 0 to 255"
-	done
-}
-
 # bats test_tags=core
 @test "the end of the script releases, and keeps the status" {
 	guarded <<<"$tells_its_owner; exit 3"
@@ -173,14 +164,6 @@ let_go() {
 	quietly job
 	echo '. "$ADLOCK_SH" || exit 69; adlock_guard 1 2 3; echo ran' >"$T/job"
 	expect 64 'adlock: adlock_guard: wants 0 to 2 arguments, got 3' launch job
-}
-
-@test "scripts of one name in two directories are two atoms" {
-	waits_in_it
-	mkdir "$T/other"
-	echo '. "$ADLOCK_SH" || exit 69; adlock_guard; echo other' >"$T/other/job"
-	expect 0 other launch other/job
-	let_go
 }
 
 @test "a script is one atom by each of its paths but a link" {

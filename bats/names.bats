@@ -93,20 +93,6 @@ kills() { in_between <<<"[ \"\$1\" != $1 ] || kill -TERM \"\$\$\""; }
 	assert_line 'status 143'
 }
 
-@test "the program is the script's base name, the host the node's" {
-	unset ADLOCK_HOST
-	script job <<-'E'
-		adlock_get a b
-		adlock_release
-	E
-	launch job
-	node=$(uname -n)
-	case $node in
-	*[!A-Za-z0-9]*) ls "$ADLOCK_DIR"/last.job.*.a.b ;;
-	*) ls "$ADLOCK_DIR/last.job.$node.a.b" ;;
-	esac
-}
-
 # bats test_tags=core
 @test "a name that can be read back costs no fork" {
 	command -v strace >/dev/null || skip 'no strace'

@@ -339,10 +339,6 @@ func TestAChildOfProcess1MustNameTheOwner(t *testing.T) {
 		c.Args = append([]string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c"}, program+"echo release >&8; ended")
 		return c.Run(t)
 	}
-	if r := inside(""); r.Out != "status 64\n" || !strings.Contains(r.Err, "--owner: must name") {
-		t.Errorf("%+v", r)
-	}
-	if r := inside("--owner=1"); !strings.HasSuffix(r.Out, "released\nstatus 0\n") {
-		t.Errorf("%+v", r)
-	}
+	inside("").Is(t, 0, "status 64\n", "…--owner: must name…")
+	inside("--owner=1").Is(t, 0, "…released\nstatus 0\n", "…")
 }

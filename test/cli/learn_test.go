@@ -72,9 +72,7 @@ func TestRunEnvironmentAndLibraryTeachTheSameAtom(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	wantWords(t, memory(t, a), "learn.runs=4\n")
-	if r := a.Shell(t, library+"adlock_get o x auto auto; echo $ADLOCK_VERDICT"); r.Out != "too-soon\n" {
-		t.Errorf("%+v", r)
-	}
+	a.Shell(t, library+"adlock_get o x auto auto; echo $ADLOCK_VERDICT").Is(t, 0, "too-soon\n", "")
 }
 
 // taughtAtom is an atom with a learned limit. Its newcomers watch an owner for two seconds.

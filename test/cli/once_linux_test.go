@@ -47,9 +47,7 @@ func TestAJobRunsOnceInATickAndInTheNextAgain(t *testing.T) {
 	}
 	s.once("--once-per=0", at(0)).Ran(t)
 	s.once("--once-per=1h", at(0)).Ran(t)
-	if r := s.once("--once-per=1m", at(0), "-E", "3"); r.Status != 3 {
-		t.Errorf("%+v", r)
-	}
+	s.once("--once-per=1m", at(0), "-E", "3").Is(t, 3, "…", "…")
 }
 
 func TestADryRunAndStatusSayWhetherTheTickIsUsed(t *testing.T) {
@@ -63,9 +61,7 @@ func TestADryRunAndStatusSayWhetherTheTickIsUsed(t *testing.T) {
 		t.Errorf("%+v, and it left %v", r, ticks(s))
 	}
 	s.once("--once-per=1h", "--now=1700000000").Ran(t)
-	if r := c.Run(t); r.Status != 75 || !strings.HasPrefix(r.Out, "too soon: ran already"+in+"; the next begins at 2023-11-14 23:00:00\n") {
-		t.Errorf("%+v", r)
-	}
+	c.Run(t).Is(t, 75, "too soon: ran already"+in+"; the next begins at 2023-11-14 23:00:00\n…", "…")
 	s.once(onceEver).Ran(t)
 	why, _, _ := strings.Cut(s.once(onceEver, "--dry-run").Out, "\n")
 	if r := s.want(0, "status", "--json"); !strings.Contains(r.Out, `"takeable":false,"why":"`+why+`"`) ||

@@ -106,9 +106,8 @@ func TestAnotherCommandUnderOneSumIsAnErrorThatNamesTheSum(t *testing.T) {
 	operand, _ := atom.Unnamed("true", "/bin/true a")
 	for _, options := range [][]string{{}, {"--dry-run"}} {
 		r := s.adlock(slices.Concat([]string{"run"}, options, []string{"--", "/bin/true", "a"})...)
-		if r.Status != 71 || !strings.HasSuffix(r.Err, ": is the lock of another command with the same name and sum, "+operand+" (to see that command: adlock status)\n") {
-			t.Errorf("%+v", r)
-		}
+		r.Is(t, 71, "…",
+			"…: is the lock of another command with the same name and sum, "+operand+" (to see that command: adlock status)\n")
 	}
 	s.want(0, "run", "--program", "true", "--operand", operand, "--", "/bin/true", "c") // the name is explicit
 }
@@ -264,15 +263,11 @@ func TestQuietOKShowsTheOutputOfAFailedJobOnly(t *testing.T) {
 		t.Error(r.Out)
 	}
 	// A crontab line may end with >>log: then only standard error is for cron to mail.
-	if r := s.adlock("run", "--quiet-ok", "sh", "-c", script, "4"); r != (helper.Result{Status: 4, Out: "out\nout\n", Err: "err\n"}) {
-		t.Errorf("%+v", r)
-	}
+	s.adlock("run", "--quiet-ok", "sh", "-c", script, "4").Is(t, 4, "out\nout\n", "err\n")
 	// One stream for both: a pipe, a file, cron's mail.
 	for _, redirection := range []string{"2>&1", ">log 2>&1", ">log 2>>log"} {
 		r := helper.Command{Dir: s.dir, Env: s.command().Env, Args: []string{"sh", "-c", helper.Binary(t) + ` run --quiet-ok sh -c "$1" 4 ` + redirection + `; s=$?; [ ! -e log ] || cat log; exit $s`, "sh", script}}.Run(t)
-		if r != (helper.Result{Status: 4, Out: "out\nerr\nout\n"}) {
-			t.Errorf("%s: %+v", redirection, r)
-		}
+		r.Is(t, 4, "out\nerr\nout\n", "")
 	}
 }
 

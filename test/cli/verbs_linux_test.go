@@ -204,10 +204,6 @@ func TestTheHelpGivesTheInstalledPathOfTheCrontabsShell(t *testing.T) {
 	}
 	c := s.command("help", "shell")
 	c.Args[0] = program
-	if r := c.Run(t); r.Status != 0 || !strings.Contains(r.Out, "\n  SHELL="+shell+" ") {
-		t.Errorf("%+v", r)
-	}
-	if r := s.want(0, "help", "shell"); !strings.Contains(r.Out, "\n  SHELL=PATH ") {
-		t.Errorf("where nothing is installed: %+v", r)
-	}
+	c.Run(t).Is(t, 0, "…\n  SHELL="+shell+" …", "…")
+	s.want(0, "help", "shell").Is(t, 0, "…\n  SHELL=PATH …", "")
 }
