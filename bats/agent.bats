@@ -545,17 +545,12 @@ cycles() {
 	assert_equal "$(cat "$T/notes.1")" "$(cat "$T/notes.0")"
 }
 
-# needs_debug_trap skips the test in shells without a DEBUG trap.
-needs_debug_trap() {
+# bats test_tags=core:ksh93,core:zsh
+@test "a DEBUG trap that prints costs no second agent" {
 	case ${shell[0]} in
 	bash | zsh | ksh93) ;;
 	*) skip "$ADLOCK_TEST_SHELL has no DEBUG trap" ;;
 	esac
-}
-
-# bats test_tags=core:ksh93,core:zsh
-@test "a DEBUG trap that prints costs no second agent" {
-	needs_debug_trap
 	counted
 	with_agent job <<-'E'
 		[ -z "${BASH_VERSION-}" ] || set -T

@@ -69,18 +69,6 @@ load common
 	assert [ -e "$T/locks/last.job.dax.a.b" ]
 }
 
-@test "without ADLOCK_DIR the locks are below HOME" {
-	unprivileged
-	unset ADLOCK_DIR
-	export HOME=$T/home
-	script job <<-'E'
-		adlock_get a b
-		adlock_release
-	E
-	launch job
-	assert [ -e "$HOME/.local/state/adlock/last.job.dax.a.b" ]
-}
-
 @test "a lock that a mount hides is released once it is shown" {
 	[ "$(id -u)" = 0 ] && unshare --mount true || skip "needs root and a mount namespace"
 	script job <<-'E'

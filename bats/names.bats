@@ -92,16 +92,3 @@ kills() { in_between <<<"[ \"\$1\" != $1 ] || kill -TERM \"\$\$\""; }
 	assert_line --regexp '^adlock: .*/last\.job\.dax\.a\.b: the helper died, with status 143$'
 	assert_line 'status 143'
 }
-
-# bats test_tags=core
-@test "a name that can be read back costs no fork" {
-	command -v strace >/dev/null || skip 'no strace'
-	strace -qq -o /dev/null true || skip 'strace is not permitted'
-	script job <<-'E'
-		adlock_get editfile /etc/motd
-		adlock_release
-	E
-	strace -qq -o "$T/trace" -e trace=clone,clone3,fork,vfork "${shell[@]}" "$T/job"
-	# One helper run for the get, one for the release.
-	expect 0 2 grep -c 'fork\|clone' "$T/trace"
-}

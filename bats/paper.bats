@@ -1,32 +1,6 @@
 # The scenarios of Burgess and Skipitaris (LISA '97), mostly with seconds in place of minutes.
 load common
 
-@test "figure 2: starts are too soon, busy, or take over" {
-	script job <<-'E'
-		# The first job is short, the second outlasts any limit, the third is short.
-		if adlock_get run job 3 4; then
-			echo "job" >>"$T/jobs"
-			jobs=$(grep -c job "$T/jobs")
-			note "job $jobs"
-			[ "$jobs" != 2 ] || hang
-			adlock_release
-		else
-			note "$ADLOCK_VERDICT"
-		fi
-	E
-	launch job
-	launch job
-	touch -d '-3 minutes' "$(last_of run job)"
-	hung job
-	launch job
-	backdate "$(lock_of run job)" 4m0s
-	run launch job
-	assert_output --regexp "^adlock: run job: ended process $hung by force: "
-	assert gone "$hung"
-	assert_notes <<<$'job 1\ntoo-soon\njob 2\nbusy\njob 3'
-	expect 0 '' leftovers sleep
-}
-
 # program writes a script with the atoms A, B and C. Standard input defines `body`, which B runs.
 program() {
 	script program <<-'E'

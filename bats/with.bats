@@ -70,26 +70,3 @@ load common
 	E
 	refute [ -e "$ADLOCK_DIR" ]
 }
-
-@test "what a killed command has left holds the atom" {
-	script job <<-'END'
-		adlock_with a b 0 -- sh -c 'sleep 600 & echo "$! $$" >"$T/pids"; wait' || note ended
-	END
-	script other <<-'END'
-		ADLOCK_PROGRAM=job
-		adlock_with a b 0 -- : || note "$?"
-	END
-	start job
-	local job=$! child command
-	eventually test -s "$T/pids"
-	read -r child command <"$T/pids"
-	kill -TERM "$command"
-	eventually gone "$command"
-	run launch other
-	assert_notes <<<75
-	kill -KILL "$child"
-	wait "$job"
-	assert_notes <<<$'75\nended'
-	run launch other
-	assert_notes <<<$'75\nended'
-}

@@ -99,15 +99,6 @@ func TestAnUnreadableFileIsReported(t *testing.T) {
 	p.checked(t, c, 77, "", "/mnt/secret: open: permission denied")
 }
 
-// An escape sequence in a checked text cannot move the terminal's cursor.
-func TestAHostileNameIsShownPlain(t *testing.T) {
-	p := newPlace(t)
-	tab := file(t, "tab\x1b[2J", "* * * * * flock -n /run/x /bin/a; '/bin/b\x1b[2J'\n")
-	if r := p.command("check", tab).Run(t); r.Status != 1 || strings.Contains(r.Out, "\x1b") || strings.Count(r.Out, "\n") != 1 {
-		t.Errorf("%+v", r)
-	}
-}
-
 func TestALimitIsComparedWithTheRunsOfTheRunlog(t *testing.T) {
 	p := newPlace(t)
 	tab := file(t, "tab", "* * * * * /usr/local/bin/adlock run --name slow --expire-after 1h -- /bin/job\n")

@@ -160,7 +160,6 @@ func TestACommandThatCannotRunGetsAHint(t *testing.T) {
 		{"backup: no such file or directory (to name the lock: --name backup)\n", 127, []string{"backup", "sh", "-c", "true"}},
 		{"backup: no such file or directory (to name the lock: --name backup sh -c 'a; b')\n", 127, []string{"backup", "-c", "a; b"}},
 		{"90m: no such file or directory (to end it after 90m: --expire-after 90m --enforce)\n", 127, []string{"90m", "sh"}},
-		{"30: no such file or directory (to end it after 30s: --expire-after 30s --enforce)\n", 127, []string{"30", "sh"}},
 		{"adlock: nothing-of-the-kind: no such file or directory\n", 127, []string{"nothing-of-the-kind", "x"}},
 		{"adlock: /nowhere/job: no such file or directory\n", 127, []string{"/nowhere/job"}},
 		{"adlock: /nowhere/job: no such file or directory\n", 127, []string{"--dry-run", "/nowhere/job"}},

@@ -224,9 +224,6 @@ var situations = []situation{
 		status: "busy: running for 10m, ExpireAfter is 2h"}, // to a writer
 	{claim: "a reader finds a writer busy", where: inDirectory | onEtcd, ask: "--shared",
 		setUp: held(10 * minute), want: "busy: running for 10m, ExpireAfter is 2h (its owner's)"},
-	{claim: "a reader that has expired would be ended for a writer", where: inDirectory | onEtcd,
-		setUp: held(3*hour, "--shared"),
-		want:  "expired: running for 3h, ExpireAfter is 2h (its owner's); it would be ended"},
 	{claim: "a reader that has expired is nothing to a reader", where: inDirectory | onEtcd, ask: "--shared",
 		setUp: held(3*hour, "--shared"), want: "free: never completed, IfElapsed is 0s, no ExpireAfter",
 		status: "expired: running for 3h, ExpireAfter is 2h; it would be ended"},

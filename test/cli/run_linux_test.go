@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"adlock/lib/atom"
-	"adlock/lib/run"
 	"adlock/lib/sysfile"
 	"adlock/test/support/helper"
 )
@@ -280,14 +279,6 @@ func TestJitterWaitsBeforeTheLockIsTaken(t *testing.T) {
 	}
 	s.want(0, job("--jitter", "1s", "true")...)
 	s.want(0, job("--jitter", "0", "true")...)
-}
-
-func TestEveryOptionOfRunHasItsVariableAndItsHelp(t *testing.T) {
-	for _, o := range run.Options() {
-		if variable := "ADLOCK_" + strings.ReplaceAll(strings.ToUpper(o.Name), "-", "_"); o.Env != variable || o.Help == "" {
-			t.Errorf("--%s: variable %q, want %q; help %q", o.Name, o.Env, variable, o.Help)
-		}
-	}
 }
 
 func TestARunWhoseLockWasRemovedHasItsJobsStatus(t *testing.T) {

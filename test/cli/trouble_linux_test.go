@@ -140,18 +140,6 @@ func TestOnAReadOnlyFileSystemLocksAreStillHonoured(t *testing.T) {
 	readOnly(0)
 }
 
-func TestTheLineOfThePageRunsItsJobWithoutALock(t *testing.T) {
-	line := helper.TheRecipe(t, "cmd/adlock/adlock-run.1", "adlock run --name clean ").Text
-	bin := helper.Dir(t)
-	must(t, need.WriteProgram(filepath.Join(bin, "clean-var"), []byte("#!/bin/sh\necho ran\n"), 0o755))
-	for name, c := range troubles {
-		t.Run(name, func(t *testing.T) {
-			a := c.make(t)
-			a.Shell(t, `PATH=`+bin+`:${adlock%/*}:$PATH; `+line).Is(t, 0, "ran\n", "…adlock: run clean: not run: …")
-		})
-	}
-}
-
 // A line of a crontab that is refused each night is found in the morning.
 func TestARefusedLineIsInTheRunlogAndFailed(t *testing.T) {
 	s := newStage(t)

@@ -80,22 +80,6 @@ func TestKillCarefullyReportsADeadProcess(t *testing.T) {
 	s.wantFiles()
 }
 
-func TestReleaseStampsAndRemovesOnlyItsOwnLock(t *testing.T) {
-	s := newStage(t)
-	holder := s.hold("a")
-	s.refused(75, "lost", "release", s.lockOf("a"))
-	s.refused(75, "lost", "release", "--token", strings.Repeat("0", 32), s.lockOf("a"))
-	if !s.held("a") || holder.Ended() {
-		t.Fatal("another process released it")
-	}
-	s.refused(75, "lost", "release", s.lockOf("none"))
-	s.want(0, s.take("b")...)
-	s.want(0, "release", s.lockOf("b"))
-	if age := time.Since(s.modified(s.lastOf("b"))); age > time.Minute {
-		t.Errorf("stamped %v ago", age)
-	}
-}
-
 func TestClearRemovesOnlyLocksOfDeadOwners(t *testing.T) {
 	s := newStage(t)
 	holder := s.hold("a")

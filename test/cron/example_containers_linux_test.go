@@ -54,11 +54,6 @@ func TestContainersExcludeEachOtherByTheNameTheyShare(t *testing.T) {
 	container(p, "two", another+"--if-elapsed 1h echo ran").Run(t).Denied(t)
 }
 
-func (p *place) silentBut(says string, c helper.Command) {
-	p.Helper()
-	c.Run(p).Is(p, 0, says, "")
-}
-
 func TestContainersThatSharePidsAreAsOneMachine(t *testing.T) {
 	need.Tools(t, "nsenter")
 	p := newPlace(t)
