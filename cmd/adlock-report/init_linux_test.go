@@ -28,7 +28,8 @@ nobody $a run --name n -- echo ran; nobody $a run --name n --dry-run -- true; no
 	const made = "nobody: " + dir + "\n"
 	want := made + made + "65534: " + dir + "\n700 nobody " + dir + "\nran\nfree: completed 0s ago, IfElapsed is 0s, no ExpireAfter\nlock: " + dir + "/lock.adlock.dax.run.n\nok   lock directory: " + dir + "\ndaemon: /var/lib/adlock-1\nadlock-1\nadlock-65534\n"
 	r.Out = regexp.MustCompile(`completed \d+s ago`).ReplaceAllString(r.Out, "completed 0s ago")
-	r.Is(t, 0, want, "adlock: run n: not run: /mnt/home/.local/state/adlock: mkdir: permission denied (as root: adlock init nobody)\n")
+	r.Is(t, 0, want,
+		"adlock: run n: not run: /mnt/home/.local/state/adlock: mkdir: permission denied (as root: adlock init nobody)\n")
 }
 
 func TestInitReportsOnEachUser(t *testing.T) {

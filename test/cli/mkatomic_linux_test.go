@@ -66,7 +66,8 @@ func TestMkatomicReplacesWhatALinkLeadsToAndKeepsItsModeAndOwner(t *testing.T) {
 		}
 		info, err := os.Stat(s.in("sub/target"))
 		must(t, err)
-		if owner := info.Sys().(*syscall.Stat_t); info.Mode() != 0o640 || os.Geteuid() == 0 && (owner.Uid != nobody || owner.Gid != nobody) {
+		if owner := info.Sys().(*syscall.Stat_t); info.Mode() != 0o640 ||
+			os.Geteuid() == 0 && (owner.Uid != nobody || owner.Gid != nobody) {
 			t.Errorf("%q: mode %v, owner %d:%d", words, info.Mode(), owner.Uid, owner.Gid)
 		}
 		if to, err := os.Readlink(s.in("link")); err != nil || to != "sub/target" {
