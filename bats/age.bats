@@ -1,15 +1,6 @@
 # adlock_age: minutes since the atom last completed.
 load common
 
-@test "the age is never until the atom has completed" {
-	script job <<-'E'
-		adlock_age a b
-		adlock_get a b
-		adlock_age a b
-	E
-	expect 0 $'never\nnever' launch job
-}
-
 # bats test_tags=core
 @test "the age is whole minutes, rounded down" {
 	script job <<-'E'

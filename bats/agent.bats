@@ -66,16 +66,6 @@ storm() {
 	assert_equal "$status" 0
 }
 
-@test "a pass of one lock starts no agent" {
-	counted
-	job_notes '' <<-'E'
-		adlock_pass
-		adlock_get a 1 0
-		adlock_release
-	E
-	assert_equal "$(cat "$T/runs")" $'take\nrelease'
-}
-
 # bats test_tags=core
 @test "the second lock of a pass starts its agent" {
 	counted
@@ -151,20 +141,6 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 	expect 0 5 grep -c acquired "$T/notes"
 }
 
-@test "the script prints the agent's messages" {
-	counted
-	with_agent job <<-'E'
-		served
-		ADLOCK_VERBOSE=1
-		adlock_get warm up 1h || note "$?"
-	E
-	run launch job
-	assert_output --partial 'too soon: completed'
-	assert_equal "${#lines[@]}" 1
-	assert_notes <<<75
-	assert_equal "$(cat "$T/runs")" agent
-}
-
 # bats test_tags=core
 @test "an agent that left or was killed changes no answer" {
 	with_agent job <<-'E'
@@ -195,25 +171,6 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 		released acquired
 		released
 	E
-}
-
-@test "a script waits for its stopped agent, then both go on" {
-	with_agent job <<-'E'
-		served || exit 9
-		stop_agent
-		note "$agent_pid" # only now: CONT must come after STOP
-		adlock_get a b 0
-		note "$ADLOCK_VERDICT"
-		adlock_release
-	E
-	start job
-	pid=$!
-	eventually test -s "$T/notes"
-	sleep 0.5
-	assert_equal "$(wc -l <"$T/notes")" 1
-	kill -CONT "$(cat "$T/notes")"
-	wait "$pid"
-	expect 0 acquired tail -n 1 "$T/notes"
 }
 
 # bats test_tags=core
@@ -260,21 +217,6 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 	E
 	expect 0 0 launch job
 	assert_notes <<<$'same $!\nleads its session\nwaited'
-}
-
-@test "the agent ends when its script does, however that ends" {
-	with_agent job <<-'E'
-		served || exit 9
-		note "$agent_pid"
-		case $1 in
-		exit) exit 3 ;;
-		kill) kill -KILL $$ ;;
-		esac
-	E
-	for way in exit kill end; do
-		run launch job "$way" # returns when no process has its output open
-		eventually gone "$(tail -n 1 "$T/notes")"
-	done
 }
 
 # bats test_tags=core
@@ -603,17 +545,12 @@ cycles() {
 	assert_equal "$(cat "$T/notes.1")" "$(cat "$T/notes.0")"
 }
 
-# needs_debug_trap skips the test in shells without a DEBUG trap.
-needs_debug_trap() {
+# bats test_tags=core:ksh93,core:zsh
+@test "a DEBUG trap that prints costs no second agent" {
 	case ${shell[0]} in
 	bash | zsh | ksh93) ;;
 	*) skip "$ADLOCK_TEST_SHELL has no DEBUG trap" ;;
 	esac
-}
-
-# bats test_tags=core:ksh93,core:zsh
-@test "a DEBUG trap that prints costs no second agent" {
-	needs_debug_trap
 	counted
 	with_agent job <<-'E'
 		[ -z "${BASH_VERSION-}" ] || set -T

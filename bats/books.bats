@@ -285,29 +285,8 @@ flocked() { ! flock -n "$1" true; }
 	assert_failure
 }
 
-@test "a release waits while a living newcomer has the guard" {
-	script job <<-'E'
-		ADLOCK_PAUSE=15s
-		adlock_get a b
-		: >|"$T/got"
-		await "$T/stands"
-		adlock_release
-		note "$?"
-	E
-	start_to got job
-	local job=$!
-	flock -F -x "$(lock_of a b)" sleep 60 3>&- &
-	local newcomer=$!
-	eventually flocked "$(lock_of a b)"
-	: >"$T/stands"
-	eventually older 1 "$T/stands" # longer than a newcomer that only looks holds the guard
-	kill -KILL "$newcomer"
-	wait "$job"
-	assert_notes <<<0
-	refute held a b
-}
-
-@test "a lock lost to another process leaves the list" {
+# bats test_tags=core
+@test "a lock lost to another process stays, and leaves the list" {
 	job_notes_and_prints $'75 lost\n0' <<-'E'
 		adlock_get a outer
 		adlock_get a b
@@ -317,6 +296,8 @@ flocked() { ! flock -n "$1" true; }
 		adlock_release
 		note "$?"
 	E
+	assert_output --partial lost
+	assert held a b
 	refute held a outer
 }
 

@@ -99,18 +99,6 @@ hung() {
 	hung=$!
 }
 
-# holder starts the script `job`, which holds `a b` until $T/go is there; its pid is $holder.
-holder() {
-	script job <<-'E'
-		adlock_get a b 0
-		: >|"$T/holds"
-		await "$T/go"
-		adlock_release
-	E
-	start_to holds job
-	holder=$!
-}
-
 # newcomer writes the script `new`: with the given arguments it gets `a b` of `job`, and notes the verdict.
 newcomer() {
 	script new <<-'E'
@@ -172,17 +160,6 @@ eventually() {
 }
 
 gone() { ! kill -0 "$1" 2>/dev/null || grep -qs '^State:.Z' "/proc/$1/status"; }
-# kill_whole PID ends a script and its children by KILL. It is stopped first, or it would start more.
-kill_whole() {
-	local pid children
-	kill -STOP "$1"
-	eventually grep -q '^State:.T' "/proc/$1/status"
-	read -ra children <"/proc/$1/task/$1/children" || :
-	kill -KILL "$1" "${children[@]}"
-	for pid in "$1" "${children[@]}"; do
-		eventually gone "$pid"
-	done
-}
 noted() { grep -qxF -- "$1" "$T/notes"; }
 
 # The files of an atom of the script `job`, and whether it is held.

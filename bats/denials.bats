@@ -1,15 +1,6 @@
 # A denial is status 75 and a verdict, without output.
 load common
 
-@test "an atom that another process holds is busy" {
-	holder
-	newcomer
-	quietly new
-	assert_notes <<<'75 busy'
-	: >"$T/go"
-	wait "$holder"
-}
-
 # bats test_tags=core
 @test "an atom is too soon after its last completion" {
 	job_notes $'75 too-soon\nacquired' <<-'E'
@@ -33,25 +24,13 @@ load common
 	assert_notes </dev/null
 }
 
-# denied writes a script that ends with a denial.
-denied() {
+@test "a denial is printed on a terminal" {
+	command -v script >/dev/null || skip 'no script(1)'
 	script job <<-'E'
 		adlock_get a b
 		adlock_release
 		adlock_get a b 1 || exit
 	E
-}
-
-@test "ADLOCK_VERBOSE prints a denial in one line" {
-	denied
-	ADLOCK_VERBOSE=1 run launch job
-	assert_failure 75
-	assert_output --regexp '^adlock: a b: too soon[^'$'\n'']*$'
-}
-
-@test "a denial is printed on a terminal" {
-	command -v script >/dev/null || skip 'no script(1)'
-	denied
 	run command script -qec "${shell[*]} '$T/job'" /dev/null </dev/null
 	assert_output --partial 'adlock: a b: too soon'
 }

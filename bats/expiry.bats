@@ -7,24 +7,6 @@ expires() {
 	eventually older 1 "$(lock_of a b)"
 }
 
-@test "an expired owner is ended, its job with it, and replaced" {
-	script job <<-'E'
-		adlock_get a b
-		sleep 61 &
-		setsid sh -c 'sleep 62; :' &
-		hang
-	E
-	expires
-	newcomer
-	run launch new 0 1s
-	assert_success
-	assert_output --regexp "^adlock: a b: ended process $hung by force: it had run for [0-9ms]+, ExpireAfter is 1s$"
-	assert_notes <<<acquired
-	assert gone "$hung"
-	expect 0 '' leftovers 'sleep'
-	refute held a b
-}
-
 # bats test_tags=core
 @test "a release while the owner is ended prints the reason" {
 	# The script catches INT, the newcomer's first signal: a busy machine has two pauses for the
@@ -78,21 +60,4 @@ expires() {
 	eventually test -s "$T/told"
 	expect 0 'fail job.dax.a.b a b: failed with status 5' cat "$T/told"
 	assert_notes <<<0
-}
-
-@test "an expired owner that cannot be checked is stuck: 77" {
-	script job <<-'E'
-		adlock_get a b
-		hang
-	E
-	expires
-	content=$(sed 's/^pidns=.*/pidns=1/' "$(lock_of a b)")
-	printf '%s\n' "$content" >|"$(lock_of a b)"
-	newcomer
-	run launch new 0 1s
-	assert_success
-	assert_output --partial 'stuck'
-	assert_notes <<<'77 stuck'
-	refute gone "$hung"
-	assert held a b
 }

@@ -129,6 +129,8 @@ helper_waits() { [ -n "$(left_helper)" ]; }
 		kill -TERM "$(left_helper)" # as a signal to the whole group
 		eventually helper_waits
 		locked
+		run ls "$ADLOCK_DIR"
+		assert_line --regexp '^(lock|read)\.job\.dax\.a\.b'
 		echo go >"$T/go"
 		wait "$first"
 		free

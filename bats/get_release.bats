@@ -27,18 +27,6 @@ load common
 }
 
 # bats test_tags=core
-@test "a release of a replaced lock leaves the newcomer's: 75" {
-	job_notes_and_prints '75 lost' <<-'E'
-		adlock_get a b
-		sed 's/^token=./token=x/' "$ADLOCK_DIR/lock.job.dax.a.b" >|"$T/other"
-		mv "$T/other" "$ADLOCK_DIR/lock.job.dax.a.b"
-		adlock_release || note "$? $ADLOCK_VERDICT"
-	E
-	assert_output --partial lost
-	held a b
-}
-
-# bats test_tags=core
 @test "a trap that loses the lock keeps the script's status" {
 	script job <<-'E'
 		trap 'adlock_release || :' EXIT
@@ -79,18 +67,6 @@ load common
 	launch job
 	refute [ -e "$T/locks/lock.job.dax.a.b" ]
 	assert [ -e "$T/locks/last.job.dax.a.b" ]
-}
-
-@test "without ADLOCK_DIR the locks are below HOME" {
-	unprivileged
-	unset ADLOCK_DIR
-	export HOME=$T/home
-	script job <<-'E'
-		adlock_get a b
-		adlock_release
-	E
-	launch job
-	assert [ -e "$HOME/.local/state/adlock/last.job.dax.a.b" ]
 }
 
 @test "a lock that a mount hides is released once it is shown" {

@@ -93,15 +93,6 @@ let_go() {
 	let_go
 }
 
-@test "an ADLOCK_EXIT_DENIED that is no status is refused" {
-	guarded <<<'echo not reached'
-	for bad in 256 -1 x; do
-		ADLOCK_EXIT_DENIED=$bad run launch job
-		assert_failure 64
-		assert_output "adlock: ADLOCK_EXIT_DENIED: \"$bad\": want a whole number from 0 to 255"
-	done
-}
-
 # bats test_tags=core
 @test "the end of the script releases, and keeps the status" {
 	guarded <<<"$tells_its_owner; exit 3"
@@ -136,20 +127,6 @@ let_go() {
 	ran_once 0
 }
 
-@test "under set -e a failing command ends the script" {
-	guarded <<<$'set -e\nfalse\necho not reached'
-	expect 1 '' launch job
-	ran_once 1
-}
-
-@test "a child left behind does not hold the atom" {
-	guarded <<<$'exec sleep 60 >/dev/null 2>&1 &\necho $!'
-	run launch job
-	assert_success
-	refute gone "$output"
-	ran_once 0
-}
-
 # bats test_tags=core
 @test "TERM and HUP end the whole script, and release the lock" {
 	guarded <<-'E'
@@ -180,29 +157,6 @@ let_go() {
 	refute guard_held
 }
 
-@test "a script holds its atom though its supervisor is killed" {
-	waits_in_it
-	kill -KILL "$first"
-	ended "$first" 137
-	quietly job
-	refute [ -e "$T/in" ]
-	: >"$T/go"
-	eventually launch_reaches_in
-}
-
-launch_reaches_in() { launch job || [ -e "$T/in" ]; }
-
-@test "a script that hangs is ended and replaced" {
-	guarded <<<$'[ -e "$T/hangs" ] && { echo second; exit 0; }\n: >"$T/hangs"\nsleep 60'
-	hung job
-	eventually older 1 "$(echo "$ADLOCK_DIR"/lock.*)"
-	ADLOCK_EXPIRE_AFTER=1s run launch job
-	assert_success
-	assert_line second
-	assert gone "$hung"
-	expect 0 '' leftovers sleep
-}
-
 @test "the guard's arguments are IfElapsed and ExpireAfter" {
 	echo '. "$ADLOCK_SH" || exit 69; adlock_guard 15 90; echo ran' >"$T/job"
 	expect 0 ran launch job
@@ -210,14 +164,6 @@ launch_reaches_in() { launch job || [ -e "$T/in" ]; }
 	quietly job
 	echo '. "$ADLOCK_SH" || exit 69; adlock_guard 1 2 3; echo ran' >"$T/job"
 	expect 64 'adlock: adlock_guard: wants 0 to 2 arguments, got 3' launch job
-}
-
-@test "scripts of one name in two directories are two atoms" {
-	waits_in_it
-	mkdir "$T/other"
-	echo '. "$ADLOCK_SH" || exit 69; adlock_guard; echo other' >"$T/other/job"
-	expect 0 other launch other/job
-	let_go
 }
 
 @test "a script is one atom by each of its paths but a link" {
@@ -778,18 +724,6 @@ died_of() {
 	assert_output --regexp '^temp\.[0-9a-f]{32}$'
 }
 
-# bats test_tags=once
-@test "the guard's verbs refuse a call by hand" {
-	for verb in guard guarded; do
-		for args in '' --help "--owner $$" "--owner $$ -- a sh sh" '-- a b c d'; do
-			# shellcheck disable=SC2086 # words
-			expect 64 "adlock: $verb: is called by adlock.sh only" "$ADLOCK_BIN" "$verb" $args
-		done
-	done
-	run "$ADLOCK_BIN" --help
-	refute_output --partial guard
-}
-
 # on_terminal COMMAND runs it on a terminal of its own; what is written to descriptor 4 is typed.
 on_terminal() {
 	type -P script >/dev/null || skip 'no script(1)'
@@ -798,22 +732,6 @@ on_terminal() {
 	env --default-signal=INT,QUIT script -qec "exec $*" /dev/null <"$T/keys" >"$T/screen" 2>&1 3>&- &
 	terminal=$!
 	exec 4>"$T/keys"
-}
-
-@test "on a terminal a typed signal reaches the script once" {
-	guarded <<-'E'
-		trap 'echo typed; exit 7' INT
-		: >"$T/in"
-		until [ -e "$T/go" ]; do sleep 0.05; done
-	E
-	on_terminal "$ADLOCK_TEST_SHELL '$T/job'"
-	eventually test -e "$T/in"
-	printf '\003' >&4
-	eventually grep -q typed "$T/screen"
-	exec 4>&-
-	ended "$terminal" 7
-	assert_equal "$(grep -c typed "$T/screen")" 1
-	ran_once 7
 }
 
 @test "on a terminal a denied script is advised to set variables" {

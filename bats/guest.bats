@@ -151,15 +151,6 @@ names_in_use() {
 	E
 }
 
-@test "no descriptor leaks, and a lock needs none" {
-	job_notes '' <<-'E'
-		exec 3>/dev/null
-		adlock_with a b -- true
-		exec 3>&-
-		adlock_with c d -- true
-	E
-}
-
 # bats test_tags=core
 @test "the library reads nothing from standard input" {
 	script job <<-'E'

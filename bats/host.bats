@@ -54,6 +54,7 @@ kept() { echo "$ADLOCK_DIR"/host.*; }
 	done
 }
 
+# bats test_tags=core
 @test "a script that reads the host makes no more processes" {
 	command -v strace >/dev/null || skip 'no strace'
 	strace -qq -o /dev/null true || skip 'strace is not permitted'

@@ -1,32 +1,6 @@
 # The scenarios of Burgess and Skipitaris (LISA '97), mostly with seconds in place of minutes.
 load common
 
-@test "figure 2: starts are too soon, busy, or take over" {
-	script job <<-'E'
-		# The first job is short, the second outlasts any limit, the third is short.
-		if adlock_get run job 3 4; then
-			echo "job" >>"$T/jobs"
-			jobs=$(grep -c job "$T/jobs")
-			note "job $jobs"
-			[ "$jobs" != 2 ] || hang
-			adlock_release
-		else
-			note "$ADLOCK_VERDICT"
-		fi
-	E
-	launch job
-	launch job
-	touch -d '-3 minutes' "$(last_of run job)"
-	hung job
-	launch job
-	backdate "$(lock_of run job)" 4m0s
-	run launch job
-	assert_output --regexp "^adlock: run job: ended process $hung by force: "
-	assert gone "$hung"
-	assert_notes <<<$'job 1\ntoo-soon\njob 2\nbusy\njob 3'
-	expect 0 '' leftovers sleep
-}
-
 # program writes a script with the atoms A, B and C. Standard input defines `body`, which B runs.
 program() {
 	script program <<-'E'
@@ -144,64 +118,4 @@ recorded() { [ "$(cat "$ADLOCK_DIR"/program.dax.* | grep -c "event=$2")" -ge "$1
 	for n in 2 4 6; do tick "$n" '[a-z]* program=thread .*operator=wait '; done
 	eventually test -e "$T/X"
 	eventually test -e "$T/Y"
-}
-
-@test "table 2: IfElapsed 0 runs always, T after T, never once" {
-	script job <<-'E'
-		verdict() {
-			if adlock_get "$@"; then adlock_release; fi
-			note "$1 $ADLOCK_VERDICT"
-		}
-		last=$ADLOCK_DIR/last.job.dax
-		verdict zero x 0
-		verdict zero x 0
-		verdict T x 15
-		verdict T x 15
-		touch -d '-14 minutes' "$last.T.x"
-		verdict T x 15
-		touch -d '-15 minutes' "$last.T.x"
-		verdict T x 15
-		verdict infinity x never
-		touch -d '-9 years' "$last.infinity.x"
-		verdict infinity x never
-	E
-	launch job
-	assert_notes <<-'E'
-		zero acquired
-		zero acquired
-		T acquired
-		T too-soon
-		T too-soon
-		T acquired
-		infinity acquired
-		infinity too-soon
-	E
-}
-
-@test "table 3: ExpireAfter 0 expires at once, T after T, or never" {
-	script job <<-'E'
-		if adlock_get a b 0 "$1"; then
-			note "$1 $ADLOCK_VERDICT"
-			hang "hangs.$2"
-		else
-			note "$1 $ADLOCK_VERDICT"
-		fi
-	E
-	start_to hangs.1 job 1h 1
-	first=$!
-	launch job 1h 2
-	start_to hangs.3 job 0 3
-	second=$!
-	assert gone "$first"
-	eventually older 2 "$(lock_of a b)"
-	launch job never 4
-	start_to hangs.5 job 1s 5
-	assert gone "$second"
-	assert_notes <<-'E'
-		1h acquired
-		1h busy
-		0 acquired
-		never busy
-		1s acquired
-	E
 }

@@ -91,29 +91,6 @@ apart() {
 	eventually quiet
 }
 
-@test "a killed script's lock is free long before its lease ends" {
-	beyond
-	ADLOCK_LEASE=1h
-	script job <<-'END'
-		adlock_get copy nightly 0
-		: >"$T/held"
-		hang
-	END
-	start_to held job
-	local pid=$!
-	kill -KILL "$pid"
-	script next <<-'END'
-		ADLOCK_PROGRAM=job
-		ADLOCK_WAIT=1m
-		adlock_get copy nightly 0
-		note "$ADLOCK_VERDICT"
-		adlock_release
-	END
-	launch next
-	assert_notes <<<acquired
-	eventually quiet
-}
-
 @test "a release from a dead locksmith ends as lost" {
 	beyond
 	script job <<-'END'
@@ -129,25 +106,6 @@ apart() {
 	eventually noted '75 lost'
 	run cat "$T/job.out"
 	assert_output --partial 'lost: its holder is gone'
-}
-
-@test "adlock_age reads the last lock in the store" {
-	beyond
-	script job <<-'END'
-		adlock_age copy nightly
-		adlock_get copy nightly 0
-		adlock_age copy nightly
-		adlock_release
-		adlock_age copy nightly
-		adlock_age copy nightly elsewhere
-		rewritten=$(etcdctl --endpoints "127.0.0.1:$ETCD_PORT" get --print-value-only "/$1/job.dax.copy.nightly/last" |
-			sed -e 's/^completed=.*/completed=2020-01-01T00:00:00Z/' -e '/^clock=/d')
-		etcdctl --endpoints "127.0.0.1:$ETCD_PORT" put "/$1/job.dax.copy.nightly/last" "$rewritten
-		" >/dev/null
-		[ "$(adlock_age copy nightly)" -gt 3000000 ] && echo years
-	END
-	expect 0 $'never\nnever\n0\nnever\nyears' launch job "${ADLOCK_STORE##*/}"
-	ADLOCK_STORE=etcd://127.0.0.1:1/x expect 69 'adlock: etcd://127.0.0.1:1/x: connection refused' launch job
 }
 
 @test "ADLOCK_STORE may be a lock directory" {

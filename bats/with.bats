@@ -54,13 +54,6 @@ load common
 	E
 }
 
-@test "a denied adlock_with does not run the command" {
-	job_notes $'once\n75 too-soon' <<-'E'
-		adlock_with a b -- note once
-		adlock_with a b 1 -- note twice || note "$? $ADLOCK_VERDICT"
-	E
-}
-
 # bats test_tags=core
 @test "a missing command: 127, and nothing is taken or stamped" {
 	job_notes_and_prints 127 <<<'adlock_with a b -- no-such-command || note "$?"'
@@ -76,27 +69,4 @@ load common
 		adlock_with a b 1 2 3 4 5 -- note x || note "$?"
 	E
 	refute [ -e "$ADLOCK_DIR" ]
-}
-
-@test "what a killed command has left holds the atom" {
-	script job <<-'END'
-		adlock_with a b 0 -- sh -c 'sleep 600 & echo "$! $$" >"$T/pids"; wait' || note ended
-	END
-	script other <<-'END'
-		ADLOCK_PROGRAM=job
-		adlock_with a b 0 -- : || note "$?"
-	END
-	start job
-	local job=$! child command
-	eventually test -s "$T/pids"
-	read -r child command <"$T/pids"
-	kill -TERM "$command"
-	eventually gone "$command"
-	run launch other
-	assert_notes <<<75
-	kill -KILL "$child"
-	wait "$job"
-	assert_notes <<<$'75\nended'
-	run launch other
-	assert_notes <<<$'75\nended'
 }

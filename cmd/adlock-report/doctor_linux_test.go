@@ -39,9 +39,7 @@ func TestTheDoctorsStatusShowsWhetherACheckFailed(t *testing.T) {
 	p := newPlace(t)
 	must(t, os.Chmod(p.dir, 0o720))
 	sick(t, p.command("doctor"), "fail lock directory: "+p.dir, "chmod go-w")
-	if r := p.command("doctor", "thing").Run(t); r.Status != 64 || r.Out != "" {
-		t.Errorf("%+v", r)
-	}
+	p.command("doctor", "thing").Run(t).Is(t, 64, "", "…")
 	has(t, p.ok(t, "doctor", "--help"), "usage: ", "doctor", "fit to keep locks")
 }
 
@@ -74,9 +72,7 @@ const (
 func TestTheDoctorReportsAHidingOrMissingProc(t *testing.T) {
 	p := newPlace(t)
 	c := within(t, p, nobodys+` && chown 65534 /mnt/l && mount -t proc -o hidepid=2 proc /proc && exec `+asNobody)
-	if r := c.Run(t); r.Status != 0 || !strings.Contains(r.Out, "warn /proc: hides other users' processes (hidepid); ") {
-		t.Errorf("%+v", r)
-	}
+	c.Run(t).Is(t, 0, "…warn /proc: hides other users' processes (hidepid); …", "…")
 	sick(t, within(t, p, `PATH=${0%/*}:$PATH; umount -l /proc && exec adlock doctor`), "fail processes: /proc: is not mounted; mount it")
 }
 
@@ -92,9 +88,7 @@ func TestTheDoctorReportsAMissingBootOrMachineID(t *testing.T) {
 		nameless + subset: {"warn machine id: there is none; ", "warn boot id: /proc/sys/kernel/random/boot_id is not shown, and there is no machine id; leave out ProcSubset=pid"},
 	} {
 		r := within(t, p, setUp+"\n"+`exec "$0" doctor`).Run(t)
-		if r.Status != 0 {
-			t.Errorf("%+v", r)
-		}
+		r.Is(t, 0, "…", "…")
 		for _, word := range words {
 			has(t, r.Out, word)
 		}

@@ -97,17 +97,13 @@ resume    root: all jobs of this host: pid, by root
 resume    root: adlock run own: pid, by root
 pause     one: adlock run first: pid, paused: until it is resumed (moves), by one
 `
-	if r.Out != want || r.Err != "" {
-		t.Errorf("%+v", r)
-	}
+	r.Is(t, 0, want, "")
 }
 
 func TestResumingTheHostNamesAtomsThatStayPaused(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `for n in a b c; do $a run --name $n -- true; done; $a pause a c --for 1h; $a pause --all --for 1h; $a resume --all && $a resume a && $a resume b; as one $a resume --all`)
-	if r.Status != 0 || r.Err != "adlock: resume: paused by name, and not resumed: adlock.dax.run.a adlock.dax.run.c\n" {
-		t.Errorf("%+v", r)
-	}
+	r.Is(t, 0, "…", "adlock: resume: paused by name, and not resumed: adlock.dax.run.a adlock.dax.run.c\n")
 }
 
 func TestJSONNamesTheUserOfEachAtom(t *testing.T) {
@@ -133,9 +129,7 @@ func TestJSONNamesTheUserOfEachAtom(t *testing.T) {
 func TestAClosedPipeEndsAllUsersWithSIGPIPE(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `{ until [ -e /mnt/gone ]; do :; done; $a status --all-users; echo $? >&2; } | { exec <&-; : >/mnt/gone; }`)
-	if r.Err != "141\n" {
-		t.Errorf("%+v", r)
-	}
+	r.Is(t, 0, "…", "141\n")
 }
 
 func TestAllUsersIsForRootAlone(t *testing.T) {
@@ -365,9 +359,7 @@ func TestAUserCannotMakeTheFiguresOfAllFail(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `as mallory ln -s /mnt/secret $d/program.dax.runlog; rm -r /mnt/two/.local; as two ln -s /mnt/one /mnt/two/.local
 $a metrics --all-users --output /mnt/adlock.prom && cat /mnt/adlock.prom`)
-	if r.Status != 0 || r.Err != "" {
-		t.Errorf("%+v", r)
-	}
+	r.Is(t, 0, "…", "")
 	has(t, r.Out, `adlock_user_read{user="mallory"} 0`, `adlock_user_read{user="two"} 0`, `adlock_user_read{user="one"} 1`, `operand="first"`)
 }
 

@@ -28,9 +28,8 @@ nobody $a run --name n -- echo ran; nobody $a run --name n --dry-run -- true; no
 	const made = "nobody: " + dir + "\n"
 	want := made + made + "65534: " + dir + "\n700 nobody " + dir + "\nran\nfree: completed 0s ago, IfElapsed is 0s, no ExpireAfter\nlock: " + dir + "/lock.adlock.dax.run.n\nok   lock directory: " + dir + "\ndaemon: /var/lib/adlock-1\nadlock-1\nadlock-65534\n"
 	r.Out = regexp.MustCompile(`completed \d+s ago`).ReplaceAllString(r.Out, "completed 0s ago")
-	if r.Status != 0 || r.Out != want || r.Err != "adlock: run n: not run: /mnt/home/.local/state/adlock: mkdir: permission denied (as root: adlock init nobody)\n" {
-		t.Errorf("%+v", r)
-	}
+	r.Is(t, 0, want,
+		"adlock: run n: not run: /mnt/home/.local/state/adlock: mkdir: permission denied (as root: adlock init nobody)\n")
 }
 
 func TestInitReportsOnEachUser(t *testing.T) {
@@ -75,8 +74,5 @@ $a doctor | grep users; $a check /etc/cron.d/site; $a init nobody; $a doctor | g
 	const found = ": a user without a lock directory: nobody can make none at home, and the job is never run; as root: adlock init nobody\n"
 	want := "warn users: nobody has jobs under adlock in a crontab of the system, and can make no lock directory at home: they never run; as root: adlock init nobody\n" +
 		"/etc/cron.d/site:1" + found + "/etc/cron.d/site:2" + found + "nobody: /var/lib/adlock-65534\n"
-	r.Out = regexp.MustCompile(`completed \d+s ago`).ReplaceAllString(r.Out, "completed 0s ago")
-	if r.Status != 0 || r.Out != want || r.Err != "" {
-		t.Errorf("%+v", r)
-	}
+	r.Is(t, 0, want, "")
 }

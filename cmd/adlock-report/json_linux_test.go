@@ -160,6 +160,9 @@ func TestNoOutputHasUnprintableCharacters(t *testing.T) {
 	p.ok(t, "pause", "--for", "never", "--why", odd, strings.TrimPrefix(filepath.Base(last[0]), "last."))
 	outputs["paused"] = p.ok(t, "status")
 	has(t, outputs["paused"], "paused: ")
+	tab := file(t, "tab"+odd, "* * * * * flock -n /run/x /bin/a; '/bin/b"+odd+"'\n")
+	outputs["check"] = p.command("check", tab).Run(t).Out
+	has(t, outputs["check"], ":1: only the first is locked: ")
 	for verb, text := range outputs {
 		for _, r := range text {
 			if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) && r != '\n' {

@@ -78,9 +78,7 @@ func (p place) awaitEvents(t *testing.T, kind string, want int) {
 // refused expects a usage error, and nothing on standard output.
 func (p place) refused(t *testing.T, says string, args ...string) {
 	t.Helper()
-	if r := p.command(args...).Run(t); r.Status != 64 || r.Out != "" || r.Err != "adlock: "+says+"\n" {
-		t.Errorf("%q: %+v, want %q", args, r, says)
-	}
+	p.command(args...).Run(t).Is(t, 64, "", "adlock: "+says+"\n")
 }
 
 func must(t *testing.T, err error) {
@@ -331,13 +329,6 @@ func TestARefusedOptionIsNamedAsItWasTyped(t *testing.T) {
 	} {
 		p.command(strings.Fields(args)...).Run(t).Refused(t, 64, want)
 	}
-}
-
-func TestStatusShowsWhatWasLearned(t *testing.T) {
-	p := newPlace(t)
-	p.ok(t, "run", "--operand", "learner", "--expire-after", "auto", "--", "true")
-	has(t, p.ok(t, "status"), "0s / never learned\n")
-	has(t, p.ok(t, "status", "--json"), `"expire_after_from":"learned"`)
 }
 
 func TestStatusShowsHowTheLastRunEnded(t *testing.T) {
@@ -605,9 +596,7 @@ func TestStatusIsNoWiderThanTheTerminal(t *testing.T) {
 func TestStatusShowsTheLimitsOfTheLastRun(t *testing.T) {
 	p := newPlace(t)
 	p.ok(t, "run", "--name", "x", "--if-elapsed", "1m", "--expire-after", "1h", "--", "true")
-	if r := p.command("run", "--name", "x", "--if-elapsed", "2m", "--expire-after", "10m", "--", "true").Run(t); r.Status != 75 {
-		t.Errorf("%+v", r)
-	}
+	p.command("run", "--name", "x", "--if-elapsed", "2m", "--expire-after", "10m", "--", "true").Run(t).Denied(t)
 	if got := p.ok(t, "status"); !strings.Contains(got, " 1m / 1h") {
 		t.Errorf("not those of the run: %s", got)
 	}
@@ -631,9 +620,7 @@ func TestANameThatNoAtomHasIsAUsageError(t *testing.T) {
 		}
 		p.ok(t, append(slices.Clone(verb), "x")...)
 	}
-	if r := p.command("report", "--since", "1ms", "x").Run(t); r.Status != 0 || !strings.Contains(r.Err, "nothing is recorded there") {
-		t.Errorf("in another period: %+v", r)
-	}
+	p.command("report", "--since", "1ms", "x").Run(t).Is(t, 0, "…", "…nothing is recorded there…")
 }
 
 func TestOptionsMayStandBehindTheNames(t *testing.T) {

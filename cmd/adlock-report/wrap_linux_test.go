@@ -220,14 +220,6 @@ func (p place) linked(t *testing.T, dir string) string {
 	return filepath.Join(dir, "adlock")
 }
 
-func TestThePathInACrontabIsTheHelpersOwn(t *testing.T) {
-	p := newPlace(t)
-	p.program = p.linked(t, filepath.Join(t.TempDir(), "a b"))
-	if r := p.wrap(t, "@daily x\n"); r.Status != 64 || r.Out != "@daily x\n" || r.Err != "adlock: "+p.program+": cannot stand in a crontab as it is\n" {
-		t.Errorf("status %d: %s%s", r.Status, r.Out, r.Err)
-	}
-}
-
 // If wrap changed the line of such a job, the job would be refused (73) from then on.
 func TestTheJobsOfAUserWithoutAHomeAreLeft(t *testing.T) {
 	need.Root(t)
@@ -258,9 +250,7 @@ func TestAShellLineIsWrittenAndTakenOutInAPipe(t *testing.T) {
 	p.program = p.linked(t, filepath.Join(prefix, "bin"))
 	shell := filepath.Join(prefix, "lib/adlock/shell")
 	text := strings.Replace(backups, "MAILTO=root\n", "MAILTO=root\nSHELL=/bin/bash\n", 1)
-	if r := p.wrap(t, text, "--shell"); r.Status != 69 || r.Out != text || !strings.HasPrefix(r.Err, "adlock: wrap: the shell for crontabs is not installed beside ") {
-		t.Errorf("%+v", r)
-	}
+	p.wrap(t, text, "--shell").Is(t, 69, text, "adlock: wrap: the shell for crontabs is not installed beside …")
 	must(t, os.MkdirAll(filepath.Dir(shell), 0o755))
 	must(t, need.WriteProgram(shell, []byte(read(t, "../../sh/shell")), 0o755))
 	guarded := p.wrap(t, text, "--shell")
@@ -268,16 +258,11 @@ func TestAShellLineIsWrittenAndTakenOutInAPipe(t *testing.T) {
 	if guarded.Status != 0 || guarded.Out != want || guarded.Err != "adlock: standard input: lines wrapped: 3\n" {
 		t.Fatalf("%+v", guarded)
 	}
-	if r := p.wrap(t, guarded.Out, "--unwrap"); r.Status != 0 || r.Out != text || r.Err != "adlock: standard input: lines unwrapped: 3\n" {
-		t.Errorf("%+v", r)
-	}
-	if r := p.wrap(t, guarded.Out, "--shell"); r.Status != 64 || r.Out != guarded.Out || !strings.HasPrefix(r.Err, "adlock: line 2: the whole crontab is left as it is: is adlock's SHELL already\n") {
-		t.Errorf("%+v", r)
-	}
+	p.wrap(t, guarded.Out, "--unwrap").Is(t, 0, text, "adlock: standard input: lines unwrapped: 3\n")
+	p.wrap(t, guarded.Out, "--shell").
+		Is(t, 64, guarded.Out, "adlock: line 2: the whole crontab is left as it is: is adlock's SHELL already\n…")
 	for _, refused := range []string{"@daily : n ADLOCK_EXPIRE_AFTER=x ; job\n", "@daily : n ADLOCK_EXPIREAFTER=1h ; job\n", "ADLOCK_SLOTS=2\n@daily job\n"} {
-		if r := p.wrap(t, refused, "--shell"); r.Status != 64 || r.Out != refused || !strings.Contains(r.Err, ": the whole crontab is left as it is: ") {
-			t.Errorf("%+v", r)
-		}
+		p.wrap(t, refused, "--shell").Is(t, 64, refused, "…: the whole crontab is left as it is: …")
 	}
 	wrapped := p.wrap(t, text)
 	both := p.wrap(t, strings.Replace(wrapped.Out, "@reboot", "@hourly y\n@reboot", 1), "--shell")

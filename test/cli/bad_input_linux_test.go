@@ -49,14 +49,11 @@ func TestWhatIsMistypedIsAUsageErrorInOneLine(t *testing.T) {
 		says string
 		line string // words, with _ for an empty one
 	}{
-		{"unknown verb", "fly"},
 		{"--exprie-after: unknown option: did you mean --expire-after?", "run --exprie-after 3 true"},
 		{`unknown event "dney": did you mean deny? (there are acquire, deny, release, `, "log --event dney"},
 		{"--output: must not be empty", "metrics --output _"},
-		{`ms s m h d w, as in "90s", "1h30m", "1.5h"`, "run --wait 5y true"},
 		{`--expire-after: bad duration "5min" (want numbers with ms s m h d w, as in "90s", "1h30m", "1.5h"; or 0, "never", "auto")`, "run --expire-after 5min true"},
 		{"--wait: 60: say 60s or 60m", "run --wait 60 true"},
-		{"ADLOCK_PAUSE: 3: say 3s or 3m", "ADLOCK_PAUSE=3 run true"},
 		{"wants a COMMAND", "run"},
 		{"--name: is 'a' already; two locks nest: adlock run --name 'a' -- adlock run --name 'b' -- COMMAND", "run --name a --name=b true"},
 		{`want a time that ends, such as "5m"`, "run --pause never true"},
@@ -66,7 +63,6 @@ func TestWhatIsMistypedIsAUsageErrorInOneLine(t *testing.T) {
 		{"ADLOCK_WAIT_ELAPSED: wants --wait too (ADLOCK_WAIT)", "take --owner 1 --wait-elapsed lock.p.h.o.x p h o x"},
 		{"--name: cannot go with --operand", "ADLOCK_OPERAND=b ADLOCK_NAME=a run true"},
 		{"ADLOCK_SLOTS: counts the atoms of one program (--program), or the runs of a --name beside which it is set", "ADLOCK_SLOTS=2 run --name a true"},
-		{"--slots: counts the atoms of one program", "run --slots 2 --name a --operator o true"},
 		{"--if-elapsed: cannot go with --slots of one name", "run --slots 2 --name a --if-elapsed 1h true"},
 		{"--once-per: cannot go with --slots of one name", "run --slots 2 --name a --once-per 1d true"},
 		{"--replace: cannot go with --slots of one name", "run --slots 2 --name a --replace true"},
@@ -76,8 +72,6 @@ func TestWhatIsMistypedIsAUsageErrorInOneLine(t *testing.T) {
 		{"--enforce: cannot go with --replace", "run --enforce --replace true"},
 		{"--enforce: wants a limit to enforce: --expire-after D", "run --enforce true"},
 		{"is no store: want a directory, etcd://", "run --store etcd:/a true"},
-		{"--wait: needs a value", "run --wait"},
-		{"--verbose: takes no value", "run --verbose=1 true"},
 		{`"256"`, "run --exit-denied 256 true"},
 		{`"x"`, "run --slots x true"},
 		{`"1001"`, "run --slots 1001 true"},
@@ -95,26 +89,21 @@ func TestWhatIsMistypedIsAUsageErrorInOneLine(t *testing.T) {
 		{"wants one FILE", "release"},
 		{"lock.PROGRAM.HOST.OPERATOR.OPERAND", "release nothing"},
 		{"wants a PID", "kill-carefully"},
-		{`"x"`, "kill-carefully x"},
 		{"--dry-run: options come before", "kill-carefully 4194304 --dry-run"},
 		{"wants a PID, or --lock FILE", "kill-carefully --lock"},
 		{"lock.NAME", "kill-carefully --lock nothing"},
 		{"NAME must not be empty", "clear _"},
 		{"stat-age: FILE must not be empty", "stat-age _"},
 		{"wants a NAME", "clear"},
-		{"wants a NAME", "stop"},
 		{`no atom matches "nothing"`, "stop nothing"},
-		{`want a time that ends, such as "5m"`, "stop --pause never a"},
 		{"etcd://a/p: stop is for lock directories", "stop --store etcd://a/p a"},
 		{`no atom matches "a b": all words together are one NAME, and only one is taken`, "stop a b"},
-		{`no atom matches "a.b.c/../d"`, "clear a.b.c/../d"},
 		{`no atom matches "--json"`, "status -- --json"},
 		{"--jsno: unknown option: did you mean --json?", "status nothing --jsno"},
 		{"--older", "clear --last"},
 		{"--token: must not be empty", "release --token _ lock.p.h.o.x"},
 		{"must not be empty", "take --owner 1 lock.p.h.o. p h o _"},
 		{"--dry-run: unknown option", "take --owner 1 --dry-run lock.p.h.o.x p h o x"},
-		{"--lock: unknown option", "mkatomic --lock - p h o x"},
 		{"wants one FILE", "kill-carefully --lock lock.p.h.o.x p h o x"},
 		{"is not the lock of this atom", "take --owner 1 lock.p.h.o.other p h o x"},
 		{"is not an ancestor", "take --owner STRANGER lock.p.h.o.x p h o x"},
@@ -171,7 +160,6 @@ func TestACommandThatCannotRunGetsAHint(t *testing.T) {
 		{"backup: no such file or directory (to name the lock: --name backup)\n", 127, []string{"backup", "sh", "-c", "true"}},
 		{"backup: no such file or directory (to name the lock: --name backup sh -c 'a; b')\n", 127, []string{"backup", "-c", "a; b"}},
 		{"90m: no such file or directory (to end it after 90m: --expire-after 90m --enforce)\n", 127, []string{"90m", "sh"}},
-		{"30: no such file or directory (to end it after 30s: --expire-after 30s --enforce)\n", 127, []string{"30", "sh"}},
 		{"adlock: nothing-of-the-kind: no such file or directory\n", 127, []string{"nothing-of-the-kind", "x"}},
 		{"adlock: /nowhere/job: no such file or directory\n", 127, []string{"/nowhere/job"}},
 		{"adlock: /nowhere/job: no such file or directory\n", 127, []string{"--dry-run", "/nowhere/job"}},
@@ -212,14 +200,6 @@ func TestOptionsOfOtherProgramsNameTheirCounterparts(t *testing.T) {
 	s.refused(64, "adlock: -name: unknown option: did you mean --name?"+lists, "run", "-name", "x", "true")
 	s.refused(64, "adlock: -E75: unknown option: did you mean -E 75?"+lists, "run", "-E75", "true") // a value stands apart
 	s.refused(64, "adlock: -f20: unknown option (adlock log --help lists them)\n", "log", "-f20")
-}
-
-func TestARunlogThatIsADirectoryIsNamed(t *testing.T) {
-	s := newStage(t)
-	runlog := s.locks + "/program." + host + ".runlog"
-	mkdir(t, runlog, 0o700)
-	s.refused(0, "adlock: run a: runs, but the runlog is not written: "+runlog+": open: is a directory\n", job("true")...)
-	s.refused(71, "adlock: "+runlog+": open: is a directory\n", "log")
 }
 
 func TestALockDirectoryThatIsNotSafeIsRefused(t *testing.T) {

@@ -60,9 +60,7 @@ func TestAFileHeldElsewhereDeniesAndStampsNothing(t *testing.T) {
 	says := s.in("file") + " is locked by process " + itoa(holder.PID)
 	for _, options := range [][]string{nil, {"--shared"}, {"--slots", "2"}, {"--once-per", "1h"}} {
 		s.refused(75, "busy: "+says, append(append(words, options...), "--verbose", "true")...)
-		if r := s.adlock(append(append(words, options...), "--dry-run", "true")...); r.Status != 75 || !strings.Contains(r.Out, "busy: "+says) {
-			t.Errorf("%+v", r)
-		}
+		s.adlock(append(append(words, options...), "--dry-run", "true")...).Is(t, 75, "…busy: "+says+"…", "…")
 	}
 	s.want(75, append(words, "true")...)
 	if left, _ := filepath.Glob(s.locks + "/[lt][oi]ck.*"); len(left) > 0 {
@@ -159,17 +157,13 @@ func TestNoOwnerIsEndedWhereTheFileIsHeldByAnother(t *testing.T) {
 	holder, words := s.flocked()
 	owner := s.hold("a")
 	for _, options := range [][]string{{"--replace"}, {"--replace", "--dry-run"}} {
-		if r := s.adlock(append(append(words, options...), "true")...); r.Status != 75 || r.Err != "" {
-			t.Errorf("%+v", r)
-		}
+		s.adlock(append(append(words, options...), "true")...).Is(t, 75, "…", "")
 	}
 	if owner.Ended() {
 		t.Error("the owner was ended")
 	}
 	s.letGo(holder)
-	if r := s.adlock(append(words, "--replace", "--pause", "50ms", "echo", "ran")...); r.Status != 0 || r.Out != "ran\n" {
-		t.Errorf("%+v", r)
-	}
+	s.adlock(append(words, "--replace", "--pause", "50ms", "echo", "ran")...).Is(t, 0, "ran\n", "…")
 	owner.Wait(t)
 }
 

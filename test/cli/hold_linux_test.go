@@ -257,20 +257,6 @@ func TestSignalsThatAreMeantForTheProgramDoNotEndHold(t *testing.T) {
 	}
 }
 
-func TestANewcomerEndsAProgramThatHasExpired(t *testing.T) {
-	p := newAsker(t)
-	owner := p.starts("", holds+`await never`, "held")
-	hold := p.hold()
-	p.Newcomer(t, "--expire-after=0").Ran(t)
-	if status := owner.Wait(t); status < 128 {
-		t.Errorf("the program's status is %d", status)
-	}
-	p.gone(hold)
-	if said := owner.Output(); strings.Count(said, "\n") > 1 || said != "" && !strings.Contains(said, "ended by force") {
-		t.Errorf("it said %q", said)
-	}
-}
-
 func TestAnyInputEndsTheWait(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{"exec 8>&-", "echo release >&8"} {
@@ -353,10 +339,6 @@ func TestAChildOfProcess1MustNameTheOwner(t *testing.T) {
 		c.Args = append([]string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c"}, program+"echo release >&8; ended")
 		return c.Run(t)
 	}
-	if r := inside(""); r.Out != "status 64\n" || !strings.Contains(r.Err, "--owner: must name") {
-		t.Errorf("%+v", r)
-	}
-	if r := inside("--owner=1"); !strings.HasSuffix(r.Out, "released\nstatus 0\n") {
-		t.Errorf("%+v", r)
-	}
+	inside("").Is(t, 0, "status 64\n", "…--owner: must name…")
+	inside("--owner=1").Is(t, 0, "…released\nstatus 0\n", "…")
 }

@@ -38,14 +38,6 @@ func (s *stage) notes(file string) string {
 	return `ADLOCK_HOOK=echo "$ADLOCK_EVENT $ADLOCK_ATOM $ADLOCK_STATUS $ADLOCK_RUN: $ADLOCK_TEXT" >>` + s.in(file)
 }
 
-func TestTheHookGetsAnOverdueJobWhileItRuns(t *testing.T) {
-	s := newStage(t)
-	s.want(0, append(job("sh", "-c", "until [ -e "+s.in("told")+" ]; do sleep 0.1; done"), "ADLOCK_NOTICE=100ms", s.notes("told"))...)
-	if told := s.told("told", 1); !strings.HasPrefix(told[0], "overdue ") {
-		t.Errorf("told %q", told)
-	}
-}
-
 func TestBothSidesReportAForcedEndingAndOneHookRuns(t *testing.T) {
 	s := newStage(t)
 	victim := s.hold("a", s.notes("told"), "--expire-after", "1s")

@@ -62,9 +62,7 @@ echo >"$ADLOCK_DIR/go"; wait; hosts`, "75\nbusy \nbefore ",
 	} {
 		t.Run(claim, func(t *testing.T) {
 			t.Parallel()
-			if r := onMachine(t, c.mounts, c.script); r != (helper.Result{Out: c.want}) {
-				t.Errorf("%+v, want %q", r, c.want)
-			}
+			onMachine(t, c.mounts, c.script).Is(t, 0, c.want, "")
 		})
 	}
 }
@@ -80,7 +78,5 @@ done
 named two $adlock status --failed`)
 	want := "1\nthis machine's node name is two now; its locks here keep the host one\n" +
 		"ok   host: one, as this machine's node name was when it first locked here (now it is two)\n1\n"
-	if r != (helper.Result{Out: want}) {
-		t.Errorf("%+v", r)
-	}
+	r.Is(t, 0, want, "")
 }

@@ -72,9 +72,7 @@ func TestRunEnvironmentAndLibraryTeachTheSameAtom(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	wantWords(t, memory(t, a), "learn.runs=4\n")
-	if r := a.Shell(t, library+"adlock_get o x auto auto; echo $ADLOCK_VERDICT"); r.Out != "too-soon\n" {
-		t.Errorf("%+v", r)
-	}
+	a.Shell(t, library+"adlock_get o x auto auto; echo $ADLOCK_VERDICT").Is(t, 0, "too-soon\n", "")
 }
 
 // taughtAtom is an atom with a learned limit. Its newcomers watch an owner for two seconds.
@@ -145,9 +143,7 @@ func TestTuneShowsAndResetsWhatIsLearned(t *testing.T) {
 		tune(t, a, words...).Refused(t, 64, `no atom matches "nobody"`)
 	}
 	completed := stamp(t, a)
-	if r := tune(t, a, "--reset", "p o x"); r.Status != 0 || r.Out+r.Err != "" {
-		t.Errorf("%+v", r)
-	}
+	tune(t, a, "--reset", "p o x").Is(t, 0, "", "")
 	if memory(t, a) != "" || !stamp(t, a).Equal(completed) {
 		t.Errorf("after the reset: %q, completed %s", memory(t, a), stamp(t, a))
 	}

@@ -47,9 +47,7 @@ func TestAJobRunsOnceInATickAndInTheNextAgain(t *testing.T) {
 	}
 	s.once("--once-per=0", at(0)).Ran(t)
 	s.once("--once-per=1h", at(0)).Ran(t)
-	if r := s.once("--once-per=1m", at(0), "-E", "3"); r.Status != 3 {
-		t.Errorf("%+v", r)
-	}
+	s.once("--once-per=1m", at(0), "-E", "3").Is(t, 3, "…", "…")
 }
 
 func TestADryRunAndStatusSayWhetherTheTickIsUsed(t *testing.T) {
@@ -63,9 +61,7 @@ func TestADryRunAndStatusSayWhetherTheTickIsUsed(t *testing.T) {
 		t.Errorf("%+v, and it left %v", r, ticks(s))
 	}
 	s.once("--once-per=1h", "--now=1700000000").Ran(t)
-	if r := c.Run(t); r.Status != 75 || !strings.HasPrefix(r.Out, "too soon: ran already"+in+"; the next begins at 2023-11-14 23:00:00\n") {
-		t.Errorf("%+v", r)
-	}
+	c.Run(t).Is(t, 75, "too soon: ran already"+in+"; the next begins at 2023-11-14 23:00:00\n…", "…")
 	s.once(onceEver).Ran(t)
 	why, _, _ := strings.Cut(s.once(onceEver, "--dry-run").Out, "\n")
 	if r := s.want(0, "status", "--json"); !strings.Contains(r.Out, `"takeable":false,"why":"`+why+`"`) ||
@@ -136,28 +132,4 @@ func TestARunThatIsKilledHasUsedItsTick(t *testing.T) {
 	owner.Wait(t)
 	s.once(onceEver).Denied(t)
 	s.once().Ran(t)
-}
-
-func TestTicksAreForgottenAfterTenPeriods(t *testing.T) {
-	s := newStage(t)
-	for i := range 25 {
-		s.once("--once-per=1m", fmt.Sprint("--now=", 1700000000+60*i)).Ran(t)
-	}
-	s.once("--once-per=1m", fmt.Sprint("--now=", 1700000000+60*15)).Denied(t)
-	if left := ticks(s); len(left) != 10 {
-		t.Errorf("%d are left: %v", len(left), left)
-	}
-	s.want(0, "clear", "--last", "--older", "0")
-	if left := ticks(s); len(left) > 0 {
-		t.Errorf("left of an atom that is pruned: %v", left)
-	}
-}
-
-func TestAScriptThatGuardsItselfRunsOnceInATick(t *testing.T) {
-	s := newStage(t)
-	script := s.in("nightly", ". '"+filepath.Join(helper.Root(), "sh/adlock.sh")+"' || exit 69; adlock_guard\necho ran\n")
-	c := s.command("ADLOCK_BIN="+helper.Binary(t), "ADLOCK_ONCE_PER=520w", "ADLOCK_EXIT_DENIED=75")
-	c.Args = []string{"sh", script}
-	c.Run(t).Ran(t)
-	c.Run(t).Denied(t)
 }

@@ -16,9 +16,7 @@ func TestWithoutASubreaperOnlyAWholeJobIsRefused(t *testing.T) {
 		c.Args = append([]string{"strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", "trace=prctl", "-e", "inject=prctl:error=EINVAL"}, c.Args...)
 		return c.Run(t)
 	}
-	if r := without(job("sh", "-c", "echo ran; exit 3")...); r.Status != 3 || r.Out != "ran\n" || r.Err != "" {
-		t.Errorf("%+v", r)
-	}
+	without(job("sh", "-c", "echo ran; exit 3")...).Is(t, 3, "ran\n", "")
 	if s.held("a") {
 		t.Error("the atom is held still")
 	}

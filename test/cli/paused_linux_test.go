@@ -23,30 +23,20 @@ func TestAPausedAtomDeniesNewcomersUntilItIsResumed(t *testing.T) {
 	s.once().Ran(t)
 	name := s.named("a")
 	s.want(0, "pause", name, "--for", "never", "--why", "new disk")
-	if r := s.once(); r.Status != 75 || r.Out+r.Err != "" {
-		t.Errorf("%+v", r)
-	}
+	s.once().Denied(t)
 	for _, r := range []helper.Result{s.once("--dry-run"), s.adlock("status"), s.adlock("log"), s.adlock("report")} {
 		if !strings.Contains(r.Out, "paused: until it is resumed (new disk)") && !strings.Contains(r.Out, "1 paused") {
 			t.Errorf("%+v", r)
 		}
 	}
-	if r := s.adlock("metrics"); !strings.Contains(r.Out, `adlock_paused_since_timestamp_seconds{program=`) {
-		t.Errorf("%+v", r)
-	}
-	if r := s.adlock("pause"); !strings.HasPrefix(r.Out, name+": paused: until it is resumed (new disk); began ") {
-		t.Errorf("%+v", r)
-	}
-	if r := s.adlock("pause", "--json"); !strings.HasPrefix(r.Out, `[{"atom":"`+name+`","age_seconds":`) || !strings.HasSuffix(r.Out, `,"why":"new disk"}]`+"\n") {
-		t.Errorf("%+v", r)
-	}
+	s.adlock("metrics").Is(t, 0, "…adlock_paused_since_timestamp_seconds{program=…", "")
+	s.adlock("pause").Is(t, 0, name+": paused: until it is resumed (new disk); began …", "")
+	s.adlock("pause", "--json").Is(t, 0, `[{"atom":"`+name+`","age_seconds":…,"why":"new disk"}]`+"\n", "")
 	s.adlock("clear", "--last", "--older", "0")
 	s.once().Denied(t)
 	s.once("--if-elapsed=1h", "--wait=10ms").Denied(t)
 	s.want(0, "resume", name)
-	if r := s.adlock("pause", "--json"); r.Out != "[]\n" {
-		t.Errorf("%+v", r)
-	}
+	s.adlock("pause", "--json").Is(t, 0, "[]\n", "")
 	s.once().Ran(t)
 }
 

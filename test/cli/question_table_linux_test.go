@@ -126,16 +126,6 @@ func waitedFor(w *world) {
 	helper.Eventually(w, "the writer stands in line", func() bool { return w.place.(etcdStore).waiting() == 1 })
 }
 
-// uncounted is a job whose ending has begun, with more members than its lock has room for.
-func uncounted(w *world) {
-	w.kill(w.hold(3 * time.Hour))
-	f, err := os.OpenFile(w.place.(directory).lock(), os.O_APPEND|os.O_WRONLY, 0)
-	must(w, err)
-	defer f.Close()
-	_, err = f.WriteString("survivor=many\n")
-	must(w, err)
-}
-
 // changing is the situation while a process holds the guard of the one lock.
 func changing(situation func(*world)) func(*world) {
 	return func(w *world) {
@@ -164,9 +154,6 @@ var situations = []situation{
 		ask:   "--from-start --if-elapsed=10m",
 		setUp: completedAgo(2*minute, 11*minute),
 		want:  "free: started 11m ago, IfElapsed is 10m less 30s, no ExpireAfter"},
-	{claim: "counted from its start an atom may be too soon", where: everywhere, ask: "--from-start --if-elapsed=10m",
-		setUp: completedAgo(2*minute, 3*minute),
-		want:  "too soon: started 3m ago, IfElapsed is 10m less 30s; due in 6m30s"},
 	{claim: "a pass clock says how long ago it completed", where: everywhere, ask: "--now=1h --if-elapsed=30m",
 		setUp: completedAgo(0, 0), want: "free: completed 1h ago, IfElapsed is 30m, no ExpireAfter",
 		status: "too soon: completed 0s ago, IfElapsed is 30m; due in 30m"}, // status does not know the pass
@@ -201,8 +188,6 @@ var situations = []situation{
 	{claim: "an owner that cannot be checked and has expired is stuck", where: inDirectory,
 		setUp: inNamespace(3 * hour),
 		want:  "stuck: running for 3h, ExpireAfter is 2h (its owner's), and its owner cannot be checked from here"},
-	{claim: "a job with more members than were counted is free when none lives", where: inDirectory, setUp: uncounted,
-		want: "free: the owner is dead; its lock would be replaced"},
 	{claim: "an owner that has expired and is being ended is busy", where: inDirectory,
 		setUp: changing(held(3 * hour)), want: "busy: another process is changing the lock"},
 	{claim: "a lock with only a pid that lives is busy whatever its age", where: inDirectory,
@@ -213,8 +198,6 @@ var situations = []situation{
 		setUp: bare(0), want: "busy: the lock is empty, perhaps being written"},
 	{claim: "a lock that never said whose it is is cleared if it stays", where: onFTP,
 		setUp: bare(5 * minute), want: "free: the lock is empty and 5m old; it would be cleared"},
-	{claim: "an atom is busy for its own job", where: everywhere,
-		setUp: fromInside("x"), want: "busy: the atom is running this very program"},
 	{claim: "an atom is busy for its own job whatever its age", where: everywhere, ask: "--expire-after=0",
 		setUp: fromInside("x", "--expire-after=0"), want: "busy: the atom is running this very program"},
 	{claim: "what is left of a dead owner's job is busy for itself", where: inDirectory, ask: "--expire-after=0",
@@ -225,8 +208,6 @@ var situations = []situation{
 	{claim: "the newcomer's limit counts for an owner without one", where: everywhere, ask: "--expire-after=2h",
 		setUp: unlimited(3 * hour), want: "expired: running for 3h, ExpireAfter is 2h; it would be ended",
 		status: "busy: running for 3h, no ExpireAfter"},
-	{claim: "the owner's limit counts where the newcomer says none", where: everywhere,
-		setUp: held(3*hour, "--expire-after=5h"), want: "busy: running for 3h, ExpireAfter is 5h (its owner's)"},
 	{claim: "the newcomer's limit wins over the owner's", where: everywhere, ask: "--expire-after=2h",
 		setUp: held(3*hour, "--expire-after=5h"), want: "expired: running for 3h, ExpireAfter is 2h; it would be ended",
 		status: "busy: running for 3h, ExpireAfter is 5h"}, // to a newcomer with the owner's limit
@@ -243,9 +224,6 @@ var situations = []situation{
 		status: "busy: running for 10m, ExpireAfter is 2h"}, // to a writer
 	{claim: "a reader finds a writer busy", where: inDirectory | onEtcd, ask: "--shared",
 		setUp: held(10 * minute), want: "busy: running for 10m, ExpireAfter is 2h (its owner's)"},
-	{claim: "a reader that has expired would be ended for a writer", where: inDirectory | onEtcd,
-		setUp: held(3*hour, "--shared"),
-		want:  "expired: running for 3h, ExpireAfter is 2h (its owner's); it would be ended"},
 	{claim: "a reader that has expired is nothing to a reader", where: inDirectory | onEtcd, ask: "--shared",
 		setUp: held(3*hour, "--shared"), want: "free: never completed, IfElapsed is 0s, no ExpireAfter",
 		status: "expired: running for 3h, ExpireAfter is 2h; it would be ended"},

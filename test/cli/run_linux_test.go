@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"adlock/lib/atom"
-	"adlock/lib/run"
 	"adlock/lib/sysfile"
 	"adlock/test/support/helper"
 )
@@ -23,9 +22,7 @@ func TestRunPassesTheJobsStatusAndStreamsThrough(t *testing.T) {
 	s := newStage(t)
 	c := s.command("run", "--", "sh", "-c", "cat; echo trouble >&2; exit 3")
 	c.Stdin = "text"
-	if r := c.Run(t); r.Status != 3 || r.Out != "text" || r.Err != "trouble\n" {
-		t.Errorf("%+v", r)
-	}
+	c.Run(t).Is(t, 3, "text", "trouble\n")
 	for status, script := range map[int]string{0: ":", 1: "exit 1", 75: "exit 75", 255: "exit 255", 143: "kill $$", 137: "kill -9 $$"} {
 		if r := s.adlock("run", "--", "sh", "-c", script); r.Status != status || r.Err != "" {
 			t.Errorf("%s: %+v, want status %d", script, r, status)
@@ -108,9 +105,8 @@ func TestAnotherCommandUnderOneSumIsAnErrorThatNamesTheSum(t *testing.T) {
 	operand, _ := atom.Unnamed("true", "/bin/true a")
 	for _, options := range [][]string{{}, {"--dry-run"}} {
 		r := s.adlock(slices.Concat([]string{"run"}, options, []string{"--", "/bin/true", "a"})...)
-		if r.Status != 71 || !strings.HasSuffix(r.Err, ": is the lock of another command with the same name and sum, "+operand+" (to see that command: adlock status)\n") {
-			t.Errorf("%+v", r)
-		}
+		r.Is(t, 71, "…",
+			"…: is the lock of another command with the same name and sum, "+operand+" (to see that command: adlock status)\n")
 	}
 	s.want(0, "run", "--program", "true", "--operand", operand, "--", "/bin/true", "c") // the name is explicit
 }
@@ -138,9 +134,7 @@ func TestANameNamesTheLockWhateverTheCommandAndTheDirectory(t *testing.T) {
 	for _, words := range [][]string{{"run", "--name=nightly", "true"}, {"ADLOCK_NAME=nightly", "run", "./job", "with", "words"}} {
 		c := s.command(words...)
 		c.Dir = s.in("elsewhere")
-		if r := c.Run(t); r.Status != 75 || r.Out+r.Err != "" {
-			t.Errorf("%q beside it: %+v", words, r)
-		}
+		c.Run(t).Denied(t)
 	}
 	s.want(0, "run", "--name", "weekly", "true")
 	s.want(0, "run", "--operand", "nightly", "true") // only the operand: the program is the command's
@@ -224,17 +218,6 @@ func TestFromStartCountsFromBeforeTheWait(t *testing.T) {
 	}
 }
 
-func TestAFailedRunCountsUnlessRetryFailedIsSaid(t *testing.T) {
-	s := newStage(t)
-	retried := func(command string) []string { return job("--retry-failed", "--if-elapsed", "1h", command) }
-	s.want(1, retried("false")...)
-	s.want(1, retried("false")...)
-	s.want(0, retried("true")...)
-	s.want(75, retried("true")...)
-	s.want(1, jobNamed("b", "--if-elapsed", "1h", "false")...)
-	s.want(75, jobNamed("b", "--if-elapsed", "1h", "false")...)
-}
-
 func TestDryRunSaysTheVerdictWithItsFiguresAndTouchesNothing(t *testing.T) {
 	s := newStage(t)
 	completed := time.Now().Add(-time.Hour).Truncate(time.Second)
@@ -279,15 +262,11 @@ func TestQuietOKShowsTheOutputOfAFailedJobOnly(t *testing.T) {
 		t.Error(r.Out)
 	}
 	// A crontab line may end with >>log: then only standard error is for cron to mail.
-	if r := s.adlock("run", "--quiet-ok", "sh", "-c", script, "4"); r != (helper.Result{Status: 4, Out: "out\nout\n", Err: "err\n"}) {
-		t.Errorf("%+v", r)
-	}
+	s.adlock("run", "--quiet-ok", "sh", "-c", script, "4").Is(t, 4, "out\nout\n", "err\n")
 	// One stream for both: a pipe, a file, cron's mail.
 	for _, redirection := range []string{"2>&1", ">log 2>&1", ">log 2>>log"} {
 		r := helper.Command{Dir: s.dir, Env: s.command().Env, Args: []string{"sh", "-c", helper.Binary(t) + ` run --quiet-ok sh -c "$1" 4 ` + redirection + `; s=$?; [ ! -e log ] || cat log; exit $s`, "sh", script}}.Run(t)
-		if r != (helper.Result{Status: 4, Out: "out\nerr\nout\n"}) {
-			t.Errorf("%s: %+v", redirection, r)
-		}
+		r.Is(t, 4, "out\nerr\nout\n", "")
 	}
 }
 
@@ -300,14 +279,6 @@ func TestJitterWaitsBeforeTheLockIsTaken(t *testing.T) {
 	}
 	s.want(0, job("--jitter", "1s", "true")...)
 	s.want(0, job("--jitter", "0", "true")...)
-}
-
-func TestEveryOptionOfRunHasItsVariableAndItsHelp(t *testing.T) {
-	for _, o := range run.Options() {
-		if variable := "ADLOCK_" + strings.ReplaceAll(strings.ToUpper(o.Name), "-", "_"); o.Env != variable || o.Help == "" {
-			t.Errorf("--%s: variable %q, want %q; help %q", o.Name, o.Env, variable, o.Help)
-		}
-	}
 }
 
 func TestARunWhoseLockWasRemovedHasItsJobsStatus(t *testing.T) {

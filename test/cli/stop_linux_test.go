@@ -135,9 +135,7 @@ func TestStopEndsTheNamedReader(t *testing.T) {
 func TestStopRefusesToEndItsOwnJob(t *testing.T) {
 	s := newStage(t)
 	r := s.adlock("run", "--program", "job", "--name", "a", "--", "sh", "-c", `"$0" stop a; echo $?`, helper.Binary(t))
-	if r.Status != 0 || r.Out != "77\n" || !strings.Contains(r.Err, "is this process or one of its ancestors") {
-		t.Errorf("%+v", r)
-	}
+	r.Is(t, 0, "77\n", "…is this process or one of its ancestors…")
 }
 
 func TestStopIsStuckWhereTheOwnerCannotBeChecked(t *testing.T) {
@@ -172,8 +170,6 @@ func TestRootStopsNoJobOfAnotherUser(t *testing.T) {
 	if r := as(0, "stop", "a").Run(t); r.Status != 77 || !strings.Contains(r.Err, "belongs to another user (run as that user") || holder.Ended() {
 		t.Errorf("root: %+v, ended: %v", r, holder.Ended())
 	}
-	if r := as(nobody, "stop", "a").Run(t); r.Status != 0 {
-		t.Errorf("the user: %+v", r)
-	}
+	as(nobody, "stop", "a").Run(t).Is(t, 0, "…", "…")
 	holder.Wait(t)
 }

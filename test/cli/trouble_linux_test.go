@@ -96,9 +96,7 @@ func TestTroubleWithTheDirectoryIsReportedAndNothingRuns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := c.make(t)
 			said := "o x: not run: " + strings.ReplaceAll(c.said, "{dir}", a.Dir)
-			if r := a.Newcomer(t); r.Status != c.status || r.Out != "" || r.Err != "adlock: "+said+"\n" {
-				t.Errorf("%+v; want status %d and %s", r, c.status, said)
-			}
+			a.Newcomer(t).Is(t, c.status, "", "adlock: "+said+"\n")
 			told := "adlock: " + strings.ReplaceAll(c.said, "{dir}", a.Dir) + "\n"
 			if r := a.Newcomer(t, "--dry-run"); name != "missing" && (r.Status != c.status || r.Out != "" || r.Err != told) {
 				t.Errorf("the dry run: %+v; want status %d and %s", r, c.status, told)
@@ -111,9 +109,7 @@ func TestTroubleWithTheDirectoryIsReportedAndNothingRuns(t *testing.T) {
 			a.More = append(a.More, "lib="+filepath.Join(helper.Root(), "sh/adlock.sh"), "ADLOCK_BIN="+a.Bin, "ADLOCK_HOST=dax", "ADLOCK_PROGRAM=p")
 			a.Shell(t, script).Refused(t, c.status, said)
 			hold := `"$adlock" hold --operator o x <&- | grep -c '^error o x: not run: '; exit 9`
-			if r := a.Shell(t, hold); !strings.HasPrefix(r.Out, "1\n") || r.Err != "adlock: "+said+"\n" {
-				t.Errorf("hold: %+v", r)
-			}
+			a.Shell(t, hold).Is(t, 9, "1\n…", "adlock: "+said+"\n")
 		})
 	}
 }
@@ -132,12 +128,8 @@ func TestOnAReadOnlyFileSystemLocksAreStillHonoured(t *testing.T) {
 	readOnly := func(flag uintptr) { must(t, unix.Mount("", a.Dir, "", unix.MS_REMOUNT|flag, "")) }
 	readOnly(unix.MS_RDONLY)
 	a.Newcomer(t).Denied(t)
-	if r := a.Newcomer(t, "--dry-run"); r.Status != 75 || !strings.HasPrefix(r.Out, "busy: ") {
-		t.Errorf("the dry run: %+v", r)
-	}
-	if r := a.Shell(t, `"$adlock" status`); r.Status != 0 || r.Err != "" || !strings.Contains(r.Out, "running") {
-		t.Errorf("status: %+v", r)
-	}
+	a.Newcomer(t, "--dry-run").Is(t, 75, "busy: …", "")
+	a.Shell(t, `"$adlock" status`).Is(t, 0, "…running…", "")
 	a.Newcomer(t, "--expire-after=0").Refused(t, 73, "read-only file system")
 	if r := a.Shell(t, `"$adlock" stop `+helper.AtomName); r.Status != 73 || !strings.Contains(r.Err, "read-only file system") || owner.Ended() {
 		t.Errorf("stop: %+v", r)
@@ -146,20 +138,6 @@ func TestOnAReadOnlyFileSystemLocksAreStillHonoured(t *testing.T) {
 	owner.Wait(t)
 	a.Newcomer(t).Refused(t, 73, "read-only file system")
 	readOnly(0)
-}
-
-func TestTheLineOfThePageRunsItsJobWithoutALock(t *testing.T) {
-	line := helper.TheRecipe(t, "cmd/adlock/adlock-run.1", "adlock run --name clean ").Text
-	bin := helper.Dir(t)
-	must(t, need.WriteProgram(filepath.Join(bin, "clean-var"), []byte("#!/bin/sh\necho ran\n"), 0o755))
-	for name, c := range troubles {
-		t.Run(name, func(t *testing.T) {
-			a := c.make(t)
-			if r := a.Shell(t, `PATH=`+bin+`:${adlock%/*}:$PATH; `+line); r.Status != 0 || r.Out != "ran\n" || !strings.Contains(r.Err, "adlock: run clean: not run: ") {
-				t.Errorf("%+v", r)
-			}
-		})
-	}
 }
 
 // A line of a crontab that is refused each night is found in the morning.

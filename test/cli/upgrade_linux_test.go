@@ -8,13 +8,7 @@ import (
 	"adlock/test/support/helper"
 )
 
-// program returns a copy of the helper program, and a program that replaces it: an upgrade may
-// install another version while a job runs.
-func (s *stage) program() (path, stranger string) {
-	s.Helper()
-	return s.in("adlock", s.read(helper.Binary(s))), s.in("stranger", "#!/bin/sh\necho \"$0 $*\" >>"+s.in("strange")+"\n")
-}
-
+// An upgrade may install another version while a job runs.
 func TestAnUpgradeDoesNotDisturbARunningJob(t *testing.T) {
 	for claim, change := range map[string]func(path, stranger string) error{
 		"upgraded": func(path, stranger string) error { return os.Rename(stranger, path) },
@@ -22,7 +16,8 @@ func TestAnUpgradeDoesNotDisturbARunningJob(t *testing.T) {
 	} {
 		t.Run(claim, func(t *testing.T) {
 			s := newStage(t)
-			program, stranger := s.program()
+			program := s.in("adlock", s.read(helper.Binary(s)))
+			stranger := s.in("stranger", "#!/bin/sh\necho \"$0 $*\" >>"+s.in("strange")+"\n")
 			c := s.command(append(job("sh", "-c", "until test -e go; do sleep 0.01; done; exit 3"), s.notes("told"))...)
 			c.Args[0] = program
 			p := c.Start(t)

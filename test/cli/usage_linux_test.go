@@ -123,7 +123,7 @@ func TestHelpAndVersionAreVerbsOfEveryProgram(t *testing.T) {
 func TestTheLibrarysVerbsAreForTheLibraryAlone(t *testing.T) {
 	s := newStage(t)
 	all := programs(t)
-	verbs := map[string][]string{all[0]: {"take", "takeover", "name"}, all[2]: {"lease", "release"}}
+	verbs := map[string][]string{all[0]: {"take", "takeover", "name", "guard", "guarded"}, all[2]: {"lease", "release"}}
 	for program, list := range verbs {
 		for _, verb := range list {
 			for _, words := range []string{"", "--help", "lock.p.dax.o.x p dax o x", "--owner", "--owner 1", "--owner 1 lock.p.dax.o.x"} {

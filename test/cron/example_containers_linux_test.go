@@ -44,27 +44,14 @@ const another = "adlock run --name site "
 func TestContainersExcludeEachOtherByTheNameTheyShare(t *testing.T) {
 	p := newPlace(t)
 	one := holding(p, "one")
-	if r := container(p, "two", another+"echo ran").Run(t); r.Status != 75 || r.Out+r.Err != "" {
-		t.Errorf("with one name: %+v", r)
-	}
-	if r := container(p, "two", another+"echo ran", "ADLOCK_HOST=").Run(t); r != (helper.Result{Out: "ran\n"}) {
-		t.Errorf("with names of their own: %+v", r)
-	}
+	container(p, "two", another+"echo ran").Run(t).Denied(t)
+	container(p, "two", another+"echo ran", "ADLOCK_HOST=").Run(t).Ran(t)
 	waiting := container(p, "two", another+"--wait 1h echo ran").Start(t)
 	helper.Eventually(t, "the other waits", func() bool { return len(p.events(runlog.Wait)) == 1 })
 	p.write("go", "", 0o644)
 	p.ends(one, 0)
 	p.ends(waiting, 0)
-	if r := container(p, "two", another+"--if-elapsed 1h echo ran").Run(t); r.Status != 75 {
-		t.Errorf("too soon: %+v", r)
-	}
-}
-
-func (p *place) silentBut(says string, c helper.Command) {
-	p.Helper()
-	if r := c.Run(p); r != (helper.Result{Out: says}) {
-		p.Errorf("%+v", r)
-	}
+	container(p, "two", another+"--if-elapsed 1h echo ran").Run(t).Denied(t)
 }
 
 func TestContainersThatSharePidsAreAsOneMachine(t *testing.T) {
@@ -78,9 +65,7 @@ func TestContainersThatSharePidsAreAsOneMachine(t *testing.T) {
 	}
 	r := p.line("nsenter", "--pid", "--mount", "--target", strconv.Itoa(inside[0]), "unshare", "--uts",
 		"sh", "-c", another+"--expire-after 0 echo ran").Run(t)
-	if r.Status != 0 || !strings.Contains(r.Err, "by force") {
-		t.Errorf("%+v", r)
-	}
+	r.Is(t, 0, "…", "…by force…")
 	p.write("left", "", 0o644)
 	p.ends(one, 0)
 }

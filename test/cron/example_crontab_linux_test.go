@@ -60,6 +60,6 @@ func TestLinesOfAGuardedCrontabWorkAsBeforeAndOneAtATime(t *testing.T) {
 		t.Errorf("%d runs", n)
 	}
 	p.write("Makefile", "index:\n\techo made >>notes\n", 0o644)
-	p.silentBut("", line("make --silent index"))
+	line("make --silent index").Run(t).Is(t, 0, "", "")
 	p.wantNotes("made")
 }

@@ -29,19 +29,6 @@ func checksums(t *testing.T, name string) (p *place, data string) {
 	return p, data
 }
 
-// inEach runs a test for each language.
-func inEach(t *testing.T, test func(t *testing.T, name string)) {
-	for name := range languages {
-		t.Run(name, func(t *testing.T) { test(t, name) })
-	}
-}
-
-// feed lets the reader of the pipe continue.
-func (p *place) feed() {
-	p.Helper()
-	must.Do(p.T, os.WriteFile(p.path("data/b"), []byte("b\n"), 0))
-}
-
 func (p *place) holds(data string) {
 	p.Helper()
 	helper.Eventually(p, "it is at work", func() bool { return len(p.events(runlog.Acquire)) > 0 })
@@ -69,7 +56,7 @@ func TestProgramsOfTwoLanguagesHoldOneLock(t *testing.T) {
 					}
 				}
 				denied("busy")
-				p.feed()
+				must.Do(t, os.WriteFile(p.path("data/b"), []byte("b\n"), 0)) // its reader continues
 				p.ends(owner, 0)
 				if said := owner.Output(); said != "" || p.read("data/SHA256SUMS") != sumsOfFiles {
 					t.Errorf("said %q, wrote %q", said, p.read("data/SHA256SUMS"))
@@ -84,18 +71,20 @@ func TestProgramsOfTwoLanguagesHoldOneLock(t *testing.T) {
 }
 
 func TestAProgramThatFailsIsTriedAgain(t *testing.T) {
-	inEach(t, func(t *testing.T, name string) {
-		p, _ := checksums(t, name)
-		must.Do(t, os.Remove(p.path("data/b")))
-		must.Do(t, os.Mkdir(p.path("data/b"), 0o700)) // which is no file
-		if r := p.line(p.path("bin/"+name), p.path("data")).Run(t); r.Status == 0 || r.Err == "" {
-			t.Errorf("%+v", r)
-		}
-		must.Do(t, os.Remove(p.path("data/b")))
-		p.write("data/b", "b\n", 0o644)
-		p.silent(p.path("bin/"+name), p.path("data"))
-		if p.read("data/SHA256SUMS") != sumsOfFiles {
-			t.Errorf("wrote %q", p.read("data/SHA256SUMS"))
-		}
-	})
+	for name := range languages {
+		t.Run(name, func(t *testing.T) {
+			p, _ := checksums(t, name)
+			must.Do(t, os.Remove(p.path("data/b")))
+			must.Do(t, os.Mkdir(p.path("data/b"), 0o700)) // which is no file
+			if r := p.line(p.path("bin/"+name), p.path("data")).Run(t); r.Status == 0 || r.Err == "" {
+				t.Errorf("%+v", r)
+			}
+			must.Do(t, os.Remove(p.path("data/b")))
+			p.write("data/b", "b\n", 0o644)
+			p.silent(p.path("bin/"+name), p.path("data"))
+			if p.read("data/SHA256SUMS") != sumsOfFiles {
+				t.Errorf("wrote %q", p.read("data/SHA256SUMS"))
+			}
+		})
+	}
 }

@@ -111,9 +111,7 @@ func (p *place) line(words ...string) helper.Command {
 // silent runs a command line to its end, and expects status 0 and no output.
 func (p *place) silent(words ...string) {
 	p.Helper()
-	if r := p.line(words...).Run(p); r != (helper.Result{}) {
-		p.Errorf("%q: %+v", words, r)
-	}
+	p.line(words...).Run(p).Is(p, 0, "", "")
 }
 
 // ends waits for a process that runs beside the test, and expects this status.

@@ -38,9 +38,7 @@ func (p *place) suites() {
 func TestRecipesRunBesideEachOtherSaveForWhatTheyShare(t *testing.T) {
 	eachMake(t, func(p *place, program string) {
 		p.suites()
-		if r := p.line(program, "-j8", "test").Run(p); r.Status != 0 || r.Err != "" {
-			p.Errorf("%+v", r)
-		}
+		p.line(program, "-j8", "test").Run(p).Is(p, 0, "…", "")
 		if notes := p.notes(); len(notes) != 8 || strings.Contains(strings.Join(notes, " "), "overlap") {
 			p.Errorf("noted %q", notes)
 		}
@@ -71,7 +69,5 @@ func TestADownloadIsMadeOnceADayAndWheneverItsFileIsNotThere(t *testing.T) {
 // silently is like silent, but make may print its directory.
 func (p *place) silently(words ...string) {
 	p.Helper()
-	if r := p.line(words...).Run(p); r.Status != 0 || r.Err != "" {
-		p.Errorf("%q: %+v", words, r)
-	}
+	p.line(words...).Run(p).Is(p, 0, "…", "")
 }

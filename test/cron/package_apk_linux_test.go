@@ -51,9 +51,7 @@ func TestACrontabRunsUnlockedOnceTheApkIsRemoved(t *testing.T) {
 	t.Parallel()
 	released(t)
 	r := removed(t, "SHELL=/usr/lib/adlock/shell", "* * * * * root job")
-	if r.Status != 0 || r.Out != "shell\na b /bin/sh /bin/sh\n3\n/bin/bash /bin/bash none\n" {
-		t.Errorf("%+v", r)
-	}
+	r.Is(t, 0, "shell\na b /bin/sh /bin/sh\n3\n/bin/bash /bin/bash none\n", "…")
 	if !strings.Contains(r.Err, "\n/etc/cron.d/site\n") || strings.Count(r.Err, "nothing is locked") != 3 {
 		t.Errorf("it says %s", r.Err)
 	}

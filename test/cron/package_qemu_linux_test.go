@@ -62,19 +62,11 @@ func (e *emulated) want(status int, args ...string) helper.Result {
 func TestProgramsOfAnotherArchitectureWorkUnderQemu(t *testing.T) {
 	t.Parallel()
 	e := newEmulated(t)
-	if r := e.want(0, "run", "--name", "a", "--", "echo", "ran"); r.Out != "ran\n" || r.Err != "" {
-		t.Errorf("%+v", r)
-	}
+	e.want(0, "run", "--name", "a", "--", "echo", "ran").Is(t, 0, "ran\n", "")
 	e.want(3, "run", "--name", "a", "--", "sh", "-c", "exit 3")
-	if r := e.want(75, "run", "--name", "a", "--if-elapsed", "1h", "--", "echo", "ran"); r.Out != "" {
-		t.Errorf("%+v", r)
-	}
-	if r := e.want(0, "status"); !strings.Contains(r.Out, "idle") { // runs a partner program
-		t.Errorf("%+v", r)
-	}
-	if r := e.want(69, "run", "--name", "a", "--whole-job", "--", "true"); !strings.Contains(r.Err, "--whole-job: ") {
-		t.Errorf("%+v", r)
-	}
+	e.want(75, "run", "--name", "a", "--if-elapsed", "1h", "--", "echo", "ran").Is(t, 75, "", "…")
+	e.want(0, "status").Is(t, 0, "…idle…", "…") // runs a partner program
+	e.want(69, "run", "--name", "a", "--whole-job", "--", "true").Is(t, 69, "…", "…--whole-job: …")
 	hook := "echo $ADLOCK_EVENT >" + e.locks + "/told"
 	e.want(124, "run", "--name", "b", "--hook", hook, "--enforce", "--expire-after", "1s", "--", "sh", "-c", "sleep 600 & sleep 600")
 	helper.Eventually(t, "the hook was told", func() bool {
@@ -110,9 +102,7 @@ func TestAnOwnerUnderQemuIsFoundByOtherProcesses(t *testing.T) {
 			t.Errorf("the lock has not the owner's %s, which is %s:\n%s", field, want, text)
 		}
 	}
-	if r := e.want(0, "run", "--name", "a", "--expire-after", "1ms", "--", "echo", "ran"); r.Out != "ran\n" {
-		t.Errorf("the next one: %+v", r)
-	}
+	e.want(0, "run", "--name", "a", "--expire-after", "1ms", "--", "echo", "ran").Is(t, 0, "ran\n", "…")
 	if status := owner.Wait(t); status != 130 {
 		t.Errorf("the owner ended with status %d: %s", status, owner.Output())
 	}

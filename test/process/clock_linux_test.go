@@ -107,15 +107,6 @@ func TestALockOfAnEarlierBootIsReclaimedWhateverItsDate(t *testing.T) {
 	}
 }
 
-func TestAPassClockDoesNotJudgeAnEmptyLock(t *testing.T) {
-	t.Parallel()
-	a := helper.NewAtom(t)
-	must.Do(t, os.WriteFile(a.Lock(), nil, 0o600))
-	for _, now := range []string{"1000000000", "4000000000"} {
-		a.Newcomer(t, "--now="+now).Denied(t)
-	}
-}
-
 // A time namespace shifts the start times that a process reads, so another start time does not
 // prove another process.
 func TestAnotherTimeNamespaceProvesNoDeath(t *testing.T) {

@@ -108,9 +108,7 @@ func TestWhatIsNoPlainFileIsNotTakenForARunlogAndTheJobRuns(t *testing.T) {
 		t.Run(planted, func(t *testing.T) {
 			a, b := helper.NewAtom(t), newBait(t)
 			must.Do(t, plant(filepath.Join(a.Dir, "program.dax.runlog"), b))
-			if got := a.Newcomer(t); got.Status != 0 || got.Out != "ran\n" || !strings.Contains(got.Err, "program.dax.runlog") {
-				t.Errorf("%+v", got)
-			}
+			a.Newcomer(t).Is(t, 0, "ran\n", "…program.dax.runlog…")
 			b.mustBeUntouched(t)
 		})
 	}

@@ -1,7 +1,6 @@
 package process
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -60,28 +59,6 @@ func TestAHiddenMemberOfAnotherUserHolds(t *testing.T) {
 	// A hidden zombie looks like a live process: its parent must have reaped it.
 	helper.Eventually(t, "the child is gone", func() bool { return syscall.Kill(child, 0) == syscall.ESRCH })
 	newcomer("").Ran(t)
-}
-
-// /proc shows the owner's zombie, and hides the other members of its group.
-func TestAHiddenMemberHoldsBesideAZombie(t *testing.T) {
-	t.Parallel()
-	needHiding(t)
-	need.Tools(t, "setsid")
-	a := nobodys(t)
-	file := filepath.Join(t.TempDir(), "pids")
-	// The owner's parent does not reap it.
-	becoming := []string{"sh", "-c", `setsid sh -c 'sleep 1000 & echo $! $$ >` + file + `; exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@"' sh "$@" & exec sleep 1000`, "sh"}
-	parent := a.Owner(t, "exec sleep 1000", becoming...)
-	var child, owner int
-	must.Get(fmt.Sscan(string(must.Get(os.ReadFile(file))(t)), &child, &owner))(t)
-	t.Cleanup(func() { helper.KillSession(owner) })
-	must.Do(t, syscall.Kill(owner, syscall.SIGKILL))
-	helper.Eventually(t, "the owner is a zombie", func() bool { return !helper.Alive(owner) })
-	a.Shell(t, "$run echo ran", hiding...).Denied(t)
-	must.Do(t, syscall.Kill(child, syscall.SIGKILL))
-	helper.Eventually(t, "the child is dead", func() bool { return !helper.Alive(child) })
-	parent.Kill(t) // their next parent reaps both
-	helper.Eventually(t, "the atom is free", func() bool { return a.Shell(t, "$run true", hiding...).Status == 0 })
 }
 
 func TestEnforceDoesNotTakeHiddenProcessesForDead(t *testing.T) {

@@ -40,9 +40,7 @@ func TestWithoutABootIDAnEndedCommandHoldsNothing(t *testing.T) {
 			a := helper.NewAtom(t)
 			a.Shell(t, "$run echo ran", prefix...).Ran(t)
 			got := a.Shell(t, "$run --enforce --expire-after 10ms sleep 1000", prefix...)
-			if got.Status != fault.StatusExpired {
-				t.Errorf("%+v", got)
-			}
+			got.Is(t, fault.StatusExpired, "…", "…")
 			a.Shell(t, "$take && $adlock release "+a.Lock(), prefix...).Refused(t, 77, "give its token")
 			if got := a.Shell(t, "$adlock clear "+helper.AtomName+"; $take && $adlock release --token $(sed -n s/^token=//p "+a.Lock()+") "+a.Lock(), prefix...); got.Status != 0 {
 				t.Errorf("%+v", got)
@@ -109,9 +107,7 @@ func TestWhatCannotBeReadJustNowIsNotTakenForMissing(t *testing.T) {
 				if strings.HasPrefix(line, "$run ") {
 					want = strings.Replace(want, "adlock: ", "adlock: o x: not run: ", 1)
 				}
-				if got := traced(line); got.Status != c.status || got.Out != "" || got.Err != want {
-					t.Errorf("%s of %s: %s: %+v", c.err, path, line, got)
-				}
+				traced(line).Is(t, c.status, "", want)
 				if _, err := os.Stat(a.Lock()); os.IsNotExist(err) == clears {
 					t.Errorf("%s of %s: %s: the lock: %v", c.err, path, line, err)
 				}

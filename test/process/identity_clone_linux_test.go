@@ -65,8 +65,7 @@ func TestTheDoctorReportsALockOfAnotherBootWithTheSameMachineID(t *testing.T) {
 	for want, prefix := range map[string][]string{"0\n": onLocal, "1\n": onShared} {
 		a := helper.NewAtom(t)
 		needMounts(t, a, prefix)
-		if got := a.Shell(t, ownerOfAnotherBoot+"hostname two; $adlock doctor | grep -c '^"+warning+"' || :", prefix...); got.Out != want {
-			t.Errorf("%+v", got)
-		}
+		script := ownerOfAnotherBoot + "hostname two; $adlock doctor | grep -c '^" + warning + "' || :"
+		a.Shell(t, script, prefix...).Is(t, 0, want, "…")
 	}
 }

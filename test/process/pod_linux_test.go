@@ -51,7 +51,5 @@ func TestInAPodADirectoryOfAVolumeWorksByItself(t *testing.T) {
 			umount locks
 			chmod -R g+rw pvc; chmod g+x pvc/locks
 		done`)
-	if r.Status != 0 || r.Out != "first\n9\n" || r.Err != "" {
-		t.Errorf("%+v", r)
-	}
+	r.Is(t, 0, "first\n9\n", "")
 }

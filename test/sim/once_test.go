@@ -1,8 +1,9 @@
 package main
 
 import (
-	"container/heap"
+	"cmp"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -36,18 +37,6 @@ type start struct {
 	host int
 }
 
-type starts []start
-
-func (s starts) Len() int           { return len(s) }
-func (s starts) Less(i, j int) bool { return s[i].at < s[j].at }
-func (s starts) Swap(i, j int)      { s[i], s[j] = s[j], s[i] }
-func (s *starts) Push(x any)        { *s = append(*s, x.(start)) }
-func (s *starts) Pop() any {
-	last := (*s)[len(*s)-1]
-	*s = (*s)[:len(*s)-1]
-	return last
-}
-
 // newCrontabs makes n hosts whose clocks differ by at most spread.
 func newCrontabs(n int, spread, takes time.Duration, seed uint64) *crontabs {
 	c := &crontabs{
@@ -68,17 +57,15 @@ func (c *crontabs) upTo(d time.Duration) time.Duration {
 // one day.
 func (c *crontabs) play(minutes int) {
 	const day = 24 * time.Hour
-	var next starts
+	var all []start
 	for host, ahead := range c.skews {
-		heap.Push(&next, start{day - ahead, host})
-	}
-	for next.Len() > 0 {
-		s := heap.Pop(&next).(start)
-		own := s.at + c.skews[s.host]
-		c.ask(s.at+c.upTo(time.Second), own) // cron, and the machine, take their time
-		if own < day+time.Duration(minutes-1)*period {
-			heap.Push(&next, start{s.at + period, s.host})
+		for minute := range time.Duration(minutes) {
+			all = append(all, start{day + minute*period - ahead, host})
 		}
+	}
+	slices.SortFunc(all, func(a, b start) int { return cmp.Compare(a.at, b.at) })
+	for _, s := range all {
+		c.ask(s.at+c.upTo(time.Second), s.at+c.skews[s.host]) // cron, and the machine, take their time
 	}
 }
 

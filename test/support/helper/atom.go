@@ -203,6 +203,20 @@ func (r Result) Denied(t testing.TB) {
 	}
 }
 
+// Is fails the test unless the program ended with the status and printed these texts, in which … stands
+// for any text.
+func (r Result) Is(t testing.TB, status int, out, err string) {
+	t.Helper()
+	if r.Status != status || !like(r.Out, out) || !like(r.Err, err) {
+		t.Errorf("%+v, want %+v", r, Result{status, out, err})
+	}
+}
+
+func like(text, pattern string) bool {
+	pattern = strings.ReplaceAll(regexp.QuoteMeta(pattern), "…", "(?s:.*)")
+	return regexp.MustCompile("^" + pattern + "$").MatchString(text)
+}
+
 // Refused fails the test unless the newcomer ended with the status, printed one line with the
 // word to standard error, and ran no job.
 func (r Result) Refused(t testing.TB, status int, word string) {
