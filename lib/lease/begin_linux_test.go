@@ -15,22 +15,18 @@ import (
 	"adlock/lib/limit"
 	"adlock/lib/process"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 // sleeper is another process, and a channel for the end of it.
 func sleeper(t *testing.T) (process.Identity, *exec.Cmd, chan error) {
 	t.Helper()
 	c := exec.Command("sleep", "60")
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- c.Wait() }()
 	t.Cleanup(func() { _ = c.Process.Kill() })
-	id, err := process.Of(c.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(process.Of(c.Process.Pid))(t)
 	return id, c, ended
 }
 
@@ -60,10 +56,7 @@ func TestAWinnerWithANearlySpentLeaseIsNotEndedByItsWatchdog(t *testing.T) {
 
 // A watchdog that is started ahead may be killed while its owner waits, or may never have started.
 func TestAWinnerReplacesAWatchdogThatIsGone(t *testing.T) {
-	me, err := process.Of(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	me := must.Get(process.Of(os.Getpid()))(t)
 	watchdogs := func(claim string, want int) (pids []int) {
 		helper.Eventually(t, claim, func() bool {
 			pids = helper.WatchdogsOf(me.PID)

@@ -10,16 +10,14 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/lib/runlog"
+	"adlock/test/support/must"
 )
 
 // A look may find the lock of an owner that releases it and exits before the newcomer asks whether it
 // lives.
 func TestAnOwnerThatReleasedBeforeItDiedWasEnded(t *testing.T) {
 	owner, c, ended := sleeper(t)
-	node, err := NodeName()
-	if err != nil {
-		t.Fatal(err)
-	}
+	node := must.Get(NodeName())(t)
 	held := Snapshot{Now: time.Now(), Held: true, Age: 2 * time.Hour, Owner: Record{Node: node, Taken: time.Now().Add(-2 * time.Hour)}}
 	held.Owner.Atom, held.Owner.Owner, held.Owner.Token = odd, owner, record.NewToken()
 	released := Snapshot{Now: time.Now(), Last: Last{Token: held.Owner.Token, Node: node}}

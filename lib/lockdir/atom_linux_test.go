@@ -38,8 +38,7 @@ func newLocker(t *testing.T) *Locker {
 	t.Helper()
 	path := t.TempDir()
 	must.Do(t, os.Chmod(path, 0o700))
-	dir, err := lockfile.Open(path)
-	must.Do(t, err)
+	dir := must.Get(lockfile.Open(path))(t)
 	t.Cleanup(func() { dir.Close() })
 	return &Locker{Dir: dir, Recorder: locker.Recorder{Log: &runlog.Log{Dir: path, Host: "dax"}}}
 }
@@ -64,9 +63,7 @@ func start(t *testing.T, script string) process.Identity {
 		syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
 		<-reaped
 	})
-	id, err := process.Of(command.Process.Pid)
-	must.Do(t, err)
-	return id
+	return must.Get(process.Of(command.Process.Pid))(t)
 }
 
 func sleeper(t *testing.T) process.Identity {
@@ -192,8 +189,7 @@ func plantFile(t *testing.T, k *Locker, file, content string, age time.Duration)
 
 func lastStamp(t *testing.T, k *Locker) time.Time {
 	t.Helper()
-	info, err := os.Stat(k.Dir.Path("last." + motdFiles))
-	must.Do(t, err)
+	info := must.Get(os.Stat(k.Dir.Path("last." + motdFiles)))(t)
 	return info.ModTime()
 }
 
@@ -473,8 +469,7 @@ func TestARunWithoutFromStartReplacesTheOldStart(t *testing.T) {
 	r := ask(owner)
 	r.FromStart = true
 	release(t, k, wantVerdict(t, k, r, locker.Acquired))
-	last, err := k.Dir.Last(motdFiles)
-	must.Do(t, err)
+	last := must.Get(k.Dir.Last(motdFiles))(t)
 	last.Memory.Started = time.Now().Add(-2 * time.Hour)
 	must.Do(t, k.Dir.Remember(motdFiles, time.Now().Add(-time.Hour), last.Memory))
 	release(t, k, wantVerdict(t, k, ask(owner), locker.Acquired))

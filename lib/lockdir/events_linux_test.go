@@ -302,8 +302,7 @@ func TestALostLockIsRecordedAsItWasFound(t *testing.T) {
 // takeGuard opens an active lock and takes its guard, as another process may.
 func takeGuard(t *testing.T, k *Locker, name atom.Name) *lockfile.Active {
 	t.Helper()
-	active, err := k.Dir.Active(name)
-	must.Do(t, err)
+	active := must.Get(k.Dir.Active(name))(t)
 	must.Do(t, active.Guard(time.Second))
 	return active
 }

@@ -45,8 +45,7 @@ func backdateFile(t *testing.T, k *Locker, file string, d time.Duration) {
 
 func memoryOf(t *testing.T, k *Locker) learn.State {
 	t.Helper()
-	last, err := k.Dir.Last(motdFiles)
-	must.Do(t, err)
+	last := must.Get(k.Dir.Last(motdFiles))(t)
 	return last.Memory.Learned
 }
 

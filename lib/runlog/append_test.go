@@ -87,9 +87,7 @@ func TestAppendCreatesAPrivateFile(t *testing.T) {
 		dir, log := emptyLog(t)
 		err := log.Append(Event{Kind: Acquire})
 		unix.Umask(old)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if info, err := os.Stat(currentOf(dir)); err != nil || info.Mode() != 0o600 {
 			t.Errorf("umask %04o: mode %v, %v", umask, info.Mode(), err)
 		}

@@ -175,9 +175,7 @@ func pidIn(t *testing.T, file string) int {
 		text, _ = os.ReadFile(file)
 		return strings.HasSuffix(string(text), "\n")
 	})
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	must.Do(t, err)
-	return pid
+	return must.Get(strconv.Atoi(strings.TrimSpace(string(text))))(t)
 }
 
 // state is the state letter that /proc shows for pid, 0 if there is no such process.
@@ -208,7 +206,6 @@ func signalTo(t *testing.T, pid int, sig syscall.Signal) {
 
 func read(t *testing.T, file string) string {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	must.Do(t, err)
+	text := must.Get(os.ReadFile(file))(t)
 	return string(text)
 }

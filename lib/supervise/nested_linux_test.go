@@ -68,8 +68,7 @@ func TestEndingALargerJobSignalsANestedJobOnce(t *testing.T) {
 	rep := st.begin()
 	heard(t, file, 1)
 	heard(t, file+".child", 1)
-	owner, err := process.Of(rep.PID)
-	must.Do(t, err)
+	owner := must.Get(process.Of(rep.PID))(t)
 	ended := make(chan error, 1)
 	go func() {
 		k := killer.Killer{Pause: 100 * time.Millisecond, Observe: func(s signalled) {

@@ -129,8 +129,7 @@ func descriptorsWithout(t *testing.T) string {
 
 // third is the file for a job's descriptor 3.
 func third(t *testing.T, dir string) *os.File {
-	file, err := os.Create(filepath.Join(dir, "third"))
-	must.Do(t, err)
+	file := must.Get(os.Create(filepath.Join(dir, "third")))(t)
 	t.Cleanup(func() { file.Close() })
 	return file
 }
@@ -153,7 +152,5 @@ func TestOrphanIsReapedAndTheCommandsStatusCounts(t *testing.T) {
 func parentOf(t *testing.T, pid int) int {
 	t.Helper()
 	text := read(t, "/proc/"+strconv.Itoa(pid)+"/stat")
-	parent, err := strconv.Atoi(strings.Fields(text[strings.LastIndexByte(text, ')')+1:])[1])
-	must.Do(t, err)
-	return parent
+	return must.Get(strconv.Atoi(strings.Fields(text[strings.LastIndexByte(text, ')')+1:])[1]))(t)
 }

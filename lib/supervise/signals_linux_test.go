@@ -259,8 +259,7 @@ func pending(t *testing.T, pid int, signals []syscall.Signal) bool {
 	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	_, mask, _ := strings.Cut(string(text), "ShdPnd:\t")
 	mask, _, _ = strings.Cut(mask, "\n")
-	waits, err := strconv.ParseUint(mask, 16, 64)
-	must.Do(t, err)
+	waits := must.Get(strconv.ParseUint(mask, 16, 64))(t)
 	return !slices.ContainsFunc(signals, func(sig syscall.Signal) bool { return waits&(1<<(sig-1)) == 0 })
 }
 

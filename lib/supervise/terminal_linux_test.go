@@ -41,8 +41,7 @@ func openPTY(t *testing.T) (master, slave *os.File) {
 	t.Cleanup(func() { master.Close() })
 	fd := int(master.Fd())
 	must.Do(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
-	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	must.Do(t, err)
+	number := must.Get(unix.IoctlGetInt(fd, unix.TIOCGPTN))(t)
 	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
 	must.Do(t, err)
 	t.Cleanup(func() { slave.Close() })
@@ -51,9 +50,7 @@ func openPTY(t *testing.T) (master, slave *os.File) {
 
 func typeKey(t *testing.T, terminal *os.File, key byte) {
 	t.Helper()
-	if _, err := terminal.Write([]byte{key}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(terminal.Write([]byte{key}))(t)
 }
 
 const controlC, controlBackslash, controlZ = 3, 28, 26
@@ -173,9 +170,7 @@ func TestGateThatIsKilledEndsTheJobBeforeItBegan(t *testing.T) {
 	rep := st.begin()
 	signalTo(t, rep.Gate, syscall.SIGKILL)
 	await(t, "the gate's death", func() bool { return !lives(rep.Gate) })
-	if _, err := st.stdin.Write([]byte("\n")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(st.stdin.Write([]byte("\n")))(t)
 	st.wantEnd(137)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"adlock/lib/lease"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 // asking talks to hold as a program in any language may, here in shell: it writes to hold by
@@ -137,9 +138,7 @@ func TestAProgramKeepsItsAtomOfAStoreWhenHoldIsKilled(t *testing.T) {
 	a, b := onEtcd(t)
 	p := a.asks(t, "answer; ended; await never")
 	p.holds()
-	if err := syscall.Kill(p.hold(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(p.hold(), syscall.SIGKILL))
 	helper.Eventually(t, "the program finds hold gone", func() bool { return len(p.told()) == 2 })
 	b.run(t, "echo ran").Denied(t)
 	p.program.Kill(t)
@@ -154,9 +153,7 @@ func TestAProgramWhoseHolderIsKilledEndsWithAMessage(t *testing.T) {
 	a.leased(lease.DefaultLease) // its watchdog pauses for a part of it
 	p := a.asks(t, "trap '' INT; answer; ended; await never")
 	p.holds()
-	if err := syscall.Kill(holderOf(t, p.program.PID), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(holderOf(t, p.program.PID), syscall.SIGKILL))
 	if status := p.program.Wait(t); status < 128 {
 		t.Errorf("its status is %d", status)
 	}

@@ -12,16 +12,14 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 	"adlock/test/support/terminal"
 )
 
 func TestStatusListsTheAtomsOfTheStoreWithTheHostThatOwns(t *testing.T) {
 	t.Parallel()
-	node, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	node := must.Get(os.Hostname())(t)
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		none := `^no atoms in ` + regexp.QuoteMeta(a.store) + `\n$`
 		a.wants(t, none, "status")

@@ -10,6 +10,7 @@ import (
 
 	"adlock/lib/fault"
 	"adlock/lib/lease"
+	"adlock/test/support/must"
 )
 
 // said asks for a job that must not run, and fails the test unless run ends with the status and the
@@ -62,10 +63,7 @@ func TestEachErrorOfEtcdHasItsReason(t *testing.T) {
 // greeter listens, sends the words to each client, and nothing more.
 func greeter(t *testing.T, words string) (address string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {

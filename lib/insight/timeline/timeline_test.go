@@ -94,9 +94,7 @@ func TestPictureIsWellFormedAndSafe(t *testing.T) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if start, ok := token.(xml.StartElement); ok {
 			switch start.Name.Local {
 			case "title":

@@ -113,8 +113,7 @@ func TestRemoveTakesTheNameAway(t *testing.T) {
 func TestNothingIsInheritedByAJob(t *testing.T) {
 	d := lockedDir(t)
 	a := active(t, d)
-	temp, err := d.TempFile(nil)
-	must.Do(t, err)
+	temp := must.Get(d.TempFile(nil))(t)
 	defer temp.Discard()
 	for claim, fd := range map[string]int{"directory": d.fd, "lock": a.fd, "temporary file": temp.fd} {
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)

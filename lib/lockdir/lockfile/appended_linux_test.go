@@ -91,8 +91,7 @@ func TestALockNeverOutgrows64KiBAndSaysOnceWhy(t *testing.T) {
 	if !a.Appended.Uncounted || !job.Uncounted || len(job.Survivors) != 502 || again.st.Size > record.Longest {
 		t.Errorf("%d bytes, %d survivors, uncounted %v", again.st.Size, len(job.Survivors), job.Uncounted)
 	}
-	content, err := os.ReadFile(d.Path("lock.x"))
-	must.Do(t, err)
+	content := must.Get(os.ReadFile(d.Path("lock.x")))(t)
 	if n := strings.Count(string(content), record.ManySurvivors); n != 1 {
 		t.Errorf("said %d times", n)
 	}

@@ -84,8 +84,7 @@ func TestAMissingDirectoryIsMadePrivateUnderAnyUmask(t *testing.T) {
 		must.Do(t, err)
 		must.Do(t, d.Close())
 		for _, made := range []string{path, filepath.Dir(path)} {
-			info, err := os.Stat(made)
-			must.Do(t, err)
+			info := must.Get(os.Stat(made))(t)
 			if info.Mode().Perm() != 0o700 {
 				t.Errorf("umask %03o: %s has mode %v", umask, made, info.Mode())
 			}
@@ -138,8 +137,7 @@ func TestTheWayMayLeadThroughWhatAStrangeGroupCannotWrite(t *testing.T) {
 	for _, mode := range []fs.FileMode{0o755, 0o711} {
 		above, path := through(t)
 		must.Do(t, errors.Join(os.Chown(above+"/a", 0, 4711), os.Chmod(above+"/a", mode)))
-		d, err := Open(path)
-		must.Do(t, err)
+		d := must.Get(Open(path))(t)
 		must.Do(t, d.Close())
 	}
 }
@@ -155,8 +153,7 @@ func TestTheWayMayLeadThroughAsManyLinksAsTheKernelFollows(t *testing.T) {
 		target = link
 	}
 	last := filepath.Join(links, strconv.Itoa(way.MostLinks-1))
-	d, err := Open(last + "/locks")
-	must.Do(t, err)
+	d := must.Get(Open(last + "/locks"))(t)
 	must.Do(t, d.Close())
 	if _, err := Open(target + "/locks"); err == nil {
 		t.Error("one more was followed")
@@ -196,8 +193,7 @@ func TestARelativePathBeginsWhereTheProcessIs(t *testing.T) {
 	above, path := through(t)
 	t.Chdir(filepath.Join(above, "a"))
 	for _, relative := range []string{"b/locks", "../a/b/locks", "./b/../b/locks/"} {
-		d, err := Open(relative)
-		must.Do(t, err)
+		d := must.Get(Open(relative))(t)
 		must.Do(t, d.Close())
 	}
 	must.Do(t, os.Chmod(".", 0o777))
@@ -275,8 +271,7 @@ func enteredDir(t *testing.T) *Dir {
 	t.Helper()
 	path := t.TempDir()
 	must.Do(t, os.Chmod(path, 0o755))
-	d, err := Open(path)
-	must.Do(t, err)
+	d := must.Get(Open(path))(t)
 	t.Cleanup(func() { d.Close() })
 	return d
 }
@@ -328,8 +323,7 @@ func TestFilesListsOnlyTheKindsAskedFor(t *testing.T) {
 		{[]atom.Kind{atom.ActiveLock}, []string{"lock.p.h.o.x", "lock.p.h.slot-1"}},
 		{[]atom.Kind{atom.LastLock, atom.ReadersMark}, []string{"last.p.h.o.x", "read.p.h.o.x"}},
 	} {
-		files, err := d.Files(c.kinds...)
-		must.Do(t, err)
+		files := must.Get(d.Files(c.kinds...))(t)
 		var got []string
 		for _, f := range files {
 			got = append(got, f.String())
@@ -359,8 +353,7 @@ func TestTheNearestExistingDirectoryIsTriedAndNoneIsMade(t *testing.T) {
 		if there || tried.path != above {
 			t.Errorf("%s: %s, there: %v", path, tried.path, there)
 		}
-		temp, err := tried.TempFile(nil)
-		must.Do(t, err)
+		temp := must.Get(tried.TempFile(nil))(t)
 		temp.Discard()
 		must.Do(t, tried.Close())
 	}

@@ -24,8 +24,7 @@ func closed(d *Dir) *Dir { return &Dir{path: d.path, fd: -1, uid: d.uid, entered
 // onlyToRead opens the lock "x" so that it cannot be written.
 func onlyToRead(t *testing.T, d *Dir) *Active {
 	t.Helper()
-	f, err := d.openFile("lock.x", unix.O_RDONLY)
-	must.Do(t, err)
+	f := must.Get(d.openFile("lock.x", unix.O_RDONLY))(t)
 	a := &Active{file: *f}
 	must.Do(t, a.load())
 	t.Cleanup(func() { a.Close() })
@@ -67,8 +66,7 @@ func TestMarkedReportsTheFailureOfWhatItCalls(t *testing.T) {
 // openFiles counts this process's descriptors.
 func openFiles(t *testing.T) int {
 	t.Helper()
-	list, err := os.ReadDir("/proc/self/fd")
-	must.Do(t, err)
+	list := must.Get(os.ReadDir("/proc/self/fd"))(t)
 	return len(list)
 }
 
@@ -288,8 +286,7 @@ func TestATemporaryFileThatDoesNotFitIsAnErrorAndLeavesNothing(t *testing.T) {
 			temp.Discard()
 			t.Error("no error")
 		}
-		large, err := record.ParseMemory([]byte("x=" + string(make([]byte, 1<<16)) + "\n"))
-		must.Do(t, err)
+		large := must.Get(record.ParseMemory([]byte("x=" + string(make([]byte, 1<<16)) + "\n")))(t)
 		if err := d.MakeLast("x", large); err == nil {
 			t.Error("a last lock: no error")
 		}
@@ -300,8 +297,7 @@ func TestATemporaryFileThatDoesNotFitIsAnErrorAndLeavesNothing(t *testing.T) {
 func TestTheHolderIsTheProcessWithTheFlockOfThisInode(t *testing.T) {
 	d := lockedDir(t)
 	a, other := active(t, d), active(t, d)
-	last, err := os.Create(d.Path("last.x"))
-	must.Do(t, err)
+	last := must.Get(os.Create(d.Path("last.x")))(t)
 	defer last.Close()
 	must.Do(t, unix.Flock(int(last.Fd()), unix.LOCK_EX))
 	lock := unix.Flock_t{Type: unix.F_WRLCK}
@@ -323,14 +319,13 @@ func TestAnotherUsersDirectoryMayNotHoldAThirdUsersFile(t *testing.T) {
 	d := lockedDir(t)
 	foreign := &Dir{path: d.path, fd: d.fd, uid: 4711} // as when root reads a user's directory
 	must.Do(t, os.Chown(d.Path("lock.x"), 4711, 4711))
-	a, err := foreign.Active("x")
-	must.Do(t, err)
+	a := must.Get(foreign.Active("x"))(t)
 	if uid := a.Job().FileUID; uid != 4711 {
 		t.Errorf("it is of %d", uid)
 	}
 	a.Close()
 	must.Do(t, os.Chown(d.Path("lock.x"), 4712, 4712))
-	_, err = foreign.Active("x")
+	_, err := foreign.Active("x")
 	refused(t, "a third user's", err)
 }
 
