@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"adlock/lib/fault"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
@@ -96,22 +94,6 @@ func TestADryRunNamesTheProcessInTheWay(t *testing.T) {
 		if granted, reason, err := inWords(k.DryRun(&newcomer)); granted || !regexp.MustCompile(want).MatchString(reason) || err != nil {
 			t.Errorf("%v: %s, %v; want %s", granted, reason, err, want)
 		}
-	}
-}
-
-func TestADryRunSaysThatASlotCannotBeRead(t *testing.T) {
-	k := newLocker(t)
-	wantVerdict(t, k, slotted(sleeper(t), "other", 1), locker.Acquired)
-	r := slotted(sleeper(t), "x", 1)
-	met, err := failing(t, k, unix.SYS_OPENAT, 1, func() error {
-		granted, _, err := inWords(k.DryRun(&r))
-		if granted {
-			t.Error("it is granted")
-		}
-		return err
-	})
-	if !met || fault.KindOf(err) != fault.IO {
-		t.Errorf("met %v: %v", met, err)
 	}
 }
 

@@ -156,7 +156,11 @@ func steps(t *testing.T, k *Locker, owner, gone process.Identity) map[string]fun
 				return err
 			}
 		},
-		"foretell":                 func() func() error { taken(ask(owner)); return foretelling(k, ask(gone)) },
+		"foretell": func() func() error { taken(ask(owner)); return foretelling(k, ask(gone)) },
+		"foretell beside a slot": func() func() error {
+			taken(slotted(owner, "other", 1))
+			return foretelling(k, slotted(gone, "x", 1))
+		},
 		"foretell beside a reader": func() func() error { taken(sharing(ask(owner))); return foretelling(k, ask(gone)) },
 	}
 }

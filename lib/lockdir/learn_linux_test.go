@@ -12,7 +12,6 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/learn"
-	"adlock/lib/limit"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/process"
@@ -58,14 +57,6 @@ func complete(t *testing.T, k *Locker, owner process.Identity, n int, d time.Dur
 		release(t, k, held)
 		dueNow(t, k)
 	}
-}
-
-func TestAnAtomWithoutRunsHasNoLearnedLimit(t *testing.T) {
-	k := newLocker(t)
-	if o := wantVerdict(t, k, learner(sleeper(t)), locker.Acquired); o.ExpireAfter != limit.Never {
-		t.Errorf("ExpireAfter is %s", o.ExpireAfter)
-	}
-	wantVerdict(t, k, learner(sleeper(t)), locker.Busy)
 }
 
 func TestLearnedLimitsAreInTheLockAndTheRunlog(t *testing.T) {

@@ -355,6 +355,7 @@ func TestTheWaitingOfAStoresNewcomerIsCounted(t *testing.T) {
 	}{
 		{locker.Request{Wait: 2 * time.Hour, WaitSince: since(90 * time.Minute)}, 30 * time.Minute, 90 * time.Minute},
 		{locker.Request{WaitSince: since(90 * time.Minute)}, 0, 0}, // it does not wait
+		{locker.Request{Wait: time.Hour}, time.Hour, 0},
 		{locker.Request{Wait: 1, WaitSince: since(time.Hour)}, -time.Hour, time.Hour},
 	} {
 		w := locker.NewWaiting(&c.r)

@@ -21,9 +21,7 @@ func TestFullDiskTearsOneLine(t *testing.T) {
 		need.Skip(t, "cannot mount a tmpfs: ", err)
 	}
 	defer func() {
-		if err := unix.Unmount(dir, 0); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, unix.Unmount(dir, 0))
 	}()
 	log := &Log{Dir: dir, Host: testHost}
 	written := 0

@@ -91,9 +91,7 @@ func TestEndingALargerJobSignalsANestedJobOnce(t *testing.T) {
 		}
 	}
 	st.stdin.Close()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	must.Do(t, <-ended)
 	st.end()
 	st.setup.Report = inner
 	mustBeGone(t, rep.PID, st.report().PID)

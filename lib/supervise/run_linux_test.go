@@ -14,22 +14,6 @@ import (
 	"testing"
 )
 
-func TestStatusPassesThrough(t *testing.T) {
-	for _, c := range []struct {
-		script string
-		status int
-		signal syscall.Signal
-	}{
-		{"exit 0", 0, 0}, {"exit 3", 3, 0}, {"exit 255", 255, 0},
-		{"kill -TERM $$", 143, syscall.SIGTERM}, {"kill -KILL $$", 137, syscall.SIGKILL},
-	} {
-		r := rehearse(t, setup{Args: sh("", c.script)}).wantPlay(c.status).Result
-		if r.Signal != c.signal || !r.Started || r.Ended || r.Expired {
-			t.Errorf("%q: %+v", c.script, r)
-		}
-	}
-}
-
 func TestInputPassesThrough(t *testing.T) {
 	st := rehearse(t, setup{Args: sh("", "cat; echo after")})
 	st.cmd.Stdin = strings.NewReader("from input\n")

@@ -80,20 +80,6 @@ func TestKeyboardsSignalsComeOnce(t *testing.T) {
 	}
 }
 
-// The script uses wait, because dash loses an INT that comes while it starts a foreground command.
-func TestTypedInterruptEndsTheJob(t *testing.T) {
-	dir := t.TempDir()
-	st := rehearse(t, setup{Args: sh(dir, `setsid sleep 300 & echo $! >"$1/session"; wait`)})
-	terminal := st.onTerminal(false)
-	st.begin()
-	left := pidIn(t, filepath.Join(dir, "session"))
-	typeKey(t, terminal, controlC)
-	if rep := st.wantEnd(130); !rep.Result.Ended {
-		t.Errorf("%+v", rep.Result)
-	}
-	mustBeGone(t, left)
-}
-
 // No shell could continue a stopped process here, so the kernel stops none. A supervisor that
 // stopped itself would hang for good.
 func TestControlZWithoutJobControlStopsNoProcess(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"adlock/lib/lease"
 	"adlock/lib/lease/ftp"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/relay"
 )
 
@@ -76,9 +77,7 @@ func carriedOut(t *testing.T, r *relay.Relay, done func() bool, ask func() error
 	}
 	r.Drop()
 	r.Mend()
-	if err := <-asked; err != nil {
-		t.Error(err)
-	}
+	must.Do(t, <-asked)
 }
 
 // unanswered returns the store through a relay that drops all that the server sends after a rename

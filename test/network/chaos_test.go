@@ -393,27 +393,9 @@ func removeKeys(c *chaos) {
 			return
 		}
 		struck[token] = true
-		if strings.Contains(key, "/line/") {
-			c.removed(ctl(c, c.cluster, "get", "--print-value-only", key))
-		}
 		c.say("%s is removed", key)
 		ctl(c, c.cluster, "del", key)
 	})
-}
-
-// removed notes that the process of the record loses its place.
-func (c *chaos) removed(record string) {
-	pid, _, _ := strings.Cut(record, "\n")
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, a := range c.attempts {
-		if a.done == 0 && itoa(a.cmd.Process.Pid) == pid {
-			a.Attacked = true
-			if a.runs() {
-				a.Lost = process.Boottime()
-			}
-		}
-	}
 }
 
 // meddle changes the content of the cluster, again and again.

@@ -74,9 +74,7 @@ func TestFTPOwnerThatWasSlowIsNotPassedOnceItHasItsRecord(t *testing.T) {
 	if seen, err := place.Look(ctx); err != nil || !seen.Held || seen.Bare {
 		t.Errorf("%+v, %v", seen, err)
 	}
-	if err := slow.Renew(ctx); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, slow.Renew(ctx))
 }
 
 func TestARefusalOfFTPIsReportedAsNotPermitted(t *testing.T) {

@@ -385,9 +385,7 @@ func TestAnAnswerOverFTPThatComesTooLateIsDropped(t *testing.T) {
 				t.Error(err)
 			}
 			for range 3 {
-				if err := place.Renew(ctx); err != nil {
-					t.Error(err)
-				}
+				must.Do(t, place.Renew(ctx))
 			}
 		})
 	}

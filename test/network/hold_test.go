@@ -8,7 +8,6 @@ import (
 	"syscall"
 	"testing"
 
-	"adlock/lib/lease"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 )
@@ -145,21 +144,6 @@ func TestAProgramKeepsItsAtomOfAStoreWhenHoldIsKilled(t *testing.T) {
 	helper.KillSession(p.program.PID)
 	b.run(t, "echo ran", "--wait=60s").Ran(t)
 	a.clean(t)
-}
-
-func TestAProgramWhoseHolderIsKilledEndsWithAMessage(t *testing.T) {
-	t.Parallel()
-	a, _ := onEtcd(t)
-	a.leased(lease.DefaultLease) // its watchdog pauses for a part of it
-	p := a.asks(t, "trap '' INT; answer; ended; await never")
-	p.holds()
-	must.Do(t, syscall.Kill(holderOf(t, p.program.PID), syscall.SIGKILL))
-	if status := p.program.Wait(t); status < 128 {
-		t.Errorf("its status is %d", status)
-	}
-	if told := p.told(); len(told) < 2 || !strings.HasPrefix(told[1], "lost ") {
-		t.Errorf("told %q", told)
-	}
 }
 
 func TestAProgramOfAStoreEndsItsWaiting(t *testing.T) {

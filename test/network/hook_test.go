@@ -70,16 +70,6 @@ func TestTheHookGetsTheRunsUnderAStore(t *testing.T) {
 	})
 }
 
-func TestTheHookGetsAScriptsRunInAStore(t *testing.T) {
-	t.Parallel()
-	h, _ := onEtcd(t)
-	file := h.notes(t)
-	if r := h.script(`adlock_with o x -- sh -c 'exit 3'`).Run(t); r.Status != 3 {
-		t.Fatalf("%+v", r)
-	}
-	are(t, told(t, file, 1), [2]string{"fail p.shared.o.x ", ": o x: failed with status 3"})
-}
-
 func TestBothSidesAndHooksReportAForcedEndingInAStore(t *testing.T) {
 	t.Parallel()
 	a, b := onEtcd(t)

@@ -110,17 +110,6 @@ func TestOneOfTheNewcomersThatEndAnOwnerSaysSo(t *testing.T) {
 	})
 }
 
-func TestOneOfTheReadersThatEndAWriterSaysSo(t *testing.T) {
-	a, b := onEtcd(t)
-	for range 3 {
-		owner := a.start(t, "trap '' INT; "+ready+"sleep 60; sleep 60")
-		saysOnce(t, owner, b.allRun(t, 4, "sleep 1", "--shared", "--expire-after=1s"))
-	}
-	if log := b.runlog(); strings.Count(log, "event=takeover ") != 3 {
-		t.Errorf("the runlog has %s", log)
-	}
-}
-
 // The runlog has one end for each run: of several newcomers that find the owner dead, one stamps
 // for it and reports.
 func TestOneOfTheNewcomersThatFindAnOwnerDeadSaysSo(t *testing.T) {

@@ -137,9 +137,7 @@ func TestTheFirstInALineIsListedAsItsOwner(t *testing.T) {
 		}
 		h.wants(t, `(?m)^p o x +running \S+ .* 7 on dax .*\n  waiting for process 7 on dax: pid 8 on dax$`, "status")
 		h.verb(t, "clear", "p o x").Refused(t, 77, "its owner lives")
-		if err := errors.Join(leave(ctx, first, nil), leave(ctx, second, nil)); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, errors.Join(leave(ctx, first, nil), leave(ctx, second, nil)))
 	}
 }
 

@@ -174,9 +174,7 @@ func asks(t *testing.T, a, b lease.Store) {
 	if seen, err := waiter.Look(ctx); err != nil || seen.Owner.Stuck != "it cannot" {
 		t.Errorf("%+v, %v", seen.Owner, err)
 	}
-	if err := waiter.Leave(ctx, nil); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, waiter.Leave(ctx, nil))
 }
 
 func removesOnce(t *testing.T, a, b lease.Store) {

@@ -85,7 +85,5 @@ func TestAnErrorWithMoreWordsKeepsThemAndItsKind(t *testing.T) {
 			t.Errorf("%v, kind %v; want %s", err, fault.KindOf(err), text)
 		}
 	}
-	if err := FailureOf(nil).Err(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, FailureOf(nil).Err())
 }

@@ -13,7 +13,6 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/fault"
-	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/test/support/must"
@@ -288,16 +287,6 @@ func onlyToStat(t *testing.T, d *Dir) *file {
 	return f
 }
 
-// A lock that has become too large is damaged, and no longer the one that was read.
-func TestALockThatGrewTooLargeIsLost(t *testing.T) {
-	d := lockedDir(t)
-	a := active(t, d)
-	must.Do(t, os.Truncate(d.Path("lock.x"), 1<<40))
-	if err := a.Guard(0); !errors.Is(err, locker.ErrLost) {
-		t.Errorf("got %v", err)
-	}
-}
-
 func TestALastLockThatCannotBePlacedIsAnError(t *testing.T) {
 	d := newDir(t)
 	long := atom.Name(strings.Repeat("x", 300))
@@ -313,17 +302,5 @@ func TestALastLockThatCannotBePlacedIsAnError(t *testing.T) {
 	must.Do(t, d.placeLast("x", record.Memory{}, nil, (*TempFile).Link)) // another process has made it meanwhile
 	if l := last(t, d); l.Memory.Atom != motd {
 		t.Errorf("%+v", l.Memory)
-	}
-}
-
-func TestAFreeLockIsNoError(t *testing.T) {
-	d := newDir(t)
-	if readers, err := d.Readers("x"); err != nil || readers != nil {
-		t.Errorf("readers %q, %v", readers, err)
-	}
-	done := false
-	must.Do(t, d.Marked("x", func() error { done = true; return nil }))
-	if !done {
-		t.Error("without readers nothing is done")
 	}
 }

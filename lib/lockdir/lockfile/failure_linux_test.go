@@ -294,19 +294,6 @@ func TestATemporaryFileThatDoesNotFitIsAnErrorAndLeavesNothing(t *testing.T) {
 	mustHold(t, d)
 }
 
-func TestTheHolderIsTheProcessWithTheFlockOfThisInode(t *testing.T) {
-	d := lockedDir(t)
-	a, other := active(t, d), active(t, d)
-	last := must.Get(os.Create(d.Path("last.x")))(t)
-	defer last.Close()
-	must.Do(t, unix.Flock(int(last.Fd()), unix.LOCK_EX))
-	lock := unix.Flock_t{Type: unix.F_WRLCK}
-	must.Do(t, unix.FcntlFlock(uintptr(a.fd), unix.F_SETLK, &lock)) // of another kind
-	wantHolder(t, a, 0)
-	must.Do(t, other.Guard(0))
-	wantHolder(t, a, os.Getpid())
-}
-
 func wantHolder(t *testing.T, a *Active, want int) {
 	t.Helper()
 	if holder := a.GuardHolder(); holder != want {
@@ -352,11 +339,5 @@ func TestARefusalToMakeAFileHasItsOwnStatus(t *testing.T) {
 		if got := fault.KindOf(openFailed("/nowhere/at/all", err)); got != want {
 			t.Errorf("opening: %v: status %d, want %d", err, got, want)
 		}
-	}
-}
-
-func TestADirectoryIsMadeOnlyWhereItsParentIsOne(t *testing.T) {
-	if _, err := Create("/proc/self/nothing/below"); err == nil {
-		t.Error("made")
 	}
 }

@@ -61,20 +61,6 @@ func TestADiscardedTemporaryFileLeavesNothing(t *testing.T) {
 	})
 }
 
-func TestATemporaryFileReplacesWhatHasTheName(t *testing.T) {
-	eachWay(t, func(t *testing.T, d *Dir, temp func() *TempFile) {
-		old, fresh := temp(), temp()
-		defer old.Close()
-		defer fresh.Close()
-		must.Do(t, old.Link("lock.x"))
-		must.Do(t, fresh.Replace("lock.x"))
-		mustHold(t, d, "lock.x")
-		if mine, err := fresh.named(); !mine || err != nil {
-			t.Errorf("the new one does not have the name (%v)", err)
-		}
-	})
-}
-
 func TestATemporaryFileIsWithdrawnOnlyWhileItHasTheName(t *testing.T) {
 	eachWay(t, func(t *testing.T, d *Dir, temp func() *TempFile) {
 		mine, other := temp(), temp()
