@@ -106,7 +106,6 @@ type pair struct {
 	right []string
 }
 
-// A lock is found behind the other words of a line. A line that is cut off is no mistake.
 func TestALockIsFoundBehindWrappersAndOptions(t *testing.T) {
 	c := &Checker{Options: run.Options()} // without anything of a machine
 	for _, command := range []string{

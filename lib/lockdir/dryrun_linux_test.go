@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"adlock/lib/fault"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
@@ -15,7 +17,6 @@ import (
 	"adlock/test/support/must"
 )
 
-// A dry run asks the same question as a request, says why, and changes nothing.
 func TestADryRunAnswersAsARequestDoes(t *testing.T) {
 	owner, gone, newcomer := sleeper(t), dead(t), sleeper(t)
 	elsewhere := owner
@@ -97,7 +98,22 @@ func TestADryRunNamesTheProcessInTheWay(t *testing.T) {
 	}
 }
 
-// A damaged slot fails a run that comes to it, and no other.
+func TestADryRunSaysThatASlotCannotBeRead(t *testing.T) {
+	k := newLocker(t)
+	wantVerdict(t, k, slotted(sleeper(t), "other", 1), locker.Acquired)
+	r := slotted(sleeper(t), "x", 1)
+	met, err := failing(t, k, unix.SYS_OPENAT, 1, func() error {
+		granted, _, err := inWords(k.DryRun(&r))
+		if granted {
+			t.Error("it is granted")
+		}
+		return err
+	})
+	if !met || fault.KindOf(err) != fault.IO {
+		t.Errorf("met %v: %v", met, err)
+	}
+}
+
 func TestADryRunSaysThatASlotIsDamagedWhereARunWouldComeToIt(t *testing.T) {
 	nothing := func(*Locker, locker.Request) {}
 	has := func(owner process.Identity) func(*Locker, locker.Request) {

@@ -156,11 +156,7 @@ func steps(t *testing.T, k *Locker, owner, gone process.Identity) map[string]fun
 				return err
 			}
 		},
-		"foretell": func() func() error { taken(ask(owner)); return foretelling(k, ask(gone)) },
-		"foretell beside a slot": func() func() error {
-			taken(slotted(owner, "other", 1))
-			return foretelling(k, slotted(gone, "x", 1))
-		},
+		"foretell":                 func() func() error { taken(ask(owner)); return foretelling(k, ask(gone)) },
 		"foretell beside a reader": func() func() error { taken(sharing(ask(owner))); return foretelling(k, ask(gone)) },
 	}
 }
@@ -235,7 +231,6 @@ func openFiles(t *testing.T, k *Locker) (n int) {
 	return n
 }
 
-// Whichever call fails, the error is reported and no file stays open.
 func TestNoFailureIsSwallowed(t *testing.T) {
 	owner, gone := sleeper(t), dead(t)
 	for name := range steps(t, nil, owner, gone) {

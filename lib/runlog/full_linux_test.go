@@ -13,7 +13,6 @@ import (
 	"adlock/test/support/need"
 )
 
-// The test mounts a small file system, fills it up, and makes it read-only.
 func TestFullDiskTearsOneLine(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "small")
 	must.Do(t, os.Mkdir(dir, 0o700))

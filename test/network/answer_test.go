@@ -50,7 +50,6 @@ func TestAReleaseWithoutAnAnswerIsNotReportedAsLost(t *testing.T) {
 	})
 }
 
-// A `tune --reset` whose answer was lost is repeated, and finds nothing to reset.
 func TestAForgettingThatWasCarriedOutAndNotAnsweredSucceeds(t *testing.T) {
 	t.Parallel()
 	f := startFTP(t, "")

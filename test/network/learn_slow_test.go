@@ -56,8 +56,6 @@ func TestALearnedLimitInAStoreEndsOnlyAnIdleJob(t *testing.T) {
 	})
 }
 
-// The owner learns that its job was ended at its limit, even though a newcomer asked for the
-// ending.
 func TestAnOwnerThatIsAskedToEndItsJobLearnsFromIt(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		owner := a.start(t, "sleep 60", "--if-elapsed=auto", "--expire-after=1s")

@@ -73,7 +73,6 @@ func TestAnOwnerOnFTPThatHasLostItsGenerationNotesNothingThere(t *testing.T) {
 	}
 }
 
-// An owner whose record was removed writes it again, and stays.
 func TestAnOwnerOnFTPWhoseRecordWasRemovedPutsItAgain(t *testing.T) {
 	f := startFTP(t, "")
 	h := f.host(t).brief()

@@ -301,7 +301,6 @@ func TestPageOfNothingSaysSo(t *testing.T) {
 	}
 }
 
-// An atom that never ran has no runtimes.
 func TestPageOfDenialsAloneHasNoRuntimes(t *testing.T) {
 	s := &story.Story{}
 	s.Job("p run x", 0, time.Hour).Deny(time.Minute, "full", 3, time.Minute)

@@ -220,7 +220,6 @@ func TestNarrowPictureHasTheSameInLessWidth(t *testing.T) {
 	}
 }
 
-// Every point of a picture lies in it, whatever the runtimes are.
 func TestRuntimesOfAnyLengthFitTheirPicture(t *testing.T) {
 	for _, held := range []time.Duration{0, time.Nanosecond, time.Second, 400 * 24 * time.Hour} {
 		for _, limits := range []time.Duration{0, time.Second, limit.Never} {

@@ -70,7 +70,6 @@ func openFiles(t *testing.T) int {
 	return len(list)
 }
 
-// What succeeds and what fails is tried below.
 func TestNothingThatIsRefusedStaysOpen(t *testing.T) {
 	lax := t.TempDir()
 	must.Do(t, os.Chmod(lax, 0o777))
@@ -187,7 +186,6 @@ func (d *Dir) placed(place func(*TempFile, string) error, name string) error {
 	return place(temp, name)
 }
 
-// Whichever call fails, the error is reported and no file stays open.
 func TestNoFailureIsSwallowed(t *testing.T) {
 	calls := map[string]int{
 		"openat": unix.SYS_OPENAT, "newfstatat": unix.SYS_NEWFSTATAT, "fstat": unix.SYS_FSTAT, "flock": unix.SYS_FLOCK,
