@@ -112,13 +112,6 @@ func TestRunlogIsRotatedAtMax(t *testing.T) {
 	same(t, operands(t, dir), "c", "d", "e")
 }
 
-func TestLineLongerThanMaxIsWritten(t *testing.T) {
-	dir := folderOf(t)
-	log := &Log{Dir: dir, Host: testHost, Max: 1}
-	mustAppend(t, log, "a", "b", "c")
-	same(t, operands(t, dir), "b", "c")
-}
-
 func TestLineThatIsAbsurdlyLongIsRefused(t *testing.T) {
 	dir, log := emptyLog(t)
 	mustAppend(t, log, strings.Repeat("a", maxLine-200))

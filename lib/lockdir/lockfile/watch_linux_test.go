@@ -123,28 +123,6 @@ func TestALockThatAnotherReplacesEndsAWait(t *testing.T) {
 	woken(t, d, seen, func() error { return os.Remove(d.Path(read)) }, time.Hour)
 }
 
-func TestAnothersLockThatGoesEndsNoWait(t *testing.T) {
-	d := newDir(t)
-	for _, file := range []string{"lock.p.h.o.x", "lock.q.h.o.x"} {
-		planted(t, d, file)
-	}
-	polls, seen := 0, stands(t, d, "lock.p.h.o.x")
-	intercept.Run(t, func() {
-		w := NewWatch(d)
-		defer w.Close()
-		must.Do(t, os.Remove(d.Path("lock.q.h.o.x")))
-		w.Wait(seen, nil, nil, time.Hour)
-	}, func(intercept.Call) unix.Errno {
-		if polls++; polls == 2 {
-			must.Do(t, os.Remove(d.Path("lock.p.h.o.x")))
-		}
-		return 0
-	}, unix.SYS_PPOLL)
-	if polls < 2 {
-		t.Errorf("back after %d polls", polls)
-	}
-}
-
 func TestAWatchWakesWhenTheOwnerDies(t *testing.T) {
 	owner := run(t, "sleep", "60")
 	before := helper.Anonymous(t, "pidfd")
