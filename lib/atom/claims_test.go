@@ -19,9 +19,7 @@ func TestEmptyPartsAndNullBytesAreRefused(t *testing.T) {
 			}
 		}
 	}
-	if err := (ofParts("p", "h", "o", "x")).Check(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, (ofParts("p", "h", "o", "x")).Check())
 }
 
 func TestEveryLetterAndDigitIsKept(t *testing.T) {

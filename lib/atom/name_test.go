@@ -106,9 +106,7 @@ func TestAnotherAtomOfTheSameNameIsAnError(t *testing.T) {
 	other := mine
 	other.Operand = "y"
 	for _, found := range []Atom{mine, {}} {
-		if err := mine.CheckFound("lock.p.h.o.x", found); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, mine.CheckFound("lock.p.h.o.x", found))
 	}
 	const want = "lock.p.h.o.x: is the lock of another atom with the same name: p on h: o y (wanted: p on h: o x)"
 	if err := mine.CheckFound("lock.p.h.o.x", other); err == nil || err.Error() != want || fault.KindOf(err) != fault.System {
@@ -122,9 +120,7 @@ func TestAnotherCommandOfTheSameNameIsAnError(t *testing.T) {
 	unknown, other := mine, mine
 	unknown.Command, other.Command = "", "p -b"
 	for _, found := range []Atom{mine, unknown, {}} {
-		if err := errors.Join(mine.CheckFound("lock", found), unknown.CheckFound("lock", found)); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, errors.Join(mine.CheckFound("lock", found), unknown.CheckFound("lock", found)))
 	}
 	// The error names no command: commands hold passwords, and errors reach mails, runlog and hooks.
 	const want = "lock: is the lock of another command with the same name and sum, p-1 (to see that command: adlock status)"

@@ -139,9 +139,7 @@ ADLOCK_IF_ELAPSED
 	if got := FromFiles("adlock.h.run.a"); len(got) != 1 || got["ADLOCK_NOTICE"].Value != "1h" {
 		t.Error(got)
 	}
-	if _, err := Dir(); err != nil {
-		t.Error(err)
-	}
+	must.Get(Dir())(t)
 }
 
 func TestABadLeaseIsReportedAndIgnored(t *testing.T) {

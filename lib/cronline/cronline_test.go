@@ -107,7 +107,6 @@ func TestACommandThatLocksByItselfIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A shell skips exactly the words that are taken for adlock's, and finds the same words.
 func TestShellsSkipTheWordsForAdlock(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pieces := []string{":", " ", " ", ";", "\t", "n", "-", "%", "ADLOCK_X", "=", "'", `"`, `\`, "ü", "\r", "\n", "&", "|", "$", "(", ")", "<", "#", "!", "{", "}", "*", "~", "^", "`", "[", "?"}

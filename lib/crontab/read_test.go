@@ -144,24 +144,6 @@ func together(lines []Line) (text string) {
 	return text
 }
 
-func TestEveryRealCrontabIsReadAndPutTogetherAgain(t *testing.T) {
-	for name, text := range crontabs(t) {
-		lines := Read(text, hasUsers(name))
-		if together(lines) != text {
-			t.Errorf("%s is not what it was", name)
-		}
-		err := Refuse(lines)
-		if refused := name == "odd-anacrontab" || name == "bsd-minix"; refused != (err != nil) {
-			t.Errorf("%s: %v", name, err)
-		}
-		for _, l := range lines {
-			if l.Kind == Unknown && err == nil {
-				t.Errorf("%s:%d is not understood: %s", name, l.Number, l.Why)
-			}
-		}
-	}
-}
-
 func TestAFileThatIsNoCrontabIsRefusedWithALine(t *testing.T) {
 	for text, want := range map[string]string{
 		"#!/bin/sh\nA=b\nif x; then\n\ty\nfi\n":     `line 3: neither a comment nor a variable, and too short for a schedule of five fields and a command`,

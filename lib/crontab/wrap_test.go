@@ -138,9 +138,7 @@ func TestTheLimitIsOneAndAHalfTimesTheSchedule(t *testing.T) {
 		if !strings.Contains(wrapped, " --expire-after "+want+" -- x") {
 			t.Errorf("%s: %s %s, want %s", schedule, wrapped, why, want)
 		}
-		if _, err := limit.Parse(want); err != nil {
-			t.Error(err)
-		}
+		must.Get(limit.Parse(want))(t)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"adlock/lib/runlog"
 	"adlock/lib/sysfile"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 // systemLog puts a log in place of the machine's. next returns its next message; "": there is none.
@@ -28,9 +29,7 @@ func systemLog(t *testing.T) (next func() string) {
 		t.Cleanup(func() { unix.Close(socket) })
 		err = unix.Bind(socket, &unix.SockaddrUnix{Name: logSocket})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return func() string {
 		text := make([]byte, 64<<10)
 		n, _ := unix.Read(socket, text) // a message is there at once, or never

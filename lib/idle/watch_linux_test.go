@@ -136,7 +136,6 @@ func TestAMemberThatMayNotBeReadCountsAsWork(t *testing.T) {
 	}
 }
 
-// A thread that works beside a first one that sleeps is seen.
 func TestEachThreadIsLookedAt(t *testing.T) {
 	ready := actor.File(t, "ready")
 	a := actor.Play(t, actor.Leads, "spinner", ready)

@@ -148,7 +148,6 @@ func TestAGroupIsKilledOnlyWhereAllInItAreToDie(t *testing.T) {
 	}
 }
 
-// The chase ends with the first failure, even if the next Record would succeed.
 func TestAChildThatCouldNotBeRecordedEndsTheChase(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	actor.Undying(t, a)

@@ -162,9 +162,7 @@ func TestTheLastScanDecidesAfterTheLastStage(t *testing.T) {
 		a := actor.Sleeper(t, actor.Leads)
 		h := hunted(t, a)
 		a.Kill()
-		if err := (Killer{}).outlived(h); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, (Killer{}).outlived(h))
 	})
 	t.Run("the process table cannot be read", func(t *testing.T) {
 		h := hunted(t, actor.Sleeper(t, actor.Leads))

@@ -263,7 +263,6 @@ func TestProcessesToSpareAreKnown(t *testing.T) {
 	}
 }
 
-// If a process cannot be read, the result is an error, and no process is signalled.
 func TestTooFewDescriptorsAreAnError(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	id := idOf(a)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -14,24 +13,16 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/limit"
 	"adlock/lib/process"
+	"adlock/test/support/actor"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
-// sleeper is another process, and a channel for the end of it.
-func sleeper(t *testing.T) (process.Identity, *exec.Cmd, chan error) {
+// sleeper is another process.
+func sleeper(t *testing.T) (process.Identity, *actor.Actor) {
 	t.Helper()
-	c := exec.Command("sleep", "60")
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- c.Wait() }()
-	t.Cleanup(func() { _ = c.Process.Kill() })
-	id, err := process.Of(c.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return id, c, ended
+	a := actor.Sleeper(t, actor.Leads)
+	return must.Get(process.Of(a.PID()))(t), a
 }
 
 // The lease may be nearly over when the atom becomes free: this process stood still, or the store
@@ -45,25 +36,20 @@ func TestAWinnerWithANearlySpentLeaseIsNotEndedByItsWatchdog(t *testing.T) {
 	p.await = func() { l.stands.Load().renewed.Add(-int64(p.Lease() * 11 / 12)) }
 	r := newcomer(time.Minute)
 	r.End = make(chan time.Duration, 1)
-	var ended chan error
-	r.Owner, _, ended = sleeper(t)
+	r.Owner, _ = sleeper(t)
 	defer take(t, l, r)()
 	if l.held.dueIn(5) == 0 {
 		t.Error("it begins with a lease that is nearly over")
 	}
-	select {
-	case err := <-ended:
-		t.Errorf("its watchdog ended it before it had begun: %v", err)
-	case <-time.After(time.Second): // a watchdog that is armed for a past moment ends the owner at once
+	time.Sleep(time.Second) // a watchdog that is armed for a past moment ends the owner at once
+	if r.Owner.Life() != process.Alive {
+		t.Error("its watchdog ended it before it had begun")
 	}
 }
 
 // A watchdog that is started ahead may be killed while its owner waits, or may never have started.
 func TestAWinnerReplacesAWatchdogThatIsGone(t *testing.T) {
-	me, err := process.Of(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	me := must.Get(process.Of(os.Getpid()))(t)
 	watchdogs := func(claim string, want int) (pids []int) {
 		helper.Eventually(t, claim, func() bool {
 			pids = helper.WatchdogsOf(me.PID)

@@ -10,21 +10,19 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/lib/runlog"
+	"adlock/test/support/must"
 )
 
 // A look may find the lock of an owner that releases it and exits before the newcomer asks whether it
 // lives.
 func TestAnOwnerThatReleasedBeforeItDiedWasEnded(t *testing.T) {
-	owner, c, ended := sleeper(t)
-	node, err := NodeName()
-	if err != nil {
-		t.Fatal(err)
-	}
+	owner, a := sleeper(t)
+	node := must.Get(NodeName())(t)
 	held := Snapshot{Now: time.Now(), Held: true, Age: 2 * time.Hour, Owner: Record{Node: node, Taken: time.Now().Add(-2 * time.Hour)}}
 	held.Owner.Atom, held.Owner.Owner, held.Owner.Token = odd, owner, record.NewToken()
 	released := Snapshot{Now: time.Now(), Last: Last{Token: held.Owner.Token, Node: node}}
 	released.Last.Completed = time.Now()
-	p := &scriptedPlace{looks: []Snapshot{held, released}, await: func() { _ = c.Process.Kill(); <-ended }}
+	p := &scriptedPlace{looks: []Snapshot{held, released}, await: a.Kill}
 	l, log := behind(p, held), &runlog.Log{Dir: t.TempDir(), Host: "h"}
 	l.Recorder = locker.Recorder{Log: log}
 	r := newcomer(0)
@@ -37,10 +35,9 @@ func TestAnOwnerThatReleasedBeforeItDiedWasEnded(t *testing.T) {
 
 // Cloned machines have one id: an owner in another boot may live on another machine.
 func TestAnotherBootProvesNoDeathInAStore(t *testing.T) {
-	dead, c, ended := sleeper(t)
-	_ = c.Process.Kill()
-	<-ended
-	elsewhere, _, _ := sleeper(t)
+	dead, a := sleeper(t)
+	a.Kill()
+	elsewhere, _ := sleeper(t)
 	elsewhere.Boot = "another"
 	for claim, c := range map[string]struct {
 		owner process.Identity

@@ -12,6 +12,7 @@ import (
 	"adlock/lib/orphan"
 	"adlock/lib/process"
 	"adlock/lib/runlog"
+	"adlock/test/support/must"
 )
 
 // A watchdog is another process of this test binary.
@@ -143,9 +144,7 @@ func take(t *testing.T, l *Locker, r locker.Request) (giveBack func()) {
 	}
 	return func() {
 		t.Helper()
-		if err := l.Release(locker.ReleaseRequest{}); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, l.Release(locker.ReleaseRequest{}))
 	}
 }
 

@@ -18,11 +18,9 @@ import (
 // wholeOf returns every file of the directory with its content and mtime.
 func wholeOf(t *testing.T, k *Locker) (all string) {
 	t.Helper()
-	entries, err := os.ReadDir(k.Dir.Path("."))
-	must.Do(t, err)
+	entries := must.Get(os.ReadDir(k.Dir.Path(".")))(t)
 	for _, entry := range entries {
-		info, err := entry.Info()
-		must.Do(t, err)
+		info := must.Get(entry.Info())(t)
 		all += entry.Name() + " " + info.ModTime().String() + " " + contentOf(t, k, entry.Name()) + "\n"
 	}
 	return all

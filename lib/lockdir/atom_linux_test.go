@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -38,8 +37,7 @@ func newLocker(t *testing.T) *Locker {
 	t.Helper()
 	path := t.TempDir()
 	must.Do(t, os.Chmod(path, 0o700))
-	dir, err := lockfile.Open(path)
-	must.Do(t, err)
+	dir := must.Get(lockfile.Open(path))(t)
 	t.Cleanup(func() { dir.Close() })
 	return &Locker{Dir: dir, Recorder: locker.Recorder{Log: &runlog.Log{Dir: path, Host: "dax"}}}
 }
@@ -64,9 +62,7 @@ func start(t *testing.T, script string) process.Identity {
 		syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
 		<-reaped
 	})
-	id, err := process.Of(command.Process.Pid)
-	must.Do(t, err)
-	return id
+	return must.Get(process.Of(command.Process.Pid))(t)
 }
 
 func sleeper(t *testing.T) process.Identity {
@@ -192,57 +188,13 @@ func plantFile(t *testing.T, k *Locker, file, content string, age time.Duration)
 
 func lastStamp(t *testing.T, k *Locker) time.Time {
 	t.Helper()
-	info, err := os.Stat(k.Dir.Path("last." + motdFiles))
-	must.Do(t, err)
+	info := must.Get(os.Stat(k.Dir.Path("last." + motdFiles)))(t)
 	return info.ModTime()
 }
 
 func setLast(t *testing.T, k *Locker, at time.Time) {
 	t.Helper()
 	must.Do(t, os.Chtimes(k.Dir.Path("last."+motdFiles), at, at))
-}
-
-func TestABusyAtomIsDeniedAndAReleasedOneIsTooSoonUntilIfElapsed(t *testing.T) {
-	k, owner, other := newLocker(t), sleeper(t), sleeper(t)
-	held := wantVerdict(t, k, ask(owner), locker.Acquired)
-	wantVerdict(t, k, ask(other), locker.Busy)
-	release(t, k, held)
-	again := ask(other)
-	again.Limits.IfElapsed = time.Hour
-	wantVerdict(t, k, again, locker.TooSoon)
-	setLast(t, k, time.Now().Add(-time.Hour-time.Minute))
-	wantVerdict(t, k, again, locker.Acquired)
-}
-
-func TestAnExpiredOwnerIsEndedUnlessItIsToBeLeft(t *testing.T) {
-	k, hung := newLocker(t), sleeper(t)
-	wantVerdict(t, k, ask(hung), locker.Acquired)
-	newcomer := hasty(sleeper(t))
-	newcomer.LeaveExpired = true
-	wantVerdict(t, k, newcomer, locker.Expired)
-	wantLife(t, hung, process.Alive)
-	newcomer.LeaveExpired = false
-	wantVerdict(t, k, newcomer, locker.Acquired)
-	wantLife(t, hung, process.Dead)
-}
-
-func TestAnAtomThatCallsItselfIsBusyWhateverItsAge(t *testing.T) {
-	k, me := newLocker(t), self(t)
-	wantVerdict(t, k, ask(me), locker.Acquired)
-	wantVerdict(t, k, hasty(me), locker.Busy)
-}
-
-func TestAnOwnerThatCannotBeCheckedIsBusyThenStuck(t *testing.T) {
-	k, elsewhere, newcomer := newLocker(t), sleeper(t), hasty(sleeper(t))
-	elsewhere.PIDNS++
-	wantVerdict(t, k, ask(elsewhere), locker.Acquired)
-	wantVerdict(t, k, ask(newcomer.Owner), locker.Busy)
-	_, err := k.Take(newcomer)
-	if fault.KindOf(err) != fault.NotPermitted || !strings.Contains(err.Error(), "adlock clear "+motdFiles) {
-		t.Errorf("stuck says %v", err)
-	}
-	must.Do(t, k.Clear(motdLock))
-	wantVerdict(t, k, newcomer, locker.Acquired)
 }
 
 func TestAReleaseWhoseGuardIsTakenChangesNothing(t *testing.T) {
@@ -419,17 +371,6 @@ func TestAWaitingNewcomerWakesWhenTheAtomIsFree(t *testing.T) {
 	}
 }
 
-func TestTooSoonIsWaitedForOnlyWhenAsked(t *testing.T) {
-	k, r := newLocker(t), ask(sleeper(t))
-	release(t, k, wantVerdict(t, k, r, locker.Acquired))
-	r.Limits.IfElapsed, r.Wait = time.Hour, time.Minute
-	setLast(t, k, time.Now().Add(30*time.Second-time.Hour))
-	wantVerdict(t, k, r, locker.TooSoon)
-	r.WaitElapsed = true
-	setLast(t, k, time.Now().Add(time.Second-time.Hour))
-	wantVerdict(t, k, r, locker.Acquired)
-}
-
 func TestPruneRemovesUnusedLastLocks(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	release(t, k, wantVerdict(t, k, r, locker.Acquired))
@@ -441,16 +382,6 @@ func TestPruneRemovesUnusedLastLocks(t *testing.T) {
 	}
 	if names, err := k.Prune(0); err != nil || len(names) != 1 || names[0] != motdFiles {
 		t.Errorf("pruned %v, %v", names, err)
-	}
-}
-
-func TestNoTemporaryFileIsLeftBehind(t *testing.T) {
-	k := newLocker(t)
-	for range 3 {
-		wantVerdict(t, k, ask(dead(t)), locker.Acquired)
-	}
-	if files, err := k.Dir.Files(atom.TemporaryFile); err != nil || len(files) != 0 {
-		t.Errorf("%v %v", files, err)
 	}
 }
 
@@ -473,8 +404,7 @@ func TestARunWithoutFromStartReplacesTheOldStart(t *testing.T) {
 	r := ask(owner)
 	r.FromStart = true
 	release(t, k, wantVerdict(t, k, r, locker.Acquired))
-	last, err := k.Dir.Last(motdFiles)
-	must.Do(t, err)
+	last := must.Get(k.Dir.Last(motdFiles))(t)
 	last.Memory.Started = time.Now().Add(-2 * time.Hour)
 	must.Do(t, k.Dir.Remember(motdFiles, time.Now().Add(-time.Hour), last.Memory))
 	release(t, k, wantVerdict(t, k, ask(owner), locker.Acquired))

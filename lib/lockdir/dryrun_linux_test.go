@@ -17,7 +17,6 @@ import (
 	"adlock/test/support/must"
 )
 
-// A dry run asks the same question as a request, says why, and changes nothing.
 func TestADryRunAnswersAsARequestDoes(t *testing.T) {
 	owner, gone, newcomer := sleeper(t), dead(t), sleeper(t)
 	elsewhere := owner
@@ -115,7 +114,6 @@ func TestADryRunSaysThatASlotCannotBeRead(t *testing.T) {
 	}
 }
 
-// A damaged slot fails a run that comes to it, and no other.
 func TestADryRunSaysThatASlotIsDamagedWhereARunWouldComeToIt(t *testing.T) {
 	nothing := func(*Locker, locker.Request) {}
 	has := func(owner process.Identity) func(*Locker, locker.Request) {

@@ -11,7 +11,6 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/fault"
-	"adlock/lib/killer"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
@@ -302,18 +301,9 @@ func TestALostLockIsRecordedAsItWasFound(t *testing.T) {
 // takeGuard opens an active lock and takes its guard, as another process may.
 func takeGuard(t *testing.T, k *Locker, name atom.Name) *lockfile.Active {
 	t.Helper()
-	active, err := k.Dir.Active(name)
-	must.Do(t, err)
+	active := must.Get(k.Dir.Active(name))(t)
 	must.Do(t, active.Guard(time.Second))
 	return active
-}
-
-func TestASignalOfTheOwnersOwnIsRecorded(t *testing.T) {
-	k, r := newLocker(t), ask(sleeper(t))
-	k.RecordSignal(&r, killer.Signalled{PID: 4711, Signal: "KILL"})
-	e := about(runlog.Signal, r.Owner.PID)
-	e.Signal, e.Target = "KILL", 4711
-	wantEvents(t, k, e)
 }
 
 func TestAnUnwritableRunlogIsReportedOnceAndTheAtomTaken(t *testing.T) {

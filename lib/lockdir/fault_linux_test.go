@@ -215,16 +215,14 @@ func completed(t *testing.T, k *Locker, owner process.Identity) {
 
 func contentOf(t *testing.T, k *Locker, file string) string {
 	t.Helper()
-	content, err := os.ReadFile(k.Dir.Path(file))
-	must.Do(t, err)
+	content := must.Get(os.ReadFile(k.Dir.Path(file)))(t)
 	return string(content)
 }
 
 // openFiles counts the descriptors of the lock directory and its files.
 func openFiles(t *testing.T, k *Locker) (n int) {
 	t.Helper()
-	list, err := os.ReadDir("/proc/self/fd")
-	must.Do(t, err)
+	list := must.Get(os.ReadDir("/proc/self/fd"))(t)
 	for _, entry := range list {
 		if fd, _ := strconv.Atoi(entry.Name()); within(k, fd) {
 			n++
@@ -233,7 +231,6 @@ func openFiles(t *testing.T, k *Locker) (n int) {
 	return n
 }
 
-// Whichever call fails, the error is reported and no file stays open.
 func TestNoFailureIsSwallowed(t *testing.T) {
 	owner, gone := sleeper(t), dead(t)
 	for name := range steps(t, nil, owner, gone) {

@@ -12,7 +12,6 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/learn"
-	"adlock/lib/limit"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/process"
@@ -45,8 +44,7 @@ func backdateFile(t *testing.T, k *Locker, file string, d time.Duration) {
 
 func memoryOf(t *testing.T, k *Locker) learn.State {
 	t.Helper()
-	last, err := k.Dir.Last(motdFiles)
-	must.Do(t, err)
+	last := must.Get(k.Dir.Last(motdFiles))(t)
 	return last.Memory.Learned
 }
 
@@ -59,14 +57,6 @@ func complete(t *testing.T, k *Locker, owner process.Identity, n int, d time.Dur
 		release(t, k, held)
 		dueNow(t, k)
 	}
-}
-
-func TestAnAtomWithoutRunsHasNoLearnedLimit(t *testing.T) {
-	k := newLocker(t)
-	if o := wantVerdict(t, k, learner(sleeper(t)), locker.Acquired); o.ExpireAfter != limit.Never {
-		t.Errorf("ExpireAfter is %s", o.ExpireAfter)
-	}
-	wantVerdict(t, k, learner(sleeper(t)), locker.Busy)
 }
 
 func TestLearnedLimitsAreInTheLockAndTheRunlog(t *testing.T) {

@@ -68,10 +68,7 @@ func (q *queue) inLine() int {
 	if unix.Stat(q.k.Dir.Path(motd.Name().Line()), &st) != nil {
 		return 0
 	}
-	locks, err := os.ReadFile("/proc/locks")
-	if err != nil {
-		q.t.Fatal(err)
-	}
+	locks := must.Get(os.ReadFile("/proc/locks"))(q.t)
 	return strings.Count(string(locks), fmt.Sprintf(":%d 0 EOF", st.Ino))
 }
 

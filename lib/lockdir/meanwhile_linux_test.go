@@ -500,7 +500,6 @@ func TestAnEmptyLockThatIsFilledOrGoesMeanwhileIsNotCleared(t *testing.T) {
 	}
 }
 
-// The lock's state under the guard counts, not the state seen before.
 func TestWhatChangesBeforeTheGuardIsHeldCounts(t *testing.T) {
 	gone, hung, living, newcomer := dead(t), sleeper(t), sleeper(t), ask(sleeper(t))
 	newcomer.Limits.IfElapsed = time.Minute

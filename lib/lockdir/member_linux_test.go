@@ -33,9 +33,7 @@ func newNested(t *testing.T) (n nested) {
 
 func identity(t *testing.T, pid int) process.Identity {
 	t.Helper()
-	id, err := process.Of(pid)
-	must.Do(t, err)
-	return id
+	return must.Get(process.Of(pid))(t)
 }
 
 func (n nested) members() []process.Identity {

@@ -27,8 +27,7 @@ import (
 // openActive opens a lock until the test ends.
 func openActive[by atom.Name | atom.File](t *testing.T, open func(by) (*lockfile.Active, error), name by) *lockfile.Active {
 	t.Helper()
-	active, err := open(name)
-	must.Do(t, err)
+	active := must.Get(open(name))(t)
 	t.Cleanup(func() { active.Close() })
 	return active
 }
@@ -312,8 +311,7 @@ func TestAProcessOutsideTheJobMayWaitWithoutEnd(t *testing.T) {
 	must.Do(t, k.RecordCommand(motdFiles, held.Token, owner))
 	v := view{}
 	defer v.close()
-	_, err := k.look(&v, &r, r.Atom.Name(), r.Clock(time.Now()), first)
-	must.Do(t, err)
+	must.Get(k.look(&v, &r, r.Atom.Name(), r.Clock(time.Now()), first))(t)
 	busy := policy.Decision{Step: policy.Busy}
 	own := locker.View{Active: policy.Active{Held: true, Owner: policy.Ancestor}}
 	for _, wait := range []time.Duration{limit.Never, time.Hour, 0} {
@@ -357,6 +355,7 @@ func TestTheWaitingOfAStoresNewcomerIsCounted(t *testing.T) {
 	}{
 		{locker.Request{Wait: 2 * time.Hour, WaitSince: since(90 * time.Minute)}, 30 * time.Minute, 90 * time.Minute},
 		{locker.Request{WaitSince: since(90 * time.Minute)}, 0, 0}, // it does not wait
+		{locker.Request{Wait: time.Hour}, time.Hour, 0},
 		{locker.Request{Wait: 1, WaitSince: since(time.Hour)}, -time.Hour, time.Hour},
 	} {
 		w := locker.NewWaiting(&c.r)

@@ -28,8 +28,7 @@ func TestTheOwnerIsAnAncestorThatIsNamed(t *testing.T) {
 		t.Helper()
 		command := exec.Command("sh", "-c", prefix+`exec "$0" -test.run='^TestTheOwnerIsAnAncestorThatIsNamed$'`, os.Args[0])
 		command.Env = append(os.Environ(), asked+"="+strconv.Itoa(pid))
-		out, err := command.Output()
-		must.Do(t, err)
+		out := must.Get(command.Output())(t)
 		return strings.TrimSpace(string(out))
 	}
 	self, stranger := os.Getpid(), sleeper(t).PID

@@ -1,7 +1,6 @@
 package lockdir
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,22 +18,6 @@ func read(owner process.Identity) locker.Request {
 	r := ask(owner)
 	r.Shared = true
 	return r
-}
-
-func TestReadersHoldAnAtomTogetherAndKeepAWriterOut(t *testing.T) {
-	k := newLocker(t)
-	one := wantVerdict(t, k, read(sleeper(t)), locker.Acquired)
-	two := wantVerdict(t, k, read(sleeper(t)), locker.Acquired)
-	wantVerdict(t, k, ask(sleeper(t)), locker.Busy)
-	release(t, k, one)
-	wantVerdict(t, k, ask(sleeper(t)), locker.Busy)
-	release(t, k, two)
-	writer := wantVerdict(t, k, ask(sleeper(t)), locker.Acquired)
-	wantVerdict(t, k, read(sleeper(t)), locker.Busy)
-	release(t, k, writer)
-	if left, _ := filepath.Glob(k.Dir.Path("*." + motdFiles + ".*")); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
 }
 
 func TestAReaderOfTheLongestNameAndPidHoldsTheAtom(t *testing.T) {

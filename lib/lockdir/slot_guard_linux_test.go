@@ -61,8 +61,7 @@ func withGrace(t *testing.T, grace time.Duration) {
 
 func locksOf(t *testing.T, k *Locker) (names []string) {
 	t.Helper()
-	files, err := k.Dir.Files(atom.ActiveLock, atom.ReaderLock)
-	must.Do(t, err)
+	files := must.Get(k.Dir.Files(atom.ActiveLock, atom.ReaderLock))(t)
 	for _, f := range files {
 		names = append(names, f.String())
 	}

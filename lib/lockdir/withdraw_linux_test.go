@@ -14,9 +14,7 @@ import (
 
 func self(t *testing.T) process.Identity {
 	t.Helper()
-	id, err := process.Of(os.Getpid())
-	must.Do(t, err)
-	return id
+	return must.Get(process.Of(os.Getpid()))(t)
 }
 
 func wantLocks(t *testing.T, k *Locker, want int) {

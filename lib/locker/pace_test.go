@@ -6,7 +6,6 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/policy"
-	"adlock/lib/process"
 	"adlock/lib/runlog"
 	"adlock/test/support/must"
 )
@@ -46,22 +45,5 @@ func TestThePaceIsThatOfTheAtomsLatestRequests(t *testing.T) {
 	}
 	if got := (Recorder{}).Pace(a); got != (policy.Pace{}) {
 		t.Errorf("without a runlog: %+v", got)
-	}
-}
-
-func TestWaitingBeginsNowOrAtWaitSince(t *testing.T) {
-	before := process.Boottime()
-	for _, c := range []struct {
-		r        Request
-		min, max time.Duration
-	}{
-		{Request{}, 0, 0},
-		{Request{WaitSince: 5}, 5, 5},
-		{Request{Wait: time.Hour, WaitSince: 5}, 5, 5},
-		{Request{Wait: 1}, before, before + time.Minute},
-	} {
-		if began := NewWaiting(&c.r).began; began < c.min || began > c.max {
-			t.Errorf("%+v began at %v, want %v to %v", c.r, began, c.min, c.max)
-		}
 	}
 }

@@ -53,9 +53,7 @@ func TestTheThreadHasTheUsersRightsAlone(t *testing.T) {
 		text, err := os.ReadFile("/proc/thread-self/status")
 		return string(text), err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var own [2]unix.CapUserData // a container's root may lack CAP_SYS_PTRACE
 	must.Do(t, unix.Capget(&header, &own[0]))

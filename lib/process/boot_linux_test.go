@@ -84,9 +84,7 @@ func TestWhatAnOwnerRecordedIsOfItsBoot(t *testing.T) {
 	if job.Survived() == nil {
 		t.Error("of a lock of no known boot a dead command is known")
 	}
-	if err := job.OfThisBoot().Survived(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, job.OfThisBoot().Survived())
 	if job.Survivors[0].Boot != "" {
 		t.Error("the job itself was changed")
 	}

@@ -144,9 +144,7 @@ func TestTheOtherSubshellsOfAScriptHaveNoMark(t *testing.T) {
 		`(sh -c 'echo $PPID' >"$1.owner"; read x <"$2") & (sh -c 'echo $PPID' >"$1.other"; read x <"$2") & wait`, file, fifo(t))
 	owner, err := Of(actor.PIDIn(t, file+".owner"))
 	other := actor.PIDIn(t, file+".other")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { unix.Kill(other, unix.SIGKILL) })
 	if idOf(a).Image != owner.Image || owner.Image == 0 {
 		t.Fatalf("images %v and %v", idOf(a).Image, owner.Image)

@@ -212,9 +212,7 @@ func treeOf(t *testing.T, files map[string]string) string {
 		} else {
 			err = os.WriteFile(root+name, []byte(content), 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	return root
 }

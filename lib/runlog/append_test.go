@@ -87,9 +87,7 @@ func TestAppendCreatesAPrivateFile(t *testing.T) {
 		dir, log := emptyLog(t)
 		err := log.Append(Event{Kind: Acquire})
 		unix.Umask(old)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if info, err := os.Stat(currentOf(dir)); err != nil || info.Mode() != 0o600 {
 			t.Errorf("umask %04o: mode %v, %v", umask, info.Mode(), err)
 		}
@@ -112,13 +110,6 @@ func TestRunlogIsRotatedAtMax(t *testing.T) {
 	}
 	mustAppend(t, log, "d", "e")
 	same(t, operands(t, dir), "c", "d", "e")
-}
-
-func TestLineLongerThanMaxIsWritten(t *testing.T) {
-	dir := folderOf(t)
-	log := &Log{Dir: dir, Host: testHost, Max: 1}
-	mustAppend(t, log, "a", "b", "c")
-	same(t, operands(t, dir), "b", "c")
 }
 
 func TestLineThatIsAbsurdlyLongIsRefused(t *testing.T) {

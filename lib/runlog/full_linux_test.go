@@ -13,7 +13,6 @@ import (
 	"adlock/test/support/need"
 )
 
-// The test mounts a small file system, fills it up, and makes it read-only.
 func TestFullDiskTearsOneLine(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "small")
 	must.Do(t, os.Mkdir(dir, 0o700))
@@ -21,9 +20,7 @@ func TestFullDiskTearsOneLine(t *testing.T) {
 		need.Skip(t, "cannot mount a tmpfs: ", err)
 	}
 	defer func() {
-		if err := unix.Unmount(dir, 0); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, unix.Unmount(dir, 0))
 	}()
 	log := &Log{Dir: dir, Host: testHost}
 	written := 0

@@ -126,8 +126,6 @@ func TestHostsAreThoseWithARunlog(t *testing.T) {
 	}
 }
 
-// Even if files are rotated while a reader opens the runlog, it yields a piece of history
-// without a gap.
 func TestReadHasNoGapWhileFilesAreRotated(t *testing.T) {
 	dir := folderOf(t)
 	log := &Log{Dir: dir, Host: testHost, Max: 300}

@@ -51,19 +51,12 @@ func rehearse(t *testing.T, s setup) *stage {
 // begin starts the supervisor, and returns its first report.
 func (st *stage) begin() report {
 	st.t.Helper()
-	text, err := json.Marshal(st.setup)
-	if err != nil {
-		st.t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(st.setup))(st.t)
 	st.cmd.Env = append(os.Environ(), "SUPERVISE_ROLE=supervisor", "SUPERVISE_SETUP="+string(text))
 	if st.cmd.Stdin == nil {
-		if st.stdin, err = st.cmd.StdinPipe(); err != nil {
-			st.t.Fatal(err)
-		}
+		st.stdin = must.Get(st.cmd.StdinPipe())(st.t)
 	}
-	if err := st.cmd.Start(); err != nil {
-		st.t.Fatal(err)
-	}
+	must.Do(st.t, st.cmd.Start())
 	go func() { st.over <- st.cmd.Wait() }()
 	st.t.Cleanup(st.cleanUp)
 	await(st.t, "the supervisor's report", func() bool { return exists(st.setup.Report) })
@@ -85,9 +78,7 @@ func (st *stage) cleanUp() {
 // expire lets ExpireAfter be over.
 func (st *stage) expire() {
 	st.t.Helper()
-	if err := os.WriteFile(st.setup.Limit, nil, 0o644); err != nil {
-		st.t.Fatal(err)
-	}
+	must.Do(st.t, os.WriteFile(st.setup.Limit, nil, 0o644))
 }
 
 // enforced is the setup of a supervisor that ends its job once expire is called.
@@ -175,9 +166,7 @@ func pidIn(t *testing.T, file string) int {
 		text, _ = os.ReadFile(file)
 		return strings.HasSuffix(string(text), "\n")
 	})
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	must.Do(t, err)
-	return pid
+	return must.Get(strconv.Atoi(strings.TrimSpace(string(text))))(t)
 }
 
 // state is the state letter that /proc shows for pid, 0 if there is no such process.
@@ -208,7 +197,6 @@ func signalTo(t *testing.T, pid int, sig syscall.Signal) {
 
 func read(t *testing.T, file string) string {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	must.Do(t, err)
+	text := must.Get(os.ReadFile(file))(t)
 	return string(text)
 }

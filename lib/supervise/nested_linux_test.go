@@ -68,8 +68,7 @@ func TestEndingALargerJobSignalsANestedJobOnce(t *testing.T) {
 	rep := st.begin()
 	heard(t, file, 1)
 	heard(t, file+".child", 1)
-	owner, err := process.Of(rep.PID)
-	must.Do(t, err)
+	owner := must.Get(process.Of(rep.PID))(t)
 	ended := make(chan error, 1)
 	go func() {
 		k := killer.Killer{Pause: 100 * time.Millisecond, Observe: func(s signalled) {
@@ -92,9 +91,7 @@ func TestEndingALargerJobSignalsANestedJobOnce(t *testing.T) {
 		}
 	}
 	st.stdin.Close()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	must.Do(t, <-ended)
 	st.end()
 	st.setup.Report = inner
 	mustBeGone(t, rep.PID, st.report().PID)

@@ -14,22 +14,6 @@ import (
 	"testing"
 )
 
-func TestStatusPassesThrough(t *testing.T) {
-	for _, c := range []struct {
-		script string
-		status int
-		signal syscall.Signal
-	}{
-		{"exit 0", 0, 0}, {"exit 3", 3, 0}, {"exit 255", 255, 0},
-		{"kill -TERM $$", 143, syscall.SIGTERM}, {"kill -KILL $$", 137, syscall.SIGKILL},
-	} {
-		r := rehearse(t, setup{Args: sh("", c.script)}).wantPlay(c.status).Result
-		if r.Signal != c.signal || !r.Started || r.Ended || r.Expired {
-			t.Errorf("%q: %+v", c.script, r)
-		}
-	}
-}
-
 func TestInputPassesThrough(t *testing.T) {
 	st := rehearse(t, setup{Args: sh("", "cat; echo after")})
 	st.cmd.Stdin = strings.NewReader("from input\n")
@@ -129,8 +113,7 @@ func descriptorsWithout(t *testing.T) string {
 
 // third is the file for a job's descriptor 3.
 func third(t *testing.T, dir string) *os.File {
-	file, err := os.Create(filepath.Join(dir, "third"))
-	must.Do(t, err)
+	file := must.Get(os.Create(filepath.Join(dir, "third")))(t)
 	t.Cleanup(func() { file.Close() })
 	return file
 }
@@ -153,7 +136,5 @@ func TestOrphanIsReapedAndTheCommandsStatusCounts(t *testing.T) {
 func parentOf(t *testing.T, pid int) int {
 	t.Helper()
 	text := read(t, "/proc/"+strconv.Itoa(pid)+"/stat")
-	parent, err := strconv.Atoi(strings.Fields(text[strings.LastIndexByte(text, ')')+1:])[1])
-	must.Do(t, err)
-	return parent
+	return must.Get(strconv.Atoi(strings.Fields(text[strings.LastIndexByte(text, ')')+1:])[1]))(t)
 }

@@ -74,20 +74,6 @@ func TestEachSignalReachesItsProcessesOnce(t *testing.T) {
 	}
 }
 
-func TestSignalEndsAShellThatWaitsForItsForegroundChild(t *testing.T) {
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		dir := t.TempDir()
-		st := rehearse(t, setup{Args: sh(dir, `trap 'exit 9' INT TERM; echo $$ >"$1/ready"; sleep 300; sleep 300; exit 1`)})
-		rep := st.begin()
-		shell := pidIn(t, filepath.Join(dir, "ready"))
-		await(t, "the foreground child", func() bool { return hasChild(shell, "sleep") })
-		signalTo(t, rep.PID, sig)
-		if rep := st.wantEnd(9); !rep.Result.Ended {
-			t.Errorf("%v: %+v", sig, rep.Result)
-		}
-	}
-}
-
 // hasChild reports whether a child of pid runs the command. A copy of dash that has not called exec
 // yet does not count, because it would lose a signal.
 func hasChild(pid int, command string) bool {
@@ -259,8 +245,7 @@ func pending(t *testing.T, pid int, signals []syscall.Signal) bool {
 	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	_, mask, _ := strings.Cut(string(text), "ShdPnd:\t")
 	mask, _, _ = strings.Cut(mask, "\n")
-	waits, err := strconv.ParseUint(mask, 16, 64)
-	must.Do(t, err)
+	waits := must.Get(strconv.ParseUint(mask, 16, 64))(t)
 	return !slices.ContainsFunc(signals, func(sig syscall.Signal) bool { return waits&(1<<(sig-1)) == 0 })
 }
 

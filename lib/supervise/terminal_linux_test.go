@@ -41,8 +41,7 @@ func openPTY(t *testing.T) (master, slave *os.File) {
 	t.Cleanup(func() { master.Close() })
 	fd := int(master.Fd())
 	must.Do(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
-	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	must.Do(t, err)
+	number := must.Get(unix.IoctlGetInt(fd, unix.TIOCGPTN))(t)
 	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
 	must.Do(t, err)
 	t.Cleanup(func() { slave.Close() })
@@ -51,9 +50,7 @@ func openPTY(t *testing.T) (master, slave *os.File) {
 
 func typeKey(t *testing.T, terminal *os.File, key byte) {
 	t.Helper()
-	if _, err := terminal.Write([]byte{key}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(terminal.Write([]byte{key}))(t)
 }
 
 const controlC, controlBackslash, controlZ = 3, 28, 26
@@ -81,20 +78,6 @@ func TestKeyboardsSignalsComeOnce(t *testing.T) {
 		wantHeard(t, file+".child", "interrupt,quit,terminated")
 		st.listensNoMore()
 	}
-}
-
-// The script uses wait, because dash loses an INT that comes while it starts a foreground command.
-func TestTypedInterruptEndsTheJob(t *testing.T) {
-	dir := t.TempDir()
-	st := rehearse(t, setup{Args: sh(dir, `setsid sleep 300 & echo $! >"$1/session"; wait`)})
-	terminal := st.onTerminal(false)
-	st.begin()
-	left := pidIn(t, filepath.Join(dir, "session"))
-	typeKey(t, terminal, controlC)
-	if rep := st.wantEnd(130); !rep.Result.Ended {
-		t.Errorf("%+v", rep.Result)
-	}
-	mustBeGone(t, left)
 }
 
 // No shell could continue a stopped process here, so the kernel stops none. A supervisor that
@@ -173,9 +156,7 @@ func TestGateThatIsKilledEndsTheJobBeforeItBegan(t *testing.T) {
 	rep := st.begin()
 	signalTo(t, rep.Gate, syscall.SIGKILL)
 	await(t, "the gate's death", func() bool { return !lives(rep.Gate) })
-	if _, err := st.stdin.Write([]byte("\n")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(st.stdin.Write([]byte("\n")))(t)
 	st.wantEnd(137)
 }
 

@@ -10,6 +10,7 @@ import (
 	"adlock/lib/lease"
 	"adlock/lib/lease/ftp"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/relay"
 )
 
@@ -49,7 +50,6 @@ func TestAReleaseWithoutAnAnswerIsNotReportedAsLost(t *testing.T) {
 	})
 }
 
-// A `tune --reset` whose answer was lost is repeated, and finds nothing to reset.
 func TestAForgettingThatWasCarriedOutAndNotAnsweredSucceeds(t *testing.T) {
 	t.Parallel()
 	f := startFTP(t, "")
@@ -76,9 +76,7 @@ func carriedOut(t *testing.T, r *relay.Relay, done func() bool, ask func() error
 	}
 	r.Drop()
 	r.Mend()
-	if err := <-asked; err != nil {
-		t.Error(err)
-	}
+	must.Do(t, <-asked)
 }
 
 // unanswered returns the store through a relay that drops all that the server sends after a rename

@@ -29,6 +29,7 @@ import (
 	"adlock/lib/process"
 	"adlock/test/network/judge"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 	"adlock/test/support/relay"
 	"adlock/test/support/server"
@@ -178,10 +179,7 @@ func (c *chaos) socket() string { return c.dir + "/judge" }
 
 // play lets the crowd contend during the trouble, waits until every process has ended, and judges.
 func (c *chaos) play(trouble func(*chaos)) judge.Margins {
-	listener, err := net.Listen("unix", c.socket())
-	if err != nil {
-		c.Fatal(err)
-	}
+	listener := must.Get(net.Listen("unix", c.socket()))(c)
 	defer listener.Close()
 	go func() {
 		for {
@@ -225,10 +223,7 @@ func (c *chaos) probe(all *sync.WaitGroup) {
 	}
 	for _, m := range c.cluster {
 		address := relay.NewAt(c, c.relays, m.Client).Address()
-		client, err := clientv3.New(clientv3.Config{Endpoints: []string{address}, Logger: zap.NewNop()})
-		if err != nil {
-			c.Fatal(err)
-		}
+		client := must.Get(clientv3.New(clientv3.Config{Endpoints: []string{address}, Logger: zap.NewNop()}))(c)
 		c.Cleanup(func() { client.Close() })
 		ask(func(ctx context.Context) error { _, err := client.Put(ctx, "probe", ""); return err })
 	}
@@ -409,10 +404,7 @@ func (c *chaos) settle(all *sync.WaitGroup) {
 
 // awaitReports returns when all reports of the jobs were read.
 func (c *chaos) awaitReports() {
-	last, err := net.Dial("unix", c.socket()) // served after all earlier connections
-	if err != nil {
-		c.Fatal(err)
-	}
+	last := must.Get(net.Dial("unix", c.socket()))(c) // served after all earlier connections
 	defer last.Close()
 	_, _ = last.Write([]byte("\n"))
 	_, _ = last.Read(make([]byte, 1)) // until it is closed

@@ -18,6 +18,7 @@ import (
 
 	"adlock/lib/process"
 	"adlock/test/network/judge"
+	"adlock/test/support/must"
 	"adlock/test/support/relay"
 )
 
@@ -87,9 +88,7 @@ const (
 
 func TestChaosBreaksNoPromise(t *testing.T) {
 	binary(t)
-	if _, err := buildJob(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(buildJob())(t)
 	text := os.Getenv("ADLOCK_SOAK")
 	f := &festival{seed: uint64(time.Now().UnixNano()) % 1_000_000, long: text != "", found: map[string]judge.Margins{}}
 	f.leases = []time.Duration{6 * time.Second}
@@ -106,9 +105,7 @@ func TestChaosBreaksNoPromise(t *testing.T) {
 		f.leases = make([]time.Duration, 1)
 		f.leases[0], err = time.ParseDuration(text)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Logf("ADLOCK_CHAOS_SEED=%d", f.seed)
 	for began := time.Now(); ; {
 		f.round(t)
@@ -396,27 +393,9 @@ func removeKeys(c *chaos) {
 			return
 		}
 		struck[token] = true
-		if strings.Contains(key, "/line/") {
-			c.removed(ctl(c, c.cluster, "get", "--print-value-only", key))
-		}
 		c.say("%s is removed", key)
 		ctl(c, c.cluster, "del", key)
 	})
-}
-
-// removed notes that the process of the record loses its place.
-func (c *chaos) removed(record string) {
-	pid, _, _ := strings.Cut(record, "\n")
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, a := range c.attempts {
-		if a.done == 0 && itoa(a.cmd.Process.Pid) == pid {
-			a.Attacked = true
-			if a.runs() {
-				a.Lost = process.Boottime()
-			}
-		}
-	}
 }
 
 // meddle changes the content of the cluster, again and again.

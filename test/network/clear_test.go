@@ -55,7 +55,6 @@ func abandoned(t testing.TB, s lease.Store) lease.Place {
 	return place
 }
 
-// Each reader has a lock of its own.
 func TestClearRemovesTheLockOfOneReader(t *testing.T) {
 	t.Parallel()
 	a, b := onEtcd(t)

@@ -34,7 +34,6 @@ func TestIfElapsedIsJudgedByTheClockOfTheFTPServer(t *testing.T) {
 	}
 }
 
-// A pass clock is a time by the asking host's clock, and is compared with that clock.
 func TestAPassClockIsComparedWithTheClockOfItsOwnHost(t *testing.T) {
 	f := startFTP(t, "")
 	runner, asker := f.host(t), f.host(t)

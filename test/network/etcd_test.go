@@ -14,6 +14,7 @@ import (
 
 	"adlock/lib/limit"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/server"
 )
 
@@ -197,9 +198,7 @@ func stop(t testing.TB, runs ...*helper.Process) {
 // touch makes an empty file.
 func touch(t testing.TB, path string) {
 	t.Helper()
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, nil, 0o600))
 }
 
 // until is a script that waits for the file.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -110,9 +111,7 @@ func TestTheStoresOfThePagesAreTaken(t *testing.T) {
 	bin := filepath.Dir(binary(t))
 	jobs := t.TempDir()
 	for _, name := range []string{"backup", "poll"} {
-		if err := need.WriteProgram(jobs+"/"+name, []byte("#!/bin/sh\necho ran\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, need.WriteProgram(jobs+"/"+name, []byte("#!/bin/sh\necho ran\n"), 0o755))
 	}
 	ofCrontab := regexp.MustCompile(`(?m)^([*/0-9]+ +){5}`)
 	count := 0

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"adlock/lib/fault"
+	"adlock/test/support/must"
 	"adlock/test/support/relay"
 )
 
@@ -68,9 +69,7 @@ func TestAnFTPServerThatMakesADirectoryTwiceHasOneOwner(t *testing.T) {
 	if owner == nil {
 		t.Fatal("there is no first")
 	}
-	if err := owner.Renew(ctx); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, owner.Renew(ctx))
 	if left := globbed(t, f.Root+"/lock.p.h.o.x.1/*"); len(left) != 2 {
 		t.Errorf("besides the owner's record and its beat: %v", left)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"adlock/lib/lease/ftp"
+	"adlock/test/support/must"
 	"adlock/test/support/server"
 )
 
@@ -44,10 +45,7 @@ func (f *ftpd) withTLS(t testing.TB, cert, key string) *ftpd {
 // openFTP returns the store at the address, which may be that of a relay.
 func openFTP(t testing.TB, address string) *ftp.Store {
 	t.Helper()
-	s, err := ftp.Open("ftp://anonymous@" + address + "/locks")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(ftp.Open("ftp://anonymous@" + address + "/locks"))(t)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -67,22 +65,16 @@ func TestFTPOwnerThatWasSlowIsNotPassedOnceItHasItsRecord(t *testing.T) {
 	ctx := limited(t)
 	slow := enter(t, openFTP(t, f.Address), false, false, lasts)
 	dir := f.Root + "/lock.p.h.o.x.1"
-	if err := os.Rename(dir+"/owner", dir+"/later"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(dir+"/owner", dir+"/later"))
 	place, seen, err := openFTP(t, f.Address).Enter(ctx, "p.h.o.x", aRecord(t, false), true)
 	if err != nil || !seen.Bare {
 		t.Fatal(seen, err)
 	}
-	if err := errors.Join(place.Pass(ctx, "", nil), os.Rename(dir+"/later", dir+"/owner")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(place.Pass(ctx, "", nil), os.Rename(dir+"/later", dir+"/owner")))
 	if seen, err := place.Look(ctx); err != nil || !seen.Held || seen.Bare {
 		t.Errorf("%+v, %v", seen, err)
 	}
-	if err := slow.Renew(ctx); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, slow.Renew(ctx))
 }
 
 func TestARefusalOfFTPIsReportedAsNotPermitted(t *testing.T) {
@@ -91,9 +83,7 @@ func TestARefusalOfFTPIsReportedAsNotPermitted(t *testing.T) {
 	h := f.host(t)
 	write := func(password string, mode os.FileMode) string {
 		file := t.TempDir() + "/password"
-		if err := os.WriteFile(file, []byte(password), mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(password), mode))
 		return "ADLOCK_FTP_PASSWORD_FILE=" + file
 	}
 	at := func(dir string) *host { return h.with("ADLOCK_STORE=ftp://anonymous@" + f.Address + dir) }

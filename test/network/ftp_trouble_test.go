@@ -22,6 +22,7 @@ import (
 	"adlock/lib/limit"
 	"adlock/lib/locker"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 	"adlock/test/support/relay"
 )
@@ -151,9 +152,7 @@ func TestAStampThatCannotBeWrittenOnFTPIsReported(t *testing.T) {
 	if !strings.Contains(h.runlog(), "last.p.shared.o.x") {
 		t.Errorf("the record has\n%s", h.runlog())
 	}
-	if err := os.Chmod(f.Root, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(f.Root, 0o755))
 	h.run(t, "echo ran").Ran(t) // the lock was released all the same
 }
 
@@ -303,9 +302,7 @@ func TestFullFTPDiskRunsNothingAndEndsNoJob(t *testing.T) {
 	need.Root(t)
 	dir := t.TempDir()
 	root := dir + "/locks"
-	if err := os.Mkdir(root, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(root, 0o755))
 	if err := syscall.Mount("tmpfs", root, "tmpfs", 0, "size=64k"); err != nil {
 		need.Skip(t, "cannot mount: "+err.Error())
 	}
@@ -388,9 +385,7 @@ func TestAnAnswerOverFTPThatComesTooLateIsDropped(t *testing.T) {
 				t.Error(err)
 			}
 			for range 3 {
-				if err := place.Renew(ctx); err != nil {
-					t.Error(err)
-				}
+				must.Do(t, place.Renew(ctx))
 			}
 		})
 	}

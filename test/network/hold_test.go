@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"testing"
 
-	"adlock/lib/lease"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 // asking talks to hold as a program in any language may, here in shell: it writes to hold by
@@ -137,32 +137,13 @@ func TestAProgramKeepsItsAtomOfAStoreWhenHoldIsKilled(t *testing.T) {
 	a, b := onEtcd(t)
 	p := a.asks(t, "answer; ended; await never")
 	p.holds()
-	if err := syscall.Kill(p.hold(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(p.hold(), syscall.SIGKILL))
 	helper.Eventually(t, "the program finds hold gone", func() bool { return len(p.told()) == 2 })
 	b.run(t, "echo ran").Denied(t)
 	p.program.Kill(t)
 	helper.KillSession(p.program.PID)
 	b.run(t, "echo ran", "--wait=60s").Ran(t)
 	a.clean(t)
-}
-
-func TestAProgramWhoseHolderIsKilledEndsWithAMessage(t *testing.T) {
-	t.Parallel()
-	a, _ := onEtcd(t)
-	a.leased(lease.DefaultLease) // its watchdog pauses for a part of it
-	p := a.asks(t, "trap '' INT; answer; ended; await never")
-	p.holds()
-	if err := syscall.Kill(holderOf(t, p.program.PID), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	if status := p.program.Wait(t); status < 128 {
-		t.Errorf("its status is %d", status)
-	}
-	if told := p.told(); len(told) < 2 || !strings.HasPrefix(told[1], "lost ") {
-		t.Errorf("told %q", told)
-	}
 }
 
 func TestAProgramOfAStoreEndsItsWaiting(t *testing.T) {

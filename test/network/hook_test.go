@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 // notes has the host's hook append each event to a file, in one line.
@@ -56,9 +57,7 @@ func TestTheHookGetsTheRunsUnderAStore(t *testing.T) {
 			t.Fatalf("%+v", r)
 		}
 		are(t, told(t, file, 1), [2]string{"fail p.shared.o.x ", ": o x: failed with status 3"})
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(file))
 		if r := h.run(t, "exit 0", "--hook-runs"); r.Status != 0 {
 			t.Fatalf("%+v", r)
 		}
@@ -71,23 +70,10 @@ func TestTheHookGetsTheRunsUnderAStore(t *testing.T) {
 	})
 }
 
-func TestTheHookGetsAScriptsRunInAStore(t *testing.T) {
-	t.Parallel()
-	h, _ := onEtcd(t)
-	file := h.notes(t)
-	if r := h.script(`adlock_with o x -- sh -c 'exit 3'`).Run(t); r.Status != 3 {
-		t.Fatalf("%+v", r)
-	}
-	are(t, told(t, file, 1), [2]string{"fail p.shared.o.x ", ": o x: failed with status 3"})
-}
-
 func TestBothSidesAndHooksReportAForcedEndingInAStore(t *testing.T) {
 	t.Parallel()
 	a, b := onEtcd(t)
-	node, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	node := must.Get(os.Hostname())(t)
 	victims, newcomers := a.notes(t), b.notes(t)
 	owner := a.start(t, "sleep 60")
 	next := b.run(t, "echo ran", "--replace")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 func TestForgettingIsNoCompletion(t *testing.T) {
@@ -29,10 +30,7 @@ var hasty = sync.OnceValues(func() (string, error) { return buildBoth("hasty", h
 
 func TestALearnedLimitInAStoreEndsOnlyAnIdleJob(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
-		bin, err := hasty()
-		if err != nil {
-			t.Fatal(err)
-		}
+		bin := must.Get(hasty())(t)
 		a.bin, b.bin = bin, bin
 		a.taught(t)
 		works := a.start(t, ready+"while sleep 0.2; do echo; done >/dev/null", "--expire-after=auto")
@@ -58,8 +56,6 @@ func TestALearnedLimitInAStoreEndsOnlyAnIdleJob(t *testing.T) {
 	})
 }
 
-// The owner learns that its job was ended at its limit, even though a newcomer asked for the
-// ending.
 func TestAnOwnerThatIsAskedToEndItsJobLearnsFromIt(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		owner := a.start(t, "sleep 60", "--if-elapsed=auto", "--expire-after=1s")

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"adlock/lib/atom"
+	"adlock/test/support/must"
 )
 
 func TestManyAtomsAreListedInAFewQuestions(t *testing.T) {
@@ -74,9 +75,7 @@ func TestHandOverWakesOneOfAThousand(t *testing.T) {
 		})
 	}
 	for n := range handOvers { // more would show nothing new
-		if err := leave(ctx, last, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, leave(ctx, last, nil))
 		select {
 		case i := <-turns:
 			if i != n {

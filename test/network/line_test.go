@@ -20,14 +20,12 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 func aRecord(t testing.TB, shared bool) lease.Record {
 	t.Helper()
-	me, err := process.Of(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	me := must.Get(process.Of(os.Getpid()))(t)
 	return lease.Record{Taken: time.Now(), Lease: time.Minute, Record: record.Record{Shared: shared,
 		Owner: me, Token: record.NewToken(), Boottime: process.Boottime(), ExpireAfter: time.Hour,
 		Atom: atom.Atom{Program: "p", Host: "h", Operator: "o", Operand: "x"},
@@ -36,10 +34,7 @@ func aRecord(t testing.TB, shared bool) lease.Record {
 
 func open(t testing.TB, address string) *etcd.Store {
 	t.Helper()
-	s, err := etcd.Open(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(etcd.Open(address))(t)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -159,9 +154,7 @@ func TestQueueHeadIsPromotedOnlyBehindOwner(t *testing.T) {
 				second.record.Taken = time.Time{}
 			}
 			third.record.Taken = time.Time{}
-			if err := errors.Join(second.Note(ctx, second.record), third.Note(ctx, third.record)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(second.Note(ctx, second.record), third.Note(ctx, third.record)))
 			woken := make(chan error, 1)
 			var next atomic.Int64
 			helper.Eventually(t, "no client watches any more", func() bool { return nodes[0].watchers(t) == 0 })
@@ -170,9 +163,7 @@ func TestQueueHeadIsPromotedOnlyBehindOwner(t *testing.T) {
 			if next.Load() != 0 {
 				t.Error("Await called next too early")
 			}
-			if err := errors.Join(test.goes(owner, second), <-woken); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(test.goes(owner, second), <-woken))
 			if called := next.Load() > 0; called != test.next {
 				t.Errorf("Await called next: %v", called)
 			}
@@ -192,15 +183,9 @@ func (m *node) watchers(t testing.TB) int {
 // metric is the sum of all metrics of the node whose names match.
 func (m *node) metric(t testing.TB, name string) (n int) {
 	t.Helper()
-	answer, err := http.Get("http://" + m.Client + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(http.Get("http://" + m.Client + "/metrics"))(t)
 	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(answer.Body))(t)
 	found := regexp.MustCompile(`(?m)^`+name+` (\d+)$`).FindAllSubmatch(text, -1)
 	if found == nil {
 		t.Fatalf("etcd has no %s", name)
@@ -232,20 +217,14 @@ func TestADeadOwnerIsNotRemovedAsAWaiter(t *testing.T) {
 	awaited := make(chan error, 1)
 	go func() { awaited <- last.Await(ctx, func() { watching.Store(true) }) }()
 	for !watching.Load() { // until its watch reports a new record of the place in front
-		if err := dies.Note(ctx, dies.record); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, dies.Note(ctx, dies.record))
 		time.Sleep(20 * time.Millisecond)
 		dies.record.Boottime++
 	}
-	if err := leave(ctx, first, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, leave(ctx, first, nil))
 	die()
 	renewals.Wait()
-	if err := <-awaited; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-awaited)
 	seen, err := last.Look(ctx)
 	if err != nil || !seen.Held || !seen.Lapsed || seen.Owner.Token != dies.record.Token {
 		t.Errorf("the dead owner is not there to be stamped for: held %v, lapsed %v, %v", seen.Held, seen.Lapsed, err)

@@ -10,6 +10,7 @@ import (
 
 	"adlock/lib/lease"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 // The status of a run is its job's, even if the lock was lost meanwhile: standard error and the
@@ -39,9 +40,7 @@ func TestARunWhoseLockWasLostHasItsJobsStatus(t *testing.T) {
 			for _, file := range globbed(t, f.Root+"/*") {
 				err = errors.Join(err, os.RemoveAll(file))
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 		}
 		lose(t, f.host(t).leased(lease.DefaultLease).start(t, handles), remove, 3, 137)
 		end := filepath.Join(t.TempDir(), "end")

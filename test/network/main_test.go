@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/server"
 )
 
@@ -38,9 +39,7 @@ func binary(t testing.TB) string {
 	t.Helper()
 	path := helper.Binary(t)
 	beside = filepath.Dir(path)
-	if err := buildLocksmith(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, buildLocksmith())
 	return path
 }
 

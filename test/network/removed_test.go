@@ -13,6 +13,7 @@ import (
 	"adlock/lib/lease"
 	"adlock/lib/process"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 func (f *ftpd) removed(t testing.TB, directory string) {
@@ -20,9 +21,7 @@ func (f *ftpd) removed(t testing.TB, directory string) {
 	if !exists(filepath.Join(f.Root, directory)) {
 		t.Fatal(directory + " is not there")
 	}
-	if err := os.RemoveAll(filepath.Join(f.Root, directory)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(filepath.Join(f.Root, directory)))
 }
 
 // A person removes a lock on the FTP server, and a newcomer makes a generation of the same number.
@@ -61,17 +60,12 @@ func TestAnOwnerOnFTPThatHasLostItsGenerationNotesNothingThere(t *testing.T) {
 			f.removed(t, "/lock.p.h.o.x.1")
 			other := enter(t, openFTP(t, f.Address), false, false, lasts)
 			if !exists(f.Root + next) {
-				if err := os.Rename(f.Root+"/lock.p.h.o.x.1", f.Root+next); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Rename(f.Root+"/lock.p.h.o.x.1", f.Root+next))
 			}
 			if err := late.Note(limited(t), late.record); !errors.Is(err, lease.ErrGone) {
 				t.Error(err)
 			}
-			text, err := os.ReadFile(f.Root + next + "/owner")
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(os.ReadFile(f.Root + next + "/owner"))(t)
 			if found, err := lease.ParseRecord("", text); err != nil || found.Token != other.record.Token {
 				t.Errorf("the record is of %s, and not of %s: %v", found.Token, other.record.Token, err)
 			}
@@ -79,15 +73,12 @@ func TestAnOwnerOnFTPThatHasLostItsGenerationNotesNothingThere(t *testing.T) {
 	}
 }
 
-// An owner whose record was removed writes it again, and stays.
 func TestAnOwnerOnFTPWhoseRecordWasRemovedPutsItAgain(t *testing.T) {
 	f := startFTP(t, "")
 	h := f.host(t).brief()
 	record := f.Root + "/lock.p.shared.o.x.1/owner"
 	owner := h.start(t, "sleep 7; echo done")
-	if err := os.Remove(record); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(record))
 	helper.Eventually(t, "it is there again", func() bool { return exists(record) })
 	h.run(t, "echo ran").Denied(t)
 	endsWith(t, owner, 0, "done\n")
@@ -101,17 +92,12 @@ func TestAWaiterOnFTPWaitsForAnOwnerThatWasRemovedByHand(t *testing.T) {
 	const length = 3 * time.Second
 	f, ctx := startFTP(t, ""), limited(t)
 	owner := enter(t, openFTP(t, f.Address), false, false, length)
-	if err := owner.Renew(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, owner.Renew(ctx))
 	waiter := enter(t, openFTP(t, f.Address), false, true, lasts)
 	f.removed(t, "/lock.p.h.o.x.1")
 	began := process.Boottime()
 	helper.Eventually(t, "it has the atom", func() bool {
-		seen, err := waiter.Look(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		seen := must.Get(waiter.Look(ctx))(t)
 		return !seen.Held
 	})
 	if waited := process.Boottime() - began; waited < length || waiter.Fence() != 2 {

@@ -14,6 +14,7 @@ import (
 	"adlock/lib/lease"
 	"adlock/lib/limit"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/relay"
 )
 
@@ -43,11 +44,7 @@ func TestAtomIsOneAcrossHosts(t *testing.T) {
 
 func number(t testing.TB, text string) int64 {
 	t.Helper()
-	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return must.Get(strconv.ParseInt(strings.TrimSpace(text), 10, 64))(t)
 }
 
 func TestExpiredOwnerElsewhereIsAskedToEndItsJob(t *testing.T) {
@@ -89,15 +86,10 @@ const begins = `read -r now _ </proc/uptime; echo $now`
 // began earlier.
 func margin(t testing.TB, file, began string) time.Duration {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file))(t)
 	lines := strings.Fields(string(text))
 	var last, next float64
-	if _, err := fmt.Sscan(lines[len(lines)-1], &last); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Sscan(lines[len(lines)-1], &last))(t)
 	if _, err := fmt.Sscan(began, &next); err != nil {
 		t.Fatalf("%q: %v", began, err)
 	}
@@ -222,9 +214,7 @@ func TestMissingLocksmithIsOneLine(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, "etcd://127.0.0.1:1/adlock")
 	alone := t.TempDir() + "/adlock"
-	if err := os.Link(h.bin, alone); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Link(h.bin, alone))
 	h.bin = alone
 	h.run(t, "echo ran").Refused(t, 69, "adlock-locksmith")
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/relay"
 )
 
@@ -16,9 +17,7 @@ const forever = "while :; do sleep 0.1; done"
 func TestAScriptThatLosesItsAtomSaysWhyOnce(t *testing.T) {
 	signal := func(sig syscall.Signal) func(*testing.T, *host, *relay.Relay, scripted) {
 		return func(t *testing.T, _ *host, _ *relay.Relay, s scripted) {
-			if err := syscall.Kill(holderOf(t, s.pid), sig); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, syscall.Kill(holderOf(t, s.pid), sig))
 		}
 	}
 	for what, test := range map[string]struct {
@@ -64,13 +63,9 @@ func TestOnlyTheScriptKeepsItsStandardErrorOpen(t *testing.T) {
 	h, _ := onEtcd(t)
 	script := h.brief().startScript(t, forever)
 	holder := holderOf(t, script.pid)
-	if err := syscall.Kill(holder, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(holder, syscall.SIGSTOP))
 	t.Cleanup(func() { _ = syscall.Kill(holder, syscall.SIGCONT) })
-	if err := syscall.Kill(script.pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(script.pid, syscall.SIGKILL))
 	if said := script.said(t); strings.Contains(said, "adlock: ") {
 		t.Errorf("it said %q", said)
 	}
@@ -113,17 +108,6 @@ func TestOneOfTheNewcomersThatEndAnOwnerSaysSo(t *testing.T) {
 			t.Errorf("the runlog has %s", log)
 		}
 	})
-}
-
-func TestOneOfTheReadersThatEndAWriterSaysSo(t *testing.T) {
-	a, b := onEtcd(t)
-	for range 3 {
-		owner := a.start(t, "trap '' INT; "+ready+"sleep 60; sleep 60")
-		saysOnce(t, owner, b.allRun(t, 4, "sleep 1", "--shared", "--expire-after=1s"))
-	}
-	if log := b.runlog(); strings.Count(log, "event=takeover ") != 3 {
-		t.Errorf("the runlog has %s", log)
-	}
 }
 
 // The runlog has one end for each run: of several newcomers that find the owner dead, one stamps

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 // scripted is a script that has taken the atom.
@@ -35,10 +36,7 @@ func (h *host) startScript(t testing.TB, rest string) scripted {
 		}
 		return exists(dir + "/has")
 	})
-	text, err := os.ReadFile(dir + "/has")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(dir + "/has"))(t)
 	s.pid = int(number(t, string(text)))
 	return s
 }
@@ -47,10 +45,7 @@ func (h *host) startScript(t testing.TB, rest string) scripted {
 func (s scripted) said(t testing.TB) string {
 	t.Helper()
 	helper.Eventually(t, "no process keeps its standard error open", func() bool { return exists(s.ended) })
-	text, err := os.ReadFile(s.errors)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(s.errors))(t)
 	return string(text)
 }
 
@@ -74,16 +69,12 @@ func TestTheNextHolderRemovesTheFilesOfAKilledHolder(t *testing.T) {
 	t.Parallel()
 	h := startFTP(t, "").host(t)
 	left := h.startScript(t, "sleep 60")
-	if err := syscall.Kill(holderOf(t, left.pid), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(holderOf(t, left.pid), syscall.SIGKILL))
 	left.said(t) // the watchdog has ended it
 	old := time.Now().Add(-2 * time.Minute)
 	files := globbed(t, h.dir+"/smith.*")
 	for _, file := range files {
-		if err := os.Chtimes(file, old, old); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chtimes(file, old, old))
 	}
 	gate := t.TempDir() + "/gate"
 	next := h.startScript(t, until(gate)+"adlock_release")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 // buildSkewed builds adlock and its locksmith with another clock.
@@ -39,10 +40,7 @@ func (h *host) skew(t testing.TB, ahead time.Duration) { h.step(t, time.Unix(0, 
 // step makes the wall clock of the host step at that time.
 func (h *host) step(t testing.TB, at time.Time, by time.Duration) {
 	t.Helper()
-	bin, err := buildSkewed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	bin := must.Get(buildSkewed())(t)
 	h.bin = bin
 	from, ahead := fmt.Sprint("TEST_CLOCK_FROM=", at.Unix()), fmt.Sprint("TEST_CLOCK_AHEAD=", int(by.Seconds()))
 	h.env = append(h.env, from, ahead)

@@ -12,16 +12,14 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 	"adlock/test/support/terminal"
 )
 
 func TestStatusListsTheAtomsOfTheStoreWithTheHostThatOwns(t *testing.T) {
 	t.Parallel()
-	node, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	node := must.Get(os.Hostname())(t)
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		none := `^no atoms in ` + regexp.QuoteMeta(a.store) + `\n$`
 		a.wants(t, none, "status")
@@ -139,9 +137,7 @@ func TestTheFirstInALineIsListedAsItsOwner(t *testing.T) {
 		}
 		h.wants(t, `(?m)^p o x +running \S+ .* 7 on dax .*\n  waiting for process 7 on dax: pid 8 on dax$`, "status")
 		h.verb(t, "clear", "p o x").Refused(t, 77, "its owner lives")
-		if err := errors.Join(leave(ctx, first, nil), leave(ctx, second, nil)); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, errors.Join(leave(ctx, first, nil), leave(ctx, second, nil)))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"adlock/lib/lease"
 	"adlock/lib/policy"
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 )
 
 // stores has a row for each kind of store: it starts one, and returns a function that makes a host of
@@ -90,9 +91,7 @@ func excludes(t *testing.T, a, b lease.Store) {
 	if place, seen, err := b.Enter(ctx, "p.h.o.x", aRecord(t, false), false); place != nil || !seen.Held || err != nil {
 		t.Errorf("a newcomer that does not queue got %v, %v", place, err)
 	}
-	if err := owner.unlock(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, owner.unlock(ctx))
 	if last := finds(t, b, false).Last; last.Token != owner.record.Token || time.Since(last.Completed).Abs() > helper.Patience {
 		t.Errorf("the last lock is %+v", last)
 	}
@@ -110,9 +109,7 @@ func fenceGrows(t *testing.T, a, b lease.Store) {
 		} else {
 			before = fence
 		}
-		if err := owner.Leave(limited(t), nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, owner.Leave(limited(t), nil))
 	}
 }
 
@@ -130,9 +127,7 @@ func lapses(t *testing.T, a, b lease.Store) {
 	}
 	stamp := &lease.Last{Token: waiter.record.Token}
 	stamp.Completed = time.Now()
-	if err := waiter.Pass(ctx, owner.record.Token, stamp); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, waiter.Pass(ctx, owner.record.Token, stamp))
 	seen, err := waiter.Look(ctx)
 	if err != nil || seen.Held {
 		t.Fatalf("held: %v, %v", seen.Held, err)
@@ -158,9 +153,7 @@ func keeps(t *testing.T, a, b lease.Store) {
 		seen, err := waiter.Look(ctx)
 		return err == nil && seen.Lapsed
 	})
-	if err := errors.Join(owner.Renew(ctx), waiter.Pass(ctx, owner.record.Token, nil)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(owner.Renew(ctx), waiter.Pass(ctx, owner.record.Token, nil)))
 	if seen, err := waiter.Look(ctx); err != nil || !seen.Held || seen.Lapsed {
 		t.Errorf("held: %v, lapsed: %v, %v", seen.Held, seen.Lapsed, err)
 	}
@@ -177,23 +170,17 @@ func asks(t *testing.T, a, b lease.Store) {
 		t.Error(pause, err)
 	}
 	owner.record.Stuck = "it cannot"
-	if err := owner.Note(ctx, owner.record); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, owner.Note(ctx, owner.record))
 	if seen, err := waiter.Look(ctx); err != nil || seen.Owner.Stuck != "it cannot" {
 		t.Errorf("%+v, %v", seen.Owner, err)
 	}
-	if err := waiter.Leave(ctx, nil); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, waiter.Leave(ctx, nil))
 }
 
 func removesOnce(t *testing.T, a, b lease.Store) {
 	ctx := limited(t)
 	owner := enter(t, a, false, false, lasts)
-	if err := b.Remove(ctx, "p.h.o.x", owner.record.Token); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Remove(ctx, "p.h.o.x", owner.record.Token))
 	finds(t, b, false)
 	if err := b.Remove(ctx, "p.h.o.x", owner.record.Token); !errors.Is(err, lease.ErrGone) {
 		t.Error(err)
@@ -226,9 +213,7 @@ func claimsOnce(t *testing.T, a, b lease.Store) {
 	}
 	claims(owner, true)
 	claims(owner, true) // the answer to the first may have been lost
-	if err := owner.Leave(ctx, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, owner.Leave(ctx, nil))
 	next := enter(t, b, false, false, lasts)
 	claims(next, false)
 	if used, err := b.HasTick(ctx, "p.h.o.x", tick); used == refused || (err != nil) != refused {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/terminal"
 )
 
@@ -47,10 +48,7 @@ func TestADenialByAStoreAtATerminalNamesTheOwnersMachine(t *testing.T) {
 	denied := terminal.Start(t, 200, b.command("echo ran"))
 	const busy = `busy: running for \S+ on %s, no ExpireAfter`
 	by := `; process ` + itoa(owner.PID) + ` on \S+, since [-0-9]{10} [0-9:]{8}; --wait D waits, --replace ends it`
-	node, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	node := must.Get(os.Hostname())(t)
 	for text, want := range map[string]string{
 		denied.AllShown(t):                    `^adlock: o x: ` + busy + by + `\r\n$`,
 		b.run(t, "echo ran", "--verbose").Err: busy, b.run(t, "", "--dry-run").Out: busy,

@@ -135,13 +135,3 @@ func TestTheJudgeFindsEachBrokenPromiseAndNoOther(t *testing.T) {
 		})
 	}
 }
-
-func TestTermsAreReadAsTheyAreWritten(t *testing.T) {
-	want := stormTerms{
-		atom: "s12", shared: true, elapsed: 40e6, limit: 0, enforce: true,
-		slots: 2, code: 3, denied: 99, unstamps: true, wait: 50e6,
-	}
-	if got := termsOf(strings.Fields(want.String())); got != want || got.family() != "s" {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-}

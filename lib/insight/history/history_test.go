@@ -219,7 +219,6 @@ func TestLimitThatEndedARunIsTheNewcomers(t *testing.T) {
 	}
 }
 
-// Processes on two machines may have the same number.
 func TestTheSamePidOnAnotherMachineIsNoSupervisor(t *testing.T) {
 	for node, own := range map[string]bool{"a": true, "b": false} {
 		r := Run{PID: 7, Node: "a", By: 7, ByNode: node}

@@ -216,35 +216,26 @@ func TestCountsInARowContinueFromTheFile(t *testing.T) {
 
 func TestOnlyWhatWasTakenInADirectoryIsRetired(t *testing.T) {
 	there := func(atom.Atom) bool { return false }
+	taken, missing := runlog.Event{Kind: runlog.Acquire, Token: "a"}, runlog.Event{Kind: runlog.Missing, Status: runlog.Some(127)}
 	for claim, c := range map[string]struct {
 		events []runlog.Event
+		days   int
 		shown  bool
 	}{
-		"taken in a directory":                {[]runlog.Event{{Kind: runlog.Acquire, Token: "a"}}, false},
-		"in a store":                          {[]runlog.Event{{Kind: runlog.Acquire, Token: "a", Store: "etcd://a/b"}}, true},
-		"a command that was never there":      {[]runlog.Event{{Kind: runlog.Missing, Status: runlog.Some(127)}}, true},
-		"retired, and the command is missing": {[]runlog.Event{{Kind: runlog.Acquire, Token: "a"}, {Kind: runlog.Missing, Status: runlog.Some(127)}}, true},
+		"taken in a directory":                {[]runlog.Event{taken}, 1, false},
+		"in a store":                          {[]runlog.Event{{Kind: runlog.Acquire, Token: "a", Store: "etcd://a/b"}}, 1, true},
+		"a command that was never there":      {[]runlog.Event{missing}, 7, true},
+		"a week later":                        {[]runlog.Event{missing}, 9, false},
+		"retired, and the command is missing": {[]runlog.Event{taken, missing}, 1, true},
 	} {
 		s := &story.Story{}
 		for n, e := range c.events {
 			s.Job("p run x", 0, limit.Never).Add(time.Duration(n)*time.Minute, e)
 		}
-		now := story.Midnight.Add(time.Hour)
+		now := story.Midnight.AddDate(0, 0, c.days)
 		m := must.Get(Collect(s.Events(), Options{Now: now, Until: now, There: there}))(t)
 		if shown := strings.Contains(string(m.Text()), labelsOfX); shown != c.shown {
 			t.Errorf("%s: shown is %v", claim, shown)
-		}
-	}
-}
-
-func TestAMissingCommandIsShownForAWeek(t *testing.T) {
-	s := &story.Story{}
-	s.Job("p run x", 0, limit.Never).Add(0, runlog.Event{Kind: runlog.Missing, Status: runlog.Some(127)})
-	for days, want := range map[int]bool{7: true, 9: false} {
-		now := story.Midnight.AddDate(0, 0, days)
-		m := must.Get(Collect(s.Events(), Options{Now: now, Until: now, There: func(atom.Atom) bool { return false }}))(t)
-		if shown := strings.Contains(string(m.Text()), labelsOfX); shown != want {
-			t.Errorf("after %d days: shown is %v", days, shown)
 		}
 	}
 }

@@ -161,6 +161,8 @@ func TestAdviceHasItsReasons(t *testing.T) {
 		{"overruns", 0, 10 * h,
 			[]part{runs(4, 30*m, 25*m, 0), again(4, 30*m, deniedFrom(5*m, "busy", 5, 5*m))},
 			"overrun", "asked for every 5m (medians) though a run takes 25m"},
+		{"denials that are too soon are no starvation", h, 2 * h, []part{runs(1, 0, m, 0),
+			denials(m, "busy", 4, s), denials(2*m, "too-soon", 50, m), denials(h, "busy", 4, s)}, "", ""},
 		{"fails", 0, h, []part{runs(1, 0, m, 0), again(3, h, func(at time.Duration) part { return runAt(at+h, m, 7) })},
 			"failing", "the last 3 runs failed (the last one: status 7)"},
 		{"stuck", 0, h, []part{runs(1, 0, m, 0), denials(h, "stuck", 1, m)}, "stuck", "adlock clear p.dax.run.x"},
@@ -205,18 +207,6 @@ func TestPeriodCutsRunsAndDenials(t *testing.T) {
 	}
 	if !r.from.Equal(story.Midnight.Add(190*time.Minute)) || a.Held != 110*time.Minute {
 		t.Errorf("from %v, held %v", r.from, a.Held)
-	}
-}
-
-func TestTooSoonIsNoStarvation(t *testing.T) {
-	a := job(t, time.Hour, 2*time.Hour, func(j *story.Job) {
-		j.Run(0, time.Minute, 0)
-		j.Deny(time.Minute, "busy", 2, time.Second)
-		j.Deny(2*time.Minute, "too-soon", 50, time.Minute)
-		j.Deny(time.Hour, "busy", 2, time.Second)
-	})
-	if a.Longest.Count != 4 || a.Denials.TooSoon != 50 {
-		t.Errorf("%+v", a.Longest)
 	}
 }
 
@@ -311,7 +301,6 @@ func TestPageOfNothingSaysSo(t *testing.T) {
 	}
 }
 
-// An atom that never ran has no runtimes.
 func TestPageOfDenialsAloneHasNoRuntimes(t *testing.T) {
 	s := &story.Story{}
 	s.Job("p run x", 0, time.Hour).Deny(time.Minute, "full", 3, time.Minute)

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"adlock/lib/limit"
+	"adlock/test/support/must"
 	_ "adlock/test/support/need" // the same environment, however the suite is started
 )
 
@@ -14,9 +15,7 @@ func TestNoColourOffATerminal(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	t.Setenv("NO_COLOR", "")
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer r.Close()
 	defer w.Close()
 	if Is(w) || bool(Colours(w)) {

@@ -94,9 +94,7 @@ func TestPictureIsWellFormedAndSafe(t *testing.T) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if start, ok := token.(xml.StartElement); ok {
 			switch start.Name.Local {
 			case "title":
@@ -222,7 +220,6 @@ func TestNarrowPictureHasTheSameInLessWidth(t *testing.T) {
 	}
 }
 
-// Every point of a picture lies in it, whatever the runtimes are.
 func TestRuntimesOfAnyLengthFitTheirPicture(t *testing.T) {
 	for _, held := range []time.Duration{0, time.Nanosecond, time.Second, 400 * 24 * time.Hour} {
 		for _, limits := range []time.Duration{0, time.Second, limit.Never} {

@@ -17,6 +17,7 @@ import (
 
 	"adlock/lib/fault"
 	"adlock/lib/lease"
+	"adlock/test/support/must"
 )
 
 // member is a member that a test speaks for.
@@ -62,10 +63,7 @@ func opened(t *testing.T, addresses ...string) *Store {
 	t.Helper()
 	t.Setenv("HTTPS_PROXY", "")
 	t.Setenv("https_proxy", "")
-	s, err := Open(Scheme + strings.Join(addresses, ",") + "/prod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Open(Scheme + strings.Join(addresses, ",") + "/prod"))(t)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -73,10 +71,7 @@ func opened(t *testing.T, addresses ...string) *Store {
 // listening returns the address of a port that is listened on.
 func listening(t *testing.T) (string, net.Listener) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	return l.Addr().String(), l
 }

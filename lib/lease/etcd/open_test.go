@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"adlock/lib/fault"
+	"adlock/test/support/must"
 )
 
 func TestMembersAreHostsAndPorts(t *testing.T) {
@@ -32,9 +33,7 @@ func TestAnErrorNamesTheAddressWithoutThePassword(t *testing.T) {
 
 func TestAnErrorAboutACertificateNamesTheFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file.pem")
-	if err := os.WriteFile(file, []byte("no certificate\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("no certificate\n"), 0o600))
 	for want, set := range map[string][3]string{
 		"ETCDCTL_CERT, ETCDCTL_KEY: only one of them is set, and a certificate goes with its key": {"", file, ""},
 		file + ": is no certificate for the key " + file + ": ":                                   {"", file, file},
@@ -51,18 +50,14 @@ func TestAnErrorAboutACertificateNamesTheFile(t *testing.T) {
 
 func TestThePasswordIsReadFromAFileOfTheUsersOwn(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(file, []byte("s3cret\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("s3cret\n"), 0o644))
 	t.Setenv("ADLOCK_ETCD_PASSWORD_FILE", file)
 	t.Setenv("ETCDCTL_USER", "alice:other")
 	t.Setenv("ETCDCTL_PASSWORD", "another")
 	if _, err := Open(Scheme + "a:2379/prod"); fault.KindOf(err) != fault.NotPermitted || !strings.HasPrefix(err.Error(), file+": ") {
 		t.Errorf("a file that others may read: %v", err)
 	}
-	if err := os.Chmod(file, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(file, 0o600))
 	s, err := Open(Scheme + "a:2379/prod")
 	if err != nil || s.config.Username != "alice" || s.config.Password != "s3cret" {
 		t.Errorf("%v", err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"adlock/lib/fault"
+	"adlock/test/support/must"
 	_ "adlock/test/support/need" // the same umask, however the suite is started
 )
 
@@ -38,15 +39,11 @@ func TestABadAddressIsAUsageErrorWithoutThePassword(t *testing.T) {
 func TestAPasswordThatOthersMayReadIsRefused(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
-	if err := os.WriteFile(filepath.Join(home, ".netrc"), []byte("machine h login u password p"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(home, ".netrc"), []byte("machine h login u password p"), 0o644))
 	if _, err := Open("ftp://u@h/d"); fault.KindOf(err) != fault.NotPermitted {
 		t.Error(err)
 	}
-	if err := os.Chmod(filepath.Join(home, ".netrc"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(filepath.Join(home, ".netrc"), 0o600))
 	s, err := Open("ftp://u@h/d")
 	if err != nil || s.account.password != "p" || s.account.host != "h:21" || s.account.dir != "d" {
 		t.Errorf("%+v, %v", s, err)

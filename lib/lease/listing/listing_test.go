@@ -14,6 +14,7 @@ import (
 	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/record"
+	"adlock/test/support/must"
 )
 
 func lockedBy(pid int, operand string) locker.View {
@@ -28,17 +29,12 @@ func lockedBy(pid int, operand string) locker.View {
 func written(t *testing.T, entries []locker.Entry, slots []locker.Slot, failed error) *bytes.Buffer {
 	t.Helper()
 	var text bytes.Buffer
-	if err := Write(&text, entries, slots, failed); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Write(&text, entries, slots, failed))
 	return &text
 }
 
 func TestAListingSurvivesThePipe(t *testing.T) {
-	memory, err := record.ParseMemory([]byte("learn.runs=3\nlearn.mean=2\nlater=\xfe\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	memory := must.Get(record.ParseMemory([]byte("learn.runs=3\nlearn.mean=2\nlater=\xfe\n")))(t)
 	held := locker.Entry{Name: "p.h.o.x", Completed: time.Unix(7, 9).UTC(), View: lockedBy(7, "a\nb\xff")}
 	held.Last, held.Memory = policy.Last{Completed: true, Age: time.Second, FromStart: true}, memory
 	held.Node, held.Silent, held.CompletedOn = "web1", true, "web3"
@@ -48,9 +44,7 @@ func TestAListingSurvivesThePipe(t *testing.T) {
 	slot := locker.Slot{Name: "p.h.slot-2", Number: 2, View: held.View}
 	slot.Last, slot.Memory = policy.Last{}, record.Memory{}
 	entries, slots, err := Read(written(t, []locker.Entry{held, read, bare}, []locker.Slot{slot}, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if want := []locker.Entry{held, read, bare}; !reflect.DeepEqual(entries, want) {
 		t.Errorf("read\n%+v, want\n%+v", entries, want)
 	}
@@ -91,7 +85,5 @@ func TestAnErrorWithMoreWordsKeepsThemAndItsKind(t *testing.T) {
 			t.Errorf("%v, kind %v; want %s", err, fault.KindOf(err), text)
 		}
 	}
-	if err := FailureOf(nil).Err(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, FailureOf(nil).Err())
 }

@@ -11,6 +11,7 @@ import (
 
 	"adlock/lib/fault"
 	"adlock/lib/process"
+	"adlock/test/support/must"
 	_ "adlock/test/support/need" // the same environment, however the suite is started
 )
 
@@ -18,31 +19,16 @@ import (
 func job(t *testing.T, script string) (of process.Job, file string, end func()) {
 	t.Helper()
 	file = t.TempDir() + "/errors"
-	errors, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	errors := must.Get(os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600))(t)
 	defer errors.Close()
-	if _, err := errors.WriteString("before\n"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(errors.WriteString("before\n"))(t)
 	sh := exec.Command("sh", "-c", script)
 	sh.Stderr, sh.SysProcAttr = errors, &syscall.SysProcAttr{Setsid: true}
-	out, err := sh.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := sh.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(sh.StdoutPipe())(t)
+	must.Do(t, sh.Start())
 	t.Cleanup(func() { _ = unix.Kill(-sh.Process.Pid, unix.SIGKILL) })
-	if _, err := out.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
-	owner, err := process.Of(sh.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(out.Read(make([]byte, 1)))(t)
+	owner := must.Get(process.Of(sh.Process.Pid))(t)
 	return process.Job{Owner: owner, FileUID: -1}, file, func() {
 		_ = sh.Process.Kill()
 		_, _ = io.Copy(io.Discard, out) // until no child has it open any more
@@ -53,10 +39,7 @@ func job(t *testing.T, script string) (of process.Job, file string, end func()) 
 // told returns what is in the file after the warnings, which replace standard error meanwhile.
 func told(t *testing.T, j process.Job, file string, warnings ...string) string {
 	t.Helper()
-	own, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3))(t)
 	defer unix.Close(own)
 	defer func() { _ = unix.Dup3(own, 2, 0) }()
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
@@ -64,17 +47,12 @@ func told(t *testing.T, j process.Job, file string, warnings ...string) string {
 		defer null.Close()
 		err = unix.Dup3(int(null.Fd()), 2, 0)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	SpeakFor(j)
 	for _, w := range warnings {
 		fault.Warn("x", w)
 	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file))(t)
 	return string(text)
 }
 

@@ -10,24 +10,21 @@ import (
 
 	"adlock/lib/process"
 	"adlock/lib/sysfile"
+	"adlock/test/support/must"
 )
 
 // post returns both ends of a socket pair: the locksmith's end, and the watchdog's.
 func post(t *testing.T) (*os.File, int) {
 	t.Helper()
 	ours, theirs, err := sysfile.SocketPair()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { unix.Close(theirs) })
 	return os.NewFile(uintptr(ours), "watchdog"), theirs
 }
 
 func say(t *testing.T, line *os.File, text string) {
 	t.Helper()
-	if _, err := line.WriteString(text); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(line.WriteString(text))(t)
 }
 
 func TestAWatchdogActsOnlyForAnArmedLocksmithThatIsGone(t *testing.T) {

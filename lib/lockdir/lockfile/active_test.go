@@ -2,13 +2,10 @@ package lockfile
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"adlock/lib/fault"
 	"adlock/lib/locker"
@@ -16,12 +13,6 @@ import (
 	"adlock/lib/record"
 	"adlock/test/support/must"
 )
-
-func TestAFreeAtomHasNoActiveLock(t *testing.T) {
-	if _, err := newDir(t).Active("x"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("got %v", err)
-	}
-}
 
 func TestTheLockIsReadBack(t *testing.T) {
 	d := newDir(t)
@@ -55,7 +46,8 @@ func TestAGuardOfALockThatIsGoneIsLost(t *testing.T) {
 		"rewritten in place": func(t *testing.T, d *Dir) {
 			must.Do(t, os.WriteFile(d.Path("lock.x"), fullRecord().Bytes(), 0o600))
 		},
-		"emptied": func(t *testing.T, d *Dir) { must.Do(t, os.Truncate(d.Path("lock.x"), 0)) },
+		"emptied":         func(t *testing.T, d *Dir) { must.Do(t, os.Truncate(d.Path("lock.x"), 0)) },
+		"grown too large": func(t *testing.T, d *Dir) { must.Do(t, os.Truncate(d.Path("lock.x"), 1<<40)) },
 		"a link in its place": func(t *testing.T, d *Dir) {
 			must.Do(t, os.Rename(d.Path("lock.x"), d.Path("elsewhere")))
 			must.Do(t, os.Symlink("elsewhere", d.Path("lock.x")))
@@ -97,30 +89,6 @@ func TestALockThatIsTooLargeIsDamagedAndALastLockAnError(t *testing.T) {
 	}
 	if _, err := d.Last("x"); fault.KindOf(err) != fault.IO {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestRemoveTakesTheNameAway(t *testing.T) {
-	d := lockedDir(t)
-	a := active(t, d)
-	must.Do(t, a.Guard(0))
-	must.Do(t, a.Remove())
-	if exists(d, "lock.x") {
-		t.Error("the lock is still there")
-	}
-}
-
-func TestNothingIsInheritedByAJob(t *testing.T) {
-	d := lockedDir(t)
-	a := active(t, d)
-	temp, err := d.TempFile(nil)
-	must.Do(t, err)
-	defer temp.Discard()
-	for claim, fd := range map[string]int{"directory": d.fd, "lock": a.fd, "temporary file": temp.fd} {
-		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
-		if err != nil || flags&unix.FD_CLOEXEC == 0 {
-			t.Errorf("the %s is passed on (%v)", claim, err)
-		}
 	}
 }
 

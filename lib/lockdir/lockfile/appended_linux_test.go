@@ -1,14 +1,12 @@
 package lockfile
 
 import (
-	"errors"
 	"os"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
-	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/test/support/must"
@@ -91,8 +89,7 @@ func TestALockNeverOutgrows64KiBAndSaysOnceWhy(t *testing.T) {
 	if !a.Appended.Uncounted || !job.Uncounted || len(job.Survivors) != 502 || again.st.Size > record.Longest {
 		t.Errorf("%d bytes, %d survivors, uncounted %v", again.st.Size, len(job.Survivors), job.Uncounted)
 	}
-	content, err := os.ReadFile(d.Path("lock.x"))
-	must.Do(t, err)
+	content := must.Get(os.ReadFile(d.Path("lock.x")))(t)
 	if n := strings.Count(string(content), record.ManySurvivors); n != 1 {
 		t.Errorf("said %d times", n)
 	}
@@ -112,16 +109,6 @@ func TestAnAppendThatFailsLeavesTheLockAsItWas(t *testing.T) {
 		t.Errorf("%+v, %d bytes (%v)", again.Appended, again.st.Size, err)
 	}
 	must.Do(t, a.AppendSurvivors([]process.Identity{member(20)}))
-}
-
-func TestTheGuardRefusesALockWithAnotherToken(t *testing.T) {
-	d := lockedDir(t)
-	a := active(t, d)
-	must.Do(t, os.Remove(d.Path("lock.x")))
-	put(t, d, fullRecord())
-	if err := a.Guard(0); !errors.Is(err, locker.ErrLost) {
-		t.Errorf("got %v", err)
-	}
 }
 
 func TestWhatWasAppendedCanBeTakenBack(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/fault"
-	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/test/support/must"
@@ -26,8 +25,7 @@ func TestSurvivorsAreNumberedAndNoneTwice(t *testing.T) {
 	must.Do(t, a.AppendSurvivors(nil))
 	must.Do(t, a.AppendSurvivors([]process.Identity{owner, member(20), member(20), member(21)}))
 	must.Do(t, a.AppendSurvivors([]process.Identity{member(21), member(22)}))
-	content, err := os.ReadFile(d.Path("lock.x"))
-	must.Do(t, err)
+	content := must.Get(os.ReadFile(d.Path("lock.x")))(t)
 	want := "survivor.1=20 100 7 5 1 2\nsurvivor.2=21 100 7 5 1 2\nsurvivor.3=22 100 7 5 1 2\n"
 	if got, _ := strings.CutPrefix(string(content), string(a.Record.Bytes())); got != want {
 		t.Errorf("appended is %q, want %q", got, want)
@@ -66,8 +64,7 @@ func TestACommandWithAnotherPidStartOrInodeIsRecorded(t *testing.T) {
 // A lock that is not in use may be cleared by hand, so a process that cannot be proved alive does
 // not count.
 func TestALockIsInUseWhereAProcessIsProvedAlive(t *testing.T) {
-	alive, err := process.Of(os.Getpid())
-	must.Do(t, err)
+	alive := must.Get(process.Of(os.Getpid()))(t)
 	dead := alive
 	dead.Start, dead.Inode = dead.Start+1, 0
 	holding := func(owner process.Identity) string { r := fullRecord(); r.Owner = owner; return string(r.Bytes()) }
@@ -86,8 +83,7 @@ func TestALockIsInUseWhereAProcessIsProvedAlive(t *testing.T) {
 	} {
 		d := newDir(t)
 		must.Do(t, os.WriteFile(d.Path(c.file), []byte(c.content), 0o600))
-		a, err := d.Lock(atom.ParseFile(c.file))
-		must.Do(t, err)
+		a := must.Get(d.Lock(atom.ParseFile(c.file)))(t)
 		if got := a.InUse(); got != c.want {
 			t.Errorf("%s: %q, want %q", c.claim, got, c.want)
 		}
@@ -134,8 +130,7 @@ func TestAnOrdinaryUserHasRootsDirectoriesAndItsOwn(t *testing.T) {
 // openDir makes a directory that other users can enter.
 func openDir(t *testing.T) string {
 	t.Helper()
-	path, err := os.MkdirTemp("/tmp", "adlock")
-	must.Do(t, err)
+	path := must.Get(os.MkdirTemp("/tmp", "adlock"))(t)
 	t.Cleanup(func() { os.RemoveAll(path) })
 	must.Do(t, os.Chmod(path, 0o755))
 	return path
@@ -176,8 +171,7 @@ func TestOnlyPrivateFilesAreBelievedInAnOpenDirectory(t *testing.T) {
 	for dir, entered := range map[fs.FileMode]bool{0o700: false, 0o710: true, 0o701: true, 0o744: false} {
 		path := t.TempDir()
 		must.Do(t, os.Chmod(path, dir))
-		d, err := Open(path)
-		must.Do(t, err)
+		d := must.Get(Open(path))(t)
 		for mode, lax := range map[fs.FileMode]bool{0o600: false, 0o601: false, 0o644: false, 0o755: false, 0o620: true, 0o602: true} {
 			must.Do(t, os.WriteFile(d.Path("lock.x"), nil, 0o600))
 			must.Do(t, os.Chmod(d.Path("lock.x"), mode))
@@ -210,8 +204,7 @@ func TestARecordThatOthersMayWriteIsBelievedNowhere(t *testing.T) {
 
 func TestALinkWhoseReplyWasLostCounts(t *testing.T) {
 	d := newDir(t)
-	temp, err := d.temporary()
-	must.Do(t, err)
+	temp := must.Get(d.temporary())(t)
 	must.Do(t, temp.fill(func(uint64) []byte { return fullRecord().Bytes() }))
 	must.Do(t, os.Link(d.Path(temp.temporary), d.Path("lock.x")))
 	must.Do(t, temp.Link("lock.x"))
@@ -289,20 +282,9 @@ func TestALockThatShrinksIsReadAsFarAsItGoes(t *testing.T) {
 
 func onlyToStat(t *testing.T, d *Dir) *file {
 	t.Helper()
-	f, err := d.openFile("lock.x", os.O_RDONLY)
-	must.Do(t, err)
+	f := must.Get(d.openFile("lock.x", os.O_RDONLY))(t)
 	t.Cleanup(func() { f.Close() })
 	return f
-}
-
-// A lock that has become too large is damaged, and no longer the one that was read.
-func TestALockThatGrewTooLargeIsLost(t *testing.T) {
-	d := lockedDir(t)
-	a := active(t, d)
-	must.Do(t, os.Truncate(d.Path("lock.x"), 1<<40))
-	if err := a.Guard(0); !errors.Is(err, locker.ErrLost) {
-		t.Errorf("got %v", err)
-	}
 }
 
 func TestALastLockThatCannotBePlacedIsAnError(t *testing.T) {
@@ -320,17 +302,5 @@ func TestALastLockThatCannotBePlacedIsAnError(t *testing.T) {
 	must.Do(t, d.placeLast("x", record.Memory{}, nil, (*TempFile).Link)) // another process has made it meanwhile
 	if l := last(t, d); l.Memory.Atom != motd {
 		t.Errorf("%+v", l.Memory)
-	}
-}
-
-func TestAFreeLockIsNoError(t *testing.T) {
-	d := newDir(t)
-	if readers, err := d.Readers("x"); err != nil || readers != nil {
-		t.Errorf("readers %q, %v", readers, err)
-	}
-	done := false
-	must.Do(t, d.Marked("x", func() error { done = true; return nil }))
-	if !done {
-		t.Error("without readers nothing is done")
 	}
 }

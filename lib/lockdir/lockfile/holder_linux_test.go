@@ -41,8 +41,7 @@ func TestTheHolderIsFoundInATableOfManyPages(t *testing.T) {
 	d := lockedDir(t)
 	a, other := active(t, d), active(t, d)
 	for range 200 {
-		f, err := os.CreateTemp(d.path, "")
-		must.Do(t, err)
+		f := must.Get(os.CreateTemp(d.path, ""))(t)
 		defer f.Close()
 		must.Do(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))
 	}
@@ -163,8 +162,7 @@ func TestAGuardGoesWithItsCloseThoughACopyOfTheDescriptorStays(t *testing.T) {
 	d := lockedDir(t)
 	a, other := active(t, d), active(t, d)
 	must.Do(t, a.Guard(0))
-	copied, err := unix.Dup(a.fd)
-	must.Do(t, err)
+	copied := must.Get(unix.Dup(a.fd))(t)
 	defer unix.Close(copied)
 	must.Do(t, a.Close())
 	must.Do(t, other.Guard(0))

@@ -18,8 +18,7 @@ func hostFile(t *testing.T, d *Dir) (path, node string) {
 	t.Helper()
 	need.MachineID(t)
 	t.Setenv("ADLOCK_HOST", "")
-	node, err := sysfile.NodeName()
-	must.Do(t, err)
+	node = must.Get(sysfile.NodeName())(t)
 	if !canKeep(node) || !isLocal(d.fd) {
 		t.Skip("a node name or file system that is not kept")
 	}

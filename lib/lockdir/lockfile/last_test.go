@@ -20,16 +20,13 @@ import (
 
 func modified(t testing.TB, d *Dir, name string) time.Time {
 	t.Helper()
-	info, err := os.Stat(d.Path(name))
-	must.Do(t, err)
+	info := must.Get(os.Stat(d.Path(name)))(t)
 	return info.ModTime()
 }
 
 func last(t testing.TB, d *Dir) record.Last {
 	t.Helper()
-	l, err := d.Last("x")
-	must.Do(t, err)
-	return l
+	return must.Get(d.Last("x"))(t)
 }
 
 func TestANewLastLockHasNeverCompleted(t *testing.T) {
@@ -142,8 +139,7 @@ func TestReadersAreListedOnceTheAtomIsMarked(t *testing.T) {
 
 func wantReaders(t *testing.T, d *Dir, name atom.Name, want ...string) {
 	t.Helper()
-	readers, err := d.Readers(name)
-	must.Do(t, err)
+	readers := must.Get(d.Readers(name))(t)
 	var found []string
 	for _, f := range readers {
 		found = append(found, f.String())
@@ -162,8 +158,7 @@ func TestTheMarkIsPrivateAndEmptyWhateverTheUmask(t *testing.T) {
 		err := d.MarkRead(reads)
 		syscall.Umask(before)
 		must.Do(t, err)
-		info, err := os.Lstat(d.Path("read." + reads))
-		must.Do(t, err)
+		info := must.Get(os.Lstat(d.Path("read." + reads)))(t)
 		if info.Mode() != 0o600 || info.Size() != 0 {
 			t.Errorf("umask %03o: mode %v, %d bytes", umask, info.Mode(), info.Size())
 		}

@@ -16,8 +16,7 @@ func behind(t *testing.T) (w *Waiting, head int) {
 	t.Helper()
 	d, r := newDir(t), locker.Request{Atom: motd}
 	r.Wait = time.Hour
-	head, err := unix.Open(d.Path(motd.Name().Line()), unix.O_RDONLY|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
-	must.Do(t, err)
+	head = must.Get(unix.Open(d.Path(motd.Name().Line()), unix.O_RDONLY|unix.O_CREAT|unix.O_CLOEXEC, 0o600))(t)
 	must.Do(t, unix.Flock(head, unix.LOCK_EX))
 	if w = NewWaiting(d, &r, nil); w.IsTurn(true, "") {
 		t.Fatal("it is not the head")

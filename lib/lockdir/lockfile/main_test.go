@@ -20,8 +20,7 @@ func newDir(t testing.TB) *Dir {
 	t.Helper()
 	path := t.TempDir()
 	must.Do(t, os.Chmod(path, 0o700))
-	d, err := Open(path)
-	must.Do(t, err)
+	d := must.Get(Open(path))(t)
 	t.Cleanup(func() { d.Close() })
 	return d
 }
@@ -37,8 +36,7 @@ func fullRecord() record.Record {
 // put puts a lock in place and unlocks its guard.
 func put(t testing.TB, d *Dir, r record.Record) {
 	t.Helper()
-	temp, err := d.TempFile(r.Bytes())
-	must.Do(t, err)
+	temp := must.Get(d.TempFile(r.Bytes()))(t)
 	defer temp.Close()
 	must.Do(t, temp.Link("lock.x"))
 }
@@ -54,8 +52,7 @@ func lockedDir(t testing.TB) *Dir {
 // active opens the lock "x" until the test ends.
 func active(t testing.TB, d *Dir) *Active {
 	t.Helper()
-	a, err := d.Active("x")
-	must.Do(t, err)
+	a := must.Get(d.Active("x"))(t)
 	t.Cleanup(func() { a.Close() })
 	return a
 }

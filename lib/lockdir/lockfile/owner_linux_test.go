@@ -31,18 +31,16 @@ func locksIn(t *testing.T, d *Dir, owner process.Identity, names ...string) {
 // lock opens a lock by its file name until the test ends.
 func lock(t *testing.T, d *Dir, name string) *Active {
 	t.Helper()
-	a, err := d.Lock(atom.ParseFile(name))
-	must.Do(t, err)
+	a := must.Get(d.Lock(atom.ParseFile(name)))(t)
 	t.Cleanup(func() { a.Close() })
 	return a
 }
 
 func isGuarded(t *testing.T, d *Dir, name string) bool {
 	t.Helper()
-	a, err := d.Lock(atom.ParseFile(name))
-	must.Do(t, err)
+	a := must.Get(d.Lock(atom.ParseFile(name)))(t)
 	defer a.Close()
-	err = a.Guard(0)
+	err := a.Guard(0)
 	if err != nil && !errors.Is(err, locker.ErrGuarded) {
 		t.Fatal(err)
 	}
@@ -68,8 +66,7 @@ func TestAllLocksOfAnOwnerButTheOpenOneAreGuarded(t *testing.T) {
 		must.Do(t, os.WriteFile(d.Path(name), []byte(content), 0o600))
 	}
 	must.Do(t, os.Mkdir(d.Path("lock.p.h.o.g"), 0o700)) // not a lock, and in no process's way
-	held, err := d.LocksOf([]process.Identity{owner}, atom.ParseFile("lock.p.h.o.m"), 0)
-	must.Do(t, err)
+	held := must.Get(d.LocksOf([]process.Identity{owner}, atom.ParseFile("lock.p.h.o.m"), 0))(t)
 	for name, want := range map[string]bool{"lock.p.h.o.a": true, "lock.p.h.o.b": false, "lock.p.h.o.c": false, "lock.p.h.o.d": false, "lock.p.h.o.m": false, "lock.p.h.o.x": true, reader: true} {
 		if got := isGuarded(t, d, name); got != want {
 			t.Errorf("%s: guarded is %v", name, got)
@@ -180,8 +177,7 @@ func TestALockIsHeldByItsOwnerAndThenByItsKnownJob(t *testing.T) {
 	ofGroup, ofSession := member(24), member(25)
 	for _, alive := range []bool{true, false} {
 		d, r := newDir(t), fullRecord()
-		id, err := process.Of(os.Getpid())
-		must.Do(t, err)
+		id := must.Get(process.Of(os.Getpid()))(t)
 		if r.Owner = id; !alive {
 			r.Owner.Start++
 			r.Owner.Inode = 0

@@ -25,8 +25,7 @@ func eachWay(t *testing.T, test func(t *testing.T, d *Dir, temp func() *TempFile
 			d := newDir(t)
 			test(t, d, func() *TempFile {
 				t.Helper()
-				temp, err := make(d)
-				must.Do(t, err)
+				temp := must.Get(make(d))(t)
 				if temp == nil {
 					need.Skip(t, "this file system has no O_TMPFILE")
 				}
@@ -48,8 +47,7 @@ func TestATemporaryFileAppearsWholeAndPrivateUnderAFreeNameOnly(t *testing.T) {
 		if err := second.Link("lock.x"); !errors.Is(err, fs.ErrExist) {
 			t.Fatalf("two files have one name: %v", err)
 		}
-		info, err := os.Stat(d.Path("lock.x"))
-		must.Do(t, err)
+		info := must.Get(os.Stat(d.Path("lock.x")))(t)
 		if info.Mode() != 0o600 || info.Size() == 0 || info.Sys().(*syscall.Stat_t).Nlink != 1 {
 			t.Errorf("mode %v, %d bytes, %d links", info.Mode(), info.Size(), info.Sys().(*syscall.Stat_t).Nlink)
 		}
@@ -60,20 +58,6 @@ func TestADiscardedTemporaryFileLeavesNothing(t *testing.T) {
 	eachWay(t, func(t *testing.T, d *Dir, temp func() *TempFile) {
 		temp().Discard()
 		mustHold(t, d)
-	})
-}
-
-func TestATemporaryFileReplacesWhatHasTheName(t *testing.T) {
-	eachWay(t, func(t *testing.T, d *Dir, temp func() *TempFile) {
-		old, fresh := temp(), temp()
-		defer old.Close()
-		defer fresh.Close()
-		must.Do(t, old.Link("lock.x"))
-		must.Do(t, fresh.Replace("lock.x"))
-		mustHold(t, d, "lock.x")
-		if mine, err := fresh.named(); !mine || err != nil {
-			t.Errorf("the new one does not have the name (%v)", err)
-		}
 	})
 }
 
@@ -145,8 +129,7 @@ func TestSweepTakesOldDebrisAndNothingElse(t *testing.T) {
 // its guard shows that its creator lives.
 func TestSweepLeavesAFileThatIsBeingMade(t *testing.T) {
 	d := newDir(t)
-	temp, err := d.temporary()
-	must.Do(t, err)
+	temp := must.Get(d.temporary())(t)
 	must.Do(t, temp.fill(func(uint64) []byte { return nil }))
 	must.Do(t, temp.setModified(time.Time{}))
 	must.Do(t, d.Sweep(time.Now()))
@@ -159,8 +142,7 @@ func TestSweepLeavesAFileThatIsBeingMade(t *testing.T) {
 // mustHold wants these files in the directory and no others.
 func mustHold(t *testing.T, d *Dir, want ...string) {
 	t.Helper()
-	all, err := os.ReadDir(d.path)
-	must.Do(t, err)
+	all := must.Get(os.ReadDir(d.path))(t)
 	for _, name := range want {
 		if !exists(d, name) {
 			t.Errorf("%s is gone", name)

@@ -20,8 +20,7 @@ func tickFile(name atom.Name, number int) string { return name.Tick(time.Hour, n
 // wantTicks wants these tick files, and no others.
 func wantTicks(t *testing.T, d *Dir, claim string, want ...string) {
 	t.Helper()
-	files, err := d.Files(atom.Tick)
-	must.Do(t, err)
+	files := must.Get(d.Files(atom.Tick))(t)
 	for _, file := range want {
 		if !exists(d, file) {
 			t.Errorf("%s: %s is not there", claim, file)
@@ -41,16 +40,13 @@ func TestATickIsClaimedOnceAndOfEachAtom(t *testing.T) {
 		tick    policy.Tick
 		claimed bool
 	}{{name, tick(20), true}, {name, tick(20), false}, {other, tick(20), true}, {name, tick(21), true}} {
-		used, err := d.HasTick(c.name, c.tick)
-		must.Do(t, err)
-		claimed, err := d.ClaimTick(c.name, c.tick)
-		must.Do(t, err)
+		used := must.Get(d.HasTick(c.name, c.tick))(t)
+		claimed := must.Get(d.ClaimTick(c.name, c.tick))(t)
 		if used == c.claimed || claimed != c.claimed {
 			t.Errorf("%s %d: used %v, claimed %v", c.name, c.tick.Number, used, claimed)
 		}
 	}
-	info, err := os.Lstat(d.Path(tickFile(name, 20)))
-	must.Do(t, err)
+	info := must.Get(os.Lstat(d.Path(tickFile(name, 20))))(t)
 	if info.Mode() != 0o600 {
 		t.Errorf("mode %v", info.Mode())
 	}
@@ -61,9 +57,7 @@ func TestATickIsForgottenWhenItIsOutlivedOrTakenBack(t *testing.T) {
 	const name, other = atom.Name(reads), atom.Name("p.h.o.y")
 	for _, number := range []int{20, 21, 30} {
 		for _, of := range []atom.Name{other, name} {
-			if _, err := d.ClaimTick(of, tick(number)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(d.ClaimTick(of, tick(number)))(t)
 		}
 	}
 	wantTicks(t, d, "claimed", tickFile(name, 21), tickFile(name, 30), tickFile(other, 21), tickFile(other, 30))
@@ -92,9 +86,7 @@ func TestATickOfAnotherPeriodIsKept(t *testing.T) {
 		}
 	}
 	must.Do(t, os.Remove(d.Path(name.Tick(week.Period, week.Number))))
-	if _, err := d.ClaimTick(name, policy.TickAt(now.Add(11*24*time.Hour), time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.ClaimTick(name, policy.TickAt(now.Add(11*24*time.Hour), time.Second)))(t)
 	if used, err := d.HasTick(name, day); used || err != nil {
 		t.Errorf("%v is kept after ten of its periods (%v)", day, err)
 	}

@@ -45,19 +45,9 @@ func TestTheJudgeOfTheChaosFindsWhatIsWrong(t *testing.T) {
 	if m.Gap != 0 || m.GapLost != 0 || m.Loss != second {
 		t.Errorf("%v", m)
 	}
-}
-
-func TestTheJudgeOfTheChaosMeasuresGapsAndIdleTime(t *testing.T) {
-	runs := []Ran{
-		{ID: "a", Atom: "x", Begin: 1 * second, End: 3 * second, Alone: true, Fence: 1},
-		{ID: "b", Atom: "x", Begin: 5 * second, End: 6 * second, Killed: true, Alone: true, Fence: 2},
-		{ID: "c", Atom: "x", Begin: 9 * second, End: 10 * second, Killed: true, Attacked: true, Alone: true, Fence: 3},
-	}
-	waits := []Waited{
-		{"x", 4 * second, 5 * second}, {"x", 2 * second, 9 * second / 2}, {"y", 0, 7 * second}, {"x", 8 * second, 20 * second},
-	}
-	m := Runs(runs, waits)
-	if m.Gap != 2*second || m.GapLost != Never || m.Idle != 10*second || m.Killed != 2 || !slices.Equal(m.ForNothing, []string{"b"}) {
+	ended := run(5*second, 6*second, 2, func(r *Ran) { r.Killed = true })
+	m = Runs([]Ran{first, ended}, []Waited{{"x", 2 * second, 9 * second / 2}})
+	if m.Gap != 2*second || m.GapLost != Never || m.Idle != 3*half || !slices.Equal(m.ForNothing, []string{"2"}) {
 		t.Errorf("%v %v", m, m.ForNothing)
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"adlock/test/support/must"
 )
 
 func TestOneCallFailsAsInjectedAndTheOthersSucceed(t *testing.T) {
@@ -74,23 +72,4 @@ func TestCallsOfOtherThreadsAreNotIntercepted(t *testing.T) {
 			t.Errorf("on another: %v", err)
 		}
 	}, func(Call) unix.Errno { return unix.EIO }, unix.SYS_MKDIRAT)
-}
-
-func TestCallsWithAtFdcwdAreNotIntercepted(t *testing.T) {
-	dir := must.Get(os.Open(t.TempDir()))(t)
-	defer dir.Close()
-	told := 0
-	Run(t, func() {
-		for _, at := range []int{unix.AT_FDCWD, int(dir.Fd())} {
-			if _, err := unix.Openat(at, "none", unix.O_RDONLY, 0); err != unix.ENOENT {
-				t.Errorf("got %v", err)
-			}
-			if err := unix.Fstatat(at, "none", new(unix.Stat_t), 0); err != unix.ENOENT {
-				t.Errorf("got %v", err)
-			}
-		}
-	}, func(Call) unix.Errno { told++; return 0 }, unix.SYS_OPENAT, unix.SYS_NEWFSTATAT)
-	if told != 2 {
-		t.Errorf("4 calls, %d told, want 2", told)
-	}
 }
