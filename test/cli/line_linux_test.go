@@ -74,6 +74,42 @@ func TestTheDeadAndTheStoppedHoldUpNoWaiter(t *testing.T) {
 	}
 }
 
+// A process that dies, or is stopped, in flock(2) wakes the one behind it, which asks again.
+func TestTheRestKeepTheirOrderWhenWaitersDieOrStop(t *testing.T) {
+	l := &line{stage: newStage(t)}
+	owner := l.hold("a")
+	for n := range 8 {
+		l.joins(fmt.Sprint(n))
+	}
+	all := l.waiting
+	leaves := func(n int, sig syscall.Signal) {
+		p := all[n]
+		p.Signal(t, sig)
+		l.waiting = slices.DeleteFunc(slices.Clone(l.waiting), func(other *helper.Process) bool { return other == p })
+		if sig == syscall.SIGSTOP {
+			helper.Eventually(t, "it has left the line", func() bool { return !blocks(p.PID) })
+		} else {
+			p.Wait(t)
+		}
+		for _, other := range l.waiting {
+			helper.Eventually(t, "the rest are in the line", func() bool { return blocks(other.PID) })
+		}
+	}
+	leaves(0, syscall.SIGKILL)
+	leaves(2, syscall.SIGSTOP)
+	leaves(4, syscall.SIGTERM)
+	leaves(5, syscall.SIGKILL)
+	leaves(7, syscall.SIGTERM)
+	owner.Signal(t, syscall.SIGTERM)
+	l.end()
+	all[2].Signal(t, syscall.SIGCONT)
+	l.waiting = all[2:3]
+	l.end()
+	if came := l.came(); came != "1 3 6 2" {
+		t.Errorf("%s came", came)
+	}
+}
+
 func TestAHandOverWakesNoOtherWaiter(t *testing.T) {
 	wakesNoOther(t, 10, 30)
 }

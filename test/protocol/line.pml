@@ -6,6 +6,7 @@
  * Each statement outside atomic is one system call: between any two, every other process may run,
  * be killed, be stopped, and perhaps be continued. The kernel grants the flock of an inode in the order
  * in which processes asked for it; a process that is stopped while it blocks loses its place there.
+ * (In truth the one behind a process that dies or is stopped asks again, and another may be faster.)
  * How the lock of a dead owner is replaced is one step here: adlock.pml has it.
  *
  * What must hold, also with SLOW (a head that runs is passed too):
@@ -22,7 +23,7 @@
  *   RIGHT              the head takes a free atom without link(2)                  mutual exclusion
  *   NOCHECK            a waiter does not check that its inode is still at the path order
  *   BARGE              the kernel wakes the first that waits, and another is faster
- * With PATIENT all newcomers wait.
+ * With PATIENT all newcomers wait; with STEADFAST none gives up.
  */
 
 #ifndef N
@@ -33,6 +34,9 @@
 #endif
 #ifndef DEATHS
 #define DEATHS 1
+#endif
+#ifndef PRUNES
+#define PRUNES 1
 #endif
 #define PRUNER (N+1)
 #define INODES (N+2)		/* one at the path, and one that each process has open */
@@ -129,7 +133,7 @@ inline remove() {
 inline create() {
 	line = 1;
 	do
-	:: opened[1] == line || opened[2] == line || opened[N] == line || opened[PRUNER] == line -> line++
+	:: opened[1] == line || opened[2] == line || opened[N-1] == line || opened[N] == line || opened[PRUNER] == line -> line++
 	:: else -> break
 	od
 }
@@ -158,7 +162,9 @@ proctype Newcomer(byte me) provided (!stopped[me]) {
 	if
 	:: me == 1 -> goto job				/* the owner at first */
 	:: atomic { me != 1 -> waits[me] = true }
+#ifndef STEADFAST
 	:: atomic { me != 1 -> waits[me] = true; tires = true }	/* it gives up, at any time */
+#endif
 #ifndef PATIENT
 	:: me != 1
 #endif
@@ -297,6 +303,7 @@ done:	atomic { shut(me); over[me] = true; waits[me] = false; watches[me] = false
 }
 
 /* A person prunes files that no waiter needs: it locks the line without waiting. */
+#if PRUNES
 active proctype Pruner() {
 	byte i;
 	if
@@ -313,6 +320,7 @@ active proctype Pruner() {
 	fi;
 done:	atomic { shut(PRUNER) }
 }
+#endif
 
 /* some draws a process. */
 inline some() {
@@ -386,5 +394,5 @@ init {
 
 #ifdef AVAILABLE
 #define wanted(p) (waits[p] && !early[p] && !stopped[p] && !dead[p])
-ltl available { [] <> (!dead[path] || !(wanted(1) || wanted(2) || wanted(N))) }
+ltl available { [] <> (!dead[path] || !(wanted(1) || wanted(2) || wanted(N-1) || wanted(N))) }
 #endif

@@ -200,11 +200,20 @@ func TestUnsoundVariantsInAStoreAreFound(t *testing.T) {
 	})
 }
 
+// threeWaiters are an owner and three newcomers that wait. A death and a person that prunes the line are
+// too much together, and so is a stop.
+func threeWaiters(definitions ...string) []string {
+	return append([]string{"-DN=4", "-DPATIENT", "-DSTEADFAST"}, definitions...)
+}
+
 func TestTheLineOfWaitersLosesNoWakeUpAndNoOrder(t *testing.T) {
 	mustHold(t, verify(t, inLine, everywhere, "-DN=2"))
 	mustHold(t, verify(t, inLine, everywhere, "-DN=2", "-DSLOW"))
 	mustHold(t, verify(t, inLine, everywhere, "-DPATIENT", "-DSTOPS=0", "-DDEATHS=0"))
+	mustHold(t, verify(t, inLine, everywhere, threeWaiters("-DSTOPS=0", "-DDEATHS=0")...))
+	mustHold(t, verify(t, inLine, everywhere, threeWaiters("-DSTOPS=0", "-DPRUNES=0")...))
 	mustHold(t, verify(t, inLine, cycles, "-DN=2", "-DAVAILABLE"))
+	mustHold(t, verify(t, inLine, cycles, threeWaiters("-DSTOPS=0", "-DDEATHS=0", "-DPRUNES=0", "-DAVAILABLE")...))
 }
 
 func TestUnsoundVariantsOfTheLineAreFound(t *testing.T) {
@@ -214,13 +223,13 @@ func TestUnsoundVariantsOfTheLineAreFound(t *testing.T) {
 		why         string
 		definitions []string
 	}{
-		"the head does not look again when it has begun to watch":  {cycles, unavailable, []string{"-DAVAILABLE", "-DN=2", "-DUNWATCHED"}},
-		"a waiter that becomes the head relies on an earlier look": {cycles, unavailable, []string{"-DAVAILABLE", "-DPATIENT", "-DSTOPS=0", "-DDEATHS=0", "-DSTALE"}},
-		"a head that is stopped is not passed":                     {cycles, unavailable, []string{"-DAVAILABLE", "-DPATIENT", "-DDEATHS=0", "-DNOPASS"}},
-		"a head for which the atom is not due stays in the line":   {cycles, unavailable, []string{"-DAVAILABLE", "-DPATIENT", "-DSTOPS=0", "-DDEATHS=0", "-DKEEPSLINE"}},
-		"the head takes the atom without link":                     {everywhere, twoOwners, []string{"-DDEATHS=0", "-DPATIENT", "-DRIGHT"}},
-		"a waiter does not check that its inode is at the path":    {everywhere, order, []string{"-DPATIENT", "-DSTOPS=0", "-DDEATHS=0", "-DNOCHECK"}},
-		"the kernel wakes the first waiter, and another is faster": {everywhere, order, []string{"-DPATIENT", "-DSTOPS=0", "-DDEATHS=0", "-DBARGE"}},
+		"the head does not look again when it has begun to watch":  {cycles, unavailable, threeWaiters("-DSTOPS=0", "-DDEATHS=0", "-DPRUNES=0", "-DAVAILABLE", "-DUNWATCHED")},
+		"a waiter that becomes the head relies on an earlier look": {cycles, unavailable, threeWaiters("-DSTOPS=0", "-DDEATHS=0", "-DPRUNES=0", "-DAVAILABLE", "-DSTALE")},
+		"a head that is stopped is not passed":                     {cycles, unavailable, threeWaiters("-DDEATHS=0", "-DPRUNES=0", "-DAVAILABLE", "-DNOPASS")},
+		"a head for which the atom is not due stays in the line":   {cycles, unavailable, threeWaiters("-DSTOPS=0", "-DDEATHS=0", "-DPRUNES=0", "-DAVAILABLE", "-DKEEPSLINE")},
+		"the head takes the atom without link":                     {everywhere, twoOwners, threeWaiters("-DSTOPS=0", "-DDEATHS=0", "-DPRUNES=0", "-DRIGHT")},
+		"a waiter does not check that its inode is at the path":    {everywhere, order, threeWaiters("-DSTOPS=0", "-DDEATHS=0", "-DNOCHECK")},
+		"the kernel wakes the first waiter, and another is faster": {everywhere, order, threeWaiters("-DSTOPS=0", "-DDEATHS=0", "-DPRUNES=0", "-DBARGE")},
 	} {
 		t.Run(variant, func(t *testing.T) { mustFail(t, verify(t, inLine, c.how, c.definitions...), c.why) })
 	}
