@@ -134,9 +134,7 @@ func TestAFailedWrapOfAFilePrintsNothing(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", args, r, want)
 		}
 	}
-	if r := p.wrap(t, "fi\n", "--diff"); r.Status != 64 || r.Out != "" {
-		t.Errorf("--diff: status %d: %s%s", r.Status, r.Out, r.Err)
-	}
+	p.wrap(t, "fi\n", "--diff").Is(t, 64, "", "…")
 }
 
 func TestDiffPrintsAPatchAndChangesNothing(t *testing.T) {
@@ -158,9 +156,7 @@ func TestDiffPrintsAPatchAndChangesNothing(t *testing.T) {
 			t.Errorf("patch %d %s gives\n%q, want\n%q", patch.Status, patch.Out+patch.Err, now, want)
 		}
 	}
-	if r := p.wrap(t, "# nothing\n", "--diff"); r.Status != 0 || r.Out != "" {
-		t.Errorf("nothing to do: status %d: %s", r.Status, r.Out)
-	}
+	p.wrap(t, "# nothing\n", "--diff").Is(t, 0, "", "…")
 }
 
 // Each job runs before and after wrap, started as cron does, with the real helper.
@@ -266,7 +262,5 @@ func TestAShellLineIsWrittenAndTakenOutInAPipe(t *testing.T) {
 	}
 	wrapped := p.wrap(t, text)
 	both := p.wrap(t, strings.Replace(wrapped.Out, "@reboot", "@hourly y\n@reboot", 1), "--shell")
-	if r := p.wrap(t, both.Out, "--unwrap"); r.Status != 0 || r.Out != strings.Replace(text, "@reboot", "@hourly y\n@reboot", 1) {
-		t.Errorf("both ways: %+v", r)
-	}
+	p.wrap(t, both.Out, "--unwrap").Is(t, 0, strings.Replace(text, "@reboot", "@hourly y\n@reboot", 1), "…")
 }

@@ -97,9 +97,7 @@ func TestAMistakeIsReportedOnceForEachStateOfItsFile(t *testing.T) {
 		if i == 0 || i == 4 {
 			want = told
 		}
-		if r := h.sh(command); r.Status != 0 || r.Err != want {
-			t.Errorf("%s: %+v", command, r)
-		}
+		h.sh(command).Is(t, 0, "…", want)
 	}
 }
 

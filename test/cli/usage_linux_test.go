@@ -37,9 +37,7 @@ func TestUnknownWordsAreReportedInOneForm(t *testing.T) {
 			t.Helper()
 			c := s.command(words...)
 			c.Args[0] = path
-			if r := c.Run(t); r.Status != 64 || r.Out != "" || r.Err != want+"\n" {
-				t.Errorf("%s %q: status %d, %q, %q; want %q", name, words, r.Status, r.Out, r.Err, want)
-			}
+			c.Run(t).Is(t, 64, "", want+"\n")
 		}
 		help := func(words ...string) string {
 			c := s.command(append(words, "--help")...)

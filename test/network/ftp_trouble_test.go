@@ -128,9 +128,7 @@ func TestAnFTPServerThatRefusesToRenameIsUsedAllTheSame(t *testing.T) {
 	p := relay.NewTeller(t, "127.0.0.1", f.Address)
 	h := f.hostBy(t, p.Address()).brief()
 	p.Answers("RNFR", "550 Renaming is disabled.")
-	if r := h.run(t, "sleep 5; exit 3"); r.Status != 3 || r.Err != "" {
-		t.Errorf("%+v", r)
-	}
+	h.run(t, "sleep 5; exit 3").Is(t, 3, "…", "")
 	h.run(t, "echo ran").Ran(t)
 }
 
@@ -201,9 +199,7 @@ func TestAnFTPServerThatAllowsOneConnectionIsEnough(t *testing.T) {
 	for range 10 {
 		h.run(t, "echo ran").Ran(t)
 	}
-	if r := h.run(t, "sleep 5; echo ran"); r.Status != 0 || r.Out != "ran\n" {
-		t.Errorf("%+v", r)
-	}
+	h.run(t, "sleep 5; echo ran").Is(t, 0, "ran\n", "…")
 }
 
 func TestAWaiterWaitsForAnFTPServerThatIsFull(t *testing.T) {
@@ -235,9 +231,7 @@ func TestAListThatFTPCannotGiveIsNoProofOfAFreeAtom(t *testing.T) {
 	touch(t, end)
 	endsWith(t, owner, 0, "done\n")
 	q.Answers("RETR locks/last.", "550 Failed to open file.")
-	if r := h.run(t, "echo ran", "--if-elapsed=1h"); r.Out != "" || r.Status != 77 {
-		t.Errorf("%+v", r)
-	}
+	h.run(t, "echo ran", "--if-elapsed=1h").Is(t, 77, "", "…")
 }
 
 // Renewal has no connection of its own: an FTP server may allow only one. A stalled command of any

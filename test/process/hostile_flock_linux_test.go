@@ -37,9 +37,7 @@ func TestTwoUsersShareAFileThatBothMayRead(t *testing.T) {
 				script := before + "; exec " + bin + " run --name a --flock " + c.file + " true"
 				return helper.Command{UID: uid, Dir: dir, Args: []string{"sh", "-c", script}, Env: []string{"ADLOCK_DIR=" + locks}}.Run(t)
 			}
-			if r := run(users[0], c.first); r.Status != 0 || r.Err != "" {
-				t.Errorf("%s by %v: the first: %+v", claim, users, r)
-			}
+			run(users[0], c.first).Is(t, 0, "…", "")
 			want := c.status
 			if users[1] == 0 {
 				want = 0
