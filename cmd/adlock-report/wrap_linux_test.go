@@ -260,6 +260,8 @@ func TestAShellLineIsWrittenAndTakenOutInAPipe(t *testing.T) {
 	for _, refused := range []string{"@daily : n ADLOCK_EXPIRE_AFTER=x ; job\n", "@daily : n ADLOCK_EXPIREAFTER=1h ; job\n", "ADLOCK_SLOTS=2\n@daily job\n"} {
 		p.wrap(t, refused, "--shell").Is(t, 64, refused, "…: the whole crontab is left as it is: …")
 	}
+	const slots = "ADLOCK_SLOTS=2\n@daily job\n"
+	p.wrap(t, slots).Is(t, 0, slots, "adlock: line 2: left as it is: ADLOCK_SLOTS: …")
 	wrapped := p.wrap(t, text)
 	both := p.wrap(t, strings.Replace(wrapped.Out, "@reboot", "@hourly y\n@reboot", 1), "--shell")
 	p.wrap(t, both.Out, "--unwrap").Is(t, 0, strings.Replace(text, "@reboot", "@hourly y\n@reboot", 1), "…")

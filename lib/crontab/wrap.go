@@ -25,6 +25,10 @@ type Wrapper struct {
 	// Refusal is why adlock's SHELL would not run a line among these variables (run.LineRefusal); nil:
 	// that is not asked.
 	Refusal func(variable func(name string) string, l cronline.Line) error
+
+	// RunRefusal is why `adlock run` would refuse these options among these variables (run.Refusal); nil:
+	// that is not asked.
+	RunRefusal func(variable func(name string) string, options []string) error
 }
 
 // FromSchedule is the Limit that derives ExpireAfter from the schedule.
@@ -95,6 +99,14 @@ func (w *Wrapper) Wrap(lines []Line) Result {
 	})
 	r.Told = told
 	return r
+}
+
+// refuses is why a wrapped line would not run among these variables.
+func (w *Wrapper) refuses(v variables) error {
+	if w.RunRefusal == nil {
+		return nil
+	}
+	return w.RunRefusal(v.value, []string{"--name", "any"})
 }
 
 func goesOn(command string) (why string) {
@@ -170,6 +182,9 @@ func (w *Wrapper) wrapped(l *Line, v variables) (text, why string) {
 		return "", "is run by SHELL=" + strconv.Quote(shell) + ", of whose quotes nothing is known"
 	case w.isHomeless(l.User, v):
 		return "", homeless(l)
+	}
+	if err := w.refuses(v); err != nil {
+		return "", err.Error()
 	}
 	text = w.Adlock + " run --name " + nameOf(l.Command) + w.option(l, v) + " -- " + argumentsOf(l.Command, shell)
 	if len(calls) > 0 {
