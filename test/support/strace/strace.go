@@ -49,7 +49,7 @@ var (
 	// unlike matches what differs from one machine to the next: files that the runtime reads
 	// at its start, the machine id, a limit on threads, the kind of a pidfd, names for memory,
 	// and calls that the runtime's own signal or the end of the process has cut short.
-	unlike = regexp.MustCompile(`/sys/|/proc/(self|\d+)/(cgroup|mountinfo)|/machine-id|/proc/loadavg|<[^<>]*pidfd|<pid:|PR_SET_VMA|= \?( ERESTART|$)`)
+	unlike = regexp.MustCompile(`/sys/|/proc/(self|\d+)/(cgroup|mountinfo)|/machine-id|/proc/loadavg|<[^<>]*pidfd|<pid:|PR_SET_VMA|= \?( ERESTART|$)|<detached \.\.\.>$`)
 )
 
 // reader reads what strace wrote.
