@@ -7,6 +7,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,29 +86,21 @@ func TestReadingStopsWhenTheCallerDoes(t *testing.T) {
 	}
 }
 
-func TestNoRunlogIsErrNotExist(t *testing.T) {
-	n := 0
-	for _, err := range Read(t.TempDir(), testHost) {
-		if n++; !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("error %v, want fs.ErrNotExist", err)
-		}
-	}
-	if n != 1 {
-		t.Errorf("%d values, want one error", n)
-	}
-}
-
-func TestReadRefusesWhatIsNoRunlog(t *testing.T) {
+func TestReadOfWhatIsNoRunlogIsOneError(t *testing.T) {
 	for claim, plant := range map[string]func(path string) error{
+		"nothing":   func(string) error { return nil },
 		"symlink":   func(path string) error { return os.Symlink("/dev/zero", path) },
 		"directory": func(path string) error { return os.Mkdir(path, 0o700) },
 	} {
-		dir := folderOf(t)
+		dir, n := folderOf(t), 0
 		must.Do(t, plant(currentOf(dir)))
 		for e, err := range Read(dir, testHost) {
-			if err == nil || errors.Is(err, fs.ErrNotExist) {
+			if n++; err == nil || n > 1 || errors.Is(err, fs.ErrNotExist) != (claim == "nothing") {
 				t.Errorf("%s: %+v, %v", claim, e, err)
 			}
+		}
+		if n == 0 {
+			t.Errorf("%s is read as an empty runlog", claim)
 		}
 	}
 }
@@ -207,23 +200,16 @@ func TestFollowGoesOnAcrossRotation(t *testing.T) {
 	}
 }
 
-func TestFollowWaitsForTheRestOfALine(t *testing.T) {
+func TestFollowWaitsForTheRestOfALineUntilTheFileIsRotated(t *testing.T) {
 	dir := folderOf(t)
 	addText(t, currentOf(dir), goodLine+"a\n"+goodLine+"b")
 	comes := following(t, dir)
 	comes("a")
-	addText(t, currentOf(dir), "c\n")
+	addText(t, currentOf(dir), "c\n"+goodLine+"d")
 	comes("bc")
-}
-
-func TestFollowYieldsALineThatIsNeverFinished(t *testing.T) {
-	dir := folderOf(t)
-	addText(t, currentOf(dir), goodLine+"a\n"+goodLine+"b")
-	comes := following(t, dir)
-	comes("a")
 	must.Do(t, os.Rename(currentOf(dir), olderOf(dir)))
 	mustAppend(t, &Log{Dir: dir, Host: testHost}, "c")
-	comes(":2: damaged line: not finished")
+	comes(":3: damaged line: not finished")
 	comes("c")
 }
 
@@ -266,4 +252,16 @@ func TestFollowReadsAnEmptiedRunlogAnew(t *testing.T) {
 	must.Do(t, os.Truncate(currentOf(dir), 0))
 	mustAppend(t, log, "c")
 	comes("c")
+}
+
+// A kind that is not in Kinds cannot be selected, and has no metric.
+func TestKindsHasEveryKind(t *testing.T) {
+	var declared []Kind
+	text := must.Get(os.ReadFile("event.go"))(t)
+	for _, found := range regexp.MustCompile(`\bKind += "(.+)"`).FindAllSubmatch(text, -1) {
+		declared = append(declared, Kind(found[1]))
+	}
+	if !slices.Equal(declared, Kinds()) || len(declared) < 10 {
+		t.Errorf("declared are %v, Kinds has %v", declared, Kinds())
+	}
 }
