@@ -35,16 +35,21 @@ func replaced(n int, kind runlog.Kind, token string, age int) runlog.Event {
 	return at(n, runlog.Event{Kind: kind, PID: 20, Owner: 10, OwnerToken: token, Age: runlog.Some(time.Duration(age) * time.Second)})
 }
 
-// describe returns each run as "token outcome start+held by".
-func describe(events ...runlog.Event) []string {
-	var texts []string
-	t := Tracker{Run: func(_ *Atom, r *Run) {
-		texts = append(texts, fmt.Sprintf("%s %s %v+%v by %d", r.Token, r.Outcome, r.Start.Sub(midnight), r.Held, r.By))
-	}}
+// tracked are the runs of these events.
+func tracked(events ...runlog.Event) (runs []*Run) {
+	t := Tracker{Run: func(_ *Atom, r *Run) { runs = append(runs, r) }}
 	for i := range events {
 		t.Add(&events[i])
 	}
 	t.Finish(midnight.Add(1000*time.Second), nil)
+	return runs
+}
+
+// describe returns each run as "token outcome start+held by".
+func describe(events ...runlog.Event) (texts []string) {
+	for _, r := range tracked(events...) {
+		texts = append(texts, fmt.Sprintf("%s %s %v+%v by %d", r.Token, r.Outcome, r.Start.Sub(midnight), r.Held, r.By))
+	}
 	return texts
 }
 
@@ -112,11 +117,8 @@ func TestReadersRunTogether(t *testing.T) {
 }
 
 func TestAMissingCommandIsAFailedRun(t *testing.T) {
-	var runs []*Run
-	tracker := Tracker{Run: func(_ *Atom, r *Run) { runs = append(runs, r) }}
-	for _, e := range []runlog.Event{acquire(0, "a"), at(3, runlog.Event{Kind: runlog.Missing, PID: 7, Status: runlog.Some(127)}), release(5, "a", 5, 0)} {
-		tracker.Add(&e)
-	}
+	missing := at(3, runlog.Event{Kind: runlog.Missing, PID: 7, Status: runlog.Some(127)})
+	runs := tracked(acquire(0, "a"), missing, release(5, "a", 5, 0))
 	if len(runs) != 2 || runs[0].Outcome != Failed || runs[0].Status.Value != 127 || runs[0].Completed() || runs[1].Outcome != Succeeded {
 		t.Errorf("%+v", runs)
 	}
@@ -209,13 +211,8 @@ func TestLimitThatEndedARunIsTheNewcomers(t *testing.T) {
 	begin.ExpireAfter = runlog.Some(2 * time.Hour)
 	expire := at(3, runlog.Event{Kind: runlog.Expire, PID: 20, Owner: 10, OwnerToken: "a", ExpireAfter: runlog.Some(3 * time.Second)})
 	end := replaced(4, runlog.Takeover, "a", 4)
-	tracker := Tracker{Run: func(_ *Atom, r *Run) {
-		if r.ExpireAfter.Value != 3*time.Second {
-			t.Errorf("ended at %v", r.ExpireAfter.Value)
-		}
-	}}
-	for _, e := range []runlog.Event{begin, expire, end} {
-		tracker.Add(&e)
+	if runs := tracked(begin, expire, end); len(runs) != 1 || runs[0].ExpireAfter.Value != 3*time.Second {
+		t.Errorf("%+v", runs)
 	}
 }
 
