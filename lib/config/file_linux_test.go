@@ -1,12 +1,19 @@
 package config
 
 import (
+	"errors"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"adlock/lib/atom"
+	"adlock/lib/locker"
+	"adlock/test/support/helper"
 	"adlock/test/support/intercept"
+	"adlock/test/support/must"
+	"adlock/test/support/need"
 )
 
 // Configuration management replaces the file while jobs start.
@@ -31,6 +38,39 @@ func TestAFileThatIsReplacedMeanwhileIsReadAgain(t *testing.T) {
 		}, unix.SYS_FSTAT)
 		if used := f.Refused == nil && len(f.lines) == 1 && f.lines[0].value == "/new"; used != c.used || !used && f.misplaced == nil {
 			t.Errorf("%s: %v, %+v", claim, f.Refused, f.lines)
+		}
+	}
+}
+
+func TestMistakesAreNotRecordedInARefusedDirectory(t *testing.T) {
+	need.Root(t)
+	const nobody = 65534
+	written(t, "ADLOCK_NONSENSE=1\n")
+	home, locks := t.TempDir(), filepath.Join(t.TempDir(), "locks")
+	link := filepath.Join(t.TempDir(), "link")
+	must.Do(t, os.Mkdir(locks, 0o700))
+	must.Do(t, errors.Join(os.Symlink(filepath.Dir(locks), link), os.Lchown(link, nobody, nobody),
+		os.Chmod(home, 0o777|os.ModeSticky)))
+	for dir, recorded := range map[string]bool{filepath.Join(link, "locks"): false, home: false, locks: true} {
+		if said := helper.Stderr(t, func() { TellMistakes(dir, values) }); said == "" {
+			t.Errorf("%s: nothing was said", dir)
+		}
+		_, err := os.Stat(filepath.Join(dir, toldFile))
+		if recorded != (err == nil) {
+			t.Errorf("%s: %v", dir, err)
+		}
+		_ = os.Remove(filepath.Join(locks, toldFile))
+	}
+}
+
+func TestADenialNamesTheAtomAsOtherMessagesDo(t *testing.T) {
+	for _, remote := range []bool{false, true} {
+		s := Defaults()
+		s.Verbose, s.Remote, s.Request.FromStart = true, remote, true
+		s.Request.Atom = atom.Atom{Program: "p", Host: "h", Operator: "run", Operand: "x"}
+		said := helper.Stderr(t, func() { s.Tell(locker.Outcome{Verdict: locker.Busy, Reason: "busy"}, t.TempDir()) })
+		if said != "adlock: run x: busy\n" {
+			t.Errorf("remote %v: %q", remote, said)
 		}
 	}
 }

@@ -131,7 +131,6 @@ var crontabs = []pair{
 		"ADLOCK_EXPIREAFTER=90m\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"* * * * *  ADLOCK_EXPIREAFTER=90m /bin/adlock run --name n -- /bin/job",
 		"ADLOCK_EXPIRE_AFTR=90m\n* * * * *  /bin/job",
-		"SHELL=/usr/lib/adlock/shell\nADLOCK_HOK=/bin/tell\n* * * * *  /bin/job",
 	}, []string{
 		"ADLOCK_EXPIRE_AFTER=90m\nADLOCK_HOOK=/bin/true\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_SHELL=/bin/bash\nADLOCK_DIR=/srv/locks\n* * * * *  /bin/job",
@@ -155,7 +154,6 @@ var crontabs = []pair{
 	}},
 	{"a setting without the SHELL", []string{
 		"* * * * *  : n ADLOCK_EXPIRE_AFTER=90m && /bin/job",
-		"SHELL=/bin/bash\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 		"ADLOCK_SHELL=/bin/bash\n* * * * *  /bin/job",
 		"SHELL=/bin/sh\nADLOCK_SHELL=/bin/bash\n* * * * *  /bin/job\n* * * * *  /bin/job2",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job\nSHELL=/bin/sh\n* * * * *  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
@@ -318,7 +316,6 @@ var crontabs = []pair{
 	}},
 	{"waiters that pile up", []string{
 		"* * * * *  flock /run/x /bin/job",
-		"*/5 * * * *  cd /srv && nice flock -x /run/x -c /bin/job",
 		"* * * * *  ( flock 9; /bin/job ) 9>/run/x",
 		"* * * * *  setlock /run/x /bin/job",
 		"* * * * *  lockf -k /run/x /bin/job",
@@ -394,7 +391,6 @@ var crontabs = []pair{
 		`* * * * *  /bin/adlock run -- /bin/job $(date +\%F)`,
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  cd /srv/app/releases/20261120100000 && /bin/job",
 		"* * * * *  /bin/adlock run -- /srv/app/releases/v1-20261120/job",
-		"* * * * *  /bin/adlock run -- /srv/app/releases/42/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  nice /srv/app-2026-11-20/bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  cd /srv/app_20261120T1000 && /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /opt/build-4711/bin/job >/dev/null",
@@ -436,13 +432,11 @@ func TestALineThatCronRefusesIsFound(t *testing.T) {
 	const job, refused = "* * * * * /bin/job\n", "a line that cron refuses"
 	for text, want := range map[string][]string{
 		"@every_5m /bin/job\n":                                  {"1: " + refused},
-		"0 22-4 * * * /bin/job\n":                               {"1: " + refused},
 		job + "0 22-4 * * * /bin/job\n" + "fi\n" + job + job:    {"2: " + refused, "3: " + refused},
 		"* * * * * /bin/job \\\n  -a \\\n" + job:                {"2: " + refused},
 		"* * * * * /bin/job a \\\\\n" + job:                     nil,
 		job + "* * * * * /bin/job":                              {"2: " + refused},
 		job + "# the end":                                       nil,
-		job + "A=b":                                             nil,
 		job + "* * * * * /bin/job\r\n":                          nil,
 		"* * * * * /bin/job " + strings.Repeat("x", 989) + "\n": {"1: " + refused},
 		"* * * * * /bin/job " + strings.Repeat("x", 988) + "\n": nil,
@@ -557,11 +551,10 @@ func TestAUserColumnIsDetected(t *testing.T) {
 	finds(t, c, "# m h dom mon dow user command\n* * * * * root "+job, wrong)
 	finds(t, c, "#\n* * * * * root "+job+"* * * * * root /bin/job\n* * * * * news /bin/job\n", wrong) // no user of this machine
 	finds(t, c, "#\n* * * * * news if /bin/job; then job; fi; "+job, wrong)
-	if found, err := alone(c).Check(StandardInput, "#\n* * * * * root "+job); err != nil || len(found) != 1 {
-		t.Errorf("%+v, %v", found, err)
-	}
-	if found, err := alone(c).Check("/var/spool/cron/joe", "#\n* * * * * root "+job); err != nil || len(found) > 0 {
-		t.Errorf("%+v, %v", found, err)
+	for path, want := range map[string]int{StandardInput: 1, "/var/spool/cron/joe": 0} {
+		if found, err := alone(c).Check(path, "#\n* * * * * root "+job); err != nil || len(found) != want {
+			t.Errorf("%s: %+v, %v", path, found, err)
+		}
 	}
 	c.UserColumn = true
 	finds(t, c, "#\n* * * * * date "+job, wrong)
@@ -665,14 +658,11 @@ func TestALineThatSaysSoIsIgnored(t *testing.T) {
 func TestWhatIsNoCrontabIsRefused(t *testing.T) {
 	c := checker(t)
 	for claim, text := range map[string]string{
-		"prose":            "# A page\n\nIt tells of locks, and of adlock_get.\nIt does so at length (so it seems).\n",
-		"another script":   "#!/usr/bin/python3\nimport os\n",
-		"Makefile":         "all:\n\tjob\n",
-		"NUL":              "* * * * * /bin/job\x00\n",
-		"huge":             strings.Repeat("# a word\n", Most/9+1),
-		"lines":            strings.Repeat("* * * * * /bin/job\n", mostLines+1),
-		"binary":           "\x7fELF\x02\x01\x01",
-		"part of a script": "job() {\n\tadlock_with copy x -- /bin/job\n}\n",
+		"prose":          "# A page\n\nIt tells of locks, and of adlock_get.\nIt does so at length (so it seems).\n",
+		"another script": "#!/usr/bin/python3\nimport os\n",
+		"NUL":            "* * * * * /bin/job\x00\n",
+		"huge":           strings.Repeat("# a word\n", Most/9+1),
+		"lines":          strings.Repeat("* * * * * /bin/job\n", mostLines+1),
 	} {
 		if found, err := c.Check("crontab", text); err == nil || !strings.HasPrefix(err.Error(), "is no crontab") {
 			t.Errorf("%s: %v, %v", claim, found, err)

@@ -2,12 +2,14 @@ package locker
 
 import (
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"adlock/lib/atom"
+	"adlock/lib/fault"
 	"adlock/lib/limit"
 	"adlock/lib/policy"
 	"adlock/lib/process"
@@ -15,6 +17,7 @@ import (
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
+	"adlock/test/support/need"
 )
 
 var backup = atom.Atom{Program: "adlock", Host: "dax", Operator: "run", Operand: "backup"}
@@ -253,4 +256,124 @@ func TestALimitIsNotAdvisedForALateOwner(t *testing.T) {
 	if said := found.Text() + "; " + rec.Remedy(found, true); said != want {
 		t.Errorf("said\n%s want\n%s", said, want)
 	}
+}
+
+// A store that is away for hours is reported at doublings, whichever job is to run. An event that
+// was reported has an age.
+func TestAStoreThatIsAwayIsReportedAtDoublings(t *testing.T) {
+	rec, now := recording(t), time.Now()
+	rec.Log.Store = "etcd://a:2379/prod"
+	ago := func(minutes int, e runlog.Event) {
+		t.Helper()
+		e.Time, e.Program, e.Store = now.Add(-time.Duration(minutes)*time.Minute), "p", rec.Log.Store
+		must.Do(t, rec.Log.Append(e))
+	}
+	away := func(age ...time.Duration) runlog.Event {
+		e := runlog.Event{Kind: runlog.NotRun, Status: runlog.Some(69)}
+		if len(age) > 0 {
+			e.Age = runlog.Some(age[0])
+		}
+		return e
+	}
+	asks := func(why string, kind fault.Kind, want time.Duration, told bool) {
+		t.Helper()
+		helper.Stderr(t, func() {
+			r := NewRequest()
+			r.Atom = backup
+			if err := rec.NotRun(&r, "", Outcome{}, fault.New(kind, rec.Log.Store, "connection refused")); fault.KindOf(err) != kind {
+				t.Errorf("%s: %v", why, err)
+			}
+		})
+		for e := range rec.Log.Newest(1 << 20) {
+			if e.Kind != runlog.NotRun || e.Operand != "backup" {
+				t.Fatalf("%s: the newest event is %+v", why, e)
+			}
+			if e.Age.Set != told || e.Age.Value.Round(time.Minute) != want {
+				t.Errorf("%s: reported: %v, after %v", why, e.Age.Set, e.Age.Value)
+			}
+			break
+		}
+	}
+	ago(200, runlog.Event{Kind: runlog.Release})
+	asks("the first", fault.Unavailable, 0, true)
+	asks("the next start", fault.Unavailable, 0, false)
+	asks("another reason", fault.NotPermitted, 0, true)
+
+	ago(190, runlog.Event{Kind: runlog.Acquire})
+	ago(100, away(0))
+	ago(50, away())
+	asks("after an hour", fault.Unavailable, 100*time.Minute, true)
+	ago(45, away(100*time.Minute))
+	asks("before the doubling", fault.Unavailable, 0, false)
+	ago(110, away(100*time.Minute))
+	asks("after the doubling", fault.Unavailable, 210*time.Minute, true)
+
+	ago(0, runlog.Event{Kind: runlog.Deny, Verdict: string(Paused)}) // the store was not asked
+	asks("during a pause", fault.Unavailable, 0, false)
+	ago(0, runlog.Event{Kind: runlog.Deny, Verdict: string(Busy)})
+	asks("after it answered", fault.Unavailable, 0, true)
+}
+
+func TestOneOfTheJobsOfAMinuteReportsItsStore(t *testing.T) {
+	rec := recording(t)
+	rec.Log.Store = "etcd://a:2379/prod"
+	var all []runlog.Event
+	for pid := 7; pid < 10; pid++ {
+		e := runlog.Event{Kind: runlog.NotRun, Program: "p", PID: pid, Store: rec.Log.Store, Status: runlog.Some(69), Age: runlog.Some[time.Duration](0)}
+		must.Do(t, rec.Log.Append(e))
+		all = append(all, e)
+	}
+	for i, e := range all {
+		if others := rec.othersTold(e); others != (i > 0) {
+			t.Errorf("job %d leaves it to another: %v", i, others)
+		}
+	}
+}
+
+func TestTroubleWithADirectoryIsReportedEachTime(t *testing.T) {
+	rec, e := recording(t), runlog.Event{Kind: runlog.NotRun, Status: runlog.Some(74)}
+	if age, due := rec.awayFor(e); age.Set || !due || rec.othersTold(e) {
+		t.Errorf("%v, %v", age, due)
+	}
+}
+
+func TestOnlyAFileOfRootsAlonePausesTheHost(t *testing.T) {
+	need.Root(t)
+	PauseFile = filepath.Join(t.TempDir(), "adlock.pause")
+	whole := string(record.NewPause(time.Hour, "").Bytes())
+	for claim, c := range map[string]struct {
+		text    string
+		mode    os.FileMode
+		uid     int
+		on, bad bool
+	}{
+		"root's":                    {whole, 0o644, 0, true, false},
+		"root's, of its user alone": {whole, 0o600, 0, true, false},
+		"another user's":            {whole, 0o644, 1, false, true},
+		"writable by a group":       {whole, 0o664, 0, false, true},
+		"of an unknown format":      {"", 0o644, 0, false, true},
+		"over":                      {string(pastPause().Bytes()), 0o644, 0, false, false},
+	} {
+		must.Do(t, os.WriteFile(PauseFile, []byte(c.text), 0o600))
+		must.Do(t, os.Chmod(PauseFile, c.mode))
+		must.Do(t, os.Chown(PauseFile, c.uid, -1))
+		p, err := HostPause()
+		if p.On != c.on || (fault.KindOf(err) == fault.NotPermitted) != c.bad || (err != nil) != c.bad {
+			t.Errorf("%s: %+v, %v", claim, p, err)
+		}
+		must.Do(t, os.Remove(PauseFile))
+	}
+	if p, err := HostPause(); p.On || err != nil {
+		t.Errorf("none: %+v, %v", p, err)
+	}
+	must.Do(t, os.Symlink("/etc/passwd", PauseFile))
+	if p, err := HostPause(); p.On || err == nil {
+		t.Errorf("a link: %+v, %v", p, err)
+	}
+}
+
+func pastPause() record.Pause {
+	p := record.NewPause(time.Nanosecond, "")
+	time.Sleep(time.Microsecond)
+	return p
 }

@@ -42,13 +42,23 @@ func mustAppend(t testing.TB, l *Log, operands ...string) {
 }
 
 // operands are those of the events in the runlog, in order.
-func operands(t testing.TB, dir string) (list []string) {
+func operands(t testing.TB, dir string) []string {
 	t.Helper()
-	for e, err := range Read(dir, testHost) {
+	return lastOperands(t, dir, 1<<62)
+}
+
+// lastOperands are the operands that ReadEnd yields, "cut" for ErrCut and "damaged:LINE" for a
+// damaged line.
+func lastOperands(t testing.TB, dir string, most int64) (list []string) {
+	t.Helper()
+	for e, err := range ReadEnd(dir, testHost, most) {
 		var damaged *DamagedLine
-		if errors.As(err, &damaged) {
-			e.Operand = fmt.Sprint("damaged line ", damaged.Line)
-		} else if err != nil {
+		switch {
+		case errors.As(err, &damaged):
+			e.Operand = fmt.Sprint("damaged:", damaged.Line)
+		case errors.Is(err, ErrCut):
+			e.Operand = "cut"
+		case err != nil:
 			t.Fatalf("read: %v", err)
 		}
 		list = append(list, e.Operand)
@@ -205,7 +215,7 @@ func TestTornLineDamagesNoOtherLine(t *testing.T) {
 	mustAppend(t, log, "a")
 	addText(t, currentOf(dir), "time=2026-11-21T02:58:12.123456Z event=acqu")
 	mustAppend(t, log, "b", "c")
-	same(t, operands(t, dir), "a", "damaged line 2", "b", "c")
+	same(t, operands(t, dir), "a", "damaged:2", "b", "c")
 }
 
 // addText adds text to a file without Append.

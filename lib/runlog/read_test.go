@@ -7,6 +7,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,29 +86,21 @@ func TestReadingStopsWhenTheCallerDoes(t *testing.T) {
 	}
 }
 
-func TestNoRunlogIsErrNotExist(t *testing.T) {
-	n := 0
-	for _, err := range Read(t.TempDir(), testHost) {
-		if n++; !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("error %v, want fs.ErrNotExist", err)
-		}
-	}
-	if n != 1 {
-		t.Errorf("%d values, want one error", n)
-	}
-}
-
-func TestReadRefusesWhatIsNoRunlog(t *testing.T) {
+func TestReadOfWhatIsNoRunlogIsOneError(t *testing.T) {
 	for claim, plant := range map[string]func(path string) error{
+		"nothing":   func(string) error { return nil },
 		"symlink":   func(path string) error { return os.Symlink("/dev/zero", path) },
 		"directory": func(path string) error { return os.Mkdir(path, 0o700) },
 	} {
-		dir := folderOf(t)
+		dir, n := folderOf(t), 0
 		must.Do(t, plant(currentOf(dir)))
 		for e, err := range Read(dir, testHost) {
-			if err == nil || errors.Is(err, fs.ErrNotExist) {
+			if n++; err == nil || n > 1 || errors.Is(err, fs.ErrNotExist) != (claim == "nothing") {
 				t.Errorf("%s: %+v, %v", claim, e, err)
 			}
+		}
+		if n == 0 {
+			t.Errorf("%s is read as an empty runlog", claim)
 		}
 	}
 }
@@ -207,23 +200,16 @@ func TestFollowGoesOnAcrossRotation(t *testing.T) {
 	}
 }
 
-func TestFollowWaitsForTheRestOfALine(t *testing.T) {
+func TestFollowWaitsForTheRestOfALineUntilTheFileIsRotated(t *testing.T) {
 	dir := folderOf(t)
 	addText(t, currentOf(dir), goodLine+"a\n"+goodLine+"b")
 	comes := following(t, dir)
 	comes("a")
-	addText(t, currentOf(dir), "c\n")
+	addText(t, currentOf(dir), "c\n"+goodLine+"d")
 	comes("bc")
-}
-
-func TestFollowYieldsALineThatIsNeverFinished(t *testing.T) {
-	dir := folderOf(t)
-	addText(t, currentOf(dir), goodLine+"a\n"+goodLine+"b")
-	comes := following(t, dir)
-	comes("a")
 	must.Do(t, os.Rename(currentOf(dir), olderOf(dir)))
 	mustAppend(t, &Log{Dir: dir, Host: testHost}, "c")
-	comes(":2: damaged line: not finished")
+	comes(":3: damaged line: not finished")
 	comes("c")
 }
 
@@ -266,4 +252,65 @@ func TestFollowReadsAnEmptiedRunlogAnew(t *testing.T) {
 	must.Do(t, os.Truncate(currentOf(dir), 0))
 	mustAppend(t, log, "c")
 	comes("c")
+}
+
+// A kind that is not in Kinds cannot be selected, and has no metric.
+func TestKindsHasEveryKind(t *testing.T) {
+	var declared []Kind
+	text := must.Get(os.ReadFile("event.go"))(t)
+	for _, found := range regexp.MustCompile(`\bKind += "(.+)"`).FindAllSubmatch(text, -1) {
+		declared = append(declared, Kind(found[1]))
+	}
+	if !slices.Equal(declared, Kinds()) || len(declared) < 10 {
+		t.Errorf("declared are %v, Kinds has %v", declared, Kinds())
+	}
+}
+
+func TestNewestComesFirstAndDamageIsPassedOver(t *testing.T) {
+	l := &Log{Dir: folderOf(t), Host: testHost}
+	for range l.Newest(1 << 20) {
+		t.Error("an event of no record")
+	}
+	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	for pid := 1; pid <= 3; pid++ {
+		must.Do(t, l.Append(Event{Kind: Deny, Time: at, Program: "p", PID: pid}))
+	}
+	addText(t, l.Path(), "\nno event\n\n")
+	must.Do(t, l.Append(Event{Kind: Deny, Time: at, Program: "p", PID: 4}))
+	newest := func(most int64) (pids []int) {
+		for e := range l.Newest(most) {
+			if e.Host != "dax" {
+				t.Errorf("host %q", e.Host)
+			}
+			pids = append(pids, e.PID)
+		}
+		return pids
+	}
+	if got := newest(1 << 20); len(got) != 4 || got[0] != 4 || got[3] != 1 {
+		t.Errorf("events of %v", got)
+	}
+	if got := newest(80); len(got) != 1 || got[0] != 4 {
+		t.Errorf("of the last 80 bytes, which cut a line: events of %v", got)
+	}
+}
+
+func TestNewestYieldsEachLineOnceWhereverItsPiecesBegin(t *testing.T) {
+	for _, length := range []int{1, 100, firstPiece - 200, firstPiece, 3 * firstPiece} {
+		l := &Log{Dir: folderOf(t), Host: testHost}
+		const lines = 200
+		for pid := 1; pid <= lines; pid++ {
+			operand := strings.Repeat("a", length+pid%7)
+			must.Do(t, l.Append(Event{Kind: Deny, Time: time.Unix(1, 0), Program: "p", Operand: operand, PID: pid}))
+		}
+		var pids, want []int
+		for e := range l.Newest(1 << 30) {
+			pids = append(pids, e.PID)
+		}
+		for pid := lines; pid > 0; pid-- {
+			want = append(want, pid)
+		}
+		if !slices.Equal(pids, want) {
+			t.Errorf("with %d bytes in a line: %v", length, pids)
+		}
+	}
 }

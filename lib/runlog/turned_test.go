@@ -3,7 +3,6 @@ package runlog
 import (
 	"bytes"
 	"compress/gzip"
-	"errors"
 	"io"
 	"os"
 	"slices"
@@ -25,25 +24,6 @@ func zipped(t *testing.T, text string) string {
 	return b.String()
 }
 
-// operandsOf are the operands that ReadEnd yields, "cut" for ErrCut and "damaged" for a damaged line.
-func operandsOf(t *testing.T, dir string, most int64) (got string) {
-	t.Helper()
-	for e, err := range ReadEnd(dir, testHost, most) {
-		var d *DamagedLine
-		switch {
-		case errors.As(err, &d):
-			got += "damaged "
-		case errors.Is(err, ErrCut):
-			got += "cut "
-		case err != nil:
-			t.Fatal(err)
-		default:
-			got += e.Operand[:1] + " "
-		}
-	}
-	return got
-}
-
 func TestWhatLogrotateHasRotatedIsReadOldestFirst(t *testing.T) {
 	dir := folderOf(t)
 	addText(t, currentOf(dir), goodLine+"a\n")
@@ -52,22 +32,16 @@ func TestWhatLogrotateHasRotatedIsReadOldestFirst(t *testing.T) {
 	addText(t, currentOf(dir)+".2.gz", "half of it") // being written
 	addText(t, currentOf(dir)+".3.gz", zipped(t, goodLine+"d\n"))
 	addText(t, currentOf(dir)+".5.gz", zipped(t, goodLine+"e\n"))
-	if got := operandsOf(t, dir, 1<<62); got != "d c b a " {
-		t.Error(got)
-	}
+	same(t, operands(t, dir), "d", "c", "b", "a")
 	for _, path := range []string{currentOf(dir), olderOf(dir)} {
 		must.Do(t, os.Remove(path))
 	}
 	if hosts, err := Hosts(dir); err != nil || !slices.Equal(hosts, []string{testHost}) {
 		t.Errorf("%q, %v", hosts, err)
 	}
-	if got := operandsOf(t, dir, 1<<62); got != "d c " {
-		t.Error(got)
-	}
+	same(t, operands(t, dir), "d", "c")
 	addText(t, currentOf(dir)+".1.gz", zipped(t, goodLine+"b\n"))
-	if got := operandsOf(t, dir, 1<<62); got != "d c b " {
-		t.Error(got)
-	}
+	same(t, operands(t, dir), "d", "c", "b")
 }
 
 func TestADamagedCompressedRunlogEndsThere(t *testing.T) {
@@ -77,9 +51,7 @@ func TestADamagedCompressedRunlogEndsThere(t *testing.T) {
 	addText(t, currentOf(dir)+".2.gz", whole[:len(whole)-6])
 	addText(t, currentOf(dir)+".3.gz", "no such text")
 	for _, most := range []int64{1 << 62, 1 << 20} {
-		if got := operandsOf(t, dir, most); got != "damaged b b b damaged a " {
-			t.Errorf("%d: %s", most, got)
-		}
+		same(t, lastOperands(t, dir, most), "damaged:0", "b", "b", "b", "damaged:3", "a")
 	}
 }
 
@@ -92,17 +64,16 @@ func TestOfRotatedRunlogsTheNewestAreRead(t *testing.T) {
 	addText(t, currentOf(dir)+".3.gz", zipped(t, strings.Repeat(goodLine+"d\n", 2)))
 	addText(t, currentOf(dir)+".4.gz", zipped(t, goodLine+"e\n"+strings.Repeat("\x00", 64<<20))) // 64 KiB
 	for most, want := range map[int64]string{
-		line: "cut c b a ", 2 * line: "cut c b a ", 3*line - 1: "cut c b a ", 3 * line: "cut d d c b a ", 1 << 20: "cut d d c b a ", line - 1: "cut b cut a ",
+		line: "cut c b a", 2 * line: "cut c b a", 3*line - 1: "cut c b a",
+		3 * line: "cut d d c b a", 1 << 20: "cut d d c b a",
+		line - 1: "", // no whole line is left in either
 	} {
-		if most == line-1 {
-			want = "" // no whole line is left in either
-		}
-		if got := operandsOf(t, dir, most); got != want {
+		if got := strings.Join(lastOperands(t, dir, most), " "); got != want {
 			t.Errorf("%d: %q, want %q", most, got, want)
 		}
 	}
 	addText(t, currentOf(dir), strings.Repeat(goodLine+"a\n", 2))
-	if got := operandsOf(t, dir, 2*line); got != "cut b cut a a " && got != "cut b cut a " {
+	if got := strings.Join(lastOperands(t, dir, 2*line), " "); got != "cut b cut a a" && got != "cut b cut a" {
 		t.Error(got)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"adlock/lib/runlog"
 	"adlock/test/support/must"
 )
@@ -35,16 +37,21 @@ func replaced(n int, kind runlog.Kind, token string, age int) runlog.Event {
 	return at(n, runlog.Event{Kind: kind, PID: 20, Owner: 10, OwnerToken: token, Age: runlog.Some(time.Duration(age) * time.Second)})
 }
 
-// describe returns each run as "token outcome start+held by".
-func describe(events ...runlog.Event) []string {
-	var texts []string
-	t := Tracker{Run: func(_ *Atom, r *Run) {
-		texts = append(texts, fmt.Sprintf("%s %s %v+%v by %d", r.Token, r.Outcome, r.Start.Sub(midnight), r.Held, r.By))
-	}}
+// tracked are the runs of these events.
+func tracked(events ...runlog.Event) (runs []*Run) {
+	t := Tracker{Run: func(_ *Atom, r *Run) { runs = append(runs, r) }}
 	for i := range events {
 		t.Add(&events[i])
 	}
 	t.Finish(midnight.Add(1000*time.Second), nil)
+	return runs
+}
+
+// describe returns each run as "token outcome start+held by".
+func describe(events ...runlog.Event) (texts []string) {
+	for _, r := range tracked(events...) {
+		texts = append(texts, fmt.Sprintf("%s %s %v+%v by %d", r.Token, r.Outcome, r.Start.Sub(midnight), r.Held, r.By))
+	}
 	return texts
 }
 
@@ -112,11 +119,8 @@ func TestReadersRunTogether(t *testing.T) {
 }
 
 func TestAMissingCommandIsAFailedRun(t *testing.T) {
-	var runs []*Run
-	tracker := Tracker{Run: func(_ *Atom, r *Run) { runs = append(runs, r) }}
-	for _, e := range []runlog.Event{acquire(0, "a"), at(3, runlog.Event{Kind: runlog.Missing, PID: 7, Status: runlog.Some(127)}), release(5, "a", 5, 0)} {
-		tracker.Add(&e)
-	}
+	missing := at(3, runlog.Event{Kind: runlog.Missing, PID: 7, Status: runlog.Some(127)})
+	runs := tracked(acquire(0, "a"), missing, release(5, "a", 5, 0))
 	if len(runs) != 2 || runs[0].Outcome != Failed || runs[0].Status.Value != 127 || runs[0].Completed() || runs[1].Outcome != Succeeded {
 		t.Errorf("%+v", runs)
 	}
@@ -209,13 +213,8 @@ func TestLimitThatEndedARunIsTheNewcomers(t *testing.T) {
 	begin.ExpireAfter = runlog.Some(2 * time.Hour)
 	expire := at(3, runlog.Event{Kind: runlog.Expire, PID: 20, Owner: 10, OwnerToken: "a", ExpireAfter: runlog.Some(3 * time.Second)})
 	end := replaced(4, runlog.Takeover, "a", 4)
-	tracker := Tracker{Run: func(_ *Atom, r *Run) {
-		if r.ExpireAfter.Value != 3*time.Second {
-			t.Errorf("ended at %v", r.ExpireAfter.Value)
-		}
-	}}
-	for _, e := range []runlog.Event{begin, expire, end} {
-		tracker.Add(&e)
+	if runs := tracked(begin, expire, end); len(runs) != 1 || runs[0].ExpireAfter.Value != 3*time.Second {
+		t.Errorf("%+v", runs)
 	}
 }
 
@@ -225,5 +224,66 @@ func TestTheSamePidOnAnotherMachineIsNoSupervisor(t *testing.T) {
 		if ender, self := r.Ender(); self != own || ender != "7 on "+node {
 			t.Errorf("%s: %s %v", node, ender, self)
 		}
+	}
+}
+
+// share is how much of the values is at most v.
+func share(values []time.Duration, v time.Duration) float64 {
+	n := 0
+	for _, value := range values {
+		if value <= v {
+			n++
+		}
+	}
+	return float64(n) / float64(len(values))
+}
+
+func TestQuantileIsTheSmallestValueThatCoversItsShare(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		values := rapid.SliceOfN(rapid.Map(rapid.Int64Min(0), func(n int64) time.Duration { return time.Duration(n) }), 1, 200).Draw(t, "values")
+		q := rapid.Float64Range(0, 1).Draw(t, "q")
+		var d Durations
+		for _, v := range values {
+			d.Add(v)
+		}
+		got := d.Quantile(q)
+		if !slices.Contains(values, got) || share(values, got) < q {
+			t.Fatalf("quantile %v of %v is %v", q, values, got)
+		}
+		for _, v := range values {
+			if v < got && share(values, v) >= q {
+				t.Fatalf("quantile %v of %v is %v, though %v would do", q, values, got, v)
+			}
+		}
+		if d.Count() != len(values) || d.Min() != slices.Min(values) || d.Max() != slices.Max(values) {
+			t.Fatalf("%d from %v to %v", d.Count(), d.Min(), d.Max())
+		}
+	})
+}
+
+func TestDurationsMayBeAddedAfterAQuery(t *testing.T) {
+	var d Durations
+	if d.Quantile(0.5) != 0 || d.Min() != 0 || d.Max() != 0 || d.Count() != 0 {
+		t.Error("no durations are not zero")
+	}
+	for _, v := range []time.Duration{3, 1, -5} {
+		d.Add(v)
+		d.Max()
+	}
+	if d.Min() != 0 || d.Quantile(0.5) != 1 || d.Max() != 3 {
+		t.Errorf("%v, %v, %v", d.Min(), d.Quantile(0.5), d.Max())
+	}
+}
+
+func TestByTimeWeighsEachDurationWithItself(t *testing.T) {
+	var d Durations
+	for _, v := range []time.Duration{1, 1, 1, 1, 1, 1, 4} {
+		d.Add(v)
+	}
+	if d.Sum() != 10 || d.ByTime(0.6) != 1 || d.ByTime(0.61) != 4 || d.ByTime(1) != 4 {
+		t.Errorf("%v: %v, %v, %v", d.Sum(), d.ByTime(0.6), d.ByTime(0.61), d.ByTime(1))
+	}
+	if shorter := d.Below(4); shorter.Count() != 6 || shorter.Max() != 1 || d.Count() != 7 {
+		t.Errorf("%d below 4, %d in all", shorter.Count(), d.Count())
 	}
 }

@@ -1,8 +1,10 @@
 package metrics
 
 import (
+	"bytes"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	"adlock/lib/limit"
 	"adlock/lib/runlog"
 	"adlock/test/support/must"
+	"adlock/test/support/need"
 	"adlock/test/support/story"
 )
 
@@ -21,8 +24,14 @@ const labelsOfX = `program="p",host="dax",operator="run",operand="x"`
 
 func collect(t *testing.T, s *story.Story, until time.Duration, before Values) *Metrics {
 	t.Helper()
-	now := story.Midnight.Add(until)
-	return must.Get(Collect(s.Events(), Options{Now: now, Until: now, Before: before}))(t)
+	return collectWith(t, s, until, Options{Before: before})
+}
+
+func collectWith(t *testing.T, s *story.Story, until time.Duration, o Options) *Metrics {
+	t.Helper()
+	o.Now = story.Midnight.Add(until)
+	o.Until = o.Now
+	return must.Get(Collect(s.Events(), o))(t)
 }
 
 // read returns the values that the next collection reads from the text of m.
@@ -42,12 +51,9 @@ func TestFiguresOfAnAtomMatchItsRuns(t *testing.T) {
 	j.Deny(80*time.Minute, "busy", 3, time.Second)
 	j.Deny(80*time.Minute, "too-soon", 2, time.Second)
 	j.Deny(80*time.Minute, "full", 4, time.Second)
-	now := story.Midnight.Add(2 * time.Hour)
-	m := must.Get(Collect(s.Events(), Options{Now: now, Until: now, Locks: []Lock{{
-		Atom:  atom.Atom{Program: "p", Host: "dax", Operator: "run", Operand: "x"},
-		Since: story.Midnight.Add(90 * time.Minute),
-	}}}))(t)
-	got := read(t, m)
+	x := atom.Atom{Program: "p", Host: "dax", Operator: "run", Operand: "x"}
+	held := []Lock{{Atom: x, Since: story.Midnight.Add(90 * time.Minute)}}
+	got := read(t, collectWith(t, s, 2*time.Hour, Options{Locks: held}))
 	midnight := float64(story.Midnight.Unix())
 	for series, want := range map[string]float64{
 		`adlock_last_success_timestamp_seconds{` + labelsOfX + `}`:  midnight + 10,
@@ -81,7 +87,7 @@ func TestCountersOnlyGoUp(t *testing.T) {
 		}))(t)
 		now := read(t, m)
 		for series, value := range before {
-			if isCounter(series) && now[series] < value {
+			if strings.Contains(series, "_total{") && now[series] < value {
 				t.Fatalf("hour %d: %s fell from %v to %v", hour, series, value, now[series])
 			}
 		}
@@ -110,10 +116,6 @@ func locksOfTheDay(since time.Duration) (locks []Lock) {
 	return locks
 }
 
-func isCounter(series string) bool {
-	return strings.Contains(series, "_total{")
-}
-
 // part yields the events of a story between two times, as a bounded runlog has them.
 func part(s *story.Story, from, until time.Duration) func(func(runlog.Event, error) bool) {
 	return func(yield func(runlog.Event, error) bool) {
@@ -134,21 +136,10 @@ func TestCollectingTwiceCountsOnce(t *testing.T) {
 	if second := read(t, collect(t, s, 24*time.Hour, first)); !maps.Equal(first, second) {
 		t.Error("the figures differ")
 	}
-	if back := read(t, collect(t, s, 12*time.Hour, first)); back[`adlock_runs_total{`+labelsOf(t, first, "backup")+`,outcome="success"}`] != 20 {
+	const backup = `program="backup",host="dax",operator="run",operand="/srv/data"`
+	if back := read(t, collect(t, s, 12*time.Hour, first)); back[`adlock_runs_total{`+backup+`,outcome="success"}`] != 20 {
 		t.Error("a clock that was set back changes what was counted")
 	}
-}
-
-// labelsOf finds the labels of the atom with that program.
-func labelsOf(t *testing.T, values Values, program string) string {
-	t.Helper()
-	for series := range values {
-		if labels, ok := strings.CutPrefix(series, `adlock_denials_in_a_row{program="`+program+`"`); ok {
-			return `program="` + program + `"` + strings.TrimSuffix(labels, "}")
-		}
-	}
-	t.Fatal("no such program")
-	return ""
 }
 
 func TestDamagedSamplesAreSkipped(t *testing.T) {
@@ -176,8 +167,8 @@ func TestLabelsAreTextWhateverTheOperand(t *testing.T) {
 }
 
 func TestAnAtomHasTwelveSeriesAtMost(t *testing.T) {
-	now, locks := story.Midnight.Add(24*time.Hour), locksOfTheDay(23*time.Hour)
-	m := must.Get(Collect(story.Day().Events(), Options{Now: now, Until: now, Locks: locks}))(t)
+	locks := locksOfTheDay(23 * time.Hour)
+	m := collectWith(t, story.Day(), 24*time.Hour, Options{Locks: locks})
 	of := map[string]int{}
 	for series := range read(t, m) {
 		if _, labels, inAtom := strings.Cut(series, "{"); inAtom {
@@ -206,11 +197,9 @@ func TestCountsInARowContinueFromTheFile(t *testing.T) {
 	j = later.Job("p run x", 0, limit.Never)
 	j.Deny(4*time.Hour, "full", 2, time.Second)
 	got := read(t, collect(t, later, 5*time.Hour, before))
-	if n := got[`adlock_failures_in_a_row{`+labelsOfX+`}`]; n != 2 {
-		t.Errorf("%v failures in a row", n)
-	}
-	if n := got[`adlock_denials_in_a_row{`+labelsOfX+`}`]; n != 5 {
-		t.Errorf("%v denials in a row", n)
+	failures, denials := got[`adlock_failures_in_a_row{`+labelsOfX+`}`], got[`adlock_denials_in_a_row{`+labelsOfX+`}`]
+	if failures != 2 || denials != 5 {
+		t.Errorf("%v failures, %v denials in a row", failures, denials)
 	}
 }
 
@@ -232,8 +221,7 @@ func TestOnlyWhatWasTakenInADirectoryIsRetired(t *testing.T) {
 		for n, e := range c.events {
 			s.Job("p run x", 0, limit.Never).Add(time.Duration(n)*time.Minute, e)
 		}
-		now := story.Midnight.AddDate(0, 0, c.days)
-		m := must.Get(Collect(s.Events(), Options{Now: now, Until: now, There: there}))(t)
+		m := collectWith(t, s, time.Duration(c.days)*24*time.Hour, Options{There: there})
 		if shown := strings.Contains(string(m.Text()), labelsOfX); shown != c.shown {
 			t.Errorf("%s: shown is %v", claim, shown)
 		}
@@ -242,22 +230,33 @@ func TestOnlyWhatWasTakenInADirectoryIsRetired(t *testing.T) {
 
 // Its machine's runlog has no later event of it: another machine has the atom next.
 func TestALostRunOfAStoreCountsAsAFailure(t *testing.T) {
-	now := story.Midnight.Add(time.Hour)
-	event := func(at time.Duration, kind runlog.Kind) runlog.Event {
-		return runlog.Event{Time: story.Midnight.Add(at), Kind: kind, Program: "p", Host: "dax", Operator: "run", Operand: "x", Store: "etcd://a:1/b", PID: 7, Token: "t"}
-	}
-	for _, more := range [][]runlog.Event{nil, {{Time: now.Add(-time.Minute), Kind: runlog.Takeover, Program: "p", Host: "dax", Operator: "run", Operand: "x",
-		Store: "etcd://a:1/b", PID: 8, Owner: 7, OwnerToken: "t", Age: runlog.Some(time.Minute)}}} {
-		m := must.Get(Collect(func(yield func(runlog.Event, error) bool) {
-			for _, e := range append([]runlog.Event{event(0, runlog.Acquire), event(time.Minute, runlog.Lost)}, more...) {
-				if !yield(e, nil) {
-					return
-				}
-			}
-		}, Options{Now: now, Until: now}))(t)
-		got := read(t, m)
-		if failed, row := got[`adlock_runs_total{`+labelsOfX+`,outcome="failure"}`], got[`adlock_failures_in_a_row{`+labelsOfX+`}`]; failed != 1 || row != 1 {
-			t.Errorf("%d events later: %v failures, %v in a row", len(more), failed, row)
+	const store = "etcd://a:1/b"
+	for _, ended := range []bool{false, true} {
+		s := &story.Story{}
+		j := s.Job("p run x", 0, limit.Never)
+		j.Add(0, runlog.Event{Kind: runlog.Acquire, Store: store, PID: 7, Token: "t"})
+		j.Add(time.Minute, runlog.Event{Kind: runlog.Lost, Store: store, PID: 7, Token: "t"})
+		if ended {
+			e := runlog.Event{Kind: runlog.Takeover, Store: store, PID: 8, Owner: 7, OwnerToken: "t"}
+			e.Age = runlog.Some(time.Minute)
+			j.Add(59*time.Minute, e)
 		}
+		got := read(t, collect(t, s, time.Hour, nil))
+		if failed, row := got[`adlock_runs_total{`+labelsOfX+`,outcome="failure"}`], got[`adlock_failures_in_a_row{`+labelsOfX+`}`]; failed != 1 || row != 1 {
+			t.Errorf("ended %v: %v failures, %v in a row", ended, failed, row)
+		}
+	}
+}
+
+func TestPromtoolFindsNoProblem(t *testing.T) {
+	need.Tools(t, "promtool")
+	s := story.Day()
+	for _, odd := range []string{"a\"b\\c\nd } 5", "\xff\xfe", "\xff\xfd"} { // names that could break the text
+		s.Job("p run "+odd, 0, limit.Never).Run(0, time.Second, 0)
+	}
+	command := exec.Command("promtool", "check", "metrics")
+	command.Stdin = bytes.NewReader(collect(t, s, 24*time.Hour, nil).Text())
+	if output, err := command.CombinedOutput(); err != nil || len(output) > 0 {
+		t.Errorf("%v\n%s", err, output)
 	}
 }

@@ -211,15 +211,13 @@ func TestPeriodCutsRunsAndDenials(t *testing.T) {
 }
 
 func TestASpreadsheetTakesNoNameForAFormula(t *testing.T) {
-	events := func(yield func(runlog.Event, error) bool) {
-		for i, operand := range []string{"=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\x1b[2J\xff", "a,=b\"c", "plain"} {
-			if !yield(runlog.Event{Time: story.Midnight.Add(time.Duration(i) * time.Second), Kind: runlog.Empty, Program: "=p", Host: "@h", Operator: "-o", Operand: operand}, nil) {
-				return
-			}
-		}
+	s := &story.Story{}
+	for _, operand := range []string{
+		"=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\x1b[2J\xff", "a,=b\"c", "plain",
+	} {
+		s.Job("=p -o "+operand, 0, limit.Never).Add(0, runlog.Event{Kind: runlog.Empty})
 	}
-	r := must.Get(Build(events, Options{Now: story.Midnight.Add(time.Hour)}))(t)
-	text := sheet(t, r)
+	text := sheet(t, build(t, s, 0, time.Hour))
 	if strings.ContainsFunc(text, func(c rune) bool { return c < ' ' && c != '\n' }) || !utf8.ValidString(text) {
 		t.Errorf("%q", text)
 	}
@@ -289,22 +287,20 @@ func TestPageIsSelfContainedAndExecutesNoName(t *testing.T) {
 
 func pageOf(t *testing.T, s *story.Story, until time.Duration) []byte {
 	t.Helper()
-	chart := must.Get(timeline.Build(s.Events(), timeline.Options{
-		Until: story.Midnight.Add(until), Columns: timeline.SVGColumns,
-	}))(t)
+	o := timeline.Options{Until: story.Midnight.Add(until), Columns: timeline.SVGColumns}
+	chart := must.Get(timeline.Build(s.Events(), o))(t)
 	return must.Get(build(t, s, 0, until).HTML(chart))(t)
 }
 
-func TestPageOfNothingSaysSo(t *testing.T) {
-	if text := string(pageOf(t, &story.Story{}, time.Hour)); !strings.Contains(text, "Nothing is recorded of this period") || strings.Contains(text, "<svg") {
-		t.Error(text)
+func TestPageWithoutRunsHasNoRuntimes(t *testing.T) {
+	empty, denials := &story.Story{}, &story.Story{}
+	denials.Job("p run x", 0, time.Hour).Deny(time.Minute, "full", 3, time.Minute)
+	nothing, denied := string(pageOf(t, empty, time.Hour)), string(pageOf(t, denials, time.Hour))
+	if !strings.Contains(nothing, "Nothing is recorded of this period") || strings.Contains(nothing, "<svg") {
+		t.Error(nothing)
 	}
-}
-
-func TestPageOfDenialsAloneHasNoRuntimes(t *testing.T) {
-	s := &story.Story{}
-	s.Job("p run x", 0, time.Hour).Deny(time.Minute, "full", 3, time.Minute)
-	if text := string(pageOf(t, s, time.Hour)); !strings.Contains(text, "3: 3 full") || strings.Contains(text, "Runtimes and limits") || strings.Contains(text, "NaN") {
-		t.Error(text)
+	if !strings.Contains(denied, "3: 3 full") || strings.Contains(denied, "Runtimes and limits") ||
+		strings.Contains(denied, "NaN") {
+		t.Error(denied)
 	}
 }

@@ -26,12 +26,16 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// chartOf is the chart of a story from midnight on.
+func chartOf(t *testing.T, s *story.Story, until time.Duration, o Options) *Chart {
+	t.Helper()
+	o.Since, o.Until = story.Midnight, story.Midnight.Add(until)
+	return must.Get(Build(s.Events(), o))(t)
+}
+
 func dayChart(t *testing.T, columns int) *Chart {
 	t.Helper()
-	chart := must.Get(Build(story.Day().Events(), Options{
-		Since: story.Midnight, Until: story.Midnight.Add(24 * time.Hour), Columns: columns,
-	}))(t)
-	return chart
+	return chartOf(t, story.Day(), 24*time.Hour, Options{Columns: columns})
 }
 
 func TestLanesOfSimilarAtomsHaveDistinctNames(t *testing.T) {
@@ -47,9 +51,7 @@ func TestLanesOfSimilarAtomsHaveDistinctNames(t *testing.T) {
 			}
 		}
 	}
-	chart := must.Get(Build(events, Options{
-		Since: story.Midnight, Until: story.Midnight.Add(time.Hour), Columns: Columns(80),
-	}))(t)
+	chart := must.Get(Build(events, Options{Until: story.Midnight.Add(time.Hour), Columns: Columns(80)}))(t)
 	picture := Text{Width: 80, Unicode: true}.Render(chart)
 	for _, want := range []string{"a/data on dax ", "a/data on vax ", "…/one", "…/two"} {
 		if !strings.Contains(picture, want) {
@@ -74,13 +76,10 @@ func TestLinesFitTheWidth(t *testing.T) {
 	}
 }
 
-func TestColourIsUsedOnlyOnRequest(t *testing.T) {
-	chart := dayChart(t, Columns(80))
-	if text := (Text{Width: 80, Unicode: true}).Render(chart); strings.Contains(text, "\x1b") {
-		t.Error("escape sequences without colour")
-	}
-	text := Text{Width: 80, Unicode: true, Paint: true}.Render(chart)
-	if strings.Count(text, "\x1b[0m")*2 != strings.Count(text, "\x1b[") {
+// Without a request the golden files have none.
+func TestEachColourIsTakenBack(t *testing.T) {
+	text := Text{Width: 80, Unicode: true, Paint: true}.Render(dayChart(t, Columns(80)))
+	if n := strings.Count(text, "\x1b[0m"); n == 0 || n*2 != strings.Count(text, "\x1b[") {
 		t.Error("a colour is not taken back")
 	}
 }
@@ -125,9 +124,7 @@ func TestRunsInOneColumnAreCounted(t *testing.T) {
 		job.Run(time.Duration(i)*time.Second, 100*time.Millisecond, 0)
 		job.Deny(time.Duration(i)*time.Second+500*time.Millisecond, "busy", 1, 0)
 	}
-	chart := must.Get(Build(s.Events(), Options{
-		Since: story.Midnight, Until: story.Midnight.Add(20000 * time.Second), Columns: 100,
-	}))(t)
+	chart := chartOf(t, s, 20000*time.Second, Options{Columns: 100})
 	lane, runs, denied := chart.Lanes[0], 0, 0
 	for _, b := range lane.Bars {
 		runs += b.Count
@@ -148,7 +145,7 @@ func TestRunThatGoesOnReachesTheEnd(t *testing.T) {
 		state func(string) history.Outcome
 		want  history.Outcome
 	}{{nil, history.Running}, {func(string) history.Outcome { return history.Lost }, history.Lost}, {func(string) history.Outcome { return history.Orphaned }, history.Orphaned}} {
-		chart := must.Get(Build(s.Events(), Options{Until: until, Columns: 10, State: c.state}))(t)
+		chart := chartOf(t, s, 30*time.Minute, Options{Columns: 10, State: c.state})
 		b := chart.Lanes[0].Bars[0]
 		if b.Outcome != c.want || (c.want == history.Lost) == b.End.Equal(until) {
 			t.Errorf("%s until %v", b.Outcome, b.End)
@@ -160,7 +157,7 @@ func TestMarginExtendsTheChartNotTheRun(t *testing.T) {
 	s := &story.Story{}
 	s.Job("a b c", 0, time.Hour).Open(0)
 	until := story.Midnight.Add(50 * time.Minute)
-	chart := must.Get(Build(s.Events(), Options{Until: until, Columns: 10, Margin: true}))(t)
+	chart := chartOf(t, s, 50*time.Minute, Options{Columns: 10, Margin: true})
 	if b := chart.Lanes[0].Bars[0]; !chart.to.Equal(until.Add(time.Minute)) || !b.End.Equal(until) {
 		t.Errorf("the chart ends at %v, the run at %v", chart.to, b.End)
 	}
@@ -227,7 +224,7 @@ func TestRuntimesOfAnyLengthFitTheirPicture(t *testing.T) {
 			job := s.Job("p run x", limits, limits)
 			job.Run(0, held, 0)
 			job.Run(held+time.Minute, held/2, 1)
-			chart := must.Get(Build(s.Events(), Options{Until: story.Midnight.Add(2*held + time.Hour), Columns: SVGColumns}))(t)
+			chart := chartOf(t, s, 2*held+time.Hour, Options{Columns: SVGColumns})
 			picture := string(chart.Runtimes(chart.Lanes[0]))
 			for _, y := range regexp.MustCompile(`M[-\d.]+ ([-\w.]+)V([-\w.]+)"`).FindAllStringSubmatch(picture, -1) {
 				for _, text := range y[1:] {
