@@ -63,6 +63,7 @@ var verbs = map[string]string{
 	"kill-carefully": "$adlock kill-carefully --lock $ADLOCK_DIR/lock.p.dax.o.x && echo ran",
 	"release":        "$adlock release $ADLOCK_DIR/lock.p.dax.o.x && echo ran",
 	"clear":          "$adlock clear p.dax.o.x && echo ran",
+	"stop":           "$adlock stop p.dax.o.x && echo ran",
 }
 
 func TestWhatIsNoPlainFileIsNotTakenForALock(t *testing.T) {
