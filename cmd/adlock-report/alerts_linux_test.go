@@ -193,7 +193,6 @@ var trials = map[string]trial{
 	},
 }
 
-// days are runs of each day.
 func days(n time.Duration, r runs) (all []runs) {
 	for at := range n {
 		all = append(all, runs{r.every, at*day + r.from, at*day + r.to, r.status})

@@ -16,7 +16,6 @@ import (
 	"adlock/test/support/story"
 )
 
-// file makes a file outside the lock directory.
 func file(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)

@@ -29,9 +29,7 @@ func TestTheDoctorPrintsALinePerFindingAndLeavesNoFile(t *testing.T) {
 func sick(t *testing.T, c helper.Command, wanted ...string) {
 	t.Helper()
 	r := c.Run(t)
-	if r.Status != 1 || r.Err != "" {
-		t.Errorf("status %d: %s", r.Status, r.Err)
-	}
+	r.Is(t, 1, "…", "")
 	has(t, r.Out, wanted...)
 }
 

@@ -47,9 +47,7 @@ func TestRootIsShownTheAtomsOfAllUsers(t *testing.T) {
 	r := onHost(t, `export ADLOCK_HOST=other; as one $a run --name elsewhere -- true; export ADLOCK_HOST=dax
 $a run --name own -- true
 $a status --all-users && $a log --all-users --event release && $a report --all-users --csv && $a metrics --all-users`)
-	if r.Status != 0 || r.Err != "" {
-		t.Fatalf("%+v", r)
-	}
+	r.Is(t, 0, "…", "")
 	has(t, r.Out, "ATOM                  HOST   USER ", "adlock run first      dax    one ", "adlock run second     dax    two ", "adlock run own        dax    root ",
 		"release   two: adlock run second: ", "release   one: adlock run elsewhere: ", "\ntwo,adlock,dax,run,second,1,",
 		`adlock_runs_total{user="two",program="adlock",host="dax",operator="run",operand="second",outcome="failure"} 1`,

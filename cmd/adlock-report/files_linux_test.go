@@ -57,13 +57,9 @@ func TestOnlyRegularFilesAreReplaced(t *testing.T) {
 		for file, want := range map[string]string{
 			dir: "adlock: " + dir + ": is a directory: want the name of a file\n", dir + "/no/file.prom": "adlock: " + dir + "/no/file.prom: open: no such file or directory\n",
 		} {
-			if got := p.command(append(verb, file)...).Run(t); got.Status != 73 || got.Err != want {
-				t.Errorf("%q %q: status %d: %s", verb, file, got.Status, got.Err)
-			}
+			p.command(append(verb, file)...).Run(t).Is(t, 73, "", want)
 		}
-		if got := p.command(append(verb, "")...).Run(t); got.Status != 64 || strings.Count(got.Err, "\n") != 1 {
-			t.Errorf("%q with an empty name: status %d: %s", verb, got.Status, got.Err)
-		}
+		p.command(append(verb, "")...).Run(t).Refused(t, 64, "adlock: ")
 		p.ok(t, append(verb, "/dev/null")...)
 		if info, err := os.Stat("/dev/null"); err != nil || info.Mode().IsRegular() {
 			t.Fatalf("%q replaced /dev/null: %v", verb, err)

@@ -33,11 +33,9 @@ nobody $a run --name n -- echo ran; nobody $a run --name n --dry-run -- true; no
 }
 
 func TestInitReportsOnEachUser(t *testing.T) {
-	r := initialised(t, newPlace(t), `$a init no-such nobody root daemon; s=$?; ls /var/lib; exit $s`)
-	if r.Status != 64 || r.Out != "nobody: /var/lib/adlock-65534\ndaemon: /var/lib/adlock-1\nadlock-1\nadlock-65534\n" ||
-		r.Err != "adlock: no-such: no such user in /etc/passwd\nadlock: root: needs no other lock directory than root's\n" {
-		t.Errorf("%+v", r)
-	}
+	initialised(t, newPlace(t), `$a init no-such nobody root daemon; s=$?; ls /var/lib; exit $s`).Is(t, 64,
+		"nobody: /var/lib/adlock-65534\ndaemon: /var/lib/adlock-1\nadlock-1\nadlock-65534\n",
+		"adlock: no-such: no such user in /etc/passwd\nadlock: root: needs no other lock directory than root's\n")
 }
 
 func TestInitRefusesWhereAUserHasADirectoryOrIsRoot(t *testing.T) {

@@ -131,7 +131,6 @@ func TestTheDoctorsFindingsAsJSONAreOneArray(t *testing.T) {
 	}
 }
 
-// learned is what ten runs of one minute teach.
 func learned() learn.State {
 	var s learn.State
 	for range 10 {

@@ -16,6 +16,7 @@ func (p place) underFlock(t *testing.T, line string) (wrapped string) {
 	if r.Status != 0 || !strings.Contains(r.Out, " --flock ") {
 		t.Fatalf("%s: status %d: %s%s", line, r.Status, r.Out, r.Err)
 	}
+	p.wrap(t, r.Out, "--unwrap", "--flock").Is(t, 0, line, "adlock: standard input: lines unwrapped: 1\n")
 	return r.Out
 }
 

@@ -14,7 +14,6 @@ import (
 
 const backups = "# backups\nMAILTO=root\n\n17 * * * *\tcd / && run-parts --report /etc/cron.hourly\n@reboot warm-up\n@daily flock -n /run/x true\n0 3 * * 7 rsync -a /srv /backup%no input"
 
-// wrap runs the verb with a text on its standard input.
 func (p place) wrap(t *testing.T, text string, args ...string) helper.Result {
 	t.Helper()
 	c := p.command(append([]string{"wrap"}, args...)...)
@@ -28,36 +27,10 @@ func TestACrontabIsWrappedAndUnwrappedInAPipe(t *testing.T) {
 	want := strings.NewReplacer(
 		"cd / && run-parts --report /etc/cron.hourly", p.program+" run --name cron.hourly-2439093262 --expire-after 1h30m -- /bin/sh -c 'cd / && run-parts --report /etc/cron.hourly'",
 		"rsync", p.program+" run --name rsync-3336491287 --expire-after 1w3d12h -- rsync").Replace(backups)
-	if wrapped.Status != 0 || wrapped.Out != want {
-		t.Fatalf("status %d: %s%s", wrapped.Status, wrapped.Out, wrapped.Err)
-	}
 	const said = "adlock: line 5: left as it is: starts at boot: it may be meant to run for ever, and is not to be ended\n" +
 		"adlock: line 6: left as it is: is under flock already\nadlock: standard input: lines wrapped: 2\n"
-	if wrapped.Err != said {
-		t.Errorf("it says\n%s", wrapped.Err)
-	}
-	back := p.wrap(t, wrapped.Out, "--unwrap", "-")
-	if back.Status != 0 || back.Out != backups || back.Err != "adlock: standard input: lines unwrapped: 2\n" {
-		t.Errorf("status %d: %s%s", back.Status, back.Out, back.Err)
-	}
-}
-
-func TestLinesUnderFlockAreWrappedAndUnwrappedInAPipe(t *testing.T) {
-	p := newPlace(t)
-	wrapped := p.wrap(t, backups, "--flock")
-	line := "@daily " + p.program + " run --name true-1724293832 --flock /run/x --wait 0 -E 1 -- true # was: flock -n /run/x true\n"
-	if wrapped.Status != 0 || !strings.Contains(wrapped.Out, line) || wrapped.Err != "adlock: standard input: lines wrapped: 4\n" {
-		t.Fatalf("status %d: %s%s", wrapped.Status, wrapped.Out, wrapped.Err)
-	}
-	for _, args := range [][]string{{"--unwrap"}, {"--unwrap", "--flock"}} {
-		if back := p.wrap(t, wrapped.Out, args...); back.Status != 0 || back.Out != backups || back.Err != "adlock: standard input: lines unwrapped: 4\n" {
-			t.Errorf("%q: status %d: %s%s", args, back.Status, back.Out, back.Err)
-		}
-	}
-	if r := p.wrap(t, "@daily flock -o /f x\n", "--flock"); r.Status != 0 || r.Out != "@daily flock -o /f x\n" ||
-		!strings.HasPrefix(r.Err, "adlock: line 1: left as it is: is under flock already, with an option that adlock run does not have, or not with this value: -o\n") {
-		t.Errorf("%+v", r)
-	}
+	wrapped.Is(t, 0, want, said)
+	p.wrap(t, wrapped.Out, "--unwrap", "-").Is(t, 0, backups, "adlock: standard input: lines unwrapped: 2\n")
 }
 
 // The other end of the pipe is `crontab -`, which would install an empty crontab.

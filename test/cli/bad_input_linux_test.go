@@ -227,7 +227,6 @@ func mkdir(t *testing.T, path string, mode os.FileMode) {
 	must(t, os.Chmod(path, mode)) // whatever the umask is
 }
 
-// plant writes a lock by hand.
 func (s *stage) plant(name, text string) {
 	s.Helper()
 	must(s, os.RemoveAll(s.lockOf(name)))

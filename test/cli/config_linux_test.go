@@ -41,7 +41,6 @@ func newHousehold(t *testing.T, settings string) *household {
 	return h
 }
 
-// put copies a file into the home.
 func (h *household) put(from, to string, mode os.FileMode) {
 	h.Helper()
 	text, err := os.ReadFile(from)
@@ -56,7 +55,6 @@ func (h *household) write(settings string) {
 	must(h, os.WriteFile(path, []byte(settings), 0o644))
 }
 
-// sh runs a script as that user.
 func (h *household) sh(script string) helper.Result {
 	h.Helper()
 	return helper.Command{

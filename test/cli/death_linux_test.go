@@ -14,7 +14,6 @@ import (
 	"adlock/test/support/terminal"
 )
 
-// shells are the shells that the library supports.
 var shells = [][]string{
 	{"dash"}, {"bash"}, {"bash", "--posix"}, {"busybox", "ash"}, {"mksh"}, {"ksh93"}, {"zsh", "--emulate", "sh"}, {"yash"},
 }
@@ -48,7 +47,6 @@ func TestCtrlCEndsAScriptAsWithTheBareJob(t *testing.T) {
 	}
 }
 
-// fate is how a process ended, and its output.
 type fate struct {
 	signal syscall.Signal // 0: it exited
 	status int
@@ -104,7 +102,6 @@ func (s *stage) ends(words ...string) fate {
 	return fateOf(command, string(output))
 }
 
-// harmless lists the signals that end no process.
 var harmless = []syscall.Signal{unix.SIGCHLD, unix.SIGCONT, unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGURG, unix.SIGWINCH}
 
 func TestASupervisorDiesOfTheSignalThatEndedItsJob(t *testing.T) {

@@ -30,7 +30,6 @@ type asker struct {
 	dir string
 }
 
-// newAsker is an asker for a test that runs beside others.
 func newAsker(t *testing.T) *asker {
 	t.Helper()
 	t.Parallel()
@@ -89,23 +88,16 @@ func (p *asker) hold() (pid int) {
 	return pid
 }
 
-func (p *asker) free() {
-	p.Helper()
-	helper.Eventually(p, "the atom is free", func() bool { return !exists(p.Lock()) })
-}
-
 func (p *asker) gone(pid int) {
 	p.Helper()
 	helper.Eventually(p, "hold has ended", func() bool { return !helper.Alive(pid) })
 }
 
-// waits waits until hold waits for the atom.
 func (p *asker) waits() {
 	p.Helper()
 	helper.Eventually(p, "it waits", func() bool { return strings.Contains(p.Runlog(), "event=wait") })
 }
 
-// lets makes the file go, for which a program waits.
 func (p *asker) lets(file string) {
 	p.Helper()
 	must(p, os.WriteFile(filepath.Join(p.dir, file), nil, 0o600))
@@ -221,7 +213,7 @@ func TestAtomOfADeadProgramIsFreeThoughAChildKeepsThePipe(t *testing.T) {
 	owner.Kill(t)
 	helper.KillSession(owner.PID) // what it ran in its own group
 	p.gone(hold)
-	p.free()
+	helper.Eventually(t, "the atom is free", func() bool { return !exists(p.Lock()) })
 	if len(helper.With(mark)) == 0 {
 		t.Error("the child was ended")
 	}

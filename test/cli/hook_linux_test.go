@@ -17,7 +17,6 @@ import (
 	"adlock/test/support/need"
 )
 
-// example is a hook of the documentation.
 func example(name string) string { return filepath.Join(helper.Root(), "test/examples", name) }
 
 // told waits until the hook has appended that many lines to the file.
@@ -84,7 +83,6 @@ func TestAHookChangesNothing(t *testing.T) {
 	}
 }
 
-// endHooks kills the hooks that still run.
 func (s *stage) endHooks() {
 	s.Helper()
 	helper.Eventually(s, "no hook is left", func() bool {

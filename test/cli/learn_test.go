@@ -60,17 +60,11 @@ func TestRunEnvironmentAndLibraryTeachTheSameAtom(t *testing.T) {
 	a.More = []string{"ADLOCK_EXPIRE_AFTER=auto"}
 	a.Newcomer(t).Ran(t)
 	a.More = ofLibrary(a)
-	if r := a.Shell(t, library+"adlock_get o x '' auto && adlock_release"); r.Status != 0 {
-		t.Fatalf("%+v", r)
-	}
-	if r := a.Shell(t, library+"adlock_with o x 0 auto -- false"); r.Status != 1 {
-		t.Fatalf("%+v", r)
-	}
+	a.Shell(t, library+"adlock_get o x '' auto && adlock_release").Is(t, 0, "…", "…")
+	a.Shell(t, library+"adlock_with o x 0 auto -- false").Is(t, 1, "…", "…")
 	wantWords(t, memory(t, a), "learn.runs=3\n")
 	setCompleted(t, a, time.Now().Add(-time.Hour))
-	if r := a.Shell(t, library+"adlock_get o x auto auto && (exit 0) && adlock_release"); r.Status != 0 {
-		t.Fatalf("%+v", r)
-	}
+	a.Shell(t, library+"adlock_get o x auto auto && (exit 0) && adlock_release").Is(t, 0, "…", "…")
 	wantWords(t, memory(t, a), "learn.runs=4\n")
 	a.Shell(t, library+"adlock_get o x auto auto; echo $ADLOCK_VERDICT").Is(t, 0, "too-soon\n", "")
 }
@@ -106,20 +100,15 @@ func TestABatchThatPrintsOutlivesItsLearnedLimit(t *testing.T) {
 		}
 		asks := a.More
 		a.More = append(ofLibrary(a), asks...)
-		if r := a.Shell(t, library+"adlock_get o x 0 auto; echo $? $ADLOCK_VERDICT"); r.Out != "75 busy\n" {
-			t.Errorf("%s: a script that asks: %+v", claim, r)
-		}
+		a.Shell(t, library+"adlock_get o x 0 auto; echo $? $ADLOCK_VERDICT").Is(t, 0, "75 busy\n", "…")
 		a.More = asks
-		if r := a.Newcomer(t, "--dry-run"); !strings.Contains(r.Out, "; it would be watched first, and ended if it is idle\n") {
-			t.Errorf("%s: the dry run says %q", claim, r.Out)
-		}
+		wantWords(t, a.Newcomer(t, "--dry-run").Out, "; it would be watched first, and ended if it is idle\n")
 		wantWords(t, a.Runlog(), "event=overdue ", " work=")
 		wantWords(t, helper.Command{Args: []string{helper.Binary(t), "status"}, Env: a.Env()}.Run(t).Out, "overdue, and works (")
 		a.Newcomer(t, "--expire-after=30m").Ran(t)
 	}
 }
 
-// backdate makes the lock older by d.
 func backdate(t *testing.T, a *helper.Atom, d time.Duration) {
 	t.Helper()
 	text, err := os.ReadFile(a.Lock())

@@ -33,14 +33,9 @@ func (l *line) joins(name string, options ...string) *helper.Process {
 
 // blocks tells whether the run waits in flock(2), or has waited there and now watches the directory.
 func blocks(pid int) bool {
-	locks, _ := os.ReadFile("/proc/locks")
-	return hasOpen(pid, "signalfd") || slices.ContainsFunc(strings.Split(string(locks), "\n"), func(lock string) bool {
-		words := strings.Fields(lock)
-		return len(words) > 5 && words[1] == "->" && words[5] == itoa(pid)
-	})
+	return hasOpen(pid, "signalfd") || flockWaits(pid)
 }
 
-// came is the order in which the runs came.
 func (l *line) came() string {
 	text, _ := os.ReadFile(l.in("came"))
 	return strings.Join(strings.Fields(string(text)), " ")
@@ -52,25 +47,6 @@ func (l *line) end() {
 		if status := p.Wait(l); status != 0 {
 			l.Errorf("status %d: %s", status, p.Output())
 		}
-	}
-}
-
-func TestTheDeadAndTheStoppedHoldUpNoWaiter(t *testing.T) {
-	l := &line{stage: newStage(t)}
-	owner := l.hold("a")
-	killed, stopped := l.joins("killed"), l.joins("stopped")
-	l.joins("2")
-	l.joins("3")
-	l.waiting = l.waiting[1:]
-	killed.Signal(t, syscall.SIGKILL)
-	helper.Eventually(t, "the next one watches the directory", func() bool { return hasOpen(stopped.PID, "signalfd") })
-	stopped.Signal(t, syscall.SIGSTOP)
-	owner.Signal(t, syscall.SIGTERM)
-	helper.Eventually(t, "the rest come", func() bool { return len(strings.Fields(l.came())) == 2 })
-	stopped.Signal(t, syscall.SIGCONT)
-	l.end()
-	if came := l.came(); came != "2 3 stopped" && came != "3 2 stopped" { // they queue anew
-		t.Errorf("%s came", came)
 	}
 }
 

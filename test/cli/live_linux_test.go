@@ -77,7 +77,6 @@ func TestTheJitterIsShownAtATerminal(t *testing.T) {
 	}
 }
 
-// matches expects what a terminal has shown to match the pattern.
 func matches(s *stage, shown, pattern string) {
 	s.Helper()
 	if !regexp.MustCompile(pattern).MatchString(shown) {

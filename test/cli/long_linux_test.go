@@ -16,7 +16,6 @@ func long(letter string, count int) []string {
 	return slices.Repeat([]string{strings.Repeat(letter, 100<<10)}, count)
 }
 
-// locksIn lists the active locks.
 func (s *stage) locksIn() []string {
 	locks, _ := filepath.Glob(s.locks + "/lock.*")
 	return locks

@@ -14,7 +14,6 @@ import (
 	"adlock/test/support/need"
 )
 
-// put runs mkatomic with text as its input.
 func (s *stage) put(text string, words ...string) helper.Result {
 	s.Helper()
 	c := s.command(append([]string{"mkatomic"}, words...)...)
@@ -80,9 +79,7 @@ func TestMkatomicReplacesWhatALinkLeadsToAndKeepsItsModeAndOwner(t *testing.T) {
 func TestMkatomicMakesTheFileThatADanglingLinkLeadsTo(t *testing.T) {
 	s := newStage(t)
 	must(t, os.Symlink("target", s.in("link")))
-	if r := s.put("new", "link"); r.Status != 75 {
-		t.Errorf("without --replace: %+v", r)
-	}
+	s.put("new", "link").Refused(t, 75, "exists already")
 	if r := s.put("new", "--replace", "link"); r.Status != 0 || s.read(s.in("target")) != "new" {
 		t.Errorf("%+v", r)
 	}
@@ -291,7 +288,6 @@ func TestASignalledMkatomicEndsItsCommandAndLeavesNothing(t *testing.T) {
 	}
 }
 
-// temporaries lists the temporary files in the directory.
 func temporaries(t *testing.T, dir string) []string {
 	t.Helper()
 	found, err := filepath.Glob(dir + "/.f*")

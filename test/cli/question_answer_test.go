@@ -12,7 +12,6 @@ import (
 // the verdict.
 type reason string
 
-// granted reports whether a newcomer with this answer gets the atom.
 func (r reason) granted() bool {
 	return strings.HasPrefix(string(r), "free: ") || strings.HasPrefix(string(r), "expired: ")
 }

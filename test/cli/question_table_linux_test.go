@@ -36,7 +36,6 @@ func paused(w *world) {
 	}
 }
 
-// inNamespace is an owner in another pid namespace.
 func inNamespace(age time.Duration) func(*world) {
 	return func(w *world) {
 		unshare := []string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc"}

@@ -129,7 +129,6 @@ func (w *world) kill(p *helper.Process) {
 	helper.Eventually(w, "nothing of the job lives", func() bool { return len(helper.Session(p.PID)) == 0 })
 }
 
-// orphan ends the supervisor alone.
 func (w *world) orphan(p *helper.Process) {
 	w.Helper()
 	p.Signal(w, syscall.SIGKILL)
@@ -152,7 +151,6 @@ type place interface {
 	files() []string // of the active lock and of readers
 }
 
-// directory is a lock directory.
 type directory struct{ dir string }
 
 func newDirectory(testing.TB) func(testing.TB) place {

@@ -62,9 +62,7 @@ func TestAPasswordStandsInTheLocksOnly(t *testing.T) {
 	for status, command := range map[int][]string{
 		3: {"sh", "-c", "exit 3 # admin:hunter2"}, 127: {"PGPASSWORD=hunter2", "pg_dump"}, 0: {"/bin/true", "-u", "admin:hunter2"},
 	} {
-		if r := s.adlock(append(slices.Concat(env, []string{"run", "--"}), command...)...); r.Status != status {
-			t.Errorf("%q: %+v", command, r)
-		}
+		s.adlock(append(slices.Concat(env, []string{"run", "--"}), command...)...).Is(t, status, "…", "…")
 	}
 	s.adlock("run", "curl -u admin:hunter2")
 	helper.Eventually(t, "the hook is told", func() bool { return exists(hook) && strings.Count(s.read(hook), "\n.") >= 5 })
@@ -107,19 +105,6 @@ func TestAnotherCommandUnderOneSumIsAnErrorThatNamesTheSum(t *testing.T) {
 			"…: is the lock of another command with the same name and sum, "+operand+" (to see that command: adlock status)\n")
 	}
 	s.want(0, "run", "--program", "true", "--operand", operand, "--", "/bin/true", "c") // the name is explicit
-}
-
-func TestEveryPartOfTheNameCanBeSetOnTheLineAndInTheEnvironment(t *testing.T) {
-	s := newStage(t)
-	s.want(0, "run", "--program", "p", "--host", "h", "--operator", "o", "--operand", "x", "--", "true")
-	s.want(0, "ADLOCK_PROGRAM=P", "ADLOCK_HOST=H", "ADLOCK_OPERATOR=O", "ADLOCK_OPERAND=X", "run", "true")
-	s.want(0, "ADLOCK_PROGRAM=P", "run", "--program=q", "--host=h", "--operator=o", "--name=x", "true")
-	s.want(0, "ADLOCK_PROGRAM=P", "ADLOCK_OPERATOR=O", "run", "--name", "y", "true")
-	for _, name := range []string{"p.h.o.x", "P.H.O.X", "q.h.o.x", "P.dax.O.y"} {
-		if !exists(s.locks + "/last." + name) {
-			t.Errorf("no last.%s", name)
-		}
-	}
 }
 
 func TestANameNamesTheLockWhateverTheCommandAndTheDirectory(t *testing.T) {

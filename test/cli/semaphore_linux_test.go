@@ -10,7 +10,6 @@ import (
 	"adlock/test/support/helper"
 )
 
-// semaphore is a run of the semaphore s.
 func semaphore(slots int, words ...string) []string {
 	return append([]string{"run", "--name", "s", "--slots", strconv.Itoa(slots)}, words...)
 }

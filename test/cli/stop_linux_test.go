@@ -1,15 +1,12 @@
 package cli
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"adlock/test/support/helper"
-	"adlock/test/support/need"
 )
 
 // stopped runs adlock stop and expects a line about the end of the process.
@@ -149,27 +146,4 @@ func TestStopIsStuckWhereTheOwnerCannotBeChecked(t *testing.T) {
 	if holder.Ended() || !s.held("b") || !s.held("c") {
 		t.Error("a lock or its owner is gone")
 	}
-}
-
-func TestRootStopsNoJobOfAnotherUser(t *testing.T) {
-	need.Root(t)
-	s := newStage(t)
-	for _, dir := range []string{s.dir, filepath.Dir(s.dir), filepath.Dir(helper.Binary(t))} {
-		must(t, os.Chmod(dir, 0o755))
-	}
-	locks := s.in("locks")
-	mkdir(t, locks, 0o700)
-	must(t, os.Chown(locks, nobody, nobody))
-	as := func(uid int, words ...string) helper.Command {
-		c := s.command(append([]string{"ADLOCK_DIR=" + locks}, words...)...)
-		c.UID = uid
-		return c
-	}
-	holder := as(nobody, "run", "--program", "job", "--name", "a", "sleep", "600").Start(t)
-	helper.Eventually(t, "it is held", func() bool { return helper.Settled(locks + "/lock.job.dax.run.a") })
-	if r := as(0, "stop", "a").Run(t); r.Status != 77 || !strings.Contains(r.Err, "belongs to another user (run as that user") || holder.Ended() {
-		t.Errorf("root: %+v, ended: %v", r, holder.Ended())
-	}
-	as(nobody, "stop", "a").Run(t).Is(t, 0, "…", "…")
-	holder.Wait(t)
 }

@@ -110,9 +110,7 @@ func TestHelpThatCannotBeWrittenIsAnError(t *testing.T) {
 	for _, words := range []string{"", "--version", "run --help", "clear --help", "status --help"} {
 		c := s.command(strings.Fields(words)...)
 		c.Args = append([]string{"sh", "-c", `"$0" "$@" >/dev/full`}, c.Args...)
-		if r := c.Run(t); r.Status != 74 || !oneLine(r.Err) {
-			t.Errorf("adlock %s: status %d, %s", words, r.Status, r.Err)
-		}
+		c.Run(t).Refused(t, 74, "adlock: ")
 	}
 }
 

@@ -69,9 +69,7 @@ func (p *place) asCron(user string, line string, more ...string) helper.Command 
 func TestTheJobsOfTwoUsersTakeTurns(t *testing.T) {
 	p, www, lines := users(t)
 	id := strconv.Itoa(www)
-	if r := p.asCron("root", "adlock init www-data").Run(t); r.Status != 0 || r.Out != "www-data: /var/lib/adlock-"+id+"\n" {
-		t.Fatalf("%+v", r)
-	}
+	p.asCron("root", "adlock init www-data").Run(t).Is(t, 0, "www-data: /var/lib/adlock-"+id+"\n", "…")
 	p.command("site-refresh", await+`echo site-refresh:$(id -u) >>{dir}/notes; await go; echo done >>{dir}/notes`)
 
 	first := p.asCron("www-data", lines[0]).Start(t)

@@ -175,9 +175,7 @@ func TestAReleaseHasSignedChecksums(t *testing.T) {
 		text := must.Get(os.ReadFile(dir + "/SHA256SUMS"))(t)
 		r := helper.Command{Args: []string{"ssh-keygen", "-Y", "verify", "-f", signers, "-I", "releases", "-n", "file", "-s", dir + "/SHA256SUMS.sig"},
 			Stdin: string(text) + input}.Run(t)
-		if r.Status != status {
-			t.Errorf("with %q added: %+v", input, r)
-		}
+		r.Is(t, status, "…", "…")
 	}
 }
 

@@ -21,13 +21,11 @@ import (
 	"adlock/test/support/must"
 )
 
-// page is one manual page, as its source.
 type page struct {
 	name string // adlock-run.1
 	text string
 }
 
-// pages are all manual pages, by their names.
 func pages(t *testing.T) map[string]*page {
 	t.Helper()
 	all := map[string]*page{}
@@ -62,7 +60,6 @@ func allVerbs(t *testing.T) []helper.Verb {
 	return must.Get(helper.Verbs(helper.Binary(t)))(t)
 }
 
-// section is the text of a section.
 func (p *page) section(title string) string {
 	_, text, _ := strings.Cut(p.text, "\n.Sh "+title+"\n")
 	text, _, _ = strings.Cut(text, "\n.Sh ")

@@ -95,7 +95,6 @@ func onEtcd(t testing.TB) (a, b *host) {
 	return newHost(t, s), newHost(t, s)
 }
 
-// another returns another host of the same store.
 func (h *host) another(t testing.TB) *host {
 	other := h.with()
 	other.dir = helper.Dir(t)
@@ -136,7 +135,6 @@ func (h *host) start(t testing.TB, script string, options ...string) *helper.Pro
 	return p
 }
 
-// verb runs a verb of the helper on the host.
 func (h *host) verb(t testing.TB, words ...string) helper.Result {
 	t.Helper()
 	return helper.Command{Args: slices.Concat(h.inside, []string{h.bin}, words), Env: h.env}.Run(t)
@@ -186,7 +184,6 @@ func endsWith(t testing.TB, p *helper.Process, status int, output string) {
 	}
 }
 
-// stop ends a run by TERM.
 func stop(t testing.TB, runs ...*helper.Process) {
 	t.Helper()
 	for _, p := range runs {
@@ -195,7 +192,6 @@ func stop(t testing.TB, runs ...*helper.Process) {
 	}
 }
 
-// touch makes an empty file.
 func touch(t testing.TB, path string) {
 	t.Helper()
 	must.Do(t, os.WriteFile(path, nil, 0o600))
@@ -226,7 +222,6 @@ func etcdctl(nodes []*node, args ...string) *exec.Cmd {
 	return exec.Command("etcdctl", append([]string{"--endpoints", endpoints(nodes), patient}, args...)...)
 }
 
-// ctl runs a command of etcdctl(1) with the members.
 func ctl(t testing.TB, nodes []*node, args ...string) string {
 	t.Helper()
 	out, err := etcdctl(nodes, args...).CombinedOutput()

@@ -39,9 +39,7 @@ func TestLimitsAreLearnedInTheStore(t *testing.T) {
 func TestARunThatDoesNotCountTeachesAllTheSame(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, a, b *host) {
-		if r := a.run(t, "sleep 60", "--if-elapsed=auto", "--expire-after=1s", "--enforce", "--retry-failed"); r.Status != 124 {
-			t.Errorf("%+v", r)
-		}
+		a.run(t, "sleep 60", "--if-elapsed=auto", "--expire-after=1s", "--enforce", "--retry-failed").Is(t, 124, "…", "…")
 		b.run(t, "echo ran", "--if-elapsed=1h").Ran(t)
 		a.taught(t)
 		b.explains(t, "doubled", "--expire-after=auto")

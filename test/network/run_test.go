@@ -240,10 +240,7 @@ func TestALocksmithEndsAndSpeaksAsItsJobDid(t *testing.T) {
 		}
 		a.run(t, "echo ran").Ran(t)
 	}
-	r := a.run(t, "echo out; echo err >&2; exit 4", "--quiet-ok")
-	if r.Status != 4 || r.Out != "out\n" || r.Err != "err\n" {
-		t.Errorf("%+v", r)
-	}
+	a.run(t, "echo out; echo err >&2; exit 4", "--quiet-ok").Is(t, 4, "out\n", "err\n")
 }
 
 // A run waits in line; then it is asked how long ago it started: the wait counts.

@@ -175,9 +175,7 @@ func TestTheLastRunIsThatOfTheStoreThatIsAskedFor(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, _ *host) {
 		here, there := a.with("ADLOCK_STORE="), a.with("ADLOCK_STORE="+a.store+"2")
 		a.run(t, "echo ran").Ran(t)
-		if r := here.run(t, "exit 3"); r.Status != 3 {
-			t.Errorf("%+v", r)
-		}
+		here.run(t, "exit 3").Is(t, 3, "…", "…")
 		a.wants(t, `"last":{"outcome":"success","status":0,`, "status", "--json")
 		here.wants(t, `"last":{"outcome":"failure","status":3,`, "status", "--json")
 		if r := there.verb(t, "status", "--json"); strings.Contains(r.Out, `"last"`) {

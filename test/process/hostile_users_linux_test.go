@@ -33,6 +33,7 @@ func TestALockPlantedForRootEndsNoProcess(t *testing.T) {
 			a.Newcomer(t, "--expire-after=0").Refused(t, 77, a.Dir)
 			a.Shell(t, verbs["kill-carefully"]).Refused(t, 77, a.Dir)
 			a.Shell(t, verbs["clear"]).Refused(t, 77, a.Dir)
+			a.Shell(t, verbs["stop"]).Refused(t, 77, a.Dir)
 		})
 	}
 }

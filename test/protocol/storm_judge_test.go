@@ -22,7 +22,6 @@ const coarse = 25 * time.Millisecond
 // lagging is how long a signal may be under way: the test notes it before it sends it.
 const lagging = 2 * time.Second
 
-// violation is a promise that a history breaks.
 type violation struct {
 	promise string
 	at      int // the index of the event that shows it
@@ -109,7 +108,6 @@ var breaches = map[string]string{
 	"trace":   "a program crashed",
 }
 
-// read takes in one event.
 func (t *trial) read(i int, e stormEvent) {
 	if e.kind == "call" {
 		a := &stormAttempt{
