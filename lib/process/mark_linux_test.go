@@ -15,6 +15,7 @@ import (
 
 	"adlock/test/support/actor"
 	"adlock/test/support/must"
+	"adlock/test/support/need"
 )
 
 const token = "00112233445566778899aabbccddeeff"
@@ -283,9 +284,7 @@ func TestAnExecveThatTakesLongIsWaitedFor(t *testing.T) {
 
 // Newer kernels may show the environment all the same, but not its length (isVeiled).
 func TestAnotherUsersEnvironmentIsUnreadableWithoutPtrace(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
+	need.Root(t)
 	nobody := syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	full, none := actor.Shell(t, nobody, "exec sleep 100"), actor.Shell(t, nobody, "exec env -i sleep 100")
 	actor.Eventually(t, "they have their last programs", func() bool { return entryOf(full).Command == "sleep" && entryOf(none).Command == "sleep" })
