@@ -336,7 +336,7 @@ func TestOnlySuccessTeachesAndAnEndByForce(t *testing.T) {
 func TestAnOwnerEndedAtExactlyItsLimitTeaches(t *testing.T) {
 	for age, want := range map[time.Duration]bool{time.Hour - 1: false, time.Hour: true} {
 		r := ask(process.Identity{})
-		if taught := r.LessonOfEnding(record.Record{Learn: true, ExpireAfter: time.Hour}, age) != nil; taught != want {
+		if taught := r.LessonOfEnding(&record.Record{Learn: true, ExpireAfter: time.Hour}, age) != nil; taught != want {
 			t.Errorf("ended after %v of an hour: taught is %v", age, taught)
 		}
 	}

@@ -207,7 +207,7 @@ func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Ou
 	}
 	l.Replaced(r, d.Step, &v.View)
 	if d.Step == policy.Expire {
-		if lesson := r.LessonOfEnding(v.Record, v.Active.Age); lesson != nil {
+		if lesson := r.LessonOfEnding(&v.Record, v.Active.Age); lesson != nil {
 			r.Resolve(l.learn(name, v.Record, lesson))
 		}
 	}

@@ -26,7 +26,7 @@ func (r ReleaseRequest) Lesson(own record.Record) learn.Lesson {
 
 // LessonOfEnding is what it teaches that this newcomer has ended an owner by force at that age; nil:
 // nothing, as if the newcomer's own explicit limit was shorter than the owner's.
-func (r *Request) LessonOfEnding(owner record.Record, age time.Duration) learn.Lesson {
+func (r *Request) LessonOfEnding(owner *record.Record, age time.Duration) learn.Lesson {
 	if !owner.Learn || r.Limits.Source != policy.Learned && age < owner.ExpireAfter {
 		return nil
 	}

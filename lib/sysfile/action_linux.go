@@ -12,12 +12,12 @@ import (
 // action is the kernel's struct sigaction, which is no larger; the zero action is SIG_DFL.
 type action [64]byte
 
-// setAction calls the kernel directly, because the runtime restores the default action of only three
-// signals. It returns the action before.
-func setAction(sig unix.Signal, to action) (before action) {
+// swap gives a signal this action, which becomes the one that it had. It calls the kernel directly,
+// because the runtime restores the default action of only three signals.
+func (a *action) swap(sig unix.Signal) {
 	const maskSize = 8 // the kernel's; it is 16 only on MIPS, where the call fails
-	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&to)), uintptr(unsafe.Pointer(&before)), maskSize, 0, 0)
-	return before
+	to := *a
+	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&to)), uintptr(unsafe.Pointer(a)), maskSize, 0, 0)
 }
 
 // LeaveToKernel gives these signals, unless they are ignored, the default action: the kernel ends this
@@ -27,19 +27,22 @@ func setAction(sig unix.Signal, to action) (before action) {
 // If a signal came before, and another thread is in those steps, signal.Notify has set the handler anew
 // (the runtime's dieFromSignal and sigenable): giveBack then ends this process.
 func LeaveToKernel(signals []os.Signal) (giveBack func()) {
-	before := make([]action, len(signals))
-	for i, sig := range signals {
-		if !signal.Ignored(sig) {
-			before[i] = setAction(sig.(syscall.Signal), action{})
+	actions := make([]action, len(signals))
+	exchange(signals, actions)
+	return func() {
+		exchange(signals, actions)
+		for i, sig := range signals {
+			if actions[i] != (action{}) {
+				DieOf(sig.(syscall.Signal))
+			}
 		}
 	}
-	return func() {
-		for i, sig := range signals {
-			if !signal.Ignored(sig) {
-				if setAction(sig.(syscall.Signal), before[i]) != (action{}) {
-					DieOf(sig.(syscall.Signal))
-				}
-			}
+}
+
+func exchange(signals []os.Signal, actions []action) {
+	for i, sig := range signals {
+		if !signal.Ignored(sig) {
+			actions[i].swap(sig.(syscall.Signal))
 		}
 	}
 }
