@@ -85,7 +85,7 @@ func TestADamagedReadersLockIsAnErrorAndStays(t *testing.T) {
 	k := newLocker(t)
 	must.Do(t, k.Dir.MarkRead(motdFiles))
 	for _, content := range []string{"12", "12\n"} {
-		plantFile(t, k, "read."+motdFiles+".12", content, time.Hour)
+		plantFile(t, k, "read."+motdFiles+".12", content, 0)
 		if outcome, err := k.Take(ask(sleeper(t))); outcome.Verdict != "" || fault.KindOf(err) != fault.IO {
 			t.Errorf("%q: %v, %v", content, outcome.Verdict, err)
 		}
