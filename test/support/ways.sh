@@ -54,6 +54,21 @@ in_locale_tr() {
 	LOCPATH=$scratch LC_ALL=tr_TR.UTF-8 "$@"
 }
 at_nice_19() { nice -n 19 "$@"; }
+# The machine seems to have started a minute ago; this needs root. adlock does not rely on the uptime
+# in a time namespace, so what is tested is a copy that takes this one for the machine's.
+soon_after_boot() (
+	mkdir "$scratch/tree"
+	tar c --exclude=./.git --exclude=./build . | tar x -C "$scratch/tree"
+	cd "$scratch/tree"
+	check=lib/process/beforeboot_linux.go
+	grep 'TimeNS != initialTimeNS' "$check" || {
+		echo "$check: the comparison to change was not found"
+		return 1
+	}
+	sed -i 's/TimeNS != initialTimeNS/TimeNS == initialTimeNS/' "$check"
+	turned_back=$((60 - $(cut -d. -f1 /proc/uptime)))
+	unshare --time --monotonic="$turned_back" --boottime="$turned_back" --fork "$@"
+)
 
 # Each busy process ends by itself if this script is killed.
 busy() {
@@ -77,7 +92,7 @@ beside_load_20() {
 
 all='under_nohup in_background make_j4 under_cron on_a_terminal without_terminal without_stdin
 	without_environment without_home with_umask_077 with_long_TMPDIR in_locale_C in_locale_tr
-	at_nice_19 beside_load_20'
+	at_nice_19 soon_after_boot beside_load_20'
 failed=0
 for way in ${WAYS:-$all}; do
 	began=$(date +%s)
