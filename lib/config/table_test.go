@@ -120,6 +120,16 @@ func TestTheLibrarysSettingsAreInTheTable(t *testing.T) {
 	}
 }
 
+func TestTheShellKnowsTheSchemesOfAllStores(t *testing.T) {
+	for _, in := range []struct{ path, begin, between, end string }{
+		{"adlock.sh", "\n\tetcd", ":* | ", ":*)\n"}, {"completions/_adlock", "compadd -S \"\" etcd", ":// ", "://'"},
+		{"completions/adlock.bash", "\"$2\" etcd", ":// ", "://\n"}, {"completions/adlock.fish", "printf '%s\\n' etcd", ":// ", "://\n"},
+	} {
+		known := "etcd" + between(t, source(t, in.path), in.begin, in.end)
+		sameWords(t, in.path, strings.Split(known, in.between), Schemes)
+	}
+}
+
 func TestEachSettingStandsOnceInTheTable(t *testing.T) {
 	seen := map[string]bool{}
 	for _, o := range Table {
