@@ -133,8 +133,9 @@ func TestNoSignalReachesTheNextHolderOfADeadOwnersPid(t *testing.T) {
 			sleep 0.3
 			kill -KILL $owner; wait $owner
 			recycle $owner || exit 99
+			kill -STOP $stranger # a CONT would show, too
 			wait $newcomer || exit
-			kill -0 $stranger || exit 98
+			grep -q '^State:.T' /proc/$stranger/status || exit 98
 			kill -KILL $stranger`, unshared...)
 	}
 }
