@@ -81,7 +81,7 @@ func TestTheHelperLinksOnlyWhatALockNeeds(t *testing.T) {
 func TestThePagesNameOnlyTestsThatExist(t *testing.T) {
 	pages := must.Get(filepath.Glob("../../*/README.md"))(t)
 	code, files := sources(t)
-	for _, path := range append(pages, "../../README.md") {
+	for _, path := range append(pages, "../../README.md", "../../../lib/README.md", "../../../.github/CONTRIBUTING.md") {
 		page := must.Get(os.ReadFile(path))(t)
 		checkNamed(t, path, string(page), code, files)
 	}
