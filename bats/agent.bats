@@ -174,7 +174,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 }
 
 # bats test_tags=core
-@test "the agent takes no descriptor that the script uses" {
+@test "an agent uses no descriptor that the script has open" {
 	counted
 	with_agent job <<-'E'
 		fds() { for fd in 5 6 7 8 9; do [ ! -e "/proc/self/fd/$fd" ] || note "$fd"; done; }
@@ -220,7 +220,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 }
 
 # bats test_tags=core
-@test "a subshell asks only an agent of its own" {
+@test "a subshell asks its own agent, not its parent's" {
 	with_agent job <<-'E'
 		served || exit 9
 		note "$agent_pid"
@@ -247,7 +247,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 }
 
 # bats test_tags=core:mksh
-@test "a signal during a question neither loses nor repeats it" {
+@test "a signal neither loses nor repeats a request to the agent" {
 	with_agent job <<-'E'
 		hits=0
 		trap 'hits=$((hits + 1))' USR1
@@ -271,7 +271,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 	assert_equal "$(cat "$ADLOCK_DIR"/program.dax.runlog* | grep -c 'event=release')" "$status"
 }
 
-@test "a trap may take and release in the middle of a question" {
+@test "a trap may get and release during a request to the agent" {
 	with_agent job <<-'E'
 		trap 'adlock_get trapped x 0 && adlock_release; : >"$T/heard"' USR1
 		served || exit 9
@@ -297,7 +297,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 }
 
 # bats test_tags=core
-@test "a trap that takes a question's descriptors ends agent use" {
+@test "after a trap takes its descriptors the agent is used no more" {
 	for way in '>&-' '<>"$T/own"'; do
 		rm -f "$T/notes"
 		echo mine >"$T/own"
@@ -570,7 +570,7 @@ cycles() {
 	assert_equal "$(grep -c agent "$T/runs")" 1
 }
 
-@test "an agent started within the start of another mixes no two" {
+@test "two agents that start at once do not mix answers" {
 	[ "${shell[0]}" = bash ] || skip "$ADLOCK_TEST_SHELL does not tell a DEBUG trap the command"
 	counted
 	with_agent job <<-'E'
@@ -587,7 +587,7 @@ cycles() {
 	assert_equal "$(grep -c agent "$T/runs")" 2
 }
 
-@test "a trace on standard output changes no answer" {
+@test "set -x to standard output changes no answer" {
 	[ "${shell[0]}" = bash ] || skip "$ADLOCK_TEST_SHELL has no BASH_XTRACEFD"
 	with_agent job <<-'E'
 		ADLOCK_AGENT=$1
@@ -660,7 +660,7 @@ no_agent_of() { [ -z "$(agents_of "$1")" ]; }
 	done
 }
 
-@test "random scripts get their verdicts and all their output" {
+@test "drawn scripts get true verdicts and lose no output" {
 	run env -u ADLOCK_DIR -u ADLOCK_PAUSE ADLOCK_TEST_SHELLS="$ADLOCK_TEST_SHELL" TMPDIR="$T" \
 		"$BATS_TEST_DIRNAME/stress" 0 1 3>&- # this seed always draws the same script
 	assert_success

@@ -98,7 +98,7 @@ helper() {
 }
 
 # bats test_tags=core
-@test "a status of 0 without a lock is not believed" {
+@test "a get fails if the helper exits 0 but made no lock" {
 	in_between <<<'exit 0'
 	refused 75 'lost' a b
 }

@@ -22,7 +22,7 @@ fragile() {
 
 times() { yes | head -n "$1"; }
 
-@test "a get whose helper died has taken nothing" {
+@test "a get whose helper was killed holds no lock" {
 	fragile
 	times 1 >"$T/after.take"
 	job_notes_and_prints $'2 none\nfree\nnever completed\nacquired' <<-'E'
@@ -68,7 +68,7 @@ times() { yes | head -n "$1"; }
 
 # ksh93, once, took a helper's status for 10.
 # bats test_tags=core
-@test "W14: a lock that is there after a denial is withdrawn" {
+@test "W14: a get reported as denied leaves no lock" {
 	local status
 	script job <<-'E'
 		adlock_get a b 0 || note "$? $ADLOCK_VERDICT"
@@ -96,7 +96,7 @@ times() { yes | head -n "$1"; }
 }
 
 # bats test_tags=core
-@test "a release succeeds though its helpers get TERM" {
+@test "a release succeeds although TERM ends its helpers" {
 	in_between <<<'[ "$1" != release ] || kill -TERM "$$"'
 	script job <<-'E'
 		adlock_get a b
@@ -130,7 +130,7 @@ times() { yes | head -n "$1"; }
 	refute held a outer
 }
 
-@test "a helper that dies after the release is no failure" {
+@test "a release succeeds if its helper dies after it" {
 	fragile
 	times 1 >"$T/after.release"
 	job_notes $'0\nouter\n0' <<-'E'
@@ -286,7 +286,7 @@ flocked() { ! flock -n "$1" true; }
 }
 
 # bats test_tags=core
-@test "a lock lost to another process stays, and leaves the list" {
+@test "a lock that another process took over is not released" {
 	job_notes_and_prints $'75 lost\n0' <<-'E'
 		adlock_get a outer
 		adlock_get a b
@@ -302,7 +302,7 @@ flocked() { ! flock -n "$1" true; }
 }
 
 # bats test_tags=core
-@test "a status of 0 without a release is not believed" {
+@test "a release fails if the helper exits 0 but left the lock" {
 	fragile
 	sed -i '1a [ "$1" != release ] || [ ! -e "$T/idle" ] || exit 0' "$T/helper"
 	: >"$T/idle"

@@ -63,7 +63,7 @@ kept_out() {
 	assert grep -q "event=not-run .*pid=[0-9]* owner=$1 .*verdict=busy .*status=75 reason=\"busy: .*job of process $1\"" "$ADLOCK_DIR/program.dax.runlog"
 }
 
-@test "a start that its own job keeps out is told, logged and hooked" {
+@test "a start that its own job denies is printed, logged, hooked" {
 	script inner <<-'E'
 		ADLOCK_PROGRAM=job ADLOCK_WAIT=forever
 		adlock_with a b -- echo ran || echo "$?"
@@ -85,7 +85,7 @@ kept_out() {
 }
 
 # bats test_tags=once
-@test "adlock run within its own job is told, whatever -E says" {
+@test "adlock run within its own job is reported despite -E" {
 	for options in '-E 0' '-E 0 --wait forever' '--shared'; do
 		run "$ADLOCK_BIN" run --name x -- sh -c "\"$ADLOCK_BIN\" run --name x $options -- echo ran; echo \"\$?\"; echo \"owner \$PPID\""
 		assert_success

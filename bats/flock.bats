@@ -67,7 +67,7 @@ holds_it() {
 }
 
 # bats test_tags=core
-@test "what cannot keep the file locked is refused" {
+@test "options that cannot keep the flock file locked are refused" {
 	script job <<-'E'
 		work() { :; }
 		adlock_with a b -- work || note "$?"
@@ -83,7 +83,7 @@ adlock: ADLOCK_FLOCK: a file is locked only for a command: .*$'
 }
 
 # bats test_tags=core
-@test "a trap may lock by itself while a command has the file" {
+@test "a trap may get a lock while adlock_with has locked the file" {
 	script job <<-'E'
 		child() { unset ADLOCK_FLOCK; adlock_with c d -- true; note "$?"; }
 		trap child USR1
@@ -94,7 +94,7 @@ adlock: ADLOCK_FLOCK: a file is locked only for a command: .*$'
 	assert_notes <<<$'1\n0'
 }
 
-@test "a guarded script is locked beside its atom" {
+@test "a guarded script locks the flock file beside its atom" {
 	job_notes 1 <<-'E'
 		adlock_guard
 		flock -n "$T/file" true || note "$?"
@@ -115,7 +115,7 @@ left_helper() { leftovers 'left.--wait'; }
 helper_waits() { [ -n "$(left_helper)" ]; }
 
 # bats test_tags=core
-@test "a file stays locked until the rest of the command is gone" {
+@test "a file stays locked until the command's children are gone" {
 	mkfifo "$T/go"
 	script job <<-E
 		adlock_with a b -- $kills_itself || :

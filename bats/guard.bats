@@ -102,7 +102,7 @@ let_go() {
 	assert_failure 3
 }
 
-@test "a script that ends by exec completes, with that status" {
+@test "after exec the run completes with the command's status" {
 	guarded <<<"exec sh -c 'exit 9'"
 	expect 9 '' launch job
 	ran_once 9
@@ -193,7 +193,7 @@ let_go() {
 }
 
 # bats test_tags=core
-@test "a guarded script gets bytes that are no text unchanged" {
+@test "a guarded script gets arguments that are not UTF-8 unchanged" {
 	[ "${shell[0]}" != yash ] || skip 'yash makes an empty argument of them'
 	guarded <<<'printf %s "$1" | od -An -tx1'
 	expect 0 ' ff c3' launch job $'\xff\xc3'
@@ -402,7 +402,7 @@ kept 3"
 }
 
 # bats test_tags=core
-@test "a guarded script starts and execs itself as parts of its run" {
+@test "a guarded script that starts or execs itself takes no lock" {
 	guarded <<-'E'
 		case $1 in
 		first)
@@ -460,7 +460,7 @@ kept 3"
 	assert_output supervised
 }
 
-@test "what a script execs after its guard takes a lock of its own" {
+@test "a command that a guarded script execs gets its own lock" {
 	guarded <<<'exec $ADLOCK_TEST_SHELL "$T/other"'
 	guarded other <<<'echo "$ADLOCK_VERDICT"; exit 2'
 	expect 2 acquired launch job
@@ -481,7 +481,7 @@ later_from() {
 	E
 }
 
-@test "a daemon that a job has left starts it under a new lock" {
+@test "a daemon left by a job starts the job under a new lock" {
 	later_from '{ exec setsid sh -c '"'"'until [ -e "$T/over" ]; do sleep 0.05; done; exec $ADLOCK_TEST_SHELL "$1" later'"'"' sh "$0"; } >/dev/null 2>&1 3>&- &'
 	launch job
 	: >"$T/over"
@@ -529,7 +529,7 @@ free_again() { ! guard_held; }
 	assert_equal "$(events acquire)" 1
 }
 
-@test "a daemon of a job that runs is no part of it" {
+@test "a daemon started by a running job is denied the job's atom" {
 	later_from 'setsid sh -c '"'"'(until [ -e "$T/left" ]; do sleep 0.05; done; $ADLOCK_TEST_SHELL "$1" later >"$T/said" 2>&1; echo "$?" >"$T/status") &'"'"' sh "$0" >/dev/null 2>&1 3>&-
 		: >"$T/left"
 		until [ -s "$T/status" ]; do sleep 0.05; done'
@@ -663,7 +663,7 @@ died_of() {
 	cat "$T/died"
 }
 
-@test "by traps: what TERM has left of a script holds the atom" {
+@test "by traps: a child that survives TERM keeps the atom busy" {
 	by_traps '' <<<'sleep 600 & echo "$!" >"$T/new"; mv "$T/new" "$T/child"; wait'
 	start_read child
 	kill -TERM "$first"

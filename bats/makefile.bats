@@ -70,7 +70,7 @@ E
 	expect 0 'if_elapsed=0s expire_after=7h one' make -C "$T" --no-print-directory one ADLOCK_IF_ELAPSED=0
 }
 
-@test "BSD make heeds the environment and the Makefile too" {
+@test "BSD make reads limits of the environment and the Makefile" {
 	needs bmake
 	makes <<'E'
 ADLOCK_IF_ELAPSED = 15
@@ -114,8 +114,8 @@ E
 	assert [ -e "$T/a.out" ]
 }
 
-@test "GNU make makes a removed file of a pattern rule again" { made_again make; }
-@test "BSD make makes a removed file of a suffix rule again" { made_again bmake -r; }
+@test "GNU make rebuilds a deleted target of a pattern rule" { made_again make; }
+@test "BSD make rebuilds a deleted target of a suffix rule" { made_again bmake -r; }
 
 @test "a pattern rule whose file is missing fails when too soon" {
 	local directory target

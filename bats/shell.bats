@@ -53,7 +53,7 @@ alike() {
 	assert free
 }
 
-@test "the words after a command are its arguments" {
+@test "the words after -c COMMAND are its arguments" {
 	expect 0 'a 2: d  e' guarded -c 'echo "$0 $#: $2"' a 'b c' 'd  e'
 	run "$ADLOCK_BIN" status
 	assert_output --partial 'a b c d  e'
@@ -93,7 +93,7 @@ alike() {
 }
 
 # bats test_tags=once
-@test "a line's limit wins, and an empty one removes it" {
+@test "a line's limit wins over the crontab's; an empty one is none" {
 	export ADLOCK_DRY_RUN=1 ADLOCK_IF_ELAPSED=5m
 	run guarded -c 'true'
 	assert_line --partial 'IfElapsed is 5m'
@@ -216,7 +216,7 @@ inner"
 	assert_line lock.adlock.dax.run.n
 }
 
-@test "a wrapper that starts this shell again runs nothing, aloud" {
+@test "a wrapper that starts this shell again runs no command" {
 	local way
 	for way in 'exec ' ''; do
 		printf '#!/bin/sh\n%s"%s" "$@"\n' "$way" "$root/sh/shell" >"$T/wrapper"
