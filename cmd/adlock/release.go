@@ -69,7 +69,7 @@ func release(args []string) (int, error) {
 			fault.Report(fault.Wrap("ADLOCK_FLOCK", err))
 		}
 	}
-	if err := releaseIn(dir, r, &a.hook); err == nil || config.Aloud(err) {
+	if err := releaseIn(dir, r, &a.hook); err == nil || config.ShouldReport(err) {
 		return 0, err
 	}
 	return fault.StatusDenied, nil

@@ -245,7 +245,7 @@ func (h *holding) finish(e ending) (int, error) {
 	case err == nil:
 		_ = say("released") // the asker may be gone
 		return fault.StatusOK, nil
-	case config.Aloud(err):
+	case config.ShouldReport(err):
 		return 0, sayError(err)
 	default: // it has been reported on standard error
 		_ = say(lost, err.Error())

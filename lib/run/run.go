@@ -427,7 +427,7 @@ func (r *runArgs) supervised(c command) (int, error) {
 		NoStamp: !result.Started || r.retryFailed && result.Status != 0, Tick: r.Request.Tick,
 	})
 	leaveLine()
-	if config.Aloud(released) {
+	if config.ShouldReport(released) {
 		report(c.name, released)
 	}
 	report(locker.Title(r.Request.Atom), job.Show(result))
