@@ -201,8 +201,8 @@ func RunlogOf(dir, host string) (*runlog.Log, error) {
 	return log, nil
 }
 
-// RecorderOf returns a recorder with the runlog of RunlogOf and the hook (nil: none), with an error only
-// that.
+// RecorderOf returns a recorder with the runlog of RunlogOf and the hook (nil: none); on an error, the hook
+// only.
 func RecorderOf(dir, host string, h *hook.Hook) (locker.Recorder, error) {
 	log, err := RunlogOf(dir, host)
 	if h != nil && h.Command != "" {
