@@ -261,8 +261,7 @@ func (s *server) greet(questions int) error {
 	return unix.Dup3(s.null, 1, unix.O_CLOEXEC)
 }
 
-// errNoQuestion ends the agent at a line that is no question. A waiting script then reads the end of the
-// pipe.
+// errNoQuestion ends the agent at a line that is no question. A waiting script reads the pipe's end then.
 var errNoQuestion = errors.New("no question, or one of an earlier number")
 
 // reply answers one question. If it fails, the agent must exit: otherwise the script would wait for ever.

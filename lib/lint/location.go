@@ -91,8 +91,8 @@ func (j *job) deploys(v *invocation) {
 	if name != "" && name != under && !slices.ContainsFunc(append(crontab.ShellTexts(under), under), isNameOf) || v.has("operand") {
 		return
 	}
-	if part := crontab.Stamp(under); part != "" && (name != "" || j.limit(v, "name") == nil && j.limit(v, "operand") == nil) {
-		j.add(j.Number, "a name that changes", part+crontab.Stamped, "give the lock a name (: NAME ; or --name)")
+	if part := crontab.VersionInPath(under); part != "" && (name != "" || j.limit(v, "name") == nil && j.limit(v, "operand") == nil) {
+		j.add(j.Number, "a name that changes", part+crontab.ChangesLock, "give the lock a name (: NAME ; or --name)")
 	}
 }
 

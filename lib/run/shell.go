@@ -121,8 +121,7 @@ func isSemaphore(l cronline.Line) bool {
 	return l.Name != "" && slices.ContainsFunc(l.Settings, func(s string) bool { return strings.HasPrefix(s, "ADLOCK_SLOTS=") })
 }
 
-// nameLine names a line without a name after its command and more, the further words, and returns the
-// command.
+// nameLine names a line without a name after its command, more of whose words may follow, and returns it.
 func nameLine(getenv func(string) string, l *cronline.Line, more []string) (command string) {
 	if l.Name == "" && getenv("ADLOCK_NAME") == "" {
 		l.Name, command = cronline.NameOf(strings.Join(append([]string{l.Text}, more...), " "))
