@@ -201,7 +201,7 @@ func RunlogOf(dir, host string) (*runlog.Log, error) {
 	return log, nil
 }
 
-// RecorderOf returns a recorder with the hook (nil: none) and, unless there is an error, RunlogOf's runlog.
+// RecorderOf returns a recorder with the hook (nil: none) and, without an error, the runlog of RunlogOf.
 func RecorderOf(dir, host string, h *hook.Hook) (locker.Recorder, error) {
 	log, err := RunlogOf(dir, host)
 	if h != nil && h.Command != "" {

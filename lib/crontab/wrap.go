@@ -22,10 +22,10 @@ type Wrapper struct {
 	// Homeless reports whether a user cannot have a lock directory in home ("": its own); nil: never.
 	Homeless func(user, home string) bool
 
-	// Refusal returns why adlock's SHELL would refuse a line among variables (run.LineRefusal); nil: unknown.
+	// Refusal returns why adlock's SHELL would refuse a line among variables (run.LineRefusal); nil: unused.
 	Refusal func(variable func(name string) string, l cronline.Line) error
 
-	// RunRefusal returns why `adlock run` would refuse options among variables (run.Refusal); nil: unknown.
+	// RunRefusal returns why `adlock run` would refuse options among them (run.Refusal); nil: unused.
 	RunRefusal func(variable func(name string) string, options []string) error
 }
 
@@ -147,8 +147,7 @@ func each(lines []Line, change func(i int, v variables) (text, why string)) Resu
 	return r
 }
 
-// lockers lists programs that seem to lock. In doubt a line is left and reported: a second lock is not
-// noticed.
+// lockers lists programs that seem to lock. In doubt a line is left and reported: a second lock is invisible.
 var lockers = append([]string{"lckdo", "with-lock-ex", "run-one", "solo", "shlock"}, cronline.Lockers...)
 
 // LongestCommand is what fits vixie-cron's MAX_COMMAND (1000 bytes; load_entry).
