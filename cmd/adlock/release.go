@@ -44,7 +44,7 @@ func (a *releaseArgs) options() []config.Option {
 		{Name: "withdraw", Set: config.Toggle(&a.withdraw)},
 		{Name: "beside", Arg: "FD", Set: config.Number(&a.beside, 3, 9)},
 	}, config.HookOptions(&a.hook)...)
-	// adlock.sh passes on what a script has set. The environment does not count here: a person's may have it.
+	// A script's retry-failed counts, which adlock.sh passes on; one in a person's environment does not.
 	return append(options, a.from.Setting([]config.Option{config.Bind("retry-failed", config.Toggle(&a.retry))}))
 }
 

@@ -69,7 +69,7 @@ func statAge(args []string) (int, error) {
 	return status, nil
 }
 
-// ageVerb prints how long ago the atom of the last lock FILE completed; without FILE, since the epoch.
+// ageVerb prints how long ago the atom of the last lock FILE completed; if there is no FILE, since the epoch.
 var ageVerb = forLibrary("last-age", 1, func(args []string) (string, error) { return ageOf(args[0]) })
 
 func ageOf(file string) (string, error) {

@@ -24,7 +24,7 @@ import (
 
 const (
 	separator = "\t"
-	name      = "adlock: agent" // the first argument of an agent: no verb, so no person types it
+	name      = "adlock: agent" // argv[0] of an agent: no verb, so no person types it
 )
 
 // Start starts the owner's agent and waits until it is ready. The greeting is shell assignments with the
@@ -183,9 +183,9 @@ func (s *server) attend(args []string) (owner process.Handle, err error) {
 	return owner, nil
 }
 
-// An agent leaves after idle without a question: a script that sleeps needs none, one that became another
-// program by exec asks no more. A first question comes at once after the greeting, or not at all (unasked). A
-// leaving agent answers late questions until it has had none for parting.
+// An agent exits after idle without a question: a script that sleeps needs none, and one that became another
+// program by exec asks no more. It exits after unasked without the first question, which comes at once after
+// the greeting. A leaving agent answers late questions until none has come for parting.
 var (
 	idle    = time.Minute
 	unasked = 10 * time.Second
@@ -261,7 +261,7 @@ func (s *server) greet(questions int) error {
 	return unix.Dup3(s.null, 1, unix.O_CLOEXEC)
 }
 
-// errNoQuestion ends the agent at a line that is no question. A waiting script reads the pipe's end then.
+// errNoQuestion ends the agent at a line that is no question: a waiting script reads the end of the pipe.
 var errNoQuestion = errors.New("no question, or one of an earlier number")
 
 // reply answers one question. If it fails, the agent must exit: otherwise the script would wait for ever.

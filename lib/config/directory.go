@@ -121,7 +121,7 @@ func UsersWithDir() (uids []int) {
 
 const afterBoot = "is empty after a boot: when a job ran last is forgotten"
 
-// fleeting lists directories that lose their files, subdirectories first; cleaned: even while jobs run.
+// fleeting lists directories that lose their files: at a boot or, if cleaned, while jobs run; deepest first.
 var fleeting = []struct {
 	dir, why string
 	cleaned  bool
@@ -164,7 +164,7 @@ func IsUsers(dir string, uid int) bool {
 	return sysfile.Lstatat(unix.AT_FDCWD, dir, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == uid
 }
 
-// DirElsewhere returns this user's lock directory by passwd(5), if dir belongs to another HOME; else "".
+// DirElsewhere returns the lock directory in this user's home of passwd(5), if dir is that of another HOME.
 func DirElsewhere(dir string) string {
 	home, known := sysfile.HomeOf(os.Geteuid())
 	if !known || home == os.Getenv("HOME") || dir != DirOfHome(os.Getenv("HOME")) {
@@ -193,7 +193,7 @@ func wayOut(uid int) string {
 	return "as root: adlock init " + sysfile.UserName(uid)
 }
 
-// inPod guesses by the random user of a pod: its group is 0, and often it has no entry in passwd(5) (known).
+// inPod guesses whether this is a pod: its user is random, with group 0, and often unknown to passwd(5).
 func inPod(uid int, known bool) bool {
 	return uid != 0 && (!known || os.Getegid() == 0 || os.Getenv("KUBERNETES_SERVICE_HOST") != "")
 }

@@ -97,7 +97,7 @@ func readFile(path string) (f *File) {
 	return f
 }
 
-// tryFile parses even a file that it refuses: a location in it is an error. So is a file that is unreadable.
+// tryFile parses even a file that it refuses: a location in it is an error. An unreadable file is one, too.
 func tryFile(path string) *File {
 	fd, err := sysfile.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil && isNone(path) {
@@ -163,7 +163,8 @@ func (f *File) read(fd int) (text string, err error) {
 // check returns an error if a user other than root and this one may have written, or may replace, the file.
 //
 // The file is opened before its path is checked. If the path led elsewhere in between, another user may
-// change a directory or link in it, and checkWay refuses it; or it now leads safely to another inode.
+// change a directory or link in it, and checkWay refuses it; or it is safe by now, but leads to another
+// inode.
 func (f *File) check(fd int) error {
 	var st, named unix.Stat_t
 	if err := cmp.Or(sysfile.Fstat(fd, &st), f.checkOwner(&st), f.checkWay(&named)); err != nil {
@@ -175,7 +176,7 @@ func (f *File) check(fd int) error {
 	return nil
 }
 
-// checkWay refuses a path that another user may redirect. It follows links; end becomes their target's.
+// checkWay refuses a path that another user may redirect. It follows links, and stats the last target in end.
 func (f *File) checkWay(end *unix.Stat_t) error {
 	at := f.Path
 	for range way.MostLinks {

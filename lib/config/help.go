@@ -5,7 +5,6 @@ import (
 	"unicode/utf8"
 )
 
-// Help is the text of --help of the program.
 func (p *Program) Help() string {
 	var lines [][2]string
 	for i := range p.Verbs {
@@ -21,7 +20,6 @@ func (p *Program) Help() string {
 	return text
 }
 
-// HelpOf is the text of --help of a verb.
 func (p *Program) HelpOf(v *Verb) string {
 	lines := [][2]string{}
 	for _, o := range v.options() {

@@ -23,7 +23,7 @@ type Option struct {
 	Arg   string // the name of its value in the help; "": a switch
 	Set   func(value string) error
 
-	// Minutes: a number without a unit means minutes, if it was set at this Place or a weaker one.
+	// Minutes: a number without a unit means minutes if the option was set at this Place or a weaker one.
 	Minutes Place
 
 	Help    string // "": the help does not list it
@@ -69,7 +69,7 @@ func unknownOption(name string, options []Option) error {
 	return unknownWord("option", name, "--", names)
 }
 
-// Elsewhere adds what said returns for an unknown option, such as one of flock(1): what to use instead.
+// Elsewhere adds to the error for an unknown option what said returns for it: the option to use instead.
 func Elsewhere(err error, said func(option string) string) error {
 	var e *fault.Error
 	var u unknown
@@ -263,7 +263,7 @@ func Find(options []Option, arg string) *Option {
 	return nil
 }
 
-// Text refuses an empty value: it is probably that of an unset variable, and would name another lock.
+// Text is a setter that refuses an empty value, probably of an unset variable: it would name another lock.
 func Text(to *string) func(string) error {
 	return func(value string) error {
 		if value == "" {
@@ -274,7 +274,7 @@ func Text(to *string) func(string) error {
 	}
 }
 
-// AnyText accepts any value. An empty one undoes an earlier one.
+// AnyText is a setter that accepts any value; an empty one undoes an earlier one.
 func AnyText(to *string) func(string) error {
 	return func(value string) error {
 		*to = value
@@ -282,7 +282,7 @@ func AnyText(to *string) func(string) error {
 	}
 }
 
-// Duration accepts what limit.Parse accepts.
+// Duration is a setter that accepts what limit.Parse accepts.
 func Duration(to *time.Duration) func(string) error {
 	return func(value string) error {
 		d, err := limit.Parse(value)

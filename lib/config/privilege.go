@@ -7,8 +7,8 @@ import (
 )
 
 // CheckPrivilege returns an error (77) if this process has more rights than its caller (set-user-ID). The
-// caller sets HOME and the ADLOCK_ variables, which name the lock directory and so the processes to end; and
-// the gate of package supervise would run any program. A wrapper must first become that user (setresuid(2)).
+// caller sets HOME and the ADLOCK_ variables, which name the lock directory and so the processes to end, and
+// could make supervise.Gate run any program. A wrapper must first become the other user (setresuid(2)).
 func CheckPrivilege() error {
 	if os.Getuid() == os.Geteuid() && os.Getgid() == os.Getegid() {
 		return nil

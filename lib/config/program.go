@@ -23,7 +23,6 @@ type Program struct {
 	Meant func(word string) string
 }
 
-// Verb is one thing that a program does.
 type Verb struct {
 	Name    string
 	Does    string // "": a verb for adlock.sh, which no help lists
@@ -153,7 +152,6 @@ func LibraryOnly(verb string) error {
 	return fault.New(fault.Usage, verb, "is called by adlock.sh only")
 }
 
-// PrintLine writes one line to standard output.
 func PrintLine(text string) error { return printText(text + "\n") }
 
 func printHelp(text string) error { return printText(Folded(text)) }

@@ -107,8 +107,8 @@ func (s *Settings) Configure(options []Option, values func() []Option) error {
 	return err
 }
 
-// checkSemaphore lets the runs of one name with slots share the lock. It refuses, or from a file ignores,
-// options without a meaning then.
+// checkSemaphore lets the runs of a name with slots share its lock. Options that make no sense then are an
+// error, or are ignored if a settings file has set them.
 func (s *Settings) checkSemaphore() error {
 	r := &s.Request
 	if !r.IsSemaphore() {
@@ -140,7 +140,7 @@ func (s *Settings) refuseFlock() error {
 	return fault.New(fault.Usage, cmp.Or(filed.From.Word, flockVariable), "a file is locked only for a command: adlock run, adlock_with, a guard of a script that has a path")
 }
 
-// Check refuses settings that contradict each other, or drops the weaker one if it is from a weaker place.
+// Check refuses settings of one place that contradict each other. Of two places, the stronger one wins.
 func (s *Settings) Check() error {
 	if err := cmp.Or(s.checkSemaphore(), s.refuseFlock()); err != nil {
 		return err
@@ -154,7 +154,7 @@ func (s *Settings) Check() error {
 	return nil
 }
 
-// DirectoryOf returns the directory of file, if file is this atom's active lock; else adlock.sh misnamed it.
+// DirectoryOf returns the directory of file. It is an error if file is not this atom's active lock.
 func (s *Settings) DirectoryOf(file string) (string, error) {
 	if want := s.Request.Atom.Name().ActiveLock(); path.Base(file) != want {
 		return "", fault.New(fault.Usage, file, "is not the lock of this atom, which is "+want)
@@ -190,11 +190,11 @@ func RunlogOf(dir, host string) (*runlog.Log, error) {
 		log.Locks = dir
 	}
 	var most int
-	value, _ := head(logMaxVariable) // no location
+	value, _ := head(logMaxVariable) // only a Location can be in error
 	if value.Value != "" {
 		err = logMax(&most)(value.Value)
 	}
-	if err != nil { // from the environment, as a bad line of a file is left out
+	if err != nil { // the value is the environment's: bad lines of files are ignored
 		return nil, &fault.Error{Kind: fault.Usage, Object: logMaxVariable, Err: err}
 	}
 	log.Max = int64(most)
@@ -212,7 +212,7 @@ func RecorderOf(dir, host string, h *hook.Hook) (locker.Recorder, error) {
 
 func logMax(most *int) func(string) error { return Number(most, 1, min(1<<40, math.MaxInt)) }
 
-// Tell prints a denial on a terminal or with Verbose. It is normal otherwise, and cron would mail it.
+// Tell prints a denial on a terminal or with Verbose. Denials are normal, and cron would mail them.
 func (s *Settings) Tell(o locker.Outcome, dir string) {
 	if s.Request.Inside(o) || !s.Verbose && !sysfile.IsTerminal(2) { // a start by its own job has been reported
 		return
@@ -284,7 +284,8 @@ func (s *Settings) busyStep(o locker.Outcome, wait, replace string) string {
 	return "; " + strings.Join(steps, ", ")
 }
 
-// ShouldReport is false if the owner is being ended by force, which locker.Recorder has printed already.
+// ShouldReport is false if the error says that the owner is being ended by force: locker.Recorder prints
+// that.
 func ShouldReport(err error) bool { return !locker.IsEnded(err) }
 
 func HookOptions(h *hook.Hook) []Option {

@@ -18,7 +18,7 @@ func NameOf(command string) (name, kept string) {
 	return atom.Unnamed(Base(command), command)
 }
 
-// Base returns the program that a command is about, as Plain does.
+// Base returns Plain of the program that a command is about.
 func Base(command string) string { return Plain(subject(command)[0]) }
 
 // Plain returns the base name of a program, fit for shells, crontabs and file names.
@@ -57,7 +57,7 @@ func subject(command string) []string {
 	return other
 }
 
-// Texts and no maps, which would be made at each start of the helper.
+// These are texts, as maps would be built at each start of the helper.
 const (
 	// before are words that can precede a program. Letters behind the = are options that take a value.
 	before = `! { if then else elif do while until time=fo exec=a command builtin nice=n ionice=cnpPu chrt=TPDp taskset

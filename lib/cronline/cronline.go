@@ -30,7 +30,7 @@ const (
 	decimal     = "0123456789"
 )
 
-// Lockers lists programs that certainly lock by themselves, as a job behind one of them runs unlocked.
+// Lockers lists programs that certainly lock by themselves: adlock takes no lock for a call of one of them.
 var Lockers = []string{"flock", "setlock", "lockf", "adlock"}
 
 // Parse reads a command. Words meant for adlock and not understood are an error: a limit ignored in silence
@@ -114,7 +114,7 @@ func setsNothing(word string) bool {
 	return !strings.HasPrefix(word, setting) && isPlainAssignment(word) || word[0] == '-' && strings.Trim(word, "-") != ""
 }
 
-// isMisspelt reports whether a word would be a setting with capitals, and with underlines as hyphens.
+// isMisspelt reports whether a word would be a setting with capitals, and underlines instead of hyphens.
 func isMisspelt(word string) bool {
 	spelt := strings.ToUpper(strings.ReplaceAll(word, "-", "_"))
 	return !strings.HasPrefix(word, setting) && strings.HasPrefix(spelt, setting) && strings.Contains(word, "=")
@@ -134,8 +134,8 @@ func isVariable(name string) bool {
 	return name != "" && strings.Trim(name, letters+decimal) == "" && strings.Contains(letters, name[:1])
 }
 
-// locksItself reports whether a command begins with a locker, behind assignments, exec or a sleep perhaps. A
-// sleep would otherwise be under the lock.
+// locksItself reports whether a command begins with one of Lockers, perhaps after assignments, exec or a
+// sleep, which would otherwise be under the lock.
 func locksItself(text string) bool {
 	for {
 		if _, rest, is := CutSleep(text); is {

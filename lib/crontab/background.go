@@ -26,7 +26,7 @@ func parse(command string, dialect syntax.LangVariant) (*syntax.File, error) {
 	return syntax.NewParser(syntax.Variant(dialect)).Parse(strings.NewReader(command), "")
 }
 
-// calls returns the words of each simple command in a text and its substitutions; nil: no shell understands.
+// calls returns the simple commands in a text and its substitutions; nil if no shell understands the text.
 func calls(text string) (all [][]string) {
 	file, err := Parse(text)
 	if err != nil {
@@ -49,7 +49,8 @@ func wordsOf(text string, call *syntax.CallExpr) (words []string) {
 	return words
 }
 
-// Literal returns a word without quotes. Expansions stay as in source ("": go), and whole is false then.
+// Literal returns a word without quotes. whole is false if the word has expansions: they stay as they are in
+// source, or are dropped if source is "".
 func Literal(w *syntax.Word, source string) (text string, whole bool) {
 	if w == nil {
 		return "", false
@@ -118,7 +119,7 @@ func Background(command string) (part string) {
 	return part
 }
 
-// detaching has, for programs, the arguments that make them put their job into the background.
+// detaching has the arguments with which these programs put their job into the background.
 var detaching = map[string]*regexp.Regexp{
 	"screen":            regexp.MustCompile(`(^| )-(\w*d\w*m|d -m|m -d)`),
 	"tmux":              regexp.MustCompile(`(^| )new(-session|w|-window)? (.* )?-\w*d`),

@@ -136,8 +136,8 @@ func (l *Line) namesUser(isUser, isCommand func(word string) bool) bool {
 	return len(words) > 1 && !isCommand(words[0]) && isUser(words[0]) && (isCommand(words[1]) || startsCommand(words[1]))
 }
 
-// misread reports whether a job seems to have a user column against userColumn, or none. An unknown first
-// word may also be a command that is not installed, alone or if it runs others.
+// misread reports whether a job contradicts userColumn. A first word that is unknown may also be a command
+// that is not installed, alone or if it runs others.
 func (l *Line) misread(userColumn bool, isUser, isCommand func(word string) bool) bool {
 	if userColumn {
 		return isCommand(l.User) && !isUser(l.User)

@@ -45,7 +45,7 @@ const (
 	mark  = " # was: "
 )
 
-// flocks returns the calls of flock in a line, or why they cannot be replaced; "": there are none to replace.
+// flocks returns the calls of flock to replace in a line, or why they stay; neither, if there is none.
 func (w *Wrapper) flocks(l *Line, v variables) (all []flockCall, why string) {
 	if !w.Flock || lockerOf(l.Command) != "flock" || Guards(v.shell()) {
 		return nil, ""

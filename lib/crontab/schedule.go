@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// Schedule is when a job starts.
 type Schedule struct {
 	Text   string // as in the crontab; blanks between fields are one space
 	Reboot bool   // once, when cron starts: the times below are 0
@@ -170,7 +169,7 @@ func (c *column) advice(field string) string {
 
 const day = 24 * time.Hour
 
-// gaps returns the times between starts: each day with a start has the same, and days repeat in 28 years.
+// gaps returns a Schedule: all days with a start have the same times, and the calendar repeats in 28 years.
 func gaps(sets [5]set, both bool) Schedule {
 	var s Schedule
 	var times []time.Duration
@@ -208,8 +207,8 @@ var calendar = sync.OnceValue(func() (dates []date) {
 	return dates
 })
 
-// gapsOfDays returns the times between days with a start; 0: there are not two. With both, day of month and
-// day of week must match; without, as neither begins with a star (crontab(5)), one is enough.
+// gapsOfDays returns the times between days with a start; 0: there are not two. If both, day of month and day
+// of week must match; if not, one is enough: neither begins with a star (crontab(5)).
 func gapsOfDays(sets [5]set, both bool) (s Schedule) {
 	last := -1
 	for i, at := range calendar() {

@@ -19,7 +19,7 @@ var (
 const ChangesLock = " is another one after each installation, and so is the lock: the new line starts beside the old job"
 
 // VersionInPath returns what in a command's paths probably changes with each installation; "": nothing. A
-// date or a build counts only where a program or its directory is: an argument may be an archive of it.
+// date or a build counts only in the path of a program or its directory: an argument may be an archive.
 func VersionInPath(command string) string {
 	if found := installation.FindStringSubmatch(command); found != nil {
 		return found[1]

@@ -22,10 +22,10 @@ type Wrapper struct {
 	// Homeless reports whether a user cannot have a lock directory in home ("": its own); nil: never.
 	Homeless func(user, home string) bool
 
-	// Refusal returns why adlock's SHELL would refuse a line among variables (run.LineRefusal); nil: unused.
+	// Refusal is run.LineRefusal: why adlock's SHELL would refuse a line among variables; nil: not checked.
 	Refusal func(variable func(name string) string, l cronline.Line) error
 
-	// RunRefusal returns why `adlock run` would refuse options among them (run.Refusal); nil: unused.
+	// RunRefusal is run.Refusal: why `adlock run` would refuse options among variables; nil: not checked.
 	RunRefusal func(variable func(name string) string, options []string) error
 }
 
@@ -147,10 +147,11 @@ func each(lines []Line, change func(i int, v variables) (text, why string)) Resu
 	return r
 }
 
-// lockers lists programs that seem to lock. In doubt a line is left and reported: a second lock is invisible.
+// lockers lists programs that seem to lock. In doubt a line is left and reported, as a second lock is no
+// error.
 var lockers = append([]string{"lckdo", "with-lock-ex", "run-one", "solo", "shlock"}, cronline.Lockers...)
 
-// LongestCommand is what fits vixie-cron's MAX_COMMAND (1000 bytes; load_entry).
+// LongestCommand is how many bytes fit into vixie-cron's MAX_COMMAND (1000 bytes; load_entry).
 const LongestCommand = 998
 
 // ofDcron matches what dcron reads before the command (its crontab(5)).
@@ -294,7 +295,7 @@ func lockerOf(command string) string {
 
 var wrappedForm = regexp.MustCompile(`^(/\S+) run --name \S+(?: --expire-after (\S+))? -- ((?s).*)$`)
 
-// unwrapped returns a job as it was before Wrap, of which Wrap makes exactly this line, or why it cannot.
+// unwrapped returns the job from which Wrap makes exactly this line, or why there is none; other lines stay.
 func unwrapped(l *Line, v variables) (text, why string) {
 	found := wrappedForm.FindStringSubmatch(l.Command)
 	if found != nil {

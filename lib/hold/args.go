@@ -23,7 +23,6 @@ type Args struct {
 	Owner       int // pid of the future owner; 0: the parent
 }
 
-// New returns the defaults.
 func New() *Args {
 	a := &Args{Settings: config.Defaults()}
 	a.InScript = true
@@ -45,7 +44,6 @@ func (a *Args) Options() []config.Option {
 	}, a.Settings.Options()...)
 }
 
-// Parse reads options and NAME.
 func (a *Args) Parse(args []string) error {
 	rest, err := a.From.Parse(a.Options(), args)
 	if err != nil {

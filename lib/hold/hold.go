@@ -110,7 +110,8 @@ func sayError(err error) error {
 	return err
 }
 
-// say writes an answer, not by os.Stdout: without a reader, SIGPIPE would end this process, but not the lock.
+// say writes an answer. It does not use os.Stdout: if the reader is gone, SIGPIPE would end this process,
+// with the lock in place.
 func say(words ...string) error {
 	text := fault.OneLine(strings.TrimSpace(strings.Join(words, " "))) + "\n"
 	_, err := sysfile.Write(1, []byte(text))
@@ -209,8 +210,8 @@ func (h *holding) acquire(gone <-chan struct{}) (locker.Outcome, error) {
 	return h.keeper.Take(r)
 }
 
-// exitAtDeath ends this process if the owner dies before the atom is taken. Both channels may be
-// closed already, and select chooses at random; so it checks taken again.
+// exitAtDeath ends this process if the owner dies before the atom is acquired. Both channels may be closed
+// already, and select chooses at random; so it checks taken again.
 func exitAtDeath(gone, taken <-chan struct{}, exit func(status int)) {
 	select {
 	case <-taken:

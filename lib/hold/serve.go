@@ -67,7 +67,7 @@ func (h *holding) handle(line string, more bool) (e ending, done bool) {
 	return ending{status: status}, true
 }
 
-// ends reports whether a process is dead or exiting: it closes its files before it is dead.
+// ends reports whether a process is exiting or dead: an exiting one closes its files before it is dead.
 func ends(id process.Identity) bool {
 	e, err := process.Find(id.PID)
 	return err == nil && e.Exiting || id.Life() == process.Dead

@@ -1,5 +1,6 @@
-// Package link finds where a symbolic link leads, for a file that is to replace the link's target. Package
-// way cannot do so: path/filepath would be initialised before the watchdog (cmd/adlock-locksmith/early).
+// Package link finds where a symbolic link leads, for a file that is to replace the link's target. It is
+// apart from package way, because that must not initialise path/filepath before the watchdog starts
+// (cmd/adlock-locksmith/early).
 package link
 
 import (

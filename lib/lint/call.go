@@ -176,7 +176,7 @@ func lockerOptions(args []*syntax.Word) (letters string, rest []*syntax.Word) {
 	return letters, args
 }
 
-// flockLetters maps flock's long options to letters: E to any other with a value, F to any other without.
+// flockLetters has letters for flock's long options: E stands for any with a value, F for others without one.
 var flockLetters = map[string]string{
 	"--close": "o", "--nonblock": "n", "--nb": "n", "--nonblocking": "n", "--wait": "w", "--timeout": "w", "--shared": "s", "--unlock": "u",
 	"--conflict-exit-code": "E", "--start": "E", "--length": "E", "--exclusive": "x", "--no-fork": "F", "--fcntl": "F", "--verbose": "F",

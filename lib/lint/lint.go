@@ -28,7 +28,7 @@ type Mistake struct {
 // IsNote reports whether the line does what it says, and its author may have meant more.
 func (m Mistake) IsNote() bool { return m.What == "note" }
 
-// Checker checks crontabs. Its fields are what it cannot read in a text.
+// Checker checks crontabs. Its fields are what a crontab's text does not contain.
 type Checker struct {
 	Options    []config.Option // of `adlock run`
 	Host       string          // where the atoms are
@@ -37,7 +37,8 @@ type Checker struct {
 	CronPath   string          // PATH in a crontab that does not set it
 	Shell      string          // the path of adlock's own shell for crontabs; "": it is not installed
 
-	// Refusal is run.Refusal, for options of `adlock run`; LineRefusal is run.LineRefusal, for other lines.
+	// Refusal is run.Refusal, for `adlock run`; LineRefusal is run.LineRefusal, for lines below adlock's
+	// SHELL.
 	Refusal     func(getenv func(name string) string, args []string) error
 	LineRefusal func(getenv func(name string) string, l cronline.Line) error
 	Nearest     func(variable string) string // the setting that was probably meant by a variable that is none; "": unknown
@@ -84,7 +85,7 @@ var errNone = errors.New("is no crontab")
 // Most is how many bytes a text may have: more than any crontab that a person has written.
 const Most = 1 << 20
 
-// Check returns the mistakes in the crontab at path by line. Crontabs checked before may share its locks.
+// Check returns the mistakes in the crontab at path by line, also in locks shared with those checked before.
 func (c *Checker) Check(path, text string) ([]Mistake, error) {
 	t, err := c.read(path, text)
 	if err != nil {

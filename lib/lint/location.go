@@ -23,7 +23,7 @@ func (f *findings) unexpanded(l *crontab.Line) {
 	}
 }
 
-// Unexpanded returns what follows if a line sets a location that only a shell would expand; "": it sets none.
+// Unexpanded returns what follows from a line whose location only a shell would expand; "" for other lines.
 func Unexpanded(l *crontab.Line) string {
 	const none = "no job below it ever runs"
 	follows := map[string]string{"ADLOCK_DIR": none, "ADLOCK_STORE": none, "ADLOCK_FLOCK": none, "ADLOCK_LOGDIR": "no runlog is written"}[l.Name]

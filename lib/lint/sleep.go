@@ -8,7 +8,7 @@ import (
 	"adlock/lib/limit"
 )
 
-// noticeable: a sleep shorter than 1/noticeable of the time between starts hardly ever meets the next start.
+// noticeable: a sleep shorter than 1/noticeable of the time between starts hardly matters.
 const noticeable = 10
 
 func (j *job) sleeps(v *invocation) {

@@ -87,8 +87,8 @@ func isJobs(shell process.Identity, lock *lockfile.Active, claims []process.Clai
 	return marked || err == nil && (!lock.Record.Supervised || child.SharesSession(owner) || child.Same(lock.Job().Command))
 }
 
-// isOtherUsers reports whether a claim to this atom, whose lock cannot be read, is of another user's live
-// process, and that is an ancestor of the shell or in its session.
+// isOtherUsers reports whether a claim is to this atom and of another user's live process, which is an
+// ancestor of the shell or in its session. The lock itself cannot be read.
 func isOtherUsers(c process.Claim, shell process.Identity, name atom.Name) bool {
 	file := atom.ParseFile(filepath.Base(c.File))
 	if file.Name != name || file.Kind != atom.ActiveLock && file.Kind != atom.ReaderLock {

@@ -84,7 +84,7 @@ func hintAtPrefix(first string, command []string) string {
 	return "to name the lock: --name " + quote(first)
 }
 
-// isLockFile reports whether a word, as for flock(1), has the extension of a lock file or is an empty file.
+// isLockFile reports whether a word may be the lock file for flock(1): by its extension, or as an empty file.
 func isLockFile(path string) bool {
 	if slices.Contains([]string{".lock", ".lck", ".pid"}, filepath.Ext(path)) {
 		return true

@@ -53,7 +53,8 @@ func Reads(pid int, file string) bool {
 	return false
 }
 
-// hasOpen ignores the standard descriptors. Every shell keeps its script open; its subshells do not.
+// hasOpen reports whether a process has the file open, but not as a standard descriptor: every shell keeps
+// its script open; its subshells do not.
 func hasOpen(pid int, file string) bool {
 	const firstOwn = 3
 	of := procOf(pid) + "fd"

@@ -297,11 +297,12 @@ func (r *runArgs) checkReplace() error {
 	return nil
 }
 
-// checkEnforce ignores --enforce without a limit, or refuses it on the command line.
+// checkEnforce ignores --enforce without a limit, or refuses it on the command line. A limit for a semaphore
+// implies it, as no newcomer ends one of the runs.
 func (r *runArgs) checkEnforce() error {
 	limits := &r.Request.Limits
 	said := limits.Source != policy.None && limits.ExpireAfter != limit.Never
-	if r.Request.IsSemaphore() && !limits.Preempt() { // no newcomer ends one of the runs
+	if r.Request.IsSemaphore() && !limits.Preempt() {
 		r.enforce = r.enforce || said || r.Request.Auto.ExpireAfter
 	}
 	if !r.enforce || r.Request.Auto.ExpireAfter || said && limits.ExpireAfter != 0 {
@@ -369,7 +370,7 @@ func (r *runArgs) nameAtom(base string, words []string) (err error) {
 	return nil
 }
 
-// supervised runs a command under the lock. The process that becomes the job exists before the lock.
+// supervised runs a command under the lock. The process that becomes the job exists before the lock does.
 func (r *runArgs) supervised(c command) (int, error) {
 	k, err := r.locker()
 	if err != nil {
@@ -472,7 +473,7 @@ func (r *runArgs) cancelled(k locker.Locker) func(syscall.Signal) {
 	line, asked := r.Request.Line, locker.Request{Atom: r.Request.Atom, Owner: process.Identity{PID: os.Getpid()}}
 	began := process.Boottime()
 	return func(sig syscall.Signal) {
-		line.Clear() // it does so at a signal too, but perhaps too late
+		line.Clear() // the status line does so at a signal too, but perhaps too late
 		k.Cancelled(&asked, sysfile.SignalName(sig), process.Boottime()-began)
 	}
 }

@@ -27,7 +27,6 @@ const defaultShell = "/bin/sh"
 // shellMark begins sh/shell, which as the job's own shell would call itself without end.
 const shellMark = "#!/bin/sh\n# adlock's shell for crontabs"
 
-// Shell is the verb shell.
 func Shell() config.Verb {
 	return config.Verb{
 		Name: "shell", Does: "run a line of a crontab under its own lock, as its SHELL", Args: "-c COMMAND [ARG...]",
@@ -84,8 +83,8 @@ func shell(args []string) (int, error) {
 	return status, refused(all, config.ForScript(r.options(), err))
 }
 
-// set exports a line's settings, which win over the crontab's. After an unknown one it goes on, as the error
-// may have to be recorded by the others.
+// set exports a line's settings, which win over the crontab's. It skips an unknown one: the error is recorded
+// where the others say.
 func set(settings []string) (err error) {
 	for _, s := range settings {
 		name, value, _ := strings.Cut(s, "=")
@@ -121,7 +120,7 @@ func isSemaphore(l cronline.Line) bool {
 	return l.Name != "" && slices.ContainsFunc(l.Settings, func(s string) bool { return strings.HasPrefix(s, "ADLOCK_SLOTS=") })
 }
 
-// nameLine names a line without a name after its command, more of whose words may follow, and returns it.
+// nameLine names a line without a name after its command and further words, and returns the command; else "".
 func nameLine(getenv func(string) string, l *cronline.Line, more []string) (command string) {
 	if l.Name == "" && getenv("ADLOCK_NAME") == "" {
 		l.Name, command = cronline.NameOf(strings.Join(append([]string{l.Text}, more...), " "))
