@@ -45,7 +45,7 @@ var leftVerb = config.Verb{Name: "left", Run: func(args []string) (int, error) {
 	}
 }}
 
-// jobUnder returns the job with this token under the lock file or a reader's lock of its atom; nil: none.
+// jobUnder returns the job whose token is in the lock file or in a reader's lock of its atom; nil: none.
 func jobUnder(token, path string) (*process.Job, error) {
 	dir, err := lockfile.Open(filepath.Dir(path))
 	if err != nil {

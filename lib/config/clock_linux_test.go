@@ -38,7 +38,7 @@ func readUptime(t *testing.T) string {
 	return first
 }
 
-// It would not replace an owner that it found.
+// A start that seemed older than the owner that it found would not replace that owner.
 func TestSinceIsNeverBeforeTheScriptsStart(t *testing.T) {
 	var since time.Duration
 	for n := range 50 {

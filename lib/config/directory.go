@@ -97,7 +97,7 @@ func ownDir(uid int) (string, error) {
 
 var rootsDir = "/var/lib/adlock" // tests change it
 
-// UserDir is root's lock directory, or the one that `adlock init` makes for a user without a home.
+// UserDir returns root's lock directory, or the one that `adlock init` makes for a user without a home.
 func UserDir(uid int) string {
 	if uid == 0 {
 		return rootsDir

@@ -163,8 +163,7 @@ func (f *File) read(fd int) (text string, err error) {
 // check returns an error if a user other than root and this one may have written, or may replace, the file.
 //
 // The file is opened before its path is checked. If the path led elsewhere in between, another user may
-// change a directory or link in it, and checkWay refuses it; or it is safe by now, but leads to another
-// inode.
+// change a directory or link in it, and checkWay refuses it; or it is safe now, but leads to another inode.
 func (f *File) check(fd int) error {
 	var st, named unix.Stat_t
 	if err := cmp.Or(sysfile.Fstat(fd, &st), f.checkOwner(&st), f.checkWay(&named)); err != nil {
@@ -482,8 +481,8 @@ type Setting struct {
 	From     string `json:"from"`  // environment, FILE:LINE or default
 }
 
-// InForce returns the settings in force for an atom, in this process's environment; a cron job has
-// another. Without a name, they are those of atoms without a section.
+// InForce returns the settings in force for an atom in this process's environment (a cron job has another
+// one). Without a name, they are those of atoms without a section.
 func InForce(name atom.Name) (all []Setting) {
 	filed := FromFiles(name)
 	for _, o := range Table {

@@ -284,8 +284,7 @@ func (s *Settings) busyStep(o locker.Outcome, wait, replace string) string {
 	return "; " + strings.Join(steps, ", ")
 }
 
-// ShouldReport is false if the error says that the owner is being ended by force: locker.Recorder prints
-// that.
+// ShouldReport is false for the error of an owner that is being ended by force: locker.Recorder prints it.
 func ShouldReport(err error) bool { return !locker.IsEnded(err) }
 
 func HookOptions(h *hook.Hook) []Option {

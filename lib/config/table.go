@@ -57,7 +57,7 @@ var Table = []Option{
 	{Env: logMaxVariable, Where: HeadOnly, Set: logMax(new(int)), Help: "size in bytes at which the runlog is rotated (default 10 MiB)", Inherited: true},
 	{Env: leaseVariable, Where: HeadOnly, Set: LeaseLength(new(time.Duration)), Help: "how long a store beyond this machine keeps the lock of a silent owner (6s to 1h, default 15s)", Inherited: true},
 
-	// Settings of adlock.sh, the shell for crontabs and stores, which the help of `run` leaves out.
+	// Settings of adlock.sh, of the shell for crontabs and of stores: the help of `run` leaves them out.
 	{Env: "ADLOCK_BIN", Where: Nowhere, Inherited: true},
 	{Env: "ADLOCK_AGENT", Where: Nowhere, Inherited: true},
 	{Env: ShellVariable, Where: Nowhere, Inherited: true},

@@ -8,7 +8,7 @@ import (
 
 var flockWrapper = Wrapper{Adlock: "/a/adlock", Flock: true}
 
-// What stands for NAME is the name of the line's only lock.
+// NAME stands for the name of the line's only lock.
 func TestAFlockLineBecomesAnEquivalentRunLine(t *testing.T) {
 	const run = "/a/adlock run --name NAME --flock "
 	for line, want := range map[string]string{

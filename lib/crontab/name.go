@@ -21,7 +21,7 @@ var passed = strings.NewReplacer(`\%`, "%")
 
 type candidate struct{ name, identity string }
 
-// nameJob returns the candidate for a job that is under adlock, or will be (wraps).
+// nameJob returns the name of a job's lock and the job's identity, if it is under adlock or will be (wraps).
 func nameJob(l *Line, v variables, wraps bool) (j candidate, is bool) {
 	if wraps {
 		return candidate{nameOf(l.Command), fmt.Sprintf("%q %q %q %q", l.User, v, l.Command, l.Input)}, true // with the variables sorted

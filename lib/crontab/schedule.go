@@ -24,7 +24,7 @@ var macros = map[string][5]string{
 	"@hourly": {"0", "*", "*", "*", "*"}, "@every_minute": {"*", "*", "*", "*", "*"}, // FreeBSD
 }
 
-// named returns a macro's schedule, @reboot, or FreeBSD's @SECONDS, which counts from the end of a run.
+// named returns the schedule of @reboot, a macro, or FreeBSD's @SECONDS, which counts from a run's end.
 func named(word string) (schedule Schedule, why string) {
 	if word == "@reboot" {
 		return Schedule{Text: word, Reboot: true}, ""

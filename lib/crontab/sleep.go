@@ -41,7 +41,8 @@ var (
 
 const mostRandom = 32767
 
-// LongestSleep returns how long sleep(1) sleeps at most; 0: unknown. With $RANDOM it is the whole range.
+// LongestSleep returns how long a sleep with these words lasts at most; 0: unknown. $RANDOM is its whole
+// range.
 func LongestSleep(words string) (longest time.Duration) {
 	unit := units[""]
 	if last := len(words) - 1; last > 0 && strings.IndexByte(")}`", words[last-1]) >= 0 {

@@ -260,7 +260,7 @@ func TestUnwrapKeepsALineThatWasWrittenOrEditedByHand(t *testing.T) {
 			t.Errorf("%q: %+v", text, back)
 		}
 	}
-	// Adlock may have been elsewhere.
+	// The helper may have been elsewhere when the line was wrapped.
 	if back := Unwrap(Read(strings.Replace(wrapped, "/usr/bin/adlock", "/opt/adlock", 1), false)); back.Text != "@hourly rsync -a b c; x\n" {
 		t.Errorf("%+v", back)
 	}

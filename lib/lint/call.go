@@ -18,8 +18,8 @@ type invocation struct {
 	call    *syntax.CallExpr
 	options map[string]*syntax.Word // values of options of `adlock run` by name; nil for a switch
 	lock    *syntax.Word            // the file of flock
-	command []*syntax.Word          // that it runs; of flock -c one word
-	text    string                  // that a line runs under adlock's SHELL
+	command []*syntax.Word          // the command that it runs; of flock -c one word
+	text    string                  // the whole command of a line below adlock's SHELL
 	closes  bool                    // the command of flock does not inherit the lock
 	waits   bool                    // flock waits for the lock
 

@@ -25,7 +25,7 @@ type Mistake struct {
 	Cure   string
 }
 
-// IsNote reports whether the line does what it says, and its author may have meant more.
+// IsNote reports whether the line is right, but its author may have meant something else.
 func (m Mistake) IsNote() bool { return m.What == "note" }
 
 // Checker checks crontabs. Its fields are what a crontab's text does not contain.
@@ -37,8 +37,7 @@ type Checker struct {
 	CronPath   string          // PATH in a crontab that does not set it
 	Shell      string          // the path of adlock's own shell for crontabs; "": it is not installed
 
-	// Refusal is run.Refusal, for `adlock run`; LineRefusal is run.LineRefusal, for lines below adlock's
-	// SHELL.
+	// Refusal is run.Refusal, for `adlock run`; LineRefusal is run.LineRefusal, for adlock's SHELL.
 	Refusal     func(getenv func(name string) string, args []string) error
 	LineRefusal func(getenv func(name string) string, l cronline.Line) error
 	Nearest     func(variable string) string // the setting that was probably meant by a variable that is none; "": unknown
