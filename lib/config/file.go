@@ -441,7 +441,7 @@ func MistakesIn(path string, values func() []Option) ([]error, error) {
 	return judge([]*File{f}, values), nil
 }
 
-// toldFile, in the lock directory, lists the files, with their mtimes, whose mistakes were printed.
+// toldFile, in the lock directory, lists the files and their mtimes at the time when mistakes were printed.
 const toldFile = "told.settings"
 
 // TellMistakes prints the mistakes once for each lock directory and each change of the files (mtime). While

@@ -147,7 +147,7 @@ func each(lines []Line, change func(i int, v variables) (text, why string)) Resu
 	return r
 }
 
-// lockers lists programs that seem to lock. In doubt a line is left and reported: a second lock may do harm.
+// lockers lists programs that seem to lock. In doubt a line is left and reported: a second lock stays hidden.
 var lockers = append([]string{"lckdo", "with-lock-ex", "run-one", "solo", "shlock"}, cronline.Lockers...)
 
 // LongestCommand is how many bytes fit into vixie-cron's MAX_COMMAND (1000 bytes; load_entry).

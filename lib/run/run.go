@@ -243,8 +243,8 @@ func (r *runArgs) check() error {
 	return r.Settings.Check()
 }
 
-// checkName refuses --name with --operand, and --slots that count nothing; of two places, the stronger one
-// wins. It must be called before nameAtom.
+// checkName refuses --name with --operand from the same place (of two places, the stronger one wins), and
+// --slots that count nothing. It must be called before nameAtom.
 func (r *runArgs) checkName() error {
 	a := &r.Request.Atom
 	if r.name != "" && a.Operand != "" {
