@@ -15,14 +15,13 @@ import (
 	"adlock/lib/supervise"
 )
 
-// guardVerb tells adlock_guard how to guard the script that a shell reads. It prints words for the
-// shell to eval:
+// guardVerb prints, for the shell of adlock_guard to eval, how to guard the script that the shell reads:
 //
 //	held                      the script runs as a part of a job that holds its lock
 //	again OPERAND FILE ARG... run the script again, under a supervisor in the shell's place
 //	here OPERAND              guard the script in this shell ('': it has neither name nor path)
 //
-// Its arguments are DIRECTORY PROGRAM HOST OPERATOR OPERAND; ” for OPERAND is the script's path.
+// Its arguments are DIRECTORY PROGRAM HOST OPERATOR OPERAND; an empty OPERAND is the script's path.
 var guardVerb = config.Verb{Name: "guard", Run: guard}
 
 type guardArgs struct {
@@ -68,9 +67,9 @@ func guard(args []string) (int, error) {
 	return 0, config.PrintLine("here " + fault.Quoted(operand))
 }
 
-// path returns the absolute path of the script, links not followed. It is "" if $0 names the shell
-// itself (-c, standard input), no regular file, one that differs between processes (/dev/stdin), or
-// one that the shell does not read, as a relative path does after a cd.
+// path returns the absolute path of the script, links not followed. It is "" if $0 names the shell itself
+// (-c, standard input), no regular text file, a file that differs between processes (/dev/stdin), or a file
+// that the shell does not have open: after a cd, a relative $0 may lead to another file.
 func (a *guardArgs) path(shell int) string {
 	path := a.script
 	if !filepath.IsAbs(path) {
@@ -95,7 +94,7 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// again returns what starts the script again: the shell's program and arguments, with the script in it.
+// again returns the words that start the script again: the shell's program and arguments, with the script.
 func (a *guardArgs) again(shell int, path string) (words []string, can bool) {
 	file, args, known := run.Invocation(shell)
 	if path == "" || !known || !slices.Contains(args[1:], a.script) {

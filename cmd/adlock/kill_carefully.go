@@ -69,8 +69,8 @@ func (a *killArgs) end(objects []string) error {
 	return failed
 }
 
-// jobsOf reads every pid before the first signal: a mistake in the last must not kill the first.
-// The death of a process is wanted and no error; a person at a terminal may have mistyped the pid.
+// jobsOf reads every pid before the first signal: a mistake in the last must not kill the first. A process
+// that is dead already is no error, but is reported on a terminal, where the pid may be mistyped.
 func jobsOf(pids []string) ([]process.Job, error) {
 	var jobs []process.Job
 	for _, text := range pids {
@@ -129,7 +129,7 @@ func listJob(object string, job process.Job) error {
 	return nil
 }
 
-// listOwner's error is fs.ErrNotExist if no job holds the lock.
+// listOwner lists the processes that would be signalled. If no job holds the lock, it returns fs.ErrNotExist.
 func listOwner(dir *lockfile.Dir, lock atom.File) error {
 	active, err := dir.Lock(lock)
 	if err != nil {

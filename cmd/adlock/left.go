@@ -13,8 +13,8 @@ import (
 	"adlock/lib/process"
 )
 
-// leftVerb tells adlock.sh whether a command that was ended has left processes behind (75), or
-// waits until they are gone or their owner is: left [--wait] TOKEN FILE.
+// leftVerb exits with 75 if a command that was ended has left processes behind, for adlock.sh. With --wait it
+// waits until they or their owner are gone: left [--wait] TOKEN FILE.
 var leftVerb = config.Verb{Name: "left", Run: func(args []string) (int, error) {
 	wait := len(args) == 3 && args[0] == "--wait"
 	if wait {
@@ -45,7 +45,7 @@ var leftVerb = config.Verb{Name: "left", Run: func(args []string) (int, error) {
 	}
 }}
 
-// jobUnder is the job with this token under the lock file, or a reader's lock of its atom; nil: none.
+// jobUnder returns the job whose token is in the lock file or in a reader's lock of its atom; nil: none.
 func jobUnder(token, path string) (*process.Job, error) {
 	dir, err := lockfile.Open(filepath.Dir(path))
 	if err != nil {

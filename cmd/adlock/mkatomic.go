@@ -56,7 +56,7 @@ func mkatomic(args []string) (int, error) {
 	return makeOfOutput(file, replace, words[2:])
 }
 
-// makeOfInput leaves nothing behind if a signal ends this process.
+// makeOfInput makes the file of standard input. If a signal ends this process, it leaves nothing behind.
 func makeOfInput(file string, replace bool) error {
 	fault.OnQuit()
 	if sysfile.WasClosed(0) {
@@ -85,7 +85,7 @@ func makeOfInput(file string, replace bool) error {
 	return finish(pending, file, replace)
 }
 
-// listen leaves signals alone that were ignored at the start.
+// listen receives the signals that end a process, except those that were ignored at the start.
 func listen() <-chan os.Signal {
 	ended := make(chan os.Signal, 1)
 	for _, sig := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGTERM} {
@@ -120,7 +120,7 @@ func makeOfOutput(file string, replace bool, command []string) (int, error) {
 		return 0, finish(pending, file, replace)
 	}
 	if pending != nil {
-		_ = pending.Cleanup() // what it cannot remove stays
+		_ = pending.Cleanup() // a file that it cannot remove stays
 	}
 	if err != nil {
 		return 0, fault.Wrap(file, err)
@@ -133,7 +133,7 @@ func makeOfOutput(file string, replace bool, command []string) (int, error) {
 }
 
 func begin(file string, replace bool) (*renameio.PendingFile, error) {
-	// A long input is not read for nothing; if nothing may be replaced, link(2) decides.
+	// Check first, so that a long input is not read for nothing; in the end link(2) decides, unless replace.
 	there, err := os.Lstat(file)
 	switch {
 	case err == nil && !replace:
@@ -152,14 +152,14 @@ func begin(file string, replace bool) (*renameio.PendingFile, error) {
 	return pending, nil
 }
 
-// keepOwner gives the new file the owner of the old; if that is not permitted, the group may be.
+// keepOwner gives the new file the owner and group of the old; if that is not permitted, only the group.
 func keepOwner(file *os.File, there fs.FileInfo) {
 	if was, known := there.Sys().(*syscall.Stat_t); known && file.Chown(int(was.Uid), int(was.Gid)) != nil {
 		_ = file.Chown(-1, int(was.Gid))
 	}
 }
 
-// finish also syncs the directory's own entry.
+// finish puts the file in place and syncs its directory, too.
 func finish(pending *renameio.PendingFile, file string, replace bool) (err error) {
 	if replace {
 		err = pending.CloseAtomicallyReplace()

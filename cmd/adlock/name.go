@@ -20,16 +20,16 @@ func forLibrary(name string, count int, answer func(args []string) (text string,
 	}}
 }
 
-// What the settings files name: the lock directory and the store.
+// locationsVerb prints the lock directory and the store that the settings files name.
 var locationsVerb = forLibrary("locations", 0, func([]string) (string, error) {
 	dir, store, err := config.FiledLocations()
 	return dir + "\n" + store + "\n.", err // $( ) would cut empty lines off
 })
 
-// The host in the names of this machine's locks in DIR: host keep|ask DIR. keep also records it.
+// hostVerb prints the host in the names of this machine's locks in DIR: host keep|ask DIR. keep records it.
 var hostVerb = forLibrary("host", 2, func(args []string) (string, error) { return lockfile.Host(args[1], args[0] == "keep") })
 
-// FILE is made for adlock_with if it is not there.
+// lockableVerb creates FILE for adlock_with, if it does not exist.
 var lockableVerb = forLibrary("lockable", 1, func(args []string) (string, error) {
 	_, err := flock.Open(args[0], false, true)
 	return "", err

@@ -37,15 +37,14 @@ func (a *releaseArgs) options() []config.Option {
 		{Name: "status", Arg: "N", Help: "the job's exit status, for the runlog", Set: config.Number(&a.status, 0, 255)},
 		{Name: "retry-failed", Help: "a status other than 0 does not count for IfElapsed", Set: config.Toggle(&a.retry)},
 		{Name: "pause", Env: "ADLOCK_PAUSE", Arg: "D", Help: "a newcomer that is changing the lock is waited for, four times as long at most", Default: limit.Format(a.pause), Set: config.Duration(&a.pause)},
-		// For adlock.sh, so without help. again: an earlier release may have been interrupted, so a
-		// lock that is gone counts as released. withdraw: the atom was not run, so nothing is
-		// stamped, and a lock that is gone or another's is no error. beside: what is locked beside
-		// the atom is let go, for all that inherited it.
+		// For adlock.sh, so without help. again: an earlier release may have been interrupted, so a lock that
+		// is gone counts as released. withdraw: the atom was not run, so nothing is stamped, and a lock that
+		// is gone or another's is no error. beside: the flock on this descriptor is released for all.
 		{Name: "again", Set: config.Toggle(&a.again)},
 		{Name: "withdraw", Set: config.Toggle(&a.withdraw)},
 		{Name: "beside", Arg: "FD", Set: config.Number(&a.beside, 3, 9)},
 	}, config.HookOptions(&a.hook)...)
-	// A script's own setting counts, and that of the environment of a person does not.
+	// A script's retry-failed counts, which adlock.sh passes on; one in a person's environment does not.
 	return append(options, a.from.Setting([]config.Option{config.Bind("retry-failed", config.Toggle(&a.retry))}))
 }
 
@@ -69,7 +68,7 @@ func release(args []string) (int, error) {
 			fault.Report(fault.Wrap("ADLOCK_FLOCK", err))
 		}
 	}
-	if err := releaseIn(dir, r, &a.hook); err == nil || config.Aloud(err) {
+	if err := releaseIn(dir, r, &a.hook); err == nil || config.ShouldReport(err) {
 		return 0, err
 	}
 	return fault.StatusDenied, nil

@@ -32,7 +32,7 @@ var statAgeVerb = config.Verb{
 	Options: func() []config.Option { return new(ageArgs).options() }, Run: statAge,
 }
 
-// statAge: a last lock of an atom that never completed (mtime 0) is as old as the epoch.
+// statAge prints ages. The last lock of an atom that never completed (mtime 0) is as old as the epoch.
 func statAge(args []string) (int, error) {
 	var a ageArgs
 	files, err := config.Parse(a.options(), args)
@@ -69,7 +69,7 @@ func statAge(args []string) (int, error) {
 	return status, nil
 }
 
-// How long ago the atom of the last lock FILE completed: without the file never, as with an mtime of 0.
+// ageVerb prints how long ago the atom of the last lock FILE completed; if there is no FILE, since the epoch.
 var ageVerb = forLibrary("last-age", 1, func(args []string) (string, error) { return ageOf(args[0]) })
 
 func ageOf(file string) (string, error) {

@@ -83,7 +83,7 @@ func stop(args []string) (int, error) {
 	for _, name := range slices.Sorted(maps.Keys(locks)) {
 		found := false
 		for _, lock := range locks[name] {
-			a := newStop() // a settings file may have a section for each lock
+			a := newStop() // as a settings file may have a section for each lock
 			if _, err := a.parse(args); err != nil {
 				return 0, err
 			}
@@ -99,7 +99,7 @@ func stop(args []string) (int, error) {
 	return 0, err
 }
 
-// end's error is fs.ErrNotExist if that job has already ended.
+// end ends the job of a lock. If there is none any more, it returns fs.ErrNotExist.
 func (a *stopArgs) end(dir *lockfile.Dir, lock atom.File) error {
 	if a.dryRun {
 		return listOwner(dir, lock)

@@ -13,8 +13,8 @@ import (
 	"adlock/lib/run"
 )
 
-// take and takeover take a lock for the shell, as mkatomic and kill-carefully do in the 1997 paper.
-// take reports an owner that has expired; takeover ends it and replaces its lock.
+// take and takeover acquire a lock for the shell, as mkatomic and kill-carefully do in the 1997 paper. take
+// reports an owner that has expired; takeover ends it and replaces its lock.
 var (
 	takeVerb     = config.Verb{Name: "take", Run: func(args []string) (int, error) { return takeFile("take", args, true) }}
 	takeoverVerb = config.Verb{Name: "takeover", Run: func(args []string) (int, error) { return takeFile("takeover", args, false) }}
@@ -53,12 +53,12 @@ func takeFile(verb string, args []string, leaveExpired bool) (int, error) {
 		return fault.AnswerStuck, err
 	}
 	if err != nil {
-		return 0, s.notRun(path, err) // the error's own status, which no verdict has
+		return 0, s.notRun(path, err) // with the error's own status, which no verdict has
 	}
 	return config.Answer(outcome.Verdict), nil
 }
 
-// parseTake requires what only the library passes, first of all --owner: for a person the
+// parseTake requires what only adlock.sh passes, first of all --owner: if a person called this verb, the
 // interactive shell would become the owner, which a newcomer may end.
 func parseTake(verb string, args []string, leaveExpired bool) (s *take, file string, err error) {
 	if !config.SaysOwner(args) {
@@ -80,7 +80,7 @@ func parseTake(verb string, args []string, leaveExpired bool) (s *take, file str
 	return s, rest[0], config.ForScript(options, s.configure(options))
 }
 
-// configure adds the settings of the files for the atom, and checks all.
+// configure adds the atom's settings from settings files, and checks all settings.
 func (s *take) configure(options []config.Option) error {
 	if err := s.Configure(options, run.Options); err != nil {
 		return err

@@ -24,11 +24,11 @@ import (
 
 const (
 	separator = "\t"
-	name      = "adlock: agent" // the first argument of an agent: no verb, so no person types it
+	name      = "adlock: agent" // argv[0] of an agent: no verb, so no person types it
 )
 
-// Start starts the agent of the owner. Once the agent is ready, Start returns how to ask it: the
-// assignments of one command of the shell, which lead to four of its descriptors.
+// Start starts the owner's agent and waits until it is ready. The greeting is shell assignments with the
+// paths of the agent's descriptors by which the script asks it.
 func Start(owner process.Identity) (greeting string, err error) {
 	null, err := sysfile.Open(os.DevNull, unix.O_RDWR)
 	if err != nil {
@@ -87,8 +87,8 @@ type server struct {
 	last    int          // the number of the question that was answered last
 	steps   atomic.Int64 // two for each question, one of them before the answer
 	at      atomic.Int64 // process.Boottime of the last step
-	null    int          // descriptor, as all below
-	sign    int          // leads to /proc/OWNER until the agent is about to leave
+	null    int          // descriptor of /dev/null; those below are descriptors, too
+	sign    int          // open at /proc/OWNER until the agent is about to leave
 	answers int
 	said    int // the reading end of this process's standard error
 }
@@ -129,7 +129,7 @@ func (s *server) step() {
 	s.steps.Add(1)
 }
 
-// nextOf reads a line. One too long for a question is cut: its number is enough to answer ErrHelper.
+// nextOf reads a line. A line too long for a question is cut, as its number is enough to answer `helper`.
 func nextOf(asked *bufio.Reader) (question string, err error) {
 	line, err := asked.ReadSlice('\n')
 	question = string(line)
@@ -150,7 +150,7 @@ func (s source) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// lingering is how long linger waits for a busy script, without noticing the owner's death.
+// lingering is how long linger waits for a busy script. It does not notice the owner's death meanwhile.
 const lingering = 20 * time.Millisecond
 
 // linger waits for a question that comes at once, by a system call that the Go runtime does not know of:
@@ -183,8 +183,9 @@ func (s *server) attend(args []string) (owner process.Handle, err error) {
 	return owner, nil
 }
 
-// How long the agent stays without a question. A script that became another program by exec never asks
-// again, one that sleeps needs no agent. A script that can ask asks its first one right after the greeting.
+// An agent exits after idle without a question: a script that sleeps needs none, and one that became another
+// program by exec asks no more. It exits after unasked without the first question, which comes at once after
+// the greeting. A leaving agent answers late questions until none has come for parting.
 var (
 	idle    = time.Minute
 	unasked = 10 * time.Second
@@ -192,7 +193,7 @@ var (
 )
 
 // leave ends this process when the owner has exited, or has asked nothing for a while. It closes the sign
-// first: a script that has found the sign may ask until the agent exits; without it, it starts another.
+// first: a script that has found it open may still ask; one that finds it closed starts another agent.
 func (s *server) leave(owner process.Handle) {
 	for !owner.Exited() && s.quietFor() < s.patience() {
 		owner.Await(s.patience() - s.quietFor())

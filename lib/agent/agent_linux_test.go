@@ -144,7 +144,7 @@ func TestAnAgentLeavesACutOrLongQuestionToAHelper(t *testing.T) {
 	a.want("101 1 " + me + " x\n")
 }
 
-func TestAnAgentEndsOnWhatIsNoQuestion(t *testing.T) {
+func TestALineThatIsNoQuestionEndsTheAgent(t *testing.T) {
 	for _, text := range []string{
 		"\n", ".\n", ".\t2\tx\t\n", "1\tx\t\n", "\tx\ty\t\n", "\t\n", "\t2\n",
 		"\t1\tagain\t\n", "\t0\tearlier\t\n", strings.Repeat("x", 3*Longest) + "\n",
@@ -174,7 +174,7 @@ func TestALongAnswerIsCutToOneWrite(t *testing.T) {
 	a.want("1 0 " + strings.Repeat("x", Longest-5) + "\n")
 }
 
-func TestAnAgentInheritsNoSetting(t *testing.T) {
+func TestAnAgentInheritsNoSettings(t *testing.T) {
 	t.Setenv("ADLOCK_IF_ELAPSED", "1h")
 	t.Setenv("KEPT", "yes")
 	a := ours(t)
@@ -206,14 +206,14 @@ func TestAnAgentIsOutsideItsOwnersJob(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatCannotAnswerLeaves(t *testing.T) {
+func TestAnAgentThatCannotAnswerExits(t *testing.T) {
 	a := ours(t)
 	a.unread.Close()
 	a.ask(1, "x")
 	a.leaves()
 }
 
-func TestAnAgentLeavesWithItsOwner(t *testing.T) {
+func TestAnAgentExitsWithItsOwner(t *testing.T) {
 	sleep := exec.Command("sleep", "600")
 	must.Do(t, sleep.Start())
 	a := started(t, of(t, sleep.Process.Pid))
@@ -223,7 +223,7 @@ func TestAnAgentLeavesWithItsOwner(t *testing.T) {
 	a.leaves()
 }
 
-func TestAnIdleAgentLeaves(t *testing.T) {
+func TestAnIdleAgentExits(t *testing.T) {
 	t.Setenv("AGENT_TEST_IDLE", "yes")
 	a := ours(t)
 	for number := range 25 { // longer than idle, in all
@@ -234,13 +234,13 @@ func TestAnIdleAgentLeaves(t *testing.T) {
 	a.leaves()
 }
 
-func TestAnAgentThatIsNeverAskedLeaves(t *testing.T) {
+func TestAnAgentThatIsNeverAskedExits(t *testing.T) {
 	t.Setenv("AGENT_TEST_IDLE", "yes")
 	a := ours(t)
 	a.leaves()
 }
 
-func TestAnAgentAnswersAfterItsSignIsDown(t *testing.T) {
+func TestALeavingAgentAnswersALateRequest(t *testing.T) {
 	t.Setenv("AGENT_TEST_IDLE", "yes")
 	a := ours(t)
 	serves := func(path string) bool {

@@ -7,10 +7,10 @@ import (
 	"adlock/lib/process"
 )
 
-// Start refuses: here no process can open the pipes of another one.
+// Start refuses: outside Linux no process can open the pipes of another one.
 func Start(process.Identity) (string, error) {
 	return "", fault.New(fault.Unavailable, "agent", "is offered on Linux only")
 }
 
-// Main does nothing: no process starts an agent here.
+// Main does nothing: no process starts an agent outside Linux.
 func Main(Answerer) {}

@@ -11,7 +11,7 @@ import (
 	"adlock/test/support/must"
 )
 
-func TestThePassClockIsTheTimeOfThatUptime(t *testing.T) {
+func TestAPassClockIsComputedFromAnUptime(t *testing.T) {
 	first, began := readUptime(t), time.Now()
 	var clock time.Time
 	for range 2 {
@@ -38,8 +38,8 @@ func readUptime(t *testing.T) string {
 	return first
 }
 
-// It would not replace an owner that it found.
-func TestNoScriptIsOlderThanItsStart(t *testing.T) {
+// A start that seemed older than the owner that it found would not replace that owner.
+func TestSinceIsNeverBeforeTheScriptsStart(t *testing.T) {
 	var since time.Duration
 	for n := range 50 {
 		before, text := process.Boottime(), readUptime(t)
@@ -50,7 +50,7 @@ func TestNoScriptIsOlderThanItsStart(t *testing.T) {
 	}
 }
 
-func TestASinceIsReckonedFromAContainersUptime(t *testing.T) {
+func TestSinceIsComputedFromAContainersUptime(t *testing.T) {
 	defer func(file string) { uptimeFile = file }(uptimeFile)
 	uptimeFile = filepath.Join(t.TempDir(), "uptime")
 	must.Do(t, os.WriteFile(uptimeFile, []byte("65.00 3.00\n"), 0o600))

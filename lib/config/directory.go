@@ -14,21 +14,21 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// IsRemote reports whether a store is an address beyond this machine, and no directory.
+// IsRemote reports whether a store is an address (it has "://"), not a directory.
 func IsRemote(store string) bool { return strings.Contains(store, "://") }
 
-// Schemes begin the addresses of the stores that adlock-locksmith opens; storeForms has their forms.
+// Schemes are the URL schemes of the stores that adlock-locksmith opens.
 var Schemes = []string{"etcd", "ftp", "ftps"}
 
 const storeForms = "etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR"
 
-// isMistyped reports whether a store is an address without its slashes.
+// isMistyped reports whether a store is an address without its "//", such as etcd:HOST.
 func isMistyped(store string) bool {
 	scheme, _, is := strings.Cut(store, ":")
 	return is && slices.Contains(Schemes, scheme) && !IsRemote(store)
 }
 
-// StoreOption is --store of the verbs that show locks. It sets ADLOCK_STORE for partners too.
+// StoreOption is the option --store of the verbs that show locks. It sets ADLOCK_STORE, which partners read.
 func StoreOption() Option {
 	return Bind("store", func(value string) error {
 		if value == "" {
@@ -38,24 +38,24 @@ func StoreOption() Option {
 	})
 }
 
-// NoStore is the error of a store that is neither a directory nor an address.
+// NoStore is the error for a store that is neither a directory nor an address.
 func NoStore(store string) error {
 	return fault.New(fault.Usage, store, "is no store: want a directory, "+storeForms)
 }
 
-// Store returns $ADLOCK_STORE, else the store of the settings files; "": none.
+// Store returns $ADLOCK_STORE, else the store that the settings files set; "": none.
 func Store() (string, error) {
 	store, err := head(storeVariable)
 	return store.Value, err
 }
 
-// Lease returns $ADLOCK_LEASE, else the lease of the settings files, as text; "": none.
+// Lease returns $ADLOCK_LEASE, else the lease that the settings files set, unparsed; "": none.
 func Lease() string {
-	lease, _ := head(leaseVariable) // no location
+	lease, _ := head(leaseVariable) // only a Location can be in error
 	return lease.Value
 }
 
-// Dir returns the lock directory of the Store, or the usual one.
+// Dir returns the lock directory: DirOf the Store.
 func Dir() (string, error) {
 	store, err := Store()
 	if err != nil {
@@ -64,8 +64,8 @@ func Dir() (string, error) {
 	return DirOf(store)
 }
 
-// DirOf returns the lock directory of a store. For "", and for a store beyond this machine, whose runlog is
-// kept there, it is the usual one: $ADLOCK_DIR, else that of the settings files, else ownDir.
+// DirOf returns the lock directory of a store: the store itself, if it is a directory. For "", and for a
+// remote store, whose runlog is kept there, it is $ADLOCK_DIR, else that of the settings files, else ownDir.
 // (XDG_STATE_HOME is not read: cron does not have it, so one job would get two directories.)
 func DirOf(store string) (string, error) {
 	if isMistyped(store) {
@@ -97,7 +97,7 @@ func ownDir(uid int) (string, error) {
 
 var rootsDir = "/var/lib/adlock" // tests change it
 
-// UserDir is root's lock directory, or the one that `adlock init` makes for a user without a home.
+// UserDir returns root's lock directory, or the one that `adlock init` makes for a user without a home.
 func UserDir(uid int) string {
 	if uid == 0 {
 		return rootsDir
@@ -105,8 +105,8 @@ func UserDir(uid int) string {
 	return rootsDir + "-" + strconv.Itoa(uid)
 }
 
-// UsersWithDir returns the users that may have a UserDir. IsUsers may never answer (a mounted file
-// system), so the caller checks that with the user's rights.
+// UsersWithDir returns the users for whose UserDir there is an entry. The caller checks each entry by IsUsers
+// with that user's rights, as IsUsers may never return (a mounted file system).
 func UsersWithDir() (uids []int) {
 	entries, _ := os.ReadDir(path.Dir(rootsDir)) // if it cannot be read, there are none
 	for _, entry := range entries {
@@ -121,7 +121,7 @@ func UsersWithDir() (uids []int) {
 
 const afterBoot = "is empty after a boot: when a job ran last is forgotten"
 
-// fleeting keep no files, the more special first; those that are cleaned lose them under jobs.
+// fleeting lists directories that lose their files: at a boot or, if cleaned, while jobs run; deepest first.
 var fleeting = []struct {
 	dir, why string
 	cleaned  bool
@@ -135,13 +135,13 @@ var fleeting = []struct {
 	{"/dev/shm", afterBoot, false},
 }
 
-// Fleeting is why locks in a directory do not last; "": its path tells of no reason.
+// Fleeting returns why locks in a directory do not last; "" if its path gives no reason.
 func Fleeting(dir string) string {
 	why, _ := fleetingAt(dir)
 	return why
 }
 
-// Cleaned is why a locked file may vanish under running jobs; "": its path tells of no reason.
+// Cleaned returns why a locked file may vanish under running jobs; "" if its path gives no reason.
 func Cleaned(file string) string {
 	if why, cleaned := fleetingAt(file); cleaned {
 		return why
@@ -164,7 +164,7 @@ func IsUsers(dir string, uid int) bool {
 	return sysfile.Lstatat(unix.AT_FDCWD, dir, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == uid
 }
 
-// DirElsewhere is this user's lock directory by passwd(5), if dir is that of another HOME; else "".
+// DirElsewhere returns the lock directory in this user's home of passwd(5), if dir is that of another HOME.
 func DirElsewhere(dir string) string {
 	home, known := sysfile.HomeOf(os.Geteuid())
 	if !known || home == os.Getenv("HOME") || dir != DirOfHome(os.Getenv("HOME")) {
@@ -185,7 +185,7 @@ func WayOut(path string) string {
 	return wayOut(uid)
 }
 
-// wayOut is for a user without a usable home (www-data). In a pod no root can do `adlock init`.
+// wayOut is the advice to a user without a usable home (www-data). In a pod no root can run `adlock init`.
 func wayOut(uid int) string {
 	if _, known := sysfile.HomeOf(uid); inPod(uid, known) {
 		return "in a pod: ADLOCK_DIR=/dev/shm/adlock, or a volume as CONTAINERS in adlock(7) has it"
@@ -193,12 +193,11 @@ func wayOut(uid int) string {
 	return "as root: adlock init " + sysfile.UserName(uid)
 }
 
-// inPod: a user drawn at random, as in a pod, has the group 0, and often no entry in passwd(5).
+// inPod guesses whether this is a pod: its user is random, with group 0, and often unknown to passwd(5).
 func inPod(uid int, known bool) bool {
 	return uid != 0 && (!known || os.Getegid() == 0 || os.Getenv("KUBERNETES_SERVICE_HOST") != "")
 }
 
-// DirOfHome is the usual lock directory of a user with that home.
 func DirOfHome(home string) string { return path.Join(home, ".local/state/adlock") }
 
 // RunlogDir returns the directory of the runlogs: $ADLOCK_LOGDIR, else the lock directory.

@@ -34,9 +34,9 @@ type Where int
 
 const (
 	Anywhere Where = iota
-	HeadOnly       // in the head: it does not concern one lock only
+	HeadOnly       // in the head: it applies to every lock
 	Location       // in the head: it says where locks are, and a mistake in it is an error
-	Nowhere        // it names a lock, concerns one call only, or is needed before a file is read
+	Nowhere        // not in a file: it names a lock, concerns one call, or is needed before files are read
 )
 
 var systemFile = "/etc/adlock.conf" // tests change it
@@ -46,11 +46,11 @@ const OwnFile = ".config/adlock.conf"
 
 const mostOfFile = 1 << 20
 
-// File is a settings file that is there.
+// File is a settings file that exists.
 type File struct {
 	Path     string
 	Modified time.Time // zero: unknown
-	Refused  error     // why the file is not used; nil: it is
+	Refused  error     // why the file is not used; nil: it is used
 
 	lines     []line
 	mistakes  []error
@@ -58,18 +58,18 @@ type File struct {
 }
 
 type line struct {
-	option  *Option // a row of the Table
-	value   string  // "": it undoes what earlier lines set
+	option  *Option // a row of Table
+	value   string  // "": it undoes earlier lines
 	at      string  // FILE:LINE
 	section string  // "": the head
 }
 
-// Files returns this user's settings files, which are read once; the later one wins.
+// Files returns the settings files that exist. They are read once (see Reread). A later one wins.
 func Files() []*File { return files() }
 
 var files = sync.OnceValue(readFiles)
 
-// Reread makes the next call of Files read them again, as an agent does at each question.
+// Reread makes the next call of Files read them again. An agent calls it for each question.
 func Reread() { files = sync.OnceValue(readFiles) }
 
 func readFiles() (all []*File) {
@@ -87,7 +87,7 @@ func readFiles() (all []*File) {
 
 var errReplaced = errors.New("it was replaced while it was read")
 
-// readFile is nil without a file. It reads again, a few times at most, if the file was replaced.
+// readFile returns nil if there is no file. It tries up to five times if the file is being replaced.
 func readFile(path string) (f *File) {
 	for range 5 {
 		if f = tryFile(path); f == nil || !errors.Is(f.Refused, errReplaced) {
@@ -97,7 +97,7 @@ func readFile(path string) (f *File) {
 	return f
 }
 
-// tryFile parses a refused file too: a location in it is an error, also one that cannot be seen.
+// tryFile parses even a file that it refuses: a location in it is an error. An unreadable file is one, too.
 func tryFile(path string) *File {
 	fd, err := sysfile.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil && isNone(path) {
@@ -122,8 +122,8 @@ func tryFile(path string) *File {
 	return f
 }
 
-// isNone reports whether there is no settings file, or whether HOME is another user's (sudo -u)
-// whose directory this user may not search. A link that leads nowhere hides a file.
+// isNone reports whether there is no settings file. A file in another user's HOME (sudo -u) that this user
+// may not search counts as none; a link that leads nowhere counts as a file.
 func isNone(file string) bool {
 	var st, dir, home unix.Stat_t
 	switch err := sysfile.Lstatat(unix.AT_FDCWD, file, &st); {
@@ -160,12 +160,10 @@ func (f *File) read(fd int) (text string, err error) {
 	return string(buffer[:max(n, 0)]), err
 }
 
-// check returns an error if another user than root and this one can have written the open file, or
-// can put another file in its place.
+// check returns an error if a user other than root and this one may have written, or may replace, the file.
 //
-// The file was opened before its path is checked. In between, the path can lead to another file
-// only through a directory or link that another user may change. Then checkWay refuses it; or the
-// path is safe by now, but leads to another inode than the one that was read.
+// The file is opened before its path is checked. If the path led elsewhere in between, another user may
+// change a directory or link in it, and checkWay refuses it; or it is safe now, but leads to another inode.
 func (f *File) check(fd int) error {
 	var st, named unix.Stat_t
 	if err := cmp.Or(sysfile.Fstat(fd, &st), f.checkOwner(&st), f.checkWay(&named)); err != nil {
@@ -177,7 +175,7 @@ func (f *File) check(fd int) error {
 	return nil
 }
 
-// checkWay refuses a path that another user may redirect, and fills in end for its links' target.
+// checkWay refuses a path that another user may redirect. It follows links, and stats the last target in end.
 func (f *File) checkWay(end *unix.Stat_t) error {
 	at := f.Path
 	for range way.MostLinks {
@@ -215,32 +213,32 @@ func (f *File) checkOwner(st *unix.Stat_t) error {
 const byteOrderMark = "\ufeff"
 
 func (f *File) parse(text string) {
-	section, known, number := "", true, 0
+	section, wellFormed, number := "", true, 0
 	for raw := range strings.Lines(strings.TrimPrefix(text, byteOrderMark)) {
 		number++
 		at, said := f.Path+":"+strconv.Itoa(number), strings.TrimSpace(raw)
 		switch {
 		case said == "" || said[0] == '#':
 		case said[0] == '[':
-			if section, known = sectionOf(said); !known {
+			if section, wellFormed = sectionOf(said); !wellFormed {
 				section = said // no location below it is in the head
 				f.mistake(at, "want [NAME] or [PATTERN]; the lines below it are not used", false)
 			}
 		default:
-			f.setting(at, said, section, known)
+			f.setting(at, said, section, wellFormed)
 		}
 	}
 }
 
-// sectionOf returns the word of a section; known is false if its line is a mistake.
-func sectionOf(said string) (word string, known bool) {
+// sectionOf returns the word in the brackets of a section line, and whether the line is well-formed.
+func sectionOf(said string) (word string, wellFormed bool) {
 	word = strings.TrimSpace(strings.TrimSuffix(said[1:], "]"))
 	_, err := path.Match(word, "")
 	return word, said[len(said)-1] == ']' && word != "" && err == nil
 }
 
-// setting reads a line of a section; of a section that is a mistake it is checked, and not used.
-func (f *File) setting(at, said, section string, known bool) {
+// setting parses a line of a section. If the section's own line is a mistake, it checks the line only.
+func (f *File) setting(at, said, section string, wellFormed bool) {
 	name, value, is := strings.Cut(said, "=")
 	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 	o := OfVariable(name)
@@ -260,19 +258,19 @@ func (f *File) setting(at, said, section string, known bool) {
 		f.mistake(at, name+" stands in a file that "+errors.Unwrap(f.Refused).Error(), o.Where == Location)
 		return
 	}
-	if known {
+	if wellFormed {
 		f.lines = append(f.lines, line{o, value, at, section})
 	}
 }
 
 const variablesBegin = "ADLOCK_"
 
-// UnknownSetting is the error of a variable that is none of the settings that satisfy is.
+// UnknownSetting is the error for an unknown variable. It suggests the nearest setting that satisfies is.
 func UnknownSetting(variable string, is func(*Option) bool) error {
 	return unknown{kind: "setting", meant: NearestSetting(variable, is)}
 }
 
-// NearestSetting is the setting probably meant by a variable, less what all begin with; "": none.
+// NearestSetting returns the setting that satisfies is and that a mistyped one was meant to be; "": none.
 func NearestSetting(variable string, is func(*Option) bool) string {
 	meant := Nearest(strings.TrimPrefix(variable, variablesBegin), bareNames(is))
 	if meant == "" {
@@ -281,7 +279,7 @@ func NearestSetting(variable string, is func(*Option) bool) string {
 	return variablesBegin + meant
 }
 
-// seemsLocation reports whether the left side of a line was probably meant for a location.
+// seemsLocation reports whether the text before the = of a line was probably meant to name a location.
 func seemsLocation(name string) bool {
 	locations := bareNames(func(o *Option) bool { return o.Where == Location })
 	noLetter := func(c rune) bool { return c != '_' && (c < 'A' || c > 'Z') }
@@ -300,14 +298,14 @@ func bareNames(is func(*Option) bool) (names []string) {
 	return names
 }
 
-// misplaced is why a setting must not be in that section, or must not have that value; "": it may.
+// misplaced returns why a setting must not be in that section, or must not have that value; "": it may.
 func (o *Option) misplaced(value, section string) string {
 	switch {
 	case o.Where == Nowhere:
 		return "cannot be set in a file"
 	case o.Where != Anywhere && section != "":
 		return "belongs above the first section"
-	case value != "" && o.Set != nil && o.Set(value) != nil: // no option of `run`; judge checks those
+	case value != "" && o.Set != nil && o.Set(value) != nil: // only settings without an option have Set; judge checks the rest
 		return "has a bad value: " + o.Set(value).Error()
 	case o.Where != Location || value == "":
 		return ""
@@ -319,7 +317,7 @@ func (o *Option) misplaced(value, section string) string {
 	return ""
 }
 
-// mistake: in a file that is not used, only mistakes in locations count.
+// mistake records a mistake at FILE:LINE. In a file that is not used, only mistakes in locations count.
 func (f *File) mistake(at, text string, inLocation bool) {
 	err := fault.New(fault.Usage, at, text)
 	if inLocation {
@@ -331,8 +329,8 @@ func (f *File) mistake(at, text string, inLocation bool) {
 	}
 }
 
-// rank tells how closely a section fits an atom: 0 the head, 1 a pattern that matches NAME, 2 the
-// atom's name, also as --name takes it; below 0 it does not concern the atom.
+// rank returns how closely a section fits an atom: 0 for the head, 1 for a pattern that matches NAME, 2 for
+// NAME itself or what --name calls it; below 0 if the section does not concern the atom.
 func (l *line) rank(name atom.Name) int {
 	matches, _ := path.Match(l.section, string(name))
 	switch {
@@ -348,8 +346,8 @@ func (l *line) rank(name atom.Name) int {
 	return -1
 }
 
-// FromFiles returns the settings for an atom by their variables; without a name, those of the heads. The
-// later file wins; in one file the atom's section over the last matching pattern, and that over the head.
+// FromFiles returns the settings for an atom by variable; without a name, those of the heads. The later file
+// wins; within a file the atom's own section, then the last matching pattern, then the head.
 func FromFiles(name atom.Name) map[string]Filed {
 	found, order := map[string]Filed{}, 0
 	for _, f := range Files() {
@@ -372,9 +370,9 @@ func IsFiled(variables ...string) bool {
 	})
 }
 
-// Filed is a setting of a file.
+// Filed is the value of a setting, and where it was set.
 type Filed struct {
-	Value string // "": a line undoes what earlier lines set
+	Value string // "": not set, or undone by a line without a value
 	From  Origin
 }
 
@@ -400,13 +398,13 @@ func misplaced() error {
 	return nil
 }
 
-// FiledLocations are the lock directory and the store of the files, whatever the environment says.
+// FiledLocations returns the lock directory and the store that the files set, ignoring the environment.
 func FiledLocations() (dir, store string, err error) {
 	heads := FromFiles("")
 	return heads[dirVariable].Value, heads[storeVariable].Value, misplaced()
 }
 
-// judge removes lines that a setter of values refuses, and returns the mistakes.
+// judge removes the lines whose value a setter of values refuses, and returns all mistakes in the files.
 func judge(files []*File, values func() []Option) (all []error) {
 	if len(files) == 0 {
 		return nil
@@ -429,10 +427,10 @@ func judge(files []*File, values func() []Option) (all []error) {
 	return all
 }
 
-// Mistakes returns the mistakes in the settings files; values as in Configure.
+// Mistakes returns the mistakes in the settings files; values is that of Configure.
 func Mistakes(values func() []Option) []error { return judge(Files(), values) }
 
-// MistakesIn returns the mistakes in any user's file that is to become a settings file.
+// MistakesIn returns the mistakes in a file that may become a settings file; anybody may own and write it.
 func MistakesIn(path string, values func() []Option) ([]error, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -443,11 +441,11 @@ func MistakesIn(path string, values func() []Option) ([]error, error) {
 	return judge([]*File{f}, values), nil
 }
 
-// toldFile in the lock directory records which mistakes were printed.
+// toldFile, in the lock directory, lists the files and their mtimes at the time when mistakes were printed.
 const toldFile = "told.settings"
 
-// TellMistakes prints the mistakes once for each lock directory and each change of the files
-// (mtime). While dir is missing or refused, it prints them again.
+// TellMistakes prints the mistakes once for each lock directory and each change of the files (mtime). While
+// dir is missing or refused, it prints them each time.
 func TellMistakes(dir string, values func() []Option) {
 	all := Mistakes(values)
 	if len(all) == 0 {
@@ -483,8 +481,8 @@ type Setting struct {
 	From     string `json:"from"`  // environment, FILE:LINE or default
 }
 
-// InForce returns the settings in force for an atom, in this process's environment; a cron job has
-// another. Without a name, they are those of atoms without a section.
+// InForce returns the settings in force for an atom in this process's environment (a cron job has another
+// one). Without a name, they are those of atoms without a section.
 func InForce(name atom.Name) (all []Setting) {
 	filed := FromFiles(name)
 	for _, o := range Table {

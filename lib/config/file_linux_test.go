@@ -17,7 +17,7 @@ import (
 )
 
 // Configuration management replaces the file while jobs start.
-func TestAFileThatIsReplacedMeanwhileIsReadAgain(t *testing.T) {
+func TestASettingsFileReplacedDuringTheReadIsReadAgain(t *testing.T) {
 	for claim, c := range map[string]struct {
 		times int // how often it is replaced
 		used  bool

@@ -66,7 +66,7 @@ func mistaken() (text string) {
 
 const backup = atom.Name("adlock.h.run.backup")
 
-func TestALaterFileAndANearerSectionWin(t *testing.T) {
+func TestALaterFileAndAMoreSpecificSectionWin(t *testing.T) {
 	paths := written(t, `
 # a comment
 [backup]
@@ -95,7 +95,7 @@ ADLOCK_NOTICE=2h
 	}
 }
 
-func TestEnvironmentAndOptionsWinOverAFile(t *testing.T) {
+func TestEnvironmentAndOptionsWinOverASettingsFile(t *testing.T) {
 	written(t, "ADLOCK_WAIT=1m\nADLOCK_IF_ELAPSED=2\nADLOCK_EXPIRE_AFTER=3h\nADLOCK_SHARED=1\nADLOCK_STARVING=5")
 	s := Defaults()
 	getenv := func(name string) string { return map[string]string{"ADLOCK_WAIT": "2m"}[name] }
@@ -173,7 +173,7 @@ func TestAMistakeInALocationIsAnError(t *testing.T) {
 	}
 }
 
-func TestAFileNamesTheLocations(t *testing.T) {
+func TestASettingsFileSetsTheDirectories(t *testing.T) {
 	written(t, "ADLOCK_DIR=/a\nADLOCK_LOGDIR=/b\n", "ADLOCK_DIR=/c\nADLOCK_LOG_MAX=77")
 	dir, err := Dir()
 	log, err2 := RunlogOf(dir, "h")
@@ -182,7 +182,7 @@ func TestAFileNamesTheLocations(t *testing.T) {
 	}
 }
 
-func TestAFileThatOthersMayWriteIsNotUsed(t *testing.T) {
+func TestASettingsFileThatOthersMayWriteIsNotUsed(t *testing.T) {
 	for _, spoil := range []func(path string) error{
 		func(path string) error { return os.Chmod(path, 0o620) },
 		func(path string) error { return os.Chmod(filepath.Dir(path), 0o777) },
@@ -199,7 +199,7 @@ func TestAFileThatOthersMayWriteIsNotUsed(t *testing.T) {
 	}
 }
 
-func TestABrokenDirectoryHasNoSettingsFile(t *testing.T) {
+func TestAMissingPathHasNoSettingsFile(t *testing.T) {
 	path := written(t, "")[0]
 	reread(t, path+".none", path+"/none", path+".none/none")
 	if all := Files(); len(all) != 0 {
@@ -208,7 +208,7 @@ func TestABrokenDirectoryHasNoSettingsFile(t *testing.T) {
 }
 
 // What cannot be read may name a location.
-func TestAFileThatCannotBeReadIsAnError(t *testing.T) {
+func TestAnUnreadableSettingsFileIsAnError(t *testing.T) {
 	for claim, hide := range map[string]func(path string) error{
 		"a directory":       func(path string) error { return os.Mkdir(path, 0o700) },
 		"a pipe":            func(path string) error { return unix.Mkfifo(path, 0o600) },
@@ -225,7 +225,7 @@ func TestAFileThatCannotBeReadIsAnError(t *testing.T) {
 	}
 }
 
-func TestADirectoryBehindADanglingLinkIsAnError(t *testing.T) {
+func TestASettingsDirectoryThatIsADanglingLinkIsAnError(t *testing.T) {
 	dir := t.TempDir() + "/config"
 	must.Do(t, os.Symlink("none", dir))
 	reread(t, dir+"/adlock.conf")
@@ -234,7 +234,7 @@ func TestADirectoryBehindADanglingLinkIsAnError(t *testing.T) {
 	}
 }
 
-func TestAFileBehindLinksIsUsed(t *testing.T) {
+func TestASettingsFileBehindSafeLinksIsUsed(t *testing.T) {
 	path := written(t, "ADLOCK_DIR=/a")[0]
 	dir := filepath.Dir(path)
 	must.Do(t, errors.Join(os.Mkdir(dir+"/d", 0o700), os.Symlink("../all.conf", dir+"/d/two"),
@@ -250,14 +250,14 @@ func TestAFileBehindLinksIsUsed(t *testing.T) {
 	}
 }
 
-func TestAByteOrderMarkIsPassedOver(t *testing.T) {
+func TestAByteOrderMarkIsIgnored(t *testing.T) {
 	written(t, "\ufeffADLOCK_DIR=/a")
 	if dir, err := Dir(); dir != "/a" || err != nil {
 		t.Error(dir, err)
 	}
 }
 
-func TestTheLaterOfTwoLinesWins(t *testing.T) {
+func TestOfTwoLinesOfAFileTheLaterWins(t *testing.T) {
 	written(t, "ADLOCK_REPLACE=1\nADLOCK_EXPIRE_AFTER=1h")
 	all := Origins{}
 	for name, filed := range FromFiles(backup) {

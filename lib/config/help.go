@@ -5,7 +5,6 @@ import (
 	"unicode/utf8"
 )
 
-// Help is the text of --help of the program.
 func (p *Program) Help() string {
 	var lines [][2]string
 	for i := range p.Verbs {
@@ -21,7 +20,6 @@ func (p *Program) Help() string {
 	return text
 }
 
-// HelpOf is the text of --help of a verb.
 func (p *Program) HelpOf(v *Verb) string {
 	lines := [][2]string{}
 	for _, o := range v.options() {
@@ -89,8 +87,8 @@ func columns(lines [][2]string) string {
 	return text.String()
 }
 
-// fold breaks the lines of a help text between words, and indents what follows to the second
-// column. If that leaves too little room, the terminal breaks the line.
+// fold breaks the lines of a help text between words, and indents each continuation to the second column. A
+// line that would have less than 24 columns there stays whole.
 func fold(text string, columns int) string {
 	var folded strings.Builder
 	for line := range strings.Lines(text) {

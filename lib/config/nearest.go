@@ -2,7 +2,7 @@ package config
 
 import "strings"
 
-// Nearest returns a word that begins with the unknown one, or differs by one slip in three letters.
+// Nearest returns a word that begins with word, or differs in at most a third of the letters; "": none.
 func Nearest(word string, words []string) string {
 	bare := strings.TrimLeft(word, "-")
 	most := len(bare) / 3
@@ -21,7 +21,7 @@ func Nearest(word string, words []string) string {
 	return best
 }
 
-// distance is the optimal string alignment of a and b, after Damerau.
+// distance is the optimal string alignment distance (Damerau) of a and b.
 func distance(a, b string) int {
 	var before []int
 	row := make([]int, len(b)+1)

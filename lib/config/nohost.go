@@ -9,19 +9,19 @@ import (
 	"adlock/lib/fault"
 )
 
-// NoHost says what is wrong with a lock in a store if no host is set, and the cure.
+// NoHost returns what is wrong with a lock in a store if no host is set, and the cure.
 func NoHost(store string) (wrong, cure string) {
 	return "the host is each machine's own name, so that each has a lock of its own in " + store,
 		"say --host NAME (ADLOCK_HOST), the same on all machines"
 }
 
-// toldHosts in the lock directory records of which stores TellNoHost has warned.
+// toldHosts, in the lock directory, lists the stores about which TellNoHost has warned.
 const toldHosts = "told.host"
 
-// TellNoHost warns of such a store, once for each lock directory, which must be there.
+// TellNoHost warns once about locks in a store if no host is set. dir is the lock directory, and must exist.
 func TellNoHost(dir, store string) {
 	told := path.Join(dir, toldHosts)
-	known, _ := os.ReadFile(told) // it is not there before the first warning
+	known, _ := os.ReadFile(told) // there is none before the first warning
 	if slices.Contains(strings.Split(string(known), "\n"), store) {
 		return
 	}

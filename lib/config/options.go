@@ -16,7 +16,6 @@ import (
 	"adlock/lib/process"
 )
 
-// Option is one option of a verb, with its variable and its help.
 type Option struct {
 	Name  string // --NAME
 	Alias string // a second name; one letter: -A
@@ -24,16 +23,17 @@ type Option struct {
 	Arg   string // the name of its value in the help; "": a switch
 	Set   func(value string) error
 
-	// Minutes: up to this Place, a number without a unit counts as minutes.
+	// Minutes: a number without a unit means minutes if the option was set at this Place or a weaker one.
 	Minutes Place
 
 	Help    string // "": the help does not list it
-	Default string // the default in words; "": nothing, or no
+	Default string // the default in words; "": none, or off
 
-	// A job inherits what says where locks are, or concerns all; the rest is of its lock alone.
+	// Inherited: the job inherits Env. It is true for options that locate the locks or apply to every lock;
+	// other variables apply to one lock, and Environment removes them.
 	Inherited bool
 
-	Where Where // in a settings file
+	Where Where // where it may stand in a settings file
 }
 
 // ErrHelp is returned for --help: the caller prints the help.
@@ -69,7 +69,7 @@ func unknownOption(name string, options []Option) error {
 	return unknownWord("option", name, "--", names)
 }
 
-// Elsewhere adds what to say instead of an option of another program, such as flock(1).
+// Elsewhere adds to the error for an unknown option what said returns for it: the option to use instead.
 func Elsewhere(err error, said func(option string) string) error {
 	var e *fault.Error
 	var u unknown
@@ -88,7 +88,7 @@ func unknownWord(kind, word, before string, words []string) error {
 	return &fault.Error{Kind: fault.Usage, Object: word, Err: Unknown(kind, word, before, words)}
 }
 
-// Unknown is the error of a word that is not in words, with the probable one behind the text before.
+// Unknown is the error for a word that is not in words. It suggests the nearest of them, prefixed by before.
 func Unknown(kind, word, before string, words []string) error {
 	u := unknown{kind: kind}
 	if meant := Nearest(word, words); meant != "" {
@@ -97,17 +97,16 @@ func Unknown(kind, word, before string, words []string) error {
 	return u
 }
 
-// Parse is Origins.Parse where no options contradict each other.
+// Parse is Origins.Parse for callers that do not need to know where an option was set.
 func Parse(options []Option, args []string) (rest []string, err error) {
 	return Origins{}.Parse(options, args)
 }
 
-// Parse sets the options from the environment, then from args, records where each was set, and
-// returns the other arguments: those from the first that is no option, or after "--".
+// Parse sets the options from the environment, then from args, records where each was set, and returns the
+// other arguments: those from the first that is no option, or after "--".
 //
-// Locations are set from the heads of the settings files too; if there is a mistake in one
-// (fault.Misconfigured), all others are set. Other settings of the files are set
-// once the atom is known (Configure).
+// Locations are set from the heads of the settings files too. If that fails (fault.Misconfigured), all else
+// is set, and rest is returned. Other settings of the files are set once the atom is known (Configure).
 func (all Origins) Parse(options []Option, args []string) (rest []string, err error) {
 	if rest, err = all.ParseIn(os.Getenv, options, args); err != nil {
 		return nil, err
@@ -128,7 +127,7 @@ func (all Origins) Parse(options []Option, args []string) (rest []string, err er
 	return rest, nil
 }
 
-// ParseIn is Parse in another environment than this process's.
+// ParseIn sets the options from the environment that getenv reads and from args. It reads no settings file.
 func (all Origins) ParseIn(getenv func(name string) string, options []Option, args []string) (rest []string, err error) {
 	for i := range options {
 		o := &options[i]
@@ -154,8 +153,8 @@ func (all Origins) ParseIn(getenv func(name string) string, options []Option, ar
 	}
 }
 
-// Guess is Parse for arguments that were refused: it skips mistakes. It returns the arguments
-// behind "--", or from the first word that is a command.
+// Guess is ParseIn for arguments that were refused: it skips mistakes. It returns the arguments behind "--",
+// or from the first word that is a command; nil: there is none.
 func (all Origins) Guess(options []Option, args []string, isCommand func(word string) bool) (command []string) {
 	for i := range options {
 		_, _ = all.ParseIn(os.Getenv, options[i:i+1], nil)
@@ -173,8 +172,8 @@ func (all Origins) Guess(options []Option, args []string, isCommand func(word st
 	return nil
 }
 
-// Next reads the option at the beginning of args, its value ("yes" of a switch), and how many of args these
-// are. At anything else o is nil, and n is 1 for "--" and a refused option, 0 for an argument.
+// Next returns the option at the beginning of args, its value ("yes" for a switch), and how many of args it
+// takes. If there is none, o is nil, and n is 1 for "--" and for an error, 0 for an argument and at the end.
 func Next(options []Option, args []string) (o *Option, value string, n int, err error) {
 	switch {
 	case len(args) == 0 || !looksLikeOption(args[0]):
@@ -201,7 +200,7 @@ func Next(options []Option, args []string) (o *Option, value string, n int, err 
 	return o, args[1], 2, nil
 }
 
-// ForScript is an error about an option as a script knows it: an argument, or a variable.
+// ForScript names the option in an error as a script knows it: IfElapsed, ExpireAfter or a variable.
 func ForScript(options []Option, err error) error {
 	var e *fault.Error
 	if !errors.As(err, &e) {
@@ -219,7 +218,7 @@ func ForScript(options []Option, err error) error {
 	return &fault.Error{Kind: e.Kind, Object: o.Env, Err: e.Err}
 }
 
-// OptionsFirst moves options before NAMEs, as Parse needs them and the library does.
+// OptionsFirst moves options before NAMEs, as Parse needs them. With --help among them, it returns only that.
 func OptionsFirst(options []Option, args []string) []string {
 	var first, names []string
 	for len(args) > 0 {
@@ -227,7 +226,7 @@ func OptionsFirst(options []Option, args []string) []string {
 		switch {
 		case errors.Is(err, ErrHelp):
 			return args[:1]
-		case o != nil, err != nil: // Parse tells the error
+		case o != nil, err != nil: // Parse reports the error
 			first = append(first, args[:n]...)
 		case n == 1:
 			return slices.Concat(first, args[:1], names, args[1:])
@@ -242,8 +241,8 @@ func OptionsFirst(options []Option, args []string) []string {
 
 func looksLikeOption(arg string) bool { return len(arg) > 1 && arg[0] == '-' }
 
-// Environment returns this process's environment without the settings of one lock. Otherwise a job
-// that takes locks would take them on these terms, and might wait for itself for ever.
+// Environment returns this process's environment without the settings that apply to one lock. A job that
+// locks other atoms would use them for those too, and might wait for itself for ever.
 func Environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
@@ -264,7 +263,7 @@ func Find(options []Option, arg string) *Option {
 	return nil
 }
 
-// Text refuses an empty value, probably of a variable that is not set: it would be another lock.
+// Text is a setter that refuses an empty value, probably of an unset variable: it would name another lock.
 func Text(to *string) func(string) error {
 	return func(value string) error {
 		if value == "" {
@@ -275,7 +274,7 @@ func Text(to *string) func(string) error {
 	}
 }
 
-// AnyText takes an empty value as if the option were not given.
+// AnyText is a setter that accepts any value; an empty one undoes an earlier one.
 func AnyText(to *string) func(string) error {
 	return func(value string) error {
 		*to = value
@@ -283,7 +282,7 @@ func AnyText(to *string) func(string) error {
 	}
 }
 
-// Duration takes what limit.Parse takes.
+// Duration is a setter that accepts what limit.Parse accepts.
 func Duration(to *time.Duration) func(string) error {
 	return func(value string) error {
 		d, err := limit.Parse(value)
@@ -294,7 +293,7 @@ func Duration(to *time.Duration) func(string) error {
 	}
 }
 
-// Bounded is Duration for a time that has to end.
+// Bounded is Duration for a time that has to end: it refuses "never" and "forever".
 func Bounded(to *time.Duration) func(string) error {
 	return func(value string) error {
 		if value == "never" || value == "forever" {
@@ -304,7 +303,7 @@ func Bounded(to *time.Duration) func(string) error {
 	}
 }
 
-// form replaces the error of a duration by what is wanted, unless only the unit is missing.
+// form replaces the error for a duration by one that says what is wanted, unless only the unit is missing.
 func form(err error, value, want string) error {
 	if err == nil || limit.LacksUnit(value) {
 		return err
@@ -312,14 +311,13 @@ func form(err error, value, want string) error {
 	return badValue(value, want)
 }
 
-// The shortest period is the unit of a store's clock, and of the period in a tick's name; with the
-// longest there are several ticks since the epoch.
+// shortestPeriod is the unit of a store's clock and of a tick's name; longestPeriod allows several ticks.
 const (
 	shortestPeriod = time.Second
 	longestPeriod  = 10 * 365 * 24 * time.Hour
 )
 
-// Period is the length of ticks; 0: no ticks.
+// Period sets the length of ticks; 0: no ticks.
 func Period(to *time.Duration) func(string) error {
 	return func(value string) error {
 		var period time.Duration
@@ -335,7 +333,7 @@ func Period(to *time.Duration) func(string) error {
 	}
 }
 
-// waitFor takes 'forever', and refuses 'never', which could be read as no wait at all.
+// waitFor accepts 'forever', and refuses 'never', which could be read as no wait at all.
 func waitFor(to *time.Duration) func(string) error {
 	return func(value string) error {
 		switch value {
@@ -349,7 +347,7 @@ func waitFor(to *time.Duration) func(string) error {
 	}
 }
 
-// learned extends a setter by "auto"; if the option is repeated, the last value wins.
+// learned extends a setter by "auto". If the option is repeated, the last value wins.
 func learned(set func(string) error, auto *bool) func(string) error {
 	return func(value string) error {
 		*auto = value == "auto"
@@ -364,7 +362,7 @@ func learned(set func(string) error, auto *bool) func(string) error {
 	}
 }
 
-// Given is Duration that also records that the limit was set.
+// Given is Duration that also sets asked.
 func Given(to *time.Duration, asked *bool) func(string) error {
 	return func(value string) error {
 		*asked = true
@@ -372,7 +370,7 @@ func Given(to *time.Duration, asked *bool) func(string) error {
 	}
 }
 
-// Toggle is a switch; in the environment 1, yes, true or 0, no, false.
+// Toggle sets a switch: 1, yes and true turn it on, 0, no and false off.
 func Toggle(to *bool) func(string) error {
 	return func(value string) error {
 		switch value {
@@ -387,7 +385,7 @@ func Toggle(to *bool) func(string) error {
 	}
 }
 
-// LeaseLength is Duration for a lease.
+// LeaseLength is Duration within the bounds of a lease.
 func LeaseLength(to *time.Duration) func(string) error {
 	return func(value string) error {
 		err := Duration(to)(value)
@@ -398,7 +396,7 @@ func LeaseLength(to *time.Duration) func(string) error {
 	}
 }
 
-// Number is a whole number from least to most.
+// Number accepts a whole number from least to most.
 func Number(to *int, least, most int) func(string) error {
 	return func(value string) (err error) {
 		n, err := strconv.Atoi(value)
@@ -410,7 +408,7 @@ func Number(to *int, least, most int) func(string) error {
 	}
 }
 
-// Instant is a point of the wall clock in seconds since the epoch, with fractions.
+// Instant accepts seconds since the epoch, with fractions.
 func Instant(to *time.Time) func(string) error {
 	return func(value string) error {
 		seconds, err := strconv.ParseFloat(value, 64)
@@ -423,8 +421,8 @@ func Instant(to *time.Time) func(string) error {
 	}
 }
 
-// Since is a moment that the library has read in /proc/uptime, as boottime. Within a hundredth of a
-// second it is the later one: a start counts as newer than the owner that it found.
+// Since sets a boottime from the uptime that adlock.sh has read in /proc/uptime. As that counts hundredths of
+// a second, it is rounded up: a start counts as newer than the owner that it found.
 func Since(to *time.Duration) func(string) error {
 	return func(value string) error {
 		age, err := uptimeAge(value)
@@ -433,7 +431,7 @@ func Since(to *time.Duration) func(string) error {
 	}
 }
 
-// passClock is an Instant, or uptime:UPTIME, which the library reads without a fork.
+// passClock is Instant that also accepts uptime:UPTIME, which adlock.sh reads without a fork.
 func passClock(to *time.Time) func(string) error {
 	return func(value string) error {
 		uptime, is := strings.CutPrefix(value, "uptime:")
@@ -450,7 +448,7 @@ var uptimeFile = "/proc/uptime" // tests change it
 
 const uptimeStep = 10 * time.Millisecond
 
-// uptimeAge is how long ago the file, a container's own perhaps, showed that uptime.
+// uptimeAge returns how long ago uptimeFile, which may be a container's own, showed that uptime.
 func uptimeAge(uptime string) (time.Duration, error) {
 	text, err := os.ReadFile(uptimeFile)
 	if err != nil {

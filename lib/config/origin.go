@@ -14,7 +14,7 @@ import (
 // variable, which may be set for a whole crontab, and that over a file, which may be for every crontab.
 type Place int
 
-// The greater one wins.
+// Of two places, the greater one wins.
 const (
 	Unsaid Place = iota
 	InFile
@@ -26,10 +26,10 @@ const (
 type Origin struct {
 	Place Place
 	Word  string // what a person finds there: --wait, -E, ADLOCK_WAIT; in a file: FILE:LINE
-	order int    // of the lines of files: the later one wins
+	order int    // the position among all lines of files: a later one wins
 }
 
-// Origins records where options were set, by their names, and decides which of two wins.
+// Origins records where each option was set, by its name, and decides which of two wins.
 type Origins map[string]Origin
 
 func (all Origins) set(o *Option, from Origin, value string) error {
@@ -45,7 +45,7 @@ func (all Origins) set(o *Option, from Origin, value string) error {
 	}
 }
 
-// Compare is above 0 if the first option wins, below 0 if the second; 0: both from one place.
+// Compare returns above 0 if the first option wins, below 0 if the second; 0: both are from one place.
 func (all Origins) Compare(first, second string) int {
 	one, other := all[first], all[second]
 	return cmp.Or(cmp.Compare(one.Place, other.Place), cmp.Compare(one.order, other.order))
@@ -54,7 +54,7 @@ func (all Origins) Compare(first, second string) int {
 // IsFiled reports whether a settings file has set the option.
 func (all Origins) IsFiled(option string) bool { return all[option].Place == InFile }
 
-// Name is the option as it was set: --option, ADLOCK_X, or ADLOCK_X with the file.
+// Name returns how the option was set: --option, ADLOCK_X, or ADLOCK_X with the file.
 func (all Origins) Name(option string) string {
 	from := all[option]
 	if from.Place == InFile {
@@ -63,7 +63,7 @@ func (all Origins) Name(option string) string {
 	return from.Word
 }
 
-// Filed are the options that settings files have set, each as Name.
+// Filed returns the Name of each option that a settings file has set, sorted.
 func (all Origins) Filed() (names []string) {
 	for option := range all {
 		if all.IsFiled(option) {
@@ -76,8 +76,8 @@ func (all Origins) Filed() (names []string) {
 
 const setting = "setting"
 
-// Setting is the option by which adlock.sh passes on a variable that a script has not exported: it counts
-// like one of the environment. A switch that is off is passed on too, or a settings file could turn it on.
+// Setting is the option by which adlock.sh passes on a variable that a script has not exported: it counts as
+// one of the environment. A switch that is off is passed on too, or a settings file could turn it on.
 func (all Origins) Setting(options []Option) Option {
 	return Option{Name: setting, Arg: "ADLOCK_X=VALUE", Set: func(text string) error {
 		variable, value, _ := strings.Cut(text, "=")
@@ -88,8 +88,8 @@ func (all Origins) Setting(options []Option) Option {
 	}}
 }
 
-// Configure sets options of the atom from the settings files, if they were set nowhere else. values are the
-// options of `run`, whose setters check every line; a function, as most users have no file.
+// Configure sets options of the atom from the settings files, if they were set nowhere else. values returns
+// the options of `run`, whose setters check every line; it is not called if there is no file.
 func (all Origins) Configure(options []Option, values func() []Option, name atom.Name) error {
 	if len(Files()) == 0 {
 		return nil

@@ -17,7 +17,7 @@ const (
 	Reporter  = "adlock-report"    // the verbs that show people the present state and the past
 )
 
-// Reports are the verbs of the Reporter; the helper passes them on.
+// Reports are the verbs of the Reporter. The helper hands over to it.
 var Reports = []Verb{
 	{Name: "status", Does: "list every atom of the lock directory or the store, or those that are called so", Args: "[NAME...]"},
 	{Name: "log", Does: "show the runlog: what was taken, denied, released and ended", Args: "[NAME]"},
@@ -70,7 +70,7 @@ func moreOfDoctor() []List {
 }
 
 // Become replaces this process by a partner program, with the verb and its arguments, and returns only with
-// an error. need says what the program is needed for. It keeps this one's name, for its help and for ps(1).
+// an error. need says what the program is needed for. It keeps this process's argv[0], for help and ps(1).
 func Become(partner, need, verb string, args []string) error {
 	path, err := FindPartner(partner, need)
 	if err != nil {
@@ -80,7 +80,7 @@ func Become(partner, need, verb string, args []string) error {
 	return &fault.Error{Kind: fault.Unavailable, Object: path, Err: err}
 }
 
-// FindPartner returns the path of a partner program beside this one, else on PATH; else 69.
+// FindPartner returns the path of a partner program beside this one, else on PATH; else an error (69).
 func FindPartner(partner, need string) (string, error) {
 	if self, err := os.Executable(); err == nil {
 		if beside := path.Join(path.Dir(self), partner); isProgram(beside) {

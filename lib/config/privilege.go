@@ -6,9 +6,9 @@ import (
 	"adlock/lib/fault"
 )
 
-// CheckPrivilege refuses to run with more rights than the caller's (77). HOME and the ADLOCK_ variables
-// come from the caller and name the lock directory, so the processes that would be ended; the gate would
-// run any program. A wrapper must first become the other user (setresuid(2)), and set the environment.
+// CheckPrivilege returns an error (77) if this process has more rights than its caller (set-user-ID). The
+// caller sets HOME and the ADLOCK_ variables, which name the lock directory and so the processes to end, and
+// could make supervise.Gate run any program. A wrapper must first become the other user (setresuid(2)).
 func CheckPrivilege() error {
 	if os.Getuid() == os.Geteuid() && os.Getgid() == os.Getegid() {
 		return nil

@@ -10,24 +10,22 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// Program is a program with verbs: their help, and what they do.
 type Program struct {
 	Name  string // the name by which it was called
 	Does  string
 	Verbs []Verb
-	Notes string // what the help ends with
+	Notes string // the end of the help
 
-	// IsCommand reports whether an unknown verb is a command, without `run`; nil: not checked.
+	// IsCommand reports whether an unknown verb is a command, so that `run` was forgotten; nil: not checked.
 	IsCommand func(word string) bool
 
-	// Meant is the verb meant by a word that is quite different; nil: not checked.
+	// Meant returns the verb meant by a word that resembles none, else ""; nil: not checked.
 	Meant func(word string) string
 }
 
-// Verb is one thing that a program does.
 type Verb struct {
 	Name    string
-	Does    string // "": a verb of the library's, which no help lists
+	Does    string // "": a verb for adlock.sh, which no help lists
 	Args    string // its arguments besides options; "": none
 	Options func() []Option
 	More    func() []List // further lists for its help
@@ -100,7 +98,7 @@ func (p *Program) Verb(name string) *Verb {
 	return nil
 }
 
-// Unknown is the error of a first argument that is no verb of the program's.
+// Unknown is the error for a first argument that is no verb of the program.
 func (p *Program) Unknown(arg string) error {
 	if looksLikeOption(arg) {
 		name, _, _ := strings.Cut(arg, "=")
@@ -125,14 +123,14 @@ func (p *Program) Unknown(arg string) error {
 	return p.Hint("", unknownWord("verb", arg, "", names))
 }
 
-// runVerb is forgotten by users of flock(1) and timeout(1), which have no verbs.
+// runVerb is what users of flock(1) and timeout(1), which have no verbs, forget.
 const runVerb = "run"
 
 func withoutRun(kind, word string) error {
 	return &fault.Error{Kind: fault.Usage, Object: word, Err: unknown{kind: kind, meant: runVerb + " " + word}}
 }
 
-// Hint adds to the error of an unknown option of a verb, or of an unknown verb (""), how to list them.
+// Hint adds to the error for an unknown option of a verb, or for an unknown verb (""), how to list them.
 func (p *Program) Hint(verb string, err error) error {
 	var e *fault.Error
 	var u unknown
@@ -146,20 +144,19 @@ func (p *Program) Hint(verb string, err error) error {
 	return fault.New(fault.Usage, e.Object, e.Err.Error()+" ("+asked+" lists them)")
 }
 
-// SaysOwner reports whether arguments come from the library: no person types --owner first.
+// SaysOwner reports whether arguments come from adlock.sh: a person does not type --owner first.
 func SaysOwner(args []string) bool { return len(args) > 0 && args[0] == "--owner" }
 
-// LibraryOnly is the error of a verb of the library's that a user has called by hand.
+// LibraryOnly is the error for a verb of adlock.sh that a person has called.
 func LibraryOnly(verb string) error {
 	return fault.New(fault.Usage, verb, "is called by adlock.sh only")
 }
 
-// PrintLine writes one line to standard output.
 func PrintLine(text string) error { return printText(text + "\n") }
 
 func printHelp(text string) error { return printText(Folded(text)) }
 
-// Folded folds a help text for a terminal; for a program each option stays on one line.
+// Folded folds a help text if standard output is a terminal; else each option stays on one line.
 func Folded(text string) string {
 	columns, is := sysfile.Columns(1)
 	if !is {

@@ -18,13 +18,13 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// Settings are set by the options for taking a lock.
+// Settings are what the options for acquiring a lock set.
 type Settings struct {
 	Request  locker.Request
 	Verbose  bool
 	Hook     *hook.Hook
-	InScript bool // the caller is the library, or a crontab: it has variables, and no options
-	Library  bool // its arguments IFELAPSED and EXPIREAFTER are minutes if they have no unit
+	InScript bool // the caller is adlock.sh or a crontab, which has variables and no options
+	Library  bool // a number without a unit means minutes in the arguments IFELAPSED and EXPIREAFTER
 	Remote   bool // the locks are beyond this machine, where adlock status does not look
 	MayFlock bool // a process keeps a file locked beside the atom while its job lives
 	tick     string
@@ -33,14 +33,14 @@ type Settings struct {
 	From Origins // where the options were set
 }
 
-// Defaults are the settings without any option.
+// Defaults returns the settings without any option.
 func Defaults() Settings {
 	r := locker.NewRequest()
 	r.Starving, r.Line = defaultStarving, &locker.Line{}
 	return Settings{Request: r, Hook: &hook.Hook{}, From: Origins{}}
 }
 
-// Options are the options of `run` and of the library's two verbs.
+// Options returns the options of `run` and of adlock.sh's two verbs.
 func (s *Settings) Options() []Option {
 	r := &s.Request
 	limits := []Option{
@@ -66,15 +66,15 @@ func (s *Settings) Options() []Option {
 	), HookOptions(s.Hook)...)
 }
 
-// ScriptOptions are options, and those by which adlock.sh passes on all that a script has set for its
-// locks. Some of it has no effect on a lock that a script takes by itself: RefuseTick and Check refuse that.
+// ScriptOptions returns options, and those by which adlock.sh passes on all that a script has set for its
+// locks. RefuseTick and Check refuse those of them that have no effect on a lock without a command.
 func (s *Settings) ScriptOptions(options []Option) []Option {
 	options = append(options, Bind("once-per", Text(&s.tick)), Bind("flock", Text(&s.flock)))
 	return append(options, s.From.Setting(options),
 		Option{Name: "since", Arg: "UPTIME", Set: Since(&s.Request.WaitSince)})
 }
 
-// RefuseTick refuses ADLOCK_ONCE_PER for a lock that a script takes by itself: it could run at any time.
+// RefuseTick refuses ADLOCK_ONCE_PER for a lock that a script takes by itself, which counts no ticks.
 func (s *Settings) RefuseTick() error {
 	const why = "is for adlock run: a lock that a script takes by itself counts no ticks"
 	switch {
@@ -97,8 +97,8 @@ func (s *Settings) expireAfter(value string) error {
 	return nil
 }
 
-// Configure is Origins.Configure for the request, whose atom must be known. Slots from a file count
-// only for an atom with a program of its own: else several runs of each --name could run at once.
+// Configure is Origins.Configure for the request, whose atom must be known. Slots from a file count only for
+// an atom with a program of its own: otherwise several runs of each --name could run at once.
 func (s *Settings) Configure(options []Option, values func() []Option) error {
 	err := s.From.Configure(options, values, s.Request.Atom.Name())
 	if s.From.IsFiled("slots") && s.Request.Atom.Program == atom.NamedProgram {
@@ -107,7 +107,8 @@ func (s *Settings) Configure(options []Option, values func() []Option) error {
 	return err
 }
 
-// checkSemaphore lets its runs share the lock, and refuses what has no meaning then.
+// checkSemaphore lets the runs of a name with slots share its lock. Options that make no sense then are an
+// error, or are ignored if a settings file has set them.
 func (s *Settings) checkSemaphore() error {
 	r := &s.Request
 	if !r.IsSemaphore() {
@@ -139,7 +140,8 @@ func (s *Settings) refuseFlock() error {
 	return fault.New(fault.Usage, cmp.Or(filed.From.Word, flockVariable), "a file is locked only for a command: adlock run, adlock_with, a guard of a script that has a path")
 }
 
-// Check refuses settings that contradict each other.
+// Check refuses settings that contradict each other or need another one. A --wait-elapsed that is weaker than
+// --wait 0, or from a file, is dropped.
 func (s *Settings) Check() error {
 	if err := cmp.Or(s.checkSemaphore(), s.refuseFlock()); err != nil {
 		return err
@@ -153,7 +155,7 @@ func (s *Settings) Check() error {
 	return nil
 }
 
-// DirectoryOf returns the lock directory, if the shell has built the atom's name rightly.
+// DirectoryOf returns the directory of file. It is an error if file is not this atom's active lock.
 func (s *Settings) DirectoryOf(file string) (string, error) {
 	if want := s.Request.Atom.Name().ActiveLock(); path.Base(file) != want {
 		return "", fault.New(fault.Usage, file, "is not the lock of this atom, which is "+want)
@@ -161,7 +163,7 @@ func (s *Settings) DirectoryOf(file string) (string, error) {
 	return path.Dir(file), nil
 }
 
-// Answer is the status by which the library learns the verdict.
+// Answer returns the exit status by which adlock.sh learns the verdict.
 func Answer(v locker.Verdict) int {
 	switch v {
 	case locker.Acquired:
@@ -189,18 +191,18 @@ func RunlogOf(dir, host string) (*runlog.Log, error) {
 		log.Locks = dir
 	}
 	var most int
-	value, _ := head(logMaxVariable) // no location
+	value, _ := head(logMaxVariable) // only a Location can be in error
 	if value.Value != "" {
 		err = logMax(&most)(value.Value)
 	}
-	if err != nil { // of the environment: a bad line of a file is left out
+	if err != nil { // the value is the environment's: bad lines of files are ignored
 		return nil, &fault.Error{Kind: fault.Usage, Object: logMaxVariable, Err: err}
 	}
 	log.Max = int64(most)
 	return log, nil
 }
 
-// RecorderOf has the runlog of RunlogOf and the hook h (nil: none); with an error h alone.
+// RecorderOf returns a recorder with the hook (nil: none) and, without an error, the runlog of RunlogOf.
 func RecorderOf(dir, host string, h *hook.Hook) (locker.Recorder, error) {
 	log, err := RunlogOf(dir, host)
 	if h != nil && h.Command != "" {
@@ -211,9 +213,9 @@ func RecorderOf(dir, host string, h *hook.Hook) (locker.Recorder, error) {
 
 func logMax(most *int) func(string) error { return Number(most, 1, min(1<<40, math.MaxInt)) }
 
-// Tell reports a denial on a terminal or with Verbose: it is normal, and cron would mail it.
+// Tell prints a denial on a terminal or with Verbose. Denials are normal, and cron would mail them.
 func (s *Settings) Tell(o locker.Outcome, dir string) {
-	if s.Request.Inside(o) || !s.Verbose && !sysfile.IsTerminal(2) { // of its own job it has been told
+	if s.Request.Inside(o) || !s.Verbose && !sysfile.IsTerminal(2) { // a start by its own job has been reported
 		return
 	}
 	reason := o.Reason
@@ -231,7 +233,7 @@ func (s *Settings) Tell(o locker.Outcome, dir string) {
 	fault.Report(fault.New(fault.Denied, locker.Title(s.Request.Atom), reason))
 }
 
-// Skipping is policy.Limits.Skipping as far as the runlog shows how often the atom is asked for.
+// Skipping is policy.Limits.Skipping at the rate of requests in the runlog; "" if that cannot be read.
 func (s *Settings) Skipping(dir string) string {
 	log, err := RunlogOf(dir, atom.Canonify(s.Request.Atom.Host))
 	if err != nil || s.Request.FromStart {
@@ -240,7 +242,7 @@ func (s *Settings) Skipping(dir string) string {
 	return s.Request.Limits.Skipping(locker.Recorder{Log: log}.Pace(s.Request.Atom))
 }
 
-// nextStep names options or, to a script, variables.
+// nextStep returns what to do about a denial, by options or, for a script, variables; "": nothing.
 func (s *Settings) nextStep(o locker.Outcome) string {
 	wait, replace, anyway := "--wait D waits", "--replace ends it", "; --if-elapsed 0 runs it all the same"
 	if s.InScript {
@@ -268,7 +270,7 @@ func (s *Settings) busyStep(o locker.Outcome, wait, replace string) string {
 	if !s.Remote && !o.IsFile() {
 		steps = append(steps, "adlock status "+string(s.Request.Atom.Name())+" tells more")
 	}
-	if s.Request.Wait == 0 { // else the caller has waited already
+	if s.Request.Wait == 0 { // otherwise the caller has waited already
 		steps = append(steps, wait)
 	}
 	if o.IsFile() {
@@ -283,10 +285,9 @@ func (s *Settings) busyStep(o locker.Outcome, wait, replace string) string {
 	return "; " + strings.Join(steps, ", ")
 }
 
-// Aloud is false for an owner that is being ended: that was printed (locker.Recorder).
-func Aloud(err error) bool { return !locker.IsEnded(err) }
+// ShouldReport is false for the error of an owner that is being ended by force: locker.Recorder prints it.
+func ShouldReport(err error) bool { return !locker.IsEnded(err) }
 
-// HookOptions are the options of verbs that may have to call the hook.
 func HookOptions(h *hook.Hook) []Option {
 	return []Option{
 		Bind("hook", AnyText(&h.Command)),

@@ -10,12 +10,12 @@ import (
 	"adlock/lib/policy"
 )
 
-// defaultStarving is the number of denials in a row that is reported.
+// defaultStarving is the number of denials in a row after which starving is reported.
 const defaultStarving = 10
 
 // Table has every variable that adlock reads, with its option if it has one. The options, the help, the
-// completions, lint, the environment of a job and what a line of a crontab may set follow from it; tests
-// compare the manual, adlock.sh and adlock.mk with it. The verb that uses a setting binds its Set.
+// completions, lint, a job's environment and what a line of a crontab may set follow from it; tests compare
+// the manual, adlock.sh and adlock.mk with it. The verb that uses a setting binds its Set.
 var Table = []Option{
 	{Name: "name", Env: "ADLOCK_NAME", Where: Nowhere, Arg: "NAME", Default: "the command names it", Help: "the lock's name, whatever the command and the directory: program " + atom.NamedProgram + ", operator " + atom.RunOperator + ", operand NAME"},
 	{Name: "program", Env: "ADLOCK_PROGRAM", Where: Nowhere, Arg: "NAME", Default: "the command's base name", Help: "the program"},
@@ -51,13 +51,13 @@ var Table = []Option{
 	{Name: "hook-runs", Env: "ADLOCK_HOOK_RUNS", Help: "start the hook also at the start and the success of each run", Inherited: true},
 	{Name: "syslog", Env: "ADLOCK_SYSLOG", Help: "write failed runs, and what is told of trouble, to the system's log too", Inherited: true},
 
-	// Settings without an option: they do not concern one lock only.
+	// Settings without an option: they apply to every lock.
 	{Env: dirVariable, Where: Location, Help: "the lock directory (default /var/lib/adlock for root; for others /var/lib/adlock-UID where it is theirs, else ~/.local/state/adlock)", Inherited: true},
 	{Env: logDirVariable, Where: Location, Help: "where the runlog is (default the lock directory)", Inherited: true},
 	{Env: logMaxVariable, Where: HeadOnly, Set: logMax(new(int)), Help: "size in bytes at which the runlog is rotated (default 10 MiB)", Inherited: true},
 	{Env: leaseVariable, Where: HeadOnly, Set: LeaseLength(new(time.Duration)), Help: "how long a store beyond this machine keeps the lock of a silent owner (6s to 1h, default 15s)", Inherited: true},
 
-	// Of adlock.sh, the shell for crontabs and stores: the help of `run` leaves them out.
+	// Settings of adlock.sh, of the shell for crontabs and of stores: the help of `run` leaves them out.
 	{Env: "ADLOCK_BIN", Where: Nowhere, Inherited: true},
 	{Env: "ADLOCK_AGENT", Where: Nowhere, Inherited: true},
 	{Env: ShellVariable, Where: Nowhere, Inherited: true},
@@ -78,7 +78,7 @@ const (
 // ShellVariable names the shell that runs the jobs of the shell for crontabs.
 const ShellVariable = "ADLOCK_SHELL"
 
-// Bind returns the option of that name in Table, which must be there, with a setter.
+// Bind returns the option of that name in Table, with a setter. It panics if there is none.
 func Bind(name string, set func(value string) error) Option {
 	known := Find(Table, "--"+name)
 	if known == nil {
@@ -99,7 +99,7 @@ func OfVariable(variable string) *Option {
 	return nil
 }
 
-// Alone are the settings without an option, for the help.
+// Alone returns the settings without an option, for the help.
 func Alone() (lines [][2]string) {
 	for _, o := range Table {
 		if o.Name == "" && o.Help != "" {

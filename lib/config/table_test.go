@@ -103,7 +103,7 @@ func TestTheGuardPassesOnEachSettingOfRun(t *testing.T) {
 	sameWords(t, "the guard", append(got, arguments...), want)
 }
 
-func TestTheLibrarysSettingsAreInTheTable(t *testing.T) {
+func TestTheTableHasEachSettingOfTheLibrary(t *testing.T) {
 	head := between(t, source(t, "adlock.sh"), "\n# SETTINGS", "\n# HOW IT LOCKS")
 	told := regexp.MustCompile(`(?m)^# ADLOCK_([A-Z_]+)`).FindAllStringSubmatch(head, -1)
 	var names []string
@@ -130,7 +130,7 @@ func TestTheShellKnowsTheSchemesOfAllStores(t *testing.T) {
 	}
 }
 
-func TestEachSettingStandsOnceInTheTable(t *testing.T) {
+func TestTheTableHasEachSettingOnce(t *testing.T) {
 	seen := map[string]bool{}
 	for _, o := range Table {
 		for _, word := range []string{"--" + o.Name, o.Env} {
@@ -157,13 +157,13 @@ func TestTheCommandLineWinsOverTheEnvironment(t *testing.T) {
 	}
 }
 
-func TestTheLibraryIsOfTheSameVersion(t *testing.T) {
+func TestLibraryAndProgramsHaveTheSameVersion(t *testing.T) {
 	if !strings.Contains(source(t, "adlock.sh"), "\n_adlock_version="+Release+"\n") {
 		t.Errorf("sh/adlock.sh is not of version %s", Release)
 	}
 }
 
-func TestAMistypedWordFindsTheNearestOne(t *testing.T) {
+func TestTheNearestWordIsSuggestedForAMistypedOne(t *testing.T) {
 	words := []string{"status", "log", "report", "release", "timeline", "if-elapsed", "expire-after", "wait", "wait-elapsed"}
 	for word, want := range map[string]string{
 		"stauts": "status", "stats": "status", "statuss": "status", "reprot": "report", "time": "timeline", "rel": "release",

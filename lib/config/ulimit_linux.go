@@ -12,12 +12,11 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// moreThreads is what the runtime may need beside its first threads, found by trying every limit from 1 on.
+// moreThreads is how many threads the runtime may need beside its first ones, found by trying all limits.
 const moreThreads = 6
 
-// CheckThreads refuses to go on (71) if the runtime could not get its threads (ulimit -u): it would
-// end this process later, while it holds the lock, with a trace of hundreds of lines. The first
-// threads start before any code of ours.
+// CheckThreads returns an error (71) if the runtime could not get its threads (ulimit -u): it would end this
+// process later, while it holds the lock, with a trace of hundreds of lines.
 func CheckThreads() error {
 	var limit unix.Rlimit
 	err := unix.Getrlimit(unix.RLIMIT_NPROC, &limit)
@@ -30,10 +29,10 @@ func CheckThreads() error {
 	return nil
 }
 
-// fewestFiles is what a takeover, its runlog and the runtime need, with a job of few members.
+// fewestFiles is how many descriptors a takeover of a small job, the runlog and the runtime need.
 const fewestFiles = 16
 
-// CheckFiles refuses to go on (71) if the runtime could not get its descriptors (ulimit -n).
+// CheckFiles returns an error (71) if the hard limit of descriptors (ulimit -Hn) is too low.
 func CheckFiles() error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil || limit.Max >= fewestFiles {
@@ -42,7 +41,8 @@ func CheckFiles() error {
 	return &fault.Error{Kind: fault.System, Object: "ulimit -n " + strconv.FormatUint(limit.Max, 10), Err: unix.EMFILE}
 }
 
-// threadsOfAll is the fourth field of /proc/loadavg (proc_loadavg(5)); unread, above any limit.
+// threadsOfAll returns the number of threads on this machine, from the fourth field of /proc/loadavg
+// (proc_loadavg(5)); if that cannot be read, a number above any limit.
 func threadsOfAll() uint64 {
 	const unknown = 1 << 62
 	text, err := sysfile.ReadStart("/proc/loadavg", make([]byte, 128))
@@ -58,7 +58,7 @@ func threadsOfAll() uint64 {
 	return n
 }
 
-// tryToStart starts processes that exit: a thread that cannot start would end this one.
+// tryToStart starts processes, which count as threads do: a thread that cannot start would end this process.
 func tryToStart(n int) (failed error) {
 	for range n {
 		pid, err := startAndExit()

@@ -2,8 +2,7 @@
 
 package config
 
-// CheckThreads is for Linux.
+// CheckThreads checks nothing outside Linux.
 func CheckThreads() error { return nil }
 
-// CheckFiles is for Linux.
 func CheckFiles() error { return nil }

@@ -6,7 +6,6 @@ const Release = "0.2.0"
 // Commit is git's name for the source. The Makefile sets it.
 var Commit string
 
-// Version is what --version says.
 func Version() string {
 	if Commit == "" {
 		return Release

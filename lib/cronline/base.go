@@ -8,8 +8,8 @@ import (
 	"adlock/lib/atom"
 )
 
-// A job without a name is called BASE-SUM: the program that the command is about, for people, and
-// the cksum of the command, which tells commands apart.
+// A job without a name is called BASE-SUM: the program that the command is about, for people, and the cksum
+// of the command, which differs between commands.
 
 const longestBase = 40
 
@@ -18,10 +18,10 @@ func NameOf(command string) (name, kept string) {
 	return atom.Unnamed(Base(command), command)
 }
 
-// Base is the program that a command is about, as Plain.
+// Base returns Plain of the program that a command is about.
 func Base(command string) string { return Plain(subject(command)[0]) }
 
-// Plain is the base name of a program, fit for shells, crontabs and file names.
+// Plain returns the base name of a program, fit for shells, crontabs and file names.
 func Plain(program string) string {
 	name := strings.Map(func(c rune) rune {
 		if c == '.' || c == '-' || strings.ContainsRune(letters+decimal, c) {
@@ -36,7 +36,7 @@ func Plain(program string) string {
 	return name
 }
 
-// subject is the simple command that a command line is about: a dull program only if there is no other.
+// subject returns the simple command that a text is about: a dull program only if there is no other.
 func subject(command string) []string {
 	var other []string
 	for _, words := range commands(command) {
@@ -57,7 +57,7 @@ func subject(command string) []string {
 	return other
 }
 
-// Text and no maps: those would be made at each start of the helper.
+// These are texts, as maps would be built at each start of the helper.
 const (
 	// before are words that can precede a program. Letters behind the = are options that take a value.
 	before = `! { if then else elif do while until time=fo exec=a command builtin nice=n ionice=cnpPu chrt=TPDp taskset
@@ -66,7 +66,7 @@ const (
 	dull = `[ [[ } fi done esac for case in test true false : . source cd export set umask ulimit unset echo printf
 		sleep exit read wait trap type which hash cat sed grep tail head cut sort mkdir date hostname logger pgrep pidof ps`
 	shells   = `sh dash ash bash ksh ksh93 mksh zsh yash`
-	starters = shells + ` su runuser` // of a shell, which reads a command after -c
+	starters = shells + ` su runuser` // these start a shell, which reads a command after -c
 	// runners are other programs that run a file; a version may follow their names.
 	runners = `perl php python ruby node java run-parts`
 	// shellWords are reserved words and built-in commands; a few are programs too.
@@ -97,13 +97,13 @@ func IsShell(program string) bool { return isIn(shells, path.Base(program)) }
 // IsShellWord reports whether a word at the beginning of a command is a shell's own.
 func IsShellWord(word string) bool { return isIn(shellWords, word) }
 
-// Starts reports whether a program starts the word behind it, runs it as a file, or locks for it.
-func Starts(word string) bool {
+// RunsArguments reports whether a program runs a command or a file that its arguments name.
+func RunsArguments(word string) bool {
 	base := path.Base(word)
 	return isIn(before, base) || isIn(starters, base) || isIn(runners, strings.TrimRight(base, decimal+".")) || slices.Contains(Lockers, base)
 }
 
-// Called drops assignments and other words before the program that is called.
+// Called drops assignments, and programs such as sudo with their options, before the program that is called.
 func Called(words []string) []string {
 	options, prefixed := "", false
 	for ; len(words) > 0; words = words[1:] {
@@ -124,7 +124,7 @@ func Called(words []string) []string {
 	return nil
 }
 
-// Ran replaces a shell or runner by its script, and reports whether the line is probably about that.
+// Ran returns the words from a shell's or runner's script on, and whether the line is probably about that.
 func Ran(words []string) (left []string, important bool) {
 	base := path.Base(words[0])
 	unversioned := strings.TrimRight(base, decimal+".")
@@ -158,7 +158,7 @@ func ShellText(words []string) (text string, ok bool) {
 	return "", false
 }
 
-// isNumber accepts units of time, as for timeout(1), and lists, as for taskset(1).
+// isNumber reports whether a word is a number, with a unit for timeout(1), or a list for taskset(1).
 func isNumber(word string) bool {
 	digits := strings.TrimRight(word, "smhd")
 	return strings.HasPrefix(word, "0x") || digits != "" && strings.Trim(digits, decimal+".,") == ""

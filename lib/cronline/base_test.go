@@ -29,7 +29,7 @@ func TestAJobIsNamedAfterWhatItRuns(t *testing.T) {
 	}
 }
 
-func TestAValueOfAVariableIsInNoName(t *testing.T) {
+func TestNoNameContainsAVariablesValue(t *testing.T) {
 	for command, want := range map[string]string{
 		"AUTH=(user:S3cr3t -v); curl x": "curl", "AUTH=( user:S3cr3t ) ; curl x": "curl", "A+=(S3cr3t); curl x": "curl", `A=("a) S3cr3t" $(b)); curl x`: "curl",
 		"export A=(S3cr3t); curl x": "curl", "ARGS+=S3cr3t job": "job", "PW[0]=S3cr3t; job": "job", "PW[$i]+=S3cr3t job": "job", "A=(S3cr3t": "job",

@@ -1,5 +1,5 @@
-// Package cronline reads a crontab's line as the shell for crontabs does: its name, its settings,
-// and whether it locks by itself. The job's shell gets the same text.
+// Package cronline reads a crontab's line as the shell for crontabs does: its name, its settings, and whether
+// it locks by itself. The job's own shell gets the line unchanged.
 package cronline
 
 import (
@@ -10,7 +10,7 @@ import (
 	"adlock/lib/fault"
 )
 
-// Line is what a command says to adlock.
+// Line is what a command says to adlock, and the command itself.
 type Line struct {
 	Name     string   // of the lock; "": the line gives none
 	Settings []string // ADLOCK_X=VALUE, as they were written
@@ -18,7 +18,7 @@ type Line struct {
 	Unlocked bool     // run it as it is: it locks by itself, or there is no command
 }
 
-// The words for adlock, `: NAME ADLOCK_X=VALUE... ;`, which a shell skips; each is literal to every shell.
+// The words for adlock are `: NAME ADLOCK_X=VALUE... ;`, which a shell skips. No shell expands any of them.
 const (
 	noOperation = ":"
 	setting     = "ADLOCK_"
@@ -30,11 +30,11 @@ const (
 	decimal     = "0123456789"
 )
 
-// Lockers certainly lock by themselves: a job behind another program of such a name would run unlocked.
+// Lockers lists programs that certainly lock by themselves: adlock takes no lock for a call of one of them.
 var Lockers = []string{"flock", "setlock", "lockf", "adlock"}
 
 // Parse reads a command. Words meant for adlock and not understood are an error: a limit ignored in silence
-// is noticed only when it is needed. The Line then has the probable name, and all of the command as Text.
+// is noticed only when it is needed. The Line then has the probable name, and the whole command as Text.
 func Parse(command string) (Line, error) {
 	text := strings.Trim(command, white)
 	words, rest, err := cutHead(text)
@@ -85,7 +85,7 @@ func guessedName(text string) string {
 	return word
 }
 
-// understood: all words are settings; the first may be a name instead.
+// understood reports whether all words are settings; the first may be a name instead.
 func understood(words []string) bool {
 	for i, word := range words {
 		mayBeName := i == 0 && !isMeant(word) && !setsNothing(word)
@@ -109,18 +109,18 @@ func isPlainAssignment(word string) bool {
 
 func isMeant(word string) bool { return strings.HasPrefix(word, setting) || isMisspelt(word) }
 
-// setsNothing reports whether a word is another variable, as a setting without ADLOCK_, or an option.
+// setsNothing reports whether a word is an option, or another variable, such as a setting without ADLOCK_.
 func setsNothing(word string) bool {
 	return !strings.HasPrefix(word, setting) && isPlainAssignment(word) || word[0] == '-' && strings.Trim(word, "-") != ""
 }
 
-// isMisspelt: with capitals, and underlines in place of hyphens, the word would be a setting.
+// isMisspelt reports whether a word would be a setting with capitals, and underlines instead of hyphens.
 func isMisspelt(word string) bool {
 	spelt := strings.ToUpper(strings.ReplaceAll(word, "-", "_"))
 	return !strings.HasPrefix(word, setting) && strings.HasPrefix(spelt, setting) && strings.Contains(word, "=")
 }
 
-// IsAssignment accepts A=b and, of some shells, A+=b, A[0]=b and A=(b c).
+// IsAssignment reports whether a word is A=b or, in some shells, A+=b, A[0]=b or A=(b c).
 func IsAssignment(word string) bool {
 	name, _, is := strings.Cut(word, "=")
 	name = strings.TrimSuffix(name, "+")
@@ -134,7 +134,8 @@ func isVariable(name string) bool {
 	return name != "" && strings.Trim(name, letters+decimal) == "" && strings.Contains(letters, name[:1])
 }
 
-// locksItself looks behind assignments and exec, and behind a sleep, which would else be under the lock.
+// locksItself reports whether a command begins with one of Lockers, perhaps after assignments, exec or a
+// sleep, which would otherwise be under the lock.
 func locksItself(text string) bool {
 	for {
 		if _, rest, is := CutSleep(text); is {
@@ -149,7 +150,7 @@ func locksItself(text string) bool {
 	}
 }
 
-// CutSleep cuts a sleep off a command; words are its arguments, without quotes and lists: they end there.
+// CutSleep cuts a sleep off a command that goes on behind it. words are its arguments, without quotes.
 func CutSleep(text string) (words, rest string, is bool) {
 	head, after := text, ""
 	if end := strings.IndexAny(text, ";&|<>#'\"\\\n"); end >= 0 {
@@ -177,7 +178,7 @@ func cutWord(text string) (word, rest string) {
 	return text[:end], text[end:]
 }
 
-// wordEnd is where a shell's word ends in a text that begins in this quote; 0: in none.
+// wordEnd returns where a shell's word ends in a text that begins inside this quote; 0: outside quotes.
 func wordEnd(text string, quote byte) int {
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {

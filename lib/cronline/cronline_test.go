@@ -13,7 +13,7 @@ import (
 	"adlock/lib/fault"
 )
 
-func TestALineIsSplitIntoNameSettingsAndCommand(t *testing.T) {
+func TestALineIsParsedIntoNameSettingsAndCommand(t *testing.T) {
 	for command, want := range map[string]Line{
 		"backup.sh":                                      {Text: "backup.sh"},
 		" \tbackup.sh  'a b' \r\n":                       {Text: "backup.sh  'a b'"},
@@ -30,7 +30,7 @@ func TestALineIsSplitIntoNameSettingsAndCommand(t *testing.T) {
 	}
 }
 
-func TestAnyOtherNoOperationIsAPlainCommand(t *testing.T) {
+func TestOtherColonCommandsAreNoWordsForAdlock(t *testing.T) {
 	for _, command := range []string{
 		":", ": ;", ": ; x", ":name ; x", ": a b c", ": a b ; c", ": name", ": name && x", ": name & x", ": name # ; x", ": name\nx ; y",
 		": 'a;b' ; c", `: "a" ; c`, ": $name ; c", ": `x` ; c", ": * ; c", ": ~ ; c", ": a>b ; c", ": {a,b} ; c", ": a (b) ; c", `: a\ b ; c`, "! : ; x", "true ; : n ;",
@@ -39,7 +39,7 @@ func TestAnyOtherNoOperationIsAPlainCommand(t *testing.T) {
 	}
 }
 
-func TestUnclearWordsForAdlockAreAnError(t *testing.T) {
+func TestMalformedWordsForAdlockAreAnError(t *testing.T) {
 	for command, object := range map[string]string{
 		`: n ADLOCK_WAIT="5m" ; x`:            `ADLOCK_WAIT="5m"`,
 		": n ADLOCK_WAIT=5m x":                "ADLOCK_WAIT=5m",
@@ -85,7 +85,7 @@ func TestAMisspeltOrMisplacedSettingIsAnError(t *testing.T) {
 	}
 }
 
-func TestACommandThatLocksByItselfIsLeftAlone(t *testing.T) {
+func TestACommandThatLocksByItselfGetsNoLock(t *testing.T) {
 	for _, command := range []string{
 		"flock -n /f x", "/usr/bin/flock /f x", "flock", "  exec flock /f x", "exec  /usr/local/sbin/lockf f x", "setlock -n f x",
 		"sleep 30; adlock run x", "sleep $((RANDOM % 60)) && flock -n f x", "sleep $[RANDOM % 60]m; flock f x", "sleep 1m 30s;flock f x", "sleep `expr $RANDOM % 60`; flock f x", "sleep ${RANDOM:0:2}; flock f x", "sleep $(shuf -i 1-9 -n 1)s; flock f x", "/bin/sleep 5 ;A=b exec flock f x", "sleep 1; sleep 2; flock f x",

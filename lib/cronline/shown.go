@@ -9,16 +9,16 @@ import (
 const mask = "***"
 
 var (
-	// secrets are the endings of names of options, variables and headers that hold a password.
+	// secrets are endings of names of options, variables and headers that hold a password.
 	secrets = []string{"password", "passwd", "passphrase", "pass", "_pwd", "token", "secret", "api-key", "api_key", "apikey", "access_key", "authorization"}
 	// accounts are options with USER:PASSWORD, as of curl(1), or USER%PASSWORD, as of smbclient(1).
 	accounts = []string{"-u", "-U", "--user", "--proxy-user"}
-	// joiners are the programs that take -pPASSWORD.
+	// joiners are programs that accept -pPASSWORD.
 	joiners = []string{"mysql", "mariadb", "sshpass", "7z"}
 )
 
-// Shown returns a command for people to read. It hides what looks like a password, and in doubt hides
-// more. It searches the quoted commands of `sh -c` too, so it ends words at white even inside quotes.
+// Shown returns a command for people to read. It hides what looks like a password, and in doubt hides more.
+// It searches the quoted commands of `sh -c` too, so it ends words at blanks even inside quotes.
 func Shown(command string) string {
 	var shown strings.Builder
 	var before string // the preceding word
@@ -49,7 +49,8 @@ func Shown(command string) string {
 	return shown.String()
 }
 
-// secretIn returns where in a word a password is, if from >= 0; to < 0: up to the end of the shell's word.
+// secretIn returns where in a word a password begins (below 0: there is none) and ends (below 0: where the
+// shell's word ends). before is the word before it; joins: an earlier one is of joiners.
 func secretIn(word, before string, joins bool) (from, to int) {
 	bare := strings.TrimLeft(word, `'"`)
 	account := slices.Contains(accounts, before) || strings.HasPrefix(bare, "-u") || strings.HasPrefix(bare, "-U") || strings.HasPrefix(bare, "--user=")

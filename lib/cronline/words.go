@@ -83,7 +83,7 @@ func (c *cutter) endCommand() {
 	c.words, c.redirect = nil, false
 }
 
-// parenthesis drops text before a ) without a (: it is a pattern of case.
+// parenthesis ends a command. The text before a ) without a ( is dropped: it is a pattern of case.
 func (c *cutter) parenthesis(b byte) {
 	if b == ')' && c.depth == 0 {
 		c.endWord()
@@ -110,7 +110,7 @@ func (c *cutter) dollar() {
 	}
 }
 
-// until consumes the text through end, which does not count in quotes or nested parentheses.
+// until consumes the text through end, and returns what is before. It skips an end in quotes or parentheses.
 func (c *cutter) until(end byte) (inside string) {
 	whole := c.rest
 	for c.rest != "" {

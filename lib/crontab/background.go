@@ -26,7 +26,7 @@ func parse(command string, dialect syntax.LangVariant) (*syntax.File, error) {
 	return syntax.NewParser(syntax.Variant(dialect)).Parse(strings.NewReader(command), "")
 }
 
-// calls are the simple commands in a text and its substitutions; nil if no shell understands it.
+// calls returns the simple commands in a text and its substitutions; nil if no shell understands the text.
 func calls(text string) (all [][]string) {
 	file, err := Parse(text)
 	if err != nil {
@@ -49,7 +49,8 @@ func wordsOf(text string, call *syntax.CallExpr) (words []string) {
 	return words
 }
 
-// Literal is the text of a word without its quotes; what is not whole stands as in source ("": not).
+// Literal returns a word without quotes. whole is false if the word has expansions: they stay as they are in
+// source, or are dropped if source is "".
 func Literal(w *syntax.Word, source string) (text string, whole bool) {
 	if w == nil {
 		return "", false
@@ -118,7 +119,7 @@ func Background(command string) (part string) {
 	return part
 }
 
-// detaching have the arguments that make them put their job into the background.
+// detaching has the arguments with which these programs put their job into the background.
 var detaching = map[string]*regexp.Regexp{
 	"screen":            regexp.MustCompile(`(^| )-(\w*d\w*m|d -m|m -d)`),
 	"tmux":              regexp.MustCompile(`(^| )new(-session|w|-window)? (.* )?-\w*d`),
@@ -126,7 +127,7 @@ var detaching = map[string]*regexp.Regexp{
 	"start-stop-daemon": regexp.MustCompile(`(^| )-(\w*b\w*|-background)( |$)`),
 }
 
-// Detached is the program in a command that puts its job into the background; "": none.
+// Detached returns the program in a command that puts its job into the background; "": none.
 func Detached(command string) (program string) {
 	for _, words := range calls(command) {
 		for i, word := range words {

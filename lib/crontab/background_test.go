@@ -14,7 +14,7 @@ var inBackground = map[string]string{
 	"flock -n f screen -dm job": "screen", "sh -c 'screen -dm job'": "screen", "x && { y & }": "y &",
 }
 
-func TestJobsThatOutliveTheirShellAreFound(t *testing.T) {
+func TestJobsThatOutliveTheirShellAreDetected(t *testing.T) {
 	for command, want := range inBackground {
 		if got := Background(command); got != want {
 			t.Errorf("%s: %q, want %q", command, got, want)

@@ -16,7 +16,6 @@ import (
 // DefaultPath is PATH in a crontab that does not set it (crontab(5) of Debian and of cronie).
 const DefaultPath = "/usr/bin:/bin"
 
-// Kind is what a line is.
 type Kind int
 
 const (
@@ -27,7 +26,7 @@ const (
 	Unknown // Line.Why says what was expected
 )
 
-// Line is one line: of a job Head, Command, Input and End, of any other kind Head and End.
+// Line is a line of a crontab: a job is Head, Command, Input and End, any other line is Head and End.
 type Line struct {
 	Number int // 1 for the first
 	Kind   Kind
@@ -44,10 +43,10 @@ type Line struct {
 	User     string   // of a Job in a crontab with a user column
 }
 
-// Text is the line as it was read, its end included.
+// Text returns the line as it was read, its end included.
 func (l *Line) Text() string { return l.Head + l.Command + l.Input + l.End }
 
-// Read reads any text. Crontabs of the system (/etc/crontab, /etc/cron.d) have a user column.
+// Read splits any text into lines. userColumn is for crontabs of the system (/etc/crontab, /etc/cron.d).
 func Read(text string, userColumn bool) []Line {
 	var lines []Line
 	for whole := range strings.Lines(text) {
@@ -59,14 +58,14 @@ func Read(text string, userColumn bool) []Line {
 	return lines
 }
 
-// cutEnd: to cron a carriage return is part of the command; here it stays last behind a new one.
+// cutEnd cuts off the end of a line, with a carriage return: to cron that is a part of the command.
 func cutEnd(whole string) (body, end string) {
 	body = strings.TrimSuffix(strings.TrimSuffix(whole, "\n"), "\r")
 	return body, whole[len(body):]
 }
 
-// Refuse returns why a text is no crontab; nil: it is one, with at least as many jobs, or lines meant as
-// jobs, as lines that are not understood. A line after one that ends in a backslash does not count.
+// Refuse returns why a text is no crontab: it has a NUL byte, or more lines that are not understood than jobs
+// and lines meant as jobs. A line after one that ends in a backslash does not count. nil: it is a crontab.
 func Refuse(lines []Line) error {
 	jobs, unknown, first := 0, 0, -1
 	for i := range lines {
@@ -90,7 +89,7 @@ func Refuse(lines []Line) error {
 
 var meantAsJob = regexp.MustCompile(`^[ \t]*(@every\w*|([\d*][\d*/,~-]*[ \t]+){3}\S+[ \t]+\S+)[ \t]+\S`)
 
-// GoesOn reports whether a line ends in a backslash. cron joins no lines.
+// GoesOn reports whether a line ends in a backslash, as if the next one continued it. cron joins no lines.
 func (l *Line) GoesOn() bool {
 	text := strings.TrimSuffix(l.Text(), l.End)
 	return l.Kind != Comment && (len(text)-len(strings.TrimRight(text, `\`)))%2 == 1
@@ -100,9 +99,9 @@ func refusal(l *Line, why string) error {
 	return errors.New("is no crontab: line " + strconv.Itoa(l.Number) + ": " + why)
 }
 
-// Misread returns the first job that shows a user column where none was expected, or none where one
-// was; nil: none. most is whether most jobs show that, or one does and each other may be misread
-// too. If not, a job counts only if it begins with a user (namesUser).
+// Misread returns the first job that seems to have a user column where userColumn denies one, or none where
+// it promises one; nil: there is none. most reports whether most jobs seem so, or one does and all others
+// may. Otherwise a job counts only if it begins with a user (namesUser).
 func Misread(lines []Line, userColumn bool, isUser, isCommand func(word string) bool) (first *Line, most bool) {
 	jobs, misread, maybe := 0, 0, 0
 	var named *Line
@@ -131,13 +130,14 @@ func Misread(lines []Line, userColumn bool, isUser, isCommand func(word string) 
 	return named, false
 }
 
-// namesUser: the first word is the name of a user, not of a command, and a command follows.
+// namesUser reports whether the first word is a user's name and no command, and a command follows.
 func (l *Line) namesUser(isUser, isCommand func(word string) bool) bool {
 	words := strings.Fields(l.Command)
 	return len(words) > 1 && !isCommand(words[0]) && isUser(words[0]) && (isCommand(words[1]) || startsCommand(words[1]))
 }
 
-// misread: a first word may be a command that is not installed, alone or if it starts others.
+// misread reports whether a job contradicts userColumn. A first word that is unknown may also be a command
+// that is not installed, alone or if it runs others.
 func (l *Line) misread(userColumn bool, isUser, isCommand func(word string) bool) bool {
 	if userColumn {
 		return isCommand(l.User) && !isUser(l.User)
@@ -146,7 +146,7 @@ func (l *Line) misread(userColumn bool, isUser, isCommand func(word string) bool
 		return false
 	}
 	words := strings.Fields(l.Command)
-	return isUser(words[0]) || !cronline.Starts(words[0]) && (startsCommand(words[1]) || words[1][0] == '/' && isCommand(words[1]))
+	return isUser(words[0]) || !cronline.RunsArguments(words[0]) && (startsCommand(words[1]) || words[1][0] == '/' && isCommand(words[1]))
 }
 
 func (l *Line) mayNameUser(isCommand func(word string) bool) bool {
@@ -154,7 +154,7 @@ func (l *Line) mayNameUser(isCommand func(word string) bool) bool {
 	return len(words) > 1 && isUserName(words[0]) && !cronline.IsShellWord(words[0]) && !isCommand(words[0])
 }
 
-// startsCommand: the word is no argument, so the one before it is a user, if unknown to this machine.
+// startsCommand reports whether a word begins a command: a word before it is a user, known here or not.
 func startsCommand(word string) bool {
 	return slices.Contains([]string{"if", "[", "[[", "test", "cd", "{", "!"}, word) || slices.Contains(cronline.Lockers, path.Base(word))
 }

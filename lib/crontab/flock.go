@@ -12,8 +12,8 @@ import (
 	"adlock/lib/cronline"
 )
 
-// flockCall is a call of flock(1) with a command, whose own words Wrap replaces by `adlock run
-// --flock`. What the line was follows as a comment, as flock can be told one thing in many ways.
+// flockCall is a call of flock(1) with a command. Wrap replaces flock's own words by `adlock run --flock`,
+// and adds the old line as a comment for Unwrap, as options of flock can be written in many ways.
 type flockCall struct {
 	from, to      int // flock's own words: the program, its options, FILE, and -c
 	name, options string
@@ -21,7 +21,7 @@ type flockCall struct {
 }
 
 var (
-	// flockHead matches the options that `adlock run` has too, in which a time has milliseconds.
+	// flockHead matches the options that `adlock run` has too. Its times have at most three decimals.
 	flockHead = regexp.MustCompile(`^(?:[ \t]+(?:-[nsxe]+|--(?:nb|nonblock(?:ing)?|shared|exclusive)` +
 		`|(?:-[nsxe]*w[ \t]*|--(?:wait|timeout)(?:=|[ \t]+))(?:\d{1,9}|\d{0,9}\.\d{1,3})` +
 		`|(?:-[nsxe]*E[ \t]*|--conflict-exit-code(?:=|[ \t]+))(?:[01]?\d?\d|2[0-4]\d|25[0-5])))*(?:[ \t]+--)?(?:[ \t]+|$)`)
@@ -29,14 +29,14 @@ var (
 	flockWait   = regexp.MustCompile(`.*w[= \t]*(\d*)(\.\d+)?`)
 	flockStatus = regexp.MustCompile(`.*E[= \t]*(\d+)`)
 
-	// oneWord matches exactly one word of a shell. (cron sets the three variables, without blanks.)
+	// oneWord matches exactly one word of a shell. (cron sets the three variables, to values without blanks.)
 	oneWord = regexp.MustCompile("^(?:[^\\s'\"\\\\$`*?[{(]|\\\\.|'[^']*'|\"(?:[^\"\\\\]|\\\\.)*\"|\\$(?:HOME|LOGNAME|USER)\\b|\\$\\{(?:HOME|LOGNAME|USER)\\})+$")
 	// noFile matches a FILE that looks like an option, is a device, or is printed by a command.
 	noFile = regexp.MustCompile("^['\"\\\\]*-|^['\"]?/dev/[^/]+$|[(`]")
 
-	// changing are variables that mean more to `adlock run` than to flock.
+	// changing lists the variables that would change what a line with flock does under `adlock run`.
 	changing = strings.Fields("ADLOCK_STORE ADLOCK_SHARED ADLOCK_SLOTS ADLOCK_IF_ELAPSED ADLOCK_EXPIRE_AFTER ADLOCK_ONCE_PER ADLOCK_REPLACE ADLOCK_JITTER ADLOCK_WHOLE_JOB ADLOCK_QUIET_OK ADLOCK_DRY_RUN")
-	// others run adlock as another user, without its environment, or not at all.
+	// others lists programs that would run adlock as another user, without its environment, or not at all.
 	others = strings.Fields("sudo doas runuser chpst sshpass env setsid busybox builtin")
 )
 
@@ -45,7 +45,7 @@ const (
 	mark  = " # was: "
 )
 
-// flocks leaves a flock in the command of another one, or in a text for a shell, as it is.
+// flocks returns the calls of flock to replace in a line, or why they stay; neither, if there is none.
 func (w *Wrapper) flocks(l *Line, v variables) (all []flockCall, why string) {
 	if !w.Flock || lockerOf(l.Command) != "flock" || Guards(v.shell()) {
 		return nil, ""
@@ -68,7 +68,7 @@ func (w *Wrapper) flocks(l *Line, v variables) (all []flockCall, why string) {
 	}
 	slices.SortFunc(all, func(a, b flockCall) int { return a.from - b.from })
 	for i := range all {
-		// No other line, and no other flock of this one, has the name: FILE alone excludes those.
+		// The name is unique, as it is made of the whole line and i: FILE alone excludes other lines.
 		name := nameOf(l.Command + strings.Repeat("\x00", i))
 		all[i].name = cronline.Base(all[i].command) + name[strings.LastIndexByte(name, '-'):]
 		why = cmp.Or(why, goesOn(all[i].command))
@@ -76,7 +76,7 @@ func (w *Wrapper) flocks(l *Line, v variables) (all []flockCall, why string) {
 	return all, why
 }
 
-// readFlock looks behind programs that start flock; f.to is 0 if adlock cannot take its place.
+// readFlock reads a call of flock, also by a program that starts it; f.to is 0 if adlock cannot replace it.
 func readFlock(line string, args []*syntax.Word, shell string) (f flockCall, why string) {
 	words := make([]string, len(args))
 	for i, w := range args {
@@ -121,7 +121,7 @@ func flockOptions(text string) (options string) {
 	if found := flockWait.FindStringSubmatch(text); found != nil {
 		wait = cmp.Or(found[1], "0") + found[2] + "s"
 	}
-	if strings.Contains(text, "n") { // it counts, whatever the time of -w
+	if strings.Contains(text, "n") { // it wins over any -w
 		wait = "0"
 	}
 	if strings.LastIndex(text, "s") > strings.LastIndexAny(text, "xe") {
@@ -130,7 +130,8 @@ func flockOptions(text string) (options string) {
 	return options + " --wait " + wait + " -E " + flockStatus.FindStringSubmatch(text)[1]
 }
 
-// keepsFlock is why a line is left although adlock can say it. l is the line under adlock.
+// keepsFlock returns why a line stays under flock although adlock has all its options; "": it need not. l is
+// the line under adlock, was the line as it stands.
 func (v variables) keepsFlock(l *Line, was string) (why string) {
 	if i := slices.IndexFunc(changing, func(name string) bool { return v[name] != "" }); i >= 0 {
 		return stays + "and under adlock run " + changing[i] + " would change what it does"
@@ -144,7 +145,7 @@ func (v variables) keepsFlock(l *Line, was string) (why string) {
 func (w *Wrapper) flocked(l *Line, v variables, calls []flockCall) (text string) {
 	at := 0
 	for _, f := range calls {
-		text += l.Command[at:f.from] + w.Adlock + " run --name " + f.name + w.option(l, v) + f.options
+		text += l.Command[at:f.from] + w.Adlock + " run --name " + f.name + w.limitOption(l, v) + f.options
 		at = f.to
 	}
 	return text + l.Command[at:] + mark + l.Command

@@ -8,8 +8,8 @@ import (
 
 var flockWrapper = Wrapper{Adlock: "/a/adlock", Flock: true}
 
-// What stands for NAME is the name of the line's only lock.
-func TestALineUnderFlockSaysTheSameToAdlock(t *testing.T) {
+// NAME stands for the name of the line's only lock.
+func TestAFlockLineBecomesAnEquivalentRunLine(t *testing.T) {
 	const run = "/a/adlock run --name NAME --flock "
 	for line, want := range map[string]string{
 		"flock /f x":                                run + "/f --wait forever -E 1 -- x",
@@ -62,7 +62,7 @@ func TestALineUnderFlockSaysTheSameToAdlock(t *testing.T) {
 	}
 }
 
-func TestALineUnderFlockThatAdlockCannotSayIsLeft(t *testing.T) {
+func TestAFlockLineThatRunCannotExpressIsLeft(t *testing.T) {
 	for line, want := range map[string]string{
 		"flock -n 9": "with a descriptor, or without a command", "(flock -n 9 || exit; y) 9>/f": "with a descriptor, or", "flock": "with a descriptor, or", "flock -n": "with a descriptor, or",
 		"flock -o /f x": "or not with this value: -o", "flock --close /f x": "not with this value: --close", "flock -u /f x": "not with this value: -u", "flock -F /f x": "not with this value: -F",
@@ -96,7 +96,7 @@ func TestALineUnderFlockThatAdlockCannotSayIsLeft(t *testing.T) {
 	}
 }
 
-func TestLinesOfOneFileHaveNamesOfTheirOwn(t *testing.T) {
+func TestFlockLinesWithOneFileGetDifferentNames(t *testing.T) {
 	for text, count := range map[string]int{
 		"@daily flock /f x\n@hourly flock /f y":                      2,
 		"@daily flock /f x\n@hourly flock /f x":                      1,
@@ -128,7 +128,7 @@ func namesIn(text string) (names []string) {
 	return names
 }
 
-func TestTheShellOfFlocksTextIsTheCrontabs(t *testing.T) {
+func TestTheCrontabsShellRunsTheTextOfFlock(t *testing.T) {
 	const text = "SHELL=/bin/bash\n@daily flock /f -c '[[ x ]]'\n"
 	r := flockWrapper.Wrap(Read(text, false))
 	if !strings.Contains(r.Text, " -- /bin/bash -c '[[ x ]]' # was: flock /f -c '[[ x ]]'\n") || Unwrap(Read(r.Text, false)).Text != text {
@@ -136,7 +136,7 @@ func TestTheShellOfFlocksTextIsTheCrontabs(t *testing.T) {
 	}
 }
 
-func TestALimitIsGivenToALineUnderFlockToo(t *testing.T) {
+func TestAFlockLineGetsALimitToo(t *testing.T) {
 	const text = "@hourly flock -n /f x; flock -w 5 /g y"
 	w := Wrapper{Adlock: "/a/adlock", Limit: FromSchedule, Flock: true}
 	r := w.Wrap(Read(text, false))
@@ -145,7 +145,7 @@ func TestALimitIsGivenToALineUnderFlockToo(t *testing.T) {
 	}
 }
 
-func TestALineUnderFlockEditedByHandStays(t *testing.T) {
+func TestUnwrapKeepsAFlockLineThatWasEdited(t *testing.T) {
 	r := flockWrapper.Wrap(Read("@hourly cd /d; flock -n /f -c 'x'; flock /g y", false))
 	if r.Done != 1 {
 		t.Fatal(r)
@@ -180,7 +180,7 @@ func flocked(text string, userColumn bool) string {
 	return b.String()
 }
 
-func TestEveryRealCrontabGoesThroughWrapFlockAndBack(t *testing.T) {
+func TestUnwrapRestoresRealCrontabsWithFlock(t *testing.T) {
 	done := 0
 	for name, was := range crontabs(t) {
 		for _, text := range []string{was, flocked(was, hasUsers(name))} {

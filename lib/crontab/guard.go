@@ -76,13 +76,13 @@ func drawbacks(l *Line, name string) (all []Left) {
 	if part := Background(l.Command); part != "" {
 		all = append(all, Left{l, "goes on in the background, where the lock does not cover it: " + part})
 	}
-	if part := Stamp(l.Command); part != "" && name == "" {
-		all = append(all, Left{l, part + Stamped + "; name it by hand (: NAME ;)"})
+	if part := VersionInPath(l.Command); part != "" && name == "" {
+		all = append(all, Left{l, part + ChangesLock + "; name it by hand (: NAME ;)"})
 	}
 	return all
 }
 
-// rewritten is a crontab with another text for each line.
+// rewritten returns a crontab with another text for each line.
 func rewritten(lines []Line, text func(l *Line) string) string {
 	var all strings.Builder
 	for i := range lines {
@@ -103,7 +103,7 @@ func withShell(lines []Line, shell string) string {
 	})
 }
 
-// Unguard undoes Guard, and takes out a SHELL of adlock's that a person has written too.
+// Unguard undoes Guard. It also takes out a SHELL of adlock's that a person has written.
 func Unguard(lines []Line) (r Result) {
 	guarded := false
 	r.Text = rewritten(lines, func(l *Line) string {

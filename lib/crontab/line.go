@@ -82,7 +82,7 @@ func (l *Line) with(text string) *Line {
 	return &job
 }
 
-// schedule keeps a minus sign before it, which keeps cronie and SUSE's cron from writing to syslog.
+// schedule reads a schedule. A minus sign before it keeps cronie and SUSE's cron from writing to syslog.
 func (s *scanner) schedule() (schedule Schedule, why string) {
 	s.skip()
 	if rest := s.line[s.at:]; len(rest) > 1 && rest[0] == '-' && !strings.ContainsAny(rest[1:2], blanks) {
@@ -100,7 +100,7 @@ func (s *scanner) schedule() (schedule Schedule, why string) {
 	return scheduleOf(fields)
 }
 
-// flags takes the flags of OpenBSD and FreeBSD: no mail after a success, no log, one at a time.
+// flags skips the flags of OpenBSD and FreeBSD: no mail after a success, no log, one at a time.
 func (s *scanner) flags() {
 	for {
 		before := s.at
@@ -111,13 +111,13 @@ func (s *scanner) flags() {
 	}
 }
 
-// isUserName accepts a login class or a group behind the user, as on the BSDs.
+// isUserName reports whether a word may be a user, with a login class or a group behind it on the BSDs.
 func isUserName(word string) bool {
 	return word != "" && !strings.ContainsAny(word, "=$%\"'`;&|<>()[]{}*?!#\\,") && word[0] != '-' && word[0] != '/' &&
 		word[0] != '.' && strings.Trim(word, "0123456789") != ""
 }
 
-// noCommand says why a text is no command. A number is the second column of an anacrontab.
+// noCommand returns why a text is no command; "": it is one. A number is the second column of an anacrontab.
 // vixie-cron itself refuses a sixth star, and reads "@daily = x" as a variable.
 func noCommand(text string) (why string) {
 	text = strings.Trim(text, blanks+"\r")

@@ -9,8 +9,8 @@ import (
 	"adlock/lib/cronline"
 )
 
-// The name of a lock is made of the command alone, so that it is the same on every run and machine.
-// Only jobs with the same command, user, variables and input may share it.
+// nameOf returns the name of a job's lock. It is made of the command alone, so that it is the same on every
+// run and machine. Only jobs with the same command, user, variables and input may share it.
 
 func nameOf(command string) string {
 	name, _ := cronline.NameOf(strings.Trim(passed.Replace(command), blanks+"\r\n"))
@@ -21,7 +21,7 @@ var passed = strings.NewReplacer(`\%`, "%")
 
 type candidate struct{ name, identity string }
 
-// nameJob returns the candidate for a job that is under adlock, or will be (wraps).
+// nameJob returns the name of a job's lock and the job's identity, if it is under adlock or will be (wraps).
 func nameJob(l *Line, v variables, wraps bool) (j candidate, is bool) {
 	if wraps {
 		return candidate{nameOf(l.Command), fmt.Sprintf("%q %q %q %q", l.User, v, l.Command, l.Input)}, true // with the variables sorted
@@ -32,7 +32,7 @@ func nameJob(l *Line, v variables, wraps bool) (j candidate, is bool) {
 	return candidate{}, false
 }
 
-// collision returns why line i does not get its name: another job has it.
+// collision returns why line i cannot have its name: another job has it; "": it can.
 func collision(lines []Line, jobs map[int]candidate, i int) string {
 	for k := range lines {
 		if other, is := jobs[k]; is && other.name == jobs[i].name && other.identity != jobs[i].identity {

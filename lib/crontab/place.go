@@ -11,8 +11,8 @@ import (
 	"adlock/lib/fault"
 )
 
-// The places of crontabs on Debian, Red Hat, SUSE, the BSDs and with busybox. The lines of the
-// system's name users; in spools each file is named after its user.
+// The places of crontabs on Debian, Red Hat, SUSE, the BSDs and with busybox. Lines of the system's crontabs
+// name users; in spools each file is named after its user.
 const (
 	systemTab = "/etc/crontab"
 	systemDir = "/etc/cron.d"
@@ -45,12 +45,12 @@ func isCopy(name string) bool {
 	return name[0] == '.' || strings.HasSuffix(name, "~") || strings.Contains(name, ".dpkg-") || strings.Contains(name, ".rpm")
 }
 
-// debian marks systems with Debian's cron, which alone passes over what run-parts(8) would.
+// debian exists with Debian's cron, the only one that skips files with names that run-parts(8) would skip.
 const debian = "/etc/debian_version"
 
 var runPartsName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// Unread is why cron never reads a file of systemDir (cron(8), FILES), and the cure; "": it does.
+// Unread returns why cron never reads a file of systemDir (cron(8), FILES), and the cure; "": it does.
 func Unread(path string) (reason, cure string) {
 	info, err := os.Stat(path)
 	if err != nil || !isIn(systemDir, path) {
@@ -78,7 +78,7 @@ func isIn(dir, path string) bool {
 	return err == nil && filepath.Dir(path) == dir
 }
 
-// sameAs: one spool may be a link to another.
+// sameAs returns a test whether a path leads to the same file, as one spool may be a link to another.
 func sameAs(info os.FileInfo) func(path string) bool {
 	return func(path string) bool {
 		other, err := os.Stat(path)
@@ -86,7 +86,7 @@ func sameAs(info os.FileInfo) func(path string) bool {
 	}
 }
 
-// Place tells whether lines of the crontab at path name users, or whose own crontab it is.
+// Place returns whether lines of the crontab at path name users, and the user whose own crontab it is, or "".
 func Place(path string) (userColumn bool, user string) {
 	path, err := filepath.Abs(path)
 	if err != nil {

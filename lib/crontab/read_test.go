@@ -96,7 +96,7 @@ func TestALineIsClassifiedByItsForm(t *testing.T) {
 	}
 }
 
-func TestAUserColumnHoldsAUser(t *testing.T) {
+func TestAUserColumnMustHoldAUserName(t *testing.T) {
 	for text, want := range map[string]Kind{
 		"@daily root x": Job, "@daily www-data:www-data/daemon x": Job, `@daily DOMAIN+user x`: Job, "@daily _ntp x": Job, "@daily henry@example.org x": Job,
 		"@daily /bin/x y": Unknown, "@daily 45 x": Unknown, "@daily root": Unknown, "@daily A=b x": Unknown, "@daily [ -x /y ]": Unknown, "@daily $HOME/x y": Unknown,
@@ -107,7 +107,7 @@ func TestAUserColumnHoldsAUser(t *testing.T) {
 	}
 }
 
-func TestAScheduleHasAShortestAndALongestTimeBetweenStarts(t *testing.T) {
+func TestAScheduleGivesTheTimesBetweenStarts(t *testing.T) {
 	for text, want := range map[string][2]string{
 		"* * * * *": {"1m", "1m"}, "*/5 * * * *": {"5m", "5m"}, "5-55/10 * * * *": {"10m", "10m"}, "09,39 * * * *": {"30m", "30m"},
 		"*/7 * * * *": {"4m", "7m"}, "0 9-17 * * 1-5": {"1h", "2d16h"}, "57 0 * * 0": {"1w", "1w"}, "0 0 * * 7": {"1w", "1w"}, "5 4 * * sun": {"1w", "1w"},
@@ -144,7 +144,7 @@ func together(lines []Line) (text string) {
 	return text
 }
 
-func TestAFileThatIsNoCrontabIsRefusedWithALine(t *testing.T) {
+func TestTextThatIsNoCrontabIsRefusedWithALineNumber(t *testing.T) {
 	for text, want := range map[string]string{
 		"#!/bin/sh\nA=b\nif x; then\n\ty\nfi\n":     `line 3: neither a comment nor a variable, and too short for a schedule of five fields and a command`,
 		"[Unit]\nDescription=x\n":                   `line 1: neither a comment nor a variable, and too short for a schedule of five fields and a command`,
@@ -164,7 +164,7 @@ func TestAFileThatIsNoCrontabIsRefusedWithALine(t *testing.T) {
 	}
 }
 
-func TestACrontabReadTheWrongWayIsNoticed(t *testing.T) {
+func TestAMisreadUserColumnIsNoticed(t *testing.T) {
 	users := func(word string) bool { return word == "root" || word == "mail" }
 	commands := func(word string) bool { return slices.Contains([]string{"rsync", "mail", "/bin/a"}, word) }
 	for _, c := range []struct {
@@ -249,7 +249,7 @@ func TestAFileThatCronNeverReadsHasAReason(t *testing.T) {
 	}
 }
 
-func TestTheCrontabsOfAMachineAreThoseThatCronReads(t *testing.T) {
+func TestSystemReturnsTheCrontabsThatCronReads(t *testing.T) {
 	root := t.TempDir()
 	want := []string{}
 	for _, path := range []string{"/etc/crontab", "/etc/cron.d/a", "/etc/cron.d/b.c", "/var/spool/cron/crontabs/root"} {

@@ -8,12 +8,11 @@ import (
 	"time"
 )
 
-// Schedule is when a job starts.
 type Schedule struct {
 	Text   string // as in the crontab; blanks between fields are one space
-	Reboot bool   // once, when cron starts: the rest is zero
+	Reboot bool   // once, when cron starts: the times below are 0
 
-	// Between two starts, without summer time. Both are 0 if it never starts (30 February).
+	// The times between two starts, without summer time; 0 if it never starts (30 February).
 	Shortest, Longest time.Duration
 }
 
@@ -25,7 +24,7 @@ var macros = map[string][5]string{
 	"@hourly": {"0", "*", "*", "*", "*"}, "@every_minute": {"*", "*", "*", "*", "*"}, // FreeBSD
 }
 
-// named is a macro, @reboot, or FreeBSD's @SECONDS, which counts from the end of a run.
+// named returns the schedule of @reboot, a macro, or FreeBSD's @SECONDS, which counts from a run's end.
 func named(word string) (schedule Schedule, why string) {
 	if word == "@reboot" {
 		return Schedule{Text: word, Reboot: true}, ""
@@ -51,7 +50,7 @@ type column struct {
 	names       string // of the values from least on, three letters and a blank each
 }
 
-// sunday is the second number of Sunday, which is 0 too.
+// sunday is the second number of Sunday, beside 0.
 const sunday = 7
 
 var columns = [5]column{
@@ -129,8 +128,8 @@ func (c *column) number(word string) int {
 	return n
 }
 
-// withoutChance takes the lowest value: cronie and OpenBSD choose from LOW~HIGH once, when the crontab is
-// read, so the time between starts is the same. ~/N is every N-th value from a random one on.
+// withoutChance turns LOW~HIGH into LOW: cronie and OpenBSD choose a value once, when they read the crontab,
+// so the time between starts is the same for all. ~/N is every N-th value from a random one on.
 func (c *column) withoutChance(text string) string {
 	low, rest, random := strings.Cut(text, "~")
 	_, step, stepped := strings.Cut(rest, "/")
@@ -150,7 +149,7 @@ var (
 	stepped  = regexp.MustCompile(`^(\d+)(/\d+)$`)
 )
 
-// advice is how to write a range that goes down, such as 22-4 (hours), or a step without a range, such as 0/15.
+// advice returns how to write a range that goes down, such as 22-4 (hours), or a step without a range: 0/15.
 func (c *column) advice(field string) string {
 	most := c.most
 	if most == sunday {
@@ -170,7 +169,7 @@ func (c *column) advice(field string) string {
 
 const day = 24 * time.Hour
 
-// gaps: times of day are the same on each day with a start, and days repeat after 28 years.
+// gaps returns a Schedule: all days with a start have the same times, and the calendar repeats in 28 years.
 func gaps(sets [5]set, both bool) Schedule {
 	var s Schedule
 	var times []time.Duration
@@ -208,8 +207,8 @@ var calendar = sync.OnceValue(func() (dates []date) {
 	return dates
 })
 
-// gapsOfDays has the times between days with a start; 0: there are not two. Unless both, a day
-// matches by the day of the month or of the week: neither begins with a star (crontab(5)).
+// gapsOfDays returns the times between days with a start; 0: there are not two. If both, day of month and day
+// of week must match; if not, one is enough: neither begins with a star (crontab(5)).
 func gapsOfDays(sets [5]set, both bool) (s Schedule) {
 	last := -1
 	for i, at := range calendar() {

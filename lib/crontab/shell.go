@@ -24,13 +24,14 @@ var harmlessPath = regexp.MustCompile(`^/[\w./+@-]+$`)
 var plain = regexp.MustCompile(`^((?:~|\$[A-Za-z_]\w*|[\w.+-]*)/[\w./+:@-]+|[\w.+-]+)` +
 	`(?:[ \t]+(?:[\w./:,@+=^~*?\[\]-]|\\.|'[^']*'|"(?:[^"\\$` + "`" + `]|\\.|\$[A-Za-z_]\w*)*"|\$[A-Za-z_]\w*)+)*[ \t]*$`)
 
-// isPlain: a shell's own word is missing as a program, or behaves differently.
+// isPlain reports whether a command is plain. It must not begin with a shell's own word, which as a program
+// is missing or behaves differently.
 func isPlain(command string) bool {
 	found := plain.FindStringSubmatch(command)
 	return found != nil && !cronline.IsShellWord(found[1])
 }
 
-// unquote undoes fault.Quoted. Of other text the result may be wrong: wrap it again and compare.
+// unquote undoes fault.Quoted. For other text the result may be wrong: wrap it again and compare.
 func unquote(word string) (text string, ok bool) {
 	if len(word) < 2 || word[0] != '\'' || word[len(word)-1] != '\'' {
 		return "", false

@@ -79,7 +79,7 @@ func wrapWith(t *rapid.T, w Wrapper, text string, jobAt int) (was, is Line) {
 	return lines[jobAt], Read(r.Text, false)[jobAt]
 }
 
-func TestTheShellGetsTheVeryTextThatCronWouldGiveIt(t *testing.T) {
+func TestTheShellGetsExactlyTheTextThatCronWouldPass(t *testing.T) {
 	dir, w := stage(t, telling)
 	for _, name := range strings.Fields("sh dash ash bash ksh ksh93 mksh zsh yash") {
 		shell, err := exec.LookPath(name)

@@ -11,7 +11,7 @@ import (
 	"adlock/lib/cronline"
 )
 
-// WithoutSleep is a command without a shell around it and a sleep before it.
+// WithoutSleep returns a command without a shell around it and a sleep before it, and the sleep's arguments.
 func WithoutSleep(text string) (rest, sleep string) {
 	rest = strings.TrimSpace(text)
 	if file, err := Parse(rest); err == nil && len(file.Stmts) == 1 {
@@ -41,14 +41,14 @@ var (
 
 const mostRandom = 32767
 
-// LongestSleep is how long sleep(1) sleeps at most; 0: unknown. With $RANDOM it is the whole range.
+// LongestSleep returns how long a sleep with these words lasts at most; 0: unknown. $RANDOM counts in full.
 func LongestSleep(words string) (longest time.Duration) {
 	unit := units[""]
 	if last := len(words) - 1; last > 0 && strings.IndexByte(")}`", words[last-1]) >= 0 {
 		unit = max(unit, units[words[last:]])
 	}
 	seconds := func(text string) time.Duration {
-		n, _ := strconv.ParseUint(text, 10, 24) // the largest, if it is larger
+		n, _ := strconv.ParseUint(text, 10, 24) // if it is out of range, n is the largest
 		return time.Duration(n) * unit
 	}
 	switch {

@@ -13,21 +13,19 @@ import (
 	"adlock/lib/limit"
 )
 
-// Wrapper puts jobs under `adlock run`, and takes out what it would make again from the job.
+// Wrapper puts jobs under `adlock run`, and takes out only what it would write again for the same job.
 type Wrapper struct {
 	Adlock string // the helper's full path
 	Limit  string // ExpireAfter for each line, or FromSchedule; "": none
 	Flock  bool   // lines under flock(1) too
 
-	// Homeless reports whether a user cannot have a lock directory in home ("": its own); nil: none.
+	// Homeless reports whether a user cannot have a lock directory in home ("": its own); nil: never.
 	Homeless func(user, home string) bool
 
-	// Refusal is why adlock's SHELL would not run a line among these variables (run.LineRefusal); nil:
-	// that is not asked.
+	// Refusal is run.LineRefusal: why adlock's SHELL would refuse a line among variables; nil: not checked.
 	Refusal func(variable func(name string) string, l cronline.Line) error
 
-	// RunRefusal is why `adlock run` would refuse these options among these variables (run.Refusal); nil:
-	// that is not asked.
+	// RunRefusal is run.Refusal: why `adlock run` would refuse options among variables; nil: not checked.
 	RunRefusal func(variable func(name string) string, options []string) error
 }
 
@@ -50,21 +48,21 @@ type Result struct {
 	Text string
 	Done int    // lines that were changed
 	Left []Left // lines that a person might expect to change, with the reasons
-	Told []Left // changed lines with a drawback, which Why says
+	Told []Left // changed lines with a drawback, which is in Why
 }
 
-// Left is a line and what is to be told of it, as why it is not changed.
+// Left is a line and what to report about it: why it is not changed, for instance.
 type Left struct {
 	Line *Line
 	Why  string
 }
 
-// CanStand reports whether the helper's path can be in a crontab as it is.
+// CanStand reports whether the helper's path can be in a crontab without quotes.
 func (w *Wrapper) CanStand() bool {
 	return harmlessPath.MatchString(w.Adlock) && filepath.Base(w.Adlock) == "adlock"
 }
 
-// Wrap puts each job under adlock that can be.
+// Wrap puts each job under adlock that can run there.
 func (w *Wrapper) Wrap(lines []Line) Result {
 	jobs := map[int]candidate{}
 	change := func(i int, v variables) (text, why string) {
@@ -92,8 +90,8 @@ func (w *Wrapper) Wrap(lines []Line) Result {
 		if text, why = change(i, v); why == "" {
 			why = collision(lines, jobs, i)
 		}
-		if part := Stamp(lines[i].Command); part != "" && why == "" {
-			told = append(told, Left{&lines[i], part + Stamped + "; name it by hand (adlock run --name)"})
+		if part := VersionInPath(lines[i].Command); part != "" && why == "" {
+			told = append(told, Left{&lines[i], part + ChangesLock + "; name it by hand (adlock run --name)"})
 		}
 		return text, why
 	})
@@ -101,7 +99,7 @@ func (w *Wrapper) Wrap(lines []Line) Result {
 	return r
 }
 
-// refuses is why a wrapped line would not run among these variables.
+// refuses returns why a wrapped line would not run among these variables.
 func (w *Wrapper) refuses(v variables) error {
 	if w.RunRefusal == nil {
 		return nil
@@ -149,13 +147,13 @@ func each(lines []Line, change func(i int, v variables) (text, why string)) Resu
 	return r
 }
 
-// lockers seem to lock. In doubt a line is left and told; a second lock would not be noticed.
+// lockers lists programs that seem to lock. In doubt a line is left and reported: a second lock stays hidden.
 var lockers = append([]string{"lckdo", "with-lock-ex", "run-one", "solo", "shlock"}, cronline.Lockers...)
 
-// LongestCommand is what fits vixie-cron's MAX_COMMAND (1000 bytes; load_entry).
+// LongestCommand is how many bytes fit into vixie-cron's MAX_COMMAND (1000 bytes; load_entry).
 const LongestCommand = 998
 
-// ofDcron matches what dcron takes before the command (its crontab(5)).
+// ofDcron matches what dcron reads before the command (its crontab(5)).
 var ofDcron = regexp.MustCompile(`^((FREQ|AFTER|WAIT)=\S+[ \t]+)*ID=`)
 
 func (w *Wrapper) wrapped(l *Line, v variables) (text, why string) {
@@ -186,7 +184,7 @@ func (w *Wrapper) wrapped(l *Line, v variables) (text, why string) {
 	if err := w.refuses(v); err != nil {
 		return "", err.Error()
 	}
-	text = w.Adlock + " run --name " + nameOf(l.Command) + w.option(l, v) + " -- " + argumentsOf(l.Command, shell)
+	text = w.Adlock + " run --name " + nameOf(l.Command) + w.limitOption(l, v) + " -- " + argumentsOf(l.Command, shell)
 	if len(calls) > 0 {
 		text = w.flocked(l, v, calls)
 	}
@@ -197,10 +195,10 @@ func (w *Wrapper) wrapped(l *Line, v variables) (text, why string) {
 	return text, ""
 }
 
-// Length is how many bytes of a job cron reads as its command.
+// Length returns how many bytes of a job cron reads as its command.
 func (l *Line) Length() int { return l.lengthOf(l.Command + l.Input) }
 
-// lengthOf counts the blanks before the command too, as they are what follows the user column.
+// lengthOf counts the blanks before the command too, as cron does: they follow the last column.
 func (l *Line) lengthOf(command string) int {
 	return len(command) + len(l.Head) - len(strings.TrimRight(l.Head, blanks))
 }
@@ -223,7 +221,7 @@ func IsHomeless(user string, variable func(name string) string, homeless func(us
 	return user != "" && homeless != nil && variable("ADLOCK_DIR")+variable("ADLOCK_STORE") == "" && homeless(user, variable("HOME"))
 }
 
-// Homeless returns the users with jobs that seem to lock with adlock, and no lock directory.
+// Homeless returns the users with jobs that seem to use adlock who can have no lock directory.
 func Homeless(lines []Line, homeless func(user, home string) bool) (users []string) {
 	v := variables{}
 	for i := range lines {
@@ -239,8 +237,8 @@ func Homeless(lines []Line, homeless func(user, home string) bool) (users []stri
 	return users
 }
 
-// option does not replace a limit that the crontab sets by one from the schedule.
-func (w *Wrapper) option(l *Line, v variables) string {
+// limitOption returns --expire-after, or "". A limit that the crontab sets wins over one from the schedule.
+func (w *Wrapper) limitOption(l *Line, v variables) string {
 	switch {
 	case w.Limit == "", w.Limit == FromSchedule && v["ADLOCK_EXPIRE_AFTER"] != "":
 		return ""
@@ -252,9 +250,9 @@ func (w *Wrapper) option(l *Line, v variables) string {
 
 const expireAfterOption = " --expire-after "
 
-// argumentsOf returns a command as arguments of `adlock run`: SHELL -c 'COMMAND', or a plain
-// command as it is. But another shell than the default runs a script without a #! line itself, and
-// a command that begins with SHELL -c gets a second one, so that Unwrap removes the right one.
+// argumentsOf returns a command as arguments of `adlock run`: as it is, if it is plain and the shell is the
+// default one; else SHELL -c 'COMMAND', as another shell runs a script without a #! line itself. A command
+// that begins with SHELL -c gets a second one, so that Unwrap removes the right one.
 func argumentsOf(command, shell string) string {
 	call := shell + " -c "
 	if shell == defaultShell && isPlain(command) && !strings.HasPrefix(command, call) {
@@ -272,7 +270,7 @@ func expireAfter(s *Schedule) time.Duration {
 	return max(s.Shortest+s.Shortest/2, 15*time.Minute)
 }
 
-// lockerOf is the program that locks; "": none. If no shell understands, each word counts.
+// lockerOf returns the program that locks; "": none. In a text that no shell understands, each word counts.
 func lockerOf(command string) string {
 	all := calls(command)
 	if all == nil {
@@ -296,7 +294,7 @@ func lockerOf(command string) string {
 
 var wrappedForm = regexp.MustCompile(`^(/\S+) run --name \S+(?: --expire-after (\S+))? -- ((?s).*)$`)
 
-// unwrapped returns a job as it was: of two possible ones, that which gives exactly this line.
+// unwrapped returns the job from which Wrap makes exactly this line, or why there is none; other lines stay.
 func unwrapped(l *Line, v variables) (text, why string) {
 	found := wrappedForm.FindStringSubmatch(l.Command)
 	if found != nil {

@@ -60,7 +60,7 @@ func throughAndBack(t *testing.T, w Wrapper, name, text string) (lines, after []
 }
 
 // The 29 files have 68 jobs, one of them @reboot. No job is under a lock before.
-func TestEveryRealCrontabIsWrappedAndUnwrappedByteForByte(t *testing.T) {
+func TestUnwrapRestoresRealCrontabsByteForByte(t *testing.T) {
 	wrapped := 0
 	for name, text := range crontabs(t) {
 		lines, after, done := throughAndBack(t, wrapper, name, text)
@@ -76,7 +76,7 @@ func TestEveryRealCrontabIsWrappedAndUnwrappedByteForByte(t *testing.T) {
 	}
 }
 
-func TestAnotherCommandHasAnotherName(t *testing.T) {
+func TestDifferentCommandsGetDifferentNames(t *testing.T) {
 	for text, want := range map[string]string{
 		"@daily rsync -a /srv/data b\n@daily rsync -a /etc b":       "rsync-1855291391 rsync-2175194331",
 		"@daily periodic daily\n@weekly periodic weekly":            "periodic-1 periodic-2",
@@ -119,14 +119,14 @@ func TestJobsThatWouldShareANameAreLeftAndReported(t *testing.T) {
 	}
 }
 
-func TestALineThatANewInstallationRenamesIsWrappedAndReported(t *testing.T) {
+func TestALineWithAVersionInItsPathIsWrappedAndReported(t *testing.T) {
 	r := wrapper.Wrap(Read("@daily x\n@daily cd /srv/releases/20261120100000 && x\n@daily flock -n /run/x /srv/releases/1/x\n", false))
 	if r.Done != 2 || len(r.Told) != 1 || r.Told[0].Line.Number != 2 || !strings.HasPrefix(r.Told[0].Why, "releases/20261120100000 is another one after each installation") {
 		t.Errorf("%+v", r)
 	}
 }
 
-func TestALineKeepsItsNameWhereverItIsMoved(t *testing.T) {
+func TestALineKeepsItsNameWhenItIsMoved(t *testing.T) {
 	lines := strings.SplitAfter("@daily rsync a\n@daily rsync b\n@hourly x\n@daily rsync c -v\n@daily x\n@daily tar cf a\n@daily tar xf a\n", "\n")
 	want := namesIn(wrapper.Wrap(Read(strings.Join(lines, ""), false)).Text)
 	slices.Sort(want)
@@ -164,13 +164,13 @@ func TestALineGetsALimitOnlyOnRequest(t *testing.T) {
 	}
 }
 
-func TestALimitThatTheCrontabHasStays(t *testing.T) {
+func TestWrapKeepsTheCrontabsOwnLimit(t *testing.T) {
 	const has, none, run = "ADLOCK_EXPIRE_AFTER=90m\n", "ADLOCK_EXPIRE_AFTER=\n", "@daily /usr/bin/adlock run --name "
 	wrapsTo(t, wrapper, has+"@daily x\n"+none+"@daily y z\n",
 		has+run+"x-12738659 -- x\n"+none+run+nameOf("y z")+" --expire-after 1d12h -- y z\n")
 }
 
-func TestOnlyShellSyntaxGetsAShell(t *testing.T) {
+func TestOnlyACommandWithShellSyntaxGetsAShell(t *testing.T) {
 	for command, want := range map[string]string{
 		`x -a 'b c' "d e $HOME" $X ~/y *.z a\ b k=v`: `x -a 'b c' "d e $HOME" $X ~/y *.z a\ b k=v`,
 		`x; y`:               `/bin/sh -c 'x; y'`,
@@ -203,7 +203,7 @@ func TestOnlyShellSyntaxGetsAShell(t *testing.T) {
 	}
 }
 
-func TestTheShellIsTheOneThatTheCrontabHas(t *testing.T) {
+func TestWrapUsesTheShellOfTheCrontab(t *testing.T) {
 	for _, c := range [][3]string{
 		{"SHELL=/bin/bash\n", "x", "/bin/bash -c 'x'"}, {"SHELL=/bin/sh\n", "x", "x"}, {`SHELL = "/usr/bin/zsh"` + "\n", "x;y", "/usr/bin/zsh -c 'x;y'"},
 		{"SHELL=/bin/bash\nSHELL=/bin/dash\n", "x", "/bin/dash -c 'x'"},
@@ -212,7 +212,7 @@ func TestTheShellIsTheOneThatTheCrontabHas(t *testing.T) {
 	}
 }
 
-func TestLinesLeftAsTheyAreAreReported(t *testing.T) {
+func TestLinesThatAreNotWrappedAreReported(t *testing.T) {
 	long := strings.Repeat("x", LongestCommand-len("/usr/bin/adlock run --name "+nameOf(strings.Repeat("x", 800))+" --expire-after 1h30m -- ")-1)
 	for text, want := range map[string]string{
 		"@reboot x": "starts at boot", "0 0 30 2 * x": "never starts",
@@ -237,7 +237,7 @@ func TestLinesLeftAsTheyAreAreReported(t *testing.T) {
 	}
 }
 
-func TestALineThatLooksLikeALockOrLikeDcronsIsWrapped(t *testing.T) {
+func TestALineThatOnlyMentionsLocksOrDcronIsWrapped(t *testing.T) {
 	for _, command := range []string{"rsync -a /var/lib/adlock /b", "apt-get -y install flock", "echo flock", "x # flock", "WAIT=5 y", "PID=5 y"} {
 		if wrapped, why := wrapOne(t, "@daily "+command); why != "" || !strings.Contains(wrapped, command) {
 			t.Errorf("%s: %s %s", command, wrapped, why)
@@ -245,7 +245,7 @@ func TestALineThatLooksLikeALockOrLikeDcronsIsWrapped(t *testing.T) {
 	}
 }
 
-func TestALineWrittenOrEditedByHandStays(t *testing.T) {
+func TestUnwrapKeepsALineThatWasWrittenOrEditedByHand(t *testing.T) {
 	wrapped, _ := wrapOne(t, "@hourly rsync -a b c; x\n")
 	if back := Unwrap(Read(wrapped, false)); back.Text != "@hourly rsync -a b c; x\n" {
 		t.Fatalf("%q", back.Text)
@@ -260,7 +260,7 @@ func TestALineWrittenOrEditedByHandStays(t *testing.T) {
 			t.Errorf("%q: %+v", text, back)
 		}
 	}
-	// Adlock may have been elsewhere.
+	// The helper may have been elsewhere when the line was wrapped.
 	if back := Unwrap(Read(strings.Replace(wrapped, "/usr/bin/adlock", "/opt/adlock", 1), false)); back.Text != "@hourly rsync -a b c; x\n" {
 		t.Errorf("%+v", back)
 	}
@@ -271,7 +271,7 @@ func TestALineWrittenOrEditedByHandStays(t *testing.T) {
 	}
 }
 
-func TestAPathThatMeansSomethingToAShellCannotStandInACrontab(t *testing.T) {
+func TestOnlyAHelperPathWithoutShellSyntaxIsAccepted(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/usr/bin/adlock": true, "/opt/a-b_c.d+e@f/adlock": true, "adlock": false, "/a b/adlock": false, "/a%b/adlock": false, "/a$b/adlock": false, "/usr/bin/other": false, "/é/adlock": false,
 	} {
@@ -317,7 +317,7 @@ func onlyCommandChanged(was, is *Line) error {
 	return nil
 }
 
-func TestEveryRealCrontabIsGuardedAndUnguardedByteForByte(t *testing.T) {
+func TestUnguardRestoresRealCrontabsByteForByte(t *testing.T) {
 	const shell = "/usr/lib/adlock/shell"
 	for name, text := range crontabs(t) {
 		r, refused := wrapper.Guard(Read(text, hasUsers(name)), shell)
@@ -341,7 +341,7 @@ func TestEveryRealCrontabIsGuardedAndUnguardedByteForByte(t *testing.T) {
 	}
 }
 
-func TestAShellOfTheCrontabRunsTheJobsBelowAdlocks(t *testing.T) {
+func TestGuardTurnsTheCrontabsShellIntoAdlockShell(t *testing.T) {
 	const shell = "/usr/lib/adlock/shell"
 	for text, want := range map[string]string{
 		"# jobs\n\nA=b\n@daily x\n":                      "# jobs\n\nSHELL=" + shell + "\nA=b\n@daily x\n",

@@ -70,8 +70,8 @@ func (m *Machine) fleeting() string {
 	return cmp.Or(m.Fleeting(m.Dir), m.Fleeting(real))
 }
 
-// locks names the active locks that cannot be read, whose jobs are not run, and the first of another boot of
-// a machine with this id, which may be a clone.
+// locks reports damaged locks and locks that cannot be read, whose jobs are not run, locks of other machines,
+// and the first of another boot of a machine with this id, which may be a clone.
 func locks(dir *lockfile.Dir) (all []Finding) {
 	files, err := dir.Files(atom.ActiveLock, atom.ReaderLock)
 	if err != nil {
@@ -82,7 +82,7 @@ func locks(dir *lockfile.Dir) (all []Finding) {
 	for _, f := range files {
 		lock, err := dir.Lock(f)
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // released since
+		case errors.Is(err, fs.ErrNotExist): // released meanwhile
 			continue
 		case err != nil:
 			all = append(all, warn("locks", err.Error(), "its job is not run until this is mended"))
@@ -118,7 +118,7 @@ func named(names []string) string {
 	return text
 }
 
-// fileSystem uses the name of a temporary file: if this process dies, a later run removes it.
+// fileSystem tries the directory with a temporary file, which a later run removes if this process dies.
 func fileSystem(dir *lockfile.Dir, now time.Time) []Finding {
 	temp, err := dir.TempFile(nil)
 	if err != nil {
@@ -159,7 +159,7 @@ func exclusion(path string, unlock func() error) Finding {
 	return fine(what, "excludes, as tried between two processes")
 }
 
-// clock tries how finely times are kept, and compares the file system's clock with this machine's.
+// clock finds the resolution of file times, and compares the file system's clock with this machine's.
 func clock(path string, now time.Time) []Finding {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -187,7 +187,7 @@ func ahead(off time.Duration) string {
 	return limit.FormatAge(off) + " ahead of"
 }
 
-// resolution is the unit of a file's mtime: it sets one with a 1 in every digit, and reads it back.
+// resolution returns the unit of a file's mtime: it sets one with a 1 in every digit, and reads it back.
 func resolution(path string) (time.Duration, error) {
 	const odd = 111111111
 	if err := os.Chtimes(path, time.Unix(1e9+1, odd), time.Unix(1e9+1, odd)); err != nil {
@@ -212,7 +212,7 @@ func unitOf(at time.Time) time.Duration {
 	return time.Second
 }
 
-// lastLocks compares the clock with the times at which atoms completed, and looks for long pauses.
+// lastLocks compares the clock with the completion times, and reports damaged last locks and long pauses.
 func lastLocks(dir *lockfile.Dir, now time.Time) []Finding {
 	files, err := dir.Files(atom.LastLock)
 	if err != nil {
@@ -229,7 +229,7 @@ func lastLocks(dir *lockfile.Dir, now time.Time) []Finding {
 			all = append(all, longPause(string(f.Name), last.Memory.Pause.Policy(), "adlock resume "+string(f.Name))...)
 		}
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // pruned since
+		case errors.Is(err, fs.ErrNotExist): // pruned meanwhile
 		case err != nil:
 			all = append(all, warn("last locks", err.Error(), "its job is not run until this is mended"))
 		case last.Damaged:

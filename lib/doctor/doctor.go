@@ -1,6 +1,6 @@
 // Package doctor examines whether a machine is fit to keep locks. It has no rules of its own about
-// directories, files and processes: it calls the packages that check them for every lock.
-// The result is for one time and one user: cron may run a job with other limits.
+// directories, files and processes: it calls the packages that check them for every lock. The result is for
+// one time and one user: cron may run a job with other limits.
 package doctor
 
 import (
@@ -18,17 +18,17 @@ import (
 	"adlock/lib/policy"
 )
 
-// Grade says how bad a finding is.
+// Grade is how bad a finding is.
 type Grade string
 
-// The grades. A lock can be kept as long as nothing failed.
+// A lock can be kept as long as nothing failed.
 const (
 	Fine Grade = "ok"
 	Warn Grade = "warn"
 	Fail Grade = "fail"
 )
 
-// Finding is the result for one thing.
+// Finding is the result of examining one thing.
 type Finding struct {
 	Grade Grade
 	What  string
@@ -48,10 +48,10 @@ func fine(what, text string) Finding      { return Finding{Grade: Fine, What: wh
 func warn(what, why, cure string) Finding { return Finding{Warn, what, why, cure} }
 func fail(what, why, cure string) Finding { return Finding{Fail, what, why, cure} }
 
-// Machine is the machine to examine, as the settings and the running program have it.
+// Machine is the machine to examine. Its fields are from the settings and the running program.
 type Machine struct {
-	Dir, LogDir string                        // of the locks, and of the runlog; "": a mistake in the settings files hides them
-	HomeDir     string                        // the lock directory with the HOME of passwd(5); "": the same
+	Dir, LogDir string                        // of the locks, and of the runlog; "": unknown, as a settings file has a mistake in a location
+	HomeDir     string                        // the lock directory if HOME were that of passwd(5); "": the same as Dir
 	Host        string                        // its canonical name
 	Fleeting    func(dir string) (why string) // why locks in a directory do not last; "": they do; nil: not checked
 	Remote      string                        // the store beyond this machine that scripts use; "": none
@@ -62,10 +62,10 @@ type Machine struct {
 	CronPath string   // PATH in a crontab that does not set it
 	Services []string // files of systemd's services that an administrator has written
 	Mailers  []string // the programs by which cron mails; one is enough
-	Hooked   bool     // a hook is told of trouble
+	Hooked   bool     // a hook is started when there is trouble
 	Syslog   bool     // messages go to the system's log too (ADLOCK_SYSLOG)
 	Mistakes []error  // in the settings files
-	Homeless []string // users with locked jobs in the system's crontabs, and no possible lock directory
+	Homeless []string // users with locked jobs in the system's crontabs who can have no lock directory
 }
 
 // Examine returns the findings in the order in which to mend them.

@@ -74,7 +74,7 @@ func (m *Machine) finds(t *testing.T, what string, grade Grade, words ...string)
 	}
 }
 
-func TestAFitMachineIsFoundFitAndLeftAsItWas(t *testing.T) {
+func TestTheDoctorFindsNothingWrongAndLeavesNoFiles(t *testing.T) {
 	m := fit(t)
 	for _, f := range m.Examine(time.Now()) {
 		if f.What == "machine id" && process.Here().Machine == "" {
@@ -90,7 +90,7 @@ func TestAFitMachineIsFoundFitAndLeftAsItWas(t *testing.T) {
 	}
 }
 
-func TestADirectoryThatIsNotThereYetIsNotMade(t *testing.T) {
+func TestTheDoctorDoesNotCreateAMissingLockDirectory(t *testing.T) {
 	m := fit(t)
 	m.Dir = filepath.Join(m.Dir, "deep", "down")
 	m.LogDir = m.Dir
@@ -102,7 +102,7 @@ func TestADirectoryThatIsNotThereYetIsNotMade(t *testing.T) {
 	}
 }
 
-func TestADirectoryThatDoesNotLastIsNamedBehindALinkToo(t *testing.T) {
+func TestADirectoryThatDoesNotLastIsReportedBehindALink(t *testing.T) {
 	m := fit(t)
 	real := must.Get(filepath.EvalSymlinks(m.Dir))(t)
 	m.Fleeting = func(dir string) string {
@@ -121,7 +121,7 @@ func TestADirectoryThatDoesNotLastIsNamedBehindALinkToo(t *testing.T) {
 	m.finds(t, "lock directory", Fine, m.Dir)
 }
 
-func TestDamagedLocksAreNamed(t *testing.T) {
+func TestTheDoctorReportsDamagedLocks(t *testing.T) {
 	m := fit(t)
 	for i := range 7 {
 		must.Do(t, os.WriteFile(filepath.Join(m.Dir, "lock.p.dax.run.x"+strconv.Itoa(i)), []byte("1\nx\n"), 0o600))
@@ -144,7 +144,7 @@ func TestDamagedLocksAreNamed(t *testing.T) {
 	}
 }
 
-func TestMailThatCronCannotSendIsNamed(t *testing.T) {
+func TestTheDoctorReportsAMissingMailer(t *testing.T) {
 	m := fit(t)
 	mailer := filepath.Join(m.Programs, "sendmail")
 	m.Mailers, m.Hooked = []string{"/nowhere/sendmail", mailer}, false
@@ -158,7 +158,7 @@ func TestMailThatCronCannotSendIsNamed(t *testing.T) {
 	m.finds(t, "mail", Fine, mailer+" is there")
 }
 
-func TestADirectoryThatNoLockWouldUseFails(t *testing.T) {
+func TestAnUnsafeLockDirectoryFails(t *testing.T) {
 	m := fit(t)
 	must.Do(t, os.Chmod(m.Dir, 0o777))
 	m.finds(t, "lock directory", Fail, "chmod go-w")
@@ -206,7 +206,7 @@ func TestALockThatDoesNotExcludeOrIsNotReleasedFails(t *testing.T) {
 	}
 }
 
-func TestAClockThatIsBehindTheLastLocksIsNamed(t *testing.T) {
+func TestTheDoctorReportsLastLocksInTheFuture(t *testing.T) {
 	m := fit(t)
 	for name, at := range map[string]time.Time{
 		"last.p.dax.o.early": time.Now().Add(-time.Hour), "last.p.dax.o.soon": time.Now().Add(time.Hour), "last.p.dax.o.late": time.Now().Add(25 * time.Hour),
@@ -218,7 +218,7 @@ func TestAClockThatIsBehindTheLastLocksIsNamed(t *testing.T) {
 	m.finds(t, "clock", Warn, "2 of 3 last locks", "p.dax.o.late", "1d")
 }
 
-func TestTheUnitOfATimeIsFoundInItsDigits(t *testing.T) {
+func TestTheResolutionOfFileTimesIsFound(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	must.Do(t, os.WriteFile(path, nil, 0o600))
 	kept, err := resolution(path)
@@ -236,7 +236,7 @@ func TestTheUnitOfATimeIsFoundInItsDigits(t *testing.T) {
 	}
 }
 
-func TestProgramsThatAreMissingAreNamed(t *testing.T) {
+func TestTheDoctorReportsMissingPrograms(t *testing.T) {
 	m := fit(t)
 	smith, adlock := filepath.Join(m.Programs, "adlock-locksmith"), filepath.Join(m.Programs, "adlock")
 	m.finds(t, "adlock-locksmith", Fine, smith)
@@ -249,7 +249,7 @@ func TestProgramsThatAreMissingAreNamed(t *testing.T) {
 	m.finds(t, "adlock", Fail, adlock, "no such file")
 }
 
-func TestAStoreThatIsUnfitIsNamed(t *testing.T) {
+func TestTheDoctorReportsAFailingStoreAndASkewedClock(t *testing.T) {
 	m, trial := fit(t), listing.Trial{}
 	failed := error(fault.New(fault.Unavailable, "etcd://a:2379/p", "connection refused"))
 	m.Remote, m.TryStore = "etcd://a:2379/p", func() (listing.Trial, error) { return trial, failed }
@@ -264,7 +264,7 @@ func TestAStoreThatIsUnfitIsNamed(t *testing.T) {
 	m.finds(t, "store clock", Warn, "1m behind")
 }
 
-func TestTheShellAndTheLibraryAreFound(t *testing.T) {
+func TestTheDoctorFindsTheShellAndTheLibrary(t *testing.T) {
 	m := fit(t)
 	lib := filepath.Join(filepath.Dir(m.Programs), "lib/adlock")
 	m.finds(t, "adlock.sh", Fine, lib+"/adlock.sh")
@@ -275,7 +275,7 @@ func TestTheShellAndTheLibraryAreFound(t *testing.T) {
 	m.finds(t, "shell", Fail, lib+"/shell", "chmod 755")
 }
 
-func TestServicesThatFailOrSignalNeedlesslyAreNamed(t *testing.T) {
+func TestTheDoctorReportsServicesThatLackSettings(t *testing.T) {
 	dir := t.TempDir()
 	unit := func(name, more string) string {
 		path := filepath.Join(dir, name)
@@ -297,7 +297,7 @@ func TestServicesThatFailOrSignalNeedlesslyAreNamed(t *testing.T) {
 	}
 }
 
-func TestTheHelperThatCrontabsCallIsReported(t *testing.T) {
+func TestTheDoctorReportsWhichHelperCronFinds(t *testing.T) {
 	m := fit(t)
 	m.finds(t, "cron", Fine, "say "+filepath.Join(m.Programs, "adlock"), m.CronPath)
 	m.CronPath = "/nowhere:" + m.Programs
@@ -308,7 +308,7 @@ func TestTheHelperThatCrontabsCallIsReported(t *testing.T) {
 	m.finds(t, "cron", Warn, another)
 }
 
-func TestForgottenAndDamagedPausesAreNamed(t *testing.T) {
+func TestTheDoctorReportsOldAndDamagedPauses(t *testing.T) {
 	before := locker.PauseFile
 	t.Cleanup(func() { locker.PauseFile = before })
 	locker.PauseFile = filepath.Join(t.TempDir(), "adlock.pause")

@@ -29,7 +29,7 @@ func (m *Machine) program(name string) Finding {
 	return fine(name, path)
 }
 
-// partner is for a program that only stores beyond this machine need.
+// partner finds nothing wrong if adlock-locksmith is missing and there is no store beyond this machine.
 func (m *Machine) partner() Finding {
 	found := m.program(config.Locksmith)
 	if found.Grade == Fail && m.Remote == "" {
@@ -55,7 +55,7 @@ func (m *Machine) cron() Finding {
 	return fine(what, "say "+mine+" in crontabs: cron's PATH ("+m.CronPath+") does not have it")
 }
 
-// shell is about the SHELL of crontabs: if it cannot be run, cron runs nothing.
+// shell examines adlock's SHELL for crontabs: if it cannot be run, cron runs nothing.
 func (m *Machine) shell() Finding {
 	const what = "shell"
 	path := filepath.Join(filepath.Dir(m.Programs), "lib/adlock/shell")
@@ -68,7 +68,7 @@ func (m *Machine) shell() Finding {
 	return fine(what, "say SHELL="+path+" in a crontab to guard its lines")
 }
 
-// library is the one that belongs to these programs, else that of another installation.
+// library finds the adlock.sh that belongs to these programs, else that of another installation.
 func (m *Machine) library() Finding {
 	const what, below = "adlock.sh", "lib/adlock/adlock.sh" // below the prefix, for the Makefile and the packages
 	above := filepath.Dir(m.Programs)

@@ -14,10 +14,10 @@ import (
 	"adlock/lib/runlog"
 )
 
-// fewestInodes is how many files a lock directory may soon want: two for each atom.
+// fewestInodes is how many files a lock directory may soon need: two for each atom.
 const fewestInodes = 1000
 
-// freeSpace wants as many bytes as the runlog may take, and some inodes.
+// freeSpace warns unless there are as many bytes as the runlog may take, and fewestInodes.
 func freeSpace(dir *lockfile.Dir) []Finding {
 	const what, cure = "free space", "make some, or name another directory by ADLOCK_DIR"
 	var st unix.Statfs_t
@@ -91,9 +91,9 @@ func boot(self process.Identity) Finding {
 	return warn(what, shown, "leave out ProcSubset=pid: without it a job that has expired is ended by --enforce only, and newcomers say stuck")
 }
 
-// leastMemory is the address space under which no program of adlock has died. Go's runtime reserves
-// some 700 MB at the start and 64 MB when the heap grows past 4 MB; if it gets less, it ends the
-// process (measured with Go 1.26 on amd64: of 300 runs under 760 MB, 15).
+// leastMemory is the address space under which no program of adlock has died. Go's runtime reserves some 700
+// MB at the start and 64 MB when the heap grows past 4 MB; if it gets less, it ends the process (measured
+// with Go 1.26 on amd64: of 300 runs under 760 MB, 15).
 const leastMemory = 780_000 << 10
 
 func limits() Finding {

@@ -23,14 +23,13 @@ type Args struct {
 	Owner       int // pid of the future owner; 0: the parent
 }
 
-// New returns the defaults.
 func New() *Args {
 	a := &Args{Settings: config.Defaults()}
 	a.InScript = true
 	return a
 }
 
-// Options are those of run that concern taking a lock and its owner.
+// Options returns the options of run for acquiring a lock, and --owner.
 func (a *Args) Options() []config.Option {
 	named := &a.Request.Atom
 	program := config.Bind("program", config.Text(&named.Program))
@@ -45,7 +44,6 @@ func (a *Args) Options() []config.Option {
 	}, a.Settings.Options()...)
 }
 
-// Parse reads options and NAME.
 func (a *Args) Parse(args []string) error {
 	rest, err := a.From.Parse(a.Options(), args)
 	if err != nil {
@@ -60,12 +58,12 @@ func (a *Args) Parse(args []string) error {
 	return a.Complete(a.Options())
 }
 
-// Complete adds what settings files say of the atom, and checks all.
+// Complete adds the atom's settings from settings files, and checks all settings.
 func (a *Args) Complete(options []config.Option) error {
 	return cmp.Or(a.Configure(options, run.Options), a.Check())
 }
 
-// Name makes the same atom as `run --name`.
+// Name sets the atom: that of `run --name`, unless options name another program, host or operator.
 func (a *Args) Name(name string) (err error) {
 	named := &a.Request.Atom
 	if a.Request.Slots > 0 && named.Program == "" && (named.Operator != "" || a.From["slots"].Place != config.OnCommandLine) {

@@ -1,10 +1,10 @@
-// Package hold is the verb `hold`: it takes an atom for the program that has started it and
+// Package hold is the verb `hold`: it acquires an atom for the program that has started it and
 // speaks with it in lines, on standard input and output. So programs in any language can do what
 // scripts do with adlock.sh.
 //
 // The program owns the lock, not this process: only its death frees the atom, and a newcomer ends
 // the program when the atom has expired. So nothing runs unlocked if this process is killed. This
-// process only takes the lock and releases it: at a line `release`, at the end of its input, or
+// process only acquires the lock and releases it: at a line `release`, at the end of its input, or
 // when the program is dead. Signals for the program (Ctrl-C, the end of a service) do not end
 // this process, as the program may have to clean up first, under its lock.
 //
@@ -36,7 +36,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// Keeper takes one atom for its owner, and releases it, as a locker.Locker does.
+// Keeper acquires one atom for its owner, and releases it, as a locker.Locker does.
 type Keeper interface {
 	Take(locker.Request) (locker.Outcome, error)
 	Release(locker.ReleaseRequest) error
@@ -48,7 +48,7 @@ type Keeper interface {
 // Opener opens a store beyond this machine; args are those of the verb.
 type Opener func(a *Args, args []string) (Keeper, error)
 
-// Verb is the verb hold. With open nil, the locksmith takes the place of this process for a store.
+// Verb is the verb hold. With open nil, adlock-locksmith replaces this process if the lock is in a store.
 func Verb(open Opener) config.Verb {
 	return config.Verb{
 		Name: "hold", Does: "take a lock for the calling program, and hold it until the program says release", Args: "NAME",
@@ -73,7 +73,7 @@ func more() []config.List {
 	}
 }
 
-// hold prints usage errors on standard error alone; later ones also where the program looks for an answer.
+// hold prints usage errors on standard error only, later errors also as an answer on standard output.
 func hold(open Opener, args []string) (int, error) {
 	a := New()
 	if err := a.Parse(args); err != nil {
@@ -110,15 +110,16 @@ func sayError(err error) error {
 	return err
 }
 
-// say does not use os.Stdout: without a reader, SIGPIPE would end this process, with the lock in place.
+// say writes an answer. It does not use os.Stdout: if the reader is gone, SIGPIPE would end this process,
+// with the lock in place.
 func say(words ...string) error {
 	text := fault.OneLine(strings.TrimSpace(strings.Join(words, " "))) + "\n"
 	_, err := sysfile.Write(1, []byte(text))
 	return err
 }
 
-// stepAside keeps signals to the program's terminal, group or session from this process. It is false if
-// this process is still in the owner's session. The signals are caught: a hook would inherit ignored ones.
+// stepAside leaves the owner's session, away from signals to the program's terminal, group or session; false:
+// it could not. It catches those signals, too: a hook would inherit ignored ones.
 func stepAside() bool {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	_, err := unix.Setsid()
@@ -132,7 +133,7 @@ type holding struct {
 	token  string
 }
 
-// inDirectory has no Lost: a newcomer takes a lock over only after it has ended the owner.
+// inDirectory needs no Lost: a newcomer takes a lock over only after it has ended the owner.
 type inDirectory struct {
 	locker *lockdir.Locker // not embedded: its promoted methods would be 18 KB of the helper
 	path   string
@@ -167,7 +168,7 @@ func (h *holding) open(open Opener, args []string) (err error) {
 	return nil
 }
 
-// notRun leaves the errors of a store to its locksmith.
+// notRun records why nothing was acquired in a lock directory; adlock-locksmith does so for a store.
 func (h *holding) notRun(o locker.Outcome, why error) error {
 	d, is := h.keeper.(inDirectory)
 	if !is {
@@ -178,7 +179,7 @@ func (h *holding) notRun(o locker.Outcome, why error) error {
 
 func (h *holding) hold() (int, error) {
 	gone := h.ownersEnd()
-	outcome, err := h.take(gone)
+	outcome, err := h.acquire(gone)
 	switch {
 	case outcome.Verdict == locker.Stuck:
 		_ = say(string(locker.Stuck), err.Error()) // the asker may be gone
@@ -198,8 +199,8 @@ func (h *holding) hold() (int, error) {
 	return h.finish(h.serve(gone))
 }
 
-// take exits if the owner dies meanwhile; the next newcomer reclaims its lock. Any input ends the wait.
-func (h *holding) take(gone <-chan struct{}) (locker.Outcome, error) {
+// acquire exits if the owner dies meanwhile: the next newcomer reclaims the lock. Any input ends a wait.
+func (h *holding) acquire(gone <-chan struct{}) (locker.Outcome, error) {
 	taken := make(chan struct{})
 	defer close(taken)
 	go exitAtDeath(gone, taken, os.Exit)
@@ -209,8 +210,8 @@ func (h *holding) take(gone <-chan struct{}) (locker.Outcome, error) {
 	return h.keeper.Take(r)
 }
 
-// exitAtDeath ends this process if the owner dies before the atom is taken. Both channels may be
-// closed already, and select chooses at random; so it checks taken again.
+// exitAtDeath ends this process if the owner dies before the atom is acquired. Both channels may be closed
+// already, and select chooses at random; so it checks taken again.
 func exitAtDeath(gone, taken <-chan struct{}, exit func(status int)) {
 	select {
 	case <-taken:
@@ -245,7 +246,7 @@ func (h *holding) finish(e ending) (int, error) {
 	case err == nil:
 		_ = say("released") // the asker may be gone
 		return fault.StatusOK, nil
-	case config.Aloud(err):
+	case config.ShouldReport(err):
 		return 0, sayError(err)
 	default: // it has been reported on standard error
 		_ = say(lost, err.Error())
@@ -253,7 +254,7 @@ func (h *holding) finish(e ending) (int, error) {
 	}
 }
 
-// releaseRequest: with --retry-failed, a run that ended without a report counts as failed.
+// releaseRequest counts a run that ended without a report as failed, if there is --retry-failed.
 func (h *holding) releaseRequest(e ending) locker.ReleaseRequest {
 	r := locker.ReleaseRequest{
 		Name: h.Request.Atom.Name(), Token: h.token, PID: h.Request.Owner.PID, Status: e.status,

@@ -2,7 +2,7 @@ package hold
 
 import "testing"
 
-func TestADeathAfterTheAtomIsTakenEndsNoHold(t *testing.T) {
+func TestAnOwnersDeathAfterAcquisitionDoesNotEndHold(t *testing.T) {
 	gone, taken := make(chan struct{}), make(chan struct{})
 	close(taken)
 	close(gone)

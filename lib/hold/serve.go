@@ -67,7 +67,7 @@ func (h *holding) handle(line string, more bool) (e ending, done bool) {
 	return ending{status: status}, true
 }
 
-// ends: an exiting process closes its files before it is dead.
+// ends reports whether a process is exiting or dead: an exiting one closes its files before it is dead.
 func ends(id process.Identity) bool {
 	e, err := process.Find(id.PID)
 	return err == nil && e.Exiting || id.Life() == process.Dead
@@ -87,7 +87,7 @@ func parseRelease(line string) (status runlog.Opt[int], understood bool) {
 
 const longestLine = 256
 
-// readLines sends the last line even without a line feed, and the beginning of one above longestLine.
+// readLines sends each line, even a last one without a line feed. It cuts a line at longestLine bytes.
 func readLines(from io.Reader) <-chan string {
 	lines := make(chan string)
 	go func() {
@@ -110,8 +110,8 @@ func readLines(from io.Reader) <-chan string {
 	return lines
 }
 
-// lookAgain is for processes whose death the kernel does not report.
-const lookAgain = 200 * time.Millisecond
+// pollInterval is for processes whose death the kernel does not report.
+const pollInterval = 200 * time.Millisecond
 
 // AwaitDeath returns once the process is dead.
 func AwaitDeath(owner process.Identity) {
@@ -119,15 +119,15 @@ func AwaitDeath(owner process.Identity) {
 	defer held.Close()
 	for owner.Life() != process.Dead {
 		if held.Exited() || !held.Await(time.Second) {
-			time.Sleep(lookAgain)
+			time.Sleep(pollInterval)
 		}
 	}
 }
 
-// AwaitRest returns when the dead owner's group and session are empty: their processes hold the atom.
+// AwaitRest returns when the dead owner's group and session are empty: until then they hold the atom.
 func AwaitRest(owner process.Identity) {
 	for (process.Job{Owner: owner}).Remains() {
-		time.Sleep(lookAgain)
+		time.Sleep(pollInterval)
 	}
 }
 
@@ -138,7 +138,7 @@ func (h *holding) ownersEnd() <-chan struct{} {
 }
 
 // awaitRest waits for the owner's death, and for what it leaves. In the owner's session, this process would
-// wait for itself: then it returns false, and the next newcomer reclaims the lock, as of a killed script.
+// wait for itself: then it returns false, and the next newcomer reclaims the lock, as after a killed script.
 func (h *holding) awaitRest() bool {
 	AwaitDeath(h.Request.Owner)
 	if session, err := unix.Getsid(0); !h.apart && (err != nil || session == h.Request.Owner.PID) {

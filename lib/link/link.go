@@ -1,5 +1,6 @@
-// Package link finds where a symbolic link leads, for a file that is to replace the link's target. In
-// package way, path/filepath would be initialised before the watchdog (cmd/adlock-locksmith/early).
+// Package link finds where a symbolic link leads, for a file that is to replace the link's target. It is
+// apart from package way, because that must not initialise path/filepath before the watchdog starts
+// (cmd/adlock-locksmith/early).
 package link
 
 import (
@@ -42,7 +43,7 @@ func errOpen(path string) error {
 	return fault.New(fault.CannotCreate, path, "is an open file, and cannot be replaced: want the file's own name")
 }
 
-// lastOf follows links until the path is no link; the directory in the result has no links either.
+// lastOf follows links to the last target, and returns its path, with the links of its directory resolved.
 func lastOf(path string) (string, error) {
 	asked := path
 	for range way.MostLinks {

@@ -14,7 +14,7 @@ import (
 	"adlock/test/support/must"
 )
 
-func TestFollowEndsWhereALinkLeads(t *testing.T) {
+func TestFollowReturnsTheLastTargetOfALink(t *testing.T) {
 	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	t.Chdir(dir)
 	for link, to := range map[string]string{

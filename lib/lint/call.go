@@ -16,10 +16,10 @@ import (
 type invocation struct {
 	program string // adlock or flock
 	call    *syntax.CallExpr
-	options map[string]*syntax.Word // of `adlock run`, by their names; that of a switch is nil
+	options map[string]*syntax.Word // values of options of `adlock run` by name; nil for a switch
 	lock    *syntax.Word            // the file of flock
-	command []*syntax.Word          // that it runs; of flock -c one word
-	text    string                  // that a line runs under adlock's SHELL
+	command []*syntax.Word          // the command that it runs; of flock -c one word
+	text    string                  // the whole command of a line below adlock's SHELL
 	closes  bool                    // the command of flock does not inherit the lock
 	waits   bool                    // flock waits for the lock
 
@@ -30,7 +30,7 @@ type invocation struct {
 	unknown bool     // the last of the words is no option, or has no value: the rest is unknown
 }
 
-// invocationOf is nil for other programs, and for options that are not understood.
+// invocationOf returns nil for a program that does not lock, and for options that are not understood.
 func (c *Checker) invocationOf(call *syntax.CallExpr) *invocation {
 	if v := c.readInvocation(call); v != nil && !v.unknown {
 		return v
@@ -58,7 +58,7 @@ func unwrapped(args []*syntax.Word) []*syntax.Word {
 	return args[len(args)-len(cronline.Called(words)):]
 }
 
-// unknownPart stands in a text for what only the run of the line would show.
+// unknownPart stands in a text for what is known only when the line runs.
 const unknownPart = "\x00"
 
 func texts(args []*syntax.Word) (words []string) {
@@ -72,7 +72,7 @@ func texts(args []*syntax.Word) (words []string) {
 	return words
 }
 
-// adlockRun is nil if only the run of the line would show its options, or if the line is cut off.
+// adlockRun returns nil if the options of the call are known only when it runs, or if the line is cut off.
 func (c *Checker) adlockRun(call *syntax.CallExpr, args []*syntax.Word) *invocation {
 	v := &invocation{program: "adlock", call: call, options: map[string]*syntax.Word{}}
 	for {
@@ -104,7 +104,7 @@ func (c *Checker) adlockRun(call *syntax.CallExpr, args []*syntax.Word) *invocat
 	}
 }
 
-// refusal is the error by which `adlock run` would refuse the options of a call; "" if that is uncertain. A
+// refusal returns the error with which `adlock run` would refuse a call's options; "" if that is uncertain. A
 // line that is cut off is no mistake, and a limit that is no duration has a finding of its own.
 func (c *Checker) refusal(v *invocation, getenv func(name string) string, limits ...*syntax.Word) string {
 	noDuration := slices.ContainsFunc(limits, func(w *syntax.Word) bool {
@@ -142,7 +142,7 @@ func quoted(text string) *syntax.Word {
 	return &syntax.Word{Parts: []syntax.WordPart{&syntax.SglQuoted{Value: text}}}
 }
 
-// flock is nil if the call locks a descriptor.
+// flock returns nil if the call locks a descriptor.
 func flock(call *syntax.CallExpr, args []*syntax.Word) *invocation {
 	letters, args := lockerOptions(args)
 	if len(args) < 2 {
@@ -176,7 +176,7 @@ func lockerOptions(args []*syntax.Word) (letters string, rest []*syntax.Word) {
 	return letters, args
 }
 
-// flockLetters are the letters of flock's long options; E stands for any that takes a value.
+// flockLetters has letters for flock's long options: E stands for any with a value, F for others without one.
 var flockLetters = map[string]string{
 	"--close": "o", "--nonblock": "n", "--nb": "n", "--nonblocking": "n", "--wait": "w", "--timeout": "w", "--shared": "s", "--unlock": "u",
 	"--conflict-exit-code": "E", "--start": "E", "--length": "E", "--exclusive": "x", "--no-fork": "F", "--fcntl": "F", "--verbose": "F",

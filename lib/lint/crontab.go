@@ -44,11 +44,11 @@ func (c *Checker) findIn(name string, dirs []string) string {
 	return ""
 }
 
-// lists reads each directory once, as a crontab may name any number of programs.
+// lists reports whether dir has that entry. It reads a directory only once, for any number of programs.
 func (c *Checker) lists(dir, name string) bool {
 	names, is := c.listed[dir]
 	if !is {
-		entries, _ := os.ReadDir(dir) // nothing is found where it cannot be read
+		entries, _ := os.ReadDir(dir) // an unreadable directory lists nothing
 		names = map[string]bool{}
 		for _, entry := range entries {
 			names[entry.Name()] = true
@@ -81,7 +81,7 @@ type job struct {
 	file      *syntax.File
 }
 
-// runsAs is the user of the job; "": unknown.
+// runsAs returns the user of the job; "": unknown.
 func (j *job) runsAs() string { return cmp.Or(j.User, j.user) }
 
 func (c *Checker) jobs(t *tab) []Mistake {
@@ -170,7 +170,7 @@ func (j *job) isRefused(v *invocation) bool {
 	return why != ""
 }
 
-// environment is what the line and the crontab set for a call; nil if that is unknown.
+// environment returns what the line and the crontab set for a call; nil if that is unknown.
 func (j *job) environment(v *invocation) func(name string) string {
 	said := map[string]string{}
 	for _, a := range v.call.Assigns {
@@ -257,7 +257,7 @@ func (j *job) apart(v *invocation) {
 	j.add(j.Number, "a store without a host", wrong, cure)
 }
 
-// limit is the word of an option, or the value of its variable in the line or the crontab.
+// limit returns the word of an option, or the value of its variable in the line or the crontab; nil: not set.
 func (j *job) limit(v *invocation, name string) *syntax.Word {
 	if word := j.own(v, name); word != nil || v.has(name) {
 		return word
@@ -270,7 +270,7 @@ func (j *job) limit(v *invocation, name string) *syntax.Word {
 	return nil
 }
 
-// own is the word of an option, or the value of its variable in the line.
+// own returns the word of an option, or the value of its variable in the line; nil: not set.
 func (j *job) own(v *invocation, name string) *syntax.Word {
 	if v.has(name) {
 		return v.said(name)
@@ -292,7 +292,7 @@ func (j *job) interval(v *invocation, d time.Duration) {
 		" counts from completion: every second start is denied", "say --from-start (ADLOCK_FROM_START=1), or a shorter interval")
 }
 
-// days looks for days of --once-per that begin in another time zone than the schedule's.
+// days reports days of --once-per that begin in another time zone than the schedule's.
 func (j *job) days(v *invocation) {
 	d, _ := durationOf(j.limit(v, "once-per"))
 	if d <= 0 || d%(24*time.Hour) != 0 || j.Differs == nil || j.environment(v) == nil || j.environment(v)("TZ") != "" {
@@ -307,7 +307,7 @@ func (j *job) days(v *invocation) {
 	}
 }
 
-// farApart: with a period that is this many times as long as the limit, the limit alone is of little use.
+// farApart: if a period is this many times as long as the limit, the limit alone is of little use.
 const farApart = 4
 
 func (j *job) endsLate(v *invocation) {
@@ -338,7 +338,7 @@ func (j *job) unnamed(v *invocation) {
 	}
 }
 
-// outside looks for commands that seem to be under the lock of the command before them.
+// outside reports commands that seem to be under the lock of the command before them, but are not.
 func (j *job) outside(list []*syntax.Stmt) {
 	for i, stmt := range list {
 		j.outsideOf(stmt)
@@ -359,7 +359,7 @@ func (j *job) outsideOf(stmt *syntax.Stmt) {
 	}
 }
 
-// unlocked leaves out commands that report on the locked one, show its output, or take a lock themselves.
+// unlocked ignores commands that report on the locked one, show its output, or have a lock of their own.
 func (j *job) unlocked(locked, behind *syntax.Stmt, operator string) {
 	one, other := callOf(last(locked)), callOf(first(behind))
 	if one == nil || other == nil {

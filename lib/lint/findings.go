@@ -17,7 +17,7 @@ import (
 
 type findings struct {
 	all   []Mistake
-	known map[Mistake]bool // with their lines and names alone
+	known map[Mistake]bool // Line and What only
 }
 
 func (f *findings) add(line int, what, reason, cure string) {
@@ -28,7 +28,7 @@ func (f *findings) add(line int, what, reason, cure string) {
 	f.known[Mistake{Line: line, What: what}] = true
 }
 
-// once is for a mistake of a line that several jobs may show.
+// once adds a mistake of a line only once, though several jobs may show it.
 func (f *findings) once(line int, what, reason, cure string) {
 	if !f.told(line, what) {
 		f.add(line, what, reason, cure)
@@ -51,7 +51,7 @@ func (j *job) noVerb(call *syntax.CallExpr) {
 
 var asks = []string{"command", "type", "which", "hash", "test", "[", "[[", ".", "source", "eval", "export", "su", "sudo", "runuser"}
 
-// noAdlock takes the crontab for another machine's if adlock is not installed here.
+// noAdlock reports an adlock that the job does not find, unless none is installed on this machine.
 func (j *job) noAdlock(words []*syntax.Word) {
 	name := wordOf(unwrapped(words))
 	if path.Base(name) != "adlock" {
@@ -74,7 +74,7 @@ func (j *job) noAdlock(words []*syntax.Word) {
 	}
 }
 
-// noSetting reports a variable that is nearly named as a setting: no program that reads it would report it.
+// noSetting reports a variable whose name is nearly a setting's: adlock ignores it and prints nothing.
 func (f *findings) noSetting(c *Checker, line int, name string) {
 	if c.Nearest == nil || !strings.HasPrefix(name, "ADLOCK_") {
 		return
@@ -137,7 +137,7 @@ func isNever(d time.Duration) bool { return d == limit.Never }
 
 const unknown = time.Duration(-1)
 
-// durationOf is 0 for a missing or empty word; wrong is why a word is no duration.
+// durationOf returns 0 for a missing or empty word; wrong is why a word is no duration.
 func durationOf(w *syntax.Word) (d time.Duration, wrong string) {
 	text, whole := literal(w)
 	switch {

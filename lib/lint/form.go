@@ -27,7 +27,7 @@ func (f *findings) form(lines []crontab.Line) {
 	}
 }
 
-// unitless reports a limit of more than a day of minutes without a unit: hardly one in minutes.
+// unitless reports a limit without a unit of more than a day of minutes: it was hardly meant in minutes.
 func (f *findings) unitless(line int, text string) {
 	minutes, err := limit.Parse(text + "m")
 	if err != nil || strings.Trim(text, "0123456789") != "" || minutes <= 24*time.Hour {

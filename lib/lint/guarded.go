@@ -14,7 +14,7 @@ import (
 	"adlock/lib/crontab"
 )
 
-// guarded checks the words for adlock in a line below its SHELL, which refuses them when the job is due.
+// guarded checks the words for adlock below its SHELL, which would refuse them only when the job is due.
 func (j *job) guarded() (locked bool) {
 	l, err := cronline.Parse(j.command)
 	if err != nil {
@@ -65,7 +65,7 @@ func (j *job) invocationOfLine(l cronline.Line) *invocation {
 	return v
 }
 
-// late looks for a setting of the line's own lock inside the job, which has its lock by then.
+// late reports a setting of the line's own lock inside the job, which has its lock by then.
 func (j *job) late() {
 	found := ""
 	syntax.Walk(j.file, func(n syntax.Node) bool {
@@ -101,7 +101,7 @@ func setBy(n syntax.Node) (names []string) {
 	return names
 }
 
-// isOfOneLock: a job does not inherit the settings of its lock.
+// isOfOneLock reports whether a variable is a setting of one lock, which the job does not inherit.
 func isOfOneLock(variable string) bool {
 	o := config.OfVariable(variable)
 	return o != nil && !o.Inherited
@@ -116,7 +116,7 @@ var noName = regexp.MustCompile("^[ \t]*(:[ \t]+[^;&|<>()$`#\\s][^;&|<>()$`#\n]*
 
 var noBlank = regexp.MustCompile("^[ \t]*:([-._A-Za-z0-9]+)([ \t;]|$)")
 
-// passedOver looks for words meant for adlock, without which the lock is named after the whole command.
+// passedOver reports words meant for adlock that it ignores: the lock is named after the whole command.
 func (j *job) passedOver() {
 	if found := noBlank.FindStringSubmatch(j.command); found != nil {
 		j.add(j.Number, "a name that is none", strconv.Quote(":"+found[1])+" is a command, and there is none of that name: a blank is missing",

@@ -14,7 +14,7 @@ func (j *job) homeless(v *invocation) {
 	}
 }
 
-// moved looks for a line that gives jobs another lock directory than they have if started by hand.
+// moved reports a line by which jobs have another lock directory than if they are started by hand.
 func (j *job) moved(v *invocation) {
 	known := j.environment(v)
 	if known == nil || j.limit(v, "store") != nil || j.Dir == nil {
@@ -29,7 +29,7 @@ func (j *job) moved(v *invocation) {
 	}
 	if dir := known("ADLOCK_DIR"); dir != "" {
 		user, is := j.userOrPath()
-		isShared := is && j.used[path.Clean(dir)].user != user // which directory reports
+		isShared := is && j.used[path.Clean(dir)].user != user // (*job).directory reports that
 		if line := setter("ADLOCK_DIR"); line != nil && usual != "" && path.IsAbs(dir) && path.Clean(dir) != usual && !isShared {
 			j.once(line.Number, "note", "without this line, by hand, the same jobs have their locks in "+usual,
 				"say it in the settings file, which holds for both (adlock help config)")
@@ -41,7 +41,7 @@ func (j *job) moved(v *invocation) {
 	}
 }
 
-// homeMoves: if the user is not known, a HOME of another user may show whose crontab it is.
+// homeMoves reports a HOME that moves the locks; if the job's user is unknown, a HOME of another user.
 func (j *job) homeMoves(line *crontab.Line, usual string) {
 	if dir := j.Dir(j.runsAs(), line.Value); usual != "" && dir != usual {
 		j.once(line.Number, "a HOME that moves the locks", "the locks of the jobs below are in "+dir+", and those of the same jobs by hand in "+usual,

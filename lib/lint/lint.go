@@ -18,7 +18,6 @@ import (
 	"adlock/lib/crontab"
 )
 
-// Mistake is one mistake, at a line of the file.
 type Mistake struct {
 	Line   int
 	What   string
@@ -26,10 +25,10 @@ type Mistake struct {
 	Cure   string
 }
 
-// IsNote reports whether the line does what it says, and its author may have meant more.
+// IsNote reports whether the line is right, but its author may have meant something else.
 func (m Mistake) IsNote() bool { return m.What == "note" }
 
-// Checker checks crontabs. Its fields are what a text does not say.
+// Checker checks crontabs. Its fields are what a crontab's text does not contain.
 type Checker struct {
 	Options    []config.Option // of `adlock run`
 	Host       string          // where the atoms are
@@ -38,13 +37,13 @@ type Checker struct {
 	CronPath   string          // PATH in a crontab that does not set it
 	Shell      string          // the path of adlock's own shell for crontabs; "": it is not installed
 
-	// run.Refusal and run.LineRefusal: what `adlock run` says of options, the shell for crontabs of a line.
+	// Refusal is run.Refusal, for `adlock run`; LineRefusal is run.LineRefusal, for adlock's SHELL.
 	Refusal     func(getenv func(name string) string, args []string) error
 	LineRefusal func(getenv func(name string) string, l cronline.Line) error
 	Nearest     func(variable string) string // the setting that was probably meant by a variable that is none; "": unknown
 
 	IsUser   func(name string) bool
-	Homeless func(user, home string) bool   // crontab.Wrapper has it too
+	Homeless func(user, home string) bool   // as in crontab.Wrapper
 	Dir      func(user, home string) string // the lock directory of the user ("": unknown) with that HOME ("": the user's own), if no variable names another; "": none
 	Stranger func(dir string) string        // the user to whom a directory belongs, if that is neither root nor this process's user
 	Told     func(user string) bool         // a settings file of the user ("": unknown) names a hook, or turns on the system's log; nil: none does
@@ -67,7 +66,7 @@ type tab struct {
 	path, user string // user: the crontab's owner, if known and if the lines name no users
 	lines      []crontab.Line
 	set        map[string]*crontab.Line // the variables above the job that is being checked
-	distinct   uint64                   // as see has it
+	distinct   uint64                   // a hash of set, which see updates
 }
 
 func (t *tab) setting(name string) (value string, set bool) {
@@ -85,7 +84,7 @@ var errNone = errors.New("is no crontab")
 // Most is how many bytes a text may have: more than any crontab that a person has written.
 const Most = 1 << 20
 
-// Check returns the mistakes in the crontab at path by their lines. Those checked before may use its locks.
+// Check returns the mistakes in the crontab at path by line, also in locks shared with those checked before.
 func (c *Checker) Check(path, text string) ([]Mistake, error) {
 	t, err := c.read(path, text)
 	if err != nil {
@@ -106,7 +105,7 @@ func (c *Checker) Check(path, text string) ([]Mistake, error) {
 
 var ignored = regexp.MustCompile(`#.*\badlock: *ignore\b`)
 
-// mostLines is what Debian's cron takes (CVE-2019-9705).
+// mostLines is how many lines Debian's cron accepts (CVE-2019-9705).
 const mostLines = 10000
 
 // read expects a user column if the crontab's place requires one, or most lines seem to have one.

@@ -23,7 +23,7 @@ func (f *findings) unexpanded(l *crontab.Line) {
 	}
 }
 
-// Unexpanded is what follows from a location that only a shell would understand; "" for another line.
+// Unexpanded returns what follows from a line whose location only a shell would expand; "" for other lines.
 func Unexpanded(l *crontab.Line) string {
 	const none = "no job below it ever runs"
 	follows := map[string]string{"ADLOCK_DIR": none, "ADLOCK_STORE": none, "ADLOCK_FLOCK": none, "ADLOCK_LOGDIR": "no runlog is written"}[l.Name]
@@ -91,8 +91,8 @@ func (j *job) deploys(v *invocation) {
 	if name != "" && name != under && !slices.ContainsFunc(append(crontab.ShellTexts(under), under), isNameOf) || v.has("operand") {
 		return
 	}
-	if part := crontab.Stamp(under); part != "" && (name != "" || j.limit(v, "name") == nil && j.limit(v, "operand") == nil) {
-		j.add(j.Number, "a name that changes", part+crontab.Stamped, "give the lock a name (: NAME ; or --name)")
+	if part := crontab.VersionInPath(under); part != "" && (name != "" || j.limit(v, "name") == nil && j.limit(v, "operand") == nil) {
+		j.add(j.Number, "a name that changes", part+crontab.ChangesLock, "give the lock a name (: NAME ; or --name)")
 	}
 }
 

@@ -44,7 +44,7 @@ func (t *taken) differs(j *job, text string) string {
 	return ""
 }
 
-// userOrPath is the job's user; if that is unknown, the crontab's path.
+// userOrPath returns the job's user; if that is unknown, the crontab's path.
 func (j *job) userOrPath() (user string, known bool) {
 	if j.User != "" {
 		user, _, _ = strings.Cut(strings.ReplaceAll(j.User, "/", ":"), ":") // a group or a login class may follow
@@ -56,7 +56,7 @@ func (j *job) userOrPath() (user string, known bool) {
 	return j.path, false
 }
 
-// shares looks for another job with the same lock: if both are due one is skipped, which nothing reports.
+// shares reports another job with the same lock: if both are due, one is skipped without a message.
 func (j *job) shares(v *invocation) {
 	known := j.environment(v)
 	text := j.textOf(v)
@@ -100,7 +100,7 @@ func (j *job) share(key string, t taken, cure string) {
 	j.add(j.Number, "one lock for two jobs", first.where(j)+" has it too, for "+other+": while one runs the other is skipped", cure)
 }
 
-// homeOf is a HOME that moves the lock directory. Root's is in no home.
+// homeOf returns a HOME that moves the lock directory; "": none, as for root, whose directory is in no home.
 func homeOf(user string, known func(name string) string) string {
 	if user == "root" {
 		return ""
@@ -108,8 +108,8 @@ func homeOf(user string, known func(name string) string) string {
 	return known("HOME")
 }
 
-// atomOf is not ok if a word of the atom is unknown. Without a name the command is the program, and
-// without an operand the job's text stands for it.
+// atomOf returns the words of a call's atom; not ok if one is unknown. Without a name the command is the
+// program, and without an operand the job's text stands for it.
 func (j *job) atomOf(v *invocation, text string) (words []string, ok bool) {
 	said := map[string]string{}
 	for _, option := range []string{"store", "host", "program", "operator", "operand", "name"} {
@@ -128,7 +128,7 @@ func (j *job) atomOf(v *invocation, text string) (words []string, ok bool) {
 	return append(words, program, cmp.Or(said["operand"], text)), program != "."
 }
 
-// textOf is the text of the job under a lock, with what precedes the lock, such as a cd.
+// textOf returns the text of the job under a lock, with what precedes the lock, such as a cd.
 func (j *job) textOf(v *invocation) string {
 	if v.text != "" || len(v.command) == 0 {
 		return v.text
@@ -146,8 +146,7 @@ func (j *job) under(v *invocation) string {
 	return j.source(v.command[0], v.command[len(v.command)-1])
 }
 
-// source is the command from the beginning of from (nil: its own) to the end of to; without from,
-// to is not in it.
+// source returns the text of the command from the start of from through to; if from is nil, all before to.
 func (j *job) source(from, to syntax.Node) string {
 	if from == nil {
 		return j.command[:to.Pos().Offset()]
@@ -202,8 +201,8 @@ func (j *job) directory(v *invocation) {
 	}
 }
 
-// background looks for a job that still runs after its lock is released. A child of flock(1)
-// inherits the lock, unless flock (-o) or screen closes it.
+// background reports a job that still runs after its lock is released. A child of flock(1) inherits the lock,
+// unless flock (-o) or screen closes it.
 func (j *job) background(v *invocation) {
 	text := j.under(v)
 	part := crontab.Background(text)

@@ -69,7 +69,7 @@ func changing(w *syntax.Word) (part string) {
 	return part
 }
 
-// unlike is a command in a substitution that prints something else each time; date(1) only of the present.
+// unlike returns a command in a substitution that prints something else each time: date(1) of today, say.
 func unlike(s *syntax.CmdSubst) (command string) {
 	for _, stmt := range s.Stmts {
 		calls(stmt, func(c *syntax.CallExpr) {

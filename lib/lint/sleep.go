@@ -8,7 +8,7 @@ import (
 	"adlock/lib/limit"
 )
 
-// noticeable: a sleep shorter than this part, 1/noticeable, of the time between starts hardly meets one.
+// noticeable: a sleep shorter than 1/noticeable of the time between starts hardly matters.
 const noticeable = 10
 
 func (j *job) sleeps(v *invocation) {
@@ -25,7 +25,7 @@ func (j *job) sleeps(v *invocation) {
 		" between starts: a start that comes meanwhile is skipped", cure)
 }
 
-// pairs looks for `job` and `sleep 30; job`, the usual way to start twice a minute, under two locks (key).
+// pairs reports `job` and `sleep 30; job`, the usual way to start twice a minute, under two locks (key).
 func (j *job) pairs(text, key, place string) {
 	core, sleep := crontab.WithoutSleep(text)
 	pair := fmt.Sprintf("%q %q %q %q", place, j.Schedule.Text, core, j.Input)

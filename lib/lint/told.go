@@ -14,7 +14,7 @@ const (
 	elsewhere
 )
 
-// untold looks for a lock whose trouble goes neither to a mail or a file nor to a hook or the system's log.
+// untold reports a lock whose trouble goes neither to a mail or a file nor to a hook or the system's log.
 func (j *job) untold(v *invocation) {
 	hook, whole := literal(j.limit(v, "hook"))
 	if hook != "" || j.limit(v, "hook") != nil && !whole || j.mayBeOn(v, "syslog") || j.environment(v) == nil || j.Told != nil && j.Told(j.runsAs()) {
@@ -30,7 +30,7 @@ func (j *job) untold(v *invocation) {
 	}
 }
 
-// errorsOf: below adlock's SHELL the standard error is cron's, and redirections are the job's.
+// errorsOf returns where adlock's errors go. Below adlock's SHELL that is cron; redirections are the job's.
 func (j *job) errorsOf(v *invocation) sink {
 	if v.text != "" {
 		return mail
@@ -54,7 +54,7 @@ func (j *job) errorsOf(v *invocation) sink {
 	return found
 }
 
-// errorsBelow is where the standard error of the last of these nodes goes; each contains the next.
+// errorsBelow returns where the standard error of the last of these nodes goes; each contains the next.
 func errorsBelow(nodes []syntax.Node) sink {
 	var to [3]sink // by descriptor
 	for i, n := range nodes {

@@ -11,7 +11,7 @@ import (
 	"adlock/lib/limit"
 )
 
-// crowded: jobs that start this often, and wait without end, soon are many if one hangs.
+// crowded: jobs that start at least this often, and wait without end, soon are many if one hangs.
 const crowded = 5 * time.Minute
 
 func (j *job) isCrowded() bool { return 0 < j.Schedule.Shortest && j.Schedule.Shortest <= crowded }
@@ -25,7 +25,7 @@ func (j *job) crowds(v *invocation) {
 	j.pileUp("say --wait " + limit.Format(j.Schedule.Shortest) + " (ADLOCK_WAIT), or leave it out")
 }
 
-// lockersThatWait have the options by which they give up, or exclude none, and the one that a cure names.
+// lockersThatWait has options with which a program does not wait or excludes none, and the one to advise.
 var lockersThatWait = map[string]struct{ not, cure string }{"flock": {"nwus", "-n"}, "setlock": {"n", "-n"}, "lockf": {"t", "-t 0"}}
 
 func (j *job) blocks(call *syntax.CallExpr) {

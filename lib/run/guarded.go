@@ -14,17 +14,17 @@ import (
 	"adlock/lib/supervise"
 )
 
-// How a script guards itself (adlock_guard). Its shell asks the helper (guard) for its own command line,
-// and then replaces itself by the helper (guarded), which takes the lock and runs the script again, as its
-// job. The second start must know that it is the second. And a script that its own job starts once more
-// (xargs "$0", "$0" | tee) has to run without a lock, as a part of that job. IsPart tells both.
+// How a script guards itself (adlock_guard): its shell asks the helper (guard) for its own command line, and
+// then replaces itself by the helper (guarded), which acquires the lock and runs the script again, as its
+// job. The script must not do so at that second start. And if its own job starts it once more (xargs "$0",
+// "$0" | tee), it has to run without a lock, as a part of that job. IsPart reports both cases.
 
-// IsPart reports whether a shell that reads a guarded script belongs to a job that holds the
-// script's atom in the directory. It is false if anything cannot be read: the script then asks for
-// the lock, and is denied if its own job has it.
+// IsPart reports whether a shell that reads a guarded script belongs to a job that holds the script's atom in
+// the directory. It is false if anything cannot be read: the script then asks for the lock, and is denied if
+// its own job has it.
 //
-// A terminal or a daemon that the job has started carries the job's mark for ever. It has left the
-// job's session, and what it starts is no part of the job: it may outlive the job.
+// A terminal or a daemon that the job has started carries the job's mark for ever. It has left the job's
+// session, so what it starts is no part of the job, and may outlive it.
 func IsPart(shell process.Identity, directory string, a atom.Atom) bool {
 	claims := process.Claims()
 	if len(claims) > 0 && claims[0].Again && isSecondStart(shell, claims[0]) {
@@ -68,9 +68,9 @@ func isSecondStart(shell process.Identity, c process.Claim) bool {
 	return err == nil && lock.SupervisedBy(parent) && lock.Record.Token == c.Token
 }
 
-// isJobs reports whether the shell belongs to the job of the lock: the owner is its ancestor, or it
-// carries the lock's mark in the owner's session. While a supervisor lives, which is an ancestor of
-// all that is left of its job, the mark alone may be a copy.
+// isJobs reports whether the shell belongs to the job of the lock: the owner is its ancestor, or it carries
+// the lock's mark in the owner's session. While a supervisor lives, the mark is not enough, as it may be a
+// copy: the supervisor is an ancestor of all that is left of its job.
 func isJobs(shell process.Identity, lock *lockfile.Active, claims []process.Claim) bool {
 	owner := lock.Record.Owner
 	marked := owner.SharesSession(shell) && slices.ContainsFunc(claims, func(c process.Claim) bool { return c.Token == lock.Record.Token })
@@ -82,13 +82,13 @@ func isJobs(shell process.Identity, lock *lockfile.Active, claims []process.Clai
 	case at < 1:
 		return marked && (err != nil || !lock.Record.Supervised)
 	}
-	// A supervisor is the parent of its command, and of the orphans of its job: daemons too.
+	// A supervisor is the parent of its command, and adopts the orphans of its job: daemons too.
 	child, err := process.Of(line[at-1])
 	return marked || err == nil && (!lock.Record.Supervised || child.SharesSession(owner) || child.Same(lock.Job().Command))
 }
 
-// isOtherUsers reports whether another user's process that holds the atom NAME, and whose lock
-// cannot be read, is an ancestor of the shell or in its session.
+// isOtherUsers reports whether a claim is to this atom and of another user's live process, which is an
+// ancestor of the shell or in its session. The lock itself cannot be read.
 func isOtherUsers(c process.Claim, shell process.Identity, name atom.Name) bool {
 	file := atom.ParseFile(filepath.Base(c.File))
 	if file.Name != name || file.Kind != atom.ActiveLock && file.Kind != atom.ReaderLock {
@@ -99,9 +99,9 @@ func isOtherUsers(c process.Claim, shell process.Identity, name atom.Name) bool 
 		(owner.SharesSession(shell) || process.IsAncestor(owner.PID))
 }
 
-// Guarded is the verb by which adlock_guard puts a supervisor in the shell's place. Its arguments
-// are options that name the atom without the operand, OPERAND, and the shell's program and argument
-// vector, each by Encode.
+// Guarded is the verb by which adlock_guard puts a supervisor in the shell's place. Its arguments are
+// options, which name the atom except for the operand, then OPERAND, the shell's program and its argument
+// vector. Those words are as Encode returns them.
 var Guarded = config.Verb{Name: "guarded", Run: guarded}
 
 func guarded(args []string) (int, error) {
@@ -123,7 +123,7 @@ func guarded(args []string) (int, error) {
 	if len(words) < 3 || owner != os.Getpid() { // it must replace the shell, not be its child
 		return 0, config.LibraryOnly("guarded")
 	}
-	r.name = "" // the words name the lock
+	r.name = "" // OPERAND names the lock
 	r.InScript = true
 	a := &r.Request.Atom
 	a.Operand = words[0]
@@ -143,7 +143,7 @@ func guarded(args []string) (int, error) {
 	return r.supervised(command{name: a.Operand, path: words[1], args: words[2:], env: os.Environ()})
 }
 
-// lockFile is the file of the lock that this process has taken; in a store, only its name.
+// lockFile returns the path of the lock that this process holds; in a store, only the file's name.
 func (r *runArgs) lockFile() string {
 	name := r.Request.Atom.Name()
 	file := name.ActiveLock()
@@ -157,7 +157,7 @@ func (r *runArgs) lockFile() string {
 	return filepath.Join(dir, file)
 }
 
-// Encode makes a word that every shell passes on: yash empties one that is no text in its locale.
+// Encode returns a word in a form that every shell passes on: yash empties one that is no text in its locale.
 func Encode(word string) string {
 	text := strconv.QuoteToASCII(word)
 	if text == `"`+word+`"` && word != "" {

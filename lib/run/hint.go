@@ -13,7 +13,7 @@ import (
 	"adlock/lib/supervise"
 )
 
-// counterparts are what adlock has for options of flock(1) and timeout(1).
+// counterparts lists what to use in adlock for options of flock(1) and timeout(1).
 var counterparts = []struct{ options, say string }{
 	{"-n --nb --nonblock -x -e --exclusive", "for flock -n LOCK COMMAND say adlock run --name LOCK COMMAND"},
 	{"--timeout", "to end the job after D say --expire-after D --enforce; to wait at most D for the lock, as flock does, say --wait D"},
@@ -65,7 +65,7 @@ func hintAt(command []string) string {
 	return ""
 }
 
-// hintAtPrefix: flock(1) has its lock file in the first word's place, timeout(1) its time (bare: seconds).
+// hintAtPrefix returns a hint if first may be a lock file, as for flock(1), or a time, as for timeout(1).
 func hintAtPrefix(first string, command []string) string {
 	_, missing := supervise.Find(command[0])
 	switch {
@@ -84,7 +84,7 @@ func hintAtPrefix(first string, command []string) string {
 	return "to name the lock: --name " + quote(first)
 }
 
-// isLockFile: such a word, for flock(1) and lockrun, has the name of a lock file, or is an empty file.
+// isLockFile reports whether a word may be the lock file for flock(1): by its extension, or as an empty file.
 func isLockFile(path string) bool {
 	if slices.Contains([]string{".lock", ".lck", ".pid"}, filepath.Ext(path)) {
 		return true

@@ -23,9 +23,9 @@ func Invocation(pid int) (file string, args []string, known bool) {
 
 func procOf(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/" }
 
-// forked reads PF_FORKNOEXEC (include/linux/sched.h) in the ninth field of /proc/PID/stat
-// (proc_pid_stat(5)), whose second field may hold blanks. If that cannot be read, fork is true and
-// parent 0.
+// forked reports whether a process has executed nothing since its fork (PF_FORKNOEXEC of
+// include/linux/sched.h), and its parent. Both are in /proc/PID/stat (proc_pid_stat(5)), whose second field
+// may hold blanks. If that cannot be read, fork is true and parent 0.
 func forked(of string) (fork bool, parent int) {
 	const forkNoExec = 0x40
 	text, err := os.ReadFile(of + "stat")
@@ -53,7 +53,8 @@ func Reads(pid int, file string) bool {
 	return false
 }
 
-// hasOpen leaves the standard descriptors out: every shell keeps its script open, its subshells do not.
+// hasOpen reports whether a process has the file open, but not as a standard descriptor: every shell keeps
+// its script open; its subshells do not.
 func hasOpen(pid int, file string) bool {
 	const firstOwn = 3
 	of := procOf(pid) + "fd"

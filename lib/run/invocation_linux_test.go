@@ -16,14 +16,14 @@ import (
 	_ "adlock/test/support/need" // the same environment, however the suite is started
 )
 
-func TestAProcessTellsHowItWasStarted(t *testing.T) {
+func TestInvocationReturnsProgramAndArguments(t *testing.T) {
 	file, args, known := Invocation(os.Getpid())
 	if !known || !slices.Equal(args, os.Args) || !SameFile(file, os.Args[0]) {
 		t.Errorf("%s, %v, %v", file, args, known)
 	}
 }
 
-func TestEmptyArgumentsAreArguments(t *testing.T) {
+func TestInvocationKeepsEmptyArguments(t *testing.T) {
 	c := exec.Command("cat")
 	c.Args = []string{"cat", "", "-", ""}
 	in := must.Get(c.StdinPipe())(t)
@@ -51,7 +51,7 @@ func TestADeadProcessHasNoInvocation(t *testing.T) {
 	}
 }
 
-func TestAProcessReadsWhatItHasOpen(t *testing.T) {
+func TestAProcessReadsAScriptThatItHasOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	f := must.Get(os.Create(path))(t)
 	if !Reads(os.Getpid(), path) {

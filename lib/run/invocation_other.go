@@ -2,8 +2,8 @@
 
 package run
 
-// Invocation is always unknown here.
+// Invocation is always unknown outside Linux.
 func Invocation(int) (file string, args []string, known bool) { return "", nil, false }
 
-// Reads is always true here, as it cannot be checked.
+// Reads is always true outside Linux, as it cannot be checked.
 func Reads(int, string) bool { return true }

@@ -10,7 +10,7 @@ import (
 	"adlock/test/support/must"
 )
 
-func TestAStoreGetsNoCommand(t *testing.T) {
+func TestAStoreGetsOnlyADigestOfTheCommand(t *testing.T) {
 	for store, digest := range map[string]bool{"": false, "/locks": false, "etcd://h:1/p": true, "ftp://u@h/d": true} {
 		r := newRun()
 		r.store, r.Request.Atom.Host = store, "h"
@@ -25,7 +25,7 @@ func TestAStoreGetsNoCommand(t *testing.T) {
 	}
 }
 
-func TestAMissingCommandIsNamedByItsHarmlessBeginning(t *testing.T) {
+func TestAMissingCommandsNameShowsNoArguments(t *testing.T) {
 	for word, want := range map[string]string{
 		"PGPASSWORD=x": "PGPASSWORD", "curl -u admin:hunter2 https://x/y": "curl", "/usr/bin/nosuch": "nosuch", "nosuch;x": "nosuch", "=x": "command", "(a)": "command",
 	} {
@@ -35,7 +35,7 @@ func TestAMissingCommandIsNamedByItsHarmlessBeginning(t *testing.T) {
 	}
 }
 
-func TestEveryWordSurvivesTheShell(t *testing.T) {
+func TestAnEncodedWordIsAsciiAndCanBeDecoded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := string(rapid.SliceOf(rapid.Byte()).Draw(t, "word"))
 		text := Encode(word)
@@ -50,7 +50,7 @@ func TestEveryWordSurvivesTheShell(t *testing.T) {
 	})
 }
 
-func TestAPlainWordIsLeftAsItIs(t *testing.T) {
+func TestEncodeLeavesAPlainWordUnchanged(t *testing.T) {
 	for _, word := range []string{"sh", "/usr/bin/dash", "it's so", "-e", "a=b"} {
 		if got := Encode(word); got != word {
 			t.Errorf("%q: %q", word, got)

@@ -1,4 +1,4 @@
-// Package run is the verb `run`, with any locker, of the helper and the locksmith.
+// Package run is the verb `run` of the helper and of the locksmith, with any locker.
 package run
 
 import (
@@ -33,8 +33,8 @@ import (
 type runArgs struct {
 	config.Settings
 	exitDenied  int
-	name        string // names the lock; "": the command names it
-	command     string // the command in the lock's name; "": a person named it
+	name        string // the lock's name; "": made from the command
+	command     string // the command from which the lock's name is made; "": a person named it
 	replace     bool
 	enforce     bool
 	wholeJob    bool
@@ -46,13 +46,13 @@ type runArgs struct {
 	store       string
 	open        Opener
 	guards      bool   // the job is a script that guards itself
-	isShell     bool   // the shell for crontabs, whose lines have no options
+	isShell     bool   // this is the shell for crontabs, whose lines have no options
 	slotsBeside bool   // the line of the crontab that names the lock sets the slots too
 	unenforced  bool   // --enforce was set, but no limit
 	flock       string // the file to lock beside the atom; "": none
-	unplaced    error  // why it is not known where locks are, or how they are named; nil: it is
+	unplaced    error  // why the lock's place or host is unknown; nil: both are known
 
-	typedName string // as --name has it
+	typedName string // the value of --name on the command line
 }
 
 type command struct {
@@ -71,7 +71,7 @@ func newRun() *runArgs {
 	return r
 }
 
-// setName refuses a second name: the user means two locks, or has mistyped one.
+// setName refuses a second, different name: the user means two locks, or has mistyped one.
 func (r *runArgs) setName(value string) error {
 	if r.From["name"].Place == config.OnCommandLine {
 		if r.typedName != "" && r.typedName != value {
@@ -108,7 +108,7 @@ func (r *runArgs) options() []config.Option {
 	}, r.Settings.Options()...)
 }
 
-// Verb is the verb run. With open nil, the locksmith takes the place of this process for a store.
+// Verb is the verb run. With open nil, adlock-locksmith replaces this process if the lock is in a store.
 func Verb(open Opener) config.Verb {
 	return config.Verb{
 		Name: "run", Does: "take the lock, run COMMAND, release the lock", Args: "[--] COMMAND [ARG...]",
@@ -124,7 +124,7 @@ func run(open Opener, args []string) (int, error) {
 	return status, refused(args, err)
 }
 
-// parse is Origins.Parse, but keeps the error of a mistake in a location for configure.
+// parse is Origins.Parse, but keeps the error of a mistake in a location in unplaced, for configure.
 func (r *runArgs) parse(options []config.Option, args []string) (words []string, err error) {
 	if words, err = r.From.Parse(options, args); fault.KindOf(err) == fault.Misconfigured {
 		r.unplaced, err = err, nil
@@ -168,8 +168,8 @@ func (r *runArgs) run(args []string) (int, error) {
 	return r.supervised(command{words[0], path, words, config.Environment()})
 }
 
-// Refusal is the error by which run would refuse these options in the environment of getenv. If
-// that is unknown (nil), options that a variable could contradict or complete are not checked.
+// Refusal returns the error with which run would refuse these arguments in the environment of getenv. If that
+// is unknown (nil), options that a variable could contradict or complete are not checked.
 func Refusal(getenv func(name string) string, args []string) error {
 	return newRun().refusal(getenv, args)
 }
@@ -189,8 +189,8 @@ func (r *runArgs) refusal(getenv func(name string) string, args []string) error 
 	return r.check()
 }
 
-// recordMissing records that the command cannot be run, in case no person reads standard error. The
-// runlog and the hook get only the base name, because the first word may hold a password.
+// recordMissing records that the command cannot be run, in case no person reads standard error. The runlog
+// and the hook get only the base name, because the first word may hold a password.
 func (r *runArgs) recordMissing(base string, missing error) {
 	if r.dryRun {
 		return
@@ -212,7 +212,8 @@ func (r *runArgs) recordMissing(base string, missing error) {
 	k.Missing(&r.Request, fault.StatusOf(missing), missing)
 }
 
-// configure reports a mistake in a location too, now that the atom and the hook are known.
+// configure applies the settings files and checks the options. It also reports the mistake in a location that
+// parse has kept: the atom and the hook are known now.
 func (r *runArgs) configure(options []config.Option) error {
 	if err := r.Configure(options, Options); err != nil {
 		return err
@@ -242,7 +243,8 @@ func (r *runArgs) check() error {
 	return r.Settings.Check()
 }
 
-// checkName must be called before nameAtom.
+// checkName refuses --name with --operand from the same place (of two places, the stronger one wins), and
+// --slots that count nothing. It must be called before nameAtom.
 func (r *runArgs) checkName() error {
 	a := &r.Request.Atom
 	if r.name != "" && a.Operand != "" {
@@ -275,7 +277,8 @@ func (r *runArgs) checkWhole() error {
 	return fault.New(fault.Unavailable, "--whole-job", "cannot be kept here: only a Linux kernel gives a job's orphans to its supervisor")
 }
 
-// checkReplace: of --replace and another ExpireAfter the stronger place counts; one place is an error.
+// checkReplace makes --replace ExpireAfter 0. If there is another ExpireAfter, the stronger place wins, and
+// one place for both is an error.
 func (r *runArgs) checkReplace() error {
 	limits, auto := &r.Request.Limits, &r.Request.Auto
 	other := auto.ExpireAfter || limits.Source != policy.None && limits.ExpireAfter != 0
@@ -294,11 +297,12 @@ func (r *runArgs) checkReplace() error {
 	return nil
 }
 
-// checkEnforce drops --enforce without a limit, which is an error on the command line alone.
+// checkEnforce ignores --enforce without a limit, or refuses it on the command line. A limit for a semaphore
+// implies it, as no newcomer ends one of the runs.
 func (r *runArgs) checkEnforce() error {
 	limits := &r.Request.Limits
 	said := limits.Source != policy.None && limits.ExpireAfter != limit.Never
-	if r.Request.IsSemaphore() && !limits.Preempt() { // no newcomer ends one of the runs
+	if r.Request.IsSemaphore() && !limits.Preempt() {
 		r.enforce = r.enforce || said || r.Request.Auto.ExpireAfter
 	}
 	if !r.enforce || r.Request.Auto.ExpireAfter || said && limits.ExpireAfter != 0 {
@@ -318,7 +322,7 @@ func (r *runArgs) checkEnforce() error {
 	return nil
 }
 
-// harmless names a missing command, which may be an assignment or a whole command line.
+// harmless returns a name without passwords for a missing command: it may be an assignment or a command line.
 func harmless(word string) string {
 	word = filepath.Base(word[:len(word)-len(strings.TrimLeft(word, letters+decimal+"./:@%+,-"))])
 	if word == "." {
@@ -366,7 +370,7 @@ func (r *runArgs) nameAtom(base string, words []string) (err error) {
 	return nil
 }
 
-// supervised follows package supervise: a process that holds the atom is there before the lock.
+// supervised runs a command under the lock. The process that becomes the job exists before the lock does.
 func (r *runArgs) supervised(c command) (int, error) {
 	k, err := r.locker()
 	if err != nil {
@@ -427,7 +431,7 @@ func (r *runArgs) supervised(c command) (int, error) {
 		NoStamp: !result.Started || r.retryFailed && result.Status != 0, Tick: r.Request.Tick,
 	})
 	leaveLine()
-	if config.Aloud(released) {
+	if config.ShouldReport(released) {
 		report(c.name, released)
 	}
 	report(locker.Title(r.Request.Atom), job.Show(result))
@@ -442,7 +446,7 @@ func (r *runArgs) openFile() (err error) {
 	return err
 }
 
-// acquisition is zero until the lock is taken.
+// acquisition is zero until the atom is acquired.
 type acquisition struct {
 	token string
 	since time.Time
@@ -464,12 +468,12 @@ func (r *runArgs) watchOverdue(k locker.Locker, held acquisition) {
 	}()
 }
 
-// cancelled records a signal before the job began: nothing else shows the run.
+// cancelled returns a function that records a signal before the job began: nothing else shows that run.
 func (r *runArgs) cancelled(k locker.Locker) func(syscall.Signal) {
 	line, asked := r.Request.Line, locker.Request{Atom: r.Request.Atom, Owner: process.Identity{PID: os.Getpid()}}
 	began := process.Boottime()
 	return func(sig syscall.Signal) {
-		line.Clear() // the line clears itself at a signal too, but perhaps too late
+		line.Clear() // the status line does so at a signal too, but perhaps too late
 		k.Cancelled(&asked, sysfile.SignalName(sig), process.Boottime()-began)
 	}
 }
@@ -483,7 +487,8 @@ func (r *runArgs) waitJitter(jitter time.Duration) {
 	time.Sleep(jitter)
 }
 
-// recordJob makes the supervisor write the job's processes into the lock, and log the job's end.
+// recordJob sets the functions by which the supervisor records the job's processes in the lock, records that
+// the job expires or is stuck, and checks whether another process is ending it.
 func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, held *acquisition) {
 	name := r.Request.Atom.Name()
 	plan.Begun = func(command process.Identity) error {
@@ -492,7 +497,7 @@ func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, held *acquisit
 		if !errors.Is(err, locker.ErrGuarded) {
 			return err
 		}
-		go func() { // so that the job need not wait for a newcomer
+		go func() { // so that the job does not wait for a newcomer
 			for errors.Is(err, locker.ErrGuarded) {
 				err = record()
 			}
@@ -507,7 +512,7 @@ func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, held *acquisit
 		if !errors.Is(err, locker.ErrGuarded) {
 			return err
 		}
-		// Try again until the process that holds the guard goes on.
+		// The supervisor tries again until the guard is free.
 		if !said && fault.KindOf(err) == fault.NotPermitted {
 			said = true
 			plan.Stuck(err)
@@ -523,7 +528,7 @@ func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, held *acquisit
 	}
 }
 
-// report is for errors once the job was started, whose status is the exit status.
+// report prints an error once the job was started, when the exit status is the job's.
 func report(object string, err error) {
 	if err != nil {
 		fault.Report(fault.Wrap(object, err))
@@ -541,7 +546,7 @@ func (r *runArgs) locker() (locker.Locker, error) {
 	return lockdir.Open(dir, rec)
 }
 
-// recorder returns the lock directory and the recorder; of a store, the runlog is there.
+// recorder returns the lock directory and the recorder. The runlog for a store is in that directory, too.
 func (r *runArgs) recorder() (dir string, rec locker.Recorder, err error) {
 	rec.Hook = r.Hook
 	if dir, err = config.DirOf(r.store); err != nil {
@@ -585,7 +590,7 @@ func (r *runArgs) denied(outcome locker.Outcome, err error) (int, error) {
 		return 0, err
 	}
 	r.Remote = config.IsRemote(r.store)
-	if r.Request.Inside(outcome) { // it has been told
+	if r.Request.Inside(outcome) { // it has been reported
 		return fault.StatusDenied, nil
 	}
 	r.Tell(outcome, dir)

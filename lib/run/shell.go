@@ -17,18 +17,16 @@ import (
 	"adlock/lib/supervise"
 )
 
-// The shell for crontabs. cron runs each line as $SHELL -c COMMAND, so one line (SHELL=) puts all
-// below it under `run`. The job's own shell runs COMMAND, byte for byte; in its environment SHELL
-// names that shell. Called in another way, as by a program that starts $SHELL, this shell executes
-// the job's own without a lock.
+// The shell for crontabs. cron runs each line as $SHELL -c COMMAND, so one line (SHELL=) puts all below it
+// under `run`. The job's own shell runs COMMAND, byte for byte; in its environment SHELL names that shell. If
+// called in another way, by a program that starts $SHELL, say, this shell just executes the job's own.
 
-// defaultShell is the job's own shell, without config.ShellVariable.
+// defaultShell is the job's own shell if config.ShellVariable names none.
 const defaultShell = "/bin/sh"
 
 // shellMark begins sh/shell, which as the job's own shell would call itself without end.
 const shellMark = "#!/bin/sh\n# adlock's shell for crontabs"
 
-// Shell is the verb shell.
 func Shell() config.Verb {
 	return config.Verb{
 		Name: "shell", Does: "run a line of a crontab under its own lock, as its SHELL", Args: "-c COMMAND [ARG...]",
@@ -85,7 +83,8 @@ func shell(args []string) (int, error) {
 	return status, refused(all, config.ForScript(r.options(), err))
 }
 
-// set puts a line's settings in place of the crontab's, though one is unknown: it may be logged.
+// set exports a line's settings, which win over the crontab's. It skips an unknown one: the error is recorded
+// where the others say.
 func set(settings []string) (err error) {
 	for _, s := range settings {
 		name, value, _ := strings.Cut(s, "=")
@@ -107,8 +106,8 @@ func unknownSetting(name string) string {
 
 func isOfLine(o *config.Option) bool { return o.Help != "" || o.Env == config.ShellVariable }
 
-// NearestSetting is the setting probably meant by a variable that a line cannot set; "" if its
-// first letter differs, which people rarely mistype: then it is another program's.
+// NearestSetting returns the setting that a variable which a line cannot set was probably meant to be; "" if
+// the first letter differs, which people rarely mistype: then it is another program's.
 func NearestSetting(name string) string {
 	meant := config.NearestSetting(name, isOfLine)
 	if meant == "" || unknownSetting(name) == "" || !strings.HasPrefix(name, meant[:len("ADLOCK_")+1]) {
@@ -121,7 +120,7 @@ func isSemaphore(l cronline.Line) bool {
 	return l.Name != "" && slices.ContainsFunc(l.Settings, func(s string) bool { return strings.HasPrefix(s, "ADLOCK_SLOTS=") })
 }
 
-// nameLine names a line without a name after its command and its further words (more).
+// nameLine names a line without a name after its command and further words, and returns the command; else "".
 func nameLine(getenv func(string) string, l *cronline.Line, more []string) (command string) {
 	if l.Name == "" && getenv("ADLOCK_NAME") == "" {
 		l.Name, command = cronline.NameOf(strings.Join(append([]string{l.Text}, more...), " "))
@@ -136,7 +135,7 @@ func optionsOf(getenv func(string) string, l cronline.Line) (options []string) {
 	return options
 }
 
-// LineRefusal is the error by which the shell would refuse a line with the variables of getenv.
+// LineRefusal returns the error with which the shell would refuse a line, with the variables of getenv.
 func LineRefusal(getenv func(name string) string, l cronline.Line) error {
 	said := map[string]string{}
 	for _, s := range l.Settings {

@@ -12,7 +12,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// verdict returns what a newcomer would do now, and where the lock is. It takes nothing.
+// verdict returns what a newcomer would do now, and where the lock is. It acquires nothing.
 func (r *runArgs) verdict() (d policy.Decision, where string, err error) {
 	name := r.Request.Atom.Name()
 	if config.IsRemote(r.store) {
@@ -33,7 +33,7 @@ func (r *runArgs) verdict() (d policy.Decision, where string, err error) {
 	return d, filepath.Join(path, name.ActiveLock()), err
 }
 
-// overdue is a warning if the owner is overdue for this newcomer. A store would have to be asked again.
+// overdue returns a warning if the owner is overdue for this newcomer; "" for a store, to ask it only once.
 func (r *runArgs) overdue() string {
 	path, rec, err := r.recorder()
 	if err != nil || config.IsRemote(r.store) {

@@ -7,20 +7,20 @@ import (
 	"adlock/lib/cronline"
 )
 
-// A generated crontab often names the directory of the newest installation, which renames the lock.
+// A generated crontab often names the directory of the newest installation, which changes the lock's name.
 var (
-	// One below a directory that keeps versions; one that is named after a date, or a build.
+	// installation is below a directory that keeps versions; dated and built have a date or a build as name.
 	installation = regexp.MustCompile(`/((?:releases?|builds?|deploys?|deployments?|revisions?)/[^/\s'"]*\d[^/\s'"]*)`)
 	dated        = regexp.MustCompile(`/((?:[^/\s]*[^/\s\d])?20\d\d[-_.]?(?:0[1-9]|1[0-2])[-_.]?(?:0[1-9]|[12]\d|3[01])(?:\d{4}|\d{6})?(?:[^/\s\d][^/\s]*)?)/`)
 	built        = regexp.MustCompile(`/((?:[^/\s]*[^/\s\pL])?build[-_.]?\d+[^/\s]*)/`)
 )
 
-// Stamped says what follows from a Stamp.
-const Stamped = " is another one after each installation, and so is the lock: the new line starts beside the old job"
+// ChangesLock is what messages say of a VersionInPath.
+const ChangesLock = " is another one after each installation, and so is the lock: the new line starts beside the old job"
 
-// Stamp is the part of a command's paths that probably changes with each installation; "": none. A
-// date counts only where a program or its directory is: an argument may be an archive of that day.
-func Stamp(command string) string {
+// VersionInPath returns what in a command's paths probably changes with each installation; "": nothing. A
+// date or a build counts only in the path of a program or its directory: an argument may be an archive.
+func VersionInPath(command string) string {
 	if found := installation.FindStringSubmatch(command); found != nil {
 		return found[1]
 	}
