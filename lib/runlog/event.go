@@ -18,8 +18,8 @@ package runlog
 
 import "time"
 
-// Event is one transaction. A zero field is not in the line; a field is an Opt if zero has a meaning.
-// Fields stand in the order of the line (fields.go); values of one with ",own" are not likely to recur.
+// Event is one transaction. A zero field is not in the line; a field is an Opt if zero has a meaning. The
+// fields have the order of the line (fields.go); the values of a field with ",own" seldom recur.
 type Event struct {
 	Time time.Time `log:"time"`  // Append sets the current time for zero, and truncates to microseconds
 	Kind Kind      `log:"event"` // what happened
@@ -34,7 +34,7 @@ type Event struct {
 	Store string `log:"store"`
 
 	PID    int    `log:"pid"`       // the acting process: the owner in acquire, release and lost; else the newcomer
-	Node   string `log:"node"`      // its machine, if the atom is in a store; Append fills in this one
+	Node   string `log:"node"`      // its machine, if the atom is in a store; Append fills in this machine
 	Token  string `log:"token,own"` // the acquisition of PID
 	Shared bool   `log:"shared"`    // it is a reader: other readers may hold the atom at the same time
 
@@ -93,10 +93,10 @@ const (
 	Reclaim Kind = "reclaim"
 	// Stuck: as Expire; Reason.
 	Stuck Kind = "stuck"
-	// Lost, found at a release: Token, Reason, and PID if the lock is still its own and being taken
-	// over; else Owner and OwnerToken of the lock that is there.
+	// Lost, found at a release: Token, Reason, and PID if the lock is still its own and being taken over;
+	// otherwise Owner and OwnerToken of the lock that is there.
 	Lost Kind = "lost"
-	// Clock, of a last lock in the future: Age (below 0).
+	// Clock, for a last lock in the future (Age, below 0) or a damaged one: Reason.
 	Clock Kind = "clock"
 	// Clear, by a person: Owner, OwnerToken, Age.
 	Clear Kind = "clear"
@@ -105,29 +105,29 @@ const (
 	Stop Kind = "stop"
 	// Empty: Age of the empty lock that was cleared.
 	Empty Kind = "empty"
-	// Hook, which failed: Status or Signal, Reason.
+	// Hook, after a hook has failed: Status or Signal, Reason.
 	Hook Kind = "hook"
-	// Starved, by many denials in a row: Count, Verdict (the last one), Reason.
+	// Starved, after many denials in a row: Count, Verdict (the last one), Reason.
 	Starved Kind = "starved"
 	// Overdue: Owner (PID if a supervisor reports its own job), OwnerToken, Age, Overdue (the same),
 	// Work, Reason.
 	Overdue Kind = "overdue"
-	// Pause, of the atom, or with no atom of all jobs of the host: Reason.
+	// Pause of the atom or, if the event has none, of all jobs of the host: Reason.
 	Pause Kind = "pause"
-	// Resume, from that pause: Reason.
+	// Resume, the end of such a pause: Reason.
 	Resume Kind = "resume"
-	// Paused, by a pause of more than a day: Verdict, Age (of the pause), Reason.
+	// Paused, when a pause of more than a day denies the atom: Verdict, Age (of the pause), Reason.
 	Paused Kind = "paused"
-	// Missing, of a command: Status (127, or 126 if it cannot be run), Reason; PID looked for it.
+	// Missing, when there is no command (Status 127) or it cannot be run (126): Reason; PID looked for it.
 	Missing Kind = "missing"
-	// Wait begins: Wait, the longest one (limit.Never: without end); else as Deny. It ends with an
-	// Acquire or a Deny of the same PID, or with that process's death.
+	// Wait, when a newcomer begins to wait: Wait, for how long at most (limit.Never: without end); else as
+	// Deny. An Acquire or a Deny of the same PID, or that process's death, ends the wait.
 	Wait Kind = "wait"
-	// Cancel, of a newcomer by a signal before its job began: Signal, Wait, Reason.
+	// Cancel, when a signal ends a newcomer before its job began: Signal, Wait, Reason.
 	Cancel Kind = "cancel"
-	// NotRun, for trouble with the lock directory, refused options (Status 64) or a newcomer of the job
-	// itself (with the fields of Deny): Status, Reason; Age in a store, if the hook was told: for how
-	// long it had kept all jobs from running.
+	// NotRun, after trouble with the lock directory or refused options (Status 64), or if its own job denies
+	// the newcomer (then also the fields of Deny): Status, Reason. Age, in a store, if the hook was told: for
+	// how long the store had kept all jobs from running.
 	NotRun Kind = "not-run"
 )
 
@@ -142,7 +142,7 @@ type Opt[T any] struct {
 	Set   bool
 }
 
-// Pointer points to a copy of the value; it is nil if the value is absent.
+// Pointer returns a pointer to a copy of the value, or nil if the value is absent.
 func (o Opt[T]) Pointer() *T {
 	if !o.Set {
 		return nil
@@ -150,5 +150,5 @@ func (o Opt[T]) Pointer() *T {
 	return &o.Value
 }
 
-// Some is an Opt with a value.
+// Some returns an Opt that has the value.
 func Some[T any](v T) Opt[T] { return Opt[T]{v, true} }
