@@ -35,8 +35,9 @@ func (d *Dir) Last(name atom.Name) (record.Last, error) {
 	return last, nil
 }
 
-// cutOff is a second if the file system keeps whole seconds (ext3, HFS+, some file servers). One that
-// keeps fractions shows one at least in the ctime, which no program can set.
+// cutOff returns how much of a time stamp the file system may cut off: a second if it keeps only whole
+// seconds (ext3, HFS+, some file servers). If it keeps fractions, at least the ctime shows one, as no program
+// can set that.
 func cutOff(mtime, ctime unix.Timespec) time.Duration {
 	if mtime.Nsec == 0 && ctime.Nsec == 0 {
 		return time.Second
@@ -50,12 +51,13 @@ func (d *Dir) MakeLast(name atom.Name, memory record.Memory) error {
 	return d.placeLast(name, memory, &time.Time{}, (*TempFile).Link)
 }
 
-// Remember changes the content of the last lock, not its mtime. Only under the active lock, inside Marked.
+// Remember changes the content of the last lock, not its mtime. The caller has the active lock, inside
+// Marked.
 func (d *Dir) Remember(name atom.Name, completed time.Time, memory record.Memory) error {
 	return d.placeLast(name, memory, &completed, (*TempFile).Replace)
 }
 
-// placeLast makes a last lock that completed at that time; nil: now.
+// placeLast makes a last lock whose mtime is completed; nil: now.
 func (d *Dir) placeLast(name atom.Name, memory record.Memory, completed *time.Time, place func(*TempFile, string) error) error {
 	temp, err := d.TempFile(memory.Bytes())
 	if err != nil {
@@ -73,7 +75,8 @@ func (d *Dir) placeLast(name atom.Name, memory record.Memory, completed *time.Ti
 	return nil
 }
 
-// Stamp records that the atom completes now. A last lock deleted meanwhile is made again, with the memory.
+// Stamp records that the atom completes now. If the last lock was deleted meanwhile, it is made again, with
+// memory as its content.
 func (d *Dir) Stamp(name atom.Name, memory record.Memory) error {
 	f, err := d.openFile(name.LastLock(), unix.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -86,10 +89,10 @@ func (d *Dir) Stamp(name atom.Name, memory record.Memory) error {
 	return f.touch()
 }
 
-// RemoveLast prunes a last lock; nothing happens where there is none.
+// RemoveLast removes the last lock; a missing one is no error.
 func (d *Dir) RemoveLast(name atom.Name) error { return d.remove(name.LastLock()) }
 
-// LastChanged is the last lock's ctime: the mtime is the epoch if the atom never completed.
+// LastChanged returns the last lock's ctime, as the mtime is the epoch if the atom never completed.
 func (d *Dir) LastChanged(name atom.Name) (time.Time, error) {
 	f, err := d.openFile(name.LastLock(), unix.O_RDONLY)
 	if err != nil {

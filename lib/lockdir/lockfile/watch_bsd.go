@@ -9,7 +9,7 @@ import (
 )
 
 // Watch is woken by kqueue when the directory changes, an owner dies or the asker has input.
-// Compiled only, never run.
+// It is only compiled, never tested.
 type Watch struct{ queue, dir int }
 
 var blind = Watch{-1, -1}
