@@ -11,7 +11,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// TakeFile locks the file beside the atom, if nothing else denies the atom.
+// TakeFile locks the file beside the atom, unless the outcome o is a denial already. If another process holds
+// the file, the outcome is Busy.
 func (r *Request) TakeFile(o Outcome, err error) (Outcome, error) {
 	if err != nil || o.Verdict != Acquired {
 		return o, err
@@ -23,8 +24,9 @@ func (r *Request) TakeFile(o Outcome, err error) (Outcome, error) {
 	return o, err
 }
 
-// FileBefore looks at the file before the newcomer ends the job in v, which it must not end and then be
-// denied. With the job the file goes that the job has. An empty verdict: nothing is in the way.
+// FileBefore locks the file before the newcomer ends the job in v, as it must not end a job and then be
+// denied. If the job itself holds the file, the file becomes free with the end of the job. An empty verdict:
+// go on.
 func (r *Request) FileBefore(v *View, step policy.Step) (Outcome, error) {
 	if step != policy.Expire && step != policy.Reclaim {
 		return Outcome{}, nil
@@ -41,7 +43,7 @@ func (r *Request) isJobs(v *View) bool {
 	return err == nil && slices.ContainsFunc(members, func(m process.Entry) bool { return r.Flock.IsHeldIn(m.PID) })
 }
 
-// ForeseeFile returns what the decision would lead to while another process holds the file.
+// ForeseeFile returns what the decision would lead to if another process holds the file.
 func (r *Request) ForeseeFile(d policy.Decision, v *View) policy.Decision {
 	if !d.Step.Granted() || !r.Flock.IsTaken() || d.Step == policy.Expire && r.isJobs(v) {
 		return d
@@ -56,8 +58,8 @@ func fileHeld(path string, holder int) string {
 	return path + " is locked by " + processOn(holder, "")
 }
 
-// fileTaken is the outcome if another process holds the file. The file and the pid that locked it stand
-// for the token of an owner.
+// fileTaken returns the outcome if another process holds the file. In place of an owner's token it has the
+// file and the pid that locked it.
 func (r *Request) fileTaken() Outcome {
 	holder := r.Flock.Holder()
 	v := View{Active: policy.Active{Held: true, Owner: policy.Untouched}, File: r.Flock.Path}
@@ -73,7 +75,7 @@ func (r *Request) fileTaken() Outcome {
 	return o
 }
 
-// IsFile tells whether not a lock but the file is in the newcomer's way.
+// IsFile reports whether it is the file, and not a lock, that denies the newcomer the atom.
 func (o Outcome) IsFile() bool { return o.inWay.File != "" }
 
 func (rec Recorder) seeFile(r *Request, o *Outcome) {
