@@ -173,9 +173,9 @@ func (f *File) explain(err error) error {
 	return fault.Wrap(f.Path, err)
 }
 
-// Await begins to wait for the file: a thread blocks in flock(2), in the kernel's queue, where a signal would
-// cost it its place. Await returns a descriptor that can be read when it is time to call TryLock; below 0
-// with an error.
+// Await begins to wait for the file. It returns a descriptor that can be read when it is time to call
+// TryLock; below 0 with an error. A thread blocks in flock(2), in the kernel's queue: a signal loses its
+// place there.
 func (f *File) Await() (tells int, err error) {
 	if f.granted != nil {
 		return f.tells, nil

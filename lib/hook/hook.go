@@ -1,7 +1,6 @@
 // Package hook starts a command of the user's when something has happened that a person should know. Nothing
-// depends on the command: it is started as an orphan (package orphan), its output is dropped, it is ended
-// after half a minute, and its failure only adds a line to the runlog. The system's log gets the same events
-// if the user asks for that.
+// depends on the command: it is an orphan (package orphan), its output is dropped, it is ended after half a
+// minute, and its failure only adds a line to the runlog. If asked to, the package also writes to syslog.
 package hook
 
 import (
@@ -123,9 +122,8 @@ func atomOf(e Event) atom.Atom {
 	return atom.Atom{Program: e.Program, Host: e.Host, Operator: e.Operator, Operand: e.Operand}
 }
 
-// Environment returns Env or, if that is nil, this process's environment, but without ADLOCK_HOOK and
-// ADLOCK_HOOK_RUNS, or locks that the hook takes could call it again, and without ADLOCK_MARK, as the hook is
-// no part of the job.
+// Environment returns Env or, if that is nil, this process's environment, but without ADLOCK_HOOK…, as the
+// hook's own locks could call the hook again, and without ADLOCK_MARK, as the hook is no part of the job.
 func (h *Hook) Environment() []string {
 	env := os.Environ()
 	if h != nil && h.Env != nil {
@@ -168,8 +166,7 @@ func (e Event) variables() []string {
 	return all
 }
 
-// run returns the run's token as a UUID (RFC 9562), as services that match a run's start and end require; "":
-// no run.
+// run returns the run's token as a UUID (RFC 9562), which services for matching start and end require; or "".
 func (e Event) run() string {
 	token := e.Token
 	if token == "" {

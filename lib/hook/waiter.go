@@ -22,8 +22,7 @@ const waiterName = "adlock: hook"
 // hookTimeout is how long a hook may take. Tests change it.
 var hookTimeout = 30 * time.Second
 
-// Main does the work of a waiter and exits, if this process is one; in any other process it does nothing.
-// main calls it before most else.
+// Main does the work of a waiter and exits, if this process is one; otherwise it does nothing. main calls it.
 func Main() {
 	if len(os.Args) == 10 && os.Args[0] == waiterName {
 		os.Exit(await(os.Args[1:]))
@@ -81,8 +80,7 @@ func runCommand(command string) (status syscall.WaitStatus, err error) {
 	}
 }
 
-// note records a hook's failure in log, if that has a directory. A failed write is not reported: no process
-// would read the report.
+// note records a hook's failure in log. A failed write is not reported: no process would read the report.
 func note(log *runlog.Log, e runlog.Event, kind Kind, why string) {
 	if log.Dir == "" {
 		return

@@ -124,16 +124,14 @@ func jobOf(lock *lockfile.Active, members []process.Identity) []process.Identity
 	})
 }
 
-// RecordCommand records the command that the owner has started, in its lock and slots: a command that has
-// left the owner's process group then still holds the atom when the owner is killed. After locker.ErrGuarded
-// the caller tries again.
+// RecordCommand records the command that the owner has started, in its lock and slots. If the command leaves
+// the owner's process group, it then still holds the atom when the owner is killed. ErrGuarded: try again.
 func (l *Locker) RecordCommand(name atom.Name, token string, command process.Identity) error {
 	return l.record(name, token, func(lock *lockfile.Active) error { return lock.AppendCommand(command) })
 }
 
-// RecordMembers records the members of a job before its own supervisor signals them. locker.ErrGuarded: a
-// newcomer is ending the job and records them itself, or another process guards one of the locks; the caller
-// then tries again.
+// RecordMembers records the members of a job before its own supervisor signals them. locker.ErrGuarded: try
+// again, as a newcomer is ending the job and records them itself, or another process guards one of the locks.
 func (l *Locker) RecordMembers(name atom.Name, token string, members []process.Identity) error {
 	return l.underGuard(name, token, func(active *lockfile.Active) error {
 		job := active.Job()
@@ -189,8 +187,7 @@ func (l *Locker) BeingEnded(name atom.Name, token string) (bool, error) {
 	return active.Job().EndingBegan(), nil
 }
 
-// isEnded reports whether the process that guards the lock is ending the owner; false: it only checks the
-// lock.
+// isEnded reports whether the process that guards the lock is ending the owner, rather than only checking it.
 func (l *Locker) isEnded(name atom.Name, own record.Record) bool {
 	if _, found := l.EndingOf(own); found {
 		return true

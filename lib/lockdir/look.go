@@ -26,13 +26,11 @@ const (
 	stamped              // as inPlace, but the newcomer itself has stamped the last lock, and that stamp does not deny it the atom
 )
 
-// look finds out whether the newcomer gets the atom, and writes nothing. It adds what it finds to v, and
-// stops at the first denial. It puts the learned limits of r in force. The caller closes the view, also after
-// an error.
+// look finds out whether the newcomer gets the atom, and writes nothing. It adds what it finds to v, stops at
+// the first denial, and puts the learned limits of r in force. The caller closes v, also after an error.
 //
 // A waiter checks readers and slots before it links its own lock: a lock that it has to remove again would
-// keep other newcomers out and wake waiters. This only saves work, as settle checks them again under the
-// newcomer's lock.
+// keep other newcomers out and wake waiters. This only saves work: settle checks them again, under the lock.
 //
 // No wake-up is lost: the watch began before this look, and the waiter waits only for files that this look
 // has seen. If such a file is removed, or its owner dies,

@@ -25,10 +25,9 @@ import (
 var guardWait = 200 * time.Millisecond
 
 // Release stamps the last lock, then removes the active lock. If the lock is not this acquisition's, or is
-// being taken over, it changes nothing and returns an error with status 75 (lost). That error contains
-// locker.ErrGuarded if another process holds the guard; locker.IsEnded is true for it if that process is
-// ending this owner. If an ending has begun and a recorded member lives, the lock stays for that member (77),
-// unless the owner is Alone.
+// being taken over, it changes nothing and returns an error with status 75 (lost). That contains
+// locker.ErrGuarded if another process holds the guard, and is one of locker.IsEnded if that ends this owner.
+// If an ending has begun and a recorded member lives, the lock stays for it (77), unless the owner is Alone.
 func (l *Locker) Release(r locker.ReleaseRequest) error {
 	active, err := l.Dir.Active(r.Name)
 	if r.AtOnce && (err != nil || !owns(&r, active) || active.Record.Slots > 0 || active.Record.Learn) {
@@ -190,9 +189,8 @@ func owns(r *locker.ReleaseRequest, active *lockfile.Active) bool {
 	return active.Content == record.Full && r.Owns(active.Record)
 }
 
-// Clear removes an active lock or a reader's lock that a person has judged stale, and its owner's slots. It
-// refuses (77) while the owner or a recorded process of its job lives. As nothing completed, it stamps
-// nothing.
+// Clear removes an active lock or a reader's lock that a person has judged stale, and its owner's slots,
+// without a stamp. It refuses (77) while the owner or a recorded process of its job lives.
 func (l *Locker) Clear(lock atom.File) error {
 	path := l.Dir.Path(lock.String())
 	active, err := l.Dir.Lock(lock)

@@ -15,9 +15,8 @@ import (
 )
 
 // A reader takes the active lock like any newcomer, puts a lock of its own beside it, read.NAME.PID, and
-// releases the active lock. A writer with the active lock backs off while a reader lives. Both check for each
-// other while they hold the active lock, so neither can miss the other. A steady stream of readers can starve
-// a writer.
+// releases the active lock. A writer with the active lock backs off while a reader lives. Both look while
+// they hold the active lock, so neither can miss the other. A steady stream of readers can starve a writer.
 
 // entering is how long a reader may hold the active lock before its reader's lock is in place.
 const entering = time.Second
@@ -48,8 +47,7 @@ func (l *Locker) settle(r *locker.Request, name atom.Name, own record.Record, te
 	return outcome, temp.Withdraw()
 }
 
-// takeRights takes what the run needs beside the atom: a slot, the file and, last, the tick, as a denied
-// newcomer must not use up a tick.
+// takeRights takes a slot, the file and, last, the tick: a denied newcomer must not use up a tick.
 func (l *Locker) takeRights(r *locker.Request, name atom.Name, own record.Record) (locker.Outcome, error) {
 	outcome, err := r.TakeFile(l.takeSlot(r, own))
 	return r.ClaimTick(outcome, err, func() (bool, error) { return l.Dir.ClaimTick(name, r.Tick) })
@@ -125,8 +123,7 @@ func (l *Locker) clearDeadReaders(r *locker.Request, name atom.Name, temp *lockf
 }
 
 // clearReader removes a reader's lock and stamps the last lock if policy says so (cleared): the reader is
-// dead, or has expired and is ended first. Acquired: this lock is not in the way. The caller holds the active
-// lock.
+// dead, or has expired and is ended first. Acquired: this lock is not in the way. Only under the active lock.
 func (l *Locker) clearReader(r *locker.Request, lock atom.File, temp *lockfile.TempFile, p phase) (cleared bool, outcome locker.Outcome, err error) {
 	acquired := locker.Outcome{Verdict: locker.Acquired}
 	v, d, err := l.lookAtReader(r, lock)
@@ -172,8 +169,7 @@ func (l *Locker) clearReader(r *locker.Request, lock atom.File, temp *lockfile.T
 	return true, acquired, nil
 }
 
-// lookAtReader decides what a writer does about a reader's lock; fs.ErrNotExist if it is gone. The
-// caller closes the view.
+// lookAtReader decides as a writer about a reader's lock; fs.ErrNotExist if it is gone. The caller closes v.
 func (l *Locker) lookAtReader(r *locker.Request, lock atom.File) (view, policy.Decision, error) {
 	active, err := l.Dir.Lock(lock)
 	if err != nil {

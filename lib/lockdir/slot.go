@@ -235,8 +235,8 @@ func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *lock
 	}
 }
 
-// keepSlot reports whether there is room for the n-th slot, which is in place and still guarded; if not, it
-// removes that slot.
+// keepSlot reports whether there is room for the n-th slot, which is in place and guarded; else it removes
+// that.
 func (l *Locker) keepSlot(r *locker.Request, temp *lockfile.TempFile, n int, full *locker.Outcome) (bool, error) {
 	room, err := l.hasRoom(r, n, full)
 	if room {
@@ -299,8 +299,7 @@ func (l *Locker) isTaken(r *locker.Request, slot atom.Name, wait bool, full *loc
 
 var errTaken = errors.New("the slot is taken")
 
-// reclaimSlot replaces the n-th slot if it is free before and under its guard; else errTaken. locker.ErrLost:
-// try again.
+// reclaimSlot replaces the n-th slot if it is free, also under its guard; else errTaken. ErrLost: try again.
 func (l *Locker) reclaimSlot(r *locker.Request, temp *lockfile.TempFile, n int, full *locker.Outcome) error {
 	active, err := l.Dir.Active(r.Atom.Slot(n))
 	if errors.Is(err, fs.ErrNotExist) {

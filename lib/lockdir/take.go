@@ -163,8 +163,7 @@ func (l *Locker) secondLook(r *locker.Request, name atom.Name, temp *lockfile.Te
 	return r.Denied(d, &v.View), nil
 }
 
-// takeover replaces the lock of a dead owner, or of an expired owner that it ends first. It holds the guard
-// of that lock throughout.
+// takeover replaces the lock of a dead owner, or of an expired one that it ends first, under its guard.
 func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Outcome, error) {
 	temp, own, err := l.tempFile(r)
 	if err != nil {
@@ -178,8 +177,7 @@ func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Ou
 	if err != nil {
 		return locker.Outcome{}, err
 	}
-	// Check the last lock now: once the owner is replaced, it has a stamp that would deny the newcomer the
-	// atom.
+	// Check the last lock now: once the owner is replaced, it has a stamp that would deny the atom.
 	d, err := l.look(v, r, name, r.Clock(now), inPlace)
 	if err != nil {
 		return locker.Outcome{}, err

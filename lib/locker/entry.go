@@ -163,7 +163,6 @@ func LocksMeant(verb string, words []string, list func() ([]Entry, error)) (map[
 	return locks, nil
 }
 
-// CalledOf returns the atoms of the entries.
 func CalledOf(entries []Entry) (all []atom.Called) {
 	for i := range entries {
 		all = append(all, entries[i].Called())

@@ -11,8 +11,7 @@ import (
 	"adlock/lib/runlog"
 )
 
-// TakeFile locks the file beside the atom, unless the outcome o is a denial already. If another process holds
-// the file, the outcome is Busy.
+// TakeFile locks the file beside the atom, unless o is a denial. It returns Busy if another process holds it.
 func (r *Request) TakeFile(o Outcome, err error) (Outcome, error) {
 	if err != nil || o.Verdict != Acquired {
 		return o, err
@@ -25,8 +24,7 @@ func (r *Request) TakeFile(o Outcome, err error) (Outcome, error) {
 }
 
 // FileBefore locks the file before the newcomer ends the job in v, as it must not end a job and then be
-// denied. If the job itself holds the file, the file becomes free with the end of the job. An empty verdict:
-// go on.
+// denied. A file that the job itself holds becomes free with the job's end. An empty verdict: go on.
 func (r *Request) FileBefore(v *View, step policy.Step) (Outcome, error) {
 	if step != policy.Expire && step != policy.Reclaim {
 		return Outcome{}, nil
@@ -58,8 +56,7 @@ func fileHeld(path string, holder int) string {
 	return path + " is locked by " + processOn(holder, "")
 }
 
-// fileTaken returns the outcome if another process holds the file. In place of an owner's token it has the
-// file and the pid that locked it.
+// fileTaken returns the outcome if another process holds the file: file and locker's pid stand for a token.
 func (r *Request) fileTaken() Outcome {
 	holder := r.Flock.Holder()
 	v := View{Active: policy.Active{Held: true, Owner: policy.Untouched}, File: r.Flock.Path}

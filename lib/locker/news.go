@@ -80,10 +80,9 @@ func (rec Recorder) tellEnd(r ReleaseRequest, e runlog.Event, own record.Record)
 	}
 }
 
-// EndedByForce reports, once for each acquisition, that the owner in the record is being ended by a newcomer
-// or by the process holder (0: unknown). It does not start the hook: the newcomer does (Replaced), and would
-// end one that the owner starts now as a part of its job. The error is of the kind fault.Denied, and contains
-// ErrGuarded.
+// EndedByForce reports, once for each acquisition, that a newcomer, or the process holder (0: unknown), is
+// ending the owner in the record. The newcomer calls the hook (Replaced): one that the owner starts now would
+// be ended as a part of its job. The error is of the kind fault.Denied, and contains ErrGuarded.
 func (rec Recorder) EndedByForce(r ReleaseRequest, own record.Record, holder int) error {
 	e := event(runlog.Lost, own.Atom, own.Owner.PID)
 	e.Token, e.Status, e.Signal = own.Token, r.Status, r.Signal
@@ -152,8 +151,7 @@ func (rec Recorder) denials(a atom.Atom) (inARow int) {
 	return inARow
 }
 
-// alarming returns true if count is first, ten times first, a hundred times first, and so on; if first is 0,
-// never.
+// alarming returns true if count is first, ten times first, a hundred times first, and so on. first 0: never.
 func alarming(count, first int) bool {
 	if first <= 0 {
 		return false

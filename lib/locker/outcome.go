@@ -17,7 +17,6 @@ import (
 // Verdict is the answer to a request.
 type Verdict string
 
-// The verdicts.
 const (
 	Acquired Verdict = "acquired"
 	Busy     Verdict = "busy"
@@ -162,8 +161,7 @@ func (r *Request) RefuseEndless(o *Outcome, v *View) {
 	}
 }
 
-// Stuck returns outcome and error for an owner in v that has expired and cannot be ended. object is the lock,
-// cure the advice.
+// Stuck returns the outcome if the owner in v has expired and cannot be ended. cure is the advice for object.
 func (r *Request) Stuck(object string, v *View, why error, cure string) (Outcome, error) {
 	o := Outcome{Verdict: Stuck, Reason: why.Error()}
 	r.describe(&o.found, v)

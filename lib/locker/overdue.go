@@ -25,8 +25,7 @@ const (
 // aDay is the shortest time between two reports of one owner.
 const aDay = 24 * time.Hour
 
-// Overdue is an owner that has passed its notice (policy.Overdue), or whose lock was brought here by a
-// backup.
+// Overdue is an owner that has passed its notice (policy.Overdue), or whose lock is from a backup.
 type Overdue struct {
 	Notice policy.Notice
 	View   // its lock
@@ -125,8 +124,7 @@ func (o *Overdue) Text() string {
 	return text
 }
 
-// Remedy returns the advice for a person who waits for the owner. Only if a newcomer wants the sameAtom can
-// its own limit end the owner.
+// Remedy returns the advice how to end the wait for the owner. Its own limit counts only for the sameAtom.
 func (rec Recorder) Remedy(o *Overdue, sameAtom bool) string {
 	lock := atom.File{Kind: atom.ActiveLock, Name: o.Record.Atom.Name()}
 	if o.Record.Shared {
@@ -218,8 +216,7 @@ func (rec Recorder) SeeOverdue(r *Request, o *Outcome) {
 	}
 }
 
-// TellOverdue reports the owner: in the runlog, on standard error and, unless the owner's own supervisor does
-// that, to the hook.
+// TellOverdue logs and prints the overdue owner, and tells the hook unless the owner's own supervisor has.
 func (rec Recorder) TellOverdue(r *Request, o *Outcome, found *Overdue) {
 	e := r.event(runlog.Overdue)
 	e.Verdict = string(o.Verdict)

@@ -154,8 +154,7 @@ func (rec Recorder) Replaced(r *Request, step policy.Step, v *View) {
 	rec.tell(hook.Ended, e, "ended "+processOn(e.Owner, e.OwnerNode)+" by force: "+why)
 }
 
-// Pause logs that a person has paused the atom (without an atom: all jobs of the host) or, if p is zero, has
-// resumed it.
+// Pause logs that a person has paused the atom, or with p zero resumed it. Zero atom: all jobs of the host.
 func (rec Recorder) Pause(a atom.Atom, p policy.Pause, person string) {
 	e := event(runlog.Resume, a, os.Getpid())
 	e.Reason = "by " + person
@@ -165,8 +164,8 @@ func (rec Recorder) Pause(a atom.Atom, p policy.Pause, person string) {
 	rec.append(e)
 }
 
-// Stopping logs, before the first signal, that a person asked to end the owner in v. The owner's supervisor
-// reads this event.
+// Stopping logs, before the first signal, that a person ends the owner in v, whose supervisor reads the
+// event.
 func (rec Recorder) Stopping(r *Request, v *View) { rec.append(r.stopped(runlog.Stop, v)) }
 
 // Stopped logs that the owner in v was ended, as a person asked, and that its lock was removed.
@@ -216,8 +215,7 @@ func (rec Recorder) SayEmptied(r *Request, v *View, path string) {
 
 const wrecked = "damaged lock from before this boot"
 
-// DamagedLast logs and prints, once for each request, that the newcomer goes on in spite of a damaged last
-// lock at path.
+// DamagedLast logs and prints, once for each request, that it goes on with a damaged last lock, at path.
 func (rec Recorder) DamagedLast(r *Request, path string) {
 	if !r.saidDamaged {
 		e := r.event(runlog.Clock)
@@ -289,8 +287,7 @@ func (rec Recorder) Lost(object string, r ReleaseRequest, a atom.Atom, found *re
 	return &fault.Error{Kind: fault.Denied, Object: object, Err: fmt.Errorf("lost: %w", why)}
 }
 
-// Cleared logs that a person has removed the lock with this record. node is its owner's machine ("": this
-// one).
+// Cleared logs that a person has removed the lock with this record, of the machine node ("": this one).
 func (rec Recorder) Cleared(own record.Record, node string) {
 	e := event(runlog.Clear, own.Atom, 0)
 	e.Owner, e.OwnerNode, e.OwnerToken = own.Owner.PID, node, own.Token
@@ -300,8 +297,7 @@ func (rec Recorder) Cleared(own record.Record, node string) {
 // recentBytes is about 700 lines, as many as a denial can afford to read.
 const recentBytes = 256 << 10
 
-// AskedTooSoon returns how often the atom was asked for too soon since it was last taken, not counting
-// requests before the time since.
+// AskedTooSoon counts the requests too soon since the atom was last taken, without those before since.
 func (rec Recorder) AskedTooSoon(a atom.Atom, since time.Time) (n int) {
 	for e := range rec.SinceAcquired(a) {
 		if e.Kind == runlog.Deny && e.Verdict == string(TooSoon) && !e.Time.Before(since) {

@@ -29,8 +29,7 @@ type Request struct {
 	Supervised bool
 	Patience   time.Duration // see record.Record
 
-	// End gets the pause between signals when the owner has to end its job because no other process can. May
-	// be nil.
+	// End gets the pause between signals if only the owner itself can end its job, and has to. May be nil.
 	End chan<- time.Duration
 
 	Slots     int       // how many atoms of the program may run at once; 0: any number
@@ -47,8 +46,7 @@ type Request struct {
 	WaitSince   time.Duration // boottime at which the waiting began; 0: now
 	Asked       time.Duration // boottime at which the run was asked for, before a jitter; 0: as WaitSince
 
-	// Asker is an input from the process that asks: when it can be read, or ends, the newcomer stops waiting.
-	// May be nil.
+	// The newcomer stops waiting when Asker, from the asking process, can be read or ends. May be nil.
 	Asker *os.File
 
 	// Keep gets a function that leaves the queue, so that the next waiter comes; to be called when the run
@@ -163,8 +161,7 @@ func (r *Request) IsOlder(owner record.Record, age time.Duration) bool {
 	return age+owner.Asked < r.askedBefore(now)
 }
 
-// IsOlderThan reports whether the run was asked for before the other one; false if that is of another boot or
-// time namespace.
+// IsOlderThan reports whether the run was asked for before other; false if that is of another boot.
 func (r *Request) IsOlderThan(other record.Start) bool {
 	return other.IsHere() && other.Boottime > cmp.Or(r.WaitSince, r.Asked, process.Boottime())
 }
@@ -194,8 +191,7 @@ type ReleaseRequest struct {
 	Alone   bool          // the owner knows that no other process of its job lives, whatever the lock records
 	Tick    policy.Tick
 
-	// Again: an earlier release may have been interrupted, so a lock that is gone or another owner's is not
-	// 'lost'.
+	// Again: an earlier release may have been interrupted; a lock that is gone, or another's, is not 'lost'.
 	Again bool
 
 	// Withdraw gives up the acquisition, without a stamp, because the process for which the atom was taken

@@ -11,8 +11,7 @@ import (
 	"adlock/lib/runlog"
 )
 
-// keptOut reports that the newcomer was denied by its own job, whose lock is in by: no start from within that
-// job can succeed.
+// keptOut reports that the newcomer was denied by its own job, which holds the lock in by, as each time.
 func (rec Recorder) keptOut(e runlog.Event, by *View) {
 	e.Kind, e.Status = runlog.NotRun, runlog.Some(fault.StatusDenied)
 	e.Owner, e.OwnerNode, e.OwnerToken = by.Record.Owner.PID, by.Node, by.Record.Token
@@ -21,9 +20,9 @@ func (rec Recorder) keptOut(e runlog.Event, by *View) {
 	rec.tell(hook.NotRun, e, "not run: "+e.Reason)
 }
 
-// NotRun reports that the job is not run because nothing could be locked: why says it. A denial or a usage
-// error it returns unchanged. If the runlog is in the lock directory dir, it does not also report that the
-// runlog cannot be written.
+// NotRun reports that the job is not run because nothing could be locked in the directory dir; why is the
+// reason. It returns a denial or usage error unchanged. That the runlog in dir cannot be written it does not
+// report.
 func (rec Recorder) NotRun(r *Request, dir string, o Outcome, why error) error {
 	kind := fault.KindOf(why)
 	if why == nil || o.Verdict == Stuck || kind == fault.Denied || kind == fault.Usage {
@@ -62,8 +61,7 @@ func (r *Request) notRun(why error) runlog.Event {
 }
 
 // awayFor returns for how long the store has kept all jobs from running here with the status of e; not set if
-// the lock is in a directory. due: the hook has to be told, which is so the first time, after an hour, and
-// each time the age has doubled.
+// the lock is in a directory. due: tell the hook, that is at first, after an hour, and at each doubled age.
 func (rec Recorder) awayFor(e runlog.Event) (age runlog.Opt[time.Duration], due bool) {
 	if rec.Log == nil || rec.Log.Store == "" {
 		return age, true

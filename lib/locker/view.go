@@ -91,9 +91,8 @@ func (m Moment) Effective() time.Time {
 	return m.Fixed
 }
 
-// SeeLast adds what the last lock says to v, and puts the learned limits of the request in force. object
-// names the lock in an error. used reports whether the tick was claimed; it is called only if one is
-// requested.
+// SeeLast adds what the last lock says to v, and puts the learned limits of r in force. object names the lock
+// in an error. used reports whether the tick was claimed; it is called only if the request has one.
 func (v *View) SeeLast(r *Request, object string, last record.Last, now Moment, used func() (bool, error)) (err error) {
 	if err := r.Atom.CheckFound(object, last.Memory.Atom); err != nil {
 		return err
@@ -113,8 +112,7 @@ func (v *View) SeeOwner(own record.Record, owner policy.Owner) {
 	v.Active.Asked, v.Active.Source, v.Active.Patience = own.ExpireAfter, own.Source, own.Patience
 }
 
-// LastView returns what a last lock says. With fromStart its age counts from the start of the run, if it has
-// that.
+// LastView returns what a last lock says. With fromStart its age counts from the start of the run, if known.
 func LastView(last record.Last, fromStart bool, now Moment) policy.Last {
 	if last.Completed.IsZero() {
 		return policy.Last{Damaged: last.Damaged}

@@ -67,7 +67,6 @@ func readable(fd int) bool {
 	return err == nil && n > 0
 }
 
-// Spent returns how long the newcomer has waited.
 func (w Waiting) Spent() time.Duration {
 	if w.wait == 0 {
 		return 0

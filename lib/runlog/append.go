@@ -19,8 +19,7 @@ const DefaultMax = 10 << 20
 
 // Log is the runlog of one host. Any number of goroutines and processes may use it at once.
 type Log struct {
-	// Dir has the file. Nothing is written unless root or this user owns Dir, and no other may write to or
-	// redirect it.
+	// Dir has the file. Only root or this user may own it, and no other user may write to or redirect it.
 	Dir string
 	// Apart allows the path of Dir to lead through a directory of root's to which a group may write.
 	Apart bool

@@ -1,5 +1,4 @@
-// Package runlog keeps the record of transactions: the requests for locks, the answers, and the signals
-// sent.
+// Package runlog records the transactions: requests for locks, the answers, and the signals sent.
 //
 // The runlog of a host is one file, program.HOST.runlog (the paper's name; "program" is literal), with
 // one line of logfmt per event, rotated to .1. It informs people and reports. Only one decision about
@@ -10,10 +9,9 @@
 //
 //	time=2026-11-21T02:58:12.123456Z event=release program=backup operator=run operand=nightly pid=811 token=9f… duration=61.25 status=0
 //
-// Time and event come first, fields without a value are omitted, and a reader skips unknown keys. Time
-// is UTC with microseconds: it sorts as text, and needs no time zone file. Durations are seconds with
-// up to nine decimals, or never. Lines are in the order in which they were written. A value may contain
-// any bytes (quote.go).
+// Time and event come first, fields without a value are omitted, and a reader skips unknown keys. Time is UTC
+// with microseconds: it sorts as text, and needs no time zone file. Durations are seconds with up to nine
+// decimals, or never. Lines have the order in which they were written, values any bytes (quote.go).
 package runlog
 
 import "time"
@@ -82,8 +80,7 @@ const (
 	Deny Kind = "deny"
 	// Release: Token, Duration, Status, Signal; Reason if the last lock or a slot could not be written.
 	Release Kind = "release"
-	// Expire, before an ending: Owner (PID if a supervisor ends its own job), OwnerToken, Age,
-	// ExpireAfter, Idle.
+	// Expire, before an ending: Owner (PID if its supervisor ends it), OwnerToken, Age, ExpireAfter, Idle.
 	Expire Kind = "expire"
 	// Signal: Signal, Target, OwnerToken; Reason if it failed.
 	Signal Kind = "signal"
@@ -100,8 +97,7 @@ const (
 	Clock Kind = "clock"
 	// Clear, by a person: Owner, OwnerToken, Age.
 	Clear Kind = "clear"
-	// Stop, by a person, before the first signal: Owner, OwnerToken, Age; a Clear follows once the
-	// death is confirmed.
+	// Stop, by a person, before the first signal: Owner, OwnerToken, Age; a Clear follows after the ending.
 	Stop Kind = "stop"
 	// Empty: Age of the empty lock that was cleared.
 	Empty Kind = "empty"
@@ -109,8 +105,7 @@ const (
 	Hook Kind = "hook"
 	// Starved, after many denials in a row: Count, Verdict (the last one), Reason.
 	Starved Kind = "starved"
-	// Overdue: Owner (PID if a supervisor reports its own job), OwnerToken, Age, Overdue (the same),
-	// Work, Reason.
+	// Overdue: Owner (PID if its supervisor reports it), OwnerToken, Age, Overdue (the same), Work, Reason.
 	Overdue Kind = "overdue"
 	// Pause of the atom or, if the event has none, of all jobs of the host: Reason.
 	Pause Kind = "pause"
@@ -131,7 +126,6 @@ const (
 	NotRun Kind = "not-run"
 )
 
-// Kinds are all kinds of events.
 func Kinds() []Kind {
 	return []Kind{Acquire, Deny, Release, Expire, Signal, Takeover, Reclaim, Stuck, Lost, Clock, Clear, Stop, Empty, Hook, Starved, Overdue, Pause, Resume, Paused, Missing, Wait, Cancel, NotRun}
 }
@@ -150,5 +144,4 @@ func (o Opt[T]) Pointer() *T {
 	return &o.Value
 }
 
-// Some returns an Opt that has the value.
 func Some[T any](v T) Opt[T] { return Opt[T]{v, true} }

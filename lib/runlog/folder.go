@@ -61,8 +61,7 @@ func (d folder) close() {
 	unix.Close(d.fd) // read only: close(2) cannot lose data
 }
 
-// openOrCreate opens the file, and creates it only if it is missing: fs.protected_regular forbids O_CREAT on
-// some existing files.
+// openOrCreate uses O_CREAT only for a missing file: fs.protected_regular forbids it on some existing ones.
 func (d folder) openOrCreate(name string) (*file, error) {
 	for range attempts {
 		f, err := d.open(name, 0)

@@ -16,7 +16,7 @@ import (
 // logrotate(8) may keep more files of a runlog than adlock does: .2, .3 and so on, some of them compressed.
 
 const (
-	compressed = ".gz"
+	compressed  = ".gz"
 	mostRotated = 99
 )
 
@@ -71,9 +71,8 @@ func openRotated(dir, host string, newer []*os.File) (older []*os.File, err erro
 	return older, nil
 }
 
-// rotatedEvents yields the events of the rotated files, the oldest first. Of all these files together it
-// reads the last most bytes. A compressed file counts with its uncompressed size, and is read whole or not at
-// all.
+// rotatedEvents yields the events of the rotated files, the oldest first: of all together, those in the last
+// most bytes. A compressed file counts with its uncompressed size, and is read whole or not at all.
 func (r *reader) rotatedEvents(older []*os.File, most int64, yield func(Event, error) bool) bool {
 	from, texts := len(older), make([]io.Reader, len(older))
 	for ; from > 0; from-- {

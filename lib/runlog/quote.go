@@ -67,8 +67,7 @@ func appendEscape(b []byte, r rune) []byte {
 	return appendUnit(b, r)
 }
 
-// EscapeJSON escapes each character of a JSON text that does not print, except line feeds:
-// encoding/json leaves many.
+// EscapeJSON escapes those characters of a JSON text, except line feeds, that do not print.
 func EscapeJSON(text []byte) []byte {
 	b := make([]byte, 0, len(text))
 	for len(text) > 0 {

@@ -18,8 +18,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// DamagedLine is the error for a line that is not an event: torn, or another program's. Reading
-// continues after it.
+// DamagedLine is the error for a line that is not an event: torn, or another program's. Reading goes on.
 type DamagedLine struct {
 	File   string // the file's path
 	Line   int    // its number in the file, from 1
@@ -219,9 +218,8 @@ func (r *reader) damaged(line []byte, reason string) *DamagedLine {
 	return &DamagedLine{File: r.file.Name(), Line: r.number, Text: text, Reason: reason}
 }
 
-// openRunlog opens .1 and the current file, in this order, without those that are missing. It opens the
-// current file first: if that still has its name when .1 is open, there was no rotation in between, so no
-// line is missing or doubled.
+// openRunlog opens .1 and the current file, in this order; it leaves out a missing one. It opens the current
+// file first: if that still has its name then, there was no rotation, so no line is missing or doubled.
 func openRunlog(dir, host string) ([]*os.File, error) {
 	if err := checkHost(host); err != nil {
 		return nil, err
@@ -258,8 +256,7 @@ func openAll(paths ...string) ([]*os.File, error) {
 	return files, nil
 }
 
-// openRegular opens a regular file to read. It follows no link at the end of the path, and does not block at
-// a FIFO.
+// openRegular opens a regular file to read. It follows no link at the end of path, nor blocks at a FIFO.
 func openRegular(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {

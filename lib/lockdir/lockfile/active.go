@@ -164,8 +164,7 @@ func (a *Active) Restored() bool {
 	return a.Record.File != 0 && a.Record.File != a.st.Ino && a.Record.Owner.Machine != process.Here().Machine
 }
 
-// Close closes the lock, and unlocks it before: a child that another thread has just forked keeps the
-// descriptor open until its exec.
+// Close also unlocks: a child that another thread has just forked keeps the descriptor open until its exec.
 func (a *Active) Close() error {
 	var err error
 	if a.held {

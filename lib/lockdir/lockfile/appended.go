@@ -119,8 +119,7 @@ func (a *Active) Job() process.Job {
 	return job
 }
 
-// InUse returns, for a message, which process proves that the lock is in use, and how to end it; "" if no
-// process of it is known to live.
+// InUse returns which process proves that the lock is in use, and how to end it; "" if none is known to live.
 func (a *Active) InUse() string {
 	lives := "its owner lives (process " + strconv.Itoa(a.Record.Owner.PID) + ")"
 	cure := "; to end it: adlock stop " + a.File.Called()

@@ -23,8 +23,7 @@ import (
 	"adlock/lib/way"
 )
 
-// Dir is an open lock directory: owned by root or the effective user, writable by its owner only.
-// Several goroutines may use it.
+// Dir is an open lock directory: root's or the user's, writable by its owner only. Goroutines may share it.
 type Dir struct {
 	path    string
 	fd      int
@@ -68,8 +67,7 @@ func Create(path string) (*Dir, error) {
 	if err := MayMake(path); err != nil {
 		return nil, err
 	}
-	// With this umask, no other user can enter the new directories. (It is the process's, but no job runs
-	// yet.)
+	// No other user can enter the new directories. (The umask is the process's, but no job runs yet.)
 	defer unix.Umask(unix.Umask(0o077))
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, cannotMake(path, err)
@@ -176,7 +174,6 @@ func (d *Dir) Path(name ...string) string {
 	return filepath.Join(append([]string{d.path}, name...)...)
 }
 
-// Close closes the directory's descriptor.
 func (d *Dir) Close() error { return unix.Close(d.fd) }
 
 // Fd returns the directory's descriptor; Close closes it.
@@ -258,8 +255,7 @@ func (d *Dir) checkFile(name string, st *unix.Stat_t) error {
 
 func lax(st *unix.Stat_t) bool { return st.Mode&0o022 != 0 }
 
-// refuseLax returns the error for a file that others may write. chmod alone is no cure for a lock: what
-// others have written to it stays.
+// refuseLax returns the error for a file that others may write. What they have written survives a chmod.
 func (d *Dir) refuseLax(name string) error {
 	cure := "chmod go-w " + fault.Quoted(d.Path(name))
 	if atom.ParseFile(name).Kind != atom.LastLock {

@@ -27,7 +27,6 @@ type file struct {
 
 func (f *file) Close() error { return unix.Close(f.fd) }
 
-// Path returns the file's path, for messages.
 func (f *file) Path() string { return f.dir.Path(f.name) }
 
 func (f *file) stat() error {

@@ -35,9 +35,8 @@ func (d *Dir) Last(name atom.Name) (record.Last, error) {
 	return last, nil
 }
 
-// cutOff returns how much of a time stamp the file system may cut off: a second if it keeps only whole
-// seconds (ext3, HFS+, some file servers). If it keeps fractions, at least the ctime shows one, as no program
-// can set that.
+// cutOff returns a second if the file system keeps only whole seconds (ext3, HFS+, some file servers). Others
+// show a fraction at least in the ctime, which no program can set.
 func cutOff(mtime, ctime unix.Timespec) time.Duration {
 	if mtime.Nsec == 0 && ctime.Nsec == 0 {
 		return time.Second
@@ -51,8 +50,7 @@ func (d *Dir) MakeLast(name atom.Name, memory record.Memory) error {
 	return d.placeLast(name, memory, &time.Time{}, (*TempFile).Link)
 }
 
-// Remember changes the content of the last lock, not its mtime. The caller has the active lock, inside
-// Marked.
+// Remember changes the content of the last lock, not its mtime. Only under the active lock, inside Marked.
 func (d *Dir) Remember(name atom.Name, completed time.Time, memory record.Memory) error {
 	return d.placeLast(name, memory, &completed, (*TempFile).Replace)
 }
@@ -75,8 +73,7 @@ func (d *Dir) placeLast(name atom.Name, memory record.Memory, completed *time.Ti
 	return nil
 }
 
-// Stamp records that the atom completes now. If the last lock was deleted meanwhile, it is made again, with
-// memory as its content.
+// Stamp records that the atom completes now. A last lock deleted meanwhile is made again, with memory.
 func (d *Dir) Stamp(name atom.Name, memory record.Memory) error {
 	f, err := d.openFile(name.LastLock(), unix.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {

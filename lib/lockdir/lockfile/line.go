@@ -44,9 +44,8 @@ func (l *line) isHead(token string) bool {
 	return l.file == nil || l.tries() || l.passes(token)
 }
 
-// join queues the newcomer. It returns a descriptor that can be read once the newcomer is the head, or one
-// below 0: it is the head already, or goes on without the queue. fresh: it has just become the head, so what
-// it saw before may have changed.
+// join queues the newcomer. It returns a descriptor that can be read once the newcomer is the head; below 0:
+// it is, or goes on without the queue. fresh: it has just become the head; what it saw may have changed.
 func (l *line) join() (granted int, fresh bool) {
 	if l.file.IsAwaited() && !l.file.IsAtItsPath() { // another waiter has passed the head
 		l.leave()

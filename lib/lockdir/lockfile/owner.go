@@ -15,9 +15,8 @@ import (
 	"adlock/lib/record"
 )
 
-// LocksOf opens the locks that these processes hold, also slots and readers' locks, each under its guard.
-// except, the lock whose guard the caller has already, is left out. The caller closes them, also after an
-// error.
+// LocksOf opens the locks that these processes hold, slots and readers' locks too, each under its guard. It
+// leaves out except, whose guard the caller has already. The caller closes them, also after an error.
 //
 // Two newcomers may end one job through different locks, so that each holds a guard that the other needs. To
 // avoid a deadlock, each first takes the locks whose names come after that of its own lock, and then waits
@@ -127,8 +126,7 @@ func unchecked(owner, here process.Identity) error {
 	return errors.New("its owner cannot be checked from here")
 }
 
-// Untold returns an error if only a token could prove that the lock is the caller's, and the request has
-// none.
+// Untold returns an error if the request has no token, and only a token could prove that the lock is its own.
 func (a *Active) Untold(r *locker.ReleaseRequest) error {
 	if r.Token != "" || a.Content != record.Full {
 		return nil

@@ -153,9 +153,8 @@ func (t *TempFile) dropTemporary() {
 // sweepAge is how old a temp.* file must be to be removed: its creator needs only microseconds to guard it.
 const sweepAge = time.Minute
 
-// Sweep removes the temp.* files of crashed creators: those that are not guarded and are older than a minute,
-// at the file system's time now, or have a second name. (A new last lock gets the mtime of the old one, so
-// age alone proves nothing.)
+// Sweep removes the temp.* files of crashed creators: not guarded, and older than a minute at the file
+// system's time now or with a second name. (A new last lock gets an old mtime, so age alone proves nothing.)
 func (d *Dir) Sweep(now time.Time) error {
 	files, err := d.Files(atom.TemporaryFile)
 	if err != nil {
@@ -177,8 +176,7 @@ func (d *Dir) sweepOne(name string, now time.Time) error {
 		return err
 	}
 	defer f.Close()
-	// A temp.* file that is also a last lock gets a new mtime with each stamp: only the guard shows
-	// whether its creator lives.
+	// If the file is also a last lock, stamps renew its mtime: only the guard shows if its creator lives.
 	if f.st.Nlink < 2 && now.Sub(f.Modified()) < sweepAge {
 		return nil
 	}

@@ -92,9 +92,9 @@ func (w *Waiting) Spent() time.Duration {
 	return w.Waiting.Spent()
 }
 
-// IsTurn reports whether no other waiter comes first, always true while the atom is not free. free: there is
-// no active lock, or its owner, with this token, is dead. A newcomer that does not wait, or no longer, passes
-// all waiters.
+// IsTurn reports whether no other waiter comes first; so it is while the atom is not free. free: it has no
+// active lock, or the owner, with this token, is dead. A newcomer that does not, or no longer, wait passes
+// all.
 func (w *Waiting) IsTurn(free bool, token string) bool {
 	if !free {
 		w.line.stalled = stalled{}

@@ -27,7 +27,6 @@ func NewWatch(dir *Dir) Watch {
 // Tells reports whether the kernel sends events for locks that are removed.
 func (w *Watch) Tells() bool { return w.queue >= 0 }
 
-// Close ends the watch.
 func (w *Watch) Close() {
 	if w.queue >= 0 {
 		unix.Close(w.queue)

@@ -68,7 +68,6 @@ func notify(dir int) error {
 // Tells reports whether the kernel sends events for files that are removed.
 func (w *Watch) Tells() bool { return w.dir >= 0 }
 
-// Close ends the watch.
 func (w *Watch) Close() {
 	if w.Tells() {
 		w.end()
@@ -86,8 +85,7 @@ func (w *Watch) end() {
 	*w = blind
 }
 
-// vainMost is how many milliseconds a Watch pauses, at most, after a file was removed that it does not wait
-// for.
+// vainMost is how many milliseconds, at most, a Watch pauses after other files were removed.
 const vainMost = 16
 
 // Wait returns when one of these locks has gone, one of the owners (pids of processes that lived a
