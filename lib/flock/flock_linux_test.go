@@ -9,7 +9,7 @@ import (
 )
 
 // A supervisor may live for long after it has given up its place in a line.
-func TestAFileThatWasGivenUpIsLetGoOnceItIsGranted(t *testing.T) {
+func TestAClosedFileIsUnlockedOnceTheKernelGrantsIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	opened := func() *File { return must.Get(Open(path, false, true))(t) }
 	holder, waiter, next := opened(), opened(), opened()
