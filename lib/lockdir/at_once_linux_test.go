@@ -41,7 +41,7 @@ func TestAnAtomIsTakenDeniedAndReleasedAtOnce(t *testing.T) {
 	wantVerdict(t, k, r, locker.TooSoon)
 }
 
-func TestWhatCannotBeTakenAtOnceChangesNothing(t *testing.T) {
+func TestARequestThatAnAgentCannotServeChangesNothing(t *testing.T) {
 	me, gone, other := self(t), dead(t), sleeper(t)
 	has := func(requests ...locker.Request) func(*Locker) {
 		return func(k *Locker) {
@@ -96,7 +96,7 @@ func TestWhatCannotBeTakenAtOnceChangesNothing(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReleasedAtOnceChangesNothing(t *testing.T) {
+func TestAReleaseThatAnAgentCannotServeChangesNothing(t *testing.T) {
 	gone := func(k *Locker) { must.Do(t, os.Remove(k.Dir.Path(motdLock.String()))) }
 	for claim, c := range map[string]struct {
 		prepare func(k *Locker)
@@ -121,7 +121,7 @@ func TestWhatCannotBeReleasedAtOnceChangesNothing(t *testing.T) {
 }
 
 // The helper that the script runs next finds the lock still there, and reports the failure.
-func TestALastLockThatCannotBeStampedKeepsTheActiveLock(t *testing.T) {
+func TestAnAgentThatCannotStampKeepsTheActiveLock(t *testing.T) {
 	k := newLocker(t)
 	held := wantVerdict(t, k, ask(self(t)), locker.Acquired)
 	var err error

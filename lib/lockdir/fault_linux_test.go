@@ -231,7 +231,7 @@ func openFiles(t *testing.T, k *Locker) (n int) {
 	return n
 }
 
-func TestNoFailureIsSwallowed(t *testing.T) {
+func TestEachFailedSystemCallIsReported(t *testing.T) {
 	owner, gone := sleeper(t), dead(t)
 	for name := range steps(t, nil, owner, gone) {
 		for call, number := range reaching {
@@ -253,7 +253,7 @@ func TestNoFailureIsSwallowed(t *testing.T) {
 	}
 }
 
-func TestALockThatIsNotOfTheAtomIsAnErrorAndStays(t *testing.T) {
+func TestADamagedLockOrAnotherAtomsIsAnErrorAndStays(t *testing.T) {
 	k := newLocker(t)
 	other := ask(dead(t))
 	other.Atom.Operand = "/etc,motd" // of the same name

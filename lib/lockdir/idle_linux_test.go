@@ -113,7 +113,7 @@ func TestAnExplicitLimitEndsAnOwnerThatWorks(t *testing.T) {
 	}
 }
 
-func TestNoOwnerIsWatchedBeforeItIsLate(t *testing.T) {
+func TestNoOwnerIsWatchedBeforeItsLearnedLimit(t *testing.T) {
 	watchFor(t, time.Hour)
 	k, newcomer, _ := late(t, "exec sleep 60")
 	backdate(t, k, 20*time.Minute)
@@ -157,7 +157,7 @@ func turn(t *testing.T, k *Locker) (done func()) {
 
 // A watcher that is killed before its watch is over leaves its file. If that happens each time, the
 // job is never ended.
-func TestAnOwnerWhoseWatcherWasKilledIsReported(t *testing.T) {
+func TestAnOwnerWhoseWatcherWasKilledIsReportedAsOverdue(t *testing.T) {
 	watchFor(t, time.Second)
 	k, newcomer, owner := late(t, "exec sleep 60")
 	plantFile(t, k, "look."+motdFiles, "", 0)
@@ -171,7 +171,7 @@ func TestAnOwnerWhoseWatcherWasKilledIsReported(t *testing.T) {
 }
 
 // Otherwise a stopped watcher would keep a hung job for ever, without a report.
-func TestAWatcherThatStandsStillKeepsNoOtherFromWatching(t *testing.T) {
+func TestAStoppedWatcherKeepsNoOtherFromWatching(t *testing.T) {
 	need.Tools(t, "flock")
 	watchFor(t, time.Second)
 	k, newcomer, owner := late(t, "exec sleep 60")
@@ -194,7 +194,7 @@ func TestAWatcherThatStandsStillKeepsNoOtherFromWatching(t *testing.T) {
 	}
 }
 
-func TestAWatchThatBeganTooLongAgoKeepsNoOtherFromWatching(t *testing.T) {
+func TestAWatchThatTakesTooLongKeepsNoOtherFromWatching(t *testing.T) {
 	watchFor(t, time.Second)
 	k, newcomer, _ := late(t, "exec sleep 60")
 	done := turn(t, k)
@@ -240,7 +240,7 @@ func TestAWatchEndsWhenTheOwnerDies(t *testing.T) {
 }
 
 // Meanwhile another newcomer, with an explicit limit, ends the owner and takes the atom.
-func TestAWatchSparesTheOwnerThatFollows(t *testing.T) {
+func TestAWatchDoesNotEndTheNextOwner(t *testing.T) {
 	watchFor(t, time.Hour)
 	k, newcomer, _ := late(t, "exec sleep 60")
 	newcomer.Auto.IfElapsed = false

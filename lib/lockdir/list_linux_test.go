@@ -65,7 +65,7 @@ func plantForeign(t *testing.T, k *Locker) {
 	}
 }
 
-func TestAForeignFileIsNoAtomAndNotPruned(t *testing.T) {
+func TestForeignFilesAreNeitherListedNorPruned(t *testing.T) {
 	k, r := newLocker(t), slotted(sleeper(t), motd.Operand, 1)
 	plantForeign(t, k)
 	wantVerdict(t, k, r, locker.Acquired)
@@ -85,7 +85,7 @@ func TestAForeignFileIsNoAtomAndNotPruned(t *testing.T) {
 
 // A file that only begins with adlock's words is no lock of the owner: it must not prevent the
 // release of a slot or an atom.
-func TestAForeignFileDoesNotStandInTheWayOfARelease(t *testing.T) {
+func TestAForeignFileDoesNotPreventARelease(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	r.Slots = 1
 	held := wantVerdict(t, k, r, locker.Acquired)

@@ -32,7 +32,7 @@ func TestAReaderOfTheLongestNameAndPidHoldsTheAtom(t *testing.T) {
 	wantVerdict(t, k, writer, locker.Acquired)
 }
 
-func TestAReaderStoppedOnItsWayInIsBusyAlsoByAPassClock(t *testing.T) {
+func TestAReaderThatIsStoppedAsItEntersIsBusy(t *testing.T) {
 	k, r, newcomer := newLocker(t), read(sleeper(t)), read(sleeper(t))
 	record := r.Record()
 	record.Monotonic -= 2 * entering
@@ -110,7 +110,7 @@ func TestAReaderWhoseLockIsGuardedIsBusy(t *testing.T) {
 }
 
 // A learned limit does not shorten the limit of a reader; an explicit one does.
-func TestAReadersLimitCountsAgainstALearnedOne(t *testing.T) {
+func TestALearnedLimitDoesNotShortenAReadersLimit(t *testing.T) {
 	k, long, writer := newLocker(t), read(sleeper(t)), hasty(sleeper(t))
 	long.Limits.ExpireAfter = 5 * time.Hour
 	wantVerdict(t, k, long, locker.Acquired)
@@ -143,7 +143,7 @@ func TestADeadOwnerBesideAnEmptyReadersLockIsReplaced(t *testing.T) {
 }
 
 // There may never be a writer to do it.
-func TestReadersClearTheDead(t *testing.T) {
+func TestReadersClearTheLocksOfDeadReaders(t *testing.T) {
 	k := newLocker(t)
 	var owners []process.Identity
 	for range 5 {

@@ -98,7 +98,7 @@ func TestADamagedLastLockIsDueAndMadeAnew(t *testing.T) {
 	}
 }
 
-func TestALockFromABackupIsToldOnceAndStays(t *testing.T) {
+func TestALockFromABackupIsReportedOnceAndStays(t *testing.T) {
 	k := newLocker(t)
 	k.Log = &runlog.Log{Dir: t.TempDir(), Host: "dax"}
 	held := wantVerdict(t, k, ask(sleeper(t)), locker.Acquired)
