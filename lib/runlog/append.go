@@ -117,7 +117,6 @@ func (l *Log) Check() error {
 	return f.close()
 }
 
-// Path returns the path of the file that Append writes to.
 func (l *Log) Path() string { return l.Dir + "/" + l.name() }
 
 func (l *Log) name() string { return fileName(l.Host) }

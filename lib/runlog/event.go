@@ -11,7 +11,7 @@
 //
 // Time and event come first, fields without a value are omitted, and a reader skips unknown keys. Time is UTC
 // with microseconds: it sorts as text, and needs no time zone file. Durations are seconds with up to nine
-// decimals, or never. Lines have the order in which they were written, values any bytes (quote.go).
+// decimals, or never. Lines are in the order of writing. A value may have any bytes (quote.go).
 package runlog
 
 import "time"

@@ -108,8 +108,8 @@ func (f *follower) turn(next *os.File, yield func(Event, error) bool) bool {
 	return f.events(yield)
 }
 
-// after returns the files that come after the current one: all if that was rotated twice, or removed. It lets
-// a file that has become shorter be read from its beginning again.
+// after returns the files that come after the current one: all if that was rotated twice, or removed. If the
+// current file has become shorter, after rewinds it.
 func (f *follower) after(files []*os.File) ([]*os.File, error) {
 	mine, err := f.file.Stat()
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 	mostRotated = 99
 )
 
-// Unzip uncompresses files of gzip(1). Programs that read such files set it; the helper stays small without.
+// Unzip uncompresses files of gzip(1). Programs that read such files set it, so that the helper stays small.
 var Unzip = func(io.Reader) (io.Reader, error) { return nil, errors.ErrUnsupported }
 
 // cutRotated removes .1 or .2, with or without .gz, from the name of a rotated file. Higher numbers are never

@@ -256,7 +256,7 @@ func openAll(paths ...string) ([]*os.File, error) {
 	return files, nil
 }
 
-// openRegular opens a regular file to read. It follows no link at the end of path, nor blocks at a FIFO.
+// openRegular opens a regular file to read. It follows no link at the end of path, and blocks at no FIFO.
 func openRegular(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // How a runlog is rotated without losing a line.
 //
 // A writer opens the file, takes a shared flock(2) on it, and checks that the name still leads to that
-// file; only then it writes. A process that rotates opens the file again (a failed conversion of a
+// file; only then does it write. A process that rotates opens the file again (a failed conversion of a
 // shared lock loses the lock), takes an exclusive flock(2), checks that the name still leads to that file
 // and that it is still too long, and renames it to .1. Then:
 //
