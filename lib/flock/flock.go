@@ -173,9 +173,8 @@ func (f *File) explain(err error) error {
 	return fault.Wrap(f.Path, err)
 }
 
-// Await begins to wait for the file. It returns a descriptor that can be read when it is time to call
-// TryLock; below 0 with an error. A thread blocks in flock(2), in the kernel's queue: a signal loses its
-// place there.
+// Await starts a thread that blocks in flock(2), in the kernel's queue (a signal loses its place there), and
+// returns a descriptor that can be read when it is time to call TryLock; below 0 with an error.
 func (f *File) Await() (tells int, err error) {
 	if f.granted != nil {
 		return f.tells, nil
