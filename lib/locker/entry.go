@@ -95,7 +95,7 @@ type Slot struct {
 	View
 }
 
-// ErrNotHeld says that the atom of which a person gave the name is known, but not held.
+// ErrNotHeld says that the atom that a person named is known, but not held.
 var ErrNotHeld = errors.New("is not locked")
 
 // LockMeant returns the lock that the words after the verb name: as a file, or by the whole name of its atom

@@ -24,7 +24,7 @@ func (r ReleaseRequest) Lesson(own record.Record) learn.Lesson {
 	return nil
 }
 
-// LessonOfEnding returns what it teaches that this newcomer has ended an owner by force at that age. nil:
+// LessonOfEnding returns what the atom learns if this newcomer has ended the owner by force at that age. nil:
 // nothing, as the owner learns no limit, or had not reached its own when an explicit one ended it.
 func (r *Request) LessonOfEnding(owner *record.Record, age time.Duration) learn.Lesson {
 	if !owner.Learn || r.Limits.Source != policy.Learned && age < owner.ExpireAfter {
@@ -33,8 +33,8 @@ func (r *Request) LessonOfEnding(owner *record.Record, age time.Duration) learn.
 	return func(s *learn.State) { s.Ended(age) }
 }
 
-// LessonOfAsking returns what it teaches how often the atom was asked for too soon since it was last taken;
-// requests before the time since do not count. nil: nothing.
+// LessonOfAsking returns what the atom learns from the number of requests too soon since it was last taken,
+// without those before the time since. nil: nothing.
 func (rec Recorder) LessonOfAsking(r *Request, since time.Time) learn.Lesson {
 	if !r.Auto.IfElapsed || rec.Log == nil {
 		return nil

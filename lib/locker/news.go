@@ -137,7 +137,7 @@ func (rec Recorder) saidLost(own record.Record) bool {
 }
 
 // denials returns how often in a row the atom was denied as busy or full. A denial as too soon does not
-// count, as a run had completed. The newest event that has its number in the row ends the count.
+// count, as a run had completed. Most denials have their number in the row, so the newest of those suffices.
 func (rec Recorder) denials(a atom.Atom) (inARow int) {
 	for e := range rec.SinceAcquired(a) {
 		if e.Kind != runlog.Deny || e.Verdict != string(Busy) && e.Verdict != string(Full) {

@@ -124,7 +124,7 @@ func (o *Overdue) Text() string {
 	return text
 }
 
-// Remedy returns the advice how to end the wait for the owner. Its own limit counts only for the sameAtom.
+// Remedy returns the advice how to end the wait for the owner. sameAtom: a limit of the newcomer can end it.
 func (rec Recorder) Remedy(o *Overdue, sameAtom bool) string {
 	lock := atom.File{Kind: atom.ActiveLock, Name: o.Record.Atom.Name()}
 	if o.Record.Shared {

@@ -164,8 +164,7 @@ func (rec Recorder) Pause(a atom.Atom, p policy.Pause, person string) {
 	rec.append(e)
 }
 
-// Stopping logs, before the first signal, that a person ends the owner in v, whose supervisor reads the
-// event.
+// Stopping logs, before any signal, that a person ends the owner in v, whose supervisor reads the event.
 func (rec Recorder) Stopping(r *Request, v *View) { rec.append(r.stopped(runlog.Stop, v)) }
 
 // Stopped logs that the owner in v was ended, as a person asked, and that its lock was removed.

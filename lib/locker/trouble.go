@@ -11,7 +11,7 @@ import (
 	"adlock/lib/runlog"
 )
 
-// keptOut reports that the newcomer was denied by its own job, which holds the lock in by, as each time.
+// keptOut reports a newcomer that its own job denies, which holds the lock in by. No such start can succeed.
 func (rec Recorder) keptOut(e runlog.Event, by *View) {
 	e.Kind, e.Status = runlog.NotRun, runlog.Some(fault.StatusDenied)
 	e.Owner, e.OwnerNode, e.OwnerToken = by.Record.Owner.PID, by.Node, by.Record.Token
@@ -20,9 +20,8 @@ func (rec Recorder) keptOut(e runlog.Event, by *View) {
 	rec.tell(hook.NotRun, e, "not run: "+e.Reason)
 }
 
-// NotRun reports that the job is not run because nothing could be locked in the directory dir; why is the
-// reason. It returns a denial or usage error unchanged. That the runlog in dir cannot be written it does not
-// report.
+// NotRun reports that the job is not run because nothing could be locked in the directory dir: why. It
+// returns a denial or usage error as it is. It does not also report that the runlog in dir cannot be written.
 func (rec Recorder) NotRun(r *Request, dir string, o Outcome, why error) error {
 	kind := fault.KindOf(why)
 	if why == nil || o.Verdict == Stuck || kind == fault.Denied || kind == fault.Usage {
@@ -61,7 +60,7 @@ func (r *Request) notRun(why error) runlog.Event {
 }
 
 // awayFor returns for how long the store has kept all jobs from running here with the status of e; not set if
-// the lock is in a directory. due: tell the hook, that is at first, after an hour, and at each doubled age.
+// the lock is in a directory. due: the hook has to be told: at first, after an hour, at each doubled age.
 func (rec Recorder) awayFor(e runlog.Event) (age runlog.Opt[time.Duration], due bool) {
 	if rec.Log == nil || rec.Log.Store == "" {
 		return age, true
@@ -86,8 +85,8 @@ func (rec Recorder) othersTold(e runlog.Event) bool {
 	return false
 }
 
-// toldAway yields, the newest first, the failures of this store with the status of e that the hook was told,
-// back to the last answer of the store. (Events that the hook was not told have no age.)
+// toldAway yields, the newest first, the failures of this store with the status of e of which the hook was
+// told, back to the last answer of the store. (Events of which it was not told have no age.)
 func (rec Recorder) toldAway(e runlog.Event) iter.Seq[runlog.Event] {
 	return func(yield func(runlog.Event) bool) {
 		if rec.Log == nil || rec.Log.Store == "" {
