@@ -22,7 +22,7 @@ type Active struct {
 	Record   record.Record
 	Appended record.Appended
 	Content  record.Content
-	machine  string // the machine id in the record, also if the Record has forgotten it
+	machine  string // the machine id in the record, also if load has removed it from Record
 	Wrecked  bool   // a loss of power before this boot has damaged it; Content is then Empty
 	whole    int64  // bytes of whole lines
 	seen     int64  // whole, when the lock was read

@@ -102,8 +102,8 @@ func (d *Dir) lockIf(f atom.File, wait time.Duration, is func(*Active) (bool, er
 	return nil, fault.Wrap(lock.Path(), err)
 }
 
-// Age returns the lock's age. A step of the wall clock does not change it if the lock was made in this boot
-// and time namespace, unless there is a pass clock: that replaces 'now', which is of the wall clock.
+// Age returns the lock's age. If the lock was made in this boot and time namespace, and there is no pass
+// clock (which is a time of the wall clock), a step of the wall clock does not change the age.
 func (a *Active) Age(now locker.Moment) time.Duration {
 	if age, known := a.Record.Age(); known && now.Fixed.IsZero() && a.Content == record.Full {
 		return age

@@ -11,7 +11,7 @@ import (
 )
 
 // The times between two checks of a waiter. If the kernel sends no events (NFS, FUSE, no watch left), it is
-// random, from pollLeast to pollMost; else about pollBehind, in case an event is lost.
+// random, from pollLeast to pollMost; else pollBehind, in case an event is lost.
 const (
 	pollLeast  = 100 * time.Millisecond
 	pollMost   = time.Second
@@ -92,9 +92,8 @@ func (w *Waiting) Spent() time.Duration {
 	return w.Waiting.Spent()
 }
 
-// IsTurn reports whether no other waiter comes first; so it is while the atom is not free. free: it has no
-// active lock, or the owner, with this token, is dead. A newcomer that does not, or no longer, wait passes
-// all.
+// IsTurn reports whether no other waiter comes first, as is so while the atom is not free. free: there is no
+// active lock, or its owner, with this token, is dead. A newcomer that does not wait (any more) passes all.
 func (w *Waiting) IsTurn(free bool, token string) bool {
 	if !free {
 		w.line.stalled = stalled{}
