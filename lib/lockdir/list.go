@@ -27,7 +27,7 @@ func (l *Locker) List() ([]locker.Entry, error) {
 		entries[i].Name = name
 		entries[i].Err = l.lookAtOwner(&entries[i])
 	}
-	// Readers' locks come second: a reader moves from its active lock to one, and must not be missed.
+	// Read the readers' locks last, so that a reader that moves from its active lock to one is not missed.
 	files, err := l.Dir.Files(atom.ReaderLock, atom.Tick)
 	if err != nil {
 		return nil, err

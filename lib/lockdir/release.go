@@ -21,13 +21,13 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// guardWait is how long to wait for a guard (a release: at least), as a check takes less. Tests change it.
+// guardWait is how long to wait for a guard: a mere check of the lock is over by then. Tests change it.
 var guardWait = 200 * time.Millisecond
 
 // Release stamps the last lock, then removes the active lock. If the lock is not this acquisition's, or is
-// being taken over, it changes nothing and returns an error with status 75 (lost). That contains
-// locker.ErrGuarded if another process holds the guard, and is one of locker.IsEnded if that ends this owner.
-// If an ending has begun and a recorded member lives, the lock stays for it (77), unless the owner is Alone.
+// being taken over, it changes nothing and returns an error with status 75 (lost): locker.ErrGuarded if
+// another process holds the guard, with locker.IsEnded true if that is ending this owner. If an ending has
+// begun and a recorded member lives, the lock stays for it (77), unless the owner is Alone.
 func (l *Locker) Release(r locker.ReleaseRequest) error {
 	active, err := l.Dir.Active(r.Name)
 	if r.AtOnce && (err != nil || !owns(&r, active) || active.Record.Slots > 0 || active.Record.Learn) {

@@ -169,7 +169,7 @@ func (l *Locker) clearReader(r *locker.Request, lock atom.File, temp *lockfile.T
 	return true, acquired, nil
 }
 
-// lookAtReader decides as a writer about a reader's lock; fs.ErrNotExist if it is gone. The caller closes v.
+// lookAtReader decides what a writer does about a reader's lock; fs.ErrNotExist: gone. The caller closes v.
 func (l *Locker) lookAtReader(r *locker.Request, lock atom.File) (view, policy.Decision, error) {
 	active, err := l.Dir.Lock(lock)
 	if err != nil {

@@ -235,8 +235,8 @@ func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *lock
 	}
 }
 
-// keepSlot reports whether there is room for the n-th slot, which is in place and guarded; else it removes
-// that.
+// keepSlot reports whether there is room for the n-th slot, which is in place and guarded; else it unlinks
+// it.
 func (l *Locker) keepSlot(r *locker.Request, temp *lockfile.TempFile, n int, full *locker.Outcome) (bool, error) {
 	room, err := l.hasRoom(r, n, full)
 	if room {
