@@ -41,14 +41,13 @@ func mustAppend(t testing.TB, l *Log, operands ...string) {
 	}
 }
 
-// operands are those of the events in the runlog, in order.
+// operands returns the operands of the runlog's events, in order.
 func operands(t testing.TB, dir string) []string {
 	t.Helper()
 	return lastOperands(t, dir, 1<<62)
 }
 
-// lastOperands are the operands that ReadEnd yields, "cut" for ErrCut and "damaged:LINE" for a
-// damaged line.
+// lastOperands returns the operands that ReadEnd yields; "cut" for ErrCut, "damaged:LINE" for a damaged line.
 func lastOperands(t testing.TB, dir string, most int64) (list []string) {
 	t.Helper()
 	for e, err := range ReadEnd(dir, testHost, most) {
@@ -73,7 +72,7 @@ func same(t testing.TB, got []string, want ...string) {
 	}
 }
 
-// folderOf is a directory that Append accepts, whatever the umask.
+// folderOf makes a directory that Append accepts, whatever the umask.
 func folderOf(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -73,7 +73,7 @@ func anyEvent(t *rapid.T) Event {
 	return e
 }
 
-// lineOf is the line of e without its newline.
+// lineOf returns the line of e without its newline.
 func lineOf(e Event) []byte {
 	return bytes.TrimSuffix(appendLine(nil, &e, testHost), []byte("\n"))
 }

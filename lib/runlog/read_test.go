@@ -19,7 +19,7 @@ import (
 	"adlock/test/support/must"
 )
 
-// eventsOf are the events in one file, none of them damaged.
+// eventsOf returns the events in one file, none of them damaged.
 func eventsOf(t *testing.T, path string) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		f := must.Get(openRegular(path))(t)
