@@ -8,7 +8,7 @@ import (
 	"adlock/test/support/must"
 )
 
-// A supervisor may live for long after it has given up its place in a line.
+// A supervisor that has left a queue may live on for long, and must not keep the file.
 func TestAClosedFileIsUnlockedOnceTheKernelGrantsIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	opened := func() *File { return must.Get(Open(path, false, true))(t) }
