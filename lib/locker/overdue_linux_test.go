@@ -217,7 +217,7 @@ func TestASlotsHolderIsOverdueByTheNoticeOfItsOwnAtom(t *testing.T) {
 	}
 }
 
-// A supervisor tells the hook that its own job is overdue; newcomers then do not tell the hook.
+// The supervisor tells the hook; newcomers then do not.
 func TestASupervisorReportsItsOverdueRunToTheHook(t *testing.T) {
 	rec, r := recording(t), NewRequest()
 	r.Atom, r.Owner.PID = backup, 4711
@@ -258,8 +258,7 @@ func TestNoLimitIsAdvisedForAnOwnerPastItsLearnedLimit(t *testing.T) {
 	}
 }
 
-// A store that is away for hours is reported at doublings, whichever job is to run. An event that
-// was reported has an age.
+// An unreachable store is reported at doubled ages, whichever job starts. A reported event has an age.
 func TestAnUnreachableStoreIsReportedAtDoubledAges(t *testing.T) {
 	rec, now := recording(t), time.Now()
 	rec.Log.Store = "etcd://a:2379/prod"
