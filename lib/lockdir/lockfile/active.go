@@ -48,8 +48,8 @@ func (d *Dir) Lock(lock atom.File) (*Active, error) {
 	}
 	a := &Active{file: *f, File: lock, readOnly: readOnly}
 	err = a.load()
-	// A group may have had the right to write in the directory, and a member that rewrites root's lock in
-	// place chooses the process that root will end. (A lock with only a pid never gets one signalled.)
+	// If a group could once write the directory, a member that rewrote root's lock in place has chosen which
+	// process root ends. (For a lock with only a pid no process is ever signalled.)
 	if err == nil && a.Content == record.Full && lax(&a.st) {
 		err = d.refuseLax(a.name)
 	}
@@ -95,7 +95,7 @@ func (a *Active) mayBeOfAClone() bool {
 	return (err != nil || node != a.Node()) && !isLocal(a.fd)
 }
 
-// Node is the node name of the owner's machine when the lock was made.
+// Node returns the node name of the owner's machine when the lock was made.
 func (a *Active) Node() string { return cmp.Or(a.Record.Node, a.Record.Atom.Host) }
 
 // OtherBoot reports whether the lock was made in another boot by a machine with this machine's id (this one
