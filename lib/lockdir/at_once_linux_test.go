@@ -86,7 +86,7 @@ func TestARequestThatAnAgentCannotServeChangesNothing(t *testing.T) {
 		if err == nil || outcome.Verdict == locker.Acquired {
 			t.Errorf("%s: %v", claim, outcome)
 		}
-		if claim == "a reader" { // its lock is seen once the newcomer's own is in place
+		if claim == "a reader" { // the newcomer sees it only once its own lock is in place, and removes that again
 			if !errors.Is(err, locker.ErrNotAtOnce) || isThere(k, motdLock.String()) {
 				t.Errorf("%s: %v\n%s", claim, err, wholeOf(t, k))
 			}
@@ -120,7 +120,7 @@ func TestAReleaseThatAnAgentCannotServeChangesNothing(t *testing.T) {
 	}
 }
 
-// The helper that the script runs next finds the lock still there, and reports the failure.
+// The helper that the script runs next finds the lock, releases it, and reports the failure.
 func TestAnAgentThatCannotStampKeepsTheActiveLock(t *testing.T) {
 	k := newLocker(t)
 	held := wantVerdict(t, k, ask(self(t)), locker.Acquired)

@@ -103,7 +103,7 @@ func ask(owner process.Identity) locker.Request {
 	}
 }
 
-// hasty asks for the atom, and finds any owner expired.
+// hasty is a request for motd with a limit that any owner has passed.
 func hasty(owner process.Identity) locker.Request {
 	r := ask(owner)
 	r.Limits.ExpireAfter = 0
@@ -122,7 +122,7 @@ func wantVerdict(t *testing.T, k *Locker, r locker.Request, want locker.Verdict)
 	return outcome
 }
 
-// takes asks for the atom beside the test.
+// takes makes the request in a goroutine.
 func takes(t *testing.T, k *Locker, r locker.Request) <-chan locker.Outcome {
 	t.Helper()
 	took := make(chan locker.Outcome, 1)
@@ -136,7 +136,7 @@ func takes(t *testing.T, k *Locker, r locker.Request) <-chan locker.Outcome {
 	return took
 }
 
-// wantTaken waits for the answer to such a request.
+// wantTaken waits for the outcome of takes, which must have one of these verdicts.
 func wantTaken(t *testing.T, took <-chan locker.Outcome, want ...locker.Verdict) locker.Outcome {
 	t.Helper()
 	select {
@@ -212,7 +212,7 @@ func TestAReleaseOfAGuardedLockChangesNothing(t *testing.T) {
 	release(t, k, held)
 }
 
-// A crash of the machine leaves a file empty that was not synced.
+// After a crash of the machine, a file that was not synced may be empty.
 func TestAnEmptyLockIsClearedAfterAMinute(t *testing.T) {
 	k, r := newLocker(t), slotted(sleeper(t), motd.Operand, 1)
 	must.Do(t, k.Dir.MarkRead(motdFiles))
@@ -311,7 +311,7 @@ func TestExactlyOneOfManyNewcomersTakesTheAtom(t *testing.T) {
 	}
 }
 
-// race has newcomers come at once, and counts those that have the atom in the end.
+// race lets newcomers come at the same time, and counts those that have the atom in the end.
 func race(t *testing.T, k *Locker, newcomers int, expired bool) int {
 	var gate, done sync.WaitGroup
 	var taken atomic.Int32

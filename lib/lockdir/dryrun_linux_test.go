@@ -168,7 +168,7 @@ func ownsSecondSlot(t *testing.T, k *Locker, owner process.Identity) {
 	letGo(t, k, other, held)
 }
 
-// inWords is a dry run's answer: whether the atom would be taken, and why.
+// inWords returns what a dry run found: whether the atom would be taken, and why.
 func inWords(d policy.Decision, err error) (granted bool, reason string, _ error) {
 	if err != nil {
 		return false, "", err

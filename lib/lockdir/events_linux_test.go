@@ -84,7 +84,7 @@ func released(r locker.Request, held locker.Outcome, end locker.ReleaseRequest, 
 	return e
 }
 
-// runs takes the atom, and dates that back by so many hours.
+// runs takes the atom, and makes its lock that many hours old.
 func runs(t *testing.T, k *Locker, r locker.Request, hours int) locker.Outcome {
 	t.Helper()
 	held := wantVerdict(t, k, r, locker.Acquired)
@@ -196,7 +196,7 @@ func TestATakeoverIsLoggedWithEachSignal(t *testing.T) {
 	}
 }
 
-// The event describes the lock as found under the guard, not as seen before.
+// The logged event has the owner that was found under the guard.
 func TestAReclaimIsStampedAndLogged(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		k, r, newcomer := newLocker(t), ask(dead(t)), ask(sleeper(t))

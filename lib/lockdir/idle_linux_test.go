@@ -21,7 +21,7 @@ import (
 	"adlock/test/support/need"
 )
 
-// watchFor gives each watch of this test that length.
+// watchFor sets the length of all watches in this test.
 func watchFor(t *testing.T, d time.Duration) {
 	t.Helper()
 	shortest, longest := idle.Shortest, idle.Longest
@@ -42,7 +42,7 @@ func late(t *testing.T, script string) (*Locker, locker.Request, process.Identit
 	return k, learner(sleeper(t)), owner
 }
 
-// awaitAsleep waits until the job has started a sleep: before that it is at work.
+// awaitAsleep waits until the job sleeps: its start counts as work.
 func awaitAsleep(t *testing.T, owner process.Identity) {
 	t.Helper()
 	helper.Eventually(t, "the owner sleeps", func() bool {
@@ -155,8 +155,8 @@ func turn(t *testing.T, k *Locker) (done func()) {
 	return done
 }
 
-// A watcher that is killed before its watch is over leaves its file. If that happens each time, the
-// job is never ended.
+// A watcher that is killed during its watch leaves its file. If that happens each time, no watcher ever ends
+// the job.
 func TestAnOwnerWhoseWatcherWasKilledIsReportedAsOverdue(t *testing.T) {
 	watchFor(t, time.Second)
 	k, newcomer, owner := late(t, "exec sleep 60")
@@ -170,7 +170,7 @@ func TestAnOwnerWhoseWatcherWasKilledIsReportedAsOverdue(t *testing.T) {
 	}
 }
 
-// Otherwise a stopped watcher would keep a hung job for ever, without a report.
+// If a stopped watcher kept others from watching, a hung job would never be ended or reported.
 func TestAStoppedWatcherKeepsNoOtherFromWatching(t *testing.T) {
 	need.Tools(t, "flock")
 	watchFor(t, time.Second)
@@ -229,7 +229,7 @@ func TestAWatchEndsWhenTheOwnerDies(t *testing.T) {
 	k, newcomer, owner := late(t, "exec sleep 60")
 	took := watching(t, k, newcomer)
 	unix.Kill(owner.PID, unix.SIGKILL)
-	// On its way out the owner may be seen running, which counts as work.
+	// While the owner exits, it may be seen running, which counts as work.
 	if o := wantTaken(t, took, locker.Acquired, locker.Busy); o.Verdict == locker.Busy {
 		helper.Eventually(t, "the owner is dead", func() bool { return owner.Life() == process.Dead })
 		wantVerdict(t, k, newcomer, locker.Acquired)

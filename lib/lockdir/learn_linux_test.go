@@ -135,14 +135,14 @@ func TestForgetDeletesTheLimitsOfIdleAndRunningAtoms(t *testing.T) {
 	}
 }
 
-// denied are so many denials.
+// denied returns that many denials.
 func denied(a atom.Atom, verdict locker.Verdict, times int) []runlog.Event {
 	e := aboutAtom(a, runlog.Deny, 7)
 	e.Verdict = string(verdict)
 	return slices.Repeat([]runlog.Event{e}, times)
 }
 
-// counted is a denial that says how many there were in a row.
+// counted returns a denial with its number in the row.
 func counted(inARow int) []runlog.Event {
 	e := denied(motd, locker.Busy, 1)
 	e[0].Count = inARow
@@ -157,8 +157,7 @@ func logged(t *testing.T, k *Locker, events ...runlog.Event) {
 	}
 }
 
-// starves makes one more denial, and returns the number of denials in a row that it reports; 0: no
-// report.
+// starves denies once more, and returns the number of denials in a row that this reports; 0: no report.
 func starves(t *testing.T, k *Locker, verdict locker.Verdict, starving int) (count int) {
 	t.Helper()
 	r := ask(process.Identity{PID: 7})

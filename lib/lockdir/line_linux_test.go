@@ -36,8 +36,8 @@ func newQueue(t *testing.T) *queue {
 	return q
 }
 
-// joins has a newcomer wait; it releases the atom at once. joins returns when the newcomer is in the
-// line.
+// joins starts a newcomer that waits, and that releases the atom at once. It returns when that is in the
+// queue.
 func (q *queue) joins(name string, change func(*locker.Request)) {
 	q.t.Helper()
 	r := ask(sleeper(q.t))
@@ -62,7 +62,7 @@ func (q *queue) joins(name string, change func(*locker.Request)) {
 	helper.Eventually(q.t, name+" is in the line", func() bool { return q.inLine() > before })
 }
 
-// inLine counts the newcomers that have the line or block for it.
+// inLine counts the newcomers that hold line.NAME or block for it.
 func (q *queue) inLine() int {
 	var st unix.Stat_t
 	if unix.Stat(q.k.Dir.Path(motd.Name().Line()), &st) != nil {
@@ -123,7 +123,7 @@ func TestANewcomerThatDoesNotWaitPassesTheQueue(t *testing.T) {
 	}
 }
 
-// heldLine makes a line whose head stands still.
+// heldLine makes a queue whose head never takes the atom.
 func heldLine(t *testing.T, k *Locker) (head int) {
 	t.Helper()
 	head, err := unix.Open(k.Dir.Path(motd.Name().Line()), unix.O_RDONLY|unix.O_CREAT, 0o600)
@@ -153,7 +153,7 @@ func TestAHeadThatLeavesAFreeAtomAloneIsPassed(t *testing.T) {
 	}
 }
 
-// Newcomers that do not wait may use the atom all the time.
+// Newcomers that do not wait may use the atom all the time, so it never looks abandoned.
 func TestAStoppedHeadIsPassedWhileOthersUseTheAtom(t *testing.T) {
 	k := newLocker(t)
 	unix.Close(heldLine(t, k))
@@ -182,7 +182,7 @@ func TestAStoppedHeadIsPassedWhileOthersUseTheAtom(t *testing.T) {
 	t.Fatal("it is not passed")
 }
 
-// An atom that is taken and released again and again, as by a queue, is not one that its head leaves alone.
+// If an atom is taken and released again and again, its head does not leave it alone.
 func TestAHeadIsNotPassedWhileTheAtomIsInUse(t *testing.T) {
 	k := newLocker(t)
 	head := heldLine(t, k)

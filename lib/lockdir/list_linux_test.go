@@ -55,7 +55,7 @@ func TestAnAtomIsListedWithItsReaders(t *testing.T) {
 	}
 }
 
-// foreign are names that no adlock file has, though they begin with adlock's words.
+// foreign lists names that no file of adlock has, though they begin like one.
 var foreign = []string{"lock.x", "lock.a.b.c.d.e", "last.notes", "last.a.b.c", "read.notes", "temp.notes"}
 
 func plantForeign(t *testing.T, k *Locker) {
@@ -83,8 +83,7 @@ func TestForeignFilesAreNeitherListedNorPruned(t *testing.T) {
 	}
 }
 
-// A file that only begins with adlock's words is no lock of the owner: it must not prevent the
-// release of a slot or an atom.
+// A file whose name only begins like a lock's is no lock of the owner.
 func TestAForeignFileDoesNotPreventARelease(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	r.Slots = 1

@@ -82,12 +82,12 @@ func atEach(
 	return verdicts
 }
 
-// anyhow asks for an atom, and takes any verdict.
+// anyhow makes a request, whatever its verdict.
 func anyhow(k *Locker, r locker.Request) func() error {
 	return func() error { _, err := k.Take(r); return err }
 }
 
-// between has two newcomers, and counts those that take their atoms.
+// between runs two newcomers, and counts those that take their atoms.
 func between(
 	k *Locker, one, other locker.Request, judge func(taken int),
 ) (do func() (locker.Verdict, error), act func() error) {
@@ -106,7 +106,7 @@ func between(
 	}, func() error { _, err := count(other); return err }
 }
 
-// anyStep has the system calls that change the lock directory, or read what was changed there.
+// anyStep names the system calls that change the lock directory, or read what was changed there.
 const anyStep = "openat flock linkat renameat unlinkat"
 
 // wantVerdicts wants each of these verdicts to have occurred, and no other.
@@ -158,7 +158,7 @@ func TestANewcomerNeverRunsRightAfterAConcurrentRelease(t *testing.T) {
 func TestOneOfTwoNewcomersTakesADeadOwnersAtom(t *testing.T) {
 	gone, one, two := dead(t), sleeper(t), sleeper(t)
 	for _, shared := range []bool{false, true} {
-		// The limit is the other newcomer's; at 1 the first one has expired, and is left alone.
+		// limit is that of the second newcomer; with 1 the first has expired, and the second leaves it alone.
 		for _, limit := range []time.Duration{time.Hour, 1} {
 			wantVerdicts(t, atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
 				corpse, other := ask(gone), ask(two)
@@ -567,8 +567,7 @@ func TestAReaderWaitsWhileAnotherReaderEnters(t *testing.T) {
 	}
 }
 
-// If this process is killed, its own lock is found stale at once, and is not taken for another
-// atom's.
+// If the process is killed, its lock is found stale, and is not taken for another atom's.
 func TestForgetAndPruneHoldALockOfTheirOwnProcess(t *testing.T) {
 	k, self, r := newLocker(t), self(t), ask(sleeper(t))
 	r.Atom.Operand = "my_db"
@@ -624,8 +623,7 @@ func TestForgetFailsWithoutProc(t *testing.T) {
 	wantLocks(t, k, 0)
 }
 
-// If files have names while they are made, a crash can leave some even if nothing was replaced;
-// elsewhere the directory is not listed for them.
+// Where new files have names, a crash can leave some. Elsewhere the directory is not searched for them.
 func TestTemporaryFilesAreSweptOnlyWhereTheyHaveNames(t *testing.T) {
 	owner := sleeper(t)
 	debris := "temp." + record.NewToken()

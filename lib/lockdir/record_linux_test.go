@@ -329,7 +329,7 @@ func TestAProcessOutsideTheJobMayWaitWithoutEnd(t *testing.T) {
 	}
 }
 
-// The denial says when to look again, and which owner is in the way.
+// The denial has the owner's pid, and when to check again.
 func TestADenialNamesTheOwnerAndWhenToCheckAgain(t *testing.T) {
 	r := ask(process.Identity{})
 	v := locker.View{Record: record.Record{Owner: process.Identity{PID: 4711}}, Active: policy.Active{Held: true, Age: 20 * time.Minute}}

@@ -9,7 +9,7 @@ import (
 	"adlock/test/support/must"
 )
 
-// replacing is a request that replaces what runs, asked for that long ago.
+// replacing is a request that was made that long ago, and that replaces the owner.
 func replacing(owner process.Identity, ago time.Duration) locker.Request {
 	r := ask(owner)
 	r.Limits.ExpireAfter, r.Asked = 0, process.Boottime()-ago
@@ -37,7 +37,7 @@ func TestAnOwnerWithALaterRequestIsNotReplaced(t *testing.T) {
 	}
 }
 
-// Elsewhere the wall clock decides.
+// Boot times of another time namespace cannot be compared.
 func TestAnotherTimeNamespaceIsComparedByTheWallClock(t *testing.T) {
 	for ago, older := range map[time.Duration]bool{time.Hour: true, 0: false} {
 		r := replacing(sleeper(t), ago)

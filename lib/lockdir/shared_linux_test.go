@@ -38,7 +38,7 @@ func TestAReaderThatIsStoppedAsItEntersIsBusy(t *testing.T) {
 	record.Monotonic -= 2 * entering
 	plant(t, k, string(record.Bytes()), 0)
 	newcomer.Now = time.Now().Add(-time.Hour)
-	wantTaken(t, takes(t, k, newcomer), locker.Busy) // or it looks again and again
+	wantTaken(t, takes(t, k, newcomer), locker.Busy) // not: it checks again and again
 }
 
 func TestAnExpiredReaderIsEndedByAWriterAndNotByAReader(t *testing.T) {
@@ -142,7 +142,7 @@ func TestADeadOwnerBesideAnEmptyReadersLockIsReplaced(t *testing.T) {
 	wantLocks(t, k, 1)
 }
 
-// There may never be a writer to do it.
+// A writer clears dead readers too, but there may never be one.
 func TestReadersClearTheLocksOfDeadReaders(t *testing.T) {
 	k := newLocker(t)
 	var owners []process.Identity

@@ -346,7 +346,7 @@ func (l *Locker) slotIsFree(r *locker.Request, v *view, full *locker.Outcome) er
 }
 
 // hasOrphanedLock reports whether a process of a dead owner's job still holds one of the owner's locks. If
-// the owner took the slot for another atom, such a process has the mark of its lock, and not of the slot.
+// the owner took the slot for another atom, such a process has the mark of that lock, and not of the slot.
 func (l *Locker) hasOrphanedLock(own record.Record) (bool, error) {
 	orphaned := false
 	err := l.eachLockOf(own, func(lock *lockfile.Active) { orphaned = orphaned || lock.Job().Remains() })

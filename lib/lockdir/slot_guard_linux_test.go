@@ -50,7 +50,7 @@ func stop(t *testing.T, id process.Identity) {
 	eventually(t, "it stands still", func() bool { still, _ := process.Still(id.PID); return still })
 }
 
-// withoutGrace reports a stopped holder at once, without the time that an ending may take.
+// withoutGrace lets a stopped holder be reported at once, without the time that an ending may take.
 func withoutGrace(t *testing.T) { withGrace(t, 0) }
 
 func withGrace(t *testing.T, grace time.Duration) {
@@ -131,8 +131,8 @@ func TestASlotThatItsLivingOwnerDoesNotUseIsFree(t *testing.T) {
 	wantVerdict(t, k, outer, locker.Full)
 }
 
-// A lock may be unreadable for a moment, as when no more files can be opened: at the first look,
-// and again at the one under the guard.
+// A lock may be unreadable for a moment, as when too many files are open: at the first check, and at the one
+// under the guard.
 func TestASlotWhoseOwnersLockCannotBeReadIsNotFree(t *testing.T) {
 	owner, stranger := sleeper(t), slotted(sleeper(t), "other", 1)
 	for first := 1; first < 20; first++ {
@@ -419,9 +419,8 @@ func TestAnEndingIsStuckIfAStoppedProcessGuardsTheSlot(t *testing.T) {
 	wantStuck(t, k, newcomer, holder)
 }
 
-// Two newcomers come to a hung owner at the same tick, each to another of its atoms, and each
-// needs the guard that the other holds. The one that gives up sooner (lib/lockdir/lockfile) lets
-// go of its own, and the other goes on.
+// Two newcomers end one owner at the same time, each through another of its atoms, and each needs the guard
+// that the other holds. One of them gives up sooner (lib/lockdir/lockfile), and the other goes on.
 func TestTwoEndingsThroughTwoLocksDoNotDeadlock(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	newcomer := func(operand string) (end func() (locker.Verdict, error), path string) {

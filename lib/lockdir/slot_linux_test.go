@@ -12,7 +12,7 @@ import (
 	"adlock/test/support/must"
 )
 
-// slotted asks for the atom of that operand, with a limit on slots (0: none).
+// slotted is a request for the atom of that operand, with a limit on slots (0: none).
 func slotted(owner process.Identity, operand string, slots int) locker.Request {
 	r := ask(owner)
 	r.Atom.Operand, r.Slots = operand, slots
@@ -138,8 +138,7 @@ func TestAScriptsAtomsShareTheSlotOfItsSupervisor(t *testing.T) {
 	wantVerdict(t, k, inner, locker.Acquired)
 }
 
-// A slot is kept for an atom that was about to be taken and then was denied: the denial releases
-// it.
+// The slot stays for an atom that is being taken. If that is denied after all, the denial releases the slot.
 func TestANewcomerThatWithdrawsReleasesItsSlot(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	outer, inner := slotted(owner, "outer", 1), slotted(owner, "inner", 1)

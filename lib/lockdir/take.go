@@ -135,7 +135,7 @@ func (l *Locker) conclude(r *locker.Request, name atom.Name, own record.Record, 
 	return outcome, nil
 }
 
-// withdraw removes the newcomer's lock and slots. A slot that another process guards stays for slotIsUnused.
+// withdraw removes the newcomer's lock and slots. A guarded slot stays: the next newcomer sees slotIsUnused.
 func (l *Locker) withdraw(temp *lockfile.TempFile, own record.Record) error {
 	slots, err := l.releaseSlots(own)
 	defer closeAll(slots)

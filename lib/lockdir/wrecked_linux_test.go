@@ -17,7 +17,7 @@ import (
 // longAgo is before this boot.
 const longAgo = 20 * 365 * 24 * time.Hour
 
-// wrecks is what a loss of power may leave of a lock.
+// wrecks returns what a loss of power may leave of a lock.
 func wrecks(t *testing.T, k *Locker) map[string]string {
 	t.Helper()
 	wantVerdict(t, k, ask(dead(t)), locker.Acquired)
