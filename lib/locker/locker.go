@@ -32,7 +32,7 @@ type Locker interface {
 	RecordSignal(*Request, killer.Signalled)
 
 	// OwnExpires logs, before the first signal, that an owner ends its own job at ExpireAfter. The job has
-	// run for age, and did nothing for idle (0: it was not watched).
+	// run for age, and was seen idle for idle (0: it was not watched).
 	OwnExpires(r *Request, token string, age, idle time.Duration)
 
 	// OwnStuck reports that an owner cannot end its own job now, and goes on to hold the lock.
