@@ -1,9 +1,9 @@
-// Package flock is a lock that other programs and other users know: flock(2) on a file that a person
-// names, which a run holds beside its atom, as flock(1) holds it.
+// Package flock locks a file that a person names, with flock(2) as flock(1) does, so that a run also excludes
+// other programs and other users. A run holds that file beside its atom.
 //
-// The atom is taken first, then the file, so no run waits for an atom while it has the file. A run that
-// finds the file held gives its atom up before it waits. When the kernel then gives it the file, it
-// tries the atom once, and lets the file go if that is denied.
+// A run takes the atom first, then the file, so no run waits for an atom while it has the file. A run that
+// finds the file locked releases its atom before it waits for the file. Once it gets the file, it tries the
+// atom once, and unlocks the file if the atom is denied.
 package flock
 
 import (
@@ -27,13 +27,13 @@ type File struct {
 	how       int // unix.LOCK_EX or unix.LOCK_SH
 	held      bool
 	inherited bool
-	granted   chan error // gets the result of the flock(2) that blocks; nil: none does
-	tells     int        // can be read when that flock(2) has ended
+	granted   chan error // gets the result of a flock(2) that blocks in a thread; nil: there is none
+	tells     int        // descriptor that can be read when that flock(2) has returned
 }
 
-// Open opens the file, or a directory. It needs no more than the right to read, so it may be another
-// user's: for the same reason O_CREAT is used only where there is no file (fs.protected_regular).
-// Without create no file is made, and one that is not there is nil.
+// Open opens the file, or a directory. Reading rights are enough, as it may be another user's; for the same
+// reason O_CREAT is used only if there is no file (fs.protected_regular). Without create a missing file is
+// not made: the File is nil, with an error if the directory could not be written.
 func Open(name string, shared, create bool) (*File, error) {
 	f := &File{Path: name, how: how(shared)}
 	var st unix.Stat_t
@@ -70,7 +70,7 @@ func cannotMake(path string, err error) error {
 	return fault.Wrap(path, err)
 }
 
-// Inherited is the file that this process's parent has opened, and keeps open.
+// Inherited returns the file that this process's parent has opened, and keeps open.
 func Inherited(fd int, path string, shared bool) *File {
 	return &File{Path: path, fd: fd, how: how(shared), inherited: true}
 }
@@ -87,7 +87,8 @@ func (f *File) open(flags int) (err error) {
 	return err
 }
 
-// openToWrite is for an exclusive flock of a file on another machine (NFS); flock(2) tells if refused.
+// openToWrite opens the file again for writing, which an exclusive flock(2) needs on a file of another
+// machine (NFS). If that is refused, it keeps the descriptor, and flock(2) reports the error.
 func (f *File) openToWrite() {
 	reader := f.fd
 	if f.open(unix.O_RDWR) != nil {
@@ -97,7 +98,8 @@ func (f *File) openToWrite() {
 	unix.Close(reader)
 }
 
-// Descriptor is for the job to inherit: the flock lasts while any process has it open. Below 0: no file.
+// Descriptor returns the file's descriptor, for the job to inherit: the file stays locked while any process
+// has that open. Below 0: there is no file.
 func (f *File) Descriptor() int {
 	if f == nil {
 		return -1
@@ -105,7 +107,8 @@ func (f *File) Descriptor() int {
 	return f.fd
 }
 
-// TryLock locks the file if no other process holds it. A file that has left its path excludes no newcomer.
+// TryLock locks the file if no other process holds it (free). If the locked file has left its path, where it
+// excludes no newcomer, TryLock opens the path again.
 func (f *File) TryLock() (free bool, err error) {
 	for f != nil && !f.held {
 		if err = f.take(); err == unix.EWOULDBLOCK {
@@ -128,7 +131,7 @@ func (f *File) TryLock() (free bool, err error) {
 	return true, nil
 }
 
-// IsAtItsPath tells whether the open file is still at its path: it may have been renamed or removed.
+// IsAtItsPath reports whether the open file is still at its path: it may have been renamed or removed.
 func (f *File) IsAtItsPath() bool {
 	var open, there unix.Stat_t
 	return unix.Fstat(f.fd, &open) == nil && unix.Stat(f.Path, &there) == nil && sysfile.SameFile(&open, &there)
@@ -147,7 +150,7 @@ func (f *File) reopen() error {
 	return err
 }
 
-// take is the result of the flock(2) that Await has begun; EWOULDBLOCK if there is none.
+// take returns the result of the flock(2) that Await has begun; EWOULDBLOCK if there is none yet.
 func (f *File) take() error {
 	select {
 	case err := <-f.granted:
@@ -170,8 +173,8 @@ func (f *File) explain(err error) error {
 	return fault.Wrap(f.Path, err)
 }
 
-// Await begins to wait for the file. It returns a descriptor, below 0 with an error, that can be read when
-// it is time to call TryLock. A thread blocks in flock(2), in the kernel's queue: a signal loses its place.
+// Await starts a thread that blocks in flock(2), in the kernel's queue (a signal loses its place there), and
+// returns a descriptor that can be read when it is time to call TryLock; below 0 with an error.
 func (f *File) Await() (tells int, err error) {
 	if f.granted != nil {
 		return f.tells, nil
@@ -189,10 +192,10 @@ func (f *File) Await() (tells int, err error) {
 	return f.tells, nil
 }
 
-// IsAwaited tells whether a thread still blocks in flock(2) for the file.
+// IsAwaited reports whether a thread still blocks in flock(2) for the file.
 func (f *File) IsAwaited() bool { return f != nil && f.granted != nil && len(f.granted) == 0 }
 
-// Free lets the file go, for all processes that have inherited it too.
+// Free unlocks the file, also for all processes that have inherited it.
 func (f *File) Free() {
 	if f != nil && (f.held || f.take() == nil) {
 		f.held = false
@@ -200,7 +203,8 @@ func (f *File) Free() {
 	}
 }
 
-// Close lets the file go if no other process has inherited it; if a thread waits for it, once granted.
+// Close closes the file, which unlocks it if no other process has inherited it. If a thread still waits for
+// the file, that happens once the kernel grants it.
 func (f *File) Close() {
 	if f == nil {
 		return
@@ -216,10 +220,10 @@ func (f *File) Close() {
 	shut()
 }
 
-// IsTaken tells whether another process holds the file, except in another pid namespace.
+// IsTaken reports whether a process has locked the file; one in another pid namespace is not seen.
 func (f *File) IsTaken() bool { return f != nil && f.Locker() != 0 }
 
-// Locker is the pid of the process that locked the file; 0: unknown, or none. That process may be dead.
+// Locker returns the pid of the process that locked the file; 0: unknown, or none. That process may be dead.
 func (f *File) Locker() int {
 	var st unix.Stat_t
 	if err := sysfile.Fstat(f.fd, &st); err != nil {
@@ -228,8 +232,8 @@ func (f *File) Locker() int {
 	return sysfile.FlockHolder(uint64(st.Dev), uint64(st.Ino), f.how == unix.LOCK_SH)
 }
 
-// Holder is a process that holds the file; PID 0: unknown. If this process has inherited what holds it,
-// that is the first of its ancestors that has it.
+// Holder returns a process that holds the file; PID 0: unknown. If this process has inherited the lock,
+// Holder returns the topmost of its ancestors that has it.
 func (f *File) Holder() process.Identity {
 	pid := f.Locker()
 	switch {
@@ -247,7 +251,7 @@ func (f *File) Holder() process.Identity {
 }
 
 func (f *File) firstHolder() int {
-	line, _ := process.Ancestors() // incomplete: the highest that is known
+	line, _ := process.Ancestors() // if the list is incomplete: the topmost known one
 	for _, pid := range slices.Backward(line) {
 		if f.IsHeldIn(pid) {
 			return pid
@@ -256,7 +260,7 @@ func (f *File) firstHolder() int {
 	return os.Getpid()
 }
 
-// IsHeldIn reports whether a process has the open file that keeps newcomers out, as far as it shows that.
+// IsHeldIn reports whether a process has open what locks the file against newcomers; false if that is hidden.
 func (f *File) IsHeldIn(pid int) bool {
 	var st unix.Stat_t
 	return sysfile.Fstat(f.fd, &st) == nil && sysfile.HoldsFlock(pid, uint64(st.Ino), f.how == unix.LOCK_SH)

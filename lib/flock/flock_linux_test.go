@@ -8,8 +8,8 @@ import (
 	"adlock/test/support/must"
 )
 
-// A supervisor may live for long after it has given up its place in a line.
-func TestAFileThatWasGivenUpIsLetGoOnceItIsGranted(t *testing.T) {
+// A supervisor that has left a queue may live on for long, and must not keep the file.
+func TestAClosedFileIsUnlockedOnceTheKernelGrantsIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	opened := func() *File { return must.Get(Open(path, false, true))(t) }
 	holder, waiter, next := opened(), opened(), opened()

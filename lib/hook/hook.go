@@ -1,7 +1,6 @@
-// Package hook starts a command of the user's when something has happened that a person should know.
-// Nothing depends on it: it is started as an orphan (package orphan), its output is dropped, it is
-// ended after half a minute, and its failure only adds a line to the runlog. The system's log gets the
-// same events if the user asks for that.
+// Package hook starts a command of the user's when something has happened that a person should know. Nothing
+// depends on the command: it is an orphan (package orphan), its output is dropped, it is ended after half a
+// minute, and its failure only adds a line to the runlog. If asked to, the package also writes to syslog.
 package hook
 
 import (
@@ -19,7 +18,7 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Kind is what has happened, as the hook finds it in ADLOCK_EVENT.
+// Kind is what has happened; the hook finds it in ADLOCK_EVENT.
 type Kind string
 
 // Each Start is followed by one Success, Fail or Ended with the same ADLOCK_RUN, unless the process
@@ -36,7 +35,7 @@ const (
 	Overdue   Kind = "overdue"   // a job has passed its notice, and no limit ends it
 	Paused    Kind = "paused"    // a pause of more than a day has denied a newcomer
 	Unwritten Kind = "unwritten" // the runlog, or a last lock, could not be written
-	NotRun    Kind = "not-run"   // trouble with the lock directory, or its own job, kept a job from running
+	NotRun    Kind = "not-run"   // a job was not run: trouble with the lock directory, or its own job held the lock
 )
 
 // Hook is the command and what it is started with. A nil Hook does nothing. Several goroutines may use it.
@@ -51,16 +50,17 @@ type Hook struct {
 	late []func()
 }
 
-// Event is one thing that has happened.
+// Event is what the hook is told about.
 type Event struct {
 	Kind Kind
 	Text string // in words, in one line
 
-	// The token in it is of the run that the event is about.
+	// Its Token, or OwnerToken if there is none, is that of the run which the event is about.
 	runlog.Event
 }
 
-// Tell starts the hook for an event, and does not wait for it. A failure is recorded in log (nil: nowhere).
+// Tell writes the event to the system's log (Syslog) and starts the hook, without waiting for it; for Start
+// and Success only the hook, and only with Runs. A failure is recorded in log (nil: nowhere).
 func (h *Hook) Tell(log *runlog.Log, e Event) {
 	routine := e.Kind == Start || e.Kind == Success
 	if !routine {
@@ -79,8 +79,8 @@ func (h *Hook) Tell(log *runlog.Log, e Event) {
 	start()
 }
 
-// Hold keeps events back until LetGo: a newcomer that ends this process's job would take a hook for a
-// part of it. Only the hooks for Overdue and Stuck are started at once, as such a job may never end.
+// Hold delays the hooks until LetGo: a newcomer that ends this process's job would take a hook for a part of
+// it. Only the hooks for Overdue and Stuck are started at once, as such a job may never end.
 func (h *Hook) Hold() {
 	if h == nil {
 		return
@@ -90,7 +90,7 @@ func (h *Hook) Hold() {
 	h.mu.Unlock()
 }
 
-// LetGo starts the hooks of the events since Hold.
+// LetGo starts the hooks that were delayed since Hold.
 func (h *Hook) LetGo() {
 	if h == nil {
 		return
@@ -122,8 +122,8 @@ func atomOf(e Event) atom.Atom {
 	return atom.Atom{Program: e.Program, Host: e.Host, Operator: e.Operator, Operand: e.Operand}
 }
 
-// Environment returns Env or, if that is nil, this process's environment. It is without ADLOCK_HOOK, or
-// locks that the hook itself takes could call it again, and without a mark, as the hook belongs to no job.
+// Environment returns Env or, if that is nil, this process's environment, but without ADLOCK_HOOK…, as the
+// hook's own locks could call the hook again, and without ADLOCK_MARK, as the hook is no part of the job.
 func (h *Hook) Environment() []string {
 	env := os.Environ()
 	if h != nil && h.Env != nil {
@@ -135,10 +135,11 @@ func (h *Hook) Environment() []string {
 	})
 }
 
-// longestText keeps the variables of an event within what execve(2) takes.
+// longestText is how many bytes of a text the hook gets, so that execve(2) takes its environment.
 const longestText = 4096
 
-// variables have no name of a setting, which would change the locks that the hook itself takes.
+// variables returns the hook's variables for the event. None has the name of a setting, which would change
+// the locks that the hook itself takes.
 func (e Event) variables() []string {
 	all := []string{
 		"ADLOCK_EVENT=" + string(e.Kind),
@@ -165,14 +166,14 @@ func (e Event) variables() []string {
 	return all
 }
 
-// run is a UUID (RFC 9562): services that match the start and the end of a run require one.
+// run returns the run's token as a UUID (RFC 9562), which services for matching start and end require; or "".
 func (e Event) run() string {
 	token := e.Token
 	if token == "" {
 		token = e.OwnerToken
 	}
 	switch {
-	case strings.HasPrefix(token, "flock:"): // not of a run: another program has the file
+	case strings.HasPrefix(token, "flock:"): // another program, not a run, has locked the file
 		return ""
 	case len(token) != 32:
 		return token

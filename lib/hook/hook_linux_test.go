@@ -54,7 +54,7 @@ func newest(log *runlog.Log) (newest runlog.Event) {
 	return newest
 }
 
-func TestTheEventIsInTheEnvironmentAndNoSettingIs(t *testing.T) {
+func TestAHookGetsTheEventAndNoSettingInItsEnvironment(t *testing.T) {
 	_, out := call(t, &Hook{Command: `env | grep ^ADLOCK_ | sort >"$OUT.new"; mv "$OUT.new" "$OUT"`}, happened(Fail))
 	want := "ADLOCK_ATOM=backup.dax.run.nightly\nADLOCK_EVENT=fail\nADLOCK_PID=811\n" +
 		"ADLOCK_RUN=01234567-89ab-cdef-0123-456789abcdef\nADLOCK_SECONDS=61\nADLOCK_STATUS=3\nADLOCK_TEXT=run ? nightly:; failed\n"
@@ -83,7 +83,7 @@ func TestStartAndSuccessCallTheHookOnlyOnRequest(t *testing.T) {
 	}
 }
 
-func TestAHookIsAnOrphanWithoutOurDescriptors(t *testing.T) {
+func TestAHookIsAnOrphanWithoutInheritedDescriptors(t *testing.T) {
 	read, write, err := os.Pipe()
 	must.Do(t, err)
 	defer read.Close()
@@ -100,7 +100,7 @@ func TestAHookIsAnOrphanWithoutOurDescriptors(t *testing.T) {
 	}
 }
 
-func TestAHookThatFailsIsNoted(t *testing.T) {
+func TestAFailedHookIsLogged(t *testing.T) {
 	log, _ := call(t, &Hook{Command: "exit 9"}, happened(Ended))
 	helper.Eventually(t, "the failure is noted", func() bool { return newest(log).Kind == runlog.Hook })
 	e := newest(log)
@@ -111,7 +111,7 @@ func TestAHookThatFailsIsNoted(t *testing.T) {
 	helper.Eventually(t, "the failure is noted", func() bool { return newest(log).Signal == "TERM" })
 }
 
-func TestAHookThatHangsIsEndedWithWhatItStarted(t *testing.T) {
+func TestAHungHookIsEndedWithItsChildren(t *testing.T) {
 	t.Setenv("HOOK_TEST_PATIENCE", "300ms")
 	log, _ := call(t, &Hook{Command: "sleep 613 & sleep 613"}, happened(Stuck))
 	helper.Eventually(t, "the end is noted", func() bool { return newest(log).Kind == runlog.Hook })
@@ -135,7 +135,7 @@ func TestHeldEventsWaitForLetGo(t *testing.T) {
 	}
 }
 
-func TestAnEventHasOnlyWhatIsKnown(t *testing.T) {
+func TestAHookGetsOnlyTheVariablesThatAreKnown(t *testing.T) {
 	e := Event{Kind: Lost, Text: strings.Repeat("x", 10000), Event: runlog.Event{Program: "p", Host: "h", Operator: "o", Operand: strings.Repeat("y", 1<<17), OwnerToken: "abc", Owner: 4, Age: runlog.Some(2 * time.Hour), Signal: "TERM", Count: 100}}
 	var names []string
 	for _, variable := range e.variables() {

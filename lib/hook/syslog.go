@@ -17,7 +17,7 @@ var logSocket = "/dev/log"
 
 var errFull = errors.New("its queue is full, and messages are lost")
 
-// LogSocket returns the socket of the system's log, and why that cannot be written to now.
+// LogSocket returns the path of the system log's socket, and an error if that cannot be written to now.
 func LogSocket() (path string, err error) {
 	fd, err := sysfile.Socket(unix.SOCK_DGRAM)
 	if err != nil {
@@ -27,7 +27,7 @@ func LogSocket() (path string, err error) {
 	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: logSocket}); err != nil {
 		return logSocket, err
 	}
-	ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}} // a datagram socket: room in the other's queue
+	ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}} // for a datagram socket: the receiver's queue has room
 	n, err := sysfile.RetryN(func() (int, error) { return unix.Poll(ready, 0) })
 	if n == 0 && err == nil {
 		err = errFull
@@ -35,7 +35,7 @@ func LogSocket() (path string, err error) {
 	return logSocket, err
 }
 
-// longestMessage is how many bytes of a message every syslogd takes (RFC 3164).
+// longestMessage is the length of a message, in bytes, that every syslogd accepts (RFC 3164).
 const longestMessage = 1024
 
 // Say writes text to the system's log if Syslog is set: one datagram, which is dropped if the log's
@@ -52,14 +52,14 @@ func (h *Hook) Say(text string) {
 	_ = unix.Sendto(fd, message(text), unix.MSG_DONTWAIT, &unix.SockaddrUnix{Name: logSocket})
 }
 
-// message is text as syslog(3) sends it, the user first: ten users may have a job of the same name.
+// message returns text as syslog(3) sends it, the user first: several users may have a job of the same name.
 func message(text string) []byte {
 	const userWarning = "<12>"
 	text = userWarning + time.Now().Format(time.Stamp) + " adlock[" + strconv.Itoa(os.Getpid()) + "]: " + escaped(sysfile.UserName(os.Geteuid())+": "+text)
 	return []byte(shortened(text, longestMessage))
 }
 
-// shortened leaves out the middle of a longer text: a long operand is before the reason.
+// shortened cuts a text to most bytes by leaving out its middle: the reason is at its end, after the operand.
 func shortened(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -15,15 +15,14 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// waiterName is argv[0] of a waiter; it is no verb, so no person types it. A waiter starts a hook,
-// waits for it, and records its failure: the process that had the event may have ended by then.
+// waiterName is argv[0] of a waiter; it is not a verb, so no person types it. A waiter starts a hook, waits
+// for it, and records its failure: the process that reported the event may have ended by then.
 const waiterName = "adlock: hook"
 
 // hookTimeout is how long a hook may take. Tests change it.
 var hookTimeout = 30 * time.Second
 
-// Main is one of the first things that main calls. In a waiter it does its work and
-// never returns; in any other process it does nothing.
+// Main does the work of a waiter and exits, if this process is one; otherwise it does nothing. main calls it.
 func Main() {
 	if len(os.Args) == 10 && os.Args[0] == waiterName {
 		os.Exit(await(os.Args[1:]))
@@ -50,8 +49,8 @@ func await(args []string) int {
 
 var errTooLong = errors.New("ended: took too long")
 
-// runCommand runs the hook in a session of its own. It reaps and signals in one goroutine: no other
-// group can get the number before the hook is reaped.
+// runCommand runs the hook in a session of its own, and kills that after hookTimeout. One goroutine reaps and
+// signals, so no other process group can get the hook's number before the signal.
 func runCommand(command string) (status syscall.WaitStatus, err error) {
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)
@@ -81,7 +80,7 @@ func runCommand(command string) (status syscall.WaitStatus, err error) {
 	}
 }
 
-// note does not report a failed write: no process would read the report.
+// note records a hook's failure in log. A failed write is not reported: no process would read the report.
 func note(log *runlog.Log, e runlog.Event, kind Kind, why string) {
 	if log.Dir == "" {
 		return

@@ -21,8 +21,8 @@ type unwrittenError struct{ Err error }
 func (e *unwrittenError) Error() string { return e.Err.Error() }
 func (e *unwrittenError) Unwrap() error { return e.Err }
 
-// endJob records each member in the lock before it is signalled: if this process fails or is killed,
-// the next newcomer reads there which processes may still live.
+// endJob ends the job of the lock in v. It records each member in the lock before it signals it: if this
+// process fails or is killed, the next newcomer reads there which processes may still live.
 func (l *Locker) endJob(r *locker.Request, v *view) error {
 	e := ending{Locker: l, active: v.active, pause: r.Pause}
 	ending := killer.Killer{
@@ -49,16 +49,16 @@ type ending struct {
 	active  *lockfile.Active // the lock that is being taken over; its guard is held
 	pause   time.Duration
 	members []process.Identity
-	begun   bool // the first members have been signalled
+	begun   bool // members are recorded, and may have been signalled
 }
 
-// record adds members of the job, and those found before, to every lock and slot of its owner
-// (protocol.md, 5). A member's own lock gets the members of its own job at first. Once members have
-// been signalled, a child may have lost its parent and so its place in that job: the lock then gets all
-// members found from then on, and a lock taken since gets all.
+// record adds fresh members of the job, and those found before, to every lock and slot of its owner and to
+// the locks of the members (protocol.md, 5). Before the first signal, a member's lock gets only the members
+// of its own job. After it, a child may have lost its parent, and with that its place in that job. So a lock
+// that has members then gets all fresh ones, and a lock taken since then gets all.
 //
-// If one of the locks is guarded or cannot be written, record takes back what it has added to each:
-// members in a lock mean that an ending has begun.
+// If another process guards one of the locks, or one cannot be written before the first signal, record
+// removes what it has added: members in a lock mean that an ending has begun.
 func (e *ending) record(fresh []process.Identity) error {
 	owner, before, wait := e.active.Record.Owner, e.members, guardWait
 	e.members = append(e.members, fresh...)
@@ -99,8 +99,8 @@ func (e *ending) record(fresh []process.Identity) error {
 	return &unwrittenError{err}
 }
 
-// independent finds a lock of a process of which only the dead owner's image shows that it belongs to
-// the job. As with two workers in subshells, it and the owner may have been forked by a third process.
+// independent returns the lock of a living process that counts as a member only because it runs the program
+// image of the dead owner: the two may be subshells that a third process has forked. nil: there is none.
 func (e *ending) independent(others []*lockfile.Active) *lockfile.Active {
 	owner := e.active.Record.Owner
 	if owner.Image == 0 || owner.Life() != process.Dead {
@@ -124,15 +124,14 @@ func jobOf(lock *lockfile.Active, members []process.Identity) []process.Identity
 	})
 }
 
-// RecordCommand adds the command that the owner has started: if that leaves the owner's process group,
-// it holds the atom even when the owner is killed. With locker.ErrGuarded the caller tries again.
+// RecordCommand records the command that the owner has started, in its lock and slots. If the command leaves
+// the owner's process group, it then still holds the atom when the owner is killed. ErrGuarded: try again.
 func (l *Locker) RecordCommand(name atom.Name, token string, command process.Identity) error {
 	return l.record(name, token, func(lock *lockfile.Active) error { return lock.AppendCommand(command) })
 }
 
-// RecordMembers adds the members of a job before its own supervisor signals them. With
-// locker.ErrGuarded a newcomer is ending the job and has recorded them, or another process guards one
-// of the other locks: the caller then tries again.
+// RecordMembers records the members of a job before its own supervisor signals them. locker.ErrGuarded: try
+// again, as a newcomer is ending the job and records them itself, or another process guards one of the locks.
 func (l *Locker) RecordMembers(name atom.Name, token string, members []process.Identity) error {
 	return l.underGuard(name, token, func(active *lockfile.Active) error {
 		job := active.Job()
@@ -141,13 +140,13 @@ func (l *Locker) RecordMembers(name atom.Name, token string, members []process.I
 	})
 }
 
-// RecordRest adds the processes that the command of a whole job (--whole-job) has left running.
+// RecordRest records the processes that the command of a whole job (--whole-job) has left running.
 func (l *Locker) RecordRest(name atom.Name, token string, rest []process.Identity) error {
 	return l.record(name, token, func(lock *lockfile.Active) error { return lock.AppendSurvivors(rest) })
 }
 
-// record calls do with the lock of an acquisition, and then with each slot of its owner. It frees the
-// lock's guard before: the owner's release would wait for that while record waits at the slots.
+// record calls do with the lock of an acquisition, under its guard, and then with each slot of its owner. It
+// first frees the lock's guard, or the owner's release would wait for that while record waits for slots.
 func (l *Locker) record(name atom.Name, token string, do func(lock *lockfile.Active) error) error {
 	var own record.Record
 	err := l.underGuard(name, token, func(active *lockfile.Active) error {
@@ -165,9 +164,9 @@ func (l *Locker) record(name atom.Name, token string, do func(lock *lockfile.Act
 	return err
 }
 
-// BeingEnded tells whether another process is ending the job of an acquisition, or has begun to. If a
-// process holds the guard only to look, the answer is true too, and the caller asks again. It stays
-// true when all recorded members are dead: processes that they had just started may live.
+// BeingEnded reports whether another process is ending the job of an acquisition, or has begun to. It is also
+// true while a process guards the lock only to check it, so the caller asks again. It stays true when all
+// recorded members are dead, as they may just have started others. It is false if the lock is gone.
 func (l *Locker) BeingEnded(name atom.Name, token string) (bool, error) {
 	active, err := l.acquisition(name, token)
 	if err != nil {
@@ -188,7 +187,7 @@ func (l *Locker) BeingEnded(name atom.Name, token string) (bool, error) {
 	return active.Job().EndingBegan(), nil
 }
 
-// isEnded tells whether the process that guards the lock is ending its owner, rather than only looking.
+// isEnded reports whether the process that guards the lock is ending the owner, rather than only checking it.
 func (l *Locker) isEnded(name atom.Name, own record.Record) bool {
 	if _, found := l.EndingOf(own); found {
 		return true

@@ -41,7 +41,7 @@ func TestAnAtomIsTakenDeniedAndReleasedAtOnce(t *testing.T) {
 	wantVerdict(t, k, r, locker.TooSoon)
 }
 
-func TestWhatCannotBeTakenAtOnceChangesNothing(t *testing.T) {
+func TestARequestThatAnAgentCannotServeChangesNothing(t *testing.T) {
 	me, gone, other := self(t), dead(t), sleeper(t)
 	has := func(requests ...locker.Request) func(*Locker) {
 		return func(k *Locker) {
@@ -86,7 +86,7 @@ func TestWhatCannotBeTakenAtOnceChangesNothing(t *testing.T) {
 		if err == nil || outcome.Verdict == locker.Acquired {
 			t.Errorf("%s: %v", claim, outcome)
 		}
-		if claim == "a reader" { // its lock is seen once the newcomer's own is in place
+		if claim == "a reader" { // the newcomer sees it only once its own lock is in place, and removes that again
 			if !errors.Is(err, locker.ErrNotAtOnce) || isThere(k, motdLock.String()) {
 				t.Errorf("%s: %v\n%s", claim, err, wholeOf(t, k))
 			}
@@ -96,7 +96,7 @@ func TestWhatCannotBeTakenAtOnceChangesNothing(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReleasedAtOnceChangesNothing(t *testing.T) {
+func TestAReleaseThatAnAgentCannotServeChangesNothing(t *testing.T) {
 	gone := func(k *Locker) { must.Do(t, os.Remove(k.Dir.Path(motdLock.String()))) }
 	for claim, c := range map[string]struct {
 		prepare func(k *Locker)
@@ -120,8 +120,8 @@ func TestWhatCannotBeReleasedAtOnceChangesNothing(t *testing.T) {
 	}
 }
 
-// The helper that the script runs next finds the lock still there, and reports the failure.
-func TestALastLockThatCannotBeStampedKeepsTheActiveLock(t *testing.T) {
+// The helper that the script runs next finds the lock, releases it, and reports the failure.
+func TestAnAgentThatCannotStampKeepsTheActiveLock(t *testing.T) {
 	k := newLocker(t)
 	held := wantVerdict(t, k, ask(self(t)), locker.Acquired)
 	var err error

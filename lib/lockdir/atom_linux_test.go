@@ -103,7 +103,7 @@ func ask(owner process.Identity) locker.Request {
 	}
 }
 
-// hasty asks for the atom, and finds any owner expired.
+// hasty is a request for motd with a limit that any owner has passed.
 func hasty(owner process.Identity) locker.Request {
 	r := ask(owner)
 	r.Limits.ExpireAfter = 0
@@ -122,7 +122,7 @@ func wantVerdict(t *testing.T, k *Locker, r locker.Request, want locker.Verdict)
 	return outcome
 }
 
-// takes asks for the atom beside the test.
+// takes makes the request in a goroutine.
 func takes(t *testing.T, k *Locker, r locker.Request) <-chan locker.Outcome {
 	t.Helper()
 	took := make(chan locker.Outcome, 1)
@@ -136,7 +136,7 @@ func takes(t *testing.T, k *Locker, r locker.Request) <-chan locker.Outcome {
 	return took
 }
 
-// wantTaken waits for the answer to such a request.
+// wantTaken waits for the outcome of takes, which must have one of these verdicts.
 func wantTaken(t *testing.T, took <-chan locker.Outcome, want ...locker.Verdict) locker.Outcome {
 	t.Helper()
 	select {
@@ -197,7 +197,7 @@ func setLast(t *testing.T, k *Locker, at time.Time) {
 	must.Do(t, os.Chtimes(k.Dir.Path("last."+motdFiles), at, at))
 }
 
-func TestAReleaseWhoseGuardIsTakenChangesNothing(t *testing.T) {
+func TestAReleaseOfAGuardedLockChangesNothing(t *testing.T) {
 	k := newLocker(t)
 	held := wantVerdict(t, k, ask(sleeper(t)), locker.Acquired)
 	guard := takeGuard(t, k, motdFiles)
@@ -212,8 +212,8 @@ func TestAReleaseWhoseGuardIsTakenChangesNothing(t *testing.T) {
 	release(t, k, held)
 }
 
-// A crash of the machine leaves a file empty that was not synced.
-func TestEmptyLocksAreInTheWayForAMinuteThenCleared(t *testing.T) {
+// After a crash of the machine, a file that was not synced may be empty.
+func TestAnEmptyLockIsClearedAfterAMinute(t *testing.T) {
 	k, r := newLocker(t), slotted(sleeper(t), motd.Operand, 1)
 	must.Do(t, k.Dir.MarkRead(motdFiles))
 	files := []string{"lock." + motdFiles, motd.Slot(1).ActiveLock(), motd.Name().ReaderLock(4711)}
@@ -232,7 +232,7 @@ func TestEmptyLocksAreInTheWayForAMinuteThenCleared(t *testing.T) {
 	}
 }
 
-func TestALockWithOnlyAPidIsBusyWhileItLivesAndNeverSignalled(t *testing.T) {
+func TestALockWithOnlyAPidIsBusyAndItsOwnerNeverEnded(t *testing.T) {
 	k, owner, r := newLocker(t), sleeper(t), hasty(sleeper(t))
 	plant(t, k, pidLine(owner), time.Hour)
 	wantVerdict(t, k, r, locker.Busy)
@@ -241,7 +241,7 @@ func TestALockWithOnlyAPidIsBusyWhileItLivesAndNeverSignalled(t *testing.T) {
 	wantVerdict(t, k, r, locker.Acquired)
 }
 
-func TestTheIdentityOfAChecksummedNameSurvivesInItsLastLock(t *testing.T) {
+func TestALastLockNamesTheAtomOfAChecksummedName(t *testing.T) {
 	k, r := newLocker(t), learner(sleeper(t))
 	r.Atom.Operand = "my_db"
 	for _, missing := range []bool{false, true} {
@@ -266,7 +266,7 @@ func TestAStepOfTheWallClockDoesNotExpireAnOwner(t *testing.T) {
 	wantVerdict(t, k, ask(sleeper(t)), locker.Busy)
 }
 
-func TestAPassClockReplacesNowInBothDecisions(t *testing.T) {
+func TestThePassClockCountsForIfElapsedAndExpireAfter(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	r := ask(owner)
 	r.Limits.IfElapsed = time.Minute
@@ -295,7 +295,7 @@ func TestFromStartCountsFromTheStartOfTheLastRun(t *testing.T) {
 	wantVerdict(t, k, r, locker.Acquired)
 }
 
-func TestOfManyNewcomersExactlyOneTakesTheAtom(t *testing.T) {
+func TestExactlyOneOfManyNewcomersTakesTheAtom(t *testing.T) {
 	for claim, prepare := range map[string]func(*Locker){
 		"free":   func(*Locker) {},
 		"corpse": func(k *Locker) { wantVerdict(t, k, ask(dead(t)), locker.Acquired) },
@@ -311,7 +311,7 @@ func TestOfManyNewcomersExactlyOneTakesTheAtom(t *testing.T) {
 	}
 }
 
-// race has newcomers come at once, and counts those that have the atom in the end.
+// race lets newcomers come at the same time, and counts those that have the atom in the end.
 func race(t *testing.T, k *Locker, newcomers int, expired bool) int {
 	var gate, done sync.WaitGroup
 	var taken atomic.Int32
@@ -385,7 +385,7 @@ func TestPruneRemovesUnusedLastLocks(t *testing.T) {
 	}
 }
 
-func TestATakeoversLockIsNoOlderThanTheDeathOfTheOwner(t *testing.T) {
+func TestATakeoversLockIsMadeAfterTheOwnersDeath(t *testing.T) {
 	k, ready := newLocker(t), filepath.Join(t.TempDir(), "ready")
 	deaf := start(t, `trap "" INT TERM; : >'`+ready+`'; while :; do sleep 1; done`)
 	eventually(t, "the owner ignores signals", func() bool { _, err := os.Stat(ready); return err == nil })

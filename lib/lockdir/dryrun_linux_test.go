@@ -17,7 +17,7 @@ import (
 	"adlock/test/support/must"
 )
 
-func TestADryRunAnswersAsARequestDoes(t *testing.T) {
+func TestADryRunForeseesTheVerdictOfARequest(t *testing.T) {
 	owner, gone, newcomer := sleeper(t), dead(t), sleeper(t)
 	elsewhere := owner
 	elsewhere.PIDNS++
@@ -81,7 +81,7 @@ func TestADryRunAnswersAsARequestDoes(t *testing.T) {
 	}
 }
 
-func TestADryRunNamesTheProcessInTheWay(t *testing.T) {
+func TestADryRunNamesAStoppedProcessInTheWay(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	wantVerdict(t, k, ask(owner), locker.Acquired)
 	holder := standsAt(t, k, motdFiles)
@@ -98,7 +98,7 @@ func TestADryRunNamesTheProcessInTheWay(t *testing.T) {
 	}
 }
 
-func TestADryRunSaysThatASlotCannotBeRead(t *testing.T) {
+func TestADryRunReportsAnUnreadableSlot(t *testing.T) {
 	k := newLocker(t)
 	wantVerdict(t, k, slotted(sleeper(t), "other", 1), locker.Acquired)
 	r := slotted(sleeper(t), "x", 1)
@@ -114,7 +114,7 @@ func TestADryRunSaysThatASlotCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestADryRunSaysThatASlotIsDamagedWhereARunWouldComeToIt(t *testing.T) {
+func TestADryRunReportsADamagedSlotExactlyIfARunWould(t *testing.T) {
 	nothing := func(*Locker, locker.Request) {}
 	has := func(owner process.Identity) func(*Locker, locker.Request) {
 		return func(k *Locker, _ locker.Request) { wantVerdict(t, k, slotted(owner, "other", 1), locker.Acquired) }
@@ -168,7 +168,7 @@ func ownsSecondSlot(t *testing.T, k *Locker, owner process.Identity) {
 	letGo(t, k, other, held)
 }
 
-// inWords is a dry run's answer: whether the atom would be taken, and why.
+// inWords returns what a dry run found: whether the atom would be taken, and why.
 func inWords(d policy.Decision, err error) (granted bool, reason string, _ error) {
 	if err != nil {
 		return false, "", err

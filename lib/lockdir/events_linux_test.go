@@ -63,7 +63,7 @@ func wantEvents(t *testing.T, k *Locker, want ...runlog.Event) {
 	must.Do(t, os.RemoveAll(k.Dir.Path("program.dax.runlog")))
 }
 
-func TestAnAcquisitionAndItsReleaseAreRecorded(t *testing.T) {
+func TestAnAcquisitionAndItsReleaseAreLogged(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	r.Limits.IfElapsed = 2 * time.Hour
 	held := wantVerdict(t, k, r, locker.Acquired)
@@ -84,7 +84,7 @@ func released(r locker.Request, held locker.Outcome, end locker.ReleaseRequest, 
 	return e
 }
 
-// runs takes the atom, and dates that back by so many hours.
+// runs takes the atom, and makes its lock that many hours old.
 func runs(t *testing.T, k *Locker, r locker.Request, hours int) locker.Outcome {
 	t.Helper()
 	held := wantVerdict(t, k, r, locker.Acquired)
@@ -97,7 +97,7 @@ func runs(t *testing.T, k *Locker, r locker.Request, hours int) locker.Outcome {
 	return held
 }
 
-func TestAnOwnerThatEndedItsJobRecordsThatItExpired(t *testing.T) {
+func TestAnOwnerThatEndsItsJobLogsThatItExpired(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	held := runs(t, k, r, 3)
 	k.OwnExpires(&r, held.Token, 3*time.Hour, 0)
@@ -113,7 +113,7 @@ func acquired(r locker.Request, held locker.Outcome) runlog.Event {
 	return e
 }
 
-func TestDenialsAreRecordedWithWhatWasFound(t *testing.T) {
+func TestADenialIsLoggedWithItsReasonAndTheOwner(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	r.Limits.ExpireAfter = 9 * time.Hour
 	held := runs(t, k, r, 3)
@@ -142,7 +142,7 @@ func TestDenialsAreRecordedWithWhatWasFound(t *testing.T) {
 	wantEvents(t, k, tooSoon)
 }
 
-func TestAWaitIsRecordedOnceAndBeforeItsOutcome(t *testing.T) {
+func TestAWaitIsLoggedOnceAndBeforeItsOutcome(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	held := runs(t, k, r, 1)
 	newcomer := ask(sleeper(t))
@@ -163,7 +163,7 @@ func TestAWaitIsRecordedOnceAndBeforeItsOutcome(t *testing.T) {
 	wantEvents(t, k, waits, denied)
 }
 
-func TestWhatIsNoDenialIsNotRecordedAsOne(t *testing.T) {
+func TestExpiredAndDamagedLocksAreNotLoggedAsDenials(t *testing.T) {
 	k, newcomer := newLocker(t), hasty(sleeper(t))
 	runs(t, k, ask(sleeper(t)), 0)
 	newcomer.LeaveExpired = true
@@ -176,7 +176,7 @@ func TestWhatIsNoDenialIsNotRecordedAsOne(t *testing.T) {
 	wantEvents(t, k)
 }
 
-func TestATakeoverIsRecordedSignalBySignal(t *testing.T) {
+func TestATakeoverIsLoggedWithEachSignal(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		k, r, newcomer := newLocker(t), ask(sleeper(t)), ask(sleeper(t))
 		r.Shared = shared
@@ -196,8 +196,8 @@ func TestATakeoverIsRecordedSignalBySignal(t *testing.T) {
 	}
 }
 
-// The event describes the lock as found under the guard, not as seen before.
-func TestAReclaimIsStampedAndRecorded(t *testing.T) {
+// The logged event has the owner that was found under the guard.
+func TestAReclaimIsStampedAndLogged(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		k, r, newcomer := newLocker(t), ask(dead(t)), ask(sleeper(t))
 		r.Shared = shared
@@ -211,7 +211,7 @@ func TestAReclaimIsStampedAndRecorded(t *testing.T) {
 	}
 }
 
-func TestWhatIsStuckIsRecorded(t *testing.T) {
+func TestAStuckLockIsLogged(t *testing.T) {
 	k, r, newcomer := newLocker(t), ask(sleeper(t)), hasty(sleeper(t))
 	r.Owner.PIDNS++
 	held := runs(t, k, r, 0)
@@ -224,7 +224,7 @@ func TestWhatIsStuckIsRecorded(t *testing.T) {
 	}
 }
 
-func TestALastLockInTheFutureAndAnEmptyLockAreRecorded(t *testing.T) {
+func TestAFutureLastLockAndAnEmptyLockAreLogged(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	r.Limits.IfElapsed = time.Minute
 	plantFile(t, k, "last."+motdFiles, "", -3*time.Hour-time.Minute)
@@ -249,7 +249,7 @@ func TestALastLockInTheFutureAndAnEmptyLockAreRecorded(t *testing.T) {
 	}
 }
 
-func TestWhatAPersonClearsIsRecorded(t *testing.T) {
+func TestALockThatAPersonClearsIsLogged(t *testing.T) {
 	k, r := newLocker(t), ask(dead(t))
 	held := runs(t, k, r, 0)
 	must.Do(t, k.Clear(motdLock))
@@ -258,7 +258,7 @@ func TestWhatAPersonClearsIsRecorded(t *testing.T) {
 	wantEvents(t, k, cleared)
 }
 
-func TestALostLockIsRecordedAsItWasFound(t *testing.T) {
+func TestTheLossOfALockIsLoggedWithItsCause(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	held := runs(t, k, r, 0)
 	lost := func(of locker.ReleaseRequest, reason error) runlog.Event {

@@ -26,7 +26,7 @@ var reaching = map[string]int{
 	"renameat": unix.SYS_RENAMEAT, "unlinkat": unix.SYS_UNLINKAT, "utimensat": unix.SYS_UTIMENSAT,
 }
 
-// watched runs do and calls see before each call of that number that reaches the lock directory.
+// watched runs do, and calls see before each system call of that number that reaches the lock directory.
 func watched(t *testing.T, k *Locker, call int, do func(), see func() unix.Errno) {
 	t.Helper()
 	intercept.Run(t, do, func(c intercept.Call) unix.Errno {
@@ -41,13 +41,13 @@ func watched(t *testing.T, k *Locker, call int, do func(), see func() unix.Errno
 	}, call)
 }
 
-// within tells whether a descriptor is of the lock directory or a file in it.
+// within reports whether a descriptor is of the lock directory or of a file in it.
 func within(k *Locker, fd int) bool {
 	path, _ := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
 	return path == k.Dir.Path() || filepath.Dir(path) == k.Dir.Path()
 }
 
-// failing runs do and makes the n-th call of that number fail; met is false if there are fewer.
+// failing runs do, and makes its n-th system call of that number fail; met is false if there are fewer.
 func failing(t *testing.T, k *Locker, call, n int, do func() error) (met bool, err error) {
 	t.Helper()
 	watched(t, k, call, func() { err = do() }, func() unix.Errno {
@@ -165,7 +165,7 @@ func foretelling(k *Locker, r locker.Request) func() error {
 	return func() error { _, _, err := inWords(DryRun(k.Dir.Path(), &r)); return err }
 }
 
-// limited asks with an IfElapsed and a limit on slots, so that all checks are made.
+// limited is a request with an IfElapsed and a limit on slots, so that all checks are made.
 func limited(owner process.Identity) locker.Request {
 	r := slotted(owner, motd.Operand, 2)
 	r.Limits.IfElapsed = time.Minute
@@ -231,7 +231,7 @@ func openFiles(t *testing.T, k *Locker) (n int) {
 	return n
 }
 
-func TestNoFailureIsSwallowed(t *testing.T) {
+func TestEachFailedSystemCallIsReported(t *testing.T) {
 	owner, gone := sleeper(t), dead(t)
 	for name := range steps(t, nil, owner, gone) {
 		for call, number := range reaching {
@@ -253,7 +253,7 @@ func TestNoFailureIsSwallowed(t *testing.T) {
 	}
 }
 
-func TestALockThatIsNotOfTheAtomIsAnErrorAndStays(t *testing.T) {
+func TestADamagedLockOrAnotherAtomsIsAnErrorAndStays(t *testing.T) {
 	k := newLocker(t)
 	other := ask(dead(t))
 	other.Atom.Operand = "/etc,motd" // of the same name

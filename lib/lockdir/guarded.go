@@ -13,7 +13,7 @@ import (
 
 var errAgain = errors.New("the lock has changed")
 
-// guard takes the guard of the active lock in v; with a verdict another process holds it.
+// guard acquires the guard of the active lock in v. With a verdict in the outcome, another process holds it.
 func guard(r *locker.Request, v *view) (locker.Outcome, error) {
 	err := v.active.Guard(0)
 	if errors.Is(err, locker.ErrGuarded) && r.Limits.Preempt() {
@@ -43,8 +43,8 @@ func awaitEnding(r *locker.Request, v *view) error {
 	}
 }
 
-// guarded is the denial if another process holds the guard, which is never broken. If its holder is
-// stopped, and was started longer ago than an ending can take, that is reported as stuck.
+// guarded returns the outcome if another process holds the guard, which adlock never breaks: stuck if that
+// process is stopped and was started longer ago than an ending can take, else busy.
 func guarded(r *locker.Request, v *view) (locker.Outcome, error) {
 	return guardBusy(r, v, v.active.Path(), v.active.GuardHolder())
 }

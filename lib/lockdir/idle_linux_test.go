@@ -21,7 +21,7 @@ import (
 	"adlock/test/support/need"
 )
 
-// watchFor gives each watch of this test that length.
+// watchFor sets the length of all watches in this test.
 func watchFor(t *testing.T, d time.Duration) {
 	t.Helper()
 	shortest, longest := idle.Shortest, idle.Longest
@@ -42,7 +42,7 @@ func late(t *testing.T, script string) (*Locker, locker.Request, process.Identit
 	return k, learner(sleeper(t)), owner
 }
 
-// awaitAsleep waits until the job has started a sleep: before that it is at work.
+// awaitAsleep waits until the job sleeps: its start counts as work.
 func awaitAsleep(t *testing.T, owner process.Identity) {
 	t.Helper()
 	helper.Eventually(t, "the owner sleeps", func() bool {
@@ -113,7 +113,7 @@ func TestAnExplicitLimitEndsAnOwnerThatWorks(t *testing.T) {
 	}
 }
 
-func TestNoOwnerIsWatchedBeforeItIsLate(t *testing.T) {
+func TestNoOwnerIsWatchedBeforeItsLearnedLimit(t *testing.T) {
 	watchFor(t, time.Hour)
 	k, newcomer, _ := late(t, "exec sleep 60")
 	backdate(t, k, 20*time.Minute)
@@ -155,9 +155,9 @@ func turn(t *testing.T, k *Locker) (done func()) {
 	return done
 }
 
-// A watcher that is killed before its watch is over leaves its file. If that happens each time, the
-// job is never ended.
-func TestAnOwnerWhoseWatcherWasKilledIsReported(t *testing.T) {
+// A watcher that is killed during its watch leaves its file. If that happens each time, no watcher ever ends
+// the job.
+func TestAnOwnerWhoseWatcherWasKilledIsReportedAsOverdue(t *testing.T) {
 	watchFor(t, time.Second)
 	k, newcomer, owner := late(t, "exec sleep 60")
 	plantFile(t, k, "look."+motdFiles, "", 0)
@@ -170,8 +170,8 @@ func TestAnOwnerWhoseWatcherWasKilledIsReported(t *testing.T) {
 	}
 }
 
-// Otherwise a stopped watcher would keep a hung job for ever, without a report.
-func TestAWatcherThatStandsStillKeepsNoOtherFromWatching(t *testing.T) {
+// If a stopped watcher kept others from watching, a hung job would never be ended or reported.
+func TestAStoppedWatcherKeepsNoOtherFromWatching(t *testing.T) {
 	need.Tools(t, "flock")
 	watchFor(t, time.Second)
 	k, newcomer, owner := late(t, "exec sleep 60")
@@ -194,7 +194,7 @@ func TestAWatcherThatStandsStillKeepsNoOtherFromWatching(t *testing.T) {
 	}
 }
 
-func TestAWatchThatBeganTooLongAgoKeepsNoOtherFromWatching(t *testing.T) {
+func TestAWatchThatTakesTooLongKeepsNoOtherFromWatching(t *testing.T) {
 	watchFor(t, time.Second)
 	k, newcomer, _ := late(t, "exec sleep 60")
 	done := turn(t, k)
@@ -229,7 +229,7 @@ func TestAWatchEndsWhenTheOwnerDies(t *testing.T) {
 	k, newcomer, owner := late(t, "exec sleep 60")
 	took := watching(t, k, newcomer)
 	unix.Kill(owner.PID, unix.SIGKILL)
-	// On its way out the owner may be seen running, which counts as work.
+	// While the owner exits, it may be seen running, which counts as work.
 	if o := wantTaken(t, took, locker.Acquired, locker.Busy); o.Verdict == locker.Busy {
 		helper.Eventually(t, "the owner is dead", func() bool { return owner.Life() == process.Dead })
 		wantVerdict(t, k, newcomer, locker.Acquired)
@@ -240,7 +240,7 @@ func TestAWatchEndsWhenTheOwnerDies(t *testing.T) {
 }
 
 // Meanwhile another newcomer, with an explicit limit, ends the owner and takes the atom.
-func TestAWatchSparesTheOwnerThatFollows(t *testing.T) {
+func TestAWatchDoesNotEndTheNextOwner(t *testing.T) {
 	watchFor(t, time.Hour)
 	k, newcomer, _ := late(t, "exec sleep 60")
 	newcomer.Auto.IfElapsed = false

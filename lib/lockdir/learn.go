@@ -12,7 +12,8 @@ import (
 	"adlock/lib/record"
 )
 
-// learnFromAsking is called before the acquisition is logged: the runlog is read back to the last one.
+// learnFromAsking teaches the atom how often it was asked for too soon since it was last taken. It is called
+// before this acquisition is logged, which would end that count.
 func (l *Locker) learnFromAsking(r *locker.Request, name atom.Name, own record.Record) {
 	lesson := l.LessonOfAsking(r, time.Time{})
 	if known := r.Learned; known.Heed(lesson) { // else there is nothing new to write
@@ -20,8 +21,8 @@ func (l *Locker) learnFromAsking(r *locker.Request, name atom.Name, own record.R
 	}
 }
 
-// learn applies a lesson, or nil, to what the atom has learned, and returns the result. The caller
-// holds the active lock, or a reader's. A failed write is reported and changes nothing else.
+// learn applies a lesson (nil: none) to what the atom has learned, and returns the result. The caller holds
+// the active lock or a reader's lock. A failed write is reported and changes nothing else.
 func (l *Locker) learn(name atom.Name, own record.Record, lesson learn.Lesson) learn.State {
 	var learned learn.State
 	err := l.Dir.Marked(name, func() (err error) {
@@ -45,8 +46,8 @@ func (l *Locker) teach(name atom.Name, own record.Record, lesson learn.Lesson) (
 	return last.Memory.Learned, err
 }
 
-// Forget makes the atom NAME forget what it has learned; fs.ErrNotExist where there is no such
-// atom. A job that is running goes on, and its end teaches anew.
+// Forget deletes what the atom NAME has learned; fs.ErrNotExist if there is no such atom. A job that is
+// running goes on, and teaches again when it ends.
 func (l *Locker) Forget(name atom.Name) error {
 	return l.rewrite(name, func(m *record.Memory) { m.Learned = learn.State{} })
 }
@@ -77,8 +78,8 @@ func (l *Locker) rewrite(name atom.Name, change func(*record.Memory)) error {
 	}
 }
 
-// underActive calls do under the active lock: under the guard of the existing one, else under a
-// lock of this process. done is false where the lock changed hands meanwhile: try again.
+// underActive calls do while no newcomer can take the atom: under the guard of the active lock or, if there
+// is none, under a lock of this process. done is false if the lock changed hands meanwhile: try again.
 func (l *Locker) underActive(name atom.Name, do func() error) (done bool, err error) {
 	active, err := l.Dir.Active(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -116,7 +117,7 @@ func (l *Locker) underOwn(name atom.Name, do func() error) (done bool, err error
 	return true, errors.Join(do(), temp.Withdraw())
 }
 
-// atomOf is the atom NAME; the zero Atom if neither the name nor the last lock identifies it.
+// atomOf returns the atom NAME, or the zero Atom if neither the name nor the last lock identifies it.
 func (l *Locker) atomOf(name atom.Name) atom.Atom {
 	if a, known := name.Atom(); known {
 		return a

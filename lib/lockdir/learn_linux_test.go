@@ -79,7 +79,7 @@ func TestLearnedLimitsAreInTheLockAndTheRunlog(t *testing.T) {
 	}
 }
 
-func TestAnOwnerEndedAtItsLimitDoublesItAndOneEndedSoonerDoesNot(t *testing.T) {
+func TestOnlyAnOwnerEndedAtItsLimitRaisesIt(t *testing.T) {
 	k := newLocker(t)
 	complete(t, k, sleeper(t), 30, 10*time.Minute)
 	granted := memoryOf(t, k)
@@ -110,7 +110,7 @@ func dueNow(t *testing.T, k *Locker) {
 	setLast(t, k, time.Now().Add(-24*time.Hour))
 }
 
-func TestWithoutAutoTheLastLockStaysEmpty(t *testing.T) {
+func TestTheLastLockStaysEmptyWithoutAuto(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	release(t, k, wantVerdict(t, k, ask(owner), locker.Acquired))
 	if info, err := os.Stat(k.Dir.Path("last." + motdFiles)); err != nil || info.Size() != 0 {
@@ -118,7 +118,7 @@ func TestWithoutAutoTheLastLockStaysEmpty(t *testing.T) {
 	}
 }
 
-func TestResetForgetsALimitIdleOrRunning(t *testing.T) {
+func TestForgetDeletesTheLimitsOfIdleAndRunningAtoms(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	complete(t, k, owner, 5, time.Minute)
 	stamp := lastStamp(t, k)
@@ -135,14 +135,14 @@ func TestResetForgetsALimitIdleOrRunning(t *testing.T) {
 	}
 }
 
-// denied are so many denials.
+// denied returns that many denials.
 func denied(a atom.Atom, verdict locker.Verdict, times int) []runlog.Event {
 	e := aboutAtom(a, runlog.Deny, 7)
 	e.Verdict = string(verdict)
 	return slices.Repeat([]runlog.Event{e}, times)
 }
 
-// counted is a denial that says how many there were in a row.
+// counted returns a denial with its number in the row.
 func counted(inARow int) []runlog.Event {
 	e := denied(motd, locker.Busy, 1)
 	e[0].Count = inARow
@@ -157,8 +157,7 @@ func logged(t *testing.T, k *Locker, events ...runlog.Event) {
 	}
 }
 
-// starves makes one more denial, and returns the number of denials in a row that it reports; 0: no
-// report.
+// starves denies once more, and returns the number of denials in a row that this reports; 0: no report.
 func starves(t *testing.T, k *Locker, verdict locker.Verdict, starving int) (count int) {
 	t.Helper()
 	r := ask(process.Identity{PID: 7})
@@ -193,7 +192,7 @@ func TestAStarvingWaiterIsAdvisedToWaitLonger(t *testing.T) {
 	}
 }
 
-func TestDenialsOfOneAtomInARowAreCounted(t *testing.T) {
+func TestDenialsInARowAreReportedAtTenfoldCounts(t *testing.T) {
 	type events = []runlog.Event
 	before := slices.Concat[events]
 	program, host, operator, operand, long := motd, motd, motd, motd, motd
@@ -242,7 +241,7 @@ func TestDenialsOfOneAtomInARowAreCounted(t *testing.T) {
 	}
 }
 
-func TestWithoutARunlogNothingIsCounted(t *testing.T) {
+func TestNoDenialsAreCountedWithoutARunlog(t *testing.T) {
 	k, r := newLocker(t), ask(process.Identity{PID: 7})
 	k.Log, r.Starving = nil, 1
 	said := helper.Stderr(t, func() { k.Denied(&r, locker.Outcome{Verdict: locker.Full}, nil, 0) })
@@ -252,7 +251,7 @@ func TestWithoutARunlogNothingIsCounted(t *testing.T) {
 	wantVerdict(t, k, learner(sleeper(t)), locker.Acquired)
 }
 
-func TestOnlyRequestsTooSoonStretchIfElapsed(t *testing.T) {
+func TestOnlyManyRequestsTooSoonRaiseIfElapsed(t *testing.T) {
 	owner, ifElapsed := sleeper(t), locker.Auto{IfElapsed: true}
 	lost := denied(motd, locker.TooSoon, 40)
 	for i := range lost {
@@ -286,7 +285,7 @@ func TestOnlyRequestsTooSoonStretchIfElapsed(t *testing.T) {
 	}
 }
 
-func TestWhatIsLearnedIsExplainedLimitByLimit(t *testing.T) {
+func TestEachLearnedLimitIsExplained(t *testing.T) {
 	for _, auto := range []locker.Auto{{}, {IfElapsed: true}, {ExpireAfter: true}, {IfElapsed: true, ExpireAfter: true}} {
 		r := ask(process.Identity{})
 		r.Auto = auto
@@ -298,7 +297,7 @@ func TestWhatIsLearnedIsExplainedLimitByLimit(t *testing.T) {
 	}
 }
 
-func TestOnlySuccessTeachesAndAnEndByForce(t *testing.T) {
+func TestOnlySuccessesAndEndingsAtTheLimitTeach(t *testing.T) {
 	k, owner := newLocker(t), self(t)
 	for _, c := range []struct {
 		claim string
@@ -342,7 +341,7 @@ func TestAnOwnerEndedAtExactlyItsLimitTeaches(t *testing.T) {
 	}
 }
 
-func TestALessonThatCannotBeWrittenIsReported(t *testing.T) {
+func TestAFailureToStoreWhatWasLearnedIsReported(t *testing.T) {
 	k := newLocker(t)
 	held := wantVerdict(t, k, learner(sleeper(t)), locker.Acquired)
 	path := k.Dir.Path("last." + motdFiles)
@@ -355,7 +354,7 @@ func TestALessonThatCannotBeWrittenIsReported(t *testing.T) {
 	wantLocks(t, k, 0)
 }
 
-func TestToForgetAMissingAtomIsAnError(t *testing.T) {
+func TestForgettingAMissingAtomIsAnError(t *testing.T) {
 	k := newLocker(t)
 	if err := k.Forget(motdFiles); !os.IsNotExist(err) {
 		t.Errorf("forgotten: %v", err)

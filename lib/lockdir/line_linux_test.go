@@ -36,8 +36,8 @@ func newQueue(t *testing.T) *queue {
 	return q
 }
 
-// joins has a newcomer wait; it releases the atom at once. joins returns when the newcomer is in the
-// line.
+// joins starts a newcomer that waits, and that releases the atom at once. It returns when that is in the
+// queue.
 func (q *queue) joins(name string, change func(*locker.Request)) {
 	q.t.Helper()
 	r := ask(sleeper(q.t))
@@ -62,7 +62,7 @@ func (q *queue) joins(name string, change func(*locker.Request)) {
 	helper.Eventually(q.t, name+" is in the line", func() bool { return q.inLine() > before })
 }
 
-// inLine counts the newcomers that have the line or block for it.
+// inLine counts the newcomers that hold line.NAME or block for it.
 func (q *queue) inLine() int {
 	var st unix.Stat_t
 	if unix.Stat(q.k.Dir.Path(motd.Name().Line()), &st) != nil {
@@ -86,7 +86,7 @@ func (q *queue) comes(names ...string) {
 	}
 }
 
-func TestWaitersTakeTheAtomInTheOrderOfTheirAsking(t *testing.T) {
+func TestWaitersTakeTheAtomInOrderOfArrival(t *testing.T) {
 	q := newQueue(t)
 	for n := range 10 {
 		q.joins(fmt.Sprint(n), nil)
@@ -95,7 +95,7 @@ func TestWaitersTakeTheAtomInTheOrderOfTheirAsking(t *testing.T) {
 	q.comes(q.names...)
 }
 
-func TestAHeadForWhichTheAtomIsNotDueHoldsUpNoOther(t *testing.T) {
+func TestAHeadThatIsTooSoonDoesNotBlockTheQueue(t *testing.T) {
 	q := newQueue(t)
 	q.joins("first", func(r *locker.Request) {
 		r.Limits.IfElapsed, r.WaitElapsed = time.Hour, true
@@ -105,14 +105,14 @@ func TestAHeadForWhichTheAtomIsNotDueHoldsUpNoOther(t *testing.T) {
 	q.comes("second")
 }
 
-func TestAWaiterWhoseLimitHasPassedDoesNotQueue(t *testing.T) {
+func TestAWaiterThatMayEndTheOwnerDoesNotQueue(t *testing.T) {
 	q := newQueue(t)
 	q.joins("first", nil)
 	q.joins("second", func(r *locker.Request) { r.Limits.ExpireAfter = time.Second })
 	q.comes("second", "first")
 }
 
-func TestANewcomerThatDoesNotWaitOrNoLongerPassesThoseThatDo(t *testing.T) {
+func TestANewcomerThatDoesNotWaitPassesTheQueue(t *testing.T) {
 	for _, wait := range []time.Duration{0, 200 * time.Millisecond} {
 		k := newLocker(t)
 		head := heldLine(t, k)
@@ -123,7 +123,7 @@ func TestANewcomerThatDoesNotWaitOrNoLongerPassesThoseThatDo(t *testing.T) {
 	}
 }
 
-// heldLine makes a line whose head stands still.
+// heldLine makes a queue whose head never takes the atom.
 func heldLine(t *testing.T, k *Locker) (head int) {
 	t.Helper()
 	head, err := unix.Open(k.Dir.Path(motd.Name().Line()), unix.O_RDONLY|unix.O_CREAT, 0o600)
@@ -134,7 +134,7 @@ func heldLine(t *testing.T, k *Locker) (head int) {
 	return head
 }
 
-func TestAHeadThatStandsStillIsPassed(t *testing.T) {
+func TestAHeadThatLeavesAFreeAtomAloneIsPassed(t *testing.T) {
 	for claim, owner := range map[string]func(*Locker){
 		"the atom is free":  func(*Locker) {},
 		"its owner is dead": func(k *Locker) { wantVerdict(t, k, ask(dead(t)), locker.Acquired) },
@@ -153,8 +153,8 @@ func TestAHeadThatStandsStillIsPassed(t *testing.T) {
 	}
 }
 
-// Newcomers that do not wait may use the atom all the time.
-func TestAStoppedHeadIsPassedThoughOthersUseTheAtom(t *testing.T) {
+// Newcomers that do not wait may use the atom all the time, so it never looks abandoned.
+func TestAStoppedHeadIsPassedWhileOthersUseTheAtom(t *testing.T) {
 	k := newLocker(t)
 	unix.Close(heldLine(t, k))
 	head := start(t, "exec flock '"+k.Dir.Path(motd.Name().Line())+"' sleep 60")
@@ -182,7 +182,7 @@ func TestAStoppedHeadIsPassedThoughOthersUseTheAtom(t *testing.T) {
 	t.Fatal("it is not passed")
 }
 
-// An atom that is taken and released again and again, as by a queue, is not one that its head leaves alone.
+// If an atom is taken and released again and again, its head does not leave it alone.
 func TestAHeadIsNotPassedWhileTheAtomIsInUse(t *testing.T) {
 	k := newLocker(t)
 	head := heldLine(t, k)
@@ -207,7 +207,7 @@ func TestAHeadIsNotPassedWhileTheAtomIsInUse(t *testing.T) {
 	<-done
 }
 
-func TestWhereTheLineCannotBeUsedAWaiterGoesOn(t *testing.T) {
+func TestAWaiterGoesOnIfTheQueueCannotBeUsed(t *testing.T) {
 	q := newQueue(t)
 	line := q.k.Dir.Path(motd.Name().Line())
 	must.Do(t, unix.Mkfifo(line, 0o600))
@@ -230,7 +230,7 @@ func TestWhereTheLineCannotBeUsedAWaiterGoesOn(t *testing.T) {
 	}
 }
 
-func TestAKeptPlaceInTheLineIsLeftByTheCaller(t *testing.T) {
+func TestACallerThatKeepsItsPlaceLeavesTheQueueItself(t *testing.T) {
 	q := newQueue(t)
 	leave := make(chan func(), 1)
 	q.joins("first", func(r *locker.Request) { r.Keep = func(l func()) { leave <- l } })
@@ -246,7 +246,7 @@ func TestAKeptPlaceInTheLineIsLeftByTheCaller(t *testing.T) {
 	q.comes("second")
 }
 
-func TestALineIsPrunedUnlessANewcomerWaitsInIt(t *testing.T) {
+func TestAQueueIsPrunedUnlessANewcomerWaitsInIt(t *testing.T) {
 	k := newLocker(t)
 	release(t, k, wantVerdict(t, k, ask(sleeper(t)), locker.Acquired))
 	line := motd.Name().Line()

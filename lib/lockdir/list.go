@@ -16,7 +16,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// List looks at every atom of the directory, in the order of names, and writes nothing. Slots are no atoms.
+// List returns every atom of the directory, sorted by name, and writes nothing. Slots are not atoms.
 func (l *Locker) List() ([]locker.Entry, error) {
 	names, err := l.namesOf(func(n atom.Name) bool { return !n.IsSlot() }, atom.ActiveLock, atom.LastLock)
 	if err != nil {
@@ -27,7 +27,7 @@ func (l *Locker) List() ([]locker.Entry, error) {
 		entries[i].Name = name
 		entries[i].Err = l.lookAtOwner(&entries[i])
 	}
-	// A reader moves from its active lock to its reader's lock, and would be missed in the other order.
+	// Read the readers' locks last, so that a reader that moves from its active lock to one is not missed.
 	files, err := l.Dir.Files(atom.ReaderLock, atom.Tick)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (l *Locker) namesOf(wanted func(atom.Name) bool, kinds ...atom.Kind) ([]ato
 	return slices.Compact(slices.Sorted(slices.Values(names))), err
 }
 
-// Slots looks at every slot of the directory that it can read.
+// Slots returns every slot of the directory that can be read.
 func (l *Locker) Slots() ([]locker.Slot, error) {
 	names, err := l.namesOf(atom.Name.IsSlot, atom.ActiveLock)
 	var slots []locker.Slot
@@ -91,7 +91,8 @@ func (l *Locker) lookAtOwner(entry *locker.Entry) error {
 	return nil
 }
 
-// lookAtRest counts the age of the last lock from the start of the last run if the holder does.
+// lookAtRest adds the readers and the last lock to the entry. The last lock's age counts from the start of
+// the last run if that is how the holder counts it (FromStart).
 func (l *Locker) lookAtRest(entry *locker.Entry, readers []atom.File) {
 	for _, lock := range readers {
 		if err := l.addReader(entry, lock); entry.Err == nil {

@@ -55,7 +55,7 @@ func TestAnAtomIsListedWithItsReaders(t *testing.T) {
 	}
 }
 
-// foreign are names that no adlock file has, though they begin with adlock's words.
+// foreign lists names that no file of adlock has, though they begin like one.
 var foreign = []string{"lock.x", "lock.a.b.c.d.e", "last.notes", "last.a.b.c", "read.notes", "temp.notes"}
 
 func plantForeign(t *testing.T, k *Locker) {
@@ -65,7 +65,7 @@ func plantForeign(t *testing.T, k *Locker) {
 	}
 }
 
-func TestAForeignFileIsNoAtomAndNotPruned(t *testing.T) {
+func TestForeignFilesAreNeitherListedNorPruned(t *testing.T) {
 	k, r := newLocker(t), slotted(sleeper(t), motd.Operand, 1)
 	plantForeign(t, k)
 	wantVerdict(t, k, r, locker.Acquired)
@@ -83,9 +83,8 @@ func TestAForeignFileIsNoAtomAndNotPruned(t *testing.T) {
 	}
 }
 
-// A file that only begins with adlock's words is no lock of the owner: it must not prevent the
-// release of a slot or an atom.
-func TestAForeignFileDoesNotStandInTheWayOfARelease(t *testing.T) {
+// A file whose name only begins like a lock's is no lock of the owner.
+func TestAForeignFileDoesNotPreventARelease(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	r.Slots = 1
 	held := wantVerdict(t, k, r, locker.Acquired)

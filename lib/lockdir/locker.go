@@ -1,9 +1,9 @@
-// Package lockdir carries the protocol out (protocol.md): it takes an atom, releases it, ends an
-// expired owner and replaces its lock. Package policy decides what to do; the steps here keep that
-// decision true while other newcomers are at work:
+// Package lockdir carries out the protocol (protocol.md): it takes an atom, releases it, ends an expired
+// owner and replaces its lock. Package policy decides what to do; the steps here keep that decision true
+// while other newcomers are at work:
 //   - if several newcomers find one stale lock, one of them replaces it and the others are busy;
 //   - an owner that releases while it is being ended finds the guard taken and changes nothing;
-//   - a newcomer that stalled anywhere finds another name or token when it goes on, and looks again.
+//   - a newcomer that was stopped at any step later finds another file or token, and checks again.
 package lockdir
 
 import (
@@ -36,9 +36,9 @@ type view struct {
 	locker.View
 	active  *lockfile.Active // nil: none
 	noLast  bool             // there is no last lock yet
-	readers []view           // up to the first that denies the atom
-	slots   []view           // that the newcomer may not take
-	full    locker.Outcome   // the denial, if it may take none
+	readers []view           // the readers' locks, up to the first that denies the atom
+	slots   []view           // those that the newcomer may not take
+	full    locker.Outcome   // the outcome if it may take none of them
 }
 
 func (v *view) close() {
@@ -58,7 +58,7 @@ func actives(views []view) (all []policy.Active) {
 	return all
 }
 
-// decider is the lock that decided: the active one, or a reader's.
+// decider returns the lock that led to the decision: the active lock, or a reader's.
 func (v *view) decider(d policy.Decision) *view {
 	if d.Reader >= 0 {
 		return &v.readers[d.Reader]

@@ -19,25 +19,24 @@ import (
 type phase int
 
 const (
-	first   phase = iota // a newcomer that has no lock yet: it looks at the atom's two locks
-	waiting              // a waiter, which also looks at what would deny it the atom later
-	asking               // a process that takes nothing: it also looks at what a newcomer would find out by acting
-	inPlace              // a newcomer whose own lock is in place, or which has the guard of the owner's
-	stamped              // like inPlace, but the last lock has the newcomer's own stamp, which does not deny the atom
+	first   phase = iota // a newcomer without a lock of its own: it checks the active lock and the last lock
+	waiting              // a waiter: it also checks the readers and slots that would deny it the atom later
+	asking               // a dry run: it also checks what a newcomer finds out only as it takes the atom
+	inPlace              // a newcomer whose own lock is in place, or that holds the guard of the owner's lock
+	stamped              // as inPlace, but the newcomer itself has stamped the last lock, and that stamp does not deny it the atom
 )
 
-// look finds out whether the newcomer gets the atom, and writes nothing. It adds what it finds to v,
-// and stops at the first denial. It puts the learned limits of r in force. The caller closes the view,
-// also with an error.
+// look finds out whether the newcomer gets the atom, and writes nothing. It adds what it finds to v, stops at
+// the first denial, and puts the learned limits of r in force. The caller closes v, also after an error.
 //
-// A waiter looks for readers and slots before it links its own lock, which would keep other newcomers
-// out and wake them for nothing. This only saves work: settle looks again under the newcomer's lock.
+// A waiter checks readers and slots before it links its own lock: a lock that it has to remove again would
+// keep other newcomers out and wake waiters. This only saves work: settle checks them again, under the lock.
 //
-// No wake-up is lost. The watch was there before this look, and the waiter waits only for files that
-// this look has seen. If a file is removed, or its owner dies,
-//   - before the look, it is not in the way;
-//   - between the look and Wait, an event is in the queue, or the pid has no process;
-//   - later, that ends the Wait.
+// No wake-up is lost: the watch began before this look, and the waiter waits only for files that this look
+// has seen. If such a file is removed, or its owner dies,
+//   - before the look, the file does not deny the atom;
+//   - between the look and Wait, Wait finds an event in its queue, or no process with the owner's pid;
+//   - later, Wait returns.
 func (l *Locker) look(v *view, r *locker.Request, name atom.Name, now locker.Moment, p phase) (d policy.Decision, err error) {
 	err = l.lookAtLast(v, r, name, now)
 	if err == nil && p < inPlace {
@@ -71,7 +70,8 @@ func (l *Locker) look(v *view, r *locker.Request, name atom.Name, now locker.Mom
 	return d, err
 }
 
-// lookAtPause is not for a newcomer whose own lock is in place: it came before the pause.
+// lookAtPause adds the pause of the host or of the atom to v. It is not called for a newcomer whose own lock
+// is in place: that lock is older than the pause.
 func (l *Locker) lookAtPause(v *view) (err error) {
 	if v.Pause, err = locker.HostPause(); err == nil && !v.Pause.On {
 		v.Pause = v.Memory.Pause.Policy()
@@ -169,7 +169,8 @@ func (l *Locker) DryRun(r *locker.Request) (policy.Decision, error) {
 	return r.ForeseeFile(r.ForeseeWatch(d, l.Dir.Watcher(name)), &v.View), nil
 }
 
-// seeChanger finds the process that is changing the lock; pause is between two of its signals at most.
+// seeChanger adds the process that is changing the lock, and why it will not finish, to v. pause is the
+// longest time between two of its signals.
 func (v *view) seeChanger(pause time.Duration) {
 	if v.active != nil {
 		v.Changer = v.active.GuardHolder()
@@ -195,8 +196,8 @@ func (l *Locker) lookAtReaders(v *view, r *locker.Request, name atom.Name) error
 	return err
 }
 
-// lookAtSlots looks for the slots that others have (takeSlot). A damaged one is an error only if all
-// slots before it are taken, and the newcomer would take it; else it counts as taken.
+// lookAtSlots adds the slots that other owners hold to v (takeSlot). A damaged slot is an error only if all
+// slots before it are taken, so that the newcomer would take it; otherwise it counts as taken.
 func (l *Locker) lookAtSlots(v *view, r *locker.Request) (failed error) {
 	if r.Slots == 0 {
 		return nil

@@ -82,12 +82,12 @@ func atEach(
 	return verdicts
 }
 
-// anyhow asks for an atom, and takes any verdict.
+// anyhow makes a request, whatever its verdict.
 func anyhow(k *Locker, r locker.Request) func() error {
 	return func() error { _, err := k.Take(r); return err }
 }
 
-// between has two newcomers, and counts those that take their atoms.
+// between runs two newcomers, and counts those that take their atoms.
 func between(
 	k *Locker, one, other locker.Request, judge func(taken int),
 ) (do func() (locker.Verdict, error), act func() error) {
@@ -106,7 +106,7 @@ func between(
 	}, func() error { _, err := count(other); return err }
 }
 
-// anyStep has the system calls that change the lock directory, or read what was changed there.
+// anyStep names the system calls that change the lock directory, or read what was changed there.
 const anyStep = "openat flock linkat renameat unlinkat"
 
 // wantVerdicts wants each of these verdicts to have occurred, and no other.
@@ -158,7 +158,7 @@ func TestANewcomerNeverRunsRightAfterAConcurrentRelease(t *testing.T) {
 func TestOneOfTwoNewcomersTakesADeadOwnersAtom(t *testing.T) {
 	gone, one, two := dead(t), sleeper(t), sleeper(t)
 	for _, shared := range []bool{false, true} {
-		// The limit is the other newcomer's; at 1 the first one has expired, and is left alone.
+		// limit is that of the second newcomer; with 1 the first has expired, and the second leaves it alone.
 		for _, limit := range []time.Duration{time.Hour, 1} {
 			wantVerdicts(t, atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
 				corpse, other := ask(gone), ask(two)
@@ -175,7 +175,7 @@ func TestOneOfTwoNewcomersTakesADeadOwnersAtom(t *testing.T) {
 	}
 }
 
-func TestAReaderWithADeadReadersPidReadsWhileThatIsCleared(t *testing.T) {
+func TestAReaderMayHaveThePidOfADeadReader(t *testing.T) {
 	owner, gone, other := sleeper(t), dead(t), sleeper(t)
 	gone.PID = owner.PID
 	for _, slots := range []int{0, 1} {
@@ -193,7 +193,7 @@ func TestAReaderWithADeadReadersPidReadsWhileThatIsCleared(t *testing.T) {
 }
 
 // A newcomer that takes the atom has a slot, and the released one is gone: one slot is taken.
-func TestASlotThatIsGivenBackMeanwhileIsTakenOrFull(t *testing.T) {
+func TestASlotReleasedMeanwhileIsTakenOrFull(t *testing.T) {
 	one, two := sleeper(t), sleeper(t)
 	wantVerdicts(t, atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
 		held := wantVerdict(t, k, slotted(one, motd.Operand, 1), locker.Acquired)
@@ -207,7 +207,7 @@ func TestASlotThatIsGivenBackMeanwhileIsTakenOrFull(t *testing.T) {
 	}), locker.Acquired, locker.Full)
 }
 
-func TestASlotOfADeadOwnerIsTakenByOneOfTwo(t *testing.T) {
+func TestAtMostOneOfTwoNewcomersTakesADeadOwnersSlot(t *testing.T) {
 	gone, one, two := dead(t), sleeper(t), sleeper(t)
 	wantVerdicts(t, atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
 		wantVerdict(t, k, slotted(gone, "gone", 1), locker.Acquired)
@@ -220,7 +220,7 @@ func TestASlotOfADeadOwnerIsTakenByOneOfTwo(t *testing.T) {
 }
 
 // The owner of an unused slot may want it for another atom while a stranger takes it.
-func TestAnUnusedSlotIsTakenByItsOwnerOrAStranger(t *testing.T) {
+func TestOnlyOneOfOwnerAndStrangerTakesAnUnusedSlot(t *testing.T) {
 	owner, stranger := sleeper(t), sleeper(t)
 	for _, ownerFirst := range []bool{false, true} {
 		wantVerdicts(t, atEach(t, "flock linkat renameat", func(k *Locker) (func() (locker.Verdict, error), func() error) {
@@ -285,7 +285,7 @@ func TestAReleaseIsLostIfAnotherOwnerTookTheAtomMeanwhile(t *testing.T) {
 	}
 }
 
-func TestAnotherLockOfTheOwnerMayGoWhileASlotIsGivenBack(t *testing.T) {
+func TestASlotIsReleasedWhileAnotherLockOfItsOwnerGoes(t *testing.T) {
 	owner := sleeper(t)
 	for _, shared := range []bool{false, true} {
 		atEach(t, "openat", func(k *Locker) (func() (locker.Verdict, error), func() error) {
@@ -321,7 +321,7 @@ func TestAJobWhoseLockIsReleasedMeanwhileIsNotBeingEnded(t *testing.T) {
 	}
 }
 
-func TestWhatIsListedMayGoMeanwhile(t *testing.T) {
+func TestALockMayBeReleasedWhileItIsListed(t *testing.T) {
 	owner := sleeper(t)
 	atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
 		held := wantVerdict(t, k, ask(owner), locker.Acquired)
@@ -371,7 +371,7 @@ func TestAnAtomThatIsTakenMeanwhileIsNotPruned(t *testing.T) {
 	})
 }
 
-func TestWhatIsPrunedMayGoMeanwhile(t *testing.T) {
+func TestALastLockMayVanishWhileItIsPruned(t *testing.T) {
 	owner := sleeper(t)
 	atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
 		completed(t, k, owner)
@@ -380,7 +380,7 @@ func TestWhatIsPrunedMayGoMeanwhile(t *testing.T) {
 	})
 }
 
-func TestWhatIsForgottenMayBeTakenOrReleasedMeanwhile(t *testing.T) {
+func TestAnAtomMayBeTakenOrReleasedDuringForget(t *testing.T) {
 	owner := sleeper(t)
 	for _, runs := range []bool{false, true} {
 		atEach(t, "flock linkat", func(k *Locker) (func() (locker.Verdict, error), func() error) {
@@ -437,7 +437,7 @@ func TestForgetDoesNotUndoAReadersStamp(t *testing.T) {
 	}
 }
 
-func TestWhatAPersonClearsMayBeReclaimedMeanwhile(t *testing.T) {
+func TestALockMayBeReclaimedWhileAPersonClearsIt(t *testing.T) {
 	gone, other := dead(t), sleeper(t)
 	atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
 		wantVerdict(t, k, limited(gone), locker.Acquired)
@@ -451,7 +451,7 @@ func TestWhatAPersonClearsMayBeReclaimedMeanwhile(t *testing.T) {
 	})
 }
 
-func TestAnEmptyLockThatIsFilledOrGoesMeanwhileIsNotCleared(t *testing.T) {
+func TestAnEmptyLockThatIsFilledMeanwhileIsNotCleared(t *testing.T) {
 	one, writer := sleeper(t), sleeper(t)
 	fill := func(k *Locker) error {
 		return os.WriteFile(k.Dir.Path(motdLock.String()), []byte(pidLine(writer)), 0o600)
@@ -500,7 +500,7 @@ func TestAnEmptyLockThatIsFilledOrGoesMeanwhileIsNotCleared(t *testing.T) {
 	}
 }
 
-func TestWhatChangesBeforeTheGuardIsHeldCounts(t *testing.T) {
+func TestTheVerdictFollowsTheStateUnderTheGuard(t *testing.T) {
 	gone, hung, living, newcomer := dead(t), sleeper(t), sleeper(t), ask(sleeper(t))
 	newcomer.Limits.IfElapsed = time.Minute
 	leaving := newcomer
@@ -544,7 +544,7 @@ func TestWhatChangesBeforeTheGuardIsHeldCounts(t *testing.T) {
 	}
 }
 
-func TestTheOwnerThatIsReplacedIsTheOneFoundUnderTheGuard(t *testing.T) {
+func TestAReclaimNamesTheOwnerFoundUnderTheGuard(t *testing.T) {
 	k, first, second, r := newLocker(t), dead(t), dead(t), ask(sleeper(t))
 	plant(t, k, pidLine(first), 0)
 	var held locker.Outcome
@@ -553,7 +553,7 @@ func TestTheOwnerThatIsReplacedIsTheOneFoundUnderTheGuard(t *testing.T) {
 	wantEvents(t, k, found, acquired(r, held))
 }
 
-func TestAReaderWaitsForAnotherThatIsOnItsWayIn(t *testing.T) {
+func TestAReaderWaitsWhileAnotherReaderEnters(t *testing.T) {
 	k, other, r := newLocker(t), read(sleeper(t)), read(sleeper(t))
 	record := other.Record()
 	record.Monotonic += time.Hour // in the future: the reader stays on its way in, however slow this machine is
@@ -567,9 +567,8 @@ func TestAReaderWaitsForAnotherThatIsOnItsWayIn(t *testing.T) {
 	}
 }
 
-// If this process is killed, its own lock is found stale at once, and is not taken for another
-// atom's.
-func TestTheLockUnderWhichALastLockIsChangedNamesThisProcess(t *testing.T) {
+// If the process is killed, its lock is found stale, and is not taken for another atom's.
+func TestForgetAndPruneHoldALockOfTheirOwnProcess(t *testing.T) {
 	k, self, r := newLocker(t), self(t), ask(sleeper(t))
 	r.Atom.Operand = "my_db"
 	files := r.Atom.Name()
@@ -601,7 +600,7 @@ func TestTheLockUnderWhichALastLockIsChangedNamesThisProcess(t *testing.T) {
 	}
 }
 
-func TestWithoutProcNothingIsForgotten(t *testing.T) {
+func TestForgetFailsWithoutProc(t *testing.T) {
 	k := newLocker(t)
 	plantFile(t, k, "last."+motdFiles, "", 0)
 	var before syscall.Rlimit
@@ -624,9 +623,8 @@ func TestWithoutProcNothingIsForgotten(t *testing.T) {
 	wantLocks(t, k, 0)
 }
 
-// If files have names while they are made, a crash can leave some even if nothing was replaced;
-// elsewhere the directory is not listed for them.
-func TestDebrisIsSweptWhereItIsMade(t *testing.T) {
+// Where new files have names, a crash can leave some. Elsewhere the directory is not searched for them.
+func TestTemporaryFilesAreSweptOnlyWhereTheyHaveNames(t *testing.T) {
 	owner := sleeper(t)
 	debris := "temp." + record.NewToken()
 	for _, named := range []bool{false, true} {
@@ -660,7 +658,7 @@ func TestDebrisIsSweptWhereItIsMade(t *testing.T) {
 	}
 }
 
-func TestAReaderThatGoesMeanwhileIsNoErrorOfADryRun(t *testing.T) {
+func TestAReaderMayLeaveDuringADryRun(t *testing.T) {
 	owner, newcomer := sleeper(t), ask(sleeper(t))
 	atEach(t, "openat", func(k *Locker) (func() (locker.Verdict, error), func() error) {
 		held := wantVerdict(t, k, read(owner), locker.Acquired)

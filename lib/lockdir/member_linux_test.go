@@ -109,7 +109,7 @@ func TestAMembersLockGetsTheMembersOfItsOwnJob(t *testing.T) {
 
 // The command of a dead member holds the member's lock, and what the command has started belongs
 // to the job.
-func TestADeadOwnersLockGetsWhatItsCommandHasStarted(t *testing.T) {
+func TestADeadMembersLockGetsTheChildrenOfItsCommand(t *testing.T) {
 	k, n := newLocker(t), newNested(t)
 	outer, inner := slotted(n.owner, "outer", 0), slotted(dead(t), "inner", 0)
 	wantVerdict(t, k, outer, locker.Acquired)
@@ -123,7 +123,7 @@ func TestADeadOwnersLockGetsWhatItsCommandHasStarted(t *testing.T) {
 
 // The disk may be full at any of the locks: then no lock records an ending, and no process is
 // signalled.
-func TestAnEndingThatCannotBeRecordedEverywhereHasNotBegun(t *testing.T) {
+func TestAnEndingBeginsOnlyIfEveryLockRecordsIt(t *testing.T) {
 	for i, met := 1, true; met; i++ {
 		k, n := newLocker(t), newNested(t)
 		k.Log = nil
@@ -156,7 +156,7 @@ func TestAnEndingThatCannotBeRecordedEverywhereHasNotBegun(t *testing.T) {
 }
 
 // What a whole job has left is not being ended: a daemon that holds an atom can release it.
-func TestTheRestOfAWholeJobIsInNoMembersLock(t *testing.T) {
+func TestTheRestOfAWholeJobIsNotRecordedInMembersLocks(t *testing.T) {
 	k, n := newLocker(t), newNested(t)
 	outer, inner := slotted(n.owner, "outer", 0), slotted(n.left, "inner", 0)
 	held, nestedHeld := wantVerdict(t, k, outer, locker.Acquired), wantVerdict(t, k, inner, locker.Acquired)
@@ -168,7 +168,7 @@ func TestTheRestOfAWholeJobIsInNoMembersLock(t *testing.T) {
 
 // BeingEnded stays true when the recorded members are dead: a member may have started another
 // process just before its death.
-func TestAJobIsBeingEndedUnderAGuardOrOnceMembersAreRecorded(t *testing.T) {
+func TestAGuardOrRecordedMembersMeanThatAJobIsBeingEnded(t *testing.T) {
 	k, survivor := newLocker(t), sleeper(t)
 	token := wantVerdict(t, k, ask(sleeper(t)), locker.Acquired).Token
 	want := func(when string, want bool) {
@@ -192,7 +192,7 @@ func TestAJobIsBeingEndedUnderAGuardOrOnceMembersAreRecorded(t *testing.T) {
 }
 
 // If the owner released the atom, it would run beside the survivor of a failed ending.
-func TestAnOwnerDoesNotReleaseWhatASurvivorHolds(t *testing.T) {
+func TestAnOwnerCannotReleaseALockThatASurvivorHolds(t *testing.T) {
 	k, owner, survivor := newLocker(t), sleeper(t), sleeper(t)
 	held := wantVerdict(t, k, ask(owner), locker.Acquired)
 	active := lockOf(t, k)

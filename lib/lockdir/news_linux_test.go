@@ -25,7 +25,7 @@ func hung(held time.Duration) record.Record {
 	return record.Record{Atom: motd, Owner: process.Identity{PID: 8}, Token: record.NewToken(), ExpireAfter: time.Hour, Source: policy.Said, Monotonic: process.Monotonic() - held}
 }
 
-func TestTheNewcomerThatEndedAJobNamesItAndTheReason(t *testing.T) {
+func TestANewcomerThatEndsAJobPrintsItsPidAndTheReason(t *testing.T) {
 	k, r := newLocker(t), ask(process.Identity{PID: 7})
 	own := hung(2 * time.Hour)
 	v := locker.View{Record: own, Active: policy.Active{Held: true, Age: 2 * time.Hour}}
@@ -38,7 +38,7 @@ func TestTheNewcomerThatEndedAJobNamesItAndTheReason(t *testing.T) {
 	}
 }
 
-func TestTheSupervisorThatEnforcesSaysSo(t *testing.T) {
+func TestASupervisorThatEndsItsJobPrintsTheReason(t *testing.T) {
 	k := newLocker(t)
 	r := locker.ReleaseRequest{Status: runlog.Some(124), Signal: "TERM", Expired: true}
 	want := "adlock: editfile /etc/motd: ended by force: it had run for 2h, ExpireAfter is 1h\n"
@@ -51,7 +51,7 @@ func TestTheSupervisorThatEnforcesSaysSo(t *testing.T) {
 	}
 }
 
-func TestAnEndedOwnerNamesTheNewcomerAndTheReasonOnce(t *testing.T) {
+func TestAnEndedOwnerPrintsTheNewcomerAndTheReasonOnce(t *testing.T) {
 	k, own := newLocker(t), hung(2*time.Hour)
 	end := func() (said string) {
 		return helper.Stderr(t, func() {
@@ -77,7 +77,7 @@ func TestAnEndedOwnerNamesTheNewcomerAndTheReasonOnce(t *testing.T) {
 }
 
 // The helper that releases for a script is signalled with the script.
-func TestAReleaseForAScriptThatIsSignalledSaysWhyAtOnce(t *testing.T) {
+func TestASignalledScriptsReleaseReportsTheEndingAtOnce(t *testing.T) {
 	k, owner := newLocker(t), self(t)
 	held := wantVerdict(t, k, ask(owner), locker.Acquired)
 	active := openActive(t, k.Dir.Active, motdFiles)

@@ -19,7 +19,7 @@ func unlimited(owner process.Identity) locker.Request {
 	return r
 }
 
-func TestTheOverdueOwnerOfAnyLockInTheWayIsReported(t *testing.T) {
+func TestAnOverdueOwnerOfALockOrSlotInTheWayIsReportedOnce(t *testing.T) {
 	for claim, c := range map[string]struct {
 		holds, asks func(*locker.Request)
 		want        locker.Verdict
@@ -52,7 +52,7 @@ func TestTheOverdueOwnerOfAnyLockInTheWayIsReported(t *testing.T) {
 }
 
 // A helper that the script runs has the script's standard error.
-func TestAnAgentLeavesTheReportOfAnOwnerToAHelper(t *testing.T) {
+func TestAnAgentLeavesTheReportOfAnOverdueOwnerToAHelper(t *testing.T) {
 	k := newLocker(t)
 	wantVerdict(t, k, unlimited(sleeper(t)), locker.Acquired)
 	time.Sleep(2 * time.Millisecond)

@@ -32,7 +32,7 @@ func openActive[by atom.Name | atom.File](t *testing.T, open func(by) (*lockfile
 	return active
 }
 
-func TestWhatIsRecordedOfAJobIsInItsLockAndItsSlot(t *testing.T) {
+func TestAJobIsRecordedInItsLockAndItsSlot(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		k, owner, command, member := newLocker(t), sleeper(t), sleeper(t), sleeper(t)
 		r := slotted(owner, motd.Operand, 1)
@@ -61,7 +61,7 @@ func TestWhatIsRecordedOfAJobIsInItsLockAndItsSlot(t *testing.T) {
 	}
 }
 
-func TestAGuardedLockIsReportedByEachRecordingCall(t *testing.T) {
+func TestEachChangeToAGuardedLockIsRefused(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	held := wantVerdict(t, k, slotted(owner, motd.Operand, 1), locker.Acquired)
 	for _, files := range []atom.Name{motdFiles, motd.Slot(1)} {
@@ -104,7 +104,7 @@ func TestASlotDoesNotRecordItsOwnerAsASurvivor(t *testing.T) {
 }
 
 // A helper that is stopped while it guards the owner's slot does not block the owner's other atoms.
-func TestAnOwnerWhoseSlotIsGuardedTakesAnother(t *testing.T) {
+func TestAnOwnerWhoseSlotIsGuardedTakesAnotherSlot(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	wantVerdict(t, k, slotted(owner, "outer", 2), locker.Acquired)
 	guard := takeGuard(t, k, motd.Slot(1))
@@ -162,7 +162,7 @@ func endOwner(k *Locker, name atom.Name, pause time.Duration) error {
 	return k.Stop(&locker.Request{Pause: pause}, atom.File{Kind: atom.ActiveLock, Name: name}, true)
 }
 
-func TestTheOwnerIsEndedAndItsLockStays(t *testing.T) {
+func TestStopCanEndAnOwnerAndLeaveItsLock(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	if err := endOwner(k, motdFiles, 0); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no lock: %v", err)
@@ -177,7 +177,7 @@ func TestTheOwnerIsEndedAndItsLockStays(t *testing.T) {
 	}
 }
 
-func TestAReleaseThatDoesNotCountStampsNothing(t *testing.T) {
+func TestNoStampAndWithdrawStampNothing(t *testing.T) {
 	k := newLocker(t)
 	for _, r := range []locker.ReleaseRequest{{NoStamp: true}, {Withdraw: true}} {
 		r.Name, r.Token = motdFiles, wantVerdict(t, k, ask(self(t)), locker.Acquired).Token
@@ -234,7 +234,7 @@ func TestTheListHoldsEachAtomOnce(t *testing.T) {
 	}
 }
 
-func TestADryRunFailsWhereALockCannotBeRead(t *testing.T) {
+func TestADryRunFailsIfALockCannotBeRead(t *testing.T) {
 	k, r := newLocker(t), ask(process.Identity{})
 	plant(t, k, "12", 0)
 	plantFile(t, k, "file", "", 0)
@@ -245,7 +245,7 @@ func TestADryRunFailsWhereALockCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestADryRunWithoutADirectoryHasLearnedLimitsAndMakesNone(t *testing.T) {
+func TestADryRunNeedsNoDirectoryAndMakesNone(t *testing.T) {
 	path, r := filepath.Join(t.TempDir(), "none"), learner(process.Identity{})
 	granted, reason, err := inWords(DryRun(path, &r))
 	if err != nil || !granted || !strings.Contains(reason, "IfElapsed is "+limit.Format(learn.LeastIfElapsed)) {
@@ -259,7 +259,7 @@ func TestADryRunWithoutADirectoryHasLearnedLimitsAndMakesNone(t *testing.T) {
 	}
 }
 
-func TestALastLocksAgeIsTheLeastThatRoundingAllows(t *testing.T) {
+func TestTheAgeOfARoundedLastLockIsTheLeastPossible(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {
 		age, cut, want time.Duration
@@ -329,8 +329,8 @@ func TestAProcessOutsideTheJobMayWaitWithoutEnd(t *testing.T) {
 	}
 }
 
-// The denial says when to look again, and which owner is in the way.
-func TestADenialNamesTheOwnerInTheWayAndForHowLong(t *testing.T) {
+// The denial has the owner's pid, and when to check again.
+func TestADenialNamesTheOwnerAndWhenToCheckAgain(t *testing.T) {
 	r := ask(process.Identity{})
 	v := locker.View{Record: record.Record{Owner: process.Identity{PID: 4711}}, Active: policy.Active{Held: true, Age: 20 * time.Minute}}
 	o := r.Denied(policy.Decision{Step: policy.Busy}, &v)
@@ -347,7 +347,7 @@ func TestADenialNamesTheOwnerInTheWayAndForHowLong(t *testing.T) {
 	}
 }
 
-func TestTheWaitingOfAStoresNewcomerIsCounted(t *testing.T) {
+func TestWaitingCountsFromWaitSince(t *testing.T) {
 	since := func(d time.Duration) time.Duration { return process.Boottime() - d }
 	for _, c := range []struct {
 		r           locker.Request
@@ -365,7 +365,7 @@ func TestTheWaitingOfAStoresNewcomerIsCounted(t *testing.T) {
 	}
 }
 
-func TestAnAtomWithAnEmptyPartIsAUsageErrorAndLeavesNothing(t *testing.T) {
+func TestAnEmptyPartIsAUsageErrorAndLeavesNoFile(t *testing.T) {
 	k, r := newLocker(t), ask(process.Identity{})
 	r.Atom.Operand = ""
 	if outcome, err := k.Take(r); fault.KindOf(err) != fault.Usage || outcome.Verdict != "" {
@@ -376,7 +376,7 @@ func TestAnAtomWithAnEmptyPartIsAUsageErrorAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestALastLockOfAnotherAtomOfTheSameNameIsAnErrorNamingBoth(t *testing.T) {
+func TestALastLockOfAnotherAtomIsAnErrorThatNamesBoth(t *testing.T) {
 	k, r := newLocker(t), ask(process.Identity{})
 	r.Atom.Operand = "my_db"
 	other := r.Atom
@@ -387,7 +387,7 @@ func TestALastLockOfAnotherAtomOfTheSameNameIsAnErrorNamingBoth(t *testing.T) {
 	}
 }
 
-func TestALockThatIsLostIsRecordedByItsIdentity(t *testing.T) {
+func TestALostLockIsLoggedWithTheWholeOperand(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	r.Atom.Operand = "my_db" // NAME has only a checksum of this operand
 	held := wantVerdict(t, k, r, locker.Acquired)

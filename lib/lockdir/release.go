@@ -21,14 +21,13 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// guardWait is the least that a release waits for the guard: a look is over by then. Tests change it.
+// guardWait is how long to wait for a guard: a mere check of the lock is over by then. Tests change it.
 var guardWait = 200 * time.Millisecond
 
-// Release stamps the last lock, then removes the active lock. If the lock is not this acquisition's, or
-// is being taken over, it changes nothing and returns an error with status 75 (lost), which contains
-// locker.ErrGuarded if another process holds the guard, and for which locker.IsEnded is true if that
-// process ends this owner. If an ending has begun and a recorded member lives, the lock stays for that
-// member (77), unless the owner is Alone.
+// Release stamps the last lock, then removes the active lock. If the lock is not this acquisition's, or is
+// being taken over, it changes nothing and returns an error with status 75 (lost): locker.ErrGuarded if
+// another process holds the guard, with locker.IsEnded true if that is ending this owner. If an ending has
+// begun and a recorded member lives, the lock stays for it (77), unless the owner is Alone.
 func (l *Locker) Release(r locker.ReleaseRequest) error {
 	active, err := l.Dir.Active(r.Name)
 	if r.AtOnce && (err != nil || !owns(&r, active) || active.Record.Slots > 0 || active.Record.Learn) {
@@ -88,7 +87,7 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 		failed = l.stamp(r.Name, active, (&locker.Request{Atom: active.Record.Atom}).NewMemory())
 	}
 	if r.AtOnce && failed != nil {
-		return locker.ErrNotAtOnce // it has to be reported, and the lock stays until then
+		return locker.ErrNotAtOnce // the lock stays for the helper that reports this
 	}
 	slots, err := l.releaseSlots(active.Record)
 	defer closeAll(slots)
@@ -100,9 +99,9 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	return failed
 }
 
-// guardOwn takes the guard of the lock that is to be released. A newcomer that holds it for longer than
-// a look is ending the owner, or is stopped. A helper that releases for a script is a member of the
-// job: if it is signalled too, it has nothing left to wait for.
+// guardOwn acquires the guard of the lock that is to be released. A newcomer that keeps it for longer than a
+// check takes is ending the owner, or is stopped. A helper that releases for a script belongs to the job:
+// once it gets a signal too (signalled), it stops waiting.
 func guardOwn(r *locker.ReleaseRequest, active *lockfile.Active) (signalled bool, err error) {
 	err = active.Guard(0)
 	if r.AtOnce || !errors.Is(err, locker.ErrGuarded) {
@@ -122,7 +121,8 @@ func guardOwn(r *locker.ReleaseRequest, active *lockfile.Active) (signalled bool
 
 const guardLook = 20 * time.Millisecond
 
-// leaveReaders removes the reader's lock of an owner whose helper died on the way from the active lock.
+// leaveReaders removes the reader's lock of an owner that still has the active lock too, because its helper
+// died between linking the one and removing the other.
 func (l *Locker) leaveReaders(r *locker.ReleaseRequest, active *lockfile.Active) error {
 	if active.File.Kind == atom.ReaderLock || !active.Record.Shared {
 		return nil
@@ -144,9 +144,9 @@ func (l *Locker) stamp(name atom.Name, run *lockfile.Active, fresh record.Memory
 	})
 }
 
-// rememberStart records when the run began, if that was asked for, or if the last lock has the start of
-// an earlier run. Of a run that replaced another it records when it was asked for: an older newcomer
-// that waited to replace it is denied.
+// rememberStart records when the run was asked for: as its start, if the run counts from there (FromStart) or
+// the last lock has such a start already; and as the newest start, if the run replaced another one, so that
+// an older newcomer that waited to replace it is denied.
 func (l *Locker) rememberStart(name atom.Name, run *lockfile.Active, fresh record.Memory) error {
 	last, err := l.lastOr(name, fresh)
 	if err != nil {
@@ -189,8 +189,8 @@ func owns(r *locker.ReleaseRequest, active *lockfile.Active) bool {
 	return active.Content == record.Full && r.Owns(active.Record)
 }
 
-// Clear removes an active lock, or a reader's, that a person has judged stale; refused (77) while the
-// owner lives. Nothing completed, so it stamps nothing.
+// Clear removes an active lock or a reader's lock that a person has judged stale, and its owner's slots,
+// without a stamp. It refuses (77) while the owner or a recorded process of its job lives.
 func (l *Locker) Clear(lock atom.File) error {
 	path := l.Dir.Path(lock.String())
 	active, err := l.Dir.Lock(lock)
@@ -236,8 +236,8 @@ func (l *Locker) Clear(lock atom.File) error {
 	return failed
 }
 
-// Prune removes the last locks that have not been used for longer than older and whose atom is not
-// running, with their ticks and lines. It returns their names.
+// Prune removes the last locks that have not changed for longer than older, with the ticks and the queue of
+// the atom, unless the atom is running or paused. It returns the names of those atoms.
 func (l *Locker) Prune(older time.Duration) ([]atom.Name, error) {
 	files, err := l.Dir.Files(atom.LastLock)
 	if err != nil {
@@ -291,9 +291,9 @@ func (l *Locker) unused(name atom.Name, older time.Duration) (bool, error) {
 	return false, err
 }
 
-// Stop ends the job that holds the lock, an active lock or a reader's, as a newcomer ends an expired one,
-// and waits as long for the guard as an ending takes. With leave the lock stays for the next newcomer;
-// otherwise Stop stamps the last lock and removes the lock. fs.ErrNotExist: that job has already ended.
+// Stop ends the job that holds the lock (an active lock or a reader's), as a newcomer ends an expired job,
+// and waits for the guard for as long as an ending takes. With leave the lock stays for the next newcomer;
+// otherwise Stop stamps the last lock and removes the lock. fs.ErrNotExist: the job has already ended.
 func (l *Locker) Stop(r *locker.Request, lock atom.File, leave bool) error {
 	active, err := l.Dir.Lock(lock)
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 	"adlock/test/support/must"
 )
 
-// replacing is a request that replaces what runs, asked for that long ago.
+// replacing is a request that was made that long ago, and that replaces the owner.
 func replacing(owner process.Identity, ago time.Duration) locker.Request {
 	r := ask(owner)
 	r.Limits.ExpireAfter, r.Asked = 0, process.Boottime()-ago
 	return r
 }
 
-func TestAnOwnerThatWasAskedForLaterIsNotReplaced(t *testing.T) {
+func TestAnOwnerWithALaterRequestIsNotReplaced(t *testing.T) {
 	for _, waited := range []bool{false, true} {
 		for _, shared := range []bool{false, true} {
 			k, owner, newcomer := newLocker(t), replacing(sleeper(t), time.Minute), replacing(sleeper(t), 0)
@@ -37,8 +37,8 @@ func TestAnOwnerThatWasAskedForLaterIsNotReplaced(t *testing.T) {
 	}
 }
 
-// Elsewhere the wall clock decides.
-func TestAnOwnerInAnotherTimeNamespaceIsComparedByTheWallClock(t *testing.T) {
+// Boot times of another time namespace cannot be compared.
+func TestAnotherTimeNamespaceIsComparedByTheWallClock(t *testing.T) {
 	for ago, older := range map[time.Duration]bool{time.Hour: true, 0: false} {
 		r := replacing(sleeper(t), ago)
 		own := replacing(r.Owner, 0)
@@ -51,7 +51,7 @@ func TestAnOwnerInAnotherTimeNamespaceIsComparedByTheWallClock(t *testing.T) {
 }
 
 // The newer start takes the atom, runs and releases it, or leaves it to the older one.
-func TestAnOlderStartNeverRunsAfterANewerOne(t *testing.T) {
+func TestAnOlderRequestNeverRunsAfterANewerOne(t *testing.T) {
 	one, two := sleeper(t), sleeper(t)
 	wantVerdicts(t, atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
 		older, newer, ran := replacing(one, time.Second), replacing(two, 0), false
@@ -80,7 +80,7 @@ func TestAnOwnerThatEnforcesItsOwnLimitIsReplacedAtOnce(t *testing.T) {
 	wantVerdict(t, k, replacing(sleeper(t), 0), locker.Acquired)
 }
 
-func TestANewcomerThatReplacesWaitsForAnEnding(t *testing.T) {
+func TestANewcomerThatReplacesWaitsForTheGuard(t *testing.T) {
 	k, owner, newcomer := newLocker(t), replacing(sleeper(t), time.Hour), replacing(sleeper(t), 0)
 	wantVerdict(t, k, owner, locker.Acquired)
 	other := takeGuard(t, k, motdFiles)

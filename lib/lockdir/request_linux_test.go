@@ -16,7 +16,7 @@ import (
 // asked is a variable that makes this test a program: it prints what OwnedBy returns for that pid.
 const asked = "ADLOCK_TEST_OWNER"
 
-func TestTheOwnerIsAnAncestorThatIsNamed(t *testing.T) {
+func TestOnlyThisProcessOrAnAncestorCanBeTheOwner(t *testing.T) {
 	if pid := os.Getenv(asked); pid != "" {
 		n, _ := strconv.Atoi(pid)
 		id, err := locker.OwnedBy(n)
@@ -26,7 +26,7 @@ func TestTheOwnerIsAnAncestorThatIsNamed(t *testing.T) {
 	}
 	answer := func(prefix string, pid int) string {
 		t.Helper()
-		command := exec.Command("sh", "-c", prefix+`exec "$0" -test.run='^TestTheOwnerIsAnAncestorThatIsNamed$'`, os.Args[0])
+		command := exec.Command("sh", "-c", prefix+`exec "$0" -test.run='^TestOnlyThisProcessOrAnAncestorCanBeTheOwner$'`, os.Args[0])
 		command.Env = append(os.Environ(), asked+"="+strconv.Itoa(pid))
 		out := must.Get(command.Output())(t)
 		return strings.TrimSpace(string(out))

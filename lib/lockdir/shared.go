@@ -18,7 +18,7 @@ import (
 // releases the active lock. A writer with the active lock backs off while a reader lives. Both look while
 // they hold the active lock, so neither can miss the other. A steady stream of readers can starve a writer.
 
-// entering is how long a reader may take between its two locks.
+// entering is how long a reader may hold the active lock before its reader's lock is in place.
 const entering = time.Second
 
 func (l *Locker) settle(r *locker.Request, name atom.Name, own record.Record, temp *lockfile.TempFile, p phase) (locker.Outcome, error) {
@@ -47,7 +47,7 @@ func (l *Locker) settle(r *locker.Request, name atom.Name, own record.Record, te
 	return outcome, temp.Withdraw()
 }
 
-// takeRights takes the tick last: a denied newcomer uses none.
+// takeRights takes a slot, the file and, last, the tick: a denied newcomer must not use up a tick.
 func (l *Locker) takeRights(r *locker.Request, name atom.Name, own record.Record) (locker.Outcome, error) {
 	outcome, err := r.TakeFile(l.takeSlot(r, own))
 	return r.ClaimTick(outcome, err, func() (bool, error) { return l.Dir.ClaimTick(name, r.Tick) })
@@ -67,7 +67,7 @@ func (l *Locker) read(r *locker.Request, name atom.Name, own record.Record, acqu
 	if !errors.Is(err, fs.ErrExist) {
 		return acquired, err
 	}
-	// Of an earlier process with this pid, or this process is already a reader.
+	// An earlier process had this pid, or this process is already a reader.
 	_, outcome, err := l.clearReader(r, lock, temp, stamped)
 	if err != nil || outcome.Verdict != locker.Acquired {
 		return outcome, err
@@ -75,8 +75,8 @@ func (l *Locker) read(r *locker.Request, name atom.Name, own record.Record, acqu
 	return acquired, temp.Link(lock.String())
 }
 
-// awaitNoReader clears dead readers and ends expired ones. Then it looks at the last lock, which a
-// reader may have stamped just before its release, unless awaitNoReader has stamped it itself.
+// awaitNoReader clears dead readers, ends expired ones, and is denied by a living one. Then it checks the
+// last lock, which a reader may have stamped just before its release, unless it has stamped that itself.
 func (l *Locker) awaitNoReader(r *locker.Request, name atom.Name, temp *lockfile.TempFile, p phase) (locker.Outcome, error) {
 	readers, err := l.Dir.Readers(name)
 	if err != nil {
@@ -97,7 +97,7 @@ func (l *Locker) awaitNoReader(r *locker.Request, name atom.Name, temp *lockfile
 	return l.secondLook(r, name, temp, p)
 }
 
-// clearDeadReaders looks at two readers, so that the dead become fewer: there may never be a writer.
+// clearDeadReaders checks two readers at random and clears dead ones: there may never be a writer to do that.
 func (l *Locker) clearDeadReaders(r *locker.Request, name atom.Name, temp *lockfile.TempFile) error {
 	const looks = 2
 	readers, err := l.Dir.Readers(name)
@@ -111,7 +111,7 @@ func (l *Locker) clearDeadReaders(r *locker.Request, name atom.Name, temp *lockf
 		if err == nil {
 			dead := reader.Content == record.Full && locker.OwnerIf(reader.Job(), reader.Named) == policy.Gone
 			reader.Close()
-			if dead { // a damaged lock is reported to a writer, which it keeps out
+			if dead { // a damaged lock stays: it denies writers the atom, and they report it
 				_, _, err = l.clearReader(r, readers[n], temp, stamped)
 			}
 		}
@@ -122,7 +122,8 @@ func (l *Locker) clearDeadReaders(r *locker.Request, name atom.Name, temp *lockf
 	return nil
 }
 
-// clearReader removes (cleared) and stamps for a reader's lock if policy says so, under the active lock.
+// clearReader removes a reader's lock and stamps the last lock if policy says so (cleared): the reader is
+// dead, or has expired and is ended first. Acquired: this lock is not in the way. Only under the active lock.
 func (l *Locker) clearReader(r *locker.Request, lock atom.File, temp *lockfile.TempFile, p phase) (cleared bool, outcome locker.Outcome, err error) {
 	acquired := locker.Outcome{Verdict: locker.Acquired}
 	v, d, err := l.lookAtReader(r, lock)
@@ -168,8 +169,7 @@ func (l *Locker) clearReader(r *locker.Request, lock atom.File, temp *lockfile.T
 	return true, acquired, nil
 }
 
-// lookAtReader decides what a writer does about a reader's lock; fs.ErrNotExist if it is gone. The
-// caller closes the view.
+// lookAtReader decides what a writer does about a reader's lock; fs.ErrNotExist: gone. The caller closes v.
 func (l *Locker) lookAtReader(r *locker.Request, lock atom.File) (view, policy.Decision, error) {
 	active, err := l.Dir.Lock(lock)
 	if err != nil {

@@ -32,13 +32,13 @@ func TestAReaderOfTheLongestNameAndPidHoldsTheAtom(t *testing.T) {
 	wantVerdict(t, k, writer, locker.Acquired)
 }
 
-func TestAReaderStoppedOnItsWayInIsBusyAlsoByAPassClock(t *testing.T) {
+func TestAReaderThatIsStoppedAsItEntersIsBusy(t *testing.T) {
 	k, r, newcomer := newLocker(t), read(sleeper(t)), read(sleeper(t))
 	record := r.Record()
 	record.Monotonic -= 2 * entering
 	plant(t, k, string(record.Bytes()), 0)
 	newcomer.Now = time.Now().Add(-time.Hour)
-	wantTaken(t, takes(t, k, newcomer), locker.Busy) // or it looks again and again
+	wantTaken(t, takes(t, k, newcomer), locker.Busy) // not: it checks again and again
 }
 
 func TestAnExpiredReaderIsEndedByAWriterAndNotByAReader(t *testing.T) {
@@ -110,7 +110,7 @@ func TestAReaderWhoseLockIsGuardedIsBusy(t *testing.T) {
 }
 
 // A learned limit does not shorten the limit of a reader; an explicit one does.
-func TestAReadersLimitCountsAgainstALearnedOne(t *testing.T) {
+func TestALearnedLimitDoesNotShortenAReadersLimit(t *testing.T) {
 	k, long, writer := newLocker(t), read(sleeper(t)), hasty(sleeper(t))
 	long.Limits.ExpireAfter = 5 * time.Hour
 	wantVerdict(t, k, long, locker.Acquired)
@@ -142,8 +142,8 @@ func TestADeadOwnerBesideAnEmptyReadersLockIsReplaced(t *testing.T) {
 	wantLocks(t, k, 1)
 }
 
-// There may never be a writer to do it.
-func TestReadersClearTheDead(t *testing.T) {
+// A writer clears dead readers too, but there may never be one.
+func TestReadersClearTheLocksOfDeadReaders(t *testing.T) {
 	k := newLocker(t)
 	var owners []process.Identity
 	for range 5 {

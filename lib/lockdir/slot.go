@@ -16,25 +16,24 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// A slot is a lock like any other, taken after the atom, with IfElapsed 0, and never expires. How newcomers
-// count slots, and that no count misses a run, is in protocol.md, 4. Nested atoms of one owner share a
-// slot: the directory shows the owner's other locks that were taken under a limit, so they may be released
-// in any order.
+// A slot is a lock like any other, but it is taken after the atom, has IfElapsed 0 and never expires. How
+// newcomers count slots, and why no count misses a run, is in protocol.md, 4. Nested atoms of one owner share
+// a slot. They may be released in any order, as the directory shows the owner's other locks.
 //
-// Two helpers of one owner may be at work at the same time, if one was called from a trap. They take turns
-// at the slot's guard: a newcomer puts its lock in place before it looks at the slot under the guard, and a
+// Two helpers of one owner may be at work at the same time, if one was called from a trap. They take turns at
+// the slot's guard: a newcomer puts its lock in place before it checks the slot under the guard, and a
 // release holds the guard from before it looks for other locks until it has removed its own. So
-//   - a release that comes first may miss the newcomer's lock and remove the slot; the newcomer
-//     then finds it gone, and takes one;
-//   - if a newcomer comes first, the release finds its lock and leaves the slot; if the newcomer
-//     is denied after all, it releases the slot itself;
+//   - a release that comes first may miss the newcomer's lock and remove the slot; the newcomer then finds
+//     the slot gone, and takes one;
+//   - if a newcomer comes first, the release finds its lock and leaves the slot; if the newcomer is denied
+//     after all, it releases the slot itself;
 //   - of two releases, the second finds that the first one's lock is gone;
-//   - a release that is killed between its two removals leaves a lock without a slot, which can be
-//     released again, and no slot without a lock;
-//   - if a process is stopped while it guards the slot, a release removes the lock without the
-//     slot, and a newcomer may take a slot that no lock of its owner uses (slotIsUnused).
+//   - a release that is killed between its two removals leaves a lock without a slot, which can be released
+//     again, and no slot without a lock;
+//   - if a process is stopped while it guards the slot, a release removes the lock without the slot, and a
+//     newcomer may take a slot that no lock of its owner uses (slotIsUnused).
 
-// takeSlot takes one of the slots, if the request limits them, or shares the one that its owner holds.
+// takeSlot takes one of the slots, if the request limits them, or shares that of its owner or supervisor.
 func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome, error) {
 	acquired := locker.Outcome{Verdict: locker.Acquired, Token: own.Token}
 	if r.Slots == 0 {
@@ -59,7 +58,7 @@ func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome,
 		}
 		return acquired, nil
 	}
-	var inWay []*lockfile.GuardedError // guards of slots that this newcomer could take
+	var inWay []*lockfile.GuardedError // slots that it could take, but that a stopped process guards
 	for n := 1; n <= r.Slots; n++ {
 		taken, err := l.trySlot(r, own, n, &full)
 		var held *lockfile.GuardedError
@@ -76,7 +75,7 @@ func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome,
 	return full, nil
 }
 
-// slotsIn returns the slots that count the atom, by number. slices.SortFunc would cost the helper 10 KB.
+// slotsIn returns the slots that count the atom, by number. (slices.SortFunc would add 10 KB to the helper.)
 func (l *Locker) slotsIn(a atom.Atom) ([]atom.Name, error) {
 	beginning := a.Name().SlotPrefix()
 	slots, err := l.namesOf(func(n atom.Name) bool { return n.IsSlot() && n.SlotPrefix() == beginning }, atom.ActiveLock)
@@ -91,8 +90,8 @@ func (l *Locker) slotsIn(a atom.Atom) ([]atom.Name, error) {
 	return slots, err
 }
 
-// slotsOf opens the slots that the lock's owner holds, each under its guard. The caller closes them,
-// also with an error; locker.ErrGuarded: another process keeps the guard of one for too long.
+// slotsOf opens the slots that the lock's owner holds, each under its guard. The caller closes them, also
+// after an error. locker.ErrGuarded: another process has kept the guard of a slot for too long.
 func (l *Locker) slotsOf(own record.Record) (held []*lockfile.Active, failed error) {
 	if own.Slots == 0 {
 		return nil, nil
@@ -127,8 +126,8 @@ func (l *Locker) eachSlot(a atom.Atom, do func(*lockfile.Active)) error {
 	return nil
 }
 
-// isSupervisors tells whether the newcomer's parent is a supervisor that holds the slot: both are one
-// run. A newcomer that is an `adlock run` itself is another run.
+// isSupervisors reports whether the newcomer's parent is a supervisor that holds the slot: then both are one
+// run, unless the newcomer is itself an `adlock run`.
 func isSupervisors(r *locker.Request, slot *lockfile.Active) bool {
 	parent, err := process.ParentOf(r.Owner.PID)
 	return err == nil && !r.Supervised && slot.SupervisedBy(parent) // unknown: take a slot
@@ -144,8 +143,8 @@ func closeAll(locks []*lockfile.Active) {
 	}
 }
 
-// releaseSlots releases the slots of the lock's owner that no other of its atoms shares. The caller
-// removes the lock, and then closes what is returned.
+// releaseSlots removes the slots of the lock's owner, unless another of its atoms shares them. The caller
+// removes the lock, and then closes the returned slots, which frees their guards.
 func (l *Locker) releaseSlots(own record.Record) ([]*lockfile.Active, error) {
 	held, failed := l.slotsOf(own)
 	if errors.Is(failed, locker.ErrGuarded) && own.Owner.Life() == process.Dead {
@@ -170,8 +169,8 @@ func (l *Locker) isShared(own record.Record) (shared bool, err error) {
 	return shared, err
 }
 
-// eachLockOf calls do with each lock of the lock's owner that the same slots count, slots left out.
-// Readers' locks are read second: a reader moves from its active lock to its reader's lock.
+// eachLockOf calls do with each active or reader's lock of own's owner that the same slots count; slots are
+// not among them. Readers' locks come second, as a reader moves from its active lock to its reader's lock.
 func (l *Locker) eachLockOf(own record.Record, do func(*lockfile.Active)) error {
 	slots := own.Atom.Name().SlotPrefix()
 	for _, kind := range []atom.Kind{atom.ActiveLock, atom.ReaderLock} {
@@ -199,8 +198,8 @@ func (l *Locker) eachLockOf(own record.Record, do func(*lockfile.Active)) error 
 	return nil
 }
 
-// trySlot tries to take the n-th slot, and adds to the outcome full the owners that have it, or as many as
-// the request allows. lockfile.GuardedError: another process guards a slot that this newcomer could take.
+// trySlot reports whether it has taken the n-th slot. It adds the owners that hold slots to the outcome full.
+// lockfile.GuardedError: another process guards a slot that this newcomer could take.
 func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *locker.Outcome) (bool, error) {
 	fresh := own
 	fresh.ExpireAfter, fresh.Source, fresh.Patience, fresh.Slots = limit.Never, policy.None, 0, 0
@@ -236,7 +235,8 @@ func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *lock
 	}
 }
 
-// keepSlot keeps the n-th slot, which is in place and still guarded, if there is room.
+// keepSlot reports whether there is room for the n-th slot, which is in place and guarded; else it unlinks
+// it.
 func (l *Locker) keepSlot(r *locker.Request, temp *lockfile.TempFile, n int, full *locker.Outcome) (bool, error) {
 	room, err := l.hasRoom(r, n, full)
 	if room {
@@ -245,7 +245,8 @@ func (l *Locker) keepSlot(r *locker.Request, temp *lockfile.TempFile, n int, ful
 	return false, errors.Join(err, temp.Withdraw())
 }
 
-// hasRoom takes 0 for own if the newcomer shares a slot.
+// hasRoom reports whether other owners hold fewer slots than the request allows. own is the number of the
+// newcomer's slot; 0: it shares one.
 func (l *Locker) hasRoom(r *locker.Request, own int, full *locker.Outcome) (bool, error) {
 	slots, err := l.slotsIn(r.Atom)
 	taken := 0
@@ -266,7 +267,8 @@ func isOwn(r *locker.Request, slot *lockfile.Active) bool {
 	return slot.Record.Owner.Same(r.Owner) || isSupervisors(r, slot)
 }
 
-// isTaken waits, if wait, while a newcomer may yet give the slot up. A damaged slot counts as taken.
+// isTaken reports whether another owner holds the slot; a damaged one counts as taken. With wait it waits for
+// the slot's guard first, as a newcomer that has just taken the slot may give it up.
 func (l *Locker) isTaken(r *locker.Request, slot atom.Name, wait bool, full *locker.Outcome) (bool, error) {
 	for {
 		active, err := l.Dir.Active(slot)
@@ -297,7 +299,7 @@ func (l *Locker) isTaken(r *locker.Request, slot atom.Name, wait bool, full *loc
 
 var errTaken = errors.New("the slot is taken")
 
-// reclaimSlot replaces the n-th slot if it is free, also under the guard. locker.ErrLost: try again.
+// reclaimSlot replaces the n-th slot if it is free, also under its guard; else errTaken. ErrLost: try again.
 func (l *Locker) reclaimSlot(r *locker.Request, temp *lockfile.TempFile, n int, full *locker.Outcome) error {
 	active, err := l.Dir.Active(r.Atom.Slot(n))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -343,16 +345,16 @@ func (l *Locker) slotIsFree(r *locker.Request, v *view, full *locker.Outcome) er
 	return errTaken
 }
 
-// hasOrphanedLock tells whether a process of a dead owner's job still holds one of the owner's locks:
-// it has the mark of that lock, and not of the slot, if the owner took the slot for another atom.
+// hasOrphanedLock reports whether a process of a dead owner's job still holds one of the owner's locks. If
+// the owner took the slot for another atom, such a process has the mark of that lock, and not of the slot.
 func (l *Locker) hasOrphanedLock(own record.Record) (bool, error) {
 	orphaned := false
 	err := l.eachLockOf(own, func(lock *lockfile.Active) { orphaned = orphaned || lock.Job().Remains() })
 	return orphaned, err
 }
 
-// slotIsUnused tells whether the owner of the slot lives but has no lock that could use the slot: its
-// release found the slot guarded, or was killed. It stays true only under the slot's guard.
+// slotIsUnused reports whether the owner of the slot lives but has no lock that uses the slot: its release
+// found the slot guarded, or was killed. The answer stays true only under the slot's guard.
 func (l *Locker) slotIsUnused(slot *lockfile.Active) bool {
 	own := slot.Record
 	if slot.Content != record.Full || own.Owner.Life() == process.Dead || slot.Job().Survived() != nil {

@@ -50,7 +50,7 @@ func stop(t *testing.T, id process.Identity) {
 	eventually(t, "it stands still", func() bool { still, _ := process.Still(id.PID); return still })
 }
 
-// withoutGrace reports a stopped holder at once, without the time that an ending may take.
+// withoutGrace lets a stopped holder be reported at once, without the time that an ending may take.
 func withoutGrace(t *testing.T) { withGrace(t, 0) }
 
 func withGrace(t *testing.T, grace time.Duration) {
@@ -70,7 +70,7 @@ func locksOf(t *testing.T, k *Locker) (names []string) {
 }
 
 // A nested atom is denied while another process looks at its owner's slot.
-func TestADenialIsNoErrorThoughTheOwnersSlotIsGuarded(t *testing.T) {
+func TestAGuardedSlotDoesNotTurnADenialIntoAnError(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	wantVerdict(t, k, slotted(owner, "outer", 1), locker.Acquired)
 	wantVerdict(t, k, sharing(slotted(sleeper(t), "inner", 0)), locker.Acquired)
@@ -88,7 +88,7 @@ func wantSame(t *testing.T, k *Locker, before []string) {
 	}
 }
 
-func TestAReleaseNamesTheHolderOfAGuardedSlot(t *testing.T) {
+func TestAReleaseNamesTheStoppedHolderOfAGuardedSlot(t *testing.T) {
 	for _, grace := range []bool{true, false} {
 		k, r := newLocker(t), slotted(sleeper(t), motd.Operand, 1)
 		held := wantVerdict(t, k, r, locker.Acquired)
@@ -110,7 +110,7 @@ func TestAReleaseNamesTheHolderOfAGuardedSlot(t *testing.T) {
 
 // A release that could not release the slot, or was killed before, leaves a slot that no atom of
 // its living owner uses.
-func TestASlotThatNoAtomOfItsLivingOwnerUsesIsFree(t *testing.T) {
+func TestASlotThatItsLivingOwnerDoesNotUseIsFree(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	outer, inner, stranger := slotted(owner, "outer", 1), slotted(owner, "inner", 1), slotted(sleeper(t), "other", 1)
 	held := wantVerdict(t, k, outer, locker.Acquired)
@@ -131,8 +131,8 @@ func TestASlotThatNoAtomOfItsLivingOwnerUsesIsFree(t *testing.T) {
 	wantVerdict(t, k, outer, locker.Full)
 }
 
-// A lock may be unreadable for a moment, as when no more files can be opened: at the first look,
-// and again at the one under the guard.
+// A lock may be unreadable for a moment, as when too many files are open: at the first check, and at the one
+// under the guard.
 func TestASlotWhoseOwnersLockCannotBeReadIsNotFree(t *testing.T) {
 	owner, stranger := sleeper(t), slotted(sleeper(t), "other", 1)
 	for first := 1; first < 20; first++ {
@@ -157,7 +157,7 @@ func TestASlotWhoseOwnersLockCannotBeReadIsNotFree(t *testing.T) {
 
 // A member that a failed ending has recorded keeps the slot, even if the lock beside it was
 // cleared.
-func TestASlotWithASurvivorInItIsNotFree(t *testing.T) {
+func TestASlotThatRecordsASurvivorIsNotFree(t *testing.T) {
 	k, survivor, stranger := newLocker(t), sleeper(t), slotted(sleeper(t), "other", 1)
 	held := wantVerdict(t, k, slotted(sleeper(t), motd.Operand, 1), locker.Acquired)
 	must.Do(t, k.RecordMembers(motdFiles, held.Token, []process.Identity{survivor}))
@@ -218,7 +218,7 @@ func TestAGuardedSlotOfALivingOwnerIsFull(t *testing.T) {
 
 // The command holds the atom from now on, even if another process guards the slot. The lock's guard
 // is free while the owner waits for the slot.
-func TestACommandIsInItsLockThoughTheSlotIsGuarded(t *testing.T) {
+func TestACommandIsRecordedInItsLockWhileTheSlotIsGuarded(t *testing.T) {
 	k, command := newLocker(t), sleeper(t)
 	held := wantVerdict(t, k, slotted(sleeper(t), motd.Operand, 1), locker.Acquired)
 	defer takeGuard(t, k, motd.Slot(1)).Close()
@@ -270,7 +270,7 @@ func TestAReadersReleaseIsDeniedWhileItsOtherLockIsGuarded(t *testing.T) {
 
 // A newcomer that ends an owner ends the job of all its atoms. A survivor holds each of them, and
 // their slots, even if the newcomer was killed meanwhile.
-func TestWhatOutlivesAnEndingHoldsAllAtomsOfItsOwner(t *testing.T) {
+func TestASurvivorOfAnEndingHoldsAllAtomsOfItsOwner(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		k, owner, survivor := newLocker(t), sleeper(t), sleeper(t)
 		outer, inner := slotted(owner, "outer", 2), slotted(owner, "inner", 0)
@@ -410,7 +410,7 @@ func TestAnOwnerIsNotSignalledWhileALockOfItsJobIsGuarded(t *testing.T) {
 	}
 }
 
-func TestAnEndingIsStuckBehindAStoppedProcessAtItsSlot(t *testing.T) {
+func TestAnEndingIsStuckIfAStoppedProcessGuardsTheSlot(t *testing.T) {
 	k, newcomer := newLocker(t), hasty(sleeper(t))
 	wantVerdict(t, k, slotted(sleeper(t), motd.Operand, 1), locker.Acquired)
 	holder := standsAt(t, k, motd.Slot(1))
@@ -419,10 +419,9 @@ func TestAnEndingIsStuckBehindAStoppedProcessAtItsSlot(t *testing.T) {
 	wantStuck(t, k, newcomer, holder)
 }
 
-// Two newcomers come to a hung owner at the same tick, each to another of its atoms, and each
-// needs the guard that the other holds. The one that gives up sooner (lib/lockdir/lockfile) lets
-// go of its own, and the other goes on.
-func TestOneOfTwoEndingsAtTwoLocksOfAnOwnerGoesOn(t *testing.T) {
+// Two newcomers end one owner at the same time, each through another of its atoms, and each needs the guard
+// that the other holds. One of them gives up sooner (lib/lockdir/lockfile), and the other goes on.
+func TestTwoEndingsThroughTwoLocksDoNotDeadlock(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	newcomer := func(operand string) (end func() (locker.Verdict, error), path string) {
 		wantVerdict(t, k, slotted(owner, operand, 1), locker.Acquired)
@@ -453,7 +452,7 @@ func TestOneOfTwoEndingsAtTwoLocksOfAnOwnerGoesOn(t *testing.T) {
 
 // What the job starts during an ending is recorded once the slot's guard is free. Its holder may be
 // a helper of the owner that CONT has just resumed.
-func TestAnEndingWaitsForTheHolderOfTheSlotsGuard(t *testing.T) {
+func TestAnEndingWaitsForTheGuardOfASlot(t *testing.T) {
 	k, over := newLocker(t), filepath.Join(t.TempDir(), "over")
 	owner := start(t, "trap : INT TERM; until [ -e '"+over+"' ]; do sleep 0.02; done")
 	descendant(t, owner.PID) // else it may be ended before it has set its trap
@@ -507,7 +506,7 @@ func TestAFailureBesideAGuardedSlotIsReported(t *testing.T) {
 
 // A newcomer that was stopped while it held the guard would block all others for ever, without a
 // report.
-func TestAGuardWhoseHolderStandsStillIsStuckAfterAnEndingsTime(t *testing.T) {
+func TestAStoppedHolderOfAGuardIsStuckAfterTheGraceTime(t *testing.T) {
 	k, owner, newcomer := newLocker(t), sleeper(t), ask(sleeper(t))
 	wantVerdict(t, k, ask(owner), locker.Acquired)
 	newcomer.Limits.ExpireAfter, newcomer.Pause = 1, 0

@@ -12,7 +12,7 @@ import (
 	"adlock/test/support/must"
 )
 
-// slotted asks for the atom of that operand, with a limit on slots (0: none).
+// slotted is a request for the atom of that operand, with a limit on slots (0: none).
 func slotted(owner process.Identity, operand string, slots int) locker.Request {
 	r := ask(owner)
 	r.Atom.Operand, r.Slots = operand, slots
@@ -33,7 +33,7 @@ func wantSlots(t *testing.T, k *Locker, want int) {
 
 // Whichever of two nested atoms is released first, the slot that they share stays taken until the
 // other atom is released.
-func TestASharedSlotIsGivenBackWithTheLastAtomThatSharesIt(t *testing.T) {
+func TestASharedSlotIsReleasedWithTheLastAtomThatSharesIt(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		for first := range 2 {
 			k, owner := newLocker(t), sleeper(t)
@@ -63,7 +63,7 @@ func nest(t *testing.T, k *Locker, shared bool, nested ...locker.Request) ([]loc
 
 // If one owner takes atoms under different limits, a slot is held only while an atom that may use
 // it is held.
-func TestSlotsTakenUnderDifferentLimitsAreAllGivenBack(t *testing.T) {
+func TestSlotsTakenUnderDifferentLimitsAreAllReleased(t *testing.T) {
 	for first := range 2 {
 		k, owner := newLocker(t), sleeper(t)
 		other := slotted(sleeper(t), "other", 1)
@@ -82,7 +82,7 @@ func TestSlotsTakenUnderDifferentLimitsAreAllGivenBack(t *testing.T) {
 	}
 }
 
-func TestTheSlotsOfTwoSemaphoresOfOneOwnerAreApart(t *testing.T) {
+func TestTwoSemaphoresOfOneOwnerHaveSeparateSlots(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	run := func(owner process.Identity, name string) locker.Request {
 		r := slotted(owner, name, 1)
@@ -99,7 +99,7 @@ func TestTheSlotsOfTwoSemaphoresOfOneOwnerAreApart(t *testing.T) {
 }
 
 // Each program has its own limits, though all locks are in one directory.
-func TestAnAtomWithoutThatLimitKeepsNoSlot(t *testing.T) {
+func TestAnAtomOutsideTheLimitKeepsNoSlot(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	limited, elsewhere := slotted(owner, "outer", 1), slotted(owner, "outer", 1)
 	elsewhere.Atom.Program = "another"
@@ -138,9 +138,8 @@ func TestAScriptsAtomsShareTheSlotOfItsSupervisor(t *testing.T) {
 	wantVerdict(t, k, inner, locker.Acquired)
 }
 
-// A slot is kept for an atom that was about to be taken and then was denied: the denial releases
-// it.
-func TestAnAtomThatIsNotTakenAfterAllKeepsNoSlot(t *testing.T) {
+// The slot stays for an atom that is being taken. If that is denied after all, the denial releases the slot.
+func TestANewcomerThatWithdrawsReleasesItsSlot(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	outer, inner := slotted(owner, "outer", 1), slotted(owner, "inner", 1)
 	held := wantVerdict(t, k, outer, locker.Acquired)
@@ -155,7 +154,7 @@ func TestAnAtomThatIsNotTakenAfterAllKeepsNoSlot(t *testing.T) {
 }
 
 // Two helpers of an owner may run at the same time, if one was called from a trap.
-func TestAnAtomKeepsTheSlotThatIsGivenBackMeanwhile(t *testing.T) {
+func TestANestedAtomHasASlotThoughTheOuterReleasesIt(t *testing.T) {
 	owner := sleeper(t)
 	for _, takesFirst := range []bool{true, false} {
 		atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
@@ -185,7 +184,7 @@ func TestAnAtomKeepsTheSlotThatIsGivenBackMeanwhile(t *testing.T) {
 
 // Two newcomers clear a dead reader's locks: one guards the slot that the other is about to
 // release, and then takes or removes it.
-func TestADeadReadersSlotMayBeClearedByTwoAtOnce(t *testing.T) {
+func TestTwoNewcomersMayClearADeadReadersSlotAtOnce(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		k, reader := newLocker(t), sharing(slotted(dead(t), motd.Operand, 1))
 		wantVerdict(t, k, reader, locker.Acquired)
@@ -230,7 +229,7 @@ func TestANestedAtomSharesItsOwnersSlotThoughAnotherIsFree(t *testing.T) {
 }
 
 // A file that may not be read is no lock, and no reason to keep a slot.
-func TestAStrangeFileKeepsNoSlot(t *testing.T) {
+func TestAnUnreadableFileKeepsNoSlot(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	must.Do(t, os.Mkdir(k.Dir.Path("lock."+motdFiles), 0o700))
 	outer, stranger := slotted(owner, "outer", 1), slotted(sleeper(t), "other", 1)
@@ -241,7 +240,7 @@ func TestAStrangeFileKeepsNoSlot(t *testing.T) {
 	wantVerdict(t, k, stranger, locker.Acquired) // no lock of its owner uses the slot
 }
 
-func TestWhatCountsIsHowManyRunWhateverTheirSlots(t *testing.T) {
+func TestALimitCountsTheRunsWhateverTheirSlotNumbers(t *testing.T) {
 	k, owner, third := newLocker(t), sleeper(t), sleeper(t)
 	two := slotted(sleeper(t), "two", 3)
 	one, held := nest(t, k, false, slotted(owner, "one", 3), two, slotted(third, "three", 3))
@@ -265,7 +264,7 @@ func TestWhatCountsIsHowManyRunWhateverTheirSlots(t *testing.T) {
 }
 
 // The inner atom, taken in the slot of the outer one, keeps it whatever limit it names.
-func TestANestedAtomKeepsTheSlotWhateverItsNumber(t *testing.T) {
+func TestANestedAtomKeepsTheSlotWhateverItsLimit(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	other := slotted(sleeper(t), "other", 2)
 	held := wantVerdict(t, k, other, locker.Acquired)
@@ -281,7 +280,7 @@ func TestANestedAtomKeepsTheSlotWhateverItsNumber(t *testing.T) {
 }
 
 // A run is in slot 3. At each step of a newcomer another one comes.
-func TestNewcomersWithDifferentLimitsNeverRunTooMany(t *testing.T) {
+func TestNewcomersWithDifferentLimitsNeverExceedThem(t *testing.T) {
 	first, one, two := sleeper(t), sleeper(t), sleeper(t)
 	for _, limits := range [][2]int{{2, 2}, {1, 2}, {3, 1}, {2, 3}} {
 		atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
@@ -311,7 +310,7 @@ func TestNewcomersWithDifferentLimitsNeverRunTooMany(t *testing.T) {
 }
 
 // A newcomer counts while another one, in a higher slot, has not counted yet.
-func TestACountWaitsForTheNewcomerInAHigherSlot(t *testing.T) {
+func TestANewcomerWaitsForOneInAHigherSlotBeforeItCounts(t *testing.T) {
 	k, higher := newLocker(t), motd.Slot(2).ActiveLock()
 	wantVerdict(t, k, slotted(sleeper(t), "higher", 1), locker.Acquired)
 	must.Do(t, os.Rename(k.Dir.Path(motd.Slot(1).ActiveLock()), k.Dir.Path(higher)))

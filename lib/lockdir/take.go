@@ -14,7 +14,7 @@ import (
 	"adlock/lib/record"
 )
 
-// Take is GetLock of the 1997 paper. A denial is an Outcome, not an error; Stuck comes with an error too.
+// Take acquires an atom (GetLock of the 1997 paper). A denial is an Outcome, not an error; Stuck is both.
 func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	if err := r.Atom.Check(); err != nil {
 		return locker.Outcome{}, err
@@ -43,7 +43,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	}
 }
 
-// attempt is the paper's figure 3.
+// attempt tries once to take the atom (figure 3 of the paper). errAgain: the lock has changed; try again.
 func (l *Locker) attempt(r *locker.Request, w *lockfile.Waiting) (locker.Outcome, error) {
 	name, p := r.Atom.Name(), first
 	if w.Began {
@@ -98,8 +98,8 @@ func atOnce(r *locker.Request, v *view, step policy.Step) bool {
 	return false
 }
 
-// set links the newcomer's lock where there was none, and looks at the last lock again: without this
-// second look two newcomers would run the atom back to back.
+// set links the newcomer's lock as the active lock, and checks the last lock again: without this second look
+// two newcomers could run the atom back to back.
 func (l *Locker) set(r *locker.Request, name atom.Name, v *view) (locker.Outcome, error) {
 	if v.noLast { // it must exist before the atom is first taken: the paper's deadlock rule
 		if err := l.Dir.MakeLast(name, r.NewMemory()); err != nil {
@@ -135,7 +135,7 @@ func (l *Locker) conclude(r *locker.Request, name atom.Name, own record.Record, 
 	return outcome, nil
 }
 
-// withdraw leaves a slot that another process guards to the next newcomer (slotIsUnused).
+// withdraw removes the newcomer's lock and slots. A guarded slot stays: the next newcomer sees slotIsUnused.
 func (l *Locker) withdraw(temp *lockfile.TempFile, own record.Record) error {
 	slots, err := l.releaseSlots(own)
 	defer closeAll(slots)
@@ -145,7 +145,8 @@ func (l *Locker) withdraw(temp *lockfile.TempFile, own record.Record) error {
 	return errors.Join(err, temp.Withdraw())
 }
 
-// secondLook takes the mtime of the newcomer's lock, just touched, for now, so both are the file system's.
+// secondLook checks the last lock again. Its 'now' is the mtime of the newcomer's lock, which it has just
+// touched: so both times are those of the file system.
 func (l *Locker) secondLook(r *locker.Request, name atom.Name, temp *lockfile.TempFile, p phase) (locker.Outcome, error) {
 	if p == stamped || r.Limits.IfElapsed == 0 && !r.Limits.Preempt() {
 		return locker.Outcome{Verdict: locker.Acquired}, nil
@@ -162,8 +163,7 @@ func (l *Locker) secondLook(r *locker.Request, name atom.Name, temp *lockfile.Te
 	return r.Denied(d, &v.View), nil
 }
 
-// takeover replaces the lock of a dead owner, or of an expired one that it ends first, under the guard
-// of that lock throughout.
+// takeover replaces the lock of a dead owner, or of an expired one that it ends first, under its guard.
 func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Outcome, error) {
 	temp, own, err := l.tempFile(r)
 	if err != nil {
@@ -177,7 +177,7 @@ func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Ou
 	if err != nil {
 		return locker.Outcome{}, err
 	}
-	// Afterwards the last lock has the stamp of that run, which would deny the atom to this newcomer.
+	// Check the last lock now: once the owner is replaced, it has a stamp that would deny the atom.
 	d, err := l.look(v, r, name, r.Clock(now), inPlace)
 	if err != nil {
 		return locker.Outcome{}, err
@@ -214,7 +214,7 @@ func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Ou
 	return l.conclude(r, name, own, temp, stamped)
 }
 
-// end ends the owner's whole job. An empty verdict: its death is confirmed.
+// end ends the owner's whole job. An empty verdict means that the job's death is confirmed.
 func (l *Locker) end(r *locker.Request, v *view, d policy.Decision) (locker.Outcome, error) {
 	l.Expiring(r, &v.View)
 	err := l.endJob(r, v)

@@ -15,7 +15,7 @@ import (
 )
 
 // A waiter that links a lock keeps others out meanwhile, and wakes them when it unlinks it.
-func TestAWaiterFindsWhatIsInItsWayWithoutALockOfItsOwn(t *testing.T) {
+func TestAWaiterChecksTheAtomWithoutALockOfItsOwn(t *testing.T) {
 	owner, other, newcomer := sleeper(t), sleeper(t), sleeper(t)
 	held, x, z := slotted(owner, "x", 0), slotted(newcomer, "x", 0), slotted(newcomer, "z", 2)
 	one, two := slotted(owner, "x", 1), slotted(owner, "x", 2)
@@ -80,7 +80,7 @@ func TestAWaiterThatFindsNothingInItsWayTakesTheAtom(t *testing.T) {
 	}
 }
 
-func TestANewcomerWaitsOnlyForWhatMayChangeInTime(t *testing.T) {
+func TestANewcomerWaitsOnlyIfTheVerdictMayChangeInTime(t *testing.T) {
 	ahead := process.Boottime() + time.Hour
 	for _, c := range []struct {
 		r    locker.Request

@@ -36,7 +36,7 @@ func TestANewcomerDoesNotWithdrawAnothersLock(t *testing.T) {
 	}
 }
 
-func TestALockThatIsGoneIsLostUnlessItsReleaseWasBegunBefore(t *testing.T) {
+func TestARepeatedReleaseOfALostLockIsNoError(t *testing.T) {
 	k := newLocker(t)
 	taken := wantVerdict(t, k, ask(self(t)), locker.Acquired)
 	release(t, k, taken)
@@ -50,7 +50,7 @@ func TestALockThatIsGoneIsLostUnlessItsReleaseWasBegunBefore(t *testing.T) {
 	wantLocks(t, k, 1)
 }
 
-func TestAReaderThatDiedBetweenItsTwoLocksLeavesNeither(t *testing.T) {
+func TestAReaderThatHoldsBothItsLocksReleasesBoth(t *testing.T) {
 	k, owner := newLocker(t), self(t)
 	taken := wantVerdict(t, k, read(owner), locker.Acquired)
 	plant(t, k, contentOf(t, k, readerLock(owner).String()), 0)

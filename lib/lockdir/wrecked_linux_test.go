@@ -17,7 +17,7 @@ import (
 // longAgo is before this boot.
 const longAgo = 20 * 365 * 24 * time.Hour
 
-// wrecks is what a loss of power may leave of a lock.
+// wrecks returns what a loss of power may leave of a lock.
 func wrecks(t *testing.T, k *Locker) map[string]string {
 	t.Helper()
 	wantVerdict(t, k, ask(dead(t)), locker.Acquired)
@@ -98,7 +98,7 @@ func TestADamagedLastLockIsDueAndMadeAnew(t *testing.T) {
 	}
 }
 
-func TestALockFromABackupIsToldOnceAndStays(t *testing.T) {
+func TestALockFromABackupIsReportedOnceAndStays(t *testing.T) {
 	k := newLocker(t)
 	k.Log = &runlog.Log{Dir: t.TempDir(), Host: "dax"}
 	held := wantVerdict(t, k, ask(sleeper(t)), locker.Acquired)

@@ -14,19 +14,19 @@ import (
 	"adlock/lib/policy"
 )
 
-// Entry is one atom as it was found, of a lock directory or of a store.
+// Entry is an atom as it was found in a lock directory or a store.
 type Entry struct {
 	Name        atom.Name
 	Completed   time.Time // zero: never
-	CompletedOn string    // the machine of that run, if it may be another one
+	CompletedOn string    // the machine on which it completed, if that may be another one
 	View
 	Readers []View      // the locks of its readers
 	Waiting []View      // its waiters, in the order in which they came; in a lock directory, from the runlog
-	Ticks   []atom.File // those that were claimed
+	Ticks   []atom.File // the ticks that were claimed
 	Err     error       // why its locks could not be read
 }
 
-// Called returns the atom as its locks have it, else as far as its name can be read back.
+// Called returns the atom that its locks name; without one, the atom that the name can be read back to.
 func (e *Entry) Called() atom.Called {
 	c := atom.Called{Name: e.Name, Atom: cmp.Or(e.Holder().Record.Atom, e.Memory.Atom)}
 	if c.Atom == (atom.Atom{}) {
@@ -37,7 +37,7 @@ func (e *Entry) Called() atom.Called {
 	return c
 }
 
-// Locks are the files that hold the atom, or that cannot be read.
+// Locks returns the lock files that hold the atom, or that cannot be read.
 func (e *Entry) Locks() (locks []atom.File) {
 	if e.Active.Held || e.Err != nil {
 		locks = append(locks, atom.File{Kind: atom.ActiveLock, Name: e.Name})
@@ -48,7 +48,7 @@ func (e *Entry) Locks() (locks []atom.File) {
 	return locks
 }
 
-// Decide is what a newcomer on these terms would do about the atom.
+// Decide returns what a newcomer on these terms would do about the atom.
 func (e *Entry) Decide(terms policy.Terms) policy.Decision {
 	claimed := atom.File{Kind: atom.Tick, Name: e.Name, Period: terms.Tick.Period, Number: terms.Tick.Number}
 	s := policy.Situation{Last: e.Last, Active: e.Active, Pause: e.Pause, TickUsed: slices.Contains(e.Ticks, claimed)}
@@ -62,7 +62,7 @@ func (e *Entry) Decide(terms policy.Terms) policy.Decision {
 	return e.View.Foresee(d)
 }
 
-// Holder is the lock that holds the atom: the active lock, else that of a reader not known to be dead.
+// Holder returns the lock that holds the atom: the active lock, else that of a reader not known to be dead.
 func (e *Entry) Holder() View {
 	for _, reader := range e.Readers {
 		if !e.Active.Held && reader.Active.Owner != policy.Gone {
@@ -72,7 +72,7 @@ func (e *Entry) Holder() View {
 	return e.View
 }
 
-// InsideJob tells whether this process was started from inside a job that holds one of the atoms.
+// InsideJob reports whether this process was started from inside a job that holds one of the atoms.
 func InsideJob(entries []Entry) bool {
 	return slices.ContainsFunc(entries, func(e Entry) bool {
 		for _, v := range append(e.Readers, e.View) {
@@ -88,19 +88,19 @@ func (e Entry) isSemaphore() bool {
 	return slices.ContainsFunc(e.Readers, func(v View) bool { return v.Record.Slots > 0 && v.Record.Atom.IsNamed() })
 }
 
-// Slot is a held slot. The record is of its owner, and of the atom that it was taken for.
+// Slot is a slot that is held. Its record names the owner, and the atom for which it took the slot.
 type Slot struct {
 	Name   atom.Name
 	Number int
 	View
 }
 
-// ErrNotHeld says that the atom which a person means is known, but not held.
+// ErrNotHeld says that the atom that a person named is known, but not held.
 var ErrNotHeld = errors.New("is not locked")
 
-// LockMeant returns the lock that a person means by the words after the verb: the lock's file, or the whole
-// name of its atom (atom.One), also without quotes. As the verb cannot be undone, it refuses a name of
-// several locks. list is called only if it is needed. ErrNotHeld is in the error if there is nothing to do.
+// LockMeant returns the lock that the words after the verb name: as a file, or by the whole name of its atom
+// (atom.One), also without quotes. A name of several locks is an error, as the verb cannot be undone. The
+// error contains ErrNotHeld if there is nothing to do. list is called only if it is needed.
 func LockMeant(verb string, words []string, list func() ([]Entry, error)) (atom.File, error) {
 	locks, err := locksMeant(verb, words, list, false)
 	if err != nil {
@@ -109,7 +109,7 @@ func LockMeant(verb string, words []string, list func() ([]Entry, error)) (atom.
 	return locks[0], nil
 }
 
-// locksMeant is LockMeant for a verb that, if all, means each run of a semaphore.
+// locksMeant is LockMeant but, with all, returns the locks of each run if the name is that of a semaphore.
 func locksMeant(verb string, words []string, list func() ([]Entry, error), all bool) ([]atom.File, error) {
 	text := strings.Join(words, " ")
 	file := path.Base(text)
@@ -139,8 +139,8 @@ func locksMeant(verb string, words []string, list func() ([]Entry, error), all b
 	return nil, &fault.Error{Kind: fault.Usage, Object: verb, Err: err}
 }
 
-// LocksMeant is LockMeant for a verb that takes several names. It returns the locks of each name as it
-// was typed: those of all runs of a semaphore; none if its atom is not held.
+// LocksMeant is LockMeant for a verb that takes several names. It returns the locks for each name as it was
+// typed: for a semaphore those of all runs; none if the atom is not held.
 func LocksMeant(verb string, words []string, list func() ([]Entry, error)) (map[string][]atom.File, error) {
 	names := [][]string{words}
 	if len(words) > 1 {
@@ -163,7 +163,6 @@ func LocksMeant(verb string, words []string, list func() ([]Entry, error)) (map[
 	return locks, nil
 }
 
-// CalledOf returns the atoms of the entries.
 func CalledOf(entries []Entry) (all []atom.Called) {
 	for i := range entries {
 		all = append(all, entries[i].Called())

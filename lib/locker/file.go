@@ -11,7 +11,7 @@ import (
 	"adlock/lib/runlog"
 )
 
-// TakeFile locks the file beside the atom, if nothing else denies the atom.
+// TakeFile locks the file beside the atom, unless o is a denial. It returns Busy if another process holds it.
 func (r *Request) TakeFile(o Outcome, err error) (Outcome, error) {
 	if err != nil || o.Verdict != Acquired {
 		return o, err
@@ -23,8 +23,8 @@ func (r *Request) TakeFile(o Outcome, err error) (Outcome, error) {
 	return o, err
 }
 
-// FileBefore looks at the file before the newcomer ends the job in v, which it must not end and then be
-// denied. With the job the file goes that the job has. An empty verdict: nothing is in the way.
+// FileBefore locks the file before the newcomer ends the job in v, as it must not end a job and then be
+// denied. A file that the job itself holds becomes free with the job's end. An empty verdict: go on.
 func (r *Request) FileBefore(v *View, step policy.Step) (Outcome, error) {
 	if step != policy.Expire && step != policy.Reclaim {
 		return Outcome{}, nil
@@ -41,7 +41,7 @@ func (r *Request) isJobs(v *View) bool {
 	return err == nil && slices.ContainsFunc(members, func(m process.Entry) bool { return r.Flock.IsHeldIn(m.PID) })
 }
 
-// ForeseeFile returns what the decision would lead to while another process holds the file.
+// ForeseeFile returns what the decision would lead to if another process holds the file.
 func (r *Request) ForeseeFile(d policy.Decision, v *View) policy.Decision {
 	if !d.Step.Granted() || !r.Flock.IsTaken() || d.Step == policy.Expire && r.isJobs(v) {
 		return d
@@ -56,8 +56,7 @@ func fileHeld(path string, holder int) string {
 	return path + " is locked by " + processOn(holder, "")
 }
 
-// fileTaken is the outcome if another process holds the file. The file and the pid that locked it stand
-// for the token of an owner.
+// fileTaken returns the outcome if another process holds the file: file and locker's pid stand for a token.
 func (r *Request) fileTaken() Outcome {
 	holder := r.Flock.Holder()
 	v := View{Active: policy.Active{Held: true, Owner: policy.Untouched}, File: r.Flock.Path}
@@ -73,7 +72,7 @@ func (r *Request) fileTaken() Outcome {
 	return o
 }
 
-// IsFile tells whether not a lock but the file is in the newcomer's way.
+// IsFile reports whether it is the file, and not a lock, that denies the newcomer the atom.
 func (o Outcome) IsFile() bool { return o.inWay.File != "" }
 
 func (rec Recorder) seeFile(r *Request, o *Outcome) {

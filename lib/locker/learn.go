@@ -8,9 +8,9 @@ import (
 	"adlock/lib/record"
 )
 
-// Lesson is what the release of a lock with this record teaches; nil: nothing. A run that succeeded teaches
-// its runtime; one that was ended at its limit, by its own supervisor or at a newcomer's request, that the
-// limit was too short. A run that was ended sooner, or whose end is unknown, teaches nothing.
+// Lesson returns what the release of a lock with this record teaches; nil: nothing. A run that succeeded
+// teaches its runtime. A run that was ended at its limit, by its own supervisor or at a newcomer's request,
+// teaches that the limit was too short. One that was ended sooner, or whose end is unknown, teaches nothing.
 func (r ReleaseRequest) Lesson(own record.Record) learn.Lesson {
 	held := own.Held()
 	switch {
@@ -24,8 +24,8 @@ func (r ReleaseRequest) Lesson(own record.Record) learn.Lesson {
 	return nil
 }
 
-// LessonOfEnding is what it teaches that this newcomer has ended an owner by force at that age; nil:
-// nothing, as if the newcomer's own explicit limit was shorter than the owner's.
+// LessonOfEnding returns what the atom learns if this newcomer has ended the owner by force at that age. nil:
+// nothing, as the owner learns no limit, or had not reached its own when an explicit one ended it.
 func (r *Request) LessonOfEnding(owner *record.Record, age time.Duration) learn.Lesson {
 	if !owner.Learn || r.Limits.Source != policy.Learned && age < owner.ExpireAfter {
 		return nil
@@ -33,8 +33,8 @@ func (r *Request) LessonOfEnding(owner *record.Record, age time.Duration) learn.
 	return func(s *learn.State) { s.Ended(age) }
 }
 
-// LessonOfAsking is what the newcomer's atom learns from how often it was asked for too soon since
-// it was last taken, not counting requests before the time since; nil: nothing.
+// LessonOfAsking returns what the atom learns from the number of requests too soon since it was last taken,
+// without those before the time since. nil: nothing.
 func (rec Recorder) LessonOfAsking(r *Request, since time.Time) learn.Lesson {
 	if !r.Auto.IfElapsed || rec.Log == nil {
 		return nil

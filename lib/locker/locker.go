@@ -11,7 +11,7 @@ import (
 
 // Locker takes and releases atoms: those of a lock directory, or of a store.
 type Locker interface {
-	// Take is GetLock of the paper. A denial is an Outcome, not an error; Stuck comes with an error too.
+	// Take acquires an atom (GetLock of the paper). A denial is an Outcome, not an error; Stuck is both.
 	Take(Request) (Outcome, error)
 
 	// Release stamps the last lock and releases the atom. fault.Denied: the lock was lost.
@@ -21,9 +21,9 @@ type Locker interface {
 	DryRun(*Request) (policy.Decision, error)
 
 	// RecordCommand records the command that the owner of an acquisition has started; RecordMembers the
-	// members of its job, before its own supervisor signals them; RecordRest the processes that the
-	// command has left. BeingEnded tells whether another process is ending that job, or has begun to.
-	// Nothing is recorded if a lock ends with its owner.
+	// members of its job, before its own supervisor signals them; RecordRest the processes that the command
+	// has left. They record nothing if the lock ends with its owner. BeingEnded reports whether another
+	// process is ending that job, or has begun to.
 	RecordCommand(name atom.Name, token string, command process.Identity) error
 	RecordMembers(name atom.Name, token string, members []process.Identity) error
 	RecordRest(name atom.Name, token string, rest []process.Identity) error
@@ -31,11 +31,11 @@ type Locker interface {
 
 	RecordSignal(*Request, killer.Signalled)
 
-	// OwnExpires logs, before the first signal, that an owner ends its own job at ExpireAfter, which it
-	// has held for age and which was idle for idle (0: it was not watched).
+	// OwnExpires logs, before the first signal, that an owner ends its own job at ExpireAfter. The job has
+	// run for age, and was seen idle for idle (0: it was not watched).
 	OwnExpires(r *Request, token string, age, idle time.Duration)
 
-	// OwnStuck reports that an owner cannot end its own job now, and stays with it.
+	// OwnStuck reports that an owner cannot end its own job now, and goes on to hold the lock.
 	OwnStuck(r *Request, token string, age time.Duration, why error)
 
 	// OwnOverdue tells the hook if this process's run is overdue. It returns the age at which to ask again.

@@ -17,10 +17,10 @@ import (
 	"adlock/lib/runlog"
 )
 
-// What a person should know is printed on standard error, in one line, so that cron mails it, and given
-// to the hook. Normal outcomes print nothing.
+// What a person should know is printed on standard error, in one line, so that cron mails it, and given to
+// the hook. Normal outcomes print nothing.
 
-// Title is what an atom is called in a message.
+// Title returns what an atom is called in a message.
 func Title(a atom.Atom) string {
 	const most = 200
 	text := a.Operator + " " + a.Operand
@@ -80,9 +80,9 @@ func (rec Recorder) tellEnd(r ReleaseRequest, e runlog.Event, own record.Record)
 	}
 }
 
-// EndedByForce reports, for the owner in the record, that a newcomer, or holder (0: unknown), is ending it,
-// once for each acquisition. The hook is left to the newcomer (Replaced): one that the owner starts now
-// would be ended as a part of its job. The error is of the kind fault.Denied, and contains ErrGuarded.
+// EndedByForce reports, once for each acquisition, that a newcomer, or the process holder (0: unknown), is
+// ending the owner in the record. The newcomer calls the hook (Replaced): one that the owner starts now would
+// be ended as a part of its job. The error is of the kind fault.Denied, and contains ErrGuarded.
 func (rec Recorder) EndedByForce(r ReleaseRequest, own record.Record, holder int) error {
 	e := event(runlog.Lost, own.Atom, own.Owner.PID)
 	e.Token, e.Status, e.Signal = own.Token, r.Status, r.Signal
@@ -111,13 +111,13 @@ type endedError struct{ reason string }
 func (e *endedError) Error() string { return e.reason }
 func (e *endedError) Unwrap() error { return ErrGuarded }
 
-// IsEnded tells whether an error is that of EndedByForce.
+// IsEnded reports whether the error is one of EndedByForce.
 func IsEnded(err error) bool {
 	var ended *endedError
 	return errors.As(err, &ended)
 }
 
-// EndingOf is the runlog's event of the newcomer, or adlock stop, that ends the acquisition.
+// EndingOf returns the runlog's event of the newcomer, or adlock stop, that is ending the acquisition.
 func (rec Recorder) EndingOf(own record.Record) (runlog.Event, bool) {
 	for e := range rec.since(own.Atom, own.Token) {
 		if (e.Kind == runlog.Expire || e.Kind == runlog.Stop) && e.OwnerToken == own.Token {
@@ -136,8 +136,8 @@ func (rec Recorder) saidLost(own record.Record) bool {
 	return false
 }
 
-// denials counts how often in a row the atom was denied as busy or full. Each event has its number in
-// the row. A denial as too soon does not count: a run had completed.
+// denials returns how often in a row the atom was denied as busy or full. A denial as too soon does not
+// count, as a run had completed. Most denials have their number in the row, so the newest of those suffices.
 func (rec Recorder) denials(a atom.Atom) (inARow int) {
 	for e := range rec.SinceAcquired(a) {
 		if e.Kind != runlog.Deny || e.Verdict != string(Busy) && e.Verdict != string(Full) {
@@ -151,7 +151,7 @@ func (rec Recorder) denials(a atom.Atom) (inARow int) {
 	return inARow
 }
 
-// alarming is true at first denials, at ten times first, at a hundred times, and so on.
+// alarming returns true if count is first, ten times first, a hundred times first, and so on. first 0: never.
 func alarming(count, first int) bool {
 	if first <= 0 {
 		return false
@@ -162,7 +162,7 @@ func alarming(count, first int) bool {
 	return count == first
 }
 
-// tellPause reports a pause when it is a day old, and each time its age has doubled: it may be forgotten.
+// tellPause reports a pause that may be forgotten: when it is a day old, and each time its age has doubled.
 func (rec Recorder) tellPause(denied runlog.Event, p policy.Pause) {
 	due, now := aDay, time.Now()
 	for e := range rec.recent(atom.Atom{Program: denied.Program, Host: denied.Host, Operator: denied.Operator, Operand: denied.Operand}) {

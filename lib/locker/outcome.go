@@ -17,7 +17,6 @@ import (
 // Verdict is the answer to a request.
 type Verdict string
 
-// The verdicts.
 const (
 	Acquired Verdict = "acquired"
 	Busy     Verdict = "busy"
@@ -31,30 +30,30 @@ const (
 // Outcome is a verdict with its reason, and the token if the atom was taken.
 type Outcome struct {
 	Verdict Verdict
-	Reason  string // with the verdict in words
-	Figures string // Reason without these words
+	Reason  string // in words, with the verdict
+	Figures string // Reason without the verdict's words
 	Token   string
-	Fence   string // a number that only grows from owner to owner; "": not offered
+	Fence   string // a number that is higher for each later owner; "": not offered
 
-	ExpireAfter time.Duration // in force, if the atom was taken
+	ExpireAfter time.Duration // the limit in force, if the atom was taken
 	Watch       time.Duration // how long the job is watched before a learned limit ends it
 
 	// For a waiter.
-	Endless bool          // a wait would be in vain: the job in the way waits for this newcomer, the tick stays used, or a later start has come before
+	Endless bool          // waiting is useless: the job in the way waits for this newcomer, the tick stays used, or a later request has run
 	Blocker int           // pid of the owner in the way; 0: unknown
-	Node    string        // and its machine, if that may be another one
-	Recheck time.Duration // look again after this at the latest: the owner expires, or the atom is due; 0: unknown
+	Node    string        // the machine of that owner, if that may be another one
+	Recheck time.Duration // check again after this time at the latest: the owner expires, or the atom is due; 0: unknown
 
 	inside int // how many of the locks in the way are held by a job to which the newcomer belongs
 
 	found runlog.Event              // the owner and its age
 	inWay View                      // the lock that denied the atom; of several slots, the one held longest
-	work  string                    // what the job in the way is seen to do after a learned limit has passed
-	cut   bool                      // a newcomer has watched that job, and has not ended its watch
+	work  string                    // what the job in the way was seen doing after its learned limit
+	cut   bool                      // an earlier newcomer began to watch that job, and did not finish
 	told  runlog.Opt[time.Duration] // the age of that lock when its owner was last reported as overdue
 }
 
-// Denied is the outcome if the decision is not to take the atom in v, or to leave an expired owner.
+// Denied returns the outcome if the decision is to deny the atom in v, or to leave an expired owner alone.
 func (r *Request) Denied(d policy.Decision, v *View) Outcome {
 	o := Outcome{Verdict: verdicts[d.Step], Reason: d.Reason(), Figures: d.Figures(), inWay: *v, work: v.Active.Work}
 	o.inWay.Active = d.Active
@@ -77,12 +76,12 @@ func (r *Request) Denied(d policy.Decision, v *View) Outcome {
 	return o
 }
 
-// Full is the outcome if as many atoms of the program run as the newcomer allows.
+// Full returns the outcome if as many atoms of the program run as the newcomer allows.
 func (r *Request) Full() Outcome {
 	return r.Denied(policy.Decide(r.Terms(), policy.Situation{}).With(policy.Full), &View{})
 }
 
-// TakenBy adds to the outcome Full that the owner in v has one of the slots.
+// TakenBy adds the owner in v, which has one of the slots, to the outcome Full.
 func (r *Request) TakenBy(o *Outcome, v *View) {
 	r.RefuseEndless(o, v)
 	if v.Active.Age >= o.inWay.Active.Age {
@@ -90,8 +89,9 @@ func (r *Request) TakenBy(o *Outcome, v *View) {
 	}
 }
 
-// ClaimTick claims the tick last: a denied newcomer uses none. If another newcomer was faster, the outcome
-// is TooSoon. A claim stays, however the job ends; only a release without a stamp takes it back.
+// ClaimTick claims the tick if the outcome o is Acquired. It comes last, as a denied newcomer must not use up
+// a tick. If another newcomer was faster, the outcome is TooSoon. A claim stays, however the job ends; only a
+// release without a stamp takes it back.
 func (r *Request) ClaimTick(o Outcome, err error, claim func() (bool, error)) (Outcome, error) {
 	if err != nil || o.Verdict != Acquired || !r.Tick.Asked() {
 		return o, err
@@ -103,7 +103,7 @@ func (r *Request) ClaimTick(o Outcome, err error, claim func() (bool, error)) (O
 	return o, err
 }
 
-// Owner returns the owner that was found, in words ("": unknown), and when it started.
+// Owner returns, in words, the owner that was found ("": unknown), and when it started.
 func (o Outcome) Owner() (who string, since time.Time) {
 	if o.found.Owner != 0 {
 		who = o.inWords(o.found.Owner)
@@ -111,7 +111,7 @@ func (o Outcome) Owner() (who string, since time.Time) {
 	return who, time.Now().Add(-o.found.Age.Value - o.inWay.Record.Slept())
 }
 
-// User is ", user NAME" of that owner; "" if the lock, or its machine, does not tell.
+// User returns ", user NAME" for that owner; "" if the owner has no record, or is on another machine.
 func (o Outcome) User() string {
 	if o.Node != "" || o.inWay.Record.Token == "" {
 		return ""
@@ -119,13 +119,13 @@ func (o Outcome) User() string {
 	return ", user " + sysfile.UserName(o.inWay.Record.Owner.UID)
 }
 
-// Endable tells whether a newcomer could end the owner in the way.
+// Endable reports whether a newcomer could end the owner in the way.
 func (o Outcome) Endable() bool {
 	return !o.inWay.Active.Empty && (o.inWay.Active.Owner == policy.Lives || o.inWay.Active.Owner == policy.Orphaned)
 }
 
-// Inside tells whether the newcomer's own job is in its way: while that waits for the newcomer, the
-// request cannot succeed. A program that asks for itself (Asker) need not wait.
+// Inside reports whether the newcomer's own job is in its way: while that waits for the newcomer, the request
+// cannot succeed. It is false for a program that asks for itself (Asker), which need not wait.
 func (r *Request) Inside(o Outcome) bool { return r.Asker == nil && r.isKeptOut(&o) }
 
 func (r *Request) isKeptOut(o *Outcome) bool {
@@ -152,8 +152,8 @@ var verdicts = map[policy.Step]Verdict{
 	policy.TooSoon: TooSoon, policy.Busy: Busy, policy.Full: Full, policy.Stuck: Stuck, policy.Expire: Expired, policy.Paused: Paused,
 }
 
-// RefuseEndless marks the outcome if the newcomer would wait for its own job without a limit. A limited
-// wait may succeed: the job may have started the newcomer in the background.
+// RefuseEndless sets o.Endless if the newcomer would wait without a limit for its own job, which holds the
+// lock in v. A limited wait may succeed: the job may have started the newcomer in the background.
 func (r *Request) RefuseEndless(o *Outcome, v *View) {
 	if v.IsInsideJob() {
 		o.inside++
@@ -161,23 +161,23 @@ func (r *Request) RefuseEndless(o *Outcome, v *View) {
 	}
 }
 
-// Stuck is outcome and error if the owner in v has expired and cannot be ended; object is the lock.
+// Stuck returns the outcome if the owner in v has expired and cannot be ended. cure is the advice for object.
 func (r *Request) Stuck(object string, v *View, why error, cure string) (Outcome, error) {
 	o := Outcome{Verdict: Stuck, Reason: why.Error()}
 	r.describe(&o.found, v)
 	return o, fault.New(fault.NotPermitted, object, joined("stuck: "+why.Error(), cure))
 }
 
-// ErrNotAtOnce says that the agent does not serve the request: the script runs a helper for it.
+// ErrNotAtOnce says that the agent does not serve the request, so that the script runs a helper for it.
 var ErrNotAtOnce = errors.New("it cannot be done at once")
 
 // ErrGuarded says that another process is changing the lock now.
 var ErrGuarded = errors.New("another process is changing the lock")
 
-// ErrLost says that the name has another file, or none, or names another acquisition.
+// ErrLost says that the lock's name has another file, or none, or that it names another acquisition.
 var ErrLost = errors.New("the lock has another owner")
 
-// JoinErrors joins two errors, but leaves out ErrGuarded, which passes by itself, beside another.
+// JoinErrors joins two errors. ErrGuarded passes by itself, so it is left out beside another error.
 func JoinErrors(one, other error) error {
 	switch {
 	case one == nil || other != nil && errors.Is(one, ErrGuarded):

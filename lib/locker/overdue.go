@@ -16,7 +16,7 @@ import (
 	"adlock/lib/runlog"
 )
 
-// The last 10,000 lines or so are read, but only if an owner has run for learn.Floor or its notice.
+// About the last 10,000 lines are read, but only if an owner has run for learn.Floor or its notice.
 const (
 	noticeBytes = 4 << 20
 	noticeRuns  = 100 // more runs would add nothing
@@ -25,21 +25,21 @@ const (
 // aDay is the shortest time between two reports of one owner.
 const aDay = 24 * time.Hour
 
-// Overdue is an owner that has passed its notice (policy.Overdue), or whose lock a backup brought back.
+// Overdue is an owner that has passed its notice (policy.Overdue), or whose lock is from a backup.
 type Overdue struct {
 	Notice policy.Notice
-	View   // of its lock
+	View   // its lock
 
 	limited bool                      // a limit will end it anyway
-	Late    bool                      // a learned limit has passed; it ends only a job that is seen idle
-	work    string                    // the sign of work that was seen since
+	Late    bool                      // its learned limit has passed, which ends only an idle job
+	work    string                    // what it was seen doing since
 	runs    learn.State               // the run times of its atom
 	told    runlog.Opt[time.Duration] // its age when it was last reported
-	own     bool                      // its own supervisor has told the hook
+	own     bool                      // its own supervisor has reported it to the hook
 }
 
-// Overdue returns the owner of a lock if it is overdue; otherwise nil. The limits are those of a
-// newcomer; said is the explicit notice, 0 for none.
+// Overdue returns the owner of the lock in v if it is overdue; otherwise nil. The limits are those of a
+// newcomer; said is the explicit notice (0: none).
 func (rec Recorder) Overdue(limits policy.Limits, v View, said time.Duration) *Overdue {
 	o := &Overdue{View: v, Notice: policy.Notice{After: cmp.Or(said, learn.Floor), Said: said > 0}}
 	restored := v.Restored && v.Active.Owner == policy.Unknown
@@ -73,7 +73,7 @@ func (rec Recorder) recall(o *Overdue) {
 			o.work = cmp.Or(o.work, e.Work)
 			switch {
 			case !e.Overdue.Set:
-			case e.PID == e.Owner: // of the owner's own supervisor
+			case e.PID == e.Owner: // an event of the owner's own supervisor
 				o.own = true
 			case !o.told.Set:
 				o.told = e.Overdue
@@ -124,8 +124,7 @@ func (o *Overdue) Text() string {
 	return text
 }
 
-// Remedy returns the advice how to end the wait for the owner. A limit of a newcomer that asks for the
-// sameAtom can end the owner.
+// Remedy returns the advice how to end the wait for the owner. sameAtom: a limit of the newcomer can end it.
 func (rec Recorder) Remedy(o *Overdue, sameAtom bool) string {
 	lock := atom.File{Kind: atom.ActiveLock, Name: o.Record.Atom.Name()}
 	if o.Record.Shared {
@@ -162,13 +161,13 @@ func (o *Overdue) healthy() string {
 	return "if it is healthy: --notice " + limit.Format(d) + " (ADLOCK_NOTICE); "
 }
 
-// IfDead is the advice for a lock whose owner cannot be checked.
+// IfDead returns the advice for a lock whose owner cannot be checked.
 func (rec Recorder) IfDead(lock atom.File) string {
 	return "if you know that it is dead: " + rec.Command("clear", lock)
 }
 
-// Command is the command line that applies the verb to the lock. It has the lock's path if the reader
-// of the message may have another lock directory.
+// Command returns the command line that applies the verb to the lock. It names the lock by its path if the
+// reader of the message may have another lock directory.
 func (rec Recorder) Command(verb string, lock atom.File) string {
 	called := lock.Called()
 	if rec.Log != nil && rec.Log.Locks != "" && rec.Log.Store == "" {
@@ -177,8 +176,8 @@ func (rec Recorder) Command(verb string, lock atom.File) string {
 	return "adlock " + verb + " " + called
 }
 
-// FindOverdue returns the owner in the newcomer's way if it has to be reported as overdue now; else
-// nil. It notes in the outcome when the owner was reported before.
+// FindOverdue returns the owner that denies the newcomer the atom if it has to be reported as overdue now;
+// otherwise nil. It notes in the outcome at which age the owner was last reported.
 func (rec Recorder) FindOverdue(r *Request, o *Outcome) *Overdue {
 	if o.Verdict != Busy && o.Verdict != Full || !o.inWay.Active.Held {
 		return nil
@@ -210,14 +209,14 @@ func (rec Recorder) FindOverdue(r *Request, o *Outcome) *Overdue {
 	return found
 }
 
-// SeeOverdue is FindOverdue and TellOverdue.
+// SeeOverdue calls FindOverdue and, if that finds an owner, TellOverdue.
 func (rec Recorder) SeeOverdue(r *Request, o *Outcome) {
 	if found := rec.FindOverdue(r, o); found != nil {
 		rec.TellOverdue(r, o, found)
 	}
 }
 
-// TellOverdue leaves the hook to the owner's own supervisor if that tells it.
+// TellOverdue logs and prints the overdue owner, and tells the hook unless the owner's own supervisor has.
 func (rec Recorder) TellOverdue(r *Request, o *Outcome, found *Overdue) {
 	e := r.event(runlog.Overdue)
 	e.Verdict = string(o.Verdict)
@@ -235,8 +234,8 @@ func (rec Recorder) TellOverdue(r *Request, o *Outcome, found *Overdue) {
 	}
 }
 
-// OwnOverdue tells the hook if this process's run is overdue: no other process does so while no
-// newcomer comes. It returns the age at which to call it again.
+// OwnOverdue tells the hook if this process's run is overdue: if no newcomer comes, no other process does so.
+// It returns the age at which to call it again.
 func (rec Recorder) OwnOverdue(r *Request, token string, age time.Duration) (next time.Duration) {
 	v := r.ownView(token, age, 0)
 	found := rec.Overdue(r.Limits, *v, r.Notice)

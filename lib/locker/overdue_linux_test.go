@@ -56,7 +56,7 @@ func prints(t *testing.T, rec Recorder, r *Request, v View) string {
 	})
 }
 
-func TestAnOwnerIsReportedAtItsNoticeAndOnceADay(t *testing.T) {
+func TestAnOwnerIsReportedAtItsNoticeAndAtMostOnceADay(t *testing.T) {
 	rec, r := recording(t), NewRequest()
 	ran(t, rec, backup, 10, 30*time.Minute) // so the learned notice is 1h40m
 	for _, c := range []struct {
@@ -217,8 +217,8 @@ func TestASlotsHolderIsOverdueByTheNoticeOfItsOwnAtom(t *testing.T) {
 	}
 }
 
-// A supervisor tells the hook that its own job is overdue; newcomers then do not tell the hook.
-func TestASupervisorTellsTheHookOfItsOwnRun(t *testing.T) {
+// The supervisor tells the hook; newcomers then do not.
+func TestASupervisorReportsItsOverdueRunToTheHook(t *testing.T) {
 	rec, r := recording(t), NewRequest()
 	r.Atom, r.Owner.PID = backup, 4711
 	for age, next := range map[time.Duration]time.Duration{
@@ -243,7 +243,7 @@ func TestASupervisorTellsTheHookOfItsOwnRun(t *testing.T) {
 	}
 }
 
-func TestALimitIsNotAdvisedForALateOwner(t *testing.T) {
+func TestNoLimitIsAdvisedForAnOwnerPastItsLearnedLimit(t *testing.T) {
 	rec, r := recording(t), NewRequest()
 	ran(t, rec, backup, 9, 15*time.Second)
 	v := owned(29 * time.Minute)
@@ -258,9 +258,8 @@ func TestALimitIsNotAdvisedForALateOwner(t *testing.T) {
 	}
 }
 
-// A store that is away for hours is reported at doublings, whichever job is to run. An event that
-// was reported has an age.
-func TestAStoreThatIsAwayIsReportedAtDoublings(t *testing.T) {
+// An unreachable store is reported at doubled ages, whichever job starts. A reported event has an age.
+func TestAnUnreachableStoreIsReportedAtDoubledAges(t *testing.T) {
 	rec, now := recording(t), time.Now()
 	rec.Log.Store = "etcd://a:2379/prod"
 	ago := func(minutes int, e runlog.Event) {
@@ -314,7 +313,7 @@ func TestAStoreThatIsAwayIsReportedAtDoublings(t *testing.T) {
 	asks("after it answered", fault.Unavailable, 0, true)
 }
 
-func TestOneOfTheJobsOfAMinuteReportsItsStore(t *testing.T) {
+func TestOnlyTheFirstJobOfAMinuteReportsItsStore(t *testing.T) {
 	rec := recording(t)
 	rec.Log.Store = "etcd://a:2379/prod"
 	var all []runlog.Event
@@ -337,7 +336,7 @@ func TestTroubleWithADirectoryIsReportedEachTime(t *testing.T) {
 	}
 }
 
-func TestOnlyAFileOfRootsAlonePausesTheHost(t *testing.T) {
+func TestOnlyAFileThatOnlyRootMayWritePausesTheHost(t *testing.T) {
 	need.Root(t)
 	PauseFile = filepath.Join(t.TempDir(), "adlock.pause")
 	whole := string(record.NewPause(time.Hour, "").Bytes())

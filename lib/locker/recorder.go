@@ -15,11 +15,11 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Recorder writes the actions of a locker to the runlog, and reports what a person should know
-// (news.go). A failed write is reported once, and changes nothing else.
+// Recorder writes the actions of a locker to the runlog, and reports what a person should know (news.go). If
+// the runlog cannot be written, that is reported once, and changes nothing else.
 type Recorder struct {
 	Log  *runlog.Log // nil: nothing is written
-	Hook *hook.Hook  // nil: there is none
+	Hook *hook.Hook  // nil: no hook is started
 }
 
 func (rec Recorder) append(e runlog.Event) {
@@ -70,7 +70,7 @@ func (r *Request) describeLimits(e *runlog.Event, active policy.Active) {
 	}
 }
 
-// Missing logs that the job cannot be run, for that reason and with that exit status.
+// Missing logs that the job's command cannot be run, why, and with which status adlock exits.
 func (rec Recorder) Missing(r *Request, status int, why error) {
 	e := r.event(runlog.Missing)
 	e.Status, e.Reason = runlog.Some(status), why.Error()
@@ -78,7 +78,7 @@ func (rec Recorder) Missing(r *Request, status int, why error) {
 	rec.tellHook(hook.Fail, e, "cannot be run: "+e.Reason)
 }
 
-// Acquired logs that the atom was taken under the record.
+// Acquired logs that the atom was taken, with the record own in its lock.
 func (rec Recorder) Acquired(r *Request, own record.Record) {
 	e := r.event(runlog.Acquire)
 	e.Token, e.Shared, e.Reason = own.Token, own.Shared, joined(r.Limits.Warning(), r.Explanation())
@@ -87,7 +87,7 @@ func (rec Recorder) Acquired(r *Request, own record.Record) {
 	rec.tellHook(hook.Start, e, "started")
 }
 
-// Denied logs that the newcomer did not get the atom, after waiting that long, and no other outcome.
+// Denied logs that the newcomer did not get the atom after waiting that long. Other outcomes it does not log.
 func (rec Recorder) Denied(r *Request, o Outcome, err error, waited time.Duration) {
 	kind := runlog.Deny
 	switch {
@@ -154,7 +154,7 @@ func (rec Recorder) Replaced(r *Request, step policy.Step, v *View) {
 	rec.tell(hook.Ended, e, "ended "+processOn(e.Owner, e.OwnerNode)+" by force: "+why)
 }
 
-// Pause logs that a person has paused the atom, or with p zero resumed it; no atom: all jobs of the host.
+// Pause logs that a person has paused the atom, or with p zero resumed it. Zero atom: all jobs of the host.
 func (rec Recorder) Pause(a atom.Atom, p policy.Pause, person string) {
 	e := event(runlog.Resume, a, os.Getpid())
 	e.Reason = "by " + person
@@ -164,8 +164,7 @@ func (rec Recorder) Pause(a atom.Atom, p policy.Pause, person string) {
 	rec.append(e)
 }
 
-// Stopping logs, before the first signal, that a person asked to end the owner in v, whose supervisor
-// reads this event.
+// Stopping logs, before any signal, that a person ends the owner in v, whose supervisor reads the event.
 func (rec Recorder) Stopping(r *Request, v *View) { rec.append(r.stopped(runlog.Stop, v)) }
 
 // Stopped logs that the owner in v was ended, as a person asked, and that its lock was removed.
@@ -203,7 +202,7 @@ func (rec Recorder) Emptied(r *Request, v *View) {
 	rec.append(e)
 }
 
-// SayEmptied is Emptied for the lock at path, and also prints that.
+// SayEmptied logs, as Emptied, and also prints that the lock at path was cleared.
 func (rec Recorder) SayEmptied(r *Request, v *View, path string) {
 	rec.Emptied(r, v)
 	text := "empty lock cleared"
@@ -215,7 +214,7 @@ func (rec Recorder) SayEmptied(r *Request, v *View, path string) {
 
 const wrecked = "damaged lock from before this boot"
 
-// DamagedLast says once for each request that the newcomer goes on with a damaged last lock, at path.
+// DamagedLast logs and prints, once for each request, that it goes on with a damaged last lock, at path.
 func (rec Recorder) DamagedLast(r *Request, path string) {
 	if !r.saidDamaged {
 		e := r.event(runlog.Clock)
@@ -226,7 +225,7 @@ func (rec Recorder) DamagedLast(r *Request, path string) {
 	r.saidDamaged = true
 }
 
-// FutureStamp logs that the last lock lies in the future.
+// FutureStamp logs that the last lock has a stamp in the future.
 func (rec Recorder) FutureStamp(r *Request, last policy.Last) {
 	e := r.event(runlog.Clock)
 	e.Age, e.Reason = runlog.Some(last.Age), "the last lock lies in the future and is not believed"
@@ -252,7 +251,7 @@ func (r *Request) ownView(token string, age, idle time.Duration) *View {
 	return &View{Record: own, Active: policy.Active{Held: true, Age: age, Owner: policy.Lives, Asked: own.ExpireAfter, Source: own.Source, Idle: idle}}
 }
 
-// Released logs that the acquisition in the record has ended. failed is why the last lock or a slot
+// Released logs that the acquisition in the record has ended. failed is the error if the last lock or a slot
 // could not be written; the caller reports it.
 func (rec Recorder) Released(r ReleaseRequest, own record.Record, failed error) {
 	e := event(runlog.Release, own.Atom, own.Owner.PID)
@@ -268,9 +267,9 @@ func (rec Recorder) Released(r ReleaseRequest, own record.Record, failed error) 
 	}
 }
 
-// Lost logs that the acquisition was lost before its release. found is the record of the lock, object,
-// that is there now: another owner's, or the acquisition's own, which is being taken over; nil: there
-// is none, and a is the atom. The returned error is of the kind fault.Denied.
+// Lost logs that the acquisition was lost before its release. found is the record of the lock (object) that
+// is there now: another owner's, or the acquisition's own while it is being taken over. If there is none,
+// found is nil and a is the atom. The returned error is of the kind fault.Denied.
 func (rec Recorder) Lost(object string, r ReleaseRequest, a atom.Atom, found *record.Record, why error) error {
 	e := event(runlog.Lost, a, r.PID)
 	if found != nil {
@@ -287,18 +286,17 @@ func (rec Recorder) Lost(object string, r ReleaseRequest, a atom.Atom, found *re
 	return &fault.Error{Kind: fault.Denied, Object: object, Err: fmt.Errorf("lost: %w", why)}
 }
 
-// Cleared logs that a person has removed the lock with this record, of that machine ("": this one).
+// Cleared logs that a person has removed the lock with this record, of the machine node ("": this one).
 func (rec Recorder) Cleared(own record.Record, node string) {
 	e := event(runlog.Clear, own.Atom, 0)
 	e.Owner, e.OwnerNode, e.OwnerToken = own.Owner.PID, node, own.Token
 	rec.append(e)
 }
 
-// recentBytes are the last 700 lines or so, which a denial can afford to read.
+// recentBytes is about 700 lines, as many as a denial can afford to read.
 const recentBytes = 256 << 10
 
-// AskedTooSoon counts how often the atom was asked for too soon since it was last taken, and since the
-// time since.
+// AskedTooSoon counts the requests too soon since the atom was last taken, without those before since.
 func (rec Recorder) AskedTooSoon(a atom.Atom, since time.Time) (n int) {
 	for e := range rec.SinceAcquired(a) {
 		if e.Kind == runlog.Deny && e.Verdict == string(TooSoon) && !e.Time.Before(since) {
@@ -311,7 +309,8 @@ func (rec Recorder) AskedTooSoon(a atom.Atom, since time.Time) (n int) {
 // SinceAcquired yields the runlog's events of the atom since it was last taken, the newest first.
 func (rec Recorder) SinceAcquired(a atom.Atom) iter.Seq[runlog.Event] { return rec.since(a, "") }
 
-// since is for the acquisition with that token ("": the last one): other readers may have come meanwhile.
+// since yields the events of the atom since it was taken with that token ("": since it was last taken), the
+// newest first. Other readers may have taken it since.
 func (rec Recorder) since(a atom.Atom, token string) iter.Seq[runlog.Event] {
 	return func(yield func(runlog.Event) bool) {
 		for e := range rec.recent(a) {

@@ -1,5 +1,5 @@
-// Package locker is the vocabulary for taking and releasing atoms, in a lock directory or in a store
-// beyond this machine: the request, the answer, and the events written about it.
+// Package locker has the types for taking and releasing atoms, in a lock directory or in a store beyond this
+// machine: the request, the answer, and the events that are written about them.
 package locker
 
 import (
@@ -25,15 +25,14 @@ type Request struct {
 	Auto   Auto
 
 	Owner      process.Identity // the process whose death frees the lock
-	Job        process.Identity // a job that waits at its gate (record.Record); PID 0: none
+	Job        process.Identity // a process that waits at its gate to become the job (record.Record); PID 0: none
 	Supervised bool
-	Patience   time.Duration // record.Record
+	Patience   time.Duration // see record.Record
 
-	// End tells the owner, with the pause between the signals, to end its job, where no other process
-	// can. May be nil.
+	// End gets the pause between signals if only the owner itself can end its job, and has to. May be nil.
 	End chan<- time.Duration
 
-	Slots     int       // at most so many atoms of the program at once; 0: any number
+	Slots     int       // how many atoms of the program may run at once; 0: any number
 	Now       time.Time // the pass clock; zero: read the clock
 	FromStart bool      // IfElapsed counts from the start of the last run
 	Tick      policy.Tick
@@ -43,46 +42,46 @@ type Request struct {
 	Flock *flock.File // held beside the atom; nil: none
 
 	Wait        time.Duration // wait at most this long for a busy or full atom
-	WaitElapsed bool          // and for one that is too soon
+	WaitElapsed bool          // wait also if it is too soon
 	WaitSince   time.Duration // boottime at which the waiting began; 0: now
-	Asked       time.Duration // boottime at which the run was asked for, before a jitter; 0: when the waiting began
+	Asked       time.Duration // boottime at which the run was asked for, before a jitter; 0: as WaitSince
 
-	// Asker is the input of the asking process: when it can be read, or ends, the newcomer stops
-	// waiting. May be nil.
+	// The newcomer stops waiting when Asker, from the asking process, can be read or ends. May be nil.
 	Asker *os.File
 
-	// Keep gets what lets the next waiter come, to be called when the run has ended. nil: Take does it.
+	// Keep gets a function that leaves the queue, so that the next waiter comes; to be called when the run
+	// has ended. If Keep is nil, Take leaves the queue itself.
 	Keep func(leave func())
 
 	Pause        time.Duration // between the signals to an owner that has expired
 	LeaveExpired bool          // do not end it: the verdict is Expired
 
-	AtOnce bool // if more is needed than looking and taking, return ErrNotAtOnce and change nothing
+	AtOnce bool // return ErrNotAtOnce and change nothing if more is needed than to check and take
 
 	Line *Line // shows the wait; nil: not shown
 
-	Starving int           // after how many denials in a row the newcomer reports them; 0: never
-	Notice   time.Duration // after how long an owner is reported as overdue; limit.Never: never; 0: after a learned time
+	Starving int           // the number of denials in a row that are reported; 0: never
+	Notice   time.Duration // the age at which an owner is reported as overdue; limit.Never: never; 0: it is learned
 
-	Learned learn.State // what Resolve has put in force
+	Learned learn.State // set by Resolve
 
-	saidDamaged bool // DamagedLast
+	saidDamaged bool // DamagedLast has reported
 
-	watched watched                  // the owner that this newcomer has watched
-	calm    map[string]time.Duration // by token: the owner's age before which FindOverdue does not look again
+	watched watched                  // what this newcomer saw of the job that it watched
+	calm    map[string]time.Duration // by token: the age of the owner before which FindOverdue does not check it again
 }
 
-// NewRequest is a request made now with the default terms, for no atom yet.
+// NewRequest returns a request that is made now, with the default terms and without an atom.
 func NewRequest() Request {
 	return Request{Asked: process.Boottime(), Limits: policy.Limits{ExpireAfter: limit.Never}, Pause: policy.DefaultPause}
 }
 
-// Auto says which limits are learned: they replace those in Limits once the last lock was read.
+// Auto says which limits are learned: these replace the ones in Limits once the last lock was read.
 type Auto struct {
 	IfElapsed, ExpireAfter bool
 }
 
-// Terms are the part of the request that policy decides on.
+// Terms returns the part of the request from which policy decides.
 func (r *Request) Terms() policy.Terms {
 	t := policy.Terms{Limits: r.Limits, Shared: r.Shared, Slots: r.Slots, Tick: r.Tick, Program: r.Atom.Program}
 	if r.IsSemaphore() {
@@ -91,7 +90,7 @@ func (r *Request) Terms() policy.Terms {
 	return t
 }
 
-// IsSemaphore tells whether the slots count the runs of the atom, which share it.
+// IsSemaphore reports whether the slots count the runs of one atom, which share it.
 func (r *Request) IsSemaphore() bool { return r.Slots > 0 && r.Atom.IsNamed() }
 
 // Resolve puts the learned limits in force.
@@ -105,7 +104,7 @@ func (r *Request) Resolve(learned learn.State) {
 	}
 }
 
-// Explanation gives the reasons for learned limits, once the last lock was read.
+// Explanation returns the reasons for the learned limits. The last lock must have been read.
 func (r *Request) Explanation() string {
 	var ifElapsed, expireAfter string
 	if r.Auto.IfElapsed {
@@ -117,7 +116,7 @@ func (r *Request) Explanation() string {
 	return joined(ifElapsed, expireAfter)
 }
 
-// Record is the record of a lock made now.
+// Record returns the record of a lock that is made now.
 func (r *Request) Record() record.Record {
 	expireAfter, source := r.Limits.OfOwner()
 	now := process.Boottime()
@@ -129,8 +128,8 @@ func (r *Request) Record() record.Record {
 	}
 }
 
-// MomentaryRecord is the record of a lock that this process holds for a moment. If the process is
-// killed, the record proves that it is dead; its pid alone would not.
+// MomentaryRecord returns the record of a lock that this process holds for a moment. Unlike a mere pid, it
+// proves that the process is dead if it was killed.
 func MomentaryRecord(a atom.Atom) (record.Record, error) {
 	owner, err := process.Of(os.Getpid())
 	if err != nil {
@@ -139,7 +138,7 @@ func MomentaryRecord(a atom.Atom) (record.Record, error) {
 	return record.Record{Owner: owner, Token: record.NewToken(), Atom: a, Monotonic: process.Monotonic(), Boottime: process.Boottime(), ExpireAfter: limit.Never}, nil
 }
 
-// NewMemory is the first content of the last lock: the atom, unless the name identifies it.
+// NewMemory returns the first content of the last lock: the atom, unless the name identifies it.
 func (r *Request) NewMemory() record.Memory {
 	if r.Atom.Exact() {
 		return record.Memory{}
@@ -147,13 +146,13 @@ func (r *Request) NewMemory() record.Memory {
 	return record.Memory{Atom: r.Atom}
 }
 
-// askedBefore is how long before a moment (boottime) the run was asked for; FromStart counts from there.
+// askedBefore returns how long before a moment (boottime) the run was asked for; FromStart counts from there.
 func (r *Request) askedBefore(moment time.Duration) time.Duration {
 	return max(0, moment-cmp.Or(r.WaitSince, r.Asked, moment))
 }
 
-// IsOlder tells whether the run was asked for before that of an owner whose lock has this record and
-// age. In one boot and time namespace the record is exact.
+// IsOlder reports whether the run was asked for before that of an owner whose lock has this record and age.
+// If both are of one boot and time namespace, the record's own times count, which are exact.
 func (r *Request) IsOlder(owner record.Record, age time.Duration) bool {
 	now := process.Boottime()
 	if _, known := owner.Age(); known {
@@ -162,12 +161,13 @@ func (r *Request) IsOlder(owner record.Record, age time.Duration) bool {
 	return age+owner.Asked < r.askedBefore(now)
 }
 
-// IsOlderThan tells whether the run was asked for before another one.
+// IsOlderThan reports whether the run was asked for before other; false if other is of another boot or time
+// namespace.
 func (r *Request) IsOlderThan(other record.Start) bool {
 	return other.IsHere() && other.Boottime > cmp.Or(r.WaitSince, r.Asked, process.Boottime())
 }
 
-// Clock is the time up to which ages are counted.
+// Clock returns the time up to which ages are counted: real and, if set, the pass clock.
 func (r *Request) Clock(real time.Time) Moment { return Moment{Real: real, Fixed: r.Now} }
 
 func joined(some, more string) string {
@@ -180,8 +180,8 @@ func joined(some, more string) string {
 // ReleaseRequest says how an acquisition ends.
 type ReleaseRequest struct {
 	Name    atom.Name
-	Token   string // of the acquisition; "": the one of this process or an ancestor
-	PID     int    // of its owner, for the report that its lock is gone; 0: unknown
+	Token   string // of the acquisition; "": that of this process or an ancestor
+	PID     int    // of the owner, for a report that the lock is gone; 0: unknown
 	Status  runlog.Opt[int]
 	Signal  string        // that ended the job, without SIG
 	Expired bool          // the owner ended the job itself, at ExpireAfter
@@ -192,19 +192,19 @@ type ReleaseRequest struct {
 	Alone   bool          // the owner knows that no other process of its job lives, whatever the lock records
 	Tick    policy.Tick
 
-	// An earlier release may have been interrupted: a lock that is gone, or another owner's, is not 'lost'.
+	// Again: an earlier release may have been interrupted; a lock that is gone, or another's, is not 'lost'.
 	Again bool
 
-	// Withdraw gives the acquisition up because the process that took the atom died meanwhile, and stamps
-	// nothing. A lock that is not this process's or an ancestor's stays. As with Again, none is 'lost'.
+	// Withdraw gives up the acquisition, without a stamp, because the process for which the atom was taken
+	// has died. A lock that is not this process's or an ancestor's stays. As with Again, none is 'lost'.
 	Withdraw bool
 
 	AtOnce    bool          // as in Request
-	GuardWait time.Duration // how long to wait at least for a newcomer that is changing the lock
+	GuardWait time.Duration // the least time to wait for a newcomer that is changing the lock
 	ForScript bool          // requested by a helper that a script started, which is ended with the script
 }
 
-// Owns tells whether the record is that of the acquisition.
+// Owns reports whether the record is that of the acquisition.
 func (r ReleaseRequest) Owns(own record.Record) bool {
 	if r.Token != "" && (own.Token != r.Token || !r.Withdraw) {
 		return own.Token == r.Token

@@ -8,8 +8,8 @@ import (
 	"adlock/lib/process"
 )
 
-// StandsStill returns an error if the process pid (0: unknown) is stopped, and was started at least
-// longest ago: the most that its change of a lock can take.
+// StandsStill returns an error if the process pid (0: unknown) is stopped and was started at least longest
+// ago; no change of a lock takes longer than that.
 func StandsStill(pid int, longest time.Duration) error {
 	if pid == 0 {
 		return nil
@@ -20,5 +20,5 @@ func StandsStill(pid int, longest time.Duration) error {
 	return nil
 }
 
-// ToGoOn is the advice for a process that is stopped.
+// ToGoOn returns the advice for a process that is stopped.
 func ToGoOn(pid int) string { return "to let it go on: kill -CONT " + strconv.Itoa(pid) }

@@ -11,8 +11,7 @@ import (
 	"adlock/lib/runlog"
 )
 
-// keptOut reports that the newcomer was denied by its own job, which holds the lock in by. Each such
-// start is denied.
+// keptOut reports a newcomer that its own job denies, which holds the lock in by. No such start can succeed.
 func (rec Recorder) keptOut(e runlog.Event, by *View) {
 	e.Kind, e.Status = runlog.NotRun, runlog.Some(fault.StatusDenied)
 	e.Owner, e.OwnerNode, e.OwnerToken = by.Record.Owner.PID, by.Node, by.Record.Token
@@ -21,8 +20,8 @@ func (rec Recorder) keptOut(e runlog.Event, by *View) {
 	rec.tell(hook.NotRun, e, "not run: "+e.Reason)
 }
 
-// NotRun reports that nothing could be locked in the directory dir because of why, so the job is not run; a
-// denial or usage error it returns unchanged. That the runlog in dir cannot be written is not reported too.
+// NotRun reports that the job is not run because nothing could be locked in the directory dir: why. It
+// returns a denial or usage error as it is. It does not also report that the runlog in dir cannot be written.
 func (rec Recorder) NotRun(r *Request, dir string, o Outcome, why error) error {
 	kind := fault.KindOf(why)
 	if why == nil || o.Verdict == Stuck || kind == fault.Denied || kind == fault.Usage {
@@ -60,8 +59,8 @@ func (r *Request) notRun(why error) runlog.Event {
 	return e
 }
 
-// awayFor returns for how long the store has kept all its jobs from running here with the status of e; not
-// set: the lock is in a directory. The hook is told (due) at first, after an hour, and at each doubled age.
+// awayFor returns for how long the store has kept all jobs from running here with the status of e; not set if
+// the lock is in a directory. due: the hook has to be told: at first, after an hour, at each doubled age.
 func (rec Recorder) awayFor(e runlog.Event) (age runlog.Opt[time.Duration], due bool) {
 	if rec.Log == nil || rec.Log.Store == "" {
 		return age, true
@@ -73,8 +72,8 @@ func (rec Recorder) awayFor(e runlog.Event) (age runlog.Opt[time.Duration], due 
 	return runlog.Some[time.Duration](0), true
 }
 
-// othersTold tells whether the event before e tells the same: of the jobs that cron starts in one
-// minute, the first one tells the hook.
+// othersTold reports whether, less than a minute before e, the hook was told that this store failed with the
+// same status. Of the jobs that cron starts in one minute, only the first one starts the hook.
 func (rec Recorder) othersTold(e runlog.Event) bool {
 	own := false
 	for told := range rec.toldAway(e) {
@@ -86,8 +85,8 @@ func (rec Recorder) othersTold(e runlog.Event) bool {
 	return false
 }
 
-// toldAway yields the events, the newest first, of which the hook was told, up to the last answer of
-// the store. An event that was not told has no age.
+// toldAway yields, the newest first, the failures of this store with the status of e of which the hook was
+// told, back to the last answer of the store. (Events of which it was not told have no age.)
 func (rec Recorder) toldAway(e runlog.Event) iter.Seq[runlog.Event] {
 	return func(yield func(runlog.Event) bool) {
 		if rec.Log == nil || rec.Log.Store == "" {

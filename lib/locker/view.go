@@ -16,27 +16,27 @@ type View struct {
 	Active policy.Active
 	Memory record.Memory
 	Record record.Record // of the active lock, if one is held and has a record
-	Job    process.Job   // of its owner, if it can be ended from here
+	Job    process.Job   // the job of its owner, if it can be ended from here
 	Node   string        // the machine of its owner, if that may be another one
-	Whose  int           // the user whose lock directory it is, if root looks at another user's; 0: this user's
-	Silent bool          // its owner may be dead: by the clocks its last heartbeat is older than its lease
+	Whose  int           // the user of the lock directory, if root reads another user's; 0: this user
+	Silent bool          // its owner may be dead: its last heartbeat is older than its lease
 
-	Restored bool // a backup has brought its lock here
+	Restored bool // a backup has brought the lock here
 
-	File string // the view is not of a lock but of this file, which the run locks beside its atom
+	File string // not "": the view is of this file, which the run locks beside its atom, not of a lock
 
 	TickUsed bool // the requested tick was claimed
 	Pause    policy.Pause
 
-	Watcher    int   // pid of the newcomer that watches whether the job works (in lists only); 0: none known
-	Changer    int   // pid of the process that is changing the active lock now (set only by looks that take nothing); 0: none known
+	Watcher    int   // pid of the newcomer that watches whether the job works; 0: unknown, or not a list
+	Changer    int   // pid of the process that is changing the active lock; 0: unknown, or not a dry run
 	Standstill error // why that process will not finish; nil: no reason is known
 }
 
-// Since is when the active lock was made, at the moment now.
+// Since returns when the active lock was made. now is the time at which it was seen.
 func (v *View) Since(now time.Time) time.Time { return now.Add(-v.Active.Age - v.Record.Slept()) }
 
-// IsInsideJob tells whether this process was started from inside the owner's job.
+// IsInsideJob reports whether this process was started from inside the owner's job.
 func (v *View) IsInsideJob() bool {
 	switch v.Active.Owner {
 	case policy.Ancestor:
@@ -54,7 +54,7 @@ func (v *View) Foresee(d policy.Decision) policy.Decision {
 	switch {
 	case changes && v.Standstill != nil:
 		return d.Because(policy.Stuck, v.Standstill.Error())
-	case changes && v.Changer != 0 && !d.Preempts(): // that process is already changing the lock
+	case changes && v.Changer != 0 && !d.Preempts(): // another process is already changing the lock
 		return d.Because(policy.Busy, ErrGuarded.Error())
 	case d.Step == policy.Expire && v.Node == "":
 		return v.foreseeEnd(d)
@@ -66,7 +66,7 @@ func (v *View) Foresee(d policy.Decision) policy.Decision {
 
 const silent = "its owner has given no sign of life for its whole lease; it would be watched for as long, and replaced if it stays silent"
 
-// foreseeEnd checks that the owner's job could be ended. (An owner in a store ends its job itself.)
+// foreseeEnd checks whether the owner's job could be ended. (An owner in a store ends its job itself.)
 func (v *View) foreseeEnd(d policy.Decision) policy.Decision {
 	switch _, err := killer.Members(v.Job); {
 	case errors.Is(err, killer.ErrAncestor):
@@ -83,7 +83,7 @@ type Moment struct {
 	Fixed time.Time // the pass clock; zero: none
 }
 
-// Effective is the 'now' by which IfElapsed and ExpireAfter are judged.
+// Effective returns the 'now' by which IfElapsed and ExpireAfter are judged.
 func (m Moment) Effective() time.Time {
 	if m.Fixed.IsZero() {
 		return m.Real
@@ -91,8 +91,8 @@ func (m Moment) Effective() time.Time {
 	return m.Fixed
 }
 
-// SeeLast adds what the last lock says, and puts the learned limits of the request in force. object
-// names the lock in an error; used is called only if a tick is requested.
+// SeeLast adds what the last lock says to v, and puts the learned limits of r in force. object names the lock
+// in an error. used reports whether the tick was claimed; it is called only if the request has one.
 func (v *View) SeeLast(r *Request, object string, last record.Last, now Moment, used func() (bool, error)) (err error) {
 	if err := r.Atom.CheckFound(object, last.Memory.Atom); err != nil {
 		return err
@@ -106,13 +106,13 @@ func (v *View) SeeLast(r *Request, object string, last record.Last, now Moment, 
 	return err
 }
 
-// SeeOwner adds what the record in the active lock says of its owner.
+// SeeOwner adds the record of the active lock, and the state of its owner, to v.
 func (v *View) SeeOwner(own record.Record, owner policy.Owner) {
 	v.Record, v.Active.Owner = own, owner
 	v.Active.Asked, v.Active.Source, v.Active.Patience = own.ExpireAfter, own.Source, own.Patience
 }
 
-// LastView returns what a last lock says. With fromStart its age counts from the start of the run.
+// LastView returns what a last lock says. With fromStart its age counts from the start of the run, if known.
 func LastView(last record.Last, fromStart bool, now Moment) policy.Last {
 	if last.Completed.IsZero() {
 		return policy.Last{Damaged: last.Damaged}
@@ -131,11 +131,11 @@ func LastView(last record.Last, fromStart bool, now Moment) policy.Last {
 	return view
 }
 
-// OwnerOf is the state of a job's owner, as far as this machine can find it out.
+// OwnerOf returns the state of a job's owner, as far as this machine can find it out.
 func OwnerOf(job process.Job) policy.Owner { return OwnerIf(job, func() bool { return true }) }
 
-// OwnerIf is OwnerOf, but looks for the rest of a dead owner's job only if the lock still stands: many
-// newcomers read a lock just before its owner releases it and exits.
+// OwnerIf is OwnerOf, but searches for the rest of a dead owner's job only if stands says that the lock still
+// exists: many newcomers read a lock just before its owner releases it and exits.
 func OwnerIf(job process.Job, stands func() bool) policy.Owner {
 	switch job.Owner.Life() {
 	case process.Unknown:

@@ -10,7 +10,7 @@ import (
 	"adlock/lib/process"
 )
 
-// Waiting is how long one newcomer wants to wait, and has waited.
+// Waiting has how long a newcomer wants to wait, and when it began.
 type Waiting struct {
 	wait    time.Duration
 	elapsed bool
@@ -27,7 +27,7 @@ func NewWaiting(r *Request) Waiting {
 	return w
 }
 
-// Left is how long the newcomer still wants to wait; 0 or less for not at all.
+// Left returns how long the newcomer still wants to wait; 0 or less: not at all.
 func (w Waiting) Left() time.Duration {
 	if w.wait > 0 && readable(w.Asker()) {
 		return 0
@@ -39,7 +39,7 @@ func (w Waiting) Left() time.Duration {
 	return w.wait - w.Spent()
 }
 
-// Asker is the descriptor of the asker, below 0 if there is none.
+// Asker returns the descriptor of Request.Asker, or one below 0 if there is none.
 func (w Waiting) Asker() int {
 	if w.asker == nil {
 		return -1
@@ -47,15 +47,15 @@ func (w Waiting) Asker() int {
 	return int(w.asker.Fd())
 }
 
-// IsGivenUp tells whether no process waits for the answer any more.
+// IsGivenUp reports whether no process waits for the answer any more.
 func (r *Request) IsGivenUp() bool {
 	return readable(Waiting{asker: r.Asker}.Asker()) || r.IsForTheDead()
 }
 
-// IsForAnother tells whether the lock is asked for another process, whose death ends the wait.
+// IsForAnother reports whether the lock is asked for another process, whose death ends the wait.
 func (r *Request) IsForAnother() bool { return r.Owner.PID != 0 && r.Owner.PID != os.Getpid() }
 
-// IsForTheDead tells whether that process is dead.
+// IsForTheDead reports whether the lock is asked for another process that is dead.
 func (r *Request) IsForTheDead() bool { return r.IsForAnother() && r.Owner.Life() == process.Dead }
 
 func readable(fd int) bool {
@@ -67,7 +67,6 @@ func readable(fd int) bool {
 	return err == nil && n > 0
 }
 
-// Spent is how long the newcomer has waited.
 func (w Waiting) Spent() time.Duration {
 	if w.wait == 0 {
 		return 0

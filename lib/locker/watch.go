@@ -12,8 +12,8 @@ import (
 	"adlock/lib/process"
 )
 
-// idleHolds is how long the newcomer relies on having seen a job idle. A job that works is not watched
-// again for as long as the shortest watch.
+// idleHolds is how long the newcomer relies on having seen a job idle. (On having seen it work, it relies for
+// the length of the shortest watch.)
 const idleHolds = 10 * time.Second
 
 type watched struct {
@@ -26,24 +26,24 @@ func (w watched) holds(token string, d time.Duration) bool {
 	return w.token == token && process.Boottime()-w.at < d
 }
 
-// MayEnd tells whether the expired owner in v may be ended: by a learned limit only if the newcomer has
-// just seen its job idle for a whole watch. It is called again under the guard.
+// MayEnd reports whether the expired owner in v may be ended. At a learned limit that is so only if the
+// newcomer has just seen the job idle for a whole watch. It is called again under the guard.
 func (r *Request) MayEnd(v *View) bool {
 	return !policy.WatchFirst(r.Limits, v.Active) || r.watched.Idle > 0 && r.watched.holds(v.Record.Token, idleHolds)
 }
 
-// WatchLength is how long a job of the atom is watched before a learned limit ends it.
+// WatchLength returns how long a job of the atom is watched before a learned limit ends it.
 func (r *Request) WatchLength() time.Duration { return idle.Length(r.Learned.Typical()) }
 
-// LateError says that an owner has expired by a learned limit, and has to be watched before it is
-// ended. Before it watches, the newcomer gives up what it holds.
+// LateError says that an owner has passed a learned limit and has to be watched before it is ended. Before
+// the watch, the newcomer gives up what it holds.
 type LateError struct {
 	View
 	Decision policy.Decision
-	Held     func() bool    // the lock is still that owner's
-	Watcher  func() Watcher // another newcomer that watches the job
+	Held     func() bool    // reports whether the lock is still that owner's
+	Watcher  func() Watcher // returns another newcomer that watches the job
 
-	// Stuck is the outcome if the job cannot be ended from here.
+	// Stuck returns the outcome if the job cannot be ended from here.
 	Stuck func(why error) (Outcome, error)
 }
 
@@ -55,16 +55,16 @@ type Watcher struct {
 
 func (e *LateError) Error() string { return e.Decision.Reason() }
 
-// WatchFirst returns the outcome of attempt, which tries to take the atom. After a LateError the
-// newcomer watches the job and, if it is idle, attempts again. dir is the lock directory.
+// WatchFirst returns the outcome of attempt, which tries to take the atom. After a LateError the newcomer
+// watches the job and, if it is idle, attempts again. dir is the lock directory.
 //
 // The newcomer holds nothing while it watches. What may happen meanwhile:
 //   - the owner releases the atom, or dies: the watch is over within a second;
 //   - another owner follows: it has another token, so MayEnd is false for it;
-//   - the job begins to work after the last look: it may be ended, as with any limit;
-//   - this newcomer is killed: the kernel frees the flock by which it had the turn to watch. The next
-//     newcomer finds the file of that flock, and reports the owner as overdue: perhaps no newcomer
-//     lives long enough to watch the job to the end;
+//   - the job begins to work after the last sample: it may be ended, as with any limit;
+//   - this newcomer is killed: the kernel frees the flock that gave it the turn to watch. The next newcomer
+//     finds that file, and reports the owner as overdue, as perhaps no newcomer lives long enough to watch
+//     the job to the end;
 //   - this newcomer is stopped after the watch: what it has seen does not count any more (idleHolds);
 //   - this newcomer is stopped during the watch: another one watches too, and reports the owner.
 func (rec Recorder) WatchFirst(r *Request, dir int, attempt func() (Outcome, error)) (Outcome, error) {
@@ -87,7 +87,7 @@ func (rec Recorder) WatchFirst(r *Request, dir int, attempt func() (Outcome, err
 	}
 }
 
-// watch watches the job, if no other newcomer does. No verdict: the job was idle, or its lock has gone.
+// watch watches the job, unless another newcomer does. No verdict: the job was idle, or its lock has gone.
 func (rec Recorder) watch(r *Request, late *LateError, dir int) (Outcome, error) {
 	v := &late.View
 	if r.watched.Work != "" && r.watched.holds(v.Record.Token, idle.Shortest) {
@@ -136,14 +136,14 @@ const watchGrace = time.Minute
 
 const watchedByAnother = "another newcomer watches whether it works"
 
-// standsStill tells whether a newcomer will not end its watch: it is stopped, or its watch began too
-// long ago (it is frozen, say, or on another machine).
+// standsStill reports whether a newcomer will not end its watch: it is stopped, or its watch began too long
+// ago (as if it is frozen, or on another machine).
 func (r *Request) standsStill(w Watcher) bool {
 	still, _ := process.Still(w.PID)
 	return still || !w.Since.IsZero() && time.Since(w.Since) > r.WatchLength()+watchGrace
 }
 
-// ForeseeWatch returns what the decision would lead to while that newcomer watches the job.
+// ForeseeWatch returns what the decision would lead to while the newcomer w watches the job.
 func (r *Request) ForeseeWatch(d policy.Decision, w Watcher) policy.Decision {
 	if d.Step != policy.Expire || !policy.WatchFirst(r.Limits, d.Active) || w.PID == 0 || r.standsStill(w) {
 		return d
@@ -165,7 +165,7 @@ func (r *Request) busy(late *LateError, why string) Outcome {
 	return r.Denied(late.Decision.Because(policy.Busy, running(r, late.Active, why)), &late.View)
 }
 
-// idleOf is how long the job in v was seen idle; 0 if it was not watched.
+// idleOf returns how long the job in v was seen idle; 0 if it was not watched.
 func (r *Request) idleOf(v *View) time.Duration {
 	if r.watched.token == v.Record.Token {
 		return r.watched.Idle

@@ -19,24 +19,24 @@ const DefaultMax = 10 << 20
 
 // Log is the runlog of one host. Any number of goroutines and processes may use it at once.
 type Log struct {
-	// Nothing is written to Dir unless root or this user owns it, and no other may write to or redirect it.
+	// Dir has the file. Only root or this user may own it, and no other user may write to or redirect it.
 	Dir string
-	// Apart says that the path of Dir may lead through a directory of root's to which a group may write.
+	// Apart allows the path of Dir to lead through a directory of root's to which a group may write.
 	Apart bool
 	// Host is HOST in the file's name, already canonical.
 	Host string
-	// Locks is the lock directory of the runlog's atoms, if the verbs do not find it by themselves.
+	// Locks is the lock directory of the runlog's atoms, if the verbs would not find it by themselves.
 	Locks string
-	// Store is the store of the events that do not name one.
+	// Store is the store of those events that do not name one.
 	Store string
 	// Max is the size in bytes that the file does not exceed, except by lines that several writers add
 	// at once or by a single longer line; 0 is DefaultMax. In all, twice as much is kept.
 	Max int64
 
-	// Seen are events that were read before, the oldest first, for Newest. nil: it reads the file.
+	// Seen holds events, the oldest first, that Newest yields; nil: Newest reads the file.
 	Seen []Event
 
-	reported atomic.Bool // FirstTrouble
+	reported atomic.Bool // FirstTrouble was called
 	safe     atomic.Bool // no other user can redirect the path of Dir
 
 	// For tests: called before the rename in rotate, and before the write in append.
@@ -44,13 +44,12 @@ type Log struct {
 	patience          time.Duration
 }
 
-// Append writes e as one line with one write(2). It opens the file for that and closes it again, so
-// that no descriptor leaks into a job. It creates the file with mode 0600, and refuses a link, a file
-// with another name too, and one that belongs to neither root nor the effective user.
+// Append writes e as one line with one write(2). It opens the file for that and closes it again, so that no
+// job inherits the descriptor. It creates the file with mode 0600. It refuses a symbolic link, a file with a
+// second name, and a file that belongs to neither root nor the effective user.
 //
-// After an error the line may be missing or torn, which the next one that succeeds marks; only the
-// error of a failed rotation comes after the line was written. Append waits for other processes at most
-// twice patience.
+// After an error the line may be missing or torn; the next Append that succeeds marks a torn line. An error
+// of the rotation comes after the line was written. Append waits for other processes at most twice patience.
 func (l *Log) Append(e Event) error {
 	if err := checkHost(l.Host); err != nil {
 		return err
@@ -77,10 +76,10 @@ func (l *Log) Append(e Event) error {
 	return rotating
 }
 
-// Checked says that the caller has just checked the way to the lock directory.
+// Checked tells Append that the caller has just checked the path of Dir; with Apart it has no effect.
 func (l *Log) Checked() { l.safe.Store(!l.Apart) }
 
-// open checks the way to the directory once.
+// open opens the directory, and checks its path the first time.
 func (l *Log) open() (folder, error) {
 	check := way.Check
 	if l.Apart {
@@ -95,7 +94,7 @@ func (l *Log) open() (folder, error) {
 	return openFolder(l.Dir)
 }
 
-// FirstTrouble is true at its first call only.
+// FirstTrouble returns true at its first call only, so that trouble is reported once.
 func (l *Log) FirstTrouble() bool { return l.reported.CompareAndSwap(false, true) }
 
 // Check reports whether Append could write now, and writes nothing.
@@ -118,12 +117,12 @@ func (l *Log) Check() error {
 	return f.close()
 }
 
-// Path is the file that Append appends to.
 func (l *Log) Path() string { return l.Dir + "/" + l.name() }
 
 func (l *Log) name() string { return fileName(l.Host) }
 
-// attempts bounds the tries of a line. A rotation takes Max bytes of others' lines: two in a row are rare.
+// attempts bounds how often a file is opened again because it was rotated. Two rotations in a row are rare,
+// as others write Max bytes between them.
 const attempts = 100
 
 func (l *Log) append(d folder, line []byte) error {
@@ -143,7 +142,8 @@ func (l *Log) append(d folder, line []byte) error {
 	return failed("append to", l.Path(), errors.New("replaced again and again"))
 }
 
-// appendTo writes line to f, unless the name has passed to another file (rotate.go).
+// appendTo writes line to f, unless its name leads to another file by now (rotate.go). written is false if
+// the line has to be written again.
 func (l *Log) appendTo(d folder, f *file, line []byte) (written bool, err error) {
 	locked := sysfile.Flock(f.fd, unix.LOCK_SH, cmp.Or(l.patience, patience)) == nil
 	st, err := d.stat(l.name())
@@ -162,11 +162,11 @@ func (l *Log) appendTo(d folder, f *file, line []byte) (written bool, err error)
 	return locked || d.names(l.name(), f) || d.names(oldName(l.Host), f), nil
 }
 
-// torn marks the end of an incomplete line: no reader takes a key without a value for a field.
+// torn marks the end of an incomplete line. A key without a value is no field, so readers find the damage.
 const torn = " torn\n"
 
-// write begins with that mark if the file does not end with a newline. (Another writer's line that is
-// only partly in the file looks the same; then the mark will stand alone.)
+// write adds line to the file, after the mark torn if the file does not end with a newline. (Another writer's
+// line that is only partly in the file looks the same; the mark then stands on a line of its own.)
 func (f *file) write(line []byte, size int64) error {
 	whole, err := f.endsLine(size)
 	if err != nil {

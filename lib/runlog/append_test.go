@@ -41,14 +41,13 @@ func mustAppend(t testing.TB, l *Log, operands ...string) {
 	}
 }
 
-// operands are those of the events in the runlog, in order.
+// operands returns the operands of the runlog's events, in order.
 func operands(t testing.TB, dir string) []string {
 	t.Helper()
 	return lastOperands(t, dir, 1<<62)
 }
 
-// lastOperands are the operands that ReadEnd yields, "cut" for ErrCut and "damaged:LINE" for a
-// damaged line.
+// lastOperands returns the operands that ReadEnd yields; "cut" for ErrCut, "damaged:LINE" for a damaged line.
 func lastOperands(t testing.TB, dir string, most int64) (list []string) {
 	t.Helper()
 	for e, err := range ReadEnd(dir, testHost, most) {
@@ -73,7 +72,7 @@ func same(t testing.TB, got []string, want ...string) {
 	}
 }
 
-// folderOf is a directory that Append accepts, whatever the umask.
+// folderOf makes a directory that Append accepts, whatever the umask.
 func folderOf(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -122,7 +121,7 @@ func TestRunlogIsRotatedAtMax(t *testing.T) {
 	same(t, operands(t, dir), "c", "d", "e")
 }
 
-func TestLineThatIsAbsurdlyLongIsRefused(t *testing.T) {
+func TestLineOfMoreThanAMebibyteIsRefused(t *testing.T) {
 	dir, log := emptyLog(t)
 	mustAppend(t, log, strings.Repeat("a", maxLine-200))
 	err := log.Append(Event{Kind: Acquire, Operand: strings.Repeat("a", maxLine)})
@@ -148,7 +147,7 @@ func TestFailedRotationKeepsTheLine(t *testing.T) {
 	same(t, operands(t, dir), "a", "b")
 }
 
-func TestStoppedHolderStopsNoWriter(t *testing.T) {
+func TestStoppedLockHolderBlocksNoWriter(t *testing.T) {
 	dir, log := emptyLog(t)
 	mustAppend(t, log, "a")
 	defer lockedBy(t, currentOf(dir))()
@@ -171,7 +170,7 @@ func TestStoppedHolderStopsNoWriter(t *testing.T) {
 
 // A writer that gave up on the lock, and is delayed between its check and its write, finds its file
 // rotated once or twice.
-func TestUnlockedWriterFollowsTheName(t *testing.T) {
+func TestUnlockedWriterRepeatsALineThatARotationLost(t *testing.T) {
 	for turns := range 3 {
 		dir := folderOf(t)
 		log := &Log{Dir: dir, Host: testHost, patience: time.Millisecond}
@@ -190,7 +189,7 @@ func TestUnlockedWriterFollowsTheName(t *testing.T) {
 	}
 }
 
-func TestWriterBeginsAgainWhenTheFileIsRotated(t *testing.T) {
+func TestWriterDoesNotWriteToARotatedFile(t *testing.T) {
 	dir := folderOf(t)
 	mustAppend(t, &Log{Dir: dir, Host: testHost}, "a")
 	d := must.Get(openFolder(dir))(t)
@@ -278,7 +277,7 @@ func TestHostHasToBeCanonical(t *testing.T) {
 
 // With many writers, a file that is rotated every few lines, and all its generations kept, each
 // line is there, whole and once, and each process's lines are in order.
-func TestManyProcessesLoseAndTearNothing(t *testing.T) {
+func TestManyProcessesLoseAndTearNoLine(t *testing.T) {
 	const processes, each = 50, 200
 	dir := folderOf(t)
 	gate, open, err := os.Pipe()

@@ -10,12 +10,12 @@ import (
 // timeLayout has a fixed width, so that lines can be sorted by it.
 const timeLayout = "2006-01-02T15:04:05.000000Z"
 
-// maxLine prevents one event from filling the file or its reader's memory.
+// maxLine is the longest line in bytes, so that one event cannot fill the file or its reader's memory.
 const maxLine = 1 << 20
 
 const yes = "yes"
 
-// appendLine leaves out the host of the file.
+// appendLine appends the event's line to b, without the host if that is the file's.
 func appendLine(b []byte, e *Event, fileHost string) []byte {
 	begin := len(b)
 	for key, value := range e.Fields() {

@@ -1,5 +1,4 @@
-// Package runlog keeps the record of transactions: the requests for locks, the answers, and the signals
-// sent.
+// Package runlog records the transactions: requests for locks, the answers, and the signals sent.
 //
 // The runlog of a host is one file, program.HOST.runlog (the paper's name; "program" is literal), with
 // one line of logfmt per event, rotated to .1. It informs people and reports. Only one decision about
@@ -10,16 +9,15 @@
 //
 //	time=2026-11-21T02:58:12.123456Z event=release program=backup operator=run operand=nightly pid=811 token=9f… duration=61.25 status=0
 //
-// Time and event come first, fields without a value are omitted, and a reader skips unknown keys. Time
-// is UTC with microseconds: it sorts as text, and needs no time zone file. Durations are seconds with
-// up to nine decimals, or never. Lines are in the order in which they were written. A value may contain
-// any bytes (quote.go).
+// Time and event come first, fields without a value are omitted, and a reader skips unknown keys. Time is UTC
+// with microseconds: it sorts as text, and needs no time zone file. Durations are seconds with up to nine
+// decimals, or never. Lines are in the order of writing. A value may have any bytes (quote.go).
 package runlog
 
 import "time"
 
-// Event is one transaction. A zero field is not in the line; a field is an Opt if zero has a meaning.
-// Fields stand in the order of the line (fields.go); values of one with ",own" are not likely to recur.
+// Event is one transaction. A zero field is not in the line; a field is an Opt if zero has a meaning. The
+// fields have the order of the line (fields.go); the values of a field with ",own" seldom recur.
 type Event struct {
 	Time time.Time `log:"time"`  // Append sets the current time for zero, and truncates to microseconds
 	Kind Kind      `log:"event"` // what happened
@@ -34,7 +32,7 @@ type Event struct {
 	Store string `log:"store"`
 
 	PID    int    `log:"pid"`       // the acting process: the owner in acquire, release and lost; else the newcomer
-	Node   string `log:"node"`      // its machine, if the atom is in a store; Append fills in this one
+	Node   string `log:"node"`      // its machine, if the atom is in a store; Append fills in this machine
 	Token  string `log:"token,own"` // the acquisition of PID
 	Shared bool   `log:"shared"`    // it is a reader: other readers may hold the atom at the same time
 
@@ -82,8 +80,7 @@ const (
 	Deny Kind = "deny"
 	// Release: Token, Duration, Status, Signal; Reason if the last lock or a slot could not be written.
 	Release Kind = "release"
-	// Expire, before an ending: Owner (PID if a supervisor ends its own job), OwnerToken, Age,
-	// ExpireAfter, Idle.
+	// Expire, before an ending: Owner (PID if its supervisor ends it), OwnerToken, Age, ExpireAfter, Idle.
 	Expire Kind = "expire"
 	// Signal: Signal, Target, OwnerToken; Reason if it failed.
 	Signal Kind = "signal"
@@ -93,45 +90,42 @@ const (
 	Reclaim Kind = "reclaim"
 	// Stuck: as Expire; Reason.
 	Stuck Kind = "stuck"
-	// Lost, found at a release: Token, Reason, and PID if the lock is still its own and being taken
-	// over; else Owner and OwnerToken of the lock that is there.
+	// Lost, found at a release: Token, Reason, and PID if the lock is still its own and being taken over;
+	// otherwise Owner and OwnerToken of the lock that is there.
 	Lost Kind = "lost"
-	// Clock, of a last lock in the future: Age (below 0).
+	// Clock, for a last lock in the future (Age, below 0) or a damaged one: Reason.
 	Clock Kind = "clock"
 	// Clear, by a person: Owner, OwnerToken, Age.
 	Clear Kind = "clear"
-	// Stop, by a person, before the first signal: Owner, OwnerToken, Age; a Clear follows once the
-	// death is confirmed.
+	// Stop, by a person, before the first signal: Owner, OwnerToken, Age; a Clear follows after the ending.
 	Stop Kind = "stop"
 	// Empty: Age of the empty lock that was cleared.
 	Empty Kind = "empty"
-	// Hook, which failed: Status or Signal, Reason.
+	// Hook, after a hook has failed: Status or Signal, Reason.
 	Hook Kind = "hook"
-	// Starved, by many denials in a row: Count, Verdict (the last one), Reason.
+	// Starved, after many denials in a row: Count, Verdict (the last one), Reason.
 	Starved Kind = "starved"
-	// Overdue: Owner (PID if a supervisor reports its own job), OwnerToken, Age, Overdue (the same),
-	// Work, Reason.
+	// Overdue: Owner (PID if its supervisor reports it), OwnerToken, Age, Overdue (the same), Work, Reason.
 	Overdue Kind = "overdue"
-	// Pause, of the atom, or with no atom of all jobs of the host: Reason.
+	// Pause of the atom or, if the event has none, of all jobs of the host: Reason.
 	Pause Kind = "pause"
-	// Resume, from that pause: Reason.
+	// Resume, the end of such a pause: Reason.
 	Resume Kind = "resume"
-	// Paused, by a pause of more than a day: Verdict, Age (of the pause), Reason.
+	// Paused, when a pause of more than a day denies the atom: Verdict, Age (of the pause), Reason.
 	Paused Kind = "paused"
-	// Missing, of a command: Status (127, or 126 if it cannot be run), Reason; PID looked for it.
+	// Missing, when there is no command (Status 127) or it cannot be run (126): Reason; PID looked for it.
 	Missing Kind = "missing"
-	// Wait begins: Wait, the longest one (limit.Never: without end); else as Deny. It ends with an
-	// Acquire or a Deny of the same PID, or with that process's death.
+	// Wait, when a newcomer begins to wait: Wait, for how long at most (limit.Never: without end); else as
+	// Deny. An Acquire or a Deny of the same PID, or that process's death, ends the wait.
 	Wait Kind = "wait"
-	// Cancel, of a newcomer by a signal before its job began: Signal, Wait, Reason.
+	// Cancel, when a signal ends a newcomer before its job began: Signal, Wait, Reason.
 	Cancel Kind = "cancel"
-	// NotRun, for trouble with the lock directory, refused options (Status 64) or a newcomer of the job
-	// itself (with the fields of Deny): Status, Reason; Age in a store, if the hook was told: for how
-	// long it had kept all jobs from running.
+	// NotRun, after trouble with the lock directory or refused options (Status 64), or if its own job denies
+	// the newcomer (then also the fields of Deny): Status, Reason. Age, in a store, if the hook was told: for
+	// how long the store had kept all jobs from running.
 	NotRun Kind = "not-run"
 )
 
-// Kinds are all kinds of events.
 func Kinds() []Kind {
 	return []Kind{Acquire, Deny, Release, Expire, Signal, Takeover, Reclaim, Stuck, Lost, Clock, Clear, Stop, Empty, Hook, Starved, Overdue, Pause, Resume, Paused, Missing, Wait, Cancel, NotRun}
 }
@@ -142,7 +136,7 @@ type Opt[T any] struct {
 	Set   bool
 }
 
-// Pointer points to a copy of the value; it is nil if the value is absent.
+// Pointer returns a pointer to a copy of the value, or nil if the value is absent.
 func (o Opt[T]) Pointer() *T {
 	if !o.Set {
 		return nil
@@ -150,5 +144,4 @@ func (o Opt[T]) Pointer() *T {
 	return &o.Value
 }
 
-// Some is an Opt with a value.
 func Some[T any](v T) Opt[T] { return Opt[T]{v, true} }

@@ -14,7 +14,7 @@ type key struct {
 	own bool
 }
 
-// fields are the keys of Event, from the tags: one table for writing, reading and JSON.
+// fields lists the keys of Event, from the tags: one table for writing, reading and JSON.
 var fields = func() (all []key) {
 	event := reflect.TypeFor[Event]()
 	for i := range event.NumField() {
@@ -32,7 +32,8 @@ func pointersTo(e *Event) []any {
 	return pointers
 }
 
-// Fields yields the non-empty fields in the line's order: text, int, true, limit.Seconds, the event's time.
+// Fields yields the key and value of each non-empty field in the line's order. A value is a string, int,
+// true, limit.Seconds or (the event's) time.Time.
 func (e *Event) Fields() iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		for i, pointer := range pointersTo(e) {

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	prefix = "program."
-	suffix = ".runlog"
-	turned = ".1"
+	prefix  = "program."
+	suffix  = ".runlog"
+	rotated = ".1"
 )
 
 func fileName(host string) string { return prefix + host + suffix }
 
-func oldName(host string) string { return fileName(host) + turned }
+func oldName(host string) string { return fileName(host) + rotated }
 
 func checkHost(host string) error {
 	if !isHost(host) {
@@ -33,7 +33,7 @@ func isHost(host string) bool {
 	return host != "" && strings.Trim(host, letters) == ""
 }
 
-// folder is an open directory that no other user can change, so a file in it is what its owner put there.
+// folder is an open directory that no other user can change, so each file in it is from its owner.
 type folder struct {
 	path string
 	fd   int
@@ -61,7 +61,7 @@ func (d folder) close() {
 	unix.Close(d.fd) // read only: close(2) cannot lose data
 }
 
-// openOrCreate needs two open(2): protected_regular forbids O_CREAT on some files that are there.
+// openOrCreate uses O_CREAT only for a missing file: fs.protected_regular forbids it on some existing ones.
 func (d folder) openOrCreate(name string) (*file, error) {
 	for range attempts {
 		f, err := d.open(name, 0)
@@ -76,7 +76,8 @@ func (d folder) openOrCreate(name string) (*file, error) {
 	return nil, failed("open", d.path+"/"+name, errors.New("kept changing; giving up"))
 }
 
-// open uses O_RDWR to read the last byte, and for an exclusive flock on NFS; O_NONBLOCK for a FIFO.
+// open opens a file to append to. O_RDWR is for reading the last byte and for an exclusive flock(2) on NFS;
+// O_NONBLOCK, so that a FIFO does not block it.
 func (d folder) open(name string, flags int) (*file, error) {
 	path := d.path + "/" + name
 	fd, err := sysfile.Openat(d.fd, name, flags|unix.O_RDWR|unix.O_APPEND|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
@@ -97,7 +98,7 @@ func (d folder) stat(name string) (*unix.Stat_t, error) {
 	return &st, failed("stat", d.path+"/"+name, err)
 }
 
-// names reports whether name leads to f; false if that cannot be known.
+// names reports whether name leads to f; false if that cannot be found out.
 func (d folder) names(name string, f *file) bool {
 	st, err := d.stat(name)
 	return err == nil && sysfile.SameFile(&f.st, st)
@@ -109,7 +110,8 @@ type file struct {
 	st   unix.Stat_t // when it was opened
 }
 
-// check makes sure that the owner may read and write a new file whatever the umask.
+// check refuses a file that is not regular, or another user's, and gives its owner the right to read and
+// write it, whatever the umask was.
 func (f *file) check() error {
 	err := sysfile.Fstat(f.fd, &f.st)
 	switch {
@@ -125,8 +127,8 @@ func (f *file) check() error {
 	return nil
 }
 
-// close repeats nothing after EINTR: Linux has closed the descriptor. On NFS and under a quota a write
-// may fail only here.
+// close closes the file. On NFS and under a quota a write may fail only here. EINTR is no error, and close(2)
+// is not repeated: Linux has closed the descriptor.
 func (f *file) close() error {
 	if err := unix.Close(f.fd); err != unix.EINTR {
 		return failed("close", f.path, err)

@@ -9,10 +9,10 @@ import (
 
 const followEvery = 200 * time.Millisecond
 
-// Follow yields what ReadEnd does and then the events that come after, as they are written, across
+// Follow yields the events in .1 and the current file, as Read does, and then those that are written, across
 // rotations, until stop is closed. It waits for a missing runlog. It misses lines only if the runlog is
-// rotated three times between two looks. A line that was written without the lock into a file that had
-// left the runlog comes a second time, because its writer repeats it.
+// rotated three times between two checks. A line comes twice if it was written without the lock into a file
+// that had left the runlog, because its writer repeats it.
 func Follow(stop <-chan struct{}, dir, host string) iter.Seq2[Event, error] {
 	return follow(stop, dir, host, followEvery)
 }
@@ -33,11 +33,11 @@ func follow(stop <-chan struct{}, dir, host string, every time.Duration) iter.Se
 	}
 }
 
-// follower stays at the end of a runlog. It keeps the file before the current one while that is part of
-// the runlog: a writer without the lock may have been delayed until after the rotation.
+// follower reads on at the end of a runlog. It keeps the previous file open while that is part of the runlog:
+// a writer without the lock may write there even after the rotation.
 type follower struct {
 	reader
-	left reader // the file before; its file is nil if there is none
+	left reader // the previous file; its file is nil if there is none
 	dir  string
 }
 
@@ -45,8 +45,8 @@ func (f *follower) close() {
 	closeAll([]*os.File{f.left.file, f.file}) // only read from
 }
 
-// look opens the runlog before it reads the current file to its end, so that a file that has been
-// rotated by then contains its last line.
+// look yields what is new. It opens the runlog's files before it reads the current one to its end: if that
+// was rotated before, it already has its last line.
 func (f *follower) look(yield func(Event, error) bool) bool {
 	files, err := openRunlog(f.dir, f.host)
 	if err != nil {
@@ -77,7 +77,7 @@ func (f *follower) look(yield func(Event, error) bool) bool {
 	return true
 }
 
-// late yields what was added to the file before, and closes it once it has left the runlog.
+// late yields what was added to the previous file, and closes it once it has left the runlog.
 func (f *follower) late(files []*os.File, yield func(Event, error) bool) bool {
 	if f.left.file == nil {
 		return true
@@ -108,8 +108,8 @@ func (f *follower) turn(next *os.File, yield func(Event, error) bool) bool {
 	return f.events(yield)
 }
 
-// after returns the files that come after the current one: all if it was rotated twice, or removed. A
-// file that has become shorter is read from its beginning.
+// after returns the files that come after the current one: all if that was rotated twice, or removed. If the
+// current file has become shorter, after rewinds it.
 func (f *follower) after(files []*os.File) ([]*os.File, error) {
 	mine, err := f.file.Stat()
 	if err != nil {

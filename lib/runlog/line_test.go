@@ -73,7 +73,7 @@ func anyEvent(t *rapid.T) Event {
 	return e
 }
 
-// lineOf is the line of e without its newline.
+// lineOf returns the line of e without its newline.
 func lineOf(e Event) []byte {
 	return bytes.TrimSuffix(appendLine(nil, &e, testHost), []byte("\n"))
 }
@@ -87,7 +87,7 @@ func parsed(line []byte) (Event, error) {
 	return e, err
 }
 
-func TestLineReadsAsDocumented(t *testing.T) {
+func TestLineHasTheDocumentedFormat(t *testing.T) {
 	e := Event{
 		Time: time.Date(2026, 11, 21, 3, 58, 12, 123456789, time.FixedZone("CET", 3600)),
 		Kind: Release, Program: "backup", Host: "dax", Operator: "run", Operand: "tar /srv/my files\n\xe9é",

@@ -35,7 +35,7 @@ func (l *lines) next() ([]byte, error) {
 	}
 }
 
-// keep holds no content in memory that is too long for a line, as of a hole that a crash left.
+// keep adds chunk to the line, up to maxLine bytes: a crash can leave a hole that is far longer than a line.
 func (l *lines) keep(chunk []byte) {
 	if room := maxLine - len(l.part); len(chunk) > room {
 		chunk = chunk[:room]

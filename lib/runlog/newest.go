@@ -6,12 +6,11 @@ import (
 	"slices"
 )
 
-// firstPiece is read first, then larger ones: the event that is looked for is mostly among the last lines.
+// firstPiece is how many bytes are read first, before larger pieces: the wanted event is mostly near the end.
 const firstPiece = 4 << 10
 
-// Newest yields the events whose lines are within the last bytes of the current file (most), the newest
-// first. It skips damaged lines, and ends without an error if it cannot read: use it for information,
-// not for decisions.
+// Newest yields the events in the last most bytes of the current file (or those of Seen), the newest first.
+// It skips damaged lines, and ends without an error if it cannot read: for information, not for decisions.
 func (l *Log) Newest(most int64) iter.Seq[Event] {
 	if l.Seen != nil {
 		return func(yield func(Event) bool) {

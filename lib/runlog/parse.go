@@ -10,13 +10,13 @@ import (
 	"adlock/lib/limit"
 )
 
-// parser shares recurring strings: a runlog has many lines and few atoms.
+// parser parses lines. Recurring strings are kept once: a runlog has many lines and few atoms.
 type parser struct {
 	known map[string]string
 
-	event    *Event // of the line that is read
+	event    *Event // from the line that is being parsed
 	pointers []any  // to the fields of event
-	next     int    // the field that probably comes next, as a line has them in their order
+	next     int    // the field that is tried first, as lines keep the order of the fields
 }
 
 // maxKnown bounds what a parser remembers, for runlogs whose operands never recur.
@@ -75,7 +75,7 @@ func (v field) own() string {
 	return string(v.raw)
 }
 
-// pair refuses a key alone: it is the rest of a torn line.
+// pair returns the first key and value of line, and the rest. A key alone is an error: the line is torn.
 func pair(line []byte) (key []byte, value field, rest []byte, err error) {
 	eq := 0
 	for eq < len(line) && isKeyByte(line[eq]) {
@@ -140,7 +140,7 @@ func quoted(line []byte) (value field, rest []byte, err error) {
 	return value, line[end+1:], nil
 }
 
-// set skips unknown keys, which another version may have written.
+// set sets the field of that key. It skips unknown keys, which another version may have written.
 func (p *parser) set(key []byte, v field) error {
 	for range fields {
 		i := p.next
@@ -190,7 +190,7 @@ func setOpt[T any](o *Opt[T], v field, parse func([]byte) (T, error)) (err error
 	return err
 }
 
-// setTime refuses a second time: two lines have become one.
+// setTime refuses a second time in one line: two lines have become one.
 func setTime(t *time.Time, v field) (err error) {
 	if !t.IsZero() {
 		return errors.New("given twice")

@@ -14,7 +14,7 @@ import (
 
 const hexDigits = "0123456789abcdef"
 
-// escapedByte is the surrogate that stands for the byte 0; only 0x80 and above occur.
+// escapedByte plus a byte from 0x80 to 0xff is the surrogate that stands for that byte.
 const escapedByte = 0xdc00
 
 func appendValue(b []byte, s string) []byte {
@@ -67,8 +67,7 @@ func appendEscape(b []byte, r rune) []byte {
 	return appendUnit(b, r)
 }
 
-// EscapeJSON escapes each character of a JSON text that does not print, except line feeds:
-// encoding/json leaves many.
+// EscapeJSON escapes those characters of a JSON text, except line feeds, that do not print.
 func EscapeJSON(text []byte) []byte {
 	b := make([]byte, 0, len(text))
 	for len(text) > 0 {
@@ -115,7 +114,7 @@ func unquote(q []byte) (s string, ok bool) {
 	return out.String(), true
 }
 
-// unescapeUnit reads the second half of a surrogate pair too.
+// unescapeUnit reads the \u escape at the beginning of q, both halves if it is a surrogate pair, into out.
 func unescapeUnit(out *strings.Builder, q []byte) (rest []byte, ok bool) {
 	u, ok := unit(q)
 	if !ok {

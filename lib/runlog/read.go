@@ -18,8 +18,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// DamagedLine is the error for a line that is not an event: torn, or another program's. Reading
-// continues after it.
+// DamagedLine is the error for a line that is not an event: torn, or another program's. Reading goes on.
 type DamagedLine struct {
 	File   string // the file's path
 	Line   int    // its number in the file, from 1
@@ -33,7 +32,7 @@ func (d *DamagedLine) Error() string {
 
 const damagedText = 4 << 10
 
-// Hosts are the hosts, canonical and sorted, whose runlogs are in the directory dir.
+// Hosts returns the hosts, canonical and sorted, whose runlogs are in the directory dir.
 func Hosts(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -46,7 +45,7 @@ func Hosts(dir string) ([]string, error) {
 	return HostsOf(names), nil
 }
 
-// HostsOf is Hosts of a directory that has these names.
+// HostsOf is Hosts for a directory with files of these names.
 func HostsOf(names []string) (hosts []string) {
 	for _, name := range names {
 		if host, ok := hostOf(name); ok {
@@ -58,30 +57,30 @@ func HostsOf(names []string) (hosts []string) {
 }
 
 func hostOf(name string) (host string, ok bool) {
-	host, ok = strings.CutPrefix(cutTurned(name), prefix)
+	host, ok = strings.CutPrefix(cutRotated(name), prefix)
 	if ok {
 		host, ok = strings.CutSuffix(host, suffix)
 	}
 	return host, ok && isHost(host)
 }
 
-// Read yields the events in the runlog of host in dir, the rotated files first, and a *DamagedLine for
-// a line that is not an event; any other error is the last. Without a runlog it is fs.ErrNotExist.
-// Lines that are written after it has reached the end are not yielded; those of a file that is rotated
-// meanwhile come once. It takes no lock, so a slow reader delays no writer.
+// Read yields the events in the runlog of host in dir, the oldest first, and a *DamagedLine for each line
+// that is not an event. Any other error ends it; without a runlog that is fs.ErrNotExist. Lines that are
+// written after Read has reached the end are not yielded; those of a file that is rotated meanwhile come
+// once. Read takes no lock, so a slow reader delays no writer.
 func Read(dir, host string) iter.Seq2[Event, error] { return ReadEnd(dir, host, math.MaxInt64) }
 
-// ErrCut comes before the first event of a file whose beginning is left out, with that event's time.
+// ErrCut is yielded, with the time of the next event, if the events before that one in its file are left out.
 var ErrCut = errors.New("begins before this")
 
-// ReadEnd is Read without the lines that begin before a file's last bytes (most). Files that another
-// program has rotated count together.
+// ReadEnd is Read, but leaves out the lines that begin before the last most bytes of a file. The files that
+// another program has rotated count as one.
 func ReadEnd(dir, host string, most int64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		files, err := openRunlog(dir, host)
 		var older []*os.File
 		if err == nil {
-			older, err = openTurned(dir, host, files)
+			older, err = openRotated(dir, host, files)
 		}
 		if err == nil && len(files)+len(older) == 0 {
 			err = failed("open", path.Join(dir, fileName(host)), unix.ENOENT)
@@ -96,7 +95,7 @@ func ReadEnd(dir, host string, most int64) iter.Seq2[Event, error] {
 		if len(older) > 0 && areCut(files, most) {
 			older, r.leftOut = nil, true
 		}
-		if !r.turnedOver(older, most, yield) {
+		if !r.rotatedEvents(older, most, yield) {
 			return
 		}
 		for _, f := range files {
@@ -122,7 +121,7 @@ type reader struct {
 	number int  // of the last line read
 	isCut  bool // events before the next one are left out
 
-	leftOut bool // of the rotated files
+	leftOut bool // the events of rotated files are left out
 }
 
 func (r *reader) start(f *os.File) {
@@ -130,8 +129,8 @@ func (r *reader) start(f *os.File) {
 	r.isCut = false
 }
 
-// skip goes on with the first line that begins in the file's last bytes (most), and reads no more than
-// that, however the file grows. Lines are counted from there.
+// skip lets the reader begin with the first line in the file's last most bytes, and read no more than that,
+// however the file grows. Line numbers count from there.
 func (r *reader) skip(most int64) error {
 	if most == math.MaxInt64 {
 		return nil
@@ -219,8 +218,8 @@ func (r *reader) damaged(line []byte, reason string) *DamagedLine {
 	return &DamagedLine{File: r.file.Name(), Line: r.number, Text: text, Reason: reason}
 }
 
-// openRunlog opens the current file first. If that still has its name after the rotated file was
-// opened, there was no rotation in between, so no line is missing or doubled.
+// openRunlog opens .1 and the current file, in this order; it leaves out a missing one. It opens the current
+// file first: if that still has its name then, there was no rotation, so no line is missing or doubled.
 func openRunlog(dir, host string) ([]*os.File, error) {
 	if err := checkHost(host); err != nil {
 		return nil, err
@@ -257,7 +256,7 @@ func openAll(paths ...string) ([]*os.File, error) {
 	return files, nil
 }
 
-// openRegular follows no link at the end, and does not wait at a FIFO.
+// openRegular opens a regular file to read. It follows no link at the end of path, and blocks at no FIFO.
 func openRegular(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {

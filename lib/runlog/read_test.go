@@ -19,7 +19,7 @@ import (
 	"adlock/test/support/must"
 )
 
-// eventsOf are the events in one file, none of them damaged.
+// eventsOf returns the events in one file, none of them damaged.
 func eventsOf(t *testing.T, path string) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		f := must.Get(openRegular(path))(t)
@@ -37,7 +37,7 @@ func eventsOf(t *testing.T, path string) iter.Seq[Event] {
 
 const goodLine = "time=2026-11-21T02:58:12.123456Z event=deny operand="
 
-func TestDamagedLinesAreYieldedAndSkipped(t *testing.T) {
+func TestDamagedLinesAreYieldedAsErrors(t *testing.T) {
 	dir := folderOf(t)
 	addText(t, olderOf(dir), goodLine+"a\n\n torn\n"+strings.Repeat("\x00", 3*maxLine)+"\n"+goodLine+"b\n")
 	addText(t, currentOf(dir), "hello\n"+goodLine+strings.Repeat("c", 100<<10)+"\n"+goodLine+"d")
@@ -86,7 +86,7 @@ func TestReadingStopsWhenTheCallerDoes(t *testing.T) {
 	}
 }
 
-func TestReadOfWhatIsNoRunlogIsOneError(t *testing.T) {
+func TestReadYieldsOneErrorIfThereIsNoRunlog(t *testing.T) {
 	for claim, plant := range map[string]func(path string) error{
 		"nothing":   func(string) error { return nil },
 		"symlink":   func(path string) error { return os.Symlink("/dev/zero", path) },
@@ -215,7 +215,7 @@ func TestFollowWaitsForTheRestOfALineUntilTheFileIsRotated(t *testing.T) {
 
 // The writer did not get the lock in time, and was delayed between its check and its write until
 // the runlog had been rotated and the reader had left the old file.
-func TestFollowYieldsALateLineOfTheFileItHasLeft(t *testing.T) {
+func TestFollowYieldsALineWrittenLateToARotatedFile(t *testing.T) {
 	dir, log := emptyLog(t)
 	mustAppend(t, log, "a")
 	comes := following(t, dir)
@@ -243,7 +243,7 @@ func lockedBy(t *testing.T, path string) (letGo func()) {
 	return func() { f.Close() }
 }
 
-func TestFollowReadsAnEmptiedRunlogAnew(t *testing.T) {
+func TestFollowReadsATruncatedRunlogFromItsBeginning(t *testing.T) {
 	dir, log := emptyLog(t)
 	mustAppend(t, log, "a", "b")
 	comes := following(t, dir)
@@ -266,7 +266,7 @@ func TestKindsHasEveryKind(t *testing.T) {
 	}
 }
 
-func TestNewestComesFirstAndDamageIsPassedOver(t *testing.T) {
+func TestNewestSkipsDamagedLinesAndYieldsTheLastFirst(t *testing.T) {
 	l := &Log{Dir: folderOf(t), Host: testHost}
 	for range l.Newest(1 << 20) {
 		t.Error("an event of no record")
@@ -294,7 +294,7 @@ func TestNewestComesFirstAndDamageIsPassedOver(t *testing.T) {
 	}
 }
 
-func TestNewestYieldsEachLineOnceWhereverItsPiecesBegin(t *testing.T) {
+func TestNewestYieldsEachLineOnceWhateverItsLength(t *testing.T) {
 	for _, length := range []int{1, 100, firstPiece - 200, firstPiece, 3 * firstPiece} {
 		l := &Log{Dir: folderOf(t), Host: testHost}
 		const lines = 200

@@ -13,8 +13,8 @@ import (
 // How a runlog is rotated without losing a line.
 //
 // A writer opens the file, takes a shared flock(2) on it, and checks that the name still leads to that
-// file; only then it writes. A process that rotates opens the file again (a failed conversion of a
-// shared lock loses the lock), takes an exclusive flock, checks that the name still leads to that file
+// file; only then does it write. A process that rotates opens the file again (a failed conversion of a
+// shared lock loses the lock), takes an exclusive flock(2), checks that the name still leads to that file
 // and that it is still too long, and renames it to .1. Then:
 //
 //   - A file that a writer has locked and found under the name keeps the name until it is done. So a
@@ -29,7 +29,7 @@ import (
 // gone with it and is written again. A rotation never happens without the lock, so on a file system
 // without flock there is none: above Max every Append reports that.
 
-// patience is how long to wait for a lock, which a process holds for a few system calls only.
+// patience is how long to wait for a lock: a process holds it only for a few system calls.
 const patience = 200 * time.Millisecond
 
 func (l *Log) rotate(d folder, length int64) error {

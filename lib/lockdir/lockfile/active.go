@@ -22,12 +22,12 @@ type Active struct {
 	Record   record.Record
 	Appended record.Appended
 	Content  record.Content
-	machine  string // the machine id in the record, also if the Record has forgotten it
-	Wrecked  bool   // Content is Empty, because what a loss of power before this boot has left says nothing
+	machine  string // the machine id in the record, also if load has removed it from Record
+	Wrecked  bool   // a loss of power before this boot has damaged it; Content is then Empty
 	whole    int64  // bytes of whole lines
 	seen     int64  // whole, when the lock was read
 	held     bool   // the guard is held
-	readOnly bool   // the file system was read-only when the lock was opened: the lock can only be looked at
+	readOnly bool   // the file system was read-only when the lock was opened
 }
 
 // Active opens lock.NAME; fs.ErrNotExist if the atom is free.
@@ -48,8 +48,8 @@ func (d *Dir) Lock(lock atom.File) (*Active, error) {
 	}
 	a := &Active{file: *f, File: lock, readOnly: readOnly}
 	err = a.load()
-	// A group may have had the right to write in the directory, and a member that rewrites root's lock in
-	// place chooses the process that root will end. (A lock with only a pid never gets one signalled.)
+	// If a group could once write the directory, a member that rewrote root's lock in place has chosen which
+	// process root ends. (For a lock with only a pid no process is ever signalled.)
 	if err == nil && a.Content == record.Full && lax(&a.st) {
 		err = d.refuseLax(a.name)
 	}
@@ -85,7 +85,7 @@ func (a *Active) load() error {
 	return nil
 }
 
-// mayBeOfAClone tells whether the machine id may be a cloned machine's: on a file system that machines
+// mayBeOfAClone reports whether the machine id may be a cloned machine's: on a file system that machines
 // share, it counts only together with the node name.
 func (a *Active) mayBeOfAClone() bool {
 	if a.machine == "" {
@@ -95,23 +95,23 @@ func (a *Active) mayBeOfAClone() bool {
 	return (err != nil || node != a.Node()) && !isLocal(a.fd)
 }
 
-// Node is the node name of the owner's machine when the lock was made.
+// Node returns the node name of the owner's machine when the lock was made.
 func (a *Active) Node() string { return cmp.Or(a.Record.Node, a.Record.Atom.Host) }
 
-// OtherBoot tells whether a machine with this machine's id, this one or a clone, has made the lock in
-// another boot, on a file system that machines may share.
+// OtherBoot reports whether the lock was made in another boot by a machine with this machine's id (this one
+// or a clone), on a file system that machines may share.
 func (a *Active) OtherBoot() bool {
 	made, here := a.Record.Owner.BootID(), process.Here()
 	return a.machine != "" && a.machine == here.Machine && made != "" && here.BootID() != "" && made != here.BootID() && !isLocal(a.fd)
 }
 
-// OtherMachine tells whether a machine with another id has made the lock.
+// OtherMachine reports whether a machine with another id made the lock.
 func (a *Active) OtherMachine() bool {
 	here := process.Here().Machine
 	return a.machine != "" && here != "" && a.machine != here
 }
 
-// SupervisedBy tells whether the process holds the lock as the supervisor of a job.
+// SupervisedBy reports whether the process holds the lock as the supervisor of a job.
 func (a *Active) SupervisedBy(id process.Identity) bool {
 	return a.Content == record.Full && a.Record.Supervised && a.Record.Owner.Same(id)
 }
@@ -151,20 +151,20 @@ func (a *Active) Guard(wait time.Duration) error {
 	return nil
 }
 
-// Remove unlinks the lock. Only under its Guard.
+// Remove unlinks the lock. The caller holds its Guard.
 func (a *Active) Remove() error {
 	return a.wrap(sysfile.Unlinkat(a.dir.fd, a.name))
 }
 
-// Named tells whether the lock is still in place, even after Close.
+// Named reports whether the lock is still in place, even after Close.
 func (a *Active) Named() bool { mine, err := a.named(); return mine && err == nil }
 
-// Restored tells whether a backup has brought the lock: its owner, on another machine, made another file.
+// Restored reports whether a backup has brought the lock here: another machine made it, and as another file.
 func (a *Active) Restored() bool {
 	return a.Record.File != 0 && a.Record.File != a.st.Ino && a.Record.Owner.Machine != process.Here().Machine
 }
 
-// Close frees the guard explicitly: a child just forked by another thread has a copy until its exec.
+// Close also unlocks: a child that another thread has just forked keeps the descriptor open until its exec.
 func (a *Active) Close() error {
 	var err error
 	if a.held {

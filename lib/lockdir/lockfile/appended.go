@@ -11,7 +11,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// AppendCommand adds the command that the owner has started. Only under the lock's Guard.
+// AppendCommand adds the command that the owner has started. The caller holds the lock's Guard.
 func (a *Active) AppendCommand(id process.Identity) error {
 	if known := a.Appended.Command; known.PID == id.PID && known.Start == id.Start && known.Inode == id.Inode {
 		return nil
@@ -23,8 +23,8 @@ func (a *Active) AppendCommand(id process.Identity) error {
 	return nil
 }
 
-// AppendSurvivors adds members of the owner's job that the lock does not have, or one line that says
-// there are more than fit. Only under the lock's Guard.
+// AppendSurvivors adds those members of the owner's job that the lock does not have; if they do not fit, one
+// line that says so. The caller holds the lock's Guard.
 func (a *Active) AppendSurvivors(members []process.Identity) error {
 	fresh := a.unknown(members)
 	if len(fresh) == 0 {
@@ -65,8 +65,8 @@ func (a *Active) unknown(members []process.Identity) []process.Identity {
 	return fresh
 }
 
-// append adds whole lines in one write, and cuts off what an earlier append, or this one, left
-// unfinished. The mtime stays: it says when the lock was put in place.
+// append adds whole lines in one write, and cuts off a line that an earlier append or this one left
+// unfinished. It keeps the mtime, which is when the lock was put in place.
 func (a *Active) append(lines []byte) error {
 	if a.whole < a.st.Size {
 		if err := a.truncate(a.whole); err != nil {
@@ -86,7 +86,7 @@ func (a *Active) append(lines []byte) error {
 	return err
 }
 
-// Withdraw takes back what was appended since the Guard was taken, when the lock was read.
+// Withdraw removes what was appended since the lock was read under its Guard.
 func (a *Active) Withdraw() error {
 	if a.whole == a.seen {
 		return nil
@@ -108,7 +108,8 @@ func (a *Active) truncate(size int64) error {
 	return a.wrap(sysfile.Retry(func() error { return unix.Ftruncate(a.fd, size) }))
 }
 
-// Job is what has to be ended for this lock. A process that waited at a gate is the command.
+// Job returns the owner's job, as the processes that a takeover has to end. The command is the one that was
+// appended, else the process that waits at the job's gate.
 func (a *Active) Job() process.Job {
 	job := a.Record.KnownJob(int(a.st.Uid)) // only this user's processes may be ended
 	if a.Appended.Command.PID != 0 {
@@ -118,7 +119,7 @@ func (a *Active) Job() process.Job {
 	return job
 }
 
-// InUse says which process proves that the lock is in use, and how to end it; "": none is known to live.
+// InUse returns which process proves that the lock is in use, and how to end it; "" if none is known to live.
 func (a *Active) InUse() string {
 	lives := "its owner lives (process " + strconv.Itoa(a.Record.Owner.PID) + ")"
 	cure := "; to end it: adlock stop " + a.File.Called()

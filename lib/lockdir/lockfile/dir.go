@@ -23,30 +23,29 @@ import (
 	"adlock/lib/way"
 )
 
-// Dir is an open lock directory: owned by root or the effective user, writable by its owner only.
-// Several goroutines may use it.
+// Dir is an open lock directory: root's or the user's, writable by its owner only. Goroutines may share it.
 type Dir struct {
 	path    string
 	fd      int
 	uid     int  // the directory's owner, and so the owner of every file in it
-	me      int  // the user that reads: the effective one, or another whose rights are used
-	entered bool // other users may reach its files
+	me      int  // the effective user, or another one (OfUser)
+	entered bool // other users may enter the directory
 
-	visited *Visit // nil: the directory is this user's own
+	visited *Visit // nil: not another user's directory
 }
 
 // Visit limits the reading of another user's directory, where that user chooses how many files there are.
 type Visit struct {
-	UID   int         // the user
+	UID   int         // that user
 	Names []string    // the names in the directory
 	Alive func() bool // called before each file; false: read no more files
 }
 
-// ErrNoMore is the error of a file that is not read because Visit.Alive is false.
+// ErrNoMore is the error for a file that is not read because Visit.Alive returned false.
 var ErrNoMore = errors.New("was not read")
 
-// OfUser is the lock directory of another user, for reading only. fd is the open directory, and the
-// calling thread has the user's rights (package otheruser); path is for messages.
+// OfUser returns the lock directory of another user, for reading only. fd is the open directory; path is for
+// messages. The calling thread already has that user's rights (package otheruser).
 func OfUser(fd int, path string, v *Visit) (*Dir, error) {
 	d := &Dir{path: path, fd: fd, me: v.UID, visited: v}
 	var st unix.Stat_t
@@ -68,7 +67,7 @@ func Create(path string) (*Dir, error) {
 	if err := MayMake(path); err != nil {
 		return nil, err
 	}
-	// So no other user can enter them in between. (The umask is the process's; no job has begun yet.)
+	// No other user can enter the new directories. (The umask is the process's, but no job runs yet.)
 	defer unix.Umask(unix.Umask(0o077))
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, cannotMake(path, err)
@@ -76,7 +75,7 @@ func Create(path string) (*Dir, error) {
 	return Open(path)
 }
 
-// MayMake refuses a path that is not absolute: elsewhere it would be another lock directory.
+// MayMake returns an error for a relative path: seen from another directory it is another lock directory.
 func MayMake(path string) error {
 	if filepath.IsAbs(path) {
 		return nil
@@ -84,8 +83,8 @@ func MayMake(path string) error {
 	return fault.New(fault.CannotCreate, path, "no such directory, and a relative one is not made (give its full path)")
 }
 
-// Open opens the lock directory at path. It refuses (77) one that another user could change or swap: a
-// planted pid could make root end a process of that user's choice.
+// Open opens the lock directory at path. It refuses (77) a directory that another user could change or swap:
+// a planted pid could make root end a process of that user's choice.
 func Open(path string) (*Dir, error) {
 	path = filepath.Clean(path)
 	if err := checkWay(path); err != nil {
@@ -143,7 +142,8 @@ func openFailed(path string, err error) error {
 	return fault.Wrap(path, err)
 }
 
-// remedy is not chmod for a directory with the sticky bit, such as /tmp: others are meant to write there.
+// remedy returns the advice for a directory that others may write: not chmod if it has the sticky bit, as
+// /tmp has, because others are meant to write there.
 func (d *Dir) remedy(st *unix.Stat_t) string {
 	switch {
 	case st.Mode&unix.S_ISVTX != 0:
@@ -169,12 +169,11 @@ func cannotMake(path string, err error) error {
 	return cannotCreate(path, fmt.Errorf("%s: %w (%s)", refused.Op, refused.Err, config.WayOut(path)))
 }
 
-// Path returns the directory's path, or with a name that of a file in it.
+// Path returns the directory's path or, with a name, the path of the file of that name in it.
 func (d *Dir) Path(name ...string) string {
 	return filepath.Join(append([]string{d.path}, name...)...)
 }
 
-// Close closes the directory's descriptor.
 func (d *Dir) Close() error { return unix.Close(d.fd) }
 
 // Fd returns the directory's descriptor; Close closes it.
@@ -208,8 +207,8 @@ func (d *Dir) names() ([]string, error) {
 	return file.Readdirnames(-1)
 }
 
-// openFile refuses anything but a plain file of the directory's owner. It checks before it opens, so
-// that opening never blocks on a FIFO or wakes a device.
+// openFile opens a file of the directory, and refuses all but a plain file of the directory's owner. It
+// checks before it opens too, as opening could block on a FIFO or wake a device.
 func (d *Dir) openFile(name string, flags int) (*file, error) {
 	if d.visited != nil {
 		if !d.visited.Alive() {
@@ -256,7 +255,7 @@ func (d *Dir) checkFile(name string, st *unix.Stat_t) error {
 
 func lax(st *unix.Stat_t) bool { return st.Mode&0o022 != 0 }
 
-// refuseLax does not only advise chmod: what others have written to a lock before stays.
+// refuseLax returns the error for a file that others may write. What they have written survives a chmod.
 func (d *Dir) refuseLax(name string) error {
 	cure := "chmod go-w " + fault.Quoted(d.Path(name))
 	if atom.ParseFile(name).Kind != atom.LastLock {
@@ -269,7 +268,7 @@ func (d *Dir) remove(name string) error {
 	return fault.Wrap(d.Path(name), sysfile.IgnoreMissing(sysfile.Unlinkat(d.fd, name)))
 }
 
-// wrap leaves a missing file fs.ErrNotExist.
+// wrap adds the file's path to err, which stays fs.ErrNotExist if the file is missing.
 func (d *Dir) wrap(name string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return &fs.PathError{Op: "open", Path: d.Path(name), Err: err}

@@ -25,10 +25,8 @@ type file struct {
 	st   unix.Stat_t
 }
 
-// Close also unlocks the file.
 func (f *file) Close() error { return unix.Close(f.fd) }
 
-// Path is for messages.
 func (f *file) Path() string { return f.dir.Path(f.name) }
 
 func (f *file) stat() error {
@@ -37,7 +35,7 @@ func (f *file) stat() error {
 
 func (f *file) wrap(err error) error { return fault.Wrap(f.Path(), err) }
 
-// Modified is the mtime: of a lock, when it was put in place.
+// Modified returns the mtime; for a lock, that is when it was put in place.
 func (f *file) Modified() time.Time { return time.Unix(f.st.Mtim.Unix()) }
 
 func (f *file) read() ([]byte, error) {
@@ -68,7 +66,7 @@ func (f *file) tooLarge() error {
 	return &fault.Error{Kind: fault.IO, Object: f.Path(), Err: errTooLarge}
 }
 
-// write takes a short write for an error: there would be no room for the rest either.
+// write writes content in one call. A short write is an error: there would be no room for the rest either.
 func (f *file) write(content []byte) error {
 	n, err := sysfile.Write(f.fd, content)
 	if err == nil && n < len(content) {
@@ -77,7 +75,7 @@ func (f *file) write(content []byte) error {
 	return f.wrap(err)
 }
 
-// touch sets the mtime to the file system's own now, so that the clock of a file server does not matter.
+// touch sets the mtime to the file system's current time: a file server's clock may differ from ours.
 func (f *file) touch() error {
 	if err := sysfile.Retry(func() error { return touch(f.fd) }); err != nil {
 		return f.wrap(err)

@@ -12,20 +12,20 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// GuardGrace is the time that an ending may take beyond its three pauses. Tests change it.
+// GuardGrace is how much longer than its three pauses an ending may take. Tests change it.
 var GuardGrace = time.Minute
 
-// StandsStill returns an error if the holder of a guard is stopped, and older than an ending can take.
+// StandsStill returns an error if the guard's holder is stopped, and is older than an ending can take.
 func StandsStill(holder int, pause time.Duration) error {
 	return locker.StandsStill(holder, 3*pause+GuardGrace)
 }
 
-// GuardHolder returns the pid of the guard's holder; 0: none, or unknown (another pid namespace, NFS).
+// GuardHolder returns the pid that holds the guard; 0: none, or unknown (another pid namespace, NFS).
 func (f *file) GuardHolder() int {
 	return sysfile.FlockHolder(uint64(f.st.Dev), uint64(f.st.Ino), false)
 }
 
-// Watcher returns the newcomer that watches whether the atom's job works (idle.Turn).
+// Watcher returns the newcomer that watches whether the atom's job works (idle.Turn); zero: none.
 func (d *Dir) Watcher(name atom.Name) locker.Watcher {
 	f, err := d.openFile(name.LookLock(), unix.O_RDONLY)
 	if err != nil {
@@ -45,12 +45,12 @@ type GuardedError struct {
 func (e *GuardedError) Error() string { return e.reason }
 func (e *GuardedError) Unwrap() error { return locker.ErrGuarded }
 
-// GuardReporting is Guard with a GuardedError: a denial, or stuck if the holder is stopped.
+// GuardReporting is Guard, but its error names the guard's holder (GuardedError); 77 if that is stopped.
 func (a *Active) GuardReporting(wait time.Duration) error {
 	return a.ReportGuarded(a.Guard(wait))
 }
 
-// ReportGuarded is what GuardReporting returns where Guard has returned err.
+// ReportGuarded turns ErrGuarded, but no other error, into the error that GuardReporting returns.
 func (a *Active) ReportGuarded(err error) error {
 	if !errors.Is(err, locker.ErrGuarded) {
 		return err

@@ -15,15 +15,15 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// HostFile is the file in a lock directory that has the host for the machine of that id.
+// HostFile returns the name of the file in a lock directory that holds the host of the machine with that id.
 func HostFile(machine string) string { return "host." + machine }
 
-// unkept stands for the node name, whatever that is, on a file system that machines may share.
+// unkept is in the file if machines may share the file system: then each uses its own node name.
 const unkept = "*"
 
-// Host returns $ADLOCK_HOST, else the node name under which this machine first locked in the directory
-// of the store (config.DirOf; protocol.md, 1). keep is for a newcomer: it makes the directory and
-// records the name. With an error the host is what it would be without the record.
+// Host returns $ADLOCK_HOST, else the node name under which this machine first locked in the directory of the
+// store (config.DirOf; protocol.md, 1). With keep, as for a newcomer, it makes the directory and records the
+// name. If it returns an error too, the host is what it would be without that record.
 func Host(store string, keep bool) (string, error) {
 	if host := os.Getenv("ADLOCK_HOST"); host != "" {
 		return host, nil
@@ -43,8 +43,8 @@ func Host(store string, keep bool) (string, error) {
 	return kept, err
 }
 
-// Renamed returns the Host and the node name if this machine was renamed after it first locked in the
-// directory; two empty names if that is not known, or a person has set the host.
+// Renamed returns the Host and the current node name; the two differ if this machine was renamed after it
+// first locked in the directory. Both are "" if that is not known, or if a person has set the host.
 func Renamed(store string) (host, node string) {
 	host, err := Host(store, false)
 	node, failed := sysfile.NodeName()
@@ -74,7 +74,7 @@ func keptHost(path, node string, keep bool) (string, error) {
 	}
 	switch kind := fault.KindOf(err); {
 	case err == nil:
-	case kind == fault.NotPermitted, kind == fault.CannotCreate: // there is no directory, or one that is refused
+	case kind == fault.NotPermitted, kind == fault.CannotCreate: // it is missing or refused
 		return "", nil
 	default:
 		return "", err
@@ -83,14 +83,15 @@ func keptHost(path, node string, keep bool) (string, error) {
 	host, err := dir.host(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		if keep && dir.keepHost(file, node) {
-			return dir.host(file) // which another starter may have made first
+			return dir.host(file) // another starter may have made it first
 		}
 		return "", nil
 	}
 	return host, err
 }
 
-// glance reads a host without opening the directory, which each lock would do twice; "": look closely.
+// glance reads the host's file without opening the directory, as each lock would open that twice; "": not
+// found, or not trusted, so the caller opens the directory.
 func glance(path string) string {
 	fd, err := sysfile.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
 	if err != nil {
@@ -139,8 +140,9 @@ func canKeep(host string) bool {
 	return host != "" && len(host) < 256 && strings.Trim(host, letters+"._-") == ""
 }
 
-// keepHost records the node name, unless another starter was faster. If the file cannot be made, no lock
-// can either, and that is reported. The content is synced first: no loss of power leaves an empty file.
+// keepHost records the node name, unless another process was faster; it reports whether the file exists now.
+// If it cannot be made, no lock can be either, and that error is reported. The content is synced before the
+// file gets its name, so that no loss of power leaves an empty file.
 func (d *Dir) keepHost(file, node string) bool {
 	if !canKeep(node) || !isLocal(d.fd) {
 		node = unkept

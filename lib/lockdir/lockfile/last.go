@@ -35,8 +35,8 @@ func (d *Dir) Last(name atom.Name) (record.Last, error) {
 	return last, nil
 }
 
-// cutOff is a second if the file system keeps whole seconds (ext3, HFS+, some file servers). One that
-// keeps fractions shows one at least in the ctime, which no program can set.
+// cutOff returns a second if the file system keeps only whole seconds (ext3, HFS+, some file servers). Others
+// show a fraction at least in the ctime, which no program can set.
 func cutOff(mtime, ctime unix.Timespec) time.Duration {
 	if mtime.Nsec == 0 && ctime.Nsec == 0 {
 		return time.Second
@@ -55,7 +55,7 @@ func (d *Dir) Remember(name atom.Name, completed time.Time, memory record.Memory
 	return d.placeLast(name, memory, &completed, (*TempFile).Replace)
 }
 
-// placeLast makes a last lock that completed at that time; nil: now.
+// placeLast makes a last lock whose mtime is completed; nil: now.
 func (d *Dir) placeLast(name atom.Name, memory record.Memory, completed *time.Time, place func(*TempFile, string) error) error {
 	temp, err := d.TempFile(memory.Bytes())
 	if err != nil {
@@ -73,7 +73,7 @@ func (d *Dir) placeLast(name atom.Name, memory record.Memory, completed *time.Ti
 	return nil
 }
 
-// Stamp records that the atom completes now. A last lock deleted meanwhile is made again, with the memory.
+// Stamp records that the atom completes now. A last lock deleted meanwhile is made again, with memory.
 func (d *Dir) Stamp(name atom.Name, memory record.Memory) error {
 	f, err := d.openFile(name.LastLock(), unix.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -86,10 +86,10 @@ func (d *Dir) Stamp(name atom.Name, memory record.Memory) error {
 	return f.touch()
 }
 
-// RemoveLast prunes a last lock; nothing happens where there is none.
+// RemoveLast removes the last lock; a missing one is no error.
 func (d *Dir) RemoveLast(name atom.Name) error { return d.remove(name.LastLock()) }
 
-// LastChanged is the last lock's ctime: the mtime is the epoch if the atom never completed.
+// LastChanged returns the last lock's ctime, as the mtime is the epoch if the atom never completed.
 func (d *Dir) LastChanged(name atom.Name) (time.Time, error) {
 	f, err := d.openFile(name.LastLock(), unix.O_RDONLY)
 	if err != nil {

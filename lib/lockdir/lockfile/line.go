@@ -12,39 +12,40 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// line is a newcomer's place in the line of an atom (protocol.md, 4a): flock(2) on the file line.NAME,
-// which the kernel grants in the order of asking. The newcomer that has it is the head.
+// line is a newcomer's place in the queue of an atom (protocol.md, 4a): flock(2) on the file line.NAME, which
+// the kernel grants in the order of asking. The newcomer that holds it is the head of the queue.
 //
-// The line is for order and cost only: it excludes no process from the atom. So a newcomer that cannot
-// use it goes on without, and two heads do no harm.
+// The queue is for order and cost only: it excludes no process from the atom. So a newcomer that cannot use
+// it goes on without it, and two heads do no harm.
 type line struct {
 	dir  *Dir
 	atom atom.Name
 	file *flock.File
 	head bool
 
-	stalled stalled       // what was seen of an atom that the head did not take
-	since   time.Duration // monotonic
+	stalled stalled       // the free atom as this newcomer last saw it
+	since   time.Duration // when it first saw it so; monotonic
 }
 
 type stalled struct {
-	line  uint64 // the inode of the line
-	last  uint64 // that of the last lock
+	line  uint64 // inode of line.NAME
+	last  uint64 // inode of the last lock
 	stamp unix.Timespec
 	token string // of the dead owner; "": there is no lock
 }
 
-// stallMost is how long a head may leave a free atom alone.
+// stallMost is how long the head of the queue may leave a free atom alone before it is passed.
 const stallMost = time.Second
 
-// isHead is for an atom that is free, or whose dead owner had this token. It is true without a line, too.
+// isHead reports whether the newcomer may take the atom, which is free or whose dead owner had this token: it
+// is the head of the queue, has passed the head, or cannot use the queue.
 func (l *line) isHead(token string) bool {
 	l.open(false)
 	return l.file == nil || l.tries() || l.passes(token)
 }
 
-// join has the newcomer wait in the line. It returns a descriptor that can be read when the newcomer is the
-// head; below 0: it is, or goes on without. fresh: it is just now the head; what it saw may have changed.
+// join queues the newcomer. It returns a descriptor that can be read once the newcomer is the head; below 0:
+// it is, or goes on without the queue. fresh: it has just become the head; what it saw may have changed.
 func (l *line) join() (granted int, fresh bool) {
 	if l.file.IsAwaited() && !l.file.IsAtItsPath() { // another waiter has passed the head
 		l.leave()
@@ -61,7 +62,8 @@ func (l *line) join() (granted int, fresh bool) {
 	return granted, false
 }
 
-// open makes the file only if create. Over a network the server would keep the line, and may grant it late.
+// open opens line.NAME, and makes it only if create. Over a network it opens none: the server would keep the
+// queue, and may grant the lock late.
 func (l *line) open(create bool) {
 	if l.file == nil && !sysfile.IsNetwork(l.dir.fd) {
 		l.file, _ = flock.Open(l.dir.Path(l.atom.Line()), false, create)
@@ -77,7 +79,7 @@ func (l *line) tries() bool {
 	return l.head
 }
 
-// lookAfter is random, so that the newcomers do not all look at once.
+// lookAfter returns when to check the atom again, at random, so that not all newcomers check it at once.
 func (l *line) lookAfter() time.Duration {
 	if l.stalled != (stalled{}) {
 		return stallMost
@@ -90,8 +92,8 @@ func (l *line) leave() {
 	l.file, l.head = nil, false
 }
 
-// passes tells whether the newcomer goes ahead of a head that is stopped, or has left the atom alone
-// for too long. It queues anew: others may have done the same.
+// passes reports whether the newcomer passes the head of the queue, if that is stopped or has left the atom
+// alone for too long. The newcomer then starts a new queue, unless another one has done so and is its head.
 func (l *line) passes(token string) bool {
 	seen := stalled{token: token}
 	var st unix.Stat_t
@@ -117,7 +119,7 @@ func (l *line) passes(token string) bool {
 	return granted < 0
 }
 
-// RemoveLine removes the atom's line if no newcomer waits in it.
+// RemoveLine removes the atom's line.NAME if no newcomer waits in that queue.
 func (d *Dir) RemoveLine(name atom.Name) error {
 	line, err := flock.Open(d.Path(name.Line()), false, false)
 	if line == nil || err != nil {

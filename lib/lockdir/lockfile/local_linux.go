@@ -8,7 +8,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// local are the file systems whose files only this machine can write, for certain.
+// local lists file systems that only one machine can write. On others isLocal is false, to be safe.
 var local = []int64{
 	unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC, unix.TMPFS_MAGIC,
 	unix.BCACHEFS_SUPER_MAGIC, unix.NILFS_SUPER_MAGIC, unix.REISERFS_SUPER_MAGIC,

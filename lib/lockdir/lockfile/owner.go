@@ -15,12 +15,12 @@ import (
 	"adlock/lib/record"
 )
 
-// LocksOf opens the locks that these processes hold, slots and readers' locks too, except the caller's
-// own, each under its guard. The caller closes them, also with an error.
+// LocksOf opens the locks that these processes hold, slots and readers' locks too, each under its guard. It
+// leaves out except, whose guard the caller has already. The caller closes them, also after an error.
 //
-// If two newcomers end one job through different locks, each holds a guard that the other needs. So
-// both follow the order of the locks' names: each first takes the locks behind the one that it has
-// open, and then waits only half as long for those before it.
+// Two newcomers may end one job through different locks, so that each holds a guard that the other needs. To
+// avoid a deadlock, each first takes the locks whose names come after that of its own lock, and then waits
+// only half as long for those before it.
 func (d *Dir) LocksOf(holders []process.Identity, except atom.File, wait time.Duration) (held []*Active, err error) {
 	files, err := d.Files(atom.ActiveLock, atom.ReaderLock)
 	if err != nil {
@@ -31,7 +31,7 @@ func (d *Dir) LocksOf(holders []process.Identity, except atom.File, wait time.Du
 		names = append(names, f.String())
 	}
 	slices.Sort(names)
-	for _, side := range []int{1, -1} { // behind it, before it
+	for _, side := range []int{1, -1} { // after it, before it
 		for _, name := range names {
 			if strings.Compare(name, except.String()) != side {
 				continue
@@ -49,7 +49,7 @@ func (d *Dir) LocksOf(holders []process.Identity, except atom.File, wait time.Du
 	return held, nil
 }
 
-// Found is Lock, but nil if the lock is missing or may not be read: no newcomer could take that over.
+// Found is Lock, but returns nil if the lock is missing or may not be read: no newcomer could take it over.
 func (d *Dir) Found(f atom.File) (*Active, error) {
 	lock, err := d.Lock(f)
 	if errors.Is(err, fs.ErrNotExist) || fault.KindOf(err) == fault.NotPermitted {
@@ -76,7 +76,7 @@ func (a *Active) heldBy(ids []process.Identity) (bool, error) {
 	return slices.ContainsFunc(ids, func(id process.Identity) bool { return slices.Contains(marked, id.PID) }), err
 }
 
-// LockOf opens a lock under its guard; nil if it is not, or no longer, the owner's.
+// LockOf opens a lock of the owner under its guard; nil if the lock is not, or no longer, that owner's.
 func (d *Dir) LockOf(owner process.Identity, f atom.File, wait time.Duration) (*Active, error) {
 	return d.lockIf(f, wait, func(a *Active) (bool, error) { return a.Record.Owner.Same(owner), nil })
 }
@@ -102,8 +102,8 @@ func (d *Dir) lockIf(f atom.File, wait time.Duration, is func(*Active) (bool, er
 	return nil, fault.Wrap(lock.Path(), err)
 }
 
-// Age does not change with the wall clock if the lock was made in this boot and time namespace. A pass
-// clock replaces 'now', and so needs the wall clock.
+// Age returns the lock's age. If the lock was made in this boot and time namespace, and there is no pass
+// clock (which is a time of the wall clock), a step of the wall clock does not change the age.
 func (a *Active) Age(now locker.Moment) time.Duration {
 	if age, known := a.Record.Age(); known && now.Fixed.IsZero() && a.Content == record.Full {
 		return age
@@ -111,7 +111,7 @@ func (a *Active) Age(now locker.Moment) time.Duration {
 	return now.Effective().Sub(a.Modified())
 }
 
-// Unchecked is the reason why this process cannot know whether the owner lives.
+// Unchecked returns the reason why this process cannot know whether the owner lives.
 func (a *Active) Unchecked() error { return unchecked(a.Record.Owner, process.Here()) }
 
 func unchecked(owner, here process.Identity) error {
@@ -126,7 +126,7 @@ func unchecked(owner, here process.Identity) error {
 	return errors.New("its owner cannot be checked from here")
 }
 
-// Untold is the error if only a token could tell whether the lock is the caller's, and there is none.
+// Untold returns an error if the request has no token, and only a token could prove that the lock is its own.
 func (a *Active) Untold(r *locker.ReleaseRequest) error {
 	if r.Token != "" || a.Content != record.Full {
 		return nil
@@ -140,8 +140,8 @@ func (a *Active) Untold(r *locker.ReleaseRequest) error {
 	return fault.New(fault.NotPermitted, a.Path(), "not released: "+a.Unchecked().Error()+"; give its token with --token")
 }
 
-// Survived is the error if a process that the lock records besides its owner may live. The owner itself
-// asks, so the lock is of this boot.
+// Survived returns an error if a process that the lock records besides its owner may live. The caller is the
+// owner, so the lock is of this boot.
 func (a *Active) Survived() error {
 	job := a.Job()
 	if len(job.Recorded()) == 0 && !job.Uncounted {

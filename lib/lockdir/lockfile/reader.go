@@ -24,9 +24,9 @@ func (d *Dir) MarkRead(name atom.Name) error {
 
 const markWait = 200 * time.Millisecond
 
-// Marked calls do, which changes the last lock. Readers do that without the active lock, so they take
-// turns at the mark: a reader that writes back the mtime it has read would undo another's stamp. If the
-// mark stays locked for too long, a stamp is worth more than the order.
+// Marked calls do, which changes the last lock, under a lock on the readers' mark: readers change the last
+// lock without the active lock, and one that writes back the mtime it has read would undo another's stamp. If
+// the mark stays locked for too long, do is called all the same: a stamp is worth more than the order.
 func (d *Dir) Marked(name atom.Name, do func() error) error {
 	f, err := d.openFile(name.ReadersMark(), unix.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -40,7 +40,7 @@ func (d *Dir) Marked(name atom.Name, do func() error) error {
 	return errors.Join(err, do())
 }
 
-// Readers returns the readers' locks of the atom, and lists the directory only after a MarkRead.
+// Readers returns the readers' locks of the atom. It lists the directory only if MarkRead was ever called.
 func (d *Dir) Readers(name atom.Name) ([]atom.File, error) {
 	var st unix.Stat_t
 	err := sysfile.Lstatat(d.fd, name.ReadersMark(), &st)

@@ -14,20 +14,20 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// TempFile is a file in the making, which appears under its name whole or not at all. It has no name until
-// then (O_TMPFILE); where that cannot be (FUSE, BSD) it is called temp.TOKEN, and Sweep removes what a
-// crash leaves. It is guarded from the start until it is closed, after its creator's final check.
+// TempFile is a new file that appears under its name whole or not at all. Until then it has no name
+// (O_TMPFILE) or, where that is not possible (FUSE, BSD), the name temp.TOKEN; Sweep removes what a crash
+// leaves. It is guarded from the start until it is closed, after its creator's final check.
 type TempFile struct {
 	file
 	temporary string // its temp.TOKEN name; "" if it has none
 }
 
-// TempFile makes a file of mode 0600, whatever the umask.
+// TempFile makes a file of mode 0600, whatever the umask. The caller puts it in place or discards it.
 func (d *Dir) TempFile(content []byte) (*TempFile, error) {
 	return d.tempFile(func(uint64) []byte { return content })
 }
 
-// TempLock is TempFile for a lock, which records the inode of its own file and this node's name.
+// TempLock is TempFile for a lock. Into the record it writes the file's own inode and this node's name.
 func (d *Dir) TempLock(own record.Record) (*TempFile, error) {
 	own.Node, _ = sysfile.NodeName() // without it, another boot proves no death on a network file system
 	return d.tempFile(func(inode uint64) []byte {
@@ -96,7 +96,8 @@ func (t *TempFile) Link(name string) error {
 	return nil
 }
 
-// Linux: EPERM of FAT, FUSE and fs.protected_hardlinks (link(2)); the others of network and older systems.
+// cannotLink returns the error for a failed link(2). Linux gives EPERM for FAT, FUSE and
+// fs.protected_hardlinks; network and older systems give the others.
 func cannotLink(path string, err error) error {
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
 		return &fault.Error{Kind: fault.CannotCreate, Object: path, Err: fmt.Errorf("%w (hard links are refused here: "+
@@ -105,7 +106,7 @@ func cannotLink(path string, err error) error {
 	return cannotCreate(path, err)
 }
 
-// Replace puts the file in place over the one that has the name, so the name always has a file.
+// Replace renames the file to name, over the file of that name, so that the name always has a file.
 func (t *TempFile) Replace(name string) error {
 	if t.temporary == "" {
 		temporary := atom.TemporaryName(record.NewToken())
@@ -121,13 +122,13 @@ func (t *TempFile) Replace(name string) error {
 	return nil
 }
 
-// Touch sets the file's mtime to the file system's now and returns that time.
+// Touch sets the file's mtime to the current time of the file system, and returns it.
 func (t *TempFile) Touch() (time.Time, error) {
 	err := t.touch()
 	return t.Modified(), err
 }
 
-// Withdraw removes a linked file again, stamping nothing.
+// Withdraw removes the file after Link, if it still has its name, and stamps nothing.
 func (t *TempFile) Withdraw() error {
 	mine, err := t.named()
 	if err != nil || !mine {
@@ -136,7 +137,7 @@ func (t *TempFile) Withdraw() error {
 	return t.wrap(sysfile.Unlinkat(t.dir.fd, t.name))
 }
 
-// Discard gives up a file that was not put in place.
+// Discard closes the file, and removes it unless it was put in place.
 func (t *TempFile) Discard() {
 	t.dropTemporary()
 	t.Close()
@@ -149,12 +150,11 @@ func (t *TempFile) dropTemporary() {
 	}
 }
 
-// sweepAge is how old debris must be: a creator needs microseconds to guard its file.
+// sweepAge is how old a temp.* file must be to be removed: its creator needs only microseconds to guard it.
 const sweepAge = time.Minute
 
-// Sweep removes the temp.* files that crashed creators left behind: not guarded, and older than a
-// minute at the file system's time now or with a second name. (A last lock in the making has the mtime
-// of the old one, so age alone proves nothing.)
+// Sweep removes the temp.* files of crashed creators: not guarded, and older than a minute at the file
+// system's time now or with a second name. (A new last lock gets an old mtime, so age alone proves nothing.)
 func (d *Dir) Sweep(now time.Time) error {
 	files, err := d.Files(atom.TemporaryFile)
 	if err != nil {
@@ -176,8 +176,7 @@ func (d *Dir) sweepOne(name string, now time.Time) error {
 		return err
 	}
 	defer f.Close()
-	// A temp.* file that is also a last lock gets a new mtime with each stamp: only the guard shows
-	// whether its creator lives.
+	// If the file is also a last lock, stamps renew its mtime: only the guard shows if its creator lives.
 	if f.st.Nlink < 2 && now.Sub(f.Modified()) < sweepAge {
 		return nil
 	}
@@ -190,7 +189,7 @@ func (d *Dir) sweepOne(name string, now time.Time) error {
 // Named reports whether temporary files have names here, so that a crash can leave them.
 func (t *TempFile) Named() bool { return t.temporary != "" }
 
-// setModified makes the epoch of the zero time, which in a last lock means 'never completed'.
+// setModified sets the mtime. The zero time becomes the epoch, which in a last lock means 'never completed'.
 func (t *TempFile) setModified(at time.Time) error {
 	if at.IsZero() {
 		at = time.Unix(0, 0)

@@ -9,8 +9,8 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// nameless returns nil if the file system has no such files (FUSE: EOPNOTSUPP; kernels without the
-// flag: EISDIR), or if /proc, through which the file gets its name, is missing.
+// nameless makes a file without a name. It returns nil if the file system cannot (FUSE: EOPNOTSUPP; older
+// kernels: EISDIR), or if /proc, through which the file would get its name, is missing.
 func (d *Dir) nameless() (*TempFile, error) {
 	fd, err := sysfile.Openat(d.fd, ".", unix.O_TMPFILE|unix.O_RDWR, 0o600)
 	switch {

@@ -12,7 +12,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// HasTick reports whether the tick of the atom NAME was claimed.
+// HasTick reports whether a run of the atom NAME has claimed the tick.
 func (d *Dir) HasTick(name atom.Name, tick policy.Tick) (bool, error) {
 	var st unix.Stat_t
 	file := name.Tick(tick.Period, tick.Number)
@@ -20,7 +20,8 @@ func (d *Dir) HasTick(name atom.Name, tick policy.Tick) (bool, error) {
 	return err == nil, d.wrap(file, sysfile.IgnoreMissing(err))
 }
 
-// ClaimTick makes the tick's file, which can be made only once, and removes those that have expired.
+// ClaimTick claims the tick by making its file, which only one process can; claimed is false if another was
+// faster. It also removes the files of past ticks.
 func (d *Dir) ClaimTick(name atom.Name, tick policy.Tick) (claimed bool, err error) {
 	file := name.Tick(tick.Period, tick.Number)
 	fd, err := sysfile.Openat(d.fd, file, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
@@ -35,7 +36,7 @@ func (d *Dir) ClaimTick(name atom.Name, tick policy.Tick) (claimed bool, err err
 	return true, nil
 }
 
-// RemoveTick takes a claim back; it does nothing where there is none.
+// RemoveTick takes a claim back; a missing one, or a request without a tick, is no error.
 func (d *Dir) RemoveTick(name atom.Name, tick policy.Tick) error {
 	if !tick.Asked() {
 		return nil
@@ -43,7 +44,7 @@ func (d *Dir) RemoveTick(name atom.Name, tick policy.Tick) error {
 	return d.remove(name.Tick(tick.Period, tick.Number))
 }
 
-// RemoveTicks forgets the atom's ticks of which forgotten is true.
+// RemoveTicks removes the atom's ticks for which forgotten returns true.
 func (d *Dir) RemoveTicks(name atom.Name, forgotten func(period time.Duration, number int) bool) error {
 	files, failed := d.Files(atom.Tick)
 	for _, f := range files {

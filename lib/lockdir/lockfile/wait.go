@@ -10,18 +10,18 @@ import (
 	"adlock/lib/policy"
 )
 
-// The times between two looks of a waiter. pollMost, at random, if the kernel sends no events (NFS,
-// FUSE, no watch left); pollBehind in case the file system sends none after all.
+// The times between two checks of a waiter. If the kernel sends no events (NFS, FUSE, no watch left), it is
+// random, from pollLeast to pollMost; else pollBehind, in case an event is lost.
 const (
 	pollLeast  = 100 * time.Millisecond
 	pollMost   = time.Second
 	pollBehind = 5 * time.Second
 )
 
-// lookAgain is how long a waiter blocks for a file before it looks whether that is overdue.
+// lookAgain is how long a waiter blocks for a file until it checks whether the file's holder is overdue.
 const lookAgain = time.Minute
 
-// Waiting is one newcomer's wait at a directory.
+// Waiting is the wait of one newcomer in a lock directory.
 type Waiting struct {
 	locker.Waiting
 	dir     *Dir
@@ -31,19 +31,19 @@ type Waiting struct {
 	watched bool
 	watch   Watch
 	line    *line
-	InWay   InWay // seen in the last look
+	InWay   InWay // what the last check found
 }
 
-// InWay is what a waiter watches: the locks that deny it the atom, and their living owners. Other files
-// must not wake it, above all the locks of other waiters: they would wake each other without end.
+// InWay is what a waiter watches: the locks that deny it the atom, and their living owners. Other files must
+// not wake it, least of all the locks of other waiters, which would wake each other without end.
 type InWay struct {
 	Locks  []Standing
 	Owners []int
-	Line   bool // the newcomer has to wait in the line
+	Line   bool // the newcomer has to join the queue
 }
 
-// Standing is a lock that was seen under its name. That of another newcomer, which may have taken its
-// place unnoticed, has another inode or, as inodes are used again, another mtime.
+// Standing is a lock file as it was seen under its name. If another newcomer's lock has taken its place
+// since, that has another inode or, as inodes are used again, another mtime.
 type Standing struct {
 	Name  string
 	inode uint64
@@ -52,7 +52,7 @@ type Standing struct {
 
 func standing(name string, st *unix.Stat_t) Standing { return Standing{name, st.Ino, st.Mtim.Nano()} }
 
-// Add adds a lock, and its owner if that lives.
+// Add adds a lock and, if its owner lives, that process.
 func (i *InWay) Add(lock *Active, seen policy.Active) {
 	i.Locks = append(i.Locks, standing(lock.name, &lock.st))
 	switch seen.Owner {
@@ -63,9 +63,9 @@ func (i *InWay) Add(lock *Active, seen policy.Active) {
 	}
 }
 
-// hasEvents reports whether the kernel sends an event for each change that can free the atom. It sends
-// none if an owner is dead, but members of its job live, and if the waiter was denied after the look:
-// another newcomer was faster, or a stopped process guards a lock that looks free.
+// hasEvents reports whether the kernel sends an event for each change that can free the atom. It sends none
+// if an owner is dead but members of its job live, or if no lock was found that denies the atom: another
+// newcomer was faster, or a stopped process guards a lock that looks free.
 func (i *InWay) hasEvents() bool { return len(i.Locks) > 0 && len(i.Owners) == len(i.Locks) }
 
 // NewWaiting starts the wait. waits is called once, before the newcomer blocks for the first time.
@@ -73,7 +73,8 @@ func NewWaiting(dir *Dir, r *locker.Request, waits func(locker.Outcome)) *Waitin
 	return &Waiting{Waiting: locker.NewWaiting(r), dir: dir, request: r, waits: waits, watch: blind, line: &line{dir: dir, atom: r.Atom.Name()}}
 }
 
-// Close ends the watch. A newcomer with the atom keeps its place in the line during its run (Request.Keep).
+// Close ends the watch, and the newcomer leaves the queue. If it has acquired the atom and Request.Keep is
+// set, it keeps its place during its run: Keep gets the function that leaves.
 func (w *Waiting) Close(acquired bool) {
 	w.watch.Close()
 	if acquired && w.request.Keep != nil && !w.request.Shared {
@@ -91,8 +92,8 @@ func (w *Waiting) Spent() time.Duration {
 	return w.Waiting.Spent()
 }
 
-// IsTurn tells whether no other newcomer comes first. free: there is no active lock, or its owner, with
-// this token, is dead. A newcomer that does not wait, or no longer, passes those that do.
+// IsTurn reports whether no other waiter comes first, as is so while the atom is not free. free: there is no
+// active lock, or its owner, with this token, is dead. A newcomer that does not wait (any more) passes all.
 func (w *Waiting) IsTurn(free bool, token string) bool {
 	if !free {
 		w.line.stalled = stalled{}
@@ -101,11 +102,11 @@ func (w *Waiting) IsTurn(free bool, token string) bool {
 	return w.Left() <= 0 || w.line.isHead(token)
 }
 
-// Next returns when it is time to look again; false when the time is up, or when the process is dead
-// for which the lock is asked: its waiter would go on as a process of its job.
+// Next returns true when it is time to check the atom again. It returns false when the waiting time is up, or
+// when the process for which the lock is asked has died: its waiter would go on as a part of its job.
 //
-// When it has set the watch, or has become the head, the newcomer looks again at once: a release before
-// causes no event.
+// Just after the watch was set, and when the newcomer has become the head of the queue, Next returns true at
+// once: a release before that causes no event.
 func (w *Waiting) Next(o locker.Outcome) bool {
 	left := w.Left()
 	if w.Began && left <= 0 {
@@ -141,8 +142,8 @@ func (w *Waiting) Next(o locker.Outcome) bool {
 	return !w.request.IsForTheDead()
 }
 
-// begin returns a descriptor that can be read when the file or the place at the head of the line is
-// granted; below 0: none is awaited. fresh is as for join.
+// begin returns a descriptor that can be read when the file, or the place at the head of the queue, is
+// granted; below 0: the newcomer waits for neither. fresh is as for join.
 func (w *Waiting) begin(o locker.Outcome) (granted int, fresh bool) {
 	if w.InWay.Line && !o.IsFile() {
 		return w.line.join()

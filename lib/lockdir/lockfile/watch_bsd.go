@@ -9,7 +9,7 @@ import (
 )
 
 // Watch is woken by kqueue when the directory changes, an owner dies or the asker has input.
-// Compiled only, never run.
+// It is only compiled, never tested.
 type Watch struct{ queue, dir int }
 
 var blind = Watch{-1, -1}
@@ -27,7 +27,6 @@ func NewWatch(dir *Dir) Watch {
 // Tells reports whether the kernel sends events for locks that are removed.
 func (w *Watch) Tells() bool { return w.queue >= 0 }
 
-// Close ends the watch.
 func (w *Watch) Close() {
 	if w.queue >= 0 {
 		unix.Close(w.queue)

@@ -11,11 +11,11 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// Watch is woken by dnotify (fcntl(2), F_NOTIFY) when a file of the directory is removed, and by pidfds
-// when owners die. inotify(7) would name the file, but closing it blocks for milliseconds.
+// Watch is woken by dnotify (fcntl(2), F_NOTIFY) when a file of the directory is removed, and by pidfds when
+// owners die. inotify(7) would name the file, but closing it blocks for milliseconds.
 //
-// dnotify sends SIGIO to the thread that has asked for it, and only that thread sees it in its signalfd(2).
-// So NewWatch locks its goroutine to a thread until Close, and the same goroutine calls Wait.
+// dnotify sends SIGIO to the thread that asked for it, and only that thread's signalfd(2) gets it. So
+// NewWatch locks its goroutine to a thread until Close, and the same goroutine has to call Wait.
 type Watch struct {
 	dir     int // an open directory of its own: closing it ends the notification
 	signals int
@@ -24,7 +24,7 @@ type Watch struct {
 
 var blind = Watch{dir: -1, signals: -1}
 
-// NewWatch begins to watch the directory. Without dnotify, which a kernel need not have, Watch only sleeps.
+// NewWatch begins to watch the directory. If the kernel has no dnotify, Wait only sleeps.
 func NewWatch(dir *Dir) Watch {
 	w := blind
 	runtime.LockOSThread()
@@ -49,7 +49,7 @@ func (w *Watch) begin(dir *Dir) (err error) {
 	return err
 }
 
-// Of fcntl(2): F_OWNER_TID, DN_DELETE and DN_MULTISHOT.
+// The values of F_OWNER_TID, DN_DELETE and DN_MULTISHOT (fcntl(2)).
 const (
 	ownerThread = 0
 	dnDelete    = 0x8
@@ -65,10 +65,9 @@ func notify(dir int) error {
 	return err
 }
 
-// Tells reports whether the kernel tells when a file is removed.
+// Tells reports whether the kernel sends events for files that are removed.
 func (w *Watch) Tells() bool { return w.dir >= 0 }
 
-// Close ends the watch.
 func (w *Watch) Close() {
 	if w.Tells() {
 		w.end()
@@ -86,7 +85,7 @@ func (w *Watch) end() {
 	*w = blind
 }
 
-// vainMost is for how many milliseconds at most a Watch is deaf after other files have gone.
+// vainMost is how many milliseconds, at most, a Watch pauses after other files were removed.
 const vainMost = 16
 
 // Wait returns when one of these locks has gone, one of the owners (pids of processes that lived a
@@ -127,7 +126,7 @@ func (w *Watch) Wait(locks []Standing, owners, inputs []int, most time.Duration)
 		case err == nil && (n == 0 && !dead || slices.ContainsFunc(polled[1:1+len(inputs)], isReady)):
 			return
 		default:
-			// The rest of a dead owner's job mostly ends a moment later.
+			// An owner has died. The rest of its job mostly ends a moment later.
 			time.Sleep(min(left, pollLeast))
 			return
 		}
@@ -136,7 +135,7 @@ func (w *Watch) Wait(locks []Standing, owners, inputs []int, most time.Duration)
 
 func isReady(p unix.PollFd) bool { return p.Revents != 0 }
 
-// sawOneGo reads the signal. A lock that goes later causes another one.
+// sawOneGo consumes the signal and reports whether one of the locks has gone. A later removal signals again.
 func (w *Watch) sawOneGo(locks []Standing) bool {
 	var signal [unsafe.Sizeof(unix.SignalfdSiginfo{})]byte
 	_, _ = unix.Read(w.signals, signal[:]) // there is one, and SIGIO does not queue

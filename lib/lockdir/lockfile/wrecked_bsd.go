@@ -2,8 +2,8 @@
 
 package lockfile
 
-// wrecked is false: on these systems it is not certain that a lock is of before this boot.
+// wrecked is false: on these systems adlock cannot prove that a lock was made before this boot.
 func (a *Active) wrecked([]byte) bool { return false }
 
-// isLocal is false: on these systems it is not found out.
+// isLocal is false: on these systems adlock does not find out.
 func isLocal(int) bool { return false }

@@ -6,8 +6,8 @@ import (
 	"adlock/lib/process"
 )
 
-// wrecked tells whether damaged content is what a loss of power before this boot leaves: zeros, or a
-// record that is cut short. No owner of it can live, as the file system is of this machine alone.
+// wrecked reports whether damaged content is what a loss of power before this boot leaves: zeros, or a record
+// that is cut short. Its owner cannot live, as only this machine uses the file system.
 func (a *Active) wrecked(content []byte) bool {
 	cut := !bytes.Contains(content, []byte("\nend=\n")) || bytes.IndexByte(content, 0) >= 0
 	return cut && process.BeforeBoot(a.Modified()) && isLocal(a.fd)

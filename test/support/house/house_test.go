@@ -77,7 +77,7 @@ func TestTheHelperLinksOnlyWhatALockNeeds(t *testing.T) {
 	}
 }
 
-// The pages name tests, often only a part of the name: `TestOfMany…` and `…OfNoFile…`.
+// The pages name tests, often only a part of the name: `TestExactlyOne…` and `…OfNoFile…`.
 func TestThePagesNameOnlyTestsThatExist(t *testing.T) {
 	pages := must.Get(filepath.Glob("../../*/README.md"))(t)
 	code, files := sources(t)

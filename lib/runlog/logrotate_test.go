@@ -24,7 +24,7 @@ func zipped(t *testing.T, text string) string {
 	return b.String()
 }
 
-func TestWhatLogrotateHasRotatedIsReadOldestFirst(t *testing.T) {
+func TestFilesOfLogrotateAreReadOldestFirst(t *testing.T) {
 	dir := folderOf(t)
 	addText(t, currentOf(dir), goodLine+"a\n")
 	addText(t, olderOf(dir), goodLine+"b\n")
@@ -44,7 +44,7 @@ func TestWhatLogrotateHasRotatedIsReadOldestFirst(t *testing.T) {
 	same(t, operands(t, dir), "d", "c", "b")
 }
 
-func TestADamagedCompressedRunlogEndsThere(t *testing.T) {
+func TestADamagedCompressedFileIsReadUpToTheDamage(t *testing.T) {
 	dir := folderOf(t)
 	addText(t, currentOf(dir), goodLine+"a\n")
 	whole := zipped(t, strings.Repeat(goodLine+"b\n", 3))
@@ -55,7 +55,7 @@ func TestADamagedCompressedRunlogEndsThere(t *testing.T) {
 	}
 }
 
-func TestOfRotatedRunlogsTheNewestAreRead(t *testing.T) {
+func TestReadEndReadsTheNewestOfTheRotatedFiles(t *testing.T) {
 	dir := folderOf(t)
 	line := int64(len(goodLine) + 2)
 	addText(t, currentOf(dir), goodLine+"a\n")

@@ -13,37 +13,38 @@ import (
 	"strings"
 )
 
-// logrotate(8) may keep more of a runlog than adlock does: .2, .3 and so on, which it may compress.
+// logrotate(8) may keep more files of a runlog than adlock does: .2, .3 and so on, some of them compressed.
 
 const (
-	compressed = ".gz"
-	mostTurned = 99
+	compressed  = ".gz"
+	mostRotated = 99
 )
 
-// Unzip reads what gzip(1) has compressed. A program that reads such files sets it; the helper stays small.
+// Unzip uncompresses files of gzip(1). Programs that read such files set it, so that the helper stays small.
 var Unzip = func(io.Reader) (io.Reader, error) { return nil, errors.ErrUnsupported }
 
-// cutTurned cuts the ending of a rotated file off a name. Without .1 and .2 there are no others.
-func cutTurned(name string) string {
+// cutRotated removes .1 or .2, with or without .gz, from the name of a rotated file. Higher numbers are never
+// there alone, so Hosts needs only these.
+func cutRotated(name string) string {
 	plain := strings.TrimSuffix(name, compressed)
 	for n := 1; n <= 2; n++ {
-		if current, is := strings.CutSuffix(plain, turnedName("", n)); is {
+		if current, is := strings.CutSuffix(plain, rotatedName("", n)); is {
 			return current
 		}
 	}
 	return name
 }
 
-func turnedName(name string, n int) string { return name + "." + strconv.Itoa(n) }
+func rotatedName(name string, n int) string { return name + "." + strconv.Itoa(n) }
 
-// openTurned opens the files that are older than these, the oldest first. While logrotate writes a
-// compressed file, the plain one is still there, and is read.
-func openTurned(dir, host string, newer []*os.File) (older []*os.File, err error) {
-	for n := 1; n <= mostTurned; n++ {
-		name := path.Join(dir, turnedName(fileName(host), n))
+// openRotated opens the files that are older than these, the oldest first. If logrotate is just compressing a
+// file, the plain one is still there, and is read.
+func openRotated(dir, host string, newer []*os.File) (older []*os.File, err error) {
+	for n := 1; n <= mostRotated; n++ {
+		name := path.Join(dir, rotatedName(fileName(host), n))
 		var f *os.File
 		err := fs.ErrNotExist
-		if n > 1 { // .1 is adlock's own, and one of the newer, or has become .1 since
+		if n > 1 { // a plain .1 is adlock's own: it is among the newer, or was made since
 			f, err = openRegular(name)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
@@ -56,7 +57,7 @@ func openTurned(dir, host string, newer []*os.File) (older []*os.File, err error
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && n == 1:
 		case errors.Is(err, fs.ErrNotExist):
-			n = mostTurned
+			n = mostRotated
 		case err != nil:
 			closeAll(append(older, f))
 			return nil, err
@@ -70,9 +71,9 @@ func openTurned(dir, host string, newer []*os.File) (older []*os.File, err error
 	return older, nil
 }
 
-// turnedOver yields the events of the rotated files, the oldest first. Of all together it reads most
-// bytes, the newest: a compressed file counts as what is in it, and is left out as a whole.
-func (r *reader) turnedOver(older []*os.File, most int64, yield func(Event, error) bool) bool {
+// rotatedEvents yields the events of the rotated files, the oldest first: of all together, those in the last
+// most bytes. A compressed file counts with its uncompressed size, and is read whole or not at all.
+func (r *reader) rotatedEvents(older []*os.File, most int64, yield func(Event, error) bool) bool {
 	from, texts := len(older), make([]io.Reader, len(older))
 	for ; from > 0; from-- {
 		f := older[from-1]
@@ -112,7 +113,8 @@ func areCut(files []*os.File, most int64) bool {
 	})
 }
 
-// opened returns the text of a file and its size, which is more than most if it has more bytes than that.
+// opened returns the text of a file, uncompressed, and its size. A text of more than most bytes may be cut,
+// and its size is then above most. Size 0: the file is compressed, and most is no limit.
 func opened(f *os.File, most int64) (text io.Reader, size int64, err error) {
 	if !strings.HasSuffix(f.Name(), compressed) {
 		info, err := f.Stat()
@@ -125,7 +127,7 @@ func opened(f *os.File, most int64) (text io.Reader, size int64, err error) {
 	if most == math.MaxInt64 {
 		return z, 0, nil
 	}
-	// A small file may hold a great text, whose end can only be reached through all of it.
+	// A small file may hold a long text, whose end can only be reached through all of it.
 	all, _ := io.ReadAll(io.LimitReader(z, most+1))
 	if z.err != nil {
 		return &unzipped{reader: bytes.NewReader(all), err: z.err}, int64(len(all)), nil
