@@ -83,7 +83,7 @@ func TestAPidfdMayHaveTheNumberZero(t *testing.T) {
 	unix.Kill(a.PID(), unix.SIGKILL)
 	actor.Eventually(t, "it is dead", zero.Exited)
 	begun := time.Now()
-	if AwaitDeath([]Handle{zero}, 2*actor.Patient); time.Since(begun) > actor.Patient {
+	if !zero.Await(2*actor.Patient) || time.Since(begun) > actor.Patient {
 		t.Error("its death does not wake the waiter")
 	}
 	zero.Close()
@@ -207,14 +207,20 @@ func TestDescriptorsAreKeptForOtherThings(t *testing.T) {
 	}
 }
 
-func TestSinceLinux6_9APidfdHasAnInode(t *testing.T) {
+// isLinux tells whether the kernel is of this version or a later one.
+func isLinux(t *testing.T, major, minor int) bool {
+	t.Helper()
 	var name unix.Utsname
 	must.Do(t, unix.Uname(&name))
-	var major, minor int
-	fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor)
-	want := strconv.IntSize == 64 && (major > 6 || major == 6 && minor >= 9)
+	var is, point int
+	fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &is, &point)
+	return is > major || is == major && point >= minor
+}
+
+func TestSinceLinux6_9APidfdHasAnInode(t *testing.T) {
+	want := strconv.IntSize == 64 && isLinux(t, 6, 9)
 	if found, err := findPidfs(); found != want || err != nil || pidfs() != want {
-		t.Errorf("Linux %d.%d: %v, %v, want %v", major, minor, found, err, want)
+		t.Errorf("%v, %v, want %v", found, err, want)
 	}
 	null := must.Get(os.Open(os.DevNull))(t)
 	defer null.Close()
@@ -251,19 +257,6 @@ func TestAPidLivesWhereThereAreNoPidfds(t *testing.T) {
 	enough()
 	if !self || ended {
 		t.Errorf("without a descriptor this process lives: %v; one that is gone: %v", self, ended)
-	}
-}
-
-func TestAnotherInodeIsNotHeld(t *testing.T) {
-	id := idOf(actor.Sleeper(t, actor.Leads))
-	if id.Inode == 0 {
-		need.Skip(t, "this kernel has no pidfs")
-	}
-	if id.Inode++; id.Life() != Dead {
-		t.Errorf("life %v", id.Life())
-	}
-	if _, err := Hold(id.Key(), id.Inode); err != unix.ESRCH {
-		t.Errorf("held: %v", err)
 	}
 }
 

@@ -55,10 +55,14 @@ func TestWhatRemainsOfAJobDependsOnWhereItWasSeen(t *testing.T) {
 }
 
 func TestALeaderInAnotherTimeNamespaceRemains(t *testing.T) {
-	id := idOf(actor.Sleeper(t, actor.Leads))
+	a := actor.Sleeper(t, actor.Leads)
+	id := idOf(a)
 	id.Start, id.TimeNS, id.Inode = id.Start+1000, id.TimeNS+1, 0
 	if !(Job{Owner: id}).Remains() {
 		t.Error("starts that cannot be compared prove it dead")
+	}
+	if a.Kill(); id.Life() != Dead {
+		t.Errorf("a pid without a process is %s", id.Life())
 	}
 }
 
