@@ -44,6 +44,9 @@ func TestTheArithmeticOfExpireAfterIsExplained(t *testing.T) {
 		{State{Runs: 5, mean: of(m), now: of(m)}, 0, "5 successful runs: typically 1m, give or take x1.35: 1m x 1.35^4 = 3m19s, at least 10m"},
 		{steady, 0, told},
 		{steady, limit.Never, told},
+		{steady, steady.estimate(), told},
+		{State{Runs: 1000, mean: of(time.Hour), now: of(time.Hour), inARow: 9}, 0,
+			"1000 successful runs: typically 1h, give or take x1.35: 1h x 1.35^4 = 3h19m12s, doubled 8 times as runs were ended by force, but no more than a week: 1w"},
 		{steady, time.Hour, told + ", at least 1h as IfElapsed is"},
 		{with(func(s *State) { s.deviation = 1 }), 0,
 			"1000 successful runs: typically 10m, give or take x2.72: 10m x 2.72^4 = 9h5m59s, but no more than 4 times the longest run: 48m, while so few are known 2h"},
@@ -225,6 +228,9 @@ func TestASuccessAboveTheFirstEndUndoesDoublings(t *testing.T) {
 
 func TestTheLowestEndIsRemembered(t *testing.T) {
 	var s State
+	if s.Heed() || s.Heed(nil, func(*State) {}) || !s.Heed(nil, func(s *State) { s.Ended(3 * time.Hour) }) || s.ended != 3*time.Hour {
+		t.Errorf("lessons do not tell what they change: %+v", s)
+	}
 	for _, c := range []struct{ age, want time.Duration }{{time.Hour, time.Hour}, {2 * time.Hour, time.Hour}, {time.Minute, time.Minute}} {
 		if s.Ended(c.age); s.ended != c.want {
 			t.Errorf("after one at %v it is %v", c.age, s.ended)

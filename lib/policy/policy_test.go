@@ -169,6 +169,8 @@ func TestAnOwnerIsOverdueWhereNoLimitWillEndIt(t *testing.T) {
 		{"a limit that was said never does", Limits{ExpireAfter: limit.Never, Source: Said}, held(minute, Lives), learned, true},
 		{"the owner's own limit will", Limits{}, held(minute, Lives), learned, false},
 		{"a notice that was said counts beside a limit", limited, Active{Held: true, Age: minute}, said, true},
+		{"a learned limit that is not reached", Limits{ExpireAfter: time.Hour, Source: Learned}, Active{Held: true, Age: time.Hour - 1}, learned, false},
+		{"a learned limit, as it may not end it", Limits{ExpireAfter: time.Hour, Source: Learned}, Active{Held: true, Age: time.Hour}, learned, true},
 		{"a notice of never", Limits{}, Active{Held: true, Age: 1e6 * time.Hour}, Notice{After: limit.Never, Said: true}, false},
 		{"what outlived its owner", Limits{}, Active{Held: true, Age: minute, Owner: Orphaned}, learned, true},
 		{"an owner that cannot be checked", Limits{}, Active{Held: true, Age: minute, Owner: Unknown}, learned, true},
