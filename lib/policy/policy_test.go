@@ -70,24 +70,6 @@ func TestDecideFollowsTheDesignsTable(t *testing.T) {
 	}
 }
 
-func TestAFilesLimitCountsOnlyWithoutAnotherOne(t *testing.T) {
-	const own, owners = time.Hour, 2 * time.Hour
-	for _, c := range []struct {
-		newcomer, owner Source
-		want            time.Duration
-	}{
-		{Filed, None, own}, {Filed, Filed, own}, {None, Filed, owners}, {Said, Filed, own}, {Learned, Filed, own},
-		{Filed, Said, owners}, {Filed, Learned, owners},
-	} {
-		if got, _ := InForce(Limits{ExpireAfter: own, Source: c.newcomer}, Active{Asked: owners, Source: c.owner}); got != c.want {
-			t.Errorf("%q meets %q: %v", c.newcomer, c.owner, got)
-		}
-	}
-	if text := LimitText(own, Filed); text != "ExpireAfter is 1h (settings file)" {
-		t.Error(text)
-	}
-}
-
 func TestExpireAfterBelowIfElapsedDrawsTheRuleOfThumb(t *testing.T) {
 	const want = "ExpireAfter 1m is below IfElapsed 2m: a job that still runs at the next start will be ended then"
 	if got := (Limits{IfElapsed: 2 * minute, ExpireAfter: minute, Source: Said}).Warning(); got != want {

@@ -30,6 +30,7 @@ func TestEachStepIsReportedWithItsFigures(t *testing.T) {
 		{Busy, limits, Last{}, young, "busy: running for 1m, ExpireAfter is 2h"},
 		{Busy, Limits{}, Last{}, young, "busy: running for 1m, no ExpireAfter"},
 		{Busy, Limits{}, Last{}, Active{Held: true, Age: minute, Remote: true, Node: "dax"}, "busy: running for 1m on dax, no ExpireAfter"},
+		{Busy, Limits{ExpireAfter: 15 * minute, Source: Filed}, Last{}, young, "busy: running for 1m, ExpireAfter is 15m (settings file)"},
 		{Busy, Limits{ExpireAfter: 15 * minute, Source: Learned}, Last{}, young, "busy: running for 1m, the learned ExpireAfter is 15m"},
 		{Busy, Limits{ExpireAfter: minute, Source: Learned}, Last{}, Active{Held: true, Age: minute, Remote: true, Work: "12 kB"}, "busy: running for 1m, the learned ExpireAfter is 1m, and it works (12 kB)"},
 		{Busy, Limits{ExpireAfter: minute, Source: Learned}, Last{}, Active{Held: true, Age: minute, Remote: true}, "busy: running for 1m, the learned ExpireAfter is 1m, and it is not known to be idle"},

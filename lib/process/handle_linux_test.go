@@ -32,8 +32,9 @@ func mustBeUnreached(a *actor.Actor, claim string) {
 func withoutPidfds(t *testing.T) { actor.Set(t, &lastPidfd, func() int { return -1 }) }
 
 func TestChecksSendNoSignal(t *testing.T) {
-	a := actor.Sleeper(t, actor.Leads)
+	a, ended := actor.Sleeper(t, actor.Leads), actor.Sleeper(t, actor.Leads)
 	a.Stop()
+	ended.Kill()
 	k := entryOf(a).Key()
 	(band{Key: k}).gone()
 	mustBeUnreached(a, "whether its group is gone")
@@ -47,11 +48,12 @@ func TestChecksSendNoSignal(t *testing.T) {
 	h.Close()
 	mustBeUnreached(a, "whether it may be signalled")
 	enough := actor.FewFiles(t, 0)
-	_, there := hidden(a.PID())
+	e, there := hidden(a.PID())
+	_, endedThere := hidden(ended.PID())
 	lives := PIDLives(a.PID())
 	enough()
-	if mustBeUnreached(a, "without a descriptor"); !there || !lives {
-		t.Errorf("there %v, lives %v", there, lives)
+	if mustBeUnreached(a, "without a descriptor"); !there || !lives || endedThere || e != (Entry{PID: a.PID(), PGID: a.PID(), SID: e.SID, Start: hiddenStart, Hidden: true}) {
+		t.Errorf("there %v and %v, lives %v, %+v", there, endedThere, lives, e)
 	}
 }
 
@@ -157,6 +159,10 @@ func TestThreadsAreNoProcesses(t *testing.T) {
 		if e, there := hidden(id); there {
 			t.Errorf("a thread is %+v", e)
 		}
+		var thread *ThreadError
+		if _, err := User(id); !errors.As(err, &thread) || thread.Process != os.Getpid() {
+			t.Errorf("the user of a thread: %v", err)
+		}
 		list, err := scan{}.readForked(nil, id-1, id)
 		if len(list) != 0 || err != nil {
 			t.Errorf("%+v, %v", list, err)
@@ -166,22 +172,6 @@ func TestThreadsAreNoProcesses(t *testing.T) {
 		if e, there := hidden(id); there {
 			t.Errorf("%d is %+v", id, e)
 		}
-	}
-}
-
-func TestWithoutADescriptorAProcessIsStillThere(t *testing.T) {
-	a := actor.Sleeper(t, actor.Leads)
-	ended := actor.Sleeper(t, actor.Leads)
-	ended.Kill()
-	enough := actor.FewFiles(t, 0)
-	e, there := hidden(a.PID())
-	_, endedThere := hidden(ended.PID())
-	enough()
-	if !there || e.PID != a.PID() || e.PGID != a.PID() || e.Start != hiddenStart || e.Exited || e.Parent != 0 {
-		t.Errorf("%v, %+v", there, e)
-	}
-	if endedThere {
-		t.Error("one that is gone is there")
 	}
 }
 
