@@ -168,9 +168,9 @@ func TestThreadsAreNoProcesses(t *testing.T) {
 			t.Errorf("%+v, %v", list, err)
 		}
 	}
-	for _, id := range []int{0, -1} {
-		if e, there := hidden(id); there {
-			t.Errorf("%d is %+v", id, e)
+	for _, id := range []int{0, -1, -os.Getpid(), -1 << 31} {
+		if e, there := hidden(id); there || PIDLives(id) {
+			t.Errorf("%d is %+v, and lives: %v", id, e, PIDLives(id))
 		}
 	}
 }

@@ -26,18 +26,6 @@ func TestZombieOwnerIsDead(t *testing.T) {
 	}
 }
 
-func TestOwnerWhoseLeaderThreadExitedIsAlive(t *testing.T) {
-	ready := actor.File(t, "ready")
-	a := actor.Play(t, actor.Apart, "leaderless", ready)
-	id := idOf(a)
-	actor.Eventually(t, "leader thread gone, others run", func() bool { return actor.Exists(ready) && actor.State(a.PID()) == "Z" })
-	if id.Life() != Alive || !PIDLives(a.PID()) || !remains(id) {
-		t.Errorf("life %v, pid lives %v, group lives %v", id.Life(), PIDLives(a.PID()), remains(id))
-	}
-	a.Process.Kill()
-	actor.Eventually(t, "it is dead", func() bool { return id.Life() == Dead })
-}
-
 func TestWhereAnIdentityWasReadDecides(t *testing.T) {
 	self := must.Get(Of(os.Getpid()))(t)
 	if self.Machine == "" {

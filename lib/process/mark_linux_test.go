@@ -337,11 +337,14 @@ func TestAnotherUsersEnvironmentIsUnreadableWithoutPtrace(t *testing.T) {
 }
 
 // Its threads may be at work for the job, but /proc shows no environment of it.
-func TestAProcessWhoseFirstThreadHasExitedIsNotGone(t *testing.T) {
+func TestAnOwnerWhoseFirstThreadHasExitedIsAlive(t *testing.T) {
 	ready := actor.File(t, "ready")
 	a := actor.Play(t, actor.Apart, "leaderless", ready)
 	actor.Eventually(t, "its first thread has exited", func() bool { return actor.Exists(ready) && actor.State(a.PID()) == "Z" })
-	e := must.Get(look(a.PID()))(t)
+	e, id := entryOf(a), idOf(a)
+	if id.Life() != Alive || !PIDLives(a.PID()) || !remains(id) {
+		t.Errorf("life %v, pid lives %v, group lives %v", id.Life(), PIDLives(a.PID()), remains(id))
+	}
 	want := errChanging
 	if os.Geteuid() != 0 {
 		want = errUnreadable
@@ -350,5 +353,5 @@ func TestAProcessWhoseFirstThreadHasExitedIsNotGone(t *testing.T) {
 		t.Error(err)
 	}
 	a.Process.Kill()
-	actor.Eventually(t, "it is gone", func() bool { _, err := environ(e); return errors.Is(err, errGone) })
+	actor.Eventually(t, "it is gone", func() bool { _, err := environ(e); return errors.Is(err, errGone) && id.Life() == Dead })
 }

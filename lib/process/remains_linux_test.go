@@ -79,6 +79,9 @@ func TestSurvivorsThatWereNotCountedAreLookedFor(t *testing.T) {
 			t.Errorf("%s: %v", claim, err)
 		}
 	}
+	if !(Job{Owner: dead, Command: orphaned}).Remains() || (Job{Owner: dead, Command: dead}).Remains() {
+		t.Error("a command's group remains if it has no member, or not if it has one")
+	}
 	job := Job{Owner: bandless, Survivors: []Identity{idOf(alone)}}
 	if !job.Alive() || !job.EndingBegan() || !(Job{Uncounted: true}).EndingBegan() || (Job{Owner: bandless}).EndingBegan() {
 		t.Error("an ending with a survivor has not begun, or one without has")

@@ -188,7 +188,8 @@ func TestTheRecordIsThesePlainLines(t *testing.T) {
 	if got := string(r.Bytes()); got != full {
 		t.Errorf("got\n%s\nwant\n%s", got, full)
 	}
-	if got, content := Parse([]byte(full)); content != Full || got != r {
+	// A later version has more keys, which this one skips.
+	if got, content := Parse([]byte(strings.Replace(full, "end=\n", "later=\"one\"\nend=\n", 1))); content != Full || got != r {
 		t.Errorf("content %d, %+v", content, got)
 	}
 }
@@ -256,14 +257,6 @@ func TestAProcessWithoutASessionIsRecorded(t *testing.T) {
 	got, appended, content := ParseAll([]byte(text))
 	if content != Full || got != want || appended.Command != child || len(appended.Survivors) != 1 || appended.Survivors[0] != child {
 		t.Errorf("content %d, %+v, %+v", content, got, appended)
-	}
-}
-
-func TestAKeyOfALaterVersionIsSkipped(t *testing.T) {
-	want := fullRecord()
-	text := strings.Replace(string(want.Bytes()), "end=\n", "later=\"one\"\nend=\n", 1)
-	if got, content := Parse([]byte(text)); content != Full || got != want {
-		t.Errorf("content %d\n got %+v\nwant %+v", content, got, want)
 	}
 }
 
