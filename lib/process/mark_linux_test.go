@@ -141,35 +141,36 @@ func TestAMarkIsOnLaterForksAndOnWhatCarriesTheToken(t *testing.T) {
 		above Entry
 		want  string
 	}{
-		"a fork":                     {m, Entry{PID: 500, SID: 7, Start: 61, image: 9}, plain, above, "member"},
-		"the owner":                  {m, Entry{PID: 20000, SID: 7, Start: 50, image: 9}, carries, above, ""},
-		"a known member":             {m, Entry{PID: 7, SID: 7, Start: 61, image: 9}, carries, above, ""},
-		"one that has exited":        {m, Entry{PID: 500, SID: 7, Start: 61, image: 9, Exited: true}, carries, above, ""},
-		"a hidden one":               {m, Entry{PID: 500, SID: 7, Start: 61, image: 9, Hidden: true}, carries, above, ""},
-		"a thread of the kernel":     {m, Entry{PID: 500, SID: 7, Start: 61, kernel: true}, carries, above, ""},
-		"one in another session":     {m, Entry{PID: 500, SID: 8, Start: 61, image: 9}, carries, above, ""},
-		"one of no known image":      {imageless, Entry{PID: 500, SID: 7, Start: 61}, plain, above, ""},
-		"an older fork":              {m, Entry{PID: 500, SID: 7, Start: 59, image: 9}, carries, above, ""},
-		"in one tick, a higher pid":  {m, Entry{PID: 20001, SID: 7, Start: 60, image: 9}, plain, above, "member"},
-		"in one tick, a lower pid":   {m, Entry{PID: 20000 - 1<<14, SID: 7, Start: 60, image: 9}, plain, above, ""},
-		"in one tick, from the top":  {m, Entry{PID: 19999 - 1<<14, SID: 7, Start: 60, image: 9}, plain, above, "member"},
-		"in one tick, with a token":  {m, Entry{PID: 19999, SID: 7, Start: 60}, carries, above, "member"},
-		"in one tick, veiled":        {m, Entry{PID: 19999, SID: 7, Start: 60}, veiled, above, ""},
-		"a fork, ages unknown":       {ageless, Entry{PID: 500, SID: 7, Start: 1, image: 9}, plain, above, "doubt"},
-		"a token, ages unknown":      {ageless, Entry{PID: 500, SID: 7, Start: 1}, carries, above, "member"},
-		"an execve":                  {m, Entry{PID: 500, SID: 7, Start: 61}, changing, above, "doubt changed"},
-		"an orphan of init":          {m, Entry{PID: 500, Parent: 1, SID: 7, Start: 61}, veiled, Entry{PID: 1, SID: 7}, "doubt"},
-		"an orphan in plain sight":   {m, Entry{PID: 500, Parent: 1, SID: 7, Start: 61}, plain, Entry{PID: 1, SID: 7}, ""},
-		"of a parent that is gone":   {m, Entry{PID: 500, Parent: 3, SID: 7, Start: 61}, veiled, above, "doubt"},
-		"of a parent outside":        {m, Entry{PID: 500, Parent: 3, SID: 7, Start: 61}, veiled, Entry{PID: 3, SID: 8, Start: 61}, "doubt"},
-		"of a parent within":         {m, Entry{PID: 500, Parent: 400, SID: 7, Start: 61}, veiled, above, ""},
-		"of an earlier supervisor":   {m, Entry{PID: 500, Parent: 3, SID: 7, Start: 61}, veiled, Entry{PID: 3, SID: 7, Start: 59, Command: "adlock: run"}, "doubt"},
-		"of a later supervisor":      {m, Entry{PID: 500, Parent: 3, SID: 7, Start: 61}, veiled, Entry{PID: 3, SID: 7, Start: 61, Command: "adlock: run"}, ""},
-		"an older subshell's fork":   {m, Entry{PID: 500, Parent: 3, SID: 7, Start: 61, image: 9}, plain, Entry{PID: 3, SID: 7, Start: 59, image: 9}, ""},
-		"an older program's fork":    {m, Entry{PID: 500, Parent: 3, SID: 7, Start: 61, image: 9}, plain, Entry{PID: 3, SID: 7, Start: 59}, "member"},
-		"a younger subshell's fork":  {m, Entry{PID: 500, Parent: 3, SID: 7, Start: 61, image: 9}, plain, Entry{PID: 3, Parent: 3, SID: 7, Start: 61, image: 7}, "member"},
-		"the owner's, of a subshell": {m, Entry{PID: 500, Parent: 20000, SID: 7, Start: 61, image: 9}, plain, Entry{PID: 20000, Parent: 2, SID: 7, Start: 50, image: 9}, "member"},
-		"a fork's of an older fork":  {m, Entry{PID: 500, Parent: 3, SID: 7, Start: 61, image: 9}, plain, Entry{PID: 3, Parent: 2, SID: 7, Start: 61}, ""},
+		"a fork":                       {m, Entry{PID: 500, SID: 7, Start: 61, image: 9}, plain, above, "member"},
+		"the owner":                    {m, Entry{PID: 20000, SID: 7, Start: 50, image: 9}, carries, above, ""},
+		"a known member":               {m, Entry{PID: 7, SID: 7, Start: 61, image: 9}, carries, above, ""},
+		"one that has exited":          {m, Entry{PID: 500, SID: 7, Start: 61, image: 9, Exited: true}, carries, above, ""},
+		"a hidden one":                 {m, Entry{PID: 500, SID: 7, Start: 61, image: 9, Hidden: true}, carries, above, ""},
+		"a thread of the kernel":       {m, Entry{PID: 500, SID: 7, Start: 61, kernel: true}, carries, above, ""},
+		"one in another session":       {m, Entry{PID: 500, SID: 8, Start: 61, image: 9}, carries, above, ""},
+		"one of no known image":        {imageless, Entry{PID: 500, SID: 7, Start: 61}, plain, above, ""},
+		"an older fork":                {m, Entry{PID: 500, SID: 7, Start: 59, image: 9}, carries, above, ""},
+		"in one tick, a higher pid":    {m, Entry{PID: 20001, SID: 7, Start: 60, image: 9}, plain, above, "member"},
+		"in one tick, the owner's pid": {m, Entry{PID: 20000, SID: 7, Start: 60, image: 9}, plain, above, ""},
+		"in one tick, a lower pid":     {m, Entry{PID: 20000 - 1<<14, SID: 7, Start: 60, image: 9}, plain, above, ""},
+		"in one tick, from the top":    {m, Entry{PID: 19999 - 1<<14, SID: 7, Start: 60, image: 9}, plain, above, "member"},
+		"in one tick, with a token":    {m, Entry{PID: 19999, SID: 7, Start: 60}, carries, above, "member"},
+		"in one tick, veiled":          {m, Entry{PID: 19999, SID: 7, Start: 60}, veiled, above, ""},
+		"a fork, ages unknown":         {ageless, Entry{PID: 500, SID: 7, Start: 1, image: 9}, plain, above, "doubt"},
+		"a token, ages unknown":        {ageless, Entry{PID: 500, SID: 7, Start: 1}, carries, above, "member"},
+		"an execve":                    {m, Entry{PID: 500, SID: 7, Start: 61}, changing, above, "doubt changed"},
+		"an orphan of init":            {m, Entry{PID: 500, Parent: 1, SID: 7, Start: 61}, veiled, Entry{PID: 1, SID: 7}, "doubt"},
+		"an orphan in plain sight":     {m, Entry{PID: 500, Parent: 1, SID: 7, Start: 61}, plain, Entry{PID: 1, SID: 7}, ""},
+		"of a parent that is gone":     {m, Entry{PID: 500, Parent: 3, SID: 7, Start: 61}, veiled, above, "doubt"},
+		"of a parent outside":          {m, Entry{PID: 500, Parent: 3, SID: 7, Start: 61}, veiled, Entry{PID: 3, SID: 8, Start: 61}, "doubt"},
+		"of a parent within":           {m, Entry{PID: 500, Parent: 400, SID: 7, Start: 61}, veiled, above, ""},
+		"of an earlier supervisor":     {m, Entry{PID: 500, Parent: 3, SID: 7, Start: 61}, veiled, Entry{PID: 3, SID: 7, Start: 59, Command: "adlock: run"}, "doubt"},
+		"of a later supervisor":        {m, Entry{PID: 500, Parent: 3, SID: 7, Start: 61}, veiled, Entry{PID: 3, SID: 7, Start: 61, Command: "adlock: run"}, ""},
+		"an older subshell's fork":     {m, Entry{PID: 500, Parent: 3, SID: 7, Start: 61, image: 9}, plain, Entry{PID: 3, SID: 7, Start: 59, image: 9}, ""},
+		"an older program's fork":      {m, Entry{PID: 500, Parent: 3, SID: 7, Start: 61, image: 9}, plain, Entry{PID: 3, SID: 7, Start: 59}, "member"},
+		"a younger subshell's fork":    {m, Entry{PID: 500, Parent: 3, SID: 7, Start: 61, image: 9}, plain, Entry{PID: 3, Parent: 3, SID: 7, Start: 61, image: 7}, "member"},
+		"the owner's, of a subshell":   {m, Entry{PID: 500, Parent: 20000, SID: 7, Start: 61, image: 9}, plain, Entry{PID: 20000, Parent: 2, SID: 7, Start: 50, image: 9}, "member"},
+		"a fork's of an older fork":    {m, Entry{PID: 500, Parent: 3, SID: 7, Start: 61, image: 9}, plain, Entry{PID: 3, Parent: 2, SID: 7, Start: 61}, ""},
 	} {
 		older := Entry{PID: 2, SID: 7, Start: 40, image: 9}
 		seen := c.m.find([]Entry{c.e, c.above, older}, map[Key]environment{c.e.Key(): c.shown}, func(k Key) bool { return k.PID == 7 })
@@ -188,7 +189,7 @@ func TestAMarkIsOnLaterForksAndOnWhatCarriesTheToken(t *testing.T) {
 	}
 	// The lease of a store does not tell by this clock when it was taken.
 	self := must.Get(Of(os.Getpid()))(t)
-	if m, ok := (Job{Owner: self, Token: token}).mark(Here()); !ok || m.since != self.Start {
+	if m, ok := (Job{Owner: self, Token: token}).mark(Here()); !ok || m.since != self.Start || startAt(time.Second) != 100 || Unrecorded >= 0 {
 		t.Errorf("%+v, %v: want all since %d", m, ok, self.Start)
 	}
 }
