@@ -55,6 +55,14 @@ func TestAVerbThatChangesTakesWholeNamesOnly(t *testing.T) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
+	if i, err := One(all, []string{"c", "c"}); err == nil {
+		t.Errorf("two words that each name one atom are %v together", all[i])
+	}
+	for text, want := range map[string]bool{"c d": true, "adlock run c d": true, string(all[7].Name): true, "c": false, "adlock run c": false} {
+		if all[7].IsExactly(text) != want {
+			t.Errorf("%q is a whole name of %v: %v", text, all[7], !want)
+		}
+	}
 }
 
 func TestAMessageListsTenNamesAtMost(t *testing.T) {
@@ -65,5 +73,12 @@ func TestAMessageListsTenNamesAtMost(t *testing.T) {
 	_, err := One(known(operands...), []string{"job"})
 	if text := err.Error(); !strings.HasSuffix(text, ", and 20 more") || len(text) > 10*longestWords {
 		t.Error(text)
+	}
+	ten := known(strings.Repeat("x", longestWords-len("adlock run ")), "1", "2", "3", "4", "5", "6", "7", "8")
+	if _, err = One(ten, []string{"a"}); !strings.HasSuffix(err.Error(), ten[0].Atom.Words()+", adlock run 1, adlock run 2, adlock run 3, adlock run 4, adlock run 5, adlock run 6, adlock run 7, adlock run 8, adlock.dax.run.x-4711") {
+		t.Error(err)
+	}
+	if one, two := ErrNone("x").Error(), ErrNone("x", "y").Error(); one != `no atom matches "x"` || !strings.HasPrefix(two, `no atom matches "x y": all words`) {
+		t.Error(one, two)
 	}
 }

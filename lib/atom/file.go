@@ -158,10 +158,10 @@ func (f *File) parse(form form, rest string) (is bool) {
 		f.Number, is = parseNumber(suffix)
 	case ofNameAndTick:
 		period, number, _ := strings.Cut(suffix, "-")
-		seconds, err := strconv.ParseInt(period, tickBase, 32)
-		n, wrong := strconv.ParseInt(number, tickBase, 0)
+		seconds, _ := strconv.ParseInt(period, tickBase, 32)
+		n, _ := strconv.ParseInt(number, tickBase, 0)
 		f.Period, f.Number = time.Duration(seconds)*time.Second, int(n)
-		is = err == nil && wrong == nil && seconds > 0 && n >= 0
+		is = seconds > 0 && n >= 0
 	}
 	return is
 }

@@ -63,16 +63,6 @@ func TestAncestorIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnUncheckedOwnerIsStuckAndUntouched(t *testing.T) {
-	a := actor.Sleeper(t, actor.Leads)
-	id := idOf(a)
-	id.PIDNS++
-	mustStick(t, Killer{}.End(process.Job{Owner: id, FileUID: -1}), process.ErrUnchecked)
-	if gone(a.PID()) {
-		t.Error("it was ended")
-	}
-}
-
 func init() {
 	actor.Roles["killer"] = func(args []string) int { // ends "PID"; prints what it sent and the error
 		pid, _ := strconv.Atoi(args[0])

@@ -62,10 +62,11 @@ func TestTheKeepersNewChildrenAreRecordedAndKilledOnce(t *testing.T) {
 }
 
 func TestAChaseGoesOnWhileThereAreNewChildren(t *testing.T) {
-	h, tried := keeping(t), map[int]bool{}
+	h, old := keeping(t), actor.Sleeper(t, actor.Leads)
+	tried := map[int]bool{old.PID(): true}
 	for i := range 2 {
 		a := actor.Sleeper(t, actor.Leads)
-		if found, err := (Killer{}).chase(h, tried); !found || err != nil || !tried[a.PID()] || len(tried) != i+1 {
+		if found, err := (Killer{}).chase(h, tried); !found || err != nil || !tried[a.PID()] || len(tried) != i+2 || gone(old.PID()) {
 			t.Errorf("found %v, tried %v, %v", found, tried, err)
 		}
 		if found, err := (Killer{}).chase(h, tried); found || err != nil {
@@ -139,12 +140,14 @@ func TestAGroupIsKilledOnlyWhereAllInItAreToDie(t *testing.T) {
 		}
 	}
 	var r recorder
+	b := actor.Sleeper(t, syscall.SysProcAttr{Setpgid: true, Pgid: a.PID()})
 	if !r.killer(0).killGroup(&tree{membership: process.Membership{Leader: led}, whole: true}) || r.to(-a.PID()) != "KILL" {
 		t.Errorf("sent %v", r.sent)
 	}
-	a.Await()
-	if status := a.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != unix.SIGKILL {
-		t.Errorf("ended by %v", status)
+	for _, a := range []*actor.Actor{a, b} {
+		if a.Await(); a.ProcessState.Sys().(syscall.WaitStatus).Signal() != unix.SIGKILL {
+			t.Errorf("ended by %v", a.ProcessState)
+		}
 	}
 }
 

@@ -112,34 +112,18 @@ func TestACommandThatLeftTheGroupRemainsWithItsOwn(t *testing.T) {
 	}
 }
 
-// Pid and start are the same: only the inode of the pidfd differs.
-func TestAnotherInodeIsAStranger(t *testing.T) {
+func TestTheInodeDecidesInAnyTimeNamespace(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	id := idOf(a)
 	if id.Inode == 0 {
 		need.Skip(t, "this kernel has no pidfs")
 	}
-	id.Inode++
-	if id.Life() != process.Dead {
-		t.Errorf("life %v", id.Life())
-	}
-	mustEnd(t, Killer{}, process.Job{Owner: id, FileUID: os.Getuid()})
-	if gone(a.PID()) {
-		t.Error("a stranger was ended")
-	}
-}
-
-func TestTheInodeDecidesInAnotherTimeNamespace(t *testing.T) {
-	a := actor.Sleeper(t, actor.Leads)
-	id := idOf(a)
-	if id.Inode == 0 {
-		need.Skip(t, "this kernel has no pidfs")
-	}
-	id.TimeNS++
-	id.Start += 12345
-	id.PGID = 0
-	if id.Life() != process.Alive {
-		t.Errorf("life %v", id.Life())
+	stranger := id
+	stranger.Inode++ // pid and start are the same
+	mustEnd(t, Killer{}, process.Job{Owner: stranger, FileUID: os.Getuid()})
+	id.TimeNS, id.Start, id.PGID = id.TimeNS+1, id.Start+12345, 0
+	if stranger.Life() != process.Dead || id.Life() != process.Alive {
+		t.Errorf("a stranger is %s, the owner %s", stranger.Life(), id.Life())
 	}
 	mustEnd(t, Killer{Pause: actor.Patient}, process.Job{Owner: id, FileUID: os.Getuid()})
 	if !gone(a.PID()) {

@@ -276,6 +276,13 @@ func TestASupervisorPassesOnAllButKILL(t *testing.T) {
 	if !h.passesOn(super) || h.passesOn(child) {
 		t.Error("the process with a job is not the one that passes signals on")
 	}
+	if child.gone = true; h.passesOn(super) {
+		t.Error("its job is over, and it passes signals on")
+	}
+	if child.gone, child.entry.Parent = false, os.Getpid(); h.passesOn(super) {
+		t.Error("another's child is taken for its own")
+	}
+	child.entry.Parent = a.PID()
 	var r recorder
 	k := r.killer(0)
 	for stage := 1; stage <= len(stages); stage++ {
@@ -287,20 +294,6 @@ func TestASupervisorPassesOnAllButKILL(t *testing.T) {
 		t.Errorf("sent %v", r.sent)
 	}
 	actor.Eventually(t, "both are dead", func() bool { return len(h.living()) == 0 })
-}
-
-func TestASupervisorWhoseJobIsOverIsSignalled(t *testing.T) {
-	a, b := deaf(t, actor.Leads), actor.Sleeper(t, actor.Leads)
-	h := hunted(t, a, b)
-	super, child := h.order[0], h.order[1]
-	super.entry.Command, child.entry.Parent, child.gone = "adlock: run", a.PID(), true
-	if h.passesOn(super) {
-		t.Error("its job is over, and it passes signals on")
-	}
-	child.gone, child.entry.Parent = false, os.Getpid()
-	if h.passesOn(super) {
-		t.Error("another's child is taken for its own")
-	}
 }
 
 func TestAnUndeliveredSignalIsReported(t *testing.T) {

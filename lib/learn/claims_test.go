@@ -44,6 +44,9 @@ func TestTheArithmeticOfExpireAfterIsExplained(t *testing.T) {
 		{State{Runs: 5, mean: of(m), now: of(m)}, 0, "5 successful runs: typically 1m, give or take x1.35: 1m x 1.35^4 = 3m19s, at least 10m"},
 		{steady, 0, told},
 		{steady, limit.Never, told},
+		{steady, steady.estimate(), told},
+		{State{Runs: 1000, mean: of(time.Hour), now: of(time.Hour), inARow: 9}, 0,
+			"1000 successful runs: typically 1h, give or take x1.35: 1h x 1.35^4 = 3h19m12s, doubled 8 times as runs were ended by force, but no more than a week: 1w"},
 		{steady, time.Hour, told + ", at least 1h as IfElapsed is"},
 		{with(func(s *State) { s.deviation = 1 }), 0,
 			"1000 successful runs: typically 10m, give or take x2.72: 10m x 2.72^4 = 9h5m59s, but no more than 4 times the longest run: 48m, while so few are known 2h"},
@@ -55,8 +58,6 @@ func TestTheArithmeticOfExpireAfterIsExplained(t *testing.T) {
 			"1000 successful runs: typically 10m, give or take x1.65: 10m x 1.65^4 = 1h13m53s, while so few are known 1h15m5s, but the longest run of late took 20h, of which 16h40m count"},
 		{State{Runs: 1000, mean: of(2500 * time.Millisecond), now: of(2500 * time.Millisecond)}, 0,
 			"1000 successful runs: typically 2.5s, give or take x1.35: 2.5s x 1.35^4 = 8s, at least 10m"},
-		{State{Runs: 1000, mean: of(12500 * time.Millisecond), now: of(12500 * time.Millisecond)}, m,
-			"1000 successful runs: typically 13s, give or take x1.35: 13s x 1.35^4 = 42s, at least 10m"},
 		{State{Runs: 1000, mean: of(10600 * time.Millisecond), now: of(10600 * time.Millisecond)}, m,
 			"1000 successful runs: typically 11s, give or take x1.35: 11s x 1.35^4 = 35s, at least 10m"},
 		{State{Runs: 5, mean: of(time.Second), deviation: 1.5, now: of(100 * time.Hour)}, 0, // a longest run that adds nothing
@@ -136,10 +137,6 @@ func TestNoLimitIsAboveAWeek(t *testing.T) {
 	if got := s.Typical(); got != 168*time.Hour {
 		t.Errorf("typical is %v", got)
 	}
-	s = State{Runs: 100, mean: of(100 * time.Hour), now: of(100 * time.Hour), inARow: 5, doubled: 1}
-	if got := s.ExpireAfter(0); got != 168*time.Hour {
-		t.Errorf("ExpireAfter, doubled, is %v", got)
-	}
 }
 
 func TestEndsByForceDoubleTheLimit(t *testing.T) {
@@ -154,9 +151,7 @@ func TestEndsByForceDoubleTheLimit(t *testing.T) {
 		{"two in a row", func(s *State) { s.Ended(once); s.Ended(2 * once) }, 4 * once},
 		{"three in a row", func(s *State) { s.Ended(once); s.Ended(2 * once); s.Ended(4 * once) }, 8 * once},
 		{"two with a success between them", func(s *State) { s.Ended(once); s.Succeeded(10 * time.Minute); s.Ended(2 * once) }, 4 * once},
-		{"many kept: twenty typical runs", func(s *State) { s.doubled = 3 }, 200 * time.Minute},
 		{"two in a row, where two are kept", func(s *State) { s.doubled, s.inARow = 2, 2 }, 8 * once},
-		{"hung, one in a row", func(s *State) { s.hangs, s.inARow = true, 1 }, 2 * once},
 		{"hung, and succeeded since", func(s *State) { s.hangs = true }, once},
 	} {
 		s := steady
@@ -225,6 +220,9 @@ func TestASuccessAboveTheFirstEndUndoesDoublings(t *testing.T) {
 
 func TestTheLowestEndIsRemembered(t *testing.T) {
 	var s State
+	if s.Heed() || s.Heed(nil, func(*State) {}) || !s.Heed(nil, func(s *State) { s.Ended(3 * time.Hour) }) || s.ended != 3*time.Hour {
+		t.Errorf("lessons do not tell what they change: %+v", s)
+	}
 	for _, c := range []struct{ age, want time.Duration }{{time.Hour, time.Hour}, {2 * time.Hour, time.Hour}, {time.Minute, time.Minute}} {
 		if s.Ended(c.age); s.ended != c.want {
 			t.Errorf("after one at %v it is %v", c.age, s.ended)

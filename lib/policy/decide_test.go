@@ -89,6 +89,13 @@ func TestTheLimitInForceIsOneOfBothSides(t *testing.T) {
 		{"the same is the owner's", Limits{ExpireAfter: time.Hour, Source: Learned}, Active{Asked: time.Hour, Source: Said}, time.Hour, Said},
 		{"a learned one counts alone", Limits{ExpireAfter: minute, Source: Learned}, Active{}, minute, Learned},
 		{"also as never", Limits{ExpireAfter: limit.Never, Source: Learned}, Active{}, limit.Never, Learned},
+		{"a file's limit counts alone", Limits{ExpireAfter: minute, Source: Filed}, Active{}, minute, Filed},
+		{"the newcomer's file wins", Limits{ExpireAfter: minute, Source: Filed}, Active{Asked: time.Hour, Source: Filed}, minute, Filed},
+		{"the owner's file counts", Limits{}, Active{Asked: time.Hour, Source: Filed}, time.Hour, Filed},
+		{"and no longer beside a said one", Limits{ExpireAfter: minute, Source: Said}, Active{Asked: time.Hour, Source: Filed}, minute, Said},
+		{"nor beside a learned one", Limits{ExpireAfter: minute, Source: Learned}, Active{Asked: time.Hour, Source: Filed}, minute, Learned},
+		{"nor the newcomer's", Limits{ExpireAfter: 2 * time.Hour, Source: Filed}, Active{Asked: time.Hour, Source: Said}, time.Hour, Said},
+		{"nor that beside a learned one", Limits{ExpireAfter: 2 * time.Hour, Source: Filed}, Active{Asked: time.Hour, Source: Learned}, time.Hour, Learned},
 		{"never does not lengthen", Limits{ExpireAfter: limit.Never, Source: Learned}, Active{Asked: time.Hour, Source: Said}, time.Hour, Said},
 	} {
 		if got, source := InForce(c.limits, c.active); got != c.want || source != c.source {

@@ -16,7 +16,7 @@ type Pace struct {
 // requests: every second start is denied. A much longer IfElapsed is meant to deny, and one shorter
 // than the pause between two runs denies nothing.
 func (l Limits) Skipping(p Pace) string {
-	if p.Period <= 0 || l.IfElapsed <= 0 || l.IfElapsed == limit.Never ||
+	if l.IfElapsed <= 0 || l.IfElapsed == limit.Never ||
 		p.Period < l.IfElapsed-fromStartSlack(l.IfElapsed) || p.Runtime >= p.Period || p.Period-p.Runtime >= l.IfElapsed+punctual {
 		return ""
 	}

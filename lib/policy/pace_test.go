@@ -36,6 +36,7 @@ func TestOnlyAnIntervalThatFromStartCuresDrawsAWarning(t *testing.T) {
 		{"an interval that is meant to deny", 15 * minute, minute, time.Second, false},
 		{"a run that is longer than the period", minute, minute, 5 * minute, false},
 		{"no interval", 0, minute, time.Second, false},
+		{"no interval, and a period below a second", 0, time.Second / 2, 0, false},
 		{"once only", limit.Never, minute, time.Second, false},
 		{"nothing is known", minute, 0, 0, false},
 		{"a run as long as the period", minute, minute, minute, false},

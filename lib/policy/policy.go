@@ -502,7 +502,7 @@ func Running(limits Limits, active Active) string {
 		text += " on " + active.Node
 	}
 	text += ", " + LimitText(expireAfter, source)
-	owners := source != None && (limits.Source == None || expireAfter != limits.ExpireAfter || source != limits.Source)
+	owners := source != None && (expireAfter != limits.ExpireAfter || source != limits.Source)
 	switch enforced := active.Patience > 0 && expireAfter == active.Asked; {
 	case owners && enforced:
 		text += " (its owner's, which enforces it)"

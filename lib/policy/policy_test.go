@@ -70,24 +70,6 @@ func TestDecideFollowsTheDesignsTable(t *testing.T) {
 	}
 }
 
-func TestAFilesLimitCountsOnlyWithoutAnotherOne(t *testing.T) {
-	const own, owners = time.Hour, 2 * time.Hour
-	for _, c := range []struct {
-		newcomer, owner Source
-		want            time.Duration
-	}{
-		{Filed, None, own}, {Filed, Filed, own}, {None, Filed, owners}, {Said, Filed, own}, {Learned, Filed, own},
-		{Filed, Said, owners}, {Filed, Learned, owners},
-	} {
-		if got, _ := InForce(Limits{ExpireAfter: own, Source: c.newcomer}, Active{Asked: owners, Source: c.owner}); got != c.want {
-			t.Errorf("%q meets %q: %v", c.newcomer, c.owner, got)
-		}
-	}
-	if text := LimitText(own, Filed); text != "ExpireAfter is 1h (settings file)" {
-		t.Error(text)
-	}
-}
-
 func TestExpireAfterBelowIfElapsedDrawsTheRuleOfThumb(t *testing.T) {
 	const want = "ExpireAfter 1m is below IfElapsed 2m: a job that still runs at the next start will be ended then"
 	if got := (Limits{IfElapsed: 2 * minute, ExpireAfter: minute, Source: Said}).Warning(); got != want {
@@ -169,6 +151,8 @@ func TestAnOwnerIsOverdueWhereNoLimitWillEndIt(t *testing.T) {
 		{"a limit that was said never does", Limits{ExpireAfter: limit.Never, Source: Said}, held(minute, Lives), learned, true},
 		{"the owner's own limit will", Limits{}, held(minute, Lives), learned, false},
 		{"a notice that was said counts beside a limit", limited, Active{Held: true, Age: minute}, said, true},
+		{"a learned limit that is not reached", Limits{ExpireAfter: time.Hour, Source: Learned}, Active{Held: true, Age: time.Hour - 1}, learned, false},
+		{"a learned limit, as it may not end it", Limits{ExpireAfter: time.Hour, Source: Learned}, Active{Held: true, Age: time.Hour}, learned, true},
 		{"a notice of never", Limits{}, Active{Held: true, Age: 1e6 * time.Hour}, Notice{After: limit.Never, Said: true}, false},
 		{"what outlived its owner", Limits{}, Active{Held: true, Age: minute, Owner: Orphaned}, learned, true},
 		{"an owner that cannot be checked", Limits{}, Active{Held: true, Age: minute, Owner: Unknown}, learned, true},

@@ -30,6 +30,7 @@ func TestEachStepIsReportedWithItsFigures(t *testing.T) {
 		{Busy, limits, Last{}, young, "busy: running for 1m, ExpireAfter is 2h"},
 		{Busy, Limits{}, Last{}, young, "busy: running for 1m, no ExpireAfter"},
 		{Busy, Limits{}, Last{}, Active{Held: true, Age: minute, Remote: true, Node: "dax"}, "busy: running for 1m on dax, no ExpireAfter"},
+		{Busy, Limits{ExpireAfter: 15 * minute, Source: Filed}, Last{}, young, "busy: running for 1m, ExpireAfter is 15m (settings file)"},
 		{Busy, Limits{ExpireAfter: 15 * minute, Source: Learned}, Last{}, young, "busy: running for 1m, the learned ExpireAfter is 15m"},
 		{Busy, Limits{ExpireAfter: minute, Source: Learned}, Last{}, Active{Held: true, Age: minute, Remote: true, Work: "12 kB"}, "busy: running for 1m, the learned ExpireAfter is 1m, and it works (12 kB)"},
 		{Busy, Limits{ExpireAfter: minute, Source: Learned}, Last{}, Active{Held: true, Age: minute, Remote: true}, "busy: running for 1m, the learned ExpireAfter is 1m, and it is not known to be idle"},
@@ -45,6 +46,7 @@ func TestEachStepIsReportedWithItsFigures(t *testing.T) {
 		{Acquire, Limits{Source: Said}, Last{}, Active{}, "free: never completed, IfElapsed is 0s, no ExpireAfter"}, // as with --replace
 		{Acquire, Limits{ExpireAfter: limit.Never, Source: Learned}, Last{}, Active{}, "free: never completed, IfElapsed is 0s, no ExpireAfter learned yet"},
 		{Busy, Limits{ExpireAfter: 15 * minute, Source: Learned}, Last{}, held(minute, Lives), "busy: running for 1m, ExpireAfter is 1h30m (its owner's)"},
+		{Busy, Limits{ExpireAfter: 90 * minute, Source: Learned}, Last{}, held(minute, Lives), "busy: running for 1m, ExpireAfter is 1h30m (its owner's)"},
 		{Busy, Limits{ExpireAfter: 90 * minute, Source: Said}, Last{}, held(minute, Lives), "busy: running for 1m, ExpireAfter is 1h30m"},
 		{Reclaim, limits, Last{}, held(minute, Gone), "free: the owner is dead; its lock would be replaced"},
 		{Unempty, limits, Last{}, Active{Held: true, Empty: true, Age: 2 * minute}, "free: the lock is empty and 2m old; it would be cleared"},
@@ -57,10 +59,40 @@ func TestEachStepIsReportedWithItsFigures(t *testing.T) {
 }
 
 func TestADenialForSlotsNamesTheirNumber(t *testing.T) {
-	for slots, want := range map[int]string{1: "full: an atom of p is running", 2: "full: 2 atoms of p are running"} {
-		d := Decide(Terms{Slots: slots, Program: "p"}, Situation{Slots: []Active{held(minute, Lives), held(minute, Lives)}[:slots]})
-		if d.Step != Full || d.Reason() != want {
-			t.Errorf("step %d: %q, want %q", d.Step, d.Reason(), want)
+	for semaphore, texts := range map[string][]string{
+		"":  {"full: an atom of p is running", "full: 2 atoms of p are running"},
+		"s": {"full: at most 1 run of s at once", "full: at most 2 runs of s at once"},
+	} {
+		for i, want := range texts {
+			d := Decide(Terms{Slots: i + 1, Program: "p", Semaphore: semaphore}, Situation{Slots: []Active{held(minute, Lives), held(minute, Lives)}[:i+1]})
+			if d.Step != Full || d.Reason() != want {
+				t.Errorf("step %d: %q, want %q", d.Step, d.Reason(), want)
+			}
+		}
+	}
+}
+
+func TestOnlyAReplacementIsDeniedByALaterStart(t *testing.T) {
+	replace, hourly := Limits{Source: Said}, Limits{ExpireAfter: time.Hour, Source: Said}
+	later := held(2*time.Hour, Lives)
+	later.Newer = true
+	for _, c := range []struct {
+		limits Limits
+		last   Last
+		active Active
+		denied bool
+		want   string
+	}{
+		{replace, Last{Newer: true}, Active{}, true, "busy: a start that was asked for later has run"},
+		{replace, Last{}, later, true, "busy: running for 2h, ExpireAfter is 0s, and it was asked for later than this start"},
+		{replace, Last{}, held(2*time.Hour, Lives), false, "expired: running for 2h, ExpireAfter is 0s; it would be ended"},
+		{hourly, Last{Newer: true}, Active{}, false, "free: never completed, IfElapsed is 0s, ExpireAfter is 1h"},
+		{hourly, Last{Newer: true}, later, false, "expired: running for 2h, ExpireAfter is 1h; it would be ended"},
+		{Limits{}, Last{Newer: true}, held(minute, Lives), false, "busy: running for 1m, ExpireAfter is 1h30m (its owner's)"},
+	} {
+		d := Decide(Terms{Limits: c.limits}, Situation{Last: c.last, Active: c.active})
+		if d.Outdated() != c.denied || d.Reason() != c.want || d.Because(Busy, "it is so").Reason() != "busy: it is so" {
+			t.Errorf("denied %v, %q, want %v, %q", d.Outdated(), d.Reason(), c.denied, c.want)
 		}
 	}
 }

@@ -3,6 +3,10 @@ package process
 import (
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"adlock/test/support/actor"
 )
 
 func TestATimeIsBeforeTheBootOnlyIfNoClockOfTheBootShowedIt(t *testing.T) {
@@ -22,6 +26,9 @@ func TestATimeIsBeforeTheBootOnlyIfNoClockOfTheBootShowedIt(t *testing.T) {
 		"no clock at the boot, since":      {time.Unix(5, 0), time.Unix(60, 0), false},
 		"no clock at the boot, earlier":    {time.Unix(5, 0), began.Add(-time.Hour), true},
 		"a snapshot resumed, before it":    {began.Add(-8 * day), began.Add(-8*day + time.Hour), false},
+		"a snapshot resumed, just before":  {began.Add(-8 * day), began.Add(-8*day - time.Second), false},
+		"a snapshot resumed, just after":   {began.Add(-8 * day), began.Add(-8*day + up + time.Second), false},
+		"no clock at the boot, just then":  {time.Unix(5, 0), began.Add(-time.Second), false},
 		"a snapshot resumed, since":        {began.Add(-8 * day), began.Add(time.Hour), false},
 		"a snapshot resumed, earlier":      {began.Add(-8 * day), began.Add(-9 * day), true},
 		"a clock ahead, set back":          {began.Add(day), began.Add(-time.Hour), true},
@@ -41,7 +48,10 @@ func TestAFileOfThisBootIsNotBeforeIt(t *testing.T) {
 			t.Errorf("%v ago", age)
 		}
 	}
-	if long := time.Unix(-1e9, 0); Here().TimeNS == initialTimeNS && !BeforeBoot(long) {
-		t.Errorf("%v is not certain", long)
+	for where, want := range map[Identity]bool{{TimeNS: initialTimeNS}: true, {}: true, {TimeNS: 1}: false, {PID: -1}: false} {
+		actor.Set(t, &here, func() (Identity, error) { return where, map[int]error{-1: unix.EMFILE}[where.PID] })
+		if long := time.Unix(-1e9, 0); BeforeBoot(long) != want {
+			t.Errorf("seen from %+v, %v is certain: %v", where, long, !want)
+		}
 	}
 }

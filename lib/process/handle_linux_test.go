@@ -32,8 +32,9 @@ func mustBeUnreached(a *actor.Actor, claim string) {
 func withoutPidfds(t *testing.T) { actor.Set(t, &lastPidfd, func() int { return -1 }) }
 
 func TestChecksSendNoSignal(t *testing.T) {
-	a := actor.Sleeper(t, actor.Leads)
+	a, ended := actor.Sleeper(t, actor.Leads), actor.Sleeper(t, actor.Leads)
 	a.Stop()
+	ended.Kill()
 	k := entryOf(a).Key()
 	(band{Key: k}).gone()
 	mustBeUnreached(a, "whether its group is gone")
@@ -47,11 +48,12 @@ func TestChecksSendNoSignal(t *testing.T) {
 	h.Close()
 	mustBeUnreached(a, "whether it may be signalled")
 	enough := actor.FewFiles(t, 0)
-	_, there := hidden(a.PID())
+	e, there := hidden(a.PID())
+	_, endedThere := hidden(ended.PID())
 	lives := PIDLives(a.PID())
 	enough()
-	if mustBeUnreached(a, "without a descriptor"); !there || !lives {
-		t.Errorf("there %v, lives %v", there, lives)
+	if mustBeUnreached(a, "without a descriptor"); !there || !lives || endedThere || e != (Entry{PID: a.PID(), PGID: a.PID(), SID: e.SID, Start: hiddenStart, Hidden: true}) {
+		t.Errorf("there %v and %v, lives %v, %+v", there, endedThere, lives, e)
 	}
 }
 
@@ -83,7 +85,7 @@ func TestAPidfdMayHaveTheNumberZero(t *testing.T) {
 	unix.Kill(a.PID(), unix.SIGKILL)
 	actor.Eventually(t, "it is dead", zero.Exited)
 	begun := time.Now()
-	if AwaitDeath([]Handle{zero}, 2*actor.Patient); time.Since(begun) > actor.Patient {
+	if !zero.Await(2*actor.Patient) || time.Since(begun) > actor.Patient {
 		t.Error("its death does not wake the waiter")
 	}
 	zero.Close()
@@ -157,31 +159,19 @@ func TestThreadsAreNoProcesses(t *testing.T) {
 		if e, there := hidden(id); there {
 			t.Errorf("a thread is %+v", e)
 		}
+		var thread *ThreadError
+		if _, err := User(id); !errors.As(err, &thread) || thread.Process != os.Getpid() {
+			t.Errorf("the user of a thread: %v", err)
+		}
 		list, err := scan{}.readForked(nil, id-1, id)
 		if len(list) != 0 || err != nil {
 			t.Errorf("%+v, %v", list, err)
 		}
 	}
-	for _, id := range []int{0, -1} {
-		if e, there := hidden(id); there {
-			t.Errorf("%d is %+v", id, e)
+	for _, id := range []int{0, -1, -os.Getpid(), -1 << 31} {
+		if e, there := hidden(id); there || PIDLives(id) {
+			t.Errorf("%d is %+v, and lives: %v", id, e, PIDLives(id))
 		}
-	}
-}
-
-func TestWithoutADescriptorAProcessIsStillThere(t *testing.T) {
-	a := actor.Sleeper(t, actor.Leads)
-	ended := actor.Sleeper(t, actor.Leads)
-	ended.Kill()
-	enough := actor.FewFiles(t, 0)
-	e, there := hidden(a.PID())
-	_, endedThere := hidden(ended.PID())
-	enough()
-	if !there || e.PID != a.PID() || e.PGID != a.PID() || e.Start != hiddenStart || e.Exited || e.Parent != 0 {
-		t.Errorf("%v, %+v", there, e)
-	}
-	if endedThere {
-		t.Error("one that is gone is there")
 	}
 }
 
@@ -207,14 +197,20 @@ func TestDescriptorsAreKeptForOtherThings(t *testing.T) {
 	}
 }
 
-func TestSinceLinux6_9APidfdHasAnInode(t *testing.T) {
+// isLinux tells whether the kernel is of this version or a later one.
+func isLinux(t *testing.T, major, minor int) bool {
+	t.Helper()
 	var name unix.Utsname
 	must.Do(t, unix.Uname(&name))
-	var major, minor int
-	fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor)
-	want := strconv.IntSize == 64 && (major > 6 || major == 6 && minor >= 9)
+	var is, point int
+	fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &is, &point)
+	return is > major || is == major && point >= minor
+}
+
+func TestSinceLinux6_9APidfdHasAnInode(t *testing.T) {
+	want := strconv.IntSize == 64 && isLinux(t, 6, 9)
 	if found, err := findPidfs(); found != want || err != nil || pidfs() != want {
-		t.Errorf("Linux %d.%d: %v, %v, want %v", major, minor, found, err, want)
+		t.Errorf("%v, %v, want %v", found, err, want)
 	}
 	null := must.Get(os.Open(os.DevNull))(t)
 	defer null.Close()
@@ -251,19 +247,6 @@ func TestAPidLivesWhereThereAreNoPidfds(t *testing.T) {
 	enough()
 	if !self || ended {
 		t.Errorf("without a descriptor this process lives: %v; one that is gone: %v", self, ended)
-	}
-}
-
-func TestAnotherInodeIsNotHeld(t *testing.T) {
-	id := idOf(actor.Sleeper(t, actor.Leads))
-	if id.Inode == 0 {
-		need.Skip(t, "this kernel has no pidfs")
-	}
-	if id.Inode++; id.Life() != Dead {
-		t.Errorf("life %v", id.Life())
-	}
-	if _, err := Hold(id.Key(), id.Inode); err != unix.ESRCH {
-		t.Errorf("held: %v", err)
 	}
 }
 

@@ -69,6 +69,8 @@ func seek(shown, child, other int, inode, start uint64, zombie, thread int) {
 	id.PID, id.PGID, id.Start = other, other, start
 	_, err = Of(other)
 	claim("a hidden process has no identity", errors.Is(err, unix.EPERM), err)
+	own, err := OfChild(other)
+	claim("a hidden child has one, without a start", err == nil && own.Inode == inode && own.PGID == other && own.Key() == Key{PID: other}, own, err)
 	claim("a hidden process is not dead", id.Life() == Unknown && remains(id), id.Life())
 
 	k := Membership{bands: []band{{Key: Key{other, 1}, within: Unrecorded}}}
@@ -85,7 +87,7 @@ func TestHiddenProcessesAreFound(t *testing.T) {
 		need.Skip(t, "before Linux 6.9 nothing names a hidden process for good")
 	}
 	path := actor.File(t, "child")
-	shown := actor.Shell(t, actor.Leads, `sleep 100 & echo $! >"$1"; exec setpriv --reuid 65534 --regid 65534 --clear-groups sleep 100`, path)
+	shown := actor.Shell(t, actor.Leads, `as="setpriv --reuid 65534 --regid 65534 --clear-groups"; $as sleep 100 & sleep 100 & echo $! >"$1"; exec $as sleep 100`, path)
 	child, other, zombie := actor.PIDIn(t, path), actor.Sleeper(t, actor.Leads), actor.Sleeper(t, actor.Leads)
 	unix.Kill(zombie.PID(), unix.SIGKILL)
 	actor.Eventually(t, "a zombie", func() bool { return actor.State(zombie.PID()) == "Z" })

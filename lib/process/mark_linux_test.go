@@ -13,12 +13,30 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/lib/fault"
 	"adlock/test/support/actor"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
 const token = "00112233445566778899aabbccddeeff"
+
+func TestClaimsAreTheLinesOfTheMark(t *testing.T) {
+	var env []string
+	for n := range mostMarks + 2 {
+		env = []string{"A=b", AddMark(env, Claim{PID: n, Start: 9, Token: token, File: "/a b", Again: n%2 == 0})}
+	}
+	t.Setenv(MarkVariable, marksIn(env)+"7 no-file\n")
+	all := Claims()
+	for i, c := range all {
+		if n := mostMarks + 1 - i; c != (Claim{n, 9, token, "/a b", n%2 == 0}) {
+			t.Errorf("line %d: %+v", i, c)
+		}
+	}
+	if len(all) != mostMarks {
+		t.Errorf("%d lines", len(all))
+	}
+}
 
 // fifo returns a FIFO that no process writes to: a shell that reads it waits without a child.
 func fifo(t *testing.T) string {
@@ -109,52 +127,70 @@ func TestAMarkShowsWhatADeadOwnerHasLeft(t *testing.T) {
 	}
 }
 
-func TestWhatIsOlderThanTheLockHasNoMark(t *testing.T) {
-	job, pids := left(t, `ADLOCK_MARK="1 $3 f" `+sleeper+` & (sh -c 'echo $PPID' >>"$1"; read x <"$2") &`, 2)
-	if got, _ := found(t, job); len(got) != 2 {
-		t.Fatalf("found %v of %v", got, pids)
-	}
-	job.Taken = Boottime() + clockTick
-	if got, doubt := found(t, job); len(got) != 0 || doubt != 0 {
-		t.Errorf("found %v, in doubt %d", got, doubt)
-	}
-}
-
-// The kernel gives out low pids again after the highest, which may be a low one in a container, or when
-// it is told to (ns_last_pid).
-func TestATokenCountsInTheTickOfItsLockWhateverThePID(t *testing.T) {
-	for script, want := range map[string]bool{
-		`ADLOCK_MARK="1 $3 f" ` + sleeper + ` &`:                                                       true,
-		`(sh -c 'echo $PPID' >>"$1"; read x <"$2") &`:                                                  false, // perhaps it is older than the lock
-		`ADLOCK_MARK="1 f${3#?} f" ` + sleeper + ` &`:                                                  false,
-		`perl -e '$0 = "x" x 20000; open(F, ">>$ARGV[0]"); print F "$$\n"; close F; sleep 300' "$1" &`: false,
+func TestAMarkIsOnLaterForksAndOnWhatCarriesTheToken(t *testing.T) {
+	m := mark{token: token, image: 9, owner: Key{20000, 50}, session: 7, since: 60}
+	ageless, imageless := m, m
+	ageless.ageless, imageless.image = true, 0
+	plain, changing, veiled := environment{}, environment{err: errChanging}, environment{err: errUnreadable}
+	carries := environment{text: []byte("A=b\x00" + MarkVariable + "=1:2 " + token + " f\n\x00")}
+	above := Entry{PID: 400, Parent: 300, SID: 7, Start: 61}
+	for claim, c := range map[string]struct {
+		m     mark
+		e     Entry
+		shown environment
+		above Entry
+		want  string
+	}{
+		"a fork":                       {m, Entry{PID: 500, SID: 7, Start: 61, image: 9}, plain, above, "member"},
+		"the owner":                    {m, Entry{PID: 20000, SID: 7, Start: 50, image: 9}, carries, above, ""},
+		"a known member":               {m, Entry{PID: 7, SID: 7, Start: 61, image: 9}, carries, above, ""},
+		"one that has exited":          {m, Entry{PID: 500, SID: 7, Start: 61, image: 9, Exited: true}, carries, above, ""},
+		"a hidden one":                 {m, Entry{PID: 500, SID: 7, Start: 61, image: 9, Hidden: true}, carries, above, ""},
+		"a thread of the kernel":       {m, Entry{PID: 500, SID: 7, Start: 61, kernel: true}, carries, above, ""},
+		"one in another session":       {m, Entry{PID: 500, SID: 8, Start: 61, image: 9}, carries, above, ""},
+		"one of no known image":        {imageless, Entry{PID: 500, SID: 7, Start: 61}, plain, above, ""},
+		"an older fork":                {m, Entry{PID: 500, SID: 7, Start: 59, image: 9}, carries, above, ""},
+		"in one tick, a higher pid":    {m, Entry{PID: 20001, SID: 7, Start: 60, image: 9}, plain, above, "member"},
+		"in one tick, the owner's pid": {m, Entry{PID: 20000, SID: 7, Start: 60, image: 9}, plain, above, ""},
+		"in one tick, a lower pid":     {m, Entry{PID: 20000 - 1<<14, SID: 7, Start: 60, image: 9}, plain, above, ""},
+		"in one tick, from the top":    {m, Entry{PID: 19999 - 1<<14, SID: 7, Start: 60, image: 9}, plain, above, "member"},
+		"in one tick, with a token":    {m, Entry{PID: 19999, SID: 7, Start: 60}, carries, above, "member"},
+		"in one tick, veiled":          {m, Entry{PID: 19999, SID: 7, Start: 60}, veiled, above, ""},
+		"a fork, ages unknown":         {ageless, Entry{PID: 500, SID: 7, Start: 1, image: 9}, plain, above, "doubt"},
+		"a token, ages unknown":        {ageless, Entry{PID: 500, SID: 7, Start: 1}, carries, above, "member"},
+		"an execve":                    {m, Entry{PID: 500, SID: 7, Start: 61}, changing, above, "doubt changed"},
+		"an orphan of init":            {m, Entry{PID: 500, Parent: 1, SID: 7, Start: 61}, veiled, Entry{PID: 1, SID: 7}, "doubt"},
+		"an orphan in plain sight":     {m, Entry{PID: 500, Parent: 1, SID: 7, Start: 61}, plain, Entry{PID: 1, SID: 7}, ""},
+		"of a parent that is gone":     {m, Entry{PID: 500, Parent: 3, SID: 7, Start: 61}, veiled, above, "doubt"},
+		"of a parent outside":          {m, Entry{PID: 500, Parent: 3, SID: 7, Start: 61}, veiled, Entry{PID: 3, SID: 8, Start: 61}, "doubt"},
+		"of a parent within":           {m, Entry{PID: 500, Parent: 400, SID: 7, Start: 61}, veiled, above, ""},
+		"of an earlier supervisor":     {m, Entry{PID: 500, Parent: 3, SID: 7, Start: 61}, veiled, Entry{PID: 3, SID: 7, Start: 59, Command: "adlock: run"}, "doubt"},
+		"of a later supervisor":        {m, Entry{PID: 500, Parent: 3, SID: 7, Start: 61}, veiled, Entry{PID: 3, SID: 7, Start: 61, Command: "adlock: run"}, ""},
+		"an older subshell's fork":     {m, Entry{PID: 500, Parent: 3, SID: 7, Start: 61, image: 9}, plain, Entry{PID: 3, SID: 7, Start: 59, image: 9}, ""},
+		"an older program's fork":      {m, Entry{PID: 500, Parent: 3, SID: 7, Start: 61, image: 9}, plain, Entry{PID: 3, SID: 7, Start: 59}, "member"},
+		"a younger subshell's fork":    {m, Entry{PID: 500, Parent: 3, SID: 7, Start: 61, image: 9}, plain, Entry{PID: 3, Parent: 3, SID: 7, Start: 61, image: 7}, "member"},
+		"the owner's, of a subshell":   {m, Entry{PID: 500, Parent: 20000, SID: 7, Start: 61, image: 9}, plain, Entry{PID: 20000, Parent: 2, SID: 7, Start: 50, image: 9}, "member"},
+		"a fork's of an older fork":    {m, Entry{PID: 500, Parent: 3, SID: 7, Start: 61, image: 9}, plain, Entry{PID: 3, Parent: 2, SID: 7, Start: 61}, ""},
 	} {
-		job, pids := left(t, script, 1)
-		child := must.Get(Of(pids[0]))(t)
-		job.Owner.PID, job.Owner.Start, job.Taken = child.PID+1, child.Start, time.Duration(child.Start)*clockTick
-		if got, doubt := found(t, job); slices.Contains(got, child.PID) != want || doubt != 0 {
-			t.Errorf("%s: found %v, in doubt %d, of %v", script, got, doubt, pids)
+		older := Entry{PID: 2, SID: 7, Start: 40, image: 9}
+		seen := c.m.find([]Entry{c.e, c.above, older}, map[Key]environment{c.e.Key(): c.shown}, func(k Key) bool { return k.PID == 7 })
+		got := ""
+		if seen.members[c.e.Key()] {
+			got = "member"
+		} else if slices.ContainsFunc(seen.doubts, func(e *Entry) bool { return *e == c.e }) {
+			got = "doubt"
+		}
+		if seen.changed {
+			got += " changed"
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", claim, got, c.want)
 		}
 	}
-}
-
-// A lock that a subshell has taken is freed by its death, though the script goes on and forks.
-func TestTheOtherSubshellsOfAScriptHaveNoMark(t *testing.T) {
-	file := actor.File(t, "pids")
-	a := actor.Shell(t, syscall.SysProcAttr{Setsid: true},
-		`(sh -c 'echo $PPID' >"$1.owner"; read x <"$2") & (sh -c 'echo $PPID' >"$1.other"; read x <"$2") & wait`, file, fifo(t))
-	owner, err := Of(actor.PIDIn(t, file+".owner"))
-	other := actor.PIDIn(t, file+".other")
-	must.Do(t, err)
-	t.Cleanup(func() { unix.Kill(other, unix.SIGKILL) })
-	if idOf(a).Image != owner.Image || owner.Image == 0 {
-		t.Fatalf("images %v and %v", idOf(a).Image, owner.Image)
-	}
-	unix.Kill(owner.PID, unix.SIGKILL)
-	actor.Eventually(t, "the owner is dead", func() bool { return owner.Life() == Dead })
-	job := Job{Owner: owner, Token: token, Taken: time.Duration(owner.Start) * clockTick}
-	if got, doubt := found(t, job); len(got) != 0 || doubt != 0 {
-		t.Errorf("found %v, in doubt %d, where only %d and the script live", got, doubt, other)
+	// The lease of a store does not tell by this clock when it was taken.
+	self := must.Get(Of(os.Getpid()))(t)
+	if m, ok := (Job{Owner: self, Token: token}).mark(Here()); !ok || m.since != self.Start || startAt(time.Second) != 100 || Unrecorded >= 0 {
+		t.Errorf("%+v, %v: want all since %d", m, ok, self.Start)
 	}
 }
 
@@ -163,46 +199,11 @@ func TestAnOrphanWithAnUnreadableEnvironmentIsInDoubt(t *testing.T) {
 	for _, title := range []string{"x", "queue=mail id=7 "} {
 		job, pids := left(t, `perl -e '$0 = "`+title+`" x 20000; open(F, ">>$ARGV[0]"); print F "$$\n"; close F; sleep 300' "$1" &`, 1)
 		got, doubt := found(t, job)
-		if len(got) != 0 || doubt != pids[0] || !job.Remains() {
+		remains := job.Remains()
+		job.Uncounted = true
+		if len(got) != 0 || doubt != pids[0] || !remains || !errors.Is(job.Survived(), ErrUncounted) {
 			t.Errorf("%s: found %v, in doubt %d, of %v", title, got, doubt, pids)
 		}
-	}
-}
-
-// Its parent has left the session, so that it looks like an orphan.
-func TestWhatIsFoundThroughItsParentIsNotInDoubt(t *testing.T) {
-	file := actor.File(t, "pids")
-	actor.Shell(t, syscall.SysProcAttr{Setsid: true}, `sh -c "$2" sh "$1" & echo $! >"$1.owner"; wait`, file, `perl -MPOSIX -e '
-		$child = fork or $0 = "x" x 20000, sleep 300;
-		setsid; open(F, ">$ARGV[0]"); print F "$child\n"; close F; sleep 300' "$1" & wait`)
-	owner, child := must.Get(Of(actor.PIDIn(t, file+".owner")))(t), actor.PIDIn(t, file)
-	t.Cleanup(func() {
-		unix.Kill(must.Get(look(child))(t).Parent, unix.SIGKILL)
-		unix.Kill(child, unix.SIGKILL)
-	})
-	k := Membership{Roots: map[Key]bool{owner.Key(): true}}
-	must.Do(t, k.AddBands(Job{Owner: owner, Token: token, Taken: time.Duration(owner.Start) * clockTick}))
-	isChild := func(e Entry) bool { return e.PID == child }
-	actor.Eventually(t, "the child shows no environment", func() bool {
-		list := must.Get(k.Look(Table, nothing))(t)
-		doubtful := slices.ContainsFunc(k.Doubts(), func(e *Entry) bool { return isChild(*e) })
-		if found := k.Find(list, nothing); !slices.ContainsFunc(found, isChild) || len(k.Doubts()) > 0 {
-			t.Errorf("found %v, in doubt %v", found, k.Doubts())
-		}
-		return doubtful
-	})
-}
-
-// The lease of a store does not tell by this clock when it was taken.
-func TestWhatIsOlderThanTheOwnerIsNotInDoubt(t *testing.T) {
-	file := actor.File(t, "pids")
-	actor.Shell(t, syscall.SysProcAttr{Setsid: true}, `exec perl -e '$0 = "x" x 20000; exec "sleep", "300" unless $pid = fork;
-		open(F, ">$ARGV[0]"); print F "$pid\n"; close F; wait; sleep 300' "$1"`, file)
-	owner := must.Get(Of(actor.PIDIn(t, file)))(t)
-	unix.Kill(owner.PID, unix.SIGKILL)
-	actor.Eventually(t, "the owner is dead", func() bool { return owner.Life() == Dead })
-	if got, doubt := found(t, Job{Owner: owner, Token: token}); len(got) != 0 || doubt != 0 {
-		t.Errorf("found %v, in doubt %d", got, doubt)
 	}
 }
 
@@ -215,8 +216,12 @@ func TestWhatIsLeftIsNotKnownWithoutAPlace(t *testing.T) {
 	if _, err := job.Left(); !errors.Is(err, unix.EMFILE) {
 		t.Error(err)
 	}
-	if marked, err := job.Marked(); !errors.Is(err, unix.EMFILE) {
-		t.Error(marked, err)
+	if marked, err := job.Marked(); !errors.Is(err, unix.EMFILE) || Passing() != err {
+		t.Error(marked, err, Passing())
+	}
+	here = func() (Identity, error) { return Identity{}, fault.New(fault.Unavailable, "/proc", "is not mounted") }
+	if Passing() != nil || Readable() == nil {
+		t.Error(Passing(), Readable())
 	}
 }
 
@@ -265,6 +270,37 @@ func TestAnExecveAfterTheTableWasReadOverwritesNothing(t *testing.T) {
 	if text, err := environ(e); err != nil || len(text) == 0 {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
+	e.Start++
+	if text, err := environ(e); err != errGone {
+		t.Errorf("of another process: %d bytes, %v", len(text), err)
+	}
+}
+
+func TestAnEnvironmentIsOfNamesAndBehindTheArguments(t *testing.T) {
+	a, zombie := actor.Sleeper(t, actor.Leads), actor.Sleeper(t, actor.Leads)
+	for env, want := range map[string]bool{"": false, "A=b\x00": false, "A=\x00x\x00": false, "=b\x00": true, "b\x00A=b\x00": true} {
+		if got := isOverwritten(entryOf(a), []byte(env)); got != want {
+			t.Errorf("%q is written over: %v", env, got)
+		}
+	}
+	unix.Kill(zombie.PID(), unix.SIGKILL)
+	actor.Eventually(t, "a zombie", func() bool { return entryOf(zombie).Exited })
+	if isOverwritten(entryOf(zombie), nil) {
+		t.Error("a zombie has arguments")
+	}
+}
+
+func TestImagesDifferWhereAddressesAreRandom(t *testing.T) {
+	for mode, want := range map[string]bool{"0\n": false, "1\n": true, "2\n": true, "": false} {
+		if got := randomises(treeOf(t, map[string]string{"mode": mode}) + "mode"); got != want {
+			t.Errorf("mode %q: %v", mode, got)
+		}
+	}
+	runtime.LockOSThread() // and the thread ends with the test
+	const addrNoRandomize = 0x0040000
+	if _, _, failed := unix.RawSyscall(unix.SYS_PERSONALITY, addrNoRandomize, 0, 0); failed == 0 && randomises("/proc/sys/kernel/randomize_va_space") {
+		t.Error("addresses are random, though this thread has asked for others")
+	}
 }
 
 // On a busy machine, an execve outlasts many looks.
@@ -302,11 +338,14 @@ func TestAnotherUsersEnvironmentIsUnreadableWithoutPtrace(t *testing.T) {
 }
 
 // Its threads may be at work for the job, but /proc shows no environment of it.
-func TestAProcessWhoseFirstThreadHasExitedIsNotGone(t *testing.T) {
+func TestAnOwnerWhoseFirstThreadHasExitedIsAlive(t *testing.T) {
 	ready := actor.File(t, "ready")
 	a := actor.Play(t, actor.Apart, "leaderless", ready)
 	actor.Eventually(t, "its first thread has exited", func() bool { return actor.Exists(ready) && actor.State(a.PID()) == "Z" })
-	e := must.Get(look(a.PID()))(t)
+	e, id := entryOf(a), idOf(a)
+	if id.Life() != Alive || !PIDLives(a.PID()) || !remains(id) {
+		t.Errorf("life %v, pid lives %v, group lives %v", id.Life(), PIDLives(a.PID()), remains(id))
+	}
 	want := errChanging
 	if os.Geteuid() != 0 {
 		want = errUnreadable
@@ -315,5 +354,5 @@ func TestAProcessWhoseFirstThreadHasExitedIsNotGone(t *testing.T) {
 		t.Error(err)
 	}
 	a.Process.Kill()
-	actor.Eventually(t, "it is gone", func() bool { _, err := environ(e); return errors.Is(err, errGone) })
+	actor.Eventually(t, "it is gone", func() bool { _, err := environ(e); return errors.Is(err, errGone) && id.Life() == Dead })
 }

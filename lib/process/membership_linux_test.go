@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strconv"
 	"syscall"
 	"testing"
 
@@ -158,6 +159,16 @@ func TestOneProcessIsTheSameInAnotherGroup(t *testing.T) {
 	if !id.Same(again) || !again.Same(id) {
 		t.Error("it is another")
 	}
+	session := id
+	session.PGID, session.UID = 1, 3
+	for other, want := range map[Identity]bool{session: true, {SID: id.SID}: false, again: false} {
+		if id.SharesSession(other) != want {
+			t.Errorf("it shares its session with %+v: %v", other, !want)
+		}
+	}
+	if id.SID = Unrecorded; id.SharesSession(id) {
+		t.Error("what was not recorded is shared")
+	}
 	for claim, change := range map[string]func(*Identity){
 		"pid": func(id *Identity) { id.PID++ }, "start": func(id *Identity) { id.Start++ }, "boot": func(id *Identity) { id.Boot = "" },
 	} {
@@ -183,25 +194,8 @@ func TestStuckErrorsNameTheProcessOrGroup(t *testing.T) {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
-}
-
-func TestAMemberFoundByItsGroupAloneIsMarked(t *testing.T) {
-	k := Membership{Roots: map[Key]bool{{10, 5}: true}, bands: []band{{Key: Key{10, 5}}}}
-	list := []Entry{
-		{PID: 10, Parent: 1, PGID: 10, Start: 5},
-		{PID: 11, Parent: 10, PGID: 10, Start: 6}, // started by the owner
-		{PID: 12, Parent: 1, PGID: 10, Start: 6},  // an orphan
-		{PID: 13, Parent: 12, PGID: 13, Start: 7}, // started by the orphan
-		{PID: 14, Parent: 1, PGID: 14, Start: 7},  // known
-	}
-	var got []int
-	for _, e := range k.Find(list, func(k Key) bool { return k.PID == 14 }) {
-		if e.ByBand {
-			got = append(got, e.PID)
-		}
-	}
-	if !slices.Equal(got, []int{12}) {
-		t.Errorf("by its group alone: %v, want 12", got)
+	if self, none := Refused(Entry{PID: os.Getpid()}, unix.EPERM), Refused(Entry{PID: 1 << 22}, unix.EPERM); self.User != strconv.Itoa(os.Geteuid()) || none.User != "" {
+		t.Errorf("%v, %v", self, none)
 	}
 }
 
@@ -226,12 +220,16 @@ func TestMembersAreDescendantsOrInTheGroup(t *testing.T) {
 		{PID: 21, Parent: 20, PGID: 20, Start: 71},
 		{PID: 30, Parent: 1, PGID: 30, Start: 70},
 	}
-	var got []int
+	k.seen.doubts = []*Entry{&list[3], &list[len(list)-1]} // 12, which its parent shows, and 30
+	var got, byBand []int
 	for _, e := range k.Find(list, func(k Key) bool { return k == Key{20, 70} }) {
 		got = append(got, e.PID)
+		if e.ByBand {
+			byBand = append(byBand, e.PID)
+		}
 	}
-	if want := []int{10, 11, 12, 90, 14, 20, 15, 21}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
+	if want := []int{10, 11, 12, 90, 14, 20, 15, 21}; !slices.Equal(got, want) || !slices.Equal(byBand, []int{14}) || !slices.Equal(k.Doubts(), []*Entry{&list[len(list)-1]}) {
+		t.Errorf("got %v, want %v; by the group alone %v, in doubt %v", got, want, byBand, k.Doubts())
 	}
 	if k.Drop([]Entry{{PID: 10, Start: 99}}); len(k.bands) != 0 {
 		t.Error("another start is not taken for another leader")

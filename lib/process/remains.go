@@ -1,9 +1,6 @@
 package process
 
-import (
-	"os"
-	"slices"
-)
+import "slices"
 
 // Remains tells whether a known process of the job may live although the owner is dead: a recorded one, a
 // member of a group or session that the owner or its command led, or one that bears the job's mark. What
@@ -173,7 +170,7 @@ func (job Job) Left() (bool, error) {
 		return false, err
 	}
 	above, err := Ancestors()
-	return slices.ContainsFunc(marked, func(pid int) bool { return pid != os.Getpid() && !slices.Contains(above, pid) }), err
+	return slices.ContainsFunc(marked, func(pid int) bool { return !slices.Contains(above, pid) }), err
 }
 
 func nothing(Key) bool { return false }

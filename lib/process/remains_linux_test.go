@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"os"
 	"testing"
 
@@ -54,11 +55,51 @@ func TestWhatRemainsOfAJobDependsOnWhereItWasSeen(t *testing.T) {
 	}
 }
 
+func TestSurvivorsThatWereNotCountedAreLookedFor(t *testing.T) {
+	file := actor.File(t, "child")
+	alone, parent, ended := actor.Sleeper(t, actor.Leads), actor.Shell(t, actor.Leads, `sleep 100 & echo $! >"$1"; wait`, file), actor.Sleeper(t, actor.Leads)
+	orphaned, orphan := led(t)
+	dead := idOf(ended)
+	ended.Kill()
+	bandless := dead
+	bandless.PGID, bandless.SID = 1, 1
+	for claim, c := range map[string]struct {
+		owner Identity
+		pid   int
+		err   error
+	}{
+		"an owner that has no child": {idOf(alone), 0, nil},
+		"an owner that has one":      {idOf(parent), actor.PIDIn(t, file), errSurvivor},
+		"a dead owner with a group":  {orphaned, orphan, errSurvivor},
+		"a dead owner without one":   {dead, 0, nil},
+		"one that led none":          {bandless, bandless.PID, ErrUncounted},
+	} {
+		var stuck *StuckError
+		if err := (Job{Owner: c.owner, Uncounted: true}).Survived(); !errors.Is(err, c.err) || errors.As(err, &stuck) && stuck.PID != c.pid {
+			t.Errorf("%s: %v", claim, err)
+		}
+	}
+	if !(Job{Owner: dead, Command: orphaned}).Remains() || (Job{Owner: dead, Command: dead}).Remains() {
+		t.Error("a command's group remains if it has no member, or not if it has one")
+	}
+	job := Job{Owner: bandless, Survivors: []Identity{idOf(alone)}}
+	if !job.Alive() || !job.EndingBegan() || !(Job{Uncounted: true}).EndingBegan() || (Job{Owner: bandless}).EndingBegan() {
+		t.Error("an ending with a survivor has not begun, or one without has")
+	}
+	if alone.Kill(); job.Alive() {
+		t.Error("the survivor is dead, and its job alive")
+	}
+}
+
 func TestALeaderInAnotherTimeNamespaceRemains(t *testing.T) {
-	id := idOf(actor.Sleeper(t, actor.Leads))
+	a := actor.Sleeper(t, actor.Leads)
+	id := idOf(a)
 	id.Start, id.TimeNS, id.Inode = id.Start+1000, id.TimeNS+1, 0
 	if !(Job{Owner: id}).Remains() {
 		t.Error("starts that cannot be compared prove it dead")
+	}
+	if a.Kill(); id.Life() != Dead {
+		t.Errorf("a pid without a process is %s", id.Life())
 	}
 }
 

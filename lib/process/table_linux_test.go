@@ -171,15 +171,15 @@ func TestTheEffectiveUserCounts(t *testing.T) {
 		text, err := os.ReadFile(path(a.PID(), "status"))
 		return err == nil && strings.Contains(string(text), "\t11\t12\t13\t")
 	})
-	if uid, err := User(a.PID()); uid != 12 || err != nil {
-		t.Errorf("user %d, %v", uid, err)
+	if id := idOf(a); id.UID != 12 {
+		t.Errorf("user %d", id.UID)
 	}
 }
 
 func TestADeadProcessHasNoUserAndNoParent(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
-	if pid, err := parent(a.PID()); pid != os.Getpid() || err != nil {
-		t.Errorf("its parent is %d, %v", pid, err)
+	if above, err := ParentOf(a.PID()); above.PID != os.Getpid() || err != nil {
+		t.Errorf("its parent is %+v, %v", above, err)
 	}
 	a.Kill()
 	if uid, err := User(a.PID()); uid != 0 || err != unix.ESRCH {

@@ -69,7 +69,9 @@ func TestALockIsSplitBehindTheLineThatEndsItsRecord(t *testing.T) {
 }
 
 func TestALastLockThatStartedAtNoTimeIsRefused(t *testing.T) {
-	if m, err := ParseMemory([]byte("started=yesterday\n")); err == nil {
-		t.Errorf("%+v", m)
+	for _, line := range []string{"started=yesterday\n", "newest=1 2\n", "newest=1 2 b c\n", "newest=x 2 b\n", "newest=1 x b\n"} {
+		if m, err := ParseMemory([]byte(line)); err == nil {
+			t.Errorf("%q: %+v", line, m)
+		}
 	}
 }

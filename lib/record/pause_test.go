@@ -14,10 +14,6 @@ func TestAPauseSurvivesItsText(t *testing.T) {
 		if got, err := ParsePause(p.Bytes()); err != nil || got != p {
 			t.Errorf("%+v, %v\nwant %+v", got, err, p)
 		}
-		m, err := ParseMemory(Memory{Pause: p}.Bytes())
-		if err != nil || m.Pause != p || len(m.other) > 0 {
-			t.Errorf("%+v, %v in a last lock", m, err)
-		}
 	}
 	for _, text := range []string{"", "paused=now\n", "paused=2026-11-24T17:00:00Z\n"} {
 		if p, err := ParsePause([]byte(text)); err == nil {
@@ -40,12 +36,16 @@ func TestAPauseEndsWhateverTheClockDoes(t *testing.T) {
 		"it ended in an earlier boot":   {func(p *Pause) { p.boot, p.Since = "another", p.Since.Add(-2*time.Hour) }, false},
 		// Only a machine with an id recognises the earlier boot as its own.
 		"it began by a clock that was a year ahead": {func(p *Pause) { p.boot, p.For, p.Since = "another", up/2, p.Since.AddDate(1, 0, 0) }, process.Here().Machine == ""},
-		"it has no end": {func(p *Pause) { p.For, p.Since = limit.Never, p.Since.AddDate(-1, 0, 0) }, true},
-		"there is none": {func(p *Pause) { *p = Pause{} }, false},
+		"it began on another machine": {func(p *Pause) {
+			p.boot, p.machine, p.For, p.Since = "another", "another", up/2, p.Since.AddDate(1, 0, 0)
+		}, true},
+		"it began in another namespace": {func(p *Pause) { p.timeNS++; p.boottime -= 2 * time.Hour }, true},
+		"it has no end":                 {func(p *Pause) { p.For, p.Since = limit.Never, p.Since.AddDate(-1, 0, 0) }, true},
+		"there is none":                 {func(p *Pause) { *p = Pause{} }, false},
 	} {
 		p := NewPause(time.Hour, "")
 		c.change(&p)
-		if got := p.Policy(); got.On != c.on {
+		if got := p.Policy(); got.On != c.on || p.For != limit.Never && got.Left != p.For-got.Age {
 			t.Errorf("%s: %+v", claim, got)
 		}
 	}
