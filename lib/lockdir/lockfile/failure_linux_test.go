@@ -187,43 +187,39 @@ func (d *Dir) placed(place func(*TempFile, string) error, name string) error {
 }
 
 func TestNoFailureIsSwallowed(t *testing.T) {
-	calls := map[string]int{
-		"openat": unix.SYS_OPENAT, "newfstatat": unix.SYS_NEWFSTATAT, "fstat": unix.SYS_FSTAT, "flock": unix.SYS_FLOCK,
-		"pread": unix.SYS_PREAD64, "write": unix.SYS_WRITE, "fchmod": unix.SYS_FCHMOD, "linkat": unix.SYS_LINKAT,
-		"renameat": unix.SYS_RENAMEAT, "unlinkat": unix.SYS_UNLINKAT, "utimensat": unix.SYS_UTIMENSAT,
-		"getdents": unix.SYS_GETDENTS64, "ftruncate": unix.SYS_FTRUNCATE,
+	calls := []int{
+		unix.SYS_OPENAT, unix.SYS_NEWFSTATAT, unix.SYS_FSTAT, unix.SYS_FLOCK, unix.SYS_PREAD64, unix.SYS_WRITE, unix.SYS_FCHMOD,
+		unix.SYS_LINKAT, unix.SYS_RENAMEAT, unix.SYS_UNLINKAT, unix.SYS_UTIMENSAT, unix.SYS_GETDENTS64, unix.SYS_FTRUNCATE,
 	}
 	for claim, use := range eachUse {
-		for call, number := range calls {
-			for n, met := 1, true; met; n++ {
-				d := newDir(t)
-				for file, content := range map[string][]byte{
-					"lock." + reads: fullRecord().Bytes(), "temp." + record.NewToken(): nil, tickFile(reads, 1): nil,
-				} {
-					must.Do(t, os.WriteFile(d.Path(file), content, 0o600))
+		for n, failed := 1, -1; failed != 0; n++ {
+			d := newDir(t)
+			for file, content := range map[string][]byte{
+				"lock." + reads: fullRecord().Bytes(), "temp." + record.NewToken(): nil, tickFile(reads, 1): nil,
+			} {
+				must.Do(t, os.WriteFile(d.Path(file), content, 0o600))
+			}
+			must.Do(t, d.MakeLast(reads, record.Memory{}))
+			must.Do(t, d.MarkRead(reads))
+			before := openFiles(t)
+			var err error
+			seen := 0
+			failed = 0
+			intercept.Run(t, func() { err = use(d) }, func(c intercept.Call) unix.Errno {
+				if c.Number == unix.SYS_FLOCK && c.FD(1) == unix.LOCK_UN { // closing unlocks anyway
+					return 0
 				}
-				must.Do(t, d.MakeLast(reads, record.Memory{}))
-				must.Do(t, d.MarkRead(reads))
-				before := openFiles(t)
-				met = false
-				var err error
-				seen := 0
-				intercept.Run(t, func() { err = use(d) }, func(c intercept.Call) unix.Errno {
-					if number == unix.SYS_FLOCK && c.FD(1) == unix.LOCK_UN { // closing unlocks anyway
-						return 0
-					}
-					if seen++; seen != n {
-						return 0
-					}
-					met = true
-					return unix.EIO
-				}, number)
-				if left := openFiles(t) - before; left != 0 {
-					t.Errorf("%s, %s %d: %d files are left open", claim, call, n, left)
+				if seen++; seen != n {
+					return 0
 				}
-				if told := fault.KindOf(err) == fault.IO; told != met {
-					t.Errorf("%s, %s %d: %v", claim, call, n, err)
-				}
+				failed = c.Number
+				return unix.EIO
+			}, calls...)
+			if left := openFiles(t) - before; left != 0 {
+				t.Errorf("%s, call %d (%d): %d files are left open", claim, n, failed, left)
+			}
+			if told := fault.KindOf(err) == fault.IO; told != (failed != 0) {
+				t.Errorf("%s, call %d (%d): %v", claim, n, failed, err)
 			}
 		}
 	}
