@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"adlock/lib/fault"
 	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/lib/record"
@@ -19,8 +18,11 @@ func TestTheLockIsReadBack(t *testing.T) {
 	want := fullRecord()
 	put(t, d, want)
 	a := active(t, d)
-	if a.Content != record.Full || a.Record != want || a.File.Called() != "x" || a.Path() != d.Path("lock.x") || a.Job().FileUID != os.Geteuid() {
+	if a.Content != record.Full || a.Record != want || a.File.Called() != "x" || a.Path() != d.Path("lock.x") || a.Job().FileUID != os.Geteuid() || !a.Named() || a.SupervisedBy(want.Owner) {
 		t.Errorf("%+v, %q, %q, %d", a.Record, a.File.Called(), a.Path(), a.Job().FileUID)
+	}
+	if must.Do(t, a.Remove()); a.Named() {
+		t.Error("a removed lock has its name")
 	}
 }
 
@@ -75,20 +77,6 @@ func TestAGuardReadsTheLockAgain(t *testing.T) {
 	must.Do(t, a.Guard(0))
 	if a.Content != record.PIDOnly {
 		t.Errorf("content is %d", a.Content)
-	}
-}
-
-func TestALockThatIsTooLargeIsDamagedAndALastLockAnError(t *testing.T) {
-	d := newDir(t)
-	for _, file := range []string{"lock.x", "last.x"} {
-		must.Do(t, os.WriteFile(d.Path(file), nil, 0o600))
-		must.Do(t, os.Truncate(d.Path(file), 1<<40)) // sparse
-	}
-	if a := active(t, d); a.Content != record.Damaged {
-		t.Errorf("content is %d", a.Content)
-	}
-	if _, err := d.Last("x"); fault.KindOf(err) != fault.IO {
-		t.Errorf("got %v", err)
 	}
 }
 

@@ -33,8 +33,12 @@ func TestWhatIsAppendedIsReadBackAndTheMtimeStays(t *testing.T) {
 	if must.Do(t, a.AppendCommand(member(20))); a.st.Size != size {
 		t.Error("the command was added twice")
 	}
-	must.Do(t, a.AppendSurvivors([]process.Identity{member(21), member(22)}))
+	must.Do(t, a.AppendSurvivors(nil))
+	must.Do(t, a.AppendSurvivors([]process.Identity{a.Record.Owner, member(21), member(22), member(21)}))
 	must.Do(t, a.AppendSurvivors([]process.Identity{member(20), member(22), member(23), member(4711)}))
+	if text := string(must.Get(os.ReadFile(d.Path("lock.x")))(t)); !strings.HasSuffix(text, "survivor.3=23 100 7 5 1 2\nsurvivor.4=4711 100 7 5 1 2\n") {
+		t.Error(text)
+	}
 	again := active(t, d)
 	want := record.Appended{Command: member(20), Survivors: []process.Identity{member(21), member(22), member(23), member(4711)}}
 	if again.Content != record.Full || !reflect.DeepEqual(again.Appended, want) || !reflect.DeepEqual(a.Appended, want) {

@@ -2,6 +2,7 @@ package lockfile
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -9,28 +10,19 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"golang.org/x/sys/unix"
 
 	"adlock/lib/atom"
+	"adlock/lib/config"
 	"adlock/lib/fault"
+	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/lib/record"
+	"adlock/test/support/intercept"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
-
-func TestSurvivorsAreNumberedAndNoneTwice(t *testing.T) {
-	d, a := guardedLock(t)
-	owner := a.Record.Owner
-	must.Do(t, a.AppendSurvivors(nil))
-	must.Do(t, a.AppendSurvivors([]process.Identity{owner, member(20), member(20), member(21)}))
-	must.Do(t, a.AppendSurvivors([]process.Identity{member(21), member(22)}))
-	content := must.Get(os.ReadFile(d.Path("lock.x")))(t)
-	want := "survivor.1=20 100 7 5 1 2\nsurvivor.2=21 100 7 5 1 2\nsurvivor.3=22 100 7 5 1 2\n"
-	if got, _ := strings.CutPrefix(string(content), string(a.Record.Bytes())); got != want {
-		t.Errorf("appended is %q, want %q", got, want)
-	}
-}
 
 func TestTheJobHasWhatTheLockRecords(t *testing.T) {
 	d, r := newDir(t), fullRecord()
@@ -38,7 +30,7 @@ func TestTheJobHasWhatTheLockRecords(t *testing.T) {
 	put(t, d, r)
 	a := active(t, d)
 	must.Do(t, a.Guard(0))
-	if job := a.Job(); job.Owner != r.Owner || job.Command != r.Job || !job.Supervised || job.FileUID != os.Geteuid() || job.Uncounted {
+	if job := a.Job(); job.Owner != r.Owner || job.Command != r.Job || !job.Supervised || job.FileUID != os.Geteuid() || job.Uncounted || !a.SupervisedBy(r.Owner) || a.SupervisedBy(r.Job) {
 		t.Errorf("%+v", job)
 	}
 	must.Do(t, a.AppendCommand(member(31)))
@@ -70,6 +62,8 @@ func TestALockIsInUseWhereAProcessIsProvedAlive(t *testing.T) {
 	holding := func(owner process.Identity) string { r := fullRecord(); r.Owner = owner; return string(r.Bytes()) }
 	pid := strconv.Itoa(os.Getpid())
 	const lock, reader = "lock." + reads, "read." + reads + ".20"
+	bootless := member(20)
+	bootless.Boot = ""
 	for _, c := range []struct{ claim, file, content, want string }{
 		{"an owner", lock, holding(alive), "its owner lives (process " + pid + "); to end it: adlock stop " + reads},
 		{"a reader", reader, holding(alive), "its owner lives (process " + pid + "); to end it: adlock stop " + reader},
@@ -78,6 +72,7 @@ func TestALockIsInUseWhereAProcessIsProvedAlive(t *testing.T) {
 		{"a dead owner", lock, holding(dead), ""},
 		{"a survivor", lock, holding(dead) + record.SurvivorLine(1, alive), "its owner is dead, but processes of its job are left; to end it: adlock stop " + reads},
 		{"one elsewhere", lock, holding(member(20)), ""},
+		{"one of some boot", lock, holding(bootless), ""},
 		{"an empty one", lock, "", ""},
 		{"a damaged one", lock, pid + "\nx\n", ""},
 	} {
@@ -86,6 +81,13 @@ func TestALockIsInUseWhereAProcessIsProvedAlive(t *testing.T) {
 		a := must.Get(d.Lock(atom.ParseFile(c.file)))(t)
 		if got := a.InUse(); got != c.want {
 			t.Errorf("%s: %q, want %q", c.claim, got, c.want)
+		}
+		if err := a.Survived(); (err != nil) != (c.claim == "a survivor") {
+			t.Errorf("%s, its job: %v", c.claim, err)
+		}
+		told := a.Untold(&locker.ReleaseRequest{Token: "t"})
+		if err := a.Untold(&locker.ReleaseRequest{}); told != nil || (err != nil) != (c.claim == "one of some boot") {
+			t.Errorf("%s, with a token and without: %v, %v", c.claim, told, err)
 		}
 		must.Do(t, a.Close())
 	}
@@ -116,6 +118,27 @@ func TestTheLastSurvivorThatFitsIsRecorded(t *testing.T) {
 	}
 }
 
+func TestADirectoryThatOthersCouldChangeIsRefused(t *testing.T) {
+	const strange, open = "lock directory belongs to another user (run as that user", "lock directory is writable by others ("
+	for _, c := range []struct {
+		me, uid int
+		mode    uint32
+		want    string
+	}{
+		{0, 0, 0o755, ""}, {7, 0, 0o755, ""}, {7, 7, 0o755, ""},
+		{0, 4711, 0o700, strange + ": sudo -u '#4711' adlock ..., or name one of your own: ADLOCK_DIR)"},
+		{7, 4711, 0o700, strange + ", or " + config.WayOut("/d") + ")"},
+		{0, 0, 0o720, open + "chmod go-w '/d')"}, {7, 7, 0o703, open + "chmod go-w '/d')"},
+		{7, 0, 0o702, open + config.WayOut("/d") + ")"},
+		{7, 0, 0o777 | unix.S_ISVTX, open + "set ADLOCK_DIR to a directory that only you can write)"},
+	} {
+		err := (&Dir{path: "/d", me: c.me}).check(&unix.Stat_t{Uid: uint32(c.uid), Mode: c.mode})
+		if got := fmt.Sprint(err); got != "/d: "+c.want && (err != nil || c.want != "") || err != nil && fault.KindOf(err) != fault.NotPermitted {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
 func TestAnOrdinaryUserHasRootsDirectoriesAndItsOwn(t *testing.T) {
 	need.Root(t)
 	for owner, allowed := range map[int]bool{0: true, 1: false, 4711: true, 4712: false} {
@@ -123,6 +146,9 @@ func TestAnOrdinaryUserHasRootsDirectoriesAndItsOwn(t *testing.T) {
 		must.Do(t, os.Chown(path, owner, owner))
 		if err := openedBy(t, 4711, path); (err == nil) != allowed {
 			t.Errorf("a directory of %d: %v", owner, err)
+		}
+		if err := openedBy(t, 4711, path+"/below"); (err == nil) != (owner == 4711) {
+			t.Errorf("below a directory of %d: %v", owner, err)
 		}
 	}
 }
@@ -136,13 +162,13 @@ func openDir(t *testing.T) string {
 	return path
 }
 
-// openedBy opens a directory with the rights of another user and group.
+// openedBy opens a directory, or the one in which it would be made, with the rights of another user and group.
 func openedBy(t *testing.T, user int, path string) error {
 	t.Helper()
 	must.Do(t, syscall.Setresgid(-1, user, -1))
 	must.Do(t, syscall.Setresuid(-1, user, -1))
 	defer func() { must.Do(t, errors.Join(syscall.Setresuid(-1, 0, -1), syscall.Setresgid(-1, 0, -1))) }()
-	d, err := Open(path)
+	d, _, err := OpenToTry(path)
 	if err == nil {
 		d.Close()
 	}
@@ -212,46 +238,6 @@ func TestALinkWhoseReplyWasLostCounts(t *testing.T) {
 	must.Do(t, temp.Close())
 }
 
-func TestNamedReportsWhetherThereIsATemporaryName(t *testing.T) {
-	eachWay(t, func(t *testing.T, d *Dir, temp func() *TempFile) {
-		one := temp()
-		if one.Named() != (one.temporary != "") {
-			t.Error("Named is wrong")
-		}
-		must.Do(t, one.Link("lock.x"))
-		if one.Named() {
-			t.Error("it still has a temporary name")
-		}
-		must.Do(t, one.Withdraw())
-		mustHold(t, d)
-		must.Do(t, one.Close())
-	})
-	d := newDir(t)
-	if named, err := d.temporary(); err != nil || !named.Named() {
-		t.Errorf("a temporary file has no name of its own (%v)", err)
-	}
-}
-
-func TestDebrisIsAMinuteOldOrHasTwoNames(t *testing.T) {
-	now := time.Now().Truncate(time.Second)
-	for age, swept := range map[time.Duration]bool{time.Minute - time.Second: false, time.Minute: true} {
-		d := newDir(t)
-		name := "temp." + record.NewToken()
-		must.Do(t, os.WriteFile(d.Path(name), nil, 0o600))
-		must.Do(t, os.Chtimes(d.Path(name), now.Add(-age), now.Add(-age)))
-		must.Do(t, d.Sweep(now))
-		if exists(d, name) == swept {
-			t.Errorf("%v old: swept is %v", age, !swept)
-		}
-	}
-	d := newDir(t)
-	name := "temp." + record.NewToken()
-	must.Do(t, os.WriteFile(d.Path("last.x"), nil, 0o600))
-	must.Do(t, os.Link(d.Path("last.x"), d.Path(name)))
-	must.Do(t, d.Sweep(time.Now()))
-	mustHold(t, d, "last.x")
-}
-
 func TestALockIsReadUpToALimitEvenIfItGrows(t *testing.T) {
 	d := newDir(t)
 	for size, fits := range map[int]bool{1: true, 511: true, 512: true, 513: true, 100_000: true, maxContent: true, maxContent + 1: false, 2 * maxContent: false} {
@@ -270,13 +256,27 @@ func TestALockIsReadUpToALimitEvenIfItGrows(t *testing.T) {
 	}
 }
 
-func TestALockThatShrinksIsReadAsFarAsItGoes(t *testing.T) {
+func TestALockIsReadToItsEndInAsFewReadsAsThatTakes(t *testing.T) {
 	d := newDir(t)
-	must.Do(t, os.WriteFile(d.Path("lock.x"), []byte("1234\n"), 0o600))
-	a := onlyToStat(t, d)
-	must.Do(t, os.Truncate(d.Path("lock.x"), 2))
-	if content, err := a.read(); string(content) != "12" || err != nil {
-		t.Errorf("%q, %v", content, err)
+	for _, c := range []struct {
+		begin, more, want string
+		reads             int
+	}{{"1234\n", "", "1234\n", 1}, {"12", "", "12", 2}, {"12", "34\n", "1234\n", 2}} { // of five bytes; it shrinks; a short read
+		must.Do(t, os.WriteFile(d.Path("lock.x"), []byte("12345"), 0o600))
+		a, got, reads := onlyToStat(t, d), "", 0
+		must.Do(t, os.WriteFile(d.Path("lock.x"), []byte(c.begin), 0o600))
+		intercept.Run(t, func() {
+			content, err := a.read()
+			got = fmt.Sprintf("%s%v", content, err)
+		}, func(intercept.Call) unix.Errno {
+			if reads++; reads == 2 && os.WriteFile(d.Path("lock.x"), []byte(c.begin+c.more), 0o600) != nil {
+				return unix.EIO
+			}
+			return 0
+		}, unix.SYS_PREAD64)
+		if got != c.want+"<nil>" || reads != c.reads {
+			t.Errorf("%+v: %q in %d reads", c, got, reads)
+		}
 	}
 }
 
@@ -285,22 +285,4 @@ func onlyToStat(t *testing.T, d *Dir) *file {
 	f := must.Get(d.openFile("lock.x", os.O_RDONLY))(t)
 	t.Cleanup(func() { f.Close() })
 	return f
-}
-
-func TestALastLockThatCannotBePlacedIsAnError(t *testing.T) {
-	d := newDir(t)
-	long := atom.Name(strings.Repeat("x", 300))
-	for claim, err := range map[string]error{
-		"made": d.MakeLast(long, record.Memory{}), "stamped anew": d.Stamp(long, record.Memory{}), "remembered": d.Remember(long, time.Now(), record.Memory{}),
-	} {
-		if err == nil {
-			t.Errorf("%s: no error", claim)
-		}
-	}
-	mustHold(t, d)
-	must.Do(t, d.MakeLast("x", record.Memory{Atom: motd}))
-	must.Do(t, d.placeLast("x", record.Memory{}, nil, (*TempFile).Link)) // another process has made it meanwhile
-	if l := last(t, d); l.Memory.Atom != motd {
-		t.Errorf("%+v", l.Memory)
-	}
 }

@@ -113,7 +113,7 @@ func checkWay(path string) error {
 func (d *Dir) check(st *unix.Stat_t) error {
 	d.uid, d.entered = int(st.Uid), st.Mode&0o011 != 0
 	switch {
-	case st.Uid != 0 && d.uid != d.me && d.me == 0:
+	case d.me == 0 && d.uid != 0:
 		return fault.New(fault.NotPermitted, d.path, "lock directory belongs to another user (run as that user: "+sysfile.AsUser(d.uid)+", or name one of your own: ADLOCK_DIR)")
 	case st.Uid != 0 && d.uid != d.me:
 		return fault.New(fault.NotPermitted, d.path, "lock directory belongs to another user (run as that user, or "+config.WayOut(d.path)+")")

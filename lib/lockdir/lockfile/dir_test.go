@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/record"
@@ -19,32 +21,6 @@ import (
 	"adlock/test/support/need"
 )
 
-func TestADirectoryThatOthersCouldChangeIsRefused(t *testing.T) {
-	for mode, remedy := range map[fs.FileMode]string{
-		0o720: "chmod go-w ", 0o702: "chmod go-w ", 0o703: "chmod go-w ", 0o777 | fs.ModeSticky: "set ADLOCK_DIR to a directory that only you can write)",
-	} {
-		path := t.TempDir()
-		must.Do(t, os.Chmod(path, mode))
-		_, err := Open(path)
-		refused(t, mode.String(), err)
-		if err != nil && !strings.Contains(err.Error(), ": lock directory is writable by others ("+remedy) {
-			t.Errorf("%v: %v", mode, err)
-		}
-	}
-}
-
-func TestWhatIsAnotherUsersIsRefused(t *testing.T) {
-	need.Root(t)
-	path := t.TempDir()
-	must.Do(t, os.Chown(path, 4711, 4711))
-	_, err := Open(path)
-	refused(t, "a foreign directory", err)
-	d := lockedDir(t)
-	must.Do(t, os.Chown(d.Path("lock.x"), 4711, 4711))
-	_, err = d.Active("x")
-	refused(t, "a foreign lock", err)
-}
-
 func TestALinkToADirectoryIsRefused(t *testing.T) {
 	d := newDir(t)
 	link := filepath.Join(t.TempDir(), "link")
@@ -52,20 +28,6 @@ func TestALinkToADirectoryIsRefused(t *testing.T) {
 	for _, path := range []string{link, link + "/", link + "/."} {
 		_, err := Open(path)
 		refused(t, path, err)
-	}
-}
-
-func TestWhatIsNoDirectoryCannotBecomeOne(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "file")
-	must.Do(t, os.WriteFile(path, nil, 0o600))
-	for _, path := range []string{path, path + "/below"} {
-		if _, err := Create(path); fault.KindOf(err) != fault.CannotCreate {
-			t.Errorf("%s: %v", path, err)
-		}
-	}
-	t.Chdir(t.TempDir())
-	if _, err := Create("not/there"); fault.KindOf(err) != fault.CannotCreate {
-		t.Errorf("a relative one: %v", err)
 	}
 }
 
@@ -132,16 +94,6 @@ func TestNoOtherUserMayRedirectTheWayToTheDirectory(t *testing.T) {
 	}
 }
 
-func TestTheWayMayLeadThroughWhatAStrangeGroupCannotWrite(t *testing.T) {
-	need.Root(t)
-	for _, mode := range []fs.FileMode{0o755, 0o711} {
-		above, path := through(t)
-		must.Do(t, errors.Join(os.Chown(above+"/a", 0, 4711), os.Chmod(above+"/a", mode)))
-		d := must.Get(Open(path))(t)
-		must.Do(t, d.Close())
-	}
-}
-
 func TestTheWayMayLeadThroughAsManyLinksAsTheKernelFollows(t *testing.T) {
 	_, path := through(t)
 	links := t.TempDir()
@@ -155,8 +107,8 @@ func TestTheWayMayLeadThroughAsManyLinksAsTheKernelFollows(t *testing.T) {
 	last := filepath.Join(links, strconv.Itoa(way.MostLinks-1))
 	d := must.Get(Open(last + "/locks"))(t)
 	must.Do(t, d.Close())
-	if _, err := Open(target + "/locks"); err == nil {
-		t.Error("one more was followed")
+	if _, err := Open(target + "/locks"); !errors.Is(err, unix.ELOOP) {
+		t.Error("one more was followed, or: ", err)
 	}
 }
 
@@ -170,12 +122,18 @@ func TestTheWayMayLeadThroughOnesOwnLinksAndStickyDirectories(t *testing.T) {
 		return func(above string) error { return relink(above, target(above), os.Geteuid()) }
 	}
 	for claim, change := range map[string]func(above string) error{
-		"a link":                   links(func(string) string { return "b2" }),
-		"an absolute link":         links(func(above string) string { return above + "/a/b2" }),
-		"a link up and down":       links(func(above string) string { return "../../" + filepath.Base(above) + "/a/./b2" }),
-		"a sticky directory":       func(above string) error { return os.Chmod(above+"/a", 0o777|fs.ModeSticky) },
-		"one's own group's":        func(above string) error { return os.Chmod(above+"/a", 0o775) },
-		"one that cannot be read":  func(above string) error { return os.Chmod(above+"/a", 0o711) },
+		"a link":                  links(func(string) string { return "b2" }),
+		"an absolute link":        links(func(above string) string { return above + "/a/b2" }),
+		"a link up and down":      links(func(above string) string { return "../../" + filepath.Base(above) + "/a/./b2" }),
+		"a sticky directory":      func(above string) error { return os.Chmod(above+"/a", 0o777|fs.ModeSticky) },
+		"one's own group's":       func(above string) error { return os.Chmod(above+"/a", 0o775) },
+		"one that cannot be read": func(above string) error { return os.Chmod(above+"/a", 0o711) },
+		"a strange group's, which cannot write": func(above string) error {
+			if os.Geteuid() != 0 {
+				return nil
+			}
+			return errors.Join(os.Chown(above+"/a", 0, 4711), os.Chmod(above+"/a", 0o755))
+		},
 		"nothing out of the usual": func(string) error { return nil },
 	} {
 		above, path := through(t)
@@ -221,11 +179,6 @@ func TestADirectorySwappedAfterTheCheckIsNotFollowed(t *testing.T) {
 }
 
 func TestNothingButAPlainFileOfTheOwnersIsOpened(t *testing.T) {
-	plain := func(mode fs.FileMode) func(string) error {
-		return func(path string) error {
-			return errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, mode))
-		}
-	}
 	for claim, plant := range map[string]func(path string) error{
 		"link to a file":  func(path string) error { return os.Symlink("/etc/passwd", path) },
 		"link to nowhere": func(path string) error { return os.Symlink("nowhere", path) },
@@ -236,8 +189,6 @@ func TestNothingButAPlainFileOfTheOwnersIsOpened(t *testing.T) {
 		"three links": func(path string) error {
 			return errors.Join(os.WriteFile(path, nil, 0o600), os.Link(path, path+".b"), os.Link(path, path+".c"))
 		},
-		"writable by others": plain(0o602),
-		"writable by group":  plain(0o660),
 	} {
 		d := enteredDir(t)
 		must.Do(t, plant(d.Path("lock.x")))
@@ -280,23 +231,6 @@ func TestTheRemedyOfAFileThatOthersMayWriteDependsOnWhatItIs(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-}
-
-func TestALaxModeIsHarmlessWhereNoOtherUserGetsIn(t *testing.T) {
-	d := newDir(t)
-	must.Do(t, os.WriteFile(d.Path("last.x"), nil, 0o600))
-	must.Do(t, os.Chmod(d.Path("last.x"), 0o666)) // : > last.x under umask 0
-	must.Do(t, d.Stamp("x", record.Memory{}))
-}
-
-func TestADeviceIsNotOpened(t *testing.T) {
-	need.Root(t)
-	d := newDir(t)
-	if err := syscall.Mknod(d.Path("lock.x"), syscall.S_IFCHR|0o600, 1<<8|3); err != nil { // null(4)
-		need.Skip(t, "devices cannot be made here: ", err)
-	}
-	_, err := d.Active("x")
-	refused(t, "a device", err)
 }
 
 func TestFilesListsOnlyTheKindsAskedFor(t *testing.T) {
@@ -347,12 +281,14 @@ func TestAPlaceWhereNoDirectoryCanBeMadeIsRefused(t *testing.T) {
 	dangling := filepath.Join(above, "link")
 	must.Do(t, os.Symlink("/nowhere/at/all", dangling))
 	must.Do(t, os.WriteFile(above+"/file", nil, 0o600))
-	for claim, path := range map[string]string{
-		"a relative one": "not/there", "below a file": above + "/file/a",
-		"a link that leads nowhere": dangling + "/a",
-	} {
-		if _, _, err := OpenToTry(path); fault.KindOf(err) != fault.CannotCreate {
-			t.Errorf("%s: %v", claim, err)
+	t.Chdir(t.TempDir())
+	for path, why := range map[string]string{"not/there": "no such", above + "/file": "not a directory", above + "/file/a": "not a directory", dangling + "/a": ""} {
+		_, _, err := OpenToTry(path)
+		if path != dangling+"/a" && fault.KindOf(err) == fault.CannotCreate {
+			_, err = Create(path)
+		}
+		if fault.KindOf(err) != fault.CannotCreate || !strings.HasPrefix(err.Error(), path+": "+why) {
+			t.Errorf("got %v", err)
 		}
 	}
 	must.Do(t, os.Chmod(above, 0o777))

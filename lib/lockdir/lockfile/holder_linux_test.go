@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/locker"
 	"adlock/lib/process"
@@ -48,6 +49,13 @@ func TestTheHolderIsFoundInATableOfManyPages(t *testing.T) {
 	wantHolder(t, other, 0)
 	must.Do(t, a.Guard(0))
 	wantHolder(t, other, os.Getpid())
+	if w := d.Watcher("y"); w != (locker.Watcher{}) {
+		t.Errorf("none watches, but %+v", w)
+	}
+	must.Do(t, os.Link(a.Path(), d.Path(atom.Name("x").LookLock())))
+	if w := d.Watcher("x"); w.PID != os.Getpid() || w.Since != a.Modified() {
+		t.Errorf("%+v watches", w)
+	}
 }
 
 // comeAndGo takes and releases locks of other files, a few at a time.
@@ -151,10 +159,6 @@ func TestTheHolderOfAGuardIsReported(t *testing.T) {
 	must.Do(t, syscall.Kill(-pid, syscall.SIGKILL))
 	helper.Eventually(t, "the guard is free", func() bool { return a.GuardHolder() == 0 })
 	must.Do(t, a.GuardReporting(0))
-	must.Do(t, os.Remove(a.Path()))
-	if err := a.GuardReporting(0); !errors.Is(err, locker.ErrLost) {
-		t.Errorf("got %v", err)
-	}
 }
 
 // A child that another thread has just forked has a copy of every descriptor.

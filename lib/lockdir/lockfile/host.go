@@ -47,8 +47,8 @@ func Host(store string, keep bool) (string, error) {
 // first locked in the directory. Both are "" if that is not known, or if a person has set the host.
 func Renamed(store string) (host, node string) {
 	host, err := Host(store, false)
-	node, failed := sysfile.NodeName()
-	if err != nil || failed != nil || os.Getenv("ADLOCK_HOST") != "" {
+	node, _ = sysfile.NodeName()
+	if err != nil || os.Getenv("ADLOCK_HOST") != "" {
 		return "", ""
 	}
 	return host, node

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"adlock/lib/fault"
 	"adlock/lib/process"
 	"adlock/lib/sysfile"
@@ -25,30 +27,63 @@ func hostFile(t *testing.T, d *Dir) (path, node string) {
 	return d.Path(HostFile(process.Here().Machine)), node
 }
 
-func wantHost(t *testing.T, d *Dir, keep bool, want string) {
+func wantHost(t *testing.T, store string, keep bool, want string) {
 	t.Helper()
-	if got, err := Host(d.path, keep); got != want || err != nil {
+	if got, err := Host(store, keep); got != want || err != nil {
 		t.Errorf("the host is %q, %v; want %q", got, err, want)
+	}
+}
+
+func wantRenamed(t *testing.T, d *Dir, host, node string) {
+	t.Helper()
+	if was, is := Renamed(d.path); was != host || is != node {
+		t.Errorf("renamed from %q to %q; want %q, %q", was, is, host, node)
 	}
 }
 
 func TestAHostIsKeptByNewcomersAlone(t *testing.T) {
 	d := newDir(t)
 	path, node := hostFile(t, d)
-	wantHost(t, d, false, node)
+	wantHost(t, d.path, false, node)
 	if _, err := os.Lstat(path); !os.IsNotExist(err) {
 		t.Errorf("a question made it: %v", err)
 	}
-	wantHost(t, d, true, node)
+	wantHost(t, d.path, true, node)
 	info, err := os.Stat(path)
 	if err != nil || info.Mode() != 0o600 {
 		t.Fatalf("%v, %v", info, err)
 	}
 	must.Do(t, os.WriteFile(path, []byte("before\n"), 0o600))
-	wantHost(t, d, true, "before")
-	wantHost(t, d, false, "before")
+	wantHost(t, d.path, true, "before")
+	wantHost(t, d.path, false, "before")
+	wantRenamed(t, d, "before", node)
+	t.Chdir(d.path)
+	wantHost(t, "ftp://server", true, node)
+	below := d.path + "/below"
+	wantHost(t, below, false, node)
+	if exists(d, "below") {
+		t.Error("a question made a directory")
+	}
+	wantHost(t, below, true, node)
+	must.Get(os.Stat(below + "/" + filepath.Base(path)))(t)
 	t.Setenv("ADLOCK_HOST", "said")
-	wantHost(t, d, true, "said")
+	wantHost(t, d.path, true, "said")
+	wantRenamed(t, d, "", "")
+}
+
+func TestAGlanceReadsNothingButAHostInAFileOfOurs(t *testing.T) {
+	d := newDir(t)
+	path, fifo := d.Path("host.x"), d.Path("fifo")
+	must.Do(t, os.WriteFile(path, []byte("before\n"), 0o600))
+	must.Do(t, unix.Mkfifo(fifo, 0o600))
+	full := must.Get(os.OpenFile(fifo, os.O_RDWR, 0))(t)
+	defer full.Close()
+	must.Get(full.WriteString("before\n"))(t)
+	for path, want := range map[string]string{path: "before", fifo: ""} {
+		if host := glance(path); host != want {
+			t.Errorf("%s: %q", path, host)
+		}
+	}
 }
 
 // The machine may be renamed between two starts at one time.
@@ -91,6 +126,7 @@ func TestADamagedHostIsAnError(t *testing.T) {
 				t.Errorf("%q is %q, %v", content, host, err)
 			}
 		}
+		wantRenamed(t, d, "", "")
 	}
 	must.Do(t, os.Remove(path))
 	must.Do(t, os.Symlink("/etc/hostname", path))
@@ -110,5 +146,5 @@ func TestWithoutADirectoryTheHostIsTheNodeName(t *testing.T) {
 		}
 	}
 	must.Do(t, os.Chmod(d.path, 0o777))
-	wantHost(t, d, true, node)
+	wantHost(t, d.path, true, node)
 }

@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"adlock/lib/atom"
 	"adlock/lib/record"
 	"adlock/test/support/must"
 )
@@ -90,15 +89,6 @@ func TestRememberingKeepsTheMtimeToTheNanosecondAndForeignLines(t *testing.T) {
 	}
 }
 
-func TestRememberingWhatNeverCompletedIsNoCompletion(t *testing.T) {
-	d := newDir(t)
-	must.Do(t, d.MakeLast("x", record.Memory{}))
-	must.Do(t, d.Remember("x", last(t, d).Completed, record.Memory{Started: time.Now()}))
-	if l := last(t, d); !l.Completed.IsZero() || len(l.Memory.Bytes()) == 0 {
-		t.Errorf("%+v", l)
-	}
-}
-
 func TestALastLockWithUnknownContentIsDamagedAndStays(t *testing.T) {
 	d := newDir(t)
 	for _, content := range []string{"x", "garbage", "no newline=1", "program=\"half\n", "started=yesterday\n", "a=1\na=2\n"} {
@@ -128,26 +118,19 @@ const reads = "p.h.o.x" // a NAME, which has four parts
 
 func TestReadersAreListedOnceTheAtomIsMarked(t *testing.T) {
 	d := newDir(t)
-	for _, pid := range []string{"17", "4711", "x", "12.x", "1x", "x1"} {
-		must.Do(t, os.WriteFile(d.Path("read."+reads+"."+pid), nil, 0o600))
+	for _, reader := range []string{"x.17", "x.4711", "x.x", "x.12.x", "x.1x", "x.x1", "y.17"} {
+		must.Do(t, os.WriteFile(d.Path("read.p.h.o."+reader), nil, 0o600))
 	}
-	wantReaders(t, d, reads)
-	must.Do(t, d.MarkRead(reads))
-	must.Do(t, d.MarkRead(reads)) // twice is no error
-	wantReaders(t, d, reads, "read."+reads+".17", "read."+reads+".4711")
-}
-
-func wantReaders(t *testing.T, d *Dir, name atom.Name, want ...string) {
-	t.Helper()
-	readers := must.Get(d.Readers(name))(t)
-	var found []string
-	for _, f := range readers {
-		found = append(found, f.String())
-	}
-	slices.Sort(found)
-	slices.Sort(want)
-	if !slices.Equal(found, want) {
-		t.Errorf("found %q, want %q", found, want)
+	for _, want := range [][]string{nil, {"read." + reads + ".17", "read." + reads + ".4711"}} {
+		readers := must.Get(d.Readers(reads))(t)
+		var found []string
+		for _, f := range readers {
+			found = append(found, f.String())
+		}
+		if slices.Sort(found); !slices.Equal(found, want) {
+			t.Errorf("found %q, want %q", found, want)
+		}
+		must.Do(t, d.MarkRead(reads)) // the second time it is there
 	}
 }
 
@@ -208,17 +191,4 @@ func TestAStoppedReaderBlocksOthersOnlyBriefly(t *testing.T) {
 	if waited := time.Since(begun); waited < 200*time.Millisecond || waited > 90*time.Second {
 		t.Errorf("waited %v", waited)
 	}
-}
-
-func TestReadersAreFoundWhateverTheirFilesAreCalled(t *testing.T) {
-	d := newDir(t)
-	part := func(c string) string { return strings.Repeat(c, 60) }
-	long := atom.Name(part("p") + "." + part("h") + "." + part("o") + "." + part("x"))
-	want := []string{long.ReaderLock(7), long.ReaderLock(4194304)}
-	mark := long.ReadersMark()
-	others := []string{mark, mark + ".x", long.ActiveLock(), "r.a.b", atom.Name("a.b.c.d").ReaderLock(7)}
-	for _, file := range append(others, want...) {
-		must.Do(t, os.WriteFile(d.Path(file), nil, 0o600))
-	}
-	wantReaders(t, d, long, want...)
 }

@@ -2,20 +2,24 @@ package lockfile
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/lib/record"
-	"adlock/test/support/helper"
+	"adlock/lib/sysfile"
+	"adlock/test/support/intercept"
 	"adlock/test/support/must"
+	"adlock/test/support/need"
 )
 
 // locksIn puts locks of one owner in place under these names.
@@ -118,22 +122,11 @@ func TestALockThatIsGoneOrReplacedIsNotTheOwners(t *testing.T) {
 		owner := member(20)
 		locksIn(t, d, owner, "lock.p.h.o.x")
 		locksIn(t, d, member(21), "other")
-		guard := lock(t, d, "lock.p.h.o.x")
-		must.Do(t, guard.Guard(0))
-		failed := make(chan error)
-		go func() {
-			got, err := d.LockOf(owner, atom.ParseFile("lock.p.h.o.x"), helper.Patience)
-			if got != nil {
-				err = errors.New("it is the owner's")
+		intercept.Run(t, func() {
+			if got, err := d.LockOf(owner, atom.ParseFile("lock.p.h.o.x"), 0); got != nil || err != nil {
+				t.Errorf("%s: %v, %v", claim, got, err)
 			}
-			failed <- err
-		}()
-		time.Sleep(20 * time.Millisecond) // if it has not opened the lock by now, it finds it changed
-		must.Do(t, change(d))
-		must.Do(t, guard.Close())
-		if err := <-failed; err != nil {
-			t.Errorf("%s: %v", claim, err)
-		}
+		}, func(intercept.Call) unix.Errno { _ = change(d); return 0 }, unix.SYS_FLOCK) // it has read the lock
 	}
 }
 
@@ -143,30 +136,6 @@ func TestAnUnreadableLockIsAnErrorUnlessItMayNotBeRead(t *testing.T) {
 	for _, name := range []string{"lock.p.h.o.x", "lock.p.h.o.y"} {
 		if a, err := d.LockOf(member(20), atom.ParseFile(name), 0); a != nil || err != nil {
 			t.Errorf("%s: %v, %v", name, a, err)
-		}
-	}
-	bad := closed(d)
-	if _, err := bad.LockOf(member(20), atom.ParseFile("lock.p.h.o.x"), 0); err == nil || errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("got %v", err)
-	}
-	if _, err := bad.LocksOf([]process.Identity{member(20)}, atom.ParseFile("lock.p.h.o.x"), 0); err == nil {
-		t.Error("no error")
-	}
-}
-
-func TestAnOwnerIsASupervisorIfTheRecordSaysSo(t *testing.T) {
-	d := newDir(t)
-	r := fullRecord()
-	for _, supervised := range []bool{false, true} {
-		r.Supervised = supervised
-		must.Do(t, os.WriteFile(d.Path("lock.x"), r.Bytes(), 0o600))
-		a := active(t, d)
-		if a.SupervisedBy(r.Owner) != supervised || a.SupervisedBy(member(20)) {
-			t.Errorf("supervised is %v", supervised)
-		}
-		a.Content = record.Damaged
-		if a.SupervisedBy(r.Owner) {
-			t.Error("a damaged one is believed")
 		}
 	}
 }
@@ -198,6 +167,107 @@ func TestALockIsHeldByItsOwnerAndThenByItsKnownJob(t *testing.T) {
 		}
 		if held, err := a.heldBy(nil); held || err != nil {
 			t.Error("held, though no process holds it:", err)
+		}
+	}
+}
+
+// loaded calls use with a lock of this age on a file system of this machine (tmpfs), or on one that machines
+// may share: the kernel does not tell what it is.
+func loaded(t *testing.T, text func(inode uint64) string, age time.Duration, shared bool, use func(*Active)) {
+	t.Helper()
+	a := &Active{file: file{dir: &Dir{}, fd: must.Get(unix.MemfdCreate("", unix.MFD_CLOEXEC))(t)}}
+	defer a.Close()
+	must.Do(t, a.stat())
+	must.Do(t, a.write([]byte(text(a.st.Ino))))
+	must.Do(t, setModified(a.fd, time.Now().Add(-age)))
+	must.Do(t, a.stat())
+	intercept.Run(t, func() {
+		if err := a.load(); err != nil {
+			t.Error(err)
+		}
+		use(a)
+	}, func(intercept.Call) unix.Errno {
+		if shared {
+			return unix.EIO
+		}
+		return 0
+	}, unix.SYS_FSTATFS)
+}
+
+func TestALockTellsWhichMachineAndBootMadeIt(t *testing.T) {
+	need.MachineID(t)
+	here, node := process.Here(), must.Get(sysfile.NodeName())(t)
+	for _, c := range []struct {
+		shared              bool
+		machine, boot, node string
+		moved               uint64 // from the inode in the record to that of the file
+		read                string
+		want                [3]bool // of another boot, of another machine, restored
+	}{
+		{true, here.Machine, "b", node, 0, here.Machine, [3]bool{true, false, false}},
+		{true, here.Machine, "b", "clone", 0, "", [3]bool{true, false, false}},
+		{true, here.Machine, here.Boot, node, 1, here.Machine, [3]bool{false, false, false}},
+		{true, here.Machine, "", node, 0, here.Machine, [3]bool{false, false, false}},
+		{true, "m", "b", node, 1, "m", [3]bool{false, true, true}},
+		{true, "", "b", "clone", 0, "", [3]bool{false, false, false}},
+		{false, here.Machine, "b", "clone", 1, here.Machine, [3]bool{false, false, false}},
+		{false, "m", "b", node, 0, "m", [3]bool{false, true, false}},
+	} {
+		text := func(inode uint64) string {
+			r := fullRecord()
+			r.Owner.Machine, r.Owner.Boot, r.Node, r.File = c.machine, c.boot, c.node, inode+c.moved
+			r.Job = r.Owner
+			return string(r.Bytes()) + record.SurvivorLine(1, member(20))
+		}
+		loaded(t, text, 0, c.shared, func(a *Active) {
+			got, machine := [3]bool{a.OtherBoot(), a.OtherMachine(), a.Restored()}, a.Record.Owner.Machine
+			if got != c.want || machine != c.read || a.Record.Job.Machine != c.read || a.Appended.Survivors[0].Machine != c.read {
+				t.Errorf("%+v: %v, machine %q", c, got, machine)
+			}
+		})
+	}
+}
+
+func TestALockIsWreckedIfABootCameAfterItAndItIsCut(t *testing.T) {
+	const before = 20 * 365 * 24 * time.Hour
+	if !process.BeforeBoot(time.Now().Add(-before)) {
+		need.Skip(t, "in a time namespace")
+	}
+	zeros, whole := strings.Repeat("\x00", 99), string(fullRecord().Bytes())
+	for _, c := range []struct {
+		text   string
+		age    time.Duration
+		shared bool
+		want   record.Content
+	}{
+		{zeros, before, false, record.Empty}, {zeros, before, true, record.Damaged}, {zeros, 0, false, record.Damaged},
+		{strings.Repeat("x", maxContent+1), before, false, record.Damaged},
+		{whole[:99], before, false, record.Empty}, {zeros + whole, before, false, record.Empty},
+		{whole + "unknown\n", before, false, record.Damaged}, {"4711\n", before, false, record.PIDOnly}, {"", before, false, record.Empty},
+	} {
+		loaded(t, func(uint64) string { return c.text }, c.age, c.shared, func(a *Active) {
+			if a.Content != c.want || a.Wrecked != (c.want == record.Empty && c.text != "") {
+				t.Errorf("%q, %v old, shared %v: content %d, wrecked %v", c.text, c.age, c.shared, a.Content, a.Wrecked)
+			}
+		})
+	}
+}
+
+func TestTheAgeIsOfTheOwnersClockIfThisProcessHasIt(t *testing.T) {
+	here, real := process.Here(), time.Unix(1_000_000, 0)
+	for _, c := range []struct {
+		boot    string
+		fixed   time.Time
+		content record.Content
+		held    bool
+	}{
+		{here.Boot, time.Time{}, record.Full, true}, {"b", time.Time{}, record.Full, false},
+		{here.Boot, real, record.Full, false}, {here.Boot, time.Time{}, record.PIDOnly, false},
+	} {
+		a := Active{Content: c.content, Record: record.Record{Owner: here, Monotonic: -24 * time.Hour}}
+		a.Record.Owner.Boot, a.st.Mtim.Sec = c.boot, real.Unix()-60
+		if age := a.Age(locker.Moment{Real: real, Fixed: c.fixed}); age != time.Minute && !c.held || c.held && age < 24*time.Hour {
+			t.Errorf("%+v: %v", c, age)
 		}
 	}
 }

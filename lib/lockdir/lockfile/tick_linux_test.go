@@ -46,6 +46,9 @@ func TestATickIsClaimedOnceAndOfEachAtom(t *testing.T) {
 			t.Errorf("%s %d: used %v, claimed %v", c.name, c.tick.Number, used, claimed)
 		}
 	}
+	if claimed, err := (&Dir{fd: -1}).ClaimTick(name, tick(1)); claimed || err == nil {
+		t.Errorf("without a directory: claimed %v, %v", claimed, err)
+	}
 	info := must.Get(os.Lstat(d.Path(tickFile(name, 20))))(t)
 	if info.Mode() != 0o600 {
 		t.Errorf("mode %v", info.Mode())
@@ -68,36 +71,4 @@ func TestATickIsForgottenWhenItIsOutlivedOrTakenBack(t *testing.T) {
 	wantTicks(t, d, "taken back", tickFile(name, 30), tickFile(other, 21), tickFile(other, 30))
 	must.Do(t, d.RemoveTicks(other, anyTick))
 	wantTicks(t, d, "all of one", tickFile(name, 30))
-}
-
-func TestATickOfAnotherPeriodIsKept(t *testing.T) {
-	d := newDir(t)
-	const name = atom.Name(reads)
-	now := time.Now()
-	day, week := policy.TickAt(now, 24*time.Hour), policy.TickAt(now, 7*24*time.Hour)
-	for _, asked := range []policy.Tick{week, day, policy.TickAt(now, time.Hour), policy.TickAt(now.Add(9*24*time.Hour), time.Second)} {
-		if claimed, err := d.ClaimTick(name, asked); !claimed || err != nil {
-			t.Fatalf("%v: claimed %v, %v", asked, claimed, err)
-		}
-	}
-	for _, asked := range []policy.Tick{day, week} {
-		if used, err := d.HasTick(name, asked); !used || err != nil {
-			t.Errorf("%v is forgotten (%v)", asked, err)
-		}
-	}
-	must.Do(t, os.Remove(d.Path(name.Tick(week.Period, week.Number))))
-	must.Get(d.ClaimTick(name, policy.TickAt(now.Add(11*24*time.Hour), time.Second)))(t)
-	if used, err := d.HasTick(name, day); used || err != nil {
-		t.Errorf("%v is kept after ten of its periods (%v)", day, err)
-	}
-}
-
-func TestAFailedCallForATickClaimsNone(t *testing.T) {
-	bad := closed(newDir(t))
-	if used, err := bad.HasTick(reads, tick(1)); used || err == nil {
-		t.Errorf("it is used (%v)", err)
-	}
-	if claimed, err := bad.ClaimTick(reads, tick(2)); claimed || err == nil {
-		t.Errorf("it is claimed (%v)", err)
-	}
 }

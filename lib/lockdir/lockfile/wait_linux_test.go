@@ -57,6 +57,26 @@ func TestAWaitingNewcomerLooksTwiceAtOnceAndThenWhenItsTimeIsUp(t *testing.T) {
 	if spent := w.Spent(); spent < r.Wait || spent > helper.Patience {
 		t.Errorf("it has waited %v", spent)
 	}
+	if exists(d, motd.Name().Line()) {
+		t.Error("it waits in a line")
+	}
+}
+
+func TestAWaitEndsWhenItsAskerSpeaks(t *testing.T) {
+	r, says, most, more := locker.Request{Atom: motd}, (*os.File)(nil), uint64(0), true
+	r.Wait = time.Hour
+	r.Asker, says, _ = os.Pipe()
+	defer r.Asker.Close()
+	w := NewWaiting(newDir(t), &r, func(locker.Outcome) { says.Close() })
+	intercept.Run(t, func() {
+		defer w.Close(false)
+		for range 3 { // the first sets the watch, the third has nothing left to wait for
+			more = w.Next(locker.Outcome{Verdict: locker.TooSoon})
+		}
+	}, func(c intercept.Call) unix.Errno { most = max(most, c.Args[1]); return 0 }, unix.SYS_PPOLL)
+	if more || most != 2 {
+		t.Errorf("it waits on: %v; %d descriptors were polled", more, most)
+	}
 }
 
 // If an owner cannot be watched, its lock may become free without a kernel event.
@@ -199,6 +219,7 @@ func TestAWaiterLooksWhenItsLockHasGone(t *testing.T) {
 		"it went before seen":   {0, map[string][]func(*Dir){"": {other}, "poll stat": {goes}}, "poll stat"},
 		"it went when seen":     {0, map[string][]func(*Dir){"": {other}, "poll stat poll": {goes}}, "poll stat poll stat"},
 		"it changed hands":      {0, map[string][]func(*Dir){"": {other}, "poll stat poll": {goes, comes}}, "poll stat poll stat"},
+		"none comes":            {0, nil, "poll"},
 		"another went":          {0, map[string][]func(*Dir){"": {other}}, "poll stat poll"},
 		"one of two":            {2, map[string][]func(*Dir){"": {goes}}, "poll stat"},
 		"another's, one of two": {2, map[string][]func(*Dir){"": {goes, comes}}, "poll stat"},
@@ -213,13 +234,6 @@ func TestAWaiterLooksWhenItsLockHasGone(t *testing.T) {
 		if got := callsOf(t, w, d, do); got != c.want {
 			t.Errorf("%s: %s, want %s", claim, got, c.want)
 		}
-	}
-}
-
-func TestAWaiterThatGetsNoEventsLooksWhenItsTimeIsUp(t *testing.T) {
-	d, w := waits(t, 0, time.Second)
-	if got := callsOf(t, w, d, func(string) {}); got != "poll" {
-		t.Errorf("%s, want a poll alone", got)
 	}
 }
 

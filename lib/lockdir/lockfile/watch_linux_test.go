@@ -67,9 +67,7 @@ func stands(t *testing.T, d *Dir, files ...string) (all []Standing) {
 	return all
 }
 
-func TestAWaitEnds(t *testing.T) {
-	const mine, strange = "lock.p.h.o.x", "lock.q.h.o.x"
-	zombie, gone, lives := unreaped(t), reaped(t), os.Getpid()
+func TestAWaitEndsWhenThereIsNoTimeOrTheAskerSpeaks(t *testing.T) {
 	pipe := func() (ends [2]int) {
 		must.Do(t, unix.Pipe(ends[:]))
 		t.Cleanup(func() { unix.Close(ends[0]); unix.Close(ends[1]) })
@@ -78,31 +76,19 @@ func TestAWaitEnds(t *testing.T) {
 	said, silent := pipe(), pipe()
 	must.Get(unix.Write(said[1], []byte("x")))(t)
 	for claim, c := range map[string]struct {
-		file   string
-		owners []int
-		asker  int
-		most   time.Duration
+		asker int
+		most  time.Duration
 	}{
-		"its lock went":             {mine, nil, silent[0], 2 * helper.Patience},
-		"the time is up":            {strange, nil, silent[0], time.Millisecond},
-		"there is no time":          {mine, nil, silent[0], 0},
-		"there is less than none":   {mine, nil, silent[0], -time.Hour},
-		"one of the owners is dead": {strange, []int{lives, zombie}, silent[0], 2 * helper.Patience},
-		"one of the owners is gone": {strange, []int{gone, lives}, silent[0], 2 * helper.Patience},
-		"the asker speaks":          {strange, []int{lives}, said[0], 2 * helper.Patience},
+		"there is no time": {silent[0], 0}, "there is less than none": {silent[0], -time.Hour}, "the asker speaks": {said[0], 2 * helper.Patience},
 	} {
-		d := newDir(t)
-		planted(t, d, mine)
-		planted(t, d, strange)
-		seen := stands(t, d, mine)
-		w := watching(t, d)
-		removed(t, d, c.file)
-		began := time.Now()
-		w.Wait(seen, c.owners, []int{c.asker}, c.most)
-		if took := time.Since(began); took > helper.Patience {
-			t.Errorf("%s: back after %v", claim, took)
-		}
-		w.Close()
+		synctest.Test(t, func(t *testing.T) { // its clock stands still while any goroutine runs
+			w, began := watching(t, newDir(t)), time.Now()
+			w.Wait(nil, []int{os.Getpid()}, []int{c.asker}, c.most)
+			if took := time.Since(began); took != 0 {
+				t.Errorf("%s: back after %v", claim, took)
+			}
+			w.Close()
+		})
 	}
 }
 
@@ -133,11 +119,7 @@ func TestAWatchWakesWhenTheOwnerDies(t *testing.T) {
 	back := make(chan struct{})
 	none := blind
 	go func() { none.Wait(nil, []int{os.Getpid(), owner}, nil, time.Hour); close(back) }()
-	for begun := time.Now(); helper.Anonymous(t, "pidfd") < before+2; { // otherwise there is no owner to watch
-		if time.Since(begun) > helper.Patience {
-			t.Fatal("it does not watch")
-		}
-	}
+	helper.Eventually(t, "it watches", func() bool { return helper.Anonymous(t, "pidfd") >= before+2 }) // else there is no owner
 	must.Do(t, syscall.Kill(owner, syscall.SIGKILL))
 	select {
 	case <-back:
@@ -213,11 +195,19 @@ func TestWithoutNotificationsThereIsNoWatchAndNothingIsLeft(t *testing.T) {
 	for _, call := range []int{unix.SYS_SIGNALFD4, unix.SYS_OPENAT, unix.SYS_FCNTL} {
 		failed := Watch{}
 		intercept.Run(t, func() { failed = NewWatch(d); failed.Close() }, func(intercept.Call) unix.Errno { return unix.EINVAL }, call)
-		if failed.Tells() {
-			t.Errorf("a watch without the call %d", call)
+		if failed != (Watch{dir: -1, signals: -1}) {
+			t.Errorf("a watch without the call %d: %+v", call, failed)
 		}
 	}
-	watching(t, d).Close()
+	w := watching(t, d)
+	if flags := must.Get(unix.FcntlInt(uintptr(w.signals), unix.F_GETFD, 0))(t); flags != unix.FD_CLOEXEC {
+		t.Error("a job would inherit the watch")
+	}
+	planted(t, d, mine)
+	if n := must.Get(unix.Poll([]unix.PollFd{{Fd: int32(w.signals), Events: unix.POLLIN}}, 0))(t); n > 0 {
+		t.Error("a new file wakes the watch")
+	}
+	w.Close()
 	if left := helper.Anonymous(t, "") - open; left != 0 {
 		t.Errorf("%d descriptors are left", left)
 	}
