@@ -127,7 +127,6 @@ func (a Atom) Check() error {
 	return nil
 }
 
-// Name returns the atom's NAME.
 func (a Atom) Name() Name {
 	return Name(Canonify(a.Program) + "." + Canonify(a.Host) + "." + Canonify(a.Operator) + "." + a.operand())
 }

@@ -13,7 +13,7 @@ const (
 	StatusNotPermitted = 77
 )
 
-// Those of timeout(1), and of a shell for a command that cannot run (POSIX.1-2017, XCU 2.8.2).
+// The statuses of timeout(1), and of a shell for a command that cannot run (POSIX.1-2017, XCU 2.8.2).
 const (
 	StatusExpired     = 124
 	StatusNotRunnable = 126

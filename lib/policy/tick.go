@@ -44,7 +44,6 @@ func (t Tick) Asked() bool { return t.Period > 0 }
 // Began returns when the tick began, by the clock of the host that asked.
 func (t Tick) Began() time.Time { return t.began(t.Period, t.Number) }
 
-// Next returns when the next tick begins.
 func (t Tick) Next() time.Time { return t.began(t.Period, t.Number+1) }
 
 func (t Tick) began(period time.Duration, number int) time.Time {

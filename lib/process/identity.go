@@ -27,9 +27,8 @@ type Identity struct {
 	UID   int    // its effective user when it was read
 
 	// Image tells its program image, when it was read, from others: it is a checksum of where its code,
-	// stack, heap, arguments and environment start. A process and all that it has forked have one
-	// image; after execve(2) a process has another one, as the kernel chooses these addresses at
-	// random. 0: unknown.
+	// stack, heap, arguments and environment start. A process and all that it has forked have one image;
+	// after execve(2) a process has another one, as the kernel chooses these addresses at random. 0: unknown.
 	Image uint64
 
 	// Inode is the inode of its pidfd, which no other process has until the next boot (pidfs,
@@ -177,7 +176,6 @@ type Key struct {
 	Start uint64
 }
 
-// Key is the process that the entry is about.
 func (e Entry) Key() Key { return Key{e.PID, e.Start} }
 
 // mayHave tells whether child can be a child of e. A process older than e cannot: its parent was another

@@ -67,5 +67,4 @@ func Refused(e Entry, why error) *StuckError {
 	return stuck
 }
 
-// Unwrap returns the reason.
 func (e *StuckError) Unwrap() error { return e.Err }

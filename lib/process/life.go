@@ -16,7 +16,6 @@ const (
 	Dead // proven: no such pid, exited with all its threads, the pid is another process's, or the machine was rebooted since
 )
 
-// String returns "alive", "dead" or "unknown".
 func (l Life) String() string {
 	switch l {
 	case Alive:

@@ -21,7 +21,6 @@ type Memory struct {
 	other   []string // lines of other keys, as they were
 }
 
-// Bytes returns the content of the file.
 func (m Memory) Bytes() []byte {
 	var l lines
 	m.lines(&l)
