@@ -102,7 +102,7 @@ func Exact(all []Called, words []string) (fit []int, err error) {
 }
 
 // One returns the index of the atom that has exactly this name. A part of a name is an error, as the person
-// may mean an atom that has never run here. So is a name of several atoms, or if each word also names one.
+// may mean an atom that has never run here. So is a name of several atoms, or if each word is a name, too.
 func One(all []Called, words []string) (int, error) {
 	text := strings.Join(words, " ")
 	fit := exactly(all, text)
@@ -176,7 +176,7 @@ func ErrNone(words ...string) error {
 	return errors.New(text)
 }
 
-// ErrSeveral says that text may mean any of these.
+// ErrSeveral is the error for a text that may mean any of the names.
 func ErrSeveral(text string, names []string) error {
 	return errors.New(strconv.Quote(text) + " may be any of " + listed(names))
 }

@@ -109,10 +109,10 @@ func (n Name) Tick(period time.Duration, number int) string {
 	return File{Kind: Tick, Name: n, Period: period, Number: number}.String()
 }
 
-// LookLock names the empty file that the newcomer locks (flock) which watches whether the atom's job works.
+// LookLock names the empty file that a newcomer locks (flock) while it watches whether the atom's job works.
 func (n Name) LookLock() string { return File{Kind: LookLock, Name: n}.String() }
 
-// Line names the empty file for whose flock the newcomers queue that wait for the atom.
+// Line names the empty file that the head of the queue for the atom locks (flock).
 func (n Name) Line() string { return File{Kind: Line, Name: n}.String() }
 
 // TemporaryName names a file that will be renamed or linked.

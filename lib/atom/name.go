@@ -29,7 +29,7 @@ const (
 type Atom struct {
 	Program, Host, Operator, Operand string
 
-	// Command is compared, but is no part of NAME, as arguments hold passwords; "": not known, or not needed.
+	// Command is compared, but is no part of NAME, as arguments hold passwords; "": not known, or --name names the lock.
 	Command string
 }
 

@@ -83,8 +83,7 @@ func (n Name) Prefix() string {
 	return program + "." + n.Host() + "."
 }
 
-// SlotPrefix returns what the names of all slots that count this atom, or of this slot and its peers, begin
-// with.
+// SlotPrefix returns the beginning of the names of all slots that count this atom, or of this slot's peers.
 func (n Name) SlotPrefix() string {
 	parts := strings.Split(string(n), ".")
 	if len(parts) < 4 || !isNamed(parts) {

@@ -156,8 +156,7 @@ func extended(deadline, now, longest time.Time, turn, graced bool) time.Time {
 	return deadline
 }
 
-// betweenScans returns how long to pause after a scan that took that long: the job needs the processor to
-// end.
+// betweenScans returns the pause after a scan that took that long: the job needs the processor to end.
 func betweenScans(took time.Duration) time.Duration {
 	return min(max(2*took, 10*time.Millisecond), 50*time.Millisecond)
 }

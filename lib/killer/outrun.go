@@ -13,8 +13,8 @@ import (
 // job counts as forking faster than it can be scanned.
 const mostGrowing = 3
 
-// outrun ends jobs in which each process forks a successor and exits before a scan reaches it. The keeper
-// inherits the successors: outrun kills its new children. If scans go on finding some, it kills the owner's
+// outrun ends jobs in which each process forks a successor and exits before a scan reaches it. It kills the
+// new children of the keeper, which inherits the successors. If scans find even more, it kills the owner's
 // group.
 func (k Killer) outrun(h *tree, deadline time.Time) error {
 	if h.growing == 0 {

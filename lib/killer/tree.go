@@ -189,8 +189,7 @@ func (h *tree) table() ([]process.Entry, error) {
 	return list, nil
 }
 
-// readTable reads the process table. It looks up recorded processes that the table does not show, and adds
-// them.
+// readTable reads the process table, and adds recorded processes that it does not show, found by their pid.
 func (h *tree) readTable(see func(*process.Entry) bool) ([]process.Entry, error) {
 	list, err := readTable(see)
 	if err != nil {

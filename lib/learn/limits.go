@@ -115,7 +115,7 @@ func (s State) usual() time.Duration {
 	return max(s.wide(), min(guess, Prior))
 }
 
-// wide is bounded by the longest run: if runtimes drop suddenly, the deviation is large for a while.
+// wide is mean plus width deviations, but bounded: if runtimes drop, the deviation is large for a while.
 func (s State) wide() time.Duration {
 	return min(s.runtime(s.mean+width*s.spread()), beyond*s.Longest())
 }

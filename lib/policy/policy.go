@@ -74,7 +74,7 @@ func (t Terms) ForSlot() Terms {
 	return Terms{Limits: Limits{ExpireAfter: limit.Never, Source: Said}}
 }
 
-// Situation is what was found. Fields that were not read are zero.
+// Situation is what the newcomer found. Fields that were not read are zero.
 type Situation struct {
 	Last    Last
 	Active  Active
@@ -159,8 +159,7 @@ func (s Step) Granted() bool {
 	return s == Acquire || s == Expire || s == Reclaim || s == Unempty
 }
 
-// Decide returns the next step. The first that denies wins: pause, tick, IfElapsed, active lock, readers,
-// slots.
+// Decide returns the next step. The first denial wins: pause, tick, IfElapsed, active lock, readers, slots.
 func Decide(t Terms, s Situation) Decision {
 	d := Decision{Step: decide(t.Limits, s.Last, s.Active), Active: s.Active, Reader: -1, terms: t, last: s.Last}
 	if s.Pause.Denies() {
@@ -316,7 +315,7 @@ func spared(limits Limits, active Active) bool {
 	return active.Remote && active.Idle == 0 && OnlyIdle(limits, active) && Expired(limits, active)
 }
 
-// Notice is the age at which a run is reported to a person as long.
+// Notice is the age at which a run is reported as overdue.
 type Notice struct {
 	After time.Duration
 	Said  bool // true: set by a person; false: learned
@@ -346,7 +345,7 @@ func (d Decision) Because(step Step, why string) Decision {
 // Preempts reports whether the newcomer ends an owner at once (--replace).
 func (d Decision) Preempts() bool { return d.terms.Limits.Preempt() }
 
-// Outdated reports whether a run asked for after this newcomer, which would preempt it, has come before it.
+// Outdated reports whether the newcomer is denied for good: a run that was asked for later runs, or has run.
 func (d Decision) Outdated() bool {
 	limits := d.terms.Limits
 	return d.Step == Busy && (d.last.Newer && limits.Preempt() || outdated(limits, d.Active))

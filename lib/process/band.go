@@ -39,7 +39,7 @@ func (id Identity) bands() []band {
 	return list
 }
 
-// bandsOfCommand returns those that a command may have created since it was read, as timeout(1) or setsid(1).
+// bandsOfCommand returns the bands that a command may have made since it was read, as timeout(1) does.
 func (id Identity) bandsOfCommand() []band {
 	if id.PID <= 1 {
 		return nil

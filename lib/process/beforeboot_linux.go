@@ -35,9 +35,9 @@ func BeforeBoot(at time.Time) bool {
 // coarse is more than a file system rounds a time down by, and more than a leap second.
 const coarse = 2 * time.Second
 
-// before reports whether at is earlier than the boot by both readings: began is the time of the boot by the
-// clock as it is now, then by the clock as it was at boot. A time within one uptime after then may have been
-// taken in this boot, before the clock was set.
+// before reports whether at is earlier than the boot by both readings: began is the boot by the clock as it
+// is now, then is the boot by the clock as it was at the time. What lies within one uptime after the second
+// reading may be of this boot, from before the clock was set.
 func before(at time.Time, up time.Duration, began, then time.Time) bool {
 	set := at.After(then.Add(-coarse)) && at.Before(then.Add(up+coarse))
 	return at.Before(began.Add(-coarse)) && !set

@@ -44,8 +44,7 @@ func parentByPidfd(fd int) int {
 }
 
 // hiddenChildren adds the children of listed processes that /proc hides: the kernel lists children of any
-// user (CONFIG_PROC_CHILDREN). It does not look below hidden processes: one is enough to show that a job
-// lives.
+// user (CONFIG_PROC_CHILDREN). It skips the children of hidden processes: one shows that the job lives.
 func hiddenChildren(list []Entry) []Entry {
 	if !hidesProcesses() {
 		return list
@@ -74,7 +73,7 @@ func unshown(pid int) bool {
 	return err == unix.EPERM
 }
 
-// hidesProcesses tells whether the mount options of /proc may hide processes.
+// hidesProcesses reports whether the mount options of /proc may hide processes.
 var hidesProcesses = sync.OnceValue(func() bool { return mayHide("/proc/self/mounts") })
 
 func mayHide(mounts string) (hides bool) {

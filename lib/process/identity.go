@@ -26,9 +26,9 @@ type Identity struct {
 	SID   int    // its session when it was read; 0: one outside its pid namespace
 	UID   int    // its effective user when it was read
 
-	// Image tells its program image, when it was read, from others: it is a checksum of where its code,
-	// stack, heap, arguments and environment start. A process and all that it has forked have one image;
-	// after execve(2) a process has another one, as the kernel chooses these addresses at random. 0: unknown.
+	// Image identifies its program image when it was read: it is a checksum of where its code, stack, heap,
+	// arguments and environment start. A process and all that it has forked have one image; after execve(2) a
+	// process has another one, as the kernel chooses these addresses at random. 0: unknown.
 	Image uint64
 
 	// Inode is the inode of its pidfd, which no other process has until the next boot (pidfs,
@@ -178,7 +178,7 @@ type Key struct {
 
 func (e Entry) Key() Key { return Key{e.PID, e.Start} }
 
-// mayHave tells whether child can be a child of e. A process older than e cannot: its parent was another
+// mayHave reports whether child can be a child of e. A process older than e cannot: its parent was another
 // process with the same pid. The start of a hidden process is unknown, so any process can be its child.
 func (e Entry) mayHave(child Entry) bool { return e.Hidden || child.Start >= e.Start }
 
@@ -192,7 +192,7 @@ func Ancestor(pid int) (id Identity, is bool, err error) {
 func selfOrParent(pid int) bool { return pid == os.Getpid() || pid == os.Getppid() }
 
 // Gone reports whether the process that had this pid when this process began is dead or exiting: an exiting
-// process loses its children before it is dead. A process that began later than this one is another one.
+// process loses its children before it is dead. If the pid is now that of a younger process, it is dead.
 func Gone(pid int) bool {
 	e, err := Find(pid)
 	if err != nil {

@@ -164,9 +164,8 @@ func (m mark) find(list []Entry, shown map[Key]environment, known func(Key) bool
 	return seen
 }
 
-// isLater reports whether e was probably forked after the lock was taken, or that is not known. Of processes
-// that started in one clock tick, the one with the higher pid is later, unless pids began again at the
-// bottom.
+// isLater reports whether e was probably forked after the lock was taken; true if unknown (ageless). Of those
+// started in one clock tick, the higher pid is later, unless pids began again at the bottom.
 func (m mark) isLater(e Entry) bool {
 	const wrapped = 1 << 14
 	younger := e.PID > m.owner.PID || m.owner.PID-e.PID > wrapped

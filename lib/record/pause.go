@@ -60,7 +60,7 @@ func (p *Pause) lines(l *lines) {
 	l.duration("paused_boottime", &p.boottime)
 }
 
-// ParsePause reads what Bytes wrote; anything else is an error, also no pause.
+// ParsePause reads what Bytes wrote of a pause; anything else, or no pause at all, is an error.
 func ParsePause(content []byte) (Pause, error) {
 	m, err := ParseMemory(content)
 	if err == nil && m.Pause == (Pause{}) {

@@ -19,8 +19,8 @@ const format = "1"
 //
 // Another version of adlock may ask for the same atom, as during an upgrade. So unknown keys are skipped, and
 // the key of a new field may be missing. Lines 1 and 2, which shells read, and the line end= stay as they
-// are. Raise format only if a reader that does not know a new field would do harm: to it, a lock of another
-// format is damaged.
+// are. Raise format only if a reader that does not know a new field would do harm: it treats such a lock as
+// damaged.
 type Record struct {
 	Owner process.Identity // the process whose death frees the lock
 	Job   process.Identity // on a terminal: the job, which waited to be recorded before it began; PID 0: none
@@ -37,10 +37,10 @@ type Record struct {
 	Source      policy.Source // of ExpireAfter; policy.None: the owner set none
 	Notice      time.Duration // set by the owner; 0: none
 
-	Replaces   bool          // the owner preempted what ran before; the last lock will say when this run was asked for
+	Replaces   bool          // the owner preempted what ran before; the last lock is to record when this run was asked for
 	Supervised bool          // the owner is `adlock run`, which forwards signals to its job
 	Patience   time.Duration // how long after ExpireAfter newcomers let the owner end its job itself
-	FromStart  bool          // the last lock will have the start of this run
+	FromStart  bool          // the last lock is to record the start of this run
 	Learn      bool          // the atom's limits are learned from this run
 	Shared     bool          // the owner is a reader: other readers may hold the atom at the same time
 	Slots      int           // the limit under which the owner also took a slot; 0: none
