@@ -109,7 +109,7 @@ type Untold struct{ Err error }
 func (u Untold) Error() string { return u.Err.Error() }
 func (u Untold) Unwrap() error { return u.Err }
 
-// Warn prints a warning that is no error to standard error, as Report does.
+// Warn prints a warning to standard error, as Report prints an error.
 func Warn(object, text string) { Report(New(System, object, text)) }
 
 // Report writes err to standard error as the one line "adlock: object: reason"; it does not print an Untold
@@ -145,7 +145,7 @@ func writable() bool {
 // OneLine makes one line of the errors that errors.Join has joined.
 func OneLine(text string) string { return strings.ReplaceAll(text, "\n", "; ") }
 
-// Quoted makes one word of text for a shell.
+// Quoted returns text quoted, so that a shell reads it as one word.
 func Quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // Plain returns text with '?' for each character that does not print, so that no name moves the cursor.

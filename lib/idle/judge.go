@@ -27,11 +27,11 @@ const spareFaults = 6
 type Figures struct {
 	process.Key
 	Command string
-	Err     error // why the rest could not be read; nil: it was
+	Err     error // why the rest could not be read; nil: it was read
 
 	State    string        // what a thread was found doing, in words; "": all threads slept
 	CPU      time.Duration // processor time of all its threads
-	Switches uint64        // of context, of the threads that live
+	Switches uint64        // context switches of the threads that live
 	Faults   uint64        // minor page faults
 	Calls    uint64        // bytes read and written by system calls, including those of children that it has waited for
 	Disk     uint64        // bytes read from and written to disks, for example through a mapped file
@@ -49,7 +49,7 @@ type Sample struct {
 type Judge struct {
 	since map[process.Key]Figures // at the beginning of this minute
 	began time.Duration           // when this minute began
-	seen  bool                    // one sample at least
+	seen  bool                    // there was a sample
 }
 
 // Look adds a sample, and returns the first sign of work ("": none). What could not be read is such a sign.

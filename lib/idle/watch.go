@@ -1,10 +1,10 @@
 // Package idle finds out whether a job works: it watches what its processes do for a while. A limit that was
 // learned from runtimes alone cannot tell a long run from one that hangs; watching the job can.
 //
-// A job works if a sample finds a member running, in uninterruptible sleep, stopped or traced; or if one
-// takes more processor time than a language runtime that only waits; reads or writes; was started or has
-// ended; has more page faults than such a runtime, as a fork causes; or has run and ignores SIGCHLD, as its
-// children leave no trace. What cannot be read counts as work.
+// A job works if a sample shows that a member is running, in uninterruptible sleep, stopped or traced; if a
+// member takes more processor time than a language runtime that only waits, reads or writes, was started or
+// has ended, or has more page faults than such a runtime, as a fork causes; or if one has run and ignores
+// SIGCHLD, as its children leave no trace. What cannot be read counts as work.
 //
 // The package does not see work outside the job's processes (a database server, the far end of ssh, the
 // GPU). Nor does it see bytes that pass only by send(2) and recv(2), which /proc/PID/io does not count, or
@@ -111,11 +111,11 @@ func figures(members []process.Entry) []Figures {
 	return all
 }
 
-// Turn lets one newcomer at a time watch the jobs of an atom: it locks the file name in the open directory
-// dir by flock(2), and makes it first. done removes the file. done is nil if another process has the lock,
-// unless standsStill reports that the other one does not go on: then its file is removed, and a new one takes
-// its place. So two newcomers may watch at once, which does no harm, as a watch only observes. cut reports
-// that an earlier watch was cut short: its newcomer was killed, or stands still.
+// Turn lets one newcomer at a time watch the jobs of an atom: it creates the file name in the open directory
+// dir, and locks it (flock). done removes the file. done is nil if another process has the lock, unless
+// standsStill reports that this other process does not go on: then Turn puts a new file in place of the old
+// one. So two newcomers may watch at once, which does no harm, as a watch only observes. cut reports that an
+// earlier watch was cut short: its newcomer was killed, or stands still.
 func Turn(dir int, name string, standsStill func() bool) (done func(), cut bool, err error) {
 	const tries = 10 // others may make and remove the file meanwhile
 	for range tries {

@@ -11,7 +11,7 @@ import (
 )
 
 // The pauses between checks for processes that outlived the command. They grow from restLeast to one of the
-// others, because each check reads the process table.
+// other two, because each check reads the process table.
 const (
 	restLeast = 20 * time.Millisecond
 	restMost  = time.Second

@@ -20,10 +20,10 @@ type run struct {
 	status syscall.WaitStatus // valid if gone
 	gone   bool               // the command has ended
 
-	endSent bool          // a signal to end was forwarded
+	endSent bool          // a signal to end was forwarded, or Job.End got a value
 	resumed time.Duration // boottime of the last CONT; -outdated: none yet
 
-	doomed  bool              // the job is to be ended whole: ExpireAfter has passed, or a newcomer has asked
+	doomed  bool              // the job is to be ended whole: ExpireAfter has passed, or Job.End got a value
 	late    bool              // ExpireAfter has passed
 	expired bool              // late, and about to be signalled; written by endAll while ending is not nil
 	idle    time.Duration     // Result.Idle
@@ -33,7 +33,7 @@ type run struct {
 	ending  chan error        // gets the result of ending the job; nil: it is not being ended
 	stuck   time.Duration     // boottime at which the job could first not be ended; 0: never
 	again   <-chan time.Time  // gets a value when the next try to end the job is due; nil: none failed
-	trouble error             // the first signal that could not be sent
+	trouble error             // the first error that Run is to return
 }
 
 // Run starts the job and returns when it has ended. If the command ended by itself, processes in the

@@ -36,9 +36,9 @@ var giveBack = func() {}
 // threads start the job meanwhile.
 func LeaveSignals() { giveBack = sysfile.LeaveToKernel(forwarded[:]) }
 
-// newCatcher starts to catch the forwarded signals. One ignored at the start (nohup) stays ignored, here
-// and in the job: Notify would revert that. One goroutine forwards them all, as each would cost two
-// switches between threads, and does not call Notify, for which the runtime would enlarge its stack.
+// newCatcher starts to catch the forwarded signals. One ignored at the start (nohup) stays ignored, here and
+// in the job: Notify would revert that. One goroutine forwards them all, as one for each would cost two
+// switches between threads. It does not call Notify, for which the runtime would enlarge its stack.
 func newCatcher(cancelled func(syscall.Signal)) catcher {
 	c := catcher{make(chan os.Signal), make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})}
 	var caught [len(forwarded)]chan os.Signal
@@ -162,8 +162,7 @@ func (r *run) resume() {
 }
 
 // outdated is how late after a CONT a TSTP that was sent before it may arrive: the runtime does not keep the
-// order. A TSTP within that time after a CONT is ignored: a job that stays stopped would hold the atom for
-// good.
+// order. A TSTP that soon after a CONT is ignored: a job that stays stopped would hold the atom for good.
 const outdated = 100 * time.Millisecond
 
 // signalAll sends sig to every process of the job, parents first, but not to the job of a nested
