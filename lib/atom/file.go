@@ -179,7 +179,7 @@ func (f File) Called() string {
 	return f.String()
 }
 
-// LockCalled returns the active or reader's lock with this NAME or file name; false if there is none.
+// LockCalled parses text as the NAME or file name of an active or reader's lock; false if it is neither.
 func LockCalled(text string) (File, bool) {
 	if name, is := parseName(text); is {
 		return File{Kind: ActiveLock, Name: name}, true

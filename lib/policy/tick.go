@@ -58,7 +58,7 @@ func (t Tick) began(period time.Duration, number int) time.Time {
 	return time.Date(year, month, day+number*int(period/aDay), 0, 0, 0, 0, zone)
 }
 
-// tickLife is for how many periods a claim counts. The clocks of hosts differ by less.
+// tickLife is for how many periods a claim is remembered. The clocks of hosts differ by less.
 const tickLife = 10
 
 // Life returns how long a claim of the tick has to be remembered.

@@ -12,7 +12,7 @@ import (
 
 // FlockHolder returns the pid of a process whose flock(2) of an inode keeps out a newcomer, which wants it
 // shared or exclusive; 0: none, or unknown. /proc/locks (proc_locks(5)) does not show those in other pid
-// namespaces. The process may be dead, and the lock be kept by a child.
+// namespaces. The process may have died and left the lock to a child.
 func FlockHolder(dev, ino uint64, shared bool) int {
 	const looks = 3
 	for range looks {
