@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Words are "program operator operand".
+// Words returns "program operator operand".
 func (a Atom) Words() string { return a.Program + " " + a.Operator + " " + a.Operand }
 
 // Called is an atom that is known by its NAME. Atom is zero if its words are not known.
@@ -55,9 +55,9 @@ func (c Called) has(text string) bool {
 		strings.Contains(c.Atom.Command, text)
 }
 
-// Meant returns the indices of the atoms that a person may mean, for a verb that only shows them: those
-// with this name, else those with names of which this is a part. The words are one name, typed without
-// quotes, or if there is no such atom, a name each.
+// Meant returns the indices of the atoms that a person may mean, for a verb that only shows them: those with
+// exactly this name, else those whose names contain it. All words together are one name, typed without
+// quotes; if there is no such atom, each word is a name.
 func Meant(all []Called, words []string) ([]int, error) {
 	for _, find := range []func([]Called, string) []int{exactly, nearly} {
 		if fit := find(all, strings.Join(words, " ")); len(fit) > 0 {
@@ -83,8 +83,8 @@ func each(all []Called, words []string, find func([]Called, string) []int) (fit 
 	return slices.Compact(fit), ""
 }
 
-// Exact returns the indices of the atoms that the words name, for a verb that changes something. If not
-// every word is settled (One), nothing is named.
+// Exact returns the indices of the atoms that the words name, for a verb that changes something: all words
+// together one atom, or each word one. If One fails for a word, Exact fails.
 func Exact(all []Called, words []string) (fit []int, err error) {
 	if len(words) == 1 || len(exactly(all, strings.Join(words, " "))) > 0 {
 		i, err := One(all, words)
@@ -102,7 +102,7 @@ func Exact(all []Called, words []string) (fit []int, err error) {
 }
 
 // One returns the index of the atom that has exactly this name. A part of a name is an error, as the person
-// may mean an atom that has never run here; so is a name of several atoms, and words that each name one.
+// may mean an atom that has never run here. So is a name of several atoms, or if each word is a name, too.
 func One(all []Called, words []string) (int, error) {
 	text := strings.Join(words, " ")
 	fit := exactly(all, text)
@@ -176,7 +176,7 @@ func ErrNone(words ...string) error {
 	return errors.New(text)
 }
 
-// ErrSeveral says that text may mean any of these.
+// ErrSeveral is the error for a text that may mean any of the names.
 func ErrSeveral(text string, names []string) error {
 	return errors.New(strconv.Quote(text) + " may be any of " + listed(names))
 }

@@ -18,7 +18,7 @@ const (
 	Generation                // lock.NAME.N: on an FTP server, the directory of the N-th owner
 	Tick                      // tick.NAME.PERIOD-N: the atom ran in the N-th tick of that period
 	LookLock                  // look.NAME: locked by the newcomer that watches whether the atom's job works
-	Line                      // line.NAME: locked by the first of the newcomers that wait for the atom
+	Line                      // line.NAME: locked by the head of the queue for the atom
 	TemporaryFile             // temp.TOKEN: to be renamed or linked
 	HolderWord                // smith.PID: a message from the holder of an atom in a store to its script
 	HolderSocket              // smith.TOKEN: where the holder listens
@@ -53,7 +53,7 @@ type File struct {
 	Token  string        // of a temporary file or a socket
 }
 
-// tickBase fits a period in seconds and a number, whose product is the time, into the nine characters left.
+// tickBase lets a period in seconds and a number fit into nine characters: their product is the present time.
 const tickBase = 36
 
 // String returns the file's name; "" for a foreign file.
@@ -109,10 +109,10 @@ func (n Name) Tick(period time.Duration, number int) string {
 	return File{Kind: Tick, Name: n, Period: period, Number: number}.String()
 }
 
-// LookLock names the empty file whose flock is the turn to watch whether the atom's job works.
+// LookLock names the empty file that a newcomer locks (flock) while it watches whether the atom's job works.
 func (n Name) LookLock() string { return File{Kind: LookLock, Name: n}.String() }
 
-// Line names the empty file in whose flock the newcomers queue that wait for the atom.
+// Line names the empty file that the head of the queue for the atom locks (flock).
 func (n Name) Line() string { return File{Kind: Line, Name: n}.String() }
 
 // TemporaryName names a file that will be renamed or linked.
@@ -124,7 +124,7 @@ func HolderWordName(pid int) string { return File{Kind: HolderWord, Number: pid}
 // HolderSocketName names the socket of the acquisition's holder.
 func HolderSocketName(token string) string { return File{Kind: HolderSocket, Token: token}.String() }
 
-// ParseFile tells what a file is from its name.
+// ParseFile returns what a file's name contains; the zero File (Foreign) if it is none of adlock's.
 func ParseFile(name string) File {
 	word, rest, _ := strings.Cut(name, ".")
 	for kind, k := range kinds {
@@ -179,7 +179,7 @@ func (f File) Called() string {
 	return f.String()
 }
 
-// LockCalled returns the active or reader's lock that text names, by NAME or by the name of the file.
+// LockCalled parses text as the NAME or file name of an active or reader's lock; false if it is neither.
 func LockCalled(text string) (File, bool) {
 	if name, is := parseName(text); is {
 		return File{Kind: ActiveLock, Name: name}, true

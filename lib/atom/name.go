@@ -29,7 +29,7 @@ const (
 type Atom struct {
 	Program, Host, Operator, Operand string
 
-	// Command is compared, but is no part of NAME, as arguments hold passwords; "": not known, or named.
+	// Command is compared, but is no part of NAME, as arguments hold passwords; "": not known, or --name names the lock.
 	Command string
 }
 
@@ -64,7 +64,7 @@ func IsDigest(command string) bool { return strings.HasPrefix(command, digestPre
 
 const digestPrefix = "fnv128a:"
 
-// Named is the atom that --name alone makes.
+// Named returns the atom that --name alone makes.
 func Named(name, host string) Atom {
 	return Atom{Program: NamedProgram, Host: host, Operator: RunOperator, Operand: name}
 }
@@ -127,12 +127,11 @@ func (a Atom) Check() error {
 	return nil
 }
 
-// Name returns the atom's NAME.
 func (a Atom) Name() Name {
 	return Name(Canonify(a.Program) + "." + Canonify(a.Host) + "." + Canonify(a.Operator) + "." + a.operand())
 }
 
-// operand is the same for an operand and for its cut form.
+// operand returns the last part of NAME, the same for an operand and for its cut form.
 func (a Atom) operand() string {
 	if sum, isCut := checksumOf(a.Operand); isCut {
 		return shortened(a.Operand, sum)
@@ -142,12 +141,12 @@ func (a Atom) operand() string {
 
 const slotPrefix = "slot-"
 
-// Slot returns the name of the n-th slot (from 1) that counts the atom. No atom has such a last part.
+// Slot returns the name of the n-th slot (from 1) of those that count the atom. No atom's name ends like it.
 func (a Atom) Slot(n int) Name {
 	return Name(a.Name().SlotPrefix() + slotPrefix + strconv.Itoa(n))
 }
 
-// IsNamed tells whether --name alone makes the atom. With slots it is a semaphore.
+// IsNamed reports whether --name alone makes the atom. With slots it is a semaphore.
 func (a Atom) IsNamed() bool { return a.Program == NamedProgram && a.Operator == RunOperator }
 
 // Canonify makes one part of a name: every byte that is not an ASCII letter or digit becomes '_'
@@ -179,7 +178,7 @@ func underscored(part string) string {
 // Exact reports whether the name determines the atom. Otherwise the last lock must contain its parts.
 func (a Atom) Exact() bool { return !strings.Contains(string(a.Name()), "-") }
 
-// readBack takes a part that begins with '_' for a path, else for a name with dots.
+// readBack turns each '_' into '/' if the part begins with '_', else into '.'.
 func readBack(plain string) string {
 	if strings.HasPrefix(plain, "_") {
 		return strings.ReplaceAll(plain, "_", "/")

@@ -59,10 +59,10 @@ func (n Name) Atom() (Atom, bool) {
 	return a, a.Check() == nil && a.Name() == n
 }
 
-// IsSlot distinguishes a slot, whose name has three parts or five, from an atom.
+// IsSlot reports whether this is the name of a slot, which has three parts or five, and not of an atom.
 func (n Name) IsSlot() bool { return n != "" && strings.Count(string(n), ".") != 3 }
 
-// SlotNumber is the number of a slot, from 1; 0 for an atom.
+// SlotNumber returns the number of a slot, from 1; 0 for an atom.
 func (n Name) SlotNumber() int {
 	if !n.IsSlot() {
 		return 0
@@ -77,13 +77,13 @@ func (n Name) Host() string {
 	return host
 }
 
-// Prefix returns PROGRAM.HOST. with both dots, with which only the names of the program on its host begin.
+// Prefix returns PROGRAM.HOST. with both dots: only the names of this program on this host begin with it.
 func (n Name) Prefix() string {
 	program, _, _ := strings.Cut(string(n), ".")
 	return program + "." + n.Host() + "."
 }
 
-// SlotPrefix returns what the names of the slots begin with that count the atom, or stand beside the slot.
+// SlotPrefix returns the beginning of the names of all slots that count this atom, or of this slot's peers.
 func (n Name) SlotPrefix() string {
 	parts := strings.Split(string(n), ".")
 	if len(parts) < 4 || !isNamed(parts) {

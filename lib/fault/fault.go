@@ -1,4 +1,4 @@
-// Package fault has the errors of adlock: kind, object, reason on one line. It alone knows exit statuses.
+// Package fault defines adlock's errors (kind, object, reason, on one line) and, alone, its exit statuses.
 package fault
 
 import (
@@ -16,7 +16,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// Kind is what sort of trouble an error is.
+// Kind is the kind of an error. It decides the exit status.
 type Kind int
 
 const (
@@ -29,10 +29,10 @@ const (
 	NotPermitted              // not permitted, or stuck
 	NoCommand                 // there is no such command
 	NotRunnable               // the command is there and cannot be run
-	Misconfigured             // a settings file does not say where locks are
+	Misconfigured             // a settings file is wrong about where locks are
 )
 
-// Error is trouble with one object, shown in one line: "object: reason".
+// Error is an error about one object, shown in one line: "object: reason".
 type Error struct {
 	Kind   Kind
 	Object string // the file, option or process that it concerns
@@ -49,7 +49,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// longest is that of a path (PATH_MAX). An operand can be as long as a command line.
+// longest bounds the object in a message, in bytes (PATH_MAX): an operand can be as long as a command line.
 const longest = 4096
 
 // reason leaves out the path of a *fs.PathError: the object names it already.
@@ -66,9 +66,9 @@ func New(kind Kind, object, reason string) *Error {
 	return &Error{Kind: kind, Object: object, Err: errors.New(reason)}
 }
 
-// Wrap returns err as an Error about object, or about the file in the directory object that it names,
-// of the kind of the system's error number. An Error is returned unchanged, so the innermost object is
-// shown. Wrap(object, nil) is nil.
+// Wrap returns err as an Error about object, of the kind of the system's error number. If err names a file in
+// the directory object, the Error is about that file. An Error is returned unchanged, so the innermost object
+// is shown. Wrap(object, nil) is nil.
 func Wrap(object string, err error) error {
 	if err == nil {
 		return nil
@@ -84,7 +84,7 @@ func Wrap(object string, err error) error {
 	return &Error{Kind: kindOf(err), Object: object, Err: err}
 }
 
-// KindOf returns the Error's own kind, else that of the system's error number.
+// KindOf returns the kind of an Error, or for other errors the kind of the system's error number.
 func KindOf(err error) Kind {
 	var known *Error
 	if errors.As(err, &known) {
@@ -109,7 +109,7 @@ type Untold struct{ Err error }
 func (u Untold) Error() string { return u.Err.Error() }
 func (u Untold) Unwrap() error { return u.Err }
 
-// Warn prints a warning that is no error to standard error, as Report does.
+// Warn prints a warning to standard error, as Report prints an error.
 func Warn(object, text string) { Report(New(System, object, text)) }
 
 // Report writes err to standard error as the one line "adlock: object: reason"; it does not print an Untold
@@ -135,7 +135,7 @@ func Report(err error) {
 	}
 }
 
-// writable waits for a second at most: a process may have made standard error non-blocking.
+// writable waits up to a second until standard error, which may be non-blocking, can be written to.
 func writable() bool {
 	const most = 1000 // milliseconds
 	n, err := unix.Poll([]unix.PollFd{{Fd: 2, Events: unix.POLLOUT}}, most)
@@ -145,10 +145,10 @@ func writable() bool {
 // OneLine makes one line of the errors that errors.Join has joined.
 func OneLine(text string) string { return strings.ReplaceAll(text, "\n", "; ") }
 
-// Quoted makes one word of text for a shell.
+// Quoted returns text quoted, so that a shell reads it as one word.
 func Quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// Plain returns text with '?' for each character that does not print: a user's name may move a cursor.
+// Plain returns text with '?' for each character that does not print, so that no name moves the cursor.
 func Plain(text string) string {
 	return strings.Map(func(c rune) rune {
 		if !strconv.IsPrint(c) || c == utf8.RuneError {

@@ -27,13 +27,13 @@ func TestAMessageIsOnePlainLine(t *testing.T) {
 	}
 }
 
-func TestAnObjectWithoutEndIsCut(t *testing.T) {
+func TestALongObjectIsCutInAMessage(t *testing.T) {
 	if got := New(System, strings.Repeat("x", 1<<17), "is long").Error(); len(got) > 5000 || !strings.HasSuffix(got, "x...: is long") {
 		t.Errorf("%d bytes: %.20s", len(got), got)
 	}
 }
 
-func TestTheSystemsErrorNumberGivesTheKind(t *testing.T) {
+func TestTheErrorNumberDeterminesTheKindOfAnError(t *testing.T) {
 	for number, want := range map[syscall.Errno]Kind{
 		syscall.ENOSPC: IO, syscall.EIO: IO, syscall.EDQUOT: IO, syscall.EFBIG: IO,
 		syscall.EROFS: CannotCreate, syscall.ENOENT: CannotCreate,
@@ -57,7 +57,7 @@ func TestTheSystemsErrorNumberGivesTheKind(t *testing.T) {
 	}
 }
 
-func TestQuotedTextIsOneWordOfAShell(t *testing.T) {
+func TestAShellReadsQuotedTextAsOneWord(t *testing.T) {
 	for _, text := range []string{"", "a b", "it's", `'\''`, "$(x)\n*"} {
 		out, err := exec.Command("/bin/sh", "-c", "set -- "+Quoted(text)+`; printf %s "$#$1"`).Output()
 		if err != nil || string(out) != "1"+text {
@@ -66,7 +66,7 @@ func TestQuotedTextIsOneWordOfAShell(t *testing.T) {
 	}
 }
 
-func TestEveryKindHasItsStatus(t *testing.T) {
+func TestEachKindOfErrorHasItsExitStatus(t *testing.T) {
 	for err, want := range map[error]int{
 		nil:                         StatusOK,
 		errors.New("unheard of"):    StatusSystem,

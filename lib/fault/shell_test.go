@@ -28,7 +28,7 @@ func body(t *testing.T, function string) string {
 	return text
 }
 
-func TestTheLibraryReadsTheAnswersAsTheyAreMeant(t *testing.T) {
+func TestAdlockGetTurnsAnswersIntoVerdicts(t *testing.T) {
 	get := body(t, "_adlock_get_atom") + body(t, "_adlock_run_to_take")
 	for status, meaning := range map[int]string{
 		StatusOK:      `0\)\n[^)]*'\) _adlock_confirm [^)]*\n\t\t_adlock_held=\$_adlock_lock.* _adlock_verdict=acquired\n`,
@@ -46,7 +46,7 @@ func TestTheLibraryReadsTheAnswersAsTheyAreMeant(t *testing.T) {
 }
 
 // Any other status means that the helper was killed, or could not get a thread.
-func TestTheLibraryListsEveryStatusThatIsAnAnswer(t *testing.T) {
+func TestTheLibraryKnowsEveryStatusOfTheHelper(t *testing.T) {
 	list, _, _ := strings.Cut(strings.SplitAfter(body(t, "_adlock_answered"), "in\n")[1], ")")
 	var known []int
 	for word := range strings.SplitSeq(list, "|") {

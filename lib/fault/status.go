@@ -1,7 +1,7 @@
 package fault
 
 // The statuses of every verb are those of sysexits(3), so that a status of the job itself is rarely
-// mistaken for one of ours. Only code that ends a process uses them.
+// mistaken for one of adlock's. Only code that ends a process uses them.
 const (
 	StatusOK           = 0
 	StatusUsage        = 64
@@ -13,7 +13,7 @@ const (
 	StatusNotPermitted = 77
 )
 
-// Those of timeout(1), and of a shell for a command that cannot run (POSIX.1-2017, XCU 2.8.2).
+// The statuses of timeout(1), and of a shell for a command that cannot run (POSIX.1-2017, XCU 2.8.2).
 const (
 	StatusExpired     = 124
 	StatusNotRunnable = 126

@@ -28,9 +28,9 @@ func (f *Figures) read(e process.Entry) {
 	}
 }
 
-// readStat reads the times of all threads, their minor page faults, and those of children that were
-// waited for (proc_pid_stat(5)). The command may hold blanks and parentheses, so fields are counted
-// from the last ')'. If another process has the pid of a member by now, its start time differs.
+// readStat reads the processor time and the minor page faults of all threads, and the page faults of children
+// that were waited for (proc_pid_stat(5)). The command may hold blanks and parentheses, so fields are counted
+// from the last ')'. If another process has the member's pid by now, its start differs: ESRCH.
 func (f *Figures) readStat(dir string) error {
 	var buf [1024]byte
 	text, err := sysfile.ReadStart(dir+"stat", buf[:])
@@ -54,7 +54,7 @@ func (f *Figures) readStat(dir string) error {
 	return nil
 }
 
-// readIO reads how many bytes were read and written by read(2) and write(2), and how many of disks
+// readIO reads how many bytes read(2) and write(2) have transferred, and how many went from and to disks
 // (proc_pid_io(5)): access to a mapped file shows only in the latter.
 func (f *Figures) readIO(dir string) error {
 	var buf [512]byte
@@ -69,7 +69,7 @@ func (f *Figures) readIO(dir string) error {
 	return err
 }
 
-// readThreads reads what each thread does, and its switches: the process's own files show only the first.
+// readThreads reads the state and the context switches of each thread: /proc/PID/status shows only the first.
 func (f *Figures) readThreads(dir string) error {
 	tasks, err := os.Open(dir + "task")
 	if err != nil {
@@ -118,8 +118,9 @@ func stateOf(status []byte) byte {
 	return line[0]
 }
 
-// ignores tells whether a signal is ignored: a bit of the mask SigIgn (proc_pid_status(5)). If a process
-// ignores SIGCHLD, the kernel reaps its children and adds their figures to none of its counts (wait(2)).
+// ignores reports whether a signal is ignored (SigIgn, proc_pid_status(5)), or that is not known. If a
+// process ignores SIGCHLD, the kernel reaps its children and adds their figures to none of its counts
+// (wait(2)).
 func ignores(status []byte, signal unix.Signal) bool {
 	_, line, _ := bytes.Cut(status, []byte("\nSigIgn:\t"))
 	line, _, _ = bytes.Cut(line, []byte{'\n'})
@@ -127,7 +128,7 @@ func ignores(status []byte, signal unix.Signal) bool {
 	return err != nil || mask>>(signal-1)&1 != 0
 }
 
-// sum adds the numbers of some lines of a file.
+// sum adds the numbers in the lines that begin with the keys. A missing line is an error.
 func sum(text []byte, keys ...string) (total uint64, err error) {
 	for _, key := range keys {
 		_, line, found := bytes.Cut(append([]byte{'\n'}, text...), []byte("\n"+key))

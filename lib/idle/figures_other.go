@@ -8,5 +8,5 @@ import (
 	"adlock/lib/process"
 )
 
-// read: this system does not tell what a process does, so each job counts as one that works.
+// read fails: this system does not show what a process does, so each job counts as one that works.
 func (f *Figures) read(process.Entry) { f.Err = errors.New("this system does not tell") }

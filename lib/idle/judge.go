@@ -23,15 +23,15 @@ const (
 // ksh93 and Python's subprocess use vfork(2) or posix_spawn(3), which cost none.
 const spareFaults = 6
 
-// Figures are what one look found of one member of a job.
+// Figures are what one sample shows of one member of a job.
 type Figures struct {
 	process.Key
 	Command string
-	Err     error // why the rest could not be read; nil: it was
+	Err     error // why the rest could not be read; nil: it was read
 
 	State    string        // what a thread was found doing, in words; "": all threads slept
-	CPU      time.Duration // all its threads have taken
-	Switches uint64        // of context, of the threads that live
+	CPU      time.Duration // processor time of all its threads
+	Switches uint64        // context switches of the threads that live
 	Faults   uint64        // minor page faults
 	Calls    uint64        // bytes read and written by system calls, including those of children that it has waited for
 	Disk     uint64        // bytes read from and written to disks, for example through a mapped file
@@ -39,20 +39,20 @@ type Figures struct {
 	Ignores  bool          // it ignores SIGCHLD: its children show neither in Reaped nor in Calls
 }
 
-// Sample is one look at a job.
+// Sample is what the members of a job show at one moment.
 type Sample struct {
 	At      time.Duration // by a clock that stands still while the machine is suspended
 	Members []Figures
 }
 
-// Judge tells from one sample after the other whether a job works. The zero Judge has seen none.
+// Judge decides from successive samples whether a job works. The zero Judge has seen none.
 type Judge struct {
 	since map[process.Key]Figures // at the beginning of this minute
-	began time.Duration           // that beginning
-	seen  bool                    // one sample at least
+	began time.Duration           // when this minute began
+	seen  bool                    // there was a sample
 }
 
-// Look takes the next sample and returns the first sign of work ("": none). What could not be read is one.
+// Look adds a sample, and returns the first sign of work ("": none). What could not be read is such a sign.
 func (j *Judge) Look(s Sample) string {
 	now := make(map[process.Key]Figures, len(s.Members))
 	for _, m := range s.Members {
@@ -90,7 +90,7 @@ func (j *Judge) sign(members []Figures, now map[process.Key]Figures, over time.D
 		case m.Err != nil:
 			note(m, "cannot be read: "+m.Err.Error())
 			continue
-		case before.Err != nil: // the look before has reported it
+		case before.Err != nil: // the sample before has shown it
 			continue
 		}
 		cpu += m.CPU - before.CPU
@@ -124,14 +124,14 @@ func (j *Judge) sign(members []Figures, now map[process.Key]Figures, over time.D
 	}
 }
 
-// spare is the processor time that an idle process may have taken between two looks.
+// spare is the processor time that an idle process may have taken between two samples.
 func spare(before, now Figures, over time.Duration) time.Duration {
 	return time.Duration(minutes(over)*float64(spareTime)) + time.Duration(grown(before.Switches, now.Switches))*spareSwitch
 }
 
 func minutes(over time.Duration) float64 { return max(1, over.Minutes()) }
 
-// grown is how much a count has grown; 0 if it fell, as a thread that ends takes its part with it.
+// grown is how much a count has grown; 0 if it fell, as it does when a thread ends.
 func grown(before, now uint64) uint64 { return max(before, now) - before }
 
 func name(m Figures) string { return "process " + strconv.Itoa(m.PID) + " (" + m.Command + ")" }

@@ -56,7 +56,7 @@ func TestTheFirstSignOfWorkIsReturned(t *testing.T) {
 	}
 }
 
-func TestTheFirstLookFindsWorkInProgress(t *testing.T) {
+func TestTheFirstSampleCanAlreadyShowWork(t *testing.T) {
 	for _, m := range []Figures{{State: "is stopped"}, {Err: errors.New("no")}} {
 		if got := new(Judge).Look(Sample{Members: []Figures{m}}); got == "" {
 			t.Errorf("%+v is idle", m)
@@ -65,7 +65,7 @@ func TestTheFirstLookFindsWorkInProgress(t *testing.T) {
 }
 
 // A process may take its spare time anew each minute, and never more than that within a minute.
-func TestSpareTimeIsForEachMinute(t *testing.T) {
+func TestProcessorTimeIsJudgedByTheMinute(t *testing.T) {
 	var j Judge
 	m := Figures{Key: process.Key{PID: 7}}
 	for at := time.Duration(0); at < time.Hour; at += 10 * time.Second {
@@ -87,7 +87,7 @@ func TestSpareTimeIsForEachMinute(t *testing.T) {
 	}
 }
 
-func TestAWatchIsAsLongAsARunWithinBounds(t *testing.T) {
+func TestAWatchLastsAsLongAsATypicalRunWithinBounds(t *testing.T) {
 	for typical, want := range map[time.Duration]time.Duration{0: time.Minute, time.Second: time.Minute, 5 * time.Minute: 5 * time.Minute, 30 * time.Hour: time.Hour} {
 		if got := Length(typical); got != want {
 			t.Errorf("runs of %s are watched for %s", typical, got)

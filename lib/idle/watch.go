@@ -1,10 +1,10 @@
-// Package idle tells whether a job works: it watches what its processes do for a while. A limit that was
+// Package idle finds out whether a job works: it watches what its processes do for a while. A limit that was
 // learned from runtimes alone cannot tell a long run from one that hangs; watching the job can.
 //
-// A job works if one of its members is running, in uninterruptible sleep, stopped or traced at a look;
-// takes more processor time than a language runtime that only waits; reads or writes; was started or has
-// ended; has more page faults than such a runtime, as a fork causes; or has run and ignores SIGCHLD, as its
-// children leave no trace. What cannot be read counts as work.
+// A job works if a sample shows that a member is running, in uninterruptible sleep, stopped or traced; if a
+// member takes more processor time than a language runtime that only waits, reads or writes, was started or
+// has ended, or has more page faults than such a runtime, as a fork causes; or if one has run and ignores
+// SIGCHLD, as its children leave no trace. What cannot be read counts as work.
 //
 // The package does not see work outside the job's processes (a database server, the far end of ssh, the
 // GPU). Nor does it see bytes that pass only by send(2) and recv(2), which /proc/PID/io does not count, or
@@ -29,18 +29,17 @@ var (
 	Longest  = time.Hour
 )
 
-// Length is how long a job is watched whose runs typically take that long.
+// Length returns how long to watch a job whose runs typically take that long.
 func Length(typical time.Duration) time.Duration { return min(max(typical, Shortest), Longest) }
 
-// How often a job is looked at: often at first, as most jobs that work show it at once, later so seldom
-// that a watch takes at most a hundredth of a processor. A look takes 0.25 s with 10,000 processes.
+// How often a job is sampled: often at first, as most jobs that work show it at once, later so seldom that a
+// watch takes at most a hundredth of a processor. A sample takes 0.25 s with 10,000 processes.
 const (
-	looks   = 60  // in a whole watch, more or less
-	cost    = 100 // a pause is at least so many times as long as the look before it
+	looks   = 60  // samples in a whole watch, more or less
+	cost    = 100 // a pause is at least so many times as long as the sample before it took
 	longest = time.Second
 )
 
-// Job is what is watched.
 type Job struct {
 	Members func() ([]process.Entry, error)
 	Length  time.Duration
@@ -112,11 +111,11 @@ func figures(members []process.Entry) []Figures {
 	return all
 }
 
-// Turn lets one newcomer at a time watch the jobs of an atom: it takes the flock of the file name in the
-// open directory dir. done frees the flock and removes the file. It is nil if another process has the
-// flock, unless standsStill reports that this process will not go on: then its file is removed, and a new
-// one takes its place. So two newcomers may watch at once; that does no harm, as a watch only observes. cut
-// tells that an earlier watch was not ended: its newcomer was killed, or stands still.
+// Turn lets one newcomer at a time watch the jobs of an atom: it creates the file name in the open directory
+// dir, and locks it (flock). done removes the file. done is nil if another process has the lock, unless
+// standsStill reports that this other process does not go on: then Turn puts a new file in place of the old
+// one. So two newcomers may watch at once, which does no harm, as a watch only observes. cut reports that an
+// earlier watch was cut short: its newcomer was killed, or stands still.
 func Turn(dir int, name string, standsStill func() bool) (done func(), cut bool, err error) {
 	const tries = 10 // others may make and remove the file meanwhile
 	for range tries {
@@ -156,8 +155,8 @@ func open(dir int, name string, flags int) (int, error) {
 	return fd, nil
 }
 
-// leave removes the open file, unless another process has removed it, and tells whether it was
-// there. If that fails, the newcomer that watches next removes it.
+// leave removes the open file, unless another process has removed it, and reports whether it was there. If
+// the removal fails, the newcomer that watches next removes the file.
 func leave(dir int, name string, fd int) bool {
 	defer unix.Close(fd)
 	var st unix.Stat_t

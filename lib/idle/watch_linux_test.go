@@ -50,7 +50,7 @@ func asleep(t *testing.T, a *actor.Actor) {
 	})
 }
 
-func TestASleeperIsIdle(t *testing.T) {
+func TestASleepingJobIsIdle(t *testing.T) {
 	a := actor.Shell(t, actor.Leads, "sleep 100; :")
 	asleep(t, a)
 	if v := watch(t, of(t, a, 2*time.Second)); v.Idle < 2*time.Second || v.Work != "" {
@@ -59,7 +59,7 @@ func TestASleeperIsIdle(t *testing.T) {
 }
 
 // If a parent ignores SIGCHLD, the kernel reaps its children; these live and die between two looks.
-func TestAParentThatIgnoresSIGCHLDAndRunsWorks(t *testing.T) {
+func TestAProcessThatIgnoresSIGCHLDAndRunsCountsAsWorking(t *testing.T) {
 	need.Tools(t, "perl")
 	for script, works := range map[string]bool{`while (1) { sleep 1; fork or exit }`: true, `exec "sleep", "100"`: false} {
 		a := actor.Shell(t, actor.Leads, `exec perl -e '$SIG{CHLD} = "IGNORE"; `+script+`'`)
@@ -84,7 +84,7 @@ func TestAParentThatIgnoresSIGCHLDAndRunsWorks(t *testing.T) {
 }
 
 // With SA_NOCLDWAIT the kernel reaps the children, and no count of their parent shows them.
-func TestAParentWithSA_NOCLDWAITThatForksWorks(t *testing.T) {
+func TestAForkingProcessWithSA_NOCLDWAITCountsAsWorking(t *testing.T) {
 	need.Tools(t, "perl")
 	ready := actor.File(t, "ready")
 	a := actor.Shell(t, actor.Leads, `exec perl -MPOSIX -e '
@@ -97,7 +97,7 @@ func TestAParentWithSA_NOCLDWAITThatForksWorks(t *testing.T) {
 	}
 }
 
-func TestEachKindOfWorkIsFound(t *testing.T) {
+func TestComputingForkingAndWritingCountAsWork(t *testing.T) {
 	for _, script := range []string{"while :; do :; done", "while sleep 0.3; do :; done", "sleep 100 & while :; do echo; done"} {
 		a := actor.Shell(t, actor.Leads, script)
 		if v := watch(t, of(t, a, time.Minute)); v.Work == "" || v.Idle != 0 {
@@ -114,7 +114,7 @@ func TestAStoppedJobIsNotIdle(t *testing.T) {
 	}
 }
 
-func TestAJobThatEndsEndsItsWatch(t *testing.T) {
+func TestAWatchEndsWithoutAVerdictWhenItsJobEnds(t *testing.T) {
 	a := actor.Shell(t, actor.Leads, "sleep 100; :")
 	asleep(t, a)
 	job := of(t, a, time.Hour)
@@ -127,7 +127,7 @@ func TestAJobThatEndsEndsItsWatch(t *testing.T) {
 	}
 }
 
-func TestAMemberThatMayNotBeReadCountsAsWork(t *testing.T) {
+func TestAProcessThatCannotBeReadCountsAsWorking(t *testing.T) {
 	need.Root(t)
 	a := actor.Sleeper(t, actor.Leads)
 	b := actor.Play(t, syscall.SysProcAttr{Setpgid: true, Credential: &syscall.Credential{Uid: actor.Nobody, Gid: actor.Nobody}}, "watcher", strconv.Itoa(a.PID()))
@@ -136,7 +136,7 @@ func TestAMemberThatMayNotBeReadCountsAsWork(t *testing.T) {
 	}
 }
 
-func TestEachThreadIsLookedAt(t *testing.T) {
+func TestAWorkingThreadIsFoundBesideASleepingOne(t *testing.T) {
 	ready := actor.File(t, "ready")
 	a := actor.Play(t, actor.Leads, "spinner", ready)
 	actor.Eventually(t, "it spins", func() bool { return actor.Exists(ready) && actor.State(a.PID()) == "S" })
@@ -145,7 +145,7 @@ func TestEachThreadIsLookedAt(t *testing.T) {
 	}
 }
 
-func TestOneNewcomerAtATimeHasATurn(t *testing.T) {
+func TestOnlyOneNewcomerAtATimeWatchesAJob(t *testing.T) {
 	dir := must.Get(os.Open(t.TempDir()))(t)
 	defer dir.Close()
 	fd := int(dir.Fd())
@@ -181,7 +181,7 @@ func TestOneNewcomerAtATimeHasATurn(t *testing.T) {
 	}
 }
 
-func TestAPauseIsAHundredTimesAsLongAsALook(t *testing.T) {
+func TestASlowSampleIsFollowedByALongPause(t *testing.T) {
 	slow := func() ([]process.Entry, error) {
 		time.Sleep(20 * time.Millisecond)
 		e, err := process.Find(os.Getppid())

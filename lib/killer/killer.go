@@ -1,5 +1,6 @@
-// Package killer ends the whole job of a lock's owner carefully (lib/protocol.md, 5): CONT, INT,
-// TERM, KILL. It signals only identified processes, and sends each of them each signal once.
+// Package killer ends the whole job of a lock's owner carefully (lib/protocol.md, 5): CONT, INT, TERM, KILL.
+// It signals only identified processes, and each of them once with each signal. A job that forks faster than
+// it can be scanned gets KILL, perhaps repeatedly, to its process group as well.
 package killer
 
 import (
@@ -43,15 +44,15 @@ var stages = [][]unix.Signal{
 	{unix.SIGKILL},
 }
 
-// End ends the job, and returns nil once all deaths are confirmed, or at once if it finds no process of
-// the job: the job of a dead owner that led no group cannot be found.
+// End ends the job, and returns nil once all deaths are confirmed, or at once if it finds no process of the
+// job: the job of a dead owner that led no group cannot be found.
 //
-// The error is ErrAncestor if this process or an ancestor belongs to the job, and a *process.StuckError if
-// a member may not be signalled, cannot be checked, or outlives KILL. If that is known before the first
-// signal, none is sent. Other errors are the system's, or those of Record.
+// The error is ErrAncestor if this process or an ancestor belongs to the job, and a *process.StuckError if a
+// member may not be signalled, cannot be checked, or outlives KILL. If that is known before the first signal,
+// none is sent. Other errors are the system's, or those of Record.
 //
-// A member that is found late gets the signals of that stage. Two kinds cannot be found: those outside the
-// owner's group whose parent died between two scans (on Linux a supervised job has none), and those that
+// A member that is found late gets the signals from that stage on. Two kinds cannot be found: those outside
+// the owner's group whose parent died between two scans (on Linux a supervised job has none), and those that
 // /proc hides together with their parent.
 func (k Killer) End(job process.Job) error {
 	h, err := track(job)
@@ -61,8 +62,8 @@ func (k Killer) End(job process.Job) error {
 	return k.end(h)
 }
 
-// EndDescendants ends the processes that Descendants returns, as End does, and never this process, which
-// must be a subreaper (Linux), or orphans are missed, and must reap its children meanwhile, or their
+// EndDescendants ends, as End does, the processes that Descendants returns, and never this process. This
+// process must be a subreaper (Linux), or orphans are missed. It must reap its children meanwhile, or their
 // deaths are not confirmed.
 func (k Killer) EndDescendants(group bool) error {
 	h, err := trackOwn(group)
@@ -97,7 +98,7 @@ func (k Killer) end(h *tree) error {
 	return k.outlived(h)
 }
 
-// outlived scans once more after all stages, and names a member that has outlived them.
+// outlived scans once more after all stages; it returns nil, or an error that names a member that is left.
 func (k Killer) outlived(h *tree) error {
 	if h.growing > 0 && k.killGroup(h) { // on a busy machine, mostGrowing scans may not have fitted into the last stage
 		h.await(time.Second)
@@ -137,7 +138,7 @@ func (k Killer) run(h *tree, stage int) (done bool, err error) {
 	}
 }
 
-// pauses returns the length of a stage, and the most to which keeperGrace may extend it.
+// pauses returns how long a stage lasts, and how long at most if it is extended for the keeper.
 func (k Killer) pauses(stage int) (pause, longest time.Duration) {
 	pause = k.Pause
 	if stage == len(stages) {
@@ -146,7 +147,8 @@ func (k Killer) pauses(stage int) (pause, longest time.Duration) {
 	return pause, pause + 2*keeperGrace
 }
 
-// extended is the deadline of the last stage: a second for the keeper, which is signalled after all others.
+// extended returns the deadline of the last stage: at least a second from now if the keeper has just been
+// signalled (turn), or is left alone and may still exit by itself (graced; until longest).
 func extended(deadline, now, longest time.Time, turn, graced bool) time.Time {
 	if second := now.Add(time.Second); second.After(deadline) && (turn || graced && now.Before(longest)) {
 		return second
@@ -154,7 +156,7 @@ func extended(deadline, now, longest time.Time, turn, graced bool) time.Time {
 	return deadline
 }
 
-// betweenScans is the pause after a scan that took that long: the job needs the processor to end.
+// betweenScans returns the pause after a scan that took that long: the job needs the processor to end.
 func betweenScans(took time.Duration) time.Duration {
 	return min(max(2*took, 10*time.Millisecond), 50*time.Millisecond)
 }

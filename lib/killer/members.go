@@ -26,8 +26,8 @@ func Descendants(group bool) ([]process.Entry, error) {
 	return h.list()
 }
 
-// Reasons, besides those of package process, why a job is not ended or not wholly. ErrAncestor also: this
-// process or an ancestor is a member. The other two, and unix.EPERM, come wrapped in a *process.StuckError.
+// Why a job is not ended, or not wholly, besides the reasons of package process. ErrAncestor also means that
+// this process or an ancestor is a member. The others, and unix.EPERM, come in a *process.StuckError.
 var (
 	ErrAncestor     = errors.New("is this process or one of its ancestors")
 	errForeignOwner = errors.New("belongs to another user than the lock file")

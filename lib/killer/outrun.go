@@ -14,7 +14,8 @@ import (
 const mostGrowing = 3
 
 // outrun ends jobs in which each process forks a successor and exits before a scan reaches it. It kills the
-// new children of the keeper, which gets the successors, and if scans find more, the owner's group at once.
+// new children of the keeper, which inherits the successors. If scans find even more, it kills the owner's
+// group.
 func (k Killer) outrun(h *tree, deadline time.Time) error {
 	if h.growing == 0 {
 		return nil
@@ -32,9 +33,9 @@ func (k Killer) outrun(h *tree, deadline time.Time) error {
 	return nil
 }
 
-// killGroup sends one KILL to the owner's group if all processes in it are members, and tells
-// whether it did. It spares a dead owner's group, because the user of each process in it must be
-// checked first, and the group of this process, because the signal would reach this process too.
+// killGroup sends KILL to the owner's group if all processes in it are members, and reports whether it did.
+// It spares a dead owner's group, because the user of each process in it must be checked first, and the group
+// of this process, because the signal would reach this process too.
 func (k Killer) killGroup(h *tree) bool {
 	if !h.whole || h.orphans || h.membership.Leader.PID == os.Getpid() || unix.Kill(-h.membership.Leader.PID, unix.SIGKILL) != nil {
 		return false
@@ -43,8 +44,8 @@ func (k Killer) killGroup(h *tree) bool {
 	return true
 }
 
-// chase kills the keeper's new children. found is true if there were some that were not tried before: even
-// if they have exited, they may have left a successor.
+// chase kills the keeper's new children. found is true if there were some that were not in tried, to which it
+// adds them: even if they have exited, they may have left a successor.
 func (k Killer) chase(h *tree, tried map[int]bool) (found bool, err error) {
 	for _, pid := range process.Children(h.keeper.PID) {
 		if tried[pid] {

@@ -35,7 +35,7 @@ type tree struct {
 	lonely  time.Time     // since when scans have found only the keeper; zero: they find others
 }
 
-// member is one process of the job. The map keeps it when dead: its zombie is not taken for a new member.
+// member is one process of the job. tree.members keeps it after its death, so its zombie is no new member.
 type member struct {
 	process.Handle
 	entry process.Entry
@@ -45,7 +45,7 @@ type member struct {
 	gone  bool  // death confirmed, handle closed
 }
 
-// track prepares the tree of a job, empty if no process is left; or returns why the job may not be ended.
+// track returns the tree of a job, empty if no process is left, or the reason why the job may not be ended.
 func track(job process.Job) (*tree, error) {
 	h := newTree(job.FileUID)
 	if err := process.Readable(); err != nil {
@@ -71,7 +71,7 @@ func track(job process.Job) (*tree, error) {
 	return h, err
 }
 
-// trackOwn prepares the tree of this process's own job: its descendants, and with group the group it leads.
+// trackOwn returns the tree of this process's descendants and, with group, of the group that it leads.
 func trackOwn(group bool) (*tree, error) {
 	h := newTree(-1)
 	self, err := process.Of(os.Getpid())
@@ -90,12 +90,12 @@ func newTree(fileUID int) *tree {
 	return &tree{fileUID: fileUID, members: map[process.Key]*member{}, users: map[int]bool{}, inodes: map[process.Key]uint64{}, membership: process.Membership{Roots: map[process.Key]bool{}}}
 }
 
-// find is a variable for a test in which a process ends, and another gets its pid, at this moment.
+// find is a variable for a test in which a process ends at this moment, and another one gets its pid.
 var find = process.Find
 
-// root adds a recorded process if it lives, and returns its key; the zero key if it is dead. It checks
-// that the process lives after it has read its data: the process then had its pid all along. In the other
-// order the data could be a stranger's.
+// root adds a recorded process if it lives, and returns its key; the zero key if it is dead. It reads the
+// process's data first, and then checks that the process lives: in the other order, the data could be that of
+// another process which has got the pid.
 func (h *tree) root(id process.Identity) (process.Key, error) {
 	e, err := find(id.PID)
 	uid, unknown := process.User(id.PID)
@@ -178,7 +178,7 @@ func (h *tree) scan() (done bool, err error) {
 
 var readTable = process.Table
 
-// table is the process table. Recorded processes that it does not show are looked up by pid and added.
+// table reads the process table, drops groups that have ended, and notes one whose members are not shown.
 func (h *tree) table() ([]process.Entry, error) {
 	list, err := h.membership.Look(h.readTable, h.lives)
 	if err != nil {
@@ -189,6 +189,7 @@ func (h *tree) table() ([]process.Entry, error) {
 	return list, nil
 }
 
+// readTable reads the process table, and adds recorded processes that it does not show, found by their pid.
 func (h *tree) readTable(see func(*process.Entry) bool) ([]process.Entry, error) {
 	list, err := readTable(see)
 	if err != nil {
@@ -218,13 +219,14 @@ func (h *tree) noteLonely(lonely bool) {
 	}
 }
 
-// Only the keeper is left: alone once its grace is over, graced before.
+// alone reports whether only the keeper has been left for keeperGrace or longer.
 func (h *tree) alone() bool { return !h.lonely.IsZero() && time.Since(h.lonely) >= keeperGrace }
 
+// graced reports whether only the keeper is left, but for less than keeperGrace.
 func (h *tree) graced() bool { return !h.lonely.IsZero() && !h.alone() }
 
-// keeperIsDue tells whether the keeper should have been killed and was not: on a busy machine one
-// scan may outlast its grace and the time of the last stage.
+// keeperIsDue reports whether the keeper should have got KILL by now and did not: on a busy machine one scan
+// may outlast its grace and the time of the last stage.
 func (h *tree) keeperIsDue() bool {
 	m := h.members[h.keeper]
 	return m != nil && m.err == nil && m.stage < len(stages) && h.alone()
@@ -235,8 +237,8 @@ func (h *tree) lives(k process.Key) bool {
 	return m != nil && !m.gone
 }
 
-// adopt makes the process in e a member, unless it is gone. If it is a member already, adopt only
-// updates its entry. It returns true for a new member.
+// adopt makes the process in e a member, unless it is gone. If it is a member already, adopt only updates its
+// entry. It returns true for a new member.
 func (h *tree) adopt(e process.Entry) bool {
 	if m := h.members[e.Key()]; m != nil {
 		m.entry = e
@@ -255,7 +257,7 @@ func (h *tree) adopt(e process.Entry) bool {
 	return true
 }
 
-// identity is what a lock records of the member.
+// identity returns what a lock records of the member.
 func (m *member) identity() process.Identity {
 	id := process.Here()
 	id.PID, id.PGID, id.SID, id.Inode = m.PID, m.entry.PGID, m.entry.SID, m.Inode()
@@ -272,9 +274,9 @@ func (h *tree) objection(m *member) error {
 	return m.Signal(0)
 }
 
-// foreign returns errForeignOwner if this lock file does not allow signals to the member's user. The owner
-// must run as the file's user; a member known only by a dead owner's group or session as that or a recorded
-// process's user; others, started by a living owner or recorded, as any user (su, setpriv).
+// foreign returns errForeignOwner if the lock file does not allow signals to the member's user. The owner
+// must run as the file's user. After a dead owner, a member that only a group, session or mark shows must run
+// as that user or as a recorded process's user. Other members may run as any user (su, setpriv).
 func (h *tree) foreign(m *member) error {
 	orphan := h.orphans && m.entry.ByBand
 	if h.fileUID < 0 || m.Key != h.owner && !orphan {
@@ -328,13 +330,13 @@ func (h *tree) obstacle() error {
 	return h.unchecked()
 }
 
-// unchecked returns the error if processes that the last scan could not check may belong to the job.
+// unchecked returns an error if processes that the last scan could not check may belong to the job.
 func (h *tree) unchecked() error {
 	if h.unseen != 0 {
 		return &process.StuckError{PID: -h.unseen, Err: process.ErrUnchecked}
 	}
-	for _, e := range h.membership.Doubts() {
-		return &process.StuckError{PID: e.PID, Command: e.Command, Err: process.ErrUnmarked}
+	if doubts := h.membership.Doubts(); len(doubts) > 0 {
+		return &process.StuckError{PID: doubts[0].PID, Command: doubts[0].Command, Err: process.ErrUnmarked}
 	}
 	return nil
 }
@@ -362,7 +364,7 @@ func (h *tree) close() {
 	h.order = nil
 }
 
-// list returns the living members, for callers that send no signal.
+// list returns the living members, parents before children, for callers that send no signal.
 func (h *tree) list() ([]process.Entry, error) {
 	if h.membership.Empty() {
 		return nil, nil
@@ -384,8 +386,8 @@ func (h *tree) list() ([]process.Entry, error) {
 	return list, h.unchecked()
 }
 
-// passesOn tells whether m supervises a job that has a living process. Then m need not be signalled: it
-// exits after its job, whose members are members here.
+// passesOn reports whether m is a supervisor with a living child. Such a supervisor is not signalled before
+// KILL: it exits after its job, whose processes are members too.
 func (h *tree) passesOn(m *member) bool {
 	return m.entry.Supervises() && slices.ContainsFunc(h.order, func(other *member) bool { return other.entry.Parent == m.PID && !other.gone })
 }

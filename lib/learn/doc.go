@@ -1,6 +1,6 @@
 // Package learn decides an atom's limits from its past runs: a state that each run changes, and the
 // limits that follow from it. It reads no clock and no files. The state is kept in the last lock, as
-// lines that people can read. The figures are of the simulator (test/sim).
+// lines that people can read. The figures below come from the simulator (test/sim).
 //
 // # ExpireAfter
 //
@@ -23,7 +23,7 @@
 // There is no limit before five runs have succeeded, and none is below 10 minutes: five runs of a job
 // that takes a second show little. A limit ends only a job that was idle for a whole watch (lib/idle),
 // so it can be shorter than a limit on runtimes alone. With 3.5 deviations twice as many healthy runs
-// with long sleeps would be ended at σ 1.5 as with 4.
+// with long sleeps would be ended at σ 1.5 (of the logarithm of the runtime) as with 4.
 //
 // The method has two weaknesses. At σ 1.5 one healthy run in a thousand takes 100 times the typical
 // time, so a hang is ended only after hours there. And a job that spins looks like one that works, so a

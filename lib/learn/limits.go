@@ -7,8 +7,8 @@ import (
 	"adlock/lib/limit"
 )
 
-// Without the ceiling, a machine that was broken for days would have an endless limit. There is a floor
-// because quick runs say little: a job of a second takes minutes on a busy disk. Tests change the bounds.
+// Floor and Ceiling bound ExpireAfter. Without a ceiling, a machine that was broken for days would have an
+// endless limit. Without a floor, quick runs would set it: a job of a second takes minutes on a busy disk.
 var (
 	Floor   = 10 * time.Minute
 	Ceiling = 7 * 24 * time.Hour
@@ -50,7 +50,7 @@ func (s State) interval() time.Duration {
 }
 
 // ExpireAfter is how long a run may take, in whole seconds, and no less than ifElapsed, the interval in
-// force. Before Enough runs have succeeded it is never: no job is ended because of a guess.
+// force. Before Enough runs have succeeded it is limit.Never: no job is ended because of a guess.
 func (s State) ExpireAfter(ifElapsed time.Duration) time.Duration {
 	if s.Runs < Enough {
 		return limit.Never
@@ -108,22 +108,22 @@ func (s State) estimate() time.Duration {
 // Typical is how long a run takes: the geometric mean. Without runs it is 0.
 func (s State) Typical() time.Duration { return s.runtime(s.mean) }
 
-// usual is a time that few runs exceed. After few runs the deviation is uncertain, so it is widened,
-// but the result then counts only up to Prior, which is a guess too.
+// usual is a time that few runs exceed. After few runs the deviation is uncertain, so it is widened, but what
+// that adds counts only up to Prior, which is a guess too.
 func (s State) usual() time.Duration {
 	guess := s.runtime(s.mean + width*s.deviation*(1+unsure/float64(s.Runs)))
 	return max(s.wide(), min(guess, Prior))
 }
 
-// wide is bounded by the longest run: if runtimes drop suddenly, the deviation is large for a while.
+// wide is mean plus width deviations, but bounded: if runtimes drop, the deviation is large for a while.
 func (s State) wide() time.Duration {
 	return min(s.runtime(s.mean+width*s.spread()), beyond*s.Longest())
 }
 
 func (s State) spread() float64 { return max(narrow, s.deviation) }
 
-// rare is the longest run, which a mean does not show. It has no margin, because the watch adds one.
-// What is above outlier typical runtimes, and above Prior, says nothing about the usual runs.
+// rare is the longest run, which a mean does not show. It has no margin, because the watch adds one. A run
+// longer than outlier typical runtimes, and than Prior, counts only as long as the larger of these.
 func (s State) rare() time.Duration {
 	return min(s.Longest(), max(Prior, outlier*s.Typical()))
 }

@@ -31,7 +31,7 @@ func (s *State) fields() [11]field {
 	}
 }
 
-// Lines are the state as key=value lines, none for the zero State.
+// Lines returns the state as key=value lines, none for the zero State.
 func (s State) Lines() []string {
 	var lines []string
 	for _, f := range s.fields() {
@@ -56,7 +56,7 @@ func Parse(values map[string]string) State {
 // Is reports whether a key of a file belongs to a state.
 func Is(key string) bool { return strings.HasPrefix(key, prefix) }
 
-// value is left out if it is zero; valid tells whether it can be one of a state.
+// value makes a field, which is left out if it is zero. valid reports whether a state can have the value.
 func value[T comparable](key string, to *T, format func(T) string, parse func(string) (T, error), valid func(T) bool) field {
 	f := field{key: key, read: func(text string) bool {
 		v, err := parse(text)

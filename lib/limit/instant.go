@@ -2,8 +2,8 @@ package limit
 
 import "time"
 
-// Instant is t in UTC as RFC 3339 has it, "" for the zero time. encoding/json fails at a time.Time past
-// the year 9999, which the time stamp of a file can be.
+// Instant returns t in UTC in the form of RFC 3339, "" for the zero time. encoding/json refuses times past
+// the year 9999, which a file's time stamp can be.
 func Instant(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -40,12 +40,12 @@ func Parse(text string) (time.Duration, error) {
 	return 0, Bad(text, `"never"`)
 }
 
-// Bad is the error that text is no duration, where words are allowed as well.
+// Bad returns the error for a text that is no duration. words are the words that are allowed as well.
 func Bad(text, words string) error {
 	return errors.New("bad duration " + strconv.Quote(text) + " (want " + Form + ", " + words + ")")
 }
 
-// LacksUnit tells whether text is a number that would be a duration if it had a unit.
+// LacksUnit reports whether text is a number that would be a duration if it had a unit.
 func LacksUnit(text string) bool {
 	_, ok := scan(text + "m")
 	return ok && strings.Trim(text, digits) == ""
@@ -125,7 +125,7 @@ func Format(d time.Duration) string {
 	return text
 }
 
-// FormatAge rounds down to whole seconds: no age is shown as having reached a limit that it has not.
+// FormatAge rounds down to whole seconds: an age never looks as if it had reached a limit that it has not.
 func FormatAge(d time.Duration) string {
 	if d == Never {
 		return "never"
@@ -144,7 +144,7 @@ func Up(d, step time.Duration) time.Duration {
 	return d
 }
 
-// A sixth of the shortest lease is a second, the least time that package killer allows for KILL.
+// The bounds of a lease. A sixth of the shortest is a second, the least time that package killer gives KILL.
 const (
 	ShortestLease = 6 * time.Second
 	LongestLease  = time.Hour

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestDurationsMeanWhatTheDesignSays(t *testing.T) {
+func TestParseSumsNumbersWithUnits(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"0": 0, "90s": 90 * time.Second, "1h30m": 90 * time.Minute,
 		"2w": 336 * time.Hour, "1d1d": 48 * time.Hour, "never": Never, "0s": 0,
@@ -22,7 +22,7 @@ func TestDurationsMeanWhatTheDesignSays(t *testing.T) {
 	}
 }
 
-func TestANumberWithoutAUnitIsRefusedWithBothReadings(t *testing.T) {
+func TestParseRefusesANumberWithoutAUnit(t *testing.T) {
 	for _, text := range []string{"15", "015", "1.5", "0.5", "60"} {
 		_, err := Parse(text)
 		if want := text + ": say " + text + "s or " + text + "m"; err == nil || err.Error() != want {
@@ -39,7 +39,7 @@ func TestANumberWithoutAUnitIsRefusedWithBothReadings(t *testing.T) {
 	}
 }
 
-func TestAnythingElseIsAnErrorThatQuotesTheText(t *testing.T) {
+func TestParseQuotesABadDurationInItsError(t *testing.T) {
 	for _, text := range []string{"", " 1", "1 ", "-1", "+1", "1h30", "1,5h", ".5h", "5.h", "1.", ".", "1.5.5h", "1..5h", "1e3s", "1hm", "1mss", "0.4ms", "0.0001s", "0.00000000000000000000001h",
 		"9223372036.9s", "15250.3w", "m", "h1", "1x", "Never", "1H", "99999999999999999999", "9999999999w", "١"} {
 		if _, err := Parse(text); err == nil {
@@ -59,7 +59,7 @@ func TestParseReadsWhatFormatWrites(t *testing.T) {
 	})
 }
 
-func TestAnErrorListsTheUnits(t *testing.T) {
+func TestTheErrorForABadDurationListsTheUnits(t *testing.T) {
 	_, err := Parse("soon")
 	const want = `bad duration "soon" (want numbers with ms s m h d w, as in "90s", "1h30m", "1.5h"; or 0, "never")`
 	if err == nil || err.Error() != want {

@@ -23,10 +23,9 @@ func (s Seconds) Append(b []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimRight(b, "0"), []byte("."))
 }
 
-// String is what Append appends.
 func (s Seconds) String() string { return string(s.Append(nil)) }
 
-// MarshalJSON is s as a number, or as the text "never".
+// MarshalJSON returns s as a number, or as the text "never".
 func (s Seconds) MarshalJSON() ([]byte, error) {
 	if s == Seconds(Never) {
 		return []byte(`"never"`), nil

@@ -12,7 +12,7 @@ import (
 	"adlock/test/support/must"
 )
 
-func TestSecondsAreExact(t *testing.T) {
+func TestSecondsAreWrittenExactly(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0", 1: "0.000000001", time.Second: "1", 61250 * time.Millisecond: "61.25", -1500 * time.Millisecond: "-1.5",
 		Never: "never", Never - 1: "9223372036.854775806", math.MinInt64: "-9223372036.854775808",

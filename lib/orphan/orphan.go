@@ -2,7 +2,7 @@
 // process that started it, and is no part of a job.
 //
 // An intermediate process starts the orphan, and has exited before Start returns. If this process is the
-// subreaper of its job (package supervise), it adopts the orphan, so call Start before or after the job.
+// subreaper of its job (package supervise), it adopts the orphan: do not call Start while the job runs.
 package orphan
 
 import (
@@ -49,15 +49,15 @@ func Start(args []string, dir string, env []string, fd int) error {
 	return err
 }
 
-// Main is one of the first calls of main. In the intermediate process it starts the orphan and
-// never returns; in other processes it does nothing.
+// Main must be called at the beginning of main. In the intermediate process it starts the orphan and never
+// returns; in other processes it does nothing.
 func Main() {
 	if len(os.Args) > 2 && os.Args[0] == between {
 		os.Exit(start(os.Args[1], os.Args[2:]))
 	}
 }
 
-// start returns the status to exit with.
+// start starts the orphan, and returns the status with which the intermediate process exits.
 func start(kept string, args []string) int {
 	count, err := strconv.Atoi(kept)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Patience is how long reading may take, in short sleeps: on a busy machine each takes longer.
+// Patience limits how long reading may take. It is counted in short sleeps, which a busy machine lengthens.
 type Patience struct {
-	Silence time.Duration // without any answer
+	Silence time.Duration // without a call of alive
 	Whole   time.Duration // in all
 }
 
@@ -17,7 +17,6 @@ const step = 10 * time.Millisecond
 
 func steps(d time.Duration) int64 { return int64((d + step - 1) / step) }
 
-// ErrSilent is the error of a directory that does not answer.
 var ErrSilent = errors.New("does not answer, and is left out")
 
 // Do calls do with the user's rights to files and returns its results, or ErrSilent if do was

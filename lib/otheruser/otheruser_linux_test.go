@@ -23,7 +23,7 @@ var nobody = User{Name: "nobody", UID: 65534, GID: 65534, Groups: []int{12345}}
 
 var ample = Patience{Silence: time.Minute, Whole: time.Minute}
 
-func TestUsersAreReadFromPasswd(t *testing.T) {
+func TestUsersAreReadFromPasswdAndGroup(t *testing.T) {
 	dir := t.TempDir()
 	passwd, group := filepath.Join(dir, "passwd"), filepath.Join(dir, "group")
 	for path, text := range map[string]string{
@@ -41,7 +41,7 @@ func TestUsersAreReadFromPasswd(t *testing.T) {
 	}
 }
 
-func TestTheThreadHasTheUsersRightsAlone(t *testing.T) {
+func TestOnlyTheReadingThreadHasTheUsersRights(t *testing.T) {
 	need.Root(t)
 	secret := filepath.Join(t.TempDir(), "secret")
 	must.Do(t, os.WriteFile(secret, []byte("x"), 0o600))
@@ -70,7 +70,7 @@ func TestTheThreadHasTheUsersRightsAlone(t *testing.T) {
 	}
 }
 
-func TestRootIsNoOtherUser(t *testing.T) {
+func TestDoRefusesRootAndInvalidUsers(t *testing.T) {
 	need.Root(t)
 	for _, uid := range []int{0, 1<<32 - 1} {
 		called := false
@@ -81,7 +81,7 @@ func TestRootIsNoOtherUser(t *testing.T) {
 	}
 }
 
-func TestSilenceEndsTheWait(t *testing.T) {
+func TestDoGivesUpOnASilentReader(t *testing.T) {
 	need.Root(t)
 	release := make(chan struct{})
 	defer close(release)
@@ -95,7 +95,7 @@ func TestSilenceEndsTheWait(t *testing.T) {
 	}
 }
 
-func TestWorkEndsWhenItsTimeIsUp(t *testing.T) {
+func TestAliveIsFalseOnceTheWholeTimeHasPassed(t *testing.T) {
 	need.Root(t)
 	n, err := 0, error(nil)
 	for end := time.Now().Add(helper.Patience); n == 0 && err == nil && time.Now().Before(end); { // the time may be up before the thread begins
@@ -111,7 +111,7 @@ func TestWorkEndsWhenItsTimeIsUp(t *testing.T) {
 	}
 }
 
-func TestNoLinkBelowTheHomeIsFollowed(t *testing.T) {
+func TestOpenBelowFollowsNoLinkBelowItsBase(t *testing.T) {
 	dir := t.TempDir()
 	must.Do(t, errors.Join(os.MkdirAll(filepath.Join(dir, "a/b"), 0o700), os.Symlink("a", filepath.Join(dir, "l")),
 		os.Symlink("b", filepath.Join(dir, "a/m"))))
@@ -124,7 +124,7 @@ func TestNoLinkBelowTheHomeIsFollowed(t *testing.T) {
 	unix.Close(fd)
 }
 
-func TestNamesAreReadUpToABound(t *testing.T) {
+func TestNamesListsNoMoreThanAskedFor(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 20 {
 		must.Do(t, os.WriteFile(filepath.Join(dir, fmt.Sprint(i)), nil, 0o600))
@@ -154,7 +154,7 @@ func init() {
 
 // A stopped process stands for a machine too busy to run the reader and the loop that waits for it. It
 // stops itself: before another process did so, its silence might be over.
-func TestTimeInWhichTheReaderCouldNotRunIsNoSilence(t *testing.T) {
+func TestAStoppedReaderDoesNotCountAsSilent(t *testing.T) {
 	need.Root(t)
 	c := exec.Command(os.Args[0])
 	c.Env = append(os.Environ(), "ADLOCK_TEST_SLOW_READER=1")

@@ -6,15 +6,15 @@ import (
 	"adlock/lib/limit"
 )
 
-// Pace is how often an atom is asked for and how long it runs: medians of the past.
+// Pace is how often an atom was asked for and how long it ran: medians of the past.
 type Pace struct {
 	Period  time.Duration // from one request to the next; 0: not known
 	Runtime time.Duration // of a run
 }
 
-// Skipping warns of an IfElapsed, counted from completion, that is about as long as the period of the
-// requests: every second start is denied. A much longer IfElapsed is meant to deny, and one shorter
-// than the pause between two runs denies nothing.
+// Skipping returns a warning if IfElapsed, counted from completion, is about as long as the period of the
+// requests: every second start is then denied. There is none ("") for a much longer IfElapsed, which is meant
+// to deny, and for one shorter than the pause between two runs, which denies nothing.
 func (l Limits) Skipping(p Pace) string {
 	if l.IfElapsed <= 0 || l.IfElapsed == limit.Never ||
 		p.Period < l.IfElapsed-fromStartSlack(l.IfElapsed) || p.Runtime >= p.Period || p.Period-p.Runtime >= l.IfElapsed+punctual {
@@ -28,5 +28,5 @@ func (l Limits) Skipping(p Pace) string {
 		" counts from completion: every second start is denied; --from-start (ADLOCK_FROM_START=1) counts from the start"
 }
 
-// punctual is how early or late cron starts a job.
+// punctual is by how much cron may start a job too early or too late.
 const punctual = time.Second

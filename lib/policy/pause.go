@@ -15,13 +15,13 @@ type Pause struct {
 	Inside bool   // the newcomer belongs to a running job, so it passes
 }
 
-// Denies tells whether the pause keeps the newcomer from the atom.
+// Denies reports whether the pause keeps the newcomer from the atom.
 func (p Pause) Denies() bool { return p.On && !p.Inside }
 
-// Reason is the reason for which the pause denies a newcomer.
+// Reason describes why the pause denies a newcomer.
 func (p Pause) Reason() string { return words[Paused] + ": " + p.Figures() }
 
-// Figures is the reason without its first word.
+// Figures is Reason without its first word.
 func (p Pause) Figures() string {
 	text := "for " + limit.FormatLeft(p.Left) + " more"
 	if p.Left == limit.Never {

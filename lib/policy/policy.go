@@ -9,7 +9,7 @@ import (
 	"adlock/lib/limit"
 )
 
-// DefaultPause is between an ending's signals. Limits have no default: a person must set them.
+// DefaultPause is the time between the signals of an ending. Limits have no default: a person sets them.
 const DefaultPause = 3 * time.Second
 
 // FutureSlack is how far in the future a last lock may lie: clocks differ a little, and some are coarse.
@@ -20,12 +20,12 @@ const emptyGrace = time.Minute
 
 // Limits are the limits that a newcomer asks for.
 type Limits struct {
-	IfElapsed   time.Duration // how long after the last completion the atom is due
+	IfElapsed   time.Duration // how long after its last completion the atom may run again
 	ExpireAfter time.Duration // the owner may run this long
 	Source      Source        // of ExpireAfter; None: it does not count
 }
 
-// OfOwner is the limit in the newcomer's own lock: --replace (0) ends the present owner, and sets no limit.
+// OfOwner returns the limit for the newcomer's own lock: --replace (0) ends the present owner, and sets none.
 func (l Limits) OfOwner() (expireAfter time.Duration, source Source) {
 	if l.ExpireAfter == 0 || l.Source == None {
 		return limit.Never, None
@@ -43,7 +43,7 @@ const (
 	Said    Source = "said"    // set by a person
 )
 
-// Warning returns the paper's rule of thumb if the limits break it, else "".
+// Warning returns a warning if ExpireAfter is below IfElapsed, against the paper's rule of thumb, else "".
 func (l Limits) Warning() string {
 	if l.Source != None && l.ExpireAfter < l.IfElapsed && l.IfElapsed != limit.Never {
 		return "ExpireAfter " + limit.Format(l.ExpireAfter) + " is below IfElapsed " + limit.Format(l.IfElapsed) +
@@ -64,22 +64,22 @@ type Terms struct {
 	Semaphore string
 }
 
-// ForReader has no IfElapsed, which concerns only the atom's last lock.
+// ForReader returns the terms on which a reader's lock is judged: IfElapsed concerns only the last lock.
 func (t Terms) ForReader() Terms {
 	return Terms{Limits: Limits{ExpireAfter: t.ExpireAfter, Source: t.Source}}
 }
 
-// ForSlot has no limit: a newcomer never ends a slot's owner to get the slot.
+// ForSlot returns the terms on which a slot is judged: a newcomer never ends the owner of a slot to get it.
 func (t Terms) ForSlot() Terms {
 	return Terms{Limits: Limits{ExpireAfter: limit.Never, Source: Said}}
 }
 
-// Situation is what was found. Fields that were not read are zero.
+// Situation is what the newcomer found. Fields that were not read are zero.
 type Situation struct {
 	Last    Last
 	Active  Active
 	Readers []Active // the readers' locks
-	Slots   []Active // the program's slots, without its owner's own
+	Slots   []Active // the program's slots, except the newcomer's own
 
 	TickUsed bool // the newcomer's tick was claimed
 	Pause    Pause
@@ -125,8 +125,8 @@ const (
 type Active struct {
 	Held     bool          // there is an active lock
 	Empty    bool          // it has no content
-	Wrecked  bool          // Empty, and not being written: a loss of power before this boot has damaged it
-	Age      time.Duration // of an empty lock by the real clock always: it tells whether it is being written
+	Wrecked  bool          // Empty, and not being written: damaged by a loss of power before this boot
+	Age      time.Duration // of an empty lock always by the real clock: a young one may still be written
 	Owner    Owner
 	Asked    time.Duration // the ExpireAfter that the owner asked for
 	Source   Source        // of Asked; None: the owner asked for none
@@ -135,7 +135,7 @@ type Active struct {
 	Node     string        // in a store: the owner's machine
 	Idle     time.Duration // in a store: how long the job was idle when the locksmith watched it
 	Work     string        // in a store: the sign of work that the locksmith found, in words
-	Entering bool          // a reader holds it for a moment, before it moves to a reader's lock
+	Entering bool          // a reader holds it for a moment, until it has a reader's lock
 	Newer    bool          // the owner was asked for after this newcomer
 }
 
@@ -148,7 +148,7 @@ const (
 	Acquire             // nothing is in the way
 	Expire              // end the owner carefully, then replace its lock
 	Reclaim             // the owner is dead: replace its lock
-	Unempty             // clear the empty lock, then look again
+	Unempty             // clear the empty lock, then decide again
 	Stuck               // the lock has expired, but the owner cannot be ended from here
 	Full                // denied: as many atoms of the program run as the newcomer allows
 	Paused              // denied: a person has paused the atom, or the host
@@ -159,7 +159,7 @@ func (s Step) Granted() bool {
 	return s == Acquire || s == Expire || s == Reclaim || s == Unempty
 }
 
-// Decide is what a newcomer does. The first of these denies: pause, too soon, active lock, readers, slots.
+// Decide returns the next step. The first denial wins: pause, tick, IfElapsed, active lock, readers, slots.
 func Decide(t Terms, s Situation) Decision {
 	d := Decision{Step: decide(t.Limits, s.Last, s.Active), Active: s.Active, Reader: -1, terms: t, last: s.Last}
 	if s.Pause.Denies() {
@@ -182,8 +182,8 @@ func Decide(t Terms, s Situation) Decision {
 	return d
 }
 
-// amongReaders lets the first reader decide that denies the newcomer, else the first that has to be
-// ended or cleared, unless the owner of the active lock has to be.
+// amongReaders lets the first reader decide that denies the newcomer. If none does, the first one that has to
+// be ended or cleared decides, unless the owner of the active lock has to be ended or cleared already.
 func (d *Decision) amongReaders(readers []Active) {
 	for i, reader := range readers {
 		step := decide(d.terms.ForReader().Limits, Last{}, reader)
@@ -238,7 +238,7 @@ func decide(limits Limits, last Last, active Active) Step {
 	return Busy
 }
 
-// Due reports whether IfElapsed has passed. 0 is always due, never until the atom has completed once.
+// Due reports whether IfElapsed has passed: 0 always has, never only until the first completion.
 func Due(limits Limits, last Last) bool {
 	if limits.IfElapsed == 0 || !last.Completed || last.Future {
 		return true
@@ -246,8 +246,8 @@ func Due(limits Limits, last Last) bool {
 	return limits.IfElapsed != limit.Never && last.Age >= interval(limits, last)
 }
 
-// fromStartSlack is there because cron starts a job a little early or late, and a daily job must not
-// slip. The day on which summer time begins has 23 hours.
+// fromStartSlack is how much IfElapsed is shortened if it counts from the start: cron starts a job a little
+// early or late, and a daily job must not slip. The day on which summer time begins has 23 hours.
 func fromStartSlack(ifElapsed time.Duration) time.Duration {
 	slack := min(30*time.Second, max(time.Second, (ifElapsed/10).Truncate(time.Second)))
 	if isDays(ifElapsed) {
@@ -277,8 +277,8 @@ func InForce(limits Limits, active Active) (expireAfter time.Duration, source So
 	return limit.Never, None
 }
 
-// Expiry is the age at which the active lock expires for this newcomer: the limit in force, plus the
-// owner's Patience. An owner that is preempted does not end its job by itself.
+// Expiry is the age at which the active lock expires for this newcomer: the limit in force, plus the owner's
+// Patience. A limit of 0 (--replace) has no patience: the owner does not enforce it.
 func Expiry(limits Limits, active Active) time.Duration {
 	expiry, _ := InForce(limits, active)
 	if expiry == 0 {
@@ -287,12 +287,12 @@ func Expiry(limits Limits, active Active) time.Duration {
 	return min(expiry, limit.Never-active.Patience) + active.Patience // never stays never
 }
 
-// Expired is false of an owner that is to be preempted if that was asked for later.
+// Expired reports whether the lock has reached Expiry. A newcomer does not preempt an owner asked for later.
 func Expired(limits Limits, active Active) bool {
 	return active.Age >= Expiry(limits, active) && !outdated(limits, active)
 }
 
-// Preempt tells whether a newcomer with these limits ends an owner at once.
+// Preempt reports whether a newcomer with these limits ends an owner at once (--replace).
 func (l Limits) Preempt() bool { return l.Source != None && l.ExpireAfter == 0 }
 
 func outdated(limits Limits, active Active) bool {
@@ -300,25 +300,25 @@ func outdated(limits Limits, active Active) bool {
 	return expireAfter == 0 && active.Newer
 }
 
-// OnlyIdle tells whether an expired owner is ended only if a watch finds its job idle, as a learned
-// limit cannot distinguish a long run from a hang.
+// OnlyIdle reports whether an expired owner is ended only if a watch finds its job idle, as a learned limit
+// cannot distinguish a long run from a hang.
 func OnlyIdle(limits Limits, active Active) bool {
 	_, source := InForce(limits, active)
 	return source == Learned
 }
 
-// WatchFirst tells whether the newcomer itself has to watch the job. In a store the owner's locksmith does.
+// WatchFirst reports whether the newcomer has to watch the job itself: in a store, the locksmith does.
 func WatchFirst(limits Limits, active Active) bool { return OnlyIdle(limits, active) && !active.Remote }
 
-// spared tells whether an expired owner in a store is let run, because no watch found its job idle.
+// spared reports whether an expired owner in a store may go on, because no watch found its job idle.
 func spared(limits Limits, active Active) bool {
 	return active.Remote && active.Idle == 0 && OnlyIdle(limits, active) && Expired(limits, active)
 }
 
-// Notice is the age at which a run is reported to a person as long.
+// Notice is the age at which a run is reported as overdue.
 type Notice struct {
 	After time.Duration
-	Said  bool // set by a person; else learned
+	Said  bool // true: set by a person; false: learned
 }
 
 // Overdue reports whether the owner has passed its notice: an explicit one, or a learned one if no
@@ -330,7 +330,7 @@ func Overdue(limits Limits, active Active, notice Notice) bool {
 	return notice.Said || Expiry(limits, active) == limit.Never || OnlyIdle(limits, active) && Expired(limits, active)
 }
 
-// With returns the decision with another step about the same lock.
+// With returns the decision about the same lock, but with another step.
 func (d Decision) With(step Step) Decision {
 	d.Step = step
 	return d
@@ -342,10 +342,10 @@ func (d Decision) Because(step Step, why string) Decision {
 	return d.With(step)
 }
 
-// Preempts tells whether the decision is one of a newcomer that ends an owner at once.
+// Preempts reports whether the newcomer ends an owner at once (--replace).
 func (d Decision) Preempts() bool { return d.terms.Limits.Preempt() }
 
-// Outdated tells whether the decision is a denial for good: a later start has come before this newcomer.
+// Outdated reports whether the newcomer is denied for good: a run that was asked for later runs, or has run.
 func (d Decision) Outdated() bool {
 	limits := d.terms.Limits
 	return d.Step == Busy && (d.last.Newer && limits.Preempt() || outdated(limits, d.Active))
@@ -356,10 +356,10 @@ var words = [...]string{
 	Acquire: "free", Reclaim: "free", Unempty: "free", Expire: "expired",
 }
 
-// Reason describes the step with the figures behind it.
+// Reason describes the step and its reasons.
 func (d Decision) Reason() string { return words[d.Step] + ": " + d.Figures() }
 
-// Figures is the reason without its first words.
+// Figures is Reason without its first words.
 func (d Decision) Figures() string {
 	switch {
 	case d.Step == Full:
@@ -439,10 +439,10 @@ func wanted(limits Limits, last Last) string {
 	return text
 }
 
-// wholeAge is in whole seconds, so that the figures in a sentence add up.
+// wholeAge returns whole seconds, so that the figures in a sentence add up.
 func wholeAge(last Last) time.Duration { return last.Age.Truncate(time.Second) }
 
-// DueIn is the time until IfElapsed has passed. It is 0 only if IfElapsed has passed.
+// DueIn returns the time until IfElapsed has passed: 0 only if it has, limit.Never if it never passes.
 func DueIn(limits Limits, last Last) time.Duration {
 	switch {
 	case Due(limits, last):

@@ -6,9 +6,9 @@ import (
 	"adlock/lib/limit"
 )
 
-// Tick is a period in which an atom runs once, on one host of several (--once-per), by the clock of the
-// asking host: the same crontab line asks for the same tick on two hosts whose clocks differ, at different
-// moments.
+// Tick is a period in which an atom runs once, on one of several hosts (--once-per), by the clock of the host
+// that asks: if the clocks of two hosts differ, the same crontab line asks for the same tick on both, at
+// different moments.
 //
 // Ticks of whole days are days of the calendar in the host's time zone: days of 24 hours would put two runs
 // of one local time into one tick when summer time begins. Other ticks are periods since the epoch.
@@ -24,7 +24,7 @@ const aDay = 24 * time.Hour
 // firstDay is a Monday, so that a week begins on Monday.
 var firstDay = time.Date(1969, time.December, 29, 0, 0, 0, 0, time.UTC)
 
-// TickAt is the tick at a moment, whose location is the time zone of whole days.
+// TickAt returns the tick that contains the moment at, whose location is the time zone of whole days.
 func TickAt(at time.Time, period time.Duration) Tick {
 	if period == 0 {
 		return Tick{}
@@ -41,10 +41,9 @@ func isDays(period time.Duration) bool { return period > 0 && period%aDay == 0 }
 
 func (t Tick) Asked() bool { return t.Period > 0 }
 
-// Began is when the tick began, by the clock of the host that asked.
+// Began returns when the tick began, by the clock of the host that asked.
 func (t Tick) Began() time.Time { return t.began(t.Period, t.Number) }
 
-// Next is when the next tick begins.
 func (t Tick) Next() time.Time { return t.began(t.Period, t.Number+1) }
 
 func (t Tick) began(period time.Duration, number int) time.Time {
@@ -59,13 +58,13 @@ func (t Tick) began(period time.Duration, number int) time.Time {
 	return time.Date(year, month, day+number*int(period/aDay), 0, 0, 0, 0, zone)
 }
 
-// tickLife, in periods, is longer than the clocks of hosts differ.
+// tickLife is for how many periods a claim is remembered. The clocks of hosts differ by less.
 const tickLife = 10
 
-// Life is how long a claim of the tick has to be remembered.
+// Life returns how long a claim of the tick has to be remembered.
 func (t Tick) Life() time.Duration { return tickLife * t.Period }
 
-// Outlived reports whether a claim of that period and number need not be remembered at this tick.
+// Outlived reports whether a claim of that period and number can be forgotten when this tick has begun.
 func (t Tick) Outlived(period time.Duration, number int) bool {
 	return !t.began(period, number+tickLife).After(t.Began())
 }

@@ -6,17 +6,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// band is a process group or a session. A process in it belongs to the job of the process whose pid is the
-// band's number if it started no earlier than that. The kernel does not reuse the number as a pid while
+// band is a process group or a session, numbered by the pid of its leader. A process in it belongs to the
+// leader's job if it started no earlier than the leader. The kernel does not reuse the number as a pid while
 // the band has members.
 type band struct {
-	Key          // the process whose pid is its number
-	session bool // otherwise it is a group
-	within  int  // a group's session; 0: one outside the pid namespace; Unrecorded: unknown
+	Key          // the leader
+	session bool // true: a session; false: a process group
+	within  int  // the session of a group; 0: one outside the pid namespace; Unrecorded: unknown
 }
 
-// has tells whether e is in the band. A group stays in one session (setpgid(2)): one of the same number in
-// another session is another group.
+// has reports whether e is in the band and no older than its leader. A group never changes its session
+// (setpgid(2)): a group with this number in another session is another group.
 func (b band) has(e Entry) bool {
 	switch {
 	case e.Start < b.Start:
@@ -27,7 +27,7 @@ func (b band) has(e Entry) bool {
 	return e.PGID == b.PID && (b.within == Unrecorded || e.SID == 0 || b.within == e.SID)
 }
 
-// bands are the group and session that id led when it was read. Pid 1 has none: kill(-1) signals all.
+// bands returns the group and the session that id led when it was read. Pid 1 has none: kill(-1) signals all.
 func (id Identity) bands() []band {
 	var list []band
 	if id.PID > 1 && id.PGID == id.PID {
@@ -39,7 +39,7 @@ func (id Identity) bands() []band {
 	return list
 }
 
-// bandsOfCommand are those that a command may have made since it was read, as timeout(1) and setsid(1) do.
+// bandsOfCommand returns the bands that a command may have made since it was read, as timeout(1) does.
 func (id Identity) bandsOfCommand() []band {
 	if id.PID <= 1 {
 		return nil
@@ -48,7 +48,7 @@ func (id Identity) bandsOfCommand() []band {
 	return []band{{Key: k, within: id.SID}, {Key: k, session: true}}
 }
 
-// bands are those of the owner and of its command. Some may have no members yet.
+// bands returns the groups and sessions of the owner and of its command. Some may have no members yet.
 func (job Job) bands() []band {
 	var list []band
 	if !job.Owner.replaced() {
@@ -60,32 +60,32 @@ func (job Job) bands() []band {
 	return list
 }
 
-// replaced tells that another process has the pid now, even if both started in one tick of the
-// clock. A group or session of that number has then ended.
+// replaced reports whether another process has the pid now, even if both started in one clock tick. A group
+// or session of that number has then ended. It is false if an inode is unknown.
 func (id Identity) replaced() bool {
 	now, _ := inodeOf(id.PID) // 0 proves nothing
 	return id.Inode != 0 && now != 0 && now != id.Inode
 }
 
-// gone tells by one call that a group has no members; false for a session, which only the table shows.
+// gone reports whether a group has no members, by one kill(2). It is false for a session.
 func (b band) gone() bool { return !b.session && unix.Kill(-b.PID, 0) == unix.ESRCH }
 
-// ended tells that another process has the band's number as its pid, which happens only after the
-// band is empty. A process in a band of that number is then a stranger.
+// ended reports whether another process has the band's number as its pid, which happens only after the band
+// is empty. A process in a band of that number is then a stranger.
 func (b band) ended(list []Entry) bool {
 	return b.Start != 0 && slices.ContainsFunc(list, func(e Entry) bool {
 		return e.PID == b.PID && e.Start != b.Start && !e.Hidden
 	})
 }
 
-// over tells that a group is gone for good: it has no members, and the only process that could make it
-// again, whose pid is its number, was gone when the table was read.
+// over reports whether a group is gone for good: it has no members, and the table does not show the process
+// with its number, which alone could create the group again.
 func (b band) over(list []Entry) bool {
 	return !slices.ContainsFunc(list, func(e Entry) bool { return e.PID == b.PID }) && b.gone()
 }
 
-// lives tells whether the band has living members. If the table shows none, lives asks the kernel
-// whether the group has members that the table does not show.
+// lives reports whether the band has living members. If the table shows none, lives asks the kernel whether
+// the group has members that the table does not show.
 func (b band) lives(list []Entry) bool {
 	if b.ended(list) {
 		return false
@@ -93,9 +93,9 @@ func (b band) lives(list []Entry) bool {
 	return slices.ContainsFunc(list, func(e Entry) bool { return b.has(e) && !e.Exited }) || b.unseen(list)
 }
 
-// unseen tells that a group has members and the table shows none, not even an exited one: /proc hides them
-// (hidepid), or they are younger than the table. If /proc may hide processes, an exited member proves
-// nothing: kill(-group, 0) succeeds for a zombie as for a hidden member.
+// unseen reports whether a group has members of which the table shows none, not even an exited one: /proc
+// hides them (hidepid), or they are younger than the table. Where /proc may hide processes, an exited member
+// in the table proves nothing: kill(-group, 0) succeeds for a zombie as for a hidden member.
 func (b band) unseen(list []Entry) bool {
 	if b.session || b.gone() {
 		return false

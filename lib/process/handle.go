@@ -16,8 +16,8 @@ type Handle struct {
 
 const noPidfd = -1
 
-// Hold returns a handle, or unix.ESRCH if that very process is gone: the start differs, or the
-// inode if one is given. With an error the handle has no descriptor.
+// Hold returns a handle, or unix.ESRCH if that process is gone: the start time differs, or the inode if one
+// is given (not 0). With an error the handle has no descriptor.
 func Hold(k Key, inode uint64) (Handle, error) {
 	h := Handle{k, openPidfd(k.PID)}
 	// Compare after opening: from then on the descriptor holds the process that is compared.
@@ -63,8 +63,8 @@ func (h Handle) Exited() bool {
 	return h.verify() == unix.ESRCH
 }
 
-// Await waits until the process has exited, for d at most, or until a signal interrupts it, and
-// returns true. Without a descriptor it cannot wait, and returns false at once.
+// Await waits until the process has exited, for d at most, or until a signal interrupts it, and returns true.
+// Without a descriptor it cannot wait, and returns false at once.
 func (h Handle) Await(d time.Duration) bool {
 	if h.fd < 0 {
 		return false
@@ -86,10 +86,9 @@ func (e Entry) Signal(sig unix.Signal) error {
 	return nil
 }
 
-// Inode is the inode of the process's pidfd, as in Identity.
+// Inode returns the inode of the process's pidfd; 0: unknown (Identity.Inode).
 func (h Handle) Inode() uint64 { return inodeOfPidfd(h.fd) }
 
-// Close releases the descriptor.
 func (h Handle) Close() {
 	if h.fd >= 0 {
 		unix.Close(h.fd)

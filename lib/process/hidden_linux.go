@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hiddenStart stands for the start of a process that /proc does not show: it is beyond any clock,
-// and with the inode of the pidfd it still names one process.
+// hiddenStart marks the start of a process that /proc does not show. No real start is that late, and together
+// with the inode of the pidfd it still identifies one process.
 const hiddenStart = 1 << 63
 
-// hidden returns what getpgid(2), getsid(2) and pidfds, which do not check the caller, tell of a process
-// that /proc hides (hidepid, proc(5)); false if no process has that pid, and for the id of a thread.
+// hidden returns an entry for a process that /proc hides (hidepid, proc(5)), from getpgid(2), getsid(2) and
+// its pidfd, which any user may read. It is false if no process has that pid, and for the id of a thread.
 func hidden(pid int) (Entry, bool) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	switch {
@@ -26,7 +26,7 @@ func hidden(pid int) (Entry, bool) {
 	return hiddenEntry(pid, noPidfd), true
 }
 
-// hiddenEntry is of a hidden process; without a pidfd (fd < 0) inode, parent and exit are unknown.
+// hiddenEntry describes a hidden process. Without a pidfd (fd < 0) its inode, parent and exit are unknown.
 func hiddenEntry(pid, fd int) Entry {
 	e := Entry{PID: pid, Hidden: true, Start: hiddenStart | inodeOfPidfd(fd), Exited: pidfdExited(fd), Parent: parentByPidfd(fd)}
 	e.PGID, _ = unix.Getpgid(pid)
@@ -34,7 +34,7 @@ func hiddenEntry(pid, fd int) Entry {
 	return e
 }
 
-// parentByPidfd returns 0 before Linux 6.13, and without a pidfd.
+// parentByPidfd returns the parent's pid; 0: unknown, as before Linux 6.13 or without a pidfd.
 func parentByPidfd(fd int) int {
 	info := unix.PidfdInfo{Mask: unix.PIDFD_INFO_PID}
 	if unix.IoctlPidfdInfo(fd, &info) != nil {
@@ -44,7 +44,7 @@ func parentByPidfd(fd int) int {
 }
 
 // hiddenChildren adds the children of listed processes that /proc hides: the kernel lists children of any
-// user (CONFIG_PROC_CHILDREN). It finds none of a hidden process, which itself shows that its job lives.
+// user (CONFIG_PROC_CHILDREN). It skips the children of hidden processes: one shows that the job lives.
 func hiddenChildren(list []Entry) []Entry {
 	if !hidesProcesses() {
 		return list
@@ -67,13 +67,13 @@ func hiddenChildren(list []Entry) []Entry {
 	return list
 }
 
-// unshown tells whether /proc hides the process: one that the table lacks may have started later.
+// unshown reports whether /proc hides the process. One that the table lacks may also have started later.
 func unshown(pid int) bool {
 	_, err := look(pid)
 	return err == unix.EPERM
 }
 
-// hidesProcesses tells whether the mount options of /proc may hide processes.
+// hidesProcesses reports whether the mount options of /proc may hide processes.
 var hidesProcesses = sync.OnceValue(func() bool { return mayHide("/proc/self/mounts") })
 
 func mayHide(mounts string) (hides bool) {
@@ -83,7 +83,7 @@ func mayHide(mounts string) (hides bool) {
 	}
 	for _, line := range bytes.Split(text, []byte{'\n'}) {
 		if f := bytes.Fields(line); len(f) > 3 && string(f[1]) == "/proc" {
-			hides = bytes.Contains(f[3], []byte("hidepid")) // the last mount is on top
+			hides = bytes.Contains(f[3], []byte("hidepid")) // the last mount covers the earlier ones
 		}
 	}
 	return hides

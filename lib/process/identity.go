@@ -1,4 +1,4 @@
-// Package process identifies the owner of a lock, tells whether it is dead, and which processes belong to
+// Package process identifies the owner of a lock, finds out whether it is dead, and which processes belong to
 // its job.
 //
 // A pid alone is no identity: it is reused. Here a process is its pid together with its start time, read in
@@ -26,10 +26,9 @@ type Identity struct {
 	SID   int    // its session when it was read; 0: one outside its pid namespace
 	UID   int    // its effective user when it was read
 
-	// Image tells its program image, when it was read, from others: it is a checksum of where its code,
-	// stack, heap, arguments and environment start. A process and all that it has forked have one
-	// image; after execve(2) a process has another one, as the kernel chooses these addresses at
-	// random. 0: unknown.
+	// Image identifies its program image when it was read: it is a checksum of where its code, stack, heap,
+	// arguments and environment start. A process and all that it has forked have one image; after execve(2) a
+	// process has another one, as the kernel chooses these addresses at random. 0: unknown.
 	Image uint64
 
 	// Inode is the inode of its pidfd, which no other process has until the next boot (pidfs,
@@ -61,19 +60,19 @@ func (id Identity) BootID() string {
 	return id.Boot
 }
 
-// Same tells whether both are one process, which may have changed group, session, user and image since.
+// Same reports whether both are one process, whose group, session, user and image may have changed meanwhile.
 func (id Identity) Same(other Identity) bool {
 	other.PGID, other.SID, other.UID, other.Image = id.PGID, id.SID, id.UID, id.Image
 	id.Boot, other.Boot = id.BootID(), other.BootID()
 	return id == other
 }
 
-// SharesSession tells whether both were in one session when they were read.
+// SharesSession reports whether both were in one session when they were read; false if that is not known.
 func (id Identity) SharesSession(other Identity) bool {
 	return id.seenFrom(other) == samePlace && id.SID == other.SID && id.SID != Unrecorded
 }
 
-// Key is the process as the process table shows it.
+// Key returns the pid and the start, by which the process table identifies the process.
 func (id Identity) Key() Key { return Key{id.PID, id.Start} }
 
 // Of reads the identity of a process that this process can see. The error is unix.ESRCH (by errors.Is) if
@@ -101,7 +100,7 @@ func Of(pid int) (Identity, error) {
 	return where, nil
 }
 
-// OfChild is Of for a child not reaped yet. One that /proc hides, as it changed its user, has no start.
+// OfChild is Of for a child not reaped yet. If /proc hides the child, as it changed its user, Start is 0.
 func OfChild(pid int) (Identity, error) {
 	id, err := Of(pid)
 	if !errors.Is(err, unix.EPERM) {
@@ -136,7 +135,8 @@ func Readable() error {
 	return err
 }
 
-// Passing is Readable, but nil if /proc is missing, for a verb that only looks or removes a stale lock.
+// Passing is Readable, but nil if /proc is missing or of another pid namespace: for verbs that only show
+// locks or remove stale ones.
 func Passing() error {
 	if err := Readable(); fault.KindOf(err) != fault.Unavailable {
 		return err
@@ -176,16 +176,14 @@ type Key struct {
 	Start uint64
 }
 
-// Key is the process that the entry is about.
 func (e Entry) Key() Key { return Key{e.PID, e.Start} }
 
-// mayHave tells whether child can be a child of e. A process older than e cannot: its parent was another
+// mayHave reports whether child can be a child of e. A process older than e cannot: its parent was another
 // process with the same pid. The start of a hidden process is unknown, so any process can be its child.
 func (e Entry) mayHave(child Entry) bool { return e.Hidden || child.Start >= e.Start }
 
-// Ancestor returns the identity of the process pid, and whether that is this process or one of its
-// ancestors. The identity is read first: an ancestor has had its pid for longer than this process lives,
-// and later it could be a stranger's.
+// Ancestor returns the identity of the process pid, and whether that is this process or one of its ancestors.
+// The identity is read first: afterwards the pid of an ancestor that has died could be a stranger's.
 func Ancestor(pid int) (id Identity, is bool, err error) {
 	id, err = Of(pid)
 	return id, selfOrParent(pid) || slices.Contains(steady(followed), pid), err
@@ -194,7 +192,7 @@ func Ancestor(pid int) (id Identity, is bool, err error) {
 func selfOrParent(pid int) bool { return pid == os.Getpid() || pid == os.Getppid() }
 
 // Gone reports whether the process that had this pid when this process began is dead or exiting: an exiting
-// process loses its children before it is dead. A process that began later than this one is another one.
+// process loses its children before it is dead. If the pid is now that of a younger process, it is dead.
 func Gone(pid int) bool {
 	e, err := Find(pid)
 	if err != nil {
@@ -207,7 +205,7 @@ func Gone(pid int) bool {
 	return err == nil && !e.Hidden && e.Start > own.Start
 }
 
-// ParentOf returns the identity of the parent of a process.
+// ParentOf returns the identity of the parent of the process pid.
 func ParentOf(pid int) (Identity, error) {
 	above, err := parent(pid)
 	if err != nil {
@@ -216,8 +214,8 @@ func ParentOf(pid int) (Identity, error) {
 	return Of(above)
 }
 
-// IsAncestor tells whether pid is this process or one of its ancestors. It is also false if the
-// ancestors cannot be followed (hidepid on Linux before 6.13); no process is ended then.
+// IsAncestor reports whether pid is this process or one of its ancestors. It is also false if the ancestors
+// cannot be followed (hidepid on Linux before 6.13); no process is ended then.
 func IsAncestor(pid int) bool {
 	if selfOrParent(pid) {
 		return true
@@ -225,9 +223,9 @@ func IsAncestor(pid int) bool {
 	return slices.Contains(followed(), pid)
 }
 
-// IsAbove tells whether pid is the process of, or one of its ancestors.
-func IsAbove(pid, of int) bool {
-	line, _ := climbAgain(func() ([]int, error) { return climb(of, of, parent) })
+// IsAbove reports whether pid is the process start or one of its ancestors; false if that is not known.
+func IsAbove(pid, start int) bool {
+	line, _ := climbAgain(func() ([]int, error) { return climb(start, start, parent) })
 	return slices.Contains(line, pid)
 }
 
@@ -236,8 +234,8 @@ func followed() []int {
 	return line
 }
 
-// steady returns a line of ancestors that two successive looks have shown: during a single look
-// a process of the line may die, and another process get its pid.
+// steady calls look until two successive calls return the same ancestors: during a single call one of them
+// may die, and another process get its pid.
 func steady(look func() []int) []int {
 	for before := look(); ; {
 		line := look()
@@ -248,14 +246,14 @@ func steady(look func() []int) []int {
 	}
 }
 
-// Ancestors returns the pids of this process and of all its ancestors, the nearest first. With an
-// error it returns those that were found.
+// Ancestors returns the pids of this process and of all its ancestors, the nearest first. With an error it
+// returns those that were found.
 func Ancestors() ([]int, error) {
 	return climbAgain(func() ([]int, error) { return climb(os.Getpid(), os.Getppid(), parent) })
 }
 
-// climbAgain calls climb, and again at most three times if an ancestor exits meanwhile: then this
-// process gets another parent.
+// climbAgain calls climb, and again at most three times while it fails because an ancestor has exited: its
+// child then has another parent.
 func climbAgain(climb func() ([]int, error)) (line []int, err error) {
 	for range 4 {
 		if line, err = climb(); !errors.Is(err, unix.ESRCH) {
@@ -265,7 +263,7 @@ func climbAgain(climb func() ([]int, error)) (line []int, err error) {
 	return line, err
 }
 
-// climb returns self and the chain of parents that begins with first.
+// climb returns self, first, and the ancestors of first, the nearest first; with an error, those it found.
 func climb(self, first int, parent func(pid int) (int, error)) ([]int, error) {
 	line := []int{self}
 	// Parent 0 is a process outside of this pid namespace. On BSD, process 0 is its own parent.
@@ -283,7 +281,7 @@ func climb(self, first int, parent func(pid int) (int, error)) ([]int, error) {
 	return line, nil
 }
 
-// Find reads one process, even if the table does not show it; unix.ESRCH if no process has that pid.
+// Find reads one process, even if /proc hides it; unix.ESRCH if no process has that pid.
 func Find(pid int) (Entry, error) {
 	e, err := look(pid)
 	if err != unix.EPERM {

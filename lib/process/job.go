@@ -28,7 +28,7 @@ type Job struct {
 	Supervised bool
 }
 
-// The reasons why a job lives on, or may. They come wrapped in a *StuckError.
+// The reasons why a job is, or may be, alive. They come wrapped in a *StuckError.
 var (
 	ErrUncounted = errors.New("began to be ended with more processes than its lock has room for")
 	ErrUnchecked = errors.New("cannot be checked from here (another host or namespace, or hidden)")
@@ -40,7 +40,7 @@ var (
 type StuckError struct {
 	PID     int    // negative: a process group of that number
 	Command string // "" if unknown
-	User    string // number of its user, who may be in the way; "": unknown, or not in the way
+	User    string // id of its user, who may be the reason; "": unknown, or there is another reason
 	Err     error
 }
 
@@ -58,7 +58,7 @@ func (e *StuckError) Error() string {
 	return fmt.Sprintf("%s: %v", text, e.Err)
 }
 
-// Refused is the error if a process cannot be signalled, which may be for its user.
+// Refused returns the error for a process that cannot be signalled, with its user, who may be the reason.
 func Refused(e Entry, why error) *StuckError {
 	stuck := &StuckError{PID: e.PID, Command: e.Command, Err: why}
 	if uid, err := User(e.PID); err == nil {
@@ -67,5 +67,4 @@ func Refused(e Entry, why error) *StuckError {
 	return stuck
 }
 
-// Unwrap returns the reason.
 func (e *StuckError) Unwrap() error { return e.Err }

@@ -40,7 +40,7 @@ func (k kinfo) length(raw []byte) int {
 	return k.size
 }
 
-// parse reads the record at the start of raw. It is false if the record is cut short.
+// parse reads the record at the start of raw. ok is false if the record is cut short.
 func (k kinfo) parse(raw []byte) (e Entry, uid int, ok bool) {
 	if n := k.length(raw); n > len(raw) || n < k.sec+k.secWidth || n < k.usec+k.usecWidth || n < k.comm+k.commLen {
 		return Entry{}, 0, false
@@ -75,7 +75,7 @@ func lookUser(pid int) (Entry, int, error) {
 		return Entry{}, 0, unix.ESRCH
 	}
 	if err == nil {
-		err = unix.EPERM // hidden by security.bsd.see_other_uids and the like
+		err = unix.EPERM // hidden, as by security.bsd.see_other_uids
 	}
 	return Entry{}, 0, err
 }

@@ -22,7 +22,7 @@ var here = kept(func() (Identity, error) {
 	return Identity{Boot: boot, Machine: hostUUID()}, nil
 })
 
-// hostUUID is gethostuuid(2), "" if it fails.
+// hostUUID returns the id of gethostuuid(2), "" if that fails.
 func hostUUID() string {
 	var id [16]byte
 	var wait unix.Timespec

@@ -16,7 +16,6 @@ const (
 	Dead // proven: no such pid, exited with all its threads, the pid is another process's, or the machine was rebooted since
 )
 
-// String is the word for messages: "alive", "dead" or "unknown".
 func (l Life) String() string {
 	switch l {
 	case Alive:
@@ -28,9 +27,9 @@ func (l Life) String() string {
 	}
 }
 
-// Life tells whether the process lives. State Z proves nothing, because a leader may exit before its
-// threads; a missing /proc entry proves nothing, because hidepid hides living processes. If the inode of
-// the process's pidfd is known, the inode decides, whatever /proc shows and in any time namespace.
+// Life reports whether the process lives. State Z proves nothing, because a leader may exit before its
+// threads; a missing /proc entry proves nothing, because hidepid hides living processes. If the inode of the
+// process's pidfd is known, the inode decides, whatever /proc shows and in any time namespace.
 func (id Identity) Life() Life {
 	where, err := here()
 	if err != nil || id.PID <= 0 {
@@ -50,7 +49,7 @@ func (id Identity) Life() Life {
 	return id.lifeHere(where)
 }
 
-// lifeHere is Life by what this boot and pid namespace show.
+// lifeHere is Life for a process of this pid namespace, by what this boot shows.
 func (id Identity) lifeHere(where Identity) Life {
 	if !PIDLives(id.PID) {
 		return Dead
@@ -86,10 +85,10 @@ const (
 	elsewhere distance = iota
 	samePlace
 	earlierBoot
-	someBoot // this boot or an earlier one: a process that this boot does not have is dead either way
+	someBoot // this boot or an earlier one, of this machine: a process that does not exist now is dead either way
 )
 
-// seenFrom tells whether a pid means the same process in the places of id and where. The inode of a pid
+// seenFrom compares the places of id and where: in samePlace a pid means the same process. The inode of a pid
 // namespace is reused once the namespace is gone, so it counts only within one boot (lib/protocol.md, 2).
 func (id Identity) seenFrom(where Identity) distance {
 	sameMachine := id.Machine != "" && id.Machine == where.Machine

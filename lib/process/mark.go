@@ -10,28 +10,28 @@ import (
 	"time"
 )
 
-// MarkVariable is the environment variable by which a process shows under which locks it runs. It
-// has a line for each, the lock taken last first (Claim). adlock.sh sets it too.
+// MarkVariable is the environment variable that shows under which locks a process runs. It has a line for
+// each lock (Claim), with the newest lock first. adlock.sh sets it too.
 const MarkVariable = "ADLOCK_MARK"
 
-// Claim is a line of MarkVariable: the owner's pid and start, the token, the lock's file. It proves
-// nothing: a terminal or a daemon that a job has started keeps it for ever.
+// Claim is a line of MarkVariable: the owner's pid and start, the token, the lock's file. It proves nothing:
+// a terminal or a daemon that a job has started keeps it for ever.
 type Claim struct {
-	PID   int    // 0: unknown, as of a subshell of ksh93
-	Start uint64 // 0: unknown, as for a lock that a script took by itself
+	PID   int    // 0: unknown, as in a subshell of ksh93
+	Start uint64 // 0: unknown, as in a line that adlock.sh wrote
 	Token string
 	File  string
-	Again bool // the owner has started the job's script a second time: the first command of its job
+	Again bool // for a guarded script, which its supervisor runs again from the beginning (adlock_guard)
 }
 
-// restarted begins the line of a Claim that is Again. adlock.sh removes it.
+// restarted begins the line of a Claim whose field Again is set. adlock.sh removes it.
 const restarted = "again "
 
 func (c Claim) line() string {
 	return fmt.Sprintf("%s%d:%d %s %s\n", map[bool]string{true: restarted}[c.Again], c.PID, c.Start, c.Token, c.File)
 }
 
-// Claims returns the lines in the environment of this process.
+// Claims parses MarkVariable in the environment of this process. It skips bad lines.
 func Claims() (all []Claim) {
 	for line := range strings.Lines(os.Getenv(MarkVariable)) {
 		line, again := strings.CutPrefix(strings.TrimSuffix(line, "\n"), restarted)
@@ -46,10 +46,10 @@ func Claims() (all []Claim) {
 	return all
 }
 
-// mostMarks bounds the lines: daemons start daemons.
+// mostMarks bounds the lines, because each daemon that starts another daemon adds one.
 const mostMarks = 32
 
-// AddMark returns the entry ("NAME=value") of an environment env for a job under one more lock.
+// AddMark returns MarkVariable as "NAME=value": the line of c, then those of env, mostMarks in all.
 func AddMark(env []string, c Claim) string {
 	marks := c.line()
 	lines := 1
@@ -71,20 +71,20 @@ func marksIn(env []string) string {
 	return ""
 }
 
-// mark tells which processes belong to the job of an owner although its lock does not record them
-// (lib/protocol.md, 2): they carry the token in their environment, or were forked by the owner and have
-// its image. All are in the owner's session: the job has left a daemon behind on purpose.
+// mark describes the processes that belong to an owner's job although its lock does not record them
+// (lib/protocol.md, 2): they have the token in their environment, or were forked by the owner and have its
+// image. Only processes in the owner's session count: the job left a daemon in another one on purpose.
 type mark struct {
 	token   string
 	image   uint64
 	owner   Key
 	session int
-	since   uint64 // the start of what the owner forked just after it took the lock; if that is unknown, after its own start
-	ageless bool   // starts cannot be compared with since
+	since   uint64 // when the lock was taken, or the owner's start if that is later: no process of the job is older
+	ageless bool   // another time namespace: starts cannot be compared with since
 }
 
-// A process table is read until none of its processes is in the middle of an execve: markedLooks
-// times at least, and for markedWithin, as on a busy machine an execve may take seconds.
+// The process table is read again while one of its processes is in the middle of an execve: markedLooks times
+// at least, and for at least markedWithin, as on a busy machine an execve may take seconds.
 const (
 	markedLooks  = 10
 	markedWithin = 3 * time.Second
@@ -97,7 +97,7 @@ var (
 	errUnreadable = errors.New("shows no environment to this process")
 )
 
-// mark returns the mark of the job; ok is false if it has none, or none that can be looked for from here.
+// mark returns the mark of the job; ok is false if it has none, or was recorded in another place than where.
 func (job Job) mark(where Identity) (m mark, ok bool) {
 	if !HasMarks || job.Token == "" || job.Owner.SID == Unrecorded || job.Owner.seenFrom(where) != samePlace {
 		return mark{}, false
@@ -110,15 +110,15 @@ func (job Job) mark(where Identity) (m mark, ok bool) {
 
 type marked struct {
 	members map[Key]bool
-	doubts  []*Entry // the processes that may belong to the job
-	changed bool     // one of these may show its environment in a moment
+	doubts  []*Entry // processes that may bear the mark
+	changed bool     // a doubt is in the middle of an execve, and may show its environment soon
 }
 
-// TableReader is Table, or adds to what Table returns.
+// TableReader reads the process table as Table does. It may add processes.
 type TableReader func(see func(*Entry) bool) ([]Entry, error)
 
-// look finds the processes that bear the mark, and reads the table again while one of them does not show
-// its environment, but not after one was late, as it would be again. known are members anyway.
+// look finds the processes that bear the mark. It reads the table again while one of them hides its
+// environment for a moment, unless a reading took too long. known processes are members anyway, and skipped.
 func (m mark) look(table TableReader, known func(Key) bool) (seen marked, list []Entry, err error) {
 	for look, end := 1, time.Now().Add(markedWithin); ; look++ {
 		shown := newEnvironments()
@@ -138,8 +138,8 @@ func (m mark) mayBear(e Entry, known func(Key) bool) bool {
 	return e.SID == m.session && !e.Exited && !e.Hidden && !e.kernel && e.Key() != m.owner && (m.ageless || e.Start >= m.since) && !known(e.Key())
 }
 
-// find looks for the processes that bear the mark. A process that carries the token is no older than the
-// lock. Other signs count only if the process is later.
+// find looks for the processes that bear the mark. A process that has the token in its environment is no
+// older than the lock. Other signs count only if isLater is true.
 func (m mark) find(list []Entry, shown map[Key]environment, known func(Key) bool) (seen marked) {
 	byPID := make(map[int]Entry, len(list))
 	for _, e := range list {
@@ -164,8 +164,8 @@ func (m mark) find(list []Entry, shown map[Key]environment, known func(Key) bool
 	return seen
 }
 
-// isLater tells whether e was probably forked after the lock was taken. Within one tick of the clock pids
-// decide, which the kernel mostly gives out in rising order, and from the bottom again after the last.
+// isLater reports whether e was probably forked after the lock was taken; true if unknown (ageless). Of those
+// started in one clock tick, the higher pid is later, unless pids began again at the bottom.
 func (m mark) isLater(e Entry) bool {
 	const wrapped = 1 << 14
 	younger := e.PID > m.owner.PID || m.owner.PID-e.PID > wrapped
@@ -174,8 +174,8 @@ func (m mark) isLater(e Entry) bool {
 
 func (m mark) hasImage(e Entry) bool { return m.image != 0 && e.image == m.image }
 
-// hasElder tells whether e descends from a process that has the owner's image and is older than the
-// lock. The owner was then a subshell, and e may be another subshell of the same script.
+// hasElder reports whether e descends from a process that has the owner's image and is older than the lock.
+// The owner was then a subshell, and e may be another subshell of the same script.
 func (m mark) hasElder(e Entry, byPID map[int]Entry) bool {
 	for range len(byPID) {
 		above, there := byPID[e.Parent]
@@ -190,14 +190,14 @@ func (m mark) hasElder(e Entry, byPID map[int]Entry) bool {
 	return false
 }
 
-// isOrphan tells whether e has lost the parent that started it, to a process outside its session, or to a
-// subreaper that is older than the lock, such as the supervisor of a larger job.
+// isOrphan reports whether e seems to have lost the parent that started it: its parent is unknown, pid 1, in
+// another session, or a supervisor older than the lock, which inherits orphans as a subreaper.
 func (m mark) isOrphan(e Entry, byPID map[int]Entry) bool {
 	above, there := byPID[e.Parent]
 	return !there || above.PID == 1 || above.SID != e.SID || strings.HasPrefix(above.Command, supervisor) && !m.isLater(above)
 }
 
-// supervisor begins the name in the process table of a process that is the subreaper of its job.
+// supervisor is how the process names of adlock's subreapers begin.
 const supervisor = "adlock"
 
 func carries(env []byte, token string) bool {
@@ -210,17 +210,17 @@ type environment struct {
 	err  error
 }
 
-// environmentWithin bounds the time in which an environment is read: the read waits for a lock on
-// the memory of the process, which that process may hold for as long as a file system does not
-// answer. On a busy machine the thread that reads may get no processor for seconds.
+// environmentWithin is how long reading one environment may take: the read waits for a lock on the memory of
+// the process, which that process may hold for as long as a file system does not answer. On a busy machine
+// the thread that reads may get no processor for seconds.
 var environmentWithin = 10 * time.Second
 
-// environments reads environments beside this thread, and no more after one that is late.
+// environments reads environments in a goroutine of its own, and no more after one that took too long.
 type environments struct {
 	of     map[Key]environment
-	failed error // why one could not be read just now
+	failed error // the first error that may pass
 	asked  chan Entry
-	given  chan environment // has room for one that comes too late
+	given  chan environment // buffered: a late answer does not block the goroutine
 	late   bool
 }
 

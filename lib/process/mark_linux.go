@@ -21,15 +21,15 @@ const clockTick = time.Second / 100
 
 func startAt(boottime time.Duration) uint64 { return uint64(boottime / clockTick) }
 
-// environ reads the environment of a process. /proc shows what execve(2) was given, unless the
-// process has overwritten it.
+// environ reads the environment of a process. /proc shows what execve(2) was given, unless the process has
+// overwritten it; then, and if /proc does not show it, the error is errUnreadable.
 func environ(e Entry) ([]byte, error) {
 	const looks = 20
 	for look := range looks {
 		text, err := readEnviron(e)
-		settled := err == nil && e.environ == len(text) && (len(text) > 0 || look > 0) // an execve shows none for a moment
-		none := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)           // gone, or its first thread is
-		refused := errors.Is(err, fs.ErrPermission) || e.environ < 0 && isVeiled(e)    // for another user's first thread that is gone, too
+		settled := err == nil && e.environ == len(text) && (len(text) > 0 || look > 0) // during an execve it is empty for a moment
+		none := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)           // the process is gone, or its first thread is
+		refused := errors.Is(err, fs.ErrPermission) || e.environ < 0 && isVeiled(e)    // also if another user's first thread is gone
 		was, overwritten := e, settled && isOverwritten(e, text)
 		switch {
 		case err != nil && !none && !refused:
@@ -42,7 +42,7 @@ func environ(e Entry) ([]byte, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		if refused || overwritten && e.arguments == was.arguments { // else an execve came between
+		if refused || overwritten && e.arguments == was.arguments { // otherwise there was an execve meanwhile
 			return nil, errUnreadable
 		}
 		time.Sleep(time.Duration(look) * time.Millisecond / 4)
@@ -50,14 +50,14 @@ func environ(e Entry) ([]byte, error) {
 	return nil, errChanging
 }
 
-// isVeiled tells whether this process may not see where the environment is. Newer kernels may show the
-// environment all the same, to a process with CAP_PERFMON or CAP_SYS_ADMIN.
+// isVeiled reports whether the kernel does not show this process where e's environment is. Newer kernels may
+// show the environment all the same, to a process with CAP_PERFMON or CAP_SYS_ADMIN.
 func isVeiled(e Entry) bool {
 	_, err := os.Readlink(path(e.PID, "exe"))
 	return errors.Is(err, fs.ErrPermission)
 }
 
-// readEnviron reads one byte more than the environment has, so that a changed length shows.
+// readEnviron asks for one byte more than the environment had, so that a longer one is noticed.
 func readEnviron(e Entry) ([]byte, error) {
 	return read(path(e.PID, "environ"), make([]byte, max(e.environ, 0)+1))
 }
@@ -70,8 +70,8 @@ func again(e Entry) (Entry, error) {
 	return fresh, err
 }
 
-// isOverwritten tells whether a process has written something else, such as a title, over its environment,
-// which is behind its arguments: /proc/PID/cmdline then shows another end of these (proc_pid_cmdline(5)).
+// isOverwritten reports whether a process has overwritten its environment, for example with a title: it
+// begins with no variable, or /proc/PID/cmdline shows another end of the arguments (proc_pid_cmdline(5)).
 func isOverwritten(e Entry, env []byte) bool {
 	first, _, _ := bytes.Cut(env, []byte{0})
 	if len(env) > 0 && bytes.IndexByte(first, '=') <= 0 {
@@ -81,8 +81,8 @@ func isOverwritten(e Entry, env []byte) bool {
 	return err == nil && (len(shown) != e.arguments || e.arguments > 0 && shown[e.arguments-1] != 0)
 }
 
-// imagesDiffer tells whether the kernel chooses an image's addresses at random, for this process and its
-// ancestors (personality(2), proc_sys_kernel(5)). Otherwise strangers that run one program have one image.
+// imagesDiffer reports whether the kernel chooses an image's addresses at random, for this process and its
+// ancestors (personality(2), proc_sys_kernel(5)). Otherwise all processes of one program have the same image.
 var imagesDiffer = sync.OnceValue(func() bool { return randomises("/proc/sys/kernel/randomize_va_space") })
 
 func randomises(setting string) bool {

@@ -2,16 +2,17 @@ package process
 
 import "slices"
 
-// Membership tells which processes of a process table belong to a job (lib/protocol.md, 5).
+// Membership finds the processes of a job in a process table (lib/protocol.md, 5).
 type Membership struct {
 	Roots  map[Key]bool // the owner and the other recorded processes
 	Leader Key          // the owner if it leads a group, else zero
-	bands  []band       // the groups and sessions that they led
+	bands  []band       // the groups and sessions of the job
 	mark   *mark        // of the job; nil: it has none
-	seen   marked       // what Look has found of it
+	seen   marked       // the processes with the mark, as Look found them
 }
 
-// AddBands adds the groups and sessions of a job that may have members, and its mark.
+// AddBands adds a job's mark, groups and sessions. If their members may be strangers, it fails
+// (ErrUnchecked).
 func (k *Membership) AddBands(job Job) error {
 	where, err := here()
 	if err != nil {
@@ -21,7 +22,7 @@ func (k *Membership) AddBands(job Job) error {
 	case samePlace:
 	case someBoot:
 		if job.bandLives(where) {
-			return &StuckError{PID: job.Owner.PID, Err: ErrUnchecked} // its members belong to the job, or are strangers of this boot
+			return &StuckError{PID: job.Owner.PID, Err: ErrUnchecked} // the members may be strangers of a later boot
 		}
 		return nil
 	default:
@@ -42,7 +43,7 @@ func (k *Membership) AddBands(job Job) error {
 	return nil
 }
 
-// AddGroup adds the group that a process leads, if it leads one.
+// AddGroup makes the group that a process leads the only band; it does nothing if the process leads none.
 func (k *Membership) AddGroup(id Identity) {
 	if id.PGID == id.PID {
 		k.Leader = id.Key()
@@ -50,10 +51,10 @@ func (k *Membership) AddGroup(id Identity) {
 	}
 }
 
-// Empty tells whether there can be no member.
+// Empty reports whether there can be no member.
 func (k *Membership) Empty() bool { return len(k.Roots) == 0 && len(k.bands) == 0 && k.mark == nil }
 
-// Look returns a table in which it has looked for the job's mark, but not at recorded or known processes.
+// Look returns a process table after looking in it for the mark. It skips roots and known processes.
 func (k *Membership) Look(table TableReader, known func(Key) bool) (list []Entry, err error) {
 	if k.mark == nil {
 		return table(nil)
@@ -62,12 +63,12 @@ func (k *Membership) Look(table TableReader, known func(Key) bool) (list []Entry
 	return list, err
 }
 
-// Doubts are the processes that may bear the mark, as Look could not tell, and that Find has not found.
+// Doubts returns the processes that may bear the mark: Look could not tell, and Find saw no other sign.
 func (k *Membership) Doubts() []*Entry { return k.seen.doubts }
 
-// Find returns the living members, parents before children: if a shell's foreground child were ended
-// before the shell, the shell would go on to its next command. A process that was a member before (known)
-// stays one, whatever its parent is now.
+// Find returns the living members, parents before children: if a shell's foreground child were ended before
+// the shell, the shell would go on to its next command. A process for which known is true was a member
+// before, and stays one, whatever its parent is now.
 //
 // A child is found through its parent only while the parent is in the table: later the parent's pid may be
 // another process's. A child whose parent exited before it was seen is found only by a group, a session or
@@ -99,7 +100,7 @@ func (k *Membership) Find(list []Entry, known func(Key) bool) []Entry {
 	return found
 }
 
-// descend returns the queue and all below it, generation by generation, without what was seen before.
+// descend returns the living processes of queue and their descendants by generation, and adds them to seen.
 func (k Membership) descend(queue []Entry, byParent map[int][]Entry, seen map[Key]bool) []Entry {
 	var found []Entry
 	for len(queue) > 0 {
@@ -119,13 +120,13 @@ func (k Membership) descend(queue []Entry, byParent map[int][]Entry, seen map[Ke
 	return found
 }
 
-// inBand tells whether e is in a group or session of the job. A group whose leader is gone is still
-// the same group: while it has members, no other group can get its number.
+// inBand reports whether e is in a group or session of the job. A group whose leader is gone is still the
+// same group: while it has members, no other group can get its number.
 func (k Membership) inBand(e Entry) bool {
 	return slices.ContainsFunc(k.bands, func(b band) bool { return b.has(e) })
 }
 
-// Whole tells that a signal to the leader's group would reach members only.
+// Whole reports whether the leader has a group and a signal to it would reach members only.
 func (k Membership) Whole(list []Entry) bool {
 	return k.Leader.PID > 1 && !slices.ContainsFunc(list, func(e Entry) bool { return e.PGID == k.Leader.PID && !k.inBand(e) })
 }

@@ -25,7 +25,7 @@ var lastPidfd = sync.OnceValue(func() int {
 
 func lastOf(descriptors uint64) int { return int(min(descriptors, 1<<20)) - spare }
 
-// openPidfd returns noPidfd if there is none: before Linux 5.3, in a sandbox, or with few descriptors left.
+// openPidfd returns noPidfd if it fails (before Linux 5.3, in a sandbox) or if few descriptors are left.
 func openPidfd(pid int) int {
 	fd, err := unix.PidfdOpen(pid, 0) // close-on-exec by default
 	if err != nil {
@@ -38,7 +38,7 @@ func openPidfd(pid int) int {
 	return fd
 }
 
-// pidfs tells whether each process has a pidfd inode of its own, which is not reused before the next boot:
+// pidfs reports whether each process has a pidfd inode of its own, which is not reused before the next boot:
 // pidfs, since Linux 6.9, on 64-bit machines. Before, all pidfds had one anonymous inode.
 var pidfs = func() bool {
 	is, _ := knowPidfs() // with an error, it is false
@@ -56,8 +56,8 @@ func findPidfs() (bool, error) {
 	return onPidfs(fd), nil
 }
 
-// lacking returns an error for a pidfd_open(2) that may succeed later, and nil for one that cannot:
-// before Linux 5.3 and in some sandboxes there are no pidfds at all.
+// lacking returns an error if a failed pidfd_open(2) may succeed later, and nil if it cannot: there are no
+// pidfds before Linux 5.3 and in some sandboxes.
 func lacking(err error) error {
 	switch err {
 	case unix.EMFILE, unix.ENFILE, unix.ENOMEM:
@@ -74,7 +74,7 @@ func onPidfs(fd int) bool {
 // pidfsMagic is PID_FS_MAGIC of linux/magic.h.
 const pidfsMagic = 0x50494446
 
-// inodeOfPidfd returns 0 if an inode does not identify a process, and for noPidfd.
+// inodeOfPidfd returns 0 for noPidfd, and if inodes do not identify processes (pidfs).
 func inodeOfPidfd(fd int) uint64 {
 	var st unix.Stat_t
 	if !pidfs() || unix.Fstat(fd, &st) != nil {
@@ -83,7 +83,7 @@ func inodeOfPidfd(fd int) uint64 {
 	return st.Ino
 }
 
-// inodeOf returns the pidfd inode of the process with this pid; 0: none, or one that identifies no process.
+// inodeOf returns the pidfd inode of the process with this pid; 0: no process, or no pidfs.
 func inodeOf(pid int) (uint64, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -105,8 +105,8 @@ func pidfdExited(fd int) bool {
 	return err == nil && poll[0].Revents&unix.POLLIN != 0
 }
 
-// AwaitDeath returns when a process of the list has died, or after d. The death of a process whose
-// handle has no descriptor does not wake it.
+// AwaitDeath returns when a process of the list has died, after d, or at a signal. The death of a process
+// whose handle has no descriptor does not wake it.
 func AwaitDeath(list []Handle, d time.Duration) {
 	var poll []unix.PollFd
 	for _, h := range list {
@@ -115,11 +115,11 @@ func AwaitDeath(list []Handle, d time.Duration) {
 		}
 	}
 	timeout := unix.NsecToTimespec(int64(d))
-	// An interruption is like a wake-up: the caller looks and waits again.
+	// Errors are ignored: the caller checks the processes, and waits again.
 	unix.Ppoll(poll, &timeout, nil)
 }
 
-// PIDLives tells whether any process with that pid is alive here, for locks that record only a pid. It is
+// PIDLives reports whether any process with that pid is alive here, for locks that record only a pid. It is
 // false only for a confirmed death: no such process, or one that exited with all its threads.
 func PIDLives(pid int) bool {
 	if pid <= 0 {

@@ -14,7 +14,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// bootIDs is true: this system identifies its boots.
+// bootIDs: the kernel gives each boot an id, so a process recorded on this machine under another id is dead.
 const bootIDs = true
 
 var here = kept(func() (Identity, error) {
@@ -24,7 +24,7 @@ var here = kept(func() (Identity, error) {
 	return place("/")
 })
 
-// place is here for a system whose files are below root, which ends in a slash.
+// place reads where this process runs from the files below root ("/" except in tests).
 func place(root string) (Identity, error) {
 	// /proc may have been mounted in another pid namespace. Its pids would then not be those of the
 	// processes that kill(2) signals.
@@ -68,22 +68,22 @@ func place(root string) (Identity, error) {
 	return id, nil
 }
 
-// word returns the content of a small file, "" if this system does not show it.
+// word returns the content of a small file, "" if the file is missing or hidden.
 func word(path string) (string, error) {
 	var buf [128]byte
 	text, err := read(path, buf[:])
 	return string(bytes.TrimSpace(text)), unread(path, err)
 }
 
-// inode returns 0 if this system does not show such a file.
+// inode returns the inode of a file, 0 if the file is missing or hidden.
 func inode(path string) (uint64, error) {
 	var st unix.Stat_t
 	err := sysfile.Retry(func() error { return unix.Stat(path, &st) })
 	return st.Ino, unread(path, err)
 }
 
-// unread returns an error if a file cannot be read just now; nil if it is missing or hidden. Otherwise a
-// lock would not record where its owner runs, and no later process could tell whether that owner lives.
+// unread returns nil if a file is missing or hidden, and an error if it cannot be read just now: a lock has
+// to record where its owner runs, or no later process can find out whether the owner lives.
 func unread(path string, err error) error {
 	switch {
 	case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, unix.ENOTDIR):
@@ -92,7 +92,7 @@ func unread(path string, err error) error {
 	return fault.Wrap(path, err)
 }
 
-// slurp returns what one read returns, nil if it fails, in three system calls: a scan of /proc has many.
+// slurp returns what one read of a file returns, nil if it fails. It makes only three system calls.
 func slurp(path string, buf []byte) []byte {
 	text, _ := read(path, buf)
 	return text
@@ -123,9 +123,9 @@ func look(pid int) (Entry, error) {
 	return parseStat(text)
 }
 
-// statOf is the file that shows a process. This process reads that of its first thread: under qemu, a
-// program of another architecture reads a made-up /proc/PID/stat of itself, with a later start, and others
-// would take it for dead.
+// statOf names the file below /proc/PID that shows a process; for this process that of its first thread.
+// Under qemu, a program of another architecture reads a made-up /proc/PID/stat of itself, with a later start,
+// and others would take it for dead.
 func statOf(pid int) string {
 	if pid == os.Getpid() {
 		return "task/" + strconv.Itoa(pid) + "/stat"
@@ -133,8 +133,8 @@ func statOf(pid int) string {
 	return "stat"
 }
 
-// missing tells what a failed read in /proc/PID means. hidepid=2 gives ENOENT for living
-// processes too: only ESRCH from kill(2) means gone.
+// missing interprets a failed read in /proc/PID: unix.ESRCH if the process is gone, unix.EPERM if it is
+// hidden. hidepid=2 gives ENOENT for living processes too: only ESRCH from kill(2) means gone.
 func missing(pid int, err error) error {
 	if err != unix.ENOENT && err != unix.ESRCH {
 		return err
@@ -253,7 +253,7 @@ func parent(pid int) (int, error) {
 	return e.above()
 }
 
-// above returns the parent's pid. If hidepid hides e, its pidfd knows it since Linux 6.13; before, EPERM.
+// above returns the parent's pid. That of a hidden process is known since Linux 6.13; before, it is EPERM.
 func (e Entry) above() (int, error) {
 	if e.Hidden && e.Parent == 0 {
 		return e.Parent, unix.EPERM
@@ -276,7 +276,7 @@ func Children(pid int) []int {
 	return pids
 }
 
-// appendPIDs adds the numbers that a blank follows; a last one without may be cut off.
+// appendPIDs adds the numbers in list that end with a blank; a last number without one may be cut off.
 func appendPIDs(pids []int, list []byte) []int {
 	for {
 		number, rest, whole := bytes.Cut(list, []byte{' '})

@@ -2,7 +2,7 @@ package process
 
 import "slices"
 
-// Remains tells whether a known process of the job may live although the owner is dead: a recorded one, a
+// Remains reports whether a known process of the job may live although the owner is dead: a recorded one, a
 // member of a group or session that the owner or its command led, or one that bears the job's mark. What
 // cannot be checked counts as living (lib/protocol.md, 2).
 //
@@ -22,8 +22,8 @@ func (job Job) Remains() bool {
 	return job.Survived() != nil || job.bandLives(where) || job.markLives(where)
 }
 
-// OfThisBoot is the job with the id of this boot in place of an empty id, for a lock whose token shows
-// that it was taken in this boot.
+// OfThisBoot returns the job with the id of this boot wherever the boot id is empty, for a lock whose token
+// shows that it was taken in this boot.
 func (job Job) OfThisBoot() Job {
 	where := Here()
 	name := func(id Identity) Identity {
@@ -40,7 +40,7 @@ func (job Job) OfThisBoot() Job {
 	return job
 }
 
-// Survived names a recorded process, other than the owner, that lives or cannot be proved dead; nil: none.
+// Survived names, in an error, a process recorded besides the owner that is not provably dead; nil: none.
 func (job Job) Survived() error {
 	for _, id := range job.Recorded() {
 		if id.Life() != Dead {
@@ -53,9 +53,9 @@ func (job Job) Survived() error {
 	return nil
 }
 
-// uncounted returns an error if a survivor lives, or may live, for which the lock had no room. The job's
-// groups, session and mark show survivors and, while the owner lives, its descendants; this process and
-// its ancestors, which release the lock of a living owner, do not count.
+// uncounted returns an error if a survivor for which the lock had no room lives, or may live. It looks in the
+// groups, sessions and mark of the job, and at the descendants of a living owner. A living owner, this
+// process and its ancestors do not count: they release the lock.
 func (job Job) uncounted() error {
 	unknown := &StuckError{PID: job.Owner.PID, Err: ErrUncounted}
 	lives := job.Owner.Life() == Alive
@@ -90,10 +90,10 @@ func (job Job) uncounted() error {
 	return nil
 }
 
-// EndingBegan tells whether an ending of the job has begun, and recorded its members.
+// EndingBegan reports whether an ending of the job has begun, and recorded its members.
 func (job Job) EndingBegan() bool { return len(job.Survivors) > 0 || job.Uncounted }
 
-// Alive tells whether a process of the job is known to live. Unlike Remains it ignores processes that
+// Alive reports whether a process of the job is known to live. Unlike Remains it ignores processes that
 // cannot be checked, and those that only the job's mark shows: a person may judge them dead (adlock clear).
 func (job Job) Alive() bool {
 	for _, id := range job.Recorded() {
@@ -145,7 +145,7 @@ func (job Job) markLives(where Identity) bool {
 	return err != nil || len(seen.members) > 0 || len(seen.doubts) > 0
 }
 
-// Marked returns the pids of the processes that bear the job's mark.
+// Marked returns the pids of the processes that bear the job's mark; none if the mark cannot be looked for.
 func (job Job) Marked() (pids []int, err error) {
 	where, err := here()
 	if err != nil {
@@ -163,7 +163,7 @@ func (job Job) Marked() (pids []int, err error) {
 	return pids, err
 }
 
-// Left tells whether another process than the owner, this one and its ancestors bears the job's mark.
+// Left reports whether a process bears the job's mark, except the owner, this process and its ancestors.
 func (job Job) Left() (bool, error) {
 	marked, err := job.Marked()
 	if err != nil {

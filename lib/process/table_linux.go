@@ -51,15 +51,15 @@ func steadyTable(last func() (int, error), whole func() ([]Entry, error), forked
 	return list, err
 }
 
-// lastPID is the pid or thread id handed out last in this pid namespace; 0 if this system does not show it
-// (subset=pid). Then a newcomer may miss a job in which each process forks a successor and exits. A
+// lastPID returns the pid or thread id handed out last in this pid namespace; 0 if this system does not show
+// it (subset=pid). A newcomer may then miss a job in which each process forks a successor and exits. A
 // supervisor does not: the kernel reports whether it has children.
 func lastPID() (int, error) {
 	text, err := word("/proc/loadavg")
 	return lastPIDOf([]byte(text)), err
 }
 
-// lastPIDOf is the last field of /proc/loadavg (proc_loadavg(5)).
+// lastPIDOf returns the last field of /proc/loadavg (proc_loadavg(5)); 0 if there is none.
 func lastPIDOf(loadavg []byte) (pid int) {
 	f := bytes.Fields(loadavg)
 	if len(f) < 5 {
@@ -85,7 +85,7 @@ func (s scan) readListed(proc string, list []Entry, after, upTo int) ([]Entry, e
 	list = slices.Grow(list, len(names))
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
-		if err == nil && after < pid && pid <= upTo { // else it is not a process, or another
+		if err == nil && after < pid && pid <= upTo { // else it is no process, or was not asked for
 			list, err = s.readOne(list, pid)
 			if err != nil {
 				return nil, err
@@ -95,8 +95,8 @@ func (s scan) readListed(proc string, list []Entry, after, upTo int) ([]Entry, e
 	return list, nil
 }
 
-// readForked adds the processes with pids in (after, upTo]; twice in the list does no harm. Most of many
-// pids are not in use any more, and /proc lists the others sooner than each could be looked up.
+// readForked adds the processes with pids in (after, upTo]; a process may be in the list twice. If many pids
+// were given out, most are unused by now, and reading all of /proc is quicker than looking up each pid.
 func (s scan) readForked(list []Entry, after, upTo int) ([]Entry, error) {
 	if upTo-after > len(list)/4 {
 		return s.readListed("/proc", list, after, upTo)
@@ -110,8 +110,8 @@ func (s scan) readForked(list []Entry, after, upTo int) ([]Entry, error) {
 	return list, err
 }
 
-// ThreadOf returns the process of the thread that has this id, and 0 for a process's own id or an
-// unused one. /proc does not list threads, but has a directory for each.
+// ThreadOf returns the pid of the process to which the thread with this id belongs, and 0 for a process's own
+// id or an unused one. /proc does not list threads, but has a directory for each.
 func ThreadOf(id int) (process int) {
 	pid, err := statusNumber(slurp(path(id, "status"), make([]byte, 512)), "Tgid:", 0)
 	if err != nil || pid == id {

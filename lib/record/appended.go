@@ -9,8 +9,8 @@ import (
 	"adlock/lib/process"
 )
 
-// Appended is what was added to an active lock: whole lines, each in one write, so that no process
-// reads half a line. A new file in its place would look like a takeover.
+// Appended is what was added to an active lock after it was made, each line by one write, so that no process
+// reads half a line. The file is not replaced: a new file would look like a takeover.
 type Appended struct {
 	Command   process.Identity   // the command that `adlock run` has started; PID 0: none yet
 	Survivors []process.Identity // members of a job whose ending has begun
@@ -20,30 +20,29 @@ type Appended struct {
 // Longest is the largest size in bytes of a lock, appended lines included.
 const Longest = 64 << 10
 
-// The keys of appended lines.
 const (
 	commandKey     = "command"
 	survivorPrefix = "survivor."
 )
 
-// ManySurvivors is the line for more survivors than fit.
+// ManySurvivors is the line that stands for survivors for which the lock has no room.
 const ManySurvivors = "survivor=many\n"
 
-// CommandLine is the line that names the process that the owner has started.
+// CommandLine returns the line for the command that `adlock run` has started.
 func CommandLine(id process.Identity) string { return processLine(commandKey, id) }
 
-// SurvivorLine is the line of the n-th member (from 1) of a job whose ending has begun.
+// SurvivorLine returns the line for the n-th member (from 1) of a job whose ending has begun.
 func SurvivorLine(n int, id process.Identity) string {
 	return processLine(survivorPrefix+strconv.Itoa(n), id)
 }
 
-// processLine has the pid and time namespace of the writer, too.
+// processLine includes the namespaces of id: its writer may be in other ones than the owner.
 func processLine(key string, id process.Identity) string {
 	return fmt.Sprintf("%s=%d %d %d %d %d %d\n", key, id.PID, id.Start, id.Inode, uint64(id.SID), id.PIDNS, id.TimeNS)
 }
 
-// parseAppended ignores an unfinished last line; an unknown one makes the lock Damaged. The processes
-// are of the owner's boot.
+// parseAppended ignores an unfinished last line. ok is false if it finds an unknown line, which makes the
+// lock Damaged. It gives the processes the owner's machine and boot.
 func parseAppended(tail []byte, owner process.Identity) (a Appended, ok bool) {
 	tail = tail[:bytes.LastIndexByte(tail, '\n')+1]
 	for line := range strings.Lines(string(tail)) {

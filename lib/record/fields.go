@@ -10,8 +10,8 @@ import (
 	"adlock/lib/process"
 )
 
-// lines are the key=value lines of a file. One method for each kind of content names its keys, in their
-// order, and writes the lines, or takes them from those that were read.
+// lines are the key=value lines of a file. For each kind of content, one method names its keys in their
+// order, and either writes the lines or reads them.
 type lines struct {
 	written strings.Builder
 	read    map[string]string // nil: they are being written
@@ -40,7 +40,7 @@ func (l *lines) has(key string, write bool) bool {
 	return there
 }
 
-// line returns the value that was written or read, and leaves in read what is not taken.
+// line writes a line, or reads it and removes it from l.read, and returns its value.
 func (l *lines) line(key, value string) string {
 	if l.read == nil {
 		l.written.WriteString(key + "=" + value + "\n")

@@ -11,17 +11,16 @@ import (
 
 var errFormat = errors.New("unknown format")
 
-// Memory is the content of a last lock. Unknown fields are kept.
+// Memory is the content of a last lock. Lines with unknown keys are kept.
 type Memory struct {
 	Atom    atom.Atom // set if the file's name contains a checksum and so does not determine the atom
 	Started time.Time // when the last run was asked for; zero: not recorded
-	Newest  Start     // of the runs that replaced others, the one that was asked for last; zero: not recorded
+	Newest  Start     // when the newest run that replaced another was asked for; zero: not recorded
 	Learned learn.State
 	Pause   Pause
 	other   []string // lines of other keys, as they were
 }
 
-// Bytes returns the memory as written in the file.
 func (m Memory) Bytes() []byte {
 	var l lines
 	m.lines(&l)

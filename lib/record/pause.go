@@ -13,21 +13,21 @@ type Pause struct {
 	Since    time.Time
 	For      time.Duration // limit.Never: until a person ends the pause
 	Why      string
-	boot     string        // where it began
-	machine  string        //
-	timeNS   uint64        //
-	boottime time.Duration // when it began, by that boot's clock
+	boot     string        // the boot in which it began
+	machine  string        // the machine on which it began
+	timeNS   uint64        // the time namespace in which it began
+	boottime time.Duration // when it began, since that boot
 }
 
-// NewPause is a pause that begins now.
+// NewPause returns a pause that begins now and lasts for d.
 func NewPause(d time.Duration, why string) Pause {
 	here := process.Here()
 	return Pause{time.Now(), d, why, here.Boot, here.Machine, here.TimeNS, process.Boottime()}
 }
 
-// Policy counts the age by the boottime clock within the boot in which the pause began, else by the
-// wall clock. But on the same machine the pause is then at least as old as this boot: if the clock was
-// far ahead when it began, it still ends.
+// Policy returns the pause as it is now. Within the boot in which it began, its age is measured by the
+// boottime clock, otherwise by the wall clock. After a reboot of that machine it is at least as old as the
+// boot: so it ends even if the wall clock was far ahead when it began.
 func (p Pause) Policy() policy.Pause {
 	if p.Since.IsZero() {
 		return policy.Pause{}
@@ -47,7 +47,7 @@ func (p Pause) Policy() policy.Pause {
 	return view
 }
 
-// Bytes are the lines of the pause; none for the zero value.
+// Bytes returns the lines of the pause; none for the zero value.
 func (p Pause) Bytes() []byte { return Memory{Pause: p}.Bytes() }
 
 func (p *Pause) lines(l *lines) {
@@ -60,7 +60,7 @@ func (p *Pause) lines(l *lines) {
 	l.duration("paused_boottime", &p.boottime)
 }
 
-// ParsePause reads what Bytes wrote of a pause; anything else is an error.
+// ParsePause reads what Bytes wrote of a pause; anything else, or no pause at all, is an error.
 func ParsePause(content []byte) (Pause, error) {
 	m, err := ParseMemory(content)
 	if err == nil && m.Pause == (Pause{}) {

@@ -17,13 +17,13 @@ const format = "1"
 
 // Record is the content of an active lock: its owner, and the owner's terms.
 //
-// Another version of adlock may ask for the same atom, as during an upgrade. So unknown keys are
-// skipped, and the key of a new field may be missing. Lines 1 and 2, which shells read, and the line
-// end= stay as they are. Raise format only if a reader that does not know the field would do harm: it
-// treats the lock as damaged.
+// Another version of adlock may ask for the same atom, as during an upgrade. So unknown keys are skipped, and
+// the key of a new field may be missing. Lines 1 and 2, which shells read, and the line end= stay as they
+// are. Raise format only if a reader that does not know a new field would do harm: it treats such a lock as
+// damaged.
 type Record struct {
 	Owner process.Identity // the process whose death frees the lock
-	Job   process.Identity // on a terminal: the job, held at a gate until it was recorded; PID 0: none
+	Job   process.Identity // on a terminal: the job, which waited to be recorded before it began; PID 0: none
 	Token string           // names this acquisition
 	Atom  atom.Atom        // zero: unknown, in a lock that a verb holds for a moment (tune --reset, clear --last)
 	Node  string           // the node name of the owner's machine; "": the atom's host
@@ -37,10 +37,10 @@ type Record struct {
 	Source      policy.Source // of ExpireAfter; policy.None: the owner set none
 	Notice      time.Duration // set by the owner; 0: none
 
-	Replaces   bool          // the owner preempted what ran before: remember when it was asked for
+	Replaces   bool          // the owner preempted what ran before; the last lock is to record when this run was asked for
 	Supervised bool          // the owner is `adlock run`, which forwards signals to its job
-	Patience   time.Duration // how long after ExpireAfter newcomers leave it to the owner to end its job
-	FromStart  bool          // remember the start of this run
+	Patience   time.Duration // how long after ExpireAfter newcomers let the owner end its job itself
+	FromStart  bool          // the last lock is to record the start of this run
 	Learn      bool          // the atom's limits are learned from this run
 	Shared     bool          // the owner is a reader: other readers may hold the atom at the same time
 	Slots      int           // the limit under which the owner also took a slot; 0: none
@@ -54,7 +54,7 @@ func (r Record) Bytes() []byte {
 	return []byte(strconv.Itoa(r.Owner.PID) + "\n" + l.written.String())
 }
 
-// lines writes or reads what follows the pid. What a record may lack is left out if it is zero.
+// lines writes or reads the lines after the pid. Optional ones are not written if they are zero.
 func (r *Record) lines(l *lines) {
 	l.text("token", &r.Token)
 	l.failed = l.line("format", format) != format || l.failed
@@ -105,7 +105,6 @@ func (r *Record) lines(l *lines) {
 // Content is what an active lock was found to contain.
 type Content int
 
-// The kinds of content.
 const (
 	Full    Content = iota // a record of adlock
 	PIDOnly                // a pid and nothing else (shlock's)
@@ -113,7 +112,7 @@ const (
 	Damaged                // anything else, or cut short: never replaced
 )
 
-// Parse reads the content of an active lock. A record cut short is Damaged: half a pid would be another's.
+// Parse reads the content of an active lock. A record cut short is Damaged: half a pid is another process's.
 func Parse(content []byte) (Record, Content) {
 	record, _, kind := ParseAll(content)
 	return record, kind
@@ -162,23 +161,23 @@ func parseRecord(content []byte) (Record, Content) {
 	return record, Full
 }
 
-// Age is for how long the lock has been there while the machine was awake: a laptop that wakes up must not
-// end last night's job. known is false if the owner had another such clock (machine, boot, time namespace).
+// Age returns how long the lock has existed while the machine was awake: a laptop that wakes up must not end
+// last night's job. known is false if the owner had another clock (machine, boot, time namespace).
 func (r Record) Age() (age time.Duration, known bool) {
 	here := process.Here()
 	known = r.Owner.Boot != "" && r.Owner.Boot == here.Boot && r.Owner.TimeNS == here.TimeNS
 	return r.Held(), known
 }
 
-// Start is when the run was asked for.
+// Start returns when the run was asked for.
 func (r Record) Start() Start {
 	return Start{Boottime: r.Boottime - r.Asked, boot: r.Owner.Boot, timeNS: r.Owner.TimeNS}
 }
 
-// Held is the age, for the owner itself.
+// Held returns the age of a lock whose owner has the clock of this process.
 func (r Record) Held() time.Duration { return process.Monotonic() - r.Monotonic }
 
-// Slept is how long the machine has slept since the lock was made; 0 if that is not known.
+// Slept returns how long the machine has slept since the lock was made; 0 if that is not known.
 func (r Record) Slept() time.Duration {
 	if _, known := r.Age(); !known {
 		return 0
@@ -186,7 +185,7 @@ func (r Record) Slept() time.Duration {
 	return max(0, process.Boottime()-r.Boottime-r.Held())
 }
 
-// KnownJob is the job that the record names. uid owns the lock file; -1: there is no file.
+// KnownJob returns the job as the record names it. uid is the user who owns the lock file; -1: there is none.
 func (r Record) KnownJob(uid int) process.Job {
 	return process.Job{Owner: r.Owner, Command: r.Job, FileUID: uid, Supervised: r.Supervised, Token: r.Token, Taken: r.Boottime}
 }

@@ -17,13 +17,13 @@ type Start struct {
 	timeNS   uint64
 }
 
-// IsHere tells whether the start can be compared with one of this process.
+// IsHere reports whether the start was in this boot and time namespace.
 func (s Start) IsHere() bool {
 	here := process.Here()
 	return s.boot != "" && s.boot == here.Boot && s.timeNS == here.TimeNS
 }
 
-// Later is the later of two starts; if they cannot be compared, s.
+// Later returns the later of two starts; if they cannot be compared, s.
 func (s Start) Later(other Start) Start {
 	if s.boot == other.boot && s.timeNS == other.timeNS && other.Boottime > s.Boottime {
 		return other
@@ -31,7 +31,7 @@ func (s Start) Later(other Start) Start {
 	return s
 }
 
-// String is the form for last locks.
+// String returns the form in which last locks have it.
 func (s Start) String() string {
 	return fmt.Sprintf("%d %d %s", s.Boottime.Nanoseconds(), s.timeNS, s.boot)
 }

@@ -24,7 +24,7 @@ var newTimer = time.NewTimer
 
 func (r *run) left() time.Duration { return r.job.ExpireAfter - time.Since(r.began) }
 
-// look ends the job, whose ExpireAfter has passed, or, with Watch, watches it first.
+// look is called when ExpireAfter has passed. It ends the job; with Job.Watch it first has the job watched.
 func (r *run) look() {
 	switch {
 	case r.ending != nil:
@@ -45,7 +45,7 @@ func (r *run) doom() {
 	r.end(0)
 }
 
-// watchJob watches, in a goroutine, whether the job works. An error counts as work, until the next watch.
+// watchJob starts to watch whether the job works. An error counts as work, until the next watch.
 func (r *run) watchJob() {
 	r.watched = make(chan idle.Verdict, 1)
 	go func() {
@@ -69,8 +69,8 @@ func (r *run) judge(alarm *time.Timer, seen idle.Verdict) {
 	}
 }
 
-// end ends the whole job after a grace, and sends the result to r.ending. It works in a goroutine,
-// while the main loop goes on reaping.
+// end starts to end the whole job, after a grace; the result goes to r.ending. It works in a goroutine, while
+// the main loop goes on reaping.
 func (r *run) end(grace time.Duration) {
 	r.again = nil
 	r.ending = make(chan error, 1)
@@ -106,14 +106,14 @@ func (r *run) record(members []process.Identity) error {
 	return nil
 }
 
-// The time from an ending that failed to the next try. A try may send signals, and logs them, so the times
+// The time from a failed ending to the next try. A try may send signals, and logs them, so the times
 // grow with the time that has passed since the first try. againLeast is a variable for tests.
 var againLeast = time.Minute
 
 const againMost = time.Hour
 
-// isOver tells whether nothing of the job is left. If err says that the job could not be ended, or
-// that its processes could not be read, isOver reports that and has it tried again.
+// isOver reports whether nothing of the job is left. If err says that the job could not be ended, or that its
+// processes could not be read, isOver reports that (Job.Stuck) and schedules another try.
 func (r *run) isOver(err error) bool {
 	r.reap()
 	if err == nil {
@@ -134,8 +134,8 @@ func (r *run) sayStuck(why error) {
 	}
 }
 
-// tryAgain follows an ending that has failed: a process in its way may be gone. If the command is
-// gone and the job is not doomed, the main loop does what has to be done.
+// tryAgain ends a doomed job once more: a process in the way may be gone by now. If the job is not doomed,
+// the main loop does what has to be done once the command is gone.
 func (r *run) tryAgain() {
 	r.again = nil
 	if r.doomed {
@@ -143,8 +143,8 @@ func (r *run) tryAgain() {
 	}
 }
 
-// none waits for at most grace until no process of the job lives, and reports whether that is so.
-// If the processes cannot be read it returns false; Killer then reports the error.
+// none waits for at most grace until no process of the job lives, and reports whether that is so. If the
+// processes cannot be read it returns false; Killer then reports the error.
 func (r *run) none(grace time.Duration) bool {
 	const interval = 20 * time.Millisecond
 	for until := time.Now().Add(grace); ; time.Sleep(interval) {

@@ -37,7 +37,7 @@ func TestEnforceEndsTheWholeJob(t *testing.T) {
 	mustBeGone(t, pids...)
 }
 
-func TestEnforceGoesByTheLimitThatWasLearned(t *testing.T) {
+func TestEnforceUsesTheLearnedLimit(t *testing.T) {
 	const works = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 0.3; echo $i; done; exit 3"
 	for _, c := range []struct {
 		claim  string
@@ -59,7 +59,7 @@ func TestEnforceGoesByTheLimitThatWasLearned(t *testing.T) {
 	}
 }
 
-func TestEnforceLeavesAJobInTimeAlone(t *testing.T) {
+func TestEnforceDoesNotTouchAJobWithinItsLimit(t *testing.T) {
 	for _, after := range []time.Duration{time.Hour, limit.Never} {
 		rep := rehearse(t, setup{Enforce: true, ExpireAfter: after, Args: sh("", "exit 3")}).wantPlay(3)
 		if rep.Result.Expired {
@@ -68,7 +68,7 @@ func TestEnforceLeavesAJobInTimeAlone(t *testing.T) {
 	}
 }
 
-func TestASupervisorStaysWithAJobThatItMayNotSignal(t *testing.T) {
+func TestASupervisorOutlivesAJobThatItMayNotSignal(t *testing.T) {
 	need.Root(t) // to run a job of another user
 	for claim, s := range map[string]setup{
 		"enforced":    enforced(t),
@@ -112,7 +112,7 @@ func staysWithAForeignJob(t *testing.T, s setup) {
 	}
 }
 
-func TestAnEndingThatFailedIsTriedAgain(t *testing.T) {
+func TestAFailedEndingIsTriedAgain(t *testing.T) {
 	dir := t.TempDir()
 	st := rehearse(t, setup{Enforce: true, ExpireAfter: time.Millisecond, Pause: time.Millisecond, Refuses: filepath.Join(dir, "no"),
 		Args: sh(dir, `sleep 300 & echo $! >"$1/child"; trap "" INT TERM; wait`)})

@@ -71,7 +71,7 @@ func execute(path string, args []string, exec func(path string, args []string) e
 	return err
 }
 
-// IsText looks for a null byte in the first line, as shells do before they run a file as a script.
+// IsText reports whether the first line has no null byte, as shells check before they run a file as a script.
 func IsText(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {

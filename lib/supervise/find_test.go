@@ -10,7 +10,7 @@ import (
 	"adlock/test/support/need"
 )
 
-func TestFindTellsMissingFromForbidden(t *testing.T) {
+func TestFindDistinguishesMissingFromNotExecutable(t *testing.T) {
 	dir := t.TempDir()
 	bin, other := filepath.Join(dir, "bin"), filepath.Join(dir, "other")
 	for file, mode := range map[string]os.FileMode{
@@ -46,7 +46,7 @@ func TestFindTellsMissingFromForbidden(t *testing.T) {
 	}
 }
 
-func TestFindSearchesTheDefaultWithoutPath(t *testing.T) {
+func TestFindSearchesTheDefaultPathIfPATHIsNotSet(t *testing.T) {
 	t.Setenv("PATH", "")
 	os.Unsetenv("PATH")
 	if path, err := Find("sh"); path != "/bin/sh" || err != nil {

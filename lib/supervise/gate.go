@@ -123,8 +123,8 @@ func (g *gate) abandon() {
 	_, _ = sysfile.Wait(g.pid)
 }
 
-// Gate is the first call of main. In a process that was started as a gate it waits, becomes the
-// job, and never returns; in other processes it does nothing.
+// Gate must be the first call of main. In a process that was started as a gate it waits, becomes the job, and
+// never returns; in other processes it does nothing.
 func Gate() {
 	if len(os.Args) > 3 && os.Args[0] == gateName {
 		os.Exit(pass(os.Args[1], os.Args[2], os.Args[3:]))

@@ -25,7 +25,7 @@ func nested(t *testing.T) (st *stage, inner, file string) {
 	return st, inner, file
 }
 
-func TestEachSignalComesOnceToTheJobOfANestedSupervisor(t *testing.T) {
+func TestANestedSupervisorsJobGetsEachSignalOnce(t *testing.T) {
 	for claim, onTerminal := range map[string]bool{"off a terminal": false, "on a terminal": true} {
 		t.Run(claim, func(t *testing.T) {
 			st, _, file := nested(t)

@@ -19,8 +19,7 @@ import (
 // terminal, cron's pipe), one held file keeps both in order; otherwise the order between the two is lost.
 //
 // On Linux the files are in memory: a job that succeeds without adlock must not fail because a temporary
-// directory is full or missing. A job that opens /dev/stdout again and truncates it loses what that file
-// had.
+// directory is full or missing. A job that opens /dev/stdout again and truncates it loses what that file had.
 type output struct{ out, trouble held } // one file twice if both streams are one
 
 type held struct {

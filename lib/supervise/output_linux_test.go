@@ -12,7 +12,7 @@ import (
 	"adlock/test/support/need"
 )
 
-func TestQuietShowsAFailureAloneInTheOrderOfWriting(t *testing.T) {
+func TestQuietOKShowsOnlyAFailedJobsOutputInOrder(t *testing.T) {
 	for _, c := range []struct {
 		script   string
 		apart    bool // the two streams
@@ -34,7 +34,7 @@ func TestQuietShowsAFailureAloneInTheOrderOfWriting(t *testing.T) {
 	}
 }
 
-func TestQuietLeavesNoFile(t *testing.T) {
+func TestQuietOKLeavesNoFileInTMPDIR(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	st := rehearse(t, setup{QuietOK: true, Args: sh(dir, `ls -A "$1" >&3`)})
@@ -45,7 +45,7 @@ func TestQuietLeavesNoFile(t *testing.T) {
 	}
 }
 
-func TestQuietReportsAReaderThatWentAway(t *testing.T) {
+func TestQuietOKReportsABrokenPipe(t *testing.T) {
 	for name, of := range map[string]func(*exec.Cmd) *io.Writer{
 		"standard output": func(c *exec.Cmd) *io.Writer { return &c.Stdout },
 		"standard error":  func(c *exec.Cmd) *io.Writer { return &c.Stderr },
@@ -102,7 +102,7 @@ func TestOutputThatMayBeIncompleteIsReported(t *testing.T) {
 	}
 }
 
-func TestAMissingTMPDIRIsNamed(t *testing.T) {
+func TestTheErrorNamesAMissingTMPDIR(t *testing.T) {
 	t.Setenv("TMPDIR", "/nonexist")
 	_, err := newTemporary()
 	want := "job: --quiet-ok keeps the output in TMPDIR, /nonexist: no such file or directory"

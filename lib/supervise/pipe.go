@@ -26,7 +26,7 @@ func (r *run) open() (err error) {
 	return err
 }
 
-// begin starts to read, once the job has the writing end. If the output fails, the job gets a broken pipe.
+// begin starts to read, after the job has got its end. If the output fails, the job gets a broken pipe.
 func (p *pipe) begin() {
 	p.writer.Close()
 	go func() {
@@ -36,7 +36,7 @@ func (p *pipe) begin() {
 	}()
 }
 
-// trouble returns the error of an output that failed before it had all that the job printed.
+// trouble returns the error of the output if it has failed; nil while the output is still being copied.
 func (p *pipe) trouble() error {
 	select {
 	case <-p.drained:

@@ -10,12 +10,12 @@ import (
 	"adlock/lib/process"
 )
 
-// The pauses between the looks for processes that outlived the command. They grow from restLeast to
-// the most, because each look reads the process table.
+// The pauses between checks for processes that outlived the command. They grow from restLeast to one of the
+// other two, because each check reads the process table.
 const (
 	restLeast = 20 * time.Millisecond
 	restMost  = time.Second
-	wholeMost = time.Minute // with WholeJob: daemons may stay for days; a child's death ends the pause
+	wholeMost = time.Minute // with WholeJob: daemons may run for days; a child's death ends the pause
 )
 
 // wasEnded reports whether another process or the kernel ended the command: it died of a signal, or exited
@@ -35,16 +35,16 @@ func isDeath(status int) bool {
 	return false
 }
 
-// mustOutlast reports whether to wait for the processes that the command left behind. If there are
-// none, it does not ask who ended the command, which reads the lock.
+// mustOutlast reports whether to wait for the processes that the command left behind. It asks who ended the
+// command, which reads the lock, only if there may be such processes.
 func (r *run) mustOutlast() bool { return !isAlone() && (r.job.WholeJob || r.wasEnded()) }
 
 // isAlone reports whether no process of the job is left, as its orphans would be children of this process.
 func isAlone() bool { return CanKeepWhole() && !hasChildren() }
 
-// outlast waits, in a goroutine, until no process of the job lives, or mustOutlast is false, and reports
-// that on r.rest. Meanwhile newcomers find the atom busy, and end these processes when the limit has
-// passed, as a signal to this process does.
+// outlast waits, in a goroutine, until no process of the job lives, or mustOutlast is false, and then sends
+// to r.rest. Meanwhile newcomers find the atom busy, and end these processes when the limit has passed, as a
+// signal to this process does.
 func (r *run) outlast() {
 	r.rest = make(chan error, 1)
 	most := restMost
@@ -61,14 +61,14 @@ func (r *run) outlast() {
 			}
 			select {
 			case <-time.After(pause):
-			case <-r.reaped: // perhaps the last process; the pause combines many deaths into one look
+			case <-r.reaped: // perhaps the last process; the sleep combines many deaths into one check
 				time.Sleep(restLeast)
 			}
 		}
 	}()
 }
 
-// anyLeft counts a process that is not reaped yet.
+// anyLeft reports whether a process of the job is left. One that is not reaped yet counts.
 func (r *run) anyLeft() (bool, error) {
 	if hasChildren() {
 		return true, nil
@@ -77,8 +77,8 @@ func (r *run) anyLeft() (bool, error) {
 	return len(members) > 0, err
 }
 
-// mostRecorded is how many processes recordRest records, at most: a newcomer that ends the job needs room
-// in the lock too.
+// mostRecorded is the number of daemons above which recordRest records none: a newcomer that ends the job
+// needs room in the lock too.
 const mostRecorded = 64
 
 // recordRest records in the lock the daemons of a whole job: they have left its session, and with it the

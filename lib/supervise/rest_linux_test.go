@@ -14,7 +14,7 @@ import (
 // A newcomer that is killed while it ends the job leaves the job in this state: the command has
 // died of TERM, and a child ignores TERM. zsh, hit by HUP, exits with 129 by itself, and leaves its
 // command.
-func TestAJobThatEndsLikeAKilledOneLastsAsLongAsItsChildren(t *testing.T) {
+func TestAKilledCommandsJobLastsUntilItsChildrenEnd(t *testing.T) {
 	for end, status := range map[string]int{
 		"kill -TERM $$": 143, "exit 129": 129, "exit 130": 130, "exit 131": 131, "exit 137": 137, "exit 143": 143,
 	} {
@@ -31,7 +31,7 @@ func TestAJobThatEndsLikeAKilledOneLastsAsLongAsItsChildren(t *testing.T) {
 	}
 }
 
-func TestWhatOutlivedTheCommandIsEndedWithTheSupervisor(t *testing.T) {
+func TestTERMEndsChildrenThatOutlivedTheCommand(t *testing.T) {
 	dir := t.TempDir()
 	st := rehearse(t, setup{Args: sh(dir, `(trap '' INT TERM; exec sleep 60 >/dev/null 2>&1) & echo $! >"$1/child"; kill -KILL $$`)})
 	supervisor := st.begin().PID
@@ -73,7 +73,7 @@ func (st *stage) mustStay() {
 	}
 }
 
-func TestSupervisorOfAJobThatIsBeingEndedStaysWithItsOrphans(t *testing.T) {
+func TestSupervisorStaysWithItsOrphansDuringAnEnding(t *testing.T) {
 	st, child := whileBeingEnded(t, setup{})
 	st.mustStay()
 	signalTo(t, child, syscall.SIGKILL)
@@ -82,7 +82,7 @@ func TestSupervisorOfAJobThatIsBeingEndedStaysWithItsOrphans(t *testing.T) {
 	}
 }
 
-func TestSupervisorLeavesItsOrphansAfterAnEnding(t *testing.T) {
+func TestSupervisorExitsBeforeItsOrphansAfterAnEnding(t *testing.T) {
 	st, child := whileBeingEnded(t, setup{})
 	st.mustStay()
 	must.Do(t, os.Remove(st.setup.BeingEnded))
@@ -92,7 +92,7 @@ func TestSupervisorLeavesItsOrphansAfterAnEnding(t *testing.T) {
 	signalTo(t, child, syscall.SIGKILL)
 }
 
-func TestSupervisorLeavesABegunEndingToItsNewcomer(t *testing.T) {
+func TestSupervisorSendsNoSignalDuringANewcomersEnding(t *testing.T) {
 	for claim, s := range map[string]setup{
 		"signal":   {Pause: time.Millisecond},
 		"enforced": {Pause: time.Millisecond, Enforce: true, ExpireAfter: time.Millisecond},
@@ -140,7 +140,7 @@ func wholeJob(t *testing.T, s setup, ready func(*stage)) (st *stage, daemonPID i
 
 func asItIs(*stage) {}
 
-func TestTheWholeJobIsOverWhenItsLastDaemonIs(t *testing.T) {
+func TestAWholeJobEndsWithItsLastDaemon(t *testing.T) {
 	st, pid, dir := wholeJob(t, setup{}, asItIs)
 	st.mustStay()
 	if recorded := pidIn(t, st.setup.Report+".recorded"); recorded != pid {
@@ -152,7 +152,7 @@ func TestTheWholeJobIsOverWhenItsLastDaemonIs(t *testing.T) {
 	}
 }
 
-func TestSignalsReachWhatIsLeftOfTheWholeJob(t *testing.T) {
+func TestSignalsReachTheDaemonOfAWholeJob(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1} {
 		st, pid, _ := wholeJob(t, setup{Pause: patience}, asItIs) // patience: only the signal ends it
 		signalTo(t, st.report().PID, sig)
@@ -163,7 +163,7 @@ func TestSignalsReachWhatIsLeftOfTheWholeJob(t *testing.T) {
 	}
 }
 
-func TestCtrlCEndsWhatIsLeftOfTheWholeJob(t *testing.T) {
+func TestCtrlCEndsTheDaemonOfAWholeJob(t *testing.T) {
 	var terminal *os.File
 	st, pid, _ := wholeJob(t, setup{Pause: time.Millisecond}, func(st *stage) { terminal = st.onTerminal(false) })
 	st.mustStay()
@@ -174,7 +174,7 @@ func TestCtrlCEndsWhatIsLeftOfTheWholeJob(t *testing.T) {
 	mustBeGone(t, pid)
 }
 
-func TestTheWholeJobIsEndedAtItsLimit(t *testing.T) {
+func TestEnforceEndsTheDaemonOfAWholeJob(t *testing.T) {
 	s := enforced(t)
 	s.Pause = time.Millisecond
 	st, pid, _ := wholeJob(t, s, asItIs)

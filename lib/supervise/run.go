@@ -12,7 +12,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// run is a running job. One goroutine owns it and also reaps: a pid that it has not reaped is the job's.
+// run is a running job. One goroutine owns it, and alone reaps: a pid that it has not reaped is the job's.
 type run struct {
 	*Supervisor
 	pid    int
@@ -20,30 +20,30 @@ type run struct {
 	status syscall.WaitStatus // valid if gone
 	gone   bool               // the command has ended
 
-	endSent bool          // a signal to end was forwarded
-	resumed time.Duration // boottime of the last CONT; -outdated: there was none
+	endSent bool          // a signal to end was forwarded, or Job.End got a value
+	resumed time.Duration // boottime of the last CONT; -outdated: none yet
 
-	doomed  bool              // the job is to be ended whole: ExpireAfter has passed, or a newcomer has asked
+	doomed  bool              // the job is to be ended whole: ExpireAfter has passed, or Job.End got a value
 	late    bool              // ExpireAfter has passed
-	expired bool              // and the first signal was sent; written by endAll while ending is not nil
+	expired bool              // late, and about to be signalled; written by endAll while ending is not nil
 	idle    time.Duration     // Result.Idle
 	watched chan idle.Verdict // gets the verdict of a watch; nil: the job is not watched
-	rest    chan error        // gets a value at the end of the command's rest or output; nil: not awaited
+	rest    chan error        // gets a value when outlast or the output has ended; nil: not awaited
 	reaped  chan struct{}     // gets a value when a process is reaped
 	ending  chan error        // gets the result of ending the job; nil: it is not being ended
 	stuck   time.Duration     // boottime at which the job could first not be ended; 0: never
-	again   <-chan time.Time  // gets a value when ending the job is to be tried again; nil: it did not fail
-	trouble error             // the first signal that could not be sent
+	again   <-chan time.Time  // gets a value when the next try to end the job is due; nil: none failed
+	trouble error             // the first error that Run is to return
 }
 
 // Run starts the job and returns when it has ended. If the command ended by itself, processes in the
-// background are left alone (with Output, Run waits until they have closed it). With WholeJob, or if the
-// command died of a signal or another process is ending the job, Run waits for the whole job. If a signal
-// or Enforce ends the job, Run ends the whole job; if that fails, it stays until nothing of the job is
-// left, as no process would end it later.
+// background are left alone; with Output, after a success, Run waits until they have closed it. Without
+// Output, Run waits for the whole job if WholeJob is set, the command died of a signal, or another process is
+// ending the job. If a signal, Job.End or Enforce ends the job, Run ends the whole job; if that fails, it
+// stays until nothing of the job is left, as no process would end it later.
 //
-// An error with Result.Started false means that nothing ran (status 126 or 127, mostly). Other errors
-// change nothing.
+// An error with Result.Started false means that nothing ran (status 126 or 127, mostly). Other errors change
+// nothing.
 //
 // Signals stay caught after Run, because the caller still has to release the lock.
 func (s *Supervisor) Run() (Result, error) {
@@ -83,7 +83,7 @@ func (r *run) start() error {
 	return err
 }
 
-// callBegun calls Begun with the command. If this process is killed before, the mark shows the command: a
+// callBegun calls Begun with the command. If this process is killed earlier, the mark shows the command: a
 // gate for each command would make a start take half as long again.
 func (r *run) callBegun() error {
 	if r.job.Begun == nil {
@@ -103,7 +103,7 @@ func (r *run) supervise() (Result, error) {
 		if r.gone && r.ending == nil && r.again == nil {
 			switch {
 			case r.endedBySignal():
-				r.end(r.job.Pause) // what is left has got a signal already, and first a pause to act on it
+				r.end(r.job.Pause) // what is left has got the signal already, and has a pause to act on it
 			case r.rest != nil:
 			case r.pipe != nil && r.status == 0:
 				r.rest = r.pipe.drained
@@ -199,7 +199,7 @@ func statusOf(status syscall.WaitStatus) (int, syscall.Signal) {
 	return status.ExitStatus(), 0
 }
 
-// note keeps the first error. It does not change what happens to the job.
+// note keeps the first error for Run to return. It does not change what happens to the job.
 func (r *run) note(err error) {
 	if r.trouble == nil {
 		r.trouble = err

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-func TestInputPassesThrough(t *testing.T) {
+func TestTheJobReadsTheSupervisorsStandardInput(t *testing.T) {
 	st := rehearse(t, setup{Args: sh("", "cat; echo after")})
 	st.cmd.Stdin = strings.NewReader("from input\n")
 	if st.wantPlay(0); st.out.String() != "from input\nafter\n" {
@@ -22,7 +22,7 @@ func TestInputPassesThrough(t *testing.T) {
 	}
 }
 
-func TestTextWithoutInterpreterIsRunByTheShell(t *testing.T) {
+func TestTheShellRunsAScriptWithoutAnInterpreterLine(t *testing.T) {
 	script := executableFile(t, "echo \"$1\"\n")
 	st := rehearse(t, setup{Args: []string{script, "hello"}})
 	if st.wantPlay(0); st.out.String() != "hello\n" {
@@ -30,7 +30,7 @@ func TestTextWithoutInterpreterIsRunByTheShell(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoProgramIsAnExecFormatError(t *testing.T) {
+func TestABinaryThatIsNoProgramIsAnExecFormatError(t *testing.T) {
 	file := executableFile(t, "\x00\x01\x02")
 	for _, gated := range []bool{false, true} {
 		st := rehearse(t, setup{Args: []string{file}})
@@ -82,7 +82,7 @@ func TestDaemonsAreLeftAloneAfterANormalEnd(t *testing.T) {
 	}
 }
 
-func TestJobHasTheCallersDescriptorsAndNoOther(t *testing.T) {
+func TestAJobHasTheCallersDescriptorsAndNoOthers(t *testing.T) {
 	want := descriptorsWithout(t)
 	for _, quiet := range []bool{false, true} {
 		dir := t.TempDir()

@@ -36,9 +36,9 @@ var giveBack = func() {}
 // threads start the job meanwhile.
 func LeaveSignals() { giveBack = sysfile.LeaveToKernel(forwarded[:]) }
 
-// newCatcher starts to catch the forwarded signals. One ignored at the start (nohup) stays ignored, here
-// and in the job: Notify would revert that. One goroutine forwards them all, as each would cost two
-// switches between threads, and does not call Notify, for which the runtime would enlarge its stack.
+// newCatcher starts to catch the forwarded signals. One ignored at the start (nohup) stays ignored, here and
+// in the job: Notify would revert that. One goroutine forwards them all, as one for each would cost two
+// switches between threads. It does not call Notify, for which the runtime would enlarge its stack.
 func newCatcher(cancelled func(syscall.Signal)) catcher {
 	c := catcher{make(chan os.Signal), make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})}
 	var caught [len(forwarded)]chan os.Signal
@@ -73,7 +73,7 @@ func (c catcher) pass(caught [len(forwarded)]chan os.Signal, cancelled func(sysc
 	}
 }
 
-// channelOf is the channel of a signal; nil if the signal is ignored.
+// channelOf returns a channel that gets the signal; nil if the signal is ignored.
 func channelOf(sig os.Signal) chan os.Signal {
 	if signal.Ignored(sig) {
 		return nil
@@ -90,8 +90,8 @@ func standIn(sig syscall.Signal, cancelled func(syscall.Signal)) {
 	sysfile.DieOf(sig)
 }
 
-// callWithin calls cancelled and waits for it only that long, in case a file system hangs: the
-// signal must end this process.
+// callWithin calls cancelled, which may be nil, and waits at most that long for it to return, in case a file
+// system hangs: the signal must end this process.
 func callWithin(most time.Duration, cancelled func(syscall.Signal), sig syscall.Signal) {
 	if cancelled == nil {
 		return
@@ -140,7 +140,7 @@ func (r *run) forward(sig syscall.Signal) {
 	}
 }
 
-// isTyped reports whether a terminal sends the signal to the whole foreground group when a key is typed.
+// isTyped reports whether the signal may come from a key, for which a terminal signals its foreground group.
 func isTyped(sig syscall.Signal) bool { return sig == unix.SIGINT || sig == unix.SIGQUIT }
 
 // stop stops the job, with STOP: the job's group may be orphaned, and TSTP does nothing in such a
@@ -161,8 +161,8 @@ func (r *run) resume() {
 	r.resumed = process.Boottime()
 }
 
-// outdated is how late after a CONT a TSTP sent before it may arrive: the runtime does not keep the order.
-// Of both within that time only the CONT counts: a job that stays stopped would hold the atom for good.
+// outdated is how late after a CONT a TSTP that was sent before it may arrive: the runtime does not keep the
+// order. A TSTP that soon after a CONT is ignored: a job that stays stopped would hold the atom for good.
 const outdated = 100 * time.Millisecond
 
 // signalAll sends sig to every process of the job, parents first, but not to the job of a nested

@@ -93,7 +93,7 @@ func called(pid int) string {
 	return strings.TrimSuffix(string(name), "\n")
 }
 
-func TestWhatIsLeftAfterTermIsEnded(t *testing.T) {
+func TestProcessesThatIgnoreTERMAreEnded(t *testing.T) {
 	dir := t.TempDir()
 	st := rehearse(t, setup{Pause: 100 * time.Millisecond, Args: sh(dir, `trap '' TERM
 		setsid sleep 300 & echo $! >"$1/left"
@@ -108,7 +108,7 @@ func TestWhatIsLeftAfterTermIsEnded(t *testing.T) {
 	mustBeGone(t, left)
 }
 
-func TestWhatIsLeftMayActOnTheSignalFirst(t *testing.T) {
+func TestProcessesMayCleanUpAfterTERMBeforeKILL(t *testing.T) {
 	dir := t.TempDir()
 	st := rehearse(t, setup{Pause: patience, Args: sh(dir, `
 		sh -c 'trap "sleep 0.2; echo done >\"$1/tidy\"; exit" TERM; echo $$ >"$1/ready"; while :; do sleep 300 & wait; done' sh "$1" &
@@ -162,7 +162,7 @@ func (st *stage) stop(rep report) {
 	signalTo(st.t, rep.PID, syscall.SIGTSTP)
 }
 
-func TestAStopThatIsTakenBackAtAnyDistanceIsNotForGood(t *testing.T) {
+func TestACONTSoonAfterATSTPAlwaysContinuesTheJob(t *testing.T) {
 	distances := make([]time.Duration, 30) // thirty times 0
 	for d := time.Duration(0); d <= 300*time.Millisecond; d += 20 * time.Millisecond {
 		distances = append(distances, d)

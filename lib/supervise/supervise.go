@@ -13,7 +13,7 @@
 // Caveats. The Go runtime takes over signals before main runs, and only for INT and HUP does it keep
 // whether they were ignored: the job gets the default action for other signals that were ignored at the
 // start. The supervisor cannot distinguish a signal to its whole group from one to itself, so if a process
-// other than the terminal signals the group, the job gets that signal twice. On a terminal TSTP stops only
+// other than the terminal signals the group, the job gets that signal twice. On a terminal, TSTP stops only
 // the processes that get it: a shell and the keyboard send it to the whole group. If this process leads the
 // group of a pipeline and its job has to be ended, the other commands of the pipeline are ended too. If a
 // shell forks while INT is forwarded, the new process may miss the signal, as it may miss a typed INT; the
@@ -42,7 +42,7 @@ type Job struct {
 	// Keeps returns descriptors of this process that stay open in the job, with their numbers. May be nil.
 	Keeps func() []int
 
-	QuietOK bool // hold the output back for Show
+	QuietOK bool // keep the output for Show
 
 	// Output opens the destination of the job's standard output; nil: this process's own. It is
 	// called just before the job starts, when signals no longer end this process.
@@ -56,7 +56,7 @@ type Job struct {
 	ExpireAfter time.Duration // counted from Run, without the sleep of the machine
 	Watch       time.Duration // end it only if it was idle during a watch of this length; 0: in any case
 
-	// End ends the job when it gets the pause between the signals, if no other process can. May be nil.
+	// When End gets a value, the job is ended, with that pause between the signals. May be nil.
 	End <-chan time.Duration
 
 	// Cancelled is called, by another goroutine, with a signal that ends this process before the
@@ -81,11 +81,10 @@ type Job struct {
 	// the job, and may be nil.
 	Record, Rest func([]process.Identity) error
 
-	// BeingEnded reports whether another process is ending the job, to any goroutine. Nil: none ever does.
+	// BeingEnded reports whether another process is ending the job. Any goroutine may call it. Nil: none does.
 	BeingEnded func() bool
 }
 
-// ErrBeingEnded says that another process is ending the job.
 var ErrBeingEnded = errors.New("another process is ending the job")
 
 // Supervisor is a job that is ready to run. It is used once, by one goroutine. A process has at
@@ -99,7 +98,7 @@ type Supervisor struct {
 	pipe   *pipe   // nil without Output
 }
 
-// Result is the end of a job.
+// Result is how a job ended.
 type Result struct {
 	// If false, Run returned an error, nothing has happened, and the last lock must not be stamped.
 	Started bool
@@ -114,8 +113,8 @@ type Result struct {
 	Alone bool
 }
 
-// DieAlike ends this process by the signal that ended the command. It returns if no signal ended
-// the command, or if Enforce ended the job. It is the last call of all.
+// DieAlike ends this process by the signal that ended the command. It returns if no signal did, or if Enforce
+// ended the job. It must be the last call.
 func (r Result) DieAlike() {
 	if r.Signal != 0 && !r.Expired {
 		sysfile.DieOf(r.Signal)
@@ -176,7 +175,7 @@ func (s *Supervisor) Cancel() {
 	}
 }
 
-// Show copies what QuietOK held back to the standard streams if the job failed. The error may also say
+// Show copies the output that QuietOK kept to the standard streams if the job failed. The error may also say
 // that some of it may be missing. Call it after the release: a slow reader must not hold the atom.
 func (s *Supervisor) Show(result Result) error {
 	if s.output == nil {

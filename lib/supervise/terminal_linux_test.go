@@ -55,7 +55,7 @@ func typeKey(t *testing.T, terminal *os.File, key byte) {
 
 const controlC, controlBackslash, controlZ = 3, 28, 26
 
-func TestKeyboardsSignalsComeOnce(t *testing.T) {
+func TestSignalsFromTheKeyboardComeOnce(t *testing.T) {
 	for _, inScript := range []bool{false, true} {
 		var terminal *os.File
 		st, rep, file := listening(t, func(st *stage) {
@@ -91,7 +91,7 @@ func TestControlZWithoutJobControlStopsNoProcess(t *testing.T) {
 	st.listensNoMore()
 }
 
-func TestTypedQuitEndsAWaiterWithoutATrace(t *testing.T) {
+func TestCtrlBackslashEndsAWaiterWithoutAStackTrace(t *testing.T) {
 	dir := t.TempDir()
 	st := rehearse(t, setup{Hold: true, Args: sh(dir, `echo >"$1/ran"`)})
 	terminal := st.onTerminal(false)
@@ -122,7 +122,7 @@ func TestGateBecomesTheJobWithTheSamePid(t *testing.T) {
 	}
 }
 
-func TestJobNeverRunsWhereItsSupervisorDiesBeforeTheGateOpens(t *testing.T) {
+func TestAGateEndsWithoutTheJobIfItsSupervisorDies(t *testing.T) {
 	dir := t.TempDir()
 	st := rehearse(t, setup{Hold: true, Args: sh(dir, `echo >"$1/ran"`)})
 	st.onTerminal(true)
@@ -150,7 +150,7 @@ func TestCancelLeavesNoGate(t *testing.T) {
 	}
 }
 
-func TestGateThatIsKilledEndsTheJobBeforeItBegan(t *testing.T) {
+func TestKillingTheGateEndsTheJobBeforeItBegins(t *testing.T) {
 	st := rehearse(t, setup{Hold: true, Args: sh("", "exit 0")})
 	st.onTerminal(true)
 	rep := st.begin()

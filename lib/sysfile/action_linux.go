@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// action is the kernel's struct sigaction, which is no larger; the zero action is SIG_DFL.
+// action holds the kernel's struct sigaction, which is no larger; the zero action is SIG_DFL.
 type action [64]byte
 
-// swap gives a signal this action, which becomes the one that it had. It calls the kernel directly,
+// swap gives the signal the action *a, and stores in *a the one that it had. It calls the kernel directly,
 // because the runtime restores the default action of only three signals.
 func (a *action) swap(sig unix.Signal) {
 	const maskSize = 8 // the kernel's; it is 16 only on MIPS, where the call fails
@@ -21,11 +21,11 @@ func (a *action) swap(sig unix.Signal) {
 }
 
 // LeaveToKernel gives these signals, unless they are ignored, the default action: the kernel ends this
-// process at once. The runtime's handler would need several steps, in the thread that got the signal,
-// while the others go on. giveBack undoes that: call it after signal.Notify.
+// process at once. The runtime's handler would need several steps, in the thread that got the signal, while
+// the others go on. giveBack undoes that: call it after signal.Notify.
 //
-// If a signal came before, and another thread is in those steps, signal.Notify has set the handler anew
-// (the runtime's dieFromSignal and sigenable): giveBack then ends this process.
+// If a signal came earlier, another thread may be in the middle of those steps. signal.Notify has then set
+// the handler anew (the runtime's dieFromSignal and sigenable), and giveBack ends this process.
 func LeaveToKernel(signals []os.Signal) (giveBack func()) {
 	actions := make([]action, len(signals))
 	exchange(signals, actions)

@@ -7,7 +7,7 @@ import (
 )
 
 // WasClosed reports whether a standard descriptor was closed when this process started: the runtime has
-// then opened /dev/null for reading and writing, a redirection for only one of the two.
+// then opened /dev/null for reading and writing; a redirection opens it for only one of the two.
 func WasClosed(fd int) bool {
 	var found, null unix.Stat_t
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// raise returns if this process survives.
+// raise ends this process by the signal. It returns if this process survives.
 func raise(sig unix.Signal) {
 	// RLIMIT_CORE does not apply to a core that is piped to a program (core(5)).
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)

@@ -7,7 +7,7 @@ func Unlinkat(dir int, name string) error {
 	return Retry(func() error { return unix.Unlinkat(dir, name, 0) })
 }
 
-// Renameat is renameat(2) within a directory, retried after EINTR. Two names of one file both stay.
+// Renameat is renameat(2) within a directory, retried after EINTR. If both names are of one file, both stay.
 func Renameat(dir int, from, to string) error {
 	return Retry(func() error { return unix.Renameat(dir, from, dir, to) })
 }

@@ -28,7 +28,7 @@ func opened(t *testing.T, path string) int {
 	return fd
 }
 
-func TestAHeldFlockIsWaitedForUntilTheDeadline(t *testing.T) {
+func TestFlockGivesUpAtItsDeadline(t *testing.T) {
 	one, other := twice(t)
 	must.Do(t, Flock(one, unix.LOCK_EX, 0))
 	for _, wait := range []time.Duration{0, 50 * time.Millisecond} {
@@ -41,7 +41,7 @@ func TestAHeldFlockIsWaitedForUntilTheDeadline(t *testing.T) {
 	}
 }
 
-func TestAFlockIsTakenWhenItIsLetGo(t *testing.T) {
+func TestFlockWaitsUntilTheOtherOwnerUnlocks(t *testing.T) {
 	one, other := twice(t)
 	must.Do(t, Flock(one, unix.LOCK_EX, 0))
 	done := make(chan error, 1)
@@ -54,7 +54,7 @@ func TestAFlockIsTakenWhenItIsLetGo(t *testing.T) {
 	}
 }
 
-func TestAFlockOfNoFileIsAnErrorAtOnce(t *testing.T) {
+func TestFlockOfABadDescriptorFailsAtOnce(t *testing.T) {
 	began := time.Now()
 	if err := Flock(-1, unix.LOCK_EX, time.Hour); !errors.Is(err, unix.EBADF) {
 		t.Error(err)

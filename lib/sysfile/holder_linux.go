@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FlockHolder returns the pid of a process that took a flock(2) of an inode which keeps a newcomer out,
-// one that wants it exclusive or shared; 0: none, or unknown. /proc/locks (proc_locks(5)) hides those
-// in other pid namespaces. That process may be dead.
+// FlockHolder returns the pid of a process whose flock(2) of an inode keeps out a newcomer, which wants it
+// shared or exclusive; 0: none, or unknown. /proc/locks (proc_locks(5)) does not show those in other pid
+// namespaces. The process may have died and left the lock to a child.
 func FlockHolder(dev, ino uint64, shared bool) int {
 	const looks = 3
 	for range looks {
@@ -28,7 +28,7 @@ func FlockHolder(dev, ino uint64, shared bool) int {
 	return 0
 }
 
-// The kernel gives /proc/locks a page at a time: if a lock goes between two reads, one behind it is missed.
+// lockTable reads /proc/locks, a page at a time: if a lock ends between two reads, a later one may be missed.
 func lockTable() ([]byte, error) {
 	table, err := os.Open("/proc/locks")
 	if err != nil {
@@ -66,7 +66,7 @@ func keepsOut(f [][]byte, inode []byte, shared bool) bool {
 	return len(f) >= 6 && string(f[1]) == "FLOCK" && bytes.HasSuffix(f[5], inode) && !(shared && string(f[3]) == "READ")
 }
 
-// HoldsFlock reports whether a process has an open file whose flock(2) keeps out such a newcomer,
+// HoldsFlock reports whether a process has an open file whose flock(2) keeps out a newcomer (FlockHolder),
 // whichever process took it (proc_pid_fdinfo(5)), as far as this process may see that.
 func HoldsFlock(pid int, ino uint64, shared bool) bool {
 	dir := "/proc/" + strconv.Itoa(pid) + "/fdinfo/"

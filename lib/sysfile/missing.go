@@ -5,7 +5,7 @@ import (
 	"io/fs"
 )
 
-// IgnoreMissing is nil if a file was not there.
+// IgnoreMissing returns err, but nil if the file does not exist.
 func IgnoreMissing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -2,5 +2,5 @@
 
 package sysfile
 
-// IsNetwork is false: on these systems it is not found out.
+// IsNetwork is false: it is not implemented for these systems.
 func IsNetwork(int) bool { return false }

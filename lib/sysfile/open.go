@@ -7,13 +7,13 @@ func Openat(dir int, name string, flags int, mode uint32) (fd int, err error) {
 	return RetryN(func() (int, error) { return unix.Openat(dir, name, flags|unix.O_CLOEXEC, mode) })
 }
 
-// Open is Openat from the working directory, for a file that is there.
+// Open is Openat from the working directory, for a file that exists.
 func Open(path string, flags int) (fd int, err error) {
 	return Openat(unix.AT_FDCWD, path, flags, 0)
 }
 
-// ReadStart reads as much of a file as one read gives into buf. Unlike os.ReadFile it does not set up
-// the runtime's poller, which costs a program that lives for a moment a dozen system calls.
+// ReadStart reads into buf as much of a file as one read(2) gives. Unlike os.ReadFile it does not set up the
+// runtime's poller, which costs a short-lived program a dozen system calls.
 func ReadStart(path string, buf []byte) ([]byte, error) {
 	fd, err := Open(path, unix.O_RDONLY)
 	if err != nil {
@@ -24,7 +24,7 @@ func ReadStart(path string, buf []byte) ([]byte, error) {
 	return buf[:max(n, 0)], err
 }
 
-// OpenDir opens a directory, but no link to one, and looks at it.
+// OpenDir opens a directory, but no link to one, and returns its status (fstat(2)).
 func OpenDir(path string) (fd int, st unix.Stat_t, err error) {
 	fd, err = Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 	if err != nil {

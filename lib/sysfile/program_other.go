@@ -4,5 +4,5 @@ package sysfile
 
 import "os"
 
-// OwnProgram is the path of the program file that this process runs.
+// OwnProgram returns the path of the program file that this process runs.
 func OwnProgram() (string, error) { return os.Executable() }

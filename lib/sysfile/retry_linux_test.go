@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestACallThatASignalInterruptsIsRepeated(t *testing.T) {
+func TestRetryRepeatsAnInterruptedCall(t *testing.T) {
 	for _, want := range []error{nil, unix.EIO} {
 		calls := 0
 		call := func() (int, error) {

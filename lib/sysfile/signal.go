@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SignalName is the signal's name for kill(1), such as "TERM"; else its number, and "" for 0.
+// SignalName returns the signal's name for kill(1), such as "TERM", else its number; "" for 0.
 func SignalName(sig unix.Signal) string {
 	if sig == 0 {
 		return ""

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestKillTakesTheNameOfASignal(t *testing.T) {
+func TestKillAcceptsSignalNames(t *testing.T) {
 	for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGKILL, unix.SIGHUP, unix.SIGUSR1, 40} {
 		c := start(t, `kill -s "$1" $$; read word`, SignalName(sig))
 		status, err := Wait(c.Process.Pid)
@@ -16,7 +16,7 @@ func TestKillTakesTheNameOfASignal(t *testing.T) {
 	}
 }
 
-func TestASignalHasItsNameOrItsNumber(t *testing.T) {
+func TestASignalWithoutANameIsWrittenAsANumber(t *testing.T) {
 	for sig, want := range map[unix.Signal]string{0: "", unix.SIGINT: "INT", unix.SIGQUIT: "QUIT", 40: "40", 64: "64"} {
 		if got := SignalName(sig); got != want {
 			t.Errorf("%d is %q, want %q", sig, got, want)

@@ -20,5 +20,4 @@ func Fchmod(fd int, mode uint32) error {
 	return Retry(func() error { return unix.Fchmod(fd, mode) })
 }
 
-// SameFile reports whether both are of one file.
 func SameFile(a, b *unix.Stat_t) bool { return a.Dev == b.Dev && a.Ino == b.Ino }

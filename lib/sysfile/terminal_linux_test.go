@@ -26,7 +26,7 @@ func device(t *testing.T, path string) int {
 	return fd
 }
 
-func TestOnlyATerminalIsATerminal(t *testing.T) {
+func TestIsTerminalIsTrueOnlyForATerminal(t *testing.T) {
 	if !IsTerminal(terminal(t)) {
 		t.Error("a terminal is none")
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// UserName is the name of a user of this machine, else the number.
+// UserName returns the name of a user of this machine, else the number.
 func UserName(uid int) string {
 	if entry := passwd(uid); entry != nil {
 		return entry[0]
@@ -14,7 +14,7 @@ func UserName(uid int) string {
 	return strconv.Itoa(uid)
 }
 
-// HomeOf is the home of a user of this machine; known is false if the user has no entry in passwd(5).
+// HomeOf returns the home of a user of this machine; known is false if passwd(5) has no such user.
 func HomeOf(uid int) (home string, known bool) {
 	if entry := passwd(uid); len(entry) > 5 {
 		return entry[5], true
@@ -22,7 +22,7 @@ func HomeOf(uid int) (home string, known bool) {
 	return "", false
 }
 
-// AsUser begins a command line by which root runs adlock as that user.
+// AsUser returns, for messages, the command by which root runs adlock as that user.
 func AsUser(uid int) string {
 	name := UserName(uid)
 	if _, err := strconv.Atoi(name); err == nil {

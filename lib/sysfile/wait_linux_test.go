@@ -32,7 +32,7 @@ func start(t *testing.T, script string, args ...string) child {
 // free ends the standard input of the child.
 func (c child) free() { c.input.Close() }
 
-func TestAChildIsReapedOnce(t *testing.T) {
+func TestWaitReapsAChildOnce(t *testing.T) {
 	c := start(t, "exit 3")
 	status, err := Wait(c.Process.Pid)
 	if err != nil || !status.Exited() || status.ExitStatus() != 3 {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// isOutside tells whether uid stands for users without an id in this user namespace
-// (user_namespaces(7)): in a rootless container, the machine's root.
+// isOutside reports whether uid stands for users without an id in this user namespace (user_namespaces(7)):
+// in a rootless container, the machine's root.
 func isOutside(uid uint32) bool {
 	overflow, err := os.ReadFile("/proc/sys/kernel/overflowuid")
 	if err != nil || strings.TrimSpace(string(overflow)) != strconv.Itoa(int(uid)) {
@@ -17,7 +17,7 @@ func isOutside(uid uint32) bool {
 	return err == nil && !mayHave(string(ids), uid)
 }
 
-// mayHave is true if a line of the map cannot be parsed.
+// mayHave reports whether the map has an id for the user, or has a line that cannot be parsed.
 func mayHave(ids string, uid uint32) bool {
 	for line := range strings.Lines(ids) { // first inside, first outside, how many
 		fields := strings.Fields(line)

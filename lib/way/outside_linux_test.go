@@ -10,7 +10,7 @@ import (
 	"adlock/test/support/need"
 )
 
-func TestAnIdInTheMapOrAnUnreadableMapIsNotOutside(t *testing.T) {
+func TestMappedUsersAndBadMapsCountAsInside(t *testing.T) {
 	const nobody = 65534
 	for ids, want := range map[string]bool{
 		"": false, "0 1000 1\n": false, "         0       1000          1\n65535 7 9\n": false, "0 100000 65534\n": false,
@@ -25,7 +25,7 @@ func TestAnIdInTheMapOrAnUnreadableMapIsNotOutside(t *testing.T) {
 	}
 }
 
-func TestNoUserIsOutsideWhereAllHaveAnId(t *testing.T) {
+func TestNoUserIsOutsideTheInitialUserNamespace(t *testing.T) {
 	ids := must.Get(os.ReadFile("/proc/self/uid_map"))(t)
 	if !strings.HasPrefix(strings.Join(strings.Fields(string(ids)), " "), "0 0 4294967295") {
 		need.Skip(t, "this is a user namespace itself")

@@ -1,6 +1,5 @@
-// Package way checks the path of a file that root or this user vouches for: that no other user can
-// put another file, directory or link in the place of one on the path. It also finds where a link
-// leads, for a file that is to replace the link's target.
+// Package way checks that only root and this user can replace a file by way of its path: no other user can
+// put another file, directory or link in the place of one on the path.
 package way
 
 import (
@@ -18,14 +17,14 @@ import (
 // MostLinks is how many symbolic links a path may contain, as in the kernel (path_resolution(7)).
 const MostLinks = 40
 
-// Check makes sure that only root and this user can redirect the path by replacing a directory or link
-// on it, as sshd's StrictModes does. /tmp is accepted, because its sticky bit keeps other users from
-// replacing files that are not theirs. The caller checks the end of the path, which errors call what. A
-// refusal is a *fault.Error (77); a system call's error is returned as it is. advice is what this user
-// can do about a directory that only its owner could mend; may be nil.
+// Check makes sure that only root and this user can redirect the path by replacing a directory or link on it,
+// as sshd's StrictModes does. /tmp is accepted, because its sticky bit keeps other users from replacing files
+// that are not theirs. The file at the end of the path, which errors call what, is left to the caller. A
+// refusal is a *fault.Error (77); a system call's error is returned as it is. advice returns what this user
+// can do about a directory that only its owner could mend; it may be nil.
 //
-// Check goes from the root down, so only root or this user can change what it has checked. If the path
-// does not exist, the error is fs.ErrNotExist, and the part that exists is safe.
+// Check goes from the root down, so only root or this user can change what it has checked. If the path does
+// not exist, the error is fs.ErrNotExist, and the part that exists is safe.
 func Check(whole, what string, advice func() string) error {
 	return walk(whole, what, func(at string, st *unix.Stat_t) error { return checkAbove(at, what, advice, st) })
 }
@@ -120,13 +119,13 @@ func checkAbove(path, what string, advice func() string, st *unix.Stat_t) error 
 	return nil
 }
 
-// OthersMayWrite tells whether another user than root and this one may write to the file or directory.
+// OthersMayWrite reports whether a user other than root and this one may write to the file or directory.
 func OthersMayWrite(path string, st *unix.Stat_t) bool {
 	mode := uint32(st.Mode)
 	return mode&0o002 != 0 || mode&0o020 != 0 && !oursAlone(path, st)
 }
 
-// oursAlone tells whether the file's group is taken to have no other members: root's, or this user's
+// oursAlone reports whether the file's group counts as having no other members: it is root's, or this user's
 // private group (umask 002). An access control list may name other users, and shows in the group bits too.
 func oursAlone(path string, st *unix.Stat_t) bool {
 	return (st.Gid == 0 || int(st.Uid) == os.Geteuid() && int(st.Gid) == os.Getegid()) && !hasACL(path)
@@ -140,5 +139,5 @@ func lstat(path string) (st unix.Stat_t, err error) {
 	return st, err
 }
 
-// trusted owners are root, this user, and users outside this user namespace.
+// trusted reports whether the owner is root, this user, or a user outside this user namespace.
 func trusted(st *unix.Stat_t) bool { return sysfile.IsOurs(st) || isOutside(st.Uid) }

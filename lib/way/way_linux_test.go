@@ -9,7 +9,7 @@ import (
 	"adlock/test/support/need"
 )
 
-func TestARunlogMayLieBelowADirectoryOfRootAndAGroup(t *testing.T) {
+func TestOnlyRunlogsMayLieBelowAGroupWritableDirectory(t *testing.T) {
 	need.Root(t)
 	const group, nobody = 4, 65534
 	above := t.TempDir()
