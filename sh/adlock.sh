@@ -1560,14 +1560,11 @@ _adlock_guard_alone() {
 # shellcheck disable=SC3049 # behind `command`, shellcheck takes the action for a signal's name
 _adlock_guard_traps() {
 	_adlock_proc SigIgn || _adlock_line=''
-	case $_adlock_line in *[13579bdf]) _adlock_ignored="$_adlock_ignored HUP" ;; esac
-	case $_adlock_line in *[2367abef]) _adlock_ignored="$_adlock_ignored INT" ;; esac
-	case $_adlock_line in *[4567cdef]???) _adlock_ignored="$_adlock_ignored TERM" ;; esac
 	_adlock_typed=''
 	command trap '_adlock_guard_end "$?"' EXIT
-	case $_adlock_ignored in *HUP*) ;; *) command trap 'exit 129' HUP ;; esac
-	case $_adlock_ignored in *INT*) ;; *) command trap '_adlock_typed="1 "; exit 130' INT ;; esac
-	case $_adlock_ignored in *TERM*) ;; *) command trap 'exit 143' TERM ;; esac
+	case $_adlock_ignored:$_adlock_line in *HUP*:* | *:*[13579bdf]) ;; *) command trap 'exit 129' HUP ;; esac
+	case $_adlock_ignored:$_adlock_line in *INT*:* | *:*[2367abef]) ;; *) command trap '_adlock_typed="1 "; exit 130' INT ;; esac
+	case $_adlock_ignored:$_adlock_line in *TERM*:* | *:*[4567cdef]???) ;; *) command trap 'exit 143' TERM ;; esac
 }
 
 # _adlock_guard_end STATUS keeps the script's status (W12). After Ctrl-C this shell dies of INT, as
