@@ -572,8 +572,7 @@ _adlock_is_alone() {
 _adlock_guard() {
 	_adlock_verdict=''
 	_adlock_wants 0 2 "$#" adlock_guard || exit "$?"
-	_adlock_find_helper && _adlock_find_dir || exit "$?"
-	_adlock_host=${ADLOCK_HOST-} _adlock_program=${ADLOCK_PROGRAM:-$_adlock_script} _adlock_operator=guard
+	_adlock_find_helper && _adlock_atom guard . '' || exit "$?" # the helper tells the operand
 	case ${ADLOCK_NAME:+name}${ADLOCK_OPERAND:+operand} in
 	name) _adlock_program=${ADLOCK_PROGRAM:-adlock} _adlock_operator=${ADLOCK_OPERATOR:-run} ;; # as adlock run --name
 	nameoperand)
@@ -581,7 +580,6 @@ _adlock_guard() {
 		exit 64
 		;;
 	esac
-	[ -n "$_adlock_host" ] || _adlock_find_host keep || exit "$?"
 	_adlock_whoami
 	set -- "${1:-${ADLOCK_IF_ELAPSED-}}" "${2:-${ADLOCK_EXPIRE_AFTER-}}"
 	_adlock_capture "$_adlock_bin" guard --owner "$_adlock_pid" --script "$_adlock_called" --directory "$_adlock_from" \
