@@ -1311,12 +1311,9 @@ _adlock_read_since() {
 }
 
 _adlock_find_dir() {
-	_adlock_locate || return "$?"
-	_adlock_dir=${ADLOCK_DIR-}
-	if [ "$_adlock_filed" != "$_adlock_nl" ]; then
-		[ -n "$_adlock_dir" ] || _adlock_dir=${_adlock_filed%"$_adlock_nl"*}
-		[ -n "${ADLOCK_STORE-}" ] || ADLOCK_STORE=${_adlock_filed##*"$_adlock_nl"}
-	fi
+	[ -n "$_adlock_filed" ] || _adlock_locate || return "$?"
+	_adlock_dir=${ADLOCK_DIR:-${_adlock_filed%"$_adlock_nl"*}}
+	[ -n "${ADLOCK_STORE-}" ] || [ "$_adlock_filed" = "$_adlock_nl" ] || ADLOCK_STORE=${_adlock_filed##*"$_adlock_nl"}
 	case ${ADLOCK_STORE-} in
 	'' | *://*) ;;
 	etcd:* | ftp:* | ftps:*)
@@ -1345,11 +1342,10 @@ _adlock_find_dir() {
 	esac
 }
 
-# _adlock_locate sets $_adlock_filed, once, to the lock directory and the store that settings files
+# _adlock_locate sets $_adlock_filed to the lock directory and the store that settings files
 # name, with a newline between. The helper reads them, as the shell cannot find out which users may
 # write a file.
 _adlock_locate() {
-	[ -z "$_adlock_filed" ] || return 0
 	if _adlock_is_none /etc && _adlock_is_none "${HOME-}/.config"; then
 		_adlock_filed=$_adlock_nl
 		return 0
