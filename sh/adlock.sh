@@ -279,7 +279,6 @@ _adlock_held=''               # the list of held locks: see _adlock_strike
 _adlock_above=${ADLOCK_MARK-} # the locks of the jobs in which this script runs
 _adlock_pass=''               # the pass clock, as the helper's --now takes it
 _adlock_node=''               # DIR, newline, the host in DIR, once asked for
-_adlock_uid=''                # the effective user, once asked for
 _adlock_filed=''              # what settings files name, once asked for: see _adlock_locate
 _adlock_going=''              # the line of the list of held locks whose release began last
 _adlock_known=''              # PREFIX LENGTH PROGRAM HOST: what names begin with, once built
@@ -1322,10 +1321,7 @@ _adlock_find_dir() {
 		;;
 	*) _adlock_dir=$ADLOCK_STORE ;;
 	esac
-	if [ -z "$_adlock_dir" ]; then
-		[ -n "$_adlock_uid" ] || _adlock_find_uid
-		_adlock_find_usual_dir || return "$?"
-	fi
+	[ -n "$_adlock_dir" ] || _adlock_find_usual_dir || return "$?"
 	case $_adlock_dir in
 	*"$_adlock_nl"*)
 		_adlock_say ADLOCK_DIR 'must not hold a newline'
@@ -1368,27 +1364,24 @@ _adlock_is_none() {
 # _adlock_find_usual_dir is usualDir of lib/config. A test compares them.
 # shellcheck disable=SC3067 # -O: all of these shells have it
 _adlock_find_usual_dir() {
-	_adlock_dir=/var/lib/adlock-$_adlock_uid # adlock init has made it
-	if [ "$_adlock_uid" = 0 ]; then
-		_adlock_dir=/var/lib/adlock
-	elif [ ! -d "$_adlock_dir" ] || [ -h "$_adlock_dir" ] || [ ! -O "$_adlock_dir" ]; then
-		case ${HOME-} in
-		/*) _adlock_dir=$HOME/.local/state/adlock ;;
-		*)
-			_adlock_say ADLOCK_DIR "is not set, and HOME is no absolute path (as root: adlock init $_adlock_uid)"
-			return 69
-			;;
-		esac
-	fi
-}
-
-_adlock_find_uid() {
 	if _adlock_proc Uid; then
 		_adlock_line=${_adlock_line#*[0-9]*[!0-9]} # real effective saved, with tabs between
 	else
 		_adlock_capture command id -u
 	fi
-	_adlock_uid=${_adlock_line%%[!0-9]*}
+	set -- "${_adlock_line%%[!0-9]*}"
+	_adlock_dir=/var/lib/adlock-$1 # adlock init has made it
+	if [ "$1" = 0 ]; then
+		_adlock_dir=/var/lib/adlock
+	elif [ ! -d "$_adlock_dir" ] || [ -h "$_adlock_dir" ] || [ ! -O "$_adlock_dir" ]; then
+		case ${HOME-} in
+		/*) _adlock_dir=$HOME/.local/state/adlock ;;
+		*)
+			_adlock_say ADLOCK_DIR "is not set, and HOME is no absolute path (as root: adlock init $1)"
+			return 69
+			;;
+		esac
+	fi
 }
 
 # _adlock_find_host keep|ask sets $_adlock_host to the node name under which this machine first
@@ -1437,7 +1430,6 @@ _adlock_read_host() {
 
 # _adlock_proc KEY reads the line of KEY in /proc/self/status.
 _adlock_proc() {
-	_adlock_line=''
 	[ -r /proc/self/status ] || return 1
 	while _adlock_input _adlock_line; do
 		case $_adlock_line in
