@@ -1071,32 +1071,32 @@ _adlock_ask() {
 	case $_adlock_status in helper) ! : ;; esac
 }
 
-# _adlock_ask_in_vain STATUS handles an exchange that brought no answer.
+# _adlock_ask_in_vain STATUS handles an exchange that brought no answer. Its status is that of
+# _adlock_ask.
 _adlock_ask_in_vain() {
 	_adlock_asking=''
-	case $1 in
-	3) # the script has taken a descriptor meanwhile
-		_adlock_make_exchange || _adlock_agent=''
-		return 1
+	case $1-$_adlock_agent in
+	1-serves)
+		# It left after a time without questions. An agent that never answered is not started again.
+		_adlock_agent=wanted
 		;;
-	4) # a trap took or closed a descriptor after the question
+	3-*)
+		# The script has taken a descriptor meanwhile.
+		_adlock_make_exchange || _adlock_agent=''
+		;;
+	4-*)
+		# A trap took or closed a descriptor after the question.
 		until _adlock_settle "$((_adlock_number += 1))"; do
 			# shellcheck disable=SC3013 # as in _adlock_start_agent
 			[ "$_adlock_agent_at" -ef /proc/self ] || break
 		done
 		_adlock_agent=''
-		return 2
 		;;
-	1)
-		# If the agent has answered before, it left after a time without questions, and is started
-		# again. If it never answered, it is not.
-		if [ "$_adlock_agent" = serves ]; then _adlock_agent=wanted; else _adlock_agent=''; fi
-		return 1
-		;;
-	*)
-		_adlock_agent=''
-		return "$1"
-		;;
+	*) _adlock_agent='' ;;
+	esac
+	case $1 in
+	2 | 4) return 2 ;;
+	*) return 1 ;;
 	esac
 }
 
