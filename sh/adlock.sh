@@ -303,7 +303,7 @@ adlock_with() { _adlock_call _adlock_with "$@"; }
 adlock_guard() { _adlock_call _adlock_guard "$@"; }
 # shellcheck disable=SC2120 # arguments are refused
 adlock_pass() { _adlock_call _adlock_begin_pass "$@"; }
-adlock_agent() { _adlock_call _adlock_begin_agent "$@"; }
+adlock_agent() { _adlock_call _adlock_want_agent wanted adlock_agent "$@"; }
 adlock_age() { _adlock_call _adlock_age "$@"; }
 
 # A trap may call them between any two commands of another call, and there are no local variables
@@ -988,7 +988,7 @@ _adlock_find_smith() {
 # helper run does; and a helper run can do all that an agent does.
 
 _adlock_begin_pass() {
-	_adlock_wants 0 0 "$#" adlock_pass && _adlock_want_agent later || return "$?"
+	_adlock_want_agent later adlock_pass "$@" || return "$?"
 	_adlock_line='' # it stays empty without such a file, or if a trap cuts the read short
 	_adlock_first _adlock_line /proc/uptime || :
 	case $_adlock_line in
@@ -1002,15 +1002,15 @@ _adlock_begin_pass() {
 	esac
 }
 
-_adlock_begin_agent() {
-	_adlock_wants 0 0 "$#" adlock_agent && _adlock_want_agent wanted
-}
-
-# _adlock_want_agent STATE makes a question start an agent for this process. $_adlock_agent is
+# _adlock_want_agent STATE FUNCTION makes a question start an agent for this process. $_adlock_agent is
 # `later` if that is the question after the next, as one lock is not worth an agent; `wanted` if it is
 # the next; `tried` once the agent is started, and `serves` when it has answered. It is empty if there
 # is no agent, and none shall be started.
 _adlock_want_agent() {
+	if [ "$#" -gt 2 ]; then
+		_adlock_say "$2" 'wants no arguments'
+		return 64
+	fi
 	case ${ADLOCK_AGENT-1} in
 	1 | yes | true)
 		_adlock_whoami
@@ -1591,10 +1591,7 @@ _adlock_can_run() {
 # _adlock_wants MIN MAX COUNT FUNCTION
 _adlock_wants() {
 	if [ "$3" -lt "$1" ] || [ "$3" -gt "$2" ]; then
-		case $2 in
-		0) _adlock_say "$4" 'wants no arguments' ;;
-		*) _adlock_say "$4" "wants $1 to $2 arguments, got $3" ;;
-		esac
+		_adlock_say "$4" "wants $1 to $2 arguments, got $3"
 		return 64
 	fi
 }
