@@ -413,8 +413,10 @@ _adlock_get_atom() {
 _adlock_run_to_take() {
 	_adlock_find_helper && _adlock_name_atom || return "$?"
 	_adlock_whoami
-	[ "$1" != 2 ] || _adlock_disown 126
-	_adlock_withdraw || :
+	case $1 in
+	2) _adlock_disown 126 ;;
+	*) _adlock_withdraw || : ;;
+	esac
 	_adlock_lock=''
 	case $_adlock_since$3 in
 	0*) _adlock_read_since ;; # what runs is replaced, unless it was asked for later
@@ -432,7 +434,6 @@ _adlock_run_to_take() {
 	10 | 12 | 15) # W14; what is busy may be this process's own
 		set -- "$_adlock_status"
 		_adlock_disown 126
-		_adlock_withdraw || :
 		_adlock_status=$1
 		;;
 	esac
@@ -716,24 +717,23 @@ _adlock_confirm() {
 	esac
 }
 
-# _adlock_back_off withdraws a lock that a helper may have set before it failed or died. If that
-# fails too, the lock stays in the list of held locks, and the next call withdraws it.
+# _adlock_back_off withdraws a lock that a helper may have set before it failed or died.
 _adlock_back_off() {
 	_adlock_plain_status
 	set -- "$_adlock_status"
 	_adlock_answered || _adlock_say "$_adlock_dir/lock.$_adlock_name" "not taken: the helper died, with status $1"
 	_adlock_compare "$1"
 	_adlock_disown "$1"
-	_adlock_withdraw || :
 	return "$1"
 }
 
-# _adlock_disown STATUS adds the atom's lock, which the script does not use, to the list of held
-# locks for _adlock_withdraw.
+# _adlock_disown STATUS withdraws the atom's lock, if it is there, as the script does not use it. If
+# that fails, the lock stays in the list of held locks, and the next call withdraws it.
 _adlock_disown() {
 	if _adlock_find_own; then
 		_adlock_held="${_adlock_held}left -$1 $_adlock_lock$_adlock_nl"
 	fi
+	_adlock_withdraw || :
 }
 
 # _adlock_let_go LINE STATUS [ENTRY] releases the lock of a line of the list of held locks, or
@@ -810,10 +810,6 @@ _adlock_once_more() {
 # _adlock_withdraw releases the locks that this process has left behind: no other process will do so
 # while this one lives.
 _adlock_withdraw() {
-	case $_adlock_held in
-	*"left "*) ;;
-	*) return 0 ;;
-	esac
 	set -- "$_adlock_held" 0
 	while [ -n "$1" ]; do
 		set -- "${1#*"$_adlock_nl"}" "$2" "${1%%"$_adlock_nl"*}"
