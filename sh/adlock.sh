@@ -637,6 +637,7 @@ _adlock_help() {
 		eval "GOMAXPROCS=1 exec \"\$_adlock_bin\" \"\$@\" ${_adlock_beside:+$_adlock_beside<&$_adlock_beside}"
 	) ;;
 	esac || _adlock_status=$?
+	_adlock_plain_status
 }
 
 # _adlock_take VERB IFELAPSED EXPIREAFTER NOW [SETTING...] runs the helper on the atom. Never call it in
@@ -719,7 +720,6 @@ _adlock_confirm() {
 
 # _adlock_back_off withdraws a lock that a helper may have set before it failed or died.
 _adlock_back_off() {
-	_adlock_plain_status
 	set -- "$_adlock_status"
 	_adlock_answered || _adlock_say "$_adlock_dir/lock.$_adlock_name" "not taken: the helper died, with status $1"
 	_adlock_compare "$1"
@@ -774,9 +774,8 @@ _adlock_let_go() {
 			if _adlock_hidden; then _adlock_going=''; else _adlock_gone=yes; fi
 			break
 		fi
-		if _adlock_answered; then break; fi
+		! _adlock_answered || break
 	done
-	_adlock_plain_status
 	if ! _adlock_booked "$1"; then # a trap has released it meanwhile
 		_adlock_gone=yes
 		return 0
