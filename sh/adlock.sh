@@ -748,15 +748,14 @@ _adlock_let_go() {
 	_adlock_file=${2#* } _adlock_status=${3#-}
 	_adlock_plain_status
 	set -- "$1" "${2%% *}" "$3" _adlock_help release --token "${2%% *}" --status "$_adlock_status" \
-		${ADLOCK_RETRY_FAILED:+"--setting=ADLOCK_RETRY_FAILED=$ADLOCK_RETRY_FAILED"}
-	[ -z "$_adlock_beside" ] || set -- "$@" --beside "$_adlock_beside"
+		${ADLOCK_RETRY_FAILED:+"--setting=ADLOCK_RETRY_FAILED=$ADLOCK_RETRY_FAILED"} ${_adlock_beside:+"--beside=$_adlock_beside"}
 	case $3 in -*) set -- "$@" --withdraw ;; esac
 	case $_adlock_file in
 	*/smith.*)
 		_adlock_find_smith || return "$?"
 		_adlock_bin=$_adlock_smith
 		;;
-	*) [ -z "${ADLOCK_PAUSE-}" ] || set -- "$@" --pause "$ADLOCK_PAUSE" ;;
+	*) set -- "$@" ${ADLOCK_PAUSE:+"--pause=$ADLOCK_PAUSE"} ;;
 	esac
 	for _adlock_try in 1 2 3; do # only counted: a trap may change it
 		_adlock_booked "$1" || break
@@ -767,7 +766,10 @@ _adlock_let_go() {
 		*) _adlock_once_more "$@" -- "$_adlock_file" ;;
 		esac
 		case $_adlock_status-$_adlock_file in
-		0-*/smith.*) break ;;
+		0-*/smith.* | 75-*/smith.*)
+			_adlock_gone=yes
+			break
+			;;
 		0-*) _adlock_status=126 ;; # a failure, unless the lock is gone: W14
 		esac
 		if ! _adlock_there "$2"; then
@@ -780,9 +782,6 @@ _adlock_let_go() {
 		_adlock_gone=yes
 		return 0
 	fi
-	case $_adlock_status-$_adlock_file in
-	0-* | 75-*/smith.*) _adlock_gone=yes ;;
-	esac
 	[ "$_adlock_status" != 75 ] || _adlock_verdict=lost
 	if [ "$_adlock_gone" = yes ]; then
 		_adlock_strike "$1"
