@@ -460,8 +460,7 @@ _adlock_run_to_release() {
 	case $_adlock_held in
 	'' | 'left '*) return "${2-0}" ;;
 	"$_adlock_owner "*)
-		_adlock_lock=${_adlock_held%%"$_adlock_nl"*}
-		_adlock_let_go "$_adlock_lock" "$1"
+		_adlock_let_go "${_adlock_held%%"$_adlock_nl"*}" "$1"
 		;;
 	*)
 		_adlock_say adlock_release "the lock is held by process ${_adlock_held%% *}, not by this one"
