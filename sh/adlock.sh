@@ -524,10 +524,8 @@ _adlock_with_lock() {
 
 # _adlock_run_locked OPERATOR... -- COMMAND [ARG...] runs the command, and releases the lock.
 _adlock_run_locked() {
-	shift "$_adlock_words"
-	# Put the lock in place of the --: as $1 it is safe, whatever the command does with our
-	# variables.
-	shift
+	shift "$((_adlock_words + 1))"
+	# As $1 the lock is safe, whatever the command does with our variables.
 	set -- "$_adlock_lock" "$@"
 	_adlock_tell
 	if _adlock_run_beside "$@"; then set -- "$1" 0; else set -- "$1" "$?"; fi
@@ -1277,8 +1275,7 @@ _adlock_whoami() {
 	case ${BASH_VERSION-}${ZSH_VERSION-} in
 	'') set -- /proc/self/task/* ;; # a shell has one thread, which bears its pid
 	esac
-	_adlock_pid=${1-}
-	_adlock_pid=${_adlock_pid##*/}
+	_adlock_pid=${1+${1##*/}}
 	case $#-$_adlock_pid in
 	1-*[!0-9]* | 1- | [!1]*) # not asked, noglob, or no such directory
 		_adlock_first _adlock_pid /proc/self/stat || {
@@ -1450,11 +1447,8 @@ _adlock_part() {
 	esac
 	[ "${#1}" -le 60 ] || return 1
 	set -- "$1" ''
-	while :; do
-		case $1 in
-		*[./]*) set -- "${1#*[./]}" "$2${1%%[./]*}_" ;;
-		*) break ;;
-		esac
+	until [ "$1" = "${1#*[./]}" ]; do
+		set -- "${1#*[./]}" "$2${1%%[./]*}_"
 	done
 	_adlock_name=$_adlock_name.$2$1
 }
