@@ -1059,7 +1059,7 @@ _adlock_ask() {
 	*"$_adlock_tab"*) _adlock_relay ;;
 	esac
 	_adlock_status=${_adlock_line%% *}
-	case $_adlock_status in helper) ! : ;; esac
+	[ "$_adlock_status" != helper ]
 }
 
 # _adlock_ask_in_vain STATUS handles an exchange that brought no answer. Its status is that of
@@ -1195,13 +1195,8 @@ _adlock_ask_to_take() {
 	esac
 	_adlock_pid=${_adlock_agent_of%%.*}
 	_adlock_line=take$_adlock_tab--owner$_adlock_tab$_adlock_pid$_adlock_tab${1:+--if-elapsed=$1$_adlock_tab}${2:+--expire-after=$2$_adlock_tab}${3:+--now=$3$_adlock_tab}
-	case $# in
-	3) ;;
-	*)
-		shift 3
-		for _adlock_third; do _adlock_line=$_adlock_line$_adlock_third$_adlock_tab; done
-		;;
-	esac
+	shift 3
+	for _adlock_third; do _adlock_line=$_adlock_line$_adlock_third$_adlock_tab; done
 	_adlock_line=$_adlock_line--$_adlock_tab$_adlock_dir$_adlock_tab$_adlock_program$_adlock_tab$_adlock_host$_adlock_tab$_adlock_operator$_adlock_tab$_adlock_operand$_adlock_tab
 	_adlock_ask && case $_adlock_status in
 	0) _adlock_lock=$_adlock_agent_of' '${_adlock_line#0 } ;;
