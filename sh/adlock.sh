@@ -320,16 +320,15 @@ _adlock_verdict='' _adlock_fence='' _adlock_beside='' _adlock_inside=''
 # _adlock_call FUNCTION [ARG...]
 _adlock_call() {
 	case $_adlock_inside in
-	?*)
-		_adlock_call_inside "$@"
-		return "$?"
+	?*) _adlock_call_inside "$@" ;;
+	*)
+		_adlock_inside=yes _adlock_verdict=${ADLOCK_VERDICT-} _adlock_fence=${ADLOCK_FENCE-}
+		if "$@"; then set -- 0; else set -- "$?"; fi
+		case $_adlock_fence in ?*) ADLOCK_FENCE=$_adlock_fence ;; esac
+		ADLOCK_VERDICT=$_adlock_verdict _adlock_inside=''
+		return "$1"
 		;;
 	esac
-	_adlock_inside=yes _adlock_verdict=${ADLOCK_VERDICT-} _adlock_fence=${ADLOCK_FENCE-}
-	if "$@"; then set -- 0; else set -- "$?"; fi
-	case $_adlock_fence in ?*) ADLOCK_FENCE=$_adlock_fence ;; esac
-	ADLOCK_VERDICT=$_adlock_verdict _adlock_inside=''
-	return "$1"
 }
 
 # _adlock_call_inside FUNCTION [ARG...] is for a call in the middle of another one.
