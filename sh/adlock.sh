@@ -312,7 +312,7 @@ adlock_age() { _adlock_call _adlock_age "$@"; }
 # Each call sets its own verdict at its end, whatever a trap has set meanwhile.
 # Variables that outlive a call (above) are changed together in one command, so no trap sees only
 # some of them changed.
-_adlock_pid='' _adlock_owner='' _adlock_since='' _adlock_dir='' _adlock_bin='' _adlock_smith='' _adlock_program=''
+_adlock_pid='' _adlock_owner='' _adlock_since='' _adlock_dir='' _adlock_bin='' _adlock_program=''
 _adlock_host='' _adlock_operator='' _adlock_operand='' _adlock_name='' _adlock_part='' _adlock_status=''
 _adlock_line='' _adlock_token='' _adlock_third='' _adlock_lock='' _adlock_file='' _adlock_gone='' _adlock_words=''
 _adlock_verdict='' _adlock_fence='' _adlock_beside='' _adlock_inside=''
@@ -333,17 +333,17 @@ _adlock_call() {
 
 # _adlock_call_inside FUNCTION [ARG...] is for a call in the middle of another one.
 _adlock_call_inside() {
-	set -- "$_adlock_pid" "$_adlock_owner" "$_adlock_since" "$_adlock_dir" "$_adlock_bin" "$_adlock_smith" "$_adlock_program" \
+	set -- "$_adlock_pid" "$_adlock_owner" "$_adlock_since" "$_adlock_dir" "$_adlock_bin" "$_adlock_program" \
 		"$_adlock_host" "$_adlock_operator" "$_adlock_operand" "$_adlock_name" "$_adlock_part" "$_adlock_status" \
 		"$_adlock_line" "$_adlock_token" "$_adlock_third" "$_adlock_lock" "$_adlock_file" "$_adlock_gone" "$_adlock_words" \
 		"$_adlock_verdict" "$_adlock_fence" "$_adlock_beside" "$@"
 	_adlock_verdict=${ADLOCK_VERDICT-} _adlock_fence=${ADLOCK_FENCE-} _adlock_beside=''
-	if _adlock_behind 23 "$@"; then set -- 0 "$@"; else set -- "$?" "$@"; fi
+	if _adlock_behind 22 "$@"; then set -- 0 "$@"; else set -- "$?" "$@"; fi
 	_adlock_tell
-	_adlock_pid=$2 _adlock_owner=$3 _adlock_since=$4 _adlock_dir=$5 _adlock_bin=$6 _adlock_smith=$7 _adlock_program=$8
-	_adlock_host=$9 _adlock_operator=${10} _adlock_operand=${11} _adlock_name=${12} _adlock_part=${13} _adlock_status=${14}
-	_adlock_line=${15} _adlock_token=${16} _adlock_third=${17} _adlock_lock=${18} _adlock_file=${19} _adlock_gone=${20}
-	_adlock_words=${21} _adlock_fence=${23} _adlock_beside=${24} ADLOCK_VERDICT=$_adlock_verdict _adlock_verdict=${22}
+	_adlock_pid=$2 _adlock_owner=$3 _adlock_since=$4 _adlock_dir=$5 _adlock_bin=$6 _adlock_program=$7
+	_adlock_host=$8 _adlock_operator=$9 _adlock_operand=${10} _adlock_name=${11} _adlock_part=${12} _adlock_status=${13}
+	_adlock_line=${14} _adlock_token=${15} _adlock_third=${16} _adlock_lock=${17} _adlock_file=${18} _adlock_gone=${19}
+	_adlock_words=${20} _adlock_fence=${22} _adlock_beside=${23} ADLOCK_VERDICT=$_adlock_verdict _adlock_verdict=${21}
 	return "$1"
 }
 
@@ -424,7 +424,6 @@ _adlock_run_to_take() {
 	case ${ADLOCK_STORE-} in
 	*://*)
 		_adlock_find_smith || return "$?"
-		_adlock_bin=$_adlock_smith
 		_adlock_take lease "$@" "--store=$ADLOCK_STORE" ${ADLOCK_LEASE:+"--lease=$ADLOCK_LEASE"}
 		;;
 	*) _adlock_take take "$@" ;;
@@ -600,7 +599,7 @@ _adlock_age() {
 	case ${ADLOCK_STORE-} in
 	*://*)
 		_adlock_find_smith || return "$?"
-		_adlock_capture "$_adlock_smith" age --store "$ADLOCK_STORE" -- \
+		_adlock_capture "$_adlock_bin" age --store "$ADLOCK_STORE" -- \
 			"$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand"
 		;;
 	*)
@@ -749,7 +748,6 @@ _adlock_let_go() {
 	case $_adlock_file in
 	*/smith.*)
 		_adlock_find_smith || return "$?"
-		_adlock_bin=$_adlock_smith
 		;;
 	*) set -- "$@" ${ADLOCK_PAUSE:+"--pause=$ADLOCK_PAUSE"} ;;
 	esac
@@ -959,17 +957,18 @@ _adlock_has_helper() {
 	esac
 }
 
-# _adlock_find_smith finds the program that holds locks in a store: the one beside the helper, else
-# on PATH.
+# _adlock_find_smith puts the program that holds locks in a store in place of the helper: the one
+# beside it, else on PATH.
 _adlock_find_smith() {
-	_adlock_smith=adlock-locksmith
+	set -- adlock-locksmith
 	case $_adlock_bin in
-	*/*) [ ! -x "${_adlock_bin%/*}/$_adlock_smith" ] || _adlock_smith=${_adlock_bin%/*}/$_adlock_smith ;;
+	*/*) [ ! -x "${_adlock_bin%/*}/$1" ] || set -- "${_adlock_bin%/*}/$1" ;;
 	esac
-	command -v "$_adlock_smith" >/dev/null 2>&1 || {
-		_adlock_say "$_adlock_smith" 'is not installed: it is needed for a store beyond this machine'
+	command -v "$1" >/dev/null 2>&1 || {
+		_adlock_say "$1" 'is not installed: it is needed for a store beyond this machine'
 		return 69
 	}
+	_adlock_bin=$1
 }
 
 # --- The agent ------------------------------------------------------------------
