@@ -279,7 +279,6 @@ _adlock_held=''               # the list of held locks: see _adlock_strike
 _adlock_above=${ADLOCK_MARK-} # the locks of the jobs in which this script runs
 _adlock_pass=''               # the pass clock, as the helper's --now takes it
 _adlock_node=''               # DIR, newline, the host in DIR, once asked for
-_adlock_uid=''                # the effective user, once asked for
 _adlock_filed=''              # what settings files name, once asked for: see _adlock_locate
 _adlock_going=''              # the line of the list of held locks whose release began last
 _adlock_known=''              # PREFIX LENGTH PROGRAM HOST: what names begin with, once built
@@ -304,7 +303,7 @@ adlock_with() { _adlock_call _adlock_with "$@"; }
 adlock_guard() { _adlock_call _adlock_guard "$@"; }
 # shellcheck disable=SC2120 # arguments are refused
 adlock_pass() { _adlock_call _adlock_begin_pass "$@"; }
-adlock_agent() { _adlock_call _adlock_begin_agent "$@"; }
+adlock_agent() { _adlock_call _adlock_want_agent wanted adlock_agent "$@"; }
 adlock_age() { _adlock_call _adlock_age "$@"; }
 
 # A trap may call them between any two commands of another call, and there are no local variables
@@ -313,7 +312,7 @@ adlock_age() { _adlock_call _adlock_age "$@"; }
 # Each call sets its own verdict at its end, whatever a trap has set meanwhile.
 # Variables that outlive a call (above) are changed together in one command, so no trap sees only
 # some of them changed.
-_adlock_pid='' _adlock_owner='' _adlock_since='' _adlock_dir='' _adlock_bin='' _adlock_smith='' _adlock_program=''
+_adlock_pid='' _adlock_owner='' _adlock_since='' _adlock_dir='' _adlock_bin='' _adlock_program=''
 _adlock_host='' _adlock_operator='' _adlock_operand='' _adlock_name='' _adlock_part='' _adlock_status=''
 _adlock_line='' _adlock_token='' _adlock_third='' _adlock_lock='' _adlock_file='' _adlock_gone='' _adlock_words=''
 _adlock_verdict='' _adlock_fence='' _adlock_beside='' _adlock_inside=''
@@ -321,31 +320,30 @@ _adlock_verdict='' _adlock_fence='' _adlock_beside='' _adlock_inside=''
 # _adlock_call FUNCTION [ARG...]
 _adlock_call() {
 	case $_adlock_inside in
-	?*)
-		_adlock_call_inside "$@"
-		return "$?"
+	?*) _adlock_call_inside "$@" ;;
+	*)
+		_adlock_inside=yes _adlock_verdict=${ADLOCK_VERDICT-} _adlock_fence=${ADLOCK_FENCE-}
+		if "$@"; then set -- 0; else set -- "$?"; fi
+		case $_adlock_fence in ?*) ADLOCK_FENCE=$_adlock_fence ;; esac
+		ADLOCK_VERDICT=$_adlock_verdict _adlock_inside=''
+		return "$1"
 		;;
 	esac
-	_adlock_inside=yes _adlock_verdict=${ADLOCK_VERDICT-} _adlock_fence=${ADLOCK_FENCE-}
-	if "$@"; then set -- 0; else set -- "$?"; fi
-	case $_adlock_fence in ?*) ADLOCK_FENCE=$_adlock_fence ;; esac
-	ADLOCK_VERDICT=$_adlock_verdict _adlock_inside=''
-	return "$1"
 }
 
 # _adlock_call_inside FUNCTION [ARG...] is for a call in the middle of another one.
 _adlock_call_inside() {
-	set -- "$_adlock_pid" "$_adlock_owner" "$_adlock_since" "$_adlock_dir" "$_adlock_bin" "$_adlock_smith" "$_adlock_program" \
+	set -- "$_adlock_pid" "$_adlock_owner" "$_adlock_since" "$_adlock_dir" "$_adlock_bin" "$_adlock_program" \
 		"$_adlock_host" "$_adlock_operator" "$_adlock_operand" "$_adlock_name" "$_adlock_part" "$_adlock_status" \
 		"$_adlock_line" "$_adlock_token" "$_adlock_third" "$_adlock_lock" "$_adlock_file" "$_adlock_gone" "$_adlock_words" \
 		"$_adlock_verdict" "$_adlock_fence" "$_adlock_beside" "$@"
 	_adlock_verdict=${ADLOCK_VERDICT-} _adlock_fence=${ADLOCK_FENCE-} _adlock_beside=''
-	if _adlock_behind 23 "$@"; then set -- 0 "$@"; else set -- "$?" "$@"; fi
+	if _adlock_behind 22 "$@"; then set -- 0 "$@"; else set -- "$?" "$@"; fi
 	_adlock_tell
-	_adlock_pid=$2 _adlock_owner=$3 _adlock_since=$4 _adlock_dir=$5 _adlock_bin=$6 _adlock_smith=$7 _adlock_program=$8
-	_adlock_host=$9 _adlock_operator=${10} _adlock_operand=${11} _adlock_name=${12} _adlock_part=${13} _adlock_status=${14}
-	_adlock_line=${15} _adlock_token=${16} _adlock_third=${17} _adlock_lock=${18} _adlock_file=${19} _adlock_gone=${20}
-	_adlock_words=${21} _adlock_fence=${23} _adlock_beside=${24} ADLOCK_VERDICT=$_adlock_verdict _adlock_verdict=${22}
+	_adlock_pid=$2 _adlock_owner=$3 _adlock_since=$4 _adlock_dir=$5 _adlock_bin=$6 _adlock_program=$7
+	_adlock_host=$8 _adlock_operator=$9 _adlock_operand=${10} _adlock_name=${11} _adlock_part=${12} _adlock_status=${13}
+	_adlock_line=${14} _adlock_token=${15} _adlock_third=${16} _adlock_lock=${17} _adlock_file=${18} _adlock_gone=${19}
+	_adlock_words=${20} _adlock_fence=${22} _adlock_beside=${23} ADLOCK_VERDICT=$_adlock_verdict _adlock_verdict=${21}
 	return "$1"
 }
 
@@ -414,8 +412,10 @@ _adlock_get_atom() {
 _adlock_run_to_take() {
 	_adlock_find_helper && _adlock_name_atom || return "$?"
 	_adlock_whoami
-	[ "$1" != 2 ] || _adlock_disown 126
-	_adlock_withdraw || :
+	case $1 in
+	2) _adlock_disown 126 ;;
+	*) _adlock_withdraw || : ;;
+	esac
 	_adlock_lock=''
 	case $_adlock_since$3 in
 	0*) _adlock_read_since ;; # what runs is replaced, unless it was asked for later
@@ -424,7 +424,6 @@ _adlock_run_to_take() {
 	case ${ADLOCK_STORE-} in
 	*://*)
 		_adlock_find_smith || return "$?"
-		_adlock_bin=$_adlock_smith
 		_adlock_take lease "$@" "--store=$ADLOCK_STORE" ${ADLOCK_LEASE:+"--lease=$ADLOCK_LEASE"}
 		;;
 	*) _adlock_take take "$@" ;;
@@ -433,7 +432,6 @@ _adlock_run_to_take() {
 	10 | 12 | 15) # W14; what is busy may be this process's own
 		set -- "$_adlock_status"
 		_adlock_disown 126
-		_adlock_withdraw || :
 		_adlock_status=$1
 		;;
 	esac
@@ -460,8 +458,7 @@ _adlock_run_to_release() {
 	case $_adlock_held in
 	'' | 'left '*) return "${2-0}" ;;
 	"$_adlock_owner "*)
-		_adlock_lock=${_adlock_held%%"$_adlock_nl"*}
-		_adlock_let_go "$_adlock_lock" "$1"
+		_adlock_let_go "${_adlock_held%%"$_adlock_nl"*}" "$1"
 		;;
 	*)
 		_adlock_say adlock_release "the lock is held by process ${_adlock_held%% *}, not by this one"
@@ -525,10 +522,8 @@ _adlock_with_lock() {
 
 # _adlock_run_locked OPERATOR... -- COMMAND [ARG...] runs the command, and releases the lock.
 _adlock_run_locked() {
-	shift "$_adlock_words"
-	# Put the lock in place of the --: as $1 it is safe, whatever the command does with our
-	# variables.
-	shift
+	shift "$((_adlock_words + 1))"
+	# As $1 the lock is safe, whatever the command does with our variables.
 	set -- "$_adlock_lock" "$@"
 	_adlock_tell
 	if _adlock_run_beside "$@"; then set -- "$1" 0; else set -- "$1" "$?"; fi
@@ -572,8 +567,7 @@ _adlock_is_alone() {
 _adlock_guard() {
 	_adlock_verdict=''
 	_adlock_wants 0 2 "$#" adlock_guard || exit "$?"
-	_adlock_find_helper && _adlock_find_dir || exit "$?"
-	_adlock_host=${ADLOCK_HOST-} _adlock_program=${ADLOCK_PROGRAM:-$_adlock_script} _adlock_operator=guard
+	_adlock_find_helper && _adlock_atom guard . '' || exit "$?" # the helper tells the operand
 	case ${ADLOCK_NAME:+name}${ADLOCK_OPERAND:+operand} in
 	name) _adlock_program=${ADLOCK_PROGRAM:-adlock} _adlock_operator=${ADLOCK_OPERATOR:-run} ;; # as adlock run --name
 	nameoperand)
@@ -581,7 +575,6 @@ _adlock_guard() {
 		exit 64
 		;;
 	esac
-	[ -n "$_adlock_host" ] || _adlock_find_host keep || exit "$?"
 	_adlock_whoami
 	set -- "${1:-${ADLOCK_IF_ELAPSED-}}" "${2:-${ADLOCK_EXPIRE_AFTER-}}"
 	_adlock_capture "$_adlock_bin" guard --owner "$_adlock_pid" --script "$_adlock_called" --directory "$_adlock_from" \
@@ -606,7 +599,7 @@ _adlock_age() {
 	case ${ADLOCK_STORE-} in
 	*://*)
 		_adlock_find_smith || return "$?"
-		_adlock_capture "$_adlock_smith" age --store "$ADLOCK_STORE" -- \
+		_adlock_capture "$_adlock_bin" age --store "$ADLOCK_STORE" -- \
 			"$_adlock_program" "$_adlock_host" "$_adlock_operator" "$_adlock_operand"
 		;;
 	*)
@@ -639,6 +632,7 @@ _adlock_help() {
 		eval "GOMAXPROCS=1 exec \"\$_adlock_bin\" \"\$@\" ${_adlock_beside:+$_adlock_beside<&$_adlock_beside}"
 	) ;;
 	esac || _adlock_status=$?
+	_adlock_plain_status
 }
 
 # _adlock_take VERB IFELAPSED EXPIREAFTER NOW [SETTING...] runs the helper on the atom. Never call it in
@@ -719,24 +713,22 @@ _adlock_confirm() {
 	esac
 }
 
-# _adlock_back_off withdraws a lock that a helper may have set before it failed or died. If that
-# fails too, the lock stays in the list of held locks, and the next call withdraws it.
+# _adlock_back_off withdraws a lock that a helper may have set before it failed or died.
 _adlock_back_off() {
-	_adlock_plain_status
 	set -- "$_adlock_status"
 	_adlock_answered || _adlock_say "$_adlock_dir/lock.$_adlock_name" "not taken: the helper died, with status $1"
 	_adlock_compare "$1"
 	_adlock_disown "$1"
-	_adlock_withdraw || :
 	return "$1"
 }
 
-# _adlock_disown STATUS adds the atom's lock, which the script does not use, to the list of held
-# locks for _adlock_withdraw.
+# _adlock_disown STATUS withdraws the atom's lock, if it is there, as the script does not use it. If
+# that fails, the lock stays in the list of held locks, and the next call withdraws it.
 _adlock_disown() {
 	if _adlock_find_own; then
 		_adlock_held="${_adlock_held}left -$1 $_adlock_lock$_adlock_nl"
 	fi
+	_adlock_withdraw || :
 }
 
 # _adlock_let_go LINE STATUS [ENTRY] releases the lock of a line of the list of held locks, or
@@ -751,15 +743,13 @@ _adlock_let_go() {
 	_adlock_file=${2#* } _adlock_status=${3#-}
 	_adlock_plain_status
 	set -- "$1" "${2%% *}" "$3" _adlock_help release --token "${2%% *}" --status "$_adlock_status" \
-		${ADLOCK_RETRY_FAILED:+"--setting=ADLOCK_RETRY_FAILED=$ADLOCK_RETRY_FAILED"}
-	[ -z "$_adlock_beside" ] || set -- "$@" --beside "$_adlock_beside"
+		${ADLOCK_RETRY_FAILED:+"--setting=ADLOCK_RETRY_FAILED=$ADLOCK_RETRY_FAILED"} ${_adlock_beside:+"--beside=$_adlock_beside"}
 	case $3 in -*) set -- "$@" --withdraw ;; esac
 	case $_adlock_file in
 	*/smith.*)
 		_adlock_find_smith || return "$?"
-		_adlock_bin=$_adlock_smith
 		;;
-	*) [ -z "${ADLOCK_PAUSE-}" ] || set -- "$@" --pause "$ADLOCK_PAUSE" ;;
+	*) set -- "$@" ${ADLOCK_PAUSE:+"--pause=$ADLOCK_PAUSE"} ;;
 	esac
 	for _adlock_try in 1 2 3; do # only counted: a trap may change it
 		_adlock_booked "$1" || break
@@ -770,23 +760,22 @@ _adlock_let_go() {
 		*) _adlock_once_more "$@" -- "$_adlock_file" ;;
 		esac
 		case $_adlock_status-$_adlock_file in
-		0-*/smith.*) break ;;
+		0-*/smith.* | 75-*/smith.*)
+			_adlock_gone=yes
+			break
+			;;
 		0-*) _adlock_status=126 ;; # a failure, unless the lock is gone: W14
 		esac
 		if ! _adlock_there "$2"; then
 			if _adlock_hidden; then _adlock_going=''; else _adlock_gone=yes; fi
 			break
 		fi
-		if _adlock_answered; then break; fi
+		! _adlock_answered || break
 	done
-	_adlock_plain_status
 	if ! _adlock_booked "$1"; then # a trap has released it meanwhile
 		_adlock_gone=yes
 		return 0
 	fi
-	case $_adlock_status-$_adlock_file in
-	0-* | 75-*/smith.*) _adlock_gone=yes ;;
-	esac
 	[ "$_adlock_status" != 75 ] || _adlock_verdict=lost
 	if [ "$_adlock_gone" = yes ]; then
 		_adlock_strike "$1"
@@ -813,10 +802,6 @@ _adlock_once_more() {
 # _adlock_withdraw releases the locks that this process has left behind: no other process will do so
 # while this one lives.
 _adlock_withdraw() {
-	case $_adlock_held in
-	*"left "*) ;;
-	*) return 0 ;;
-	esac
 	set -- "$_adlock_held" 0
 	while [ -n "$1" ]; do
 		set -- "${1#*"$_adlock_nl"}" "$2" "${1%%"$_adlock_nl"*}"
@@ -972,17 +957,18 @@ _adlock_has_helper() {
 	esac
 }
 
-# _adlock_find_smith finds the program that holds locks in a store: the one beside the helper, else
-# on PATH.
+# _adlock_find_smith puts the program that holds locks in a store in place of the helper: the one
+# beside it, else on PATH.
 _adlock_find_smith() {
-	_adlock_smith=adlock-locksmith
+	set -- adlock-locksmith
 	case $_adlock_bin in
-	*/*) [ ! -x "${_adlock_bin%/*}/$_adlock_smith" ] || _adlock_smith=${_adlock_bin%/*}/$_adlock_smith ;;
+	*/*) [ ! -x "${_adlock_bin%/*}/$1" ] || set -- "${_adlock_bin%/*}/$1" ;;
 	esac
-	command -v "$_adlock_smith" >/dev/null 2>&1 || {
-		_adlock_say "$_adlock_smith" 'is not installed: it is needed for a store beyond this machine'
+	command -v "$1" >/dev/null 2>&1 || {
+		_adlock_say "$1" 'is not installed: it is needed for a store beyond this machine'
 		return 69
 	}
+	_adlock_bin=$1
 }
 
 # --- The agent ------------------------------------------------------------------
@@ -991,7 +977,7 @@ _adlock_find_smith() {
 # helper run does; and a helper run can do all that an agent does.
 
 _adlock_begin_pass() {
-	_adlock_wants 0 0 "$#" adlock_pass && _adlock_want_agent later || return "$?"
+	_adlock_want_agent later adlock_pass "$@" || return "$?"
 	_adlock_line='' # it stays empty without such a file, or if a trap cuts the read short
 	_adlock_first _adlock_line /proc/uptime || :
 	case $_adlock_line in
@@ -1005,15 +991,15 @@ _adlock_begin_pass() {
 	esac
 }
 
-_adlock_begin_agent() {
-	_adlock_wants 0 0 "$#" adlock_agent && _adlock_want_agent wanted
-}
-
-# _adlock_want_agent STATE makes a question start an agent for this process. $_adlock_agent is
+# _adlock_want_agent STATE FUNCTION makes a question start an agent for this process. $_adlock_agent is
 # `later` if that is the question after the next, as one lock is not worth an agent; `wanted` if it is
 # the next; `tried` once the agent is started, and `serves` when it has answered. It is empty if there
 # is no agent, and none shall be started.
 _adlock_want_agent() {
+	if [ "$#" -gt 2 ]; then
+		_adlock_say "$2" 'wants no arguments'
+		return 64
+	fi
 	case ${ADLOCK_AGENT-1} in
 	1 | yes | true)
 		_adlock_whoami
@@ -1071,35 +1057,35 @@ _adlock_ask() {
 	*"$_adlock_tab"*) _adlock_relay ;;
 	esac
 	_adlock_status=${_adlock_line%% *}
-	case $_adlock_status in helper) ! : ;; esac
+	[ "$_adlock_status" != helper ]
 }
 
-# _adlock_ask_in_vain STATUS handles an exchange that brought no answer.
+# _adlock_ask_in_vain STATUS handles an exchange that brought no answer. Its status is that of
+# _adlock_ask.
 _adlock_ask_in_vain() {
 	_adlock_asking=''
-	case $1 in
-	3) # the script has taken a descriptor meanwhile
-		_adlock_make_exchange || _adlock_agent=''
-		return 1
+	case $1-$_adlock_agent in
+	1-serves)
+		# It left after a time without questions. An agent that never answered is not started again.
+		_adlock_agent=wanted
 		;;
-	4) # a trap took or closed a descriptor after the question
+	3-*)
+		# The script has taken a descriptor meanwhile.
+		_adlock_make_exchange || _adlock_agent=''
+		;;
+	4-*)
+		# A trap took or closed a descriptor after the question.
 		until _adlock_settle "$((_adlock_number += 1))"; do
 			# shellcheck disable=SC3013 # as in _adlock_start_agent
 			[ "$_adlock_agent_at" -ef /proc/self ] || break
 		done
 		_adlock_agent=''
-		return 2
 		;;
-	1)
-		# If the agent has answered before, it left after a time without questions, and is started
-		# again. If it never answered, it is not.
-		if [ "$_adlock_agent" = serves ]; then _adlock_agent=wanted; else _adlock_agent=''; fi
-		return 1
-		;;
-	*)
-		_adlock_agent=''
-		return "$1"
-		;;
+	*) _adlock_agent='' ;;
+	esac
+	case $1 in
+	2 | 4) return 2 ;;
+	*) return 1 ;;
 	esac
 }
 
@@ -1207,13 +1193,8 @@ _adlock_ask_to_take() {
 	esac
 	_adlock_pid=${_adlock_agent_of%%.*}
 	_adlock_line=take$_adlock_tab--owner$_adlock_tab$_adlock_pid$_adlock_tab${1:+--if-elapsed=$1$_adlock_tab}${2:+--expire-after=$2$_adlock_tab}${3:+--now=$3$_adlock_tab}
-	case $# in
-	3) ;;
-	*)
-		shift 3
-		for _adlock_third; do _adlock_line=$_adlock_line$_adlock_third$_adlock_tab; done
-		;;
-	esac
+	shift 3
+	for _adlock_third; do _adlock_line=$_adlock_line$_adlock_third$_adlock_tab; done
 	_adlock_line=$_adlock_line--$_adlock_tab$_adlock_dir$_adlock_tab$_adlock_program$_adlock_tab$_adlock_host$_adlock_tab$_adlock_operator$_adlock_tab$_adlock_operand$_adlock_tab
 	_adlock_ask && case $_adlock_status in
 	0) _adlock_lock=$_adlock_agent_of' '${_adlock_line#0 } ;;
@@ -1287,8 +1268,7 @@ _adlock_whoami() {
 	case ${BASH_VERSION-}${ZSH_VERSION-} in
 	'') set -- /proc/self/task/* ;; # a shell has one thread, which bears its pid
 	esac
-	_adlock_pid=${1-}
-	_adlock_pid=${_adlock_pid##*/}
+	_adlock_pid=${1+${1##*/}}
 	case $#-$_adlock_pid in
 	1-*[!0-9]* | 1- | [!1]*) # not asked, noglob, or no such directory
 		_adlock_first _adlock_pid /proc/self/stat || {
@@ -1313,12 +1293,9 @@ _adlock_read_since() {
 }
 
 _adlock_find_dir() {
-	_adlock_locate || return "$?"
-	_adlock_dir=${ADLOCK_DIR-}
-	if [ "$_adlock_filed" != "$_adlock_nl" ]; then
-		[ -n "$_adlock_dir" ] || _adlock_dir=${_adlock_filed%"$_adlock_nl"*}
-		[ -n "${ADLOCK_STORE-}" ] || ADLOCK_STORE=${_adlock_filed##*"$_adlock_nl"}
-	fi
+	[ -n "$_adlock_filed" ] || _adlock_locate || return "$?"
+	_adlock_dir=${ADLOCK_DIR:-${_adlock_filed%"$_adlock_nl"*}}
+	[ -n "${ADLOCK_STORE-}" ] || [ "$_adlock_filed" = "$_adlock_nl" ] || ADLOCK_STORE=${_adlock_filed##*"$_adlock_nl"}
 	case ${ADLOCK_STORE-} in
 	'' | *://*) ;;
 	etcd:* | ftp:* | ftps:*)
@@ -1327,10 +1304,7 @@ _adlock_find_dir() {
 		;;
 	*) _adlock_dir=$ADLOCK_STORE ;;
 	esac
-	if [ -z "$_adlock_dir" ]; then
-		[ -n "$_adlock_uid" ] || _adlock_find_uid
-		_adlock_find_usual_dir || return "$?"
-	fi
+	[ -n "$_adlock_dir" ] || _adlock_find_usual_dir || return "$?"
 	case $_adlock_dir in
 	*"$_adlock_nl"*)
 		_adlock_say ADLOCK_DIR 'must not hold a newline'
@@ -1347,11 +1321,10 @@ _adlock_find_dir() {
 	esac
 }
 
-# _adlock_locate sets $_adlock_filed, once, to the lock directory and the store that settings files
+# _adlock_locate sets $_adlock_filed to the lock directory and the store that settings files
 # name, with a newline between. The helper reads them, as the shell cannot find out which users may
 # write a file.
 _adlock_locate() {
-	[ -z "$_adlock_filed" ] || return 0
 	if _adlock_is_none /etc && _adlock_is_none "${HOME-}/.config"; then
 		_adlock_filed=$_adlock_nl
 		return 0
@@ -1374,27 +1347,24 @@ _adlock_is_none() {
 # _adlock_find_usual_dir is usualDir of lib/config. A test compares them.
 # shellcheck disable=SC3067 # -O: all of these shells have it
 _adlock_find_usual_dir() {
-	_adlock_dir=/var/lib/adlock-$_adlock_uid # adlock init has made it
-	if [ "$_adlock_uid" = 0 ]; then
-		_adlock_dir=/var/lib/adlock
-	elif [ ! -d "$_adlock_dir" ] || [ -h "$_adlock_dir" ] || [ ! -O "$_adlock_dir" ]; then
-		case ${HOME-} in
-		/*) _adlock_dir=$HOME/.local/state/adlock ;;
-		*)
-			_adlock_say ADLOCK_DIR "is not set, and HOME is no absolute path (as root: adlock init $_adlock_uid)"
-			return 69
-			;;
-		esac
-	fi
-}
-
-_adlock_find_uid() {
 	if _adlock_proc Uid; then
 		_adlock_line=${_adlock_line#*[0-9]*[!0-9]} # real effective saved, with tabs between
 	else
 		_adlock_capture command id -u
 	fi
-	_adlock_uid=${_adlock_line%%[!0-9]*}
+	set -- "${_adlock_line%%[!0-9]*}"
+	_adlock_dir=/var/lib/adlock-$1 # adlock init has made it
+	if [ "$1" = 0 ]; then
+		_adlock_dir=/var/lib/adlock
+	elif [ ! -d "$_adlock_dir" ] || [ -h "$_adlock_dir" ] || [ ! -O "$_adlock_dir" ]; then
+		case ${HOME-} in
+		/*) _adlock_dir=$HOME/.local/state/adlock ;;
+		*)
+			_adlock_say ADLOCK_DIR "is not set, and HOME is no absolute path (as root: adlock init $1)"
+			return 69
+			;;
+		esac
+	fi
 }
 
 # _adlock_find_host keep|ask sets $_adlock_host to the node name under which this machine first
@@ -1443,7 +1413,6 @@ _adlock_read_host() {
 
 # _adlock_proc KEY reads the line of KEY in /proc/self/status.
 _adlock_proc() {
-	_adlock_line=''
 	[ -r /proc/self/status ] || return 1
 	while _adlock_input _adlock_line; do
 		case $_adlock_line in
@@ -1471,11 +1440,8 @@ _adlock_part() {
 	esac
 	[ "${#1}" -le 60 ] || return 1
 	set -- "$1" ''
-	while :; do
-		case $1 in
-		*[./]*) set -- "${1#*[./]}" "$2${1%%[./]*}_" ;;
-		*) break ;;
-		esac
+	until [ "$1" = "${1#*[./]}" ]; do
+		set -- "${1#*[./]}" "$2${1%%[./]*}_"
 	done
 	_adlock_name=$_adlock_name.$2$1
 }
@@ -1560,14 +1526,11 @@ _adlock_guard_alone() {
 # shellcheck disable=SC3049 # behind `command`, shellcheck takes the action for a signal's name
 _adlock_guard_traps() {
 	_adlock_proc SigIgn || _adlock_line=''
-	case $_adlock_line in *[13579bdf]) _adlock_ignored="$_adlock_ignored HUP" ;; esac
-	case $_adlock_line in *[2367abef]) _adlock_ignored="$_adlock_ignored INT" ;; esac
-	case $_adlock_line in *[4567cdef]???) _adlock_ignored="$_adlock_ignored TERM" ;; esac
 	_adlock_typed=''
 	command trap '_adlock_guard_end "$?"' EXIT
-	case $_adlock_ignored in *HUP*) ;; *) command trap 'exit 129' HUP ;; esac
-	case $_adlock_ignored in *INT*) ;; *) command trap '_adlock_typed="1 "; exit 130' INT ;; esac
-	case $_adlock_ignored in *TERM*) ;; *) command trap 'exit 143' TERM ;; esac
+	case $_adlock_ignored:$_adlock_line in *HUP*:* | *:*[13579bdf]) ;; *) command trap 'exit 129' HUP ;; esac
+	case $_adlock_ignored:$_adlock_line in *INT*:* | *:*[2367abef]) ;; *) command trap '_adlock_typed="1 "; exit 130' INT ;; esac
+	case $_adlock_ignored:$_adlock_line in *TERM*:* | *:*[4567cdef]???) ;; *) command trap 'exit 143' TERM ;; esac
 }
 
 # _adlock_guard_end STATUS keeps the script's status (W12). After Ctrl-C this shell dies of INT, as
@@ -1608,10 +1571,7 @@ _adlock_can_run() {
 # _adlock_wants MIN MAX COUNT FUNCTION
 _adlock_wants() {
 	if [ "$3" -lt "$1" ] || [ "$3" -gt "$2" ]; then
-		case $2 in
-		0) _adlock_say "$4" 'wants no arguments' ;;
-		*) _adlock_say "$4" "wants $1 to $2 arguments, got $3" ;;
-		esac
+		_adlock_say "$4" "wants $1 to $2 arguments, got $3"
 		return 64
 	fi
 }
