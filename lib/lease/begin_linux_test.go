@@ -27,7 +27,7 @@ func sleeper(t *testing.T) (process.Identity, *actor.Actor) {
 
 // The lease may be nearly over when the atom becomes free: this process stood still, or the store
 // was silent, during the wait.
-func TestAWinnerWithANearlySpentLeaseIsNotEndedByItsWatchdog(t *testing.T) {
+func TestAWinnerRenewsANearlySpentLeaseBeforeItsJobBegins(t *testing.T) {
 	p := &scriptedPlace{renew: func() error {
 		time.Sleep(100 * time.Millisecond) // time for a job to begin that does not wait for the renewal
 		return nil
@@ -48,7 +48,7 @@ func TestAWinnerWithANearlySpentLeaseIsNotEndedByItsWatchdog(t *testing.T) {
 }
 
 // A watchdog that is started ahead may be killed while its owner waits, or may never have started.
-func TestAWinnerReplacesAWatchdogThatIsGone(t *testing.T) {
+func TestAWinnerReplacesADeadWatchdog(t *testing.T) {
 	me := must.Get(process.Of(os.Getpid()))(t)
 	watchdogs := func(claim string, want int) (pids []int) {
 		helper.Eventually(t, claim, func() bool {
@@ -129,7 +129,7 @@ func TestAWaiterThatGaveUpDoesNotGetTheFreedAtom(t *testing.T) {
 
 // The signal that ends a waiter also takes it out of the line at once, as the waiters behind it
 // would have to wait for its lease.
-func TestAWaiterThatIsCancelledLeavesTheLine(t *testing.T) {
+func TestACancelledWaiterLeavesTheQueueAtOnce(t *testing.T) {
 	waiting, end := context.WithCancel(context.Background())
 	p, left := &scriptedPlace{inLine: true}, false
 	l, r := behind(p, heldElsewhere()), newcomer(limit.Never)
@@ -169,7 +169,7 @@ func TestTheHeadOfAQueueOwnsTheAtomBeforeItsRecordSaysSo(t *testing.T) {
 }
 
 // The run of a dead owner counts for IfElapsed only if its record says that it ran.
-func TestTheJobBeginsAfterItsRecordIfTheRecordMustCount(t *testing.T) {
+func TestAJobBeginsAfterItsRecordIfNewcomersRelyOnTheRecord(t *testing.T) {
 	for why, test := range map[string]struct {
 		inLine    bool
 		ifElapsed time.Duration
@@ -224,7 +224,7 @@ func TestALeaseIsRenewedAfterAThirdOfIt(t *testing.T) {
 }
 
 // The store may answer again before the job has to be ended, at two thirds of the lease.
-func TestARenewalThatFailsIsTriedAgainSoon(t *testing.T) {
+func TestAFailedRenewalIsRetriedSoon(t *testing.T) {
 	asked := pausesOf(t, time.Hour, 4, func() error { return errors.New("no answer") })
 	for i, d := range asked[1:] {
 		if d > 2*time.Minute {

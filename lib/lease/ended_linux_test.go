@@ -15,7 +15,7 @@ import (
 
 // A look may find the lock of an owner that releases it and exits before the newcomer asks whether it
 // lives.
-func TestAnOwnerThatReleasedBeforeItDiedWasEnded(t *testing.T) {
+func TestAnAskedOwnerThatReleasesAndExitsCountsAsEnded(t *testing.T) {
 	owner, a := sleeper(t)
 	node := must.Get(NodeName())(t)
 	held := Snapshot{Now: time.Now(), Held: true, Age: 2 * time.Hour, Owner: Record{Node: node, Taken: time.Now().Add(-2 * time.Hour)}}
@@ -34,7 +34,7 @@ func TestAnOwnerThatReleasedBeforeItDiedWasEnded(t *testing.T) {
 }
 
 // Cloned machines have one id: an owner in another boot may live on another machine.
-func TestAnotherBootProvesNoDeathInAStore(t *testing.T) {
+func TestAnOwnerOfAnotherBootCountsAsAlive(t *testing.T) {
 	dead, a := sleeper(t)
 	a.Kill()
 	elsewhere, _ := sleeper(t)

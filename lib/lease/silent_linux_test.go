@@ -25,7 +25,7 @@ func silentElsewhere(owns bool) Snapshot {
 }
 
 // A run would watch the owner, and take the atom.
-func TestADryRunSaysWhatARunDoesAboutASilentOwner(t *testing.T) {
+func TestADryRunForeseesTheTakeoverFromASilentOwner(t *testing.T) {
 	slot := false
 	l := &Locker{Lease: time.Minute, Store: &scripted{look: func(_ context.Context, name atom.Name, _ int) (Snapshot, error) {
 		if name.IsSlot() == slot {
@@ -49,7 +49,7 @@ func TestADryRunSaysWhatARunDoesAboutASilentOwner(t *testing.T) {
 	}
 }
 
-func TestADeadWaiterIsListedAsNoOwner(t *testing.T) {
+func TestADeadWaiterIsNotListedAsTheOwner(t *testing.T) {
 	for what, test := range map[string]struct {
 		seen Snapshot
 		held bool
@@ -62,7 +62,7 @@ func TestADeadWaiterIsListedAsNoOwner(t *testing.T) {
 	}
 }
 
-func TestTheRunlogShowsAWaiterForAStore(t *testing.T) {
+func TestTheRunlogHasTheWaitForAnAtomOfAStore(t *testing.T) {
 	completed := free() // an hour ago, which ends the wait
 	completed.Last.Completed = completed.Now
 	l := behind(nil, heldElsewhere())

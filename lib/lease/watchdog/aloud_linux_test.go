@@ -64,7 +64,7 @@ func TestAWatchdogAppendsToTheJobsStandardError(t *testing.T) {
 	}
 }
 
-func TestWithoutAnOwnerAMembersStandardErrorIsUsed(t *testing.T) {
+func TestAWatchdogOfADeadOwnerUsesAMembersStandardError(t *testing.T) {
 	j, file, end := job(t, "(echo; exec sleep 60 >/dev/null) & wait")
 	end()
 	if said := told(t, j, file, "told"); said != "before\nadlock: x: told\n" {
