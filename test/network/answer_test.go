@@ -50,7 +50,7 @@ func TestAReleaseWithoutAnAnswerIsNotReportedAsLost(t *testing.T) {
 	})
 }
 
-func TestAForgettingThatWasCarriedOutAndNotAnsweredSucceeds(t *testing.T) {
+func TestForgettingSucceedsIfOnlyItsAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	f := startFTP(t, "")
 	h := f.host(t)

@@ -146,7 +146,7 @@ func TestAProgramKeepsItsAtomOfAStoreWhenHoldIsKilled(t *testing.T) {
 	a.clean(t)
 }
 
-func TestAProgramOfAStoreEndsItsWaiting(t *testing.T) {
+func TestAProgramCanStopWaitingForAnAtomOfAStore(t *testing.T) {
 	t.Parallel()
 	a, b := onEtcd(t)
 	owner := b.start(t, "sleep 1000")
@@ -162,7 +162,7 @@ func TestAProgramOfAStoreEndsItsWaiting(t *testing.T) {
 	a.clean(t)
 }
 
-func TestAProgramGetsTheErrorOfAStoreThatCannotBeReached(t *testing.T) {
+func TestAProgramGetsTheErrorOfAnUnreachableStore(t *testing.T) {
 	t.Parallel()
 	p := newHost(t, "etcd://127.0.0.1:1/adlock").asks(t, "ended")
 	p.program.Wait(t)

@@ -41,7 +41,7 @@ func TestManyAtomsAreListedInAFewQuestions(t *testing.T) {
 	}
 }
 
-func TestHandOverWakesOneOfAThousand(t *testing.T) {
+func TestAHandOverWakesOneOfAThousandWaiters(t *testing.T) {
 	const waiters, length, handOvers = 1000, 20 * time.Minute, 50 // the leases are not renewed
 	s := open(t, url(startEtcd(t, 1)...))
 	var all sync.WaitGroup

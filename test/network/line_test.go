@@ -104,7 +104,7 @@ func TestReadersShareAndAWriterIsAlone(t *testing.T) {
 
 // In each case the place directly in front goes in another way; the waiter may get the atom only if it
 // is then first.
-func TestQueueHeadIsPromotedOnlyBehindOwner(t *testing.T) {
+func TestTheQueueHeadIsPromotedOnlyBehindTheOwner(t *testing.T) {
 	t.Parallel()
 	nodes := startEtcd(t, 1)
 	s := open(t, url(nodes...))
@@ -198,7 +198,7 @@ func (m *node) metric(t testing.TB, name string) (n int) {
 
 // The last waiter has seen two places in front. Then the first owner leaves, and the place between
 // becomes the owner's; the waiter has not looked since.
-func TestADeadOwnerIsNotRemovedAsAWaiter(t *testing.T) {
+func TestAWaiterThatDiesAsTheNewOwnerKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t, url(startEtcd(t, 1)...)), limited(t)
 	// The last looks at the heartbeat in front every third of its own lease.

@@ -27,7 +27,7 @@ func (m *node) contents() string {
 	return kvs + string(leases)
 }
 
-func TestAQuestionToAStoreWritesNothing(t *testing.T) {
+func TestDryRunAndStatusWriteNothingToAStore(t *testing.T) {
 	t.Parallel()
 	asks := func(t *testing.T, runner, asker *host, held func() string) {
 		asker.env = append(asker.env, "ADLOCK_DIR="+t.TempDir()+"/none")

@@ -56,7 +56,7 @@ func TestOnlyTheHeadOfTheQueueStartsItsWatchdogAhead(t *testing.T) {
 
 // The watchdog of a lease must begin before the client libraries are initialised: otherwise it, and
 // the process that starts it, would take three times as long to start.
-func TestTheWatchdogBeginsBeforeTheClientLibrariesDo(t *testing.T) {
+func TestTheWatchdogBeginsBeforeTheClientLibraries(t *testing.T) {
 	t.Parallel()
 	smith := filepath.Join(filepath.Dir(binary(t)), "adlock-locksmith")
 	r := helper.Command{Args: []string{smith, "--version"}, Env: []string{"GODEBUG=inittrace=1"}}.Run(t)
