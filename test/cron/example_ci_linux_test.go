@@ -43,7 +43,7 @@ func TestDeploysWaitForTheirTurn(t *testing.T) {
 	p.wantNotes("begin:one end:one begin:two end:two")
 }
 
-func TestTheNextDeployWaitsForWhatTheOneBeforeLeftBehind(t *testing.T) {
+func TestADeployWaitsForProcessesOfTheOneBefore(t *testing.T) {
 	need.Tools(t, "setsid")
 	p, line := deployments(t)
 	p.command("release.sh", await+`echo deploy:$1 >>{dir}/notes

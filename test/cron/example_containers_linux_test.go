@@ -41,7 +41,7 @@ func holding(p *place, name string, more ...string) *helper.Process {
 
 const another = "adlock run --name site "
 
-func TestContainersExcludeEachOtherByTheNameTheyShare(t *testing.T) {
+func TestContainersThatShareAHostNameExcludeEachOther(t *testing.T) {
 	p := newPlace(t)
 	one := holding(p, "one")
 	container(p, "two", another+"echo ran").Run(t).Denied(t)
@@ -54,7 +54,7 @@ func TestContainersExcludeEachOtherByTheNameTheyShare(t *testing.T) {
 	container(p, "two", another+"--if-elapsed 1h echo ran").Run(t).Denied(t)
 }
 
-func TestContainersThatSharePidsAreAsOneMachine(t *testing.T) {
+func TestContainersInOnePidNamespaceActAsOneMachine(t *testing.T) {
 	need.Tools(t, "nsenter")
 	p := newPlace(t)
 	p.write("stays", "", 0o644) // process 1 stays: its end would kill all others
@@ -168,7 +168,7 @@ func TestAContainerWithItsOwnDirectoryClearsItsOldLocks(t *testing.T) {
 	p.wantNotes("run:one run:one")
 }
 
-func TestTheEntrypointIsForProcessOneAlone(t *testing.T) {
+func TestTheEntrypointRefusesToRunUnlessItIsProcessOne(t *testing.T) {
 	p := newPlace(t)
 	// If it went on, it would end only processes in a pid namespace of this test's own.
 	r := container(p, "one", p.example("containers/entrypoint", "bin/entrypoint")+"; exit $?").Run(t)

@@ -35,7 +35,7 @@ func (p *place) message(word string) {
 	p.write("queue/"+word+".mail", word+"\n", 0o644)
 }
 
-func TestFourWorkersAtMostSendEachMessageOnce(t *testing.T) {
+func TestAtMostFourWorkersSendEachMessageOnce(t *testing.T) {
 	p, line := queue(t, 7)
 	var workers []*helper.Process
 	for range 7 {

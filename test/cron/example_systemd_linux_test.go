@@ -52,7 +52,7 @@ func TestSystemdAcceptsTheUnits(t *testing.T) {
 	p.silent(words...)
 }
 
-func TestAServiceThatIsDeniedHasNotFailed(t *testing.T) {
+func TestADeniedServiceDoesNotFail(t *testing.T) {
 	p := newPlace(t)
 	p.unit("nightly-backup.service")
 	p.command("nightly-backup", await+`echo $1 >>{dir}/notes; await go`)

@@ -94,7 +94,7 @@ func TestADirectoryNameThatCannotBeQuotedIsRefused(t *testing.T) {
 	}
 }
 
-func TestInstallNeedsNoGoOnceThingsAreBuilt(t *testing.T) {
+func TestInstallNeedsNoGoAfterABuild(t *testing.T) {
 	tr, stage := newTree(t), filepath.Join(t.TempDir(), "a stage")
 	built := tr.files(filepath.Join(tr.dir, "build"))
 	tr.want("install", "DESTDIR="+stage, "PREFIX=/opt/adlock")
@@ -153,7 +153,7 @@ func TestUninstallRemovesWhatInstallMadeAndNothingElse(t *testing.T) {
 }
 
 // A package has LICENSE and CHANGELOG.md under other names, so no page leads to them.
-func TestTheInstalledPagesLinkToWhatIsInstalled(t *testing.T) {
+func TestLinksInInstalledPagesLeadToInstalledFiles(t *testing.T) {
 	tr, stage := newTree(t), t.TempDir()
 	tr.want("install", "DESTDIR="+stage)
 	docs := stage + "/usr/local/share/doc/adlock"
@@ -179,7 +179,7 @@ func TestTheInstalledPagesLinkToWhatIsInstalled(t *testing.T) {
 	}
 }
 
-func TestNothingIsInstalledWhereAFileIsMissing(t *testing.T) {
+func TestInstallCopiesNothingIfAFileIsMissing(t *testing.T) {
 	for file, says := range map[string]string{"build/adlock-locksmith": "go", "README.md": "README.md: is missing"} {
 		tr, stage := newTree(t), t.TempDir()
 		must.Do(t, os.Remove(filepath.Join(tr.dir, file)))
@@ -204,7 +204,7 @@ func TestAnOldBuildIsInstalledWithAWarning(t *testing.T) {
 	}
 }
 
-func TestUninstallIsRefusedWhileACrontabNamesShellOrHelper(t *testing.T) {
+func TestUninstallIsRefusedWhileACrontabUsesShellOrHelper(t *testing.T) {
 	tr, stage := newTree(t), filepath.Join(t.TempDir(), "a stage")
 	tr.want("install", "DESTDIR="+stage)
 	installed := tr.files(stage)

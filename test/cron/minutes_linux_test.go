@@ -80,7 +80,7 @@ func (w *world) notes(dir string) map[string]string {
 }
 
 // The lines run unchanged in root's crontab, and wrapped in /etc/crontab.
-func TestWrappedLinesDoInARealCronWhatTheyDidBefore(t *testing.T) {
+func TestWrappedLinesBehaveInARealCronAsBefore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.write("note", note, 0o755)

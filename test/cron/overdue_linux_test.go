@@ -25,7 +25,7 @@ until [ -e {dir}/go ]; do sleep 0.1; done
 echo "$1 is done"
 `
 
-func TestALongRunIsNotEndedButMailed(t *testing.T) {
+func TestALongRunIsReportedByMailAndNotEnded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.shell()

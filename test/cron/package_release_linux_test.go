@@ -137,7 +137,7 @@ func mustEqual(t *testing.T, claim string, got, want map[string]string) {
 	}
 }
 
-func TestTwoDirectoriesGiveTheSamePackages(t *testing.T) {
+func TestBuildsInTwoDirectoriesGiveTheSamePackages(t *testing.T) {
 	t.Parallel()
 	first := released(t)
 	second := filepath.Join(t.TempDir(), "another", "deeper")
@@ -219,7 +219,7 @@ func TestTheBillOfMaterialsNamesEveryModuleOfEveryProgram(t *testing.T) {
 	}
 }
 
-func TestTheLicencesOfAllModulesGoWithThePrograms(t *testing.T) {
+func TestPackagesHoldTheLicencesOfAllModules(t *testing.T) {
 	t.Parallel()
 	need.Tools(t, "dpkg-deb", "zcat")
 	deb := unpacked(t, "*_arm64.deb", `dpkg-deb -x "$1" .`)

@@ -76,7 +76,7 @@ func TestAFullDiskIsMailedAndTheJobThatCleansItRuns(t *testing.T) {
 	}
 }
 
-func TestTheMailOfAUserWithoutAHomeNamesTheCommandThatHelps(t *testing.T) {
+func TestMailToAUserWithoutAHomeNamesTheRemedy(t *testing.T) {
 	t.Parallel()
 	w := troubled(t)
 	if _, err := user.Lookup("www-data"); err != nil {

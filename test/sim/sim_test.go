@@ -38,7 +38,7 @@ func TestNoHealthyRunThatWorksIsEnded(t *testing.T) {
 	}
 }
 
-func TestOneHealthyRunInTenThousandIsEnded(t *testing.T) {
+func TestAtMostOneHealthyRunInTenThousandIsEnded(t *testing.T) {
 	for _, l := range loads {
 		if got := measured()[l.name][1].per10000(); got > 1 {
 			t.Errorf("%s: %.1f", l.name, got)
@@ -79,7 +79,7 @@ func TestAfterAStepAtMostThreeHealthyRunsAreEnded(t *testing.T) {
 	}
 }
 
-func TestADriftIsFollowed(t *testing.T) {
+func TestLearnedLimitsFollowADrift(t *testing.T) {
 	if got := measured()["+1 % a run, 30 s to 73 min, again"][2].per10000(); got > 1 {
 		t.Errorf("%.1f of 10,000 were ended", got)
 	}
