@@ -18,7 +18,7 @@ import (
 	"adlock/test/support/must"
 )
 
-// sleeper is another process.
+// sleeper starts a process that sleeps, for an owner other than this process.
 func sleeper(t *testing.T) (process.Identity, *actor.Actor) {
 	t.Helper()
 	a := actor.Sleeper(t, actor.Leads)
@@ -73,8 +73,8 @@ func TestAWinnerReplacesADeadWatchdog(t *testing.T) {
 	watchdogs("it has ended", 0)
 }
 
-// While a newcomer waits for a slot, a request to end its job may come between two tries, or its
-// place may be lost.
+// While a newcomer waits for a slot, a request to end its job may arrive between two attempts, or its place
+// may be lost. Neither concerns the job that begins under a later place.
 func TestALostEarlierPlaceDoesNotEndTheJob(t *testing.T) {
 	for way, ask := range map[string]func() (time.Duration, error){
 		"a newcomer asked for its end": func() (time.Duration, error) { return time.Second, nil },
@@ -127,8 +127,8 @@ func TestAWaiterThatGaveUpDoesNotGetTheFreedAtom(t *testing.T) {
 	}
 }
 
-// The signal that ends a waiter also takes it out of the line at once, as the waiters behind it
-// would have to wait for its lease.
+// The signal that ends a waiter also removes its place at once: the waiters behind it would otherwise have to
+// wait until its lease has run out.
 func TestACancelledWaiterLeavesTheQueueAtOnce(t *testing.T) {
 	waiting, end := context.WithCancel(context.Background())
 	p, left := &scriptedPlace{inLine: true}, false
@@ -168,7 +168,7 @@ func TestTheHeadOfAQueueOwnsTheAtomBeforeItsRecordSaysSo(t *testing.T) {
 	}
 }
 
-// The run of a dead owner counts for IfElapsed only if its record says that it ran.
+// The run of a dead owner counts for IfElapsed only if the owner's record says that it ran.
 func TestAJobBeginsAfterItsRecordIfNewcomersRelyOnTheRecord(t *testing.T) {
 	for why, test := range map[string]struct {
 		inLine    bool
@@ -196,8 +196,8 @@ func TestAJobBeginsAfterItsRecordIfNewcomersRelyOnTheRecord(t *testing.T) {
 	}
 }
 
-// pausesOf lets tend run through times that are over at once, until it has asked for n of them, and
-// returns them. renew is the answer to each renewal.
+// pausesOf runs refresh with timers that fire at once, until it has started n of them, and returns their
+// durations. renew is the answer to each renewal.
 func pausesOf(t *testing.T, length time.Duration, n int, renew func() error) (asked []time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

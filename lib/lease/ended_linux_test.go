@@ -13,8 +13,8 @@ import (
 	"adlock/test/support/must"
 )
 
-// A look may find the lock of an owner that releases it and exits before the newcomer asks whether it
-// lives.
+// The newcomer may read the lock of an owner that then releases it and exits, before the newcomer checks
+// whether the owner is alive.
 func TestAnAskedOwnerThatReleasesAndExitsCountsAsEnded(t *testing.T) {
 	owner, a := sleeper(t)
 	node := must.Get(NodeName())(t)
@@ -27,7 +27,7 @@ func TestAnAskedOwnerThatReleasesAndExitsCountsAsEnded(t *testing.T) {
 	l.Recorder = locker.Recorder{Log: log}
 	r := newcomer(0)
 	r.Limits = policy.Limits{IfElapsed: 2 * time.Hour, ExpireAfter: time.Hour, Source: policy.Said}
-	defer take(t, l, r)() // its stamp does not deny the newcomer that had it ended
+	defer take(t, l, r)() // the owner's stamp does not deny the newcomer that asked for its end
 	if kinds := recorded(log); !slices.Equal(kinds, []runlog.Kind{runlog.Expire, runlog.Takeover, runlog.Acquire}) {
 		t.Errorf("the runlog has %v", kinds)
 	}

@@ -24,7 +24,7 @@ func silentElsewhere(owns bool) Snapshot {
 	return seen
 }
 
-// A run would watch the owner, and take the atom.
+// A run would watch the silent owner for its lease, and then acquire the atom.
 func TestADryRunForeseesTheTakeoverFromASilentOwner(t *testing.T) {
 	slot := false
 	l := &Locker{Lease: time.Minute, Store: &scripted{look: func(_ context.Context, name atom.Name, _ int) (Snapshot, error) {
@@ -63,7 +63,7 @@ func TestADeadWaiterIsNotListedAsTheOwner(t *testing.T) {
 }
 
 func TestTheRunlogHasTheWaitForAnAtomOfAStore(t *testing.T) {
-	completed := free() // an hour ago, which ends the wait
+	completed := free() // another owner has completed meanwhile, which ends the wait
 	completed.Last.Completed = completed.Now
 	l := behind(nil, heldElsewhere())
 	l.Recorder = locker.Recorder{Log: &runlog.Log{Dir: t.TempDir(), Host: "h", Store: "store"}}
@@ -83,7 +83,7 @@ func TestTheRunlogHasTheWaitForAnAtomOfAStore(t *testing.T) {
 	}
 }
 
-// inWords is a dry run's answer: whether the atom would be taken, and why.
+// inWords returns a dry run's answer: whether the atom would be acquired, and why.
 func inWords(d policy.Decision, err error) (granted bool, reason string, _ error) {
 	if err != nil {
 		return false, "", err
