@@ -16,8 +16,8 @@ import (
 
 const fencePage = "cmd/adlock-locksmith/fence.md"
 
-// writes lists the writers in order, and whether each succeeds: a newer owner keeps an older
-// one out, and may write again itself.
+// writes lists writers by their fencing tokens, in order, and whether each succeeds: a newer owner keeps an
+// older one out, and may write again itself.
 var writes = []struct {
 	fence string
 	done  bool
@@ -103,7 +103,7 @@ func TestTheFileFenceExampleShowsOnlyTheNewestOwnersReport(t *testing.T) {
 	}
 }
 
-// Servers of the test take the place of the addresses in the pages.
+// The addresses in the pages are replaced by those of this test's servers.
 func TestEveryStoreExampleInThePagesRuns(t *testing.T) {
 	t.Parallel()
 	nodes, f := startEtcd(t, 3), startFTP(t, "")

@@ -90,7 +90,7 @@ func TestASilentOwnerOnFTPIsReplacedAfterItsLease(t *testing.T) {
 	}
 }
 
-// moveAbroad changes the records: the owners seem to be on another machine.
+// moveAbroad changes the records so that the owners seem to be on another machine.
 func (f *ftpd) moveAbroad(t testing.TB) {
 	t.Helper()
 	for _, file := range globbed(t, f.Root+"/lock.*/owner") {
@@ -234,10 +234,10 @@ func TestAFailedFTPListingDoesNotMeanAFreeAtom(t *testing.T) {
 	h.run(t, "echo ran", "--if-elapsed=1h").Is(t, 77, "", "…")
 }
 
-// Renewal has no connection of its own: an FTP server may allow only one. A stalled command of any
-// goroutine is given up after an eighth of the lease, and a new connection is made. So two
-// heartbeats are at most half a lease (1/3 until the next is due, 1/8 for the stalled command, 1/30
-// until the next try) and a login apart. At 2/3 the job would be ended.
+// A renewal has no connection of its own: an FTP server may allow only one. Any command that stalls is given
+// up after an eighth of the lease, and a new connection is made. So two heartbeats are at most half a lease
+// and a login apart: 1/3 until the next is due, 1/8 for the stalled command, 1/30 until the next try. At 2/3
+// the job would be ended.
 func TestAStalledFTPConnectionDelaysARenewalByAnEighth(t *testing.T) {
 	const lease, login = limit.ShortestLease, 500 * time.Millisecond
 	stalls := func(name string, stall func(p *relay.Teller)) {
@@ -315,7 +315,7 @@ func TestAFullFTPDiskStartsNoJobAndEndsNone(t *testing.T) {
 	a.run(t, "echo ran", "--operand=y", "--if-elapsed=1h").Denied(t)
 }
 
-// A lock over FTP stays after its lease, and a newcomer would have to watch it first.
+// A lock on FTP stays after its lease, and a newcomer would have to watch it first.
 func TestClearRemovesALockWhoseLeaseHasRunOut(t *testing.T) {
 	f := startFTP(t, "")
 	h := f.host(t).brief()
@@ -385,8 +385,8 @@ func TestALateFTPAnswerIsDropped(t *testing.T) {
 	}
 }
 
-// A server that refuses a record may do so because a newcomer passed the lock meanwhile, and
-// removed it. If it no longer answers, it has not refused the user.
+// A server may refuse a record because a newcomer has passed and removed the lock. If it then falls silent,
+// the refusal says nothing about the user's permissions.
 func TestAnFTPServerThatFallsSilentIsReportedAsSilent(t *testing.T) {
 	f := startFTP(t, "")
 	p := relay.NewTeller(t, "127.0.0.1", f.Address)

@@ -12,7 +12,7 @@ import (
 	"adlock/test/support/must"
 )
 
-// notes has the host's hook append each event to a file, in one line.
+// notes sets a hook that appends each event to a file, in one line.
 func (h *host) notes(t testing.TB) (file string) {
 	t.Helper()
 	file = t.TempDir() + "/told"
@@ -34,7 +34,7 @@ func told(t testing.TB, file string, lines int) []string {
 	return all
 }
 
-// are reports whether the lines begin and end as wanted.
+// are fails the test unless the lines begin and end as wanted.
 func are(t testing.TB, lines []string, want ...[2]string) {
 	t.Helper()
 	ok := len(lines) == len(want)

@@ -34,8 +34,8 @@ func TestLimitsAreLearnedInTheStore(t *testing.T) {
 	})
 }
 
-// A run that was ended at its limit teaches the limit. If such a run does not count for IfElapsed,
-// nothing has completed.
+// A run that was ended at its limit teaches that the limit was too short, even if it does not count for
+// IfElapsed and so nothing has completed.
 func TestARunThatDoesNotCountForIfElapsedStillTeaches(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, a, b *host) {

@@ -67,7 +67,7 @@ func TestAnExpiredOwnerOnAnotherHostEndsItsJob(t *testing.T) {
 	})
 }
 
-// beats is a job that records the boottime every 20 ms; INT and TERM do not end it.
+// beats returns a job that records the boottime every 20 ms; INT and TERM do not end it.
 func beats(file string) string {
 	return `trap "" INT TERM; while :; do read -r now _ </proc/uptime; echo $now >>` + file + `; sleep 0.02; done`
 }
@@ -156,7 +156,7 @@ func TestAnOwnerThatIsCutOffEndsItsJobBeforeAnotherBegins(t *testing.T) {
 	})
 }
 
-// The next job is that of the pages' line for a nightly job, which all machines have.
+// The next job has the options that the pages show for a nightly job which every machine has in its crontab.
 func TestTheJobOfAKilledLocksmithEndsBeforeAnotherBegins(t *testing.T) {
 	t.Parallel()
 	_, a, b := onCable(t)
@@ -175,8 +175,8 @@ func TestTheJobOfAStoppedLocksmithEndsBeforeAnotherBegins(t *testing.T) {
 	b.follows(t, file)
 }
 
-// Each machine would run the job. A script says the host by a variable, and its library always
-// passes one on.
+// Without a common host name each machine would run the job. A script sets the host by a variable, and the
+// library always passes one on.
 func TestARunInAStoreWithoutAHostWarnsOnce(t *testing.T) {
 	t.Parallel()
 	store := "etcd://" + freePort(t) + "/adlock"
@@ -243,7 +243,7 @@ func TestALocksmithEndsByItsJobsSignalAndAddsNoOutput(t *testing.T) {
 	a.run(t, "echo out; echo err >&2; exit 4", "--quiet-ok").Is(t, 4, "out\n", "err\n")
 }
 
-// A run waits in line; then it is asked how long ago it started: the wait counts.
+// A run waits for the atom first. Its age, counted from its start, includes that wait.
 func TestFromStartCountsTheWaitForAnAtomOfAStore(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, a, b *host) {

@@ -58,7 +58,7 @@ func TestAScriptThatLosesItsAtomReportsWhyOnce(t *testing.T) {
 	}
 }
 
-// A reader of a script's output does not wait for the holder of its lock.
+// A process that reads a script's output need not wait for the holder of the script's lock.
 func TestAHolderDoesNotKeepTheScriptsStandardErrorOpen(t *testing.T) {
 	h, _ := onEtcd(t)
 	script := h.brief().startScript(t, forever)
@@ -110,8 +110,8 @@ func TestOnlyOneNewcomerReportsTheEndingOfAnOwner(t *testing.T) {
 	})
 }
 
-// The runlog has one end for each run: of several newcomers that find the owner dead, one stamps
-// for it and reports.
+// The runlog has one end for each run: of several newcomers that find the owner dead, one stamps for it and
+// logs that.
 func TestOnlyOneNewcomerLogsTheDeathOfAnOwner(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		for round := range 3 {

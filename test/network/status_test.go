@@ -168,7 +168,7 @@ func TestDoctorTriesAStoreAndLeavesNothing(t *testing.T) {
 	h.verb(t, "doctor").Is(t, 1, "…"+"fail store: "+h.store+": connection refused; "+"…", "…")
 }
 
-// An atom in a store and one of the same name in a lock directory are two, although this host's
+// An atom in a store and an atom of the same name in a lock directory are two atoms, although this host's
 // runlog has the events of both.
 func TestStatusShowsTheLastRunOfItsOwnStoreOnly(t *testing.T) {
 	t.Parallel()

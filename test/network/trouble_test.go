@@ -51,7 +51,7 @@ func leaderOf(t testing.TB, nodes []*node) (leader *node) {
 	return leader
 }
 
-// A stopped leader that resumes takes leases for expired that were renewed at another member.
+// A leader that was stopped takes leases for expired, when it resumes, that were renewed at another member.
 func TestAStoppedLeaderEndsNoJobAndLetsNoNewcomerIn(t *testing.T) {
 	nodes := startEtcd(t, 3)
 	h := newHost(t, url(nodes...)).leased(12 * time.Second) // an election and a renewal take less than two thirds of it
@@ -85,7 +85,7 @@ func TestASilentMemberOfEtcdEndsNoJob(t *testing.T) {
 	}
 }
 
-// Neither proves that the owner is dead.
+// Neither a lease that is revoked nor a heartbeat that is removed proves that the owner is dead.
 func TestARemovedHeartbeatOrLeaseLetsNoNewcomerIn(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	for what, remove := range map[string]func(){
@@ -155,7 +155,7 @@ func endsByItsLease(t testing.TB, h *host, owner *helper.Process, began time.Tim
 	}
 }
 
-// A newcomer that does not want to wait still watches for a lease whether a silent owner is dead.
+// A newcomer without --wait still watches a silent owner for a lease, to find out whether it is dead.
 func TestANewcomerWithoutWaitTakesADeadOwnersAtom(t *testing.T) {
 	a, b := onEtcd(t)
 	owner := a.brief().start(t, "sleep 60", "--slots=1")

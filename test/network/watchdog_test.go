@@ -45,7 +45,7 @@ func TestOnlyTheHeadOfTheQueueStartsItsWatchdogAhead(t *testing.T) {
 	if n := len(helper.WatchdogsOf(next.PID)); n != 1 {
 		t.Errorf("the owner has %d watchdogs", n)
 	}
-	stop(t, third) // it leaves the line
+	stop(t, third) // it leaves the queue
 	watchdogs(third, 0)
 	watchdogs(fourth, 1)
 	fourth.Kill(t)
