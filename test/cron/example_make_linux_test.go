@@ -21,8 +21,8 @@ func eachMake(t *testing.T, test func(p *place, program string)) {
 	}
 }
 
-// suites writes test suites that note whether two use the database at a time. Each preparation
-// lasts until all eight have begun.
+// suites writes test suites that note whether two use the database at once. Each preparation lasts until all
+// eight have begun.
 func (p *place) suites() {
 	p.Helper()
 	p.write("prepare", "#!/bin/sh\n"+await+`: >>{dir}/begun; echo >>{dir}/begun

@@ -11,8 +11,8 @@ import (
 	"adlock/test/support/must"
 )
 
-// queue makes a place with n messages, and a sendmail that notes each message, and how many
-// others run beside it. It refuses a message that says `bad`.
+// queue makes a place with n messages, and a sendmail that notes each message and how many others are being
+// sent beside it. It refuses a message that says `bad`.
 func queue(t *testing.T, n int, changes ...string) (p *place, line []string) {
 	t.Helper()
 	p = newPlace(t)

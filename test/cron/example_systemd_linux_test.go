@@ -68,7 +68,7 @@ func TestADeniedServiceDoesNotFail(t *testing.T) {
 	p.wantNotes("by-hand /backup")
 }
 
-// systemd starts OnFailure= if the status is neither 0 nor SuccessExitStatus.
+// systemd starts OnFailure= only if the status is neither 0 nor in SuccessExitStatus.
 func TestTroubleWithAServiceIsReportedOnceByHookOrOnFailure(t *testing.T) {
 	for name, c := range map[string]struct {
 		job     string

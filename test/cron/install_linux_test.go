@@ -12,8 +12,8 @@ import (
 	"adlock/test/support/must"
 )
 
-// A crontab's line may start during the installation of another version. inotify(7) reports each
-// change to a name in a directory. A file that is only replaced by renames is never missing.
+// cron may start a line while another version is installed. inotify(7) reports each change of a name in a
+// directory: a file that is only replaced by renames is never missing.
 func TestNoFileIsMissingAtAnyMomentOfAReinstallation(t *testing.T) {
 	tr, stage := newTree(t), t.TempDir()
 	tr.want("install", "DESTDIR="+stage)

@@ -8,8 +8,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// batches has two jobs without a limit. They have five short runs, and then one that lasts until the test
-// ends it. The second is overdue after six seconds, so that a later start reports it while it runs.
+// batches has two jobs without a limit. Each has five short runs, and then one that lasts until the test ends
+// it. The second is overdue after six seconds, so that a later start reports it while it runs.
 const batches = `SHELL={dir}/shell
 ADLOCK_DIR={dir}/locks
 ADLOCK_HOST=dax

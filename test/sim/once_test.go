@@ -69,7 +69,7 @@ func (c *crontabs) play(minutes int) {
 	}
 }
 
-// ask is one newcomer at the instant at of the store's clock. The newcomer's own clock
+// ask lets one newcomer ask for a tick, at the instant at of the store's clock. The newcomer's own clock
 // shows own, which decides for which tick it asks.
 func (c *crontabs) ask(at, own time.Duration) {
 	terms := policy.Terms{
