@@ -39,7 +39,7 @@ func clear(words []string) (int, error) {
 	return 0, smith.Clear(lock.Name, found)
 }
 
-// lockFound returns the view of the lock. If only readers hold the atom, an active lock means the first.
+// lockFound returns the view of the lock. An active lock that only readers hold means the first of them.
 func lockFound(lock atom.File, entries []locker.Entry, slots []locker.Slot) (*locker.View, error) {
 	for _, s := range slots {
 		if s.Name == lock.Name {

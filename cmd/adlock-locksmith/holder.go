@@ -41,7 +41,7 @@ type holder struct {
 	fence  string
 	end    chan time.Duration
 
-	front  *os.File // `adlock hold`, which wants to know when the atom is lost; nil: a script
+	front  *os.File // to `adlock hold`, which wants to know when the atom is lost; nil: a script asked
 	asker  net.Conn // the process that requested the release; nil: none
 	status runlog.Opt[int]
 	retry  bool // the run failed, and that does not count for IfElapsed
@@ -49,7 +49,7 @@ type holder struct {
 
 const askerLine = 3
 
-// heldUntil is the verb of the holder; it runs until the release. No process waits for its status.
+// heldUntil is the holder's verb. It runs until the release; no process waits for its status.
 func heldUntil(args []string) (int, error) {
 	if !config.SaysOwner(args) {
 		return 0, config.LibraryOnly("holder")
@@ -113,8 +113,8 @@ func (h *holder) take(args []string, asker *os.File) (locker.Outcome, error) {
 	return outcome, err
 }
 
-// sayWaiting returns a function that tells the asker which process the holder waits for, once for
-// each process: otherwise the holder could write to a stopped asker for hours.
+// sayWaiting returns a function that reports to the asker which process the holder waits for, once for each
+// process: otherwise the holder could write to a stopped asker for hours.
 func sayWaiting(asker *os.File) func(locker.Outcome) {
 	var said message
 	return func(o locker.Outcome) {
@@ -139,8 +139,8 @@ func (h *holder) isKin(pid int) bool {
 	return strings.Contains(","+h.ancestors+",", ","+strconv.Itoa(pid)+",")
 }
 
-// writeToken opens the socket and writes the file from which the script reads its token. One file
-// for each owner is enough, as the script reads it at once.
+// writeToken opens the socket and writes the file from which the script reads its token. One file for each
+// owner is enough, as the script reads it at once.
 func (h *holder) writeToken() (err error) {
 	if h.socket, err = listen(h.dir, h.token); err != nil {
 		return fault.Wrap(h.dir.Path(atom.HolderSocketName(h.token)), err)
@@ -177,7 +177,7 @@ func (h *holder) serve() error {
 		if len(asked) == 0 {
 			h.retry = h.named && h.RetryFailed // the program has not reported a status, so the run counts as failed
 		}
-	case <-stop: // for example at shutdown: the job must not run without its lock
+	case <-stop: // for example at shutdown: the job must not run on without its lock
 		h.endScript(h.Request.Pause)
 		fault.Warn(locker.Title(h.Request.Atom), "ended by force: its adlock-locksmith was told to end")
 	case pause := <-h.end:
@@ -239,7 +239,7 @@ func (h *holder) remove(file string) error {
 	return fault.Wrap(h.dir.Path(file), err)
 }
 
-// removeWord removes the file unless another acquisition of the same process has left its own.
+// removeWord removes the token's file, unless another acquisition of this process has written its own there.
 func (h *holder) removeWord() error {
 	text, err := os.ReadFile(h.dir.Path(h.wordName()))
 	if err != nil || !strings.Contains(string(text), h.token) {

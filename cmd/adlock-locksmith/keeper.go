@@ -21,7 +21,7 @@ type keeper struct {
 	*hold.Args
 	args []string
 	dir  string
-	line *os.File // to the holder, from its start on
+	line *os.File // the connection to the holder; nil: not started
 	lost chan string
 }
 
@@ -81,7 +81,7 @@ func (k *keeper) Take(r locker.Request) (locker.Outcome, error) {
 	return outcome, err
 }
 
-// giveUp waits for input from the asker. Then it tells the holder to stop waiting, and returns
+// giveUp waits for input from the asker. Then it hangs up, so that the holder stops waiting, and returns
 // true; the caller must still read the holder's answer. It returns false once answered is closed.
 func giveUp(line, asker *os.File, answered <-chan struct{}) bool {
 	const interval = 100 * time.Millisecond
@@ -120,7 +120,7 @@ func (k *keeper) listen(said *json.Decoder) {
 
 func (k *keeper) Lost() <-chan string { return k.lost }
 
-// Release tells the holder to release. If the owner is dead (Again) the holder may have done so by itself.
+// Release asks the holder to release. If the owner is dead (Again), the holder may have done so by itself.
 func (k *keeper) Release(r locker.ReleaseRequest) error {
 	err := k.release(r)
 	if r.Again && fault.KindOf(err) == fault.Denied {

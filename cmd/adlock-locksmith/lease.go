@@ -78,8 +78,8 @@ func (h *leaseArgs) parse(args []string) (dir string, err error) {
 	return h.DirectoryOf(rest[0])
 }
 
-// takeLease takes the atom for the asking script and leaves a holder behind: a process that tends the
-// lease, watches the script, and releases on request or when that is gone. This process reports the result.
+// takeLease acquires the atom for the asking script and leaves a holder behind: a process that tends the
+// lease, watches the script, and releases when it is asked to or the script is gone. It reports the result.
 func takeLease(args []string) (int, error) {
 	if !config.SaysOwner(args) {
 		return 0, config.LibraryOnly("lease")
@@ -118,7 +118,7 @@ func takeLease(args []string) (int, error) {
 	return config.Answer(outcome.Verdict), nil
 }
 
-// startHolder starts the holder, which answers on the line, and gives up when the line is closed.
+// startHolder starts the holder, which answers on the line. If the line is closed, the holder gives up.
 func startHolder(owner process.Identity, args []string) (line *os.File, err error) {
 	ours, theirs, err := sysfile.SocketPair()
 	if err != nil {
@@ -171,9 +171,9 @@ func release(args []string) (int, error) {
 	return 0, unlock(rest[0], line, status, withdraw || retry && status > 0)
 }
 
-// unlock has the holder at the other end of the line release the lock, and waits for its answer. If
-// the holder is gone, or does not answer, the lock counts as lost (fault.Denied). The status is below
-// 0 if it is unknown; noStamp: the run does not count for IfElapsed.
+// unlock asks the holder at the other end of the connection to release the lock, and waits for its answer. If
+// the holder is gone, or does not answer, the lock counts as lost (fault.Denied). A status below 0 is
+// unknown; noStamp: the run does not count for IfElapsed.
 func unlock(lock string, line net.Conn, status int, noStamp bool) error {
 	if err := line.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
 		return fault.Wrap(lock, err)
@@ -193,7 +193,7 @@ type wish struct {
 	NoStamp bool
 }
 
-// isToken checks that text has only the characters of a token, so that it is no path.
+// isToken reports whether text has only the characters of a token: then it is no path.
 func isToken(text string) bool {
 	return text != "" && strings.Trim(text, "0123456789abcdef") == ""
 }

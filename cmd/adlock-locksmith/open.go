@@ -14,8 +14,8 @@ import (
 	"adlock/lib/locker"
 )
 
-// open opens the store at the address, for atoms of the host. The runlog is that of the lock
-// directory. Without a hook nothing is written, neither in the store nor on this machine.
+// open opens the store at the address, for atoms of the host. The runlog is that of the lock directory. If h
+// is nil, nothing is written, neither in the store nor on this machine.
 func open(address, host string, h *hook.Hook) (locker.Locker, error) {
 	path, err := config.DirOf(address)
 	if err != nil {
@@ -74,7 +74,7 @@ func openIn(path, address, host, leaseAsked string, h *hook.Hook) (*lease.Locker
 	return l, err
 }
 
-// recorderIn is the recorder of a host, whose name is canonical already, in the lock directory at path.
+// recorderIn returns the recorder of a host (a canonical name), and makes the lock directory at path.
 func recorderIn(path, host string, h *hook.Hook) (locker.Recorder, error) {
 	dir, err := lockfile.Create(path)
 	if err != nil {

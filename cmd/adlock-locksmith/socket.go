@@ -9,7 +9,7 @@ import (
 	"adlock/lib/lockdir/lockfile"
 )
 
-// dial connects to the holder of the acquisition. Its socket is reached from within the lock directory: the
+// dial connects to the holder of the acquisition. It changes the working directory to the lock directory: the
 // path of a socket may have little more than 100 bytes (unix(7)).
 func dial(dir, token string) (net.Conn, error) {
 	d, err := lockfile.Open(dir) // checked: only this user's holders are there
@@ -23,7 +23,7 @@ func dial(dir, token string) (net.Conn, error) {
 	return net.Dial("unix", atom.HolderSocketName(token))
 }
 
-// listen leaves this process in the lock directory.
+// listen makes the holder's socket. It changes the working directory to the lock directory.
 func listen(d *lockfile.Dir, token string) (net.Listener, error) {
 	if err := unix.Fchdir(d.Fd()); err != nil {
 		return nil, err

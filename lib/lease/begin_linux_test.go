@@ -18,7 +18,7 @@ import (
 	"adlock/test/support/must"
 )
 
-// sleeper is another process.
+// sleeper starts a process that sleeps, for an owner other than this process.
 func sleeper(t *testing.T) (process.Identity, *actor.Actor) {
 	t.Helper()
 	a := actor.Sleeper(t, actor.Leads)
@@ -27,7 +27,7 @@ func sleeper(t *testing.T) (process.Identity, *actor.Actor) {
 
 // The lease may be nearly over when the atom becomes free: this process stood still, or the store
 // was silent, during the wait.
-func TestAWinnerWithANearlySpentLeaseIsNotEndedByItsWatchdog(t *testing.T) {
+func TestAWinnerRenewsANearlySpentLeaseBeforeItsJobBegins(t *testing.T) {
 	p := &scriptedPlace{renew: func() error {
 		time.Sleep(100 * time.Millisecond) // time for a job to begin that does not wait for the renewal
 		return nil
@@ -48,7 +48,7 @@ func TestAWinnerWithANearlySpentLeaseIsNotEndedByItsWatchdog(t *testing.T) {
 }
 
 // A watchdog that is started ahead may be killed while its owner waits, or may never have started.
-func TestAWinnerReplacesAWatchdogThatIsGone(t *testing.T) {
+func TestAWinnerReplacesADeadWatchdog(t *testing.T) {
 	me := must.Get(process.Of(os.Getpid()))(t)
 	watchdogs := func(claim string, want int) (pids []int) {
 		helper.Eventually(t, claim, func() bool {
@@ -73,8 +73,8 @@ func TestAWinnerReplacesAWatchdogThatIsGone(t *testing.T) {
 	watchdogs("it has ended", 0)
 }
 
-// While a newcomer waits for a slot, a request to end its job may come between two tries, or its
-// place may be lost.
+// While a newcomer waits for a slot, a request to end its job may arrive between two attempts, or its place
+// may be lost. Neither concerns the job that begins under a later place.
 func TestALostEarlierPlaceDoesNotEndTheJob(t *testing.T) {
 	for way, ask := range map[string]func() (time.Duration, error){
 		"a newcomer asked for its end": func() (time.Duration, error) { return time.Second, nil },
@@ -127,9 +127,9 @@ func TestAWaiterThatGaveUpDoesNotGetTheFreedAtom(t *testing.T) {
 	}
 }
 
-// The signal that ends a waiter also takes it out of the line at once, as the waiters behind it
-// would have to wait for its lease.
-func TestAWaiterThatIsCancelledLeavesTheLine(t *testing.T) {
+// The signal that ends a waiter also removes its place at once: the waiters behind it would otherwise have to
+// wait until its lease has run out.
+func TestACancelledWaiterLeavesTheQueueAtOnce(t *testing.T) {
 	waiting, end := context.WithCancel(context.Background())
 	p, left := &scriptedPlace{inLine: true}, false
 	l, r := behind(p, heldElsewhere()), newcomer(limit.Never)
@@ -168,8 +168,8 @@ func TestTheHeadOfAQueueOwnsTheAtomBeforeItsRecordSaysSo(t *testing.T) {
 	}
 }
 
-// The run of a dead owner counts for IfElapsed only if its record says that it ran.
-func TestTheJobBeginsAfterItsRecordIfTheRecordMustCount(t *testing.T) {
+// The run of a dead owner counts for IfElapsed only if the owner's record says that it ran.
+func TestAJobBeginsAfterItsRecordIfNewcomersRelyOnTheRecord(t *testing.T) {
 	for why, test := range map[string]struct {
 		inLine    bool
 		ifElapsed time.Duration
@@ -196,8 +196,8 @@ func TestTheJobBeginsAfterItsRecordIfTheRecordMustCount(t *testing.T) {
 	}
 }
 
-// pausesOf lets tend run through times that are over at once, until it has asked for n of them, and
-// returns them. renew is the answer to each renewal.
+// pausesOf runs refresh with timers that fire at once, until it has started n of them, and returns their
+// durations. renew is the answer to each renewal.
 func pausesOf(t *testing.T, length time.Duration, n int, renew func() error) (asked []time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -224,7 +224,7 @@ func TestALeaseIsRenewedAfterAThirdOfIt(t *testing.T) {
 }
 
 // The store may answer again before the job has to be ended, at two thirds of the lease.
-func TestARenewalThatFailsIsTriedAgainSoon(t *testing.T) {
+func TestAFailedRenewalIsRetriedSoon(t *testing.T) {
 	asked := pausesOf(t, time.Hour, 4, func() error { return errors.New("no answer") })
 	for i, d := range asked[1:] {
 		if d > 2*time.Minute {

@@ -13,9 +13,9 @@ import (
 )
 
 // Clear removes the found lock of an atom or a slot, which a person takes for stale. It refuses
-// (fault.NotPermitted) while the owner seems to live: the owner's heartbeat moves, and this machine
-// has no proof of its death. If the owner is silent, Clear watches for a lease, as a newcomer
-// would. It stamps nothing, because nothing has completed.
+// (fault.NotPermitted) while the owner seems to live: the owner's heartbeat moves, and this machine has no
+// proof of its death. It watches a silent owner for the owner's lease, as a newcomer would. It stamps
+// nothing, because nothing has completed.
 func (l *Locker) Clear(name atom.Name, found *locker.View) error {
 	object := l.Store.String() + " " + string(name)
 	found, err := l.confirm(name, found)
@@ -49,8 +49,8 @@ func (l *Locker) Clear(name atom.Name, found *locker.View) error {
 	return nil
 }
 
-// confirm returns found, or a newer view of the same owner. If the owner may be dead by the store,
-// it first watches for as long as the owner's lease, to be certain.
+// confirm returns found, or a newer view of the same owner. If the clocks show that the owner may be dead, it
+// first watches for as long as the owner's lease, to be certain.
 func (l *Locker) confirm(name atom.Name, found *locker.View) (*locker.View, error) {
 	for {
 		ctx, cancel := context.WithTimeout(l.context(), l.question())

@@ -13,9 +13,9 @@ import (
 	"adlock/test/support/must"
 )
 
-// A look may find the lock of an owner that releases it and exits before the newcomer asks whether it
-// lives.
-func TestAnOwnerThatReleasedBeforeItDiedWasEnded(t *testing.T) {
+// The newcomer may read the lock of an owner that then releases it and exits, before the newcomer checks
+// whether the owner is alive.
+func TestAnAskedOwnerThatReleasesAndExitsCountsAsEnded(t *testing.T) {
 	owner, a := sleeper(t)
 	node := must.Get(NodeName())(t)
 	held := Snapshot{Now: time.Now(), Held: true, Age: 2 * time.Hour, Owner: Record{Node: node, Taken: time.Now().Add(-2 * time.Hour)}}
@@ -27,14 +27,14 @@ func TestAnOwnerThatReleasedBeforeItDiedWasEnded(t *testing.T) {
 	l.Recorder = locker.Recorder{Log: log}
 	r := newcomer(0)
 	r.Limits = policy.Limits{IfElapsed: 2 * time.Hour, ExpireAfter: time.Hour, Source: policy.Said}
-	defer take(t, l, r)() // its stamp does not deny the newcomer that had it ended
+	defer take(t, l, r)() // the owner's stamp does not deny the newcomer that asked for its end
 	if kinds := recorded(log); !slices.Equal(kinds, []runlog.Kind{runlog.Expire, runlog.Takeover, runlog.Acquire}) {
 		t.Errorf("the runlog has %v", kinds)
 	}
 }
 
 // Cloned machines have one id: an owner in another boot may live on another machine.
-func TestAnotherBootProvesNoDeathInAStore(t *testing.T) {
+func TestAnOwnerOfAnotherBootCountsAsAlive(t *testing.T) {
 	dead, a := sleeper(t)
 	a.Kill()
 	elsewhere, _ := sleeper(t)

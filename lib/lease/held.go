@@ -21,12 +21,12 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// heldLease is a place whose lease is renewed, and whose newcomers' requests are answered.
+// heldLease is a place of this process, which renews its lease and answers newcomers that ask for its end.
 //
-// The times are parts of the lease, counted from sending the last successful renewal. After 1/3 the
-// lease is renewed; after 2/3 without a renewal the job is ended, with pauses of 1/15 between the
-// signals; after 5/6 the watchdog ends it; after the whole lease another owner may hold the atom. A
-// release is retried until then.
+// The times are parts of the lease, counted from sending the last successful renewal. After 1/3 the lease is
+// renewed; after 2/3 without a renewal the job is ended, with pauses of 1/15 between the signals; after 5/6
+// the watchdog ends it; after the whole lease another owner may hold the atom. A release is retried until
+// then.
 type heldLease struct {
 	store    Store
 	recorder locker.Recorder
@@ -36,17 +36,17 @@ type heldLease struct {
 	most     time.Duration        // Locker.question
 	watchdog *watchdog.Watchdog   // nil while the place only waits
 
-	before  Last           // the last lock when the place became the first
-	lessons []learn.Lesson // for the last lock that it leaves
+	before  Last           // the last lock when the place became the head of the queue
+	lessons []learn.Lesson // of this run, for the last lock at its end
 
-	newTimer func(time.Duration) *time.Timer // time.NewTimer, but in a test
+	newTimer func(time.Duration) *time.Timer // time.NewTimer, except in tests
 
 	ctx     context.Context // done once the place is given up or lost
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
-	renewed atomic.Int64 // boottime
-	holding atomic.Bool  // the job may run: the place neither waits nor was just won
+	renewed atomic.Int64 // boottime at which the last successful renewal was sent
+	holding atomic.Bool  // the job may run: begin was called
 	ended   atomic.Bool  // the job has to end because the lease runs out or is gone
 	why     atomic.Value // error: the reason
 	asked   atomic.Bool  // the job has to end because a newcomer asked for that
@@ -60,9 +60,9 @@ type heldLease struct {
 	wanted []time.Duration // the pauses of requests to end a job that had not begun
 }
 
-// enter takes a place and begins to renew its lease; nil if Store.Enter gives no place. If the atom is
-// likely to be won at once, the watchdog starts meanwhile.
-func (l *Locker) enter(r *locker.Request, record Record, line, likely bool) (*heldLease, Snapshot, error) {
+// enter takes a place and begins to renew its lease; nil if Store.Enter makes none. If the atom is likely to
+// be won at once, the watchdog starts meanwhile.
+func (l *Locker) enter(r *locker.Request, record Record, queue, likely bool) (*heldLease, Snapshot, error) {
 	t := &heldLease{store: l.Store, recorder: l.Recorder, record: record, end: r.End, most: l.question(), newTimer: time.NewTimer}
 	if likely {
 		t.watchdog = watchdog.Start(l.Recorder, record.Record)
@@ -70,7 +70,7 @@ func (l *Locker) enter(r *locker.Request, record Record, line, likely bool) (*he
 	ctx, cancel := context.WithTimeout(context.Background(), l.question())
 	defer cancel()
 	sent := process.Boottime()
-	place, seen, err := l.Store.Enter(ctx, r.Atom.Name(), record, line)
+	place, seen, err := l.Store.Enter(ctx, r.Atom.Name(), record, queue)
 	if err != nil || place == nil {
 		t.watchdog.Dismiss()
 		return nil, seen, err
@@ -129,7 +129,7 @@ func (t *heldLease) watchdogReady() error {
 	return t.watchdog.Ready()
 }
 
-// until is the boottime at which so many sixths of the lease have passed.
+// until returns the boottime at which that many sixths of the lease have passed since its last renewal.
 func (t *heldLease) until(sixths time.Duration) time.Duration {
 	return time.Duration(t.renewed.Load()) + t.place.Lease()*sixths/6
 }
@@ -159,7 +159,7 @@ func (t *heldLease) refresh() {
 	}
 }
 
-// dueIn is the time until so many sixths of the lease have passed; 0: they have.
+// dueIn returns the time until that many sixths of the lease have passed; 0: they have.
 func (t *heldLease) dueIn(sixths time.Duration) time.Duration {
 	return max(0, t.until(sixths)-process.Boottime())
 }
@@ -395,7 +395,7 @@ func (t *heldLease) close() {
 	t.watchdog.Dismiss()
 }
 
-// NodeName is this machine's own name, whatever the atom's host.
+// NodeName returns this machine's own name, whatever the atom's host.
 func NodeName() (string, error) {
 	node, err := sysfile.NodeName()
 	return node, fault.Wrap("node name", err)

@@ -17,11 +17,11 @@ type Listed struct {
 	Name atom.Name
 	Snapshot
 	Behind []Record    // the places behind the first, in order: other readers that hold the atom, and waiters
-	Ticks  []atom.File // those that were claimed
+	Ticks  []atom.File // the claimed ticks
 	Err    error       // why its locks could not be read
 }
 
-// List looks at every atom and held slot, like lockdir.Locker's, and writes no more than Store.List does.
+// List returns every atom and every held slot, as lockdir.Locker.List does. It changes no lock.
 func (l *Locker) List() (entries []locker.Entry, slots []locker.Slot, err error) {
 	found, err := l.Store.List(l.context())
 	for i := range found {
@@ -69,7 +69,7 @@ func (l *Locker) isDeadWaiter(seen *Snapshot) bool {
 	return seen.Held && !seen.Bare && seen.Owner.Taken.IsZero() && (seen.Silent || l.ownerOf(seen) == policy.Gone)
 }
 
-// viewOf is the active lock that was found, without a request.
+// viewOf returns the view of the active lock that was found, whatever a newcomer would want.
 func (l *Locker) viewOf(seen *Snapshot) (v locker.View) {
 	if !seen.Held {
 		return v

@@ -15,7 +15,7 @@ import (
 	"adlock/lib/process"
 )
 
-// questionTimeout is how long a question may take before the store is unreachable, unless it is Slow.
+// questionTimeout is how long a store may take to answer before it counts as unreachable, unless it is Slow.
 const questionTimeout = 5 * time.Second
 
 // Slow is a Store for which one question takes many steps, each with its own timeout. Such a question
@@ -41,8 +41,8 @@ type Locker struct {
 
 	held   *heldLease
 	stands atomic.Pointer[heldLease] // the place that was entered last
-	claims bool                      // the last attempt may have claimed the tick: from a new place that would seem used
-	logged bool                      // the runlog has that the newcomer waits
+	claims bool                      // the last attempt may have claimed the tick, which would seem used from a new place
+	logged bool                      // the runlog has a line that the newcomer waits
 	silent bool                      // the last attempt was denied because of an owner that seems to be dead
 }
 
@@ -54,15 +54,12 @@ func (l *Locker) RecordCommand(name atom.Name, token string, command process.Ide
 	return nil
 }
 
-// RecordMembers: see RecordCommand.
 func (l *Locker) RecordMembers(name atom.Name, token string, members []process.Identity) error {
 	return nil
 }
 
-// RecordRest: see RecordCommand.
 func (l *Locker) RecordRest(name atom.Name, token string, rest []process.Identity) error { return nil }
 
-// BeingEnded: see RecordCommand.
 func (l *Locker) BeingEnded(name atom.Name, token string) (bool, error) { return false, nil }
 
 func (l *Locker) context() context.Context {
@@ -86,7 +83,7 @@ func (l *Locker) lease() time.Duration {
 	return l.Lease
 }
 
-// Take takes the atom, or says why not. It asks an expired owner to end its job, whatever LeaveExpired is.
+// Take acquires the atom, or says why not. It asks an expired owner to end its job even with r.LeaveExpired.
 func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	if err := r.Atom.Check(); err != nil {
 		return locker.Outcome{}, err
@@ -99,7 +96,8 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 			return locker.Outcome{}, fault.Wrap(l.Store.String(), gone)
 		}
 		if errors.Is(err, ErrGone) {
-			// A new place is needed. If a person has removed all keys, the owner needs time to find out.
+			// The place is lost. If a person has removed all keys, the owner's job runs until its locksmith
+			// finds out: without this pause two jobs would run at once.
 			Pause(l.context(), min(l.lease(), max(0, wait.Left())))
 			continue
 		}
@@ -147,15 +145,15 @@ func (l *Locker) showAway(r *locker.Request, wait locker.Waiting, err error) {
 	})
 }
 
-// showSilent shows on a terminal that the newcomer watches whether an owner is dead. It does so
-// even if it does not want to wait: a run would be missed if the owner is dead.
+// showSilent shows on a terminal that the newcomer watches an owner that may be dead. A newcomer watches even
+// without --wait: if the owner is dead, its run would be missed.
 func (l *Locker) showSilent(r *locker.Request, o locker.Outcome) {
 	r.Line.Show(func() string {
 		return locker.Title(r.Atom) + ": " + string(o.Verdict) + ", and there is no sign of life: watching for as long as a lease"
 	})
 }
 
-// Pause waits, and returns false if ctx was done first.
+// Pause waits for d. It returns false if ctx was done first.
 func Pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -181,7 +179,7 @@ func (l *Locker) ask(within context.Context, question func(context.Context) erro
 	return err
 }
 
-// nap is how long to wait before the next look if no queue wakes the newcomer: it waits for a slot,
+// nap returns how long to wait before the next attempt if no queue wakes the newcomer: it waits for a slot,
 // for IfElapsed, for the end of a pause, or for the store.
 func (l *Locker) nap(wait locker.Waiting, o locker.Outcome) time.Duration {
 	nap := 200*time.Millisecond + rand.N(800*time.Millisecond)
@@ -194,8 +192,8 @@ func (l *Locker) nap(wait locker.Waiting, o locker.Outcome) time.Duration {
 	return min(nap, wait.Left())
 }
 
-// Cancelled also gives the place up, and waits at most a second for the store: if the place stayed,
-// the waiters behind would wait until its lease has run out. Any goroutine may call it.
+// Cancelled also gives the place up, and waits at most a second for the store: if the place stayed, the
+// waiters behind would wait until its lease has run out. Any goroutine may call it.
 func (l *Locker) Cancelled(r *locker.Request, signal string, waited time.Duration) {
 	l.Recorder.Cancelled(r, signal, waited)
 	t := l.stands.Load()
@@ -226,8 +224,8 @@ func (l *Locker) attempt(r *locker.Request, wait locker.Waiting) (locker.Outcome
 	return l.stand(r, wait, d.Step)
 }
 
-// look finds out whether this host is paused (newcomers on other hosts are not affected) and, unless
-// that denies the atom, what the store has of it.
+// look finds out whether this host is paused (newcomers on other hosts are not affected) and, unless that
+// denies the atom, reads the atom's locks in the store.
 func (l *Locker) look(r *locker.Request) (v locker.View, silent bool, err error) {
 	if v.Pause, err = locker.HostPause(); err == nil && v.Pause.On {
 		var entries []locker.Entry
@@ -356,7 +354,7 @@ func decide(r *locker.Request, v *locker.View) policy.Decision {
 	return policy.Decide(r.Terms(), policy.Situation{Last: v.Last, Active: v.Active, TickUsed: v.TickUsed, Pause: v.Pause})
 }
 
-// takeSlot takes a slot, if the request limits them, on its own lease. Nested atoms of one owner share one.
+// takeSlot acquires a slot on its own lease, if the request limits them. An owner's nested atoms share one.
 func (l *Locker) takeSlot(r *locker.Request, t *heldLease, acquired locker.Outcome) (locker.Outcome, error) {
 	full := r.Full()
 	for n := 1; n <= r.Slots; n++ {
@@ -403,8 +401,8 @@ func (l *Locker) trySlot(r *locker.Request, t *heldLease, name atom.Name, full *
 	return false, err
 }
 
-// Release stamps the last lock and releases the atom, in one step, and retries it while the lease lasts.
-// The error is fault.Denied (lost) if the lease was lost, fault.Unavailable if the store does not answer.
+// Release stamps the last lock and releases the atom, and retries while the lease lasts. The error is
+// fault.Denied (lost) if the lease was lost, fault.Unavailable if the store does not answer.
 func (l *Locker) Release(r locker.ReleaseRequest) error {
 	t := l.held
 	if t == nil {
@@ -428,7 +426,7 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	return err
 }
 
-// OwnStuck also records why for newcomers. If the job then ends by itself, that was not at their request.
+// OwnStuck also records why for newcomers. A job that then ends by itself did not end at their request.
 func (l *Locker) OwnStuck(r *locker.Request, token string, age time.Duration, why error) {
 	l.Recorder.OwnStuck(r, token, age, why)
 	if t := l.held; t != nil {
@@ -437,7 +435,7 @@ func (l *Locker) OwnStuck(r *locker.Request, token string, age time.Duration, wh
 	}
 }
 
-// DryRun returns what Take would do now; it writes nothing.
+// DryRun returns what Take would decide now. It takes no place and no slot.
 func (l *Locker) DryRun(r *locker.Request) (policy.Decision, error) {
 	v, _, err := l.look(r)
 	if err != nil || v.Pause.Denies() {

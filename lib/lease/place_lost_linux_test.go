@@ -12,7 +12,7 @@ import (
 	"adlock/lib/locker"
 )
 
-// forgotten is a place that is gone when it is renewed, and whose Look gets no answer.
+// forgotten is a place whose renewal reports ErrGone, and whose Look gets no answer.
 type forgotten struct{ scriptedPlace }
 
 func (*forgotten) Lease() time.Duration               { return 30 * time.Millisecond }
@@ -57,7 +57,7 @@ func TestANewcomerWaitsForAStoreThatIsAway(t *testing.T) {
 	for why, test := range map[string]struct {
 		wait  time.Duration
 		away  error
-		looks int // how many times it asks; 0: until its time is up
+		looks int // how many times the newcomer asks; 0: until its time is up
 	}{
 		"it does not wait":              {0, errNoAnswer, 1},
 		"its time is up":                {300 * time.Millisecond, errNoAnswer, 0},
@@ -90,7 +90,7 @@ func TestANewcomerWaitsForAStoreThatIsAway(t *testing.T) {
 	}
 }
 
-// While the process stood still, the time for the answer has passed.
+// The time for the answer passed while the process stood still, so it proves nothing about the store.
 func TestAProcessThatStoodStillAsksTheStoreAgain(t *testing.T) {
 	t.Parallel() // the test takes as long as an answer of the store may take
 	l := faltering(func(ctx context.Context, n int) (Snapshot, error) {

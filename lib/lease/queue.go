@@ -18,19 +18,19 @@ type queue struct {
 	seen Snapshot
 
 	noted bool     // the record of the place says that it waits
-	asked *request // the owner that was asked to make way
+	asked *request // the owner that was asked to make way, or was passed
 }
 
 type request struct {
 	view  locker.View
 	step  policy.Step
 	stamp string        // the token of the stamp that will follow
-	last  string        // the token of the last lock at that time
+	last  string        // the token of the last lock when the owner was asked
 	until time.Duration // boottime by which the owner must have made way
-	due   bool          // as far as is known, this newcomer has to report that the owner made way, and has not yet
+	due   bool          // this newcomer has yet to report that the owner made way, as far as it knows
 }
 
-// stand waits for the place's turn. A question cancelled as the place was lost is no failure of the store.
+// stand waits until the place owns the atom, or is denied it. If the place was lost, the error is ErrGone.
 func (q *queue) stand() (locker.Outcome, error) {
 	outcome, err := q.advance()
 	if err != nil && q.held.ctx.Err() != nil {
@@ -88,8 +88,8 @@ func (q *queue) forgive(v *locker.View) {
 	}
 }
 
-// won is called when no place is in front any more. If the record says that the place waits, won writes
-// since when the place owns the atom. If all newcomers see the order of the places, the job need not wait
+// won is called when no place is in front any more. If the record says that the place waits, won writes into
+// it since when the place owns the atom. If all newcomers see the order of the places, the job need not wait
 // for that write, unless it has an IfElapsed: if such a job crashes, its record must show that it ran.
 func (q *queue) won() error {
 	q.held.startWatchdog()
@@ -143,7 +143,7 @@ func (q *queue) report() {
 	}
 }
 
-// isNext reports that this place is first, and no run has completed since this newcomer asked for an end.
+// isNext reports whether this place is first, and no run but the asked owner's has completed since.
 func (q *queue) isNext() bool {
 	last := q.seen.Last.Token
 	return !q.seen.Held && (last == q.asked.stamp || last == q.asked.last)
@@ -201,7 +201,7 @@ func (q *queue) pass(step policy.Step, v *locker.View) error {
 	return err
 }
 
-// await waits until it is worth looking again, and looks. If this waiter is next, its watchdog
+// await waits for a change in front of the place, and reads the locks. If this waiter is next, its watchdog
 // starts ahead, so that the job need not wait for the watchdog.
 func (q *queue) await(busy locker.Outcome) error {
 	if !q.noted {
@@ -251,7 +251,8 @@ func (q *queue) most(busy locker.Outcome) time.Duration {
 	return max(most, time.Millisecond)
 }
 
-// outlast pauses and returns nil if the store is unreachable for a while and there is time to wait.
+// outlast pauses and returns nil if err is passing trouble with the store and the newcomer may wait longer.
+// Otherwise it returns err, or ErrGone if the place is lost.
 func (q *queue) outlast(err error) error {
 	if q.held.ctx.Err() != nil {
 		return ErrGone

@@ -9,12 +9,12 @@ import (
 	"adlock/lib/record"
 )
 
-// Record is an active lock in a store: the record of a directory, and what matters between machines only.
+// Record is the record of an active lock: that of a lock directory, and what matters only between machines.
 type Record struct {
 	record.Record
 	Node  string        // the machine's own name; the atom's host may be shared by several
 	Taken time.Time     // when it came to own the atom; zero: it waits
-	Lease time.Duration // how long it may be silent
+	Lease time.Duration // how long the owner may send no heartbeat
 	Stuck string        // why its job cannot be ended, if a newcomer asked for the end
 	Idle  time.Duration // how long the job was seen idle after a learned limit had passed
 	Work  string        // if it was not idle: what it was seen to do, in words
@@ -78,8 +78,8 @@ func ParseRecord(object string, content []byte) (Record, error) {
 	return Record{}, unknownFormat(object)
 }
 
-// IsWhole reports whether a record that ParseRecord rejects is complete: then it is another version's, or
-// not adlock's, and its writer may hold the atom. A record that is cut short was never acted on.
+// IsWhole reports whether a record that ParseRecord rejects is complete: then it is another version's, or not
+// adlock's, and its writer may hold the atom. No job runs under a record that is cut short.
 func IsWhole(content []byte) bool {
 	_, rest := record.Split(content)
 	return len(rest) > 0 && rest[len(rest)-1] == '\n'

@@ -42,7 +42,7 @@ func (s *scripted) Enter(_ context.Context, name atom.Name, _ Record, _ bool) (P
 	return place, seen, nil
 }
 
-// scriptedPlace is a place in a scripted store; it is silent unless the test says otherwise.
+// scriptedPlace is a place in a scripted store. A function that the test does not set does nothing.
 type scriptedPlace struct {
 	Place
 	lease  time.Duration // 0: a minute
@@ -121,7 +121,7 @@ func heldElsewhere() Snapshot {
 	return Snapshot{Now: time.Now(), Held: true, Owner: other}
 }
 
-// behind is a Locker of a store in which a newcomer finds the atom held as seen, and gets that place.
+// behind returns a Locker of a store in which a newcomer finds the atom held as in seen, and gets place p.
 func behind(p Place, seen Snapshot) *Locker {
 	return &Locker{Lease: time.Minute, Store: &scripted{
 		look:  func(context.Context, atom.Name, int) (Snapshot, error) { return seen, nil },
@@ -129,14 +129,14 @@ func behind(p Place, seen Snapshot) *Locker {
 	}}
 }
 
-// newcomer is a request of this process.
+// newcomer returns a request of this process.
 func newcomer(wait time.Duration) locker.Request {
 	r := locker.NewRequest()
 	r.Atom, r.Owner, r.Wait = odd, process.Here(), wait
 	return r
 }
 
-// take takes the atom, and fails the test unless that succeeds.
+// take acquires the atom, and fails the test unless that succeeds.
 func take(t *testing.T, l *Locker, r locker.Request) (giveBack func()) {
 	t.Helper()
 	if o, err := l.Take(r); err != nil || o.Verdict != locker.Acquired {
@@ -148,7 +148,7 @@ func take(t *testing.T, l *Locker, r locker.Request) (giveBack func()) {
 	}
 }
 
-// recorded are the kinds of the runlog's events, in order.
+// recorded returns the kinds of the runlog's events, in order.
 func recorded(log *runlog.Log) (kinds []runlog.Kind) {
 	for e := range log.Newest(1 << 20) {
 		kinds = append([]runlog.Kind{e.Kind}, kinds...)

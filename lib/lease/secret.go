@@ -9,7 +9,7 @@ import (
 	"adlock/lib/fault"
 )
 
-// Password returns the password in the file that the variable names. said is false if it names none.
+// Password returns the password in the file that the variable names; said is false if none is named.
 func Password(variable string) (password string, said bool, err error) {
 	file := os.Getenv(variable)
 	if file == "" {

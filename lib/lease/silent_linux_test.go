@@ -24,8 +24,8 @@ func silentElsewhere(owns bool) Snapshot {
 	return seen
 }
 
-// A run would watch the owner, and take the atom.
-func TestADryRunSaysWhatARunDoesAboutASilentOwner(t *testing.T) {
+// A run would watch the silent owner for its lease, and then acquire the atom.
+func TestADryRunForeseesTheTakeoverFromASilentOwner(t *testing.T) {
 	slot := false
 	l := &Locker{Lease: time.Minute, Store: &scripted{look: func(_ context.Context, name atom.Name, _ int) (Snapshot, error) {
 		if name.IsSlot() == slot {
@@ -49,7 +49,7 @@ func TestADryRunSaysWhatARunDoesAboutASilentOwner(t *testing.T) {
 	}
 }
 
-func TestADeadWaiterIsListedAsNoOwner(t *testing.T) {
+func TestADeadWaiterIsNotListedAsTheOwner(t *testing.T) {
 	for what, test := range map[string]struct {
 		seen Snapshot
 		held bool
@@ -62,8 +62,8 @@ func TestADeadWaiterIsListedAsNoOwner(t *testing.T) {
 	}
 }
 
-func TestTheRunlogShowsAWaiterForAStore(t *testing.T) {
-	completed := free() // an hour ago, which ends the wait
+func TestTheRunlogHasTheWaitForAnAtomOfAStore(t *testing.T) {
+	completed := free() // another owner has completed meanwhile, which ends the wait
 	completed.Last.Completed = completed.Now
 	l := behind(nil, heldElsewhere())
 	l.Recorder = locker.Recorder{Log: &runlog.Log{Dir: t.TempDir(), Host: "h", Store: "store"}}
@@ -83,7 +83,7 @@ func TestTheRunlogShowsAWaiterForAStore(t *testing.T) {
 	}
 }
 
-// inWords is a dry run's answer: whether the atom would be taken, and why.
+// inWords returns a dry run's answer: whether the atom would be acquired, and why.
 func inWords(d policy.Decision, err error) (granted bool, reason string, _ error) {
 	if err != nil {
 		return false, "", err

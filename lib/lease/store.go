@@ -33,36 +33,39 @@ import (
 // DefaultLease is how long the store keeps an atom for a silent locksmith.
 const DefaultLease = 15 * time.Second
 
-// Store keeps the locks of atoms. It is used for one atom at a time, or to list all.
+// Store keeps the locks of atoms. A value is used for one atom at a time, or to list all. A store that offers
+// no readers, or no ticks, refuses them (fault.Usage) in each method. A store may have two more methods:
+// IsSlow (see Slow), and OnlyRead, which stops all writing, for a caller that only wants to look.
 type Store interface {
-	// Look reads both locks of an atom as a newcomer finds them: a reader (shared) or a writer. It writes
-	// nothing. A store that does not offer readers, or ticks, refuses them (fault.Usage), in each method.
+	// Look reads both locks of an atom for a newcomer that wants to be a reader (shared) or a writer: only
+	// writers are in a reader's way. It changes neither lock.
 	Look(ctx context.Context, name atom.Name, shared bool) (Snapshot, error)
 
-	// Enter asks for a place at the atom, with the record and on its lease, and looks once more from there.
-	// If the newcomer does not queue (line is false), it gets no place (nil) if another is in the way.
-	Enter(ctx context.Context, name atom.Name, record Record, line bool) (Place, Snapshot, error)
+	// Enter makes a place with this record and on the record's lease, and returns what is in front of it. If
+	// queue is false and another place is in the way, it makes none (nil).
+	Enter(ctx context.Context, name atom.Name, record Record, queue bool) (Place, Snapshot, error)
 
 	// HasTick reports whether the tick of the atom was claimed.
 	HasTick(ctx context.Context, name atom.Name, tick policy.Tick) (bool, error)
 
-	// List looks at every atom and slot of the store, in the order of names, and writes no more than Look.
+	// List reads every atom and slot of the store, in the order of names. It changes no lock.
 	List(ctx context.Context) ([]Listed, error)
 
 	// Remove removes the lock with this token, whose owner is dead, and stamps nothing. Token ""
 	// means a place without a record. ErrGone if the lock is gone already.
 	Remove(ctx context.Context, name atom.Name, token string) error
 
-	// String is the store's address, for messages: without a password.
+	// String returns the store's address without a password, for messages.
 	String() string
 
 	Close() error
 }
 
-// Place is what one newcomer has at an atom: the atom, or a place in the queue for it, until
-// Leave or until the lease has run out. Several goroutines may call it.
+// Place is what one newcomer has at an atom: a position in the queue or, at its head, the atom itself, until
+// Leave or until the lease has run out. Several goroutines may call its methods.
 type Place interface {
-	// Look reads the locks. The snapshot is about the processes in front of this place.
+	// Look reads both locks; the snapshot is about the places in front of this one. In a store without a
+	// queue, Look acquires the atom if it is free.
 	Look(ctx context.Context) (Snapshot, error)
 
 	// InLine reports whether all newcomers see the order of the places. Then the head of the
@@ -72,8 +75,8 @@ type Place interface {
 	// Note replaces the place's record. ErrGone if the place is lost.
 	Note(ctx context.Context, record Record) error
 
-	// Await returns once it is worth looking again: the place in front has gone, or ctx is done (no error).
-	// It calls next, perhaps twice, as soon as only the owner is in front. A polling store never does.
+	// Await returns when Look may find a change: the place in front has gone, or ctx is done (no error). It
+	// calls next, perhaps twice, as soon as only the owner is in front. A polling store never calls next.
 	Await(ctx context.Context, next func()) error
 
 	// Ask asks the owner with this token to end its job, with pause between the signals. False: another
@@ -84,9 +87,9 @@ type Place interface {
 	// returns an error once ctx is done, and ErrGone once the place is known to be lost.
 	Asked(ctx context.Context) (pause time.Duration, err error)
 
-	// Pass removes the dead owner in front of this place, and stamps the last lock for that owner (nil: it
-	// never ran). An owner that has sent a heartbeat since the last look stays. If several newcomers pass
-	// one owner, one of them stamps, now or in the Look in which its place comes to hold the atom.
+	// Pass removes the dead owner's place in front of this one, and writes the last lock for that owner
+	// (stamp nil: it never ran). An owner that has sent a heartbeat since the last Look stays. If several
+	// newcomers pass one owner, one of them stamps, now or in the Look by which it acquires the atom.
 	Pass(ctx context.Context, token string, stamp *Last) error
 
 	// Renew proves by a write that the place is still held, and restarts the lease, which then lasts
@@ -96,28 +99,28 @@ type Place interface {
 	// Lease is the length of the lease that the store has granted.
 	Lease() time.Duration
 
-	// Fence is a number that only grows from one owner of the atom to the next.
+	// Fence returns the fencing token: a number that grows from each owner of the atom to the next.
 	Fence() uint64
 
-	// ClaimTick claims the tick, which is remembered for its Life. False: it was claimed by
-	// another acquisition. A second call gives the same answer.
+	// ClaimTick claims the tick, and the store remembers the claim for the tick's Life. It returns false if
+	// another acquisition has claimed the tick. A second call gives the same answer.
 	ClaimTick(ctx context.Context, tick policy.Tick) (bool, error)
 
 	// DisclaimTick takes back the claim of ClaimTick, if it is certain that the claim is this place's.
 	DisclaimTick(ctx context.Context, tick policy.Tick) error
 
-	// Leave gives the place up and, with a stamp, stamps the last lock in the same step. ErrGone if
-	// the place was lost before; then it stamps nothing.
+	// Leave gives the place up and, if stamp is not nil, writes the last lock: in the same step or, on FTP,
+	// before it. ErrGone: the place was lost before, and nothing is stamped.
 	Leave(ctx context.Context, stamp *Last) error
 }
 
-// ErrGone says that the place is lost: passed, as its lease was not renewed, or removed by a person.
+// ErrGone says that the place is lost: a newcomer passed it as its lease was over, or a person removed it.
 var ErrGone = errors.New("the lease is gone")
 
 // ErrCrowded says that the store has no room for another connection now.
 var ErrCrowded = errors.New("no room for one more")
 
-// ErrUnfit says that the store lacks what a lock relies on. The reason precedes it.
+// ErrUnfit says that the store lacks what a lock relies on. An error that wraps it gives the reason.
 var ErrUnfit = errors.New("no lock can be kept there")
 
 // isTransient reports whether the store is unreachable now, and may answer later.
@@ -132,12 +135,12 @@ type Snapshot struct {
 	Now  time.Time // by the clock that stamps Last: the FTP server's or, on etcd, this machine's
 	Last Last
 
-	Held   bool // another process is in the way; the rest is about the first of them
+	Held   bool // another place is in the way; the fields below are of the first such place
 	Owner  Record
 	Age    time.Duration // since the owner came to own the atom
 	Lapsed bool          // the owner is dead: it was seen silent for its whole lease
-	Silent bool          // it may be dead: by the clocks its last heartbeat is older than its lease
-	Bare   bool          // it has no record yet, or never will
+	Silent bool          // the owner may be dead: by the clocks, its last heartbeat is older than its lease
+	Bare   bool          // it has no record: its creator has not stored one yet, or died before it did
 }
 
 // Last is the last lock: when the atom last completed.

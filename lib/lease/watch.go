@@ -23,7 +23,7 @@ func (t *heldLease) watch(length time.Duration) {
 	for {
 		seen, err := job.Watch()
 		if err != nil {
-			seen.Work = err.Error() // what cannot be looked at counts as work
+			seen.Work = err.Error() // a job that cannot be examined counts as working
 		}
 		t.noteSeen(seen)
 		if seen.Idle == 0 && !t.pause(idle.Shortest) || t.ctx.Err() != nil {

@@ -30,12 +30,12 @@ type Lasting int
 const (
 	Passing  Lasting = iota // the next try may succeed
 	Certain                 // the next try will fail: no server is there
-	Hopeless                // so will later ones: the address, or what this machine has for it, is wrong
+	Hopeless                // later tries will fail too: the address, or what this machine has for it, is wrong
 )
 
 func (r Reason) Error() string { return r.Text }
 
-// Unreachable is the error of a store that cannot be reached.
+// Unreachable returns the error (fault.Unavailable) of a store that cannot be reached.
 func Unreachable(address string, why Reason) error {
 	return &fault.Error{Kind: fault.Unavailable, Object: address, Err: why}
 }
@@ -105,7 +105,7 @@ func subjects(c *x509.Certificate) string {
 	return strings.Join(names, ", ")
 }
 
-// alert is why a server has ended the handshake (RFC 8446, 6.2); crypto/tls gives only its text.
+// alert returns why a server has ended the handshake (RFC 8446, 6.2); crypto/tls gives only its text.
 func alert(text string) string {
 	text = strings.TrimPrefix(text, "tls: ")
 	if strings.Contains(text, "certificate") || text == "unknown certificate authority" {
@@ -114,7 +114,7 @@ func alert(text string) string {
 	return "refuses TLS: " + text
 }
 
-// Unreadable is the error if a file cannot be read that a variable names.
+// Unreadable returns the error for a file that the environment variable names and that cannot be read.
 func Unreadable(file, variable string, err error) error {
 	kind := fault.Unavailable
 	if errors.Is(err, fs.ErrPermission) {

@@ -23,7 +23,7 @@ func (p *place) kept(name string) string {
 	return p.read("kept" + p.path(name))
 }
 
-func TestABackupThatIsRepeatedByHandCopiesOnlyWhatFailed(t *testing.T) {
+func TestARepeatedBackupCopiesOnlyWhatFailed(t *testing.T) {
 	p, line := backups(t)
 	if r := p.line(line...).Run(t); r.Status != 23 || !strings.Contains(r.Err, "rsync") {
 		t.Fatalf("%+v", r)

@@ -11,8 +11,8 @@ import (
 	"adlock/test/support/need"
 )
 
-// deployments makes a place with the example, and a release that begins, waits for a file
-// of its own name, and ends.
+// deployments makes a place with the example, and with a release that begins, waits for a file of its own
+// name, and ends.
 func deployments(t *testing.T) (p *place, line func(release string, more ...string) []string) {
 	t.Helper()
 	p = newPlace(t)
@@ -43,7 +43,7 @@ func TestDeploysWaitForTheirTurn(t *testing.T) {
 	p.wantNotes("begin:one end:one begin:two end:two")
 }
 
-func TestTheNextDeployWaitsForWhatTheOneBeforeLeftBehind(t *testing.T) {
+func TestADeployWaitsForProcessesOfTheOneBefore(t *testing.T) {
 	need.Tools(t, "setsid")
 	p, line := deployments(t)
 	p.command("release.sh", await+`echo deploy:$1 >>{dir}/notes
@@ -58,7 +58,7 @@ func TestTheNextDeployWaitsForWhatTheOneBeforeLeftBehind(t *testing.T) {
 	p.wantNotes("deploy:first migrated deploy:next")
 }
 
-// fetches puts a curl in place that notes its runs and arguments.
+// fetches installs a curl that notes its runs.
 func (p *place) fetches() {
 	p.Helper()
 	p.command("curl", await+`[ ! -e {dir}/held ] || await go

@@ -16,8 +16,8 @@ import (
 	"adlock/test/support/need"
 )
 
-// container runs a shell script as process 1 of a container: pids, mounts and a node
-// name of its own, and the locks on a volume.
+// container runs a shell script as process 1 of a container, which has pids, mounts and a node name of its
+// own, and the locks on a volume.
 func container(p *place, name, script string, more ...string) helper.Command {
 	p.Helper()
 	need.Root(p)
@@ -41,7 +41,7 @@ func holding(p *place, name string, more ...string) *helper.Process {
 
 const another = "adlock run --name site "
 
-func TestContainersExcludeEachOtherByTheNameTheyShare(t *testing.T) {
+func TestContainersThatShareAHostNameExcludeEachOther(t *testing.T) {
 	p := newPlace(t)
 	one := holding(p, "one")
 	container(p, "two", another+"echo ran").Run(t).Denied(t)
@@ -54,7 +54,7 @@ func TestContainersExcludeEachOtherByTheNameTheyShare(t *testing.T) {
 	container(p, "two", another+"--if-elapsed 1h echo ran").Run(t).Denied(t)
 }
 
-func TestContainersThatSharePidsAreAsOneMachine(t *testing.T) {
+func TestContainersInOnePidNamespaceActAsOneMachine(t *testing.T) {
 	need.Tools(t, "nsenter")
 	p := newPlace(t)
 	p.write("stays", "", 0o644) // process 1 stays: its end would kill all others
@@ -168,9 +168,9 @@ func TestAContainerWithItsOwnDirectoryClearsItsOldLocks(t *testing.T) {
 	p.wantNotes("run:one run:one")
 }
 
-func TestTheEntrypointIsForProcessOneAlone(t *testing.T) {
+func TestTheEntrypointRefusesToRunUnlessItIsProcessOne(t *testing.T) {
 	p := newPlace(t)
-	// If it went on, it would end only processes in a pid namespace of this test's own.
+	// If the entrypoint went on, it would end only processes in a pid namespace of this test.
 	r := container(p, "one", p.example("containers/entrypoint", "bin/entrypoint")+"; exit $?").Run(t)
 	r.Refused(t, 64, "process 1 of a container")
 }
@@ -185,13 +185,13 @@ func (p *place) locks() []string {
 	return left
 }
 
-// copied copies the helper program into bin, for a root that has no other.
+// copied copies the helper program into bin, for a container's root that has no other.
 func (p *place) copied(name string) {
 	p.Helper()
 	must.Do(p.T, exec.Command("cp", helper.Binary(p), p.path("bin/"+name)).Run())
 }
 
-// needsImage skips if the root of a container cannot be made.
+// needsImage skips the test if the root of a container cannot be made.
 func (p *place) needsImage() {
 	p.Helper()
 	try := strings.Replace(root, "exec chroot image /usr/local/bin/entrypoint", "exec chroot image /bin/true", 1)

@@ -15,8 +15,8 @@ import (
 // languages are the examples that speak with hold, and their interpreters.
 var languages = map[string]string{"checksums.py": "python3", "checksums.pl": "perl"}
 
-// checksums is a place with a directory in which one file is a pipe: its reader waits until
-// the test writes.
+// checksums makes a place with a directory in which one file is a pipe: its reader waits until the test
+// writes to it.
 func checksums(t *testing.T, name string) (p *place, data string) {
 	t.Helper()
 	need.Tools(t, languages[name])
@@ -40,7 +40,7 @@ func (p *place) holds(data string) {
 const sumsOfFiles = "87428fc522803d31065e7bce3cf03fe475096631e5e07bbd7a0fde60c4cf25c7  a\n" +
 	"0263829989b6fd954f72baaf2fc64bc2e2f01d692d4de72986ea808f6e99813f  b\n"
 
-func TestProgramsOfTwoLanguagesHoldOneLock(t *testing.T) {
+func TestProgramsInTwoLanguagesHoldOneLock(t *testing.T) {
 	for first := range languages {
 		for second := range languages {
 			t.Run(first+" and "+second, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestProgramsOfTwoLanguagesHoldOneLock(t *testing.T) {
 	}
 }
 
-func TestAProgramThatFailsIsTriedAgain(t *testing.T) {
+func TestAFailedProgramIsTriedAgain(t *testing.T) {
 	for name := range languages {
 		t.Run(name, func(t *testing.T) {
 			p, _ := checksums(t, name)

@@ -89,7 +89,7 @@ func (p *place) example(name, to string, changes ...string) string {
 	return p.path(to)
 }
 
-// line is a command line that runs in the place; words such as NAME=value go to its environment.
+// line returns a command that runs in the place; words such as NAME=value go to its environment.
 func (p *place) line(words ...string) helper.Command {
 	c := helper.Command{Dir: p.dir, Env: []string{
 		"PATH=" + p.path("bin") + ":" + filepath.Dir(helper.Binary(p)) + ":" + os.Getenv("PATH"), "LC_ALL=C",
@@ -182,7 +182,7 @@ func (p *place) eventsOf(host string, kind runlog.Kind) []runlog.Event {
 func TestShellcheckHasNoComplaint(t *testing.T) {
 	need.Tools(t, "shellcheck")
 	p := newPlace(t)
-	// The library cannot be read here (1091); it uses what seems unused (2034).
+	// Shellcheck cannot read the library here (1091), which uses what seems unused (2034).
 	words := []string{"shellcheck", "--severity=warning", "--exclude=SC1091,SC2034"}
 	for _, name := range scripts(t) {
 		words = append(words, filepath.Join(helper.Root(), "test/examples", name))

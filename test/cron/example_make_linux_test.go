@@ -21,8 +21,8 @@ func eachMake(t *testing.T, test func(p *place, program string)) {
 	}
 }
 
-// suites writes test suites that note whether two use the database at a time. Each preparation
-// lasts until all eight have begun.
+// suites writes test suites that note whether two use the database at once. Each preparation lasts until all
+// eight have begun.
 func (p *place) suites() {
 	p.Helper()
 	p.write("prepare", "#!/bin/sh\n"+await+`: >>{dir}/begun; echo >>{dir}/begun
@@ -35,7 +35,7 @@ func (p *place) suites() {
 		rmdir {dir}/in`, 0o755)
 }
 
-func TestRecipesRunBesideEachOtherSaveForWhatTheyShare(t *testing.T) {
+func TestRecipesRunInParallelExceptForWhatTheyShare(t *testing.T) {
 	eachMake(t, func(p *place, program string) {
 		p.suites()
 		p.line(program, "-j8", "test").Run(p).Is(p, 0, "…", "")
@@ -45,7 +45,7 @@ func TestRecipesRunBesideEachOtherSaveForWhatTheyShare(t *testing.T) {
 	})
 }
 
-func TestADownloadIsMadeOnceADayAndWheneverItsFileIsNotThere(t *testing.T) {
+func TestADownloadRunsOnceADayAndIfItsFileIsMissing(t *testing.T) {
 	eachMake(t, func(p *place, program string) {
 		p.fetches()
 		p.write("offline", "", 0o644)

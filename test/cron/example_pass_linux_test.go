@@ -11,7 +11,7 @@ import (
 
 const atoms = 32
 
-// wantOnce expects each atom of the example to have been taken once.
+// wantOnce expects that each atom of the example was acquired once.
 func (p *place) wantOnce() {
 	p.Helper()
 	taken, distinct := p.events(runlog.Acquire), map[string]bool{}
@@ -23,7 +23,7 @@ func (p *place) wantOnce() {
 	}
 }
 
-// The pass gets a small machine to maintain.
+// The pass maintains a small machine that the test has made.
 func TestAPassDoesItsAtomsAndTheNextFindsThemTooSoon(t *testing.T) {
 	p := newPlace(t)
 	p.write("root/etc/motd", "Welcome.\n", 0o644)

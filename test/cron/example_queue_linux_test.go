@@ -11,8 +11,8 @@ import (
 	"adlock/test/support/must"
 )
 
-// queue makes a place with n messages, and a sendmail that notes each message, and how many
-// others run beside it. It refuses a message that says `bad`.
+// queue makes a place with n messages, and a sendmail that notes each message and how many others are being
+// sent beside it. It refuses a message that says `bad`.
 func queue(t *testing.T, n int, changes ...string) (p *place, line []string) {
 	t.Helper()
 	p = newPlace(t)
@@ -35,7 +35,7 @@ func (p *place) message(word string) {
 	p.write("queue/"+word+".mail", word+"\n", 0o644)
 }
 
-func TestFourWorkersAtMostSendEachMessageOnce(t *testing.T) {
+func TestAtMostFourWorkersSendEachMessageOnce(t *testing.T) {
 	p, line := queue(t, 7)
 	var workers []*helper.Process
 	for range 7 {

@@ -7,7 +7,7 @@ import (
 	"adlock/test/support/helper"
 )
 
-func TestABuildIsRepeatedOnceForAllChangesMeanwhile(t *testing.T) {
+func TestABuildIsRepeatedOnceForAllChangesDuringIt(t *testing.T) {
 	p := newPlace(t)
 	p.command("build", await+`cat source >>{dir}/notes; : >{dir}/begun; await go; echo built >>{dir}/notes`)
 	line := []string{p.example("rebuild", "bin/rebuild"), "site", "build"}

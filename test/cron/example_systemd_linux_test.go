@@ -52,7 +52,7 @@ func TestSystemdAcceptsTheUnits(t *testing.T) {
 	p.silent(words...)
 }
 
-func TestAServiceThatIsDeniedHasNotFailed(t *testing.T) {
+func TestADeniedServiceDoesNotFail(t *testing.T) {
 	p := newPlace(t)
 	p.unit("nightly-backup.service")
 	p.command("nightly-backup", await+`echo $1 >>{dir}/notes; await go`)
@@ -68,7 +68,7 @@ func TestAServiceThatIsDeniedHasNotFailed(t *testing.T) {
 	p.wantNotes("by-hand /backup")
 }
 
-// systemd starts OnFailure= if the status is neither 0 nor SuccessExitStatus.
+// systemd starts OnFailure= only if the status is neither 0 nor in SuccessExitStatus.
 func TestTroubleWithAServiceIsReportedOnceByHookOrOnFailure(t *testing.T) {
 	for name, c := range map[string]struct {
 		job     string

@@ -14,7 +14,7 @@ import (
 	"adlock/test/support/need"
 )
 
-// users makes a place that www-data may enter. The lines are of the crontabs of www-data and root.
+// users makes a place that www-data may enter. The lines are from the crontabs of www-data and root.
 func users(t *testing.T) (p *place, www int, lines []string) {
 	t.Helper()
 	need.Root(t)
@@ -53,7 +53,7 @@ func users(t *testing.T) (p *place, www int, lines []string) {
 	return p, www, lines
 }
 
-// asCron is a line as cron starts it, with few variables and the user's HOME. It has a /var/lib of
+// asCron returns a line as cron starts it, with few variables and the user's HOME. The line has a /var/lib of
 // its own, and the place's bin stands for /usr/bin, into which the package puts adlock.
 func (p *place) asCron(user string, line string, more ...string) helper.Command {
 	home := map[string]string{"root": "/root", "www-data": "/var/www"}[user]

@@ -12,9 +12,9 @@ import (
 	"adlock/test/support/must"
 )
 
-// A crontab's line may start during the installation of another version. inotify(7) reports each
-// change to a name in a directory. A file that is only replaced by renames is never missing.
-func TestAReinstallationLeavesNoFileMissingAtAnyMoment(t *testing.T) {
+// cron may start a line while another version is installed. inotify(7) reports each change of a name in a
+// directory: a file that is only replaced by renames is never missing.
+func TestNoFileIsMissingAtAnyMomentOfAReinstallation(t *testing.T) {
 	tr, stage := newTree(t), t.TempDir()
 	tr.want("install", "DESTDIR="+stage)
 	watch := must.Get(unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK))(tr)

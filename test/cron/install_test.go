@@ -21,7 +21,7 @@ import (
 // tools lists the programs that an installation may use.
 var tools = []string{"make", "sh", "sed", "grep", "sort", "install", "chmod", "mv", "rm", "rmdir", "find", "git"}
 
-// tree is a directory like the project's after `make build`, and a PATH without Go.
+// tree is a copy of the project's directory after `make build`, with a PATH that has no Go.
 type tree struct {
 	*testing.T
 	dir, path string
@@ -58,7 +58,7 @@ func (t *tree) want(words ...string) {
 	}
 }
 
-// files are the files below a directory, with their modes.
+// files returns the files below a directory, with their modes.
 func (t *tree) files(dir string) (found []string) {
 	t.Helper()
 	must.Do(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -72,8 +72,8 @@ func (t *tree) files(dir string) (found []string) {
 	return found
 }
 
-// In the library or in a command of the Makefile, the shell would read such a name as another one,
-// or as a command.
+// In the library or in a command of the Makefile, the shell would take such a name for another name, or for a
+// command.
 func TestADirectoryNameThatCannotBeQuotedIsRefused(t *testing.T) {
 	tr := newTree(t)
 	bad := []string{`d"q`, `s\x`, "`touch pwned`", "$$(touch pwned)"}
@@ -94,7 +94,7 @@ func TestADirectoryNameThatCannotBeQuotedIsRefused(t *testing.T) {
 	}
 }
 
-func TestInstallNeedsNoGoOnceThingsAreBuilt(t *testing.T) {
+func TestInstallNeedsNoGoAfterABuild(t *testing.T) {
 	tr, stage := newTree(t), filepath.Join(t.TempDir(), "a stage")
 	built := tr.files(filepath.Join(tr.dir, "build"))
 	tr.want("install", "DESTDIR="+stage, "PREFIX=/opt/adlock")
@@ -153,7 +153,7 @@ func TestUninstallRemovesWhatInstallMadeAndNothingElse(t *testing.T) {
 }
 
 // A package has LICENSE and CHANGELOG.md under other names, so no page leads to them.
-func TestTheInstalledPagesLinkToWhatIsInstalled(t *testing.T) {
+func TestLinksInInstalledPagesLeadToInstalledFiles(t *testing.T) {
 	tr, stage := newTree(t), t.TempDir()
 	tr.want("install", "DESTDIR="+stage)
 	docs := stage + "/usr/local/share/doc/adlock"
@@ -179,7 +179,7 @@ func TestTheInstalledPagesLinkToWhatIsInstalled(t *testing.T) {
 	}
 }
 
-func TestNothingIsInstalledWhereAFileIsMissing(t *testing.T) {
+func TestInstallCopiesNothingIfAFileIsMissing(t *testing.T) {
 	for file, says := range map[string]string{"build/adlock-locksmith": "go", "README.md": "README.md: is missing"} {
 		tr, stage := newTree(t), t.TempDir()
 		must.Do(t, os.Remove(filepath.Join(tr.dir, file)))
@@ -204,7 +204,7 @@ func TestAnOldBuildIsInstalledWithAWarning(t *testing.T) {
 	}
 }
 
-func TestUninstallIsRefusedWhileACrontabNamesShellOrHelper(t *testing.T) {
+func TestUninstallIsRefusedWhileACrontabUsesShellOrHelper(t *testing.T) {
 	tr, stage := newTree(t), filepath.Join(t.TempDir(), "a stage")
 	tr.want("install", "DESTDIR="+stage)
 	installed := tr.files(stage)

@@ -48,8 +48,8 @@ func TestOneLineGuardsAWholeCrontabOfBusybox(t *testing.T) {
 	w.wantLocked()
 }
 
-// busybox makes the world's cron that of busybox. Its crontabs may set only SHELL and MAILTO, so
-// the settings that all jobs share are in crond's environment.
+// busybox makes busybox's crond the world's cron. Its crontabs may set only SHELL and MAILTO, so the settings
+// that all jobs share are in crond's environment.
 func (w *world) busybox(env ...string) {
 	w.Helper()
 	for _, name := range []string{"busybox-static", "busybox"} {
@@ -79,8 +79,8 @@ func (w *world) notes(dir string) map[string]string {
 	return notes
 }
 
-// The lines run unchanged in root's crontab, and wrapped in /etc/crontab.
-func TestWrappedLinesDoInARealCronWhatTheyDidBefore(t *testing.T) {
+// The lines stand unchanged in root's crontab, and wrapped in /etc/crontab.
+func TestWrappedLinesBehaveInARealCronAsBefore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.write("note", note, 0o755)

@@ -8,8 +8,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// batches has two jobs without a limit. They have five short runs, and then one that lasts until the test
-// ends it. The second is overdue after six seconds, so that a later start reports it while it runs.
+// batches has two jobs without a limit. Each has five short runs, and then one that lasts until the test ends
+// it. The second is overdue after six seconds, so that a later start reports it while it runs.
 const batches = `SHELL={dir}/shell
 ADLOCK_DIR={dir}/locks
 ADLOCK_HOST=dax
@@ -25,7 +25,7 @@ until [ -e {dir}/go ]; do sleep 0.1; done
 echo "$1 is done"
 `
 
-func TestALongRunIsNotEndedButMailed(t *testing.T) {
+func TestALongRunIsReportedByMailAndNotEnded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.shell()

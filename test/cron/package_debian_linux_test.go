@@ -58,7 +58,7 @@ func newDebian(t *testing.T, more ...string) *debian {
 	return d
 }
 
-// first returns the pid of the first process, as seen from outside.
+// first returns the pid of the debian's first process, as seen from outside.
 func (d *debian) first() int {
 	if children := helper.Children(d.init.PID); len(children) > 0 {
 		return children[0]
@@ -102,7 +102,7 @@ func (d *debian) files() []string {
 		`-path /var/log -prune -o -path /var/cache -prune -o -path /var/lib/apt -prune -o -path /var/lib/dpkg -prune -o -print | sort`), "\n")
 }
 
-// within returns how long it takes until the script prints the text.
+// within waits until the script prints the text, and returns how long that took.
 func (d *debian) within(patience time.Duration, claim, script, says string) time.Duration {
 	d.Helper()
 	began := time.Now()
@@ -110,7 +110,7 @@ func (d *debian) within(patience time.Duration, claim, script, says string) time
 	return time.Since(began)
 }
 
-// The first line is the added one. The job writes its pid, and waits for a file.
+// The first line is the one that guards the crontab. The job writes its pid, and waits for a file.
 const packagedCrontab = `SHELL=/usr/lib/adlock/shell
 * * * * * echo $$ >/root/job; until test -e /root/go; do sleep 0.1; done
 `

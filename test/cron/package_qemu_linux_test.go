@@ -76,8 +76,8 @@ func TestProgramsOfAnotherArchitectureWorkUnderQemu(t *testing.T) {
 	helper.Eventually(t, "nothing of the job and the hook is left", func() bool { return len(helper.With("ADLOCK_DIR="+e.locks)) == 0 })
 }
 
-// qemu invents what a program reads about itself in /proc. A lock must describe its owner as other
-// processes find it in /proc, or they would take the owner for dead.
+// qemu changes what a program reads about itself in /proc. A lock must describe its owner as other processes
+// see it in /proc: otherwise they would take the owner for dead.
 func TestAnOwnerUnderQemuIsFoundByOtherProcesses(t *testing.T) {
 	t.Parallel()
 	e := newEmulated(t)

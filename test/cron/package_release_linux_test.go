@@ -30,7 +30,7 @@ import (
 	"adlock/test/support/need"
 )
 
-// long is the time that all packages may take on a busy machine.
+// long is how long making all packages may take on a busy machine.
 const long = 8 * time.Minute
 
 // sources are what a release is made of.
@@ -60,7 +60,7 @@ var makeOnce = sync.OnceValues(func() (dir string, err error) {
 		err = makes(dir, "deb", "RELEASE=build/older", "VERSION=0.0.1", "COMMIT=older", "MACHINES=amd64")
 	}
 	if err == nil {
-		err = makes(dir, "release", "-o", "soaked", "KEY="+key) // without a soak of what is tried
+		err = makes(dir, "release", "-o", "soaked", "KEY="+key) // no soak has tested these sources
 	}
 	return dir, err
 })
@@ -104,7 +104,7 @@ func want(t *testing.T, args ...string) helper.Result {
 	return r
 }
 
-// sums are the checksums of the files below a directory, with their permissions.
+// sums returns the checksums of the files below a directory, with their permissions.
 func sums(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -137,7 +137,7 @@ func mustEqual(t *testing.T, claim string, got, want map[string]string) {
 	}
 }
 
-func TestTwoDirectoriesGiveTheSamePackages(t *testing.T) {
+func TestBuildsInTwoDirectoriesGiveTheSamePackages(t *testing.T) {
 	t.Parallel()
 	first := released(t)
 	second := filepath.Join(t.TempDir(), "another", "deeper")
@@ -148,7 +148,7 @@ func TestTwoDirectoriesGiveTheSamePackages(t *testing.T) {
 	got, want := sums(t, second+"/build/release"), sums(t, first+"/build/release")
 	delete(want, "/SHA256SUMS")
 	delete(want, "/SHA256SUMS.sig")
-	for name := range got { // umask
+	for name := range got { // the umask differs
 		got[name], want[name] = got[name][10:], want[name][min(10, len(want[name])):]
 	}
 	if mustEqual(t, "made again", got, want); len(got) != 12 {
@@ -219,7 +219,7 @@ func TestTheBillOfMaterialsNamesEveryModuleOfEveryProgram(t *testing.T) {
 	}
 }
 
-func TestTheLicencesOfAllModulesGoWithThePrograms(t *testing.T) {
+func TestPackagesHoldTheLicencesOfAllModules(t *testing.T) {
 	t.Parallel()
 	need.Tools(t, "dpkg-deb", "zcat")
 	deb := unpacked(t, "*_arm64.deb", `dpkg-deb -x "$1" .`)

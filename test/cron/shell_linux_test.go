@@ -107,7 +107,7 @@ func TestOneLineGuardsAWholeCrontab(t *testing.T) {
 
 const failing = `echo "failed:  $0 $SHELL"; false || exit 9`
 
-// nameOf is the operand of a line that has no name.
+// nameOf returns the operand of a line that has no name.
 func nameOf(command string) string {
 	name, _ := cronline.NameOf(command)
 	return name
@@ -139,8 +139,8 @@ func (w *world) wantLocked() {
 	})
 }
 
-// wantMail waits for the mail that the crontabs have in common, and more. It expects no mail from
-// the line that is denied.
+// wantMail waits for the mail that all the crontabs cause, and for more. It expects no mail from the line
+// that is denied.
 func (w *world) wantMail(more ...string) {
 	w.Helper()
 	for _, pattern := range append(more,

@@ -14,7 +14,7 @@ import (
 	"adlock/test/support/need"
 )
 
-// crowded is a crontab whose lock directory is on a full disk until the second job makes room. The
+// crowded is a crontab whose lock directory is on a disk that is full until the second job makes room. The
 // runlog is on another disk.
 const crowded = `ADLOCK_DIR={dir}/full
 ADLOCK_LOGDIR={dir}/locks
@@ -23,7 +23,6 @@ ADLOCK_HOST=dax
 * * * * * {dir}/adlock run --name clean -- {dir}/clean || case $? in 73|74|77) {dir}/clean ;; esac
 `
 
-// clean makes room.
 const clean = `#!/bin/sh
 echo cleaned
 rm -f {dir}/full/fill
@@ -70,13 +69,13 @@ func TestAFullDiskIsMailedAndTheJobThatCleansItRuns(t *testing.T) {
 	w.await("all is mailed", func() bool {
 		return w.mailed("adlock: run clean: not run: {dir}/full: no space left on device\ncleaned") && w.mailed("the backup has run")
 	})
-	// cron may have started the two in either order.
+	// cron may have started the two jobs in either order.
 	if n := count(w.events("backup"), runlog.NotRun); n > 0 && !w.mailed("adlock: run backup: not run: {dir}/full: no space left on device") {
 		t.Errorf("not run %d times, and mailed is\n%s", n, w.read("mail"))
 	}
 }
 
-func TestTheMailOfAUserWithoutAHomeNamesTheCommandThatHelps(t *testing.T) {
+func TestMailToAUserWithoutAHomeNamesTheRemedy(t *testing.T) {
 	t.Parallel()
 	w := troubled(t)
 	if _, err := user.Lookup("www-data"); err != nil {

@@ -148,8 +148,8 @@ func (w *world) processes() []string {
 	return list
 }
 
-// await waits for what needs some ticks at most, also where a busy machine misses a few. Its message
-// shows how far the test is.
+// await waits for something that takes a few minutes of cron at most, or more if a busy machine misses some.
+// Its message shows how far the test is.
 func (w *world) await(claim string, holds func() bool) {
 	w.Helper()
 	defer func() {
@@ -169,7 +169,7 @@ func (w *world) record() string {
 	return string(text)
 }
 
-// story is the kinds of an atom's events, with the status of a release.
+// story returns the kinds of an atom's events, and the status of a release.
 func (w *world) story(operand string) string {
 	w.Helper()
 	var story []string

@@ -14,8 +14,8 @@ import (
 	"adlock/test/support/relay"
 )
 
-// A release whose answer was lost is repeated, and finds no lock: the lock was not lost. The
-// same holds for a clear.
+// If the answer to a release is lost, the release is repeated and finds no lock. That does not mean that the
+// lock was lost. The same holds for a clear.
 func TestAReleaseWithoutAnAnswerIsNotReportedAsLost(t *testing.T) {
 	t.Parallel()
 	nodes := startEtcd(t, 1)
@@ -50,7 +50,7 @@ func TestAReleaseWithoutAnAnswerIsNotReportedAsLost(t *testing.T) {
 	})
 }
 
-func TestAForgettingThatWasCarriedOutAndNotAnsweredSucceeds(t *testing.T) {
+func TestForgettingSucceedsIfOnlyItsAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	f := startFTP(t, "")
 	h := f.host(t)
@@ -64,8 +64,8 @@ func TestAForgettingThatWasCarriedOutAndNotAnsweredSucceeds(t *testing.T) {
 	h.run(t, "echo ran").Ran(t)
 }
 
-// carriedOut lets answers through again once the request was carried out, and fails the test if the
-// request fails.
+// carriedOut waits until the request was carried out without an answer, and lets answers through again. It
+// fails the test if the request fails.
 func carriedOut(t *testing.T, r *relay.Relay, done func() bool, ask func() error) {
 	t.Helper()
 	asked := make(chan error, 1)

@@ -252,7 +252,7 @@ func stored(ctx context.Context, address string) error {
 	return errors.Join(err, listed, ctx.Err())
 }
 
-// silent is the longest time without an answer from any server in the lease before.
+// silent returns the longest time without an answer from any server in the lease that ends at before.
 func (c *chaos) silent(before time.Duration) time.Duration {
 	longest, last := time.Duration(0), before-c.lease
 	slices.Sort(c.answered)
@@ -276,7 +276,7 @@ func (c *chaos) end() {
 	}
 }
 
-// contend is one contender, which comes again and again.
+// contend plays one contender, which starts attempts until the time is up.
 func (c *chaos) contend(n int) {
 	draw := source(c.seed, fmt.Sprint(c.Name(), " contender ", n))
 	c.pass(c.lease * time.Duration(n) / crowd) // otherwise all would start at once
@@ -422,7 +422,7 @@ func isClosed(c chan struct{}) bool {
 	}
 }
 
-// since is a boottime for messages: counted from the beginning.
+// since returns a boottime counted from the beginning, for messages.
 func (c *chaos) since(at time.Duration) time.Duration { return (at - c.began).Round(time.Microsecond) }
 
 // judged passes all runs to the judge.

@@ -184,7 +184,7 @@ func (f *festival) play(t *testing.T, name, store string, s scenario, lease time
 	}
 }
 
-// table is the table of margins, as in test/network/README.md.
+// table returns the table of margins, as test/network/README.md has it.
 func (f *festival) table() string {
 	rows := []string{
 		"| scenario, lease | runs | two at once | ended for nothing | least gap | least gap after a loss | longest from loss to end | longest idle |",
@@ -210,7 +210,7 @@ func (c *chaos) strikes(length time.Duration, blow func()) {
 	}
 }
 
-// part is a random part of that time.
+// part returns a random part of that time.
 func (c *chaos) part(d time.Duration) time.Duration { return time.Duration(c.Int64N(int64(d))) }
 
 // pass waits for that time, or until the scenario is over.
@@ -223,7 +223,7 @@ func (c *chaos) pass(d time.Duration) {
 	}
 }
 
-// hard is the length of an attack that outlasts every lease.
+// hard returns the length of an attack that outlasts every lease.
 func (c *chaos) hard() time.Duration { return c.lease * 7 / 5 }
 
 func rest(c *chaos) {}
@@ -256,7 +256,7 @@ func (h *mast) each(do func(*relay.Cable)) {
 	}
 }
 
-// away notes that hosts reach none of their servers, from now until undone.
+// away returns a function that calls undo and notes that the hosts have reached none of their servers.
 func (c *chaos) away(hosts []*mast, undo func()) func() {
 	lost := span{from: process.Boottime(), to: judge.Never / 2}
 	return func() {

@@ -10,7 +10,7 @@ import (
 	"adlock/test/support/helper"
 )
 
-func TestClearLeavesAnOwnerWhoseLeaseIsRenewed(t *testing.T) {
+func TestClearRefusesWhileTheOwnerRenewsItsLease(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		a.run(t, "echo ran", "--operand=idle").Ran(t)
@@ -29,7 +29,7 @@ func TestClearLeavesAnOwnerWhoseLeaseIsRenewed(t *testing.T) {
 	})
 }
 
-func TestClearRemovesTheLockOfAnOwnerThatIsDead(t *testing.T) {
+func TestClearRemovesTheLockOfADeadOwner(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		a.env = append(a.env, "ADLOCK_LEASE=1h")
@@ -55,7 +55,7 @@ func abandoned(t testing.TB, s lease.Store) lease.Place {
 	return place
 }
 
-func TestClearRemovesTheLockOfOneReader(t *testing.T) {
+func TestClearRemovesTheLockOfOneDeadReader(t *testing.T) {
 	t.Parallel()
 	a, b := onEtcd(t)
 	a.env = append(a.env, "ADLOCK_LEASE=1h")

@@ -17,7 +17,7 @@ import (
 // clocks are the offsets of five hosts' clocks.
 var clocks = []time.Duration{0, 5 * time.Second, 30 * time.Second, -20 * time.Second, 0}
 
-func TestIfElapsedIsJudgedByTheClockOfTheFTPServer(t *testing.T) {
+func TestIfElapsedIsMeasuredByTheFTPServersClock(t *testing.T) {
 	f := startFTP(t, "")
 	runner, asker := f.host(t), f.host(t)
 	for _, ahead := range []time.Duration{0, 30 * time.Second, -20 * time.Second, time.Hour, -time.Hour} {
@@ -47,10 +47,10 @@ func TestAPassClockIsComparedWithTheClockOfItsOwnHost(t *testing.T) {
 	}
 }
 
-// One crontab line is played, each minute, on hosts with different clocks. The play does not wait for
-// the minutes: each asking host gets the clock that it would have then. Hosts with equal clocks ask at
-// the same time.
-func TestFiveHostsRunOncePerTick(t *testing.T) {
+// Hosts with different clocks start one crontab line in each of their minutes. The test does not wait for the
+// minutes: each host that asks gets the clock that it would have then. Hosts with equal clocks ask at the
+// same time.
+func TestOnlyOneOfFiveHostsRunsInEachTick(t *testing.T) {
 	const ticks, period, apart = 6, time.Minute, 6 // the clocks differ by up to five minutes
 	a, _ := onEtcd(t)
 	began := time.Now().Truncate(period).Add(-time.Hour)
@@ -94,7 +94,7 @@ func TestFiveHostsRunOncePerTick(t *testing.T) {
 	}
 }
 
-func TestATickOnEtcdIsForgottenByItself(t *testing.T) {
+func TestAClaimedTickOnEtcdExpires(t *testing.T) {
 	h := newHost(t, url(startEtcd(t, 1)...))
 	pass := fmt.Sprint("--now=", time.Now().Unix())
 	h.run(t, "echo ran", "--once-per=1s", pass).Ran(t)

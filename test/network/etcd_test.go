@@ -36,10 +36,10 @@ func startCluster(t testing.TB, n int, reached func(*server.Etcd) string, option
 	return nodes
 }
 
-// at is a node for url, at the address of a relay.
+// at returns a node with the address of a relay, for url.
 func at(address string) *node { return &node{&server.Etcd{Client: address}} }
 
-// leads asks the node whether it is the leader.
+// leads reports whether the node is the leader.
 func (m *node) leads() bool {
 	member, leader := m.Status()
 	return leader != "" && leader == member
@@ -59,7 +59,7 @@ type host struct {
 	inside          []string // the command that enters its network namespace; none: the test's own
 }
 
-// lasting is a lease that a busy machine renews in time, and after a third of which a test is over.
+// lasting is a lease that a busy machine renews in time. Tests are over before a third of it has passed.
 const lasting = "1m"
 
 // newHost returns a host with a lasting lease.
@@ -159,7 +159,7 @@ func (h *host) wants(t testing.TB, pattern string, words ...string) string {
 	return r.Out
 }
 
-// explains wants the pattern in a newcomer's account of its limits.
+// explains fails the test unless a dry run with these options prints the pattern.
 func (h *host) explains(t testing.TB, pattern string, options ...string) {
 	t.Helper()
 	if r := h.run(t, "", append(options, "--dry-run")...); !regexp.MustCompile(pattern).MatchString(r.Out) {
@@ -197,10 +197,10 @@ func touch(t testing.TB, path string) {
 	must.Do(t, os.WriteFile(path, nil, 0o600))
 }
 
-// until is a script that waits for the file.
+// until returns a script that waits for the file.
 func until(file string) string { return "until [ -e '" + file + "' ]; do sleep 0.05; done; " }
 
-// limited is a context that lasts as long as a test may wait.
+// limited returns a context that lasts as long as a test may wait.
 func limited(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), helper.Patience)
 	t.Cleanup(cancel)

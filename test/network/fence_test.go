@@ -16,14 +16,14 @@ import (
 
 const fencePage = "cmd/adlock-locksmith/fence.md"
 
-// writes lists the writers in order, and whether each succeeds: a newer owner keeps an older
-// one out, and may write again itself.
+// writes lists writers by their fencing tokens, in order, and whether each succeeds: a newer owner keeps an
+// older one out, and may write again itself.
 var writes = []struct {
 	fence string
 	done  bool
 }{{"7", true}, {"7", true}, {"12", true}, {"7", false}, {"12", true}, {"100", true}, {"99", false}}
 
-func TestTheFenceOfThePageInEtcdLetsOnlyTheNewestOwnerWrite(t *testing.T) {
+func TestTheEtcdFenceExampleLetsOnlyTheNewestOwnerWrite(t *testing.T) {
 	t.Parallel()
 	m := startEtcd(t, 1)[0]
 	shell := func(text, fence string) helper.Result {
@@ -53,7 +53,7 @@ func TestTheFenceOfThePageInEtcdLetsOnlyTheNewestOwnerWrite(t *testing.T) {
 	}
 }
 
-func TestTheFenceOfThePageInADatabaseLetsOnlyTheNewestOwnerWrite(t *testing.T) {
+func TestTheDatabaseFenceExampleLetsOnlyTheNewestOwnerWrite(t *testing.T) {
 	t.Parallel()
 	need.Tools(t, "sqlite3")
 	file := t.TempDir() + "/db"
@@ -79,7 +79,7 @@ func TestTheFenceOfThePageInADatabaseLetsOnlyTheNewestOwnerWrite(t *testing.T) {
 	}
 }
 
-func TestTheFenceOfThePageWithFilesShowsTheNewestOwnersOnly(t *testing.T) {
+func TestTheFileFenceExampleShowsOnlyTheNewestOwnersReport(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	shell := func(text, fence string) string {
@@ -103,8 +103,8 @@ func TestTheFenceOfThePageWithFilesShowsTheNewestOwnersOnly(t *testing.T) {
 	}
 }
 
-// Servers of the test take the place of the addresses in the pages.
-func TestTheStoresOfThePagesAreTaken(t *testing.T) {
+// The addresses in the pages are replaced by those of this test's servers.
+func TestEveryStoreExampleInThePagesRuns(t *testing.T) {
 	t.Parallel()
 	nodes, f := startEtcd(t, 3), startFTP(t, "")
 	h := f.host(t)

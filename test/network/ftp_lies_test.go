@@ -11,7 +11,7 @@ import (
 )
 
 // If a server keeps a file under another name, newcomers do not find the lock.
-func TestAnFTPServerThatDoesNotListWhatWasMadeRunsNothing(t *testing.T) {
+func TestNothingRunsOnAnFTPServerThatChangesNames(t *testing.T) {
 	t.Parallel()
 	for lie, rename := range map[string]func(name string) string{
 		"it lowers case":                strings.ToLower,
@@ -34,7 +34,7 @@ func TestAnFTPServerThatDoesNotListWhatWasMadeRunsNothing(t *testing.T) {
 	}
 }
 
-func TestAnFTPServerThatMakesNoDirectoriesRunsNothing(t *testing.T) {
+func TestNothingRunsOnAnFTPServerThatMakesNoDirectories(t *testing.T) {
 	t.Parallel()
 	f := startFTP(t, "")
 	p := relay.NewTeller(t, "127.0.0.1", f.Address)
@@ -47,7 +47,7 @@ func TestAnFTPServerThatMakesNoDirectoriesRunsNothing(t *testing.T) {
 
 // MKD is the test-and-set. Two newcomers have found the atom free, and the server reports success
 // to both: the second finds the first one's record, and gives up.
-func TestAnFTPServerThatMakesADirectoryTwiceHasOneOwner(t *testing.T) {
+func TestAnAtomHasOneOwnerIfMKDSucceedsTwice(t *testing.T) {
 	t.Parallel()
 	f := startFTP(t, "")
 	p := relay.NewTeller(t, "127.0.0.1", f.Address)

@@ -59,7 +59,7 @@ func globbed(t testing.TB, pattern string) []string {
 	return found
 }
 
-func TestFTPOwnerThatWasSlowIsNotPassedOnceItHasItsRecord(t *testing.T) {
+func TestASlowFTPOwnerIsNotPassedOnceItsRecordIsThere(t *testing.T) {
 	t.Parallel()
 	f := startFTP(t, "")
 	ctx := limited(t)
@@ -77,7 +77,7 @@ func TestFTPOwnerThatWasSlowIsNotPassedOnceItHasItsRecord(t *testing.T) {
 	must.Do(t, slow.Renew(ctx))
 }
 
-func TestARefusalOfFTPIsReportedAsNotPermitted(t *testing.T) {
+func TestARefusalByAnFTPServerIsReportedAsNotPermitted(t *testing.T) {
 	t.Parallel()
 	f := startFTP(t, "")
 	h := f.host(t)
@@ -118,7 +118,7 @@ func TestReadersAndTicksAreRefusedOnFTP(t *testing.T) {
 	h.run(t, "echo ran").Ran(t)
 }
 
-func TestFTPUsesTLSWhereItIsOffered(t *testing.T) {
+func TestFTPUsesTLSIfTheServerOffersIt(t *testing.T) {
 	t.Parallel()
 	cert, key := certificate(t)
 	h := startFTP(t, "").withTLS(t, cert, key).host(t)

@@ -27,7 +27,7 @@ import (
 	"adlock/test/support/relay"
 )
 
-func TestAnFTPServerWhoseClockStepsLetsNoNewcomerIn(t *testing.T) {
+func TestAStepOfTheFTPServersClockLetsNoNewcomerIn(t *testing.T) {
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
 		t.Run(step.String(), func(t *testing.T) {
 			t.Parallel()
@@ -90,7 +90,7 @@ func TestASilentOwnerOnFTPIsReplacedAfterItsLease(t *testing.T) {
 	}
 }
 
-// moveAbroad changes the records: the owners seem to be on another machine.
+// moveAbroad changes the records so that the owners seem to be on another machine.
 func (f *ftpd) moveAbroad(t testing.TB) {
 	t.Helper()
 	for _, file := range globbed(t, f.Root+"/lock.*/owner") {
@@ -99,7 +99,7 @@ func (f *ftpd) moveAbroad(t testing.TB) {
 	}
 }
 
-func TestALockOnFTPThatCannotBeGivenBackIsLeftToItsLease(t *testing.T) {
+func TestAnFTPLockThatCannotBeReleasedEndsWithItsLease(t *testing.T) {
 	f := startFTP(t, "")
 	p := relay.NewTeller(t, "127.0.0.1", f.Address)
 	h := f.hostBy(t, p.Address()).brief()
@@ -123,7 +123,7 @@ func TestALockOnFTPThatCannotBeGivenBackIsLeftToItsLease(t *testing.T) {
 	h.run(t, "echo ran", "--wait=30s").Ran(t)
 }
 
-func TestAnFTPServerThatRefusesToRenameIsUsedAllTheSame(t *testing.T) {
+func TestAnFTPServerThatRefusesToRenameStillKeepsLocks(t *testing.T) {
 	f := startFTP(t, "")
 	p := relay.NewTeller(t, "127.0.0.1", f.Address)
 	h := f.hostBy(t, p.Address()).brief()
@@ -132,7 +132,7 @@ func TestAnFTPServerThatRefusesToRenameIsUsedAllTheSame(t *testing.T) {
 	h.run(t, "echo ran").Ran(t)
 }
 
-func TestAStampThatCannotBeWrittenOnFTPIsReported(t *testing.T) {
+func TestAnFTPStampThatCannotBeWrittenIsReported(t *testing.T) {
 	f := startFTP(t, "")
 	h := f.host(t).brief()
 	file := h.notes(t)
@@ -179,7 +179,7 @@ func TestANewcomerWithAStalledFTPConnectionDelaysNoOther(t *testing.T) {
 }
 
 // Taking and keeping the atom takes some 25 commands, its release a dozen.
-func TestAnFTPServerThatIsSlowIsWaitedForWithinTheLease(t *testing.T) {
+func TestASlowFTPServerIsWaitedForWithinTheLease(t *testing.T) {
 	f := startFTP(t, "")
 	p := relay.NewTeller(t, "127.0.0.1", f.Address)
 	h := f.hostBy(t, p.Address())
@@ -202,7 +202,7 @@ func TestAnFTPServerThatAllowsOneConnectionIsEnough(t *testing.T) {
 	h.run(t, "sleep 5; echo ran").Is(t, 0, "ran\n", "…")
 }
 
-func TestAWaiterWaitsForAnFTPServerThatIsFull(t *testing.T) {
+func TestAWaiterWaitsForAFullFTPServer(t *testing.T) {
 	f := startFTP(t, "").withLines(t, "max_clients=1")
 	a, b := f.host(t).brief(), f.host(t).brief()
 	owner := a.start(t, "sleep 60")
@@ -213,7 +213,7 @@ func TestAWaiterWaitsForAnFTPServerThatIsFull(t *testing.T) {
 	endsWith(t, waiter, 0, "ran\n")
 }
 
-func TestAListThatFTPCannotGiveIsNoProofOfAFreeAtom(t *testing.T) {
+func TestAFailedFTPListingDoesNotMeanAFreeAtom(t *testing.T) {
 	f := startFTP(t, "")
 	p, q := relay.NewTeller(t, "127.0.0.1", f.Address), relay.NewTeller(t, "127.0.0.1", f.Address)
 	end := t.TempDir() + "/end"
@@ -234,10 +234,10 @@ func TestAListThatFTPCannotGiveIsNoProofOfAFreeAtom(t *testing.T) {
 	h.run(t, "echo ran", "--if-elapsed=1h").Is(t, 77, "", "…")
 }
 
-// Renewal has no connection of its own: an FTP server may allow only one. A stalled command of any
-// goroutine is given up after an eighth of the lease, and a new connection is made. So two
-// heartbeats are at most half a lease (1/3 until the next is due, 1/8 for the stalled command, 1/30
-// until the next try) and a login apart. At 2/3 the job would be ended.
+// A renewal has no connection of its own: an FTP server may allow only one. Any command that stalls is given
+// up after an eighth of the lease, and a new connection is made. So two heartbeats are at most half a lease
+// and a login apart: 1/3 until the next is due, 1/8 for the stalled command, 1/30 until the next try. At 2/3
+// the job would be ended.
 func TestAStalledFTPConnectionDelaysARenewalByAnEighth(t *testing.T) {
 	const lease, login = limit.ShortestLease, 500 * time.Millisecond
 	stalls := func(name string, stall func(p *relay.Teller)) {
@@ -282,7 +282,7 @@ func newest(pattern string) (last string) {
 	return last
 }
 
-func TestJobOutlivesARestartOfTheFTPServer(t *testing.T) {
+func TestAJobOutlivesARestartOfTheFTPServer(t *testing.T) {
 	f := startFTP(t, "")
 	h := f.host(t).brief()
 	owner := h.start(t, "sleep 6; echo done")
@@ -292,7 +292,7 @@ func TestJobOutlivesARestartOfTheFTPServer(t *testing.T) {
 	h.run(t, "echo ran", "--if-elapsed=1h").Denied(t)
 }
 
-func TestFullFTPDiskRunsNothingAndEndsNoJob(t *testing.T) {
+func TestAFullFTPDiskStartsNoJobAndEndsNone(t *testing.T) {
 	need.Root(t)
 	dir := t.TempDir()
 	root := dir + "/locks"
@@ -315,7 +315,7 @@ func TestFullFTPDiskRunsNothingAndEndsNoJob(t *testing.T) {
 	a.run(t, "echo ran", "--operand=y", "--if-elapsed=1h").Denied(t)
 }
 
-// A lock over FTP stays after its lease, and a newcomer would have to watch it first.
+// A lock on FTP stays after its lease, and a newcomer would have to watch it first.
 func TestClearRemovesALockWhoseLeaseHasRunOut(t *testing.T) {
 	f := startFTP(t, "")
 	h := f.host(t).brief()
@@ -333,7 +333,7 @@ func TestClearRemovesALockWhoseLeaseHasRunOut(t *testing.T) {
 	}
 }
 
-func TestALockOnFTPThatWasClearedAndNotAnsweredIsCleared(t *testing.T) {
+func TestClearSucceedsOnFTPIfOnlyItsAnswerIsLost(t *testing.T) {
 	f := startFTP(t, "")
 	abandoned(t, openFTP(t, f.Address))
 	s, r := f.unanswered(t, "/released")
@@ -350,7 +350,7 @@ func TestALockOnFTPThatWasClearedAndNotAnsweredIsCleared(t *testing.T) {
 
 // If an answer comes after its command was given up, it must not be taken for the answer to the
 // next command: each later command would get the answer to the one before it.
-func TestAnAnswerOverFTPThatComesTooLateIsDropped(t *testing.T) {
+func TestALateFTPAnswerIsDropped(t *testing.T) {
 	f := startFTP(t, "")
 	for what, answer := range map[string]string{"the port for data": "229 ", "the end of a list": "226 Directory"} {
 		t.Run(what, func(t *testing.T) {
@@ -385,9 +385,9 @@ func TestAnAnswerOverFTPThatComesTooLateIsDropped(t *testing.T) {
 	}
 }
 
-// A server that refuses a record may do so because a newcomer passed the lock meanwhile, and
-// removed it. If it no longer answers, it has not refused the user.
-func TestAnFTPServerThatFallsSilentIsNotReportedAsRefusing(t *testing.T) {
+// A server may refuse a record because a newcomer has passed and removed the lock. If it then falls silent,
+// the refusal says nothing about the user's permissions.
+func TestAnFTPServerThatFallsSilentIsReportedAsSilent(t *testing.T) {
 	f := startFTP(t, "")
 	p := relay.NewTeller(t, "127.0.0.1", f.Address)
 	p.Answer = func(command string) string {

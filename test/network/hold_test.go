@@ -114,7 +114,7 @@ func TestAProgramThatIsCutOffEndsBeforeAnotherJobBegins(t *testing.T) {
 	t.Parallel()
 	cable, a, b := onCable(t)
 	file := t.TempDir() + "/beats"
-	p := a.asks(t, `answer; (trap "" INT TERM; ended) & `+beats(file)) // only KILL keeps it from writing down what it is told
+	p := a.asks(t, `answer; (trap "" INT TERM; ended) & `+beats(file)) // until KILL, it writes down what hold reports
 	p.holds()
 	helper.Eventually(t, "it works", func() bool { return exists(file) })
 	cable.Cut()
@@ -125,8 +125,8 @@ func TestAProgramThatIsCutOffEndsBeforeAnotherJobBegins(t *testing.T) {
 	if told := p.told(); len(told) < 2 || !strings.HasPrefix(told[1], "lost ") {
 		t.Errorf("told %q", told)
 	}
-	// The holder says the reason when the lease is over, a fifth of it after the job's end: Output waits
-	// for a second of that. hold leaves the reason to the holder.
+	// The holder reports the reason when the lease is over, a fifth of it after the job's end: Output waits
+	// for a second of that. hold leaves the report to the holder.
 	if said := p.program.Output(); strings.Contains(said, "being ended") || !strings.Contains(a.runlog(), "event=lost ") {
 		t.Errorf("said %q, and the runlog has %s", said, a.runlog())
 	}
@@ -146,7 +146,7 @@ func TestAProgramKeepsItsAtomOfAStoreWhenHoldIsKilled(t *testing.T) {
 	a.clean(t)
 }
 
-func TestAProgramOfAStoreEndsItsWaiting(t *testing.T) {
+func TestAProgramCanStopWaitingForAnAtomOfAStore(t *testing.T) {
 	t.Parallel()
 	a, b := onEtcd(t)
 	owner := b.start(t, "sleep 1000")
@@ -158,11 +158,11 @@ func TestAProgramOfAStoreEndsItsWaiting(t *testing.T) {
 		t.Errorf("told %q", told)
 	}
 	stop(t, owner)
-	b.run(t, "echo ran", "--wait=60s").Ran(t) // no place of it is left in line
+	b.run(t, "echo ran", "--wait=60s").Ran(t) // no place of the program is left in the queue
 	a.clean(t)
 }
 
-func TestAProgramGetsTheErrorOfAStoreThatCannotBeReached(t *testing.T) {
+func TestAProgramGetsTheErrorOfAnUnreachableStore(t *testing.T) {
 	t.Parallel()
 	p := newHost(t, "etcd://127.0.0.1:1/adlock").asks(t, "ended")
 	p.program.Wait(t)

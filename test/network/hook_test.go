@@ -12,7 +12,7 @@ import (
 	"adlock/test/support/must"
 )
 
-// notes has the host's hook append each event to a file, in one line.
+// notes sets a hook that appends each event to a file, in one line.
 func (h *host) notes(t testing.TB) (file string) {
 	t.Helper()
 	file = t.TempDir() + "/told"
@@ -34,7 +34,7 @@ func told(t testing.TB, file string, lines int) []string {
 	return all
 }
 
-// are reports whether the lines begin and end as wanted.
+// are fails the test unless the lines begin and end as wanted.
 func are(t testing.TB, lines []string, want ...[2]string) {
 	t.Helper()
 	ok := len(lines) == len(want)
@@ -46,7 +46,7 @@ func are(t testing.TB, lines []string, want ...[2]string) {
 	}
 }
 
-func TestTheHookGetsTheRunsUnderAStore(t *testing.T) {
+func TestTheHookGetsFailuresAndWithHookRunsEveryRun(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, h, _ *host) {
 		file := h.notes(t)
@@ -70,7 +70,7 @@ func TestTheHookGetsTheRunsUnderAStore(t *testing.T) {
 	})
 }
 
-func TestBothSidesAndHooksReportAForcedEndingInAStore(t *testing.T) {
+func TestOwnerAndNewcomerReportAForcedEndingInAStore(t *testing.T) {
 	t.Parallel()
 	a, b := onEtcd(t)
 	node := must.Get(os.Hostname())(t)
@@ -88,7 +88,7 @@ func TestBothSidesAndHooksReportAForcedEndingInAStore(t *testing.T) {
 	are(t, told(t, victims, 1), [2]string{"fail p.shared.o.x ", ""})
 }
 
-func TestTheHookGetsAJobThatTheWatchdogEnded(t *testing.T) {
+func TestTheWatchdogReportsAnEndingToHookAndStandardError(t *testing.T) {
 	t.Parallel()
 	h, _ := onEtcd(t)
 	file, errors := h.notes(t), t.TempDir()+"/errors"
@@ -102,7 +102,7 @@ func TestTheHookGetsAJobThatTheWatchdogEnded(t *testing.T) {
 }
 
 // A job that is deaf to INT and TERM lives until shortly before its watchdog acts.
-func TestAJobThatNeedsKILLLosesItsLockAloud(t *testing.T) {
+func TestTheLostLockOfAJobEndedByKILLIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	cable, h, _ := onCable(t)
 	file := h.notes(t)

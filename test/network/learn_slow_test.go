@@ -13,7 +13,7 @@ import (
 	"adlock/test/support/must"
 )
 
-func TestForgettingIsNoCompletion(t *testing.T) {
+func TestTuneResetDoesNotCountAsACompletion(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		a.taught(t)
 		time.Sleep(3 * time.Second) // an age that differs from 0 if times are whole seconds
@@ -56,7 +56,7 @@ func TestALearnedLimitInAStoreEndsOnlyAnIdleJob(t *testing.T) {
 	})
 }
 
-func TestAnOwnerThatIsAskedToEndItsJobLearnsFromIt(t *testing.T) {
+func TestAnOwnerLearnsFromBeingAskedToEndItsJob(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		owner := a.start(t, "sleep 60", "--if-elapsed=auto", "--expire-after=1s")
 		helper.Eventually(t, "it has expired", func() bool { return strings.Contains(b.verb(t, "status").Out, " overdue ") })

@@ -34,9 +34,9 @@ func TestLimitsAreLearnedInTheStore(t *testing.T) {
 	})
 }
 
-// A run that was ended at its limit teaches the limit. If such a run does not count for IfElapsed,
-// nothing has completed.
-func TestARunThatDoesNotCountTeachesAllTheSame(t *testing.T) {
+// A run that was ended at its limit teaches that the limit was too short, even if it does not count for
+// IfElapsed and so nothing has completed.
+func TestARunThatDoesNotCountForIfElapsedStillTeaches(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		a.run(t, "sleep 60", "--if-elapsed=auto", "--expire-after=1s", "--enforce", "--retry-failed").Is(t, 124, "…", "…")
@@ -47,7 +47,7 @@ func TestARunThatDoesNotCountTeachesAllTheSame(t *testing.T) {
 }
 
 // If an owner dies, no process can report how the run went.
-func TestAScriptThatSaysNothingTeachesNothing(t *testing.T) {
+func TestAScriptThatEndsWithoutAReleaseTeachesNothing(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		script := func(then string) {

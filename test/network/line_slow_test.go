@@ -41,7 +41,7 @@ func TestManyAtomsAreListedInAFewQuestions(t *testing.T) {
 	}
 }
 
-func TestHandOverWakesOneOfAThousand(t *testing.T) {
+func TestAHandOverWakesOneOfAThousandWaiters(t *testing.T) {
 	const waiters, length, handOvers = 1000, 20 * time.Minute, 50 // the leases are not renewed
 	s := open(t, url(startEtcd(t, 1)...))
 	var all sync.WaitGroup
@@ -54,7 +54,7 @@ func TestHandOverWakesOneOfAThousand(t *testing.T) {
 	turns := make(chan int, waiters)
 	for i := range places {
 		places[i] = enter(t, s, false, true, length)
-		all.Go(func() { // if all looked at the line at the same time, etcd would be busy for a minute
+		all.Go(func() { // if all read the queue at the same time, etcd would be busy for a minute
 			for held := true; held; {
 				err := places[i].Await(ctx, func() {})
 				if ctx.Err() != nil {

@@ -102,9 +102,9 @@ func TestReadersShareAndAWriterIsAlone(t *testing.T) {
 	a.run(t, "echo ran", "--shared").Ran(t)
 }
 
-// In each case the place directly in front goes in another way; the waiter may get the atom only if it
-// is then first.
-func TestQueueHeadIsPromotedOnlyBehindOwner(t *testing.T) {
+// In each case the place directly in front goes in another way. The waiter behind may get the atom only if it
+// is then the head of the queue.
+func TestTheQueueHeadIsPromotedOnlyBehindTheOwner(t *testing.T) {
 	t.Parallel()
 	nodes := startEtcd(t, 1)
 	s := open(t, url(nodes...))
@@ -180,7 +180,7 @@ func (m *node) watchers(t testing.TB) int {
 	return m.metric(t, `etcd_debugging_mvcc_watcher_total`)
 }
 
-// metric is the sum of all metrics of the node whose names match.
+// metric returns the sum of all metrics of the node whose names match.
 func (m *node) metric(t testing.TB, name string) (n int) {
 	t.Helper()
 	answer := must.Get(http.Get("http://" + m.Client + "/metrics"))(t)
@@ -196,12 +196,12 @@ func (m *node) metric(t testing.TB, name string) (n int) {
 	return n
 }
 
-// The last waiter has seen two places in front. Then the first owner leaves, and the place between
-// becomes the owner's; the waiter has not looked since.
-func TestADeadOwnerIsNotRemovedAsAWaiter(t *testing.T) {
+// The last waiter has seen two places in front. Then the first owner leaves, and the second place becomes the
+// owner and dies, before the last waiter has looked again.
+func TestAWaiterThatDiesAsTheNewOwnerKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t, url(startEtcd(t, 1)...)), limited(t)
-	// The last looks at the heartbeat in front every third of its own lease.
+	// The last waiter reads the heartbeat in front every third of its own lease.
 	first, dies := enter(t, s, false, false, lease.DefaultLease), enter(t, s, false, true, limit.ShortestLease)
 	last := enter(t, s, false, true, lease.DefaultLease)
 	lives, die := context.WithCancel(ctx)

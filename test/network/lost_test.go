@@ -13,8 +13,8 @@ import (
 	"adlock/test/support/must"
 )
 
-// The status of a run is its job's, even if the lock was lost meanwhile: standard error and the
-// hook report that, and 75 would mean that the job did not run.
+// A run ends with its job's status even if the lock was lost meanwhile. Standard error and the hook report
+// the loss; 75 would mean that the job did not run.
 func TestARunWhoseLockWasLostHasItsJobsStatus(t *testing.T) {
 	t.Parallel()
 	lose := func(t *testing.T, owner *helper.Process, remove func(), want ...int) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// contents are the files, with the times of writing.
+// contents lists the files, with the times at which they were written.
 func (f *ftpd) contents() (all string) {
 	_ = filepath.Walk(f.Root, func(path string, info os.FileInfo, err error) error {
 		if err == nil {
@@ -19,7 +19,7 @@ func (f *ftpd) contents() (all string) {
 	return all
 }
 
-// contents are the keys with their revisions, and the leases.
+// contents lists the keys with their revisions, and the leases.
 func (m *node) contents() string {
 	keys, _ := etcdctl([]*node{m}, "get", "--from-key", "", "-w", "json").Output()
 	_, kvs, _ := strings.Cut(string(keys), `"kvs"`) // without the header, which counts requests
@@ -27,7 +27,7 @@ func (m *node) contents() string {
 	return kvs + string(leases)
 }
 
-func TestAQuestionToAStoreWritesNothing(t *testing.T) {
+func TestDryRunAndStatusWriteNothingToAStore(t *testing.T) {
 	t.Parallel()
 	asks := func(t *testing.T, runner, asker *host, held func() string) {
 		asker.env = append(asker.env, "ADLOCK_DIR="+t.TempDir()+"/none")

@@ -24,9 +24,9 @@ func (f *ftpd) removed(t testing.TB, directory string) {
 	must.Do(t, os.RemoveAll(filepath.Join(f.Root, directory)))
 }
 
-// A person removes a lock on the FTP server, and a newcomer makes a generation of the same number.
-// Neither owner takes the other owner's generation for its own, or releases it.
-func TestAnOwnerOnFTPFindsThatItsGenerationWasMadeAgain(t *testing.T) {
+// A person removes a lock on the FTP server, and a newcomer makes a generation of the same number. Neither
+// owner mistakes the other's generation for its own, or releases it.
+func TestAnFTPOwnerGivesUpAGenerationMadeByAnother(t *testing.T) {
 	for how, waits := range map[string]bool{"and ends its job": false, "and does not give it back": true} {
 		t.Run(how, func(t *testing.T) {
 			first, second, script := t.TempDir()+"/first", t.TempDir()+"/second", "sleep 60"
@@ -50,9 +50,9 @@ func TestAnOwnerOnFTPFindsThatItsGenerationWasMadeAgain(t *testing.T) {
 	}
 }
 
-// A newcomer is stopped after it has won the atom. Another process owns the atom by now, and keeps
-// its record.
-func TestAnOwnerOnFTPThatHasLostItsGenerationNotesNothingThere(t *testing.T) {
+// A newcomer stands still after it has acquired the atom. Meanwhile another process comes to own the atom;
+// the newcomer must not replace that owner's record.
+func TestAnFTPOwnerThatLostItsGenerationWritesNoRecord(t *testing.T) {
 	for how, next := range map[string]string{"removed, and made again": "/lock.p.h.o.x.1", "passed": "/lock.p.h.o.x.2"} {
 		t.Run(how, func(t *testing.T) {
 			f := startFTP(t, "")
@@ -73,7 +73,7 @@ func TestAnOwnerOnFTPThatHasLostItsGenerationNotesNothingThere(t *testing.T) {
 	}
 }
 
-func TestAnOwnerOnFTPWhoseRecordWasRemovedPutsItAgain(t *testing.T) {
+func TestAnFTPOwnerStoresItsRemovedRecordAgain(t *testing.T) {
 	f := startFTP(t, "")
 	h := f.host(t).brief()
 	record := f.Root + "/lock.p.shared.o.x.1/owner"
@@ -85,10 +85,9 @@ func TestAnOwnerOnFTPWhoseRecordWasRemovedPutsItAgain(t *testing.T) {
 	h.run(t, "echo ran").Ran(t)
 }
 
-// A person removes the generation of an owner that is cut off. A newcomer that has seen that
-// generation waits for the owner's lease, and then makes the next generation: so each owner has a
-// fence of its own.
-func TestAWaiterOnFTPWaitsForAnOwnerThatWasRemovedByHand(t *testing.T) {
+// A person removes the generation of an owner that is cut off. A newcomer that has seen it waits for the
+// owner's lease, and then makes the next generation: so the two owners have different fencing tokens.
+func TestAnFTPWaiterWaitsOutTheLeaseOfARemovedOwner(t *testing.T) {
 	const length = 3 * time.Second
 	f, ctx := startFTP(t, ""), limited(t)
 	owner := enter(t, openFTP(t, f.Address), false, false, length)

@@ -18,7 +18,7 @@ import (
 	"adlock/test/support/relay"
 )
 
-func TestAtomIsOneAcrossHosts(t *testing.T) {
+func TestTwoHostsShareOneAtomOfAStore(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		first := a.run(t, "echo $ADLOCK_FENCE")
@@ -47,7 +47,7 @@ func number(t testing.TB, text string) int64 {
 	return must.Get(strconv.ParseInt(strings.TrimSpace(text), 10, 64))(t)
 }
 
-func TestExpiredOwnerElsewhereIsAskedToEndItsJob(t *testing.T) {
+func TestAnExpiredOwnerOnAnotherHostEndsItsJob(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		owner := a.start(t, "trap '' INT; "+ready+"sleep 60; sleep 60")
@@ -67,7 +67,7 @@ func TestExpiredOwnerElsewhereIsAskedToEndItsJob(t *testing.T) {
 	})
 }
 
-// beats is a job that records the boottime every 20 ms; INT and TERM do not end it.
+// beats returns a job that records the boottime every 20 ms; INT and TERM do not end it.
 func beats(file string) string {
 	return `trap "" INT TERM; while :; do read -r now _ </proc/uptime; echo $now >>` + file + `; sleep 0.02; done`
 }
@@ -120,7 +120,7 @@ func onCable(t testing.TB) (cable *relay.Relay, a, b *host) {
 	return cable, a.leased(lease.DefaultLease), b.leased(lease.DefaultLease)
 }
 
-func TestOwnerThatIsCutOffEndsItsJobBeforeAnotherBegins(t *testing.T) {
+func TestAnOwnerThatIsCutOffEndsItsJobBeforeAnotherBegins(t *testing.T) {
 	t.Parallel()
 	cutOff := func(t *testing.T, cable *relay.Relay, a, b *host, job func(script string) helper.Command) *helper.Process {
 		file := t.TempDir() + "/beats"
@@ -156,8 +156,8 @@ func TestOwnerThatIsCutOffEndsItsJobBeforeAnotherBegins(t *testing.T) {
 	})
 }
 
-// The next job is that of the pages' line for a nightly job, which all machines have.
-func TestJobOfAKilledLocksmithEndsBeforeAnotherBegins(t *testing.T) {
+// The next job has the options that the pages show for a nightly job which every machine has in its crontab.
+func TestTheJobOfAKilledLocksmithEndsBeforeAnotherBegins(t *testing.T) {
 	t.Parallel()
 	_, a, b := onCable(t)
 	file := t.TempDir() + "/beats"
@@ -167,7 +167,7 @@ func TestJobOfAKilledLocksmithEndsBeforeAnotherBegins(t *testing.T) {
 	a.run(t, begins, "--if-elapsed=12h", "--wait=60s").Denied(t)
 }
 
-func TestJobOfAStoppedLocksmithEndsBeforeAnotherBegins(t *testing.T) {
+func TestTheJobOfAStoppedLocksmithEndsBeforeAnotherBegins(t *testing.T) {
 	t.Parallel()
 	_, a, b := onCable(t)
 	file := t.TempDir() + "/beats"
@@ -175,9 +175,9 @@ func TestJobOfAStoppedLocksmithEndsBeforeAnotherBegins(t *testing.T) {
 	b.follows(t, file)
 }
 
-// Each machine would run the job. A script says the host by a variable, and its library always
-// passes one on.
-func TestAStoreWithoutAHostIsReportedOnce(t *testing.T) {
+// Without a common host name each machine would run the job. A script sets the host by a variable, and the
+// library always passes one on.
+func TestARunInAStoreWithoutAHostWarnsOnce(t *testing.T) {
 	t.Parallel()
 	store := "etcd://" + freePort(t) + "/adlock"
 	for way, said := range map[string]func(h *host) string{
@@ -197,7 +197,7 @@ func TestAStoreWithoutAHostIsReportedOnce(t *testing.T) {
 	}
 }
 
-func TestAStoreThatIsOutOfReachRunsNothingAndTellsTheHookOnce(t *testing.T) {
+func TestAnUnreachableStoreStartsNoJobAndCallsTheHookOnce(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, "etcd://"+freePort(t)+"/adlock")
 	file := h.notes(t)
@@ -210,7 +210,7 @@ func TestAStoreThatIsOutOfReachRunsNothingAndTellsTheHookOnce(t *testing.T) {
 	}
 }
 
-func TestMissingLocksmithIsOneLine(t *testing.T) {
+func TestAMissingLocksmithIsReportedInOneLine(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, "etcd://127.0.0.1:1/adlock")
 	alone := t.TempDir() + "/adlock"
@@ -230,7 +230,7 @@ func TestSlotsCountAcrossHosts(t *testing.T) {
 	endsWith(t, waiting, 0, "ran\n")
 }
 
-func TestALocksmithEndsAndSpeaksAsItsJobDid(t *testing.T) {
+func TestALocksmithEndsByItsJobsSignalAndAddsNoOutput(t *testing.T) {
 	t.Parallel()
 	a := newHost(t, url(startEtcd(t, 1)...))
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGKILL} {
@@ -243,8 +243,8 @@ func TestALocksmithEndsAndSpeaksAsItsJobDid(t *testing.T) {
 	a.run(t, "echo out; echo err >&2; exit 4", "--quiet-ok").Is(t, 4, "out\n", "err\n")
 }
 
-// A run waits in line; then it is asked how long ago it started: the wait counts.
-func TestTheStartUnderAStoreIsWhenTheRunWasAskedFor(t *testing.T) {
+// A run waits for the atom first. Its age, counted from its start, includes that wait.
+func TestFromStartCountsTheWaitForAnAtomOfAStore(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		owner := a.start(t, "sleep 60")
@@ -267,7 +267,7 @@ func TestTheStartUnderAStoreIsWhenTheRunWasAskedFor(t *testing.T) {
 
 // A store is used by one version of adlock at a time. A record of another version may be the
 // lock of a running job.
-func TestALockOfAnotherVersionInAStoreIsRefusedAloud(t *testing.T) {
+func TestALockOfAnotherVersionInAStoreIsAnError(t *testing.T) {
 	t.Parallel()
 	refuses := func(t *testing.T, a, b *host, change func()) {
 		a.start(t, "sleep 60")

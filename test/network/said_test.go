@@ -14,7 +14,7 @@ import (
 
 const forever = "while :; do sleep 0.1; done"
 
-func TestAScriptThatLosesItsAtomSaysWhyOnce(t *testing.T) {
+func TestAScriptThatLosesItsAtomReportsWhyOnce(t *testing.T) {
 	signal := func(sig syscall.Signal) func(*testing.T, *host, *relay.Relay, scripted) {
 		return func(t *testing.T, _ *host, _ *relay.Relay, s scripted) {
 			must.Do(t, syscall.Kill(holderOf(t, s.pid), sig))
@@ -58,8 +58,8 @@ func TestAScriptThatLosesItsAtomSaysWhyOnce(t *testing.T) {
 	}
 }
 
-// A reader of a script's output does not wait for the holder of its lock.
-func TestOnlyTheScriptKeepsItsStandardErrorOpen(t *testing.T) {
+// A process that reads a script's output need not wait for the holder of the script's lock.
+func TestAHolderDoesNotKeepTheScriptsStandardErrorOpen(t *testing.T) {
 	h, _ := onEtcd(t)
 	script := h.brief().startScript(t, forever)
 	holder := holderOf(t, script.pid)
@@ -98,7 +98,7 @@ func saysOnce(t *testing.T, owner *helper.Process, said string) {
 
 // Several newcomers may ask an owner to make way. One of them becomes the next owner, and only it
 // may report the ending.
-func TestOneOfTheNewcomersThatEndAnOwnerSaysSo(t *testing.T) {
+func TestOnlyOneNewcomerReportsTheEndingOfAnOwner(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		a.env = append(a.env, "ADLOCK_PAUSE=5s") // between INT and TERM, so that the others ask too
 		owner := a.start(t, "trap '' INT; "+ready+"sleep 60; sleep 60")
@@ -110,9 +110,9 @@ func TestOneOfTheNewcomersThatEndAnOwnerSaysSo(t *testing.T) {
 	})
 }
 
-// The runlog has one end for each run: of several newcomers that find the owner dead, one stamps
-// for it and reports.
-func TestOneOfTheNewcomersThatFindAnOwnerDeadSaysSo(t *testing.T) {
+// The runlog has one end for each run: of several newcomers that find the owner dead, one stamps for it and
+// logs that.
+func TestOnlyOneNewcomerLogsTheDeathOfAnOwner(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		for round := range 3 {
 			a.start(t, "sleep 60").Kill(t)

@@ -49,7 +49,7 @@ func (s scripted) said(t testing.TB) string {
 	return string(text)
 }
 
-// holderOf is the process that holds the atom for the owner.
+// holderOf returns the pid of the holder for this owner.
 func holderOf(t testing.TB, owner int) int {
 	t.Helper()
 	want := "--owner\x00" + itoa(owner) + "\x00"

@@ -17,7 +17,7 @@ import (
 	"adlock/test/support/terminal"
 )
 
-func TestStatusListsTheAtomsOfTheStoreWithTheHostThatOwns(t *testing.T) {
+func TestStatusListsTheStoresAtomsWithTheirOwners(t *testing.T) {
 	t.Parallel()
 	node := must.Get(os.Hostname())(t)
 	onEachStore(t, func(t *testing.T, a, b *host) {
@@ -59,7 +59,7 @@ func (h *host) called(t testing.TB, node string) {
 	h.inside = []string{"unshare", "--uts", "sh", "-c", "hostname " + node + `; exec "$@"`, "sh"}
 }
 
-func TestStatusNamesTheHostOfOwnersAndPastRuns(t *testing.T) {
+func TestReportsNameTheHostsOfOwnersAndPastRuns(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		a.called(t, "dax")
@@ -91,7 +91,7 @@ func TestStatusNamesTheHostOfOwnersAndPastRuns(t *testing.T) {
 	})
 }
 
-func TestAgeOfAnAtomIsThatOfItsLastLockInTheStore(t *testing.T) {
+func TestAdlockAgeReadsTheLastLockInTheStore(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		age := b.script("adlock_age o x")
@@ -118,7 +118,7 @@ func TestReadersAndWaitersAreListed(t *testing.T) {
 }
 
 // A job may begin before its place's record says that it owns the atom.
-func TestTheFirstInALineIsListedAsItsOwner(t *testing.T) {
+func TestTheHeadOfTheQueueIsListedAsTheOwner(t *testing.T) {
 	t.Parallel()
 	m := startEtcd(t, 1)
 	s, h, ctx := open(t, url(m...)), newHost(t, url(m...)), limited(t)
@@ -141,7 +141,7 @@ func TestTheFirstInALineIsListedAsItsOwner(t *testing.T) {
 	}
 }
 
-func TestStatusOfAStoreThatIsOutOfReachIsOneLine(t *testing.T) {
+func TestStatusOfAnUnreachableStoreIsOneLine(t *testing.T) {
 	t.Parallel()
 	for _, store := range []string{"etcd://" + freePort(t) + "/adlock", "ftp://anonymous@" + freePort(t) + "/locks"} {
 		h := newHost(t, store)
@@ -168,9 +168,9 @@ func TestDoctorTriesAStoreAndLeavesNothing(t *testing.T) {
 	h.verb(t, "doctor").Is(t, 1, "…"+"fail store: "+h.store+": connection refused; "+"…", "…")
 }
 
-// An atom in a store and one of the same name in a lock directory are two, although this host's
+// An atom in a store and an atom of the same name in a lock directory are two atoms, although this host's
 // runlog has the events of both.
-func TestTheLastRunIsThatOfTheStoreThatIsAskedFor(t *testing.T) {
+func TestStatusShowsTheLastRunOfItsOwnStoreOnly(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, a, _ *host) {
 		here, there := a.with("ADLOCK_STORE="), a.with("ADLOCK_STORE="+a.store+"2")
@@ -204,7 +204,7 @@ func TestARunWhoseLockIsInTheStoreIsReportedAsRunning(t *testing.T) {
 	a.wants(t, `"operand":"x","runs":1,"outcomes":\{"running":0,`, "report", "--json")
 }
 
-func TestLogOnATerminalSaysThatItIsThisHosts(t *testing.T) {
+func TestLogOnATerminalSaysThatItShowsThisHostOnly(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, url(startEtcd(t, 1)...))
 	h.run(t, "echo ran").Ran(t)

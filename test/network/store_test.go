@@ -37,7 +37,7 @@ func onEachStore(t *testing.T, test func(t *testing.T, a, b *host)) {
 	}
 }
 
-// A package is a store if it passes these. Each step has the atom to itself.
+// Every store has to pass these steps. Each step has the atom to itself.
 func TestEachStoreKeepsItsPromises(t *testing.T) {
 	t.Parallel()
 	for kind, start := range stores {
@@ -72,7 +72,7 @@ func TestEachStoreKeepsItsPromises(t *testing.T) {
 	}
 }
 
-// finds fails the test unless a look of a newcomer finds the atom held or free.
+// finds fails the test unless a newcomer finds the atom held, or free, as wanted.
 func finds(t *testing.T, s lease.Store, held bool) lease.Snapshot {
 	t.Helper()
 	seen, err := s.Look(limited(t), "p.h.o.x", false)

@@ -32,7 +32,7 @@ func TestAWaitersTerminalShowsTheOwner(t *testing.T) {
 	})
 }
 
-func TestAnEndedJobElsewhereIsShownAtTheTerminal(t *testing.T) {
+func TestATerminalShowsTheEndingOfAJobOnAnotherHost(t *testing.T) {
 	t.Parallel()
 	a, b := onEtcd(t)
 	owner := a.start(t, "trap '' INT; "+ready+"sleep 60; sleep 60")
@@ -41,7 +41,7 @@ func TestAnEndedJobElsewhereIsShownAtTheTerminal(t *testing.T) {
 	waiter.Shows(t, `o x: ended process \d+ on \S+ by force`)
 }
 
-func TestADenialByAStoreAtATerminalNamesTheOwnersMachine(t *testing.T) {
+func TestADenialAtATerminalNamesTheOwnersMachine(t *testing.T) {
 	t.Parallel()
 	a, b := onEtcd(t)
 	owner := a.start(t, "sleep 60")

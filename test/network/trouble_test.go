@@ -51,7 +51,7 @@ func leaderOf(t testing.TB, nodes []*node) (leader *node) {
 	return leader
 }
 
-// A stopped leader that resumes takes leases for expired that were renewed at another member.
+// A leader that was stopped takes leases for expired, when it resumes, that were renewed at another member.
 func TestAStoppedLeaderEndsNoJobAndLetsNoNewcomerIn(t *testing.T) {
 	nodes := startEtcd(t, 3)
 	h := newHost(t, url(nodes...)).leased(12 * time.Second) // an election and a renewal take less than two thirds of it
@@ -68,7 +68,7 @@ func TestAStoppedLeaderEndsNoJobAndLetsNoNewcomerIn(t *testing.T) {
 	}
 }
 
-func TestAMemberThatDoesNotAnswerEndsNoJob(t *testing.T) {
+func TestASilentMemberOfEtcdEndsNoJob(t *testing.T) {
 	nodes := startEtcd(t, 3)
 	for i := range nodes {
 		members := slices.Clone(nodes)
@@ -85,8 +85,8 @@ func TestAMemberThatDoesNotAnswerEndsNoJob(t *testing.T) {
 	}
 }
 
-// Neither proves that the owner is dead.
-func TestNoNewcomerComesInWhereAKeyIsRemovedFromOutside(t *testing.T) {
+// Neither a lease that is revoked nor a heartbeat that is removed proves that the owner is dead.
+func TestARemovedHeartbeatOrLeaseLetsNoNewcomerIn(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	for what, remove := range map[string]func(){
 		"the leases are revoked": func() {
@@ -103,7 +103,7 @@ func TestNoNewcomerComesInWhereAKeyIsRemovedFromOutside(t *testing.T) {
 	}
 }
 
-func TestAJobEndsWithItsLeaseWhereTheStoreIsFull(t *testing.T) {
+func TestAJobEndsWithItsLeaseIfTheStoreIsFull(t *testing.T) {
 	m := startEtcd(t, 1, "--quota-backend-bytes=200000")[0]
 	h := newHost(t, url(m)).brief()
 	owner := h.start(t, "sleep 60")
@@ -118,7 +118,7 @@ func TestAJobEndsWithItsLeaseWhereTheStoreIsFull(t *testing.T) {
 	h.run(t, "echo ran", "--operand=y").Refused(t, 74, "no space")
 }
 
-func TestAJobEndsWithItsLeaseWhereItsUserMayWriteNoMore(t *testing.T) {
+func TestAJobEndsWithItsLeaseIfItsUserMayNoLongerWrite(t *testing.T) {
 	nodes := startEtcd(t, 1)
 	for _, line := range []string{
 		"user add root:secret", "role add root", "user grant-role root root",
@@ -155,7 +155,7 @@ func endsByItsLease(t testing.TB, h *host, owner *helper.Process, began time.Tim
 	}
 }
 
-// A newcomer that does not want to wait still watches for a lease whether a silent owner is dead.
+// A newcomer without --wait still watches a silent owner for a lease, to find out whether it is dead.
 func TestANewcomerWithoutWaitTakesADeadOwnersAtom(t *testing.T) {
 	a, b := onEtcd(t)
 	owner := a.brief().start(t, "sleep 60", "--slots=1")
@@ -170,7 +170,7 @@ func TestANewcomerWithoutWaitTakesADeadOwnersAtom(t *testing.T) {
 	}
 }
 
-func TestJobOutlivesAStoreThatIsAwayForAWhile(t *testing.T) {
+func TestAJobOutlivesAShortOutageOfItsStore(t *testing.T) {
 	cable, h, _ := onCable(t)
 	owner := h.leased(12*time.Second).start(t, "sleep 10; echo done")
 	cable.Cut()
@@ -186,7 +186,7 @@ func (h *host) waits(t testing.TB, p *helper.Process) bool {
 	return strings.Contains(h.verb(t, "status").Out, itoa(p.PID)+" on ")
 }
 
-func TestAWaiterThatHasLostItsPlaceTakesAnotherAndWaitsOn(t *testing.T) {
+func TestAWaiterThatLostItsPlaceQueuesAgain(t *testing.T) {
 	a, b := onEtcd(t)
 	owner := a.brief().start(t, "sleep 60")
 	wait := func() *helper.Process {
@@ -206,7 +206,7 @@ func TestAWaiterThatHasLostItsPlaceTakesAnotherAndWaitsOn(t *testing.T) {
 
 // If a store is silent, run gives up after --wait, one more question (five seconds) and the attempt
 // to leave its place (one).
-func TestAWaitForASilentStoreEndsWhenItsTimeIsUp(t *testing.T) {
+func TestAWaitForASilentStoreEndsInTime(t *testing.T) {
 	waits := func(t *testing.T, h *host, send func(testing.TB, syscall.Signal), inLine bool) {
 		t.Parallel()
 		h.start(t, "sleep 60")

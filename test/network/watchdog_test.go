@@ -45,7 +45,7 @@ func TestOnlyTheHeadOfTheQueueStartsItsWatchdogAhead(t *testing.T) {
 	if n := len(helper.WatchdogsOf(next.PID)); n != 1 {
 		t.Errorf("the owner has %d watchdogs", n)
 	}
-	stop(t, third) // it leaves the line
+	stop(t, third) // it leaves the queue
 	watchdogs(third, 0)
 	watchdogs(fourth, 1)
 	fourth.Kill(t)
@@ -56,7 +56,7 @@ func TestOnlyTheHeadOfTheQueueStartsItsWatchdogAhead(t *testing.T) {
 
 // The watchdog of a lease must begin before the client libraries are initialised: otherwise it, and
 // the process that starts it, would take three times as long to start.
-func TestTheWatchdogBeginsBeforeTheClientLibrariesDo(t *testing.T) {
+func TestTheWatchdogBeginsBeforeTheClientLibraries(t *testing.T) {
 	t.Parallel()
 	smith := filepath.Join(filepath.Dir(binary(t)), "adlock-locksmith")
 	r := helper.Command{Args: []string{smith, "--version"}, Env: []string{"GODEBUG=inittrace=1"}}.Run(t)

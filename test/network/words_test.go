@@ -13,8 +13,8 @@ import (
 	"adlock/test/support/must"
 )
 
-// said asks for a job that must not run, and fails the test unless run ends with the status and the
-// words, in one line, at once unless the words are those of a wait.
+// said starts a run that must fail. It fails the test unless the run ends with the status, and prints the
+// words in one line: at once, unless the words are those of a wait.
 func said(t *testing.T, h *host, status int, words string) {
 	t.Helper()
 	began := time.Now()
@@ -32,7 +32,7 @@ func said(t *testing.T, h *host, status int, words string) {
 	}
 }
 
-// The reasons of certificates that are not valid are tried in lib/lease.
+// The messages about invalid certificates are tested in lib/lease.
 func TestEachErrorOfEtcdHasItsReason(t *testing.T) {
 	good, key := certificate(t)
 	other, _ := certificate(t)

@@ -44,8 +44,7 @@ func (s *result) add(t tally) {
 	s.worstAfterStep = max(s.worstAfterStep, t.afterStep)
 }
 
-// ideal simulates the same load with the same smallest interval, but no run
-// hangs and none is ended.
+// ideal simulates the same load with the same smallest interval, but no run hangs and none is ended.
 func ideal(l load, r rules, seed uint64, until time.Duration) tally {
 	l.hangs = 0
 	return newWorld(l, rules{limiter: func() limiter { return endless{r.limiter()} }}, seed).play(1<<40, until)
@@ -60,10 +59,10 @@ func (e endless) limits() policy.Limits {
 	return l
 }
 
-// per10000 is how many healthy runs of 10,000 were ended.
+// per10000 returns how many of 10,000 healthy runs were ended.
 func (s *result) per10000() float64 { return 1e4 * float64(s.mistakes) / float64(s.runs) }
 
-// mean is 0 if there was no recovery.
+// mean returns the mean recovery; 0: there was none.
 func (r recoveries) mean() time.Duration {
 	if r.hangs == 0 {
 		return 0
@@ -71,5 +70,5 @@ func (r recoveries) mean() time.Duration {
 	return r.sum / time.Duration(r.hangs)
 }
 
-// share is the part of the possible runs that completed.
+// share returns which part of the possible runs completed.
 func (s *result) share() float64 { return float64(s.completed) / float64(s.possible) }

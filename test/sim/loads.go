@@ -42,7 +42,7 @@ func lognormal(median, sigma float64) func(*rand.Rand, int) time.Duration {
 	}
 }
 
-// bimodal is the paper's weekly long run: of an hourly job, one run in 168.
+// bimodal is the paper's long weekly run of an hourly job: one run in 168 is long.
 func bimodal(r *rand.Rand, run int) time.Duration {
 	if r.IntN(168) == 0 {
 		return lognormal(60, 0.1)(r, run)
@@ -50,7 +50,7 @@ func bimodal(r *rand.Rand, run int) time.Duration {
 	return lognormal(5, 0.1)(r, run)
 }
 
-// drift grows until the data are cleared, every 500 runs.
+// drift is a job whose runs get longer until its data are cleared, every 500 runs.
 func drift(_ *rand.Rand, run int) time.Duration {
 	return minutes(0.5 * math.Pow(1.01, float64(run%500)))
 }

@@ -69,7 +69,7 @@ func (c *crontabs) play(minutes int) {
 	}
 }
 
-// ask is one newcomer at the instant at of the store's clock. The newcomer's own clock
+// ask lets one newcomer ask for a tick, at the instant at of the store's clock. The newcomer's own clock
 // shows own, which decides for which tick it asks.
 func (c *crontabs) ask(at, own time.Duration) {
 	terms := policy.Terms{
@@ -127,7 +127,7 @@ func TestClocksThatAreFurtherApartRunATickTwice(t *testing.T) {
 
 // A run that is longer than the period still holds the atom at the next tick. Then no host runs
 // that tick, and no tick is run twice.
-func TestRunsThatTakeLongerThanThePeriodRunNoTickTwice(t *testing.T) {
+func TestRunsLongerThanThePeriodRunNoTickTwice(t *testing.T) {
 	c := newCrontabs(thousand, time.Second, 3*period, 1)
 	c.play(ticks)
 	if never, twice := c.count(); twice > 0 || never == 0 || never > ticks*3/4 {

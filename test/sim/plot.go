@@ -24,7 +24,7 @@ const (
 	plotWidth   = columns * (left + panelWidth + right)
 )
 
-// How the parts are drawn: with literal colours, which timeline.StyleSheet replaces by dark ones.
+// These are the paints of the parts: literal colours, which timeline.StyleSheet replaces by dark ones.
 var (
 	axisPaint  = timeline.Fill(timeline.Dim) + ` font-size="10"`
 	gridPaint  = timeline.Stroke(timeline.Line)
@@ -35,7 +35,6 @@ var (
 	hungPaint  = timeline.Stroke(timeline.Ink) + ` stroke-width="1.2"`
 )
 
-// plot draws the SVG.
 func plot() []byte {
 	rows := (plotted + columns - 1) / columns
 	height := head + float64(rows)*(above+panelHeight) + foot
@@ -70,7 +69,7 @@ func legend(w *strings.Builder) {
 	}
 }
 
-// paths collects the paths of one load, one for each paint.
+// paths holds the paths of one load, one for each paint.
 type paths struct{ run, limit, wrong, hung strings.Builder }
 
 func drawPanel(w *strings.Builder, l load) {
@@ -123,8 +122,7 @@ func (p *paths) add(e ending, x float64) {
 	}
 }
 
-// heightOf is the position of a duration in a panel, from 10 seconds at the foot to two days at the
-// top.
+// heightOf returns the position of a duration in a panel, from 10 seconds at the foot to two days at the top.
 func heightOf(d time.Duration) float64 {
 	const least, most = 10.0, 2 * 24 * 3600.0
 	at := math.Log(d.Seconds()/least) / math.Log(most/least)

@@ -9,7 +9,7 @@ import (
 	"adlock/lib/policy"
 )
 
-// limiter decides the limits of the next newcomer, and may learn.
+// limiter sets the limits of the next newcomer, and may learn from runs.
 type limiter interface {
 	limits() policy.Limits
 	typical() time.Duration // length of a run, which decides how long a job is watched
@@ -27,7 +27,7 @@ type rules struct {
 	sleep   sleep // of healthy runs; nil: they work throughout
 }
 
-// What the paper recommends for an hourly job.
+// These are the limits that the paper recommends for an hourly job.
 const (
 	fixedIfElapsed   = 15 * time.Minute
 	fixedExpireAfter = 90 * time.Minute
@@ -66,7 +66,7 @@ func (f fixed) succeeded(time.Duration) {}
 func (f fixed) ended(time.Duration)     {}
 func (f fixed) asked(int)               {}
 
-// auto is the real learner.
+// auto is the real learner of lib/learn.
 type auto struct{ state learn.State }
 
 func (a *auto) limits() policy.Limits {

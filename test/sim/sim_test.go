@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// measured are the results of the learned limit for each load and each way in which healthy runs
-// sleep: of two seeds, or of as many as fit into $ADLOCK_SOAK.
+// measured returns the results of the learned limit for each load and each way in which healthy runs sleep:
+// of two seeds, or of as many as fit into $ADLOCK_SOAK.
 var measured = sync.OnceValue(func() map[string]*[3]result {
 	soak, _ := time.ParseDuration(os.Getenv("ADLOCK_SOAK")) // 0 if not set, or not a duration
 	began := time.Now()
@@ -38,7 +38,7 @@ func TestNoHealthyRunThatWorksIsEnded(t *testing.T) {
 	}
 }
 
-func TestOneHealthyRunInTenThousandIsEnded(t *testing.T) {
+func TestAtMostOneHealthyRunInTenThousandIsEnded(t *testing.T) {
 	for _, l := range loads {
 		if got := measured()[l.name][1].per10000(); got > 1 {
 			t.Errorf("%s: %.1f", l.name, got)
@@ -72,14 +72,14 @@ func TestASpinLastsUntilAPersonStopsIt(t *testing.T) {
 
 func TestAfterAStepAtMostThreeHealthyRunsAreEnded(t *testing.T) {
 	for _, l := range loads {
-		// About one seed in a hundred exceeds this; a soak comes to it.
+		// About one seed in a hundred exceeds this, and a soak plays that many.
 		if got := measured()[l.name][2]; l.step > 0 && got.worstAfterStep > 3 && os.Getenv("ADLOCK_SOAK") == "" {
 			t.Errorf("%s: %d healthy runs were ended", l.name, got.worstAfterStep)
 		}
 	}
 }
 
-func TestADriftIsFollowed(t *testing.T) {
+func TestLearnedLimitsFollowADrift(t *testing.T) {
 	if got := measured()["+1 % a run, 30 s to 73 min, again"][2].per10000(); got > 1 {
 		t.Errorf("%.1f of 10,000 were ended", got)
 	}

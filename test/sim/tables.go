@@ -8,7 +8,7 @@ import (
 	"adlock/lib/insight/terminal"
 )
 
-// tables are the comparison: a row for each load, a column for each way to lock.
+// tables returns the tables of the comparison: a row for each load, a column for each way to lock.
 func tables(seeds, runs int) string {
 	results := make([][]result, len(loads))
 	for i, l := range loads {

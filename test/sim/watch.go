@@ -8,15 +8,14 @@ import (
 	"adlock/lib/idle"
 )
 
-// watch is a newcomer that watches whether the owner's job works. Its outcome is computed when it
-// begins.
+// watch is a newcomer that watches whether the owner's job works. Its outcome is known when it begins.
 type watch struct {
 	until time.Duration // the job works or ends then, or was idle for the whole watch
 	idle  bool
 }
 
-// watched reports whether a watch that found the job idle ends now. If no newcomer watches, this
-// one begins to.
+// watched reports whether a watch that found the job idle ends now. If no newcomer watches yet, this one
+// starts to.
 func (w *world) watched() bool {
 	if w.watch == nil {
 		w.watch = w.look(idle.Length(w.real.typical()))
@@ -55,7 +54,7 @@ type sleep func(l load, r *run, random *rand.Rand) time.Duration
 func short(l load, r *run, random *rand.Rand) time.Duration { return l.typical(random, r.number) / 10 }
 func long(_ load, r *run, _ *rand.Rand) time.Duration       { return r.takes / 10 }
 
-// typical is the median of some runs.
+// typical returns the median of some runs of the load.
 func (l load) typical(random *rand.Rand, number int) time.Duration {
 	var runs [99]time.Duration
 	for i := range runs {

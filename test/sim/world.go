@@ -175,7 +175,7 @@ func (w *world) leave(at time.Duration, byForce bool) {
 	w.running, w.watch, w.completed = nil, nil, at
 }
 
-// ask is a newcomer: the real policy decides.
+// ask lets a newcomer ask for the atom. The real policy decides.
 func (w *world) ask() {
 	limits := w.real.limits()
 	last := policy.Last{Completed: w.completed >= 0, Age: w.now - w.completed}

@@ -29,12 +29,12 @@ func (s *Store) commit(ctx context.Context, t txn) (*clientv3.TxnResponse, error
 	return answer, err
 }
 
-// ask executes the transaction, and reports whether it was sent again: then an earlier execution
-// may have affected the answer. A member that hangs, or has lost its leader, stays silent for
-// longer than the time allowed. So after a quarter of the time ask asks the next member as well,
-// and so on, and takes the first answer. (The client takes its members in turn.) Once every member
-// has been silent, the interval doubles: if a thousand newcomers come at once, few are answered
-// soon, and their repeated questions must not keep the store busy.
+// ask executes the transaction, and reports whether it was sent again: then an earlier execution may have
+// affected the answer. A member that hangs, or has lost its leader, stays silent for longer than the time
+// allowed. So after a quarter of that time (a second at most) ask sends the transaction to the next member as
+// well, and so on, and takes the first answer. (The client takes its members in turn.) Once every member has
+// been silent, the interval doubles: if a thousand newcomers come at once, few are answered soon, and their
+// repeated questions must not keep the store busy.
 func (s *Store) ask(ctx context.Context, t txn) (_ *clientv3.TxnResponse, again bool, _ error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -100,7 +100,7 @@ func isTransient(err error) bool {
 	return code == codes.Unavailable || isLate(err) || isDropped(err)
 }
 
-// isLate reports whether time was up, here or at a member, which may report that without a code.
+// isLate reports whether the time was up, here or at a member, which may report that without a code.
 func isLate(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded || said(err) == context.DeadlineExceeded.Error()
 }
@@ -113,7 +113,7 @@ func said(err error) string {
 	return err.Error()
 }
 
-// isDropped reports that the leader handed over, and executed no transaction; etcd has no code for that.
+// isDropped reports whether the leader handed over and executed nothing; etcd has no code for that.
 func isDropped(err error) bool {
 	return strings.HasSuffix(said(err), "raft proposal dropped")
 }

@@ -20,7 +20,7 @@ import (
 	"adlock/test/support/must"
 )
 
-// member is a member that a test speaks for.
+// member is a fake member of etcd.
 type member struct {
 	etcdserverpb.UnimplementedKVServer
 	etcdserverpb.UnimplementedMaintenanceServer
@@ -76,7 +76,7 @@ func listening(t *testing.T) (string, net.Listener) {
 	return l.Addr().String(), l
 }
 
-// Another member may answer, so each is asked; but a busy member must not be asked again all the
+// Another member may answer, so ask tries each. But a busy member must not get the same question all the
 // time.
 func TestSilentMembersAreAskedInTurnAtGrowingIntervals(t *testing.T) {
 	for members, most := range map[int]int64{1: 3, 3: 4} { // after 0, 1 and 3 quarters of the time; after 0, 1, 2 and 3 quarters
@@ -146,8 +146,8 @@ func TestErrorsOmitTheWordsOfGRPC(t *testing.T) {
 	}
 }
 
-// Each of two newcomers could otherwise own the atom, in the cluster that it happens to reach. The
-// client may put all its questions to one member, but every member is compared.
+// Otherwise each of two newcomers could own the atom, in the cluster that it happens to reach. The client may
+// put all its questions to one member, but every member is compared.
 func TestMembersOfTwoClustersAreRefused(t *testing.T) {
 	for _, test := range []struct {
 		clusters []uint64

@@ -17,8 +17,8 @@ import (
 type cluster struct {
 	mu     sync.Mutex
 	id     uint64 // 0: no member has answered yet
-	member string // that answered first, with its port
-	mixed  error  // another member is of another cluster; nil: not found
+	member string // the member that answered first, with its port
+	mixed  error  // says that another member is of another cluster; nil: none was found
 
 	compared chan struct{} // closed when all members have answered, or had the time to; nil: not begun
 }
@@ -51,9 +51,9 @@ func (s *Store) checkAnswer(ctx context.Context, method string, question, answer
 	return s.cluster.answered(known.GetHeader().GetClusterId(), from.Addr.String())
 }
 
-// compareMembers asks every member which cluster it is of, and again only if none has answered. The
-// client may put all questions of a short run to one member. A member that does not answer within
-// longestSilence is not waited for: its answers are checked when it gives some.
+// compareMembers asks every member which cluster it is of, as the client may put all questions of a short run
+// to one member; a later call asks again only if none has answered. The channel closes when all have
+// answered, or after longestSilence: checkAnswer checks later answers.
 func (s *Store) compareMembers() (compared <-chan struct{}) {
 	c := &s.cluster
 	c.mu.Lock()

@@ -10,12 +10,12 @@
 //	PREFIX/NAME/tick/PERIOD-N  the atom ran in the N-th tick of so many seconds (--once-per)
 //
 // Places are ordered by their create revisions: the head of the queue owns the atom, whatever its record
-// says, and its revision is its fence. Each place waits only for the place before it, so a place that goes
-// wakes one waiter (as in etcd's own concurrency.Mutex). Every read is linearizable.
+// says, and its revision is its fencing token. Each place waits only for the place before it, so a place that
+// goes wakes one waiter (as in etcd's own concurrency.Mutex). Every read is linearizable.
 //
 // Only a tick's key is attached to an etcd lease. A leader that was stopped and resumes revokes leases that
-// were renewed elsewhere, so a key that vanished with its lease would prove nothing. So the processes time
-// a lease themselves:
+// were renewed elsewhere, so a key that vanished with its lease would prove nothing. So the processes time a
+// lease themselves:
 //
 //   - A process with a place writes its heartbeat every third of the lease, if the place is still
 //     there. An owner ends its job once two thirds of the lease have passed since it sent its last
@@ -26,11 +26,11 @@
 //     keeps the place. A newcomer that does not want to wait watches without a place if the owner
 //     seems to be dead (lease.Snapshot.Silent).
 //
-// A place that a person deletes no longer keeps the waiters behind it. Its owner watches it, and ends its
+// A place that a person deletes no longer holds up the waiters behind it. Its owner watches it, and ends its
 // job. A heartbeat that a person deletes is written again.
 //
-// A transaction does no harm if it is executed twice, or late: it compares what it changes. So a
-// transaction without an answer is sent to the next member as well (ask).
+// A transaction does no harm if it is executed twice, or late: it compares what it changes. So a transaction
+// without an answer is sent to the next member as well (ask).
 package etcd
 
 import (
@@ -54,7 +54,7 @@ import (
 // Store is one etcd cluster, below one prefix.
 type Store struct {
 	config  clientv3.Config
-	client  *clientv3.Client // nil before the first question
+	client  *clientv3.Client // nil until the first question
 	reach   *reach
 	prefix  string
 	address string
@@ -66,10 +66,8 @@ type Store struct {
 
 var _ lease.Store = (*Store)(nil)
 
-// String is the address as it was given.
 func (s *Store) String() string { return s.address }
 
-// Close closes the connections.
 func (s *Store) Close() error {
 	if s.client == nil {
 		return nil
@@ -86,7 +84,7 @@ func (k keys) ask(token string) string { return k.atom + "ask/" + token }
 func (k keys) line(seat seat) string   { return k.atom + "line/" + string(seat) }
 func (k keys) beat(seat seat) string   { return k.atom + "beat/" + string(seat) }
 
-// seat is the last part of a place's keys: writers or readers, and the token. everyone begins all seats.
+// seat is the last part of a place's keys: writers or readers, then the token. everyone begins all seats.
 type seat string
 
 const (
@@ -145,14 +143,14 @@ func (s *Store) Look(ctx context.Context, name atom.Name, shared bool) (lease.Sn
 	return seen, err
 }
 
-// Enter puts a place at the end of the queue. A newcomer that does not want to wait takes a place
-// only if there is no other: otherwise its place would make the atom busy for other newcomers until
-// it has left again. If the transaction is executed twice, the second finds the place of the first.
-func (s *Store) Enter(ctx context.Context, name atom.Name, record lease.Record, line bool) (lease.Place, lease.Snapshot, error) {
+// Enter puts a place at the end of the queue. If queue is false, it does so only if no place is in the way:
+// otherwise its place would make the atom busy for other newcomers until it has left again. If the
+// transaction is executed twice, the second finds the place of the first.
+func (s *Store) Enter(ctx context.Context, name atom.Name, record lease.Record, queue bool) (lease.Place, lease.Snapshot, error) {
 	p := &place{store: s, keys: s.keys(name), seat: seatOf(record.Token, record.Shared), length: record.Lease}
 	look := p.keys.look(record.Shared, 0)
 	free := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(p.line()), "=", 0)}
-	if !line { // etcd takes the create revision of keys that are not there for 0
+	if !queue { // to etcd, a key that is not there has create revision 0
 		others := p.keys.line(p.seat.inFront())
 		free = append(free, clientv3.Compare(clientv3.CreateRevision(others), "=", 0).WithPrefix())
 	}
@@ -202,7 +200,7 @@ type front struct {
 	beat  int64 // the revision of the heartbeat; 0: a person has removed it
 }
 
-// lastLock starts a snapshot with the last lock; nil: there is none.
+// lastLock starts a snapshot with the present time and the last lock; nil: there is none.
 func lastLock(last *mvccpb.KeyValue) (seen lease.Snapshot, err error) {
 	seen.Now = time.Now()
 	if last != nil {
@@ -211,7 +209,8 @@ func lastLock(last *mvccpb.KeyValue) (seen lease.Snapshot, err error) {
 	return seen, err
 }
 
-// sight interprets the answers to look; own is the newcomer's own seat, which is not in its way.
+// sight interprets the answers to look; own is the newcomer's own seat, which is not in its way. It also
+// returns the place in front, or nil.
 func (s *Store) sight(ctx context.Context, k keys, answers []*responseOp, own seat) (lease.Snapshot, *front, error) {
 	seen, err := lastLock(only(answers[0]))
 	place, beat := only(answers[1]), only(answers[2])
@@ -220,7 +219,7 @@ func (s *Store) sight(ctx context.Context, k keys, answers []*responseOp, own se
 	}
 	f := &front{seat: k.seatOf(place), place: place}
 	if beat == nil || string(beat.Key) != k.beat(f.seat) {
-		// A person removed the heartbeat, and the owner may have put it again, behind others.
+		// A person removed the heartbeat. If the owner has put it again, others now come before it.
 		answer, err := s.commit(ctx, txn{then: []clientv3.Op{clientv3.OpGet(k.beat(f.seat))}})
 		if err != nil {
 			return seen, f, err
@@ -236,7 +235,7 @@ func (s *Store) describe(seen *lease.Snapshot, f *front, k keys, beat *mvccpb.Ke
 	}
 	seen.Held, seen.Age = true, age(seen.Owner, seen.Now)
 	f.beat = 0
-	var written time.Time // zero, so long ago, if it cannot be read
+	var written time.Time // zero (long ago) if it cannot be read
 	if beat != nil {
 		f.beat = beat.ModRevision
 		written, _ = time.Parse(time.RFC3339Nano, string(beat.Value))

@@ -58,7 +58,7 @@ func Open(address string) (*Store, error) {
 	return s, err
 }
 
-// account returns user and password: a file is stronger than a variable, which other processes can read.
+// account returns user and password. The file wins over a variable, which other processes can read.
 func account() (user, password string, err error) {
 	user, password, _ = strings.Cut(os.Getenv("ETCDCTL_USER"), ":")
 	password = cmp.Or(os.Getenv("ETCDCTL_PASSWORD"), password)
@@ -74,8 +74,8 @@ func account() (user, password string, err error) {
 
 const passwordFile = "ADLOCK_ETCD_PASSWORD_FILE"
 
-// connect makes the client, unless it is there. With a password the client logs in at once, and a
-// cluster that is away is asked again by the next question.
+// connect makes the client, unless it exists. With a password the client logs in at once; if the cluster is
+// away then, the next question connects again.
 func (s *Store) connect() (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"adlock/test/support/must"
 )
 
-func TestMembersAreHostsAndPorts(t *testing.T) {
+func TestEachMemberOfAnAddressNeedsHostAndPort(t *testing.T) {
 	bad := []string{"", "a", "127.0.0.1", "a:", ":2379", "a:2379,b", "a:23x9", "a:65536", "[::1]", "::1", "bob@a:2379"}
 	for _, members := range append(bad, "a:2379", "127.0.0.1:1,b:2379", "[::1]:2379") {
 		s, err := Open(Scheme + members + "/prod")
@@ -48,7 +48,7 @@ func TestAnErrorAboutACertificateNamesTheFile(t *testing.T) {
 	}
 }
 
-func TestThePasswordIsReadFromAFileOfTheUsersOwn(t *testing.T) {
+func TestAPrivatePasswordFileWinsOverVariables(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "password")
 	must.Do(t, os.WriteFile(file, []byte("s3cret\n"), 0o644))
 	t.Setenv("ADLOCK_ETCD_PASSWORD_FILE", file)

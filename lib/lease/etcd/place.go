@@ -24,7 +24,7 @@ type place struct {
 	noted    int64 // the revision of the record in the store
 
 	// Used by the goroutine that takes the atom, and by no other.
-	front *front // found in its last look; nil: no place is in front
+	front *front // the first place in front, as last seen; nil: none
 }
 
 func (p *place) Lease() time.Duration { return p.length }
@@ -39,7 +39,7 @@ func (p *place) putBeat() clientv3.Op {
 	return clientv3.OpPut(p.keys.beat(p.seat), time.Now().UTC().Format(time.RFC3339Nano))
 }
 
-// mine compares that the place is still held: one removed and put again has another create revision.
+// mine is true while the place is held: a place removed and put again has another create revision.
 func (p *place) mine() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(p.line()), "=", p.revision)
 }
@@ -88,7 +88,7 @@ func (p *place) Note(ctx context.Context, record lease.Record) error {
 	return nil
 }
 
-// Await watches the place directly in front, and its heartbeat. It removes the place of a dead waiter.
+// Await watches the place directly in front, and its heartbeat. It removes a dead waiter's place.
 func (p *place) Await(ctx context.Context, next func()) error {
 	answer, err := p.store.commit(ctx, txn{then: []clientv3.Op{
 		clientv3.OpGet(p.keys.line(p.seat.inFront()), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
@@ -120,8 +120,8 @@ func (p *place) Await(ctx context.Context, next func()) error {
 		case err != nil:
 			return err
 		case dead && len(ahead) == 1:
-			return nil // Look passes it
-		case dead: // only if the place before it is still there: otherwise it may be the head by now, which Look passes
+			return nil // the caller looks, and passes it
+		case dead: // remove it only while a place is before it: as the head, it is passed by the caller
 			waits := clientv3.Compare(clientv3.CreateRevision(string(ahead[1].Key)), "=", ahead[1].CreateRevision)
 			return p.remove(ctx, f, nil, waits)
 		}
@@ -158,7 +158,7 @@ func (p *place) awaitRemoval(ctx context.Context, f *front, since int64, next fu
 	return removed, err
 }
 
-// isDead reads a place in front and its heartbeat again, at one revision; f has none if the place is gone.
+// isDead reads a place in front, and its heartbeat, at revision at. f.place is nil if the place is gone.
 func (p *place) isDead(ctx context.Context, f *front) (dead bool, at int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.length/3)
 	defer cancel()
@@ -174,7 +174,8 @@ func (p *place) isDead(ctx context.Context, f *front) (dead bool, at int64, err 
 	return seen.Lapsed, answer.Header.Revision, err
 }
 
-// follow passes the key's events from revision on to enough, until true, ctx is done or etcd compacted it.
+// follow passes the key's events, from revision since on, to enough. It returns once enough returns true, ctx
+// is done, or etcd has compacted that revision.
 func (p *place) follow(ctx context.Context, key string, since int64, enough func(*clientv3.Event) bool, options ...clientv3.OpOption) error {
 	// WithRequireLeader: otherwise a member that has lost its leader would stay silent.
 	watching, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))
@@ -264,12 +265,12 @@ func (k keys) leave(s seat, stamp *lease.Last) []clientv3.Op {
 	return ops
 }
 
-// remove are the operations that remove all keys of a place, the place itself first.
+// remove returns the operations that remove all keys of a place, the place itself first.
 func (k keys) remove(s seat) []clientv3.Op {
 	return []clientv3.Op{clientv3.OpDelete(k.line(s)), clientv3.OpDelete(k.beat(s)), clientv3.OpDelete(k.ask(s.token()))}
 }
 
-// Renew writes the heartbeat: an owner that may not write, and so not release the atom either, loses it.
+// Renew writes the heartbeat. An owner that may not write loses the atom: it could not release it either.
 func (p *place) Renew(ctx context.Context) error {
 	_, err := p.whileMine(ctx, p.putBeat())
 	return err

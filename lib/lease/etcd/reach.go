@@ -19,7 +19,7 @@ import (
 type reach struct {
 	mu     sync.Mutex
 	dialed map[net.Conn]string // connections before their handshake, with HOST:PORT
-	wrong  map[string]error    // by HOST:PORT; nil: it was reached, or was not tried yet
+	wrong  map[string]error    // by HOST:PORT; nil: the member was reached, or was not tried yet
 }
 
 func newReach(members []string) *reach {
@@ -30,7 +30,7 @@ func newReach(members []string) *reach {
 	return r
 }
 
-// options make the client report to r. With a proxy, gRPC dials, which takes it from the environment.
+// options make the client report to r. Behind a proxy gRPC itself has to dial: r learns nothing.
 func (r *reach) options(secure credentials.TransportCredentials) []grpc.DialOption {
 	if os.Getenv("HTTPS_PROXY")+os.Getenv("https_proxy") != "" {
 		return nil
@@ -72,8 +72,8 @@ func (h handshakes) ClientHandshake(ctx context.Context, authority string, raw n
 	return &fresh{Conn: conn, reach: h.reach, member: member}, info, nil
 }
 
-// fresh is a connection whose first bytes show that the member was reached. The refusal of a client's
-// certificate comes in their place (TLS 1.3).
+// fresh is a connection whose first bytes show that the member was reached. In TLS 1.3 the refusal of a
+// client's certificate comes in their place.
 type fresh struct {
 	net.Conn
 	reach  *reach
@@ -91,7 +91,7 @@ func (f *fresh) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// why returns why no member can be reached; its zero value: one was reached, or was not tried yet.
+// why returns why no member can be reached. The zero value: one was reached, or was not tried yet.
 func (r *reach) why() lease.Reason {
 	r.mu.Lock()
 	defer r.mu.Unlock()

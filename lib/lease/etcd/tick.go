@@ -19,7 +19,6 @@ func (k keys) tick(tick policy.Tick) string {
 	return k.atom + fmt.Sprintf(tickForm, tick.Period/time.Second, tick.Number)
 }
 
-// HasTick looks for the key.
 func (s *Store) HasTick(ctx context.Context, name atom.Name, tick policy.Tick) (bool, error) {
 	answer, err := s.commit(ctx, txn{then: []clientv3.Op{clientv3.OpGet(s.keys(name).tick(tick))}})
 	return err == nil && only(answer.Responses[0]) != nil, err

@@ -15,7 +15,7 @@ import (
 
 const clockLasts = time.Minute
 
-// now returns the server's time: it stores a file, one for each machine, and asks for the file's time.
+// now returns the server's time. Once a minute it stores this machine's clock file, and asks for its time.
 func (s *Store) now(ctx context.Context) (time.Time, error) {
 	if time.Since(s.clockRead) > clockLasts {
 		clock, err := clockName()
@@ -41,8 +41,8 @@ func timed(err error) error {
 	return err
 }
 
-// askClock reads this machine's clock before it stores the file. If it did so afterwards, the computed
-// server time would be late, and a last lock that was just stamped would lie in the future and be invalid.
+// askClock reads this machine's clock before it stores the file. If it did so afterwards, the computed server
+// time would be late, and a last lock that was just stamped would lie in the future and be invalid.
 func (s *Store) askClock(ctx context.Context, file string) error {
 	read := time.Now()
 	temporary, text := s.in(atom.TemporaryName(record.NewToken())), clockText()
@@ -64,9 +64,9 @@ func (s *Store) askClock(ctx context.Context, file string) error {
 	return nil
 }
 
-// OnlyRead stops all writing to the store, for a dry run. FTP shows the server's clock only as the
-// time of a new file, so it is then computed from this machine's last reading in this boot. Without
-// such a reading, the server's clock is assumed to agree with this machine's.
+// OnlyRead stops all writing to the store. FTP shows the server's clock only as the time of a new file, so it
+// is then computed from this machine's last reading in this boot. Without such a reading, the server's clock
+// is assumed to agree with this machine's.
 func (s *Store) OnlyRead() { s.reads = true }
 
 func (s *Store) readClock(ctx context.Context, file string) error {
@@ -88,7 +88,7 @@ func clockText() []byte {
 	return fmt.Appendf(nil, "boot=%s\nboottime=%d\n", process.Here().BootID(), process.Boottime())
 }
 
-// parseClock reads what clockText wrote. known is false if that was before this boot.
+// parseClock reads what clockText wrote. known is false if another boot wrote it.
 func parseClock(text string) (at time.Duration, known bool) {
 	var boot string
 	n, _ := fmt.Sscanf(text, "boot=%s\nboottime=%d\n", &boot, &at)

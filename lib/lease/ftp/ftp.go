@@ -1,6 +1,6 @@
 // Package ftp keeps the locks of atoms on an FTP server, as in Sean Burke's article (2002): MKD is the
-// test-and-set. It adds what the article lacks: a record of the owner, a heartbeat, and a takeover from
-// dead owners.
+// test-and-set. It adds what the article lacks: a record of the owner, a heartbeat, and a takeover from dead
+// owners.
 //
 // An atom NAME has, in the directory of the address,
 //
@@ -17,15 +17,15 @@
 //	temp.TOKEN             last.NAME or clock.NODE before it is in place.
 //
 // The largest generation is never removed; the next owner removes those below. So N only grows, which makes
-// it a fence, and a newcomer that stalled cannot make a generation again that others have passed. Two
-// processes look for each other after they have written (Dekker): an owner stores its record or heartbeat
-// and then looks for a larger generation; a newcomer makes a generation and then looks whether an owner
-// below has a record after all, or another heartbeat. At least one of the two finds the other and gives up.
+// it a fencing token, and a newcomer that stalled cannot make a generation again that others have passed. Two
+// processes look for each other after they have written (Dekker): an owner stores its record or heartbeat and
+// then looks for a larger generation; a newcomer makes a generation and then looks whether an owner below has
+// a record after all, or another heartbeat. At least one of the two finds the other and gives up.
 //
 // An owner is dead once a newcomer has seen the same heartbeat for a whole lease by the newcomer's own
-// boottime clock (no heartbeat comes twice). The server's clock is only a hint: if the owner has been
-// silent for a lease by that clock, or if that clock shows an impossible time, a newcomer stays and
-// watches, even if it does not want to wait. So steps of the server's clock do no harm.
+// boottime clock (no heartbeat comes twice). The server's clock is only a hint: if the owner has been silent
+// for a lease by that clock, or if that clock shows an impossible time, a newcomer stays and watches, even if
+// it does not want to wait. So steps of the server's clock do no harm.
 //
 // The answers of an FTP server prove little: a server that cannot read its disk also answers with an empty
 // list, or 550. So a list of the directory must contain the file that this machine has stored there, and a
@@ -33,7 +33,7 @@
 // first heartbeat is not listed, or if another owner's heartbeat is there: such a server cuts names, has no
 // upper case, or makes a directory twice.
 //
-// FTP does not offer many readers at once, ticks (--once-per), a queue of waiters (they look again every
+// FTP does not offer many readers at once, ticks (--once-per), a queue of waiters (they check again every
 // second or two), or one step for stamp and release. MDTM counts in seconds.
 package ftp
 
@@ -63,11 +63,11 @@ import (
 // Store is one directory of an FTP server.
 type Store struct {
 	account account
-	reads   bool // nothing may be written
+	reads   bool // OnlyRead was called: nothing may be written
 
 	turn    chan struct{} // one command at a time
 	session *session      // nil: none
-	held    atomic.Int64  // the lease of the atom that is held; 0: none
+	held    atomic.Int64  // the lease of the atom that is held; 0: none is held
 
 	clockRead, serverThen time.Time // one moment by this machine's clock, and by the server's
 
@@ -83,13 +83,11 @@ type watch struct {
 
 var _ lease.Store = (*Store)(nil)
 
-// String is the address without a password.
 func (s *Store) String() string { return s.account.address }
 
 // IsSlow: see lease.Slow. A question takes dozens of commands.
 func (s *Store) IsSlow() {}
 
-// Close closes the session.
 func (s *Store) Close() error {
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
@@ -116,8 +114,8 @@ func (s *Store) names(ctx context.Context, dir string) (names []string, err erro
 	return names, err
 }
 
-// list lists the directory of the locks. A list is valid only if it has this machine's clock file.
-// If it has not, list stores that file and lists once more.
+// list lists the directory of the locks. A list is valid only if it has this machine's clock file. If it has
+// not, list stores that file and lists once more.
 func (s *Store) list(ctx context.Context) ([]string, error) {
 	clock, err := clockName()
 	if err != nil {
@@ -142,7 +140,8 @@ func (s *Store) unfit(how string) error {
 	return &fault.Error{Kind: fault.Unavailable, Object: s.String(), Err: fmt.Errorf("%s: %w", how, lease.ErrUnfit)}
 }
 
-// unlisted is the error if a list lacks a file just made, as under another name: no newcomer would find it.
+// unlisted returns the error for a file just made that the server does not list, for example because it cuts
+// the name: newcomers would not find the file either.
 func (s *Store) unlisted(file string) error {
 	return s.unfit("does not list " + file + ", which was made")
 }
@@ -152,7 +151,7 @@ func clockName() (string, error) {
 	return "clock." + atom.Canonify(node), err
 }
 
-// putClock stores the first file in the directory. It fails if that is missing, or closed to this user.
+// putClock stores the first file there. It fails if the directory is missing, or closed to this user.
 func (s *Store) putClock(ctx context.Context, clock string) error {
 	return s.refused("the directory is not there, or the user may not write to it", timed(s.store(ctx, s.in(clock), clockText())))
 }
@@ -181,7 +180,7 @@ func (s *Store) replace(ctx context.Context, file string, content []byte) error 
 	return err
 }
 
-// install puts a stored file in the place of another by a rename or, if refused, by storing it there.
+// install renames temporary, a stored file, to file. If the server refuses that, it stores content in file.
 func (s *Store) install(ctx context.Context, temporary, file string, content []byte) (renamed bool, err error) {
 	if err = s.rename(ctx, temporary, file); err == nil {
 		return true, nil
@@ -237,7 +236,7 @@ type generation struct {
 	n        int
 	files    []string // the files in it
 	released bool
-	bare     bool // no record: its creator was cut off, or has not stored one yet
+	bare     bool // there is no record: the creator was cut off, or has not stored it yet
 	record   lease.Record
 	beat     int           // the number in the last heartbeat; 0: none yet
 	age      time.Duration // since its owner came to own the atom; if it is bare, since the mark
@@ -272,7 +271,7 @@ func (s *Store) inspect(ctx context.Context, name atom.Name, n int) (g generatio
 		if !isMissing(err) {
 			return g, err
 		}
-		// The record is listed and cannot be read: it was released just now, or this user may not read it.
+		// The record was listed and cannot be read: it was just released, or this user may not read it.
 	}
 	return g, s.refused("cannot read "+s.dirOf(name, n)+"/owner", err)
 }
@@ -340,7 +339,8 @@ func (s *Store) inspectOwner(ctx context.Context, g *generation, dir string) err
 	return nil
 }
 
-// watch compares the owner in g, read by a look that started at began, with what earlier looks read.
+// watch finds out whether the owner in g is dead, or silent. g was read by a look that started at began;
+// watch compares it with what earlier looks of this process have read.
 func (s *Store) watch(g *generation, dir string, began time.Duration) {
 	w, known := s.seen[dir]
 	known = known && w.token == g.record.Token
@@ -381,7 +381,7 @@ func ignoreMissing(err error) error {
 
 type passed map[int]generation
 
-// still reports whether a generation is unchanged: it has no record yet, or its owner the same heartbeat.
+// still reports whether g is as it was when it was passed: without a record, or with the same heartbeat.
 func (p passed) still(g *generation) bool {
 	then, there := p[g.n]
 	switch {
@@ -406,7 +406,7 @@ func (f *sight) largest(name atom.Name) int {
 	return 0
 }
 
-// look finds the largest generation that still holds the atom, except own and those passed. None below a
+// look finds the largest generation that still holds the atom, except own and those in past. None below a
 // released one holds the atom: otherwise the owner of the released one would not have begun.
 func (s *Store) look(ctx context.Context, name atom.Name, own int, past passed) (sight, error) {
 	names, err := s.list(ctx)
@@ -441,7 +441,7 @@ func (s *Store) lookAt(ctx context.Context, name atom.Name, names []string, own 
 	return f, nil
 }
 
-// Look reads both locks. It writes nothing but the mark on a lock without a record.
+// Look reads both locks. It stores this machine's clock file, and the mark in a lock without a record.
 func (s *Store) Look(ctx context.Context, name atom.Name, shared bool) (lease.Snapshot, error) {
 	if shared {
 		return lease.Snapshot{}, s.notOffered("many readers at once")
@@ -453,7 +453,7 @@ func (s *Store) Look(ctx context.Context, name atom.Name, shared bool) (lease.Sn
 	return s.snapshot(ctx, name, f)
 }
 
-// HasTick refuses: ticks are not offered, so no later step meets one.
+// HasTick refuses, as FTP offers no ticks. So no caller comes to ClaimTick.
 func (s *Store) HasTick(context.Context, atom.Name, policy.Tick) (bool, error) {
 	return false, s.notOffered("ticks (--once-per)")
 }
@@ -476,8 +476,8 @@ func (s *Store) snapshot(ctx context.Context, name atom.Name, f sight) (seen lea
 	return seen, nil
 }
 
-// last reads the last lock. The time of the file, by the server's clock, counts; that in its content is by
-// the writer's clock. But a time kept from an earlier last lock is by the server's clock, and counts.
+// last reads the last lock. The file's time counts, by the server's clock: that in its content is by the
+// writer's. But a time kept from an earlier last lock is by the server's clock, and counts.
 func (s *Store) last(ctx context.Context, name atom.Name, names []string) (lease.Last, error) {
 	if !slices.Contains(names, name.LastLock()) {
 		return lease.Last{}, nil

@@ -10,7 +10,7 @@ import (
 	"adlock/lib/lease"
 )
 
-// List looks at every atom of the directory, one after the other. It finds no waiters, which store nothing.
+// List reads every atom of the directory, one after the other. It finds no waiters: they store nothing.
 func (s *Store) List(ctx context.Context) ([]lease.Listed, error) {
 	names, err := s.known(ctx)
 	if err != nil {

@@ -80,7 +80,7 @@ func tlsConfig(host string) (*tls.Config, error) {
 	return config, nil
 }
 
-// password is never taken from the command line or the environment: other processes can read both.
+// password comes from a file: other processes can read a command line and an environment.
 func password(host, user string) (string, error) {
 	if text, said, err := lease.Password("ADLOCK_FTP_PASSWORD_FILE"); said {
 		return text, err

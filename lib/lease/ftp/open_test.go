@@ -58,7 +58,7 @@ func TestADirectoryAsPasswordFileIsAUsageError(t *testing.T) {
 	}
 }
 
-// Some servers say no more than "Failure writing to local file."
+// A full server may say only "Failure writing to local file."
 func TestAFullServerIsReportedAsFull(t *testing.T) {
 	s := &Store{account: account{address: "ftp://u@h/d"}}
 	for _, code := range []int{426, 451, 452, 552} {

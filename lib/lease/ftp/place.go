@@ -20,7 +20,7 @@ import (
 	"adlock/lib/process"
 )
 
-// place is a newcomer's: with a generation of its own it owns the atom.
+// place is one newcomer's. Once it has a generation of its own, it owns the atom.
 type place struct {
 	store  *Store
 	name   atom.Name
@@ -28,7 +28,7 @@ type place struct {
 	length time.Duration
 
 	own    atomic.Int64 // its generation; 0: none yet
-	ahead  *generation  // in the way at its last look; nil: none
+	ahead  *generation  // the generation in the way at its last look; nil: none
 	passed passed
 	above  int                // the largest generation that a person removed since the first look; 0: none
 	until  time.Duration      // boottime by which the owner of a removed generation has ended its job
@@ -41,14 +41,14 @@ type place struct {
 	beat    int           // the number in the last heartbeat
 }
 
-// Enter tries to take the atom at once. There is no queue, so a waiter keeps no other newcomer out.
-func (s *Store) Enter(ctx context.Context, name atom.Name, record lease.Record, line bool) (lease.Place, lease.Snapshot, error) {
+// Enter tries to acquire the atom at once. There is no queue: a waiter keeps no other newcomer out.
+func (s *Store) Enter(ctx context.Context, name atom.Name, record lease.Record, queue bool) (lease.Place, lease.Snapshot, error) {
 	if record.Shared {
 		return nil, lease.Snapshot{}, s.notOffered("many readers at once")
 	}
 	p := &place{store: s, name: name, record: record, length: record.Lease, passed: passed{}, stamps: map[int]lease.Last{}}
 	seen, err := p.Look(ctx)
-	if err != nil || seen.Held && !line {
+	if err != nil || seen.Held && !queue {
 		return nil, seen, err
 	}
 	return p, seen, nil
@@ -72,7 +72,7 @@ func (p *place) putRecord(ctx context.Context) error {
 	return p.store.put(ctx, p.dir()+"/owner", p.record.Bytes())
 }
 
-// Look takes the atom if nothing is in the way.
+// Look acquires the atom if nothing is in the way.
 func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
 	if p.n() > 0 {
 		names, err := p.held(ctx)
@@ -139,13 +139,13 @@ func (p *place) claim(ctx context.Context, n int) (sight, error) {
 	return f, nil
 }
 
-// overtaken finds out why generation n could not be made: another newcomer has, or this user may not.
+// overtaken finds out why generation n was not made: another newcomer was faster, or this user may not.
 func (p *place) overtaken(ctx context.Context, n int, refusal error) (sight, error) {
 	f, err := p.store.look(ctx, p.name, 0, p.passed)
 	if err != nil || f.ahead != nil {
 		return f, err
 	}
-	if largest := f.largest(p.name); largest >= n { // another newcomer has made it and is gone: report busy, so that the caller looks again
+	if largest := f.largest(p.name); largest >= n { // its maker has released it or died: report busy, so that the caller looks again
 		f.ahead = &generation{n: largest, bare: true}
 		return f, nil
 	}
@@ -231,7 +231,7 @@ func (s *Store) removeGeneration(ctx context.Context, name atom.Name, g generati
 }
 
 // held returns the list of the directory. The error is ErrGone if the list has a larger generation, or if
-// the own one is gone. One that exists but is not listed is the server's fault (fault.Unavailable).
+// this place's own is gone, and fault.Unavailable if the server does not list it although it is there.
 func (p *place) held(ctx context.Context) ([]string, error) {
 	names, err := p.store.list(ctx)
 	if err != nil {
@@ -281,15 +281,15 @@ func (p *place) Ask(ctx context.Context, _ string, pause time.Duration) (bool, e
 	}
 	err := p.store.put(ctx, p.store.dirOf(p.name, p.ahead.n)+"/ask", []byte(limit.Format(pause)))
 	if fault.KindOf(err) == fault.NotPermitted {
-		return false, nil // it has gone meanwhile
+		return false, nil // the owner has gone meanwhile
 	}
 	return true, err
 }
 
-// askedEvery is how often an owner looks whether it is asked to end its job.
+// askedEvery is how often an owner checks whether it is asked to end its job.
 const askedEvery = 2 * time.Second
 
-// Asked first asks for the time of the file "ask", without a data connection; content only if it exists.
+// Asked polls the time of the file "ask", as that needs no data connection, and reads the file if it exists.
 func (p *place) Asked(ctx context.Context) (time.Duration, error) {
 	for lease.Pause(ctx, askedEvery) {
 		if p.n() == 0 {
@@ -341,7 +341,7 @@ func (p *place) stampPassed(ctx context.Context, f *sight) error {
 	return nil
 }
 
-// stamp writes the last lock. A full disk is no error: the file is cut short, but its time counts.
+// stamp writes the last lock. On a full disk the file is cut short, but its time counts: that is no error.
 func (p *place) stamp(ctx context.Context, stamp lease.Last) error {
 	file := p.store.in(p.name.LastLock())
 	err := p.store.replace(ctx, file, stamp.Bytes())
@@ -437,7 +437,7 @@ func (p *place) restore(ctx context.Context) error {
 	return err
 }
 
-// ClaimTick: see Store.HasTick.
+// ClaimTick refuses, as HasTick does.
 func (p *place) ClaimTick(ctx context.Context, tick policy.Tick) (bool, error) {
 	return p.store.HasTick(ctx, p.name, tick)
 }
@@ -445,7 +445,7 @@ func (p *place) ClaimTick(ctx context.Context, tick policy.Tick) (bool, error) {
 // DisclaimTick does nothing: there is no claim.
 func (p *place) DisclaimTick(context.Context, policy.Tick) error { return nil }
 
-// Leave stamps, then marks the generation as released, once a heartbeat has proved that it is this place's.
+// Leave proves by a heartbeat that the generation is this place's, stamps, and marks it as released.
 func (p *place) Leave(ctx context.Context, stamp *lease.Last) error {
 	if p.n() == 0 {
 		return nil

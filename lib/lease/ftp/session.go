@@ -22,7 +22,7 @@ import (
 // longestWait is how long the server may take for its next bytes.
 const longestWait = 5 * time.Second
 
-// session is one login. Each wait on its connections has a limit.
+// session is one login. Each wait for the server has a limit.
 type session struct {
 	*client.ServerConn
 	cut context.CancelFunc // closes the connections at once
@@ -31,7 +31,7 @@ type session struct {
 type line struct {
 	net.Conn
 	patience func() time.Duration // how long to wait for the server's next bytes
-	forget   func() bool          // the context no longer closes the connection
+	forget   func() bool          // keeps the context from closing the connection
 }
 
 func (l *line) Read(b []byte) (int, error) {
@@ -115,7 +115,7 @@ func (a *account) tryLogin(ctx context.Context, patience func() time.Duration) (
 	return &session{conn, cut}, nil
 }
 
-// greeted is a connection whose greeting was read already: Read first returns a greeting again.
+// greeted is a connection whose greeting was read already. Its first bytes are a greeting again.
 type greeted struct {
 	net.Conn
 	first *strings.Reader
@@ -242,10 +242,10 @@ type refusal struct{ answer *textproto.Error }
 func (r refusal) Error() string { return strings.TrimSpace(r.answer.Msg) }
 func (r refusal) Unwrap() error { return r.answer }
 
-// Is makes the refusal of a full server a lease.ErrCrowded.
+// Is makes a full server's refusal a lease.ErrCrowded.
 func (r refusal) Is(target error) bool { return target == lease.ErrCrowded && isFull(r.answer) }
 
-// isAnswer is true for an answer of the server, and false for a failure of the connection.
+// isAnswer reports whether err is an answer of the server, and not a failure of the connection.
 func isAnswer(err error) bool {
 	var answer *textproto.Error
 	return errors.As(err, &answer)
@@ -254,8 +254,8 @@ func isAnswer(err error) bool {
 // isFull reports whether the server has no room for another connection now, or is closing this one.
 func isFull(err error) bool { return hasCode(err, client.StatusNotAvailable) }
 
-// isMissing: 550 is FTP's only answer for a missing file, and 553 is vsftpd's answer to STOR in a
-// missing directory. Either may also mean that the server cannot read the file, or refuses to.
+// isMissing reports whether a file may be missing: FTP has only 550 for that, and vsftpd answers STOR in a
+// missing directory with 553. Either may also mean that the server cannot read the file, or refuses to.
 func isMissing(err error) bool {
 	return hasCode(err, client.StatusFileUnavailable, client.StatusBadFileName)
 }
@@ -265,7 +265,7 @@ func hasCode(err error, codes ...int) bool {
 	return errors.As(err, &answer) && slices.Contains(codes, answer.Code)
 }
 
-// refused makes a 550 that does not mean a missing file a fault of the kind NotPermitted.
+// refused returns fault.NotPermitted for an answer like that of a missing file, where none can be missing.
 func (s *Store) refused(what string, err error) error {
 	if isMissing(err) {
 		return &fault.Error{Kind: fault.NotPermitted, Object: s.String(), Err: fmt.Errorf("%s: %w", what, err)}

@@ -43,7 +43,7 @@ func (a *account) loginRefused(err error) error {
 	return a.refusal(fault.NotPermitted, why, err, client.StatusNotLoggedIn, client.StatusLoginNeedAccount)
 }
 
-// refusal puts adlock's explanation (why) before the server's own words if the answer has one of the codes.
+// refusal puts why before the server's own words if the answer has one of the codes.
 func (a *account) refusal(kind fault.Kind, why string, err error, codes ...int) error {
 	var answer *textproto.Error
 	if errors.As(err, &answer) {

@@ -171,12 +171,11 @@ func FailureOf(err error) *Failure {
 	}
 	var within *fault.Error
 	if errors.As(err, &within) {
-		return &Failure{Kind: within.Kind, Reason: fault.OneLine(err.Error())} // it has its object in its text
+		return &Failure{Kind: within.Kind, Reason: fault.OneLine(err.Error())} // the text names the object
 	}
 	return &Failure{fault.KindOf(err), "store", err.Error()}
 }
 
-// Err returns the error again.
 func (f *Failure) Err() error {
 	switch {
 	case f == nil:

@@ -33,7 +33,7 @@ func written(t *testing.T, entries []locker.Entry, slots []locker.Slot, failed e
 	return &text
 }
 
-func TestAListingSurvivesThePipe(t *testing.T) {
+func TestAListingIsReadBackAsWritten(t *testing.T) {
 	memory := must.Get(record.ParseMemory([]byte("learn.runs=3\nlearn.mean=2\nlater=\xfe\n")))(t)
 	held := locker.Entry{Name: "p.h.o.x", Completed: time.Unix(7, 9).UTC(), View: lockedBy(7, "a\nb\xff")}
 	held.Last, held.Memory = policy.Last{Completed: true, Age: time.Second, FromStart: true}, memory
@@ -74,7 +74,7 @@ func TestAListingThatIsCutShortIsRejected(t *testing.T) {
 	}
 }
 
-func TestAnErrorWithMoreWordsKeepsThemAndItsKind(t *testing.T) {
+func TestAWrappedErrorKeepsItsTextAndKindInAListing(t *testing.T) {
 	inner := fault.New(fault.IO, "x", "is full")
 	for text, failed := range map[string]error{
 		"the last run is not noted: x: is full": fmt.Errorf("the last run is not noted: %w", inner),

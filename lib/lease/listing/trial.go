@@ -11,7 +11,7 @@ import (
 // Trial is what a trial of the store has shown.
 type Trial struct {
 	Answer time.Duration // how long the first answer took, with the connection; 0: there was none
-	Lease  time.Duration // that was taken, renewed and given back
+	Lease  time.Duration // the length of the lease that was granted
 	Ahead  time.Duration // how far the times in the store, or its clock, are ahead of this machine's; below 0: behind
 }
 
@@ -20,7 +20,6 @@ type trial struct {
 	Error *Failure `json:",omitempty"`
 }
 
-// WriteTrial writes what ReadTrial reads.
 func WriteTrial(to io.Writer, t Trial, failed error) error {
 	return json.NewEncoder(to).Encode(trial{t, FailureOf(failed)})
 }

@@ -36,7 +36,7 @@ func job(t *testing.T, script string) (of process.Job, file string, end func()) 
 	}
 }
 
-// told returns what is in the file after the warnings, which replace standard error meanwhile.
+// told speaks for the job j, prints the warnings on standard error, and returns what is then in the file.
 func told(t *testing.T, j process.Job, file string, warnings ...string) string {
 	t.Helper()
 	own := must.Get(unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3))(t)
@@ -64,7 +64,7 @@ func TestAWatchdogAppendsToTheJobsStandardError(t *testing.T) {
 	}
 }
 
-func TestWithoutAnOwnerAMembersStandardErrorIsUsed(t *testing.T) {
+func TestAWatchdogOfADeadOwnerUsesAMembersStandardError(t *testing.T) {
 	j, file, end := job(t, "(echo; exec sleep 60 >/dev/null) & wait")
 	end()
 	if said := told(t, j, file, "told"); said != "before\nadlock: x: told\n" {

@@ -32,7 +32,7 @@ func Start(rec locker.Recorder, own record.Record) *Watchdog {
 	w.line = os.NewFile(uintptr(ours), "watchdog")
 	go func() {
 		err := orphan.Start(args(rec, own), "/", rec.Hook.Environment(), theirs)
-		unix.Close(theirs) // now only the watchdog has this end open: hungUp finds when it ends
+		unix.Close(theirs) // only the watchdog has this end open now: hungUp finds out when it ends
 		w.started <- err
 	}()
 	return w
@@ -91,8 +91,8 @@ func (w *Watchdog) hungUp() (gone bool) {
 	return gone || err != nil
 }
 
-// Arm makes the watchdog end the job at a boottime, with pause between the signals, unless another
-// message comes before; or at once when this process is gone.
+// Arm makes the watchdog end the job at a boottime, or at once when this process is gone, with pause between
+// the signals. A later message replaces this one.
 func (w *Watchdog) Arm(at, pause time.Duration) {
 	w.send(order(at, pause))
 }

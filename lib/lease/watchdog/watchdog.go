@@ -1,6 +1,6 @@
 // Package watchdog is a process that ends the job if the locksmith cannot: at once if the locksmith is
-// killed, and before the lease is over if the locksmith is stopped. The watchdog is in no session or group
-// of the job and is no child of it. So no signal to these ends the watchdog, and no shell waits for it.
+// killed, and before the lease is over if the locksmith is stopped. The watchdog is in no session or group of
+// the job, and is no child of it: a signal to the job does not end it, and no shell waits for it.
 //
 // It runs the locksmith's program and must begin at once: so it is a package of its own that imports no
 // network (cmd/adlock-locksmith/early).
@@ -46,10 +46,10 @@ func order(at, pause time.Duration) string {
 
 const (
 	dismissal = "done\n"    // ends the watchdog
-	reporting = "telling\n" // the job is over: the locksmith ends it itself, and reports why before it dismisses the watchdog
+	reporting = "telling\n" // the locksmith has ended the job, and reports why before it dismisses the watchdog
 )
 
-// Main is one of the first calls of main, like supervise.Gate. In a process that was started as a
+// Main is one of the first calls of a program, like supervise.Gate. In a process that was started as a
 // watchdog it does the watchdog's work and never returns.
 func Main() {
 	if os.Args[0] == name {
@@ -108,7 +108,7 @@ func (l *locksmith) hear(within time.Duration) (text string) {
 func (l *locksmith) awaitTrouble() (pause time.Duration, why error) {
 	var at time.Duration // 0: not armed
 	for {
-		left := time.Hour // not armed: its owner waits
+		left := time.Hour // not armed: the locksmith still waits for the atom
 		if at > 0 {
 			left = min(5*time.Second, at-process.Boottime()) // timers stand still while the machine is suspended
 		}
@@ -130,7 +130,7 @@ func (l *locksmith) awaitTrouble() (pause time.Duration, why error) {
 	}
 }
 
-// hasEnded reports whether the locksmith has ended the job. What it starts then, a hook, is not the job's.
+// hasEnded reports whether the locksmith has ended the job. A hook that it starts then is not the job's.
 func (l *locksmith) hasEnded() bool {
 	l.hear(0)
 	return l.reporting
@@ -140,7 +140,7 @@ func (l *locksmith) hasEnded() bool {
 // if the locksmith was only late, the locksmith reports the ending, and the watchdog does not.
 const reportTimeout = 5 * time.Second
 
-// reports is true if the locksmith announces in time that it reports the ending, and lives until then.
+// reports returns true if the locksmith announces in time that it reports the ending, and lives until then.
 func (l *locksmith) reports(within time.Duration) bool {
 	for end := process.Boottime() + within; !l.dismissed && !l.gone; {
 		left := end - process.Boottime()

@@ -13,7 +13,7 @@ import (
 	"adlock/test/support/must"
 )
 
-// post returns both ends of a socket pair: the locksmith's end, and the watchdog's.
+// post returns the locksmith's end and the watchdog's end of a socket pair.
 func post(t *testing.T) (*os.File, int) {
 	t.Helper()
 	ours, theirs, err := sysfile.SocketPair()
@@ -27,7 +27,7 @@ func say(t *testing.T, line *os.File, text string) {
 	must.Get(line.WriteString(text))(t)
 }
 
-func TestAWatchdogActsOnlyForAnArmedLocksmithThatIsGone(t *testing.T) {
+func TestAWatchdogActsOnlyIfArmedAndNotDismissed(t *testing.T) {
 	armed := order(process.Boottime()+time.Hour, time.Second)
 	for said, pause := range map[string]time.Duration{armed + dismissal: 0, "": 0, armed: 4 * time.Second} {
 		g, line := post(t)
@@ -39,9 +39,9 @@ func TestAWatchdogActsOnlyForAnArmedLocksmithThatIsGone(t *testing.T) {
 	}
 }
 
-// A locksmith that was only late at ending the job reports the ending; one that stood still, or
-// died before it could report, does not.
-func TestOneEndingIsReportedOnce(t *testing.T) {
+// A locksmith that was only late at ending the job reports the ending. One that stood still, or died first,
+// does not: then the watchdog does.
+func TestAWatchdogStaysSilentOnlyIfItsLocksmithReports(t *testing.T) {
 	for said, want := range map[string]bool{
 		reporting + dismissal: true, dismissal: false, order(1, 1): false, "": false, reporting: false,
 	} {

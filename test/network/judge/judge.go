@@ -135,7 +135,7 @@ func (m Margins) String() string {
 		fmt.Sprintf("; %d ended by force, %d for nothing, %d excused", m.Killed, len(m.ForNothing), m.Excused)
 }
 
-// Shown is a time as the tables have it.
+// Shown formats a time as the tables have it.
 func Shown(d time.Duration) string {
 	if d == Never {
 		return "-"
@@ -146,7 +146,7 @@ func Shown(d time.Duration) string {
 	return fmt.Sprintf("%.1f s", d.Seconds())
 }
 
-// With combines the margins of two plays. No play means no runs.
+// With combines the margins of two plays. An m without runs stands for no play.
 func (m Margins) With(n Margins) Margins {
 	if m.Runs == 0 {
 		return n

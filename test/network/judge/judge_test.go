@@ -9,7 +9,7 @@ import (
 
 const second = time.Second
 
-func TestTheJudgeOfTheChaosFindsWhatIsWrong(t *testing.T) {
+func TestTheChaosJudgeFindsEachBrokenPromise(t *testing.T) {
 	const half = second / 2
 	run := func(begin, end time.Duration, fence uint64, change func(*Ran)) Ran {
 		r := Ran{ID: fmt.Sprint(fence), Atom: "x", Begin: begin, End: end, Alone: true, Fence: fence}
