@@ -171,7 +171,7 @@ func TestACommandThatLeavesItsGroupDuringTheEndingLosesNoChild(t *testing.T) {
 	}
 }
 
-func TestAMemberThatIsNotSignalledCostsNoDescriptor(t *testing.T) {
+func TestAMemberThatIsNotSignalledLeaksNoDescriptor(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	full := Killer{Record: (&journal{failed: unix.ENOSPC}).record}
 	job := process.Job{Owner: idOf(a), FileUID: -1}

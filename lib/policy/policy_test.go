@@ -182,7 +182,7 @@ func TestDueInIsWhenItIsDue(t *testing.T) {
 	})
 }
 
-func TestTheFiguresOfALastSecondAddUp(t *testing.T) {
+func TestShownAgeAndRemainingTimeAddUpToIfElapsed(t *testing.T) {
 	const want = "too soon: completed 9s ago, IfElapsed is 10s; due in 1s"
 	if got := reason(TooSoon, Limits{IfElapsed: 10 * time.Second}, ago(9600*time.Millisecond), Active{}); got != want {
 		t.Errorf("reason is %q, want %q", got, want)

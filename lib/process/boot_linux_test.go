@@ -90,7 +90,7 @@ func TestWhatAnOwnerRecordedIsOfItsBoot(t *testing.T) {
 	}
 }
 
-func TestAnErrorIsNotKeptAndAValueIs(t *testing.T) {
+func TestAValueIsCachedAndAnErrorIsNot(t *testing.T) {
 	calls := 0
 	get := kept(func() (int, error) {
 		if calls++; calls == 1 {

@@ -112,7 +112,7 @@ func TestWithoutPidfdsTheStartIsCompared(t *testing.T) {
 	}
 }
 
-func TestAProcessThatIsNotHeldCostsNoDescriptor(t *testing.T) {
+func TestAProcessThatIsNotHeldLeaksNoDescriptor(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	stranger := entryOf(a).Key()
 	stranger.Start++
@@ -230,7 +230,7 @@ func TestSinceLinux6_9APidfdHasAnInode(t *testing.T) {
 	}
 }
 
-func TestAPidLivesWhereThereAreNoPidfds(t *testing.T) {
+func TestPIDLivesIsRightWithoutPidfds(t *testing.T) {
 	withoutPidfds(t)
 	a := actor.Sleeper(t, actor.Leads)
 	if !PIDLives(a.PID()) {

@@ -172,7 +172,7 @@ func TestProcOfAnotherNamespaceIsRefused(t *testing.T) {
 	}
 }
 
-func TestAStoppedProcessStandsStill(t *testing.T) {
+func TestStillIsTrueOnlyForAStoppedOrTracedProcess(t *testing.T) {
 	begun := time.Now()
 	a := actor.Sleeper(t, actor.Leads)
 	if still, age := Still(a.PID()); still || age < -2*tick || age > time.Since(begun)+2*tick {

@@ -164,7 +164,7 @@ func init() {
 	}
 }
 
-func TestTheEffectiveUserCounts(t *testing.T) {
+func TestAProcessBelongsToItsEffectiveUser(t *testing.T) {
 	need.Root(t)
 	a := actor.Play(t, actor.Leads, "three users")
 	actor.Eventually(t, "it is three users", func() bool {

@@ -46,7 +46,7 @@ func TestWhatIsAppendedSurvivesInAnyOrder(t *testing.T) {
 	})
 }
 
-func TestALockWithAnAppendedLineOfNoSenseIsDamaged(t *testing.T) {
+func TestALockWithAMeaninglessAppendedLineIsDamaged(t *testing.T) {
 	whole := string(fullRecord().Bytes())
 	for _, line := range []string{
 		"command=1 2 3 4 5\n", "command=1 2 3 4 5 6 7\n", "command=0 2 3 4 5 6\n", "command=1073741825 2 3 4 5 6\n",

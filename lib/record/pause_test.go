@@ -8,7 +8,7 @@ import (
 	"adlock/lib/process"
 )
 
-func TestAPauseSurvivesItsText(t *testing.T) {
+func TestAPauseSurvivesWritingAndParsing(t *testing.T) {
 	for _, p := range []Pause{NewPause(90*time.Minute, "disk \"sda\"\n"), NewPause(limit.Never, "")} {
 		p.Since = p.Since.UTC().Round(0)
 		if got, err := ParsePause(p.Bytes()); err != nil || got != p {

@@ -72,7 +72,7 @@ func anyRecord(t *rapid.T) Record {
 	return r
 }
 
-func TestEveryRecordSurvives(t *testing.T) {
+func TestEveryRecordSurvivesWritingAndParsing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := anyRecord(t)
 		got, content := Parse(want.Bytes())
@@ -103,7 +103,7 @@ func TestARecordIsNeverLargerThan64KiB(t *testing.T) {
 
 // A record that was cut short must never be read as a shorter record: cut after the line of the
 // pid, it would look like shlock's; cut within the pid, it would name another process.
-func TestARecordThatIsCutShortIsDamagedSaveForAWholePid(t *testing.T) {
+func TestATruncatedRecordIsDamagedUnlessItIsAWholePid(t *testing.T) {
 	r := fullRecord()
 	r.Job = process.Identity{PID: 5}
 	r.Patience, r.Slots, r.Supervised, r.FromStart = time.Second, 3, true, true
@@ -279,7 +279,7 @@ func fullRecord() Record {
 	}
 }
 
-func TestEveryMemorySurvives(t *testing.T) {
+func TestEveryMemorySurvivesWritingAndParsing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var m Memory
 		if rapid.Bool().Draw(t, "identity") {

@@ -47,7 +47,7 @@ func TestALockDoesNotAgeWhileTheMachineSleeps(t *testing.T) {
 	owner.Wait(t)
 }
 
-func TestALastLockIsJudgedByItsDateUnlessThatLiesAhead(t *testing.T) {
+func TestALastLocksAgeIsItsDateUnlessThatIsInTheFuture(t *testing.T) {
 	t.Parallel()
 	const hour, years = time.Hour, 365 * 24 * time.Hour
 	for name, c := range map[string]struct {
@@ -81,7 +81,7 @@ func TestALastLockIsJudgedByItsDateUnlessThatLiesAhead(t *testing.T) {
 }
 
 // The clock stepped back during the last run: the start is after the completion.
-func TestAStartAfterTheCompletionIsNotBelieved(t *testing.T) {
+func TestAStartRecordedAfterTheCompletionIsIgnored(t *testing.T) {
 	t.Parallel()
 	a := completed(t, -5*time.Hour)
 	info := must.Get(os.Stat(a.Last()))(t)
@@ -109,7 +109,7 @@ func TestALockOfAnEarlierBootIsReclaimedWhateverItsDate(t *testing.T) {
 
 // A time namespace shifts the start times that a process reads, so another start time does not
 // prove another process.
-func TestAnotherTimeNamespaceProvesNoDeath(t *testing.T) {
+func TestAnOwnerInAnotherTimeNamespaceIsNotTakenForDead(t *testing.T) {
 	t.Parallel()
 	need.Root(t)
 	need.Tools(t, "unshare")

@@ -66,7 +66,7 @@ var verbs = map[string]string{
 	"stop":           "$adlock stop p.dax.o.x && echo ran",
 }
 
-func TestWhatIsNoPlainFileIsNotTakenForALock(t *testing.T) {
+func TestOnlyARegularFileIsTakenForALock(t *testing.T) {
 	t.Parallel()
 	for planted, plant := range plants {
 		for verb, script := range verbs {
@@ -82,7 +82,7 @@ func TestWhatIsNoPlainFileIsNotTakenForALock(t *testing.T) {
 	}
 }
 
-func TestAReleaseStampsNothingButAPlainFileAndStillReleases(t *testing.T) {
+func TestAReleaseStampsOnlyARegularFileAndStillReleases(t *testing.T) {
 	t.Parallel()
 	for planted, plant := range plants {
 		t.Run(planted, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestAReleaseStampsNothingButAPlainFileAndStillReleases(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPlainFileIsNotTakenForARunlogAndTheJobRuns(t *testing.T) {
+func TestAPlantedRunlogIsNotTouchedAndTheJobRuns(t *testing.T) {
 	t.Parallel()
 	for planted, plant := range plants {
 		t.Run(planted, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestMessagesAreOneLineOfPlainText(t *testing.T) {
 	}
 }
 
-func TestANameOfAProcessForgesNoLine(t *testing.T) {
+func TestAProcessNameCannotForgeAMessage(t *testing.T) {
 	t.Parallel()
 	a := helper.NewAtom(t)
 	evil := filepath.Join(t.TempDir(), "x\n1\tinit")

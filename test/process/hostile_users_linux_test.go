@@ -38,7 +38,7 @@ func TestALockPlantedForRootEndsNoProcess(t *testing.T) {
 	}
 }
 
-func TestAUsersLockCondemnsNoOtherUsersProcess(t *testing.T) {
+func TestAUsersLockEndsNoOtherUsersProcess(t *testing.T) {
 	need.Root(t)
 	a := &helper.Atom{Dir: public(t), Bin: program(t, 0o755), UID: nobody}
 	must.Do(t, os.WriteFile(a.Lock(), condemning(victim(t, 0)), 0o600))
@@ -48,7 +48,7 @@ func TestAUsersLockCondemnsNoOtherUsersProcess(t *testing.T) {
 }
 
 // A mistake, or a hole elsewhere, has put a user's pid into a lock of root's.
-func TestRootsLockCondemnsNoOtherUsersProcess(t *testing.T) {
+func TestRootsLockEndsNoOtherUsersProcess(t *testing.T) {
 	need.Root(t)
 	a := open(t)
 	must.Do(t, os.WriteFile(a.Lock(), condemning(victim(t, nobody)), 0o600))

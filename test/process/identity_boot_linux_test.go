@@ -32,7 +32,7 @@ func needBootless(t *testing.T, prefix []string) {
 	}
 }
 
-func TestWithoutABootIDAnEndedCommandHoldsNothing(t *testing.T) {
+func TestWithoutABootIDAnEndedCommandKeepsNoAtomBusy(t *testing.T) {
 	t.Parallel()
 	for claim, prefix := range map[string][]string{"with a machine id": bootless, "with neither": placeless} {
 		t.Run(claim, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestWithNeitherBootNorMachineIDADeadOwnerStays(t *testing.T) {
 	mustBeStuckUntilCleared(t, a, "neither a boot id", placeless...)
 }
 
-func TestWhatCannotBeReadJustNowIsNotTakenForMissing(t *testing.T) {
+func TestAnUnreadableFileIsNotTakenForAMissingOne(t *testing.T) {
 	t.Parallel()
 	need.Tools(t, "strace")
 	for _, path := range []string{"/proc/sys/kernel/random/boot_id", "/etc/machine-id", "/proc/self/ns/pid", "/proc/self/ns/time"} {

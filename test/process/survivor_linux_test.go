@@ -66,7 +66,7 @@ func frozen(t *testing.T, pid int) (thaw func()) {
 	return func() { write("freezer.state", "THAWED") }
 }
 
-func TestAnEndingThatFailedFreesNothing(t *testing.T) {
+func TestAFailedEndingFreesNoAtom(t *testing.T) {
 	t.Parallel()
 	for claim, prefix := range map[string][]string{"of a script among others": amongOthers, "of a script that leads": nil} {
 		t.Run(claim, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestAnEndingThatFailedFreesNothing(t *testing.T) {
 	}
 }
 
-func TestAnEndingThatWasCutShortFreesNothing(t *testing.T) {
+func TestAnInterruptedEndingFreesNoAtom(t *testing.T) {
 	t.Parallel()
 	a := helper.NewAtom(t)
 	file := filepath.Join(t.TempDir(), "child")
@@ -112,7 +112,7 @@ func leavers(file string) map[string]string {
 	}
 }
 
-func TestACommandThatLeftTheGroupOutlivesItsSupervisorAndHolds(t *testing.T) {
+func TestACommandOutsideItsDeadSupervisorsGroupKeepsTheAtom(t *testing.T) {
 	t.Parallel()
 	for claim := range leavers("") {
 		t.Run(claim, func(t *testing.T) {
@@ -235,7 +235,7 @@ func TestACommandIsRecordedOnceTheGuardIsFree(t *testing.T) {
 	a.Newcomer(t).Ran(t)
 }
 
-func TestWhatLeftTheGroupOfASessionLeaderHolds(t *testing.T) {
+func TestAProcessOutsideTheGroupOfASessionLeaderKeepsTheAtom(t *testing.T) {
 	t.Parallel()
 	a := helper.NewAtom(t)
 	file := filepath.Join(t.TempDir(), "job")
@@ -248,7 +248,7 @@ func TestWhatLeftTheGroupOfASessionLeaderHolds(t *testing.T) {
 	a.Newcomer(t).Ran(t)
 }
 
-func TestAJobThatItsSupervisorCannotEndHolds(t *testing.T) {
+func TestAJobThatItsSupervisorCannotEndKeepsTheAtom(t *testing.T) {
 	t.Parallel()
 	for how, want := range map[string]int{"--enforce --expire-after=1h": 124, "--quiet-ok": 143} {
 		t.Run(how, func(t *testing.T) {
@@ -296,7 +296,7 @@ func TestANewcomerFromInsideTheJobIsDenied(t *testing.T) {
 
 // The newcomer that ends a job is killed itself, after the command has started another process
 // that this newcomer has not found: no record names it.
-func TestASupervisorStaysWithTheRestOfACutEnding(t *testing.T) {
+func TestASupervisorWaitsForAnUnrecordedSurvivor(t *testing.T) {
 	t.Parallel()
 	a := helper.NewAtom(t)
 	file := filepath.Join(t.TempDir(), "left")

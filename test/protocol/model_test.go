@@ -206,7 +206,7 @@ func threeWaiters(definitions ...string) []string {
 	return append([]string{"-DN=4", "-DPATIENT", "-DSTEADFAST"}, definitions...)
 }
 
-func TestTheLineOfWaitersLosesNoWakeUpAndNoOrder(t *testing.T) {
+func TestTheQueueLosesNoWakeUpAndKeepsItsOrder(t *testing.T) {
 	mustHold(t, verify(t, inLine, everywhere, "-DN=2"))
 	mustHold(t, verify(t, inLine, everywhere, "-DN=2", "-DSLOW"))
 	mustHold(t, verify(t, inLine, everywhere, "-DPATIENT", "-DSTOPS=0", "-DDEATHS=0"))
@@ -216,7 +216,7 @@ func TestTheLineOfWaitersLosesNoWakeUpAndNoOrder(t *testing.T) {
 	mustHold(t, verify(t, inLine, cycles, threeWaiters("-DSTOPS=0", "-DDEATHS=0", "-DPRUNES=0", "-DAVAILABLE")...))
 }
 
-func TestUnsoundVariantsOfTheLineAreFound(t *testing.T) {
+func TestUnsoundVariantsOfTheQueueAreFound(t *testing.T) {
 	const twoOwners, unavailable, order = "assertion violated dead[path]", "acceptance cycle", "assertion violated (( !(waits[me])"
 	for variant, c := range map[string]struct {
 		how         search

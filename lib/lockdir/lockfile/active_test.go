@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"adlock/lib/fault"
 	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/lib/record"
@@ -96,5 +97,19 @@ func TestAMissingMachineIdIsNamedWhereItMatters(t *testing.T) {
 		if why := unchecked(c.owner, c.here).Error(); strings.Contains(why, "machine-id") != c.machine {
 			t.Errorf("%+v from %+v: %s", c.owner, c.here, why)
 		}
+	}
+}
+
+func TestALockThatIsTooLargeIsDamagedAndALastLockAnError(t *testing.T) {
+	d := newDir(t)
+	for _, file := range []string{"lock.x", "last.x"} {
+		must.Do(t, os.WriteFile(d.Path(file), nil, 0o600))
+		must.Do(t, os.Truncate(d.Path(file), 1<<40)) // sparse
+	}
+	if a := active(t, d); a.Content != record.Damaged {
+		t.Errorf("content is %d", a.Content)
+	}
+	if _, err := d.Last("x"); fault.KindOf(err) != fault.IO {
+		t.Errorf("got %v", err)
 	}
 }

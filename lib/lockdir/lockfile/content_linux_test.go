@@ -228,7 +228,7 @@ func TestARecordThatOthersMayWriteIsBelievedNowhere(t *testing.T) {
 	}
 }
 
-func TestALinkWhoseReplyWasLostCounts(t *testing.T) {
+func TestALinkSucceedsIfOnlyItsReplyWasLost(t *testing.T) {
 	d := newDir(t)
 	temp := must.Get(d.temporary())(t)
 	must.Do(t, temp.fill(func(uint64) []byte { return fullRecord().Bytes() }))

@@ -233,6 +233,16 @@ func TestTheRemedyOfAFileThatOthersMayWriteDependsOnWhatItIs(t *testing.T) {
 	}
 }
 
+func TestADeviceIsNotOpened(t *testing.T) {
+	need.Root(t)
+	d := newDir(t)
+	if err := syscall.Mknod(d.Path("lock.x"), syscall.S_IFCHR|0o600, 1<<8|3); err != nil { // null(4)
+		need.Skip(t, "devices cannot be made here: ", err)
+	}
+	_, err := d.Active("x")
+	refused(t, "a device", err)
+}
+
 func TestFilesListsOnlyTheKindsAskedFor(t *testing.T) {
 	d := newDir(t)
 	for _, name := range []string{"lock.p.h.o.x", "lock.p.h.slot-1", "last.p.h.o.x", "read.p.h.o.x", "lock.x", "last.notes", "program.h.runlog"} {

@@ -43,7 +43,7 @@ func openFiles(t *testing.T) int {
 	return len(list)
 }
 
-func TestNothingThatIsRefusedStaysOpen(t *testing.T) {
+func TestARefusedFileIsClosed(t *testing.T) {
 	lax := t.TempDir()
 	must.Do(t, os.Chmod(lax, 0o777))
 	for claim, call := range map[string]func(d *Dir) error{

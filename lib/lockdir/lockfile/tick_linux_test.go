@@ -31,7 +31,7 @@ func wantTicks(t *testing.T, d *Dir, claim string, want ...string) {
 	}
 }
 
-func TestATickIsClaimedOnceAndOfEachAtom(t *testing.T) {
+func TestEachAtomClaimsATickOnce(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	d := newDir(t)
 	const name, other = atom.Name(reads), atom.Name("p.h.o.y")
