@@ -46,7 +46,10 @@ func Open(name string, shared, create bool) (*File, error) {
 		if err = f.open(unix.O_RDONLY | unix.O_CREAT | unix.O_EXCL); err == unix.EEXIST {
 			err = f.open(unix.O_RDONLY) // another run was faster
 		}
-		return f, cannotMake(name, err)
+		if err != nil {
+			return nil, cannotMake(name, err)
+		}
+		return f, nil
 	case err == unix.EACCES:
 		return nil, fault.New(fault.NotPermitted, name, "permission denied: every user of it must be able to enter the directories above it (chmod a+x)")
 	case err == nil && kind != unix.S_IFREG && kind != unix.S_IFDIR:
@@ -57,10 +60,13 @@ func Open(name string, shared, create bool) (*File, error) {
 	if err == unix.EACCES {
 		return nil, fault.New(fault.NotPermitted, name, "permission denied: every user of it must be able to read it (chmod a+r "+name+")")
 	}
-	if err == nil && kind == unix.S_IFREG && !shared && sysfile.IsNetwork(f.fd) {
+	if err != nil {
+		return nil, fault.Wrap(name, err)
+	}
+	if kind == unix.S_IFREG && !shared && sysfile.IsNetwork(f.fd) {
 		f.openToWrite()
 	}
-	return f, fault.Wrap(name, err)
+	return f, nil
 }
 
 func cannotMake(path string, err error) error {
