@@ -169,8 +169,12 @@ func (r Record) Age() (age time.Duration, known bool) {
 	return r.Held(), known
 }
 
-// Start returns when the run was asked for.
+// Start returns when the run was asked for; the zero Start where the system shows no boot id, without which
+// no other process can compare it.
 func (r Record) Start() Start {
+	if r.Owner.BootID() == "" {
+		return Start{}
+	}
 	return Start{Boottime: r.Boottime - r.Asked, boot: r.Owner.Boot, timeNS: r.Owner.TimeNS}
 }
 

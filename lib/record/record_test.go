@@ -325,6 +325,9 @@ func TestAnAgeIsKnownInOneBootAndTimeNamespace(t *testing.T) {
 		if start.IsHere() != c.known || (start.Later(here) == here) != c.known || here.Later(start) != here {
 			t.Errorf("made %s: %v is comparable", claim, start)
 		}
+		if _, err := ParseMemory(Memory{Newest: start}.Bytes()); err != nil {
+			t.Errorf("made %s: %v", claim, err)
+		}
 		age, known := r.Age()
 		if known != c.known || known && (age < time.Hour || age > time.Hour+time.Minute) {
 			t.Errorf("made %s: %v, %v", claim, age, known)
