@@ -97,6 +97,7 @@ let_go() {
 @test "the end of the script releases, and keeps the status" {
 	guarded <<<"$tells_its_owner; exit 3"
 	expect 3 supervised launch job
+	ADLOCK_DIR=$T/i ADLOCK_STORE=$T/i expect 3 supervised launch job # an i in $- is an interactive shell's
 	ran_once 3
 	run launch job
 	assert_failure 3

@@ -1452,8 +1452,8 @@ _adlock_part() {
 # script again from its beginning, in the directory in which it was started. If that is impossible,
 # it fails and has changed nothing.
 _adlock_guard_again() {
-	case $-${ADLOCK_STORE-} in
-	*i* | *://*) return 1 ;; # for a lock in a store, no file shows the second start its owner
+	case $-:${ADLOCK_STORE-} in
+	*i*:* | *:*://*) return 1 ;; # for a lock in a store, no file shows the second start its owner
 	esac
 	case $_adlock_owner$_adlock_held in
 	"$$" | "$$.0") ;;
