@@ -255,7 +255,7 @@ func TestAStalledFTPConnectionEndsNoJob(t *testing.T) {
 				time.Sleep(10 * time.Millisecond)
 			}
 			if longest < lease/3-login || longest > lease*2/3 { // a busy machine adds to the half
-				t.Errorf("up to %v between signs of life, and the lease is %v", longest, lease)
+				t.Errorf("up to %v between heartbeats, and the lease is %v", longest, lease)
 			}
 			endsWith(t, owner, 0, "done\n")
 			h := f.host(t).brief()
