@@ -30,7 +30,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// holder holds an atom for a script: a child of init, in its own session, without the script's descriptors.
+// holder is the process that holds an atom for a script: a child of init, in a session of its own.
 type holder struct {
 	*leaseArgs
 	smith  *lease.Locker

@@ -45,8 +45,8 @@ func (h *leaseArgs) options() []config.Option {
 		config.Option{Name: "ancestors", Arg: "PIDS", Set: config.Text(&h.ancestors)})
 }
 
-// parse reads the options and the atom, and returns the lock directory. The library
-// gives the lock's file and the atom's four words, `adlock hold` a name.
+// parse reads the options and the atom, and returns the lock directory. The library passes the lock's file
+// and the four parts of the atom, `adlock hold` a name.
 func (h *leaseArgs) parse(args []string) (dir string, err error) {
 	rest, err := h.From.Parse(h.options(), args)
 	if err != nil {

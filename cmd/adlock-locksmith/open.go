@@ -56,7 +56,7 @@ func openToAsk(address, leaseAsked string) (*lease.Locker, error) {
 	return l, err
 }
 
-// stores has a row for each of config.Schemes.
+// stores has, for each of config.Schemes, the function that opens such a store.
 var stores = map[string]func(address string) (lease.Store, error){
 	"etcd": func(address string) (lease.Store, error) { return etcd.Open(address) },
 	"ftp":  func(address string) (lease.Store, error) { return ftp.Open(address) },

@@ -71,8 +71,8 @@ func (l *Locker) remove(name atom.Name, token string) error {
 	return l.once(l.context(), func(ctx context.Context) error { return l.Store.Remove(ctx, name, token) })
 }
 
-// once calls giveUp. If the store does not answer, once calls giveUp again: ErrGone then shows that
-// the first call succeeded and only its answer was lost.
+// once calls giveUp, and again if the store does not answer: ErrGone then shows that the first call
+// succeeded.
 func (l *Locker) once(until context.Context, giveUp func(context.Context) error) error {
 	ask := func() error {
 		ctx, cancel := context.WithTimeout(until, l.question())

@@ -175,8 +175,8 @@ func (t *heldLease) pause(d time.Duration) bool {
 	}
 }
 
-// renew renews all leases. It takes at most the time that is left before the job has to be ended
-// or, if none is left, a sixth of the lease.
+// renew renews the leases of the place and of its slots. It takes at most the time that is left before the
+// job has to be ended or, if none is left, a sixth of the lease.
 func (t *heldLease) renew() error {
 	most := t.dueIn(4)
 	if most == 0 {
@@ -321,8 +321,8 @@ func (t *heldLease) stamp() *Last {
 	return last
 }
 
-// leave gives the place up. It stops renewing the lease, and retries until the lease has run out.
-// If the last lock cannot be stamped, it leaves without a stamp.
+// leave gives the place up. It stops renewing the lease, and retries until the lease has run out. If the last
+// lock cannot be stamped, it leaves without a stamp: then left is true, and err says so.
 func (t *heldLease) leave(stamp *Last) (left bool, err error) {
 	t.endNotes()
 	for tried := false; ; tried = true {

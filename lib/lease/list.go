@@ -36,8 +36,8 @@ func (l *Locker) List() (entries []locker.Entry, slots []locker.Slot, err error)
 	return entries, slots, err
 }
 
-// entry is an atom as it was found. The head of the queue holds the atom. If the head is a reader,
-// the readers behind it, up to the first writer, hold the atom too. The others wait.
+// entry returns the state of an atom that was found. The head of the queue holds the atom. If the head is a
+// reader, the readers behind it, up to the first writer, hold the atom too. The others wait.
 func (l *Locker) entry(f *Listed) locker.Entry {
 	e := locker.Entry{Name: f.Name, Completed: f.Last.Completed, Ticks: f.Ticks, Err: f.Err}
 	if f.Err != nil {

@@ -32,8 +32,8 @@ type Locker struct {
 	// Context, once done, ends the wait for an atom. May be nil.
 	Context context.Context
 
-	// Ancestor reports whether a process of this machine is an ancestor of the process that wants
-	// the atom, if that is another process than this one. May be nil.
+	// Ancestor reports whether a process of this machine is an ancestor of the process that wants the atom.
+	// May be nil if this process itself wants it.
 	Ancestor func(pid int) bool
 
 	// Waits is called with the outcome that names the owner in the way, before each wait. May be nil.
@@ -207,7 +207,8 @@ func (l *Locker) Cancelled(r *locker.Request, signal string, waited time.Duratio
 	}
 }
 
-// attempt is the paper's figure 3. It first checks what can deny the atom, as that needs no write.
+// attempt is the paper's figure 3: it tries to acquire the atom. What can deny it without a write comes
+// first.
 func (l *Locker) attempt(r *locker.Request, wait locker.Waiting) (locker.Outcome, error) {
 	v, silent, err := l.look(r)
 	if err != nil {

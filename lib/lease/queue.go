@@ -109,7 +109,7 @@ func (q *queue) won() error {
 	return q.patiently(q.held.note)
 }
 
-// patiently repeats the question until the store answers or the place's lease has run out.
+// patiently asks until the store answers, the place is lost, or the newcomer may wait no longer.
 func (q *queue) patiently(ask func(context.Context) error) error {
 	for {
 		err := q.ask(q.held.ctx, ask)

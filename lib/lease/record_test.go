@@ -44,7 +44,7 @@ func TestARecordCutShortAnywhereIsRejected(t *testing.T) {
 	}
 }
 
-func TestALastLockALittleInTheFutureCompletedNow(t *testing.T) {
+func TestALastLockSlightlyInTheFutureCompletedNow(t *testing.T) {
 	now := time.Now()
 	for ago, want := range map[time.Duration]time.Duration{
 		time.Second: time.Second, 0: 0, -time.Second: 0, -policy.FutureSlack: 0,

@@ -32,7 +32,7 @@ func (t *heldLease) watch(length time.Duration) {
 	}
 }
 
-// members are the processes of the job, without a supervisor that holds the lock itself.
+// members returns the processes of the job, without a supervisor that holds the lock itself.
 func (t *heldLease) members() ([]process.Entry, error) {
 	if t.record.Owner.PID == os.Getpid() {
 		return killer.Descendants(true)

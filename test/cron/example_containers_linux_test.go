@@ -150,7 +150,7 @@ func TestAStoppedContainerWithCronReleasesItsLocks(t *testing.T) {
 	p.wantNotes("run:one")
 }
 
-func TestAContainerWithItsOwnDirectoryClearsItsOldLocks(t *testing.T) {
+func TestAContainerClearsItsOldLocksOnlyIfAskedTo(t *testing.T) {
 	p := cronPlace(t)
 	one := cronContainer(p, "one")
 	helper.Eventually(t, "the job runs", func() bool { return len(p.notes()) == 1 })

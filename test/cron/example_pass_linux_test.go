@@ -24,7 +24,7 @@ func (p *place) wantOnce() {
 }
 
 // The pass maintains a small machine that the test has made.
-func TestAPassDoesItsAtomsAndTheNextFindsThemTooSoon(t *testing.T) {
+func TestAPassRunsItsAtomsAndTheNextFindsThemTooSoon(t *testing.T) {
 	p := newPlace(t)
 	p.write("root/etc/motd", "Welcome.\n", 0o644)
 	must.Do(t, os.MkdirAll(p.path("root/usr"), 0o755))

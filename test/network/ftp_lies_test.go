@@ -16,7 +16,7 @@ func TestNothingRunsOnAnFTPServerThatChangesNames(t *testing.T) {
 	for lie, rename := range map[string]func(name string) string{
 		"it lowers case":                strings.ToLower,
 		"it cuts names at 30 bytes":     func(name string) string { return name[:min(len(name), 30)] },
-		"it cuts signs of life alone":   func(name string) string { return name[:min(len(name), 38)] },
+		"it cuts heartbeat names alone": func(name string) string { return name[:min(len(name), 38)] },
 		"it has names of eight letters": func(name string) string { return name[:min(len(name), 8)] },
 	} {
 		t.Run(lie, func(t *testing.T) {

@@ -238,7 +238,7 @@ func TestAFailedFTPListingDoesNotMeanAFreeAtom(t *testing.T) {
 // up after an eighth of the lease, and a new connection is made. So two heartbeats are at most half a lease
 // and a login apart: 1/3 until the next is due, 1/8 for the stalled command, 1/30 until the next try. At 2/3
 // the job would be ended.
-func TestAStalledFTPConnectionDelaysARenewalByAnEighth(t *testing.T) {
+func TestAStalledFTPConnectionEndsNoJob(t *testing.T) {
 	const lease, login = limit.ShortestLease, 500 * time.Millisecond
 	stalls := func(name string, stall func(p *relay.Teller)) {
 		t.Run(name, func(t *testing.T) {
@@ -255,7 +255,7 @@ func TestAStalledFTPConnectionDelaysARenewalByAnEighth(t *testing.T) {
 				time.Sleep(10 * time.Millisecond)
 			}
 			if longest < lease/3-login || longest > lease*2/3 { // a busy machine adds to the half
-				t.Errorf("up to %v between signs of life, and the lease is %v", longest, lease)
+				t.Errorf("up to %v between heartbeats, and the lease is %v", longest, lease)
 			}
 			endsWith(t, owner, 0, "done\n")
 			h := f.host(t).brief()

@@ -89,7 +89,7 @@ func TestReadersShareAndAWriterIsAlone(t *testing.T) {
 	writer := b.command("echo wrote", "--wait=60s").Start(t)
 	// A reader does not overtake a waiting writer: otherwise the writer might wait for ever.
 	var late string
-	helper.Eventually(t, "the writer stands in line", func() bool {
+	helper.Eventually(t, "the writer is in the queue", func() bool {
 		r := a.run(t, "echo read", "--shared")
 		late = r.Out
 		return r.Status == 75

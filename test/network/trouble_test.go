@@ -94,7 +94,7 @@ func TestARemovedHeartbeatOrLeaseLetsNoNewcomerIn(t *testing.T) {
 				_ = etcdctl(nodes, "lease", "revoke", id).Run() // it may have gone
 			}
 		},
-		"signs of life are removed": func() { ctl(t, nodes, "del", "--prefix", "/adlock/p.shared.o.x/beat/") },
+		"heartbeats are removed": func() { ctl(t, nodes, "del", "--prefix", "/adlock/p.shared.o.x/beat/") },
 	} {
 		t.Run(what, func(t *testing.T) {
 			h := newHost(t, url(nodes...)).brief()
@@ -207,15 +207,15 @@ func TestAWaiterThatLostItsPlaceQueuesAgain(t *testing.T) {
 // If a store is silent, run gives up after --wait, one more question (five seconds) and the attempt
 // to leave its place (one).
 func TestAWaitForASilentStoreEndsInTime(t *testing.T) {
-	waits := func(t *testing.T, h *host, send func(testing.TB, syscall.Signal), inLine bool) {
+	waits := func(t *testing.T, h *host, send func(testing.TB, syscall.Signal), queued bool) {
 		t.Parallel()
 		h.start(t, "sleep 60")
-		if !inLine {
+		if !queued {
 			send(t, syscall.SIGSTOP)
 		}
 		began := time.Now()
 		waiter := h.command("echo ran", "--wait=8s").Start(t)
-		if inLine {
+		if queued {
 			helper.Eventually(t, "it waits", func() bool { return strings.Contains(h.runlog(), "event=wait") })
 			send(t, syscall.SIGSTOP)
 		}
@@ -226,14 +226,14 @@ func TestAWaitForASilentStoreEndsInTime(t *testing.T) {
 			t.Errorf("status %d after %v: %s", status, took, waiter.Output())
 		}
 	}
-	for _, inLine := range []bool{false, true} {
-		t.Run(fmt.Sprint("etcd, in line already: ", inLine), func(t *testing.T) {
+	for _, queued := range []bool{false, true} {
+		t.Run(fmt.Sprint("etcd, in the queue already: ", queued), func(t *testing.T) {
 			m := startEtcd(t, 1)[0]
-			waits(t, newHost(t, url(m)).leased(15*time.Second), m.Signal, inLine)
+			waits(t, newHost(t, url(m)).leased(15*time.Second), m.Signal, queued)
 		})
-		t.Run(fmt.Sprint("FTP, in line already: ", inLine), func(t *testing.T) {
+		t.Run(fmt.Sprint("FTP, in the queue already: ", queued), func(t *testing.T) {
 			f := startFTP(t, "")
-			waits(t, f.host(t).leased(15*time.Second), f.Signal, inLine)
+			waits(t, f.host(t).leased(15*time.Second), f.Signal, queued)
 		})
 	}
 }

@@ -21,14 +21,14 @@ func TestOnlyTheHeadOfTheQueueStartsItsWatchdogAhead(t *testing.T) {
 		claim := fmt.Sprintf("process %d has %d watchdogs", p.PID, want)
 		helper.Eventually(t, claim, func() bool { return len(helper.WatchdogsOf(p.PID)) == want })
 	}
-	inLine := 1
+	queued := 1
 	owner := h.start(t, until(first))
 	waits := func(script string) *helper.Process {
 		t.Helper()
 		p := h.command(script, "--wait=60s").Start(t)
-		inLine++
-		helper.Eventually(t, "it stands in line", func() bool {
-			return len(keysOf(t, nodes, "/adlock/p.shared.o.x/line/")) == inLine
+		queued++
+		helper.Eventually(t, "it is in the queue", func() bool {
+			return len(keysOf(t, nodes, "/adlock/p.shared.o.x/line/")) == queued
 		})
 		return p
 	}

@@ -184,7 +184,7 @@ func TestClosedPortsAreReportedAtOnce(t *testing.T) {
 	}
 }
 
-func TestAMemberThatMayAnswerIsWaitedFor(t *testing.T) {
+func TestASilentMemberBesideAClosedPortIsWaitedFor(t *testing.T) {
 	closed, l := listening(t)
 	silent, _ := listening(t)
 	l.Close()

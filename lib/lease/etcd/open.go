@@ -92,7 +92,7 @@ var quickly = grpc.WithConnectParams(grpc.ConnectParams{
 	MinConnectTimeout: 2 * time.Second,
 })
 
-// withoutUser is the address for messages: the part before a @ may hold a password.
+// withoutUser returns the address for messages: the part before a @ may hold a password.
 func withoutUser(address string) string {
 	if at := strings.LastIndexByte(address, '@'); at >= 0 {
 		return Scheme + address[at+1:]

@@ -23,7 +23,7 @@ type place struct {
 	length   time.Duration
 	noted    int64 // the revision of the record in the store
 
-	// Used by the goroutine that takes the atom, and by no other.
+	// Only the goroutine that acquires the atom uses the fields below.
 	front *front // the first place in front, as last seen; nil: none
 }
 

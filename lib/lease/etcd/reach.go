@@ -30,7 +30,7 @@ func newReach(members []string) *reach {
 	return r
 }
 
-// options make the client report to r. Behind a proxy gRPC itself has to dial: r learns nothing.
+// options make the client report to r. Behind a proxy there are none: gRPC itself has to dial.
 func (r *reach) options(secure credentials.TransportCredentials) []grpc.DialOption {
 	if os.Getenv("HTTPS_PROXY")+os.Getenv("https_proxy") != "" {
 		return nil

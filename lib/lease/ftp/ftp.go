@@ -352,9 +352,9 @@ func (s *Store) watch(g *generation, dir string, began time.Duration) {
 	g.silent = g.lapsed || g.silent && !w.lives
 }
 
-// beatFile is the heartbeat of an owner that has had the atom for so many seconds. The name has the
-// owner's token: if a person has removed a generation and another newcomer has made it again, the
-// earlier owner cannot rename the later owner's heartbeat.
+// beatFile names the heartbeat of an owner that has had the atom for so many seconds. The name has the
+// owner's token: if a person has removed a generation and another newcomer has made it again, the earlier
+// owner cannot rename the later owner's heartbeat.
 func beatFile(seconds int, token string) string {
 	return beatWord + strconv.Itoa(seconds) + "." + token
 }
@@ -476,8 +476,8 @@ func (s *Store) snapshot(ctx context.Context, name atom.Name, f sight) (seen lea
 	return seen, nil
 }
 
-// last reads the last lock. The file's time counts, by the server's clock: that in its content is by the
-// writer's. But a time kept from an earlier last lock is by the server's clock, and counts.
+// last reads the last lock. Its time is that of the file, by the server's clock; the content has the writer's
+// clock. But a time kept from an earlier last lock is by the server's clock, and counts.
 func (s *Store) last(ctx context.Context, name atom.Name, names []string) (lease.Last, error) {
 	if !slices.Contains(names, name.LastLock()) {
 		return lease.Last{}, nil

@@ -99,9 +99,9 @@ func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
 	return p.store.snapshot(ctx, p.name, f)
 }
 
-// noteRemoval notes that a person has removed the generation that was in the way: an owner does not
-// remove its own generation after its second heartbeat, and no newcomer removes the largest one.
-// The owner finds the removal at its next heartbeat, or ends its job by the end of its lease.
+// noteRemoval notes it if a person has removed the generation that was in the way: an owner does not remove
+// its own generation after its second heartbeat, and no newcomer removes the largest one. The owner finds the
+// removal at its next heartbeat, or ends its job by the end of its lease.
 func (p *place) noteRemoval(largest int) {
 	if g := p.ahead; g != nil && g.beat > 1 && largest < g.n {
 		p.above, p.until = max(p.above, g.n), process.Boottime()+g.record.Lease
@@ -213,8 +213,8 @@ func (p *place) withdraw() {
 	p.own.Store(0)
 }
 
-// removeGeneration is best effort: the next owner tries again. It removes the record last, so that
-// a generation without a record has no other files.
+// removeGeneration removes what it can: the next owner tries again. It removes the record last, so that a
+// generation without a record has no other files.
 func (s *Store) removeGeneration(ctx context.Context, name atom.Name, g generation) {
 	dir := s.dirOf(name, g.n)
 	if g.files == nil {
@@ -252,8 +252,8 @@ func (p *place) held(ctx context.Context) ([]string, error) {
 	return nil, err
 }
 
-// Note writes nothing for a waiter, which other processes cannot see. It first proves that the generation
-// is still this place's: in another owner's generation, the record would be taken for that owner's.
+// Note writes nothing for a waiter: other processes cannot see it. It first proves that the generation is
+// still this place's: in another owner's generation, the record would be taken for that owner's.
 func (p *place) Note(ctx context.Context, record lease.Record) error {
 	p.record = record
 	if p.n() == 0 || record.Taken.IsZero() {
@@ -311,8 +311,8 @@ func (p *place) Asked(ctx context.Context) (time.Duration, error) {
 	return 0, ctx.Err()
 }
 
-// Pass stops counting the generation in the way. Its files stay until the next owner stamps for the
-// dead one and removes them.
+// Pass stops counting the generation in the way, if it has not changed since the last Look. Its files stay
+// until the next owner stamps for the dead one and removes them.
 func (p *place) Pass(ctx context.Context, _ string, stamp *lease.Last) error {
 	if p.ahead == nil {
 		return nil

@@ -192,8 +192,8 @@ func (s *Store) do(ctx context.Context, command func(*client.ServerConn) error) 
 	return s.wrap(err)
 }
 
-// patience is how long the server may take for its next bytes. While an atom is held, patience
-// leaves time for two more tries before the lease runs out.
+// patience returns how long the server may take for its next bytes. While an atom is held, it leaves time for
+// two more tries before the lease runs out.
 func (s *Store) patience() time.Duration {
 	if lease := time.Duration(s.held.Load()); lease > 0 {
 		return min(longestWait, lease/8)

@@ -181,16 +181,16 @@ func (f *Failure) Err() error {
 	case f == nil:
 		return nil
 	case f.Object == "":
-		return told{f.Reason, fault.New(f.Kind, "", "")}
+		return textError{f.Reason, fault.New(f.Kind, "", "")}
 	}
 	return fault.New(f.Kind, f.Object, f.Reason)
 }
 
-// told is an error of which only the text and the kind are known.
-type told struct {
+// textError is an error of which only the text and the kind are known.
+type textError struct {
 	text string
 	kind error
 }
 
-func (t told) Error() string { return t.text }
-func (t told) Unwrap() error { return t.kind }
+func (t textError) Error() string { return t.text }
+func (t textError) Unwrap() error { return t.kind }
