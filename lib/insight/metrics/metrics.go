@@ -15,10 +15,10 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Lock is what the lock directory has of an atom.
+// Lock is the state of an atom's lock, in the lock directory or a store.
 type Lock struct {
 	Atom    atom.Atom
-	Since   time.Time // when it was taken; zero: it is not held
+	Since   time.Time // when it was acquired; zero: it is not held
 	Overdue bool      // its owner has run for longer than it should
 	Paused  time.Time // since when it is paused; zero: it is not
 }
@@ -27,15 +27,15 @@ type Lock struct {
 type Options struct {
 	Now    time.Time
 	Until  time.Time                          // events up to then are counted
-	Locks  []Lock                             // the atoms there are
+	Locks  []Lock                             // of the atoms that have files
 	State  func(token string) history.Outcome // of an acquisition without an end; nil: it runs
 	Before Values                             // the values written the last time; nil: none
 	User   string                             // whose lock directory it is: a label of each series; "": no label
 
 	Match func(atom.Atom) bool // which atoms get series; nil: all
 
-	// There reports whether the lock directory has an active or last lock of the atom; nil: of every atom.
-	// An atom that was taken there and has none is retired (adlock clear --last): its figures are left out.
+	// There reports whether the lock directory has an active or last lock of the atom; nil: it has. An atom
+	// that was acquired there and has none is retired (adlock clear --last): its figures are left out.
 	There func(atom.Atom) bool
 }
 
@@ -83,7 +83,7 @@ func (m *Metrics) Add(other *Metrics) {
 	m.Users = append(m.Users, other.Users...)
 }
 
-// figures are those of one atom. failed and denied continue from the last time; the other counts are added.
+// figures are the values of one atom. failed and denied go on from the last file, other counts are increases.
 type figures struct {
 	labels string // name="value",…
 
@@ -94,7 +94,7 @@ type figures struct {
 	failed, denied int // in a row
 	outcomes       [len(outcomes)]int
 	denials        int
-	endsWithLock   bool // once the lock directory has no lock of it, its figures are left out
+	endsWithLock   bool // its figures are left out if the lock directory has no lock of it
 }
 
 type interval struct {
@@ -126,7 +126,7 @@ func (i *interval) usual() (usual time.Duration, known bool) {
 	return 0, false
 }
 
-// Collect reads events, from history.Read. With an error the metrics are of what could be read.
+// Collect reads events, from history.Read. If it returns an error too, the metrics are of what could be read.
 func Collect(events func(yield func(runlog.Event, error) bool), o Options) (*Metrics, error) {
 	o.Until = o.Until.Truncate(time.Millisecond) // as in the file
 	since, _ := o.Before.time(countedUntil)
@@ -158,7 +158,7 @@ type builder struct {
 	user         string
 	since, until time.Time
 	now          time.Time
-	counting     bool // the present event is not in Before yet
+	counting     bool // the present event is to be counted: it is not in Before yet, and not after until
 	before       Values
 	tracker      history.Tracker
 	atoms        map[atom.Atom]*figures
@@ -212,7 +212,7 @@ func (b *builder) count(f *figures, e *runlog.Event) {
 	}
 }
 
-// outcomes are the ends that are counted: not those by a person.
+// outcomes are the ends of runs that are counted: not those by a person (cleared, stopped).
 var outcomes = [...]outcome{
 	{"success", []history.Outcome{history.Succeeded}},
 	{"failure", []history.Outcome{history.Failed, history.Orphaned, history.Lost}},

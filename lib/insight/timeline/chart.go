@@ -29,7 +29,7 @@ type Lane struct {
 	elsewhere bool // an atom of another host has the same words
 }
 
-// Text is the name of the lane's atom; with its host if that is needed to distinguish it.
+// Text is the name of the lane's atom, with its host if other lanes have the same name.
 func (l *Lane) Text() string {
 	if l.elsewhere {
 		return l.Words() + " on " + l.Host
@@ -122,7 +122,8 @@ func (b *builder) event(e *runlog.Event) {
 	}
 }
 
-// begin lets the chart begin a little before its first event, unless events before Since are known.
+// begin sets the ends of the chart at the first event in the period. Unless earlier events are known, the
+// chart begins shortly before that event, but not before Since. With Margin, it ends shortly after Until.
 func (b *builder) begin(first time.Time) {
 	b.begun = true
 	margin := b.options.Until.Sub(first) / 50
@@ -208,7 +209,7 @@ func (b *builder) finish() {
 	}
 }
 
-// at is where t lies in the chart, 0 to 1.
+// at is where t lies in the chart: 0 at its beginning (or before), 1 at its end (or after).
 func (c *Chart) at(t time.Time) float64 {
 	period := c.to.Sub(c.from)
 	if period <= 0 {
