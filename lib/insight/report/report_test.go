@@ -115,7 +115,7 @@ func deniedFrom(after time.Duration, why string, n int, every time.Duration) fun
 	return func(at time.Duration) part { return denials(at+after, why, n, every) }
 }
 
-func TestAdviceHasItsReasons(t *testing.T) {
+func TestAdviceIsGivenOnlyWithAReason(t *testing.T) {
 	const s, m, h = time.Second, time.Minute, time.Hour
 	for _, c := range []struct {
 		claim                  string
@@ -193,7 +193,7 @@ func TestAJobThatWasNotRunHasNotFailed(t *testing.T) {
 	}
 }
 
-func TestPeriodCutsRunsAndDenials(t *testing.T) {
+func TestAReportCountsOnlyWhatFallsIntoItsPeriod(t *testing.T) {
 	s := &story.Story{}
 	j := s.Job("p run x", 0, 10*time.Hour)
 	j.Run(0, time.Hour, 0)
