@@ -67,7 +67,7 @@ const (
 	asNobody = `setpriv --reuid 65534 --regid 65534 --clear-groups /mnt/adlock doctor`
 )
 
-func TestTheDoctorReportsAHidingOrMissingProc(t *testing.T) {
+func TestTheDoctorReportsHidepidAndAMissingProc(t *testing.T) {
 	p := newPlace(t)
 	c := within(t, p, nobodys+` && chown 65534 /mnt/l && mount -t proc -o hidepid=2 proc /proc && exec `+asNobody)
 	c.Run(t).Is(t, 0, "…warn /proc: hides other users' processes (hidepid); …", "…")

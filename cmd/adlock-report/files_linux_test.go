@@ -15,7 +15,7 @@ var drawn = map[string][]string{
 	"</html>\n": {"report", "--html"},
 }
 
-func TestAFileIsWrittenWholeOrToStandardOutput(t *testing.T) {
+func TestAnOutputFileIsReplacedAndADashIsStandardOutput(t *testing.T) {
 	p := newPlace(t)
 	p.write(t, story.Day())
 	for end, verb := range drawn {

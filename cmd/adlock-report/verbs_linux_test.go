@@ -183,7 +183,7 @@ func TestLogShowsOnlySelectedEvents(t *testing.T) {
 	}
 }
 
-func TestDamagedLineIsShownAndPassedOver(t *testing.T) {
+func TestADamagedLineIsReportedAndSkipped(t *testing.T) {
 	p := newPlace(t)
 	p.write(t, story.Day())
 	runlog := filepath.Join(p.dir, "program.dax.runlog")
@@ -292,7 +292,7 @@ func TestMetricsOfOneAtomShowNoOther(t *testing.T) {
 	}
 }
 
-func TestMetricsLeaveOutAnAtomThatWasRetired(t *testing.T) {
+func TestMetricsLeaveOutARetiredAtom(t *testing.T) {
 	p := newPlace(t)
 	p.ok(t, "run", "--name", "gone", "--", "true")
 	has(t, p.ok(t, "metrics"), `operand="gone"`)
@@ -361,7 +361,7 @@ func TestAnOldMistypedCommandIsNotShown(t *testing.T) {
 	}
 }
 
-func TestStatusFailedShowsOnlyWhatIsInTrouble(t *testing.T) {
+func TestStatusFailedShowsOnlyAtomsInTrouble(t *testing.T) {
 	p := newPlace(t)
 	p.ok(t, "run", "--name", "fine", "true")
 	if got := p.ok(t, "status", "--failed", "--exit-code") + p.ok(t, "status", "--failed", "--json"); got != "[]\n" {
@@ -391,7 +391,7 @@ func TestStatusFailedShowsOnlyWhatIsInTrouble(t *testing.T) {
 	}
 }
 
-func TestWhatLogrotateHasCompressedIsReadByThoseThatShowThePast(t *testing.T) {
+func TestReportsReadRunlogsThatLogrotateCompressed(t *testing.T) {
 	need.Tools(t, "gzip")
 	p := newPlace(t)
 	p.command("run", "--name", "failed", "false").Run(t)
@@ -504,7 +504,7 @@ func TestStatusTakesNames(t *testing.T) {
 	}
 }
 
-func TestAVerbThatShowsPrefersTheWholeName(t *testing.T) {
+func TestAWholeNameSelectsNoOtherAtom(t *testing.T) {
 	p := newPlace(t)
 	p.ok(t, "run", "--program", "job", "--name", "db", "--expire-after", "auto", "--", "true")
 	p.ok(t, "run", "--program", "job", "--name", "dbfull", "--expire-after", "auto", "--", "true")
