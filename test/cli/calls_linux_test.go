@@ -36,7 +36,7 @@ var counted = map[string]string{
 	"script":  "close 22, newfstatat 12, openat 6, write 2",
 }
 
-func TestALockMakesTheSystemCallsThatItNeedsAndNoMore(t *testing.T) {
+func TestALockMakesExactlyTheCountedSystemCalls(t *testing.T) {
 	got := map[string]strace.Calls{}
 	dir, all := traced(t, `for i in 1 2; do
 	adlock_get get a 0 || exit
@@ -53,7 +53,7 @@ done`)
 	}
 }
 
-func TestAQuestionOfAPassMakesTheSystemCallsThatItNeedsAndNoMore(t *testing.T) {
+func TestALockOfAPassMakesExactlyTheCountedSystemCalls(t *testing.T) {
 	asked := func(rounds string) (dir string, agent, script strace.Calls) {
 		dir, all := traced(t, "adlock_agent\nfor i in "+rounds+"; do adlock_get get a 0 && adlock_release || exit; done")
 		for _, p := range all {

@@ -147,7 +147,7 @@ func stamp(t *testing.T, a *helper.Atom) time.Time {
 	return info.ModTime()
 }
 
-func TestTuneShowsAnAtomThatIsYetToLearn(t *testing.T) {
+func TestTuneShowsAnAtomThatHasLearnedNothingYet(t *testing.T) {
 	a := newAtom(t)
 	a.Newcomer(t, "--if-elapsed=0").Ran(t)
 	wantWords(t, tune(t, a, "--explain").Out, "no atom has learned anything")

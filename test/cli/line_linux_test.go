@@ -51,7 +51,7 @@ func (l *line) end() {
 }
 
 // A process that dies, or is stopped, in flock(2) wakes the one behind it, which asks again.
-func TestTheRestKeepTheirOrderWhenWaitersDieOrStop(t *testing.T) {
+func TestTheQueueKeepsItsOrderWhenWaitersDieOrStop(t *testing.T) {
 	l := &line{stage: newStage(t)}
 	owner := l.hold("a")
 	for n := range 8 {
