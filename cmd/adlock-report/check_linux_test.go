@@ -23,7 +23,7 @@ func file(t *testing.T, name, text string) string {
 	return path
 }
 
-// checked expects that status of a check, that output, and an error with that text.
+// checked runs c and expects the status, the output out, and err in standard error ("": nothing).
 func (p place) checked(t *testing.T, c helper.Command, status int, out, err string) {
 	t.Helper()
 	r := c.Run(t)

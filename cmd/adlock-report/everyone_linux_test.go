@@ -72,7 +72,7 @@ func TestThePauseOfTheHostIsShownOnceForEachUser(t *testing.T) {
 	}
 }
 
-// Where the file of the pause cannot be used, no job is run.
+// If the file of the pause cannot be used, no job is run.
 func TestAPauseFileThatCannotBeUsedCountsAsAPause(t *testing.T) {
 	t.Parallel()
 	const says = "/var/lib/adlock.pause: must be a regular file of root that no other user may write; as root: adlock resume --all\n"

@@ -25,10 +25,10 @@ import (
 
 func TestMain(m *testing.M) { helper.Main(m) }
 
-// place is a lock directory and the helper program that looks at it.
+// place is a lock directory and the path of the helper program.
 type place struct{ dir, program string }
 
-// newPlace is a place for a test that runs beside others.
+// newPlace makes a place, and lets the test run in parallel.
 func newPlace(t *testing.T) place {
 	t.Helper()
 	t.Parallel()
@@ -67,7 +67,7 @@ func (p place) hold(t *testing.T, lock string, options ...string) *helper.Proces
 	return process
 }
 
-// awaitEvents waits until the log has so many events of a kind.
+// awaitEvents waits until the log has want events of a kind.
 func (p place) awaitEvents(t *testing.T, kind string, want int) {
 	t.Helper()
 	helper.Eventually(t, fmt.Sprint(want, " times ", kind), func() bool {

@@ -61,7 +61,7 @@ func TestWrapCopiesInputThatItRefuses(t *testing.T) {
 	}
 }
 
-// Here the helper is alone, as if half of an installation was removed, or is being replaced.
+// The helper is alone here, as if half of an installation was removed, or is being replaced.
 func TestWrapCopiesTheCrontabIfAProgramIsMissing(t *testing.T) {
 	dir := t.TempDir()
 	alone := filepath.Join(dir, "adlock")

@@ -75,8 +75,8 @@ func TestALockOfAPassMakesExactlyTheCountedSystemCalls(t *testing.T) {
 
 // waiters has what a newcomer waits for, and how many calls of link and unlink it may then make. A
 // newcomer that finds an active lock links none. A newcomer that a reader or a full slot denies for
-// the first time has linked a lock of its own; from then on it looks first. (If the atom was never
-// taken, its last lock is linked too. A writer's link may fail because another writer's lock is there.)
+// the first time has linked a lock of its own; from then on it checks first. (If the atom was never
+// acquired, its last lock is linked too. A writer's link may fail because another writer's lock is there.)
 var waiters = map[string]struct{ links, unlinks int }{
 	"atom": {0, 0}, "reader": {0, 0}, "writer": {2, 1}, "slot": {3, 1}, "hold": {3, 1}, "library": {3, 1},
 }
@@ -155,11 +155,11 @@ func compare(t *testing.T, who string, got strace.Calls) {
 	}
 }
 
-// way counts the directories above the lock directory; the helper looks at each.
+// way counts the directories above the lock directory; the helper checks each.
 func way(dir string) int { return strings.Count(dir, "/") + 1 }
 
 // settingsFiles counts the settings files that this user may have. A helper, and an agent at each
-// question, asks for each by one failed open, and looks twice whether a link hides it.
+// question, tries to open each, which fails, and checks twice whether a link hides it.
 func settingsFiles() int {
 	if os.Geteuid() == 0 {
 		return 1

@@ -105,7 +105,7 @@ func flockWaits(pid int) bool {
 	return false
 }
 
-// A waiter that has been given the file while the atom is taken lets the file go.
+// A waiter that gets the file while another process holds the atom releases the file.
 func TestAWaiterDoesNotKeepTheFileWithoutTheAtom(t *testing.T) {
 	s := newStage(t)
 	holder, words := s.flocked()

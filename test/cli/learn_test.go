@@ -12,7 +12,7 @@ import (
 	"adlock/test/support/helper"
 )
 
-// library is how a script begins that takes the atom, with the variables of ofLibrary.
+// library begins a script that acquires the atom, with the variables of ofLibrary.
 var library = ". " + filepath.Join(helper.Root(), "sh/adlock.sh") + "; "
 
 func ofLibrary(a *helper.Atom) []string {

@@ -228,7 +228,7 @@ func TestOnlyAtomsAcquiredInADirectoryAreRetired(t *testing.T) {
 	}
 }
 
-// Its machine's runlog has no later event of it: another machine has the atom next.
+// This machine's runlog has no later event of the run, as another machine acquires the atom next.
 func TestALostRunOfAStoreCountsAsAFailure(t *testing.T) {
 	const store = "etcd://a:1/b"
 	for _, ended := range []bool{false, true} {

@@ -76,7 +76,7 @@ func TestLinesFitTheWidth(t *testing.T) {
 	}
 }
 
-// Without a request the golden files have none.
+// The golden files have no colours.
 func TestEachColourIsResetAfterItsText(t *testing.T) {
 	text := Text{Width: 80, Unicode: true, Paint: true}.Render(dayChart(t, Columns(80)))
 	if n := strings.Count(text, "\x1b[0m"); n == 0 || n*2 != strings.Count(text, "\x1b[") {
