@@ -34,7 +34,8 @@ func childMain() {
 	}
 }
 
-// continueInChild returns nil in the child. The parent exits as the child does; an error: there is no child.
+// continueInChild starts the child, and exits with its status or by its signal. In the child, it returns nil;
+// in the parent it returns only with an error, if no child can be started.
 func continueInChild() error {
 	if parent != nil {
 		return nil

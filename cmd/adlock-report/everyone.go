@@ -70,7 +70,8 @@ var (
 	patience = otheruser.Patience{Silence: time.Second, Whole: 1500 * time.Millisecond}
 )
 
-// silent has the errors of directories that did not answer, by uid. A thread still waits: read none again.
+// silent has, by uid, the error of each user whose directory did not answer. A thread still waits for it, so
+// the directory is not read again.
 var silent = map[int]error{}
 
 type answer[T any] struct {
@@ -126,7 +127,7 @@ func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], 
 			if errors.Is(err, otheruser.ErrSilent) {
 				silent[u.UID] = err
 			}
-			if q.output == "" || u.UID == 0 { // else tellMetricsOfAll names the user
+			if q.output == "" || u.UID == 0 { // otherwise the metrics report it (tellMetricsOfAll)
 				failed.add(err)
 			}
 		}

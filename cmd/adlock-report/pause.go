@@ -116,7 +116,7 @@ func logPause(a atom.Atom, p record.Pause) {
 		return // there is no runlog yet, or nothing may be written there
 	}
 	dir.Close()
-	path, _ := config.Dir() // openLocks has called it
+	path, _ := config.Dir() // openLocks would have failed with its error
 	host, _ := thisHost()   // with an error, Append has one too
 	log, err := config.RunlogOf(path, atom.Canonify(cmp.Or(a.Host, host)))
 	if err != nil {

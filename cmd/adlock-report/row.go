@@ -55,7 +55,7 @@ type row struct {
 }
 
 // rowsOf returns a row for each atom that has files, and for each atom of the runlog alone that has a waiter
-// or whose last run could not be started recently. It removes the atoms with files from all.
+// or a recent last run that could not be started. It removes the atoms with files from all.
 func (a *account) rowsOf(all map[atom.Name]*past, now time.Time) []*row {
 	var rows []*row
 	for i := range a.entries {
@@ -139,7 +139,7 @@ func (a *account) rowOf(e *locker.Entry, p *past, now time.Time) *row {
 	return r
 }
 
-// queue adds the waiters of a store's queue. Of those on this machine, the runlog has more.
+// queue adds the waiters of a store's queue. Of a waiter on this machine, it keeps what the runlog has.
 func (r *row) queue(line []locker.View) {
 	here, _ := sysfile.NodeName() // "" is the name of no machine
 	for _, w := range line {
@@ -165,7 +165,7 @@ func (r *row) withoutProbe(e *locker.Entry) *locker.Entry {
 	return e
 }
 
-// longestProbe is longer than such a check. A waiter with an older lock runs the atom, but was not logged.
+// longestProbe is longer than such a check. A waiter with an older lock runs its job, which was not logged.
 const longestProbe = time.Second
 
 func (r *row) hold(e locker.View, now time.Time) {

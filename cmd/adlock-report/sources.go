@@ -163,7 +163,7 @@ func stateIn(entries []locker.Entry) func(token string) history.Outcome {
 }
 
 type query struct {
-	since, until string // as when reads them
+	since, until string // in the forms that when reads
 	atom         string
 	kinds        []runlog.Kind // of events; none: all
 	reset        string        // the atom whose learned limits are to be forgotten
@@ -171,24 +171,24 @@ type query struct {
 	check        string        // the file of --check
 	output       string        // the file of --output
 	svg, html    string
-	limit        string // of the jobs to be wrapped
+	limit        string // ExpireAfter of the jobs to be wrapped
 
 	json, csv              bool
 	explain, follow, watch bool
 	failed                 bool // only atoms in trouble
 	named                  bool // the atom is an argument: if it does not exist, that is an error
-	exitCode               bool // of status
+	exitCode               bool // --exit-code of status
 
-	userColumn, diff, unwrap, guard, flock bool // of a crontab
+	userColumn, diff, unwrap, guard, flock bool // options of check and wrap
 	system                                 bool // all crontabs of the machine are to be checked
 	allUsers                               bool
 
-	lines int // of the log, at most
+	lines int // how many lines of the log are shown at most
 
 	all      bool          // all atoms of the host, or of the user
 	pauseFor time.Duration // 0: not given
 
-	args []string // what follows the options
+	args []string // the words after the options
 }
 
 func (q *query) sinceOption(otherwise string) config.Option {

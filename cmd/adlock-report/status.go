@@ -116,7 +116,7 @@ func (q *query) look(now time.Time) (rows []*row, stray string, failed error) {
 
 // renamedText reports that locks keep the host's former name after the machine was renamed; "" if it was not.
 func renamedText() string {
-	address, _ := config.Store() // it was checked before
+	address, _ := config.Store() // its error was returned before
 	host, node := lockfile.Renamed(address)
 	if host == node {
 		return ""

@@ -51,7 +51,7 @@ func askLocksmith[T any](verb string, read func(io.Reader) (T, error)) (answer T
 	return answer, fault.Wrap(path, err)
 }
 
-// tellHost reports to a person that the runlog has only the runs of this host, if there is a store.
+// tellHost warns a person at a terminal, if a store is used, that the runlog has only the runs of this host.
 func tellHost(verb string) {
 	if dir, err := config.RunlogDir(); err == nil && store() != "" && terminal.Is(os.Stderr) {
 		node, _ := sysfile.NodeName()

@@ -55,8 +55,8 @@ func columnsOf(rows []*row, now time.Time) []column {
 
 const foreignWidth = 100
 
-// table prints notes below each row that needs attention. If consecutive rows have the same pause, as after
-// `pause --all`, only the first has the note on it.
+// table returns the lines of the table, with notes below each row that needs attention. Of consecutive rows
+// with the same pause, as after `pause --all`, only the first has the note on it.
 func table(rows []*row, now time.Time) string {
 	columns := columnsOf(rows, now)
 	lines := make([][]string, len(rows)+1)
@@ -371,7 +371,7 @@ func (r *row) waitingNote(now time.Time) string {
 	return text
 }
 
-// waitedFor is a slot or the holder; without a holder, the reason that the runlog has for the first waiter.
+// waitedFor is what the waiters wait for: a slot, the holder or, without one, the first one's logged reason.
 func (r *row) waitedFor() string {
 	switch {
 	case r.isSemaphore():

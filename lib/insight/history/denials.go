@@ -43,7 +43,6 @@ func InARow(e *runlog.Event) bool {
 	return IsDenial(e) && e.Verdict != "too-soon" && e.Verdict != "paused"
 }
 
-// Count is the number of all denials.
 func (d *Denials) Count() int { return d.Busy + d.TooSoon + d.Full + d.Paused + d.Stuck }
 
 // Each yields each verdict and how often it was given, which may be 0.

@@ -12,7 +12,6 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Outcome says how a run ended.
 type Outcome int
 
 const (
@@ -45,7 +44,7 @@ type Run struct {
 	Status  runlog.Opt[int]
 	Signal  string // that ended the job, without SIG
 	By      int    // the process that ended it by force or found it dead; its own PID if its supervisor did
-	ByNode  string // the machine of By, as Node
+	ByNode  string // the machine of By, if that may be another one
 
 	Shared    bool // it was a reader: other readers may have held the atom at the same time
 	Unstarted bool // its command did not exist, or nothing could be locked: it held nothing

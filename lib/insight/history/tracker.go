@@ -76,7 +76,8 @@ func (t *Tracker) Add(e *runlog.Event) *Atom {
 
 var unstarted = map[runlog.Kind]Outcome{runlog.Missing: Failed, runlog.NotRun: NotRun}
 
-// atomOf finds an event's atom: by the token if the event names none, as its owner found the lock gone.
+// atomOf returns an event's atom; nil if it is unknown. An owner that found its lock gone may log no atom: then
+// the token shows it.
 func (t *Tracker) atomOf(e *runlog.Event) *Atom {
 	if e.Operator == "" {
 		return t.open[e.Token]
@@ -138,7 +139,7 @@ func (t *Tracker) end(a *Atom, e *runlog.Event, token string, held runlog.Opt[ti
 	r := a.find(token)
 	if r == nil {
 		if token == a.last || !held.Set || e.OwnerNode != "" && e.OwnerNode == e.Node {
-			return // it has ended already, or of its start nothing is known; an owner on this machine has logged its release
+			return // it has ended already, or its start cannot be computed; an owner on this machine logged its release
 		}
 		r = &Run{PID: e.PID, Node: e.Node, Token: token, Start: e.Time.Add(-held.Value)}
 		if e.Owner != 0 {
@@ -179,8 +180,8 @@ func (t *Tracker) close(a *Atom, r *Run) {
 	t.Run(a, r)
 }
 
-// Finish is the last call: it passes the runs without an end to Run. Those of an atom's latest turn are
-// what state returns for their token: Running (all, if state is nil), Orphaned or Lost.
+// Finish is the last call: it passes the runs without an end to Run. Runs of an atom's latest turn are what
+// state returns for their token: Running (also if state is nil), Orphaned or Lost. Earlier runs are Lost.
 func (t *Tracker) Finish(now time.Time, state func(token string) Outcome) {
 	for _, a := range t.Atoms() {
 		before, last := a.turns()

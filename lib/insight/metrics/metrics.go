@@ -19,16 +19,15 @@ import (
 type Lock struct {
 	Atom    atom.Atom
 	Since   time.Time // when it was acquired; zero: it is not held
-	Overdue bool      // its owner has run for longer than it should
+	Overdue bool      // it is past its ExpireAfter or its notice
 	Paused  time.Time // since when it is paused; zero: it is not
 }
 
-// Options configure what is collected.
 type Options struct {
 	Now    time.Time
 	Until  time.Time                          // events up to then are counted
-	Locks  []Lock                             // of the atoms that have files
-	State  func(token string) history.Outcome // of an acquisition without an end; nil: it runs
+	Locks  []Lock                             // of the atoms in the lock directory and the store
+	State  func(token string) history.Outcome // of a run without an end, by its token; nil: Running
 	Before Values                             // the values written the last time; nil: none
 	User   string                             // whose lock directory it is: a label of each series; "": no label
 
@@ -52,7 +51,6 @@ func (m *Metrics) IsEmpty() bool { return len(m.atoms) == 0 }
 // Settled is the least age of an event that is counted if counting continues: a writer may be late.
 const Settled = 2 * time.Second
 
-// Metrics are figures to be written.
 type Metrics struct {
 	Damaged int    // lines of the runlog that cannot be read
 	Users   []User // none: the metrics are of one user, without a label
@@ -98,7 +96,7 @@ type figures struct {
 }
 
 type interval struct {
-	started time.Time // the latest
+	started time.Time // the latest start
 	all     history.Durations
 }
 
@@ -128,7 +126,7 @@ func (i *interval) usual() (usual time.Duration, known bool) {
 
 // Collect reads events, from history.Read. If it returns an error too, the metrics are of what could be read.
 func Collect(events func(yield func(runlog.Event, error) bool), o Options) (*Metrics, error) {
-	o.Until = o.Until.Truncate(time.Millisecond) // as in the file
+	o.Until = o.Until.Truncate(time.Millisecond) // the file has milliseconds
 	since, _ := o.Before.time(countedUntil)
 	if since.After(o.Until) {
 		since = o.Until // the clock was set back
@@ -187,7 +185,7 @@ func (b *builder) event(e *runlog.Event) {
 	case runlog.Acquire:
 		f.interval.start(e.Time)
 		f.endsWithLock = e.Store == ""
-	case runlog.Missing, runlog.NotRun: // these make no last lock
+	case runlog.Missing, runlog.NotRun: // these events leave no last lock
 		f.endsWithLock = b.now.Sub(e.Time) >= history.UnstartedShownFor
 	}
 	if b.counting {

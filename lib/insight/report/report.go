@@ -25,7 +25,7 @@ type summary struct {
 	*history.Atom
 
 	Runs     int                   // that ended in the period or have not ended
-	Outcomes [history.Outcomes]int // of these, and NotRun
+	Outcomes [history.Outcomes]int // of these runs, and of those that were not run
 	Held     time.Duration         // how much of the period it was held
 	Runtime  history.Durations     // of the runs that completed
 	Interval history.Durations     // from one start to the next
@@ -62,12 +62,11 @@ type series struct {
 
 const keptEndings = 10
 
-// Options say what a report is about.
 type Options struct {
 	Since time.Time                          // zero: all that is recorded
 	Now   time.Time                          // the end of the period
 	Match func(*history.Atom) bool           // nil: every atom
-	State func(token string) history.Outcome // of an acquisition without an end; nil: it runs
+	State func(token string) history.Outcome // of a run without an end, by its token; nil: Running
 	User  string                             // whose runlog it is, if there are several
 }
 
@@ -231,7 +230,8 @@ func (b *builder) finish() {
 	slices.SortStableFunc(b.report.atoms, func(a, b *summary) int { return cmp.Compare(b.trouble(), a.trouble()) })
 }
 
-// trouble is how urgent the atom is: 2 if its last run failed or an owner could not be ended; 1 with advice.
+// trouble is how urgent the atom is: 2 if its last run failed or an owner could not be ended; 1 if there is
+// advice; else 0.
 func (a *summary) trouble() int {
 	switch a.LastOutcome {
 	case history.Failed, history.Ended, history.Orphaned, history.Lost, history.NotRun:

@@ -2,9 +2,9 @@ package terminal
 
 import "unicode/utf8"
 
-// Shortened cuts the names to width columns. Of names that would look equal, it shows where they differ.
+// Shortened cuts the names to width columns. Names that would look equal show where they differ, if it fits.
 func Shortened(names []string, width int, gap string) []string {
-	cuts := map[string]string{} // a name by what is left of it
+	cuts := map[string]string{} // the last name that was cut to this text
 	clash := map[string]bool{}
 	for _, name := range names {
 		cut := Cut(name, width, gap)

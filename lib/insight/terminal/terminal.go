@@ -15,7 +15,6 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// Is reports whether f is a terminal.
 func Is(f *os.File) bool { return sysfile.IsTerminal(int(f.Fd())) }
 
 // Width is how many columns f has: $COLUMNS, else the terminal's, else 80.

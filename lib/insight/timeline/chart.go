@@ -40,7 +40,7 @@ func (l *Lane) Text() string {
 // Bar is a run, or several that began and ended within one column.
 type Bar struct {
 	history.Run
-	Count int           // runs; Held is of all of them
+	Count int           // how many runs it shows; Held is their sum
 	Least time.Duration // the shortest time that one of them was held
 	Most  time.Duration
 	End   time.Time // of the last of them; the end of the period while it runs
@@ -76,13 +76,12 @@ type Tick struct {
 	First, Last time.Time
 }
 
-// Options configure the drawing.
 type Options struct {
 	Since, Until time.Time                          // the period; if no event is before Since, it begins shortly before the first one
 	Margin       bool                               // draw a little beyond Until: the last run is then not at the edge
 	Columns      int                                // the resolution
 	Match        func(*history.Atom) bool           // nil: every atom
-	State        func(token string) history.Outcome // of an acquisition without an end; nil: it runs
+	State        func(token string) history.Outcome // of a run without an end, by its token; nil: Running
 }
 
 // Build reads events, from history.Read, as far as they can be read. Lanes is empty if nothing happened.

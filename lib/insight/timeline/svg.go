@@ -67,7 +67,7 @@ type svg struct {
 	bytes.Buffer
 	layout
 	chart *Chart
-	id    string // before each id, if a page has several pictures
+	id    string // prefix of each id, if a page has several pictures
 }
 
 // SVG returns a self-contained picture; pointing at a part shows what it is.

@@ -40,7 +40,6 @@ type cell struct {
 	style terminal.Style
 }
 
-// Render draws the chart.
 func (t Text) Render(c *Chart) string {
 	g := &asciiGlyphs
 	if t.Unicode {
