@@ -24,7 +24,7 @@ type verb struct {
 	visits    bool       // as root it reads files of other users, in a child process
 	show      func(*query) error
 
-	// passOn, if not nil, is called with the verb's arguments if their options or words are refused.
+	// passOn, if not nil, is called with the verb's arguments if an option is refused or begin fails.
 	passOn func(args []string)
 }
 

@@ -204,8 +204,8 @@ func (r *row) lastCell(now time.Time) string {
 	return ago
 }
 
-// lastWord is how the last run went wrong; "" if it did not. It is also "" if the last lock shows a later
-// completion: the run that completed is missing in the runlog.
+// lastWord is "failed", "ended" or "not run" for the last run; "" if the run has another outcome, or if the
+// last lock shows a later completion, of a run that the runlog lacks.
 func (r *row) lastWord() string {
 	if r.Last == nil || r.Completed.Sub(r.Last.End) > clockSlack {
 		return ""

@@ -49,7 +49,7 @@ func (t *Tracker) Add(e *runlog.Event) *Atom {
 		}
 	case runlog.Stuck:
 		if r := a.find(e.OwnerToken); r != nil && IsDenial(e) {
-			r.expired = false // the newcomer could not end it: an end later on is not by force
+			r.expired = false // the newcomer could not end it: if it fails later, it was not ended by force
 		}
 	case runlog.Stop:
 		if r := a.find(e.OwnerToken); r != nil {
@@ -76,8 +76,8 @@ func (t *Tracker) Add(e *runlog.Event) *Atom {
 
 var unstarted = map[runlog.Kind]Outcome{runlog.Missing: Failed, runlog.NotRun: NotRun}
 
-// atomOf returns an event's atom; nil if it is unknown. An owner that found its lock gone may log no atom: then
-// the token shows it.
+// atomOf returns an event's atom; nil if that is unknown. An owner that found its lock gone may log no atom:
+// the token leads to it then.
 func (t *Tracker) atomOf(e *runlog.Event) *Atom {
 	if e.Operator == "" {
 		return t.open[e.Token]

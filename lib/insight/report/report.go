@@ -230,8 +230,8 @@ func (b *builder) finish() {
 	slices.SortStableFunc(b.report.atoms, func(a, b *summary) int { return cmp.Compare(b.trouble(), a.trouble()) })
 }
 
-// trouble is how urgent the atom is: 2 if its last run failed or an owner could not be ended; 1 if there is
-// advice; else 0.
+// trouble is how urgent the atom is: 2 if its last run went wrong or an owner could not be ended; 1 if there
+// is advice; else 0.
 func (a *summary) trouble() int {
 	switch a.LastOutcome {
 	case history.Failed, history.Ended, history.Orphaned, history.Lost, history.NotRun:
