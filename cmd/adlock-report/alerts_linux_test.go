@@ -54,7 +54,7 @@ const ofX, ofXOfEve = "p run x on web1 ", "p run x of eve on web1 "
 
 func x() atom.Atom { return atom.Atom{Program: "p", Host: story.Host, Operator: "run", Operand: "x"} }
 
-// held is the lock of a run, which lasts until to and is overdue before its end.
+// held is the lock of a run that lasts until to and is overdue before its end.
 func held(from, overdue, to time.Duration) func(at time.Duration) []metrics.Lock {
 	return func(at time.Duration) []metrics.Lock {
 		l := metrics.Lock{Atom: x()}
@@ -266,7 +266,7 @@ func (c *trial) collect(t *testing.T, s *story.Story, now time.Duration, before 
 // object is JSON, which is YAML as well.
 type object = map[string]any
 
-// promtoolTest is a trial as promtool has it.
+// promtoolTest is a trial in the format of promtool.
 func (c *trial) promtoolTest(t *testing.T, name string, alerts []rule) object {
 	t.Helper()
 	var input, wanted []object
@@ -299,7 +299,7 @@ func (c *trial) promtoolTest(t *testing.T, name string, alerts []rule) object {
 // rule is what the file of rules says of one alert.
 type rule struct{ Alert, Severity, Description string }
 
-// shippedRules reads as much of YAML as the file has.
+// shippedRules parses the part of YAML that the file of rules uses.
 func shippedRules(t *testing.T) (all []rule) {
 	t.Helper()
 	for line := range strings.Lines(read(t, "adlock-alerts.yml")) {

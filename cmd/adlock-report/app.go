@@ -18,13 +18,13 @@ import (
 
 type verb struct {
 	options   func(*query) []config.Option
-	args      bool       // it takes NAMEs
-	named     bool       // it also takes one NAME, with the meaning of --atom
+	args      bool       // it takes NAMEs, FILEs or USERs
+	named     bool       // its arguments are one NAME, with the meaning of --atom
 	exclusive [][]string // lists of options that exclude each other
-	visits    bool       // as root it looks into the homes of other users
+	visits    bool       // as root it reads files of other users, in a child process
 	show      func(*query) error
 
-	// passOn is called if the verb cannot begin. May be nil.
+	// passOn, if not nil, is called with the verb's arguments if an option is refused or begin fails.
 	passOn func(args []string)
 }
 
@@ -39,13 +39,13 @@ func program() *config.Program {
 	return p
 }
 
-// errFound gives the exit status of a verb that looks for mistakes and has found and printed some.
+// errFound is returned by a verb that has printed what it found: the exit status is 1, without a message.
 var errFound = errors.New("found")
 
 func carryOut(p *config.Program, args []string) {
 	fault.OnQuit()
 	args = optionsFirst(p, config.AsOptions(args))
-	var unprinted error // the library ignores it
+	var unprinted error // of show; the cli library would ignore it
 	show := func(text string) { unprinted = write([]byte(text)) }
 	cli.HelpPrinter = func(_ io.Writer, _ string, about any) {
 		text := p.Help()
@@ -119,7 +119,7 @@ func commandOf(p *config.Program, known *config.Verb, args []string) *cli.Comman
 	return command
 }
 
-// begin checks the arguments, which the help calls what.
+// begin checks the arguments (what: their name in the help), and starts root's child if the verb needs one.
 func (v verb) begin(c *cli.Context, q *query, what string) error {
 	verb := c.Command.Name
 	switch {
@@ -142,18 +142,18 @@ func (v verb) begin(c *cli.Context, q *query, what string) error {
 	return nil
 }
 
-// value is the value of an option, as flag.Value and cli.Generic have it.
+// value makes an option's value a cli.Generic.
 type value struct {
 	config.Option
-	all    []config.Option // of the verb
+	all    []config.Option // all options of the verb
 	text   string          // as it was set
-	failed error           // why that was refused
+	failed error           // why text was refused; nil: it was not
 }
 
 func (v *value) Set(text string) (err error) {
 	v.text = text
 	switch {
-	case v.Arg == "" && text != "true": // which the library sets
+	case v.Arg == "" && text != "true": // the library sets "true" for an option without a value
 		err = errors.New("takes no value")
 	case v.Arg != "" && (text == "--" || config.Find(v.all, text) != nil): // the value was probably a variable that is empty
 		err = errors.New("needs a value: " + v.Arg)
@@ -179,7 +179,7 @@ func refusal(p *config.Program, command *cli.Command, args []string, err error) 
 		}
 	}
 	object, reason := command.Name, err.Error()
-	if name, is := strings.CutPrefix(reason, "flag provided but not defined: -"); is { // the library has no type for it
+	if name, is := strings.CutPrefix(reason, "flag provided but not defined: -"); is { // the library has no error type for this
 		for _, arg := range args {
 			if word, _, _ := strings.Cut(arg, "="); word == "-"+name || word == "--"+name {
 				object = word

@@ -98,7 +98,7 @@ func checkFile(c *lint.Checker, path string) ([]lint.Mistake, error) {
 	return mistakes, nil
 }
 
-// readText refuses a pipe, which might block for ever.
+// readText reads a regular file, or standard input ("-"). It refuses a named pipe: that might block for ever.
 func readText(path string) (string, error) {
 	file := os.Stdin
 	if path != lint.StandardInput {
@@ -117,7 +117,7 @@ func readText(path string) (string, error) {
 }
 
 func unopened(path string, err error) error {
-	if fault.KindOf(err) == fault.CannotCreate { // nothing was to be created
+	if fault.KindOf(err) == fault.CannotCreate { // the wrong kind here: the file was only to be read
 		return &fault.Error{Kind: fault.Unavailable, Object: path, Err: err}
 	}
 	return fault.Wrap(path, err)
@@ -153,7 +153,8 @@ func checker(q *query) (*lint.Checker, error) {
 	return c, nil
 }
 
-// isOnNetwork tries the nearest readable directory. The file itself is not opened: it may be a device.
+// isOnNetwork reports whether path, or else the nearest directory above that can be opened, is on a network
+// file system. It opens only directories, as another file may be a device.
 func isOnNetwork(path string) bool {
 	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -163,7 +164,7 @@ func isOnNetwork(path string) bool {
 	return sysfile.IsNetwork(int(dir.Fd()))
 }
 
-// differsFromMachine compares the coming months of a time zone with cron's: /etc/localtime, else UTC.
+// differsFromMachine compares a time zone with cron's (/etc/localtime, else UTC) in the next 12 months.
 func differsFromMachine(zone string) bool {
 	other, err := time.LoadLocation(strings.TrimPrefix(zone, ":"))
 	if err != nil {
@@ -185,18 +186,18 @@ func differsFromMachine(zone string) bool {
 	return false
 }
 
-// tellers are the settings by which trouble is told without mail.
-var tellers = []string{"ADLOCK_HOOK", "ADLOCK_SYSLOG"}
+// alertSettings are the settings that report trouble by other means than mail.
+var alertSettings = []string{"ADLOCK_HOOK", "ADLOCK_SYSLOG"}
 
-// isTold reports whether a settings file of a user ("": this one) may name a teller.
+// isTold reports whether a settings file of a user ("": this one) has an alert setting, or cannot be read.
 func isTold(name string, as asUser) bool {
 	known := lookUp(name)
-	if config.IsFiled(tellers...) || known == nil || known.Uid == "0" || os.Geteuid() != 0 {
-		return config.IsFiled(tellers...)
+	if config.IsFiled(alertSettings...) || known == nil || known.Uid == "0" || os.Geteuid() != 0 {
+		return config.IsFiled(alertSettings...)
 	}
-	return !as(name, func() bool { // false if that cannot be known
+	return !as(name, func() bool { // whether the user's file is known to have none
 		text, err := readText(filepath.Join(known.HomeDir, config.OwnFile))
-		return errors.Is(err, fs.ErrNotExist) || err == nil && !slices.ContainsFunc(tellers, func(t string) bool { return strings.Contains(text, t) })
+		return errors.Is(err, fs.ErrNotExist) || err == nil && !slices.ContainsFunc(alertSettings, func(t string) bool { return strings.Contains(text, t) })
 	})
 }
 
@@ -235,7 +236,7 @@ func checkOthers(c *lint.Checker, own longest, as asUser) error {
 // longest is how long the longest successful run of each atom took.
 type longest map[atom.Name]time.Duration
 
-// longestRuns are an aid: if they cannot be read, nothing is known.
+// longestRuns returns those of this user's atoms, as far as they can be read: check works without them, too.
 func longestRuns() longest {
 	dir, entries, err := sources()
 	if err != nil {

@@ -23,7 +23,7 @@ func file(t *testing.T, name, text string) string {
 	return path
 }
 
-// checked expects that status of a check, that output, and an error with that text.
+// checked runs c and expects the status, the output out, and err in standard error ("": nothing).
 func (p place) checked(t *testing.T, c helper.Command, status int, out, err string) {
 	t.Helper()
 	r := c.Run(t)
@@ -51,7 +51,7 @@ func TestAMistakeIsReportedWithLineReasonAndCure(t *testing.T) {
 	p.checked(t, p.command("check", "--user-colum", fine), 64, "", "did you mean --user-column?")
 }
 
-func TestAnOptionIsRefusedAsRunWouldRefuseIt(t *testing.T) {
+func TestCheckReportsAnOptionThatRunRefuses(t *testing.T) {
 	p := newPlace(t)
 	refused := p.command("run", "--stroe", "etcd://a:2379/p", "--", "/bin/true").Run(t)
 	why, _, _ := strings.Cut(strings.TrimPrefix(refused.Err, "adlock: "), " (")
@@ -63,8 +63,8 @@ func TestAnOptionIsRefusedAsRunWouldRefuseIt(t *testing.T) {
 	}
 }
 
-// A file that cannot be checked is reported, and the next file is checked all the same.
-func TestAFileThatIsNoTextIsRefusedAndNeverWaitedFor(t *testing.T) {
+// A named pipe must not block the check.
+func TestCheckRefusesWhatIsNoCrontabAndReadsTheNextFile(t *testing.T) {
 	p := newPlace(t)
 	tab := file(t, "tab", wrongTab)
 	fifo := filepath.Join(t.TempDir(), "fifo")
@@ -98,7 +98,7 @@ func TestAnUnreadableFileIsReported(t *testing.T) {
 	p.checked(t, c, 77, "", "/mnt/secret: open: permission denied")
 }
 
-func TestALimitIsComparedWithTheRunsOfTheRunlog(t *testing.T) {
+func TestCheckComparesALimitWithTheRunsInTheRunlog(t *testing.T) {
 	p := newPlace(t)
 	tab := file(t, "tab", "* * * * * /usr/local/bin/adlock run --name slow --expire-after 1h -- /bin/job\n")
 	p.checked(t, p.command("check", tab), 0, "", "")
@@ -108,7 +108,7 @@ func TestALimitIsComparedWithTheRunsOfTheRunlog(t *testing.T) {
 	p.checked(t, p.command("check", tab), 1, tab+":1: ExpireAfter below the runtime: it is 1h, and a run that succeeded took 1h30m; give it more time, or say auto (not for jobs that wait for a database or ssh)\n", "")
 }
 
-func TestALimitIsComparedWithWhatWasLearned(t *testing.T) {
+func TestCheckComparesALimitWithTheLearnedRuntime(t *testing.T) {
 	p := newPlace(t)
 	tab := file(t, "tab", "* * * * * /usr/local/bin/adlock run --name slow --expire-after 1h -- /bin/job\n")
 	var learned learn.State
@@ -125,7 +125,7 @@ const theSystem = `mount -t tmpfs none /etc/cron.d && mount -t tmpfs none /var/s
 	printf '\043!/bin/sh\n' >/etc/cron.d/script &&
 	printf 'SHELL=/usr/lib/adlock/shell\n* * * * * : backup ; if /bin/b; then /bin/c; fi\n' >/var/spool/cron/crontabs/root && `
 
-func TestTheCrontabsOfAMachineAreCheckedTogether(t *testing.T) {
+func TestCheckSystemComparesAllCrontabsOfTheMachine(t *testing.T) {
 	p := newPlace(t)
 	need.Root(t)
 	if _, err := os.Stat("/etc/cron.d"); err != nil {
@@ -147,7 +147,7 @@ func TestTheCrontabsOfAMachineAreCheckedTogether(t *testing.T) {
 	p.checked(t, c, 77, "", "adlock: /var/spool/cron/crontabs: open: permission denied\n")
 }
 
-func TestAHomeIsComparedWithTheUsersOwn(t *testing.T) {
+func TestCheckReportsAHomeThatMovesTheLocks(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `mkdir /mnt/app; chown one /mnt/app
 printf 'HOME=/mnt/app\n* * * * * one /mnt/adlock run --name n -- true\n' | $a check -u -
@@ -162,7 +162,7 @@ printf 'ADLOCK_DIR=/mnt/app\n* * * * * /mnt/adlock run --name n -- true\n' | $a 
 	r.Is(t, 0, moved+noted+moved+"right\n1\n", "")
 }
 
-func TestAHookInTheUsersOwnSettingsTells(t *testing.T) {
+func TestCheckAcceptsAHookInTheUsersSettingsFile(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `mkdir -p /mnt/one/.config
 tab() { printf 'MAILTO=""\n* * * * * one /mnt/adlock run --name n -- true\n'; }

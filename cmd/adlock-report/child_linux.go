@@ -34,7 +34,8 @@ func childMain() {
 	}
 }
 
-// continueInChild returns only in the child. The parent exits as the child does.
+// continueInChild starts the child, and exits with its status or by its signal. In the child, it returns nil;
+// in the parent it returns only with an error, if no child can be started.
 func continueInChild() error {
 	if parent != nil {
 		return nil
@@ -60,7 +61,7 @@ func continueInChild() error {
 	if n, _ := read.Read(status); n == 1 { // otherwise the child has exited, or will in a moment
 		os.Exit(int(status[0]))
 	}
-	_ = child.Wait() // ProcessState says the same as the error
+	_ = child.Wait() // ProcessState has what the error says
 	if ended, is := child.ProcessState.Sys().(syscall.WaitStatus); is && ended.Signaled() {
 		sysfile.DieOf(ended.Signal())
 	}

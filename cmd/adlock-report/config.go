@@ -67,14 +67,14 @@ func tellMistakes(all []error) (found error) {
 
 func mistakeObject(mistake error) any {
 	var f *fault.Error
-	_ = errors.As(mistake, &f) // each mistake is one
+	_ = errors.As(mistake, &f) // each mistake is a *fault.Error
 	return struct {
 		At     string `json:"at"`
 		Reason string `json:"reason"`
 	}{f.Object, f.Err.Error()}
 }
 
-// nameCalled is the atom that a person means by NAME; "": none. The atom need not exist.
+// nameCalled returns the atom that a person means by NAME; "" if that is empty. The atom need not exist.
 func nameCalled(text string) (atom.Name, error) {
 	if lock, is := atom.LockCalled(text); is || text == "" {
 		return lock.Name, nil

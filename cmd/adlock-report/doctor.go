@@ -55,11 +55,12 @@ func findingObject(f doctor.Finding) any {
 var styleOf = map[doctor.Grade]terminal.Style{doctor.Fine: terminal.Green, doctor.Warn: terminal.Yellow, doctor.Fail: terminal.Red}
 
 func systemCrontabs() []string {
-	files, _ := filepath.Glob("/etc/cron.d/*") // the pattern is right
+	files, _ := filepath.Glob("/etc/cron.d/*") // the pattern is valid
 	return append([]string{"/etc/crontab"}, files...)
 }
 
-// homelessUsers starts the child only for a job under adlock: a machine that cannot is to be examined, too.
+// homelessUsers returns the users with jobs under adlock who can have no lock directory. It starts the child
+// only for such a job: adlock doctor is to examine a machine that cannot start it, too.
 func homelessUsers(files []string) (users []string) {
 	as, failed := userTest()
 	look := homelessTest(as)
@@ -86,14 +87,14 @@ func homelessUsers(files []string) (users []string) {
 func machine() (*doctor.Machine, error) {
 	logDir, err := config.RunlogDir()
 	dir, failed := config.Dir()
-	if err = cmp.Or(err, failed); fault.KindOf(err) == fault.Misconfigured { // one of m.Mistakes
+	if err = cmp.Or(err, failed); fault.KindOf(err) == fault.Misconfigured { // m.Mistakes has this error
 		dir, logDir, err = "", "", nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	host, err := thisHost()
-	if host == "" { // any other error is a finding
+	if host == "" { // an error with a host is a finding
 		return nil, err
 	}
 	self, _ := os.Executable() // it fails only without /proc, which a finding reports
@@ -101,7 +102,7 @@ func machine() (*doctor.Machine, error) {
 		Dir: dir, LogDir: logDir, HomeDir: config.DirElsewhere(dir), Host: atom.Canonify(host),
 		Programs: filepath.Dir(self), CronPath: crontab.DefaultPath,
 	}
-	m.Services, _ = filepath.Glob("/etc/systemd/system/*.service") // the pattern is right
+	m.Services, _ = filepath.Glob("/etc/systemd/system/*.service") // the pattern is valid
 	if err := config.Toggle(&m.Syslog)(cmp.Or(os.Getenv("ADLOCK_SYSLOG"), config.FromFiles("")["ADLOCK_SYSLOG"].Value, "no")); err != nil {
 		return nil, &fault.Error{Kind: fault.Usage, Object: "ADLOCK_SYSLOG", Err: err}
 	}

@@ -25,7 +25,7 @@ func TestTheDoctorPrintsALinePerFindingAndLeavesNoFile(t *testing.T) {
 	}
 }
 
-// sick expects a line of failure with each text, and status 1.
+// sick expects status 1, and each wanted text in the output.
 func sick(t *testing.T, c helper.Command, wanted ...string) {
 	t.Helper()
 	r := c.Run(t)
@@ -50,7 +50,7 @@ func TestTheDoctorReportsALimitThatIsTooLow(t *testing.T) {
 	}
 }
 
-// within runs the doctor after a command of root's in mounts of its own.
+// within returns a command that runs the script mounts as root, in a mount namespace of its own ($0: adlock).
 func within(t *testing.T, p place, mounts string) helper.Command {
 	t.Helper()
 	need.Root(t)
@@ -61,13 +61,13 @@ func within(t *testing.T, p place, mounts string) helper.Command {
 	return c
 }
 
-// nobodys makes a place that every user may enter, and asNobody runs the doctor there.
+// nobodys makes a directory that every user may enter, with adlock in it; asNobody runs the doctor there.
 const (
 	nobodys  = `mount -t tmpfs -o mode=755 none /mnt && cp "$0" "${0%/*}"/adlock-* /mnt && mkdir /mnt/l && export ADLOCK_DIR=/mnt/l`
 	asNobody = `setpriv --reuid 65534 --regid 65534 --clear-groups /mnt/adlock doctor`
 )
 
-func TestTheDoctorReportsAHidingOrMissingProc(t *testing.T) {
+func TestTheDoctorReportsHidepidAndAMissingProc(t *testing.T) {
 	p := newPlace(t)
 	c := within(t, p, nobodys+` && chown 65534 /mnt/l && mount -t proc -o hidepid=2 proc /proc && exec `+asNobody)
 	c.Run(t).Is(t, 0, "…warn /proc: hides other users' processes (hidepid); …", "…")

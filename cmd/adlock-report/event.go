@@ -50,7 +50,7 @@ func details(e *runlog.Event) string {
 	say(e.Count > 1, strconv.Itoa(e.Count)+" in a row")
 	if e.Kind == runlog.Acquire || e.Kind == runlog.Expire {
 		limits := func(word string, d runlog.Opt[time.Duration], from string) {
-			explained := e.Kind == runlog.Acquire && from == string(policy.Learned) // in the reason
+			explained := e.Kind == runlog.Acquire && from == string(policy.Learned) // the reason explains it
 			say(d.Set && !explained, word+" "+limit.Format(d.Value))
 		}
 		limits("IfElapsed", e.IfElapsed, e.IfElapsedFrom)

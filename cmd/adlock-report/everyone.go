@@ -34,7 +34,7 @@ func (q *query) allUsersOption() config.Option {
 type account struct {
 	user string // "": --all-users was not asked for
 	uid  int
-	path string // of another user's directory
+	path string // of another user's lock directory
 
 	entries []locker.Entry
 	slots   []locker.Slot
@@ -42,12 +42,12 @@ type account struct {
 
 	chosen choice // the atoms that the query selects
 
-	seen     []runlog.Event // the events of another user; nil: the runlog may be read again
-	omitted  int            // atoms that were not looked at
+	seen     []runlog.Event // the events of another user; nil: the user is this one, and the runlog may be read again
+	omitted  int            // atoms that were not read, or are not shown
 	troubles []error        // for what could not be read, other than atoms
 
-	damaged int       // lines of its runlog
-	begins  time.Time // of what was read of the runlog; zero: at its beginning
+	damaged int       // damaged lines of its runlog
+	begins  time.Time // the first event that was read; zero: the runlog was read from its beginning
 
 	alive func() bool // given by otheruser.Do; nil: the directory is this user's own
 }
@@ -57,7 +57,7 @@ func (a *account) goesOn() bool { return a.alive == nil || a.alive() }
 // The most that is read of another user's directory.
 const (
 	mostNames   = 10000   // files, of any kind
-	mostAtoms   = 1000    // which is also how many are shown
+	mostAtoms   = 1000    // that are read, or shown
 	mostHosts   = 8       // runlogs
 	mostRunlog  = 4 << 20 // bytes of a runlog, at its end: some 10,000 lines
 	mostDamaged = 1000    // damaged lines of a runlog
@@ -70,20 +70,22 @@ var (
 	patience = otheruser.Patience{Silence: time.Second, Whole: 1500 * time.Millisecond}
 )
 
-// silent are the users whose directories did not answer. A thread still waits for each: read none again.
+// silent has, by uid, the error of each user whose directory did not answer. A thread still waits for it, so
+// the directory is not read again.
 var silent = map[int]error{}
 
 type answer[T any] struct {
 	user     string
 	value    T       // its zero value if the lock directory could not be read
 	there    bool    // there is a lock directory
-	whole    bool    // it is of atoms of which the query has the whole name
+	whole    bool    // the query is the whole name of one of its atoms
 	troubles []error // for what could not be read
 }
 
-// everyone calls see for this user, which is root, and for each user of this machine that has a lock
-// directory: with that user's rights, for several at once. Its value counts even with an error. Errors
-// are reported; the last one is returned. all is nil if nothing was looked at.
+// everyone calls see for root, and for each user of this machine who has a lock directory: with that user's
+// rights, for several users at once. see's value is used even if see returns an error, too. everyone reports
+// all errors but the last, which it returns. all is nil if it could not begin. If the query is the whole name
+// of an atom, all has only the users of such an atom.
 func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], err error) {
 	if os.Geteuid() != 0 {
 		return nil, fault.New(fault.NotPermitted, "--all-users", "reads the lock directories of other users, and is for root")
@@ -125,7 +127,7 @@ func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], 
 			if errors.Is(err, otheruser.ErrSilent) {
 				silent[u.UID] = err
 			}
-			if q.output == "" || u.UID == 0 { // else tellMetricsOfAll names the user
+			if q.output == "" || u.UID == 0 { // otherwise the metrics report it (tellMetricsOfAll)
 				failed.add(err)
 			}
 		}
@@ -140,7 +142,7 @@ func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], 
 	return all, failed.last
 }
 
-// others are the users of this machine that may have a lock directory, except root.
+// others returns the users of this machine who may have a lock directory, except root.
 func others() ([]otheruser.User, error) {
 	users, err := otheruser.Users(passwdFile, groupFile)
 	if err != nil {
@@ -163,11 +165,11 @@ func userCalled(users []otheruser.User, name string) *otheruser.User {
 	return &users[i]
 }
 
-// spent is how long asUser has taken for each user.
+// spent is how long asUser has taken for each user, by uid.
 var spent = map[int]time.Duration{}
 
-// asUser calls do, which looks at files, with the rights of the user name; with this user's rights if
-// this user is not root, or that one is unknown or root. It returns false if the files cannot be read.
+// asUser calls do, which examines files, with the user's rights; with this process's if it is not root's, or
+// if name is root or unknown. It returns do's result; false if the files do not answer.
 type asUser func(name string, do func() bool) bool
 
 func userTest() (asUser, error) {
@@ -200,13 +202,13 @@ func withRightsOf(users []otheruser.User) asUser {
 	}
 }
 
-// rememberedOfUser is remembered for questions of two words.
+// rememberedOfUser is remembered for a function of two arguments.
 func rememberedOfUser[A any](look func(name, of string) A) func(name, of string) A {
 	known := remembered(func(q [2]string) A { return look(q[0], q[1]) })
 	return func(name, of string) A { return known([2]string{name, of}) }
 }
 
-// remembered returns look, which is called once for each question.
+// remembered returns a function with the results of look, which is called only once for each argument.
 func remembered[Q comparable, A any](look func(Q) A) func(Q) A {
 	known := map[Q]A{}
 	return func(q Q) A {
@@ -219,7 +221,7 @@ func remembered[Q comparable, A any](look func(Q) A) func(Q) A {
 	}
 }
 
-// reportUnread also remembers a silent user.
+// reportUnread reports err, and remembers the user as silent if the directory did not answer.
 func reportUnread(u otheruser.User, err error) {
 	fault.Report(err)
 	if errors.Is(err, otheruser.ErrSilent) {
@@ -275,7 +277,7 @@ func visit[T any](u otheruser.User, see func(*account) (T, error)) answer[T] {
 	})
 	if err != nil {
 		if errors.Is(err, otheruser.ErrSilent) {
-			path := config.UserDir(u.UID) // which whereabouts looks at first
+			path := config.UserDir(u.UID) // whereabouts checks this directory first
 			select {
 			case path = <-at:
 			default:
@@ -287,8 +289,8 @@ func visit[T any](u otheruser.User, see func(*account) (T, error)) answer[T] {
 	return found
 }
 
-// whereabouts is the place of the user's lock directory: below base, by names that the user may have
-// made links. base is "" if the user can have none.
+// whereabouts returns the place of the user's lock directory: the path names below base. The user may have
+// made a link of each name. base is "" if the user can have no lock directory.
 func whereabouts(u otheruser.User) (base string, names []string) {
 	if dir := config.UserDir(u.UID); config.IsUsers(dir, u.UID) {
 		return filepath.Dir(dir), []string{filepath.Base(dir)}
@@ -299,7 +301,7 @@ func whereabouts(u otheruser.User) (base string, names []string) {
 	return u.Home, strings.Split(config.DirOfHome(""), "/")
 }
 
-// isUsersHome is false for the home of many users that run services: it belongs to root.
+// isUsersHome is false if base belongs to another user: many users that run services have a home of root's.
 func isUsersHome(base string, u otheruser.User) bool {
 	var st unix.Stat_t
 	return unix.Stat(base, &st) != nil || int(st.Uid) == u.UID
@@ -311,7 +313,7 @@ func (a *account) fail(err error) {
 	}
 }
 
-// read returns an error only if there is nothing to show.
+// read reads the lock directory, open as fd. It returns an error only if there is nothing to show.
 func (a *account) read(fd int, path string) error {
 	names, more, err := otheruser.Names(fd, mostNames)
 	if err != nil {
@@ -369,7 +371,7 @@ func (a *account) own() {
 	}
 }
 
-// readRunlog goes through the descriptor fd, which the user cannot redirect by changing a directory above.
+// readRunlog opens the runlogs through the directory fd: the user cannot redirect that by moving a directory.
 func (a *account) readRunlog(fd int, path string, hosts []string) {
 	through := "/proc/self/fd/" + strconv.Itoa(fd)
 	a.seen = []runlog.Event{}
@@ -399,8 +401,8 @@ func (a *account) readRunlog(fd int, path string, hosts []string) {
 	a.events = all(a.seen)
 }
 
-// tellCut records that events since then were left out, as the runlog is larger than what is read of
-// another user's. Verbs that show the past call it.
+// tellCut adds to troubles if events after since were left out: of another user's large runlog, only the end
+// is read. Verbs that show the past call it.
 func (a *account) tellCut(since time.Time) {
 	if since.Before(a.begins) {
 		a.fail(fault.New(fault.Unavailable, a.path, "the runlog before "+a.begins.Format(time.DateTime)+" was not read: it is larger than "+

@@ -72,7 +72,7 @@ func TestThePauseOfTheHostIsShownOnceForEachUser(t *testing.T) {
 	}
 }
 
-// Where the file of the pause cannot be used, no job is run.
+// If the file of the pause cannot be used, no job is run.
 func TestAPauseFileThatCannotBeUsedCountsAsAPause(t *testing.T) {
 	t.Parallel()
 	const says = "/var/lib/adlock.pause: must be a regular file of root that no other user may write; as root: adlock resume --all\n"
@@ -85,7 +85,7 @@ $a run --name own -- echo ran; $a run --name own --dry-run -- true; echo $?; $a 
 	}
 }
 
-func TestTheLogSaysWhoHasPausedAndResumed(t *testing.T) {
+func TestTheLogNamesTheUserWhoPausedOrResumed(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `$a run --name own -- true; export SUDO_USER=alice; $a pause --all --for 1h --why disk; $a pause own --for never; unset SUDO_USER; $a resume --all 2>&-; $a resume own; $a resume own; $a resume --all
 as one $a pause --all --for never --why moves; $a log --all-users --event pause,resume | cut -c 26- | sed s/pid.[0-9]*/pid/`)
@@ -138,7 +138,7 @@ func TestAllUsersIsForRootAlone(t *testing.T) {
 	}
 }
 
-func TestADirectoryOfInitIsReadWithoutAHome(t *testing.T) {
+func TestAllUsersShowsADirectoryOfInitWithoutAHome(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `$a init one && as one $a run --name third -- true; $a init 3900009 2>/dev/null
 mkdir -m 700 /var/lib/adlock-3900009 && chown 3900009:3900009 /var/lib/adlock-3900009 && HOME=/ setpriv --reuid 3900009 --regid 3900009 --clear-groups $a run --name fourth -- true
@@ -148,7 +148,7 @@ rm -r /mnt/two/.local; $a status --all-users`)
 
 // Files in mallory's directory do not hide the other users' atoms, and do not make root's commands
 // show the content of root's file.
-func TestAHostileDirectoryIsNamedAndTheOthersAreShown(t *testing.T) {
+func TestAHostileDirectoryIsReportedAndHidesNoOther(t *testing.T) {
 	t.Parallel()
 	secret := `echo "$secret" >/mnt/secret; chmod 600 /mnt/secret; secret=ROOTSECRET; echo "1 $secret program=$secret" >/mnt/secret; `
 	verbs := "status metrics log report"
@@ -199,7 +199,7 @@ $a status --all-users --atom 'p run x'; kill -KILL $!`)
 	has(t, r.Out, "mallory")
 }
 
-func TestMetricsOfAUserEndAtTwoHundredAtoms(t *testing.T) {
+func TestMetricsHaveAtMost200AtomsOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `cd $d; as mallory sh -c 'seq -f last.p.dax.run.f%.0f 250 | xargs touch'; cd /; $a metrics --all-users`)
 	if n := strings.Count(r.Out, `adlock_overdue{user="mallory"`); n != 200 || r.Status != 0 {
@@ -208,7 +208,7 @@ func TestMetricsOfAUserEndAtTwoHundredAtoms(t *testing.T) {
 	has(t, r.Out, `adlock_user_omitted_atoms{user="mallory"} 50`)
 }
 
-func TestCheckReadsLongestRunsAndPathsAsTheUser(t *testing.T) {
+func TestCheckComparesALimitWithTheRunsOfTheLinesUser(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `as one $a run --name slow -- sleep 1.2; mkdir -p /mnt/spool/cron/crontabs && mount --bind /mnt/spool /var/spool || exit 99
 echo '1 1 * * * adlock run --name slow --expire-after 1s -- x' >/var/spool/cron/crontabs/one; cp /var/spool/cron/crontabs/one /var/spool/cron/crontabs/two
@@ -321,7 +321,7 @@ func neverAnswer(at string) error {
 	return nil
 }
 
-func TestWhatIsNotReadOfARunlogIsReported(t *testing.T) {
+func TestAllUsersReportsTheUnreadPartOfALargeRunlog(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `as one sh -c 'cd $HOME/.local/state/adlock && i=0 && head -n 1 program.dax.runlog | sed "s/time=[^ ]*/time=2020-01-02T03:04:05.000000Z/" >line && while [ $i -lt 18 ]; do cat line line >more && mv more line && i=$((i+1)); done && cat line >>program.dax.runlog'
 for v in "log -n 3" "report --since 1h" report log; do $a $v --all-users >/dev/null; echo $?; done; $a status --all-users >/dev/null; echo $?`)
@@ -330,7 +330,7 @@ for v in "log -n 3" "report --since 1h" report log; do $a $v --all-users >/dev/n
 	}
 }
 
-func TestPathsOfOneUserTakeABoundedTimeTogether(t *testing.T) {
+func TestReadingPathsOfOneUserTakesABoundedTime(t *testing.T) {
 	t.Parallel()
 	need.Root(t)
 	as := withRightsOf([]otheruser.User{{Name: "mallory", UID: 3900003, GID: 65534}})
@@ -353,7 +353,7 @@ func TestThePauseOfTheHostDoesNotHideAnAtomsPause(t *testing.T) {
 	has(t, r.Err, "adlock: resume: all jobs of this host stay paused: for ", "(disk)")
 }
 
-func TestAUserCannotMakeTheFiguresOfAllFail(t *testing.T) {
+func TestNoUserCanMakeTheMetricsOfAllUsersFail(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `as mallory ln -s /mnt/secret $d/program.dax.runlog; rm -r /mnt/two/.local; as two ln -s /mnt/one /mnt/two/.local
 $a metrics --all-users --output /mnt/adlock.prom && cat /mnt/adlock.prom`)

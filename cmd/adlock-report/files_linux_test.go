@@ -9,13 +9,13 @@ import (
 	"adlock/test/support/story"
 )
 
-// drawn are the command lines that write a file, without the file's name, by how the file ends.
+// drawn are command lines to which the name of a file is added, by the text at the end of that file.
 var drawn = map[string][]string{
 	"</svg>\n":  {"timeline", "--since", "2026-11-20", "--until", "2026-11-21", "--svg"},
 	"</html>\n": {"report", "--html"},
 }
 
-func TestAFileIsWrittenWholeOrToStandardOutput(t *testing.T) {
+func TestAnOutputFileIsReplacedAndADashIsStandardOutput(t *testing.T) {
 	p := newPlace(t)
 	p.write(t, story.Day())
 	for end, verb := range drawn {

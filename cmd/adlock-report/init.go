@@ -39,11 +39,10 @@ func initUsers(q *query) error {
 	return failed.last
 }
 
-// initUser makes the lock directory of a user. If that exists, it does nothing.
-//
-// There is a race: a job of the user may have found no lock directory before this call, and may
-// make one at home after the check below; then there are two. So init is for users who cannot make
-// a directory at home, and whose jobs have all failed so far.
+// initUser makes the lock directory of a user (a name or a uid) if it does not exist, and returns its path.
+// There is a race: a job of the user may have found no lock directory before this call, and may make one at
+// home after the check below; then there are two. So init is for users who cannot make a directory at home,
+// and whose jobs have all failed so far.
 func initUser(name string) (dir string, err error) {
 	known, err := user.Lookup(name)
 	if err != nil {
@@ -67,7 +66,7 @@ func initUser(name string) (dir string, err error) {
 			return dir, nil
 		}
 		_, err := os.Lstat(at)
-		// In a path that the user may not search, no job of the user can have made a file.
+		// No job of the user can have made a file in a directory that the user may not search.
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) {
 			return "", nil
 		}
@@ -84,7 +83,7 @@ func initUser(name string) (dir string, err error) {
 	case found == at:
 		return "", fault.New(fault.CannotCreate, name, "has a lock directory already: "+at+": with a second one a job could run twice")
 	}
-	// An empty directory of root's is what an init that crashed has left.
+	// An empty directory of root's was left by an init that crashed.
 	err = os.Mkdir(dir, 0o700)
 	if errors.Is(err, fs.ErrExist) && config.IsUsers(dir, 0) {
 		if entries, unread := os.ReadDir(dir); unread == nil && len(entries) == 0 {

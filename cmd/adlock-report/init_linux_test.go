@@ -38,7 +38,7 @@ func TestInitReportsOnEachUser(t *testing.T) {
 		"adlock: no-such: no such user in /etc/passwd\nadlock: root: needs no other lock directory than root's\n")
 }
 
-func TestInitRefusesWhereAUserHasADirectoryOrIsRoot(t *testing.T) {
+func TestInitRefusesRootAndUsersWithADirectory(t *testing.T) {
 	p := newPlace(t)
 	for script, want := range map[string]struct {
 		status int
@@ -60,7 +60,7 @@ func TestInitRefusesWhereAUserHasADirectoryOrIsRoot(t *testing.T) {
 	}
 }
 
-func TestTheUsersOfSystemCrontabsWithoutADirectoryAreNamed(t *testing.T) {
+func TestDoctorAndCheckNameCrontabUsersWithoutADirectory(t *testing.T) {
 	p := newPlace(t)
 	r := initialised(t, p, `mount -t tmpfs none /etc/cron.d && cat >/etc/cron.d/site <<'END'
 * * * * * nobody /usr/bin/adlock run --name n -- true

@@ -9,8 +9,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// encoderOf writes one value a line. It leaves < > &, as this JSON does not go into web pages, and escapes
-// what does not print, as it may go to a terminal.
+// encoderOf returns an encoder that writes each value on one line. It does not escape < > &, as this JSON
+// does not go into web pages; it does escape characters that do not print, as it may go to a terminal.
 func encoderOf(w io.Writer) *json.Encoder {
 	e := json.NewEncoder(escaper{w})
 	e.SetEscapeHTML(false)
@@ -26,14 +26,14 @@ func (e escaper) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// arrayOf is one array on one line; without rows it is [], not null.
+// arrayOf returns the rows' objects as one JSON array on one line; without rows it is [], not null.
 func arrayOf[R any](rows []R, object func(R) any) []byte {
 	objects := []any{}
 	for _, r := range rows {
 		objects = append(objects, object(r))
 	}
 	var text bytes.Buffer
-	_ = encoderOf(&text).Encode(objects) // a buffer takes everything, and each object can be encoded
+	_ = encoderOf(&text).Encode(objects) // writing to a buffer cannot fail, and each object can be encoded
 	return text.Bytes()
 }
 

@@ -143,7 +143,7 @@ func (l *logView) last(events iter.Seq2[runlog.Event, error], n int, dir string)
 		if l.wants(e) {
 			last = append(last, *e)
 		}
-		if len(last) > 2*n { // only then, as this moves n events
+		if len(last) > 2*n { // not at each event, as this moves n events
 			last = append(last[:0], last[len(last)-n:]...)
 		}
 	})
@@ -195,7 +195,7 @@ type logView struct {
 	paint terminal.Paint
 }
 
-// show prints each event before it waits for the next if atOnce. It reports a damaged line, and skips it.
+// show prints the selected events; if atOnce, each before it waits for the next. It reports damaged lines.
 func (l *logView) show(events iter.Seq2[runlog.Event, error], dir string, atOnce bool) error {
 	out := bufio.NewWriterSize(os.Stdout, 64<<10) // which keeps its first error
 	for e, err := range events {
@@ -251,7 +251,7 @@ var kindStyles = map[runlog.Kind]terminal.Style{
 func (l *logView) line(e *runlog.Event) string {
 	if l.json {
 		var text strings.Builder
-		_ = encoderOf(&text).Encode(eventObject{e, l.user}) // it can be encoded, to memory
+		_ = encoderOf(&text).Encode(eventObject{e, l.user}) // an event can be encoded, and memory can be written
 		return text.String()
 	}
 	text := strings.TrimRight(e.Program+" "+e.Operator+" "+e.Operand, " ")

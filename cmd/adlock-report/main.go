@@ -1,7 +1,7 @@
 // Command adlock-report shows people the state of locks and the runlog, and looks for mistakes: `adlock
 // status`, `log`, `report`, `timeline`, `metrics`, `tune`, `check` and `doctor` become this program; so do
-// `wrap`, which puts a crontab under locks, and `init`, which makes lock directories. Of locks it changes
-// only what `pause`, `resume` and `tune --reset` write. No job waits for it, so no error here stops one.
+// `wrap`, which puts a crontab under locks, and `init`, which makes lock directories. Only `pause`, `resume`
+// and `tune --reset` write into locks. No job waits for this program, so no error here stops a job.
 package main
 
 import (

@@ -15,11 +15,11 @@ import (
 	"adlock/lib/runlog"
 )
 
-// past is what the runlog has on an atom and its locks do not.
+// past is what only the runlog has of an atom, and not the atom's locks.
 type past struct {
 	atom            atom.Atom
 	limits          policy.Limits // of the last run or, before any run, of the last newcomer
-	known, ran      bool          // known: the limits are; ran: they are those of a run
+	known, ran      bool          // known: limits are known; ran: they are of a run
 	learnsIfElapsed bool
 	fromStart       bool
 	oncePer         time.Duration
@@ -37,7 +37,7 @@ type waiter struct {
 	verdict string // why it was denied: locker.Verdict; "": not known, as in a store
 }
 
-// pasts is an aid: if the runlog cannot be read, its columns are empty.
+// pasts returns the past of each atom, as far as the runlog can be read: status and tune work without it.
 func pasts() map[atom.Name]*past {
 	dir, err := config.RunlogDir()
 	if err != nil {
@@ -50,7 +50,7 @@ func pasts() map[atom.Name]*past {
 	return all
 }
 
-// pastsIn leaves out other stores: an atom of the same name in another place is another atom.
+// pastsIn leaves out the events of other stores: an atom of the same name there is another atom.
 func pastsIn(events iter.Seq2[runlog.Event, error]) (map[atom.Name]*past, error) {
 	all := map[atom.Atom]*past{}
 	of := func(a atom.Atom) *past {

@@ -22,7 +22,7 @@ import (
 	"adlock/lib/record"
 )
 
-// longestWhy is the most bytes of --why: each newcomer reads the pause, and could read back no longer text.
+// longestWhy is the limit of --why in bytes: each newcomer reads the whole pause.
 const longestWhy = 1024
 
 var (
@@ -67,7 +67,7 @@ func (q *query) allOption() config.Option {
 	return config.Option{Name: "all", Help: "as root: all newcomers of this host; else all atoms that this user has now", Set: config.Toggle(&q.all)}
 }
 
-// setPause ends the pause if p is zero.
+// setPause pauses the atoms that the query names, or all (--all); if p is zero, it ends their pauses.
 func setPause(q *query, verb string, p record.Pause) error {
 	switch {
 	case q.all == (len(q.args) > 0):
@@ -116,7 +116,7 @@ func logPause(a atom.Atom, p record.Pause) {
 		return // there is no runlog yet, or nothing may be written there
 	}
 	dir.Close()
-	path, _ := config.Dir() // openLocks has called it
+	path, _ := config.Dir() // openLocks would have failed with its error
 	host, _ := thisHost()   // with an error, Append has one too
 	log, err := config.RunlogOf(path, atom.Canonify(cmp.Or(a.Host, host)))
 	if err != nil {
@@ -165,7 +165,7 @@ func pauses() (all []paused, err error) {
 		all = append(all, paused{Pause: host})
 	}
 	entries, _, err := inDirectory()
-	for i := range entries { // their Pause is the host's while that is paused
+	for i := range entries { // while the host is paused, their Pause is the host's
 		if own := entries[i].Memory.Pause.Policy(); own.On {
 			all = append(all, paused{entries[i].Name, own})
 		}

@@ -25,15 +25,15 @@ type row struct {
 
 	Held       bool
 	Age        time.Duration // of the active lock
-	Since      time.Time     // when it was taken
+	Since      time.Time     // when it was acquired
 	Owner, UID int
 	Node       string // the owner's machine, if that may be another one
-	Readers    int    // how many hold it together with others; 0: it is not being read
+	Readers    int    // how many readers hold it; 0: none
 	Still      int    // pid of the owner, or of its command, if that is stopped; 0: neither is
 	Changer    int    // pid of the process that is changing its lock just now; 0: none
 	watcher    int    // pid of the newcomer that watches whether its job works; 0: none
 
-	Slot, Slots int // the slot that its owner holds, or how many slots of a semaphore are held, and of how many; 0: none
+	Slot, Slots int // the number of its owner's slot (of a semaphore: how many are held), and how many there are; 0: none
 
 	Completed   time.Time                 // zero: never
 	CompletedOn string                    // on which machine, if that may be another one
@@ -45,16 +45,17 @@ type row struct {
 	Limits      policy.Limits // of the owner, or of the last run
 	LimitsKnown bool
 
-	Takeable bool // by a newcomer with these limits
+	Takeable bool // a newcomer with these limits would acquire it
 	paused   bool
 	jobLives bool   // though its owner is dead
-	silent   bool   // its owner may be dead: locker.View
+	silent   bool   // its owner may be dead: locker.View.Silent
 	overdue  string // the message about an owner past its notice
-	Why      string // of the decision
-	figures  string // the same, without its first words
+	Why      string // the reason of the decision on such a newcomer
+	figures  string // Why without its first words
 }
 
-// rowsOf has the atoms that have files or, in the runlog alone, a waiter or a command lately missing.
+// rowsOf returns a row for each atom that has files, and for each atom of the runlog alone that has a waiter
+// or a recent last run that could not be started. It removes the atoms with files from all.
 func (a *account) rowsOf(all map[atom.Name]*past, now time.Time) []*row {
 	var rows []*row
 	for i := range a.entries {
@@ -120,7 +121,7 @@ func (a *account) rowOf(e *locker.Entry, p *past, now time.Time) *row {
 		}
 		r.watcher = e.Watcher
 		for _, reader := range e.Readers {
-			if reader.Active.Owner != policy.Gone { // known to be dead
+			if reader.Active.Owner != policy.Gone { // a dead reader holds nothing
 				r.Readers++
 			}
 		}
@@ -138,9 +139,9 @@ func (a *account) rowOf(e *locker.Entry, p *past, now time.Time) *row {
 	return r
 }
 
-// queue adds the waiters of a store's line. The runlog knows more of those of this machine.
+// queue adds the waiters of a store's queue. Of a waiter on this machine, it keeps what the runlog has.
 func (r *row) queue(line []locker.View) {
-	here, _ := sysfile.NodeName() // "" is no machine's
+	here, _ := sysfile.NodeName() // "" is the name of no machine
 	for _, w := range line {
 		next := waiter{pid: w.Record.Owner.PID, most: limit.Never}
 		isNext := func(known waiter) bool { return known.node == "" && known.pid == next.pid }
@@ -153,8 +154,8 @@ func (r *row) queue(line []locker.View) {
 	}
 }
 
-// withoutProbe returns the entry without the lock of a waiter that has linked it only for a moment,
-// to check readers and slots, and does not run the atom.
+// withoutProbe returns the entry without a lock that a waiter has linked only for a moment, to check for
+// readers and slots: that waiter does not run the atom.
 func (r *row) withoutProbe(e *locker.Entry) *locker.Entry {
 	for _, w := range r.Waiting {
 		if e.Active.Held && e.Record.Owner.PID == w.pid && e.Active.Age < longestProbe {
@@ -164,7 +165,7 @@ func (r *row) withoutProbe(e *locker.Entry) *locker.Entry {
 	return e
 }
 
-// longestProbe is longer than such a check. A waiter with an older lock runs the atom, unlogged.
+// longestProbe is longer than such a check. A waiter with an older lock runs its job, which was not logged.
 const longestProbe = time.Second
 
 func (r *row) hold(e locker.View, now time.Time) {
@@ -185,7 +186,7 @@ func (r *row) hold(e locker.View, now time.Time) {
 	}
 }
 
-// isStopped looks at the live owner and its command, which may be stopped by Ctrl-Z.
+// isStopped reports whether the owner or its command is stopped (by Ctrl-Z, say), and sets Still to its pid.
 func (r *row) isStopped(e locker.View) bool {
 	for _, id := range []process.Identity{e.Job.Owner, e.Job.Command} {
 		if user, err := process.User(id.PID); e.Whose != 0 && (err != nil || user != e.Whose) { // the user could have written any pid into the lock

@@ -10,7 +10,7 @@ import (
 	"adlock/lib/policy"
 )
 
-// strayText lists the slots that no row shows, as the atom of the slot is gone or cannot be read.
+// strayText lists the slots that no row shows, because the slot's atom is gone or cannot be read.
 func strayText(slots []locker.Slot, rows []*row) string {
 	var w strings.Builder
 	for _, s := range slots {

@@ -39,7 +39,7 @@ func thisHost() (string, error) {
 	return lockfile.Host(address, false)
 }
 
-// atomsAndSlots are none without a directory.
+// atomsAndSlots returns those of the store, if any, else of the lock directory; none if that does not exist.
 func atomsAndSlots() (entries []locker.Entry, slots []locker.Slot, err error) {
 	if store() != "" {
 		entries, slots, err = stored()
@@ -72,7 +72,7 @@ func listed(dir *lockfile.Dir) ([]locker.Entry, []locker.Slot, error) {
 	return entries, slots, err
 }
 
-// hostPause is the pause of the host. With a file that cannot be used the host is paused: no newcomer runs.
+// hostPause is the pause of the host. A file that cannot be used counts as a pause, as no newcomer runs then.
 func hostPause() policy.Pause {
 	host, err := locker.HostPause()
 	if err != nil {
@@ -90,7 +90,7 @@ func pauseAll(entries []locker.Entry, host policy.Pause) {
 	}
 }
 
-// recorderOf reads the runlog that has the lock's atom; if it cannot, there are no events.
+// recorderOf returns a Recorder with the runlog of the lock's atom; without a runlog if there is an error.
 func (a *account) recorderOf(of atom.Atom, lock *locker.View) locker.Recorder {
 	if a.seen != nil {
 		return locker.Recorder{Log: &runlog.Log{Seen: a.seen}}
@@ -109,7 +109,7 @@ func (a *account) recorderOf(of atom.Atom, lock *locker.View) locker.Recorder {
 	return locker.Recorder{Log: log}
 }
 
-// sources returns the atoms of the lock directory and of the store: their runs are in one runlog.
+// sources returns the runlog's directory, and the atoms of lock directory and store: one runlog has both.
 func sources() (logDir string, entries []locker.Entry, err error) {
 	if logDir, err = config.RunlogDir(); err != nil {
 		return "", nil, err
@@ -129,8 +129,8 @@ type recorded struct {
 	state   func(token string) history.Outcome // of a run without an end; nil: the store does not answer, so that cannot be checked
 }
 
-// recorded continues without the store if that does not answer. Then the requested atom may be in the
-// store, and it is no error if it is not found elsewhere.
+// recorded returns what the runlog and the locks have for the query. It continues without a store that does
+// not answer: the requested atom may be there, so it is no error if it is not found elsewhere.
 func (q *query) recorded(verb string) (r recorded, err error) {
 	tellHost(verb)
 	r.dir, r.entries, err = sources()
@@ -143,7 +143,7 @@ func (q *query) recorded(verb string) (r recorded, err error) {
 	return r, err
 }
 
-// stateIn returns a function that looks for the lock with that token: without one the run is lost.
+// stateIn returns a function that finds the state of a run by the lock with its token; Lost without a lock.
 func stateIn(entries []locker.Entry) func(token string) history.Outcome {
 	states := map[policy.Owner]history.Outcome{policy.Gone: history.Lost, policy.Orphaned: history.Orphaned}
 	tokens := map[string]history.Outcome{}
@@ -163,32 +163,32 @@ func stateIn(entries []locker.Entry) func(token string) history.Outcome {
 }
 
 type query struct {
-	since, until string // as when reads them
+	since, until string // in the forms that when reads
 	atom         string
 	kinds        []runlog.Kind // of events; none: all
-	reset        string        // the atom that is to forget
+	reset        string        // the atom whose learned limits are to be forgotten
 	why          string        // the reason of a pause
 	check        string        // the file of --check
 	output       string        // the file of --output
 	svg, html    string
-	limit        string // of the jobs to be wrapped
+	limit        string // ExpireAfter of the jobs to be wrapped
 
 	json, csv              bool
 	explain, follow, watch bool
 	failed                 bool // only atoms in trouble
 	named                  bool // the atom is an argument: if it does not exist, that is an error
-	exitCode               bool // of status
+	exitCode               bool // --exit-code of status
 
-	userColumn, diff, unwrap, guard, flock bool // of a crontab
+	userColumn, diff, unwrap, guard, flock bool // options of check and wrap
 	system                                 bool // all crontabs of the machine are to be checked
 	allUsers                               bool
 
-	lines int // of the log, at most
+	lines int // how many lines of the log are shown at most
 
 	all      bool          // all atoms of the host, or of the user
 	pauseFor time.Duration // 0: not given
 
-	args []string // what follows the options
+	args []string // the words after the options
 }
 
 func (q *query) sinceOption(otherwise string) config.Option {
@@ -229,13 +229,13 @@ func matches(text string, a atom.Atom) bool {
 	return text == "" || strings.Contains(a.Words(), text) || string(a.Name()) == text
 }
 
-// choice is the atoms with the text in their words, or those of which it is the whole name.
+// choice selects the atoms that have text in their words or, if whole, those of which it is the whole name.
 type choice struct {
 	text  string
 	whole bool
 }
 
-// choose takes those with the whole name, if the entries or the events have one.
+// choose selects by the whole name if NAME is an argument, and the entries or the events have such an atom.
 func (q *query) choose(entries []locker.Entry, events iter.Seq2[runlog.Event, error]) choice {
 	c := choice{text: q.atom, whole: q.named}
 	if !q.named || slices.ContainsFunc(entries, c.hasEntry) {
@@ -267,7 +267,7 @@ func (c choice) hasEntry(e locker.Entry) bool {
 
 func (c choice) hasPast(a *history.Atom) bool { return c.has(a.Atom) }
 
-// failures are the errors of a verb that goes on after one: all but the last are reported at once.
+// failures keeps the last error of a verb that continues after errors; add reports the one before.
 type failures struct{ last error }
 
 func (f *failures) add(err error) {
@@ -304,7 +304,7 @@ func save(path string, text []byte, options ...renameio.Option) error {
 	return fault.Wrap(path, err)
 }
 
-// mayReplace names a directory: the error of rename(2) would name a temporary file.
+// mayReplace returns an error if path is a directory: the error of rename(2) would name a temporary file.
 func mayReplace(path string) error {
 	if there, err := os.Stat(path); err == nil && there.IsDir() {
 		return fault.New(fault.CannotCreate, path, "is a directory: want the name of a file")
@@ -312,7 +312,7 @@ func mayReplace(path string) error {
 	return nil
 }
 
-// tellNone returns an error if the atom is an argument of the verb and does not exist.
+// tellNone reports that nothing is recorded of the atom: as an error if it is an argument and does not exist.
 func (q *query) tellNone(verb, dir string, entries []locker.Entry) error {
 	known := !q.named || slices.ContainsFunc(entries, choice{text: q.atom}.hasEntry)
 	_, _ = history.Each(history.Read(dir), func(e *runlog.Event) { known = known || matches(q.atom, history.AtomOf(e)) })

@@ -86,8 +86,8 @@ func statusText(q *query) (text []byte, shows bool, failed error) {
 	return text, shows, errors.Join(failed, err)
 }
 
-// look also returns a text on slots that no row shows, and on the name of this machine. failed may be an
-// error of one user: the rows are those of the others.
+// look returns the rows and, as stray, lines on slots that no row shows and on a changed name of this
+// machine. With --all-users, failed may be an error of one user: the rows are those of the others.
 func (q *query) look(now time.Time) (rows []*row, stray string, failed error) {
 	if !q.allUsers {
 		a := &account{}
@@ -114,9 +114,9 @@ func (q *query) look(now time.Time) (rows []*row, stray string, failed error) {
 	return rows, stray, failed
 }
 
-// renamedText explains names with a host that is not the node name any more.
+// renamedText reports that locks keep the host's former name after the machine was renamed; "" if it was not.
 func renamedText() string {
-	address, _ := config.Store() // it was read before
+	address, _ := config.Store() // its error was returned before
 	host, node := lockfile.Renamed(address)
 	if host == node {
 		return ""

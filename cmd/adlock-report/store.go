@@ -30,7 +30,7 @@ func stored() (entries []locker.Entry, slots []locker.Slot, err error) {
 
 func tryStore() (listing.Trial, error) { return askLocksmith("try", listing.ReadTrial) }
 
-// askLocksmith reads the answer of a verb of the locksmith: this program links no client of a store.
+// askLocksmith runs a verb of adlock-locksmith and reads its output: only that program has clients of stores.
 func askLocksmith[T any](verb string, read func(io.Reader) (T, error)) (answer T, err error) {
 	path, err := config.FindPartner(config.Locksmith, "for a store beyond this machine")
 	if err != nil {
@@ -51,7 +51,7 @@ func askLocksmith[T any](verb string, read func(io.Reader) (T, error)) (answer T
 	return answer, fault.Wrap(path, err)
 }
 
-// tellHost tells a person, if there is such a store, that the runlog has only the runs of this host.
+// tellHost warns a person at a terminal, if a store is used, that the runlog has only the runs of this host.
 func tellHost(verb string) {
 	if dir, err := config.RunlogDir(); err == nil && store() != "" && terminal.Is(os.Stderr) {
 		node, _ := sysfile.NodeName()

@@ -55,8 +55,8 @@ func columnsOf(rows []*row, now time.Time) []column {
 
 const foreignWidth = 100
 
-// table describes states that need attention in lines below the row; but a pause only once for rows that
-// follow each other, as `pause --all` pauses them all.
+// table returns the lines of the table, with notes below each row that needs attention. Of consecutive rows
+// with the same pause, as after `pause --all`, only the first has the note on it.
 func table(rows []*row, now time.Time) string {
 	columns := columnsOf(rows, now)
 	lines := make([][]string, len(rows)+1)
@@ -126,8 +126,8 @@ func gapMark() string {
 	return "~"
 }
 
-// fit aligns the cells of a table, and makes it as narrow as the terminal. It cuts names to longestName;
-// rather than to less than namesWidth, it drops columns in this order, and at last cuts each line.
+// fit aligns the cells of a table, and makes it as narrow as the terminal. It cuts names (the first column)
+// to longestName; before it cuts them below namesWidth, it drops the columns in order; at last it cuts lines.
 func fit(lines [][]string, order []string) [][]string {
 	width, gap := terminal.Limit(os.Stdout), gapMark()
 	names, most := widthsOf(lines)[0], longestName
@@ -173,7 +173,7 @@ func shortenNames(lines [][]string, width int, gap string) {
 	}
 }
 
-// longestName is the greatest width of names, also off a terminal: all cells are as wide as the widest.
+// longestName is the greatest width of names, in a file too: the longest name widens the column for all rows.
 const longestName = 200
 
 // namesWidth is the least width of names: they are cut to it before other columns are dropped.
@@ -204,7 +204,8 @@ func (r *row) lastCell(now time.Time) string {
 	return ago
 }
 
-// lastWord is "" if the last run succeeded, or is not in the runlog: the atom has completed since.
+// lastWord is "failed", "ended" or "not run" for the last run; "" if the run has another outcome, or if the
+// last lock shows a later completion, of a run that the runlog lacks.
 func (r *row) lastWord() string {
 	if r.Last == nil || r.Completed.Sub(r.Last.End) > clockSlack {
 		return ""
@@ -260,7 +261,7 @@ func (r *row) due() string {
 type note struct {
 	style terminal.Style
 	text  string
-	pause bool // it tells of a pause
+	pause bool // it is about a pause
 }
 
 func (r *row) notes(now time.Time) (all []note) {
@@ -370,7 +371,7 @@ func (r *row) waitingNote(now time.Time) string {
 	return text
 }
 
-// waitedFor is the holder, if there is one; else the reason that the runlog has for the first waiter.
+// waitedFor is what the waiters wait for: a slot, the holder or, without one, the first one's logged reason.
 func (r *row) waitedFor() string {
 	switch {
 	case r.isSemaphore():

@@ -160,7 +160,7 @@ type tunedObject struct {
 	Typical limit.Seconds `json:"typical_seconds"`
 	Longest limit.Seconds `json:"longest_seconds"`
 	Spammed bool          `json:"spammed"`
-	// The limits for which the last run had auto.
+	// Only for limits that were auto in the last run, or for both if those are unknown.
 	IfElapsed      *limit.Seconds `json:"if_elapsed_seconds,omitempty"`
 	ExpireAfter    *limit.Seconds `json:"expire_after_seconds,omitempty"`
 	IfElapsedWhy   string         `json:"if_elapsed_why,omitempty"`

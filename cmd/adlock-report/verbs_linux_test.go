@@ -25,10 +25,10 @@ import (
 
 func TestMain(m *testing.M) { helper.Main(m) }
 
-// place is a lock directory and the helper program that looks at it.
+// place is a lock directory and the path of the helper program.
 type place struct{ dir, program string }
 
-// newPlace is a place for a test that runs beside others.
+// newPlace makes a place, and lets the test run in parallel.
 func newPlace(t *testing.T) place {
 	t.Helper()
 	t.Parallel()
@@ -67,7 +67,7 @@ func (p place) hold(t *testing.T, lock string, options ...string) *helper.Proces
 	return process
 }
 
-// awaitEvents waits until the log has so many events of a kind.
+// awaitEvents waits until the log has want events of a kind.
 func (p place) awaitEvents(t *testing.T, kind string, want int) {
 	t.Helper()
 	helper.Eventually(t, fmt.Sprint(want, " times ", kind), func() bool {
@@ -183,7 +183,7 @@ func TestLogShowsOnlySelectedEvents(t *testing.T) {
 	}
 }
 
-func TestDamagedLineIsShownAndPassedOver(t *testing.T) {
+func TestADamagedLineIsReportedAndSkipped(t *testing.T) {
 	p := newPlace(t)
 	p.write(t, story.Day())
 	runlog := filepath.Join(p.dir, "program.dax.runlog")
@@ -292,7 +292,7 @@ func TestMetricsOfOneAtomShowNoOther(t *testing.T) {
 	}
 }
 
-func TestMetricsLeaveOutAnAtomThatWasRetired(t *testing.T) {
+func TestMetricsLeaveOutARetiredAtom(t *testing.T) {
 	p := newPlace(t)
 	p.ok(t, "run", "--name", "gone", "--", "true")
 	has(t, p.ok(t, "metrics"), `operand="gone"`)
@@ -361,7 +361,7 @@ func TestAnOldMistypedCommandIsNotShown(t *testing.T) {
 	}
 }
 
-func TestStatusFailedShowsOnlyWhatIsInTrouble(t *testing.T) {
+func TestStatusFailedShowsOnlyAtomsInTrouble(t *testing.T) {
 	p := newPlace(t)
 	p.ok(t, "run", "--name", "fine", "true")
 	if got := p.ok(t, "status", "--failed", "--exit-code") + p.ok(t, "status", "--failed", "--json"); got != "[]\n" {
@@ -391,7 +391,7 @@ func TestStatusFailedShowsOnlyWhatIsInTrouble(t *testing.T) {
 	}
 }
 
-func TestWhatLogrotateHasCompressedIsReadByThoseThatShowThePast(t *testing.T) {
+func TestReportsReadRunlogsThatLogrotateCompressed(t *testing.T) {
 	need.Tools(t, "gzip")
 	p := newPlace(t)
 	p.command("run", "--name", "failed", "false").Run(t)
@@ -504,7 +504,7 @@ func TestStatusTakesNames(t *testing.T) {
 	}
 }
 
-func TestAVerbThatShowsPrefersTheWholeName(t *testing.T) {
+func TestAWholeNameSelectsNoOtherAtom(t *testing.T) {
 	p := newPlace(t)
 	p.ok(t, "run", "--program", "job", "--name", "db", "--expire-after", "auto", "--", "true")
 	p.ok(t, "run", "--program", "job", "--name", "dbfull", "--expire-after", "auto", "--", "true")

@@ -44,7 +44,7 @@ func when(option, text string, now, otherwise time.Time) (time.Time, error) {
 	return time.Time{}, fault.New(fault.Usage, "--"+option, "bad time "+strconv.Quote(text)+" (want "+timeForms+")")
 }
 
-// clockTime takes a time without a day for the latest such time that has passed.
+// clockTime parses [today|yesterday] [15:04[:05]]; a time without a day is the latest such time in the past.
 func clockTime(text string, now time.Time) (time.Time, bool) {
 	word, clock, _ := strings.Cut(text, " ")
 	back := slices.Index([]string{"today", "yesterday"}, word)

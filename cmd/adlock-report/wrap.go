@@ -75,7 +75,7 @@ func wrap(q *query) error {
 	return err
 }
 
-// passOn copies the rest of standard input, unless the last argument is a FILE: wrap is no filter then.
+// passOn copies the rest of standard input if wrap is a filter: the last argument names no existing file.
 func passOn(args []string) {
 	if len(args) > 0 {
 		if _, err := os.Stat(args[len(args)-1]); err == nil {
@@ -87,7 +87,7 @@ func passOn(args []string) {
 	}
 }
 
-// largest is far more than any crontab has.
+// largest is the limit of a crontab in bytes, far above any real one.
 const largest = 4 << 20
 
 func source(args []string) (string, error) {
@@ -183,7 +183,7 @@ func guarded(q *query, w *crontab.Wrapper, lines []crontab.Line) (crontab.Result
 
 func isUser(word string) bool { return lookUp(word) != nil }
 
-// lookUp returns the user in a user column; nil: none. On the BSDs a group and a login class may follow.
+// lookUp returns the user in a user column; nil if unknown. On the BSDs a group and a login class may follow.
 var lookUp = remembered(func(word string) *user.User {
 	if end := strings.IndexAny(word, ":/"); end >= 0 {
 		word = word[:end]
@@ -198,7 +198,8 @@ func homelessTest(as asUser) func(name, home string) bool {
 	})
 }
 
-// isHomeless reports whether a user (www-data) can make no file at home; false for root, who needs none.
+// isHomeless reports whether a user (www-data) has no lock directory and can make none in home ("": the
+// user's own); false for root and an unknown user.
 func isHomeless(name, home string) bool {
 	known := lookUp(name)
 	if known == nil || known.Uid == "0" {

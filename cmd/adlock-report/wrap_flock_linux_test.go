@@ -9,7 +9,7 @@ import (
 	"adlock/test/support/need"
 )
 
-// underFlock puts a line under adlock, which has to be possible.
+// underFlock returns what wrap --flock makes of the line, and checks that unwrap restores the line.
 func (p place) underFlock(t *testing.T, line string) (wrapped string) {
 	t.Helper()
 	r := p.wrap(t, line, "--flock")
@@ -20,7 +20,7 @@ func (p place) underFlock(t *testing.T, line string) (wrapped string) {
 	return r.Out
 }
 
-// hold lets flock(1) hold the file f until the test ends.
+// hold starts flock(1), which holds the file f in dir until the test ends.
 func hold(t *testing.T, dir string, options ...string) *helper.Process {
 	t.Helper()
 	holder := helper.Command{Dir: dir, Args: append(append([]string{"flock", "-F"}, options...), "f", "sh", "-c", "echo held; exec sleep 1000")}.Start(t)
@@ -30,7 +30,7 @@ func hold(t *testing.T, dir string, options ...string) *helper.Process {
 
 // Each line runs before and after wrap, started as cron does, while no process has the file f, while
 // flock(1) holds it, and while flock(1) shares it.
-func TestALineThatWasUnderFlockDoesWhatItDid(t *testing.T) {
+func TestAWrappedFlockLineStillDoesWhatItDid(t *testing.T) {
 	t.Parallel()
 	need.Tools(t, "flock")
 	for _, how := range []string{"free", "held", "shared"} {

@@ -61,8 +61,8 @@ func TestWrapCopiesInputThatItRefuses(t *testing.T) {
 	}
 }
 
-// Here the helper is alone, as if half of an installation was removed, or is being replaced.
-func TestAWrapThatCannotBeDoneKeepsTheCrontab(t *testing.T) {
+// The helper is alone here, as if half of an installation was removed, or is being replaced.
+func TestWrapCopiesTheCrontabIfAProgramIsMissing(t *testing.T) {
 	dir := t.TempDir()
 	alone := filepath.Join(dir, "adlock")
 	must(t, os.Link(newPlace(t).program, alone))
@@ -190,7 +190,7 @@ func (p place) linked(t *testing.T, dir string) string {
 }
 
 // If wrap changed the line of such a job, the job would be refused (73) from then on.
-func TestTheJobsOfAUserWithoutAHomeAreLeft(t *testing.T) {
+func TestWrapLeavesJobsOfUsersWithoutALockDirectory(t *testing.T) {
 	need.Root(t)
 	p := newPlace(t)
 	const line = "@daily nobody x\n"
@@ -213,7 +213,7 @@ func TestTheJobsOfAUserWithoutAHomeAreLeft(t *testing.T) {
 	}
 }
 
-func TestAShellLineIsWrittenAndTakenOutInAPipe(t *testing.T) {
+func TestWrapAddsAndRemovesTheShellLineInAPipe(t *testing.T) {
 	p := newPlace(t)
 	prefix := t.TempDir()
 	p.program = p.linked(t, filepath.Join(prefix, "bin"))

@@ -17,7 +17,7 @@ const nobody = 65534
 
 // If the script is killed meanwhile, its helper gets another parent. The script made no mistake,
 // and is not there to read a message.
-func TestAHelperOfADeadScriptSaysNothing(t *testing.T) {
+func TestAHelperOfADeadScriptPrintsNothing(t *testing.T) {
 	script := exec.Command("true")
 	must(t, script.Start())
 	dead := strconv.Itoa(script.Process.Pid)
@@ -44,7 +44,7 @@ func TestAHelperOfADeadScriptSaysNothing(t *testing.T) {
 	said(dead)
 }
 
-func TestWhatIsMistypedIsAUsageErrorInOneLine(t *testing.T) {
+func TestAMistypedCommandLineIsAUsageErrorInOneLine(t *testing.T) {
 	for _, c := range []struct {
 		says string
 		line string // words, with _ for an empty one
@@ -130,7 +130,7 @@ func TestWhatIsMistypedIsAUsageErrorInOneLine(t *testing.T) {
 }
 
 // A variable that is empty, and not in quotes, leaves an option without its value.
-func TestAnOptionIsNoValueOfAnother(t *testing.T) {
+func TestRunTakesNoOptionForTheValueOfAnother(t *testing.T) {
 	s := newStage(t)
 	for _, words := range [][]string{{"run", "--name", "--", "touch", "ran"}, {"run", "--name", "--dry-run", "touch", "ran"}, {"run", "--name"}} {
 		s.refused(64, "--name: needs a value", words...)
@@ -233,7 +233,7 @@ func (s *stage) plant(name, text string) {
 	must(s, os.WriteFile(s.lockOf(name), []byte(text), 0o600))
 }
 
-func TestTheCommandLineWinsOverAContradiction(t *testing.T) {
+func TestTheCommandLineOverridesContradictingVariables(t *testing.T) {
 	s := newStage(t)
 	s.hold("a", "--expire-after", "2h")
 	const replaced, kept = "ExpireAfter is 0s; it would be ended\n", "ExpireAfter is "

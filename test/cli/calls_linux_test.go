@@ -36,7 +36,7 @@ var counted = map[string]string{
 	"script":  "close 22, newfstatat 12, openat 6, write 2",
 }
 
-func TestALockMakesTheSystemCallsThatItNeedsAndNoMore(t *testing.T) {
+func TestALockMakesExactlyTheCountedSystemCalls(t *testing.T) {
 	got := map[string]strace.Calls{}
 	dir, all := traced(t, `for i in 1 2; do
 	adlock_get get a 0 || exit
@@ -53,7 +53,7 @@ done`)
 	}
 }
 
-func TestAQuestionOfAPassMakesTheSystemCallsThatItNeedsAndNoMore(t *testing.T) {
+func TestALockOfAPassMakesExactlyTheCountedSystemCalls(t *testing.T) {
 	asked := func(rounds string) (dir string, agent, script strace.Calls) {
 		dir, all := traced(t, "adlock_agent\nfor i in "+rounds+"; do adlock_get get a 0 && adlock_release || exit; done")
 		for _, p := range all {
@@ -75,8 +75,8 @@ func TestAQuestionOfAPassMakesTheSystemCallsThatItNeedsAndNoMore(t *testing.T) {
 
 // waiters has what a newcomer waits for, and how many calls of link and unlink it may then make. A
 // newcomer that finds an active lock links none. A newcomer that a reader or a full slot denies for
-// the first time has linked a lock of its own; from then on it looks first. (If the atom was never
-// taken, its last lock is linked too. A writer's link may fail because another writer's lock is there.)
+// the first time has linked a lock of its own; from then on it checks first. (If the atom was never
+// acquired, its last lock is linked too. A writer's link may fail because another writer's lock is there.)
 var waiters = map[string]struct{ links, unlinks int }{
 	"atom": {0, 0}, "reader": {0, 0}, "writer": {2, 1}, "slot": {3, 1}, "hold": {3, 1}, "library": {3, 1},
 }
@@ -155,11 +155,11 @@ func compare(t *testing.T, who string, got strace.Calls) {
 	}
 }
 
-// way counts the directories above the lock directory; the helper looks at each.
+// way counts the directories above the lock directory; the helper checks each.
 func way(dir string) int { return strings.Count(dir, "/") + 1 }
 
 // settingsFiles counts the settings files that this user may have. A helper, and an agent at each
-// question, asks for each by one failed open, and looks twice whether a link hides it.
+// question, tries to open each, which fails, and checks twice whether a link hides it.
 func settingsFiles() int {
 	if os.Geteuid() == 0 {
 		return 1

@@ -18,7 +18,7 @@ import (
 	"adlock/test/support/need"
 )
 
-func TestTheCompletionsHaveTheVerbsAndOptionsThatAreThere(t *testing.T) {
+func TestTheCompletionsListEveryVerbAndOption(t *testing.T) {
 	all, err := helper.Verbs(helper.Binary(t))
 	must(t, err)
 	for _, s := range completions.Shells {
@@ -202,7 +202,7 @@ var typed = [][2]string{
 	{"adlock mkatomic out -- cat pict", "adlock mkatomic out -- cat picture.png"},
 }
 
-func TestEachShellCompletes(t *testing.T) {
+func TestEachShellCompletesVerbsOptionsAndNames(t *testing.T) {
 	for shell := range start {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()

@@ -86,7 +86,7 @@ func TestASettingsFileServesEveryWayToLock(t *testing.T) {
 	h.prints(`cd $HOME/locks && echo last.*.run.[abe] last.sh.h.get.[cd]`, "last.adlock.h.run.a last.adlock.h.run.b last.adlock.h.run.e last.sh.h.get.c last.sh.h.get.d\n")
 }
 
-func TestAMistakeIsReportedOnceForEachStateOfItsFile(t *testing.T) {
+func TestASettingsMistakeIsReportedOnceUntilItsFileChanges(t *testing.T) {
 	h := newHousehold(t, "ADLOCK_WIAT=1s\n")
 	h.sh("mkdir -m 700 $HOME/locks")
 	told := "adlock: " + h.home + "/.config/adlock.conf:3: unknown setting: did you mean ADLOCK_WAIT?\n"
@@ -99,7 +99,7 @@ func TestAMistakeIsReportedOnceForEachStateOfItsFile(t *testing.T) {
 	}
 }
 
-func TestNothingRunsWhereALocationIsMistaken(t *testing.T) {
+func TestNoJobRunsIfALocationSettingIsWrong(t *testing.T) {
 	h := newHousehold(t, "ADLOCK_LOGDIR=logs\n")
 	for _, command := range []string{"adlock run true", `sh -c '. adlock.sh; adlock_get a b'`, "sleep 9 | adlock hold a", "adlock shell -c 'echo ran'", "adlock status"} {
 		if r := h.sh(command); r.Status != 64 || !oneLine(r.Err) || r.Out != "" && !strings.HasPrefix(r.Out, "error ") || !strings.Contains(r.Err, "adlock.conf:3: ADLOCK_LOGDIR wants a full path") {
@@ -108,7 +108,7 @@ func TestNothingRunsWhereALocationIsMistaken(t *testing.T) {
 	}
 }
 
-func TestTheHookIsToldThatALocationIsMistaken(t *testing.T) {
+func TestTheHookReportsAWrongLocationSetting(t *testing.T) {
 	h := newHousehold(t, "ADLOCK_HOOK=echo $ADLOCK_EVENT $ADLOCK_ATOM $ADLOCK_TEXT >$HOME/new; mv $HOME/new $HOME/told\nADLOCK_LOGDIR=logs\n")
 	for name, command := range map[string]string{"a": "adlock run --name a true", "b": "adlock shell -c ': b ; true'"} {
 		r := h.sh(command + ` && exit; n=0; until [ -e $HOME/told ] || [ $n -ge 1800 ]; do n=$((n + 1)); sleep .05; done; cat $HOME/told; rm $HOME/told`)
@@ -119,7 +119,7 @@ func TestTheHookIsToldThatALocationIsMistaken(t *testing.T) {
 	}
 }
 
-func TestALockIsReleasedWhateverASettingsFileSaysByThen(t *testing.T) {
+func TestALockIsReleasedDespiteAMistakeInASettingsFile(t *testing.T) {
 	h := newHousehold(t, "")
 	r := h.sh(`sh -c '. adlock.sh; adlock_get a b || exit; echo ADLOCK_LOGDIR=logs >>$HOME/.config/adlock.conf; adlock_release; echo $?; ls $HOME/locks | grep -c ^lock'`)
 	if r.Out != "0\n0\n" || !oneLine(r.Err) || !strings.Contains(r.Err, "ADLOCK_LOGDIR wants a full path") {
@@ -127,7 +127,7 @@ func TestALockIsReleasedWhateverASettingsFileSaysByThen(t *testing.T) {
 	}
 }
 
-func TestDoctorNamesAMistakenLocation(t *testing.T) {
+func TestDoctorReportsAWrongLocationSetting(t *testing.T) {
 	h := newHousehold(t, "ADLOCK_WIAT=1s\nADLOCK_LOGDIR=logs\n")
 	file := h.home + "/.config/adlock.conf:"
 	r := h.sh("adlock doctor")
@@ -136,7 +136,7 @@ func TestDoctorNamesAMistakenLocation(t *testing.T) {
 	}
 }
 
-func TestAScriptRefusesATickOfAFile(t *testing.T) {
+func TestTheLibraryRefusesOncePerInASettingsFile(t *testing.T) {
 	h := newHousehold(t, "[sh.*]\nADLOCK_ONCE_PER=1d\n")
 	h.sh(`. adlock.sh; adlock_get a b`).Refused(t, 64, "adlock.conf:4: ADLOCK_ONCE_PER is for adlock run")
 }

@@ -20,7 +20,7 @@ var shells = [][]string{
 
 // From the status of its foreground command, a shell concludes whether Ctrl-C ends the script
 // too. JOB stands for nothing, or for `adlock run`.
-func TestCtrlCEndsAScriptAsWithTheBareJob(t *testing.T) {
+func TestCtrlCEndsAScriptAlikeWithAndWithoutRun(t *testing.T) {
 	sleep, err := exec.LookPath("sleep") // some shells have a sleep of their own
 	if err != nil {
 		t.Fatal(err)

@@ -53,7 +53,7 @@ func TestTheFileIsLockedWhileTheJobRuns(t *testing.T) {
 	}
 }
 
-func TestAFileHeldElsewhereDeniesAndStampsNothing(t *testing.T) {
+func TestAHeldFileDeniesTheRunAndStampsNothing(t *testing.T) {
 	s := newStage(t)
 	holder, words := s.flocked()
 	says := s.in("file") + " is locked by process " + itoa(holder.PID)
@@ -72,7 +72,7 @@ func TestAFileHeldElsewhereDeniesAndStampsNothing(t *testing.T) {
 	s.want(0, append(words, "--if-elapsed", "1h", "--once-per", "1h", "true")...)
 }
 
-func TestOneWaitIsForTheAtomAndTheFile(t *testing.T) {
+func TestARunWaitsForTheAtomAndThenForItsFile(t *testing.T) {
 	s := newStage(t)
 	holder, words := s.flocked()
 	owner := s.hold("a")
@@ -105,7 +105,7 @@ func flockWaits(pid int) bool {
 	return false
 }
 
-// A waiter that has been given the file while the atom is taken lets the file go.
+// A waiter that gets the file while another process holds the atom releases the file.
 func TestAWaiterDoesNotKeepTheFileWithoutTheAtom(t *testing.T) {
 	s := newStage(t)
 	holder, words := s.flocked()
@@ -134,14 +134,14 @@ func TestTheJobKeepsTheFileIfItsSupervisorIsKilled(t *testing.T) {
 	s.want(0, "run", "--name", "b", "--flock", "file", "true")
 }
 
-func TestARunInsideTheJobThatHasTheFileIsTold(t *testing.T) {
+func TestARunInTheJobThatHoldsTheFileIsDeniedAtOnce(t *testing.T) {
 	s := newStage(t)
 	s.refused(75, "b: not run: ", job("--flock", "file", helper.Binary(t), "run", "--name", "b", "--flock", "file",
 		"--wait", "forever", "true")...)
 }
 
 // A job that holds the file by a descriptor of its own cannot wait for itself.
-func TestARunThatHasInheritedTheLockedFileIsTold(t *testing.T) {
+func TestARunThatInheritedTheLockedFileIsDeniedAtOnce(t *testing.T) {
 	s := newStage(t)
 	need.Tools(t, "flock")
 	script := `exec 9<.; flock 9; exec "$0" run --name b --flock . --wait forever true`
@@ -164,7 +164,7 @@ func TestNoOwnerIsEndedWhereTheFileIsHeldByAnother(t *testing.T) {
 	owner.Wait(t)
 }
 
-func TestAWaiterLocksTheFileThatIsThereThen(t *testing.T) {
+func TestAWaiterLocksTheNewFileAfterARename(t *testing.T) {
 	s := newStage(t)
 	holder, words := s.flocked()
 	waiter := s.command(append(words, "--wait", "10m", "sh", "-c", "flock -n file true; echo $?; ls -l /proc/self/fd | grep -c 'file$'")...).Start(s)
@@ -190,7 +190,7 @@ func TestAFileThatStaysLockedIsOverdue(t *testing.T) {
 	s.want(75, append(words, "--notice", "1h", "true")...) // it was free meanwhile
 }
 
-func TestWhatCannotBeLockedIsRefused(t *testing.T) {
+func TestFlockRefusesWhatCannotBeLocked(t *testing.T) {
 	s := newStage(t)
 	must(t, unix.Mkfifo(s.in("pipe"), 0o600))
 	for name, to := range map[string]string{"loop": "loop", "dangling": "nowhere"} {

@@ -132,7 +132,7 @@ func TestAHolderReadsNothingWhileItHolds(t *testing.T) {
 	})
 }
 
-func TestTheEndOfInputReleases(t *testing.T) {
+func TestTheEndOfInputReleasesTheAtom(t *testing.T) {
 	p := newAsker(t)
 	p.says("acquired TOKEN\nreleased\nstatus 0\n", "", `answer; printf 'release 4' >&8; exec 8>&-; ended`)
 	if log := p.Runlog(); exists(p.Lock()) || !strings.Contains(log, "status=4") { // the last line needs no newline
@@ -163,7 +163,7 @@ func TestADeniedProgramReadsTheReason(t *testing.T) {
 	denied("--slots=1", "full ")
 }
 
-func TestALineThatIsNotUnderstoodLosesNothing(t *testing.T) {
+func TestHoldKeepsItsAtomAfterAnUnknownLine(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 10000)
 	for _, line := range []string{"rlease", "release now", "release 256", "release -1", "release 1 2", "", long} {
@@ -230,7 +230,7 @@ func TestAProgramKeepsItsAtomWhenHoldIsKilled(t *testing.T) {
 	p.Newcomer(t).Ran(t)
 }
 
-func TestSignalsThatAreMeantForTheProgramDoNotEndHold(t *testing.T) {
+func TestHoldSurvivesSignalsMeantForTheProgram(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		p := another(t)
@@ -249,7 +249,7 @@ func TestSignalsThatAreMeantForTheProgramDoNotEndHold(t *testing.T) {
 	}
 }
 
-func TestAnyInputEndsTheWait(t *testing.T) {
+func TestAnyInputEndsTheWaitOfHold(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{"exec 8>&-", "echo release >&8"} {
 		p := another(t)
@@ -276,7 +276,7 @@ func TestHoldDoesNotWaitForADeadProgram(t *testing.T) {
 	p.gone(hold)
 }
 
-func TestOnlyARunThatIsSaidToHaveSucceededCountsWithRetryFailed(t *testing.T) {
+func TestWithRetryFailedOnlyAReportedSuccessCounts(t *testing.T) {
 	t.Parallel()
 	for script, counts := range map[string]bool{
 		"answer; exec 8>&-; ended": false, "answer; echo release 1 >&8; ended": false,
@@ -292,7 +292,7 @@ func TestOnlyARunThatIsSaidToHaveSucceededCountsWithRetryFailed(t *testing.T) {
 	}
 }
 
-func TestALockThatIsGoneIsLost(t *testing.T) {
+func TestHoldReportsARemovedLockAsLost(t *testing.T) {
 	p := newAsker(t)
 	r := p.command("", `answer; rm "`+p.Lock()+`"; echo release >&8; ended`).Run(t)
 	if _, said, _ := strings.Cut(r.Out, "\n"); !strings.HasPrefix(said, "lost ") || !strings.HasSuffix(said, "\nstatus 75\n") || strings.Count(r.Err, "\n") != 1 {

@@ -70,7 +70,7 @@ func TestASupervisorReportsThatItEnforcedTheLimit(t *testing.T) {
 	}
 }
 
-func TestAHookChangesNothing(t *testing.T) {
+func TestABrokenHookDoesNotChangeTheRun(t *testing.T) {
 	for name, hook := range map[string]string{"hangs": "sleep 600", "fails": "exit 1", "is missing": "/nosuch/hook", "cannot be read": "if"} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)

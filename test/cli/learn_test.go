@@ -12,7 +12,7 @@ import (
 	"adlock/test/support/helper"
 )
 
-// library is how a script begins that takes the atom, with the variables of ofLibrary.
+// library begins a script that acquires the atom, with the variables of ofLibrary.
 var library = ". " + filepath.Join(helper.Root(), "sh/adlock.sh") + "; "
 
 func ofLibrary(a *helper.Atom) []string {
@@ -147,7 +147,7 @@ func stamp(t *testing.T, a *helper.Atom) time.Time {
 	return info.ModTime()
 }
 
-func TestTuneShowsAnAtomThatIsYetToLearn(t *testing.T) {
+func TestTuneShowsAnAtomThatHasLearnedNothingYet(t *testing.T) {
 	a := newAtom(t)
 	a.Newcomer(t, "--if-elapsed=0").Ran(t)
 	wantWords(t, tune(t, a, "--explain").Out, "no atom has learned anything")

@@ -20,7 +20,7 @@ type line struct {
 	waiting []*helper.Process
 }
 
-// joins starts a run that waits for the atom, and returns when it is in the line. It writes its name.
+// joins starts a run that waits for the atom, and returns when it is in the queue. The run writes its name.
 func (l *line) joins(name string, options ...string) *helper.Process {
 	l.Helper()
 	script := `echo "$1" >>came; until [ -e "let-$1" ] || [ ! -e "stays-$1" ]; do sleep 0.01; done`
@@ -50,8 +50,8 @@ func (l *line) end() {
 	}
 }
 
-// A process that dies, or is stopped, in flock(2) wakes the one behind it, which asks again.
-func TestTheRestKeepTheirOrderWhenWaitersDieOrStop(t *testing.T) {
+// A process that dies or is stopped in flock(2) wakes the next one in the queue, which asks again.
+func TestTheQueueKeepsItsOrderWhenWaitersDieOrStop(t *testing.T) {
 	l := &line{stage: newStage(t)}
 	owner := l.hold("a")
 	for n := range 8 {
@@ -90,8 +90,8 @@ func TestAHandOverWakesNoOtherWaiter(t *testing.T) {
 	wakesNoOther(t, 10, 30)
 }
 
-// wakesNoOther hands the atom on, with that many waiters behind those whose turn comes. A waiter is
-// woken when its turn comes, and else only by its own looks, every few seconds.
+// wakesNoOther hands the atom on, with that many waiters behind those whose turn comes. A waiter wakes
+// when its turn comes, and otherwise only to check the lock, every few seconds.
 func wakesNoOther(t *testing.T, passing, staying int) {
 	l := &line{stage: newStage(t)}
 	owner := l.hold("a")

@@ -91,7 +91,7 @@ func TestADenialAtATerminalNamesTheOwnerAndTheNextStep(t *testing.T) {
 		owner.PID, sysfile.UserName(os.Geteuid()), s.modified(s.lockOf("a")).Format(time.DateOnly)))
 }
 
-func TestADenialAtATerminalNamesNoStepThatDoesNothing(t *testing.T) {
+func TestADenialAtATerminalNamesOnlyStepsThatHelp(t *testing.T) {
 	s := newStage(t)
 	s.hold("full", "--slots", "1")
 	s.plant("empty", "")
@@ -126,7 +126,7 @@ func TestADenialAndAWaitReportADeadOwnerWithALiveJob(t *testing.T) {
 	matches(s, s.typed(200, job("--wait", "1s", "true")...), `run a: waiting for `+whose+`: [01]s, at most [01]s more`)
 }
 
-func TestHelpAtATerminalFitsIt(t *testing.T) {
+func TestHelpFitsTheTerminal(t *testing.T) {
 	s := newStage(t)
 	for _, verb := range []string{"run", "status", "wrap"} {
 		whole := strings.Join(strings.Fields(s.want(0, verb, "--help").Out), " ")

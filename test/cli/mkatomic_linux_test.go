@@ -21,7 +21,7 @@ func (s *stage) put(text string, words ...string) helper.Result {
 	return c.Run(s)
 }
 
-func TestMkatomicMakesAFileWhereThereWasNone(t *testing.T) {
+func TestMkatomicMakesAMissingFile(t *testing.T) {
 	s := newStage(t)
 	mkdir(t, s.in("dir"), 0o755)
 	big := strings.Repeat("0123456789abcdef", 1<<20)
@@ -50,7 +50,7 @@ func TestMkatomicMakesAFileWhereThereWasNone(t *testing.T) {
 
 // mkatomic follows a link, as cmd > link does. The temporary file is beside the target, as
 // rename(2) does not cross file systems.
-func TestMkatomicReplacesWhatALinkLeadsToAndKeepsItsModeAndOwner(t *testing.T) {
+func TestMkatomicReplacesTheTargetOfALinkKeepingModeAndOwner(t *testing.T) {
 	for _, words := range [][]string{{"--replace", "link"}, {"--replace", "link", "--", "cat"}} {
 		s := newSubstage(t)
 		mkdir(t, s.in("sub"), 0o755)
@@ -111,7 +111,7 @@ func TestMkatomicReplacesNoOpenFile(t *testing.T) {
 	s.wantFiles("out")
 }
 
-func TestMkatomicOnAFullDiskLeavesWhatWasThere(t *testing.T) {
+func TestMkatomicOnAFullDiskKeepsTheOldFile(t *testing.T) {
 	need.Root(t) // to mount file systems
 	need.Namespaces(t, "--mount")
 	s := newStage(t)
@@ -227,7 +227,7 @@ func TestMkatomicOfAFailedCommandChangesNothing(t *testing.T) {
 
 // As with $(command): mkatomic waits for background processes that may still print, and not for
 // a daemon that has closed its output.
-func TestMkatomicTakesAllThatIsPrinted(t *testing.T) {
+func TestMkatomicAwaitsAllOutputOfTheCommand(t *testing.T) {
 	s := newStage(t)
 	must(t, unix.Mkfifo(s.in("gate"), 0o600))
 	p := s.command("mkatomic", "f", "--", "sh", "-c", "(read -r x <gate; echo late) & sleep 600 >/dev/null 2>&1 & echo soon; echo $! >daemon").Start(t)

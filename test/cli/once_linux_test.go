@@ -31,7 +31,7 @@ func (s *stage) onceNamed(name string, options ...string) helper.Result {
 	return s.adlock(append(jobNamed(name, options...), "--", "echo", "ran")...)
 }
 
-func TestAJobRunsOnceInATickAndInTheNextAgain(t *testing.T) {
+func TestAJobRunsOnceInEachTick(t *testing.T) {
 	s := newStage(t)
 	at := func(seconds int) string { return fmt.Sprint("--now=", 1700000000/60*60+seconds) }
 	for _, ask := range []struct {
@@ -50,7 +50,7 @@ func TestAJobRunsOnceInATickAndInTheNextAgain(t *testing.T) {
 	s.once("--once-per=1m", at(0), "-E", "3").Is(t, 3, "…", "…")
 }
 
-func TestADryRunAndStatusSayWhetherTheTickIsUsed(t *testing.T) {
+func TestADryRunAndStatusReportWhetherTheTickIsUsed(t *testing.T) {
 	s := newStage(t)
 	const in = " in this tick of 1h, which began at 2023-11-14 22:00:00"
 	c := s.command(job("--once-per=1h", "--now=1700000000", "--dry-run", "--", "true")...)
@@ -117,14 +117,14 @@ func TestAWaiterKeepsTheTickOfItsRequest(t *testing.T) {
 	waiter.Kill(t)
 }
 
-func TestADenialAtATerminalNamesTheWayPastAUsedTick(t *testing.T) {
+func TestADenialInAUsedTickSuggestsOncePer0(t *testing.T) {
 	s := newStage(t)
 	s.once(onceEver).Ran(t)
 	matches(s, s.typed(200, job(onceEver, "--", "true")...),
 		"too soon: ran already in this tick of 520w, .*; --once-per 0 runs it all the same")
 }
 
-func TestARunThatIsKilledHasUsedItsTick(t *testing.T) {
+func TestAKilledRunHasUsedItsTick(t *testing.T) {
 	s := newStage(t)
 	owner := s.hold("a", onceEver)
 	s.once(onceEver, "--replace").Denied(t)

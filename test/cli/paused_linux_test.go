@@ -49,7 +49,7 @@ func TestAWaiterWaitsThroughAPause(t *testing.T) {
 	s.once("--wait=1m").Ran(t)
 }
 
-func TestAJobThatRunsMayTakePausedAtoms(t *testing.T) {
+func TestARunningJobMayAcquirePausedAtoms(t *testing.T) {
 	s := newStage(t)
 	s.onceNamed("inner").Ran(t)
 	s.want(0, "pause", s.named("inner"), "--for", "never")

@@ -57,7 +57,7 @@ type situation struct {
 	script reason // a script's answer, if it differs from that of `adlock run`
 }
 
-func TestEveryQuestionHasOneAnswer(t *testing.T) {
+func TestEachSituationHasItsVerdict(t *testing.T) {
 	for name, c := range map[string]struct {
 		at   where
 		open func(testing.TB) func(testing.TB) place
@@ -113,7 +113,7 @@ func (s *situation) runAgrees(w *world, dry reason, asked time.Time) {
 		w.Errorf("run: status %d, output %q, errors %q\nwant what %q says", r.Status, r.Out, r.Err, s.want)
 	}
 	if !s.want.granted() {
-		// Two seconds: ages are shown in whole seconds, and an FTP server tells times in whole seconds.
+		// Two seconds: ages are shown in whole seconds, and an FTP server reports times in whole seconds.
 		if told := denial(r.Err); !agrees(told, dry, time.Since(asked)+2*time.Second) {
 			w.Errorf("run says %q, the dry run %q", told, dry)
 		}
@@ -128,8 +128,8 @@ func (s *situation) runAgrees(w *world, dry reason, asked time.Time) {
 }
 
 // denial is the reason on a newcomer's standard error, without the owner: the last line. A line
-// before it may report that the owner is overdue. A start that its own job keeps out is told which
-// process that is.
+// before it may report that the owner is overdue. A newcomer that was started by the owner's job also
+// names the owner, which denial leaves out.
 func denial(text string) reason {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	text, _, _ = strings.Cut(lines[len(lines)-1], "; process ")

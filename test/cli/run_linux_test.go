@@ -55,7 +55,7 @@ func TestAnUnnamedOperandIsTheBaseNameAndTheCksum(t *testing.T) {
 	}
 }
 
-func TestAPasswordStandsInTheLocksOnly(t *testing.T) {
+func TestAPasswordIsWrittenIntoLocksOnly(t *testing.T) {
 	s := newStage(t)
 	hook := s.in("hook")
 	env := []string{"ADLOCK_HOOK_RUNS=1", "ADLOCK_HOOK=env >>" + hook + "; echo . >>" + hook}
@@ -89,7 +89,7 @@ func TestACommandIsShownWithoutItsPassword(t *testing.T) {
 	}
 }
 
-func TestAnotherCommandUnderOneSumIsAnErrorThatNamesTheSum(t *testing.T) {
+func TestTwoCommandsWithOneChecksumAreAnErrorThatNamesIt(t *testing.T) {
 	s := newStage(t)
 	s.want(0, "run", "--", "/bin/true", "a")
 	entries, err := filepath.Glob(s.locks + "/last.*")
@@ -107,7 +107,7 @@ func TestAnotherCommandUnderOneSumIsAnErrorThatNamesTheSum(t *testing.T) {
 	s.want(0, "run", "--program", "true", "--operand", operand, "--", "/bin/true", "c") // the name is explicit
 }
 
-func TestANameNamesTheLockWhateverTheCommandAndTheDirectory(t *testing.T) {
+func TestANameNamesTheLockForAnyCommandAndDirectory(t *testing.T) {
 	s := newStage(t)
 	mkdir(t, s.in("elsewhere"), 0o755)
 	s.in("elsewhere/job", "#!/bin/sh\n")
@@ -201,7 +201,7 @@ func TestFromStartCountsFromBeforeTheWait(t *testing.T) {
 	}
 }
 
-func TestDryRunSaysTheVerdictWithItsFiguresAndTouchesNothing(t *testing.T) {
+func TestDryRunPrintsTheVerdictAndChangesNothing(t *testing.T) {
 	s := newStage(t)
 	completed := time.Now().Add(-time.Hour).Truncate(time.Second)
 	later := "--now=" + itoa(int(completed.Unix())+192)
@@ -253,7 +253,7 @@ func TestQuietOKShowsTheOutputOfAFailedJobOnly(t *testing.T) {
 	}
 }
 
-func TestJitterWaitsBeforeTheLockIsTaken(t *testing.T) {
+func TestJitterWaitsBeforeTheLockIsAcquired(t *testing.T) {
 	s := newStage(t)
 	waiting := s.command(job("--jitter", "52w", "true")...).Start(t)
 	s.want(0, job("true")...) // a waiter holds no lock

@@ -27,7 +27,7 @@ func (s *stage) fill(slots int, words ...string) (runs []*helper.Process) {
 	return runs
 }
 
-func TestASemaphoreAdmitsSoManyRunsOfItsName(t *testing.T) {
+func TestASemaphoreAdmitsAsManyRunsAsItHasSlots(t *testing.T) {
 	s := newStage(t)
 	s.fill(2)
 	for slots, why := range map[int]string{2: "full: at most 2 runs of s at once", 1: "full: at most 1 run of s at once"} {
@@ -38,7 +38,7 @@ func TestASemaphoreAdmitsSoManyRunsOfItsName(t *testing.T) {
 	s.want(0, "run", "--name", "other", "--slots", "2", "true")
 }
 
-func TestAStopOfASemaphoreEndsAllItsRuns(t *testing.T) {
+func TestStopEndsAllRunsOfASemaphore(t *testing.T) {
 	s := newStage(t)
 	runs := s.fill(3)
 	if r := s.adlock("stop", "--pause", "50ms", "s"); r.Status != 0 || strings.Count(r.Err, "\n") != 3 {

@@ -44,7 +44,7 @@ func TestASignalEndsARunnerThatWaits(t *testing.T) {
 }
 
 // The runlog shows why a run of last night is missing.
-func TestASignalThatEndsARunnerBeforeItsJobBeganIsInTheRunlog(t *testing.T) {
+func TestASignalBeforeTheJobBeginsIsInTheRunlog(t *testing.T) {
 	s := newStage(t)
 	s.hold("held")
 	waits, jitters := s.waiting("held"), s.command(job("--jitter", "52w", "touch", "ran")...).Start(t)

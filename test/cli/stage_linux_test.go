@@ -36,7 +36,7 @@ func newSubstage(t *testing.T) *stage {
 	return &stage{t, helper.Dir(t), dir}
 }
 
-// newAtom is an atom for a test that runs beside others.
+// newAtom makes an atom, and lets the test run in parallel.
 func newAtom(t *testing.T) *helper.Atom {
 	t.Helper()
 	t.Parallel()
@@ -106,7 +106,7 @@ func oneLine(text string) bool {
 	return strings.HasPrefix(text, "adlock: ") && strings.HasSuffix(text, "\n") && strings.Count(text, "\n") == 1
 }
 
-// patient gives a supervisor the time to say that its job was ended. The job dies of the first signal,
+// patient gives a supervisor the time to report that its job was ended. The job dies of the first signal,
 // so no test takes that long.
 const patient = "ADLOCK_PAUSE=30s"
 
@@ -211,7 +211,7 @@ func end(t *testing.T, pid int) {
 	helper.Eventually(t, "a process is gone", func() bool { return !helper.Alive(pid) })
 }
 
-// watches reports whether a process waits for a lock: it is in the line, or watches the directory.
+// watches reports whether a process waits for a lock: it is in the queue, or watches the directory.
 func watches(pid int) bool { return hasOpen(pid, "/line.") || hasOpen(pid, "signalfd") }
 
 // hasOpen reports whether a process has an open file of that kind.

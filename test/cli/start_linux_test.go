@@ -67,7 +67,7 @@ func (s *stage) race(job string) (first, second int) {
 	return first, <-b.ended
 }
 
-func TestOfTwoStartsAtTheSameInstantOneRunsAndTheOtherIsDenied(t *testing.T) {
+func TestOfTwoStartsAtOnceOnlyOneRuns(t *testing.T) {
 	s := newStage(t)
 	times := need.Sample(200)
 	for i := range times {

@@ -135,7 +135,7 @@ func TestStopRefusesToEndItsOwnJob(t *testing.T) {
 	r.Is(t, 0, "77\n", "…is this process or one of its ancestors…")
 }
 
-func TestStopIsStuckWhereTheOwnerCannotBeChecked(t *testing.T) {
+func TestStopRefusesToEndAnOwnerThatItCannotCheck(t *testing.T) {
 	s := newStage(t)
 	holder := s.hold("a")
 	elsewhere := regexp.MustCompile(`(?m)^(machine|boot)=.*$`).ReplaceAllString(s.read(s.lockOf("a")), "${1}="+strings.Repeat("1", 32))

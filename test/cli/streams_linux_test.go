@@ -53,7 +53,7 @@ func TestABrokenStandardErrorCostsNoLock(t *testing.T) {
 	}
 }
 
-func TestTheStatusIsTheJobsWhereHeldOutputIsNotRead(t *testing.T) {
+func TestTheStatusIsTheJobsIfQuietOKCannotPrint(t *testing.T) {
 	for stream := range streams {
 		for _, descriptor := range []string{"1", "2"} {
 			t.Run(stream+" as "+descriptor, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestARunlogAtTheFileSizeLimitCostsNeitherJobNorLock(t *testing.T) {
 }
 
 // adlock ignores some signals; the job gets them as its caller had them.
-func TestAJobHasTheSignalsThatItsCallerHas(t *testing.T) {
+func TestAJobInheritsItsCallersSignalSettings(t *testing.T) {
 	s := newStage(t)
 	const look = `ulimit -f 1000; exec "$@" grep -E "^Sig(Blk|Ign|Cgt)" /proc/self/status`
 	shell := func(command ...string) helper.Result {

@@ -67,7 +67,7 @@ func dirForAll(t *testing.T) string {
 	return dir
 }
 
-func TestTooFewOpenFilesAreOneLine(t *testing.T) {
+func TestTooFewOpenFilesAreReportedInOneLine(t *testing.T) {
 	s, ran := newStage(t), false
 	for limit := 4; limit <= 24; limit++ {
 		c := s.command()

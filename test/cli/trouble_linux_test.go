@@ -141,7 +141,7 @@ func TestOnAReadOnlyFileSystemLocksAreStillHonoured(t *testing.T) {
 }
 
 // A line of a crontab that is refused each night is found in the morning.
-func TestARefusedLineIsInTheRunlogAndFailed(t *testing.T) {
+func TestARefusedCommandLineIsLoggedAndShownAsFailed(t *testing.T) {
 	s := newStage(t)
 	for _, c := range []struct {
 		name  string
@@ -174,7 +174,7 @@ func TestARefusedLineIsInTheRunlogAndFailed(t *testing.T) {
 	}
 }
 
-func TestNoRefusalIsRecordedWhereItShouldNotBe(t *testing.T) {
+func TestARefusalAtATerminalOrInADryRunIsNotLogged(t *testing.T) {
 	s := newStage(t)
 	wrong := []string{"run", "--name", "a", "--if-elapse", "1h", "--", "true"}
 	matches(s, s.typed(0, wrong...), "unknown option")

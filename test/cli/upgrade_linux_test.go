@@ -8,7 +8,6 @@ import (
 	"adlock/test/support/helper"
 )
 
-// An upgrade may install another version while a job runs.
 func TestAnUpgradeDoesNotDisturbARunningJob(t *testing.T) {
 	for claim, change := range map[string]func(path, stranger string) error{
 		"upgraded": func(path, stranger string) error { return os.Rename(stranger, path) },

@@ -91,7 +91,7 @@ func TestClearRemovesOnlyLocksOfDeadOwners(t *testing.T) {
 	}
 }
 
-func TestClearTakesWhatStatusCallsTheAtom(t *testing.T) {
+func TestClearAcceptsTheNameThatStatusShows(t *testing.T) {
 	s := newStage(t)
 	s.plant("one", "1\nprogram=") // damaged, as a loss of power leaves it
 	s.plant("another", "1\nprogram=")

@@ -364,7 +364,7 @@ func examples(p *page) []string {
 }
 
 // Go's runtime decides how much address space the programs need.
-func TestTheManualSaysWhichMemoryIsEnough(t *testing.T) {
+func TestTheAddressSpaceInTheManualIsEnough(t *testing.T) {
 	found := regexp.MustCompile(`ulimit -v (\d+)\n`).FindStringSubmatch(pageOf(t, "adlock.7").text)
 	if found == nil {
 		t.Fatal("adlock(7) does not say it")

@@ -16,12 +16,12 @@ type Denials struct {
 	Stuck   int `json:"stuck"` // the owner had expired and could not be ended
 }
 
-// IsDenial reports whether an event denies a request. Stuck with a token: an owner cannot end its job.
+// IsDenial reports whether e denies a request. A stuck event with a token is of an owner, about its own job.
 func IsDenial(e *runlog.Event) bool {
 	return e.Kind == runlog.Deny || e.Kind == runlog.Stuck && e.Token == ""
 }
 
-// Add counts an event that is a denial.
+// Add counts e, which must be a denial (IsDenial): any other event would be counted as busy.
 func (d *Denials) Add(e *runlog.Event) {
 	switch {
 	case e.Kind == runlog.Stuck:
@@ -37,16 +37,15 @@ func (d *Denials) Add(e *runlog.Event) {
 	}
 }
 
-// InARow reports whether a denial belongs to a series that lasts until the atom is taken. One as too soon
-// does not, as a run had completed; nor one as paused, which a person wanted.
+// InARow reports whether e is a denial of a series, which lasts until the atom is acquired. A denial as too
+// soon is none, as a run had completed; nor is a denial as paused, which a person wanted.
 func InARow(e *runlog.Event) bool {
 	return IsDenial(e) && e.Verdict != "too-soon" && e.Verdict != "paused"
 }
 
-// Count is the number of all denials.
 func (d *Denials) Count() int { return d.Busy + d.TooSoon + d.Full + d.Paused + d.Stuck }
 
-// Each yields every verdict with how often it was given, also if that is 0.
+// Each yields each verdict and how often it was given, which may be 0.
 func (d *Denials) Each(yield func(verdict string, n int) bool) {
 	_ = yield("busy", d.Busy) && yield("too-soon", d.TooSoon) && yield("full", d.Full) && yield("paused", d.Paused) && yield("stuck", d.Stuck)
 }

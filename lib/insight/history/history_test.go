@@ -98,7 +98,7 @@ func read(n int, token string) runlog.Event {
 	return e
 }
 
-func TestReadersRunTogether(t *testing.T) {
+func TestOverlappingReadersAreSeparateRuns(t *testing.T) {
 	for claim, c := range map[string]struct {
 		events []runlog.Event
 		want   string
@@ -126,7 +126,7 @@ func TestAMissingCommandIsAFailedRun(t *testing.T) {
 	}
 }
 
-func TestOwnerWhoseLockIsGoneIsFoundByItsToken(t *testing.T) {
+func TestALostEventFindsItsRunByTheToken(t *testing.T) {
 	lost := runlog.Event{Time: midnight.Add(7 * time.Second), Kind: runlog.Lost, Program: "p", Host: "h", Token: "a"}
 	if got := describe(acquire(0, "a"), lost, acquire(50, "b"), release(60, "b", 10, 0)); !slices.Contains(got, "a lost 0s+7s by 0") {
 		t.Error(got)
@@ -136,7 +136,7 @@ func TestOwnerWhoseLockIsGoneIsFoundByItsToken(t *testing.T) {
 	}
 }
 
-func TestMemoryIsBoundedByTheAtoms(t *testing.T) {
+func TestATrackerForgetsRunsThatEnded(t *testing.T) {
 	tracker := Tracker{Run: func(*Atom, *Run) {}}
 	for i := range 10000 {
 		token := fmt.Sprint(i)
@@ -208,7 +208,7 @@ func TestFollowYieldsEventsOfEveryHost(t *testing.T) {
 	comes(3)
 }
 
-func TestLimitThatEndedARunIsTheNewcomers(t *testing.T) {
+func TestAnEndedRunHasTheNewcomersLimit(t *testing.T) {
 	begin := acquire(0, "a")
 	begin.ExpireAfter = runlog.Some(2 * time.Hour)
 	expire := at(3, runlog.Event{Kind: runlog.Expire, PID: 20, Owner: 10, OwnerToken: "a", ExpireAfter: runlog.Some(3 * time.Second)})
@@ -275,7 +275,7 @@ func TestDurationsMayBeAddedAfterAQuery(t *testing.T) {
 	}
 }
 
-func TestByTimeWeighsEachDurationWithItself(t *testing.T) {
+func TestByTimeWeighsEachDurationByItsLength(t *testing.T) {
 	var d Durations
 	for _, v := range []time.Duration{1, 1, 1, 1, 1, 1, 4} {
 		d.Add(v)

@@ -9,8 +9,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Read yields the events of every runlog in dir in the order of their times, rotated files included. It
-// continues after a *runlog.DamagedLine; any other error is the last. No directory means no events.
+// Read yields the events of every runlog in dir in the order of their times, rotated files included. An error
+// but a *runlog.DamagedLine ends the reading of its runlog, and of no other. No directory means no events.
 func Read(dir string) iter.Seq2[runlog.Event, error] {
 	return func(yield func(runlog.Event, error) bool) {
 		hosts, err := runlog.Hosts(dir)
@@ -25,7 +25,8 @@ func Read(dir string) iter.Seq2[runlog.Event, error] {
 	}
 }
 
-// ReadEnd reads the runlogs of these hosts (canonical), of each file the lines within its last most bytes.
+// ReadEnd is Read for the runlogs of these hosts (canonical), with only the lines in the last most bytes of
+// each file. Where lines are left out, it yields runlog.ErrCut.
 func ReadEnd(dir string, hosts []string, most int64) iter.Seq2[runlog.Event, error] {
 	if len(hosts) == 1 {
 		return runlog.ReadEnd(dir, hosts[0], most)
@@ -42,7 +43,7 @@ type source struct {
 
 func (s *source) advance() { s.event, s.err, s.more = s.next() }
 
-// merge yields the error of a runlog before any event.
+// merge yields the earliest event that is next in any runlog. An error has no time and comes at once.
 func merge(dir string, hosts []string, most int64, yield func(runlog.Event, error) bool) {
 	sources := make([]*source, len(hosts))
 	for i, host := range hosts {
@@ -63,13 +64,13 @@ func earliest(sources []*source) *source {
 	var first *source
 	for _, s := range sources {
 		if s.more && (first == nil || s.event.Time.Before(first.event.Time)) {
-			first = s // an error's event has the zero time
+			first = s // the event of an error has the zero time; that of runlog.ErrCut, the next event's
 		}
 	}
 	return first
 }
 
-// Each calls do with every event, counts the damaged lines, and returns the error that ended the reading.
+// Each calls do with every event, counts the damaged lines, and returns the last of any other errors.
 func Each(events iter.Seq2[runlog.Event, error], do func(*runlog.Event)) (damaged int, err error) {
 	for e, failed := range events {
 		var line *runlog.DamagedLine

@@ -12,7 +12,6 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Outcome says how a run ended.
 type Outcome int
 
 const (
@@ -35,7 +34,7 @@ func (o Outcome) String() string { return outcomeNames[o] }
 // Run is one acquisition.
 type Run struct {
 	PID   int
-	Node  string // its machine, if that may be another one
+	Node  string // the owner's machine, if that may be another one
 	Token string
 	Start time.Time
 	End   time.Time     // zero while it runs
@@ -45,20 +44,20 @@ type Run struct {
 	Status  runlog.Opt[int]
 	Signal  string // that ended the job, without SIG
 	By      int    // the process that ended it by force or found it dead; its own PID if its supervisor did
-	ByNode  string // the machine of By, as Node
+	ByNode  string // the machine of By, if that may be another one
 
 	Shared    bool // it was a reader: other readers may have held the atom at the same time
 	Unstarted bool // its command did not exist, or nothing could be locked: it held nothing
 
-	IfElapsed, ExpireAfter runlog.Opt[time.Duration] // its owner's; ExpireAfter of the process that ended it
+	IfElapsed, ExpireAfter runlog.Opt[time.Duration] // its owner's limits; after an expire event, ExpireAfter is that of the process that ended it
 
 	expired bool      // there is an expire event: its ending has begun
 	stopped bool      // there is a stop event
 	lostAt  time.Time // its owner reported that the lock was gone
 }
 
-// UnstartedShownFor is how long an Unstarted run without a lock is news: runs of a weekly job follow
-// each other within it. A person cannot clear it, as it has left no file.
+// UnstartedShownFor is how long an Unstarted run of an atom without files is shown: longer than the interval
+// of a weekly job. Without a file, a person cannot clear it.
 const UnstartedShownFor = 8 * 24 * time.Hour
 
 // Completed reports whether the owner reached its release: then Held is the runtime of the job.
@@ -66,15 +65,14 @@ func (r *Run) Completed() bool {
 	return (r.Outcome == Succeeded || r.Outcome == Failed) && !r.Unstarted
 }
 
-// Owner is the owner in words.
 func (r *Run) Owner() string { return On(r.PID, r.Node) }
 
-// Ender describes the process that ended the run; self: its own supervisor.
+// Ender describes the process that ended the run (By); self reports whether it was the run's own supervisor.
 func (r *Run) Ender() (ender string, self bool) {
 	return On(r.By, r.ByNode), r.By == r.PID && r.ByNode == r.Node
 }
 
-// On describes a process and its machine, if that is known.
+// On describes a process: "7 on web1", or "7" if the machine (node) is "".
 func On(pid int, node string) string {
 	if node == "" {
 		return strconv.Itoa(pid)
@@ -82,14 +80,13 @@ func On(pid int, node string) string {
 	return strconv.Itoa(pid) + " on " + node
 }
 
-// Atom is an atom of the runlog.
+// Atom is an atom in the runlog, with its runs that have not ended.
 type Atom struct {
 	atom.Atom
-	open []*Run // in the order of their beginning
+	open []*Run // in the order of their starts
 	last string // token of the run that ended last
 }
 
-// AtomOf is the atom that an event is about.
 func AtomOf(e *runlog.Event) atom.Atom {
 	return atom.Atom{Program: e.Program, Host: e.Host, Operator: e.Operator, Operand: e.Operand}
 }

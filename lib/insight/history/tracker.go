@@ -12,15 +12,14 @@ import (
 // Tracker reconstructs runs from events in their order. The zero value with Run set is ready; it must not
 // be used concurrently. It keeps each atom and the runs that have not ended.
 type Tracker struct {
-	// Run is called with each run when its end is known; Finish calls it with the runs that have no
-	// end. It may keep its arguments.
+	// Run is called with each run once its end is known, by Finish with the rest. It may keep its arguments.
 	Run func(*Atom, *Run)
 
 	atoms map[atom.Atom]*Atom
-	open  map[string]*Atom // by the token of a run: the open runs, and of each atom the run that ended last
+	open  map[string]*Atom // by the tokens of the open runs, and of the run of each atom that ended last
 }
 
-// Atoms are the atoms of all events, sorted.
+// Atoms returns the atoms of all events, sorted.
 func (t *Tracker) Atoms() []*Atom {
 	var all []*Atom
 	for _, a := range t.atoms {
@@ -50,7 +49,7 @@ func (t *Tracker) Add(e *runlog.Event) *Atom {
 		}
 	case runlog.Stuck:
 		if r := a.find(e.OwnerToken); r != nil && IsDenial(e) {
-			r.expired = false // a newcomer could not end it: if it ends now, another has ended it, or itself
+			r.expired = false // the newcomer could not end it: if it fails later, it was not ended by force
 		}
 	case runlog.Stop:
 		if r := a.find(e.OwnerToken); r != nil {
@@ -67,7 +66,7 @@ func (t *Tracker) Add(e *runlog.Event) *Atom {
 	case runlog.Lost:
 		if r := a.find(e.Token); r != nil {
 			r.lostAt = e.Time
-			if e.Store != "" { // no newcomer here ends it now, as one may end the owner of a file
+			if e.Store != "" { // in a store, unlike in a directory, no newcomer of this machine will end its owner
 				t.lose(a, r, e.Time)
 			}
 		}
@@ -77,7 +76,8 @@ func (t *Tracker) Add(e *runlog.Event) *Atom {
 
 var unstarted = map[runlog.Kind]Outcome{runlog.Missing: Failed, runlog.NotRun: NotRun}
 
-// atomOf finds the atom by the token alone if an owner found its lock gone.
+// atomOf returns an event's atom; nil if that is unknown. An owner that found its lock gone may log no atom:
+// the token leads to it then.
 func (t *Tracker) atomOf(e *runlog.Event) *Atom {
 	if e.Operator == "" {
 		return t.open[e.Token]
@@ -110,8 +110,8 @@ func (a *Atom) find(token string) *Run {
 	return nil
 }
 
-// begin begins a run. One writer, or any number of readers, is a turn. Two turns may have no end yet, as a
-// lock is removed before its release is written. If a third begins, the end of the first is lost.
+// begin begins a run. A turn is one writer, or readers that share the atom. Two turns may have no end yet, as
+// an owner removes its lock before it logs the release. When a third begins, the end of the first is lost.
 func (t *Tracker) begin(a *Atom, e *runlog.Event) {
 	r := &Run{PID: e.PID, Node: e.Node, Token: e.Token, Start: e.Time, Shared: e.Shared, IfElapsed: e.IfElapsed, ExpireAfter: e.ExpireAfter}
 	if before, last := a.turns(); len(last) > 0 && !r.sharesWith(last[0]) {
@@ -134,12 +134,12 @@ func (a *Atom) turns() (before, last []*Run) {
 
 func (r *Run) sharesWith(other *Run) bool { return r.Shared && other.Shared }
 
-// end computes the run's beginning from how long it was held, if the runlog lacks it.
+// end ends the run with that token. If its start is missing in the runlog, end computes that from held.
 func (t *Tracker) end(a *Atom, e *runlog.Event, token string, held runlog.Opt[time.Duration], how Outcome) {
 	r := a.find(token)
 	if r == nil {
 		if token == a.last || !held.Set || e.OwnerNode != "" && e.OwnerNode == e.Node {
-			return // the owner is on this machine, so the runlog has its release
+			return // it has ended already, or its start cannot be computed; an owner on this machine logged its release
 		}
 		r = &Run{PID: e.PID, Node: e.Node, Token: token, Start: e.Time.Add(-held.Value)}
 		if e.Owner != 0 {
@@ -162,7 +162,7 @@ func (t *Tracker) end(a *Atom, e *runlog.Event, token string, held runlog.Opt[ti
 	t.close(a, r)
 }
 
-// lose ends a run without an end: when its owner found its lock gone, or else when the next run began.
+// lose ends a run whose end is missing, when its owner found the lock gone or else when the next run began.
 func (t *Tracker) lose(a *Atom, r *Run, next time.Time) {
 	r.Outcome, r.End = Lost, next
 	if !r.lostAt.IsZero() {
@@ -180,8 +180,8 @@ func (t *Tracker) close(a *Atom, r *Run) {
 	t.Run(a, r)
 }
 
-// Finish is the last call: it passes the runs without an end to Run. Those of an atom's latest turn are
-// what state returns for their token: Running (all, if state is nil), Orphaned or Lost.
+// Finish is the last call: it passes the runs without an end to Run. Runs of an atom's latest turn are what
+// state returns for their token: Running (also if state is nil), Orphaned or Lost. Earlier runs are Lost.
 func (t *Tracker) Finish(now time.Time, state func(token string) Outcome) {
 	for _, a := range t.Atoms() {
 		before, last := a.turns()

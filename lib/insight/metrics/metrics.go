@@ -15,27 +15,26 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Lock is what the lock directory has of an atom.
+// Lock is the state of an atom's lock, in the lock directory or a store.
 type Lock struct {
 	Atom    atom.Atom
-	Since   time.Time // when it was taken; zero: it is not held
-	Overdue bool      // its owner has run for longer than it should
+	Since   time.Time // when it was acquired; zero: it is not held
+	Overdue bool      // it is past its ExpireAfter or its notice
 	Paused  time.Time // since when it is paused; zero: it is not
 }
 
-// Options configure what is collected.
 type Options struct {
 	Now    time.Time
 	Until  time.Time                          // events up to then are counted
-	Locks  []Lock                             // the atoms there are
-	State  func(token string) history.Outcome // of an acquisition without an end; nil: it runs
+	Locks  []Lock                             // of the atoms in the lock directory and the store
+	State  func(token string) history.Outcome // of a run without an end, by its token; nil: Running
 	Before Values                             // the values written the last time; nil: none
 	User   string                             // whose lock directory it is: a label of each series; "": no label
 
 	Match func(atom.Atom) bool // which atoms get series; nil: all
 
-	// There reports whether the lock directory has an active or last lock of the atom; nil: of every atom.
-	// An atom that was taken there and has none is retired (adlock clear --last): its figures are left out.
+	// There reports whether the lock directory has an active or last lock of the atom; nil: it has. An atom
+	// that was acquired there and has none is retired (adlock clear --last): its figures are left out.
 	There func(atom.Atom) bool
 }
 
@@ -52,7 +51,6 @@ func (m *Metrics) IsEmpty() bool { return len(m.atoms) == 0 }
 // Settled is the least age of an event that is counted if counting continues: a writer may be late.
 const Settled = 2 * time.Second
 
-// Metrics are figures to be written.
 type Metrics struct {
 	Damaged int    // lines of the runlog that cannot be read
 	Users   []User // none: the metrics are of one user, without a label
@@ -83,7 +81,7 @@ func (m *Metrics) Add(other *Metrics) {
 	m.Users = append(m.Users, other.Users...)
 }
 
-// figures are those of one atom. failed and denied continue from the last time; the other counts are added.
+// figures are the values of one atom. failed and denied go on from the last file, other counts are increases.
 type figures struct {
 	labels string // name="value",…
 
@@ -94,11 +92,11 @@ type figures struct {
 	failed, denied int // in a row
 	outcomes       [len(outcomes)]int
 	denials        int
-	endsWithLock   bool // once the lock directory has no lock of it, its figures are left out
+	endsWithLock   bool // its figures are left out if the lock directory has no lock of it
 }
 
 type interval struct {
-	started time.Time // the latest
+	started time.Time // the latest start
 	all     history.Durations
 }
 
@@ -126,9 +124,9 @@ func (i *interval) usual() (usual time.Duration, known bool) {
 	return 0, false
 }
 
-// Collect reads events, from history.Read. With an error the metrics are of what could be read.
+// Collect reads events, from history.Read. If it returns an error too, the metrics are of what could be read.
 func Collect(events func(yield func(runlog.Event, error) bool), o Options) (*Metrics, error) {
-	o.Until = o.Until.Truncate(time.Millisecond) // as in the file
+	o.Until = o.Until.Truncate(time.Millisecond) // the file has milliseconds
 	since, _ := o.Before.time(countedUntil)
 	if since.After(o.Until) {
 		since = o.Until // the clock was set back
@@ -158,7 +156,7 @@ type builder struct {
 	user         string
 	since, until time.Time
 	now          time.Time
-	counting     bool // the present event is not in Before yet
+	counting     bool // the present event is to be counted: it is not in Before yet, and not after until
 	before       Values
 	tracker      history.Tracker
 	atoms        map[atom.Atom]*figures
@@ -187,7 +185,7 @@ func (b *builder) event(e *runlog.Event) {
 	case runlog.Acquire:
 		f.interval.start(e.Time)
 		f.endsWithLock = e.Store == ""
-	case runlog.Missing, runlog.NotRun: // these make no last lock
+	case runlog.Missing, runlog.NotRun: // these events leave no last lock
 		f.endsWithLock = b.now.Sub(e.Time) >= history.UnstartedShownFor
 	}
 	if b.counting {
@@ -212,7 +210,7 @@ func (b *builder) count(f *figures, e *runlog.Event) {
 	}
 }
 
-// outcomes are the ends that are counted: not those by a person.
+// outcomes are the ends of runs that are counted: not those by a person (cleared, stopped).
 var outcomes = [...]outcome{
 	{"success", []history.Outcome{history.Succeeded}},
 	{"failure", []history.Outcome{history.Failed, history.Orphaned, history.Lost}},

@@ -154,7 +154,7 @@ func TestDamagedSamplesAreSkipped(t *testing.T) {
 	}
 }
 
-func TestLabelsAreTextWhateverTheOperand(t *testing.T) {
+func TestLabelsAreTextForAnyOperand(t *testing.T) {
 	s := &story.Story{}
 	s.Job("p run \x1b[2J\xff\u009b\u202e\\\"\r\né", 0, time.Hour).Run(0, time.Second, 0)
 	text := string(collect(t, s, time.Hour, nil).Text())
@@ -203,7 +203,7 @@ func TestCountsInARowContinueFromTheFile(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatWasTakenInADirectoryIsRetired(t *testing.T) {
+func TestOnlyAtomsAcquiredInADirectoryAreRetired(t *testing.T) {
 	there := func(atom.Atom) bool { return false }
 	taken, missing := runlog.Event{Kind: runlog.Acquire, Token: "a"}, runlog.Event{Kind: runlog.Missing, Status: runlog.Some(127)}
 	for claim, c := range map[string]struct {
@@ -228,7 +228,7 @@ func TestOnlyWhatWasTakenInADirectoryIsRetired(t *testing.T) {
 	}
 }
 
-// Its machine's runlog has no later event of it: another machine has the atom next.
+// This machine's runlog has no later event of the run, as another machine acquires the atom next.
 func TestALostRunOfAStoreCountsAsAFailure(t *testing.T) {
 	const store = "etcd://a:1/b"
 	for _, ended := range []bool{false, true} {
@@ -248,7 +248,7 @@ func TestALostRunOfAStoreCountsAsAFailure(t *testing.T) {
 	}
 }
 
-func TestPromtoolFindsNoProblem(t *testing.T) {
+func TestPromtoolAcceptsTheMetrics(t *testing.T) {
 	need.Tools(t, "promtool")
 	s := story.Day()
 	for _, odd := range []string{"a\"b\\c\nd } 5", "\xff\xfe", "\xff\xfd"} { // names that could break the text

@@ -19,7 +19,8 @@ const (
 	stuck        = "adlock_stuck"
 )
 
-// labels are in UTF-8, as every reader requires, without characters that could move a terminal's cursor.
+// labels returns an atom's labels in UTF-8, as readers require, without characters that could move a cursor.
+// With a user, it shortens long words (atom.Canonify).
 func labels(user string, a atom.Atom) string {
 	before := ""
 	if user != "" {
@@ -42,7 +43,7 @@ func quote(value string) string {
 	return `"` + quoted.Replace(terminal.Escaped(strings.ReplaceAll(value, `\`, `\\`))) + `"`
 }
 
-// sorted leaves out retired atoms, and one of two with the same labels: Prometheus would refuse the file.
+// sorted leaves out retired and unrequested atoms, and duplicate labels: Prometheus would refuse the file.
 func (b *builder) sorted(o *Options) []*figures {
 	var all []*figures
 	for a, f := range b.atoms {
@@ -108,7 +109,7 @@ func (w *writer) sample(name, labels string, value float64) {
 	w.text = append(strconv.AppendFloat(w.text, value, 'f', -1, 64), '\n')
 }
 
-// counter adds to the count of the last time.
+// counter writes the counter's value in the last file, plus more.
 func (w *writer) counter(name, labels string, more float64) {
 	w.sample(name, labels, w.before[series(name, labels)]+more)
 }
@@ -164,7 +165,7 @@ func truth(is bool) float64 {
 	return 0
 }
 
-// counters writes outcomes that never occurred too: without the series before, there is no increase.
+// counters writes outcomes that never occurred, too: a series that begins with 1 shows no increase.
 func (w *writer) counters(atoms []*figures) {
 	w.family("adlock_runs_total", "counter", "Runs by how they ended; failure: also those whose owner died or whose command was not there.")
 	for _, f := range atoms {

@@ -16,7 +16,7 @@ type advice struct {
 	Text string `json:"text"` // for people
 }
 
-// Below these numbers it may be chance, and nothing is advised.
+// Below these numbers, what was counted may be chance: there is no advice.
 const (
 	often       = 3  // runs that went wrong
 	starving    = 10 // denials in a row
@@ -54,9 +54,9 @@ func (a *summary) limitsCross() string {
 	return policy.Limits{IfElapsed: a.IfElapsed.Value, ExpireAfter: a.ExpireAfter.Value, Source: a.ExpireAfterFrom}.Warning()
 }
 
-// expireAfter is about runs that an explicit limit has ended. How long they would have taken is not known,
-// so the advice is to double it, as TCP does with its timeout, unless no run has completed: a longer limit
-// may only end that job later. It never advises a shorter limit, which may end work.
+// expireAfter is about runs that an explicit limit has ended. How long they would have taken is unknown, so
+// the advice is to double the limit, as TCP does with its timeout, unless no run has completed: a longer
+// limit may only end that job later. It never advises a shorter limit, which may end work.
 func (a *summary) expireAfter() string {
 	ended, completed := a.Outcomes[history.Ended], a.Runtime.Count()
 	now := a.ExpireAfter.Value
@@ -77,7 +77,7 @@ func (a *summary) expireAfter() string {
 	return ""
 }
 
-// overdueRuns names no limit: one that is too short ends work.
+// overdueRuns suggests no figure for the limit: a limit that is too short ends work.
 func (a *summary) overdueRuns() string {
 	if a.overdue == 0 {
 		return ""
@@ -95,7 +95,7 @@ func (a *summary) spam() string {
 		apart(every), limit.Format(wanted), a.Denials.TooSoon)
 }
 
-// skips is about an interval as long as the period of the schedule.
+// skips is about an IfElapsed as long as the period of the schedule, which makes the job skip runs.
 func (a *summary) skips() string {
 	if a.Denials.TooSoon < often || 4*a.Denials.TooSoon < a.Runs {
 		return ""

@@ -38,7 +38,7 @@ func (r *Report) fields(a *summary) []string {
 		optSeconds(a.IfElapsed), optSeconds(a.ExpireAfter), harmless(joined(a.Advice)))
 }
 
-// harmless is for another user's text: no control characters, an apostrophe before a spreadsheet's formula.
+// harmless escapes control characters in another user's text, and puts an apostrophe before a formula.
 func harmless(text string) string {
 	text = terminal.Escaped(text)
 	if text != "" && strings.IndexByte("=+-@", text[0]) >= 0 {
@@ -71,7 +71,8 @@ func joined(advice []advice) string {
 	return strings.Join(texts, "; ")
 }
 
-// CSV is RFC 4180's (with LF): durations in seconds, bytes that are no text as \xNN, a user first if any.
+// CSV writes RFC 4180 (with LF): durations in seconds, bytes that are no text as \xNN. If users is true, the
+// first column is the user.
 func CSV(out io.Writer, users bool, reports ...*Report) error {
 	rows := [][]string{header()}
 	if users {

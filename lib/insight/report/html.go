@@ -16,7 +16,7 @@ var page string
 
 var pageTemplate = template.Must(template.New("page").Parse(page))
 
-// pageData is what page.html shows. It escapes all text; package timeline escapes that of the pictures.
+// pageData is what page.html shows. The template escapes its texts; package timeline those of the pictures.
 type pageData struct {
 	Light, Dark  template.CSS // variables of the colours
 	Style        template.CSS // of the pictures
@@ -32,7 +32,7 @@ type pageAtom struct {
 	Picture                      template.HTML // of its runtimes; "": there is none
 	Runs, Runtime, Denied, Limit string        // "": nothing to say
 	Endings                      []pageEnding
-	Before                       int // endings before those
+	Before                       int // how many endings there were before those
 	Advice                       []advice
 }
 

@@ -7,7 +7,7 @@ import (
 	"adlock/lib/policy"
 )
 
-// Object is the report for encoding/json. Durations are seconds.
+// Object returns the report for encoding/json, with durations in seconds.
 func (r *Report) Object() any {
 	o := whole{User: r.user, From: limit.Instant(r.from), To: limit.Instant(r.to), Events: r.lines, DamagedLines: r.Damaged, Atoms: []atomObject{}}
 	for _, a := range r.atoms {

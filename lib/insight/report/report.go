@@ -16,7 +16,7 @@ import (
 type Report struct {
 	user     string     // whose runlogs they are; "": the report is of one user only
 	from, to time.Time  // from is the time of the first event in the period
-	atoms    []*summary // with at least one event in the period; those that need a person come first
+	atoms    []*summary // with at least one event or run in the period; those that need a person come first
 	lines    int        // events in the period
 	Damaged  int        // lines that could not be read, also outside the period
 }
@@ -25,7 +25,7 @@ type summary struct {
 	*history.Atom
 
 	Runs     int                   // that ended in the period or have not ended
-	Outcomes [history.Outcomes]int // of these, and NotRun
+	Outcomes [history.Outcomes]int // of these runs, and of those that were not run
 	Held     time.Duration         // how much of the period it was held
 	Runtime  history.Durations     // of the runs that completed
 	Interval history.Durations     // from one start to the next
@@ -47,14 +47,14 @@ type summary struct {
 	Advice []advice
 
 	started, asked time.Time
-	stuckAt        time.Time // the last time; zero: the atom was taken or released since
-	stuckTimes     int       // how often it was found, by newcomers or by the owner's own supervisor
+	stuckAt        time.Time // of the last stuck event; zero: the atom was acquired or released since
+	stuckTimes     int       // how many stuck events there were, of newcomers or of the owner's own supervisor
 	overdue        int       // how often it was reported as overdue
 	overdueFor     time.Duration
 	series         series
 }
 
-// series is requests denied in a row although the atom was due.
+// series are the requests that were denied in a row although the atom was due.
 type series struct {
 	Count       int
 	First, Last time.Time
@@ -62,16 +62,15 @@ type series struct {
 
 const keptEndings = 10
 
-// Options say what a report is about.
 type Options struct {
 	Since time.Time                          // zero: all that is recorded
 	Now   time.Time                          // the end of the period
 	Match func(*history.Atom) bool           // nil: every atom
-	State func(token string) history.Outcome // of an acquisition without an end; nil: it runs
+	State func(token string) history.Outcome // of a run without an end, by its token; nil: Running
 	User  string                             // whose runlog it is, if there are several
 }
 
-// Limit drops the last atoms, and returns how many.
+// Limit keeps only the first most atoms, and returns how many it dropped.
 func (r *Report) Limit(most int) (dropped int) {
 	dropped = max(0, len(r.atoms)-most)
 	r.atoms = r.atoms[:len(r.atoms)-dropped]
@@ -81,7 +80,7 @@ func (r *Report) Limit(most int) (dropped int) {
 // IsEmpty reports whether nothing is recorded of the requested atoms.
 func (r *Report) IsEmpty() bool { return len(r.atoms) == 0 }
 
-// Build reads events, from history.Read. With an error the report is of what could be read.
+// Build reads events, from history.Read. If it returns an error too, the report is of what could be read.
 func Build(events func(yield func(runlog.Event, error) bool), o Options) (*Report, error) {
 	b := builder{options: o, report: &Report{user: o.User, from: o.Since, to: o.Now}, atoms: map[*history.Atom]*summary{}}
 	b.tracker.Run = b.run
@@ -231,7 +230,8 @@ func (b *builder) finish() {
 	slices.SortStableFunc(b.report.atoms, func(a, b *summary) int { return cmp.Compare(b.trouble(), a.trouble()) })
 }
 
-// trouble is how urgent the atom is: 2 if the last run failed or an ending is stuck; 1 if there is advice.
+// trouble is how urgent the atom is: 2 if its last run went wrong or an owner could not be ended; 1 if there
+// is advice; else 0.
 func (a *summary) trouble() int {
 	switch a.LastOutcome {
 	case history.Failed, history.Ended, history.Orphaned, history.Lost, history.NotRun:

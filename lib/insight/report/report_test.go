@@ -80,7 +80,7 @@ func TestAReportBeginsWithAtomsThatNeedAPerson(t *testing.T) {
 	}
 }
 
-// A part of a job's history.
+// part adds a part of a history to a job.
 type part func(*story.Job)
 
 func runs(n int, every, held time.Duration, status int) part {
@@ -101,7 +101,7 @@ func denials(at time.Duration, why string, n int, every time.Duration) part {
 	return func(j *story.Job) { j.Deny(at, why, n, every) }
 }
 
-// again plays a part n times; at tells it when.
+// again adds a part n times, at intervals of every: what makes the part that begins at a time.
 func again(n int, every time.Duration, what func(at time.Duration) part) part {
 	return func(j *story.Job) {
 		for i := range n {
@@ -110,12 +110,12 @@ func again(n int, every time.Duration, what func(at time.Duration) part) part {
 	}
 }
 
-// deniedFrom is for again: denials that begin so long after.
+// deniedFrom makes denials, for again, that begin so long after the time.
 func deniedFrom(after time.Duration, why string, n int, every time.Duration) func(at time.Duration) part {
 	return func(at time.Duration) part { return denials(at+after, why, n, every) }
 }
 
-func TestAdviceHasItsReasons(t *testing.T) {
+func TestAdviceIsGivenOnlyWithAReason(t *testing.T) {
 	const s, m, h = time.Second, time.Minute, time.Hour
 	for _, c := range []struct {
 		claim                  string
@@ -193,7 +193,7 @@ func TestAJobThatWasNotRunHasNotFailed(t *testing.T) {
 	}
 }
 
-func TestPeriodCutsRunsAndDenials(t *testing.T) {
+func TestAReportCountsOnlyWhatFallsIntoItsPeriod(t *testing.T) {
 	s := &story.Story{}
 	j := s.Job("p run x", 0, 10*time.Hour)
 	j.Run(0, time.Hour, 0)

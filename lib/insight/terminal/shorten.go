@@ -2,9 +2,9 @@ package terminal
 
 import "unicode/utf8"
 
-// Shortened cuts the names to width columns; of equal ones it shows where they differ, if possible.
+// Shortened cuts the names to width columns. Names that would look equal show where they differ, if it fits.
 func Shortened(names []string, width int, gap string) []string {
-	cuts := map[string]string{} // the first name that is cut so
+	cuts := map[string]string{} // the last name that was cut to this text
 	clash := map[string]bool{}
 	for _, name := range names {
 		cut := Cut(name, width, gap)
@@ -23,7 +23,7 @@ func Shortened(names []string, width int, gap string) []string {
 	return short
 }
 
-// difference is the part of the name where it differs from the most similar one, amid as much other text.
+// difference is the part of the name around the place where it differs from the most similar other name.
 func difference(name string, names []string, width int, gap string) string {
 	common := 0
 	for _, other := range names {

@@ -15,7 +15,6 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// Is reports whether f is a terminal.
 func Is(f *os.File) bool { return sysfile.IsTerminal(int(f.Fd())) }
 
 // Width is how many columns f has: $COLUMNS, else the terminal's, else 80.
@@ -29,7 +28,7 @@ func Width(f *os.File) int {
 	return 80
 }
 
-// Limit is the largest width of a line on f; 0, as in a file or a mail: nothing is cut.
+// Limit is the largest width of a line on f; 0: no limit, as in a file or a mail.
 func Limit(f *os.File) int {
 	if !Is(f) && os.Getenv("COLUMNS") == "" {
 		return 0
@@ -72,7 +71,7 @@ const (
 	Alarm   Style = "1;31"
 )
 
-// Text is text in the style.
+// Text returns text in the style, or unchanged if p is false.
 func (p Paint) Text(style Style, text string) string {
 	if !p || style == Plain || text == "" {
 		return text
@@ -80,10 +79,10 @@ func (p Paint) Text(style Style, text string) string {
 	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
 }
 
-// Clean makes foreign text safe to show, as errors are.
+// Clean makes foreign text safe to show: it puts '?' for what does not print.
 func Clean(text string) string { return fault.Plain(text) }
 
-// Escaped writes each byte of what Clean would replace as \xNN, so that different texts stay different.
+// Escaped writes what Clean would replace as \xNN for each byte. It does not escape a backslash.
 func Escaped(text string) string {
 	var b strings.Builder
 	for rest := text; rest != ""; {
@@ -100,13 +99,12 @@ func Escaped(text string) string {
 	return b.String()
 }
 
-// cells counts two columns for characters of East Asia, none for combining ones, one for ambiguous ones.
+// cells counts a wide character of East Asia as two columns, a combining one as none, ambiguous ones as one.
 var cells = &runewidth.Condition{}
 
-// Columns is how many columns text takes.
 func Columns(text string) int { return cells.StringWidth(text) }
 
-// Cut shortens text to width columns. The end of a path says more than the middle, which gap replaces.
+// Cut shortens text to width columns: gap replaces the middle, as the end of a path says more.
 func Cut(text string, width int, gap string) string {
 	if Columns(text) <= width || width < 1 {
 		return text

@@ -13,7 +13,7 @@ import (
 	_ "adlock/test/support/need" // the same environment, however the suite is started
 )
 
-func TestNoColourOffATerminal(t *testing.T) {
+func TestAPipeGetsNoColour(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	t.Setenv("NO_COLOR", "")
 	r, w, err := os.Pipe()
@@ -54,7 +54,7 @@ func TestCleanTextCannotMoveTheCursor(t *testing.T) {
 	}
 }
 
-func TestEscapedTextIsVisibleAndStaysDistinct(t *testing.T) {
+func TestEscapedTextShowsEachUnprintableByte(t *testing.T) {
 	if got := Escaped("a\x1b[2J\tb\nc\xffd\u200e\u00e9\ufffd\u009b"); got != `a\x1b[2J\x09b\x0ac\xffd\xe2\x80\x8e`+"\u00e9\ufffd"+`\xc2\x9b` {
 		t.Errorf("escaped %q", got)
 	}
@@ -99,7 +99,7 @@ func TestDurationHasTwoUnitsAtMost(t *testing.T) {
 	}
 }
 
-func TestAnAgeIsRoundedDownAndWhatIsLeftIsRoundedUp(t *testing.T) {
+func TestAgesAreRoundedDownAndRemainingTimesUp(t *testing.T) {
 	for d, want := range map[time.Duration][2]string{
 		0: {"0s", "0s"}, 557 * time.Millisecond: {"557ms", "557ms"}, 1299 * time.Millisecond: {"1.2s", "1.3s"},
 		9990 * time.Millisecond: {"9.9s", "10s"}, 15*time.Minute - time.Millisecond: {"14m59s", "15m"},

@@ -29,7 +29,7 @@ type Lane struct {
 	elsewhere bool // an atom of another host has the same words
 }
 
-// Text is the name of the lane's atom; with its host if that is needed to distinguish it.
+// Text is the name of the lane's atom, with its host if other lanes have the same name.
 func (l *Lane) Text() string {
 	if l.elsewhere {
 		return l.Words() + " on " + l.Host
@@ -40,7 +40,7 @@ func (l *Lane) Text() string {
 // Bar is a run, or several that began and ended within one column.
 type Bar struct {
 	history.Run
-	Count int           // runs; Held is of all of them
+	Count int           // how many runs it shows; Held is their sum
 	Least time.Duration // the shortest time that one of them was held
 	Most  time.Duration
 	End   time.Time // of the last of them; the end of the period while it runs
@@ -76,13 +76,12 @@ type Tick struct {
 	First, Last time.Time
 }
 
-// Options configure the drawing.
 type Options struct {
 	Since, Until time.Time                          // the period; if no event is before Since, it begins shortly before the first one
 	Margin       bool                               // draw a little beyond Until: the last run is then not at the edge
 	Columns      int                                // the resolution
 	Match        func(*history.Atom) bool           // nil: every atom
-	State        func(token string) history.Outcome // of an acquisition without an end; nil: it runs
+	State        func(token string) history.Outcome // of a run without an end, by its token; nil: Running
 }
 
 // Build reads events, from history.Read, as far as they can be read. Lanes is empty if nothing happened.
@@ -122,7 +121,8 @@ func (b *builder) event(e *runlog.Event) {
 	}
 }
 
-// begin lets the chart begin a little before its first event, unless events before Since are known.
+// begin sets the ends of the chart at the first event in the period. Unless earlier events are known, the
+// chart begins shortly before that event, but not before Since. With Margin, it ends shortly after Until.
 func (b *builder) begin(first time.Time) {
 	b.begun = true
 	margin := b.options.Until.Sub(first) / 50
@@ -208,7 +208,7 @@ func (b *builder) finish() {
 	}
 }
 
-// at is where t lies in the chart, 0 to 1.
+// at is where t lies in the chart: 0 at its beginning (or before), 1 at its end (or after).
 func (c *Chart) at(t time.Time) float64 {
 	period := c.to.Sub(c.from)
 	if period <= 0 {

@@ -2,11 +2,9 @@ package timeline
 
 import "strings"
 
-// Colour is a colour of a picture, in one form for light and one for dark surroundings.
-//
-// Each shape has its colour for light surroundings as an attribute: mail readers drop style sheets,
-// and librsvg and ImageMagick support no variables in them. If the surroundings are dark, a style
-// sheet replaces the light colour by the dark one, by class and media query.
+// Colour is a colour of a picture, in one form for light and one for dark surroundings. Each shape has the
+// light colour as an attribute: mail readers drop style sheets, and librsvg and ImageMagick support no
+// variables in them. In dark surroundings, a style sheet replaces it, by class and media query.
 type Colour struct{ name, light, dark string }
 
 var (
@@ -24,23 +22,23 @@ var (
 
 var colours = [...]Colour{Ground, Strip, Line, Ink, Dim, Good, Bad, Now, Odd, Full}
 
-// Font is a plain face of the system's.
+// Font is the attribute for the system's plain font.
 const Font = `font-family="system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif"`
 
-// Fill is the attributes of a filled shape.
+// Fill returns the attributes of a filled shape.
 func Fill(c Colour) string { return `class="fill-` + c.name + `" fill="` + c.light + `"` }
 
-// Stroke is the attributes of a line.
+// Stroke returns the attributes of a line.
 func Stroke(c Colour) string {
 	return `class="stroke-` + c.name + `" fill="none" stroke="` + c.light + `"`
 }
 
-// Outline is the attributes of a filled shape with an outline.
+// Outline returns the attributes of a filled shape with an outline.
 func Outline(fill, stroke Colour) string {
 	return `class="fill-` + fill.name + ` stroke-` + stroke.name + `" fill="` + fill.light + `" stroke="` + stroke.light + `"`
 }
 
-// StyleSheet has the dark colours.
+// StyleSheet returns the rules for dark surroundings.
 func StyleSheet() string {
 	var w strings.Builder
 	w.WriteString("\n@media(prefers-color-scheme:dark){\n")
@@ -51,7 +49,7 @@ func StyleSheet() string {
 	return w.String()
 }
 
-// Variables are the colours for the style sheet of a page (--ink and so on).
+// Variables returns the colours as variables for the style sheet of a page (--ink and so on).
 func Variables() (light, dark string) {
 	for _, c := range colours {
 		light += "--" + c.name + ":" + c.light + ";"

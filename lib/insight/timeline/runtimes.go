@@ -11,7 +11,7 @@ import (
 	"adlock/lib/limit"
 )
 
-// The picture is readable at 400 pixels.
+// The measures of a picture of runtimes, which is readable at 400 pixels.
 const (
 	graphLeft   = 52 // for "100ms" in a wide font
 	graphTop    = 12
@@ -43,7 +43,7 @@ type graph struct {
 	least, most float64 // of the times shown: the logarithm of their seconds
 }
 
-// fit makes room for all runs and limits; false if there are no runs.
+// fit sets the range of times that has all runs and limits. It returns false if there are no runs.
 func (g *graph) fit() (found bool) {
 	least, most := limit.Never, time.Duration(0)
 	for _, b := range g.lane.Bars {
@@ -65,7 +65,7 @@ func (b *Bar) timed() bool {
 	return b.Completed() || b.Outcome == history.Ended || b.Outcome == history.Running
 }
 
-// shown reports whether a logarithmic scale has the limit.
+// shown reports whether a logarithmic scale can show the limit.
 func shown(d time.Duration) bool { return d > 0 && d != limit.Never }
 
 func logarithm(d time.Duration) float64 {
@@ -87,7 +87,7 @@ var units = [...][]time.Duration{
 	}, steps[:]...),
 }
 
-// times returns the marks at the side of the picture, three or more if possible.
+// times returns the times to be marked at the side of the picture, three or more if possible.
 func (g *graph) times() (marks []time.Duration) {
 	for _, unit := range units {
 		marks = marks[:0]

@@ -33,7 +33,7 @@ func (c *Chart) scale(most int) []mark {
 	return marks
 }
 
-// firstMark is the first multiple of step since local midnight not before from; of days, a midnight.
+// firstMark is the first multiple of step since local midnight, or midnight for days, not before from.
 func firstMark(from time.Time, step time.Duration) time.Time {
 	y, m, d := from.Date()
 	midnight := time.Date(y, m, d, 0, 0, 0, 0, from.Location())

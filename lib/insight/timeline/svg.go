@@ -19,8 +19,8 @@ type layout struct {
 	width      int
 	left, plot int  // where the plot begins, and how wide it is
 	lane       int  // how high a lane is
-	top        int  // of the plot in a lane
-	marks      int  // of the scale, at most
+	top        int  // where the plot begins in a lane
+	marks      int  // how many marks the scale has, at most
 	above      bool // the names stand above their lanes, not beside them
 }
 
@@ -32,16 +32,16 @@ var (
 const (
 	headHeight = 84
 
-	ticksTop  = 6  // of the requests, in a lane's plot
-	barTop    = 25 // of the runs
+	ticksTop  = 6  // where the denied requests begin in a lane's plot
+	barTop    = 25 // where the runs begin
 	barHeight = 18
 	stripTop  = barTop + barHeight + 3
 )
 
-// SVGColumns makes a column as wide as the thinnest tick that can be pointed at.
+// SVGColumns is the number of columns: each is as wide as the thinnest tick that a mouse can point at.
 const SVGColumns = (1200 - 236 - 24) / 3
 
-// Kinds differ in shape too, so that no reader needs to distinguish colours.
+// Kinds of marks differ in shape too, so that no reader needs to distinguish colours.
 var (
 	small  = Fill(Dim) + ` font-size="12"`
 	wrong  = Fill(Bad)
@@ -67,20 +67,20 @@ type svg struct {
 	bytes.Buffer
 	layout
 	chart *Chart
-	id    string // before each id, if a page has several pictures
+	id    string // prefix of each id, if a page has several pictures
 }
 
-// SVG is a self-contained picture; pointing at a part shows what it is.
+// SVG returns a self-contained picture; pointing at a part shows what it is.
 func (c *Chart) SVG() []byte {
 	w := &svg{layout: wide, chart: c}
 	w.draw(fmt.Sprintf(` width="%d" height="%d"`, w.width, w.height()), "<style>"+StyleSheet()+".b:hover,.t:hover{filter:brightness(1.25)}\n</style>")
 	return w.Bytes()
 }
 
-// Wide is the picture for a page that has StyleSheet.
+// Wide returns the picture for a page that has StyleSheet.
 func (c *Chart) Wide() []byte { return c.inline(wide, "wide-") }
 
-// Narrow is the picture for a narrow page: readable at 400 pixels.
+// Narrow returns the picture for a narrow page that has StyleSheet: it is readable at 400 pixels.
 func (c *Chart) Narrow() []byte { return c.inline(narrow, "narrow-") }
 
 func (c *Chart) inline(l layout, id string) []byte {
@@ -192,7 +192,7 @@ func (w *svg) name(lane *Lane) {
 	w.add(`<text %s x="20" y="43">%s<title>%s</title></text>`, small, escape(terminal.Cut(terminal.Clean(lane.Operand), 32, "…")), escape(lane.Operand))
 }
 
-// windows draws nothing for a bar of several runs.
+// windows draws the windows of IfElapsed and ExpireAfter; none for a bar of several runs.
 func (w *svg) windows(b *Bar) {
 	if b.Count > 1 {
 		return
@@ -227,7 +227,7 @@ func (w *svg) bar(b *Bar) {
 	w.WriteString("</g>\n")
 }
 
-// mark lies over all bars: the next run often begins where one was ended.
+// mark draws how a run ended, above all bars: the next run often begins at the same place.
 func (w *svg) mark(b *Bar) {
 	const middle = barTop + barHeight/2
 	switch x := max(w.x(b.Start)+2.5, w.x(b.End)); b.Outcome {

@@ -26,8 +26,8 @@ type glyphs struct {
 	run, brief, overrun           rune // a run; one that is much shorter than a column; past ExpireAfter
 	window, grace                 rune // IfElapsed denies; ExpireAfter has not passed
 	ended, failed, unknown        rune // how a run ended
-	busy, tooSoon, full, stuck    rune
-	several, gap, rule, tickOnTop rune // requests of several kinds; cut out; the scale
+	busy, tooSoon, full, stuck    rune // why requests were denied
+	several, gap, rule, tickOnTop rune // denials of several kinds; what was cut out; the scale and its marks
 }
 
 var (
@@ -40,7 +40,6 @@ type cell struct {
 	style terminal.Style
 }
 
-// Render draws the chart.
 func (t Text) Render(c *Chart) string {
 	g := &asciiGlyphs
 	if t.Unicode {
@@ -82,7 +81,7 @@ func asciiOnly(text string) string {
 	}, text)
 }
 
-// row has one escape sequence for each stretch of a colour.
+// row returns the text of the cells: one escape sequence for each stretch of a colour, no spaces at the end.
 func (t Text) row(cells []cell) string {
 	end := len(cells)
 	for end > 0 && cells[end-1].glyph == ' ' {
@@ -181,7 +180,7 @@ var barStyles = [history.Outcomes]terminal.Style{
 	history.Orphaned: terminal.Yellow, history.Cleared: terminal.Yellow, history.Stopped: terminal.Yellow, history.Lost: terminal.Yellow, history.NotRun: terminal.Red,
 }
 
-// mark has no glyph if the end is no problem.
+// mark shows how the run ended; without a glyph if that is no problem.
 func (b *Bar) mark(g *glyphs) cell {
 	switch b.Outcome {
 	case history.Ended:

@@ -76,8 +76,8 @@ func TestLinesFitTheWidth(t *testing.T) {
 	}
 }
 
-// Without a request the golden files have none.
-func TestEachColourIsTakenBack(t *testing.T) {
+// The golden files have no colours.
+func TestEachColourIsResetAfterItsText(t *testing.T) {
 	text := Text{Width: 80, Unicode: true, Paint: true}.Render(dayChart(t, Columns(80)))
 	if n := strings.Count(text, "\x1b[0m"); n == 0 || n*2 != strings.Count(text, "\x1b[") {
 		t.Error("a colour is not taken back")
@@ -137,7 +137,7 @@ func TestRunsInOneColumnAreCounted(t *testing.T) {
 	}
 }
 
-func TestRunThatGoesOnReachesTheEnd(t *testing.T) {
+func TestAnOpenRunReachesTheEndUnlessItIsLost(t *testing.T) {
 	s := &story.Story{}
 	s.Job("a b c", 0, time.Hour).Open(time.Minute)
 	until := story.Midnight.Add(30 * time.Minute)
@@ -195,7 +195,7 @@ func TestScaleHasFullUnits(t *testing.T) {
 }
 
 // A narrow picture has two lines of legend or more, and names above their lanes.
-func TestNarrowPictureHasTheSameInLessWidth(t *testing.T) {
+func TestANarrowPictureHasTheSameBars(t *testing.T) {
 	chart := dayChart(t, SVGColumns)
 	for name, c := range map[string]struct {
 		picture []byte
