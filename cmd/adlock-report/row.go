@@ -54,8 +54,8 @@ type row struct {
 	figures  string // Why without its first words
 }
 
-// rowsOf returns a row for each atom that has files, and for each atom of the runlog alone that has a waiter
-// or a recent last run that could not be started. It removes the atoms with files from all.
+// rowsOf returns a row for each atom that has files, and for each atom that only the runlog names if it has a
+// waiter or a recent last run that could not be started. It removes the atoms with files from all.
 func (a *account) rowsOf(all map[atom.Name]*past, now time.Time) []*row {
 	var rows []*row
 	for i := range a.entries {

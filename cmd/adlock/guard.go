@@ -94,7 +94,8 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// again returns the words that start the script again: the shell's program and arguments, with the script.
+// again returns the words that start the script again: the shell's program and arguments, with the script. can
+// is false if the shell's own words are not known, or do not name the script.
 func (a *guardArgs) again(shell int, path string) (words []string, can bool) {
 	file, args, known := run.Invocation(shell)
 	if path == "" || !known || !slices.Contains(args[1:], a.script) {

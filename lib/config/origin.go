@@ -11,7 +11,7 @@ import (
 )
 
 // Place is where an option was set. If two options contradict each other, the command line wins over a
-// variable, which may be set for a whole crontab, and that over a file, which may be for every crontab.
+// variable, which may be set for a whole crontab, and a variable over a file, which may be for every crontab.
 type Place int
 
 // Of two places, the greater one wins.

@@ -250,9 +250,10 @@ func (w *Wrapper) limitOption(l *Line, v variables) string {
 
 const expireAfterOption = " --expire-after "
 
-// argumentsOf returns a command as arguments of `adlock run`: as it is, if it is plain and the shell is the
-// default one; else SHELL -c 'COMMAND', as another shell runs a script without a #! line itself. A command
-// that begins with SHELL -c gets a second one, so that Unwrap removes the right one.
+// argumentsOf returns a command as arguments of `adlock run`: a plain one as it is, any other one as
+// SHELL -c 'COMMAND'. With a shell that is not the default one, a plain command is no exception: if it is a
+// script without a #! line, that shell runs it, and adlock run would have /bin/sh run it. A command that begins
+// with SHELL -c gets a second one, so that Unwrap removes the right one.
 func argumentsOf(command, shell string) string {
 	call := shell + " -c "
 	if shell == defaultShell && isPlain(command) && !strings.HasPrefix(command, call) {

@@ -176,7 +176,7 @@ func TestAnUnsafeLockDirectoryFails(t *testing.T) {
 	}
 }
 
-func TestARunlogThatCannotBeWrittenFails(t *testing.T) {
+func TestDoctorFailsIfTheRunlogCannotBeWritten(t *testing.T) {
 	m := fit(t)
 	m.LogDir = filepath.Join(m.Dir, "elsewhere")
 	m.finds(t, "runlog", Fail, "install -d")

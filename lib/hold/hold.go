@@ -254,7 +254,8 @@ func (h *holding) finish(e ending) (int, error) {
 	}
 }
 
-// releaseRequest counts a run that ended without a report as failed, if there is --retry-failed.
+// releaseRequest is the request to release the atom after this ending. With --retry-failed, a run that ended
+// without a report counts as failed.
 func (h *holding) releaseRequest(e ending) locker.ReleaseRequest {
 	r := locker.ReleaseRequest{
 		Name: h.Request.Atom.Name(), Token: h.token, PID: h.Request.Owner.PID, Status: e.status,

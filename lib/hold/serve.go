@@ -137,8 +137,9 @@ func (h *holding) ownersEnd() <-chan struct{} {
 	return gone
 }
 
-// awaitRest waits for the owner's death, and for what it leaves. In the owner's session, this process would
-// wait for itself: then it returns false, and the next newcomer reclaims the lock, as after a killed script.
+// awaitRest waits until the owner is dead and no other process of its job lives, and returns true. In the
+// owner's session, this process would wait for itself: then it returns false once the owner is dead, and the
+// next newcomer reclaims the lock, as after a killed script.
 func (h *holding) awaitRest() bool {
 	AwaitDeath(h.Request.Owner)
 	if session, err := unix.Getsid(0); !h.apart && (err != nil || session == h.Request.Owner.PID) {

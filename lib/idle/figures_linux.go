@@ -102,7 +102,7 @@ func (f *Figures) readThreads(dir string) error {
 	return nil
 }
 
-// doing describes the thread states that are work, or may be.
+// doing describes the thread states that count as work.
 var doing = map[byte]string{
 	'R': "is running",
 	'D': "is in uninterruptible sleep",

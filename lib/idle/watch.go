@@ -93,8 +93,8 @@ func (j Job) sleep(d time.Duration) (watched time.Duration, over bool) {
 	return watched, false
 }
 
-// figures reads what the members do. It does not read an adlock supervisor that has children: the
-// work is its job's, and the supervisor itself may read the runlog.
+// figures reads what the members do. It leaves out an adlock supervisor that has children: the work is its
+// job's, and its own reading of the runlog would look like work.
 func figures(members []process.Entry) []Figures {
 	parents := map[int]bool{}
 	for _, e := range members {

@@ -30,7 +30,8 @@ type invocation struct {
 	unknown bool     // the last of the words is no option, or has no value: the rest is unknown
 }
 
-// invocationOf returns nil for a program that does not lock, and for options that are not understood.
+// invocationOf parses a call of adlock run or flock. It returns nil for another program, and for options that
+// are not understood.
 func (c *Checker) invocationOf(call *syntax.CallExpr) *invocation {
 	if v := c.readInvocation(call); v != nil && !v.unknown {
 		return v

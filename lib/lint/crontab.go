@@ -257,7 +257,7 @@ func (j *job) apart(v *invocation) {
 	j.add(j.Number, "a store without a host", wrong, cure)
 }
 
-// limit returns the word of an option, or the value of its variable in the line or the crontab; nil: not set.
+// limit returns the word of any option, or the value of its variable in the line or the crontab; nil: not set.
 func (j *job) limit(v *invocation, name string) *syntax.Word {
 	if word := j.own(v, name); word != nil || v.has(name) {
 		return word

@@ -67,7 +67,7 @@ func (l *Locker) read(r *locker.Request, name atom.Name, own record.Record, acqu
 	if !errors.Is(err, fs.ErrExist) {
 		return acquired, err
 	}
-	// An earlier process had this pid, or this process is already a reader.
+	// An earlier process had the owner's pid, or the owner is already a reader.
 	_, outcome, err := l.clearReader(r, lock, temp, stamped)
 	if err != nil || outcome.Verdict != locker.Acquired {
 		return outcome, err

@@ -10,7 +10,7 @@ import (
 
 // Lesson returns what the release of a lock with this record teaches; nil: nothing. A run that succeeded
 // teaches its runtime. A run that was ended at its limit, by its own supervisor or at a newcomer's request,
-// teaches that the limit was too short. One that was ended sooner, or whose end is unknown, teaches nothing.
+// teaches that the limit was too short. A run that failed, was ended sooner, or whose end is unknown teaches nothing.
 func (r ReleaseRequest) Lesson(own record.Record) learn.Lesson {
 	held := own.Held()
 	switch {

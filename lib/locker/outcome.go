@@ -119,7 +119,8 @@ func (o Outcome) User() string {
 	return ", user " + sysfile.UserName(o.inWay.Record.Owner.UID)
 }
 
-// Endable reports whether a newcomer could end the owner in the way.
+// Endable reports whether the lock in the way has a living owner, or processes that a dead owner has left: a
+// newcomer could end them. It considers neither limits nor permissions.
 func (o Outcome) Endable() bool {
 	return !o.inWay.Active.Empty && (o.inWay.Active.Owner == policy.Lives || o.inWay.Active.Owner == policy.Orphaned)
 }

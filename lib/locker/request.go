@@ -192,7 +192,8 @@ type ReleaseRequest struct {
 	Alone   bool          // the owner knows that no other process of its job lives, whatever the lock records
 	Tick    policy.Tick
 
-	// Again: an earlier release may have been interrupted; a lock that is gone, or another's, is not 'lost'.
+	// Again: an earlier release may have been interrupted. If the lock is gone or another owner's, it is not
+	// reported as lost.
 	Again bool
 
 	// Withdraw gives up the acquisition, without a stamp, because the process for which the atom was taken

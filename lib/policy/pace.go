@@ -28,5 +28,5 @@ func (l Limits) Skipping(p Pace) string {
 		" counts from completion: every second start is denied; --from-start (ADLOCK_FROM_START=1) counts from the start"
 }
 
-// punctual is by how much cron may start a job too early or too late.
+// punctual is how much too early or too late cron may start a job.
 const punctual = time.Second

@@ -8,7 +8,7 @@ import (
 	"adlock/lib/process"
 )
 
-// Pause is a pause in the last lock of one atom, or in the file of the host; the zero value is none.
+// Pause denies starts: those of one atom in its last lock, all of the host in the host's file. Zero: none.
 type Pause struct {
 	Since    time.Time
 	For      time.Duration // limit.Never: until a person ends the pause

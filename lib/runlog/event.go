@@ -71,7 +71,7 @@ type Event struct {
 // Reclaim or Clear that names its token (Token in Release, OwnerToken in the others).
 type Kind string
 
-// The kinds of events, with the fields that each carries beside the atom and PID.
+// The kinds of events, with the fields that each carries besides the atom and PID.
 const (
 	// Acquire: Token, Shared, both limits, Wait; Reason if the limits were learned.
 	Acquire Kind = "acquire"

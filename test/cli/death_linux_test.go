@@ -145,7 +145,7 @@ func TestEveryKindOfSupervisorEndsAsItsJobDid(t *testing.T) {
 }
 
 // The job inherits the ignored or blocked signal from the test, and resets it itself.
-func TestASupervisorDiesOfASignalThatItIgnoresOrBlocks(t *testing.T) {
+func TestASupervisorDiesByItsJobsSignalEvenIfIgnoredOrBlocked(t *testing.T) {
 	need.Tools(t, "perl")
 	s := newStage(t)
 	const back = `use POSIX; $SIG{HUP} = "DEFAULT"; sigprocmask(SIG_SETMASK, POSIX::SigSet->new); kill HUP => $$; sleep 600`

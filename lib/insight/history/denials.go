@@ -21,7 +21,7 @@ func IsDenial(e *runlog.Event) bool {
 	return e.Kind == runlog.Deny || e.Kind == runlog.Stuck && e.Token == ""
 }
 
-// Add counts e, which must be a denial (IsDenial): any other event would be counted as busy.
+// Add counts e. The caller has checked that e is a denial (IsDenial).
 func (d *Denials) Add(e *runlog.Event) {
 	switch {
 	case e.Kind == runlog.Stuck:

@@ -16,7 +16,7 @@ var page string
 
 var pageTemplate = template.Must(template.New("page").Parse(page))
 
-// pageData is what page.html shows. The template escapes its texts; package timeline those of the pictures.
+// pageData is what page.html shows. The template escapes its texts, and package timeline escapes those of the pictures.
 type pageData struct {
 	Light, Dark  template.CSS // variables of the colours
 	Style        template.CSS // of the pictures

@@ -174,7 +174,7 @@ func (p *place) enter(ctx context.Context) (sight, error) {
 	return f, err
 }
 
-// settle stores the first heartbeat, and then the record. In between it looks whether another
+// settle stores the first heartbeat, and then the record. In between it checks whether another
 // newcomer has made the same generation: a server that lets two newcomers make one directory cannot
 // keep locks. Both store their heartbeats before they look, so at least one finds the other's.
 func (p *place) settle(ctx context.Context) error {
@@ -213,8 +213,8 @@ func (p *place) withdraw() {
 	p.own.Store(0)
 }
 
-// removeGeneration removes what it can: the next owner tries again. It removes the record last, so that a
-// generation without a record has no other files.
+// removeGeneration removes the files of a generation, the record last, and then its directory. It ignores
+// errors, as the next owner tries again.
 func (s *Store) removeGeneration(ctx context.Context, name atom.Name, g generation) {
 	dir := s.dirOf(name, g.n)
 	if g.files == nil {

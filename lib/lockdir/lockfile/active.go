@@ -105,7 +105,7 @@ func (a *Active) OtherBoot() bool {
 	return a.machine != "" && a.machine == here.Machine && made != "" && here.BootID() != "" && made != here.BootID() && !isLocal(a.fd)
 }
 
-// OtherMachine reports whether a machine with another id made the lock.
+// OtherMachine reports whether a machine with another id made the lock; false if an id is not known.
 func (a *Active) OtherMachine() bool {
 	here := process.Here().Machine
 	return a.machine != "" && here != "" && a.machine != here

@@ -36,7 +36,7 @@ func (d *Dir) ClaimTick(name atom.Name, tick policy.Tick) (claimed bool, err err
 	return true, nil
 }
 
-// RemoveTick takes a claim back; a missing one, or a request without a tick, is no error.
+// RemoveTick takes a claim back. A missing claim is no error, nor is the zero tick.
 func (d *Dir) RemoveTick(name atom.Name, tick policy.Tick) error {
 	if !tick.Asked() {
 		return nil

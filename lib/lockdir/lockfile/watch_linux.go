@@ -24,7 +24,8 @@ type Watch struct {
 
 var blind = Watch{dir: -1, signals: -1}
 
-// NewWatch begins to watch the directory. If the kernel has no dnotify, Wait only sleeps.
+// NewWatch begins to watch the directory. If it cannot (a kernel without dnotify), Wait does not notice that a
+// file is removed; an owner's death, an input or the time still ends it.
 func NewWatch(dir *Dir) Watch {
 	w := blind
 	runtime.LockOSThread()
