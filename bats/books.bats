@@ -112,6 +112,15 @@ times() { yes | head -n "$1"; }
 	assert_notes <<<$'0\nfree'
 }
 
+# bats test_tags=core
+@test "a release ended by a signal returns 128 and its number" {
+	in_between <<<'[ "$1" != release ] || { mkdir "$T/tried" && kill -TERM "$$" || kill -KILL "$PPID" "$$"; } 2>/dev/null'
+	job_notes_and_prints 137 <<-'E'
+		adlock_get a b
+		adlock_release || note "$?"
+	E
+}
+
 @test "a release can be repeated while the lock exists" {
 	fragile
 	times 6 >"$T/before.release"

@@ -410,12 +410,10 @@ _adlock_get_atom() {
 # _adlock_run_to_take ASKED IFELAPSED EXPIREAFTER NOW [SETTING...] runs a helper to take the lock. ASKED
 # is the status of _adlock_ask.
 _adlock_run_to_take() {
-	_adlock_find_helper && _adlock_name_atom || return "$?"
 	_adlock_whoami
-	case $1 in
-	2) _adlock_disown 126 ;;
-	*) _adlock_withdraw || : ;;
-	esac
+	_adlock_withdraw || : # it may run the locksmith, so the helper is found after it
+	_adlock_find_helper && _adlock_name_atom || return "$?"
+	[ "$1" != 2 ] || _adlock_disown 126
 	_adlock_lock=''
 	case $_adlock_since$3 in
 	0*) _adlock_read_since ;; # what runs is replaced, unless it was asked for later
@@ -797,11 +795,16 @@ _adlock_once_more() {
 		_adlock_behind 3 "$@"
 		exit "$_adlock_status"
 	) || _adlock_status=$?
+	_adlock_plain_status
 }
 
 # _adlock_withdraw releases the locks that this process has left behind: no other process will do so
 # while this one lives.
 _adlock_withdraw() {
+	case $_adlock_held in
+	*"left "*) ;;
+	*) return 0 ;;
+	esac
 	set -- "$_adlock_held" 0
 	while [ -n "$1" ]; do
 		set -- "${1#*"$_adlock_nl"}" "$2" "${1%%"$_adlock_nl"*}"
@@ -1312,10 +1315,10 @@ _adlock_find_dir() {
 		;;
 	/*) _adlock_found=$_adlock_dir _adlock_found_for=${ADLOCK_DIR:-$_adlock_nl${HOME-}}$_adlock_nl${ADLOCK_STORE-} ;;
 	*)
-		if [ ! -d "$_adlock_dir" ]; then
+		[ -d "$_adlock_dir" ] || {
 			_adlock_say "$_adlock_dir" 'no such directory, and a relative one is not made (give its full path)'
 			return 73
-		fi
+		}
 		_adlock_dir=$PWD/$_adlock_dir # the script may cd before it releases
 		;;
 	esac
@@ -1452,8 +1455,8 @@ _adlock_part() {
 # script again from its beginning, in the directory in which it was started. If that is impossible,
 # it fails and has changed nothing.
 _adlock_guard_again() {
-	case $-:${ADLOCK_STORE-} in
-	*i*:* | *:*://*) return 1 ;; # for a lock in a store, no file shows the second start its owner
+	case ${ADLOCK_STORE-}$_adlock_nl$- in
+	*"$_adlock_nl"*i* | *://*) return 1 ;; # for a lock in a store, no file shows the second start its owner
 	esac
 	case $_adlock_owner$_adlock_held in
 	"$$" | "$$.0") ;;
@@ -1562,10 +1565,10 @@ _adlock_can_run() {
 		_adlock_say adlock_with 'usage: operator operand [ifelapsed [expireafter [host [now]]]] -- command'
 		return 64
 	fi
-	if ! command -v "$2" >/dev/null 2>&1; then
+	command -v "$2" >/dev/null 2>&1 || {
 		_adlock_say "$2" 'command not found'
 		return 127
-	fi
+	}
 }
 
 # _adlock_wants MIN MAX COUNT FUNCTION
