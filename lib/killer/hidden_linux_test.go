@@ -42,7 +42,7 @@ func init() {
 	}
 }
 
-func TestAHiddenOwnerOrGroupIsNotOver(t *testing.T) {
+func TestAJobWithAHiddenOwnerOrGroupIsStuck(t *testing.T) {
 	need.Root(t)
 	other := actor.Sleeper(t, actor.Leads)
 	inode := idOf(other).Inode
@@ -72,7 +72,7 @@ func init() {
 	}
 }
 
-func TestAVisitorSparesTheFirstProcessOfANamespace(t *testing.T) {
+func TestAnEndingSparesTheFirstProcessOfItsPidNamespace(t *testing.T) {
 	need.Root(t)
 	need.Namespaces(t, "--pid", "--fork", "--mount-proc")
 	need.Tools(t, "nsenter")
@@ -122,7 +122,7 @@ func init() {
 	}
 }
 
-func TestAncestorsThatCannotBeFollowedAreAnError(t *testing.T) {
+func TestAncestorsThatCannotBeReadAreAnError(t *testing.T) {
 	a := actor.Play(t, actor.Leads, "blind")
 	if got := a.Said(); !strings.HasPrefix(got, "true ancestors of this process: ") || !strings.HasSuffix(got, " true 2 true\n") {
 		t.Errorf("got %q", got)

@@ -20,7 +20,7 @@ import (
 	"adlock/test/support/must"
 )
 
-func TestEndOfASleeperNeedsNoMoreThanINT(t *testing.T) {
+func TestAProcessThatExitsAtINTGetsNoFurtherSignal(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	var r recorder
 	mustEnd(t, r.killer(actor.Patient), process.Job{Owner: idOf(a), FileUID: os.Getuid()})
@@ -51,7 +51,7 @@ func TestStrangersInASharedGroupAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestAncestorIsRefused(t *testing.T) {
+func TestEndingAJobOfAnAncestorIsRefused(t *testing.T) {
 	for _, pid := range []int{os.Getpid(), os.Getppid()} {
 		id := must.Get(process.Of(pid))(t)
 		if err := (Killer{}).End(process.Job{Owner: id, FileUID: -1}); !errors.Is(err, ErrAncestor) {
@@ -75,7 +75,7 @@ func init() {
 	}
 }
 
-func TestAJobWithAMemberThatMayNotBeSignalledIsLeftWhole(t *testing.T) {
+func TestNoMemberIsSignalledIfOneOfThemMayNotBe(t *testing.T) {
 	a, b := actor.Sleeper(t, actor.Leads), actor.Sleeper(t, actor.Leads)
 	h := hunted(t, a, b)
 	h.membership.Roots[entryOf(a).Key()], h.membership.Roots[entryOf(b).Key()] = true, true
@@ -87,7 +87,7 @@ func TestAJobWithAMemberThatMayNotBeSignalledIsLeftWhole(t *testing.T) {
 	}
 }
 
-func TestExitBetweenSnapshotAndSignalIsNoError(t *testing.T) {
+func TestAMemberThatExitsBeforeItsSignalIsNoError(t *testing.T) {
 	a := actor.Shell(t, actor.Leads, "read x")
 	e := must.Get(process.Find(a.PID()))(t)
 	h := newTree(-1)
@@ -225,7 +225,7 @@ func TestASupervisorIsSignalledOnlyOnceItsJobIsGone(t *testing.T) {
 }
 
 // If KILL ended the supervisor, its parent shell would print "Killed", and cron would mail that.
-func TestASupervisorIsLeftTimeToExitByItself(t *testing.T) {
+func TestASupervisorGetsTimeToExitByItself(t *testing.T) {
 	a, job, _ := supervised(t, `trap "" INT TERM; >"$1"; while :; do sleep 0.01; done`, "slowly")
 	var r recorder
 	mustEnd(t, r.killer(actor.Brief), job)
@@ -259,10 +259,10 @@ func enforcer(t *testing.T, script string, more ...string) (a *actor.Actor, endI
 	}
 }
 
-func TestOwnDescendantsAreEndedAndNotOneself(t *testing.T) {
+func TestEndDescendantsSparesTheCallingProcess(t *testing.T) {
 	for name, script := range map[string]string{
-		"orphans in other sessions": `setsid -f sleep 100; (setsid sleep 100 &); trap "" INT; >"$1"; while :; do sleep 1; done`,
-		"comets":                    comets,
+		"orphans in other sessions":    `setsid -f sleep 100; (setsid sleep 100 &); trap "" INT; >"$1"; while :; do sleep 1; done`,
+		"processes that fork and exit": comets,
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, endIt := enforcer(t, script)
@@ -275,7 +275,7 @@ func TestOwnDescendantsAreEndedAndNotOneself(t *testing.T) {
 	}
 }
 
-func TestOtherCommandsOfAPipelineEndOnlyWithTheGroup(t *testing.T) {
+func TestThePipelineIsEndedOnlyIfTheGroupIsAskedFor(t *testing.T) {
 	for _, more := range [][]string{{"descendants only"}, nil} {
 		a, endIt := enforcer(t, `>"$1"; sleep 100`, more...)
 		neighbour := actor.Sleeper(t, syscall.SysProcAttr{Setpgid: true, Pgid: a.PID()})

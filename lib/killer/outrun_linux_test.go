@@ -28,7 +28,7 @@ func keeping(t *testing.T) *tree {
 
 func soon() time.Time { return time.Now().Add(actor.Patient) }
 
-func TestTheKeepersNewChildrenAreRecordedAndKilledOnce(t *testing.T) {
+func TestTheSupervisorsNewChildrenAreRecordedAndKilledOnce(t *testing.T) {
 	a, b := deaf(t, actor.Leads), deaf(t, actor.Leads)
 	h := keeping(t)
 	h.growing = 1
@@ -61,7 +61,7 @@ func TestTheKeepersNewChildrenAreRecordedAndKilledOnce(t *testing.T) {
 	}
 }
 
-func TestAChaseGoesOnWhileThereAreNewChildren(t *testing.T) {
+func TestTheSearchForNewChildrenEndsWhenThereAreNone(t *testing.T) {
 	h, old := keeping(t), actor.Sleeper(t, actor.Leads)
 	tried := map[int]bool{old.PID(): true}
 	for i := range 2 {
@@ -76,7 +76,7 @@ func TestAChaseGoesOnWhileThereAreNewChildren(t *testing.T) {
 	}
 }
 
-func TestOnlyTheKeepersRecordedNewChildrenAreKilled(t *testing.T) {
+func TestOnlyRecordedChildrenOfTheSupervisorAreKilled(t *testing.T) {
 	chase := func(k Killer, h *tree, _ *actor.Actor) error { h.growing = 1; return k.outrun(h, soon()) }
 	strike := func(k Killer, h *tree, a *actor.Actor) error { return k.strike(h, a.PID()) }
 	for claim, c := range map[string]struct {
@@ -109,7 +109,7 @@ func TestOnlyTheKeepersRecordedNewChildrenAreKilled(t *testing.T) {
 	}
 }
 
-func TestAGroupIsKilledAsOneOnlyWhereAJobOutrunsTheScans(t *testing.T) {
+func TestAGroupIsKilledOnlyIfItsJobForksFasterThanTheScans(t *testing.T) {
 	for growing, want := range map[int]bool{1: false, 3: false, 4: true} {
 		a := actor.Sleeper(t, actor.Leads)
 		h := newTree(-1)
@@ -121,7 +121,7 @@ func TestAGroupIsKilledAsOneOnlyWhereAJobOutrunsTheScans(t *testing.T) {
 	}
 }
 
-func TestAGroupIsKilledOnlyWhereAllInItAreToDie(t *testing.T) {
+func TestAGroupIsKilledOnlyIfAllItsProcessesAreTheJobs(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	led := entryOf(a).Key()
 	self := must.Get(process.Find(os.Getpid()))(t)
@@ -151,7 +151,7 @@ func TestAGroupIsKilledOnlyWhereAllInItAreToDie(t *testing.T) {
 	}
 }
 
-func TestAChildThatCouldNotBeRecordedEndsTheChase(t *testing.T) {
+func TestAnEndingStopsAtAChildThatCannotBeRecorded(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	actor.Undying(t, a)
 	h := keeping(t)

@@ -67,7 +67,7 @@ func TestNoProcessIsSignalledWhereTheRecordFails(t *testing.T) {
 	}
 }
 
-func TestARecordedSurvivorIsEndedAndRemainsUntilThen(t *testing.T) {
+func TestAJobRemainsUntilItsRecordedSurvivorIsEnded(t *testing.T) {
 	owner, survivor := actor.Shell(t, actor.Leads, "exit 0"), actor.Sleeper(t, actor.Leads)
 	id := idOf(survivor)
 	dead := process.Here()
@@ -88,7 +88,7 @@ func TestARecordedSurvivorIsEndedAndRemainsUntilThen(t *testing.T) {
 	mustStick(t, Killer{}.End(job), process.ErrUncounted)
 }
 
-func TestACommandThatLeftTheGroupRemainsWithItsOwn(t *testing.T) {
+func TestTheGroupThatACommandMadeIsEndedWithTheJob(t *testing.T) {
 	for claim, leave := range map[string]syscall.SysProcAttr{"a group of its own": {Setpgid: true}, "a session of its own": {Setsid: true}} {
 		t.Run(claim, func(t *testing.T) {
 			child := actor.File(t, "child")
@@ -112,7 +112,7 @@ func TestACommandThatLeftTheGroupRemainsWithItsOwn(t *testing.T) {
 	}
 }
 
-func TestTheInodeDecidesInAnyTimeNamespace(t *testing.T) {
+func TestOnlyTheProcessWithTheRecordedInodeIsEnded(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	id := idOf(a)
 	if id.Inode == 0 {
@@ -151,7 +151,7 @@ func init() {
 
 // Only the group that the command makes late shows that the orphan belongs to the job. Its number
 // is the command's pid, so the killer can look for it before it exists.
-func TestACommandThatLeavesItsGroupDuringTheEndingLosesNoChild(t *testing.T) {
+func TestAChildIsEndedThoughItsParentLeftTheGroupMeanwhile(t *testing.T) {
 	ready, born := actor.File(t, "ready"), actor.File(t, "born")
 	command := actor.Shell(t, syscall.SysProcAttr{}, actor.Role+`="leaves late" exec "$1" "$2" "$3"`, os.Args[0], ready, born)
 	actor.Eventually(t, "it listens", func() bool { return actor.Exists(ready) })
@@ -171,7 +171,7 @@ func TestACommandThatLeavesItsGroupDuringTheEndingLosesNoChild(t *testing.T) {
 	}
 }
 
-func TestAMemberThatIsNotSignalledLeaksNoDescriptor(t *testing.T) {
+func TestAnEndingThatCannotBeRecordedLeaksNoDescriptor(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	full := Killer{Record: (&journal{failed: unix.ENOSPC}).record}
 	job := process.Job{Owner: idOf(a), FileUID: -1}

@@ -17,7 +17,7 @@ import (
 	"adlock/test/support/need"
 )
 
-func TestMembersAreLookedForRarelyEnough(t *testing.T) {
+func TestScansAreAtLeastTenMillisecondsApart(t *testing.T) {
 	const ms = time.Millisecond
 	for took, want := range map[time.Duration]time.Duration{0: 10 * ms, 5 * ms: 10 * ms, 8 * ms: 16 * ms, 25 * ms: 50 * ms, time.Minute: 50 * ms} {
 		if got := betweenScans(took); got != want {
@@ -33,7 +33,7 @@ func TestMembersAreLookedForRarelyEnough(t *testing.T) {
 	}
 }
 
-func TestKILLHasASecondAtLeast(t *testing.T) {
+func TestTheStageOfKILLLastsASecondAtLeast(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
 		given          time.Duration
@@ -46,7 +46,7 @@ func TestKILLHasASecondAtLeast(t *testing.T) {
 	}
 }
 
-func TestTheLastDeadlineWaitsForTheKeeper(t *testing.T) {
+func TestTheLastStageIsExtendedForTheSupervisor(t *testing.T) {
 	now := time.Now()
 	soon, late := now.Add(time.Millisecond), now.Add(time.Minute)
 	second := now.Add(time.Second)
@@ -56,11 +56,11 @@ func TestTheLastDeadlineWaitsForTheKeeper(t *testing.T) {
 		turn, graced      bool
 		want              time.Time
 	}{
-		{"nothing keeps it", soon, late, false, false, soon},
-		{"its turn has come", soon, soon, true, false, second},
-		{"its turn has come after all", soon, now, true, false, second},
-		{"it has its grace", soon, late, false, true, second},
-		{"it had its grace for too long", soon, now, false, true, soon},
+		{"nothing extends it", soon, late, false, false, soon},
+		{"the supervisor was signalled", soon, soon, true, false, second},
+		{"it was signalled late", soon, now, true, false, second},
+		{"it may exit by itself", soon, late, false, true, second},
+		{"it had time for too long", soon, now, false, true, soon},
 		{"there is time enough", late, late, true, true, late},
 	} {
 		if got := extended(c.deadline, now, c.longest, c.turn, c.graced); got != c.want {
@@ -69,7 +69,7 @@ func TestTheLastDeadlineWaitsForTheKeeper(t *testing.T) {
 	}
 }
 
-func TestAKeeperWhoseGraceEndsLateIsStillKilled(t *testing.T) {
+func TestASupervisorWhoseGraceEndsLateIsStillKilled(t *testing.T) {
 	read := readTable
 	defer func() { readTable = read }()
 	for claim, c := range map[string]struct{ late, scan time.Duration }{
@@ -95,7 +95,7 @@ func TestAKeeperWhoseGraceEndsLateIsStillKilled(t *testing.T) {
 	}
 }
 
-func TestAJobThatIsGoneIsLookedForOnce(t *testing.T) {
+func TestTheTableIsReadOnceForAJobThatIsGone(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	h := hunted(t, a)
 	h.membership.Roots[entryOf(a).Key()] = true
@@ -121,7 +121,7 @@ func TestAProcessThatOutlivesKILLIsReportedAlive(t *testing.T) {
 	}
 }
 
-func TestAProcessThatDiesWithinASecondOfKILLIsEnded(t *testing.T) {
+func TestAProcessMayTakeASecondToDieOfKILL(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	letGo := actor.Undying(t, a)
 	k := Killer{Observe: func(s Signalled) {
@@ -132,7 +132,7 @@ func TestAProcessThatDiesWithinASecondOfKILLIsEnded(t *testing.T) {
 	mustEndAtOnce(t, k, process.Job{Owner: idOf(a), FileUID: -1})
 }
 
-func TestTheLastScanDecidesAfterTheLastStage(t *testing.T) {
+func TestAScanAfterTheLastStageFindsWhatIsLeft(t *testing.T) {
 	t.Run("a group that grew is killed as one, and waited for", func(t *testing.T) {
 		a := actor.Sleeper(t, actor.Leads)
 		letGo := actor.Undying(t, a)
@@ -148,7 +148,7 @@ func TestTheLastScanDecidesAfterTheLastStage(t *testing.T) {
 			t.Errorf("gone %v, %v", gone(a.PID()), err)
 		}
 	})
-	t.Run("one that did not grow is not", func(t *testing.T) {
+	t.Run("a group that did not grow is not killed", func(t *testing.T) {
 		a := actor.Sleeper(t, actor.Leads)
 		h := hunted(t, a)
 		h.whole, h.membership.Leader = true, entryOf(a).Key()
@@ -158,7 +158,7 @@ func TestTheLastScanDecidesAfterTheLastStage(t *testing.T) {
 			t.Errorf("sent %v", r.sent)
 		}
 	})
-	t.Run("the last has died meanwhile", func(t *testing.T) {
+	t.Run("the last member has died meanwhile", func(t *testing.T) {
 		a := actor.Sleeper(t, actor.Leads)
 		h := hunted(t, a)
 		a.Kill()
@@ -175,7 +175,7 @@ func TestTheLastScanDecidesAfterTheLastStage(t *testing.T) {
 	})
 }
 
-func TestAProcessTableThatCannotBeReadEndsTheEnding(t *testing.T) {
+func TestAnEndingStopsIfTheProcessTableCannotBeRead(t *testing.T) {
 	a := deaf(t, actor.Leads)
 	enough := func() {}
 	var sent []string
@@ -191,7 +191,7 @@ func TestAProcessTableThatCannotBeReadEndsTheEnding(t *testing.T) {
 	}
 }
 
-func TestAMemberFoundLateThatCannotBeRecordedIsNotSignalled(t *testing.T) {
+func TestNoSignalFollowsOnceALateMemberCannotBeRecorded(t *testing.T) {
 	ready := actor.File(t, "ready")
 	a := actor.Shell(t, actor.Leads, `trap "" TERM; trap 'trap "" INT; sleep 100 & >"$1.late"' INT; >"$1"; while :; do sleep 0.01; done`, ready)
 	actor.Eventually(t, "ready", func() bool { return actor.Exists(ready) })
@@ -215,7 +215,7 @@ func TestAMemberFoundLateThatCannotBeRecordedIsNotSignalled(t *testing.T) {
 	}
 }
 
-func TestWhatAJobForkedBeforeKILLDoesNotCount(t *testing.T) {
+func TestForksBeforeKILLDoNotCauseTheGroupToBeKilled(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	h := hunted(t, a)
 	h.growing, h.whole, h.membership.Leader = 9, true, entryOf(a).Key()
@@ -231,7 +231,7 @@ func TestWhatAJobForkedBeforeKILLDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestNoProcessIsSignalledOutOfTurn(t *testing.T) {
+func TestAMemberGetsOnlyTheSignalsDueAtItsStage(t *testing.T) {
 	for _, c := range []struct {
 		claim  string
 		change func(h *tree, m *member)
@@ -250,7 +250,7 @@ func TestNoProcessIsSignalledOutOfTurn(t *testing.T) {
 		{"a stopped keeper", func(h *tree, m *member) {
 			h.keeper, h.lonely, m.entry.Stopped = m.Key, time.Now().Add(-keeperGrace), true
 		}, 1, "CONT INT", true},
-		{"a keeper at last", func(h *tree, m *member) { h.keeper, h.lonely = m.Key, time.Now().Add(-keeperGrace) }, 3, "KILL", true},
+		{"a keeper in the last stage", func(h *tree, m *member) { h.keeper, h.lonely = m.Key, time.Now().Add(-keeperGrace) }, 3, "KILL", true},
 		{"a supervisor without a job", func(_ *tree, m *member) { m.entry.Command = "adlock: run" }, 1, "CONT INT", false},
 	} {
 		a := deaf(t, actor.Leads)
@@ -268,7 +268,7 @@ func TestNoProcessIsSignalledOutOfTurn(t *testing.T) {
 	}
 }
 
-func TestASupervisorPassesOnAllButKILL(t *testing.T) {
+func TestASupervisorWithAJobGetsNoSignalButKILL(t *testing.T) {
 	a, b := deaf(t, actor.Leads), deaf(t, actor.Leads)
 	h := hunted(t, a, b)
 	super, child := h.order[0], h.order[1]

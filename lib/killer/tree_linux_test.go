@@ -24,7 +24,7 @@ func tracked(t *testing.T, job process.Job) *tree {
 	return h
 }
 
-func TestTheOwnerLeadsAndItsCommandDoesNot(t *testing.T) {
+func TestTheOwnerAndNotItsCommandLeadsTheJobsGroup(t *testing.T) {
 	owner, command := actor.Sleeper(t, actor.Leads), actor.Sleeper(t, actor.Leads)
 	id := idOf(owner)
 	h := tracked(t, process.Job{Owner: id, Command: idOf(command), FileUID: -1})
@@ -60,7 +60,7 @@ func TestAProcessThatReusesTheOwnersPidIsNoMember(t *testing.T) {
 	}
 }
 
-func TestAnOwnerOrSurvivorThatCannotBeCheckedMakesTheJobStuck(t *testing.T) {
+func TestAJobWithAnUncheckedOwnerOrSurvivorIsStuck(t *testing.T) {
 	a, survivor := actor.Sleeper(t, actor.Leads), actor.Sleeper(t, actor.Leads)
 	elsewhere := idOf(survivor)
 	elsewhere.PIDNS++
@@ -71,7 +71,7 @@ func TestAnOwnerOrSurvivorThatCannotBeCheckedMakesTheJobStuck(t *testing.T) {
 	}
 }
 
-func TestAThreadIsNoOwner(t *testing.T) {
+func TestAThreadIsRefusedAsOwner(t *testing.T) {
 	ready := actor.File(t, "ready")
 	a := actor.Play(t, actor.Apart, "leaderless", ready)
 	actor.Eventually(t, "it has threads", func() bool { return actor.Exists(ready) })
@@ -96,7 +96,7 @@ func TestAThreadIsNoOwner(t *testing.T) {
 	}
 }
 
-func TestScansReportWhatTheyLookFor(t *testing.T) {
+func TestEachScanNotesNewMembersAndItsDuration(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	h := tracked(t, process.Job{Owner: idOf(a), FileUID: -1})
 	for i, want := range []int{1, 0, 0} {
@@ -117,7 +117,7 @@ func TestScansReportWhatTheyLookFor(t *testing.T) {
 	}
 }
 
-func TestEachProcessIsInTheTableOnce(t *testing.T) {
+func TestTheTableHasEachLivingRootExactlyOnce(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	known := entryOf(a).Key()
 	stranger := known
@@ -141,7 +141,7 @@ func TestEachProcessIsInTheTableOnce(t *testing.T) {
 	}
 }
 
-func TestTheKeepersGraceBeginsWhenItIsAlone(t *testing.T) {
+func TestTheSupervisorsGraceBeginsOnceItIsAlone(t *testing.T) {
 	h := newTree(-1)
 	if h.alone() || h.graced() {
 		t.Error("a keeper that is not alone has its grace, or had it")
@@ -172,7 +172,7 @@ func TestTheKeepersGraceBeginsWhenItIsAlone(t *testing.T) {
 	}
 }
 
-func TestAMemberIsTakenOnceAndItsEntryRefreshed(t *testing.T) {
+func TestAMemberIsAddedOnceAndItsEntryRefreshed(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	h := newTree(-1)
 	defer h.close()
@@ -190,7 +190,7 @@ func TestAMemberIsTakenOnceAndItsEntryRefreshed(t *testing.T) {
 	}
 }
 
-func TestAMemberIsRecordedByItsIdentity(t *testing.T) {
+func TestAMembersIdentityIsThatOfItsProcess(t *testing.T) {
 	a := actor.Sleeper(t, syscall.SysProcAttr{Setsid: true})
 	h := hunted(t, a)
 	want := idOf(a)
@@ -205,7 +205,7 @@ func TestAMemberIsRecordedByItsIdentity(t *testing.T) {
 	}
 }
 
-func TestAWaitLastsUntilTheLastIsDeadOrItsTimeIsOver(t *testing.T) {
+func TestAWaitEndsWhenAllMembersAreDeadOrItsTimeIsUp(t *testing.T) {
 	a, b := actor.Sleeper(t, actor.Leads), actor.Sleeper(t, actor.Leads)
 	h := hunted(t, a, b)
 	b.Kill()
@@ -232,7 +232,7 @@ func TestAWaitLastsUntilTheLastIsDeadOrItsTimeIsOver(t *testing.T) {
 	}
 }
 
-func TestAStuckProcessIsNamed(t *testing.T) {
+func TestAStuckErrorNamesTheProcessThatIsLeft(t *testing.T) {
 	a, b := actor.Sleeper(t, actor.Leads), actor.Sleeper(t, actor.Leads)
 	h := hunted(t, a, b)
 	h.latest = process.Entry{PID: 4711, Command: "latest"}
@@ -258,7 +258,7 @@ func TestAStuckProcessIsNamed(t *testing.T) {
 	names("the group of a hidden member", -4712, process.ErrUnchecked)
 }
 
-func TestProcessesToSpareAreKnown(t *testing.T) {
+func TestAnEndingSparesItselfAndPidOne(t *testing.T) {
 	h := must.Get(trackOwn(false))(t)
 	self := must.Get(process.Of(os.Getpid()))(t)
 	own := self.Key()
@@ -270,7 +270,7 @@ func TestProcessesToSpareAreKnown(t *testing.T) {
 	}
 }
 
-func TestTooFewDescriptorsAreAnError(t *testing.T) {
+func TestALackOfDescriptorsIsReportedAndNoProcessEnded(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	id := idOf(a)
 	h := tracked(t, process.Job{Owner: id, FileUID: -1})
@@ -291,7 +291,7 @@ func TestTooFewDescriptorsAreAnError(t *testing.T) {
 	}
 }
 
-func TestAJobIsListedWithoutOneself(t *testing.T) {
+func TestDescendantsOmitsTheCallingProcess(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	list := must.Get(Descendants(false))(t)
 	if !slices.ContainsFunc(list, func(m process.Entry) bool {
@@ -304,7 +304,7 @@ func TestAJobIsListedWithoutOneself(t *testing.T) {
 	}
 }
 
-func TestOnlyStartedOrRecordedMembersRunAsOthers(t *testing.T) {
+func TestOnlyStartedOrRecordedMembersMayRunAsOtherUsers(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	k, uid := entryOf(a).Key(), os.Geteuid()
 	for claim, c := range map[string]struct {
@@ -313,18 +313,18 @@ func TestOnlyStartedOrRecordedMembersRunAsOthers(t *testing.T) {
 		users                 map[int]bool
 		want                  error
 	}{
-		"the owner, where there is no file":     {-1, true, false, false, nil, nil},
-		"the owner of one's own file":           {uid, true, false, false, nil, nil},
-		"the owner of another's":                {uid + 1, true, false, false, nil, errForeignOwner},
-		"though a command runs as its user":     {uid + 1, true, false, false, map[int]bool{uid: true}, errForeignOwner},
-		"what the owner has started":            {uid + 1, false, false, false, nil, nil},
-		"in a living owner's group":             {uid + 1, false, false, true, nil, nil},
-		"what a dead owner's lock has recorded": {uid + 1, false, true, false, nil, nil},
-		"in a dead owner's group":               {uid + 1, false, true, true, nil, errForeignOwner},
-		"in it and the file's user":             {uid, false, true, true, nil, nil},
-		"in it and the command's user":          {uid + 1, false, true, true, map[int]bool{uid: true}, nil},
-		"in it, where there is no file":         {-1, false, true, true, nil, nil},
-		"in it and no recorded one's user":      {uid + 1, false, true, true, map[int]bool{uid + 2: true}, errForeignOwner},
+		"the owner, where there is no file":        {-1, true, false, false, nil, nil},
+		"the owner, as the file's user":            {uid, true, false, false, nil, nil},
+		"the owner, as another user":               {uid + 1, true, false, false, nil, errForeignOwner},
+		"the owner, as the command's user":         {uid + 1, true, false, false, map[int]bool{uid: true}, errForeignOwner},
+		"a process that the owner started":         {uid + 1, false, false, false, nil, nil},
+		"a process in a living owner's group":      {uid + 1, false, false, true, nil, nil},
+		"a recorded process of a dead owner":       {uid + 1, false, true, false, nil, nil},
+		"a dead owner's group, another user":       {uid + 1, false, true, true, nil, errForeignOwner},
+		"a dead owner's group, the file's user":    {uid, false, true, true, nil, nil},
+		"a dead owner's group, the command's user": {uid + 1, false, true, true, map[int]bool{uid: true}, nil},
+		"a dead owner's group, no file":            {-1, false, true, true, nil, nil},
+		"a dead owner's group, no recorded user":   {uid + 1, false, true, true, map[int]bool{uid + 2: true}, errForeignOwner},
 	} {
 		h := hunted(t, a)
 		m := h.order[0]
@@ -357,7 +357,7 @@ func TestAGroupIsForgottenOnceItHidesNoMember(t *testing.T) {
 	}
 }
 
-func TestAJobWithAProcessToSpareIsNeitherListedNorEnded(t *testing.T) {
+func TestAJobWithAnAncestorIsNeitherListedNorEnded(t *testing.T) {
 	h := tracked(t, process.Job{Owner: idOf(actor.Sleeper(t, actor.Leads)), FileUID: -1})
 	h.spared = map[int]bool{h.owner.PID: true} // as this newcomer's ancestor
 	_, listed := h.list()

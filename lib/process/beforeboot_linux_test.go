@@ -9,7 +9,7 @@ import (
 	"adlock/test/support/actor"
 )
 
-func TestATimeThatThisBootMayHaveShownIsNotBeforeTheBoot(t *testing.T) {
+func TestATimeIsBeforeTheBootOnlyIfThisBootNeverShowedIt(t *testing.T) {
 	const up, day = 10 * time.Hour, 24 * time.Hour
 	began := time.Date(2026, 11, 27, 6, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
@@ -41,7 +41,7 @@ func TestATimeThatThisBootMayHaveShownIsNotBeforeTheBoot(t *testing.T) {
 	}
 }
 
-func TestAFileOfThisBootIsNotBeforeIt(t *testing.T) {
+func TestBeforeBootIsFalseSinceTheBootOrInATimeNamespace(t *testing.T) {
 	now := time.Now()
 	for _, age := range []time.Duration{-time.Hour, 0, time.Second, Boottime() - time.Second} {
 		if BeforeBoot(now.Add(-age)) {

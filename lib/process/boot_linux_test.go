@@ -32,14 +32,14 @@ func TestWithoutABootIDOnlyADeathOnThisMachineIsProved(t *testing.T) {
 		change         func(*Identity)
 		running, ended Life
 	}{
-		"read by this process":       {thisBoot, "", func(*Identity) {}, Alive, Dead},
-		"from a file":                {thisBoot, "m", func(id *Identity) { *id = recorded(*id) }, Unknown, Dead},
-		"from another machine":       {thisBoot, "m", func(id *Identity) { *id = recorded(*id); id.Machine = "n" }, Unknown, Unknown},
-		"from a nameless machine":    {thisBoot, "", func(id *Identity) { *id = recorded(*id) }, Unknown, Unknown},
-		"from another pid namespace": {thisBoot, "m", func(id *Identity) { *id = recorded(*id); id.PIDNS++ }, Unknown, Unknown},
-		"its reader knew the boot":   {thisBoot, "m", func(id *Identity) { id.Boot = "b" }, Unknown, Dead},
-		"this process knows it":      {"b", "m", func(id *Identity) { id.Boot = "" }, Unknown, Dead},
-		"both know it":               {"b", "", func(*Identity) {}, Alive, Dead},
+		"read by this process":          {thisBoot, "", func(*Identity) {}, Alive, Dead},
+		"from a file":                   {thisBoot, "m", func(id *Identity) { *id = recorded(*id) }, Unknown, Dead},
+		"from another machine":          {thisBoot, "m", func(id *Identity) { *id = recorded(*id); id.Machine = "n" }, Unknown, Unknown},
+		"from a nameless machine":       {thisBoot, "", func(id *Identity) { *id = recorded(*id) }, Unknown, Unknown},
+		"from another pid namespace":    {thisBoot, "m", func(id *Identity) { *id = recorded(*id); id.PIDNS++ }, Unknown, Unknown},
+		"only the record has a boot id": {thisBoot, "m", func(id *Identity) { id.Boot = "b" }, Unknown, Dead},
+		"only this process has one":     {"b", "m", func(id *Identity) { id.Boot = "" }, Unknown, Dead},
+		"both have one":                 {"b", "", func(*Identity) {}, Alive, Dead},
 	} {
 		t.Run(claim, func(t *testing.T) {
 			seenAs(t, c.boot, c.machine)
@@ -61,7 +61,7 @@ func TestWithoutABootIDOnlyADeathOnThisMachineIsProved(t *testing.T) {
 	}
 }
 
-func TestWithoutABootIDAGroupMayBeOfStrangers(t *testing.T) {
+func TestAGroupCannotBeCheckedWithoutABootID(t *testing.T) {
 	seenAs(t, thisBoot, "m")
 	id, pid := led(t)
 	id = recorded(id)
@@ -74,7 +74,7 @@ func TestWithoutABootIDAGroupMayBeOfStrangers(t *testing.T) {
 	actor.Eventually(t, "the group is gone", func() bool { return k.AddBands(Job{Owner: id}) == nil && k.Empty() })
 }
 
-func TestWhatAnOwnerRecordedIsOfItsBoot(t *testing.T) {
+func TestRecordedProcessesOfALivingOwnerAreOfItsBoot(t *testing.T) {
 	seenAs(t, thisBoot, "")
 	a := actor.Sleeper(t, actor.Leads)
 	command := idOf(a)
@@ -90,7 +90,7 @@ func TestWhatAnOwnerRecordedIsOfItsBoot(t *testing.T) {
 	}
 }
 
-func TestAValueIsCachedAndAnErrorIsNot(t *testing.T) {
+func TestKeptCachesAValueButNoError(t *testing.T) {
 	calls := 0
 	get := kept(func() (int, error) {
 		if calls++; calls == 1 {
@@ -108,7 +108,7 @@ func TestAValueIsCachedAndAnErrorIsNot(t *testing.T) {
 	}
 }
 
-func TestWithoutADescriptorAnInodeProvesNothing(t *testing.T) {
+func TestWithoutADescriptorAnotherInodeProvesNoDeath(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	id := idOf(a)
 	if id.Inode == 0 {

@@ -11,7 +11,7 @@ import (
 	"adlock/test/support/must"
 )
 
-func TestAHiddenProcessIsReadFromTheKernel(t *testing.T) {
+func TestAHiddenProcessIsReadWithoutProc(t *testing.T) {
 	a := actor.Sleeper(t, syscall.SysProcAttr{Setsid: true})
 	e, there := hidden(a.PID())
 	if !there || !e.Hidden || e.PID != a.PID() || e.PGID != a.PID() || e.Start < 1<<63 || e.Exited {
@@ -33,7 +33,7 @@ func TestAHiddenProcessIsReadFromTheKernel(t *testing.T) {
 	}
 }
 
-func TestAProcessIsGoneOnceItIsDeadOrItsPidIsAnothers(t *testing.T) {
+func TestAProcessIsGoneOnceItIsDeadOrItsPidIsReused(t *testing.T) {
 	for _, pid := range []int{os.Getpid(), os.Getppid()} {
 		if Gone(pid) {
 			t.Errorf("%d is taken for gone", pid)
@@ -54,7 +54,7 @@ func TestAProcessIsGoneOnceItIsDeadOrItsPidIsAnothers(t *testing.T) {
 	}
 }
 
-func TestPidOneIsNoGroup(t *testing.T) {
+func TestPidOneLeadsNoGroupOrSession(t *testing.T) {
 	for pid, want := range map[int]int{0: 0, 1: 0, 2: 2, 4711: 2} {
 		id := Identity{PID: pid, PGID: pid, SID: pid, Start: 7}
 		if got := len(id.bands()); got != want {
@@ -70,7 +70,7 @@ func TestPidOneIsNoGroup(t *testing.T) {
 	}
 }
 
-func TestALivingProcessHasOneInodeAndADeadOneNone(t *testing.T) {
+func TestAProcessHasItsOwnInodeUntilItIsDead(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	mine, others := inodeNow(os.Getpid()), inodeNow(a.PID())
 	if (mine != 0) != pidfs() || (others != 0) != pidfs() || pidfs() && mine == others {
@@ -85,7 +85,7 @@ func TestALivingProcessHasOneInodeAndADeadOneNone(t *testing.T) {
 	}
 }
 
-func TestOnlyESRCHFromTheKernelMeansGone(t *testing.T) {
+func TestOnlyESRCHFromTheKernelMeansThatAProcessIsGone(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	means := func(err, want error) {
 		t.Helper()

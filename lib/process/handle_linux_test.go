@@ -31,7 +31,7 @@ func mustBeUnreached(a *actor.Actor, claim string) {
 
 func withoutPidfds(t *testing.T) { actor.Set(t, &lastPidfd, func() int { return -1 }) }
 
-func TestChecksSendNoSignal(t *testing.T) {
+func TestCheckingAProcessSendsItNoSignal(t *testing.T) {
 	a, ended := actor.Sleeper(t, actor.Leads), actor.Sleeper(t, actor.Leads)
 	a.Stop()
 	ended.Kill()
@@ -94,7 +94,7 @@ func TestAPidfdMayHaveTheNumberZero(t *testing.T) {
 	}
 }
 
-func TestWithoutPidfdsTheStartIsCompared(t *testing.T) {
+func TestWithoutPidfdsAReusedPidIsNotSignalled(t *testing.T) {
 	withoutPidfds(t)
 	a := actor.Sleeper(t, actor.Leads)
 	k := entryOf(a).Key()
@@ -112,7 +112,7 @@ func TestWithoutPidfdsTheStartIsCompared(t *testing.T) {
 	}
 }
 
-func TestAProcessThatIsNotHeldLeaksNoDescriptor(t *testing.T) {
+func TestProcessChecksLeakNoDescriptor(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	stranger := entryOf(a).Key()
 	stranger.Start++
@@ -140,7 +140,7 @@ func TestAProcessThatIsNotHeldLeaksNoDescriptor(t *testing.T) {
 	}
 }
 
-func TestThreadsAreNoProcesses(t *testing.T) {
+func TestAThreadIsNotTakenForAProcess(t *testing.T) {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil || len(tasks) < 2 {
 		t.Fatalf("%d threads, %v", len(tasks), err)
@@ -175,7 +175,7 @@ func TestThreadsAreNoProcesses(t *testing.T) {
 	}
 }
 
-func TestDescriptorsAreKeptForOtherThings(t *testing.T) {
+func TestSixteenDescriptorsAreKeptFreeOfPidfds(t *testing.T) {
 	for descriptors, want := range map[uint64]int{1024: 1008, 1 << 20: 1<<20 - 16, unix.RLIM_INFINITY: 1<<20 - 16} {
 		if got := lastOf(descriptors); got != want {
 			t.Errorf("of %d the last is %d, want %d", descriptors, got, want)
@@ -207,7 +207,7 @@ func isLinux(t *testing.T, major, minor int) bool {
 	return is > major || is == major && point >= minor
 }
 
-func TestSinceLinux6_9APidfdHasAnInode(t *testing.T) {
+func TestAPidfdHasAnInodeSinceLinux6_9(t *testing.T) {
 	want := strconv.IntSize == 64 && isLinux(t, 6, 9)
 	if found, err := findPidfs(); found != want || err != nil || pidfs() != want {
 		t.Errorf("%v, %v, want %v", found, err, want)
@@ -230,7 +230,7 @@ func TestSinceLinux6_9APidfdHasAnInode(t *testing.T) {
 	}
 }
 
-func TestPIDLivesIsRightWithoutPidfds(t *testing.T) {
+func TestPIDLivesNeedsNeitherPidfdsNorDescriptors(t *testing.T) {
 	withoutPidfds(t)
 	a := actor.Sleeper(t, actor.Leads)
 	if !PIDLives(a.PID()) {
@@ -250,7 +250,7 @@ func TestPIDLivesIsRightWithoutPidfds(t *testing.T) {
 	}
 }
 
-func TestADeathIsAwaitedWhereSomethingWakes(t *testing.T) {
+func TestADeathIsAwaitedOnlyThroughAPidfd(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	h := must.Get(Hold(entryOf(a).Key(), 0))(t)
 	defer h.Close()

@@ -80,7 +80,7 @@ func seek(shown, child, other int, inode, start uint64, zombie, thread int) {
 	fmt.Println("sought")
 }
 
-func TestHiddenProcessesAreFound(t *testing.T) {
+func TestProcessesThatProcHidesAreFound(t *testing.T) {
 	need.Root(t)
 	need.Tools(t, "setpriv")
 	if !pidfs() {
@@ -125,7 +125,7 @@ func thread(t *testing.T) int {
 }
 
 // If /proc hides no process, a child that is not in a table came after it.
-func TestALateChildIsNotHidden(t *testing.T) {
+func TestAChildStartedAfterTheTableIsNotTakenForHidden(t *testing.T) {
 	actor.Set(t, &hidesProcesses, func() bool { return true })
 	actor.Sleeper(t, actor.Leads)
 	self := must.Get(look(os.Getpid()))(t)
@@ -136,7 +136,7 @@ func TestALateChildIsNotHidden(t *testing.T) {
 
 // A group of which /proc shows only a zombie may also have a member that /proc hides: kill(2)
 // succeeds with and without such a member.
-func TestAZombieProvesNothingOfAGroupThatMayHideAnother(t *testing.T) {
+func TestAZombiesGroupLivesOnlyIfProcMayHideAMember(t *testing.T) {
 	pid := actor.Sleeper(t, actor.Leads).PID()
 	zombie := Entry{PID: pid, PGID: pid, Exited: true}
 	for _, hides := range []bool{false, true} {

@@ -26,7 +26,7 @@ func TestZombieOwnerIsDead(t *testing.T) {
 	}
 }
 
-func TestWhereAnIdentityWasReadDecides(t *testing.T) {
+func TestAnIdentityFromElsewhereIsNeverTakenForAlive(t *testing.T) {
 	self := must.Get(Of(os.Getpid()))(t)
 	if self.Machine == "" {
 		t.Log("no machine id here")
@@ -163,7 +163,7 @@ func init() {
 	}
 }
 
-func TestProcOfAnotherNamespaceIsRefused(t *testing.T) {
+func TestProcOfAnotherPidNamespaceIsRefused(t *testing.T) {
 	need.Root(t)
 	// /proc is not mounted again in the new pid namespace: its pids mean other processes there.
 	a := actor.Play(t, syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}, "misplaced")

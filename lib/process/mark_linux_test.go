@@ -21,7 +21,7 @@ import (
 
 const token = "00112233445566778899aabbccddeeff"
 
-func TestClaimsAreTheLinesOfTheMark(t *testing.T) {
+func TestTheMarkKeepsTheLatestClaimsNewestFirst(t *testing.T) {
 	var env []string
 	for n := range mostMarks + 2 {
 		env = []string{"A=b", AddMark(env, Claim{PID: n, Start: 9, Token: token, File: "/a b", Again: n%2 == 0})}
@@ -98,7 +98,7 @@ func found(t *testing.T, job Job) (pids []int, doubt int) {
 // sleeper is a program that writes its pid to the file, so that it is no fork of the script by then.
 const sleeper = `sh -c 'echo $$ >>"$1"; exec sleep 300' sh "$1"`
 
-func TestAMarkShowsWhatADeadOwnerHasLeft(t *testing.T) {
+func TestAMarkShowsWhichProcessesADeadOwnerHasLeft(t *testing.T) {
 	for claim, c := range map[string]struct {
 		script string
 		found  bool
@@ -127,7 +127,7 @@ func TestAMarkShowsWhatADeadOwnerHasLeft(t *testing.T) {
 	}
 }
 
-func TestAMarkIsOnLaterForksAndOnWhatCarriesTheToken(t *testing.T) {
+func TestLaterForksAndProcessesWithTheTokenAreMarked(t *testing.T) {
 	m := mark{token: token, image: 9, owner: Key{20000, 50}, session: 7, since: 60}
 	ageless, imageless := m, m
 	ageless.ageless, imageless.image = true, 0
@@ -155,7 +155,7 @@ func TestAMarkIsOnLaterForksAndOnWhatCarriesTheToken(t *testing.T) {
 		"in one tick, a lower pid":     {m, Entry{PID: 20000 - 1<<14, SID: 7, Start: 60, image: 9}, plain, above, ""},
 		"in one tick, from the top":    {m, Entry{PID: 19999 - 1<<14, SID: 7, Start: 60, image: 9}, plain, above, "member"},
 		"in one tick, with a token":    {m, Entry{PID: 19999, SID: 7, Start: 60}, carries, above, "member"},
-		"in one tick, veiled":          {m, Entry{PID: 19999, SID: 7, Start: 60}, veiled, above, ""},
+		"in one tick, unreadable":      {m, Entry{PID: 19999, SID: 7, Start: 60}, veiled, above, ""},
 		"a fork, ages unknown":         {ageless, Entry{PID: 500, SID: 7, Start: 1, image: 9}, plain, above, "doubt"},
 		"a token, ages unknown":        {ageless, Entry{PID: 500, SID: 7, Start: 1}, carries, above, "member"},
 		"an execve":                    {m, Entry{PID: 500, SID: 7, Start: 61}, changing, above, "doubt changed"},
@@ -207,7 +207,7 @@ func TestAnOrphanWithAnUnreadableEnvironmentIsInDoubt(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftIsNotKnownWithoutAPlace(t *testing.T) {
+func TestLeftProcessesAreUnknownIfProcCannotBeRead(t *testing.T) {
 	job, pids := left(t, `ADLOCK_MARK="1 $3 f" `+sleeper+` &`, 1)
 	if left, err := job.Left(); !left || err != nil {
 		t.Errorf("left %v, %v, of %v", left, err, pids)
@@ -226,7 +226,7 @@ func TestWhatIsLeftIsNotKnownWithoutAPlace(t *testing.T) {
 }
 
 // The session has processes that start and end all the time, and none of them is the job's.
-func TestAJobIsDeadBesideProcessesThatComeAndGo(t *testing.T) {
+func TestShortLivedStrangersAreNotTakenForTheJob(t *testing.T) {
 	file := actor.File(t, "pids")
 	shell := actor.Shell(t, syscall.SysProcAttr{Setsid: true}, `exec >/dev/null 2>&1; sh -c 'read x <"$0"' "$2" & echo $! >"$1"
 		for i in 1 2 3 4 5 6 7 8 9 10 11 12; do while kill -0 "$3"; do /bin/true; done & done; wait`, file, fifo(t), strconv.Itoa(os.Getpid()))
@@ -243,7 +243,7 @@ func TestAJobIsDeadBesideProcessesThatComeAndGo(t *testing.T) {
 }
 
 // A file system that does not answer delays the verdict once, and not at each look.
-func TestAnEnvironmentThatIsLateIsInDoubtAtOnce(t *testing.T) {
+func TestASlowReadOfAnEnvironmentIsNotRepeated(t *testing.T) {
 	job, pids := left(t, sleeper+" &", 1)
 	asked, answers := 0, make(chan struct{})
 	defer close(answers)
@@ -260,7 +260,7 @@ func TestAnEnvironmentThatIsLateIsInDoubtAtOnce(t *testing.T) {
 }
 
 // The arguments differ from those in the table, as they do if a process has overwritten them.
-func TestAnExecveAfterTheTableWasReadOverwritesNothing(t *testing.T) {
+func TestAnExecveIsNotTakenForAnOverwrittenEnvironment(t *testing.T) {
 	gate := fifo(t)
 	a := actor.Shell(t, actor.Apart, `read -r x <"$1"; exec sleep 100`, gate)
 	actor.Eventually(t, "it waits", func() bool { return entryOf(a).Command == "sh" && actor.State(a.PID()) == "S" })
@@ -276,7 +276,7 @@ func TestAnExecveAfterTheTableWasReadOverwritesNothing(t *testing.T) {
 	}
 }
 
-func TestAnEnvironmentIsOfNamesAndBehindTheArguments(t *testing.T) {
+func TestAnEnvironmentWithoutNamesIsTakenForOverwritten(t *testing.T) {
 	a, zombie := actor.Sleeper(t, actor.Leads), actor.Sleeper(t, actor.Leads)
 	for env, want := range map[string]bool{"": false, "A=b\x00": false, "A=\x00x\x00": false, "=b\x00": true, "b\x00A=b\x00": true} {
 		if got := isOverwritten(entryOf(a), []byte(env)); got != want {
@@ -290,7 +290,7 @@ func TestAnEnvironmentIsOfNamesAndBehindTheArguments(t *testing.T) {
 	}
 }
 
-func TestImagesDifferWhereAddressesAreRandom(t *testing.T) {
+func TestImagesDifferOnlyWhereAddressesAreRandom(t *testing.T) {
 	for mode, want := range map[string]bool{"0\n": false, "1\n": true, "2\n": true, "": false} {
 		if got := randomises(treeOf(t, map[string]string{"mode": mode}) + "mode"); got != want {
 			t.Errorf("mode %q: %v", mode, got)
@@ -304,7 +304,7 @@ func TestImagesDifferWhereAddressesAreRandom(t *testing.T) {
 }
 
 // On a busy machine, an execve outlasts many looks.
-func TestAnExecveThatTakesLongIsWaitedFor(t *testing.T) {
+func TestASlowExecveIsWaitedFor(t *testing.T) {
 	job, pids := left(t, `ADLOCK_MARK="1 $3 f" `+sleeper+` &`, 1)
 	looks, read := 0, readEnvironment
 	actor.Set(t, &readEnvironment, func(e Entry) ([]byte, error) {

@@ -13,7 +13,7 @@ import (
 	"adlock/test/support/actor"
 )
 
-func TestAGroupIsWholeWhereAllInItAreMembers(t *testing.T) {
+func TestAGroupIsWholeOnlyIfAllItsProcessesAreMembers(t *testing.T) {
 	k := Membership{Leader: Key{10, 5}, bands: []band{{Key: Key{10, 5}}}}
 	for claim, c := range map[string]struct {
 		list []Entry
@@ -35,7 +35,7 @@ func TestAGroupIsWholeWhereAllInItAreMembers(t *testing.T) {
 	}
 }
 
-func TestAGroupWithoutAVisibleMemberIsNamed(t *testing.T) {
+func TestAGroupWhoseMembersAreAllHiddenIsReported(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	led := band{Key: entryOf(a).Key()}
 	empty := band{Key: Key{1 << 22, 1}} // no process has that pid
@@ -50,7 +50,7 @@ func TestAGroupWithoutAVisibleMemberIsNamed(t *testing.T) {
 	}
 }
 
-func TestAGroupIsOverOnceItAndItsFirstProcessAreGone(t *testing.T) {
+func TestAGroupIsOverOnceItsMembersAndItsLeaderAreGone(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	e := entryOf(a)
 	b := band{Key: e.Key()}
@@ -66,7 +66,7 @@ func TestAGroupIsOverOnceItAndItsFirstProcessAreGone(t *testing.T) {
 	}
 }
 
-func TestABandEndsWhenItsNumberIsReused(t *testing.T) {
+func TestAGroupHasEndedOnceItsNumberIsReusedAsAPid(t *testing.T) {
 	for _, c := range []struct {
 		claim string
 		b     band
@@ -85,7 +85,7 @@ func TestABandEndsWhenItsNumberIsReused(t *testing.T) {
 	}
 }
 
-func TestAnAncestorThatExitsWhileWeClimbIsNoError(t *testing.T) {
+func TestAnAncestorThatExitsDuringTheSearchIsNoError(t *testing.T) {
 	for failures, want := range map[int]int{0: 1, 1: 2, 3: 4, 9: 4} {
 		calls := 0
 		line, err := climbAgain(func() ([]int, error) {
@@ -105,7 +105,7 @@ func TestAnAncestorThatExitsWhileWeClimbIsNoError(t *testing.T) {
 	}
 }
 
-func TestALineOfAncestorsEndsAtPidOne(t *testing.T) {
+func TestTheListOfAncestorsEndsAtPidOne(t *testing.T) {
 	above := map[int]int{9: 8, 8: 1, 6: 0, 4: 3}
 	parent := func(pid int) (int, error) {
 		if pid == 1 {
@@ -128,7 +128,7 @@ func TestALineOfAncestorsEndsAtPidOne(t *testing.T) {
 	}
 }
 
-func TestALineThatChangesIsLookedAtAgain(t *testing.T) {
+func TestTheAncestorsAreReadUntilTwoReadsAgree(t *testing.T) {
 	for want, looks := range map[int][][]int{2: {{3, 1}, {3, 1}, {3, 2}}, 3: {{3, 2}, {3, 1}, {3, 1}, {4}}, 5: {{3, 2}, {3, 1}, {3, 2}, {3, 1}, {3, 1}}} {
 		n := 0
 		line := steady(func() []int { n++; return looks[n-1] })
@@ -138,7 +138,7 @@ func TestALineThatChangesIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-func TestAnAncestorComesWithItsIdentity(t *testing.T) {
+func TestOnlyThisProcessAndThoseAboveItAreItsAncestors(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	for pid, want := range map[int]bool{os.Getpid(): true, os.Getppid(): true, 1: true, a.PID(): false} {
 		id, is, err := Ancestor(pid)
@@ -152,7 +152,7 @@ func TestAnAncestorComesWithItsIdentity(t *testing.T) {
 	}
 }
 
-func TestOneProcessIsTheSameInAnotherGroup(t *testing.T) {
+func TestAProcessThatChangesItsGroupIsStillTheSame(t *testing.T) {
 	a := actor.Sleeper(t, syscall.SysProcAttr{})
 	id, again := idOf(a), idOf(a)
 	again.PGID, again.SID, again.UID = 1, 2, 3
@@ -236,7 +236,7 @@ func TestMembersAreDescendantsOrInTheGroup(t *testing.T) {
 	}
 }
 
-func TestOnlyALeaderHasAGroup(t *testing.T) {
+func TestOnlyALeadersGroupIsAddedToTheJob(t *testing.T) {
 	for pgid, want := range map[int][]band{10: {{Key: Key{10, 5}, within: 7}}, 9: nil} {
 		var k Membership
 		k.AddGroup(Identity{PID: 10, PGID: pgid, SID: 7, Start: 5})
@@ -249,7 +249,7 @@ func TestOnlyALeaderHasAGroup(t *testing.T) {
 	}
 }
 
-func TestAJobHasTheGroupsThatMayHaveMembers(t *testing.T) {
+func TestAJobHasTheGroupsOfItsOwnerAndItsCommand(t *testing.T) {
 	owner, command := actor.Sleeper(t, actor.Leads), actor.Sleeper(t, actor.Leads)
 	id := idOf(owner)
 	elsewhere, unknown, shifted := id, id, id
@@ -261,10 +261,10 @@ func TestAJobHasTheGroupsThatMayHaveMembers(t *testing.T) {
 		bands int
 		err   error
 	}{
-		"its owner's and its command's": {id, 3, nil},
-		"of another place none":         {elsewhere, 0, nil},
-		"not without a start":           {unknown, 0, ErrUnchecked},
-		"nor in another time namespace": {shifted, 0, ErrUnchecked},
+		"an owner and a command here":        {id, 3, nil},
+		"an owner elsewhere":                 {elsewhere, 0, nil},
+		"an owner without a start":           {unknown, 0, ErrUnchecked},
+		"an owner in another time namespace": {shifted, 0, ErrUnchecked},
 	} {
 		var k Membership
 		err := k.AddBands(Job{Owner: c.owner, Command: idOf(command)})

@@ -22,7 +22,7 @@ func led(t *testing.T) (Identity, int) {
 	return id, pid
 }
 
-func TestWhatRemainsOfAJobDependsOnWhereItWasSeen(t *testing.T) {
+func TestAJobRemainsUnlessItsOwnersIdentityProvesItGone(t *testing.T) {
 	saved := here
 	actor.Set(t, &here, func() (Identity, error) { // not every machine has an id
 		where, err := saved()
@@ -55,7 +55,7 @@ func TestWhatRemainsOfAJobDependsOnWhereItWasSeen(t *testing.T) {
 	}
 }
 
-func TestSurvivorsThatWereNotCountedAreLookedFor(t *testing.T) {
+func TestSurvivorsThatWereNotRecordedAreSearchedFor(t *testing.T) {
 	file := actor.File(t, "child")
 	alone, parent, ended := actor.Sleeper(t, actor.Leads), actor.Shell(t, actor.Leads, `sleep 100 & echo $! >"$1"; wait`, file), actor.Sleeper(t, actor.Leads)
 	orphaned, orphan := led(t)
@@ -68,11 +68,11 @@ func TestSurvivorsThatWereNotCountedAreLookedFor(t *testing.T) {
 		pid   int
 		err   error
 	}{
-		"an owner that has no child": {idOf(alone), 0, nil},
-		"an owner that has one":      {idOf(parent), actor.PIDIn(t, file), errSurvivor},
-		"a dead owner with a group":  {orphaned, orphan, errSurvivor},
-		"a dead owner without one":   {dead, 0, nil},
-		"one that led none":          {bandless, bandless.PID, ErrUncounted},
+		"an owner that has no child":     {idOf(alone), 0, nil},
+		"an owner that has a child":      {idOf(parent), actor.PIDIn(t, file), errSurvivor},
+		"a dead owner with a group":      {orphaned, orphan, errSurvivor},
+		"a dead owner without a group":   {dead, 0, nil},
+		"a dead owner that led no group": {bandless, bandless.PID, ErrUncounted},
 	} {
 		var stuck *StuckError
 		if err := (Job{Owner: c.owner, Uncounted: true}).Survived(); !errors.Is(err, c.err) || errors.As(err, &stuck) && stuck.PID != c.pid {
@@ -91,7 +91,7 @@ func TestSurvivorsThatWereNotCountedAreLookedFor(t *testing.T) {
 	}
 }
 
-func TestALeaderInAnotherTimeNamespaceRemains(t *testing.T) {
+func TestALivingLeaderInAnotherTimeNamespaceRemains(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	id := idOf(a)
 	id.Start, id.TimeNS, id.Inode = id.Start+1000, id.TimeNS+1, 0
@@ -103,7 +103,7 @@ func TestALeaderInAnotherTimeNamespaceRemains(t *testing.T) {
 	}
 }
 
-func TestAGroupThatIsGoneNeedsNoTable(t *testing.T) {
+func TestNoProcessTableIsReadForAGroupThatIsGone(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	id := idOf(a)
 	a.Kill()
@@ -122,7 +122,7 @@ func init() {
 	}
 }
 
-func TestASupervisorIsKnownByItsName(t *testing.T) {
+func TestASupervisorIsRecognisedByItsProcessName(t *testing.T) {
 	a := actor.Play(t, actor.Leads, "supervises")
 	if got := a.Said(); got != "true true true\n" {
 		t.Errorf("got %q", got)

@@ -24,17 +24,17 @@ import (
 
 // The table is read again from the last pid or, if the pids started again, as a whole, until no pid
 // has been handed out meanwhile.
-func TestATableIsReadUntilItSettles(t *testing.T) {
+func TestTheProcessTableIsReadUntilNoProcessForks(t *testing.T) {
 	for claim, c := range map[string]struct {
 		last []int // the last pid at each look
 		want string
 	}{
-		"no process forks":     {[]int{5, 5}, "whole"},
-		"a process forks":      {[]int{5, 7, 7}, "whole 5-7"},
-		"and again":            {[]int{5, 7, 8, 8}, "whole 5-7 7-8"},
-		"the pids begin anew":  {[]int{5, 2, 2}, "whole whole"},
-		"it cannot be read":    {[]int{0, 0}, "whole"},
-		"and then go on again": {[]int{5, 2, 4, 4}, "whole whole 2-4"},
+		"no process forks":               {[]int{5, 5}, "whole"},
+		"a process forks":                {[]int{5, 7, 7}, "whole 5-7"},
+		"two processes fork":             {[]int{5, 7, 8, 8}, "whole 5-7 7-8"},
+		"the pids start again":           {[]int{5, 2, 2}, "whole whole"},
+		"the last pid is unknown":        {[]int{0, 0}, "whole"},
+		"the pids start again and go on": {[]int{5, 2, 4, 4}, "whole whole 2-4"},
 	} {
 		var did []string
 		list, err := steadyTable(
@@ -50,7 +50,7 @@ func TestATableIsReadUntilItSettles(t *testing.T) {
 	}
 }
 
-func TestATableThatNeverSettlesIsTakenAsItIs(t *testing.T) {
+func TestReadingTheProcessTableEndsThoughForksGoOn(t *testing.T) {
 	pid, calls := 0, 0
 	list, err := steadyTable(
 		func() (int, error) { pid++; return pid, nil },
@@ -61,7 +61,7 @@ func TestATableThatNeverSettlesIsTakenAsItIs(t *testing.T) {
 	}
 }
 
-func TestATableThatCannotBeReadIsAnError(t *testing.T) {
+func TestAProcessTableThatCannotBeReadIsAnError(t *testing.T) {
 	pid := 0
 	forked := func([]Entry, int, int) ([]Entry, error) { return nil, unix.EIO }
 	for claim, whole := range map[string]error{"at first": unix.EIO, "later": nil} {
@@ -90,7 +90,7 @@ func TestATableThatCannotBeReadIsAnError(t *testing.T) {
 	}
 }
 
-func TestOnlyThePidsAskedForAreAdded(t *testing.T) {
+func TestOnlyPidsInTheGivenRangeAreAddedToTheTable(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	looksUp := make([]Entry, 8) // as many that it looks the pids up, and lists no directory
 	for _, c := range []struct {
@@ -107,7 +107,7 @@ func TestOnlyThePidsAskedForAreAdded(t *testing.T) {
 }
 
 // On a machine that forks all the time, a process that is starved would else fall behind for ever.
-func TestPidsThatAreNotInUseTakeNoTime(t *testing.T) {
+func TestUnusedPidsAreNotLookedUpOneByOne(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	read := make(chan bool, 1)
 	go func() {
@@ -217,7 +217,7 @@ func treeOf(t *testing.T, files map[string]string) string {
 	return root
 }
 
-func TestThePlaceOfAProcessIsReadOrRefused(t *testing.T) {
+func TestBootAndMachineAreReadOrReportedUnreadable(t *testing.T) {
 	selfPID := strconv.Itoa(os.Getpid())
 	self := "->" + selfPID
 	const boot, machine, dbus = "proc/sys/kernel/random/boot_id", "etc/machine-id", "var/lib/dbus/machine-id"
@@ -248,7 +248,7 @@ func TestThePlaceOfAProcessIsReadOrRefused(t *testing.T) {
 	}
 }
 
-func TestOnlyHidepidMayHideAProcess(t *testing.T) {
+func TestOnlyAProcMountedWithHidepidMayHideProcesses(t *testing.T) {
 	const open, hides = "proc /proc proc rw,nosuid 0 0\n", "proc /proc proc rw,hidepid=invisible 0 0\n"
 	for mounts, want := range map[string]bool{
 		"": false, open: false, hides: true, open + hides: true, hides + open: false,
@@ -264,7 +264,7 @@ func TestOnlyHidepidMayHideAProcess(t *testing.T) {
 	}
 }
 
-func TestACutNumberIsNoChild(t *testing.T) {
+func TestACutPidInTheListOfChildrenIsIgnored(t *testing.T) {
 	for list, want := range map[string][]int{"": {1}, "12 ": {1, 12}, "12 34 ": {1, 12, 34}, "12 34 5": {1, 12, 34}, "5": {1}} {
 		if got := appendPIDs([]int{1}, []byte(list)); !slices.Equal(got, want) {
 			t.Errorf("%q: %v, want %v", list, got, want)
@@ -276,7 +276,7 @@ func TestACutNumberIsNoChild(t *testing.T) {
 	}
 }
 
-func TestTooFewDescriptorsAreAnError(t *testing.T) {
+func TestALackOfDescriptorsIsReportedAndProvesNoDeath(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	id := idOf(a)
 	enough := actor.FewFiles(t, 0)

@@ -20,7 +20,7 @@ func catches(t *testing.T, sig unix.Signal) bool {
 	return must.Get(strconv.ParseUint(mask, 16, 64))(t)>>(sig-1)&1 != 0
 }
 
-func TestLeaveToKernelRemovesTheHandlerUntilGiveBack(t *testing.T) {
+func TestLeaveToKernelRemovesTheHandlerUntilItIsGivenBack(t *testing.T) {
 	const sig = unix.SIGUSR2
 	giveBack := LeaveToKernel([]os.Signal{sig})
 	if catches(t, sig) {

@@ -28,7 +28,7 @@ func TestFlockHolderIsFoundInProcLocks(t *testing.T) {
 	}
 }
 
-func TestDeviceNumbersAreWrittenAsInProcLocks(t *testing.T) {
+func TestFlockHolderMatchesTheDeviceNumbersOfProcLocks(t *testing.T) {
 	for want, dev := range map[string]uint64{"00:05:": unix.Mkdev(0, 5), "fd:10:": unix.Mkdev(0xfd, 0x10), "08:0f:": unix.Mkdev(8, 15), "103:00:": unix.Mkdev(0x103, 0)} {
 		locks := "1: FLOCK ADVISORY WRITE 7 " + want + "99 0 EOF\n2: FLOCK ADVISORY WRITE 8 00:2b:99 0 EOF\n"
 		if got := flockHolder([]byte(locks), dev, 99, false); got != 7 {

@@ -63,7 +63,7 @@ func inherited(t *testing.T, fd int) bool {
 }
 
 // A child forked after the socket is made and before it is marked close-on-exec would keep it.
-func TestSocketsAreMadeWhileNoThreadForks(t *testing.T) {
+func TestNoSocketIsMadeWhileAThreadForks(t *testing.T) {
 	for _, name := range []string{"SocketPair", "Socket"} {
 		open := makers(t)[name]
 		done := make(chan []int, 1)

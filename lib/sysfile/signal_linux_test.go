@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestKillAcceptsSignalNames(t *testing.T) {
+func TestTheShellsKillAcceptsSignalNames(t *testing.T) {
 	for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGKILL, unix.SIGHUP, unix.SIGUSR1, 40} {
 		c := start(t, `kill -s "$1" $$; read word`, SignalName(sig))
 		status, err := Wait(c.Process.Pid)

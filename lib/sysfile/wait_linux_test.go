@@ -43,7 +43,7 @@ func TestWaitReapsAChildOnce(t *testing.T) {
 	}
 }
 
-func TestReapDoesNotWait(t *testing.T) {
+func TestReapReturnsAtOnceWhileTheChildLives(t *testing.T) {
 	c := start(t, "read word; exit 5")
 	if pid, _ := Reap(); pid != 0 {
 		t.Errorf("reaped %d, which lives", pid)

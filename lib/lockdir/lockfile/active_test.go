@@ -14,7 +14,7 @@ import (
 	"adlock/test/support/must"
 )
 
-func TestTheLockIsReadBack(t *testing.T) {
+func TestALockReadBackHasTheRecordThatWasWritten(t *testing.T) {
 	d := newDir(t)
 	want := fullRecord()
 	put(t, d, want)
@@ -42,7 +42,7 @@ func TestOneGuardExcludesAnother(t *testing.T) {
 
 // The guard belongs to one inode: a process that waited for it must notice that the name now
 // leads elsewhere.
-func TestAGuardOfALockThatIsGoneIsLost(t *testing.T) {
+func TestGuardingARemovedOrRewrittenLockFails(t *testing.T) {
 	for claim, change := range map[string]func(t *testing.T, d *Dir){
 		"removed":  func(t *testing.T, d *Dir) { must.Do(t, os.Remove(d.Path("lock.x"))) },
 		"replaced": func(t *testing.T, d *Dir) { must.Do(t, os.Remove(d.Path("lock.x"))); put(t, d, fullRecord()) },
@@ -67,7 +67,7 @@ func TestAGuardOfALockThatIsGoneIsLost(t *testing.T) {
 	}
 }
 
-func TestAGuardReadsTheLockAgain(t *testing.T) {
+func TestTakingTheGuardReadsTheLockAgain(t *testing.T) {
 	d := newDir(t)
 	must.Do(t, os.WriteFile(d.Path("lock.x"), nil, 0o600))
 	a := active(t, d)
@@ -81,7 +81,7 @@ func TestAGuardReadsTheLockAgain(t *testing.T) {
 	}
 }
 
-func TestAMissingMachineIdIsNamedWhereItMatters(t *testing.T) {
+func TestAMissingMachineIDIsReportedOnlyIfItWouldDecide(t *testing.T) {
 	for _, c := range []struct {
 		owner, here process.Identity
 		machine     bool // whether the reason names the machine id
@@ -100,7 +100,7 @@ func TestAMissingMachineIdIsNamedWhereItMatters(t *testing.T) {
 	}
 }
 
-func TestALockThatIsTooLargeIsDamagedAndALastLockAnError(t *testing.T) {
+func TestATooLargeLockIsDamagedAndATooLargeLastLockAnError(t *testing.T) {
 	d := newDir(t)
 	for _, file := range []string{"lock.x", "last.x"} {
 		must.Do(t, os.WriteFile(d.Path(file), nil, 0o600))

@@ -25,7 +25,7 @@ func guardedLock(t *testing.T) (*Dir, *Active) {
 	return d, a
 }
 
-func TestWhatIsAppendedIsReadBackAndTheMtimeStays(t *testing.T) {
+func TestAppendingToALockKeepsItsMtimeAndAddsNoProcessTwice(t *testing.T) {
 	d := newDir(t)
 	a, then := oldLock(t, d)
 	must.Do(t, a.AppendCommand(member(20)))
@@ -60,7 +60,7 @@ func oldLock(t *testing.T, d *Dir) (*Active, time.Time) {
 	return a, then
 }
 
-func TestAnUnfinishedLineIsIgnoredAndGoesWithTheNextAppend(t *testing.T) {
+func TestAnUnfinishedLineIsIgnoredAndTheNextAppendRemovesIt(t *testing.T) {
 	whole, line := string(fullRecord().Bytes())+"survivor.1=20 100 7 5 1 2\n", "survivor.2=21 100 7 5 1 2"
 	for n := range len(line) {
 		d := newDir(t)
@@ -78,7 +78,7 @@ func TestAnUnfinishedLineIsIgnoredAndGoesWithTheNextAppend(t *testing.T) {
 	}
 }
 
-func TestALockNeverOutgrows64KiBAndSaysOnceWhy(t *testing.T) {
+func TestALockNeverExceeds64KiBAndNotesMissingSurvivorsOnce(t *testing.T) {
 	d, a := guardedLock(t)
 	var all []process.Identity
 	for pid := 100_000; pid < 103_000; pid++ {
@@ -100,7 +100,7 @@ func TestALockNeverOutgrows64KiBAndSaysOnceWhy(t *testing.T) {
 }
 
 // The limit on the file size stands for a full disk: the kernel writes what fits.
-func TestAnAppendThatFailsLeavesTheLockAsItWas(t *testing.T) {
+func TestAFailedAppendLeavesTheLockUnchanged(t *testing.T) {
 	d, a := guardedLock(t)
 	var err error
 	limitedTo(t, uint64(a.st.Size)+10, func() { err = a.AppendSurvivors([]process.Identity{member(20)}) })
@@ -115,7 +115,7 @@ func TestAnAppendThatFailsLeavesTheLockAsItWas(t *testing.T) {
 	must.Do(t, a.AppendSurvivors([]process.Identity{member(20)}))
 }
 
-func TestWhatWasAppendedCanBeTakenBack(t *testing.T) {
+func TestWithdrawRemovesOnlyWhatWasAppendedSinceTheGuard(t *testing.T) {
 	d := newDir(t)
 	a, then := oldLock(t, d)
 	must.Do(t, a.AppendSurvivors([]process.Identity{member(20)}))

@@ -24,7 +24,7 @@ import (
 	"adlock/test/support/need"
 )
 
-func TestTheJobHasWhatTheLockRecords(t *testing.T) {
+func TestTheJobHasTheProcessesThatTheLockRecords(t *testing.T) {
 	d, r := newDir(t), fullRecord()
 	r.Job, r.Supervised = member(30), true
 	put(t, d, r)
@@ -40,7 +40,7 @@ func TestTheJobHasWhatTheLockRecords(t *testing.T) {
 	}
 }
 
-func TestACommandWithAnotherPidStartOrInodeIsRecorded(t *testing.T) {
+func TestANewPidStartOrInodeOfTheCommandIsRecorded(t *testing.T) {
 	d, a := guardedLock(t)
 	other, again, reused := member(31), member(30), member(30)
 	again.Start++
@@ -55,7 +55,7 @@ func TestACommandWithAnotherPidStartOrInodeIsRecorded(t *testing.T) {
 
 // A lock that is not in use may be cleared by hand, so a process that cannot be proved alive does
 // not count.
-func TestALockIsInUseWhereAProcessIsProvedAlive(t *testing.T) {
+func TestALockIsInUseOnlyIfAProcessOfItsJobIsProvedAlive(t *testing.T) {
 	alive := must.Get(process.Of(os.Getpid()))(t)
 	dead := alive
 	dead.Start, dead.Inode = dead.Start+1, 0
@@ -71,10 +71,10 @@ func TestALockIsInUseWhereAProcessIsProvedAlive(t *testing.T) {
 		{"a pid of no process", lock, "4194305\n", ""},
 		{"a dead owner", lock, holding(dead), ""},
 		{"a survivor", lock, holding(dead) + record.SurvivorLine(1, alive), "its owner is dead, but processes of its job are left; to end it: adlock stop " + reads},
-		{"one elsewhere", lock, holding(member(20)), ""},
-		{"one of some boot", lock, holding(bootless), ""},
-		{"an empty one", lock, "", ""},
-		{"a damaged one", lock, pid + "\nx\n", ""},
+		{"an owner elsewhere", lock, holding(member(20)), ""},
+		{"an owner of no known boot", lock, holding(bootless), ""},
+		{"an empty lock", lock, "", ""},
+		{"a damaged lock", lock, pid + "\nx\n", ""},
 	} {
 		d := newDir(t)
 		must.Do(t, os.WriteFile(d.Path(c.file), []byte(c.content), 0o600))
@@ -86,14 +86,14 @@ func TestALockIsInUseWhereAProcessIsProvedAlive(t *testing.T) {
 			t.Errorf("%s, its job: %v", c.claim, err)
 		}
 		told := a.Untold(&locker.ReleaseRequest{Token: "t"})
-		if err := a.Untold(&locker.ReleaseRequest{}); told != nil || (err != nil) != (c.claim == "one of some boot") {
+		if err := a.Untold(&locker.ReleaseRequest{}); told != nil || (err != nil) != (c.claim == "an owner of no known boot") {
 			t.Errorf("%s, with a token and without: %v, %v", c.claim, told, err)
 		}
 		must.Do(t, a.Close())
 	}
 }
 
-func TestTheLastSurvivorThatFitsIsRecorded(t *testing.T) {
+func TestASurvivorIsRecordedIfItJustFitsIntoTheLock(t *testing.T) {
 	line := len("survivor.1=20 100 7 5 1 2\n") + len(record.ManySurvivors)
 	for room, want := range map[int]bool{line - 1: false, line: true} {
 		d := newDir(t)
@@ -139,7 +139,7 @@ func TestADirectoryThatOthersCouldChangeIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnOrdinaryUserHasRootsDirectoriesAndItsOwn(t *testing.T) {
+func TestAUserMayUseOnlyItsOwnAndRootsDirectories(t *testing.T) {
 	need.Root(t)
 	for owner, allowed := range map[int]bool{0: true, 1: false, 4711: true, 4712: false} {
 		path := openDir(t)
@@ -176,7 +176,7 @@ func openedBy(t *testing.T, user int, path string) error {
 }
 
 // With umask 002 a user's directories are writable by the user's private group.
-func TestADirectoryOfTheUsersOwnGroupMayBeOnTheWay(t *testing.T) {
+func TestParentDirectoriesMayBeWritableByTheUsersOwnGroup(t *testing.T) {
 	need.Root(t)
 	const user, other = 4711, 4712
 	for owner, allowed := range map[[2]int]bool{
@@ -193,7 +193,7 @@ func TestADirectoryOfTheUsersOwnGroupMayBeOnTheWay(t *testing.T) {
 	}
 }
 
-func TestOnlyPrivateFilesAreBelievedInAnOpenDirectory(t *testing.T) {
+func TestAFileWritableByOthersIsRefusedWhereTheyCanReachIt(t *testing.T) {
 	for dir, entered := range map[fs.FileMode]bool{0o700: false, 0o710: true, 0o701: true, 0o744: false} {
 		path := t.TempDir()
 		must.Do(t, os.Chmod(path, dir))
@@ -213,7 +213,7 @@ func TestOnlyPrivateFilesAreBelievedInAnOpenDirectory(t *testing.T) {
 	}
 }
 
-func TestARecordThatOthersMayWriteIsBelievedNowhere(t *testing.T) {
+func TestALockRecordWritableByOthersIsAlwaysRefused(t *testing.T) {
 	d := newDir(t)
 	for content, want := range map[string]fault.Kind{string(fullRecord().Bytes()): fault.NotPermitted, "1\n": 0, "": 0} {
 		must.Do(t, os.WriteFile(d.Path("lock.x"), []byte(content), 0o600))
@@ -238,7 +238,7 @@ func TestALinkSucceedsIfOnlyItsReplyWasLost(t *testing.T) {
 	must.Do(t, temp.Close())
 }
 
-func TestALockIsReadUpToALimitEvenIfItGrows(t *testing.T) {
+func TestALockLargerThanTheLimitIsRefusedEvenIfItHasJustGrown(t *testing.T) {
 	d := newDir(t)
 	for size, fits := range map[int]bool{1: true, 511: true, 512: true, 513: true, 100_000: true, maxContent: true, maxContent + 1: false, 2 * maxContent: false} {
 		must.Do(t, os.WriteFile(d.Path("lock.x"), []byte(strings.Repeat("x", size)), 0o600))
@@ -256,7 +256,7 @@ func TestALockIsReadUpToALimitEvenIfItGrows(t *testing.T) {
 	}
 }
 
-func TestALockIsReadToItsEndInAsFewReadsAsThatTakes(t *testing.T) {
+func TestALockIsReadToItsEndInTwoReadsAtMost(t *testing.T) {
 	d := newDir(t)
 	for _, c := range []struct {
 		begin, more, want string

@@ -21,7 +21,7 @@ import (
 	"adlock/test/support/need"
 )
 
-func TestALinkToADirectoryIsRefused(t *testing.T) {
+func TestALockDirectoryThatIsALinkIsRefused(t *testing.T) {
 	d := newDir(t)
 	link := filepath.Join(t.TempDir(), "link")
 	must.Do(t, os.Symlink(d.path, link))
@@ -64,21 +64,21 @@ func through(t *testing.T) (above, path string) {
 	return above, path
 }
 
-func TestNoOtherUserMayRedirectTheWayToTheDirectory(t *testing.T) {
+func TestAPathThatAnotherUserCouldRedirectIsRefused(t *testing.T) {
 	need.Root(t)
 	const stranger = 4711
 	for claim, change := range map[string]func(above string) error{
 		"a stranger's directory":  func(above string) error { return os.Chown(above+"/a", stranger, 0) },
 		"a directory open to all": func(above string) error { return os.Chmod(above+"/a", 0o757) },
-		"a strange group's": func(above string) error {
+		"a strange group's directory": func(above string) error {
 			return errors.Join(os.Chown(above+"/a", 0, stranger), os.Chmod(above+"/a", 0o775))
 		},
-		"a stranger's behind an absolute link": func(above string) error {
+		"a stranger's directory behind an absolute link": func(above string) error {
 			return errors.Join(relink(above, above+"/a/b2", 0), os.Chown(above+"/a/b2", stranger, 0))
 		},
 		"a stranger's link":          func(above string) error { return relink(above, "b2", stranger) },
 		"a stranger's absolute link": func(above string) error { return relink(above, above+"/a/b2", stranger) },
-		"a link out of a stranger's": func(above string) error {
+		"a link out of a stranger's directory": func(above string) error {
 			return errors.Join(os.Mkdir(above+"/a/his", 0o755), relink(above, "his/../b2", 0), os.Chown(above+"/a/his", stranger, 0))
 		},
 	} {
@@ -94,7 +94,7 @@ func TestNoOtherUserMayRedirectTheWayToTheDirectory(t *testing.T) {
 	}
 }
 
-func TestTheWayMayLeadThroughAsManyLinksAsTheKernelFollows(t *testing.T) {
+func TestAPathMayContainAsManyLinksAsTheKernelFollows(t *testing.T) {
 	_, path := through(t)
 	links := t.TempDir()
 	must.Do(t, os.Chmod(links, 0o700))
@@ -117,24 +117,24 @@ func relink(above, target string, owner int) error {
 	return errors.Join(os.Rename(above+"/a/b", above+"/a/b2"), os.Symlink(target, above+"/a/b"), os.Lchown(above+"/a/b", owner, -1))
 }
 
-func TestTheWayMayLeadThroughOnesOwnLinksAndStickyDirectories(t *testing.T) {
+func TestAPathMayContainTheUsersLinksAndStickyDirectories(t *testing.T) {
 	links := func(target func(above string) string) func(string) error {
 		return func(above string) error { return relink(above, target(above), os.Geteuid()) }
 	}
 	for claim, change := range map[string]func(above string) error{
-		"a link":                  links(func(string) string { return "b2" }),
-		"an absolute link":        links(func(above string) string { return above + "/a/b2" }),
-		"a link up and down":      links(func(above string) string { return "../../" + filepath.Base(above) + "/a/./b2" }),
-		"a sticky directory":      func(above string) error { return os.Chmod(above+"/a", 0o777|fs.ModeSticky) },
-		"one's own group's":       func(above string) error { return os.Chmod(above+"/a", 0o775) },
-		"one that cannot be read": func(above string) error { return os.Chmod(above+"/a", 0o711) },
-		"a strange group's, which cannot write": func(above string) error {
+		"a link":                           links(func(string) string { return "b2" }),
+		"an absolute link":                 links(func(above string) string { return above + "/a/b2" }),
+		"a link up and down":               links(func(above string) string { return "../../" + filepath.Base(above) + "/a/./b2" }),
+		"a sticky directory":               func(above string) error { return os.Chmod(above+"/a", 0o777|fs.ModeSticky) },
+		"the user's own group's directory": func(above string) error { return os.Chmod(above+"/a", 0o775) },
+		"a directory that cannot be read":  func(above string) error { return os.Chmod(above+"/a", 0o711) },
+		"a strange group's directory that it cannot write to": func(above string) error {
 			if os.Geteuid() != 0 {
 				return nil
 			}
 			return errors.Join(os.Chown(above+"/a", 0, 4711), os.Chmod(above+"/a", 0o755))
 		},
-		"nothing out of the usual": func(string) error { return nil },
+		"an ordinary path": func(string) error { return nil },
 	} {
 		above, path := through(t)
 		must.Do(t, change(above))
@@ -147,7 +147,7 @@ func TestTheWayMayLeadThroughOnesOwnLinksAndStickyDirectories(t *testing.T) {
 	}
 }
 
-func TestARelativePathBeginsWhereTheProcessIs(t *testing.T) {
+func TestARelativePathStartsAtTheWorkingDirectory(t *testing.T) {
 	above, path := through(t)
 	t.Chdir(filepath.Join(above, "a"))
 	for _, relative := range []string{"b/locks", "../a/b/locks", "./b/../b/locks/"} {
@@ -161,7 +161,7 @@ func TestARelativePathBeginsWhereTheProcessIs(t *testing.T) {
 
 // Swapping the directory after it was opened changes nothing: all files are reached through the
 // descriptor.
-func TestADirectorySwappedAfterTheCheckIsNotFollowed(t *testing.T) {
+func TestSwappingTheOpenedDirectoryRedirectsNoFile(t *testing.T) {
 	d := newDir(t)
 	moved, bait := d.path+".moved", t.TempDir()
 	must.Do(t, os.Rename(d.path, moved))
@@ -178,7 +178,7 @@ func TestADirectorySwappedAfterTheCheckIsNotFollowed(t *testing.T) {
 	}
 }
 
-func TestNothingButAPlainFileOfTheOwnersIsOpened(t *testing.T) {
+func TestOnlyPlainFilesWithAtMostTwoNamesAreOpened(t *testing.T) {
 	for claim, plant := range map[string]func(path string) error{
 		"link to a file":  func(path string) error { return os.Symlink("/etc/passwd", path) },
 		"link to nowhere": func(path string) error { return os.Symlink("nowhere", path) },
@@ -219,7 +219,7 @@ func enteredDir(t *testing.T) *Dir {
 
 // Any user may have written a lock's content, and chmod does not undo that; a last lock cannot do
 // harm.
-func TestTheRemedyOfAFileThatOthersMayWriteDependsOnWhatItIs(t *testing.T) {
+func TestTheAdviceForALockWritableByOthersIsToRemoveIt(t *testing.T) {
 	d := enteredDir(t)
 	for file, remedy := range map[string]string{
 		"lock.p.h.o.x": "is writable by others (another user may have written it: check that the job does not run, then rm '" + d.Path("lock.p.h.o.x") + "')",
@@ -233,7 +233,7 @@ func TestTheRemedyOfAFileThatOthersMayWriteDependsOnWhatItIs(t *testing.T) {
 	}
 }
 
-func TestADeviceIsNotOpened(t *testing.T) {
+func TestADeviceInPlaceOfALockIsNotOpened(t *testing.T) {
 	need.Root(t)
 	d := newDir(t)
 	if err := syscall.Mknod(d.Path("lock.x"), syscall.S_IFCHR|0o600, 1<<8|3); err != nil { // null(4)
@@ -269,7 +269,7 @@ func TestFilesListsOnlyTheKindsAskedFor(t *testing.T) {
 	}
 }
 
-func TestTheNearestExistingDirectoryIsTriedAndNoneIsMade(t *testing.T) {
+func TestOpenToTryOpensTheNearestParentAndMakesNoDirectory(t *testing.T) {
 	above := newDir(t).path
 	for _, path := range []string{above + "/a", above + "/a/b/c", above + "/a/../b"} {
 		tried, there, err := OpenToTry(path)
@@ -286,7 +286,7 @@ func TestTheNearestExistingDirectoryIsTriedAndNoneIsMade(t *testing.T) {
 	}
 }
 
-func TestAPlaceWhereNoDirectoryCanBeMadeIsRefused(t *testing.T) {
+func TestAPathWhereNoDirectoryCanBeMadeIsRefused(t *testing.T) {
 	above := newDir(t).path
 	dangling := filepath.Join(above, "link")
 	must.Do(t, os.Symlink("/nowhere/at/all", dangling))

@@ -20,7 +20,7 @@ import (
 	"adlock/test/support/need"
 )
 
-func TestMarkedReportsTheFailureOfWhatItCalls(t *testing.T) {
+func TestMarkedReturnsTheErrorOfItsCallback(t *testing.T) {
 	d, failed, mark := newDir(t), errors.New("failed"), "read.x"
 	for _, marks := range []func() error{
 		func() error { return nil }, func() error { return d.MarkRead("x") },
@@ -43,7 +43,7 @@ func openFiles(t *testing.T) int {
 	return len(list)
 }
 
-func TestARefusedFileIsClosed(t *testing.T) {
+func TestARefusedFileOrDirectoryIsClosed(t *testing.T) {
 	lax := t.TempDir()
 	must.Do(t, os.Chmod(lax, 0o777))
 	for claim, call := range map[string]func(d *Dir) error{
@@ -157,7 +157,7 @@ func (d *Dir) placed(place func(*TempFile, string) error, name string) error {
 	return place(temp, name)
 }
 
-func TestNoFailureIsSwallowed(t *testing.T) {
+func TestEachFailedSystemCallIsReportedAndLeaksNoDescriptor(t *testing.T) {
 	calls := []int{
 		unix.SYS_OPENAT, unix.SYS_NEWFSTATAT, unix.SYS_FSTAT, unix.SYS_FLOCK, unix.SYS_PREAD64, unix.SYS_WRITE, unix.SYS_FCHMOD,
 		unix.SYS_LINKAT, unix.SYS_RENAMEAT, unix.SYS_UNLINKAT, unix.SYS_UTIMENSAT, unix.SYS_GETDENTS64, unix.SYS_FTRUNCATE,
@@ -198,7 +198,7 @@ func TestNoFailureIsSwallowed(t *testing.T) {
 
 // FUSE has no files without a name, old kernels do not know the flag, and without /proc such a
 // file cannot get a name.
-func TestWithoutTmpfilesATemporaryFileHasAName(t *testing.T) {
+func TestATemporaryFileIsNamedWhereNamelessFilesFail(t *testing.T) {
 	for call, numbers := range map[int][]unix.Errno{unix.SYS_OPENAT: {unix.EOPNOTSUPP, unix.EISDIR, unix.ENOENT}, unix.SYS_FACCESSAT: {unix.ENOENT}} {
 		for _, number := range numbers {
 			d := newDir(t)
@@ -238,7 +238,7 @@ func limitedTo(t *testing.T, size uint64, call func()) {
 	call()
 }
 
-func TestATemporaryFileThatDoesNotFitIsAnErrorAndLeavesNothing(t *testing.T) {
+func TestATemporaryFileThatDoesNotFitIsReportedAndRemoved(t *testing.T) {
 	d := newDir(t)
 	limitedTo(t, 4096, func() { // like a full disk
 		if temp, err := d.TempFile(make([]byte, 1<<16)); err == nil {
@@ -256,7 +256,7 @@ func wantHolder(t *testing.T, a *Active, want int) {
 	}
 }
 
-func TestAVisitedDirectoryMayNotHoldAThirdUsersFile(t *testing.T) {
+func TestAThirdUsersLockInAnotherUsersDirectoryIsRefused(t *testing.T) {
 	need.Root(t)
 	d := lockedDir(t)
 	foreign := must.Get(OfUser(d.fd, d.path, &Visit{UID: 4711, Alive: func() bool { return true }}))(t)
@@ -271,7 +271,7 @@ func TestAVisitedDirectoryMayNotHoldAThirdUsersFile(t *testing.T) {
 	refused(t, "a third user's", err)
 }
 
-func TestARefusalToMakeAFileHasItsOwnStatus(t *testing.T) {
+func TestARefusalToCreateAFileHasItsOwnExitStatus(t *testing.T) {
 	for err, want := range map[error]fault.Kind{unix.EACCES: fault.CannotCreate, unix.EPERM: fault.CannotCreate, unix.EROFS: fault.CannotCreate, unix.EIO: fault.IO, unix.ENOSPC: fault.IO} {
 		if got := fault.KindOf(cannotCreate("x", err)); got != want {
 			t.Errorf("%v: status %d, want %d", err, got, want)

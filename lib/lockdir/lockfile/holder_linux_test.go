@@ -21,7 +21,7 @@ import (
 )
 
 // The kernel's table is read in pieces: if a line goes meanwhile, the lines behind it move up.
-func TestTheHolderIsFoundWhileOtherLocksComeAndGo(t *testing.T) {
+func TestTheGuardsHolderIsFoundWhileOtherLocksChange(t *testing.T) {
 	d := lockedDir(t)
 	a := active(t, d)
 	must.Do(t, a.Guard(0))
@@ -38,7 +38,7 @@ func TestTheHolderIsFoundWhileOtherLocksComeAndGo(t *testing.T) {
 	}
 }
 
-func TestTheHolderIsFoundInATableOfManyPages(t *testing.T) {
+func TestTheGuardsHolderIsFoundAmongManyLocks(t *testing.T) {
 	d := lockedDir(t)
 	a, other := active(t, d), active(t, d)
 	for range 200 {
@@ -105,7 +105,7 @@ func stop(t *testing.T, pid int) {
 	helper.Eventually(t, "it stands still", func() bool { still, _ := process.Still(pid); return still })
 }
 
-func TestAStoppedHolderStandsStillAfterThreePausesAndTheGrace(t *testing.T) {
+func TestAStoppedHolderIsReportedAfterThreePausesAndTheGrace(t *testing.T) {
 	pid := run(t, "sleep", "60")
 	graceOf(t, 0)
 	if err := StandsStill(pid, 0); err != nil {
@@ -131,7 +131,7 @@ func TestAStoppedHolderStandsStillAfterThreePausesAndTheGrace(t *testing.T) {
 	}
 }
 
-func TestTheHolderOfAGuardIsReported(t *testing.T) {
+func TestTheErrorOfAHeldGuardNamesItsHolder(t *testing.T) {
 	need.Tools(t, "flock")
 	d := lockedDir(t)
 	a := active(t, d)
@@ -162,7 +162,7 @@ func TestTheHolderOfAGuardIsReported(t *testing.T) {
 }
 
 // A child that another thread has just forked has a copy of every descriptor.
-func TestAGuardGoesWithItsCloseThoughACopyOfTheDescriptorStays(t *testing.T) {
+func TestCloseReleasesTheGuardThoughTheDescriptorWasCopied(t *testing.T) {
 	d := lockedDir(t)
 	a, other := active(t, d), active(t, d)
 	must.Do(t, a.Guard(0))

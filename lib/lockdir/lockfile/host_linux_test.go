@@ -41,7 +41,7 @@ func wantRenamed(t *testing.T, d *Dir, host, node string) {
 	}
 }
 
-func TestAHostIsKeptByNewcomersAlone(t *testing.T) {
+func TestOnlyNewcomersRecordTheMachinesHostName(t *testing.T) {
 	d := newDir(t)
 	path, node := hostFile(t, d)
 	wantHost(t, d.path, false, node)
@@ -71,7 +71,7 @@ func TestAHostIsKeptByNewcomersAlone(t *testing.T) {
 	wantRenamed(t, d, "", "")
 }
 
-func TestAGlanceReadsNothingButAHostInAFileOfOurs(t *testing.T) {
+func TestTheHostIsReadFromARegularFileOnly(t *testing.T) {
 	d := newDir(t)
 	path, fifo := d.Path("host.x"), d.Path("fifo")
 	must.Do(t, os.WriteFile(path, []byte("before\n"), 0o600))
@@ -87,7 +87,7 @@ func TestAGlanceReadsNothingButAHostInAFileOfOurs(t *testing.T) {
 }
 
 // The machine may be renamed between two starts at one time.
-func TestTheFirstOfTwoStartersNamesTheHost(t *testing.T) {
+func TestTheHostNameThatWasRecordedFirstStays(t *testing.T) {
 	d := newDir(t)
 	for _, node := range []string{"one", "two"} {
 		if !d.keepHost("host.x", node) {
@@ -99,7 +99,7 @@ func TestTheFirstOfTwoStartersNamesTheHost(t *testing.T) {
 	}
 }
 
-func TestANodeNameOfOtherLettersIsNotKept(t *testing.T) {
+func TestANodeNameWithUnsafeCharactersIsNotRecorded(t *testing.T) {
 	d := newDir(t)
 	file := "host.x"
 	for node, want := range map[string]string{"a b": unkept, "a\nb": unkept, "*": unkept, "../x": unkept, "": unkept, "n.a-m_e": "n.a-m_e", strings.Repeat("x", 256): unkept} {
@@ -116,7 +116,7 @@ func TestANodeNameOfOtherLettersIsNotKept(t *testing.T) {
 	}
 }
 
-func TestADamagedHostIsAnError(t *testing.T) {
+func TestADamagedHostFileIsAnError(t *testing.T) {
 	d := newDir(t)
 	path, node := hostFile(t, d)
 	for _, content := range []string{"", "half", "\n", "a b\n", "../x\n", strings.Repeat("\x00", 9), strings.Repeat("x", 300) + "\n"} {
@@ -136,7 +136,7 @@ func TestADamagedHostIsAnError(t *testing.T) {
 }
 
 // The verb that takes the lock reports what is wrong with the directory.
-func TestWithoutADirectoryTheHostIsTheNodeName(t *testing.T) {
+func TestTheHostIsTheNodeNameWithoutAUsableDirectory(t *testing.T) {
 	d := newDir(t)
 	_, node := hostFile(t, d)
 	must.Do(t, os.WriteFile(filepath.Join(d.path, "file"), nil, 0o600))

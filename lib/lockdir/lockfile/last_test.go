@@ -28,7 +28,7 @@ func last(t testing.TB, d *Dir) record.Last {
 	return must.Get(d.Last("x"))(t)
 }
 
-func TestANewLastLockHasNeverCompleted(t *testing.T) {
+func TestANewLastLockRecordsNoCompletion(t *testing.T) {
 	d := newDir(t)
 	if _, err := d.Last("x"); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("got %v", err)
@@ -42,7 +42,7 @@ func TestANewLastLockHasNeverCompleted(t *testing.T) {
 	}
 }
 
-func TestATimeOfWholeSecondsMayLackAlmostASecond(t *testing.T) {
+func TestOnlyTimesInWholeSecondsMayBeASecondTooEarly(t *testing.T) {
 	whole, fine := unix.Timespec{Sec: 5}, unix.Timespec{Sec: 5, Nsec: 1}
 	for _, c := range []struct {
 		mtime, ctime unix.Timespec
@@ -54,7 +54,7 @@ func TestATimeOfWholeSecondsMayLackAlmostASecond(t *testing.T) {
 	}
 }
 
-func TestALastLockIsStampedAndKeepsItsMemory(t *testing.T) {
+func TestStampingALastLockKeepsItsMemory(t *testing.T) {
 	d := newDir(t)
 	must.Do(t, d.Stamp("x", record.Memory{Atom: motd})) // it was deleted, or there was none
 	before := last(t, d)
@@ -72,7 +72,7 @@ func TestALastLockIsStampedAndKeepsItsMemory(t *testing.T) {
 	}
 }
 
-func TestRememberingKeepsTheMtimeToTheNanosecondAndForeignLines(t *testing.T) {
+func TestRememberKeepsTheExactMtimeAndUnknownLines(t *testing.T) {
 	d := newDir(t)
 	at := time.Unix(1700000000, 123456789)
 	must.Do(t, os.WriteFile(d.Path("last.x"), []byte("runs=7\nmean=3.25\n"), 0o600))
@@ -89,7 +89,7 @@ func TestRememberingKeepsTheMtimeToTheNanosecondAndForeignLines(t *testing.T) {
 	}
 }
 
-func TestALastLockWithUnknownContentIsDamagedAndStays(t *testing.T) {
+func TestADamagedLastLockIsReportedAndLeftUnchanged(t *testing.T) {
 	d := newDir(t)
 	for _, content := range []string{"x", "garbage", "no newline=1", "program=\"half\n", "started=yesterday\n", "a=1\na=2\n"} {
 		must.Do(t, os.WriteFile(d.Path("last.x"), []byte(content), 0o600))
@@ -102,7 +102,7 @@ func TestALastLockWithUnknownContentIsDamagedAndStays(t *testing.T) {
 	}
 }
 
-func TestPruningTwiceIsNoError(t *testing.T) {
+func TestRemovingALastLockTwiceIsNoError(t *testing.T) {
 	d := newDir(t)
 	must.Do(t, d.MakeLast("x", record.Memory{}))
 	changed, err := d.LastChanged("x")
@@ -116,7 +116,7 @@ func TestPruningTwiceIsNoError(t *testing.T) {
 
 const reads = "p.h.o.x" // a NAME, which has four parts
 
-func TestReadersAreListedOnceTheAtomIsMarked(t *testing.T) {
+func TestReadersAreListedOnlyAfterTheAtomWasMarked(t *testing.T) {
 	d := newDir(t)
 	for _, reader := range []string{"x.17", "x.4711", "x.x", "x.12.x", "x.1x", "x.x1", "y.17"} {
 		must.Do(t, os.WriteFile(d.Path("read.p.h.o."+reader), nil, 0o600))
@@ -134,7 +134,7 @@ func TestReadersAreListedOnceTheAtomIsMarked(t *testing.T) {
 	}
 }
 
-func TestTheMarkIsPrivateAndEmptyWhateverTheUmask(t *testing.T) {
+func TestTheReadersMarkIsPrivateAndEmptyUnderAnyUmask(t *testing.T) {
 	for _, umask := range []int{0, 0o777} {
 		d := newDir(t)
 		before := syscall.Umask(umask)
@@ -148,7 +148,7 @@ func TestTheMarkIsPrivateAndEmptyWhateverTheUmask(t *testing.T) {
 	}
 }
 
-func TestALinkIsNoMark(t *testing.T) {
+func TestALinkInPlaceOfTheReadersMarkIsRefused(t *testing.T) {
 	d, elsewhere := newDir(t), t.TempDir()+"/elsewhere"
 	must.Do(t, os.Symlink(elsewhere, d.Path("read."+reads)))
 	if err := d.MarkRead(reads); err == nil {
@@ -159,7 +159,7 @@ func TestALinkIsNoMark(t *testing.T) {
 	}
 }
 
-func TestReadersTakeTurnsAtTheMark(t *testing.T) {
+func TestReadersChangeTheLastLockOneAtATime(t *testing.T) {
 	d := newDir(t)
 	must.Do(t, d.MarkRead(reads))
 	inside, leave := make(chan bool), make(chan bool)

@@ -37,7 +37,7 @@ func behind(t *testing.T) (w *Waiting, head int) {
 }
 
 // The atom may have been taken and released meanwhile.
-func TestANewcomerThatBecomesTheHeadLooksAtOnce(t *testing.T) {
+func TestANewQueueHeadChecksTheAtomAtOnce(t *testing.T) {
 	w, head := behind(t)
 	w.watched = true
 	must.Do(t, unix.Close(head))
@@ -51,7 +51,7 @@ func TestANewcomerThatBecomesTheHeadLooksAtOnce(t *testing.T) {
 	}
 }
 
-func TestAHeadIsPassedIfItLeavesTheSameFreeAtomAloneForLong(t *testing.T) {
+func TestAWaiterPassesAHeadThatLeavesAFreeAtomAloneTooLong(t *testing.T) {
 	name := motd.Name()
 	nothing := func(*Waiting) {}
 	for claim, c := range map[string]struct {
@@ -79,7 +79,7 @@ func TestAHeadIsPassedIfItLeavesTheSameFreeAtomAloneForLong(t *testing.T) {
 	}
 }
 
-func TestANewcomerKeepsItsPlaceInALineThatStands(t *testing.T) {
+func TestANewcomerKeepsItsPlaceInAStalledQueue(t *testing.T) {
 	w, head := behind(t)
 	name, place := motd.Name(), w.line.file
 	granted, _ := w.line.join()
@@ -118,7 +118,7 @@ func TestANewcomerKeepsItsPlaceInALineThatStands(t *testing.T) {
 	}
 }
 
-func TestTheLineIsKeptForARunAloneByANewcomerThatMay(t *testing.T) {
+func TestOnlyAnExclusiveRunMayStayTheHeadOfTheQueue(t *testing.T) {
 	for _, c := range []struct{ acquired, shared, may, kept bool }{
 		{true, false, true, true}, {false, false, true, false}, {true, true, true, false}, {true, false, false, false},
 	} {

@@ -60,7 +60,7 @@ func namesOf(locks []*Active) (names []string) {
 	return names
 }
 
-func TestAllLocksOfAnOwnerButTheOpenOneAreGuarded(t *testing.T) {
+func TestAllOtherLocksOfTheOwnerAreGuarded(t *testing.T) {
 	d := newDir(t)
 	owner, another := member(20), member(21)
 	const reader = "read." + reads + ".20"
@@ -82,7 +82,7 @@ func TestAllLocksOfAnOwnerButTheOpenOneAreGuarded(t *testing.T) {
 }
 
 // If two newcomers wait for each other, the holder of the lock with the later name gives up first.
-func TestALockWithAnEarlierNameIsWaitedForHalfAsLong(t *testing.T) {
+func TestTheWaitForALockWithAnEarlierNameIsHalfAsLong(t *testing.T) {
 	d := newDir(t)
 	owner := member(20)
 	locksIn(t, d, owner, "lock.p.h.o.a", "lock.p.h.o.m", "lock.p.h.o.z")
@@ -113,7 +113,7 @@ func TestALockWithAnEarlierNameIsWaitedForHalfAsLong(t *testing.T) {
 	}
 }
 
-func TestALockThatIsGoneOrReplacedIsNotTheOwners(t *testing.T) {
+func TestLockOfReturnsNoLockThatWasRemovedOrReplaced(t *testing.T) {
 	for claim, change := range map[string]func(d *Dir) error{
 		"gone":     func(d *Dir) error { return os.Remove(d.Path("lock.p.h.o.x")) },
 		"replaced": func(d *Dir) error { return os.Rename(d.Path("other"), d.Path("lock.p.h.o.x")) },
@@ -130,7 +130,7 @@ func TestALockThatIsGoneOrReplacedIsNotTheOwners(t *testing.T) {
 	}
 }
 
-func TestAnUnreadableLockIsAnErrorUnlessItMayNotBeRead(t *testing.T) {
+func TestLockOfIgnoresAMissingLockAndADirectory(t *testing.T) {
 	d := newDir(t)
 	must.Do(t, os.Mkdir(d.Path("lock.p.h.o.x"), 0o700))
 	for _, name := range []string{"lock.p.h.o.x", "lock.p.h.o.y"} {
@@ -141,7 +141,7 @@ func TestAnUnreadableLockIsAnErrorUnlessItMayNotBeRead(t *testing.T) {
 }
 
 // While the owner lives, no other process keeps its lock, not even one of its group.
-func TestALockIsHeldByItsOwnerAndThenByItsKnownJob(t *testing.T) {
+func TestALockIsHeldByItsJobOnlyOnceTheOwnerIsDead(t *testing.T) {
 	command, survivor, stranger := member(21), member(22), member(23)
 	ofGroup, ofSession := member(24), member(25)
 	for _, alive := range []bool{true, false} {
@@ -194,7 +194,7 @@ func loaded(t *testing.T, text func(inode uint64) string, age time.Duration, sha
 	}, unix.SYS_FSTATFS)
 }
 
-func TestALockTellsWhichMachineAndBootMadeIt(t *testing.T) {
+func TestALockShowsTheMachineAndBootOfItsOwner(t *testing.T) {
 	need.MachineID(t)
 	here, node := process.Here(), must.Get(sysfile.NodeName())(t)
 	for _, c := range []struct {
@@ -228,7 +228,7 @@ func TestALockTellsWhichMachineAndBootMadeIt(t *testing.T) {
 	}
 }
 
-func TestALockIsWreckedIfABootCameAfterItAndItIsCut(t *testing.T) {
+func TestALockIsWreckedOnlyIfItIsCutAndOlderThanTheBoot(t *testing.T) {
 	const before = 20 * 365 * 24 * time.Hour
 	if !process.BeforeBoot(time.Now().Add(-before)) {
 		need.Skip(t, "in a time namespace")
@@ -253,7 +253,7 @@ func TestALockIsWreckedIfABootCameAfterItAndItIsCut(t *testing.T) {
 	}
 }
 
-func TestTheAgeIsOfTheOwnersClockIfThisProcessHasIt(t *testing.T) {
+func TestALocksAgeIsByTheMonotonicClockWithinOneBoot(t *testing.T) {
 	here, real := process.Here(), time.Unix(1_000_000, 0)
 	for _, c := range []struct {
 		boot    string

@@ -37,7 +37,7 @@ func eachWay(t *testing.T, test func(t *testing.T, d *Dir, temp func() *TempFile
 	}
 }
 
-func TestATemporaryFileAppearsWholeAndPrivateUnderAFreeNameOnly(t *testing.T) {
+func TestALinkedTemporaryFileIsPrivateAndReplacesNoOther(t *testing.T) {
 	eachWay(t, func(t *testing.T, d *Dir, temp func() *TempFile) {
 		defer syscall.Umask(syscall.Umask(0o777))
 		first, second := temp(), temp()
@@ -55,7 +55,7 @@ func TestATemporaryFileAppearsWholeAndPrivateUnderAFreeNameOnly(t *testing.T) {
 	})
 }
 
-func TestATemporaryFileIsWithdrawnOnlyWhileItHasTheName(t *testing.T) {
+func TestWithdrawLeavesANameThatLeadsToAnotherFile(t *testing.T) {
 	eachWay(t, func(t *testing.T, d *Dir, temp func() *TempFile) {
 		mine, other := temp(), temp()
 		defer mine.Close()
@@ -86,7 +86,7 @@ func TestATemporaryFileIsGuardedUntilItIsClosed(t *testing.T) {
 	})
 }
 
-func TestTouchIsTheFileSystemsNow(t *testing.T) {
+func TestTouchReturnsTheFileSystemsTime(t *testing.T) {
 	eachWay(t, func(t *testing.T, d *Dir, temp func() *TempFile) {
 		mine := temp()
 		defer mine.Discard()
@@ -98,7 +98,7 @@ func TestTouchIsTheFileSystemsNow(t *testing.T) {
 	})
 }
 
-func TestSweepTakesOldDebrisAndNothingElse(t *testing.T) {
+func TestSweepRemovesOnlyOldTemporaryFiles(t *testing.T) {
 	d := newDir(t)
 	name := func() string { return "temp." + record.NewToken() }
 	young, directory, link, fifo := name(), name(), name(), name()

@@ -55,7 +55,7 @@ func TestEachAtomClaimsATickOnce(t *testing.T) {
 	}
 }
 
-func TestATickIsForgottenWhenItIsOutlivedOrTakenBack(t *testing.T) {
+func TestOutdatedAndWithdrawnTicksAreRemoved(t *testing.T) {
 	d := newDir(t)
 	const name, other = atom.Name(reads), atom.Name("p.h.o.y")
 	for _, number := range []int{20, 21, 30} {

@@ -35,7 +35,7 @@ func within(d *Dir, fd int) bool {
 	return path == d.Path() || filepath.Dir(path) == d.Path()
 }
 
-func TestAWaitingNewcomerLooksTwiceAtOnceAndThenWhenItsTimeIsUp(t *testing.T) {
+func TestAWaiterChecksAgainAtOnceAndWhenItsTimeIsUp(t *testing.T) {
 	d, r := newDir(t), locker.Request{Atom: motd}
 	r.Wait = time.Second
 	w := NewWaiting(d, &r, nil)
@@ -62,7 +62,7 @@ func TestAWaitingNewcomerLooksTwiceAtOnceAndThenWhenItsTimeIsUp(t *testing.T) {
 	}
 }
 
-func TestAWaitEndsWhenItsAskerSpeaks(t *testing.T) {
+func TestAWaitEndsWhenItsAskerClosesThePipe(t *testing.T) {
 	r, says, most, more := locker.Request{Atom: motd}, (*os.File)(nil), uint64(0), true
 	r.Wait = time.Hour
 	r.Asker, says, _ = os.Pipe()
@@ -80,7 +80,7 @@ func TestAWaitEndsWhenItsAskerSpeaks(t *testing.T) {
 }
 
 // If an owner cannot be watched, its lock may become free without a kernel event.
-func TestAnOwnerIsWatchedWhereItIsSeenToLive(t *testing.T) {
+func TestOnlyALivingOwnerIsWatched(t *testing.T) {
 	lock := &Active{File: atom.File{Kind: atom.ActiveLock, Name: motd.Name()}, Record: record.Record{Owner: process.Identity{PID: 7}}}
 	for claim, c := range map[string]struct {
 		seen policy.Active
@@ -102,7 +102,7 @@ func TestAnOwnerIsWatchedWhereItIsSeenToLive(t *testing.T) {
 	}
 }
 
-func TestAWaiterLooksAgainThoughTheKernelIsSilent(t *testing.T) {
+func TestAWaiterChecksAgainWithoutAKernelEvent(t *testing.T) {
 	d := newDir(t)
 	tells := NewWatch(d)
 	defer tells.Close()
@@ -201,7 +201,7 @@ func removed(t *testing.T, d *Dir, file string) {
 	}
 }
 
-func TestAWaiterLooksWhenItsLockHasGone(t *testing.T) {
+func TestAWaiterNoticesWhenItsLockIsRemoved(t *testing.T) {
 	goes := func(d *Dir) { removed(t, d, motdLock) }
 	comes := func(d *Dir) {
 		planted(t, d, "lock.other")
@@ -213,16 +213,16 @@ func TestAWaiterLooksWhenItsLockHasGone(t *testing.T) {
 		acts  map[string][]func(*Dir) // what other processes do, by the calls before it
 		want  string
 	}{
-		"it went":               {0, map[string][]func(*Dir){"": {goes}}, "poll stat"},
-		"another's is there":    {0, map[string][]func(*Dir){"": {goes, comes}}, "poll stat"},
-		"another's came late":   {0, map[string][]func(*Dir){"": {goes}, "poll": {comes}}, "poll stat"},
-		"it went before seen":   {0, map[string][]func(*Dir){"": {other}, "poll stat": {goes}}, "poll stat"},
-		"it went when seen":     {0, map[string][]func(*Dir){"": {other}, "poll stat poll": {goes}}, "poll stat poll stat"},
-		"it changed hands":      {0, map[string][]func(*Dir){"": {other}, "poll stat poll": {goes, comes}}, "poll stat poll stat"},
-		"none comes":            {0, nil, "poll"},
-		"another went":          {0, map[string][]func(*Dir){"": {other}}, "poll stat poll"},
-		"one of two":            {2, map[string][]func(*Dir){"": {goes}}, "poll stat"},
-		"another's, one of two": {2, map[string][]func(*Dir){"": {goes, comes}}, "poll stat"},
+		"its lock was removed":             {0, map[string][]func(*Dir){"": {goes}}, "poll stat"},
+		"another lock replaced it at once": {0, map[string][]func(*Dir){"": {goes, comes}}, "poll stat"},
+		"another lock replaced it late":    {0, map[string][]func(*Dir){"": {goes}, "poll": {comes}}, "poll stat"},
+		"removed before a check":           {0, map[string][]func(*Dir){"": {other}, "poll stat": {goes}}, "poll stat"},
+		"removed after a check":            {0, map[string][]func(*Dir){"": {other}, "poll stat poll": {goes}}, "poll stat poll stat"},
+		"replaced after a check":           {0, map[string][]func(*Dir){"": {other}, "poll stat poll": {goes, comes}}, "poll stat poll stat"},
+		"no event":                         {0, nil, "poll"},
+		"another file was removed":         {0, map[string][]func(*Dir){"": {other}}, "poll stat poll"},
+		"one of two locks was removed":     {2, map[string][]func(*Dir){"": {goes}}, "poll stat"},
+		"one of two locks was replaced":    {2, map[string][]func(*Dir){"": {goes, comes}}, "poll stat"},
 	} {
 		d, w := waits(t, c.slots, time.Second)
 		do := func(calls string) {
@@ -238,7 +238,7 @@ func TestAWaiterLooksWhenItsLockHasGone(t *testing.T) {
 }
 
 // The waiter may be denied as too soon by now.
-func TestAWaiterThatGetsEventsAgainAndAgainLooksAtLast(t *testing.T) {
+func TestAWaiterChecksInTimeDespiteConstantEvents(t *testing.T) {
 	d, w := waits(t, 0, time.Hour)
 	goes := func(string) { removed(t, d, motdLock); planted(t, d, motdLock) }
 	began := time.Now()

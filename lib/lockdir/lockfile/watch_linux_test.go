@@ -67,7 +67,7 @@ func stands(t *testing.T, d *Dir, files ...string) (all []Standing) {
 	return all
 }
 
-func TestAWaitEndsWhenThereIsNoTimeOrTheAskerSpeaks(t *testing.T) {
+func TestAWaitEndsAtOnceIfTimeIsUpOrTheAskerWrites(t *testing.T) {
 	pipe := func() (ends [2]int) {
 		must.Do(t, unix.Pipe(ends[:]))
 		t.Cleanup(func() { unix.Close(ends[0]); unix.Close(ends[1]) })
@@ -94,7 +94,7 @@ func TestAWaitEndsWhenThereIsNoTimeOrTheAskerSpeaks(t *testing.T) {
 
 // The event that tells of the lock is then that of its removal: the death of the newcomer that has the
 // new one would be found by a later look only.
-func TestALockThatAnotherReplacesEndsAWait(t *testing.T) {
+func TestReplacingALockEndsTheWaitForIt(t *testing.T) {
 	d := newDir(t)
 	planted(t, d, mine)
 	seen := stands(t, d, mine)
@@ -109,7 +109,7 @@ func TestALockThatAnotherReplacesEndsAWait(t *testing.T) {
 	woken(t, d, seen, func() error { return os.Remove(d.Path(read)) }, time.Hour)
 }
 
-func TestAWatchWakesWhenTheOwnerDies(t *testing.T) {
+func TestAWaitEndsWhenTheOwnerDies(t *testing.T) {
 	owner := run(t, "sleep", "60")
 	before := helper.Anonymous(t, "pidfd")
 	woken(t, nil, nil, nothing, time.Millisecond, os.Getpid(), os.Getppid())
@@ -129,7 +129,7 @@ func TestAWatchWakesWhenTheOwnerDies(t *testing.T) {
 }
 
 // The rest of its job may be about to end.
-func TestADeadOwnerIsNotLookedAtWithoutAPause(t *testing.T) {
+func TestAWaiterPausesBeforeItChecksADeadOwnersLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // its clock stands still while any goroutine runs
 		d, zombie := newDir(t), unreaped(t)
 		planted(t, d, mine)
@@ -169,7 +169,7 @@ func unreaped(t *testing.T) int {
 	return child.Pid
 }
 
-func TestAWaitLastsItsTimeDespiteAnInterruptOrError(t *testing.T) {
+func TestAnInterruptedOrFailedPollDoesNotEndAWaitAtOnce(t *testing.T) {
 	for errno, least := range map[unix.Errno]time.Duration{unix.EINTR: 150 * time.Millisecond, unix.ENOMEM: 100 * time.Millisecond} {
 		calls, took := 0, time.Duration(0)
 		intercept.Run(t, func() {
@@ -189,7 +189,7 @@ func TestAWaitLastsItsTimeDespiteAnInterruptOrError(t *testing.T) {
 	}
 }
 
-func TestWithoutNotificationsThereIsNoWatchAndNothingIsLeft(t *testing.T) {
+func TestAFailedOrClosedWatchLeavesNothingBehind(t *testing.T) {
 	d := newDir(t)
 	open := helper.Anonymous(t, "")
 	for _, call := range []int{unix.SYS_SIGNALFD4, unix.SYS_OPENAT, unix.SYS_FCNTL} {
@@ -220,7 +220,7 @@ func TestWithoutNotificationsThereIsNoWatchAndNothingIsLeft(t *testing.T) {
 
 // Waiters link locks for a moment and remove them again: these files would wake them and each
 // other without end.
-func TestOnlyTheAwaitedFilesWakeAWaiter(t *testing.T) {
+func TestOnlyTheRemovalOfAwaitedLocksEndsAWait(t *testing.T) {
 	inWay := []string{"lock.p.h.slot-1", "lock.p.h.slot-2", "read.p.h.o.x.7"}
 	strange := []string{
 		"lock.p.h.slot-3", "lock.p.h.slot-11", "lock.p.h.o.x", "read.p.h.o.x.77", "read.p.h.o.x",
@@ -255,7 +255,7 @@ func TestOnlyTheAwaitedFilesWakeAWaiter(t *testing.T) {
 	}
 }
 
-func TestManyFilesThatGoWakeAWaiterSeldom(t *testing.T) {
+func TestRemovingManyFilesRarelyWakesAWaiter(t *testing.T) {
 	d, polls, stop := newDir(t), 0, make(chan struct{})
 	planted(t, d, mine)
 	seen := stands(t, d, mine)
