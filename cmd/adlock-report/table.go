@@ -126,8 +126,9 @@ func gapMark() string {
 	return "~"
 }
 
-// fit aligns the cells of a table, and makes it as narrow as the terminal. It cuts names (the first column)
-// to longestName; before it cuts them below namesWidth, it drops the columns in order; at last it cuts lines.
+// fit aligns the cells of a table and makes it fit the terminal. While names (the first column) have less
+// than namesWidth, it drops the next column of order; then it shortens names to the room left (longestName at
+// most), and at last it cuts whole lines.
 func fit(lines [][]string, order []string) [][]string {
 	width, gap := terminal.Limit(os.Stdout), gapMark()
 	names, most := widthsOf(lines)[0], longestName

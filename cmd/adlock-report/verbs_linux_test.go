@@ -226,7 +226,7 @@ func TestTheLogCountsDenialsFromTheSecondOn(t *testing.T) {
 	}
 }
 
-func TestLogFollowsItsLastLines(t *testing.T) {
+func TestLogFollowShowsTheLastLinesAndThenNewOnes(t *testing.T) {
 	p := newPlace(t)
 	for _, operand := range []string{"first", "second", "third"} {
 		p.ok(t, "run", "--operand", operand, "--", "true")

@@ -44,7 +44,7 @@ func Start(owner process.Identity) (greeting string, err error) {
 		return "", err
 	}
 	args := []string{name, strconv.Itoa(owner.PID), strconv.FormatUint(owner.Start, 10), strconv.FormatUint(owner.Inode, 10)}
-	// This process is about to exit, and its parent or init then adopts the agent.
+	// Nothing waits for the agent here: this process exits soon, and init or the nearest subreaper reaps it.
 	_, err = syscall.ForkExec(self, args, &syscall.ProcAttr{
 		Dir: "/", Env: environment(), Files: []uintptr{uintptr(null), uintptr(line[1]), uintptr(null)}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})

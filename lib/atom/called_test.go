@@ -30,7 +30,7 @@ func TestAWholeNameWinsOverAPartOfAName(t *testing.T) {
 	}
 }
 
-func TestAVerbThatChangesTakesWholeNamesOnly(t *testing.T) {
+func TestVerbsThatChangeAnAtomRequireItsWholeName(t *testing.T) {
 	all := known("db", "db-full", "/etc/a b", "a", "b", "a b", "c", "c d")
 	other := Atom{Program: "site", Host: "dax", Operator: "run", Operand: "db"}
 	all = append(all, Called{Name: other.Name(), Atom: other})

@@ -23,7 +23,7 @@ func TestEmptyPartsNullBytesAndLongPartsAreRefused(t *testing.T) {
 	must.Do(t, ofParts(long[1:], long[1:], long[1:], long).Check())
 }
 
-func TestTheChecksumIsThatOfCksum(t *testing.T) {
+func TestChecksumsAreThoseOfTheCksumProgram(t *testing.T) {
 	need.Tools(t, "cksum")
 	for _, size := range []int{0, 1, 255, 256, 257, 65535, 65536, 70000} {
 		text := strings.Repeat("adlock ", size/7+1)[:size]

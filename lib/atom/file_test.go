@@ -35,7 +35,7 @@ func anyAtom() *rapid.Generator[Atom] {
 	})
 }
 
-func TestAFileIsOfTheKindThatItsNameSays(t *testing.T) {
+func TestAFilesKindIsReadFromItsName(t *testing.T) {
 	long := string(longestName)
 	for name, want := range map[string]File{
 		"lock.p.h.o.x":            {Kind: ActiveLock, Name: "p.h.o.x"},
@@ -65,7 +65,7 @@ func TestAFileIsOfTheKindThatItsNameSays(t *testing.T) {
 	}
 }
 
-func TestOtherFilesAreForeign(t *testing.T) {
+func TestAFileNameThatAdlockDoesNotMakeIsNotRecognised(t *testing.T) {
 	long := string(longestName)
 	for _, name := range []string{
 		"", ".", "..", "lock", "lock.", "p.h.o.x", "Lock.p.h.o.x", " lock.p.h.o.x", "locks.p.h.o.x", "program.h.runlog",
@@ -86,7 +86,7 @@ func TestOtherFilesAreForeign(t *testing.T) {
 	}
 }
 
-func TestEveryNameIsReadBack(t *testing.T) {
+func TestEveryAtomAndSlotNameIsParsedUnchanged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		named := rapid.SampledFrom([]Atom{Named("x", "h"), ofParts(NamedProgram, "h", "o", "x"), ofParts("p", "h", RunOperator, "x")})
 		a := rapid.OneOf(anyAtom(), named).Draw(t, "atom")
@@ -130,7 +130,7 @@ func TestInvalidNamesAreRefused(t *testing.T) {
 	}
 }
 
-func TestALockIsKnownByNameAndByFile(t *testing.T) {
+func TestALockMayBeCalledByItsNameOrItsFileName(t *testing.T) {
 	for text, want := range map[string]File{
 		"p.h.o.x":         {Kind: ActiveLock, Name: "p.h.o.x"},
 		"p.h.slot-1":      {Kind: ActiveLock, Name: "p.h.slot-1"},
@@ -156,7 +156,7 @@ func TestALockIsKnownByNameAndByFile(t *testing.T) {
 	}
 }
 
-func TestAReadersFileIsNamedAsTheVectorsHaveIt(t *testing.T) {
+func TestReaderLockNamesMatchTheSharedTestVectors(t *testing.T) {
 	text := must.Get(os.ReadFile("../../test/support/readers.tsv"))(t)
 	cases := 0
 	for line := range strings.Lines(string(text)) {

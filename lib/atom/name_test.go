@@ -12,7 +12,7 @@ import (
 	"adlock/test/support/must"
 )
 
-func TestEveryVectorGivesItsName(t *testing.T) {
+func TestAtomNamesMatchTheSharedTestVectors(t *testing.T) {
 	text := must.Get(os.ReadFile("../../test/support/names.tsv"))(t)
 	unescape := strings.NewReplacer(`\\`, `\`, `\t`, "\t")
 	cases := 0
@@ -39,7 +39,7 @@ func TestEveryVectorGivesItsName(t *testing.T) {
 	}
 }
 
-func TestPartsWithoutAChecksumAreDistinct(t *testing.T) {
+func TestDifferentShortPartsHaveDifferentNames(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		part := rapid.StringMatching(`[a-c/._-]{1,6}`)
 		a, b := part.Draw(t, "a"), part.Draw(t, "b")
@@ -49,7 +49,7 @@ func TestPartsWithoutAChecksumAreDistinct(t *testing.T) {
 	})
 }
 
-func TestALongOperandIsKeptShortUnderItsOwnName(t *testing.T) {
+func TestALongOperandIsShortenedWithoutChangingTheName(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		length := rapid.IntRange(longestOperand-20, longestOperand+20).Draw(t, "length")
 		operand := strings.Repeat("\x01", length) + rapid.StringMatching(`-?[0-9a]{0,12}`).Draw(t, "tail")
@@ -67,7 +67,7 @@ func TestALongOperandIsKeptShortUnderItsOwnName(t *testing.T) {
 	})
 }
 
-func TestOnlyAChecksumMarksAnOperandAsCut(t *testing.T) {
+func TestOnlyAChecksumAtItsEndMarksAnOperandAsShortened(t *testing.T) {
 	for tail, isCut := range map[string]bool{"-7": true, "-4294967295": true, "-07": false, "-4294967296": false, "-x": false, "-": false, "": false} {
 		operand := strings.Repeat("x", longestOperand) + tail
 		a, _ := New("p", "h", "o", operand)
@@ -94,7 +94,7 @@ func TestAnAtomIsReadBackFromItsName(t *testing.T) {
 	}
 }
 
-func TestAnotherAtomOfTheSameNameIsAnError(t *testing.T) {
+func TestALockOfAnotherAtomWithTheSameNameIsAnError(t *testing.T) {
 	mine := Atom{Program: "p", Host: "h", Operator: "o", Operand: "x"}
 	other := mine
 	other.Operand = "y"
@@ -107,7 +107,7 @@ func TestAnotherAtomOfTheSameNameIsAnError(t *testing.T) {
 	}
 }
 
-func TestAnotherCommandOfTheSameNameIsAnError(t *testing.T) {
+func TestALockOfAnotherCommandWithTheSameNameIsAnError(t *testing.T) {
 	mine := ofParts("p", "h", "run", "p-1")
 	mine.Command = "p -a"
 	unknown, other := mine, mine
@@ -125,7 +125,7 @@ func TestAnotherCommandOfTheSameNameIsAnError(t *testing.T) {
 	}
 }
 
-func TestACommandIsNamedByItsBaseAndCksum(t *testing.T) {
+func TestAnUnnamedCommandIsNamedByItsBaseAndCksum(t *testing.T) {
 	operand, kept := Unnamed("rsync", "123456789")
 	if operand != "rsync-930766865" || kept != "123456789" { // printf 123456789 | cksum prints this sum
 		t.Errorf("%s, %s", operand, kept)

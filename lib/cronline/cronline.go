@@ -150,7 +150,8 @@ func locksItself(text string) bool {
 	}
 }
 
-// CutSleep cuts a sleep off a command that goes on behind it. words are its arguments, without quotes.
+// CutSleep splits off a sleep before the first && or ";" of a command: words are the arguments of the sleep,
+// rest is the command after it. If there is none, or its arguments are quoted, is is false and rest is text.
 func CutSleep(text string) (words, rest string, is bool) {
 	head, after := text, ""
 	if end := strings.IndexAny(text, ";&|<>#'\"\\\n"); end >= 0 {

@@ -188,7 +188,7 @@ func TestDoctorFailsIfTheRunlogCannotBeWritten(t *testing.T) {
 	m.finds(t, "runlog", Fine, "program.dax.runlog")
 }
 
-func TestALockThatDoesNotExcludeOrIsNotReleasedFails(t *testing.T) {
+func TestDoctorFailsALockThatDoesNotExcludeOrIsNotReleased(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	must.Do(t, os.WriteFile(path, nil, 0o600))
 	nothing := func() error { return nil }

@@ -29,7 +29,7 @@ func about(t *testing.T, what string, got, want time.Duration) {
 	within(t, what, got, want-want/1000, want+want/1000)
 }
 
-func TestTheArithmeticOfExpireAfterIsExplained(t *testing.T) {
+func TestTheLearnedExpireAfterIsExplainedStepByStep(t *testing.T) {
 	const m = time.Minute
 	steady := State{Runs: 1000, mean: of(10 * m), deviation: 0.1, now: of(12 * m)}
 	with := func(change func(*State)) State { s := steady; change(&s); return s }
@@ -73,7 +73,7 @@ func TestTheArithmeticOfExpireAfterIsExplained(t *testing.T) {
 	}
 }
 
-func TestTheArithmeticOfIfElapsedIsExplained(t *testing.T) {
+func TestTheLearnedIfElapsedIsExplainedStepByStep(t *testing.T) {
 	for _, c := range []struct {
 		state State
 		want  string
@@ -90,7 +90,7 @@ func TestTheArithmeticOfIfElapsedIsExplained(t *testing.T) {
 	}
 }
 
-func TestATypicalRunOfFewIsTheirGeometricMean(t *testing.T) {
+func TestTheTypicalRuntimeIsTheGeometricMeanOfTheFirstRuns(t *testing.T) {
 	about(t, "of one", taught(time.Hour).Typical(), time.Hour)
 	about(t, "of three", taught(time.Minute, 2*time.Minute, 4*time.Minute).Typical(), 2*time.Minute)
 	if got := (State{}).Typical(); got != 0 {
@@ -99,7 +99,7 @@ func TestATypicalRunOfFewIsTheirGeometricMean(t *testing.T) {
 	about(t, "shorter than a second", taught(time.Millisecond).Typical(), time.Second)
 }
 
-func TestALaterRunMovesTheTypicalOneByAThirtySecond(t *testing.T) {
+func TestALaterRunMovesTheLearnedMeanByA32ndOfTheDifference(t *testing.T) {
 	s := State{Runs: 1000, mean: of(time.Minute), deviation: 0.5}
 	s.Succeeded(time.Hour)
 	off := math.Log(60)
@@ -114,7 +114,7 @@ func TestALaterRunMovesTheTypicalOneByAThirtySecond(t *testing.T) {
 	}
 }
 
-func TestTheLongestOfTheLastThousandRunsIsKnown(t *testing.T) {
+func TestTheLongestRuntimeIsForgottenAfter1000To2000Runs(t *testing.T) {
 	for _, before := range []int{0, 1, 998, 999, 1000} {
 		s := taught(slices.Repeat([]time.Duration{time.Minute}, before)...)
 		s.Succeeded(time.Hour)
@@ -129,7 +129,7 @@ func TestTheLongestOfTheLastThousandRunsIsKnown(t *testing.T) {
 	}
 }
 
-func TestNoLimitIsAboveAWeek(t *testing.T) {
+func TestNoLearnedLimitIsAboveAWeek(t *testing.T) {
 	s := State{Runs: 100, mean: of(30 * 24 * time.Hour), now: of(30 * 24 * time.Hour)}
 	if got := s.ExpireAfter(0); got != 168*time.Hour {
 		t.Errorf("ExpireAfter is %v", got)
@@ -139,7 +139,7 @@ func TestNoLimitIsAboveAWeek(t *testing.T) {
 	}
 }
 
-func TestEndsByForceDoubleTheLimit(t *testing.T) {
+func TestEachForcedEndDoublesTheLearnedLimit(t *testing.T) {
 	steady := State{Runs: 1000, mean: of(10 * time.Minute), deviation: 0.1, now: of(10 * time.Minute)}
 	once := steady.ExpireAfter(0)
 	for _, c := range []struct {
@@ -166,7 +166,7 @@ func TestEndsByForceDoubleTheLimit(t *testing.T) {
 	}
 }
 
-func TestThreeDoublingsWithoutALongerSuccessAreTakenBack(t *testing.T) {
+func TestAFourthForcedEndUndoesTheThreeDoublings(t *testing.T) {
 	s := taught(slices.Repeat([]time.Duration{time.Minute}, 50)...)
 	before := s.ExpireAfter(0)
 	for range 3 {
@@ -189,7 +189,7 @@ func TestThreeDoublingsWithoutALongerSuccessAreTakenBack(t *testing.T) {
 	}
 }
 
-func TestASuccessAboveTheFirstEndUndoesDoublings(t *testing.T) {
+func TestASuccessLongerThanAForcedEndUndoesDoublings(t *testing.T) {
 	hung := State{Runs: 100, mean: of(time.Minute), now: of(time.Minute), hangs: true, ended: time.Hour}
 	for _, c := range []struct {
 		runtime time.Duration
@@ -218,7 +218,7 @@ func TestASuccessAboveTheFirstEndUndoesDoublings(t *testing.T) {
 	}
 }
 
-func TestTheLowestEndIsRemembered(t *testing.T) {
+func TestTheShortestRunEndedByForceIsRemembered(t *testing.T) {
 	var s State
 	if s.Heed() || s.Heed(nil, func(*State) {}) || !s.Heed(nil, func(s *State) { s.Ended(3 * time.Hour) }) || s.ended != 3*time.Hour {
 		t.Errorf("lessons do not tell what they change: %+v", s)
@@ -230,7 +230,7 @@ func TestTheLowestEndIsRemembered(t *testing.T) {
 	}
 }
 
-func TestAThousandSuccessesCalmDown(t *testing.T) {
+func TestAThousandSuccessesUndoOneDoubling(t *testing.T) {
 	s := State{hangs: true, doubled: 2, ended: time.Hour}
 	again := func(n int) {
 		for range n {
@@ -262,7 +262,7 @@ func TestAThousandSuccessesCalmDown(t *testing.T) {
 	}
 }
 
-func TestNoMoreThanSixtyFourInARowAreCounted(t *testing.T) {
+func TestForcedEndsInARowAreCountedUpTo64(t *testing.T) {
 	var s State
 	for range 100 {
 		s.Ended(time.Hour)
@@ -276,7 +276,7 @@ func TestNoMoreThanSixtyFourInARowAreCounted(t *testing.T) {
 	}
 }
 
-func TestSpamIsTwentyInEachIntervalAndAsManyAsEveryTwentySeconds(t *testing.T) {
+func TestTooFrequentStartsStretchTheLearnedIfElapsed(t *testing.T) {
 	hourly := State{Runs: 100, mean: of(time.Hour)}
 	for _, c := range []struct {
 		claim   string
@@ -305,7 +305,7 @@ func TestSpamIsTwentyInEachIntervalAndAsManyAsEveryTwentySeconds(t *testing.T) {
 	}
 }
 
-func TestTheStateIsKeptAsThesePlainLines(t *testing.T) {
+func TestTheLearnedStateIsWrittenAndReadAsKeyValueLines(t *testing.T) {
 	s := State{
 		Runs: 12, mean: 1.0 / 3, deviation: 0.25, now: 2, before: 3.5, ended: 90 * time.Second,
 		doubled: 2, inARow: 1, since: 5, hangs: true, stretched: 4,
@@ -339,7 +339,7 @@ func fields(lines []string) map[string]string {
 	return values
 }
 
-func TestTheBoundsOfEachFieldAreRead(t *testing.T) {
+func TestAStateWithAFieldOutOfBoundsIsNotRead(t *testing.T) {
 	for key, most := range map[string]int{
 		"runs": math.MaxInt32, "doubled": 3, "ended_in_a_row": 64, "since_ended": 1000, "stretched": 4,
 	} {
@@ -364,7 +364,7 @@ func TestTheBoundsOfEachFieldAreRead(t *testing.T) {
 	}
 }
 
-func TestNothingIsLimitedUntilEnoughRunsHaveSucceeded(t *testing.T) {
+func TestNoLimitIsLearnedUntilEnoughRunsHaveSucceeded(t *testing.T) {
 	s := State{doubled: 2, inARow: 3, hangs: true} // runs that were ended do not matter
 	for s.Runs < Enough {
 		if got := s.ExpireAfter(time.Hour); got != limit.Never {

@@ -40,7 +40,7 @@ func learned(t *rapid.T) State {
 	return s
 }
 
-func TestWhateverWasLearnedTheLimitsAreBounded(t *testing.T) {
+func TestLearnedLimitsAreBoundedAfterAnyHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := learned(t)
 		ifElapsed := time.Duration(rapid.Int64Range(0, int64(limit.Never)).Draw(t, "IfElapsed"))

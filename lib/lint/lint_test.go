@@ -717,7 +717,7 @@ func TestAPathOfAMissingAdlockIsFound(t *testing.T) {
 	finds(t, c, text)
 }
 
-func TestRealCrontabsHaveNoMistakes(t *testing.T) {
+func TestCheckFindsNoMistakesInRealCrontabs(t *testing.T) {
 	files := must.Get(filepath.Glob("../crontab/testdata/*-*"))(t)
 	if len(files) < 29 {
 		t.Fatalf("%d crontabs", len(files))

@@ -285,7 +285,7 @@ func TestAReleaseIsLostIfAnotherOwnerTookTheAtomMeanwhile(t *testing.T) {
 	}
 }
 
-func TestASlotIsReleasedWhileAnotherLockOfItsOwnerGoes(t *testing.T) {
+func TestASlotIsReleasedWhileItsOwnerReleasesAnotherLock(t *testing.T) {
 	owner := sleeper(t)
 	for _, shared := range []bool{false, true} {
 		atEach(t, "openat", func(k *Locker) (func() (locker.Verdict, error), func() error) {

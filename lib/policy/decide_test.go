@@ -7,7 +7,7 @@ import (
 	"adlock/lib/limit"
 )
 
-func TestReadersDecideAfterTheActiveLock(t *testing.T) {
+func TestReadersAreCheckedAfterTheActiveLock(t *testing.T) {
 	old, young, dead := held(2*time.Hour, Lives), held(minute, Lives), held(minute, Gone)
 	free, entering := Active{}, Active{Held: true, Age: time.Second, Entering: true}
 	for _, c := range []struct {
@@ -43,7 +43,7 @@ func TestReadersDecideAfterTheActiveLock(t *testing.T) {
 	}
 }
 
-func TestSlotsDenyWhereAllAreTaken(t *testing.T) {
+func TestANewcomerIsDeniedWhenAllSlotsAreTaken(t *testing.T) {
 	taken, old, dead, free := held(minute, Lives), held(1000*time.Hour, Lives), held(minute, Gone), Active{}
 	for _, c := range []struct {
 		claim  string
@@ -66,7 +66,7 @@ func TestSlotsDenyWhereAllAreTaken(t *testing.T) {
 	}
 }
 
-func TestOnlyFourStepsGrantTheAtom(t *testing.T) {
+func TestOnlyAcquireExpireReclaimAndUnemptyGrantTheAtom(t *testing.T) {
 	for step, want := range map[Step]bool{TooSoon: false, Busy: false, Acquire: true, Expire: true, Reclaim: true, Unempty: true, Stuck: false, Full: false} {
 		if step.Granted() != want {
 			t.Errorf("step %d is granted: %v", step, !want)
@@ -74,7 +74,7 @@ func TestOnlyFourStepsGrantTheAtom(t *testing.T) {
 	}
 }
 
-func TestTheLimitInForceIsOneOfBothSides(t *testing.T) {
+func TestTheLimitInForceIsTheNewcomersOrTheOwners(t *testing.T) {
 	for _, c := range []struct {
 		claim  string
 		limits Limits
@@ -104,7 +104,7 @@ func TestTheLimitInForceIsOneOfBothSides(t *testing.T) {
 	}
 }
 
-func TestAPauseDeniesWhateverElseIsFound(t *testing.T) {
+func TestAPauseDeniesEveryNewcomerFromOutsideAJob(t *testing.T) {
 	paused := Pause{On: true, Left: time.Hour, Why: "disk"}
 	for claim, s := range map[string]Situation{
 		"free": {}, "busy": {Active: Active{Held: true}}, "dead": {Active: Active{Held: true, Owner: Gone}},

@@ -8,14 +8,14 @@ import (
 	"adlock/lib/limit"
 )
 
-func TestAnIntervalAsLongAsThePeriodDrawsAWarning(t *testing.T) {
+func TestIfElapsedAsLongAsTheSchedulePeriodDrawsAWarning(t *testing.T) {
 	const want = "asked for every 1m, and IfElapsed 1m counts from completion: every second start is denied; --from-start (ADLOCK_FROM_START=1) counts from the start"
 	if got := (Limits{IfElapsed: minute}).Skipping(Pace{Period: minute + 200*time.Millisecond, Runtime: 3 * time.Second}); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
-func TestAPeriodBelowASecondIsInMilliseconds(t *testing.T) {
+func TestTheWarningGivesAPeriodBelowASecondInMilliseconds(t *testing.T) {
 	for period, want := range map[time.Duration]string{100*time.Millisecond + 300*time.Microsecond: "asked for every 100ms, ", 999600 * time.Microsecond: "asked for every 1s, ", time.Second: "asked for every 1s, "} {
 		if got := (Limits{IfElapsed: period}).Skipping(Pace{Period: period}); !strings.HasPrefix(got, want) {
 			t.Errorf("%v: %q", period, got)
@@ -23,7 +23,7 @@ func TestAPeriodBelowASecondIsInMilliseconds(t *testing.T) {
 	}
 }
 
-func TestOnlyAnIntervalThatFromStartCuresDrawsAWarning(t *testing.T) {
+func TestAWarningIsGivenOnlyIfFromStartWouldHelp(t *testing.T) {
 	for _, c := range []struct {
 		claim                      string
 		ifElapsed, period, runtime time.Duration

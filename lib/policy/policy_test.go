@@ -17,7 +17,7 @@ func held(age time.Duration, owner Owner) Active {
 	return Active{Held: true, Age: age, Owner: owner, Asked: 90 * minute, Source: Said}
 }
 
-func TestDecideFollowsTheDesignsTable(t *testing.T) {
+func TestDecideChoosesTheStepByAgeLimitAndOwnersState(t *testing.T) {
 	hourly := Limits{IfElapsed: 15 * minute, ExpireAfter: 90 * minute, Source: Said}
 	never := Last{}
 	due := ago(15 * minute)
@@ -70,7 +70,7 @@ func TestDecideFollowsTheDesignsTable(t *testing.T) {
 	}
 }
 
-func TestExpireAfterBelowIfElapsedDrawsTheRuleOfThumb(t *testing.T) {
+func TestExpireAfterBelowIfElapsedDrawsAWarning(t *testing.T) {
 	const want = "ExpireAfter 1m is below IfElapsed 2m: a job that still runs at the next start will be ended then"
 	if got := (Limits{IfElapsed: 2 * minute, ExpireAfter: minute, Source: Said}).Warning(); got != want {
 		t.Errorf("warning %q, want %q", got, want)
@@ -100,7 +100,7 @@ func anySituation(t *rapid.T) (Limits, Last, Active) {
 	return limits, last, active
 }
 
-func TestAYoungLivingOwnerIsNeverReplaced(t *testing.T) {
+func TestAnOwnerBelowItsLimitIsReplacedOnlyIfDead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits, last, active := anySituation(t)
 		active.Held, active.Empty = true, false
@@ -114,7 +114,7 @@ func TestAYoungLivingOwnerIsNeverReplaced(t *testing.T) {
 	})
 }
 
-func TestTheDecisionIsMonotoneInTheAgeOfTheActiveLock(t *testing.T) {
+func TestOnlyABusyDecisionChangesAsTheActiveLockAges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits, last, active := anySituation(t)
 		older := active
@@ -125,7 +125,7 @@ func TestTheDecisionIsMonotoneInTheAgeOfTheActiveLock(t *testing.T) {
 	})
 }
 
-func TestNoOwnerIsEndedWhereNoLimitWasAskedFor(t *testing.T) {
+func TestNoOwnerIsEndedWithoutALimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits, last, active := anySituation(t)
 		limits.Source, active.Source = None, None
@@ -135,7 +135,7 @@ func TestNoOwnerIsEndedWhereNoLimitWasAskedFor(t *testing.T) {
 	})
 }
 
-func TestAnOwnerIsOverdueWhereNoLimitWillEndIt(t *testing.T) {
+func TestAnOwnerIsOverdueAfterTheNoticeIfNoLimitWillEndIt(t *testing.T) {
 	learned, said := Notice{After: minute}, Notice{After: minute, Said: true}
 	limited := Limits{ExpireAfter: time.Hour, Source: Said}
 	for _, c := range []struct {
@@ -167,7 +167,7 @@ func TestAnOwnerIsOverdueWhereNoLimitWillEndIt(t *testing.T) {
 	}
 }
 
-func TestDueInIsWhenItIsDue(t *testing.T) {
+func TestAnAtomIsDueOnceTheTimeOfDueInHasPassed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits, last, _ := anySituation(t)
 		last.Age += time.Duration(rapid.Int64Range(0, 1e9).Draw(t, "part of a second"))
@@ -189,7 +189,7 @@ func TestShownAgeAndRemainingTimeAddUpToIfElapsed(t *testing.T) {
 	}
 }
 
-func TestAnIntervalFromTheStartHasSlack(t *testing.T) {
+func TestAnIntervalFromTheStartIsDueEarlyByItsSlack(t *testing.T) {
 	for interval, want := range map[time.Duration]time.Duration{
 		time.Second: time.Second, 10 * time.Second: time.Second, 25 * time.Second: 2 * time.Second, minute: 6 * time.Second,
 		5 * minute: 30 * time.Second, 12 * time.Hour: 30 * time.Second, limit.Never: 30 * time.Second,

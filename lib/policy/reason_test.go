@@ -7,7 +7,7 @@ import (
 	"adlock/lib/limit"
 )
 
-func TestEachStepIsReportedWithItsFigures(t *testing.T) {
+func TestEachDecisionIsExplainedWithItsTimesAndLimits(t *testing.T) {
 	limits := Limits{IfElapsed: 15 * minute, ExpireAfter: 2 * time.Hour, Source: Said}
 	young := Active{Held: true, Age: minute}
 	enforced := Active{Held: true, Age: minute, Asked: 90 * minute, Source: Said, Patience: 12 * time.Second}
@@ -58,7 +58,7 @@ func TestEachStepIsReportedWithItsFigures(t *testing.T) {
 	}
 }
 
-func TestADenialForSlotsNamesTheirNumber(t *testing.T) {
+func TestADenialForFullSlotsNamesTheirNumber(t *testing.T) {
 	for semaphore, texts := range map[string][]string{
 		"":  {"full: an atom of p is running", "full: 2 atoms of p are running"},
 		"s": {"full: at most 1 run of s at once", "full: at most 2 runs of s at once"},
@@ -72,7 +72,7 @@ func TestADenialForSlotsNamesTheirNumber(t *testing.T) {
 	}
 }
 
-func TestOnlyAReplacementIsDeniedByALaterStart(t *testing.T) {
+func TestALaterStartDeniesOnlyANewcomerThatReplaces(t *testing.T) {
 	replace, hourly := Limits{Source: Said}, Limits{ExpireAfter: time.Hour, Source: Said}
 	later := held(2*time.Hour, Lives)
 	later.Newer = true
@@ -97,7 +97,7 @@ func TestOnlyAReplacementIsDeniedByALaterStart(t *testing.T) {
 	}
 }
 
-func TestADecisionThatTurnsOutToBeStuckSaysWhy(t *testing.T) {
+func TestTheReasonOfAStuckDecisionNamesItsCause(t *testing.T) {
 	d := Decide(Terms{Limits: Limits{ExpireAfter: 2 * time.Hour, Source: Said}}, Situation{Active: held(3*time.Hour, Lives)}).Because(Stuck, "process 7 may not be signalled")
 	const want = "stuck: running for 3h, ExpireAfter is 2h, and process 7 may not be signalled"
 	if d.Step != Stuck || d.Step.Granted() || d.Reason() != want {
@@ -105,7 +105,7 @@ func TestADecisionThatTurnsOutToBeStuckSaysWhy(t *testing.T) {
 	}
 }
 
-func TestPatienceDoesNotOverflowNever(t *testing.T) {
+func TestPatienceAddedToALimitDoesNotOverflow(t *testing.T) {
 	for _, limits := range []Limits{{ExpireAfter: limit.Never, Source: Said}, {ExpireAfter: limit.Never - minute, Source: Said}, {ExpireAfter: limit.Never - 1, Source: Said}} {
 		if got := Expiry(limits, Active{Patience: minute}); got != limit.Never {
 			t.Errorf("ExpireAfter %v with patience expires at %v", limits.ExpireAfter, got)

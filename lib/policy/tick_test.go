@@ -11,7 +11,7 @@ import (
 
 var halfPast = time.Date(2026, 11, 22, 12, 30, 0, 0, time.UTC)
 
-func TestATickIsAWholeNumberOfPeriodsAfterTheEpoch(t *testing.T) {
+func TestATickOfMinutesOrHoursBeginsAtAMultipleOfItsPeriod(t *testing.T) {
 	tick := TickAt(halfPast, time.Minute)
 	for _, same := range []time.Duration{0, time.Second, time.Minute - 1} {
 		if got := TickAt(halfPast.Add(same), time.Minute); got != tick {
@@ -31,7 +31,7 @@ func TestATickIsAWholeNumberOfPeriodsAfterTheEpoch(t *testing.T) {
 	}
 }
 
-func TestAUsedTickDeniesWhateverElseIsFound(t *testing.T) {
+func TestAUsedTickDeniesANewcomerWhateverTheLocksState(t *testing.T) {
 	terms := Terms{Tick: TickAt(halfPast, time.Hour)}
 	for name, s := range map[string]Situation{
 		"free":    {},
@@ -51,7 +51,7 @@ func TestAUsedTickDeniesWhateverElseIsFound(t *testing.T) {
 	}
 }
 
-func TestATickThatIsFreeDeniesNothingAndGrantsNothing(t *testing.T) {
+func TestAnUnusedTickDoesNotChangeTheDecision(t *testing.T) {
 	terms := Terms{Tick: TickAt(halfPast, time.Hour), Limits: Limits{IfElapsed: time.Minute, ExpireAfter: time.Hour, Source: Said}}
 	d := Decide(terms, Situation{})
 	if d.Step != Acquire || !strings.HasPrefix(d.Reason(), "free: never completed, IfElapsed is 1m, ExpireAfter is 1h; not run yet in this tick of 1h, which began at ") {
@@ -78,7 +78,7 @@ func TestATickIsRememberedForTenPeriods(t *testing.T) {
 
 // An atom may be asked for once a day and once an hour: each tick is remembered for ten periods of
 // its own.
-func TestATickIsRememberedForItsOwnPeriods(t *testing.T) {
+func TestATicksLifeDoesNotDependOnTheNewcomersPeriod(t *testing.T) {
 	honolulu, kiritimati := zone(t, "Pacific/Honolulu"), zone(t, "Pacific/Kiritimati") // 10 h behind UTC, 14 h ahead
 	for _, where := range []*time.Location{time.UTC, honolulu, kiritimati} {
 		now := halfPast.In(where)
@@ -105,7 +105,7 @@ func zone(t *testing.T, name string) *time.Location {
 	return where
 }
 
-func TestATickOfWholeDaysIsADayOfTheCalendar(t *testing.T) {
+func TestATickOfWholeDaysFollowsTheLocalCalendar(t *testing.T) {
 	for _, c := range []struct {
 		zone, from, to string
 		period, days   int // ticks of so many days; how many ticks later
@@ -137,7 +137,7 @@ func local(t *testing.T, text string, where *time.Location) time.Time {
 }
 
 // The day on which summer time begins has 23 hours.
-func TestADailyJobFromItsStartIsDueEveryLocalDay(t *testing.T) {
+func TestADailyIntervalFromTheStartIsDueAfterADayOf23Hours(t *testing.T) {
 	where := zone(t, "Europe/Berlin")
 	from, to := local(t, "2027-03-27 03:30", where), local(t, "2027-03-28 03:30", where)
 	for ifElapsed, due := range map[time.Duration]bool{24 * time.Hour: true, 24*time.Hour + time.Second: false, 7 * 24 * time.Hour: false} {
@@ -149,7 +149,7 @@ func TestADailyJobFromItsStartIsDueEveryLocalDay(t *testing.T) {
 }
 
 // A slot and a reader's lock ask for no tick, because they are no runs of their own.
-func TestATickIsAskedForByTheAtomAlone(t *testing.T) {
+func TestSlotsAndReadersUseNoTick(t *testing.T) {
 	terms := Terms{Tick: TickAt(halfPast, time.Hour)}
 	if terms.ForSlot().Tick.Asked() || terms.ForReader().Tick.Asked() {
 		t.Error("asked for by more")

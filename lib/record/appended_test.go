@@ -19,7 +19,7 @@ func anyMember(t *rapid.T, owner process.Identity) process.Identity {
 	}
 }
 
-func TestWhatIsAppendedSurvivesInAnyOrder(t *testing.T) {
+func TestAppendedLinesAreReadBackInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, want := anyRecord(t), Appended{}
 		text := string(r.Bytes())
@@ -46,7 +46,7 @@ func TestWhatIsAppendedSurvivesInAnyOrder(t *testing.T) {
 	})
 }
 
-func TestALockWithAMeaninglessAppendedLineIsDamaged(t *testing.T) {
+func TestALockWithAnInvalidAppendedLineIsDamaged(t *testing.T) {
 	whole := string(fullRecord().Bytes())
 	for _, line := range []string{
 		"command=1 2 3 4 5\n", "command=1 2 3 4 5 6 7\n", "command=0 2 3 4 5 6\n", "command=1073741825 2 3 4 5 6\n",
@@ -58,7 +58,7 @@ func TestALockWithAMeaninglessAppendedLineIsDamaged(t *testing.T) {
 	}
 }
 
-func TestALockIsSplitBehindTheLineThatEndsItsRecord(t *testing.T) {
+func TestSplitCutsALockAfterItsFirstEndLine(t *testing.T) {
 	for text, want := range map[string][2]string{
 		"a\nend=\nb\nend=\n": {"a\nend=\n", "b\nend=\n"}, "\nend=\nb": {"\nend=\n", "b"}, "end=\nb": {"end=\nb", ""},
 	} {
@@ -68,7 +68,7 @@ func TestALockIsSplitBehindTheLineThatEndsItsRecord(t *testing.T) {
 	}
 }
 
-func TestALastLockThatStartedAtNoTimeIsRefused(t *testing.T) {
+func TestALastLockWithAnInvalidStartIsRefused(t *testing.T) {
 	for _, line := range []string{"started=yesterday\n", "newest=1 2\n", "newest=1 2 b c\n", "newest=x 2 b\n", "newest=1 x b\n"} {
 		if m, err := ParseMemory([]byte(line)); err == nil {
 			t.Errorf("%q: %+v", line, m)

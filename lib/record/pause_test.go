@@ -8,7 +8,7 @@ import (
 	"adlock/lib/process"
 )
 
-func TestAPauseSurvivesWritingAndParsing(t *testing.T) {
+func TestAPauseIsParsedAsItWasWritten(t *testing.T) {
 	for _, p := range []Pause{NewPause(90*time.Minute, "disk \"sda\"\n"), NewPause(limit.Never, "")} {
 		p.Since = p.Since.UTC().Round(0)
 		if got, err := ParsePause(p.Bytes()); err != nil || got != p {
@@ -22,7 +22,7 @@ func TestAPauseSurvivesWritingAndParsing(t *testing.T) {
 	}
 }
 
-func TestAPauseEndsWhateverTheClockDoes(t *testing.T) {
+func TestSettingTheClockNeitherEndsNorLengthensAPause(t *testing.T) {
 	up := process.Boottime()
 	for claim, c := range map[string]struct {
 		change func(*Pause)

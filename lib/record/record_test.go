@@ -72,7 +72,7 @@ func anyRecord(t *rapid.T) Record {
 	return r
 }
 
-func TestEveryRecordSurvivesWritingAndParsing(t *testing.T) {
+func TestAWrittenRecordIsParsedUnchanged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := anyRecord(t)
 		got, content := Parse(want.Bytes())
@@ -103,7 +103,7 @@ func TestARecordIsNeverLargerThan64KiB(t *testing.T) {
 
 // A record that was cut short must never be read as a shorter record: cut after the line of the
 // pid, it would look like shlock's; cut within the pid, it would name another process.
-func TestATruncatedRecordIsDamagedUnlessItIsAWholePid(t *testing.T) {
+func TestATruncatedRecordIsNeverParsedAsAFullOne(t *testing.T) {
 	r := fullRecord()
 	r.Job = process.Identity{PID: 5}
 	r.Patience, r.Slots, r.Supervised, r.FromStart = time.Second, 3, true, true
@@ -170,7 +170,7 @@ func FuzzMemory(f *testing.F) {
 		}
 	})
 }
-func TestTheRecordIsThesePlainLines(t *testing.T) {
+func TestARecordIsWrittenAsKeyValueLinesInAFixedOrder(t *testing.T) {
 	r := fullRecord()
 	r.Token, r.Node = "0123456789abcdef0123456789abcdef", r.Atom.Host
 	const head = "4711\ntoken=0123456789abcdef0123456789abcdef\nformat=1\n" +
@@ -209,7 +209,7 @@ func edited(key, value string) []byte {
 	return []byte(b.String())
 }
 
-func TestOneBadValueDamagesTheRecord(t *testing.T) {
+func TestOneBadOrMissingValueMakesARecordDamaged(t *testing.T) {
 	const above31, above32, above64 = "2147483648", "4294967296", "18446744073709551616"
 	for key, bad := range map[string][]string{
 		"uid": {"x", "-1", above32}, "pgid": {"x", "-1", above31}, "start": {"x", above64}, "pidns": {"x", above64}, "timens": {"x", above64},
@@ -235,7 +235,7 @@ func TestOneBadValueDamagesTheRecord(t *testing.T) {
 	}
 }
 
-func TestAPidHas31Bits(t *testing.T) {
+func TestOnlyAPidOfAtMost31BitsIsParsed(t *testing.T) {
 	for text, want := range map[string]Content{
 		"1\n": PIDOnly, "2147483647\n": PIDOnly, " 12\t\n": PIDOnly,
 		"2147483648\n": Damaged, "0\n": Damaged, "-1\n": Damaged, "x\n": Damaged, "12": Damaged, "\x7fELF": Damaged, "\nend=\n": Damaged,
@@ -248,7 +248,7 @@ func TestAPidHas31Bits(t *testing.T) {
 }
 
 // getsid(2) of a hidden process may fail.
-func TestAProcessWithoutASessionIsRecorded(t *testing.T) {
+func TestAProcessOfUnknownSessionIsWrittenAndParsed(t *testing.T) {
 	want := fullRecord()
 	want.Owner.SID = process.Unrecorded
 	child := want.Owner
@@ -279,7 +279,7 @@ func fullRecord() Record {
 	}
 }
 
-func TestEveryMemorySurvivesWritingAndParsing(t *testing.T) {
+func TestALastLockIsParsedAsItWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var m Memory
 		if rapid.Bool().Draw(t, "identity") {
@@ -304,7 +304,7 @@ func TestEveryMemorySurvivesWritingAndParsing(t *testing.T) {
 
 var motd = atom.Atom{Program: "cfengine.conf", Host: "dax", Operator: "editfile", Operand: "/etc/motd"}
 
-func TestAnAgeIsKnownInOneBootAndTimeNamespace(t *testing.T) {
+func TestALocksAgeIsKnownOnlyInItsOwnBootAndTimeNamespace(t *testing.T) {
 	here := process.Here()
 	if here.Boot == "" {
 		need.Skip(t, "this system does not name its boots")

@@ -104,7 +104,7 @@ func same(t *testing.T, where string, page, there []string) {
 	}
 }
 
-func TestEveryVerbHasItsPage(t *testing.T) {
+func TestEveryVerbHasAManualPage(t *testing.T) {
 	var told, there []string
 	for name := range pages(t) {
 		if verb := found(`^adlock-(.*)\.1$`, name); len(verb) > 0 && name != "adlock-locksmith.1" {
@@ -124,7 +124,7 @@ func TestEveryVerbHasItsPage(t *testing.T) {
 	}
 }
 
-func TestAPageHasTheOptionsOfItsVerb(t *testing.T) {
+func TestAVerbsManualPageListsExactlyItsOptions(t *testing.T) {
 	for _, v := range allVerbs(t) {
 		p := pageOf(t, "adlock-"+v.Name+".1")
 		var told []string
@@ -158,7 +158,7 @@ func item(o helper.Option) string {
 }
 
 // The page gives a default that is a figure unchanged; it may word a default in words differently.
-func TestAPageHasTheDefaultsOfItsOptions(t *testing.T) {
+func TestAVerbsManualPageGivesTheDefaultsOfItsOptions(t *testing.T) {
 	compared := 0
 	for _, v := range allVerbs(t) {
 		p := pageOf(t, "adlock-"+v.Name+".1")
@@ -181,7 +181,7 @@ func TestAPageHasTheDefaultsOfItsOptions(t *testing.T) {
 	}
 }
 
-func TestNoPageNamesAMissingOption(t *testing.T) {
+func TestNoManualPageNamesAnOptionThatDoesNotExist(t *testing.T) {
 	there := map[string]bool{"help": true, "version": true}
 	for _, v := range allVerbs(t) {
 		for _, o := range v.Options {
@@ -197,7 +197,7 @@ func TestNoPageNamesAMissingOption(t *testing.T) {
 	}
 }
 
-func TestAPageRefersToExistingPages(t *testing.T) {
+func TestManualPagesReferToExistingPagesOnly(t *testing.T) {
 	all := pages(t)
 	for name, p := range all {
 		for _, to := range found(`\n\.Xr (adlock\S* \d)`, p.text) {
@@ -208,7 +208,7 @@ func TestAPageRefersToExistingPages(t *testing.T) {
 	}
 }
 
-func TestTheManualHasEveryVariable(t *testing.T) {
+func TestTheManualNamesExactlyTheExistingVariables(t *testing.T) {
 	var text strings.Builder
 	for _, p := range pages(t) {
 		text.WriteString(p.text)
@@ -233,7 +233,7 @@ func ofHooks(t *testing.T) []string {
 }
 
 // ADLOCK_LIB_BIN, the mark in the library that an installation replaces, is no variable.
-func TestTheTableHasEveryVariableThatIsRead(t *testing.T) {
+func TestEveryVariableInTheSourceIsInTheConfigTable(t *testing.T) {
 	text := read(t, "sh/adlock.sh") + read(t, "sh/adlock.mk") + read(t, "sh/shell")
 	for _, top := range []string{"cmd", "lib"} {
 		err := filepath.WalkDir(filepath.Join(helper.Root(), top), func(path string, entry os.DirEntry, err error) error {
@@ -252,7 +252,7 @@ func TestTheTableHasEveryVariableThatIsRead(t *testing.T) {
 	}
 }
 
-func TestNoVariableIsTakenForAMistypedOne(t *testing.T) {
+func TestNoKnownVariableIsReportedAsMistyped(t *testing.T) {
 	for _, name := range variables(t) {
 		if meant := run.NearestSetting(name); meant != "" {
 			t.Errorf("%s is taken for %s", name, meant)
@@ -262,7 +262,7 @@ func TestNoVariableIsTakenForAMistypedOne(t *testing.T) {
 
 // A verb's page has the variables in its help besides those of its options; ADLOCK_FENCE, which
 // run sets and does not read, is in the page alone.
-func TestAPageHasTheVariablesOfItsVerb(t *testing.T) {
+func TestAVerbsManualPageListsExactlyItsVariables(t *testing.T) {
 	for _, v := range allVerbs(t) {
 		if len(v.Env) == 0 {
 			continue
@@ -275,7 +275,7 @@ func TestAPageHasTheVariablesOfItsVerb(t *testing.T) {
 	}
 }
 
-func TestTheLibrarysPageHasItsFunctionsAndSettings(t *testing.T) {
+func TestTheLibrarysManualPageListsItsFunctionsAndSettings(t *testing.T) {
 	library, p := read(t, "sh/adlock.sh"), pageOf(t, "adlock.sh.3")
 	functions := found(`(?m)^(adlock_\w+)\(\)`, library)
 	same(t, "adlock.sh.3, DESCRIPTION", found(`(?m)^\.It Ic (adlock_\w+)`, p.section("DESCRIPTION")), functions)
@@ -289,7 +289,7 @@ func TestTheLibrarysPageHasItsFunctionsAndSettings(t *testing.T) {
 // [NOW]], mdoc Oo Ar IFELAPSED Op Ar NOW Oc.
 var arguments = strings.NewReplacer("[", "", "]", "", "Oo ", "", "Op ", "", " Oc", "", "Ar ", "", "Fl -", "--", " ...", "...", "It Ic ", "")
 
-func TestTheLibrarysPageHasTheArgumentsOfItsFunctions(t *testing.T) {
+func TestTheLibrarysManualPageGivesItsFunctionsArguments(t *testing.T) {
 	told := found(`(?m)^\.(It Ic adlock_\w+.*)$`, pageOf(t, "adlock.sh.3").text)
 	there := found(`(?m)^# (adlock_[a-z]+(?: [A-Z\[-].*)?)$`, read(t, "sh/adlock.sh"))
 	for _, list := range [][]string{told, there} {
@@ -300,7 +300,7 @@ func TestTheLibrarysPageHasTheArgumentsOfItsFunctions(t *testing.T) {
 	same(t, "adlock.sh.3", told, there)
 }
 
-func TestAPageHasTheExitStatuses(t *testing.T) {
+func TestManualPagesListTheExitStatuses(t *testing.T) {
 	all := found(`(?m)^\tStatus\w+ += (\d+)$`, read(t, "lib/fault/status.go"))
 	without := func(some ...string) []string {
 		return slices.DeleteFunc(slices.Clone(all), func(status string) bool { return slices.Contains(some, status) })
@@ -320,7 +320,7 @@ func TestAPageHasTheExitStatuses(t *testing.T) {
 	}
 }
 
-func TestTheRunlogsPageHasEveryEvent(t *testing.T) {
+func TestTheLogManualPageListsEveryEvent(t *testing.T) {
 	var kinds []string
 	for _, kind := range runlog.Kinds() {
 		kinds = append(kinds, string(kind))
@@ -328,7 +328,7 @@ func TestTheRunlogsPageHasEveryEvent(t *testing.T) {
 	same(t, "adlock-log.1", found(`(?m)^\.It Cm ([\w-]+)$`, pageOf(t, "adlock-log.1").section("EVENTS")), kinds)
 }
 
-func TestThePageOfCheckHasEveryMistake(t *testing.T) {
+func TestTheCheckManualPageListsEveryMistake(t *testing.T) {
 	var mistakes string
 	files, err := filepath.Glob(filepath.Join(helper.Root(), "lib/lint/*.go"))
 	for _, file := range files {
@@ -339,7 +339,7 @@ func TestThePageOfCheckHasEveryMistake(t *testing.T) {
 	same(t, "adlock-check.1", told, found(`\.(?:add|once)\([^,]+, "([^"]+)"`, mistakes))
 }
 
-func TestThePageOfRunHasTheVariablesOfAHook(t *testing.T) {
+func TestTheRunManualPageListsTheVariablesOfHooks(t *testing.T) {
 	hooks, source := pageOf(t, "adlock-run.1").section("HOOKS"), read(t, "lib/hook/hook.go")
 	same(t, "adlock-run.1, HOOKS", words(hooks, "Cm"), found(`Kind += "([\w-]+)"`, source))
 	same(t, "adlock-run.1, HOOKS", append(words(hooks, "Ev"), "ADLOCK_EVENT"), ofHooks(t))
@@ -364,7 +364,7 @@ func examples(p *page) []string {
 }
 
 // Go's runtime decides how much address space the programs need.
-func TestTheAddressSpaceInTheManualIsEnough(t *testing.T) {
+func TestAdlockRunsInTheAddressSpaceThatTheManualGives(t *testing.T) {
 	found := regexp.MustCompile(`ulimit -v (\d+)\n`).FindStringSubmatch(pageOf(t, "adlock.7").text)
 	if found == nil {
 		t.Fatal("adlock(7) does not say it")
@@ -387,7 +387,7 @@ func dry(example string) string {
 	return example
 }
 
-func TestTheExamplesOfThePagesSucceed(t *testing.T) {
+func TestTheExamplesOfTheManualPagesSucceed(t *testing.T) {
 	dir := helper.Dir(t)
 	env := []string{"PROGRAM=" + helper.Binary(t), "ADLOCK_DIR=" + dir}
 	for _, name := range []string{"backup", "feeds", "nightly"} { // the examples need them

@@ -65,7 +65,7 @@ func artefacts(t *testing.T) string {
 	return dir
 }
 
-func TestThePageIsReadableInABrowser(t *testing.T) {
+func TestTheReportsPageIsReadableInABrowser(t *testing.T) {
 	need.Tools(t, "chromium")
 	dir := artefacts(t)
 	reportPage(t, dir)

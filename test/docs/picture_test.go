@@ -74,7 +74,7 @@ func unpainted(svg []byte) error {
 
 func literal(colour string) bool { return strings.HasPrefix(colour, "#") }
 
-func TestNoColourDependsOnAStyleSheet(t *testing.T) {
+func TestPicturesNeedNoStyleSheetForTheirColours(t *testing.T) {
 	for name, svg := range pictures(t) {
 		if err := unpainted(svg); err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -20,7 +20,7 @@ import (
 // elsewhere lists recipes, by a part of their text, that are not run here: the test that runs
 // them, or why there is nothing to run.
 var elsewhere = map[string]string{
-	"initContainers:":          "TestInAPodADirectoryOfAVolumeWorksByItself",
+	"initContainers:":          "TestInAPodALockDirectoryOnAVolumeKeepsLastLocks",
 	"go test -":                "the project's own tests",
 	"rooms, ":                  "TestThePageShowsTheHouseAsItIs",
 	"sudo make install":        "TestUninstallRemovesWhatInstallMadeAndNothingElse",
@@ -87,7 +87,7 @@ func stage(t *testing.T) string {
 	return dir
 }
 
-func TestEveryRecipeWorksAsPrinted(t *testing.T) {
+func TestEveryRecipeOfThePagesSucceedsAsPrinted(t *testing.T) {
 	dir := stage(t)
 	count := 0
 	for _, page := range helper.Pages(t) {
@@ -104,7 +104,7 @@ func TestEveryRecipeWorksAsPrinted(t *testing.T) {
 	}
 }
 
-func TestTheTestsOfOtherRecipesExist(t *testing.T) {
+func TestRecipesNotRunHereNameAnExistingTest(t *testing.T) {
 	tests := must.Get(exec.Command("grep", "-rhoE", "^func Test[A-Za-z0-9]+", filepath.Join(helper.Root(), "test"), "--include=*_test.go").Output())(t)
 	for text, test := range elsewhere {
 		if strings.HasPrefix(test, "Test") && !strings.Contains(string(tests), "func "+test) {

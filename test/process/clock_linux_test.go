@@ -47,7 +47,7 @@ func TestALockDoesNotAgeWhileTheMachineSleeps(t *testing.T) {
 	owner.Wait(t)
 }
 
-func TestALastLocksAgeIsItsDateUnlessThatIsInTheFuture(t *testing.T) {
+func TestALastLockDatedFarInTheFutureIsIgnored(t *testing.T) {
 	t.Parallel()
 	const hour, years = time.Hour, 365 * 24 * time.Hour
 	for name, c := range map[string]struct {

@@ -23,7 +23,7 @@ func watches(pid int) bool {
 }
 
 // The link leads to a lock directory of root's, with everything in place that is written to one.
-func TestARefusalIsNotWrittenThroughAnotherUsersLink(t *testing.T) {
+func TestNothingIsWrittenThroughAnotherUsersLink(t *testing.T) {
 	t.Parallel()
 	need.Root(t)
 	home, shared := public(t), public(t)
@@ -47,7 +47,7 @@ func TestARefusalIsNotWrittenThroughAnotherUsersLink(t *testing.T) {
 }
 
 // In the namespace, root's directories seem to belong to uid 65534.
-func TestInAUserNamespaceRootsDirectoriesMayBeAbove(t *testing.T) {
+func TestALockDirectoryBelowRootsIsAcceptedInAUserNamespace(t *testing.T) {
 	t.Parallel()
 	need.Root(t)
 	const user = 4711

@@ -82,7 +82,7 @@ func TestOnlyARegularFileIsTakenForALock(t *testing.T) {
 	}
 }
 
-func TestAReleaseStampsOnlyARegularFileAndStillReleases(t *testing.T) {
+func TestAPlantedLastLockIsNotTouchedAndTheAtomIsReleased(t *testing.T) {
 	t.Parallel()
 	for planted, plant := range plants {
 		t.Run(planted, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestAPlantedRunlogIsNotTouchedAndTheJobRuns(t *testing.T) {
 	}
 }
 
-func TestNoNameLeadsOutOfTheDirectory(t *testing.T) {
+func TestNoNameLeadsOutOfTheLockDirectory(t *testing.T) {
 	t.Parallel()
 	a := helper.NewAtom(t)
 	enemy := "../../../../tmp/x\n/etc/passwd\x1b[2J"

@@ -12,7 +12,7 @@ import (
 )
 
 // Two users, one file in a sticky directory, as /tmp: whichever makes it.
-func TestTwoUsersShareAFileThatBothMayRead(t *testing.T) {
+func TestTwoUsersCanFlockAFileThatBothMayRead(t *testing.T) {
 	need.Root(t)
 	bin := program(t, 0o755)
 	for claim, c := range map[string]struct {

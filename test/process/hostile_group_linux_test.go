@@ -58,7 +58,7 @@ func mustBeRefused(t *testing.T, a *helper.Atom, word string) {
 	mustHaveSignalledNone(t, a)
 }
 
-func TestADirectoryOfAGroupServesNeitherRootNorAMember(t *testing.T) {
+func TestALockDirectoryThatAGroupMayWriteIsRefused(t *testing.T) {
 	t.Parallel()
 	a := inGroup(t)
 	must.Do(t, ofGroup(a.Dir))
@@ -68,7 +68,7 @@ func TestADirectoryOfAGroupServesNeitherRootNorAMember(t *testing.T) {
 }
 
 // The next newcomer is refused. Once the rights are restored, all goes on.
-func TestAnOwnerWhoseDirectoryWasOpenedKeepsItsAtom(t *testing.T) {
+func TestALockDirectoryOpenedToAGroupIsRefusedUntilClosed(t *testing.T) {
 	t.Parallel()
 	a := inGroup(t)
 	gate := filepath.Join(public(t), "gate")
@@ -84,7 +84,7 @@ func TestAnOwnerWhoseDirectoryWasOpenedKeepsItsAtom(t *testing.T) {
 }
 
 // The newcomer checked the directory when it began to wait, before the group could write to it.
-func TestANewcomerThatWaitsBelievesNoMembersLock(t *testing.T) {
+func TestAWaiterRefusesALockThatAGroupMemberPlanted(t *testing.T) {
 	t.Parallel()
 	a := inGroup(t)
 	spared := victim(t, 0)
@@ -112,7 +112,7 @@ func acl(t *testing.T, entries, path string) {
 	}
 }
 
-func TestAnAccessListThatNamesAnotherUserIsRefused(t *testing.T) {
+func TestAnAccessListThatLetsAnotherUserWriteIsRefused(t *testing.T) {
 	t.Parallel()
 	above := func(a *helper.Atom) string { return filepath.Dir(a.Dir) }
 	dir := func(a *helper.Atom) string { return a.Dir }
@@ -134,7 +134,7 @@ func TestAnAccessListThatNamesAnotherUserIsRefused(t *testing.T) {
 }
 
 // Files in a directory with a default list still belong to their owner alone.
-func TestAnInheritedAccessListOpensNoNewFile(t *testing.T) {
+func TestADefaultAccessListGivesOthersNoRightsToNewFiles(t *testing.T) {
 	t.Parallel()
 	a := inGroup(t)
 	must.Do(t, os.Remove(a.Dir))

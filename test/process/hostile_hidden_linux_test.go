@@ -41,7 +41,7 @@ func nobodys(t *testing.T) *helper.Atom {
 
 // A process that sudo starts belongs to root. Its unprivileged user cannot see or signal it, but it is
 // part of the job.
-func TestAHiddenMemberOfAnotherUserKeepsTheAtomBusy(t *testing.T) {
+func TestAHiddenProcessOfAnotherUserKeepsTheAtomBusy(t *testing.T) {
 	t.Parallel()
 	needHiding(t)
 	a := nobodys(t)

@@ -57,7 +57,7 @@ func TestRootsLockEndsNoOtherUsersProcess(t *testing.T) {
 }
 
 // logrotate's CVE-2022-1348: a user who may read a file may flock it.
-func TestAnotherUserCanHoldNoLockOnOurFiles(t *testing.T) {
+func TestOtherUsersCannotFlockLocksLastLocksOrRunlogs(t *testing.T) {
 	need.Root(t)
 	need.Tools(t, "flock")
 	a := open(t)
@@ -72,7 +72,7 @@ func TestAnotherUserCanHoldNoLockOnOurFiles(t *testing.T) {
 	a.Newcomer(t).Ran(t)
 }
 
-func TestALockOnAFileThatOthersReadDelaysNoNewcomer(t *testing.T) {
+func TestAFlockOfAnotherUserDoesNotBlockANewcomer(t *testing.T) {
 	need.Root(t)
 	need.Tools(t, "flock")
 	a := open(t)

@@ -32,7 +32,7 @@ func needBootless(t *testing.T, prefix []string) {
 	}
 }
 
-func TestWithoutABootIDAnEndedCommandKeepsNoAtomBusy(t *testing.T) {
+func TestWithoutABootIDAnEndedCommandFreesItsAtom(t *testing.T) {
 	t.Parallel()
 	for claim, prefix := range map[string][]string{"with a machine id": bootless, "with neither": placeless} {
 		t.Run(claim, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestWithoutABootIDAnEndedCommandKeepsNoAtomBusy(t *testing.T) {
 }
 
 // A process that has the recorded pid in this boot may not be the owner.
-func TestWithoutABootIDADeadOwnerIsReclaimedAndNoneEnded(t *testing.T) {
+func TestWithoutABootIDOnlyADeadOwnerIsReplaced(t *testing.T) {
 	t.Parallel()
 	needBootless(t, bootless)
 	a := helper.NewAtom(t)
@@ -65,7 +65,7 @@ func TestWithoutABootIDADeadOwnerIsReclaimedAndNoneEnded(t *testing.T) {
 	newcomer("").Ran(t)
 }
 
-func TestWithNeitherBootNorMachineIDADeadOwnerStays(t *testing.T) {
+func TestWithoutBootAndMachineIDADeadOwnersLockIsStuck(t *testing.T) {
 	t.Parallel()
 	needBootless(t, placeless)
 	a := helper.NewAtom(t)
@@ -73,7 +73,7 @@ func TestWithNeitherBootNorMachineIDADeadOwnerStays(t *testing.T) {
 	mustBeStuckUntilCleared(t, a, "neither a boot id", placeless...)
 }
 
-func TestAnUnreadableFileIsNotTakenForAMissingOne(t *testing.T) {
+func TestAnUnreadableIdentityFileIsReportedAsAnError(t *testing.T) {
 	t.Parallel()
 	need.Tools(t, "strace")
 	for _, path := range []string{"/proc/sys/kernel/random/boot_id", "/etc/machine-id", "/proc/self/ns/pid", "/proc/self/ns/time"} {

@@ -35,7 +35,7 @@ sh -c '$take' && text=$(sed 's/^boot=.*/boot=00000000-0000-0000-0000-00000000000
 `
 
 // Cloned machines have one machine id, so the owner may live on a clone.
-func TestAnotherBootProvesDeathOnALocalFileSystemAlone(t *testing.T) {
+func TestARenamedHostReclaimsAnEarlierLockOnALocalDiskOnly(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		claim, node string

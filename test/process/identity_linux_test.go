@@ -71,7 +71,7 @@ func mustHaveSignalledNone(t *testing.T, a *helper.Atom, spared ...*helper.Proce
 	}
 }
 
-func TestTheNextHolderOfAPidIsNotTheOwner(t *testing.T) {
+func TestAProcessThatReusesTheOwnersPidIsNotTakenForTheOwner(t *testing.T) {
 	t.Parallel()
 	needNamespaces(t)
 	for claim, lead := range map[string]string{"in a group of others": "", "leading a group": "setsid"} {
@@ -91,7 +91,7 @@ func TestTheNextHolderOfAPidIsNotTheOwner(t *testing.T) {
 
 // A daemon leaves a process group behind whose leader, started with the dead
 // owner's pid, has ended: only the session distinguishes this group from what the owner left.
-func TestADaemonWithTheOwnersOldPidIsNoOrphanOfIt(t *testing.T) {
+func TestAProcessGroupThatReusesTheOwnersPidIsNotSignalled(t *testing.T) {
 	t.Parallel()
 	needNamespaces(t)
 	a := helper.NewAtom(t)
@@ -118,7 +118,7 @@ func TestADaemonWithTheOwnersOldPidIsNoOrphanOfIt(t *testing.T) {
 
 // The newcomer is stopped before a signal while its owner dies and another process gets the
 // pid.
-func TestNoSignalReachesTheNextHolderOfADeadOwnersPid(t *testing.T) {
+func TestNoSignalReachesAProcessThatReusesTheOwnersPid(t *testing.T) {
 	t.Parallel()
 	needNamespaces(t)
 	need.Tools(t, "strace")
@@ -142,7 +142,7 @@ func TestNoSignalReachesTheNextHolderOfADeadOwnersPid(t *testing.T) {
 
 // The helper is stopped before each look at the shell that asks for the lock; the shell dies
 // meanwhile, and another process gets its pid.
-func TestAShellThatDiesWhileItAsksLeavesNoLockOfAnothers(t *testing.T) {
+func TestAProcessThatReusesADyingShellsPidGetsNoLock(t *testing.T) {
 	t.Parallel()
 	needNamespaces(t)
 	need.Tools(t, "strace")
@@ -181,7 +181,7 @@ var nameless = []string{"unshare", "--mount", "sh", "-c",
 
 // The host may have the name of another machine, on which the owner lives: pods and images
 // share one name. So nothing is taken over, and the message says why.
-func TestWithoutAMachineIDALockOfAnotherBootIsStuckAndSaysSo(t *testing.T) {
+func TestWithoutAMachineIDALockOfAnotherBootIsStuck(t *testing.T) {
 	t.Parallel()
 	need.Root(t)
 	need.Namespaces(t, "--mount")
@@ -200,7 +200,7 @@ func mustBeStuckUntilCleared(t *testing.T, a *helper.Atom, why string, prefix ..
 	a.Shell(t, "$adlock clear "+helper.AtomName+"; $run echo ran", prefix...).Ran(t)
 }
 
-func TestAnOwnerInAnotherPidNamespaceIsBusyThenStuck(t *testing.T) {
+func TestALockOfAnotherPidNamespaceIsStuckUntilCleared(t *testing.T) {
 	t.Parallel()
 	needNamespaces(t)
 	a := helper.NewAtom(t)
@@ -212,7 +212,7 @@ func TestAnOwnerInAnotherPidNamespaceIsBusyThenStuck(t *testing.T) {
 	mustBeStuckUntilCleared(t, a, "stuck: ")
 }
 
-func TestAPidOfAnotherNamespaceEndsNoProcessHere(t *testing.T) {
+func TestAPidRecordedInAnotherNamespaceIsNotSignalledHere(t *testing.T) {
 	t.Parallel()
 	needNamespaces(t)
 	a := helper.NewAtom(t)
@@ -232,7 +232,7 @@ func TestAPidOfAnotherNamespaceEndsNoProcessHere(t *testing.T) {
 	}
 }
 
-func TestAStoppedOwnerIsAliveThenEnded(t *testing.T) {
+func TestAStoppedOwnerKeepsTheAtomUntilItExpires(t *testing.T) {
 	t.Parallel()
 	for claim, start := range map[string]func(*helper.Atom, testing.TB, string, ...string) *helper.Process{
 		"a script": (*helper.Atom).Owner, "adlock run": (*helper.Atom).Supervised,
@@ -276,7 +276,7 @@ func mustEndWhole(t *testing.T, a *helper.Atom, mark string) {
 	}
 }
 
-func TestAChildThatCalledSetsidEndsWithItsOwner(t *testing.T) {
+func TestAChildThatCalledSetsidIsEndedWithItsOwner(t *testing.T) {
 	t.Parallel()
 	need.Tools(t, "setsid")
 	const children = "; setsid sleep 1000 & setsid sh -c 'sleep 1000; :' & "

@@ -140,7 +140,7 @@ func mustTake(t *testing.T, k *lockdir.Locker, r locker.Request, want locker.Ver
 	return outcome.Token
 }
 
-func TestTenThousandLocksLeaveNothing(t *testing.T) {
+func TestManyLocksLeakNoFilesProcessesOrDescriptors(t *testing.T) {
 	dir := newDir(t)
 	k, r := newLocker(t, dir), request(identityOf(t, os.Getpid()))
 	steady(t, dir, times(10_000), func(n int) {
@@ -150,7 +150,7 @@ func TestTenThousandLocksLeaveNothing(t *testing.T) {
 	})
 }
 
-func TestTwoHundredTakeoversLeaveNothing(t *testing.T) {
+func TestManyTakeoversLeakNoFilesProcessesOrDescriptors(t *testing.T) {
 	dir := newDir(t)
 	k := newLocker(t, dir)
 	steady(t, dir, times(200), func(n int) {
@@ -176,7 +176,7 @@ func TestTwoHundredTakeoversLeaveNothing(t *testing.T) {
 	})
 }
 
-func TestDenialsAndErrorsLeaveNothing(t *testing.T) {
+func TestDenialsAndErrorsLeakNoFilesProcessesOrDescriptors(t *testing.T) {
 	dir := newDir(t)
 	k, r := newLocker(t, dir), request(identityOf(t, os.Getpid()))
 	lock := atom.File{Kind: atom.ActiveLock, Name: r.Atom.Name()}
@@ -201,7 +201,7 @@ func TestDenialsAndErrorsLeaveNothing(t *testing.T) {
 	})
 }
 
-func TestRunsOfTheProgramLeaveNothing(t *testing.T) {
+func TestRunsOfTheProgramLeakNoFilesOrProcesses(t *testing.T) {
 	a := helper.NewAtom(t)
 	a.Dir = newDir(t)
 	mark := a.Mark(t)

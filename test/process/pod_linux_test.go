@@ -25,7 +25,7 @@ func pod(t *testing.T, script string) helper.Result {
 		` + script}, Env: []string{"world=" + public(t), "adlock=" + program(t, 0o755)}}.Run(t)
 }
 
-func TestInAPodTheErrorNamesAPlaceThatWorks(t *testing.T) {
+func TestInAPodTheErrorNamesAUsableLockDirectory(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"HOME=$world/home", "ADLOCK_DIR=$world/vol/locks", "ADLOCK_DIR=$world/vol", "ADLOCK_DIR=$world/pvc/locks", "HOME=/", "HOME="} {
 		r := pod(t, `
@@ -41,7 +41,7 @@ func TestInAPodTheErrorNamesAPlaceThatWorks(t *testing.T) {
 }
 
 // The directory of a volume, as CONTAINERS in adlock(7) has it; a later pod opens it to the group.
-func TestInAPodADirectoryOfAVolumeWorksByItself(t *testing.T) {
+func TestInAPodALockDirectoryOnAVolumeKeepsLastLocks(t *testing.T) {
 	t.Parallel()
 	r := pod(t, `
 		for start in first second; do

@@ -66,7 +66,7 @@ func frozen(t *testing.T, pid int) (thaw func()) {
 	return func() { write("freezer.state", "THAWED") }
 }
 
-func TestAFailedEndingFreesNoAtom(t *testing.T) {
+func TestAJobOfWhichOneProcessCannotBeEndedKeepsTheAtom(t *testing.T) {
 	t.Parallel()
 	for claim, prefix := range map[string][]string{"of a script among others": amongOthers, "of a script that leads": nil} {
 		t.Run(claim, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestAFailedEndingFreesNoAtom(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedEndingFreesNoAtom(t *testing.T) {
+func TestAJobKeepsTheAtomIfTheNewcomerThatEndsItIsKilled(t *testing.T) {
 	t.Parallel()
 	a := helper.NewAtom(t)
 	file := filepath.Join(t.TempDir(), "child")
@@ -131,7 +131,7 @@ func TestACommandOutsideItsDeadSupervisorsGroupKeepsTheAtom(t *testing.T) {
 }
 
 // The ways in which root starts a service as another user.
-func TestACommandThatBecameAnotherUserIsEndedToo(t *testing.T) {
+func TestACommandThatBecameAnotherUserIsEnded(t *testing.T) {
 	t.Parallel()
 	need.Root(t)
 	need.Tools(t, "setpriv")
@@ -235,7 +235,7 @@ func TestACommandIsRecordedOnceTheGuardIsFree(t *testing.T) {
 	a.Newcomer(t).Ran(t)
 }
 
-func TestAProcessOutsideTheGroupOfASessionLeaderKeepsTheAtom(t *testing.T) {
+func TestAProcessOutsideTheGroupOfItsDeadOwnerKeepsTheAtom(t *testing.T) {
 	t.Parallel()
 	a := helper.NewAtom(t)
 	file := filepath.Join(t.TempDir(), "job")
@@ -328,7 +328,7 @@ func appendTo(t *testing.T, a *helper.Atom, text string) {
 }
 
 // The ending of the job was cut short, and the lock had no room for the members.
-func TestUncountedSurvivorsHoldTheAtomUntilTheyAreDead(t *testing.T) {
+func TestUnrecordedSurvivorsKeepTheAtomUntilTheyAreDead(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "child")
 	script := deaf + file + " & wait"
@@ -360,7 +360,7 @@ func TestUncountedSurvivorsHoldTheAtomUntilTheyAreDead(t *testing.T) {
 	}
 }
 
-func TestAnOwnerThatIsAloneReleasesWhateverIsRecorded(t *testing.T) {
+func TestFalselyRecordedSurvivorsDoNotPreventARelease(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{record.ManySurvivors, ""} {
 		a := helper.NewAtom(t)
@@ -381,7 +381,7 @@ func TestAnOwnerThatIsAloneReleasesWhateverIsRecorded(t *testing.T) {
 
 // Two workers of one script, each in a subshell, hold a lock each. When the script and the first worker
 // are dead, the second may have been the first one's child; it is under a lock of its own, without a limit.
-func TestAWorkerUnderItsOwnLockIsNotEndedForAnother(t *testing.T) {
+func TestAWorkerWithALockOfItsOwnIsNotEndedForAnotherLock(t *testing.T) {
 	a := helper.NewAtom(t)
 	dir := t.TempDir()
 	first, second := filepath.Join(dir, "first"), filepath.Join(dir, "second")

@@ -39,7 +39,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func TestTheGuardDecidesWhichNewcomerTakesOver(t *testing.T) {
+func TestWithTheGuardOnlyOneNewcomerTakesOver(t *testing.T) {
 	if fight(t, helper.Binary(t)) {
 		t.Error("two jobs met")
 	}

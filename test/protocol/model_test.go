@@ -85,12 +85,12 @@ func mustFailEach(t *testing.T, file string, how search, why string, variants ma
 	}
 }
 
-func TestTheProtocolIsSafe(t *testing.T) {
+func TestNoStateOfTheProtocolModelViolatesASafetyClaim(t *testing.T) {
 	mustHold(t, verify(t, protocol, everywhere))
 }
 
 // With three newcomers it takes more than a minute: only in the long form.
-func TestAnAtomIsAvailableInTheEnd(t *testing.T) {
+func TestInTheModelAnAtomEventuallyBecomesAvailable(t *testing.T) {
 	newcomers := "-DN=2"
 	if os.Getenv("ADLOCK_SOAK") != "" {
 		newcomers = "-DN=3"
@@ -98,15 +98,15 @@ func TestAnAtomIsAvailableInTheEnd(t *testing.T) {
 	mustHold(t, verify(t, protocol, cycles, "-DCRON", newcomers))
 }
 
-func TestWithoutExpiryAHungOwnerKeepsTheAtom(t *testing.T) {
+func TestWithoutExpiryAHungOwnerKeepsTheAtomForEver(t *testing.T) {
 	mustFail(t, verify(t, protocol, cycles, "-DCRON", "-DN=2", "-DNOEXPIRY"), "acceptance cycle")
 }
 
-func TestAGuardOnTheLastLockIsSafeUnlessDeleted(t *testing.T) {
+func TestAGuardOnTheLastLockLetsNoTwoJobsRun(t *testing.T) {
 	mustHold(t, verify(t, protocol, everywhere, "-DLASTGUARD", "-DN=2"))
 }
 
-func TestUnsoundVariantsAreFound(t *testing.T) {
+func TestModelsWithoutASoundGuardRunTwoJobs(t *testing.T) {
 	mustFailEach(t, protocol, everywhere, "assertion violated (jobs==0)", map[string][]string{ // two jobs
 		"no guard: verify, then act":                               {"-DNOGUARD", "-DEXCLUSION"},
 		"a guard on the last lock, a plain rm, and no second look": {"-DLASTGUARD", "-DPLAINRM", "-DEXCLUSION"},
@@ -115,14 +115,14 @@ func TestUnsoundVariantsAreFound(t *testing.T) {
 }
 
 // The atom becomes available again because the message names the guard's holder.
-func TestAGuardWhoseHolderStandsStillIsNotBroken(t *testing.T) {
+func TestAStoppedHoldersGuardMustBeReportedAndNotBroken(t *testing.T) {
 	mustHold(t, verify(t, standstill, everywhere, "-DUNCLAIMED"))
 	mustHold(t, verify(t, standstill, cycles))
 	mustFail(t, verify(t, standstill, nearest, "-DUNCLAIMED", "-DBREAKGUARD"), "assertion violated (jobs==0)")
 	mustFail(t, verify(t, standstill, cycles, "-DSILENT"), "acceptance cycle")
 }
 
-func TestEachQuestionIsDoneOnceAndNoScriptWaitsForADeadAgent(t *testing.T) {
+func TestTheAgentActsOnceOnEachQuestionAndNoScriptHangs(t *testing.T) {
 	mustHold(t, verify(t, questions, everywhere))
 	mustHold(t, verify(t, questions, everywhere, "-DIMMORTAL"))
 	mustFailEach(t, questions, everywhere, "assertion violated", map[string][]string{
@@ -145,7 +145,7 @@ func TestALockIsReplacedOnlyWhenTheWholeJobIsDead(t *testing.T) {
 	}
 }
 
-func TestRulesThatLetAJobOutliveItsLockAreFound(t *testing.T) {
+func TestTheModelFindsRulesThatLetAJobOutliveItsLock(t *testing.T) {
 	mustFailEach(t, job, everywhere, outlived, map[string][]string{
 		"members are not recorded":                           {"-DNORECORD"},
 		"members are recorded when they have been signalled": {"-DRECORDLATE"},
@@ -165,7 +165,7 @@ const outlived = "assertion violated (left==0)"
 
 // The holes that the model leaves out, so that the rest holds, are real. The first one
 // threatens a job of `adlock run`.
-func TestWhatIsNotPromisedIsAHole(t *testing.T) {
+func TestEachExceptionOfTheModelLetsAJobOutliveItsLock(t *testing.T) {
 	mustFailEach(t, job, everywhere, outlived, map[string][]string{
 		"adlock run is killed between fork and the record of a command that leaves its group": {"-DRUN", "-DHOLE"},
 		"a process outlives its parent outside of the owner's group":                          {"-DORPHANS"},
@@ -174,13 +174,13 @@ func TestWhatIsNotPromisedIsAHole(t *testing.T) {
 }
 
 // A model in which no lock is ever replaced would hold under all claims.
-func TestLocksAreReplacedInTheModel(t *testing.T) {
+func TestTheJobModelReplacesLocks(t *testing.T) {
 	mustFailEach(t, job, nearest, "assertion violated (path!=1)", map[string][]string{
 		"a script's": {"-DWITNESS"}, "one with a newcomer inside the job": {"-DINSIDE", "-DWITNESS"}, "adlock run's": {"-DRUN", "-DWITNESS"},
 	})
 }
 
-func TestInAStoreOnlyASilentOwnerIsTakenForDead(t *testing.T) {
+func TestInAStoreOnlyAnOwnerWithoutHeartbeatIsTakenForDead(t *testing.T) {
 	mustHold(t, verify(t, inStore, everywhere, "-DUNTOUCHED"))
 	mustHold(t, verify(t, inStore, everywhere, "-DBEATS=0"))
 	mustHold(t, verify(t, inStore, everywhere, "-DUNTOUCHED", "-DBEATS=0", "-DN=3"))
@@ -190,7 +190,7 @@ func TestInAStoreOnlyASilentOwnerIsTakenForDead(t *testing.T) {
 	}
 }
 
-func TestUnsoundVariantsInAStoreAreFound(t *testing.T) {
+func TestUnsoundStoreVariantsLetTwoJobsRun(t *testing.T) {
 	mustFailEach(t, inStore, everywhere, "assertion violated (jobs==1)", map[string][]string{
 		"a place is removed though its beat has moved": {"-DNOCOMPARE", "-DUNTOUCHED"},
 		"the lease counts from the answer":             {"-DRECEIVED", "-DUNTOUCHED"},
@@ -216,7 +216,7 @@ func TestTheQueueLosesNoWakeUpAndKeepsItsOrder(t *testing.T) {
 	mustHold(t, verify(t, inLine, cycles, threeWaiters("-DSTOPS=0", "-DDEATHS=0", "-DPRUNES=0", "-DAVAILABLE")...))
 }
 
-func TestUnsoundVariantsOfTheQueueAreFound(t *testing.T) {
+func TestTheModelFindsTheFaultOfEachUnsoundQueueVariant(t *testing.T) {
 	const twoOwners, unavailable, order = "assertion violated dead[path]", "acceptance cycle", "assertion violated (( !(waits[me])"
 	for variant, c := range map[string]struct {
 		how         search

@@ -39,7 +39,7 @@ const (
 	stageEnv   = "STORM_STAGE" // makes this test binary the stage
 )
 
-func TestTheStormBreaksNoPromise(t *testing.T) {
+func TestAStormOfContendersBreaksNoPromise(t *testing.T) {
 	need.Tools(t, "setsid", "timeout")
 	for _, shell := range shells { // a storm does without those that are missing
 		if _, err := exec.LookPath(shell[0]); err != nil && os.Getenv("ADLOCK_TEST_SKIP") == "no" {

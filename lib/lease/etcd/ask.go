@@ -21,7 +21,8 @@ type txn struct {
 	then, orElse []clientv3.Op
 }
 
-// longestSilence is how long to wait for one member before asking another as well.
+// longestSilence is the longest that ask first waits for a member before it asks the next as well, and the
+// time allowed for comparing the members.
 const longestSilence = time.Second
 
 func (s *Store) commit(ctx context.Context, t txn) (*clientv3.TxnResponse, error) {

@@ -32,7 +32,7 @@ done`
 
 // The agent dies before each of its calls that touch a file, in turn; without a soak, before every
 // fifth.
-func TestAScriptMissesNothingWhenItsAgentDiesAtAnyStep(t *testing.T) {
+func TestAScriptAcquiresAndReleasesThoughItsAgentDies(t *testing.T) {
 	need.Tools(t, "strace")
 	for _, call := range []string{"openat", "newfstatat", "fstat", "linkat", "unlinkat", "utimensat", "flock", "pread64", "write", "close"} {
 		t.Run(call, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 // A tool that changes a last lock holds the active lock meanwhile. If it is killed, the next
 // newcomer must reclaim the lock at once, even after another process got its pid: a lock with
 // only a pid is busy as long as any process has that pid.
-func TestAKilledToolLeavesALockThatNamesItsOwner(t *testing.T) {
+func TestALockLeftByAKilledVerbIsReclaimedAtOnce(t *testing.T) {
 	need.Tools(t, "strace")
 	for verb, call := range map[string]string{
 		"clear --last --older=0":          "unlinkat",

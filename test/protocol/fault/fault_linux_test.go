@@ -43,7 +43,7 @@ var faults = []failure{
 	{"retval=2", "short write", []int{fault.StatusIO}, []string{"write"}},
 }
 
-func TestAFaultAtAnyStepIsReportedAndLosesNothing(t *testing.T) {
+func TestAFailedSystemCallIsReportedAndTheAtomStaysUsable(t *testing.T) {
 	drawn := steps.Drawn(t)
 	for _, scenario := range steps.Scenarios {
 		t.Run(scenario.Name, func(t *testing.T) {

@@ -35,7 +35,7 @@ func coarse(t *testing.T) *helper.Atom {
 }
 
 // A stamp in whole seconds lies up to a second before the completion.
-func TestNoRunStartsTooEarlyWhereTimesAreWholeSeconds(t *testing.T) {
+func TestIfElapsedIsKeptOnADiskWithTimesInWholeSeconds(t *testing.T) {
 	t.Parallel()
 	a := coarse(t)
 	var last time.Time
