@@ -134,6 +134,7 @@ func TestNoSignalReachesAProcessThatReusesTheOwnersPid(t *testing.T) {
 			kill -KILL $owner; wait $owner
 			recycle $owner || exit 99
 			kill -STOP $stranger # a CONT would show, too
+			until grep -q '^State:.T' /proc/$stranger/status; do sleep 0.01; done
 			wait $newcomer || exit
 			grep -q '^State:.T' /proc/$stranger/status || exit 98
 			kill -KILL $stranger`, unshared...)
