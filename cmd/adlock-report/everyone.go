@@ -82,8 +82,8 @@ type answer[T any] struct {
 	troubles []error // for what could not be read
 }
 
-// everyone calls see for root, and for each user of this machine who has a lock directory: with that user's
-// rights, for several users at once. see's value is used even if see returns an error, too. everyone reports
+// everyone calls see for root, and for each user of this machine with a lock directory: with the rights of that
+// user, for several users at once. see's value is used even if see returns an error, too. everyone reports
 // all errors but the last, which it returns. all is nil if it could not begin. If the query is the whole name
 // of an atom, all has only the users of such an atom.
 func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], err error) {

@@ -158,7 +158,7 @@ func (f *File) parse(form form, rest string) (is bool) {
 		f.Number, is = parseNumber(suffix)
 	case ofNameAndTick:
 		period, number, _ := strings.Cut(suffix, "-")
-		seconds, _ := strconv.ParseInt(period, tickBase, 32)
+		seconds, _ := strconv.ParseInt(period, tickBase, 32) // out of range: ParseFile finds another name written
 		n, _ := strconv.ParseInt(number, tickBase, 0)
 		f.Period, f.Number = time.Duration(seconds)*time.Second, int(n)
 		is = seconds > 0 && n >= 0

@@ -47,7 +47,7 @@ func Host(store string, keep bool) (string, error) {
 // first locked in the directory. Both are "" if that is not known, or if a person has set the host.
 func Renamed(store string) (host, node string) {
 	host, err := Host(store, false)
-	node, _ = sysfile.NodeName()
+	node, _ = sysfile.NodeName() // where there is none, Host has failed
 	if err != nil || os.Getenv("ADLOCK_HOST") != "" {
 		return "", ""
 	}
