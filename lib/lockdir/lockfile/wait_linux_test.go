@@ -177,11 +177,11 @@ func callsOf(t *testing.T, w *Waiting, d *Dir, see func(calls string)) string {
 	return strings.Join(calls, " ")
 }
 
-// waits returns a newcomer that waits for a lock, or for a slot.
-func waits(t *testing.T, slots int, most time.Duration) (*Dir, *Waiting) {
+// waits returns a newcomer that waits an hour at most for a lock, or for a slot.
+func waits(t *testing.T, slots int) (*Dir, *Waiting) {
 	t.Helper()
 	d, r := newDir(t), locker.Request{Atom: motd}
-	r.Wait, r.Slots = most, slots
+	r.Wait, r.Slots = time.Hour, slots
 	w := NewWaiting(d, &r, nil)
 	files := []string{motdLock}
 	for n := 2; n <= slots; n++ {
@@ -224,7 +224,7 @@ func TestAWaiterNoticesWhenItsLockIsRemoved(t *testing.T) {
 		"one of two locks was removed":     {2, map[string][]func(*Dir){"": {goes}}, "poll stat"},
 		"one of two locks was replaced":    {2, map[string][]func(*Dir){"": {goes, comes}}, "poll stat"},
 	} {
-		d, w := waits(t, c.slots, time.Second)
+		d, w := waits(t, c.slots)
 		do := func(calls string) {
 			for _, act := range c.acts[calls] {
 				act(d)
@@ -239,7 +239,7 @@ func TestAWaiterNoticesWhenItsLockIsRemoved(t *testing.T) {
 
 // The waiter may be denied as too soon by now.
 func TestAWaiterChecksInTimeDespiteConstantEvents(t *testing.T) {
-	d, w := waits(t, 0, time.Hour)
+	d, w := waits(t, 0)
 	goes := func(string) { removed(t, d, motdLock); planted(t, d, motdLock) }
 	began := time.Now()
 	callsOf(t, w, d, goes)
