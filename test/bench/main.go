@@ -13,6 +13,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -40,7 +41,7 @@ func main() {
 }
 
 func run(b bench, program, write, picture string) error {
-	s, err := newScene(program)
+	s, err := newScene(context.Background(), program)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -21,6 +22,7 @@ import (
 
 // scene is a directory with the programs, the lock directory and the scripts.
 type scene struct {
+	ctx     context.Context // ends the scripts
 	dir     string
 	env     []string
 	scripts int
@@ -28,12 +30,12 @@ type scene struct {
 
 // newScene makes a scene. It copies the programs, as an install does: a file as the linker wrote it
 // starts a tenth slower, because its pages are in the cache one by one.
-func newScene(helper string) (*scene, error) {
+func newScene(ctx context.Context, helper string) (*scene, error) {
 	dir, err := os.MkdirTemp("", "adlock-bench-")
 	if err != nil {
 		return nil, err
 	}
-	s := &scene{dir: dir, env: []string{
+	s := &scene{ctx: ctx, dir: dir, env: []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LC_ALL=C", "ADLOCK_HOST=bench",
 		"ADLOCK_DIR=" + dir + "/locks", "ADLOCK_BIN=" + dir + "/adlock", "LIBRARY=" + root() + "/sh/adlock.sh",
 	}}
@@ -110,7 +112,7 @@ func (s *scene) write(text string) (path string, err error) {
 // command returns the command that runs a script in the scene.
 func (s *scene) command(shell, path string) *exec.Cmd {
 	words := append(strings.Fields(shell), path)
-	c := exec.Command(words[0], words[1:]...)
+	c := exec.CommandContext(s.ctx, words[0], words[1:]...)
 	c.Dir, c.Env, c.Stderr = s.dir, s.env, new(bytes.Buffer)
 	return c
 }
