@@ -18,6 +18,12 @@ kept=build/flake
 rm -rf "$kept"
 mkdir -p "$kept"
 
+# The tests of each package are compiled once, before the load.
+${GO:-go} list -tags "${TAGS-}" -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}' "$@" | grep . >"$kept/packages"
+while read -r package _; do
+	${GO:-go} test -c -tags "${TAGS-}" -o "$kept/$(printf %s "$package" | tr / .).test" "$package"
+done <"$kept/packages"
+
 # Each busy process ends by itself if this script is killed.
 busy() {
 	while kill -0 "$1" 2>/dev/null; do
@@ -38,12 +44,6 @@ while [ "$left" -gt 0 ]; do
 	busy $$ &
 	load="$load $!"
 done
-
-# The tests of each package are compiled once.
-${GO:-go} list -tags "${TAGS-}" -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}' "$@" | grep . >"$kept/packages"
-while read -r package _; do
-	${GO:-go} test -c -tags "${TAGS-}" -o "$kept/$(printf %s "$package" | tr / .).test" "$package"
-done <"$kept/packages"
 
 # one ROUND PACKAGE DIRECTORY tests a package, and records its failures. A package that fails
 # without a failed test crashed or was ended.
