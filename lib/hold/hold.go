@@ -1,6 +1,5 @@
-// Package hold is the verb `hold`: it acquires an atom for the program that has started it and
-// speaks with it in lines, on standard input and output. So programs in any language can do what
-// scripts do with adlock.sh.
+// Package hold is the verb `hold`: it acquires an atom for the program that has started it and speaks with it
+// in lines, on standard input and output. So programs in any language can do what scripts do with adlock.sh.
 //
 // The program owns the lock, not this process: only its death frees the atom, and a newcomer ends
 // the program when the atom has expired. So nothing runs unlocked if this process is killed. This
@@ -119,7 +118,7 @@ func say(words ...string) error {
 }
 
 // stepAside leaves the owner's session, away from signals to the program's terminal, group or session; false:
-// it could not. It catches those signals, too: a hook would inherit ignored ones.
+// it could not. It also catches signals that would end this process: a hook would inherit ignored ones.
 func stepAside() bool {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	_, err := unix.Setsid()
@@ -133,7 +132,7 @@ type holding struct {
 	token  string
 }
 
-// inDirectory needs no Lost: a newcomer takes a lock over only after it has ended the owner.
+// inDirectory is the Keeper of a lock directory. Lost is nil: a newcomer ends the owner before its takeover.
 type inDirectory struct {
 	locker *lockdir.Locker // not embedded: its promoted methods would be 18 KB of the helper
 	path   string
