@@ -55,7 +55,7 @@ func dropCapabilities(u User) error {
 }
 
 // OpenBelow opens the directory that names lead to below base. base may contain links: root may have made
-// /home one. A link among the names is an error (fault.NotPermitted).
+// /home one. A link among the names, or a file that is no directory, is an error (fault.NotPermitted).
 func OpenBelow(base string, names ...string) (fd int, err error) {
 	at := base
 	fd, err = sysfile.Open(base, unix.O_PATH|unix.O_DIRECTORY)

@@ -183,8 +183,8 @@ func (e Entry) Key() Key { return Key{e.PID, e.Start} }
 // process with the same pid. The start of a hidden process is unknown, so any process can be its child.
 func (e Entry) mayHave(child Entry) bool { return e.Hidden || child.Start >= e.Start }
 
-// Ancestor returns the identity of the process pid, and whether that is this process or one of its ancestors.
-// The identity is read first: afterwards the pid of an ancestor that has died could be a stranger's.
+// Ancestor returns the identity of the process pid (Of), and whether that is this process or one of its
+// ancestors. The identity is read first: later, the pid of an ancestor that has died could be a stranger's.
 func Ancestor(pid int) (id Identity, is bool, err error) {
 	id, err = Of(pid)
 	return id, selfOrParent(pid) || slices.Contains(steady(followed), pid), err

@@ -24,8 +24,8 @@ func (a *action) swap(sig unix.Signal) {
 // process at once. The runtime's handler would need several steps, in the thread that got the signal, while
 // the others go on. giveBack undoes that: call it after signal.Notify.
 //
-// If a signal came earlier, another thread may be in the middle of those steps. signal.Notify has then set
-// the handler anew (the runtime's dieFromSignal and sigenable), and giveBack ends this process.
+// If a signal came before LeaveToKernel, another thread may be in the middle of those steps. signal.Notify
+// has then set the handler again (the runtime's dieFromSignal and sigenable): giveBack ends this process.
 func LeaveToKernel(signals []os.Signal) (giveBack func()) {
 	actions := make([]action, len(signals))
 	exchange(signals, actions)
