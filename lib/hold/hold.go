@@ -205,7 +205,7 @@ func (h *holding) acquire(gone <-chan struct{}) (locker.Outcome, error) {
 	go exitAtDeath(gone, taken, os.Exit)
 	h.Request.Asker = os.Stdin
 	r := h.Request
-	r.Keep = func(func()) {} // until this process ends
+	r.Keep = func(func()) {} // the place in the queue is kept until this process ends
 	return h.keeper.Take(r)
 }
 
