@@ -78,8 +78,8 @@ func (b band) ended(list []Entry) bool {
 	})
 }
 
-// over reports whether a group, no session, is gone for good: it has no members, and the table does not show
-// the process with its number, which alone could create the group again.
+// over reports whether a group is gone for good (false for a session): it has no members, and the table does
+// not show the process with its number, which alone could create the group again.
 func (b band) over(list []Entry) bool {
 	return !slices.ContainsFunc(list, func(e Entry) bool { return e.PID == b.PID }) && b.gone()
 }
@@ -93,9 +93,9 @@ func (b band) lives(list []Entry) bool {
 	return slices.ContainsFunc(list, func(e Entry) bool { return b.has(e) && !e.Exited }) || b.unseen(list)
 }
 
-// unseen reports whether a group has members of which the table shows none, not even an exited one: /proc
-// hides them (hidepid), or they are younger than the table. Where /proc may hide processes, an exited member
-// in the table proves nothing: kill(-group, 0) succeeds for a zombie as for a hidden member.
+// unseen reports whether a group (false for a session) has members of which the table shows none, not even an
+// exited one: /proc hides them (hidepid), or they are younger than the table. Where /proc may hide processes,
+// an exited member in the table proves nothing: kill(-group, 0) succeeds for a zombie as for a hidden member.
 func (b band) unseen(list []Entry) bool {
 	if b.session || b.gone() {
 		return false

@@ -11,8 +11,8 @@ import (
 // initialTimeNS is TIME_NS_INIT_INO of linux/nsfs.h: the namespace without an offset.
 const initialTimeNS = 0xeffffffa
 
-// BeforeBoot reports whether the kernel's wall clock showed the time at before this boot; false if that is
-// not certain.
+// BeforeBoot reports whether at, a time of the kernel's wall clock, was before this boot; false if not
+// certain.
 //
 // The time of the boot is now less the uptime, unless the clock was set since. A second reading is the time
 // of /dev/null: the kernel makes device nodes as it boots, a container's runtime as the container starts.
@@ -36,8 +36,8 @@ func BeforeBoot(at time.Time) bool {
 const coarse = 2 * time.Second
 
 // before reports whether at is earlier than the boot by both readings: began is the boot by the clock as it
-// is now, then is the boot by the clock as it was at the time. A time from then until up after it may be of
-// this boot, from before the clock was set.
+// is now, then is the boot by the clock as it was at the time. A time between then and then+up may be of this
+// boot, from before the clock was set.
 func before(at time.Time, up time.Duration, began, then time.Time) bool {
 	set := at.After(then.Add(-coarse)) && at.Before(then.Add(up+coarse))
 	return at.Before(began.Add(-coarse)) && !set

@@ -25,7 +25,7 @@ func signalPidfd(int, unix.Signal) error { return unix.EBADF }
 
 func pidfdExited(int) bool { return false }
 
-// AwaitDeath only sleeps, for d or 5 ms: kqueue's NOTE_EXIT would wake it sooner, but could not be tested.
+// AwaitDeath sleeps for d, 5 ms at most: kqueue's NOTE_EXIT would wake it sooner, but could not be tested.
 func AwaitDeath(_ []Handle, d time.Duration) { time.Sleep(min(d, 5*time.Millisecond)) }
 
 // Children returns nil: here only the process table shows children.

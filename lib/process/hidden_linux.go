@@ -67,7 +67,7 @@ func hiddenChildren(list []Entry) []Entry {
 	return list
 }
 
-// unshown reports whether /proc hides the process. One that only started after the table was read is shown.
+// unshown reports whether /proc hides the process: a table may lack it only because it started later.
 func unshown(pid int) bool {
 	_, err := look(pid)
 	return err == unix.EPERM

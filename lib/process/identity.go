@@ -68,7 +68,7 @@ func (id Identity) Same(other Identity) bool {
 }
 
 // SharesSession reports whether both were in one session when they were read; false if a session is
-// Unrecorded. Sessions 0 count as one, although they may differ.
+// Unrecorded or was read in another place. Sessions 0 count as one, although they may differ.
 func (id Identity) SharesSession(other Identity) bool {
 	return id.seenFrom(other) == samePlace && id.SID == other.SID && id.SID != Unrecorded
 }
@@ -101,7 +101,7 @@ func Of(pid int) (Identity, error) {
 	return where, nil
 }
 
-// OfChild is Of for a child not reaped yet. If /proc hides it (setuid(2)), Start, UID and Image are 0.
+// OfChild is Of for a child not reaped yet. If /proc hides it after setuid(2), Start, UID and Image are 0.
 func OfChild(pid int) (Identity, error) {
 	id, err := Of(pid)
 	if !errors.Is(err, unix.EPERM) {

@@ -166,7 +166,7 @@ func (m mark) find(list []Entry, shown map[Key]environment, known func(Key) bool
 }
 
 // isLater reports whether e was probably forked after the lock was taken; true if unknown (ageless). If e and
-// the owner started in one clock tick, the higher pid is later, unless pids began again at the bottom.
+// the owner started in one clock tick, the one with the higher pid is later, unless pids have wrapped around.
 func (m mark) isLater(e Entry) bool {
 	const wrapped = 1 << 14
 	younger := e.PID > m.owner.PID || m.owner.PID-e.PID > wrapped

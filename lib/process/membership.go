@@ -54,7 +54,7 @@ func (k *Membership) AddGroup(id Identity) {
 // Empty reports whether there can be no member.
 func (k *Membership) Empty() bool { return len(k.Roots) == 0 && len(k.bands) == 0 && k.mark == nil }
 
-// Look reads a process table, and looks for the mark (nil: it does not) in all but roots and known processes.
+// Look reads a process table, and looks for the mark, if the job has one, in all but roots and known ones.
 func (k *Membership) Look(table TableReader, known func(Key) bool) (list []Entry, err error) {
 	if k.mark == nil {
 		return table(nil)
