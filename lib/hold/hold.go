@@ -1,11 +1,11 @@
 // Package hold is the verb `hold`: it acquires an atom for the program that has started it and speaks with it
 // in lines, on standard input and output. So programs in any language can do what scripts do with adlock.sh.
 //
-// The program owns the lock, not this process: only its death frees the atom, and a newcomer ends
-// the program when the atom has expired. So nothing runs unlocked if this process is killed. This
-// process only acquires the lock and releases it: at a line `release`, at the end of its input, or
-// when the program is dead. Signals for the program (Ctrl-C, the end of a service) do not end
-// this process, as the program may have to clean up first, under its lock.
+// The program owns the lock, not this process: if this process is killed, only the program's death frees the
+// atom, and a newcomer ends the program when the atom has expired. So nothing runs unlocked. This process
+// only acquires the lock and releases it: at a line `release`, at the end of its input, or when the program
+// is dead. Signals for the program (Ctrl-C, the end of a service) do not end this process, as the program may
+// have to clean up first, under its lock.
 //
 // Each answer is a line, whose first word says what happened:
 //
@@ -198,7 +198,8 @@ func (h *holding) hold() (int, error) {
 	return h.finish(h.serve(gone))
 }
 
-// acquire exits if the owner dies meanwhile: the next newcomer reclaims the lock. Any input ends a wait.
+// acquire acquires the atom. If the owner dies meanwhile, this process exits, and the next newcomer reclaims
+// the lock. Any input ends a wait.
 func (h *holding) acquire(gone <-chan struct{}) (locker.Outcome, error) {
 	taken := make(chan struct{})
 	defer close(taken)

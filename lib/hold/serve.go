@@ -87,7 +87,7 @@ func parseRelease(line string) (status runlog.Opt[int], understood bool) {
 
 const longestLine = 256
 
-// readLines sends each line, even a last one without a line feed. It cuts a line at longestLine bytes.
+// readLines sends each line, cut at longestLine bytes, even a last one without a line feed, and then closes.
 func readLines(from io.Reader) <-chan string {
 	lines := make(chan string)
 	go func() {

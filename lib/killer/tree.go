@@ -226,7 +226,7 @@ func (h *tree) alone() bool { return !h.lonely.IsZero() && time.Since(h.lonely) 
 func (h *tree) graced() bool { return !h.lonely.IsZero() && !h.alone() }
 
 // keeperIsDue reports whether the keeper should have got KILL by now and did not: on a busy machine one scan
-// may outlast its grace and the time of the last stage.
+// may take longer than keeperGrace and the time of the last stage.
 func (h *tree) keeperIsDue() bool {
 	m := h.members[h.keeper]
 	return m != nil && m.err == nil && m.stage < len(stages) && h.alone()
@@ -341,8 +341,8 @@ func (h *tree) unchecked() error {
 	return nil
 }
 
-// stuck returns the error that names the first member that has outlived KILL. If all found members
-// are dead but new ones keep coming, it names the member that was found last.
+// stuck returns the error that names a member that could not be signalled or checked, else the first that has
+// outlived KILL. If all found members are dead but new ones keep coming, it names the one found last.
 func (h *tree) stuck() error {
 	if err := h.obstacle(); err != nil {
 		return err

@@ -81,9 +81,9 @@ func (r *run) anyLeft() (bool, error) {
 // needs room in the lock too.
 const mostRecorded = 64
 
-// recordRest records in the lock the daemons of a whole job: they have left its session, and with it the
-// mark's reach, so a newcomer could not find them if this process died. It is called once, when the
-// command has ended.
+// recordRest records in the lock the daemons of a whole job, but none if there are more than mostRecorded:
+// they have left its session, and with it the mark's reach, so a newcomer could not find them if this process
+// died.
 func (r *run) recordRest() error {
 	if r.job.Rest == nil || !hasChildren() {
 		return nil

@@ -179,8 +179,8 @@ func (r *run) signalAll(sig syscall.Signal) {
 	}
 }
 
-// signalChild sends sig to the command. If the command is gone, it sends sig to the job's orphans, which
-// are now children of this process. The command's pid is its own until this goroutine reaps it.
+// signalChild sends sig to the command. If the command is gone, it sends sig to the job's orphans, which are
+// now children of this process. No other process gets the command's pid before this goroutine reaps it.
 func (r *run) signalChild(sig syscall.Signal) {
 	if r.gone {
 		r.signalHeirs(sig)

@@ -100,7 +100,7 @@ type Supervisor struct {
 
 // Result is how a job ended.
 type Result struct {
-	// If false, Run returned an error, nothing has happened, and the last lock must not be stamped.
+	// If false, Run returned an error, no command ran, and the last lock must not be stamped.
 	Started bool
 
 	Status  int            // as a shell has it: exit status, 128+signal, or fault.StatusExpired
