@@ -118,8 +118,7 @@ type marked struct {
 type TableReader func(see func(*Entry) bool) ([]Entry, error)
 
 // look finds the processes that bear the mark, in the table that it returns. It reads the table again while
-// an execve hides an environment, unless reading one took too long. It skips known processes, which are
-// members.
+// an execve hides an environment, unless reading one took too long. known are members anyway, and skipped.
 func (m mark) look(table TableReader, known func(Key) bool) (seen marked, list []Entry, err error) {
 	for look, end := 1, time.Now().Add(markedWithin); ; look++ {
 		shown := newEnvironments()
