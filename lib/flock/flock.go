@@ -31,9 +31,9 @@ type File struct {
 	tells     int        // descriptor that can be read when that flock(2) has returned
 }
 
-// Open opens the file, or a directory. Reading rights are enough, as it may be another user's; for the same
-// reason O_CREAT is used only if there is no file (fs.protected_regular). Without create a missing file is
-// not made: the File is nil, with an error if the directory could not be written.
+// Open opens name, a file or a directory, to lock it shared or exclusively. To read it is enough, as it may
+// be another user's; for the same reason O_CREAT is used only if there is no file (fs.protected_regular).
+// Without create a missing file is not made: the File is nil, with an error if the directory is not writable.
 func Open(name string, shared, create bool) (*File, error) {
 	f := &File{Path: name, how: how(shared)}
 	var st unix.Stat_t
@@ -113,8 +113,8 @@ func (f *File) Descriptor() int {
 	return f.fd
 }
 
-// TryLock locks the file if no other process holds it (free). If the locked file has left its path, where it
-// excludes no newcomer, TryLock opens the path again.
+// TryLock locks the file unless another process holds it (false). If the locked file has left its path, where
+// it excludes no newcomer, TryLock opens the path again, or fails if the file was inherited.
 func (f *File) TryLock() (free bool, err error) {
 	for f != nil && !f.held {
 		if err = f.take(); err == unix.EWOULDBLOCK {
@@ -179,8 +179,8 @@ func (f *File) explain(err error) error {
 	return fault.Wrap(f.Path, err)
 }
 
-// Await starts a thread that blocks in flock(2), in the kernel's queue (a signal loses its place there), and
-// returns a descriptor that can be read when it is time to call TryLock; below 0 with an error.
+// Await starts a thread that blocks in flock(2), and so waits in the kernel's queue. tells, also returned by
+// later calls, can be read when it is time to call TryLock; with an error it is below 0.
 func (f *File) Await() (tells int, err error) {
 	if f.granted != nil {
 		return f.tells, nil
@@ -226,10 +226,10 @@ func (f *File) Close() {
 	shut()
 }
 
-// IsTaken reports whether a process has locked the file; one in another pid namespace is not seen.
+// IsTaken reports whether a process of this pid namespace keeps out newcomers that want the file as f does.
 func (f *File) IsTaken() bool { return f != nil && f.Locker() != 0 }
 
-// Locker returns the pid of the process that locked the file; 0: unknown, or none. That process may be dead.
+// Locker returns the pid of a process, perhaps dead, whose lock keeps out newcomers; 0: none, or unknown.
 func (f *File) Locker() int {
 	var st unix.Stat_t
 	if err := sysfile.Fstat(f.fd, &st); err != nil {
@@ -238,8 +238,9 @@ func (f *File) Locker() int {
 	return sysfile.FlockHolder(uint64(st.Dev), uint64(st.Ino), f.how == unix.LOCK_SH)
 }
 
-// Holder returns a process that holds the file; PID 0: unknown. If this process has inherited the lock,
-// Holder returns the topmost of its ancestors that has it.
+// Holder returns the process that locked the file, if that is this process or an ancestor; else, if this
+// process has inherited the lock, its topmost ancestor that has it; else the process that locked the file, if
+// it still has it. PID 0: unknown.
 func (f *File) Holder() process.Identity {
 	pid := f.Locker()
 	switch {
@@ -266,7 +267,7 @@ func (f *File) firstHolder() int {
 	return os.Getpid()
 }
 
-// IsHeldIn reports whether a process has open what locks the file against newcomers; false if that is hidden.
+// IsHeldIn reports whether a process has the file open and locked against newcomers; false if that is hidden.
 func (f *File) IsHeldIn(pid int) bool {
 	var st unix.Stat_t
 	return sysfile.Fstat(f.fd, &st) == nil && sysfile.HoldsFlock(pid, uint64(st.Ino), f.how == unix.LOCK_SH)

@@ -78,8 +78,8 @@ func (a *Args) Name(name string) (err error) {
 	return err
 }
 
-// findOwner checks that the owner is the asking program or an ancestor of it. If the asker dies
-// before that, another process becomes the parent; the closed pipe then shows that.
+// findOwner sets the owner, and fails if it is neither the asking program nor an ancestor of it. If the asker
+// dies meanwhile, another process becomes the parent: then standard input, a pipe of the asker, has ended.
 func (a *Args) findOwner() (err error) {
 	if a.Owner == 0 && os.Getppid() == 1 {
 		return fault.New(fault.Usage, "--owner", "must name the process that is to own the lock, as the parent is process 1")

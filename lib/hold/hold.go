@@ -1,12 +1,11 @@
-// Package hold is the verb `hold`: it acquires an atom for the program that has started it and
-// speaks with it in lines, on standard input and output. So programs in any language can do what
-// scripts do with adlock.sh.
+// Package hold is the verb `hold`: it acquires an atom for the program that has started it and speaks with it
+// in lines, on standard input and output. So programs in any language can do what scripts do with adlock.sh.
 //
-// The program owns the lock, not this process: only its death frees the atom, and a newcomer ends
-// the program when the atom has expired. So nothing runs unlocked if this process is killed. This
-// process only acquires the lock and releases it: at a line `release`, at the end of its input, or
-// when the program is dead. Signals for the program (Ctrl-C, the end of a service) do not end
-// this process, as the program may have to clean up first, under its lock.
+// The program owns the lock, not this process: if this process is killed, only the program's death frees the
+// atom, and a newcomer ends the program when the atom has expired. So nothing runs unlocked. This process
+// only acquires the lock and releases it: at a line `release`, at the end of its input, or when the program
+// is dead. Signals for the program (Ctrl-C, the end of a service) do not end this process, as the program may
+// have to clean up first, under its lock.
 //
 // Each answer is a line, whose first word says what happened:
 //
@@ -119,7 +118,7 @@ func say(words ...string) error {
 }
 
 // stepAside leaves the owner's session, away from signals to the program's terminal, group or session; false:
-// it could not. It catches those signals, too: a hook would inherit ignored ones.
+// it could not. It also catches signals that would end this process: a hook would inherit ignored ones.
 func stepAside() bool {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	_, err := unix.Setsid()
@@ -133,7 +132,7 @@ type holding struct {
 	token  string
 }
 
-// inDirectory needs no Lost: a newcomer takes a lock over only after it has ended the owner.
+// inDirectory is the Keeper of a lock directory. Lost is nil: a newcomer ends the owner before its takeover.
 type inDirectory struct {
 	locker *lockdir.Locker // not embedded: its promoted methods would be 18 KB of the helper
 	path   string
@@ -199,14 +198,15 @@ func (h *holding) hold() (int, error) {
 	return h.finish(h.serve(gone))
 }
 
-// acquire exits if the owner dies meanwhile: the next newcomer reclaims the lock. Any input ends a wait.
+// acquire acquires the atom. If the owner dies meanwhile, this process exits, and the next newcomer reclaims
+// the lock. Any input ends a wait.
 func (h *holding) acquire(gone <-chan struct{}) (locker.Outcome, error) {
 	taken := make(chan struct{})
 	defer close(taken)
 	go exitAtDeath(gone, taken, os.Exit)
 	h.Request.Asker = os.Stdin
 	r := h.Request
-	r.Keep = func(func()) {} // until this process ends
+	r.Keep = func(func()) {} // the place in the queue is kept until this process ends
 	return h.keeper.Take(r)
 }
 

@@ -87,7 +87,7 @@ func parseRelease(line string) (status runlog.Opt[int], understood bool) {
 
 const longestLine = 256
 
-// readLines sends each line, even a last one without a line feed. It cuts a line at longestLine bytes.
+// readLines sends each line, cut at longestLine bytes, even a last one without a line feed, and then closes.
 func readLines(from io.Reader) <-chan string {
 	lines := make(chan string)
 	go func() {
@@ -113,7 +113,7 @@ func readLines(from io.Reader) <-chan string {
 // pollInterval is for processes whose death the kernel does not report.
 const pollInterval = 200 * time.Millisecond
 
-// AwaitDeath returns once the process is dead.
+// AwaitDeath returns once the owner is dead beyond doubt; never, as long as its death cannot be checked.
 func AwaitDeath(owner process.Identity) {
 	held, _ := process.Hold(owner.Key(), owner.Inode) // without it AwaitDeath polls
 	defer held.Close()
@@ -137,9 +137,9 @@ func (h *holding) ownersEnd() <-chan struct{} {
 	return gone
 }
 
-// awaitRest waits until the owner is dead and no other process of its job lives, and returns true. In the
-// owner's session, this process would wait for itself: then it returns false once the owner is dead, and the
-// next newcomer reclaims the lock, as after a killed script.
+// awaitRest waits until the owner is dead and its group and session are empty, and returns true. If this
+// process could not leave a session that the owner leads (stepAside), it would wait for itself: then it
+// returns false once the owner is dead, and the next newcomer reclaims the lock, as after a killed script.
 func (h *holding) awaitRest() bool {
 	AwaitDeath(h.Request.Owner)
 	if session, err := unix.Getsid(0); !h.apart && (err != nil || session == h.Request.Owner.PID) {

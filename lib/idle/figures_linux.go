@@ -69,7 +69,7 @@ func (f *Figures) readIO(dir string) error {
 	return err
 }
 
-// readThreads reads the state and the context switches of each thread: /proc/PID/status shows only the first.
+// readThreads reads state, context switches and SigIgn of each thread: /proc/PID/status shows only the first.
 func (f *Figures) readThreads(dir string) error {
 	tasks, err := os.Open(dir + "task")
 	if err != nil {

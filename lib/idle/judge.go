@@ -52,7 +52,7 @@ type Judge struct {
 	seen  bool                    // there was a sample
 }
 
-// Look adds a sample, and returns the first sign of work ("": none). What could not be read is such a sign.
+// Look adds a sample, and returns a sign of work in words ("": none). What could not be read is such a sign.
 func (j *Judge) Look(s Sample) string {
 	now := make(map[process.Key]Figures, len(s.Members))
 	for _, m := range s.Members {

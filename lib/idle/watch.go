@@ -2,9 +2,9 @@
 // learned from runtimes alone cannot tell a long run from one that hangs; watching the job can.
 //
 // A job works if a sample shows that a member is running, in uninterruptible sleep, stopped or traced; if a
-// member takes more processor time than a language runtime that only waits, reads or writes, was started or
-// has ended, or has more page faults than such a runtime, as a fork causes; or if one has run and ignores
-// SIGCHLD, as its children leave no trace. What cannot be read counts as work.
+// member has read or written, was started or has ended; if it takes more processor time, or has more page
+// faults, as a fork causes, than a language runtime that only waits; or if it has run and ignores SIGCHLD, as
+// its children leave no trace. What cannot be read counts as work.
 //
 // The package does not see work outside the job's processes (a database server, the far end of ssh, the
 // GPU). Nor does it see bytes that pass only by send(2) and recv(2), which /proc/PID/io does not count, or
@@ -78,8 +78,8 @@ func (j Job) Watch() (Verdict, error) {
 	}
 }
 
-// sleep pauses for d, and returns how much of the pause counts as watched. If a part took much
-// longer than intended, as this process was stopped, only the intended time counts.
+// sleep pauses for d, or until Job.Over is true (over), and returns how much of the pause counts as watched.
+// Of each nap at most twice the intended time counts, as this process may have been stopped meanwhile.
 func (j Job) sleep(d time.Duration) (watched time.Duration, over bool) {
 	for d > 0 {
 		began, nap := time.Now(), min(d, longest)
@@ -93,8 +93,8 @@ func (j Job) sleep(d time.Duration) (watched time.Duration, over bool) {
 	return watched, false
 }
 
-// figures reads what the members do. It leaves out an adlock supervisor that has children: the work is its
-// job's, and its own reading of the runlog would look like work.
+// figures reads what the members do. It reads nothing of an adlock supervisor that has children: the work is
+// its job's, and its own reading of the runlog would look like work.
 func figures(members []process.Entry) []Figures {
 	parents := map[int]bool{}
 	for _, e := range members {

@@ -109,7 +109,7 @@ func (k Killer) outlived(h *tree) error {
 	return h.stuck()
 }
 
-// run sends the signals of one stage and waits for its pause. done is true once nothing of the job is left.
+// run sends a stage's signals and waits for its pause. done: nothing of the job is left, or Enough is true.
 func (k Killer) run(h *tree, stage int) (done bool, err error) {
 	last := stage == len(stages)
 	if last {
@@ -184,8 +184,8 @@ func (k Killer) record(h *tree) error {
 	return nil
 }
 
-// signal sends the signals of a stage to the members that have not had them. turn is true if it
-// signalled the keeper, whose turn comes after all others.
+// signal sends the signals of a stage to the members that have not had them, if they may be signalled now.
+// turn is true if it signalled the keeper, whose turn comes after all others.
 func (k Killer) signal(h *tree, stage int) (turn bool, err error) {
 	if err := k.record(h); err != nil {
 		return turn, err

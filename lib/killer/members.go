@@ -6,8 +6,8 @@ import (
 	"adlock/lib/process"
 )
 
-// Members returns the processes that Killer.End would signal now, parents before children. It sends
-// no signal; its errors are those with which Killer.End would refuse.
+// Members returns the processes that Killer.End would signal now, parents before children. It sends no
+// signal. Unlike End it returns no error for a member that may not be signalled.
 func Members(job process.Job) ([]process.Entry, error) {
 	h, err := track(job)
 	if err != nil {
@@ -26,8 +26,8 @@ func Descendants(group bool) ([]process.Entry, error) {
 	return h.list()
 }
 
-// Why a job is not ended, or not wholly, besides the reasons of package process. ErrAncestor also means that
-// this process or an ancestor is a member. The others, and unix.EPERM, come in a *process.StuckError.
+// Why a job is not ended, or not wholly, besides the reasons of package process. ErrAncestor: the owner or
+// another member is this process or an ancestor. The others, and unix.EPERM, come in a *process.StuckError.
 var (
 	ErrAncestor     = errors.New("is this process or one of its ancestors")
 	errForeignOwner = errors.New("belongs to another user than the lock file")

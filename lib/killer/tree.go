@@ -45,7 +45,7 @@ type member struct {
 	gone  bool  // death confirmed, handle closed
 }
 
-// track returns the tree of a job, empty if no process is left, or the reason why the job may not be ended.
+// track returns the tree of a job, empty if no process can belong to it, or the reason not to end the job.
 func track(job process.Job) (*tree, error) {
 	h := newTree(job.FileUID)
 	if err := process.Readable(); err != nil {
@@ -90,12 +90,12 @@ func newTree(fileUID int) *tree {
 	return &tree{fileUID: fileUID, members: map[process.Key]*member{}, users: map[int]bool{}, inodes: map[process.Key]uint64{}, membership: process.Membership{Roots: map[process.Key]bool{}}}
 }
 
-// find is a variable for a test in which a process ends at this moment, and another one gets its pid.
+// find is a variable for a test in which a process ends after this call, and another one gets its pid.
 var find = process.Find
 
-// root adds a recorded process if it lives, and returns its key; the zero key if it is dead. It reads the
-// process's data first, and then checks that the process lives: in the other order, the data could be that of
-// another process which has got the pid.
+// root adds a recorded process if it lives, and returns its key; the zero key if it is dead. It fails if that
+// is unknown, or the process must not be signalled. It reads the process's data before it checks that the
+// process lives: later, the data could be that of another process which has got the pid.
 func (h *tree) root(id process.Identity) (process.Key, error) {
 	e, err := find(id.PID)
 	uid, unknown := process.User(id.PID)
@@ -146,8 +146,8 @@ func (h *tree) spare() error {
 // scan looks for new members. done is true if none is left: none lived before the table was read, so none
 // can have forked meanwhile, and the table showed none, not even one that died before scan could hold it.
 //
-// The error is ErrAncestor if a process to be spared is a member: ending the rest would free the lock
-// while this one lives.
+// The error is ErrAncestor if a process to be spared is a member: ending the rest would free the lock while
+// that process lives.
 func (h *tree) scan() (done bool, err error) {
 	defer func(begun time.Time) { h.took = time.Since(begun) }(time.Now())
 	quiet := len(h.living()) == 0
@@ -226,7 +226,7 @@ func (h *tree) alone() bool { return !h.lonely.IsZero() && time.Since(h.lonely) 
 func (h *tree) graced() bool { return !h.lonely.IsZero() && !h.alone() }
 
 // keeperIsDue reports whether the keeper should have got KILL by now and did not: on a busy machine one scan
-// may outlast its grace and the time of the last stage.
+// may take longer than keeperGrace and the time of the last stage.
 func (h *tree) keeperIsDue() bool {
 	m := h.members[h.keeper]
 	return m != nil && m.err == nil && m.stage < len(stages) && h.alone()
@@ -341,8 +341,8 @@ func (h *tree) unchecked() error {
 	return nil
 }
 
-// stuck returns the error that names the first member that has outlived KILL. If all found members
-// are dead but new ones keep coming, it names the member that was found last.
+// stuck returns the error that names a member that could not be signalled or checked, else the first that has
+// outlived KILL. If all found members are dead but new ones keep coming, it names the one found last.
 func (h *tree) stuck() error {
 	if err := h.obstacle(); err != nil {
 		return err

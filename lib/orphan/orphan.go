@@ -57,7 +57,7 @@ func Main() {
 	}
 }
 
-// start starts the orphan, and returns the status with which the intermediate process exits.
+// start starts the orphan with kept descriptors, and returns the exit status of the intermediate process.
 func start(kept string, args []string) int {
 	count, err := strconv.Atoi(kept)
 	if err != nil {

@@ -55,7 +55,7 @@ func dropCapabilities(u User) error {
 }
 
 // OpenBelow opens the directory that names lead to below base. base may contain links: root may have made
-// /home one. A link among the names is an error (fault.NotPermitted).
+// /home one. A link among the names, or a file that is no directory, is an error (fault.NotPermitted).
 func OpenBelow(base string, names ...string) (fd int, err error) {
 	at := base
 	fd, err = sysfile.Open(base, unix.O_PATH|unix.O_DIRECTORY)
@@ -81,7 +81,7 @@ func OpenBelow(base string, names ...string) (fd int, err error) {
 	return fd, nil
 }
 
-// Names lists at most most names of the open directory fd; more reports whether there are others.
+// Names lists names of the open directory fd, no more than most; more reports whether there are others.
 func Names(fd, most int) (names []string, more bool, err error) {
 	again, err := sysfile.Openat(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {

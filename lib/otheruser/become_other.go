@@ -8,8 +8,8 @@ var errLinux = fault.New(fault.Unavailable, "other users", "their directories ar
 
 func become(User) error { return errLinux }
 
-// OpenBelow is for Linux only.
+// OpenBelow fails: it is for Linux only.
 func OpenBelow(string, ...string) (fd int, err error) { return -1, errLinux }
 
-// Names is for Linux only.
+// Names fails: it is for Linux only.
 func Names(int, int) (names []string, more bool, err error) { return nil, false, errLinux }

@@ -39,7 +39,7 @@ func (id Identity) bands() []band {
 	return list
 }
 
-// bandsOfCommand returns the bands that a command may have made since it was read, as timeout(1) does.
+// bandsOfCommand returns both bands of a command's pid: it may have made them since it was read (timeout(1)).
 func (id Identity) bandsOfCommand() []band {
 	if id.PID <= 1 {
 		return nil
@@ -48,7 +48,7 @@ func (id Identity) bandsOfCommand() []band {
 	return []band{{Key: k, within: id.SID}, {Key: k, session: true}}
 }
 
-// bands returns the groups and sessions of the owner and of its command. Some may have no members yet.
+// bands returns the bands that the owner led and its command may lead, but none of a pid that was reused.
 func (job Job) bands() []band {
 	var list []band
 	if !job.Owner.replaced() {
@@ -63,23 +63,23 @@ func (job Job) bands() []band {
 // replaced reports whether another process has the pid now, even if both started in one clock tick. A group
 // or session of that number has then ended. It is false if an inode is unknown.
 func (id Identity) replaced() bool {
-	now, _ := inodeOf(id.PID) // 0 proves nothing
+	now, _ := inodeOf(id.PID) // 0, as with an error, proves nothing
 	return id.Inode != 0 && now != 0 && now != id.Inode
 }
 
 // gone reports whether a group has no members, by one kill(2). It is false for a session.
 func (b band) gone() bool { return !b.session && unix.Kill(-b.PID, 0) == unix.ESRCH }
 
-// ended reports whether another process has the band's number as its pid, which happens only after the band
-// is empty. A process in a band of that number is then a stranger.
+// ended reports whether list shows another process with the pid of the leader, which the kernel gives away
+// only once the band is empty: its members are strangers then. It is false if either start is unknown.
 func (b band) ended(list []Entry) bool {
 	return b.Start != 0 && slices.ContainsFunc(list, func(e Entry) bool {
 		return e.PID == b.PID && e.Start != b.Start && !e.Hidden
 	})
 }
 
-// over reports whether a group is gone for good: it has no members, and the table does not show the process
-// with its number, which alone could create the group again.
+// over reports whether a group is gone for good (false for a session): it has no members, and the table does
+// not show the process with its number, which alone could create the group again.
 func (b band) over(list []Entry) bool {
 	return !slices.ContainsFunc(list, func(e Entry) bool { return e.PID == b.PID }) && b.gone()
 }
@@ -93,9 +93,9 @@ func (b band) lives(list []Entry) bool {
 	return slices.ContainsFunc(list, func(e Entry) bool { return b.has(e) && !e.Exited }) || b.unseen(list)
 }
 
-// unseen reports whether a group has members of which the table shows none, not even an exited one: /proc
-// hides them (hidepid), or they are younger than the table. Where /proc may hide processes, an exited member
-// in the table proves nothing: kill(-group, 0) succeeds for a zombie as for a hidden member.
+// unseen reports whether a group (false for a session) has members of which the table shows none, not even an
+// exited one: /proc hides them (hidepid), or they are younger than the table. Where /proc may hide processes,
+// an exited member in the table proves nothing: kill(-group, 0) succeeds for a zombie as for a hidden member.
 func (b band) unseen(list []Entry) bool {
 	if b.session || b.gone() {
 		return false

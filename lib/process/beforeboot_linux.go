@@ -11,13 +11,13 @@ import (
 // initialTimeNS is TIME_NS_INIT_INO of linux/nsfs.h: the namespace without an offset.
 const initialTimeNS = 0xeffffffa
 
-// BeforeBoot reports whether the kernel's wall clock showed that time before this boot. It is false if that
-// is not certain.
+// BeforeBoot reports whether at, a time of the kernel's wall clock, was before this boot; false if not
+// certain.
 //
 // The time of the boot is now less the uptime, unless the clock was set since. A second reading is the time
 // of /dev/null: the kernel makes device nodes as it boots, a container's runtime as the container starts.
 // BeforeBoot assumes that since then the clock was at most set from one of the readings to the other. In a
-// time namespace with an offset the uptime is another.
+// time namespace with an offset the uptime is another, so BeforeBoot is false there.
 func BeforeBoot(at time.Time) bool {
 	where, err := here()
 	if err != nil || where.TimeNS != 0 && where.TimeNS != initialTimeNS {
@@ -36,8 +36,8 @@ func BeforeBoot(at time.Time) bool {
 const coarse = 2 * time.Second
 
 // before reports whether at is earlier than the boot by both readings: began is the boot by the clock as it
-// is now, then is the boot by the clock as it was at the time. What lies within one uptime after the second
-// reading may be of this boot, from before the clock was set.
+// is now, then is the boot by the clock as it was at the time. A time between then and then+up may be of this
+// boot, from before the clock was set.
 func before(at time.Time, up time.Duration, began, then time.Time) bool {
 	set := at.After(then.Add(-coarse)) && at.Before(then.Add(up+coarse))
 	return at.Before(began.Add(-coarse)) && !set

@@ -4,5 +4,5 @@ package process
 
 import "time"
 
-// BeforeBoot is false: on these systems it is not certain.
+// BeforeBoot is false: on these systems it is not certain that a time lies before this boot.
 func BeforeBoot(time.Time) bool { return false }

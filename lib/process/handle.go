@@ -16,8 +16,8 @@ type Handle struct {
 
 const noPidfd = -1
 
-// Hold returns a handle, or unix.ESRCH if that process is gone: the start time differs, or the inode if one
-// is given (not 0). With an error the handle has no descriptor.
+// Hold returns a handle of k, or unix.ESRCH if k has exited or another process has its pid: the start
+// differs, or the inode of the pidfd (inode 0: not compared). With an error the handle has no descriptor.
 func Hold(k Key, inode uint64) (Handle, error) {
 	h := Handle{k, openPidfd(k.PID)}
 	// Compare after opening: from then on the descriptor holds the process that is compared.
@@ -63,8 +63,8 @@ func (h Handle) Exited() bool {
 	return h.verify() == unix.ESRCH
 }
 
-// Await waits until the process has exited, for d at most, or until a signal interrupts it, and returns true.
-// Without a descriptor it cannot wait, and returns false at once.
+// Await waits until the process has exited, d has passed or a signal interrupts it, and then returns true. If
+// the handle has no descriptor, it returns false at once.
 func (h Handle) Await(d time.Duration) bool {
 	if h.fd < 0 {
 		return false
@@ -73,7 +73,7 @@ func (h Handle) Await(d time.Duration) bool {
 	return true
 }
 
-// Signal sends sig to this very process: unix.ESRCH if it is gone, even if another process has its pid.
+// Signal sends sig to the process e. unix.ESRCH: e is gone, even if another process has its pid.
 func (e Entry) Signal(sig unix.Signal) error {
 	h, err := Hold(e.Key(), 0)
 	if err != nil {

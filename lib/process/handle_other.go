@@ -25,14 +25,14 @@ func signalPidfd(int, unix.Signal) error { return unix.EBADF }
 
 func pidfdExited(int) bool { return false }
 
-// AwaitDeath only sleeps: kqueue's NOTE_EXIT would wake it sooner, but could not be tested.
+// AwaitDeath sleeps for d, 5 ms at most: kqueue's NOTE_EXIT would wake it sooner, but could not be tested.
 func AwaitDeath(_ []Handle, d time.Duration) { time.Sleep(min(d, 5*time.Millisecond)) }
 
 // Children returns nil: here only the process table shows children.
 func Children(int) []int { return nil }
 
-// PIDLives reports whether any process with that pid is alive here, for locks that record only a pid. It is
-// false only for a confirmed death: no such process, or a zombie.
+// PIDLives reports whether any process in this pid namespace has that pid and is alive. It is false only for
+// a pid below 1 and for a confirmed death: no such process, or a zombie.
 func PIDLives(pid int) bool {
 	if pid <= 0 {
 		return false

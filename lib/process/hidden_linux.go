@@ -43,8 +43,8 @@ func parentByPidfd(fd int) int {
 	return int(info.Ppid)
 }
 
-// hiddenChildren adds the children of listed processes that /proc hides: the kernel lists children of any
-// user (CONFIG_PROC_CHILDREN). It skips the children of hidden processes: one shows that the job lives.
+// hiddenChildren adds to list the children of its processes, if /proc hides these children: the kernel lists
+// children of any user (CONFIG_PROC_CHILDREN). It adds no grandchildren: one child shows that the job lives.
 func hiddenChildren(list []Entry) []Entry {
 	if !hidesProcesses() {
 		return list
@@ -67,13 +67,13 @@ func hiddenChildren(list []Entry) []Entry {
 	return list
 }
 
-// unshown reports whether /proc hides the process. One that the table lacks may also have started later.
+// unshown reports whether /proc hides the process: a table may lack it only because it started later.
 func unshown(pid int) bool {
 	_, err := look(pid)
 	return err == unix.EPERM
 }
 
-// hidesProcesses reports whether the mount options of /proc may hide processes.
+// hidesProcesses reports whether the mount options of /proc may hide processes, or cannot be read.
 var hidesProcesses = sync.OnceValue(func() bool { return mayHide("/proc/self/mounts") })
 
 func mayHide(mounts string) (hides bool) {

@@ -18,12 +18,12 @@ import (
 	"adlock/lib/fault"
 )
 
-// Identity names one process for good.
+// Identity identifies one process, even after its pid has been reused.
 type Identity struct {
 	PID   int
-	Start uint64 // Linux: clock ticks since boot, /proc/PID/stat field 22; elsewhere microseconds since the epoch
+	Start uint64 // Linux: clock ticks since boot, /proc/PID/stat field 22; elsewhere microseconds since the epoch; 0: unknown
 	PGID  int    // its process group when it was read
-	SID   int    // its session when it was read; 0: one outside its pid namespace
+	SID   int    // its session when it was read; 0: outside its pid namespace, or not shown by this system
 	UID   int    // its effective user when it was read
 
 	// Image identifies its program image when it was read: it is a checksum of where its code, stack, heap,
@@ -38,7 +38,7 @@ type Identity struct {
 
 	// Where PID and Start were read: the place of the reader, not of the process. "" and 0 stand
 	// for what the system does not have.
-	Boot    string // id of this boot of the kernel; BootID is the form for records
+	Boot    string // id of the kernel's boot; BootID returns what may be recorded
 	Machine string // id of the machine, which outlives a boot
 	PIDNS   uint64 // inode of the reader's pid namespace
 	TimeNS  uint64 // inode of the reader's time namespace: it shifts Start
@@ -67,7 +67,8 @@ func (id Identity) Same(other Identity) bool {
 	return id == other
 }
 
-// SharesSession reports whether both were in one session when they were read; false if that is not known.
+// SharesSession reports whether both were in one session when they were read; false if a session is
+// Unrecorded or was read in another place. Sessions 0 count as one, although they may differ.
 func (id Identity) SharesSession(other Identity) bool {
 	return id.seenFrom(other) == samePlace && id.SID == other.SID && id.SID != Unrecorded
 }
@@ -75,8 +76,8 @@ func (id Identity) SharesSession(other Identity) bool {
 // Key returns the pid and the start, by which the process table identifies the process.
 func (id Identity) Key() Key { return Key{id.PID, id.Start} }
 
-// Of reads the identity of a process that this process can see. The error is unix.ESRCH (by errors.Is) if
-// no process has that pid, unix.EPERM if /proc hides it (hidepid, proc(5)), or a *ThreadError.
+// Of reads the identity of a process. The error is unix.ESRCH (by errors.Is) if no process has that pid,
+// unix.EPERM if /proc hides it (hidepid, proc(5)), a *ThreadError, or that of Readable.
 func Of(pid int) (Identity, error) {
 	where, err := here()
 	if err != nil {
@@ -100,7 +101,7 @@ func Of(pid int) (Identity, error) {
 	return where, nil
 }
 
-// OfChild is Of for a child not reaped yet. If /proc hides the child, as it changed its user, Start is 0.
+// OfChild is Of for a child not reaped yet. If /proc hides it after setuid(2), Start, UID and Image are 0.
 func OfChild(pid int) (Identity, error) {
 	id, err := Of(pid)
 	if !errors.Is(err, unix.EPERM) {
@@ -154,13 +155,13 @@ func userOf(pid int) (int, error) {
 // Entry is one process as the process table shows it.
 type Entry struct {
 	PID, Parent, PGID int
-	SID               int    // session; 0: unknown
+	SID               int    // session; 0: as in Identity.SID
 	Start             uint64 // unit as in Identity.Start
 	Stopped           bool   // by a signal, not by a debugger
 	Traced            bool   // stopped, and held by a debugger
 	Exiting           bool   // has begun to exit, and will be dead in a moment (Linux)
 	Exited            bool   // has exited with all its threads: only its status is left
-	Hidden            bool   // the process table does not show it: Start holds its pidfd's inode
+	Hidden            bool   // /proc does not show it: Start holds its pidfd's inode
 	ByBand            bool   // only its group, its session or a mark shows that it belongs to a job
 	Command           string
 
@@ -182,8 +183,8 @@ func (e Entry) Key() Key { return Key{e.PID, e.Start} }
 // process with the same pid. The start of a hidden process is unknown, so any process can be its child.
 func (e Entry) mayHave(child Entry) bool { return e.Hidden || child.Start >= e.Start }
 
-// Ancestor returns the identity of the process pid, and whether that is this process or one of its ancestors.
-// The identity is read first: afterwards the pid of an ancestor that has died could be a stranger's.
+// Ancestor returns the identity of the process pid (Of), and whether that is this process or one of its
+// ancestors. The identity is read first: later, the pid of an ancestor that has died could be a stranger's.
 func Ancestor(pid int) (id Identity, is bool, err error) {
 	id, err = Of(pid)
 	return id, selfOrParent(pid) || slices.Contains(steady(followed), pid), err
@@ -205,7 +206,7 @@ func Gone(pid int) bool {
 	return err == nil && !e.Hidden && e.Start > own.Start
 }
 
-// ParentOf returns the identity of the parent of the process pid.
+// ParentOf is Of for the parent of the process pid; unix.EPERM also if the kernel does not show the parent.
 func ParentOf(pid int) (Identity, error) {
 	above, err := parent(pid)
 	if err != nil {
@@ -214,8 +215,8 @@ func ParentOf(pid int) (Identity, error) {
 	return Of(above)
 }
 
-// IsAncestor reports whether pid is this process or one of its ancestors. It is also false if the ancestors
-// cannot be followed (hidepid on Linux before 6.13); no process is ended then.
+// IsAncestor reports whether pid is this process or one of its ancestors. It is false, too, for an ancestor
+// above one whose parent is not shown (hidepid on Linux before 6.13); package killer ends no process then.
 func IsAncestor(pid int) bool {
 	if selfOrParent(pid) {
 		return true
@@ -263,7 +264,7 @@ func climbAgain(climb func() ([]int, error)) (line []int, err error) {
 	return line, err
 }
 
-// climb returns self, first, and the ancestors of first, the nearest first; with an error, those it found.
+// climb returns self, then first and its ancestors, the nearest of them first; with an error, those it found.
 func climb(self, first int, parent func(pid int) (int, error)) ([]int, error) {
 	line := []int{self}
 	// Parent 0 is a process outside of this pid namespace. On BSD, process 0 is its own parent.

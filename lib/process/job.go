@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Job is the processes that run under one lock.
+// Job describes the processes that run under one lock.
 type Job struct {
 	Owner     Identity
 	Command   Identity   // what 'adlock run' started, as it was then; PID 0: not recorded
 	Survivors []Identity // members of a job whose ending has begun
 	Uncounted bool       // there were more survivors than the lock had room for
 
-	Token string        // of the lock, in the environment of the job (MarkVariable); "": none
+	Token string        // the lock's, which its job has in the environment (MarkVariable); "": none
 	Taken time.Duration // boottime at which the lock was taken
 
 	// FileUID is the user that owns the lock file, -1 without one. Only that user's processes may be ended
@@ -38,7 +38,7 @@ var (
 
 // StuckError names the process that prevents the end of a job.
 type StuckError struct {
-	PID     int    // negative: a process group of that number
+	PID     int    // negative: the process group -PID
 	Command string // "" if unknown
 	User    string // id of its user, who may be the reason; "": unknown, or there is another reason
 	Err     error
@@ -58,7 +58,7 @@ func (e *StuckError) Error() string {
 	return fmt.Sprintf("%s: %v", text, e.Err)
 }
 
-// Refused returns the error for a process that cannot be signalled, with its user, who may be the reason.
+// Refused returns the error that e cannot be signalled because of why, with e's user, who may be the reason.
 func Refused(e Entry, why error) *StuckError {
 	stuck := &StuckError{PID: e.PID, Command: e.Command, Err: why}
 	if uid, err := User(e.PID); err == nil {

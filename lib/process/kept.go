@@ -2,7 +2,7 @@ package process
 
 import "sync"
 
-// kept returns a function that calls read until it succeeds once, and then keeps the value. Errors may pass.
+// kept returns a function that calls read until that succeeds, and from then on returns the same value.
 func kept[T any](read func() (T, error)) func() (T, error) {
 	var mutex sync.Mutex
 	var value T

@@ -30,7 +30,7 @@ type kinfo struct {
 	sec, usec           int // start time
 	secWidth, usecWidth int
 	comm, commLen       int
-	zombies             string // values of stat
+	zombies             string // the values of stat that mean exited
 }
 
 func (k kinfo) length(raw []byte) int {

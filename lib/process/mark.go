@@ -21,10 +21,10 @@ type Claim struct {
 	Start uint64 // 0: unknown, as in a line that adlock.sh wrote
 	Token string
 	File  string
-	Again bool // for a guarded script, which its supervisor runs again from the beginning (adlock_guard)
+	Again bool // it is a guarded script's, which its supervisor runs again from the beginning (adlock_guard)
 }
 
-// restarted begins the line of a Claim whose field Again is set. adlock.sh removes it.
+// restarted begins the line of a Claim whose field Again is set. adlock.sh cuts it off once it has read it.
 const restarted = "again "
 
 func (c Claim) line() string {
@@ -46,10 +46,10 @@ func Claims() (all []Claim) {
 	return all
 }
 
-// mostMarks bounds the lines, because each daemon that starts another daemon adds one.
+// mostMarks bounds the lines of MarkVariable: each daemon that a daemon starts under a lock adds one.
 const mostMarks = 32
 
-// AddMark returns MarkVariable as "NAME=value": the line of c, then those of env, mostMarks in all.
+// AddMark returns MarkVariable as "NAME=value": the line of c, then those of env, at most mostMarks in all.
 func AddMark(env []string, c Claim) string {
 	marks := c.line()
 	lines := 1
@@ -114,11 +114,11 @@ type marked struct {
 	changed bool     // a doubt is in the middle of an execve, and may show its environment soon
 }
 
-// TableReader reads the process table as Table does. It may add processes.
+// TableReader reads the process table as Table does. It may return processes that Table does not show.
 type TableReader func(see func(*Entry) bool) ([]Entry, error)
 
-// look finds the processes that bear the mark. It reads the table again while one of them hides its
-// environment for a moment, unless a reading took too long. known processes are members anyway, and skipped.
+// look finds the processes that bear the mark, in the table that it returns. It reads the table again while
+// an execve hides an environment, unless reading one took too long. known are members anyway, and skipped.
 func (m mark) look(table TableReader, known func(Key) bool) (seen marked, list []Entry, err error) {
 	for look, end := 1, time.Now().Add(markedWithin); ; look++ {
 		shown := newEnvironments()
@@ -138,8 +138,8 @@ func (m mark) mayBear(e Entry, known func(Key) bool) bool {
 	return e.SID == m.session && !e.Exited && !e.Hidden && !e.kernel && e.Key() != m.owner && (m.ageless || e.Start >= m.since) && !known(e.Key())
 }
 
-// find looks for the processes that bear the mark. A process that has the token in its environment is no
-// older than the lock. Other signs count only if isLater is true.
+// find returns the processes of list that bear the mark, or may. One with the token in its environment is no
+// older than the lock. An image, or an environment that cannot be read, counts only if isLater is true.
 func (m mark) find(list []Entry, shown map[Key]environment, known func(Key) bool) (seen marked) {
 	byPID := make(map[int]Entry, len(list))
 	for _, e := range list {
@@ -164,8 +164,8 @@ func (m mark) find(list []Entry, shown map[Key]environment, known func(Key) bool
 	return seen
 }
 
-// isLater reports whether e was probably forked after the lock was taken; true if unknown (ageless). Of those
-// started in one clock tick, the higher pid is later, unless pids began again at the bottom.
+// isLater reports whether e was probably forked after the lock was taken; true if unknown (ageless). If e and
+// the owner started in one clock tick, the one with the higher pid is later, unless pids have wrapped around.
 func (m mark) isLater(e Entry) bool {
 	const wrapped = 1 << 14
 	younger := e.PID > m.owner.PID || m.owner.PID-e.PID > wrapped
@@ -218,10 +218,10 @@ var environmentWithin = 10 * time.Second
 // environments reads environments in a goroutine of its own, and no more after one that took too long.
 type environments struct {
 	of     map[Key]environment
-	failed error // the first error that may pass
+	failed error // the first error that is not errChanging, errUnreadable or errGone
 	asked  chan Entry
 	given  chan environment // buffered: a late answer does not block the goroutine
-	late   bool
+	late   bool             // a read took longer than environmentWithin
 }
 
 var readEnvironment = environ

@@ -21,8 +21,8 @@ const clockTick = time.Second / 100
 
 func startAt(boottime time.Duration) uint64 { return uint64(boottime / clockTick) }
 
-// environ reads the environment of a process. /proc shows what execve(2) was given, unless the process has
-// overwritten it; then, and if /proc does not show it, the error is errUnreadable.
+// environ reads the environment as execve(2) was given it. The error is errUnreadable if the process has
+// overwritten it or /proc does not show it, errGone if e has ended, errChanging during an execve.
 func environ(e Entry) ([]byte, error) {
 	const looks = 20
 	for look := range looks {
@@ -50,8 +50,8 @@ func environ(e Entry) ([]byte, error) {
 	return nil, errChanging
 }
 
-// isVeiled reports whether the kernel does not show this process where e's environment is. Newer kernels may
-// show the environment all the same, to a process with CAP_PERFMON or CAP_SYS_ADMIN.
+// isVeiled reports whether the kernel hides the address of e's environment from this process. Newer kernels
+// may show the environment all the same, to a process with CAP_PERFMON or CAP_SYS_ADMIN.
 func isVeiled(e Entry) bool {
 	_, err := os.Readlink(path(e.PID, "exe"))
 	return errors.Is(err, fs.ErrPermission)

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HasMarks is false: the environment of a process cannot be read everywhere.
+// HasMarks is false: on some of these systems the environment of another process cannot be read.
 const HasMarks = false
 
 func startAt(time.Duration) uint64 { return 0 }

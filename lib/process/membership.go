@@ -5,14 +5,14 @@ import "slices"
 // Membership finds the processes of a job in a process table (lib/protocol.md, 5).
 type Membership struct {
 	Roots  map[Key]bool // the owner and the other recorded processes
-	Leader Key          // the owner if it leads a group, else zero
+	Leader Key          // the owner, or the process of AddGroup, if it led a group; else zero
 	bands  []band       // the groups and sessions of the job
 	mark   *mark        // of the job; nil: it has none
 	seen   marked       // the processes with the mark, as Look found them
 }
 
-// AddBands adds a job's mark, groups and sessions. If their members may be strangers, it fails
-// (ErrUnchecked).
+// AddBands adds a job's mark, groups and sessions; none if the job was recorded in another boot or place. If
+// members that live may be strangers, it fails (ErrUnchecked).
 func (k *Membership) AddBands(job Job) error {
 	where, err := here()
 	if err != nil {
@@ -54,7 +54,7 @@ func (k *Membership) AddGroup(id Identity) {
 // Empty reports whether there can be no member.
 func (k *Membership) Empty() bool { return len(k.Roots) == 0 && len(k.bands) == 0 && k.mark == nil }
 
-// Look returns a process table after looking in it for the mark. It skips roots and known processes.
+// Look reads a process table, and looks for the mark, if the job has one, in all but roots and known ones.
 func (k *Membership) Look(table TableReader, known func(Key) bool) (list []Entry, err error) {
 	if k.mark == nil {
 		return table(nil)
@@ -126,7 +126,7 @@ func (k Membership) inBand(e Entry) bool {
 	return slices.ContainsFunc(k.bands, func(b band) bool { return b.has(e) })
 }
 
-// Whole reports whether the leader has a group and a signal to it would reach members only.
+// Whole reports whether the leader has a group and a signal to that group would reach members only.
 func (k Membership) Whole(list []Entry) bool {
 	return k.Leader.PID > 1 && !slices.ContainsFunc(list, func(e Entry) bool { return e.PGID == k.Leader.PID && !k.inBand(e) })
 }
@@ -136,7 +136,7 @@ func (k *Membership) Drop(list []Entry) {
 	k.bands = slices.DeleteFunc(k.bands, func(b band) bool { return b.ended(list) || b.over(list) })
 }
 
-// Unseen returns the number of a group whose members the table does not show (band.unseen).
+// Unseen returns the number of a group whose members the table does not show (band.unseen); false: none.
 func (k Membership) Unseen(list []Entry) (group int, is bool) {
 	for _, b := range k.bands {
 		if b.unseen(list) {

@@ -71,8 +71,7 @@ func onPidfs(fd int) bool {
 	return unix.Fstatfs(fd, &st) == nil && st.Type == pidfsMagic && strconv.IntSize == 64
 }
 
-// pidfsMagic is PID_FS_MAGIC of linux/magic.h.
-const pidfsMagic = 0x50494446
+const pidfsMagic = 0x50494446 // PID_FS_MAGIC of linux/magic.h
 
 // inodeOfPidfd returns 0 for noPidfd, and if inodes do not identify processes (pidfs).
 func inodeOfPidfd(fd int) uint64 {
@@ -83,7 +82,7 @@ func inodeOfPidfd(fd int) uint64 {
 	return st.Ino
 }
 
-// inodeOf returns the pidfd inode of the process with this pid; 0: no process, or no pidfs.
+// inodeOf returns the pidfd inode of the process with this pid; 0: there is no process, pidfd or pidfs.
 func inodeOf(pid int) (uint64, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -119,8 +118,8 @@ func AwaitDeath(list []Handle, d time.Duration) {
 	unix.Ppoll(poll, &timeout, nil)
 }
 
-// PIDLives reports whether any process with that pid is alive here, for locks that record only a pid. It is
-// false only for a confirmed death: no such process, or one that exited with all its threads.
+// PIDLives reports whether any process in this pid namespace has that pid and is alive. It is false only for
+// a pid below 1 and for a confirmed death: no such process, or one that exited with all its threads.
 func PIDLives(pid int) bool {
 	if pid <= 0 {
 		return false

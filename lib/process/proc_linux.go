@@ -125,7 +125,7 @@ func look(pid int) (Entry, error) {
 
 // statOf names the file below /proc/PID that shows a process; for this process that of its first thread.
 // Under qemu, a program of another architecture reads a made-up /proc/PID/stat of itself, with a later start,
-// and others would take it for dead.
+// and other processes would take it for dead.
 func statOf(pid int) string {
 	if pid == os.Getpid() {
 		return "task/" + strconv.Itoa(pid) + "/stat"
@@ -133,8 +133,8 @@ func statOf(pid int) string {
 	return "stat"
 }
 
-// missing interprets a failed read in /proc/PID: unix.ESRCH if the process is gone, unix.EPERM if it is
-// hidden. hidepid=2 gives ENOENT for living processes too: only ESRCH from kill(2) means gone.
+// missing returns what a failed read in /proc/PID means: unix.ESRCH if the process is gone, unix.EPERM if it
+// is hidden, else err. hidepid=2 gives ENOENT for living processes too: then kill(2) decides.
 func missing(pid int, err error) error {
 	if err != unix.ENOENT && err != unix.ESRCH {
 		return err
@@ -152,8 +152,7 @@ func missing(pid int, err error) error {
 // exiting flags a process that has begun to exit (PF_EXITING of sched.h), before its files are closed.
 const exiting = 4
 
-// kernelThread is the flag of a thread of the kernel (PF_KTHREAD in the kernel's sched.h).
-const kernelThread = 0x00200000
+const kernelThread = 0x00200000 // PF_KTHREAD of the kernel's sched.h: a thread of the kernel
 
 // parseStat reads proc_pid_stat(5). The command may hold blanks and parentheses: count from the last ')'.
 func parseStat(text []byte) (Entry, error) {
@@ -253,7 +252,7 @@ func parent(pid int) (int, error) {
 	return e.above()
 }
 
-// above returns the parent's pid. That of a hidden process is known since Linux 6.13; before, it is EPERM.
+// above returns the parent's pid. Before Linux 6.13 the parent of a hidden process is not known: EPERM.
 func (e Entry) above() (int, error) {
 	if e.Hidden && e.Parent == 0 {
 		return e.Parent, unix.EPERM
@@ -261,8 +260,8 @@ func (e Entry) above() (int, error) {
 	return e.Parent, nil
 }
 
-// Children returns the pids of a process's children as the kernel lists them (CONFIG_PROC_CHILDREN), in
-// microseconds. It may miss children while others start or end, so it does not replace the process table.
+// Children returns the pids of a process's children; nil also if the kernel cannot list them (it needs
+// CONFIG_PROC_CHILDREN). It may miss children while others start or end: no substitute for the table.
 func Children(pid int) []int {
 	tasks, err := os.ReadDir(path(pid, "task"))
 	if err != nil {

@@ -40,7 +40,7 @@ func (job Job) OfThisBoot() Job {
 	return job
 }
 
-// Survived names, in an error, a process recorded besides the owner that is not provably dead; nil: none.
+// Survived names, in an error, a recorded or uncounted process besides the owner that may live; nil: none.
 func (job Job) Survived() error {
 	for _, id := range job.Recorded() {
 		if id.Life() != Dead {
@@ -54,8 +54,8 @@ func (job Job) Survived() error {
 }
 
 // uncounted returns an error if a survivor for which the lock had no room lives, or may live. It looks in the
-// groups, sessions and mark of the job, and at the descendants of a living owner. A living owner, this
-// process and its ancestors do not count: they release the lock.
+// groups, sessions and mark of the job, and at the descendants of a living owner. If the owner lives, it,
+// this process and its ancestors do not count: they release the lock.
 func (job Job) uncounted() error {
 	unknown := &StuckError{PID: job.Owner.PID, Err: ErrUncounted}
 	lives := job.Owner.Life() == Alive
@@ -118,7 +118,7 @@ func (job Job) bandLives(where Identity) bool {
 	var list []Entry
 	for _, b := range job.bands() {
 		if b.gone() {
-			continue // the group cannot come back: the process with its number is dead or counted
+			continue // the group cannot come back: the process with its number is dead, or a recorded one
 		}
 		if list == nil {
 			var err error

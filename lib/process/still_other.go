@@ -7,5 +7,5 @@ import "time"
 // ThreadOf returns 0: on these systems a thread's id is never taken for a pid.
 func ThreadOf(int) int { return 0 }
 
-// Still is false: it is called only for the holder of a guard, which these systems do not show.
+// Still returns false and 0, which mean unknown: on these systems a stopped process counts as running.
 func Still(int) (still bool, age time.Duration) { return false, 0 }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// awaitChildren sends to c.children when a child of this process has ended, also before this call.
+// awaitChildren sends to c.children at once, as a child may have ended before this call, and at each SIGCHLD.
 func (c catcher) awaitChildren() {
 	ended := make(chan os.Signal, 1)
 	for signal.Notify(ended, unix.SIGCHLD); ; <-ended {

@@ -19,12 +19,12 @@ func (r *run) newAlarm() *time.Timer {
 	return newTimer(r.left())
 }
 
-// newTimer is a variable for tests, in which the limit is over when a test says so.
-var newTimer = time.NewTimer
+var newTimer = time.NewTimer // a variable for tests, in which the limit is over when a test says so
 
 func (r *run) left() time.Duration { return r.job.ExpireAfter - time.Since(r.began) }
 
-// look is called when ExpireAfter has passed. It ends the job; with Job.Watch it first has the job watched.
+// look is called when ExpireAfter has passed, and again some time after a watch that saw work. Unless the job
+// is being ended, it ends the job, or with Job.Watch first has the job watched.
 func (r *run) look() {
 	switch {
 	case r.ending != nil:
@@ -77,8 +77,8 @@ func (r *run) end(grace time.Duration) {
 	go func() { r.ending <- r.endAll(grace) }()
 }
 
-// endAll ends the job. While another process is ending it, endAll only waits: each process must get
-// each signal once, and orphans need their subreaper, which is this process.
+// endAll ends what is left of the job after grace. While another process is ending it, endAll only waits:
+// each process must get each signal once, and orphans need their subreaper, which is this process.
 func (r *run) endAll(grace time.Duration) error {
 	ending := killer.Killer{Pause: r.job.Pause, Observe: r.job.Observe, Record: r.record}
 	for !r.none(grace) {
@@ -90,7 +90,7 @@ func (r *run) endAll(grace time.Duration) error {
 	return nil
 }
 
-// record is called before the first signal, and again for members that are found later.
+// record calls Job.Record and, the first time after ExpireAfter, Job.Expires. An error forbids any signal.
 func (r *run) record(members []process.Identity) error {
 	if r.job.Record != nil {
 		if err := r.job.Record(members); err != nil {
@@ -106,8 +106,8 @@ func (r *run) record(members []process.Identity) error {
 	return nil
 }
 
-// The time from a failed ending to the next try. A try may send signals, and logs them, so the times
-// grow with the time that has passed since the first try. againLeast is a variable for tests.
+// The time from a failed ending to the next try. A try may send signals, and logs them, so the times grow
+// with the time that has passed since the first failure. againLeast is a variable for tests.
 var againLeast = time.Minute
 
 const againMost = time.Hour

@@ -12,8 +12,7 @@ import (
 	"adlock/lib/fault"
 )
 
-// defaultPath is searched if PATH is not set, as by execvp(3).
-const defaultPath = "/bin:/usr/bin"
+const defaultPath = "/bin:/usr/bin" // searched if PATH is not set, as by execvp(3)
 
 // Find returns the file of a command, and searches PATH like execvp(3) for a command without a slash. The
 // error is a *fault.Error: NoCommand if there is no such file, NotRunnable if the file may not be executed.
@@ -44,7 +43,7 @@ func searchPath() []string {
 	return strings.Split(path, ":")
 }
 
-// executable checks with the effective ids, as execve(2) does.
+// executable returns an error if this process may not execute the file: its effective ids count (execve(2)).
 func executable(file string) error {
 	if err := unix.Faccessat(unix.AT_FDCWD, file, unix.X_OK, unix.AT_EACCESS); err != nil {
 		return err
@@ -71,7 +70,8 @@ func execute(path string, args []string, exec func(path string, args []string) e
 	return err
 }
 
-// IsText reports whether the first line has no null byte, as shells check before they run a file as a script.
+// IsText reports whether the first line, or its first 256 bytes, has no null byte, as shells check before
+// they run a file as a script; false if the file is empty or cannot be read.
 func IsText(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {

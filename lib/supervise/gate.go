@@ -61,8 +61,8 @@ func (j *Job) kept() []int {
 	return j.Keeps()
 }
 
-// forkInheriting starts a program that keeps these descriptors. No other goroutine may fork meanwhile, or
-// its child would inherit them too: syscall.ForkLock cannot be held here, because ForkExec takes it.
+// forkInheriting starts a program that keeps the descriptors fds, besides files as 0, 1 and 2. No other
+// goroutine may fork meanwhile, or its child would inherit fds: ForkExec takes syscall.ForkLock itself.
 func forkInheriting(fds []int, path string, args, env []string, files []uintptr) (int, error) {
 	for _, fd := range fds {
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
@@ -73,7 +73,7 @@ func forkInheriting(fds []int, path string, args, env []string, files []uintptr)
 	return syscall.ForkExec(path, args, &syscall.ProcAttr{Env: env, Files: files})
 }
 
-// open lets the gate become the job, and waits for that. If a gate has died, its wait status is the job's.
+// open lets the gate become the job, and waits. nil too if the gate has died: its status is the job's.
 func (g *gate) open() error {
 	defer unix.Close(g.line)
 	if err := g.send(); errors.Is(err, unix.EPIPE) {
@@ -131,8 +131,8 @@ func Gate() {
 	}
 }
 
-// pass waits for goAhead on the descriptor with the number line, then becomes the program at path.
-// It returns only if the job is cancelled or cannot be run.
+// pass waits for goAhead on the descriptor with the number line, then becomes the program at path. It returns
+// the gate's exit status if the job is cancelled or cannot be run.
 func pass(line, path string, args []string) int {
 	fd, err := strconv.Atoi(line)
 	if err != nil {

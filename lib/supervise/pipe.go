@@ -26,7 +26,7 @@ func (r *run) open() (err error) {
 	return err
 }
 
-// begin starts to read, after the job has got its end. If the output fails, the job gets a broken pipe.
+// begin starts to copy, and closes the writing end here. If the output fails, the job gets a broken pipe.
 func (p *pipe) begin() {
 	p.writer.Close()
 	go func() {

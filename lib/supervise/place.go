@@ -12,9 +12,9 @@ type place struct {
 	leads    bool // this process leads its process group
 }
 
-// findPlace leaves this process in the process group of its caller, so that what signals that group, as
-// timeout(1) does, reaches the job too. Where a job cannot be found by its mark, it makes this process
-// lead a group of its own, but not on a terminal: the job would be stopped there when it reads.
+// findPlace leaves this process in the process group of its caller, so that a signal to that group, as from
+// timeout(1), reaches the job too. Where a job cannot be found by its mark, it makes this process lead a
+// group of its own, but not on a terminal: the job would be stopped there when it reads.
 func findPlace() place {
 	terminal := hasTerminal()
 	if !terminal && !process.HasMarks {

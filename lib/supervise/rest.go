@@ -35,16 +35,16 @@ func isDeath(status int) bool {
 	return false
 }
 
-// mustOutlast reports whether to wait for the processes that the command left behind. It asks who ended the
-// command, which reads the lock, only if there may be such processes.
+// mustOutlast reports whether to wait for processes that the command left behind. It calls wasEnded, which
+// reads the lock, only if there may be such processes.
 func (r *run) mustOutlast() bool { return !isAlone() && (r.job.WholeJob || r.wasEnded()) }
 
 // isAlone reports whether no process of the job is left, as its orphans would be children of this process.
 func isAlone() bool { return CanKeepWhole() && !hasChildren() }
 
-// outlast waits, in a goroutine, until no process of the job lives, or mustOutlast is false, and then sends
-// to r.rest. Meanwhile newcomers find the atom busy, and end these processes when the limit has passed, as a
-// signal to this process does.
+// outlast waits, in a goroutine, until no process of the job lives, or mustOutlast is false; then r.rest gets
+// nil, or the error of reading the processes. Meanwhile newcomers find the atom busy, and end these processes
+// when the limit has passed, as a signal to this process does.
 func (r *run) outlast() {
 	r.rest = make(chan error, 1)
 	most := restMost
@@ -81,9 +81,9 @@ func (r *run) anyLeft() (bool, error) {
 // needs room in the lock too.
 const mostRecorded = 64
 
-// recordRest records in the lock the daemons of a whole job: they have left its session, and with it the
-// mark's reach, so a newcomer could not find them if this process died. It is called once, when the
-// command has ended.
+// recordRest records in the lock the daemons of a whole job, but none if there are more than mostRecorded:
+// they have left its session, and with it the mark's reach, so a newcomer could not find them if this process
+// died.
 func (r *run) recordRest() error {
 	if r.job.Rest == nil || !hasChildren() {
 		return nil

@@ -42,8 +42,8 @@ type run struct {
 // ending the job. If a signal, Job.End or Enforce ends the job, Run ends the whole job; if that fails, it
 // stays until nothing of the job is left, as no process would end it later.
 //
-// An error with Result.Started false means that nothing ran (status 126 or 127, mostly). Other errors change
-// nothing.
+// An error with Result.Started false means that nothing ran (status 126 or 127, mostly). With Started true,
+// the Result is valid despite an error.
 //
 // Signals stay caught after Run, because the caller still has to release the lock.
 func (s *Supervisor) Run() (Result, error) {
@@ -150,7 +150,7 @@ func (r *run) supervise() (Result, error) {
 	}
 }
 
-// reap reaps every child that has ended, also the job's orphans.
+// reap reaps every child that has ended, orphans of the job included, and notes the status of the command.
 func (r *run) reap() {
 	for {
 		pid, status := sysfile.Reap()
@@ -167,8 +167,8 @@ func (r *run) reap() {
 	}
 }
 
-// endedBySignal reports whether a signal, forwarded by this process or typed, ended the job. A typed signal
-// counts only if the command died of it: some programs use it for other purposes (INT in an editor).
+// endedBySignal reports whether a signal, forwarded by this process or typed, or Job.End ended the job. A
+// typed signal counts only if the command died of it: some programs use it otherwise (INT in an editor).
 func (r *run) endedBySignal() bool {
 	return r.endSent || r.gone && r.status.Signaled() && isTyped(r.status.Signal()) && r.place.inForeground()
 }

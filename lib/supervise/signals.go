@@ -28,7 +28,7 @@ type catcher struct {
 // the runtime would print a trace on it.
 var forwarded = [...]os.Signal{unix.SIGQUIT, unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2}
 
-// giveBack is set by LeaveSignals.
+// giveBack lets the runtime handle signals again if LeaveSignals was called; else it does nothing.
 var giveBack = func() {}
 
 // LeaveSignals lets the kernel end this process at the signals that Prepare catches. Call it first in a
@@ -83,14 +83,14 @@ func channelOf(sig os.Signal) chan os.Signal {
 	return one
 }
 
-// standIn handles a signal that comes before the job begins, for example while this process waits
-// for the lock: it ends this process, as the default action would, and as flock(1) and env(1) end.
+// standIn handles a signal that comes before the job begins, for example while this process waits for the
+// lock: it calls cancelled, then ends this process by the signal, as flock(1) and env(1) end.
 func standIn(sig syscall.Signal, cancelled func(syscall.Signal)) {
 	callWithin(time.Second, cancelled, sig)
 	sysfile.DieOf(sig)
 }
 
-// callWithin calls cancelled, which may be nil, and waits at most that long for it to return, in case a file
+// callWithin calls cancelled, which may be nil, and waits until it returns or most has passed, in case a file
 // system hangs: the signal must end this process.
 func callWithin(most time.Duration, cancelled func(syscall.Signal), sig syscall.Signal) {
 	if cancelled == nil {
@@ -104,9 +104,9 @@ func callWithin(most time.Duration, cancelled func(syscall.Signal), sig syscall.
 	}
 }
 
-// attend catches the other signals once the job is started, and waits for its children; until then the
-// default action is right. On a terminal the kernel stops the whole group at TSTP, unless no shell could
-// continue it.
+// attend is called when the job starts: until then the default actions of CONT and TSTP are right. It catches
+// CONT and, unless it is ignored, TSTP, but not on a terminal: there the kernel stops the whole group, or no
+// process of an orphaned one. It then waits for the ends of this process's children (awaitChildren).
 func (c catcher) attend(p place) {
 	signal.Notify(c.continued, unix.SIGCONT)
 	if !p.terminal && !signal.Ignored(unix.SIGTSTP) {
@@ -165,8 +165,8 @@ func (r *run) resume() {
 // order. A TSTP that soon after a CONT is ignored: a job that stays stopped would hold the atom for good.
 const outdated = 100 * time.Millisecond
 
-// signalAll sends sig to every process of the job, parents first, but not to the job of a nested
-// supervisor, which forwards signals itself. STOP cannot be caught and forwarded, so it is sent there too.
+// signalAll sends sig to every process of the job, parents first, but not to the job of a nested supervisor,
+// which forwards signals itself. STOP cannot be caught, so that job gets it directly.
 func (r *run) signalAll(sig syscall.Signal) {
 	members, err := r.place.members()
 	r.note(err)
@@ -179,8 +179,8 @@ func (r *run) signalAll(sig syscall.Signal) {
 	}
 }
 
-// signalChild sends sig to the command. If the command is gone, it sends sig to the job's orphans, which
-// are now children of this process. The command's pid is its own until this goroutine reaps it.
+// signalChild sends sig to the command. If the command is gone, it sends sig to the job's orphans, which are
+// now children of this process. No other process gets the command's pid before this goroutine reaps it.
 func (r *run) signalChild(sig syscall.Signal) {
 	if r.gone {
 		r.signalHeirs(sig)
@@ -202,7 +202,7 @@ func (r *run) signalHeirs(sig syscall.Signal) {
 	}
 }
 
-// send signals one process; a process that is gone needs no signal.
+// send signals one process, unless it is gone, and reports the signal (Job.Observe) or why it was refused.
 func (r *run) send(m process.Entry, sig syscall.Signal) {
 	err := m.Signal(sig)
 	switch {

@@ -100,12 +100,12 @@ type Supervisor struct {
 
 // Result is how a job ended.
 type Result struct {
-	// If false, Run returned an error, nothing has happened, and the last lock must not be stamped.
+	// If false, Run returned an error, no command ran, and the last lock must not be stamped.
 	Started bool
 
 	Status  int            // as a shell has it: exit status, 128+signal, or fault.StatusExpired
 	Signal  syscall.Signal // the signal that ended the command; 0: none
-	Ended   bool           // a signal, forwarded or typed, ended the job
+	Ended   bool           // a signal, forwarded or typed, or Job.End ended the job
 	Expired bool           // Enforce ended the job
 	Idle    time.Duration  // how long the ended job had been idle; 0: it was not watched
 

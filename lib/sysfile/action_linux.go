@@ -20,12 +20,12 @@ func (a *action) swap(sig unix.Signal) {
 	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&to)), uintptr(unsafe.Pointer(a)), maskSize, 0, 0)
 }
 
-// LeaveToKernel gives these signals, unless they are ignored, the default action: the kernel ends this
-// process at once. The runtime's handler would need several steps, in the thread that got the signal, while
-// the others go on. giveBack undoes that: call it after signal.Notify.
+// LeaveToKernel gives the signals, unless they are ignored, the default action: the kernel ends this process
+// at once. The runtime's handler would need several steps, in the thread that got the signal, while the
+// others go on. giveBack undoes that: call it after signal.Notify.
 //
-// If a signal came earlier, another thread may be in the middle of those steps. signal.Notify has then set
-// the handler anew (the runtime's dieFromSignal and sigenable), and giveBack ends this process.
+// If a signal came before LeaveToKernel, another thread may be in the middle of those steps. signal.Notify
+// has then set the handler again (the runtime's dieFromSignal and sigenable): giveBack ends this process.
 func LeaveToKernel(signals []os.Signal) (giveBack func()) {
 	actions := make([]action, len(signals))
 	exchange(signals, actions)

@@ -25,7 +25,7 @@ func Flock(fd, how int, wait time.Duration) error {
 		if err != unix.EWOULDBLOCK || left <= 0 {
 			return err
 		}
-		// So waiting processes do not try in step.
+		// A random pause keeps waiting processes from trying in step.
 		time.Sleep(min(left, pause/2+rand.N(pause)))
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FlockHolder returns the pid of a process whose flock(2) of an inode keeps out a newcomer, which wants it
-// shared or exclusive; 0: none, or unknown. /proc/locks (proc_locks(5)) does not show those in other pid
-// namespaces. The process may have died and left the lock to a child.
+// FlockHolder returns the pid of a process whose flock(2) of an inode excludes newcomers that want it shared,
+// or else exclusive; 0: none, or unknown. Locks of other pid namespaces are not known (proc_locks(5)). The
+// process may have died and left the lock to a child.
 func FlockHolder(dev, ino uint64, shared bool) int {
 	const looks = 3
 	for range looks {
@@ -73,7 +73,7 @@ func HoldsFlock(pid int, ino uint64, shared bool) bool {
 	open, _ := os.ReadDir(dir) // nil: none that this process may see
 	inode := []byte(":" + strconv.FormatUint(ino, 10))
 	return slices.ContainsFunc(open, func(fd os.DirEntry) bool {
-		text, _ := os.ReadFile(dir + fd.Name()) // closed meanwhile
+		text, _ := os.ReadFile(dir + fd.Name()) // an error: it was closed meanwhile
 		for line := range bytes.Lines(text) {
 			if lock, is := bytes.CutPrefix(line, []byte("lock:")); is && keepsOut(bytes.Fields(lock), inode, shared) {
 				return true

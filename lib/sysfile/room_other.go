@@ -2,7 +2,7 @@
 
 package sysfile
 
-// NoRoom returns nil: on these systems only the run itself reports a full file system.
+// NoRoom returns nil: on these systems a full file system shows only when a file cannot be made.
 func NoRoom(string) error { return nil }
 
 // NoRoomIn returns nil: on these systems it is not known why a file cannot grow.

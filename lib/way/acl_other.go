@@ -2,5 +2,5 @@
 
 package way
 
-// hasACL is false: these lists do not show in the group bits, or cannot be queried.
+// hasACL is false: access control lists do not show in the group bits here, or cannot be queried.
 func hasACL(string) bool { return false }

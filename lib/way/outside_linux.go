@@ -17,7 +17,7 @@ func isOutside(uid uint32) bool {
 	return err == nil && !mayHave(string(ids), uid)
 }
 
-// mayHave reports whether the map has an id for the user, or has a line that cannot be parsed.
+// mayHave reports whether ids, the text of a uid_map, has an id for uid, or a line that cannot be parsed.
 func mayHave(ids string, uid uint32) bool {
 	for line := range strings.Lines(ids) { // first inside, first outside, how many
 		fields := strings.Fields(line)
