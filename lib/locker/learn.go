@@ -9,7 +9,7 @@ import (
 )
 
 // Lesson returns what the release of a lock with this record teaches; nil: nothing, as the owner learns no
-// limit, the run failed or was ended early, or its end is unknown. A successful run teaches its runtime; a run
+// limit, the run failed or was ended early, or its end is unknown. A successful run teaches its runtime. One
 // ended at its limit, by its supervisor or as a newcomer asked, teaches that the limit was too short.
 func (r ReleaseRequest) Lesson(own record.Record) learn.Lesson {
 	held := own.Held()

@@ -11,7 +11,7 @@ import (
 	"adlock/lib/runlog"
 )
 
-// keptOut reports that the newcomer belongs to the job whose lock, in by, denies it: no such start can succeed.
+// keptOut reports that the newcomer belongs to the job whose lock, in by, denies it: so it cannot succeed.
 func (rec Recorder) keptOut(e runlog.Event, by *View) {
 	e.Kind, e.Status = runlog.NotRun, runlog.Some(fault.StatusDenied)
 	e.Owner, e.OwnerNode, e.OwnerToken = by.Record.Owner.PID, by.Node, by.Record.Token
@@ -21,7 +21,7 @@ func (rec Recorder) keptOut(e runlog.Event, by *View) {
 }
 
 // NotRun reports that the job is not run because the error why kept it from locking in the directory dir, and
-// not again that the runlog there cannot be written. It returns nil, stuck, a denial or usage error unchanged.
+// not that the runlog there cannot be written. It returns nil, stuck, denials and usage errors as they are.
 func (rec Recorder) NotRun(r *Request, dir string, o Outcome, why error) error {
 	kind := fault.KindOf(why)
 	if why == nil || o.Verdict == Stuck || kind == fault.Denied || kind == fault.Usage {
@@ -60,7 +60,7 @@ func (r *Request) notRun(why error) runlog.Event {
 }
 
 // awayFor returns for how long the store has kept all jobs from running here with the status of e; not set if
-// the lock is in a directory. due: the hook is to be told, as at first, after an hour, and at each doubled age.
+// the lock is in a directory. due: it is time to tell the hook: at first, after an hour, at each doubled age.
 func (rec Recorder) awayFor(e runlog.Event) (age runlog.Opt[time.Duration], due bool) {
 	if rec.Log == nil || rec.Log.Store == "" {
 		return age, true
