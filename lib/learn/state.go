@@ -32,7 +32,7 @@ type State struct {
 	ended   time.Duration // the lowest age of an end by force; 0: none, or a success took longer since
 	doubled int           // doublings kept
 	inARow  int           // ends by force since the last success
-	since   int           // successes since the last end by force
+	since   int           // successes since the last end by force or calmDown
 	hangs   bool          // the ended runs count as hangs: no success took longer despite the doublings
 
 	stretched int // doublings of IfElapsed

@@ -26,7 +26,7 @@ var guardWait = 200 * time.Millisecond
 
 // Release stamps the last lock, then removes the active lock. If the lock is not this acquisition's, it
 // changes nothing and returns an error (lost, 75), or nil with Again or Withdraw. If another process guards
-// the lock, the error contains locker.ErrGuarded; locker.IsEnded is true if that process is ending this owner.
+// the lock, the error contains locker.ErrGuarded; locker.IsEnded is true if that process is ending the owner.
 // If an ending has begun and a recorded member lives, the lock stays for it (77), unless the owner is Alone.
 func (l *Locker) Release(r locker.ReleaseRequest) error {
 	active, err := l.Dir.Active(r.Name)

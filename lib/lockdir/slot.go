@@ -298,7 +298,7 @@ func (l *Locker) isTaken(r *locker.Request, slot atom.Name, wait bool, full *loc
 
 var errTaken = errors.New("the slot is taken")
 
-// reclaimSlot replaces the n-th slot if it is free and stays so under its guard; else errTaken. ErrLost: retry.
+// reclaimSlot replaces the n-th slot if it is free, and still so once guarded; else errTaken. ErrLost: retry.
 func (l *Locker) reclaimSlot(r *locker.Request, temp *lockfile.TempFile, n int, full *locker.Outcome) error {
 	active, err := l.Dir.Active(r.Atom.Slot(n))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -48,7 +48,7 @@ func (e *Entry) Locks() (locks []atom.File) {
 	return locks
 }
 
-// Decide returns what a newcomer on these terms would do about the atom.
+// Decide returns what a newcomer on these terms would do about the atom. It does not count slots.
 func (e *Entry) Decide(terms policy.Terms) policy.Decision {
 	claimed := atom.File{Kind: atom.Tick, Name: e.Name, Period: terms.Tick.Period, Number: terms.Tick.Number}
 	s := policy.Situation{Last: e.Last, Active: e.Active, Pause: e.Pause, TickUsed: slices.Contains(e.Ticks, claimed)}
@@ -62,7 +62,7 @@ func (e *Entry) Decide(terms policy.Terms) policy.Decision {
 	return e.View.Foresee(d)
 }
 
-// Holder returns the lock that holds the atom: the active lock, else that of a reader not known to be dead.
+// Holder returns the active lock or, if none is held, the lock of a reader not known to be dead, if any.
 func (e *Entry) Holder() View {
 	for _, reader := range e.Readers {
 		if !e.Active.Held && reader.Active.Owner != policy.Gone {

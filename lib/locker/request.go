@@ -42,10 +42,10 @@ type Request struct {
 
 	Flock *flock.File // held beside the atom; nil: none
 
-	Wait        time.Duration // wait at most this long for a busy or full atom
+	Wait        time.Duration // wait at most this long for a busy, full or paused atom; limit.Never: without end
 	WaitElapsed bool          // wait also if it is too soon
 	WaitSince   time.Duration // boottime at which the waiting began; 0: now
-	Asked       time.Duration // boottime at which the run was asked for, before a jitter; 0: as WaitSince
+	Asked       time.Duration // boottime at which the run was asked for, before a jitter; WaitSince wins if it is set
 
 	// The newcomer stops waiting when Asker, from the asking process, can be read or ends. May be nil.
 	Asker *os.File

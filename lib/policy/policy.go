@@ -25,7 +25,7 @@ type Limits struct {
 	Source      Source        // of ExpireAfter; None: it does not count
 }
 
-// OfOwner returns the limit for the newcomer's own lock: --replace (0) ends the present owner, and sets none.
+// OfOwner returns the limit for the newcomer's own lock: none for --replace (0), which ends the present owner.
 func (l Limits) OfOwner() (expireAfter time.Duration, source Source) {
 	if l.ExpireAfter == 0 || l.Source == None {
 		return limit.Never, None
@@ -336,7 +336,7 @@ func (d Decision) With(step Step) Decision {
 	return d
 }
 
-// Because is With, plus a reason that does not follow from the situation.
+// Because is With, plus why: a reason that does not follow from the situation, and replaces the figures.
 func (d Decision) Because(step Step, why string) Decision {
 	d.why = why
 	return d.With(step)
@@ -356,7 +356,7 @@ var words = [...]string{
 	Acquire: "free", Reclaim: "free", Unempty: "free", Expire: "expired",
 }
 
-// Reason describes the step and its reasons.
+// Reason describes the step and the reasons for it.
 func (d Decision) Reason() string { return words[d.Step] + ": " + d.Figures() }
 
 // Figures is Reason without its first words.

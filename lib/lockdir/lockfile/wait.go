@@ -10,8 +10,8 @@ import (
 	"adlock/lib/policy"
 )
 
-// The times between two checks of a waiter. If the kernel sends no events (NFS, FUSE, no watch left), it is
-// random, from pollLeast to pollMost; else pollBehind, in case an event is lost.
+// The time between two checks of a waiter is pollBehind, in case an event is lost. If the kernel sends no
+// events (NFS, FUSE, no watch left), it is random, from pollLeast to pollMost.
 const (
 	pollLeast  = 100 * time.Millisecond
 	pollMost   = time.Second
