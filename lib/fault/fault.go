@@ -142,7 +142,7 @@ func writable() bool {
 	return n > 0 || err == unix.EINTR
 }
 
-// OneLine makes one line of text, as the error of errors.Join has a line for each of its errors.
+// OneLine makes one line of the text of an error: one from errors.Join has a line for each of its errors.
 func OneLine(text string) string { return strings.ReplaceAll(text, "\n", "; ") }
 
 // Quoted returns text quoted, so that a shell reads it as one word.

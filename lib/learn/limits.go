@@ -123,7 +123,7 @@ func (s State) wide() time.Duration {
 func (s State) spread() float64 { return max(narrow, s.deviation) }
 
 // rare is the longest run, which a mean does not show. It has no margin, because the watch before an ending
-// (lib/idle) adds one. A run longer than Prior and than outlier typical runs counts as the longer of these.
+// (lib/idle) adds one. A run longer than Prior and than outlier typical runs counts as the longer of the two.
 func (s State) rare() time.Duration {
 	return min(s.Longest(), max(Prior, outlier*s.Typical()))
 }

@@ -133,7 +133,7 @@ func FormatAge(d time.Duration) string {
 	return Format(d.Truncate(time.Second))
 }
 
-// FormatLeft rounds up to whole seconds, so that age and time left add up to the limit; below 0 is "0s".
+// FormatLeft rounds up to whole seconds, so that age and time left add up to the limit. Less than 0 is "0s".
 func FormatLeft(d time.Duration) string { return FormatAge(Up(max(0, d), time.Second)) }
 
 // Up rounds d, which must not be negative, up to a whole number of steps; Never stays what it is.

@@ -213,7 +213,7 @@ func (rec Recorder) SayEmptied(r *Request, v *View, path string) {
 
 const wrecked = "damaged lock from before this boot"
 
-// DamagedLast logs and prints that the last lock, at path, is damaged and counts as due: once for a request.
+// DamagedLast logs and prints, once for a request, that the last lock (at path) is damaged and counts as due.
 func (rec Recorder) DamagedLast(r *Request, path string) {
 	if !r.saidDamaged {
 		e := r.event(runlog.Clock)

@@ -11,7 +11,7 @@ import (
 	"adlock/lib/runlog"
 )
 
-// keptOut reports that the newcomer belongs to the job whose lock, in by, denies it: so it cannot succeed.
+// keptOut reports that the newcomer belongs to the job whose lock, in by, denies it. No such start succeeds.
 func (rec Recorder) keptOut(e runlog.Event, by *View) {
 	e.Kind, e.Status = runlog.NotRun, runlog.Some(fault.StatusDenied)
 	e.Owner, e.OwnerNode, e.OwnerToken = by.Record.Owner.PID, by.Node, by.Record.Token
@@ -20,8 +20,8 @@ func (rec Recorder) keptOut(e runlog.Event, by *View) {
 	rec.tell(hook.NotRun, e, "not run: "+e.Reason)
 }
 
-// NotRun reports that the job is not run because the error why kept it from locking in the directory dir, and
-// not that the runlog there cannot be written. It returns nil, stuck, denials and usage errors as they are.
+// NotRun reports that the job is not run because of the error why; it then does not report that the runlog in
+// the lock directory dir cannot be written. It returns nil, stuck, denials and usage errors as they are.
 func (rec Recorder) NotRun(r *Request, dir string, o Outcome, why error) error {
 	kind := fault.KindOf(why)
 	if why == nil || o.Verdict == Stuck || kind == fault.Denied || kind == fault.Usage {

@@ -25,7 +25,7 @@ type Limits struct {
 	Source      Source        // of ExpireAfter; None: it does not count
 }
 
-// OfOwner returns the limit for the newcomer's own lock: none for --replace (0), which ends the present owner.
+// OfOwner returns the limit for the newcomer's own lock. One of 0 (--replace) only ends the present owner.
 func (l Limits) OfOwner() (expireAfter time.Duration, source Source) {
 	if l.ExpireAfter == 0 || l.Source == None {
 		return limit.Never, None
@@ -336,7 +336,7 @@ func (d Decision) With(step Step) Decision {
 	return d
 }
 
-// Because is With, plus why: a reason that does not follow from the situation, and replaces the figures.
+// Because is With, plus why: a reason that does not follow from the situation, for Reason and Figures.
 func (d Decision) Because(step Step, why string) Decision {
 	d.why = why
 	return d.With(step)
