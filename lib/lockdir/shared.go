@@ -123,7 +123,7 @@ func (l *Locker) clearDeadReaders(r *locker.Request, name atom.Name, temp *lockf
 }
 
 // clearReader removes the lock of a reader that is dead, or has expired and is ended first, and stamps the
-// last lock; cleared reports that. Acquired: this lock is not in the way any more. Only under the active lock.
+// last lock; cleared reports that. Acquired: the lock is not in the way any more. Only under the active lock.
 func (l *Locker) clearReader(r *locker.Request, lock atom.File, temp *lockfile.TempFile, p phase) (cleared bool, outcome locker.Outcome, err error) {
 	acquired := locker.Outcome{Verdict: locker.Acquired}
 	v, d, err := l.lookAtReader(r, lock)

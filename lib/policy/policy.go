@@ -25,7 +25,7 @@ type Limits struct {
 	Source      Source        // of ExpireAfter; None: it does not count
 }
 
-// OfOwner returns the limit for the newcomer's own lock. One of 0 (--replace) only ends the present owner.
+// OfOwner returns the limit for the newcomer's own lock: none (limit.Never, None) if it has none or --replace.
 func (l Limits) OfOwner() (expireAfter time.Duration, source Source) {
 	if l.ExpireAfter == 0 || l.Source == None {
 		return limit.Never, None

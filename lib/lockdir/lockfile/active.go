@@ -164,7 +164,7 @@ func (a *Active) Restored() bool {
 	return a.Record.File != 0 && a.Record.File != a.st.Ino && a.Record.Owner.Machine != process.Here().Machine
 }
 
-// Close frees the guard before it closes: a child that was just forked has the descriptor open until its exec.
+// Close frees the guard before it closes: a child just forked has the descriptor open until its exec.
 func (a *Active) Close() error {
 	var err error
 	if a.held {
