@@ -56,8 +56,8 @@ func (c Called) has(text string) bool {
 }
 
 // Meant returns the indices of the atoms that a person may mean, for a verb that only shows them: those with
-// exactly this name, else those whose names contain it. All words together are one name, typed without
-// quotes; if there is no such atom, each word is a name.
+// exactly this name, else those whose names contain it, else ErrNone. All words together are one name, typed
+// without quotes; if there is no such atom, each word is a name.
 func Meant(all []Called, words []string) ([]int, error) {
 	for _, find := range []func([]Called, string) []int{exactly, nearly} {
 		if fit := find(all, strings.Join(words, " ")); len(fit) > 0 {
@@ -102,7 +102,8 @@ func Exact(all []Called, words []string) (fit []int, err error) {
 }
 
 // One returns the index of the atom that has exactly this name. A part of a name is an error, as the person
-// may mean an atom that has never run here. So is a name of several atoms, or if each word is a name, too.
+// may mean an atom that has never run here. A name of several atoms is an error, and so are words that name
+// one atom together and others one by one.
 func One(all []Called, words []string) (int, error) {
 	text := strings.Join(words, " ")
 	fit := exactly(all, text)
@@ -130,7 +131,7 @@ func (c Called) String() string {
 	return string(c.Name)
 }
 
-const longestWords = 255 // bytes, as a NAME
+const longestWords = 255 // bytes, as in the longest NAME
 
 func names(all []Called, of []int, name func(Called) string) (texts []string) {
 	for _, i := range of {

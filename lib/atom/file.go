@@ -53,7 +53,7 @@ type File struct {
 	Token  string        // of a temporary file or a socket
 }
 
-// tickBase lets a period in seconds and a number fit into nine characters: their product is the present time.
+// tickBase lets PERIOD-N fit into nine characters: the period in seconds times N is about the present time.
 const tickBase = 36
 
 // String returns the file's name; "" for a foreign file.

@@ -141,7 +141,8 @@ func (a Atom) operand() string {
 
 const slotPrefix = "slot-"
 
-// Slot returns the name of the n-th slot (from 1) of those that count the atom. No atom's name ends like it.
+// Slot returns the NAME of the n-th slot (from 1) of those that count the atom. No atom has such a NAME:
+// Canonify makes "slot-N" of no operand, as it leaves "slot" without a checksum.
 func (a Atom) Slot(n int) Name {
 	return Name(a.Name().SlotPrefix() + slotPrefix + strconv.Itoa(n))
 }

@@ -1,4 +1,4 @@
-// Package fault defines adlock's errors (kind, object, reason, on one line) and, alone, its exit statuses.
+// Package fault defines adlock's errors (kind, object, reason, on one line) and all its exit statuses.
 package fault
 
 import (
@@ -67,8 +67,8 @@ func New(kind Kind, object, reason string) *Error {
 }
 
 // Wrap returns err as an Error about object, of the kind of the system's error number. If err names a file in
-// the directory object, the Error is about that file. An Error is returned unchanged, so the innermost object
-// is shown. Wrap(object, nil) is nil.
+// the directory object, the Error is about that file. If err is or wraps an Error, Wrap returns that one, so
+// the innermost object is shown. Wrap(object, nil) is nil.
 func Wrap(object string, err error) error {
 	if err == nil {
 		return nil
@@ -84,7 +84,7 @@ func Wrap(object string, err error) error {
 	return &Error{Kind: kindOf(err), Object: object, Err: err}
 }
 
-// KindOf returns the kind of an Error, or for other errors the kind of the system's error number.
+// KindOf returns the kind of an Error, or else that of the system's error number; System if err has neither.
 func KindOf(err error) Kind {
 	var known *Error
 	if errors.As(err, &known) {
@@ -135,14 +135,14 @@ func Report(err error) {
 	}
 }
 
-// writable waits up to a second until standard error, which may be non-blocking, can be written to.
+// writable waits until standard error, which may be non-blocking, can be written to; false after a second.
 func writable() bool {
 	const most = 1000 // milliseconds
 	n, err := unix.Poll([]unix.PollFd{{Fd: 2, Events: unix.POLLOUT}}, most)
 	return n > 0 || err == unix.EINTR
 }
 
-// OneLine makes one line of the errors that errors.Join has joined.
+// OneLine makes one line of the text of an error: one from errors.Join has a line for each of its errors.
 func OneLine(text string) string { return strings.ReplaceAll(text, "\n", "; ") }
 
 // Quoted returns text quoted, so that a shell reads it as one word.

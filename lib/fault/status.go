@@ -20,8 +20,8 @@ const (
 	StatusNoCommand   = 127
 )
 
-// The private statuses by which the library's verbs answer adlock_get: `$(…)` would put another process
-// between script and helper. sh/adlock.sh has them too.
+// The private statuses by which the library's verbs answer adlock_get, as printed answers would have to be
+// read with `$(…)`, which puts another process between script and helper. sh/adlock.sh has them too.
 const (
 	AnswerTooSoon = 10
 	AnswerBusy    = 11

@@ -9,9 +9,9 @@ import "runtime"
 
 func init() {
 	enlargeStack()
-	// Goroutines then run one at a time. With a second processor the runtime starts more threads, and
-	// allocates in two places, whose pages the kernel has to supply. The only other switch is in the
-	// environment: adlock.sh sets GOMAXPROCS there.
+	// One goroutine runs at a time. For a second processor the runtime starts more threads, and gives it
+	// memory of its own to allocate from, whose pages the kernel has to supply. With GOMAXPROCS=1 in the
+	// environment, as adlock.sh sets it, this call has nothing left to change.
 	runtime.GOMAXPROCS(1)
 }
 

@@ -7,8 +7,8 @@ import (
 	"adlock/lib/limit"
 )
 
-// Floor and Ceiling bound ExpireAfter. Without a ceiling, a machine that was broken for days would have an
-// endless limit. Without a floor, quick runs would set it: a job of a second takes minutes on a busy disk.
+// Floor and Ceiling bound ExpireAfter. Without a ceiling, days of a broken machine would make it endless.
+// Without a floor, quick runs would make it too short: on a busy disk a job of a second takes minutes.
 var (
 	Floor   = 10 * time.Minute
 	Ceiling = 7 * 24 * time.Hour
@@ -28,7 +28,7 @@ const (
 const (
 	width  = 4.0 // deviations above the mean, as in Jacobson and Karels
 	narrow = 0.3 // the least deviation: a runtime that never varies gets a limit of 3.3 times its length
-	unsure = 8.0 // the deviation of n runs is widened by 1+unsure/n
+	unsure = 8.0 // the deviation of n runs is multiplied by 1+unsure/n
 	reach  = 20  // kept doublings lengthen the limit to at most this many typical runtimes
 
 	leastTypical = time.Minute // for reach, a typical runtime counts as no shorter than this
@@ -49,8 +49,8 @@ func (s State) interval() time.Duration {
 	return max(LeastIfElapsed, s.Typical().Round(time.Second))
 }
 
-// ExpireAfter is how long a run may take, in whole seconds, and no less than ifElapsed, the interval in
-// force. Before Enough runs have succeeded it is limit.Never: no job is ended because of a guess.
+// ExpireAfter is how long a run may take, in whole seconds: no less than ifElapsed, the interval in force,
+// unless that is never. Before Enough runs have succeeded it is limit.Never: no guess ends a job.
 func (s State) ExpireAfter(ifElapsed time.Duration) time.Duration {
 	if s.Runs < Enough {
 		return limit.Never
@@ -122,13 +122,13 @@ func (s State) wide() time.Duration {
 
 func (s State) spread() float64 { return max(narrow, s.deviation) }
 
-// rare is the longest run, which a mean does not show. It has no margin, because the watch adds one. A run
-// longer than outlier typical runtimes, and than Prior, counts only as long as the larger of these.
+// rare is the longest run, which a mean does not show. It has no margin, because the watch before an ending
+// (lib/idle) adds one. A run longer than Prior and than outlier typical runs counts as the longer of the two.
 func (s State) rare() time.Duration {
 	return min(s.Longest(), max(Prior, outlier*s.Typical()))
 }
 
-// Longest is the longest run of the last one to two thousand.
+// Longest is the longest run of the last one to two thousand; 0 without runs.
 func (s State) Longest() time.Duration { return s.runtime(max(s.now, s.before)) }
 
 func (s State) runtime(x float64) time.Duration {

@@ -11,7 +11,7 @@ const (
 	quickest = time.Second // a shorter run counts as this long
 	epoch    = 1000        // successes in an epoch; the longest run of this and the last epoch counts
 
-	tries     = 3    // doublings kept for runs that were ended now and then
+	tries     = 3    // doublings kept, at most, for runs that were ended now and then
 	calm      = 1000 // after this many successes without an end by force, one kept doubling is dropped
 	mostInRow = 64   // ends by force in a row that are counted: their doublings exceed any limit
 
@@ -32,7 +32,7 @@ type State struct {
 	ended   time.Duration // the lowest age of an end by force; 0: none, or a success took longer since
 	doubled int           // doublings kept
 	inARow  int           // ends by force since the last success
-	since   int           // successes since the last end by force
+	since   int           // successes since the last end by force or calmDown
 	hangs   bool          // the ended runs count as hangs: no success took longer despite the doublings
 
 	stretched int // doublings of IfElapsed
@@ -53,7 +53,7 @@ func (s *State) Succeeded(runtime time.Duration) {
 	}
 }
 
-// average is Jacobson and Karels' filter, except that the first runs (1/gain) have equal weights.
+// average is Jacobson and Karels' filter, except that the first 1/gain runs have equal weights.
 func (s *State) average(x float64) {
 	if s.Runs == 1 {
 		s.mean = x
@@ -93,7 +93,7 @@ func (s *State) Ended(age time.Duration) {
 	}
 }
 
-// Asked learns from how many requests came too soon between two runs, and reports whether that changes it.
+// Asked learns from how many requests came too soon between two runs, and reports whether IfElapsed changes.
 func (s *State) Asked(tooSoon int) bool {
 	each := tooSoon >> s.stretched // in each unstretched IfElapsed
 	many := max(spam, int(s.interval()/spamEvery))

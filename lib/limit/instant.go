@@ -2,8 +2,8 @@ package limit
 
 import "time"
 
-// Instant returns t in UTC in the form of RFC 3339, "" for the zero time. encoding/json refuses times past
-// the year 9999, which a file's time stamp can be.
+// Instant returns t in UTC in the form of RFC 3339, "" for the zero time. encoding/json would refuse a time
+// past the year 9999, which a file can have as its mtime.
 func Instant(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -133,10 +133,10 @@ func FormatAge(d time.Duration) string {
 	return Format(d.Truncate(time.Second))
 }
 
-// FormatLeft rounds up to whole seconds, so that age and remaining time add up to the limit.
+// FormatLeft rounds up to whole seconds, so that age and time left add up to the limit. Less than 0 is "0s".
 func FormatLeft(d time.Duration) string { return FormatAge(Up(max(0, d), time.Second)) }
 
-// Up rounds d up to a whole number of steps; Never stays what it is.
+// Up rounds d, which must not be negative, up to a whole number of steps; Never stays what it is.
 func Up(d, step time.Duration) time.Duration {
 	if down := d.Truncate(step); d != Never && down < d {
 		return down + step

@@ -21,8 +21,8 @@ type unwrittenError struct{ Err error }
 func (e *unwrittenError) Error() string { return e.Err.Error() }
 func (e *unwrittenError) Unwrap() error { return e.Err }
 
-// endJob ends the job of the lock in v. It records each member in the lock before it signals it: if this
-// process fails or is killed, the next newcomer reads there which processes may still live.
+// endJob ends the job of the lock in v. It records each member before it signals it (else unwrittenError): if
+// this process is killed, the next newcomer reads in the lock which processes may still live.
 func (l *Locker) endJob(r *locker.Request, v *view) error {
 	e := ending{Locker: l, active: v.active, pause: r.Pause}
 	ending := killer.Killer{
@@ -57,8 +57,8 @@ type ending struct {
 // of its own job. After it, a child may have lost its parent, and with that its place in that job. So a lock
 // that has members then gets all fresh ones, and a lock taken since then gets all.
 //
-// If another process guards one of the locks, or one cannot be written before the first signal, record
-// removes what it has added: members in a lock mean that an ending has begun.
+// If a lock is guarded by another process or cannot be written, the error is an unwrittenError. Before the
+// first signal, record then removes what it has added: members in a lock mean that an ending has begun.
 func (e *ending) record(fresh []process.Identity) error {
 	owner, before, wait := e.active.Record.Owner, e.members, guardWait
 	e.members = append(e.members, fresh...)

@@ -13,7 +13,7 @@ import (
 
 var errAgain = errors.New("the lock has changed")
 
-// guard acquires the guard of the active lock in v. With a verdict in the outcome, another process holds it.
+// guard acquires the guard of the lock in v. A verdict: another process has it. errAgain: the lock changed.
 func guard(r *locker.Request, v *view) (locker.Outcome, error) {
 	err := v.active.Guard(0)
 	if errors.Is(err, locker.ErrGuarded) && r.Limits.Preempt() {

@@ -139,7 +139,7 @@ func damaged(active *lockfile.Active) error {
 	return fault.New(fault.IO, active.Path(), "is cut short, too large or of an unknown format; if you know that its owner is dead: adlock clear "+fault.Quoted(active.Path()))
 }
 
-// DryRun is Locker.DryRun for the directory at path; a missing directory has no locks.
+// DryRun is Locker.DryRun for the directory at path; a missing one that may be made (MayMake) has no locks.
 func DryRun(path string, r *locker.Request) (policy.Decision, error) {
 	dir, err := lockfile.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

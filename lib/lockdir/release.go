@@ -24,10 +24,10 @@ import (
 // guardWait is how long to wait for a guard: a mere check of the lock is over by then. Tests change it.
 var guardWait = 200 * time.Millisecond
 
-// Release stamps the last lock, then removes the active lock. If the lock is not this acquisition's, or is
-// being taken over, it changes nothing and returns an error with status 75 (lost): locker.ErrGuarded if
-// another process holds the guard, with locker.IsEnded true if that is ending this owner. If an ending has
-// begun and a recorded member lives, the lock stays for it (77), unless the owner is Alone.
+// Release stamps the last lock, then removes the active lock. If the lock is not this acquisition's, it
+// changes nothing and returns an error (lost, 75), or nil with Again or Withdraw. If another process guards
+// the lock, the error contains locker.ErrGuarded; locker.IsEnded is true if that process is ending the owner.
+// If an ending has begun and a recorded member lives, the lock stays for it (77), unless the owner is Alone.
 func (l *Locker) Release(r locker.ReleaseRequest) error {
 	active, err := l.Dir.Active(r.Name)
 	if r.AtOnce && (err != nil || !owns(&r, active) || active.Record.Slots > 0 || active.Record.Learn) {

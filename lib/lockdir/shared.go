@@ -122,8 +122,8 @@ func (l *Locker) clearDeadReaders(r *locker.Request, name atom.Name, temp *lockf
 	return nil
 }
 
-// clearReader removes a reader's lock and stamps the last lock if policy says so (cleared): the reader is
-// dead, or has expired and is ended first. Acquired: this lock is not in the way. Only under the active lock.
+// clearReader removes the lock of a reader that is dead, or has expired and is ended first, and stamps the
+// last lock; cleared reports that. Acquired: the lock is not in the way any more. Only under the active lock.
 func (l *Locker) clearReader(r *locker.Request, lock atom.File, temp *lockfile.TempFile, p phase) (cleared bool, outcome locker.Outcome, err error) {
 	acquired := locker.Outcome{Verdict: locker.Acquired}
 	v, d, err := l.lookAtReader(r, lock)

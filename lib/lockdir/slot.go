@@ -169,8 +169,8 @@ func (l *Locker) isShared(own record.Record) (shared bool, err error) {
 	return shared, err
 }
 
-// eachLockOf calls do with each active or reader's lock of own's owner that the same slots count; slots are
-// not among them. Readers' locks come second, as a reader moves from its active lock to its reader's lock.
+// eachLockOf calls do with each lock of own's owner on an atom that the slots of own.Atom count, but not with
+// the slots. Readers' locks come second, as a reader moves from its active lock to its reader's lock.
 func (l *Locker) eachLockOf(own record.Record, do func(*lockfile.Active)) error {
 	slots := own.Atom.Name().SlotPrefix()
 	for _, kind := range []atom.Kind{atom.ActiveLock, atom.ReaderLock} {
@@ -235,8 +235,7 @@ func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *lock
 	}
 }
 
-// keepSlot reports whether there is room for the n-th slot, which is in place and guarded; else it unlinks
-// it.
+// keepSlot reports whether there is room for the n-th slot, now in place and guarded; if not, it unlinks it.
 func (l *Locker) keepSlot(r *locker.Request, temp *lockfile.TempFile, n int, full *locker.Outcome) (bool, error) {
 	room, err := l.hasRoom(r, n, full)
 	if room {
@@ -245,8 +244,8 @@ func (l *Locker) keepSlot(r *locker.Request, temp *lockfile.TempFile, n int, ful
 	return false, errors.Join(err, temp.Withdraw())
 }
 
-// hasRoom reports whether other owners hold fewer slots than the request allows. own is the number of the
-// newcomer's slot; 0: it shares one.
+// hasRoom reports whether other owners hold fewer slots than the request allows, and adds these owners to the
+// outcome full. own is the number of the newcomer's slot; 0: it shares one.
 func (l *Locker) hasRoom(r *locker.Request, own int, full *locker.Outcome) (bool, error) {
 	slots, err := l.slotsIn(r.Atom)
 	taken := 0
@@ -299,7 +298,7 @@ func (l *Locker) isTaken(r *locker.Request, slot atom.Name, wait bool, full *loc
 
 var errTaken = errors.New("the slot is taken")
 
-// reclaimSlot replaces the n-th slot if it is free, also under its guard; else errTaken. ErrLost: try again.
+// reclaimSlot replaces the n-th slot if it is free, and still so once guarded; else errTaken. ErrLost: retry.
 func (l *Locker) reclaimSlot(r *locker.Request, temp *lockfile.TempFile, n int, full *locker.Outcome) error {
 	active, err := l.Dir.Active(r.Atom.Slot(n))
 	if errors.Is(err, fs.ErrNotExist) {

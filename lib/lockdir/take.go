@@ -135,7 +135,7 @@ func (l *Locker) conclude(r *locker.Request, name atom.Name, own record.Record, 
 	return outcome, nil
 }
 
-// withdraw removes the newcomer's lock and slots. A guarded slot stays: the next newcomer sees slotIsUnused.
+// withdraw removes the newcomer's lock and slots. A guarded slot stays, and counts as free (slotIsUnused).
 func (l *Locker) withdraw(temp *lockfile.TempFile, own record.Record) error {
 	slots, err := l.releaseSlots(own)
 	defer closeAll(slots)
@@ -214,7 +214,7 @@ func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Ou
 	return l.conclude(r, name, own, temp, stamped)
 }
 
-// end ends the owner's whole job. An empty verdict means that the job's death is confirmed.
+// end ends the owner's whole job. With no verdict and no error, the job's death is confirmed.
 func (l *Locker) end(r *locker.Request, v *view, d policy.Decision) (locker.Outcome, error) {
 	l.Expiring(r, &v.View)
 	err := l.endJob(r, v)

@@ -26,7 +26,7 @@ type Entry struct {
 	Err     error       // why its locks could not be read
 }
 
-// Called returns the atom that its locks name; without one, the atom that the name can be read back to.
+// Called returns the NAME and the atom: the one in its locks, else the one that NAME can be read back to.
 func (e *Entry) Called() atom.Called {
 	c := atom.Called{Name: e.Name, Atom: cmp.Or(e.Holder().Record.Atom, e.Memory.Atom)}
 	if c.Atom == (atom.Atom{}) {
@@ -48,7 +48,7 @@ func (e *Entry) Locks() (locks []atom.File) {
 	return locks
 }
 
-// Decide returns what a newcomer on these terms would do about the atom.
+// Decide returns what a newcomer on these terms would do about the atom. It does not count slots.
 func (e *Entry) Decide(terms policy.Terms) policy.Decision {
 	claimed := atom.File{Kind: atom.Tick, Name: e.Name, Period: terms.Tick.Period, Number: terms.Tick.Number}
 	s := policy.Situation{Last: e.Last, Active: e.Active, Pause: e.Pause, TickUsed: slices.Contains(e.Ticks, claimed)}
@@ -62,7 +62,7 @@ func (e *Entry) Decide(terms policy.Terms) policy.Decision {
 	return e.View.Foresee(d)
 }
 
-// Holder returns the lock that holds the atom: the active lock, else that of a reader not known to be dead.
+// Holder returns the active lock or, if none is held, the lock of a reader not known to be dead, if any.
 func (e *Entry) Holder() View {
 	for _, reader := range e.Readers {
 		if !e.Active.Held && reader.Active.Owner != policy.Gone {
@@ -99,8 +99,8 @@ type Slot struct {
 var ErrNotHeld = errors.New("is not locked")
 
 // LockMeant returns the lock that the words after the verb name: as a file, or by the whole name of its atom
-// (atom.One), also without quotes. A name of several locks is an error, as the verb cannot be undone. The
-// error contains ErrNotHeld if there is nothing to do. list is called only if it is needed.
+// (atom.One), with or without quotes. A name of several locks is an error, as the verb cannot be undone. The
+// error contains ErrNotHeld if the atom is not held. list is not called if the words name a file.
 func LockMeant(verb string, words []string, list func() ([]Entry, error)) (atom.File, error) {
 	locks, err := locksMeant(verb, words, list, false)
 	if err != nil {
@@ -139,8 +139,8 @@ func locksMeant(verb string, words []string, list func() ([]Entry, error), all b
 	return nil, &fault.Error{Kind: fault.Usage, Object: verb, Err: err}
 }
 
-// LocksMeant is LockMeant for a verb that takes several names. It returns the locks for each name as it was
-// typed: for a semaphore those of all runs; none if the atom is not held.
+// LocksMeant is LockMeant for a verb that takes several names. It returns, by each name as it was typed, its
+// lock: for a semaphore the locks of all runs, for an atom that is not held none.
 func LocksMeant(verb string, words []string, list func() ([]Entry, error)) (map[string][]atom.File, error) {
 	names := [][]string{words}
 	if len(words) > 1 {

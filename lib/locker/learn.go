@@ -8,9 +8,9 @@ import (
 	"adlock/lib/record"
 )
 
-// Lesson returns what the release of a lock with this record teaches; nil: nothing. A run that succeeded
-// teaches its runtime. A run that was ended at its limit, by its own supervisor or at a newcomer's request,
-// teaches that the limit was too short. A run that failed, was ended sooner, or whose end is unknown teaches nothing.
+// Lesson returns what the release of a lock with this record teaches; nil: nothing, as the owner learns no
+// limit, the run failed or was ended early, or its end is unknown. A successful run teaches its runtime. One
+// ended at its limit, by its supervisor or as a newcomer asked, teaches that the limit was too short.
 func (r ReleaseRequest) Lesson(own record.Record) learn.Lesson {
 	held := own.Held()
 	switch {
@@ -34,7 +34,7 @@ func (r *Request) LessonOfEnding(owner *record.Record, age time.Duration) learn.
 }
 
 // LessonOfAsking returns what the atom learns from the number of requests too soon since it was last taken,
-// without those before the time since. nil: nothing.
+// without those before the time since. nil: nothing, as it learns no IfElapsed or there is no runlog.
 func (rec Recorder) LessonOfAsking(r *Request, since time.Time) learn.Lesson {
 	if !r.Auto.IfElapsed || rec.Log == nil {
 		return nil

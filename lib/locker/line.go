@@ -13,7 +13,7 @@ import (
 )
 
 // Line shows a person at a terminal what a process waits for: one line on standard error, rewritten each
-// second, that clears itself. The zero Line is ready; nil shows nothing. Several goroutines may use it.
+// second until Clear. The zero Line is ready; nil shows nothing. Several goroutines may use it.
 type Line struct {
 	mu   sync.Mutex
 	text func() string

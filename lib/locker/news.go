@@ -20,7 +20,7 @@ import (
 // What a person should know is printed on standard error, in one line, so that cron mails it, and given to
 // the hook. Normal outcomes print nothing.
 
-// Title returns what an atom is called in a message.
+// Title returns an atom's operator and operand for a message, cut after 200 bytes.
 func Title(a atom.Atom) string {
 	const most = 200
 	text := a.Operator + " " + a.Operand
@@ -80,9 +80,9 @@ func (rec Recorder) tellEnd(r ReleaseRequest, e runlog.Event, own record.Record)
 	}
 }
 
-// EndedByForce reports, once for each acquisition, that a newcomer, or the process holder (0: unknown), is
-// ending the owner in the record. The newcomer calls the hook (Replaced): one that the owner starts now would
-// be ended as a part of its job. The error is of the kind fault.Denied, and contains ErrGuarded.
+// EndedByForce reports, once for an acquisition, that the owner in the record is being ended: by the process
+// in the runlog, else by holder (0: unknown). That process calls the hook (Replaced), as a hook of the owner
+// would be ended with its job. The error is of the kind fault.Denied, and contains ErrGuarded.
 func (rec Recorder) EndedByForce(r ReleaseRequest, own record.Record, holder int) error {
 	e := event(runlog.Lost, own.Atom, own.Owner.PID)
 	e.Token, e.Status, e.Signal = own.Token, r.Status, r.Signal
@@ -117,7 +117,7 @@ func IsEnded(err error) bool {
 	return errors.As(err, &ended)
 }
 
-// EndingOf returns the runlog's event of the newcomer, or adlock stop, that is ending the acquisition.
+// EndingOf returns the event by which a newcomer, or adlock stop, began to end the acquisition; false: none.
 func (rec Recorder) EndingOf(own record.Record) (runlog.Event, bool) {
 	for e := range rec.since(own.Atom, own.Token) {
 		if (e.Kind == runlog.Expire || e.Kind == runlog.Stop) && e.OwnerToken == own.Token {
@@ -136,8 +136,8 @@ func (rec Recorder) saidLost(own record.Record) bool {
 	return false
 }
 
-// denials returns how often in a row the atom was denied as busy or full. A denial as too soon does not
-// count, as a run had completed. Most denials have their number in the row, so the newest of those suffices.
+// denials returns how often the atom was denied as busy or full since it was last taken; other denials do not
+// count. Most denials record their number in this row (Count), so the newest of those suffices.
 func (rec Recorder) denials(a atom.Atom) (inARow int) {
 	for e := range rec.SinceAcquired(a) {
 		if e.Kind != runlog.Deny || e.Verdict != string(Busy) && e.Verdict != string(Full) {

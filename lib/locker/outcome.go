@@ -50,7 +50,7 @@ type Outcome struct {
 	inWay View                      // the lock that denied the atom; of several slots, the one held longest
 	work  string                    // what the job in the way was seen doing after its learned limit
 	cut   bool                      // an earlier newcomer began to watch that job, and did not finish
-	told  runlog.Opt[time.Duration] // the age of that lock when its owner was last reported as overdue
+	told  runlog.Opt[time.Duration] // the age of the lock inWay when its owner was last reported as overdue
 }
 
 // Denied returns the outcome if the decision is to deny the atom in v, or to leave an expired owner alone.
@@ -175,7 +175,7 @@ var ErrNotAtOnce = errors.New("it cannot be done at once")
 // ErrGuarded says that another process is changing the lock now.
 var ErrGuarded = errors.New("another process is changing the lock")
 
-// ErrLost says that the lock's name has another file, or none, or that it names another acquisition.
+// ErrLost says that the lock's file is gone, or that another file or acquisition has taken its place.
 var ErrLost = errors.New("the lock has another owner")
 
 // JoinErrors joins two errors. ErrGuarded passes by itself, so it is left out beside another error.

@@ -16,13 +16,14 @@ import (
 	"adlock/lib/runlog"
 )
 
-// About the last 10,000 lines are read, but only if an owner has run for learn.Floor or its notice.
+// About the last 10,000 lines of the runlog are read, but only if an owner has run for learn.Floor or its
+// notice, if a locked file is in the way, or if a store fails.
 const (
 	noticeBytes = 4 << 20
 	noticeRuns  = 100 // more runs would add nothing
 )
 
-// aDay is the shortest time between two reports of one owner.
+// aDay is the age at which a pause is first reported, and the shortest time between two reports of one owner.
 const aDay = 24 * time.Hour
 
 // Overdue is an owner that has passed its notice (policy.Overdue), or whose lock is from a backup.
@@ -38,8 +39,8 @@ type Overdue struct {
 	own     bool                      // its own supervisor has reported it to the hook
 }
 
-// Overdue returns the owner of the lock in v if it is overdue; otherwise nil. The limits are those of a
-// newcomer; said is the explicit notice (0: none).
+// Overdue returns the owner of the lock in v if it is overdue or the lock is from a backup; otherwise, and
+// without a runlog, nil. The limits are those of a newcomer; said is the explicit notice (0: none).
 func (rec Recorder) Overdue(limits policy.Limits, v View, said time.Duration) *Overdue {
 	o := &Overdue{View: v, Notice: policy.Notice{After: cmp.Or(said, learn.Floor), Said: said > 0}}
 	restored := v.Restored && v.Active.Owner == policy.Unknown

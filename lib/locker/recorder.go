@@ -87,7 +87,7 @@ func (rec Recorder) Acquired(r *Request, own record.Record) {
 	rec.tellHook(hook.Start, e, "started")
 }
 
-// Denied logs that the newcomer did not get the atom after waiting that long. Other outcomes it does not log.
+// Denied logs and reports that the newcomer was denied or stuck after this wait. It logs no other outcome.
 func (rec Recorder) Denied(r *Request, o Outcome, err error, waited time.Duration) {
 	kind := runlog.Deny
 	switch {
@@ -118,7 +118,6 @@ func (rec Recorder) Denied(r *Request, o Outcome, err error, waited time.Duratio
 // Waits logs that the newcomer waits from now on.
 func (rec Recorder) Waits(r *Request, o Outcome) { rec.append(r.refused(runlog.Wait, o, r.Wait)) }
 
-// Cancelled logs that a signal ends the newcomer before its job begins.
 func (rec Recorder) Cancelled(r *Request, signal string, waited time.Duration) {
 	e := r.event(runlog.Cancel)
 	e.Signal, e.Wait, e.Reason = signal, waited, "ended before the job began"
@@ -154,7 +153,7 @@ func (rec Recorder) Replaced(r *Request, step policy.Step, v *View) {
 	rec.tell(hook.Ended, e, "ended "+processOn(e.Owner, e.OwnerNode)+" by force: "+why)
 }
 
-// Pause logs that a person has paused the atom, or with p zero resumed it. Zero atom: all jobs of the host.
+// Pause logs that a person has paused the atom or, if p is not On, resumed it. The zero Atom: the whole host.
 func (rec Recorder) Pause(a atom.Atom, p policy.Pause, person string) {
 	e := event(runlog.Resume, a, os.Getpid())
 	e.Reason = "by " + person
@@ -202,7 +201,7 @@ func (rec Recorder) Emptied(r *Request, v *View) {
 	rec.append(e)
 }
 
-// SayEmptied logs, as Emptied, and also prints that the lock at path was cleared.
+// SayEmptied is Emptied, and prints that the lock at path was cleared.
 func (rec Recorder) SayEmptied(r *Request, v *View, path string) {
 	rec.Emptied(r, v)
 	text := "empty lock cleared"
@@ -214,7 +213,7 @@ func (rec Recorder) SayEmptied(r *Request, v *View, path string) {
 
 const wrecked = "damaged lock from before this boot"
 
-// DamagedLast logs and prints, once for each request, that it goes on with a damaged last lock, at path.
+// DamagedLast logs and prints, once for a request, that the last lock (at path) is damaged and counts as due.
 func (rec Recorder) DamagedLast(r *Request, path string) {
 	if !r.saidDamaged {
 		e := r.event(runlog.Clock)
@@ -232,12 +231,10 @@ func (rec Recorder) FutureStamp(r *Request, last policy.Last) {
 	rec.append(e)
 }
 
-// OwnExpires logs that an owner is about to end its own job.
 func (rec Recorder) OwnExpires(r *Request, token string, age, idle time.Duration) {
 	rec.Expiring(r, r.ownView(token, age, idle))
 }
 
-// OwnStuck reports that an owner cannot end its own job now, and stays with it.
 func (rec Recorder) OwnStuck(r *Request, token string, age time.Duration, why error) {
 	e := r.eventOf(runlog.Stuck, r.ownView(token, age, 0))
 	e.Token, e.Verdict, e.Reason = token, string(Stuck), fault.OneLine(why.Error())
@@ -293,7 +290,7 @@ func (rec Recorder) Cleared(own record.Record, node string) {
 	rec.append(e)
 }
 
-// recentBytes is about 700 lines, as many as a denial can afford to read.
+// recentBytes is about 700 lines of the runlog, as many as a denial has the time to read.
 const recentBytes = 256 << 10
 
 // AskedTooSoon counts the requests too soon since the atom was last taken, without those before since.

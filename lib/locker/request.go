@@ -29,7 +29,8 @@ type Request struct {
 	Supervised bool
 	Patience   time.Duration // see record.Record
 
-	// End gets the pause between signals if only the owner itself can end its job, and has to. May be nil.
+	// End gets the pause between signals when the owner in a store must end its own job: because a newcomer
+	// asks for that, or because the lease is gone or cannot be renewed. nil: the owner is not told.
 	End chan<- time.Duration
 
 	Slots     int       // how many atoms of the program may run at once; 0: any number
@@ -41,10 +42,10 @@ type Request struct {
 
 	Flock *flock.File // held beside the atom; nil: none
 
-	Wait        time.Duration // wait at most this long for a busy or full atom
+	Wait        time.Duration // wait at most this long for a busy, full or paused atom; limit.Never: without end
 	WaitElapsed bool          // wait also if it is too soon
 	WaitSince   time.Duration // boottime at which the waiting began; 0: now
-	Asked       time.Duration // boottime at which the run was asked for, before a jitter; 0: as WaitSince
+	Asked       time.Duration // boottime at which the run was asked for, before a jitter; WaitSince wins if it is set
 
 	// The newcomer stops waiting when Asker, from the asking process, can be read or ends. May be nil.
 	Asker *os.File
@@ -180,16 +181,16 @@ func joined(some, more string) string {
 // ReleaseRequest says how an acquisition ends.
 type ReleaseRequest struct {
 	Name    atom.Name
-	Token   string // of the acquisition; "": that of this process or an ancestor
-	PID     int    // of the owner, for a report that the lock is gone; 0: unknown
-	Status  runlog.Opt[int]
-	Signal  string        // that ended the job, without SIG
-	Expired bool          // the owner ended the job itself, at ExpireAfter
-	Idle    time.Duration // how long the job had been idle, if ExpireAfter was learned
-	Asked   bool          // the owner ended the job itself, at the request of a newcomer elsewhere
-	NoStamp bool          // the run does not count for IfElapsed, nor for the tick
-	Untold  bool          // how the run went is unknown: it teaches nothing
-	Alone   bool          // the owner knows that no other process of its job lives, whatever the lock records
+	Token   string          // of the acquisition; "": the one of this process or an ancestor
+	PID     int             // of the owner, for a report that the lock is gone; 0: unknown
+	Status  runlog.Opt[int] // of the job; not set: unknown
+	Signal  string          // that ended the job, without SIG; "": none
+	Expired bool            // the owner ended the job itself, at ExpireAfter
+	Idle    time.Duration   // how long the job had been idle, if ExpireAfter was learned
+	Asked   bool            // the owner ended the job itself, at the request of a newcomer elsewhere
+	NoStamp bool            // the run does not count for IfElapsed, nor for the tick
+	Untold  bool            // how the run went is unknown: it teaches nothing
+	Alone   bool            // the owner knows that no other process of its job lives, whatever the lock records
 	Tick    policy.Tick
 
 	// Again: an earlier release may have been interrupted. If the lock is gone or another owner's, it is not
@@ -197,7 +198,7 @@ type ReleaseRequest struct {
 	Again bool
 
 	// Withdraw gives up the acquisition, without a stamp, because the process for which the atom was taken
-	// has died. A lock that is not this process's or an ancestor's stays. As with Again, none is 'lost'.
+	// has died. A lock that is not this process's or an ancestor's stays, and nothing is reported as lost.
 	Withdraw bool
 
 	AtOnce    bool          // as in Request
@@ -205,7 +206,8 @@ type ReleaseRequest struct {
 	ForScript bool          // requested by a helper that a script started, which is ended with the script
 }
 
-// Owns reports whether the record is that of the acquisition.
+// Owns reports whether the lock with this record may be released: it has the Token, if one is given; without
+// one, and for Withdraw, its owner must be this process or an ancestor that lives.
 func (r ReleaseRequest) Owns(own record.Record) bool {
 	if r.Token != "" && (own.Token != r.Token || !r.Withdraw) {
 		return own.Token == r.Token

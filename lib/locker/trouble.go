@@ -11,7 +11,7 @@ import (
 	"adlock/lib/runlog"
 )
 
-// keptOut reports a newcomer that its own job denies, which holds the lock in by. No such start can succeed.
+// keptOut reports that the newcomer belongs to the job whose lock, in by, denies it. No such start succeeds.
 func (rec Recorder) keptOut(e runlog.Event, by *View) {
 	e.Kind, e.Status = runlog.NotRun, runlog.Some(fault.StatusDenied)
 	e.Owner, e.OwnerNode, e.OwnerToken = by.Record.Owner.PID, by.Node, by.Record.Token
@@ -20,8 +20,8 @@ func (rec Recorder) keptOut(e runlog.Event, by *View) {
 	rec.tell(hook.NotRun, e, "not run: "+e.Reason)
 }
 
-// NotRun reports that the job is not run because nothing could be locked in the directory dir: why. It
-// returns a denial or usage error as it is. It does not also report that the runlog in dir cannot be written.
+// NotRun reports that the job is not run because of the error why; it then does not report that the runlog in
+// the lock directory dir cannot be written. It returns nil, stuck, denials and usage errors as they are.
 func (rec Recorder) NotRun(r *Request, dir string, o Outcome, why error) error {
 	kind := fault.KindOf(why)
 	if why == nil || o.Verdict == Stuck || kind == fault.Denied || kind == fault.Usage {
@@ -60,7 +60,7 @@ func (r *Request) notRun(why error) runlog.Event {
 }
 
 // awayFor returns for how long the store has kept all jobs from running here with the status of e; not set if
-// the lock is in a directory. due: the hook has to be told: at first, after an hour, at each doubled age.
+// the lock is in a directory. due: it is time to tell the hook: at first, after an hour, at each doubled age.
 func (rec Recorder) awayFor(e runlog.Event) (age runlog.Opt[time.Duration], due bool) {
 	if rec.Log == nil || rec.Log.Store == "" {
 		return age, true

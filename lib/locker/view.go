@@ -28,8 +28,8 @@ type View struct {
 	TickUsed bool // the requested tick was claimed
 	Pause    policy.Pause
 
-	Watcher    int   // pid of the newcomer that watches whether the job works; 0: unknown, or not a list
-	Changer    int   // pid of the process that is changing the active lock; 0: unknown, or not a dry run
+	Watcher    int   // set in a list: pid of the newcomer that watches whether the job works; 0: none, or unknown
+	Changer    int   // set in a list or a dry run: pid of the process that is changing the lock; 0: none, or unknown
 	Standstill error // why that process will not finish; nil: no reason is known
 }
 
@@ -48,7 +48,7 @@ func (v *View) IsInsideJob() bool {
 	return false
 }
 
-// Foresee returns what the decision d about this lock would lead to. It signals no process.
+// Foresee returns d, or what acting on d would lead to: Stuck, Busy or Reclaim. It signals no process.
 func (v *View) Foresee(d policy.Decision) policy.Decision {
 	changes := d.Step == policy.Expire || d.Step == policy.Reclaim || d.Step == policy.Unempty
 	switch {
@@ -66,7 +66,7 @@ func (v *View) Foresee(d policy.Decision) policy.Decision {
 
 const silent = "its owner has given no sign of life for its whole lease; it would be watched for as long, and replaced if it stays silent"
 
-// foreseeEnd checks whether the owner's job could be ended. (An owner in a store ends its job itself.)
+// foreseeEnd returns d, or Busy or Stuck if the job cannot be ended. (An owner in a store ends its own job.)
 func (v *View) foreseeEnd(d policy.Decision) policy.Decision {
 	switch _, err := killer.Members(v.Job); {
 	case errors.Is(err, killer.ErrAncestor):

@@ -18,7 +18,7 @@ type Waiting struct {
 	asker   *os.File
 }
 
-// NewWaiting starts the clock if the request asks for waiting.
+// NewWaiting starts the clock now, or at WaitSince, if the request asks for waiting.
 func NewWaiting(r *Request) Waiting {
 	w := Waiting{wait: r.Wait, elapsed: r.WaitElapsed, began: r.WaitSince, asker: r.Asker}
 	if w.wait > 0 && w.began == 0 {
@@ -27,7 +27,7 @@ func NewWaiting(r *Request) Waiting {
 	return w
 }
 
-// Left returns how long the newcomer still wants to wait; 0 or less: not at all.
+// Left returns how long the newcomer still wants to wait; 0 or less: not at all, as when Asker can be read.
 func (w Waiting) Left() time.Duration {
 	if w.wait > 0 && readable(w.Asker()) {
 		return 0
@@ -39,7 +39,7 @@ func (w Waiting) Left() time.Duration {
 	return w.wait - w.Spent()
 }
 
-// Asker returns the descriptor of Request.Asker, or one below 0 if there is none.
+// Asker returns the descriptor of Request.Asker; -1 if there is none.
 func (w Waiting) Asker() int {
 	if w.asker == nil {
 		return -1

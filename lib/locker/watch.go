@@ -32,7 +32,7 @@ func (r *Request) MayEnd(v *View) bool {
 	return !policy.WatchFirst(r.Limits, v.Active) || r.watched.Idle > 0 && r.watched.holds(v.Record.Token, idleHolds)
 }
 
-// WatchLength returns how long a job of the atom is watched before a learned limit ends it.
+// WatchLength returns how long a job of the atom is watched before a learned limit may end it.
 func (r *Request) WatchLength() time.Duration { return idle.Length(r.Learned.Typical()) }
 
 // LateError says that an owner has passed a learned limit and has to be watched before it is ended. Before
@@ -143,7 +143,7 @@ func (r *Request) standsStill(w Watcher) bool {
 	return still || !w.Since.IsZero() && time.Since(w.Since) > r.WatchLength()+watchGrace
 }
 
-// ForeseeWatch returns what the decision would lead to while the newcomer w watches the job.
+// ForeseeWatch returns d, or Busy if d needs a watch and the newcomer w is watching the job already.
 func (r *Request) ForeseeWatch(d policy.Decision, w Watcher) policy.Decision {
 	if d.Step != policy.Expire || !policy.WatchFirst(r.Limits, d.Active) || w.PID == 0 || r.standsStill(w) {
 		return d

@@ -8,7 +8,7 @@ import (
 
 // Pause keeps newcomers from an atom until the pause is over. A job that runs already goes on.
 type Pause struct {
-	On     bool
+	On     bool          // it has begun, and is not over
 	Left   time.Duration // limit.Never: the pause lasts until a person resumes the atom
 	Age    time.Duration
 	Why    string // a person's words; "": none were given

@@ -12,7 +12,7 @@ import (
 // DefaultPause is the time between the signals of an ending. Limits have no default: a person sets them.
 const DefaultPause = 3 * time.Second
 
-// FutureSlack is how far in the future a last lock may lie: clocks differ a little, and some are coarse.
+// FutureSlack is how far in the future a last lock may lie and count: clocks differ, and some are coarse.
 const FutureSlack = 2 * time.Second
 
 // emptyGrace is how long an empty lock counts as being written.
@@ -20,12 +20,12 @@ const emptyGrace = time.Minute
 
 // Limits are the limits that a newcomer asks for.
 type Limits struct {
-	IfElapsed   time.Duration // how long after its last completion the atom may run again
+	IfElapsed   time.Duration // how long after its last completion (start: Last.FromStart) the atom may run again
 	ExpireAfter time.Duration // the owner may run this long
 	Source      Source        // of ExpireAfter; None: it does not count
 }
 
-// OfOwner returns the limit for the newcomer's own lock: --replace (0) ends the present owner, and sets none.
+// OfOwner returns the limit for the newcomer's own lock: none (limit.Never, None) if it has none or --replace.
 func (l Limits) OfOwner() (expireAfter time.Duration, source Source) {
 	if l.ExpireAfter == 0 || l.Source == None {
 		return limit.Never, None
@@ -57,11 +57,10 @@ type Terms struct {
 	Limits
 	Shared bool // the newcomer is a reader: several readers may hold the atom at once
 	Slots  int  // at most this many atoms of the program run at once; 0: any number
-	Tick   Tick // the atom runs at most once in this tick
+	Tick   Tick // the atom runs at most once in this tick; zero: no tick
 
-	// What the slots count, for messages: the atoms of a program, or the runs of a semaphore.
-	Program   string
-	Semaphore string
+	Program   string // for messages
+	Semaphore string // for messages: the slots count its runs; "": they count the atoms of Program
 }
 
 // ForReader returns the terms on which a reader's lock is judged: IfElapsed concerns only the last lock.
@@ -144,7 +143,7 @@ type Step int
 
 const (
 	TooSoon Step = iota // denied: the last lock is too young
-	Busy                // denied: the atom runs
+	Busy                // denied: the atom runs, an earlier waiter is there, or a later start has run
 	Acquire             // nothing is in the way
 	Expire              // end the owner carefully, then replace its lock
 	Reclaim             // the owner is dead: replace its lock
@@ -238,7 +237,8 @@ func decide(limits Limits, last Last, active Active) Step {
 	return Busy
 }
 
-// Due reports whether IfElapsed has passed: 0 always has, never only until the first completion.
+// Due reports whether IfElapsed has passed: always if it is 0, if the atom never completed, or if the last
+// lock lies in the future; otherwise not at all if it is never.
 func Due(limits Limits, last Last) bool {
 	if limits.IfElapsed == 0 || !last.Completed || last.Future {
 		return true
@@ -263,9 +263,9 @@ func interval(limits Limits, last Last) time.Duration {
 	return limits.IfElapsed
 }
 
-// InForce returns the limit in force, and its source. The newcomer's explicit limit wins; then the
-// owner's, explicit or learned; a learned limit of the newcomer's if it is longer, or if the owner has
-// none; then limits from settings files, the newcomer's first.
+// InForce returns the limit in force, and its source. The newcomer's explicit limit wins. Otherwise the
+// owner's wins if it is explicit or learned, unless the newcomer has a longer learned one. An owner's limit
+// from a settings file wins only if the newcomer has none. limit.Never and None: neither has a limit.
 func InForce(limits Limits, active Active) (expireAfter time.Duration, source Source) {
 	switch {
 	case limits.Source == Said, limits.Source != None && (active.Source == None || active.Source == Filed),
@@ -287,7 +287,7 @@ func Expiry(limits Limits, active Active) time.Duration {
 	return min(expiry, limit.Never-active.Patience) + active.Patience // never stays never
 }
 
-// Expired reports whether the lock has reached Expiry. A newcomer does not preempt an owner asked for later.
+// Expired reports whether the lock has reached Expiry; false for --replace if the owner was asked for later.
 func Expired(limits Limits, active Active) bool {
 	return active.Age >= Expiry(limits, active) && !outdated(limits, active)
 }
@@ -307,7 +307,7 @@ func OnlyIdle(limits Limits, active Active) bool {
 	return source == Learned
 }
 
-// WatchFirst reports whether the newcomer has to watch the job itself: in a store, the locksmith does.
+// WatchFirst reports whether the newcomer must watch the job before ending it: in a store, the locksmith does.
 func WatchFirst(limits Limits, active Active) bool { return OnlyIdle(limits, active) && !active.Remote }
 
 // spared reports whether an expired owner in a store may go on, because no watch found its job idle.
@@ -321,8 +321,8 @@ type Notice struct {
 	Said  bool // true: set by a person; false: learned
 }
 
-// Overdue reports whether the owner has passed its notice: an explicit one, or a learned one if no
-// limit in force would end the owner whatever it does.
+// Overdue reports whether the owner has passed its notice. A learned notice counts only if there is no limit,
+// or a learned one that has expired, which ends only an idle job.
 func Overdue(limits Limits, active Active, notice Notice) bool {
 	if !active.Held || active.Empty || active.Owner == Gone || active.Owner == Waiter || active.Age < notice.After {
 		return false
@@ -336,7 +336,7 @@ func (d Decision) With(step Step) Decision {
 	return d
 }
 
-// Because is With, plus a reason that does not follow from the situation.
+// Because is With, plus why: a reason that does not follow from the situation, for Reason and Figures.
 func (d Decision) Because(step Step, why string) Decision {
 	d.why = why
 	return d.With(step)
@@ -356,7 +356,7 @@ var words = [...]string{
 	Acquire: "free", Reclaim: "free", Unempty: "free", Expire: "expired",
 }
 
-// Reason describes the step and its reasons.
+// Reason describes the step and the reasons for it.
 func (d Decision) Reason() string { return words[d.Step] + ": " + d.Figures() }
 
 // Figures is Reason without its first words.

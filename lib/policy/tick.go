@@ -24,7 +24,7 @@ const aDay = 24 * time.Hour
 // firstDay is a Monday, so that a week begins on Monday.
 var firstDay = time.Date(1969, time.December, 29, 0, 0, 0, 0, time.UTC)
 
-// TickAt returns the tick that contains the moment at, whose location is the time zone of whole days.
+// TickAt returns the tick of the moment at, whose location is the time zone of whole days; period 0: none.
 func TickAt(at time.Time, period time.Duration) Tick {
 	if period == 0 {
 		return Tick{}

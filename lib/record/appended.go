@@ -36,12 +36,12 @@ func SurvivorLine(n int, id process.Identity) string {
 	return processLine(survivorPrefix+strconv.Itoa(n), id)
 }
 
-// processLine includes the namespaces of id: its writer may be in other ones than the owner.
+// processLine includes the namespaces of id, as the process that appends the line need not share the owner's.
 func processLine(key string, id process.Identity) string {
 	return fmt.Sprintf("%s=%d %d %d %d %d %d\n", key, id.PID, id.Start, id.Inode, uint64(id.SID), id.PIDNS, id.TimeNS)
 }
 
-// parseAppended ignores an unfinished last line. ok is false if it finds an unknown line, which makes the
+// parseAppended ignores an unfinished last line. ok is false if a line is unknown or bad, which makes the
 // lock Damaged. It gives the processes the owner's machine and boot.
 func parseAppended(tail []byte, owner process.Identity) (a Appended, ok bool) {
 	tail = tail[:bytes.LastIndexByte(tail, '\n')+1]

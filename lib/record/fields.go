@@ -40,7 +40,7 @@ func (l *lines) has(key string, write bool) bool {
 	return there
 }
 
-// line writes a line, or reads it and removes it from l.read, and returns its value.
+// line writes a line, or removes it from l.read (failed if it is missing), and returns its value.
 func (l *lines) line(key, value string) string {
 	if l.read == nil {
 		l.written.WriteString(key + "=" + value + "\n")

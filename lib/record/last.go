@@ -43,7 +43,7 @@ func (m *Memory) lines(l *lines) {
 	}
 }
 
-// ParseMemory reads what Bytes wrote; anything else is an error.
+// ParseMemory reads lines as Bytes writes them, also with unknown keys; content of another form is an error.
 func ParseMemory(content []byte) (m Memory, err error) {
 	l, ok := parseLines(string(content))
 	if !ok {

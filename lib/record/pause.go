@@ -8,7 +8,7 @@ import (
 	"adlock/lib/process"
 )
 
-// Pause denies starts: those of one atom in its last lock, all of the host in the host's file. Zero: none.
+// Pause denies starts: in a last lock those of its atom, in the host's file those of all atoms. Zero: none.
 type Pause struct {
 	Since    time.Time
 	For      time.Duration // limit.Never: until a person ends the pause
@@ -60,7 +60,7 @@ func (p *Pause) lines(l *lines) {
 	l.duration("paused_boottime", &p.boottime)
 }
 
-// ParsePause reads what Bytes wrote of a pause; anything else, or no pause at all, is an error.
+// ParsePause reads what Bytes wrote; content of another form, or without a pause, is an error.
 func ParsePause(content []byte) (Pause, error) {
 	m, err := ParseMemory(content)
 	if err == nil && m.Pause == (Pause{}) {

@@ -109,7 +109,7 @@ const (
 	Full    Content = iota // a record of adlock
 	PIDOnly                // a pid and nothing else (shlock's)
 	Empty                  // nothing: another tool's, or a full disk's
-	Damaged                // anything else, or cut short: never replaced
+	Damaged                // anything else, or cut short: not replaced, unless from before this boot (lockfile.Active.Wrecked)
 )
 
 // Parse reads the content of an active lock. A record cut short is Damaged: half a pid is another process's.
@@ -129,7 +129,7 @@ func ParseAll(content []byte) (Record, Appended, Content) {
 	return record, appended, kind
 }
 
-// Split divides the content of a lock after the line that ends the record.
+// Split divides the content of a lock after the line that ends the record; without that line, rest is nil.
 func Split(content []byte) (record, rest []byte) {
 	const end = "\nend=\n"
 	if at := bytes.Index(content, []byte(end)); at >= 0 {
@@ -162,7 +162,7 @@ func parseRecord(content []byte) (Record, Content) {
 }
 
 // Age returns how long the lock has existed while the machine was awake: a laptop that wakes up must not end
-// last night's job. known is false if the owner had another clock (machine, boot, time namespace).
+// last night's job. Not known, and meaningless: the owner had another clock (machine, boot, time namespace).
 func (r Record) Age() (age time.Duration, known bool) {
 	here := process.Here()
 	known = r.Owner.Boot != "" && r.Owner.Boot == here.Boot && r.Owner.TimeNS == here.TimeNS

@@ -156,7 +156,7 @@ func (a *Active) Remove() error {
 	return a.wrap(sysfile.Unlinkat(a.dir.fd, a.name))
 }
 
-// Named reports whether the lock is still in place, even after Close.
+// Named reports whether the lock is still in place. It may be called after Close.
 func (a *Active) Named() bool { mine, err := a.named(); return mine && err == nil }
 
 // Restored reports whether a backup has brought the lock here: another machine made it, and as another file.
@@ -164,7 +164,7 @@ func (a *Active) Restored() bool {
 	return a.Record.File != 0 && a.Record.File != a.st.Ino && a.Record.Owner.Machine != process.Here().Machine
 }
 
-// Close also unlocks: a child that another thread has just forked keeps the descriptor open until its exec.
+// Close frees the guard before it closes: a child just forked has the descriptor open until its exec.
 func (a *Active) Close() error {
 	var err error
 	if a.held {

@@ -207,8 +207,8 @@ func (d *Dir) names() ([]string, error) {
 	return file.Readdirnames(-1)
 }
 
-// openFile opens a file of the directory, and refuses all but a plain file of the directory's owner. It
-// checks before it opens too, as opening could block on a FIFO or wake a device.
+// openFile opens a file of the directory that checkFile does not refuse. It checks the file before it opens
+// it too, as opening could block on a FIFO or wake a device.
 func (d *Dir) openFile(name string, flags int) (*file, error) {
 	if d.visited != nil {
 		if !d.visited.Alive() {

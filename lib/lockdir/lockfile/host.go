@@ -18,12 +18,12 @@ import (
 // HostFile returns the name of the file in a lock directory that holds the host of the machine with that id.
 func HostFile(machine string) string { return "host." + machine }
 
-// unkept is in the file if machines may share the file system: then each uses its own node name.
+// unkept stands for the present node name, if machines may share the file system or canKeep refuses the name.
 const unkept = "*"
 
 // Host returns $ADLOCK_HOST, else the node name under which this machine first locked in the directory of the
 // store (config.DirOf; protocol.md, 1). With keep, as for a newcomer, it makes the directory and records the
-// name. If it returns an error too, the host is what it would be without that record.
+// name. With an error, the host is the present node name; "" if that is not known.
 func Host(store string, keep bool) (string, error) {
 	if host := os.Getenv("ADLOCK_HOST"); host != "" {
 		return host, nil
@@ -90,7 +90,7 @@ func keptHost(path, node string, keep bool) (string, error) {
 	return host, err
 }
 
-// glance reads the host's file without opening the directory, as each lock would open that twice; "": not
+// glance reads the host's file, but does not open the directory, which each lock would then do twice; "": not
 // found, or not trusted, so the caller opens the directory.
 func glance(path string) string {
 	fd, err := sysfile.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)

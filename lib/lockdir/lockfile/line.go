@@ -79,7 +79,7 @@ func (l *line) tries() bool {
 	return l.head
 }
 
-// lookAfter returns when to check the atom again, at random, so that not all newcomers check it at once.
+// lookAfter returns the time to the next check: stallMost if the atom was free, else random, to spread them.
 func (l *line) lookAfter() time.Duration {
 	if l.stalled != (stalled{}) {
 		return stallMost

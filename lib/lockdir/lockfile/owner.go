@@ -126,7 +126,7 @@ func unchecked(owner, here process.Identity) error {
 	return errors.New("its owner cannot be checked from here")
 }
 
-// Untold returns an error if the request has no token, and only a token could prove that the lock is its own.
+// Untold returns an error if the request has no token and nothing else can prove that the lock is its own.
 func (a *Active) Untold(r *locker.ReleaseRequest) error {
 	if r.Token != "" || a.Content != record.Full {
 		return nil

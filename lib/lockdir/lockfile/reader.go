@@ -26,7 +26,7 @@ const markWait = 200 * time.Millisecond
 
 // Marked calls do, which changes the last lock, under a lock on the readers' mark: readers change the last
 // lock without the active lock, and one that writes back the mtime it has read would undo another's stamp. If
-// the mark stays locked for too long, do is called all the same: a stamp is worth more than the order.
+// the mark stays locked for too long, do is called all the same: a missing stamp would be worse.
 func (d *Dir) Marked(name atom.Name, do func() error) error {
 	f, err := d.openFile(name.ReadersMark(), unix.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -12,8 +12,8 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// OpenToTry opens the lock directory at path or, if it is missing (there is false), the one in which Create
-// would make it. The caller makes temporary files in it to find out whether locks can be kept there.
+// OpenToTry opens the lock directory at path or, if that is missing, its nearest ancestor that exists; there
+// is false for an ancestor. The caller makes temporary files in d to find out whether locks can be kept.
 func OpenToTry(path string) (d *Dir, there bool, err error) {
 	d, err = Open(path)
 	if !errors.Is(err, fs.ErrNotExist) {

@@ -10,8 +10,8 @@ import (
 	"adlock/lib/policy"
 )
 
-// The times between two checks of a waiter. If the kernel sends no events (NFS, FUSE, no watch left), it is
-// random, from pollLeast to pollMost; else pollBehind, in case an event is lost.
+// The time between two checks of a waiter is pollBehind, in case an event is lost. If the kernel sends no
+// events (NFS, FUSE, no watch left), it is random, from pollLeast to pollMost.
 const (
 	pollLeast  = 100 * time.Millisecond
 	pollMost   = time.Second
@@ -68,7 +68,7 @@ func (i *InWay) Add(lock *Active, seen policy.Active) {
 // newcomer was faster, or a stopped process guards a lock that looks free.
 func (i *InWay) hasEvents() bool { return len(i.Locks) > 0 && len(i.Owners) == len(i.Locks) }
 
-// NewWaiting starts the wait. waits is called once, before the newcomer blocks for the first time.
+// NewWaiting starts the wait. waits (nil: none) is called once, before the newcomer first blocks.
 func NewWaiting(dir *Dir, r *locker.Request, waits func(locker.Outcome)) *Waiting {
 	return &Waiting{Waiting: locker.NewWaiting(r), dir: dir, request: r, waits: waits, watch: blind, line: &line{dir: dir, atom: r.Atom.Name()}}
 }
@@ -84,7 +84,6 @@ func (w *Waiting) Close(acquired bool) {
 	w.line.leave()
 }
 
-// Spent is how long the newcomer has waited.
 func (w *Waiting) Spent() time.Duration {
 	if !w.Began {
 		return 0
@@ -92,8 +91,8 @@ func (w *Waiting) Spent() time.Duration {
 	return w.Waiting.Spent()
 }
 
-// IsTurn reports whether no other waiter comes first, as is so while the atom is not free. free: there is no
-// active lock, or its owner, with this token, is dead. A newcomer that does not wait (any more) passes all.
+// IsTurn reports whether no other waiter comes before the newcomer. It is true if the atom is not free, or if
+// the newcomer waits no longer. free: there is no active lock, or its owner, with this token, is dead.
 func (w *Waiting) IsTurn(free bool, token string) bool {
 	if !free {
 		w.line.stalled = stalled{}
