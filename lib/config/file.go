@@ -24,10 +24,9 @@ import (
 // line [NAME] or [PATTERN]. A VALUE is the rest of its line without the blanks around it. Empty
 // lines, and lines that begin with #, are ignored.
 //
-// A file is used only if no user but root and this one can have written it (check). A line with a
-// mistake is ignored, and the mistake is reported (Mistakes). A mistake in a location is different:
-// with another location the job would have another lock, so everything that needs a location fails
-// (fault.Misconfigured).
+// A file is used only if no user but root and this one can have written it (check). A line with a mistake is
+// ignored, and the mistake is reported (Mistakes). A mistake in a location is different: with another
+// location the job would have another lock, so everything that needs a location fails (fault.Misconfigured).
 
 // Where is where a setting may stand in a settings file.
 type Where int

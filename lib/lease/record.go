@@ -98,8 +98,7 @@ func (l Last) Bytes() []byte {
 	return append([]byte(head), l.Memory.Bytes()...)
 }
 
-// nodeKey is in both locks.
-const nodeKey = "node"
+const nodeKey = "node" // in the active and in the last lock
 
 // These keys are only in a store's last lock.
 const (

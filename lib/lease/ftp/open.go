@@ -80,7 +80,7 @@ func tlsConfig(host string) (*tls.Config, error) {
 	return config, nil
 }
 
-// password comes from a file: other processes can read a command line and an environment.
+// password reads the password from a file: other processes can read command lines and environments. "": none.
 func password(host, user string) (string, error) {
 	if text, said, err := lease.Password("ADLOCK_FTP_PASSWORD_FILE"); said {
 		return text, err

@@ -51,7 +51,7 @@ type Failure struct {
 	Object, Reason string
 }
 
-// Write writes the listing, or the error if there is none.
+// Write writes the listing or, if failed is not nil, only that error.
 func Write(to io.Writer, entries []locker.Entry, slots []locker.Slot, failed error) error {
 	out := json.NewEncoder(to)
 	if failed != nil {

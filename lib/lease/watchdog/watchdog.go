@@ -78,7 +78,7 @@ func watch(args []string) {
 	}
 	r := &locker.Request{Atom: own.Atom, Owner: own.Owner}
 	ending := killer.Killer{Pause: pause, Enough: heard.hasEnded, Observe: func(s killer.Signalled) { rec.RecordSignal(r, s) }}
-	SpeakFor(own.KnownJob(-1)) // before the last signal, as the owner may get that
+	SpeakFor(own.KnownJob(-1)) // first: an owner that was ended has no standard error to open
 	var err error
 	if !heard.reporting {
 		err = ending.End(own.KnownJob(-1))
@@ -130,7 +130,7 @@ func (l *locksmith) awaitTrouble() (pause time.Duration, why error) {
 	}
 }
 
-// hasEnded reports whether the locksmith has ended the job. A hook that it starts then is not the job's.
+// hasEnded reports whether the locksmith has ended the job: a hook that it starts then is no part of the job.
 func (l *locksmith) hasEnded() bool {
 	l.hear(0)
 	return l.reporting
