@@ -54,7 +54,7 @@ func (all Origins) Compare(first, second string) int {
 // IsFiled reports whether a settings file has set the option.
 func (all Origins) IsFiled(option string) bool { return all[option].Place == InFile }
 
-// Name returns how the option was set: --option, ADLOCK_X, or ADLOCK_X with the file.
+// Name returns how the option was set: --option, ADLOCK_X, or ADLOCK_X with the file; "": it was not set.
 func (all Origins) Name(option string) string {
 	from := all[option]
 	if from.Place == InFile {

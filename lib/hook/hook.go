@@ -135,7 +135,7 @@ func (h *Hook) Environment() []string {
 	})
 }
 
-// longestText is how many bytes of a text the hook gets, so that execve(2) takes its environment.
+// longestText is how many bytes of a text are passed on, so that execve(2) takes the hook's environment.
 const longestText = 4096
 
 // variables returns the hook's variables for the event. None has the name of a setting, which would change

@@ -88,9 +88,9 @@ func (q *queue) forgive(v *locker.View) {
 	}
 }
 
-// won is called when no place is in front any more. If the record says that the place waits, won writes into
-// it since when the place owns the atom. If all newcomers see the order of the places, the job need not wait
-// for that write, unless it has an IfElapsed: if such a job crashes, its record must show that it ran.
+// won starts the watchdog for a place that is first now. If the record says that the place waits, won writes
+// into it since when the place owns the atom. If all newcomers see the order of the places, the job need not
+// wait for that write, unless it has an IfElapsed: if such a job crashes, its record must show that it ran.
 func (q *queue) won() error {
 	q.held.startWatchdog()
 	if !q.noted {

@@ -256,8 +256,7 @@ func generations(names []string, name atom.Name) (list []int) {
 	return list
 }
 
-// slack is the greatest difference between two times in whole seconds that counts as none.
-const slack = 2 * time.Second
+const slack = 2 * time.Second // the greatest difference between two times in whole seconds that counts as none
 
 func (s *Store) inspect(ctx context.Context, name atom.Name, n int) (g generation, err error) {
 	for range 2 {

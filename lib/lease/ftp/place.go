@@ -389,8 +389,8 @@ func (p *place) beatAgain(ctx context.Context) error {
 	return err
 }
 
-// beatAnew stores a heartbeat, with a number from next on, if none can be renamed: an answer was lost, or the
-// server refuses. It returns the number.
+// beatAnew stores a heartbeat, with a number from next on, if the last cannot be renamed: an answer was lost,
+// or the server refuses. It returns the number.
 func (p *place) beatAnew(ctx context.Context, next int) (int, error) {
 	if _, err := p.held(ctx); err != nil {
 		return 0, err
