@@ -120,8 +120,7 @@ func UsersWithDir() (uids []int) {
 
 const afterBoot = "is empty after a boot: when a job ran last is forgotten"
 
-// fleeting has directories that lose files at a boot or, if cleaned, under running jobs. The first match
-// wins.
+// fleeting: directories that lose files at a boot or, if cleaned, under running jobs; the first fit counts.
 var fleeting = []struct {
 	dir, why string
 	cleaned  bool

@@ -10,8 +10,8 @@ import (
 	"adlock/lib/limit"
 )
 
-// Place is where an option was set. If two options contradict each other, the command line wins over a
-// variable, which may be set for a whole crontab, and a variable over a file, which may be for every crontab.
+// Place is the kind of source that set an option. If two options contradict each other, the command line wins
+// over a variable, which may be for a whole crontab, and a variable over a file, which may be for them all.
 type Place int
 
 // Of two places, the greater one wins.

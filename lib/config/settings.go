@@ -140,8 +140,8 @@ func (s *Settings) refuseFlock() error {
 	return fault.New(fault.Usage, cmp.Or(filed.From.Word, flockVariable), "a file is locked only for a command: adlock run, adlock_with, a guard of a script that has a path")
 }
 
-// Check refuses settings that contradict each other or need another one. A --wait-elapsed that is weaker than
-// --wait 0, or from a file, is dropped.
+// Check refuses settings that contradict each other or need another one. Without a wait, a --wait-elapsed
+// that is from a file, or weaker than --wait 0, is dropped.
 func (s *Settings) Check() error {
 	if err := cmp.Or(s.checkSemaphore(), s.refuseFlock()); err != nil {
 		return err

@@ -141,7 +141,7 @@ type Snapshot struct {
 // Last is the last lock: when the atom last completed.
 type Last struct {
 	record.Last
-	Token string // of the acquisition that completed
-	Node  string // the machine on which it did
+	Token string // of the acquisition that completed or, for a dead owner, of the newcomer that passed it
+	Node  string // the machine of the run that completed, or ended with its owner
 	Kept  bool   // Completed was kept from the last lock before: nothing has completed since
 }

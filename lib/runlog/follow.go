@@ -45,8 +45,8 @@ func (f *follower) close() {
 	closeAll([]*os.File{f.left.file, f.file}) // only read from
 }
 
-// look yields what is new. It opens the runlog's files before it reads the current one to its end: if that
-// was rotated before, it already has its last line.
+// look yields what is new; false: Follow ends. It opens the runlog's files before it reads the current one to
+// its end: if that was rotated by then, only writers without the lock may still add lines to it (late).
 func (f *follower) look(yield func(Event, error) bool) bool {
 	files, err := openRunlog(f.dir, f.host)
 	if err != nil {

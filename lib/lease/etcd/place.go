@@ -37,7 +37,7 @@ func (p *place) putBeat() clientv3.Op {
 	return clientv3.OpPut(p.keys.beat(p.seat), time.Now().UTC().Format(time.RFC3339Nano))
 }
 
-// mine is true while the place is held: a place removed and put again has another create revision.
+// mine compares whether the place is held: a place removed and put again has another create revision.
 func (p *place) mine() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(p.line()), "=", p.revision)
 }
@@ -86,7 +86,8 @@ func (p *place) Note(ctx context.Context, record lease.Record) error {
 	return nil
 }
 
-// Await watches the place directly in front, and its heartbeat. It removes a dead waiter's place.
+// Await watches the place directly in front, and its heartbeat. If the process of that place is dead, Await
+// removes the place, unless it is the head: the caller passes that.
 func (p *place) Await(ctx context.Context, next func()) error {
 	answer, err := p.store.commit(ctx, txn{then: []clientv3.Op{
 		clientv3.OpGet(p.keys.line(p.seat.inFront()), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
