@@ -105,7 +105,7 @@ func UserDir(uid int) string {
 }
 
 // UsersWithDir returns the users for whose UserDir there is an entry. The caller checks each entry by IsUsers
-// with that user's rights, as IsUsers may never return (a mounted file system).
+// with that user's rights, as IsUsers may never return (a file system that hangs).
 func UsersWithDir() (uids []int) {
 	entries, _ := os.ReadDir(path.Dir(rootsDir)) // if it cannot be read, there are none
 	for _, entry := range entries {

@@ -13,7 +13,7 @@
 //	last.NAME              the last lock: its MDTM is when the atom completed;
 //	clock.NODE             the machine NODE stores this file to read the server's time from its
 //	                       MDTM; the content is the machine's boottime then;
-//	temp.TOKEN             last.NAME or clock.NODE before it is in place.
+//	temp.TOKEN             one of the files owner, last.NAME and clock.NODE before it is in place.
 //
 // An owner's generation stays while it is the largest; the next owner removes those below. So N only grows,
 // which makes it a fencing token, and a newcomer that stalled cannot make a generation again that others have
@@ -439,7 +439,7 @@ func (s *Store) lookAt(ctx context.Context, name atom.Name, names []string, own 
 	return f, nil
 }
 
-// Look reads both locks. It stores this machine's clock file, and the mark in a lock without a record.
+// Look reads both locks. It stores the clock file, and marks a lock without a record (not with OnlyRead).
 func (s *Store) Look(ctx context.Context, name atom.Name, shared bool) (lease.Snapshot, error) {
 	if shared {
 		return lease.Snapshot{}, s.notOffered("many readers at once")

@@ -203,7 +203,7 @@ func (s *Store) patience() time.Duration {
 
 func (s *Store) hangUp() {
 	if s.session != nil {
-		_ = s.session.Quit() // the connection goes either way
+		_ = s.session.Quit() // if this fails, the connection is closed all the same
 		s.session.cut()
 		s.session = nil
 	}
