@@ -39,7 +39,7 @@ type Option struct {
 var ErrHelp = errors.New("help") // for --help: the caller prints the help
 
 type unknown struct {
-	kind  string // "option", say
+	kind  string // what is unknown: an option, a verb, a setting
 	meant string // what was probably meant instead; "": unknown
 	other string // what to use instead, if another program has that option
 }

@@ -31,9 +31,9 @@ type heldLease struct {
 	recorder locker.Recorder
 	place    Place
 	record   Record
-	end      chan<- time.Duration // Request.End
+	end      chan<- time.Duration // Request.End: gets the pause when the job has to end
 	most     time.Duration        // how long a question may take (Locker.question)
-	watchdog *watchdog.Watchdog   // nil while the place only waits
+	watchdog *watchdog.Watchdog   // nil: none was started
 
 	before  Last           // the last lock when the place became the head of the queue
 	lessons []learn.Lesson // of this run, for the last lock at its end

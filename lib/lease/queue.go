@@ -18,7 +18,7 @@ type queue struct {
 	seen Snapshot
 
 	noted bool     // the record of the place says that it waits
-	asked *request // the owner that was asked to make way, or was passed
+	asked *request // the owner that was asked to make way, or was passed; nil: none
 }
 
 type request struct {

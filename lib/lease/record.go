@@ -16,8 +16,8 @@ type Record struct {
 	Taken time.Time     // when it came to own the atom; zero: it waits
 	Lease time.Duration // how long the owner may send no heartbeat
 	Stuck string        // why the owner could not end its job when a newcomer asked; "": it did not fail
-	Idle  time.Duration // how long the job was seen idle after a learned limit had passed
-	Work  string        // if it was not idle: what it was seen to do, in words
+	Idle  time.Duration // how long the job was seen idle after a learned limit had passed; 0: it was not
+	Work  string        // if it was not idle: what it was seen to do, in words; else ""
 }
 
 // Bytes returns the record as it is kept in the store: the lines of a directory's lock, then the store's.

@@ -54,8 +54,8 @@ type Event struct {
 	Wait     time.Duration      `log:"wait"`     // how long the newcomer has waited; event wait: will wait at most
 	Duration Opt[time.Duration] `log:"duration"` // how long the atom was held
 
-	Status Opt[int] `log:"status"` // the job's exit status
-	Signal string   `log:"signal"` // without SIG: the signal sent, or the one that ended the job
+	Status Opt[int] `log:"status"` // the job's exit status; event hook: the hook's; missing, not-run: adlock's
+	Signal string   `log:"signal"` // without SIG: the signal sent, or the one that ended the job, hook or newcomer
 	Target int      `log:"target"` // the process that a signal was sent to
 	Count  int      `log:"count"`  // how many, e.g. denials in a row
 

@@ -61,7 +61,7 @@ func openRotated(dir, host string, newer []*os.File) (older []*os.File, err erro
 		case err != nil:
 			closeAll(append(older, f))
 			return nil, err
-		case at >= 0: // renamed since
+		case at >= 0: // one of newer, which was renamed since
 			f.Close()
 		default:
 			older = append(older, f)

@@ -32,7 +32,7 @@ type place struct {
 	passed passed
 	above  int                // the largest generation that a person removed since the first look; 0: none
 	until  time.Duration      // boottime by which the owner of a removed generation has ended its job
-	stamps map[int]lease.Last // for the dead owners of generations that were passed
+	stamps map[int]lease.Last // by the generation of the dead owner that was passed
 
 	recorded bool // its record may be in its generation
 
@@ -408,7 +408,7 @@ func (p *place) beatAnew(ctx context.Context, next int) (int, error) {
 	}
 	for _, file := range files {
 		if lastBeat([]string{file}) > 0 {
-			_ = p.store.remove(ctx, p.dir()+"/"+file) // the largest counts
+			_ = p.store.remove(ctx, p.dir()+"/"+file) // if this fails, the largest number counts
 		}
 	}
 	return next, nil

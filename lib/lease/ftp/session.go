@@ -101,7 +101,7 @@ func (a *account) tryLogin(ctx context.Context, patience func() time.Duration) (
 	}
 	options := []client.DialOption{client.DialWithDialFunc(dial)}
 	if secure {
-		options = append(options, client.DialWithTLS(a.config)) // for the commands of Login
+		options = append(options, client.DialWithTLS(a.config)) // so that Login has data connections encrypted (PBSZ, PROT)
 	}
 	conn, err := client.Dial(a.host, options...)
 	if err == nil {
