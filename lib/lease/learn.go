@@ -62,8 +62,8 @@ func (l *Last) keep(before Last) {
 	l.Memory = kept
 }
 
-// Forget deletes what the atom NAME has learned, and holds the atom meanwhile. It refuses
-// (fault.Denied) while another process holds it: that owner would write back what it has read.
+// Forget deletes what the atom NAME has learned, and holds the atom meanwhile. It refuses (fault.Denied)
+// while another process holds it or waits for it: that process would write back what it has read.
 func (l *Locker) Forget(name atom.Name) error {
 	own, err := forMoment(name)
 	if err != nil {

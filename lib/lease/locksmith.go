@@ -28,14 +28,16 @@ type Locker struct {
 	locker.Recorder
 	Lease time.Duration // 0: DefaultLease
 
-	// Context, once done, ends the wait for an atom. May be nil.
+	// Context, once done, ends the wait for an atom; a lease that is held is then no longer renewed. May be
+	// nil.
 	Context context.Context
 
 	// Ancestor reports whether a process of this machine is an ancestor of the process that wants the atom.
 	// May be nil if this process itself wants it.
 	Ancestor func(pid int) bool
 
-	// Waits is called with the outcome that names the owner in the way, before each wait. May be nil.
+	// Waits is called with the outcome that denies the atom for now, before each wait but those for a silent
+	// store or a silent owner. May be nil.
 	Waits func(locker.Outcome)
 
 	held   *heldLease
