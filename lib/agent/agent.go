@@ -45,5 +45,4 @@ type Answerer func(owner process.Identity, args []string) (Answer, error)
 // ErrHelper is the Answerer's error for a question that it leaves to a helper run.
 var ErrHelper = errors.New("a helper run has to do it")
 
-// Longest is the greatest length of a question or an answer, in bytes (PIPE_BUF).
-const Longest = 4096
+const Longest = 4096 // the greatest length of a question or an answer, in bytes (PIPE_BUF)

@@ -90,7 +90,7 @@ type server struct {
 	null    int          // descriptor of /dev/null; those below are descriptors, too
 	sign    int          // open at /proc/OWNER until the agent is about to leave
 	answers int
-	said    int // the reading end of this process's standard error
+	said    int // the reading end of the pipe that is this process's standard error
 }
 
 func serve(answer Answerer) error {
@@ -162,7 +162,8 @@ func (s source) linger() {
 	unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&asked[0])), uintptr(len(asked)), uintptr(unsafe.Pointer(&most)), 0, 0, 0)
 }
 
-// attend opens a handle of the owner, which the helper run that started the agent has verified.
+// attend opens a handle of the owner in args (pid, start, inode), which the helper run that started the agent
+// has verified. It returns an error if the pid is another process's by now.
 func (s *server) attend(args []string) (owner process.Handle, err error) {
 	pid, err := strconv.Atoi(args[0])
 	if err != nil {

@@ -17,8 +17,7 @@ import (
 // IsRemote reports whether a store is an address (it has "://"), not a directory.
 func IsRemote(store string) bool { return strings.Contains(store, "://") }
 
-// Schemes are the URL schemes of the stores that adlock-locksmith opens.
-var Schemes = []string{"etcd", "ftp", "ftps"}
+var Schemes = []string{"etcd", "ftp", "ftps"} // the URL schemes of the stores that adlock-locksmith opens
 
 const storeForms = "etcd://HOST:PORT/PREFIX or ftp://USER@HOST/DIR"
 
@@ -65,8 +64,8 @@ func Dir() (string, error) {
 }
 
 // DirOf returns the lock directory of a store: the store itself, if it is a directory. For "", and for a
-// remote store, whose runlog is kept there, it is $ADLOCK_DIR, else that of the settings files, else ownDir.
-// (XDG_STATE_HOME is not read: cron does not have it, so one job would get two directories.)
+// remote store (the directory has its runlog), it is $ADLOCK_DIR, else that of the settings files, else
+// ownDir. (XDG_STATE_HOME is not read: cron does not have it, so one job would get two directories.)
 func DirOf(store string) (string, error) {
 	if isMistyped(store) {
 		return "", NoStore(store)
@@ -106,7 +105,7 @@ func UserDir(uid int) string {
 }
 
 // UsersWithDir returns the users for whose UserDir there is an entry. The caller checks each entry by IsUsers
-// with that user's rights, as IsUsers may never return (a mounted file system).
+// with that user's rights, as IsUsers may never return (a file system that hangs).
 func UsersWithDir() (uids []int) {
 	entries, _ := os.ReadDir(path.Dir(rootsDir)) // if it cannot be read, there are none
 	for _, entry := range entries {
@@ -121,7 +120,7 @@ func UsersWithDir() (uids []int) {
 
 const afterBoot = "is empty after a boot: when a job ran last is forgotten"
 
-// fleeting lists directories that lose their files: at a boot or, if cleaned, while jobs run; deepest first.
+// fleeting: directories that lose files at a boot or, if cleaned, under running jobs; the first fit counts.
 var fleeting = []struct {
 	dir, why string
 	cleaned  bool
@@ -164,7 +163,7 @@ func IsUsers(dir string, uid int) bool {
 	return sysfile.Lstatat(unix.AT_FDCWD, dir, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == uid
 }
 
-// DirElsewhere returns the lock directory in this user's home of passwd(5), if dir is that of another HOME.
+// DirElsewhere returns the lock directory in the home of passwd(5), if dir is that of another HOME; else "".
 func DirElsewhere(dir string) string {
 	home, known := sysfile.HomeOf(os.Geteuid())
 	if !known || home == os.Getenv("HOME") || dir != DirOfHome(os.Getenv("HOME")) {
@@ -200,7 +199,7 @@ func inPod(uid int, known bool) bool {
 
 func DirOfHome(home string) string { return path.Join(home, ".local/state/adlock") }
 
-// RunlogDir returns the directory of the runlogs: $ADLOCK_LOGDIR, else the lock directory.
+// RunlogDir returns the directory of the runlogs: the one that ADLOCK_LOGDIR sets, else the lock directory.
 func RunlogDir() (string, error) {
 	if elsewhere, err := head(logDirVariable); err != nil || elsewhere.Value != "" {
 		return elsewhere.Value, err

@@ -24,13 +24,11 @@ import (
 // line [NAME] or [PATTERN]. A VALUE is the rest of its line without the blanks around it. Empty
 // lines, and lines that begin with #, are ignored.
 //
-// A file is used only if no user but root and this one can have written it (check). A line with a
-// mistake is ignored, and the mistake is reported (Mistakes). A mistake in a location is different:
-// with another location the job would have another lock, so everything that needs a location fails
-// (fault.Misconfigured).
+// A file is used only if no user but root and this one can have written it (check). A line with a mistake is
+// ignored, and the mistake is reported (Mistakes). A mistake in a location is different: with another
+// location the job would have another lock, so everything that needs a location fails (fault.Misconfigured).
 
-// Where is where a setting may stand in a settings file.
-type Where int
+type Where int // where a setting may stand in a settings file
 
 const (
 	Anywhere Where = iota
@@ -97,7 +95,8 @@ func readFile(path string) (f *File) {
 	return f
 }
 
-// tryFile parses even a file that it refuses: a location in it is an error. An unreadable file is one, too.
+// tryFile returns nil if there is no file. It parses even a file that it refuses, as a location in it is an
+// error. A file that cannot be read counts as one with a mistake in a location.
 func tryFile(path string) *File {
 	fd, err := sysfile.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil && isNone(path) {
@@ -175,7 +174,7 @@ func (f *File) check(fd int) error {
 	return nil
 }
 
-// checkWay refuses a path that another user may redirect. It follows links, and stats the last target in end.
+// checkWay refuses a path that another user may redirect. It follows links; end gets the last target's stat.
 func (f *File) checkWay(end *unix.Stat_t) error {
 	at := f.Path
 	for range way.MostLinks {
@@ -237,7 +236,8 @@ func sectionOf(said string) (word string, wellFormed bool) {
 	return word, said[len(said)-1] == ']' && word != "" && err == nil
 }
 
-// setting parses a line of a section. If the section's own line is a mistake, it checks the line only.
+// setting parses a line of a section ("": the head). If the section's own line is not well-formed, setting
+// only looks for mistakes, and drops the line.
 func (f *File) setting(at, said, section string, wellFormed bool) {
 	name, value, is := strings.Cut(said, "=")
 	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
@@ -376,7 +376,8 @@ type Filed struct {
 	From  Origin
 }
 
-// head returns what a variable is set to in the environment, else in the heads of the files.
+// head returns what a variable is set to in the environment, else in the heads of the files. If a location is
+// not in the environment, any file's mistake in a location is an error.
 func head(variable string) (Filed, error) {
 	if value := os.Getenv(variable); value != "" {
 		return Filed{value, Origin{Place: InEnvironment, Word: variable}}, nil
@@ -398,13 +399,13 @@ func misplaced() error {
 	return nil
 }
 
-// FiledLocations returns the lock directory and the store that the files set, ignoring the environment.
+// FiledLocations returns the lock directory and the store ("": none) that the files set, not the environment.
 func FiledLocations() (dir, store string, err error) {
 	heads := FromFiles("")
 	return heads[dirVariable].Value, heads[storeVariable].Value, misplaced()
 }
 
-// judge removes the lines whose value a setter of values refuses, and returns all mistakes in the files.
+// judge removes lines with a value that the setters of values refuse, and returns all mistakes in the files.
 func judge(files []*File, values func() []Option) (all []error) {
 	if len(files) == 0 {
 		return nil
@@ -427,7 +428,7 @@ func judge(files []*File, values func() []Option) (all []error) {
 	return all
 }
 
-// Mistakes returns the mistakes in the settings files; values is that of Configure.
+// Mistakes returns the mistakes in the settings files. values: as for Configure.
 func Mistakes(values func() []Option) []error { return judge(Files(), values) }
 
 // MistakesIn returns the mistakes in a file that may become a settings file; anybody may own and write it.

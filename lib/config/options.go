@@ -36,11 +36,10 @@ type Option struct {
 	Where Where // where it may stand in a settings file
 }
 
-// ErrHelp is returned for --help: the caller prints the help.
-var ErrHelp = errors.New("help")
+var ErrHelp = errors.New("help") // for --help: the caller prints the help
 
 type unknown struct {
-	kind  string // "option", say
+	kind  string // what is unknown: an option, a verb, a setting
 	meant string // what was probably meant instead; "": unknown
 	other string // what to use instead, if another program has that option
 }
@@ -69,7 +68,7 @@ func unknownOption(name string, options []Option) error {
 	return unknownWord("option", name, "--", names)
 }
 
-// Elsewhere adds to the error for an unknown option what said returns for it: the option to use instead.
+// Elsewhere adds what said returns for an unknown option, the one to use instead, to an error without advice.
 func Elsewhere(err error, said func(option string) string) error {
 	var e *fault.Error
 	var u unknown
@@ -311,7 +310,7 @@ func form(err error, value, want string) error {
 	return badValue(value, want)
 }
 
-// shortestPeriod is the unit of a store's clock and of a tick's name; longestPeriod allows several ticks.
+// shortestPeriod is the unit of a store's clock and of a tick's name; ten longestPeriods fit a time.Duration.
 const (
 	shortestPeriod = time.Second
 	longestPeriod  = 10 * 365 * 24 * time.Hour

@@ -10,8 +10,8 @@ import (
 	"adlock/lib/limit"
 )
 
-// Place is where an option was set. If two options contradict each other, the command line wins over a
-// variable, which may be set for a whole crontab, and a variable over a file, which may be for every crontab.
+// Place is the kind of source that set an option. If two options contradict each other, the command line wins
+// over a variable, which may be for a whole crontab, and a variable over a file, which may be for them all.
 type Place int
 
 // Of two places, the greater one wins.
@@ -54,7 +54,7 @@ func (all Origins) Compare(first, second string) int {
 // IsFiled reports whether a settings file has set the option.
 func (all Origins) IsFiled(option string) bool { return all[option].Place == InFile }
 
-// Name returns how the option was set: --option, ADLOCK_X, or ADLOCK_X with the file.
+// Name returns how the option was set: --option, ADLOCK_X, or ADLOCK_X with the file; "": it was not set.
 func (all Origins) Name(option string) string {
 	from := all[option]
 	if from.Place == InFile {

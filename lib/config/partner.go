@@ -70,7 +70,7 @@ func moreOfDoctor() []List {
 }
 
 // Become replaces this process by a partner program, with the verb and its arguments, and returns only with
-// an error. need says what the program is needed for. It keeps this process's argv[0], for help and ps(1).
+// an error. need says what the program is needed for. argv[0] stays this process's, for help and ps(1).
 func Become(partner, need, verb string, args []string) error {
 	path, err := FindPartner(partner, need)
 	if err != nil {

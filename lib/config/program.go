@@ -16,7 +16,7 @@ type Program struct {
 	Verbs []Verb
 	Notes string // the end of the help
 
-	// IsCommand reports whether an unknown verb is a command, so that `run` was forgotten; nil: not checked.
+	// IsCommand reports whether an unknown verb is a command: then `run` was forgotten. nil: not checked.
 	IsCommand func(word string) bool
 
 	// Meant returns the verb meant by a word that resembles none, else ""; nil: not checked.

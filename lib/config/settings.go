@@ -40,7 +40,7 @@ func Defaults() Settings {
 	return Settings{Request: r, Hook: &hook.Hook{}, From: Origins{}}
 }
 
-// Options returns the options of `run` and of adlock.sh's two verbs.
+// Options returns the options of every verb that acquires a lock.
 func (s *Settings) Options() []Option {
 	r := &s.Request
 	limits := []Option{
@@ -140,8 +140,8 @@ func (s *Settings) refuseFlock() error {
 	return fault.New(fault.Usage, cmp.Or(filed.From.Word, flockVariable), "a file is locked only for a command: adlock run, adlock_with, a guard of a script that has a path")
 }
 
-// Check refuses settings that contradict each other or need another one. A --wait-elapsed that is weaker than
-// --wait 0, or from a file, is dropped.
+// Check refuses settings that contradict each other or need another one. Without a wait, a --wait-elapsed
+// that is from a file, or weaker than --wait 0, is dropped.
 func (s *Settings) Check() error {
 	if err := cmp.Or(s.checkSemaphore(), s.refuseFlock()); err != nil {
 		return err
@@ -180,7 +180,7 @@ func Answer(v locker.Verdict) int {
 	return fault.AnswerBusy
 }
 
-// RunlogOf returns the runlog of a canonical host: in $ADLOCK_LOGDIR, else in dir.
+// RunlogOf returns the runlog of a canonical host: in the directory that ADLOCK_LOGDIR sets, else in dir.
 func RunlogOf(dir, host string) (*runlog.Log, error) {
 	elsewhere, err := head(logDirVariable)
 	if err != nil {
@@ -233,7 +233,8 @@ func (s *Settings) Tell(o locker.Outcome, dir string) {
 	fault.Report(fault.New(fault.Denied, locker.Title(s.Request.Atom), reason))
 }
 
-// Skipping is policy.Limits.Skipping at the rate of requests in the runlog; "" if that cannot be read.
+// Skipping returns the warning of policy.Limits.Skipping, at the rate of requests in the runlog of dir; "":
+// no warning, or the runlog cannot be read.
 func (s *Settings) Skipping(dir string) string {
 	log, err := RunlogOf(dir, atom.Canonify(s.Request.Atom.Host))
 	if err != nil || s.Request.FromStart {

@@ -10,8 +10,7 @@ import (
 	"adlock/lib/policy"
 )
 
-// defaultStarving is the number of denials in a row after which starving is reported.
-const defaultStarving = 10
+const defaultStarving = 10 // the number of denials in a row after which starving is reported
 
 // Table has every variable that adlock reads, with its option if it has one. The options, the help, the
 // completions, lint, a job's environment and what a line of a crontab may set follow from it; tests compare
@@ -75,7 +74,7 @@ const (
 	leaseVariable  = "ADLOCK_LEASE"
 )
 
-// ShellVariable names the shell that runs the jobs of the shell for crontabs.
+// ShellVariable names the shell that runs the jobs of a crontab whose SHELL is adlock's own.
 const ShellVariable = "ADLOCK_SHELL"
 
 // Bind returns the option of that name in Table, with a setter. It panics if there is none.

@@ -58,7 +58,7 @@ func threadsOfAll() uint64 {
 	return n
 }
 
-// tryToStart starts processes, which count as threads do: a thread that cannot start would end this process.
+// tryToStart starts n processes, which count as threads do: a thread that fails would end this process.
 func tryToStart(n int) (failed error) {
 	for range n {
 		pid, err := startAndExit()

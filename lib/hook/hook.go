@@ -35,7 +35,7 @@ const (
 	Overdue   Kind = "overdue"   // a job has passed its notice, and no limit ends it
 	Paused    Kind = "paused"    // a pause of more than a day has denied a newcomer
 	Unwritten Kind = "unwritten" // the runlog, or a last lock, could not be written
-	NotRun    Kind = "not-run"   // a job was not run: trouble with the lock directory, or its own job held the lock
+	NotRun    Kind = "not-run"   // a job was not run: nothing could be locked, or its own job held the lock
 )
 
 // Hook is the command and what it is started with. A nil Hook does nothing. Several goroutines may use it.
@@ -135,7 +135,7 @@ func (h *Hook) Environment() []string {
 	})
 }
 
-// longestText is how many bytes of a text the hook gets, so that execve(2) takes its environment.
+// longestText is how many bytes of a text are passed on, so that execve(2) takes the hook's environment.
 const longestText = 4096
 
 // variables returns the hook's variables for the event. None has the name of a setting, which would change

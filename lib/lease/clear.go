@@ -12,10 +12,10 @@ import (
 	"adlock/lib/policy"
 )
 
-// Clear removes the found lock of an atom or a slot, which a person takes for stale. It refuses
-// (fault.NotPermitted) while the owner seems to live: the owner's heartbeat moves, and this machine has no
-// proof of its death. It watches a silent owner for the owner's lease, as a newcomer would. It stamps
-// nothing, because nothing has completed.
+// Clear removes the found lock of an atom or a slot, and the slots of that acquisition. It refuses
+// (fault.NotPermitted) while the owner's heartbeat moves and nothing proves its death, and a lock without a
+// record for the first minute. It watches a silent owner for the owner's lease, as a newcomer would. It
+// stamps nothing: nothing has completed. fault.Usage: nothing is locked; fault.Denied: it changed hands.
 func (l *Locker) Clear(name atom.Name, found *locker.View) error {
 	object := l.Store.String() + " " + string(name)
 	found, err := l.confirm(name, found)
@@ -49,8 +49,8 @@ func (l *Locker) Clear(name atom.Name, found *locker.View) error {
 	return nil
 }
 
-// confirm returns found, or a newer view of the same owner. If the clocks show that the owner may be dead, it
-// first watches for as long as the owner's lease, to be certain.
+// confirm returns a newer view of the owner in found, or found itself if that owner has gone. If the clocks
+// show that the owner may be dead, it first watches for as long as the owner's lease, to be certain.
 func (l *Locker) confirm(name atom.Name, found *locker.View) (*locker.View, error) {
 	for {
 		ctx, cancel := context.WithTimeout(l.context(), l.question())
@@ -71,8 +71,8 @@ func (l *Locker) remove(name atom.Name, token string) error {
 	return l.once(l.context(), func(ctx context.Context) error { return l.Store.Remove(ctx, name, token) })
 }
 
-// once calls giveUp, and again if the store does not answer: ErrGone then shows that the first call
-// succeeded.
+// once calls giveUp and, if the store does not answer and until is not done, calls it once more: ErrGone then
+// shows that the first call succeeded, and once returns nil.
 func (l *Locker) once(until context.Context, giveUp func(context.Context) error) error {
 	ask := func() error {
 		ctx, cancel := context.WithTimeout(until, l.question())

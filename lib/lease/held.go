@@ -21,20 +21,19 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// heldLease is a place of this process, which renews its lease and answers newcomers that ask for its end.
+// heldLease is a place of this process. It renews the lease, and ends the job when a newcomer asks for that.
 //
 // The times are parts of the lease, counted from sending the last successful renewal. After 1/3 the lease is
-// renewed; after 2/3 without a renewal the job is ended, with pauses of 1/15 between the signals; after 5/6
-// the watchdog ends it; after the whole lease another owner may hold the atom. A release is retried until
-// then.
+// renewed; after 2/3 the job is ended, with pauses of 1/15 between the signals; after 5/6 the watchdog ends
+// it; after the whole lease another owner may hold the atom. A release is retried until then.
 type heldLease struct {
 	store    Store
 	recorder locker.Recorder
 	place    Place
 	record   Record
-	end      chan<- time.Duration // Request.End
-	most     time.Duration        // Locker.question
-	watchdog *watchdog.Watchdog   // nil while the place only waits
+	end      chan<- time.Duration // Request.End: gets the pause when the job has to end
+	most     time.Duration        // how long a question may take (Locker.question)
+	watchdog *watchdog.Watchdog   // nil: none was started
 
 	before  Last           // the last lock when the place became the head of the queue
 	lessons []learn.Lesson // of this run, for the last lock at its end
@@ -48,7 +47,7 @@ type heldLease struct {
 	renewed atomic.Int64 // boottime at which the last successful renewal was sent
 	holding atomic.Bool  // the job may run: begin was called
 	ended   atomic.Bool  // the job has to end because the lease runs out or is gone
-	why     atomic.Value // error: the reason
+	why     atomic.Value // error: the reason for ended
 	asked   atomic.Bool  // the job has to end because a newcomer asked for that
 
 	tick policy.Tick // the tick that it may have claimed
@@ -60,8 +59,8 @@ type heldLease struct {
 	wanted []time.Duration // the pauses of requests to end a job that had not begun
 }
 
-// enter takes a place and begins to renew its lease; nil if Store.Enter makes none. If the atom is likely to
-// be won at once, the watchdog starts meanwhile.
+// enter takes a place, waiting behind others only with queue, and begins to renew its lease; it returns nil
+// if Store.Enter makes no place. If the atom is likely to be won at once, the watchdog starts meanwhile.
 func (l *Locker) enter(r *locker.Request, record Record, queue, likely bool) (*heldLease, Snapshot, error) {
 	t := &heldLease{store: l.Store, recorder: l.Recorder, record: record, end: r.End, most: l.question(), newTimer: time.NewTimer}
 	if likely {
@@ -88,8 +87,9 @@ func (t *heldLease) acquired() locker.Outcome {
 	return locker.Outcome{Verdict: locker.Acquired, Token: t.record.Token, Fence: strconv.FormatUint(t.place.Fence(), 10)}
 }
 
-// begin lets the job begin. If a third of the lease is over, begin first renews it: if this process
-// stood still, the lease may be nearly over, and the watchdog would end the owner at once.
+// begin lets the job begin; watch is how long a job with a learned limit has to be idle. If a third of the
+// lease is over, begin first renews it: if this process stood still, the lease may be nearly over, and the
+// watchdog would end the owner at once. ErrGone: the place is lost.
 func (t *heldLease) begin(watch time.Duration) error {
 	if t.dueIn(2) == 0 {
 		if err := t.renew(); err != nil {
@@ -103,7 +103,7 @@ func (t *heldLease) begin(watch time.Duration) error {
 	}
 	t.holding.Store(true)
 	if t.record.Source == policy.Learned && t.record.ExpireAfter != limit.Never {
-		go t.watch(watch) // it ends by itself: a release does not wait for it
+		go t.watch(watch) // a release ends the watch, and does not wait for that
 	}
 	t.watchdog.Arm(t.until(5), t.place.Lease()/24)
 	for _, pause := range t.wanted {
@@ -199,8 +199,8 @@ func (t *heldLease) renew() error {
 	return nil
 }
 
-// lose ends an owner's job. If the owner's place is gone, another owner may have the atom already,
-// so the job is ended without pauses. A waiter has no job: it gives up only if its place is gone.
+// lose ends an owner's job because of why. After ErrGone another owner may have the atom already, so the
+// signals are a millisecond apart. A waiter has no job: it gives up only if its place is gone.
 func (t *heldLease) lose(why error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -217,7 +217,7 @@ func (t *heldLease) lose(why error) {
 	}
 }
 
-// lost returns why an acquisition was lost: why the job was ended, joined with the error of the release.
+// lost returns why an acquisition was lost: why the job was ended, and the error of the release (nil: none).
 func (t *heldLease) lost(released error) error {
 	why, ended := t.why.Load().(error)
 	switch {
@@ -241,7 +241,7 @@ func (t *heldLease) askEnd(pause time.Duration) {
 	t.send(pause)
 }
 
-// send asks for the job's end at once. A second call does nothing: the job is being ended.
+// send asks for the job's end at once. If an earlier request is still unread, it does nothing.
 func (t *heldLease) send(pause time.Duration) {
 	select {
 	case t.end <- pause:
@@ -321,8 +321,9 @@ func (t *heldLease) stamp() *Last {
 	return last
 }
 
-// leave gives the place up. It stops renewing the lease, and retries until the lease has run out. If the last
-// lock cannot be stamped, it leaves without a stamp: then left is true, and err says so.
+// leave gives the place up with a stamp (nil: none). It stops renewing the lease, and retries until the lease
+// has run out. If the last lock cannot be stamped, it leaves without a stamp, and err reports that. left is
+// false if the place was lost (ErrGone) or the lease ran out.
 func (t *heldLease) leave(stamp *Last) (left bool, err error) {
 	t.endNotes()
 	for tried := false; ; tried = true {
@@ -377,8 +378,8 @@ func (t *heldLease) tryLeave(stamp *Last, most time.Duration) error {
 	return err
 }
 
-// abandon gives up a place that was not won; why is the reason. If the store does not answer, the place is
-// free when its lease runs out. If the reason was a silent store, abandon waits only a second for it.
+// abandon gives up a place that gets no job because of why (nil: a denial). If the store does not answer, the
+// place is free when its lease runs out; if why is just that, abandon waits only a second for the store.
 func (t *heldLease) abandon(why error) {
 	most := questionTimeout
 	if fault.KindOf(why) == fault.Unavailable {

@@ -28,7 +28,7 @@ func (l *Locker) learnFromAsking(r *locker.Request, t *heldLease) {
 // nothing is to be written. If the run does not count, the last lock keeps its earlier time.
 func (t *heldLease) leaves(r locker.ReleaseRequest) *Last {
 	run := r
-	run.NoStamp = r.NoStamp || t.ended.Load() // ended because its lease ran out: its runtime teaches nothing
+	run.NoStamp = r.NoStamp || t.ended.Load() // the lease ran out or was gone: the runtime teaches nothing
 	t.lessons = append(t.lessons, run.Lesson(t.record.Record))
 	last := t.before
 	if t.record.Shared {
@@ -62,8 +62,8 @@ func (l *Last) keep(before Last) {
 	l.Memory = kept
 }
 
-// Forget deletes what the atom NAME has learned, and holds the atom meanwhile. It refuses
-// (fault.Denied) while another process holds it: that owner would write back what it has read.
+// Forget deletes what the atom NAME has learned, and holds the atom meanwhile. It refuses (fault.Denied)
+// while another process holds it or waits for it: that process would write back what it has read.
 func (l *Locker) Forget(name atom.Name) error {
 	own, err := forMoment(name)
 	if err != nil {
@@ -92,7 +92,7 @@ func (l *Locker) Forget(name atom.Name) error {
 
 // forMoment returns a record for an atom that is held only for a moment: its lease is not renewed.
 func forMoment(name atom.Name) (Record, error) {
-	a, _ := name.Atom() // zero: unknown
+	a, _ := name.Atom() // zero if NAME has a checksum
 	own, err := locker.MomentaryRecord(a)
 	if err != nil {
 		return Record{}, err

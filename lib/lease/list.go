@@ -9,8 +9,7 @@ import (
 	"adlock/lib/policy"
 )
 
-// ListTimeout is how long one step of a listing may take.
-const ListTimeout = questionTimeout
+const ListTimeout = questionTimeout // for one step of a listing
 
 // Listed is one atom or slot of a store, as it was found.
 type Listed struct {
@@ -26,7 +25,7 @@ func (l *Locker) List() (entries []locker.Entry, slots []locker.Slot, err error)
 	found, err := l.Store.List(l.context())
 	for i := range found {
 		switch f := &found[i]; {
-		case isTrial(f.Name) && !f.Held: // an FTP server keeps its last generation
+		case isTrial(f.Name) && !f.Held: // the atom of adlock doctor, whose last generation stays on FTP
 		case !f.Name.IsSlot():
 			entries = append(entries, l.entry(f))
 		case f.Held && f.Err == nil:
@@ -64,12 +63,12 @@ func (l *Locker) entry(f *Listed) locker.Entry {
 	return e
 }
 
-// isDeadWaiter reports whether the head never owned the atom and seems dead: the next newcomer passes it.
+// isDeadWaiter reports whether the head only waits, by its record, and seems dead: a newcomer will pass it.
 func (l *Locker) isDeadWaiter(seen *Snapshot) bool {
 	return seen.Held && !seen.Bare && seen.Owner.Taken.IsZero() && (seen.Silent || l.ownerOf(seen) == policy.Gone)
 }
 
-// viewOf returns the view of the active lock that was found, whatever a newcomer would want.
+// viewOf returns the view of the active lock in seen as any newcomer would have it; zero if nothing is held.
 func (l *Locker) viewOf(seen *Snapshot) (v locker.View) {
 	if !seen.Held {
 		return v

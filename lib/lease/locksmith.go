@@ -18,30 +18,31 @@ import (
 // questionTimeout is how long a store may take to answer before it counts as unreachable, unless it is Slow.
 const questionTimeout = 5 * time.Second
 
-// Slow is a Store for which one question takes many steps, each with its own timeout. Such a question
-// may take as long as a lease.
+// Slow is a Store for which one question takes many steps, each with its own timeout: a lease at most in all.
 type Slow interface{ IsSlow() }
 
-// Locker takes and releases atoms of a store, as lockdir.Locker does in a lock directory. It
-// holds one atom at a time, and is used by one goroutine.
+// Locker acquires and releases atoms of a store, as lockdir.Locker does in a lock directory. It holds one
+// atom at a time. One goroutine uses it, except for Cancelled.
 type Locker struct {
 	Store Store
 	locker.Recorder
 	Lease time.Duration // 0: DefaultLease
 
-	// Context, once done, ends the wait for an atom. May be nil.
+	// Context, once done, ends the wait for an atom; a lease that is held is then no longer renewed. May be
+	// nil.
 	Context context.Context
 
 	// Ancestor reports whether a process of this machine is an ancestor of the process that wants the atom.
 	// May be nil if this process itself wants it.
 	Ancestor func(pid int) bool
 
-	// Waits is called with the outcome that names the owner in the way, before each wait. May be nil.
+	// Waits is called with the outcome that denies the atom for now, before each wait but those for a silent
+	// store or a silent owner. May be nil.
 	Waits func(locker.Outcome)
 
 	held   *heldLease
 	stands atomic.Pointer[heldLease] // the place that was entered last
-	claims bool                      // the last attempt may have claimed the tick, which would seem used from a new place
+	claims bool                      // the last attempt may have claimed the tick: with a new place it would seem used
 	logged bool                      // the runlog has a line that the newcomer waits
 	silent bool                      // the last attempt was denied because of an owner that seems to be dead
 }
@@ -83,7 +84,7 @@ func (l *Locker) lease() time.Duration {
 	return l.Lease
 }
 
-// Take acquires the atom, or says why not. It asks an expired owner to end its job even with r.LeaveExpired.
+// Take acquires the atom or returns why not. It asks an expired owner to end its job, even with LeaveExpired.
 func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 	if err := r.Atom.Check(); err != nil {
 		return locker.Outcome{}, err
@@ -146,7 +147,7 @@ func (l *Locker) showAway(r *locker.Request, wait locker.Waiting, err error) {
 }
 
 // showSilent shows on a terminal that the newcomer watches an owner that may be dead. A newcomer watches even
-// without --wait: if the owner is dead, its run would be missed.
+// without --wait: otherwise, if the owner is dead, the newcomer's run would be missed.
 func (l *Locker) showSilent(r *locker.Request, o locker.Outcome) {
 	r.Line.Show(func() string {
 		return locker.Title(r.Atom) + ": " + string(o.Verdict) + ", and there is no sign of life: watching for as long as a lease"
@@ -163,8 +164,8 @@ func Pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// ask puts one question to the store. If this process stood still meanwhile, it asks once more: the
-// time for the answer may have passed without the store being silent.
+// ask puts one question to the store. If there is no answer and this process stood still meanwhile, it asks
+// once more: the time for the answer may have passed without the store being silent.
 func (l *Locker) ask(within context.Context, question func(context.Context) error) error {
 	ask := func() error {
 		ctx, cancel := context.WithTimeout(within, l.question())
@@ -192,8 +193,9 @@ func (l *Locker) nap(wait locker.Waiting, o locker.Outcome) time.Duration {
 	return min(nap, wait.Left())
 }
 
-// Cancelled also gives the place up, and waits at most a second for the store: if the place stayed, the
-// waiters behind would wait until its lease has run out. Any goroutine may call it.
+// Cancelled logs that the signal (without SIG) ended the newcomer after it had waited so long, and gives up
+// its place and slots: if the place stayed, the waiters behind would wait until its lease has run out. It
+// waits at most a second for the store. Any goroutine may call it.
 func (l *Locker) Cancelled(r *locker.Request, signal string, waited time.Duration) {
 	l.Recorder.Cancelled(r, signal, waited)
 	t := l.stands.Load()
@@ -207,8 +209,7 @@ func (l *Locker) Cancelled(r *locker.Request, signal string, waited time.Duratio
 	}
 }
 
-// attempt is the paper's figure 3: it tries to acquire the atom. What can deny it without a write comes
-// first.
+// attempt tries to acquire the atom (the paper's figure 3). It first checks all that denies without a write.
 func (l *Locker) attempt(r *locker.Request, wait locker.Waiting) (locker.Outcome, error) {
 	v, silent, err := l.look(r)
 	if err != nil {
@@ -226,7 +227,7 @@ func (l *Locker) attempt(r *locker.Request, wait locker.Waiting) (locker.Outcome
 }
 
 // look finds out whether this host is paused (newcomers on other hosts are not affected) and, unless that
-// denies the atom, reads the atom's locks in the store.
+// denies the atom, reads the atom's locks in the store. silent: the owner in the way may be dead.
 func (l *Locker) look(r *locker.Request) (v locker.View, silent bool, err error) {
 	if v.Pause, err = locker.HostPause(); err == nil && v.Pause.On {
 		var entries []locker.Entry
@@ -355,7 +356,8 @@ func decide(r *locker.Request, v *locker.View) policy.Decision {
 	return policy.Decide(r.Terms(), policy.Situation{Last: v.Last, Active: v.Active, TickUsed: v.TickUsed, Pause: v.Pause})
 }
 
-// takeSlot acquires a slot on its own lease, if the request limits them. An owner's nested atoms share one.
+// takeSlot acquires a slot, on a lease of its own, if the request limits the slots. It returns acquired or,
+// if all slots are held, the outcome Full. An owner's nested atoms share one slot.
 func (l *Locker) takeSlot(r *locker.Request, t *heldLease, acquired locker.Outcome) (locker.Outcome, error) {
 	full := r.Full()
 	for n := 1; n <= r.Slots; n++ {
@@ -402,8 +404,8 @@ func (l *Locker) trySlot(r *locker.Request, t *heldLease, name atom.Name, full *
 	return false, err
 }
 
-// Release stamps the last lock and releases the atom, and retries while the lease lasts. The error is
-// fault.Denied (lost) if the lease was lost, fault.Unavailable if the store does not answer.
+// Release stamps the last lock (not with r.NoStamp) and releases the atom, and retries while the lease lasts.
+// fault.Denied (lost): the lease was lost; fault.Unavailable: the store does not answer.
 func (l *Locker) Release(r locker.ReleaseRequest) error {
 	t := l.held
 	if t == nil {
@@ -427,7 +429,8 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	return err
 }
 
-// OwnStuck also records why for newcomers. A job that then ends by itself did not end at their request.
+// OwnStuck logs that this owner cannot end its job, and records why for newcomers. A job that then ends by
+// itself did not end at their request.
 func (l *Locker) OwnStuck(r *locker.Request, token string, age time.Duration, why error) {
 	l.Recorder.OwnStuck(r, token, age, why)
 	if t := l.held; t != nil {

@@ -18,7 +18,7 @@ type queue struct {
 	seen Snapshot
 
 	noted bool     // the record of the place says that it waits
-	asked *request // the owner that was asked to make way, or was passed
+	asked *request // the owner that was asked to make way, or was passed; nil: none
 }
 
 type request struct {
@@ -27,7 +27,7 @@ type request struct {
 	stamp string        // the token of the stamp that will follow
 	last  string        // the token of the last lock when the owner was asked
 	until time.Duration // boottime by which the owner must have made way
-	due   bool          // this newcomer has yet to report that the owner made way, as far as it knows
+	due   bool          // the end of that owner is not yet reported, and perhaps by this newcomer (report)
 }
 
 // stand waits until the place owns the atom, or is denied it. If the place was lost, the error is ErrGone.
@@ -80,17 +80,17 @@ func (q *queue) isMakingWay() bool {
 	return q.asked != nil && q.seen.Held && q.seen.Owner.Token == q.asked.view.Record.Token
 }
 
-// forgive puts the earlier last lock back into v if the present one has the stamp of an owner that
-// this newcomer asked to make way: that stamp must not deny the atom to this newcomer.
+// forgive puts the earlier last lock back into v if the present one has the stamp of an owner that this
+// newcomer asked to make way or has passed: that stamp must not deny the atom to this newcomer.
 func (q *queue) forgive(v *locker.View) {
 	if q.asked != nil && q.seen.Last.Token == q.asked.stamp {
 		v.Last = q.asked.view.Last
 	}
 }
 
-// won is called when no place is in front any more. If the record says that the place waits, won writes into
-// it since when the place owns the atom. If all newcomers see the order of the places, the job need not wait
-// for that write, unless it has an IfElapsed: if such a job crashes, its record must show that it ran.
+// won starts the watchdog for a place that is first now. If the record says that the place waits, won writes
+// into it since when the place owns the atom. If all newcomers see the order of the places, the job need not
+// wait for that write, unless it has an IfElapsed: if such a job crashes, its record must show that it ran.
 func (q *queue) won() error {
 	q.held.startWatchdog()
 	if !q.noted {
@@ -109,7 +109,7 @@ func (q *queue) won() error {
 	return q.patiently(q.held.note)
 }
 
-// patiently asks until the store answers, the place is lost, or the newcomer may wait no longer.
+// patiently asks until the store answers, the place is lost (ErrGone), or outlast returns the error.
 func (q *queue) patiently(ask func(context.Context) error) error {
 	for {
 		err := q.ask(q.held.ctx, ask)
@@ -149,7 +149,8 @@ func (q *queue) isNext() bool {
 	return !q.seen.Held && (last == q.asked.stamp || last == q.asked.last)
 }
 
-// expire asks an expired owner to end its job. If it neither ends nor loses its lease, it is stuck.
+// expire asks an expired owner to end its job. If the owner has neither ended it nor lost its lease in time,
+// or has recorded that it cannot, expire returns the outcome Stuck with its error.
 func (q *queue) expire(v *locker.View) (locker.Outcome, error) {
 	if why := q.seen.Owner.Stuck; why != "" {
 		return q.r.Stuck(locker.Title(q.r.Atom), v, errors.New(why), "")
@@ -201,8 +202,8 @@ func (q *queue) pass(step policy.Step, v *locker.View) error {
 	return err
 }
 
-// await waits for a change in front of the place, and reads the locks. If this waiter is next, its watchdog
-// starts ahead, so that the job need not wait for the watchdog.
+// await shows busy, waits for a change in front of the place, and reads the locks. If this waiter is next,
+// its watchdog starts ahead, so that the job need not wait for the watchdog.
 func (q *queue) await(busy locker.Outcome) error {
 	if !q.noted {
 		q.held.record.Taken = time.Time{}
@@ -227,7 +228,7 @@ func (q *queue) await(busy locker.Outcome) error {
 	})
 }
 
-// show names the process that the place waits for: an owner, one asked to make way, or another waiter.
+// show reports what the place waits for: an owner, an owner that was asked to make way, or another waiter.
 func (q *queue) show(busy locker.Outcome) {
 	if q.isMakingWay() {
 		who, _ := busy.Owner()

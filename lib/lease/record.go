@@ -15,9 +15,9 @@ type Record struct {
 	Node  string        // the machine's own name; the atom's host may be shared by several
 	Taken time.Time     // when it came to own the atom; zero: it waits
 	Lease time.Duration // how long the owner may send no heartbeat
-	Stuck string        // why its job cannot be ended, if a newcomer asked for the end
-	Idle  time.Duration // how long the job was seen idle after a learned limit had passed
-	Work  string        // if it was not idle: what it was seen to do, in words
+	Stuck string        // why the owner could not end its job when a newcomer asked; "": it did not fail
+	Idle  time.Duration // how long the job was seen idle after a learned limit had passed; 0: it was not
+	Work  string        // if it was not idle: what it was seen to do, in words; else ""
 }
 
 // Bytes returns the record as it is kept in the store: the lines of a directory's lock, then the store's.
@@ -85,8 +85,8 @@ func IsWhole(content []byte) bool {
 	return len(rest) > 0 && rest[len(rest)-1] == '\n'
 }
 
-// Bytes returns the last lock as it is kept in the store: the time of the stamp (not every store
-// has a clock to ask), its writer, and the lines of a last lock in a directory.
+// Bytes returns the last lock as it is kept in the store: the time of the stamp (not every store has a clock
+// to ask), Token, Node and Kept, and the lines of a last lock in a directory.
 func (l Last) Bytes() []byte {
 	head := completedKey + "=" + l.Completed.UTC().Format(time.RFC3339Nano) + "\n" + tokenKey + "=" + l.Token + "\n"
 	if l.Node != "" {
@@ -98,8 +98,7 @@ func (l Last) Bytes() []byte {
 	return append([]byte(head), l.Memory.Bytes()...)
 }
 
-// nodeKey is in both locks.
-const nodeKey = "node"
+const nodeKey = "node" // in the active and in the last lock
 
 // These keys are only in a store's last lock.
 const (

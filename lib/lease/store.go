@@ -1,16 +1,13 @@
 // Package lease carries an atom beyond one machine: its two locks live in a store that several machines
 // reach, and a locksmith tends them there (Burke, "Resource Locking over Networks", 2002). Package policy
-// decides what to do, as in a lock directory; the steps here keep the decision true beyond the reach of a
-// process table.
+// decides what to do, as in a lock directory. Where no process table shows the owner, leases take its place.
 //
-// A locksmith holds an atom on a lease, and sends a heartbeat every third of the lease. If two thirds have
-// passed since it sent the last successful heartbeat, it ends the job, so that the job is gone before the
-// lease is over and another owner can hold the atom. A watchdog process ends the job if the locksmith was
-// killed or stopped.
+// A locksmith holds an atom on a lease, and sends a heartbeat every third of the lease. Once two thirds have
+// passed since it sent the last successful heartbeat, it ends the job: so the job is gone before the lease is
+// over and another owner can hold the atom. A watchdog process ends it if the locksmith is dead or stopped.
 //
 // An owner is dead once a newcomer has seen no heartbeat of it for the whole lease, by the newcomer's own
-// boottime clock. Nothing else proves a death: neither the loss of the owner's lock in the store, nor what
-// the clocks show.
+// boottime clock. Nothing else proves a death: neither the loss of its lock in the store, nor other clocks.
 //
 // It is assumed that the boottime clocks of all machines run at about the same rate, and that KILL ends a
 // process at once: the locksmith sends KILL a fifth of the lease before its end, and the watchdog a
@@ -30,8 +27,7 @@ import (
 	"adlock/lib/record"
 )
 
-// DefaultLease is how long the store keeps an atom for a silent locksmith.
-const DefaultLease = 15 * time.Second
+const DefaultLease = 15 * time.Second // how long the store keeps an atom for a silent locksmith
 
 // Store keeps the locks of atoms. A value is used for one atom at a time, or to list all. A store that offers
 // no readers, or no ticks, refuses them (fault.Usage) in each method. A store may have two more methods:
@@ -117,8 +113,7 @@ type Place interface {
 // ErrGone says that the place is lost: a newcomer passed it as its lease was over, or a person removed it.
 var ErrGone = errors.New("the lease is gone")
 
-// ErrCrowded says that the store has no room for another connection now.
-var ErrCrowded = errors.New("no room for one more")
+var ErrCrowded = errors.New("no room for one more") // the store has no room for another connection now
 
 // ErrUnfit says that the store lacks what a lock relies on. An error that wraps it gives the reason.
 var ErrUnfit = errors.New("no lock can be kept there")
@@ -146,7 +141,7 @@ type Snapshot struct {
 // Last is the last lock: when the atom last completed.
 type Last struct {
 	record.Last
-	Token string // of the acquisition that completed
-	Node  string // the machine on which it did
-	Kept  bool   // Completed was kept from the last lock before: nothing has completed since
+	Token string // of the acquisition that completed or, for a dead owner, of the newcomer that passed it
+	Node  string // the machine of the run that completed, or ended with its owner
+	Kept  bool   // Completed was kept from the last lock before: no run that counts has completed since
 }

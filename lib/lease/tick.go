@@ -15,7 +15,7 @@ func (l *Locker) usedTick(r *locker.Request) (bool, error) {
 func (t *heldLease) claimTick(r *locker.Request) (bool, error) {
 	ctx, cancel := context.WithTimeout(t.ctx, questionTimeout)
 	defer cancel()
-	t.tick = r.Tick // even if the answer is lost
+	t.tick = r.Tick // before the claim, which may succeed though its answer is lost
 	return t.place.ClaimTick(ctx, r.Tick)
 }
 

@@ -9,8 +9,8 @@ import (
 	"adlock/lib/process"
 )
 
-// Try takes a lease on an atom of this machine's own, renews it and gives it back, for adlock doctor.
-// The error is that of the first step that fails.
+// Try takes a lease on an atom of this machine's own, renews it and gives it back, for adlock doctor. The
+// error is that of the first step that fails; t has what the steps before it have shown.
 func (l *Locker) Try() (t listing.Trial, err error) {
 	node, err := NodeName()
 	if err != nil {

@@ -13,8 +13,7 @@ import (
 // result in the record: a newcomer on another machine cannot see the job, and asks an owner to end it only
 // if the record says that it is idle. length is how long the job has to be idle.
 //
-// If the job begins to work after that record was written, it is ended all the same, as on one machine: the
-// last watch counts.
+// If the job works again later, it is ended all the same, as on one machine: the last watch counts.
 func (t *heldLease) watch(length time.Duration) {
 	if !t.pause(t.record.ExpireAfter) {
 		return

@@ -15,8 +15,7 @@ import (
 	"adlock/lib/fault"
 )
 
-// NoAnswer is the reason if a server sends nothing.
-const NoAnswer = "no answer in time"
+const NoAnswer = "no answer in time" // the reason if a server sends nothing
 
 // Reason is an error that says in plain words why a server cannot be reached, whatever the protocol.
 type Reason struct {
@@ -24,8 +23,7 @@ type Reason struct {
 	Lasting
 }
 
-// Lasting is how long a Reason will stand.
-type Lasting int
+type Lasting int // how long a Reason will stand
 
 const (
 	Passing  Lasting = iota // the next try may succeed

@@ -97,7 +97,7 @@ func (l *Log) open() (folder, error) {
 // FirstTrouble returns true at its first call only, so that trouble is reported once.
 func (l *Log) FirstTrouble() bool { return l.reported.CompareAndSwap(false, true) }
 
-// Check reports whether Append could write now, and writes nothing.
+// Check returns an error if Append could not write now, as far as that shows without a write.
 func (l *Log) Check() error {
 	if err := checkHost(l.Host); err != nil {
 		return err

@@ -42,7 +42,7 @@ type Event struct {
 
 	Verdict string `log:"verdict"` // acquired, busy, too-soon, full, paused, stuck
 
-	// The limits in force, and where they are from: learned, said; "": the default, or IfElapsed said.
+	// The limits in force, and where from: learned, said, file; "": default. IfElapsedFrom: learned or "".
 	IfElapsed       Opt[time.Duration] `log:"if_elapsed"`
 	IfElapsedFrom   string             `log:"if_elapsed_from"`
 	FromStart       bool               `log:"from_start"` // IfElapsed counts from the start of the last run
@@ -50,12 +50,12 @@ type Event struct {
 	ExpireAfter     Opt[time.Duration] `log:"expire_after"`
 	ExpireAfterFrom string             `log:"expire_after_from"`
 
-	Age      Opt[time.Duration] `log:"age"`      // of the active lock, or (verdict too-soon, event clock) of the last lock
-	Wait     time.Duration      `log:"wait"`     // how long the newcomer has waited
+	Age      Opt[time.Duration] `log:"age"`      // of the active lock; verdict too-soon, event clock: of the last lock; event paused: of the pause
+	Wait     time.Duration      `log:"wait"`     // how long the newcomer has waited; event wait: will wait at most
 	Duration Opt[time.Duration] `log:"duration"` // how long the atom was held
 
-	Status Opt[int] `log:"status"` // the job's exit status
-	Signal string   `log:"signal"` // without SIG: the signal sent, or the one that ended the job
+	Status Opt[int] `log:"status"` // the job's exit status; event hook: the hook's; missing, not-run: adlock's
+	Signal string   `log:"signal"` // without SIG: the signal sent, or the one that ended the job, hook or newcomer
 	Target int      `log:"target"` // the process that a signal was sent to
 	Count  int      `log:"count"`  // how many, e.g. denials in a row
 
@@ -73,7 +73,7 @@ type Kind string
 
 // The kinds of events, with the fields that each carries besides the atom and PID.
 const (
-	// Acquire: Token, Shared, both limits, Wait; Reason if the limits were learned.
+	// Acquire: Token, Shared, both limits; Reason: a warning about the limits, and what was learned.
 	Acquire Kind = "acquire"
 	// Deny: Verdict, Reason, Age, both limits, Wait; Owner and OwnerToken if there is one; Count of the
 	// denials in a row as busy or full; Overdue if that was reported; Work.
@@ -82,36 +82,36 @@ const (
 	Release Kind = "release"
 	// Expire, before an ending: Owner (PID if its supervisor ends it), OwnerToken, Age, ExpireAfter, Idle.
 	Expire Kind = "expire"
-	// Signal: Signal, Target, OwnerToken; Reason if it failed.
+	// Signal: Signal, Target; OwnerToken if a newcomer sent it, not the owner.
 	Signal Kind = "signal"
 	// Takeover of an expired owner's lock: Owner, OwnerToken, Age, Idle; an Acquire follows.
 	Takeover Kind = "takeover"
-	// Reclaim of a dead owner's lock: Owner, OwnerToken, Age, Reason (the proof); an Acquire follows.
+	// Reclaim of a dead owner's lock: Owner, OwnerToken, Age; an Acquire follows.
 	Reclaim Kind = "reclaim"
-	// Stuck: as Expire; Reason.
+	// Stuck: as Expire, without Idle; Verdict, Reason; Token if the supervisor reports it.
 	Stuck Kind = "stuck"
-	// Lost, found at a release: Token, Reason, and PID if the lock is still its own and being taken over;
-	// otherwise Owner and OwnerToken of the lock that is there.
+	// Lost, found at a release: Token, Reason; Owner and OwnerToken of another's lock that is there. While
+	// the owner is ended by force: also Duration, Status, Signal; Owner is the process that does so.
 	Lost Kind = "lost"
 	// Clock, for a last lock in the future (Age, below 0) or a damaged one: Reason.
 	Clock Kind = "clock"
-	// Clear, by a person: Owner, OwnerToken, Age.
+	// Clear, by a person: Owner, OwnerToken; Age after a Stop.
 	Clear Kind = "clear"
 	// Stop, by a person, before the first signal: Owner, OwnerToken, Age; a Clear follows after the ending.
 	Stop Kind = "stop"
-	// Empty: Age of the empty lock that was cleared.
+	// Empty: Age of the empty lock that was cleared; Reason if it was a damaged one.
 	Empty Kind = "empty"
 	// Hook, after a hook has failed: Status or Signal, Reason.
 	Hook Kind = "hook"
-	// Starved, after many denials in a row: Count, Verdict (the last one), Reason.
+	// Starved, after Count denials in a row: as the last Deny.
 	Starved Kind = "starved"
-	// Overdue: Owner (PID if its supervisor reports it), OwnerToken, Age, Overdue (the same), Work, Reason.
+	// Overdue: Owner (PID if its supervisor reports it), OwnerToken, Age, Overdue, Verdict, Work, Reason.
 	Overdue Kind = "overdue"
 	// Pause of the atom or, if the event has none, of all jobs of the host: Reason.
 	Pause Kind = "pause"
 	// Resume, the end of such a pause: Reason.
 	Resume Kind = "resume"
-	// Paused, when a pause of more than a day denies the atom: Verdict, Age (of the pause), Reason.
+	// Paused, when a pause of more than a day denies the atom: as Deny, with the Age of the pause.
 	Paused Kind = "paused"
 	// Missing, when there is no command (Status 127) or it cannot be run (126): Reason; PID looked for it.
 	Missing Kind = "missing"

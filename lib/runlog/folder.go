@@ -110,8 +110,7 @@ type file struct {
 	st   unix.Stat_t // when it was opened
 }
 
-// check refuses a file that is not regular, or another user's, and gives its owner the right to read and
-// write it, whatever the umask was.
+// check refuses a file that is not regular or another user's, and gives its owner mode 0600 at least.
 func (f *file) check() error {
 	err := sysfile.Fstat(f.fd, &f.st)
 	switch {

@@ -10,9 +10,9 @@ import (
 const followEvery = 200 * time.Millisecond
 
 // Follow yields the events in .1 and the current file, as Read does, and then those that are written, across
-// rotations, until stop is closed. It waits for a missing runlog. It misses lines only if the runlog is
-// rotated three times between two checks. A line comes twice if it was written without the lock into a file
-// that had left the runlog, because its writer repeats it.
+// rotations, until stop is closed or an error ends it. It waits for a missing runlog. It misses lines only if
+// the runlog is rotated three times between two checks. A line comes twice if it was written without the lock
+// into a file that had left the runlog, because its writer repeats it.
 func Follow(stop <-chan struct{}, dir, host string) iter.Seq2[Event, error] {
 	return follow(stop, dir, host, followEvery)
 }
@@ -45,8 +45,8 @@ func (f *follower) close() {
 	closeAll([]*os.File{f.left.file, f.file}) // only read from
 }
 
-// look yields what is new. It opens the runlog's files before it reads the current one to its end: if that
-// was rotated before, it already has its last line.
+// look yields what is new; false: Follow ends. It opens the runlog's files before it reads the current one to
+// its end: if that was rotated by then, only writers without the lock may still add lines to it (late).
 func (f *follower) look(yield func(Event, error) bool) bool {
 	files, err := openRunlog(f.dir, f.host)
 	if err != nil {

@@ -37,8 +37,8 @@ func cutRotated(name string) string {
 
 func rotatedName(name string, n int) string { return name + "." + strconv.Itoa(n) }
 
-// openRotated opens the files that are older than these, the oldest first. If logrotate is just compressing a
-// file, the plain one is still there, and is read.
+// openRotated opens the rotated files that are not among newer, the oldest first. If logrotate is just
+// compressing a file, the plain one is still there, and is read.
 func openRotated(dir, host string, newer []*os.File) (older []*os.File, err error) {
 	for n := 1; n <= mostRotated; n++ {
 		name := path.Join(dir, rotatedName(fileName(host), n))
@@ -61,7 +61,7 @@ func openRotated(dir, host string, newer []*os.File) (older []*os.File, err erro
 		case err != nil:
 			closeAll(append(older, f))
 			return nil, err
-		case at >= 0: // renamed since
+		case at >= 0: // one of newer, which was renamed since
 			f.Close()
 		default:
 			older = append(older, f)

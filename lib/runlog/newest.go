@@ -10,7 +10,7 @@ import (
 const firstPiece = 4 << 10
 
 // Newest yields the events in the last most bytes of the current file (or those of Seen), the newest first.
-// It skips damaged lines, and ends without an error if it cannot read: for information, not for decisions.
+// It skips damaged lines, and ends without an error if it cannot read: some events, or all, may be missing.
 func (l *Log) Newest(most int64) iter.Seq[Event] {
 	if l.Seen != nil {
 		return func(yield func(Event) bool) {

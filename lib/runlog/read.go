@@ -218,8 +218,8 @@ func (r *reader) damaged(line []byte, reason string) *DamagedLine {
 	return &DamagedLine{File: r.file.Name(), Line: r.number, Text: text, Reason: reason}
 }
 
-// openRunlog opens .1 and the current file, in this order; it leaves out a missing one. It opens the current
-// file first: if that still has its name then, there was no rotation, so no line is missing or doubled.
+// openRunlog opens .1 and the current file, in this order in the result; it leaves out a missing one. It
+// opens the current file first: if that still has its name after .1 is open, no line is missing or doubled.
 func openRunlog(dir, host string) ([]*os.File, error) {
 	if err := checkHost(host); err != nil {
 		return nil, err

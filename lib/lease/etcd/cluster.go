@@ -18,12 +18,13 @@ type cluster struct {
 	mu     sync.Mutex
 	id     uint64 // 0: no member has answered yet
 	member string // the member that answered first, with its port
-	mixed  error  // says that another member is of another cluster; nil: none was found
+	mixed  error  // names members of two clusters that have answered; nil: none have
 
 	compared chan struct{} // closed when all members have answered, or had the time to; nil: not begun
 }
 
-// answered notes an answer of a member of the cluster id, and refuses members of two clusters.
+// answered records that member, which is of the cluster id, has answered. Once members of two clusters have
+// answered, this call and every later one return an error that names both (lease.ErrUnfit).
 func (c *cluster) answered(id uint64, member string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,7 +91,7 @@ func isClosed(done <-chan struct{}) bool {
 	}
 }
 
-// askMember asks one member once, for checkAnswer. (The client's own Status would try again.)
+// askMember asks one member once; checkAnswer sees the answer. (The client's own Status would try again.)
 func (s *Store) askMember(ctx context.Context, member string) {
 	conn, err := s.client.Dial(member)
 	if err != nil {
@@ -100,7 +101,7 @@ func (s *Store) askMember(ctx context.Context, member string) {
 	_, _ = etcdserverpb.NewMaintenanceClient(conn).Status(ctx, &etcdserverpb.StatusRequest{})
 }
 
-// isOneCluster waits until the members are compared, and returns an error if they are of two clusters.
+// isOneCluster waits until compared is closed or ctx is done. Members of two clusters are an error.
 func (s *Store) isOneCluster(ctx context.Context, compared <-chan struct{}) error {
 	select {
 	case <-compared:

@@ -7,15 +7,14 @@
 //	PREFIX/NAME/beat/w/TOKEN   the place's heartbeat (likewise beat/r)
 //	PREFIX/NAME/ask/TOKEN      a newcomer asks the owner TOKEN to end its job
 //	PREFIX/NAME/last           the last lock
-//	PREFIX/NAME/tick/PERIOD-N  the atom ran in the N-th tick of so many seconds (--once-per)
+//	PREFIX/NAME/tick/PERIOD-N  the atom ran in the N-th tick of PERIOD seconds (--once-per)
 //
 // Places are ordered by their create revisions: the head of the queue owns the atom, whatever its record
 // says, and its revision is its fencing token. Each place waits only for the place before it, so a place that
 // goes wakes one waiter (as in etcd's own concurrency.Mutex). Every read is linearizable.
 //
 // Only a tick's key is attached to an etcd lease. A leader that was stopped and resumes revokes leases that
-// were renewed elsewhere, so a key that vanished with its lease would prove nothing. So the processes time a
-// lease themselves:
+// were renewed elsewhere: a key that vanished with its lease proves nothing. So the processes time leases:
 //
 //   - A process with a place writes its heartbeat every third of the lease, if the place is still
 //     there. An owner ends its job once two thirds of the lease have passed since it sent its last
@@ -60,7 +59,7 @@ type Store struct {
 	address string
 	cluster cluster
 
-	mu    sync.Mutex       // also held while the client is made
+	mu    sync.Mutex       // for beats, and held while the client is made
 	beats map[string]stood // the heartbeats that were read, by key
 }
 
@@ -115,7 +114,7 @@ func (s seat) inFront() seat {
 	return writers
 }
 
-// first gets the earliest of the keys created before the revision before; 0: the earliest of all.
+// first gets the earliest of the keys with this prefix that are older than the revision before; 0: of all.
 func first(keys string, before int64) clientv3.Op {
 	options := []clientv3.OpOption{
 		clientv3.WithPrefix(), clientv3.WithLimit(1),
@@ -209,8 +208,8 @@ func lastLock(last *mvccpb.KeyValue) (seen lease.Snapshot, err error) {
 	return seen, err
 }
 
-// sight interprets the answers to look; own is the newcomer's own seat, which is not in its way. It also
-// returns the place in front, or nil.
+// sight returns the snapshot that the answers to look show, and the place in front (nil: none). A place at
+// own, the newcomer's seat ("": it has none yet), is not in front.
 func (s *Store) sight(ctx context.Context, k keys, answers []*responseOp, own seat) (lease.Snapshot, *front, error) {
 	seen, err := lastLock(only(answers[0]))
 	place, beat := only(answers[1]), only(answers[2])
@@ -219,7 +218,7 @@ func (s *Store) sight(ctx context.Context, k keys, answers []*responseOp, own se
 	}
 	f := &front{seat: k.seatOf(place), place: place}
 	if beat == nil || string(beat.Key) != k.beat(f.seat) {
-		// A person removed the heartbeat. If the owner has put it again, others now come before it.
+		// A person removed the heartbeat. If the owner has put it again, other places' come before it.
 		answer, err := s.commit(ctx, txn{then: []clientv3.Op{clientv3.OpGet(k.beat(f.seat))}})
 		if err != nil {
 			return seen, f, err

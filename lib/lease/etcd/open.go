@@ -25,8 +25,7 @@ import (
 const Scheme = "etcd://"
 
 // Open returns the cluster at the address, and connects with the first question. User, password and
-// certificates come from the environment variables that etcdctl(1) reads; the password may be in a
-// file instead (passwordFile).
+// certificates come from the environment variables of etcdctl(1), or the password from a file (passwordFile).
 func Open(address string) (*Store, error) {
 	hosts, prefix, _ := strings.Cut(strings.TrimPrefix(address, Scheme), "/")
 	config := clientv3.Config{

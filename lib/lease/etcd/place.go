@@ -21,10 +21,8 @@ type place struct {
 	seat     seat
 	revision int64 // the create revision: its position, and its fence
 	length   time.Duration
-	noted    int64 // the revision of the record in the store
-
-	// Only the goroutine that acquires the atom uses the fields below.
-	front *front // the first place in front, as last seen; nil: none
+	noted    int64  // the revision of the record in the store
+	front    *front // the first place in front, as last seen; nil: none. Used only by the goroutine that acquires the atom
 }
 
 func (p *place) Lease() time.Duration { return p.length }
@@ -39,7 +37,7 @@ func (p *place) putBeat() clientv3.Op {
 	return clientv3.OpPut(p.keys.beat(p.seat), time.Now().UTC().Format(time.RFC3339Nano))
 }
 
-// mine is true while the place is held: a place removed and put again has another create revision.
+// mine compares whether the place is held: a place removed and put again has another create revision.
 func (p *place) mine() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(p.line()), "=", p.revision)
 }
@@ -52,7 +50,7 @@ func (p *place) whileMine(ctx context.Context, ops ...clientv3.Op) (*clientv3.Tx
 	return answer, err
 }
 
-// Look finds the first place in front of this one.
+// Look returns ErrGone if this place is lost; the snapshot is about the first place in front.
 func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
 	answer, err := p.whileMine(ctx, p.keys.look(!p.seat.isWriters(), p.revision)...)
 	if err != nil {
@@ -65,7 +63,7 @@ func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
 	return seen, err
 }
 
-// Note compares the record's revision too: a late write must not replace a later record.
+// Note writes over no record but the one that it wrote last: a late write must not replace a later record.
 func (p *place) Note(ctx context.Context, record lease.Record) error {
 	text := string(record.Bytes())
 	answer, err := p.store.commit(ctx, txn{
@@ -88,7 +86,8 @@ func (p *place) Note(ctx context.Context, record lease.Record) error {
 	return nil
 }
 
-// Await watches the place directly in front, and its heartbeat. It removes a dead waiter's place.
+// Await watches the place directly in front, and its heartbeat. If the process of that place is dead, Await
+// removes the place, unless it is the head: the caller passes that.
 func (p *place) Await(ctx context.Context, next func()) error {
 	answer, err := p.store.commit(ctx, txn{then: []clientv3.Op{
 		clientv3.OpGet(p.keys.line(p.seat.inFront()), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
@@ -158,7 +157,8 @@ func (p *place) awaitRemoval(ctx context.Context, f *front, since int64, next fu
 	return removed, err
 }
 
-// isDead reads a place in front, and its heartbeat, at revision at. f.place is nil if the place is gone.
+// isDead reads the place in front and its heartbeat into f, and reports whether the process is dead, at
+// revision at. If the place is gone, f.place becomes nil.
 func (p *place) isDead(ctx context.Context, f *front) (dead bool, at int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.length/3)
 	defer cancel()
@@ -174,8 +174,8 @@ func (p *place) isDead(ctx context.Context, f *front) (dead bool, at int64, err 
 	return seen.Lapsed, answer.Header.Revision, err
 }
 
-// follow passes the key's events, from revision since on, to enough. It returns once enough returns true, ctx
-// is done, or etcd has compacted that revision.
+// follow passes the key's events, from revision since on, to enough. It returns nil once enough returns true,
+// ctx is done, or etcd has compacted that revision.
 func (p *place) follow(ctx context.Context, key string, since int64, enough func(*clientv3.Event) bool, options ...clientv3.OpOption) error {
 	// WithRequireLeader: otherwise a member that has lost its leader would stay silent.
 	watching, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))
@@ -276,8 +276,8 @@ func (p *place) Renew(ctx context.Context) error {
 	return err
 }
 
-// Leave removes the other keys even if the place itself is gone. If the transaction was sent twice,
-// the first may have removed the place: then the error is not ErrGone, and the caller tries again.
+// Leave removes the heartbeat and the request even if the place itself is gone. If the transaction was sent
+// twice, the first may have removed the place: then the error is fault.Unavailable, for another try.
 func (p *place) Leave(ctx context.Context, stamp *lease.Last) error {
 	answer, again, err := p.store.ask(ctx, txn{[]clientv3.Cmp{p.mine()}, p.keys.leave(p.seat, stamp), p.keys.remove(p.seat)[1:]})
 	switch {

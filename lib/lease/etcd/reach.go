@@ -30,7 +30,7 @@ func newReach(members []string) *reach {
 	return r
 }
 
-// options make the client report to r. Behind a proxy there are none: gRPC itself has to dial.
+// options returns what makes the client report to r. Behind a proxy it is nothing: gRPC itself has to dial.
 func (r *reach) options(secure credentials.TransportCredentials) []grpc.DialOption {
 	if os.Getenv("HTTPS_PROXY")+os.Getenv("https_proxy") != "" {
 		return nil
@@ -91,7 +91,7 @@ func (f *fresh) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// why returns why no member can be reached. The zero value: one was reached, or was not tried yet.
+// why returns why no member can be reached; zero if one was reached, or was not tried yet.
 func (r *reach) why() lease.Reason {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -24,8 +24,8 @@ func (s *Store) HasTick(ctx context.Context, name atom.Name, tick policy.Tick) (
 	return err == nil && only(answer.Responses[0]) != nil, err
 }
 
-// ClaimTick puts the key if there is none and the place is still held. If the key has this place's
-// own token, an earlier claim succeeded and its answer was lost.
+// ClaimTick puts the key if there is none and the place is still held. It returns true also if the key has
+// this place's own token: an earlier claim succeeded, and its answer was lost.
 func (p *place) ClaimTick(ctx context.Context, tick policy.Tick) (bool, error) {
 	granted, err := p.store.client.Grant(ctx, int64((tick.Life()+time.Second-1)/time.Second))
 	if err != nil {

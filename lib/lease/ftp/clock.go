@@ -15,7 +15,8 @@ import (
 
 const clockLasts = time.Minute
 
-// now returns the server's time. Once a minute it stores this machine's clock file, and asks for its time.
+// now returns the server's time. Once a minute it stores this machine's clock file (with OnlyRead, it reads
+// that of an earlier run), and asks for the file's time.
 func (s *Store) now(ctx context.Context) (time.Time, error) {
 	if time.Since(s.clockRead) > clockLasts {
 		clock, err := clockName()
@@ -42,7 +43,7 @@ func timed(err error) error {
 }
 
 // askClock reads this machine's clock before it stores the file. If it did so afterwards, the computed server
-// time would be late, and a last lock that was just stamped would lie in the future and be invalid.
+// time would lag, and a last lock that was just stamped would lie in the future and be invalid.
 func (s *Store) askClock(ctx context.Context, file string) error {
 	read := time.Now()
 	temporary, text := s.in(atom.TemporaryName(record.NewToken())), clockText()
@@ -88,7 +89,7 @@ func clockText() []byte {
 	return fmt.Appendf(nil, "boot=%s\nboottime=%d\n", process.Here().BootID(), process.Boottime())
 }
 
-// parseClock reads what clockText wrote. known is false if another boot wrote it.
+// parseClock reads the boottime that clockText wrote. known is false if it was another boot, or no such text.
 func parseClock(text string) (at time.Duration, known bool) {
 	var boot string
 	n, _ := fmt.Sscanf(text, "boot=%s\nboottime=%d\n", &boot, &at)

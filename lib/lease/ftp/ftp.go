@@ -1,6 +1,5 @@
 // Package ftp keeps the locks of atoms on an FTP server, as in Sean Burke's article (2002): MKD is the
-// test-and-set. It adds what the article lacks: a record of the owner, a heartbeat, and a takeover from dead
-// owners.
+// test-and-set. It adds a record of the owner, a heartbeat, and a takeover from dead owners.
 //
 // An atom NAME has, in the directory of the address,
 //
@@ -14,13 +13,13 @@
 //	last.NAME              the last lock: its MDTM is when the atom completed;
 //	clock.NODE             the machine NODE stores this file to read the server's time from its
 //	                       MDTM; the content is the machine's boottime then;
-//	temp.TOKEN             last.NAME or clock.NODE before it is in place.
+//	temp.TOKEN             one of the files owner, last.NAME and clock.NODE before it is in place.
 //
-// The largest generation is never removed; the next owner removes those below. So N only grows, which makes
-// it a fencing token, and a newcomer that stalled cannot make a generation again that others have passed. Two
-// processes look for each other after they have written (Dekker): an owner stores its record or heartbeat and
-// then looks for a larger generation; a newcomer makes a generation and then looks whether an owner below has
-// a record after all, or another heartbeat. At least one of the two finds the other and gives up.
+// An owner's generation stays while it is the largest; the next owner removes those below. So N only grows,
+// which makes it a fencing token, and a newcomer that stalled cannot make a generation again that others have
+// passed. Two processes look for each other after they have written (Dekker): an owner stores its record or
+// heartbeat, then looks for a larger generation; a newcomer makes a generation, then looks whether an owner
+// below has a record after all, or another heartbeat. At least one of the two finds the other and gives up.
 //
 // An owner is dead once a newcomer has seen the same heartbeat for a whole lease by the newcomer's own
 // boottime clock (no heartbeat comes twice). The server's clock is only a hint: if the owner has been silent
@@ -85,8 +84,7 @@ var _ lease.Store = (*Store)(nil)
 
 func (s *Store) String() string { return s.account.address }
 
-// IsSlow: see lease.Slow. A question takes dozens of commands.
-func (s *Store) IsSlow() {}
+func (s *Store) IsSlow() {} // a question takes dozens of commands (lease.Slow)
 
 func (s *Store) Close() error {
 	s.turn <- struct{}{}
@@ -99,7 +97,7 @@ func (s *Store) in(names ...string) string {
 	return path.Join(append([]string{s.account.dir}, names...)...)
 }
 
-// names lists a directory. An empty list may also mean that the server cannot read it.
+// names lists a directory: no names and no error if it is empty or missing, or if the server cannot read it.
 func (s *Store) names(ctx context.Context, dir string) (names []string, err error) {
 	err = s.do(ctx, func(c *client.ServerConn) error {
 		found, err := c.NameList(dir)
@@ -115,7 +113,7 @@ func (s *Store) names(ctx context.Context, dir string) (names []string, err erro
 }
 
 // list lists the directory of the locks. A list is valid only if it has this machine's clock file. If it has
-// not, list stores that file and lists once more.
+// not, list stores that file and lists once more; with OnlyRead, it only checks that the directory is there.
 func (s *Store) list(ctx context.Context) ([]string, error) {
 	clock, err := clockName()
 	if err != nil {
@@ -151,7 +149,8 @@ func clockName() (string, error) {
 	return "clock." + atom.Canonify(node), err
 }
 
-// putClock stores the first file there. It fails if the directory is missing, or closed to this user.
+// putClock stores this machine's clock file; on a full disk, too, that is no error (timed).
+// fault.NotPermitted: the directory is missing, or closed to this user.
 func (s *Store) putClock(ctx context.Context, clock string) error {
 	return s.refused("the directory is not there, or the user may not write to it", timed(s.store(ctx, s.in(clock), clockText())))
 }
@@ -240,7 +239,7 @@ type generation struct {
 	record   lease.Record
 	beat     int           // the number in the last heartbeat; 0: none yet
 	age      time.Duration // since its owner came to own the atom; if it is bare, since the mark
-	silent   bool          // no heartbeat for longer than the lease, by the server's clock
+	silent   bool          // the owner may be dead (lease.Snapshot)
 	lapsed   bool          // no heartbeat for longer than the lease, by this machine's clock: the owner is dead
 }
 
@@ -257,8 +256,7 @@ func generations(names []string, name atom.Name) (list []int) {
 	return list
 }
 
-// slack is the greatest difference between two times in whole seconds that counts as none.
-const slack = 2 * time.Second
+const slack = 2 * time.Second // the greatest difference between two times in whole seconds that counts as none
 
 func (s *Store) inspect(ctx context.Context, name atom.Name, n int) (g generation, err error) {
 	for range 2 {
@@ -406,8 +404,8 @@ func (f *sight) largest(name atom.Name) int {
 	return 0
 }
 
-// look finds the largest generation that still holds the atom, except own and those in past. None below a
-// released one holds the atom: otherwise the owner of the released one would not have begun.
+// look finds the largest generation that still holds the atom, except own (0: none) and those in past. None
+// below a released one holds the atom: otherwise the owner of the released one would not have begun.
 func (s *Store) look(ctx context.Context, name atom.Name, own int, past passed) (sight, error) {
 	names, err := s.list(ctx)
 	if err != nil {
@@ -441,7 +439,7 @@ func (s *Store) lookAt(ctx context.Context, name atom.Name, names []string, own 
 	return f, nil
 }
 
-// Look reads both locks. It stores this machine's clock file, and the mark in a lock without a record.
+// Look reads both locks. It stores the clock file, and marks a lock without a record (not with OnlyRead).
 func (s *Store) Look(ctx context.Context, name atom.Name, shared bool) (lease.Snapshot, error) {
 	if shared {
 		return lease.Snapshot{}, s.notOffered("many readers at once")

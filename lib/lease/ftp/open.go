@@ -62,7 +62,7 @@ func hasPassword(u *url.URL) bool {
 }
 
 func tlsConfig(host string) (*tls.Config, error) {
-	// Servers require that the data connections resume the TLS session of the control connection:
+	// Some servers require that the data connections resume the TLS session of the control connection:
 	// that proves that both are the same client's.
 	config := &tls.Config{ServerName: host, ClientSessionCache: tls.NewLRUClientSessionCache(8), MinVersion: tls.VersionTLS12}
 	file := os.Getenv("ADLOCK_FTP_CACERT")
@@ -80,7 +80,7 @@ func tlsConfig(host string) (*tls.Config, error) {
 	return config, nil
 }
 
-// password comes from a file: other processes can read a command line and an environment.
+// password reads the password from a file: other processes can read command lines and environments. "": none.
 func password(host, user string) (string, error) {
 	if text, said, err := lease.Password("ADLOCK_FTP_PASSWORD_FILE"); said {
 		return text, err

@@ -20,7 +20,7 @@ import (
 	"adlock/lib/process"
 )
 
-// place is one newcomer's. Once it has a generation of its own, it owns the atom.
+// place is what a newcomer has at an atom. Once it has a generation of its own, it owns the atom.
 type place struct {
 	store  *Store
 	name   atom.Name
@@ -32,7 +32,7 @@ type place struct {
 	passed passed
 	above  int                // the largest generation that a person removed since the first look; 0: none
 	until  time.Duration      // boottime by which the owner of a removed generation has ended its job
-	stamps map[int]lease.Last // for the dead owners of generations that were passed
+	stamps map[int]lease.Last // by the generation of the dead owner that was passed
 
 	recorded bool // its record may be in its generation
 
@@ -99,17 +99,17 @@ func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
 	return p.store.snapshot(ctx, p.name, f)
 }
 
-// noteRemoval notes it if a person has removed the generation that was in the way: an owner does not remove
-// its own generation after its second heartbeat, and no newcomer removes the largest one. The owner finds the
-// removal at its next heartbeat, or ends its job by the end of its lease.
+// noteRemoval finds out from the largest generation now whether a person has removed the one in the way: an
+// owner does not remove its own after its second heartbeat, and no newcomer removes the largest one. Until
+// that owner has found the removal at its next heartbeat, or its lease is over, the atom counts as held.
 func (p *place) noteRemoval(largest int) {
 	if g := p.ahead; g != nil && g.beat > 1 && largest < g.n {
 		p.above, p.until = max(p.above, g.n), process.Boottime()+g.record.Lease
 	}
 }
 
-// claim makes generation n, stores its record, and then looks at the other generations once more.
-// It returns the result of that look: another generation may be in the way after all.
+// claim makes generation n, stores its record, and then looks at the other generations once more. If one of
+// them is in the way after all, claim withdraws, and the sight that it returns has it ahead.
 func (p *place) claim(ctx context.Context, n int) (sight, error) {
 	p.beating.Lock()
 	defer p.beating.Unlock()
@@ -139,7 +139,8 @@ func (p *place) claim(ctx context.Context, n int) (sight, error) {
 	return f, nil
 }
 
-// overtaken finds out why generation n was not made: another newcomer was faster, or this user may not.
+// overtaken finds out why the server refused generation n: another newcomer was faster (a generation is ahead
+// in the sight), or this user may not make it (the error is refusal, as fault.NotPermitted).
 func (p *place) overtaken(ctx context.Context, n int, refusal error) (sight, error) {
 	f, err := p.store.look(ctx, p.name, 0, p.passed)
 	if err != nil || f.ahead != nil {
@@ -286,8 +287,7 @@ func (p *place) Ask(ctx context.Context, _ string, pause time.Duration) (bool, e
 	return true, err
 }
 
-// askedEvery is how often an owner checks whether it is asked to end its job.
-const askedEvery = 2 * time.Second
+const askedEvery = 2 * time.Second // how often an owner checks whether it is asked to end its job
 
 // Asked polls the time of the file "ask", as that needs no data connection, and reads the file if it exists.
 func (p *place) Asked(ctx context.Context) (time.Duration, error) {
@@ -389,7 +389,8 @@ func (p *place) beatAgain(ctx context.Context) error {
 	return err
 }
 
-// beatAnew stores a heartbeat if the last cannot be renamed: an answer was lost, or it is refused.
+// beatAnew stores a heartbeat, with a number from next on, if the last cannot be renamed: an answer was lost,
+// or the server refuses. It returns the number.
 func (p *place) beatAnew(ctx context.Context, next int) (int, error) {
 	if _, err := p.held(ctx); err != nil {
 		return 0, err
@@ -407,7 +408,7 @@ func (p *place) beatAnew(ctx context.Context, next int) (int, error) {
 	}
 	for _, file := range files {
 		if lastBeat([]string{file}) > 0 {
-			_ = p.store.remove(ctx, p.dir()+"/"+file) // the largest counts
+			_ = p.store.remove(ctx, p.dir()+"/"+file) // if this fails, the largest number counts
 		}
 	}
 	return next, nil
@@ -442,8 +443,7 @@ func (p *place) ClaimTick(ctx context.Context, tick policy.Tick) (bool, error) {
 	return p.store.HasTick(ctx, p.name, tick)
 }
 
-// DisclaimTick does nothing: there is no claim.
-func (p *place) DisclaimTick(context.Context, policy.Tick) error { return nil }
+func (p *place) DisclaimTick(context.Context, policy.Tick) error { return nil } // there is no claim
 
 // Leave proves by a heartbeat that the generation is this place's, stamps, and marks it as released.
 func (p *place) Leave(ctx context.Context, stamp *lease.Last) error {

@@ -19,8 +19,7 @@ import (
 	"adlock/lib/lease"
 )
 
-// longestWait is how long the server may take for its next bytes.
-const longestWait = 5 * time.Second
+const longestWait = 5 * time.Second // how long the server may take for its next bytes
 
 // session is one login. Each wait for the server has a limit.
 type session struct {
@@ -71,7 +70,7 @@ func connect(ctx context.Context, address string, patience func() time.Duration)
 	return &line{conn, patience, context.AfterFunc(ctx, func() { conn.Close() })}, nil
 }
 
-// login connects and logs in. It retries for a second: the server may still count a session just closed.
+// login connects and logs in. It asks a full server for a second: a session just closed may still count.
 func (a *account) login(ctx context.Context, patience func() time.Duration) (*session, error) {
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		s, err := a.tryLogin(ctx, patience)
@@ -102,7 +101,7 @@ func (a *account) tryLogin(ctx context.Context, patience func() time.Duration) (
 	}
 	options := []client.DialOption{client.DialWithDialFunc(dial)}
 	if secure {
-		options = append(options, client.DialWithTLS(a.config)) // for the commands of Login
+		options = append(options, client.DialWithTLS(a.config)) // so that Login has data connections encrypted (PBSZ, PROT)
 	}
 	conn, err := client.Dial(a.host, options...)
 	if err == nil {
@@ -129,6 +128,7 @@ func (g greeted) Read(b []byte) (int, error) {
 }
 
 // greet connects, and asks for TLS on the connection that the session uses: some servers allow only one.
+// secure is false if the server does not offer TLS and the address does not require it.
 func (a *account) greet(ctx context.Context, patience func() time.Duration) (control net.Conn, secure bool, err error) {
 	plain, err := connect(ctx, a.host, patience)
 	if err != nil {
@@ -203,7 +203,7 @@ func (s *Store) patience() time.Duration {
 
 func (s *Store) hangUp() {
 	if s.session != nil {
-		_ = s.session.Quit() // the connection goes either way
+		_ = s.session.Quit() // if this fails, the connection is closed all the same
 		s.session.cut()
 		s.session = nil
 	}
@@ -265,7 +265,8 @@ func hasCode(err error, codes ...int) bool {
 	return errors.As(err, &answer) && slices.Contains(codes, answer.Code)
 }
 
-// refused returns fault.NotPermitted for an answer like that of a missing file, where none can be missing.
+// refused returns fault.NotPermitted, and what was refused, if the answer is like that of a missing file
+// (isMissing) where none can be missing. Any other error it returns as it is.
 func (s *Store) refused(what string, err error) error {
 	if isMissing(err) {
 		return &fault.Error{Kind: fault.NotPermitted, Object: s.String(), Err: fmt.Errorf("%s: %w", what, err)}

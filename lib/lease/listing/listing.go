@@ -51,7 +51,7 @@ type Failure struct {
 	Object, Reason string
 }
 
-// Write writes the listing, or the error if there is none.
+// Write writes the listing or, if failed is not nil, only that error.
 func Write(to io.Writer, entries []locker.Entry, slots []locker.Slot, failed error) error {
 	out := json.NewEncoder(to)
 	if failed != nil {
@@ -75,7 +75,7 @@ func Write(to io.Writer, entries []locker.Entry, slots []locker.Slot, failed err
 	return out.Encode(line{End: true})
 }
 
-// Read reads what Write has written. A listing that is cut short is an error.
+// Read reads what Write wrote, and returns an error that it wrote. A listing that is cut short is an error.
 func Read(from io.Reader) (entries []locker.Entry, slots []locker.Slot, err error) {
 	for in := json.NewDecoder(from); ; {
 		var l line

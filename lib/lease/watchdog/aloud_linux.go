@@ -25,7 +25,7 @@ func SpeakFor(job process.Job) {
 	}
 }
 
-// speakAs returns false if the process is dead, or if its standard error cannot be opened.
+// speakAs gives this process the standard error of k; false: k is dead, or its standard error does not open.
 func speakAs(k process.Key) bool {
 	fd := openStandardError(k)
 	if fd < 0 {

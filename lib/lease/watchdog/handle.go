@@ -40,8 +40,8 @@ func Start(rec locker.Recorder, own record.Record) *Watchdog {
 
 const startTimeout = 5 * time.Second
 
-// Ready waits until the watchdog is started. Messages that it has not read yet stay in the socket,
-// even if this process ends.
+// Ready waits, for startTimeout at most, until the watchdog is started. Messages that it has not read yet
+// stay in the socket, even if this process ends.
 func (w *Watchdog) Ready() error {
 	timer := time.NewTimer(startTimeout)
 	defer timer.Stop()
@@ -97,8 +97,8 @@ func (w *Watchdog) Arm(at, pause time.Duration) {
 	w.send(order(at, pause))
 }
 
-// ReportsWhy announces to the watchdog that this process, the locksmith, has ended the job, and
-// reports why. The watchdog ends nothing from then on; if it is not dismissed, it reports instead.
+// ReportsWhy announces to the watchdog that this process, the locksmith, has ended the job and will report
+// why. The watchdog ends nothing from then on; if it is not dismissed, it reports instead.
 func (w *Watchdog) ReportsWhy() { w.send(reporting) }
 
 // Dismiss ends the watchdog. A second call does nothing.

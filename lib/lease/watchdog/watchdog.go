@@ -78,7 +78,7 @@ func watch(args []string) {
 	}
 	r := &locker.Request{Atom: own.Atom, Owner: own.Owner}
 	ending := killer.Killer{Pause: pause, Enough: heard.hasEnded, Observe: func(s killer.Signalled) { rec.RecordSignal(r, s) }}
-	SpeakFor(own.KnownJob(-1)) // before the last signal, as the owner may get that
+	SpeakFor(own.KnownJob(-1)) // first: an owner that was ended has no standard error to open
 	var err error
 	if !heard.reporting {
 		err = ending.End(own.KnownJob(-1))
@@ -130,7 +130,7 @@ func (l *locksmith) awaitTrouble() (pause time.Duration, why error) {
 	}
 }
 
-// hasEnded reports whether the locksmith has ended the job. A hook that it starts then is not the job's.
+// hasEnded reports whether the locksmith has ended the job: a hook that it starts then is no part of the job.
 func (l *locksmith) hasEnded() bool {
 	l.hear(0)
 	return l.reporting
@@ -140,12 +140,12 @@ func (l *locksmith) hasEnded() bool {
 // if the locksmith was only late, the locksmith reports the ending, and the watchdog does not.
 const reportTimeout = 5 * time.Second
 
-// reports returns true if the locksmith announces in time that it reports the ending, and lives until then.
+// reports returns true if, in time, the locksmith announces its report of the ending, then sends dismissal.
 func (l *locksmith) reports(within time.Duration) bool {
 	for end := process.Boottime() + within; !l.dismissed && !l.gone; {
 		left := end - process.Boottime()
 		if l.reporting {
-			left = time.Hour // it tries to release until the lease is over
+			left = time.Hour // the locksmith tries to release until the lease is over
 		}
 		if left <= 0 {
 			return false
