@@ -47,7 +47,7 @@ func tokenIn(file string) string {
 	return " " + token
 }
 
-// listens reports whether a process listens at a socket. A holder ignores a connection without a message.
+// listens reports whether a process may listen at a socket. A holder ignores a connection without a message.
 func listens(socket string) bool {
 	line, err := net.Dial("unix", socket)
 	if err == nil {

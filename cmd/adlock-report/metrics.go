@@ -66,8 +66,8 @@ func tellMetrics(q *query) error {
 	return put(q.output, m.Text())
 }
 
-// tellMetricsOfAll writes the metrics of all users, and of each whether all could be read. With --output it
-// does not print other users' errors: with them, any user could make cron mail root each minute.
+// tellMetricsOfAll writes the metrics of all users, and for each user whether all could be read. With
+// --output it does not print other users' errors: with them, any user could make cron mail root each minute.
 func (q *query) tellMetricsOfAll(o metrics.Options) error {
 	all, failed := everyone(q, func(a *account) (*metrics.Metrics, error) {
 		o := o

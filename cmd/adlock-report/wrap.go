@@ -75,7 +75,7 @@ func wrap(q *query) error {
 	return err
 }
 
-// passOn copies the rest of standard input if wrap is a filter: the last argument names no existing file.
+// passOn copies what is left of standard input if wrap is a filter: its last argument names no existing file.
 func passOn(args []string) {
 	if len(args) > 0 {
 		if _, err := os.Stat(args[len(args)-1]); err == nil {
