@@ -76,8 +76,7 @@ func (t *Tracker) Add(e *runlog.Event) *Atom {
 
 var unstarted = map[runlog.Kind]Outcome{runlog.Missing: Failed, runlog.NotRun: NotRun}
 
-// atomOf returns an event's atom; nil if that is unknown. An owner that found its lock gone may log no atom:
-// the token leads to it then.
+// atomOf returns an event's atom; nil: unknown. An owner that found its lock gone may log only the token.
 func (t *Tracker) atomOf(e *runlog.Event) *Atom {
 	if e.Operator == "" {
 		return t.open[e.Token]
@@ -162,7 +161,7 @@ func (t *Tracker) end(a *Atom, e *runlog.Event, token string, held runlog.Opt[ti
 	t.close(a, r)
 }
 
-// lose ends a run whose end is missing, when its owner found the lock gone or else when the next run began.
+// lose ends a run without a known end as Lost: when its owner found the lock gone, or else at next.
 func (t *Tracker) lose(a *Atom, r *Run, next time.Time) {
 	r.Outcome, r.End = Lost, next
 	if !r.lostAt.IsZero() {
