@@ -179,7 +179,7 @@ func userTest() (asUser, error) {
 	return withRightsOf(users), err
 }
 
-// withRightsOf bounds all calls for a user together (patience.Whole): a crontab may name many paths.
+// withRightsOf returns asUser for users. patience.Whole bounds all calls for one user: there may be many.
 func withRightsOf(users []otheruser.User) asUser {
 	return func(name string, do func() bool) bool {
 		u := userCalled(users, name)
@@ -400,8 +400,7 @@ func (a *account) readRunlog(fd int, path string, hosts []string) {
 	a.events = all(a.seen)
 }
 
-// tellCut adds to troubles if events after since were left out: of another user's large runlog, only the end
-// is read. Verbs that show the past call it.
+// tellCut adds to troubles if events after since were left out: of a large runlog, only the end was read.
 func (a *account) tellCut(since time.Time) {
 	if since.Before(a.begins) {
 		a.fail(fault.New(fault.Unavailable, a.path, "the runlog before "+a.begins.Format(time.DateTime)+" was not read: it is larger than "+

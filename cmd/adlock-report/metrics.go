@@ -99,8 +99,8 @@ func put(output string, text []byte) error {
 	return save(cmp.Or(output, "-"), text, renameio.WithStaticPermissions(0o644))
 }
 
-// locksOf leaves out locks that cannot be read, and atoms whose words are not known. If an atom is in both
-// the lock directory and a store, the lock is the one in the store.
+// locksOf returns the locks, without those that cannot be read and atoms whose words are not known. If an
+// atom is in both the lock directory and a store, the lock is the one in the store.
 func (a *account) locksOf(now time.Time) []metrics.Lock {
 	entries := a.entries
 	var locks []metrics.Lock

@@ -217,7 +217,7 @@ func isHomeless(name, home string) bool {
 }
 
 // dirOf returns the lock directory of a user ("": this one) with that HOME ("": the user's own) if no
-// variable names another; "" if a settings file names one, or if the user can make none at home.
+// variable names another; "" if a settings file names one, or if the user is unknown or has none at home.
 func dirOf(name, home string, as asUser) string {
 	known := lookUp(name)
 	if name == "" {

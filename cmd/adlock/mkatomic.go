@@ -160,7 +160,7 @@ func keepOwner(file *os.File, there fs.FileInfo) {
 	}
 }
 
-// finish syncs the file, puts it in place and syncs its directory. Without replace, a file there is refused.
+// finish syncs the file, puts it in place and syncs its directory. Without replace, it refuses a taken name.
 func finish(pending *renameio.PendingFile, file string, replace bool) (err error) {
 	if replace {
 		err = pending.CloseAtomicallyReplace()

@@ -53,7 +53,7 @@ type Checker struct {
 
 	IsNetwork func(user, path string) bool // a file, as that user ("": unknown) sees it, is on another machine; nil: none is
 
-	// Longest is the longest run of the user ("": unknown) that succeeded; 0: none is known.
+	// Longest is how long an atom's longest successful run took, of the user ("": unknown); 0: none is known.
 	Longest func(user string, a atom.Atom) time.Duration
 
 	locked map[string]taken // locks of the crontabs that were checked

@@ -133,7 +133,8 @@ func (a *Atom) turns() (before, last []*Run) {
 
 func (r *Run) sharesWith(other *Run) bool { return r.Shared && other.Shared }
 
-// end ends the run with that token. If its start is missing in the runlog, end computes that from held.
+// end ends the run with that token, with how as the outcome: Cleared after a stop event is Stopped, and
+// Failed after an expire event is Ended. If its start is missing in the runlog, end computes that from held.
 func (t *Tracker) end(a *Atom, e *runlog.Event, token string, held runlog.Opt[time.Duration], how Outcome) {
 	r := a.find(token)
 	if r == nil {
