@@ -30,7 +30,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// holder is the process that holds an atom for a script: a child of init, in a session of its own.
+// holder is the process that holds an atom for a script or `adlock hold`: init's child, in its own session.
 type holder struct {
 	*leaseArgs
 	smith  *lease.Locker

@@ -1,4 +1,5 @@
-// Package run is the verb `run` of the helper and of the locksmith, with any locker.
+// Package run has the verb `run` of the helper and of the locksmith, for any locker, and the verbs that come
+// to the same: `guarded`, for adlock_guard, and `shell`, for crontabs.
 package run
 
 import (

@@ -209,7 +209,7 @@ func (b *builder) count(f *figures, e *runlog.Event) {
 	}
 }
 
-// outcomes are the ends of runs that are counted: not those by a person (cleared, stopped).
+// outcomes are the ends of runs that are counted: not those by a person (cleared, stopped), nor jobs not run.
 var outcomes = [...]outcome{
 	{"success", []history.Outcome{history.Succeeded}},
 	{"failure", []history.Outcome{history.Failed, history.Orphaned, history.Lost}},

@@ -25,7 +25,6 @@ var colours = [...]Colour{Ground, Strip, Line, Ink, Dim, Good, Bad, Now, Odd, Fu
 // Font is the attribute for the system's plain font.
 const Font = `font-family="system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif"`
 
-// Fill returns the attributes of a filled shape.
 func Fill(c Colour) string { return `class="fill-` + c.name + `" fill="` + c.light + `"` }
 
 func Stroke(c Colour) string {
