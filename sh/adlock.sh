@@ -306,18 +306,18 @@ adlock_pass() { _adlock_call _adlock_begin_pass "$@"; }
 adlock_agent() { _adlock_call _adlock_want_agent wanted adlock_agent "$@"; }
 adlock_age() { _adlock_call _adlock_age "$@"; }
 
-# A trap may call them between any two commands of another call, and there are no local variables
-# (W1). So a call inside another one restores at its end the variables that both use. It finds
-# $_adlock_inside set; a call that was interrupted for good leaves it set, which does no harm.
-# Each call sets its own verdict at its end, whatever a trap has set meanwhile.
-# Variables that outlive a call (above) are changed together in one command, so no trap sees only
-# some of them changed.
+# A trap may call these functions between any two commands of another call, and there are no local
+# variables (W1). So a call inside another one restores at its end the variables below, which both
+# use. It finds $_adlock_inside set; a call that was interrupted for good leaves it set, which does no
+# harm. Each call sets its own verdict at its end, whatever a trap has set meanwhile. The variables
+# that outlive a call (above) are changed together in one command, so no trap sees only some of them
+# changed.
 _adlock_pid='' _adlock_owner='' _adlock_since='' _adlock_dir='' _adlock_bin='' _adlock_program=''
 _adlock_host='' _adlock_operator='' _adlock_operand='' _adlock_name='' _adlock_part='' _adlock_status=''
 _adlock_line='' _adlock_token='' _adlock_third='' _adlock_lock='' _adlock_file='' _adlock_gone='' _adlock_words=''
 _adlock_verdict='' _adlock_fence='' _adlock_beside='' _adlock_inside=''
 
-# _adlock_call FUNCTION [ARG...]
+# _adlock_call FUNCTION [ARG...] runs what the script has called, and sets $ADLOCK_VERDICT at its end.
 _adlock_call() {
 	case $_adlock_inside in
 	?*) _adlock_call_inside "$@" ;;
@@ -331,7 +331,7 @@ _adlock_call() {
 	esac
 }
 
-# _adlock_call_inside FUNCTION [ARG...] is for a call in the middle of another one.
+# _adlock_call_inside FUNCTION [ARG...] runs a call inside another one, and restores the other's variables.
 _adlock_call_inside() {
 	set -- "$_adlock_pid" "$_adlock_owner" "$_adlock_since" "$_adlock_dir" "$_adlock_bin" "$_adlock_program" \
 		"$_adlock_host" "$_adlock_operator" "$_adlock_operand" "$_adlock_name" "$_adlock_part" "$_adlock_status" \
@@ -416,7 +416,7 @@ _adlock_run_to_take() {
 	[ "$1" != 2 ] || _adlock_disown 126
 	_adlock_lock=''
 	case $_adlock_since$3 in
-	0*) _adlock_read_since ;; # what runs is replaced, unless it was asked for later
+	0*) _adlock_read_since ;; # ExpireAfter 0: an owner that was asked for earlier is replaced
 	esac
 	shift
 	case ${ADLOCK_STORE-} in
@@ -427,7 +427,7 @@ _adlock_run_to_take() {
 	*) _adlock_take take "$@" ;;
 	esac
 	case $_adlock_status in
-	10 | 12 | 15) # W14; what is busy may be this process's own
+	10 | 12 | 15) # W14; not 11: a busy lock may be this process's own
 		set -- "$_adlock_status"
 		_adlock_disown 126
 		_adlock_status=$1
@@ -438,7 +438,7 @@ _adlock_run_to_take() {
 	fi
 }
 
-# _adlock_release STATUS
+# _adlock_release STATUS releases the lock that was taken last: by the agent, or else by a helper run.
 _adlock_release() {
 	case $1 in
 	'' | *[!0-9]*)
@@ -508,7 +508,7 @@ _adlock_is_program() {
 	}
 }
 
-# _adlock_find_unset FUNCTION prints what has the name without the function; for a subshell.
+# _adlock_find_unset FUNCTION prints what the name means without that function; for a subshell.
 _adlock_find_unset() {
 	command unset -f "$1" 2>/dev/null
 	command -v "$1"
@@ -578,7 +578,7 @@ _adlock_guard() {
 	_adlock_capture "$_adlock_bin" guard --owner "$_adlock_pid" --script "$_adlock_called" --directory "$_adlock_from" \
 		${ADLOCK_EXIT_DENIED:+"--setting=ADLOCK_EXIT_DENIED=$ADLOCK_EXIT_DENIED"} -- "$_adlock_dir" "$_adlock_program" "$_adlock_host" "$_adlock_operator" "${ADLOCK_NAME:-${ADLOCK_OPERAND-}}" || _adlock_unanswered adlock_guard "$_adlock_line" || exit "$?"
 	_adlock_words=$_adlock_line
-	# The mark of the second start is no other script's.
+	# `again` marks the second start of this script. What it starts must not inherit that word.
 	_adlock_above=${_adlock_above#again } ADLOCK_MARK=$_adlock_held$_adlock_above
 	case $_adlock_words in
 	held) _adlock_verdict=acquired ;;
@@ -587,7 +587,7 @@ _adlock_guard() {
 	*) exit 71 ;; # cut short
 	esac
 	[ -z "${ADLOCK_NAME-}" ] || command unset ADLOCK_SLOTS 2>/dev/null || : # of the semaphore of that name
-	command unset ADLOCK_NAME ADLOCK_OPERAND ADLOCK_FLOCK 2>/dev/null || :  # they are of no lock of what the script starts
+	command unset ADLOCK_NAME ADLOCK_OPERAND ADLOCK_FLOCK 2>/dev/null || :  # they are not for what the script starts
 }
 
 _adlock_age() {
@@ -619,8 +619,8 @@ _adlock_age() {
 
 # _adlock_help VERB [ARG...] runs the helper. The helper reads some settings from its environment.
 # They are exported in a subshell: an assignment before the command would fail if a variable is
-# readonly. GOMAXPROCS=1: what the helper would do first of all (lib/lean) costs nothing if its
-# environment says it: a tenth of a helper run. The helper's status is $_adlock_status.
+# readonly. GOMAXPROCS=1 spares the helper its own first step (lib/lean), a tenth of a helper run.
+# The helper's status is $_adlock_status.
 _adlock_help() {
 	_adlock_status=0
 	case ${ADLOCK_LOGDIR-}${ADLOCK_LOG_MAX-}${ADLOCK_HOOK-}${ADLOCK_SYSLOG-}$_adlock_beside in
@@ -687,8 +687,8 @@ _adlock_answered() {
 	esac
 }
 
-# _adlock_unanswered OBJECT ANSWER returns the status of a helper that should print an
-# answer, and reports its death if it could not report an error itself.
+# _adlock_unanswered OBJECT ANSWER returns the status ($?) of a helper that should print an answer: 0 if
+# it has printed ANSWER all the same (W16). It reports the helper's death, which the helper could not.
 _adlock_unanswered() {
 	_adlock_status=$?
 	_adlock_plain_status
@@ -729,10 +729,10 @@ _adlock_disown() {
 	_adlock_withdraw || :
 }
 
-# _adlock_let_go LINE STATUS [ENTRY] releases the lock of a line of the list of held locks, or
-# withdraws it if STATUS is negative. If the helper dies, it runs another one. If the lock is still
-# in place then, it stays in the list ($_adlock_gone: no), to be released again. After a release
-# that a trap interrupted, the lock may be gone, which is no error (--again).
+# _adlock_let_go LINE STATUS [ENTRY] releases the lock of a line of the list of held locks, or withdraws
+# it if STATUS is negative. ENTRY is the whole line, if it begins with `left`. If the helper dies, it
+# runs another one. If the lock is still in place then, it stays in the list ($_adlock_gone: no), to be
+# released again. A lock that is gone after a release that a trap interrupted is no error (--again).
 _adlock_let_go() {
 	_adlock_gone=no
 	_adlock_find_helper || return "$?"
@@ -749,7 +749,7 @@ _adlock_let_go() {
 		;;
 	*) set -- "$@" ${ADLOCK_PAUSE:+"--pause=$ADLOCK_PAUSE"} ;;
 	esac
-	for _adlock_try in 1 2 3; do # only counted: a trap may change it
+	for _adlock_try in 1 2 3; do # a trap may change it, which does no harm
 		_adlock_booked "$1" || break
 		[ "$_adlock_going" != "$1" ] || set -- "$@" --again
 		_adlock_going=$1
@@ -821,9 +821,9 @@ _adlock_withdraw() {
 # The list of held locks ($_adlock_held) has a line for each, the last one taken first: OWNER TOKEN
 # FILE. Below are the locks that were left behind: left STATUS OWNER TOKEN FILE.
 
-# _adlock_strike LINE [INSTEAD] removes a line from the list, if it is there. It does so in one
-# command: if a trap has removed the line before, nothing changes. In bash ## is quick if the line is
-# the only one.
+# _adlock_strike LINE [INSTEAD] removes a line from the list, if it is there, and appends INSTEAD. It
+# does so in one command: if a trap has removed the line before, none is removed. In bash ## is quick
+# if the line is the only one.
 _adlock_strike() {
 	_adlock_line=$1$_adlock_nl$_adlock_held _adlock_third=${_adlock_line##*"$1$_adlock_nl"} \
 		_adlock_line=${_adlock_held%%"$_adlock_third"} _adlock_held=${_adlock_line%%"$1$_adlock_nl"}$_adlock_third${2-} \
@@ -837,8 +837,8 @@ _adlock_booked() {
 	esac
 }
 
-# _adlock_find_own looks for a lock of the atom that this process owns and that is not in the list
-# of held locks. $_adlock_lock is its line.
+# _adlock_find_own looks for a lock of the atom that this process owns and that is not in the list of
+# held locks. If there is one, $_adlock_lock is its line.
 _adlock_find_own() {
 	case ${ADLOCK_STORE-} in
 	*://*)
@@ -853,7 +853,7 @@ _adlock_find_own() {
 	esac
 }
 
-# _adlock_owns FILE reports whether the file is such a lock.
+# _adlock_owns FILE reports whether the file is a lock that this process owns and has not in the list.
 _adlock_owns() {
 	_adlock_read "$1" || :
 	case $_adlock_line-$_adlock_token in
@@ -877,8 +877,8 @@ _adlock_there() {
 	esac
 }
 
-# _adlock_bears FILE TOKEN reports whether the lock has the token. A file that cannot be read counts as
-# having it.
+# _adlock_bears FILE TOKEN reports whether the lock has the token. A file that exists but cannot be read
+# counts as having it.
 _adlock_bears() {
 	if _adlock_read "$1"; then
 		[ "$_adlock_token" = "$2" ]
@@ -897,8 +897,8 @@ _adlock_hidden() {
 	[ ! -e "${_adlock_file%/*}/last.${_adlock_file##*/lock.}" ]
 }
 
-# _adlock_read FILE reads the pid, the token and the third line; it fails if the
-# file cannot be read.
+# _adlock_read FILE reads the pid, the token and the third line ($_adlock_line, $_adlock_token,
+# $_adlock_third; empty if missing). It fails if the file cannot be read.
 _adlock_read() {
 	_adlock_line='' _adlock_token='' _adlock_third=''
 	[ -f "$1" ] && [ -r "$1" ] || return 1 # opening a pipe would wait for a writer
@@ -1016,8 +1016,8 @@ _adlock_want_agent() {
 	esac
 }
 
-# _adlock_start_agent starts the agent. If that fails, it is not tried again. The question in
-# $_adlock_line stays.
+# _adlock_start_agent starts the agent, and leaves the question in $_adlock_line. If it fails, it is not
+# tried again, and the question may be lost.
 _adlock_start_agent() {
 	set -- "$_adlock_line"
 	_adlock_agent=''
@@ -1025,8 +1025,8 @@ _adlock_start_agent() {
 	_adlock_whoami
 	[ "$_adlock_owner" = "$_adlock_agent_of" ] && _adlock_make_exchange || return 1
 	_adlock_capture _adlock_quietly exec "$_adlock_bin" agent --owner "$_adlock_pid" || return 1
-	# All are set in one command: a trap may start a pass, and so another agent, meanwhile, and a
-	# question to one agent must not wait for an answer of the other.
+	# The agent's variables are set in one command: a trap may start a pass, and so another agent,
+	# meanwhile, and a question to one agent must not wait for an answer of the other.
 	case $_adlock_line in
 	'_adlock_agent_sign='*' _adlock_agent=tried') eval "$_adlock_line _adlock_line=\$1" ;;
 	*) return 1 ;; # no greeting
@@ -1063,8 +1063,8 @@ _adlock_ask() {
 	[ "$_adlock_status" != helper ]
 }
 
-# _adlock_ask_in_vain STATUS handles an exchange that brought no answer. Its status is that of
-# _adlock_ask.
+# _adlock_ask_in_vain STATUS handles an exchange that brought no answer and has returned STATUS. It
+# returns what _adlock_ask is to return.
 _adlock_ask_in_vain() {
 	_adlock_asking=''
 	case $1-$_adlock_agent in
@@ -1164,9 +1164,9 @@ _adlock_make_exchange() {
 	}'
 }
 
-# _adlock_settle NUMBER asks a question and returns at its answer: the agent answers in order, so it
-# has then done with all questions before NUMBER. It runs in a subshell, where it may use any
-# descriptor.
+# _adlock_settle NUMBER asks a question and returns at its answer, or fails if the agent is gone: the
+# agent answers in order, so it has then done with all questions before NUMBER. It runs in a subshell,
+# where it may use any descriptor.
 _adlock_settle() (
 	_adlock_hush
 	command trap '' HUP INT QUIT TERM USR1 USR2 # a subshell does not have the script's traps
@@ -1340,7 +1340,7 @@ _adlock_locate() {
 	esac
 }
 
-# _adlock_is_none DIR tells whether DIR has no settings file, for certain.
+# _adlock_is_none DIR reports whether DIR certainly has no settings file.
 _adlock_is_none() {
 	if [ -e "$1" ] || [ -h "$1" ]; then
 		[ -x "$1" ] && [ ! -e "$1/adlock.conf" ] && [ ! -h "$1/adlock.conf" ]
@@ -1414,7 +1414,7 @@ _adlock_read_host() {
 	esac
 }
 
-# _adlock_proc KEY reads the line of KEY in /proc/self/status.
+# _adlock_proc KEY sets $_adlock_line to the line of KEY in /proc/self/status; it fails if there is none.
 _adlock_proc() {
 	[ -r /proc/self/status ] || return 1
 	while _adlock_input _adlock_line; do
@@ -1451,9 +1451,9 @@ _adlock_part() {
 
 # --- The guard of a script --------------------------------------------------------
 
-# _adlock_guard_again IFELAPSED EXPIREAFTER replaces this shell by a supervisor, which runs the
-# script again from its beginning, in the directory in which it was started. If that is impossible,
-# it fails and has changed nothing.
+# _adlock_guard_again IFELAPSED EXPIREAFTER replaces this shell by a supervisor, which runs the script
+# again from its beginning, in the directory in which it was started. If that is impossible, it fails
+# before it has changed anything.
 _adlock_guard_again() {
 	case ${ADLOCK_STORE-}$_adlock_nl$- in
 	*"$_adlock_nl"*i* | *://*) return 1 ;; # for a lock in a store, no file shows the second start its owner
@@ -1480,8 +1480,8 @@ _adlock_restart() {
 	eval "exec \"\$_adlock_bin\" \"\$@\" -- ${_adlock_words#again }"
 }
 
-# _adlock_guard_here IFELAPSED EXPIREAFTER guards the script in its own process, by
-# traps.
+# _adlock_guard_here IFELAPSED EXPIREAFTER guards the script in its own process, by traps. If the lock is
+# denied or cannot be taken, it exits.
 _adlock_guard_here() {
 	eval "set -- \"\$1\" \"\$2\" ${_adlock_words#* }"
 	if [ -z "$3" ]; then
@@ -1571,7 +1571,7 @@ _adlock_can_run() {
 	}
 }
 
-# _adlock_wants MIN MAX COUNT FUNCTION
+# _adlock_wants MIN MAX COUNT FUNCTION refuses (64) a COUNT of arguments outside of MIN to MAX.
 _adlock_wants() {
 	if [ "$3" -lt "$1" ] || [ "$3" -gt "$2" ]; then
 		_adlock_say "$4" "wants $1 to $2 arguments, got $3"

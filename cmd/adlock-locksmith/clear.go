@@ -39,7 +39,7 @@ func clear(words []string) (int, error) {
 	return 0, smith.Clear(lock.Name, found)
 }
 
-// lockFound returns the view of the lock. An active lock that only readers hold means the first of them.
+// lockFound returns the view of the lock (of the first reader if only readers hold it); empty: there is none.
 func lockFound(lock atom.File, entries []locker.Entry, slots []locker.Slot) (*locker.View, error) {
 	for _, s := range slots {
 		if s.Name == lock.Name {

@@ -30,7 +30,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// holder is the process that holds an atom for a script: a child of init, in a session of its own.
+// holder is the process that holds an atom for a script or `adlock hold`: init's child, in its own session.
 type holder struct {
 	*leaseArgs
 	smith  *lease.Locker
@@ -113,8 +113,8 @@ func (h *holder) take(args []string, asker *os.File) (locker.Outcome, error) {
 	return outcome, err
 }
 
-// sayWaiting returns a function that reports to the asker which process the holder waits for, once for each
-// process: otherwise the holder could write to a stopped asker for hours.
+// sayWaiting returns a function that reports to the asker which process the holder waits for, when that
+// changes: otherwise the holder could write to a stopped asker for hours.
 func sayWaiting(asker *os.File) func(locker.Outcome) {
 	var said message
 	return func(o locker.Outcome) {
@@ -139,8 +139,8 @@ func (h *holder) isKin(pid int) bool {
 	return strings.Contains(","+h.ancestors+",", ","+strconv.Itoa(pid)+",")
 }
 
-// writeToken opens the socket and writes the file from which the script reads its token. One file for each
-// owner is enough, as the script reads it at once.
+// writeToken opens the socket and, unless `adlock hold` asked, writes the file from which the script reads
+// its token. One file for each owner is enough, as the script reads it at once.
 func (h *holder) writeToken() (err error) {
 	if h.socket, err = listen(h.dir, h.token); err != nil {
 		return fault.Wrap(h.dir.Path(atom.HolderSocketName(h.token)), err)
@@ -239,7 +239,7 @@ func (h *holder) remove(file string) error {
 	return fault.Wrap(h.dir.Path(file), err)
 }
 
-// removeWord removes the token's file, unless another acquisition of this process has written its own there.
+// removeWord removes the token's file, unless another acquisition of this owner has written its own there.
 func (h *holder) removeWord() error {
 	text, err := os.ReadFile(h.dir.Path(h.wordName()))
 	if err != nil || !strings.Contains(string(text), h.token) {

@@ -107,7 +107,7 @@ func hangUp(line *os.File) {
 	}
 }
 
-// listen waits until the holder has to end the program, or is gone: then its watchdog ends the program.
+// listen sends to lost why the program is ended: by the holder or, once the holder is gone, by its watchdog.
 func (k *keeper) listen(said *json.Decoder) {
 	var m message
 	switch err := said.Decode(&m); {

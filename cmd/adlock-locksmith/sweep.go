@@ -14,12 +14,12 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// sweepAfter is the least age at which a holder's file is checked: a new holder may not listen yet.
+// sweepAfter is how old a holder's file must be to be removed: a new holder may not listen yet.
 const sweepAfter = time.Minute
 
-// sweep removes what killed holders have left in the directory: sockets without a listener, and
-// message files without a token of a listening holder. The working directory of this process must
-// be that directory. Files that cannot be removed are left to the next sweep.
+// sweep removes what killed holders have left in the directory: sockets without a listener, and files with a
+// token of which no holder listens, if they are older than sweepAfter. The working directory of this process
+// must be that directory. Files that cannot be removed are left to the next sweep.
 func sweep(d *lockfile.Dir) {
 	files, _ := d.Files(atom.HolderSocket, atom.HolderWord)
 	listening := ""
@@ -47,7 +47,7 @@ func tokenIn(file string) string {
 	return " " + token
 }
 
-// listens reports whether a process listens at a socket. A holder ignores a connection without a message.
+// listens reports whether a process may listen at a socket. A holder ignores a connection without a message.
 func listens(socket string) bool {
 	line, err := net.Dial("unix", socket)
 	if err == nil {

@@ -79,7 +79,7 @@ func carryOut(p *config.Program, args []string) {
 	leave(fault.StatusOf(err))
 }
 
-// optionsFirst returns args with the options of a verb before its NAMEs, as the library requires.
+// optionsFirst returns args with the options of a verb before its NAMEs, as the cli library requires.
 func optionsFirst(p *config.Program, args []string) []string {
 	if len(args) == 0 || p.Verb(args[0]) == nil || !verbs[args[0]].takesNames() {
 		return args

@@ -164,7 +164,7 @@ func isOnNetwork(path string) bool {
 	return sysfile.IsNetwork(int(dir.Fd()))
 }
 
-// differsFromMachine compares a time zone with cron's (/etc/localtime, else UTC) in the next 12 months.
+// differsFromMachine is true if a known zone and cron's (/etc/localtime, else UTC) differ in the next year.
 func differsFromMachine(zone string) bool {
 	other, err := time.LoadLocation(strings.TrimPrefix(zone, ":"))
 	if err != nil {
@@ -236,7 +236,7 @@ func checkOthers(c *lint.Checker, own longest, as asUser) error {
 // longest is how long the longest successful run of each atom took.
 type longest map[atom.Name]time.Duration
 
-// longestRuns returns those of this user's atoms, as far as they can be read: check works without them, too.
+// longestRuns returns the longest runs of this user's atoms, as far as known: check works without them, too.
 func longestRuns() longest {
 	dir, entries, err := sources()
 	if err != nil {

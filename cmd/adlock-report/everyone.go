@@ -70,8 +70,7 @@ var (
 	patience = otheruser.Patience{Silence: time.Second, Whole: 1500 * time.Millisecond}
 )
 
-// silent has, by uid, the error of each user whose directory did not answer. A thread still waits for it, so
-// the directory is not read again.
+// silent has, by uid, the error of each user whose directory did not answer: it is not to be read again.
 var silent = map[int]error{}
 
 type answer[T any] struct {
@@ -82,10 +81,10 @@ type answer[T any] struct {
 	troubles []error // for what could not be read
 }
 
-// everyone calls see for root, and for each user of this machine with a lock directory: with the rights of that
-// user, for several users at once. see's value is used even if see returns an error, too. everyone reports
-// all errors but the last, which it returns. all is nil if it could not begin. If the query is the whole name
-// of an atom, all has only the users of such an atom.
+// everyone calls see for root, and for each user of this machine with a lock directory: with that user's
+// rights, for several users at once. see's value is used even if see returns an error, too. everyone reports
+// all errors but the last, which it returns; with --output, only root's count. all is nil if it could not
+// begin. If the query is the whole name of an atom, all has only the users of such an atom.
 func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], err error) {
 	if os.Geteuid() != 0 {
 		return nil, fault.New(fault.NotPermitted, "--all-users", "reads the lock directories of other users, and is for root")
@@ -180,7 +179,7 @@ func userTest() (asUser, error) {
 	return withRightsOf(users), err
 }
 
-// withRightsOf bounds all calls for a user together (patience.Whole): a crontab may name many paths.
+// withRightsOf returns asUser for users. patience.Whole bounds all calls for one user: there may be many.
 func withRightsOf(users []otheruser.User) asUser {
 	return func(name string, do func() bool) bool {
 		u := userCalled(users, name)
@@ -401,8 +400,7 @@ func (a *account) readRunlog(fd int, path string, hosts []string) {
 	a.events = all(a.seen)
 }
 
-// tellCut adds to troubles if events after since were left out: of another user's large runlog, only the end
-// is read. Verbs that show the past call it.
+// tellCut adds to troubles if events after since were left out: of a large runlog, only the end was read.
 func (a *account) tellCut(since time.Time) {
 	if since.Before(a.begins) {
 		a.fail(fault.New(fault.Unavailable, a.path, "the runlog before "+a.begins.Format(time.DateTime)+" was not read: it is larger than "+

@@ -66,8 +66,8 @@ func tellMetrics(q *query) error {
 	return put(q.output, m.Text())
 }
 
-// tellMetricsOfAll writes the metrics of all users, and of each whether all could be read. With --output it
-// does not print other users' errors: with them, any user could make cron mail root each minute.
+// tellMetricsOfAll writes the metrics of all users, and for each user whether all could be read. With
+// --output it does not print other users' errors: with them, any user could make cron mail root each minute.
 func (q *query) tellMetricsOfAll(o metrics.Options) error {
 	all, failed := everyone(q, func(a *account) (*metrics.Metrics, error) {
 		o := o
@@ -99,8 +99,8 @@ func put(output string, text []byte) error {
 	return save(cmp.Or(output, "-"), text, renameio.WithStaticPermissions(0o644))
 }
 
-// locksOf leaves out locks that cannot be read, and atoms whose words are not known. If an atom is in both
-// the lock directory and a store, the lock is the one in the store.
+// locksOf returns the locks, without those that cannot be read and atoms whose words are not known. If an
+// atom is in both the lock directory and a store, the lock is the one in the store.
 func (a *account) locksOf(now time.Time) []metrics.Lock {
 	entries := a.entries
 	var locks []metrics.Lock

@@ -50,7 +50,7 @@ func pasts() map[atom.Name]*past {
 	return all
 }
 
-// pastsIn leaves out the events of other stores: an atom of the same name there is another atom.
+// pastsIn returns the past of each atom in the store in use, if any; an atom of another store is left out.
 func pastsIn(events iter.Seq2[runlog.Event, error]) (map[atom.Name]*past, error) {
 	all := map[atom.Atom]*past{}
 	of := func(a atom.Atom) *past {

@@ -202,7 +202,6 @@ func (r *row) isStopped(e locker.View) bool {
 	return r.Still != 0
 }
 
-// inTrouble reports whether the atom needs a person.
 func (r *row) inTrouble() bool {
 	switch r.State {
 	case "stopped", "overdue", "orphaned", "unknown", "damaged":

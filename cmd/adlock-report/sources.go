@@ -39,7 +39,7 @@ func thisHost() (string, error) {
 	return lockfile.Host(address, false)
 }
 
-// atomsAndSlots returns those of the store, if any, else of the lock directory; none if that does not exist.
+// atomsAndSlots returns those of the store, if one is used, else of the lock directory (none without one).
 func atomsAndSlots() (entries []locker.Entry, slots []locker.Slot, err error) {
 	if store() != "" {
 		entries, slots, err = stored()

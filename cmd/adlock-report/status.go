@@ -86,8 +86,8 @@ func statusText(q *query) (text []byte, shows bool, failed error) {
 	return text, shows, errors.Join(failed, err)
 }
 
-// look returns the rows and, as stray, lines on slots that no row shows and on a changed name of this
-// machine. With --all-users, failed may be an error of one user: the rows are those of the others.
+// look returns the rows and, as stray, lines on slots that no row shows and (not with --all-users) on a
+// changed name of this machine. With --all-users, failed may be one user's error: the others have rows then.
 func (q *query) look(now time.Time) (rows []*row, stray string, failed error) {
 	if !q.allUsers {
 		a := &account{}

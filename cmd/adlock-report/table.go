@@ -55,8 +55,8 @@ func columnsOf(rows []*row, now time.Time) []column {
 
 const foreignWidth = 100
 
-// table returns the lines of the table, with notes below each row that needs attention. Of consecutive rows
-// with the same pause, as after `pause --all`, only the first has the note on it.
+// table returns the lines of the table, each row with its notes below it. Of consecutive rows with the same
+// pause, as after `pause --all`, only the first has the note on it.
 func table(rows []*row, now time.Time) string {
 	columns := columnsOf(rows, now)
 	lines := make([][]string, len(rows)+1)

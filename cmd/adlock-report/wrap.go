@@ -75,7 +75,7 @@ func wrap(q *query) error {
 	return err
 }
 
-// passOn copies the rest of standard input if wrap is a filter: the last argument names no existing file.
+// passOn copies what is left of standard input if wrap is a filter: its last argument names no existing file.
 func passOn(args []string) {
 	if len(args) > 0 {
 		if _, err := os.Stat(args[len(args)-1]); err == nil {
@@ -217,7 +217,7 @@ func isHomeless(name, home string) bool {
 }
 
 // dirOf returns the lock directory of a user ("": this one) with that HOME ("": the user's own) if no
-// variable names another; "" if a settings file names one, or if the user can make none at home.
+// variable names another; "" if a settings file names one, or if the user is unknown or has none at home.
 func dirOf(name, home string, as asUser) string {
 	known := lookUp(name)
 	if name == "" {

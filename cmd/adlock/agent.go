@@ -14,7 +14,7 @@ import (
 	"adlock/lib/run"
 )
 
-// agentVerb starts a script's agent (package agent), and prints its greeting.
+// agentVerb starts the agent (package agent) of the script whose shell is --owner, and prints its greeting.
 var agentVerb = config.Verb{Name: "agent", Run: func(args []string) (int, error) {
 	if !config.SaysOwner(args) {
 		return 0, config.LibraryOnly("agent")
@@ -38,9 +38,9 @@ var agentVerb = config.Verb{Name: "agent", Run: func(args []string) (int, error)
 	return 0, config.PrintLine(greeting)
 }}
 
-// answer is the agent's Answerer: it answers as a helper run would, by the same code. With an error, such as
-// agent.ErrHelper, it leaves to a helper run other verbs, mistaken options, a hook command, and all that
-// needs a wait, a signal or a message.
+// answer is the agent's Answerer: it answers take, release and age by the code of a helper run. With an
+// error, such as agent.ErrHelper, it asks for a helper run instead: for other verbs, mistaken options, a hook
+// command, and whatever needs a wait, a signal or a message.
 func answer(owner process.Identity, args []string) (agent.Answer, error) {
 	config.Reread()
 	switch args[0] {
@@ -54,7 +54,7 @@ func answer(owner process.Identity, args []string) (agent.Answer, error) {
 	return agent.Answer{}, agent.ErrHelper
 }
 
-// answerTake gets the arguments of take, with the lock directory in place of FILE.
+// answerTake gets the arguments of take, but the lock directory for FILE. It answers with token and lock.
 func answerTake(owner process.Identity, args []string) (agent.Answer, error) {
 	s, dir, err := parseTake("take", args, true)
 	if err != nil || s.owner != owner.PID || len(dir) > agent.Longest/2 || s.Hook.Command != "" || len(config.Mistakes(run.Options)) > 0 {

@@ -18,7 +18,7 @@ import (
 // guardVerb prints, for the shell of adlock_guard to eval, how to guard the script that the shell reads:
 //
 //	held                      the script runs as a part of a job that holds its lock
-//	again OPERAND FILE ARG... run the script again, under a supervisor in the shell's place
+//	again OPERAND FILE ARG... run the script again by the shell FILE, under a supervisor in this shell's place
 //	here OPERAND              guard the script in this shell ('': it has neither name nor path)
 //
 // Its arguments are DIRECTORY PROGRAM HOST OPERATOR OPERAND; an empty OPERAND is the script's path.
@@ -94,8 +94,8 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// again returns the words that start the script again: the shell's program and arguments, with the script. can
-// is false if the shell's own words are not known, or do not name the script.
+// again returns the words that start the script again, quoted for a shell: the shell's program and arguments.
+// can is false if path is "", or if the shell's arguments are unknown or do not contain $0.
 func (a *guardArgs) again(shell int, path string) (words []string, can bool) {
 	file, args, known := run.Invocation(shell)
 	if path == "" || !known || !slices.Contains(args[1:], a.script) {

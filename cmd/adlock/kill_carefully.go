@@ -69,8 +69,8 @@ func (a *killArgs) end(objects []string) error {
 	return failed
 }
 
-// jobsOf reads every pid before the first signal: a mistake in the last must not kill the first. A process
-// that is dead already is no error, but is reported on a terminal, where the pid may be mistyped.
+// jobsOf returns a job for each living process. It reads all pids before the first signal: a mistake in the
+// last one must end no process. A dead process is reported only on a terminal, as the pid may be mistyped.
 func jobsOf(pids []string) ([]process.Job, error) {
 	var jobs []process.Job
 	for _, text := range pids {
@@ -129,7 +129,7 @@ func listJob(object string, job process.Job) error {
 	return nil
 }
 
-// listOwner lists the processes that would be signalled. If no job holds the lock, it returns fs.ErrNotExist.
+// listOwner prints the processes that would be signalled, or returns fs.ErrNotExist: no job holds the lock.
 func listOwner(dir *lockfile.Dir, lock atom.File) error {
 	active, err := dir.Lock(lock)
 	if err != nil {

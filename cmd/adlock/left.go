@@ -13,8 +13,8 @@ import (
 	"adlock/lib/process"
 )
 
-// leftVerb exits with 75 if a command that was ended has left processes behind, for adlock.sh. With --wait it
-// waits until they or their owner are gone: left [--wait] TOKEN FILE.
+// leftVerb (left [--wait] TOKEN FILE) is for adlock.sh after a command was ended: it exits with 75 if
+// processes with the job's mark are or may be left. With --wait it waits until they or the owner are gone.
 var leftVerb = config.Verb{Name: "left", Run: func(args []string) (int, error) {
 	wait := len(args) == 3 && args[0] == "--wait"
 	if wait {
@@ -45,7 +45,7 @@ var leftVerb = config.Verb{Name: "left", Run: func(args []string) (int, error) {
 	}
 }}
 
-// jobUnder returns the job whose token is in the lock file or in a reader's lock of its atom; nil: none.
+// jobUnder returns the job with this token that holds the lock at path, or a reader's of its atom; or nil.
 func jobUnder(token, path string) (*process.Job, error) {
 	dir, err := lockfile.Open(filepath.Dir(path))
 	if err != nil {

@@ -1,7 +1,7 @@
 // Command adlock is the helper of the adaptive locks: see adlock(1).
 //
-// Each verb has a file of its own here. Verbs that show something to people are in adlock-report, and what
-// needs a store beyond this machine is in adlock-locksmith, so this program stays small and starts fast.
+// Verbs that show something to people are in adlock-report, and what needs a store beyond this machine is in
+// adlock-locksmith, so this program stays small and starts fast.
 package main
 
 import (
@@ -80,8 +80,8 @@ func reports() []config.Verb {
 	return verbs
 }
 
-// passOn copies standard input if the verb would have been a filter: the next command in the pipe
-// is `crontab -`, which would install an empty crontab.
+// passOn copies standard input to standard output if the wrap that cannot be started would be a filter: the
+// next command in the pipe is `crontab -`, which would install an empty crontab.
 func passOn(args []string) {
 	other := func(arg string) bool { return arg == "--diff" || !strings.HasPrefix(arg, "-") }
 	if !slices.ContainsFunc(args, other) && !sysfile.IsTerminal(0) && !sysfile.IsTerminal(1) {

@@ -56,7 +56,7 @@ func mkatomic(args []string) (int, error) {
 	return makeOfOutput(file, replace, words[2:])
 }
 
-// makeOfInput makes the file of standard input. If a signal ends this process, it leaves nothing behind.
+// makeOfInput makes the file of standard input. If HUP, INT or TERM ends it, no temporary file is left.
 func makeOfInput(file string, replace bool) error {
 	fault.OnQuit()
 	if sysfile.WasClosed(0) {
@@ -85,7 +85,7 @@ func makeOfInput(file string, replace bool) error {
 	return finish(pending, file, replace)
 }
 
-// listen receives the signals that end a process, except those that were ignored at the start.
+// listen receives HUP, INT and TERM, except those that were ignored at the start.
 func listen() <-chan os.Signal {
 	ended := make(chan os.Signal, 1)
 	for _, sig := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGTERM} {
@@ -96,7 +96,8 @@ func listen() <-chan os.Signal {
 	return ended
 }
 
-// makeOfOutput changes nothing if the command fails or is signalled to end, and exits with its status.
+// makeOfOutput makes the file of what the command prints. If the command fails or is signalled to end, the
+// file stays as it is, and this process ends as the command did (of TERM, if that exited with 0).
 func makeOfOutput(file string, replace bool, command []string) (int, error) {
 	supervise.LeaveSignals()
 	path, err := supervise.Find(command[0])
@@ -159,7 +160,7 @@ func keepOwner(file *os.File, there fs.FileInfo) {
 	}
 }
 
-// finish puts the file in place and syncs its directory, too.
+// finish syncs the file, puts it in place and syncs its directory. Without replace, it refuses a taken name.
 func finish(pending *renameio.PendingFile, file string, replace bool) (err error) {
 	if replace {
 		err = pending.CloseAtomicallyReplace()

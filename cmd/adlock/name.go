@@ -20,7 +20,7 @@ func forLibrary(name string, count int, answer func(args []string) (text string,
 	}}
 }
 
-// locationsVerb prints the lock directory and the store that the settings files name.
+// locationsVerb prints the lock directory and the store that the settings files name, a line each, and a dot.
 var locationsVerb = forLibrary("locations", 0, func([]string) (string, error) {
 	dir, store, err := config.FiledLocations()
 	return dir + "\n" + store + "\n.", err // $( ) would cut empty lines off

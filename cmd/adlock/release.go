@@ -39,12 +39,12 @@ func (a *releaseArgs) options() []config.Option {
 		{Name: "pause", Env: "ADLOCK_PAUSE", Arg: "D", Help: "a newcomer that is changing the lock is waited for, four times as long at most", Default: limit.Format(a.pause), Set: config.Duration(&a.pause)},
 		// For adlock.sh, so without help. again: an earlier release may have been interrupted, so a lock that
 		// is gone counts as released. withdraw: the atom was not run, so nothing is stamped, and a lock that
-		// is gone or another's is no error. beside: the flock on this descriptor is released for all.
+		// is gone or another's is no error. beside: this descriptor's flock ends for all processes.
 		{Name: "again", Set: config.Toggle(&a.again)},
 		{Name: "withdraw", Set: config.Toggle(&a.withdraw)},
 		{Name: "beside", Arg: "FD", Set: config.Number(&a.beside, 3, 9)},
 	}, config.HookOptions(&a.hook)...)
-	// A script's retry-failed counts, which adlock.sh passes on; one in a person's environment does not.
+	// The script's own retry-failed, passed on by adlock.sh, counts; one in a person's environment does not.
 	return append(options, a.from.Setting([]config.Option{config.Bind("retry-failed", config.Toggle(&a.retry))}))
 }
 

@@ -32,7 +32,8 @@ var statAgeVerb = config.Verb{
 	Options: func() []config.Option { return new(ageArgs).options() }, Run: statAge,
 }
 
-// statAge prints ages. The last lock of an atom that never completed (mtime 0) is as old as the epoch.
+// statAge prints the ages of files or, with --at-least, exits with 1 if one is younger. The last lock of an
+// atom that never completed (mtime 0) is as old as the epoch. An error on one file does not stop the others.
 func statAge(args []string) (int, error) {
 	var a ageArgs
 	files, err := config.Parse(a.options(), args)
@@ -69,7 +70,7 @@ func statAge(args []string) (int, error) {
 	return status, nil
 }
 
-// ageVerb prints how long ago the atom of the last lock FILE completed; if there is no FILE, since the epoch.
+// ageVerb prints how many seconds ago the atom of the last lock FILE completed (no FILE: at the epoch).
 var ageVerb = forLibrary("last-age", 1, func(args []string) (string, error) { return ageOf(args[0]) })
 
 func ageOf(file string) (string, error) {

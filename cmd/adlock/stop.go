@@ -48,8 +48,8 @@ func (a *stopArgs) parse(args []string) (names []string, err error) {
 	return a.from.Parse(a.options(), config.OptionsFirst(a.options(), args))
 }
 
-// stop finds all jobs first: a mistake in the last name must end none. Even root is refused another
-// user's lock directory, into which that user could write any pid.
+// stop finds all jobs before it ends one, as a mistake in the last name must end no job. Even root is refused
+// another user's lock directory, into which that user could write any pid.
 func stop(args []string) (int, error) {
 	names, err := newStop().parse(args)
 	if err != nil {
@@ -99,7 +99,7 @@ func stop(args []string) (int, error) {
 	return 0, err
 }
 
-// end ends the job of a lock. If there is none any more, it returns fs.ErrNotExist.
+// end ends the job of a lock; a dry run lists it. If there is none any more, it returns fs.ErrNotExist.
 func (a *stopArgs) end(dir *lockfile.Dir, lock atom.File) error {
 	if a.dryRun {
 		return listOwner(dir, lock)

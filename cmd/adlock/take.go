@@ -80,7 +80,7 @@ func parseTake(verb string, args []string, leaveExpired bool) (s *take, file str
 	return s, rest[0], config.ForScript(options, s.configure(options))
 }
 
-// configure adds the atom's settings from settings files, and checks all settings.
+// configure adds the atom's settings from settings files and the file of --beside, and checks all settings.
 func (s *take) configure(options []config.Option) error {
 	if err := s.Configure(options, run.Options); err != nil {
 		return err

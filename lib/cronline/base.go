@@ -21,7 +21,7 @@ func NameOf(command string) (name, kept string) {
 // Base returns Plain of the program that a command is about.
 func Base(command string) string { return Plain(subject(command)[0]) }
 
-// Plain returns the base name of a program, fit for shells, crontabs and file names.
+// Plain returns a program's base name, fit for shells, crontabs and file names; "job" if nothing is left.
 func Plain(program string) string {
 	name := strings.Map(func(c rune) rune {
 		if c == '.' || c == '-' || strings.ContainsRune(letters+decimal, c) {
@@ -36,7 +36,8 @@ func Plain(program string) string {
 	return name
 }
 
-// subject returns the simple command that a text is about: a dull program only if there is no other.
+// subject returns the words of the simple command that a text is about: of a program in dull only if there is
+// no other, and "job" if there is none at all.
 func subject(command string) []string {
 	var other []string
 	for _, words := range commands(command) {
@@ -63,6 +64,7 @@ const (
 	before = `! { if then else elif do while until time=fo exec=a command builtin nice=n ionice=cnpPu chrt=TPDp taskset
 		nohup env=uCS timeout=ks setsid stdbuf=ioe chronic cronic sudo=ugUhpCrtTDR doas=uC runuser=ugGs
 		chpst=ueUbnlmdofpcrt sshpass=pfd systemd-cat=tp busybox`
+	// dull are words at the beginning of commands that seldom show what a line is about.
 	dull = `[ [[ } fi done esac for case in test true false : . source cd export set umask ulimit unset echo printf
 		sleep exit read wait trap type which hash cat sed grep tail head cut sort mkdir date hostname logger pgrep pidof ps`
 	shells   = `sh dash ash bash ksh ksh93 mksh zsh yash`
@@ -103,7 +105,7 @@ func RunsArguments(word string) bool {
 	return isIn(before, base) || isIn(starters, base) || isIn(runners, strings.TrimRight(base, decimal+".")) || slices.Contains(Lockers, base)
 }
 
-// Called drops assignments, and programs such as sudo with their options, before the program that is called.
+// Called drops assignments, and programs such as sudo with their options, before a called program; nil: none.
 func Called(words []string) []string {
 	options, prefixed := "", false
 	for ; len(words) > 0; words = words[1:] {
@@ -124,7 +126,8 @@ func Called(words []string) []string {
 	return nil
 }
 
-// Ran returns the words from a shell's or runner's script on, and whether the line is probably about that.
+// Ran returns words from a shell's or runner's script on, the subject of a shell's -c, or else all words.
+// important reports whether the line is probably about what it returns.
 func Ran(words []string) (left []string, important bool) {
 	base := path.Base(words[0])
 	unversioned := strings.TrimRight(base, decimal+".")
@@ -145,7 +148,7 @@ func Ran(words []string) (left []string, important bool) {
 	return words, false
 }
 
-// ShellText returns the command that a shell is called with after -c.
+// ShellText returns the command that a shell is called with after -c; not ok if words are no such call.
 func ShellText(words []string) (text string, ok bool) {
 	if !isIn(starters, path.Base(words[0])) {
 		return "", false
@@ -158,7 +161,7 @@ func ShellText(words []string) (text string, ok bool) {
 	return "", false
 }
 
-// isNumber reports whether a word is a number, with a unit for timeout(1), or a list for taskset(1).
+// isNumber reports whether a word is a number, with a unit for timeout(1), or a list or mask for taskset(1).
 func isNumber(word string) bool {
 	digits := strings.TrimRight(word, "smhd")
 	return strings.HasPrefix(word, "0x") || digits != "" && strings.Trim(digits, decimal+".,") == ""

@@ -109,12 +109,12 @@ func isPlainAssignment(word string) bool {
 
 func isMeant(word string) bool { return strings.HasPrefix(word, setting) || isMisspelt(word) }
 
-// setsNothing reports whether a word is an option, or another variable, such as a setting without ADLOCK_.
+// setsNothing reports whether a word is an option, or sets a variable whose name does not begin with ADLOCK_.
 func setsNothing(word string) bool {
 	return !strings.HasPrefix(word, setting) && isPlainAssignment(word) || word[0] == '-' && strings.Trim(word, "-") != ""
 }
 
-// isMisspelt reports whether a word would be a setting with capitals, and underlines instead of hyphens.
+// isMisspelt reports whether a word would be a setting if it had capitals, and underlines instead of hyphens.
 func isMisspelt(word string) bool {
 	spelt := strings.ToUpper(strings.ReplaceAll(word, "-", "_"))
 	return !strings.HasPrefix(word, setting) && strings.HasPrefix(spelt, setting) && strings.Contains(word, "=")

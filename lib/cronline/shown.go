@@ -50,7 +50,7 @@ func Shown(command string) string {
 }
 
 // secretIn returns where in a word a password begins (below 0: there is none) and ends (below 0: where the
-// shell's word ends). before is the word before it; joins: an earlier one is of joiners.
+// shell's word ends). before is the word before it; joins: this word or an earlier one is of joiners.
 func secretIn(word, before string, joins bool) (from, to int) {
 	bare := strings.TrimLeft(word, `'"`)
 	account := slices.Contains(accounts, before) || strings.HasPrefix(bare, "-u") || strings.HasPrefix(bare, "-U") || strings.HasPrefix(bare, "--user=")

@@ -11,7 +11,7 @@ import (
 	"adlock/lib/cronline"
 )
 
-// Parse reads a command as sh, else as bash, which has most of what other shells have.
+// Parse reads a command as sh, else as bash, which has most of what other shells have. The error is sh's.
 func Parse(command string) (*syntax.File, error) {
 	file, err := parse(command, syntax.LangPOSIX)
 	if err != nil {
@@ -26,7 +26,7 @@ func parse(command string, dialect syntax.LangVariant) (*syntax.File, error) {
 	return syntax.NewParser(syntax.Variant(dialect)).Parse(strings.NewReader(command), "")
 }
 
-// calls returns the simple commands in a text and its substitutions; nil if no shell understands the text.
+// calls returns the simple commands in a text and its substitutions; nil: none, or no shell understands it.
 func calls(text string) (all [][]string) {
 	file, err := Parse(text)
 	if err != nil {
@@ -49,8 +49,8 @@ func wordsOf(text string, call *syntax.CallExpr) (words []string) {
 	return words
 }
 
-// Literal returns a word without quotes. whole is false if the word has expansions: they stay as they are in
-// source, or are dropped if source is "".
+// Literal returns a word without quotes. whole is false if the word is nil or has expansions: these stay as
+// they are in source, or are dropped if source is "".
 func Literal(w *syntax.Word, source string) (text string, whole bool) {
 	if w == nil {
 		return "", false

@@ -58,14 +58,14 @@ func Read(text string, userColumn bool) []Line {
 	return lines
 }
 
-// cutEnd cuts off the end of a line, with a carriage return: to cron that is a part of the command.
+// cutEnd cuts off the end of a line, with a carriage return, which to cron is a part of the command.
 func cutEnd(whole string) (body, end string) {
 	body = strings.TrimSuffix(strings.TrimSuffix(whole, "\n"), "\r")
 	return body, whole[len(body):]
 }
 
 // Refuse returns why a text is no crontab: it has a NUL byte, or more lines that are not understood than jobs
-// and lines meant as jobs. A line after one that ends in a backslash does not count. nil: it is a crontab.
+// and lines meant as jobs. An Unknown line after one that ends in a backslash does not count. nil: it is one.
 func Refuse(lines []Line) error {
 	jobs, unknown, first := 0, 0, -1
 	for i := range lines {
@@ -99,9 +99,9 @@ func refusal(l *Line, why string) error {
 	return errors.New("is no crontab: line " + strconv.Itoa(l.Number) + ": " + why)
 }
 
-// Misread returns the first job that seems to have a user column where userColumn denies one, or none where
-// it promises one; nil: there is none. most reports whether most jobs seem so, or one does and all others
-// may. Otherwise a job counts only if it begins with a user (namesUser).
+// Misread returns the first job that contradicts userColumn: it seems to name a user and userColumn is false,
+// or to name none and userColumn is true; nil: there is none. most: more than half of the jobs do, or one
+// does and all others may. Without most, a job counts only if it begins with a user (namesUser).
 func Misread(lines []Line, userColumn bool, isUser, isCommand func(word string) bool) (first *Line, most bool) {
 	jobs, misread, maybe := 0, 0, 0
 	var named *Line
@@ -136,8 +136,8 @@ func (l *Line) namesUser(isUser, isCommand func(word string) bool) bool {
 	return len(words) > 1 && !isCommand(words[0]) && isUser(words[0]) && (isCommand(words[1]) || startsCommand(words[1]))
 }
 
-// misread reports whether a job contradicts userColumn. A first word that is unknown may also be a command
-// that is not installed, alone or if it runs others.
+// misread reports whether a job contradicts userColumn. An unknown first word may be a command that is not
+// installed: it counts as a user only if a command follows, and if it is no program that runs others.
 func (l *Line) misread(userColumn bool, isUser, isCommand func(word string) bool) bool {
 	if userColumn {
 		return isCommand(l.User) && !isUser(l.User)

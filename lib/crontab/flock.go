@@ -45,7 +45,7 @@ const (
 	mark  = " # was: "
 )
 
-// flocks returns the calls of flock to replace in a line, or why they stay; neither, if there is none.
+// flocks returns the calls of flock to replace in a line, or why they stay; neither: none is to be replaced.
 func (w *Wrapper) flocks(l *Line, v variables) (all []flockCall, why string) {
 	if !w.Flock || lockerOf(l.Command) != "flock" || Guards(v.shell()) {
 		return nil, ""
@@ -68,7 +68,7 @@ func (w *Wrapper) flocks(l *Line, v variables) (all []flockCall, why string) {
 	}
 	slices.SortFunc(all, func(a, b flockCall) int { return a.from - b.from })
 	for i := range all {
-		// The name is unique, as it is made of the whole line and i: FILE alone excludes other lines.
+		// The name has to be unique, so it is made of the whole line and i: FILE alone excludes other lines.
 		name := nameOf(l.Command + strings.Repeat("\x00", i))
 		all[i].name = cronline.Base(all[i].command) + name[strings.LastIndexByte(name, '-'):]
 		why = cmp.Or(why, goesOn(all[i].command))
@@ -76,7 +76,8 @@ func (w *Wrapper) flocks(l *Line, v variables) (all []flockCall, why string) {
 	return all, why
 }
 
-// readFlock reads a call of flock, also by a program that starts it; f.to is 0 if adlock cannot replace it.
+// readFlock reads a call of flock, perhaps behind a program that starts it. If f.to is 0, adlock cannot
+// replace the call, and why is the reason; if why is "" too, it is no call of flock.
 func readFlock(line string, args []*syntax.Word, shell string) (f flockCall, why string) {
 	words := make([]string, len(args))
 	for i, w := range args {

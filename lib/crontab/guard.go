@@ -9,9 +9,9 @@ import (
 
 const shellVariable = "ADLOCK_SHELL"
 
-// Guard puts all jobs of a crontab under locks by one line, SHELL=shell, above the first variable
-// or job; a SHELL of the crontab becomes ADLOCK_SHELL. If a line would not run below that SHELL, or
-// would lose its own lock, refused says so, and there is no result.
+// Guard puts all jobs of a crontab under locks by one line, SHELL=shell, above the first variable or job; a
+// SHELL of the crontab becomes ADLOCK_SHELL. If a line would not run below that SHELL, or would share its
+// lock with another job, refused is that line with the reason, and there is no result.
 func (w *Wrapper) Guard(lines []Line, shell string) (r Result, refused *Left) {
 	v, jobs := variables{}, map[int]candidate{}
 	for i := range lines {

@@ -129,7 +129,7 @@ func (c *column) number(word string) int {
 }
 
 // withoutChance turns LOW~HIGH into LOW: cronie and OpenBSD choose a value once, when they read the crontab,
-// so the time between starts is the same for all. ~/N is every N-th value from a random one on.
+// so the time between starts is the same for all values. ~/N, every N-th from a random one on, is */N.
 func (c *column) withoutChance(text string) string {
 	low, rest, random := strings.Cut(text, "~")
 	_, step, stepped := strings.Cut(rest, "/")
@@ -149,7 +149,7 @@ var (
 	stepped  = regexp.MustCompile(`^(\d+)(/\d+)$`)
 )
 
-// advice returns how to write a range that goes down, such as 22-4 (hours), or a step without a range: 0/15.
+// advice returns how to write a range that goes down (22-4) or a step without a range (0/15); else "".
 func (c *column) advice(field string) string {
 	most := c.most
 	if most == sunday {
@@ -169,7 +169,8 @@ func (c *column) advice(field string) string {
 
 const day = 24 * time.Hour
 
-// gaps returns a Schedule: all days with a start have the same times, and the calendar repeats in 28 years.
+// gaps returns the times between starts. sets are the schedule's columns; both is as for gapsOfDays. All
+// days with a start have the same times, and the calendar repeats in 28 years.
 func gaps(sets [5]set, both bool) Schedule {
 	var s Schedule
 	var times []time.Duration

@@ -24,8 +24,7 @@ var harmlessPath = regexp.MustCompile(`^/[\w./+@-]+$`)
 var plain = regexp.MustCompile(`^((?:~|\$[A-Za-z_]\w*|[\w.+-]*)/[\w./+:@-]+|[\w.+-]+)` +
 	`(?:[ \t]+(?:[\w./:,@+=^~*?\[\]-]|\\.|'[^']*'|"(?:[^"\\$` + "`" + `]|\\.|\$[A-Za-z_]\w*)*"|\$[A-Za-z_]\w*)+)*[ \t]*$`)
 
-// isPlain reports whether a command is plain. It must not begin with a shell's own word, which as a program
-// is missing or behaves differently.
+// isPlain reports whether plain matches, and the first word is not a shell's own: no program does the same.
 func isPlain(command string) bool {
 	found := plain.FindStringSubmatch(command)
 	return found != nil && !cronline.IsShellWord(found[1])

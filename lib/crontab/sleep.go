@@ -11,7 +11,8 @@ import (
 	"adlock/lib/cronline"
 )
 
-// WithoutSleep returns a command without a shell around it and a sleep before it, and the sleep's arguments.
+// WithoutSleep returns a command without the shell around it and the sleep before it, if any, and the
+// arguments of that sleep; "": there is none.
 func WithoutSleep(text string) (rest, sleep string) {
 	rest = strings.TrimSpace(text)
 	if file, err := Parse(rest); err == nil && len(file.Stmts) == 1 {
@@ -41,7 +42,7 @@ var (
 
 const mostRandom = 32767
 
-// LongestSleep returns how long a sleep with these words lasts at most; 0: unknown. $RANDOM counts in full.
+// LongestSleep returns how long a sleep with these words lasts at most; 0: unknown. $RANDOM is mostRandom.
 func LongestSleep(words string) (longest time.Duration) {
 	unit := units[""]
 	if last := len(words) - 1; last > 0 && strings.IndexByte(")}`", words[last-1]) >= 0 {

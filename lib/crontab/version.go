@@ -9,7 +9,7 @@ import (
 
 // A generated crontab often names the directory of the newest installation, which changes the lock's name.
 var (
-	// installation is below a directory that keeps versions; dated and built have a date or a build as name.
+	// installation matches a name in a directory of versions; dated and built, one with a date or a build.
 	installation = regexp.MustCompile(`/((?:releases?|builds?|deploys?|deployments?|revisions?)/[^/\s'"]*\d[^/\s'"]*)`)
 	dated        = regexp.MustCompile(`/((?:[^/\s]*[^/\s\d])?20\d\d[-_.]?(?:0[1-9]|1[0-2])[-_.]?(?:0[1-9]|[12]\d|3[01])(?:\d{4}|\d{6})?(?:[^/\s\d][^/\s]*)?)/`)
 	built        = regexp.MustCompile(`/((?:[^/\s]*[^/\s\pL])?build[-_.]?\d+[^/\s]*)/`)

@@ -43,12 +43,12 @@ func (v variables) shell() string {
 	return defaultShell
 }
 
-// Result is a crontab after Wrap or Unwrap.
+// Result is a crontab whose jobs were put under locks or taken out again (Wrap, Guard and their opposites).
 type Result struct {
 	Text string
-	Done int    // lines that were changed
+	Done int    // jobs that were put under locks, or taken out
 	Left []Left // lines that a person might expect to change, with the reasons
-	Told []Left // changed lines with a drawback, which is in Why
+	Told []Left // jobs of Done with a drawback, which is in Why
 }
 
 // Left is a line and what to report about it: why it is not changed, for instance.
@@ -99,7 +99,7 @@ func (w *Wrapper) Wrap(lines []Line) Result {
 	return r
 }
 
-// refuses returns why a wrapped line would not run among these variables.
+// refuses returns why a wrapped line would not run among these variables; nil: it would, as far as is known.
 func (w *Wrapper) refuses(v variables) error {
 	if w.RunRefusal == nil {
 		return nil
@@ -147,7 +147,7 @@ func each(lines []Line, change func(i int, v variables) (text, why string)) Resu
 	return r
 }
 
-// lockers lists programs that seem to lock. In doubt a line is left and reported: a second lock stays hidden.
+// lockers lists programs that seem to lock. A line with one stays, and is reported: else it might lock twice.
 var lockers = append([]string{"lckdo", "with-lock-ex", "run-one", "solo", "shlock"}, cronline.Lockers...)
 
 // LongestCommand is how many bytes fit into vixie-cron's MAX_COMMAND (1000 bytes; load_entry).
@@ -216,7 +216,8 @@ func (w *Wrapper) isHomeless(user string, v variables) bool {
 	return IsHomeless(user, v.value, w.Homeless)
 }
 
-// IsHomeless reports whether a line's user can have no lock directory; homeless nil: no user is.
+// IsHomeless reports whether a line's user ("": none is named) can have no lock directory: the variables name
+// neither one nor a store, and homeless (nil: of no user) reports it.
 func IsHomeless(user string, variable func(name string) string, homeless func(user, home string) bool) bool {
 	return user != "" && homeless != nil && variable("ADLOCK_DIR")+variable("ADLOCK_STORE") == "" && homeless(user, variable("HOME"))
 }

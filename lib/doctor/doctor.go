@@ -18,7 +18,6 @@ import (
 	"adlock/lib/policy"
 )
 
-// Grade is how bad a finding is.
 type Grade string
 
 // A lock can be kept as long as nothing failed.
@@ -28,7 +27,6 @@ const (
 	Fail Grade = "fail"
 )
 
-// Finding is the result of examining one thing.
 type Finding struct {
 	Grade Grade
 	What  string

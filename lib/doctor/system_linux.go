@@ -17,7 +17,7 @@ import (
 // fewestInodes is how many files a lock directory may soon need: two for each atom.
 const fewestInodes = 1000
 
-// freeSpace warns unless there are as many bytes as the runlog may take, and fewestInodes.
+// freeSpace warns if less is free than the runlog may take, or than fewestInodes files; with none it fails.
 func freeSpace(dir *lockfile.Dir) []Finding {
 	const what, cure = "free space", "make some, or name another directory by ADLOCK_DIR"
 	var st unix.Statfs_t

@@ -30,8 +30,8 @@ type invocation struct {
 	unknown bool     // the last of the words is no option, or has no value: the rest is unknown
 }
 
-// invocationOf parses a call of adlock run or flock. It returns nil for another program, and for options that
-// are not understood.
+// invocationOf parses a call of adlock run or flock. It returns nil for another program, for options that are
+// not understood, and for flock without a command.
 func (c *Checker) invocationOf(call *syntax.CallExpr) *invocation {
 	if v := c.readInvocation(call); v != nil && !v.unknown {
 		return v
@@ -106,7 +106,7 @@ func (c *Checker) adlockRun(call *syntax.CallExpr, args []*syntax.Word) *invocat
 }
 
 // refusal returns the error with which `adlock run` would refuse a call's options; "" if that is uncertain. A
-// line that is cut off is no mistake, and a limit that is no duration has a finding of its own.
+// line that is cut off is no mistake, and one of limits that is no duration has a finding of its own.
 func (c *Checker) refusal(v *invocation, getenv func(name string) string, limits ...*syntax.Word) string {
 	noDuration := slices.ContainsFunc(limits, func(w *syntax.Word) bool {
 		_, wrong := durationOf(w)
@@ -143,7 +143,7 @@ func quoted(text string) *syntax.Word {
 	return &syntax.Word{Parts: []syntax.WordPart{&syntax.SglQuoted{Value: text}}}
 }
 
-// flock returns nil if the call locks a descriptor.
+// flock returns nil if the call locks a descriptor, or has no command.
 func flock(call *syntax.CallExpr, args []*syntax.Word) *invocation {
 	letters, args := lockerOptions(args)
 	if len(args) < 2 {

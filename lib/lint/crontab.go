@@ -359,7 +359,8 @@ func (j *job) outsideOf(stmt *syntax.Stmt) {
 	}
 }
 
-// unlocked ignores commands that report on the locked one, show its output, or have a lock of their own.
+// unlocked reports that behind runs without the lock of locked, though it may seem otherwise; not if it
+// reports on that, shows its output, or has a lock of its own.
 func (j *job) unlocked(locked, behind *syntax.Stmt, operator string) {
 	one, other := callOf(last(locked)), callOf(first(behind))
 	if one == nil || other == nil {

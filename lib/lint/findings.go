@@ -123,7 +123,7 @@ func (j *job) limits(v *invocation, saidIfElapsed, saidExpireAfter *syntax.Word)
 	}
 }
 
-// unenforced reports a limit to enforce that is not set. (run itself refuses --enforce without one.)
+// unenforced reports ADLOCK_ENFORCE without a limit, which run ignores. (It refuses --enforce without one.)
 func (f *findings) unenforced(line int) {
 	f.add(line, "enforced without a limit", "ADLOCK_ENFORCE is ignored, as no limit is said", "say ADLOCK_EXPIRE_AFTER=D")
 }
@@ -137,7 +137,8 @@ func isNever(d time.Duration) bool { return d == limit.Never }
 
 const unknown = time.Duration(-1)
 
-// durationOf returns 0 for a missing or empty word; wrong is why a word is no duration.
+// durationOf returns the duration that a word means: 0 for a missing or empty word, unknown for auto and for
+// a word that is known only when the line runs. wrong is why the word is no duration.
 func durationOf(w *syntax.Word) (d time.Duration, wrong string) {
 	text, whole := literal(w)
 	switch {

@@ -15,6 +15,7 @@ import (
 )
 
 // guarded checks the words for adlock below its SHELL, which would refuse them only when the job is due.
+// locked is false if the line runs without a lock.
 func (j *job) guarded() (locked bool) {
 	l, err := cronline.Parse(j.command)
 	if err != nil {

@@ -53,12 +53,12 @@ type Checker struct {
 
 	IsNetwork func(user, path string) bool // a file, as that user ("": unknown) sees it, is on another machine; nil: none is
 
-	// Longest is the longest run of the user ("": unknown) that succeeded; 0: none is known.
+	// Longest is how long an atom's longest successful run took, of the user ("": unknown); 0: none is known.
 	Longest func(user string, a atom.Atom) time.Duration
 
-	locked map[string]taken // locks of the crontabs so far
-	used   map[string]taken // lock directories of the crontabs so far
-	twins  map[string]taken // jobs of the crontabs so far
+	locked map[string]taken // locks of the crontabs that were checked
+	used   map[string]taken // lock directories of the crontabs that were checked
+	twins  map[string]taken // jobs of the crontabs that were checked
 	listed map[string]map[string]bool
 }
 
@@ -66,7 +66,7 @@ type tab struct {
 	path, user string // user: the crontab's owner, if known and if the lines name no users
 	lines      []crontab.Line
 	set        map[string]*crontab.Line // the variables above the job that is being checked
-	distinct   uint64                   // a hash of set, which see updates
+	distinct   uint64                   // a hash of set without the variables of cron and of adlock; see updates it
 }
 
 func (t *tab) setting(name string) (value string, set bool) {
@@ -84,7 +84,8 @@ var errNone = errors.New("is no crontab")
 // Most is how many bytes a text may have: more than any crontab that a person has written.
 const Most = 1 << 20
 
-// Check returns the mistakes in the crontab at path by line, also in locks shared with those checked before.
+// Check returns the mistakes in text, the crontab at path, by line. A lock that it shares with a crontab that
+// an earlier call has checked is one of them. The error is why text is no crontab.
 func (c *Checker) Check(path, text string) ([]Mistake, error) {
 	t, err := c.read(path, text)
 	if err != nil {
@@ -108,7 +109,8 @@ var ignored = regexp.MustCompile(`#.*\badlock: *ignore\b`)
 // mostLines is how many lines Debian's cron accepts (CVE-2019-9705).
 const mostLines = 10000
 
-// read expects a user column if the crontab's place requires one, or most lines seem to have one.
+// read reads a crontab, with a user column if its place or UserColumn requires one, or, outside a spool, if
+// most of its jobs seem to have one. It returns an error if text is no crontab.
 func (c *Checker) read(path, text string) (*tab, error) {
 	switch {
 	case len(text) > Most:

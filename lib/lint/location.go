@@ -111,7 +111,7 @@ func (j *job) within(v *invocation) {
 	}
 }
 
-// isOneLock reports whether two calls certainly name one lock that only one process can hold.
+// isOneLock reports whether two calls certainly name one lock that they cannot hold at the same time.
 func isOneLock(v, inner *invocation) bool {
 	if file, whole := literal(v.file()); whole && file != "" && is(inner.file(), file) {
 		return !(v.isShared || v.has("shared")) || !(inner.isShared || inner.has("shared"))

@@ -56,7 +56,7 @@ func (j *job) userOrPath() (user string, known bool) {
 	return j.path, false
 }
 
-// shares reports another job with the same lock: if both are due, one is skipped without a message.
+// shares reports another job with this lock (if both are due, one is skipped), or this job with another lock.
 func (j *job) shares(v *invocation) {
 	known := j.environment(v)
 	text := j.textOf(v)

@@ -69,7 +69,7 @@ func changing(w *syntax.Word) (part string) {
 	return part
 }
 
-// unlike returns a command in a substitution that prints something else each time: date(1) of today, say.
+// unlike returns a command in s that prints something else each time, such as date(1) of today; "": none.
 func unlike(s *syntax.CmdSubst) (command string) {
 	for _, stmt := range s.Stmts {
 		calls(stmt, func(c *syntax.CallExpr) {

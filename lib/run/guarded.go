@@ -20,7 +20,7 @@ import (
 // "$0" | tee), it has to run without a lock, as a part of that job. IsPart reports both cases.
 
 // IsPart reports whether a shell that reads a guarded script belongs to a job that holds the script's atom in
-// the directory. It is false if anything cannot be read: the script then asks for the lock, and is denied if
+// the directory. It is false if that cannot be found out: the script then asks for the lock, and is denied if
 // its own job has it.
 //
 // A terminal or a daemon that the job has started carries the job's mark for ever. It has left the job's
@@ -51,8 +51,8 @@ func IsPart(shell process.Identity, directory string, a atom.Atom) bool {
 
 func activeLock(name atom.Name) atom.File { return atom.File{Kind: atom.ActiveLock, Name: name} }
 
-// isSecondStart reports whether the shell's parent is the supervisor that has started it again, and still
-// holds the lock. Names are not compared: a script whose name changes would be started again without end.
+// isSecondStart reports whether the shell's parent is the supervisor that has started the script again, and
+// still holds the lock. Names are not compared, or a script whose name changes would be started without end.
 func isSecondStart(shell process.Identity, c process.Claim) bool {
 	dir, err := lockfile.Open(filepath.Dir(c.File))
 	if err != nil {
@@ -68,9 +68,9 @@ func isSecondStart(shell process.Identity, c process.Claim) bool {
 	return err == nil && lock.SupervisedBy(parent) && lock.Record.Token == c.Token
 }
 
-// isJobs reports whether the shell belongs to the job of the lock: the owner is its ancestor, or it carries
-// the lock's mark in the owner's session. While a supervisor lives, the mark is not enough, as it may be a
-// copy: the supervisor is an ancestor of all that is left of its job.
+// isJobs reports whether the shell belongs to the lock's job: the owner is its ancestor (a supervisor not by
+// way of a daemon), or it carries the lock's mark in the owner's session. While a supervisor lives, the mark
+// is not enough, as it may be a copy: the supervisor is an ancestor of all that is left of its job.
 func isJobs(shell process.Identity, lock *lockfile.Active, claims []process.Claim) bool {
 	owner := lock.Record.Owner
 	marked := owner.SharesSession(shell) && slices.ContainsFunc(claims, func(c process.Claim) bool { return c.Token == lock.Record.Token })
@@ -87,8 +87,8 @@ func isJobs(shell process.Identity, lock *lockfile.Active, claims []process.Clai
 	return marked || err == nil && (!lock.Record.Supervised || child.SharesSession(owner) || child.Same(lock.Job().Command))
 }
 
-// isOtherUsers reports whether a claim is to this atom and of another user's live process, which is an
-// ancestor of the shell or in its session. The lock itself cannot be read.
+// isOtherUsers reports whether a claim names a lock of this atom (which cannot be read) and a live process of
+// another user that is an ancestor of the shell or in its session.
 func isOtherUsers(c process.Claim, shell process.Identity, name atom.Name) bool {
 	file := atom.ParseFile(filepath.Base(c.File))
 	if file.Name != name || file.Kind != atom.ActiveLock && file.Kind != atom.ReaderLock {
@@ -100,8 +100,8 @@ func isOtherUsers(c process.Claim, shell process.Identity, name atom.Name) bool 
 }
 
 // Guarded is the verb by which adlock_guard puts a supervisor in the shell's place. Its arguments are
-// options, which name the atom except for the operand, then OPERAND, the shell's program and its argument
-// vector. Those words are as Encode returns them.
+// options, which name the atom except for the operand, then OPERAND, then the shell's program and its
+// argument vector, as Encode returns them.
 var Guarded = config.Verb{Name: "guarded", Run: guarded}
 
 func guarded(args []string) (int, error) {

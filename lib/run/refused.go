@@ -11,9 +11,9 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// refused records a usage error of run in the runlog, and returns why. Without the record, a line of a
-// crontab that is refused each night leaves no trace. Nothing is recorded for a person at a terminal, or if
-// the atom or the lock directory is unknown.
+// refused returns why. It records a usage error of run in the runlog: otherwise a line of a crontab that is
+// refused each night would leave no trace. Nothing is recorded for a person at a terminal, for a dry run, or
+// if the atom or the lock directory is unknown.
 func refused(args []string, why error) error {
 	if fault.KindOf(why) != fault.Usage || sysfile.IsTerminal(0) || sysfile.IsTerminal(2) {
 		return why
@@ -51,7 +51,7 @@ func isCommand(word string) bool {
 	return err == nil
 }
 
-// find returns the path of a command's program, and a base name for files, metrics and hooks.
+// find returns a command's path, or why it is missing, and a base name for files, metrics and hooks.
 func find(word string) (base, path string, missing error) {
 	if path, missing = supervise.Find(word); missing != nil {
 		return harmless(word), path, missing

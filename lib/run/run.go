@@ -1,4 +1,5 @@
-// Package run is the verb `run` of the helper and of the locksmith, with any locker.
+// Package run has the verb `run` of the helper and of the locksmith, for any locker, and the verbs that come
+// to the same: `guarded`, for adlock_guard, and `shell`, for crontabs.
 package run
 
 import (
@@ -83,7 +84,6 @@ func (r *runArgs) setName(value string) error {
 	return config.Text(&r.name)(value)
 }
 
-// Options are the options of run, for the help.
 func Options() []config.Option { return newRun().options() }
 
 func (r *runArgs) options() []config.Option {
@@ -322,7 +322,7 @@ func (r *runArgs) checkEnforce() error {
 	return nil
 }
 
-// harmless returns a name without passwords for a missing command: it may be an assignment or a command line.
+// harmless returns a missing command's name without passwords: word may be an assignment or a command line.
 func harmless(word string) string {
 	word = filepath.Base(word[:len(word)-len(strings.TrimLeft(word, letters+decimal+"./:@%+,-"))])
 	if word == "." {
@@ -338,7 +338,7 @@ func (r *runArgs) useName() {
 	}
 }
 
-// nameAtom fills in what the options left open. A command without an absolute path has another
+// nameAtom fills in the parts of the atom that no option set. A command without an absolute path has another
 // meaning in another directory: `make` in two projects is two atoms.
 func (r *runArgs) nameAtom(base string, words []string) (err error) {
 	a := &r.Request.Atom

@@ -83,8 +83,8 @@ func shell(args []string) (int, error) {
 	return status, refused(all, config.ForScript(r.options(), err))
 }
 
-// set exports a line's settings, which win over the crontab's. It skips an unknown one: the error is recorded
-// where the others say.
+// set exports a line's settings, which win over the crontab's. It returns an error for an unknown one, and
+// sets the others all the same: they say where the error is recorded.
 func set(settings []string) (err error) {
 	for _, s := range settings {
 		name, value, _ := strings.Cut(s, "=")
@@ -106,8 +106,8 @@ func unknownSetting(name string) string {
 
 func isOfLine(o *config.Option) bool { return o.Help != "" || o.Env == config.ShellVariable }
 
-// NearestSetting returns the setting that a variable which a line cannot set was probably meant to be; "" if
-// the first letter differs, which people rarely mistype: then it is another program's.
+// NearestSetting returns the setting that was probably meant by a variable that a line cannot set; "" if none
+// is near, or if the first letter differs, which people rarely mistype: then it is another program's.
 func NearestSetting(name string) string {
 	meant := config.NearestSetting(name, isOfLine)
 	if meant == "" || unknownSetting(name) == "" || !strings.HasPrefix(name, meant[:len("ADLOCK_")+1]) {
@@ -120,7 +120,7 @@ func isSemaphore(l cronline.Line) bool {
 	return l.Name != "" && slices.ContainsFunc(l.Settings, func(s string) bool { return strings.HasPrefix(s, "ADLOCK_SLOTS=") })
 }
 
-// nameLine names a line without a name after its command and further words, and returns the command; else "".
+// nameLine names a line after its command and more, and returns that; "" if the line or ADLOCK_NAME names it.
 func nameLine(getenv func(string) string, l *cronline.Line, more []string) (command string) {
 	if l.Name == "" && getenv("ADLOCK_NAME") == "" {
 		l.Name, command = cronline.NameOf(strings.Join(append([]string{l.Text}, more...), " "))

@@ -37,8 +37,8 @@ func (d *Denials) Add(e *runlog.Event) {
 	}
 }
 
-// InARow reports whether e is a denial of a series, which lasts until the atom is acquired. A denial as too
-// soon is none, as a run had completed; nor is a denial as paused, which a person wanted.
+// InARow reports whether e belongs to a series of denials, which lasts until the atom is acquired. A denial
+// as too soon does not, as a run had completed, nor does a denial as paused, which a person wanted.
 func InARow(e *runlog.Event) bool {
 	return IsDenial(e) && e.Verdict != "too-soon" && e.Verdict != "paused"
 }

@@ -9,8 +9,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Follow yields the events of the runlogs in dir, and then new events as they are written, until an error but
-// a *runlog.DamagedLine. Of runlogs that do not exist yet, it awaits only that of the host (canonical).
+// Follow yields the events of the runlogs in dir, and then new events as they are written, until an error
+// other than a *runlog.DamagedLine. Of runlogs that do not exist yet, it awaits only that of host.
 func Follow(dir, host string) iter.Seq2[runlog.Event, error] {
 	return func(yield func(runlog.Event, error) bool) {
 		hosts, err := runlog.Hosts(dir)

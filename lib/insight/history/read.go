@@ -10,7 +10,7 @@ import (
 )
 
 // Read yields the events of every runlog in dir in the order of their times, rotated files included. An error
-// but a *runlog.DamagedLine ends the reading of its runlog, and of no other. No directory means no events.
+// that is no *runlog.DamagedLine ends the reading of its runlog only. No directory means no events.
 func Read(dir string) iter.Seq2[runlog.Event, error] {
 	return func(yield func(runlog.Event, error) bool) {
 		hosts, err := runlog.Hosts(dir)
@@ -43,7 +43,8 @@ type source struct {
 
 func (s *source) advance() { s.event, s.err, s.more = s.next() }
 
-// merge yields the earliest event that is next in any runlog. An error has no time and comes at once.
+// merge yields the events of several runlogs: of those that come next in each, the earliest. An error other
+// than runlog.ErrCut has no time and comes at once.
 func merge(dir string, hosts []string, most int64, yield func(runlog.Event, error) bool) {
 	sources := make([]*source, len(hosts))
 	for i, host := range hosts {

@@ -31,7 +31,6 @@ var outcomeNames = [Outcomes]string{"running", "success", "failure", "ended", "o
 
 func (o Outcome) String() string { return outcomeNames[o] }
 
-// Run is one acquisition.
 type Run struct {
 	PID   int
 	Node  string // the owner's machine, if that may be another one

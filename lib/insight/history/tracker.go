@@ -76,8 +76,7 @@ func (t *Tracker) Add(e *runlog.Event) *Atom {
 
 var unstarted = map[runlog.Kind]Outcome{runlog.Missing: Failed, runlog.NotRun: NotRun}
 
-// atomOf returns an event's atom; nil if that is unknown. An owner that found its lock gone may log no atom:
-// the token leads to it then.
+// atomOf returns an event's atom; nil: unknown. An owner that found its lock gone may log only the token.
 func (t *Tracker) atomOf(e *runlog.Event) *Atom {
 	if e.Operator == "" {
 		return t.open[e.Token]
@@ -134,7 +133,8 @@ func (a *Atom) turns() (before, last []*Run) {
 
 func (r *Run) sharesWith(other *Run) bool { return r.Shared && other.Shared }
 
-// end ends the run with that token. If its start is missing in the runlog, end computes that from held.
+// end ends the run with that token, with how as the outcome: Cleared after a stop event is Stopped, and
+// Failed after an expire event is Ended. If its start is missing in the runlog, end computes that from held.
 func (t *Tracker) end(a *Atom, e *runlog.Event, token string, held runlog.Opt[time.Duration], how Outcome) {
 	r := a.find(token)
 	if r == nil {
@@ -162,7 +162,7 @@ func (t *Tracker) end(a *Atom, e *runlog.Event, token string, held runlog.Opt[ti
 	t.close(a, r)
 }
 
-// lose ends a run whose end is missing, when its owner found the lock gone or else when the next run began.
+// lose ends a run without a known end as Lost: when its owner found the lock gone, or else at next.
 func (t *Tracker) lose(a *Atom, r *Run, next time.Time) {
 	r.Outcome, r.End = Lost, next
 	if !r.lostAt.IsZero() {

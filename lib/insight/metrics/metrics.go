@@ -45,10 +45,9 @@ const (
 	longestOfUser = 200
 )
 
-// IsEmpty reports whether there is no atom.
 func (m *Metrics) IsEmpty() bool { return len(m.atoms) == 0 }
 
-// Settled is the least age of an event that is counted if counting continues: a writer may be late.
+// Settled is the least age of events that are counted into a file: an event may be written late.
 const Settled = 2 * time.Second
 
 type Metrics struct {
@@ -210,7 +209,7 @@ func (b *builder) count(f *figures, e *runlog.Event) {
 	}
 }
 
-// outcomes are the ends of runs that are counted: not those by a person (cleared, stopped).
+// outcomes are the ends of runs that are counted: not those by a person (cleared, stopped), nor jobs not run.
 var outcomes = [...]outcome{
 	{"success", []history.Outcome{history.Succeeded}},
 	{"failure", []history.Outcome{history.Failed, history.Orphaned, history.Lost}},

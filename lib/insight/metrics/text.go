@@ -20,7 +20,7 @@ const (
 )
 
 // labels returns an atom's labels in UTF-8, as readers require, without characters that could move a cursor.
-// With a user, it shortens long words (atom.Canonify).
+// With a user, it adds the user's label and shortens long words (atom.Canonify).
 func labels(user string, a atom.Atom) string {
 	before := ""
 	if user != "" {

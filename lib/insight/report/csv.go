@@ -71,8 +71,7 @@ func joined(advice []advice) string {
 	return strings.Join(texts, "; ")
 }
 
-// CSV writes RFC 4180 (with LF): durations in seconds, bytes that are no text as \xNN. If users is true, the
-// first column is the user.
+// CSV writes RFC 4180 (with LF): durations in seconds, bytes that are no text as \xNN, users (if true) first.
 func CSV(out io.Writer, users bool, reports ...*Report) error {
 	rows := [][]string{header()}
 	if users {

@@ -77,7 +77,6 @@ func (r *Report) Limit(most int) (dropped int) {
 	return dropped
 }
 
-// IsEmpty reports whether nothing is recorded of the requested atoms.
 func (r *Report) IsEmpty() bool { return len(r.atoms) == 0 }
 
 // Build reads events, from history.Read. If it returns an error too, the report is of what could be read.
@@ -230,8 +229,7 @@ func (b *builder) finish() {
 	slices.SortStableFunc(b.report.atoms, func(a, b *summary) int { return cmp.Compare(b.trouble(), a.trouble()) })
 }
 
-// trouble is how urgent the atom is: 2 if its last run went wrong or an owner could not be ended; 1 if there
-// is advice; else 0.
+// trouble is 2 if the last run went wrong or an owner could not be ended, 1 if there is advice, and else 0.
 func (a *summary) trouble() int {
 	switch a.LastOutcome {
 	case history.Failed, history.Ended, history.Orphaned, history.Lost, history.NotRun:

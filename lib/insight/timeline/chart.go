@@ -20,7 +20,6 @@ type Chart struct {
 	Damaged  int // lines of the runlog that could not be read
 }
 
-// Lane is the row of one atom.
 type Lane struct {
 	*history.Atom
 	Bars  []*Bar
@@ -84,7 +83,7 @@ type Options struct {
 	State        func(token string) history.Outcome // of a run without an end, by its token; nil: Running
 }
 
-// Build reads events, from history.Read, as far as they can be read. Lanes is empty if nothing happened.
+// Build reads events, from history.Read. If it returns an error too, the chart is of what could be read.
 func Build(events func(yield func(runlog.Event, error) bool), o Options) (*Chart, error) {
 	b := builder{options: o, lanes: map[*history.Atom]*Lane{}}
 	b.chart = &Chart{from: o.Since, to: o.Until, Columns: max(1, o.Columns)}

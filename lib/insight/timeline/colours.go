@@ -25,15 +25,12 @@ var colours = [...]Colour{Ground, Strip, Line, Ink, Dim, Good, Bad, Now, Odd, Fu
 // Font is the attribute for the system's plain font.
 const Font = `font-family="system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif"`
 
-// Fill returns the attributes of a filled shape.
 func Fill(c Colour) string { return `class="fill-` + c.name + `" fill="` + c.light + `"` }
 
-// Stroke returns the attributes of a line.
 func Stroke(c Colour) string {
 	return `class="stroke-` + c.name + `" fill="none" stroke="` + c.light + `"`
 }
 
-// Outline returns the attributes of a filled shape with an outline.
 func Outline(fill, stroke Colour) string {
 	return `class="fill-` + fill.name + ` stroke-` + stroke.name + `" fill="` + fill.light + `" stroke="` + stroke.light + `"`
 }

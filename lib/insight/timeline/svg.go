@@ -227,7 +227,7 @@ func (w *svg) bar(b *Bar) {
 	w.WriteString("</g>\n")
 }
 
-// mark draws how a run ended, above all bars: the next run often begins at the same place.
+// mark draws an end that is bad or unknown, over all bars: the next run often begins at the same place.
 func (w *svg) mark(b *Bar) {
 	const middle = barTop + barHeight/2
 	switch x := max(w.x(b.Start)+2.5, w.x(b.End)); b.Outcome {

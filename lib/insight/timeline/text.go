@@ -10,7 +10,6 @@ import (
 	"adlock/lib/insight/terminal"
 )
 
-// Text says how a chart is shown on a terminal.
 type Text struct {
 	Width   int // columns of the terminal; Chart.Columns should be Columns(Width)
 	Unicode bool
