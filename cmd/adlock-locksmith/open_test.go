@@ -8,7 +8,7 @@ import (
 	"adlock/lib/config"
 )
 
-func TestEachSchemeOpensAStore(t *testing.T) {
+func TestTheTableOfStoresHasExactlyTheKnownSchemes(t *testing.T) {
 	if rows := slices.Sorted(maps.Keys(stores)); !slices.Equal(rows, config.Schemes) {
 		t.Errorf("%v, want %v", rows, config.Schemes)
 	}

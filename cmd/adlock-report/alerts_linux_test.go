@@ -335,7 +335,7 @@ func (a *rule) expected(summary string) object {
 	return object{"exp_labels": labels, "exp_annotations": annotations}
 }
 
-func TestEachAlertFiresOnlyWhenItShould(t *testing.T) {
+func TestEachAlertFiresOnlyDuringItsTrouble(t *testing.T) {
 	t.Parallel()
 	need.Tools(t, "promtool")
 	rules := shippedRules(t)

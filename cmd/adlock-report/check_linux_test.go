@@ -91,7 +91,7 @@ func TestCheckRefusesWhatIsNoCrontabAndReadsTheNextFile(t *testing.T) {
 	}
 }
 
-func TestAnUnreadableFileIsReported(t *testing.T) {
+func TestCheckReportsAFileThatItMayNotRead(t *testing.T) {
 	need.Root(t)
 	p := newPlace(t)
 	c := within(t, p, nobodys+` && printf '#!/bin/sh\n' >/mnt/secret && chmod 600 /mnt/secret && exec setpriv --reuid 65534 --regid 65534 --clear-groups /mnt/adlock check /mnt/secret`)
@@ -162,7 +162,7 @@ printf 'ADLOCK_DIR=/mnt/app\n* * * * * /mnt/adlock run --name n -- true\n' | $a 
 	r.Is(t, 0, moved+noted+moved+"right\n1\n", "")
 }
 
-func TestCheckAcceptsAHookInTheUsersSettingsFile(t *testing.T) {
+func TestCheckKnowsTheHookInTheUsersSettingsFile(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `mkdir -p /mnt/one/.config
 tab() { printf 'MAILTO=""\n* * * * * one /mnt/adlock run --name n -- true\n'; }

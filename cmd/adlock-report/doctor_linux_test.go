@@ -33,7 +33,7 @@ func sick(t *testing.T, c helper.Command, wanted ...string) {
 	has(t, r.Out, wanted...)
 }
 
-func TestTheDoctorsStatusShowsWhetherACheckFailed(t *testing.T) {
+func TestTheDoctorExitsWith1IfACheckFails(t *testing.T) {
 	p := newPlace(t)
 	must(t, os.Chmod(p.dir, 0o720))
 	sick(t, p.command("doctor"), "fail lock directory: "+p.dir, "chmod go-w")
@@ -41,7 +41,7 @@ func TestTheDoctorsStatusShowsWhetherACheckFailed(t *testing.T) {
 	has(t, p.ok(t, "doctor", "--help"), "usage: ", "doctor", "fit to keep locks")
 }
 
-func TestTheDoctorReportsALimitThatIsTooLow(t *testing.T) {
+func TestTheDoctorReportsAUlimitThatIsTooLow(t *testing.T) {
 	p := newPlace(t)
 	for _, limit := range []string{"ulimit -n 12", "ulimit -v 779999"} {
 		c := p.command()
@@ -95,7 +95,7 @@ func TestTheDoctorReportsAMissingBootOrMachineID(t *testing.T) {
 	has(t, within(t, p, subset+` && exec "$0" doctor`).Run(t).Out, "warn boot id: /proc/sys/kernel/random/boot_id is not shown; leave out ProcSubset=pid")
 }
 
-func TestTheDoctorReportsWhetherTheSystemHasALog(t *testing.T) {
+func TestTheDoctorWarnsOfAMissingSyslogOnlyIfItIsToBeUsed(t *testing.T) {
 	p := newPlace(t)
 	const none = `mount -t tmpfs none /dev && : >/dev/null && exec "$0" doctor`
 	c := within(t, p, none)

@@ -124,7 +124,7 @@ func TestJSONNamesTheUserOfEachAtom(t *testing.T) {
 	}
 }
 
-func TestAClosedPipeEndsAllUsersWithSIGPIPE(t *testing.T) {
+func TestStatusOfAllUsersExitsWith141IfItsOutputIsClosed(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `{ until [ -e /mnt/gone ]; do :; done; $a status --all-users; echo $? >&2; } | { exec <&-; : >/mnt/gone; }`)
 	r.Is(t, 0, "…", "141\n")
@@ -138,7 +138,7 @@ func TestAllUsersIsForRootAlone(t *testing.T) {
 	}
 }
 
-func TestAllUsersShowsADirectoryOfInitWithoutAHome(t *testing.T) {
+func TestAllUsersShowsAtomsOfAUserWhoIsNotInPasswd(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `$a init one && as one $a run --name third -- true; $a init 3900009 2>/dev/null
 mkdir -m 700 /var/lib/adlock-3900009 && chown 3900009:3900009 /var/lib/adlock-3900009 && HOME=/ setpriv --reuid 3900009 --regid 3900009 --clear-groups $a run --name fourth -- true
@@ -148,7 +148,7 @@ rm -r /mnt/two/.local; $a status --all-users`)
 
 // Files in mallory's directory do not hide the other users' atoms, and do not make root's commands
 // show the content of root's file.
-func TestAHostileDirectoryIsReportedAndHidesNoOther(t *testing.T) {
+func TestAHostileDirectoryShowsNoSecretAndHidesNoOther(t *testing.T) {
 	t.Parallel()
 	secret := `echo "$secret" >/mnt/secret; chmod 600 /mnt/secret; secret=ROOTSECRET; echo "1 $secret program=$secret" >/mnt/secret; `
 	verbs := "status metrics log report"
@@ -353,7 +353,7 @@ func TestThePauseOfTheHostDoesNotHideAnAtomsPause(t *testing.T) {
 	has(t, r.Err, "adlock: resume: all jobs of this host stay paused: for ", "(disk)")
 }
 
-func TestNoUserCanMakeTheMetricsOfAllUsersFail(t *testing.T) {
+func TestUsersWhoCannotBeReadDoNotMakeTheMetricsFail(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `as mallory ln -s /mnt/secret $d/program.dax.runlog; rm -r /mnt/two/.local; as two ln -s /mnt/one /mnt/two/.local
 $a metrics --all-users --output /mnt/adlock.prom && cat /mnt/adlock.prom`)

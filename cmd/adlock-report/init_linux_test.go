@@ -38,7 +38,7 @@ func TestInitReportsOnEachUser(t *testing.T) {
 		"adlock: no-such: no such user in /etc/passwd\nadlock: root: needs no other lock directory than root's\n")
 }
 
-func TestInitRefusesRootAndUsersWithADirectory(t *testing.T) {
+func TestInitRefusesRootAndUsersWithALockDirectory(t *testing.T) {
 	p := newPlace(t)
 	for script, want := range map[string]struct {
 		status int

@@ -140,7 +140,7 @@ func TestStatusNamesTheNewcomerThatWatchesTheJob(t *testing.T) {
 	helper.Eventually(t, "it is told", func() bool { return strings.Contains(p.ok(t, "status"), note) })
 }
 
-func TestStatusNamesTheStates(t *testing.T) {
+func TestStatusNamesIdleRunningOverdueAndOrphanedAtoms(t *testing.T) {
 	p := newPlace(t)
 	p.ok(t, "run", "--operand", "idle job", "--if-elapsed", "1h", "--", "true")
 	p.hold(t, "lock.sleep.dax.run.running", "--operand", "running")
@@ -204,7 +204,7 @@ func TestADamagedLineIsReportedAndSkipped(t *testing.T) {
 	}
 }
 
-func TestTheLogShowsALearnedLimitOnlyOnce(t *testing.T) {
+func TestTheLogShowsAnAutoLimitOnlyOnce(t *testing.T) {
 	p := newPlace(t)
 	p.ok(t, "run", "--name", "n", "--expire-after", "auto", "--", "true")
 	log := p.ok(t, "log", "--event", "acquire")
@@ -267,7 +267,7 @@ func TestMetricsContinueFromTheirFile(t *testing.T) {
 	has(t, read(t, file), ended+" 1\n", "adlock_last_success_timestamp_seconds{program=\"backup\"")
 }
 
-func TestMetricsOfOneAtomShowNoOther(t *testing.T) {
+func TestMetricsShowOnlyTheAtomsThatMatch(t *testing.T) {
 	p := newPlace(t)
 	for _, name := range []string{"one", "other", "one more"} {
 		p.ok(t, "run", "--name", name, "--", "true")
@@ -304,7 +304,7 @@ func TestMetricsLeaveOutARetiredAtom(t *testing.T) {
 	has(t, p.ok(t, "metrics"), `operand="gone"`)
 }
 
-func TestUsageErrorsAreOneLine(t *testing.T) {
+func TestEachErrorIsOneLine(t *testing.T) {
 	p := newPlace(t)
 	for _, args := range []string{
 		"status x", "log --event nonsense", "log --since tomorrow", "report --json --csv", "report --csv --html -", "report --since 5x",
@@ -486,7 +486,7 @@ func TestStatusShowsASemaphoreInOneRow(t *testing.T) {
 	}
 }
 
-func TestStatusTakesNames(t *testing.T) {
+func TestStatusShowsOnlyTheNamedAtoms(t *testing.T) {
 	p := newPlace(t)
 	for _, operand := range []string{"one", "another", "one more"} {
 		p.ok(t, "run", "--operand", operand, "--", "true")
@@ -504,7 +504,7 @@ func TestStatusTakesNames(t *testing.T) {
 	}
 }
 
-func TestAWholeNameSelectsNoOtherAtom(t *testing.T) {
+func TestWordsThatAreAWholeNameSelectNoOtherAtom(t *testing.T) {
 	p := newPlace(t)
 	p.ok(t, "run", "--program", "job", "--name", "db", "--expire-after", "auto", "--", "true")
 	p.ok(t, "run", "--program", "job", "--name", "dbfull", "--expire-after", "auto", "--", "true")
@@ -539,7 +539,7 @@ func TestACompletionMissingInTheRunlogIsNoFailure(t *testing.T) {
 	}
 }
 
-func TestALongNameDoesNotWidenATableInAMail(t *testing.T) {
+func TestLongNamesAreShortenedInATableAndStayDistinct(t *testing.T) {
 	p := newPlace(t)
 	p.ok(t, "run", "--operand", strings.Repeat("x", 5000), "--", "true")
 	p.ok(t, "run", "--operand", strings.Repeat("x", 4999)+"y", "--", "true")

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestTimesAreReadAsPeopleWriteThem(t *testing.T) {
+func TestATimeMayBeAnAgeAClockTimeADayOrADate(t *testing.T) {
 	local := time.Local
 	time.Local = time.FixedZone("here", 3600)
 	defer func() { time.Local = local }()

@@ -62,7 +62,7 @@ func TestWrapCopiesInputThatItRefuses(t *testing.T) {
 }
 
 // The helper is alone here, as if half of an installation was removed, or is being replaced.
-func TestWrapCopiesTheCrontabIfAProgramIsMissing(t *testing.T) {
+func TestWrapInAPipeCopiesItsInputIfAProgramIsMissing(t *testing.T) {
 	dir := t.TempDir()
 	alone := filepath.Join(dir, "adlock")
 	must(t, os.Link(newPlace(t).program, alone))
@@ -190,7 +190,7 @@ func (p place) linked(t *testing.T, dir string) string {
 }
 
 // If wrap changed the line of such a job, the job would be refused (73) from then on.
-func TestWrapLeavesJobsOfUsersWithoutALockDirectory(t *testing.T) {
+func TestWrapLeavesJobsOfUsersWhoCanMakeNoLockDirectory(t *testing.T) {
 	need.Root(t)
 	p := newPlace(t)
 	const line = "@daily nobody x\n"

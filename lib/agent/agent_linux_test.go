@@ -295,7 +295,7 @@ func TestAnAgentThatWaitsIsNotWokenByTimers(t *testing.T) {
 	t.Error("in no 300ms of 20s it was left asleep")
 }
 
-func TestAnAgentServesOnlyItsOwner(t *testing.T) {
+func TestNoAgentStartsForAnOwnerWithAnotherStartTime(t *testing.T) {
 	stranger := of(t, os.Getpid())
 	stranger.Start++
 	if greeting, err := Start(stranger); err == nil {

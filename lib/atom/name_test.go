@@ -77,7 +77,7 @@ func TestOnlyAChecksumAtItsEndMarksAnOperandAsShortened(t *testing.T) {
 	}
 }
 
-func TestAnAtomIsReadBackFromItsName(t *testing.T) {
+func TestAnAtomIsReadBackOnlyFromAnUnshortenedName(t *testing.T) {
 	for text, want := range map[string]Atom{
 		"cfengine_conf.dax.editfile._etc_motd": ofParts("cfengine.conf", "dax", "editfile", "/etc/motd"),
 		"backup.dax.run.a-12345":               {},

@@ -63,7 +63,7 @@ func TestMistakesAreNotRecordedInARefusedDirectory(t *testing.T) {
 	}
 }
 
-func TestADenialNamesTheAtomAsOtherMessagesDo(t *testing.T) {
+func TestADenialNamesItsAtomByOperatorAndOperand(t *testing.T) {
 	for _, remote := range []bool{false, true} {
 		s := Defaults()
 		s.Verbose, s.Remote, s.Request.FromStart = true, remote, true

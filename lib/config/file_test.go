@@ -66,7 +66,7 @@ func mistaken() (text string) {
 
 const backup = atom.Name("adlock.h.run.backup")
 
-func TestALaterFileAndAMoreSpecificSectionWin(t *testing.T) {
+func TestLaterFilesLaterPatternsAndExactSectionsWin(t *testing.T) {
 	paths := written(t, `
 # a comment
 [backup]
@@ -257,7 +257,7 @@ func TestAByteOrderMarkIsIgnored(t *testing.T) {
 	}
 }
 
-func TestOfTwoLinesOfAFileTheLaterWins(t *testing.T) {
+func TestTheLaterOfTwoConflictingLinesOfAFileWins(t *testing.T) {
 	written(t, "ADLOCK_REPLACE=1\nADLOCK_EXPIRE_AFTER=1h")
 	all := Origins{}
 	for name, filed := range FromFiles(backup) {

@@ -85,7 +85,7 @@ func TestAMisspeltOrMisplacedSettingIsAnError(t *testing.T) {
 	}
 }
 
-func TestACommandThatLocksByItselfGetsNoLock(t *testing.T) {
+func TestALockingOrEmptyCommandGetsNoLock(t *testing.T) {
 	for _, command := range []string{
 		"flock -n /f x", "/usr/bin/flock /f x", "flock", "  exec flock /f x", "exec  /usr/local/sbin/lockf f x", "setlock -n f x",
 		"sleep 30; adlock run x", "sleep $((RANDOM % 60)) && flock -n f x", "sleep $[RANDOM % 60]m; flock f x", "sleep 1m 30s;flock f x", "sleep `expr $RANDOM % 60`; flock f x", "sleep ${RANDOM:0:2}; flock f x", "sleep $(shuf -i 1-9 -n 1)s; flock f x", "/bin/sleep 5 ;A=b exec flock f x", "sleep 1; sleep 2; flock f x",
@@ -107,7 +107,7 @@ func TestACommandThatLocksByItselfGetsNoLock(t *testing.T) {
 	}
 }
 
-func TestShellsSkipTheWordsForAdlock(t *testing.T) {
+func TestAShellReadsTheWordsForAdlockAsAdlockDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pieces := []string{":", " ", " ", ";", "\t", "n", "-", "%", "ADLOCK_X", "=", "'", `"`, `\`, "ü", "\r", "\n", "&", "|", "$", "(", ")", "<", "#", "!", "{", "}", "*", "~", "^", "`", "[", "?"}
 		command := ": " + strings.Join(rapid.SliceOf(rapid.SampledFrom(pieces)).Draw(t, "pieces"), "")

@@ -96,7 +96,7 @@ func TestAFlockLineThatRunCannotExpressIsLeft(t *testing.T) {
 	}
 }
 
-func TestFlockLinesWithOneFileGetDifferentNames(t *testing.T) {
+func TestDifferentFlockLinesWithOneFileGetDifferentNames(t *testing.T) {
 	for text, count := range map[string]int{
 		"@daily flock /f x\n@hourly flock /f y":                      2,
 		"@daily flock /f x\n@hourly flock /f x":                      1,
@@ -128,7 +128,7 @@ func namesIn(text string) (names []string) {
 	return names
 }
 
-func TestTheCrontabsShellRunsTheTextOfFlock(t *testing.T) {
+func TestWrapGivesFlocksCommandTheCrontabsShell(t *testing.T) {
 	const text = "SHELL=/bin/bash\n@daily flock /f -c '[[ x ]]'\n"
 	r := flockWrapper.Wrap(Read(text, false))
 	if !strings.Contains(r.Text, " -- /bin/bash -c '[[ x ]]' # was: flock /f -c '[[ x ]]'\n") || Unwrap(Read(r.Text, false)).Text != text {
@@ -136,7 +136,7 @@ func TestTheCrontabsShellRunsTheTextOfFlock(t *testing.T) {
 	}
 }
 
-func TestAFlockLineGetsALimitToo(t *testing.T) {
+func TestEachFlockCommandOfALineGetsTheLimit(t *testing.T) {
 	const text = "@hourly flock -n /f x; flock -w 5 /g y"
 	w := Wrapper{Adlock: "/a/adlock", Limit: FromSchedule, Flock: true}
 	r := w.Wrap(Read(text, false))

@@ -213,7 +213,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestARangeThatCronRefusesIsRewritten(t *testing.T) {
+func TestARefusedRangeIsReportedWithItsCureIfThatIsKnown(t *testing.T) {
 	for schedule, want := range map[string]string{
 		"0 22-4 * * *": `the hour of a schedule: "22-4", as a range goes up: 22-23,0-4`, "50-9 * * * *": `"50-9", as a range goes up: 50-59,0-9`,
 		"0 0 * * 5-1": `"5-1", as a range goes up: 5-6,0-1`, "0 0 * 11-2 *": `"11-2", as a range goes up: 11-12,1-2`,

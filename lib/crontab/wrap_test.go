@@ -128,19 +128,19 @@ func TestALineWithAVersionInItsPathIsWrappedAndReported(t *testing.T) {
 
 func TestALineKeepsItsNameWhenItIsMoved(t *testing.T) {
 	lines := strings.SplitAfter("@daily rsync a\n@daily rsync b\n@hourly x\n@daily rsync c -v\n@daily x\n@daily tar cf a\n@daily tar xf a\n", "\n")
-	want := namesIn(wrapper.Wrap(Read(strings.Join(lines, ""), false)).Text)
+	want := strings.SplitAfter(wrapper.Wrap(Read(strings.Join(lines, ""), false)).Text, "\n")
 	slices.Sort(want)
 	rapid.Check(t, func(t *rapid.T) {
 		moved := rapid.Permutation(lines).Draw(t, "lines")
 		r := wrapper.Wrap(Read(strings.Join(moved, ""), false))
-		got := namesIn(r.Text)
+		got := strings.SplitAfter(r.Text, "\n")
 		if slices.Sort(got); !slices.Equal(got, want) {
 			t.Fatalf("%q: %q, want %q", moved, got, want)
 		}
 	})
 }
 
-func TestTheLimitIsOneAndAHalfTimesTheSchedule(t *testing.T) {
+func TestTheLimitIsOneAndAHalfPeriodsAndAtLeast15Minutes(t *testing.T) {
 	for schedule, want := range map[string]string{
 		"0 * * * *": "1h30m", "@hourly": "1h30m", "@daily": "1d12h", "*/20 * * * *": "30m", "0 9-17 * * 1-5": "1h30m", "@weekly": "1w3d12h",
 		"*/10 * * * *": "15m", "* * * * *": "15m", "@60": "15m", "@3600": "1h30m", "0 0 1 1 *": "78w1d12h",
@@ -170,7 +170,7 @@ func TestWrapKeepsTheCrontabsOwnLimit(t *testing.T) {
 		has+run+"x-12738659 -- x\n"+none+run+nameOf("y z")+" --expire-after 1d12h -- y z\n")
 }
 
-func TestOnlyACommandWithShellSyntaxGetsAShell(t *testing.T) {
+func TestOnlyACommandThatIsNotPlainGetsAShell(t *testing.T) {
 	for command, want := range map[string]string{
 		`x -a 'b c' "d e $HOME" $X ~/y *.z a\ b k=v`: `x -a 'b c' "d e $HOME" $X ~/y *.z a\ b k=v`,
 		`x; y`:               `/bin/sh -c 'x; y'`,
@@ -237,7 +237,7 @@ func TestLinesThatAreNotWrappedAreReported(t *testing.T) {
 	}
 }
 
-func TestALineThatOnlyMentionsLocksOrDcronIsWrapped(t *testing.T) {
+func TestALineThatOnlyLooksLikeLocksOrDcronIsWrapped(t *testing.T) {
 	for _, command := range []string{"rsync -a /var/lib/adlock /b", "apt-get -y install flock", "echo flock", "x # flock", "WAIT=5 y", "PID=5 y"} {
 		if wrapped, why := wrapOne(t, "@daily "+command); why != "" || !strings.Contains(wrapped, command) {
 			t.Errorf("%s: %s %s", command, wrapped, why)
@@ -271,7 +271,7 @@ func TestUnwrapKeepsALineThatWasWrittenOrEditedByHand(t *testing.T) {
 	}
 }
 
-func TestOnlyAHelperPathWithoutShellSyntaxIsAccepted(t *testing.T) {
+func TestOnlyAPlainFullPathOfAdlockIsAccepted(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/usr/bin/adlock": true, "/opt/a-b_c.d+e@f/adlock": true, "adlock": false, "/a b/adlock": false, "/a%b/adlock": false, "/a$b/adlock": false, "/usr/bin/other": false, "/é/adlock": false,
 	} {

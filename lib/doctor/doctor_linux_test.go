@@ -74,7 +74,7 @@ func (m *Machine) finds(t *testing.T, what string, grade Grade, words ...string)
 	}
 }
 
-func TestTheDoctorFindsNothingWrongAndLeavesNoFiles(t *testing.T) {
+func TestTheDoctorPassesAFitMachineAndLeavesNoFiles(t *testing.T) {
 	m := fit(t)
 	for _, f := range m.Examine(time.Now()) {
 		if f.What == "machine id" && process.Here().Machine == "" {
@@ -158,7 +158,7 @@ func TestTheDoctorReportsAMissingMailer(t *testing.T) {
 	m.finds(t, "mail", Fine, mailer+" is there")
 }
 
-func TestAnUnsafeLockDirectoryFails(t *testing.T) {
+func TestDoctorFailsAnUnsafeLockDirectory(t *testing.T) {
 	m := fit(t)
 	must.Do(t, os.Chmod(m.Dir, 0o777))
 	m.finds(t, "lock directory", Fail, "chmod go-w")

@@ -28,13 +28,13 @@ func body(t *testing.T, function string) string {
 	return text
 }
 
-func TestAdlockGetTurnsAnswersIntoVerdicts(t *testing.T) {
+func TestAdlockGetHasABranchForEachAnswer(t *testing.T) {
 	get := body(t, "_adlock_get_atom") + body(t, "_adlock_run_to_take")
 	for status, meaning := range map[int]string{
 		StatusOK:      `0\)\n[^)]*'\) _adlock_confirm [^)]*\n\t\t_adlock_held=\$_adlock_lock.* _adlock_verdict=acquired\n`,
 		AnswerTooSoon: `%\) _adlock_deny too-soon ;;`,
 		AnswerBusy:    `%\) _adlock_deny busy ;;`,
-		AnswerFull:    `%\) _adlock_deny full ;;`,
+		AnswerFull:    `%\) _adlock_deny full ;;`, AnswerPaused: `%\) _adlock_deny paused ;;`,
 		AnswerExpired: `\[ "\$_adlock_status" = % \]; then # lock expired\n\t+_adlock_take takeover`,
 		AnswerStuck:   `%\).*\n\t+_adlock_verdict=stuck\n\t+return ` + strconv.Itoa(StatusNotPermitted) + `\n`,
 	} {

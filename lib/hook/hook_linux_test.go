@@ -135,7 +135,7 @@ func TestHeldEventsWaitForLetGo(t *testing.T) {
 	}
 }
 
-func TestAHookGetsOnlyTheVariablesThatAreKnown(t *testing.T) {
+func TestAHookGetsOnlyVariablesThatItsEventHas(t *testing.T) {
 	e := Event{Kind: Lost, Text: strings.Repeat("x", 10000), Event: runlog.Event{Program: "p", Host: "h", Operator: "o", Operand: strings.Repeat("y", 1<<17), OwnerToken: "abc", Owner: 4, Age: runlog.Some(2 * time.Hour), Signal: "TERM", Count: 100}}
 	var names []string
 	for _, variable := range e.variables() {

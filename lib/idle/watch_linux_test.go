@@ -114,7 +114,7 @@ func TestAStoppedJobIsNotIdle(t *testing.T) {
 	}
 }
 
-func TestAWatchEndsWithoutAVerdictWhenItsJobEnds(t *testing.T) {
+func TestAWatchEndsWithoutAVerdictOnceJobOrLockIsGone(t *testing.T) {
 	a := actor.Shell(t, actor.Leads, "sleep 100; :")
 	asleep(t, a)
 	job := of(t, a, time.Hour)
@@ -145,7 +145,7 @@ func TestAWorkingThreadIsFoundBesideASleepingOne(t *testing.T) {
 	}
 }
 
-func TestOnlyOneNewcomerAtATimeWatchesAJob(t *testing.T) {
+func TestAWatchersTurnLastsUntilItEndsDiesOrIsStopped(t *testing.T) {
 	dir := must.Get(os.Open(t.TempDir()))(t)
 	defer dir.Close()
 	fd := int(dir.Fd())

@@ -29,7 +29,7 @@ func TestAProcessThatExitsAtINTGetsNoFurtherSignal(t *testing.T) {
 	}
 }
 
-func TestAnEndingStopsWhenAnotherProcessHasEndedTheJob(t *testing.T) {
+func TestAnEndingStopsOnceEnoughReturnsTrue(t *testing.T) {
 	a := deaf(t, actor.Leads)
 	var r recorder
 	k := r.killer(50 * time.Millisecond)
@@ -259,7 +259,7 @@ func enforcer(t *testing.T, script string, more ...string) (a *actor.Actor, endI
 	}
 }
 
-func TestEndDescendantsSparesTheCallingProcess(t *testing.T) {
+func TestEndDescendantsEndsAllButTheCallingProcess(t *testing.T) {
 	for name, script := range map[string]string{
 		"orphans in other sessions":    `setsid -f sleep 100; (setsid sleep 100 &); trap "" INT; >"$1"; while :; do sleep 1; done`,
 		"processes that fork and exit": comets,
@@ -275,7 +275,7 @@ func TestEndDescendantsSparesTheCallingProcess(t *testing.T) {
 	}
 }
 
-func TestThePipelineIsEndedOnlyIfTheGroupIsAskedFor(t *testing.T) {
+func TestTheCallersGroupIsEndedOnlyIfItIsAskedFor(t *testing.T) {
 	for _, more := range [][]string{{"descendants only"}, nil} {
 		a, endIt := enforcer(t, `>"$1"; sleep 100`, more...)
 		neighbour := actor.Sleeper(t, syscall.SysProcAttr{Setpgid: true, Pgid: a.PID()})

@@ -304,7 +304,7 @@ func TestDescendantsOmitsTheCallingProcess(t *testing.T) {
 	}
 }
 
-func TestOnlyStartedOrRecordedMembersMayRunAsOtherUsers(t *testing.T) {
+func TestAnOwnerAndADeadOwnersGroupMustRunAsKnownUsers(t *testing.T) {
 	a := actor.Sleeper(t, actor.Leads)
 	k, uid := entryOf(a).Key(), os.Geteuid()
 	for claim, c := range map[string]struct {
@@ -357,7 +357,7 @@ func TestAGroupIsForgottenOnceItHidesNoMember(t *testing.T) {
 	}
 }
 
-func TestAJobWithAnAncestorIsNeitherListedNorEnded(t *testing.T) {
+func TestListAndScanRefuseAJobWithAnAncestor(t *testing.T) {
 	h := tracked(t, process.Job{Owner: idOf(actor.Sleeper(t, actor.Leads)), FileUID: -1})
 	h.spared = map[int]bool{h.owner.PID: true} // as this newcomer's ancestor
 	_, listed := h.list()

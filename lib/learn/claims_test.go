@@ -129,7 +129,7 @@ func TestTheLongestRuntimeIsForgottenAfter1000To2000Runs(t *testing.T) {
 	}
 }
 
-func TestNoLearnedLimitIsAboveAWeek(t *testing.T) {
+func TestWithoutIfElapsedNoLearnedExpireAfterIsAboveAWeek(t *testing.T) {
 	s := State{Runs: 100, mean: of(30 * 24 * time.Hour), now: of(30 * 24 * time.Hour)}
 	if got := s.ExpireAfter(0); got != 168*time.Hour {
 		t.Errorf("ExpireAfter is %v", got)
@@ -139,7 +139,7 @@ func TestNoLearnedLimitIsAboveAWeek(t *testing.T) {
 	}
 }
 
-func TestEachForcedEndDoublesTheLearnedLimit(t *testing.T) {
+func TestForcedEndsDoubleTheLearnedLimitWithinBounds(t *testing.T) {
 	steady := State{Runs: 1000, mean: of(10 * time.Minute), deviation: 0.1, now: of(10 * time.Minute)}
 	once := steady.ExpireAfter(0)
 	for _, c := range []struct {

@@ -53,7 +53,7 @@ func TestAWaiterThatLostItsPlaceOutlastsASilentStore(t *testing.T) {
 	}
 }
 
-func TestANewcomerWaitsForAStoreThatIsAway(t *testing.T) {
+func TestOnlyANewcomerWithAWaitAwaitsAStoreThatMayReturn(t *testing.T) {
 	for why, test := range map[string]struct {
 		wait  time.Duration
 		away  error

@@ -22,7 +22,7 @@ func TestParseSumsNumbersWithUnits(t *testing.T) {
 	}
 }
 
-func TestParseRefusesANumberWithoutAUnit(t *testing.T) {
+func TestParseRefusesANumberOtherThan0WithoutAUnit(t *testing.T) {
 	for _, text := range []string{"15", "015", "1.5", "0.5", "60"} {
 		_, err := Parse(text)
 		if want := text + ": say " + text + "s or " + text + "m"; err == nil || err.Error() != want {

@@ -516,7 +516,7 @@ func TestALockDirectoryOfTwoUsersIsFoundAcrossCrontabs(t *testing.T) {
 	}
 }
 
-func TestAUserColumnIsExpectedInCronsOwnPlaces(t *testing.T) {
+func TestAUserColumnIsExpectedOnlyInTheSystemsCrontabs(t *testing.T) {
 	const line, wrong = "* * * * * flock -n /run/x /bin/a; /bin/b\n", "only the first is locked"
 	for path, want := range map[string]string{
 		"/etc/crontab": "a line that cron refuses", "/etc/cron.d/x": "a line that cron refuses", "/var/spool/cron/root": wrong, "/var/spool/cron/tabs/root": wrong, "crontab": wrong,
@@ -603,7 +603,7 @@ func TestALockDirectoryThatOnlyTheCrontabSetsIsNoted(t *testing.T) {
 	)
 }
 
-func TestAHomeOfAnotherUserIsNoted(t *testing.T) {
+func TestAHomeThatMovesAnotherUsersLocksIsNoted(t *testing.T) {
 	c := checker(t)
 	c.Dir = func(user, home string) string { // of root, who runs the check
 		if user == "joe" {

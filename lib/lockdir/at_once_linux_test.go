@@ -26,7 +26,7 @@ func wholeOf(t *testing.T, k *Locker) (all string) {
 	return all
 }
 
-func TestAnAtomIsTakenDeniedAndReleasedAtOnce(t *testing.T) {
+func TestAnAgentCanTakeDenyAndReleaseAnAtom(t *testing.T) {
 	k, r := newLocker(t), ask(self(t))
 	r.AtOnce = true
 	held := wantVerdict(t, k, r, locker.Acquired)

@@ -197,7 +197,7 @@ func setLast(t *testing.T, k *Locker, at time.Time) {
 	must.Do(t, os.Chtimes(k.Dir.Path("last."+motdFiles), at, at))
 }
 
-func TestAReleaseOfAGuardedLockChangesNothing(t *testing.T) {
+func TestAReleaseOfAGuardedLockIsDeniedAfterAShortWait(t *testing.T) {
 	k := newLocker(t)
 	held := wantVerdict(t, k, ask(sleeper(t)), locker.Acquired)
 	guard := takeGuard(t, k, motdFiles)

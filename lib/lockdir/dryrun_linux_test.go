@@ -81,7 +81,7 @@ func TestADryRunForeseesTheVerdictOfARequest(t *testing.T) {
 	}
 }
 
-func TestADryRunNamesAStoppedProcessInTheWay(t *testing.T) {
+func TestADryRunNamesAStoppedHolderAfterTheGraceTime(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	wantVerdict(t, k, ask(owner), locker.Acquired)
 	holder := standsAt(t, k, motdFiles)

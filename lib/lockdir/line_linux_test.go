@@ -105,14 +105,14 @@ func TestAHeadThatIsTooSoonDoesNotBlockTheQueue(t *testing.T) {
 	q.comes("second")
 }
 
-func TestAWaiterThatMayEndTheOwnerDoesNotQueue(t *testing.T) {
+func TestAWaiterThatMayEndTheOwnerPassesTheQueue(t *testing.T) {
 	q := newQueue(t)
 	q.joins("first", nil)
 	q.joins("second", func(r *locker.Request) { r.Limits.ExpireAfter = time.Second })
 	q.comes("second", "first")
 }
 
-func TestANewcomerThatDoesNotWaitPassesTheQueue(t *testing.T) {
+func TestANewcomerPassesTheQueueOnceItsWaitIsOver(t *testing.T) {
 	for _, wait := range []time.Duration{0, 200 * time.Millisecond} {
 		k := newLocker(t)
 		head := heldLine(t, k)
@@ -183,7 +183,7 @@ func TestAStoppedHeadIsPassedWhileOthersUseTheAtom(t *testing.T) {
 }
 
 // If an atom is taken and released again and again, its head does not leave it alone.
-func TestAHeadIsNotPassedWhileTheAtomIsInUse(t *testing.T) {
+func TestARunningHeadIsNotPassedWhileTheAtomIsInUse(t *testing.T) {
 	k := newLocker(t)
 	head := heldLine(t, k)
 	defer unix.Close(head)

@@ -135,7 +135,7 @@ func ignoreGuarded(err error) error {
 func pidLine(id process.Identity) string { return strconv.Itoa(id.PID) + "\n" }
 
 // Without a second look two newcomers would run the atom back to back.
-func TestANewcomerNeverRunsRightAfterAConcurrentRelease(t *testing.T) {
+func TestIfElapsedDeniesANewcomerAfterAConcurrentRelease(t *testing.T) {
 	owner, newcomer := sleeper(t), sleeper(t)
 	for _, c := range []struct {
 		held, asked bool // as a reader
@@ -193,7 +193,7 @@ func TestAReaderMayHaveThePidOfADeadReader(t *testing.T) {
 }
 
 // A newcomer that takes the atom has a slot, and the released one is gone: one slot is taken.
-func TestASlotReleasedMeanwhileIsTakenOrFull(t *testing.T) {
+func TestAConcurrentlyReleasedSlotIsTakenOrDeniedAsFull(t *testing.T) {
 	one, two := sleeper(t), sleeper(t)
 	wantVerdicts(t, atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
 		held := wantVerdict(t, k, slotted(one, motd.Operand, 1), locker.Acquired)
@@ -451,7 +451,7 @@ func TestALockMayBeReclaimedWhileAPersonClearsIt(t *testing.T) {
 	})
 }
 
-func TestAnEmptyLockThatIsFilledMeanwhileIsNotCleared(t *testing.T) {
+func TestAnEmptyLockFilledBeforeTheLastLookIsNotCleared(t *testing.T) {
 	one, writer := sleeper(t), sleeper(t)
 	fill := func(k *Locker) error {
 		return os.WriteFile(k.Dir.Path(motdLock.String()), []byte(pidLine(writer)), 0o600)

@@ -113,7 +113,7 @@ func TestAnOwnerWhoseSlotIsGuardedTakesAnotherSlot(t *testing.T) {
 	wantSlots(t, k, 2)
 }
 
-func TestALockWithoutAnOwnerIsNeitherReleasedNorEnded(t *testing.T) {
+func TestALockWithoutATokenIsNeitherReleasedNorEnded(t *testing.T) {
 	k, self := newLocker(t), self(t)
 	for _, content := range []string{"", pidLine(self), "12"} {
 		plant(t, k, content, 0)

@@ -38,7 +38,7 @@ func TestAnOwnerWithALaterRequestIsNotReplaced(t *testing.T) {
 }
 
 // Boot times of another time namespace cannot be compared.
-func TestAnotherTimeNamespaceIsComparedByTheWallClock(t *testing.T) {
+func TestRequestsOfTwoTimeNamespacesAreOrderedByWallClock(t *testing.T) {
 	for ago, older := range map[time.Duration]bool{time.Hour: true, 0: false} {
 		r := replacing(sleeper(t), ago)
 		own := replacing(r.Owner, 0)

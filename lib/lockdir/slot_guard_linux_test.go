@@ -88,7 +88,7 @@ func wantSame(t *testing.T, k *Locker, before []string) {
 	}
 }
 
-func TestAReleaseNamesTheStoppedHolderOfAGuardedSlot(t *testing.T) {
+func TestAReleaseNamesASlotsStoppedHolderAfterTheGraceTime(t *testing.T) {
 	for _, grace := range []bool{true, false} {
 		k, r := newLocker(t), slotted(sleeper(t), motd.Operand, 1)
 		held := wantVerdict(t, k, r, locker.Acquired)
@@ -169,7 +169,7 @@ func TestASlotThatRecordsASurvivorIsNotFree(t *testing.T) {
 
 // A process was stopped while it looked at a slot that the newcomer could take: the slot of a dead
 // owner or, if the newcomer's atom is nested, the slot of its own owner.
-func TestASlotGuardedByAStoppedProcessIsStuck(t *testing.T) {
+func TestASlotGuardedByAStoppedProcessIsStuckAfterTheGrace(t *testing.T) {
 	for _, nested := range []bool{false, true} {
 		k, owner, newcomer := newLocker(t), dead(t), slotted(sleeper(t), "other", 1)
 		newcomer.Pause = 0

@@ -16,7 +16,7 @@ func found(operand, command string, held bool) Entry {
 	return e
 }
 
-func TestStopAndClearTakeOnlyWholeNames(t *testing.T) {
+func TestStopAndClearAcceptOnlyWholeNames(t *testing.T) {
 	entries := []Entry{
 		found("db", "", false), found("db2", "", true), found("backup", "", false),
 		found("mirror", "rsync; echo backup done", true), found("idle", "", false),

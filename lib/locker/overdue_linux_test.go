@@ -77,7 +77,7 @@ func TestAnOwnerIsReportedAtItsNoticeAndAtMostOnceADay(t *testing.T) {
 	}
 }
 
-func TestAWaiterAlsoReportsTheNextOverdueOwner(t *testing.T) {
+func TestAWaiterReportsEachOverdueOwnerInTurn(t *testing.T) {
 	rec, r := recording(t), NewRequest()
 	ran(t, rec, backup, 10, 30*time.Minute)
 	r.Atom, r.Owner.PID = backup, 8
@@ -169,7 +169,7 @@ func TestAReportOfAnOverdueOwnerNamesARemedy(t *testing.T) {
 	}
 }
 
-func TestAnOwnerThatALimitEndsIsNotReported(t *testing.T) {
+func TestAnOwnerIsReportedOnlyOnceItsNoticeHasPassed(t *testing.T) {
 	limited := NewRequest()
 	limited.Limits = policy.Limits{ExpireAfter: 5 * time.Hour, Source: policy.Said}
 	silent, early := NewRequest(), NewRequest()
@@ -218,7 +218,7 @@ func TestASlotsHolderIsOverdueByTheNoticeOfItsOwnAtom(t *testing.T) {
 }
 
 // The supervisor tells the hook; newcomers then do not.
-func TestASupervisorReportsItsOverdueRunToTheHook(t *testing.T) {
+func TestASupervisorLogsItsOverdueRunAndAsksAgainLater(t *testing.T) {
 	rec, r := recording(t), NewRequest()
 	r.Atom, r.Owner.PID = backup, 4711
 	for age, next := range map[time.Duration]time.Duration{

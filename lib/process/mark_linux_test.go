@@ -276,7 +276,7 @@ func TestAnExecveIsNotTakenForAnOverwrittenEnvironment(t *testing.T) {
 	}
 }
 
-func TestAnEnvironmentWithoutNamesIsTakenForOverwritten(t *testing.T) {
+func TestAnEnvironmentThatStartsWithNoNameCountsAsOverwritten(t *testing.T) {
 	a, zombie := actor.Sleeper(t, actor.Leads), actor.Sleeper(t, actor.Leads)
 	for env, want := range map[string]bool{"": false, "A=b\x00": false, "A=\x00x\x00": false, "=b\x00": true, "b\x00A=b\x00": true} {
 		if got := isOverwritten(entryOf(a), []byte(env)); got != want {

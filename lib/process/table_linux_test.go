@@ -24,7 +24,7 @@ import (
 
 // The table is read again from the last pid or, if the pids started again, as a whole, until no pid
 // has been handed out meanwhile.
-func TestTheProcessTableIsReadUntilNoProcessForks(t *testing.T) {
+func TestTheProcessTableIsReadAgainAfterEachFork(t *testing.T) {
 	for claim, c := range map[string]struct {
 		last []int // the last pid at each look
 		want string
@@ -248,7 +248,7 @@ func TestBootAndMachineAreReadOrReportedUnreadable(t *testing.T) {
 	}
 }
 
-func TestOnlyAProcMountedWithHidepidMayHideProcesses(t *testing.T) {
+func TestProcMayHideProcessesWithHidepidOrUnreadMounts(t *testing.T) {
 	const open, hides = "proc /proc proc rw,nosuid 0 0\n", "proc /proc proc rw,hidepid=invisible 0 0\n"
 	for mounts, want := range map[string]bool{
 		"": false, open: false, hides: true, open + hides: true, hides + open: false,

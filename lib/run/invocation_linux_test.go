@@ -42,7 +42,7 @@ func TestInvocationKeepsEmptyArguments(t *testing.T) {
 	}
 }
 
-func TestADeadProcessHasNoInvocation(t *testing.T) {
+func TestAPidWithoutAProcessHasNoInvocation(t *testing.T) {
 	if _, how, known := Invocation(1 << 29); known {
 		t.Error(how)
 	}

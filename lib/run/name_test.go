@@ -10,7 +10,7 @@ import (
 	"adlock/test/support/must"
 )
 
-func TestAStoreGetsOnlyADigestOfTheCommand(t *testing.T) {
+func TestARemoteStoreGetsOnlyADigestOfTheCommand(t *testing.T) {
 	for store, digest := range map[string]bool{"": false, "/locks": false, "etcd://h:1/p": true, "ftp://u@h/d": true} {
 		r := newRun()
 		r.store, r.Request.Atom.Host = store, "h"

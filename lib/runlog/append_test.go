@@ -225,7 +225,7 @@ func addText(t testing.TB, path, text string) {
 	must.Do(t, f.Close())
 }
 
-func TestPlantedFilesAreRefused(t *testing.T) {
+func TestUnsafeRunlogFilesAndDirectoriesAreRefused(t *testing.T) {
 	for claim, c := range map[string]struct {
 		plant  func(dir string) error
 		reason string

@@ -56,7 +56,7 @@ func wantHeard(t *testing.T, file, want string) {
 	}
 }
 
-func TestEachSignalReachesItsProcessesOnce(t *testing.T) {
+func TestEachSignalReachesTheCommandOrTheWholeJobOnce(t *testing.T) {
 	st, rep, file := listening(t, asItIs)
 	for i, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2,
 		syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGCONT} {

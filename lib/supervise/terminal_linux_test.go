@@ -55,7 +55,7 @@ func typeKey(t *testing.T, terminal *os.File, key byte) {
 
 const controlC, controlBackslash, controlZ = 3, 28, 26
 
-func TestSignalsFromTheKeyboardComeOnce(t *testing.T) {
+func TestAKeyboardSignalReachesEachProcessOnce(t *testing.T) {
 	for _, inScript := range []bool{false, true} {
 		var terminal *os.File
 		st, rep, file := listening(t, func(st *stage) {

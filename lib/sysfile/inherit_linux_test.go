@@ -33,7 +33,7 @@ func closeAll(fds []int) {
 	}
 }
 
-func TestNoChildInheritsADescriptor(t *testing.T) {
+func TestNoChildInheritsADescriptorThatThisPackageOpens(t *testing.T) {
 	for name, open := range makers(t) {
 		fds := must.Get(open())(t)
 		for _, fd := range fds {

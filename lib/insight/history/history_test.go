@@ -55,7 +55,7 @@ func describe(events ...runlog.Event) (texts []string) {
 	return texts
 }
 
-func TestEachRunEndsWithItsOutcome(t *testing.T) {
+func TestEachRunGetsItsOutcomeFromTheEvents(t *testing.T) {
 	expire := func(n int, token string, by int) runlog.Event {
 		return at(n, runlog.Event{Kind: runlog.Expire, PID: by, Owner: 10, OwnerToken: token})
 	}
@@ -136,7 +136,7 @@ func TestALostEventFindsItsRunByTheToken(t *testing.T) {
 	}
 }
 
-func TestATrackerForgetsRunsThatEnded(t *testing.T) {
+func TestATrackerForgetsEndedRunsButEachAtomsLast(t *testing.T) {
 	tracker := Tracker{Run: func(*Atom, *Run) {}}
 	for i := range 10000 {
 		token := fmt.Sprint(i)

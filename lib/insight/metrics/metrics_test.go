@@ -203,7 +203,7 @@ func TestCountsInARowContinueFromTheFile(t *testing.T) {
 	}
 }
 
-func TestOnlyAtomsAcquiredInADirectoryAreRetired(t *testing.T) {
+func TestRetiredAtomsAndOldMissingCommandsAreLeftOut(t *testing.T) {
 	there := func(atom.Atom) bool { return false }
 	taken, missing := runlog.Event{Kind: runlog.Acquire, Token: "a"}, runlog.Event{Kind: runlog.Missing, Status: runlog.Some(127)}
 	for claim, c := range map[string]struct {

@@ -292,7 +292,7 @@ func pageOf(t *testing.T, s *story.Story, until time.Duration) []byte {
 	return must.Get(build(t, s, 0, until).HTML(chart))(t)
 }
 
-func TestPageWithoutRunsHasNoRuntimes(t *testing.T) {
+func TestAPageWithoutRunsHasNoChartOfRuntimes(t *testing.T) {
 	empty, denials := &story.Story{}, &story.Story{}
 	denials.Job("p run x", 0, time.Hour).Deny(time.Minute, "full", 3, time.Minute)
 	nothing, denied := string(pageOf(t, empty, time.Hour)), string(pageOf(t, denials, time.Hour))

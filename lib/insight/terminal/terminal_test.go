@@ -133,7 +133,7 @@ func TestShortenedNamesStayDifferent(t *testing.T) {
 	}
 }
 
-func TestAShortenedNameFits(t *testing.T) {
+func TestAShortenedNameFitsTheWidth(t *testing.T) {
 	names := []string{"fetch run /usr/local/bin/fetch --all --and --everything --else --there --is", "make run /a/b/c/d make",
 		"job run äöüäöüäöüäöüäöü1äöüäöüäöü", "job run äöüäöüäöüäöüäöü2äöüäöüäöü", "job run äöüäöüäöüäöüäöüÄäöüäöüäöü"}
 	for width := 1; width < 80; width++ {

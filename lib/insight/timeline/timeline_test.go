@@ -84,7 +84,7 @@ func TestEachColourIsResetAfterItsText(t *testing.T) {
 	}
 }
 
-func TestPictureIsWellFormedAndSafe(t *testing.T) {
+func TestPictureIsWellFormedWithoutLinksOrScripts(t *testing.T) {
 	picture := string(dayChart(t, SVGColumns).SVG())
 	decoder := xml.NewDecoder(strings.NewReader(picture))
 	titles := 0
@@ -137,7 +137,7 @@ func TestRunsInOneColumnAreCounted(t *testing.T) {
 	}
 }
 
-func TestAnOpenRunReachesTheEndUnlessItIsLost(t *testing.T) {
+func TestAnOpenRunsBarReachesTheChartsEndUnlessItIsLost(t *testing.T) {
 	s := &story.Story{}
 	s.Job("a b c", 0, time.Hour).Open(time.Minute)
 	until := story.Midnight.Add(30 * time.Minute)
@@ -176,7 +176,7 @@ func TestChartShowsOnlyThePeriod(t *testing.T) {
 	}
 }
 
-func TestScaleHasFullUnits(t *testing.T) {
+func TestTheScaleIsLabelledAtRoundTimes(t *testing.T) {
 	for period, want := range map[time.Duration]string{
 		10 * time.Second:    "01:02:04 01:02:06 01:02:08 01:02:10 01:02:12",
 		time.Hour:           "01:15 01:30 01:45 02:00",

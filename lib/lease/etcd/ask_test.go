@@ -78,7 +78,7 @@ func listening(t *testing.T) (string, net.Listener) {
 
 // Another member may answer, so ask tries each. But a busy member must not get the same question all the
 // time.
-func TestSilentMembersAreAskedInTurnAtGrowingIntervals(t *testing.T) {
+func TestEachSilentMemberIsAskedAndAllTogetherRarely(t *testing.T) {
 	for members, most := range map[int]int64{1: 3, 3: 4} { // after 0, 1 and 3 quarters of the time; after 0, 1, 2 and 3 quarters
 		var all []*member
 		for range members {
@@ -106,7 +106,7 @@ func TestSilentMembersAreAskedInTurnAtGrowingIntervals(t *testing.T) {
 }
 
 // etcd has no code for these errors.
-func TestAFailedTransactionIsSentAgain(t *testing.T) {
+func TestADroppedOrTimedOutTransactionIsSentAgain(t *testing.T) {
 	for why, words := range map[string]string{
 		"its leader hands over":       "raft proposal dropped",
 		"its own time was up earlier": "context deadline exceeded",
@@ -167,7 +167,7 @@ func TestMembersOfTwoClustersAreRefused(t *testing.T) {
 	}
 }
 
-func TestClosedPortsAreReportedAtOnce(t *testing.T) {
+func TestClosedPortsAreReportedLongBeforeTheDeadline(t *testing.T) {
 	one, l := listening(t)
 	other, more := listening(t)
 	l.Close()

@@ -31,7 +31,7 @@ func TestAnErrorNamesTheAddressWithoutThePassword(t *testing.T) {
 	}
 }
 
-func TestAnErrorAboutACertificateNamesTheFile(t *testing.T) {
+func TestAnErrorAboutACertificateNamesFileOrVariables(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file.pem")
 	must.Do(t, os.WriteFile(file, []byte("no certificate\n"), 0o600))
 	for want, set := range map[string][3]string{

@@ -92,7 +92,7 @@ func TestAWatchdogActsInTimeWhenItsLocksmithIsSilent(t *testing.T) {
 	}
 }
 
-func TestAWatchdogThatCouldNotBeStartedIsNotThere(t *testing.T) {
+func TestIsThereIsFalseForAWatchdogThatDidNotStart(t *testing.T) {
 	refused := errors.New("no more processes just now")
 	w := &Watchdog{started: make(chan error, 1)}
 	w.started <- refused

@@ -219,7 +219,7 @@ func enteredDir(t *testing.T) *Dir {
 
 // Any user may have written a lock's content, and chmod does not undo that; a last lock cannot do
 // harm.
-func TestTheAdviceForALockWritableByOthersIsToRemoveIt(t *testing.T) {
+func TestAdviceIsToRemoveAWritableLockAndChmodALastLock(t *testing.T) {
 	d := enteredDir(t)
 	for file, remedy := range map[string]string{
 		"lock.p.h.o.x": "is writable by others (another user may have written it: check that the job does not run, then rm '" + d.Path("lock.p.h.o.x") + "')",

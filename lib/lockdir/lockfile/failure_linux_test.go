@@ -271,7 +271,7 @@ func TestAThirdUsersLockInAnotherUsersDirectoryIsRefused(t *testing.T) {
 	refused(t, "a third user's", err)
 }
 
-func TestARefusalToCreateAFileHasItsOwnExitStatus(t *testing.T) {
+func TestEachErrorOfCreatingAFileHasItsKindOrAdvice(t *testing.T) {
 	for err, want := range map[error]fault.Kind{unix.EACCES: fault.CannotCreate, unix.EPERM: fault.CannotCreate, unix.EROFS: fault.CannotCreate, unix.EIO: fault.IO, unix.ENOSPC: fault.IO} {
 		if got := fault.KindOf(cannotCreate("x", err)); got != want {
 			t.Errorf("%v: status %d, want %d", err, got, want)

@@ -194,7 +194,7 @@ func loaded(t *testing.T, text func(inode uint64) string, age time.Duration, sha
 	}, unix.SYS_FSTATFS)
 }
 
-func TestALockShowsTheMachineAndBootOfItsOwner(t *testing.T) {
+func TestALockShowsIfAnotherBootMachineOrBackupMadeIt(t *testing.T) {
 	need.MachineID(t)
 	here, node := process.Here(), must.Get(sysfile.NodeName())(t)
 	for _, c := range []struct {
