@@ -184,7 +184,7 @@ variables() { sed -n 's/^\(ADLOCK_[A-Z_]*\)=.*/\1/p' | sort; }
 	expect 0 $'./one\n./two' timeout 60 make -C "$T" --no-print-directory
 }
 
-@test "a failed command fails the recipe, and does not count as done" {
+@test "a failed command fails the recipe and counts as not done" {
 	for code in 5 75; do
 		recipe "copy site 15 90 -- sh -c 'exit $code'"
 		fails "$code"
