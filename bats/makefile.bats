@@ -151,6 +151,7 @@ settings() {
 		ADLOCK_EXPIRE_AFTER) export "$name=1h" ;;
 		ADLOCK_SLOTS | ADLOCK_EXIT_DENIED | ADLOCK_STARVING) export "$name=9" ;;
 		ADLOCK_NOW) export "$name=$(date +%s)" ;;
+		ADLOCK_FLOCK) export "$name=$T" ;; # which is there
 		ADLOCK_HOST | ADLOCK_PROGRAM | ADLOCK_OPERATOR | ADLOCK_OPERAND | ADLOCK_HOOK) export "$name=true" ;;
 		*) export "$name=0" ;;
 		esac
