@@ -198,7 +198,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 	assert_notes <<<$'8\n9\n8\n9\nagent\ntake\ntake\nrelease'
 }
 
-@test "the agent inherits nothing, and has a session of its own" {
+@test "the agent inherits no open file, and leads a session" {
 	with_agent job <<-'E'
 		sleep 60 &
 		sleeper=$!
@@ -297,7 +297,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 }
 
 # bats test_tags=core
-@test "after a trap takes its descriptors the agent is used no more" {
+@test "a trap that takes the agent's descriptors changes no answer" {
 	for way in '>&-' '<>"$T/own"'; do
 		rm -f "$T/notes"
 		echo mine >"$T/own"
@@ -369,7 +369,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/of process .*/of process N/'; }
 	assert_notes <<<$'64\n64'
 }
 
-@test "helper runs serve a hook and another runlog" {
+@test "a get with a hook or another runlog runs the helper" {
 	counted
 	with_agent job <<-'E'
 		served || exit 9
@@ -424,7 +424,7 @@ cycles() {
 }
 
 # bats test_tags=core:ksh93,core:zsh
-@test "traps print to standard output during a question" {
+@test "what traps print during a question reaches the output" {
 	{
 		cat <<-'E'
 			after() { :; }
@@ -570,7 +570,7 @@ cycles() {
 	assert_equal "$(grep -c agent "$T/runs")" 1
 }
 
-@test "two agents that start at once do not mix answers" {
+@test "two agents that start at once do not mix their pipes" {
 	[ "${shell[0]}" = bash ] || skip "$ADLOCK_TEST_SHELL does not tell a DEBUG trap the command"
 	counted
 	with_agent job <<-'E'
@@ -625,17 +625,17 @@ no_agent_of() { [ -z "$(agents_of "$1")" ]; }
 @test "after an unusable agent the script starts no other" {
 	unprivileged
 	export ADLOCK_DIR=$T/locks
-	: >"$T/notes"
+	: | tee "$T/agents" >"$T/notes"
 	local readable=$ADLOCK_BIN
 	cp "$readable" "$T/adlock" # /proc hides the open files of a program that the user may not read
 	chmod 111 "$T/adlock"
 	cat >"$T/greets" <<-E
 		#!/bin/sh
-		[ "\$1" != agent ] || echo hello
+		[ "\$1" != agent ] || echo hello | tee -a "$T/agents"
 		exec "$readable" "\$@"
 	E
 	chmod 755 "$T/greets"
-	[ "$(id -u)" != 0 ] || chown 65534 "$T/notes" "$T/adlock" "$T/greets"
+	[ "$(id -u)" != 0 ] || chown 65534 "$T/notes" "$T/agents" "$T/adlock" "$T/greets"
 	with_agent job <<-'E'
 		adlock_pass
 		for i in 1 2 3 4 5; do
@@ -658,9 +658,10 @@ no_agent_of() { [ -z "$(agents_of "$1")" ]; }
 		touch "$T/go"
 		wait "$job"
 	done
+	expect 0 hello cat "$T/agents"
 }
 
-@test "drawn scripts get true verdicts and lose no output" {
+@test "a drawn script gets true verdicts and loses no output" {
 	run env -u ADLOCK_DIR -u ADLOCK_PAUSE ADLOCK_TEST_SHELLS="$ADLOCK_TEST_SHELL" TMPDIR="$T" \
 		"$BATS_TEST_DIRNAME/stress" 0 1 3>&- # this seed always draws the same script
 	assert_success

@@ -33,7 +33,7 @@ refused() {
 	refused 64 'arguments' a b 1 2 dax 4 5
 }
 
-@test "a bare number is minutes as an argument, else refused" {
+@test "a bare number is minutes for a limit, and no wait or pause" {
 	getter
 	launch job a c 15 90
 	ADLOCK_IF_ELAPSED=15 ADLOCK_EXPIRE_AFTER=90 launch job a d
@@ -48,7 +48,7 @@ refused() {
 	ADLOCK_PAUSE=3 refused 64 'ADLOCK_PAUSE: 3: say 3s or 3m' a b
 }
 
-@test "errors name variables and arguments, not options" {
+@test "errors name the variable or argument that is wrong" {
 	refused 64 'adlock: IfElapsed: bad duration "soon"' a b soon
 	refused 64 'adlock: ExpireAfter: bad duration "-5"' a b 1 -5
 	refused 64 '"yesterday"' a b 1 90 dax yesterday

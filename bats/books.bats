@@ -22,7 +22,7 @@ fragile() {
 
 times() { yes | head -n "$1"; }
 
-@test "a get whose helper was killed holds no lock" {
+@test "a get whose helper died holds no lock" {
 	fragile
 	times 1 >"$T/after.take"
 	job_notes_and_prints $'2 none\nfree\nnever completed\nacquired' <<-'E'
@@ -68,7 +68,7 @@ times() { yes | head -n "$1"; }
 
 # ksh93, once, took a helper's status for 10.
 # bats test_tags=core
-@test "W14: a get reported as denied leaves no lock" {
+@test "W14: a denial that the shell misread leaves no lock" {
 	local status
 	script job <<-'E'
 		adlock_get a b 0 || note "$? $ADLOCK_VERDICT"

@@ -35,7 +35,7 @@ load common
 	assert_output --partial 'adlock: a b: too soon'
 }
 
-@test "no function has an interval by default" {
+@test "adlock_get and adlock_with have no default interval" {
 	job_notes $'with\nwith again' <<-'E'
 		adlock_get a b
 		adlock_release
@@ -46,7 +46,7 @@ load common
 	E
 }
 
-@test "settings replace arguments that are missing or empty" {
+@test "ADLOCK_IF_ELAPSED replaces a missing or empty argument" {
 	job_notes too-soon <<-'E'
 		ADLOCK_IF_ELAPSED=0
 		adlock_get a b
@@ -63,7 +63,7 @@ kept_out() {
 	assert grep -q "event=not-run .*pid=[0-9]* owner=$1 .*verdict=busy .*status=75 reason=\"busy: .*job of process $1\"" "$ADLOCK_DIR/program.dax.runlog"
 }
 
-@test "a start that its own job denies is printed, logged, hooked" {
+@test "a start denied by its own job is reported to log and hook" {
 	script inner <<-'E'
 		ADLOCK_PROGRAM=job ADLOCK_WAIT=forever
 		adlock_with a b -- echo ran || echo "$?"

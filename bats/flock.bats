@@ -41,7 +41,7 @@ holds_it() {
 }
 
 # bats test_tags=core
-@test "a process left behind does not keep the file" {
+@test "a child of a command that has exited keeps no file locked" {
 	job_notes '' <<-'E'
 		adlock_with a b -- sh -c 'sleep 60 >/dev/null 2>&1 & echo $! >"$T/left"'
 	E
@@ -67,7 +67,7 @@ holds_it() {
 }
 
 # bats test_tags=core
-@test "options that cannot keep the flock file locked are refused" {
+@test "ADLOCK_FLOCK is refused for a function and for adlock_get" {
 	script job <<-'E'
 		work() { :; }
 		adlock_with a b -- work || note "$?"
@@ -115,7 +115,7 @@ left_helper() { leftovers 'left.--wait'; }
 helper_waits() { [ -n "$(left_helper)" ]; }
 
 # bats test_tags=core
-@test "a file stays locked until the command's children are gone" {
+@test "a child of a command that was killed keeps the file locked" {
 	mkfifo "$T/go"
 	script job <<-E
 		adlock_with a b -- $kills_itself || :

@@ -27,7 +27,7 @@ load common
 }
 
 # bats test_tags=core
-@test "a trap that loses the lock keeps the script's status" {
+@test "an EXIT trap that finds its lock lost keeps the status" {
 	script job <<-'E'
 		trap 'adlock_release || :' EXIT
 		adlock_get a b

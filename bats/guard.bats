@@ -167,12 +167,11 @@ let_go() {
 	expect 64 'adlock: adlock_guard: wants 0 to 2 arguments, got 3' launch job
 }
 
-@test "a script is one atom by each of its paths but a link" {
+@test "a script is one atom by all spellings of its path" {
 	waits_in_it
 	mkdir "$T/sub"
 	ln -s sub "$T/link"
 	cp "$T/job" "$T/sub/job"
-	: >"$T/go.not"
 	for path in ./job "$T/./job" "$T//job" sub/../job; do
 		run env -C "$T" "${shell[@]}" "$path" 3>&-
 		assert_success
@@ -224,7 +223,7 @@ kept 3"
 	guarded <<<'echo now >/dev/null'
 	run "${shell[@]}" -x "$T/job" 3>&-
 	assert_success
-	assert_line '+ echo now'
+	assert_equal "$(grep -cx "+ \. $ADLOCK_SH\|+ echo now" <<<"$output")" 3
 	ran_once 0
 }
 
@@ -259,7 +258,7 @@ kept 3"
 }
 
 # bats test_tags=core
-@test "a script without a path needs a name, and gets traps" {
+@test "a script without a path needs a name; traps guard it" {
 	guarded <<<"$tells_its_owner; exit 4"
 	for way in "\"$(command -v "${shell[0]}")\" ${shell[*]:1} <\"\$T/job\"" \
 		"\"$(command -v "${shell[0]}")\" ${shell[*]:1} -c \"\$(cat \"\$T/job\")\""; do
@@ -308,7 +307,7 @@ kept 3"
 	assert_line --regexp '^lock\..*\.dax\.a\.b$'
 }
 
-@test "ADLOCK_OPERAND names a guard with a path too" {
+@test "ADLOCK_OPERAND names the guard of a script with a path" {
 	waits_in_it
 	mkdir "$T/two"
 	echo '. "$ADLOCK_SH" || exit 69; ADLOCK_OPERAND=mine; adlock_guard; env | grep ^ADLOCK_OPERAND=; echo ran' >"$T/two/job"
@@ -317,7 +316,7 @@ kept 3"
 	let_go
 }
 
-@test "settings above the guard count if they are not exported" {
+@test "settings above the guard count though not exported" {
 	printf '%s\n' 'ADLOCK_ENFORCE=1 ADLOCK_PAUSE=100ms' '. "$ADLOCK_SH" || exit 69; adlock_guard 0 1s' 'env | grep ^ADLOCK_ENFORCE=; sleep 60' >"$T/job"
 	run launch job
 	assert_failure 124
@@ -333,7 +332,7 @@ kept 3"
 	expect 0 'no limit' launch job
 }
 
-@test "/dev/fd/3 and a path that a cd has broken are no paths" {
+@test "/dev/fd/5 and a path that a cd has broken are no paths" {
 	local begin='. "$ADLOCK_SH" || exit 69; adlock_guard; '
 	echo "$begin echo ran" >"$T/piped"
 	mkdir "$T/sub"
@@ -378,7 +377,7 @@ kept 3"
 }
 
 # bats test_tags=core
-@test "a script run in a fork of a shell is guarded alone" {
+@test "a guarded script that a shell runs in a fork runs once" {
 	echo '. "$ADLOCK_SH" || exit 69; adlock_guard; echo once' >"$T/inner" # without #! some shells run it in a fork
 	chmod +x "$T/inner"
 	echo '"$1"' >"$T/job"
@@ -393,7 +392,7 @@ kept 3"
 	refute guard_held
 }
 
-@test "a guarded script calls another, which calls it back" {
+@test "a guarded script may be called back by one that it calls" {
 	guarded <<<'echo "job $1"; [ -n "$1" ] || again other'
 	guarded other <<<'echo in other; again job inner; exec $ADLOCK_TEST_SHELL "$T/job" last'
 	sed -i '1i again() { name=$1; shift; $ADLOCK_TEST_SHELL "$T/$name" "$@"; }' "$T/job" "$T/other"
@@ -403,7 +402,7 @@ kept 3"
 }
 
 # bats test_tags=core
-@test "a guarded script that starts or execs itself takes no lock" {
+@test "a guarded script that starts or execs itself locks once" {
 	guarded <<-'E'
 		case $1 in
 		first)
@@ -461,7 +460,7 @@ kept 3"
 	assert_output supervised
 }
 
-@test "a command that a guarded script execs gets its own lock" {
+@test "a guarded script that another one execs gets its own lock" {
 	guarded <<<'exec $ADLOCK_TEST_SHELL "$T/other"'
 	guarded other <<<'echo "$ADLOCK_VERDICT"; exit 2'
 	expect 2 acquired launch job
@@ -513,7 +512,7 @@ free_again() { ! guard_held; }
 	assert [ -s "$T/part" ]
 }
 
-@test "a part as another user runs, another atom of that user not" {
+@test "as another user a job may start its script, and no other" {
 	[ "$(id -u)" = 0 ] || skip 'only root can change the user'
 	local as_root=("${shell[@]}")
 	unprivileged
@@ -540,7 +539,7 @@ free_again() { ! guard_held; }
 	refute [ -e "$T/later" ]
 }
 
-@test "after clear a start from the old job does not run beside the new" {
+@test "a start from a cleared job does not run beside the new one" {
 	guarded <<-'E'
 		case $1 in
 		'')
@@ -567,13 +566,13 @@ free_again() { ! guard_held; }
 	ended "$second" 0
 }
 
-@test "the mark of the second start does not reach its children" {
+@test "children inherit the job's mark, not that of the restart" {
 	guarded <<<'env | grep ^ADLOCK_MARK='
 	run launch job
 	assert_output --regexp '^ADLOCK_MARK=[0-9]+:[0-9]+ [0-9a-f]{32} .*/lock\.'
 }
 
-@test "an atom with a new name at each start starts twice at most" {
+@test "a script with a new name at each start starts twice at most" {
 	echo 'ADLOCK_PROGRAM=p$$; . "$ADLOCK_SH" || exit 69; echo above; adlock_guard; echo below' >"$T/job"
 	expect 0 $'above\nabove\nbelow' launch job
 	ran_once 0
@@ -593,7 +592,7 @@ free_again() { ! guard_held; }
 	ADLOCK_SHARED=perhaps expect 64 'adlock: ADLOCK_SHARED: "perhaps": want 1 or 0' launch job
 }
 
-@test "a guarded script's atoms share its slot, its children's not" {
+@test "a guarded script shares its slot, but not with its children" {
 	guarded <<-'E'
 		adlock_get a b && echo shared && adlock_get c d && echo nested
 		$ADLOCK_TEST_SHELL -c '. "$ADLOCK_SH"; adlock_get e f || echo "$ADLOCK_VERDICT"; :' job
@@ -622,7 +621,7 @@ start_read() {
 }
 
 # bats test_tags=core
-@test "by traps: a script that has set such a trap is refused" {
+@test "by traps: a trap set on EXIT, INT, TERM or HUP is refused" {
 	for signal in EXIT INT TERM HUP; do
 		by_traps "trap ': two
 		: lines' $signal" <<<'echo not reached'
@@ -713,7 +712,7 @@ died_of() {
 	ended "$first" 0
 }
 
-@test "by traps: the guard's temporary file has a swept name" {
+@test "by traps: the guard's temporary file is named temp.HEX" {
 	script job <<-'E'
 		PATH=$T:$PATH
 		(adlock_guard)

@@ -128,7 +128,7 @@ names_in_use() {
 	expect 1 '' grep -vE '^(_?adlock_.*|ADLOCK_(VERDICT|MARK))$' <<<"$output"
 }
 
-@test "the library exports nothing of its own" {
+@test "the library exports neither its own names nor the verdict" {
 	script job <<-'E'
 		adlock_pass
 		adlock_get a b
@@ -141,7 +141,7 @@ names_in_use() {
 }
 
 # bats test_tags=core
-@test "sourcing twice does nothing, also while a lock is held" {
+@test "sourcing again while a lock is held does nothing" {
 	job_notes $'0\nreleased' <<-'E'
 		adlock_get a b
 		. "$ADLOCK_SH"

@@ -21,7 +21,7 @@ named() { $uts sh -c 'hostname "$1" && shift && exec "$@"' sh "$@"; }
 kept() { echo "$ADLOCK_DIR"/host.*; }
 
 # bats test_tags=core
-@test "a renamed machine keeps its locks and intervals" {
+@test "a renamed machine keeps its host and its intervals" {
 	setup_host
 	script job <<-'E'
 		adlock_age a b
@@ -39,7 +39,7 @@ kept() { echo "$ADLOCK_DIR"/host.*; }
 	refute_output
 }
 
-@test "the helper and a script agree on the host, whichever comes first" {
+@test "helper and script agree on the host, whichever comes first" {
 	setup_host
 	script job <<<'adlock_with run x -- true'
 	for first in helper script; do
@@ -55,7 +55,7 @@ kept() { echo "$ADLOCK_DIR"/host.*; }
 }
 
 # bats test_tags=core
-@test "a script that reads the host makes no more processes" {
+@test "reading the host costs a script no process" {
 	command -v strace >/dev/null || skip 'no strace'
 	strace -qq -o /dev/null true || skip 'strace is not permitted'
 	setup_host
@@ -68,7 +68,7 @@ kept() { echo "$ADLOCK_DIR"/host.*; }
 	expect 0 2 grep -c 'fork\|clone' "$T/trace"
 }
 
-@test "a question about a directory without a host makes no file" {
+@test "an age or a dry run makes no host file" {
 	setup_host
 	script job <<<'adlock_age a b'
 	expect 0 never launch job
@@ -79,7 +79,7 @@ kept() { echo "$ADLOCK_DIR"/host.*; }
 	assert_equal "$(ls "$ADLOCK_DIR")" ''
 }
 
-@test "a damaged host is an error, and no job runs" {
+@test "a damaged host file is an error, and no job runs" {
 	setup_host
 	"$ADLOCK_BIN" run --name x -- true
 	script job <<<'adlock_get a b && note ran'

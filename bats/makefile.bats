@@ -151,6 +151,7 @@ settings() {
 		ADLOCK_EXPIRE_AFTER) export "$name=1h" ;;
 		ADLOCK_SLOTS | ADLOCK_EXIT_DENIED | ADLOCK_STARVING) export "$name=9" ;;
 		ADLOCK_NOW) export "$name=$(date +%s)" ;;
+		ADLOCK_FLOCK) export "$name=$T" ;; # which is there
 		ADLOCK_HOST | ADLOCK_PROGRAM | ADLOCK_OPERATOR | ADLOCK_OPERAND | ADLOCK_HOOK) export "$name=true" ;;
 		*) export "$name=0" ;;
 		esac
@@ -184,7 +185,7 @@ variables() { sed -n 's/^\(ADLOCK_[A-Z_]*\)=.*/\1/p' | sort; }
 	expect 0 $'./one\n./two' timeout 60 make -C "$T" --no-print-directory
 }
 
-@test "a failed command fails the recipe, and does not count as done" {
+@test "a failed command fails the recipe and counts as not done" {
 	for code in 5 75; do
 		recipe "copy site 15 90 -- sh -c 'exit $code'"
 		fails "$code"

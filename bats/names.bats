@@ -24,19 +24,19 @@ vector_script() {
 }
 
 # bats test_tags=core:mksh,core:yash,core:zsh
-@test "every vector gets its name in a UTF-8 locale" {
+@test "a script makes each name of names.tsv in a UTF-8 locale" {
 	vector_script
 	vectors
 }
 
-@test "every vector gets its name in the C locale" {
+@test "a script makes each name of names.tsv in the C locale" {
 	LC_ALL=C
 	vector_script
 	vectors
 }
 
 # bats test_tags=core
-@test "a long name beyond ASCII is made by the helper" {
+@test "a long name beyond ASCII is that of the helper" {
 	script long <<-'E'
 		ADLOCK_AGENT=$1
 		adlock_pass

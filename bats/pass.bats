@@ -1,7 +1,7 @@
 # The pass: one clock for a whole run.
 load common
 
-@test "all locks of a pass expire together" {
+@test "a pass judges a lock's age by the clock of its start" {
 	script job <<-'E'
 		adlock_get hang "$1"
 		hang "hangs.$1"

@@ -107,7 +107,7 @@ alike() {
 }
 
 # bats test_tags=once
-@test "no job without a limit is ended; auto learns a limit" {
+@test "a line has no limit by default; auto learns one" {
 	local n
 	dry() { ADLOCK_DRY_RUN=1 run guarded -c "${1-true}"; }
 	dry

@@ -91,7 +91,7 @@ apart() {
 	eventually quiet
 }
 
-@test "a release from a dead locksmith ends as lost" {
+@test "a release whose locksmith is dead ends as lost" {
 	beyond
 	script job <<-'END'
 		adlock_get copy nightly 0

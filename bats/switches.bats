@@ -18,7 +18,7 @@ switches='WAIT_ELAPSED FROM_START SHARED VERBOSE RETRY_FAILED'
 	assert_output 'adlock: ADLOCK_RETRY_FAILED: "maybe": want 1 or 0'
 }
 
-@test "scripts and adlock run agree on every word" {
+@test "scripts and adlock run read switches alike" {
 	local switch word ours
 	export ADLOCK_WAIT=1s # ADLOCK_WAIT_ELAPSED needs it
 	script job <<-'E'
@@ -37,7 +37,7 @@ switches='WAIT_ELAPSED FROM_START SHARED VERBOSE RETRY_FAILED'
 	done
 }
 
-@test "a tick is refused, as only adlock run counts them" {
+@test "a script is refused ADLOCK_ONCE_PER unless 0 or empty" {
 	local period
 	script job <<-'E'
 		eval "ADLOCK_ONCE_PER=\$1"

@@ -52,7 +52,7 @@ each_instant() {
 }
 
 # bats test_tags=core:mksh,core:yash
-@test "a trap at any command may take and release its own" {
+@test "a trap at any command may get and release its own lock" {
 	at_every_command
 	{
 		cat <<-'E'
@@ -123,7 +123,7 @@ each_instant() {
 }
 
 # bats test_tags=core:busybox
-@test "in a storm of signals only status 0 means held" {
+@test "in a storm of signals every get and release succeeds" {
 	[ "${shell[0]}" != zsh ] || skip 'zsh 5.9 now and then ends by itself in such a storm'
 	script job <<-'E'
 		traps=0 round=0 within=no nested=$1

@@ -141,7 +141,7 @@ func TestRunTakesNoOptionForTheValueOfAnother(t *testing.T) {
 	}
 }
 
-func TestACommandThatCannotRunGetsAHint(t *testing.T) {
+func TestACommandThatCannotRunGetsOnlyAHintThatFits(t *testing.T) {
 	s := newStage(t)
 	must(t, os.WriteFile(s.in("empty"), nil, 0o644))
 	must(t, os.WriteFile(s.in("text"), []byte("no program"), 0o644))
@@ -172,7 +172,7 @@ func TestACommandThatCannotRunGetsAHint(t *testing.T) {
 }
 
 // Users may type options of flock(1), setlock(8) and timeout(1) by habit.
-func TestOptionsOfOtherProgramsNameTheirCounterparts(t *testing.T) {
+func TestRunNamesTheCounterpartsOfOptionsOfFlockAndTimeout(t *testing.T) {
 	s := newStage(t)
 	const lists = " (adlock run --help lists them)\n"
 	plain := "for flock -n LOCK COMMAND say adlock run --name LOCK COMMAND"
@@ -202,7 +202,7 @@ func TestOptionsOfOtherProgramsNameTheirCounterparts(t *testing.T) {
 	s.refused(64, "adlock: -f20: unknown option (adlock log --help lists them)\n", "log", "-f20")
 }
 
-func TestALockDirectoryThatIsNotSafeIsRefused(t *testing.T) {
+func TestAnUnsafeDirectoryOrAFileIsNoLockDirectory(t *testing.T) {
 	s := newStage(t)
 	mkdir(t, s.in("open"), 0o777)
 	must(t, os.Symlink(s.locks, s.in("link")))
@@ -233,7 +233,7 @@ func (s *stage) plant(name, text string) {
 	must(s, os.WriteFile(s.lockOf(name), []byte(text), 0o600))
 }
 
-func TestTheCommandLineOverridesContradictingVariables(t *testing.T) {
+func TestADryRunShowsWhatCountsOfContradictingOptions(t *testing.T) {
 	s := newStage(t)
 	s.hold("a", "--expire-after", "2h")
 	const replaced, kept = "ExpireAfter is 0s; it would be ended\n", "ExpireAfter is "

@@ -83,7 +83,7 @@ var waiters = map[string]struct{ links, unlinks int }{
 
 // A waiter sleeps until the lock in its way goes: no lock that it or another waiter has linked
 // and unlinked wakes it, and 18 waiters do not wake each other.
-func TestAWaiterMakesNoCallsWhileNothingHappens(t *testing.T) {
+func TestWaitersDoNotWakeEachOtherWhileTheLockIsHeld(t *testing.T) {
 	const most = 400 // half of them are the start; a look takes some 40
 	_, all := traced(t, `cd "${ADLOCK_DIR%/*}" && mkfifo end in && exec 7<>in || exit
 owner() { # until a process opens the end

@@ -41,7 +41,7 @@ func isFree(t *testing.T, path string) bool {
 	return unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
 }
 
-func TestTheFileIsLockedWhileTheJobRuns(t *testing.T) {
+func TestTheFlockFileIsLockedWhileTheJobRuns(t *testing.T) {
 	s := newStage(t)
 	need.Tools(t, "flock")
 	for options, want := range map[string]string{"": "1\n1\n", "--shared": "1\n0\n"} {
@@ -149,7 +149,7 @@ func TestARunThatInheritedTheLockedFileIsDeniedAtOnce(t *testing.T) {
 		Env: []string{"ADLOCK_DIR=" + s.locks}}.Run(t).Refused(t, 75, "b: not run: ")
 }
 
-func TestNoOwnerIsEndedWhereTheFileIsHeldByAnother(t *testing.T) {
+func TestNoOwnerIsEndedWhileAnotherProcessLocksTheFile(t *testing.T) {
 	s := newStage(t)
 	holder, words := s.flocked()
 	owner := s.hold("a")

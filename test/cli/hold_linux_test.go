@@ -201,7 +201,7 @@ func TestTheEndOfAProgramReleasesItsAtomSilently(t *testing.T) {
 }
 
 // A live child has inherited the pipe, so hold reads no end of input.
-func TestAtomOfADeadProgramIsFreeThoughAChildKeepsThePipe(t *testing.T) {
+func TestADeadProgramsAtomIsFreeThoughAChildKeepsThePipe(t *testing.T) {
 	p := newAsker(t)
 	mark := p.Mark(t)
 	owner := p.starts("", holds+`env `+mark+` setsid sleep 1000 & await never`, "held")
@@ -249,7 +249,7 @@ func TestHoldSurvivesSignalsMeantForTheProgram(t *testing.T) {
 	}
 }
 
-func TestAnyInputEndsTheWaitOfHold(t *testing.T) {
+func TestAReleaseOrTheEndOfInputEndsTheWaitOfHold(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{"exec 8>&-", "echo release >&8"} {
 		p := another(t)
@@ -300,7 +300,7 @@ func TestHoldReportsARemovedLockAsLost(t *testing.T) {
 	}
 }
 
-func TestHoldRefusesAnOwnerThatCannotHoldALock(t *testing.T) {
+func TestHoldRefusesWrongArgumentsOwnersAndInputs(t *testing.T) {
 	a := newAtom(t)
 	for script, why := range map[string]string{ // /dev/null cannot hang up
 		"$adlock hold </dev/null": "wants one NAME", "$adlock hold x --wait 1m </dev/null": "wants one NAME",
@@ -322,7 +322,7 @@ func TestHoldAtATerminalPointsToRun(t *testing.T) {
 	matches(s, s.typed(200, "hold", "x"), "a person says adlock run")
 }
 
-func TestAChildOfProcess1MustNameTheOwner(t *testing.T) {
+func TestHoldStartedByProcess1MustNameItsOwner(t *testing.T) {
 	need.Root(t)
 	need.Namespaces(t, "--pid", "--fork", "--mount-proc")
 	p := newAsker(t)

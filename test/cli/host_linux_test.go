@@ -29,7 +29,7 @@ func onMachine(t *testing.T, mounts, script string) helper.Result {
 	return r
 }
 
-func TestARenamedMachineKeepsItsHost(t *testing.T) {
+func TestOnlyARecognisedMachineKeepsItsHostWhenRenamed(t *testing.T) {
 	t.Parallel()
 	for claim, c := range map[string]struct{ mounts, script, want string }{
 		"one machine": {"", `for node in one two one; do named $node $adlock run --name n true; done; hosts`, "one "},

@@ -51,7 +51,7 @@ func TestAWaiterAtATerminalShowsOwnerAndTime(t *testing.T) {
 	}
 }
 
-func TestAnEndingAtATerminalShowsEachSignal(t *testing.T) {
+func TestAnEndingAtATerminalShowsTheSignalSent(t *testing.T) {
 	s := newStage(t)
 	owner := s.hold("a")
 	shown := s.typed(200, job("--expire-after", "0", "true")...)

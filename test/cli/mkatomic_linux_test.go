@@ -87,7 +87,7 @@ func TestMkatomicMakesTheFileThatADanglingLinkLeadsTo(t *testing.T) {
 }
 
 // Root may name a device as the output by mistake: the device stays.
-func TestMkatomicReplacesOnlyFiles(t *testing.T) {
+func TestMkatomicReplacesOnlyRegularFiles(t *testing.T) {
 	s := newStage(t)
 	mkdir(t, s.in("dir"), 0o755)
 	must(t, unix.Mkfifo(s.in("pipe"), 0o600))
@@ -101,7 +101,7 @@ func TestMkatomicReplacesOnlyFiles(t *testing.T) {
 }
 
 // The caller would go on writing into the file that was replaced.
-func TestMkatomicReplacesNoOpenFile(t *testing.T) {
+func TestMkatomicRefusesAFileNamedByADescriptor(t *testing.T) {
 	s := newStage(t)
 	c := s.command()
 	c.Args = []string{"sh", "-c", `{ echo before; for f in /dev/stdout /proc/self/fd/1; do echo x | "$0" mkatomic --replace $f; echo $?; done; } >out; cat out`, helper.Binary(t)}

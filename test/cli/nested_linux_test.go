@@ -60,7 +60,7 @@ func TestAJobInheritsNoSettingOfItsOwnLock(t *testing.T) {
 	}
 }
 
-func TestANestedRunDoesNotWaitForTheSlotOfItsOwnJob(t *testing.T) {
+func TestANestedRunDoesNotHangAtTheSlotOfItsOwnJob(t *testing.T) {
 	const orphan = `kill -KILL $PPID; while kill -0 $PPID 2>/dev/null; do sleep 0.05; done; `
 	given := []string{"--name", "b", "--slots", "1", "--verbose", "--wait"}
 	for claim, c := range map[string]struct {

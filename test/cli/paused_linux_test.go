@@ -58,7 +58,7 @@ func TestARunningJobMayAcquirePausedAtoms(t *testing.T) {
 	s.adlock(append(append(jobNamed("outer"), "--"), inner...)...).Ran(t)
 }
 
-func TestAPauseNeedsAKnownAtomAndAnEnd(t *testing.T) {
+func TestAPauseOrResumeWithWrongArgumentsIsRefused(t *testing.T) {
 	s := newStage(t)
 	s.once().Ran(t)
 	for _, args := range [][]string{

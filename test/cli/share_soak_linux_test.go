@@ -13,7 +13,7 @@ import (
 	"adlock/test/support/need"
 )
 
-func TestAHandOverWakesNoneOfAThousandWaiters(t *testing.T) {
+func TestAHandOverWakesNoneOf900OtherWaiters(t *testing.T) {
 	wakesNoOther(t, 100, 900)
 }
 

@@ -81,7 +81,7 @@ func quiet(pid int) bool {
 		asleep == strings.Count(before, "\nSigPnd:\t"+none) && asleep == strings.Count(before, "\nShdPnd:\t"+none) && before == look()
 }
 
-func TestQuitPrintsNoTrace(t *testing.T) {
+func TestAProgramEndedByQuitPrintsNoStackTrace(t *testing.T) {
 	s := newStage(t)
 	s.hold("a")
 	for line, program := range map[string]string{
@@ -101,8 +101,9 @@ func TestQuitPrintsNoTrace(t *testing.T) {
 }
 
 // The signal comes at instants between the first instruction of run and the job's. (Before run leaves
-// QUIT to the kernel, the Go runtime itself prints its trace.)
-func TestASignalAtAnyInstantLeavesNoJobAndNoLock(t *testing.T) {
+// QUIT to the kernel, the Go runtime itself prints its trace.) Between lock and job a signal leaves the
+// lock of the dead supervisor, which the next newcomer replaces at once.
+func TestASignalAtAnyInstantLeavesNoJobAndAFreeAtom(t *testing.T) {
 	for sig, begins := range map[syscall.Signal]func(p *helper.Process) bool{
 		unix.SIGTERM: func(*helper.Process) bool { return true },
 		unix.SIGQUIT: func(p *helper.Process) bool { return helper.Listens(p.PID, unix.SIGQUIT) || p.Ended() },

@@ -24,7 +24,7 @@ func (s *stage) stoppedAt(lock string) (holder *helper.Process) {
 
 // The process at the slot does not end the job, so its supervisor does, as soon as it can record
 // the members.
-func TestASupervisorEndsItsJobOnceItsSlotIsFree(t *testing.T) {
+func TestASupervisorEndsItsJobOnceItsSlotsGuardIsFree(t *testing.T) {
 	s := newStage(t)
 	var gated helper.Atom
 	over := gated.Gated(t)

@@ -12,7 +12,7 @@ import (
 
 // Under a limit that leaves too few threads, the Go runtime dies with a trace, sooner or later. So
 // a run that cannot get enough threads does not begin.
-func TestALimitOnProcessesNeverCostsALock(t *testing.T) {
+func TestALimitOnProcessesLeavesNoLockBehind(t *testing.T) {
 	need.Root(t) // to be a user without other processes
 	need.Tools(t, "bash")
 	s := newStage(t)

@@ -29,7 +29,7 @@ func told(help, heading string) []string {
 	return words
 }
 
-func TestUnknownWordsAreReportedInOneForm(t *testing.T) {
+func TestProgramsReportUnknownVerbsAndOptionsAlike(t *testing.T) {
 	s := newStage(t)
 	for _, path := range programs(t) {
 		name := filepath.Base(path)
@@ -76,7 +76,7 @@ func TestUnknownWordsAreReportedInOneForm(t *testing.T) {
 	}
 }
 
-func TestAMissingVerbIsSuggested(t *testing.T) {
+func TestTheVerbThatWasMeantIsSuggested(t *testing.T) {
 	s := newStage(t)
 	const lists = " (adlock --help lists them)"
 	s.refused(64, "adlock: --name: unknown option: did you mean run --name?"+lists+"\n", "--name", "a", "true")

@@ -66,7 +66,7 @@ func TestKillCarefullyRefusesItsAncestorsAndInit(t *testing.T) {
 	}
 }
 
-func TestKillCarefullyReportsADeadProcess(t *testing.T) {
+func TestKillCarefullySucceedsIfThereIsNothingToEnd(t *testing.T) {
 	s := newStage(t)
 	gone := helper.Command{Args: []string{"true"}}.Start(t)
 	gone.Wait(t)
@@ -80,7 +80,7 @@ func TestKillCarefullyReportsADeadProcess(t *testing.T) {
 	s.wantFiles()
 }
 
-func TestClearRemovesOnlyLocksOfDeadOwners(t *testing.T) {
+func TestClearRefusesALiveOwnersLockAndUnknownNames(t *testing.T) {
 	s := newStage(t)
 	holder := s.hold("a")
 	s.refused(77, "lives (process "+itoa(holder.PID)+"); to end it: adlock stop job.dax.run.a", "clear", "job.dax.run.a")
@@ -137,7 +137,7 @@ func TestWithoutProcNothingRuns(t *testing.T) {
 
 // Package lean changes how the runtime works, and must do so before other packages use the stack and the
 // heap.
-func TestTheHelperIsMadeLeanBeforeItsPackagesAreInitialised(t *testing.T) {
+func TestPackageLeanIsInitialisedBeforePackageErrors(t *testing.T) {
 	t.Parallel()
 	r := helper.Command{Args: []string{helper.Binary(t), "--version"}, Env: []string{"GODEBUG=inittrace=1"}}.Run(t)
 	lean, next := strings.Index(r.Err, "\ninit adlock/lib/lean "), strings.Index(r.Err, "\ninit errors ")

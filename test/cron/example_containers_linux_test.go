@@ -54,7 +54,7 @@ func TestContainersThatShareAHostNameExcludeEachOther(t *testing.T) {
 	container(p, "two", another+"--if-elapsed 1h echo ran").Run(t).Denied(t)
 }
 
-func TestContainersInOnePidNamespaceActAsOneMachine(t *testing.T) {
+func TestAContainerEndsAJobOfAnotherInItsPidNamespace(t *testing.T) {
 	need.Tools(t, "nsenter")
 	p := newPlace(t)
 	p.write("stays", "", 0o644) // process 1 stays: its end would kill all others

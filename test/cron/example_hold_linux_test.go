@@ -67,7 +67,7 @@ func TestProgramsInTwoLanguagesHoldOneLock(t *testing.T) {
 	}
 }
 
-func TestAFailedProgramIsTriedAgain(t *testing.T) {
+func TestAProgramThatFailedMayRunAgainAtOnce(t *testing.T) {
 	for name := range languages {
 		t.Run(name, func(t *testing.T) {
 			p, _ := checksums(t, name)

@@ -179,7 +179,7 @@ func (p *place) eventsOf(host string, kind runlog.Kind) []runlog.Event {
 	return list
 }
 
-func TestShellcheckHasNoComplaint(t *testing.T) {
+func TestShellcheckHasNoComplaintAboutTheExamples(t *testing.T) {
 	need.Tools(t, "shellcheck")
 	p := newPlace(t)
 	// Shellcheck cannot read the library here (1091), which uses what seems unused (2034).

@@ -45,7 +45,7 @@ func TestRecipesRunInParallelExceptForWhatTheyShare(t *testing.T) {
 	})
 }
 
-func TestADownloadRunsOnceADayAndIfItsFileIsMissing(t *testing.T) {
+func TestADownloadIsRepeatedIfItFailedOrItsFileIsMissing(t *testing.T) {
 	eachMake(t, func(p *place, program string) {
 		p.fetches()
 		p.write("offline", "", 0o644)

@@ -11,7 +11,7 @@ import (
 	"adlock/test/support/helper"
 )
 
-func TestTheRoleSetsUpABareDebianAndThenChangesNothing(t *testing.T) {
+func TestTheAnsibleRoleSetsUpADebianAndThenChangesNothing(t *testing.T) {
 	t.Parallel()
 	released(t)
 	d := newDebian(t, "ansible-core", "python3-apt")

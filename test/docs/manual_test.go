@@ -233,7 +233,7 @@ func ofHooks(t *testing.T) []string {
 }
 
 // ADLOCK_LIB_BIN, the mark in the library that an installation replaces, is no variable.
-func TestEveryVariableInTheSourceIsInTheConfigTable(t *testing.T) {
+func TestEveryVariableInTheSourceIsInTheManual(t *testing.T) {
 	text := read(t, "sh/adlock.sh") + read(t, "sh/adlock.mk") + read(t, "sh/shell")
 	for _, top := range []string{"cmd", "lib"} {
 		err := filepath.WalkDir(filepath.Join(helper.Root(), top), func(path string, entry os.DirEntry, err error) error {
@@ -247,7 +247,7 @@ func TestEveryVariableInTheSourceIsInTheConfigTable(t *testing.T) {
 	known := append(variables(t), "ADLOCK_LIB_BIN")
 	for _, name := range found(`\b(ADLOCK_[A-Z_]*[A-Z])\b`, text) {
 		if !slices.Contains(known, name) {
-			t.Errorf("%s is in no row of config.Table", name)
+			t.Errorf("%s is no variable of the manual", name)
 		}
 	}
 }

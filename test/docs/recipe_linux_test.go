@@ -22,7 +22,7 @@ import (
 var elsewhere = map[string]string{
 	"initContainers:":          "TestInAPodALockDirectoryOnAVolumeKeepsLastLocks",
 	"go test -":                "the project's own tests",
-	"rooms, ":                  "TestThePageShowsTheHouseAsItIs",
+	"rooms, ":                  "TestTheTableOfRoomsInTheReadmeIsUpToDate",
 	"sudo make install":        "TestUninstallRemovesWhatInstallMadeAndNothingElse",
 	"apt-get install ./adlock": "TestThePackageGuardsACrontabAndIsUpgradedAndRemoved",
 	"adlock run --store ":      "TestEveryStoreExampleInThePagesRuns",
@@ -104,7 +104,7 @@ func TestEveryRecipeOfThePagesSucceedsAsPrinted(t *testing.T) {
 	}
 }
 
-func TestRecipesNotRunHereNameAnExistingTest(t *testing.T) {
+func TestEachTestNamedForARecipeExists(t *testing.T) {
 	tests := must.Get(exec.Command("grep", "-rhoE", "^func Test[A-Za-z0-9]+", filepath.Join(helper.Root(), "test"), "--include=*_test.go").Output())(t)
 	for text, test := range elsewhere {
 		if strings.HasPrefix(test, "Test") && !strings.Contains(string(tests), "func "+test) {

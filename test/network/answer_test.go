@@ -50,7 +50,7 @@ func TestAReleaseWithoutAnAnswerIsNotReportedAsLost(t *testing.T) {
 	})
 }
 
-func TestForgettingSucceedsIfOnlyItsAnswerIsLost(t *testing.T) {
+func TestForgettingLimitsSucceedsIfOnlyItsAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	f := startFTP(t, "")
 	h := f.host(t)

@@ -77,7 +77,7 @@ func TestASlowFTPOwnerIsNotPassedOnceItsRecordIsThere(t *testing.T) {
 	must.Do(t, slow.Renew(ctx))
 }
 
-func TestARefusalByAnFTPServerIsReportedAsNotPermitted(t *testing.T) {
+func TestAFailedFTPLoginOrDirectoryIsReportedAsNotPermitted(t *testing.T) {
 	t.Parallel()
 	f := startFTP(t, "")
 	h := f.host(t)

@@ -123,7 +123,7 @@ func TestAnFTPLockThatCannotBeReleasedEndsWithItsLease(t *testing.T) {
 	h.run(t, "echo ran", "--wait=30s").Ran(t)
 }
 
-func TestAnFTPServerThatRefusesToRenameStillKeepsLocks(t *testing.T) {
+func TestJobsRunOnAnFTPServerThatRefusesToRename(t *testing.T) {
 	f := startFTP(t, "")
 	p := relay.NewTeller(t, "127.0.0.1", f.Address)
 	h := f.hostBy(t, p.Address()).brief()
@@ -154,7 +154,7 @@ func TestAnFTPStampThatCannotBeWrittenIsReported(t *testing.T) {
 	h.run(t, "echo ran").Ran(t) // the lock was released all the same
 }
 
-func TestANewcomerWithAStalledFTPConnectionDelaysNoOther(t *testing.T) {
+func TestAStalledFTPNewcomerKeepsOthersOut20sAtMost(t *testing.T) {
 	stall := func(what string, n int, trouble func(p *relay.Teller)) {
 		t.Run(fmt.Sprint(what, " ", n), func(t *testing.T) {
 			t.Parallel()

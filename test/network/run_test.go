@@ -18,7 +18,7 @@ import (
 	"adlock/test/support/relay"
 )
 
-func TestTwoHostsShareOneAtomOfAStore(t *testing.T) {
+func TestTwoHostsExcludeEachOtherFromAnAtomOfAStore(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		first := a.run(t, "echo $ADLOCK_FENCE")

@@ -33,7 +33,7 @@ func said(t *testing.T, h *host, status int, words string) {
 }
 
 // The messages about invalid certificates are tested in lib/lease.
-func TestEachErrorOfEtcdHasItsReason(t *testing.T) {
+func TestErrorsOfEtcdNameTheReason(t *testing.T) {
 	good, key := certificate(t)
 	other, _ := certificate(t)
 	plain, withTLS := startEtcd(t, 1)[0], etcdWithTLS(t, good, key)
@@ -97,7 +97,7 @@ func TestARefusalOfEtcdIsReportedAsNotPermitted(t *testing.T) {
 	h.with("ETCDCTL_USER=root:secret").run(t, "echo ran").Ran(t)
 }
 
-func TestEachErrorOfFTPHasItsReason(t *testing.T) {
+func TestErrorsOfFTPNameTheReason(t *testing.T) {
 	good, key := certificate(t)
 	other, _ := certificate(t)
 	plain := startFTP(t, "")

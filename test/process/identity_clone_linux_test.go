@@ -59,7 +59,7 @@ func TestARenamedHostReclaimsAnEarlierLockOnALocalDiskOnly(t *testing.T) {
 	}
 }
 
-func TestTheDoctorReportsALockOfAnotherBootWithTheSameMachineID(t *testing.T) {
+func TestDoctorWarnsOfAnotherBootsLockOnASharedDiskOnly(t *testing.T) {
 	t.Parallel()
 	const warning = "warn machine id: lock.p.dax.o.x is of another boot of a machine with this id, named one: "
 	for want, prefix := range map[string][]string{"0\n": onLocal, "1\n": onShared} {

@@ -39,13 +39,13 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func TestWithTheGuardOnlyOneNewcomerTakesOver(t *testing.T) {
+func TestWithTheGuardNoTwoJobsRunAtOnce(t *testing.T) {
 	if fight(t, helper.Binary(t)) {
 		t.Error("two jobs met")
 	}
 }
 
-func TestWithoutTheGuardTwoNewcomersTakeOver(t *testing.T) {
+func TestWithoutTheGuardTwoJobsRunAtOnce(t *testing.T) {
 	const path, guard = "lib/lockdir/lockfile/active.go", "func (a *Active) Guard(wait time.Duration) error {\n"
 	text, err := os.ReadFile(filepath.Join(helper.Root(), path))
 	if err != nil || strings.Count(string(text), guard) != 1 {

@@ -21,7 +21,7 @@ const (
 )
 
 // A step names its function, method, field or variable, as (package.Type.name) or (package.name).
-func TestEveryModelStepNamesAnExistingIdentifier(t *testing.T) {
+func TestModelStepsNameExistingIdentifiers(t *testing.T) {
 	sources := sourcesOf(t)
 	named := regexp.MustCompile(`\(([a-z]+)\.(?:([A-Za-z]+)\.)?([A-Za-z]+)\)`)
 	for _, file := range []string{job, standstill, inStore, inLine} {

@@ -102,7 +102,7 @@ func TestWithoutExpiryAHungOwnerKeepsTheAtomForEver(t *testing.T) {
 	mustFail(t, verify(t, protocol, cycles, "-DCRON", "-DN=2", "-DNOEXPIRY"), "acceptance cycle")
 }
 
-func TestAGuardOnTheLastLockLetsNoTwoJobsRun(t *testing.T) {
+func TestAGuardOnAnUndeletedLastLockLetsNoTwoJobsRun(t *testing.T) {
 	mustHold(t, verify(t, protocol, everywhere, "-DLASTGUARD", "-DN=2"))
 }
 

@@ -117,7 +117,7 @@ func TestAThousandHostsRunOnceInEachTick(t *testing.T) {
 
 // If the clocks differ by more than documented, the promise does not hold. This shows that the test
 // above can fail.
-func TestClocksThatAreFurtherApartRunATickTwice(t *testing.T) {
+func TestWithClocks15PeriodsApartATickRunsTwice(t *testing.T) {
 	c := newCrontabs(thousand, 15*period, 20*time.Second, 1)
 	c.play(ticks)
 	if _, twice := c.count(); twice == 0 {

@@ -38,7 +38,7 @@ func TestNoHealthyRunThatWorksIsEnded(t *testing.T) {
 	}
 }
 
-func TestAtMostOneHealthyRunInTenThousandIsEnded(t *testing.T) {
+func TestRunsThatSleepBrieflyAreEndedOnceIn10000AtMost(t *testing.T) {
 	for _, l := range loads {
 		if got := measured()[l.name][1].per10000(); got > 1 {
 			t.Errorf("%s: %.1f", l.name, got)

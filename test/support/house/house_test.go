@@ -19,7 +19,7 @@ func rooms(t *testing.T) []room {
 	return must.Get(survey("../../.."))(t)
 }
 
-func TestThePageShowsTheHouseAsItIs(t *testing.T) {
+func TestTheTableOfRoomsInTheReadmeIsUpToDate(t *testing.T) {
 	page := must.Get(os.ReadFile("../../../lib/README.md"))(t)
 	_, rest, _ := strings.Cut(string(page), "```\n")
 	shown, _, _ := strings.Cut(rest, "```")
@@ -62,7 +62,7 @@ func TestNoRoomIsTooLargeOrImportsARoomBelow(t *testing.T) {
 }
 
 // The helper starts for each lock, so each package that it links makes each lock slower.
-func TestTheHelperLinksOnlyWhatALockNeeds(t *testing.T) {
+func TestTheHelperLinksTwoModulesAndNoReportsOrStores(t *testing.T) {
 	text := must.Get(exec.Command("go", "list", "-deps", "adlock/cmd/adlock").Output())(t)
 	for path := range strings.Lines(string(text)) {
 		path = strings.TrimSpace(path)
