@@ -50,7 +50,8 @@ func TestAnErrorAboutACertificateNamesFileOrVariables(t *testing.T) {
 
 func TestAPrivatePasswordFileWinsOverVariables(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "password")
-	must.Do(t, os.WriteFile(file, []byte("s3cret\n"), 0o644))
+	must.Do(t, os.WriteFile(file, []byte("s3cret\n"), 0o600))
+	must.Do(t, os.Chmod(file, 0o644)) // whatever the umask
 	t.Setenv("ADLOCK_ETCD_PASSWORD_FILE", file)
 	t.Setenv("ETCDCTL_USER", "alice:other")
 	t.Setenv("ETCDCTL_PASSWORD", "another")
