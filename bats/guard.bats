@@ -316,7 +316,7 @@ kept 3"
 	let_go
 }
 
-@test "settings above the guard count though not exported" {
+@test "settings assigned above the guard need no export" {
 	printf '%s\n' 'ADLOCK_ENFORCE=1 ADLOCK_PAUSE=100ms' '. "$ADLOCK_SH" || exit 69; adlock_guard 0 1s' 'env | grep ^ADLOCK_ENFORCE=; sleep 60' >"$T/job"
 	run launch job
 	assert_failure 124

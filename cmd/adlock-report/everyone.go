@@ -288,8 +288,9 @@ func visit[T any](u otheruser.User, see func(*account) (T, error)) answer[T] {
 	return found
 }
 
-// whereabouts returns the place of the user's lock directory: the path names below base. The user may have
-// made a link of each name. base is "" if the user can have no lock directory.
+// whereabouts returns where the user's lock directory is: below the directory base, the path's components,
+// each to be opened by itself, as the user may have put a symbolic link in its place. base is "" if the user
+// can have no lock directory.
 func whereabouts(u otheruser.User) (base string, names []string) {
 	if dir := config.UserDir(u.UID); config.IsUsers(dir, u.UID) {
 		return filepath.Dir(dir), []string{filepath.Base(dir)}

@@ -104,8 +104,8 @@ func UserDir(uid int) string {
 	return rootsDir + "-" + strconv.Itoa(uid)
 }
 
-// UsersWithDir returns the users for whose UserDir there is an entry. The caller checks each entry by IsUsers
-// with that user's rights, as IsUsers may never return (a file system that hangs).
+// UsersWithDir returns the users for whose UserDir there is an entry. It looks at no entry itself: in a file
+// system that hangs it would not return. The caller checks each by IsUsers in otheruser.Do, which has a limit.
 func UsersWithDir() (uids []int) {
 	entries, _ := os.ReadDir(path.Dir(rootsDir)) // if it cannot be read, there are none
 	for _, entry := range entries {

@@ -161,8 +161,9 @@ func (f *File) read(fd int) (text string, err error) {
 
 // check returns an error if a user other than root and this one may have written, or may replace, the file.
 //
-// The file is opened before its path is checked. If the path led elsewhere in between, another user may
-// change a directory or link in it, and checkWay refuses it; or it is safe now, but leads to another inode.
+// The file is opened before its path is checked. If another user had made the path lead elsewhere when the
+// file was opened, that user can still change it, and checkWay refuses it; or the path is safe by now, and
+// leads to another inode than the one that was opened.
 func (f *File) check(fd int) error {
 	var st, named unix.Stat_t
 	if err := cmp.Or(sysfile.Fstat(fd, &st), f.checkOwner(&st), f.checkWay(&named)); err != nil {

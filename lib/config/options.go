@@ -262,7 +262,8 @@ func Find(options []Option, arg string) *Option {
 	return nil
 }
 
-// Text is a setter that refuses an empty value, probably of an unset variable: it would name another lock.
+// Text is a setter that refuses an empty value, which is probably that of an unset variable: as a part of the
+// atom it would select another lock.
 func Text(to *string) func(string) error {
 	return func(value string) error {
 		if value == "" {

@@ -216,8 +216,9 @@ func (w *Wrapper) isHomeless(user string, v variables) bool {
 	return IsHomeless(user, v.value, w.Homeless)
 }
 
-// IsHomeless reports whether a line's user ("": none is named) can have no lock directory: the variables name
-// neither one nor a store, and homeless (nil: of no user) reports it.
+// IsHomeless reports whether the user of a crontab line can have no lock directory: homeless says so of the
+// user and HOME, and the variables set neither ADLOCK_DIR nor ADLOCK_STORE. It is false if user is "" (the
+// line names none) or homeless is nil.
 func IsHomeless(user string, variable func(name string) string, homeless func(user, home string) bool) bool {
 	return user != "" && homeless != nil && variable("ADLOCK_DIR")+variable("ADLOCK_STORE") == "" && homeless(user, variable("HOME"))
 }

@@ -329,8 +329,9 @@ func TestOnlyTheFirstJobOfAMinuteReportsItsStore(t *testing.T) {
 	}
 }
 
-func TestTroubleWithADirectoryIsReportedEachTime(t *testing.T) {
+func TestTroubleWithADirectoryIsDueAgainAtOnce(t *testing.T) {
 	rec, e := recording(t), runlog.Event{Kind: runlog.NotRun, Status: runlog.Some(74)}
+	must.Do(t, rec.Log.Append(e))
 	if age, due := rec.awayFor(e); age.Set || !due || rec.othersTold(e) {
 		t.Errorf("%v, %v", age, due)
 	}

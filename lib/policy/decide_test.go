@@ -67,7 +67,7 @@ func TestANewcomerIsDeniedWhenAllSlotsAreTaken(t *testing.T) {
 }
 
 func TestOnlyAcquireExpireReclaimAndUnemptyGrantTheAtom(t *testing.T) {
-	for step, want := range map[Step]bool{TooSoon: false, Busy: false, Acquire: true, Expire: true, Reclaim: true, Unempty: true, Stuck: false, Full: false} {
+	for step, want := range map[Step]bool{TooSoon: false, Busy: false, Acquire: true, Expire: true, Reclaim: true, Unempty: true, Stuck: false, Full: false, Paused: false} {
 		if step.Granted() != want {
 			t.Errorf("step %d is granted: %v", step, !want)
 		}

@@ -9,8 +9,9 @@ import (
 	"adlock/lib/process"
 )
 
-// Appended is what was added to an active lock after it was made, each line by one write, so that no process
-// reads half a line. The file is not replaced: a new file would look like a takeover.
+// Appended is what was added to an active lock after it was made. Each line is whole within one write; readers
+// ignore an unfinished last one, which a write that failed may leave. The file is not replaced: a new file
+// would look like a takeover.
 type Appended struct {
 	Command   process.Identity   // the command that `adlock run` has started; PID 0: none yet
 	Survivors []process.Identity // members of a job whose ending has begun

@@ -120,7 +120,8 @@ func isSemaphore(l cronline.Line) bool {
 	return l.Name != "" && slices.ContainsFunc(l.Settings, func(s string) bool { return strings.HasPrefix(s, "ADLOCK_SLOTS=") })
 }
 
-// nameLine names a line after its command and more, and returns that; "" if the line or ADLOCK_NAME names it.
+// nameLine gives l a name made of its command and of the further arguments in more, and returns that command
+// as an Atom keeps it. If the line or ADLOCK_NAME gives a name already, it changes nothing and returns "".
 func nameLine(getenv func(string) string, l *cronline.Line, more []string) (command string) {
 	if l.Name == "" && getenv("ADLOCK_NAME") == "" {
 		l.Name, command = cronline.NameOf(strings.Join(append([]string{l.Text}, more...), " "))

@@ -20,12 +20,13 @@ func (a *action) swap(sig unix.Signal) {
 	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&to)), uintptr(unsafe.Pointer(a)), maskSize, 0, 0)
 }
 
-// LeaveToKernel gives the signals, unless they are ignored, the default action: the kernel ends this process
-// at once. The runtime's handler would need several steps, in the thread that got the signal, while the
-// others go on. giveBack undoes that: call it after signal.Notify.
+// LeaveToKernel gives the signals, unless they are ignored, the default action, so that the kernel ends this
+// process at once. (The runtime's handler would need several steps in the thread that got the signal, while
+// the others go on.) Call giveBack after signal.Notify: it restores the earlier actions.
 //
-// If a signal came before LeaveToKernel, another thread may be in the middle of those steps. signal.Notify
-// has then set the handler again (the runtime's dieFromSignal and sigenable): giveBack ends this process.
+// A signal that came before LeaveToKernel may still be ending this process in another thread. The runtime
+// marks it first (dieFromSignal), and only then does signal.Notify install its handler again (sigenable). So
+// if giveBack finds a handler in place of the default action, it ends this process by that signal.
 func LeaveToKernel(signals []os.Signal) (giveBack func()) {
 	actions := make([]action, len(signals))
 	exchange(signals, actions)

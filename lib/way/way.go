@@ -119,7 +119,8 @@ func checkAbove(path, what string, advice func() string, st *unix.Stat_t) error 
 	return nil
 }
 
-// OthersMayWrite reports whether a user other than root and this one may write to the file or directory.
+// OthersMayWrite reports whether the mode lets users other than the owner and root write to the file or
+// directory: all of them, or a group that may have other members. Check the owner first.
 func OthersMayWrite(path string, st *unix.Stat_t) bool {
 	mode := uint32(st.Mode)
 	return mode&0o002 != 0 || mode&0o020 != 0 && !oursAlone(path, st)

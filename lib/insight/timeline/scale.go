@@ -16,18 +16,18 @@ var steps = [...]time.Duration{
 
 const day = 24 * time.Hour
 
-// scale returns at most most marks, at full units of local time.
-func (c *Chart) scale(most int) []mark {
+// scale returns limit marks or fewer, at full units of local time.
+func (c *Chart) scale(limit int) []mark {
 	period := c.to.Sub(c.from)
 	step := steps[len(steps)-1]
 	for _, s := range steps {
-		if period/s < time.Duration(max(1, most)) {
+		if period/s < time.Duration(max(1, limit)) {
 			step = s
 			break
 		}
 	}
 	var marks []mark
-	for at := firstMark(c.from.Local(), step); !at.After(c.to) && len(marks) < most; at = at.Add(step) {
+	for at := firstMark(c.from.Local(), step); !at.After(c.to) && len(marks) < limit; at = at.Add(step) {
 		marks = append(marks, mark{at, label(at, step)})
 	}
 	return marks

@@ -8,7 +8,7 @@ import (
 	"adlock/lib/fault"
 )
 
-// Trial is what a trial of the store has shown.
+// Trial is the result of lease.Locker.Try, which takes a lease, renews it and gives it back, for the doctor.
 type Trial struct {
 	Answer time.Duration // how long the first answer took, with the connection; 0: there was none
 	Lease  time.Duration // the length of the lease that was granted
