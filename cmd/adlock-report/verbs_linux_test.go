@@ -459,10 +459,11 @@ func TestStatusShowsSlotsAndReaders(t *testing.T) {
 			t.Errorf("nothing says %q in:\n%s", want, table)
 		}
 	}
-	stray := filepath.Join(p.dir, "lock.q.dax.run.a")
-	must(t, os.Remove(stray))
-	if got := p.ok(t, "status"); !regexp.MustCompile(`(?m)^slot [12] of q on dax: held by \d+ `).MatchString(got) {
-		t.Error(got)
+	must(t, os.Remove(filepath.Join(p.dir, "lock.q.dax.run.a")))
+	for args, want := range map[string]bool{"status": true, "status a": true, "status c": false, "status --atom b": false} {
+		if got := p.ok(t, strings.Fields(args)...); regexp.MustCompile(`(?m)^slot [12] of q on dax: held by \d+ `).MatchString(got) != want {
+			t.Errorf("%s: the slot of a is shown: %v\n%s", args, !want, got)
+		}
 	}
 }
 
