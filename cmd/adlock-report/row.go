@@ -215,7 +215,9 @@ func (r *row) findSlot(holder locker.View, slots []locker.Slot) {
 		switch {
 		case holder.Record.Slots == 0 || s.Name.SlotPrefix() != r.Name.SlotPrefix():
 		case r.Atom.IsNamed():
-			r.Slot, r.Slots = r.Slot+1, holder.Record.Slots
+			if r.Slots = holder.Record.Slots; s.Active.Owner != policy.Gone {
+				r.Slot++
+			}
 		case s.Record.Owner.Same(holder.Record.Owner):
 			r.Slot, r.Slots = s.Number, holder.Record.Slots
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,11 +11,16 @@ import (
 	"adlock/lib/policy"
 )
 
-// strayText lists the slots that no row shows, because the slot's atom is gone or cannot be read.
-func strayText(slots []locker.Slot, rows []*row) string {
+// strays returns the slots that no row shows, because the slot's atom is gone or cannot be read.
+func strays(all []locker.Slot, rows []*row) []locker.Slot {
+	return slices.DeleteFunc(all, func(s locker.Slot) bool { return shown(s, rows) })
+}
+
+func (q *query) strayText(slots []locker.Slot, rows []*row) string {
 	var w strings.Builder
 	for _, s := range slots {
-		if !shown(s, rows) {
+		ofRow := func(r *row) bool { return r.Name == s.Record.Atom.Name() }
+		if q.atom == "" && len(q.args) == 0 || slices.ContainsFunc(rows, ofRow) {
 			w.WriteString(folded(slotText(s)))
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
 	"adlock/lib/lockdir/lockfile"
+	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/runlog"
 )
@@ -77,7 +78,7 @@ func statusText(q *query) (text []byte, shows bool, failed error) {
 	case shows && q.failed:
 		text = []byte(table(rows, now))
 	case shows:
-		text = []byte(table(rows, now) + stray)
+		text = []byte(table(rows, now) + q.strayText(stray, rows) + q.renamedText())
 	case !q.failed:
 		var why string
 		why, err = q.nothing(len(all) > 0)
@@ -86,39 +87,39 @@ func statusText(q *query) (text []byte, shows bool, failed error) {
 	return text, shows, errors.Join(failed, err)
 }
 
-// look returns the rows and, as stray, lines on slots that no row shows and (not with --all-users) on a
-// changed name of this machine. With --all-users, failed may be one user's error: the others have rows then.
-func (q *query) look(now time.Time) (rows []*row, stray string, failed error) {
+// look returns the rows and the slots that no row shows. With --all-users, failed may be one user's error:
+// the others have rows then.
+func (q *query) look(now time.Time) (rows []*row, stray []locker.Slot, failed error) {
 	if !q.allUsers {
 		a := &account{}
 		if a.entries, a.slots, failed = atomsAndSlots(); failed != nil {
-			return nil, "", failed
+			return nil, nil, failed
 		}
 		rows = a.rowsOf(pasts(), now)
-		return rows, strayText(a.slots, rows) + renamedText(), nil
+		return rows, strays(a.slots, rows), nil
 	}
 	type seen struct {
 		rows  []*row
-		stray string
+		stray []locker.Slot
 	}
 	all, failed := everyone(q, func(a *account) (seen, error) {
 		past, err := pastsIn(a.events)
 		rows := a.rowsOf(past, now)
 		a.omitted += max(0, len(rows)-mostAtoms)
 		rows = rows[:min(len(rows), mostAtoms)]
-		return seen{rows, strayText(a.slots, rows)}, err
+		return seen{rows, strays(a.slots, rows)}, err
 	})
 	for _, of := range all {
-		rows, stray = append(rows, of.value.rows...), stray+of.value.stray
+		rows, stray = append(rows, of.value.rows...), append(stray, of.value.stray...)
 	}
 	return rows, stray, failed
 }
 
-// renamedText reports that locks keep the host's former name after the machine was renamed; "" if it was not.
-func renamedText() string {
+// renamedText reports that locks keep the host's former name after a rename; "" if there was none, or with --all-users.
+func (q *query) renamedText() string {
 	address, _ := config.Store() // its error was returned before
 	host, node := lockfile.Renamed(address)
-	if host == node {
+	if host == node || q.allUsers {
 		return ""
 	}
 	return folded("this machine's node name is " + terminal.Clean(node) + " now; its locks here keep the host " + terminal.Clean(host))

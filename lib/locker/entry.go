@@ -62,14 +62,12 @@ func (e *Entry) Decide(terms policy.Terms) policy.Decision {
 	return e.View.Foresee(d)
 }
 
-// Holder returns the active lock or, if none is held, the lock of a reader not known to be dead, if any.
+// Holder returns the active lock or, if none is held, the lock of a reader, if possible not of a dead one.
 func (e *Entry) Holder() View {
-	for _, reader := range e.Readers {
-		if !e.Active.Held && reader.Active.Owner != policy.Gone {
-			return reader
-		}
+	if e.Active.Held || len(e.Readers) == 0 {
+		return e.View
 	}
-	return e.View
+	return e.Readers[max(0, slices.IndexFunc(e.Readers, func(v View) bool { return v.Active.Owner != policy.Gone }))]
 }
 
 // InsideJob reports whether this process was started from inside a job that holds one of the atoms.

@@ -163,6 +163,7 @@ type builder struct {
 }
 
 func (b *builder) figures(a atom.Atom) *figures {
+	a.Command = "" // only locks have it, and no event
 	f := b.atoms[a]
 	if f == nil {
 		f = &figures{labels: labels(b.user, a)}

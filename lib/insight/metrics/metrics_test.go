@@ -51,7 +51,7 @@ func TestFiguresOfAnAtomMatchItsRuns(t *testing.T) {
 	j.Deny(80*time.Minute, "busy", 3, time.Second)
 	j.Deny(80*time.Minute, "too-soon", 2, time.Second)
 	j.Deny(80*time.Minute, "full", 4, time.Second)
-	x := atom.Atom{Program: "p", Host: "dax", Operator: "run", Operand: "x"}
+	x := atom.Atom{Program: "p", Host: "dax", Operator: "run", Operand: "x", Command: "which the runlog lacks"}
 	held := []Lock{{Atom: x, Since: story.Midnight.Add(90 * time.Minute)}}
 	got := read(t, collectWith(t, s, 2*time.Hour, Options{Locks: held}))
 	midnight := float64(story.Midnight.Unix())
