@@ -88,7 +88,6 @@ func (c *Checker) jobs(t *tab) []Mistake {
 	var f findings
 	f.form(t.lines)
 	f.overruled(t.lines)
-	f.absent(c, t)
 	isUnlimited, isUnguarded := unlimited(t.lines), unguarded(t.lines)
 	for i := range t.lines {
 		switch l := &t.lines[i]; l.Kind {
@@ -134,6 +133,10 @@ const longest = 4 << 10
 
 func (j *job) check() {
 	shell, set := j.setting("SHELL")
+	j.absent("SHELL")
+	if crontab.Guards(shell) {
+		j.absent("ADLOCK_SHELL")
+	}
 	if set && !cronline.IsShell(shell) && !crontab.Guards(shell) || len(j.Command)+len(j.Input) > longest {
 		return
 	}

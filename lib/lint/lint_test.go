@@ -55,6 +55,7 @@ func checker(t *testing.T) *Checker {
 			return ""
 		},
 		IsNetwork: func(_, path string) bool { return strings.HasPrefix(path, "/net/") },
+		Missing:   func(_, path string) bool { return strings.HasPrefix(path, "/nowhere/") },
 		Longest: func(_ string, a atom.Atom) time.Duration {
 			switch a {
 			case atom.Named("slow", "dax"):
@@ -358,6 +359,13 @@ var crontabs = []pair{
 		"@reboot  /bin/adlock run --name n --expire-after 90m -- /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_ENFORCE=1\n@daily  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 	}},
+	{"a SHELL that is not there", []string{
+		"SHELL = '/nowhere/bash'\n* * * * *  /bin/job\n* * * * *  /bin/job",
+		"ADLOCK_SHELL=/nowhere/bash\nSHELL=/usr/lib/adlock/shell\n* * * * *  : n ; /bin/job",
+	}, []string{
+		"SHELL=/nowhere/bash\nSHELL=/bin/bash\n* * * * *  /bin/job",
+		"SHELL=/nowhere/lib/adlock/shell\n* * * * *  /bin/job", // another machine's, as far as is known
+	}},
 	{"not on cron's PATH", []string{
 		"* * * * *  adlock run --name n -- /bin/job",
 		"PATH=/nowhere\n* * * * *  nice adlock run --name n -- /bin/job",
@@ -625,18 +633,6 @@ func TestOncePerDayInAnotherTimeZoneIsFound(t *testing.T) {
 	finds(t, c, daily)
 }
 
-func TestAMissingShellOfAdlockIsFound(t *testing.T) {
-	c := checker(t)
-	text := "SHELL=/usr/nowhere/lib/adlock/shell\n* * * * * /bin/job\n"
-	finds(t, c, text) // another machine's, as far as is known
-	c.Shell = filepath.Join(t.TempDir(), "adlock/shell")
-	program(t, filepath.Dir(c.Shell), "shell")
-	finds(t, c, text, "1: a SHELL that is not there")
-	finds(t, c, "SHELL = '"+filepath.Dir(c.Shell)+"/shel'\n* * * * * /bin/job\n", "1: a SHELL that is not there")
-	finds(t, c, "SHELL="+c.Shell+"\n* * * * * /bin/job\n")
-	finds(t, c, "SHELL=/usr/nowhere/fish\n* * * * * /bin/job\n")
-}
-
 func TestAHookInASettingsFileCountsAsReporting(t *testing.T) {
 	c := checker(t)
 	c.UserColumn, c.Told = true, func(user string) bool { return user == "joe" }
@@ -703,9 +699,11 @@ var crontabsOfOthers = map[string]string{
 func TestAPathOfAMissingAdlockIsFound(t *testing.T) {
 	const text = "* * * * *  /nowhere/adlock run --name n -- /bin/job\n"
 	c := checker(t)
+	c.Missing = nil
 	finds(t, c, text)
 	c.Shell = "/usr/lib/adlock/shell"
 	finds(t, c, text, "1: an adlock that is not there")
+	finds(t, c, "SHELL=/nowhere/lib/adlock/shell\n* * * * *  /bin/job\n", "1: a SHELL that is not there")
 	finds(t, c, "* * * * *  "+filepath.Join(c.Elsewhere[0], "adlock")+" run --name n -- /bin/job\n")
 	c.Elsewhere = nil
 	finds(t, c, text)
