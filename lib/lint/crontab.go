@@ -142,6 +142,10 @@ func (j *job) check() {
 	}
 	j.command = strings.ReplaceAll(j.Command, `\%`, "%")
 	file, err := crontab.Parse(j.command)
+	own := cmp.Or(j.variable("ADLOCK_SHELL"), shell, "sh")
+	if j.Input != "" && syntax.IsIncomplete(err) && path.Base(own) != "zsh" && (cronline.IsShell(own) || crontab.Guards(own)) {
+		j.add(j.Number, "a command cut at %", "cron ends the command at the first %, and the shell refuses it: "+err.Error(), `write \%`)
+	}
 	if err != nil {
 		return
 	}

@@ -359,6 +359,15 @@ var crontabs = []pair{
 		"@reboot  /bin/adlock run --name n --expire-after 90m -- /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_ENFORCE=1\n@daily  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 	}},
+	{"a command cut at %", []string{
+		`* * * * *  /bin/adlock run --name n -- sh -c "date +%F"`,
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; mkdir /srv/`date +%F`",
+	}, []string{
+		`* * * * *  mail -s "It's 10pm" joe%Joe,%%Where are your "kids?%`,
+		`* * * * *  /bin/date "+\%F`,
+		"SHELL=/usr/bin/zsh\n* * * * *  if [[ -t 0 ]] { /bin/job }%F",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_SHELL=/usr/bin/fish\n* * * * *  if true; /bin/job; end%F",
+	}},
 	{"a SHELL that is not there", []string{
 		"SHELL = '/nowhere/bash'\n* * * * *  /bin/job\n* * * * *  /bin/job",
 		"ADLOCK_SHELL=/nowhere/bash\nSHELL=/usr/lib/adlock/shell\n* * * * *  : n ; /bin/job",
