@@ -132,6 +132,7 @@ func isLimit(variable string) bool {
 const longest = 4 << 10
 
 func (j *job) check() {
+	j.namesUser()
 	shell, set := j.setting("SHELL")
 	j.absent("SHELL")
 	if crontab.Guards(shell) {

@@ -65,6 +65,7 @@ type Checker struct {
 type tab struct {
 	path, user string // user: the crontab's owner, if known and if the lines name no users
 	lines      []crontab.Line
+	named      *crontab.Line            // seems to begin with a user, in a user's own crontab; nil: none
 	set        map[string]*crontab.Line // the variables above the job that is being checked
 	distinct   uint64                   // a hash of set without the variables of cron and of adlock; see updates it
 }
@@ -131,7 +132,11 @@ func (c *Checker) read(path, text string) (*tab, error) {
 		return nil, err
 	}
 	isUser := func(word string) bool { return c.IsUser != nil && c.IsUser(word) }
-	if _, most := crontab.Misread(t.lines, false, isUser, c.isCommand); most && !userColumn && user == "" {
+	first, most := crontab.Misread(t.lines, false, isUser, c.isCommand)
+	if !userColumn && (!most || user != "" || path == StandardInput) {
+		t.named = first
+	}
+	if most && !userColumn && user == "" {
 		t.lines = crontab.Read(text, true)
 	}
 	return t, nil

@@ -563,11 +563,18 @@ func TestAUserColumnIsDetected(t *testing.T) {
 	finds(t, c, "# m h dom mon dow user command\n* * * * * root "+job, wrong)
 	finds(t, c, "#\n* * * * * root "+job+"* * * * * root /bin/job\n* * * * * news /bin/job\n", wrong) // no user of this machine
 	finds(t, c, "#\n* * * * * news if /bin/job; then job; fi; "+job, wrong)
-	for path, want := range map[string]int{StandardInput: 1, "/var/spool/cron/joe": 0} {
-		if found, err := alone(c).Check(path, "#\n* * * * * root "+job); err != nil || len(found) != want {
-			t.Errorf("%s: %+v, %v", path, found, err)
+	for _, path := range []string{StandardInput, "/var/spool/cron/joe"} {
+		for text, want := range map[string]bool{"root " + job: true, "root /srv/job a\n": true, "root root\n": false, "news /srv/job\n": false} {
+			found, err := alone(c).Check(path, "PATH=/bin\n* * * * * "+text)
+			if is := len(found) > 0 && found[0].What == "a user in a user's own crontab" && found[0].Line == 2; is != want || err != nil {
+				t.Errorf("%s: %+v, %v", path, found, err)
+			}
 		}
 	}
+	dir := t.TempDir()
+	program(t, dir, "root")
+	right(t, c, "PATH="+dir+"\n* * * * * root /bin/job\n* * * * * date\n")
+	finds(t, c, "* * * * * root date\n* * * * * date\n* * * * * make\n", "1: a user in a user's own crontab")
 	c.UserColumn = true
 	finds(t, c, "#\n* * * * * date "+job, wrong)
 }
