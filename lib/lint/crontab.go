@@ -86,7 +86,7 @@ func (j *job) runsAs() string { return cmp.Or(j.User, j.user) }
 
 func (c *Checker) jobs(t *tab) []Mistake {
 	var f findings
-	f.form(t.lines)
+	f.form(c, t)
 	f.overruled(t.lines)
 	isUnlimited, isUnguarded := unlimited(t.lines), unguarded(t.lines)
 	for i := range t.lines {

@@ -9,9 +9,10 @@ import (
 	"adlock/lib/limit"
 )
 
-func (f *findings) form(lines []crontab.Line) {
-	for i := range lines {
-		l := &lines[i]
+func (f *findings) form(c *Checker, t *tab) {
+	isSystem, _ := crontab.Place(t.path)
+	for i := range t.lines {
+		l := &t.lines[i]
 		why := l.Why
 		if l.Kind == crontab.Job {
 			switch n := l.Length(); {
@@ -19,6 +20,8 @@ func (f *findings) form(lines []crontab.Line) {
 				why = strconv.Itoa(n) + " bytes, and cron takes " + strconv.Itoa(crontab.LongestCommand)
 			case !strings.HasSuffix(l.End, "\n"):
 				why = "the last line has no end"
+			case isSystem && c.Unknown != nil && c.Unknown(l.User):
+				why = "no such user: " + l.User
 			}
 		}
 		if why != "" {

@@ -43,6 +43,7 @@ type Checker struct {
 	Nearest     func(variable string) string // the setting that was probably meant by a variable that is none; "": unknown
 
 	IsUser   func(name string) bool
+	Unknown  func(name string) bool         // cron finds no such user for a line of the system's crontabs; nil: not checked
 	Homeless func(user, home string) bool   // as in crontab.Wrapper
 	Dir      func(user, home string) string // the lock directory of the user ("": unknown) with that HOME ("": the user's own), if no variable names another; "": none
 	Stranger func(dir string) string        // the user to whom a directory belongs, if that is neither root nor this process's user

@@ -38,6 +38,7 @@ func checker(t *testing.T) *Checker {
 		Options: run.Options(), Refusal: run.Refusal, LineRefusal: run.LineRefusal, Nearest: run.NearestSetting,
 		Host: "dax", CronPath: usual, Elsewhere: []string{local, usual},
 		IsUser:   func(name string) bool { return name == "root" || name == "root:wheel" },
+		Unknown:  func(name string) bool { return name == "gone" },
 		Homeless: func(user, home string) bool { return user == "www" && home != "/srv/www" },
 		Dir: func(user, home string) string {
 			switch user {
@@ -529,17 +530,16 @@ func TestALockDirectoryOfTwoUsersIsFoundAcrossCrontabs(t *testing.T) {
 }
 
 func TestAUserColumnIsExpectedOnlyInTheSystemsCrontabs(t *testing.T) {
-	const line, wrong = "* * * * * flock -n /run/x /bin/a; /bin/b\n", "only the first is locked"
+	const line, wrong = "* * * * * /bin/flock -n /run/x /bin/a; /bin/b\n", "only the first is locked"
 	for path, want := range map[string]string{
 		"/etc/crontab": "a line that cron refuses", "/etc/cron.d/x": "a line that cron refuses", "/var/spool/cron/root": wrong, "/var/spool/cron/tabs/root": wrong, "crontab": wrong,
 	} {
-		text := strings.Replace(line, "flock", "/bin/flock", 1)
-		if found := between(t, [2]string{path, text}); len(found) != 1 || found[0].What != want {
+		if found := between(t, [2]string{path, line}); len(found) != 1 || found[0].What != want {
 			t.Errorf("%s: %+v, want %s", path, found, want)
 		}
 	}
-	users := strings.Replace(line, "flock", "mail flock", 1) // here mail is a user; in other places it would be a command
-	if found := between(t, [2]string{"/etc/cron.d/x", users}); len(found) != 1 || found[0].What != wrong {
+	gone := [2]string{"/etc/cron.d/x", "* * * * * root /bin/a\n* * * * * gone /bin/a\n"}
+	if found := between(t, gone); len(found) != 1 || found[0].Line != 2 || !strings.HasPrefix(found[0].Reason, "no such user: gone, and Debian's cron") {
 		t.Errorf("%+v", found)
 	}
 }
