@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +12,10 @@ import (
 
 func (f *findings) form(c *Checker, t *tab) {
 	isSystem, _ := crontab.Place(t.path)
+	if i := slices.IndexFunc(t.lines, returns); i >= 0 {
+		f.add(i+1, "a carriage return", "line ends with a carriage return: the command gets it, and a blank line with it has Debian's cron refuse the crontab",
+			`end lines as Unix does (sed -i 's/\r$//')`)
+	}
 	for i := range t.lines {
 		l := &t.lines[i]
 		why := l.Why
@@ -28,6 +33,10 @@ func (f *findings) form(c *Checker, t *tab) {
 			f.add(l.Number, "a line that cron refuses", why+", and Debian's cron then runs nothing of the crontab, or never this line", "write it as in crontab(5)")
 		}
 	}
+}
+
+func returns(l crontab.Line) bool {
+	return l.End == "\r\n" && (l.Kind == crontab.Blank || l.Kind == crontab.Job && l.Input == "")
 }
 
 // unitless reports a limit without a unit of more than a day of minutes: it was hardly meant in minutes.
