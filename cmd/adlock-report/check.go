@@ -2,12 +2,15 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"io"
 	"io/fs"
 	"iter"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -137,8 +140,8 @@ func checker(q *query) (*lint.Checker, error) {
 		Options: run.Options(), Refusal: run.Refusal, LineRefusal: run.LineRefusal, Nearest: run.NearestSetting,
 		Host: host, UserColumn: q.userColumn,
 		Elsewhere: elsewhere, CronPath: crontab.DefaultPath, Shell: run.InstalledShell(),
-		IsUser: remembered(isUser),
-		Zone:   os.Getenv("TZ"), Differs: remembered(differsFromMachine),
+		IsUser: remembered(isUser), Unknown: remembered(isUnknown),
+		Zone: os.Getenv("TZ"), Differs: remembered(differsFromMachine),
 	}
 	c.Homeless = homelessTest(as)
 	c.Dir = rememberedOfUser(func(name, home string) string { return dirOf(name, home, as) })
@@ -151,6 +154,13 @@ func checker(q *query) (*lint.Checker, error) {
 		return c, checkOthers(c, own, as)
 	}
 	return c, nil
+}
+
+func isUnknown(name string) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	var exit *exec.ExitError // getent also asks LDAP and the like; 2: no such user
+	return runtime.GOOS == "linux" && errors.As(exec.CommandContext(ctx, "getent", "passwd", name).Run(), &exit) && exit.ExitCode() == 2
 }
 
 // isOnNetwork reports whether path, or else the nearest directory above that can be opened, is on a network

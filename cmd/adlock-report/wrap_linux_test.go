@@ -45,13 +45,11 @@ func TestWrapCopiesInputThatItRefuses(t *testing.T) {
 		{"@daily dumper-26 flock -n /run/d true\n@daily dumper-26 /bin/sh x\n", "", `adlock: line 1: the command begins with "dumper-26", and another command stands behind it: a crontab with users is read with -u; in another, write its full path` + "\n"},
 		{backups, "--typo", "adlock: --typo: unknown option (adlock wrap --help lists them)\n"},
 		{backups, "--expire-after=0", "adlock: --expire-after: \"0\": want a time such as 90m, auto or from-schedule\n"},
-		{backups, "--expire-after=60", "adlock: --expire-after: 60: say 60s or 60m\n"},
 		{backups, "--shell --unwrap", "adlock: --unwrap: cannot go with --shell\n"},
 		{backups, "--flock --shell", "adlock: --flock: cannot go with --shell\n"},
 		{backups, "--shell --expire-after 5m", "adlock: --expire-after: cannot go with --shell\n"},
 		{backups, "--diff=yes", "adlock: --diff: takes no value\n"},
 		{"@daily sh x\n", "-u", `adlock: line 1: the user "sh" is a command: a crontab without users is read without -u` + "\n"},
-		{"@daily \x00\n", "", "adlock: standard input: is no crontab: line 1: a NUL byte\n"},
 		{strings.Repeat("# all is comment\n", 1<<18), "", "adlock: standard input: is no crontab: it has 4194304 bytes or more\n"},
 	} {
 		r := p.wrap(t, c.text, strings.Fields(c.args)...)

@@ -86,9 +86,8 @@ func (j *job) runsAs() string { return cmp.Or(j.User, j.user) }
 
 func (c *Checker) jobs(t *tab) []Mistake {
 	var f findings
-	f.form(t.lines)
+	f.form(c, t)
 	f.overruled(t.lines)
-	f.absent(c, t)
 	isUnlimited, isUnguarded := unlimited(t.lines), unguarded(t.lines)
 	for i := range t.lines {
 		switch l := &t.lines[i]; l.Kind {
@@ -133,12 +132,21 @@ func isLimit(variable string) bool {
 const longest = 4 << 10
 
 func (j *job) check() {
+	j.namesUser()
 	shell, set := j.setting("SHELL")
+	j.absent("SHELL")
+	if crontab.Guards(shell) {
+		j.absent("ADLOCK_SHELL")
+	}
 	if set && !cronline.IsShell(shell) && !crontab.Guards(shell) || len(j.Command)+len(j.Input) > longest {
 		return
 	}
 	j.command = strings.ReplaceAll(j.Command, `\%`, "%")
 	file, err := crontab.Parse(j.command)
+	own := cmp.Or(j.variable("ADLOCK_SHELL"), shell, "sh")
+	if j.Input != "" && syntax.IsIncomplete(err) && path.Base(own) != "zsh" && (cronline.IsShell(own) || crontab.Guards(own)) {
+		j.add(j.Number, "a command cut at %", "cron ends the command at the first %, and the shell refuses it: "+err.Error(), `write \%`)
+	}
 	if err != nil {
 		return
 	}

@@ -35,6 +35,16 @@ func (f *findings) once(line int, what, reason, cure string) {
 	}
 }
 
+func (j *job) namesUser() {
+	if j.named == nil || j.named.Number != j.Number || j.IsUser == nil {
+		return
+	}
+	words := strings.Fields(j.named.Command)
+	if j.IsUser(words[0]) && (words[1][0] == '/' || j.isCommand(words[1])) && j.findIn(words[0], filepath.SplitList(j.variable("PATH"))) == "" {
+		j.add(j.Number, "a user in a user's own crontab", "the command begins with "+strconv.Quote(words[0])+", which is a user", "leave it out; check a crontab with users with -u")
+	}
+}
+
 func (f *findings) told(line int, what string) bool { return f.known[Mistake{Line: line, What: what}] }
 
 func (j *job) noVerb(call *syntax.CallExpr) {

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -9,9 +10,14 @@ import (
 	"adlock/lib/limit"
 )
 
-func (f *findings) form(lines []crontab.Line) {
-	for i := range lines {
-		l := &lines[i]
+func (f *findings) form(c *Checker, t *tab) {
+	isSystem, _ := crontab.Place(t.path)
+	if i := slices.IndexFunc(t.lines, returns); i >= 0 {
+		f.add(i+1, "a carriage return", "line ends with a carriage return: the command gets it, and a blank line with it has Debian's cron refuse the crontab",
+			`end lines as Unix does (sed -i 's/\r$//')`)
+	}
+	for i := range t.lines {
+		l := &t.lines[i]
 		why := l.Why
 		if l.Kind == crontab.Job {
 			switch n := l.Length(); {
@@ -19,12 +25,18 @@ func (f *findings) form(lines []crontab.Line) {
 				why = strconv.Itoa(n) + " bytes, and cron takes " + strconv.Itoa(crontab.LongestCommand)
 			case !strings.HasSuffix(l.End, "\n"):
 				why = "the last line has no end"
+			case isSystem && c.Unknown != nil && c.Unknown(l.User):
+				why = "no such user: " + l.User
 			}
 		}
 		if why != "" {
 			f.add(l.Number, "a line that cron refuses", why+", and Debian's cron then runs nothing of the crontab, or never this line", "write it as in crontab(5)")
 		}
 	}
+}
+
+func returns(l crontab.Line) bool {
+	return l.End == "\r\n" && (l.Kind == crontab.Blank || l.Kind == crontab.Job && l.Input == "")
 }
 
 // unitless reports a limit without a unit of more than a day of minutes: it was hardly meant in minutes.

@@ -2,6 +2,7 @@ package lint
 
 import (
 	"cmp"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -135,15 +136,17 @@ func (j *job) passedOver() {
 	j.add(j.Number, "a name that is none", reason, `say ": NAME ADLOCK_X=VALUE ;", a name of one word`)
 }
 
-func (f *findings) absent(c *Checker, t *tab) {
-	for i := range t.lines {
-		l := &t.lines[i]
-		if l.Kind != crontab.Variable || l.Name != "SHELL" || c.Shell == "" || !strings.Contains(l.Value, "/adlock") {
-			continue
-		}
-		if c.isMissing(t.user, l.Value) {
-			f.add(l.Number, "a SHELL that is not there", "cron can run no line below it", "say SHELL="+c.Shell)
-		}
+func (j *job) absent(variable string) {
+	l, cure := j.set[variable], "name a shell that is there"
+	if l == nil || !path.IsAbs(l.Value) || !j.isMissing(j.runsAs(), l.Value) {
+		return
+	}
+	isOwn := strings.Contains(l.Value, "/adlock")
+	if isOwn {
+		cure = "say SHELL=" + j.Shell
+	}
+	if !isOwn || j.Shell != "" { // no adlock is installed here: another machine's crontab
+		j.once(l.Number, "a SHELL that is not there", "no line below it can run", cure)
 	}
 }
 

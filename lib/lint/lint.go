@@ -43,6 +43,7 @@ type Checker struct {
 	Nearest     func(variable string) string // the setting that was probably meant by a variable that is none; "": unknown
 
 	IsUser   func(name string) bool
+	Unknown  func(name string) bool         // cron finds no such user for a line of the system's crontabs; nil: not checked
 	Homeless func(user, home string) bool   // as in crontab.Wrapper
 	Dir      func(user, home string) string // the lock directory of the user ("": unknown) with that HOME ("": the user's own), if no variable names another; "": none
 	Stranger func(dir string) string        // the user to whom a directory belongs, if that is neither root nor this process's user
@@ -65,6 +66,7 @@ type Checker struct {
 type tab struct {
 	path, user string // user: the crontab's owner, if known and if the lines name no users
 	lines      []crontab.Line
+	named      *crontab.Line            // seems to begin with a user, in a user's own crontab; nil: none
 	set        map[string]*crontab.Line // the variables above the job that is being checked
 	distinct   uint64                   // a hash of set without the variables of cron and of adlock; see updates it
 }
@@ -131,7 +133,11 @@ func (c *Checker) read(path, text string) (*tab, error) {
 		return nil, err
 	}
 	isUser := func(word string) bool { return c.IsUser != nil && c.IsUser(word) }
-	if _, most := crontab.Misread(t.lines, false, isUser, c.isCommand); most && !userColumn && user == "" {
+	first, most := crontab.Misread(t.lines, false, isUser, c.isCommand)
+	if !userColumn && (!most || user != "" || path == StandardInput) {
+		t.named = first
+	}
+	if most && !userColumn && user == "" {
 		t.lines = crontab.Read(text, true)
 	}
 	return t, nil

@@ -38,6 +38,7 @@ func checker(t *testing.T) *Checker {
 		Options: run.Options(), Refusal: run.Refusal, LineRefusal: run.LineRefusal, Nearest: run.NearestSetting,
 		Host: "dax", CronPath: usual, Elsewhere: []string{local, usual},
 		IsUser:   func(name string) bool { return name == "root" || name == "root:wheel" },
+		Unknown:  func(name string) bool { return name == "gone" },
 		Homeless: func(user, home string) bool { return user == "www" && home != "/srv/www" },
 		Dir: func(user, home string) string {
 			switch user {
@@ -55,6 +56,7 @@ func checker(t *testing.T) *Checker {
 			return ""
 		},
 		IsNetwork: func(_, path string) bool { return strings.HasPrefix(path, "/net/") },
+		Missing:   func(_, path string) bool { return strings.HasPrefix(path, "/nowhere/") },
 		Longest: func(_ string, a atom.Atom) time.Duration {
 			switch a {
 			case atom.Named("slow", "dax"):
@@ -205,7 +207,6 @@ var crontabs = []pair{
 	}},
 	{"one lock for two jobs", []string{
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; /bin/job a\n* * * * *  : n ; /bin/job b",
-		"SHELL=/usr/lib/adlock/shell\nSITE=a\n* * * * *  /bin/job\nSITE=b\n* * * * *  /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n* * * * *  /bin/job\nPATH=/opt/bin\n@daily  /bin/job",
 		"* * * * *  flock -n /run/x /bin/job a\n* * * * *  flock -n /run//x /bin/job b",
 		"@daily  flock /run/x /bin/job a\n* * * * *  cd /srv; flock -n /run/x -c '/bin/job b'",
@@ -359,6 +360,26 @@ var crontabs = []pair{
 		"@reboot  /bin/adlock run --name n --expire-after 90m -- /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_ENFORCE=1\n@daily  : n ADLOCK_EXPIRE_AFTER=90m ; /bin/job",
 	}},
+	{"a command cut at %", []string{
+		`* * * * *  /bin/adlock run --name n -- sh -c "date +%F"`,
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ; mkdir /srv/`date +%F`",
+	}, []string{
+		`* * * * *  mail -s "It's 10pm" joe%Joe,%%Where are your "kids?%`,
+		`* * * * *  /bin/date "+\%F`,
+		"SHELL=/usr/bin/zsh\n* * * * *  if [[ -t 0 ]] { /bin/job }%F",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_SHELL=/usr/bin/fish\n* * * * *  if true; /bin/job; end%F",
+	}},
+	{"a carriage return", []string{
+		"# jobs\r\n* * * * *  /bin/job\r\n* * * * *  /bin/job\r\n# the end",
+		"* * * * *  /bin/job\nA=b\r\n \r\n",
+	}, []string{"# a word\r\nA=b\r\n* * * * *  mail joe%Hello\r"}},
+	{"a SHELL that is not there", []string{
+		"SHELL = '/nowhere/bash'\n* * * * *  /bin/job\n* * * * *  /bin/job",
+		"ADLOCK_SHELL=/nowhere/bash\nSHELL=/usr/lib/adlock/shell\n* * * * *  : n ; /bin/job",
+	}, []string{
+		"SHELL=/nowhere/bash\nSHELL=/bin/bash\n* * * * *  /bin/job",
+		"SHELL=/nowhere/lib/adlock/shell\n* * * * *  /bin/job", // another machine's, as far as is known
+	}},
 	{"not on cron's PATH", []string{
 		"* * * * *  adlock run --name n -- /bin/job",
 		"PATH=/nowhere\n* * * * *  nice adlock run --name n -- /bin/job",
@@ -415,7 +436,7 @@ func TestEachMistakeIsFoundAndSimilarCorrectLinesAreNot(t *testing.T) {
 			for _, text := range []string{text + "\n", text, strings.ReplaceAll(text+"\n", "\n", "\r\n"), "# a word\n\n" + text + "\n# the end\n"} {
 				found, err := alone(c).Check("crontab", text)
 				found = slices.DeleteFunc(found, func(m Mistake) bool {
-					return m.What != p.what && m.What == "a line that cron refuses"
+					return m.What != p.what && (m.What == "a line that cron refuses" || m.What == "a carriage return")
 				})
 				if err != nil || len(found) != 1 || found[0].What != p.what {
 					t.Errorf("%+v, %v, want one %q in:\n%q", found, err, p.what, text)
@@ -437,7 +458,6 @@ func TestALineThatCronRefusesIsFound(t *testing.T) {
 		"* * * * * /bin/job a \\\\\n" + job:                     nil,
 		job + "* * * * * /bin/job":                              {"2: " + refused},
 		job + "# the end":                                       nil,
-		job + "* * * * * /bin/job\r\n":                          nil,
 		"* * * * * /bin/job " + strings.Repeat("x", 989) + "\n": {"1: " + refused},
 		"* * * * * /bin/job " + strings.Repeat("x", 988) + "\n": nil,
 		"* * * * * /bin/job%" + strings.Repeat("x", 990) + "\n": {"1: " + refused},
@@ -472,10 +492,6 @@ func TestAMistakeIsReportedWithItsReasonAndItsCure(t *testing.T) {
 			"line 2 has it too, for the same text with other input: while one runs the other is skipped", apart},
 		{guard + "A=1\n* * * * * /bin/job\nA=2\n* * * * * /bin/job\n",
 			"line 3 has it too, for the same text below other variables: while one runs the other is skipped", apart},
-		{"HOME=/srv/a\n* * * * * /bin/adlock run --name n -- /bin/job\n",
-			"the locks of the jobs below are in /srv/a/.local/state/adlock, " +
-				"and those of the same jobs by hand in /home/joe/.local/state/adlock",
-			"leave HOME out, or say ADLOCK_DIR=/home/joe/.local/state/adlock beside it"},
 		{"@daily /bin/adlock run --name n --expire-after 90m -- /bin/job\n",
 			"ends only at the next start, in 1d", "ADLOCK_ENFORCE=1 ends it after 1h30m"},
 	} {
@@ -517,17 +533,16 @@ func TestALockDirectoryOfTwoUsersIsFoundAcrossCrontabs(t *testing.T) {
 }
 
 func TestAUserColumnIsExpectedOnlyInTheSystemsCrontabs(t *testing.T) {
-	const line, wrong = "* * * * * flock -n /run/x /bin/a; /bin/b\n", "only the first is locked"
+	const line, wrong = "* * * * * /bin/flock -n /run/x /bin/a; /bin/b\n", "only the first is locked"
 	for path, want := range map[string]string{
 		"/etc/crontab": "a line that cron refuses", "/etc/cron.d/x": "a line that cron refuses", "/var/spool/cron/root": wrong, "/var/spool/cron/tabs/root": wrong, "crontab": wrong,
 	} {
-		text := strings.Replace(line, "flock", "/bin/flock", 1)
-		if found := between(t, [2]string{path, text}); len(found) != 1 || found[0].What != want {
+		if found := between(t, [2]string{path, line}); len(found) != 1 || found[0].What != want {
 			t.Errorf("%s: %+v, want %s", path, found, want)
 		}
 	}
-	users := strings.Replace(line, "flock", "mail flock", 1) // here mail is a user; in other places it would be a command
-	if found := between(t, [2]string{"/etc/cron.d/x", users}); len(found) != 1 || found[0].What != wrong {
+	gone := [2]string{"/etc/cron.d/x", "* * * * * root /bin/a\n* * * * * gone /bin/a\n"}
+	if found := between(t, gone); len(found) != 1 || found[0].Line != 2 || !strings.HasPrefix(found[0].Reason, "no such user: gone, and Debian's cron") {
 		t.Errorf("%+v", found)
 	}
 }
@@ -551,11 +566,18 @@ func TestAUserColumnIsDetected(t *testing.T) {
 	finds(t, c, "# m h dom mon dow user command\n* * * * * root "+job, wrong)
 	finds(t, c, "#\n* * * * * root "+job+"* * * * * root /bin/job\n* * * * * news /bin/job\n", wrong) // no user of this machine
 	finds(t, c, "#\n* * * * * news if /bin/job; then job; fi; "+job, wrong)
-	for path, want := range map[string]int{StandardInput: 1, "/var/spool/cron/joe": 0} {
-		if found, err := alone(c).Check(path, "#\n* * * * * root "+job); err != nil || len(found) != want {
-			t.Errorf("%s: %+v, %v", path, found, err)
+	for _, path := range []string{StandardInput, "/var/spool/cron/joe"} {
+		for text, want := range map[string]bool{"root " + job: true, "root /srv/job a\n": true, "root root\n": false, "news /srv/job\n": false} {
+			found, err := alone(c).Check(path, "PATH=/bin\n* * * * * "+text)
+			if is := len(found) > 0 && found[0].What == "a user in a user's own crontab" && found[0].Line == 2; is != want || err != nil {
+				t.Errorf("%s: %+v, %v", path, found, err)
+			}
 		}
 	}
+	dir := t.TempDir()
+	program(t, dir, "root")
+	right(t, c, "PATH="+dir+"\n* * * * * root /bin/job\n* * * * * date\n")
+	finds(t, c, "* * * * * root date\n* * * * * date\n* * * * * make\n", "1: a user in a user's own crontab")
 	c.UserColumn = true
 	finds(t, c, "#\n* * * * * date "+job, wrong)
 }
@@ -630,18 +652,6 @@ func TestOncePerDayInAnotherTimeZoneIsFound(t *testing.T) {
 	finds(t, c, daily)
 }
 
-func TestAMissingShellOfAdlockIsFound(t *testing.T) {
-	c := checker(t)
-	text := "SHELL=/usr/nowhere/lib/adlock/shell\n* * * * * /bin/job\n"
-	finds(t, c, text) // another machine's, as far as is known
-	c.Shell = filepath.Join(t.TempDir(), "adlock/shell")
-	program(t, filepath.Dir(c.Shell), "shell")
-	finds(t, c, text, "1: a SHELL that is not there")
-	finds(t, c, "SHELL = '"+filepath.Dir(c.Shell)+"/shel'\n* * * * * /bin/job\n", "1: a SHELL that is not there")
-	finds(t, c, "SHELL="+c.Shell+"\n* * * * * /bin/job\n")
-	finds(t, c, "SHELL=/usr/nowhere/fish\n* * * * * /bin/job\n")
-}
-
 func TestAHookInASettingsFileCountsAsReporting(t *testing.T) {
 	c := checker(t)
 	c.UserColumn, c.Told = true, func(user string) bool { return user == "joe" }
@@ -658,11 +668,10 @@ func TestALineWithTheIgnoreCommentIsIgnored(t *testing.T) {
 func TestATextThatIsNoCrontabIsRefused(t *testing.T) {
 	c := checker(t)
 	for claim, text := range map[string]string{
-		"prose":          "# A page\n\nIt tells of locks, and of adlock_get.\nIt does so at length (so it seems).\n",
-		"another script": "#!/usr/bin/python3\nimport os\n",
-		"NUL":            "* * * * * /bin/job\x00\n",
-		"huge":           strings.Repeat("# a word\n", Most/9+1),
-		"lines":          strings.Repeat("* * * * * /bin/job\n", mostLines+1),
+		"prose": "# A page\n\nIt tells of locks, and of adlock_get.\nIt does so at length (so it seems).\n",
+		"NUL":   "* * * * * /bin/job\x00\n",
+		"huge":  strings.Repeat("# a word\n", Most/9+1),
+		"lines": strings.Repeat("* * * * * /bin/job\n", mostLines+1),
 	} {
 		if found, err := c.Check("crontab", text); err == nil || !strings.HasPrefix(err.Error(), "is no crontab") {
 			t.Errorf("%s: %v, %v", claim, found, err)
@@ -709,9 +718,11 @@ var crontabsOfOthers = map[string]string{
 func TestAPathOfAMissingAdlockIsFound(t *testing.T) {
 	const text = "* * * * *  /nowhere/adlock run --name n -- /bin/job\n"
 	c := checker(t)
+	c.Missing = nil
 	finds(t, c, text)
 	c.Shell = "/usr/lib/adlock/shell"
 	finds(t, c, text, "1: an adlock that is not there")
+	finds(t, c, "SHELL=/nowhere/lib/adlock/shell\n* * * * *  /bin/job\n", "1: a SHELL that is not there")
 	finds(t, c, "* * * * *  "+filepath.Join(c.Elsewhere[0], "adlock")+" run --name n -- /bin/job\n")
 	c.Elsewhere = nil
 	finds(t, c, text)
