@@ -297,8 +297,8 @@ _adlock_alnum=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 # --- What scripts call -------------------------------------------------------
 
 adlock_get() { _adlock_call _adlock_get "$@"; }
-# shellcheck disable=SC2120 # STATUS is for traps
-adlock_release() { _adlock_call _adlock_release "${1-$?}"; }
+# shellcheck disable=SC2120 # STATUS is for traps; with a second argument it is no number
+adlock_release() { _adlock_call _adlock_release "${1-$?}${2+ $2}"; }
 adlock_with() { _adlock_call _adlock_with "$@"; }
 adlock_guard() { _adlock_call _adlock_guard "$@"; }
 # shellcheck disable=SC2120 # arguments are refused
