@@ -180,13 +180,16 @@ from = $(firstword $(subst :, ,$(1)))
 into = $(lastword $(subst :, ,$(1)))
 to   = $(DESTDIR)$(PREFIX)/$(if $(filter %/,$(into)),$(into)$(notdir $(from)),$(into))
 
+# packaged changes the paths of a package in an example, except in those that install the package.
+packaged = $(if $(filter test/examples/%,$(filter-out test/examples/ansible/% test/examples/park/%,$(1))),-e "s|/usr/\([a-z]*/adlock[ /]\)|$(PREFIX)/\1|g")
+
 # put installs a text with the installed paths in it: of the helper in a library, of files in a
 # manual, of the examples in the README.
 # Each file is put in place by a rename: a script may be reading the old file, and a line of a
 # crontab may start at any moment.
 define put
 @sed -e "s|^_adlock_installed=.*|_adlock_installed='$(bindir)/adlock'|" -e "s|/usr/local/\([a-z]*/adlock\)|$(PREFIX)/\1|g" \
-	-e "s|](test/examples|](examples|g" $(1) >"$(2).new"
+	-e "s|](test/examples|](examples|g" $(call packaged,$(1)) $(1) >"$(2).new"
 @if test -x $(1); then chmod 755 "$(2).new"; else chmod 644 "$(2).new"; fi
 @mv -f "$(2).new" "$(2)"
 

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"errors"
+	"strconv"
 
 	"adlock/lib/atom"
 	"adlock/lib/config"
@@ -25,6 +26,9 @@ var configVerb = verb{
 func showConfig(q *query) error {
 	if q.check != "" {
 		return checkSettings(q)
+	}
+	if len(q.args) > 1 {
+		return fault.New(fault.Usage, "config", "wants one NAME, got "+strconv.Quote(q.args[1])+" too")
 	}
 	name, err := nameCalled(q.atom)
 	if err != nil {
@@ -50,11 +54,18 @@ func checkSettings(q *query) error {
 	if q.atom != "" {
 		return fault.New(fault.Usage, "--check", "goes with no NAME: it checks all lines")
 	}
-	all, err := config.MistakesIn(q.check, run.Options)
-	if err != nil || !q.json {
-		return cmp.Or(err, tellMistakes(all))
+	text, err := readText(q.check)
+	if err != nil {
+		return err
 	}
-	return errors.Join(write(arrayOf(all, mistakeObject)), tellMistakes(all))
+	all := config.MistakesIn(q.check, text, run.Options)
+	switch {
+	case !q.json:
+		return tellMistakes(all)
+	case len(all) > 0:
+		err = errFound
+	}
+	return cmp.Or(write(arrayOf(all, mistakeObject)), err)
 }
 
 func tellMistakes(all []error) (found error) {

@@ -194,7 +194,7 @@ type query struct {
 func (q *query) sinceOption(otherwise string) config.Option {
 	return config.Option{
 		Name: "since", Arg: "WHEN", Default: otherwise, Set: config.AnyText(&q.since),
-		Help: "the first moment: " + timeForms,
+		Help: "the first moment: " + timeForms + "; 16:00 is the latest one",
 	}
 }
 

@@ -157,7 +157,7 @@ func (a *killArgs) endOwner(locks []string) error {
 	file := locks[0]
 	lock := atom.ParseFile(filepath.Base(file))
 	if lock.Kind != atom.ActiveLock {
-		return fault.New(fault.Usage, file, "is not called lock.NAME")
+		return fault.New(fault.Usage, file, "is not called lock.PROGRAM.HOST.OPERATOR.OPERAND")
 	}
 	dir, err := lockfile.Open(filepath.Dir(file))
 	if err == nil {

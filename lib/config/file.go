@@ -432,15 +432,20 @@ func judge(files []*File, values func() []Option) (all []error) {
 // Mistakes returns the mistakes in the settings files. values: as for Configure.
 func Mistakes(values func() []Option) []error { return judge(Files(), values) }
 
-// MistakesIn returns the mistakes in a file that may become a settings file; anybody may own and write it.
-func MistakesIn(path string, values func() []Option) ([]error, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fault.Wrap(path, err)
-	}
+// MistakesIn returns the mistakes in the text of a file that may become a settings file, by line.
+func MistakesIn(path, text string, values func() []Option) []error {
 	f := &File{Path: path}
-	f.parse(string(text))
-	return judge([]*File{f}, values), nil
+	f.parse(text)
+	all := judge([]*File{f}, values)
+	slices.SortStableFunc(all, func(a, b error) int { return cmp.Compare(lineOf(a), lineOf(b)) })
+	return all
+}
+
+func lineOf(mistake error) int {
+	var e *fault.Error
+	_ = errors.As(mistake, &e) // each mistake is a *fault.Error
+	number, _ := strconv.Atoi(e.Object[strings.LastIndexByte(e.Object, ':')+1:])
+	return number
 }
 
 // toldFile, in the lock directory, lists the files and their mtimes at the time when mistakes were printed.

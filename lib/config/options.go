@@ -303,9 +303,9 @@ func Bounded(to *time.Duration) func(string) error {
 	}
 }
 
-// form replaces the error for a duration by one that says what is wanted, unless only the unit is missing.
+// form has the error say what is wanted, unless the unit is missing or the duration is too long.
 func form(err error, value, want string) error {
-	if err == nil || limit.LacksUnit(value) {
+	if err == nil || limit.LacksUnit(value) || limit.TooLong(value) {
 		return err
 	}
 	return badValue(value, want)

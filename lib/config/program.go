@@ -55,13 +55,13 @@ func (p *Program) Main(args []string) int {
 
 // AsOptions turns the verbs help and version into the options of the same meaning.
 func AsOptions(args []string) []string {
-	switch {
-	case len(args) > 1 && args[0] == "help" && args[1] != "help" && args[1] != "version":
+	switch n := len(args); {
+	case n == 0 || n > 2 || args[0] != "help" && (args[0] != "version" || n > 1):
+		return args
+	case n == 2 && args[1] != "help" && args[1] != "version":
 		return []string{args[1], "--help"}
-	case len(args) > 0 && (args[0] == "help" || args[0] == "version"):
-		return []string{"--" + args[0]}
 	}
-	return args
+	return []string{"--" + args[0]}
 }
 
 func (p *Program) run(args []string) (int, error) {
@@ -100,6 +100,9 @@ func (p *Program) Verb(name string) *Verb {
 
 // Unknown is the error for a first argument that is no verb of the program.
 func (p *Program) Unknown(arg string) error {
+	if arg == "help" || arg == "version" {
+		return badValue(arg, "is followed by a word too many")
+	}
 	if looksLikeOption(arg) {
 		name, _, _ := strings.Cut(arg, "=")
 		if run := p.Verb(runVerb); run != nil && Find(run.Options(), name) != nil {

@@ -39,7 +39,7 @@ var Table = []Option{
 	{Name: "pause", Env: "ADLOCK_PAUSE", Arg: "D", Default: limit.Format(policy.DefaultPause), Help: "wait for D between the signals INT, TERM and KILL"},
 	{Name: "wait", Env: "ADLOCK_WAIT", Arg: "D", Help: "wait at most D for a busy or full atom; forever: without end"},
 	{Name: "wait-elapsed", Env: "ADLOCK_WAIT_ELAPSED", Help: "wait for IfElapsed too, within the time of --wait"},
-	{Name: "slots", Env: "ADLOCK_SLOTS", Arg: "N", Help: "at most N atoms of the program at once; with --name alone, at most N runs of that name"},
+	{Name: "slots", Env: "ADLOCK_SLOTS", Arg: "N", Help: "at most N atoms of the program at once; with --name alone, at most N runs of that name; 0: off"},
 	{Name: "shared", Env: "ADLOCK_SHARED", Help: "hold the atom together with other shared runs: many readers or one writer"},
 	{Name: "flock", Env: flockVariable, Arg: "FILE", Help: "beside the atom hold flock(2) on FILE, as flock(1) does, with --shared a shared one: for other users, and programs that lock FILE"},
 	{Name: "from-start", Env: "ADLOCK_FROM_START", Help: "IfElapsed, less a tenth (1s to 30s), counts from the start of the last run"},

@@ -31,7 +31,7 @@ func Parse(text string) (time.Duration, error) {
 	if text == "never" {
 		return Never, nil
 	}
-	if d, ok := scan(InMinutes(text)); ok && (d == 0 || !LacksUnit(text)) {
+	if d, ok := scan(InMinutes(text)); ok && d < Never && (d == 0 || !LacksUnit(text)) {
 		return d, nil
 	}
 	if LacksUnit(text) {
@@ -42,13 +42,23 @@ func Parse(text string) (time.Duration, error) {
 
 // Bad returns the error for a text that is no duration. words are the words that are allowed as well.
 func Bad(text, words string) error {
-	return errors.New("bad duration " + strconv.Quote(text) + " (want " + Form + ", " + words + ")")
+	want := "want " + Form + ", " + words
+	if TooLong(text) {
+		want = "too long: at most 15250w"
+	}
+	return errors.New("bad duration " + strconv.Quote(text) + " (" + want + ")")
 }
 
 // LacksUnit reports whether text is a number that would be a duration if it had a unit.
 func LacksUnit(text string) bool {
-	_, ok := scan(text + "m")
-	return ok && strings.Trim(text, digits) == ""
+	d, ok := scan(text + "m")
+	return ok && d < Never && strings.Trim(text, digits) == ""
+}
+
+// TooLong reports whether text would be a duration if a time.Duration could be so long.
+func TooLong(text string) bool {
+	d, ok := scan(text)
+	return ok && d == Never
 }
 
 // InMinutes adds the unit m to a number without a unit, as in the 1997 paper: for IfElapsed and
@@ -66,10 +76,10 @@ func scan(text string) (total time.Duration, ok bool) {
 		number, rest := cutPrefixOf(text, digits)
 		unit, rest := cutPrefixOf(rest, "dhmsw")
 		d, ok := product(number, lengthOf(unit))
-		if !ok || d >= Never-total {
+		if !ok {
 			return 0, false
 		}
-		total, text = total+d, rest
+		total, text = total+min(d, Never-total), rest
 	}
 	return total, ok
 }
@@ -83,8 +93,8 @@ func cutPrefixOf(text, set string) (prefix, rest string) {
 
 func product(number string, unit time.Duration) (d time.Duration, ok bool) {
 	whole, fraction, dot := strings.Cut(number, ".")
-	n, err := strconv.ParseInt(whole, 10, 64)
-	if err != nil || unit == 0 || n > int64((Never-1)/unit) || dot && fraction == "" {
+	n, _ := strconv.ParseInt(whole, 10, 64) // at most math.MaxInt64
+	if whole == "" || unit == 0 || dot && fraction == "" {
 		return 0, false
 	}
 	part, err := strconv.ParseFloat("0."+fraction, 64)
@@ -92,6 +102,9 @@ func product(number string, unit time.Duration) (d time.Duration, ok bool) {
 		return 0, false
 	}
 	d = time.Duration(n)*unit + time.Duration(math.Round(part*float64(unit/step)))*step
+	if n > int64((Never-1)/unit) || d < 0 {
+		d = Never
+	}
 	return d, d > 0 || strings.Trim(number, "0.") == ""
 }
 

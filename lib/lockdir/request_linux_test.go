@@ -32,7 +32,7 @@ func TestOnlyThisProcessOrAnAncestorCanBeTheOwner(t *testing.T) {
 		return strings.TrimSpace(string(out))
 	}
 	self, stranger := os.Getpid(), sleeper(t).PID
-	refused := "0 " + strconv.Itoa(int(fault.Usage)) + " owner: is not an ancestor of this process "
+	refused := "0 " + strconv.Itoa(int(fault.Usage)) + " --owner: is not an ancestor of this process "
 	for pid, want := range map[int]string{
 		self:        strconv.Itoa(self) + " 0 <nil> false",
 		stranger:    refused + "false",

@@ -96,9 +96,8 @@ type Slot struct {
 // ErrNotHeld says that the atom that a person named is known, but not held.
 var ErrNotHeld = errors.New("is not locked")
 
-// LockMeant returns the lock that the words after the verb name: as a file, or by the whole name of its atom
-// (atom.One), with or without quotes. A name of several locks is an error, as the verb cannot be undone. The
-// error contains ErrNotHeld if the atom is not held. list is not called if the words name a file.
+// LockMeant returns the lock that the words name: as a file, or by the whole name of its atom (atom.Exact). A
+// name of several locks is an error. The error contains ErrNotHeld if the atom is not held.
 func LockMeant(verb string, words []string, list func() ([]Entry, error)) (atom.File, error) {
 	locks, err := locksMeant(verb, words, list, false)
 	if err != nil {
@@ -119,12 +118,17 @@ func locksMeant(verb string, words []string, list func() ([]Entry, error), all b
 	if err != nil {
 		return nil, err
 	}
-	i, err := atom.One(CalledOf(entries), words)
-	if err == nil {
-		switch locks := entries[i].Locks(); {
+	fit, err := atom.Exact(CalledOf(entries), words)
+	switch {
+	case err != nil:
+	case len(fit) > 1:
+		err = atom.ErrNone(words...)
+	default:
+		e := &entries[fit[0]]
+		switch locks := e.Locks(); {
 		case len(locks) == 0:
 			err = fmt.Errorf("%q %w: nothing to %s", text, ErrNotHeld, verb)
-		case len(locks) == 1 || all && entries[i].isSemaphore():
+		case len(locks) == 1 || all && e.isSemaphore():
 			return locks, nil
 		default:
 			var names []string

@@ -220,9 +220,9 @@ func (r ReleaseRequest) Owns(own record.Record) bool {
 func OwnedBy(pid int) (process.Identity, error) {
 	id, is, err := process.Ancestor(pid)
 	if is {
-		return id, fault.Wrap("owner", err)
+		return id, fault.Wrap("--owner", err)
 	}
-	err = fault.New(fault.Usage, "owner", "is not an ancestor of this process")
+	err = fault.New(fault.Usage, "--owner", "is not an ancestor of this process")
 	if process.Gone(pid) {
 		err = fault.Untold{Err: err}
 	}

@@ -15,7 +15,12 @@ import (
 func (rec Recorder) keptOut(e runlog.Event, by *View) {
 	e.Kind, e.Status = runlog.NotRun, runlog.Some(fault.StatusDenied)
 	e.Owner, e.OwnerNode, e.OwnerToken = by.Record.Owner.PID, by.Node, by.Record.Token
-	e.Reason = joined(e.Reason, "it was started from within the job of "+processOn(e.Owner, e.OwnerNode))
+	owner := processOn(e.Owner, e.OwnerNode)
+	why := "it was started from within the job of " + owner
+	if e.PID == e.Owner {
+		why = owner + ", which asks for it, has the lock itself"
+	}
+	e.Reason = joined(e.Reason, why)
 	rec.append(e)
 	rec.tell(hook.NotRun, e, "not run: "+e.Reason)
 }

@@ -18,7 +18,7 @@ func more() []config.List {
 			status(fault.StatusSystem, "a system call failed"),
 			status(fault.StatusCannotCreate, "a file or directory cannot be made"),
 			status(fault.StatusIO, "input/output error, disk full, a damaged lock"),
-			status(fault.StatusDenied, "denied: busy, too soon, full, lost (-E N makes it N)"),
+			status(fault.StatusDenied, "denied: busy, too soon, full, paused (-E N makes it N)"),
 			status(fault.StatusNotPermitted, "not permitted, or stuck"),
 			status(fault.StatusExpired, "--enforce ended the job at ExpireAfter"),
 			status(fault.StatusNotRunnable, "the command cannot be run"),

@@ -56,8 +56,6 @@ func TestStopReportsThatNothingRuns(t *testing.T) {
 	for _, name := range []string{"a", "job.dax.run.a", "job run a", s.lockOf("a")} {
 		s.refused(0, "adlock: "+name+": "+says, "stop", name)
 	}
-	s.refused(64, `no atom matches "job.dax.run.none"`, "stop", "job.dax.run.none")
-	s.refused(64, "only part of a name: type the whole name: job run a", "stop", "job run")
 	dead := s.hold("dead")
 	helper.KillSession(dead.PID)
 	dead.Wait(t)
@@ -73,7 +71,7 @@ func TestStopTakesSeveralNamesAndEndsAllOrNone(t *testing.T) {
 	s := newStage(t)
 	s.want(0, jobNamed("idle", "true")...)
 	a, b := s.hold("a"), s.hold("b")
-	s.refused(64, `no atom matches`, "stop", "a", "b", "none")
+	s.refused(64, `stop: no atom matches "none"`+"\n", "stop", "a", "b", "none")
 	if a.Ended() || b.Ended() {
 		t.Fatal("a job was ended")
 	}

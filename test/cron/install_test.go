@@ -125,9 +125,13 @@ func TestInstallNeedsNoGoAfterABuild(t *testing.T) {
 			t.Errorf("%s does not know its helper: %v", file, err)
 		}
 	}
-	example, err := os.ReadFile(stage + "/opt/adlock/share/doc/adlock/README.md")
-	if err != nil || !strings.Contains(string(example), ". /opt/adlock/lib/adlock/adlock.sh") || strings.Contains(string(example), "/usr/local/lib/adlock") || !strings.Contains(string(example), "](examples/README.md)") {
-		t.Errorf("the documentation does not know where things are: %v", err)
+	for name, want := range map[string]string{
+		"README.md": ". /opt/adlock/lib/adlock/adlock.sh", "examples/legacy-script": "\n. /opt/adlock/lib/adlock/adlock.sh",
+		"examples/systemd/site-refresh.service": "=/opt/adlock/bin/adlock run", "examples/park/setup": "\nlib=/usr/lib/adlock ",
+	} {
+		if text, err := os.ReadFile(stage + "/opt/adlock/share/doc/adlock/" + name); err != nil || !strings.Contains(string(text), want) || strings.Contains(string(text), "/usr/local/lib/adlock") {
+			t.Errorf("%s: no %q: %v", name, want, err)
+		}
 	}
 	if now := tr.files(filepath.Join(tr.dir, "build")); !slices.Equal(now, built) {
 		t.Errorf("what was built has become %q", now)
