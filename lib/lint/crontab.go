@@ -171,7 +171,7 @@ func (j *job) check() {
 }
 
 func (j *job) isRefused(v *invocation) bool {
-	why := j.refusal(v, j.environment(v), j.limit(v, "if-elapsed"), j.limit(v, "expire-after"))
+	why := j.refusal(v, j.environment(v), j.option(v, "if-elapsed"), j.option(v, "expire-after"))
 	if why != "" {
 		j.add(j.Number, "an option that is refused", "the job is never run: "+why, "adlock run --help lists the options")
 	}
@@ -198,7 +198,7 @@ func (j *job) environment(v *invocation) func(name string) string {
 }
 
 func (j *job) locks(v *invocation) {
-	ifElapsed := j.limit(v, "if-elapsed")
+	ifElapsed := j.option(v, "if-elapsed")
 	d, _ := durationOf(ifElapsed)
 	if !isNever(d) {
 		j.changes(v.named())
@@ -231,7 +231,7 @@ func (j *job) locks(v *invocation) {
 	j.untold(v)
 	j.sleeps(v)
 	j.crowds(v)
-	j.limits(v, ifElapsed, j.limit(v, "expire-after"))
+	j.limits(v, ifElapsed, j.option(v, "expire-after"))
 	j.interval(v, d)
 	j.days(v)
 	j.endsLate(v)
@@ -257,16 +257,17 @@ func (j *job) builtin(v *invocation) {
 }
 
 func (j *job) apart(v *invocation) {
-	store, _ := literal(j.limit(v, "store"))
-	if !config.IsRemote(store) || j.limit(v, "host") != nil {
+	store, _ := literal(j.option(v, "store"))
+	if !config.IsRemote(store) || j.option(v, "host") != nil {
 		return
 	}
 	wrong, cure := config.NoHost(store)
 	j.add(j.Number, "a store without a host", wrong, cure)
 }
 
-// limit returns the word of any option, or the value of its variable in the line or the crontab; nil: not set.
-func (j *job) limit(v *invocation, name string) *syntax.Word {
+// option returns the value of an option by its name: its word in the call, or else its variable in the line or
+// the crontab; nil: not set.
+func (j *job) option(v *invocation, name string) *syntax.Word {
 	if word := j.own(v, name); word != nil || v.has(name) {
 		return word
 	}
@@ -302,7 +303,7 @@ func (j *job) interval(v *invocation, d time.Duration) {
 
 // days reports days of --once-per that begin in another time zone than the schedule's.
 func (j *job) days(v *invocation) {
-	d, _ := durationOf(j.limit(v, "once-per"))
+	d, _ := durationOf(j.option(v, "once-per"))
 	if d <= 0 || d%(24*time.Hour) != 0 || j.Differs == nil || j.environment(v) == nil || j.environment(v)("TZ") != "" {
 		return
 	}
@@ -319,7 +320,7 @@ func (j *job) days(v *invocation) {
 const farApart = 4
 
 func (j *job) endsLate(v *invocation) {
-	d, _ := durationOf(j.limit(v, "expire-after"))
+	d, _ := durationOf(j.option(v, "expire-after"))
 	period := j.Schedule.Shortest
 	if d <= 0 || isNever(d) || period/farApart < d || j.mayBeOn(v, "enforce") || j.isSemaphore(v) {
 		return
@@ -331,13 +332,13 @@ func (j *job) mayBeOn(v *invocation, name string) bool {
 	if v.has(name) {
 		return true
 	}
-	text, whole := literal(j.limit(v, name))
+	text, whole := literal(j.option(v, name))
 	on := text != "" || !whole
-	return j.limit(v, name) != nil && (config.Toggle(&on)(text) != nil || on)
+	return j.option(v, name) != nil && (config.Toggle(&on)(text) != nil || on)
 }
 
 func (j *job) unnamed(v *invocation) {
-	if v.has("name") || v.has("operand") || j.limit(v, "name") != nil || j.limit(v, "operand") != nil || len(v.command) == 0 {
+	if v.has("name") || v.has("operand") || j.option(v, "name") != nil || j.option(v, "operand") != nil || len(v.command) == 0 {
 		return
 	}
 	if text, whole := literal(v.command[0]); whole && text != "" && text[0] != '/' {

@@ -61,7 +61,7 @@ func (j *job) invocationOfLine(l cronline.Line) *invocation {
 	}
 	if l.Name != "" {
 		v.options["name"] = quoted(l.Name)
-	} else if j.limit(v, "name") == nil {
+	} else if j.option(v, "name") == nil {
 		v.options["name"] = quoted(l.Text)
 	}
 	return v

@@ -9,7 +9,7 @@ import (
 
 func (j *job) homeless(v *invocation) {
 	known := j.environment(v)
-	if known != nil && j.limit(v, "store") == nil && crontab.IsHomeless(j.User, known, j.Homeless) {
+	if known != nil && j.option(v, "store") == nil && crontab.IsHomeless(j.User, known, j.Homeless) {
 		j.add(j.Number, "a user without a lock directory", j.User+" can make none at home, and the job is never run", "as root: adlock init "+j.User)
 	}
 }
@@ -17,7 +17,7 @@ func (j *job) homeless(v *invocation) {
 // moved reports a line by which jobs have another lock directory than if they are started by hand.
 func (j *job) moved(v *invocation) {
 	known := j.environment(v)
-	if known == nil || j.limit(v, "store") != nil || j.Dir == nil {
+	if known == nil || j.option(v, "store") != nil || j.Dir == nil {
 		return
 	}
 	usual := j.Dir(j.runsAs(), "")

@@ -40,7 +40,7 @@ func (j *job) vanishes(v *invocation) bool {
 	}
 	dir := known("ADLOCK_DIR")
 	line := j.lineOf("ADLOCK_DIR", dir)
-	if store, _ := literal(j.limit(v, "store")); store != "" && !config.IsRemote(store) {
+	if store, _ := literal(j.option(v, "store")); store != "" && !config.IsRemote(store) {
 		dir, line = store, j.Number
 	}
 	why := config.Fleeting(dir)
@@ -58,7 +58,7 @@ func (j *job) lineOf(variable, value string) int {
 }
 
 func (j *job) locksFile(v *invocation) {
-	file, whole := literal(j.limit(v, "flock"))
+	file, whole := literal(j.option(v, "flock"))
 	if !whole || !filepath.IsAbs(file) {
 		return
 	}
@@ -91,7 +91,7 @@ func (j *job) deploys(v *invocation) {
 	if name != "" && name != under && !slices.ContainsFunc(append(crontab.ShellTexts(under), under), isNameOf) || v.has("operand") {
 		return
 	}
-	if part := crontab.VersionInPath(under); part != "" && (name != "" || j.limit(v, "name") == nil && j.limit(v, "operand") == nil) {
+	if part := crontab.VersionInPath(under); part != "" && (name != "" || j.option(v, "name") == nil && j.option(v, "operand") == nil) {
 		j.add(j.Number, "a name that changes", part+crontab.ChangesLock, "give the lock a name (: NAME ; or --name)")
 	}
 }

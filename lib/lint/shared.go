@@ -75,7 +75,7 @@ func (j *job) shares(v *invocation) {
 	}
 	user, _ := j.userOrPath()
 	key, place := fmt.Sprintf("%q", atom), ""
-	if store, _ := literal(j.limit(v, "store")); !config.IsRemote(store) {
+	if store, _ := literal(j.option(v, "store")); !config.IsRemote(store) {
 		place = fmt.Sprintf("%q %q", user, cmp.Or(known("ADLOCK_DIR"), homeOf(user, known)))
 		key += place
 	}
@@ -108,12 +108,13 @@ func homeOf(user string, known func(name string) string) string {
 	return known("HOME")
 }
 
-// atomOf returns the words of a call's atom; not ok if one is unknown. Without a name the command is the
-// program, and without an operand the job's text stands for it.
+// atomOf returns words that are equal for two calls of one atom: the options that name it and, without --name,
+// its program (by default the command's) and operand (by default text). ok is false if one of them is known
+// only when the job runs.
 func (j *job) atomOf(v *invocation, text string) (words []string, ok bool) {
 	said := map[string]string{}
 	for _, option := range []string{"store", "host", "program", "operator", "operand", "name"} {
-		word := j.limit(v, option)
+		word := j.option(v, option)
 		value, whole := literal(word)
 		if word != nil && !whole {
 			return nil, false
@@ -177,14 +178,14 @@ func (j *job) waits(v *invocation) bool {
 	if v.program == "flock" {
 		return v.waits
 	}
-	text, whole := literal(j.limit(v, "wait"))
-	return j.limit(v, "wait") != nil && (!whole || text != "" && text != "0")
+	text, whole := literal(j.option(v, "wait"))
+	return j.option(v, "wait") != nil && (!whole || text != "" && text != "0")
 }
 
 func (j *job) directory(v *invocation) {
 	known := j.environment(v)
 	user, is := j.userOrPath()
-	store, _ := literal(j.limit(v, "store"))
+	store, _ := literal(j.option(v, "store"))
 	if known == nil || !is || !filepath.IsAbs(known("ADLOCK_DIR")) || config.IsRemote(store) {
 		return
 	}

@@ -17,8 +17,8 @@ const crowded = 5 * time.Minute
 func (j *job) isCrowded() bool { return 0 < j.Schedule.Shortest && j.Schedule.Shortest <= crowded }
 
 func (j *job) crowds(v *invocation) {
-	wait, _ := literal(j.limit(v, "wait"))
-	d, _ := durationOf(j.limit(v, "expire-after"))
+	wait, _ := literal(j.option(v, "wait"))
+	d, _ := durationOf(j.option(v, "expire-after"))
 	if wait != "forever" || !j.isCrowded() || 0 < d && d <= j.Schedule.Shortest {
 		return
 	}
