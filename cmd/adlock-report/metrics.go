@@ -124,7 +124,7 @@ func (a *account) locksOf(now time.Time) []metrics.Lock {
 		if holder := e.Holder(); holder.Active.Held {
 			l.Since = holder.Since(now)
 			asked := policy.Limits{ExpireAfter: holder.Record.ExpireAfter, Source: holder.Record.Source}
-			l.Overdue = policy.Expired(asked, holder.Active) || a.recorderOf(called, &holder).Overdue(asked, holder, holder.Record.Notice) != nil
+			l.Overdue = policy.Expired(asked, holder.Active) || a.recorderOf(called, holder).Overdue(asked, *holder, holder.Record.Notice) != nil
 		}
 		locks = append(locks, l)
 	}

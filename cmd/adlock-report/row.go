@@ -115,8 +115,8 @@ func (a *account) rowOf(e *locker.Entry, p *past, now time.Time) *row {
 	switch {
 	case holder.Active.Held:
 		r.hold(holder, now)
-		rec := a.recorderOf(r.Atom, &holder)
-		if overdue := rec.Overdue(r.Limits, holder, holder.Record.Notice); overdue != nil && (r.State == "running" || r.State == "overdue" && overdue.Late) {
+		rec := a.recorderOf(r.Atom, holder)
+		if overdue := rec.Overdue(r.Limits, *holder, holder.Record.Notice); overdue != nil && (r.State == "running" || r.State == "overdue" && overdue.Late) {
 			r.State, r.overdue = "overdue", overdue.Text()+"; "+rec.Remedy(overdue, true)
 		}
 		r.watcher = e.Watcher
@@ -168,7 +168,7 @@ func (r *row) withoutProbe(e *locker.Entry) *locker.Entry {
 // longestProbe is longer than such a check. A waiter with an older lock runs its job, which was not logged.
 const longestProbe = time.Second
 
-func (r *row) hold(e locker.View, now time.Time) {
+func (r *row) hold(e *locker.View, now time.Time) {
 	r.Held, r.Age, r.Since = true, e.Active.Age, e.Since(now).Round(time.Second)
 	r.Owner, r.UID, r.Node, r.Changer = e.Record.Owner.PID, e.Record.Owner.UID, e.Node, e.Changer
 	r.jobLives, r.silent = e.Active.Owner == policy.Orphaned, e.Silent
@@ -187,7 +187,7 @@ func (r *row) hold(e locker.View, now time.Time) {
 }
 
 // isStopped reports whether the owner or its command is stopped (by Ctrl-Z, say), and sets Still to its pid.
-func (r *row) isStopped(e locker.View) bool {
+func (r *row) isStopped(e *locker.View) bool {
 	for _, id := range []process.Identity{e.Job.Owner, e.Job.Command} {
 		if user, err := process.User(id.PID); e.Whose != 0 && (err != nil || user != e.Whose) { // the user could have written any pid into the lock
 			continue
@@ -210,7 +210,7 @@ func (r *row) inTrouble() bool {
 	return r.lastWord() != ""
 }
 
-func (r *row) findSlot(holder locker.View, slots []locker.Slot) {
+func (r *row) findSlot(holder *locker.View, slots []locker.Slot) {
 	for _, s := range slots {
 		switch {
 		case holder.Record.Slots == 0 || s.Name.SlotPrefix() != r.Name.SlotPrefix():

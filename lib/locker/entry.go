@@ -63,11 +63,11 @@ func (e *Entry) Decide(terms policy.Terms) policy.Decision {
 }
 
 // Holder returns the active lock or, if none is held, the lock of a reader, if possible not of a dead one.
-func (e *Entry) Holder() View {
+func (e *Entry) Holder() *View {
 	if e.Active.Held || len(e.Readers) == 0 {
-		return e.View
+		return &e.View
 	}
-	return e.Readers[max(0, slices.IndexFunc(e.Readers, func(v View) bool { return v.Active.Owner != policy.Gone }))]
+	return &e.Readers[max(0, slices.IndexFunc(e.Readers, func(v View) bool { return v.Active.Owner != policy.Gone }))]
 }
 
 // InsideJob reports whether this process was started from inside a job that holds one of the atoms.

@@ -55,7 +55,7 @@ func (r *runArgs) overdue() string {
 			continue
 		}
 		owner := e.Holder()
-		if found := rec.Overdue(r.Request.Limits, owner, cmp.Or(r.Request.Notice, owner.Record.Notice)); found != nil {
+		if found := rec.Overdue(r.Request.Limits, *owner, cmp.Or(r.Request.Notice, owner.Record.Notice)); found != nil {
 			return found.Text() + "; " + rec.Remedy(found, true)
 		}
 	}
