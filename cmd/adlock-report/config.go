@@ -9,6 +9,7 @@ import (
 	"adlock/lib/config"
 	"adlock/lib/fault"
 	"adlock/lib/insight/terminal"
+	"adlock/lib/lint"
 	"adlock/lib/run"
 )
 
@@ -57,6 +58,9 @@ func checkSettings(q *query) error {
 	text, err := readText(q.check)
 	if err != nil {
 		return err
+	}
+	if len(text) > lint.Most {
+		return fault.New(fault.Usage, q.check, "is larger than 1 MiB")
 	}
 	all := config.MistakesIn(q.check, text, run.Options)
 	switch {

@@ -161,10 +161,10 @@ func TestConfigShowsWhereEachSettingIsFrom(t *testing.T) {
 func TestConfigChecksAFileBeforeItIsPutInPlace(t *testing.T) {
 	h := newHousehold(t, "")
 	h.prints(`printf 'ADLOCK_WAIT=5s\n' >$HOME/new; chmod 666 $HOME/new; adlock config --check $HOME/new --json`, "[]\n")
-	r := h.sh(`printf 'ADLOCK_WAIT=5\nADLOCK_DIR=b\n[a]\nADLOCK_DIR=/b\n' >$HOME/new; cd "$HOME"; adlock config --check new 2>&1; echo $?; adlock config --check new --json; adlock config --check new a; echo $?; for file in none .; do adlock config --check $file; echo $?; done`)
+	r := h.sh(`printf 'ADLOCK_WAIT=5\nADLOCK_DIR=b\n[a]\nADLOCK_DIR=/b\n' >$HOME/new; cd "$HOME"; adlock config --check new 2>&1; echo $?; adlock config --check new --json; adlock config --check new a; echo $?; truncate -s 2M big; for file in none . big; do adlock config --check $file; echo $?; done`)
 	want := "adlock: new:1: ADLOCK_WAIT: 5: say 5s or 5m\nadlock: new:2: ADLOCK_DIR wants a full path\nadlock: new:4: ADLOCK_DIR belongs above the first section\n1\n"
 	want += `[{"at":"new:1","reason":"ADLOCK_WAIT: 5: say 5s or 5m"},{"at":"new:2","reason":"ADLOCK_DIR wants a full path"},{"at":"new:4","reason":"ADLOCK_DIR belongs above the first section"}]`
-	if r.Out != want+"\n64\n69\n64\n" || strings.Count(r.Err, "\n") != 3 {
+	if r.Out != want+"\n64\n69\n64\n64\n" || strings.Count(r.Err, "\n") != 4 {
 		t.Errorf("%+v", r)
 	}
 }
