@@ -121,7 +121,7 @@ func (a *account) locksOf(now time.Time) []metrics.Lock {
 		if e.Pause.On {
 			l.Paused = now.Add(-e.Pause.Age)
 		}
-		if holder := e.Holder(); holder.Active.Held {
+		if holder := e.Holder(); holder.Active.Held && holder.Active.Owner != policy.Gone {
 			l.Since = holder.Since(now)
 			asked := policy.Limits{ExpireAfter: holder.Record.ExpireAfter, Source: holder.Record.Source}
 			l.Overdue = policy.Expired(asked, holder.Active) || a.recorderOf(called, holder).Overdue(asked, *holder, holder.Record.Notice) != nil

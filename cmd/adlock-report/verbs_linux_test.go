@@ -495,6 +495,9 @@ func TestADeadRunOfASemaphoreHoldsNoSlotAndIsTrouble(t *testing.T) {
 	want := regexp.MustCompile(`(?m)\A.*\n.* run s +orphaned .*\n  orphaned: the owner is dead.*\n\z`)
 	helper.Eventually(t, "both are dead", func() bool { return want.MatchString(p.ok(t, "status")) })
 	has(t, p.ok(t, "status", "--failed"), "run s  orphaned ")
+	if text := p.ok(t, "metrics"); strings.Contains(text, "running_since_timestamp_seconds{") {
+		t.Error(text)
+	}
 }
 
 func TestStatusShowsOnlyTheNamedAtoms(t *testing.T) {
