@@ -321,12 +321,12 @@ const (
 func Period(to *time.Duration) func(string) error {
 	return func(value string) error {
 		var period time.Duration
-		const want = "want whole seconds, from 1s to ten years, or 0"
-		if err := form(Duration(&period)(value), value, want); err != nil {
+		err := Duration(&period)(value)
+		if limit.LacksUnit(value) && err != nil {
 			return err
 		}
-		if period != 0 && (period < shortestPeriod || period > longestPeriod || period%time.Second != 0) {
-			return badValue(value, want)
+		if err != nil || period != 0 && (period < shortestPeriod || period > longestPeriod || period%time.Second != 0) {
+			return badValue(value, "want whole seconds, from 1s to ten years, or 0")
 		}
 		*to = period
 		return nil

@@ -76,6 +76,7 @@ func TestAMistypedCommandLineIsAUsageErrorInOneLine(t *testing.T) {
 		{`"1001"`, "run --slots 1001 true"},
 		{`"noon"`, "run --now noon true"},
 		{"--once-per: ", "run --once-per 999ms true"},
+		{"to ten years", "run --once-per 15251w true"},
 		{"wants a FILE", "stat-age"},
 		{"wants one FILE", "mkatomic"},
 		{"the first word is empty", "run _ x"},
