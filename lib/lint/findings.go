@@ -36,11 +36,11 @@ func (f *findings) once(line int, what, reason, cure string) {
 }
 
 func (j *job) namesUser() {
-	if j.named == nil || j.named.Number != j.Number || j.IsUser == nil {
+	words := strings.Fields(j.Command)
+	if !j.isUsers || len(words) < 2 || j.IsUser == nil || !j.IsUser(words[0]) || j.isCommand(words[0]) || j.variable("BASH_ENV") != "" {
 		return
 	}
-	words := strings.Fields(j.named.Command)
-	if j.IsUser(words[0]) && (words[1][0] == '/' || j.isCommand(words[1])) && j.findIn(words[0], filepath.SplitList(j.variable("PATH"))) == "" {
+	if (words[1][0] == '/' || j.isCommand(words[1])) && j.findIn(words[0], filepath.SplitList(j.variable("PATH"))) == "" {
 		j.add(j.Number, "a user in a user's own crontab", "the command begins with "+strconv.Quote(words[0])+", which is a user", "leave it out; check a crontab with users with -u")
 	}
 }

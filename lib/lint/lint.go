@@ -66,7 +66,7 @@ type Checker struct {
 type tab struct {
 	path, user string // user: the crontab's owner, if known and if the lines name no users
 	lines      []crontab.Line
-	named      *crontab.Line            // seems to begin with a user, in a user's own crontab; nil: none
+	isUsers    bool                     // a user's own crontab: its lines name no users
 	set        map[string]*crontab.Line // the variables above the job that is being checked
 	distinct   uint64                   // a hash of set without the variables of cron and of adlock; see updates it
 }
@@ -111,8 +111,8 @@ var ignored = regexp.MustCompile(`#.*\badlock: *ignore\b`)
 // mostLines is how many lines Debian's cron accepts (CVE-2019-9705).
 const mostLines = 10000
 
-// read reads a crontab, with a user column if its place or UserColumn requires one, or, outside a spool, if
-// most of its jobs seem to have one. It returns an error if text is no crontab.
+// read reads a crontab, with a user column if its place or UserColumn requires one, or, outside a spool and
+// standard input, if most of its jobs seem to have one. It returns an error if text is no crontab.
 func (c *Checker) read(path, text string) (*tab, error) {
 	switch {
 	case len(text) > Most:
@@ -133,13 +133,11 @@ func (c *Checker) read(path, text string) (*tab, error) {
 		return nil, err
 	}
 	isUser := func(word string) bool { return c.IsUser != nil && c.IsUser(word) }
-	first, most := crontab.Misread(t.lines, false, isUser, c.isCommand)
-	if !userColumn && (!most || user != "" || path == StandardInput) {
-		t.named = first
+	_, most := crontab.Misread(t.lines, false, isUser, c.isCommand)
+	if most && !userColumn && user == "" && path != StandardInput {
+		t.lines, userColumn = crontab.Read(text, true), true
 	}
-	if most && !userColumn && user == "" {
-		t.lines = crontab.Read(text, true)
-	}
+	t.isUsers = !userColumn
 	return t, nil
 }
 

@@ -574,6 +574,9 @@ func TestAUserColumnIsDetected(t *testing.T) {
 			}
 		}
 	}
+	if found, err := alone(c).Check(StandardInput, "* * * * * news /bin/true\n* * * * * root "+job+"* * * * * root /srv/a\n"); err != nil || len(found) != 2 || found[1].Line != 3 {
+		t.Errorf("two lines name a user: %+v, %v", found, err)
+	}
 	dir := t.TempDir()
 	program(t, dir, "root")
 	right(t, c, "PATH="+dir+"\n* * * * * root /bin/job\n* * * * * date\n")
