@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"errors"
+	"os"
 	"strconv"
+	"strings"
 
 	"adlock/lib/atom"
 	"adlock/lib/config"
@@ -35,7 +37,7 @@ func showConfig(q *query) error {
 	if err != nil {
 		return err
 	}
-	found := tellMistakes(config.Mistakes(run.Options))
+	found := tellMistakes(append(config.Mistakes(run.Options), environmentMistakes()...))
 	all := config.InForce(name)
 	if q.json {
 		return errors.Join(write(arrayOf(all, func(s config.Setting) any { return s })), found)
@@ -70,6 +72,23 @@ func checkSettings(q *query) error {
 		err = errFound
 	}
 	return cmp.Or(write(arrayOf(all, mistakeObject)), err)
+}
+
+// environmentMistakes returns the variables that are no setting but resemble one, and the settings with a value
+// that a run refuses.
+func environmentMistakes() (all []error) {
+	for _, variable := range os.Environ() {
+		name, _, _ := strings.Cut(variable, "=")
+		if meant := run.NearestSetting(name); meant != "" {
+			all = append(all, fault.New(fault.Usage, name, "is no setting of adlock: did you mean "+meant+"?"))
+		}
+	}
+	for options := run.Options(); len(options) > 0; options = options[1:] {
+		if _, err := (config.Origins{}).ParseIn(os.Getenv, options[:1], nil); err != nil {
+			all = append(all, err)
+		}
+	}
+	return all
 }
 
 func tellMistakes(all []error) (found error) {
