@@ -55,13 +55,16 @@ func (p *Program) Main(args []string) int {
 
 // AsOptions turns the verbs help and version into the options of the same meaning.
 func AsOptions(args []string) []string {
-	switch n := len(args); {
-	case n == 0 || n > 2 || args[0] != "help" && (args[0] != "version" || n > 1):
-		return args
-	case n == 2 && args[1] != "help" && args[1] != "version":
+	hasOption := func(verb string) bool { return verb == "help" || verb == "version" }
+	switch {
+	case len(args) == 1 && hasOption(args[0]):
+		return []string{"--" + args[0]}
+	case len(args) == 2 && args[0] == "help" && hasOption(args[1]):
+		return []string{"--help"}
+	case len(args) == 2 && args[0] == "help":
 		return []string{args[1], "--help"}
 	}
-	return []string{"--" + args[0]}
+	return args
 }
 
 func (p *Program) run(args []string) (int, error) {
