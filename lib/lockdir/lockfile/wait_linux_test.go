@@ -146,26 +146,24 @@ func TestAWaiterChecksAgainWithoutAKernelEvent(t *testing.T) {
 	t.Error("all look at the same time")
 }
 
-// callsOf returns the system calls of the waiter's second Next, each run of equal calls as one: it polls,
-// and looks for the lock (stat). It calls see before each of them, with the calls up to it. The first Next
-// sets the watch.
-func callsOf(t *testing.T, w *Waiting, d *Dir, see func(calls string)) string {
+// callsOf returns the system calls of a wait for the locks, each run of equal calls as one: it polls, and
+// looks for the lock (stat). It calls see before each of them, with the calls up to it.
+func callsOf(t *testing.T, d *Dir, locks []Standing, most time.Duration, see func(calls string)) string {
 	t.Helper()
 	var calls []string
 	kinds := map[int]string{unix.SYS_PPOLL: "poll", unix.SYS_NEWFSTATAT: "stat"}
 	var watches atomic.Bool
 	intercept.Run(t, func() {
-		defer w.Close(false)
-		busy := locker.Outcome{Verdict: locker.Busy}
-		if !w.Next(busy) || !w.watch.Tells() {
+		w := NewWatch(d)
+		defer w.Close()
+		if !w.Tells() {
 			t.Error("no watch")
 			return
 		}
 		see("")
 		watches.Store(true)
-		if !w.Next(busy) {
-			t.Error("it waits no more")
-		}
+		w.Wait(locks, nil, nil, most)
+		watches.Store(false)
 	}, func(c intercept.Call) unix.Errno {
 		if !watches.Load() || c.Number != unix.SYS_PPOLL && !within(d, c.FD(0)) {
 			return 0
@@ -177,21 +175,17 @@ func callsOf(t *testing.T, w *Waiting, d *Dir, see func(calls string)) string {
 	return strings.Join(calls, " ")
 }
 
-// waits returns a newcomer that waits an hour at most for a lock, or for a slot.
-func waits(t *testing.T, slots int) (*Dir, *Waiting) {
+// denied returns a directory with a lock, and with those of the slots from the second on.
+func denied(t *testing.T, slots int) (*Dir, []Standing) {
 	t.Helper()
-	d, r := newDir(t), locker.Request{Atom: motd}
-	r.Wait, r.Slots = time.Hour, slots
-	w := NewWaiting(d, &r, nil)
-	files := []string{motdLock}
+	d, files := newDir(t), []string{motdLock}
 	for n := 2; n <= slots; n++ {
 		files = append(files, motd.Slot(n).ActiveLock())
 	}
 	for _, file := range files {
 		planted(t, d, file)
 	}
-	w.InWay.Locks = stands(t, d, files...)
-	return d, w
+	return d, stands(t, d, files...)
 }
 
 func removed(t *testing.T, d *Dir, file string) {
@@ -219,19 +213,17 @@ func TestAWaiterNoticesWhenItsLockIsRemoved(t *testing.T) {
 		"removed before a check":           {0, map[string][]func(*Dir){"": {other}, "poll stat": {goes}}, "poll stat"},
 		"removed after a check":            {0, map[string][]func(*Dir){"": {other}, "poll stat poll": {goes}}, "poll stat poll stat"},
 		"replaced after a check":           {0, map[string][]func(*Dir){"": {other}, "poll stat poll": {goes, comes}}, "poll stat poll stat"},
-		"no event":                         {0, nil, "poll"},
-		"another file was removed":         {0, map[string][]func(*Dir){"": {other}}, "poll stat poll"},
 		"one of two locks was removed":     {2, map[string][]func(*Dir){"": {goes}}, "poll stat"},
 		"one of two locks was replaced":    {2, map[string][]func(*Dir){"": {goes, comes}}, "poll stat"},
 	} {
-		d, w := waits(t, c.slots)
+		d, locks := denied(t, c.slots)
 		do := func(calls string) {
 			for _, act := range c.acts[calls] {
 				act(d)
 			}
 			delete(c.acts, calls)
 		}
-		if got := callsOf(t, w, d, do); got != c.want {
+		if got := callsOf(t, d, locks, time.Hour, do); got != c.want {
 			t.Errorf("%s: %s, want %s", claim, got, c.want)
 		}
 	}
@@ -239,11 +231,11 @@ func TestAWaiterNoticesWhenItsLockIsRemoved(t *testing.T) {
 
 // The waiter may be denied as too soon by now.
 func TestAWaiterChecksInTimeDespiteConstantEvents(t *testing.T) {
-	d, w := waits(t, 0)
-	goes := func(string) { removed(t, d, motdLock); planted(t, d, motdLock) }
+	d, locks := denied(t, 1)
+	others := func(string) { planted(t, d, "lock.other"); removed(t, d, "lock.other") }
 	began := time.Now()
-	callsOf(t, w, d, goes)
-	if took := time.Since(began); took > helper.Patience {
-		t.Errorf("it looks after %v, want %v at most", took, pollMost)
+	callsOf(t, d, locks, pollLeast, others)
+	if took := time.Since(began); took < pollLeast || took > helper.Patience {
+		t.Errorf("it looks after %v, want %v", took, pollLeast)
 	}
 }
