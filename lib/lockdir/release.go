@@ -261,9 +261,8 @@ func (l *Locker) prune(name atom.Name, older time.Duration) (removed bool, err e
 		return false, err
 	}
 	_, err = l.underOwn(name, func() error {
-		changed, err := l.Dir.LastChanged(name)
-		if err != nil || time.Since(changed) < older {
-			return sysfile.IgnoreMissing(err)
+		if old, err := l.isOld(name, older); err != nil || !old {
+			return err
 		}
 		err = errors.Join(l.Dir.RemoveLast(name), l.Dir.RemoveTicks(name, func(time.Duration, int) bool { return true }), l.Dir.RemoveLine(name))
 		removed = err == nil
@@ -272,10 +271,15 @@ func (l *Locker) prune(name atom.Name, older time.Duration) (removed bool, err e
 	return removed, err
 }
 
-func (l *Locker) unused(name atom.Name, older time.Duration) (bool, error) {
+// isOld reports whether the last lock has not changed for that long; false if it is missing.
+func (l *Locker) isOld(name atom.Name, older time.Duration) (bool, error) {
 	changed, err := l.Dir.LastChanged(name)
-	if err != nil || time.Since(changed) < older {
-		return false, sysfile.IgnoreMissing(err)
+	return err == nil && time.Since(changed) >= older, sysfile.IgnoreMissing(err)
+}
+
+func (l *Locker) unused(name atom.Name, older time.Duration) (bool, error) {
+	if old, err := l.isOld(name, older); err != nil || !old {
+		return false, err
 	}
 	last, err := l.Dir.Last(name)
 	if err != nil || last.Memory.Pause.Policy().On {
