@@ -4,35 +4,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strings"
 	"testing"
 
 	"adlock/lib/fault"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
-
-func TestQuietOKShowsOnlyAFailedJobsOutputInOrder(t *testing.T) {
-	for _, c := range []struct {
-		script   string
-		apart    bool // the two streams
-		status   int
-		out, err string
-	}{
-		{"echo out; echo err >&2", false, 0, "", ""},
-		{"echo 1; echo 2 >&2; echo 3; exit 8", false, 8, "1\n2\n3\n", ""},
-		{"echo 1; echo 2 >&2; echo 3; echo 4 >&2; exit 8", true, 8, "1\n3\n", "2\n4\n"},
-	} {
-		st := rehearse(t, setup{QuietOK: true, Args: sh("", c.script)})
-		var trouble strings.Builder
-		if c.apart {
-			st.cmd.Stderr = &trouble
-		}
-		if st.wantPlay(c.status); st.out.String() != c.out || trouble.String() != c.err {
-			t.Errorf("%s: output %q and %q", c.script, st.out, &trouble)
-		}
-	}
-}
 
 func TestQuietOKLeavesNoFileInTMPDIR(t *testing.T) {
 	dir := t.TempDir()
