@@ -5,14 +5,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"adlock/lib/atom"
 	"adlock/lib/fault"
+	"adlock/lib/flock"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
@@ -21,6 +20,8 @@ import (
 	"adlock/lib/sysfile"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
+
+	"golang.org/x/sys/unix"
 )
 
 var motd = atom.Atom{Program: "cfengine.conf", Host: "dax", Operator: "editfile", Operand: "/etc/motd"}
@@ -282,68 +283,27 @@ func TestThePassClockCountsForIfElapsedAndExpireAfter(t *testing.T) {
 	wantLife(t, owner, process.Dead)
 }
 
+func TestADeadOwnersAtomIsBusyWhileItsFileIsHeld(t *testing.T) {
+	k, r := newLocker(t), ask(sleeper(t))
+	wantVerdict(t, k, ask(dead(t)), locker.Acquired)
+	holder := must.Get(os.Create(filepath.Join(t.TempDir(), "file")))(t)
+	must.Do(t, unix.Flock(int(holder.Fd()), unix.LOCK_EX))
+	r.Flock = must.Get(flock.Open(holder.Name(), false, false))(t)
+	wantVerdict(t, k, r, locker.Busy)
+}
+
 func TestFromStartCountsFromTheStartOfTheLastRun(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	r.FromStart, r.Limits.IfElapsed = true, time.Hour
+	r.WaitSince = process.Boottime() - 10*time.Minute
 	held := wantVerdict(t, k, r, locker.Acquired)
-	began := time.Now().Add(-time.Hour)
+	began := time.Now().Add(-50 * time.Minute)
 	must.Do(t, os.Chtimes(k.Dir.Path("lock."+motdFiles), began, began))
 	release(t, k, held)
 	fromEnd := r
 	fromEnd.FromStart = false
 	wantVerdict(t, k, fromEnd, locker.TooSoon)
 	wantVerdict(t, k, r, locker.Acquired)
-}
-
-func TestExactlyOneOfManyNewcomersTakesTheAtom(t *testing.T) {
-	for claim, prepare := range map[string]func(*Locker){
-		"free":   func(*Locker) {},
-		"corpse": func(k *Locker) { wantVerdict(t, k, ask(dead(t)), locker.Acquired) },
-		"hung":   func(k *Locker) { wantVerdict(t, k, ask(sleeper(t)), locker.Acquired) },
-	} {
-		for range 6 {
-			k := newLocker(t)
-			prepare(k)
-			if taken := race(t, k, 8, claim == "hung"); taken != 1 {
-				t.Errorf("%s: %d took the atom", claim, taken)
-			}
-		}
-	}
-}
-
-// race lets newcomers come at the same time, and counts those that have the atom in the end.
-func race(t *testing.T, k *Locker, newcomers int, expired bool) int {
-	var gate, done sync.WaitGroup
-	var taken atomic.Int32
-	gate.Add(1)
-	for range newcomers {
-		r := ask(sleeper(t))
-		if expired { // the later newcomers must not end the first one
-			r.Limits.ExpireAfter = time.Millisecond
-		}
-		done.Go(func() {
-			gate.Wait()
-			outcome, err := k.Take(r)
-			if err != nil {
-				t.Errorf("Take: %v", err)
-			}
-			if outcome.Verdict == locker.Acquired && r.Owner.Life() == process.Alive {
-				taken.Add(1)
-			}
-		})
-	}
-	if expired {
-		time.Sleep(2 * time.Millisecond)
-	}
-	gate.Done()
-	done.Wait()
-	if !expired {
-		return int(taken.Load())
-	}
-	if lockOf(t, k).Record.Owner.Life() != process.Alive { // the replaced owners are dead
-		return 0
-	}
-	return 1
 }
 
 func TestAWaitingNewcomerWakesWhenTheAtomIsFree(t *testing.T) {

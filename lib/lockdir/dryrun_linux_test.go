@@ -8,12 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"adlock/lib/fault"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/process"
+	"adlock/lib/record"
 	"adlock/test/support/must"
 )
 
@@ -29,6 +28,9 @@ func TestADryRunForeseesTheVerdictOfARequest(t *testing.T) {
 	nothing := func(*Locker) {}
 	empty := func(k *Locker) { plant(t, k, "", time.Hour) }
 	completes := func(k *Locker) { plantFile(t, k, "last."+motdFiles, "", 0) }
+	paused := func(k *Locker) {
+		must.Do(t, k.Dir.Remember(motdFiles, time.Time{}, record.Memory{Pause: record.NewPause(time.Hour, "disk")}))
+	}
 	type all = []locker.Request
 	for claim, c := range map[string]struct {
 		taken  all
@@ -45,6 +47,7 @@ func TestADryRunForeseesTheVerdictOfARequest(t *testing.T) {
 		"held, and full":                 {all{ask(owner), other}, nothing, slotted(newcomer, motd.Operand, 1), busy},
 		"an empty lock":                  {nil, empty, ask(newcomer), "free: the lock is empty"},
 		"too soon":                       {nil, completes, tooSoon, "too soon"},
+		"a paused atom":                  {nil, paused, ask(newcomer), "paused"},
 		"a reader":                       {all{read(owner)}, nothing, ask(newcomer), busy},
 		"a dead reader":                  {all{read(gone)}, nothing, ask(newcomer), free},
 		"a reader beside a reader":       {all{read(owner)}, nothing, read(newcomer), never},
@@ -74,7 +77,12 @@ func TestADryRunForeseesTheVerdictOfARequest(t *testing.T) {
 		if left := openFiles(t, k) - open; left != 0 || wholeOf(t, k) != before {
 			t.Errorf("%s: %d files are left open; there were\n%s, there are\n%s", claim, left, before, wholeOf(t, k))
 		}
+		kept := false
+		c.ask.Keep = func(leave func()) { kept = true; leave() }
 		outcome, err := k.Take(c.ask)
+		if want := outcome.Verdict == locker.Acquired && !c.ask.Shared; kept != want {
+			t.Errorf("%s: its place in the queue is kept: %v, want %v", claim, kept, want)
+		}
 		if (err != nil) != (outcome.Verdict == locker.Stuck) || granted != (outcome.Verdict == locker.Acquired) {
 			t.Errorf("%s: granted is %v, and then %s, %v", claim, granted, outcome.Verdict, err)
 		}
@@ -95,22 +103,6 @@ func TestADryRunNamesAStoppedHolderAfterTheGraceTime(t *testing.T) {
 		if granted, reason, err := inWords(k.DryRun(&newcomer)); granted || !regexp.MustCompile(want).MatchString(reason) || err != nil {
 			t.Errorf("%v: %s, %v; want %s", granted, reason, err, want)
 		}
-	}
-}
-
-func TestADryRunReportsAnUnreadableSlot(t *testing.T) {
-	k := newLocker(t)
-	wantVerdict(t, k, slotted(sleeper(t), "other", 1), locker.Acquired)
-	r := slotted(sleeper(t), "x", 1)
-	met, err := failing(t, k, unix.SYS_OPENAT, 1, func() error {
-		granted, _, err := inWords(k.DryRun(&r))
-		if granted {
-			t.Error("it is granted")
-		}
-		return err
-	})
-	if !met || fault.KindOf(err) != fault.IO {
-		t.Errorf("met %v: %v", met, err)
 	}
 }
 

@@ -252,10 +252,14 @@ func TestAFutureLastLockAndAnEmptyLockAreLogged(t *testing.T) {
 func TestALockThatAPersonClearsIsLogged(t *testing.T) {
 	k, r := newLocker(t), ask(dead(t))
 	held := runs(t, k, r, 0)
-	must.Do(t, k.Clear(motdLock))
-	cleared := about(runlog.Clear, 0)
+	if said := helper.Stderr(t, func() { must.Do(t, k.Clear(motdLock)) }); said != "" {
+		t.Errorf("it says %q", said)
+	}
+	cleared, empty := about(runlog.Clear, 0), about(runlog.Clear, 0)
 	cleared.Owner, cleared.OwnerToken = r.Owner.PID, held.Token
-	wantEvents(t, k, cleared)
+	plant(t, k, "", time.Hour)
+	must.Do(t, k.Clear(motdLock))
+	wantEvents(t, k, cleared, empty)
 }
 
 func TestTheLossOfALockIsLoggedWithItsCause(t *testing.T) {

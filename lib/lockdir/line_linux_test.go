@@ -12,7 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/limit"
+	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
+	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
@@ -264,4 +266,18 @@ func TestAQueueIsPrunedUnlessANewcomerWaitsInIt(t *testing.T) {
 func isThere(k *Locker, file string) bool {
 	_, err := os.Lstat(k.Dir.Path(file))
 	return err == nil
+}
+
+func TestANewcomerQueuesForTheActiveLockAlone(t *testing.T) {
+	held := view{active: &lockfile.Active{}, readers: make([]view, 1)}
+	for _, c := range []struct {
+		v      view
+		step   policy.Step
+		reader int
+		want   bool
+	}{{held, policy.Busy, -1, true}, {held, policy.Busy, 0, false}, {held, policy.Full, -1, false}, {view{}, policy.Busy, -1, false}} {
+		if got := c.v.inWay(policy.Decision{Step: c.step, Reader: c.reader}).Line; got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
 }

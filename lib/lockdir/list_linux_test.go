@@ -20,9 +20,7 @@ func TestSlotsAreListedInTheOrderOfTheirNames(t *testing.T) {
 		owners = append(owners, owner)
 		wantVerdict(t, k, slotted(owner, operand, 5), locker.Acquired)
 	}
-	if err := os.Mkdir(k.Dir.Path(motd.Slot(5).ActiveLock()), 0o700); err != nil { // cannot be read
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(k.Dir.Path(motd.Slot(5).ActiveLock()), 0o700)) // cannot be read
 	before := openFiles(t, k)
 	slots, err := k.Slots()
 	if left := openFiles(t, k) - before; left != 0 {

@@ -287,15 +287,19 @@ func TestAReleaseIsLostIfAnotherOwnerTookTheAtomMeanwhile(t *testing.T) {
 
 func TestASlotIsReleasedWhileItsOwnerReleasesAnotherLock(t *testing.T) {
 	owner := sleeper(t)
-	for _, shared := range []bool{false, true} {
+	for i := range 4 {
+		shared, third := i%2 == 1, i/2
 		atEach(t, "openat", func(k *Locker) (func() (locker.Verdict, error), func() error) {
 			outer, inner := slotted(owner, "outer", 1), slotted(owner, "inner", 0)
 			inner.Shared = shared
 			held, other := wantVerdict(t, k, outer, locker.Acquired), wantVerdict(t, k, inner, locker.Acquired)
+			if third == 1 {
+				wantVerdict(t, k, slotted(owner, "third", 1), locker.Acquired)
+			}
 			return func() (locker.Verdict, error) {
 				err := k.Release(locker.ReleaseRequest{Name: outer.Atom.Name(), Token: held.Token})
-				if slotsLeft(k) != 0 {
-					t.Error("the slot is left")
+				if slotsLeft(k) != third {
+					t.Errorf("%d slots are left, want %d", slotsLeft(k), third)
 				}
 				return "", err
 			}, func() error { return k.Release(locker.ReleaseRequest{Name: inner.Atom.Name(), Token: other.Token}) }
@@ -659,9 +663,16 @@ func TestTemporaryFilesAreSweptOnlyWhereTheyHaveNames(t *testing.T) {
 }
 
 func TestAReaderMayLeaveDuringADryRun(t *testing.T) {
-	owner, newcomer := sleeper(t), ask(sleeper(t))
+	owner, other, newcomer := sleeper(t), sleeper(t), ask(sleeper(t))
 	atEach(t, "openat", func(k *Locker) (func() (locker.Verdict, error), func() error) {
 		held := wantVerdict(t, k, read(owner), locker.Acquired)
-		return func() (locker.Verdict, error) { _, _, err := inWords(k.DryRun(&newcomer)); return "", err }, releasing(k, held)
+		wantVerdict(t, k, read(other), locker.Acquired)
+		return func() (locker.Verdict, error) {
+			granted, _, err := inWords(k.DryRun(&newcomer))
+			if granted {
+				t.Error("granted beside a reader that stays")
+			}
+			return "", err
+		}, releasing(k, held)
 	})
 }

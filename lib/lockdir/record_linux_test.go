@@ -205,6 +205,7 @@ func TestTheListHoldsEachAtomOnce(t *testing.T) {
 	plantFile(t, k, broken.ActiveLock(), "12", 0)
 	last := k.Dir.Path(unread.LastLock())
 	must.Do(t, errors.Join(os.Remove(last), os.Mkdir(last, 0o700)))
+	must.Do(t, os.Remove(k.Dir.Path(running.LastLock())))
 	plantFile(t, k, "lock.no name", "", 0)
 	plantFile(t, k, "last.cfengine_conf.dax.slot-1", "", 0)
 
@@ -397,5 +398,30 @@ func TestALostLockIsLoggedWithTheWholeOperand(t *testing.T) {
 	}
 	if e := eventOf(t, k, runlog.Lost); e.Operand != "my_db" || e.OwnerToken != held.Token {
 		t.Errorf("the runlog has %+v", e)
+	}
+}
+
+func TestOnlyALivingProcessOfTheOwnersImageIsIndependent(t *testing.T) {
+	gone, other, third := dead(t), self(t), sleeper(t)
+	gone.Image, other.Image, third.Image = 5, 5, 5
+	for claim, c := range map[string]struct {
+		change func(owner, other *process.Identity)
+		want   bool
+	}{
+		"both may be subshells":  {func(_, _ *process.Identity) {}, true},
+		"the image is unknown":   {func(owner, other *process.Identity) { owner.Image, other.Image = 0, 0 }, false},
+		"the owner lives":        {func(owner, _ *process.Identity) { *owner = third }, false},
+		"it runs another image":  {func(_, other *process.Identity) { other.Image++ }, false},
+		"the owner's group":      {func(owner, other *process.Identity) { other.PGID = owner.PID }, false},
+		"the owner's session":    {func(owner, other *process.Identity) { other.SID = owner.PID }, false},
+		"it is dead":             {func(owner, other *process.Identity) { other.PID, other.Start = owner.PID, owner.Start+1 }, false},
+		"the owner's other lock": {func(owner, other *process.Identity) { *other = *owner }, false},
+	} {
+		owner, o := gone, other
+		c.change(&owner, &o)
+		e := ending{active: &lockfile.Active{Record: record.Record{Owner: owner}}}
+		if lock := e.independent([]*lockfile.Active{{Record: record.Record{Owner: o}}}); (lock != nil) != c.want {
+			t.Errorf("%s: %v, want %v", claim, lock, c.want)
+		}
 	}
 }
