@@ -257,11 +257,11 @@ func (l *Locker) Prune(older time.Duration) ([]atom.Name, error) {
 }
 
 func (l *Locker) prune(name atom.Name, older time.Duration) (removed bool, err error) {
-	if unused, err := l.unused(name, older); err != nil || !unused {
+	if unused, err := l.unused(name, older); !unused {
 		return false, err
 	}
 	_, err = l.underOwn(name, func() error {
-		if old, err := l.isOld(name, older); err != nil || !old {
+		if old, err := l.isOld(name, older); !old {
 			return err
 		}
 		err = errors.Join(l.Dir.RemoveLast(name), l.Dir.RemoveTicks(name, func(time.Duration, int) bool { return true }), l.Dir.RemoveLine(name))
@@ -271,14 +271,14 @@ func (l *Locker) prune(name atom.Name, older time.Duration) (removed bool, err e
 	return removed, err
 }
 
-// isOld reports whether the last lock has not changed for that long; false if it is missing.
+// isOld reports whether the last lock has not changed for that long; false if it is missing, and with an error.
 func (l *Locker) isOld(name atom.Name, older time.Duration) (bool, error) {
 	changed, err := l.Dir.LastChanged(name)
 	return err == nil && time.Since(changed) >= older, sysfile.IgnoreMissing(err)
 }
 
 func (l *Locker) unused(name atom.Name, older time.Duration) (bool, error) {
-	if old, err := l.isOld(name, older); err != nil || !old {
+	if old, err := l.isOld(name, older); !old {
 		return false, err
 	}
 	last, err := l.Dir.Last(name)
