@@ -287,9 +287,13 @@ func TestADeadOwnersAtomIsBusyWhileItsFileIsHeld(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	wantVerdict(t, k, ask(dead(t)), locker.Acquired)
 	holder := must.Get(os.Create(filepath.Join(t.TempDir(), "file")))(t)
+	defer holder.Close()
 	must.Do(t, unix.Flock(int(holder.Fd()), unix.LOCK_EX))
 	r.Flock = must.Get(flock.Open(holder.Name(), false, false))(t)
-	wantVerdict(t, k, r, locker.Busy)
+	dead := contentOf(t, k, "lock."+motdFiles)
+	if wantVerdict(t, k, r, locker.Busy); contentOf(t, k, "lock."+motdFiles) != dead {
+		t.Error("the dead owner's lock was replaced")
+	}
 }
 
 func TestFromStartCountsFromTheStartOfTheLastRun(t *testing.T) {
