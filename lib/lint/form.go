@@ -12,7 +12,7 @@ import (
 
 func (f *findings) form(c *Checker, t *tab) {
 	isSystem, _ := crontab.Place(t.path)
-	if i := slices.IndexFunc(t.lines, returns); i >= 0 {
+	if i := slices.IndexFunc(t.lines, func(l crontab.Line) bool { return returns(l) && !ignored.MatchString(l.Text()) }); i >= 0 {
 		f.add(i+1, "a carriage return", "line ends with a carriage return: the command gets it, and a blank line with it has Debian's cron refuse the crontab",
 			`end lines as Unix does (sed -i 's/\r$//')`)
 	}

@@ -372,6 +372,7 @@ var crontabs = []pair{
 	{"a carriage return", []string{
 		"# jobs\r\n* * * * *  /bin/job\r\n* * * * *  /bin/job\r\n# the end",
 		"* * * * *  /bin/job\nA=b\r\n \r\n",
+		"* * * * *  /bin/job # adlock: ignore\r\n* * * * *  /bin/job\r\n",
 	}, []string{"# a word\r\nA=b\r\n* * * * *  mail joe%Hello\r"}},
 	{"a SHELL that is not there", []string{
 		"SHELL = '/nowhere/bash'\n* * * * *  /bin/job\n* * * * *  /bin/job",
