@@ -77,7 +77,7 @@ fuzz: ## every fuzz target, FUZZTIME=100000x inputs each
 		$(GO) test -tags $(TAGS) -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZTIME) ./$${target%:*}; \
 	done
 
-# These show in minutes that most things work: all but the longest tests, under one shell. Here, too,
+# These show in minutes that most things work: packages, cli, process, and one shell. Here, too,
 # the packages that take longest come first.
 quick_packages = ./lib/lockdir ./test/cli ./cmd/... ./test/process ./lib/...
 quick: build bats/node_modules ## the quick tests, under dash alone
