@@ -235,17 +235,6 @@ func TestTheListHoldsEachAtomOnce(t *testing.T) {
 	}
 }
 
-func TestADryRunFailsIfALockCannotBeRead(t *testing.T) {
-	k, r := newLocker(t), ask(process.Identity{})
-	plant(t, k, "12", 0)
-	plantFile(t, k, "file", "", 0)
-	for _, path := range []string{k.Dir.Path(), k.Dir.Path("file")} {
-		if granted, _, err := inWords(DryRun(path, &r)); granted || err == nil {
-			t.Errorf("%s: %v, %v", path, granted, err)
-		}
-	}
-}
-
 func TestADryRunNeedsNoDirectoryAndMakesNone(t *testing.T) {
 	path, r := filepath.Join(t.TempDir(), "none"), learner(process.Identity{})
 	granted, reason, err := inWords(DryRun(path, &r))

@@ -1,6 +1,7 @@
 package locker
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 	"strings"
@@ -162,23 +163,38 @@ func alarming(count, first int) bool {
 	return count == first
 }
 
-// tellPause reports a pause that may be forgotten: when it is a day old, and each time its age has doubled.
-func (rec Recorder) tellPause(denied runlog.Event, p policy.Pause) {
-	due, now := aDay, time.Now()
-	for e := range rec.recent(atom.Atom{Program: denied.Program, Host: denied.Host, Operator: denied.Operator, Operand: denied.Operand}) {
-		samePause := e.Time.Add(-e.Age.Value).Sub(now.Add(-p.Age)).Abs() < time.Hour
-		if e.Kind == runlog.Paused && samePause {
-			due = 2 * e.Age.Value
+// deniedByPause logs the denial, and reports a pause that may be forgotten: when it is a day old, and each time
+// its age has doubled.
+func (rec Recorder) deniedByPause(a atom.Atom, e *runlog.Event, p policy.Pause) {
+	if rec.Log == nil {
+		return
+	}
+	e.Age, e.Overdue = runlog.Some(p.Age), rec.pauseReported(a, p)
+	rec.append(*e)
+	if p.Age < max(aDay, 2*e.Overdue.Value) {
+		return
+	}
+	e.Kind, e.Overdue = runlog.Paused, e.Age
+	rec.append(*e)
+	rec.tell(hook.Paused, *e, "paused for "+limit.FormatAge(p.Age)+" already, "+p.Figures()+"; to end that: adlock resume NAME or, as root, --all")
+}
+
+// pauseReported returns the age of the pause when it was last reported, of the host's for any atom. Each denial
+// carries it on, as only the end of the runlog is read; one that came at the same time may not know it.
+func (rec Recorder) pauseReported(a atom.Atom, p policy.Pause) (age runlog.Opt[time.Duration]) {
+	now, newest := time.Now(), time.Duration(0)
+	for e := range rec.Log.Newest(noticeBytes) {
+		ago := now.Sub(e.Time)
+		samePause := (ago + e.Age.Value - p.Age).Abs() < time.Hour
+		if e.Verdict != string(Paused) || !samePause || !p.Host && !rec.isOf(&e, a) {
+			continue
+		}
+		newest = cmp.Or(newest, ago)
+		if age = e.Overdue; age.Set || ago > newest+time.Minute {
 			break
 		}
 	}
-	if rec.Log == nil || p.Age < due {
-		return
-	}
-	e := denied
-	e.Kind, e.Age = runlog.Paused, runlog.Some(p.Age)
-	rec.append(e)
-	rec.tell(hook.Paused, e, "paused for "+limit.FormatAge(p.Age)+" already, "+p.Figures()+"; to end that: adlock resume NAME or, as root, --all")
+	return age
 }
 
 func (rec Recorder) starving(denied runlog.Event) {

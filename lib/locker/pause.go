@@ -42,7 +42,9 @@ func HostPause() (policy.Pause, error) {
 	if err != nil {
 		return policy.Pause{}, refusedPause("does not say how long the host is paused: " + err.Error())
 	}
-	return p.Policy(), nil
+	view := p.Policy()
+	view.Host = true
+	return view, nil
 }
 
 func isPauseSeen() bool {

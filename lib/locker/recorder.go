@@ -101,6 +101,10 @@ func (rec Recorder) Denied(r *Request, o Outcome, err error, waited time.Duratio
 		rec.keptOut(e, &o.inWay)
 		return
 	}
+	if o.Verdict == Paused {
+		rec.deniedByPause(r.Atom, &e, o.inWay.Pause)
+		return
+	}
 	if rec.Log != nil && (o.Verdict == Busy || o.Verdict == Full) {
 		e.Count = rec.denials(r.Atom) + 1
 	}
@@ -108,8 +112,6 @@ func (rec Recorder) Denied(r *Request, o Outcome, err error, waited time.Duratio
 	switch {
 	case kind == runlog.Stuck:
 		rec.tellHook(hook.Stuck, e, "stuck: "+o.Reason)
-	case o.Verdict == Paused:
-		rec.tellPause(e, o.inWay.Pause)
 	case o.Verdict == Full && alarming(e.Count, r.Starving):
 		rec.starving(e)
 	}

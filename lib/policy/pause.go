@@ -12,6 +12,7 @@ type Pause struct {
 	Left   time.Duration // limit.Never: the pause lasts until a person resumes the atom
 	Age    time.Duration
 	Why    string // a person's words; "": none were given
+	Host   bool   // it is of all atoms of this host
 	Inside bool   // the newcomer belongs to a running job, so it passes
 }
 

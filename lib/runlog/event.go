@@ -59,7 +59,7 @@ type Event struct {
 	Target int      `log:"target"` // the process that a signal was sent to
 	Count  int      `log:"count"`  // how many, e.g. denials in a row
 
-	// Overdue is the age of OwnerToken's acquisition when it was last reported as overdue.
+	// Overdue is the age of OwnerToken's acquisition when it was last reported as overdue, or that of a pause.
 	Overdue Opt[time.Duration] `log:"overdue"`
 
 	Idle   time.Duration `log:"idle"`       // how long the owner's job was seen idle before it was ended
@@ -76,7 +76,7 @@ const (
 	// Acquire: Token, Shared, both limits; Reason: a warning about the limits, and what was learned.
 	Acquire Kind = "acquire"
 	// Deny: Verdict, Reason, Age, both limits, Wait; Owner and OwnerToken if there is one; Count of the
-	// denials in a row as busy or full; Overdue if that was reported; Work.
+	// denials in a row as busy or full; Overdue if that was reported; Work. Age is that of a pause.
 	Deny Kind = "deny"
 	// Release: Token, Duration, Status, Signal; Reason if the last lock or a slot could not be written.
 	Release Kind = "release"
@@ -111,7 +111,7 @@ const (
 	Pause Kind = "pause"
 	// Resume, the end of such a pause: Reason.
 	Resume Kind = "resume"
-	// Paused, when a pause of more than a day denies the atom: as Deny, with the Age of the pause.
+	// Paused, when a pause of more than a day is reported: as Deny; Overdue is Age.
 	Paused Kind = "paused"
 	// Missing, when there is no command (Status 127) or it cannot be run (126): Reason; PID looked for it.
 	Missing Kind = "missing"

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"adlock/test/support/helper"
+	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -26,15 +27,9 @@ func TestTheBenchMeasuresTheInstalledTools(t *testing.T) {
 	b := bench{full: true, rounds: 1, heavy: 1, cycles: 1, contenders: 2, contended: 50 * time.Millisecond, passes: []int{1, 2}, atoms: 3}
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	s, err := newScene(ctx, helper.Binary(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(newScene(ctx, helper.Binary(t)))(t)
 	defer s.close()
-	results, err := b.measure(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	results := must.Get(b.measure(s))(t)
 	page := markdown(s.machine(b), results)
 	for _, r := range results {
 		if len(r.columns) > 0 && !strings.Contains(page, "| "+r.letter+": "+r.title+" |") {

@@ -81,9 +81,7 @@ func TestMailToAUserWithoutAHomeNamesTheRemedy(t *testing.T) {
 	if _, err := user.Lookup("www-data"); err != nil {
 		need.Skip(t, err)
 	}
-	if err := errors.Join(os.Mkdir(w.path("home"), 0o755), os.Chmod(w.path("mail"), 0o666)); err != nil { // cron mails as the user
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Mkdir(w.path("home"), 0o755), os.Chmod(w.path("mail"), 0o666))) // cron mails as the user
 	w.copy(filepath.Join(filepath.Dir(helper.Binary(t)), "adlock-report"), "adlock-report")
 	for dir := w.dir; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) { // www-data must reach it
 		must.Do(t, os.Chmod(dir, 0o755))

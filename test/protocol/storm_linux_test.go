@@ -75,9 +75,7 @@ func TestAStormOfContendersBreaksNoPromise(t *testing.T) {
 	if err := stage.Run(); err != nil {
 		t.Fatalf("%v; what it left is in %s", err, dir)
 	}
-	if err := os.RemoveAll(dir); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, os.RemoveAll(dir))
 }
 
 // bystander is a program that belongs to no job, and reports the sender of each signal.
