@@ -12,36 +12,37 @@ const firstPiece = 4 << 10
 // Newest yields the events in the last most bytes of the current file (or those of Seen), the newest first.
 // It skips damaged lines, and ends without an error if it cannot read: some events, or all, may be missing.
 func (l *Log) Newest(most int64) iter.Seq[Event] {
+	return func(yield func(Event) bool) { l.yieldNewest(most, yield) }
+}
+
+func (l *Log) yieldNewest(most int64, yield func(Event) bool) {
 	if l.Seen != nil {
-		return func(yield func(Event) bool) {
-			slices.Backward(l.Seen)(func(_ int, e Event) bool { return yield(e) })
-		}
+		slices.Backward(l.Seen)(func(_ int, e Event) bool { return yield(e) })
+		return
 	}
-	return func(yield func(Event) bool) {
-		f, err := openRegular(l.Path())
-		if err != nil {
+	f, err := openRegular(l.Path())
+	if err != nil {
+		return
+	}
+	defer f.Close() // only read from
+	info, err := f.Stat()
+	if err != nil {
+		return
+	}
+	end, floor := info.Size(), max(0, info.Size()-most)
+	for piece := int64(firstPiece); end > floor; piece *= 4 {
+		begin := max(floor, end-piece)
+		text := make([]byte, end-begin)
+		if _, err := f.ReadAt(text, begin); err != nil {
 			return
 		}
-		defer f.Close() // only read from
-		info, err := f.Stat()
-		if err != nil {
+		if begin > floor { // the beginning of the first line may be missing
+			_, text, _ = bytes.Cut(text, []byte("\n"))
+		}
+		if !l.yieldLines(text, yield) {
 			return
 		}
-		end, floor := info.Size(), max(0, info.Size()-most)
-		for piece := int64(firstPiece); end > floor; piece *= 4 {
-			begin := max(floor, end-piece)
-			text := make([]byte, end-begin)
-			if _, err := f.ReadAt(text, begin); err != nil {
-				return
-			}
-			if begin > floor { // the beginning of the first line may be missing
-				_, text, _ = bytes.Cut(text, []byte("\n"))
-			}
-			if !l.yieldLines(text, yield) {
-				return
-			}
-			end -= int64(len(text))
-		}
+		end -= int64(len(text))
 	}
 }
 
