@@ -36,7 +36,7 @@ func Length(typical time.Duration) time.Duration { return min(max(typical, Short
 // watch takes at most a hundredth of a processor. A sample takes 0.25 s with 10,000 processes.
 const (
 	looks   = 60  // samples in a whole watch, more or less
-	cost    = 100 // a pause is at least so many times as long as the sample before it took
+	cost    = 100 // a pause is at least so many times as long as the processor time of the sample before it
 	longest = time.Second
 )
 
@@ -59,7 +59,7 @@ func (j Job) Watch() (Verdict, error) {
 	var watched time.Duration
 	began := time.Now()
 	for pause := min(longest, j.Length); ; pause = min(2*pause, max(longest, j.Length/looks)) {
-		look := time.Now()
+		look := processorTime()
 		members, err := j.Members()
 		if err != nil || len(members) == 0 {
 			return Verdict{}, err
@@ -70,12 +70,19 @@ func (j Job) Watch() (Verdict, error) {
 		if watched >= j.Length {
 			return Verdict{Idle: watched.Round(time.Second)}, nil
 		}
-		rest, over := j.sleep(max(min(pause, j.Length-watched), cost*time.Since(look)))
+		rest, over := j.sleep(max(min(pause, j.Length-watched), cost*(processorTime()-look)))
 		if over {
 			return Verdict{}, nil
 		}
 		watched += rest
 	}
+}
+
+// processorTime returns the processor time of this process. On a busy machine a sample takes longer than that.
+func processorTime() time.Duration {
+	var used unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &used) // it cannot fail
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // sleep pauses for d, or until Job.Over is true (over), and returns how much of the pause counts as watched.
