@@ -211,8 +211,6 @@ func traced(t *testing.T, text string) (dir string, all []*strace.Process) {
 		t.Fatalf("%d: %s%s", r.Status, r.Out, r.Err)
 	}
 	found, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return dir, strace.Parsed(string(found))
 }

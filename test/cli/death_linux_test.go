@@ -22,9 +22,7 @@ var shells = [][]string{
 // too. JOB stands for nothing, or for `adlock run`.
 func TestCtrlCEndsAScriptAlikeWithAndWithoutRun(t *testing.T) {
 	sleep, err := exec.LookPath("sleep") // some shells have a sleep of their own
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, shell := range shells {
 		t.Run(strings.Join(shell, " "), func(t *testing.T) {
 			need.Tools(t, shell[0])

@@ -119,11 +119,15 @@ func TestADenialAtATerminalNamesOnlyStepsThatHelp(t *testing.T) {
 func TestADenialAndAWaitReportADeadOwnerWithALiveJob(t *testing.T) {
 	s := newStage(t)
 	owner := s.hold("a", "--expire-after", "2h")
-	helper.EndsWith(t, childOf(t, owner.PID, "sleep"))
+	child := childOf(t, owner.PID, "sleep")
+	helper.EndsWith(t, child)
 	owner.Kill(t)
 	whose := fmt.Sprintf(`process %d, which is dead, but processes of its job are left`, owner.PID)
 	matches(s, s.typed(0, job("true")...), `: busy: running for [0-9ms]+, ExpireAfter is 2h \(its owner's\); `+whose+`, user [^ ]+, since `)
-	matches(s, s.typed(200, job("--wait", "1s", "true")...), `run a: waiting for `+whose+`: [01]s, at most [01]s more`)
+	p := s.onTerminal(200, job("--wait", "5m", "true")...)
+	p.Shows(s, `run a: waiting for `+whose+`: [0-9]+s, at most (5m|4m[0-9]+s) more`)
+	must(t, syscall.Kill(child, syscall.SIGKILL))
+	p.AllShown(t)
 }
 
 func TestHelpFitsTheTerminal(t *testing.T) {

@@ -59,9 +59,7 @@ func TestALimitOnProcessesLeavesNoLockBehind(t *testing.T) {
 func dirForAll(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "adlock-for-all-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	must(t, os.Chmod(dir, 0o755))
 	return dir
