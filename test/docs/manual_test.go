@@ -397,7 +397,7 @@ func TestTheExamplesOfTheManualPagesSucceed(t *testing.T) {
 	for name, p := range pages(t) {
 		for _, example := range examples(p) {
 			count++
-			script := `adlock() { "$PROGRAM" "$@"; }; picture=a.png; ` + strings.ReplaceAll(dry(example), " /run/", " "+dir+"/") // where every user may write
+			script := `adlock() { "$PROGRAM" "$@"; }; picture=a.png; ` + strings.NewReplacer(" /run/", " "+dir+"/", " /srv/", " "+dir+"/").Replace(dry(example)) // where every user may write
 			r := helper.Command{Args: []string{"sh", "-c", script}, Env: env}.Run(t)
 			if r.Err != "" || r.Status != fault.StatusOK && r.Status != fault.StatusDenied {
 				t.Errorf("%s: %s: %+v", name, example, r)
