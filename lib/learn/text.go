@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"adlock/lib/limit"
 )
 
 const prefix = "learn."
@@ -80,7 +82,7 @@ func logarithm(key string, to *float64) field {
 }
 
 func age(key string, to *time.Duration) field {
-	return value(key, to, time.Duration.String, time.ParseDuration, func(d time.Duration) bool { return d >= 0 })
+	return value(key, to, limit.Exact, time.ParseDuration, func(d time.Duration) bool { return d >= 0 })
 }
 
 func flag(key string, to *bool) field {

@@ -68,7 +68,7 @@ func value[T any](l *lines, key string, v *T, format func(T) string, parse func(
 func (l *lines) quoted(key string, v *string) { value(l, key, v, strconv.Quote, strconv.Unquote) }
 
 func (l *lines) duration(key string, v *time.Duration) {
-	value(l, key, v, time.Duration.String, time.ParseDuration)
+	value(l, key, v, limit.Exact, time.ParseDuration)
 }
 
 func (l *lines) limit(key string, v *time.Duration) { value(l, key, v, limit.Format, limit.Parse) }

@@ -181,10 +181,10 @@ func TestARecordIsWrittenAsKeyValueLinesInAFixedOrder(t *testing.T) {
 	}
 	r.Owner.SID, r.Owner.Inode, r.Owner.Image, r.Node, r.File, r.Source, r.Notice = 4000, 77, 9, "dax.lan", 13, policy.Said, time.Minute
 	r.Job = process.Identity{PID: 4712, Start: 100, PGID: 4712, UID: 1001, Boot: "b", Machine: "m", PIDNS: 1, TimeNS: 2, SID: 4000, Inode: 78}
-	r.Replaces, r.Supervised, r.FromStart, r.Shared, r.Learn, r.Patience, r.Slots, r.Asked = true, true, true, true, true, time.Second, 1, 90*time.Second
+	r.Replaces, r.Supervised, r.FromStart, r.Shared, r.Learn, r.Patience, r.Slots, r.Asked = true, true, true, true, true, time.Second, 1, 803614
 	full := strings.Replace(head, "session=0\ninode=0\n", "session=4000\ninode=77\nnode=\"dax.lan\"\nimage=9\n", 1) +
 		"job.pid=4712\njob.uid=1001\njob.pgid=4712\njob.start=100\njob.boot=b\njob.machine=m\njob.pidns=1\njob.timens=2\njob.session=4000\njob.inode=78\n" +
-		"file=13\nmonotonic=30m0s\nboottime=1h0m0s\nasked=1m30s\nif_elapsed=0s\nexpire_after=2h\nexpire_after_from=said\nnotice=1m\nreplaces=yes\nsupervised=yes\nfrom_start=yes\nshared=yes\nlearn=yes\npatience=1s\nslots=1\nend=\n"
+		"file=13\nmonotonic=30m0s\nboottime=1h0m0s\nasked=803.614us\nif_elapsed=0s\nexpire_after=2h\nexpire_after_from=said\nnotice=1m\nreplaces=yes\nsupervised=yes\nfrom_start=yes\nshared=yes\nlearn=yes\npatience=1s\nslots=1\nend=\n"
 	if got := string(r.Bytes()); got != full {
 		t.Errorf("got\n%s\nwant\n%s", got, full)
 	}
