@@ -216,8 +216,9 @@
 #    ordinary user. Goes when that is an error.
 #    And zsh 5.9 takes the status of a program that a CHLD trap has run for that of the program
 #    it waits for. zsh -c 'trap /bin/true CHLD; (sleep .02)& sh -c "sleep .02; exit 7"; echo $?'.
-#    And ksh93 (93u+m 1.0) gave 10 once, where pids were reused at once and USR1 had a trap, for a
-#    helper that had taken the lock: a lock that is there after such a denial is withdrawn.
+#    And ksh93 (93u+m 1.0) takes now and then the number of a signal with a trap for the status of the program it
+#    waits for, here too of one that had taken the lock. So a lock that is there after a denial is withdrawn,
+#    and no status by which the helper answers is a signal's number.
 # W15 a trap within a trap spoils every status: in dash 0.5.12 and busybox 1.35 $? is
 #    afterwards what it was before the outer trap, also for the && and || in the outer
 #    trap. dash -c 't() { trap : USR1; sh -c "kill -USR1 $$" || echo "$?"; }; trap t USR1;
@@ -395,11 +396,11 @@ _adlock_get_atom() {
 		export ADLOCK_MARK
 		_adlock_held=$_adlock_lock$_adlock_nl$_adlock_held ADLOCK_MARK=$_adlock_held$_adlock_above _adlock_verdict=acquired
 		;;
-	10) _adlock_deny too-soon ;;
-	11) _adlock_deny busy ;; # already running
-	12) _adlock_deny full ;;
-	15) _adlock_deny paused ;;
-	14) # the owner cannot be ended
+	80) _adlock_deny too-soon ;;
+	81) _adlock_deny busy ;; # already running
+	82) _adlock_deny full ;;
+	85) _adlock_deny paused ;;
+	84) # the owner cannot be ended
 		_adlock_verdict=stuck
 		return 77
 		;;
@@ -427,13 +428,13 @@ _adlock_run_to_take() {
 	*) _adlock_take take "$@" ;;
 	esac
 	case $_adlock_status in
-	10 | 12 | 15) # W14; not 11: a busy lock may be this process's own
+	80 | 82 | 85) # W14; not 81: a busy lock may be this process's own
 		set -- "$_adlock_status"
 		_adlock_disown 126
 		_adlock_status=$1
 		;;
 	esac
-	if [ "$_adlock_status" = 13 ]; then # lock expired
+	if [ "$_adlock_status" = 83 ]; then # lock expired
 		_adlock_take takeover "$@"
 	fi
 }
@@ -682,7 +683,7 @@ _adlock_hush() {
 # Otherwise it was killed, or got no thread or memory.
 _adlock_answered() {
 	case $_adlock_status in
-	0 | 1[0-5] | 64 | 69 | 71 | 73 | 74 | 75 | 77) ;;
+	0 | 8[0-5] | 64 | 69 | 71 | 73 | 74 | 75 | 77) ;;
 	*) return 1 ;;
 	esac
 }

@@ -20,15 +20,15 @@ const (
 	StatusNoCommand   = 127
 )
 
-// The private statuses by which the library's verbs answer adlock_get, as printed answers would have to be
-// read with `$(…)`, which puts another process between script and helper. sh/adlock.sh has them too.
+// The private statuses by which the library's verbs answer adlock_get: no signals' numbers (W14), and not
+// printed, as `$(…)` would put another process between script and helper. sh/adlock.sh has them too.
 const (
-	AnswerTooSoon = 10
-	AnswerBusy    = 11
-	AnswerFull    = 12
-	AnswerExpired = 13
-	AnswerStuck   = 14 // the helper has printed the error; the script gets 77
-	AnswerPaused  = 15
+	AnswerTooSoon = 80
+	AnswerBusy    = 81
+	AnswerFull    = 82
+	AnswerExpired = 83
+	AnswerStuck   = 84 // the helper has printed the error; the script gets 77
+	AnswerPaused  = 85
 )
 
 var ofKind = [...]int{

@@ -336,10 +336,9 @@ func (t *troupe) follower(c *stormContender) {
 func (t *troupe) leader(c *stormContender) {
 	body := t.often("f", "b", "g", "t", "s", "n", "N", "w", "x", "j")
 	if t.IntN(3) == 0 {
-		body = "u"
+		body, c.trapped = "u", true
 	}
 	t.scripted(c, body)
-	c.trapped = body == "u" && c.args[0] != "ksh" // ksh93 takes USR1's number, 10, for a helper's status (W14): too-soon
 	c.attr.Setsid = true
 	c.mortal, c.killable = body != "s", body != "s"
 	c.rest = strings.Contains("fbskx", body)

@@ -109,6 +109,8 @@ func TestTheStormsJudgeAccusesEachBreachAndNoSoundHistory(t *testing.T) {
 		"another status than the job": {runs("A", 1, "a0 code=3") + "out A 1.02 3; end A 1.02 0", "its job ended with 3"},
 		"denied, and run after that":  {"call A 1 atom=a0; end A 1.02 75; in A 1.03 5", "its job ran after that"},
 		"a helper stopped and killed": {"call A 1 atom=g0; sig A 1 STOP 1; sig A 1 KILL 1; end A 1 19; exit A 1 19", ""},
+		"a trapped signal's number":   {"sig A 1 USR1 1;" + asks("A.1", 1, "a0", "10 none"), ""},
+		"a number of no signal":       {asks("A.1", 1, "a0", "10 none"), "not one of those that can be"},
 		"a helper stopped":            {"call A 1 atom=g0; end A 1.03 19", "not one of those that can be"},
 		"stuck with nothing to end":   {"call A 1 atom=a0; end A 1.02 77", "no process was to be ended"},
 		"a verdict that there is not": {asks("A.1", 1, "a0", "75 none"), "with the verdict none"},
