@@ -55,6 +55,7 @@ type stormContender struct {
 	// a run (command), all others (rest). It may stop any process.
 	mortal, killable, command, rest bool
 	trapped                         bool // USR1 makes it use the library
+	subshell                        bool // its job is one, whose child would outlive it
 }
 
 // troupe makes contenders at random.
@@ -326,7 +327,9 @@ func (t *troupe) scripted(c *stormContender, bodies string) {
 // follower is a script that leads no group, like one of run-parts: if it is ended, its children hold the
 // atom by its mark.
 func (t *troupe) follower(c *stormContender) {
-	t.scripted(c, t.often("f", "p", "b", "g", "z"))
+	body := t.often("f", "p", "b", "g", "z")
+	t.scripted(c, body)
+	c.subshell = body == "z"
 	c.attr.Setpgid, c.attr.Pgid = true, t.group
 	c.mortal, c.killable = true, true
 }

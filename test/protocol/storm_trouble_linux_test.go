@@ -47,7 +47,7 @@ func mayEnd(c *stormContender, depth int, p stormProcess, sig syscall.Signal) bo
 		return c.mortal && c.killable
 	case depth == 0:
 		return c.mortal
-	case c.name != "adlock" && depth == 1 && (p.name == "adlock" && !strings.Contains(p.command(), " run ") || p.name == c.name):
+	case c.name != "adlock" && depth == 1 && (p.name == "adlock" && !strings.Contains(p.command(), " run ") || p.name == c.name && !c.subshell):
 		return true // a helper, or a fork that has yet to execute one
 	case c.run && depth == 1:
 		return c.command
