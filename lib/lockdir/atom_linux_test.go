@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/flock"
@@ -20,8 +22,6 @@ import (
 	"adlock/lib/sysfile"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
-
-	"golang.org/x/sys/unix"
 )
 
 var motd = atom.Atom{Program: "cfengine.conf", Host: "dax", Operator: "editfile", Operand: "/etc/motd"}
