@@ -41,7 +41,7 @@ const (
 // SVGColumns is the number of columns: each is as wide as the thinnest tick that a mouse can point at.
 const SVGColumns = (1200 - 236 - 24) / 3
 
-// Kinds of marks differ in shape too, so that no reader needs to distinguish colours.
+// Marks differ in shape too, so that no reader needs to distinguish colours.
 var (
 	small  = Fill(Dim) + ` font-size="12"`
 	wrong  = Fill(Bad)
@@ -70,7 +70,7 @@ type svg struct {
 	id    string // prefix of each id, if a page has several pictures
 }
 
-// SVG returns a self-contained picture; pointing at a part shows what it is.
+// SVG returns a self-contained picture; pointing at a bar, a mark, a window or a tick shows what it is.
 func (c *Chart) SVG() []byte {
 	w := &svg{layout: wide, chart: c}
 	w.draw(fmt.Sprintf(` width="%d" height="%d"`, w.width, w.height()), "<style>"+StyleSheet()+".b:hover,.t:hover{filter:brightness(1.25)}\n</style>")
@@ -227,18 +227,22 @@ func (w *svg) bar(b *Bar) {
 	w.WriteString("</g>\n")
 }
 
-// mark draws an end that is bad or unknown, over all bars: the next run often begins at the same place.
+// mark draws an end by force, a bad or an unknown one, over all bars: the next run often begins at the same place.
 func (w *svg) mark(b *Bar) {
 	const middle = barTop + barHeight/2
-	switch x := max(w.x(b.Start)+2.5, w.x(b.End)); b.Outcome {
-	case history.Ended:
-		w.add(`<g class="b"><title>%s</title><path %s stroke-dasharray="2 2" d="M%v %dV%d"/><circle %s cx="%v" cy="%d" r="7"/><path %s d="M%v %dl6 6m0 -6l-6 6"/></g>`,
-			escape(b.title()), Stroke(Bad), x, ticksTop, stripTop+6, disc, x, middle, cross, round(x-3), middle-3)
+	x, drawn := max(w.x(b.Start)+2.5, w.x(b.End)), ""
+	switch b.Outcome {
+	case history.Ended, history.Stopped:
+		drawn = shape(`<path %s stroke-dasharray="2 2" d="M%v %dV%d"/><circle %s cx="%v" cy="%d" r="7"/><path %s d="M%v %dl6 6m0 -6l-6 6"/>`,
+			Stroke(Bad), x, ticksTop, stripTop+6, disc, x, middle, cross, round(x-3), middle-3)
 	case history.Failed, history.NotRun:
-		w.add(`<rect %s x="%v" y="%d" width="3" height="%d" rx="1"/>`, wrong, round(x-1.5), barTop-4, barHeight+8)
+		drawn = shape(`<rect %s x="%v" y="%d" width="3" height="%d" rx="1"/>`, wrong, round(x-1.5), barTop-4, barHeight+8)
 	case history.Orphaned, history.Cleared, history.Lost:
-		w.add(`<circle %s cx="%v" cy="%d" r="7"/><text %s x="%v" y="%d">?</text>`, odd, x, middle, query, x, middle+4)
+		drawn = shape(`<circle %s cx="%v" cy="%d" r="7"/><text %s x="%v" y="%d">?</text>`, odd, x, middle, query, x, middle+4)
+	default:
+		return
 	}
+	w.add(`<g class="b"><title>%s</title>%s</g>`, escape(b.title()), drawn)
 }
 
 func (b *Bar) title() string {

@@ -182,7 +182,7 @@ var barStyles = [history.Outcomes]terminal.Style{
 // mark shows how the run ended; without a glyph if that is no problem.
 func (b *Bar) mark(g *glyphs) cell {
 	switch b.Outcome {
-	case history.Ended:
+	case history.Ended, history.Stopped:
 		return cell{g.ended, terminal.Alarm}
 	case history.Failed, history.NotRun:
 		return cell{g.failed, terminal.Red}

@@ -141,14 +141,11 @@ func TestAnOpenRunsBarReachesTheChartsEndUnlessItIsLost(t *testing.T) {
 	s := &story.Story{}
 	s.Job("a b c", 0, time.Hour).Open(time.Minute)
 	until := story.Midnight.Add(30 * time.Minute)
-	for _, c := range []struct {
-		state func(string) history.Outcome
-		want  history.Outcome
-	}{{nil, history.Running}, {func(string) history.Outcome { return history.Lost }, history.Lost}, {func(string) history.Outcome { return history.Orphaned }, history.Orphaned}} {
-		chart := chartOf(t, s, 30*time.Minute, Options{Columns: 10, State: c.state})
-		b := chart.Lanes[0].Bars[0]
-		if b.Outcome != c.want || (c.want == history.Lost) == b.End.Equal(until) {
-			t.Errorf("%s until %v", b.Outcome, b.End)
+	for _, state := range [...]history.Outcome{history.Running, history.Lost, history.Orphaned, history.Stopped} {
+		chart := chartOf(t, s, 30*time.Minute, Options{Columns: 10, State: func(string) history.Outcome { return state }})
+		b, crossed := chart.Lanes[0].Bars[0], strings.Contains(string(chart.SVG()), `stroke-dasharray="2 2"`)
+		if b.Outcome != state || (state == history.Lost) == b.End.Equal(until) || crossed != (state == history.Stopped) {
+			t.Errorf("%s until %v, crossed: %v", b.Outcome, b.End, crossed)
 		}
 	}
 }
