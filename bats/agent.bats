@@ -391,7 +391,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/process [0-9]*/process N/'; }
 }
 
 # bats test_tags=core
-@test "the library ignores the script's aliases" {
+@test "the library ignores aliases set after it" {
 	with_agent job <<-'E'
 		[ -z "${BASH_VERSION-}" ] || shopt -s expand_aliases
 		alias read=false printf=false command=false exec=false set=false return=false

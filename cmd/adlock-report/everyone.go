@@ -59,8 +59,8 @@ const (
 	mostNames   = 10000   // files, of any kind
 	mostAtoms   = 1000    // that are read, or shown
 	mostHosts   = 8       // runlogs
-	mostRunlog  = 4 << 20 // bytes of a runlog, at its end: some 10,000 lines
-	mostDamaged = 1000    // damaged lines of a runlog
+	mostRunlog  = 4 << 20 // bytes, at the ends of all runlogs: some 10,000 lines
+	mostDamaged = 1000    // damaged lines of all runlogs
 	atOnce      = 8       // users that are read at the same time
 )
 
@@ -404,8 +404,8 @@ func (a *account) readRunlog(fd int, path string, hosts []string) {
 // tellCut adds to troubles if events after since were left out: of a large runlog, only the end was read.
 func (a *account) tellCut(since time.Time) {
 	if since.Before(a.begins) {
-		a.fail(fault.New(fault.Unavailable, a.path, "the runlog before "+a.begins.Format(time.DateTime)+" was not read: it is larger than "+
-			strconv.Itoa(mostRunlog>>20)+" MiB (as that user, adlock report and log read it whole)"))
+		a.fail(fault.New(fault.Unavailable, a.path, "the runlog before "+a.begins.Format(time.DateTime)+" was not read: at most "+
+			strconv.Itoa(mostRunlog>>20)+" MiB are, of all runlogs (as that user, adlock report and log read it whole)"))
 	}
 }
 

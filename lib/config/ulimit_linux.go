@@ -70,8 +70,8 @@ func tryToStart(n int) (failed error) {
 	return nil
 }
 
-// startAndExit forks by clone3(2), whose arguments have one order on all architectures. The child
-// must only exit: it has one thread, of which the runtime does not know.
+// startAndExit forks by clone3(2), whose arguments have one order on all architectures, and returns the
+// child's pid, to be reaped. The child must only exit: it lacks the runtime's other threads.
 func startAndExit() (int, error) {
 	args := struct{ flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls uint64 }{exitSignal: uint64(unix.SIGCHLD)}
 	pid, _, errno := syscall.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(&args)), unsafe.Sizeof(args), 0)

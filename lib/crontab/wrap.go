@@ -57,7 +57,7 @@ type Left struct {
 	Why  string
 }
 
-// CanStand reports whether the helper's path can be in a crontab without quotes.
+// CanStand reports whether Adlock is a full path that needs no quotes in a crontab and ends in /adlock.
 func (w *Wrapper) CanStand() bool {
 	return harmlessPath.MatchString(w.Adlock) && filepath.Base(w.Adlock) == "adlock"
 }

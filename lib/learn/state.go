@@ -16,7 +16,7 @@ const (
 	mostInRow = 64   // ends by force in a row that are counted: their doublings exceed any limit
 
 	// IfElapsed is doubled if at least this many requests come too soon in each interval(), and at least
-	// one each spamEvery, which is more often than cron starts jobs. It is halved again at half as many.
+	// one each spamEvery, which is more often than cron starts jobs. It is halved again below half as many.
 	spam      = 20
 	spamEvery = 20 * time.Second
 	stretches = 4 // doublings of IfElapsed at most

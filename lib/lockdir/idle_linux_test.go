@@ -286,7 +286,7 @@ func TestAWaitingNewcomerEndsAnOwnerThatFallsIdle(t *testing.T) {
 	watchFor(t, time.Second)
 	flag := t.TempDir() + "/works"
 	must.Do(t, os.WriteFile(flag, nil, 0o600))
-	k, newcomer, _ := late(t, "while [ -e '"+flag+"' ]; do sleep 0.1; done; exec sleep 60")
+	k, newcomer, _ := late(t, "while [ -e '"+flag+"' ]; do sleep 0.1; done; exec sleep 600")
 	newcomer.Wait = 5 * time.Minute
 	helper.Stderr(t, func() {
 		took := takes(t, k, newcomer)

@@ -77,7 +77,7 @@ func (id Identity) SharesSession(other Identity) bool {
 func (id Identity) Key() Key { return Key{id.PID, id.Start} }
 
 // Of reads the identity of a process. The error is unix.ESRCH (by errors.Is) if no process has that pid,
-// unix.EPERM if /proc hides it (hidepid, proc(5)), a *ThreadError, or that of Readable.
+// unix.EPERM if /proc hides it (hidepid, proc(5)), a *ThreadError, that of Readable, or the system's.
 func Of(pid int) (Identity, error) {
 	where, err := here()
 	if err != nil {

@@ -82,7 +82,7 @@ const (
 	Release Kind = "release"
 	// Expire, before an ending: Owner (PID if its supervisor ends it), OwnerToken, Age, ExpireAfter, Idle.
 	Expire Kind = "expire"
-	// Signal: Signal, Target; OwnerToken if a newcomer sent it, not the owner.
+	// Signal: Signal, Target; OwnerToken if a newcomer or adlock stop sent it, not the owner.
 	Signal Kind = "signal"
 	// Takeover of an expired owner's lock: Owner, OwnerToken, Age, Idle; an Acquire follows.
 	Takeover Kind = "takeover"
