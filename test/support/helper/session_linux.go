@@ -53,14 +53,14 @@ func Session(session int) []int {
 }
 
 // KillSession kills the live processes of the session, and waits until they are dead: until
-// then they hold their atoms.
+// then they hold their atoms. The leader is first, or a supervisor would see its job end, and release.
 func KillSession(session int) {
 	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		left := Session(session)
 		if len(left) == 0 {
 			return
 		}
-		for _, pid := range left {
+		for _, pid := range append([]int{session}, left...) { // a member keeps the number from new processes
 			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
 		}
 	}
