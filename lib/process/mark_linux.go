@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/fault"
+	"adlock/lib/sysfile"
 )
 
 // HasMarks is true: this system shows which processes bear the mark of a job.
@@ -59,7 +60,7 @@ func isVeiled(e Entry) bool {
 
 // readEnviron asks for one byte more than the environment had, so that a longer one is noticed.
 func readEnviron(e Entry) ([]byte, error) {
-	return read(path(e.PID, "environ"), make([]byte, max(e.environ, 0)+1))
+	return sysfile.ReadStart(path(e.PID, "environ"), make([]byte, max(e.environ, 0)+1))
 }
 
 func again(e Entry) (Entry, error) {
@@ -77,7 +78,7 @@ func isOverwritten(e Entry, env []byte) bool {
 	if len(env) > 0 && bytes.IndexByte(first, '=') <= 0 {
 		return true
 	}
-	shown, err := read(path(e.PID, "cmdline"), make([]byte, max(e.arguments, 0)+1))
+	shown, err := sysfile.ReadStart(path(e.PID, "cmdline"), make([]byte, max(e.arguments, 0)+1))
 	return err == nil && (len(shown) != e.arguments || e.arguments > 0 && shown[e.arguments-1] != 0)
 }
 

@@ -71,7 +71,7 @@ func place(root string) (Identity, error) {
 // word returns the content of a small file, "" if the file is missing or hidden.
 func word(path string) (string, error) {
 	var buf [128]byte
-	text, err := read(path, buf[:])
+	text, err := sysfile.ReadStart(path, buf[:])
 	return string(bytes.TrimSpace(text)), unread(path, err)
 }
 
@@ -92,23 +92,10 @@ func unread(path string, err error) error {
 	return fault.Wrap(path, err)
 }
 
-// slurp returns what one read of a file returns, nil if it fails. It makes only three system calls.
+// slurp returns what one read of a file returns, nothing if it fails. It makes only three system calls.
 func slurp(path string, buf []byte) []byte {
-	text, _ := read(path, buf)
+	text, _ := sysfile.ReadStart(path, buf)
 	return text
-}
-
-func read(path string, buf []byte) ([]byte, error) {
-	fd, err := sysfile.Open(path, unix.O_RDONLY)
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(fd)
-	n, err := sysfile.Read(fd, buf)
-	if err != nil {
-		return nil, err
-	}
-	return buf[:n], nil
 }
 
 func path(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
@@ -116,7 +103,7 @@ func path(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "
 // look reads one process. The error is unix.ESRCH if it is gone, unix.EPERM if hidepid hides it.
 func look(pid int) (Entry, error) {
 	var buf [1024]byte // the fields that matter are within the first 500 bytes
-	text, err := read(path(pid, statOf(pid)), buf[:])
+	text, err := sysfile.ReadStart(path(pid, statOf(pid)), buf[:])
 	if err != nil {
 		return Entry{}, missing(pid, err)
 	}
@@ -219,7 +206,7 @@ func address(text []byte) uint64 {
 // root for a process that may not be dumped (prctl(2)).
 func User(pid int) (uid int, err error) {
 	var buf [1024]byte
-	text, err := read(path(pid, "status"), buf[:])
+	text, err := sysfile.ReadStart(path(pid, "status"), buf[:])
 	if err != nil {
 		return uid, missing(pid, err)
 	}
