@@ -4,6 +4,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -19,11 +20,23 @@ func Follow(stop <-chan struct{}, dir, host string) iter.Seq2[Event, error] {
 
 func follow(stop <-chan struct{}, dir, host string, every time.Duration) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		f := follower{reader: reader{host: host}, dir: dir}
-		defer f.close()
+		var readers []*reader // of the runlog's files
+		defer func() { closeReaders(readers) }()
 		tick := time.NewTicker(every)
 		defer tick.Stop()
-		for f.look(yield) {
+		for {
+			files, err := openRunlog(dir, host)
+			if err != nil {
+				yield(Event{}, err)
+				return
+			}
+			var left []*reader
+			readers, left = readersOf(files, host, readers)
+			ended := !more(append(left, readers...), yield)
+			closeReaders(left)
+			if ended {
+				return
+			}
 			select {
 			case <-stop:
 				return
@@ -33,119 +46,63 @@ func follow(stop <-chan struct{}, dir, host string, every time.Duration) iter.Se
 	}
 }
 
-// follower reads on at the end of a runlog. It keeps the previous file open while that is part of the runlog:
-// a writer without the lock may write there even after the rotation.
-type follower struct {
-	reader
-	left reader // the previous file; its file is nil if there is none
-	dir  string
+// readersOf returns a reader for each file, known's if it has one, and the rest of known. It closes a file
+// whose reader has it open. A file that was rotated stays open while it is part of the runlog: a writer
+// without the lock may write there even after the rotation.
+func readersOf(files []*os.File, host string, known []*reader) (readers, left []*reader) {
+	for _, file := range files {
+		at := slices.IndexFunc(known, func(r *reader) bool { return isOne(r.file, file) })
+		if at < 0 {
+			r := &reader{host: host}
+			r.start(file)
+			readers = append(readers, r)
+			continue
+		}
+		file.Close()
+		readers, known = append(readers, known[at]), slices.Delete(known, at, at+1)
+	}
+	return readers, known
 }
 
-func (f *follower) close() {
-	closeAll([]*os.File{f.left.file, f.file}) // only read from
-}
-
-// look yields what is new; false: Follow ends. It opens the runlog's files before it reads the current one to
-// its end: if that was rotated by then, only writers without the lock may still add lines to it (late).
-func (f *follower) look(yield func(Event, error) bool) bool {
-	files, err := openRunlog(f.dir, f.host)
-	if err != nil {
-		yield(Event{}, err)
-		return false
-	}
-	if !f.late(files, yield) {
-		closeAll(files)
-		return false
-	}
-	if f.file != nil {
-		if files, err = f.after(files); err != nil {
-			closeAll(files)
+// more yields what is new in each file; false: yield wants no more, or an error was yielded. All are open before
+// the first is read to its end: only writers without the lock may add lines to that if another is behind it.
+func more(readers []*reader, yield func(Event, error) bool) bool {
+	for i, r := range readers {
+		if err := r.rewind(); err != nil {
 			yield(Event{}, err)
 			return false
 		}
-		if !f.events(yield) {
-			closeAll(files)
-			return false
-		}
-	}
-	for i, file := range files {
-		if !f.turn(file, yield) {
-			closeAll(files[i+1:])
+		if !r.events(yield) || i < len(readers)-1 && !r.unfinished(yield) {
 			return false
 		}
 	}
 	return true
 }
 
-// late yields what was added to the previous file, and closes it once it has left the runlog.
-func (f *follower) late(files []*os.File, yield func(Event, error) bool) bool {
-	if f.left.file == nil {
-		return true
-	}
-	at, err := indexOf(files, f.left.file)
+// rewind begins anew with a file that has become shorter.
+func (r *reader) rewind() error {
+	info, err := r.file.Stat()
 	if err != nil {
-		yield(Event{}, err)
-		return false
-	}
-	if at < 0 {
-		closeAll([]*os.File{f.left.file})
-		f.left = reader{}
-		return true
-	}
-	return f.left.events(yield)
-}
-
-func (f *follower) turn(next *os.File, yield func(Event, error) bool) bool {
-	if f.file != nil {
-		if !f.unfinished(yield) {
-			next.Close()
-			return false
-		}
-		closeAll([]*os.File{f.left.file})
-		f.left, f.reader = f.reader, reader{host: f.host}
-	}
-	f.start(next)
-	return f.events(yield)
-}
-
-// after returns the files that come after the current one: all if that was rotated twice, or removed. If the
-// current file has become shorter, after rewinds it.
-func (f *follower) after(files []*os.File) ([]*os.File, error) {
-	mine, err := f.file.Stat()
-	if err != nil {
-		return files, err
-	}
-	at, err := indexOf(files, f.file)
-	if err != nil {
-		return files, err
-	}
-	closeAll(files[:at+1])
-	return files[at+1:], f.rewind(mine.Size())
-}
-
-func indexOf(files []*os.File, file *os.File) (int, error) {
-	mine, err := file.Stat()
-	if err != nil {
-		return -1, err
-	}
-	for i, other := range files {
-		info, err := other.Stat()
-		if err != nil {
-			return -1, err
-		}
-		if os.SameFile(mine, info) {
-			return i, nil
-		}
-	}
-	return -1, nil
-}
-
-func (f *follower) rewind(size int64) error {
-	at, err := f.file.Seek(0, io.SeekCurrent)
-	if err != nil || at <= size {
 		return err
 	}
-	_, err = f.file.Seek(0, io.SeekStart)
-	f.start(f.file)
+	at, err := r.file.Seek(0, io.SeekCurrent)
+	if err != nil || at <= info.Size() {
+		return err
+	}
+	_, err = r.file.Seek(0, io.SeekStart)
+	r.start(r.file)
 	return err
+}
+
+func closeReaders(readers []*reader) {
+	for _, r := range readers {
+		r.file.Close() // only read from
+	}
+}
+
+// isOne reports whether both are open on the same file. The status of an open file can be read.
+func isOne(a, b *os.File) bool {
+	one, _ := a.Stat()
+	other, _ := b.Stat()
+	return os.SameFile(one, other)
 }

@@ -50,10 +50,6 @@ func openRotated(dir, host string, newer []*os.File) (older []*os.File, err erro
 		if errors.Is(err, fs.ErrNotExist) {
 			f, err = openRegular(name + compressed)
 		}
-		at := -1
-		if err == nil {
-			at, err = indexOf(newer, f)
-		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && n == 1:
 		case errors.Is(err, fs.ErrNotExist):
@@ -61,7 +57,7 @@ func openRotated(dir, host string, newer []*os.File) (older []*os.File, err erro
 		case err != nil:
 			closeAll(append(older, f))
 			return nil, err
-		case at >= 0: // one of newer, which was renamed since
+		case slices.ContainsFunc(newer, func(newer *os.File) bool { return isOne(newer, f) }): // renamed since
 			f.Close()
 		default:
 			older = append(older, f)
