@@ -9,8 +9,8 @@ import (
 // firstPiece is how many bytes are read first, before larger pieces: the wanted event is mostly near the end.
 const firstPiece = 4 << 10
 
-// Newest yields the events in the last most bytes of the current file (or those of Seen), the newest first.
-// It skips damaged lines, and ends without an error if it cannot read: some events, or all, may be missing.
+// Newest yields the events in the last most bytes of the current file and .1 (or those of Seen), the newest
+// first. It skips damaged lines, and files that it cannot read. An event comes twice if a rotation comes between.
 func (l *Log) Newest(most int64) iter.Seq[Event] {
 	return func(yield func(Event) bool) { l.yieldNewest(most, yield) }
 }
@@ -20,30 +20,42 @@ func (l *Log) yieldNewest(most int64, yield func(Event) bool) {
 		slices.Backward(l.Seen)(func(_ int, e Event) bool { return yield(e) })
 		return
 	}
-	f, err := openRegular(l.Path())
+	for _, name := range [...]string{l.name(), oldName(l.Host)} {
+		left, goesOn := l.yieldEnd(l.Dir+"/"+name, most, yield)
+		if most = left; !goesOn {
+			return
+		}
+	}
+}
+
+// yieldEnd does so for one file, and returns what is left of most; false: yield wants no more.
+func (l *Log) yieldEnd(file string, most int64, yield func(Event) bool) (left int64, goesOn bool) {
+	f, err := openRegular(file)
 	if err != nil {
-		return
+		return most, true
 	}
 	defer f.Close() // only read from
 	info, err := f.Stat()
 	if err != nil {
-		return
+		return most, true
 	}
 	end, floor := info.Size(), max(0, info.Size()-most)
+	most -= end - floor
 	for piece := int64(firstPiece); end > floor; piece *= 4 {
 		begin := max(floor, end-piece)
 		text := make([]byte, end-begin)
 		if _, err := f.ReadAt(text, begin); err != nil {
-			return
+			break
 		}
 		if begin > floor { // the beginning of the first line may be missing
 			_, text, _ = bytes.Cut(text, []byte("\n"))
 		}
 		if !l.yieldLines(text, yield) {
-			return
+			return most, false
 		}
 		end -= int64(len(text))
 	}
+	return most, true
 }
 
 func (l *Log) yieldLines(text []byte, yield func(Event) bool) bool {

@@ -276,6 +276,7 @@ func TestNewestSkipsDamagedLinesAndYieldsTheLastFirst(t *testing.T) {
 		must.Do(t, l.Append(Event{Kind: Deny, Time: at, Program: "p", PID: pid}))
 	}
 	addText(t, l.Path(), "\nno event\n\n")
+	must.Do(t, os.Rename(l.Path(), olderOf(l.Dir)))
 	must.Do(t, l.Append(Event{Kind: Deny, Time: at, Program: "p", PID: 4}))
 	newest := func(most int64) (pids []int) {
 		for e := range l.Newest(most) {
