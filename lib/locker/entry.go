@@ -62,12 +62,16 @@ func (e *Entry) Decide(terms policy.Terms) policy.Decision {
 	return e.View.Foresee(d)
 }
 
-// Holder returns the active lock or, if none is held, the lock of a reader, if possible not of a dead one.
+// Holder returns the active lock, else that of a reader: of an orphaned or of a living one, if there is any.
 func (e *Entry) Holder() *View {
 	if e.Active.Held || len(e.Readers) == 0 {
 		return &e.View
 	}
-	return &e.Readers[max(0, slices.IndexFunc(e.Readers, func(v View) bool { return v.Active.Owner != policy.Gone }))]
+	at := slices.IndexFunc(e.Readers, func(v View) bool { return v.Active.Owner == policy.Orphaned })
+	if at < 0 {
+		at = slices.IndexFunc(e.Readers, func(v View) bool { return v.Active.Owner != policy.Gone })
+	}
+	return &e.Readers[max(0, at)]
 }
 
 // InsideJob reports whether this process was started from inside a job that holds one of the atoms.

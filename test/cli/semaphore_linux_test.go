@@ -29,13 +29,15 @@ func (s *stage) fill(slots int, words ...string) (runs []*helper.Process) {
 
 func TestASemaphoreAdmitsAsManyRunsAsItHasSlots(t *testing.T) {
 	s := newStage(t)
-	s.fill(2)
+	runs := s.fill(2)
 	for slots, why := range map[int]string{2: "full: at most 2 runs of s at once", 1: "full: at most 1 run of s at once"} {
 		s.refused(75, why, semaphore(slots, "--verbose", "true")...)
 	}
 	s.want(0, semaphore(3, "true")...)
 	s.refused(75, "busy", "run", "--name", "s", "--verbose", "true")
 	s.want(0, "run", "--name", "other", "--slots", "2", "true")
+	runs[1].Kill(t)
+	helper.Eventually(t, "its orphaned job is shown", func() bool { return s.adlock("status", "--failed", "--exit-code").Status == 1 })
 }
 
 func TestStopEndsAllRunsOfASemaphore(t *testing.T) {
