@@ -79,12 +79,15 @@ func checkSettings(q *query) error {
 func environmentMistakes() (all []error) {
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
-		if meant := run.NearestSetting(name); meant != "" {
+		if meant := run.NearestVariable(name); meant != "" {
 			all = append(all, fault.New(fault.Usage, name, "is no setting of adlock: did you mean "+meant+"?"))
 		}
 	}
-	for options := run.Options(); len(options) > 0; options = options[1:] {
-		if _, err := (config.Origins{}).ParseIn(os.Getenv, options[:1], nil); err != nil {
+	for _, o := range append(run.Options(), config.Table...) {
+		if o.Set == nil { // a row of Table that is an option of run, or accepts any text
+			continue
+		}
+		if _, err := (config.Origins{}).ParseIn(os.Getenv, []config.Option{o}, nil); err != nil {
 			all = append(all, err)
 		}
 	}

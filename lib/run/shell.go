@@ -108,9 +108,16 @@ func isOfLine(o *config.Option) bool { return o.Help != "" || o.Env == config.Sh
 
 // NearestSetting returns the setting that was probably meant by a variable that a line cannot set; "" if none
 // is near, or if the first letter differs, which people rarely mistype: then it is another program's.
-func NearestSetting(name string) string {
-	meant := config.NearestSetting(name, isOfLine)
-	if meant == "" || unknownSetting(name) == "" || !strings.HasPrefix(name, meant[:len("ADLOCK_")+1]) {
+func NearestSetting(name string) string { return nearest(name, isOfLine) }
+
+// NearestVariable is NearestSetting for a variable of the environment, where every setting can be.
+func NearestVariable(name string) string {
+	return nearest(name, func(*config.Option) bool { return true })
+}
+
+func nearest(name string, is func(*config.Option) bool) string {
+	meant, known := config.NearestSetting(name, is), config.OfVariable(name)
+	if meant == "" || known != nil && is(known) || !strings.HasPrefix(name, meant[:len("ADLOCK_")+1]) {
 		return ""
 	}
 	return meant

@@ -46,12 +46,11 @@ func follow(stop <-chan struct{}, dir, host string, every time.Duration) iter.Se
 	}
 }
 
-// readersOf returns a reader for each file, known's if it has one, and the rest of known. It closes a file
-// whose reader has it open. A file that was rotated stays open while it is part of the runlog: a writer
-// without the lock may write there even after the rotation.
+// readersOf returns a reader for each file, known's if it has one, and the rest of known. A file stays open
+// while it is part of the runlog: a writer without the lock may write there even after the rotation.
 func readersOf(files []*os.File, host string, known []*reader) (readers, left []*reader) {
 	for _, file := range files {
-		at := slices.IndexFunc(known, func(r *reader) bool { return isOne(r.file, file) })
+		at := slices.IndexFunc(known, func(r *reader) bool { return areSame(r.file, file) })
 		if at < 0 {
 			r := &reader{host: host}
 			r.start(file)
@@ -100,8 +99,7 @@ func closeReaders(readers []*reader) {
 	}
 }
 
-// isOne reports whether both are open on the same file. The status of an open file can be read.
-func isOne(a, b *os.File) bool {
+func areSame(a, b *os.File) bool {
 	one, _ := a.Stat()
 	other, _ := b.Stat()
 	return os.SameFile(one, other)

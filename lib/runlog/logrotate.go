@@ -57,7 +57,7 @@ func openRotated(dir, host string, newer []*os.File) (older []*os.File, err erro
 		case err != nil:
 			closeAll(append(older, f))
 			return nil, err
-		case slices.ContainsFunc(newer, func(newer *os.File) bool { return isOne(newer, f) }): // renamed since
+		case slices.ContainsFunc(newer, func(newer *os.File) bool { return areSame(newer, f) }): // renamed since
 			f.Close()
 		default:
 			older = append(older, f)
