@@ -1,11 +1,15 @@
 package locker
 
 import (
-	"cmp"
 	"errors"
+	"io"
+	"os"
+	"path"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"adlock/lib/atom"
 	"adlock/lib/fault"
@@ -163,38 +167,47 @@ func alarming(count, first int) bool {
 	return count == first
 }
 
-// deniedByPause logs the denial, and reports a pause that may be forgotten: when it is a day old, and each time
-// its age has doubled.
-func (rec Recorder) deniedByPause(a atom.Atom, e *runlog.Event, p policy.Pause) {
+// deniedByPause logs the denial, and reports the pause once it is a day old, and each time its age has doubled.
+func (rec Recorder) deniedByPause(name atom.Name, e *runlog.Event, p policy.Pause) {
 	if rec.Log == nil {
 		return
 	}
-	e.Age, e.Overdue = runlog.Some(p.Age), rec.pauseReported(a, p)
-	rec.append(*e)
-	if p.Age < max(aDay, 2*e.Overdue.Value) {
+	e.Age = runlog.Some(p.Age)
+	if logged := rec.append(*e); p.Age < aDay || logged && !rec.isNews(name, p) {
 		return
 	}
-	e.Kind, e.Overdue = runlog.Paused, e.Age
+	e.Kind = runlog.Paused
 	rec.append(*e)
 	rec.tell(hook.Paused, *e, "paused for "+limit.FormatAge(p.Age)+" already, "+p.Figures()+"; to end that: adlock resume NAME or, as root, --all")
 }
 
-// pauseReported returns the age of the pause when it was last reported, of the host's for any atom. Each denial
-// carries it on, as only the end of the runlog is read; one that came at the same time may not know it.
-func (rec Recorder) pauseReported(a atom.Atom, p policy.Pause) (age runlog.Opt[time.Duration]) {
-	now, newest := time.Now(), time.Duration(0)
-	for e := range rec.Log.Newest(noticeBytes) {
-		ago := now.Sub(e.Time)
-		samePause := (ago + e.Age.Value - p.Age).Abs() < time.Hour
-		if e.Verdict != string(Paused) || !samePause || !p.Host && !rec.isOf(&e, a) {
-			continue
-		}
-		newest = cmp.Or(newest, ago)
-		if age = e.Overdue; age.Set || ago > newest+time.Minute {
-			break
+// toldPauses, beside the runlog, gets a line for each report of a pause: the atom's name, or * and the host;
+// when the pause began, in seconds since the epoch; and its age. Many newcomers may append at once.
+const toldPauses = "told.pause"
+
+// isNews notes in toldPauses that the pause is reported now; false: it was. A step of the clock moves when it began.
+func (rec Recorder) isNews(name atom.Name, p policy.Pause) bool {
+	if p.Host {
+		name = atom.Name("*" + rec.Log.Host)
+	}
+	f, err := os.OpenFile(path.Join(rec.Log.Dir, toldPauses), os.O_RDWR|os.O_APPEND|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	if err != nil {
+		return true // and is reported again
+	}
+	defer f.Close()
+	known, _ := io.ReadAll(f)
+	began := time.Now().Add(-p.Age)
+	for line := range strings.Lines(string(known)) {
+		of, figures, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		text, figure, _ := strings.Cut(figures, " ")
+		since, _ := strconv.ParseInt(text, 10, 64) // 0 if the line is cut short
+		age, _ := time.ParseDuration(figure)
+		if of == string(name) && time.Unix(since, 0).Sub(began).Abs() < time.Hour && p.Age < 2*age {
+			return false
 		}
 	}
-	return age
+	_, _ = f.WriteString(string(name) + " " + strconv.FormatInt(began.Unix(), 10) + " " + p.Age.String() + "\n")
+	return true
 }
 
 func (rec Recorder) starving(denied runlog.Event) {

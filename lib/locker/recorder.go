@@ -22,15 +22,17 @@ type Recorder struct {
 	Hook *hook.Hook  // nil: no hook is started
 }
 
-func (rec Recorder) append(e runlog.Event) {
+func (rec Recorder) append(e runlog.Event) (logged bool) {
 	if rec.Log == nil {
-		return
+		return false
 	}
-	if err := rec.Log.Append(e); err != nil && rec.Log.FirstTrouble() {
+	err := rec.Log.Append(e)
+	if err != nil && rec.Log.FirstTrouble() {
 		text := unwritten(e.Kind, fault.Wrap(rec.Log.Dir, err))
 		fault.Warn(titleOf(e), text)
 		rec.tellHook(hook.Unwritten, e, text)
 	}
+	return err == nil
 }
 
 func unwritten(kind runlog.Kind, err error) string {
@@ -102,7 +104,7 @@ func (rec Recorder) Denied(r *Request, o Outcome, err error, waited time.Duratio
 		return
 	}
 	if o.Verdict == Paused {
-		rec.deniedByPause(r.Atom, &e, o.inWay.Pause)
+		rec.deniedByPause(r.Atom.Name(), &e, o.inWay.Pause)
 		return
 	}
 	if rec.Log != nil && (o.Verdict == Busy || o.Verdict == Full) {

@@ -59,7 +59,7 @@ type Event struct {
 	Target int      `log:"target"` // the process that a signal was sent to
 	Count  int      `log:"count"`  // how many, e.g. denials in a row
 
-	// Overdue is the age of OwnerToken's acquisition when it was last reported as overdue, or that of a pause.
+	// Overdue is the age of OwnerToken's acquisition when it was last reported as overdue.
 	Overdue Opt[time.Duration] `log:"overdue"`
 
 	Idle   time.Duration `log:"idle"`       // how long the owner's job was seen idle before it was ended
@@ -111,7 +111,7 @@ const (
 	Pause Kind = "pause"
 	// Resume, the end of such a pause: Reason.
 	Resume Kind = "resume"
-	// Paused, when a pause of more than a day is reported: as Deny; Overdue is Age.
+	// Paused, when a pause of more than a day is reported: as Deny.
 	Paused Kind = "paused"
 	// Missing, when there is no command (Status 127) or it cannot be run (126): Reason; PID looked for it.
 	Missing Kind = "missing"
