@@ -250,8 +250,9 @@ func Environment() []string {
 	})
 }
 
-// Find returns the option that an argument names; nil: none.
+// Find returns the option that an argument names, also one with =VALUE; nil: none.
 func Find(options []Option, arg string) *Option {
+	arg, _, _ = strings.Cut(arg, "=")
 	long, isLong := strings.CutPrefix(arg, "--")
 	for i := range options {
 		o := &options[i]
