@@ -161,8 +161,8 @@ func ShellText(words []string) (text string, ok bool) {
 	return "", false
 }
 
-// isNumber reports whether a word is a number, with a unit for timeout(1), or a list or mask for taskset(1).
+// isNumber reports whether a word is a number, with a unit for timeout(1), or a list or 0x mask for taskset(1).
 func isNumber(word string) bool {
 	digits := strings.TrimRight(word, "smhd")
-	return strings.HasPrefix(word, "0x") || digits != "" && strings.Trim(digits, decimal+".,") == ""
+	return strings.HasPrefix(word, "0x") || digits != "" && digits[0] != '-' && strings.Trim(digits, decimal+".,-:") == ""
 }
