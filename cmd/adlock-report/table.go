@@ -70,7 +70,7 @@ func table(rows []*row, now time.Time) string {
 	paint := terminal.Colours(os.Stdout)
 	state := slices.IndexFunc(lines[0], func(head string) bool { return strings.TrimSpace(head) == "STATE" })
 	var w strings.Builder
-	told := "" // the user and the pause that were shown last
+	told := "" // the user and the pause of the row above
 	for i, line := range lines {
 		style := terminal.Bold
 		if i > 0 {
@@ -82,12 +82,14 @@ func table(rows []*row, now time.Time) string {
 		}
 		w.WriteString(joined(line) + "\n")
 		if i > 0 {
+			before := told
+			told = ""
 			for _, n := range rows[i-1].notes(now) {
-				if pause := rows[i-1].user + " " + n.text; n.pause {
-					if pause == told {
-						continue
-					}
-					told = pause
+				if n.pause {
+					told = rows[i-1].user + " " + n.text
+				}
+				if n.pause && told == before {
+					continue
 				}
 				for _, text := range terminal.Fold("  "+terminal.Clean(n.text), "    ", terminal.Limit(os.Stdout)) {
 					w.WriteString(paint.Text(n.style, text) + "\n")
