@@ -2,7 +2,7 @@ package config
 
 import "strings"
 
-// Nearest returns a word that begins with word, or differs in at most a third of the letters; "": none.
+// Nearest returns a word that begins with word, of three letters or more, or differs in a third at most; "": none.
 func Nearest(word string, words []string) string {
 	bare := strings.TrimLeft(word, "-")
 	most := len(bare) / 3

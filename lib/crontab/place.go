@@ -20,8 +20,8 @@ const (
 
 var spools = []string{"/var/spool/cron/crontabs", "/var/spool/cron/tabs", "/var/spool/cron", "/var/cron/tabs", "/etc/crontabs"}
 
-// System returns the crontabs that cron reads here, and the errors of unreadable directories. A
-// copy by an editor or a package is left out. Tests put root before all paths.
+// System returns the files where cron looks for crontabs, without copies by an editor or a package, and the
+// errors of unreadable directories. Unread says which of them cron skips. Tests put root before all paths.
 func System(root string) (paths []string, failed []error) {
 	if _, err := os.Stat(root + systemTab); err == nil {
 		paths = append(paths, root+systemTab)

@@ -15,7 +15,7 @@ import (
 	"adlock/lib/process"
 )
 
-// questionTimeout is how long a store may take to answer before it counts as unreachable, unless it is Slow.
+// questionTimeout is the time allowed for a question to the store; most questions to a Slow store get more.
 const questionTimeout = 5 * time.Second
 
 // Slow is a Store for which one question takes many steps, each with its own timeout: a lease at most in all.

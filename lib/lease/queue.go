@@ -228,7 +228,7 @@ func (q *queue) await(busy locker.Outcome) error {
 	})
 }
 
-// show reports what the place waits for: an owner, an owner that was asked to make way, or another waiter.
+// show shows at the terminal what the place waits for. Unless an owner makes way, it also logs and calls Waits.
 func (q *queue) show(busy locker.Outcome) {
 	if q.isMakingWay() {
 		who, _ := busy.Owner()

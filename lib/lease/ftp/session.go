@@ -114,7 +114,7 @@ func (a *account) tryLogin(ctx context.Context, patience func() time.Duration) (
 	return &session{conn, cut}, nil
 }
 
-// greeted is a connection whose greeting was read already. Its first bytes are a greeting again.
+// greeted is a connection whose greeting was read already. The library, which wants one, reads another first.
 type greeted struct {
 	net.Conn
 	first *strings.Reader

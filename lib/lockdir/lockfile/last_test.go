@@ -162,15 +162,13 @@ func TestALinkInPlaceOfTheReadersMarkIsRefused(t *testing.T) {
 func TestReadersChangeTheLastLockOneAtATime(t *testing.T) {
 	d := newDir(t)
 	must.Do(t, d.MarkRead(reads))
-	inside, leave := make(chan bool), make(chan bool)
-	first := make(chan error, 1)
+	inside, first := make(chan bool), make(chan error, 1)
+	var left atomic.Bool
 	go func() {
-		first <- d.Marked(reads, func() error { inside <- true; <-leave; return nil })
+		first <- d.Marked(reads, func() error { inside <- true; time.Sleep(markWait / 4); left.Store(true); return nil })
 	}()
 	<-inside
-	var left atomic.Bool
 	begun := time.Now()
-	go func() { left.Store(true); leave <- true }()
 	must.Do(t, d.Marked(reads, func() error {
 		if waited := time.Since(begun); !left.Load() && waited < markWait {
 			t.Errorf("two at once after %v", waited)

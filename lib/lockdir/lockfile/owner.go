@@ -102,8 +102,8 @@ func (d *Dir) lockIf(f atom.File, wait time.Duration, is func(*Active) (bool, er
 	return nil, fault.Wrap(lock.Path(), err)
 }
 
-// Age returns the lock's age. If the lock was made in this boot and time namespace, and there is no pass
-// clock (which is a time of the wall clock), a step of the wall clock does not change the age.
+// Age returns the lock's age: its time awake if it was made in this boot and time namespace and there is no
+// pass clock; else the wall-clock time since its mtime, with sleep and with steps of that clock.
 func (a *Active) Age(now locker.Moment) time.Duration {
 	if age, known := a.Record.Age(); known && now.Fixed.IsZero() && a.Content == record.Full {
 		return age

@@ -10,8 +10,8 @@ import (
 	"adlock/lib/policy"
 )
 
-// The time between two checks of a waiter is pollBehind, in case an event is lost. If the kernel sends no
-// events (NFS, FUSE, no watch left), it is random, from pollLeast to pollMost.
+// A waiter checks again at an event, or after pollBehind if one is lost. If no event will come (NFS, FUSE, no
+// watch left, a dead owner's job), the time between two checks is random, from pollLeast to pollMost.
 const (
 	pollLeast  = 100 * time.Millisecond
 	pollMost   = time.Second
