@@ -71,8 +71,14 @@ func more(readers []*reader, yield func(Event, error) bool) bool {
 			yield(Event{}, err)
 			return false
 		}
-		if !r.events(yield) || i < len(readers)-1 && !r.unfinished(yield) {
+		if !r.events(yield) {
 			return false
+		}
+		if i < len(readers)-1 && !r.passed {
+			r.passed = true
+			if !r.unfinished(yield) {
+				return false
+			}
 		}
 	}
 	return true

@@ -3,6 +3,7 @@ package runlog
 import (
 	"bytes"
 	"iter"
+	"os"
 	"slices"
 )
 
@@ -10,7 +11,7 @@ import (
 const firstPiece = 4 << 10
 
 // Newest yields the events in the last most bytes of the current file and .1 (or those of Seen), the newest
-// first. It skips damaged lines, and files that it cannot read. An event comes twice if a rotation comes between.
+// first. It skips damaged lines, and ends without an error if it cannot read: events, or all, may be missing.
 func (l *Log) Newest(most int64) iter.Seq[Event] {
 	return func(yield func(Event) bool) { l.yieldNewest(most, yield) }
 }
@@ -20,8 +21,13 @@ func (l *Log) yieldNewest(most int64, yield func(Event) bool) {
 		slices.Backward(l.Seen)(func(_ int, e Event) bool { return yield(e) })
 		return
 	}
-	for _, name := range [...]string{l.name(), oldName(l.Host)} {
-		left, goesOn := l.yieldEnd(l.Dir+"/"+name, most, yield)
+	files, err := openRunlog(l.Dir, l.Host)
+	if err != nil {
+		return
+	}
+	defer closeAll(files) // only read from
+	for _, f := range slices.Backward(files) {
+		left, goesOn := l.yieldEnd(f, most, yield)
 		if most = left; !goesOn {
 			return
 		}
@@ -29,12 +35,7 @@ func (l *Log) yieldNewest(most int64, yield func(Event) bool) {
 }
 
 // yieldEnd does so for one file, and returns what is left of most; false: yield wants no more.
-func (l *Log) yieldEnd(file string, most int64, yield func(Event) bool) (left int64, goesOn bool) {
-	f, err := openRegular(file)
-	if err != nil {
-		return most, true
-	}
-	defer f.Close() // only read from
+func (l *Log) yieldEnd(f *os.File, most int64, yield func(Event) bool) (left int64, goesOn bool) {
 	info, err := f.Stat()
 	if err != nil {
 		return most, true

@@ -122,6 +122,7 @@ type reader struct {
 	isCut  bool // events before the next one are left out
 
 	leftOut bool // the events of rotated files are left out
+	passed  bool // Follow has found a newer file
 }
 
 func (r *reader) start(f *os.File) {

@@ -211,6 +211,11 @@ func TestFollowWaitsForTheRestOfALineUntilTheFileIsRotated(t *testing.T) {
 	mustAppend(t, &Log{Dir: dir, Host: testHost}, "c")
 	comes(":3: damaged line: not finished")
 	comes("c")
+	addText(t, olderOf(dir), "\n"+goodLine+"e") // by a writer without the lock
+	mustAppend(t, &Log{Dir: dir, Host: testHost}, "f")
+	comes("f")
+	addText(t, olderOf(dir), "g\n")
+	comes("eg")
 }
 
 // The writer did not get the lock in time, and was delayed between its check and its write until
