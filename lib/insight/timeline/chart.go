@@ -188,9 +188,10 @@ func (b *Bar) take(next *Bar) {
 }
 
 func (c *Chart) merges(last, next *Bar) bool {
-	return last.Outcome == next.Outcome && last.Outcome != history.Ended &&
-		c.column(last.Start) == c.column(next.End)
+	return last.Outcome == next.Outcome && !last.byForce() && c.column(last.Start) == c.column(next.End)
 }
+
+func (b *Bar) byForce() bool { return b.Outcome == history.Ended || b.Outcome == history.Stopped }
 
 func (b *builder) finish() {
 	called := map[string]*Lane{}

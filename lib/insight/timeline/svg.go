@@ -129,7 +129,7 @@ func (c *Chart) describe() string {
 	for _, lane := range c.Lanes {
 		for _, b := range lane.Bars {
 			runs += b.Count
-			if b.Outcome == history.Ended {
+			if b.byForce() {
 				ended++
 			}
 		}
