@@ -84,7 +84,7 @@ func environmentMistakes() (all []error) {
 		}
 	}
 	for _, o := range append(run.Options(), config.Table...) {
-		if o.Set == nil { // a row of Table that is an option of run, or accepts any text
+		if o.Set == nil { // a row of Table that is an option of run, a location, or accepts any text
 			continue
 		}
 		if _, err := (config.Origins{}).ParseIn(os.Getenv, []config.Option{o}, nil); err != nil {
