@@ -218,7 +218,7 @@
 #    it waits for. zsh -c 'trap /bin/true CHLD; (sleep .02)& sh -c "sleep .02; exit 7"; echo $?'.
 #    And ksh93 (93u+m 1.0) takes now and then the number of a signal with a trap for the status of the program it
 #    waits for, here too of one that had taken the lock. So a lock that is there after a denial is withdrawn,
-#    and no status by which the helper answers is a signal's number.
+#    and no denial's status is a signal's number.
 # W15 a trap within a trap spoils every status: in dash 0.5.12 and busybox 1.35 $? is
 #    afterwards what it was before the outer trap, also for the && and || in the outer
 #    trap. dash -c 't() { trap : USR1; sh -c "kill -USR1 $$" || echo "$?"; }; trap t USR1;

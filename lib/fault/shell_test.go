@@ -45,7 +45,6 @@ func TestAdlockGetHasABranchForEachAnswer(t *testing.T) {
 	}
 }
 
-// Any other status means that the helper was killed, or could not get a thread.
 func TestTheLibraryKnowsEveryStatusOfTheHelper(t *testing.T) {
 	list, _, _ := strings.Cut(strings.SplitAfter(body(t, "_adlock_answered"), "in\n")[1], ")")
 	pattern := regexp.MustCompile("^(" + strings.ReplaceAll(strings.TrimSpace(list), " | ", "|") + ")$")

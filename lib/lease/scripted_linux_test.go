@@ -15,7 +15,6 @@ import (
 	"adlock/test/support/must"
 )
 
-// A watchdog is another process of this test binary.
 func TestMain(m *testing.M) {
 	orphan.Main()
 	watchdog.Main()

@@ -196,7 +196,6 @@ func TestATakeoverIsLoggedWithEachSignal(t *testing.T) {
 	}
 }
 
-// The logged event has the owner that was found under the guard.
 func TestAReclaimIsStampedAndLogged(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		k, r, newcomer := newLocker(t), ask(dead(t)), ask(sleeper(t))

@@ -105,7 +105,6 @@ func TestEachSilentMemberIsAskedAndAllTogetherRarely(t *testing.T) {
 	}
 }
 
-// etcd has no code for these errors.
 func TestADroppedOrTimedOutTransactionIsSentAgain(t *testing.T) {
 	for why, words := range map[string]string{
 		"its leader hands over":       "raft proposal dropped",

@@ -50,7 +50,6 @@ func TestAPasswordThatOthersMayReadIsRefused(t *testing.T) {
 	}
 }
 
-// A message about the mode would mislead a person into changing the directory's mode.
 func TestADirectoryAsPasswordFileIsAUsageError(t *testing.T) {
 	t.Setenv("ADLOCK_FTP_PASSWORD_FILE", "/tmp")
 	if _, err := Open("ftp://u@h/d"); fault.KindOf(err) != fault.Usage || !strings.HasPrefix(err.Error(), "/tmp: is a directory") {
