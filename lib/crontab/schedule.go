@@ -1,6 +1,7 @@
 package crontab
 
 import (
+	"cmp"
 	"regexp"
 	"strconv"
 	"strings"
@@ -129,17 +130,16 @@ func (c *column) number(word string) int {
 }
 
 // withoutChance turns LOW~HIGH into LOW: cronie and OpenBSD choose a value once, when they read the crontab,
-// so the time between starts is the same for all values. ~/N, every N-th from a random one on, is */N.
+// and all values alone have the same time between starts. LOW~HIGH/N, N apart with a random offset, is LOW-HIGH/N.
 func (c *column) withoutChance(text string) string {
 	low, rest, random := strings.Cut(text, "~")
-	_, step, stepped := strings.Cut(rest, "/")
+	high, step, stepped := strings.Cut(rest, "/")
+	low = cmp.Or(low, strconv.Itoa(c.least))
 	switch {
 	case !random:
 		return text
 	case stepped:
-		return "*/" + step
-	case low == "":
-		return strconv.Itoa(c.least)
+		return low + "-" + cmp.Or(high, strconv.Itoa(c.most)) + "/" + step
 	}
 	return low
 }
