@@ -122,6 +122,26 @@ times() { yes | head -n "$1"; }
 	E
 }
 
+# ksh93 takes the number of a signal for a helper's status while that helper still works.
+# bats test_tags=core
+@test "a release that a trap's release interrupted is not lost" {
+	in_between <<-'E'
+		case $1-$* in
+		release-*.a.b)
+			mkdir "$T/first" 2>/dev/null && kill -USR1 "$PPID" && exit 10
+			sed -i "s/$3/another/" "$ADLOCK_DIR/lock.job.dax.a.b" # the first has released it meanwhile
+			;;
+		esac
+	E
+	job_notes $'inner 0\n0\nthere' <<-'E'
+		trap 'adlock_with a inner "" -- :; note "inner $?"' USR1
+		adlock_get a b
+		adlock_release
+		note "$?"
+		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] && note there
+	E
+}
+
 @test "a release can be repeated while the lock exists" {
 	fragile
 	times 6 >"$T/before.release"

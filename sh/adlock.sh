@@ -337,14 +337,14 @@ _adlock_call_inside() {
 	set -- "$_adlock_pid" "$_adlock_owner" "$_adlock_since" "$_adlock_dir" "$_adlock_bin" "$_adlock_program" \
 		"$_adlock_host" "$_adlock_operator" "$_adlock_operand" "$_adlock_name" "$_adlock_part" "$_adlock_status" \
 		"$_adlock_line" "$_adlock_token" "$_adlock_third" "$_adlock_lock" "$_adlock_file" "$_adlock_gone" "$_adlock_words" \
-		"$_adlock_verdict" "$_adlock_fence" "$_adlock_beside" "$@"
+		"$_adlock_verdict" "$_adlock_fence" "$_adlock_beside" "$_adlock_going" "$@"
 	_adlock_verdict=${ADLOCK_VERDICT-} _adlock_fence=${ADLOCK_FENCE-} _adlock_beside=''
-	if _adlock_behind 22 "$@"; then set -- 0 "$@"; else set -- "$?" "$@"; fi
+	if _adlock_behind 23 "$@"; then set -- 0 "$@"; else set -- "$?" "$@"; fi
 	_adlock_tell
 	_adlock_pid=$2 _adlock_owner=$3 _adlock_since=$4 _adlock_dir=$5 _adlock_bin=$6 _adlock_program=$7
 	_adlock_host=$8 _adlock_operator=$9 _adlock_operand=${10} _adlock_name=${11} _adlock_part=${12} _adlock_status=${13}
 	_adlock_line=${14} _adlock_token=${15} _adlock_third=${16} _adlock_lock=${17} _adlock_file=${18} _adlock_gone=${19}
-	_adlock_words=${20} _adlock_fence=${22} _adlock_beside=${23} ADLOCK_VERDICT=$_adlock_verdict _adlock_verdict=${21}
+	_adlock_words=${20} _adlock_fence=${22} _adlock_beside=${23} _adlock_going=${24} ADLOCK_VERDICT=$_adlock_verdict _adlock_verdict=${21}
 	return "$1"
 }
 
