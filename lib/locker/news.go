@@ -195,6 +195,9 @@ func (rec Recorder) isNews(name atom.Name, p policy.Pause) bool {
 		return true // and is reported again
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() { // reading a FIFO would not end
+		return true
+	}
 	known, _ := io.ReadAll(f)
 	began := time.Now().Add(-p.Age)
 	for line := range strings.Lines(string(known)) {

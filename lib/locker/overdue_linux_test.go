@@ -19,6 +19,8 @@ import (
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
+
+	"golang.org/x/sys/unix"
 )
 
 var backup = atom.Atom{Program: "adlock", Host: "dax", Operator: "run", Operand: "backup"}
@@ -142,6 +144,11 @@ func TestAForgottenPauseIsReportedWhenItsAgeHasDoubled(t *testing.T) {
 		}
 	}
 	rec, right := recording(t), make(chan bool)
+	must.Do(t, unix.Mkfifo(rec.Log.Dir+"/told.pause", 0o600))
+	if !rec.isNews(backup.Name(), policy.Pause{Age: age}) {
+		t.Error("a FIFO has told of the pause")
+	}
+	must.Do(t, os.Remove(rec.Log.Dir+"/told.pause"))
 	for _, news := range []bool{true, false} { // the pauses of many atoms at once
 		for n := range 20 {
 			go func() { right <- rec.isNews(atom.Name(strconv.Itoa(n)), policy.Pause{Age: age}) == news }()
