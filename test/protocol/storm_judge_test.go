@@ -55,15 +55,15 @@ type trial struct {
 	sigs     map[string][]int // by contender: where it got a fatal signal
 	ends     map[string]int   // by contender: where the stage noted its end
 	found    []violation
-	// contenders that got a signal with a trap, and bystanders that a process outside the stage has signalled
-	trapped, outside map[string]bool
+	// contenders that may take a signal for a status, and bystanders that a process outside the stage has signalled
+	misread, outside map[string]bool
 }
 
 // judge returns the promises that a history breaks.
 func judge(events []stormEvent) []violation {
 	t := &trial{
 		events: events, byID: map[string]*stormAttempt{}, byRoot: map[string][]*stormAttempt{},
-		byAtom: map[string][]*stormAttempt{}, sigs: map[string][]int{}, ends: map[string]int{}, trapped: map[string]bool{}, outside: map[string]bool{},
+		byAtom: map[string][]*stormAttempt{}, sigs: map[string][]int{}, ends: map[string]int{}, misread: map[string]bool{}, outside: map[string]bool{},
 	}
 	for i, e := range events {
 		t.read(i, e)
@@ -127,7 +127,7 @@ func (t *trial) read(i int, e stormEvent) {
 		case "KILL", "TERM", "INT":
 			t.sigs[e.id] = append(t.sigs[e.id], i)
 		case "USR1":
-			t.trapped[e.id] = true
+			t.misread[e.id] = e.word(3) == "ksh"
 		}
 		return
 	case "start", "mark", "pid", "safe", "says": // for the reader of a history
@@ -364,7 +364,7 @@ func (t *trial) status(a *stormAttempt) {
 		if !excused {
 			guilty("ended by a signal before ExpireAfter")
 		}
-	case a.status == int(syscall.SIGUSR1) && t.trapped[rootOf(a.id)] && a.script && !ran:
+	case a.status == int(syscall.SIGUSR1) && t.misread[rootOf(a.id)] && a.script && !ran:
 		// ksh93 takes the number of a trapped signal for a helper's status (W14).
 	case a.status == int(syscall.SIGSTOP) && excused && !ran:
 		// A helper was stopped and then killed: for a command in a substitution zsh 5.9 keeps the
