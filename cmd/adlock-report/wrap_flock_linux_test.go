@@ -36,9 +36,7 @@ func TestAWrappedFlockLineStillDoesWhatItDid(t *testing.T) {
 	for _, how := range []string{"free", "held", "shared"} {
 		t.Run(how, func(t *testing.T) {
 			p, dir := newPlace(t), t.TempDir()
-			if err := need.WriteProgram(filepath.Join(dir, "job"), []byte("#!/bin/sh\necho \"$#:$*\"; exit 9\n"), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must(t, need.WriteProgram(filepath.Join(dir, "job"), []byte("#!/bin/sh\necho \"$#:$*\"; exit 9\n"), 0o755))
 			switch how {
 			case "held":
 				hold(t, dir)

@@ -27,12 +27,8 @@ func TestASettingsFileReplacedDuringTheReadIsReadAgain(t *testing.T) {
 		var f *File
 		intercept.Run(t, func() { f = readFile(path) }, func(intercept.Call) unix.Errno {
 			if left--; left >= 0 {
-				if err := os.WriteFile(fresh, []byte("ADLOCK_LOGDIR=/new"), 0o600); err != nil {
-					t.Error(err)
-				}
-				if err := os.Rename(fresh, path); err != nil {
-					t.Error(err)
-				}
+				must.Do(t, os.WriteFile(fresh, []byte("ADLOCK_LOGDIR=/new"), 0o600))
+				must.Do(t, os.Rename(fresh, path))
 			}
 			return 0
 		}, unix.SYS_FSTAT)

@@ -59,9 +59,7 @@ func TestAWinnerReplacesADeadWatchdog(t *testing.T) {
 	}
 	p := &scriptedPlace{await: func() {
 		first := watchdogs("the watchdog is there", 1)
-		if err := syscall.Kill(first[0], syscall.SIGKILL); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, syscall.Kill(first[0], syscall.SIGKILL))
 		// A process that dies loses its command line first, and its end of the socket pair later.
 		helper.Eventually(t, "it is gone", func() bool { return !helper.Alive(first[0]) })
 	}}

@@ -473,10 +473,7 @@ func between(t *testing.T, texts ...[2]string) (found []Mistake) {
 	t.Helper()
 	c := checker(t)
 	for _, text := range texts {
-		var err error
-		if found, err = c.Check(text[0], text[1]); err != nil {
-			t.Fatal(err)
-		}
+		found = must.Get(c.Check(text[0], text[1]))(t)
 	}
 	return found
 }

@@ -130,13 +130,7 @@ func (st *stage) play() (int, report) {
 }
 
 func (st *stage) report() (rep report) {
-	text, err := os.ReadFile(st.setup.Report)
-	if err == nil {
-		err = json.Unmarshal(text, &rep)
-	}
-	if err != nil {
-		st.t.Error(err)
-	}
+	must.Do(st.t, json.Unmarshal(must.Get(os.ReadFile(st.setup.Report))(st.t), &rep))
 	return rep
 }
 

@@ -20,16 +20,9 @@ func TestALimitOnProcessesLeavesNoLockBehind(t *testing.T) {
 	dir := dirForAll(t)
 	program := dir + "/adlock"
 	s.locks = dir + "/locks"
-	err := need.WriteProgram(program, []byte(s.read(helper.Binary(t))), 0o755)
-	if err == nil {
-		err = os.Mkdir(s.locks, 0o700)
-	}
-	if err == nil {
-		err = os.Chown(s.locks, user, user)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, need.WriteProgram(program, []byte(s.read(helper.Binary(t))), 0o755))
+	must(t, os.Mkdir(s.locks, 0o700))
+	must(t, os.Chown(s.locks, user, user))
 	refused, ran := 0, 0
 	for limit := 1; limit <= 64 && ran < 3; limit++ {
 		c := s.command()

@@ -28,9 +28,7 @@ func pictures(t *testing.T) map[string][]byte {
 	must.Do(t, err)
 	all := map[string][]byte{"timeline": chart.SVG(), "wide": chart.Wide(), "narrow": chart.Narrow()}
 	for _, path := range []string{"../sim/sim.svg", "demo.svg"} {
-		if all[path], err = os.ReadFile(path); err != nil {
-			t.Fatal(err)
-		}
+		all[path] = must.Get(os.ReadFile(path))(t)
 	}
 	return all
 }

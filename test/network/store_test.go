@@ -64,9 +64,7 @@ func TestEachStoreKeepsItsPromises(t *testing.T) {
 						}
 					}
 				}
-				if err != nil {
-					t.Error(err)
-				}
+				must.Do(t, err)
 			})
 		}
 	}

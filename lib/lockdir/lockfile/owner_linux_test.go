@@ -182,9 +182,7 @@ func loaded(t *testing.T, text func(inode uint64) string, age time.Duration, sha
 	must.Do(t, setModified(a.fd, time.Now().Add(-age)))
 	must.Do(t, a.stat())
 	intercept.Run(t, func() {
-		if err := a.load(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, a.load())
 		use(a)
 	}, func(intercept.Call) unix.Errno {
 		if shared {
