@@ -39,9 +39,8 @@ func TestAReleaseWithoutAnAnswerIsNotReportedAsLost(t *testing.T) {
 	})
 	t.Run("clear", func(t *testing.T) {
 		s, record, ctx := open(t, store), aRecord(t, false), limited(t)
-		if _, _, err := s.Enter(ctx, "p.shared.o.x", record, true); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err := s.Enter(ctx, "p.shared.o.x", record, true)
+		must.Do(t, err)
 		r.Cut(relay.ToClient)
 		carriedOut(t, r, gone, func() error { return s.Remove(ctx, "p.shared.o.x", record.Token) })
 		if err := s.Remove(ctx, "p.shared.o.x", record.Token); !errors.Is(err, lease.ErrGone) {

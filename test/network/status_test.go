@@ -125,16 +125,12 @@ func TestTheHeadOfTheQueueIsListedAsTheOwner(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		waits := aRecord(t, shared)
 		waits.Taken, waits.Node, waits.Owner = time.Time{}, "dax", process.Identity{PID: 7, Boot: "another"}
-		first, seen, err := s.Enter(ctx, waits.Atom.Name(), waits, true)
-		if err != nil || seen.Held {
-			t.Fatal(seen, err)
-		}
+		first, _, err := s.Enter(ctx, waits.Atom.Name(), waits, true)
+		must.Do(t, err)
 		behind := waits
 		behind.Token, behind.Shared, behind.Owner.PID = record.NewToken(), false, 8
-		second, seen, err := s.Enter(ctx, waits.Atom.Name(), behind, true)
-		if err != nil || !seen.Held {
-			t.Fatal(seen, err)
-		}
+		second, _, err := s.Enter(ctx, waits.Atom.Name(), behind, true)
+		must.Do(t, err)
 		h.wants(t, `(?m)^p o x +running \S+ .* 7 on dax .*\n  waiting for process 7 on dax: pid 8 on dax$`, "status")
 		h.verb(t, "clear", "p o x").Refused(t, 77, "its owner lives")
 		must.Do(t, errors.Join(leave(ctx, first, nil), leave(ctx, second, nil)))

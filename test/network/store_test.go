@@ -11,6 +11,7 @@ import (
 	"adlock/lib/lease"
 	"adlock/lib/policy"
 	"adlock/test/support/helper"
+	"adlock/test/support/memory"
 	"adlock/test/support/must"
 )
 
@@ -40,14 +41,19 @@ func onEachStore(t *testing.T, test func(t *testing.T, a, b *host)) {
 // Every store has to pass these steps. Each step has the atom to itself.
 func TestEachStoreKeepsItsPromises(t *testing.T) {
 	t.Parallel()
+	inMemory := new(memory.Store)
+	opens := map[string]func() lease.Store{"memory": func() lease.Store { return inMemory }}
 	for kind, start := range stores {
-		_, open := start(t)
+		_, opens[kind] = start(t)
+	}
+	for kind, open := range opens {
 		for claim, test := range map[string]func(t *testing.T, a, b lease.Store){
 			"an owner excludes newcomers until it leaves": excludes,
 			"a fence grows": fenceGrows,
 			"only a lease without a sign of life is over": lapses,
 			"a heartbeat keeps the place":                 keeps,
 			"an owner is asked to end its job":            asks,
+			"a waiter is woken once the owner has left":   wakes,
 			"a lock is removed once":                      removesOnce,
 			"readers share, or are refused":               shares,
 			"a tick is claimed once, or is refused":       claimsOnce,
@@ -172,7 +178,22 @@ func asks(t *testing.T, a, b lease.Store) {
 	if seen, err := waiter.Look(ctx); err != nil || seen.Owner.Stuck != "it cannot" {
 		t.Errorf("%+v, %v", seen.Owner, err)
 	}
+	if again, err := waiter.Ask(ctx, owner.record.Token, time.Second); again && waiter.InLine() || err != nil {
+		t.Error(again, err)
+	}
 	must.Do(t, waiter.Leave(ctx, nil))
+}
+
+func wakes(t *testing.T, a, b lease.Store) {
+	ctx, woken := limited(t), make(chan error)
+	owner := enter(t, a, false, false, lasts)
+	waiter := enter(t, b, false, true, lasts)
+	go func() { woken <- waiter.Await(ctx, func() {}) }()
+	must.Do(t, owner.unlock(ctx))
+	must.Do(t, errors.Join(<-woken, ctx.Err()))
+	if seen, err := waiter.Look(ctx); err != nil || seen.Held {
+		t.Errorf("held: %v, %v", seen.Held, err)
+	}
 }
 
 func removesOnce(t *testing.T, a, b lease.Store) {
@@ -196,6 +217,10 @@ func shares(t *testing.T, a, b lease.Store) {
 	enter(t, a, true, false, lasts)
 	enter(t, b, true, false, lasts)
 	finds(t, b, true)
+	enter(t, a, false, true, lasts)
+	if seen, err := b.Look(limited(t), "p.h.o.x", true); err != nil || !seen.Held {
+		t.Errorf("a reader may overtake a writer: %v", err)
+	}
 }
 
 func claimsOnce(t *testing.T, a, b lease.Store) {
@@ -216,6 +241,12 @@ func claimsOnce(t *testing.T, a, b lease.Store) {
 	claims(next, false)
 	if used, err := b.HasTick(ctx, "p.h.o.x", tick); used == refused || (err != nil) != refused {
 		t.Errorf("used: %v, %v", used, err)
+	}
+	if tick.Number++; !refused {
+		claims(next, true)
+		must.Do(t, next.DisclaimTick(ctx, tick))
+		must.Do(t, next.Leave(ctx, nil))
+		claims(enter(t, a, false, false, lasts), true)
 	}
 }
 
