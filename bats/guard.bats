@@ -245,9 +245,7 @@ kept 3"
 	mkdir "$T/elsewhere"
 	echo 'echo wrong' >"$T/elsewhere/job"
 	printf '%s\n' '. "$ADLOCK_SH" || exit 69; cd elsewhere; adlock_guard' pwd "$tells_its_owner" >"$T/job"
-	run env -C "$T" "${shell[@]}" ./job 3>&-
-	assert_success
-	assert_output "$T/elsewhere"$'\n'supervised
+	expect 0 "$T/elsewhere"$'\n'supervised env -C "$T" "${shell[@]}" ./job 3>&-
 }
 
 @test "a guard in a sourced file guards the script" {
@@ -262,9 +260,7 @@ kept 3"
 	guarded <<<"$tells_its_owner; exit 4"
 	for way in "\"$(command -v "${shell[0]}")\" ${shell[*]:1} <\"\$T/job\"" \
 		"\"$(command -v "${shell[0]}")\" ${shell[*]:1} -c \"\$(cat \"\$T/job\")\""; do
-		run bash -c "$way" 3>&-
-		assert_failure 64
-		assert_output 'adlock: adlock_guard: the script has no path, or a cd stands above: name it with ADLOCK_NAME'
+		expect 64 'adlock: adlock_guard: the script has no path, or a cd stands above: name it with ADLOCK_NAME' bash -c "$way" 3>&-
 		refute [ -e "$ADLOCK_DIR" ]
 		ADLOCK_OPERAND=mine expect 4 own bash -c "$way" 3>&-
 		refute guard_held
@@ -341,9 +337,7 @@ kept 3"
 	local way
 	for way in "\$ADLOCK_TEST_SHELL /dev/stdin <'$T/piped'" "\$ADLOCK_TEST_SHELL /dev/fd/5 5<'$T/piped'" \
 		"cat '$T/piped' | \$ADLOCK_TEST_SHELL /dev/fd/5 5<&0" "cd '$T'; \$ADLOCK_TEST_SHELL ./moved"; do
-		run bash -c "$way" 3>&-
-		assert_failure 64
-		assert_output 'adlock: adlock_guard: the script has no path, or a cd stands above: name it with ADLOCK_NAME'
+		expect 64 'adlock: adlock_guard: the script has no path, or a cd stands above: name it with ADLOCK_NAME' bash -c "$way" 3>&-
 		refute [ -e "$ADLOCK_DIR" ]
 	done
 	cd "$T/sub"

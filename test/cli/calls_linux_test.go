@@ -182,9 +182,7 @@ func nameless(t *testing.T) string {
 			t.Cleanup(func() { os.RemoveAll(dir) })
 			dir, err = filepath.EvalSymlinks(dir)
 		}
-		if err = errors.Join(err, os.Mkdir(filepath.Join(dir, "locks"), 0o700)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, os.Mkdir(filepath.Join(dir, "locks"), 0o700)))
 		return dir
 	}
 	need.Skip(t, "no file system with files without a name (O_TMPFILE)")

@@ -109,13 +109,11 @@ func TestTheTablesHaveEveryLoadAndThePlotIsXML(t *testing.T) {
 		}
 	}
 	decoder := xml.NewDecoder(strings.NewReader(string(plot())))
-	for {
-		_, err := decoder.Token()
-		if errors.Is(err, io.EOF) {
-			return
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	var err error
+	for err == nil {
+		_, err = decoder.Token()
+	}
+	if !errors.Is(err, io.EOF) {
+		t.Fatal(err)
 	}
 }

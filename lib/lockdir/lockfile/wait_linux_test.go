@@ -188,20 +188,13 @@ func denied(t *testing.T, slots int) (*Dir, []Standing) {
 	return d, stands(t, d, files...)
 }
 
-func removed(t *testing.T, d *Dir, file string) {
-	t.Helper()
-	if err := os.Remove(d.Path(file)); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestAWaiterNoticesWhenItsLockIsRemoved(t *testing.T) {
-	goes := func(d *Dir) { removed(t, d, motdLock) }
+	goes := func(d *Dir) { must.Do(t, os.Remove(d.Path(motdLock))) }
 	comes := func(d *Dir) {
 		planted(t, d, "lock.other")
 		must.Do(t, os.Rename(d.Path("lock.other"), d.Path(motdLock)))
 	}
-	other := func(d *Dir) { planted(t, d, "lock.other"); removed(t, d, "lock.other") }
+	other := func(d *Dir) { planted(t, d, "lock.other"); must.Do(t, os.Remove(d.Path("lock.other"))) }
 	for claim, c := range map[string]struct {
 		slots int
 		acts  map[string][]func(*Dir) // what other processes do, by the calls before it
@@ -232,7 +225,7 @@ func TestAWaiterNoticesWhenItsLockIsRemoved(t *testing.T) {
 // The waiter may be denied as too soon by now.
 func TestAWaiterChecksInTimeDespiteConstantEvents(t *testing.T) {
 	d, locks := denied(t, 1)
-	others := func(string) { planted(t, d, "lock.other"); removed(t, d, "lock.other") }
+	others := func(string) { planted(t, d, "lock.other"); must.Do(t, os.Remove(d.Path("lock.other"))) }
 	began := time.Now()
 	callsOf(t, d, locks, pollLeast, others)
 	if took := time.Since(began); took < pollLeast || took > helper.Patience {

@@ -100,7 +100,7 @@ func TestReplacingALockEndsTheWaitForIt(t *testing.T) {
 	seen := stands(t, d, mine)
 	old := must.Get(os.Open(d.Path(mine)))(t) // keeps the inode from being used again
 	defer old.Close()
-	comes := func() error { removed(t, d, mine); planted(t, d, mine); return nil }
+	comes := func() error { must.Do(t, os.Remove(d.Path(mine))); planted(t, d, mine); return nil }
 	woken(t, d, seen, comes, time.Hour)
 
 	seen = stands(t, d, mine) // of the same inode as the next one, as a file system may have it
@@ -234,7 +234,7 @@ func TestOnlyTheRemovalOfAwaitedLocksEndsAWait(t *testing.T) {
 	defer w.Close()
 	planted(t, d, "lock.p.h.o.new")
 	for _, file := range strange {
-		removed(t, d, file)
+		must.Do(t, os.Remove(d.Path(file)))
 	}
 	const most = 20 * time.Millisecond
 	began := time.Now()
