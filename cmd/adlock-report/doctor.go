@@ -102,6 +102,9 @@ func machine() (*doctor.Machine, error) {
 		Dir: dir, LogDir: logDir, HomeDir: config.DirElsewhere(dir), Host: atom.Canonify(host),
 		Programs: filepath.Dir(self), CronPath: crontab.DefaultPath,
 	}
+	if log, err := config.RunlogOf(dir, m.Host); err == nil {
+		m.LogMax = log.Max
+	}
 	m.Services, _ = filepath.Glob("/etc/systemd/system/*.service") // the pattern is valid
 	if err := config.Toggle(&m.Syslog)(cmp.Or(os.Getenv("ADLOCK_SYSLOG"), config.FromFiles("")["ADLOCK_SYSLOG"].Value, "no")); err != nil {
 		return nil, &fault.Error{Kind: fault.Usage, Object: "ADLOCK_SYSLOG", Err: err}

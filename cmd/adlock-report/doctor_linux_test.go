@@ -110,6 +110,8 @@ func TestTheDoctorReportsAFullOrReadOnlyFileSystem(t *testing.T) {
 	p := newPlace(t)
 	sick(t, within(t, p, `mount -t tmpfs -o mode=700,size=1m,nr_inodes=4 none "$ADLOCK_DIR" && cd "$ADLOCK_DIR" && : >a && : >b && : >c && exec "$0" doctor`),
 		"fail free space: ", "fail files: ")
+	has(t, within(t, p, `mount -t tmpfs -o mode=700,size=30m none "$ADLOCK_DIR" && ADLOCK_LOG_MAX=20000000 exec "$0" doctor`).Run(t).Out, "warn free space: ")
+	has(t, within(t, p, `mount -t tmpfs -o mode=700,size=1m none /mnt && ADLOCK_LOGDIR=/mnt exec "$0" doctor`).Run(t).Out, "warn free space: ", "ADLOCK_LOGDIR")
 	has(t, within(t, p, `mount -t tmpfs -o mode=700,size=0 none "$ADLOCK_DIR" && exec "$0" doctor`).Run(t).Out, "ok   free space: without a limit\n")
 	sick(t, within(t, p, `mount -t tmpfs -o mode=700,ro none "$ADLOCK_DIR" && exec "$0" doctor`), "fail files: ", "read-only")
 }

@@ -36,7 +36,7 @@ func (m *Machine) directory(now time.Time) []Finding {
 	if why := m.fleeting(); why != "" {
 		found = warn(lockDirectory, found.Text+": "+why, "leave ADLOCK_DIR out, or name a directory elsewhere")
 	}
-	all := append([]Finding{found}, freeSpace(dir)...)
+	all := append([]Finding{found}, freeSpace(dir.Path(), m.logSize(m.Dir), "ADLOCK_DIR")...)
 	if m.HomeDir != "" {
 		all = append(all, warn("home", "HOME is not that of passwd(5), with which the lock directory is "+m.HomeDir+": a job under cron does not see these locks",
 			"set HOME, or ADLOCK_DIR, to the same everywhere"))
@@ -256,17 +256,27 @@ func lastLocks(dir *lockfile.Dir, now time.Time) []Finding {
 	return append(all, fine("clock", "not before the newest last lock, of "+limit.FormatAge(now.Sub(newest))+" ago"))
 }
 
-func (m *Machine) runlog() Finding {
+// logSize returns how many bytes the runlog in use may take in a directory.
+func (m *Machine) logSize(dir string) int64 {
+	if dir != m.LogDir {
+		return 0
+	}
+	return 2 * cmp.Or(m.LogMax, runlog.DefaultMax)
+}
+
+func (m *Machine) runlog() []Finding {
 	const what = "runlog"
 	log := &runlog.Log{Dir: m.LogDir, Apart: m.LogDir != m.Dir, Host: m.Host}
 	err := log.Check()
 	switch {
+	case err == nil && log.Apart:
+		return append(freeSpace(m.LogDir, m.logSize(m.LogDir), "ADLOCK_LOGDIR"), fine(what, log.Path()))
 	case err == nil:
-		return fine(what, log.Path())
+		return []Finding{fine(what, log.Path())}
 	case errors.Is(err, fs.ErrNotExist) && m.LogDir == m.Dir:
-		return fine(what, log.Path()+" (made with the lock directory)")
+		return []Finding{fine(what, log.Path()+" (made with the lock directory)")}
 	case errors.Is(err, fs.ErrNotExist):
-		return fail(what, m.LogDir+" does not exist, and adlock does not make it", "install -d -m 0700 '"+m.LogDir+"'")
+		return []Finding{fail(what, m.LogDir+" does not exist, and adlock does not make it", "install -d -m 0700 '"+m.LogDir+"'")}
 	}
-	return fail(what, fault.Wrap(m.LogDir, err).Error(), "directory and file must belong to root or to the user of the jobs, and no other user may write there")
+	return []Finding{fail(what, fault.Wrap(m.LogDir, err).Error(), "directory and file must belong to root or to the user of the jobs, and no other user may write there")}
 }

@@ -49,6 +49,7 @@ func fail(what, why, cure string) Finding { return Finding{Fail, what, why, cure
 // Machine is the machine to examine. Its fields are from the settings and the running program.
 type Machine struct {
 	Dir, LogDir string                        // of the locks, and of the runlog; "": unknown, as a settings file has a mistake in a location
+	LogMax      int64                         // the size in bytes above which a runlog is rotated; 0: the default
 	HomeDir     string                        // the lock directory if HOME were that of passwd(5); "": the same as Dir
 	Host        string                        // its canonical name
 	Fleeting    func(dir string) (why string) // why locks in a directory do not last; "": they do; nil: not checked
@@ -74,7 +75,7 @@ func (m *Machine) Examine(now time.Time) (all []Finding) {
 	if m.Dir != "" {
 		all = append(all, m.directory(now)...)
 		if Fit(all) || m.LogDir != m.Dir {
-			all = append(all, m.runlog())
+			all = append(all, m.runlog()...)
 		}
 	}
 	all = append(append(all, m.store()...), m.settings()...)

@@ -9,19 +9,18 @@ import (
 
 	"adlock/lib/config"
 	"adlock/lib/fault"
-	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/process"
-	"adlock/lib/runlog"
 )
 
 // fewestInodes is how many files a lock directory may soon need: two for each atom.
 const fewestInodes = 1000
 
-// freeSpace warns if less is free than the runlog may take, or than fewestInodes files; with none it fails.
-func freeSpace(dir *lockfile.Dir) []Finding {
-	const what, cure = "free space", "make some, or name another directory by ADLOCK_DIR"
+// freeSpace warns if less is free at path than least bytes, or than fewestInodes files; with none it fails.
+func freeSpace(path string, least int64, variable string) []Finding {
+	const what = "free space"
+	cure := "make some, or name another directory by " + variable
 	var st unix.Statfs_t
-	if err := unix.Fstatfs(dir.Fd(), &st); err != nil {
+	if err := unix.Statfs(path, &st); err != nil {
 		return []Finding{fail(what, err.Error(), "see what the file system says (dmesg)")}
 	}
 	if st.Blocks == 0 { // a tmpfs without a limit
@@ -35,7 +34,7 @@ func freeSpace(dir *lockfile.Dir) []Finding {
 	switch {
 	case bytes == 0 || st.Files > 0 && st.Ffree == 0:
 		return []Finding{fail(what, text, cure)}
-	case bytes < 2*runlog.DefaultMax || st.Files > 0 && st.Ffree < fewestInodes:
+	case bytes < uint64(least) || st.Files > 0 && st.Ffree < fewestInodes:
 		return []Finding{warn(what, text, cure)}
 	}
 	return []Finding{fine(what, text)}

@@ -5,11 +5,10 @@ package doctor
 import (
 	"os"
 
-	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/process"
 )
 
-func freeSpace(*lockfile.Dir) []Finding { return nil }
+func freeSpace(string, int64, string) []Finding { return nil }
 
 func processes() []Finding {
 	if _, err := process.Of(os.Getpid()); err != nil {
