@@ -28,6 +28,6 @@ func listen(d *lockfile.Dir, token string) (net.Listener, error) {
 	if err := unix.Fchdir(d.Fd()); err != nil {
 		return nil, err
 	}
-	unix.Umask(0o077)
+	defer unix.Umask(unix.Umask(0o077)) // hooks have the script's
 	return net.Listen("unix", atom.HolderSocketName(token))
 }
