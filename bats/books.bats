@@ -37,7 +37,7 @@ times() { yes | head -n "$1"; }
 	refute held a b
 }
 
-@test "the next call withdraws a lock that a failed get left" {
+@test "a later call withdraws a lock that a failed get left" {
 	fragile
 	times 1 >"$T/after.take"
 	times 6 >"$T/before.release"

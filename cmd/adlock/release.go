@@ -57,7 +57,7 @@ var releaseVerb = config.Verb{
 	Options: func() []config.Option { return newRelease().options() }, Run: release,
 }
 
-// release returns 75 without an error if a newcomer is ending the owner: that was reported.
+// release returns 75 without an error if another process is ending the owner: that was reported.
 func release(args []string) (int, error) {
 	a, dir, r, err := parseRelease(args)
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 
 // nameOf returns the name of a job's lock. It is made of the command alone, so that it is the same on every
 // run and machine. Only jobs with the same command, user, variables and input may share it.
-
 func nameOf(command string) string {
 	name, _ := cronline.NameOf(strings.Trim(passed.Replace(command), blanks+"\r\n"))
 	return name
@@ -21,7 +20,7 @@ var passed = strings.NewReplacer(`\%`, "%")
 
 type candidate struct{ name, identity string }
 
-// nameJob returns the name of a job's lock and the job's identity, if it is under adlock or will be (wraps).
+// nameJob returns the name of a job's lock and the job's identity, if it has --name or will be wrapped (wraps).
 func nameJob(l *Line, v variables, wraps bool) (j candidate, is bool) {
 	if wraps {
 		return candidate{nameOf(l.Command), fmt.Sprintf("%q %q %q %q", l.User, v, l.Command, l.Input)}, true // with the variables sorted

@@ -75,8 +75,8 @@ func (l *Locker) read(r *locker.Request, name atom.Name, own record.Record, acqu
 	return acquired, temp.Link(lock.String())
 }
 
-// awaitNoReader clears dead readers, ends expired ones, and is denied by a living one. Then it checks the
-// last lock, which a reader may have stamped just before its release, unless it has stamped that itself.
+// awaitNoReader clears dead readers, ends expired ones, and is denied by a living one. Then it checks the last
+// lock, which a reader may have stamped just before its release, unless this newcomer has stamped it (stamped).
 func (l *Locker) awaitNoReader(r *locker.Request, name atom.Name, temp *lockfile.TempFile, p phase) (locker.Outcome, error) {
 	readers, err := l.Dir.Readers(name)
 	if err != nil {

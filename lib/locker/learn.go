@@ -33,8 +33,8 @@ func (r *Request) LessonOfEnding(owner *record.Record, age time.Duration) learn.
 	return func(s *learn.State) { s.Ended(age) }
 }
 
-// LessonOfAsking returns what the atom learns from the number of requests too soon since it was last taken,
-// without those before the time since. nil: nothing, as it learns no IfElapsed or there is no runlog.
+// LessonOfAsking returns what the atom learns from how many requests were denied as too soon, after it was last
+// taken and not before the time since. nil: nothing, as it learns no IfElapsed or there is no runlog.
 func (rec Recorder) LessonOfAsking(r *Request, since time.Time) learn.Lesson {
 	if !r.Auto.IfElapsed || rec.Log == nil {
 		return nil

@@ -111,7 +111,7 @@ func (o Outcome) Owner() (who string, since time.Time) {
 	return who, time.Now().Add(-o.found.Age.Value - o.inWay.Record.Slept())
 }
 
-// User returns ", user NAME" for that owner; "" if the owner has no record, or is on another machine.
+// User returns ", user NAME" for the owner in the way; "" if the lock has no record, or is on another machine.
 func (o Outcome) User() string {
 	if o.Node != "" || o.inWay.Record.Token == "" {
 		return ""

@@ -134,8 +134,8 @@ func (r *run) sayStuck(why error) {
 	}
 }
 
-// tryAgain ends a doomed job once more: a process in the way may be gone by now. If the job is not doomed,
-// the main loop does what has to be done once the command is gone.
+// tryAgain ends a doomed job once more: a process in the way may be gone by now. If the job is not doomed, its
+// command is gone, and the main loop, as again is nil, decides anew what to do with the rest of the job.
 func (r *run) tryAgain() {
 	r.again = nil
 	if r.doomed {

@@ -54,7 +54,7 @@ func wantWords(t *testing.T, text string, words ...string) {
 	}
 }
 
-func TestRunEnvironmentAndLibraryTeachTheSameAtom(t *testing.T) {
+func TestOptionVariableAndLibraryTeachTheSameAtom(t *testing.T) {
 	a := newAtom(t)
 	a.Newcomer(t, "--expire-after=auto").Ran(t)
 	a.More = []string{"ADLOCK_EXPIRE_AFTER=auto"}

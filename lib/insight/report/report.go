@@ -1,5 +1,5 @@
-// Package report summarises the runlog for each atom over a period. It reads the runlog once and keeps no
-// events, only a duration of each run and request.
+// Package report summarises the runlog for each atom over a period. It reads the runlog once, and its memory
+// grows only by some durations for each run and request.
 package report
 
 import (

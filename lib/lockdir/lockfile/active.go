@@ -15,7 +15,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// Active is an active lock as it was read: a view of one inode, which may have lost its name since.
+// Active is an active lock or a reader's lock, as it was read: one inode, which may have lost its name since.
 type Active struct {
 	file
 	File     atom.File // what it was opened as
