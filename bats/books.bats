@@ -122,7 +122,32 @@ times() { yes | head -n "$1"; }
 	E
 }
 
-# ksh93 takes the number of a signal for a helper's status while that helper still works.
+# ksh93 leaves a subshell at a signal, while the program in it works on.
+# bats test_tags=core
+@test "a trap during a helper with a hook changes no status" {
+	in_between <<<'case $1 in take | release) kill -USR1 "$PPID"; sleep 0.1 ;; esac'
+	job_notes $'0\n0' <<-'E'
+		ADLOCK_HOOK=:
+		trap : USR1
+		adlock_get a b
+		note "$?"
+		adlock_release
+		note "$?"
+	E
+}
+
+@test "a helper that answers with no host is not believed" {
+	in_between <<<'case $1 in host) mkdir "$T/asked" 2>/dev/null && exit ;; esac'
+	job_notes_and_prints $'1\n0' <<-'E'
+		ADLOCK_HOST=''
+		adlock_get a b || note "$?"
+		adlock_get a b
+		note "$?"
+		adlock_release
+	E
+	assert_output --partial 'the helper died, with status 1'
+}
+
 # bats test_tags=core
 @test "a release that a trap's release interrupted is not lost" {
 	in_between <<-'E'

@@ -216,9 +216,10 @@
 #    ordinary user. Goes when that is an error.
 #    And zsh 5.9 takes the status of a program that a CHLD trap has run for that of the program
 #    it waits for. zsh -c 'trap /bin/true CHLD; (sleep .02)& sh -c "sleep .02; exit 7"; echo $?'.
-#    And ksh93 (93u+m 1.0) takes now and then the number of a signal with a trap for the status of the program it
-#    waits for, here too of one that had taken the lock. So a lock that is there after a denial is withdrawn,
-#    and no denial's status is a signal's number.
+#    And ksh93 (93u+m 1.0) leaves a subshell at a signal with a trap, with the signal's number, while the program
+#    in it works on, and may take the lock. ksh93 -c 'trap : USR1; (sleep .1; kill -USR1 $$)& (/bin/sleep 1; exit
+#    3); echo $?' prints 10. So a lock that is there after a denial is withdrawn, and no denial's status is a
+#    signal's number.
 # W15 a trap within a trap spoils every status: in dash 0.5.12 and busybox 1.35 $? is
 #    afterwards what it was before the outer trap, also for the && and || in the outer
 #    trap. dash -c 't() { trap : USR1; sh -c "kill -USR1 $$" || echo "$?"; }; trap t USR1;
@@ -618,18 +619,20 @@ _adlock_age() {
 
 # --- Between the shell and the helper ----------------------------------------
 
-# _adlock_help VERB [ARG...] runs the helper. The helper reads some settings from its environment.
-# They are exported in a subshell: an assignment before the command would fail if a variable is
-# readonly. GOMAXPROCS=1 spares the helper its own first step (lib/lean), a tenth of a helper run.
-# The helper's status is $_adlock_status.
+# _adlock_help VERB [ARG...] runs the helper. The helper reads some settings from its environment. env(1)
+# sets them: an assignment before the command would fail if a variable is readonly, and a subshell that
+# exports them would end at a signal in ksh93, before its helper (W14). GOMAXPROCS=1 spares the helper its
+# own first step (lib/lean), a tenth of a helper run. The helper's status is $_adlock_status.
 _adlock_help() {
 	_adlock_status=0
 	case ${ADLOCK_LOGDIR-}${ADLOCK_LOG_MAX-}${ADLOCK_HOOK-}${ADLOCK_SYSLOG-}$_adlock_beside in
 	'') GOMAXPROCS=1 "$_adlock_bin" "$@" ;;
-	*) (
-		export ADLOCK_LOGDIR ADLOCK_LOG_MAX ADLOCK_HOOK ADLOCK_HOOK_RUNS ADLOCK_SYSLOG
-		eval "GOMAXPROCS=1 exec \"\$_adlock_bin\" \"\$@\" ${_adlock_beside:+$_adlock_beside<&$_adlock_beside}"
-	) ;;
+	*)
+		set -- ${ADLOCK_LOGDIR:+"ADLOCK_LOGDIR=$ADLOCK_LOGDIR"} ${ADLOCK_LOG_MAX:+"ADLOCK_LOG_MAX=$ADLOCK_LOG_MAX"} \
+			${ADLOCK_HOOK:+"ADLOCK_HOOK=$ADLOCK_HOOK"} ${ADLOCK_HOOK_RUNS:+"ADLOCK_HOOK_RUNS=$ADLOCK_HOOK_RUNS"} \
+			${ADLOCK_SYSLOG:+"ADLOCK_SYSLOG=$ADLOCK_SYSLOG"} GOMAXPROCS=1 "$_adlock_bin" "$@"
+		eval "command env \"\$@\" ${_adlock_beside:+$_adlock_beside<&$_adlock_beside}"
+		;;
 	esac || _adlock_status=$?
 	_adlock_plain_status
 }
@@ -1402,14 +1405,14 @@ _adlock_recall_host() {
 
 # _adlock_read_host keep|ask DIR FILE reads the host; *: it is the node name. The helper deals with all but a
 # good file of this user: opening another could block.
-# shellcheck disable=SC3067 # -O: all of these shells have it
+# shellcheck disable=SC3067,SC2015 # -O: all of these shells have it; an empty answer is one of a dead helper
 _adlock_read_host() {
 	[ -f "$3" ] && [ ! -h "$3" ] && [ -O "$3" ] && _adlock_first _adlock_line "$3" || _adlock_line=''
 	case $_adlock_line in
 	'*') ;;
 	'' | *[!$_adlock_alnum._-]*)
 		_adlock_find_helper || return "$?"
-		_adlock_capture "$_adlock_bin" host "$1" "$2" || _adlock_unanswered "$3" "$_adlock_line"
+		_adlock_capture "$_adlock_bin" host "$1" "$2" && [ -n "$_adlock_line" ] || _adlock_unanswered "$3" "$_adlock_line"
 		;;
 	esac
 }

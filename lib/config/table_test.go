@@ -83,7 +83,10 @@ func passedOn(t *testing.T, text string) (names []string) {
 
 func TestTheLibraryPassesOnEachSettingOfItsVerbs(t *testing.T) {
 	text := source(t, "adlock.sh")
-	exported := strings.Fields("LOGDIR" + strings.ReplaceAll(between(t, text, "\n\t\texport ADLOCK_LOGDIR", "\n"), "ADLOCK_", ""))
+	var exported []string
+	for _, found := range regexp.MustCompile(`\$\{ADLOCK_(\w+):\+"ADLOCK_\w+=`).FindAllStringSubmatch(between(t, text, "\n_adlock_help() {", "\n}\n"), -1) {
+		exported = append(exported, found[1])
+	}
 	want := variables(ofLibrary(), func(o *Option) bool { return !slices.Contains(exported, strings.TrimPrefix(o.Env, "ADLOCK_")) })
 	arguments := []string{"IF_ELAPSED", "EXPIRE_AFTER"}
 	sameWords(t, "adlock.sh", append(passedOn(t, text), arguments...), append(want, "RETRY_FAILED", "ONCE_PER", "FLOCK"))
