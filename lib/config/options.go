@@ -193,7 +193,7 @@ func Next(options []Option, args []string) (o *Option, value string, n int, err 
 		return o, "yes", 1, nil
 	case inline:
 		return o, value, 1, nil
-	case len(args) == 1 || args[1] == "--" || Find(options, args[1]) != nil: // the value was probably an empty variable
+	case len(args) == 1 || slices.Contains([]string{"--", "--help", "-h"}, args[1]) || Find(options, args[1]) != nil: // the value was probably an empty variable
 		return nil, "", 1, fault.New(fault.Usage, name, "needs a value: "+o.Arg)
 	}
 	return o, args[1], 2, nil

@@ -62,8 +62,11 @@ func subject(command string) []string {
 const (
 	// before are words that can precede a program. Letters behind the = are options that take a value.
 	before = `! { if then else elif do while until time=fo exec=a command builtin nice=n ionice=cnpPu chrt=TPDp taskset
-		nohup env=uCS timeout=ks setsid stdbuf=ioe chronic cronic sudo=ugUhpCrtTDR doas=uC runuser=ugGs
+		nohup env=uCSa timeout=ks setsid stdbuf=ioe chronic cronic sudo=ugUhpCrtTDR doas=uC runuser=ugGs
 		chpst=ueUbnlmdofpcrt sshpass=pfd systemd-cat=tp busybox`
+	// valued are long options of these programs whose value is the next word.
+	valued = `adjustment signal kill-after unset chdir argv0 class classdata input output error format identifier priority
+		user group supp-group other-user host prompt role type chroot close-from command-timeout`
 	// dull are words at the beginning of commands that seldom show what a line is about.
 	dull = `[ [[ } fi done esac for case in test true false : . source cd export set umask ulimit unset echo printf
 		sleep exit read wait trap type which hash cat sed grep tail head cut sort mkdir date hostname logger pgrep pidof ps`
@@ -115,6 +118,8 @@ func Called(words []string) []string {
 		switch {
 		case is && !reads:
 			options, prefixed = letters, true
+		case prefixed && strings.HasPrefix(word, "--") && isIn(valued, word[2:]) && len(words) > 1:
+			words = words[1:]
 		case prefixed && strings.HasPrefix(word, "-"):
 			if at := strings.IndexAny(word, options); at > 0 && at == len(word)-1 && word[1] != '-' && len(words) > 1 {
 				words = words[1:]

@@ -18,7 +18,7 @@ func TestAJobIsNamedAfterWhatItRuns(t *testing.T) {
 		"sleep $(( $(od -An -N2 -i /dev/urandom) * 60 / 32768 )) && a": "a", "sleep $((0x$(openssl rand -hex 1) % 30)); a": "a", "sleep `shuf -i 0-9 -n 1`; a": "a",
 		"sleep ${RANDOM:0:2}; a": "a", `sleep "$(expr $RANDOM % 9)"; a`: "a", "sleep $(echo ')' | wc -l); a": "a",
 		"PGPASSWORD=hunter2 pg_dump x": "pg_dump", "A=$(date +%F) b": "b", "cd /x || exit 1; b": "b", "[ -e /run/x ] || b": "b", "test -f x; b": "b",
-		"sudo -Hu www-data php /x/cron.php": "cron.php", "sudo -uwww-data b": "b", "timeout -s KILL 9 b": "b", "ionice -c idle -n 7 b": "b", "taskset 0x3 b": "b", "taskset -c 0,2-7:2 b": "b",
+		"sudo -Hu www-data php /x/cron.php": "cron.php", "sudo -uwww-data b": "b", "timeout -s KILL 9 b": "b", "ionice -c idle -n 7 b": "b", "ionice --class idle --classdata 3 b": "b", "timeout --signal KILL 9 b": "b", "sudo --user=c b": "b", "env --argv0 c -u D b": "b", "taskset 0x3 b": "b", "taskset -c 0,2-7:2 b": "b",
 		"env -i -u A B=c d": "d", "/usr/bin/env bash -lc 'cd /x && b'": "b", "su - postgres -c 'cd; pg_dump x'": "pg_dump", "runuser -u x -- b": "b", "sshpass -p hunter2 ssh h": "ssh",
 		"cd /x && python3 poll.py": "poll.py", "php artisan schedule:run": "artisan", "python3.11 /x/y.py": "y.py", "for i in 1 2; do b $i; done": "b", "while sleep 5; do b; done": "b",
 		"case $(date +%u) in 6) a;; *) b;; esac": "a", "pgrep x || x --daemon": "x", "set -e; umask 077; b": "b", "nice -n 10 nohup b &": "b",

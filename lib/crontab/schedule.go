@@ -134,12 +134,15 @@ func (c *column) number(word string) int {
 func (c *column) withoutChance(text string) string {
 	low, rest, random := strings.Cut(text, "~")
 	high, step, stepped := strings.Cut(rest, "/")
-	low = cmp.Or(low, strconv.Itoa(c.least))
+	low, high = cmp.Or(low, strconv.Itoa(c.least)), cmp.Or(high, strconv.Itoa(c.most))
 	switch {
 	case !random:
 		return text
 	case stepped:
-		return low + "-" + cmp.Or(high, strconv.Itoa(c.most)) + "/" + step
+		return low + "-" + high + "/" + step
+	}
+	if _, ok := c.valuesOf(low + "-" + high); !ok {
+		return text
 	}
 	return low
 }
