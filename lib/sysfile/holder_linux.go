@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FlockHolder returns the pid of a process whose flock(2) of an inode excludes newcomers that want it shared,
-// or else exclusive; 0: none, or unknown. Locks of other pid namespaces are not known (proc_locks(5)). The
-// process may have died and left the lock to a child.
+// FlockHolder returns the pid of a process whose flock(2) of an inode keeps out a newcomer, which asks for a
+// shared lock (shared) or an exclusive one; 0: none, or unknown. Locks of other pid namespaces are not known
+// (proc_locks(5)). The process may have died and left the lock to a child.
 func FlockHolder(dev, ino uint64, shared bool) int {
 	const looks = 3
 	for range looks {
@@ -57,7 +57,7 @@ func flockHolder(locks []byte, dev, ino uint64, shared bool) int {
 		if bytes.HasPrefix(f[5], device) {
 			return pid
 		}
-		holder = pid // btrfs and overlayfs show another device here than stat(2)
+		holder = pid // btrfs and overlayfs show another device here than stat(2); or it is another file with this number
 	}
 	return holder
 }
