@@ -66,8 +66,8 @@ func keepsOut(f [][]byte, inode []byte, shared bool) bool {
 	return len(f) >= 6 && string(f[1]) == "FLOCK" && bytes.HasSuffix(f[5], inode) && !(shared && string(f[3]) == "READ")
 }
 
-// HoldsFlock reports whether a process has an open file whose flock(2) keeps out a newcomer (FlockHolder),
-// whichever process took it (proc_pid_fdinfo(5)), as far as this process may see that.
+// HoldsFlock reports whether a process has an open file with the inode number ino, on any device, whose flock(2)
+// keeps out a newcomer (FlockHolder), whichever process took it (proc_pid_fdinfo(5)); false if /proc hides that.
 func HoldsFlock(pid int, ino uint64, shared bool) bool {
 	dir := "/proc/" + strconv.Itoa(pid) + "/fdinfo/"
 	open, _ := os.ReadDir(dir) // nil: none that this process may see
