@@ -1,4 +1,4 @@
-// Package fault defines adlock's errors (kind, object, reason, on one line) and all its exit statuses.
+// Package fault defines adlock's errors (kind, object, reason, on one line) and its exit statuses, except 1 (found).
 package fault
 
 import (

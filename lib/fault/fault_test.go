@@ -66,7 +66,7 @@ func TestAShellReadsQuotedTextAsOneWord(t *testing.T) {
 	}
 }
 
-func TestEachKindOfErrorHasItsExitStatus(t *testing.T) {
+func TestAnErrorsKindDeterminesItsExitStatus(t *testing.T) {
 	for err, want := range map[error]int{
 		nil:                         StatusOK,
 		errors.New("unheard of"):    StatusSystem,

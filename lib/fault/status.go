@@ -1,7 +1,6 @@
 package fault
 
-// The statuses of every verb are those of sysexits(3), so that a status of the job itself is rarely
-// mistaken for one of adlock's. Only code that ends a process uses them.
+// These are statuses of sysexits(3), so that the status of a job is rarely mistaken for one of adlock's.
 const (
 	StatusOK           = 0
 	StatusUsage        = 64
@@ -20,8 +19,8 @@ const (
 	StatusNoCommand   = 127
 )
 
-// The private statuses by which the library's verbs answer adlock_get: no signals' numbers (W14), and not
-// printed, as `$(…)` would put another process between script and helper. sh/adlock.sh has them too.
+// The private statuses by which the library's verbs answer adlock_get. None is the number of a signal (W14 in
+// sh/adlock.sh, which repeats them). To read a printed answer, `$(…)` would put a process between script and helper.
 const (
 	AnswerTooSoon = 80
 	AnswerBusy    = 81

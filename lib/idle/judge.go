@@ -27,7 +27,7 @@ const spareFaults = 6
 type Figures struct {
 	process.Key
 	Command string
-	Err     error // why the rest could not be read; nil: it was read
+	Err     error // why the rest could not be read; nil: it was, or the member is left out (figures)
 
 	State    string        // what a thread was found doing, in words; "": all threads slept
 	CPU      time.Duration // processor time of all its threads
@@ -136,7 +136,7 @@ func grown(before, now uint64) uint64 { return max(before, now) - before }
 
 func name(m Figures) string { return "process " + strconv.Itoa(m.PID) + " (" + m.Command + ")" }
 
-// took describes figures, as in "processor 0.4 s, 12 kB in the last minute"; "" if all are 0.
+// took describes figures, as in "processor 0.40 s, 12 kB in the last minute"; "" if all are 0.
 func took(cpu time.Duration, bytes uint64, over time.Duration) string {
 	var parts []string
 	if cpu > 0 {

@@ -2,9 +2,9 @@
 // learned from runtimes alone cannot tell a long run from one that hangs; watching the job can.
 //
 // A job works if a sample shows that a member is running, in uninterruptible sleep, stopped or traced; if a
-// member has read or written, was started or has ended; if it takes more processor time, or has more page
-// faults, as a fork causes, than a language runtime that only waits; or if it has run and ignores SIGCHLD, as
-// its children leave no trace. What cannot be read counts as work.
+// member has read or written, was started or has ended, or a child of it has ended; if a member takes more
+// processor time, or has more page faults, as a fork causes, than a language runtime that only waits; or if it
+// has run and ignores SIGCHLD, as its children leave no trace. What cannot be read counts as work.
 //
 // The package does not see work outside the job's processes (a database server, the far end of ssh, the
 // GPU). Nor does it see bytes that pass only by send(2) and recv(2), which /proc/PID/io does not count, or
@@ -35,9 +35,9 @@ func Length(typical time.Duration) time.Duration { return min(max(typical, Short
 // How often a job is sampled: often at first, as most jobs that work show it at once, later so seldom that a
 // watch takes at most a hundredth of a processor. A sample takes 0.25 s with 10,000 processes.
 const (
-	looks   = 60  // samples in a whole watch, more or less
-	cost    = 100 // a pause is at least so many times as long as the processor time of the sample before it
-	longest = time.Second
+	looks   = 60          // samples in a whole watch, more or less
+	cost    = 100         // a pause is at least so many times as long as the processor time of the sample before it
+	longest = time.Second // the first pause, and the longest sleep between two calls of Job.Over
 )
 
 type Job struct {
@@ -52,8 +52,8 @@ type Verdict struct {
 	Work string        // the first sign of work, in words
 }
 
-// Watch watches the job for its length, by CLOCK_MONOTONIC, or until it is seen to work, or is
-// over. An error is that of Members. It writes nothing.
+// Watch watches the job for Job.Length, by CLOCK_MONOTONIC, or until the job is seen to work, has no member
+// left, or Job.Over is true. An error is that of Job.Members. Watch writes nothing.
 func (j Job) Watch() (Verdict, error) {
 	var judge Judge
 	var watched time.Duration
@@ -78,7 +78,7 @@ func (j Job) Watch() (Verdict, error) {
 	}
 }
 
-// processorTime returns the processor time of this process. On a busy machine a sample takes longer than that.
+// processorTime returns how long this process has used a processor; a clock would count the others' work too.
 func processorTime() time.Duration {
 	var used unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_SELF, &used) // it cannot fail

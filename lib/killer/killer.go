@@ -1,6 +1,6 @@
 // Package killer ends the whole job of a lock's owner carefully (lib/protocol.md, 5): CONT, INT, TERM, KILL.
-// It signals only identified processes, and each of them once with each signal. A job that forks faster than
-// it can be scanned gets KILL, perhaps repeatedly, to its process group as well.
+// It signals only identified processes, and each of them at most once with each signal. A job that forks faster
+// than it can be scanned gets KILL, perhaps repeatedly, to its process group as well.
 package killer
 
 import (
@@ -19,10 +19,10 @@ type Killer struct {
 	Pause   time.Duration
 	Observe func(Signalled) // called for each signal sent; may be nil
 
-	// Record is called with all known members before the first signal, and with each later one before its
+	// Record is called with all known members before the first signal, and with each later one before its own
 	// signal, so that the next newcomer finds out which members live if this ending fails
 	// (lib/protocol.md, 5). If it returns an error, no further signal is sent, and End returns that error.
-	// It may be nil if the job holds no lock.
+	// It is nil for a job without a lock file, as in a store.
 	Record func([]process.Identity) error
 
 	// Enough reports whether another process has ended the job meanwhile: then End sends no further
@@ -44,16 +44,16 @@ var stages = [][]unix.Signal{
 	{unix.SIGKILL},
 }
 
-// End ends the job, and returns nil once all deaths are confirmed, or at once if it finds no process of the
-// job: the job of a dead owner that led no group cannot be found.
+// End ends the job, and returns nil once all deaths are confirmed, or at once if it finds no living process of
+// the job.
 //
 // The error is ErrAncestor if this process or an ancestor belongs to the job, and a *process.StuckError if a
 // member may not be signalled, cannot be checked, or outlives KILL. If that is known before the first signal,
 // none is sent. Other errors are the system's, or those of Record.
 //
-// A member that is found late gets the signals from that stage on. Two kinds cannot be found: those outside
-// the owner's group whose parent died between two scans (on Linux a supervised job has none), and those that
-// /proc hides together with their parent.
+// A member that is found late gets the signals from that stage on. Two kinds cannot be found: those without the
+// job's group, session or mark whose parent died between two scans (on Linux a living supervisor inherits them),
+// and those that /proc hides together with their parent.
 func (k Killer) End(job process.Job) error {
 	h, err := track(job)
 	if err != nil {
@@ -63,8 +63,7 @@ func (k Killer) End(job process.Job) error {
 }
 
 // EndDescendants ends, as End does, the processes that Descendants returns, and never this process. This
-// process must be a subreaper (Linux), or orphans are missed. It must reap its children meanwhile, or their
-// deaths are not confirmed.
+// process must be a subreaper (Linux), or orphans are missed.
 func (k Killer) EndDescendants(group bool) error {
 	h, err := trackOwn(group)
 	if err != nil {
@@ -148,7 +147,7 @@ func (k Killer) pauses(stage int) (pause, longest time.Duration) {
 }
 
 // extended returns the deadline of the last stage: at least a second from now if the keeper has just been
-// signalled (turn), or is left alone and may still exit by itself (graced; until longest).
+// signalled (turn), or is the only process left and may still exit by itself (graced; until longest).
 func extended(deadline, now, longest time.Time, turn, graced bool) time.Time {
 	if second := now.Add(time.Second); second.After(deadline) && (turn || graced && now.Before(longest)) {
 		return second

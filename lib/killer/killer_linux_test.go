@@ -212,7 +212,7 @@ func supervised(t *testing.T, script string, more ...string) (a *actor.Actor, jo
 	return a, process.Job{Owner: idOf(a), FileUID: os.Getuid(), Supervised: true}, file
 }
 
-func TestASupervisorIsSignalledOnlyOnceItsJobIsGone(t *testing.T) {
+func TestASupervisorGetsNoTERMIfItsJobEndsAtINT(t *testing.T) {
 	a, job, path := supervised(t, `trap 'echo INT >>"$1"; exit' INT; >"$1"; while :; do sleep 0.01; done`)
 	var r recorder
 	mustEnd(t, r.killer(actor.Patient), job)

@@ -59,7 +59,8 @@ func (k Killer) chase(h *tree, tried map[int]bool) (found bool, err error) {
 	return found, nil
 }
 
-// If pid is a child of the keeper and no member yet, strike records and kills it. An error is that of Record.
+// strike records and kills a child of the keeper that is no member yet, unless it may not be signalled. An
+// error is that of Record.
 func (k Killer) strike(h *tree, pid int) error {
 	e, err := process.Find(pid)
 	if err != nil || e.Hidden || e.Parent != h.keeper.PID || !h.adopt(e) {

@@ -258,7 +258,7 @@ func TestAStuckErrorNamesTheProcessThatIsLeft(t *testing.T) {
 	names("the group of a hidden member", -4712, process.ErrUnchecked)
 }
 
-func TestAnEndingSparesItselfAndPidOne(t *testing.T) {
+func TestAnEndingSparesItsOwnProcessAndPidOne(t *testing.T) {
 	h := must.Get(trackOwn(false))(t)
 	self := must.Get(process.Of(os.Getpid()))(t)
 	own := self.Key()

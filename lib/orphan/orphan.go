@@ -1,8 +1,8 @@
 // Package orphan starts this program again as an orphan, in a session of its own. An orphan outlives the
-// process that started it, and is no part of a job.
+// process that started it, and leaves the job of that process.
 //
 // An intermediate process starts the orphan, and has exited before Start returns. If this process is the
-// subreaper of its job (package supervise), it adopts the orphan: do not call Start while the job runs.
+// subreaper of its job (package supervise), it adopts the orphan, which then stays a part of the job.
 package orphan
 
 import (
@@ -57,7 +57,7 @@ func Main() {
 	}
 }
 
-// start starts the orphan with kept descriptors, and returns the exit status of the intermediate process.
+// start starts the orphan with the descriptors below kept, and returns the exit status of the intermediate process.
 func start(kept string, args []string) int {
 	count, err := strconv.Atoi(kept)
 	if err != nil {

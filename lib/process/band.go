@@ -70,8 +70,8 @@ func (id Identity) replaced() bool {
 // gone reports whether a group has no members, by one kill(2). It is false for a session.
 func (b band) gone() bool { return !b.session && unix.Kill(-b.PID, 0) == unix.ESRCH }
 
-// ended reports whether list shows another process with the pid of the leader, which the kernel gives away
-// only once the band is empty: its members are strangers then. It is false if either start is unknown.
+// ended reports whether list shows another process with the leader's pid. The kernel reuses that pid only once
+// the band is empty, so processes with the band's number are then strangers. False if either start is unknown.
 func (b band) ended(list []Entry) bool {
 	return b.Start != 0 && slices.ContainsFunc(list, func(e Entry) bool {
 		return e.PID == b.PID && e.Start != b.Start && !e.Hidden

@@ -41,7 +41,7 @@ func TestATimeIsBeforeTheBootOnlyIfThisBootNeverShowedIt(t *testing.T) {
 	}
 }
 
-func TestBeforeBootIsFalseSinceTheBootOrInATimeNamespace(t *testing.T) {
+func TestBeforeBootIsFalseForThisBootOrInATimeNamespace(t *testing.T) {
 	now := time.Now()
 	for _, age := range []time.Duration{-time.Hour, 0, time.Second, Boottime() - time.Second} {
 		if BeforeBoot(now.Add(-age)) {

@@ -207,7 +207,7 @@ func isLinux(t *testing.T, major, minor int) bool {
 	return is > major || is == major && point >= minor
 }
 
-func TestAPidfdHasAnInodeSinceLinux6_9(t *testing.T) {
+func TestPidfsIsFoundSinceLinux6_9(t *testing.T) {
 	want := strconv.IntSize == 64 && isLinux(t, 6, 9)
 	if found, err := findPidfs(); found != want || err != nil || pidfs() != want {
 		t.Errorf("%v, %v, want %v", found, err, want)

@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Without pidfds, handles compare the start time before each signal.
-
+// openPidfd returns noPidfd: on these systems handles compare the start time before each signal.
 func openPidfd(int) int { return noPidfd }
 
 func inodeOfPidfd(int) uint64 { return 0 }

@@ -60,7 +60,7 @@ func (id Identity) BootID() string {
 	return id.Boot
 }
 
-// Same reports whether both are one process, whose group, session, user and image may have changed meanwhile.
+// Same reports whether both are one process, read in one place. Its group, session, user and image may differ.
 func (id Identity) Same(other Identity) bool {
 	other.PGID, other.SID, other.UID, other.Image = id.PGID, id.SID, id.UID, id.Image
 	id.Boot, other.Boot = id.BootID(), other.BootID()

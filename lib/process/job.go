@@ -17,9 +17,9 @@ type Job struct {
 	Token string        // the lock's, which its job has in the environment (MarkVariable); "": none
 	Taken time.Duration // boottime at which the lock was taken
 
-	// FileUID is the user that owns the lock file, -1 without one. Only that user's processes may be ended
-	// because of the file, so that a pid planted in it ends no other user's process. Descendants of a
-	// verified owner are ended whatever their user.
+	// FileUID is the user that owns the lock file, -1 without one. The owner must be that user's process, so
+	// that a pid planted in the file ends no other user's process. Package killer (foreign) says which other
+	// processes of the job may run as another user.
 	FileUID int
 
 	// Supervised: the owner is 'adlock run', which forwards signals and exits after its job. It is
@@ -36,7 +36,7 @@ var (
 	errSurvivor  = errors.New("was to be ended with its job, and lives")
 )
 
-// StuckError names the process that prevents the end of a job.
+// StuckError names the process or group because of which a job cannot be ended, or counts as alive.
 type StuckError struct {
 	PID     int    // negative: the process group -PID
 	Command string // "" if unknown

@@ -2,7 +2,7 @@ package process
 
 import "sync"
 
-// kept returns a function that calls read until that succeeds, and from then on returns the same value.
+// kept returns a function that calls read each time until read has succeeded once, and then returns that value.
 func kept[T any](read func() (T, error)) func() (T, error) {
 	var mutex sync.Mutex
 	var value T

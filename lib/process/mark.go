@@ -73,7 +73,7 @@ func marksIn(env []string) string {
 
 // mark describes the processes that belong to an owner's job although its lock does not record them
 // (lib/protocol.md, 2): they have the token in their environment, or were forked by the owner and have its
-// image. Only processes in the owner's session count: the job left a daemon in another one on purpose.
+// image. Only processes in the owner's session count: one in another session is a daemon, left on purpose.
 type mark struct {
 	token   string
 	image   uint64
@@ -138,8 +138,8 @@ func (m mark) mayBear(e Entry, known func(Key) bool) bool {
 	return e.SID == m.session && !e.Exited && !e.Hidden && !e.kernel && e.Key() != m.owner && (m.ageless || e.Start >= m.since) && !known(e.Key())
 }
 
-// find returns the processes of list that bear the mark, or may. One with the token in its environment is no
-// older than the lock. An image, or an environment that cannot be read, counts only if isLater is true.
+// find returns the processes of list that bear the mark, or may. The token proves that a process is no older
+// than the lock. The owner's image, or an environment that cannot be read, counts only if isLater is true.
 func (m mark) find(list []Entry, shown map[Key]environment, known func(Key) bool) (seen marked) {
 	byPID := make(map[int]Entry, len(list))
 	for _, e := range list {
@@ -164,8 +164,8 @@ func (m mark) find(list []Entry, shown map[Key]environment, known func(Key) bool
 	return seen
 }
 
-// isLater reports whether e was probably forked after the lock was taken; true if unknown (ageless). If e and
-// the owner started in one clock tick, the one with the higher pid is later, unless pids have wrapped around.
+// isLater reports whether e was probably forked after the lock was taken; true if unknown (ageless). In the
+// tick of since itself, a pid above the owner's counts as later, and so does one far below (pids wrap around).
 func (m mark) isLater(e Entry) bool {
 	const wrapped = 1 << 14
 	younger := e.PID > m.owner.PID || m.owner.PID-e.PID > wrapped

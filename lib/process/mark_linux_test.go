@@ -207,7 +207,7 @@ func TestAnOrphanWithAnUnreadableEnvironmentIsInDoubt(t *testing.T) {
 	}
 }
 
-func TestLeftProcessesAreUnknownIfProcCannotBeRead(t *testing.T) {
+func TestLeftoverProcessesAreUnknownIfProcCannotBeRead(t *testing.T) {
 	job, pids := left(t, `ADLOCK_MARK="1 $3 f" `+sleeper+` &`, 1)
 	if left, err := job.Left(); !left || err != nil {
 		t.Errorf("left %v, %v, of %v", left, err, pids)

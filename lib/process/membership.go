@@ -11,8 +11,8 @@ type Membership struct {
 	seen   marked       // the processes with the mark, as Look found them
 }
 
-// AddBands adds a job's mark, groups and sessions; none if the job was recorded in another boot or place. If
-// members that live may be strangers, it fails (ErrUnchecked).
+// AddBands adds a job's mark, groups and sessions; none if the job was recorded in another boot or place. It
+// fails (ErrUnchecked) if it cannot tell members of them from strangers.
 func (k *Membership) AddBands(job Job) error {
 	where, err := here()
 	if err != nil {

@@ -202,8 +202,8 @@ func address(text []byte) uint64 {
 	return n
 }
 
-// User returns the effective user. The owner of /proc/PID would be cheaper to read, but that is
-// root for a process that may not be dumped (prctl(2)).
+// User returns the effective user; a *ThreadError if pid is the id of a thread. The owner of /proc/PID would be
+// cheaper to read, but that is root for a process that may not be dumped (prctl(2)).
 func User(pid int) (uid int, err error) {
 	var buf [1024]byte
 	text, err := sysfile.ReadStart(path(pid, "status"), buf[:])

@@ -6,8 +6,8 @@ import "slices"
 // member of a group or session that the owner or its command led, or one that bears the job's mark. What
 // cannot be checked counts as living (lib/protocol.md, 2).
 //
-// Strangers count in one case: the job's group has ended, and another process of the same session got its
-// number, led a group, and exited before the other members of that group.
+// Strangers may count if the job's group has ended, and another process of the same session got its number, led a
+// group, and exited before the other members of that group; in another time namespace, even while it lives.
 func (job Job) Remains() bool {
 	where, err := here()
 	if err != nil {
@@ -93,8 +93,9 @@ func (job Job) uncounted() error {
 // EndingBegan reports whether an ending of the job has begun, and recorded its members.
 func (job Job) EndingBegan() bool { return len(job.Survivors) > 0 || job.Uncounted }
 
-// Alive reports whether a process of the job is known to live. Unlike Remains it ignores processes that
-// cannot be checked, and those that only the job's mark shows: a person may judge them dead (adlock clear).
+// Alive reports whether a process of the job besides the owner is known to live. Unlike Remains it ignores
+// recorded processes that cannot be checked, and processes that only the job's mark shows: a person may judge
+// them dead (adlock clear).
 func (job Job) Alive() bool {
 	for _, id := range job.Recorded() {
 		if id.Life() == Alive {

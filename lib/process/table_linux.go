@@ -11,12 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Table reads all processes that /proc shows: every process that lives when Table returns. It looks up the
-// pids that were given out while it read, until there are no new ones, and so finds even a job in which
-// each process forks a successor and exits. If the machine forks faster than pids can be looked up, it
-// stops after a while.
+// Table reads all processes that /proc shows, and those of their children that it hides. It looks up the pids
+// that were given out while it read, until there are no new ones, and so finds even a job in which each process
+// forks a successor and exits. If the machine forks faster than pids can be looked up, it stops after a while.
 //
-// see, unless nil, is called with each process as soon as it has been read. If it returns false, the
+// see, unless nil, is called with each shown process as soon as it has been read. If it returns false, the
 // process has ended since, and is left out: what it has forked is in the table.
 func Table(see func(*Entry) bool) ([]Entry, error) {
 	s := scan{see}

@@ -25,8 +25,8 @@ func (a *action) swap(sig unix.Signal) {
 // the others go on.) Call giveBack after signal.Notify: it restores the earlier actions.
 //
 // A signal that came before LeaveToKernel may still be ending this process in another thread. The runtime
-// marks it first (dieFromSignal), and only then does signal.Notify install its handler again (sigenable). So
-// if giveBack finds a handler in place of the default action, it ends this process by that signal.
+// first marks such a signal (dieFromSignal), and signal.Notify installs a handler again only for a marked one
+// (sigenable). So if giveBack finds a handler in place of the default action, it ends this process by that signal.
 func LeaveToKernel(signals []os.Signal) (giveBack func()) {
 	actions := make([]action, len(signals))
 	exchange(signals, actions)

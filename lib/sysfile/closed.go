@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WasClosed reports whether a standard descriptor was closed when this process started: the runtime has
-// then opened /dev/null for reading and writing; a redirection opens it for only one of the two.
+// WasClosed reports whether a standard descriptor is /dev/null, open for reading and writing, as the runtime opens
+// it in place of a descriptor that was closed at the start. `</dev/null` opens it for reading only.
 func WasClosed(fd int) bool {
 	var found, null unix.Stat_t
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)

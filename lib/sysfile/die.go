@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DieOf ends this process by the signal, even if that is caught, ignored or blocked, without a core:
-// bash ends its own script at Ctrl-C only if the command died of INT. If the signal cannot end it (the
-// first process of a pid namespace), it exits with the status that a shell gives for the signal.
+// DieOf ends this process by the signal, without a core, even if the signal is caught, ignored or blocked.
+// Shells rely on that: bash ends a script at Ctrl-C only if its command died of INT. A process that the signal
+// cannot end (the first of a pid namespace) exits with the status that a shell gives for the signal.
 func DieOf(sig unix.Signal) {
 	raise(sig)
 	os.Exit(128 + int(sig))

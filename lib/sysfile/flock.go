@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The first pause of Flock is about as long as a lock is held for a few system calls.
+// The first pause of Flock, about as long as a process holds a lock for a few system calls, and the longest.
 const (
 	flockLeast = time.Millisecond
 	flockMost  = 4 * time.Millisecond

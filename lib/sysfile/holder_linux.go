@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FlockHolder returns the pid of a process whose flock(2) of an inode excludes newcomers that want it shared,
-// or else exclusive; 0: none, or unknown. Locks of other pid namespaces are not known (proc_locks(5)). The
-// process may have died and left the lock to a child.
+// FlockHolder returns the pid of a process whose flock(2) of an inode keeps out a newcomer, which asks for a
+// shared lock (shared) or an exclusive one; 0: none, or unknown. Locks of other pid namespaces are not known
+// (proc_locks(5)). The process may have died and left the lock to a child.
 func FlockHolder(dev, ino uint64, shared bool) int {
 	const looks = 3
 	for range looks {
@@ -57,7 +57,7 @@ func flockHolder(locks []byte, dev, ino uint64, shared bool) int {
 		if bytes.HasPrefix(f[5], device) {
 			return pid
 		}
-		holder = pid // btrfs and overlayfs show another device here than stat(2)
+		holder = pid // btrfs and overlayfs show another device here than stat(2); or it is another file with this number
 	}
 	return holder
 }
@@ -66,8 +66,8 @@ func keepsOut(f [][]byte, inode []byte, shared bool) bool {
 	return len(f) >= 6 && string(f[1]) == "FLOCK" && bytes.HasSuffix(f[5], inode) && !(shared && string(f[3]) == "READ")
 }
 
-// HoldsFlock reports whether a process has an open file whose flock(2) keeps out a newcomer (FlockHolder),
-// whichever process took it (proc_pid_fdinfo(5)), as far as this process may see that.
+// HoldsFlock reports whether a process has an open file with the inode number ino, on any device, whose flock(2)
+// keeps out a newcomer (FlockHolder), whichever process took it (proc_pid_fdinfo(5)); false if /proc hides that.
 func HoldsFlock(pid int, ino uint64, shared bool) bool {
 	dir := "/proc/" + strconv.Itoa(pid) + "/fdinfo/"
 	open, _ := os.ReadDir(dir) // nil: none that this process may see

@@ -6,9 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Not every system has SOCK_CLOEXEC, so a socket is made and marked while no other thread forks.
-
-// SocketPair returns two connected stream sockets that no child inherits.
+// SocketPair returns two connected stream sockets that no child inherits. Not every system has SOCK_CLOEXEC, so
+// they are made and marked while no other thread forks.
 func SocketPair() (ours, theirs int, err error) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -21,7 +20,7 @@ func SocketPair() (ours, theirs int, err error) {
 	return pair[0], pair[1], nil
 }
 
-// Socket returns a local socket that no child inherits. The kind is unix.SOCK_STREAM or unix.SOCK_DGRAM.
+// Socket returns a local socket that no child inherits (SocketPair). kind is unix.SOCK_STREAM or unix.SOCK_DGRAM.
 func Socket(kind int) (int, error) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

@@ -2,14 +2,14 @@ package sysfile
 
 import "syscall"
 
-// Wait reaps the child when it has ended. ECHILD: it is no child, or was reaped already.
+// Wait waits until the child has ended, and reaps it. ECHILD: pid is no child, or was reaped already.
 func Wait(pid int) (syscall.WaitStatus, error) {
 	var status syscall.WaitStatus
 	_, err := RetryN(func() (int, error) { return syscall.Wait4(pid, &status, 0, nil) })
 	return status, err
 }
 
-// Reap reaps any child that has ended, without waiting; pid 0 if there is none.
+// Reap reaps one child that has ended, without waiting; pid 0 if there is none.
 func Reap() (pid int, status syscall.WaitStatus) {
 	pid, err := RetryN(func() (int, error) { return syscall.Wait4(-1, &status, syscall.WNOHANG, nil) })
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// isOutside reports whether uid stands for users without an id in this user namespace (user_namespaces(7)):
-// in a rootless container, the machine's root.
+// isOutside reports whether uid stands for all users without an id in this user namespace (user_namespaces(7)),
+// as for the machine's root in a rootless container. It is false if /proc does not show that.
 func isOutside(uid uint32) bool {
 	overflow, err := os.ReadFile("/proc/sys/kernel/overflowuid")
 	if err != nil || strings.TrimSpace(string(overflow)) != strconv.Itoa(int(uid)) {
@@ -17,7 +17,7 @@ func isOutside(uid uint32) bool {
 	return err == nil && !mayHave(string(ids), uid)
 }
 
-// mayHave reports whether ids, the text of a uid_map, has an id for uid, or a line that cannot be parsed.
+// mayHave reports whether ids, the text of a uid_map, maps a user to uid, or has a line that cannot be parsed.
 func mayHave(ids string, uid uint32) bool {
 	for line := range strings.Lines(ids) { // first inside, first outside, how many
 		fields := strings.Fields(line)

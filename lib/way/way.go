@@ -20,17 +20,17 @@ const MostLinks = 40
 // Check makes sure that only root and this user can redirect the path by replacing a directory or link on it,
 // as sshd's StrictModes does. /tmp is accepted, because its sticky bit keeps other users from replacing files
 // that are not theirs. The file at the end of the path, which errors call what, is left to the caller. A
-// refusal is a *fault.Error (77); a system call's error is returned as it is. advice returns what this user
-// can do about a directory that only its owner could mend; it may be nil.
+// refusal is a *fault.Error (77); other errors are the system's. advice returns what this user can do about a
+// directory that only its owner could mend; it may be nil.
 //
-// Check goes from the root down, so only root or this user can change what it has checked. If the path does
-// not exist, the error is fs.ErrNotExist, and the part that exists is safe.
+// Check goes down from the root, or from the working directory if the path is relative, so only root or this
+// user can change what it has checked. If a directory or link above the file does not exist, the error is
+// fs.ErrNotExist, and the part that exists is safe.
 func Check(whole, what string, advice func() string) error {
 	return walk(whole, what, func(at string, st *unix.Stat_t) error { return checkAbove(at, what, advice, st) })
 }
 
-// CheckOwners is Check, but accepts directories of root's to which a group may write: on some
-// systems /var/log is one.
+// CheckOwners is Check, but accepts root's directories to which a group may write: on some systems /var/log is one.
 func CheckOwners(whole, what string, advice func() string) error {
 	return walk(whole, what, func(at string, st *unix.Stat_t) error {
 		if st.Uid == 0 && st.Mode&0o002 == 0 && st.Mode&unix.S_IFMT == unix.S_IFDIR {
