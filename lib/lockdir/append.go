@@ -46,7 +46,7 @@ func (l *Locker) endJob(r *locker.Request, v *view) error {
 
 type ending struct {
 	*Locker
-	active  *lockfile.Active // the lock that is being taken over; its guard is held
+	active  *lockfile.Active // the lock whose job is being ended; its guard is held
 	pause   time.Duration
 	members []process.Identity
 	begun   bool // members are recorded, and may have been signalled
@@ -146,7 +146,7 @@ func (l *Locker) RecordRest(name atom.Name, token string, rest []process.Identit
 }
 
 // record calls do with the lock of an acquisition, under its guard, and then with each slot of its owner. It
-// first frees the lock's guard, or the owner's release would wait for that while record waits for slots.
+// frees the lock's guard before it waits for the slots' guards, so that the owner's release need not wait.
 func (l *Locker) record(name atom.Name, token string, do func(lock *lockfile.Active) error) error {
 	var own record.Record
 	err := l.underGuard(name, token, func(active *lockfile.Active) error {
