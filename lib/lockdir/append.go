@@ -164,9 +164,9 @@ func (l *Locker) record(name atom.Name, token string, do func(lock *lockfile.Act
 	return err
 }
 
-// BeingEnded reports whether another process is ending the job of an acquisition, or has begun to. It is also
-// true while a process guards the lock only to check it, so the caller asks again. It stays true when all
-// recorded members are dead, as they may just have started others. It is false if the lock is gone.
+// BeingEnded reports whether another process is ending the job of an acquisition, or the lock records members of
+// it: even if all of these are dead, as they may just have started others. It is also true while a process guards
+// the lock only to check it, so the caller asks again. It is false if the lock is gone.
 func (l *Locker) BeingEnded(name atom.Name, token string) (bool, error) {
 	active, err := l.acquisition(name, token)
 	if err != nil {

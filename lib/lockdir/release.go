@@ -190,7 +190,7 @@ func owns(r *locker.ReleaseRequest, active *lockfile.Active) bool {
 }
 
 // Clear removes an active lock or a reader's lock that a person has judged stale, and its owner's slots, without
-// a stamp. It refuses (77) while a process of the job is known to live; those that only the mark shows it reports.
+// a stamp. It refuses (77) while a process of the job is known to live; it reports those that only the mark shows.
 func (l *Locker) Clear(lock atom.File) error {
 	path := l.Dir.Path(lock.String())
 	active, err := l.Dir.Lock(lock)

@@ -207,8 +207,8 @@ func (d *Dir) names() ([]string, error) {
 	return file.Readdirnames(-1)
 }
 
-// openFile opens a file of the directory, unless checkFile refuses it: checkFile judges the file that was
-// opened, but also the name before, as opening could block on a FIFO or wake a device.
+// openFile opens a file of the directory, unless checkFile refuses it. checkFile first judges what has the name,
+// as opening it could block on a FIFO or wake a device, and then what was opened.
 func (d *Dir) openFile(name string, flags int) (*file, error) {
 	if d.visited != nil {
 		if !d.visited.Alive() {

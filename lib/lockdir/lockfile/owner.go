@@ -126,7 +126,7 @@ func unchecked(owner, here process.Identity) error {
 	return errors.New("its owner cannot be checked from here")
 }
 
-// Untold returns an error if the request has no token, and whose lock it is cannot be told without (/proc, boot id).
+// Untold returns an error if, without a token, it cannot be known whose lock this is (no /proc, no boot id).
 func (a *Active) Untold(r *locker.ReleaseRequest) error {
 	if r.Token != "" || a.Content != record.Full {
 		return nil

@@ -150,7 +150,7 @@ func (t *TempFile) dropTemporary() {
 	}
 }
 
-// sweepAge is how old a temp.* file without a second name must be for Sweep: its creator guards it at once.
+// sweepAge is the least age at which Sweep removes a temp.* file with one name: its creator guards it at once.
 const sweepAge = time.Minute
 
 // Sweep removes the temp.* files of crashed creators: those that are not guarded, and have a second name or are
