@@ -2,7 +2,7 @@
 load common
 
 # bats test_tags=core
-@test "the age is whole minutes, rounded down" {
+@test "adlock_age prints whole minutes, rounded down" {
 	script job <<-'E'
 		adlock_get a b
 		adlock_release

@@ -391,7 +391,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/process [0-9]*/process N/'; }
 }
 
 # bats test_tags=core
-@test "the library ignores aliases set after it" {
+@test "the library ignores aliases that the script sets later" {
 	with_agent job <<-'E'
 		[ -z "${BASH_VERSION-}" ] || shopt -s expand_aliases
 		alias read=false printf=false command=false exec=false set=false return=false
@@ -424,7 +424,7 @@ cycles() {
 }
 
 # bats test_tags=core:ksh93,core:zsh
-@test "what traps print during a question reaches the output" {
+@test "output of a trap during a request to the agent is not lost" {
 	{
 		cat <<-'E'
 			after() { :; }
@@ -456,7 +456,7 @@ cycles() {
 	assert_equal "$(tr -d . <"$T/out")" ''
 }
 
-@test "a trap's redirection of the output stays" {
+@test "a redirection by a trap in a request to the agent stays" {
 	{
 		cat <<-'E'
 			heard=''
@@ -472,7 +472,7 @@ cycles() {
 }
 
 # bats test_tags=core
-@test "a trap reads from the script's standard input" {
+@test "in a request to the agent a trap reads the script's input" {
 	with_agent job <<-'E'
 		served || exit 9
 		trap 'IFS= read -r line; note "$line"; : >"$T/trapped"' USR1
@@ -661,7 +661,7 @@ no_agent_of() { [ -z "$(agents_of "$1")" ]; }
 	expect 0 hello cat "$T/agents"
 }
 
-@test "a drawn script gets true verdicts and loses no output" {
+@test "a generated script gets true verdicts and loses no output" {
 	run env -u ADLOCK_DIR -u ADLOCK_PAUSE ADLOCK_TEST_SHELLS="$ADLOCK_TEST_SHELL" TMPDIR="$T" \
 		"$BATS_TEST_DIRNAME/stress" 0 1 3>&- # this seed always draws the same script
 	assert_success

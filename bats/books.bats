@@ -52,7 +52,7 @@ times() { yes | head -n "$1"; }
 	E
 }
 
-@test "a release withdraws the only lock left behind: status 0" {
+@test "a release that withdraws a failed get's lock returns 0" {
 	fragile
 	times 1 >"$T/after.take"
 	times 6 >"$T/before.release"
@@ -231,7 +231,7 @@ times() { yes | head -n "$1"; }
 	refute held a b
 }
 
-@test "under signals to the group, status 0 means held" {
+@test "under signals to the group, a get with status 0 has a lock" {
 	script job <<-'E'
 		trap 'signals=$((signals + 1))' TERM
 		signals=0 round=0
@@ -266,7 +266,7 @@ times() { yes | head -n "$1"; }
 }
 
 # bats test_tags=core:mksh
-@test "if no thread can start, status 0 means held" {
+@test "if no thread can start, a get with status 0 has a lock" {
 	unprivileged
 	if [ -n "${public-}" ]; then # a user of this test alone: ulimit -u counts no other processes
 		shell=(setpriv "--reuid=$((100000 + BASHPID))" --regid=65534 --clear-groups "${shell[@]:4}")

@@ -2,7 +2,7 @@
 load common
 
 # bats test_tags=core
-@test "an atom is too soon after its last completion" {
+@test "a get within IfElapsed of the last completion is denied" {
 	job_notes $'75 too-soon\nacquired' <<-'E'
 		adlock_get a b
 		adlock_release

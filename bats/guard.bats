@@ -94,7 +94,7 @@ let_go() {
 }
 
 # bats test_tags=core
-@test "the end of the script releases, and keeps the status" {
+@test "at its end a guarded script releases and keeps its status" {
 	guarded <<<"$tells_its_owner; exit 3"
 	expect 3 supervised launch job
 	ADLOCK_DIR=$T/i ADLOCK_STORE=$T/i expect 3 supervised launch job # an i in $- is an interactive shell's
@@ -193,14 +193,14 @@ let_go() {
 }
 
 # bats test_tags=core
-@test "a guarded script gets arguments that are not UTF-8 unchanged" {
+@test "arguments that are not UTF-8 reach a script unchanged" {
 	[ "${shell[0]}" != yash ] || skip 'yash makes an empty argument of them'
 	guarded <<<'printf %s "$1" | od -An -tx1'
 	expect 0 ' ff c3' launch job $'\xff\xc3'
 }
 
 # bats test_tags=core
-@test "options, descriptors, directory and environment are kept" {
+@test "a guard keeps options, descriptors, directory, environment" {
 	guarded <<-'E'
 		case $- in *e*) echo errexit ;; esac
 		read -r line <&4
@@ -219,7 +219,7 @@ kept 3"
 	assert_equal "$(cat "$T/five")" input
 }
 
-@test "set -x traces both starts" {
+@test "set -x traces both starts of a guarded script" {
 	guarded <<<'echo now >/dev/null'
 	run "${shell[@]}" -x "$T/job" 3>&-
 	assert_success
@@ -411,7 +411,7 @@ kept 3"
 	ran_once 0
 }
 
-@test "by traps: a script that starts itself runs its parts" {
+@test "guarded by traps, a script may start itself" {
 	guarded <<-'E'
 		case $1 in
 		'') $ADLOCK_TEST_SHELL "$0" worker | cat; exit 3 ;;
@@ -436,7 +436,7 @@ kept 3"
 	assert_equal "$(events acquire)" 2
 }
 
-@test "a mark of another process does not open the guard" {
+@test "another process's mark gets no script past its guard" {
 	waits_in_it
 	local lock token start pid=$first
 	lock=$(echo "$ADLOCK_DIR"/lock.*)
@@ -615,7 +615,7 @@ start_read() {
 }
 
 # bats test_tags=core
-@test "by traps: a trap set on EXIT, INT, TERM or HUP is refused" {
+@test "a guard by traps refuses a trap on EXIT, INT, TERM or HUP" {
 	for signal in EXIT INT TERM HUP; do
 		by_traps "trap ': two
 		: lines' $signal" <<<'echo not reached'
@@ -630,7 +630,7 @@ start_read() {
 }
 
 # bats test_tags=core
-@test "by traps: the script's end, TERM and HUP release the lock" {
+@test "a guard by traps releases at the end, on TERM and on HUP" {
 	by_traps '' <<<': >"$T/in"; while [ ! -e "$T/go" ]; do sleep 0.05; done; exit 3'
 	for signal in 0 TERM HUP; do
 		rm -f "$T/in" "$T/go"
@@ -657,7 +657,7 @@ died_of() {
 	cat "$T/died"
 }
 
-@test "by traps: a child that survives TERM keeps the atom busy" {
+@test "a guard by traps stays busy while a child outlives TERM" {
 	by_traps '' <<<'sleep 600 & echo "$!" >"$T/new"; mv "$T/new" "$T/child"; wait'
 	start_read child
 	kill -TERM "$first"
@@ -676,7 +676,7 @@ died_of() {
 }
 
 # bats test_tags=core
-@test "by traps: the shell dies of INT, as without a guard" {
+@test "guarded by traps, the shell dies of INT as without a guard" {
 	local loops='echo "$$" >"$T/in"; while :; do sleep 0.05; done'
 	# bash does not die of INT unless its current command did.
 	[ "${shell[0]}" != bash ] || loops=${loops/sleep 0.05/:}
@@ -690,12 +690,12 @@ died_of() {
 }
 
 # bats test_tags=core
-@test "by traps: traps on other signals stay" {
+@test "a guard by traps keeps traps on other signals" {
 	by_traps "trap 'echo usr' USR1; trap '' HUP" <<<'kill -HUP $$; kill -USR1 $$; echo end'
 	expect 0 $'usr\nend' "${shell[@]}" <"$T/job" 3>&-
 }
 
-@test "by traps: a denied script exits with ADLOCK_EXIT_DENIED" {
+@test "a guard by traps exits with ADLOCK_EXIT_DENIED if denied" {
 	by_traps '' <<<': >"$T/in"; while [ ! -e "$T/go" ]; do sleep 0.05; done'
 	start_read in
 	run "${shell[@]}" <"$T/job" 3>&-
@@ -706,7 +706,7 @@ died_of() {
 	ended "$first" 0
 }
 
-@test "by traps: the guard's temporary file is named temp.HEX" {
+@test "the temporary file of a guard by traps is named temp.HEX" {
 	script job <<-'E'
 		PATH=$T:$PATH
 		(adlock_guard)

@@ -42,7 +42,7 @@ E
 	refute_output --regexp '^lock\.'
 }
 
-@test "too soon counts as done" {
+@test "in a recipe, too soon counts as done" {
 	makes <<'E'
 all:
 	@$(ADLOCK) copy site 15 90 -- echo ran
@@ -193,7 +193,7 @@ variables() { sed -n 's/^\(ADLOCK_[A-Z_]*\)=.*/\1/p' | sort; }
 	done
 }
 
-@test "busy waits: make -j runs the same atom one after the other" {
+@test "make -j runs the recipes of one atom one after the other" {
 	makes <<'E'
 all: one two three
 one two three:
@@ -248,8 +248,8 @@ E
 	expect 0 '' "$@" ADLOCK_PROGRAM="$T/releases/2/Makefile"
 }
 
-@test "the releases behind a link are one program" { behind_a_link make; }
-@test "the releases behind a link are one program for BSD make" { behind_a_link bmake -r; }
+@test "two checkouts behind one link are one program" { behind_a_link make; }
+@test "two checkouts behind one link are one program for BSD make" { behind_a_link bmake -r; }
 
 @test "a missing helper fails the recipe" {
 	recipe 'copy site -- echo ran'

@@ -36,7 +36,7 @@ vector_script() {
 }
 
 # bats test_tags=core
-@test "a long name beyond ASCII is that of the helper" {
+@test "shell and helper make the same long name beyond ASCII" {
 	script long <<-'E'
 		ADLOCK_AGENT=$1
 		adlock_pass

@@ -1,7 +1,7 @@
 # The pass: one clock for a whole run.
 load common
 
-@test "a pass judges a lock's age by the clock of its start" {
+@test "a pass judges the age of a lock by when the pass began" {
 	script job <<-'E'
 		adlock_get hang "$1"
 		hang "hangs.$1"

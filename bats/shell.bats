@@ -93,7 +93,7 @@ alike() {
 }
 
 # bats test_tags=once
-@test "a line's limit wins over the crontab's; an empty one is none" {
+@test "a line's limit, even an empty one, wins over the crontab's" {
 	export ADLOCK_DRY_RUN=1 ADLOCK_IF_ELAPSED=5m
 	run guarded -c 'true'
 	assert_line --partial 'IfElapsed is 5m'
@@ -179,7 +179,7 @@ inner"
 	refute [ -e "$ADLOCK_DIR" ]
 }
 
-@test "without its helper nothing runs" {
+@test "a crontab line does not run if the helper is missing" {
 	local bin
 	for bin in "$T/none" "$T" "$T/notes" none; do
 		ADLOCK_BIN=$bin run guarded -c "echo ran >$T/ran"

@@ -186,7 +186,7 @@ each_instant() {
 	expect 1 '' grep -s . "$T"/job.out
 }
 
-@test "a status that is no number is refused" {
+@test "adlock_release refuses a status that is no number" {
 	script job <<-'E'
 		adlock_get a b
 		adlock_release nothing || note "$?"

@@ -2,7 +2,7 @@
 load common
 
 # bats test_tags=core
-@test "the command runs under the lock; its status is returned" {
+@test "adlock_with runs under the lock and returns the status" {
 	job_notes $'one two\n7' <<-'E'
 		work() {
 			[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] || return 1
@@ -43,7 +43,7 @@ load common
 	refute_output --partial lock.job
 }
 
-@test "a command may keep a lock of its own" {
+@test "a function run by adlock_with may keep a lock of its own" {
 	job_notes '' <<-'E'
 		work() { adlock_get a mine; }
 		adlock_with a b -- work

@@ -46,7 +46,7 @@ func (l *Locker) endJob(r *locker.Request, v *view) error {
 
 type ending struct {
 	*Locker
-	active  *lockfile.Active // the lock that is being taken over; its guard is held
+	active  *lockfile.Active // the lock whose job is being ended; its guard is held
 	pause   time.Duration
 	members []process.Identity
 	begun   bool // members are recorded, and may have been signalled
@@ -146,7 +146,7 @@ func (l *Locker) RecordRest(name atom.Name, token string, rest []process.Identit
 }
 
 // record calls do with the lock of an acquisition, under its guard, and then with each slot of its owner. It
-// first frees the lock's guard, or the owner's release would wait for that while record waits for slots.
+// frees the lock's guard before it waits for the slots' guards, so that the owner's release need not wait.
 func (l *Locker) record(name atom.Name, token string, do func(lock *lockfile.Active) error) error {
 	var own record.Record
 	err := l.underGuard(name, token, func(active *lockfile.Active) error {
@@ -164,9 +164,9 @@ func (l *Locker) record(name atom.Name, token string, do func(lock *lockfile.Act
 	return err
 }
 
-// BeingEnded reports whether another process is ending the job of an acquisition, or has begun to. It is also
-// true while a process guards the lock only to check it, so the caller asks again. It stays true when all
-// recorded members are dead, as they may just have started others. It is false if the lock is gone.
+// BeingEnded reports whether another process is ending the job of an acquisition, or the lock records members of
+// it: even if all of these are dead, as they may just have started others. It is also true while a process guards
+// the lock only to check it, so the caller asks again. It is false if the lock is gone.
 func (l *Locker) BeingEnded(name atom.Name, token string) (bool, error) {
 	active, err := l.acquisition(name, token)
 	if err != nil {

@@ -283,7 +283,7 @@ func TestThePassClockCountsForIfElapsedAndExpireAfter(t *testing.T) {
 	wantLife(t, owner, process.Dead)
 }
 
-func TestADeadOwnersAtomIsBusyWhileItsFileIsHeld(t *testing.T) {
+func TestADeadOwnerIsNotReplacedWhileTheFlockFileIsHeld(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	wantVerdict(t, k, ask(dead(t)), locker.Acquired)
 	holder := must.Get(os.Create(filepath.Join(t.TempDir(), "file")))(t)

@@ -3,7 +3,7 @@
 // while other newcomers are at work:
 //   - if several newcomers find one stale lock, one of them replaces it and the others are busy;
 //   - an owner that releases while it is being ended finds the guard taken and changes nothing;
-//   - a newcomer that was stopped at any step later finds another file or token, and checks again.
+//   - a newcomer that was stopped at any step notices later if another file or token is there, and checks again.
 package lockdir
 
 import (

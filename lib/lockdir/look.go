@@ -157,7 +157,7 @@ func DryRun(path string, r *locker.Request) (policy.Decision, error) {
 	return (&Locker{Dir: dir}).DryRun(r)
 }
 
-// DryRun returns what Take would do now. It changes nothing.
+// DryRun returns what Take would do now, and writes nothing. It puts the learned limits of r in force.
 func (l *Locker) DryRun(r *locker.Request) (policy.Decision, error) {
 	v := view{}
 	defer v.close()
@@ -169,8 +169,8 @@ func (l *Locker) DryRun(r *locker.Request) (policy.Decision, error) {
 	return r.ForeseeFile(r.ForeseeWatch(d, l.Dir.Watcher(name)), &v.View), nil
 }
 
-// seeChanger adds the process that is changing the lock, and why it will not finish, to v. pause is the
-// longest time between two of its signals.
+// seeChanger adds the process that is changing the lock to v and, if that stands still, an error that says so.
+// pause is the longest time between two of its signals.
 func (v *view) seeChanger(pause time.Duration) {
 	if v.active != nil {
 		v.Changer = v.active.GuardHolder()

@@ -604,7 +604,7 @@ func TestForgetAndPruneHoldALockOfTheirOwnProcess(t *testing.T) {
 	}
 }
 
-func TestForgetFailsWithoutProc(t *testing.T) {
+func TestForgetFailsIfProcCannotBeRead(t *testing.T) {
 	k := newLocker(t)
 	plantFile(t, k, "last."+motdFiles, "", 0)
 	var before syscall.Rlimit

@@ -355,7 +355,7 @@ func TestWaitingCountsFromWaitSince(t *testing.T) {
 	}
 }
 
-func TestAnEmptyPartIsAUsageErrorAndLeavesNoFile(t *testing.T) {
+func TestAnEmptyOperandIsAUsageErrorAndLeavesNoFile(t *testing.T) {
 	k, r := newLocker(t), ask(process.Identity{})
 	r.Atom.Operand = ""
 	if outcome, err := k.Take(r); fault.KindOf(err) != fault.Usage || outcome.Verdict != "" {

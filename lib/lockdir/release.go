@@ -24,10 +24,10 @@ import (
 // guardWait is how long to wait for a guard: a mere check of the lock is over by then. Tests change it.
 var guardWait = 200 * time.Millisecond
 
-// Release stamps the last lock, then removes the active lock. If the lock is not this acquisition's, it
-// changes nothing and returns an error (lost, 75), or nil with Again or Withdraw. If another process guards
-// the lock, the error contains locker.ErrGuarded; locker.IsEnded is true if that process is ending the owner.
-// If an ending has begun and a recorded member lives, the lock stays for it (77), unless the owner is Alone.
+// Release stamps the last lock (not with NoStamp or Withdraw), then removes the active lock or reader's lock. If the
+// lock is not this acquisition's, it changes nothing and returns an error (lost, 75), or nil with Again or Withdraw.
+// If another process guards the lock, the error contains locker.ErrGuarded; locker.IsEnded is true if that process
+// is ending the owner. If a recorded process besides the owner may live, the lock stays (77), unless r is Alone.
 func (l *Locker) Release(r locker.ReleaseRequest) error {
 	active, err := l.Dir.Active(r.Name)
 	if r.AtOnce && (err != nil || !owns(&r, active) || active.Record.Slots > 0 || active.Record.Learn) {
@@ -189,8 +189,8 @@ func owns(r *locker.ReleaseRequest, active *lockfile.Active) bool {
 	return active.Content == record.Full && r.Owns(active.Record)
 }
 
-// Clear removes an active lock or a reader's lock that a person has judged stale, and its owner's slots,
-// without a stamp. It refuses (77) while the owner or a recorded process of its job lives.
+// Clear removes an active lock or a reader's lock that a person has judged stale, and its owner's slots, without
+// a stamp. It refuses (77) while a process of the job is known to live; it reports those that only the mark shows.
 func (l *Locker) Clear(lock atom.File) error {
 	path := l.Dir.Path(lock.String())
 	active, err := l.Dir.Lock(lock)

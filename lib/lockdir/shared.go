@@ -14,11 +14,11 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// A reader takes the active lock like any newcomer, puts a lock of its own beside it, read.NAME.PID, and
-// releases the active lock. A writer with the active lock backs off while a reader lives. Both look while
-// they hold the active lock, so neither can miss the other. A steady stream of readers can starve a writer.
+// A reader takes the active lock like any newcomer, puts a lock of its own beside it, read.NAME.PID, and releases
+// the active lock. A writer with the active lock ends expired readers, and backs off while another one lives. Both
+// look while they hold the active lock, so neither can miss the other. A stream of readers can starve a writer.
 
-// entering is how long a reader may hold the active lock before its reader's lock is in place.
+// entering is how long readers wait for a reader that holds the active lock to put its reader's lock in place.
 const entering = time.Second
 
 func (l *Locker) settle(r *locker.Request, name atom.Name, own record.Record, temp *lockfile.TempFile, p phase) (locker.Outcome, error) {
@@ -75,8 +75,8 @@ func (l *Locker) read(r *locker.Request, name atom.Name, own record.Record, acqu
 	return acquired, temp.Link(lock.String())
 }
 
-// awaitNoReader clears dead readers, ends expired ones, and is denied by a living one. Then it checks the last
-// lock, which a reader may have stamped just before its release, unless this newcomer has stamped it (stamped).
+// awaitNoReader clears dead readers, ends expired ones, and is denied by any other. Then it checks the last lock,
+// which a reader may have stamped just before its release, unless this newcomer has stamped it (stamped).
 func (l *Locker) awaitNoReader(r *locker.Request, name atom.Name, temp *lockfile.TempFile, p phase) (locker.Outcome, error) {
 	readers, err := l.Dir.Readers(name)
 	if err != nil {
@@ -169,7 +169,7 @@ func (l *Locker) clearReader(r *locker.Request, lock atom.File, temp *lockfile.T
 	return true, acquired, nil
 }
 
-// lookAtReader decides what a writer does about a reader's lock; fs.ErrNotExist: gone. The caller closes v.
+// lookAtReader decides what a newcomer does about a reader's lock; fs.ErrNotExist: gone. The caller closes the view.
 func (l *Locker) lookAtReader(r *locker.Request, lock atom.File) (view, policy.Decision, error) {
 	active, err := l.Dir.Lock(lock)
 	if err != nil {

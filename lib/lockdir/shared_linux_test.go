@@ -32,7 +32,7 @@ func TestAReaderOfTheLongestNameAndPidHoldsTheAtom(t *testing.T) {
 	wantVerdict(t, k, writer, locker.Acquired)
 }
 
-func TestAReaderThatIsStoppedAsItEntersIsBusy(t *testing.T) {
+func TestAReaderStoppedAsItEntersMeansBusy(t *testing.T) {
 	k, r, newcomer := newLocker(t), read(sleeper(t)), read(sleeper(t))
 	record := r.Record()
 	record.Monotonic -= 2 * entering
@@ -70,7 +70,7 @@ func TestAWriterReplacesManyDeadReaders(t *testing.T) {
 	wantVerdict(t, k, writer, locker.Acquired)
 }
 
-func TestAReaderThatCannotBeCheckedIsBusyThenStuck(t *testing.T) {
+func TestAReaderThatCannotBeCheckedMeansBusyThenStuck(t *testing.T) {
 	k, reader, writer := newLocker(t), sleeper(t), hasty(sleeper(t))
 	reader.PIDNS++
 	wantVerdict(t, k, read(reader), locker.Acquired)
@@ -93,7 +93,7 @@ func TestADamagedReadersLockIsAnErrorAndStays(t *testing.T) {
 	}
 }
 
-func TestAReaderWhoseLockIsGuardedIsBusy(t *testing.T) {
+func TestAGuardedReadersLockMeansBusy(t *testing.T) {
 	k, gone := newLocker(t), dead(t)
 	wantVerdict(t, k, read(gone), locker.Acquired)
 	lock := readerLock(gone)

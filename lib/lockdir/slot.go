@@ -169,8 +169,8 @@ func (l *Locker) isShared(own record.Record) (shared bool, err error) {
 	return shared, err
 }
 
-// eachLockOf calls do with each lock of own's owner on an atom that the slots of own.Atom count, but not with
-// the slots. Readers' locks come second, as a reader moves from its active lock to its reader's lock.
+// eachLockOf calls do with each lock of the owner in own whose atom has the same slots as own.Atom, but with no
+// slot. Readers' locks come second, as a reader moves from its active lock to its reader's lock.
 func (l *Locker) eachLockOf(own record.Record, do func(*lockfile.Active)) error {
 	slots := own.Atom.Name().SlotPrefix()
 	for _, kind := range []atom.Kind{atom.ActiveLock, atom.ReaderLock} {
@@ -235,7 +235,7 @@ func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *lock
 	}
 }
 
-// keepSlot reports whether there is room for the n-th slot, now in place and guarded; if not, it unlinks it.
+// keepSlot reports whether there is room for the n-th slot, now in place and guarded; if not, it removes the slot.
 func (l *Locker) keepSlot(r *locker.Request, temp *lockfile.TempFile, n int, full *locker.Outcome) (bool, error) {
 	room, err := l.hasRoom(r, n, full)
 	if room {
@@ -344,16 +344,16 @@ func (l *Locker) slotIsFree(r *locker.Request, v *view, full *locker.Outcome) er
 	return errTaken
 }
 
-// hasOrphanedLock reports whether a process of a dead owner's job still holds one of the owner's locks. If
-// the owner took the slot for another atom, such a process has the mark of that lock, and not of the slot.
+// hasOrphanedLock reports whether a process of a dead owner's job still holds one of the owner's locks. Such a
+// process may have the mark of that lock only, and not of the slot, which the owner took for another atom.
 func (l *Locker) hasOrphanedLock(own record.Record) (bool, error) {
 	orphaned := false
 	err := l.eachLockOf(own, func(lock *lockfile.Active) { orphaned = orphaned || lock.Job().Remains() })
 	return orphaned, err
 }
 
-// slotIsUnused reports whether the owner of the slot lives but has no lock that uses the slot: its release
-// found the slot guarded, or was killed. The answer stays true only under the slot's guard.
+// slotIsUnused reports whether the owner of the slot is not known to be dead, but has no lock that uses the slot:
+// a release or a denial found the slot guarded. The answer stays true only under the slot's guard.
 func (l *Locker) slotIsUnused(slot *lockfile.Active) bool {
 	own := slot.Record
 	if slot.Content != record.Full || own.Owner.Life() == process.Dead || slot.Job().Survived() != nil {

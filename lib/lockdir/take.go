@@ -145,8 +145,8 @@ func (l *Locker) withdraw(temp *lockfile.TempFile, own record.Record) error {
 	return errors.Join(err, temp.Withdraw())
 }
 
-// secondLook checks the last lock again. Its 'now' is the mtime of the newcomer's lock, which it has just
-// touched: so both times are those of the file system.
+// secondLook checks the last lock again, if that may deny the atom. Its 'now' is the mtime of the newcomer's
+// lock, which it has just touched: so both times are those of the file system.
 func (l *Locker) secondLook(r *locker.Request, name atom.Name, temp *lockfile.TempFile, p phase) (locker.Outcome, error) {
 	if p == stamped || r.Limits.IfElapsed == 0 && !r.Limits.Preempt() {
 		return locker.Outcome{Verdict: locker.Acquired}, nil

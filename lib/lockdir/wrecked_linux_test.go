@@ -71,7 +71,7 @@ func TestALockThatALossOfPowerDamagedIsCleared(t *testing.T) {
 }
 
 // A later version may have written such a lock, and its owner may live.
-func TestAWholeLockOfAnotherFormatIsNeverCleared(t *testing.T) {
+func TestAWholeLockOfAnUnknownFormatIsAnError(t *testing.T) {
 	k := newLocker(t)
 	for _, content := range []string{"4711\ntoken=x\nformat=2\nend=\n", "4711\ntoken=x\nformat=1\nend=\nunknown\n"} {
 		plant(t, k, content, longAgo)

@@ -18,19 +18,19 @@ import (
 // Active is an active lock or a reader's lock, as it was read: one inode, which may have lost its name since.
 type Active struct {
 	file
-	File     atom.File // what it was opened as
+	File     atom.File // the kind and NAME by which it was opened
 	Record   record.Record
 	Appended record.Appended
 	Content  record.Content
 	machine  string // the machine id in the record, also if load has removed it from Record
 	Wrecked  bool   // a loss of power before this boot has damaged it; Content is then Empty
 	whole    int64  // bytes of whole lines
-	seen     int64  // whole, when the lock was read
+	seen     int64  // the value of whole when the lock was read
 	held     bool   // the guard is held
 	readOnly bool   // the file system was read-only when the lock was opened
 }
 
-// Active opens lock.NAME; fs.ErrNotExist if the atom is free.
+// Active opens lock.NAME, the active lock of an atom or a slot; fs.ErrNotExist if there is none.
 func (d *Dir) Active(name atom.Name) (*Active, error) {
 	return d.Lock(atom.File{Kind: atom.ActiveLock, Name: name})
 }
@@ -48,8 +48,8 @@ func (d *Dir) Lock(lock atom.File) (*Active, error) {
 	}
 	a := &Active{file: *f, File: lock, readOnly: readOnly}
 	err = a.load()
-	// If a group could once write the directory, a member that rewrote root's lock in place has chosen which
-	// process root ends. (For a lock with only a pid no process is ever signalled.)
+	// Even if other users cannot enter the directory now, they may have rewritten a lock that they may write, and
+	// so have chosen which process is ended. (For a lock with only a pid no process is ever signalled.)
 	if err == nil && a.Content == record.Full && lax(&a.st) {
 		err = d.refuseLax(a.name)
 	}
@@ -85,7 +85,7 @@ func (a *Active) load() error {
 	return nil
 }
 
-// mayBeOfAClone reports whether the machine id may be a cloned machine's: on a file system that machines
+// mayBeOfAClone reports whether the machine id may be a cloned machine's: on a file system that machines may
 // share, it counts only together with the node name.
 func (a *Active) mayBeOfAClone() bool {
 	if a.machine == "" {
@@ -156,7 +156,7 @@ func (a *Active) Remove() error {
 	return a.wrap(sysfile.Unlinkat(a.dir.fd, a.name))
 }
 
-// Named reports whether the lock is still in place. It may be called after Close.
+// Named reports whether the lock is still in place; false if that is unknown. It may be called after Close.
 func (a *Active) Named() bool { mine, err := a.named(); return mine && err == nil }
 
 // Restored reports whether a backup has brought the lock here: another machine made it, and as another file.

@@ -11,7 +11,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// AppendCommand adds the command that the owner has started. The caller holds the lock's Guard.
+// AppendCommand adds the command that the owner has started, but not twice. The caller holds the lock's Guard.
 func (a *Active) AppendCommand(id process.Identity) error {
 	if known := a.Appended.Command; known.PID == id.PID && known.Start == id.Start && known.Inode == id.Inode {
 		return nil
@@ -23,8 +23,8 @@ func (a *Active) AppendCommand(id process.Identity) error {
 	return nil
 }
 
-// AppendSurvivors adds those members of the owner's job that the lock does not have; if they do not fit, one
-// line that says so. The caller holds the lock's Guard.
+// AppendSurvivors adds those members that the lock does not name yet; if they do not fit, one line that says
+// so. The caller holds the lock's Guard.
 func (a *Active) AppendSurvivors(members []process.Identity) error {
 	fresh := a.unknown(members)
 	if len(fresh) == 0 {
@@ -76,7 +76,7 @@ func (a *Active) append(lines []byte) error {
 	err := a.changed(func() error {
 		failed := a.write(lines)
 		if failed != nil {
-			_ = a.truncate(a.whole) // else an unfinished line stays, which is ignored
+			_ = a.truncate(a.whole) // if this fails too, an unfinished line stays, which readers ignore
 		}
 		return failed
 	})
@@ -108,10 +108,10 @@ func (a *Active) truncate(size int64) error {
 	return a.wrap(sysfile.Retry(func() error { return unix.Ftruncate(a.fd, size) }))
 }
 
-// Job returns the owner's job, as the processes that a takeover has to end. The command is the one that was
-// appended, else the process that waits at the job's gate.
+// Job returns the owner's job, which a takeover has to end. Its command is the one that was appended, else the
+// process in Record.Job, which waited until it was recorded.
 func (a *Active) Job() process.Job {
-	job := a.Record.KnownJob(int(a.st.Uid)) // only this user's processes may be ended
+	job := a.Record.KnownJob(int(a.st.Uid)) // because of the file, only processes of its user may be ended
 	if a.Appended.Command.PID != 0 {
 		job.Command = a.Appended.Command
 	}
@@ -119,7 +119,7 @@ func (a *Active) Job() process.Job {
 	return job
 }
 
-// InUse returns which process proves that the lock is in use, and how to end it; "" if none is known to live.
+// InUse returns why the lock is in use and, if adlock can end its job, how; "" if no process is known to live.
 func (a *Active) InUse() string {
 	lives := "its owner lives (process " + strconv.Itoa(a.Record.Owner.PID) + ")"
 	cure := "; to end it: adlock stop " + a.File.Called()

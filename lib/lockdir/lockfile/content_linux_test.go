@@ -228,7 +228,7 @@ func TestALockRecordWritableByOthersIsAlwaysRefused(t *testing.T) {
 	}
 }
 
-func TestALinkSucceedsIfOnlyItsReplyWasLost(t *testing.T) {
+func TestLinkSucceedsIfOnlyTheReplyWasLost(t *testing.T) {
 	d := newDir(t)
 	temp := must.Get(d.temporary())(t)
 	must.Do(t, temp.fill(func(uint64) []byte { return fullRecord().Bytes() }))

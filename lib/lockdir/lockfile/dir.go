@@ -1,9 +1,9 @@
-// Package lockfile keeps the files of an atom in the lock directory: it puts them in place, guards and
-// removes them; it decides nothing.
+// Package lockfile keeps the files of a lock directory: it puts them in place, reads, guards and removes them,
+// and lets newcomers queue and wait. Whether an atom may be taken, packages policy and lockdir decide.
 //
-// All files are reached from one descriptor of a directory that was checked once, so a path swapped
-// later is never followed. The exclusion is as good as flock(2) and link(2) of the file system, through
-// one mount of it (an overlay and its upper directory are two).
+// Locks are reached from one descriptor of a directory that was checked once, so a path swapped later is not
+// followed. The exclusion is as good as flock(2) and link(2) of the file system, through one mount of it (an
+// overlay and its upper directory are two).
 package lockfile
 
 import (
@@ -23,12 +23,12 @@ import (
 	"adlock/lib/way"
 )
 
-// Dir is an open lock directory: root's or the user's, writable by its owner only. Goroutines may share it.
+// Dir is an open lock directory, which only its owner can write (but see OpenToTry). Goroutines may share it.
 type Dir struct {
 	path    string
 	fd      int
-	uid     int  // the directory's owner, and so the owner of every file in it
-	me      int  // the effective user, or another one (OfUser)
+	uid     int  // the directory's owner; a file of any other user but me is refused
+	me      int  // the effective user; in another user's directory, that user (OfUser)
 	entered bool // other users may enter the directory
 
 	visited *Visit // nil: not another user's directory
@@ -142,8 +142,8 @@ func openFailed(path string, err error) error {
 	return fault.Wrap(path, err)
 }
 
-// remedy returns the advice for a directory that others may write: not chmod if it has the sticky bit, as
-// /tmp has, because others are meant to write there.
+// remedy returns the advice for a directory that others may write: chmod, but not if only root could do that,
+// nor if the sticky bit, as on /tmp, shows that others are meant to write there.
 func (d *Dir) remedy(st *unix.Stat_t) string {
 	switch {
 	case st.Mode&unix.S_ISVTX != 0:
@@ -207,8 +207,8 @@ func (d *Dir) names() ([]string, error) {
 	return file.Readdirnames(-1)
 }
 
-// openFile opens a file of the directory that checkFile does not refuse. It checks the file before it opens
-// it too, as opening could block on a FIFO or wake a device.
+// openFile opens a file of the directory, unless checkFile refuses it. checkFile first judges what has the name,
+// as opening it could block on a FIFO or wake a device, and then what was opened.
 func (d *Dir) openFile(name string, flags int) (*file, error) {
 	if d.visited != nil {
 		if !d.visited.Alive() {
@@ -247,7 +247,7 @@ func (d *Dir) checkFile(name string, st *unix.Stat_t) error {
 		return fault.New(fault.NotPermitted, d.Path(name), "belongs to another user")
 	case st.Nlink > 2: // 2 while a temporary file is being put in place with link(2)
 		return fault.New(fault.NotPermitted, d.Path(name), "has too many links")
-	case d.entered && lax(st): // another tool's file: any user may have written it
+	case d.entered && lax(st): // another tool's file, which other users may have written
 		return d.refuseLax(name)
 	}
 	return nil
@@ -255,7 +255,7 @@ func (d *Dir) checkFile(name string, st *unix.Stat_t) error {
 
 func lax(st *unix.Stat_t) bool { return st.Mode&0o022 != 0 }
 
-// refuseLax returns the error for a file that others may write. What they have written survives a chmod.
+// refuseLax returns the error for a file that others may write. In a lock, chmod does not undo what they wrote.
 func (d *Dir) refuseLax(name string) error {
 	cure := "chmod go-w " + fault.Quoted(d.Path(name))
 	if atom.ParseFile(name).Kind != atom.LastLock {

@@ -159,9 +159,9 @@ func TestARelativePathStartsAtTheWorkingDirectory(t *testing.T) {
 	refused(t, path, err)
 }
 
-// Swapping the directory after it was opened changes nothing: all files are reached through the
+// Swapping the directory after it was opened changes nothing: locks are reached through the
 // descriptor.
-func TestSwappingTheOpenedDirectoryRedirectsNoFile(t *testing.T) {
+func TestSwappingTheOpenedDirectoryRedirectsNoLock(t *testing.T) {
 	d := newDir(t)
 	moved, bait := d.path+".moved", t.TempDir()
 	must.Do(t, os.Rename(d.path, moved))

@@ -25,7 +25,7 @@ func (f *file) GuardHolder() int {
 	return sysfile.FlockHolder(uint64(f.st.Dev), uint64(f.st.Ino), false)
 }
 
-// Watcher returns the newcomer that watches whether the atom's job works (idle.Turn); zero: none.
+// Watcher returns the newcomer that watches whether the atom's job works (idle.Turn); zero: none is known.
 func (d *Dir) Watcher(name atom.Name) locker.Watcher {
 	f, err := d.openFile(name.LookLock(), unix.O_RDONLY)
 	if err != nil {
@@ -45,7 +45,7 @@ type GuardedError struct {
 func (e *GuardedError) Error() string { return e.reason }
 func (e *GuardedError) Unwrap() error { return locker.ErrGuarded }
 
-// GuardReporting is Guard, but its error names the guard's holder (GuardedError); 77 if that is stopped.
+// GuardReporting is Guard, but ErrGuarded comes as a GuardedError, which names the holder: 77 if StandsStill, else 75.
 func (a *Active) GuardReporting(wait time.Duration) error {
 	return a.ReportGuarded(a.Guard(wait))
 }

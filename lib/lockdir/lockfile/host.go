@@ -18,12 +18,12 @@ import (
 // HostFile returns the name of the file in a lock directory that holds the host of the machine with that id.
 func HostFile(machine string) string { return "host." + machine }
 
-// unkept stands for the present node name, if machines may share the file system or canKeep refuses the name.
+// unkept, in a host file, means the present node name: machines may share the file system, or canKeep refused it.
 const unkept = "*"
 
-// Host returns $ADLOCK_HOST, else the node name under which this machine first locked in the directory of the
-// store (config.DirOf; protocol.md, 1). With keep, as for a newcomer, it makes the directory and records the
-// name. With an error, the host is the present node name; "" if that is not known.
+// Host returns $ADLOCK_HOST, else the node name that this machine recorded when it first locked in the directory
+// of the store (config.DirOf; protocol.md, 1), else, and with an error, the present node name; "" if that is not
+// known. With keep, as for a newcomer, it makes the directory and records the name.
 func Host(store string, keep bool) (string, error) {
 	if host := os.Getenv("ADLOCK_HOST"); host != "" {
 		return host, nil
@@ -90,8 +90,8 @@ func keptHost(path, node string, keep bool) (string, error) {
 	return host, err
 }
 
-// glance reads the host's file, but does not open the directory, which each lock would then do twice; "": not
-// found, or not trusted, so the caller opens the directory.
+// glance reads the host's file by its path, because opening the directory here too would cost each start time.
+// "": the file is missing or not trusted, so the caller has to open the directory.
 func glance(path string) string {
 	fd, err := sysfile.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
 	if err != nil {
@@ -141,8 +141,8 @@ func canKeep(host string) bool {
 }
 
 // keepHost records the node name, unless another process was faster; it reports whether the file exists now.
-// If it cannot be made, no lock can be either, and that error is reported. The content is synced before the
-// file gets its name, so that no loss of power leaves an empty file.
+// If it cannot be made, no lock can be made either, and the attempt to take one reports why. The content is
+// synced before the file gets its name, so that no loss of power leaves an empty file.
 func (d *Dir) keepHost(file, node string) bool {
 	if !canKeep(node) || !isLocal(d.fd) {
 		node = unkept

@@ -44,13 +44,13 @@ func cutOff(mtime, ctime unix.Timespec) time.Duration {
 	return 0
 }
 
-// MakeLast creates the last lock of an atom that never completed. It must exist before the atom is
-// first taken, or circular waiting could not be broken (the paper's deadlock rule).
+// MakeLast creates the last lock of an atom that never completed, unless there is one. It must exist before the
+// atom is first taken, or circular waiting could not be broken (the paper's deadlock rule).
 func (d *Dir) MakeLast(name atom.Name, memory record.Memory) error {
 	return d.placeLast(name, memory, &time.Time{}, (*TempFile).Link)
 }
 
-// Remember changes the content of the last lock, not its mtime. Only under the active lock, inside Marked.
+// Remember changes the content of the last lock, not its mtime. Only in Marked, under the active or a reader's lock.
 func (d *Dir) Remember(name atom.Name, completed time.Time, memory record.Memory) error {
 	return d.placeLast(name, memory, &completed, (*TempFile).Replace)
 }

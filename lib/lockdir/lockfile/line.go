@@ -38,14 +38,14 @@ type stalled struct {
 const stallMost = time.Second
 
 // isHead reports whether the newcomer may take the atom, which is free or whose dead owner had this token: it
-// is the head of the queue, has passed the head, or cannot use the queue.
+// is the head of the queue, has passed the head, or has no queue that it could use.
 func (l *line) isHead(token string) bool {
 	l.open(false)
 	return l.file == nil || l.tries() || l.passes(token)
 }
 
-// join queues the newcomer. It returns a descriptor that can be read once the newcomer is the head; below 0:
-// it is, or goes on without the queue. fresh: it has just become the head; what it saw may have changed.
+// join queues the newcomer. It returns a descriptor that can be read once the newcomer is the head; below 0: it
+// is the head, or goes on without the queue. fresh: it has just become the head, so what it saw may be outdated.
 func (l *line) join() (granted int, fresh bool) {
 	if l.file.IsAwaited() && !l.file.IsAtItsPath() { // another waiter has passed the head
 		l.leave()
@@ -79,7 +79,7 @@ func (l *line) tries() bool {
 	return l.head
 }
 
-// lookAfter returns the time to the next check: stallMost if the atom was free, else random, to spread them.
+// lookAfter returns after what time a queued newcomer checks again: stallMost if it saw the atom free, else random.
 func (l *line) lookAfter() time.Duration {
 	if l.stalled != (stalled{}) {
 		return stallMost
@@ -92,8 +92,8 @@ func (l *line) leave() {
 	l.file, l.head = nil, false
 }
 
-// passes reports whether the newcomer passes the head of the queue, if that is stopped or has left the atom
-// alone for too long. The newcomer then starts a new queue, unless another one has done so and is its head.
+// passes reports whether the newcomer has passed the head of the queue, which it does if the head is stopped or
+// has left the free atom alone for stallMost: it joins a new queue, and has passed if it is the head there.
 func (l *line) passes(token string) bool {
 	seen := stalled{token: token}
 	var st unix.Stat_t
@@ -104,7 +104,7 @@ func (l *line) passes(token string) bool {
 		seen.line = st.Ino
 	}
 	switch still, _ := process.Still(l.file.Locker()); {
-	case still: // newcomers that do not wait may use the atom meanwhile, again and again
+	case still: // passed at once, even if newcomers that do not wait keep using the atom
 	case seen != l.stalled:
 		l.stalled, l.since = seen, process.Monotonic()
 		return false

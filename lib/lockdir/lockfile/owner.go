@@ -15,8 +15,8 @@ import (
 	"adlock/lib/record"
 )
 
-// LocksOf opens the locks that these processes hold, slots and readers' locks too, each under its guard. It
-// leaves out except, whose guard the caller has already. The caller closes them, also after an error.
+// LocksOf opens the locks that these processes hold, as owners or in a dead owner's job, each under its guard: slots
+// and readers' locks too, but not except, whose guard the caller has. The caller closes them, also after an error.
 //
 // Two newcomers may end one job through different locks, so that each holds a guard that the other needs. To
 // avoid a deadlock, each first takes the locks whose names come after that of its own lock, and then waits
@@ -102,8 +102,8 @@ func (d *Dir) lockIf(f atom.File, wait time.Duration, is func(*Active) (bool, er
 	return nil, fault.Wrap(lock.Path(), err)
 }
 
-// Age returns the lock's age: its time awake if it was made in this boot and time namespace and there is no
-// pass clock; else the wall-clock time since its mtime, with sleep and with steps of that clock.
+// Age returns the lock's age: how long the machine has been awake since the lock was made, if that was in this
+// boot and time namespace and there is no pass clock; else the wall-clock time since its mtime.
 func (a *Active) Age(now locker.Moment) time.Duration {
 	if age, known := a.Record.Age(); known && now.Fixed.IsZero() && a.Content == record.Full {
 		return age
@@ -126,7 +126,7 @@ func unchecked(owner, here process.Identity) error {
 	return errors.New("its owner cannot be checked from here")
 }
 
-// Untold returns an error if the request has no token and nothing else can prove that the lock is its own.
+// Untold returns an error if, without a token, it cannot be known whose lock this is (no /proc, no boot id).
 func (a *Active) Untold(r *locker.ReleaseRequest) error {
 	if r.Token != "" || a.Content != record.Full {
 		return nil
@@ -140,8 +140,8 @@ func (a *Active) Untold(r *locker.ReleaseRequest) error {
 	return fault.New(fault.NotPermitted, a.Path(), "not released: "+a.Unchecked().Error()+"; give its token with --token")
 }
 
-// Survived returns an error if a process that the lock records besides its owner may live. The caller is the
-// owner, so the lock is of this boot.
+// Survived returns an error if a process that the lock records besides its owner, or for which it had no room,
+// may live. The caller releases for the owner, so the lock is of this boot.
 func (a *Active) Survived() error {
 	job := a.Job()
 	if len(job.Recorded()) == 0 && !job.Uncounted {

@@ -14,15 +14,15 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// TempFile is a new file that appears under its name whole or not at all. Until then it has no name
-// (O_TMPFILE) or, where that is not possible (FUSE, BSD), the name temp.TOKEN; Sweep removes what a crash
-// leaves. It is guarded from the start until it is closed, after its creator's final check.
+// TempFile is a new file that appears under its name whole or not at all. Until then it has no name (O_TMPFILE)
+// or, in Replace and where that is not possible (FUSE, BSD), the name temp.TOKEN; Sweep removes what a crash
+// leaves. It is guarded before it appears and until it is closed, after its creator's final check.
 type TempFile struct {
 	file
 	temporary string // its temp.TOKEN name; "" if it has none
 }
 
-// TempFile makes a file of mode 0600, whatever the umask. The caller puts it in place or discards it.
+// TempFile makes a file of mode 0600, whatever the umask. The caller may put it in place, and discards it at last.
 func (d *Dir) TempFile(content []byte) (*TempFile, error) {
 	return d.tempFile(func(uint64) []byte { return content })
 }
@@ -128,7 +128,7 @@ func (t *TempFile) Touch() (time.Time, error) {
 	return t.Modified(), err
 }
 
-// Withdraw removes the file after Link, if it still has its name, and stamps nothing.
+// Withdraw removes the file after Link or Replace, if the name still leads to it. It stamps nothing.
 func (t *TempFile) Withdraw() error {
 	mine, err := t.named()
 	if err != nil || !mine {
@@ -150,11 +150,11 @@ func (t *TempFile) dropTemporary() {
 	}
 }
 
-// sweepAge is how old a temp.* file must be to be removed: its creator needs only microseconds to guard it.
+// sweepAge is the least age at which Sweep removes a temp.* file with one name: its creator guards it at once.
 const sweepAge = time.Minute
 
-// Sweep removes the temp.* files of crashed creators: not guarded, and older than a minute at the file
-// system's time now or with a second name. (A new last lock gets an old mtime, so age alone proves nothing.)
+// Sweep removes the temp.* files of crashed creators: those that are not guarded, and have a second name or are
+// older than a minute at now, the file system's time. (A new last lock gets an old mtime: age proves nothing.)
 func (d *Dir) Sweep(now time.Time) error {
 	files, err := d.Files(atom.TemporaryFile)
 	if err != nil {

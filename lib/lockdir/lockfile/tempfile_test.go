@@ -98,7 +98,7 @@ func TestTouchReturnsTheFileSystemsTime(t *testing.T) {
 	})
 }
 
-func TestSweepRemovesOnlyOldTemporaryFiles(t *testing.T) {
+func TestSweepRemovesOnlyOldOrLinkedTemporaryFiles(t *testing.T) {
 	d := newDir(t)
 	name := func() string { return "temp." + record.NewToken() }
 	young, directory, link, fifo := name(), name(), name(), name()

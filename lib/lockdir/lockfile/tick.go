@@ -21,7 +21,7 @@ func (d *Dir) HasTick(name atom.Name, tick policy.Tick) (bool, error) {
 }
 
 // ClaimTick claims the tick by making its file, which only one process can; claimed is false if another was
-// faster. After a claim it removes the files of ticks that tick has outlived.
+// faster. After a claim it removes the files of the ticks that this one has outlived.
 func (d *Dir) ClaimTick(name atom.Name, tick policy.Tick) (claimed bool, err error) {
 	file := name.Tick(tick.Period, tick.Number)
 	fd, err := sysfile.Openat(d.fd, file, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)

@@ -63,8 +63,8 @@ func (i *InWay) Add(lock *Active, seen policy.Active) {
 	}
 }
 
-// hasEvents reports whether the kernel sends an event for each change that can free the atom. It sends none
-// if an owner is dead but members of its job live, or if no lock was found that denies the atom: another
+// hasEvents reports whether the kernel sends an event for each change that can free the atom. It sends none if
+// an owner is not known to live (members of its job may), or if no lock was found that denies the atom: another
 // newcomer was faster, or a stopped process guards a lock that looks free.
 func (i *InWay) hasEvents() bool { return len(i.Locks) > 0 && len(i.Owners) == len(i.Locks) }
 
@@ -73,8 +73,8 @@ func NewWaiting(dir *Dir, r *locker.Request, waits func(locker.Outcome)) *Waitin
 	return &Waiting{Waiting: locker.NewWaiting(r), dir: dir, request: r, waits: waits, watch: blind, line: &line{dir: dir, atom: r.Atom.Name()}}
 }
 
-// Close ends the watch, and the newcomer leaves the queue. If it has acquired the atom and Request.Keep is
-// set, it keeps its place during its run: Keep gets the function that leaves.
+// Close ends the watch, and the newcomer leaves the queue. If it has acquired the atom, not as a reader, and
+// Request.Keep is set, it keeps its place during its run: Keep gets the function that leaves.
 func (w *Waiting) Close(acquired bool) {
 	w.watch.Close()
 	if acquired && w.request.Keep != nil && !w.request.Shared {
@@ -92,7 +92,7 @@ func (w *Waiting) Spent() time.Duration {
 }
 
 // IsTurn reports whether no other waiter comes before the newcomer. It is true if the atom is not free, or if
-// the newcomer waits no longer. free: there is no active lock, or its owner, with this token, is dead.
+// the newcomer does not wait, or no longer. free: there is no active lock, or its owner, with this token, is dead.
 func (w *Waiting) IsTurn(free bool, token string) bool {
 	if !free {
 		w.line.stalled = stalled{}
@@ -102,7 +102,7 @@ func (w *Waiting) IsTurn(free bool, token string) bool {
 }
 
 // Next returns true when it is time to check the atom again. It returns false when the waiting time is up, or
-// when the process for which the lock is asked has died: its waiter would go on as a part of its job.
+// when the process for which the lock is asked has died.
 //
 // Just after the watch was set, and when the newcomer has become the head of the queue, Next returns true at
 // once: a release before that causes no event.
@@ -141,7 +141,7 @@ func (w *Waiting) Next(o locker.Outcome) bool {
 	return !w.request.IsForTheDead()
 }
 
-// begin returns a descriptor that can be read when the file, or the place at the head of the queue, is
+// begin returns a descriptor that can be read when Request.Flock, or the place at the head of the queue, is
 // granted; below 0: the newcomer waits for neither. fresh is as for join.
 func (w *Waiting) begin(o locker.Outcome) (granted int, fresh bool) {
 	if w.InWay.Line && !o.IsFile() {

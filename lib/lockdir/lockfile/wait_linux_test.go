@@ -188,7 +188,7 @@ func denied(t *testing.T, slots int) (*Dir, []Standing) {
 	return d, stands(t, d, files...)
 }
 
-func TestAWaiterNoticesWhenItsLockIsRemoved(t *testing.T) {
+func TestAWaiterNoticesWhenALockInItsWayIsRemoved(t *testing.T) {
 	goes := func(d *Dir) { must.Do(t, os.Remove(d.Path(motdLock))) }
 	comes := func(d *Dir) {
 		planted(t, d, "lock.other")

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watch is woken by kqueue when the directory changes, an owner dies or the asker has input.
+// Watch is woken by kqueue when the directory changes, an owner dies or an input can be read.
 // It is only compiled, never tested.
 type Watch struct{ queue, dir int }
 

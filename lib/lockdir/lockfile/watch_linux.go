@@ -127,7 +127,7 @@ func (w *Watch) Wait(locks []Standing, owners, inputs []int, most time.Duration)
 		case err == nil && (n == 0 && !dead || slices.ContainsFunc(polled[1:1+len(inputs)], isReady)):
 			return
 		default:
-			// An owner has died. The rest of its job mostly ends a moment later.
+			// An owner has died (the rest of its job mostly ends a moment later), or poll(2) has failed.
 			time.Sleep(min(left, pollLeast))
 			return
 		}
