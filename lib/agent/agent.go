@@ -12,8 +12,8 @@
 //
 // Each is one write of at most PIPE_BUF bytes, so none is torn by another. Numbers only grow: no question
 // is answered twice, and the script skips an answer that it left unread when a trap interrupted it. A
-// question that is too long or incomplete is answered `helper`. Any other line, or an earlier number, ends
-// the agent, so the script always reads an answer or the end of the pipe.
+// question that is too long or incomplete is answered `helper`. Any other line, or a number that is no higher
+// than the last one, ends the agent, so the script always reads an answer or the end of the pipe.
 //
 // The agent holds the directory /proc/OWNER open. The script, once it has opened the pipes, checks that
 // /proc/PID/fd/N is its own /proc/self: if so, that process is its agent, and had that pid when the pipes

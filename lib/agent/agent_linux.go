@@ -150,7 +150,7 @@ func (s source) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// lingering is how long linger waits for a busy script. It does not notice the owner's death meanwhile.
+// lingering is how long linger waits for a busy script. The agent does not notice its owner's death meanwhile.
 const lingering = 20 * time.Millisecond
 
 // linger waits for a question that comes at once, by a system call that the Go runtime does not know of:
@@ -163,7 +163,7 @@ func (s source) linger() {
 }
 
 // attend opens a handle of the owner in args (pid, start, inode), which the helper run that started the agent
-// has verified. It returns an error if the pid is another process's by now.
+// has verified. It returns an error if the pid is another process's by now, or if the handle cannot wait.
 func (s *server) attend(args []string) (owner process.Handle, err error) {
 	pid, err := strconv.Atoi(args[0])
 	if err != nil {

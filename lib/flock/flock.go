@@ -1,9 +1,9 @@
 // Package flock locks a file that a person names, with flock(2) as flock(1) does, so that a run also excludes
 // other programs and other users. A run holds that file beside its atom.
 //
-// A run takes the atom first, then the file, so no run waits for an atom while it has the file. A run that
-// finds the file locked releases its atom before it waits for the file. Once it gets the file, it tries the
-// atom once, and unlocks the file if the atom is denied.
+// A run takes the atom first, then the file. Only if it has to end the atom's owner or replace its lock, it takes
+// the file before. A run that finds the file locked waits for it without the atom. Once it gets the file, it
+// tries the atom once, and unlocks the file if the atom is denied: no run waits for its turn with the file.
 package flock
 
 import (
@@ -31,8 +31,8 @@ type File struct {
 	tells     int        // descriptor that can be read when that flock(2) has returned
 }
 
-// Open opens name, a file or a directory, to lock it shared or exclusively. To read it is enough, as it may
-// be another user's; for the same reason O_CREAT is used only if there is no file (fs.protected_regular).
+// Open opens name, a file or a directory, to lock it shared or exclusively. It opens name for reading (but see
+// openToWrite), as the file may be another user's, and so uses O_CREAT only for a new one (fs.protected_regular).
 // Without create a missing file is not made: the File is nil, with an error if the directory is not writable.
 func Open(name string, shared, create bool) (*File, error) {
 	f := &File{Path: name, how: how(shared)}
@@ -113,8 +113,8 @@ func (f *File) Descriptor() int {
 	return f.fd
 }
 
-// TryLock locks the file unless another process holds it (false). If the locked file has left its path, where
-// it excludes no newcomer, TryLock opens the path again, or fails if the file was inherited.
+// TryLock locks the file; false: the lock of another process excludes that. If the file is no longer at its
+// path, its lock excludes no newcomer: TryLock opens the path again, or fails if the file was inherited.
 func (f *File) TryLock() (free bool, err error) {
 	for f != nil && !f.held {
 		if err = f.take(); err == unix.EWOULDBLOCK {

@@ -18,7 +18,7 @@ func TestAFileThatCannotBeOpenedHasNoDescriptor(t *testing.T) {
 }
 
 // A supervisor that has left a queue may live on for long, and must not keep the file.
-func TestAClosedFileIsUnlockedOnceTheKernelGrantsIt(t *testing.T) {
+func TestAWaiterThatIsClosedDoesNotKeepTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	opened := func() *File { return must.Get(Open(path, false, true))(t) }
 	holder, waiter, next := opened(), opened(), opened()

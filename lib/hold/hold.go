@@ -72,7 +72,7 @@ func more() []config.List {
 	}
 }
 
-// hold prints usage errors on standard error only, later errors also as an answer on standard output.
+// hold reports errors that come before the locks are opened on standard error only, later ones in an answer too.
 func hold(open Opener, args []string) (int, error) {
 	a := New()
 	if err := a.Parse(args); err != nil {
@@ -255,7 +255,7 @@ func (h *holding) finish(e ending) (int, error) {
 }
 
 // releaseRequest is the request to release the atom after this ending. With --retry-failed, a run that ended
-// without a report counts as failed.
+// without a line `release` counts as failed.
 func (h *holding) releaseRequest(e ending) locker.ReleaseRequest {
 	r := locker.ReleaseRequest{
 		Name: h.Request.Atom.Name(), Token: h.token, PID: h.Request.Owner.PID, Status: e.status,

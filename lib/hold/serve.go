@@ -110,7 +110,7 @@ func readLines(from io.Reader) <-chan string {
 	return lines
 }
 
-// pollInterval is for processes whose death the kernel does not report.
+// pollInterval is the pause between checks for ends that the kernel does not report.
 const pollInterval = 200 * time.Millisecond
 
 // AwaitDeath returns once the owner is dead beyond doubt; never, as long as its death cannot be checked.

@@ -22,20 +22,20 @@ import (
 type Kind string
 
 // Each Start is followed by one Success, Fail or Ended with the same ADLOCK_RUN, unless the process
-// that ran the job was killed or its lock was lost. (If a newcomer on another host ended the job, the
+// that ran the job was killed or its lock was lost. (If a newcomer in a store made the owner end the job, the
 // owner's hook gets Fail, and the newcomer's Ended.)
 const (
 	Start     Kind = "start"     // a run has begun; only where Runs asks for it
 	Success   Kind = "success"   // a run ended with status 0; only where Runs asks for it
-	Fail      Kind = "fail"      // a run ended otherwise; its own supervisor may have ended it by force
+	Fail      Kind = "fail"      // a run ended otherwise (perhaps by its own supervisor), or its command cannot be run
 	Ended     Kind = "ended"     // a newcomer, or adlock stop, has ended a job; ADLOCK_RUN is that job's
 	Stuck     Kind = "stuck"     // a job cannot be ended by a newcomer, or by its own supervisor
 	Lost      Kind = "lost"      // a release found that the lock was not its own any more
 	Starving  Kind = "starving"  // an atom was denied many times in a row
-	Overdue   Kind = "overdue"   // a job has passed its notice, and no limit ends it
+	Overdue   Kind = "overdue"   // a job has passed its --notice or, if no limit ends it, a learned one
 	Paused    Kind = "paused"    // a pause of more than a day has denied a newcomer
-	Unwritten Kind = "unwritten" // the runlog, or a last lock, could not be written
-	NotRun    Kind = "not-run"   // a job was not run: nothing could be locked, or its own job held the lock
+	Unwritten Kind = "unwritten" // the runlog, a last lock or a slot could not be written
+	NotRun    Kind = "not-run"   // a job was not run: nothing could be locked, or the job that started it had the lock
 )
 
 // Hook is the command and what it is started with. A nil Hook does nothing. Several goroutines may use it.
@@ -166,7 +166,7 @@ func (e Event) variables() []string {
 	return all
 }
 
-// run returns the run's token as a UUID (RFC 9562), which services for matching start and end require; or "".
+// run returns the run's token, as a UUID (RFC 9562) if it has the length of one: some monitors require that.
 func (e Event) run() string {
 	token := e.Token
 	if token == "" {

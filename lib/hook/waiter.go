@@ -49,8 +49,8 @@ func await(args []string) int {
 
 var errTooLong = errors.New("ended: took too long")
 
-// runCommand runs the hook in a session of its own, and kills that after hookTimeout. One goroutine reaps and
-// signals, so no other process group can get the hook's number before the signal.
+// runCommand runs the hook in a session of its own, and kills its process group after hookTimeout. One goroutine
+// reaps and signals, so no other process group can get the hook's number before the signal.
 func runCommand(command string) (status syscall.WaitStatus, err error) {
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)
@@ -80,7 +80,7 @@ func runCommand(command string) (status syscall.WaitStatus, err error) {
 	}
 }
 
-// note records a hook's failure in log. A failed write is not reported: no process would read the report.
+// note records a hook's failure in log, if log has a directory. It does not report that the record failed.
 func note(log *runlog.Log, e runlog.Event, kind Kind, why string) {
 	if log.Dir == "" {
 		return

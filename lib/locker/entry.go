@@ -62,7 +62,7 @@ func (e *Entry) Decide(terms policy.Terms) policy.Decision {
 	return e.View.Foresee(d)
 }
 
-// Holder returns the active lock, else that of a reader: of an orphaned or of a living one, if there is any.
+// Holder returns the active lock or, if it is free and there are readers, a reader's: orphaned first, then living.
 func (e *Entry) Holder() *View {
 	if e.Active.Held || len(e.Readers) == 0 {
 		return &e.View

@@ -38,7 +38,7 @@ func (l *Line) Show(text func() string) {
 	l.write()
 }
 
-// Clear removes the line. A second call does nothing.
+// Clear removes the line, if it is shown.
 func (l *Line) Clear() {
 	if l == nil {
 		return

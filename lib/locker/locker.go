@@ -21,8 +21,8 @@ type Locker interface {
 	DryRun(*Request) (policy.Decision, error)
 
 	// RecordCommand records the command that the owner of an acquisition has started; RecordMembers the
-	// members of its job, before its own supervisor signals them; RecordRest the processes that the command
-	// has left. BeingEnded reports whether another process is ending that job, or has begun to. In a store
+	// members of its job, before its own supervisor signals them; RecordRest the daemons that the command has
+	// left behind. BeingEnded reports whether another process is ending that job, or has begun to. In a store
 	// all four do nothing, as a lease runs out after its owner's death.
 	RecordCommand(name atom.Name, token string, command process.Identity) error
 	RecordMembers(name atom.Name, token string, members []process.Identity) error
@@ -38,7 +38,7 @@ type Locker interface {
 	// OwnStuck reports that an owner cannot end its own job now, and goes on to hold the lock.
 	OwnStuck(r *Request, token string, age time.Duration, why error)
 
-	// OwnOverdue tells the hook if this process's run is overdue. It returns the age at which to call again.
+	// OwnOverdue logs and tells the hook that this process's run is overdue, if it is. Call it again at age next.
 	OwnOverdue(r *Request, token string, age time.Duration) (next time.Duration)
 
 	// Cancelled logs that a signal ends the newcomer before its job begins.

@@ -85,9 +85,9 @@ func (rec Recorder) tellEnd(r ReleaseRequest, e runlog.Event, own record.Record)
 	}
 }
 
-// EndedByForce reports, once for an acquisition, that the owner in the record is being ended: by the process
-// in the runlog, else by holder (0: unknown). That process calls the hook (Replaced), as a hook of the owner
-// would be ended with its job. The error is of the kind fault.Denied, and contains ErrGuarded.
+// EndedByForce reports, once for an acquisition, that the owner in the record is being ended: by the process that
+// the runlog names, else by holder (0: unknown). That process calls the hook (Replaced, Stopped), as a hook of the
+// owner would be ended with its job. The error is of the kind fault.Denied, and contains ErrGuarded.
 func (rec Recorder) EndedByForce(r ReleaseRequest, own record.Record, holder int) error {
 	e := event(runlog.Lost, own.Atom, own.Owner.PID)
 	e.Token, e.Status, e.Signal = own.Token, r.Status, r.Signal
@@ -185,7 +185,8 @@ func (rec Recorder) deniedByPause(name atom.Name, e *runlog.Event, p policy.Paus
 // when the pause began, in seconds since the epoch; and its age. Many newcomers may append at once.
 const toldPauses = "told.pause"
 
-// isNews notes in toldPauses that the pause is reported now; false: it was. A step of the clock moves when it began.
+// isNews notes in toldPauses that the pause is reported now; false: it was, and its age has not doubled since. A
+// pause that began within an hour of the reported one is the same: a step of the clock moves its beginning.
 func (rec Recorder) isNews(name atom.Name, p policy.Pause) bool {
 	if p.Host {
 		name = atom.Name("*" + rec.Log.Host)

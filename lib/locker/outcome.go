@@ -39,10 +39,10 @@ type Outcome struct {
 	Watch       time.Duration // how long the job is watched before a learned limit ends it
 
 	// For a waiter.
-	Endless bool          // waiting is useless: the job in the way waits for this newcomer, the tick stays used, or a later request has run
+	Endless bool          // waiting is useless: this newcomer waits for itself, the tick is used, or a later start won
 	Blocker int           // pid of the owner in the way; 0: unknown
 	Node    string        // the machine of that owner, if that may be another one
-	Recheck time.Duration // check again after this time at the latest: the owner expires, or the atom is due; 0: unknown
+	Recheck time.Duration // check again by then: the owner expires, the pause ends, or the atom is due; 0: unknown
 
 	inside int // how many of the locks in the way are held by a job to which the newcomer belongs
 
@@ -111,7 +111,7 @@ func (o Outcome) Owner() (who string, since time.Time) {
 	return who, time.Now().Add(-o.found.Age.Value - o.inWay.Record.Slept())
 }
 
-// User returns ", user NAME" for the owner in the way; "" if the lock has no record, or is on another machine.
+// User returns ", user NAME" for the owner in the way; "" if its lock has no record, or it may be on another machine.
 func (o Outcome) User() string {
 	if o.Node != "" || o.inWay.Record.Token == "" {
 		return ""
@@ -125,8 +125,8 @@ func (o Outcome) Endable() bool {
 	return !o.inWay.Active.Empty && (o.inWay.Active.Owner == policy.Lives || o.inWay.Active.Owner == policy.Orphaned)
 }
 
-// Inside reports whether the newcomer's own job is in its way: while that waits for the newcomer, the request
-// cannot succeed. It is false for a program that asks for itself (Asker), which need not wait.
+// Inside reports whether the job to which the newcomer belongs is in its way: while that job waits for the
+// newcomer, the request cannot succeed. It is false for a program that asks for itself (Asker) and need not wait.
 func (r *Request) Inside(o Outcome) bool { return r.Asker == nil && r.isKeptOut(&o) }
 
 func (r *Request) isKeptOut(o *Outcome) bool {
@@ -153,8 +153,8 @@ var verdicts = map[policy.Step]Verdict{
 	policy.TooSoon: TooSoon, policy.Busy: Busy, policy.Full: Full, policy.Stuck: Stuck, policy.Expire: Expired, policy.Paused: Paused,
 }
 
-// RefuseEndless sets o.Endless if the newcomer would wait without a limit for its own job, which holds the
-// lock in v. A limited wait may succeed: the job may have started the newcomer in the background.
+// RefuseEndless counts the lock in v in o if the newcomer belongs to the job that holds it, and sets o.Endless if
+// the wait for that job has no limit. A limited wait may succeed: the newcomer may run in the job's background.
 func (r *Request) RefuseEndless(o *Outcome, v *View) {
 	if v.IsInsideJob() {
 		o.inside++
@@ -162,7 +162,7 @@ func (r *Request) RefuseEndless(o *Outcome, v *View) {
 	}
 }
 
-// Stuck returns the outcome if the owner in v has expired and cannot be ended. cure is the advice for object.
+// Stuck returns the outcome if the owner in v has expired and cannot be ended. cure is the advice in its error.
 func (r *Request) Stuck(object string, v *View, why error, cure string) (Outcome, error) {
 	o := Outcome{Verdict: Stuck, Reason: why.Error()}
 	r.describe(&o.found, v)
@@ -178,7 +178,7 @@ var ErrGuarded = errors.New("another process is changing the lock")
 // ErrLost says that the lock's file is gone, or that another file or acquisition has taken its place.
 var ErrLost = errors.New("the lock has another owner")
 
-// JoinErrors joins two errors. ErrGuarded passes by itself, so it is left out beside another error.
+// JoinErrors joins two errors. ErrGuarded goes away by itself, so it is left out beside another error.
 func JoinErrors(one, other error) error {
 	switch {
 	case one == nil || other != nil && errors.Is(one, ErrGuarded):

@@ -17,13 +17,13 @@ import (
 )
 
 // About the last 10,000 lines of the runlog are read, but only if an owner has run for learn.Floor or its
-// notice, if a locked file is in the way, or if a store fails.
+// notice, if its lock is from a backup, if a locked file is in the way, or if a store fails.
 const (
 	noticeBytes = 4 << 20
 	noticeRuns  = 100 // more runs would add nothing
 )
 
-// aDay is the age at which a pause is first reported, and the shortest time between two reports of one owner.
+// aDay is the age at which a pause is first reported, and the least time between reports of one owner by newcomers.
 const aDay = 24 * time.Hour
 
 // Overdue is an owner that has passed its notice (policy.Overdue), or whose lock is from a backup.
@@ -33,7 +33,7 @@ type Overdue struct {
 
 	limited bool                      // a limit will end it anyway
 	Late    bool                      // its learned limit has passed, which ends only an idle job
-	work    string                    // what it was seen doing since
+	work    string                    // what it was seen doing after that limit
 	runs    learn.State               // the run times of its atom
 	told    runlog.Opt[time.Duration] // its age when it was last reported
 	own     bool                      // its own supervisor has reported it to the hook
@@ -235,8 +235,8 @@ func (rec Recorder) TellOverdue(r *Request, o *Outcome, found *Overdue) {
 	}
 }
 
-// OwnOverdue tells the hook if this process's run is overdue: if no newcomer comes, no other process does so.
-// It returns the age at which to call it again.
+// OwnOverdue logs and tells the hook that this process's run is overdue, if it is: without a newcomer, no other
+// process does so. It returns the age at which to call it again.
 func (rec Recorder) OwnOverdue(r *Request, token string, age time.Duration) (next time.Duration) {
 	v := r.ownView(token, age, 0)
 	found := rec.Overdue(r.Limits, *v, r.Notice)

@@ -99,7 +99,7 @@ func TestAWaiterReportsEachOverdueOwnerInTurn(t *testing.T) {
 }
 
 // If a job that starts every minute hangs, the runlog fills with denials.
-func TestManyDenialsCauseOneReport(t *testing.T) {
+func TestManyDenialsReportAnOverdueOwnerOnce(t *testing.T) {
 	rec, r := recording(t), NewRequest()
 	rec.Log.Max = 1 << 30
 	if prints(t, rec, &r, owned(3*time.Hour)) == "" {
@@ -362,7 +362,7 @@ func TestAnUnreachableStoreIsReportedAtDoubledAges(t *testing.T) {
 	asks("after it answered", fault.Unavailable, 0, true)
 }
 
-func TestOnlyTheFirstJobOfAMinuteReportsItsStore(t *testing.T) {
+func TestOnlyTheFirstJobOfAMinuteReportsAnUnreachableStore(t *testing.T) {
 	rec := recording(t)
 	rec.Log.Store = "etcd://a:2379/prod"
 	var all []runlog.Event
@@ -378,7 +378,7 @@ func TestOnlyTheFirstJobOfAMinuteReportsItsStore(t *testing.T) {
 	}
 }
 
-func TestTroubleWithADirectoryIsDueAgainAtOnce(t *testing.T) {
+func TestEachJobReportsTroubleWithItsLockDirectory(t *testing.T) {
 	rec, e := recording(t), runlog.Event{Kind: runlog.NotRun, Status: runlog.Some(74)}
 	must.Do(t, rec.Log.Append(e))
 	if age, due := rec.awayFor(e); age.Set || !due || rec.othersTold(e) {

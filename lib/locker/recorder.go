@@ -72,7 +72,7 @@ func (r *Request) describeLimits(e *runlog.Event, active policy.Active) {
 	}
 }
 
-// Missing logs that the job's command cannot be run, why, and with which status adlock exits.
+// Missing logs, and tells the hook, that the job's command cannot be run, and why. adlock exits with status.
 func (rec Recorder) Missing(r *Request, status int, why error) {
 	e := r.event(runlog.Missing)
 	e.Status, e.Reason = runlog.Some(status), why.Error()
@@ -80,7 +80,7 @@ func (rec Recorder) Missing(r *Request, status int, why error) {
 	rec.tellHook(hook.Fail, e, "cannot be run: "+e.Reason)
 }
 
-// Acquired logs that the atom was taken, with the record own in its lock.
+// Acquired logs, and tells the hook, that the atom was taken, with the record own in its lock.
 func (rec Recorder) Acquired(r *Request, own record.Record) {
 	e := r.event(runlog.Acquire)
 	e.Token, e.Shared, e.Reason = own.Token, own.Shared, joined(r.Limits.Warning(), r.Explanation())
@@ -144,7 +144,7 @@ func (rec Recorder) Expiring(r *Request, v *View) {
 	rec.append(e)
 }
 
-// Replaced logs that the lock of the owner in v was replaced: a takeover if it was ended, else a reclaim.
+// Replaced logs that the lock in v was replaced: a reclaim if its owner was dead, else a takeover, also reported.
 func (rec Recorder) Replaced(r *Request, step policy.Step, v *View) {
 	if step == policy.Reclaim {
 		rec.append(r.eventOf(runlog.Reclaim, v))
@@ -170,7 +170,7 @@ func (rec Recorder) Pause(a atom.Atom, p policy.Pause, person string) {
 // Stopping logs, before any signal, that a person ends the owner in v, whose supervisor reads the event.
 func (rec Recorder) Stopping(r *Request, v *View) { rec.append(r.stopped(runlog.Stop, v)) }
 
-// Stopped logs that the owner in v was ended, as a person asked, and that its lock was removed.
+// Stopped logs and reports that the owner in v was ended, as a person asked, and that its lock was removed.
 func (rec Recorder) Stopped(r *Request, v *View) {
 	e := r.stopped(runlog.Clear, v)
 	rec.append(e)
@@ -252,8 +252,8 @@ func (r *Request) ownView(token string, age, idle time.Duration) *View {
 	return &View{Record: own, Active: policy.Active{Held: true, Age: age, Owner: policy.Lives, Asked: own.ExpireAfter, Source: own.Source, Idle: idle}}
 }
 
-// Released logs that the acquisition in the record has ended. failed is the error if the last lock or a slot
-// could not be written; the caller reports it.
+// Released logs, and tells the hook, that the acquisition in the record has ended, and prints it if that was by
+// force. failed is the error if the last lock or a slot could not be written; the caller prints it.
 func (rec Recorder) Released(r ReleaseRequest, own record.Record, failed error) {
 	e := event(runlog.Release, own.Atom, own.Owner.PID)
 	e.Token, e.Status, e.Signal = own.Token, r.Status, r.Signal
@@ -268,9 +268,9 @@ func (rec Recorder) Released(r ReleaseRequest, own record.Record, failed error) 
 	}
 }
 
-// Lost logs that the acquisition was lost before its release. found is the record of the lock (object) that
-// is there now: another owner's, or the acquisition's own while it is being taken over. If there is none,
-// found is nil and a is the atom. The returned error is of the kind fault.Denied.
+// Lost logs, and tells the hook, that the acquisition was lost before its release. found is the record of the
+// lock (object) that is there now: another owner's, or the acquisition's own while it is being taken over. If
+// there is none, found is nil and a is the atom. The returned error is of the kind fault.Denied.
 func (rec Recorder) Lost(object string, r ReleaseRequest, a atom.Atom, found *record.Record, why error) error {
 	e := event(runlog.Lost, a, r.PID)
 	if found != nil {
@@ -297,7 +297,7 @@ func (rec Recorder) Cleared(own record.Record, node string) {
 // recentBytes is about 700 lines of the runlog, as many as a denial has the time to read.
 const recentBytes = 256 << 10
 
-// AskedTooSoon counts the requests too soon since the atom was last taken, without those before since.
+// AskedTooSoon counts the denials as too soon after the atom was last taken, and not before the time since.
 func (rec Recorder) AskedTooSoon(a atom.Atom, since time.Time) (n int) {
 	for e := range rec.SinceAcquired(a) {
 		if e.Kind == runlog.Deny && e.Verdict == string(TooSoon) && !e.Time.Before(since) {
@@ -307,7 +307,7 @@ func (rec Recorder) AskedTooSoon(a atom.Atom, since time.Time) (n int) {
 	return n
 }
 
-// SinceAcquired yields the runlog's events of the atom since it was last taken, the newest first.
+// SinceAcquired yields the atom's events since it was last taken, the newest first, from the last recentBytes.
 func (rec Recorder) SinceAcquired(a atom.Atom) iter.Seq[runlog.Event] { return rec.since(a, "") }
 
 // since yields the events of the atom since it was taken with that token ("": since it was last taken), the

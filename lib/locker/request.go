@@ -33,7 +33,7 @@ type Request struct {
 	// asks for that, or because the lease is gone or cannot be renewed. nil: the owner is not told.
 	End chan<- time.Duration
 
-	Slots     int       // how many atoms of the program may run at once; 0: any number
+	Slots     int       // how many atoms of the program, or runs of the atom (IsSemaphore), may go on at once; 0: any
 	Now       time.Time // the pass clock; zero: read the clock
 	FromStart bool      // IfElapsed counts from the start of the last run
 	Tick      policy.Tick
@@ -55,14 +55,14 @@ type Request struct {
 	Keep func(leave func())
 
 	Pause        time.Duration // between the signals to an owner that has expired
-	LeaveExpired bool          // do not end it: the verdict is Expired
+	LeaveExpired bool          // do not end an owner that has expired: the verdict is Expired
 
 	AtOnce bool // return ErrNotAtOnce and change nothing if more is needed than to check and take
 
 	Line *Line // shows the wait; nil: not shown
 
-	Starving int           // the number of denials in a row that are reported; 0: never
-	Notice   time.Duration // the age at which an owner is reported as overdue; limit.Never: never; 0: it is learned
+	Starving int           // starving is reported after so many denials in a row, and 10, 100 times as many; 0: never
+	Notice   time.Duration // the age at which an owner is overdue; limit.Never: none; 0: the owner's, else learned
 
 	Learned learn.State // set by Resolve
 
@@ -129,8 +129,8 @@ func (r *Request) Record() record.Record {
 	}
 }
 
-// MomentaryRecord returns the record of a lock that this process holds for a moment. Unlike a mere pid, it
-// proves that the process is dead if it was killed.
+// MomentaryRecord returns the record of a lock that this process holds for a moment. If this process is killed,
+// the record shows for certain that it is dead; a mere pid would not.
 func MomentaryRecord(a atom.Atom) (record.Record, error) {
 	owner, err := process.Of(os.Getpid())
 	if err != nil {
@@ -187,7 +187,7 @@ type ReleaseRequest struct {
 	Signal  string          // that ended the job, without SIG; "": none
 	Expired bool            // the owner ended the job itself, at ExpireAfter
 	Idle    time.Duration   // how long the job had been idle, if ExpireAfter was learned
-	Asked   bool            // the owner ended the job itself, at the request of a newcomer elsewhere
+	Asked   bool            // the owner ended the job itself, as a newcomer in its store asked
 	NoStamp bool            // the run does not count for IfElapsed, nor for the tick
 	Untold  bool            // how the run went is unknown: it teaches nothing
 	Alone   bool            // the owner knows that no other process of its job lives, whatever the lock records
@@ -202,7 +202,7 @@ type ReleaseRequest struct {
 	Withdraw bool
 
 	AtOnce    bool          // as in Request
-	GuardWait time.Duration // the least time to wait for a newcomer that is changing the lock
+	GuardWait time.Duration // wait at least so long for a newcomer that is changing the lock
 	ForScript bool          // requested by a helper that a script started, which is ended with the script
 }
 

@@ -68,9 +68,9 @@ func isSecondStart(shell process.Identity, c process.Claim) bool {
 	return err == nil && lock.SupervisedBy(parent) && lock.Record.Token == c.Token
 }
 
-// isJobs reports whether the shell belongs to the lock's job: the owner is its ancestor (a supervisor not by
-// way of a daemon), or it carries the lock's mark in the owner's session. While a supervisor lives, the mark
-// is not enough, as it may be a copy: the supervisor is an ancestor of all that is left of its job.
+// isJobs reports whether the shell belongs to the lock's job: the owner is its ancestor (if a supervisor, then
+// without a daemon between them), or the shell carries the lock's mark in the owner's session. While a supervisor
+// lives, it must be an ancestor too, as it adopts all that is left of its job: the mark may be a copy.
 func isJobs(shell process.Identity, lock *lockfile.Active, claims []process.Claim) bool {
 	owner := lock.Record.Owner
 	marked := owner.SharesSession(shell) && slices.ContainsFunc(claims, func(c process.Claim) bool { return c.Token == lock.Record.Token })

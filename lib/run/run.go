@@ -34,7 +34,7 @@ import (
 type runArgs struct {
 	config.Settings
 	exitDenied  int
-	name        string // the lock's name; "": made from the command
+	name        string // the lock's name; "": the operand or the command names it
 	command     string // the command from which the lock's name is made; "": a person named it
 	replace     bool
 	enforce     bool
@@ -124,7 +124,7 @@ func run(open Opener, args []string) (int, error) {
 	return status, refused(args, err)
 }
 
-// parse is Origins.Parse, but keeps the error of a mistake in a location in unplaced, for configure.
+// parse is Origins.Parse, but keeps the error of a setting that says where the locks are in unplaced, for configure.
 func (r *runArgs) parse(options []config.Option, args []string) (words []string, err error) {
 	if words, err = r.From.Parse(options, args); fault.KindOf(err) == fault.Misconfigured {
 		r.unplaced, err = err, nil
@@ -212,8 +212,8 @@ func (r *runArgs) recordMissing(base string, missing error) {
 	k.Missing(&r.Request, fault.StatusOf(missing), missing)
 }
 
-// configure applies the settings files and checks the options. It also reports the mistake in a location that
-// parse has kept: the atom and the hook are known now.
+// configure applies the settings files, reports their mistakes and checks the options. It also reports the error
+// that parse has kept in unplaced: the atom and the hook are known now.
 func (r *runArgs) configure(options []config.Option) error {
 	if err := r.Configure(options, Options); err != nil {
 		return err
@@ -231,7 +231,7 @@ func (r *runArgs) configure(options []config.Option) error {
 	return err
 }
 
-// check refuses options that contradict each other in one place, and sets the present tick.
+// check refuses options from one place that contradict each other, or that cannot be kept here, and sets the tick.
 func (r *runArgs) check() error {
 	r.Request.Tick = policy.TickAt(r.Request.Clock(time.Now()).Effective(), r.oncePer)
 	if err := cmp.Or(r.checkWhole(), r.checkReplace(), r.checkEnforce()); err != nil {
@@ -370,7 +370,7 @@ func (r *runArgs) nameAtom(base string, words []string) (err error) {
 	return nil
 }
 
-// supervised runs a command under the lock. The process that becomes the job exists before the lock does.
+// supervised runs a command under the lock. On a terminal, its process exists before the lock does (a gate).
 func (r *runArgs) supervised(c command) (int, error) {
 	k, err := r.locker()
 	if err != nil {
@@ -528,7 +528,7 @@ func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, held *acquisit
 	}
 }
 
-// report prints an error once the job was started, when the exit status is the job's.
+// report prints an error that does not change the exit status: that comes from the job's Result.
 func report(object string, err error) {
 	if err != nil {
 		fault.Report(fault.Wrap(object, err))

@@ -107,7 +107,7 @@ func unknownSetting(name string) string {
 func isOfLine(o *config.Option) bool { return o.Help != "" || o.Env == config.ShellVariable }
 
 // NearestSetting returns the setting that was probably meant by a variable that a line cannot set; "" if none
-// is near, or if the first letter differs, which people rarely mistype: then it is another program's.
+// is near, or if the first letter after ADLOCK_ differs, which is rarely mistyped: then it is another program's.
 func NearestSetting(name string) string { return nearest(name, isOfLine) }
 
 // NearestVariable is NearestSetting for a variable of the environment, where every setting can be.

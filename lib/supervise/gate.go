@@ -73,7 +73,7 @@ func forkInheriting(fds []int, path string, args, env []string, files []uintptr)
 	return syscall.ForkExec(path, args, &syscall.ProcAttr{Env: env, Files: files})
 }
 
-// open waits until the gate has become the job, or has died (its status is the job's). An error: it cannot.
+// open opens the gate, and waits until it is the job, or is dead. An error: it cannot become the job.
 func (g *gate) open() error {
 	defer unix.Close(g.line)
 	if err := g.send(); errors.Is(err, unix.EPIPE) {

@@ -63,7 +63,7 @@ func TestANestedSupervisorsJobGetsEachSignalOnce(t *testing.T) {
 	}
 }
 
-func TestEndingALargerJobSignalsANestedJobOnce(t *testing.T) {
+func TestEndingAnOuterJobSendsANestedJobEachSignalOnce(t *testing.T) {
 	st, inner, file := nested(t)
 	rep := st.begin()
 	heard(t, file, 1)

@@ -79,7 +79,7 @@ func TestOutputThatMayBeIncompleteIsReported(t *testing.T) {
 	}
 }
 
-func TestTheErrorNamesAMissingTMPDIR(t *testing.T) {
+func TestQuietOKsErrorNamesAMissingTMPDIR(t *testing.T) {
 	t.Setenv("TMPDIR", "/nonexist")
 	_, err := newTemporary()
 	want := "job: --quiet-ok keeps the output in TMPDIR, /nonexist: no such file or directory"

@@ -11,7 +11,7 @@ import (
 )
 
 // The pauses between checks for processes that outlived the command. They grow from restLeast to one of the
-// other two, because each check reads the process table.
+// other two, because a check may read the lock or the process table.
 const (
 	restLeast = 20 * time.Millisecond
 	restMost  = time.Second
@@ -43,8 +43,8 @@ func (r *run) mustOutlast() bool { return !isAlone() && (r.job.WholeJob || r.was
 func isAlone() bool { return CanKeepWhole() && !hasChildren() }
 
 // outlast waits, in a goroutine, until no process of the job lives, or mustOutlast is false; then r.rest gets
-// nil, or the error of reading the processes. Meanwhile newcomers find the atom busy, and end these processes
-// when the limit has passed, as a signal to this process does.
+// nil, or the error of reading the processes. It first records the daemons of a whole job. Meanwhile newcomers
+// find the atom busy, and end these processes when the limit has passed; a signal to this process ends them too.
 func (r *run) outlast() {
 	r.rest = make(chan error, 1)
 	most := restMost
@@ -81,9 +81,8 @@ func (r *run) anyLeft() (bool, error) {
 // needs room in the lock too.
 const mostRecorded = 64
 
-// recordRest records in the lock the daemons of a whole job, but none if there are more than mostRecorded:
-// they have left its session, and with it the mark's reach, so a newcomer could not find them if this process
-// died.
+// recordRest records in the lock the daemons of a whole job: they have left the session in which the mark counts,
+// so if this process died, a newcomer could not find them. If there are more than mostRecorded, it records none.
 func (r *run) recordRest() error {
 	if r.job.Rest == nil || !hasChildren() {
 		return nil

@@ -73,7 +73,7 @@ func (st *stage) mustStay() {
 	}
 }
 
-func TestSupervisorStaysWithItsOrphansDuringAnEnding(t *testing.T) {
+func TestSupervisorStaysWithOrphansWhileAnotherEndsTheJob(t *testing.T) {
 	st, child := whileBeingEnded(t, setup{})
 	st.mustStay()
 	signalTo(t, child, syscall.SIGKILL)
@@ -82,7 +82,7 @@ func TestSupervisorStaysWithItsOrphansDuringAnEnding(t *testing.T) {
 	}
 }
 
-func TestSupervisorExitsBeforeItsOrphansAfterAnEnding(t *testing.T) {
+func TestSupervisorLeavesOrphansOnceNoProcessEndsTheJob(t *testing.T) {
 	st, child := whileBeingEnded(t, setup{})
 	st.mustStay()
 	must.Do(t, os.Remove(st.setup.BeingEnded))
@@ -92,7 +92,7 @@ func TestSupervisorExitsBeforeItsOrphansAfterAnEnding(t *testing.T) {
 	signalTo(t, child, syscall.SIGKILL)
 }
 
-func TestSupervisorSendsNoSignalDuringANewcomersEnding(t *testing.T) {
+func TestSupervisorSendsNoSignalWhileAnotherEndsTheJob(t *testing.T) {
 	for claim, s := range map[string]setup{
 		"signal":   {Pause: time.Millisecond},
 		"enforced": {Pause: time.Millisecond, Enforce: true, ExpireAfter: time.Millisecond},

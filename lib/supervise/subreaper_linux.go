@@ -23,7 +23,7 @@ func hasChildren() bool {
 // adoptOrphans makes this process the parent of its descendants whose own parent dies
 // (PR_SET_CHILD_SUBREAPER(2const), Linux 3.4): otherwise a process that forked twice could not be
 // found any more. Older kernels return EINVAL, as does qemu for programs of another architecture:
-// there orphans are found by their group and session, as on systems other than Linux.
+// there orphans are found only in the group that this process leads, as on systems other than Linux.
 func adoptOrphans() error {
 	err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	if errors.Is(err, unix.EINVAL) {

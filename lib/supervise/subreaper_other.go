@@ -8,5 +8,5 @@ func CanKeepWhole() bool { return false }
 // hasChildren is false: here only the process table shows live processes.
 func hasChildren() bool { return false }
 
-// adoptOrphans does nothing: here orphans are found only by their group.
+// adoptOrphans does nothing: here orphans are found only in the group that this process leads.
 func adoptOrphans() error { return nil }

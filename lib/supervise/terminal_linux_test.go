@@ -160,7 +160,7 @@ func TestKillingTheGateEndsTheJobBeforeItBegins(t *testing.T) {
 	st.wantEnd(137)
 }
 
-func TestEnforceEndsAGatedJob(t *testing.T) {
+func TestEnforceEndsAJobOnATerminal(t *testing.T) {
 	st := rehearse(t, setup{Enforce: true, ExpireAfter: 100 * time.Millisecond, Args: sh("", "sleep 300; sleep 300")})
 	st.onTerminal(true)
 	st.wantPlay(fault.StatusExpired)

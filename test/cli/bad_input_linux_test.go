@@ -230,7 +230,7 @@ func (s *stage) plant(name, text string) {
 	must(s, os.WriteFile(s.lockOf(name), []byte(text), 0o600))
 }
 
-func TestADryRunShowsWhatCountsOfContradictingOptions(t *testing.T) {
+func TestADryRunShowsWhichOfContradictingOptionsCounts(t *testing.T) {
 	s := newStage(t)
 	s.hold("a", "--expire-after", "2h")
 	const replaced, kept = "ExpireAfter is 0s; it would be ended\n", "ExpireAfter is "

@@ -116,7 +116,7 @@ func TestAProgramHoldsAnAtomUntilItSaysRelease(t *testing.T) {
 
 // hold is a part of the job: if the job hangs, what hold reads would count as the job's work
 // (lib/idle).
-func TestAHolderReadsNothingWhileItHolds(t *testing.T) {
+func TestHoldReadsNothingWhileTheProgramHasTheAtom(t *testing.T) {
 	p := newAsker(t)
 	p.starts("", holds+"sleep 600", "held")
 	read := func() string {
@@ -265,7 +265,7 @@ func TestAReleaseOrTheEndOfInputEndsTheWaitOfHold(t *testing.T) {
 	}
 }
 
-func TestHoldDoesNotWaitForADeadProgram(t *testing.T) {
+func TestHoldStopsWaitingWhenItsProgramDies(t *testing.T) {
 	p := newAsker(t)
 	mark := p.Mark(t)
 	p.Owner(t, "sleep 1000")
@@ -276,7 +276,7 @@ func TestHoldDoesNotWaitForADeadProgram(t *testing.T) {
 	p.gone(hold)
 }
 
-func TestWithRetryFailedOnlyAReportedSuccessCounts(t *testing.T) {
+func TestWithRetryFailedOnlyAReleaseWithoutAFailureCounts(t *testing.T) {
 	t.Parallel()
 	for script, counts := range map[string]bool{
 		"answer; exec 8>&-; ended": false, "answer; echo release 1 >&8; ended": false,

@@ -81,7 +81,7 @@ func taughtAtom(t *testing.T) *helper.Atom {
 // batch prints regularly, and works a little for it.
 const batch = "while sleep 0.2; do echo x; done >/dev/null"
 
-func TestABatchThatPrintsOutlivesItsLearnedLimit(t *testing.T) {
+func TestAJobThatPrintsOutlivesItsLearnedLimit(t *testing.T) {
 	t.Parallel()
 	for claim, start := range map[string]func(*helper.Atom) *helper.Process{
 		"a script": func(a *helper.Atom) *helper.Process { return a.Owner(t, batch) },

@@ -89,7 +89,7 @@ func TestACommandIsShownWithoutItsPassword(t *testing.T) {
 	}
 }
 
-func TestTwoCommandsWithOneChecksumAreAnErrorThatNamesIt(t *testing.T) {
+func TestTwoCommandsWithTheSameNameAndChecksumAreAnError(t *testing.T) {
 	s := newStage(t)
 	s.want(0, "run", "--", "/bin/true", "a")
 	entries, err := filepath.Glob(s.locks + "/last.*")
@@ -137,7 +137,7 @@ func TestReplaceEndsARunningJobAtOnce(t *testing.T) {
 	s.want(75, append([]string{"ADLOCK_REPLACE=0"}, job("true")...)...)
 }
 
-func TestALockDirectoryIsNotMadeInTheWorkingDirectory(t *testing.T) {
+func TestARelativeLockDirectoryIsNotMade(t *testing.T) {
 	s := newStage(t)
 	const says = ": locks: no such directory, and a relative one is not made"
 	s.refused(73, says, "run", "--store", "locks", "--dry-run", "true")

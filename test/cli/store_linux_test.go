@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestWithAStoreTheLockDirectoryHoldsTheRunlog(t *testing.T) {
+func TestWithAStoreReportsReadTheLocalRunlog(t *testing.T) {
 	s := newStage(t)
 	s.want(0, jobNamed("here", "true")...)
 	for _, verb := range []string{"log", "report", "timeline", "metrics"} {

@@ -25,7 +25,7 @@ func (s *stage) unheard(stream, descriptor, script string) helper.Result {
 		"ADLOCK_LOGDIR="+s.in("record"), "adlock="+helper.Binary(s), "lock="+s.lockOf("a"))}.Run(s)
 }
 
-func TestABrokenStandardErrorCostsNoLock(t *testing.T) {
+func TestABrokenStandardErrorHindersNeitherRunNorRelease(t *testing.T) {
 	for claim, c := range map[string]struct {
 		held        bool
 		script, out string
@@ -76,7 +76,7 @@ func TestALimitOnTheSizeOfFilesIsAnErrorLikeAFullDisk(t *testing.T) {
 	s.want(0, job("true")...)
 }
 
-func TestARunlogAtTheFileSizeLimitCostsNeitherJobNorLock(t *testing.T) {
+func TestARunlogAtTheFileSizeLimitHindersNeitherRunNorRelease(t *testing.T) {
 	s := newStage(t)
 	for range 40 {
 		s.want(0, job("true")...)
