@@ -59,7 +59,7 @@ type Store interface {
 }
 
 // Place is what one newcomer has at an atom: a position in the queue or, at its head, the atom itself, until
-// Leave or until the lease has run out. Several goroutines may call its methods.
+// Leave, or until the place is lost (ErrGone). Several goroutines may call its methods.
 type Place interface {
 	// Look reads both locks; the snapshot is about the places in front of this one. In a store without a
 	// queue, Look acquires the atom if it is free.
@@ -112,7 +112,7 @@ type Place interface {
 	Leave(ctx context.Context, stamp *Last) error
 }
 
-// ErrGone says that the place is lost: a newcomer passed it as its lease was over, or a person removed it.
+// ErrGone says that the place is lost: a newcomer passed it because its lease was over, or a person removed it.
 var ErrGone = errors.New("the lease is gone")
 
 var ErrCrowded = errors.New("no room for one more") // the store has no room for another connection now
