@@ -9,7 +9,7 @@ import (
 	"adlock/lib/locker"
 )
 
-// clear is `adlock clear` if the locks are in a store. The helper has read the options.
+// clear is `adlock clear` if the locks are in a store. The program adlock has read the options.
 func clear(words []string) (int, error) {
 	fault.OnQuit()
 	smith, err := askStore()

@@ -44,7 +44,7 @@ type holder struct {
 	front  *os.File // to `adlock hold`, which wants to know when the atom is lost; nil: a script asked
 	asker  net.Conn // the process that requested the release; nil: none
 	status runlog.Opt[int]
-	retry  bool // the run failed, and that does not count for IfElapsed
+	retry  bool // the run does not count for IfElapsed: it failed with --retry-failed, or the owner withdraws it
 }
 
 const askerLine = 3

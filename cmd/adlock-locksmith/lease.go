@@ -79,7 +79,7 @@ func (h *leaseArgs) parse(args []string) (dir string, err error) {
 }
 
 // takeLease acquires the atom for the asking script and leaves a holder behind: a process that tends the
-// lease, watches the script, and releases when it is asked to or the script is gone. It reports the result.
+// lease, watches the script, and releases when it is asked to or the script is gone.
 func takeLease(args []string) (int, error) {
 	if !config.SaysOwner(args) {
 		return 0, config.LibraryOnly("lease")
@@ -118,7 +118,7 @@ func takeLease(args []string) (int, error) {
 	return config.Answer(outcome.Verdict), nil
 }
 
-// startHolder starts the holder, which answers on the line. If the line is closed, the holder gives up.
+// startHolder starts the holder, which answers on the line. If the line is closed before, the holder gives up.
 func startHolder(owner process.Identity, args []string) (line *os.File, err error) {
 	ours, theirs, err := sysfile.SocketPair()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command adlock-locksmith(1) holds locks in a store. The helper, adlock-report and adlock.sh start it.
+// Command adlock-locksmith(1) holds locks in a store. adlock, adlock-report and adlock.sh start it.
 package main
 
 import (

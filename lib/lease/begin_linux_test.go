@@ -73,7 +73,7 @@ func TestAWinnerReplacesADeadWatchdog(t *testing.T) {
 
 // While a newcomer waits for a slot, a request to end its job may arrive between two attempts, or its place
 // may be lost. Neither concerns the job that begins under a later place.
-func TestALostEarlierPlaceDoesNotEndTheJob(t *testing.T) {
+func TestAnEarlierPlaceThatIsAskedOrLostDoesNotEndTheJob(t *testing.T) {
 	for way, ask := range map[string]func() (time.Duration, error){
 		"a newcomer asked for its end": func() (time.Duration, error) { return time.Second, nil },
 		"its place was removed":        func() (time.Duration, error) { return 0, ErrGone },
@@ -167,7 +167,7 @@ func TestTheHeadOfAQueueOwnsTheAtomBeforeItsRecordSaysSo(t *testing.T) {
 }
 
 // The run of a dead owner counts for IfElapsed only if the owner's record says that it ran.
-func TestAJobBeginsAfterItsRecordIfNewcomersRelyOnTheRecord(t *testing.T) {
+func TestAJobWaitsForItsRecordIfNewcomersRelyOnIt(t *testing.T) {
 	for why, test := range map[string]struct {
 		inLine    bool
 		ifElapsed time.Duration

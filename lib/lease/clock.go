@@ -8,9 +8,8 @@ import (
 	"adlock/lib/record"
 )
 
-// The clocks of machines differ. All times in a last lock are by one clock, so the differences
-// between these times are right even if that clock is wrong.
-
+// completes sets the times of a run that completes now. All are by one clock: the clocks of machines differ,
+// but the differences between the times of one last lock are right even if its clock is wrong.
 func (l *Last) completes(r Record) {
 	l.Completed = time.Now()
 	if r.FromStart {

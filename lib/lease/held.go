@@ -21,7 +21,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// heldLease is a place of this process. It renews the lease, and ends the job when a newcomer asks for that.
+// heldLease is a place of this process. It renews the lease, and ends the job if that fails or a newcomer asks for it.
 //
 // The times are parts of the lease, counted from sending the last successful renewal. After 1/3 the lease is
 // renewed; after 2/3 the job is ended, with pauses of 1/15 between the signals; after 5/6 the watchdog ends
@@ -35,12 +35,12 @@ type heldLease struct {
 	most     time.Duration        // how long a question may take (Locker.question)
 	watchdog *watchdog.Watchdog   // nil: none was started
 
-	before  Last           // the last lock when the place became the head of the queue
+	before  Last           // the last lock when the place came to own the atom
 	lessons []learn.Lesson // of this run, for the last lock at its end
 
 	newTimer func(time.Duration) *time.Timer // time.NewTimer, except in tests
 
-	ctx     context.Context // done once the place is given up or lost
+	ctx     context.Context // done once Locker.Context is, the place is given up, or a waiter's place is lost
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
@@ -52,14 +52,14 @@ type heldLease struct {
 
 	tick policy.Tick // the tick that it may have claimed
 
-	noting sync.Mutex // held while the record is changed or noted
+	noting sync.Mutex // held while the record is written to the store and, once the atom is won, while it is changed
 
 	mu     sync.Mutex
 	slots  []Place
 	wanted []time.Duration // the pauses of requests to end a job that had not begun
 }
 
-// enter takes a place, waiting behind others only with queue, and begins to renew its lease; it returns nil
+// enter takes a place, behind others only if queue is true, and begins to renew its lease; it returns nil
 // if Store.Enter makes no place. If the atom is likely to be won at once, the watchdog starts meanwhile.
 func (l *Locker) enter(r *locker.Request, record Record, queue, likely bool) (*heldLease, Snapshot, error) {
 	t := &heldLease{store: l.Store, recorder: l.Recorder, record: record, end: r.End, most: l.question(), newTimer: time.NewTimer}
@@ -87,7 +87,7 @@ func (t *heldLease) acquired() locker.Outcome {
 	return locker.Outcome{Verdict: locker.Acquired, Token: t.record.Token, Fence: strconv.FormatUint(t.place.Fence(), 10)}
 }
 
-// begin lets the job begin; watch is how long a job with a learned limit has to be idle. If a third of the
+// begin lets the job begin; watch is how long a job must be idle before a learned limit ends it. If a third of the
 // lease is over, begin first renews it: if this process stood still, the lease may be nearly over, and the
 // watchdog would end the owner at once. ErrGone: the place is lost.
 func (t *heldLease) begin(watch time.Duration) error {

@@ -11,10 +11,10 @@ import (
 	"adlock/lib/locker"
 )
 
-// What an atom has learned is in its last lock, as in a lock directory. Only the atom's owner writes the last
-// lock, with the stamp at the end of its run, and adds the lessons of the run then. So the last lock has not
-// changed since the owner read it when it acquired the atom. Several readers hold an atom at once: each reads
-// the last lock again at its end, and if two end at the same moment, one lesson may be lost.
+// What an atom has learned is in its last lock, as in a lock directory. While the atom has a living owner, only
+// the owner writes the last lock, at the end of its run, and adds the lessons of the run then. So the last lock
+// has not changed since the owner read it when it acquired the atom. Several readers hold an atom at once: each
+// reads the last lock again at its end, and if two end at the same moment, one lesson may be lost.
 
 func (l *Locker) learnFromAsking(r *locker.Request, t *heldLease) {
 	lesson := l.LessonOfAsking(r, t.before.Completed)
@@ -90,7 +90,7 @@ func (l *Locker) Forget(name atom.Name) error {
 	return err
 }
 
-// forMoment returns a record for an atom that is held only for a moment: its lease is not renewed.
+// forMoment returns a record for an atom that this process holds for less than a lease.
 func forMoment(name atom.Name) (Record, error) {
 	a, _ := name.Atom() // zero if NAME has a checksum
 	own, err := locker.MomentaryRecord(a)

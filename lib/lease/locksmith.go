@@ -18,7 +18,7 @@ import (
 // questionTimeout is the time allowed for a question to the store; most questions to a Slow store get more.
 const questionTimeout = 5 * time.Second
 
-// Slow is a Store for which one question takes many steps, each with its own timeout: a lease at most in all.
+// Slow is a Store for which one question takes many steps: most questions may take as long as a lease.
 type Slow interface{ IsSlow() }
 
 // Locker acquires and releases atoms of a store, as lockdir.Locker does in a lock directory. It holds one
@@ -36,15 +36,15 @@ type Locker struct {
 	// May be nil if this process itself wants it.
 	Ancestor func(pid int) bool
 
-	// Waits is called with the outcome that denies the atom for now, before each wait but those for a silent
-	// store or a silent owner. May be nil.
+	// Waits is called with the outcome that denies the atom for now, before each wait, unless the store is
+	// away or full, the owner is silent or makes way, or the newcomer has lost its place. May be nil.
 	Waits func(locker.Outcome)
 
 	held   *heldLease
 	stands atomic.Pointer[heldLease] // the place that was entered last
-	claims bool                      // the last attempt may have claimed the tick: with a new place it would seem used
+	claims bool                      // the last attempt may have claimed the tick, which would seem used to a new place
 	logged bool                      // the runlog has a line that the newcomer waits
-	silent bool                      // the last attempt was denied because of an owner that seems to be dead
+	silent bool                      // the last attempt found in the way an owner that may be dead
 }
 
 var _ locker.Locker = (*Locker)(nil)
@@ -209,7 +209,7 @@ func (l *Locker) Cancelled(r *locker.Request, signal string, waited time.Duratio
 	}
 }
 
-// attempt tries to acquire the atom (the paper's figure 3). It first checks all that denies without a write.
+// attempt tries to acquire the atom. If its first look denies that, it enters no place, except to wait for a busy one.
 func (l *Locker) attempt(r *locker.Request, wait locker.Waiting) (locker.Outcome, error) {
 	v, silent, err := l.look(r)
 	if err != nil {
@@ -334,7 +334,7 @@ func (l *Locker) describe(v *locker.View, seen *Snapshot) {
 
 // ownerOf returns what this machine can know of the owner: that it is dead, or an ancestor of the
 // newcomer. For any other owner the lease decides. The machine id does not count: cloned machines
-// have one id, and another boot would prove the death of an owner that lives elsewhere.
+// have one id, so an owner in another boot may live on another machine.
 func (l *Locker) ownerOf(seen *Snapshot) policy.Owner {
 	if seen.Lapsed {
 		return policy.Gone

@@ -27,7 +27,7 @@ type request struct {
 	stamp string        // the token of the stamp that will follow
 	last  string        // the token of the last lock when the owner was asked
 	until time.Duration // boottime by which the owner must have made way
-	due   bool          // the end of that owner is not yet reported, and perhaps by this newcomer (report)
+	due   bool          // this newcomer may have to report the end of that owner (report)
 }
 
 // stand waits until the place owns the atom, or is denied it. If the place was lost, the error is ErrGone.
@@ -173,9 +173,9 @@ func (q *queue) expire(v *locker.View) (locker.Outcome, error) {
 	return locker.Outcome{}, err
 }
 
-// pass removes the place of a dead owner and stamps for that owner, or removes a place that never
-// got a record. An owner that had released before it died has left its own stamp, which counts: if it
-// was asked to make way, it has done so.
+// pass removes the place of a dead owner and, if the owner's record says that it ran, stamps for it; or removes
+// a place that never got a record. An owner that had released before it died has left its own stamp, which
+// counts: if it was asked to make way, it has done so.
 func (q *queue) pass(step policy.Step, v *locker.View) error {
 	ctx, cancel := context.WithTimeout(q.held.ctx, q.question())
 	defer cancel()
@@ -184,7 +184,7 @@ func (q *queue) pass(step policy.Step, v *locker.View) error {
 	switch {
 	case step == policy.Unempty:
 		q.Emptied(q.r, v)
-	case !q.seen.Owner.Taken.IsZero(): // otherwise it only waited, or ran without an IfElapsed (won)
+	case !q.seen.Owner.Taken.IsZero(): // otherwise the owner only waited, or ran without an IfElapsed (won)
 		q.asked = &request{view: *v, step: step, due: true}
 		stamp = q.held.stamp()
 		stamp.keep(q.seen.Last)
@@ -202,8 +202,8 @@ func (q *queue) pass(step policy.Step, v *locker.View) error {
 	return err
 }
 
-// await shows busy, waits for a change in front of the place, and reads the locks. If this waiter is next,
-// its watchdog starts ahead, so that the job need not wait for the watchdog.
+// await notes in the record that the place waits, shows busy, waits for a change in front, and reads the locks.
+// If this waiter is next, its watchdog starts ahead, so that the job need not wait for the watchdog.
 func (q *queue) await(busy locker.Outcome) error {
 	if !q.noted {
 		q.held.record.Taken = time.Time{}

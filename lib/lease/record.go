@@ -13,7 +13,7 @@ import (
 type Record struct {
 	record.Record
 	Node  string        // the machine's own name; the atom's host may be shared by several
-	Taken time.Time     // when it came to own the atom; zero: it waits
+	Taken time.Time     // when its process came to own the atom; zero: it waits, or has just come to own the atom
 	Lease time.Duration // how long the owner may send no heartbeat
 	Stuck string        // why the owner could not end its job when a newcomer asked; "": it did not fail
 	Idle  time.Duration // how long the job was seen idle after a learned limit had passed; 0: it was not
@@ -107,7 +107,7 @@ const (
 	keptKey      = "kept"
 )
 
-// ParseLast reads what Bytes wrote, in whatever order of lines; object names it in the error (fault.IO).
+// ParseLast reads what Bytes wrote, with its lines in any order; object names it in the error (fault.IO).
 func ParseLast(object string, content []byte) (l Last, err error) {
 	var memory []byte
 	for line := range strings.Lines(string(content)) {

@@ -34,7 +34,7 @@ func TestARecordAndALastLockAreReadBackAsWritten(t *testing.T) {
 	}
 }
 
-func TestARecordCutShortAnywhereIsRejected(t *testing.T) {
+func TestARecordCutShortBeforeItsEndLineIsRejected(t *testing.T) {
 	whole := Record{Record: record.Record{Owner: process.Identity{PID: 7}, Token: "t", Atom: odd}, Node: "n"}.Bytes()
 	end := strings.Index(string(whole), "end=\n") + len("end=\n")
 	for n := range end {

@@ -1,19 +1,20 @@
 // Package lease carries an atom beyond one machine: its two locks live in a store that several machines
 // reach, and a locksmith tends them there (Burke, "Resource Locking over Networks", 2002). Package policy
-// decides what to do, as in a lock directory. Where no process table shows the owner, leases take its place.
+// decides what to do, as in a lock directory. A lease shows whether an owner on another machine lives.
 //
 // A locksmith holds an atom on a lease, and sends a heartbeat every third of the lease. Once two thirds have
 // passed since it sent the last successful heartbeat, it ends the job: so the job is gone before the lease is
-// over and another owner can hold the atom. A watchdog process ends it if the locksmith is dead or stopped.
+// over and another owner can hold the atom. A watchdog ends the job if the locksmith is dead or stopped.
 //
 // An owner is dead once a newcomer has seen no heartbeat of it for the whole lease, by the newcomer's own
-// boottime clock. Nothing else proves a death: neither the loss of its lock in the store, nor other clocks.
+// boottime clock, or if a newcomer on the owner's machine finds that the owner and its job are gone. Nothing
+// else proves a death: neither the loss of the owner's lock in the store, nor other clocks.
 //
 // It is assumed that the boottime clocks of all machines run at about the same rate, and that KILL ends a
 // process at once: the locksmith sends KILL a fifth of the lease before its end, and the watchdog a
-// twelfth. None of this depends on the time that the machines' clocks show; only IfElapsed does, on etcd. A
-// suspended machine, or a process that KILL does not end, can outlive its lease: if that must do no harm,
-// the job passes on its fence (ADLOCK_FENCE).
+// twelfth. None of this depends on the time that the machines' clocks show; on etcd, IfElapsed, ticks and the
+// ages of owners do. A job can outlive its lease if its machine is suspended, or if KILL does not end it: if
+// that must do no harm, the job passes on its fence (ADLOCK_FENCE).
 package lease
 
 import (
@@ -29,12 +30,12 @@ import (
 
 const DefaultLease = 15 * time.Second // how long the store keeps an atom for a silent locksmith
 
-// Store keeps the locks of atoms. A value is used for one atom at a time, or to list all. A store that offers
-// no readers, or no ticks, refuses them (fault.Usage) in each method. A store may have two more methods:
-// IsSlow (see Slow), and OnlyRead, which stops all writing, for a caller that only wants to look.
+// Store keeps the locks of atoms. A value is used for one atom and its slot at a time, or to list all. A store
+// that offers no readers, or no ticks, refuses requests for them (fault.Usage). A store may have two more
+// methods: IsSlow (see Slow), and OnlyRead, which stops all writing, for a caller that only wants to look.
 type Store interface {
 	// Look reads both locks of an atom for a newcomer that wants to be a reader (shared) or a writer: only
-	// writers are in a reader's way. It changes neither lock.
+	// writers are in a reader's way. It changes neither lock, but may mark a lock without a record as seen.
 	Look(ctx context.Context, name atom.Name, shared bool) (Snapshot, error)
 
 	// Enter makes a place with this record and on the record's lease, and returns what is in front of it. If
@@ -44,7 +45,7 @@ type Store interface {
 	// HasTick reports whether the tick of the atom was claimed.
 	HasTick(ctx context.Context, name atom.Name, tick policy.Tick) (bool, error)
 
-	// List reads every atom and slot of the store, in the order of names. It changes no lock.
+	// List reads every atom and slot of the store. It changes no lock, but may mark some as Look does.
 	List(ctx context.Context) ([]Listed, error)
 
 	// Remove removes the lock with this token, whose owner is dead, and stamps nothing. Token ""
@@ -58,7 +59,7 @@ type Store interface {
 }
 
 // Place is what one newcomer has at an atom: a position in the queue or, at its head, the atom itself, until
-// Leave or until the lease has run out. Several goroutines may call its methods.
+// Leave, or until the place is lost (ErrGone). Several goroutines may call its methods.
 type Place interface {
 	// Look reads both locks; the snapshot is about the places in front of this one. In a store without a
 	// queue, Look acquires the atom if it is free.
@@ -71,25 +72,26 @@ type Place interface {
 	// Note replaces the place's record. ErrGone if the place is lost.
 	Note(ctx context.Context, record Record) error
 
-	// Await returns when Look may find a change: the place in front has gone, or ctx is done (no error). It
-	// calls next, perhaps twice, as soon as only the owner is in front. A polling store never calls next.
+	// Await returns when Look may find a change: the place in front has gone or is dead, a polling store's
+	// interval is over, or ctx is done (no error). As soon as only the owner is in front, Await calls next,
+	// perhaps several times; a polling store never does.
 	Await(ctx context.Context, next func()) error
 
-	// Ask asks the owner with this token to end its job, with pause between the signals. False: another
-	// newcomer has asked before, or the owner has gone. Without a queue several newcomers may get true.
+	// Ask asks the owner with this token to end its job, with pause between the signals. False: another newcomer
+	// has asked before, or the owner has gone. Several may get true without a queue, or if the question is repeated.
 	Ask(ctx context.Context, token string, pause time.Duration) (first bool, err error)
 
-	// Asked waits until a newcomer asks this owner to end its job, and returns the pause. It
-	// returns an error once ctx is done, and ErrGone once the place is known to be lost.
+	// Asked waits until a newcomer asks this owner to end its job, and returns the pause. It returns an error
+	// once ctx is done or the store fails, and in a store with a queue ErrGone once the place is lost.
 	Asked(ctx context.Context) (pause time.Duration, err error)
 
-	// Pass removes the dead owner's place in front of this one, and writes the last lock for that owner
-	// (stamp nil: it never ran). An owner that has sent a heartbeat since the last Look stays. If several
-	// newcomers pass one owner, one of them stamps, now or in the Look by which it acquires the atom.
+	// Pass removes the dead owner's place in front of this one, and writes the last lock for that owner (stamp
+	// nil: it does not). An owner that has sent a heartbeat since the last Look stays. If several newcomers
+	// pass one owner, one of them stamps, now or in the Look by which it acquires the atom.
 	Pass(ctx context.Context, token string, stamp *Last) error
 
-	// Renew proves by a write that the place is still held, and restarts the lease, which then lasts
-	// at least Lease from the call of Renew. ErrGone if the place is lost.
+	// Renew proves by a write that the place is still held, and restarts the lease, which then lasts at least
+	// Lease from the call of Renew. ErrGone if the place is lost. Without a queue it does nothing for a waiter.
 	Renew(ctx context.Context) error
 
 	// Lease is the length of the lease that the store has granted.
@@ -105,12 +107,12 @@ type Place interface {
 	// DisclaimTick takes back the claim of ClaimTick, if it is certain that the claim is this place's.
 	DisclaimTick(ctx context.Context, tick policy.Tick) error
 
-	// Leave gives the place up and, if stamp is not nil, writes the last lock: in the same step or, on FTP,
-	// before it. ErrGone: the place was lost before, and nothing is stamped.
+	// Leave gives the place up and, if stamp is not nil, writes the last lock: in the same step or, on FTP, in
+	// an earlier one. ErrGone: the place was lost before, and nothing is stamped.
 	Leave(ctx context.Context, stamp *Last) error
 }
 
-// ErrGone says that the place is lost: a newcomer passed it as its lease was over, or a person removed it.
+// ErrGone says that the place is lost: a newcomer passed it because its lease was over, or a person removed it.
 var ErrGone = errors.New("the lease is gone")
 
 var ErrCrowded = errors.New("no room for one more") // the store has no room for another connection now
@@ -127,21 +129,21 @@ func isTransient(err error) bool {
 
 // Snapshot is an atom as seen at one moment.
 type Snapshot struct {
-	Now  time.Time // by the clock that stamps Last: the FTP server's or, on etcd, this machine's
+	Now  time.Time // by the FTP server's clock, which also stamps Last, or, on etcd, by this machine's
 	Last Last
 
 	Held   bool // another place is in the way; the fields below are of the first such place
 	Owner  Record
-	Age    time.Duration // since the owner came to own the atom
+	Age    time.Duration // since the owner came to own the atom; if Bare, since the lock was made or found
 	Lapsed bool          // the owner is dead: it was seen silent for its whole lease
-	Silent bool          // the owner may be dead: by the clocks, its last heartbeat is older than its lease
-	Bare   bool          // it has no record: its creator has not stored one yet, or died before it did
+	Silent bool          // the owner may be dead: its last heartbeat seems older than its lease, or lies in the future
+	Bare   bool          // the place has no whole record: its creator has not stored it yet, or died before it did
 }
 
 // Last is the last lock: when the atom last completed.
 type Last struct {
 	record.Last
 	Token string // of the acquisition that completed or, for a dead owner, of the newcomer that passed it
-	Node  string // the machine of the run that completed, or ended with its owner
+	Node  string // the machine of the run that completed, or whose owner died
 	Kept  bool   // Completed was kept from the last lock before: no run that counts has completed since
 }

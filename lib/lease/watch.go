@@ -10,10 +10,10 @@ import (
 )
 
 // watch checks whether the job works, from its learned limit on until the atom is released, and keeps the
-// result in the record: a newcomer on another machine cannot see the job, and asks an owner to end it only
+// result in the record: a newcomer on another machine cannot see the job, and a learned limit ends it only
 // if the record says that it is idle. length is how long the job has to be idle.
 //
-// If the job works again later, it is ended all the same, as on one machine: the last watch counts.
+// If the job works again, a newcomer may still end it until the next watch finds that: the last watch counts.
 func (t *heldLease) watch(length time.Duration) {
 	if !t.pause(t.record.ExpireAfter) {
 		return

@@ -33,7 +33,6 @@ const (
 
 func (r Reason) Error() string { return r.Text }
 
-// Unreachable returns the error (fault.Unavailable) of a store that cannot be reached.
 func Unreachable(address string, why Reason) error {
 	return &fault.Error{Kind: fault.Unavailable, Object: address, Err: why}
 }

@@ -16,7 +16,7 @@ import (
 
 // If the answer to a release is lost, the release is repeated and finds no lock. That does not mean that the
 // lock was lost. The same holds for a clear.
-func TestAReleaseWithoutAnAnswerIsNotReportedAsLost(t *testing.T) {
+func TestAReleaseOrClearWithoutAnAnswerIsNotReportedAsLost(t *testing.T) {
 	t.Parallel()
 	nodes := startEtcd(t, 1)
 	r := relay.New(t, nodes[0].Client)

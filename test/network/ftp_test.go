@@ -77,7 +77,7 @@ func TestASlowFTPOwnerIsNotPassedOnceItsRecordIsThere(t *testing.T) {
 	must.Do(t, slow.Renew(ctx))
 }
 
-func TestAFailedFTPLoginOrDirectoryIsReportedAsNotPermitted(t *testing.T) {
+func TestAWrongFTPLoginOrDirectoryIsReportedAsNotPermitted(t *testing.T) {
 	t.Parallel()
 	f := startFTP(t, "")
 	h := f.host(t)

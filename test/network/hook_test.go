@@ -46,7 +46,7 @@ func are(t testing.TB, lines []string, want ...[2]string) {
 	}
 }
 
-func TestTheHookGetsFailuresAndWithHookRunsEveryRun(t *testing.T) {
+func TestTheHookGetsOnlyFailedRunsUnlessHookRunsIsSet(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, h, _ *host) {
 		file := h.notes(t)

@@ -94,7 +94,7 @@ func TestReadersShareAndAWriterIsAlone(t *testing.T) {
 
 // In each case the place directly in front goes in another way. The waiter behind may get the atom only if it
 // is then the head of the queue.
-func TestTheQueueHeadIsPromotedOnlyBehindTheOwner(t *testing.T) {
+func TestAWaiterGetsTheAtomOnlyAsTheHeadOfTheQueue(t *testing.T) {
 	t.Parallel()
 	nodes := startEtcd(t, 1)
 	s := open(t, url(nodes...))

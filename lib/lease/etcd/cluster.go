@@ -18,7 +18,7 @@ type cluster struct {
 	mu     sync.Mutex
 	id     uint64 // 0: no member has answered yet
 	member string // the member that answered first, with its port
-	mixed  error  // names members of two clusters that have answered; nil: none have
+	mixed  error  // names members of two clusters; nil: the members that have answered are of one cluster
 
 	compared chan struct{} // closed when all members have answered, or had the time to; nil: not begun
 }

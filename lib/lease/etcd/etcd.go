@@ -10,11 +10,11 @@
 //	PREFIX/NAME/tick/PERIOD-N  the atom ran in the N-th tick of PERIOD seconds (--once-per)
 //
 // Places are ordered by their create revisions: the head of the queue owns the atom, whatever its record
-// says, and its revision is its fencing token. Each place waits only for the place before it, so a place that
-// goes wakes one waiter (as in etcd's own concurrency.Mutex). Every read is linearizable.
+// says, and its revision is its fencing token. A writer waits only for the place before it (as in etcd's own
+// concurrency.Mutex), a reader for the writer before it: so few wake when a place goes. Every read is linearizable.
 //
 // Only a tick's key is attached to an etcd lease. A leader that was stopped and resumes revokes leases that
-// were renewed elsewhere: a key that vanished with its lease proves nothing. So the processes time leases:
+// were renewed elsewhere: a key that vanished with its lease proves nothing. So adlock times the leases itself:
 //
 //   - A process with a place writes its heartbeat every third of the lease, if the place is still
 //     there. An owner ends its job once two thirds of the lease have passed since it sent its last
@@ -131,7 +131,6 @@ func (k keys) look(shared bool, before int64) []clientv3.Op {
 	return []clientv3.Op{clientv3.OpGet(k.last()), first(k.line(front), before), first(k.beat(front), before)}
 }
 
-// Look reads both locks. Only writers are in a reader's way.
 func (s *Store) Look(ctx context.Context, name atom.Name, shared bool) (lease.Snapshot, error) {
 	k := s.keys(name)
 	answer, err := s.commit(ctx, txn{then: k.look(shared, 0)})

@@ -24,7 +24,7 @@ import (
 // Scheme begins the address of a cluster: etcd://HOST:PORT[,HOST:PORT…]/PREFIX.
 const Scheme = "etcd://"
 
-// Open returns the cluster at the address, and connects with the first question. User, password and
+// Open returns the cluster at the address; the first question to it connects. User, password and
 // certificates come from the environment variables of etcdctl(1), or the password from a file (passwordFile).
 func Open(address string) (*Store, error) {
 	hosts, prefix, _ := strings.Cut(strings.TrimPrefix(address, Scheme), "/")

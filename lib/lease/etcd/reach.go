@@ -30,7 +30,7 @@ func newReach(members []string) *reach {
 	return r
 }
 
-// options returns what makes the client report to r. Behind a proxy it is nothing: gRPC itself has to dial.
+// options returns the options with which the client reports to r; none behind a proxy, as gRPC itself must dial then.
 func (r *reach) options(secure credentials.TransportCredentials) []grpc.DialOption {
 	if os.Getenv("HTTPS_PROXY")+os.Getenv("https_proxy") != "" {
 		return nil

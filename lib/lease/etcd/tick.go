@@ -12,7 +12,6 @@ import (
 )
 
 // A claimed tick is a key with the acquisition's token, on an etcd lease of its own that is never renewed.
-
 const tickForm = "tick/%d-%d" // the period in seconds, and the number
 
 func (k keys) tick(tick policy.Tick) string {

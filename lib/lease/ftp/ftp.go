@@ -1,5 +1,5 @@
 // Package ftp keeps the locks of atoms on an FTP server, as in Sean Burke's article (2002): MKD is the
-// test-and-set. It adds a record of the owner, a heartbeat, and a takeover from dead owners.
+// test-and-set. The package adds a record of the owner, a heartbeat, and a takeover from dead owners.
 //
 // An atom NAME has, in the directory of the address,
 //
@@ -149,8 +149,8 @@ func clockName() (string, error) {
 	return "clock." + atom.Canonify(node), err
 }
 
-// putClock stores this machine's clock file; on a full disk, too, that is no error (timed).
-// fault.NotPermitted: the directory is missing, or closed to this user.
+// putClock stores this machine's clock file. A full disk is no error (timed). fault.NotPermitted: the
+// directory is missing, or this user may not write to it.
 func (s *Store) putClock(ctx context.Context, clock string) error {
 	return s.refused("the directory is not there, or the user may not write to it", timed(s.store(ctx, s.in(clock), clockText())))
 }
@@ -179,7 +179,7 @@ func (s *Store) replace(ctx context.Context, file string, content []byte) error 
 	return err
 }
 
-// install renames temporary, a stored file, to file. If the server refuses that, it stores content in file.
+// install renames the stored file temporary to file. If the server refuses, it removes that and stores content in file.
 func (s *Store) install(ctx context.Context, temporary, file string, content []byte) (renamed bool, err error) {
 	if err = s.rename(ctx, temporary, file); err == nil {
 		return true, nil
@@ -235,17 +235,17 @@ type generation struct {
 	n        int
 	files    []string // the files in it
 	released bool
-	bare     bool // there is no record: the creator was cut off, or has not stored it yet
+	bare     bool // there is no whole record: the creator was cut off, or has not stored it yet
 	record   lease.Record
 	beat     int           // the number in the last heartbeat; 0: none yet
-	age      time.Duration // since its owner came to own the atom; if it is bare, since the mark
+	age      time.Duration // since its owner came to own the atom; if bare, the age of the mark or of the cut record
 	silent   bool          // the owner may be dead (lease.Snapshot)
 	lapsed   bool          // no heartbeat for longer than the lease, by this machine's clock: the owner is dead
 }
 
 func (s *Store) dirOf(name atom.Name, n int) string { return s.in(name.Generation(n)) }
 
-// generations returns the atom's generations in a list, the largest first.
+// generations returns the numbers of the atom's generations among these names, the largest first.
 func generations(names []string, name atom.Name) (list []int) {
 	for _, dir := range names {
 		if f := atom.ParseFile(dir); f.Kind == atom.Generation && f.Name == name {

@@ -24,7 +24,7 @@ type account struct {
 }
 
 // Open reads the address, ftp://USER@HOST[:PORT]/DIR, which uses TLS if the server offers it, or
-// ftps://..., which requires TLS. It connects when it is first used. DIR is below the login directory; two
+// ftps://..., which requires TLS. The store connects when it is first used. DIR is below the login directory; two
 // slashes make it absolute. The password comes from the file that ADLOCK_FTP_PASSWORD_FILE names,
 // else from ~/.netrc; a file that other users may access is refused. Certificates are checked
 // against the system's authorities, or those in the file that ADLOCK_FTP_CACERT names.

@@ -72,7 +72,6 @@ func (p *place) putRecord(ctx context.Context) error {
 	return p.store.put(ctx, p.dir()+"/owner", p.record.Bytes())
 }
 
-// Look acquires the atom if nothing is in the way.
 func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
 	if p.n() > 0 {
 		names, err := p.held(ctx)
@@ -100,8 +99,8 @@ func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
 }
 
 // noteRemoval finds out from the largest generation now whether a person has removed the one in the way: an
-// owner does not remove its own after its second heartbeat, and no newcomer removes the largest one. Until
-// that owner has found the removal at its next heartbeat, or its lease is over, the atom counts as held.
+// owner does not remove its own after its second heartbeat, and no newcomer removes the largest one. If a
+// person has, the atom counts as held for a lease: by then that owner has found the removal and ended its job.
 func (p *place) noteRemoval(largest int) {
 	if g := p.ahead; g != nil && g.beat > 1 && largest < g.n {
 		p.above, p.until = max(p.above, g.n), process.Boottime()+g.record.Lease
@@ -109,7 +108,8 @@ func (p *place) noteRemoval(largest int) {
 }
 
 // claim makes generation n, stores its record, and then looks at the other generations once more. If one of
-// them is in the way after all, claim withdraws, and the sight that it returns has it ahead.
+// them is in the way after all, claim withdraws, and the sight that it returns has that one ahead. Otherwise it
+// stamps for a dead owner that this place has passed, and removes the generations below.
 func (p *place) claim(ctx context.Context, n int) (sight, error) {
 	p.beating.Lock()
 	defer p.beating.Unlock()
@@ -354,7 +354,7 @@ func (p *place) stamp(ctx context.Context, stamp lease.Last) error {
 	return nil
 }
 
-// Renew writes a heartbeat and then looks for a larger generation: see the package comment.
+// Renew writes a heartbeat, looks for a larger generation (see the package comment), and restores the record.
 func (p *place) Renew(ctx context.Context) error {
 	p.beating.Lock()
 	defer p.beating.Unlock()

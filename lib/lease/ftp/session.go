@@ -70,7 +70,7 @@ func connect(ctx context.Context, address string, patience func() time.Duration)
 	return &line{conn, patience, context.AfterFunc(ctx, func() { conn.Close() })}, nil
 }
 
-// login connects and logs in. It asks a full server for a second: a session just closed may still count.
+// login connects and logs in. It retries for a second if the server is full: a session just closed may count.
 func (a *account) login(ctx context.Context, patience func() time.Duration) (*session, error) {
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		s, err := a.tryLogin(ctx, patience)
@@ -114,7 +114,7 @@ func (a *account) tryLogin(ctx context.Context, patience func() time.Duration) (
 	return &session{conn, cut}, nil
 }
 
-// greeted is a connection whose greeting was read already. The library, which wants one, reads another first.
+// greeted is a connection whose greeting was read already. The library, which wants one, reads first instead.
 type greeted struct {
 	net.Conn
 	first *strings.Reader
@@ -266,7 +266,7 @@ func hasCode(err error, codes ...int) bool {
 }
 
 // refused returns fault.NotPermitted, and what was refused, if the answer is like that of a missing file
-// (isMissing) where none can be missing. Any other error it returns as it is.
+// (isMissing) where none can be missing. It returns any other error unchanged.
 func (s *Store) refused(what string, err error) error {
 	if isMissing(err) {
 		return &fault.Error{Kind: fault.NotPermitted, Object: s.String(), Err: fmt.Errorf("%s: %w", what, err)}

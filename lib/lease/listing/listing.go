@@ -40,7 +40,7 @@ type entry struct {
 
 type lock struct {
 	Active policy.Active
-	Record []byte `json:",omitempty"` // as in a file; nil: the lock has no record
+	Record []byte `json:",omitempty"` // as in a file; nil: nothing is locked, or the lock has no record
 	Node   string `json:",omitempty"`
 	Silent bool   `json:",omitempty"`
 }
@@ -75,7 +75,7 @@ func Write(to io.Writer, entries []locker.Entry, slots []locker.Slot, failed err
 	return out.Encode(line{End: true})
 }
 
-// Read reads what Write wrote, and returns an error that it wrote. A listing that is cut short is an error.
+// Read reads what Write wrote, and returns the error if that is one. A listing that is cut short is an error.
 func Read(from io.Reader) (entries []locker.Entry, slots []locker.Slot, err error) {
 	for in := json.NewDecoder(from); ; {
 		var l line

@@ -91,8 +91,8 @@ func (w *Watchdog) hungUp() (gone bool) {
 	return gone || err != nil
 }
 
-// Arm makes the watchdog end the job at a boottime, or at once when this process is gone, with pause between
-// the signals. A later message replaces this one.
+// Arm makes the watchdog end the job at a boottime, or at once when this process is gone. Pause is the time
+// between the signals; if this process is gone early, it may be longer. A later message replaces this one.
 func (w *Watchdog) Arm(at, pause time.Duration) {
 	w.send(order(at, pause))
 }
