@@ -312,7 +312,7 @@ func form(err error, value, want string) error {
 	return badValue(value, want)
 }
 
-// shortestPeriod is the unit of a store's clock and of a tick's name; ten longestPeriods (Tick.Life) fit a time.Duration.
+// shortestPeriod is the unit of a store's clock and a tick's name; ten longestPeriods (Tick.Life) fit a Duration.
 const (
 	shortestPeriod = time.Second
 	longestPeriod  = 10 * 365 * 24 * time.Hour
