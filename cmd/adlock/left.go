@@ -45,7 +45,7 @@ var leftVerb = config.Verb{Name: "left", Run: func(args []string) (int, error) {
 	}
 }}
 
-// jobUnder returns the job with this token that holds the lock at path, or a reader's of its atom; or nil.
+// jobUnder returns the job with this token that holds the lock at path or a reader's lock of its atom; nil: none.
 func jobUnder(token, path string) (*process.Job, error) {
 	dir, err := lockfile.Open(filepath.Dir(path))
 	if err != nil {

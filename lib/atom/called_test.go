@@ -65,7 +65,7 @@ func TestVerbsThatChangeAnAtomRequireItsWholeName(t *testing.T) {
 	}
 }
 
-func TestAMessageListsTenNamesAtMost(t *testing.T) {
+func TestAnErrorListsTenAtomNamesAtMost(t *testing.T) {
 	var operands []string
 	for i := range 30 {
 		operands = append(operands, "job"+strings.Repeat("x", 100*i)+strconv.Itoa(i))

@@ -129,7 +129,7 @@ func ParseFile(name string) File {
 	word, rest, _ := strings.Cut(name, ".")
 	for kind, k := range kinds {
 		f := File{Kind: Kind(kind)}
-		if strings.HasPrefix(k.word, word) && f.parse(k.form, rest) && f.String() == name { // refuse what is written in another way
+		if strings.HasPrefix(k.word, word) && f.parse(k.form, rest) && f.String() == name { // no other spelling
 			return f
 		}
 	}
@@ -158,7 +158,7 @@ func (f *File) parse(form form, rest string) (is bool) {
 		f.Number, is = parseNumber(suffix)
 	case ofNameAndTick:
 		period, number, _ := strings.Cut(suffix, "-")
-		seconds, _ := strconv.ParseInt(period, tickBase, 32) // out of range: ParseFile finds another name written
+		seconds, _ := strconv.ParseInt(period, tickBase, 32) // out of range: ParseFile refuses it, as String differs
 		n, _ := strconv.ParseInt(number, tickBase, 0)
 		f.Period, f.Number = time.Duration(seconds)*time.Second, int(n)
 		is = seconds > 0 && n >= 0

@@ -107,7 +107,7 @@ func TestEveryAtomAndSlotNameIsParsedUnchanged(t *testing.T) {
 	})
 }
 
-func TestInvalidNamesAreRefused(t *testing.T) {
+func TestInvalidAtomNamesAreRefused(t *testing.T) {
 	const good = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 	for c := range 256 {
 		text := "p.h.o.a" + string([]byte{byte(c)})

@@ -1,6 +1,6 @@
 // Package atom defines an atom: its four words, its NAME, and every file name made from NAME. Names are
-// readable, constant over time, distinct for each atom, and at most 255 bytes long. The shell builds
-// them too: tests compare both with test/support/names.tsv.
+// readable, constant over time, at most 255 bytes long, and distinct for each atom unless checksums
+// collide (CheckFound). The shell builds them too: tests compare both with test/support/names.tsv.
 package atom
 
 import (

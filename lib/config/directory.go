@@ -27,7 +27,7 @@ func isMistyped(store string) bool {
 	return is && slices.Contains(Schemes, scheme) && !IsRemote(store)
 }
 
-// StoreOption is the option --store of the verbs that show locks. It sets ADLOCK_STORE, which partners read.
+// StoreOption is the option --store of verbs that acquire no lock. It sets ADLOCK_STORE, also for a partner program.
 func StoreOption() Option {
 	return Bind("store", func(value string) error {
 		if value == "" {
@@ -37,7 +37,7 @@ func StoreOption() Option {
 	})
 }
 
-// NoStore is the error for a store that is neither a directory nor an address.
+// NoStore is the error for a store that is neither a directory nor an address of one of the Schemes.
 func NoStore(store string) error {
 	return fault.New(fault.Usage, store, "is no store: want a directory, "+storeForms)
 }
@@ -63,9 +63,9 @@ func Dir() (string, error) {
 	return DirOf(store)
 }
 
-// DirOf returns the lock directory of a store: the store itself, if it is a directory. For "", and for a
-// remote store (the directory has its runlog), it is $ADLOCK_DIR, else that of the settings files, else
-// ownDir. (XDG_STATE_HOME is not read: cron does not have it, so one job would get two directories.)
+// DirOf returns the lock directory of a store: the store itself, if it is a directory. For "", and for a remote
+// store, whose runlog is there, it is $ADLOCK_DIR, else that of the settings files, else the user's own (ownDir). A
+// mistyped address is an error. XDG_STATE_HOME is not read: cron lacks it, so one job would get two directories.
 func DirOf(store string) (string, error) {
 	if isMistyped(store) {
 		return "", NoStore(store)
@@ -105,7 +105,7 @@ func UserDir(uid int) string {
 }
 
 // UsersWithDir returns the users for whose UserDir there is an entry. It looks at no entry itself: in a file
-// system that hangs it would not return. The caller checks each by IsUsers in otheruser.Do, which has a limit.
+// system that hangs it would not return. The caller checks each by IsUsers in otheruser.Do, which has a time limit.
 func UsersWithDir() (uids []int) {
 	entries, _ := os.ReadDir(path.Dir(rootsDir)) // if it cannot be read, there are none
 	for _, entry := range entries {
@@ -120,7 +120,7 @@ func UsersWithDir() (uids []int) {
 
 const afterBoot = "is empty after a boot: when a job ran last is forgotten"
 
-// fleeting: directories that lose files at a boot or, if cleaned, under running jobs; the first fit counts.
+// fleeting lists directories that lose files at a boot or, if cleaned is set, while jobs run; the first fit counts.
 var fleeting = []struct {
 	dir, why string
 	cleaned  bool
@@ -163,7 +163,7 @@ func IsUsers(dir string, uid int) bool {
 	return sysfile.Lstatat(unix.AT_FDCWD, dir, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == uid
 }
 
-// DirElsewhere returns the lock directory in the home of passwd(5), if dir is that of another HOME; else "".
+// DirElsewhere returns the lock directory in the user's home of passwd(5), if dir is the one in another $HOME; else "".
 func DirElsewhere(dir string) string {
 	home, known := sysfile.HomeOf(os.Geteuid())
 	if !known || home == os.Getenv("HOME") || dir != DirOfHome(os.Getenv("HOME")) {
@@ -192,7 +192,7 @@ func wayOut(uid int) string {
 	return "as root: adlock init " + sysfile.UserName(uid)
 }
 
-// inPod guesses whether this is a pod: its user is random, with group 0, and often unknown to passwd(5).
+// inPod guesses whether a user, never root, is in a pod: the uid is random, in group 0, often unknown to passwd(5).
 func inPod(uid int, known bool) bool {
 	return uid != 0 && (!known || os.Getegid() == 0 || os.Getenv("KUBERNETES_SERVICE_HOST") != "")
 }

@@ -24,9 +24,9 @@ import (
 // line [NAME] or [PATTERN]. A VALUE is the rest of its line without the blanks around it. Empty
 // lines, and lines that begin with #, are ignored.
 //
-// A file is used only if no user but root and this one can have written it (check). A line with a mistake is
-// ignored, and the mistake is reported (Mistakes). A mistake in a location is different: with another
-// location the job would have another lock, so everything that needs a location fails (fault.Misconfigured).
+// A file is used only if no user but root and this one can have written it (check). A line with a mistake is ignored,
+// and the mistake is reported (Mistakes). After a mistake in a location, everything that needs a location which the
+// environment does not set fails (fault.Misconfigured): with another location the job would have another lock.
 
 type Where int // where a setting may stand in a settings file
 
@@ -67,7 +67,7 @@ func Files() []*File { return files() }
 
 var files = sync.OnceValue(readFiles)
 
-// Reread makes the next call of Files read them again. An agent calls it for each question.
+// Reread makes the next call of Files read the settings files again. The agent of a script does so for each question.
 func Reread() { files = sync.OnceValue(readFiles) }
 
 func readFiles() (all []*File) {
@@ -163,7 +163,7 @@ func (f *File) read(fd int) (text string, err error) {
 //
 // The file is opened before its path is checked. If another user had made the path lead elsewhere when the
 // file was opened, that user can still change it, and checkWay refuses it; or the path is safe by now, and
-// leads to another inode than the one that was opened.
+// leads to another inode than the one that was opened (errReplaced).
 func (f *File) check(fd int) error {
 	var st, named unix.Stat_t
 	if err := cmp.Or(sysfile.Fstat(fd, &st), f.checkOwner(&st), f.checkWay(&named)); err != nil {
@@ -221,7 +221,7 @@ func (f *File) parse(text string) {
 		case said == "" || said[0] == '#':
 		case said[0] == '[':
 			if section, wellFormed = sectionOf(said); !wellFormed {
-				section = said // no location below it is in the head
+				section = said // not "": a location below it must not count as one in the head
 				f.mistake(at, "want [NAME] or [PATTERN]; the lines below it are not used", false)
 			}
 		default:
@@ -266,12 +266,12 @@ func (f *File) setting(at, said, section string, wellFormed bool) {
 
 const variablesBegin = "ADLOCK_"
 
-// UnknownSetting is the error for an unknown variable. It suggests the nearest setting that satisfies is.
+// UnknownSetting is the error for an unknown variable. It suggests the nearest setting for which is() is true.
 func UnknownSetting(variable string, is func(*Option) bool) error {
 	return unknown{kind: "setting", meant: NearestSetting(variable, is)}
 }
 
-// NearestSetting returns the setting that satisfies is and that a mistyped one was meant to be; "": none.
+// NearestSetting returns the setting that a mistyped variable was meant to be, if is() is true for it; "": none.
 func NearestSetting(variable string, is func(*Option) bool) string {
 	meant := Nearest(strings.TrimPrefix(variable, variablesBegin), bareNames(is))
 	if meant == "" {
@@ -330,8 +330,8 @@ func (f *File) mistake(at, text string, inLocation bool) {
 	}
 }
 
-// rank returns how closely a section fits an atom: 0 for the head, 1 for a pattern that matches NAME, 2 for
-// NAME itself or what --name calls it; below 0 if the section does not concern the atom.
+// rank returns how closely a line's section fits an atom: 0 for the head, 1 for a pattern that matches NAME,
+// 2 for NAME itself or what --name calls it; below 0 if the section does not concern the atom.
 func (l *line) rank(name atom.Name) int {
 	matches, _ := path.Match(l.section, string(name))
 	switch {
@@ -406,7 +406,7 @@ func FiledLocations() (dir, store string, err error) {
 	return heads[dirVariable].Value, heads[storeVariable].Value, misplaced()
 }
 
-// judge removes lines with a value that the setters of values refuse, and returns all mistakes in the files.
+// judge removes each line whose value the setter of its option (from values) refuses, and returns all mistakes.
 func judge(files []*File, values func() []Option) (all []error) {
 	if len(files) == 0 {
 		return nil
@@ -448,7 +448,7 @@ func lineOf(mistake error) int {
 	return number
 }
 
-// toldFile, in the lock directory, lists the files and their mtimes at the time when mistakes were printed.
+// toldFile, in the lock directory, lists the settings files and their mtimes when their mistakes were printed.
 const toldFile = "told.settings"
 
 // TellMistakes prints the mistakes once for each lock directory and each change of the files (mtime). While

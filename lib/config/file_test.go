@@ -199,7 +199,7 @@ func TestASettingsFileThatOthersMayWriteIsNotUsed(t *testing.T) {
 	}
 }
 
-func TestAMissingPathHasNoSettingsFile(t *testing.T) {
+func TestAMissingSettingsFileIsNotListed(t *testing.T) {
 	path := written(t, "")[0]
 	reread(t, path+".none", path+"/none", path+".none/none")
 	if all := Files(); len(all) != 0 {
@@ -250,7 +250,7 @@ func TestASettingsFileBehindSafeLinksIsUsed(t *testing.T) {
 	}
 }
 
-func TestAByteOrderMarkIsIgnored(t *testing.T) {
+func TestAByteOrderMarkInASettingsFileIsIgnored(t *testing.T) {
 	written(t, "\ufeffADLOCK_DIR=/a")
 	if dir, err := Dir(); dir != "/a" || err != nil {
 		t.Error(dir, err)

@@ -87,8 +87,8 @@ func columns(lines [][2]string) string {
 	return text.String()
 }
 
-// fold breaks lines that are longer than columns between words, and indents each continuation to the second
-// column. A line that would have less than 24 columns there stays whole.
+// fold breaks each line of more than columns characters at a space, and indents what follows to the line's second
+// column. A line that would have less than 24 characters there stays whole.
 func fold(text string, columns int) string {
 	var folded strings.Builder
 	for line := range strings.Lines(text) {

@@ -2,7 +2,8 @@ package config
 
 import "strings"
 
-// Nearest returns a word that begins with word, of three letters or more, or differs in a third at most; "": none.
+// Nearest returns the first of words that begins with word, else the one that differs from it in the fewest letters, a
+// third at most; "": there is none, or word has under three letters. Dashes before word do not count.
 func Nearest(word string, words []string) string {
 	bare := strings.TrimLeft(word, "-")
 	most := len(bare) / 3

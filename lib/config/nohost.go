@@ -18,7 +18,7 @@ func NoHost(store string) (wrong, cure string) {
 // toldHosts, in the lock directory, lists the stores about which TellNoHost has warned.
 const toldHosts = "told.host"
 
-// TellNoHost warns, once for each store, that its locks have no host. dir, the lock directory, must exist.
+// TellNoHost warns, once for each store, that no host is set for its locks. dir, the lock directory, must exist.
 func TellNoHost(dir, store string) {
 	told := path.Join(dir, toldHosts)
 	known, _ := os.ReadFile(told) // there is none before the first warning

@@ -1,5 +1,5 @@
-// Package config has every setting of the programs, the paths, and the partner programs. There is
-// one table of settings (Table) and one parser (Next).
+// Package config reads options, variables and settings files, finds the directories and the partner programs, and runs
+// the verbs of a program. There is one table of settings (Table) and one parser of options (Next).
 package config
 
 import (
@@ -68,7 +68,7 @@ func unknownOption(name string, options []Option) error {
 	return unknownWord("option", name, "--", names)
 }
 
-// Elsewhere adds what said returns for an unknown option, the one to use instead, to an error without advice.
+// Elsewhere adds to the error for an unknown option, if it suggests none, what said returns: what to use instead.
 func Elsewhere(err error, said func(option string) string) error {
 	var e *fault.Error
 	var u unknown
@@ -304,7 +304,7 @@ func Bounded(to *time.Duration) func(string) error {
 	}
 }
 
-// form has the error say what is wanted, unless the unit is missing or the duration is too long.
+// form returns an error that says what is wanted, but err itself if the unit is missing or the duration is too long.
 func form(err error, value, want string) error {
 	if err == nil || limit.LacksUnit(value) || limit.TooLong(value) {
 		return err
@@ -312,7 +312,7 @@ func form(err error, value, want string) error {
 	return badValue(value, want)
 }
 
-// shortestPeriod is the unit of a store's clock and of a tick's name; ten longestPeriods fit a time.Duration.
+// shortestPeriod is the unit of a store's clock and a tick's name; ten longestPeriods (Tick.Life) fit a Duration.
 const (
 	shortestPeriod = time.Second
 	longestPeriod  = 10 * 365 * 24 * time.Hour
@@ -363,7 +363,7 @@ func learned(set func(string) error, auto *bool) func(string) error {
 	}
 }
 
-// Given is Duration that also sets asked.
+// Given is Duration that also notes in asked that the option was given.
 func Given(to *time.Duration, asked *bool) func(string) error {
 	return func(value string) error {
 		*asked = true
@@ -423,7 +423,7 @@ func Instant(to *time.Time) func(string) error {
 }
 
 // Since sets a boottime from the uptime that adlock.sh has read in /proc/uptime. As that counts hundredths of
-// a second, it is rounded up: a start counts as newer than the owner that it found.
+// a second, the boottime is rounded up: the script's start must not seem older than the owner that it finds.
 func Since(to *time.Duration) func(string) error {
 	return func(value string) error {
 		age, err := uptimeAge(value)

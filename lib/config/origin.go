@@ -11,7 +11,7 @@ import (
 )
 
 // Place is the kind of source that set an option. If two options contradict each other, the command line wins
-// over a variable, which may be for a whole crontab, and a variable over a file, which may be for them all.
+// over a variable, which may be for a whole crontab, and a variable over a file, which may be for all jobs.
 type Place int
 
 // Of two places, the greater one wins.
@@ -38,14 +38,14 @@ func (all Origins) set(o *Option, from Origin, value string) error {
 		value = limit.InMinutes(value)
 	}
 	switch err := o.Set(value); {
-	case err == nil || o.Name == setting: // its error names the variable
+	case err == nil || o.Name == setting: // the error of --setting names the variable
 		return err
 	default:
 		return &fault.Error{Kind: fault.Usage, Object: from.Word, Err: err}
 	}
 }
 
-// Compare returns above 0 if the first option wins, below 0 if the second; 0: both are from one place.
+// Compare returns above 0 if the first option wins over the second, below 0 if the second wins, and 0 if neither does.
 func (all Origins) Compare(first, second string) int {
 	one, other := all[first], all[second]
 	return cmp.Or(cmp.Compare(one.Place, other.Place), cmp.Compare(one.order, other.order))
@@ -76,8 +76,8 @@ func (all Origins) Filed() (names []string) {
 
 const setting = "setting"
 
-// Setting is the option by which adlock.sh passes on a variable that a script has not exported: it counts as
-// one of the environment. A switch that is off is passed on too, or a settings file could turn it on.
+// Setting is the option by which adlock.sh passes on a variable, as the script need not have exported it. The variable
+// counts as one of the environment. A switch that is off is passed on too, or a settings file could turn it on.
 func (all Origins) Setting(options []Option) Option {
 	return Option{Name: setting, Arg: "ADLOCK_X=VALUE", Set: func(text string) error {
 		variable, value, _ := strings.Cut(text, "=")

@@ -19,7 +19,7 @@ type Program struct {
 	// IsCommand reports whether an unknown verb is a command: then `run` was forgotten. nil: not checked.
 	IsCommand func(word string) bool
 
-	// Meant returns the verb meant by a word that resembles none, else ""; nil: not checked.
+	// Meant returns the verb that an unknown word, such as "unlock", stands for, else ""; nil: not checked.
 	Meant func(word string) string
 }
 
@@ -91,7 +91,6 @@ func (p *Program) run(args []string) (int, error) {
 	return 0, p.Unknown(args[0])
 }
 
-// Verb returns the verb of that name, nil if there is none.
 func (p *Program) Verb(name string) *Verb {
 	for i := range p.Verbs {
 		if p.Verbs[i].Name == name {

@@ -25,7 +25,7 @@ type Settings struct {
 	Hook     *hook.Hook
 	InScript bool // the caller is adlock.sh or a crontab, which has variables and no options
 	Library  bool // a number without a unit means minutes in the arguments IFELAPSED and EXPIREAFTER
-	Remote   bool // the locks are beyond this machine, where adlock status does not look
+	Remote   bool // the locks are in a store beyond this machine
 	MayFlock bool // a process keeps a file locked beside the atom while its job lives
 	tick     string
 	flock    string

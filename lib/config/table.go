@@ -12,9 +12,9 @@ import (
 
 const defaultStarving = 10 // the number of denials in a row after which starving is reported
 
-// Table has every variable that adlock reads, with its option if it has one. The options, the help, the
-// completions, lint, a job's environment and what a line of a crontab may set follow from it; tests compare
-// the manual, adlock.sh and adlock.mk with it. The verb that uses a setting binds its Set.
+// Table has every ADLOCK_ variable that a person may set, with its option if it has one. The options, the help, the
+// completions, lint, a job's environment and what a line of a crontab may set follow from it; tests compare the
+// manual, adlock.sh and adlock.mk with it. The verb that has an option gives it a setter (Bind).
 var Table = []Option{
 	{Name: "name", Env: "ADLOCK_NAME", Where: Nowhere, Arg: "NAME", Default: "the command names it", Help: "the lock's name, whatever the command and the directory: program " + atom.NamedProgram + ", operator " + atom.RunOperator + ", operand NAME"},
 	{Name: "program", Env: "ADLOCK_PROGRAM", Where: Nowhere, Arg: "NAME", Default: "the command's base name", Help: "the program"},

@@ -15,8 +15,8 @@ import (
 // moreThreads is how many threads the runtime may need beside its first ones, found by trying all limits.
 const moreThreads = 6
 
-// CheckThreads returns an error (71) if the runtime could not get its threads (ulimit -u): it would end this
-// process later, while it holds the lock, with a trace of hundreds of lines.
+// CheckThreads returns an error (71) if Go's runtime could not get its threads (ulimit -u): the runtime would end this
+// process later, while the process holds a lock, with a trace of hundreds of lines.
 func CheckThreads() error {
 	var limit unix.Rlimit
 	err := unix.Getrlimit(unix.RLIMIT_NPROC, &limit)

@@ -339,7 +339,7 @@ func fields(lines []string) map[string]string {
 	return values
 }
 
-func TestAStateWithAFieldOutOfBoundsIsNotRead(t *testing.T) {
+func TestALearnedStateWithAFieldOutOfBoundsIsNotRead(t *testing.T) {
 	for key, most := range map[string]int{
 		"runs": math.MaxInt32, "doubled": 3, "ended_in_a_row": 64, "since_ended": 1000, "stretched": 4,
 	} {

@@ -8,14 +8,14 @@
 // 1988): mean + 4 mean deviations, learned from successes alone, and doubled when a run was ended by
 // force. The runtimes of jobs differ by factors and not by seconds. So here
 //
-//   - mean and deviation are of the logarithm of the runtime, and change by 1/32 at a time, because
-//     the limit depends on the tail of the distribution and not on its middle;
+//   - mean and deviation are of the logarithm of the runtime, and each run moves them by 1/32 of the
+//     difference, because the limit depends on the tail of the distribution and not on its middle;
 //   - the longest of the last one to two thousand successes counts too, because a mean does not show
-//     a run that is long once in 168. It also bounds the deviation, which is large for a while after
-//     a sudden change;
+//     a long run once in 168 (each week, of an hourly job). It also bounds the deviation, which is
+//     large for a while after a sudden change;
 //   - if runs are ended by force now and then, they are first taken for healthy runs of a new
 //     length: the limit is doubled and stays so, up to three times. If no success has taken longer
-//     than the first limit by then, those runs are taken for hangs: the limit returns to its value
+//     than the shortest of them by then, they are taken for hangs: the limit returns to its value
 //     without doublings, until 1,000 successes have passed without an end by force;
 //   - ends by force without a success between them double the limit each time. So it adapts to a
 //     machine that has become slow.
@@ -31,6 +31,6 @@
 //
 // # IfElapsed
 //
-// The interval is the typical runtime, so the atom is held half of the time at most. While newcomers
-// ask far more often than that, it is doubled, up to 16 times the typical runtime.
+// The interval is the typical runtime, but at least a minute, so the atom is held half of the time at
+// most. While newcomers ask far more often than that, it is doubled up to four times.
 package learn

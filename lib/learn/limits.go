@@ -7,8 +7,8 @@ import (
 	"adlock/lib/limit"
 )
 
-// Floor and Ceiling bound ExpireAfter. Without a ceiling, days of a broken machine would make it endless.
-// Without a floor, quick runs would make it too short: on a busy disk a job of a second takes minutes.
+// Floor and Ceiling bound ExpireAfter, but a longer IfElapsed counts. Without a ceiling, days of a broken machine would
+// make it endless; without a floor, quick runs too short: on a busy disk a job of a second takes minutes.
 var (
 	Floor   = 10 * time.Minute
 	Ceiling = 7 * 24 * time.Hour
@@ -34,7 +34,7 @@ const (
 	leastTypical = time.Minute // for reach, a typical runtime counts as no shorter than this
 
 	beyond  = 4   // mean plus deviations count up to this many times the longest run
-	outlier = 100 // the longest run counts up to this many typical runtimes
+	outlier = 100 // the longest run counts up to this many typical runtimes, or up to Prior if that is longer
 )
 
 // IfElapsed is the learned interval, doubled up to four times while newcomers ask for the atom too often.
@@ -49,8 +49,8 @@ func (s State) interval() time.Duration {
 	return max(LeastIfElapsed, s.Typical().Round(time.Second))
 }
 
-// ExpireAfter is how long a run may take, in whole seconds: no less than ifElapsed, the interval in force,
-// unless that is never. Before Enough runs have succeeded it is limit.Never: no guess ends a job.
+// ExpireAfter is how long a run may take: no less than ifElapsed, the interval in force, unless that is never.
+// Before Enough runs have succeeded it is limit.Never: no guess ends a job.
 func (s State) ExpireAfter(ifElapsed time.Duration) time.Duration {
 	if s.Runs < Enough {
 		return limit.Never
@@ -115,7 +115,7 @@ func (s State) usual() time.Duration {
 	return max(s.wide(), min(guess, Prior))
 }
 
-// wide is mean plus width deviations, but bounded: if runtimes drop, the deviation is large for a while.
+// wide is mean plus width deviations, bounded by the longest run: if runtimes drop, the deviation is large for a while.
 func (s State) wide() time.Duration {
 	return min(s.runtime(s.mean+width*s.spread()), beyond*s.Longest())
 }

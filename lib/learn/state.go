@@ -38,7 +38,6 @@ type State struct {
 	stretched int // doublings of IfElapsed
 }
 
-// Succeeded learns from a run that succeeded.
 func (s *State) Succeeded(runtime time.Duration) {
 	x := math.Log(max(runtime, quickest).Seconds())
 	s.Runs++

@@ -141,7 +141,7 @@ func Format(d time.Duration) string {
 // Exact writes d to the nanosecond for [time.ParseDuration], in ASCII: in yash a read ends at a µ.
 func Exact(d time.Duration) string { return strings.Replace(d.String(), "µ", "u", 1) }
 
-// FormatAge rounds down to whole seconds: an age never looks as if it had reached a limit that it has not.
+// FormatAge cuts fractions of a second off: an age never looks as if it had reached a limit that it has not.
 func FormatAge(d time.Duration) string {
 	if d == Never {
 		return "never"

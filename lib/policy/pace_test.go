@@ -15,7 +15,7 @@ func TestIfElapsedAsLongAsTheSchedulePeriodDrawsAWarning(t *testing.T) {
 	}
 }
 
-func TestTheWarningGivesAPeriodBelowASecondInMilliseconds(t *testing.T) {
+func TestSkippingGivesAPeriodBelowASecondInMilliseconds(t *testing.T) {
 	for period, want := range map[time.Duration]string{100*time.Millisecond + 300*time.Microsecond: "asked for every 100ms, ", 999600 * time.Microsecond: "asked for every 1s, ", time.Second: "asked for every 1s, "} {
 		if got := (Limits{IfElapsed: period}).Skipping(Pace{Period: period}); !strings.HasPrefix(got, want) {
 			t.Errorf("%v: %q", period, got)
@@ -23,7 +23,7 @@ func TestTheWarningGivesAPeriodBelowASecondInMilliseconds(t *testing.T) {
 	}
 }
 
-func TestAWarningIsGivenOnlyIfFromStartWouldHelp(t *testing.T) {
+func TestSkippingWarnsOnlyIfFromStartWouldHelp(t *testing.T) {
 	for _, c := range []struct {
 		claim                      string
 		ifElapsed, period, runtime time.Duration

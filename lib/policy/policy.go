@@ -12,7 +12,7 @@ import (
 // DefaultPause is the time between the signals of an ending. Limits have no default: a person sets them.
 const DefaultPause = 3 * time.Second
 
-// FutureSlack is how far in the future a last lock may lie and count: clocks differ, and some are coarse.
+// FutureSlack is how far in the future a last lock may lie and still count: clocks differ, and some are coarse.
 const FutureSlack = 2 * time.Second
 
 // emptyGrace is how long an empty lock counts as being written.
@@ -20,7 +20,7 @@ const emptyGrace = time.Minute
 
 // Limits are the limits that a newcomer asks for.
 type Limits struct {
-	IfElapsed   time.Duration // how long after its last completion (start: Last.FromStart) the atom may run again
+	IfElapsed   time.Duration // the time from the atom's last completion (Last.FromStart: start) until it may run again
 	ExpireAfter time.Duration // the owner may run this long
 	Source      Source        // of ExpireAfter; None: it does not count
 }
@@ -60,7 +60,7 @@ type Terms struct {
 	Tick   Tick // the atom runs at most once in this tick; zero: no tick
 
 	Program   string // for messages
-	Semaphore string // for messages: the slots count its runs; "": they count the atoms of Program
+	Semaphore string // for messages: the --name whose runs the slots count; "": they count the atoms of Program
 }
 
 // ForReader returns the terms on which a reader's lock is judged: IfElapsed concerns only the last lock.
@@ -104,7 +104,7 @@ type Last struct {
 	FromStart bool          // Age is since the start of the last run instead
 	Future    bool          // it lies in the future by the real clock, so it does not count
 	Damaged   bool          // its content cannot be read, so it does not count
-	Newer     bool          // a run that replaced another, and was asked for after this newcomer, has completed
+	Newer     bool          // a run that replaced another, and was asked for after this newcomer's, has completed
 }
 
 // Owner is the known state of the active lock's owner.
@@ -135,7 +135,7 @@ type Active struct {
 	Idle     time.Duration // in a store: how long the job was idle when the locksmith watched it
 	Work     string        // in a store: the sign of work that the locksmith found, in words
 	Entering bool          // a reader holds it for a moment, until it has a reader's lock
-	Newer    bool          // the owner was asked for after this newcomer
+	Newer    bool          // the owner's run was asked for after this newcomer's
 }
 
 // Step is a newcomer's next step.
@@ -287,7 +287,7 @@ func Expiry(limits Limits, active Active) time.Duration {
 	return min(expiry, limit.Never-active.Patience) + active.Patience // never stays never
 }
 
-// Expired reports whether the lock has reached Expiry; false for --replace if the owner was asked for later.
+// Expired reports whether the lock has reached Expiry; false for --replace if the owner's run was asked for later.
 func Expired(limits Limits, active Active) bool {
 	return active.Age >= Expiry(limits, active) && !outdated(limits, active)
 }

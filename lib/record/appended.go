@@ -9,7 +9,7 @@ import (
 	"adlock/lib/process"
 )
 
-// Appended is what was added to an active lock after it was made. Each line is whole within one write; readers
+// Appended is what was added to an active lock after it was made. Each line is written by one write; readers
 // ignore an unfinished last one, which a write that failed may leave. The file is not replaced: a new file
 // would look like a takeover.
 type Appended struct {

@@ -22,7 +22,7 @@ const format = "1"
 // are. Raise format only if a reader that does not know a new field would do harm: it treats such a lock as
 // damaged.
 type Record struct {
-	Owner process.Identity // the process whose death frees the lock
+	Owner process.Identity // the process that holds the lock; once it is dead, only what is left of its job does
 	Job   process.Identity // on a terminal: the job, which waited to be recorded before it began; PID 0: none
 	Token string           // names this acquisition
 	Atom  atom.Atom        // zero: unknown, in a lock that a verb holds for a moment (tune --reset, clear --last)
@@ -112,7 +112,8 @@ const (
 	Damaged                // anything else, or cut short: not replaced, unless from before this boot (lockfile.Active.Wrecked)
 )
 
-// Parse reads the content of an active lock. A record cut short is Damaged: half a pid is another process's.
+// Parse reads the content of an active lock. A record cut short is Damaged, as half a pid is another process's; but
+// PIDOnly if exactly its first line is left, Empty if nothing is.
 func Parse(content []byte) (Record, Content) {
 	record, _, kind := ParseAll(content)
 	return record, kind
@@ -162,7 +163,7 @@ func parseRecord(content []byte) (Record, Content) {
 }
 
 // Age returns how long the lock has existed while the machine was awake: a laptop that wakes up must not end
-// last night's job. Not known, and meaningless: the owner had another clock (machine, boot, time namespace).
+// last night's job. If the owner had another clock (machine, boot, time namespace), known is false.
 func (r Record) Age() (age time.Duration, known bool) {
 	here := process.Here()
 	known = r.Owner.Boot != "" && r.Owner.Boot == here.Boot && r.Owner.TimeNS == here.TimeNS

@@ -29,8 +29,8 @@ type Log struct {
 	Locks string
 	// Store is the store of those events that do not name one.
 	Store string
-	// Max is the size in bytes that the file does not exceed, except by lines that several writers add
-	// at once or by a single longer line; 0 is DefaultMax. In all, twice as much is kept.
+	// Max is the size in bytes at which the file is rotated; 0 is DefaultMax. The file exceeds it only by one longer line,
+	// by lines that several writers add at once, and while it cannot be locked. In all, twice as much is kept.
 	Max int64
 
 	// Seen holds events, the oldest first, that Newest yields; nil: Newest reads the file.
@@ -39,7 +39,7 @@ type Log struct {
 	reported atomic.Bool // FirstTrouble was called
 	safe     atomic.Bool // no other user can redirect the path of Dir
 
-	// For tests: called before the rename in rotate, and before the write in append.
+	// For tests: called before the rename in rotate and before the write in appendTo; patience 0 is the constant.
 	rotating, writing func()
 	patience          time.Duration
 }
@@ -142,7 +142,7 @@ func (l *Log) append(d folder, line []byte) error {
 	return failed("append to", l.Path(), errors.New("replaced again and again"))
 }
 
-// appendTo writes line to f, unless its name leads to another file by now (rotate.go). written is false if
+// appendTo writes line to f, unless the name of f leads to another file by now (rotate.go). written is false if
 // the line has to be written again.
 func (l *Log) appendTo(d folder, f *file, line []byte) (written bool, err error) {
 	locked := sysfile.Flock(f.fd, unix.LOCK_SH, cmp.Or(l.patience, patience)) == nil

@@ -31,7 +31,7 @@ type Event struct {
 	// Store is the address of the store that holds the atom; "": a lock directory.
 	Store string `log:"store"`
 
-	PID    int    `log:"pid"`       // the acting process: the owner in acquire, release and lost; else the newcomer
+	PID    int    `log:"pid"`       // the acting process: the owner in acquire, release and lost, else mostly the newcomer
 	Node   string `log:"node"`      // its machine, if the atom is in a store; Append fills in this machine
 	Token  string `log:"token,own"` // the acquisition of PID
 	Shared bool   `log:"shared"`    // it is a reader: other readers may hold the atom at the same time
@@ -50,7 +50,7 @@ type Event struct {
 	ExpireAfter     Opt[time.Duration] `log:"expire_after"`
 	ExpireAfterFrom string             `log:"expire_after_from"`
 
-	Age      Opt[time.Duration] `log:"age"`      // of the active lock; verdict too-soon, event clock: of the last lock; event paused: of the pause
+	Age      Opt[time.Duration] `log:"age"`      // of the active lock; too-soon and event clock: of the last lock; paused: of the pause
 	Wait     time.Duration      `log:"wait"`     // how long the newcomer has waited; event wait: will wait at most
 	Duration Opt[time.Duration] `log:"duration"` // how long the atom was held
 
@@ -76,11 +76,11 @@ const (
 	// Acquire: Token, Shared, both limits; Reason: a warning about the limits, and what was learned.
 	Acquire Kind = "acquire"
 	// Deny: Verdict, Reason, Age, both limits, Wait; Owner and OwnerToken if there is one; Count of the
-	// denials in a row as busy or full; Overdue if that was reported; Work. Age is that of a pause.
+	// denials in a row as busy or full; Overdue if that was reported; Work.
 	Deny Kind = "deny"
 	// Release: Token, Duration, Status, Signal; Reason if the last lock or a slot could not be written.
 	Release Kind = "release"
-	// Expire, before an ending: Owner (PID if its supervisor ends it), OwnerToken, Age, ExpireAfter, Idle.
+	// Expire, before an ending: Owner (equal to PID if its supervisor ends it), OwnerToken, Age, ExpireAfter, Idle.
 	Expire Kind = "expire"
 	// Signal: Signal, Target; OwnerToken if a newcomer or adlock stop sent it, not the owner.
 	Signal Kind = "signal"
@@ -91,11 +91,11 @@ const (
 	// Stuck: as Expire, without Idle; Verdict, Reason; Token if the supervisor reports it.
 	Stuck Kind = "stuck"
 	// Lost, found at a release: Token, Reason; Owner and OwnerToken of another's lock that is there. While
-	// the owner is ended by force: also Duration, Status, Signal; Owner is the process that does so.
+	// the owner is ended by force: also Duration, Status, Signal; Owner is the process that ends it.
 	Lost Kind = "lost"
 	// Clock, for a last lock in the future (Age, below 0) or a damaged one: Reason.
 	Clock Kind = "clock"
-	// Clear, by a person: Owner, OwnerToken; Age after a Stop.
+	// Clear, by a person: Owner, OwnerToken; PID and Age only after a Stop.
 	Clear Kind = "clear"
 	// Stop, by a person, before the first signal: Owner, OwnerToken, Age; a Clear follows after the ending.
 	Stop Kind = "stop"
@@ -105,11 +105,11 @@ const (
 	Hook Kind = "hook"
 	// Starved, after Count denials in a row: as the last Deny.
 	Starved Kind = "starved"
-	// Overdue: Owner (PID if its supervisor reports it), OwnerToken, Age, Overdue, Verdict, Work, Reason.
+	// Overdue: Owner, OwnerToken, Age, Overdue, Reason; of a newcomer Verdict and Work, of the owner itself Token.
 	Overdue Kind = "overdue"
 	// Pause of the atom or, if the event has none, of all jobs of the host: Reason.
 	Pause Kind = "pause"
-	// Resume, the end of such a pause: Reason.
+	// Resume, when a person ends such a pause before it is over: Reason.
 	Resume Kind = "resume"
 	// Paused, when a pause of more than a day is reported: as Deny.
 	Paused Kind = "paused"
@@ -120,7 +120,7 @@ const (
 	Wait Kind = "wait"
 	// Cancel, when a signal ends a newcomer before its job began: Signal, Wait, Reason.
 	Cancel Kind = "cancel"
-	// NotRun, after trouble with the lock directory or refused options (Status 64), or if its own job denies
+	// NotRun, after trouble with the directory or store, or refused options (Status 64), or if its own job denies
 	// the newcomer (then also the fields of Deny): Status, Reason. Age, in a store, if the hook was told: for
 	// how long the store had kept all jobs from running.
 	NotRun Kind = "not-run"

@@ -33,7 +33,7 @@ func isHost(host string) bool {
 	return host != "" && strings.Trim(host, letters) == ""
 }
 
-// folder is an open directory that no other user can change, so each file in it is from its owner.
+// folder is an open directory that only root and this user can change, so no other user can put a file into it.
 type folder struct {
 	path string
 	fd   int

@@ -63,8 +63,8 @@ func readersOf(files []*os.File, host string, known []*reader) (readers, left []
 	return readers, known
 }
 
-// more yields what is new in each file; false: yield wants no more, or an error was yielded. All are open before
-// the first is read to its end: only writers without the lock may add lines to that if another is behind it.
+// more yields what is new in each file; false: yield wants no more, or an error was yielded. All files are open before
+// the first is read: to a file that is not the newest, only writers without the lock may still add lines.
 func more(readers []*reader, yield func(Event, error) bool) bool {
 	for i, r := range readers {
 		if err := r.rewind(); err != nil {

@@ -37,8 +37,8 @@ func cutRotated(name string) string {
 
 func rotatedName(name string, n int) string { return name + "." + strconv.Itoa(n) }
 
-// openRotated opens the rotated files that are not among newer, the oldest first. If logrotate is just
-// compressing a file, the plain one is still there, and is read.
+// openRotated opens the rotated files that are not among newer, the oldest first, but none above a gap in the numbers
+// from 2. If logrotate is just compressing a file, the plain one is still there, and is read.
 func openRotated(dir, host string, newer []*os.File) (older []*os.File, err error) {
 	for n := 1; n <= mostRotated; n++ {
 		name := path.Join(dir, rotatedName(fileName(host), n))
@@ -67,8 +67,8 @@ func openRotated(dir, host string, newer []*os.File) (older []*os.File, err erro
 	return older, nil
 }
 
-// rotatedEvents yields the events of the rotated files, the oldest first: of all together, those in the last
-// most bytes. A compressed file counts with its uncompressed size, and is read whole or not at all.
+// rotatedEvents yields the events of the newest rotated files that have at most most bytes together, uncompressed, the
+// oldest event first. false: yield wants no more, or an error was yielded. No file is read in part.
 func (r *reader) rotatedEvents(older []*os.File, most int64, yield func(Event, error) bool) bool {
 	from, texts := len(older), make([]io.Reader, len(older))
 	for ; from > 0; from-- {
@@ -110,7 +110,7 @@ func areCut(files []*os.File, most int64) bool {
 }
 
 // opened returns the text of a file, uncompressed, and its size. A text of more than most bytes may be cut,
-// and its size is then above most. Size 0: the file is compressed, and most is no limit.
+// and its size is then above most. For a compressed file, size is 0 if most is math.MaxInt64.
 func opened(f *os.File, most int64) (text io.Reader, size int64, err error) {
 	if !strings.HasSuffix(f.Name(), compressed) {
 		info, err := f.Stat()

@@ -34,7 +34,7 @@ func (l *Log) yieldNewest(most int64, yield func(Event) bool) {
 	}
 }
 
-// yieldEnd does so for one file, and returns what is left of most; false: yield wants no more.
+// yieldEnd is yieldNewest for one file. It returns what is left of most; goesOn is false if yield wants no more.
 func (l *Log) yieldEnd(f *os.File, most int64, yield func(Event) bool) (left int64, goesOn bool) {
 	info, err := f.Stat()
 	if err != nil {

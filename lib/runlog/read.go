@@ -21,7 +21,7 @@ import (
 // DamagedLine is the error for a line that is not an event: torn, or another program's. Reading goes on.
 type DamagedLine struct {
 	File   string // the file's path
-	Line   int    // its number in the file, from 1
+	Line   int    // its number in the part of the file that was read, from 1
 	Text   string // the line, cut at 4 KiB
 	Reason string // what is wrong with it
 }
@@ -70,11 +70,11 @@ func hostOf(name string) (host string, ok bool) {
 // once. Read takes no lock, so a slow reader delays no writer.
 func Read(dir, host string) iter.Seq2[Event, error] { return ReadEnd(dir, host, math.MaxInt64) }
 
-// ErrCut is yielded, with the time of the next event, if the events before that one in its file are left out.
+// ErrCut is yielded, with the time of the next event, if events before that one are left out.
 var ErrCut = errors.New("begins before this")
 
-// ReadEnd is Read, but leaves out the lines that begin before the last most bytes of a file. The files that
-// another program has rotated count as one.
+// ReadEnd is Read, but leaves out the lines that begin before the last most bytes of .1 and of the current file. Of the
+// other rotated files it reads the newest that fit into most bytes together; none if a newer line is left out.
 func ReadEnd(dir, host string, most int64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		files, err := openRunlog(dir, host)
@@ -121,7 +121,7 @@ type reader struct {
 	number int  // of the last line read
 	isCut  bool // events before the next one are left out
 
-	leftOut bool // the events of rotated files are left out
+	leftOut bool // events of older files are left out
 	passed  bool // Follow has found a newer file
 }
 
