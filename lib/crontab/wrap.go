@@ -19,8 +19,7 @@ type Wrapper struct {
 	Limit  string // ExpireAfter for each line, or FromSchedule; "": none
 	Flock  bool   // lines under flock(1) too
 
-	// Homeless reports whether a user has no lock directory and can make none in home ("": the user's own);
-	// nil: never.
+	// Homeless reports whether a user has no lock directory and can make none in home ("": the user's); nil: never.
 	Homeless func(user, home string) bool
 
 	// Refusal is run.LineRefusal: why adlock's SHELL would refuse a line with these variables; nil: not checked.
