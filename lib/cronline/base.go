@@ -8,12 +8,10 @@ import (
 	"adlock/lib/atom"
 )
 
-// A job without a name is called BASE-SUM: the program that the command is about, for people, and the cksum
-// of the command, which differs between commands.
-
 const longestBase = 40
 
-// NameOf returns the name of a command, and the command as an atom.Atom keeps it.
+// NameOf returns the name of a command's lock, and the command as an atom.Atom keeps it. The name is BASE-SUM:
+// the program that the command is about, for people, and the cksum of the command.
 func NameOf(command string) (name, kept string) {
 	return atom.Unnamed(Base(command), command)
 }
@@ -108,7 +106,8 @@ func RunsArguments(word string) bool {
 	return isIn(before, base) || isIn(starters, base) || isIn(runners, strings.TrimRight(base, decimal+".")) || slices.Contains(Lockers, base)
 }
 
-// Called drops assignments, and programs such as sudo with their options, before a called program; nil: none.
+// Called returns words from the called program on, without what precedes it: assignments, and words such as `if`,
+// or sudo with its options. nil: no program is called.
 func Called(words []string) []string {
 	options, prefixed := "", false
 	for ; len(words) > 0; words = words[1:] {
@@ -166,7 +165,7 @@ func ShellText(words []string) (text string, ok bool) {
 	return "", false
 }
 
-// isNumber reports whether a word is a number, with a unit for timeout(1), or a list or 0x mask for taskset(1).
+// isNumber reports whether a word is a number, perhaps with a unit (timeout(1)), or a list or 0x mask (taskset(1)).
 func isNumber(word string) bool {
 	digits := strings.TrimRight(word, "smhd")
 	return strings.HasPrefix(word, "0x") || digits != "" && digits[0] != '-' && strings.Trim(digits, decimal+".,-:") == ""

@@ -15,7 +15,7 @@ type Line struct {
 	Name     string   // of the lock; "": the line gives none
 	Settings []string // ADLOCK_X=VALUE, as they were written
 	Text     string   // the command itself, without the words for adlock
-	Unlocked bool     // run it as it is: it locks by itself, or there is no command
+	Unlocked bool     // run it without a lock: it has no words for adlock and locks by itself, or neither name nor command
 }
 
 // The words for adlock are `: NAME ADLOCK_X=VALUE... ;`, which a shell skips. No shell expands any of them.
@@ -30,7 +30,8 @@ const (
 	decimal     = "0123456789"
 )
 
-// Lockers lists programs that certainly lock by themselves: adlock takes no lock for a call of one of them.
+// Lockers lists programs that lock by themselves: below adlock's SHELL, a line that begins with one gets no lock,
+// unless it has words for adlock.
 var Lockers = []string{"flock", "setlock", "lockf", "adlock"}
 
 // Parse reads a command. Words meant for adlock and not understood are an error: a limit ignored in silence
@@ -134,8 +135,7 @@ func isVariable(name string) bool {
 	return name != "" && strings.Trim(name, letters+decimal) == "" && strings.Contains(letters, name[:1])
 }
 
-// locksItself reports whether a command begins with one of Lockers, perhaps after assignments, exec or a
-// sleep, which would otherwise be under the lock.
+// locksItself reports whether a command begins with one of Lockers, perhaps after assignments, exec or sleeps.
 func locksItself(text string) bool {
 	for {
 		if _, rest, is := CutSleep(text); is {
@@ -151,7 +151,7 @@ func locksItself(text string) bool {
 }
 
 // CutSleep splits off a sleep before the first && or ";" of a command: words are the arguments of the sleep,
-// rest is the command after it. If there is none, or its arguments are quoted, is is false and rest is text.
+// rest is the command after it. !is: there is none, or its arguments have quotes or operators; rest is text.
 func CutSleep(text string) (words, rest string, is bool) {
 	head, after := text, ""
 	if end := strings.IndexAny(text, ";&|<>#'\"\\\n"); end >= 0 {

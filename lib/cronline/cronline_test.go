@@ -30,7 +30,7 @@ func TestALineIsParsedIntoNameSettingsAndCommand(t *testing.T) {
 	}
 }
 
-func TestOtherColonCommandsAreNoWordsForAdlock(t *testing.T) {
+func TestAColonCommandInAnotherFormIsLeftToTheShell(t *testing.T) {
 	for _, command := range []string{
 		":", ": ;", ": ; x", ":name ; x", ": a b c", ": a b ; c", ": name", ": name && x", ": name & x", ": name # ; x", ": name\nx ; y",
 		": 'a;b' ; c", `: "a" ; c`, ": $name ; c", ": `x` ; c", ": * ; c", ": ~ ; c", ": a>b ; c", ": {a,b} ; c", ": a (b) ; c", `: a\ b ; c`, "! : ; x", "true ; : n ;",

@@ -111,7 +111,7 @@ func (c *cutter) dollar() {
 }
 
 // until consumes the text through end, and returns what is before it; without an end, all. An end behind a
-// backslash or in a substitution does not count, nor a ) in quotes or parentheses.
+// backslash or in $(...) does not count, nor a ) in quotes or parentheses.
 func (c *cutter) until(end byte) (inside string) {
 	whole := c.rest
 	for c.rest != "" {

@@ -1,5 +1,5 @@
 // Package crontab reads crontabs of vixie-cron and its descendants (crontab(5)) into lines that
-// keep every byte, finds when jobs start, puts them under `adlock run`, and takes them out again.
+// keep every byte, finds when jobs start, puts jobs under locks of adlock, and takes them out again.
 package crontab
 
 import (
@@ -23,7 +23,7 @@ const (
 	Comment
 	Variable // NAME = VALUE, which holds for the jobs below it
 	Job
-	Unknown // Line.Why says what was expected
+	Unknown // not understood: Line.Why has the reason
 )
 
 // Line is a line of a crontab: a job is Head, Command, Input and End, any other line is Head and End.
@@ -37,7 +37,7 @@ type Line struct {
 	Head    string // blanks, schedule, user, cron's own flags
 	Command string // what cron gives to the shell, with cron's escapes (\%) as they stand
 	Input   string // what it gives to the job as standard input: from the first unescaped % on
-	End     string // "\n", "\r\n", or "" for a last line that has none
+	End     string // "\n" or "\r\n"; of a last line without a line feed "\r" or ""
 
 	Schedule Schedule // of a Job
 	User     string   // of a Job in a crontab with a user column

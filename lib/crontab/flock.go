@@ -21,7 +21,7 @@ type flockCall struct {
 }
 
 var (
-	// flockHead matches the options that `adlock run` has too. Its times have at most three decimals.
+	// flockHead matches those options of flock that `adlock run` has too; times with up to three decimals.
 	flockHead = regexp.MustCompile(`^(?:[ \t]+(?:-[nsxe]+|--(?:nb|nonblock(?:ing)?|shared|exclusive)` +
 		`|(?:-[nsxe]*w[ \t]*|--(?:wait|timeout)(?:=|[ \t]+))(?:\d{1,9}|\d{0,9}\.\d{1,3})` +
 		`|(?:-[nsxe]*E[ \t]*|--conflict-exit-code(?:=|[ \t]+))(?:[01]?\d?\d|2[0-4]\d|25[0-5])))*(?:[ \t]+--)?(?:[ \t]+|$)`)
@@ -29,14 +29,15 @@ var (
 	flockWait   = regexp.MustCompile(`.*w[= \t]*(\d*)(\.\d+)?`)
 	flockStatus = regexp.MustCompile(`.*E[= \t]*(\d+)`)
 
-	// oneWord matches exactly one word of a shell. (cron sets the three variables, to values without blanks.)
+	// oneWord matches exactly one word of a shell. $HOME, $LOGNAME and $USER count, as they rarely have blanks.
 	oneWord = regexp.MustCompile("^(?:[^\\s'\"\\\\$`*?[{(]|\\\\.|'[^']*'|\"(?:[^\"\\\\]|\\\\.)*\"|\\$(?:HOME|LOGNAME|USER)\\b|\\$\\{(?:HOME|LOGNAME|USER)\\})+$")
 	// noFile matches a FILE that looks like an option, is a device, or is printed by a command.
 	noFile = regexp.MustCompile("^['\"\\\\]*-|^['\"]?/dev/[^/]+$|[(`]")
 
 	// changing lists the variables that would change what a line with flock does under `adlock run`.
 	changing = strings.Fields("ADLOCK_STORE ADLOCK_SHARED ADLOCK_SLOTS ADLOCK_IF_ELAPSED ADLOCK_EXPIRE_AFTER ADLOCK_ONCE_PER ADLOCK_REPLACE ADLOCK_JITTER ADLOCK_WHOLE_JOB ADLOCK_QUIET_OK ADLOCK_DRY_RUN")
-	// others lists programs that would run adlock as another user, without its environment, or not at all.
+	// others lists programs that would run adlock as another user, in another session, without its
+	// environment, or not at all.
 	others = strings.Fields("sudo doas runuser chpst sshpass env setsid busybox builtin")
 )
 
@@ -68,7 +69,7 @@ func (w *Wrapper) flocks(l *Line, v variables) (all []flockCall, why string) {
 	}
 	slices.SortFunc(all, func(a, b flockCall) int { return a.from - b.from })
 	for i := range all {
-		// The name has to be unique, so it is made of the whole line and i: FILE alone excludes other lines.
+		// Only FILE is to exclude other lines, so each call gets a name of its own, made of the line and i.
 		name := nameOf(l.Command + strings.Repeat("\x00", i))
 		all[i].name = cronline.Base(all[i].command) + name[strings.LastIndexByte(name, '-'):]
 		why = cmp.Or(why, goesOn(all[i].command))

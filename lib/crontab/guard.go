@@ -9,9 +9,9 @@ import (
 
 const shellVariable = "ADLOCK_SHELL"
 
-// Guard puts all jobs of a crontab under locks by one line, SHELL=shell, above the first variable or job; a
-// SHELL of the crontab becomes ADLOCK_SHELL. If a line would not run below that SHELL, or would share its
-// lock with another job, refused is that line with the reason, and there is no result.
+// Guard puts the jobs of a crontab, but those that lock by themselves, under locks by one line, SHELL=shell,
+// above the first variable or job; a SHELL of the crontab becomes ADLOCK_SHELL. If a line cannot stand below
+// SHELL=shell, or would share its lock with another job, refused is that line, and there is no result.
 func (w *Wrapper) Guard(lines []Line, shell string) (r Result, refused *Left) {
 	v, jobs := variables{}, map[int]candidate{}
 	for i := range lines {
@@ -82,7 +82,6 @@ func drawbacks(l *Line, name string) (all []Left) {
 	return all
 }
 
-// rewritten returns a crontab with another text for each line.
 func rewritten(lines []Line, text func(l *Line) string) string {
 	var all strings.Builder
 	for i := range lines {

@@ -249,7 +249,7 @@ func TestAFileThatCronNeverReadsHasAReason(t *testing.T) {
 	}
 }
 
-func TestSystemReturnsTheCrontabsThatCronReads(t *testing.T) {
+func TestSystemListsEachCrontabOnceAndNoCopies(t *testing.T) {
 	root := t.TempDir()
 	want := []string{}
 	for _, path := range []string{"/etc/crontab", "/etc/cron.d/a", "/etc/cron.d/b.c", "/var/spool/cron/crontabs/root"} {

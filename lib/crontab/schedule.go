@@ -129,8 +129,8 @@ func (c *column) number(word string) int {
 	return n
 }
 
-// withoutChance turns LOW~HIGH into LOW: cronie and OpenBSD choose a value once, when they read the crontab,
-// and all values alone have the same time between starts. LOW~HIGH/N, N apart with a random offset, is LOW-HIGH/N.
+// withoutChance turns LOW~HIGH into LOW: cronie and OpenBSD choose one value when they read the crontab, and
+// the time between starts hardly depends on it. LOW~HIGH/N, each Nth with a random offset, becomes LOW-HIGH/N.
 func (c *column) withoutChance(text string) string {
 	low, rest, random := strings.Cut(text, "~")
 	high, step, stepped := strings.Cut(rest, "/")

@@ -103,7 +103,7 @@ func TestTheShellGetsExactlyTheTextThatCronWouldPass(t *testing.T) {
 	}
 }
 
-func TestAPlainCommandGetsTheSameArguments(t *testing.T) {
+func TestAWrappedPlainCommandGetsTheSameArguments(t *testing.T) {
 	dir, w := stage(t, running)
 	pieces := []string{"a", "b-c", "'d e'", `"f g"`, "$V", `"$V"`, `"$W h"`, "$W", "*", "s?ow", "[as]*", "~", "~/i", "j=k", `\ `, `\%`, `'\%'`, `\\`, `\'`, `"it's"`, "--l", "", "/m", "n:o,p@q+r^s", "'x;y'", "\t", " ", `"\$\""`, `'$V'`}
 	rapid.Check(t, func(t *rapid.T) {

@@ -7,7 +7,7 @@ import (
 	"adlock/lib/cronline"
 )
 
-// A generated crontab often names the directory of the newest installation, which changes the lock's name.
+// A generated crontab often names the directory of the newest installation, so each one changes the lock's name.
 var (
 	// installation matches a name in a directory of versions; dated and built, one with a date or a build.
 	installation = regexp.MustCompile(`/((?:releases?|builds?|deploys?|deployments?|revisions?)/[^/\s'"]*\d[^/\s'"]*)`)
@@ -19,7 +19,7 @@ var (
 const ChangesLock = " is another one after each installation, and so is the lock: the new line starts beside the old job"
 
 // VersionInPath returns what in a command's paths probably changes with each installation; "": nothing. A
-// date or a build counts only in the path of a program or its directory: an argument may be an archive.
+// date or a build counts only in the path of a program, a script or a cd: an argument may be an archive.
 func VersionInPath(command string) string {
 	if found := installation.FindStringSubmatch(command); found != nil {
 		return found[1]

@@ -13,19 +13,19 @@ import (
 	"adlock/lib/limit"
 )
 
-// Wrapper puts jobs under `adlock run`, and takes out only what it would write again for the same job.
+// Wrapper puts jobs under locks: by `adlock run` before each (Wrap), or by one SHELL line for all (Guard).
 type Wrapper struct {
 	Adlock string // the helper's full path
 	Limit  string // ExpireAfter for each line, or FromSchedule; "": none
 	Flock  bool   // lines under flock(1) too
 
-	// Homeless reports whether a user has no lock directory and can make none in home ("": its own); nil: never.
+	// Homeless reports whether a user has no lock directory and can make none in home ("": the user's); nil: never.
 	Homeless func(user, home string) bool
 
-	// Refusal is run.LineRefusal: why adlock's SHELL would refuse a line among variables; nil: not checked.
+	// Refusal is run.LineRefusal: why adlock's SHELL would refuse a line with these variables; nil: not checked.
 	Refusal func(variable func(name string) string, l cronline.Line) error
 
-	// RunRefusal is run.Refusal: why `adlock run` would refuse options among variables; nil: not checked.
+	// RunRefusal is run.Refusal: why `adlock run` would refuse options with these variables; nil: not checked.
 	RunRefusal func(variable func(name string) string, options []string) error
 }
 
@@ -99,7 +99,7 @@ func (w *Wrapper) Wrap(lines []Line) Result {
 	return r
 }
 
-// refuses returns why a wrapped line would not run among these variables; nil: it would, as far as is known.
+// refuses returns why a wrapped line would not run with these variables; nil: it would, as far as is known.
 func (w *Wrapper) refuses(v variables) error {
 	if w.RunRefusal == nil {
 		return nil
@@ -147,7 +147,7 @@ func each(lines []Line, change func(i int, v variables) (text, why string)) Resu
 	return r
 }
 
-// lockers lists programs that seem to lock. A line with one stays, and is reported: else it might lock twice.
+// lockers lists programs that seem to lock. A line with one stays (but see Wrapper.Flock), or it might lock twice.
 var lockers = append([]string{"lckdo", "with-lock-ex", "run-one", "solo", "shlock"}, cronline.Lockers...)
 
 // LongestCommand is how many bytes fit into vixie-cron's MAX_COMMAND (1000 bytes; load_entry).

@@ -237,7 +237,7 @@ func TestLinesThatAreNotWrappedAreReported(t *testing.T) {
 	}
 }
 
-func TestALineThatOnlyLooksLikeLocksOrDcronIsWrapped(t *testing.T) {
+func TestALineThatOnlySeemsToLockOrToBeForDcronIsWrapped(t *testing.T) {
 	for _, command := range []string{"rsync -a /var/lib/adlock /b", "apt-get -y install flock", "echo flock", "x # flock", "WAIT=5 y", "PID=5 y"} {
 		if wrapped, why := wrapOne(t, "@daily "+command); why != "" || !strings.Contains(wrapped, command) {
 			t.Errorf("%s: %s %s", command, wrapped, why)

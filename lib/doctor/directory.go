@@ -118,7 +118,8 @@ func named(names []string) string {
 	return text
 }
 
-// fileSystem tries the directory with a temporary file, which a later run removes if this process dies.
+// fileSystem tries dir with a temporary file. If this process dies, a later run removes the file from a lock
+// directory, but not from a directory above a missing one.
 func fileSystem(dir *lockfile.Dir, now time.Time) []Finding {
 	temp, err := dir.TempFile(nil)
 	if err != nil {

@@ -46,14 +46,14 @@ func fine(what, text string) Finding      { return Finding{Grade: Fine, What: wh
 func warn(what, why, cure string) Finding { return Finding{Warn, what, why, cure} }
 func fail(what, why, cure string) Finding { return Finding{Fail, what, why, cure} }
 
-// Machine is the machine to examine. Its fields are from the settings and the running program.
+// Machine has what Examine must be told of a machine; it finds out the rest by itself.
 type Machine struct {
 	Dir, LogDir string                        // of the locks, and of the runlog; "": unknown, as a settings file has a mistake in a location
 	LogMax      int64                         // the size in bytes above which a runlog is rotated; 0: the default
-	HomeDir     string                        // the lock directory if HOME were that of passwd(5); "": the same as Dir
+	HomeDir     string                        // the lock directory with the HOME of passwd(5); "": no other than Dir
 	Host        string                        // its canonical name
 	Fleeting    func(dir string) (why string) // why locks in a directory do not last; "": they do; nil: not checked
-	Remote      string                        // the store beyond this machine that scripts use; "": none
+	Remote      string                        // the store beyond this machine that jobs use; "": none
 
 	TryStore func() (listing.Trial, error) // tries Remote; nil: it is not tried
 

@@ -14,7 +14,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// other is argv[0] of the second process. No program has this name.
+// other is argv[0] of the process that askOther starts. No program has this name.
 const other = "adlock: another"
 
 func askOther(path string) (free bool, err error) {
@@ -41,7 +41,7 @@ func askOther(path string) (free bool, err error) {
 
 const held = "held"
 
-// Main must be called early in main. In the second process of askOther it does not return.
+// Main must be called early in main. In the process that askOther starts, it does not return.
 func Main() {
 	if len(os.Args) == 2 && os.Args[0] == other {
 		os.Stdout.WriteString(try(os.Args[1])) // the first process notices a missing answer

@@ -55,7 +55,7 @@ func (m *Machine) cron() Finding {
 	return fine(what, "say "+mine+" in crontabs: cron's PATH ("+m.CronPath+") does not have it")
 }
 
-// shell examines adlock's SHELL for crontabs: if it cannot be run, cron runs nothing.
+// shell examines adlock's SHELL for crontabs: if it cannot be run, cron runs no job below it.
 func (m *Machine) shell() Finding {
 	const what = "shell"
 	path := filepath.Join(filepath.Dir(m.Programs), "lib/adlock/shell")
@@ -68,7 +68,7 @@ func (m *Machine) shell() Finding {
 	return fine(what, "say SHELL="+path+" in a crontab to guard its lines")
 }
 
-// library finds the adlock.sh that belongs to these programs, else that of another installation.
+// library finds the adlock.sh installed with these programs, else that of another installation or a source tree.
 func (m *Machine) library() Finding {
 	const what, below = "adlock.sh", "lib/adlock/adlock.sh" // below the prefix, for the Makefile and the packages
 	above := filepath.Dir(m.Programs)

@@ -15,7 +15,7 @@ import (
 // fewestInodes is how many files a lock directory may soon need: two for each atom.
 const fewestInodes = 1000
 
-// freeSpace warns if less is free at path than least bytes, or than fewestInodes files; with none it fails.
+// freeSpace warns if less is free at path than least bytes, or than fewestInodes files; if nothing is free, it fails.
 func freeSpace(path string, least int64, variable string) []Finding {
 	const what = "free space"
 	cure := "make some, or name another directory by " + variable
@@ -92,7 +92,7 @@ func boot(self process.Identity) Finding {
 
 // leastMemory is the address space under which no program of adlock has died. Go's runtime reserves some 700
 // MB at the start and 64 MB when the heap grows past 4 MB; if it gets less, it ends the process (measured
-// with Go 1.26 on amd64: of 300 runs under 760 MB, 15).
+// with Go 1.26 on amd64: under 760 MB it ended 15 of 300 runs).
 const leastMemory = 780_000 << 10
 
 func limits() Finding {

@@ -19,7 +19,7 @@ type invocation struct {
 	options map[string]*syntax.Word // values of options of `adlock run` by name; nil for a switch
 	lock    *syntax.Word            // the file of flock
 	command []*syntax.Word          // the command that it runs; of flock -c one word
-	text    string                  // the whole command of a line below adlock's SHELL
+	text    string                  // the command of a line below adlock's SHELL, without the words for adlock
 	closes  bool                    // the command of flock does not inherit the lock
 	waits   bool                    // flock waits for the lock
 
@@ -73,7 +73,7 @@ func texts(args []*syntax.Word) (words []string) {
 	return words
 }
 
-// adlockRun returns nil if the options of the call are known only when it runs, or if the line is cut off.
+// adlockRun returns nil if an option's name is known only when the call runs, or if its value is cut off.
 func (c *Checker) adlockRun(call *syntax.CallExpr, args []*syntax.Word) *invocation {
 	v := &invocation{program: "adlock", call: call, options: map[string]*syntax.Word{}}
 	for {
@@ -105,7 +105,7 @@ func (c *Checker) adlockRun(call *syntax.CallExpr, args []*syntax.Word) *invocat
 	}
 }
 
-// refusal returns the error with which `adlock run` would refuse a call's options; "" if that is uncertain. A
+// refusal returns the error with which `adlock run` would refuse a call's options; "": none, or uncertain. A
 // line that is cut off is no mistake, and one of limits that is no duration has a finding of its own.
 func (c *Checker) refusal(v *invocation, getenv func(name string) string, limits ...*syntax.Word) string {
 	noDuration := slices.ContainsFunc(limits, func(w *syntax.Word) bool {
@@ -177,7 +177,7 @@ func lockerOptions(args []*syntax.Word) (letters string, rest []*syntax.Word) {
 	return letters, args
 }
 
-// flockLetters has letters for flock's long options: E stands for any with a value, F for others without one.
+// flockLetters has letters for flock's long options: E stands for others with a value, F for others without.
 var flockLetters = map[string]string{
 	"--close": "o", "--nonblock": "n", "--nb": "n", "--nonblocking": "n", "--wait": "w", "--timeout": "w", "--shared": "s", "--unlock": "u",
 	"--conflict-exit-code": "E", "--start": "E", "--length": "E", "--exclusive": "x", "--no-fork": "F", "--fcntl": "F", "--verbose": "F",

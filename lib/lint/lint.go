@@ -45,7 +45,7 @@ type Checker struct {
 	IsUser   func(name string) bool
 	Unknown  func(name string) bool         // cron finds no such user for a line of the system's crontabs; nil: not checked
 	Homeless func(user, home string) bool   // as in crontab.Wrapper
-	Dir      func(user, home string) string // the lock directory of the user ("": unknown) with that HOME ("": the user's own), if no variable names another; "": none
+	Dir      func(user, home string) string // the lock directory of the user ("": unknown) with that HOME ("": the user's own), if no variable names another; "": none known
 	Stranger func(dir string) string        // the user to whom a directory belongs, if that is neither root nor this process's user
 	Told     func(user string) bool         // a settings file of the user ("": unknown) names a hook, or turns on the system's log; nil: none does
 	Zone     string                         // TZ of this process
@@ -86,8 +86,8 @@ var errNone = errors.New("is no crontab")
 // Most is how many bytes a text may have: more than any crontab that a person has written.
 const Most = 1 << 20
 
-// Check returns the mistakes in text, the crontab at path, by line. A lock that it shares with a crontab that
-// an earlier call has checked is one of them. The error is why text is no crontab.
+// Check returns the mistakes in text, the crontab at path, by line, but none of a line with `adlock: ignore`.
+// A lock that two crontabs share is a mistake of the one checked later. The error is why text is no crontab.
 func (c *Checker) Check(path, text string) ([]Mistake, error) {
 	t, err := c.read(path, text)
 	if err != nil {

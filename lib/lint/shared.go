@@ -20,8 +20,8 @@ type taken struct {
 	by   *job
 	user string
 
-	text            string // of the job
-	key             string // of the lock
+	text            string // of the job; in twins, of its sleep
+	key             string // of the lock; only in twins
 	waits, isShared bool
 }
 

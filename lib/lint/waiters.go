@@ -25,7 +25,7 @@ func (j *job) crowds(v *invocation) {
 	j.pileUp("say --wait " + limit.Format(j.Schedule.Shortest) + " (ADLOCK_WAIT), or leave it out")
 }
 
-// lockersThatWait has options with which a program does not wait or excludes none, and the one to advise.
+// lockersThatWait has the options with which a program's waiters do not pile up, and the one to advise.
 var lockersThatWait = map[string]struct{ not, cure string }{"flock": {"nwus", "-n"}, "setlock": {"n", "-n"}, "lockf": {"t", "-t 0"}}
 
 func (j *job) blocks(call *syntax.CallExpr) {

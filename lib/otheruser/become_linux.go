@@ -36,7 +36,7 @@ func become(u User) error {
 	return dropCapabilities(u)
 }
 
-// kept are the capabilities that show whether a process lives. They give no rights to files. The others
+// kept are the capabilities needed to see whether a process lives. They give no rights to files. The others
 // might have an effect on a file system of the user's own (FUSE).
 const kept = 1<<unix.CAP_KILL | 1<<unix.CAP_SYS_PTRACE
 

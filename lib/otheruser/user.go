@@ -1,5 +1,5 @@
 // Package otheruser lets root read files of another user with that user's rights and no more. Whatever lies
-// in a user's directory is hostile: a link to a file of root, a pipe, a file system that never answers.
+// in a user's directory may be hostile: a link to a file of root, a pipe, a file system that never answers.
 //
 // A thread of this process with the user's rights to files (setfsuid(2)) does the reading, never a process
 // of that user: the user could stop or trace that process, and read its environment. For signals and traces
@@ -13,7 +13,6 @@ import (
 	"strings"
 )
 
-// User is a user of this machine.
 type User struct {
 	Name     string // from passwd(5), or the number of a user without an entry there
 	UID, GID int

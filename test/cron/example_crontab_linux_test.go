@@ -41,7 +41,7 @@ func commandOf(t *testing.T, line string) string {
 	return strings.ReplaceAll(fields[1], `\%`, "%")
 }
 
-func TestLinesOfAGuardedCrontabRunAsBeforeButNotTwice(t *testing.T) {
+func TestLinesOfAGuardedCrontabRunAsBeforeButNotTwiceAtOnce(t *testing.T) {
 	need.Tools(t, "make")
 	p, line := guardedCrontab(t)
 	p.command("fetch-feeds", await+`: >{dir}/runs; await go; echo "$@" $SHELL`)

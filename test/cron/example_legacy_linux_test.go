@@ -26,7 +26,7 @@ func withoutTheLine(t *testing.T, text string) string {
 	return strings.Join(kept, "")
 }
 
-func TestOneLineKeepsALegacyScriptFromRunningTwice(t *testing.T) {
+func TestOneLineKeepsALegacyScriptFromRunningTwiceAtOnce(t *testing.T) {
 	for name, guarded := range map[string]bool{"with the line": true, "without it": false} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)

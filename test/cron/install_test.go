@@ -74,7 +74,7 @@ func (t *tree) files(dir string) (found []string) {
 
 // In the library or in a command of the Makefile, the shell would take such a name for another name, or for a
 // command.
-func TestADirectoryNameThatCannotBeQuotedIsRefused(t *testing.T) {
+func TestMakeRefusesADirectoryNameThatCannotBeQuoted(t *testing.T) {
 	tr := newTree(t)
 	bad := []string{`d"q`, `s\x`, "`touch pwned`", "$$(touch pwned)"}
 	for where, names := range map[string][]string{"DESTDIR": bad, "PREFIX": append([]string{"q'q", "a|b", "a&b"}, bad...)} {

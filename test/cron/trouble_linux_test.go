@@ -55,7 +55,7 @@ func (w *world) mailed(text string) bool {
 	return strings.Contains(w.read("mail"), "\n"+strings.ReplaceAll(text, "{dir}", w.dir)+"\n")
 }
 
-func TestAFullDiskIsMailedAndTheJobThatCleansItRuns(t *testing.T) {
+func TestAFullDiskIsReportedByMailAndTheCleaningJobRuns(t *testing.T) {
 	t.Parallel()
 	w := troubled(t)
 	w.write("clean", clean, 0o755)

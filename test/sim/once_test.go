@@ -105,7 +105,7 @@ const (
 	ticks    = 60
 )
 
-func TestAThousandHostsRunOnceInEachTick(t *testing.T) {
+func TestOneOfAThousandHostsRunsInEachTick(t *testing.T) {
 	for _, spread := range []time.Duration{0, time.Second, 30 * time.Second, period, 5 * period, 10*period - 2*time.Second} {
 		c := newCrontabs(thousand, spread, 20*time.Second, 1)
 		c.play(ticks)
@@ -127,7 +127,7 @@ func TestWithClocks15PeriodsApartATickRunsTwice(t *testing.T) {
 
 // A run that is longer than the period still holds the atom at the next tick. Then no host runs
 // that tick, and no tick is run twice.
-func TestRunsLongerThanThePeriodRunNoTickTwice(t *testing.T) {
+func TestNoTickRunsTwiceIfRunsOutlastThePeriod(t *testing.T) {
 	c := newCrontabs(thousand, time.Second, 3*period, 1)
 	c.play(ticks)
 	if never, twice := c.count(); twice > 0 || never == 0 || never > ticks*3/4 {

@@ -70,7 +70,7 @@ func TestASpinLastsUntilAPersonStopsIt(t *testing.T) {
 	}
 }
 
-func TestAfterAStepAtMostThreeHealthyRunsAreEnded(t *testing.T) {
+func TestAfterAStepInRuntimesAtMost3HealthyRunsAreEnded(t *testing.T) {
 	for _, l := range loads {
 		// About one seed in a hundred exceeds this, and a soak plays that many.
 		if got := measured()[l.name][2]; l.step > 0 && got.worstAfterStep > 3 && os.Getenv("ADLOCK_SOAK") == "" {
@@ -79,13 +79,13 @@ func TestAfterAStepAtMostThreeHealthyRunsAreEnded(t *testing.T) {
 	}
 }
 
-func TestLearnedLimitsFollowADrift(t *testing.T) {
+func TestLearnedLimitsFollowSlowlyGrowingRuntimes(t *testing.T) {
 	if got := measured()["+1 % a run, 30 s to 73 min, again"][2].per10000(); got > 1 {
 		t.Errorf("%.1f of 10,000 were ended", got)
 	}
 }
 
-func TestEveryLoadCompletesRuns(t *testing.T) {
+func TestUnderEveryLoadMostRunsComplete(t *testing.T) {
 	for _, l := range loads {
 		got := measured()[l.name][2]
 		if got.share() < 0.6 || got.longest > 3*24*time.Hour {
