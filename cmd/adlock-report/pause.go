@@ -165,7 +165,7 @@ func pauses() (all []paused, err error) {
 		all = append(all, paused{Pause: host})
 	}
 	entries, _, err := inDirectory()
-	for i := range entries { // while the host is paused, their Pause is the host's
+	for i := range entries {
 		if own := entries[i].Memory.Pause.Policy(); own.On {
 			all = append(all, paused{entries[i].Name, own})
 		}

@@ -481,7 +481,7 @@ func TestStatusShowsASemaphoreInOneRow(t *testing.T) {
 	}
 }
 
-func TestADeadRunOfASemaphoreHoldsNoSlotAndIsTrouble(t *testing.T) {
+func TestADeadRunOfASemaphoreHoldsNoSlotAndIsOrphaned(t *testing.T) {
 	p := newPlace(t)
 	kill := func(holder *helper.Process) {
 		job := helper.Children(holder.PID)[0]
