@@ -46,7 +46,7 @@ type account struct {
 	omitted  int            // atoms that were not read, or are not shown
 	troubles []error        // for what could not be read
 
-	damaged int       // damaged lines of its runlog
+	damaged int       // damaged lines of the user's runlog
 	begins  time.Time // the time from which on every runlog was read; zero: from its beginning
 
 	alive func() bool // given by otheruser.Do; nil: the directory is this user's own
@@ -77,7 +77,7 @@ type answer[T any] struct {
 	user     string
 	value    T       // its zero value if the lock directory could not be read
 	there    bool    // there is a lock directory
-	whole    bool    // the query is the whole name of one of its atoms
+	whole    bool    // the query is the whole name of one of the user's atoms
 	troubles []error // for what could not be read
 }
 

@@ -244,7 +244,7 @@ func ofUser(pid, uid int) string {
 }
 
 // userName is the name of a user of this system; "" if it cannot be found, like users of a
-// directory service: a program without cgo reads /etc/passwd.
+// directory service: a program without cgo reads only /etc/passwd.
 func userName(uid int) string {
 	u, err := user.LookupId(strconv.Itoa(uid))
 	if err != nil {

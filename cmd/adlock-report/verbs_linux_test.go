@@ -360,7 +360,7 @@ func TestAnOldMistypedCommandIsNotShown(t *testing.T) {
 	}
 }
 
-func TestStatusFailedShowsOnlyAtomsInTrouble(t *testing.T) {
+func TestOptionFailedShowsOnlyAtomsInTrouble(t *testing.T) {
 	p := newPlace(t)
 	p.ok(t, "run", "--name", "fine", "true")
 	if got := p.ok(t, "status", "--failed", "--exit-code") + p.ok(t, "status", "--failed", "--json"); got != "[]\n" {
