@@ -19,7 +19,7 @@ import (
 type verb struct {
 	options   func(*query) []config.Option
 	args      bool       // it takes NAMEs, FILEs or USERs
-	named     bool       // its arguments are one NAME, with the meaning of --atom
+	named     bool       // its arguments are one NAME: an atom's whole name, else a text as for --atom
 	exclusive [][]string // lists of options that exclude each other
 	visits    bool       // as root it reads files of other users, in a child process
 	show      func(*query) error

@@ -101,7 +101,8 @@ func checkFile(c *lint.Checker, path string) ([]lint.Mistake, error) {
 	return mistakes, nil
 }
 
-// readText reads a regular file, or standard input ("-"). It refuses a named pipe: that might block for ever.
+// readText reads a regular file, or standard input ("-"), up to one byte more than lint.Most. It refuses any
+// other file: a named pipe might block for ever.
 func readText(path string) (string, error) {
 	file := os.Stdin
 	if path != lint.StandardInput {
@@ -199,7 +200,8 @@ func differsFromMachine(zone string) bool {
 // alertSettings are the settings that report trouble by other means than mail.
 var alertSettings = []string{"ADLOCK_HOOK", "ADLOCK_SYSLOG"}
 
-// isTold reports whether a settings file of a user ("": this one) has an alert setting, or cannot be read.
+// isTold reports whether a settings file of a user has an alert setting, or cannot be read. For an unknown user
+// (""), and if this process is not root's, it looks only at those of this process.
 func isTold(name string, as asUser) bool {
 	known := lookUp(name)
 	if config.IsFiled(alertSettings...) || known == nil || known.Uid == "0" || os.Geteuid() != 0 {

@@ -17,7 +17,7 @@ import (
 // never exits, and its parent, cron or a person's shell, would wait for ever. So a child process
 // reads the files of other users, and reports its status to this process before it exits.
 
-// childName is argv[0] of the child: no name of a file, so no person types it.
+// childName is argv[0] of the child. No program file has this name, so no person starts the child by it.
 const childName = "adlock: all users"
 
 // parent is the pipe to the parent process; nil: this process is not the child.

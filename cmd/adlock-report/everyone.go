@@ -44,10 +44,10 @@ type account struct {
 
 	seen     []runlog.Event // the events of another user; nil: the user is this one, and the runlog may be read again
 	omitted  int            // atoms that were not read, or are not shown
-	troubles []error        // for what could not be read, other than atoms
+	troubles []error        // for what could not be read
 
-	damaged int       // damaged lines of its runlog
-	begins  time.Time // the first event that was read; zero: the runlog was read from its beginning
+	damaged int       // damaged lines of the user's runlog
+	begins  time.Time // the time from which on every runlog was read; zero: from its beginning
 
 	alive func() bool // given by otheruser.Do; nil: the directory is this user's own
 }
@@ -77,7 +77,7 @@ type answer[T any] struct {
 	user     string
 	value    T       // its zero value if the lock directory could not be read
 	there    bool    // there is a lock directory
-	whole    bool    // the query is the whole name of one of its atoms
+	whole    bool    // the query is the whole name of one of the user's atoms
 	troubles []error // for what could not be read
 }
 
@@ -102,7 +102,7 @@ func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], 
 		a.chosen = q.choose(a.entries, a.events)
 		return see(a)
 	}
-	process.Here() // read it now, with root's rights: it is read only once
+	process.Here() // reads the ids of this machine now, with root's rights: they are read only once
 	rooms, answers := make(chan struct{}, atOnce), make([]chan answer[T], len(users))
 	for i := range users {
 		answers[i] = make(chan answer[T], 1)
@@ -201,7 +201,6 @@ func withRightsOf(users []otheruser.User) asUser {
 	}
 }
 
-// rememberedOfUser is remembered for a function of two arguments.
 func rememberedOfUser[A any](look func(name, of string) A) func(name, of string) A {
 	known := remembered(func(q [2]string) A { return look(q[0], q[1]) })
 	return func(name, of string) A { return known([2]string{name, of}) }
@@ -288,9 +287,9 @@ func visit[T any](u otheruser.User, see func(*account) (T, error)) answer[T] {
 	return found
 }
 
-// whereabouts returns where the user's lock directory is: below the directory base, the path's components,
-// each to be opened by itself, as the user may have put a symbolic link in its place. base is "" if the user
-// can have no lock directory.
+// whereabouts returns where the user's lock directory is: the names lead down to it from the directory base.
+// Each of them is to be opened by itself, as the user may have put a symbolic link in its place. base is "" if
+// the user can have no lock directory.
 func whereabouts(u otheruser.User) (base string, names []string) {
 	if dir := config.UserDir(u.UID); config.IsUsers(dir, u.UID) {
 		return filepath.Dir(dir), []string{filepath.Base(dir)}

@@ -54,7 +54,7 @@ $a status --all-users && $a log --all-users --event release && $a report --all-u
 		`adlock_user_read{user="mallory"} 1`, `adlock_user_omitted_atoms{user="one"} 0`)
 }
 
-func TestAWholeNameOfAnyUserWinsOverAPartOfAName(t *testing.T) {
+func TestAnAtomsWholeNameWinsOverPartsAmongAllUsers(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `as one $a run --name firstborn -- true; as two $a run --name firstling -- true
 for v in status log report; do $a $v --all-users first; done`)
@@ -130,7 +130,7 @@ func TestStatusOfAllUsersExitsWith141IfItsOutputIsClosed(t *testing.T) {
 	r.Is(t, 0, "…", "141\n")
 }
 
-func TestAllUsersIsForRootAlone(t *testing.T) {
+func TestOnlyRootMayUseTheOptionAllUsers(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `for v in status metrics log report; do as one $a $v --all-users; echo $?; done; ADLOCK_STORE=etcd://h/p $a status --all-users; echo $?`)
 	if r.Out != "77\n77\n77\n77\n64\n" || strings.Count(r.Err, "adlock: --all-users: reads the lock directories of other users, and is for root\n") != 4 {
@@ -138,7 +138,7 @@ func TestAllUsersIsForRootAlone(t *testing.T) {
 	}
 }
 
-func TestAllUsersShowsAtomsOfAUserWhoIsNotInPasswd(t *testing.T) {
+func TestStatusShowsAtomsOfAUserWhoIsNotInPasswd(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `$a init one && as one $a run --name third -- true; $a init 3900009 2>/dev/null
 mkdir -m 700 /var/lib/adlock-3900009 && chown 3900009:3900009 /var/lib/adlock-3900009 && HOME=/ setpriv --reuid 3900009 --regid 3900009 --clear-groups $a run --name fourth -- true
@@ -148,7 +148,7 @@ rm -r /mnt/two/.local; $a status --all-users`)
 
 // Files in mallory's directory do not hide the other users' atoms, and do not make root's commands
 // show the content of root's file.
-func TestAHostileDirectoryShowsNoSecretAndHidesNoOther(t *testing.T) {
+func TestAHostileDirectoryShowsNoSecretAndHidesNoOtherUser(t *testing.T) {
 	t.Parallel()
 	secret := `echo "$secret" >/mnt/secret; chmod 600 /mnt/secret; secret=ROOTSECRET; echo "1 $secret program=$secret" >/mnt/secret; `
 	verbs := "status metrics log report"
@@ -321,7 +321,7 @@ func neverAnswer(at string) error {
 	return nil
 }
 
-func TestAllUsersReportsTheUnreadPartOfALargeRunlog(t *testing.T) {
+func TestTheUnreadPartOfALargeRunlogIsReported(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `as one sh -c 'cd $HOME/.local/state/adlock && i=0 && head -n 1 program.dax.runlog | sed "s/time=[^ ]*/time=2020-01-02T03:04:05.000000Z/" >line && while [ $i -lt 18 ]; do cat line line >more && mv more line && i=$((i+1)); done && cat line >>program.dax.runlog'
 for v in "log -n 3" "report --since 1h" report log; do $a $v --all-users >/dev/null; echo $?; done; $a status --all-users >/dev/null; echo $?`)

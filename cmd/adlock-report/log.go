@@ -128,7 +128,7 @@ func (q *query) showLogOfAll(l *logView) error {
 	return errors.Join(write(text), failed)
 }
 
-// endWithReader ends this process when the reader is gone. The next write would do so too, but may come
+// endWithReader ends this process when no process reads its output. The next write would do so too, but may come
 // hours later, while the shell waits for the pipeline (`| grep -m 1`).
 func endWithReader() {
 	gone := []unix.PollFd{{Fd: 1}} // poll(2) always reports POLLERR and POLLHUP

@@ -94,7 +94,7 @@ func (q *query) tellMetricsOfAll(o metrics.Options) error {
 	return errors.Join(put(q.output, m.Text()), failed)
 }
 
-// put writes text to output ("": standard output), which any collector may read whatever the umask.
+// put writes text to output ("": standard output). A file can be read by any collector, whatever the umask.
 func put(output string, text []byte) error {
 	return save(cmp.Or(output, "-"), text, renameio.WithStaticPermissions(0o644))
 }

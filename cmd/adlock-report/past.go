@@ -31,10 +31,10 @@ type past struct {
 type waiter struct {
 	pid   int
 	node  string        // its machine, if that may be another one
-	since time.Time     // zero: not known, as in a store
+	since time.Time     // zero: not known, as of a waiter on another machine
 	most  time.Duration // how long it will wait
 
-	verdict string // why it was denied: locker.Verdict; "": not known, as in a store
+	verdict string // why it waits: locker.Verdict; "": not known, as of a waiter on another machine
 }
 
 // pasts returns the past of each atom, as far as the runlog can be read: status and tune work without it.
@@ -50,7 +50,7 @@ func pasts() map[atom.Name]*past {
 	return all
 }
 
-// pastsIn returns the past of each atom in the store in use, if any; an atom of another store is left out.
+// pastsIn returns the past of each atom in the store in use or, if none is, in a lock directory.
 func pastsIn(events iter.Seq2[runlog.Event, error]) (map[atom.Name]*past, error) {
 	all := map[atom.Atom]*past{}
 	of := func(a atom.Atom) *past {

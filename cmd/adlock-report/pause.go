@@ -117,7 +117,7 @@ func logPause(a atom.Atom, p record.Pause) {
 	}
 	dir.Close()
 	path, _ := config.Dir() // openLocks would have failed with its error
-	host, _ := thisHost()   // with an error, Append has one too
+	host, _ := thisHost()   // with an error, the node name; if that is unknown, Append fails
 	log, err := config.RunlogOf(path, atom.Canonify(cmp.Or(a.Host, host)))
 	if err != nil {
 		fault.Report(err)
@@ -165,7 +165,7 @@ func pauses() (all []paused, err error) {
 		all = append(all, paused{Pause: host})
 	}
 	entries, _, err := inDirectory()
-	for i := range entries { // while the host is paused, their Pause is the host's
+	for i := range entries {
 		if own := entries[i].Memory.Pause.Policy(); own.On {
 			all = append(all, paused{entries[i].Name, own})
 		}

@@ -54,8 +54,8 @@ type row struct {
 	figures  string // Why without its first words
 }
 
-// rowsOf returns a row for each atom that has files, and for each atom that only the runlog names if it has a
-// waiter or a recent last run that could not be started. It removes the atoms with files from all.
+// rowsOf returns a row for each entry and, without a store, for each atom that only the runlog names if
+// it has a waiter or a recent last run that could not be started. It removes the atoms of the entries from all.
 func (a *account) rowsOf(all map[atom.Name]*past, now time.Time) []*row {
 	var rows []*row
 	for i := range a.entries {
@@ -69,7 +69,7 @@ func (a *account) rowsOf(all map[atom.Name]*past, now time.Time) []*row {
 	}
 	for name, p := range all {
 		if store() != "" {
-			break // the runlog does not show whether those atoms are in the store or in a lock directory
+			break // only what the store lists is shown
 		}
 		if !a.goesOn() {
 			a.omitted++ // and perhaps more
@@ -165,7 +165,8 @@ func (r *row) withoutProbe(e *locker.Entry) *locker.Entry {
 	return e
 }
 
-// longestProbe is longer than such a check. A waiter with an older lock runs its job, which was not logged.
+// longestProbe is longer than a waiter holds a lock only to check for readers and slots. If its lock is older, the
+// waiter runs its job, and the runlog lacks the acquisition.
 const longestProbe = time.Second
 
 func (r *row) hold(e *locker.View, now time.Time) {
@@ -243,7 +244,7 @@ func ofUser(pid, uid int) string {
 }
 
 // userName is the name of a user of this system; "" if it cannot be found, like users of a
-// directory service: a program without cgo reads /etc/passwd.
+// directory service: a program without cgo reads only /etc/passwd.
 func userName(uid int) string {
 	u, err := user.LookupId(strconv.Itoa(uid))
 	if err != nil {

@@ -229,7 +229,7 @@ func matches(text string, a atom.Atom) bool {
 	return text == "" || strings.Contains(a.Words(), text) || string(a.Name()) == text
 }
 
-// choice selects the atoms that have text in their words or, if whole, those of which it is the whole name.
+// choice selects the atoms that have text in their words or, if whole, those that text names as a whole.
 type choice struct {
 	text  string
 	whole bool

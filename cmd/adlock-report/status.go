@@ -201,9 +201,9 @@ type lastObject struct {
 type waiterObject struct {
 	PID   int            `json:"pid"`
 	Node  string         `json:"node,omitempty"`
-	Since string         `json:"since,omitempty"`   // unknown for a store
+	Since string         `json:"since,omitempty"`   // "": unknown, as on another machine
 	Most  *limit.Seconds `json:"wait_seconds"`      // null: without end
-	Why   string         `json:"verdict,omitempty"` // busy, full or too-soon; unknown for a store
+	Why   string         `json:"verdict,omitempty"` // busy, full, too-soon or paused; "": unknown
 }
 
 func (r *row) object() any {

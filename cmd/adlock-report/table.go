@@ -25,7 +25,7 @@ type column struct {
 func columnsOf(rows []*row, now time.Time) []column {
 	columns := []column{{"ATOM", func(r *row) string {
 		text := terminal.Clean(r.String())
-		if r.user != "" { // another user's name could make the table arbitrarily wide
+		if r.user != "" { // the name of another user's atom could make the table arbitrarily wide
 			text = terminal.Cut(text, foreignWidth, gapMark())
 		}
 		return text
@@ -374,7 +374,7 @@ func (r *row) waitingNote(now time.Time) string {
 	return text
 }
 
-// waitedFor is what the waiters wait for: a slot, the holder or, without one, the first one's logged reason.
+// waitedFor is what the waiters wait for: a slot, the holder or, without a holder, what the first waiter logged.
 func (r *row) waitedFor() string {
 	switch {
 	case r.isSemaphore():

@@ -37,7 +37,7 @@ var tuneVerb = verb{
 type tuned struct {
 	atom.Called
 	learned   learn.State
-	ifElapsed time.Duration // as the last run had it, or the learned one; ExpireAfter is never below it
+	ifElapsed time.Duration // as the last run had it, or the learned one; unless never, the least learned ExpireAfter
 
 	asksIfElapsed, asksExpireAfter bool // the last run had auto for that limit, or its limits are unknown
 }

@@ -360,7 +360,7 @@ func TestAnOldMistypedCommandIsNotShown(t *testing.T) {
 	}
 }
 
-func TestStatusFailedShowsOnlyAtomsInTrouble(t *testing.T) {
+func TestOptionFailedShowsOnlyAtomsInTrouble(t *testing.T) {
 	p := newPlace(t)
 	p.ok(t, "run", "--name", "fine", "true")
 	if got := p.ok(t, "status", "--failed", "--exit-code") + p.ok(t, "status", "--failed", "--json"); got != "[]\n" {
@@ -481,7 +481,7 @@ func TestStatusShowsASemaphoreInOneRow(t *testing.T) {
 	}
 }
 
-func TestADeadRunOfASemaphoreHoldsNoSlotAndIsTrouble(t *testing.T) {
+func TestADeadRunOfASemaphoreHoldsNoSlotAndIsOrphaned(t *testing.T) {
 	p := newPlace(t)
 	kill := func(holder *helper.Process) {
 		job := helper.Children(holder.PID)[0]

@@ -75,7 +75,8 @@ func wrap(q *query) error {
 	return err
 }
 
-// passOn copies what is left of standard input if wrap is a filter: its last argument names no existing file.
+// passOn copies what is left of standard input if wrap is a filter: its last argument names no existing file, and
+// neither its input nor its output is a terminal.
 func passOn(args []string) {
 	if len(args) > 0 {
 		if _, err := os.Stat(args[len(args)-1]); err == nil {
@@ -217,7 +218,7 @@ func isHomeless(name, home string) bool {
 }
 
 // dirOf returns the lock directory of a user ("": this one) with that HOME ("": the user's own) if no
-// variable names another; "" if a settings file names one, or if the user is unknown or has none at home.
+// variable names another; "" if a settings file names one, or if the user is unknown or can have none at home.
 func dirOf(name, home string, as asUser) string {
 	known := lookUp(name)
 	if name == "" {

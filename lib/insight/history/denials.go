@@ -7,7 +7,6 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Denials counts denied requests, by their verdict.
 type Denials struct {
 	Busy    int `json:"busy"`
 	TooSoon int `json:"too-soon"`

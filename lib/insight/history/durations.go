@@ -22,10 +22,8 @@ func (d *Durations) Add(v time.Duration) {
 
 func (d *Durations) Count() int { return len(d.values) }
 
-// Min is the shortest duration; 0 if there is none.
 func (d *Durations) Min() time.Duration { return d.Quantile(0) }
 
-// Max is the longest duration; 0 if there is none.
 func (d *Durations) Max() time.Duration { return d.Quantile(1) }
 
 // Quantile is the smallest duration that a share q (0 to 1) of all does not exceed; 0 if there is none.

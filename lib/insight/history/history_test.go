@@ -208,7 +208,7 @@ func TestFollowYieldsEventsOfEveryHost(t *testing.T) {
 	comes(3)
 }
 
-func TestAnEndedRunHasTheNewcomersLimit(t *testing.T) {
+func TestAnEndedRunHasTheLimitOfItsExpireEvent(t *testing.T) {
 	begin := acquire(0, "a")
 	begin.ExpireAfter = runlog.Some(2 * time.Hour)
 	expire := at(3, runlog.Event{Kind: runlog.Expire, PID: 20, Owner: 10, OwnerToken: "a", ExpireAfter: runlog.Some(3 * time.Second)})

@@ -9,8 +9,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Read yields the events of every runlog in dir in the order of their times, rotated files included. An error
-// that is no *runlog.DamagedLine ends the reading of its runlog only. No directory means no events.
+// Read yields the events of every runlog in dir, merged by their times, rotated files included. An error that
+// is no *runlog.DamagedLine ends the reading of its runlog only. No directory means no events.
 func Read(dir string) iter.Seq2[runlog.Event, error] {
 	return func(yield func(runlog.Event, error) bool) {
 		hosts, err := runlog.Hosts(dir)
@@ -25,8 +25,8 @@ func Read(dir string) iter.Seq2[runlog.Event, error] {
 	}
 }
 
-// ReadEnd is Read for the runlogs of these hosts (canonical), with only the lines in the last most bytes of
-// each file. Where lines are left out, it yields runlog.ErrCut.
+// ReadEnd is Read for the runlogs of these hosts (canonical), but reads at most as many bytes as most says, at
+// the end of each file. Where lines are left out, it yields runlog.ErrCut.
 func ReadEnd(dir string, hosts []string, most int64) iter.Seq2[runlog.Event, error] {
 	if len(hosts) == 1 {
 		return runlog.ReadEnd(dir, hosts[0], most)

@@ -15,15 +15,15 @@ import (
 type Outcome int
 
 const (
-	Running   Outcome = iota // it has not ended yet
+	Running   Outcome = iota // it is not known to have ended
 	Succeeded                // released, with status 0 or without a status: a script that fails does not reach its release
-	Failed                   // released with another status, or its job was ended by a signal, or its command did not exist (Unstarted)
+	Failed                   // released with another status or after a signal, or its command could not be run (Unstarted)
 	Ended                    // by force, because it had passed ExpireAfter
 	Orphaned                 // its owner died without a release; found dead by a newcomer, or (By is 0) its job still holds the atom
 	Cleared                  // a person removed its lock (adlock clear)
 	Stopped                  // a person had its job ended (adlock stop)
 	Lost                     // its lock disappeared, or the runlog does not have its end
-	NotRun                   // adlock did not run the job: there was trouble with the lock, or its options were refused
+	NotRun                   // adlock did not run the job: trouble with the lock, refused options, or its own job had the lock
 	Outcomes                 // how many outcomes there are
 )
 
@@ -37,29 +37,29 @@ type Run struct {
 	Token string
 	Start time.Time
 	End   time.Time     // zero while it runs
-	Held  time.Duration // how long the atom was held (until now while it runs): as the owner measured it, if the runlog has that; else the difference of the events' times, which steps of the wall clock change
+	Held  time.Duration // how long it held the atom (up to now while it runs): by the event of its end, else by the wall clock
 
 	Outcome Outcome
 	Status  runlog.Opt[int]
 	Signal  string // that ended the job, without SIG
-	By      int    // the process that ended it by force or found it dead; its own PID if its supervisor did
+	By      int    // the process that ended or cleared it, or found it dead; its own PID if its supervisor did; 0: none
 	ByNode  string // the machine of By, if that may be another one
 
 	Shared    bool // it was a reader: other readers may have held the atom at the same time
-	Unstarted bool // its command did not exist, or nothing could be locked: it held nothing
+	Unstarted bool // its command could not be run, or adlock did not run it: it held nothing
 
-	IfElapsed, ExpireAfter runlog.Opt[time.Duration] // its owner's limits; after an expire event, ExpireAfter is that of the process that ended it
+	IfElapsed, ExpireAfter runlog.Opt[time.Duration] // its owner's; after an expire event, ExpireAfter is the limit in force
 
-	expired bool      // there is an expire event: its ending has begun
+	expired bool      // its ending has begun: there is an expire event, and no newcomer's stuck event after it
 	stopped bool      // there is a stop event
-	lostAt  time.Time // its owner reported that the lock was gone
+	lostAt  time.Time // when its owner reported that the lock was gone; zero: it did not
 }
 
 // UnstartedShownFor is how long an Unstarted run of an atom without files is shown: longer than the interval
 // of a weekly job. Without a file, a person cannot clear it.
 const UnstartedShownFor = 8 * 24 * time.Hour
 
-// Completed reports whether the owner reached its release: then Held is the runtime of the job.
+// Completed reports whether the job ran, and was released without being ended by force: then Held is its runtime.
 func (r *Run) Completed() bool {
 	return (r.Outcome == Succeeded || r.Outcome == Failed) && !r.Unstarted
 }

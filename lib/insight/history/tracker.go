@@ -12,7 +12,7 @@ import (
 // Tracker reconstructs runs from events in their order. The zero value with Run set is ready; it must not
 // be used concurrently. It keeps each atom and the runs that have not ended.
 type Tracker struct {
-	// Run is called with each run once its end is known, by Finish with the rest. It may keep its arguments.
+	// Run is called with each run once its end is known, and by Finish with the others. It may keep its arguments.
 	Run func(*Atom, *Run)
 
 	atoms map[atom.Atom]*Atom
@@ -139,7 +139,7 @@ func (t *Tracker) end(a *Atom, e *runlog.Event, token string, held runlog.Opt[ti
 	r := a.find(token)
 	if r == nil {
 		if token == a.last || !held.Set || e.OwnerNode != "" && e.OwnerNode == e.Node {
-			return // it has ended already, or its start cannot be computed; an owner on this machine logged its release
+			return // it has ended already, its start cannot be computed, or its owner, on this machine, has logged its end
 		}
 		r = &Run{PID: e.PID, Node: e.Node, Token: token, Start: e.Time.Add(-held.Value)}
 		if e.Owner != 0 {
@@ -162,7 +162,7 @@ func (t *Tracker) end(a *Atom, e *runlog.Event, token string, held runlog.Opt[ti
 	t.close(a, r)
 }
 
-// lose ends a run without a known end as Lost: when its owner found the lock gone, or else at next.
+// lose ends a run as Lost, at the time when its owner found the lock gone; if that is not known, at next.
 func (t *Tracker) lose(a *Atom, r *Run, next time.Time) {
 	r.Outcome, r.End = Lost, next
 	if !r.lostAt.IsZero() {
@@ -181,7 +181,8 @@ func (t *Tracker) close(a *Atom, r *Run) {
 }
 
 // Finish is the last call: it passes the runs without an end to Run. Runs of an atom's latest turn are what
-// state returns for their token: Running (also if state is nil), Orphaned or Lost. Earlier runs are Lost.
+// state returns for their token: Running (also if state is nil), Orphaned or Lost. Earlier runs are Lost, and
+// so are runs whose owner found the lock gone.
 func (t *Tracker) Finish(now time.Time, state func(token string) Outcome) {
 	for _, a := range t.Atoms() {
 		before, last := a.turns()

@@ -38,8 +38,8 @@ type Options struct {
 	There func(atom.Atom) bool
 }
 
-// MostOfUser is how many atoms of another user get series, and longestOfUser how many bytes of
-// each label: what that user writes must not fill the monitoring.
+// MostOfUser is how many atoms of a user get series with --all-users, and longestOfUser how many bytes a word
+// may have before its label is shortened: what a user writes must not fill the monitoring.
 const (
 	MostOfUser    = 200
 	longestOfUser = 200
@@ -107,7 +107,7 @@ func (i *interval) start(at time.Time) {
 }
 
 // usual is the shortest interval such that intervals up to it cover nine tenths of the time. (By a median,
-// a job of every ten minutes by day would be overdue each night.) A length that occurred less than three
+// a job of every ten minutes by day would raise an alert each night.) A length that occurred less than three
 // times was an outage, or one of the first nights, and does not count. The rest must span an hour: else a
 // person may only have tried the job.
 func (i *interval) usual() (usual time.Duration, known bool) {

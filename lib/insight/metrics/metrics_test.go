@@ -154,7 +154,7 @@ func TestDamagedSamplesAreSkipped(t *testing.T) {
 	}
 }
 
-func TestLabelsAreTextForAnyOperand(t *testing.T) {
+func TestLabelsOfAnyOperandArePrintableUTF8(t *testing.T) {
 	s := &story.Story{}
 	s.Job("p run \x1b[2J\xff\u009b\u202e\\\"\r\né", 0, time.Hour).Run(0, time.Second, 0)
 	text := string(collect(t, s, time.Hour, nil).Text())
@@ -229,7 +229,7 @@ func TestRetiredAtomsAndOldMissingCommandsAreLeftOut(t *testing.T) {
 }
 
 // This machine's runlog has no later event of the run, as another machine acquires the atom next.
-func TestALostRunOfAStoreCountsAsAFailure(t *testing.T) {
+func TestALostRunOfAStoreCountsAsOneFailure(t *testing.T) {
 	const store = "etcd://a:1/b"
 	for _, ended := range []bool{false, true} {
 		s := &story.Story{}

@@ -19,7 +19,7 @@ const (
 	stuck        = "adlock_stuck"
 )
 
-// labels returns an atom's labels in UTF-8, as readers require, without characters that could move a cursor.
+// labels returns an atom's labels in UTF-8, as Prometheus requires, without characters that could move a cursor.
 // With a user, it adds the user's label and shortens long words (atom.Canonify).
 func labels(user string, a atom.Atom) string {
 	before := ""
@@ -116,7 +116,7 @@ func (w *writer) counter(name, labels string, more float64) {
 
 type gauge struct {
 	name, help string
-	kept       bool // if the value is unknown, write that of the last time; otherwise write none
+	kept       bool // an unknown value is written as it was the last time; if kept is false, it is left out
 	value      func(f *figures) (value float64, known bool)
 }
 

@@ -18,10 +18,10 @@ type advice struct {
 
 // Below these numbers, what was counted may be chance: there is no advice.
 const (
-	often       = 3  // runs that went wrong
+	often       = 3  // runs that went wrong, or denials as too soon
 	starving    = 10 // denials in a row
 	spamming    = 20 // requests within one IfElapsed, and at least as many denials as too soon
-	overlapping = 10 // denials because it was running
+	overlapping = 10 // denials as busy
 
 	spamEvery = 20 * time.Second // requests further apart are no spam: cron asks once a minute at most
 	keptAlive = 20               // more requests than this during one run keep a daemon alive: no advice

@@ -15,9 +15,9 @@ import (
 // Report is what the runlogs of one directory have of a period.
 type Report struct {
 	user     string     // whose runlogs they are; "": the report is of one user only
-	from, to time.Time  // from is the time of the first event in the period
+	from, to time.Time  // from: the first event in the period or, without events, its beginning
 	atoms    []*summary // with at least one event or run in the period; those that need a person come first
-	lines    int        // events in the period
+	lines    int        // events of these atoms in the period
 	Damaged  int        // lines that could not be read, also outside the period
 }
 
@@ -33,7 +33,7 @@ type summary struct {
 
 	Denials history.Denials
 	Longest series
-	Endings []*history.Run // the last ones, at most keptEndings
+	Endings []*history.Run // the last runs that were ended by force, at most keptEndings
 
 	// The latest limits in force.
 	IfElapsed, ExpireAfter runlog.Opt[time.Duration]
@@ -47,7 +47,7 @@ type summary struct {
 	Advice []advice
 
 	started, asked time.Time
-	stuckAt        time.Time // of the last stuck event; zero: the atom was acquired or released since
+	stuckAt        time.Time // of the last stuck event; zero: there is none since the last acquire or release
 	stuckTimes     int       // how many stuck events there were, of newcomers or of the owner's own supervisor
 	overdue        int       // how often it was reported as overdue
 	overdueFor     time.Duration
@@ -70,7 +70,7 @@ type Options struct {
 	User  string                             // whose runlog it is, if there are several
 }
 
-// Limit keeps only the first most atoms, and returns how many it dropped.
+// Limit keeps the first atoms, as many as most says, and returns how many it dropped.
 func (r *Report) Limit(most int) (dropped int) {
 	dropped = max(0, len(r.atoms)-most)
 	r.atoms = r.atoms[:len(r.atoms)-dropped]

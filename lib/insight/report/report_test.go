@@ -253,7 +253,7 @@ func TestDamagedLinesAreCounted(t *testing.T) {
 // tag matches an element of a page.
 var tag = regexp.MustCompile(`<[a-zA-Z][^>]*>`)
 
-func TestPageIsSelfContainedAndExecutesNoName(t *testing.T) {
+func TestPageIsSelfContainedAndEscapesNames(t *testing.T) {
 	s := story.Day()
 	for _, words := range []string{
 		`p "o'><script>alert(1)</script> <img src=x onerror=alert(1)>`, `<b> run </style><svg onload=alert(1)>`, "p run a\x1b[2Jb\u202ec", `p run {{.}} &amp;`,

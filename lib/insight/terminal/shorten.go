@@ -2,7 +2,7 @@ package terminal
 
 import "unicode/utf8"
 
-// Shortened cuts the names to width columns. Names that would look equal show where they differ, if it fits.
+// Shortened cuts the names to width columns. Names that would look equal show where they differ, if that fits.
 func Shortened(names []string, width int, gap string) []string {
 	cuts := map[string]string{} // the last name that was cut to this text
 	clash := map[string]bool{}

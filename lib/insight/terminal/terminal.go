@@ -28,7 +28,7 @@ func Width(f *os.File) int {
 	return 80
 }
 
-// Limit is the largest width of a line on f; 0: no limit, as in a file or a mail.
+// Limit is the largest width of a line on f; 0: no limit, as in a file or a mail if $COLUMNS is not set.
 func Limit(f *os.File) int {
 	if !Is(f) && os.Getenv("COLUMNS") == "" {
 		return 0
@@ -36,7 +36,7 @@ func Limit(f *os.File) int {
 	return Width(f)
 }
 
-// Unicode reports whether the first set of LC_ALL, LC_CTYPE and LANG has UTF-8 (POSIX.1-2017, 8.2).
+// Unicode reports whether the first non-empty one of LC_ALL, LC_CTYPE and LANG names UTF-8 (POSIX.1-2017, 8.2).
 func Unicode() bool {
 	for _, key := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if value := os.Getenv(key); value != "" {
@@ -50,13 +50,13 @@ func Unicode() bool {
 // Paint colours text if it is true.
 type Paint bool
 
-// Colours is the Paint for f: only on a terminal that has colour, and not with NO_COLOR (no-color.org).
+// Colours is the Paint for f: true only on a terminal that has colour, and not with NO_COLOR (no-color.org).
 func Colours(f *os.File) Paint {
 	term := os.Getenv("TERM")
 	return Paint(os.Getenv("NO_COLOR") == "" && term != "" && term != "dumb" && Is(f))
 }
 
-// Style is a parameter of SGR (ECMA-48).
+// Style is a colour or weight: the parameter of a terminal's escape sequence for them (SGR in ECMA-48).
 type Style string
 
 const (
@@ -82,7 +82,7 @@ func (p Paint) Text(style Style, text string) string {
 // Clean makes foreign text safe to show: it puts '?' for what does not print.
 func Clean(text string) string { return fault.Plain(text) }
 
-// Escaped writes what Clean would replace as \xNN for each byte. It does not escape a backslash.
+// Escaped replaces each byte of a character that does not print by \xNN. It does not escape a backslash.
 func Escaped(text string) string {
 	var b strings.Builder
 	for rest := text; rest != ""; {
@@ -115,7 +115,7 @@ func Cut(text string, width int, gap string) string {
 }
 
 // Fold breaks text into lines of at most width columns, at spaces if possible; all but the first
-// begin with the indent. With width 0 there is one line.
+// begin with the indent. If width is no larger than the indent (0, say), there is one line.
 func Fold(text, indent string, width int) (lines []string) {
 	for width > Columns(indent) && Columns(text) > width {
 		line := cells.Truncate(text, width, "")
@@ -132,5 +132,4 @@ func Fold(text, indent string, width int) (lines []string) {
 	return append(lines, text)
 }
 
-// Pad adds spaces to text up to width columns.
 func Pad(text string, width int) string { return cells.FillRight(text, width) }

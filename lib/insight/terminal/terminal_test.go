@@ -60,7 +60,7 @@ func TestEscapedTextShowsEachUnprintableByte(t *testing.T) {
 	}
 }
 
-func TestColumnsAreThoseOfATerminal(t *testing.T) {
+func TestWideCharactersTakeTwoColumnsAndCombiningOnesNone(t *testing.T) {
 	for text, want := range map[string]int{"": 0, "abc": 3, "\u00e9": 1, "e\u0301": 1, "\u65e5\u672c": 4, "\u2026": 1} {
 		if got := Columns(text); got != want {
 			t.Errorf("%q takes %d, want %d", text, got, want)

@@ -11,8 +11,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Chart is a period in columns of equal length. What falls into one column is counted, not kept: the size
-// depends on atoms and columns, not on the length of the runlog.
+// Chart is a period in columns of equal length. Denials in one column are only counted, and so are runs in it
+// that follow each other with the same outcome, except ends by force: a long runlog seldom makes a large chart.
 type Chart struct {
 	from, to time.Time
 	Columns  int
@@ -36,7 +36,7 @@ func (l *Lane) Text() string {
 	return l.Words()
 }
 
-// Bar is a run, or several that began and ended within one column.
+// Bar is a run, or several with the same outcome that began and ended within one column.
 type Bar struct {
 	history.Run
 	Count int           // how many runs it shows; Held is their sum
@@ -76,7 +76,7 @@ type Tick struct {
 }
 
 type Options struct {
-	Since, Until time.Time                          // the period; if no event is before Since, it begins shortly before the first one
+	Since, Until time.Time                          // the period; if no event is before Since, the chart begins shortly before the first one
 	Margin       bool                               // draw a little beyond Until: the last run is then not at the edge
 	Columns      int                                // the resolution
 	Match        func(*history.Atom) bool           // nil: every atom

@@ -22,7 +22,6 @@ var (
 
 var colours = [...]Colour{Ground, Strip, Line, Ink, Dim, Good, Bad, Now, Odd, Full}
 
-// Font is the attribute for the system's plain font.
 const Font = `font-family="system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif"`
 
 func Fill(c Colour) string { return `class="fill-` + c.name + `" fill="` + c.light + `"` }

@@ -16,7 +16,7 @@ var steps = [...]time.Duration{
 
 const day = 24 * time.Hour
 
-// scale returns limit marks or fewer, at full units of local time.
+// scale returns marks at full units of local time, no more than limit.
 func (c *Chart) scale(limit int) []mark {
 	period := c.to.Sub(c.from)
 	step := steps[len(steps)-1]

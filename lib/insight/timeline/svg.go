@@ -227,7 +227,7 @@ func (w *svg) bar(b *Bar) {
 	w.WriteString("</g>\n")
 }
 
-// mark draws an end by force, a bad or an unknown one, over all bars: the next run often begins at the same place.
+// mark marks a forced, failed or unknown end, over all bars: the next run often begins at the same place.
 func (w *svg) mark(b *Bar) {
 	const middle = barTop + barHeight/2
 	x, drawn := max(w.x(b.Start)+2.5, w.x(b.End)), ""

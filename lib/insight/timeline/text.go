@@ -136,7 +136,7 @@ func (t *Tick) cell(g *glyphs) cell {
 		return cell{g.stuck, terminal.Alarm}
 	case n == t.Busy:
 		return cell{g.busy, terminal.Yellow}
-	case n == t.TooSoon+t.Paused: // normal outcomes: the requests did not wait
+	case n == t.TooSoon+t.Paused: // the atom was not due, or a person had paused it
 		return cell{g.tooSoon, terminal.Dim}
 	case n == t.Full:
 		return cell{g.full, terminal.Magenta}
@@ -160,7 +160,7 @@ func bars(c *Chart, lane *Lane, g *glyphs) []cell {
 			cells[c.column(b.Start)] = cell{g.brief, style}
 			continue
 		}
-		cells[c.column(b.Start)] = cell{g.run, style} // even the shortest run is seen
+		cells[c.column(b.Start)] = cell{g.run, style} // fill begins in the next column
 		fill(c, cells, b.Start, b.End, cell{g.run, style})
 		if b.overran() {
 			fill(c, cells, b.expiry(), b.End, cell{g.overrun, style})
