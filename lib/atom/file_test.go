@@ -179,8 +179,7 @@ func TestReaderLockNamesMatchTheSharedTestVectors(t *testing.T) {
 	}
 }
 
-// A pid has seven digits at most (PID_MAX_LIMIT); the generations of an atom in a
-// store may have more.
+// A pid has seven digits at most (PID_MAX_LIMIT); the generations of an atom in a store may have more.
 func TestNoFileNameIsTooLongForAFileSystem(t *testing.T) {
 	for n := 1; n < 1e9; n = 10*n + 9 {
 		for _, want := range []File{{Kind: ActiveLock, Name: longestName}, {Kind: LastLock, Name: longestName}, {Kind: ReadersMark, Name: longestName}, {Kind: ReaderLock, Name: longestName, Number: n}, {Kind: Generation, Name: longestName, Number: n}} {

@@ -76,8 +76,7 @@ func TestATickIsRememberedForTenPeriods(t *testing.T) {
 	}
 }
 
-// An atom may be asked for once a day and once an hour: each tick is remembered for ten periods of
-// its own.
+// An atom may be asked for once a day and once an hour: each tick is remembered for ten periods of its own.
 func TestATicksLifeDoesNotDependOnTheNewcomersPeriod(t *testing.T) {
 	honolulu, kiritimati := zone(t, "Pacific/Honolulu"), zone(t, "Pacific/Kiritimati") // 10 h behind UTC, 14 h ahead
 	for _, where := range []*time.Location{time.UTC, honolulu, kiritimati} {

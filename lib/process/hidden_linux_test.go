@@ -17,10 +17,9 @@ import (
 )
 
 func init() {
-	// It runs as an unprivileged user, so /proc hides root's processes. Its arguments are the
-	// pids of a shown process, of a hidden child of that process and of another hidden process,
-	// the inode of the latter's pidfd and its start, the pid of a hidden zombie, and the id of a hidden
-	// thread.
+	// It runs as an unprivileged user, so /proc hides root's processes. Its arguments are the pids of a shown
+	// process, of a hidden child of that process and of another hidden process, the inode of the latter's pidfd and
+	// its start, the pid of a hidden zombie, and the id of a hidden thread.
 	actor.Roles["seeker"] = func(args []string) int {
 		var n []int
 		for _, arg := range args {

@@ -9,8 +9,7 @@ import (
 	"adlock/test/support/must"
 )
 
-// led returns the identity of a dead process, and the pid of a living member of the group that it
-// led.
+// led returns the identity of a dead process, and the pid of a living member of the group that it led.
 func led(t *testing.T) (Identity, int) {
 	t.Helper()
 	orphan := actor.File(t, "orphan")

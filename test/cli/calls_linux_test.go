@@ -17,9 +17,8 @@ import (
 	"adlock/test/support/strace"
 )
 
-// guarded are the counted system calls. Those that the Go runtime makes at will (mmap, futex,
-// clone, rt_sigaction, nanosleep, epoll_pwait, getpid), and the supervisor's wake-ups (wait4),
-// are left out.
+// guarded are the counted system calls. Those that the Go runtime makes at will (mmap, futex, clone, rt_sigaction,
+// nanosleep, epoll_pwait, getpid), and the supervisor's wake-ups (wait4), are left out.
 const guarded = "execve,openat,read,write,pread64,pwrite64,close,fstat,newfstatat,lstat,stat,readlinkat,getdents64," +
 	"flock,link,linkat,unlink,unlinkat,rename,renameat,renameat2,mkdirat,fchmod,fchmodat,ftruncate,utimensat,fsync,fdatasync,sync,syncfs,fstatfs," +
 	"lgetxattr,pidfd_send_signal,kill,setpgid,setsid,prctl,pipe2,socket,connect,signalfd4,memfd_create"

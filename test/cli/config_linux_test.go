@@ -12,8 +12,7 @@ import (
 	"adlock/test/support/need"
 )
 
-// household is an ordinary user with a settings file and its own programs. (Root has no settings
-// file at home.)
+// household is an ordinary user with a settings file and its own programs. (Root has no settings file at home.)
 type household struct {
 	*testing.T
 	home string

@@ -45,8 +45,7 @@ func (p *asker) command(options, script string) helper.Command {
 	return helper.Command{Args: []string{"sh", "-c", program + script}, Env: append(p.Env(), "dir="+p.dir, "options="+options)}
 }
 
-// says runs the program to its end, and compares its output with want; TOKEN stands for any
-// token.
+// says runs the program to its end, and compares its output with want; TOKEN stands for any token.
 func (p *asker) says(want, options, script string) {
 	p.Helper()
 	r := p.command(options, script).Run(p)
@@ -114,8 +113,7 @@ func TestAProgramHoldsAnAtomUntilItSaysRelease(t *testing.T) {
 	}
 }
 
-// hold is a part of the job: if the job hangs, what hold reads would count as the job's work
-// (lib/idle).
+// hold is a part of the job: if the job hangs, what hold reads would count as the job's work (lib/idle).
 func TestHoldReadsNothingWhileTheProgramHasTheAtom(t *testing.T) {
 	p := newAsker(t)
 	p.starts("", holds+"sleep 600", "held")

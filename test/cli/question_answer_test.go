@@ -8,8 +8,7 @@ import (
 	"adlock/lib/limit"
 )
 
-// reason is an answer in the words of the dry run: "busy: running for 3m, …". Its first word is
-// the verdict.
+// reason is an answer in the words of the dry run: "busy: running for 3m, …". Its first word is the verdict.
 type reason string
 
 func (r reason) granted() bool {
@@ -30,8 +29,7 @@ var statuses = map[string]int{"acquired": 0, "busy": 75, "too-soon": 75, "full":
 
 func (r reason) status() int { return statuses[r.verdict()] }
 
-// eventOf maps the words of a dry run to the runlog's event of a newcomer that removes another
-// owner's lock.
+// eventOf maps the words of a dry run to the runlog's event of a newcomer that removes another owner's lock.
 var eventOf = map[string]string{
 	"would be ended":    "event=takeover",
 	"would be replaced": "event=reclaim",
@@ -62,8 +60,7 @@ func (r reason) alike(other reason, slack time.Duration) bool {
 	return true
 }
 
-// words are the reason without its figures and machine, and without pids, which differ from world to
-// world.
+// words are the reason without its figures and machine, and without pids, which differ from world to world.
 func (r reason) words() string {
 	return pid.ReplaceAllString(figure.ReplaceAllString(r.withoutMachine(), "…"), "process #")
 }

@@ -1,10 +1,9 @@
 package cli
 
-// These tests show that every question about an atom has one answer: in the same situation, the
-// dry run, `adlock run`, a script that sources the library and `adlock status` must give the same
-// verdict or error, for the same reason, with the same figures. The situations are real: programs,
-// processes, lock directories, and servers for stores. Only time does not pass: records are
-// rewritten to what they would say later.
+// These tests show that every question about an atom has one answer: in the same situation, the dry run, `adlock
+// run`, a script that sources the library and `adlock status` must give the same verdict or error, for the same
+// reason, with the same figures. The situations are real: programs, processes, lock directories, and servers for
+// stores. Only time does not pass: records are rewritten to what they would say later.
 
 import (
 	"encoding/json"
@@ -76,8 +75,7 @@ func TestInEachSituationRunScriptAndStatusAgree(t *testing.T) {
 	}
 }
 
-// prove asks in each way. A newcomer that takes the atom changes the situation, so it is set up
-// anew for the script.
+// prove asks in each way. A newcomer that takes the atom changes the situation, so it is set up anew for the script.
 func (s *situation) prove(t *testing.T, newPlace func(testing.TB) place) {
 	w := s.world(t, newPlace(t))
 	asked := time.Now()

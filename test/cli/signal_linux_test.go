@@ -15,8 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// waiting starts a runner that waits for a held atom. It returns when the runner waits and handles
-// signals.
+// waiting starts a runner that waits for a held atom. It returns when the runner waits and handles signals.
 func (s *stage) waiting(name string) *helper.Process {
 	s.Helper()
 	p := s.command(jobNamed(name, "--wait", "1h", "touch", "ran")...).Start(s)

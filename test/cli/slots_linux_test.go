@@ -22,8 +22,7 @@ func (s *stage) stoppedAt(lock string) (holder *helper.Process) {
 	return holder
 }
 
-// The process at the slot does not end the job, so its supervisor does, as soon as it can record
-// the members.
+// The process at the slot does not end the job, so its supervisor does, as soon as it can record the members.
 func TestASupervisorEndsItsJobOnceItsSlotsGuardIsFree(t *testing.T) {
 	s := newStage(t)
 	var gated helper.Atom

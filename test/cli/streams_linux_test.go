@@ -7,8 +7,7 @@ import (
 	"adlock/test/support/helper"
 )
 
-// streams are shell redirections after which writes to a descriptor fail; N stands for its
-// number.
+// streams are shell redirections after which writes to a descriptor fail; N stands for its number.
 var streams = map[string]string{
 	"a broken pipe": "exec 9<>pipe N>pipe 9<&-",
 	"closed":        "exec N>&-",

@@ -135,8 +135,7 @@ func TestWithoutProcNothingRuns(t *testing.T) {
 	}
 }
 
-// Package lean changes how the runtime works, and must do so before other packages use the stack and the
-// heap.
+// Package lean changes how the runtime works, and must do so before other packages use the stack and the heap.
 func TestPackageLeanIsInitialisedBeforePackageErrors(t *testing.T) {
 	t.Parallel()
 	r := helper.Command{Args: []string{helper.Binary(t), "--version"}, Env: []string{"GODEBUG=inittrace=1"}}.Run(t)

@@ -13,8 +13,7 @@ import (
 // leaves is a command that leaves a daemon in a session of its own, and ends.
 const leaves = `setsid sleep 600 >/dev/null 2>&1 & until grep -qx sleep /proc/$!/comm; do :; done; echo $! >daemon; exit 3`
 
-// oneIsLeft wants one live process of the job, and ends it. (During exec a process has no
-// environment for a moment.)
+// oneIsLeft wants one live process of the job, and ends it. (During exec a process has no environment for a moment.)
 func (s *stage) oneIsLeft() {
 	s.Helper()
 	var left []int

@@ -15,8 +15,7 @@ import (
 // languages are the examples that speak with hold, and their interpreters.
 var languages = map[string]string{"checksums.py": "python3", "checksums.pl": "perl"}
 
-// checksums makes a place with a directory in which one file is a pipe: its reader waits until the test
-// writes to it.
+// checksums makes a place with a directory in which one file is a pipe: its reader waits until the test writes to it.
 func checksums(t *testing.T, name string) (p *place, data string) {
 	t.Helper()
 	need.Tools(t, languages[name])

@@ -24,8 +24,7 @@ type debian struct {
 // aptSources lists the sources of this machine's packages, in mmdebstrap's form.
 const aptSources = `apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' 'Origin: Debian'`
 
-// boot is the first process of a debian. It reaps orphans, and ends a few minutes after a test
-// that was killed.
+// boot is the first process of a debian. It reaps orphans, and ends a few minutes after a test that was killed.
 const boot = `
 set -e
 mount -t proc proc "$1/proc"
@@ -94,8 +93,7 @@ func (d *debian) bring(pattern, name string) {
 	want(d.T, "cp", found[0], filepath.Join(d.root, "root", name))
 }
 
-// files lists all files of the debian that an administrator might find, without the databases of
-// apt and dpkg.
+// files lists all files of the debian that an administrator might find, without the databases of apt and dpkg.
 func (d *debian) files() []string {
 	d.Helper()
 	return strings.Split(d.want(`find / -xdev -path /proc -prune -o -path /run -prune -o -path /tmp -prune -o -path /root -prune -o `+

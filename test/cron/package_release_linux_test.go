@@ -2,9 +2,8 @@
 
 package cron
 
-// These tests try what `make release` makes: it is the same wherever it is made, lintian has no
-// complaint, one line guards a crontab of a bare Debian, and upgrade, removal and purge harm no
-// job.
+// These tests try what `make release` makes: it is the same wherever it is made, lintian has no complaint, one line
+// guards a crontab of a bare Debian, and upgrade, removal and purge harm no job.
 
 import (
 	"bytes"

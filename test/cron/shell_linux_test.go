@@ -45,8 +45,7 @@ until [ -e {dir}/go ]; do sleep 0.1; done
 rmdir {dir}/in-overrun
 `
 
-// The first run hangs with children: a signal ends one; the other, in a session of its own,
-// ignores all but KILL.
+// The first run hangs with children: a signal ends one; the other, in a session of its own, ignores all but KILL.
 const hang = `#!/bin/sh
 echo run >>{dir}/hangs
 if [ "$(wc -l <{dir}/hangs)" -eq 1 ]; then
@@ -157,8 +156,7 @@ func (w *world) wantMail(more ...string) {
 	}
 }
 
-// wantDaemons expects both @reboot daemons to live, and the one that does not fork to hold its
-// lock.
+// wantDaemons expects both @reboot daemons to live, and the one that does not fork to hold its lock.
 func (w *world) wantDaemons() {
 	w.Helper()
 	if got := w.story("forked"); got != "acquire; release 0" {

@@ -24,10 +24,9 @@ type world struct {
 	cron   *helper.Process
 }
 
-// setUp is the first process of a world. Its mounts exist only in the world, and end with it. It
-// stays to reap orphans, and ends a few minutes after a test that was killed. The world's /run
-// hides the system's log and session managers too. libfaketime keeps files in /dev/shm under
-// pids, which are not unique across pid namespaces.
+// setUp is the first process of a world. Its mounts exist only in the world, and end with it. It stays to reap
+// orphans, and ends a few minutes after a test that was killed. The world's /run hides the system's log and session
+// managers too. libfaketime keeps files in /dev/shm under pids, which are not unique across pid namespaces.
 const setUp = `
 set -e
 cd "$1"
@@ -43,8 +42,7 @@ timeout 900 "$@"
 exit
 `
 
-// quickMinute is the length of a quick cron's minute: only cron itself, and not its jobs, has
-// another clock.
+// quickMinute is the length of a quick cron's minute: only cron itself, and not its jobs, has another clock.
 const quickMinute = 5 * time.Second
 
 // mailer is the world's sendmail: it keeps its mail.
@@ -135,8 +133,7 @@ func count(events []runlog.Event, kind runlog.Kind) int {
 	return n
 }
 
-// processes lists the command lines of the live processes in the world, without cron and the
-// first process.
+// processes lists the command lines of the live processes in the world, without cron and the first process.
 func (w *world) processes() []string {
 	w.Helper()
 	var list []string

@@ -23,8 +23,7 @@ SHELL=/bin/bash
 
 const files = 7
 
-// inPlace runs a script of the examples on root's crontab: on a copy, not on this machine's
-// own.
+// inPlace runs a script of the examples on root's crontab: on a copy, not on this machine's own.
 const inPlace = `
 set -e
 mount --bind "$1/spool" /var/spool/cron

@@ -1,8 +1,7 @@
 package docs
 
-// These tests compare the manual pages with what they describe, in both directions: verbs,
-// options, variables, exit statuses, kinds of events, the library's functions. make lint checks
-// the form of the pages.
+// These tests compare the manual pages with what they describe, in both directions: verbs, options, variables, exit
+// statuses, kinds of events, the library's functions. make lint checks the form of the pages.
 
 import (
 	"os"
@@ -216,8 +215,7 @@ func TestTheManualNamesExactlyTheExistingVariables(t *testing.T) {
 	same(t, "the pages", found(`\b(ADLOCK_[A-Z_]*[A-Z])\b`, text.String()), variables(t))
 }
 
-// variables are those that a user can set (config.Table), and those that a job, a script or a hook finds
-// set.
+// variables are those that a user can set (config.Table), and those that a job, a script or a hook finds set.
 func variables(t *testing.T) []string {
 	t.Helper()
 	names := append(ofHooks(t), process.MarkVariable, "ADLOCK_VERDICT", "ADLOCK_FENCE", "ADLOCK_X") // pages write ADLOCK_X for any variable

@@ -2,9 +2,8 @@
 
 package docs
 
-// These tests open the page that `adlock report --html` makes in a real browser, as wide as a
-// telephone and as a desktop, in light and dark colours. ADLOCK_TEST_ARTEFACTS=DIR keeps the page
-// and its screenshots.
+// These tests open the page that `adlock report --html` makes in a real browser, as wide as a telephone and as a
+// desktop, in light and dark colours. ADLOCK_TEST_ARTEFACTS=DIR keeps the page and its screenshots.
 
 import (
 	"bytes"

@@ -181,8 +181,7 @@ func try(t *testing.T, dir string, r helper.Recipe) {
 	}
 }
 
-// script returns a recipe as a file, with the commands before it, and the output that the page
-// shows, if any.
+// script returns a recipe as a file, with the commands before it, and the output that the page shows, if any.
 func script(r helper.Recipe) (text, want string) {
 	// A package installs in another place than make install.
 	text = strings.ReplaceAll(r.Text, "/usr/lib/adlock/", "/usr/local/lib/adlock/")

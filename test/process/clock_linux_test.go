@@ -107,8 +107,7 @@ func TestALockOfAnEarlierBootIsReclaimedWhateverItsDate(t *testing.T) {
 	}
 }
 
-// A time namespace shifts the start times that a process reads, so another start time does not
-// prove another process.
+// A time namespace shifts the start times that a process reads, so another start time does not prove another process.
 func TestAnOwnerInAnotherTimeNamespaceIsNotTakenForDead(t *testing.T) {
 	t.Parallel()
 	need.Root(t)

@@ -134,8 +134,7 @@ func TestNoNameLeadsOutOfTheLockDirectory(t *testing.T) {
 	}
 }
 
-// The name of an operand or a process must neither move the cursor of a reader's terminal nor
-// forge a second line.
+// The name of an operand or a process must neither move the cursor of a reader's terminal nor forge a second line.
 func TestMessagesAreOneLineOfPlainText(t *testing.T) {
 	t.Parallel()
 	a := helper.NewAtom(t)

@@ -12,10 +12,9 @@ import (
 	"adlock/test/support/need"
 )
 
-// Two users that share an atom, for a job of root's and one of www-data's, would share a
-// directory that a group may write, as mail spools are. These tests show what a member of the
-// group could do there, and that none of it reaches root: adlock refuses such a directory,
-// however it came to be.
+// Two users that share an atom, for a job of root's and one of www-data's, would share a directory that a group may
+// write, as mail spools are. These tests show what a member of the group could do there, and that none of it reaches
+// root: adlock refuses such a directory, however it came to be.
 
 // ofGroup is what a directory of a group looks like: root:group, 2770.
 func ofGroup(path string) error {

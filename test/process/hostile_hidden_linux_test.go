@@ -18,8 +18,7 @@ import (
 	"adlock/test/support/need"
 )
 
-// hiding runs a command as an unprivileged user, with a /proc that hides the processes of other
-// users.
+// hiding runs a command as an unprivileged user, with a /proc that hides the processes of other users.
 var hiding = []string{"unshare", "--mount", "sh", "-c",
 	`mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid ` + strconv.Itoa(nobody) + ` --regid ` + strconv.Itoa(nobody) + ` --clear-groups "$@"`, "sh"}
 

@@ -28,8 +28,7 @@ func public(t *testing.T) string {
 	return path
 }
 
-// program is a copy of the helper program with this mode, in a place where every
-// user may run it.
+// program is a copy of the helper program with this mode, in a place where every user may run it.
 func program(t *testing.T, mode os.FileMode) string {
 	t.Helper()
 	return copyOf(t, helper.Binary(t), mode)

@@ -29,10 +29,9 @@ func needNamespaces(t *testing.T) {
 	need.Namespaces(t, unshared[1:]...)
 }
 
-// Shell functions. own starts an owner, by the command in its arguments if any, and returns when
-// the owner has the atom. recycle starts an unrelated process, leader of a session of its
-// own, with the pid $1. (The tick of start times is 10 ms: within one tick the two could not be
-// distinguished.)
+// Shell functions. own starts an owner, by the command in its arguments if any, and returns when the owner has the
+// atom. recycle starts an unrelated process, leader of a session of its own, with the pid $1. (The tick of start
+// times is 10 ms: within one tick the two could not be distinguished.)
 const functions = `
 own() {
 	"$@" sh -c '$take && : >"$ADLOCK_DIR/ready" && exec sleep 1000' & owner=$!
@@ -116,8 +115,7 @@ func TestAProcessGroupThatReusesTheOwnersPidIsNotSignalled(t *testing.T) {
 	mustHaveSignalledNone(t, a)
 }
 
-// The newcomer is stopped before a signal while its owner dies and another process gets the
-// pid.
+// The newcomer is stopped before a signal while its owner dies and another process gets the pid.
 func TestNoSignalReachesAProcessThatReusesTheOwnersPid(t *testing.T) {
 	t.Parallel()
 	needNamespaces(t)
@@ -297,8 +295,7 @@ func TestAChildThatCalledSetsidIsEndedWithItsOwner(t *testing.T) {
 	}
 }
 
-// Each hop lives for a millisecond and leaves an orphan; they end by themselves when the test's
-// directory goes.
+// Each hop lives for a millisecond and leaves an orphan; they end by themselves when the test's directory goes.
 func TestAJobThatForksFasterThanOneScanIsEnded(t *testing.T) {
 	t.Parallel()
 	a := helper.NewAtom(t)

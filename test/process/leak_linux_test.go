@@ -1,7 +1,6 @@
 package process
 
-// These tests count descriptors, processes, goroutines, files and inodes before and after many
-// locks. None may grow.
+// These tests count descriptors, processes, goroutines, files and inodes before and after many locks. None may grow.
 
 import (
 	"os"
@@ -28,8 +27,7 @@ import (
 	"adlock/test/support/need"
 )
 
-// newDir is a lock directory on a file system of its own, if possible, so that its inodes can
-// be counted.
+// newDir is a lock directory on a file system of its own, if possible, so that its inodes can be counted.
 func newDir(t *testing.T) string {
 	t.Helper()
 	path := helper.Dir(t)
@@ -58,8 +56,7 @@ type count struct {
 	files                             string
 }
 
-// within reports whether no count has grown. (A count may shrink: some of what was counted before
-// was ending.)
+// within reports whether no count has grown. (A count may shrink: some of what was counted before was ending.)
 func (c count) within(before count) bool {
 	return c.descriptors <= before.descriptors && c.children <= before.children &&
 		c.goroutines <= before.goroutines && c.inodes <= before.inodes && c.files == before.files

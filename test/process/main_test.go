@@ -1,7 +1,6 @@
-// Package process tries the real program among other processes, users and clocks: no stranger is
-// taken for an owner (identity), only a confirmed death frees a lock (survivor), other users can
-// deny at most what is theirs (hostile), no step of a clock expires an owner (clock), and many
-// locks leave nothing behind (leak).
+// Package process tries the real program among other processes, users and clocks: no stranger is taken for an owner
+// (identity), only a confirmed death frees a lock (survivor), other users can deny at most what is theirs (hostile),
+// no step of a clock expires an owner (clock), and many locks leave nothing behind (leak).
 package process
 
 import (

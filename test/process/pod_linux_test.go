@@ -8,9 +8,8 @@ import (
 	"adlock/test/support/need"
 )
 
-// pod makes, in mounts of its own, what a user with a random id finds in a pod of OpenShift, and runs
-// the script there: a home of 1001:0, an emptyDir, a volume of root and a group, /dev/shm. $pod begins
-// a command of that user.
+// pod makes, in mounts of its own, what a user with a random id finds in a pod of OpenShift, and runs the script
+// there: a home of 1001:0, an emptyDir, a volume of root and a group, /dev/shm. $pod begins a command of that user.
 func pod(t *testing.T, script string) helper.Result {
 	t.Helper()
 	need.Root(t)

@@ -24,8 +24,7 @@ import (
 	"adlock/test/support/need"
 )
 
-// amongOthers starts an owner that leads neither a group nor a session, like a script under
-// run-parts or make.
+// amongOthers starts an owner that leads neither a group nor a session, like a script under run-parts or make.
 var amongOthers = []string{"sh", "-c", `"$@"; exec sleep 1000`, "sh"}
 
 // deaf is a process that only KILL ends; it writes its pid to FILE. It waits without a child, which
@@ -38,8 +37,7 @@ func kill(t *testing.T, pid int) {
 	helper.Eventually(t, "it is dead", func() bool { return !helper.Alive(pid) })
 }
 
-// frozen puts a process into a cgroup in which not even KILL reaches it, and returns a function
-// that releases it.
+// frozen puts a process into a cgroup in which not even KILL reaches it, and returns a function that releases it.
 func frozen(t *testing.T, pid int) (thaw func()) {
 	t.Helper()
 	need.Root(t)
@@ -188,8 +186,7 @@ func TestACommandWithAnUnreadableEnvironmentIsEnded(t *testing.T) {
 	}
 }
 
-// guardBeforeCommand starts `adlock run` and takes the guard of its lock before the command is
-// recorded there.
+// guardBeforeCommand starts `adlock run` and takes the guard of its lock before the command is recorded there.
 func guardBeforeCommand(t *testing.T, file string) (*helper.Atom, *helper.Process, *os.File) {
 	t.Helper()
 	for range 100 {

@@ -25,8 +25,7 @@ const (
 	cycles                   // for runs without an end, under weak fairness: a temporal property
 )
 
-// verify has spin search the states of the model built with the definitions, and returns its
-// output.
+// verify has spin search the states of the model built with the definitions, and returns its output.
 func verify(t *testing.T, file string, how search, definitions ...string) string {
 	t.Helper()
 	need.Tools(t, "spin", "gcc")

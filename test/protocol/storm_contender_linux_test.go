@@ -219,8 +219,7 @@ func (t *troupe) body() string {
 	return "q"
 }
 
-// alone is a run whose command is the only process of its job: its death leaves no process that
-// runs unlocked.
+// alone is a run whose command is the only process of its job: its death leaves no process that runs unlocked.
 func (t *troupe) alone(c *stormContender, family string) {
 	w := t.terms(family)
 	t.supervised(c, w, t.run(w), t.job(c.id, w, t.body()))
@@ -239,9 +238,8 @@ func (t *troupe) family(c *stormContender) {
 	c.rest = strings.Contains("fbs", body)
 }
 
-// wholeJob is a run that holds its atom until all processes of its command are gone, so the
-// command may be ended too. A process that left the group is covered as long as the supervisor
-// lives.
+// wholeJob is a run that holds its atom until all processes of its command are gone, so the command may be ended too.
+// A process that left the group is covered as long as the supervisor lives.
 func (t *troupe) wholeJob(c *stormContender) {
 	w := t.terms("a")
 	body := t.often("o", "f", "b", "g", "t", "s", "d", "N")
@@ -250,9 +248,8 @@ func (t *troupe) wholeJob(c *stormContender) {
 	c.killable = strings.Contains("ofbg", body)
 }
 
-// leaver is a run whose command leaves the supervisor's group, after the lock names it: KILL of
-// the supervisor before that is the hole that adlock(7) names. A command that runs the job as
-// its child (timeout) may not be ended.
+// leaver is a run whose command leaves the supervisor's group, after the lock names it: KILL of the supervisor before
+// that is the hole that adlock(7) names. A command that runs the job as its child (timeout) may not be ended.
 func (t *troupe) leaver(c *stormContender) {
 	w := t.terms("a")
 	leave := append(t.shell(), script, "leave", c.id, w.atom)

@@ -62,8 +62,7 @@ func (e stormEvent) status() int {
 	}
 }
 
-// rootOf returns the contender of an attempt: the process that the stage started, with all its
-// children.
+// rootOf returns the contender of an attempt: the process that the stage started, with all its children.
 func rootOf(id string) string {
 	root, _, _ := strings.Cut(id, ".")
 	return root

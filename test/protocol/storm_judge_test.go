@@ -29,8 +29,7 @@ type violation struct {
 	ids     []string
 }
 
-// stormAttempt has the events of one attempt at an atom, as indices into the history; none if there
-// is no such event.
+// stormAttempt has the events of one attempt at an atom, as indices into the history; none if there is no such event.
 type stormAttempt struct {
 	stormTerms
 	id                             string
@@ -90,9 +89,8 @@ func judge(events []stormEvent) []violation {
 	return t.found
 }
 
-// told reports whether an event repeats the one before it: the process is known and the same, and
-// so is the time. zsh 5.9 writes a line twice if a trap writes another before the first has left
-// its buffer.
+// told reports whether an event repeats the one before it: the process is known and the same, and so is the time. zsh
+// 5.9 writes a line twice if a trap writes another before the first has left its buffer.
 func (t *trial) told(before int, e stormEvent) bool {
 	b := t.events[before]
 	return b.at == e.at && b.word(0) == e.word(0) && e.word(0) != "0"
@@ -221,10 +219,9 @@ func (t *trial) slots() {
 	}
 }
 
-// intervals: never sooner than IfElapsed after a completion. Only an atom that was released
-// with success counts: its stamp is no earlier than its job's end. A supervisor ends with its
-// job's status even if it has lost the atom to a newcomer, and a newcomer that takes over does
-// not look again.
+// intervals: never sooner than IfElapsed after a completion. Only an atom that was released with success counts: its
+// stamp is no earlier than its job's end. A supervisor ends with its job's status even if it has lost the atom to a
+// newcomer, and a newcomer that takes over does not look again.
 func (t *trial) intervals() {
 	for _, a := range t.attempts {
 		for _, before := range t.byAtom[a.atom] {
@@ -351,8 +348,7 @@ func (t *trial) status(a *stormAttempt) {
 			guilty("before ExpireAfter")
 		}
 	case a.status == enforced && t.byID[a.id+".w"] != nil && t.byID[a.id+".w"].enforce:
-		// Its command is a run of its own, which has ended its job; its status is passed
-		// through.
+		// Its command is a run of its own, which has ended its job; its status is passed through.
 		if inner := t.byID[a.id+".w"]; !t.aged(inner, inner.limit, a.end) {
 			guilty("before ExpireAfter")
 		}
@@ -377,9 +373,8 @@ func (t *trial) status(a *stormAttempt) {
 	}
 }
 
-// life: no process is ended before ExpireAfter. A contender that died of a signal got one from
-// the test, or held an atom that a newcomer might take over; or it is a shell that crashed,
-// with a signal that no process here sends.
+// life: no process is ended before ExpireAfter. A contender that died of a signal got one from the test, or held an
+// atom that a newcomer might take over; or it is a shell that crashed, with a signal that no process here sends.
 func (t *trial) life(root string, end int) {
 	status := t.events[end].status()
 	if status <= 128 || status >= 160 || len(t.sigs[root]) > 0 || crashed(status) {
@@ -403,9 +398,8 @@ func crashed(status int) bool {
 	return false
 }
 
-// excused reports whether an attempt may have been disturbed until then: the test has sent its
-// contender a fatal signal, or a newcomer may have taken over something that the contender
-// held.
+// excused reports whether an attempt may have been disturbed until then: the test has sent its contender a fatal
+// signal, or a newcomer may have taken over something that the contender held.
 func (t *trial) excused(a *stormAttempt, until int) bool {
 	root := rootOf(a.id)
 	for _, sig := range t.sigs[root] {
@@ -421,9 +415,8 @@ func (t *trial) excused(a *stormAttempt, until int) bool {
 	return false
 }
 
-// expirable reports whether a newcomer may take over an attempt's atom at that time: a newcomer
-// is there, and the limit in force is no longer than the age of the lock, which is no older
-// than the call.
+// expirable reports whether a newcomer may take over an attempt's atom at that time: a newcomer is there, and the
+// limit in force is no longer than the age of the lock, which is no older than the call.
 func (t *trial) expirable(a *stormAttempt, at int) bool {
 	if a.call > at || !a.holds(at) {
 		return false

@@ -284,8 +284,7 @@ func (st *storm) perform(c *stormContender, name string) (status int, err error)
 	return status, nil
 }
 
-// settle ends jobs that hang on purpose, and waits for all others to end by themselves; then
-// each atom must be free.
+// settle ends jobs that hang on purpose, and waits for all others to end by themselves; then each atom must be free.
 func (st *storm) settle(players *sync.WaitGroup, leader *child) {
 	ended := make(chan struct{})
 	go func() { players.Wait(); close(ended) }()

@@ -7,9 +7,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// checkRunlog compares a runlog with the events of a round: an acquisition has exactly one end. For each
-// signal by the storm that ends a process, two events may be missing: the replacement of an owner, and the
-// taking of its lock.
+// checkRunlog compares a runlog with the events of a round: an acquisition has exactly one end. For each signal by
+// the storm that ends a process, two events may be missing: the replacement of an owner, and the taking of its lock.
 func checkRunlog(dir, host string, events []stormEvent) error {
 	begun, ends, entered, hits := map[string]int{}, map[string]int{}, 0, 0
 	for _, e := range events {

@@ -134,8 +134,7 @@ type child struct {
 	ended chan syscall.WaitStatus
 }
 
-// start starts a process. With at above 0 it gets this pid, if the pid is free; otherwise the
-// namespace's next one.
+// start starts a process. With at above 0 it gets this pid, if the pid is free; otherwise the namespace's next one.
 func (s *stormStage) start(of *stormContender, args, env []string, attr *syscall.SysProcAttr, trouble *os.File, at int) (*child, error) {
 	s.reaping.Lock()
 	defer s.reaping.Unlock()
@@ -256,8 +255,7 @@ func line(pid int) []stormProcess {
 	return all
 }
 
-// waitsIn returns the system call in which the process sleeps (proc_pid_syscall(5)), and where
-// its descriptors lead.
+// waitsIn returns the system call in which the process sleeps (proc_pid_syscall(5)), and where its descriptors lead.
 func (p stormProcess) waitsIn() string {
 	call, _ := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", p.pid)) // it may be gone
 	text := "in " + strings.TrimSpace(string(call))

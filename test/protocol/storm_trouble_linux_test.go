@@ -108,8 +108,7 @@ func (t *trouble) strike(stopped *sync.WaitGroup) {
 	})
 }
 
-// bystander starts a bystander, with that pid if possible (0: any). If a signal ends it, that is
-// noted.
+// bystander starts a bystander, with that pid if possible (0: any). If a signal ends it, that is noted.
 func (t *trouble) bystander(at int, daemons bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -123,8 +122,7 @@ func (t *trouble) bystander(at int, daemons bool) {
 		args = []string{program, id, seconds, filepath.Join(t.s.dir, "events")}
 	}
 	if daemons && t.luck.IntN(2) == 0 {
-		// Its leader ends at once: the rest has a group and a session whose number is the dead
-		// owner's pid.
+		// Its leader ends at once: the rest has a group and a session whose number is the dead owner's pid.
 		attr.Setsid = true
 		args = []string{"sh", "-c", `(sleep 0.3 || exit; read -r up _ </proc/uptime; echo "safe $0 $up" >"$STORM/events") &`, id}
 		t.awaited[id] = true

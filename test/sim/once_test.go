@@ -10,11 +10,10 @@ import (
 	"adlock/lib/policy"
 )
 
-// These tests simulate one crontab on a thousand hosts whose clocks differ: each host starts the
-// line when its own clock shows a new minute, and asks for the tick (--once-per). The real package
-// policy decides, numbers the ticks and sets how long the record of a tick is kept. The store is a
-// map that can do two things, like etcd and FTP: it makes a key only if the key is missing, and it
-// takes the time from its own clock.
+// These tests simulate one crontab on a thousand hosts whose clocks differ: each host starts the line when its own
+// clock shows a new minute, and asks for the tick (--once-per). The real package policy decides, numbers the ticks
+// and sets how long the record of a tick is kept. The store is a map that can do two things, like etcd and FTP: it
+// makes a key only if the key is missing, and it takes the time from its own clock.
 
 // period is how often cron starts the line.
 const period = time.Minute
@@ -53,8 +52,7 @@ func (c *crontabs) upTo(d time.Duration) time.Duration {
 	return time.Duration(c.random.Float64() * float64(d))
 }
 
-// play simulates so many minutes of each host, from the instant at which its clock shows
-// one day.
+// play simulates so many minutes of each host, from the instant at which its clock shows one day.
 func (c *crontabs) play(minutes int) {
 	const day = 24 * time.Hour
 	var all []start
@@ -115,8 +113,7 @@ func TestOneOfAThousandHostsRunsInEachTick(t *testing.T) {
 	}
 }
 
-// If the clocks differ by more than documented, the promise does not hold. This shows that the test
-// above can fail.
+// If the clocks differ by more than documented, the promise does not hold. This shows that the test above can fail.
 func TestWithClocks15PeriodsApartATickRunsTwice(t *testing.T) {
 	c := newCrontabs(thousand, 15*period, 20*time.Second, 1)
 	c.play(ticks)

@@ -30,8 +30,7 @@ for time in first second; do
 	[ ! -e "$ADLOCK_DIR/lock.script.vm.run.job" ] || exit 99
 done`
 
-// The agent dies before each of its calls that touch a file, in turn; without a soak, before every
-// fifth.
+// The agent dies before each of its calls that touch a file, in turn; without a soak, before every fifth.
 func TestAScriptAcquiresAndReleasesThoughItsAgentDies(t *testing.T) {
 	need.Tools(t, "strace")
 	for _, call := range []string{"openat", "newfstatat", "fstat", "linkat", "unlinkat", "utimensat", "flock", "pread64", "write", "close"} {

@@ -64,8 +64,7 @@ func TestAFailedSystemCallIsReportedAndTheAtomStaysUsable(t *testing.T) {
 	}
 }
 
-// waysOf are the ways in which that call can fail. If only one call of each place is tried, the
-// places take turns.
+// waysOf are the ways in which that call can fail. If only one call of each place is tried, the places take turns.
 func waysOf(call string) (ways []failure) {
 	for _, f := range faults {
 		if f.calls == nil || slices.Contains(f.calls, call) {
@@ -75,9 +74,8 @@ func waysOf(call string) (ways []failure) {
 	return ways
 }
 
-// failEach lets each such call of the step that is wanted fail in turn, and returns how many
-// failed. If one place in the program repeats a call, as for the runlog, two are enough, except in a
-// long soak.
+// failEach lets each such call of the step that is wanted fail in turn, and returns how many failed. If one place in
+// the program repeats a call, as for the runlog, two are enough, except in a long soak.
 func failEach(t *testing.T, scenario steps.Scenario, f failure, call steps.Call, wanted func(steps.Point) bool) int {
 	met, seen := 0, map[string]int{}
 	for _, point := range call.Points {
