@@ -136,7 +136,7 @@ func TestAnAgentAnswersEachQuestionInOrder(t *testing.T) {
 
 func TestAnAgentLeavesACutOrLongQuestionToAHelper(t *testing.T) {
 	a := ours(t)
-	for i, words := range []string{"cut short", "", strings.Repeat("x", Longest), strings.Repeat("x\t", Longest), strings.Repeat("x\t", 30*Longest)} {
+	for i, words := range []string{"cut short", "", strings.Repeat("x", Longest), strings.Repeat("x", Longest) + "\t", strings.Repeat("x\t", Longest), strings.Repeat("x\t", 30*Longest)} {
 		a.send("\t" + strconv.Itoa(i+1) + "\t" + words + "\n")
 		a.want(strconv.Itoa(i+1) + " helper\n")
 	}
