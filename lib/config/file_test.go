@@ -257,6 +257,16 @@ func TestAByteOrderMarkInASettingsFileIsIgnored(t *testing.T) {
 	}
 }
 
+func TestALimitOfAFileIsIgnoredForSlotsOfOneName(t *testing.T) {
+	written(t, "ADLOCK_EXPIRE_AFTER=0")
+	s := Defaults()
+	s.Request.Atom, s.Request.Slots = atom.Named("backup", "h"), 2
+	must.Do(t, s.Configure(s.Options(), values))
+	if err := s.Check(); err != nil || s.Request.Limits.Preempt() {
+		t.Error(err, s.Request.Limits)
+	}
+}
+
 func TestTheLaterOfTwoConflictingLinesOfAFileWins(t *testing.T) {
 	written(t, "ADLOCK_REPLACE=1\nADLOCK_EXPIRE_AFTER=1h")
 	all := Origins{}
