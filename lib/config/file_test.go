@@ -257,6 +257,19 @@ func TestAByteOrderMarkInASettingsFileIsIgnored(t *testing.T) {
 	}
 }
 
+func TestADirectoryNamedByTheStoreIsOfTheEnvironment(t *testing.T) {
+	written(t, "ADLOCK_DIR=/a")
+	for store, want := range map[string]string{"/locks": "/locks environment", "ftp://u@h/d": "/b environment", "": "/b environment"} {
+		t.Setenv(storeVariable, store)
+		t.Setenv(dirVariable, "/b")
+		for _, s := range InForce("") {
+			if s.Variable == dirVariable && s.Value+" "+s.From != want {
+				t.Errorf("%q: %+v", store, s)
+			}
+		}
+	}
+}
+
 func TestALimitOfAFileIsIgnoredForSlotsOfOneName(t *testing.T) {
 	written(t, "ADLOCK_EXPIRE_AFTER=0")
 	s := Defaults()
