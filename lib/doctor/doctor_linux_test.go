@@ -8,12 +8,16 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"adlock/lib/fault"
 	"adlock/lib/lease/listing"
 	"adlock/lib/limit"
+	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/lib/record"
+	"adlock/test/support/intercept"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
@@ -173,6 +177,17 @@ func TestDoctorFailsAnUnsafeLockDirectory(t *testing.T) {
 	m.Dir = "/proc/adlock"
 	if all := m.Examine(time.Now()); Fit(all) { // another finding for root, which may write there
 		t.Errorf("%s: %v", m.Dir, all)
+	}
+}
+
+func TestDoctorFailsADirectoryWhereFilesCannotBeRemoved(t *testing.T) {
+	dir, _, err := lockfile.OpenToTry(fit(t).Dir)
+	must.Do(t, err)
+	defer dir.Close()
+	var all []Finding
+	intercept.Run(t, func() { all = fileSystem(dir, time.Now()) }, func(intercept.Call) unix.Errno { return unix.EPERM }, unix.SYS_UNLINKAT)
+	if f := find(t, all, "files"); f.Grade != Fail || !strings.Contains(f.Text, unix.EPERM.Error()) {
+		t.Errorf("%s %v", f.Grade, f)
 	}
 }
 
