@@ -298,8 +298,10 @@ func TestTheDoctorReportsServicesThatLackSettings(t *testing.T) {
 		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
-	good := unit("good.service", "SuccessExitStatus=75\nKillMode=mixed\n")
-	if all := (&Machine{Services: []string{good}}).services(); len(all) != 1 || all[0].Grade != Fine {
+	good := unit("good.service", "SuccessExitStatus=75\nKillMode=mixed") // without a line feed
+	split := unit(`a\x2db.service`, "KillMode=mixed\n")
+	script(t, split+".d/10.conf", 0o644, "[Service]\nSuccessExitStatus=75\n")
+	if all := (&Machine{Services: []string{good, split}}).services(); len(all) != 1 || all[0].Grade != Fine {
 		t.Errorf("%v", all)
 	}
 	bad := unit("bad.service", "")
