@@ -158,9 +158,7 @@ func TestTextThatIsNoCrontabIsRefusedWithALineNumber(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "\n", "# x", "A=b\n", "@daily x\nfi\n", "@every_5m x\n", "0 22-4 * * * x\n", "*/5 * * 13 1 x", "@daily x \\\n -a \\\n -b\n"} {
-		if err := Refuse(Read(text, false)); err != nil {
-			t.Errorf("%q: %v", text, err)
-		}
+		must.Do(t, Refuse(Read(text, false)))
 	}
 }
 
