@@ -144,8 +144,8 @@
 # a release; a get that ends an owner takes two. In a pass, the second question that an agent
 # could answer, a get or an age, starts it. The agent answers what needs no wait, no signal
 # and no other process's environment. The rest takes helper runs, and so does everything if
-# the agent is gone, if standard error is a terminal, with slots, readers, a hook or a
-# store, or in a subshell.
+# the agent is gone, if standard error is a terminal, with slots, readers, a hook, a store,
+# ADLOCK_LOGDIR, ADLOCK_LOG_MAX, ADLOCK_SYSLOG or ADLOCK_NOW, or in a subshell.
 #
 # The owner is the shell process that took the lock, even if that is a subshell: then the
 # lock is reclaimed when the subshell is gone. If an owner has left its lock behind, as

@@ -277,7 +277,7 @@ func (s *server) reply(question string) error {
 	}
 	s.last = number
 	answer, err := Answer{}, ErrHelper
-	if end := len(words) - 1; end > 2 && words[end] == "\n" {
+	if end := len(words) - 1; len(question) <= Longest && end > 2 && words[end] == "\n" {
 		answer, err = s.answer(s.owner, words[2:end])
 	}
 	said := s.messages()

@@ -136,7 +136,7 @@ func TestAnAgentAnswersEachQuestionInOrder(t *testing.T) {
 
 func TestAnAgentLeavesACutOrLongQuestionToAHelper(t *testing.T) {
 	a := ours(t)
-	for i, words := range []string{"cut short", "", strings.Repeat("x", Longest), strings.Repeat("x\t", Longest), strings.Repeat("x\t", 30*Longest)} {
+	for i, words := range []string{"cut short", "", strings.Repeat("x", Longest), strings.Repeat("x", Longest) + "\t", strings.Repeat("x\t", Longest), strings.Repeat("x\t", 30*Longest)} {
 		a.send("\t" + strconv.Itoa(i+1) + "\t" + words + "\n")
 		a.want(strconv.Itoa(i+1) + " helper\n")
 	}
@@ -188,9 +188,7 @@ func TestAnAgentInheritsNoSettings(t *testing.T) {
 func TestAnAgentIsOutsideItsOwnersJob(t *testing.T) {
 	read, theirs, err := os.Pipe()
 	must.Do(t, err)
-	if _, err := unix.FcntlInt(theirs.Fd(), unix.F_SETFD, 0); err != nil { // like descriptors that a shell has opened
-		t.Fatal(err)
-	}
+	must.Get(unix.FcntlInt(theirs.Fd(), unix.F_SETFD, 0))(t) // like descriptors that a shell has opened
 	a := ours(t)
 	theirs.Close()
 	if n, _ := read.Read(make([]byte, 1)); n != 0 {

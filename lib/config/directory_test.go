@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"os"
+	"slices"
 	"testing"
 
 	"adlock/lib/fault"
@@ -62,8 +63,8 @@ func TestAStoreThatIsADirectoryIsTheLockDirectory(t *testing.T) {
 	t.Setenv("ADLOCK_DIR", "/usual")
 	for store, want := range map[string]string{"": "/usual", "/other": "/other", "other": "other", "etcd://h:1/p": "/usual", "ftp://u@h/d": "/usual"} {
 		t.Setenv("ADLOCK_STORE", store)
-		if path, err := Dir(); path != want || err != nil {
-			t.Errorf("%q: %q, %v", store, path, err)
+		if path, err := Dir(); path != want || err != nil || !slices.Contains(InForce(""), Setting{dirVariable, want, "environment"}) {
+			t.Errorf("%q: %q, %v, %v", store, path, err, InForce(""))
 		}
 	}
 }

@@ -494,13 +494,17 @@ func InForce(name atom.Name) (all []Setting) {
 	filed := FromFiles(name)
 	for _, o := range Table {
 		s := Setting{o.Env, o.Default, "default"}
+		value := os.Getenv(o.Env)
 		if o.Env == dirVariable {
 			s.Value, _ = Dir() // a caller that needs the directory reports the error
+			if store := os.Getenv(storeVariable); store == s.Value {
+				value = store
+			}
 		}
 		if f := filed[o.Env]; f.Value != "" {
 			s.Value, s.From = f.Value, f.From.Word
 		}
-		if value := os.Getenv(o.Env); value != "" {
+		if value != "" {
 			s.Value, s.From = value, "environment"
 		}
 		if o.Help != "" || s.Value != "" {

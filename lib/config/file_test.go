@@ -174,7 +174,7 @@ func TestAMistakeInALocationIsAnError(t *testing.T) {
 }
 
 func TestASettingsFileSetsTheDirectories(t *testing.T) {
-	written(t, "ADLOCK_DIR=/a\nADLOCK_LOGDIR=/b\n", "ADLOCK_DIR=/c\nADLOCK_LOG_MAX=77")
+	written(t, "\ufeffADLOCK_LOGDIR=/b\nADLOCK_DIR=/a\n", "ADLOCK_DIR=/c\nADLOCK_LOG_MAX=77") // a byte order mark is ignored
 	dir, err := Dir()
 	log, err2 := RunlogOf(dir, "h")
 	if dir != "/c" || err != nil || err2 != nil || log.Dir != "/b" || log.Max != 77 {
@@ -193,9 +193,7 @@ func TestASettingsFileThatOthersMayWriteIsNotUsed(t *testing.T) {
 		if text := mistaken(); len(FromFiles(backup)) != 0 || !strings.HasPrefix(text, path+": is not used: ") || strings.Count(text, "\n") != 1 {
 			t.Error(FromFiles(backup), text)
 		}
-		if _, err := Dir(); err != nil { // it names no location
-			t.Error(err)
-		}
+		must.Get(Dir())(t) // it names no location
 	}
 }
 
@@ -250,10 +248,13 @@ func TestASettingsFileBehindSafeLinksIsUsed(t *testing.T) {
 	}
 }
 
-func TestAByteOrderMarkInASettingsFileIsIgnored(t *testing.T) {
-	written(t, "\ufeffADLOCK_DIR=/a")
-	if dir, err := Dir(); dir != "/a" || err != nil {
-		t.Error(dir, err)
+func TestALimitOfAFileIsIgnoredForSlotsOfOneName(t *testing.T) {
+	written(t, "ADLOCK_EXPIRE_AFTER=0")
+	s := Defaults()
+	s.Request.Atom, s.Request.Slots = atom.Named("backup", "h"), 2
+	must.Do(t, s.Configure(s.Options(), values))
+	if err := s.Check(); err != nil || s.Request.Limits.Preempt() {
+		t.Error(err, s.Request.Limits)
 	}
 }
 

@@ -118,10 +118,10 @@ func (s *Settings) checkSemaphore() error {
 		name string
 		set  bool
 	}{
-		{"if-elapsed", r.Limits.IfElapsed > 0 || r.Auto.IfElapsed}, {"once-per", r.Tick.Asked()}, {"replace", r.Limits.Preempt()},
+		{"if-elapsed", r.Limits.IfElapsed > 0 || r.Auto.IfElapsed}, {"once-per", r.Tick.Asked()}, {"expire-after", r.Limits.Preempt()}, // also by --replace
 	} {
 		if o.set && !s.From.IsFiled(o.name) {
-			return fault.New(fault.Usage, cmp.Or(s.From.Name(o.name), s.From.Name("expire-after"), "--"+o.name), "cannot go with --slots of one name: the runs share the lock")
+			return fault.New(fault.Usage, cmp.Or(s.From.Name(o.name), "--"+o.name), "cannot go with --slots of one name: the runs share the lock")
 		}
 	}
 	r.Shared, r.Limits.IfElapsed, r.Auto.IfElapsed, r.Tick = true, 0, false, policy.Tick{}

@@ -110,9 +110,9 @@ func isPlainAssignment(word string) bool {
 
 func isMeant(word string) bool { return strings.HasPrefix(word, setting) || isMisspelt(word) }
 
-// setsNothing reports whether a word is an option, or sets a variable whose name does not begin with ADLOCK_.
+// setsNothing reports whether a word is an option, sets a variable not named ADLOCK_X, or begins with = (zsh: =ls).
 func setsNothing(word string) bool {
-	return !strings.HasPrefix(word, setting) && isPlainAssignment(word) || word[0] == '-' && strings.Trim(word, "-") != ""
+	return !strings.HasPrefix(word, setting) && isPlainAssignment(word) || word[0] == '=' || word[0] == '-' && strings.Trim(word, "-") != ""
 }
 
 // isMisspelt reports whether a word would be a setting if it had capitals, and underlines instead of hyphens.

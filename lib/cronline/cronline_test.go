@@ -72,7 +72,7 @@ func TestAMisspeltOrMisplacedSettingIsAnError(t *testing.T) {
 	}
 	for _, command := range []string{
 		": n EXPIRE_AFTER=90m ; x", ": n WAIT=5m EXPIRE_AFTER=90m;x", ": n ADLOCK_WAIT=5m EXPIRE_AFTER=90m ; x", ": n EXPIRE_AFTER=90m && x", ": n EXPIRE_AFTER=90m x",
-		`: n EXPIRE_AFTER="90m" ; x`, ": EXPIRE_AFTER=90m ; x", ": expire_after=90m ; x", ": --wait=5m ; x", ": -x ; y", ": n -E 75 ; x", ": n --wait 5m ; x", ": n --wait",
+		`: n EXPIRE_AFTER="90m" ; x`, ": EXPIRE_AFTER=90m ; x", ": expire_after=90m ; x", ": --wait=5m ; x", ": -x ; y", ": =foo ; x", ": n -E 75 ; x", ": n --wait 5m ; x", ": n --wait",
 	} {
 		if l, err := Parse(command); err == nil {
 			t.Errorf("%q is read as %+v", command, l)

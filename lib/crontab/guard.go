@@ -102,14 +102,25 @@ func withShell(lines []Line, shell string) string {
 	})
 }
 
-// Unguard undoes Guard. It also takes out a SHELL of adlock's that a person has written.
+// Unguard undoes Guard. It also takes out a SHELL of adlock's that a person has written, or puts the jobs' own there.
 func Unguard(lines []Line) (r Result) {
-	guarded := false
+	guarded, above, jobs := false, defaultShell, defaultShell
 	r.Text = rewritten(lines, func(l *Line) string {
 		switch {
+		case l.Kind == Variable && l.Name == shellVariable:
+			if jobs = l.Value; guarded {
+				above = jobs
+			}
 		case l.Kind == Variable && l.Name == "SHELL":
-			if guarded = Guards(l.Value); guarded {
+			guarded = Guards(l.Value)
+			switch {
+			case !guarded:
+				above = l.Value
+			case above == jobs:
 				return ""
+			default:
+				above = jobs
+				return strings.Replace(l.Text(), l.Value, jobs, 1)
 			}
 		case l.Kind == Job && guarded:
 			if said, err := cronline.Parse(passed.Replace(l.Command)); err != nil || !said.Unlocked {

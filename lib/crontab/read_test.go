@@ -111,7 +111,7 @@ func TestAScheduleGivesTheTimesBetweenStarts(t *testing.T) {
 	for text, want := range map[string][2]string{
 		"* * * * *": {"1m", "1m"}, "*/5 * * * *": {"5m", "5m"}, "5-55/10 * * * *": {"10m", "10m"}, "09,39 * * * *": {"30m", "30m"},
 		"*/7 * * * *": {"4m", "7m"}, "0 9-17 * * 1-5": {"1h", "2d16h"}, "57 0 * * 0": {"1w", "1w"}, "0 0 * * 7": {"1w", "1w"}, "5 4 * * sun": {"1w", "1w"},
-		"0 0 * * 4-7": {"1d", "4d"}, "0 0 1 * *": {"4w", "4w3d"}, "0 0 1 * 1": {"1d", "1w"}, "0 0 29 2 *": {"208w5d", "208w5d"}, "0 0 30 2 *": {"0s", "0s"},
+		"0 0 * * 4-7": {"1d", "4d"}, "0 0 1 * *": {"4w", "4w3d"}, "0 0 1 * 1": {"1d", "1w"}, "0 0 29 2 *": {"208w5d", "208w5d"}, "0 0 29 2 */7": {"1461w", "1461w"}, "0 0 30 2 *": {"0s", "0s"},
 		"1,31 0-5 * * *": {"30m", "18h30m"}, "23 0-23/2 * * *": {"2h", "2h"}, "59 23 * * *": {"1d", "1d"}, "0 0,1 * * *": {"1h", "23h"},
 		"@hourly": {"1h", "1h"}, "@daily": {"1d", "1d"}, "@midnight": {"1d", "1d"}, "@weekly": {"1w", "1w"}, "@yearly": {"52w1d", "52w2d"}, "@every_minute": {"1m", "1m"},
 		"@600": {"10m", "10m"}, "@every_second": {"1s", "1s"}, "~ * * * *": {"1h", "1h"}, "0~30 2 * * *": {"1d", "1d"}, "~/15 * * * *": {"15m", "15m"}, "20~40/10 * * * *": {"10m", "40m"}, "~ ~ ~ ~ ~": {"1d", "48w6d"},
@@ -158,9 +158,7 @@ func TestTextThatIsNoCrontabIsRefusedWithALineNumber(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "\n", "# x", "A=b\n", "@daily x\nfi\n", "@every_5m x\n", "0 22-4 * * * x\n", "*/5 * * 13 1 x", "@daily x \\\n -a \\\n -b\n"} {
-		if err := Refuse(Read(text, false)); err != nil {
-			t.Errorf("%q: %v", text, err)
-		}
+		must.Do(t, Refuse(Read(text, false)))
 	}
 }
 

@@ -173,7 +173,7 @@ func (c *column) advice(field string) string {
 const day = 24 * time.Hour
 
 // gaps returns the times between starts. sets are the schedule's columns; both is as for gapsOfDays. All
-// days with a start have the same times, and the calendar repeats in 28 years.
+// days with a start have the same times.
 func gaps(sets [5]set, both bool) Schedule {
 	var s Schedule
 	var times []time.Duration
@@ -204,14 +204,14 @@ func (s *Schedule) add(gap time.Duration) {
 
 type date struct{ day, month, weekday int }
 
-var calendar = sync.OnceValue(func() (dates []date) {
-	for at := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() < 2028; at = at.Add(day) {
+var calendar = sync.OnceValue(func() (dates []date) { // it repeats in 28 years; twice, as a day may come once in them
+	for at := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() < 2056; at = at.Add(day) {
 		dates = append(dates, date{at.Day(), int(at.Month()), int(at.Weekday())})
 	}
 	return dates
 })
 
-// gapsOfDays returns the times between days with a start; 0: there are not two. If both, day of month and day
+// gapsOfDays returns the times between days with a start; 0: there is none. If both, day of month and day
 // of week must match; if not, one is enough: neither begins with a star (crontab(5)).
 func gapsOfDays(sets [5]set, both bool) (s Schedule) {
 	last := -1

@@ -356,6 +356,14 @@ func TestGuardTurnsTheCrontabsShellIntoAdlockShell(t *testing.T) {
 			t.Errorf("%q: %q, %+v", text, r.Text, refused)
 		}
 	}
+	for text, want := range map[string]string{
+		"ADLOCK_SHELL=/bin/bash\nSHELL=" + shell + "\n@daily x\n":                                                                      "ADLOCK_SHELL=/bin/bash\nSHELL=/bin/bash\n@daily x\n",
+		"SHELL=/bin/zsh\n@daily x\nSHELL='" + shell + "'\n@daily x\nADLOCK_SHELL=/bin/dash\n@daily x\nSHELL=" + shell + "\n@daily x\n": "SHELL=/bin/zsh\n@daily x\nSHELL='/bin/sh'\n@daily x\nSHELL=/bin/dash\n@daily x\n@daily x\n",
+	} {
+		if r := Unguard(Read(text, false)); r.Text != want {
+			t.Errorf("%q: %q", text, r.Text)
+		}
+	}
 	for text, why := range map[string]string{
 		"SHELL=/opt/lib/adlock/shell\n@daily x\n": "is adlock's SHELL already", "ADLOCK_SHELL=/bin/bash\n@daily x\n": "ADLOCK_SHELL is set already", "SHELL=bash\n@daily x\n": "as ADLOCK_SHELL it has to be an absolute path",
 		"@daily : n EXPIRE_AFTER=5m ; x\n": "EXPIRE_AFTER=5m: is not understood", "@daily x\nA=b\n@daily x\n": "would have one lock with line 3", "@daily x%1\n@daily x%2\n": "would have one lock with line 2",

@@ -136,9 +136,12 @@ func fileSystem(dir *lockfile.Dir, now time.Time) []Finding {
 	}
 	unlock := sync.OnceValue(temp.Close)
 	defer unlock()
-	defer temp.Withdraw() // if the file cannot be removed, another finding reports that
 	path := dir.Path(name)
-	return append([]Finding{how, exclusion(path, unlock)}, clock(path, now)...)
+	all := append([]Finding{how, exclusion(path, unlock)}, clock(path, now)...)
+	if err := temp.Withdraw(); err != nil {
+		all[0] = fail("files", err.Error(), "mend this, or name another directory by ADLOCK_DIR")
+	}
+	return all
 }
 
 func exclusion(path string, unlock func() error) Finding {

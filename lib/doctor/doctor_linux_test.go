@@ -8,12 +8,16 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"adlock/lib/fault"
 	"adlock/lib/lease/listing"
 	"adlock/lib/limit"
+	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/process"
 	"adlock/lib/record"
+	"adlock/test/support/intercept"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
@@ -176,6 +180,17 @@ func TestDoctorFailsAnUnsafeLockDirectory(t *testing.T) {
 	}
 }
 
+func TestDoctorFailsADirectoryWhereFilesCannotBeRemoved(t *testing.T) {
+	dir, _, err := lockfile.OpenToTry(fit(t).Dir)
+	must.Do(t, err)
+	defer dir.Close()
+	var all []Finding
+	intercept.Run(t, func() { all = fileSystem(dir, time.Now()) }, func(intercept.Call) unix.Errno { return unix.EPERM }, unix.SYS_UNLINKAT)
+	if f := find(t, all, "files"); f.Grade != Fail || !strings.Contains(f.Text, unix.EPERM.Error()) {
+		t.Errorf("%s %v", f.Grade, f)
+	}
+}
+
 func TestDoctorFailsIfTheRunlogCannotBeWritten(t *testing.T) {
 	m := fit(t)
 	m.LogDir = filepath.Join(m.Dir, "elsewhere")
@@ -283,8 +298,10 @@ func TestTheDoctorReportsServicesThatLackSettings(t *testing.T) {
 		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
-	good := unit("good.service", "SuccessExitStatus=75\nKillMode=mixed\n")
-	if all := (&Machine{Services: []string{good}}).services(); len(all) != 1 || all[0].Grade != Fine {
+	good := unit("good.service", "SuccessExitStatus=75\nKillMode=mixed") // without a line feed
+	split := unit(`a\x2db.service`, "KillMode=mixed\n")
+	script(t, split+".d/10.conf", 0o644, "[Service]\nSuccessExitStatus=75\n")
+	if all := (&Machine{Services: []string{good, split}}).services(); len(all) != 1 || all[0].Grade != Fine {
 		t.Errorf("%v", all)
 	}
 	bad := unit("bad.service", "")

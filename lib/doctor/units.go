@@ -11,9 +11,8 @@ func (m *Machine) services() (all []Finding) {
 	const what = "systemd"
 	guarded := 0
 	for _, path := range m.Services {
-		file, err := os.ReadFile(path)
-		text := string(file)
-		if err != nil || !strings.Contains(text, "adlock run ") {
+		text := unitWithDropIns(path)
+		if !strings.Contains(text, "adlock run ") {
 			continue
 		}
 		guarded++
@@ -29,4 +28,20 @@ func (m *Machine) services() (all []Finding) {
 		all = []Finding{fine(what, "services that run a job under adlock: "+strconv.Itoa(guarded))}
 	}
 	return all
+}
+
+func unitWithDropIns(path string) string {
+	paths := []string{path}
+	entries, _ := os.ReadDir(path + ".d") // most units have none
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) == ".conf" {
+			paths = append(paths, filepath.Join(path+".d", e.Name()))
+		}
+	}
+	text := "\n"
+	for _, path := range paths {
+		file, _ := os.ReadFile(path) // "" if it is gone
+		text += string(file) + "\n"
+	}
+	return text
 }

@@ -60,7 +60,7 @@ type Event struct {
 }
 
 // Tell writes the event to the system's log (Syslog) and starts the hook, without waiting for it; for Start
-// and Success only the hook, and only with Runs. A failure is recorded in log (nil: nowhere).
+// and Success only the hook, and only with Runs. A failure is recorded in log (nil: printed).
 func (h *Hook) Tell(log *runlog.Log, e Event) {
 	routine := e.Kind == Start || e.Kind == Success
 	if !routine {
@@ -114,7 +114,10 @@ func (h *Hook) start(log *runlog.Log, e Event) {
 		a.Program, a.Host, a.Operator, a.Operand, string(e.Kind), h.Command,
 	}
 	if err := orphan.Start(args, "", append(h.Environment(), e.variables()...), -1); err != nil {
-		note(log, runlog.Event{Program: a.Program, Host: a.Host, Operator: a.Operator, Operand: a.Operand}, e.Kind, "cannot be started: "+err.Error())
+		why := "cannot be started: " + err.Error()
+		if !note(log, runlog.Event{Program: a.Program, Host: a.Host, Operator: a.Operator, Operand: a.Operand}, e.Kind, why) {
+			fault.Warn("the hook for "+string(e.Kind), why)
+		}
 	}
 }
 

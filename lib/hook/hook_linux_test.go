@@ -111,6 +111,16 @@ func TestAFailedHookIsLogged(t *testing.T) {
 	helper.Eventually(t, "the failure is noted", func() bool { return newest(log).Signal == "TERM" })
 }
 
+func TestAHookThatCannotBeStartedIsPrintedIfItIsNotLogged(t *testing.T) {
+	h := &Hook{Command: strings.Repeat("x", 1<<17)} // longer than execve(2) takes
+	for dir, logged := range map[string]bool{"": false, "/nowhere": false, helper.Dir(t): true} {
+		said := helper.Stderr(t, func() { h.Tell(&runlog.Log{Dir: dir, Host: "dax"}, happened(Fail)) })
+		if !logged != strings.HasPrefix(said, "adlock: the hook for fail: cannot be started: ") || logged && said != "" {
+			t.Errorf("%q: %s", dir, said)
+		}
+	}
+}
+
 func TestAHungHookIsEndedWithItsChildren(t *testing.T) {
 	t.Setenv("HOOK_TEST_PATIENCE", "300ms")
 	log, _ := call(t, &Hook{Command: "sleep 613 & sleep 613"}, happened(Stuck))

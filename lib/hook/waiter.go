@@ -80,11 +80,8 @@ func runCommand(command string) (status syscall.WaitStatus, err error) {
 	}
 }
 
-// note records a hook's failure in log, if log has a directory. It does not report that the record failed.
-func note(log *runlog.Log, e runlog.Event, kind Kind, why string) {
-	if log.Dir == "" {
-		return
-	}
+// note records a hook's failure in log, if log has a directory, and reports whether it did.
+func note(log *runlog.Log, e runlog.Event, kind Kind, why string) (noted bool) {
 	e.Kind, e.Reason = runlog.Hook, "the hook for "+string(kind)+": "+why
-	_ = log.Append(e)
+	return log.Dir != "" && log.Append(e) == nil
 }

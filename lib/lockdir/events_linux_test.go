@@ -254,7 +254,7 @@ func TestALockThatAPersonClearsIsLogged(t *testing.T) {
 	if said := helper.Stderr(t, func() { must.Do(t, k.Clear(motdLock)) }); said != "" {
 		t.Errorf("it says %q", said)
 	}
-	cleared, empty := about(runlog.Clear, 0), about(runlog.Clear, 0)
+	cleared, empty := about(runlog.Clear, os.Getpid()), about(runlog.Clear, os.Getpid())
 	cleared.Owner, cleared.OwnerToken = r.Owner.PID, held.Token
 	plant(t, k, "", time.Hour)
 	must.Do(t, k.Clear(motdLock))

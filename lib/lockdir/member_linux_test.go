@@ -101,9 +101,7 @@ func TestAMembersLockGetsTheMembersOfItsOwnJob(t *testing.T) {
 			t.Errorf("released beside its survivor: %v", err)
 		}
 		end(t, n.leftChild)
-		if err := k.Release(release); err != nil {
-			t.Errorf("no process of its own job lives: %v", err)
-		}
+		must.Do(t, k.Release(release)) // no process of its own job lives
 	}
 }
 

@@ -42,9 +42,7 @@ func TestAJobIsRecordedInItsLockAndItsSlot(t *testing.T) {
 			must.Do(t, k.RecordCommand(motdFiles, held.Token, command))
 			must.Do(t, k.RecordMembers(motdFiles, held.Token, []process.Identity{owner, command, member}))
 		}
-		if err := k.RecordCommand(motdFiles, record.NewToken(), member); err != nil {
-			t.Errorf("for a lock that is gone: %v", err)
-		}
+		must.Do(t, k.RecordCommand(motdFiles, record.NewToken(), member)) // for a lock that is gone
 		own, lock := openActive(t, k.Dir.Active, motd.Slot(1)), motdLock
 		if shared {
 			lock = readerLock(owner)

@@ -22,10 +22,8 @@ func wrecks(t *testing.T, k *Locker) map[string]string {
 	t.Helper()
 	wantVerdict(t, k, ask(dead(t)), locker.Acquired)
 	path := k.Dir.Path("lock." + motdFiles)
-	whole, err := os.ReadFile(path)
-	if err != nil || os.Remove(path) != nil {
-		t.Fatal(err)
-	}
+	whole := must.Get(os.ReadFile(path))(t)
+	must.Do(t, os.Remove(path))
 	zeros := strings.Repeat("\x00", len(whole))
 	return map[string]string{
 		"zeros": zeros, "cut short": string(whole[:100]), "zeros after a block": string(whole[:100]) + zeros[100:],
@@ -108,10 +106,8 @@ func TestALockFromABackupIsReportedOnceAndStays(t *testing.T) {
 	}
 	lock.Close()
 	path := k.Dir.Path("lock." + motdFiles)
-	text, err := os.ReadFile(path)
-	if err != nil || os.Rename(path, path+".old") != nil { // the old file keeps its inode
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
+	must.Do(t, os.Rename(path, path+".old")) // the old file keeps its inode
 	of := strings.NewReplacer("machine="+lock.Record.Owner.Machine, "machine=another", "boot="+lock.Record.Owner.Boot, "boot=another")
 	plant(t, k, of.Replace(string(text)), 0)
 	r := ask(sleeper(t))

@@ -31,7 +31,5 @@ func TestANewcomerDoesNotTryTheAtomWhileItWaitsForTheFile(t *testing.T) {
 	if o, err := rec.WatchFirst(&r, -1, denied); err != nil || o.IsFile() || tried != 1 {
 		t.Errorf("%+v, %v, tried %d times", o, err, tried)
 	}
-	if err := locks(); err != nil {
-		t.Errorf("a newcomer without the atom keeps the file: %v", err)
-	}
+	must.Do(t, locks()) // a newcomer without the atom does not keep the file
 }

@@ -210,7 +210,11 @@ func (rec Recorder) isNews(name atom.Name, p policy.Pause) bool {
 			return false
 		}
 	}
-	_, _ = f.WriteString(string(name) + " " + strconv.FormatInt(began.Unix(), 10) + " " + p.Age.String() + "\n")
+	entry := string(name) + " " + strconv.FormatInt(began.Unix(), 10) + " " + p.Age.String() + "\n"
+	if len(known) > 0 && known[len(known)-1] != '\n' { // the last line was cut short
+		entry = "\n" + entry
+	}
+	_, _ = f.WriteString(entry)
 	return true
 }
 

@@ -131,6 +131,7 @@ func TestAForgottenPauseIsReportedWhenItsAgeHasDoubled(t *testing.T) {
 		"of the host, by another atom": {true, told("*dax", 26*time.Hour, time.Minute), false},
 		"not of the host":              {true, told(name, 26*time.Hour, 0), true},
 		"another atom is paused":       {false, told("other", 26*time.Hour, 0), true},
+		"a line was cut short":         {false, told("other", 26*time.Hour, 0)[:9], true},
 		"of an earlier pause":          {true, told("*dax", 26*time.Hour, -9*time.Hour), true},
 	} {
 		rec, r := recording(t), NewRequest()

@@ -289,7 +289,7 @@ func (rec Recorder) Lost(object string, r ReleaseRequest, a atom.Atom, found *re
 
 // Cleared logs that a person has removed the lock with this record, of the machine node ("": this one).
 func (rec Recorder) Cleared(own record.Record, node string) {
-	e := event(runlog.Clear, own.Atom, 0)
+	e := event(runlog.Clear, own.Atom, os.Getpid())
 	e.Owner, e.OwnerNode, e.OwnerToken = own.Owner.PID, node, own.Token
 	rec.append(e)
 }

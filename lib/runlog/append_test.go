@@ -295,9 +295,7 @@ func TestManyProcessesLoseAndTearNoLine(t *testing.T) {
 	gate.Close()
 	open.Close() // now all begin
 	for _, cmd := range cmds {
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("writer: %v", err)
-		}
+		must.Do(t, cmd.Wait())
 	}
 	must.Do(t, os.Link(currentOf(dir), filepath.Join(dir, "generation.current")))
 	files := must.Get(filepath.Glob(filepath.Join(dir, "generation.*")))(t)
@@ -353,9 +351,7 @@ func childWrites(args []string) error {
 
 func TestCheckReportsWhetherAppendCanWriteAndWritesNothing(t *testing.T) {
 	dir, l := emptyLog(t)
-	if err := l.Check(); err != nil {
-		t.Errorf("no runlog yet: %v", err)
-	}
+	must.Do(t, l.Check()) // there is no runlog yet
 	if left, err := os.ReadDir(dir); len(left) != 0 || err != nil {
 		t.Errorf("left behind: %v, %v", left, err)
 	}

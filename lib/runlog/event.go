@@ -31,7 +31,7 @@ type Event struct {
 	// Store is the address of the store that holds the atom; "": a lock directory.
 	Store string `log:"store"`
 
-	PID    int    `log:"pid"`       // the acting process: the owner in acquire, release and lost, else mostly the newcomer
+	PID    int    `log:"pid"`       // the owner in acquire, release and lost (0: unknown), else the acting process; 0 in hook
 	Node   string `log:"node"`      // its machine, if the atom is in a store; Append fills in this machine
 	Token  string `log:"token,own"` // the acquisition of PID
 	Shared bool   `log:"shared"`    // it is a reader: other readers may hold the atom at the same time
@@ -95,7 +95,7 @@ const (
 	Lost Kind = "lost"
 	// Clock, for a last lock in the future (Age, below 0) or a damaged one: Reason.
 	Clock Kind = "clock"
-	// Clear, by a person: Owner, OwnerToken; PID and Age only after a Stop.
+	// Clear, by a person: Owner, OwnerToken; Age only after a Stop.
 	Clear Kind = "clear"
 	// Stop, by a person, before the first signal: Owner, OwnerToken, Age; a Clear follows after the ending.
 	Stop Kind = "stop"

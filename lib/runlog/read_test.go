@@ -228,9 +228,7 @@ func TestFollowYieldsALineWrittenLateToARotatedFile(t *testing.T) {
 	holdUp := lockedBy(t, currentOf(dir))
 	late := &Log{Dir: dir, Host: testHost, patience: time.Millisecond, writing: func() {
 		holdUp()
-		if err := os.Rename(currentOf(dir), olderOf(dir)); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, os.Rename(currentOf(dir), olderOf(dir)))
 		mustAppend(t, log, "b")
 		comes("b")
 	}}

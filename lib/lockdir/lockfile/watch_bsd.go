@@ -3,6 +3,7 @@
 package lockfile
 
 import (
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -10,9 +11,9 @@ import (
 
 // Watch is woken by kqueue when the directory changes, an owner dies or an input can be read.
 // It is only compiled, never tested.
-type Watch struct{ queue, dir int }
+type Watch struct{ queue int }
 
-var blind = Watch{-1, -1}
+var blind = Watch{-1}
 
 // NewWatch begins to watch the directory. Earlier events are not reported.
 func NewWatch(dir *Dir) Watch {
@@ -21,7 +22,12 @@ func NewWatch(dir *Dir) Watch {
 		return blind
 	}
 	unix.CloseOnExec(queue)
-	return Watch{queue, dir.fd}
+	w, change := Watch{queue}, unix.Kevent_t{Fflags: unix.NOTE_WRITE}
+	unix.SetKevent(&change, dir.fd, unix.EVFILT_VNODE, unix.EV_ADD|unix.EV_CLEAR)
+	if _, err := unix.Kevent(queue, []unix.Kevent_t{change}, nil, nil); err != nil {
+		w.Close()
+	}
+	return w
 }
 
 // Tells reports whether the kernel sends events for locks that are removed.
@@ -41,9 +47,7 @@ func (w *Watch) Wait(_ []Standing, owners, inputs []int, most time.Duration) {
 		time.Sleep(most)
 		return
 	}
-	changes := make([]unix.Kevent_t, 1, 1+len(inputs)+len(owners))
-	unix.SetKevent(&changes[0], w.dir, unix.EVFILT_VNODE, unix.EV_ADD|unix.EV_CLEAR)
-	changes[0].Fflags = unix.NOTE_WRITE
+	var changes []unix.Kevent_t
 	for _, fd := range inputs {
 		var change unix.Kevent_t
 		unix.SetKevent(&change, fd, unix.EVFILT_READ, unix.EV_ADD)
@@ -55,8 +59,10 @@ func (w *Watch) Wait(_ []Standing, owners, inputs []int, most time.Duration) {
 		changes = append(changes, change)
 	}
 	timeout := unix.NsecToTimespec(int64(most))
-	events := make([]unix.Kevent_t, len(changes))
-	if _, err := unix.Kevent(w.queue, changes, events, &timeout); err != nil {
+	events := make([]unix.Kevent_t, 1+len(changes)) // with room for each change's error
+	n, err := unix.Kevent(w.queue, changes, events, &timeout)
+	failed := func(e unix.Kevent_t) bool { return e.Flags&unix.EV_ERROR != 0 }
+	if err != nil || slices.ContainsFunc(events[:n], failed) {
 		time.Sleep(min(most, pollLeast)) // such as ESRCH: an owner is dead
 	}
 }
