@@ -265,6 +265,11 @@ func TestMetricsContinueFromTheirFile(t *testing.T) {
 	must(t, os.Remove(filepath.Join(p.dir, "program.dax.runlog")))
 	p.ok(t, "metrics", "--output", file)
 	has(t, read(t, file), ended+" 1\n", "adlock_last_success_timestamp_seconds{program=\"backup\"")
+	c := p.command()
+	c.Args = []string{"timeout", "-s", "KILL", "60", "sh", "-c", `cd "$ADLOCK_DIR" && mkfifo - && "$0" metrics -o - && "$0" metrics -o /dev/stdout | cat`, p.program}
+	if r := c.Run(t); r.Status != 0 || strings.Count(r.Out, "# TYPE adlock_runs_total counter") != 2 {
+		t.Errorf("to standard output: %+v", r)
+	}
 }
 
 func TestMetricsShowOnlyTheAtomsThatMatch(t *testing.T) {
