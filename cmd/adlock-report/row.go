@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"os/user"
 	"slices"
 	"strconv"
@@ -235,13 +236,9 @@ func (r *row) host() string {
 	return r.Atom.Host
 }
 
-func ofUser(pid, uid int) string {
-	name := userName(uid)
-	if name == "" {
-		name = strconv.Itoa(uid)
-	}
-	return strconv.Itoa(pid) + " " + name
-}
+func ofUser(pid, uid int) string { return strconv.Itoa(pid) + " " + nameOrUID(uid) }
+
+func nameOrUID(uid int) string { return cmp.Or(userName(uid), strconv.Itoa(uid)) }
 
 // userName is the name of a user of this system; "" if it cannot be found, like users of a
 // directory service: a program without cgo reads only /etc/passwd.
