@@ -363,11 +363,13 @@ $a metrics --all-users --output /mnt/adlock.prom && cat /mnt/adlock.prom`)
 		`adlock_user_read{user="0"} 1`, `adlock_user_read{user="3900009"} 0`)
 }
 
-func TestAtomsOfTheRunlogAreLeftOutWhenTheTimeIsUp(t *testing.T) {
-	t.Parallel()
-	a := account{alive: func() bool { return false }}
+func TestAtomsOfTheRunlogAreShownUntilTheTimeIsUp(t *testing.T) {
+	t.Setenv("ADLOCK_STORE", "etcd://h/p") // which does not list them either
 	waits := past{waiting: []waiter{{pid: os.Getpid(), since: time.Now(), most: limit.Never}}}
-	if rows := a.rowsOf(map[atom.Name]*past{"p.h.o.x": &waits, "p.h.o.y": &waits}, time.Now()); len(rows) > 0 || a.omitted == 0 {
-		t.Errorf("%d rows, %d are left out", len(rows), a.omitted)
+	for want, goesOn := range map[int]bool{0: false, 2: true} {
+		a := account{alive: func() bool { return goesOn }}
+		if rows := a.rowsOf(map[atom.Name]*past{"p.h.o.x": &waits, "p.h.o.y": &waits}, time.Now()); len(rows) != want || (a.omitted == 0) != goesOn {
+			t.Errorf("%d rows, %d are left out, want %d", len(rows), a.omitted, want)
+		}
 	}
 }
