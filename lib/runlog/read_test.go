@@ -172,10 +172,7 @@ func following(t *testing.T, dir string) (comes func(want string)) {
 			}
 		}
 	}()
-	t.Cleanup(func() {
-		close(stop)
-		<-ended
-	})
+	t.Cleanup(func() { close(stop); <-ended })
 	return func(want string) {
 		t.Helper()
 		select {
@@ -228,9 +225,7 @@ func TestFollowYieldsALineWrittenLateToARotatedFile(t *testing.T) {
 	holdUp := lockedBy(t, currentOf(dir))
 	late := &Log{Dir: dir, Host: testHost, patience: time.Millisecond, writing: func() {
 		holdUp()
-		if err := os.Rename(currentOf(dir), olderOf(dir)); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, os.Rename(currentOf(dir), olderOf(dir)))
 		mustAppend(t, log, "b")
 		comes("b")
 	}}
