@@ -270,9 +270,7 @@ func TestMetricsContinueFromTheirFile(t *testing.T) {
 	has(t, read(t, file), ended+" 1\n", "adlock_last_success_timestamp_seconds{program=\"backup\"")
 	c := p.command()
 	c.Args = []string{"timeout", "-s", "KILL", "60", "sh", "-c", `cd "$ADLOCK_DIR" && mkfifo - && "$0" metrics -o - && "$0" metrics -o /dev/stdout | cat`, p.program}
-	if r := c.Run(t); r.Status != 0 || strings.Count(r.Out, "# TYPE adlock_runs_total counter") != 2 {
-		t.Errorf("to standard output: %+v", r)
-	}
+	c.Run(t).Is(t, 0, "…# TYPE adlock_runs_total counter…# TYPE adlock_runs_total counter…", "")
 }
 
 func TestMetricsShowOnlyTheAtomsThatMatch(t *testing.T) {
@@ -399,9 +397,7 @@ func TestReportsReadRunlogsThatLogrotateCompressed(t *testing.T) {
 	p.command("run", "--name", "failed", "false").Run(t)
 	now := filepath.Join(p.dir, "program.dax.runlog")
 	must(t, os.Rename(now, now+".2"))
-	if out, err := exec.Command("gzip", now+".2").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	must(t, exec.Command("gzip", now+".2").Run())
 	p.ok(t, "run", "--name", "fine", "true")
 	for _, verb := range [][]string{{"status", "--failed"}, {"log"}, {"report"}} {
 		has(t, p.ok(t, verb...), "run failed")
