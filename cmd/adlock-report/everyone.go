@@ -147,7 +147,7 @@ func others() ([]otheruser.User, error) {
 	if err != nil {
 		return nil, fault.Wrap(passwdFile, err)
 	}
-	users = slices.DeleteFunc(users, func(u otheruser.User) bool { return u.UID == 0 })
+	users = slices.DeleteFunc(users, func(u otheruser.User) bool { return u.UID == 0 || u.Name == "" })
 	for _, uid := range config.UsersWithDir() {
 		if !slices.ContainsFunc(users, func(u otheruser.User) bool { return u.UID == uid }) {
 			users = append(users, otheruser.User{Name: strconv.Itoa(uid), UID: uid, GID: nogroup})
