@@ -110,7 +110,7 @@ func commandOf(p *config.Program, known *config.Verb, args []string) *cli.Comman
 	}
 	options := v.options(q)
 	for _, o := range options {
-		flag := &cli.GenericFlag{Name: o.Name, Value: &value{Option: o, all: options}}
+		flag := &cli.GenericFlag{Name: o.Name, Value: &value{Option: o, all: options, args: args}}
 		if o.Alias != "" {
 			flag.Aliases = []string{o.Alias}
 		}
@@ -146,6 +146,7 @@ func (v verb) begin(c *cli.Context, q *query, what string) error {
 type value struct {
 	config.Option
 	all    []config.Option // all options of the verb
+	args   []string        // of the program
 	text   string          // as it was set
 	failed error           // why text was refused; nil: it was not
 }
@@ -155,7 +156,7 @@ func (v *value) Set(text string) (err error) {
 	switch {
 	case v.Arg == "" && text != "true": // the library sets "true" for an option without a value
 		err = errors.New("takes no value")
-	case v.Arg != "" && (text == "--" || config.Find(v.all, text) != nil): // the value was probably a variable that is empty
+	case v.Arg != "" && (text == "--" || config.Find(v.all, text) != nil) && !slices.Contains(v.args, "--"+v.Name+"="+text): // probably an empty variable
 		err = errors.New("needs a value: " + v.Arg)
 	default:
 		err = v.Option.Set(text)

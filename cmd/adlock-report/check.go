@@ -209,8 +209,18 @@ func isTold(name string, as asUser) bool {
 	}
 	return !as(name, func() bool { // whether the user's file is known to have none
 		text, err := readText(filepath.Join(known.HomeDir, config.OwnFile))
-		return errors.Is(err, fs.ErrNotExist) || err == nil && !slices.ContainsFunc(alertSettings, func(t string) bool { return strings.Contains(text, t) })
+		return errors.Is(err, fs.ErrNotExist) || err == nil && !hasAlert(text)
 	})
+}
+
+func hasAlert(settings string) bool {
+	for line := range strings.Lines(settings) {
+		name, value, _ := strings.Cut(line, "=")
+		if strings.TrimSpace(value) != "" && slices.Contains(alertSettings, strings.TrimSpace(name)) {
+			return true
+		}
+	}
+	return false
 }
 
 func checkOthers(c *lint.Checker, own longest, as asUser) error {

@@ -158,7 +158,7 @@ func TestCheckKnowsTheHookInTheUsersSettingsFile(t *testing.T) {
 	r := onHost(t, `mkdir -p /mnt/one/.config
 tab() { printf 'MAILTO=""\n* * * * * one /mnt/adlock run --name n -- true\n'; }
 tab | $a check -u - | cut -d: -f3
-echo ADLOCK_WAIT=5s >/mnt/one/.config/adlock.conf; chown -R one /mnt/one/.config
+printf 'ADLOCK_WAIT=5s\n# ADLOCK_HOOK=/bin/tell\nADLOCK_SYSLOG=\n' >/mnt/one/.config/adlock.conf; chown -R one /mnt/one/.config
 tab | $a check -u - | cut -d: -f3
 echo ADLOCK_HOOK=/bin/tell >/mnt/one/.config/adlock.conf
 tab | $a check -u - && echo right`)

@@ -131,7 +131,7 @@ func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], 
 			}
 		}
 	}
-	collect(otheruser.User{Name: userName(0)}, own)
+	collect(otheruser.User{Name: nameOrUID(0)}, own)
 	for i, u := range users {
 		collect(u, <-answers[i])
 	}
@@ -147,7 +147,7 @@ func others() ([]otheruser.User, error) {
 	if err != nil {
 		return nil, fault.Wrap(passwdFile, err)
 	}
-	users = slices.DeleteFunc(users, func(u otheruser.User) bool { return u.UID == 0 })
+	users = slices.DeleteFunc(users, func(u otheruser.User) bool { return u.UID == 0 || u.Name == "" })
 	for _, uid := range config.UsersWithDir() {
 		if !slices.ContainsFunc(users, func(u otheruser.User) bool { return u.UID == uid }) {
 			users = append(users, otheruser.User{Name: strconv.Itoa(uid), UID: uid, GID: nogroup})
@@ -231,7 +231,7 @@ func reportUnread(u otheruser.User, err error) {
 const nogroup = 65534
 
 func ownAccount[T any](see func(*account) (T, error)) answer[T] {
-	a := &account{user: userName(0)}
+	a := &account{user: nameOrUID(0)}
 	dir, err := config.RunlogDir()
 	if err == nil {
 		a.events = history.Read(dir)
@@ -255,7 +255,7 @@ func visit[T any](u otheruser.User, see func(*account) (T, error)) answer[T] {
 		path := filepath.Join(append([]string{base}, names...)...)
 		at <- path
 		fd, err := otheruser.OpenBelow(base, names...)
-		if errors.Is(err, fs.ErrNotExist) || err != nil && !isUsersHome(base, u) {
+		if errors.Is(err, fs.ErrNotExist) || err != nil && path != config.UserDir(u.UID) && !isUsersHome(base, u) {
 			return answer[T]{}, nil
 		}
 		if err != nil {

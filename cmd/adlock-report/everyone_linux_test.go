@@ -356,16 +356,20 @@ func TestThePauseOfTheHostDoesNotHideAnAtomsPause(t *testing.T) {
 func TestUsersWhoCannotBeReadDoNotMakeTheMetricsFail(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `as mallory ln -s /mnt/secret $d/program.dax.runlog; rm -r /mnt/two/.local; as two ln -s /mnt/one /mnt/two/.local
+$a run --name own -- true; mkdir -m 0 /var/lib/adlock-3900009; chown 3900009 /var/lib/adlock-3900009; grep -v ^root: /etc/passwd >/mnt/users; echo ::3900009:65534::/:/bin/sh >>/mnt/users; cat /mnt/users >/etc/passwd; unset USER
 $a metrics --all-users --output /mnt/adlock.prom && cat /mnt/adlock.prom`)
 	r.Is(t, 0, "…", "")
-	has(t, r.Out, `adlock_user_read{user="mallory"} 0`, `adlock_user_read{user="two"} 0`, `adlock_user_read{user="one"} 1`, `operand="first"`)
+	has(t, r.Out, `adlock_user_read{user="mallory"} 0`, `adlock_user_read{user="two"} 0`, `adlock_user_read{user="one"} 1`, `operand="first"`,
+		`adlock_user_read{user="0"} 1`, `adlock_user_read{user="3900009"} 0`)
 }
 
-func TestAtomsOfTheRunlogAreLeftOutWhenTheTimeIsUp(t *testing.T) {
-	t.Parallel()
-	a := account{alive: func() bool { return false }}
+func TestAtomsOfTheRunlogAreShownUntilTheTimeIsUp(t *testing.T) {
+	t.Setenv("ADLOCK_STORE", "etcd://h/p") // which does not list them either
 	waits := past{waiting: []waiter{{pid: os.Getpid(), since: time.Now(), most: limit.Never}}}
-	if rows := a.rowsOf(map[atom.Name]*past{"p.h.o.x": &waits, "p.h.o.y": &waits}, time.Now()); len(rows) > 0 || a.omitted == 0 {
-		t.Errorf("%d rows, %d are left out", len(rows), a.omitted)
+	for want, goesOn := range map[int]bool{0: false, 2: true} {
+		a := account{alive: func() bool { return goesOn }}
+		if rows := a.rowsOf(map[atom.Name]*past{"p.h.o.x": &waits, "p.h.o.y": &waits}, time.Now()); len(rows) != want || (a.omitted == 0) != goesOn {
+			t.Errorf("%d rows, %d are left out, want %d", len(rows), a.omitted, want)
+		}
 	}
 }

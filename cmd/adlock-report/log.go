@@ -65,18 +65,17 @@ func showLog(q *query) error {
 		entries, _, _ := inDirectory() // without them, the atoms in the runlog count
 		l.atom = q.choose(entries, events)
 	}
+	var failed error
 	if q.lines < allLines {
-		last, err := l.last(events, q.lines, dir)
-		if err != nil {
-			return err
-		}
+		var last []runlog.Event
+		last, failed = l.last(events, q.lines, dir)
 		events, l.since = all(last), now
 		if len(last) > 0 {
 			l.since = last[0].Time
 		}
 	}
 	if !q.follow {
-		return errors.Join(l.show(events, dir, false), q.tellEmpty(&l, dir))
+		return errors.Join(l.show(events, dir, false), failed, q.tellEmpty(&l, dir))
 	}
 	go endWithReader()
 	host, err := thisHost()
@@ -198,6 +197,7 @@ type logView struct {
 // show prints the selected events; if atOnce, each before it waits for the next. It reports damaged lines.
 func (l *logView) show(events iter.Seq2[runlog.Event, error], dir string, atOnce bool) error {
 	out := bufio.NewWriterSize(os.Stdout, 64<<10) // which keeps its first error
+	var unread failures
 	for e, err := range events {
 		var damaged *runlog.DamagedLine
 		switch {
@@ -206,7 +206,7 @@ func (l *logView) show(events iter.Seq2[runlog.Event, error], dir string, atOnce
 			fault.Warn(damaged.File+":"+strconv.Itoa(damaged.Line),
 				"damaged line: "+damaged.Reason+": "+terminal.Cut(damaged.Text, 200, "..."))
 		case err != nil:
-			return errors.Join(fault.Wrap("standard output", out.Flush()), fault.Wrap(dir, err))
+			unread.add(fault.Wrap(dir, err)) // the other runlogs may be read
 		case l.wants(&e):
 			_, failed := out.WriteString(l.line(&e))
 			if l.shown = true; atOnce {
@@ -217,7 +217,7 @@ func (l *logView) show(events iter.Seq2[runlog.Event, error], dir string, atOnce
 			}
 		}
 	}
-	return fault.Wrap("standard output", out.Flush())
+	return errors.Join(fault.Wrap("standard output", out.Flush()), unread.last)
 }
 
 func (q *query) tellEmpty(l *logView, dir string) error {

@@ -36,12 +36,13 @@ func tellMetrics(q *query) error {
 		if err := mayReplace(q.output); err != nil {
 			return err
 		}
-		if there, err := os.Stat(q.output); q.output != "-" && !strings.HasSuffix(q.output, ".prom") && (err != nil || there.Mode().IsRegular()) {
-			return fault.New(fault.Usage, q.output, "does not end in .prom: node_exporter's textfile collector would not read it")
-		}
-		var err error
-		if o.Before, err = metrics.ReadValues(q.output); err != nil {
-			return fault.Wrap(q.output, err)
+		if there, err := os.Stat(q.output); q.output != "-" && (err != nil || there.Mode().IsRegular()) {
+			if !strings.HasSuffix(q.output, ".prom") {
+				return fault.New(fault.Usage, q.output, "does not end in .prom: node_exporter's textfile collector would not read it")
+			}
+			if o.Before, err = metrics.ReadValues(q.output); err != nil {
+				return fault.Wrap(q.output, err)
+			}
 		}
 		o.Until = now.Add(-metrics.Settled)
 	}

@@ -123,7 +123,7 @@ func logPause(a atom.Atom, p record.Pause) {
 		fault.Report(err)
 		return
 	}
-	locker.Recorder{Log: log}.Pause(a, p.Policy(), cmp.Or(os.Getenv("SUDO_USER"), userName(os.Getuid()), strconv.Itoa(os.Getuid())))
+	locker.Recorder{Log: log}.Pause(a, p.Policy(), cmp.Or(os.Getenv("SUDO_USER"), nameOrUID(os.Getuid())))
 }
 
 func pauseHost(p record.Pause) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"os/user"
 	"slices"
 	"strconv"
@@ -54,8 +55,8 @@ type row struct {
 	figures  string // Why without its first words
 }
 
-// rowsOf returns a row for each entry and, without a store, for each atom that only the runlog names if
-// it has a waiter or a recent last run that could not be started. It removes the atoms of the entries from all.
+// rowsOf returns a row for each entry, and for each atom that only the runlog names if it has a waiter or a
+// recent last run that could not be started. It removes the atoms of the entries from all.
 func (a *account) rowsOf(all map[atom.Name]*past, now time.Time) []*row {
 	var rows []*row
 	for i := range a.entries {
@@ -68,9 +69,6 @@ func (a *account) rowsOf(all map[atom.Name]*past, now time.Time) []*row {
 		delete(all, e.Name)
 	}
 	for name, p := range all {
-		if store() != "" {
-			break // only what the store lists is shown
-		}
 		if !a.goesOn() {
 			a.omitted++ // and perhaps more
 			break
@@ -235,13 +233,9 @@ func (r *row) host() string {
 	return r.Atom.Host
 }
 
-func ofUser(pid, uid int) string {
-	name := userName(uid)
-	if name == "" {
-		name = strconv.Itoa(uid)
-	}
-	return strconv.Itoa(pid) + " " + name
-}
+func ofUser(pid, uid int) string { return strconv.Itoa(pid) + " " + nameOrUID(uid) }
+
+func nameOrUID(uid int) string { return cmp.Or(userName(uid), strconv.Itoa(uid)) }
 
 // userName is the name of a user of this system; "" if it cannot be found, like users of a
 // directory service: a program without cgo reads only /etc/passwd.

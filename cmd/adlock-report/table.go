@@ -383,6 +383,8 @@ func (r *row) waitedFor() string {
 		return strconv.Itoa(r.Readers) + " readers"
 	case r.Held && r.Owner != 0:
 		return "process " + terminal.Clean(history.On(r.Owner, r.Node))
+	case r.paused:
+		return "the end of a pause"
 	case r.Waiting[0].verdict == string(locker.Full):
 		return "a slot"
 	case r.Waiting[0].verdict == string(locker.TooSoon):

@@ -181,6 +181,9 @@ func TestLogShowsOnlySelectedEvents(t *testing.T) {
 	if lines := strings.Count(p.ok(t, "log", "--json"), "\n"); lines != strings.Count(all, "\n") {
 		t.Errorf("%d lines of JSON, %d of text", lines, strings.Count(all, "\n"))
 	}
+	must(t, os.Mkdir(filepath.Join(p.dir, "program.other.runlog"), 0o700)) // it hides no other host's events
+	p.command("log").Run(t).Is(t, 71, all, "…program.other.runlog: …")
+	p.command("log", "-n", "1").Run(t).Is(t, 71, all[strings.LastIndexByte(all[:len(all)-1], '\n')+1:], "…program.other.runlog: …")
 }
 
 func TestADamagedLineIsReportedAndSkipped(t *testing.T) {
@@ -265,6 +268,9 @@ func TestMetricsContinueFromTheirFile(t *testing.T) {
 	must(t, os.Remove(filepath.Join(p.dir, "program.dax.runlog")))
 	p.ok(t, "metrics", "--output", file)
 	has(t, read(t, file), ended+" 1\n", "adlock_last_success_timestamp_seconds{program=\"backup\"")
+	c := p.command()
+	c.Args = []string{"timeout", "-s", "KILL", "60", "sh", "-c", `cd "$ADLOCK_DIR" && mkfifo - && "$0" metrics -o - && "$0" metrics -o /dev/stdout | cat`, p.program}
+	c.Run(t).Is(t, 0, "…# TYPE adlock_runs_total counter…# TYPE adlock_runs_total counter…", "")
 }
 
 func TestMetricsShowOnlyTheAtomsThatMatch(t *testing.T) {
@@ -391,9 +397,7 @@ func TestReportsReadRunlogsThatLogrotateCompressed(t *testing.T) {
 	p.command("run", "--name", "failed", "false").Run(t)
 	now := filepath.Join(p.dir, "program.dax.runlog")
 	must(t, os.Rename(now, now+".2"))
-	if out, err := exec.Command("gzip", now+".2").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	must(t, exec.Command("gzip", now+".2").Run())
 	p.ok(t, "run", "--name", "fine", "true")
 	for _, verb := range [][]string{{"status", "--failed"}, {"log"}, {"report"}} {
 		has(t, p.ok(t, verb...), "run failed")
@@ -435,6 +439,10 @@ func TestStatusListsWaitersInTheirOrder(t *testing.T) {
 	dies := wait("--operand", "x", "--wait", "1h", "--", "sleep", "300")
 	wait("--operand", "x", "--wait", "2h", "--", "sleep", "300")
 	wait("--operand", "z", "--program", "q", "--slots", "1", "--wait", "1h", "--", "sleep", "300")
+	p.ok(t, "run", "--name", "w", "--", "true")
+	p.ok(t, "pause", "--for", "1h", "w")
+	wait("--name", "w", "--wait", "1h", "--", "true")
+	has(t, p.ok(t, "status"), "waiting for the end of a pause: pid "+waiters[4])
 	dies.Signal(t, 9)
 	dies.Wait(t)
 	helper.Eventually(t, "what it may have left is cleared by the others", func() bool { return !strings.Contains(p.ok(t, "status"), "orphaned") })
@@ -633,6 +641,7 @@ func TestOptionsMayStandBehindTheNames(t *testing.T) {
 	for before, behind := range map[string]string{
 		"log --event deny run /srv/data":                        "log run --event deny /srv/data",
 		"log --json -- backup":                                  "log backup --json",
+		"log --json --atom srv":                                 "log --atom=--json --atom srv --json",
 		"timeline --since 2026-11-20 --until 2026-11-21 backup": "timeline backup --until 2026-11-21 --since=2026-11-20",
 		"status --help":                                         "status backup --help",
 	} {

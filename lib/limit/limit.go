@@ -123,7 +123,7 @@ func Format(d time.Duration) string {
 		return "never"
 	}
 	if d < 0 {
-		return "-" + Format(-d)
+		return "-" + Format(-max(d, -Never))
 	}
 	text := ""
 	for _, unit := range units {

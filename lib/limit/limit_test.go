@@ -88,7 +88,7 @@ func TestAnAgeAndTheTimeLeftAddUpToTheLimit(t *testing.T) {
 			t.Errorf("%v of %v is told as %v, and %v left", age, whole, before, left)
 		}
 	})
-	if got := FormatLeft(Never) + FormatLeft(-time.Minute); got != "never0s" {
+	if got := FormatLeft(Never) + FormatLeft(-time.Minute) + Format(-Never-1); got != "never0s-never" {
 		t.Error(got)
 	}
 }

@@ -19,9 +19,7 @@ func TestRunlogGoesOnAfterAFullDisk(t *testing.T) {
 	if err := unix.Mount("runlog-test", dir, "tmpfs", 0, "size=64k,mode=0700"); err != nil {
 		need.Skip(t, "cannot mount a tmpfs: ", err)
 	}
-	defer func() {
-		must.Do(t, unix.Unmount(dir, 0))
-	}()
+	defer func() { must.Do(t, unix.Unmount(dir, 0)) }()
 	log := &Log{Dir: dir, Host: testHost}
 	written := 0
 	var err error

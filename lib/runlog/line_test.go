@@ -109,11 +109,8 @@ func TestEveryEventIsReadAsWritten(t *testing.T) {
 			t.Fatalf("line is no printable text: %q", line)
 		}
 		got, err := parsed(line)
-		if err != nil {
-			t.Fatalf("%s: %v", line, err)
-		}
-		if got != e {
-			t.Fatalf("%s:\n%+v, not\n%+v", line, got, e)
+		if err != nil || got != e {
+			t.Fatalf("%s: %v\n%+v, not\n%+v", line, err, got, e)
 		}
 	})
 }
@@ -131,11 +128,8 @@ func TestLinesAreLogfmt(t *testing.T) {
 				operand = string(decoder.Value())
 			}
 		}
-		if err := decoder.Err(); err != nil {
-			t.Fatalf("%s: %v", line, err)
-		}
-		if utf8.ValidString(e.Operand) && operand != e.Operand {
-			t.Fatalf("%s: operand %q, not %q", line, operand, e.Operand)
+		if err := decoder.Err(); err != nil || utf8.ValidString(e.Operand) && operand != e.Operand {
+			t.Fatalf("%s: %v, operand %q, not %q", line, err, operand, e.Operand)
 		}
 	})
 }

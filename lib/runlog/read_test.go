@@ -172,10 +172,7 @@ func following(t *testing.T, dir string) (comes func(want string)) {
 			}
 		}
 	}()
-	t.Cleanup(func() {
-		close(stop)
-		<-ended
-	})
+	t.Cleanup(func() { close(stop); <-ended })
 	return func(want string) {
 		t.Helper()
 		select {

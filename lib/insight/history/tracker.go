@@ -138,7 +138,7 @@ func (r *Run) sharesWith(other *Run) bool { return r.Shared && other.Shared }
 func (t *Tracker) end(a *Atom, e *runlog.Event, token string, held runlog.Opt[time.Duration], how Outcome) {
 	r := a.find(token)
 	if r == nil {
-		if token == a.last || !held.Set || e.OwnerNode != "" && e.OwnerNode == e.Node {
+		if token != "" && token == a.last || !held.Set || e.OwnerNode != "" && e.OwnerNode == e.Node {
 			return // it has ended already, its start cannot be computed, or its owner, on this machine, has logged its end
 		}
 		r = &Run{PID: e.PID, Node: e.Node, Token: token, Start: e.Time.Add(-held.Value)}

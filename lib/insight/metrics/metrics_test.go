@@ -104,9 +104,7 @@ func TestCountersOnlyGoUp(t *testing.T) {
 
 // locksOfTheDay are locks of all atoms of story.Day.
 func locksOfTheDay(since time.Duration) (locks []Lock) {
-	for _, text := range []string{
-		"backup run /srv/data", "rsync copy mirror <a&b>", "agent poll status", "render run frame 7",
-	} {
+	for _, text := range []string{"backup run /srv/data", "rsync copy mirror <a&b>", "agent poll status", "render run frame 7"} {
 		parts := strings.SplitN(text, " ", 3)
 		locks = append(locks, Lock{
 			Atom:  atom.Atom{Program: parts[0], Host: story.Host, Operator: parts[1], Operand: parts[2]},
@@ -120,10 +118,7 @@ func locksOfTheDay(since time.Duration) (locks []Lock) {
 func part(s *story.Story, from, until time.Duration) func(func(runlog.Event, error) bool) {
 	return func(yield func(runlog.Event, error) bool) {
 		for e := range s.Events() {
-			if e.Time.Before(story.Midnight.Add(from)) || e.Time.After(story.Midnight.Add(until)) {
-				continue
-			}
-			if !yield(e, nil) {
+			if at := e.Time.Sub(story.Midnight); at >= from && at <= until && !yield(e, nil) {
 				return
 			}
 		}
@@ -237,9 +232,7 @@ func TestALostRunOfAStoreCountsAsOneFailure(t *testing.T) {
 		j.Add(0, runlog.Event{Kind: runlog.Acquire, Store: store, PID: 7, Token: "t"})
 		j.Add(time.Minute, runlog.Event{Kind: runlog.Lost, Store: store, PID: 7, Token: "t"})
 		if ended {
-			e := runlog.Event{Kind: runlog.Takeover, Store: store, PID: 8, Owner: 7, OwnerToken: "t"}
-			e.Age = runlog.Some(time.Minute)
-			j.Add(59*time.Minute, e)
+			j.Add(59*time.Minute, runlog.Event{Kind: runlog.Takeover, Store: store, PID: 8, Owner: 7, OwnerToken: "t", Age: runlog.Some(time.Minute)})
 		}
 		got := read(t, collect(t, s, time.Hour, nil))
 		if failed, row := got[`adlock_runs_total{`+labelsOfX+`,outcome="failure"}`], got[`adlock_failures_in_a_row{`+labelsOfX+`}`]; failed != 1 || row != 1 {

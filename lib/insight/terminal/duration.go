@@ -14,7 +14,7 @@ func Duration(d time.Duration) string {
 	case d == limit.Never:
 		return "never"
 	case d < 0:
-		return "-" + Duration(-d)
+		return "-" + Duration(-max(d, -limit.Never))
 	case d == 0:
 		return "0s"
 	case d < time.Second:

@@ -92,6 +92,7 @@ func TestDurationHasTwoUnitsAtMost(t *testing.T) {
 		24 * 30 * time.Hour:                           "4w2d",
 		-90 * time.Second:                             "-1m30s",
 		limit.Never:                                   "never",
+		-limit.Never - 1:                              "-never",
 	} {
 		if got := Duration(d); got != want {
 			t.Errorf("%d ns: %s, want %s", d, got, want)

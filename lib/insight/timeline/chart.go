@@ -104,10 +104,7 @@ type builder struct {
 }
 
 func (b *builder) event(e *runlog.Event) {
-	if e.Time.After(b.options.Until) {
-		return // the event is after the period, at whose end the runs were still running
-	}
-	inside := !e.Time.Before(b.options.Since)
+	inside := !e.Time.Before(b.options.Since) && !e.Time.After(b.options.Until)
 	if inside && !b.begun {
 		b.begin(e.Time)
 	}
@@ -157,11 +154,14 @@ func (l *Lane) tick(column int, e *runlog.Event) {
 }
 
 func (b *builder) run(source *history.Atom, r *history.Run) {
-	end := r.End
-	if r.Outcome == history.Running {
-		end = b.options.Until
+	until, end := b.options.Until, r.End
+	if r.Outcome == history.Running || end.After(until) { // it was still running at the end of the period
+		r = &history.Run{
+			PID: r.PID, Node: r.Node, Token: r.Token, Start: r.Start, Held: until.Sub(r.Start), Shared: r.Shared, IfElapsed: r.IfElapsed, ExpireAfter: r.ExpireAfter,
+		}
+		end = until
 	}
-	if end.Before(b.chart.from) {
+	if end.Before(b.chart.from) || r.Start.After(until) {
 		return
 	}
 	lane := b.lane(source)
@@ -188,7 +188,8 @@ func (b *Bar) take(next *Bar) {
 }
 
 func (c *Chart) merges(last, next *Bar) bool {
-	return last.Outcome == next.Outcome && !last.byForce() && c.column(last.Start) == c.column(next.End)
+	column := c.column(next.Start) // a reader that ends later may have begun earlier
+	return last.Outcome == next.Outcome && !last.byForce() && c.column(last.Start) == column && column == c.column(next.End)
 }
 
 func (b *Bar) byForce() bool { return b.Outcome == history.Ended || b.Outcome == history.Stopped }

@@ -26,25 +26,23 @@ func (c *Chart) scale(limit int) []mark {
 			break
 		}
 	}
+	from := c.from.Local()
+	_, offset := from.Zone()
+	wall := from.UTC().Add(time.Duration(offset) * time.Second) // local time, as if no day had more or fewer hours
+	unit := min(step, day)
 	var marks []mark
-	for at := firstMark(c.from.Local(), step); !at.After(c.to) && len(marks) < limit; at = at.Add(step) {
-		marks = append(marks, mark{at, label(at, step)})
+	last := from.Add(-1)
+	for wall = wall.Add(unit - 1).Truncate(unit); len(marks) < limit; wall = wall.Add(step) {
+		at := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), 0, from.Location())
+		if at.After(c.to) {
+			break
+		}
+		if at.After(last) { // not twice the hour that summer time leaves out
+			marks = append(marks, mark{at, label(at, step)})
+			last = at
+		}
 	}
 	return marks
-}
-
-// firstMark is the first multiple of step since local midnight, or midnight for days, not before from.
-func firstMark(from time.Time, step time.Duration) time.Time {
-	y, m, d := from.Date()
-	midnight := time.Date(y, m, d, 0, 0, 0, 0, from.Location())
-	if step >= day {
-		if midnight.Before(from) {
-			return midnight.AddDate(0, 0, 1)
-		}
-		return midnight
-	}
-	past := from.Sub(midnight)
-	return midnight.Add((past + step - 1).Truncate(step))
 }
 
 func label(at time.Time, step time.Duration) string {

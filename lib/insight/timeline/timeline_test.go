@@ -124,6 +124,9 @@ func TestRunsInOneColumnAreCounted(t *testing.T) {
 		job.Run(time.Duration(i)*time.Second, 100*time.Millisecond, 0)
 		job.Deny(time.Duration(i)*time.Second+500*time.Millisecond, "busy", 1, 0)
 	}
+	overlap := s.Job("reader run x", 0, time.Hour)
+	overlap.Run(0, 7180*time.Second, 0)
+	overlap.Run(7100*time.Second, time.Minute, 0)
 	chart := chartOf(t, s, 20000*time.Second, Options{Columns: 100})
 	lane, runs, denied := chart.Lanes[0], 0, 0
 	for _, b := range lane.Bars {
@@ -132,7 +135,7 @@ func TestRunsInOneColumnAreCounted(t *testing.T) {
 	for _, tick := range lane.Ticks {
 		denied += tick.Count()
 	}
-	if len(lane.Bars) > 2*100 || len(lane.Ticks) > 100 || runs != 20000 || denied != 20000 {
+	if len(lane.Bars) > 2*100 || len(lane.Ticks) > 100 || runs != 20000 || denied != 20000 || len(chart.Lanes[1].Bars) != 2 {
 		t.Errorf("%d bars, %d ticks, %d runs, %d denied", len(lane.Bars), len(lane.Ticks), runs, denied)
 	}
 }
@@ -162,7 +165,7 @@ func TestMarginExtendsTheChartNotTheRun(t *testing.T) {
 
 func TestChartShowsOnlyThePeriod(t *testing.T) {
 	from, to := story.Midnight.Add(9*time.Hour+30*time.Minute), story.Midnight.Add(10*time.Hour)
-	chart := must.Get(Build(story.Day().Events(), Options{Since: from, Until: to, Columns: 100,
+	chart := must.Get(Build(story.Day().Events(), Options{Since: from, Until: to, Columns: 100, State: func(string) history.Outcome { return history.Lost },
 		Match: func(a *history.Atom) bool { return a.Program == "backup" }}))(t)
 	if !chart.from.Equal(from) || len(chart.Lanes) != 1 {
 		t.Fatalf("from %v, %d lanes", chart.from, len(chart.Lanes))
@@ -174,19 +177,31 @@ func TestChartShowsOnlyThePeriod(t *testing.T) {
 }
 
 func TestTheScaleIsLabelledAtRoundTimes(t *testing.T) {
-	for period, want := range map[time.Duration]string{
-		10 * time.Second:    "01:02:04 01:02:06 01:02:08 01:02:10 01:02:12",
-		time.Hour:           "01:15 01:30 01:45 02:00",
-		24 * time.Hour:      "06:00 12:00 18:00 Nov 21",
-		30 * 24 * time.Hour: "Nov 21 Nov 28 Dec 5 Dec 12 Dec 19",
+	defer func() { time.Local = time.UTC }()
+	for _, c := range []struct {
+		zone   string
+		month  time.Month
+		day    int
+		period time.Duration
+		want   string
+	}{
+		{"UTC", 11, 20, 10 * time.Second, "01:02:04 01:02:06 01:02:08 01:02:10 01:02:12"},
+		{"UTC", 11, 20, time.Hour, "01:15 01:30 01:45 02:00"},
+		{"UTC", 11, 20, 24 * time.Hour, "06:00 12:00 18:00 Nov 21"},
+		{"UTC", 11, 20, 30 * 24 * time.Hour, "Nov 21 Nov 28 Dec 5 Dec 12 Dec 19"},
+		{"Europe/Berlin", 10, 24, 5 * 24 * time.Hour, "Oct 25 Oct 26 Oct 27 Oct 28 Oct 29"},
+		{"Europe/Berlin", 10, 25, 24 * time.Hour, "06:00 12:00 18:00 Oct 26"},
+		{"Europe/Berlin", 3, 28, 30 * time.Hour, "06:00 12:00 18:00 Mar 29 06:00"},
+		{"Europe/Berlin", 3, 29, 3 * time.Hour, "03:00 04:00 05:00"},
 	} {
-		from := story.Midnight.Add(time.Hour + 2*time.Minute + 3*time.Second)
+		time.Local = must.Get(time.LoadLocation(c.zone))(t)
+		from := time.Date(2026, c.month, c.day, 1, 2, 3, 0, time.Local)
 		var labels []string
-		for _, m := range (&Chart{from: from, to: from.Add(period)}).scale(6) {
+		for _, m := range (&Chart{from: from, to: from.Add(c.period)}).scale(6) {
 			labels = append(labels, m.label)
 		}
-		if got := strings.Join(labels, " "); got != want {
-			t.Errorf("%v: %s, want %s", period, got, want)
+		if got := strings.Join(labels, " "); got != c.want {
+			t.Errorf("%s, %v: %s, want %s", c.zone, c.period, got, c.want)
 		}
 	}
 }
