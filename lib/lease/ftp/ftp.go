@@ -165,16 +165,21 @@ func (s *Store) store(ctx context.Context, file string, content []byte) error {
 
 // replace replaces the content of a file that other processes use. It stores the content under
 // another name and renames it: on servers that lock files, a stalled upload would block all others.
-// If the server refuses that, replace stores the file in place.
-func (s *Store) replace(ctx context.Context, file string, content []byte) error {
+// If the server refuses that, replace stores the file in place. On a full disk it returns an error, and the
+// file stays as it was or, with mayCut, is cut short.
+func (s *Store) replace(ctx context.Context, file string, content []byte, mayCut bool) error {
 	temporary := s.in(atom.TemporaryName(record.NewToken()))
 	stored := s.put(ctx, temporary, content)
-	if stored != nil && !isAnswer(stored) {
+	switch {
+	case stored != nil && !isAnswer(stored):
+		return stored
+	case fault.KindOf(stored) == fault.IO && !mayCut:
+		_ = s.remove(ctx, temporary) // if this fails, the next owner removes it (sweep)
 		return stored
 	}
 	renamed, err := s.install(ctx, temporary, file, content)
 	if renamed {
-		return stored // on a full disk the file is cut short, but it is there
+		return stored
 	}
 	return err
 }
