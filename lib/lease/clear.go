@@ -108,11 +108,8 @@ func (l *Locker) once(until context.Context, giveUp func(context.Context) error)
 
 func refusal(found *locker.View) string {
 	who := "process " + strconv.Itoa(found.Record.Owner.PID) + " on " + found.Node
-	switch {
-	case found.Active.Empty:
+	if found.Active.Empty {
 		return "has no record yet: it was made less than a minute ago"
-	case found.Active.Owner == policy.Orphaned:
-		return "its owner is dead, but processes of its job are left (" + who + ")"
 	}
 	return "its owner lives (" + who + "), as far as is known: its lease is renewed"
 }
