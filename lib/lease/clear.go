@@ -65,7 +65,6 @@ func (l *Locker) confirm(name atom.Name, found *locker.View) (*locker.View, erro
 	}
 }
 
-// find looks for the place with the token, which may be a reader's behind another reader.
 func (l *Locker) find(name atom.Name, token string) (Snapshot, error) {
 	ctx, cancel := context.WithTimeout(l.context(), l.question())
 	defer cancel()
@@ -73,7 +72,7 @@ func (l *Locker) find(name atom.Name, token string) (Snapshot, error) {
 	if err != nil || seen.Owner.Token == token || !seen.Owner.Shared {
 		return seen, err
 	}
-	all, err := l.Store.List(l.context())
+	all, err := l.Store.List(l.context()) // it may be behind another reader
 	for i := range all {
 		for _, behind := range all[i].Behind {
 			if behind.Owner.Token == token {

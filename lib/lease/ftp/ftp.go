@@ -163,10 +163,9 @@ func (s *Store) store(ctx context.Context, file string, content []byte) error {
 	return s.do(ctx, func(c *client.ServerConn) error { return c.Stor(file, bytes.NewReader(content)) })
 }
 
-// replace replaces the content of a file that other processes use. It stores the content under
-// another name and renames it: on servers that lock files, a stalled upload would block all others.
-// If the server refuses that, replace stores the file in place. On a full disk it returns an error, and the
-// file stays as it was or, with mayCut, is cut short.
+// replace replaces the content of a file that other processes use. It stores the content under another name and
+// renames it: on servers that lock files, a stalled upload would block all others. If the server refuses that, it
+// stores the file in place. A full disk is an error: the file stays as it was or, with mayCut, is cut short.
 func (s *Store) replace(ctx context.Context, file string, content []byte, mayCut bool) error {
 	temporary := s.in(atom.TemporaryName(record.NewToken()))
 	stored := s.put(ctx, temporary, content)

@@ -337,8 +337,7 @@ func (p *place) stampPassed(ctx context.Context, f *sight) error {
 	return nil
 }
 
-// stamp writes the last lock. On a full disk the file is cut short, but its time counts: that is no error. It
-// is one if the time is kept, as the file's would count.
+// stamp writes the last lock. On a full disk the file is cut short, and its time counts, unless stamp is Kept.
 func (p *place) stamp(ctx context.Context, stamp lease.Last) error {
 	file := p.store.in(p.name.LastLock())
 	err := p.store.replace(ctx, file, stamp.Bytes(), !stamp.Kept)
