@@ -41,13 +41,10 @@ func TestAnOwnerOfAnotherBootCountsAsAlive(t *testing.T) {
 	a.Kill()
 	elsewhere, _ := sleeper(t)
 	elsewhere.Boot = "another"
-	for claim, c := range map[string]struct {
-		owner process.Identity
-		want  policy.Owner
-	}{"of another boot": {elsewhere, policy.Lives}, "of this boot, and dead": {dead, policy.Gone}} {
-		seen := &Snapshot{Held: true, Owner: Record{Record: record.Record{Owner: c.owner, Token: "t"}, Node: "n", Taken: time.Now()}}
-		if got := (&Locker{}).ownerOf(seen); got != c.want {
-			t.Errorf("an owner %s is %v, want %v", claim, got, c.want)
+	for owner, want := range map[process.Identity]policy.Owner{elsewhere: policy.Lives, dead: policy.Gone} {
+		seen := &Snapshot{Held: true, Owner: Record{Record: record.Record{Owner: owner, Token: "t"}, Node: "n", Taken: time.Now()}}
+		if got := (&Locker{}).ownerOf(seen); got != want {
+			t.Errorf("an owner of the boot %q is %v, want %v", owner.Boot, got, want)
 		}
 	}
 }
