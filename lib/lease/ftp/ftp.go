@@ -165,14 +165,14 @@ func (s *Store) store(ctx context.Context, file string, content []byte) error {
 
 // replace replaces the content of a file that other processes use. It stores the content under another name and
 // renames it: on servers that lock files, a stalled upload would block all others. If the server refuses that, it
-// stores the file in place. A full disk is an error: the file stays as it was or, with mayCut, is cut short.
+// stores the file in place. Without mayCut the file stays as it was if the server has no room for the other.
 func (s *Store) replace(ctx context.Context, file string, content []byte, mayCut bool) error {
 	temporary := s.in(atom.TemporaryName(record.NewToken()))
 	stored := s.put(ctx, temporary, content)
 	switch {
 	case stored != nil && !isAnswer(stored):
 		return stored
-	case fault.KindOf(stored) == fault.IO && !mayCut:
+	case stored != nil && !mayCut:
 		_ = s.remove(ctx, temporary) // if this fails, the next owner removes it (sweep)
 		return stored
 	}
