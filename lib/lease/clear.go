@@ -53,9 +53,7 @@ func (l *Locker) Clear(name atom.Name, found *locker.View) error {
 // show that the owner may be dead, it first watches for as long as the owner's lease, to be certain.
 func (l *Locker) confirm(name atom.Name, found *locker.View) (*locker.View, error) {
 	for {
-		ctx, cancel := context.WithTimeout(l.context(), l.question())
-		seen, err := l.Store.Look(ctx, name, false)
-		cancel()
+		seen, err := l.find(name, found.Record.Token)
 		switch {
 		case err != nil || !seen.Held || seen.Owner.Token != found.Record.Token:
 			return found, err // another owner, or gone: remove reports it
@@ -65,6 +63,24 @@ func (l *Locker) confirm(name atom.Name, found *locker.View) (*locker.View, erro
 		}
 		Pause(l.context(), l.lease()/30)
 	}
+}
+
+func (l *Locker) find(name atom.Name, token string) (Snapshot, error) {
+	ctx, cancel := context.WithTimeout(l.context(), l.question())
+	defer cancel()
+	seen, err := l.Store.Look(ctx, name, false)
+	if err != nil || seen.Owner.Token == token || !seen.Owner.Shared {
+		return seen, err
+	}
+	all, err := l.Store.List(l.context()) // it may be behind another reader
+	for i := range all {
+		for _, behind := range all[i].Behind {
+			if behind.Owner.Token == token {
+				return behind, err
+			}
+		}
+	}
+	return seen, err
 }
 
 func (l *Locker) remove(name atom.Name, token string) error {
@@ -91,11 +107,8 @@ func (l *Locker) once(until context.Context, giveUp func(context.Context) error)
 
 func refusal(found *locker.View) string {
 	who := "process " + strconv.Itoa(found.Record.Owner.PID) + " on " + found.Node
-	switch {
-	case found.Active.Empty:
+	if found.Active.Empty {
 		return "has no record yet: it was made less than a minute ago"
-	case found.Active.Owner == policy.Orphaned:
-		return "its owner is dead, but processes of its job are left (" + who + ")"
 	}
 	return "its owner lives (" + who + "), as far as is known: its lease is renewed"
 }

@@ -1,10 +1,12 @@
 package lease
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
 
+	"adlock/lib/fault"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/process"
@@ -39,13 +41,26 @@ func TestAnOwnerOfAnotherBootCountsAsAlive(t *testing.T) {
 	a.Kill()
 	elsewhere, _ := sleeper(t)
 	elsewhere.Boot = "another"
-	for claim, c := range map[string]struct {
-		owner process.Identity
-		want  policy.Owner
-	}{"of another boot": {elsewhere, policy.Lives}, "of this boot, and dead": {dead, policy.Gone}} {
-		seen := &Snapshot{Held: true, Owner: Record{Record: record.Record{Owner: c.owner, Token: "t"}, Node: "n", Taken: time.Now()}}
-		if got := (&Locker{}).ownerOf(seen); got != c.want {
-			t.Errorf("an owner %s is %v, want %v", claim, got, c.want)
+	for owner, want := range map[process.Identity]policy.Owner{elsewhere: policy.Lives, dead: policy.Gone} {
+		seen := &Snapshot{Held: true, Owner: Record{Record: record.Record{Owner: owner, Token: "t"}, Node: "n", Taken: time.Now()}}
+		if got := (&Locker{}).ownerOf(seen); got != want {
+			t.Errorf("an owner of the boot %q is %v, want %v", owner.Boot, got, want)
 		}
+	}
+}
+
+func TestAFullStoreKeepsNoPlaceAndEveryCountedTick(t *testing.T) {
+	full := fault.New(fault.IO, "store", "no space")
+	for _, kept := range []bool{false, true} {
+		p := &scriptedPlace{full: full}
+		held := &heldLease{place: p, most: time.Minute, tick: policy.Tick{Period: time.Hour}, cancel: func() {}}
+		held.renewed.Store(int64(process.Boottime()))
+		if left, err := held.leave(&Last{Kept: kept}); !left || !errors.Is(err, full) || p.gave != kept {
+			t.Errorf("kept %v: left %v, tick given back %v, %v", kept, left, p.gave, err)
+		}
+	}
+	p := &scriptedPlace{full: full}
+	if err := behind(p, free()).Forget(odd.Name()); !errors.Is(err, full) || !p.left {
+		t.Errorf("tune --reset: left %v, %v", p.left, err)
 	}
 }

@@ -336,6 +336,9 @@ func (t *heldLease) leave(stamp *Last) (left bool, err error) {
 		case errors.Is(err, ErrGone):
 			return false, err
 		case stamp != nil && fault.KindOf(err) != fault.Unavailable:
+			if !stamp.Kept {
+				t.tick = policy.Tick{} // the run counts: the tick stays claimed
+			}
 			left, _ := t.leave(nil)
 			return left, fmt.Errorf("the last run is not noted: %w", err)
 		case t.dueIn(6) == 0:

@@ -87,6 +87,9 @@ func (l *Locker) Forget(name atom.Name) error {
 	if errors.Is(err, ErrGone) {
 		return fault.New(fault.Denied, object, "has changed hands meanwhile")
 	}
+	if err != nil {
+		_ = place.Leave(ctx, nil) // if this fails, newcomers pass the place after its lease
+	}
 	return err
 }
 

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 	"time"
@@ -69,7 +70,7 @@ func ParseRecord(object string, content []byte) (Record, error) {
 			err = wrong
 		}
 	}
-	if err == nil && found == record.Full {
+	if err == nil && found == record.Full && r.Lease > 0 && IsWhole(content) {
 		return r, nil
 	}
 	if IsWhole(content) {
@@ -82,7 +83,7 @@ func ParseRecord(object string, content []byte) (Record, error) {
 // adlock's, and its writer may hold the atom. No job runs under a record that is cut short.
 func IsWhole(content []byte) bool {
 	_, rest := record.Split(content)
-	return len(rest) > 0 && rest[len(rest)-1] == '\n'
+	return bytes.Contains(rest, []byte("\nlease=")) && rest[len(rest)-1] == '\n'
 }
 
 // Bytes returns the last lock as it is kept in the store: the time of the stamp (not every store has a clock

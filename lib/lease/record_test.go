@@ -2,7 +2,6 @@ package lease
 
 import (
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
@@ -34,12 +33,11 @@ func TestARecordAndALastLockAreReadBackAsWritten(t *testing.T) {
 	}
 }
 
-func TestARecordCutShortBeforeItsEndLineIsRejected(t *testing.T) {
-	whole := Record{Record: record.Record{Owner: process.Identity{PID: 7}, Token: "t", Atom: odd}, Node: "n"}.Bytes()
-	end := strings.Index(string(whole), "end=\n") + len("end=\n")
-	for n := range end {
-		if _, err := ParseRecord("x", whole[:n]); err == nil {
-			t.Fatalf("%q was read", whole[:n])
+func TestARecordCutShortIsRejectedAsCut(t *testing.T) {
+	whole := Record{Record: record.Record{Owner: process.Identity{PID: 7}, Token: "t", Atom: odd}, Node: "n", Lease: time.Minute}.Bytes()
+	for n := range whole {
+		if _, err := ParseRecord("x", whole[:n]); err == nil || IsWhole(whole[:n]) {
+			t.Fatalf("%q was read, or counts as whole", whole[:n])
 		}
 	}
 }

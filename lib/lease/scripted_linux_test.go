@@ -10,6 +10,7 @@ import (
 	"adlock/lib/lease/watchdog"
 	"adlock/lib/locker"
 	"adlock/lib/orphan"
+	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/runlog"
 	"adlock/test/support/must"
@@ -47,6 +48,8 @@ type scriptedPlace struct {
 	lease  time.Duration // 0: a minute
 	inLine bool
 	left   bool
+	full   error // the answer to a stamp
+	gave   bool  // the tick was given back
 	await  func()
 	note   func(Record) error
 	renew  func() error
@@ -64,8 +67,16 @@ func (p *scriptedPlace) Lease() time.Duration {
 func (p *scriptedPlace) Fence() uint64 { return 1 }
 func (p *scriptedPlace) InLine() bool  { return p.inLine }
 
-func (p *scriptedPlace) Leave(context.Context, *Last) error {
+func (p *scriptedPlace) Leave(_ context.Context, stamp *Last) error {
+	if stamp != nil && p.full != nil {
+		return p.full
+	}
 	p.left = true
+	return nil
+}
+
+func (p *scriptedPlace) DisclaimTick(context.Context, policy.Tick) error {
+	p.gave = true
 	return nil
 }
 

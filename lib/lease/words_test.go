@@ -63,17 +63,10 @@ func TestEachNetworkErrorHasItsReason(t *testing.T) {
 }
 
 func TestAnErrorAboutAFileNamesItsVariable(t *testing.T) {
-	for _, each := range []struct {
-		err  error
-		kind fault.Kind
-		text string
-	}{
-		{&fs.PathError{Op: "open", Path: "/x", Err: syscall.ENOENT}, fault.Unavailable, "/x: no such file or directory, and NAME names it"},
-		{&fs.PathError{Op: "open", Path: "/x", Err: syscall.EACCES}, fault.NotPermitted, "/x: permission denied, and NAME names it"},
-	} {
-		got := Unreadable("/x", "NAME", each.err)
-		if fault.KindOf(got) != each.kind || got.Error() != each.text {
-			t.Errorf("%v: %v, kind %v; want %q", each.err, got, fault.KindOf(got), each.text)
+	for why, kind := range map[syscall.Errno]fault.Kind{syscall.ENOENT: fault.Unavailable, syscall.EACCES: fault.NotPermitted} {
+		got := Unreadable("/x", "NAME", &fs.PathError{Op: "open", Path: "/x", Err: why})
+		if want := "/x: " + why.Error() + ", and NAME names it"; fault.KindOf(got) != kind || got.Error() != want {
+			t.Errorf("%v, kind %v; want %q, kind %v", got, fault.KindOf(got), want, kind)
 		}
 	}
 }

@@ -46,8 +46,7 @@ func TestTheEtcdFenceExampleLetsOnlyTheNewestOwnerWrite(t *testing.T) {
 		if w.done {
 			last = w.fence
 		}
-		result := shell("etcdctl get --print-value-only /report/result", "")
-		if !strings.HasSuffix(result.Out, "0"+last+"\n") {
+		if result := shell("etcdctl get --print-value-only /report/result", ""); !strings.HasSuffix(result.Out, "0"+last+"\n") {
 			t.Errorf("after owner %s there is %q, of owner %s", w.fence, result.Out, last)
 		}
 	}

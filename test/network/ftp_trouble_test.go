@@ -304,12 +304,22 @@ func TestAFullFTPDiskStartsNoJobAndEndsNone(t *testing.T) {
 	f := startFTP(t, root)
 	a, b := f.host(t).brief(), f.host(t).brief()
 	owner := a.start(t, "sleep 8; echo done", "--operand=y")
+	kept := &lease.Last{Kept: true}
+	kept.Completed = time.Unix(9, 0).UTC()
+	must.Do(t, enter(t, openFTP(t, f.Address), false, false, lasts).Leave(limited(t), kept))
+	noter := enter(t, openFTP(t, f.Address), false, false, lasts)
 	if err := os.WriteFile(root+"/filler", make([]byte, 1<<16), 0o600); !errors.Is(err, syscall.ENOSPC) {
 		t.Fatal(err)
 	}
 	b.run(t, "echo ran").Refused(t, 74, "ftp://")
 	if left, _ := filepath.Glob(root + "/lock.p.shared.o.x.*"); len(left) > 0 {
 		t.Errorf("left: %v", left)
+	}
+	for what, refused := range map[string]error{"a note": noter.Note(limited(t), noter.record), "a kept stamp": noter.Leave(limited(t), kept)} {
+		seen, err := openFTP(t, f.Address).Look(limited(t), "p.h.o.x", false)
+		if err != nil || fault.KindOf(refused) != fault.IO || seen.Owner.Token != noter.record.Token || seen.Last.Completed != kept.Completed {
+			t.Errorf("%s: %v; then %+v, %v", what, refused, seen, err)
+		}
 	}
 	endsWith(t, owner, 0, "done\n")
 	a.run(t, "echo ran", "--operand=y", "--if-elapsed=1h").Denied(t)
@@ -319,7 +329,7 @@ func TestAFullFTPDiskStartsNoJobAndEndsNone(t *testing.T) {
 func TestClearRemovesALockWhoseLeaseHasRunOut(t *testing.T) {
 	f := startFTP(t, "")
 	h := f.host(t).brief()
-	place := abandoned(t, openFTP(t, f.Address))
+	place := abandoned(t, openFTP(t, f.Address), false)
 	h.verb(t, "clear", "p.h.o.x").Refused(t, 77, "its owner lives (process ")
 	helper.Eventually(t, "status says so", func() bool {
 		out := h.verb(t, "status").Out
@@ -335,7 +345,7 @@ func TestClearRemovesALockWhoseLeaseHasRunOut(t *testing.T) {
 
 func TestClearSucceedsOnFTPIfOnlyItsAnswerIsLost(t *testing.T) {
 	f := startFTP(t, "")
-	abandoned(t, openFTP(t, f.Address))
+	abandoned(t, openFTP(t, f.Address), false)
 	s, r := f.unanswered(t, "/released")
 	var found lease.Snapshot
 	helper.Eventually(t, "its lease is over", func() bool {

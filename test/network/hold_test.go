@@ -53,20 +53,12 @@ func (a *asker) holds() int {
 	if len(words) != 3 || words[0] != "acquired" || len(words[1]) != 32 {
 		a.Fatalf("told %q: %s", words, a.program.Output())
 	}
-	fence, err := strconv.Atoi(words[2])
-	if err != nil {
-		a.Fatal(err)
-	}
-	return fence
+	return must.Get(strconv.Atoi(words[2]))(a)
 }
 
 func (a *asker) hold() int {
 	a.Helper()
-	text, err := os.ReadFile(filepath.Join(a.place, "hold"))
-	if err != nil {
-		a.Fatal(err)
-	}
-	return int(number(a, string(text)))
+	return int(number(a, string(must.Get(os.ReadFile(filepath.Join(a.place, "hold")))(a))))
 }
 
 // clean waits until no process or file of a holder is left on the host.
@@ -166,8 +158,7 @@ func TestAProgramGetsTheErrorOfAnUnreachableStore(t *testing.T) {
 	t.Parallel()
 	p := newHost(t, "etcd://127.0.0.1:1/adlock").asks(t, "ended")
 	p.program.Wait(t)
-	told := p.told()
-	if len(told) != 2 || !strings.HasPrefix(told[0], "error etcd://127.0.0.1:1/adlock: ") || told[1] != "status 69" || strings.Count(p.program.Output(), "\n") != 1 {
+	if told := p.told(); len(told) != 2 || !strings.HasPrefix(told[0], "error etcd://127.0.0.1:1/adlock: ") || told[1] != "status 69" || strings.Count(p.program.Output(), "\n") != 1 {
 		t.Errorf("told %q, said %q", told, p.program.Output())
 	}
 }

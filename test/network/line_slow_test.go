@@ -23,13 +23,10 @@ func TestManyAtomsAreListedInAFewQuestions(t *testing.T) {
 	for i := range many {
 		w := &waiter{record: aRecord(t, false)}
 		name := atom.Atom{Program: "p", Host: "h", Operator: "o", Operand: fmt.Sprint("x", i)}.Name()
-		var err error
-		if w.Place, _, err = s.Enter(ctx, name, w.record, false); err == nil {
-			err = w.unlock(ctx)
-		}
-		if err != nil {
-			t.Fatal(name, err)
-		}
+		place, _, err := s.Enter(ctx, name, w.record, false)
+		must.Do(t, err)
+		w.Place = place
+		must.Do(t, w.unlock(ctx))
 	}
 	asked := func() int { return m.metric(t, `grpc_server_started_total\{grpc_method="(?:Range|Txn)",.*\}`) }
 	before := asked()

@@ -110,22 +110,20 @@ func TestADroppedOrTimedOutTransactionIsSentAgain(t *testing.T) {
 		"its leader hands over":       "raft proposal dropped",
 		"its own time was up earlier": "context deadline exceeded",
 	} {
-		t.Run(why, func(t *testing.T) {
-			failing := &member{answer: func(_ context.Context, asked int64) error {
-				if asked == 1 {
-					return status.Error(codes.Unknown, words)
-				}
-				return nil
-			}}
-			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-			defer cancel()
-			if answer, err := serving(t, failing).commit(ctx, txn{}); err != nil || !answer.Succeeded {
-				t.Error(err)
+		failing := &member{answer: func(_ context.Context, asked int64) error {
+			if asked == 1 {
+				return status.Error(codes.Unknown, words)
 			}
-			if n := failing.asked.Load(); n != 2 {
-				t.Errorf("asked %d times, want 2", n)
-			}
-		})
+			return nil
+		}}
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if answer, err := serving(t, failing).commit(ctx, txn{}); err != nil || !answer.Succeeded {
+			t.Error(why, err)
+		}
+		if n := failing.asked.Load(); n != 2 {
+			t.Errorf("%s: asked %d times, want 2", why, n)
+		}
 	}
 }
 

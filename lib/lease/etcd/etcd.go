@@ -33,7 +33,6 @@
 package etcd
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -46,7 +45,6 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/lease"
-	"adlock/lib/limit"
 	"adlock/lib/process"
 )
 
@@ -238,11 +236,10 @@ func (s *Store) describe(seen *lease.Snapshot, f *front, k keys, beat *mvccpb.Ke
 		f.beat = beat.ModRevision
 		written, _ = time.Parse(time.RFC3339Nano, string(beat.Value))
 	}
-	length := cmp.Or(seen.Owner.Lease, limit.LongestLease)
 	still, moved := s.stillness(k.beat(f.seat), f.beat)
-	seen.Lapsed = still >= length
+	seen.Lapsed = still >= seen.Owner.Lease
 	shown := seen.Now.Sub(written)
-	seen.Silent = !seen.Lapsed && !moved && (shown < 0 || shown >= length)
+	seen.Silent = !seen.Lapsed && !moved && (shown < 0 || shown >= seen.Owner.Lease)
 	return nil
 }
 

@@ -163,18 +163,22 @@ func (s *Store) store(ctx context.Context, file string, content []byte) error {
 	return s.do(ctx, func(c *client.ServerConn) error { return c.Stor(file, bytes.NewReader(content)) })
 }
 
-// replace replaces the content of a file that other processes use. It stores the content under
-// another name and renames it: on servers that lock files, a stalled upload would block all others.
-// If the server refuses that, replace stores the file in place.
-func (s *Store) replace(ctx context.Context, file string, content []byte) error {
+// replace replaces the content of a file that other processes use. It stores the content under another name and
+// renames it: on servers that lock files, a stalled upload would block all others. If the server refuses that, it
+// stores the file in place. Without mayCut the file stays as it was if the server has no room for the other.
+func (s *Store) replace(ctx context.Context, file string, content []byte, mayCut bool) error {
 	temporary := s.in(atom.TemporaryName(record.NewToken()))
 	stored := s.put(ctx, temporary, content)
-	if stored != nil && !isAnswer(stored) {
+	switch {
+	case stored != nil && !isAnswer(stored):
+		return stored
+	case stored != nil && !mayCut:
+		_ = s.remove(ctx, temporary) // if this fails, the next owner removes it (sweep)
 		return stored
 	}
 	renamed, err := s.install(ctx, temporary, file, content)
 	if renamed {
-		return stored // on a full disk the file is cut short, but it is there
+		return stored
 	}
 	return err
 }

@@ -29,8 +29,7 @@ default login z password four`
 func TestABadAddressIsAUsageErrorWithoutThePassword(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	for _, address := range []string{"ftp://host/dir", "ftp://u:secret@host/dir", "ftp:///dir", "ftp://u:secret@ho st/"} {
-		_, err := Open(address)
-		if fault.KindOf(err) != fault.Usage || strings.Contains(err.Error(), "secret") {
+		if _, err := Open(address); fault.KindOf(err) != fault.Usage || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", address, err)
 		}
 	}

@@ -68,10 +68,6 @@ func (p *place) beatPath(seconds int) string {
 	return p.dir() + "/" + beatFile(seconds, p.record.Token)
 }
 
-func (p *place) putRecord(ctx context.Context) error {
-	return p.store.put(ctx, p.dir()+"/owner", p.record.Bytes())
-}
-
 func (p *place) Look(ctx context.Context) (lease.Snapshot, error) {
 	if p.n() > 0 {
 		names, err := p.held(ctx)
@@ -197,7 +193,7 @@ func (p *place) settle(ctx context.Context) error {
 		}
 	}
 	p.recorded = true
-	return p.putRecord(ctx)
+	return p.store.put(ctx, p.dir()+"/owner", p.record.Bytes())
 }
 
 // withdraw removes what claim has made. It does not mark the generation as released: the generation
@@ -267,7 +263,7 @@ func (p *place) Note(ctx context.Context, record lease.Record) error {
 	if err != nil {
 		return err
 	}
-	return p.store.replace(ctx, p.dir()+"/owner", record.Bytes())
+	return p.store.replace(ctx, p.dir()+"/owner", record.Bytes(), false)
 }
 
 // Await lets some time pass: an FTP server sends no events.
@@ -341,11 +337,11 @@ func (p *place) stampPassed(ctx context.Context, f *sight) error {
 	return nil
 }
 
-// stamp writes the last lock. On a full disk the file is cut short, but its time counts: that is no error.
+// stamp writes the last lock. On a full disk the file is cut short, and its time counts, unless stamp is Kept.
 func (p *place) stamp(ctx context.Context, stamp lease.Last) error {
 	file := p.store.in(p.name.LastLock())
-	err := p.store.replace(ctx, file, stamp.Bytes())
-	if fault.KindOf(err) != fault.IO {
+	err := p.store.replace(ctx, file, stamp.Bytes(), !stamp.Kept)
+	if fault.KindOf(err) != fault.IO || stamp.Kept {
 		return err
 	}
 	if age, missing := p.store.ageOf(ctx, file); missing != nil || age > slack {
@@ -433,7 +429,7 @@ func (p *place) checkOwner(ctx context.Context) error {
 func (p *place) restore(ctx context.Context) error {
 	_, err := p.store.modified(ctx, p.dir()+"/owner")
 	if isMissing(err) {
-		err = p.putRecord(ctx)
+		err = p.store.replace(ctx, p.dir()+"/owner", p.record.Bytes(), false)
 	}
 	return err
 }

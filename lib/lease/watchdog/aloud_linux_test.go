@@ -42,18 +42,14 @@ func told(t *testing.T, j process.Job, file string, warnings ...string) string {
 	own := must.Get(unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3))(t)
 	defer unix.Close(own)
 	defer func() { _ = unix.Dup3(own, 2, 0) }()
-	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	if err == nil {
-		defer null.Close()
-		err = unix.Dup3(int(null.Fd()), 2, 0)
-	}
-	must.Do(t, err)
+	null := must.Get(os.OpenFile(os.DevNull, os.O_WRONLY, 0))(t)
+	defer null.Close()
+	must.Do(t, unix.Dup3(int(null.Fd()), 2, 0))
 	SpeakFor(j)
 	for _, w := range warnings {
 		fault.Warn("x", w)
 	}
-	text := must.Get(os.ReadFile(file))(t)
-	return string(text)
+	return string(must.Get(os.ReadFile(file))(t))
 }
 
 func TestAWatchdogAppendsToTheJobsStandardError(t *testing.T) {
