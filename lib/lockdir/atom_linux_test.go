@@ -1,6 +1,7 @@
 package lockdir
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -338,9 +339,10 @@ func TestAWaitingNewcomerWakesWhenTheAtomIsFree(t *testing.T) {
 func TestPruneRemovesUnusedLastLocks(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	release(t, k, wantVerdict(t, k, r, locker.Acquired))
-	other := r
-	other.Atom.Operand = "held"
-	wantVerdict(t, k, other, locker.Acquired)
+	for _, other := range []locker.Request{r, read(r.Owner)} {
+		other.Atom.Operand = fmt.Sprint("held shared ", other.Shared)
+		wantVerdict(t, k, other, locker.Acquired)
+	}
 	if names, err := k.Prune(time.Hour); err != nil || len(names) != 0 {
 		t.Errorf("pruned %v, %v", names, err)
 	}
