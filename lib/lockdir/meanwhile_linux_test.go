@@ -676,3 +676,23 @@ func TestAReaderMayLeaveDuringADryRun(t *testing.T) {
 		}, releasing(k, held)
 	})
 }
+
+func TestAPauseThatIsOlderThanTheLockDeniesTheAtom(t *testing.T) {
+	owner := self(t) // its own lock is no job that it is inside
+	atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
+		completed(t, k, owner)
+		paused := false
+		return func() (locker.Verdict, error) {
+				verdict, err := verdictOf(k, ask(owner))()
+				if paused && verdict != locker.Paused {
+					t.Errorf("verdict is %q", verdict)
+				}
+				return verdict, err
+			}, func() error {
+				if paused = !isThere(k, motdLock.String()); !paused {
+					return nil
+				}
+				return k.Pause(motdFiles, record.NewPause(time.Hour, ""))
+			}
+	})
+}
