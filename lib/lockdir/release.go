@@ -60,7 +60,7 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	switch signalled, err := guardOwn(&r, active); {
 	case r.AtOnce && err != nil:
 		return locker.ErrNotAtOnce
-	case errors.Is(err, locker.ErrGuarded) && (signalled || l.isEnded(r.Name, active.Record)):
+	case errors.Is(err, locker.ErrGuarded) && (signalled || l.isEnded(&r, active.Record)):
 		return l.EndedByForce(r, active.Record, active.GuardHolder())
 	case errors.Is(err, locker.ErrGuarded):
 		return active.ReportGuarded(err)
