@@ -167,8 +167,11 @@ func (l *Locker) rememberStart(name atom.Name, run *lockfile.Active, fresh recor
 
 func (l *Locker) lastOr(name atom.Name, fresh record.Memory) (record.Last, error) {
 	last, err := l.Dir.Last(name)
-	if missing := errors.Is(err, fs.ErrNotExist); missing || err == nil && last.Damaged {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && last.Damaged:
 		last.Memory, err = fresh, nil
+	case err == nil && last.Memory.Atom == (atom.Atom{}) && fresh.Atom != (atom.Atom{}): // rewrite found it damaged
+		last.Memory.Atom, last.Damaged = fresh.Atom, true
 	}
 	return last, err
 }
