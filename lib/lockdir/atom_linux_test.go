@@ -252,8 +252,7 @@ func TestALastLockNamesTheAtomOfAChecksummedName(t *testing.T) {
 			must.Do(t, os.Remove(k.Dir.Path(r.Atom.Name().LastLock())))
 		}
 		letGo(t, k, r, held)
-		last, err := k.Dir.Last(r.Atom.Name())
-		if err != nil || last.Memory.Atom != r.Atom || last.Memory.Learned.Runs != 1 {
+		if last, err := k.Dir.Last(r.Atom.Name()); err != nil || last.Memory.Atom != r.Atom || last.Memory.Learned.Runs != 1 {
 			t.Fatalf("missing %v: remembered %+v, %v", missing, last.Memory, err)
 		}
 		must.Do(t, os.Remove(k.Dir.Path(r.Atom.Name().LastLock())))

@@ -363,8 +363,7 @@ func TestAnAtomThatIsTakenMeanwhileIsNotPruned(t *testing.T) {
 		var taken locker.Verdict
 		return func() (locker.Verdict, error) {
 				pruned, err := k.Prune(0)
-				_, there := k.Dir.Last(motdFiles)
-				if taken == locker.Acquired && there != nil && len(pruned) == 0 {
+				if _, there := k.Dir.Last(motdFiles); taken == locker.Acquired && there != nil && len(pruned) == 0 {
 					t.Error("the last lock of an atom that runs is gone")
 				}
 				return "", err
@@ -682,17 +681,16 @@ func TestAPauseThatIsOlderThanTheLockDeniesTheAtom(t *testing.T) {
 	atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
 		completed(t, k, owner)
 		paused := false
-		return func() (locker.Verdict, error) {
-				verdict, err := verdictOf(k, ask(owner))()
-				if paused && verdict != locker.Paused {
+		return func() (verdict locker.Verdict, err error) {
+				if verdict, err = verdictOf(k, ask(owner))(); paused && verdict != locker.Paused {
 					t.Errorf("verdict is %q", verdict)
 				}
 				return verdict, err
-			}, func() error {
-				if paused = !isThere(k, motdLock.String()); !paused {
-					return nil
+			}, func() (err error) {
+				if paused = !isThere(k, motdLock.String()); paused {
+					err = k.Pause(motdFiles, record.NewPause(time.Hour, ""))
 				}
-				return k.Pause(motdFiles, record.NewPause(time.Hour, ""))
+				return err
 			}
 	})
 }

@@ -42,16 +42,13 @@ func TestAJobIsRecordedInItsLockAndItsSlot(t *testing.T) {
 			must.Do(t, k.RecordCommand(motdFiles, held.Token, command))
 			must.Do(t, k.RecordMembers(motdFiles, held.Token, []process.Identity{owner, command, member}))
 		}
-		if err := k.RecordCommand(motdFiles, record.NewToken(), member); err != nil {
-			t.Errorf("for a lock that is gone: %v", err)
-		}
+		must.Do(t, k.RecordCommand(motdFiles, record.NewToken(), member)) // for a lock that is gone
 		own, lock := openActive(t, k.Dir.Active, motd.Slot(1)), motdLock
 		if shared {
 			lock = readerLock(owner)
 		}
 		for _, active := range []*lockfile.Active{own, openActive(t, k.Dir.Lock, lock)} {
-			a := active.Appended
-			if !a.Command.Same(command) || len(a.Survivors) != 1 || !a.Survivors[0].Same(member) {
+			if a := active.Appended; !a.Command.Same(command) || len(a.Survivors) != 1 || !a.Survivors[0].Same(member) {
 				t.Errorf("%s has %+v", active.File, a)
 			}
 		}

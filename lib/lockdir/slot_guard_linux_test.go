@@ -226,9 +226,7 @@ func TestACommandIsRecordedInItsLockWhileTheSlotIsGuarded(t *testing.T) {
 	go func() { recorded <- k.RecordCommand(motdFiles, held.Token, command) }()
 	eventually(t, "the lock has the command", func() bool { return lockOf(t, k).Appended.Command.Same(command) })
 	lock := lockOf(t, k)
-	if err := lock.Guard(guardWait / 2); err != nil {
-		t.Errorf("the lock: %v", err)
-	}
+	must.Do(t, lock.Guard(guardWait/2))
 	lock.Close()
 	if err := <-recorded; !errors.Is(err, locker.ErrGuarded) {
 		t.Errorf("got %v", err)

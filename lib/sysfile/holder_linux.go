@@ -45,8 +45,7 @@ func lockTable() ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// anonymous has the file systems on which /proc/locks may show another device than stat(2), always with major 0.
-var anonymous = []int64{unix.BTRFS_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC}
+var anonymous = []int64{unix.BTRFS_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC} // they may show another device than stat(2), of major 0
 
 func flockHolder(locks []byte, dev, ino uint64, anonymous, shared bool) int {
 	inode := []byte(":" + strconv.FormatUint(ino, 10))

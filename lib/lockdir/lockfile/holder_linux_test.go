@@ -108,9 +108,7 @@ func stop(t *testing.T, pid int) {
 func TestAStoppedHolderIsReportedAfterThreePausesAndTheGrace(t *testing.T) {
 	pid := run(t, "sleep", "60")
 	graceOf(t, 0)
-	if err := StandsStill(pid, 0); err != nil {
-		t.Errorf("a running process: %v", err)
-	}
+	must.Do(t, StandsStill(pid, 0)) // it runs
 	stop(t, pid)
 	for _, c := range []struct {
 		pause, grace time.Duration
@@ -126,9 +124,7 @@ func TestAStoppedHolderIsReportedAfterThreePausesAndTheGrace(t *testing.T) {
 		}
 	}
 	graceOf(t, 0)
-	if err := StandsStill(0, 0); err != nil {
-		t.Errorf("no process: %v", err)
-	}
+	must.Do(t, StandsStill(0, 0)) // no process
 }
 
 func TestTheErrorOfAHeldGuardNamesItsHolder(t *testing.T) {
