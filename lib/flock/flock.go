@@ -230,13 +230,7 @@ func (f *File) Close() {
 func (f *File) IsTaken() bool { return f != nil && f.Locker() != 0 }
 
 // Locker returns the pid of a process, perhaps dead, whose lock keeps out newcomers; 0: none, or unknown.
-func (f *File) Locker() int {
-	var st unix.Stat_t
-	if err := sysfile.Fstat(f.fd, &st); err != nil {
-		return 0
-	}
-	return sysfile.FlockHolder(uint64(st.Dev), uint64(st.Ino), f.how == unix.LOCK_SH)
-}
+func (f *File) Locker() int { return sysfile.FlockHolder(f.fd, f.how == unix.LOCK_SH) }
 
 // Holder returns the process that locked the file, if that is this process or an ancestor; else, if this
 // process has inherited the lock, its topmost ancestor that has it; else the process that locked the file, if
@@ -270,5 +264,5 @@ func (f *File) firstHolder() int {
 // IsHeldIn reports whether a process has the file open and locked against newcomers; false if that is hidden.
 func (f *File) IsHeldIn(pid int) bool {
 	var st unix.Stat_t
-	return sysfile.Fstat(f.fd, &st) == nil && sysfile.HoldsFlock(pid, uint64(st.Ino), f.how == unix.LOCK_SH)
+	return sysfile.Fstat(f.fd, &st) == nil && sysfile.HoldsFlock(pid, &st, f.how == unix.LOCK_SH)
 }

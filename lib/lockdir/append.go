@@ -188,16 +188,16 @@ func (l *Locker) BeingEnded(name atom.Name, token string) (bool, error) {
 }
 
 // isEnded reports whether the process that guards the lock is ending the owner, rather than only checking it.
-func (l *Locker) isEnded(name atom.Name, own record.Record) bool {
+func (l *Locker) isEnded(r *locker.ReleaseRequest, own record.Record) bool {
 	if _, found := l.EndingOf(own); found {
 		return true
 	}
-	active, err := l.acquisition(name, own.Token)
+	active, err := l.acquisition(r.Name, own.Token)
 	if err != nil {
 		return false
 	}
 	defer active.Close()
-	return active.Job().EndingBegan()
+	return !r.Expired && active.Job().EndingBegan() // if Expired, the owner itself has recorded an ending
 }
 
 func (l *Locker) acquisition(name atom.Name, token string) (*lockfile.Active, error) {

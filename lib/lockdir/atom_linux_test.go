@@ -1,6 +1,7 @@
 package lockdir
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -251,8 +252,7 @@ func TestALastLockNamesTheAtomOfAChecksummedName(t *testing.T) {
 			must.Do(t, os.Remove(k.Dir.Path(r.Atom.Name().LastLock())))
 		}
 		letGo(t, k, r, held)
-		last, err := k.Dir.Last(r.Atom.Name())
-		if err != nil || last.Memory.Atom != r.Atom || last.Memory.Learned.Runs != 1 {
+		if last, err := k.Dir.Last(r.Atom.Name()); err != nil || last.Memory.Atom != r.Atom || last.Memory.Learned.Runs != 1 {
 			t.Fatalf("missing %v: remembered %+v, %v", missing, last.Memory, err)
 		}
 		must.Do(t, os.Remove(k.Dir.Path(r.Atom.Name().LastLock())))
@@ -338,9 +338,10 @@ func TestAWaitingNewcomerWakesWhenTheAtomIsFree(t *testing.T) {
 func TestPruneRemovesUnusedLastLocks(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	release(t, k, wantVerdict(t, k, r, locker.Acquired))
-	other := r
-	other.Atom.Operand = "held"
-	wantVerdict(t, k, other, locker.Acquired)
+	for _, other := range []locker.Request{r, read(r.Owner)} {
+		other.Atom.Operand = fmt.Sprint("held shared ", other.Shared)
+		wantVerdict(t, k, other, locker.Acquired)
+	}
 	if names, err := k.Prune(time.Hour); err != nil || len(names) != 0 {
 		t.Errorf("pruned %v, %v", names, err)
 	}

@@ -287,6 +287,12 @@ func TestTheLossOfALockIsLoggedWithItsCause(t *testing.T) {
 	}
 	wantEvents(t, k)
 	must.Do(t, guard.AppendSurvivors([]process.Identity{sleeper(t)}))
+	k.OwnExpires(&r, held.Token, time.Hour, 0) // its own supervisor has ended and recorded its job
+	own := locker.ReleaseRequest{Name: motdFiles, Token: held.Token, Expired: true}
+	if err := k.Release(own); !errors.Is(err, locker.ErrGuarded) || locker.IsEnded(err) {
+		t.Errorf("released by its own supervisor: %v", err)
+	}
+	must.Do(t, os.RemoveAll(k.Dir.Path("program.dax.runlog")))
 	err = releaseOf(k, held)
 	want := "editfile /etc/motd: ended by force by process " + strconv.Itoa(os.Getpid())
 	if !errors.Is(err, locker.ErrGuarded) || err.Error() != want {

@@ -244,8 +244,7 @@ func TestEachFailedSystemCallIsReported(t *testing.T) {
 				if left := openFiles(t, k) - before; left != 0 {
 					t.Errorf("%s, %s %d: %d files are left open", name, call, n, left)
 				}
-				told := fault.KindOf(err) == fault.IO && strings.Contains(err.Error(), unix.EIO.Error())
-				if told != met {
+				if told := fault.KindOf(err) == fault.IO && strings.Contains(err.Error(), unix.EIO.Error()); told != met {
 					t.Errorf("%s, %s %d: %v", name, call, n, err)
 				}
 			}

@@ -134,8 +134,7 @@ func TestOneNewcomerWatchesAndTheOthersAreBusy(t *testing.T) {
 	defer done()
 	for _, r := range []locker.Request{newcomer, learner(sleeper(t))} {
 		said := helper.Stderr(t, func() {
-			o := wantVerdict(t, k, r, locker.Busy)
-			if !strings.HasSuffix(o.Reason, "another newcomer watches whether it works") {
+			if o := wantVerdict(t, k, r, locker.Busy); !strings.HasSuffix(o.Reason, "another newcomer watches whether it works") {
 				t.Errorf("denied: %s", o.Reason)
 			}
 		})
@@ -247,8 +246,7 @@ func TestAWatchDoesNotEndTheNextOwner(t *testing.T) {
 	took := watching(t, k, newcomer)
 	second := ask(sleeper(t))
 	helper.Stderr(t, func() { wantVerdict(t, k, second, locker.Acquired) })
-	o := wantTaken(t, took, locker.Busy)
-	if second.Owner.Life() != process.Alive || strings.Contains(o.Reason, "watch") {
+	if o := wantTaken(t, took, locker.Busy); second.Owner.Life() != process.Alive || strings.Contains(o.Reason, "watch") {
 		t.Errorf("the second owner is %v; %s", second.Owner.Life(), o.Reason)
 	}
 }

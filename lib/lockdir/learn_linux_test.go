@@ -98,8 +98,7 @@ func TestOnlyAnOwnerEndedAtItsLimitRaisesIt(t *testing.T) {
 	dueNow(t, k)
 	awaitAsleep(t, impatient.Owner)
 	o := wantVerdict(t, k, learner(sleeper(t)), locker.Acquired)
-	s := memoryOf(t, k)
-	if s.ExpireAfter(0) < granted.ExpireAfter(0)*3/2 || o.ExpireAfter != s.ExpireAfter(s.IfElapsed()) {
+	if s := memoryOf(t, k); s.ExpireAfter(0) < granted.ExpireAfter(0)*3/2 || o.ExpireAfter != s.ExpireAfter(s.IfElapsed()) {
 		t.Errorf("ExpireAfter went from %s to %s, in force is %s", granted.ExpireAfter(0), s.ExpireAfter(0), o.ExpireAfter)
 	}
 }

@@ -39,8 +39,8 @@ const (
 //   - later, Wait returns.
 func (l *Locker) look(v *view, r *locker.Request, name atom.Name, now locker.Moment, p phase) (d policy.Decision, err error) {
 	err = l.lookAtLast(v, r, name, now)
-	if err == nil && p < inPlace {
-		err = l.lookAtPause(v)
+	if err == nil {
+		err = l.lookAtPause(v, r, name, p)
 	}
 	switch {
 	case err != nil || v.Pause.Denies() || !policy.Due(r.Limits, v.Last): // denied, whatever the active lock says
@@ -70,14 +70,18 @@ func (l *Locker) look(v *view, r *locker.Request, name atom.Name, now locker.Mom
 	return d, err
 }
 
-// lookAtPause adds the pause of the host or of the atom to v. It is not called for a newcomer whose own lock
-// is in place: that lock is older than the pause.
-func (l *Locker) lookAtPause(v *view) (err error) {
+// lookAtPause adds the pause of the host or of the atom to v. An atom is paused under its active lock, so the pause
+// that a newcomer finds with its own lock in place is older than that, and the lock is no job that it is inside.
+func (l *Locker) lookAtPause(v *view, r *locker.Request, name atom.Name, p phase) (err error) {
 	if v.Pause, err = locker.HostPause(); err == nil && !v.Pause.On {
 		v.Pause = v.Memory.Pause.Policy()
 	}
 	if err == nil && v.Pause.On {
 		entries, failed := l.List()
+		for i := range entries {
+			e := &entries[i]
+			e.Active.Held = e.Active.Held && (p < inPlace || e.Name != name || !e.Record.Owner.Same(r.Owner))
+		}
 		v.Pause.Inside, err = locker.InsideJob(entries), failed
 	}
 	return err

@@ -363,8 +363,7 @@ func TestAnAtomThatIsTakenMeanwhileIsNotPruned(t *testing.T) {
 		var taken locker.Verdict
 		return func() (locker.Verdict, error) {
 				pruned, err := k.Prune(0)
-				_, there := k.Dir.Last(motdFiles)
-				if taken == locker.Acquired && there != nil && len(pruned) == 0 {
+				if _, there := k.Dir.Last(motdFiles); taken == locker.Acquired && there != nil && len(pruned) == 0 {
 					t.Error("the last lock of an atom that runs is gone")
 				}
 				return "", err
@@ -674,5 +673,24 @@ func TestAReaderMayLeaveDuringADryRun(t *testing.T) {
 			}
 			return "", err
 		}, releasing(k, held)
+	})
+}
+
+func TestAPauseThatIsOlderThanTheLockDeniesTheAtom(t *testing.T) {
+	owner := self(t) // its own lock is no job that it is inside
+	atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
+		completed(t, k, owner)
+		paused := false
+		return func() (verdict locker.Verdict, err error) {
+				if verdict, err = verdictOf(k, ask(owner))(); paused && verdict != locker.Paused {
+					t.Errorf("verdict is %q", verdict)
+				}
+				return verdict, err
+			}, func() (err error) {
+				if paused = !isThere(k, motdLock.String()); paused {
+					err = k.Pause(motdFiles, record.NewPause(time.Hour, ""))
+				}
+				return err
+			}
 	})
 }

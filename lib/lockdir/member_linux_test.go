@@ -43,8 +43,7 @@ func (n nested) members() []process.Identity {
 // wantMembers wants the lock of an atom to record these members and no others.
 func wantMembers(t *testing.T, k *Locker, r locker.Request, want ...process.Identity) {
 	t.Helper()
-	got := openActive(t, k.Dir.Active, r.Atom.Name()).Appended.Survivors
-	if !slices.EqualFunc(got, want, process.Identity.Same) {
+	if got := openActive(t, k.Dir.Active, r.Atom.Name()).Appended.Survivors; !slices.EqualFunc(got, want, process.Identity.Same) {
 		t.Errorf("the lock of %s records %v; want %v", r.Atom.Operand, pids(got), pids(want))
 	}
 }

@@ -48,8 +48,7 @@ func TestAJobIsRecordedInItsLockAndItsSlot(t *testing.T) {
 			lock = readerLock(owner)
 		}
 		for _, active := range []*lockfile.Active{own, openActive(t, k.Dir.Lock, lock)} {
-			a := active.Appended
-			if !a.Command.Same(command) || len(a.Survivors) != 1 || !a.Survivors[0].Same(member) {
+			if a := active.Appended; !a.Command.Same(command) || len(a.Survivors) != 1 || !a.Survivors[0].Same(member) {
 				t.Errorf("%s has %+v", active.File, a)
 			}
 		}

@@ -60,7 +60,7 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	switch signalled, err := guardOwn(&r, active); {
 	case r.AtOnce && err != nil:
 		return locker.ErrNotAtOnce
-	case errors.Is(err, locker.ErrGuarded) && (signalled || l.isEnded(r.Name, active.Record)):
+	case errors.Is(err, locker.ErrGuarded) && (signalled || l.isEnded(&r, active.Record)):
 		return l.EndedByForce(r, active.Record, active.GuardHolder())
 	case errors.Is(err, locker.ErrGuarded):
 		return active.ReportGuarded(err)
@@ -167,8 +167,11 @@ func (l *Locker) rememberStart(name atom.Name, run *lockfile.Active, fresh recor
 
 func (l *Locker) lastOr(name atom.Name, fresh record.Memory) (record.Last, error) {
 	last, err := l.Dir.Last(name)
-	if missing := errors.Is(err, fs.ErrNotExist); missing || err == nil && last.Damaged {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && last.Damaged:
 		last.Memory, err = fresh, nil
+	case err == nil && last.Memory.Atom == (atom.Atom{}) && fresh.Atom != (atom.Atom{}): // rewrite found it damaged
+		last.Memory.Atom, last.Damaged = fresh.Atom, true
 	}
 	return last, err
 }
@@ -260,8 +263,15 @@ func (l *Locker) prune(name atom.Name, older time.Duration) (removed bool, err e
 	if unused, err := l.unused(name, older); !unused {
 		return false, err
 	}
+	active, err := l.Dir.Active(name)
+	if err == nil {
+		active.Close()
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
 	_, err = l.underOwn(name, func() error {
-		if old, err := l.isOld(name, older); !old {
+		if unused, err := l.unused(name, older); !unused {
 			return err
 		}
 		err = errors.Join(l.Dir.RemoveLast(name), l.Dir.RemoveTicks(name, func(time.Duration, int) bool { return true }), l.Dir.RemoveLine(name))
@@ -271,28 +281,18 @@ func (l *Locker) prune(name atom.Name, older time.Duration) (removed bool, err e
 	return removed, err
 }
 
-// isOld reports whether the last lock has not changed for that long; false if it is missing, and with an error.
-func (l *Locker) isOld(name atom.Name, older time.Duration) (bool, error) {
-	changed, err := l.Dir.LastChanged(name)
-	return err == nil && time.Since(changed) >= older, sysfile.IgnoreMissing(err)
-}
-
+// unused reports whether the last lock is there and old, and the atom has neither a pause nor a reader.
 func (l *Locker) unused(name atom.Name, older time.Duration) (bool, error) {
-	if old, err := l.isOld(name, older); !old {
-		return false, err
+	changed, err := l.Dir.LastChanged(name)
+	if err != nil || time.Since(changed) < older {
+		return false, sysfile.IgnoreMissing(err)
 	}
 	last, err := l.Dir.Last(name)
 	if err != nil || last.Memory.Pause.Policy().On {
 		return false, sysfile.IgnoreMissing(err)
 	}
-	active, err := l.Dir.Active(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return true, nil
-	}
-	if err == nil {
-		active.Close()
-	}
-	return false, err
+	readers, err := l.Dir.Readers(name)
+	return err == nil && len(readers) == 0, err
 }
 
 // Stop ends the job that holds the lock (an active lock or a reader's), as a newcomer ends an expired job,

@@ -145,15 +145,18 @@ func (l *Locker) withdraw(temp *lockfile.TempFile, own record.Record) error {
 	return errors.Join(err, temp.Withdraw())
 }
 
-// secondLook checks the last lock again, if that may deny the atom. Its 'now' is the mtime of the newcomer's
-// lock, which it has just touched: so both times are those of the file system.
+// secondLook checks the last lock and the pauses again. If an interval may deny the atom, its 'now' is the mtime of
+// the newcomer's lock, which it has just touched: so both times are those of the file system.
 func (l *Locker) secondLook(r *locker.Request, name atom.Name, temp *lockfile.TempFile, p phase) (locker.Outcome, error) {
-	if p == stamped || r.Limits.IfElapsed == 0 && !r.Limits.Preempt() {
+	if p == stamped {
 		return locker.Outcome{Verdict: locker.Acquired}, nil
 	}
-	now, err := temp.Touch()
-	if err != nil {
-		return locker.Outcome{}, err
+	now := temp.Modified()
+	if r.Limits.IfElapsed > 0 || r.Limits.Preempt() {
+		var err error
+		if now, err = temp.Touch(); err != nil {
+			return locker.Outcome{}, err
+		}
 	}
 	v := view{}
 	d, err := l.look(&v, r, name, r.Clock(now), p)

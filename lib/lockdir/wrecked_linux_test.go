@@ -82,14 +82,18 @@ func TestAWholeLockOfAnUnknownFormatIsAnError(t *testing.T) {
 func TestADamagedLastLockIsDueAndMadeAnew(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	r := ask(owner)
-	r.Limits.IfElapsed = time.Hour
-	for claim, content := range map[string]string{"zeros": strings.Repeat("\x00", 200), "cut short": "start"} {
-		plantFile(t, k, "last."+motdFiles, content, time.Minute)
+	r.Limits.IfElapsed, r.Atom.Operand = time.Hour, "my_db" // its name does not identify it
+	name := r.Atom.Name()
+	for claim, content := range map[string]string{"zeros": strings.Repeat("\x00", 200), "cut short": "start", "forgotten": "start"} {
+		plantFile(t, k, name.LastLock(), content, time.Minute)
 		if free, reason, err := inWords(k.DryRun(&r)); !free || err != nil || !strings.Contains(reason, "the last lock is damaged") {
 			t.Errorf("%s: a dry run says %v %q, %v", claim, free, reason, err)
 		}
-		release(t, k, wantVerdict(t, k, r, locker.Acquired))
-		if last, err := k.Dir.Last(motdFiles); err != nil || last.Damaged || time.Since(last.Completed) > time.Minute {
+		if claim == "forgotten" { // which makes it anew, without the identity
+			must.Do(t, k.Forget(name))
+		}
+		letGo(t, k, r, wantVerdict(t, k, r, locker.Acquired))
+		if last, err := k.Dir.Last(name); err != nil || last.Damaged || last.Memory.Atom != r.Atom || time.Since(last.Completed) > time.Minute {
 			t.Errorf("%s: %+v, %v", claim, last, err)
 		}
 		wantVerdict(t, k, r, locker.TooSoon)

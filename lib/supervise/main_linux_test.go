@@ -14,7 +14,14 @@ import (
 
 	"adlock/lib/idle"
 	"adlock/lib/process"
+	"adlock/test/support/must"
 )
+
+// orPanic is for must, in the processes that play a part in a test.
+type orPanic struct{}
+
+func (orPanic) Helper()           {}
+func (orPanic) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
 
 // The test binary also plays the other processes of these tests: a supervisor like `adlock run`, a
 // job that records its signals, and a gate.
@@ -65,9 +72,7 @@ type report struct {
 
 func superviseAsRun() int {
 	var s setup
-	if err := json.Unmarshal([]byte(os.Getenv("SUPERVISE_SETUP")), &s); err != nil {
-		panic(err)
-	}
+	must.Do(orPanic{}, json.Unmarshal([]byte(os.Getenv("SUPERVISE_SETUP")), &s))
 	os.Unsetenv("SUPERVISE_ROLE")
 	os.Unsetenv("SUPERVISE_SETUP")
 	rep := report{PID: os.Getpid(), Expires: -1}
@@ -90,11 +95,8 @@ func superviseAsRun() int {
 	if s.NoMemory {
 		memory = func(string) (*os.File, error) { return nil, errors.ErrUnsupported }
 	}
-	path, err := Find(s.Args[0])
-	if err != nil {
-		panic(err)
-	}
-	job, err := Prepare(Job{Command: s.Args[0], Path: path, Args: s.Args, Env: s.env(), QuietOK: s.QuietOK,
+	path := must.Get(Find(s.Args[0]))(orPanic{})
+	job := must.Get(Prepare(Job{Command: s.Args[0], Path: path, Args: s.Args, Env: s.env(), QuietOK: s.QuietOK,
 		Enforce: s.Enforce, WholeJob: s.WholeJob, ExpireAfter: s.ExpireAfter, Pause: s.Pause,
 		BeingEnded: func() bool { return exists(s.BeingEnded) }, Record: s.record, Rest: s.record,
 		Expires: func(time.Duration) { rep.Expires = len(rep.Signals) },
@@ -102,20 +104,11 @@ func superviseAsRun() int {
 			rep.Stuck = append(rep.Stuck, why.Error())
 			s.write(rep)
 		},
-		Observe: func(sent signalled) { rep.Signals = append(rep.Signals, sent.Signal) }})
-	if err != nil {
-		panic(err)
-	}
-	id, err := job.Identity()
-	if err != nil {
-		panic(err)
-	}
-	rep.Gate, rep.Group = id.PID, syscall.Getpgrp()
+		Observe: func(sent signalled) { rep.Signals = append(rep.Signals, sent.Signal) }}))(orPanic{})
+	rep.Gate, rep.Group = must.Get(job.Identity())(orPanic{}).PID, syscall.Getpgrp()
 	s.write(rep)
 	if s.Hold {
-		if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
-			panic(err)
-		}
+		must.Get(bufio.NewReader(os.Stdin).ReadString('\n'))(orPanic{})
 	}
 	if s.Learned > 0 {
 		idle.Shortest = s.Watch
@@ -157,25 +150,14 @@ func (s setup) env() []string {
 	if s.Nested == nil {
 		return append(os.Environ(), "SUPERVISE_ROLE="+s.Role)
 	}
-	text, err := json.Marshal(s.Nested)
-	if err != nil {
-		panic(err)
-	}
-	return append(os.Environ(), "SUPERVISE_ROLE=supervisor", "SUPERVISE_SETUP="+string(text))
+	text := string(must.Get(json.Marshal(s.Nested))(orPanic{}))
+	return append(os.Environ(), "SUPERVISE_ROLE=supervisor", "SUPERVISE_SETUP="+text)
 }
 
 // write writes the report, whole or not at all.
 func (s setup) write(rep report) {
-	text, err := json.Marshal(rep)
-	if err == nil {
-		err = os.WriteFile(s.Report+".new", text, 0o644)
-	}
-	if err == nil {
-		err = os.Rename(s.Report+".new", s.Report)
-	}
-	if err != nil {
-		panic(err)
-	}
+	must.Do(orPanic{}, os.WriteFile(s.Report+".new", must.Get(json.Marshal(rep))(orPanic{}), 0o644))
+	must.Do(orPanic{}, os.Rename(s.Report+".new", s.Report))
 }
 
 // listen writes each signal it gets to the file named by its last argument, one a line, until
@@ -185,16 +167,10 @@ func listen() int {
 	signal.Notify(heard, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT)
 	file := os.Args[len(os.Args)-1]
-	out, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
-	if err != nil {
-		panic(err)
-	}
+	out := must.Get(os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644))(orPanic{})
 	if os.Args[1] == "parent" {
 		args := []string{os.Args[0], "child", file + ".child"}
-		pid, err := syscall.ForkExec(os.Args[0], args, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}})
-		if err != nil {
-			panic(err)
-		}
+		pid := must.Get(syscall.ForkExec(os.Args[0], args, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}}))(orPanic{})
 		defer syscall.Wait4(pid, nil, 0, nil)
 	}
 	fmt.Fprintf(out, "ready %d\n", os.Getpid())
@@ -213,12 +189,8 @@ func listen() int {
 // becomeForeign uses the set-user-ID bit to become root for good, so that its supervisor may not
 // signal it.
 func becomeForeign() int {
-	if err := syscall.Setresuid(0, 0, 0); err != nil {
-		panic(err)
-	}
-	if err := os.WriteFile(os.Args[1], fmt.Append(nil, os.Getpid(), "\n"), 0o644); err != nil {
-		panic(err)
-	}
+	must.Do(orPanic{}, syscall.Setresuid(0, 0, 0))
+	must.Do(orPanic{}, os.WriteFile(os.Args[1], fmt.Append(nil, os.Getpid(), "\n"), 0o644))
 	os.Stdin.Read(make([]byte, 1))
 	return 5
 }

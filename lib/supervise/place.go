@@ -13,11 +13,11 @@ type place struct {
 }
 
 // findPlace leaves this process in the process group of its caller, so that a signal to that group, as from
-// timeout(1), reaches the job too. Where a job cannot be found by its mark, it makes this process lead a
-// group of its own, but not on a terminal: the job would be stopped there when it reads.
+// timeout(1), reaches the job too. Where the job cannot be found by its mark, or orphans cannot be adopted, this
+// process leads a group of its own, but not on a terminal: the job would be stopped there when it reads.
 func findPlace() place {
 	terminal := hasTerminal()
-	if !terminal && !process.HasMarks {
+	if !terminal && (!process.HasMarks || !CanKeepWhole()) {
 		// EPERM: a session leader already leads its group.
 		_ = unix.Setpgid(0, 0)
 	}

@@ -10,17 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FlockHolder returns the pid of a process whose flock(2) of an inode keeps out a newcomer, which asks for a
+// FlockHolder returns the pid of a process whose flock(2) of an open file keeps out a newcomer, which asks for a
 // shared lock (shared) or an exclusive one; 0: none, or unknown. Locks of other pid namespaces are not known
 // (proc_locks(5)). The process may have died and left the lock to a child.
-func FlockHolder(dev, ino uint64, shared bool) int {
+func FlockHolder(fd int, shared bool) int {
 	const looks = 3
+	var st unix.Stat_t
+	if err := Fstat(fd, &st); err != nil {
+		return 0
+	}
+	anonymous := isOn(fd, anonymous)
 	for range looks {
 		text, err := lockTable()
 		if err != nil {
 			return 0
 		}
-		holder := flockHolder(text, dev, ino, shared)
+		holder := flockHolder(text, uint64(st.Dev), uint64(st.Ino), anonymous, shared)
 		if holder != 0 || len(text) < os.Getpagesize() {
 			return holder
 		}
@@ -40,7 +45,9 @@ func lockTable() ([]byte, error) {
 	return text.Bytes(), err
 }
 
-func flockHolder(locks []byte, dev, ino uint64, shared bool) int {
+var anonymous = []int64{unix.BTRFS_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC} // they may show another device than stat(2), of major 0
+
+func flockHolder(locks []byte, dev, ino uint64, anonymous, shared bool) int {
 	inode := []byte(":" + strconv.FormatUint(ino, 10))
 	device := fmt.Appendf(nil, "%02x:%02x:", unix.Major(dev), unix.Minor(dev))
 	holder := 0
@@ -57,7 +64,9 @@ func flockHolder(locks []byte, dev, ino uint64, shared bool) int {
 		if bytes.HasPrefix(f[5], device) {
 			return pid
 		}
-		holder = pid // btrfs and overlayfs show another device here than stat(2); or it is another file with this number
+		if anonymous && bytes.HasPrefix(f[5], []byte("00:")) { // or it is another file with this number
+			holder = pid
+		}
 	}
 	return holder
 }
@@ -66,17 +75,18 @@ func keepsOut(f [][]byte, inode []byte, shared bool) bool {
 	return len(f) >= 6 && string(f[1]) == "FLOCK" && bytes.HasSuffix(f[5], inode) && !(shared && string(f[3]) == "READ")
 }
 
-// HoldsFlock reports whether a process has an open file with the inode number ino, on any device, whose flock(2)
-// keeps out a newcomer (FlockHolder), whichever process took it (proc_pid_fdinfo(5)); false if /proc hides that.
-func HoldsFlock(pid int, ino uint64, shared bool) bool {
-	dir := "/proc/" + strconv.Itoa(pid) + "/fdinfo/"
-	open, _ := os.ReadDir(dir) // nil: none that this process may see
-	inode := []byte(":" + strconv.FormatUint(ino, 10))
+// HoldsFlock reports whether a process has the file of st open, and locked with a flock(2) that keeps out a
+// newcomer (FlockHolder), whichever process took it (proc_pid_fdinfo(5)); false if /proc hides that.
+func HoldsFlock(pid int, st *unix.Stat_t, shared bool) bool {
+	dir := "/proc/" + strconv.Itoa(pid)
+	open, _ := os.ReadDir(dir + "/fdinfo") // nil: none that this process may see
+	inode := []byte(":" + strconv.FormatUint(uint64(st.Ino), 10))
 	return slices.ContainsFunc(open, func(fd os.DirEntry) bool {
-		text, _ := os.ReadFile(dir + fd.Name()) // an error: it was closed meanwhile
+		text, _ := os.ReadFile(dir + "/fdinfo/" + fd.Name()) // an error: it was closed meanwhile
 		for line := range bytes.Lines(text) {
 			if lock, is := bytes.CutPrefix(line, []byte("lock:")); is && keepsOut(bytes.Fields(lock), inode, shared) {
-				return true
+				var found unix.Stat_t // the device in the line may not be that of stat(2)
+				return unix.Stat(dir+"/fd/"+fd.Name(), &found) == nil && SameFile(&found, st)
 			}
 		}
 		return false

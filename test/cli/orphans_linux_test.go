@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 
 	"adlock/test/support/helper"
@@ -21,4 +23,9 @@ func TestWithoutASubreaperOnlyAWholeJobIsRefused(t *testing.T) {
 		t.Error("the atom is held still")
 	}
 	without(job("--whole-job", "true")...).Refused(t, 69, "--whole-job: ")
+	r := without(job("--enforce", "--expire-after", "1s", "sh", "-c", "(sleep 9m >/dev/null 2>&1 & echo $!); sleep 9m")...)
+	pid, err := strconv.Atoi(strings.TrimSpace(r.Out))
+	if r.Status != 124 || err != nil || helper.Alive(pid) {
+		t.Errorf("%+v, %v, and an orphan of the job lives on", r, err)
+	}
 }

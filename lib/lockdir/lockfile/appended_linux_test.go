@@ -89,8 +89,7 @@ func TestALockNeverExceeds64KiBAndNotesMissingSurvivorsOnce(t *testing.T) {
 	must.Do(t, a.AppendSurvivors(all))
 	must.Do(t, a.AppendSurvivors([]process.Identity{member(1), member(2)})) // of a later ending
 	again := active(t, d)
-	job := again.Job()
-	if !a.Appended.Uncounted || !job.Uncounted || len(job.Survivors) != 502 || again.st.Size > record.Longest {
+	if job := again.Job(); !a.Appended.Uncounted || !job.Uncounted || len(job.Survivors) != 502 || again.st.Size > record.Longest {
 		t.Errorf("%d bytes, %d survivors, uncounted %v", again.st.Size, len(job.Survivors), job.Uncounted)
 	}
 	content := must.Get(os.ReadFile(d.Path("lock.x")))(t)

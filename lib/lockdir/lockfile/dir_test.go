@@ -46,8 +46,7 @@ func TestAMissingDirectoryIsMadePrivateUnderAnyUmask(t *testing.T) {
 		must.Do(t, err)
 		must.Do(t, d.Close())
 		for _, made := range []string{path, filepath.Dir(path)} {
-			info := must.Get(os.Stat(made))(t)
-			if info.Mode().Perm() != 0o700 {
+			if info := must.Get(os.Stat(made))(t); info.Mode().Perm() != 0o700 {
 				t.Errorf("umask %03o: %s has mode %v", umask, made, info.Mode())
 			}
 		}

@@ -21,9 +21,7 @@ func StandsStill(holder int, pause time.Duration) error {
 }
 
 // GuardHolder returns the pid that holds the guard; 0: none, or unknown (another pid namespace, NFS).
-func (f *file) GuardHolder() int {
-	return sysfile.FlockHolder(uint64(f.st.Dev), uint64(f.st.Ino), false)
-}
+func (f *file) GuardHolder() int { return sysfile.FlockHolder(f.fd, false) }
 
 // Watcher returns the newcomer that watches whether the atom's job works (idle.Turn); zero: none is known.
 func (d *Dir) Watcher(name atom.Name) locker.Watcher {

@@ -49,8 +49,7 @@ func TestOnlyNewcomersRecordTheMachinesHostName(t *testing.T) {
 		t.Errorf("a question made it: %v", err)
 	}
 	wantHost(t, d.path, true, node)
-	info, err := os.Stat(path)
-	if err != nil || info.Mode() != 0o600 {
+	if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
 		t.Fatalf("%v, %v", info, err)
 	}
 	must.Do(t, os.WriteFile(path, []byte("before\n"), 0o600))

@@ -105,8 +105,7 @@ func TestADamagedLastLockIsReportedAndLeftUnchanged(t *testing.T) {
 func TestRemovingALastLockTwiceIsNoError(t *testing.T) {
 	d := newDir(t)
 	must.Do(t, d.MakeLast("x", record.Memory{}))
-	changed, err := d.LastChanged("x")
-	if err != nil || time.Since(changed).Abs() > time.Minute {
+	if changed, err := d.LastChanged("x"); err != nil || time.Since(changed).Abs() > time.Minute {
 		t.Errorf("changed %v, %v", changed, err)
 	}
 	must.Do(t, d.RemoveLast("x"))
@@ -141,8 +140,7 @@ func TestTheReadersMarkIsPrivateAndEmptyUnderAnyUmask(t *testing.T) {
 		err := d.MarkRead(reads)
 		syscall.Umask(before)
 		must.Do(t, err)
-		info := must.Get(os.Lstat(d.Path("read." + reads)))(t)
-		if info.Mode() != 0o600 || info.Size() != 0 {
+		if info := must.Get(os.Lstat(d.Path("read." + reads)))(t); info.Mode() != 0o600 || info.Size() != 0 {
 			t.Errorf("umask %03o: mode %v, %d bytes", umask, info.Mode(), info.Size())
 		}
 	}

@@ -41,16 +41,14 @@ func TestEachAtomClaimsATickOnce(t *testing.T) {
 		claimed bool
 	}{{name, tick(20), true}, {name, tick(20), false}, {other, tick(20), true}, {name, tick(21), true}} {
 		used := must.Get(d.HasTick(c.name, c.tick))(t)
-		claimed := must.Get(d.ClaimTick(c.name, c.tick))(t)
-		if used == c.claimed || claimed != c.claimed {
+		if claimed := must.Get(d.ClaimTick(c.name, c.tick))(t); used == c.claimed || claimed != c.claimed {
 			t.Errorf("%s %d: used %v, claimed %v", c.name, c.tick.Number, used, claimed)
 		}
 	}
 	if claimed, err := (&Dir{fd: -1}).ClaimTick(name, tick(1)); claimed || err == nil {
 		t.Errorf("without a directory: claimed %v, %v", claimed, err)
 	}
-	info := must.Get(os.Lstat(d.Path(tickFile(name, 20))))(t)
-	if info.Mode() != 0o600 {
+	if info := must.Get(os.Lstat(d.Path(tickFile(name, 20))))(t); info.Mode() != 0o600 {
 		t.Errorf("mode %v", info.Mode())
 	}
 }
