@@ -34,8 +34,8 @@ func Plain(program string) string {
 	return name
 }
 
-// subject returns the words of the simple command that a text is about: of a program in dull only if there is
-// no other, and "job" if there is none at all.
+// subject returns the words of the simple command that a text is about: the first whose program is not in dull,
+// else the first at all, else "job".
 func subject(command string) []string {
 	var other []string
 	for _, words := range commands(command) {

@@ -115,7 +115,7 @@ func (s State) usual() time.Duration {
 	return max(s.wide(), min(guess, Prior))
 }
 
-// wide is mean plus width deviations, bounded by the longest run: if runtimes drop, the deviation is large for a while.
+// wide is mean plus width deviations, at most beyond times the longest run: if runtimes drop, the deviation is large.
 func (s State) wide() time.Duration {
 	return min(s.runtime(s.mean+width*s.spread()), beyond*s.Longest())
 }

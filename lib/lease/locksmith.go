@@ -99,7 +99,7 @@ func (l *Locker) Take(r locker.Request) (locker.Outcome, error) {
 		if errors.Is(err, ErrGone) {
 			// The place is lost. If a person has removed all keys, the owner's job runs until its locksmith
 			// finds out: without this pause two jobs would run at once.
-			Pause(l.context(), min(l.lease(), max(0, wait.Left())))
+			Pause(l.context(), l.lease())
 			continue
 		}
 		if wait.Left() > 0 && (errors.Is(err, ErrCrowded) || isTransient(err) && !l.claims) {

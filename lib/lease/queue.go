@@ -143,7 +143,7 @@ func (q *queue) report() {
 	}
 }
 
-// isNext reports whether this place is first, and no run but the asked owner's has completed since.
+// isNext reports whether this place is first, and no run but the asked owner's has completed since it was asked.
 func (q *queue) isNext() bool {
 	last := q.seen.Last.Token
 	return !q.seen.Held && (last == q.asked.stamp || last == q.asked.last)

@@ -185,8 +185,8 @@ func (rec Recorder) deniedByPause(name atom.Name, e *runlog.Event, p policy.Paus
 // when the pause began, in seconds since the epoch; and its age. Many newcomers may append at once.
 const toldPauses = "told.pause"
 
-// isNews notes in toldPauses that the pause is reported now; false: it was, and its age has not doubled since. A
-// pause that began within an hour of the reported one is the same: a step of the clock moves its beginning.
+// isNews reports whether to report the pause: it was not reported, or its age has doubled since. isNews notes that in
+// toldPauses. A pause that began within an hour of a noted one is the same: a step of the clock moves its beginning.
 func (rec Recorder) isNews(name atom.Name, p policy.Pause) bool {
 	if p.Host {
 		name = atom.Name("*" + rec.Log.Host)

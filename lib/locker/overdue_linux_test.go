@@ -1,6 +1,7 @@
 package locker
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -364,17 +365,15 @@ func TestAnUnreachableStoreIsReportedAtDoubledAges(t *testing.T) {
 }
 
 func TestOnlyTheFirstJobOfAMinuteReportsAnUnreachableStore(t *testing.T) {
-	rec := recording(t)
-	rec.Log.Store = "etcd://a:2379/prod"
-	var all []runlog.Event
-	for pid := 7; pid < 10; pid++ {
-		e := runlog.Event{Kind: runlog.NotRun, Program: "p", PID: pid, Store: rec.Log.Store, Status: runlog.Some(69), Age: runlog.Some[time.Duration](0)}
-		must.Do(t, rec.Log.Append(e))
-		all = append(all, e)
-	}
-	for i, e := range all {
-		if others := rec.othersTold(e); others != (i > 0) {
-			t.Errorf("job %d leaves it to another: %v", i, others)
+	for age, others := range map[time.Duration]bool{0: true, time.Minute: false} {
+		rec := recording(t)
+		rec.Log.Store = "etcd://a:2379/prod"
+		first := runlog.Event{Kind: runlog.NotRun, Program: "p", PID: 7, Store: rec.Log.Store, Status: runlog.Some(69), Age: runlog.Some[time.Duration](0)}
+		second := first
+		second.PID, first.Time = 8, time.Now().Add(-age)
+		must.Do(t, errors.Join(rec.Log.Append(first), rec.Log.Append(second)))
+		if rec.othersTold(first) || rec.othersTold(second) != others {
+			t.Errorf("%v apart, the first leaves it to another: %v, the second: %v", age, rec.othersTold(first), rec.othersTold(second))
 		}
 	}
 }

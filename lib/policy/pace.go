@@ -6,7 +6,7 @@ import (
 	"adlock/lib/limit"
 )
 
-// Pace is how often an atom was asked for and how long it ran: medians of the past.
+// Pace is how often an atom is asked for and how long it runs: medians of the past, or the schedule's period.
 type Pace struct {
 	Period  time.Duration // from one request to the next; 0: not known
 	Runtime time.Duration // of a run

@@ -174,8 +174,8 @@ func (m mark) isLater(e Entry) bool {
 
 func (m mark) hasImage(e Entry) bool { return m.image != 0 && e.image == m.image }
 
-// hasElder reports whether e descends from a process that has the owner's image and is older than the lock.
-// The owner was then a subshell, and e may be another subshell of the same script.
+// hasElder reports whether e descends, and not through the owner, from a process that has the owner's image and is
+// older than the lock. The owner was then a subshell, and e may be another subshell of the same script.
 func (m mark) hasElder(e Entry, byPID map[int]Entry) bool {
 	for range len(byPID) {
 		above, there := byPID[e.Parent]

@@ -39,7 +39,7 @@ func isDeath(status int) bool {
 // reads the lock, only if there may be such processes.
 func (r *run) mustOutlast() bool { return !isAlone() && (r.job.WholeJob || r.wasEnded()) }
 
-// isAlone reports whether no process of the job is left, as its orphans would be children of this process.
+// isAlone reports whether surely no process of the job is left: its orphans would be children of this subreaper.
 func isAlone() bool { return CanKeepWhole() && !hasChildren() }
 
 // outlast waits, in a goroutine, until no process of the job lives, or mustOutlast is false; then r.rest gets
