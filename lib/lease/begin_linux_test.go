@@ -27,7 +27,7 @@ func sleeper(t *testing.T) (process.Identity, *actor.Actor) {
 
 // The lease may be nearly over when the atom becomes free: this process stood still, or the store
 // was silent, during the wait.
-func TestAWinnerRenewsANearlySpentLeaseBeforeItsJobBegins(t *testing.T) {
+func TestANewOwnerRenewsANearlySpentLeaseBeforeItsJobBegins(t *testing.T) {
 	p := &scriptedPlace{renew: func() error {
 		time.Sleep(100 * time.Millisecond) // time for a job to begin that does not wait for the renewal
 		return nil
@@ -48,7 +48,7 @@ func TestAWinnerRenewsANearlySpentLeaseBeforeItsJobBegins(t *testing.T) {
 }
 
 // A watchdog that is started ahead may be killed while its owner waits, or may never have started.
-func TestAWinnerReplacesADeadWatchdog(t *testing.T) {
+func TestANewOwnerReplacesADeadWatchdog(t *testing.T) {
 	me := must.Get(process.Of(os.Getpid()))(t)
 	watchdogs := func(claim string, want int) (pids []int) {
 		helper.Eventually(t, claim, func() bool {
@@ -73,7 +73,7 @@ func TestAWinnerReplacesADeadWatchdog(t *testing.T) {
 
 // While a newcomer waits for a slot, a request to end its job may arrive between two attempts, or its place
 // may be lost. Neither concerns the job that begins under a later place.
-func TestAnEarlierPlaceThatIsAskedOrLostDoesNotEndTheJob(t *testing.T) {
+func TestAJobIgnoresTheLossOfOrARequestToAnEarlierPlace(t *testing.T) {
 	for way, ask := range map[string]func() (time.Duration, error){
 		"a newcomer asked for its end": func() (time.Duration, error) { return time.Second, nil },
 		"its place was removed":        func() (time.Duration, error) { return 0, ErrGone },

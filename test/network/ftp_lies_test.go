@@ -34,7 +34,7 @@ func TestNothingRunsOnAnFTPServerThatChangesNames(t *testing.T) {
 	}
 }
 
-func TestNothingRunsOnAnFTPServerThatMakesNoDirectories(t *testing.T) {
+func TestNothingRunsOnAnFTPServerThatOnlyClaimsToMakeDirectories(t *testing.T) {
 	t.Parallel()
 	f := startFTP(t, "")
 	p := relay.NewTeller(t, "127.0.0.1", f.Address)

@@ -148,7 +148,7 @@ func TestStatusOfAnUnreachableStoreIsOneLine(t *testing.T) {
 	newHost(t, "http://a/b").verb(t, "status").Refused(t, 64, "http://a/b: is no store")
 }
 
-func TestDoctorTriesAStoreAndLeavesNothing(t *testing.T) {
+func TestDoctorTriesAStoreWithAnAtomThatStatusHides(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, a, _ *host) {
 		out := a.verb(t, "doctor").Out

@@ -127,7 +127,7 @@ func TestADroppedOrTimedOutTransactionIsSentAgain(t *testing.T) {
 	}
 }
 
-func TestErrorsOmitTheWordsOfGRPC(t *testing.T) {
+func TestErrorsOmitThePrefixesOfGRPCAndEtcd(t *testing.T) {
 	for answer, want := range map[error]string{
 		status.Error(codes.Unknown, "context deadline exceeded"):                 lease.NoAnswer,
 		status.Error(codes.DeadlineExceeded, "context deadline exceeded"):        lease.NoAnswer,

@@ -81,7 +81,7 @@ func TestAWatchdogEndsNothingOnceItsLocksmithReports(t *testing.T) {
 	}
 }
 
-func TestAWatchdogActsInTimeWhenItsLocksmithIsSilent(t *testing.T) {
+func TestAWatchdogActsAtTheTimeOfItsLocksmithsLastOrder(t *testing.T) {
 	g, line := post(t)
 	say(t, g, order(process.Boottime()+time.Hour, time.Second))
 	at := process.Boottime() + 50*time.Millisecond
