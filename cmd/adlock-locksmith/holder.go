@@ -100,7 +100,7 @@ func (h *holder) take(args []string, asker *os.File) (locker.Outcome, error) {
 	h.Request.End = h.end
 	answered := make(chan struct{})
 	go func() {
-		_, _ = io.Copy(io.Discard, asker) // the asker sends nothing, and is gone when this returns
+		_, _ = io.Copy(io.Discard, asker) // the asker sends nothing: once this returns, it is gone or has given up
 		select {
 		case <-answered:
 		default:
@@ -113,8 +113,8 @@ func (h *holder) take(args []string, asker *os.File) (locker.Outcome, error) {
 	return outcome, err
 }
 
-// sayWaiting returns a function that reports to the asker which process the holder waits for, when that
-// changes: otherwise the holder could write to a stopped asker for hours.
+// sayWaiting returns a function that reports to the asker which process the holder waits for, but only when
+// that changes: many messages to a stopped asker would fill the socket, and block the holder.
 func sayWaiting(asker *os.File) func(locker.Outcome) {
 	var said message
 	return func(o locker.Outcome) {

@@ -38,7 +38,7 @@ func openToRead(address, leaseAsked string) (*lease.Locker, error) {
 	return l, nil
 }
 
-// openToAsk opens the store without a recorder, for a verb that runs no job.
+// openToAsk opens the store without a recorder: openIn adds one, and so does clear.
 func openToAsk(address, leaseAsked string) (*lease.Locker, error) {
 	l := &lease.Locker{}
 	if leaseAsked != "" {

@@ -13,9 +13,9 @@ import (
 )
 
 // Clear removes the found lock of an atom or a slot, and the slots of that acquisition. It refuses
-// (fault.NotPermitted) while the owner's heartbeat moves and nothing proves its death, and a lock without a
-// record for the first minute. It watches a silent owner for the owner's lease, as a newcomer would. It
-// stamps nothing: nothing has completed. fault.Usage: nothing is locked; fault.Denied: it changed hands.
+// (fault.NotPermitted) while the owner's last heartbeat seems younger than its lease and nothing proves its
+// death, and a lock without a record for the first minute. It watches a silent owner for that owner's lease, as
+// a newcomer would. It stamps nothing. fault.Usage: nothing is locked; fault.Denied: the lock changed hands.
 func (l *Locker) Clear(name atom.Name, found *locker.View) error {
 	object := l.Store.String() + " " + string(name)
 	found, err := l.confirm(name, found)

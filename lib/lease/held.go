@@ -50,7 +50,7 @@ type heldLease struct {
 	why     atomic.Value // error: the reason for ended
 	asked   atomic.Bool  // the job has to end because a newcomer asked for that
 
-	tick policy.Tick // the tick that it may have claimed
+	tick policy.Tick // the tick that this acquisition may have claimed
 
 	noting sync.Mutex // held while the record is written to the store and, once the atom is won, while it is changed
 
@@ -382,7 +382,7 @@ func (t *heldLease) tryLeave(stamp *Last, most time.Duration) error {
 }
 
 // abandon gives up a place that gets no job because of why (nil: a denial). If the store does not answer, the
-// place is free when its lease runs out; if why is just that, abandon waits only a second for the store.
+// place is free when its lease runs out. If why says that the store does not answer, abandon waits only a second.
 func (t *heldLease) abandon(why error) {
 	most := questionTimeout
 	if fault.KindOf(why) == fault.Unavailable {

@@ -63,7 +63,7 @@ func (l *Last) keep(before Last) {
 }
 
 // Forget deletes what the atom NAME has learned, and holds the atom meanwhile. It refuses (fault.Denied)
-// while another process holds it or waits for it: that process would write back what it has read.
+// while another process holds it or is in its queue: that process would write back what it has read.
 func (l *Locker) Forget(name atom.Name) error {
 	own, err := forMoment(name)
 	if err != nil {

@@ -28,23 +28,22 @@ type Locker struct {
 	locker.Recorder
 	Lease time.Duration // 0: DefaultLease
 
-	// Context, once done, ends the wait for an atom; a lease that is held is then no longer renewed. May be
-	// nil.
+	// Context, once done, ends the wait for an atom; a lease that is held is then no longer renewed. May be nil.
 	Context context.Context
 
 	// Ancestor reports whether a process of this machine is an ancestor of the process that wants the atom.
 	// May be nil if this process itself wants it.
 	Ancestor func(pid int) bool
 
-	// Waits is called with the outcome that denies the atom for now, before each wait, unless the store is
-	// away or full, the owner is silent or makes way, or the newcomer has lost its place. May be nil.
+	// Waits is called with the outcome that denies the atom for now, before each wait, unless the store is away
+	// or full, an owner makes way or is only watched (showSilent), or the newcomer has lost its place. May be nil.
 	Waits func(locker.Outcome)
 
 	held   *heldLease
 	stands atomic.Pointer[heldLease] // the place that was entered last
 	claims bool                      // the last attempt may have claimed the tick, which would seem used to a new place
 	logged bool                      // the runlog has a line that the newcomer waits
-	silent bool                      // the last attempt found in the way an owner that may be dead
+	silent bool                      // the last attempt found an owner in the way that may be dead
 }
 
 var _ locker.Locker = (*Locker)(nil)

@@ -30,7 +30,7 @@ type request struct {
 	due   bool          // this newcomer may have to report the end of that owner (report)
 }
 
-// stand waits until the place owns the atom, or is denied it. If the place was lost, the error is ErrGone.
+// stand waits until the place owns the atom, or is denied it. ErrGone: the place was lost, or Locker.Context is done.
 func (q *queue) stand() (locker.Outcome, error) {
 	outcome, err := q.advance()
 	if err != nil && q.held.ctx.Err() != nil {
@@ -80,8 +80,8 @@ func (q *queue) isMakingWay() bool {
 	return q.asked != nil && q.seen.Held && q.seen.Owner.Token == q.asked.view.Record.Token
 }
 
-// forgive puts the earlier last lock back into v if the present one has the stamp of an owner that this
-// newcomer asked to make way or has passed: that stamp must not deny the atom to this newcomer.
+// forgive puts the earlier last lock back into v if the present one was stamped by an owner that this newcomer
+// asked to make way, or by this newcomer for a dead owner: that stamp must not deny it the atom.
 func (q *queue) forgive(v *locker.View) {
 	if q.asked != nil && q.seen.Last.Token == q.asked.stamp {
 		v.Last = q.asked.view.Last
@@ -143,7 +143,7 @@ func (q *queue) report() {
 	}
 }
 
-// isNext reports whether this place is first, and no run but the asked owner's has completed since it was asked.
+// isNext reports whether this place is first, and since the owner was asked no other run has completed.
 func (q *queue) isNext() bool {
 	last := q.seen.Last.Token
 	return !q.seen.Held && (last == q.asked.stamp || last == q.asked.last)
@@ -228,7 +228,8 @@ func (q *queue) await(busy locker.Outcome) error {
 	})
 }
 
-// show shows at the terminal what the place waits for. Unless an owner makes way, it also logs and calls Waits.
+// show shows at the terminal what the place waits for. Unless an owner makes way, it also logs the wait, calls
+// Waits, and reports an overdue owner.
 func (q *queue) show(busy locker.Outcome) {
 	if q.isMakingWay() {
 		who, _ := busy.Owner()
@@ -253,7 +254,7 @@ func (q *queue) most(busy locker.Outcome) time.Duration {
 }
 
 // outlast pauses and returns nil if err is passing trouble with the store and the newcomer may wait longer.
-// Otherwise it returns err, or ErrGone if the place is lost.
+// Otherwise it returns err, or ErrGone if the place is lost or Locker.Context is done.
 func (q *queue) outlast(err error) error {
 	if q.held.ctx.Err() != nil {
 		return ErrGone

@@ -28,7 +28,7 @@ import (
 	"adlock/lib/record"
 )
 
-const DefaultLease = 15 * time.Second // how long the store keeps an atom for a silent locksmith
+const DefaultLease = 15 * time.Second // how long an owner may send no heartbeat if no other length is set
 
 // Store keeps the locks of atoms. A value is used for one atom and its slot at a time, or to list all. A store
 // that offers no readers, or no ticks, refuses requests for them (fault.Usage). A store may have two more
@@ -73,8 +73,8 @@ type Place interface {
 	Note(ctx context.Context, record Record) error
 
 	// Await returns when Look may find a change: the place in front has gone or is dead, a polling store's
-	// interval is over, or ctx is done (no error). As soon as only the owner is in front, Await calls next,
-	// perhaps several times; a polling store never does.
+	// interval is over, or ctx is done (no error). As soon as Await finds that only the owner is in front, it
+	// calls next, perhaps several times; a polling store never does.
 	Await(ctx context.Context, next func()) error
 
 	// Ask asks the owner with this token to end its job, with pause between the signals. False: another newcomer

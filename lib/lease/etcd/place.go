@@ -143,7 +143,7 @@ func (k keys) isOwners(place *mvccpb.KeyValue) bool {
 }
 
 // awaitRemoval waits at most a third of the lease until the place in front is removed. It calls
-// next when that place comes to own the atom.
+// next when the record of that place says that it owns the atom (isOwners).
 func (p *place) awaitRemoval(ctx context.Context, f *front, since int64, next func()) (removed bool, err error) {
 	short, cancel := context.WithTimeout(ctx, p.length/3)
 	defer cancel()
@@ -244,7 +244,7 @@ func (p *place) Pass(ctx context.Context, _ string, stamp *lease.Last) error {
 	return p.remove(ctx, p.front, stamp)
 }
 
-// remove removes a place in front, if it is unchanged and the comparisons in more hold.
+// remove removes a place in front and stamps (nil: no stamp), if that place is unchanged and more holds.
 func (p *place) remove(ctx context.Context, f *front, stamp *lease.Last, more ...clientv3.Cmp) error {
 	_, err := p.store.commit(ctx, txn{
 		append(more,

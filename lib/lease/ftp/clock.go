@@ -65,9 +65,9 @@ func (s *Store) askClock(ctx context.Context, file string) error {
 	return nil
 }
 
-// OnlyRead stops all writing to the store. FTP shows the server's clock only as the time of a new file, so it
-// is then computed from this machine's last reading in this boot. Without such a reading, the server's clock
-// is assumed to agree with this machine's.
+// OnlyRead stops all writing to the store. FTP shows the server's clock only as the time of a new file, so that
+// clock is then computed from this machine's last reading in this boot. Without such a reading, the server's
+// clock is assumed to agree with this machine's.
 func (s *Store) OnlyRead() { s.reads = true }
 
 func (s *Store) readClock(ctx context.Context, file string) error {
@@ -89,7 +89,7 @@ func clockText() []byte {
 	return fmt.Appendf(nil, "boot=%s\nboottime=%d\n", process.Here().BootID(), process.Boottime())
 }
 
-// parseClock reads the boottime that clockText wrote. known is false if it was another boot, or no such text.
+// parseClock reads the boottime that clockText wrote. known is false for another boot, or another text.
 func parseClock(text string) (at time.Duration, known bool) {
 	var boot string
 	n, _ := fmt.Sscanf(text, "boot=%s\nboottime=%d\n", &boot, &at)

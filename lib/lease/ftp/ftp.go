@@ -10,7 +10,7 @@
 //	lock.NAME.N/ask        a newcomer asks the owner to end its job,
 //	lock.NAME.N/seen       a newcomer found no record in this generation,
 //	lock.NAME.N/released   the record, once the owner is done;
-//	last.NAME              the last lock: its MDTM is when the atom completed;
+//	last.NAME              the last lock: its MDTM is when the atom completed, unless it is Kept;
 //	clock.NODE             the machine NODE stores this file to read the server's time from its
 //	                       MDTM; the content is the machine's boottime then;
 //	temp.TOKEN             one of the files owner, last.NAME and clock.NODE before it is in place.
@@ -164,8 +164,8 @@ func (s *Store) store(ctx context.Context, file string, content []byte) error {
 }
 
 // replace replaces the content of a file that other processes use. It stores the content under another name and
-// renames it: on servers that lock files, a stalled upload would block all others. If the server refuses that, it
-// stores the file in place. Without mayCut the file stays as it was if the server has no room for the other.
+// renames it: on servers that lock files, a stalled upload would block all others. If the server refuses to rename,
+// replace stores the file in place. Without mayCut the file stays as it was if the server refuses to store the other.
 func (s *Store) replace(ctx context.Context, file string, content []byte, mayCut bool) error {
 	temporary := s.in(atom.TemporaryName(record.NewToken()))
 	stored := s.put(ctx, temporary, content)
@@ -183,7 +183,7 @@ func (s *Store) replace(ctx context.Context, file string, content []byte, mayCut
 	return err
 }
 
-// install renames the stored file temporary to file. If the server refuses, it removes that and stores content in file.
+// install renames temporary to file. If the server refuses, install removes temporary, and stores content in file.
 func (s *Store) install(ctx context.Context, temporary, file string, content []byte) (renamed bool, err error) {
 	if err = s.rename(ctx, temporary, file); err == nil {
 		return true, nil
@@ -195,7 +195,7 @@ func (s *Store) install(ctx context.Context, temporary, file string, content []b
 	return false, err
 }
 
-// sweep removes temporary files older than an hour: an interrupted replace has left them.
+// sweep removes temporary files older than an hour: interrupted processes have left them.
 func (s *Store) sweep(ctx context.Context, names []string) {
 	for _, name := range names {
 		if atom.ParseFile(name).Kind != atom.TemporaryFile {
@@ -443,7 +443,7 @@ func (s *Store) lookAt(ctx context.Context, name atom.Name, names []string, own 
 	return f, nil
 }
 
-// Look reads both locks. It stores the clock file, and marks a lock without a record (not with OnlyRead).
+// Look reads both locks. Unless OnlyRead was called, it may store the clock file, and marks a lock without a record.
 func (s *Store) Look(ctx context.Context, name atom.Name, shared bool) (lease.Snapshot, error) {
 	if shared {
 		return lease.Snapshot{}, s.notOffered("many readers at once")

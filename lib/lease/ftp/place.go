@@ -249,7 +249,7 @@ func (p *place) held(ctx context.Context) ([]string, error) {
 	return nil, err
 }
 
-// Note writes nothing for a waiter: other processes cannot see it. It first proves that the generation is
+// Note writes nothing for a waiter, which other processes cannot see. It first proves that the generation is
 // still this place's: in another owner's generation, the record would be taken for that owner's.
 func (p *place) Note(ctx context.Context, record lease.Record) error {
 	p.record = record
@@ -350,7 +350,7 @@ func (p *place) stamp(ctx context.Context, stamp lease.Last) error {
 	return nil
 }
 
-// Renew writes a heartbeat, looks for a larger generation (see the package comment), and restores the record.
+// Renew writes a heartbeat, looks for a larger generation (see the package comment), and restores a removed record.
 func (p *place) Renew(ctx context.Context) error {
 	p.beating.Lock()
 	defer p.beating.Unlock()
@@ -410,7 +410,7 @@ func (p *place) beatAnew(ctx context.Context, next int) (int, error) {
 	return next, nil
 }
 
-// checkOwner returns ErrGone if the record is another owner's: a person removed the generation of this one.
+// checkOwner returns ErrGone if another owner has made this generation again, after a person had removed it.
 func (p *place) checkOwner(ctx context.Context) error {
 	file := p.dir() + "/owner"
 	content, err := p.store.get(ctx, file)

@@ -70,7 +70,7 @@ func connect(ctx context.Context, address string, patience func() time.Duration)
 	return &line{conn, patience, context.AfterFunc(ctx, func() { conn.Close() })}, nil
 }
 
-// login connects and logs in. It retries for a second if the server is full: a session just closed may count.
+// login connects and logs in. It retries for a second if the server is full: a closed session may still count.
 func (a *account) login(ctx context.Context, patience func() time.Duration) (*session, error) {
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		s, err := a.tryLogin(ctx, patience)
@@ -232,7 +232,7 @@ func kindOf(answer *textproto.Error) fault.Kind {
 	case client.StatusNotLoggedIn, client.StatusLoginNeedAccount:
 		return fault.NotPermitted
 	case client.StatusActionAborted, 452, client.StatusExceededStorage, client.StatusTransfertAborted:
-		return fault.IO // RFC 959: local error, no space, quota
+		return fault.IO // RFC 959: transfer aborted, local error, no space, quota
 	}
 	return fault.Unavailable
 }

@@ -45,7 +45,7 @@ type lock struct {
 	Silent bool   `json:",omitempty"`
 }
 
-// Failure is a fault.Error in a message.
+// Failure is an error in a message. If Object is empty, Reason is the whole text of the error.
 type Failure struct {
 	Kind           fault.Kind
 	Object, Reason string
@@ -75,7 +75,7 @@ func Write(to io.Writer, entries []locker.Entry, slots []locker.Slot, failed err
 	return out.Encode(line{End: true})
 }
 
-// Read reads what Write wrote, and returns the error if that is one. A listing that is cut short is an error.
+// Read reads what Write wrote. If Write wrote an error, Read returns it. A listing that is cut short is an error.
 func Read(from io.Reader) (entries []locker.Entry, slots []locker.Slot, err error) {
 	for in := json.NewDecoder(from); ; {
 		var l line

@@ -12,7 +12,7 @@ import (
 // no other process may keep it open: its reader (cron, ssh, a pipe) would wait for this process too. So a
 // process calls SpeakFor only when it is about to end the job and to report why. SpeakFor opens the
 // standard error of the owner or, if that fails, of the first member for which it can. If it can for none
-// (a socket, for example), nothing changes: the runlog and the hook get the report in any case.
+// (a socket, for example), nothing changes, and what this process prints is lost.
 func SpeakFor(job process.Job) {
 	owner := job.Owner.Key()
 	if speakAs(owner) {
@@ -46,8 +46,8 @@ func membersOf(job process.Job) []process.Entry {
 	return members.Find(list, func(process.Key) bool { return false })
 }
 
-// openStandardError opens a process's standard error anew: it appends to a file, does not block on a pipe,
-// and makes no terminal this process's. -1: it cannot be opened, or the pid now is another process's.
+// openStandardError opens a process's standard error anew: writes append to a file, and do not block on a pipe.
+// A terminal does not come to control this process. -1: it cannot be opened, or the pid now is another process's.
 func openStandardError(k process.Key) int {
 	path := "/proc/" + strconv.Itoa(k.PID) + "/fd/2"
 	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_APPEND|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)

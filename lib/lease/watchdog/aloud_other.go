@@ -4,5 +4,5 @@ package watchdog
 
 import "adlock/lib/process"
 
-// SpeakFor does nothing where no process can open another's descriptors: runlog and hook get the report.
+// SpeakFor does nothing where no process can open another's descriptors: what this process prints is lost.
 func SpeakFor(process.Job) {}

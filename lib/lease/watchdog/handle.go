@@ -63,7 +63,7 @@ func (w *Watchdog) has(started error) error {
 	return fault.Wrap("watchdog", started)
 }
 
-// IsThere reports whether the watchdog is starting or runs. False: it could not be started, or has ended.
+// IsThere reports whether the watchdog is starting or runs. False: it could not start, has ended, or is nil.
 func (w *Watchdog) IsThere() bool {
 	if w == nil || w.line == nil {
 		return false
