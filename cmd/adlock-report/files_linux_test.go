@@ -35,7 +35,7 @@ func TestAnOutputFileIsReplacedAndADashIsStandardOutput(t *testing.T) {
 	}
 }
 
-func TestALinkStaysAndItsTargetIsReplaced(t *testing.T) {
+func TestALinkToAnOutputFileStaysAndItsTargetIsReplaced(t *testing.T) {
 	p := newPlace(t)
 	p.write(t, story.Day())
 	for _, verb := range [][]string{{"report", "--html", "<!DOCTYPE html>"}, {"metrics", "--output", "# HELP "}} {
@@ -49,7 +49,7 @@ func TestALinkStaysAndItsTargetIsReplaced(t *testing.T) {
 	}
 }
 
-func TestOnlyRegularFilesAreReplaced(t *testing.T) {
+func TestOnlyRegularOutputFilesAreReplaced(t *testing.T) {
 	p := newPlace(t)
 	p.write(t, story.Day())
 	dir := t.TempDir()

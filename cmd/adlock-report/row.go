@@ -43,7 +43,7 @@ type row struct {
 	Failed      int                       // runs that failed in a row, up to now
 	Waiting     []waiter                  // in the order in which they came
 
-	Limits      policy.Limits // of the owner, or of the last run
+	Limits      policy.Limits // of the owner, else as past.limits
 	LimitsKnown bool
 
 	Takeable bool // a newcomer with these limits would acquire it

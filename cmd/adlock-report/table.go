@@ -129,8 +129,8 @@ func gapMark() string {
 }
 
 // fit aligns the cells of a table and makes it fit the terminal. While names (the first column) have less
-// than namesWidth, it drops the next column of order; then it shortens names to the room left (longestName at
-// most), and at last it cuts whole lines.
+// room than namesWidth, and than they need, it drops the next column of order; then it shortens names to the
+// room left (longestName at most), and at last it cuts whole lines.
 func fit(lines [][]string, order []string) [][]string {
 	width, gap := terminal.Limit(os.Stdout), gapMark()
 	names, most := widthsOf(lines)[0], longestName

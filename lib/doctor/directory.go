@@ -216,7 +216,7 @@ func unitOf(at time.Time) time.Duration {
 	return time.Second
 }
 
-// lastLocks compares the clock with the completion times, and reports damaged last locks and long pauses.
+// lastLocks compares the clock with the completion times, and reports unreadable last locks and long pauses.
 func lastLocks(dir *lockfile.Dir, now time.Time) []Finding {
 	files, err := dir.Files(atom.LastLock)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package doctor examines whether a machine is fit to keep locks. It has no rules of its own about
-// directories, files and processes: it calls the packages that check them for every lock. The result is for
-// one time and one user: cron may run a job with other limits.
+// Package doctor examines whether a machine is fit to keep locks. What adlock checks for each lock, it checks by
+// the same functions. The result is for one time and one user: cron may run a job with other limits.
 package doctor
 
 import (
@@ -46,7 +45,7 @@ func fine(what, text string) Finding      { return Finding{Grade: Fine, What: wh
 func warn(what, why, cure string) Finding { return Finding{Warn, what, why, cure} }
 func fail(what, why, cure string) Finding { return Finding{Fail, what, why, cure} }
 
-// Machine has what Examine must be told of a machine; it finds out the rest by itself.
+// Machine has what Examine must be told of a machine; Examine finds out the rest.
 type Machine struct {
 	Dir, LogDir string                        // of the locks, and of the runlog; "": unknown, as a settings file has a mistake in a location
 	LogMax      int64                         // the size in bytes above which a runlog is rotated; 0: the default

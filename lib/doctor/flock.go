@@ -44,7 +44,7 @@ const held = "held"
 // Main must be called early in main. In the process that askOther starts, it does not return.
 func Main() {
 	if len(os.Args) == 2 && os.Args[0] == other {
-		os.Stdout.WriteString(try(os.Args[1])) // the first process notices a missing answer
+		os.Stdout.WriteString(try(os.Args[1])) // a failed write counts as the answer "", which means free
 		os.Exit(fault.StatusOK)
 	}
 }

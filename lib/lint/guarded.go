@@ -145,7 +145,7 @@ func (j *job) absent(variable string) {
 	if isOwn {
 		cure = "say SHELL=" + j.Shell
 	}
-	if !isOwn || j.Shell != "" { // no adlock is installed here: another machine's crontab
+	if !isOwn || j.Shell != "" { // if adlock is not installed here, it is another machine's crontab
 		j.once(l.Number, "a SHELL that is not there", "no line below it can run", cure)
 	}
 }

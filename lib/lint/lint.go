@@ -68,7 +68,7 @@ type tab struct {
 	lines      []crontab.Line
 	isUsers    bool                     // a user's own crontab: its lines name no users
 	set        map[string]*crontab.Line // the variables above the job that is being checked
-	distinct   uint64                   // a hash of set without the variables of cron and of adlock; see updates it
+	distinct   uint64                   // a hash of set without the variables of cron and of adlock ((*tab).see updates it)
 }
 
 func (t *tab) setting(name string) (value string, set bool) {

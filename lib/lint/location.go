@@ -23,7 +23,7 @@ func (f *findings) unexpanded(l *crontab.Line) {
 	}
 }
 
-// Unexpanded returns why a variable with a path that only a shell would expand does harm; "": it is none.
+// Unexpanded returns why a variable with a path that only a shell would expand does harm; "": it does none.
 func Unexpanded(l *crontab.Line) string {
 	const none = "no job below it ever runs"
 	follows := map[string]string{"ADLOCK_DIR": none, "ADLOCK_STORE": none, "ADLOCK_FLOCK": none, "ADLOCK_LOGDIR": "no runlog is written"}[l.Name]

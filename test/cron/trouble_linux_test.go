@@ -75,7 +75,7 @@ func TestAFullDiskIsReportedByMailAndTheCleaningJobRuns(t *testing.T) {
 	}
 }
 
-func TestMailToAUserWithoutAHomeNamesTheRemedy(t *testing.T) {
+func TestMailToAUserWithoutALockDirectoryNamesTheRemedy(t *testing.T) {
 	t.Parallel()
 	w := troubled(t)
 	if _, err := user.Lookup("www-data"); err != nil {

@@ -62,7 +62,7 @@ func TestAHangIsEndedWithin25MinutesOnAverage(t *testing.T) {
 	}
 }
 
-func TestASpinLastsUntilAPersonStopsIt(t *testing.T) {
+func TestASpinningJobRunsUntilAPersonStopsIt(t *testing.T) {
 	for _, l := range loads {
 		if got := measured()[l.name][1].spins.mean(); l.hangs > 0 && got < stoppedAt {
 			t.Errorf("%s: over after %s", l.name, got)

@@ -26,7 +26,7 @@ func (d *Durations) Min() time.Duration { return d.Quantile(0) }
 
 func (d *Durations) Max() time.Duration { return d.Quantile(1) }
 
-// Quantile is the smallest duration that a share q (0 to 1) of all does not exceed; 0 if there is none.
+// Quantile is the smallest duration in d such that a share q (0 to 1) of all are no longer; 0 if d is empty.
 func (d *Durations) Quantile(q float64) time.Duration {
 	if len(d.values) == 0 {
 		return 0
@@ -43,7 +43,7 @@ func (d *Durations) Sum() (sum time.Duration) {
 	return sum
 }
 
-// ByTime is the smallest duration such that those up to it sum up to a share q (0 to 1) of Sum; 0: none.
+// ByTime is the smallest duration in d such that those up to it make up a share q (0 to 1) of Sum; 0 if d is empty.
 func (d *Durations) ByTime(q float64) time.Duration {
 	d.sort()
 	rest := q * float64(d.Sum())
@@ -55,7 +55,7 @@ func (d *Durations) ByTime(q float64) time.Duration {
 	return d.Max()
 }
 
-// Below returns the durations shorter than v. It shares their memory with d.
+// Below returns the durations shorter than v. The result shares memory with d.
 func (d *Durations) Below(v time.Duration) Durations {
 	d.sort()
 	n, _ := slices.BinarySearch(d.values, v)

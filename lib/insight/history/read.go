@@ -25,8 +25,8 @@ func Read(dir string) iter.Seq2[runlog.Event, error] {
 	}
 }
 
-// ReadEnd is Read for the runlogs of these hosts (canonical), but reads at most as many bytes as most says, at
-// the end of each file. Where lines are left out, it yields runlog.ErrCut.
+// ReadEnd is Read for the runlogs of these hosts (canonical), but of each it reads only the end, as
+// runlog.ReadEnd does with most. Where lines are left out, it yields runlog.ErrCut.
 func ReadEnd(dir string, hosts []string, most int64) iter.Seq2[runlog.Event, error] {
 	if len(hosts) == 1 {
 		return runlog.ReadEnd(dir, hosts[0], most)

@@ -18,7 +18,7 @@ const (
 	Running   Outcome = iota // it is not known to have ended
 	Succeeded                // released, with status 0 or without a status: a script that fails does not reach its release
 	Failed                   // released with another status or after a signal, or its command could not be run (Unstarted)
-	Ended                    // by force, because it had passed ExpireAfter
+	Ended                    // by force: it had passed ExpireAfter, or a newcomer replaced it (--replace)
 	Orphaned                 // its owner died without a release; found dead by a newcomer, or (By is 0) its job still holds the atom
 	Cleared                  // a person removed its lock (adlock clear)
 	Stopped                  // a person had its job ended (adlock stop)
@@ -56,7 +56,7 @@ type Run struct {
 }
 
 // UnstartedShownFor is how long an Unstarted run of an atom without files is shown: longer than the interval
-// of a weekly job. Without a file, a person cannot clear it.
+// of a weekly job. A person cannot clear an atom without files.
 const UnstartedShownFor = 8 * 24 * time.Hour
 
 // Completed reports whether the job ran, and was released without being ended by force: then Held is its runtime.

@@ -16,7 +16,7 @@ type Tracker struct {
 	Run func(*Atom, *Run)
 
 	atoms map[atom.Atom]*Atom
-	open  map[string]*Atom // by the tokens of the open runs, and of the run of each atom that ended last
+	open  map[string]*Atom // by the token of each open run, and by that of each atom's run that ended last
 }
 
 // Atoms returns the atoms of all events, sorted.
@@ -127,7 +127,7 @@ func (a *Atom) turns() (before, last []*Run) {
 	for first > 0 && a.open[first].sharesWith(a.open[first-1]) {
 		first--
 	}
-	open := slices.Clone(a.open) // it changes with each run that is closed
+	open := slices.Clone(a.open) // a.open changes with each run that is closed
 	return open[:first], open[first:]
 }
 

@@ -18,7 +18,7 @@ import (
 // Lock is the state of an atom's lock, in the lock directory or a store.
 type Lock struct {
 	Atom    atom.Atom
-	Since   time.Time // when it was acquired; zero: it is not held
+	Since   time.Time // when it was acquired; zero: it is not held, or its owner and job are dead
 	Overdue bool      // it is past its ExpireAfter or its notice
 	Paused  time.Time // since when it is paused; zero: it is not
 }
@@ -63,16 +63,16 @@ type Metrics struct {
 // User says whether the atoms of a user were read, and how many of them have no series.
 type User struct {
 	Name    string
-	Read    bool // the lock directory could be read, with all that is in it
+	Read    bool // the lock directory and the runlog were read whole
 	Omitted int
 }
 
-// None returns Metrics without atoms, to which those of users are added (Add).
+// None returns Metrics without atoms, to which Add adds the metrics of each user.
 func None(o Options) *Metrics {
 	return &Metrics{until: o.Until.Truncate(time.Millisecond), before: o.Before}
 }
 
-// Add adds a collection of the same time with the same Before.
+// Add adds metrics that were collected with the same Until and Before.
 func (m *Metrics) Add(other *Metrics) {
 	m.Damaged += other.Damaged
 	m.notRun += other.notRun
@@ -80,7 +80,7 @@ func (m *Metrics) Add(other *Metrics) {
 	m.Users = append(m.Users, other.Users...)
 }
 
-// figures are the values of one atom. failed and denied go on from the last file, other counts are increases.
+// figures are the values of one atom: failed, denied and stuck go on from the last file, counts are increases.
 type figures struct {
 	labels string // name="value",…
 
@@ -107,9 +107,9 @@ func (i *interval) start(at time.Time) {
 }
 
 // usual is the shortest interval such that intervals up to it cover nine tenths of the time. (By a median,
-// a job of every ten minutes by day would raise an alert each night.) A length that occurred less than three
-// times was an outage, or one of the first nights, and does not count. The rest must span an hour: else a
-// person may only have tried the job.
+// a job of every ten minutes by day would raise an alert each night.) If fewer than three intervals are at
+// least half as long, they were outages or the first nights, and only the shorter ones count. What counts must
+// span an hour: else a person may only have tried the job.
 func (i *interval) usual() (usual time.Duration, known bool) {
 	const share, least, span = 0.9, 3, time.Hour
 	for rest := i.all; rest.Sum() >= span; {

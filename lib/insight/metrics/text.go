@@ -43,7 +43,7 @@ func quote(value string) string {
 	return `"` + quoted.Replace(terminal.Escaped(strings.ReplaceAll(value, `\`, `\\`))) + `"`
 }
 
-// sorted leaves out retired and unrequested atoms, and duplicate labels: Prometheus would refuse the file.
+// sorted leaves out retired and unrequested atoms, and all but one with equal labels: Prometheus refuses duplicates.
 func (b *builder) sorted(o *Options) []*figures {
 	var all []*figures
 	for a, f := range b.atoms {

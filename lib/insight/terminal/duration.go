@@ -8,7 +8,7 @@ import (
 	"adlock/lib/limit"
 )
 
-// Duration is d for people, as limit.Parse reads it: two units at most, and a fraction below ten seconds.
+// Duration is d for people: two units at most, and a fraction below ten seconds. limit.Parse reads it unless d < 0.
 func Duration(d time.Duration) string {
 	switch {
 	case d == limit.Never:

@@ -40,10 +40,10 @@ func (l *Lane) Text() string {
 type Bar struct {
 	history.Run
 	Count int           // how many runs it shows; Held is their sum
-	Least time.Duration // the shortest time that one of them was held
+	Least time.Duration // the shortest time that one of them held the atom
 	Most  time.Duration
 	End   time.Time // of the last of them; the end of the period while it runs
-	Until time.Time // when the next run began; the chart's end if none did
+	Until time.Time // when the next run began, but not before End; the chart's end if none did
 }
 
 func (b *Bar) due() time.Time {

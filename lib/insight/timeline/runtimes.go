@@ -60,7 +60,7 @@ func (g *graph) fit() (found bool) {
 	return found
 }
 
-// timed reports whether the bar's length says how long the job ran: it completed, was ended by force, or runs.
+// timed reports whether Held says how long the job ran: it completed, runs, or is Ended (but not Stopped).
 func (b *Bar) timed() bool {
 	return b.Completed() || b.Outcome == history.Ended || b.Outcome == history.Running
 }

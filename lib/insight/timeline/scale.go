@@ -28,7 +28,7 @@ func (c *Chart) scale(limit int) []mark {
 	}
 	from := c.from.Local()
 	_, offset := from.Zone()
-	wall := from.UTC().Add(time.Duration(offset) * time.Second) // local time, as if no day had more or fewer hours
+	wall := from.UTC().Add(time.Duration(offset) * time.Second) // local time, as if each day had 24 hours
 	unit := min(step, day)
 	var marks []mark
 	last := from.Add(-1)
