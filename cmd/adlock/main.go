@@ -81,7 +81,7 @@ func reports() []config.Verb {
 }
 
 // passOn copies standard input to standard output if the wrap that cannot be started would be a filter: the
-// next command in the pipe is `crontab -`, which would install an empty crontab.
+// next command in the pipe may be `crontab -`, which would install an empty crontab.
 func passOn(args []string) {
 	other := func(arg string) bool { return arg == "--diff" || !strings.HasPrefix(arg, "-") }
 	if !slices.ContainsFunc(args, other) && !sysfile.IsTerminal(0) && !sysfile.IsTerminal(1) {

@@ -52,7 +52,7 @@ func Unnamed(base, command string) (operand, kept string) {
 	return base[:min(len(base), keptPrefix)] + "-" + checksum(command), cut(command)
 }
 
-// Digest takes the place of a command if users other than its owner may read the record.
+// Digest returns what takes the place of a command in a store, whose records other users may be able to read.
 func Digest(command string) string {
 	h := fnv.New128a()
 	_, _ = h.Write([]byte(command)) // it never fails

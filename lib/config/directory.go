@@ -63,8 +63,8 @@ func Dir() (string, error) {
 	return DirOf(store)
 }
 
-// DirOf returns the lock directory of a store: the store itself, if it is a directory. For "", and for a remote
-// store, whose runlog is there, it is $ADLOCK_DIR, else that of the settings files, else the user's own (ownDir). A
+// DirOf returns the lock directory of a store: the store itself, if it is a directory. For "" and for a remote
+// store it is $ADLOCK_DIR, else the directory that the settings files set, else the user's own (ownDir). A
 // mistyped address is an error. XDG_STATE_HOME is not read: cron lacks it, so one job would get two directories.
 func DirOf(store string) (string, error) {
 	if isMistyped(store) {
@@ -104,8 +104,8 @@ func UserDir(uid int) string {
 	return rootsDir + "-" + strconv.Itoa(uid)
 }
 
-// UsersWithDir returns the users for whose UserDir there is an entry. It looks at no entry itself: in a file
-// system that hangs it would not return. The caller checks each by IsUsers in otheruser.Do, which has a time limit.
+// UsersWithDir returns the users, except root, for whose UserDir there is an entry. It does not stat an entry: in a
+// file system that hangs, stat does not return. The caller checks each by IsUsers in otheruser.Do, with a time limit.
 func UsersWithDir() (uids []int) {
 	entries, _ := os.ReadDir(path.Dir(rootsDir)) // if it cannot be read, there are none
 	for _, entry := range entries {
@@ -192,7 +192,7 @@ func wayOut(uid int) string {
 	return "as root: adlock init " + sysfile.UserName(uid)
 }
 
-// inPod guesses whether a user, never root, is in a pod: the uid is random, in group 0, often unknown to passwd(5).
+// inPod guesses whether a user other than root is in a pod: unknown to passwd(5), in group 0, or by a variable.
 func inPod(uid int, known bool) bool {
 	return uid != 0 && (!known || os.Getegid() == 0 || os.Getenv("KUBERNETES_SERVICE_HOST") != "")
 }

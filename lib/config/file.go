@@ -318,7 +318,7 @@ func (o *Option) misplaced(value, section string) string {
 	return ""
 }
 
-// mistake records a mistake at FILE:LINE. In a file that is not used, only mistakes in locations count.
+// mistake records a mistake at FILE:LINE or FILE. In a file that is not used, only mistakes in locations count.
 func (f *File) mistake(at, text string, inLocation bool) {
 	err := fault.New(fault.Usage, at, text)
 	if inLocation {

@@ -304,7 +304,7 @@ func Bounded(to *time.Duration) func(string) error {
 	}
 }
 
-// form returns an error that says what is wanted, but err itself if the unit is missing or the duration is too long.
+// form returns an error that says what is wanted; err itself if it is nil, a unit is missing or the duration too long.
 func form(err error, value, want string) error {
 	if err == nil || limit.LacksUnit(value) || limit.TooLong(value) {
 		return err

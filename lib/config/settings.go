@@ -18,12 +18,12 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// Settings are what the options for acquiring a lock set.
+// Settings are what the options for acquiring a lock set, and what the verb says of itself (InScript to MayFlock).
 type Settings struct {
 	Request  locker.Request
 	Verbose  bool
 	Hook     *hook.Hook
-	InScript bool // the caller is adlock.sh or a crontab, which has variables and no options
+	InScript bool // a denial's advice names variables, not options: for adlock.sh, a crontab and adlock hold
 	Library  bool // a number without a unit means minutes in the arguments IFELAPSED and EXPIREAFTER
 	Remote   bool // the locks are in a store beyond this machine
 	MayFlock bool // a process keeps a file locked beside the atom while its job lives

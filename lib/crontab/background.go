@@ -49,8 +49,8 @@ func wordsOf(text string, call *syntax.CallExpr) (words []string) {
 	return words
 }
 
-// Literal returns a word without quotes. whole is false if the word is nil or has expansions: these stay as
-// they are in source, or are dropped if source is "".
+// Literal returns a word without quotes. whole is false if the word is nil or has $'...' or expansions: these
+// last stay as they are in source, or are dropped if source is "".
 func Literal(w *syntax.Word, source string) (text string, whole bool) {
 	if w == nil {
 		return "", false

@@ -101,7 +101,7 @@ func refusal(l *Line, why string) error {
 
 // Misread returns the first job that contradicts userColumn: it seems to name a user and userColumn is false,
 // or to name none and userColumn is true; nil: there is none. most: more than half of the jobs do, or one
-// does and all others may. Without most, a job counts only if it begins with a user (namesUser).
+// does and all others may. Without most, a job counts only if userColumn is false and it begins with a user.
 func Misread(lines []Line, userColumn bool, isUser, isCommand func(word string) bool) (first *Line, most bool) {
 	jobs, misread, maybe := 0, 0, 0
 	var named *Line

@@ -102,7 +102,8 @@ func withShell(lines []Line, shell string) string {
 	})
 }
 
-// Unguard undoes Guard. It also takes out a SHELL of adlock's that a person has written, or puts the jobs' own there.
+// Unguard undoes Guard. It also takes out a line SHELL that a person has set to adlock's shell; if the jobs below it
+// had another shell (ADLOCK_SHELL) than the lines above it, the line stays and gets that shell.
 func Unguard(lines []Line) (r Result) {
 	guarded, above, jobs := false, defaultShell, defaultShell
 	r.Text = rewritten(lines, func(l *Line) string {

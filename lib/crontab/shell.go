@@ -9,10 +9,10 @@ import (
 
 const defaultShell = "/bin/sh"
 
-// Guards reports whether a SHELL is adlock's own, which locks each line.
+// Guards reports whether a SHELL is adlock's own (cronline.Line says which lines it locks).
 func Guards(shell string) bool { return strings.HasSuffix(shell, "/adlock/shell") }
 
-// quotes reports whether a SHELL reads single quotes as POSIX defines them, and needs none itself.
+// quotes reports whether a SHELL reads single quotes as POSIX defines them, and its path needs no quotes.
 func quotes(shell string) bool {
 	return harmlessPath.MatchString(shell) && cronline.IsShell(shell)
 }

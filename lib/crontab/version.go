@@ -7,7 +7,7 @@ import (
 	"adlock/lib/cronline"
 )
 
-// A generated crontab often names the directory of the newest installation, so each one changes the lock's name.
+// A generated crontab often names the directory of the newest installation, so each installation changes a lock's name.
 var (
 	// installation matches a name in a directory of versions; dated and built, one with a date or a build.
 	installation = regexp.MustCompile(`/((?:releases?|builds?|deploys?|deployments?|revisions?)/[^/\s'"]*\d[^/\s'"]*)`)

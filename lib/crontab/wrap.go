@@ -297,7 +297,7 @@ func lockerOf(command string) string {
 
 var wrappedForm = regexp.MustCompile(`^(/\S+) run --name \S+(?: --expire-after (\S+))? -- ((?s).*)$`)
 
-// unwrapped returns the job from which Wrap makes exactly this line, or why there is none; other lines stay.
+// unwrapped returns the job from which Wrap makes exactly this line, or why there is none. A line without adlock stays.
 func unwrapped(l *Line, v variables) (text, why string) {
 	found := wrappedForm.FindStringSubmatch(l.Command)
 	if found != nil {

@@ -8,8 +8,8 @@
 // 1988): mean + 4 mean deviations, learned from successes alone, and doubled when a run was ended by
 // force. The runtimes of jobs differ by factors and not by seconds. So here
 //
-//   - mean and deviation are of the logarithm of the runtime, and each run moves them by 1/32 of the
-//     difference, because the limit depends on the tail of the distribution and not on its middle;
+//   - mean and deviation are of the logarithm of the runtime. The first 32 runs weigh alike, and each later
+//     one moves them by 1/32 of the difference, as the limit depends on the distribution's tail, not its middle;
 //   - the longest of the last one to two thousand successes counts too, because a mean does not show
 //     a long run once in 168 (each week, of an hourly job). It also bounds the deviation, which is
 //     large for a while after a sudden change;

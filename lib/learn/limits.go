@@ -105,7 +105,7 @@ func (s State) estimate() time.Duration {
 	return max(s.usual(), s.rare())
 }
 
-// Typical is how long a run takes: the geometric mean. Without runs it is 0.
+// Typical is how long a run takes: the geometric mean, after 32 runs with more weight on newer ones; 0: no runs.
 func (s State) Typical() time.Duration { return s.runtime(s.mean) }
 
 // usual is a time that few runs exceed. After few runs the deviation is uncertain, so it is widened, but what

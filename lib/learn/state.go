@@ -29,7 +29,7 @@ type State struct {
 	mean, deviation float64 // of the logarithm of the runtime in seconds
 	now, before     float64 // logarithm of the longest runtime of this and the previous epoch
 
-	ended   time.Duration // the lowest age of an end by force; 0: none, or a success took longer since
+	ended   time.Duration // the lowest age of an end by force; 0: none, or it counts no longer (Succeeded, calmDown)
 	doubled int           // doublings kept
 	inARow  int           // ends by force since the last success
 	since   int           // successes since the last end by force or calmDown

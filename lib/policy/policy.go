@@ -514,7 +514,6 @@ func Running(limits Limits, active Active) string {
 	return text
 }
 
-// LimitText describes a limit and its source.
 func LimitText(expireAfter time.Duration, source Source) string {
 	switch {
 	case source == None:

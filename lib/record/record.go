@@ -54,7 +54,7 @@ func (r Record) Bytes() []byte {
 	return []byte(strconv.Itoa(r.Owner.PID) + "\n" + l.written.String())
 }
 
-// lines writes or reads the lines after the pid. Optional ones are not written if they are zero.
+// lines writes or reads the lines after the pid. An optional line is left out if it would say nothing.
 func (r *Record) lines(l *lines) {
 	l.text("token", &r.Token)
 	l.failed = l.line("format", format) != format || l.failed

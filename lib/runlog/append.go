@@ -30,7 +30,7 @@ type Log struct {
 	// Store is the store of those events that do not name one.
 	Store string
 	// Max is the size in bytes at which the file is rotated; 0 is DefaultMax. The file exceeds it only by one longer line,
-	// by lines that several writers add at once, and while it cannot be locked. In all, twice as much is kept.
+	// by lines that several writers add at once, and while it cannot be locked or renamed. Adlock keeps twice as much.
 	Max int64
 
 	// Seen holds events, the oldest first, that Newest yields; nil: Newest reads the file.
@@ -48,8 +48,8 @@ type Log struct {
 // job inherits the descriptor. It creates the file with mode 0600. It refuses a symbolic link, a file with a
 // second name, and a file that belongs to neither root nor the effective user.
 //
-// After an error the line may be missing or torn; the next Append that succeeds marks a torn line. An error
-// of the rotation comes after the line was written. Append waits for other processes at most twice patience.
+// After an error the line may be missing or torn; the next Append that succeeds marks a torn line. An error of the
+// rotation comes after the line was written. Append waits at most twice patience, unless others rotate the file then.
 func (l *Log) Append(e Event) error {
 	if err := checkHost(l.Host); err != nil {
 		return err

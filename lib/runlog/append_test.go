@@ -189,7 +189,7 @@ func TestUnlockedWriterRepeatsALineThatARotationLost(t *testing.T) {
 	}
 }
 
-func TestWriterDoesNotWriteToARotatedFile(t *testing.T) {
+func TestWriterNoticesARotationBeforeItWrites(t *testing.T) {
 	dir := folderOf(t)
 	mustAppend(t, &Log{Dir: dir, Host: testHost}, "a")
 	d := must.Get(openFolder(dir))(t)

@@ -67,8 +67,8 @@ type Event struct {
 	Reason string        `log:"reason,own"` // the reason in words and figures, for people
 }
 
-// Kind is what happened. An acquisition begins with Acquire and ends with the one Release, Takeover,
-// Reclaim or Clear that names its token (Token in Release, OwnerToken in the others).
+// Kind is what happened. An acquisition begins with Acquire and ends with the one Release, Takeover, Reclaim or
+// Clear that names its token (Token in Release, OwnerToken in the others); after Lost there may be none.
 type Kind string
 
 // The kinds of events, with the fields that each carries besides the atom and PID.

@@ -18,11 +18,11 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// DamagedLine is the error for a line that is not an event: torn, or another program's. Reading goes on.
+// DamagedLine is the error for a line that is no event, and for the damaged rest of a compressed file. Reading goes on.
 type DamagedLine struct {
 	File   string // the file's path
-	Line   int    // its number in the part of the file that was read, from 1
-	Text   string // the line, cut at 4 KiB
+	Line   int    // its number in the part of the file that was read, from 1; for a damaged rest: of the line before, or 0
+	Text   string // the line, cut at 4 KiB; for a damaged rest: ""
 	Reason string // what is wrong with it
 }
 

@@ -255,7 +255,7 @@ func TestFollowReadsATruncatedRunlogFromItsBeginning(t *testing.T) {
 }
 
 // A kind that is not in Kinds cannot be selected, and has no metric.
-func TestKindsHasEveryKind(t *testing.T) {
+func TestKindsListsEveryDeclaredEventKind(t *testing.T) {
 	var declared []Kind
 	text := must.Get(os.ReadFile("event.go"))(t)
 	for _, found := range regexp.MustCompile(`\bKind += "(.+)"`).FindAllSubmatch(text, -1) {
