@@ -66,9 +66,9 @@ times() { yes | head -n "$1"; }
 	E
 }
 
-# ksh93 takes the number of a signal for a helper's status: 10, 12, 14 and 15 were denials once.
+# ksh93 takes the number of a signal for a helper's status: 10, 12, 14 and 15 were denials once (W14).
 # bats test_tags=core
-@test "W14: a status that the shell misread leaves no lock" {
+@test "a helper's status that the shell misread leaves no lock" {
 	local number
 	script job <<-'E'
 		adlock_get a b 0 || note "$? ${ADLOCK_VERDICT:-none}"

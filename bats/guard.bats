@@ -328,7 +328,7 @@ kept 3"
 	expect 0 'no limit' launch job
 }
 
-@test "/dev/fd/5 and a path that a cd has broken are no paths" {
+@test "a script from /dev/fd/5, or lost by a cd, needs a name" {
 	local begin='. "$ADLOCK_SH" || exit 69; adlock_guard; '
 	echo "$begin echo ran" >"$T/piped"
 	mkdir "$T/sub"

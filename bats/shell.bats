@@ -162,7 +162,7 @@ inner"
 }
 
 # bats test_tags=core
-@test "other arguments go to the shell unchanged" {
+@test "adlock's shell passes on arguments other than -c COMMAND" {
 	echo 'echo "script $# $1"' >"$T/script"
 	expect 0 'script 1 a b' guarded "$T/script" 'a b'
 	run guarded -ec 'false; echo not'

@@ -89,7 +89,7 @@ func TestADryRunForeseesTheVerdictOfARequest(t *testing.T) {
 	}
 }
 
-func TestADryRunNamesAStoppedHolderAfterTheGraceTime(t *testing.T) {
+func TestADryRunNamesAGuardsStoppedHolderAfterTheGraceTime(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	wantVerdict(t, k, ask(owner), locker.Acquired)
 	holder := standsAt(t, k, motdFiles)

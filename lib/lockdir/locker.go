@@ -37,8 +37,8 @@ type view struct {
 	active  *lockfile.Active // nil: none
 	noLast  bool             // there is no last lock yet
 	readers []view           // the readers' locks, up to the first that denies the atom
-	slots   []view           // those that the newcomer may not take
-	full    locker.Outcome   // the outcome if it may take none of them
+	slots   []view           // the slots of other owners
+	full    locker.Outcome   // the outcome if there are as many of these as the newcomer allows
 }
 
 func (v *view) close() {
@@ -58,7 +58,7 @@ func actives(views []view) (all []policy.Active) {
 	return all
 }
 
-// decider returns the lock that led to the decision: the active lock, or a reader's.
+// decider returns the view of the reader's lock that led to the decision, or v if no reader's lock did.
 func (v *view) decider(d policy.Decision) *view {
 	if d.Reader >= 0 {
 		return &v.readers[d.Reader]

@@ -23,7 +23,7 @@ const (
 	waiting              // a waiter: it also checks the readers and slots that would deny it the atom later
 	asking               // a dry run: it also checks what a newcomer finds out only as it takes the atom
 	inPlace              // a newcomer whose own lock is in place, or that holds the guard of the owner's lock
-	stamped              // as inPlace, but the newcomer itself has stamped the last lock, and that stamp does not deny it the atom
+	stamped              // as inPlace, but the newcomer has had its second look, or has itself stamped the last lock
 )
 
 // look finds out whether the newcomer gets the atom, and writes nothing. It adds what it finds to v, stops at
@@ -34,7 +34,7 @@ const (
 //
 // No wake-up is lost: the watch began before this look, and the waiter waits only for files that this look
 // has seen. If such a file is removed, or its owner dies,
-//   - before the look, the file does not deny the atom;
+//   - before the look, the look finds that;
 //   - between the look and Wait, Wait finds an event in its queue, or no process with the owner's pid;
 //   - later, Wait returns.
 func (l *Locker) look(v *view, r *locker.Request, name atom.Name, now locker.Moment, p phase) (d policy.Decision, err error) {
@@ -70,8 +70,8 @@ func (l *Locker) look(v *view, r *locker.Request, name atom.Name, now locker.Mom
 	return d, err
 }
 
-// lookAtPause adds the pause of the host or of the atom to v. An atom is paused under its active lock, so the pause
-// that a newcomer finds with its own lock in place is older than that, and the lock is no job that it is inside.
+// lookAtPause adds the pause of the host or, if there is none, of the atom to v. A pause denies no
+// newcomer that runs inside a job. The newcomer's own lock, once it is in place, does not count as such a job.
 func (l *Locker) lookAtPause(v *view, r *locker.Request, name atom.Name, p phase) (err error) {
 	if v.Pause, err = locker.HostPause(); err == nil && !v.Pause.On {
 		v.Pause = v.Memory.Pause.Policy()
@@ -200,7 +200,7 @@ func (l *Locker) lookAtReaders(v *view, r *locker.Request, name atom.Name) error
 	return err
 }
 
-// lookAtSlots adds the slots that other owners hold to v (takeSlot). A damaged slot is an error only if all
+// lookAtSlots adds the slots that other owners hold to v. A damaged slot is an error only if all
 // slots before it are taken, so that the newcomer would take it; otherwise it counts as taken.
 func (l *Locker) lookAtSlots(v *view, r *locker.Request) (failed error) {
 	if r.Slots == 0 {

@@ -25,7 +25,7 @@ import (
 var guardWait = 200 * time.Millisecond
 
 // Release stamps the last lock (not with NoStamp or Withdraw), then removes the active lock or reader's lock. If the
-// lock is not this acquisition's, it changes nothing and returns an error (lost, 75), or nil with Again or Withdraw.
+// lock is gone or another's, it changes nothing and returns an error (lost, 75), or nil with Again or Withdraw.
 // If another process guards the lock, the error contains locker.ErrGuarded; locker.IsEnded is true if that process
 // is ending the owner. If a recorded process besides the owner may live, the lock stays (77), unless r is Alone.
 func (l *Locker) Release(r locker.ReleaseRequest) error {
@@ -145,8 +145,8 @@ func (l *Locker) stamp(name atom.Name, run *lockfile.Active, fresh record.Memory
 }
 
 // rememberStart records when the run was asked for: as its start, if the run counts from there (FromStart) or
-// the last lock has such a start already; and as the newest start, if the run replaced another one, so that
-// an older newcomer that waited to replace it is denied.
+// the last lock has such a start already; and as the newest start, if the run was one of --replace, so that
+// an older newcomer that waited to replace it is denied. It also makes a damaged last lock anew.
 func (l *Locker) rememberStart(name atom.Name, run *lockfile.Active, fresh record.Memory) error {
 	last, err := l.lastOr(name, fresh)
 	if err != nil {
@@ -239,7 +239,7 @@ func (l *Locker) Clear(lock atom.File) error {
 	return failed
 }
 
-// Prune removes the last locks that have not changed for longer than older, with the ticks and the queue of
+// Prune removes the last locks that have not changed for at least older, with the ticks and the queue of
 // the atom, unless the atom is running or paused. It returns the names of those atoms.
 func (l *Locker) Prune(older time.Duration) ([]atom.Name, error) {
 	files, err := l.Dir.Files(atom.LastLock)
@@ -295,9 +295,9 @@ func (l *Locker) unused(name atom.Name, older time.Duration) (bool, error) {
 	return err == nil && len(readers) == 0, err
 }
 
-// Stop ends the job that holds the lock (an active lock or a reader's), as a newcomer ends an expired job,
-// and waits for the guard for as long as an ending takes. With leave the lock stays for the next newcomer;
-// otherwise Stop stamps the last lock and removes the lock. fs.ErrNotExist: the job has already ended.
+// Stop ends the job that holds the lock (an active lock or a reader's), as a newcomer ends an expired job. It
+// first waits for the guard, for as long as an ending takes. With leave the lock stays for the next newcomer;
+// otherwise Stop stamps the last lock, and removes the lock and its slots. fs.ErrNotExist: the job has already ended.
 func (l *Locker) Stop(r *locker.Request, lock atom.File, leave bool) error {
 	active, err := l.Dir.Lock(lock)
 	if err != nil {

@@ -51,7 +51,7 @@ func TestRequestsOfTwoTimeNamespacesAreOrderedByWallClock(t *testing.T) {
 }
 
 // The newer start takes the atom, runs and releases it, or leaves it to the older one.
-func TestAnOlderRequestNeverRunsAfterANewerOne(t *testing.T) {
+func TestAnOlderReplaceRequestNeverRunsAfterANewerOne(t *testing.T) {
 	one, two := sleeper(t), sleeper(t)
 	wantVerdicts(t, atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
 		older, newer, ran := replacing(one, time.Second), replacing(two, 0), false

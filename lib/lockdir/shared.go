@@ -15,8 +15,8 @@ import (
 )
 
 // A reader takes the active lock like any newcomer, puts a lock of its own beside it, read.NAME.PID, and releases
-// the active lock. A writer with the active lock ends expired readers, and backs off while another one lives. Both
-// look while they hold the active lock, so neither can miss the other. A stream of readers can starve a writer.
+// the active lock. A writer with the active lock ends expired readers, and backs off while another one lives. So no
+// reader's lock appears while a writer looks for them. A stream of readers can starve a writer.
 
 // entering is how long readers wait for a reader that holds the active lock to put its reader's lock in place.
 const entering = time.Second

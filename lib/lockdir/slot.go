@@ -58,7 +58,7 @@ func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome,
 		}
 		return acquired, nil
 	}
-	var inWay []*lockfile.GuardedError // slots that it could take, but that a stopped process guards
+	var inWay []*lockfile.GuardedError // slots that the newcomer could take, but that a stopped process guards
 	for n := 1; n <= r.Slots; n++ {
 		taken, err := l.trySlot(r, own, n, &full)
 		var held *lockfile.GuardedError
@@ -75,7 +75,7 @@ func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome,
 	return full, nil
 }
 
-// slotsIn returns the slots that count the atom, by number. (slices.SortFunc would add 10 KB to the helper.)
+// slotsIn returns the slots of the atom's program or semaphore, sorted by number. (slices.SortFunc would add 10 KB.)
 func (l *Locker) slotsIn(a atom.Atom) ([]atom.Name, error) {
 	beginning := a.Name().SlotPrefix()
 	slots, err := l.namesOf(func(n atom.Name) bool { return n.IsSlot() && n.SlotPrefix() == beginning }, atom.ActiveLock)
@@ -90,8 +90,8 @@ func (l *Locker) slotsIn(a atom.Atom) ([]atom.Name, error) {
 	return slots, err
 }
 
-// slotsOf opens the slots that the lock's owner holds, each under its guard. The caller closes them, also
-// after an error. locker.ErrGuarded: another process has kept the guard of a slot for too long.
+// slotsOf opens the slots that the lock's owner holds, each under its guard; none if the lock uses no slot. The
+// caller closes them, also after an error. ErrGuarded: another process has kept the guard of a slot for too long.
 func (l *Locker) slotsOf(own record.Record) (held []*lockfile.Active, failed error) {
 	if own.Slots == 0 {
 		return nil, nil
@@ -199,7 +199,7 @@ func (l *Locker) eachLockOf(own record.Record, do func(*lockfile.Active)) error 
 }
 
 // trySlot reports whether it has taken the n-th slot. It adds the owners that hold slots to the outcome full.
-// lockfile.GuardedError: another process guards a slot that this newcomer could take.
+// lockfile.GuardedError: another process guards that slot, which this newcomer could take.
 func (l *Locker) trySlot(r *locker.Request, own record.Record, n int, full *locker.Outcome) (bool, error) {
 	fresh := own
 	fresh.ExpireAfter, fresh.Source, fresh.Patience, fresh.Slots = limit.Never, policy.None, 0, 0
@@ -298,7 +298,7 @@ func (l *Locker) isTaken(r *locker.Request, slot atom.Name, wait bool, full *loc
 
 var errTaken = errors.New("the slot is taken")
 
-// reclaimSlot replaces the n-th slot if it is free, and still so once guarded; else errTaken. ErrLost: retry.
+// reclaimSlot replaces the n-th slot if it is free, and still so once guarded. errTaken: it is not. ErrLost: retry.
 func (l *Locker) reclaimSlot(r *locker.Request, temp *lockfile.TempFile, n int, full *locker.Outcome) error {
 	active, err := l.Dir.Active(r.Atom.Slot(n))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -352,8 +352,8 @@ func (l *Locker) hasOrphanedLock(own record.Record) (bool, error) {
 	return orphaned, err
 }
 
-// slotIsUnused reports whether the owner of the slot is not known to be dead, but has no lock that uses the slot:
-// a release or a denial found the slot guarded. The answer stays true only under the slot's guard.
+// slotIsUnused reports whether the slot's owner is not known to be dead, but has no lock that uses the slot (a release
+// or a denial found it guarded), and no other process that the slot records may live. That stays true only under guard.
 func (l *Locker) slotIsUnused(slot *lockfile.Active) bool {
 	own := slot.Record
 	if slot.Content != record.Full || own.Owner.Life() == process.Dead || slot.Job().Survived() != nil {

@@ -135,7 +135,8 @@ func (l *Locker) conclude(r *locker.Request, name atom.Name, own record.Record, 
 	return outcome, nil
 }
 
-// withdraw removes the newcomer's lock and slots. A guarded slot stays, and counts as free (slotIsUnused).
+// withdraw removes the newcomer's lock, and its slots unless another lock of its owner shares them. A slot that
+// another process guards stays, and counts as free once no lock uses it (slotIsUnused).
 func (l *Locker) withdraw(temp *lockfile.TempFile, own record.Record) error {
 	slots, err := l.releaseSlots(own)
 	defer closeAll(slots)
@@ -145,8 +146,8 @@ func (l *Locker) withdraw(temp *lockfile.TempFile, own record.Record) error {
 	return errors.Join(err, temp.Withdraw())
 }
 
-// secondLook checks the last lock and the pauses again. If an interval may deny the atom, its 'now' is the mtime of
-// the newcomer's lock, which it has just touched: so both times are those of the file system.
+// secondLook checks the last lock and the pauses again, except in the phase stamped. With an IfElapsed or
+// --replace it first touches the newcomer's lock: then the file system's clock sets both times.
 func (l *Locker) secondLook(r *locker.Request, name atom.Name, temp *lockfile.TempFile, p phase) (locker.Outcome, error) {
 	if p == stamped {
 		return locker.Outcome{Verdict: locker.Acquired}, nil
@@ -166,7 +167,7 @@ func (l *Locker) secondLook(r *locker.Request, name atom.Name, temp *lockfile.Te
 	return r.Denied(d, &v.View), nil
 }
 
-// takeover replaces the lock of a dead owner, or of an expired one that it ends first, under its guard.
+// takeover replaces the lock of a dead owner, or of an expired one that it ends first, under that lock's guard.
 func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Outcome, error) {
 	temp, own, err := l.tempFile(r)
 	if err != nil {
@@ -180,7 +181,7 @@ func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Ou
 	if err != nil {
 		return locker.Outcome{}, err
 	}
-	// Check the last lock now: once the owner is replaced, it has a stamp that would deny the atom.
+	// Check the last lock now: replacing the owner stamps it, and that stamp would deny the atom.
 	d, err := l.look(v, r, name, r.Clock(now), inPlace)
 	if err != nil {
 		return locker.Outcome{}, err

@@ -79,7 +79,7 @@ func TestAWholeLockOfAnUnknownFormatIsAnError(t *testing.T) {
 	}
 }
 
-func TestADamagedLastLockIsDueAndMadeAnew(t *testing.T) {
+func TestADamagedLastLockMakesTheAtomDueAndIsMadeAnew(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	r := ask(owner)
 	r.Limits.IfElapsed, r.Atom.Operand = time.Hour, "my_db" // its name does not identify it

@@ -109,7 +109,7 @@ func (a *Active) truncate(size int64) error {
 }
 
 // Job returns the owner's job, which a takeover has to end. Its command is the one that was appended, else the
-// process in Record.Job, which waited until it was recorded.
+// process in Record.Job, which waited until the lock was in place.
 func (a *Active) Job() process.Job {
 	job := a.Record.KnownJob(int(a.st.Uid)) // because of the file, only processes of its user may be ended
 	if a.Appended.Command.PID != 0 {

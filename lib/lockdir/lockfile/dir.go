@@ -1,5 +1,5 @@
 // Package lockfile keeps the files of a lock directory: it puts them in place, reads, guards and removes them,
-// and lets newcomers queue and wait. Whether an atom may be taken, packages policy and lockdir decide.
+// and lets newcomers queue and wait. Packages policy and lockdir decide whether an atom may be taken.
 //
 // Locks are reached from one descriptor of a directory that was checked once, so a path swapped later is not
 // followed. The exclusion is as good as flock(2) and link(2) of the file system, through one mount of it (an
@@ -58,7 +58,7 @@ func OfUser(fd int, path string, v *Visit) (*Dir, error) {
 	return d, nil
 }
 
-// Create opens the lock directory at path, and makes it and its parents (mode 0700) if it is missing.
+// Create opens the lock directory at path. If it is missing, it is made with its parents (0700; not if relative).
 func Create(path string) (*Dir, error) {
 	dir, err := Open(path)
 	if !errors.Is(err, fs.ErrNotExist) {

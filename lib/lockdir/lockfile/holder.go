@@ -15,7 +15,7 @@ import (
 // GuardGrace is how much longer than its three pauses an ending may take. Tests change it.
 var GuardGrace = time.Minute
 
-// StandsStill returns an error if the guard's holder is stopped, and is older than an ending can take.
+// StandsStill returns an error if the guard's holder is stopped, and was started longer ago than an ending can take.
 func StandsStill(holder int, pause time.Duration) error {
 	return locker.StandsStill(holder, 3*pause+GuardGrace)
 }
@@ -23,7 +23,7 @@ func StandsStill(holder int, pause time.Duration) error {
 // GuardHolder returns the pid that holds the guard; 0: none, or unknown (another pid namespace, NFS).
 func (f *file) GuardHolder() int { return sysfile.FlockHolder(f.fd, false) }
 
-// Watcher returns the newcomer that watches whether the atom's job works (idle.Turn); zero: none is known.
+// Watcher returns the newcomer that watches whether the atom's job works (idle.Turn); PID 0: none is known.
 func (d *Dir) Watcher(name atom.Name) locker.Watcher {
 	f, err := d.openFile(name.LookLock(), unix.O_RDONLY)
 	if err != nil {

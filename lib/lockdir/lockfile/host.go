@@ -22,8 +22,8 @@ func HostFile(machine string) string { return "host." + machine }
 const unkept = "*"
 
 // Host returns $ADLOCK_HOST, else the node name that this machine recorded when it first locked in the directory
-// of the store (config.DirOf; protocol.md, 1), else, and with an error, the present node name; "" if that is not
-// known. With keep, as for a newcomer, it makes the directory and records the name.
+// of the store (config.DirOf; protocol.md, 1). If none is recorded, and beside an error, it is the present node
+// name; "" if that is not known. With keep, as for a newcomer, Host makes the directory and records the name.
 func Host(store string, keep bool) (string, error) {
 	if host := os.Getenv("ADLOCK_HOST"); host != "" {
 		return host, nil
@@ -140,7 +140,7 @@ func canKeep(host string) bool {
 	return host != "" && len(host) < 256 && strings.Trim(host, letters+"._-") == ""
 }
 
-// keepHost records the node name, unless another process was faster; it reports whether the file exists now.
+// keepHost records the node name or unkept, unless another process was faster; it reports whether the file exists now.
 // If it cannot be made, no lock can be made either, and the attempt to take one reports why. The content is
 // synced before the file gets its name, so that no loss of power leaves an empty file.
 func (d *Dir) keepHost(file, node string) bool {

@@ -89,7 +89,7 @@ func TestRememberKeepsTheExactMtimeAndUnknownLines(t *testing.T) {
 	}
 }
 
-func TestADamagedLastLockIsReportedAndLeftUnchanged(t *testing.T) {
+func TestADamagedLastLockIsReadAsDamagedAndLeftUnchanged(t *testing.T) {
 	d := newDir(t)
 	for _, content := range []string{"x", "garbage", "no newline=1", "program=\"half\n", "started=yesterday\n", "a=1\na=2\n"} {
 		must.Do(t, os.WriteFile(d.Path("last.x"), []byte(content), 0o600))

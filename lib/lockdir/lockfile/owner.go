@@ -18,9 +18,8 @@ import (
 // LocksOf opens the locks that these processes hold, as owners or in a dead owner's job, each under its guard: slots
 // and readers' locks too, but not except, whose guard the caller has. The caller closes them, also after an error.
 //
-// Two newcomers may end one job through different locks, so that each holds a guard that the other needs. To
-// avoid a deadlock, each first takes the locks whose names come after that of its own lock, and then waits
-// only half as long for those before it.
+// If two newcomers end one job through different locks, each holds a guard that the other needs. Against a deadlock,
+// each first takes the locks with names after that of except, and then waits only half as long for those before it.
 func (d *Dir) LocksOf(holders []process.Identity, except atom.File, wait time.Duration) (held []*Active, err error) {
 	files, err := d.Files(atom.ActiveLock, atom.ReaderLock)
 	if err != nil {
@@ -103,7 +102,7 @@ func (d *Dir) lockIf(f atom.File, wait time.Duration, is func(*Active) (bool, er
 }
 
 // Age returns the lock's age: how long the machine has been awake since the lock was made, if that was in this
-// boot and time namespace and there is no pass clock; else the wall-clock time since its mtime.
+// boot and time namespace and there is no pass clock; else the time from its mtime to now, or to the pass clock.
 func (a *Active) Age(now locker.Moment) time.Duration {
 	if age, known := a.Record.Age(); known && now.Fixed.IsZero() && a.Content == record.Full {
 		return age

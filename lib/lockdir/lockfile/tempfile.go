@@ -154,7 +154,7 @@ func (t *TempFile) dropTemporary() {
 const sweepAge = time.Minute
 
 // Sweep removes the temp.* files of crashed creators: those that are not guarded, and have a second name or are
-// older than a minute at now, the file system's time. (A new last lock gets an old mtime: age proves nothing.)
+// older than a minute at now, the file system's time. (A new last lock gets an old mtime: age alone proves nothing.)
 func (d *Dir) Sweep(now time.Time) error {
 	files, err := d.Files(atom.TemporaryFile)
 	if err != nil {
@@ -186,7 +186,7 @@ func (d *Dir) sweepOne(name string, now time.Time) error {
 	return d.remove(name)
 }
 
-// Named reports whether temporary files have names here, so that a crash can leave them.
+// Named reports whether the file has its temp.TOKEN name now, so that a crash would leave it.
 func (t *TempFile) Named() bool { return t.temporary != "" }
 
 // setModified sets the mtime. The zero time becomes the epoch, which in a last lock means 'never completed'.

@@ -44,7 +44,6 @@ func (d *Dir) RemoveTick(name atom.Name, tick policy.Tick) error {
 	return d.remove(name.Tick(tick.Period, tick.Number))
 }
 
-// RemoveTicks removes the atom's ticks for which forgotten returns true.
 func (d *Dir) RemoveTicks(name atom.Name, forgotten func(period time.Duration, number int) bool) error {
 	files, failed := d.Files(atom.Tick)
 	for _, f := range files {
