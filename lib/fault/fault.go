@@ -52,7 +52,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // longest bounds the object in a message, in bytes (PATH_MAX): an operand can be as long as a command line.
 const longest = 4096
 
-// reason leaves out the path of a *fs.PathError: the object names it already.
+// reason returns only the operation and the cause of a *fs.PathError: the object names its path already.
 func reason(err error) string {
 	var path *fs.PathError
 	if errors.As(err, &path) {

@@ -121,8 +121,8 @@ func figures(members []process.Entry) []Figures {
 // Turn lets one newcomer at a time watch the jobs of an atom: it creates the file name in the open directory
 // dir, and locks it (flock). done removes the file. done is nil if another process has the lock, unless
 // standsStill reports that this other process does not go on: then Turn puts a new file in place of the old
-// one. So two newcomers may watch at once, which does no harm, as a watch only observes. cut reports that an
-// earlier watch was cut short: its newcomer was killed, or stands still.
+// one. So two newcomers may watch at once, which does no harm, as a watch only observes. done is also nil after
+// ten tries. cut reports that an earlier watch was cut short: its newcomer was killed, or stands still.
 func Turn(dir int, name string, standsStill func() bool) (done func(), cut bool, err error) {
 	const tries = 10 // others may make and remove the file meanwhile
 	for range tries {

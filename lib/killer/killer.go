@@ -12,7 +12,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// Killer ends jobs, one at a time. The zero Killer pauses only after KILL, for a second.
+// Killer ends jobs, one at a time. The zero Killer pauses only after KILL.
 type Killer struct {
 	// Pause is the time that INT, TERM and KILL each get to take effect; it ends early once all
 	// deaths are confirmed. KILL gets at least a second, as the kernel needs a moment too.

@@ -13,9 +13,9 @@ import (
 // job counts as forking faster than it can be scanned.
 const mostGrowing = 3
 
-// outrun ends jobs in which each process forks a successor and exits before a scan reaches it. Until deadline
-// it kills new children of the keeper, which inherits the successors. If more than mostGrowing scans in a row
-// have found new members, it also kills the owner's group. An error is that of Record.
+// outrun ends jobs in which each process forks a successor and exits before a scan reaches it. If the last scan
+// found new members, outrun kills new children of the keeper, which inherits the successors, until deadline. If
+// more than mostGrowing scans in a row found some, it also kills the owner's group. An error is that of Record.
 func (k Killer) outrun(h *tree, deadline time.Time) error {
 	if h.growing == 0 {
 		return nil
@@ -59,8 +59,8 @@ func (k Killer) chase(h *tree, tried map[int]bool) (found bool, err error) {
 	return found, nil
 }
 
-// strike records and kills a child of the keeper that is no member yet, unless it may not be signalled. An
-// error is that of Record.
+// strike records and kills a child of the keeper that is no member yet, unless it is hidden or may not be
+// signalled. An error is that of Record.
 func (k Killer) strike(h *tree, pid int) error {
 	e, err := process.Find(pid)
 	if err != nil || e.Hidden || e.Parent != h.keeper.PID || !h.adopt(e) {

@@ -143,8 +143,8 @@ func (h *tree) spare() error {
 	return nil
 }
 
-// scan looks for new members. done is true if none is left: none lived before the table was read, so none
-// can have forked meanwhile, and the table showed none, not even one that died before scan could hold it.
+// scan looks for new members. done is true if no member is left: none lived before the table was read, so none can
+// have forked meanwhile, the table showed none, not even one that died before scan could hold it, and none is in doubt.
 //
 // The error is ErrAncestor if a process to be spared is a member: ending the rest would free the lock while
 // that process lives.

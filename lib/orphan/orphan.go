@@ -16,7 +16,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// between is argv[0] of the intermediate process; it is no verb, so no person types it.
+// between is argv[0] of the intermediate process, by which Main recognises it: no program file has that name.
 const between = "adlock: orphan"
 
 // Start starts this program with the arguments args, its name first, in the directory dir ("": the

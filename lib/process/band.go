@@ -39,7 +39,7 @@ func (id Identity) bands() []band {
 	return list
 }
 
-// bandsOfCommand returns both bands of a command's pid: it may have made them since it was read (timeout(1)).
+// bandsOfCommand returns the group and session that a command may have made since it was read; none for pid 1.
 func (id Identity) bandsOfCommand() []band {
 	if id.PID <= 1 {
 		return nil

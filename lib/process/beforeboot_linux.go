@@ -11,8 +11,7 @@ import (
 // initialTimeNS is TIME_NS_INIT_INO of linux/nsfs.h: the namespace without an offset.
 const initialTimeNS = 0xeffffffa
 
-// BeforeBoot reports whether at, a time of the kernel's wall clock, was before this boot; false if not
-// certain.
+// BeforeBoot reports whether at, a time of the kernel's wall clock, was before this boot; false if not certain.
 //
 // The time of the boot is now less the uptime, unless the clock was set since. A second reading is the time
 // of /dev/null: the kernel makes device nodes as it boots, a container's runtime as the container starts.

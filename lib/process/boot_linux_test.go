@@ -26,7 +26,7 @@ func recorded(id Identity) Identity {
 	return id
 }
 
-func TestWithoutABootIDOnlyADeathOnThisMachineIsProved(t *testing.T) {
+func TestWithoutABootIDARecordProvesOnlyADeathOnThisMachine(t *testing.T) {
 	for claim, c := range map[string]struct {
 		boot, machine  string
 		change         func(*Identity)

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Monotonic is the time since boot while this machine was awake: how long a job can have run. Steps of the
-// wall clock do not change it; another time namespace does. Except on Linux it equals Boottime.
+// Monotonic is, on Linux, the time since boot while this machine was awake: how long a job can have run. Steps
+// of the wall clock do not change it; another time namespace does. On other systems it equals Boottime.
 func Monotonic() time.Duration { return clock(monotonic) }
 
 // clock reads a clock that every kernel has: clock_gettime(2) fails only for ids that it does not know.

@@ -175,7 +175,7 @@ func TestAThreadIsNotTakenForAProcess(t *testing.T) {
 	}
 }
 
-func TestSixteenDescriptorsAreKeptFreeOfPidfds(t *testing.T) {
+func TestFifteenDescriptorsAreKeptFreeOfPidfds(t *testing.T) {
 	for descriptors, want := range map[uint64]int{1024: 1008, 1 << 20: 1<<20 - 16, unix.RLIM_INFINITY: 1<<20 - 16} {
 		if got := lastOf(descriptors); got != want {
 			t.Errorf("of %d the last is %d, want %d", descriptors, got, want)

@@ -13,7 +13,7 @@ import (
 const hiddenStart = 1 << 63
 
 // hidden returns an entry for a process that /proc hides (hidepid, proc(5)), from getpgid(2), getsid(2) and
-// its pidfd, which any user may read. It is false if no process has that pid, and for the id of a thread.
+// its pidfd, which any user may read. It is false if no process has that pid and, given pidfds, for a thread's id.
 func hidden(pid int) (Entry, bool) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	switch {
@@ -67,7 +67,7 @@ func hiddenChildren(list []Entry) []Entry {
 	return list
 }
 
-// unshown reports whether /proc hides the process: a table may lack it only because it started later.
+// unshown reports whether /proc hides the process. A table may lack a process also because it started later.
 func unshown(pid int) bool {
 	_, err := look(pid)
 	return err == unix.EPERM

@@ -47,9 +47,8 @@ type Identity struct {
 // Unrecorded is the SID of an identity that was recorded without its session.
 const Unrecorded = -1
 
-// thisBoot stands for the id of this boot if the system shows none. An identity that this process
-// has read itself is still of this boot. As no other process can know that, thisBoot is never
-// recorded, and no line of a record can contain it.
+// thisBoot stands for the id of this boot if the system shows none. An identity that this process has read itself is
+// still of this boot. As no other process can know that, thisBoot is never recorded; no line of a record can hold it.
 const thisBoot = "\n"
 
 // BootID is the id of the boot, "" if the system shows none.
@@ -129,15 +128,15 @@ func Here() Identity {
 	return where
 }
 
-// Readable returns the reason why it cannot be known whether any process lives: /proc is not
-// mounted, is another pid namespace's, or cannot be read just now. It is nil if /proc can be read.
+// Readable returns the reason why it cannot be known whether any process lives: /proc is not mounted, is another
+// pid namespace's, or what Here returns cannot be read just now. Once Readable has returned nil, it always does.
 func Readable() error {
 	_, err := here()
 	return err
 }
 
-// Passing is Readable, but nil if /proc is missing or of another pid namespace: for verbs that only show
-// locks or remove stale ones.
+// Passing is Readable, but nil if /proc is missing or of another pid namespace: for callers that can go on
+// without knowing which processes live.
 func Passing() error {
 	if err := Readable(); fault.KindOf(err) != fault.Unavailable {
 		return err
@@ -193,7 +192,7 @@ func Ancestor(pid int) (id Identity, is bool, err error) {
 func selfOrParent(pid int) bool { return pid == os.Getpid() || pid == os.Getppid() }
 
 // Gone reports whether the process that had this pid when this process began is dead or exiting: an exiting
-// process loses its children before it is dead. If the pid is now that of a younger process, it is dead.
+// process loses its children before it is dead. If a younger process has the pid now, the earlier one is dead.
 func Gone(pid int) bool {
 	e, err := Find(pid)
 	if err != nil {

@@ -22,9 +22,8 @@ type Job struct {
 	// processes of the job may run as another user.
 	FileUID int
 
-	// Supervised: the owner is 'adlock run', which forwards signals and exits after its job. It is
-	// signalled last, so that no process gets a signal twice, and orphans stay visible to it as their
-	// subreaper (Linux).
+	// Supervised: the owner is 'adlock run', which forwards signals and exits after its job. It is signalled last,
+	// so that no process gets a signal twice, and orphans stay visible to it as their subreaper (Linux).
 	Supervised bool
 }
 

@@ -17,7 +17,7 @@ const bootIDs = false
 var here = kept(func() (Identity, error) {
 	machine, err := unix.Sysctl(machineID)
 	if err != nil {
-		machine = "" // without it, an identity that another process recorded proves no death
+		machine = "" // without it, no identity proves that its process lives or is dead
 	}
 	return Identity{Machine: machine}, nil
 })

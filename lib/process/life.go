@@ -29,7 +29,8 @@ func (l Life) String() string {
 
 // Life reports whether the process lives. State Z proves nothing, because a leader may exit before its
 // threads; a missing /proc entry proves nothing, because hidepid hides living processes. If the inode of the
-// process's pidfd is known, the inode decides, whatever /proc shows and in any time namespace.
+// process's pidfd is known, the inode decides, whatever /proc shows and in any time namespace; but without a
+// boot id no recorded process is Alive.
 func (id Identity) Life() Life {
 	where, err := here()
 	if err != nil || id.PID <= 0 {

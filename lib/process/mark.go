@@ -31,7 +31,7 @@ func (c Claim) line() string {
 	return fmt.Sprintf("%s%d:%d %s %s\n", map[bool]string{true: restarted}[c.Again], c.PID, c.Start, c.Token, c.File)
 }
 
-// Claims parses MarkVariable in the environment of this process. It skips bad lines.
+// Claims parses MarkVariable in this process's environment. It skips lines that lack a field; a bad number is 0.
 func Claims() (all []Claim) {
 	for line := range strings.Lines(os.Getenv(MarkVariable)) {
 		line, again := strings.CutPrefix(strings.TrimSuffix(line, "\n"), restarted)
@@ -97,7 +97,8 @@ var (
 	errUnreadable = errors.New("shows no environment to this process")
 )
 
-// mark returns the mark of the job; ok is false if it has none, or was recorded in another place than where.
+// mark returns the mark of the job. ok is false without HasMarks, a token or the owner's session, and if the
+// owner was recorded in another place than where.
 func (job Job) mark(where Identity) (m mark, ok bool) {
 	if !HasMarks || job.Token == "" || job.Owner.SID == Unrecorded || job.Owner.seenFrom(where) != samePlace {
 		return mark{}, false
@@ -117,8 +118,8 @@ type marked struct {
 // TableReader reads the process table as Table does. It may return processes that Table does not show.
 type TableReader func(see func(*Entry) bool) ([]Entry, error)
 
-// look finds the processes that bear the mark, in the table that it returns. It reads the table again while
-// an execve hides an environment, unless reading one took too long. known are members anyway, and skipped.
+// look finds the processes that bear the mark, in the table that it returns. While an execve hides an environment,
+// it reads the table again (markedWithin), unless reading one took too long. It skips members that known reports.
 func (m mark) look(table TableReader, known func(Key) bool) (seen marked, list []Entry, err error) {
 	for look, end := 1, time.Now().Add(markedWithin); ; look++ {
 		shown := newEnvironments()
@@ -139,7 +140,7 @@ func (m mark) mayBear(e Entry, known func(Key) bool) bool {
 }
 
 // find returns the processes of list that bear the mark, or may. The token proves that a process is no older
-// than the lock. The owner's image, or an environment that cannot be read, counts only if isLater is true.
+// than the lock. The owner's image, or an unreadable environment (errUnreadable), counts only if isLater is true.
 func (m mark) find(list []Entry, shown map[Key]environment, known func(Key) bool) (seen marked) {
 	byPID := make(map[int]Entry, len(list))
 	for _, e := range list {

@@ -98,7 +98,7 @@ func found(t *testing.T, job Job) (pids []int, doubt int) {
 // sleeper is a program that writes its pid to the file, so that it is no fork of the script by then.
 const sleeper = `sh -c 'echo $$ >>"$1"; exec sleep 300' sh "$1"`
 
-func TestAMarkShowsWhichProcessesADeadOwnerHasLeft(t *testing.T) {
+func TestADeadOwnersJobIsFoundByTokenOrImageInItsSession(t *testing.T) {
 	for claim, c := range map[string]struct {
 		script string
 		found  bool

@@ -63,7 +63,7 @@ func (k *Membership) Look(table TableReader, known func(Key) bool) (list []Entry
 	return list, err
 }
 
-// Doubts returns the processes that may bear the mark: Look could not tell, and Find saw no other sign.
+// Doubts returns the processes that may bear the mark, without those that Find has found to be members.
 func (k *Membership) Doubts() []*Entry { return k.seen.doubts }
 
 // Find returns the living members, parents before children: if a shell's foreground child were ended before

@@ -85,7 +85,7 @@ func TestAGroupHasEndedOnceItsNumberIsReusedAsAPid(t *testing.T) {
 	}
 }
 
-func TestAnAncestorThatExitsDuringTheSearchIsNoError(t *testing.T) {
+func TestTheSearchForAncestorsIsRepeatedIfOneExits(t *testing.T) {
 	for failures, want := range map[int]int{0: 1, 1: 2, 3: 4, 9: 4} {
 		calls := 0
 		line, err := climbAgain(func() ([]int, error) {

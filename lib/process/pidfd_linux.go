@@ -11,7 +11,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// spare descriptors are reserved for reading /proc while a large job is held.
+// spare is above the number of descriptors, 15, that are reserved for reading /proc while a large job is held.
 const spare = 16
 
 // lastPidfd is the highest descriptor that a pidfd may have.
@@ -25,7 +25,7 @@ var lastPidfd = sync.OnceValue(func() int {
 
 func lastOf(descriptors uint64) int { return int(min(descriptors, 1<<20)) - spare }
 
-// openPidfd returns noPidfd if it fails (before Linux 5.3, in a sandbox) or if few descriptors are left.
+// openPidfd returns noPidfd if pidfd_open(2) fails (as before Linux 5.3) or if few descriptors are left.
 func openPidfd(pid int) int {
 	fd, err := unix.PidfdOpen(pid, 0) // close-on-exec by default
 	if err != nil {

@@ -24,7 +24,7 @@ var here = kept(func() (Identity, error) {
 	return place("/")
 })
 
-// place reads where this process runs from the files below root ("/" except in tests).
+// place finds out, from files below root ("/" except in tests), in which boot and namespaces this process runs.
 func place(root string) (Identity, error) {
 	// /proc may have been mounted in another pid namespace. Its pids would then not be those of the
 	// processes that kill(2) signals.
@@ -248,7 +248,7 @@ func (e Entry) above() (int, error) {
 }
 
 // Children returns the pids of a process's children; nil also if the kernel cannot list them (it needs
-// CONFIG_PROC_CHILDREN). It may miss children while others start or end: no substitute for the table.
+// CONFIG_PROC_CHILDREN). It may miss children while others start or end, and those beyond 4 KB of pids.
 func Children(pid int) []int {
 	tasks, err := os.ReadDir(path(pid, "task"))
 	if err != nil {

@@ -95,7 +95,7 @@ func (job Job) EndingBegan() bool { return len(job.Survivors) > 0 || job.Uncount
 
 // Alive reports whether a process of the job besides the owner is known to live. Unlike Remains it ignores
 // recorded processes that cannot be checked, and processes that only the job's mark shows: a person may judge
-// them dead (adlock clear).
+// them dead (adlock clear). It may be true if the process table cannot be read.
 func (job Job) Alive() bool {
 	for _, id := range job.Recorded() {
 		if id.Life() == Alive {

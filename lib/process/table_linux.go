@@ -109,8 +109,8 @@ func (s scan) readForked(list []Entry, after, upTo int) ([]Entry, error) {
 	return list, err
 }
 
-// ThreadOf returns the pid of the process to which the thread with this id belongs, and 0 for a process's own
-// id or an unused one. /proc does not list threads, but has a directory for each.
+// ThreadOf returns the pid of the process to which the thread with this id belongs; 0 for a process's own id, an
+// unused one, or one that /proc hides. /proc does not list threads, but has a directory for each.
 func ThreadOf(id int) (process int) {
 	pid, err := statusNumber(slurp(path(id, "status"), make([]byte, 512)), "Tgid:", 0)
 	if err != nil || pid == id {

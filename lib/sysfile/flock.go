@@ -13,10 +13,10 @@ const (
 	flockMost  = 4 * time.Millisecond
 )
 
-// Flock locks the open file fd by flock(2). how is unix.LOCK_SH or unix.LOCK_EX. It tries for at most wait,
-// once if that is 0; then the error is EWOULDBLOCK. (flock(2) has no timeout, and a signal to interrupt it
-// would reach the whole process.) Do not use LOCK_EX on an open file that has LOCK_SH: a conversion that
-// fails loses the lock.
+// Flock locks the open file fd by flock(2). how is unix.LOCK_SH or unix.LOCK_EX. Flock tries for at most wait,
+// once if wait is 0. If the file is still locked, the error is EWOULDBLOCK. (flock(2) has no timeout, and a
+// signal to interrupt it would reach the whole process.) Do not use LOCK_EX on an open file that has LOCK_SH: a
+// conversion that fails loses the lock.
 func Flock(fd, how int, wait time.Duration) error {
 	deadline := time.Now().Add(wait)
 	for pause := flockLeast; ; pause = min(2*pause, flockMost) {

@@ -41,7 +41,7 @@ func TestFlockHolderMatchesTheDeviceNumbersOfProcLocks(t *testing.T) {
 	}
 }
 
-func TestALockOfAFileElsewhereIsNotTheFiles(t *testing.T) {
+func TestHoldsFlockComparesTheDeviceOfTheFile(t *testing.T) {
 	one, other := twice(t)
 	must.Do(t, Flock(one, unix.LOCK_EX, 0))
 	var st unix.Stat_t
