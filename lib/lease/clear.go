@@ -53,7 +53,9 @@ func (l *Locker) Clear(name atom.Name, found *locker.View) error {
 // show that the owner may be dead, it first watches for as long as the owner's lease, to be certain.
 func (l *Locker) confirm(name atom.Name, found *locker.View) (*locker.View, error) {
 	for {
-		seen, err := l.find(name, found.Record.Token)
+		ctx, cancel := context.WithTimeout(l.context(), l.question())
+		seen, err := l.Store.Look(ctx, name, false)
+		cancel()
 		switch {
 		case err != nil || !seen.Held || seen.Owner.Token != found.Record.Token:
 			return found, err // another owner, or gone: remove reports it
@@ -63,24 +65,6 @@ func (l *Locker) confirm(name atom.Name, found *locker.View) (*locker.View, erro
 		}
 		Pause(l.context(), l.lease()/30)
 	}
-}
-
-func (l *Locker) find(name atom.Name, token string) (Snapshot, error) {
-	ctx, cancel := context.WithTimeout(l.context(), l.question())
-	defer cancel()
-	seen, err := l.Store.Look(ctx, name, false)
-	if err != nil || seen.Owner.Token == token || !seen.Owner.Shared {
-		return seen, err
-	}
-	all, err := l.Store.List(l.context()) // it may be behind another reader
-	for i := range all {
-		for _, behind := range all[i].Behind {
-			if behind.Owner.Token == token {
-				return behind, err
-			}
-		}
-	}
-	return seen, err
 }
 
 func (l *Locker) remove(name atom.Name, token string) error {

@@ -15,7 +15,7 @@ const ListTimeout = questionTimeout // for one step of a listing
 type Listed struct {
 	Name atom.Name
 	Snapshot
-	Behind []Snapshot  // the places behind the first, in order: other readers that hold the atom, and waiters
+	Behind []Record    // the places behind the first, in order: other readers that hold the atom, and waiters
 	Ticks  []atom.File // the claimed ticks
 	Err    error       // why its locks could not be read
 }
@@ -48,9 +48,9 @@ func (l *Locker) entry(f *Listed) locker.Entry {
 	if e.Record.Shared {
 		e.Readers, e.View = []locker.View{e.View}, locker.View{}
 	}
-	for i := range f.Behind {
-		next := l.viewOf(&f.Behind[i])
-		if next.Record.Shared && len(e.Readers) > 0 && len(e.Waiting) == 0 {
+	for _, behind := range f.Behind {
+		next := l.viewOf(&Snapshot{Now: f.Now, Held: true, Owner: behind, Age: f.Now.Sub(behind.Taken)})
+		if behind.Shared && len(e.Readers) > 0 && len(e.Waiting) == 0 {
 			e.Readers = append(e.Readers, next)
 		} else {
 			e.Waiting = append(e.Waiting, next)

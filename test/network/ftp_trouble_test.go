@@ -329,7 +329,7 @@ func TestAFullFTPDiskStartsNoJobAndEndsNone(t *testing.T) {
 func TestClearRemovesALockWhoseLeaseHasRunOut(t *testing.T) {
 	f := startFTP(t, "")
 	h := f.host(t).brief()
-	place := abandoned(t, openFTP(t, f.Address), false)
+	place := abandoned(t, openFTP(t, f.Address))
 	h.verb(t, "clear", "p.h.o.x").Refused(t, 77, "its owner lives (process ")
 	helper.Eventually(t, "status says so", func() bool {
 		out := h.verb(t, "status").Out
@@ -345,7 +345,7 @@ func TestClearRemovesALockWhoseLeaseHasRunOut(t *testing.T) {
 
 func TestClearSucceedsOnFTPIfOnlyItsAnswerIsLost(t *testing.T) {
 	f := startFTP(t, "")
-	abandoned(t, openFTP(t, f.Address), false)
+	abandoned(t, openFTP(t, f.Address))
 	s, r := f.unanswered(t, "/released")
 	var found lease.Snapshot
 	helper.Eventually(t, "its lease is over", func() bool {

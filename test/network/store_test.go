@@ -64,9 +64,9 @@ func TestEachStoreKeepsItsPromises(t *testing.T) {
 				test(t, a, b)
 				seen, err := b.List(limited(t))
 				for i := range seen {
-					for _, place := range append(seen[i].Behind, seen[i].Snapshot) {
-						if place.Held {
-							err = errors.Join(err, a.Remove(limited(t), seen[i].Name, place.Owner.Token))
+					for _, record := range append(seen[i].Behind, seen[i].Owner) {
+						if seen[i].Held {
+							err = errors.Join(err, a.Remove(limited(t), seen[i].Name, record.Token))
 						}
 					}
 				}

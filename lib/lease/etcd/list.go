@@ -110,12 +110,12 @@ func (s *Store) list(all []lease.Listed, name atom.Name, keys []*mvccpb.KeyValue
 	slices.SortFunc(line, func(a, b *mvccpb.KeyValue) int { return cmp.Compare(a.CreateRevision, b.CreateRevision) })
 	l := lease.Listed{Name: name, Ticks: ticks}
 	l.Snapshot, l.Err = lastLock(last)
-	for i, key := range line {
-		f, behind := &front{seat: k.seatOf(key), place: key}, lease.Snapshot{Now: l.Now}
-		switch {
-		case i == 0 && l.Err == nil:
-			l.Err = s.describe(&l.Snapshot, f, k, beats[k.beat(f.seat)])
-		case i > 0 && s.describe(&behind, f, k, beats[k.beat(f.seat)]) == nil:
+	if len(line) > 0 && l.Err == nil {
+		f := &front{seat: k.seatOf(line[0]), place: line[0]}
+		l.Err = s.describe(&l.Snapshot, f, k, beats[k.beat(f.seat)])
+	}
+	for _, key := range line[min(1, len(line)):] {
+		if behind, err := lease.ParseRecord(string(key.Key), key.Value); err == nil {
 			l.Behind = append(l.Behind, behind)
 		}
 	}

@@ -132,8 +132,8 @@ func (s *Store) List(context.Context) (all []lease.Listed, _ error) {
 	for _, name := range slices.Sorted(maps.Keys(s.atoms)) {
 		q := s.atoms[name]
 		listed := lease.Listed{Name: name, Snapshot: q.snapshot(q.places), Ticks: slices.Collect(maps.Keys(q.ticks))}
-		for i := 1; i < len(q.places); i++ {
-			listed.Behind = append(listed.Behind, q.snapshot(q.places[i:]))
+		for _, p := range q.places[min(1, len(q.places)):] {
+			listed.Behind = append(listed.Behind, p.record)
 		}
 		all = append(all, listed)
 	}
