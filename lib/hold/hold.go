@@ -11,7 +11,7 @@
 //
 //	acquired TOKEN [FENCE]                  the atom is held
 //	busy|too-soon|full|paused|stuck REASON  it is not held; the verb ends
-//	released                                answers `release [STATUS]`; the verb ends
+//	released                                answers `release [STATUS]` or the end of input; the verb ends
 //	lost REASON                             another process may hold the atom; the verb ends
 //	error REASON                            trouble; the verb ends, unless a line was not understood
 package hold

@@ -124,7 +124,7 @@ func AwaitDeath(owner process.Identity) {
 	}
 }
 
-// AwaitRest returns when the dead owner's group and session are empty: until then they hold the atom.
+// AwaitRest returns when the group and session that the dead owner led are empty: until then they hold the atom.
 func AwaitRest(owner process.Identity) {
 	for (process.Job{Owner: owner}).Remains() {
 		time.Sleep(pollInterval)

@@ -32,7 +32,7 @@ const (
 	Stuck     Kind = "stuck"     // a job cannot be ended by a newcomer, or by its own supervisor
 	Lost      Kind = "lost"      // a release found that the lock was not its own any more
 	Starving  Kind = "starving"  // an atom was denied many times in a row
-	Overdue   Kind = "overdue"   // a job has passed its --notice or, if no limit ends it, a learned one
+	Overdue   Kind = "overdue"   // a job has passed its --notice, a learned limit or, without a limit, a learned notice
 	Paused    Kind = "paused"    // a pause of more than a day has denied a newcomer
 	Unwritten Kind = "unwritten" // the runlog, a last lock or a slot could not be written
 	NotRun    Kind = "not-run"   // a job was not run: nothing could be locked, or the job that started it had the lock
@@ -60,7 +60,7 @@ type Event struct {
 }
 
 // Tell writes the event to the system's log (Syslog) and starts the hook, without waiting for it; for Start
-// and Success only the hook, and only with Runs. A failure is recorded in log (nil: printed).
+// and Success only the hook, and only with Runs. A failure is noted in log or, if that fails, printed.
 func (h *Hook) Tell(log *runlog.Log, e Event) {
 	routine := e.Kind == Start || e.Kind == Success
 	if !routine {

@@ -21,7 +21,7 @@ type Entry struct {
 	CompletedOn string    // the machine on which it completed, if that may be another one
 	View
 	Readers []View      // the locks of its readers
-	Waiting []View      // its waiters, in the order in which they came; in a lock directory, from the runlog
+	Waiting []View      // in a store: its waiters, in the order in which they came (of a directory, only the runlog has them)
 	Ticks   []atom.File // the ticks that were claimed
 	Err     error       // why its locks could not be read
 }
@@ -37,7 +37,7 @@ func (e *Entry) Called() atom.Called {
 	return c
 }
 
-// Locks returns the lock files that hold the atom, or that cannot be read.
+// Locks returns the lock files that hold the atom; with Err also the active lock, which may be the unreadable one.
 func (e *Entry) Locks() (locks []atom.File) {
 	if e.Active.Held || e.Err != nil {
 		locks = append(locks, atom.File{Kind: atom.ActiveLock, Name: e.Name})
@@ -62,7 +62,7 @@ func (e *Entry) Decide(terms policy.Terms) policy.Decision {
 	return e.View.Foresee(d)
 }
 
-// Holder returns the active lock or, if it is free and there are readers, a reader's: orphaned first, then living.
+// Holder returns the active lock or, if it is free and there are readers, a reader's: orphaned first, dead last.
 func (e *Entry) Holder() *View {
 	if e.Active.Held || len(e.Readers) == 0 {
 		return &e.View

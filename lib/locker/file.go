@@ -56,7 +56,7 @@ func fileHeld(path string, holder int) string {
 	return path + " is locked by " + processOn(holder, "")
 }
 
-// fileTaken returns the outcome if another process holds the file. Path and locker's pid make up its token.
+// fileTaken returns the outcome if another process holds the file. Locker's pid and path are used as a token.
 func (r *Request) fileTaken() Outcome {
 	holder := r.Flock.Holder()
 	v := View{Active: policy.Active{Held: true, Owner: policy.Untouched}, File: r.Flock.Path}

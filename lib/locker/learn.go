@@ -9,8 +9,8 @@ import (
 )
 
 // Lesson returns what the release of a lock with this record teaches; nil: nothing, as the owner learns no
-// limit, the run failed or was ended early, or its end is unknown. A successful run teaches its runtime. One
-// ended at its limit, by its supervisor or as a newcomer asked, teaches that the limit was too short.
+// limit, the run failed or was ended early, or its end is unknown. A successful run teaches its runtime. A run
+// that was ended at its limit, by its supervisor or as a newcomer asked, teaches that (learn.State.Ended).
 func (r ReleaseRequest) Lesson(own record.Record) learn.Lesson {
 	held := own.Held()
 	switch {
@@ -33,8 +33,8 @@ func (r *Request) LessonOfEnding(owner *record.Record, age time.Duration) learn.
 	return func(s *learn.State) { s.Ended(age) }
 }
 
-// LessonOfAsking returns what the atom learns from how many requests were denied as too soon, after it was last
-// taken and not before the time since. nil: nothing, as it learns no IfElapsed or there is no runlog.
+// LessonOfAsking returns what the atom learns from the number of requests that were denied as too soon after it
+// was last taken (AskedTooSoon). nil: nothing, as it learns no IfElapsed or there is no runlog.
 func (rec Recorder) LessonOfAsking(r *Request, since time.Time) learn.Lesson {
 	if !r.Auto.IfElapsed || rec.Log == nil {
 		return nil

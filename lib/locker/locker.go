@@ -14,7 +14,7 @@ type Locker interface {
 	// Take acquires an atom (GetLock of the paper). A denial is an Outcome, not an error; Stuck is both.
 	Take(Request) (Outcome, error)
 
-	// Release stamps the last lock and releases the atom. fault.Denied: the lock was lost.
+	// Release stamps the last lock, unless forbidden, and releases the atom. fault.Denied: the lock is lost or guarded.
 	Release(ReleaseRequest) error
 
 	// DryRun returns what Take would do now. It puts the learned limits in force.
@@ -22,8 +22,8 @@ type Locker interface {
 
 	// RecordCommand records the command that the owner of an acquisition has started; RecordMembers the
 	// members of its job, before its own supervisor signals them; RecordRest the daemons that the command has
-	// left behind. BeingEnded reports whether another process is ending that job, or has begun to. In a store
-	// all four do nothing, as a lease runs out after its owner's death.
+	// left behind. BeingEnded reports whether another process is, or may be, ending that job. In a store all four
+	// do nothing, as a lease runs out after its owner's death.
 	RecordCommand(name atom.Name, token string, command process.Identity) error
 	RecordMembers(name atom.Name, token string, members []process.Identity) error
 	RecordRest(name atom.Name, token string, rest []process.Identity) error
@@ -41,6 +41,6 @@ type Locker interface {
 	// OwnOverdue logs and tells the hook that this process's run is overdue, if it is. Call it again at age next.
 	OwnOverdue(r *Request, token string, age time.Duration) (next time.Duration)
 
-	// Cancelled logs that a signal ends the newcomer before its job begins.
+	// Cancelled logs that a signal ends the newcomer before its job begins; in a store it gives up its place, too.
 	Cancelled(r *Request, signal string, waited time.Duration)
 }

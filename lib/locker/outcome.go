@@ -23,14 +23,14 @@ const (
 	TooSoon  Verdict = "too-soon"
 	Full     Verdict = "full"
 	Paused   Verdict = "paused"
-	Stuck    Verdict = "stuck"   // with an error: the owner has expired and cannot be ended
+	Stuck    Verdict = "stuck"   // with an error: the owner cannot be ended, or a stopped process guards its lock
 	Expired  Verdict = "expired" // only if LeaveExpired asks for it
 )
 
 // Outcome is a verdict with its reason, and the token if the atom was taken.
 type Outcome struct {
 	Verdict Verdict
-	Reason  string // in words, with the verdict
+	Reason  string // in words, with the verdict (not if Stuck)
 	Figures string // Reason without the verdict's words
 	Token   string
 	Fence   string // a number that is higher for each later owner; "": not offered
@@ -39,14 +39,14 @@ type Outcome struct {
 	Watch       time.Duration // how long the job is watched before a learned limit ends it
 
 	// For a waiter.
-	Endless bool          // waiting is useless: this newcomer waits for itself, the tick is used, or a later start won
+	Endless bool          // waiting is useless: the newcomer's own job is in the way, the tick is used, or a later start won
 	Blocker int           // pid of the owner in the way; 0: unknown
 	Node    string        // the machine of that owner, if that may be another one
 	Recheck time.Duration // check again by then: the owner expires, the pause ends, or the atom is due; 0: unknown
 
 	inside int // how many of the locks in the way are held by a job to which the newcomer belongs
 
-	found runlog.Event              // the owner and its age
+	found runlog.Event              // the owner and its age; if too soon, the last lock's age
 	inWay View                      // the lock that denied the atom; of several slots, the one held longest
 	work  string                    // what the job in the way was seen doing after its learned limit
 	cut   bool                      // an earlier newcomer began to watch that job, and did not finish
@@ -103,7 +103,7 @@ func (r *Request) ClaimTick(o Outcome, err error, claim func() (bool, error)) (O
 	return o, err
 }
 
-// Owner returns, in words, the owner that was found ("": unknown), and when it started.
+// Owner returns, in words, the owner that was found ("": unknown), and when it took its lock.
 func (o Outcome) Owner() (who string, since time.Time) {
 	if o.found.Owner != 0 {
 		who = o.inWords(o.found.Owner)
@@ -126,7 +126,7 @@ func (o Outcome) Endable() bool {
 }
 
 // Inside reports whether the job to which the newcomer belongs is in its way: while that job waits for the
-// newcomer, the request cannot succeed. It is false for a program that asks for itself (Asker) and need not wait.
+// newcomer, the request cannot succeed. It is false with an Asker: a program that uses `adlock hold` need not wait.
 func (r *Request) Inside(o Outcome) bool { return r.Asker == nil && r.isKeptOut(&o) }
 
 func (r *Request) isKeptOut(o *Outcome) bool {
@@ -162,7 +162,7 @@ func (r *Request) RefuseEndless(o *Outcome, v *View) {
 	}
 }
 
-// Stuck returns the outcome if the owner in v has expired and cannot be ended. cure is the advice in its error.
+// Stuck returns the outcome if the owner in v cannot be ended, or its lock not changed. cure is advice for the error.
 func (r *Request) Stuck(object string, v *View, why error, cure string) (Outcome, error) {
 	o := Outcome{Verdict: Stuck, Reason: why.Error()}
 	r.describe(&o.found, v)

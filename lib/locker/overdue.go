@@ -31,16 +31,16 @@ type Overdue struct {
 	Notice policy.Notice
 	View   // its lock
 
-	limited bool                      // a limit will end it anyway
+	limited bool                      // a limit is in force for it
 	Late    bool                      // its learned limit has passed, which ends only an idle job
 	work    string                    // what it was seen doing after that limit
 	runs    learn.State               // the run times of its atom
-	told    runlog.Opt[time.Duration] // its age when it was last reported
+	told    runlog.Opt[time.Duration] // its age when a newcomer last reported it
 	own     bool                      // its own supervisor has reported it to the hook
 }
 
-// Overdue returns the owner of the lock in v if it is overdue or the lock is from a backup; otherwise, and
-// without a runlog, nil. The limits are those of a newcomer; said is the explicit notice (0: none).
+// Overdue returns the owner of the lock in v if it is overdue, or if it cannot be checked and the lock is from a
+// backup; otherwise, and without a runlog, nil. The limits are a newcomer's; said is the explicit notice (0: none).
 func (rec Recorder) Overdue(limits policy.Limits, v View, said time.Duration) *Overdue {
 	o := &Overdue{View: v, Notice: policy.Notice{After: cmp.Or(said, learn.Floor), Said: said > 0}}
 	restored := v.Restored && v.Active.Owner == policy.Unknown
@@ -204,7 +204,7 @@ func (rec Recorder) FindOverdue(r *Request, o *Outcome) *Overdue {
 	if o.told = found.told; o.work != "" {
 		found.work = o.work
 	}
-	if told := found.told; told.Set && found.Active.Age < told.Value+max(told.Value, aDay) { // once, and each time its age has doubled
+	if told := found.told; told.Set && found.Active.Age < told.Value+max(told.Value, aDay) { // next at twice the age, a day later at least
 		return nil
 	}
 	return found

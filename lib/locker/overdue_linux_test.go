@@ -220,7 +220,7 @@ func TestAReportOfAnOverdueOwnerNamesARemedy(t *testing.T) {
 	}
 }
 
-func TestAnOwnerIsReportedOnlyOnceItsNoticeHasPassed(t *testing.T) {
+func TestAnOwnerIsReportedOnlyAfterItsNoticeHasPassed(t *testing.T) {
 	limited := NewRequest()
 	limited.Limits = policy.Limits{ExpireAfter: 5 * time.Hour, Source: policy.Said}
 	silent, early := NewRequest(), NewRequest()
@@ -269,7 +269,7 @@ func TestASlotsHolderIsOverdueByTheNoticeOfItsOwnAtom(t *testing.T) {
 }
 
 // The supervisor tells the hook; newcomers then do not.
-func TestASupervisorLogsItsOverdueRunAndAsksAgainLater(t *testing.T) {
+func TestASupervisorLogsItsOverdueRunAndChecksAgainLater(t *testing.T) {
 	rec, r := recording(t), NewRequest()
 	r.Atom, r.Owner.PID = backup, 4711
 	for age, next := range map[time.Duration]time.Duration{

@@ -89,7 +89,7 @@ func (rec Recorder) Acquired(r *Request, own record.Record) {
 	rec.tellHook(hook.Start, e, "started")
 }
 
-// Denied logs and reports that the newcomer was denied or stuck after this wait. It logs no other outcome.
+// Denied logs a denial or Stuck after this wait, and reports what a person should know. It ignores other outcomes.
 func (rec Recorder) Denied(r *Request, o Outcome, err error, waited time.Duration) {
 	kind := runlog.Deny
 	switch {
@@ -144,7 +144,7 @@ func (rec Recorder) Expiring(r *Request, v *View) {
 	rec.append(e)
 }
 
-// Replaced logs that the lock in v was replaced: a reclaim if its owner was dead, else a takeover, also reported.
+// Replaced logs that the lock in v had to give way: a reclaim if its owner was dead, else a takeover, also reported.
 func (rec Recorder) Replaced(r *Request, step policy.Step, v *View) {
 	if step == policy.Reclaim {
 		rec.append(r.eventOf(runlog.Reclaim, v))
@@ -252,8 +252,8 @@ func (r *Request) ownView(token string, age, idle time.Duration) *View {
 	return &View{Record: own, Active: policy.Active{Held: true, Age: age, Owner: policy.Lives, Asked: own.ExpireAfter, Source: own.Source, Idle: idle}}
 }
 
-// Released logs, and tells the hook, that the acquisition in the record has ended, and prints it if that was by
-// force. failed is the error if the last lock or a slot could not be written; the caller prints it.
+// Released logs that the acquisition in the record has ended, tells the hook (not with Withdraw), and prints it if
+// that was by force. failed is the error if the last lock or a slot could not be written; the caller prints it.
 func (rec Recorder) Released(r ReleaseRequest, own record.Record, failed error) {
 	e := event(runlog.Release, own.Atom, own.Owner.PID)
 	e.Token, e.Status, e.Signal = own.Token, r.Status, r.Signal
@@ -269,8 +269,8 @@ func (rec Recorder) Released(r ReleaseRequest, own record.Record, failed error) 
 }
 
 // Lost logs, and tells the hook, that the acquisition was lost before its release. found is the record of the
-// lock (object) that is there now: another owner's, or the acquisition's own while it is being taken over. If
-// there is none, found is nil and a is the atom. The returned error is of the kind fault.Denied.
+// lock (object) that is there now, or the acquisition's own, if that is known. Otherwise found is nil, and a is the
+// atom. The returned error is of the kind fault.Denied.
 func (rec Recorder) Lost(object string, r ReleaseRequest, a atom.Atom, found *record.Record, why error) error {
 	e := event(runlog.Lost, a, r.PID)
 	if found != nil {
@@ -297,7 +297,7 @@ func (rec Recorder) Cleared(own record.Record, node string) {
 // recentBytes is about 700 lines of the runlog, as many as a denial has the time to read.
 const recentBytes = 256 << 10
 
-// AskedTooSoon counts the denials as too soon after the atom was last taken, and not before the time since.
+// AskedTooSoon counts the denials as too soon after the atom was last taken, without those from before since.
 func (rec Recorder) AskedTooSoon(a atom.Atom, since time.Time) (n int) {
 	for e := range rec.SinceAcquired(a) {
 		if e.Kind == runlog.Deny && e.Verdict == string(TooSoon) && !e.Time.Before(since) {

@@ -24,7 +24,7 @@ type Request struct {
 	Limits policy.Limits
 	Auto   Auto
 
-	Owner      process.Identity // the process whose death frees the lock
+	Owner      process.Identity // the process that owns the lock: once it and its job are dead, the lock is free
 	Job        process.Identity // a process that waits at its gate to become the job (record.Record); PID 0: none
 	Supervised bool
 	Patience   time.Duration // see record.Record
@@ -50,12 +50,12 @@ type Request struct {
 	// The newcomer stops waiting when Asker, from the asking process, can be read or ends. May be nil.
 	Asker *os.File
 
-	// Keep gets a function that leaves the queue, so that the next waiter comes; to be called when the run
-	// has ended. If Keep is nil, Take leaves the queue itself.
+	// Keep gets a function that leaves the queue, so that the next waiter comes; to be called when the run has
+	// ended. Take leaves the queue itself for a reader, or if Keep is nil. A store does not call Keep.
 	Keep func(leave func())
 
 	Pause        time.Duration // between the signals to an owner that has expired
-	LeaveExpired bool          // do not end an owner that has expired: the verdict is Expired
+	LeaveExpired bool          // do not end an owner that has expired: the verdict is Expired (a store ignores this)
 
 	AtOnce bool // return ErrNotAtOnce and change nothing if more is needed than to check and take
 
@@ -193,8 +193,8 @@ type ReleaseRequest struct {
 	Alone   bool            // the owner knows that no other process of its job lives, whatever the lock records
 	Tick    policy.Tick
 
-	// Again: an earlier release may have been interrupted. If the lock is gone or another owner's, it is not
-	// reported as lost.
+	// Again: an earlier release may have been interrupted, or the owner is dead and its lock may have been
+	// reclaimed. If the lock is gone or another owner's, it is not reported as lost.
 	Again bool
 
 	// Withdraw gives up the acquisition, without a stamp, because the process for which the atom was taken
@@ -202,7 +202,7 @@ type ReleaseRequest struct {
 	Withdraw bool
 
 	AtOnce    bool          // as in Request
-	GuardWait time.Duration // wait at least so long for a newcomer that is changing the lock
+	GuardWait time.Duration // wait up to so long (or 0.2 s) for a newcomer that is changing the lock
 	ForScript bool          // requested by a helper that a script started, which is ended with the script
 }
 

@@ -16,10 +16,10 @@ type View struct {
 	Active policy.Active
 	Memory record.Memory
 	Record record.Record // of the active lock, if one is held and has a record
-	Job    process.Job   // the job of its owner, if it can be ended from here
+	Job    process.Job   // the job of its owner; zero in a store, where only the owner can end it
 	Node   string        // the machine of its owner, if that may be another one
 	Whose  int           // the user of the lock directory, if root reads another user's; 0: this user
-	Silent bool          // its owner may be dead: its last heartbeat is older than its lease
+	Silent bool          // its owner may be dead: its last heartbeat seems older than its lease
 
 	Restored bool // a backup has brought the lock here
 

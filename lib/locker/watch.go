@@ -56,10 +56,10 @@ type Watcher struct {
 func (e *LateError) Error() string { return e.Decision.Reason() }
 
 // WatchFirst returns the outcome of attempt, which tries to take the atom. After a LateError the newcomer
-// watches the job and, if it is idle, attempts again. dir is the lock directory.
+// watches the job and, if it is idle or gone, attempts again. dir is the open lock directory.
 //
 // The newcomer holds nothing while it watches. What may happen meanwhile:
-//   - the owner releases the atom, or dies: the watch is over within a second;
+//   - the owner releases the atom, and the watch is over within a second; or dies, which the next sample shows;
 //   - another owner follows: it has another token, so MayEnd is false for it;
 //   - the job begins to work after the last sample: it may be ended, as with any limit;
 //   - this newcomer is killed: the kernel frees the flock that gave it the turn to watch. The next newcomer
@@ -87,7 +87,7 @@ func (rec Recorder) WatchFirst(r *Request, dir int, attempt func() (Outcome, err
 	}
 }
 
-// watch watches the job, unless another newcomer does. No verdict: the job was idle, or its lock has gone.
+// watch watches the job, unless another newcomer does. No verdict: the job was idle, or it or its lock is gone.
 func (rec Recorder) watch(r *Request, late *LateError, dir int) (Outcome, error) {
 	v := &late.View
 	if r.watched.Work != "" && r.watched.holds(v.Record.Token, idle.Shortest) {

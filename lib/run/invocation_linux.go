@@ -23,7 +23,7 @@ func Invocation(pid int) (file string, args []string, known bool) {
 
 func procOf(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/" }
 
-// forked reports whether a process has executed nothing since its fork (PF_FORKNOEXEC of
+// forked reports whether a process has executed no program since its fork (PF_FORKNOEXEC of
 // include/linux/sched.h), and its parent. Both are in /proc/PID/stat (proc_pid_stat(5)), whose second field
 // may hold blanks. If that cannot be read, fork is true and parent 0.
 func forked(of string) (fork bool, parent int) {

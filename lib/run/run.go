@@ -297,8 +297,8 @@ func (r *runArgs) checkReplace() error {
 	return nil
 }
 
-// checkEnforce ignores --enforce without a limit, or refuses it on the command line. A limit for a semaphore
-// implies it, as no newcomer ends one of the runs.
+// checkEnforce ignores --enforce without a limit, but refuses it on the command line, or if --replace is from the
+// same place. A limit for a semaphore implies --enforce, as no newcomer ends one of the runs.
 func (r *runArgs) checkEnforce() error {
 	limits := &r.Request.Limits
 	said := limits.Source != policy.None && limits.ExpireAfter != limit.Never

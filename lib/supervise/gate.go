@@ -62,7 +62,7 @@ func (j *Job) kept() []int {
 }
 
 // forkInheriting starts a program that keeps the descriptors fds, besides files as 0, 1 and 2. No other
-// goroutine may fork meanwhile, or its child would inherit fds: ForkExec takes syscall.ForkLock itself.
+// goroutine may fork meanwhile, or its child would inherit fds. (syscall.ForkLock is no help: ForkExec takes it.)
 func forkInheriting(fds []int, path string, args, env []string, files []uintptr) (int, error) {
 	for _, fd := range fds {
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {

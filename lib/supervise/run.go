@@ -32,7 +32,7 @@ type run struct {
 	reaped  chan struct{}     // gets a value when a process is reaped
 	ending  chan error        // gets the result of ending the job; nil: it is not being ended
 	stuck   time.Duration     // boottime at which the job could first not be ended; 0: never
-	again   <-chan time.Time  // gets a value when the next try to end the job is due; nil: none failed
+	again   <-chan time.Time  // gets a value when the next try to end the job is due; nil: none is planned
 	trouble error             // the first error that Run is to return
 }
 

@@ -36,8 +36,8 @@ var giveBack = func() {}
 // threads start the job meanwhile.
 func LeaveSignals() { giveBack = sysfile.LeaveToKernel(forwarded[:]) }
 
-// newCatcher starts to catch the forwarded signals. One ignored at the start (nohup) stays ignored, here and
-// in the job: Notify would revert that. One goroutine forwards them all, as one for each would cost two
+// newCatcher starts to catch the forwarded signals. If HUP or INT is ignored at the start (nohup), it stays so, here
+// and in the job: Notify would revert that. One goroutine forwards them all, as one for each would cost two
 // switches between threads. It does not call Notify, for which the runtime would enlarge its stack.
 func newCatcher(cancelled func(syscall.Signal)) catcher {
 	c := catcher{make(chan os.Signal), make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})}

@@ -81,7 +81,7 @@ type Job struct {
 	// the job, and may be nil.
 	Record, Rest func([]process.Identity) error
 
-	// BeingEnded reports whether another process is ending the job. Any goroutine may call it. Nil: none does.
+	// BeingEnded reports whether another process may be ending the job. Any goroutine may call it. Nil: none does.
 	BeingEnded func() bool
 }
 

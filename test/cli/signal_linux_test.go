@@ -27,7 +27,7 @@ func (s *stage) waiting(name string) *helper.Process {
 // listens reports whether a runner handles all its signals: USR2 is the last.
 func listens(pid int) bool { return helper.Listens(pid, syscall.SIGUSR2) }
 
-func TestASignalEndsARunnerThatWaits(t *testing.T) {
+func TestASignalEndsARunThatWaits(t *testing.T) {
 	s := newStage(t)
 	s.hold("a")
 	for _, sig := range []syscall.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2} {

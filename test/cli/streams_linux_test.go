@@ -87,7 +87,7 @@ func TestARunlogAtTheFileSizeLimitHindersNeitherRunNorRelease(t *testing.T) {
 }
 
 // adlock ignores some signals; the job gets them as its caller had them.
-func TestAJobInheritsItsCallersSignalSettings(t *testing.T) {
+func TestAJobDoesNotInheritSignalsThatAdlockIgnores(t *testing.T) {
 	s := newStage(t)
 	const look = `ulimit -f 1000; exec "$@" grep -E "^Sig(Blk|Ign|Cgt)" /proc/self/status`
 	shell := func(command ...string) helper.Result {
