@@ -136,6 +136,19 @@ times() { yes | head -n "$1"; }
 	E
 }
 
+# bats test_tags=core
+@test "settings reach a helper without PATH and despite aliases" {
+	job_notes 00 <<-'E'
+		path=$PATH ADLOCK_HOOK=: PATH=/nowhere
+		alias command=false env=false
+		adlock_get a b
+		got=$?
+		adlock_release
+		got=$got$? PATH=$path
+		note "$got"
+	E
+}
+
 @test "a helper that answers with no host is not believed" {
 	in_between <<<'case $1 in host) mkdir "$T/asked" 2>/dev/null && exit ;; esac'
 	job_notes_and_prints $'1\n0' <<-'E'

@@ -631,7 +631,7 @@ _adlock_help() {
 		set -- ${ADLOCK_LOGDIR:+"ADLOCK_LOGDIR=$ADLOCK_LOGDIR"} ${ADLOCK_LOG_MAX:+"ADLOCK_LOG_MAX=$ADLOCK_LOG_MAX"} \
 			${ADLOCK_HOOK:+"ADLOCK_HOOK=$ADLOCK_HOOK"} ${ADLOCK_HOOK_RUNS:+"ADLOCK_HOOK_RUNS=$ADLOCK_HOOK_RUNS"} \
 			${ADLOCK_SYSLOG:+"ADLOCK_SYSLOG=$ADLOCK_SYSLOG"} GOMAXPROCS=1 "$_adlock_bin" "$@"
-		eval "command env \"\$@\" ${_adlock_beside:+$_adlock_beside<&$_adlock_beside}"
+		eval "\\command -p \\env \"\$@\" ${_adlock_beside:+$_adlock_beside<&$_adlock_beside}"
 		;;
 	esac || _adlock_status=$?
 	_adlock_plain_status
