@@ -88,7 +88,7 @@ func (l *Locker) Forget(name atom.Name) error {
 		return fault.New(fault.Denied, object, "has changed hands meanwhile")
 	}
 	if err != nil {
-		_ = place.Leave(ctx, nil) // if this fails, newcomers pass the place after its lease
+		_ = l.once(held, func(ctx context.Context) error { return place.Leave(ctx, nil) }) // else its lease runs out
 	}
 	return err
 }

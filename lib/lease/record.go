@@ -18,6 +18,7 @@ type Record struct {
 	Lease time.Duration // how long the owner may send no heartbeat
 	Stuck string        // why the owner could not end its job when a newcomer asked; "": it did not fail
 	Idle  time.Duration // how long the job was seen idle after a learned limit had passed; 0: it was not
+	Held  time.Duration // on FTP: how long the owner had had the atom when this was written
 	Work  string        // if it was not idle: what it was seen to do, in words; else ""
 }
 
@@ -36,6 +37,9 @@ func (r Record) Bytes() []byte {
 	}
 	if r.Idle != 0 {
 		line("idle", r.Idle.String())
+	}
+	if r.Held != 0 {
+		line("held", r.Held.String())
 	}
 	if r.Work != "" {
 		line("work", strconv.Quote(r.Work))
@@ -63,6 +67,8 @@ func ParseRecord(object string, content []byte) (Record, error) {
 			r.Stuck, wrong = strconv.Unquote(value)
 		case "idle":
 			r.Idle, wrong = time.ParseDuration(value)
+		case "held":
+			r.Held, wrong = time.ParseDuration(value)
 		case "work":
 			r.Work, wrong = strconv.Unquote(value)
 		}

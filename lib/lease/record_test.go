@@ -19,7 +19,7 @@ func TestARecordAndALastLockAreReadBackAsWritten(t *testing.T) {
 			Owner: process.Identity{PID: 7, Start: 8, Boot: "b"}, Token: record.NewToken(), Atom: odd,
 			Boottime: time.Second, ExpireAfter: time.Hour, Shared: true,
 		},
-		Node: "a \"node\"\n", Taken: time.Unix(5, 6).UTC(), Lease: time.Minute, Stuck: "process 7: no\nway", Idle: time.Minute, Work: "12 kB",
+		Node: "a \"node\"\n", Taken: time.Unix(5, 6).UTC(), Lease: time.Minute, Stuck: "process 7: no\nway", Idle: time.Minute, Held: time.Hour, Work: "12 kB",
 	}
 	got, err := ParseRecord("x", r.Bytes())
 	if err != nil || !reflect.DeepEqual(got, r) {

@@ -79,7 +79,10 @@ func TestAnFTPOwnerStoresItsRemovedRecordAgain(t *testing.T) {
 	record := f.Root + "/lock.p.shared.o.x.1/owner"
 	owner := h.start(t, "sleep 7; echo done")
 	must.Do(t, os.Remove(record))
-	helper.Eventually(t, "it is there again", func() bool { return exists(record) })
+	helper.Eventually(t, "it is there again, with its age", func() bool {
+		text, err := os.ReadFile(record)
+		return err == nil && strings.Contains(string(text), "\nheld=")
+	})
 	h.run(t, "echo ran").Denied(t)
 	endsWith(t, owner, 0, "done\n")
 	h.run(t, "echo ran").Ran(t)

@@ -328,14 +328,14 @@ func (s *Store) inspectOwner(ctx context.Context, g *generation, dir string) err
 	}
 	g.record, err = lease.ParseRecord(dir+"/owner", content)
 	switch {
-	case err != nil && lease.IsWhole(content):
-		return err
+	case err != nil && (lease.IsWhole(content) || g.beat > 1 && owned > time.Minute):
+		return err // another version's, or its owner has renewed, so a job may run under it
 	case err != nil: // its creator was cut off, or the disk was full: no job runs under it
 		g.bare, g.age = true, owned
 		return nil
 	}
 	atBeat := time.Duration(g.beat) * time.Second
-	sinceBeat := owned - atBeat
+	sinceBeat := g.record.Held + owned - atBeat
 	g.silent = sinceBeat.Abs() > g.record.Lease+slack
 	g.age = atBeat + max(0, min(sinceBeat, g.record.Lease))
 	return nil

@@ -34,7 +34,8 @@ type place struct {
 	until  time.Duration      // boottime by which the owner of a removed generation has ended its job
 	stamps map[int]lease.Last // by the generation of the dead owner that was passed
 
-	recorded bool // its record may be in its generation
+	recorded bool        // its record may be in its generation
+	torn     atomic.Bool // the record there may be cut short
 
 	beating sync.Mutex    // held while a heartbeat is written, or a generation is made
 	since   time.Duration // boottime at which the place came to own the atom
@@ -258,12 +259,19 @@ func (p *place) Note(ctx context.Context, record lease.Record) error {
 	}
 	p.beating.Lock()
 	err := p.prove(ctx)
-	p.since = process.Boottime()
 	p.beating.Unlock()
 	if err != nil {
 		return err
 	}
-	return p.store.replace(ctx, p.dir()+"/owner", record.Bytes(), false)
+	return p.putRecord(ctx)
+}
+
+// putRecord replaces the record. After an error it may be cut short, so that restore stores it again.
+func (p *place) putRecord(ctx context.Context) error {
+	p.record.Held = (process.Boottime() - p.since).Truncate(time.Second)
+	err := p.store.replace(ctx, p.dir()+"/owner", p.record.Bytes(), false)
+	p.torn.Store(err != nil)
+	return err
 }
 
 // Await lets some time pass: an FTP server sends no events.
@@ -428,8 +436,8 @@ func (p *place) checkOwner(ctx context.Context) error {
 // the generation for one whose creator never stored a record.
 func (p *place) restore(ctx context.Context) error {
 	_, err := p.store.modified(ctx, p.dir()+"/owner")
-	if isMissing(err) {
-		err = p.store.replace(ctx, p.dir()+"/owner", p.record.Bytes(), false)
+	if isMissing(err) || err == nil && p.torn.Load() {
+		err = p.putRecord(ctx)
 	}
 	return err
 }
