@@ -34,10 +34,14 @@ func Hold(k Key, inode uint64) (Handle, error) {
 
 func (h Handle) verify() error {
 	e, err := Find(h.PID)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if e.Key() != h.Key || e.Exited {
+	case e.Exited:
+		return unix.ESRCH
+	case e.Hidden != (h.Start >= hiddenStart): // perhaps it is the same: it has become another user since
+		return unix.EPERM
+	case e.Key() != h.Key:
 		return unix.ESRCH
 	}
 	return nil

@@ -72,6 +72,8 @@ func seek(shown, child, other int, inode, start uint64, zombie, thread int) {
 	claim("a hidden child has one, without a start", err == nil && own.Inode == inode && own.PGID == other && own.Key() == Key{PID: other}, own, err)
 	claim("a hidden process is not dead", id.Life() == Unknown && remains(id), id.Life())
 
+	claim("its handle without a descriptor has not exited", !Handle{Key{other, start}, noPidfd}.Exited())
+
 	k := Membership{bands: []band{{Key: Key{other, 1}, within: Unrecorded}}}
 	k.Drop(list)
 	group, is := k.Unseen(list)
