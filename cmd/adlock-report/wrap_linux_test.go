@@ -64,7 +64,7 @@ func TestWrapInAPipeCopiesItsInputIfAProgramIsMissing(t *testing.T) {
 	dir := t.TempDir()
 	alone := filepath.Join(dir, "adlock")
 	must(t, os.Link(newPlace(t).program, alone))
-	wants := map[string]string{"": backups, "--unwrap": backups, "-u -": backups, "--diff": "", "file": ""}
+	wants := map[string]string{"": backups, "--unwrap": backups, "-u -": backups, "--expire-after 90m": backups, "--diff": "", alone: ""}
 	for _, broken := range []bool{false, true} {
 		if broken {
 			must(t, need.WriteProgram(filepath.Join(dir, "adlock-report"), []byte("#!/none\n"), 0o755))

@@ -80,11 +80,15 @@ func reports() []config.Verb {
 	return verbs
 }
 
-// passOn copies standard input to standard output if the wrap that cannot be started would be a filter: the
-// next command in the pipe may be `crontab -`, which would install an empty crontab.
+// passOn copies standard input to standard output if the wrap that cannot be started would be a filter, without a
+// FILE at its end: the next command in the pipe may be `crontab -`, which would install an empty crontab.
 func passOn(args []string) {
-	other := func(arg string) bool { return arg == "--diff" || !strings.HasPrefix(arg, "-") }
-	if !slices.ContainsFunc(args, other) && !sysfile.IsTerminal(0) && !sysfile.IsTerminal(1) {
+	if len(args) > 0 {
+		if _, err := os.Stat(args[len(args)-1]); err == nil {
+			return
+		}
+	}
+	if !slices.Contains(args, "--diff") && !sysfile.IsTerminal(0) && !sysfile.IsTerminal(1) {
 		_, _ = io.Copy(os.Stdout, os.Stdin) // there is an error to report already
 	}
 }
