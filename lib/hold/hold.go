@@ -259,7 +259,7 @@ func (h *holding) finish(e ending) (int, error) {
 func (h *holding) releaseRequest(e ending) locker.ReleaseRequest {
 	r := locker.ReleaseRequest{
 		Name: h.Request.Atom.Name(), Token: h.token, PID: h.Request.Owner.PID, Status: e.status,
-		NoStamp: h.RetryFailed && (e.unreported || e.status.Value != 0), ForScript: true,
+		NoStamp: h.RetryFailed && (e.unreported || e.status.Value != 0), ForScript: true, Untold: e.unreported,
 	}
 	if ends(h.Request.Owner) {
 		r.Again = true // a newcomer may have reclaimed the lock meanwhile

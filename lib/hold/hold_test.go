@@ -10,3 +10,10 @@ func TestAnOwnersDeathAfterAcquisitionDoesNotEndHold(t *testing.T) {
 		exitAtDeath(gone, taken, func(int) { t.Fatal("it exits, and the atom is not released") })
 	}
 }
+
+func TestAProgramThatEndsWithoutAReportTeachesNothing(t *testing.T) {
+	h := holding{Args: new(Args)}
+	if r := h.releaseRequest(ending{unreported: true}); !r.Untold {
+		t.Errorf("%+v", r)
+	}
+}
