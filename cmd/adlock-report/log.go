@@ -75,7 +75,10 @@ func showLog(q *query) error {
 		}
 	}
 	if !q.follow {
-		return errors.Join(l.show(events, dir, false), failed, q.tellEmpty(&l, dir))
+		if err := errors.Join(l.show(events, dir, false), failed); err != nil {
+			return err
+		}
+		return q.tellEmpty(&l, dir)
 	}
 	go endWithReader()
 	host, err := thisHost()

@@ -383,7 +383,7 @@ func (r *row) waitedFor() string {
 		return strconv.Itoa(r.Readers) + " readers"
 	case r.Held && r.Owner != 0:
 		return "process " + terminal.Clean(history.On(r.Owner, r.Node))
-	case r.paused:
+	case r.paused, r.Waiting[0].verdict == string(locker.Paused):
 		return "the end of a pause"
 	case r.Waiting[0].verdict == string(locker.Full):
 		return "a slot"

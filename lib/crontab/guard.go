@@ -1,6 +1,7 @@
 package crontab
 
 import (
+	"cmp"
 	"path/filepath"
 	"strings"
 
@@ -109,7 +110,7 @@ func Unguard(lines []Line) (r Result) {
 	r.Text = rewritten(lines, func(l *Line) string {
 		switch {
 		case l.Kind == Variable && l.Name == shellVariable:
-			if jobs = l.Value; guarded {
+			if jobs = cmp.Or(l.Value, defaultShell); guarded {
 				above = jobs
 			}
 		case l.Kind == Variable && l.Name == "SHELL":

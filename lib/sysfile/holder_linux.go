@@ -86,7 +86,8 @@ func HoldsFlock(pid int, st *unix.Stat_t, shared bool) bool {
 		for line := range bytes.Lines(text) {
 			if lock, is := bytes.CutPrefix(line, []byte("lock:")); is && keepsOut(bytes.Fields(lock), inode, shared) {
 				var found unix.Stat_t // the device in the line may not be that of stat(2)
-				return unix.Stat(dir+"/fd/"+fd.Name(), &found) == nil && SameFile(&found, st)
+				err := unix.Stat(dir+"/fd/"+fd.Name(), &found)
+				return err == nil && SameFile(&found, st) || err != nil && err != unix.ENOENT // which may be the file
 			}
 		}
 		return false

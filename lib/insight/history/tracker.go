@@ -176,7 +176,9 @@ func (t *Tracker) close(a *Atom, r *Run) {
 	a.open = slices.DeleteFunc(a.open, func(other *Run) bool { return other == r })
 	delete(t.open, a.last)
 	a.last = r.Token
-	t.open[a.last] = a
+	if a.last != "" { // else the owner was known by its pid alone
+		t.open[a.last] = a
+	}
 	t.Run(a, r)
 }
 

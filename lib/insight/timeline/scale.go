@@ -38,7 +38,11 @@ func (c *Chart) scale(limit int) []mark {
 			break
 		}
 		if at.After(last) { // not twice the hour that summer time leaves out
-			marks = append(marks, mark{at, label(at, step)})
+			shown := at
+			if step >= day { // summer time may begin at midnight
+				shown = wall
+			}
+			marks = append(marks, mark{at, label(shown, step)})
 			last = at
 		}
 	}
