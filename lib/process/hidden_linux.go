@@ -8,10 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hiddenStart marks the start of a process that /proc does not show. No real start is that late, and together
-// with the inode of the pidfd it still identifies one process.
-const hiddenStart = 1 << 63
-
 // hidden returns an entry for a process that /proc hides (hidepid, proc(5)), from getpgid(2), getsid(2) and
 // its pidfd, which any user may read. It is false if no process has that pid and, given pidfds, for a thread's id.
 func hidden(pid int) (Entry, bool) {

@@ -176,6 +176,10 @@ type Key struct {
 	Start uint64
 }
 
+// hiddenStart marks the start of a process that /proc does not show. No real start is that late, and together
+// with the inode of the pidfd it still identifies one process.
+const hiddenStart = 1 << 63
+
 func (e Entry) Key() Key { return Key{e.PID, e.Start} }
 
 // mayHave reports whether child can be a child of e. A process older than e cannot: its parent was another
