@@ -42,20 +42,21 @@ func keep(a *hold.Args, args []string) (hold.Keeper, error) {
 	return k, k.rootPaths()
 }
 
+var pathVariables = []string{
+	"ADLOCK_LOGDIR", "ADLOCK_ETCD_PASSWORD_FILE", "ADLOCK_FTP_PASSWORD_FILE", "ADLOCK_FTP_CACERT", "ETCDCTL_CACERT", "ETCDCTL_CERT", "ETCDCTL_KEY",
+}
+
 // rootPaths makes paths in the environment absolute for the holder, which has another working directory.
 func (k *keeper) rootPaths() error {
-	if err := os.Setenv("ADLOCK_DIR", k.dir); err != nil {
-		return fault.Wrap("ADLOCK_DIR", err)
+	err := os.Setenv("ADLOCK_DIR", k.dir)
+	for _, name := range pathVariables {
+		if path := os.Getenv(name); path != "" && err == nil {
+			if path, err = filepath.Abs(path); err == nil {
+				err = os.Setenv(name, path)
+			}
+		}
 	}
-	log := os.Getenv("ADLOCK_LOGDIR")
-	if log == "" {
-		return nil
-	}
-	path, err := filepath.Abs(log)
-	if err == nil {
-		err = os.Setenv("ADLOCK_LOGDIR", path)
-	}
-	return fault.Wrap("ADLOCK_LOGDIR", err)
+	return fault.Wrap(k.dir, err)
 }
 
 func (k *keeper) Take(r locker.Request) (locker.Outcome, error) {

@@ -17,9 +17,9 @@ import (
 // sweepAfter is how old a holder's file must be to be removed: a new holder may not listen yet.
 const sweepAfter = time.Minute
 
-// sweep removes what killed holders have left in the directory: sockets without a listener, and files with a
-// token of which no holder listens, if they are older than sweepAfter. The working directory of this process
-// must be that directory. Files that cannot be removed are left to the next sweep.
+// sweep removes what killed holders have left in the directory, if it is older than sweepAfter: sockets without a
+// listener, and files whose token no listening holder has. The working directory of this process must be that
+// directory. Files that cannot be removed are left to the next sweep.
 func sweep(d *lockfile.Dir) {
 	files, _ := d.Files(atom.HolderSocket, atom.HolderWord)
 	listening := ""

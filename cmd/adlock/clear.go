@@ -98,7 +98,7 @@ func (a *clearArgs) prune(dir *lockfile.Dir) error {
 	return err
 }
 
-// dirMeant returns the directory of the lock file whose path the words are; dir if they are no such path.
+// dirMeant returns the directory of the lock file if words are its path (with a slash), else dir.
 func dirMeant(dir string, words []string) string {
 	named := strings.Join(words, " ")
 	file := atom.ParseFile(path.Base(named))

@@ -1,6 +1,10 @@
 package hold
 
-import "testing"
+import (
+	"testing"
+
+	"adlock/lib/record"
+)
 
 func TestAnOwnersDeathAfterAcquisitionDoesNotEndHold(t *testing.T) {
 	gone, taken := make(chan struct{}), make(chan struct{})
@@ -13,7 +17,7 @@ func TestAnOwnersDeathAfterAcquisitionDoesNotEndHold(t *testing.T) {
 
 func TestAProgramThatEndsWithoutAReportTeachesNothing(t *testing.T) {
 	h := holding{Args: new(Args)}
-	if r := h.releaseRequest(ending{unreported: true}); !r.Untold {
+	if r := h.releaseRequest(ending{unreported: true}); r.Lesson(record.Record{Learn: true}) != nil {
 		t.Errorf("%+v", r)
 	}
 }

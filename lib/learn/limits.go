@@ -128,7 +128,7 @@ func (s State) rare() time.Duration {
 	return min(s.Longest(), max(Prior, outlier*s.Typical()))
 }
 
-// Longest is the longest run of the last one to two thousand; 0 without runs.
+// Longest is the longest runtime of the last 1,000 to 2,000 successes, at most Ceiling; 0 before the first.
 func (s State) Longest() time.Duration { return s.runtime(max(s.now, s.before)) }
 
 func (s State) runtime(x float64) time.Duration {

@@ -268,7 +268,6 @@ func TestASlotsHolderIsOverdueByTheNoticeOfItsOwnAtom(t *testing.T) {
 	}
 }
 
-// The supervisor tells the hook; newcomers then do not.
 func TestASupervisorLogsItsOverdueRunAndChecksAgainLater(t *testing.T) {
 	rec, r := recording(t), NewRequest()
 	r.Atom, r.Owner.PID = backup, 4711

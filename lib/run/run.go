@@ -1,5 +1,5 @@
-// Package run has the verb `run` of the helper and of the locksmith, for any locker, and the verbs that come
-// to the same: `guarded`, for adlock_guard, and `shell`, for crontabs.
+// Package run has the verb `run` of the helper and of the locksmith, for any locker, and two verbs that run a job
+// in the same way: `guarded`, for adlock_guard, and `shell`, for crontabs.
 package run
 
 import (

@@ -84,9 +84,9 @@ const (
 	Expire Kind = "expire"
 	// Signal: Signal, Target; OwnerToken if a newcomer or adlock stop sent it, not the owner.
 	Signal Kind = "signal"
-	// Takeover of an expired owner's lock: Owner, OwnerToken, Age, Idle; an Acquire follows.
+	// Takeover of an expired lock: Owner, OwnerToken, Age, both limits, Idle; an Acquire follows, unless a reader is left.
 	Takeover Kind = "takeover"
-	// Reclaim of a dead owner's lock: Owner, OwnerToken, Age; an Acquire follows.
+	// Reclaim of a dead owner's lock: Owner, OwnerToken, Age, both limits; an Acquire follows, unless a reader is left.
 	Reclaim Kind = "reclaim"
 	// Stuck: as Expire, without Idle; Verdict, Reason; Token if the supervisor reports it.
 	Stuck Kind = "stuck"

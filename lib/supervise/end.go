@@ -134,8 +134,8 @@ func (r *run) sayStuck(why error) {
 	}
 }
 
-// tryAgain ends a doomed job once more: a process in the way may be gone by now. If the job is not doomed, its
-// command is gone, and the main loop, as again is nil, decides anew what to do with the rest of the job.
+// tryAgain ends a doomed job once more: what prevented that may be gone by now. Otherwise the command is gone, and
+// as again is nil, the main loop decides anew what to do with what the command has left.
 func (r *run) tryAgain() {
 	r.again = nil
 	if r.doomed {

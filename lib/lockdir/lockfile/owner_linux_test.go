@@ -226,7 +226,7 @@ func TestALockShowsIfAnotherBootMachineOrBackupMadeIt(t *testing.T) {
 	}
 }
 
-func TestALockIsWreckedOnlyIfItIsCutAndOlderThanTheBoot(t *testing.T) {
+func TestALockIsWreckedOnlyIfCutOrZeroedBeforeThisBoot(t *testing.T) {
 	const before = 20 * 365 * 24 * time.Hour
 	if !process.BeforeBoot(time.Now().Add(-before)) {
 		need.Skip(t, "in a time namespace")
