@@ -87,7 +87,7 @@ func TestReportsNameTheHostsOfOwnersAndPastRuns(t *testing.T) {
 		owner = a.start(t, "sleep 60")
 		owner.Kill(t)
 		helper.Eventually(t, "the lock is cleared", func() bool { return b.verb(t, "clear", "p o x").Status == 0 })
-		b.wants(t, `(?m) clear +p o x: owner `+itoa(owner.PID)+` on dax$`, "log")
+		b.wants(t, `(?m) clear +p o x: pid \d+ on \S+, owner `+itoa(owner.PID)+` on dax$`, "log")
 	})
 }
 
