@@ -246,19 +246,24 @@ func Dir(t testing.TB) string {
 
 // FreePort returns a HOST:PORT at which no process listens, for a server to be started. The port
 // is below 32768: the system gives higher ones to outgoing connections, perhaps before the server
-// has opened it.
+// has opened it. No two servers of this process get one port, or tests would share a server.
 func FreePort(t testing.TB, ip string) string {
 	t.Helper()
 	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprint(ip, ":", 16384+rand.N(16384)))
-		if err == nil {
+		address := fmt.Sprint(ip, ":", 16384+rand.N(16384))
+		if _, is := given.LoadOrStore(address, true); is {
+			continue
+		}
+		if l, err := net.Listen("tcp", address); err == nil {
 			l.Close()
-			return l.Addr().String()
+			return address
 		}
 	}
 	t.Fatal("no port is free")
 	return ""
 }
+
+var given sync.Map // the addresses that FreePort has returned
 
 // Patience is how long a test waits for what must happen soon: long enough for a busy machine,
 // short enough for a person.

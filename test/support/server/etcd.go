@@ -74,7 +74,14 @@ func (m *Etcd) Start(t testing.TB) {
 	cmd := m.cmd
 	go func() { _ = cmd.Wait(); close(ended) }()
 	t.Cleanup(m.Kill)
-	helper.Eventually(t, "etcd listens", func() bool { return answers(m.Client) })
+	helper.Eventually(t, "etcd listens", func() bool {
+		select {
+		case <-ended:
+			t.Fatal("etcd has ended: another process may have its port")
+		default:
+		}
+		return answers(m.Client)
+	})
 }
 
 // Kill ends the member at once; its data stay.
