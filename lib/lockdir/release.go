@@ -220,9 +220,9 @@ func (l *Locker) Clear(lock atom.File) error {
 	if err != nil {
 		return fault.Wrap(path, err)
 	}
-	slots, failed := l.releaseSlots(active.Record)
+	slots, failed := l.removeSlots(active.Record)
 	defer closeAll(slots)
-	if errors.Is(failed, locker.ErrGuarded) { // the slot is to be cleared too
+	if errors.Is(failed, locker.ErrGuarded) { // the slot of an owner that cannot be checked would stay for ever
 		return failed
 	}
 	if err := active.Remove(); err != nil {

@@ -27,7 +27,8 @@ import (
 //     the slot gone, and takes one;
 //   - if a newcomer comes first, the release finds its lock and leaves the slot; if the newcomer is denied
 //     after all, it releases the slot itself;
-//   - of two releases, the second finds that the first one's lock is gone;
+//   - of two releases, the second finds that the first one's lock is gone; or, if the first cannot go on before the
+//     second has ended (a trap), the second removes its lock alone, as if the guard's holder were stopped;
 //   - a release that is killed between its two removals leaves a lock without a slot, which can be released
 //     again, and no slot without a lock;
 //   - if a process is stopped while it guards the slot, a release removes the lock without the slot, and a
@@ -143,13 +144,19 @@ func closeAll(locks []*lockfile.Active) {
 	}
 }
 
-// releaseSlots removes the slots of the lock's owner, unless another of its atoms shares them. The caller
-// removes the lock, and then closes the returned slots, which frees their guards.
+// releaseSlots removes the slots of the lock's owner, unless another of its atoms shares them. A slot that another
+// process guards stays, and counts as free once no lock uses it (slotIsUnused). The caller removes the lock, and
+// then closes the returned slots, which frees their guards.
 func (l *Locker) releaseSlots(own record.Record) ([]*lockfile.Active, error) {
-	held, failed := l.slotsOf(own)
-	if errors.Is(failed, locker.ErrGuarded) && own.Owner.Life() == process.Dead {
-		failed = nil // another process is clearing the slot, or the next newcomer will
+	held, err := l.removeSlots(own)
+	if errors.Is(err, locker.ErrGuarded) {
+		err = nil
 	}
+	return held, err
+}
+
+func (l *Locker) removeSlots(own record.Record) ([]*lockfile.Active, error) {
+	held, failed := l.slotsOf(own)
 	if len(held) == 0 {
 		return nil, failed
 	}

@@ -88,42 +88,22 @@ func wantSame(t *testing.T, k *Locker, before []string) {
 	}
 }
 
-func TestAReleaseNamesASlotsStoppedHolderAfterTheGraceTime(t *testing.T) {
-	for _, grace := range []bool{true, false} {
-		k, r := newLocker(t), slotted(sleeper(t), motd.Operand, 1)
-		held := wantVerdict(t, k, r, locker.Acquired)
-		want, kind := locker.ErrGuarded.Error(), fault.Denied
-		holder := standsAt(t, k, motd.Slot(1))
-		if !grace {
-			withoutGrace(t)
-			pid := strconv.Itoa(holder.PID)
-			want = "process " + pid + ", which is changing the lock, is stopped; to let it go on: kill -CONT " + pid
-			kind = fault.NotPermitted
-		}
-		err := releaseOf(k, held)
-		if fault.KindOf(err) != kind || err.Error() != k.Dir.Path(motd.Slot(1).ActiveLock())+": "+want {
-			t.Errorf("got %v, of kind %v", err, fault.KindOf(err))
-		}
-		wantLocks(t, k, 0)
-	}
-}
-
-// A release that could not release the slot, or was killed before, leaves a slot that no atom of
-// its living owner uses.
-func TestASlotThatItsLivingOwnerDoesNotUseIsFree(t *testing.T) {
+// Another process may guard the slot for as long as it is stopped. A slot that no lock of its living owner uses
+// is free once the guard is. A killed release leaves such a slot too.
+func TestAReleaseLeavesAGuardedSlotWhichIsFreeAfterwards(t *testing.T) {
+	withoutGrace(t)
 	k, owner := newLocker(t), sleeper(t)
 	outer, inner, stranger := slotted(owner, "outer", 1), slotted(owner, "inner", 1), slotted(sleeper(t), "other", 1)
 	held := wantVerdict(t, k, outer, locker.Acquired)
 	nested := wantVerdict(t, k, inner, locker.Acquired)
 	letGo(t, k, outer, held)
+	stranger.Pause = 0
 	wantVerdict(t, k, stranger, locker.Full)
-	guard := takeGuard(t, k, motd.Slot(1))
-	err := k.Release(locker.ReleaseRequest{Name: inner.Atom.Name(), Token: nested.Token})
-	if !errors.Is(err, locker.ErrGuarded) {
-		t.Errorf("got %v", err)
-	}
-	wantVerdict(t, k, stranger, locker.Full)
-	guard.Close()
+	holder := standsAt(t, k, motd.Slot(1))
+	must.Do(t, k.Release(locker.ReleaseRequest{Name: inner.Atom.Name(), Token: nested.Token}))
+	wantLocks(t, k, 0)
+	wantStuck(t, k, stranger, holder)
+	end(t, holder)
 	if granted, reason, err := inWords(k.DryRun(&stranger)); !granted {
 		t.Errorf("a dry run says %s, %v", reason, err)
 	}

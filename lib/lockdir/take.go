@@ -135,14 +135,9 @@ func (l *Locker) conclude(r *locker.Request, name atom.Name, own record.Record, 
 	return outcome, nil
 }
 
-// withdraw removes the newcomer's lock, and its slots unless another lock of its owner shares them. A slot that
-// another process guards stays, and counts as free once no lock uses it (slotIsUnused).
 func (l *Locker) withdraw(temp *lockfile.TempFile, own record.Record) error {
 	slots, err := l.releaseSlots(own)
 	defer closeAll(slots)
-	if errors.Is(err, locker.ErrGuarded) {
-		err = nil
-	}
 	return errors.Join(err, temp.Withdraw())
 }
 

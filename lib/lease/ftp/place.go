@@ -34,10 +34,10 @@ type place struct {
 	until  time.Duration      // boottime by which the owner of a removed generation has ended its job
 	stamps map[int]lease.Last // by the generation of the dead owner that was passed
 
-	recorded bool        // its record may be in its generation
-	torn     atomic.Bool // the record there may be cut short
+	recorded bool // its record may be in its generation
 
-	beating sync.Mutex    // held while a heartbeat is written, or a generation is made
+	beating sync.Mutex    // held while a heartbeat or the record is written, or a generation is made
+	torn    bool          // the record there may be cut short
 	since   time.Duration // boottime at which the place came to own the atom
 	beat    int           // the number in the last heartbeat
 }
@@ -253,14 +253,13 @@ func (p *place) held(ctx context.Context) ([]string, error) {
 // Note writes nothing for a waiter, which other processes cannot see. It first proves that the generation is
 // still this place's: in another owner's generation, the record would be taken for that owner's.
 func (p *place) Note(ctx context.Context, record lease.Record) error {
+	p.beating.Lock()
+	defer p.beating.Unlock()
 	p.record = record
 	if p.n() == 0 || record.Taken.IsZero() {
 		return nil
 	}
-	p.beating.Lock()
-	err := p.prove(ctx)
-	p.beating.Unlock()
-	if err != nil {
+	if err := p.prove(ctx); err != nil {
 		return err
 	}
 	return p.putRecord(ctx)
@@ -270,7 +269,7 @@ func (p *place) Note(ctx context.Context, record lease.Record) error {
 func (p *place) putRecord(ctx context.Context) error {
 	p.record.Held = (process.Boottime() - p.since).Truncate(time.Second)
 	err := p.store.replace(ctx, p.dir()+"/owner", p.record.Bytes(), false)
-	p.torn.Store(err != nil)
+	p.torn = err != nil
 	return err
 }
 
@@ -436,7 +435,7 @@ func (p *place) checkOwner(ctx context.Context) error {
 // the generation for one whose creator never stored a record.
 func (p *place) restore(ctx context.Context) error {
 	_, err := p.store.modified(ctx, p.dir()+"/owner")
-	if isMissing(err) || err == nil && p.torn.Load() {
+	if isMissing(err) || err == nil && p.torn {
 		err = p.putRecord(ctx)
 	}
 	return err
