@@ -26,7 +26,7 @@ type Active struct {
 	Wrecked  bool   // a loss of power before this boot has damaged it; Content is then Empty
 	whole    int64  // bytes of whole lines
 	seen     int64  // the value of whole when the lock was read
-	held     bool   // the guard is held
+	held     bool   // this process holds the guard
 	readOnly bool   // the file system was read-only when the lock was opened
 }
 
@@ -116,9 +116,9 @@ func (a *Active) SupervisedBy(id process.Identity) bool {
 	return a.Content == record.Full && a.Record.Supervised && a.Record.Owner.Same(id)
 }
 
-// Guard takes flock(2) on the active lock's own inode, waiting at most wait (else ErrGuarded), and checks
-// that the lock is still in place with the token it was read with (else ErrLost). Active locks change only
-// under the guard, so what was read stays true until Close. A read-only file system gives EROFS.
+// Guard takes flock(2) on the lock's own inode, waiting at most wait (else ErrGuarded). The lock must still be
+// in place and, when it is read again, have the same token (else ErrLost). Locks change only under their guard,
+// so what was read stays true until Close. A read-only file system gives EROFS.
 func (a *Active) Guard(wait time.Duration) error {
 	if a.readOnly {
 		return a.wrap(unix.EROFS)

@@ -76,7 +76,7 @@ func (a *Active) append(lines []byte) error {
 	err := a.changed(func() error {
 		failed := a.write(lines)
 		if failed != nil {
-			_ = a.truncate(a.whole) // if this fails too, an unfinished line stays, which readers ignore
+			_ = a.truncate(a.whole) // if this fails too, an unfinished line stays, which load ignores
 		}
 		return failed
 	})
@@ -111,7 +111,7 @@ func (a *Active) truncate(size int64) error {
 // Job returns the owner's job, which a takeover has to end. Its command is the one that was appended, else the
 // process in Record.Job, which waited until the lock was in place.
 func (a *Active) Job() process.Job {
-	job := a.Record.KnownJob(int(a.st.Uid)) // because of the file, only processes of its user may be ended
+	job := a.Record.KnownJob(int(a.st.Uid)) // only processes of the user that owns the file may be ended
 	if a.Appended.Command.PID != 0 {
 		job.Command = a.Appended.Command
 	}
@@ -119,7 +119,7 @@ func (a *Active) Job() process.Job {
 	return job
 }
 
-// InUse returns why the lock is in use and, if adlock can end its job, how; "" if no process is known to live.
+// InUse returns why the lock is in use and, if adlock can end the job, how; "" if no process of it is known to live.
 func (a *Active) InUse() string {
 	lives := "its owner lives (process " + strconv.Itoa(a.Record.Owner.PID) + ")"
 	cure := "; to end it: adlock stop " + a.File.Called()

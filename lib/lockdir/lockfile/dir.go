@@ -23,11 +23,11 @@ import (
 	"adlock/lib/way"
 )
 
-// Dir is an open lock directory, which only its owner can write (but see OpenToTry). Goroutines may share it.
+// Dir is an open lock directory, which only its user and root can write (but see OpenToTry). Goroutines may share it.
 type Dir struct {
 	path    string
 	fd      int
-	uid     int  // the directory's owner; a file of any other user but me is refused
+	uid     int  // the user that owns the directory; only files of uid and me are accepted
 	me      int  // the effective user; in another user's directory, that user (OfUser)
 	entered bool // other users may enter the directory
 
@@ -37,7 +37,7 @@ type Dir struct {
 // Visit limits the reading of another user's directory, where that user chooses how many files there are.
 type Visit struct {
 	UID   int         // that user
-	Names []string    // the names in the directory
+	Names []string    // the names that Files lists, perhaps not all in the directory
 	Alive func() bool // called before each file; false: read no more files
 }
 
@@ -142,8 +142,8 @@ func openFailed(path string, err error) error {
 	return fault.Wrap(path, err)
 }
 
-// remedy returns the advice for a directory that others may write: chmod, but not if only root could do that,
-// nor if the sticky bit, as on /tmp, shows that others are meant to write there.
+// remedy returns the advice for a directory that others may write. That is chmod, unless only root could do it, or
+// the sticky bit (as on /tmp) shows that others are meant to write there.
 func (d *Dir) remedy(st *unix.Stat_t) string {
 	switch {
 	case st.Mode&unix.S_ISVTX != 0:
@@ -255,7 +255,7 @@ func (d *Dir) checkFile(name string, st *unix.Stat_t) error {
 
 func lax(st *unix.Stat_t) bool { return st.Mode&0o022 != 0 }
 
-// refuseLax returns the error for a file that others may write. In a lock, chmod does not undo what they wrote.
+// refuseLax returns the error for a file that others may write. Only a last lock may stay: it names no process.
 func (d *Dir) refuseLax(name string) error {
 	cure := "chmod go-w " + fault.Quoted(d.Path(name))
 	if atom.ParseFile(name).Kind != atom.LastLock {

@@ -35,7 +35,7 @@ func (f *file) stat() error {
 
 func (f *file) wrap(err error) error { return fault.Wrap(f.Path(), err) }
 
-// Modified returns the mtime; for a lock, that is when it was put in place.
+// Modified returns the mtime: when an active or a reader's lock was put in place, or a last lock stamped.
 func (f *file) Modified() time.Time { return time.Unix(f.st.Mtim.Unix()) }
 
 func (f *file) read() ([]byte, error) {
@@ -75,7 +75,7 @@ func (f *file) write(content []byte) error {
 	return f.wrap(err)
 }
 
-// touch sets the mtime to the file system's current time: a file server's clock may differ from ours.
+// touch sets the mtime to the file system's current time: a file server's clock may differ from this machine's.
 func (f *file) touch() error {
 	if err := sysfile.Retry(func() error { return touch(f.fd) }); err != nil {
 		return f.wrap(err)

@@ -18,7 +18,7 @@ import (
 // HostFile returns the name of the file in a lock directory that holds the host of the machine with that id.
 func HostFile(machine string) string { return "host." + machine }
 
-// unkept, in a host file, means the present node name: machines may share the file system, or canKeep refused it.
+// unkept, in a host file, means the present node name: machines may share the file system, or canKeep refused the name.
 const unkept = "*"
 
 // Host returns $ADLOCK_HOST, else the node name that this machine recorded when it first locked in the directory

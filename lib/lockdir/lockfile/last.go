@@ -50,7 +50,7 @@ func (d *Dir) MakeLast(name atom.Name, memory record.Memory) error {
 	return d.placeLast(name, memory, &time.Time{}, (*TempFile).Link)
 }
 
-// Remember changes the content of the last lock; completed is the mtime to keep. Only in Marked, under an atom's lock.
+// Remember changes the content of a last lock; completed is the mtime to keep. Call it in Marked, under an atom's lock.
 func (d *Dir) Remember(name atom.Name, completed time.Time, memory record.Memory) error {
 	return d.placeLast(name, memory, &completed, (*TempFile).Replace)
 }

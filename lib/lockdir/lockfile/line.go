@@ -23,8 +23,8 @@ type line struct {
 	file *flock.File
 	head bool
 
-	stalled stalled       // the free atom as this newcomer last saw it
-	since   time.Duration // when it first saw it so; monotonic
+	stalled stalled       // what the free atom was like when this newcomer last saw it
+	since   time.Duration // when this newcomer first saw the atom like that; monotonic
 }
 
 type stalled struct {
@@ -37,8 +37,8 @@ type stalled struct {
 // stallMost is how long the head of the queue may leave a free atom alone before it is passed.
 const stallMost = time.Second
 
-// isHead reports whether the newcomer may take the atom, which is free or whose dead owner had this token: it
-// is the head of the queue, has passed the head, or has no queue that it could use.
+// isHead reports whether the newcomer may take the free atom: it is the head of the queue, has passed the head, or
+// has no queue that it could use. token is that of the dead owner; "": there is no lock.
 func (l *line) isHead(token string) bool {
 	l.open(false)
 	return l.file == nil || l.tries() || l.passes(token)
@@ -92,8 +92,8 @@ func (l *line) leave() {
 	l.file, l.head = nil, false
 }
 
-// passes reports whether the newcomer has passed the head of the queue, which it does if the head is stopped or
-// has left the free atom alone for stallMost: it joins a new queue, and has passed if it is the head there.
+// passes reports whether the newcomer has passed the head of the queue. It tries to if the head is stopped or has
+// left the free atom alone for stallMost: it joins a new queue, and has passed if it is the head there.
 func (l *line) passes(token string) bool {
 	seen := stalled{token: token}
 	var st unix.Stat_t

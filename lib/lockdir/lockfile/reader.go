@@ -24,9 +24,9 @@ func (d *Dir) MarkRead(name atom.Name) error {
 
 const markWait = 200 * time.Millisecond
 
-// Marked calls do, which changes the last lock, under a lock on the readers' mark: readers change the last
-// lock without the active lock, and one that writes back the mtime it has read would undo another's stamp. If
-// the mark stays locked for too long, do is called all the same: a missing stamp would be worse.
+// Marked calls do, which changes the last lock, under a lock on the readers' mark. Readers change the last lock
+// without the active lock, and a reader that writes back the mtime it has read would undo another one's stamp.
+// If the mark cannot be locked, or not in time, do is called all the same: a missing stamp would be worse.
 func (d *Dir) Marked(name atom.Name, do func() error) error {
 	f, err := d.openFile(name.ReadersMark(), unix.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {

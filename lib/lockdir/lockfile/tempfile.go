@@ -14,9 +14,9 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// TempFile is a new file that appears under its name whole or not at all. Until then it has no name (O_TMPFILE)
-// or, in Replace and where that is not possible (FUSE, BSD), the name temp.TOKEN; Sweep removes what a crash
-// leaves. It is guarded before it appears and until it is closed, after its creator's final check.
+// TempFile is a new file that appears under its name whole or not at all. Until then it has no name (O_TMPFILE). In
+// Replace, and where that is not possible (FUSE, BSD), it is named temp.TOKEN; Sweep removes what a crash leaves.
+// It is guarded before it appears and until it is closed, after its creator's final check.
 type TempFile struct {
 	file
 	temporary string // its temp.TOKEN name; "" if it has none
@@ -27,7 +27,7 @@ func (d *Dir) TempFile(content []byte) (*TempFile, error) {
 	return d.tempFile(func(uint64) []byte { return content })
 }
 
-// TempLock is TempFile for a lock. Into the record it writes the file's own inode and this node's name.
+// TempLock is TempFile for a lock. It writes the file's own inode and this node's name into the record.
 func (d *Dir) TempLock(own record.Record) (*TempFile, error) {
 	own.Node, _ = sysfile.NodeName() // without it, another boot proves no death on a network file system
 	return d.tempFile(func(inode uint64) []byte {
@@ -150,7 +150,7 @@ func (t *TempFile) dropTemporary() {
 	}
 }
 
-// sweepAge is the least age at which Sweep removes a temp.* file with one name: its creator guards it at once.
+// sweepAge is the least age at which Sweep removes a temp.* file with one name: by then a living creator guards it.
 const sweepAge = time.Minute
 
 // Sweep removes the temp.* files of crashed creators: those that are not guarded, and have a second name or are

@@ -31,7 +31,7 @@ type Waiting struct {
 	watched bool
 	watch   Watch
 	line    *line
-	InWay   InWay // what the last check found
+	InWay   InWay // what the last check found in the newcomer's way
 }
 
 // InWay is what a waiter watches: the locks that deny it the atom, and their living owners. Other files must
@@ -63,8 +63,8 @@ func (i *InWay) Add(lock *Active, seen policy.Active) {
 	}
 }
 
-// hasEvents reports whether the kernel sends an event for each change that can free the atom. It sends none if
-// an owner is not known to live (members of its job may), or if no lock was found that denies the atom: another
+// hasEvents reports whether the kernel sends an event for each change that can free the atom. It sends none for an
+// owner that is not known to live (members of its job may). Nor does it if no lock was found in the way: another
 // newcomer was faster, or a stopped process guards a lock that looks free.
 func (i *InWay) hasEvents() bool { return len(i.Locks) > 0 && len(i.Owners) == len(i.Locks) }
 
@@ -92,7 +92,7 @@ func (w *Waiting) Spent() time.Duration {
 }
 
 // IsTurn reports whether no other waiter comes before the newcomer. It is true if the atom is not free, or if
-// the newcomer does not wait, or no longer. free: there is no active lock, or its owner, with this token, is dead.
+// the newcomer does not wait (any more). free: there is no active lock, or its owner, with this token, is dead.
 func (w *Waiting) IsTurn(free bool, token string) bool {
 	if !free {
 		w.line.stalled = stalled{}

@@ -80,7 +80,7 @@ func TestAWaitEndsWhenItsAskerClosesThePipe(t *testing.T) {
 }
 
 // If an owner cannot be watched, its lock may become free without a kernel event.
-func TestOnlyALivingOwnerIsWatched(t *testing.T) {
+func TestAWaiterExpectsAnEventOnlyFromALivingOwner(t *testing.T) {
 	lock := &Active{File: atom.File{Kind: atom.ActiveLock, Name: motd.Name()}, Record: record.Record{Owner: process.Identity{PID: 7}}}
 	for claim, c := range map[string]struct {
 		seen policy.Active
