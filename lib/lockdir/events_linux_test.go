@@ -97,7 +97,7 @@ func runs(t *testing.T, k *Locker, r locker.Request, hours int) locker.Outcome {
 	return held
 }
 
-func TestAnOwnerThatEndsItsJobLogsThatItExpired(t *testing.T) {
+func TestAnOwnerThatEndsItsJobLogsTheExpiry(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	held := runs(t, k, r, 3)
 	k.OwnExpires(&r, held.Token, 3*time.Hour, 0)

@@ -22,7 +22,7 @@ func (l *Locker) learnFromAsking(r *locker.Request, name atom.Name, own record.R
 }
 
 // learn applies a lesson (nil: none) to what the atom has learned, and returns the result. The caller holds
-// the active lock or a reader's lock. A failure is reported, no more; after a failed read the result is zero.
+// the active lock or a reader's lock. A failure is only reported; after a failed read the result is zero.
 func (l *Locker) learn(name atom.Name, own record.Record, lesson learn.Lesson) learn.State {
 	var learned learn.State
 	err := l.Dir.Marked(name, func() (err error) {

@@ -40,7 +40,7 @@ func (l *Locker) List() ([]locker.Entry, error) {
 		entries[i].Ticks = of[atom.File{Kind: atom.Tick, Name: entries[i].Name}]
 		l.lookAtRest(&entries[i], of[atom.File{Kind: atom.ReaderLock, Name: entries[i].Name}])
 	}
-	return slices.DeleteFunc(entries, func(e locker.Entry) bool { return errors.Is(e.Err, fs.ErrNotExist) }), nil // gone since
+	return slices.DeleteFunc(entries, func(e locker.Entry) bool { return errors.Is(e.Err, fs.ErrNotExist) }), nil // gone by now
 }
 
 func (l *Locker) namesOf(wanted func(atom.Name) bool, kinds ...atom.Kind) ([]atom.Name, error) {

@@ -1,7 +1,7 @@
 // Package lockdir carries out the protocol (protocol.md): it takes an atom, releases it, ends an expired
 // owner and replaces its lock. Package policy decides what to do; the steps here keep that decision true
 // while other newcomers are at work:
-//   - if several newcomers find one stale lock, one of them replaces it and the others are busy;
+//   - if several newcomers find one stale lock, one of them replaces it, and the others are denied;
 //   - an owner that releases while it is being ended finds the guard taken and changes nothing;
 //   - a newcomer that was stopped at any step notices later if another file or token is there, and checks again.
 package lockdir
@@ -34,11 +34,11 @@ func Open(path string, rec locker.Recorder) (*Locker, error) {
 
 type view struct {
 	locker.View
-	active  *lockfile.Active // nil: none
+	active  *lockfile.Active // nil: there is none, or it was not read
 	noLast  bool             // there is no last lock yet
 	readers []view           // the readers' locks, up to the first that denies the atom
-	slots   []view           // the slots of other owners
-	full    locker.Outcome   // the outcome if there are as many of these as the newcomer allows
+	slots   []view           // the slots that other owners hold
+	full    locker.Outcome   // the outcome if other owners hold as many slots as the newcomer allows
 }
 
 func (v *view) close() {

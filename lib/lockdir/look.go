@@ -33,7 +33,7 @@ const (
 // keep other newcomers out and wake waiters. This only saves work: settle checks them again, under the lock.
 //
 // No wake-up is lost: the watch began before this look, and the waiter waits only for files that this look
-// has seen. If such a file is removed, or its owner dies,
+// has seen. If a lock in the way is removed, or its owner dies,
 //   - before the look, the look finds that;
 //   - between the look and Wait, Wait finds an event in its queue, or no process with the owner's pid;
 //   - later, Wait returns.
@@ -201,7 +201,7 @@ func (l *Locker) lookAtReaders(v *view, r *locker.Request, name atom.Name) error
 }
 
 // lookAtSlots adds the slots that other owners hold to v. A damaged slot is an error only if all
-// slots before it are taken, so that the newcomer would take it; otherwise it counts as taken.
+// slots before it are taken, so that the newcomer would try it; otherwise it counts as taken.
 func (l *Locker) lookAtSlots(v *view, r *locker.Request) (failed error) {
 	if r.Slots == 0 {
 		return nil

@@ -246,7 +246,7 @@ func TestADryRunNeedsNoDirectoryAndMakesNone(t *testing.T) {
 	}
 }
 
-func TestTheAgeOfARoundedLastLockIsTheLeastPossible(t *testing.T) {
+func TestTheAgeByARoundedStampIsTheLeastPossible(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {
 		age, cut, want time.Duration

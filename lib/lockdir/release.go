@@ -144,9 +144,9 @@ func (l *Locker) stamp(name atom.Name, run *lockfile.Active, fresh record.Memory
 	})
 }
 
-// rememberStart records when the run was asked for: as its start, if the run counts from there (FromStart) or
-// the last lock has such a start already; and as the newest start, if the run was one of --replace, so that
-// an older newcomer that waited to replace it is denied. It also makes a damaged last lock anew.
+// rememberStart records when the run was asked for. That becomes the start in the last lock if the run counts
+// from there (FromStart), or if a start is there already. After a run of --replace it also becomes the newest
+// start, which denies newcomers that were asked for earlier. A damaged last lock is made anew.
 func (l *Locker) rememberStart(name atom.Name, run *lockfile.Active, fresh record.Memory) error {
 	last, err := l.lastOr(name, fresh)
 	if err != nil {
@@ -239,8 +239,8 @@ func (l *Locker) Clear(lock atom.File) error {
 	return failed
 }
 
-// Prune removes the last locks that have not changed for at least older, with the ticks and the queue of
-// the atom, unless the atom is running or paused. It returns the names of those atoms.
+// Prune removes each last lock that has not changed for at least older, with the ticks and the queue of its
+// atom, unless that is paused, or has an active lock or readers. It returns the names of the pruned atoms.
 func (l *Locker) Prune(older time.Duration) ([]atom.Name, error) {
 	files, err := l.Dir.Files(atom.LastLock)
 	if err != nil {

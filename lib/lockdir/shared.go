@@ -15,7 +15,7 @@ import (
 )
 
 // A reader takes the active lock like any newcomer, puts a lock of its own beside it, read.NAME.PID, and releases
-// the active lock. A writer with the active lock ends expired readers, and backs off while another one lives. So no
+// the active lock. A writer with the active lock ends expired readers, and backs off while another reader lives. So no
 // reader's lock appears while a writer looks for them. A stream of readers can starve a writer.
 
 // entering is how long readers wait for a reader that holds the active lock to put its reader's lock in place.
@@ -47,7 +47,7 @@ func (l *Locker) settle(r *locker.Request, name atom.Name, own record.Record, te
 	return outcome, temp.Withdraw()
 }
 
-// takeRights takes a slot, the file and, last, the tick: a denied newcomer must not use up a tick.
+// takeRights takes a slot, the file of Request.Flock and, last, the tick: a denied newcomer must not use up a tick.
 func (l *Locker) takeRights(r *locker.Request, name atom.Name, own record.Record) (locker.Outcome, error) {
 	outcome, err := r.TakeFile(l.takeSlot(r, own))
 	return r.ClaimTick(outcome, err, func() (bool, error) { return l.Dir.ClaimTick(name, r.Tick) })
@@ -97,7 +97,7 @@ func (l *Locker) awaitNoReader(r *locker.Request, name atom.Name, temp *lockfile
 	return l.secondLook(r, name, temp, p)
 }
 
-// clearDeadReaders checks two readers at random and clears dead ones: there may never be a writer to do that.
+// clearDeadReaders checks the locks of two random readers, and clears a dead one's, as there may never be a writer.
 func (l *Locker) clearDeadReaders(r *locker.Request, name atom.Name, temp *lockfile.TempFile) error {
 	const looks = 2
 	readers, err := l.Dir.Readers(name)
@@ -122,8 +122,8 @@ func (l *Locker) clearDeadReaders(r *locker.Request, name atom.Name, temp *lockf
 	return nil
 }
 
-// clearReader removes the lock of a reader that is dead, or has expired and is ended first, and stamps the
-// last lock; cleared reports that. Acquired: the lock is not in the way any more. Only under the active lock.
+// clearReader removes the lock of a reader that is dead, or has expired and is ended first, and stamps the last
+// lock; cleared reports that. Acquired: the lock is not in the way any more. The caller holds the active lock.
 func (l *Locker) clearReader(r *locker.Request, lock atom.File, temp *lockfile.TempFile, p phase) (cleared bool, outcome locker.Outcome, err error) {
 	acquired := locker.Outcome{Verdict: locker.Acquired}
 	v, d, err := l.lookAtReader(r, lock)

@@ -16,7 +16,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// A slot is a lock like any other, but it is taken after the atom, has IfElapsed 0 and never expires. How
+// A slot is a lock like any other, but it is taken after the atom, has no last lock and never expires. How
 // newcomers count slots, and why no count misses a run, is in protocol.md, 4. Nested atoms of one owner share
 // a slot. They may be released in any order, as the directory shows the owner's other locks.
 //
@@ -27,14 +27,14 @@ import (
 //     the slot gone, and takes one;
 //   - if a newcomer comes first, the release finds its lock and leaves the slot; if the newcomer is denied
 //     after all, it releases the slot itself;
-//   - of two releases, the second finds that the first one's lock is gone; or, if the first cannot go on before the
-//     second has ended (a trap), the second removes its lock alone, as if the guard's holder were stopped;
+//   - of two releases, the second waits until the first has removed its own lock; if the first cannot go on before
+//     the second has ended (a trap), the second removes its lock alone, as if the guard's holder were stopped;
 //   - a release that is killed between its two removals leaves a lock without a slot, which can be released
 //     again, and no slot without a lock;
 //   - if a process is stopped while it guards the slot, a release removes the lock without the slot, and a
 //     newcomer may take a slot that no lock of its owner uses (slotIsUnused).
 
-// takeSlot takes one of the slots, if the request limits them, or shares that of its owner or supervisor.
+// takeSlot takes one of the slots, if the request limits them, or shares the one that its owner or supervisor has.
 func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome, error) {
 	acquired := locker.Outcome{Verdict: locker.Acquired, Token: own.Token}
 	if r.Slots == 0 {
@@ -359,8 +359,8 @@ func (l *Locker) hasOrphanedLock(own record.Record) (bool, error) {
 	return orphaned, err
 }
 
-// slotIsUnused reports whether the slot's owner is not known to be dead, but has no lock that uses the slot (a release
-// or a denial found it guarded), and no other process that the slot records may live. That stays true only under guard.
+// slotIsUnused reports whether no lock of the slot's owner uses the slot: a release or a denial found the slot guarded,
+// and left it. False if the owner is dead, or another recorded process may live. The answer holds only under the guard.
 func (l *Locker) slotIsUnused(slot *lockfile.Active) bool {
 	own := slot.Record
 	if slot.Content != record.Full || own.Owner.Life() == process.Dead || slot.Job().Survived() != nil {

@@ -75,7 +75,7 @@ func (l *Locker) attempt(r *locker.Request, w *lockfile.Waiting) (locker.Outcome
 	case d.Step == policy.Acquire && v.Active.Entering:
 		time.Sleep(time.Millisecond)
 		return locker.Outcome{}, errAgain
-	case d.Step == policy.Acquire, d.Reader >= 0 && d.Step != policy.Busy: // settle deals with such a reader
+	case d.Step == policy.Acquire, d.Reader >= 0 && d.Step != policy.Busy: // settle deals with that reader's lock
 		return l.set(r, name, &v)
 	case d.Step == policy.Expire && !r.LeaveExpired && !r.MayEnd(&v.View):
 		return locker.Outcome{}, l.late(r, &v, d)
@@ -98,10 +98,10 @@ func atOnce(r *locker.Request, v *view, step policy.Step) bool {
 	return false
 }
 
-// set links the newcomer's lock as the active lock, and checks the last lock again: without this second look
-// two newcomers could run the atom back to back.
+// set links the newcomer's lock as the active lock. Then it takes what else the run needs, or removes the lock
+// again. It also checks the last lock again, or two newcomers could run the atom back to back.
 func (l *Locker) set(r *locker.Request, name atom.Name, v *view) (locker.Outcome, error) {
-	if v.noLast { // it must exist before the atom is first taken: the paper's deadlock rule
+	if v.noLast { // a last lock must exist before the atom is first taken: the paper's deadlock rule
 		if err := l.Dir.MakeLast(name, r.NewMemory()); err != nil {
 			return locker.Outcome{}, err
 		}
@@ -142,7 +142,7 @@ func (l *Locker) withdraw(temp *lockfile.TempFile, own record.Record) error {
 }
 
 // secondLook checks the last lock and the pauses again, except in the phase stamped. With an IfElapsed or
-// --replace it first touches the newcomer's lock: then the file system's clock sets both times.
+// --replace it first touches the newcomer's lock, so that both locks have their times from the file system's clock.
 func (l *Locker) secondLook(r *locker.Request, name atom.Name, temp *lockfile.TempFile, p phase) (locker.Outcome, error) {
 	if p == stamped {
 		return locker.Outcome{Verdict: locker.Acquired}, nil
