@@ -101,8 +101,8 @@ func (d *Dir) lockIf(f atom.File, wait time.Duration, is func(*Active) (bool, er
 	return nil, fault.Wrap(lock.Path(), err)
 }
 
-// Age returns the lock's age: how long the machine has been awake since the lock was made. If that is not known (another
-// boot or time namespace, no record), or there is a pass clock, it is the time from the mtime to now, or to that clock.
+// Age returns the lock's age: how long the machine has been awake since the lock was made. If that is not known
+// (another boot or time namespace, no record), or a pass clock is set: the time from its mtime to that clock, or now.
 func (a *Active) Age(now locker.Moment) time.Duration {
 	if age, known := a.Record.Age(); known && now.Fixed.IsZero() && a.Content == record.Full {
 		return age
