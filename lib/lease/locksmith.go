@@ -35,8 +35,8 @@ type Locker struct {
 	// May be nil if this process itself wants it.
 	Ancestor func(pid int) bool
 
-	// Waits is called with the outcome that denies the atom for now, before each wait, unless the store is away
-	// or full, an owner makes way or is only watched (showSilent), or the newcomer has lost its place. May be nil.
+	// Waits is called before each wait, with the outcome that denies the atom for now. It is not called if the store
+	// is away or full, an owner makes way or is watched (showSilent), or the place was lost. May be nil.
 	Waits func(locker.Outcome)
 
 	held   *heldLease
@@ -48,8 +48,8 @@ type Locker struct {
 
 var _ locker.Locker = (*Locker)(nil)
 
-// RecordCommand, RecordMembers, RecordRest and BeingEnded do nothing: a lease runs out after its
-// owner's death, and no newcomer ends the owner's job.
+// RecordCommand, RecordMembers, RecordRest and BeingEnded do nothing. A lease runs out after its owner's death,
+// and a newcomer sends the owner's job no signals: it asks the owner to end the job.
 func (l *Locker) RecordCommand(name atom.Name, token string, command process.Identity) error {
 	return nil
 }
@@ -192,9 +192,9 @@ func (l *Locker) nap(wait locker.Waiting, o locker.Outcome) time.Duration {
 	return min(nap, wait.Left())
 }
 
-// Cancelled logs that the signal (without SIG) ended the newcomer after it had waited so long, and gives up
-// its place and slots: if the place stayed, the waiters behind would wait until its lease has run out. It
-// waits at most a second for the store. Any goroutine may call it.
+// Cancelled logs that a signal (its name without SIG) ended the newcomer, which had waited so long. It gives up
+// the newcomer's place and slots: otherwise the waiters behind would wait until the lease has run out. It waits
+// at most a second for the store. Any goroutine may call it.
 func (l *Locker) Cancelled(r *locker.Request, signal string, waited time.Duration) {
 	l.Recorder.Cancelled(r, signal, waited)
 	t := l.stands.Load()
@@ -208,7 +208,7 @@ func (l *Locker) Cancelled(r *locker.Request, signal string, waited time.Duratio
 	}
 }
 
-// attempt tries to acquire the atom. If its first look denies that, it enters no place, except to wait for a busy one.
+// attempt tries to acquire the atom. If its first look denies that, it enters a place only to wait for a busy atom.
 func (l *Locker) attempt(r *locker.Request, wait locker.Waiting) (locker.Outcome, error) {
 	v, silent, err := l.look(r)
 	if err != nil {

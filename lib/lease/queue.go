@@ -80,8 +80,8 @@ func (q *queue) isMakingWay() bool {
 	return q.asked != nil && q.seen.Held && q.seen.Owner.Token == q.asked.view.Record.Token
 }
 
-// forgive puts the earlier last lock back into v if the present one was stamped by an owner that this newcomer
-// asked to make way, or by this newcomer for a dead owner: that stamp must not deny it the atom.
+// forgive puts the earlier last lock back into v if the present one must not deny this newcomer the atom: if an
+// owner that the newcomer asked to make way has stamped it, or the newcomer itself, for a dead owner.
 func (q *queue) forgive(v *locker.View) {
 	if q.asked != nil && q.seen.Last.Token == q.asked.stamp {
 		v.Last = q.asked.view.Last
@@ -89,8 +89,8 @@ func (q *queue) forgive(v *locker.View) {
 }
 
 // won starts the watchdog for a place that is first now. If the record says that the place waits, won writes
-// into it since when the place owns the atom. If all newcomers see the order of the places, the job need not
-// wait for that write, unless it has an IfElapsed: if such a job crashes, its record must show that it ran.
+// into it since when the place owns the atom. The job waits for that write in a store without a queue, and if it
+// has an IfElapsed: if such a job crashes, its record must show that it ran.
 func (q *queue) won() error {
 	q.held.startWatchdog()
 	if !q.noted {
@@ -109,7 +109,7 @@ func (q *queue) won() error {
 	return q.patiently(q.held.note)
 }
 
-// patiently asks until the store answers, the place is lost (ErrGone), or outlast returns the error.
+// patiently asks until the store answers, or outlast returns an error.
 func (q *queue) patiently(ask func(context.Context) error) error {
 	for {
 		err := q.ask(q.held.ctx, ask)
@@ -122,10 +122,9 @@ func (q *queue) patiently(ask func(context.Context) error) error {
 	}
 }
 
-// report reports that an owner has made way, or was dead. Of several newcomers, one reports it: for a dead
-// owner, the newcomer that has stamped for the owner; for an owner that was asked to make way, the newcomer
-// that asked first or, if the store has no record of which asked first, the next owner. If an owner that
-// was asked died instead, the newcomer that now owns the atom has stamped for it and reports it.
+// report reports that an owner has made way, or was dead. Of several newcomers, one reports it. For a dead
+// owner, even one that was asked to make way, it is the newcomer that has stamped for the owner. For an owner
+// that made way, it is the newcomer that asked first or, in a store without a queue, the next owner.
 func (q *queue) report() {
 	a := q.asked
 	switch {
@@ -173,9 +172,9 @@ func (q *queue) expire(v *locker.View) (locker.Outcome, error) {
 	return locker.Outcome{}, err
 }
 
-// pass removes the place of a dead owner and, if the owner's record says that it ran, stamps for it; or removes
-// a place that never got a record. An owner that had released before it died has left its own stamp, which
-// counts: if it was asked to make way, it has done so.
+// pass removes the place of a dead owner, and stamps for the owner if its record says that it ran. It also
+// removes a place without a whole record. If the owner had released before it died, its own stamp counts: an
+// owner that was asked to make way has then done so.
 func (q *queue) pass(step policy.Step, v *locker.View) error {
 	ctx, cancel := context.WithTimeout(q.held.ctx, q.question())
 	defer cancel()

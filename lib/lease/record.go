@@ -18,8 +18,8 @@ type Record struct {
 	Lease time.Duration // how long the owner may send no heartbeat
 	Stuck string        // why the owner could not end its job when a newcomer asked; "": it did not fail
 	Idle  time.Duration // how long the job was seen idle after a learned limit had passed; 0: it was not
-	Held  time.Duration // on FTP: how long the owner had had the atom when this was written
-	Work  string        // if it was not idle: what it was seen to do, in words; else ""
+	Held  time.Duration // on FTP: how long the owner had had the atom when the record was written
+	Work  string        // what the job was seen to do, in words; "": it was idle, or was not watched
 }
 
 // Bytes returns the record as it is kept in the store: the lines of a directory's lock, then the store's.
@@ -86,7 +86,7 @@ func ParseRecord(object string, content []byte) (Record, error) {
 }
 
 // IsWhole reports whether a record that ParseRecord rejects is complete: then it is another version's, or not
-// adlock's, and its writer may hold the atom. No job runs under a record that is cut short.
+// adlock's, and its writer may hold the atom. A job begins only once its owner's record is whole.
 func IsWhole(content []byte) bool {
 	_, rest := record.Split(content)
 	return bytes.Contains(rest, []byte("\nlease=")) && rest[len(rest)-1] == '\n'

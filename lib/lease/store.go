@@ -85,9 +85,9 @@ type Place interface {
 	// once ctx is done or the store fails, and in a store with a queue ErrGone once the place is lost.
 	Asked(ctx context.Context) (pause time.Duration, err error)
 
-	// Pass removes the dead owner's place in front of this one, and writes the last lock for that owner (stamp
-	// nil: it does not). An owner that has sent a heartbeat since the last Look stays. If several newcomers
-	// pass one owner, one of them stamps, now or in the Look by which it acquires the atom.
+	// Pass removes the place in front of this one, of a dead owner or without a record (on FTP, the next owner
+	// removes it), and writes stamp as the last lock, if it is not nil. An owner that has sent a heartbeat since
+	// the last Look stays. Of several newcomers, one stamps: now, or in the Look by which it acquires the atom.
 	Pass(ctx context.Context, token string, stamp *Last) error
 
 	// Renew proves by a write that the place is still held, and restarts the lease, which then lasts at least
@@ -108,7 +108,7 @@ type Place interface {
 	DisclaimTick(ctx context.Context, tick policy.Tick) error
 
 	// Leave gives the place up and, if stamp is not nil, writes the last lock: in the same step or, on FTP, in
-	// an earlier one. ErrGone: the place was lost before, and nothing is stamped.
+	// an earlier one. ErrGone: the place was lost before, and this call stamps nothing.
 	Leave(ctx context.Context, stamp *Last) error
 }
 
@@ -129,7 +129,7 @@ func isTransient(err error) bool {
 
 // Snapshot is an atom as seen at one moment.
 type Snapshot struct {
-	Now  time.Time // by the FTP server's clock, which also stamps Last, or, on etcd, by this machine's
+	Now  time.Time // that moment: by the FTP server's clock, which also dates Last, or, on etcd, by this machine's
 	Last Last
 
 	Held   bool // another place is in the way; the fields below are of the first such place

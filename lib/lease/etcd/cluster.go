@@ -52,8 +52,8 @@ func (s *Store) checkAnswer(ctx context.Context, method string, question, answer
 	return s.cluster.answered(known.GetHeader().GetClusterId(), from.Addr.String())
 }
 
-// compareMembers asks every member which cluster it is of, as the client may put all questions of a short run
-// to one member; a later call asks again only if none has answered. The channel closes when all have
+// compareMembers asks each of several members which cluster it is of, as the client may put all questions of a
+// short run to one member. A later call asks again only if none has answered. The channel closes when all have
 // answered, or after longestSilence: checkAnswer checks later answers.
 func (s *Store) compareMembers() (compared <-chan struct{}) {
 	c := &s.cluster

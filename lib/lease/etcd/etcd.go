@@ -112,7 +112,7 @@ func (s seat) inFront() seat {
 	return writers
 }
 
-// first gets the earliest of the keys with this prefix that are older than the revision before; 0: of all.
+// first gets the earliest key with this prefix, if it was created before that revision (0: whenever it was created).
 func first(keys string, before int64) clientv3.Op {
 	options := []clientv3.OpOption{
 		clientv3.WithPrefix(), clientv3.WithLimit(1),

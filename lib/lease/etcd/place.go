@@ -87,7 +87,7 @@ func (p *place) Note(ctx context.Context, record lease.Record) error {
 }
 
 // Await watches the place directly in front, and its heartbeat. If the process of that place is dead, Await
-// removes the place, unless it is the head: the caller passes that.
+// removes the place, unless it is the head, which the caller passes.
 func (p *place) Await(ctx context.Context, next func()) error {
 	answer, err := p.store.commit(ctx, txn{then: []clientv3.Op{
 		clientv3.OpGet(p.keys.line(p.seat.inFront()), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
@@ -157,8 +157,8 @@ func (p *place) awaitRemoval(ctx context.Context, f *front, since int64, next fu
 	return removed, err
 }
 
-// isDead reads the place in front and its heartbeat into f, and reports whether the process is dead, at
-// revision at. If the place is gone, f.place becomes nil.
+// isDead reads the place in front and its heartbeat into f, and reports whether the process is dead, and the
+// revision at which it read them. If the place is gone, f.place becomes nil.
 func (p *place) isDead(ctx context.Context, f *front) (dead bool, at int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.length/3)
 	defer cancel()

@@ -165,7 +165,7 @@ func (s *Store) store(ctx context.Context, file string, content []byte) error {
 
 // replace replaces the content of a file that other processes use. It stores the content under another name and
 // renames it: on servers that lock files, a stalled upload would block all others. If the server refuses to rename,
-// replace stores the file in place. Without mayCut the file stays as it was if the server refuses to store the other.
+// replace stores the file in place. If it refuses to store the new content, the file stays as it was, unless mayCut.
 func (s *Store) replace(ctx context.Context, file string, content []byte, mayCut bool) error {
 	temporary := s.in(atom.TemporaryName(record.NewToken()))
 	stored := s.put(ctx, temporary, content)
@@ -330,7 +330,7 @@ func (s *Store) inspectOwner(ctx context.Context, g *generation, dir string) err
 	switch {
 	case err != nil && (lease.IsWhole(content) || g.beat > 1 && owned > time.Minute):
 		return err // another version's, or its owner has renewed, so a job may run under it
-	case err != nil: // its creator was cut off, or the disk was full: no job runs under it
+	case err != nil: // cut short: no job has begun under it, or its living owner will store it again (restore)
 		g.bare, g.age = true, owned
 		return nil
 	}

@@ -37,7 +37,7 @@ type place struct {
 	recorded bool // its record may be in its generation
 
 	beating sync.Mutex    // held while a heartbeat or the record is written, or a generation is made
-	torn    bool          // the record there may be cut short
+	torn    bool          // the record in its generation may be cut short
 	since   time.Duration // boottime at which the place came to own the atom
 	beat    int           // the number in the last heartbeat
 }
@@ -431,8 +431,8 @@ func (p *place) checkOwner(ctx context.Context) error {
 	return err
 }
 
-// restore stores the record again if a person has removed it: otherwise newcomers would later take
-// the generation for one whose creator never stored a record.
+// restore stores the record again if a person has removed it, or if it may be cut short: otherwise newcomers
+// would later take the generation for one whose creator never stored a record.
 func (p *place) restore(ctx context.Context) error {
 	_, err := p.store.modified(ctx, p.dir()+"/owner")
 	if isMissing(err) || err == nil && p.torn {

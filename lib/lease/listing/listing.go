@@ -161,7 +161,7 @@ func views(locks []lock) (all []locker.View, err error) {
 	return all, nil
 }
 
-// FailureOf returns the message for an error; nil: none.
+// FailureOf returns the message for an error, and nil for nil.
 func FailureOf(err error) *Failure {
 	if err == nil {
 		return nil

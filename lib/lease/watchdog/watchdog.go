@@ -2,8 +2,8 @@
 // killed, and before the lease is over if the locksmith is stopped. The watchdog is in no session or group of
 // the job, and is no child of it: a signal to the job does not end it, and no shell waits for it.
 //
-// It runs the locksmith's program and must begin at once: so it is a package of its own that imports no
-// network (cmd/adlock-locksmith/early).
+// The watchdog runs the locksmith's program and must begin at once: so this package imports no client of a
+// store (cmd/adlock-locksmith/early).
 package watchdog
 
 import (
@@ -103,8 +103,8 @@ func (l *locksmith) hear(within time.Duration) (text string) {
 	return text
 }
 
-// awaitTrouble waits until the job has to be ended, or the locksmith reports that it has ended the job, and
-// returns the reason with the pause between the signals; nil if the watchdog is no longer needed.
+// awaitTrouble waits until the job has to be ended, or the locksmith reports that it has ended the job. It
+// returns the reason and the pause between the signals; nil if the watchdog is no longer needed.
 func (l *locksmith) awaitTrouble() (pause time.Duration, why error) {
 	var at time.Duration // 0: not armed
 	for {
@@ -130,7 +130,7 @@ func (l *locksmith) awaitTrouble() (pause time.Duration, why error) {
 	}
 }
 
-// hasEnded reports whether the locksmith has ended the job: a hook that it starts then is no part of the job.
+// hasEnded reports whether the locksmith has ended the job. A hook that the locksmith starts then is no part of it.
 func (l *locksmith) hasEnded() bool {
 	l.hear(0)
 	return l.reporting
