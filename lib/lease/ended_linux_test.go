@@ -49,7 +49,7 @@ func TestAnOwnerOfAnotherBootCountsAsAlive(t *testing.T) {
 	}
 }
 
-func TestAFullStoreKeepsNoPlaceAndEveryCountedTick(t *testing.T) {
+func TestOnAFullStoreAPlaceIsGivenUpAndACountedTickKept(t *testing.T) {
 	full := fault.New(fault.IO, "store", "no space")
 	for _, kept := range []bool{false, true} {
 		p := &scriptedPlace{full: full}

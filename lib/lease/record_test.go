@@ -42,7 +42,7 @@ func TestARecordCutShortIsRejectedAsCut(t *testing.T) {
 	}
 }
 
-func TestALastLockSlightlyInTheFutureCompletedNow(t *testing.T) {
+func TestAStampSlightlyInTheFutureCountsAsNow(t *testing.T) {
 	now := time.Now()
 	for ago, want := range map[time.Duration]time.Duration{
 		time.Second: time.Second, 0: 0, -time.Second: 0, -policy.FutureSlack: 0,

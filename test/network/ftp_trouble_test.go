@@ -213,7 +213,7 @@ func TestAWaiterWaitsForAFullFTPServer(t *testing.T) {
 	endsWith(t, waiter, 0, "ran\n")
 }
 
-func TestAFailedFTPListingDoesNotMeanAFreeAtom(t *testing.T) {
+func TestAFailedFTPListingOrReadDoesNotMeanAFreeAtom(t *testing.T) {
 	f := startFTP(t, "")
 	p, q := relay.NewTeller(t, "127.0.0.1", f.Address), relay.NewTeller(t, "127.0.0.1", f.Address)
 	end := t.TempDir() + "/end"
@@ -326,7 +326,7 @@ func TestAFullFTPDiskStartsNoJobAndEndsNone(t *testing.T) {
 }
 
 // A lock on FTP stays after its lease, and a newcomer would have to watch it first.
-func TestClearRemovesALockWhoseLeaseHasRunOut(t *testing.T) {
+func TestClearRemovesAnFTPLockWhoseLeaseHasRunOut(t *testing.T) {
 	f := startFTP(t, "")
 	h := f.host(t).brief()
 	place := abandoned(t, openFTP(t, f.Address))

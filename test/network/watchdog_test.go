@@ -11,7 +11,7 @@ import (
 
 // The watchdog of the next waiter starts while that waiter waits, so that a hand-over does not wait
 // for it. The waiters behind have no watchdogs. A waiter that gives up leaves no watchdog.
-func TestOfTheWaitersOnlyTheNextHasAWatchdog(t *testing.T) {
+func TestOnlyTheNextWaiterHasAWatchdog(t *testing.T) {
 	t.Parallel()
 	nodes := startEtcd(t, 1)
 	h := newHost(t, url(nodes...))
