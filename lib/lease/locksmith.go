@@ -428,7 +428,7 @@ func (l *Locker) Release(r locker.ReleaseRequest) error {
 	return err
 }
 
-// OwnStuck logs that this owner cannot end its job, and records why for newcomers. A job that then ends by
+// OwnStuck reports that this owner cannot end its job, and records why for newcomers. A job that then ends by
 // itself did not end at their request.
 func (l *Locker) OwnStuck(r *locker.Request, token string, age time.Duration, why error) {
 	l.Recorder.OwnStuck(r, token, age, why)

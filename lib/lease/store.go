@@ -137,7 +137,7 @@ type Snapshot struct {
 	Age    time.Duration // since the owner came to own the atom; if Bare, since the lock was made or found
 	Lapsed bool          // the owner is dead: it was seen silent for its whole lease
 	Silent bool          // the owner may be dead: its last heartbeat seems older than its lease, or lies in the future
-	Bare   bool          // the place has no whole record: its creator has not stored it yet, or died before it did
+	Bare   bool          // the place has no whole record: its creator has not stored it yet, or was cut off
 }
 
 // Last is the last lock: when the atom last completed.

@@ -455,7 +455,7 @@ func (s *Store) Look(ctx context.Context, name atom.Name, shared bool) (lease.Sn
 	return s.snapshot(ctx, name, f)
 }
 
-// HasTick refuses, as FTP offers no ticks. So no caller comes to ClaimTick.
+// HasTick refuses, as FTP offers no ticks. So no newcomer comes to ClaimTick.
 func (s *Store) HasTick(context.Context, atom.Name, policy.Tick) (bool, error) {
 	return false, s.notOffered("ticks (--once-per)")
 }

@@ -30,7 +30,7 @@ type place struct {
 	own    atomic.Int64 // its generation; 0: none yet
 	ahead  *generation  // the generation in the way at its last look; nil: none
 	passed passed
-	above  int                // the largest generation that a person removed since the first look; 0: none
+	above  int                // the largest generation that a person has removed since the first look; 0: none
 	until  time.Duration      // boottime by which the owner of a removed generation has ended its job
 	stamps map[int]lease.Last // by the generation of the dead owner that was passed
 
