@@ -131,7 +131,7 @@ func Called(words []string) []string {
 }
 
 // Ran returns words from a shell's or runner's script on, the subject of a shell's -c, or else all words.
-// important reports whether the line is probably about what it returns.
+// important: the line is probably about these words.
 func Ran(words []string) (left []string, important bool) {
 	base := path.Base(words[0])
 	unversioned := strings.TrimRight(base, decimal+".")

@@ -15,7 +15,7 @@ type Line struct {
 	Name     string   // of the lock; "": the line gives none
 	Settings []string // ADLOCK_X=VALUE, as they were written
 	Text     string   // the command itself, without the words for adlock
-	Unlocked bool     // run it without a lock: it has no words for adlock and locks by itself, or neither name nor command
+	Unlocked bool     // it gets no lock: it locks by itself and has no words for adlock, or has neither name nor command
 }
 
 // The words for adlock are `: NAME ADLOCK_X=VALUE... ;`, which a shell skips. No shell expands any of them.
@@ -115,7 +115,7 @@ func setsNothing(word string) bool {
 	return !strings.HasPrefix(word, setting) && isPlainAssignment(word) || word[0] == '=' || word[0] == '-' && strings.Trim(word, "-") != ""
 }
 
-// isMisspelt reports whether a word would be a setting if it had capitals, and underlines instead of hyphens.
+// isMisspelt reports whether a word would be a setting if it had capitals, and underscores instead of hyphens.
 func isMisspelt(word string) bool {
 	spelt := strings.ToUpper(strings.ReplaceAll(word, "-", "_"))
 	return !strings.HasPrefix(word, setting) && strings.HasPrefix(spelt, setting) && strings.Contains(word, "=")
@@ -179,7 +179,7 @@ func cutWord(text string) (word, rest string) {
 	return text[:end], text[end:]
 }
 
-// wordEnd returns where a shell's word ends in a text that begins inside this quote; 0: outside quotes.
+// wordEnd returns where a word ends in text, which begins inside this quote, or outside of quotes if quote is 0.
 func wordEnd(text string, quote byte) int {
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {

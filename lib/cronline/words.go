@@ -5,7 +5,7 @@ import "strings"
 type cutter struct {
 	rest     string
 	word     []byte
-	inWord   bool // also in an empty word in quotes
+	inWord   bool // a word has begun, perhaps an empty one in quotes
 	redirect bool // the next word is the file of a redirection
 	depth    int  // of parentheses
 	words    []string
@@ -110,8 +110,8 @@ func (c *cutter) dollar() {
 	}
 }
 
-// until consumes the text through end, and returns what is before it; without an end, all. An end behind a
-// backslash or in $(...) does not count, nor a ) in quotes or parentheses.
+// until consumes the text through end, and returns the text before end; if there is no end, all. An end behind
+// a backslash or in $(...) does not count, nor a ) in quotes or parentheses.
 func (c *cutter) until(end byte) (inside string) {
 	whole := c.rest
 	for c.rest != "" {

@@ -11,7 +11,7 @@ import (
 	"adlock/lib/cronline"
 )
 
-// Parse reads a command as sh, else as bash, which has most of what other shells have. The error is sh's.
+// Parse parses a command as sh or else as bash, which has most of what other shells have. The error is that for sh.
 func Parse(command string) (*syntax.File, error) {
 	file, err := parse(command, syntax.LangPOSIX)
 	if err != nil {
@@ -49,8 +49,8 @@ func wordsOf(text string, call *syntax.CallExpr) (words []string) {
 	return words
 }
 
-// Literal returns a word without quotes. whole is false if the word is nil or has $'...' or expansions: these
-// last stay as they are in source, or are dropped if source is "".
+// Literal returns a word without quotes. It copies expansions from source, the text that was parsed, or drops
+// them if source is "". whole is false if the word has expansions or $'...', or is nil.
 func Literal(w *syntax.Word, source string) (text string, whole bool) {
 	if w == nil {
 		return "", false
@@ -92,7 +92,7 @@ func unescaped(text string, inQuotes bool) string {
 	return b.String()
 }
 
-// Background returns a part of a command that outlives its shell and its lock; "": none.
+// Background returns a part of a command that goes on after the command's shell has ended; "": none.
 func Background(command string) (part string) {
 	if part = Detached(command); part != "" {
 		return part

@@ -1,5 +1,5 @@
 // Package crontab reads crontabs of vixie-cron and its descendants (crontab(5)) into lines that
-// keep every byte, finds when jobs start, puts jobs under locks of adlock, and takes them out again.
+// keep every byte, finds how often jobs start, puts jobs under locks of adlock, and takes them out again.
 package crontab
 
 import (
@@ -34,9 +34,9 @@ type Line struct {
 
 	Name, Value string // of a Variable, without the quotes that cron takes off
 
-	Head    string // blanks, schedule, user, cron's own flags
+	Head    string // what stands before the command: blanks, schedule, user, cron's own flags
 	Command string // what cron gives to the shell, with cron's escapes (\%) as they stand
-	Input   string // what it gives to the job as standard input: from the first unescaped % on
+	Input   string // the rest, from the first unescaped % on: cron makes it the job's standard input
 	End     string // "\n" or "\r\n"; of a last line without a line feed "\r" or ""
 
 	Schedule Schedule // of a Job
@@ -58,7 +58,7 @@ func Read(text string, userColumn bool) []Line {
 	return lines
 }
 
-// cutEnd cuts off the end of a line, with a carriage return, which to cron is a part of the command.
+// cutEnd cuts off the end of a line, a carriage return included, though to cron that is a part of the command.
 func cutEnd(whole string) (body, end string) {
 	body = strings.TrimSuffix(strings.TrimSuffix(whole, "\n"), "\r")
 	return body, whole[len(body):]
@@ -89,7 +89,7 @@ func Refuse(lines []Line) error {
 
 var meantAsJob = regexp.MustCompile(`^[ \t]*(@every\w*|([\d*][\d*/,~-]*[ \t]+){3}\S+[ \t]+\S+)[ \t]+\S`)
 
-// GoesOn reports whether a line ends in a backslash, as if the next one continued it. cron joins no lines.
+// GoesOn reports whether a line other than a comment ends in an unescaped backslash. cron joins no lines all the same.
 func (l *Line) GoesOn() bool {
 	text := strings.TrimSuffix(l.Text(), l.End)
 	return l.Kind != Comment && (len(text)-len(strings.TrimRight(text, `\`)))%2 == 1
@@ -99,9 +99,9 @@ func refusal(l *Line, why string) error {
 	return errors.New("is no crontab: line " + strconv.Itoa(l.Number) + ": " + why)
 }
 
-// Misread returns the first job that contradicts userColumn: it seems to name a user and userColumn is false,
-// or to name none and userColumn is true; nil: there is none. most: more than half of the jobs do, or one
-// does and all others may. Without most, a job counts only if userColumn is false and it begins with a user.
+// Misread returns the first job that contradicts userColumn, or nil. Such a job seems to name a user if userColumn
+// is false, and to name none if it is true. most: more than half of the jobs do so, or one does and all others
+// may. If most is false, only a job that begins with a known user counts, and none does if userColumn is true.
 func Misread(lines []Line, userColumn bool, isUser, isCommand func(word string) bool) (first *Line, most bool) {
 	jobs, misread, maybe := 0, 0, 0
 	var named *Line
@@ -154,7 +154,7 @@ func (l *Line) mayNameUser(isCommand func(word string) bool) bool {
 	return len(words) > 1 && isUserName(words[0]) && !cronline.IsShellWord(words[0]) && !isCommand(words[0])
 }
 
-// startsCommand reports whether a word begins a command: a word before it is a user, known here or not.
+// startsCommand reports whether a word certainly begins a command. Then the word before is a user, known here or not.
 func startsCommand(word string) bool {
 	return slices.Contains([]string{"if", "[", "[[", "test", "cd", "{", "!"}, word) || slices.Contains(cronline.Lockers, path.Base(word))
 }

@@ -12,16 +12,16 @@ import (
 	"adlock/lib/cronline"
 )
 
-// flockCall is a call of flock(1) with a command. Wrap replaces flock's own words by `adlock run --flock`,
-// and adds the old line as a comment for Unwrap, as options of flock can be written in many ways.
+// flockCall is a call of flock(1) with a command. Wrap replaces flock's own words by `adlock run --flock`. It adds
+// the old command as a comment for Unwrap, as options of flock can be written in many ways.
 type flockCall struct {
-	from, to      int // flock's own words: the program, its options, FILE, and -c
+	from, to      int // where flock's own words stand in the line: the program, its options, FILE, and -c
 	name, options string
-	command       string // that runs under the lock
+	command       string // the command that runs under the lock
 }
 
 var (
-	// flockHead matches those options of flock that `adlock run` has too; times with up to three decimals.
+	// flockHead matches those options of flock that `adlock run` has too, and times with up to three decimals.
 	flockHead = regexp.MustCompile(`^(?:[ \t]+(?:-[nsxe]+|--(?:nb|nonblock(?:ing)?|shared|exclusive)` +
 		`|(?:-[nsxe]*w[ \t]*|--(?:wait|timeout)(?:=|[ \t]+))(?:\d{1,9}|\d{0,9}\.\d{1,3})` +
 		`|(?:-[nsxe]*E[ \t]*|--conflict-exit-code(?:=|[ \t]+))(?:[01]?\d?\d|2[0-4]\d|25[0-5])))*(?:[ \t]+--)?(?:[ \t]+|$)`)
@@ -46,7 +46,8 @@ const (
 	mark  = " # was: "
 )
 
-// flocks returns the calls of flock to replace in a line, or why they stay; neither: none is to be replaced.
+// flocks returns the calls of flock to replace in a line, or why they stay. Both are empty without w.Flock, and if
+// the line is below adlock's SHELL, or flock is not the first program in it that locks.
 func (w *Wrapper) flocks(l *Line, v variables) (all []flockCall, why string) {
 	if !w.Flock || lockerOf(l.Command) != "flock" || Guards(v.shell()) {
 		return nil, ""
@@ -69,7 +70,7 @@ func (w *Wrapper) flocks(l *Line, v variables) (all []flockCall, why string) {
 	}
 	slices.SortFunc(all, func(a, b flockCall) int { return a.from - b.from })
 	for i := range all {
-		// Only FILE is to exclude other lines, so each call gets a name of its own, made of the line and i.
+		// Only FILE is to exclude other lines, so each call gets a name of its own, made of the line and the call's number.
 		name := nameOf(l.Command + strings.Repeat("\x00", i))
 		all[i].name = cronline.Base(all[i].command) + name[strings.LastIndexByte(name, '-'):]
 		why = cmp.Or(why, goesOn(all[i].command))
@@ -123,7 +124,7 @@ func flockOptions(text string) (options string) {
 	if found := flockWait.FindStringSubmatch(text); found != nil {
 		wait = cmp.Or(found[1], "0") + found[2] + "s"
 	}
-	if strings.Contains(text, "n") { // it wins over any -w
+	if strings.Contains(text, "n") { // -n wins over any -w
 		wait = "0"
 	}
 	if strings.LastIndex(text, "s") > strings.LastIndexAny(text, "xe") {
@@ -132,8 +133,8 @@ func flockOptions(text string) (options string) {
 	return options + " --wait " + wait + " -E " + flockStatus.FindStringSubmatch(text)[1]
 }
 
-// keepsFlock returns why a line stays under flock although adlock has all its options; "": it need not. l is
-// the line under adlock, was the line as it stands.
+// keepsFlock returns why a line stays under flock although `adlock run` has all options of flock in it; "": the
+// line need not stay. l is the line under adlock, was its present text.
 func (v variables) keepsFlock(l *Line, was string) (why string) {
 	if i := slices.IndexFunc(changing, func(name string) bool { return v[name] != "" }); i >= 0 {
 		return stays + "and under adlock run " + changing[i] + " would change what it does"

@@ -10,9 +10,9 @@ import (
 
 const shellVariable = "ADLOCK_SHELL"
 
-// Guard puts the jobs of a crontab, but those that lock by themselves, under locks by one line, SHELL=shell,
-// above the first variable or job; a SHELL of the crontab becomes ADLOCK_SHELL. If a line cannot stand below
-// SHELL=shell, or would share its lock with another job, refused is that line, and there is no result.
+// Guard puts the jobs of a crontab under locks by one line, SHELL=shell, above the first variable or job. A SHELL
+// of the crontab becomes ADLOCK_SHELL. If all jobs lock by themselves, the text stays. If a line cannot stand below
+// SHELL=shell, or would share its lock with another job, refused is that line, and the result is empty.
 func (w *Wrapper) Guard(lines []Line, shell string) (r Result, refused *Left) {
 	v, jobs := variables{}, map[int]candidate{}
 	for i := range lines {
@@ -103,8 +103,8 @@ func withShell(lines []Line, shell string) string {
 	})
 }
 
-// Unguard undoes Guard. It also takes out a line SHELL that a person has set to adlock's shell; if the jobs below it
-// had another shell (ADLOCK_SHELL) than the lines above it, the line stays and gets that shell.
+// Unguard undoes Guard. It also takes out a line SHELL that a person has set to adlock's shell. If the jobs below
+// that line had another shell (ADLOCK_SHELL) than those above, the line stays and names that shell.
 func Unguard(lines []Line) (r Result) {
 	guarded, above, jobs := false, defaultShell, defaultShell
 	r.Text = rewritten(lines, func(l *Line) string {

@@ -8,7 +8,7 @@ import (
 
 const blanks = " \t"
 
-// variable matches a line NAME = VALUE, which cron tries before a job (load_env of vixie-cron).
+// variable matches a line NAME = VALUE. cron first tries to read a line as this (load_env of vixie-cron).
 var variable = regexp.MustCompile(`^[ \t]*("[A-Za-z_]\w*"|'[A-Za-z_]\w*'|[A-Za-z_]\w*)[ \t]*=[ \t]*(.*?)[ \t]*$`)
 
 func lineOf(body string, userColumn bool) Line {
@@ -117,7 +117,7 @@ func isUserName(word string) bool {
 		word[0] != '.' && strings.Trim(word, "0123456789") != ""
 }
 
-// noCommand returns why a text is no command; "": it is one. A number is the second column of an anacrontab.
+// noCommand returns why a text is no command; "": it is one. A number is a column of an anacrontab.
 // vixie-cron itself refuses a sixth star, and reads "@daily = x" as a variable.
 func noCommand(text string) (why string) {
 	text = strings.Trim(text, blanks+"\r")

@@ -20,10 +20,10 @@ var passed = strings.NewReplacer(`\%`, "%")
 
 type candidate struct{ name, identity string }
 
-// nameJob returns the name of a job's lock and the job's identity, if it has --name or will be wrapped (wraps).
+// nameJob returns the name of a job's lock and the job's identity, if the job has --name or will be wrapped (wraps).
 func nameJob(l *Line, v variables, wraps bool) (j candidate, is bool) {
 	if wraps {
-		return candidate{nameOf(l.Command), fmt.Sprintf("%q %q %q %q", l.User, v, l.Command, l.Input)}, true // with the variables sorted
+		return candidate{nameOf(l.Command), fmt.Sprintf("%q %q %q %q", l.User, v, l.Command, l.Input)}, true // %q sorts the variables
 	}
 	if found := given.FindStringSubmatch(l.Command); found != nil && lockerOf(l.Command) != "" {
 		return candidate{found[1], "line " + strconv.Itoa(l.Number)}, true

@@ -21,7 +21,7 @@ const (
 var spools = []string{"/var/spool/cron/crontabs", "/var/spool/cron/tabs", "/var/spool/cron", "/var/cron/tabs", "/etc/crontabs"}
 
 // System returns the files where cron looks for crontabs, without copies by an editor or a package, and the
-// errors of unreadable directories. Unread says which of them cron skips. Tests put root before all paths.
+// errors of unreadable directories. Unread says which of the files cron skips. Tests put root before all paths.
 func System(root string) (paths []string, failed []error) {
 	if _, err := os.Stat(root + systemTab); err == nil {
 		paths = append(paths, root+systemTab)
@@ -45,12 +45,12 @@ func isCopy(name string) bool {
 	return name[0] == '.' || strings.HasSuffix(name, "~") || strings.Contains(name, ".dpkg-") || strings.Contains(name, ".rpm")
 }
 
-// debian exists with Debian's cron, the only one that skips files with names that run-parts(8) would skip.
+// debian exists on Debian, where cron skips files with names that run-parts(8) would skip.
 const debian = "/etc/debian_version"
 
 var runPartsName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// Unread returns why cron never reads a file of systemDir (cron(8), FILES), and the cure; "" for other files.
+// Unread returns why cron never reads a file of systemDir (cron(8), FILES), and the cure; "" for others and if it is missing.
 func Unread(path string) (reason, cure string) {
 	info, err := os.Stat(path)
 	if err != nil || !isIn(systemDir, path) {

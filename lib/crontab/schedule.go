@@ -13,7 +13,7 @@ type Schedule struct {
 	Text   string // as in the crontab; blanks between fields are one space
 	Reboot bool   // once, when cron starts: the times below are 0
 
-	// The times between two starts, without summer time; 0 if it never starts (30 February).
+	// The times between two starts, without summer time; 0 if the job never starts (30 February).
 	Shortest, Longest time.Duration
 }
 
@@ -204,7 +204,7 @@ func (s *Schedule) add(gap time.Duration) {
 
 type date struct{ day, month, weekday int }
 
-var calendar = sync.OnceValue(func() (dates []date) { // it repeats in 28 years; twice, as a day may come once in them
+var calendar = sync.OnceValue(func() (dates []date) { // it repeats after 28 years; twice, as a day may come only once in 28
 	for at := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() < 2056; at = at.Add(day) {
 		dates = append(dates, date{at.Day(), int(at.Month()), int(at.Weekday())})
 	}

@@ -42,7 +42,7 @@ var (
 
 const mostRandom = 32767
 
-// LongestSleep returns how long a sleep with these words lasts at most; 0: unknown. $RANDOM is mostRandom.
+// LongestSleep returns how long a sleep with these words lasts at most; 0: unknown. $RANDOM counts as mostRandom.
 func LongestSleep(words string) (longest time.Duration) {
 	unit := units[""]
 	if last := len(words) - 1; last > 0 && strings.IndexByte(")}`", words[last-1]) >= 0 {

@@ -17,7 +17,7 @@ import (
 type Wrapper struct {
 	Adlock string // the helper's full path
 	Limit  string // ExpireAfter for each line, or FromSchedule; "": none
-	Flock  bool   // lines under flock(1) too
+	Flock  bool   // lines under flock(1) are put under adlock too
 
 	// Homeless reports whether a user has no lock directory and can make none in home ("": the user's); nil: never.
 	Homeless func(user, home string) bool
@@ -239,7 +239,7 @@ func Homeless(lines []Line, homeless func(user, home string) bool) (users []stri
 	return users
 }
 
-// limitOption returns --expire-after, or "". A limit that the crontab sets wins over one from the schedule.
+// limitOption returns --expire-after and its value, or "". A limit that the crontab sets wins over one from the schedule.
 func (w *Wrapper) limitOption(l *Line, v variables) string {
 	switch {
 	case w.Limit == "", w.Limit == FromSchedule && v["ADLOCK_EXPIRE_AFTER"] != "":
@@ -253,9 +253,9 @@ func (w *Wrapper) limitOption(l *Line, v variables) string {
 const expireAfterOption = " --expire-after "
 
 // argumentsOf returns a command as arguments of `adlock run`: a plain one as it is, any other one as
-// SHELL -c 'COMMAND'. With a shell that is not the default one, a plain command is no exception: if it is a
-// script without a #! line, that shell runs it, and adlock run would have /bin/sh run it. A command that begins
-// with SHELL -c gets a second one, so that Unwrap removes the right one.
+// SHELL -c 'COMMAND'. With another shell than /bin/sh, a plain command gets SHELL -c too: that shell itself runs a
+// script without a #! line, and `adlock run` would have /bin/sh run it. A command that begins with SHELL -c gets a
+// second one, so that Unwrap removes the right one.
 func argumentsOf(command, shell string) string {
 	call := shell + " -c "
 	if shell == defaultShell && isPlain(command) && !strings.HasPrefix(command, call) {

@@ -70,8 +70,8 @@ func (m *Machine) fleeting() string {
 	return cmp.Or(m.Fleeting(m.Dir), m.Fleeting(real))
 }
 
-// locks reports damaged locks and locks that cannot be read, whose jobs are not run, locks of other machines,
-// and the first of another boot of a machine with this id, which may be a clone.
+// locks reports locks that are damaged or cannot be read: their jobs are not run. It reports locks of other machines,
+// and the first lock from another boot of a machine with this id, which may be a clone.
 func locks(dir *lockfile.Dir) (all []Finding) {
 	files, err := dir.Files(atom.ActiveLock, atom.ReaderLock)
 	if err != nil {
@@ -216,7 +216,7 @@ func unitOf(at time.Time) time.Duration {
 	return time.Second
 }
 
-// lastLocks compares the clock with the completion times, and reports unreadable last locks and long pauses.
+// lastLocks compares the clock with the completion times, and reports long pauses and bad last locks.
 func lastLocks(dir *lockfile.Dir, now time.Time) []Finding {
 	files, err := dir.Files(atom.LastLock)
 	if err != nil {
@@ -260,7 +260,7 @@ func lastLocks(dir *lockfile.Dir, now time.Time) []Finding {
 	return append(all, fine("clock", "not before the newest last lock, of "+limit.FormatAge(now.Sub(newest))+" ago"))
 }
 
-// logSize returns how many bytes the runlog in use may take in a directory.
+// logSize returns how many bytes the runlog may take in a directory, with its rotated file; 0: it is elsewhere.
 func (m *Machine) logSize(dir string) int64 {
 	if dir != m.LogDir {
 		return 0

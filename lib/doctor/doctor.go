@@ -1,4 +1,4 @@
-// Package doctor examines whether a machine is fit to keep locks. What adlock checks for each lock, it checks by
+// Package doctor examines whether a machine is fit to keep locks. It checks what adlock checks for each lock by
 // the same functions. The result is for one time and one user: cron may run a job with other limits.
 package doctor
 
@@ -47,7 +47,7 @@ func fail(what, why, cure string) Finding { return Finding{Fail, what, why, cure
 
 // Machine has what Examine must be told of a machine; Examine finds out the rest.
 type Machine struct {
-	Dir, LogDir string                        // of the locks, and of the runlog; "": unknown, as a settings file has a mistake in a location
+	Dir, LogDir string                        // of the locks and of the runlog; "": unknown, as a settings file has a mistake
 	LogMax      int64                         // the size in bytes above which a runlog is rotated; 0: the default
 	HomeDir     string                        // the lock directory with the HOME of passwd(5); "": no other than Dir
 	Host        string                        // its canonical name

@@ -70,7 +70,7 @@ func (m *Machine) shell() Finding {
 
 // library finds the adlock.sh installed with these programs, else that of another installation or a source tree.
 func (m *Machine) library() Finding {
-	const what, below = "adlock.sh", "lib/adlock/adlock.sh" // below the prefix, for the Makefile and the packages
+	const what, below = "adlock.sh", "lib/adlock/adlock.sh" // below the prefix, where the Makefile and the packages put it
 	above := filepath.Dir(m.Programs)
 	for _, path := range []string{
 		filepath.Join(above, below), filepath.Join("/usr/local", below), filepath.Join("/usr", below),

@@ -90,7 +90,7 @@ func boot(self process.Identity) Finding {
 	return warn(what, shown, "leave out ProcSubset=pid: without it a job that has expired is ended by --enforce only, and newcomers say stuck")
 }
 
-// leastMemory is the address space under which no program of adlock has died. Go's runtime reserves some 700
+// leastMemory is the address space with which no program of adlock has died. Go's runtime reserves some 700
 // MB at the start and 64 MB when the heap grows past 4 MB; if it gets less, it ends the process (measured
 // with Go 1.26 on amd64: under 760 MB it ended 15 of 300 runs).
 const leastMemory = 780_000 << 10

@@ -1,6 +1,5 @@
-// Package link finds where a symbolic link leads, for a file that is to replace the link's target. It is
-// apart from package way, because that must not initialise path/filepath before the watchdog starts
-// (cmd/adlock-locksmith/early).
+// Package link finds where a symbolic link leads, for a file that is to replace the link's target. It is not in
+// package way, which must not initialise path/filepath before the watchdog starts (cmd/adlock-locksmith/early).
 package link
 
 import (
@@ -16,11 +15,11 @@ import (
 	"adlock/lib/way"
 )
 
-// Follow returns the path of the file that `> path` would write: replacing that file replaces the
-// content of path. If path is a link, the result is the link's last target, which need not exist,
-// so that the link itself stays. Follow first asks the kernel whether the link may be followed
-// (fs.protected_symlinks). A link that leads to an open file, as /dev/stdout does, is refused: that
-// file may have no path, and the process that has it open would go on writing into the replaced one.
+// Follow returns the path of the file that `> path` would write: replacing that file replaces the content of
+// path. If path is a link, the result is the link's last target, which need not exist. Follow first asks the
+// kernel whether the link may be followed (fs.protected_symlinks). It refuses a link that leads to an open file, as
+// /dev/stdout does. Such a file may have no path, and the process that has it open would go on writing into it after
+// it was replaced.
 func Follow(path string) (string, error) {
 	there, err := os.Stat(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -106,7 +106,7 @@ func (c *Checker) adlockRun(call *syntax.CallExpr, args []*syntax.Word) *invocat
 }
 
 // refusal returns the error with which `adlock run` would refuse a call's options; "": none, or uncertain. A
-// line that is cut off is no mistake, and one of limits that is no duration has a finding of its own.
+// call without a command may be cut off, and is no mistake. A bad duration in limits has a finding of its own.
 func (c *Checker) refusal(v *invocation, getenv func(name string) string, limits ...*syntax.Word) string {
 	noDuration := slices.ContainsFunc(limits, func(w *syntax.Word) bool {
 		_, wrong := durationOf(w)

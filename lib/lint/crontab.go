@@ -44,7 +44,7 @@ func (c *Checker) findIn(name string, dirs []string) string {
 	return ""
 }
 
-// lists reports whether dir has that entry. It reads a directory only once, for any number of programs.
+// lists reports whether dir has an entry of that name. It reads a directory only once, for any number of programs.
 func (c *Checker) lists(dir, name string) bool {
 	names, is := c.listed[dir]
 	if !is {

@@ -133,7 +133,7 @@ func (j *job) limits(v *invocation, saidIfElapsed, saidExpireAfter *syntax.Word)
 	}
 }
 
-// unenforced reports ADLOCK_ENFORCE without a limit, which run ignores. (It refuses --enforce without one.)
+// unenforced reports ADLOCK_ENFORCE without a limit: `adlock run` ignores that, and refuses --enforce without one.
 func (f *findings) unenforced(line int) {
 	f.add(line, "enforced without a limit", "ADLOCK_ENFORCE is ignored, as no limit is said", "say ADLOCK_EXPIRE_AFTER=D")
 }

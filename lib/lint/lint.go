@@ -31,13 +31,13 @@ func (m Mistake) IsNote() bool { return m.What == "note" }
 // Checker checks crontabs. Its fields are what a crontab's text does not contain.
 type Checker struct {
 	Options    []config.Option // of `adlock run`
-	Host       string          // where the atoms are
+	Host       string          // the host of the atoms
 	UserColumn bool            // crontabs have a user column, whatever they look like
 	Elsewhere  []string        // directories besides cron's PATH in which a command may be
 	CronPath   string          // PATH in a crontab that does not set it
 	Shell      string          // the path of adlock's own shell for crontabs; "": it is not installed
 
-	// Refusal is run.Refusal, for `adlock run`; LineRefusal is run.LineRefusal, for adlock's SHELL.
+	// Refusal is run.Refusal, for `adlock run`; LineRefusal is run.LineRefusal, for adlock's SHELL. nil: not checked.
 	Refusal     func(getenv func(name string) string, args []string) error
 	LineRefusal func(getenv func(name string) string, l cronline.Line) error
 	Nearest     func(variable string) string // the setting that was probably meant by a variable that is none; "": unknown
