@@ -341,7 +341,7 @@ func TestUnguardRestoresRealCrontabsByteForByte(t *testing.T) {
 	}
 }
 
-func TestGuardTurnsTheCrontabsShellIntoAdlockShell(t *testing.T) {
+func TestGuardInsertsItsShellLineOrReportsWhyItCannot(t *testing.T) {
 	const shell = "/usr/lib/adlock/shell"
 	for text, want := range map[string]string{
 		"# jobs\n\nA=b\n@daily x\n":                      "# jobs\n\nSHELL=" + shell + "\nA=b\n@daily x\n",

@@ -125,7 +125,7 @@ func TestADirectoryThatDoesNotLastIsReportedBehindALink(t *testing.T) {
 	m.finds(t, "lock directory", Fine, m.Dir)
 }
 
-func TestTheDoctorReportsDamagedLocks(t *testing.T) {
+func TestTheDoctorReportsDamagedActiveAndLastLocks(t *testing.T) {
 	m := fit(t)
 	for i := range 7 {
 		must.Do(t, os.WriteFile(filepath.Join(m.Dir, "lock.p.dax.run.x"+strconv.Itoa(i)), []byte("1\nx\n"), 0o600))

@@ -35,7 +35,7 @@ func (p *place) setting(name, key string) string {
 	return ""
 }
 
-func TestSystemdAcceptsTheUnits(t *testing.T) {
+func TestSystemdAcceptsTheUnitsOfTheExamples(t *testing.T) {
 	need.Tools(t, "systemd-analyze")
 	p := newPlace(t)
 	p.command("nightly-backup", ":")
