@@ -21,7 +21,7 @@ type flockCall struct {
 }
 
 var (
-	// flockHead matches those options of flock that `adlock run` has too, and times with up to three decimals.
+	// flockHead matches options of flock that `adlock run` has too. Their times may have up to three decimals.
 	flockHead = regexp.MustCompile(`^(?:[ \t]+(?:-[nsxe]+|--(?:nb|nonblock(?:ing)?|shared|exclusive)` +
 		`|(?:-[nsxe]*w[ \t]*|--(?:wait|timeout)(?:=|[ \t]+))(?:\d{1,9}|\d{0,9}\.\d{1,3})` +
 		`|(?:-[nsxe]*E[ \t]*|--conflict-exit-code(?:=|[ \t]+))(?:[01]?\d?\d|2[0-4]\d|25[0-5])))*(?:[ \t]+--)?(?:[ \t]+|$)`)

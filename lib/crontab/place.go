@@ -50,7 +50,7 @@ const debian = "/etc/debian_version"
 
 var runPartsName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// Unread returns why cron never reads a file of systemDir (cron(8), FILES), and the cure; "" for others and if it is missing.
+// Unread returns why cron never reads a file of systemDir (cron(8), FILES), and the cure; "" for other and missing files.
 func Unread(path string) (reason, cure string) {
 	info, err := os.Stat(path)
 	if err != nil || !isIn(systemDir, path) {

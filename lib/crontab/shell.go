@@ -19,8 +19,8 @@ func quotes(shell string) bool {
 
 var harmlessPath = regexp.MustCompile(`^/[\w./+@-]+$`)
 
-// plain matches a command that means the same as arguments of `adlock run`. It has no redirections, which would
-// empty a file even if the job is denied. It has no substitutions, which would run outside of the lock.
+// plain matches a command that means the same as arguments of `adlock run`. There are no redirections, which would
+// empty a file even if the job is denied, and no substitutions, which would run outside of the lock.
 var plain = regexp.MustCompile(`^((?:~|\$[A-Za-z_]\w*|[\w.+-]*)/[\w./+:@-]+|[\w.+-]+)` +
 	`(?:[ \t]+(?:[\w./:,@+=^~*?\[\]-]|\\.|'[^']*'|"(?:[^"\\$` + "`" + `]|\\.|\$[A-Za-z_]\w*)*"|\$[A-Za-z_]\w*)+)*[ \t]*$`)
 
