@@ -21,10 +21,10 @@ type verb struct {
 	args      bool       // it takes NAMEs, FILEs or USERs
 	named     bool       // its arguments are one NAME: an atom's whole name, else a text as for --atom
 	exclusive [][]string // lists of options that exclude each other
-	visits    bool       // as root it reads files of other users, in a child process
+	visits    bool       // run by root, it reads files of other users, in a child process
 	show      func(*query) error
 
-	// passOn, if not nil, is called with the verb's arguments if an option is refused or begin fails.
+	// passOn, if not nil, is called with all words after the verb if an option is refused or begin fails.
 	passOn func(args []string)
 }
 
@@ -45,7 +45,7 @@ var errFound = errors.New("found")
 func carryOut(p *config.Program, args []string) {
 	fault.OnQuit()
 	args = optionsFirst(p, config.AsOptions(args))
-	var unprinted error // of show; the cli library would ignore it
+	var unprinted error // the error of show below, which the cli library would ignore
 	show := func(text string) { unprinted = write([]byte(text)) }
 	cli.HelpPrinter = func(_ io.Writer, _ string, about any) {
 		text := p.Help()
@@ -119,7 +119,7 @@ func commandOf(p *config.Program, known *config.Verb, args []string) *cli.Comman
 	return command
 }
 
-// begin checks the arguments (what: their name in the help), and starts root's child if the verb needs one.
+// begin checks the arguments (what: their name in the help). If root is to read other users' files, a child continues.
 func (v verb) begin(c *cli.Context, q *query, what string) error {
 	verb := c.Command.Name
 	switch {
@@ -146,7 +146,7 @@ func (v verb) begin(c *cli.Context, q *query, what string) error {
 type value struct {
 	config.Option
 	all    []config.Option // all options of the verb
-	args   []string        // of the program
+	args   []string        // all arguments of the program
 	text   string          // as it was set
 	failed error           // why text was refused; nil: it was not
 }

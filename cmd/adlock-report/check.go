@@ -200,8 +200,8 @@ func differsFromMachine(zone string) bool {
 // alertSettings are the settings that report trouble by other means than mail.
 var alertSettings = []string{"ADLOCK_HOOK", "ADLOCK_SYSLOG"}
 
-// isTold reports whether a settings file of a user has an alert setting, or cannot be read. For an unknown user
-// (""), and if this process is not root's, it looks only at those of this process.
+// isTold reports whether a settings file of a user has an alert setting, or cannot be read. For root or an unknown
+// user (such as ""), and if root does not run this process, it looks only at the files that this process uses.
 func isTold(name string, as asUser) bool {
 	known := lookUp(name)
 	if config.IsFiled(alertSettings...) || known == nil || known.Uid == "0" || os.Geteuid() != 0 {
@@ -255,7 +255,7 @@ func checkOthers(c *lint.Checker, own longest, as asUser) error {
 	return nil
 }
 
-// longest is how long the longest successful run of each atom took.
+// longest is how long the longest known successful run of each atom took.
 type longest map[atom.Name]time.Duration
 
 // longestRuns returns the longest runs of this user's atoms, as far as known: check works without them, too.

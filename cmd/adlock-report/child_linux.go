@@ -15,7 +15,7 @@ import (
 // If a file system of another user does not answer, the thread that reads it may wait where no
 // signal can end it (FUSE, once its server has read the request). A process with such a thread
 // never exits, and its parent, cron or a person's shell, would wait for ever. So a child process
-// reads the files of other users, and reports its status to this process before it exits.
+// reads the files of other users. If it may be unable to exit, it sends its status to the process that started it.
 
 // childName is argv[0] of the child. No program file has this name, so no person starts the child by it.
 const childName = "adlock: all users"
@@ -23,7 +23,7 @@ const childName = "adlock: all users"
 // parent is the pipe to the parent process; nil: this process is not the child.
 var parent *os.File
 
-// The parent-death signal is sent when the thread that started the child ends: keep to the main thread.
+// init keeps to the main thread: the child is killed when the thread that started it ends (Pdeathsig).
 func init() { runtime.LockOSThread() }
 
 func childMain() {

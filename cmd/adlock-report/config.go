@@ -74,8 +74,8 @@ func checkSettings(q *query) error {
 	return cmp.Or(write(arrayOf(all, mistakeObject)), err)
 }
 
-// environmentMistakes returns the variables that are no setting but resemble one, and the settings with a value
-// that a run refuses.
+// environmentMistakes returns an error for each variable of the environment that is no setting but resembles one,
+// and for each setting there whose value a run refuses.
 func environmentMistakes() (all []error) {
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")

@@ -59,8 +59,8 @@ func systemCrontabs() []string {
 	return append([]string{"/etc/crontab"}, files...)
 }
 
-// homelessUsers returns the users with jobs in these files that seem to use adlock who can have no lock directory.
-// It starts root's child only if there is such a job: adlock doctor is to examine a machine that cannot start it, too.
+// homelessUsers returns the users who can have no lock directory, but have jobs in these files that seem to use adlock.
+// Root's child is started only for such jobs: the doctor must examine a machine that cannot start a child, too.
 func homelessUsers(files []string) (users []string) {
 	as, failed := userTest()
 	look := homelessTest(as)

@@ -42,26 +42,26 @@ type account struct {
 
 	chosen choice // the atoms that the query selects
 
-	seen     []runlog.Event // the events of another user; nil: the user is this one, and the runlog may be read again
+	seen     []runlog.Event // the events of another user; nil: it is this process's user, whose runlog may be read again
 	omitted  int            // atoms that were not read, or are not shown
 	troubles []error        // for what could not be read
 
 	damaged int       // damaged lines of the user's runlog
-	begins  time.Time // the time from which on every runlog was read; zero: from its beginning
+	begins  time.Time // from then on, all the user's runlogs were read; zero: each was read whole
 
-	alive func() bool // given by otheruser.Do; nil: the directory is this user's own
+	alive func() bool // false: the time to read is up (otheruser.Do); nil: the directory is this user's own
 }
 
 func (a *account) goesOn() bool { return a.alive == nil || a.alive() }
 
-// The most that is read of another user's directory.
+// The most that is read of another user's directory, and the number of users that are read at a time.
 const (
 	mostNames   = 10000   // files, of any kind
 	mostAtoms   = 1000    // that are read, or shown
 	mostHosts   = 8       // runlogs
 	mostRunlog  = 4 << 20 // bytes, at the ends of all runlogs: some 10,000 lines
 	mostDamaged = 1000    // damaged lines of all runlogs
-	atOnce      = 8       // users that are read at the same time
+	atOnce      = 8       // users
 )
 
 var (
@@ -82,9 +82,9 @@ type answer[T any] struct {
 }
 
 // everyone calls see for root, and for each user of this machine with a lock directory: with that user's
-// rights, for several users at once. see's value is used even if see returns an error, too. everyone reports
-// all errors but the last, which it returns; with --output, only root's count. all is nil if it could not
-// begin. If the query is the whole name of an atom, all has only the users of such an atom.
+// rights, for several users at once. see's value is used even if see returns an error, too. everyone prints
+// all errors but the last, which it returns; with --output, it ignores other users' errors. all is nil if it
+// fails before it has read any user. If the query is the whole name of an atom, all has only the users of such an atom.
 func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], err error) {
 	if os.Geteuid() != 0 {
 		return nil, fault.New(fault.NotPermitted, "--all-users", "reads the lock directories of other users, and is for root")
@@ -167,8 +167,8 @@ func userCalled(users []otheruser.User, name string) *otheruser.User {
 // spent is how long asUser has taken for each user, by uid.
 var spent = map[int]time.Duration{}
 
-// asUser calls do, which examines files, with the user's rights; with this process's if it is not root's, or
-// if name is root or unknown. It returns do's result; false if the files do not answer.
+// asUser calls do, which examines files, with the user's rights. It calls do with this process's rights if root
+// does not run it, or if name is root or unknown. It returns do's result; false if the files do not answer.
 type asUser func(name string, do func() bool) bool
 
 func userTest() (asUser, error) {

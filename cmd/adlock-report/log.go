@@ -130,8 +130,8 @@ func (q *query) showLogOfAll(l *logView) error {
 	return errors.Join(write(text), failed)
 }
 
-// endWithReader ends this process when no process reads its output. The next write would do so too, but may come
-// hours later, while the shell waits for the pipeline (`| grep -m 1`).
+// endWithReader ends this process as soon as no process reads its output. The next write would end it too, but may
+// come hours later, while the shell waits for the pipeline (`| grep -m 1`).
 func endWithReader() {
 	gone := []unix.PollFd{{Fd: 1}} // poll(2) always reports POLLERR and POLLHUP
 	n, err := sysfile.RetryN(func() (int, error) { return unix.Poll(gone, -1) })
@@ -191,7 +191,7 @@ type logView struct {
 	since time.Time
 	until time.Time // zero: no end
 	atom  choice
-	user  string // "": the events of only one user are shown
+	user  string // whose events they are; "": those of only one user are shown
 	kinds []runlog.Kind
 	json  bool
 	paint terminal.Paint

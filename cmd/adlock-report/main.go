@@ -1,6 +1,6 @@
 // Command adlock-report shows people the state of locks and the runlog, and looks for mistakes. `adlock
 // status`, `log`, `report`, `timeline`, `metrics`, `tune`, `check`, `doctor`, `config`, `pause` and `resume` become
-// it, as do `wrap`, which puts a crontab under locks, and `init`, which makes lock directories. Only `pause`,
+// it. So do `wrap`, which puts a crontab under locks, and `init`, which makes lock directories. Only `pause`,
 // `resume` and `tune --reset` write into locks. No job waits for this program, so no error here stops a job.
 package main
 

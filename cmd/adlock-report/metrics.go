@@ -68,7 +68,7 @@ func tellMetrics(q *query) error {
 }
 
 // tellMetricsOfAll writes the metrics of all users, and for each user whether all could be read. With
-// --output it does not print other users' errors: with them, any user could make cron mail root each minute.
+// --output it prints no errors of other users: else any user could make cron send a mail to root each minute.
 func (q *query) tellMetricsOfAll(o metrics.Options) error {
 	all, failed := everyone(q, func(a *account) (*metrics.Metrics, error) {
 		o := o

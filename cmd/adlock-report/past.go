@@ -31,10 +31,10 @@ type past struct {
 type waiter struct {
 	pid   int
 	node  string        // its machine, if that may be another one
-	since time.Time     // zero: not known, as of a waiter on another machine
-	most  time.Duration // how long it will wait
+	since time.Time     // when it began to wait; zero: unknown, as of a waiter on another machine
+	most  time.Duration // how long it will wait at most; may be limit.Never
 
-	verdict string // why it waits: locker.Verdict; "": not known, as of a waiter on another machine
+	verdict string // why it waits (a locker.Verdict); "": unknown, as of a waiter on another machine
 }
 
 // pasts returns the past of each atom, as far as the runlog can be read: status and tune work without it.

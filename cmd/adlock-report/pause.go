@@ -117,7 +117,7 @@ func logPause(a atom.Atom, p record.Pause) {
 	}
 	dir.Close()
 	path, _ := config.Dir() // openLocks would have failed with its error
-	host, _ := thisHost()   // with an error, the node name; if that is unknown, Append fails
+	host, _ := thisHost()   // with an error, host is the node name; if that is unknown too, Append fails
 	log, err := config.RunlogOf(path, atom.Canonify(cmp.Or(a.Host, host)))
 	if err != nil {
 		fault.Report(err)

@@ -22,7 +22,7 @@ import (
 type row struct {
 	atom.Called
 	user  string // whose lock directory it is; "": only one is shown
-	State string // idle, waiting, paused, running, stopped, overdue, orphaned, unknown, damaged
+	State string // one of idle, waiting, paused, running, stopped, overdue, orphaned, unknown, damaged
 
 	Held       bool
 	Age        time.Duration // of the active lock
@@ -31,32 +31,32 @@ type row struct {
 	Node       string // the owner's machine, if that may be another one
 	Readers    int    // how many readers hold it; 0: none
 	Still      int    // pid of the owner, or of its command, if that is stopped; 0: neither is
-	Changer    int    // pid of the process that is changing its lock just now; 0: none
-	watcher    int    // pid of the newcomer that watches whether its job works; 0: none
+	Changer    int    // pid of the process that is changing the lock just now; 0: none
+	watcher    int    // pid of the newcomer that watches whether the job works; 0: none
 
-	Slot, Slots int // the number of its owner's slot (of a semaphore: how many are held), and how many there are; 0: none
+	Slot, Slots int // which slot the owner has (of a semaphore: how many are held), and how many there are; 0: none
 
-	Completed   time.Time                 // zero: never
-	CompletedOn string                    // on which machine, if that may be another one
-	DueIn       runlog.Opt[time.Duration] // of an idle atom whose limits are known
+	Completed   time.Time                 // when a run last completed; zero: never
+	CompletedOn string                    // on which machine it completed, if that may be another one
+	DueIn       runlog.Opt[time.Duration] // set only for an idle atom whose limits are known
 	Last        *history.Run              // the run that ended last; nil: none is recorded
 	Failed      int                       // runs that failed in a row, up to now
 	Waiting     []waiter                  // in the order in which they came
 
-	Limits      policy.Limits // of the owner, else as past.limits
+	Limits      policy.Limits // the owner's; without an owner, past.limits
 	LimitsKnown bool
 
 	Takeable bool // a newcomer with these limits would acquire it
 	paused   bool
-	jobLives bool   // though its owner is dead
-	silent   bool   // its owner may be dead: locker.View.Silent
+	jobLives bool   // the owner is dead, but processes of its job live
+	silent   bool   // the owner may be dead: locker.View.Silent
 	overdue  string // the message about an owner past its notice
-	Why      string // the reason of the decision on such a newcomer
+	Why      string // why a newcomer would acquire it, or would not; of a damaged lock, the error
 	figures  string // Why without its first words
 }
 
-// rowsOf returns a row for each entry, and for each atom that only the runlog names if it has a waiter or a
-// recent last run that could not be started. It removes the atoms of the entries from all.
+// rowsOf returns a row for each entry, and removes the entry's atom from all. Another atom of all gets a row only if it
+// has a waiter, or a recent last run that could not be started. When the time to read is up, it omits the rest.
 func (a *account) rowsOf(all map[atom.Name]*past, now time.Time) []*row {
 	var rows []*row
 	for i := range a.entries {

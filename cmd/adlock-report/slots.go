@@ -11,7 +11,7 @@ import (
 	"adlock/lib/policy"
 )
 
-// strays returns the slots that no row shows, because the slot's atom is gone or cannot be read.
+// strays returns the slots that no row shows: their atoms are gone, cannot be read or are left out.
 func strays(all []locker.Slot, rows []*row) []locker.Slot {
 	return slices.DeleteFunc(all, func(s locker.Slot) bool { return shown(s, rows) })
 }

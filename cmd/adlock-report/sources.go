@@ -39,7 +39,7 @@ func thisHost() (string, error) {
 	return lockfile.Host(address, false)
 }
 
-// atomsAndSlots returns those of the store, if one is used, else of the lock directory (none without one).
+// atomsAndSlots reads the store if one is used, else the lock directory. A missing directory has no atoms.
 func atomsAndSlots() (entries []locker.Entry, slots []locker.Slot, err error) {
 	if store() != "" {
 		entries, slots, err = stored()
@@ -126,11 +126,11 @@ type recorded struct {
 	dir     string // of the runlog
 	entries []locker.Entry
 	chosen  choice
-	state   func(token string) history.Outcome // of a run without an end; nil: the store does not answer, so that cannot be checked
+	state   func(token string) history.Outcome // returns the state of a run without an end; nil: the store does not answer
 }
 
-// recorded returns what the runlog and the locks have for the query. It continues without a store that does
-// not answer: the requested atom may be there, so it is no error if it is not found elsewhere.
+// recorded returns what the runlog and the locks have for the query. If the store does not answer, recorded
+// reports that and continues. Then a missing atom is no error, as the store may have it.
 func (q *query) recorded(verb string) (r recorded, err error) {
 	tellHost(verb)
 	r.dir, r.entries, err = sources()
@@ -163,7 +163,7 @@ func stateIn(entries []locker.Entry) func(token string) history.Outcome {
 }
 
 type query struct {
-	since, until string // in the forms that when reads
+	since, until string // as typed: the function when parses them
 	atom         string
 	kinds        []runlog.Kind // of events; none: all
 	reset        string        // the atom whose learned limits are to be forgotten
@@ -180,12 +180,12 @@ type query struct {
 	exitCode               bool // --exit-code of status
 
 	userColumn, diff, unwrap, guard, flock bool // options of check and wrap
-	system                                 bool // all crontabs of the machine are to be checked
+	system                                 bool // the crontabs of the machine are to be checked
 	allUsers                               bool
 
 	lines int // how many lines of the log are shown at most
 
-	all      bool          // all atoms of the host, or of the user
+	all      bool          // --all: all atoms of the host, or of the user
 	pauseFor time.Duration // 0: not given
 
 	args []string // the words after the options

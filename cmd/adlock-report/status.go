@@ -115,7 +115,7 @@ func (q *query) look(now time.Time) (rows []*row, stray []locker.Slot, failed er
 	return rows, stray, failed
 }
 
-// renamedText reports that locks keep the host's former name after a rename; "" if there was none, or with --all-users.
+// renamedText says that locks keep the host's former name; "" if the host was not renamed, or with --all-users.
 func (q *query) renamedText() string {
 	address, _ := config.Store() // its error was returned before
 	host, node := lockfile.Renamed(address)

@@ -30,7 +30,7 @@ func stored() (entries []locker.Entry, slots []locker.Slot, err error) {
 
 func tryStore() (listing.Trial, error) { return askLocksmith("try", listing.ReadTrial) }
 
-// askLocksmith runs a verb of adlock-locksmith and reads its output: only that program has clients of stores.
+// askLocksmith runs a verb of adlock-locksmith, the only program with clients of stores, and reads its output.
 func askLocksmith[T any](verb string, read func(io.Reader) (T, error)) (answer T, err error) {
 	path, err := config.FindPartner(config.Locksmith, "for a store beyond this machine")
 	if err != nil {

@@ -128,9 +128,9 @@ func gapMark() string {
 	return "~"
 }
 
-// fit aligns the cells of a table and makes it fit the terminal. While names (the first column) have less
-// room than namesWidth, and than they need, it drops the next column of order; then it shortens names to the
-// room left (longestName at most), and at last it cuts whole lines.
+// fit aligns the cells of a table and makes it fit the terminal. It drops the columns of order, one by one, until
+// the names (the first column) have the room that they need, or namesWidth. Then it shortens names to the room
+// left, to longestName at most. At last it cuts lines that are still too long.
 func fit(lines [][]string, order []string) [][]string {
 	width, gap := terminal.Limit(os.Stdout), gapMark()
 	names, most := widthsOf(lines)[0], longestName
@@ -179,7 +179,7 @@ func shortenNames(lines [][]string, width int, gap string) {
 // longestName is the greatest width of names, in a file too: the longest name widens the column for all rows.
 const longestName = 200
 
-// namesWidth is the least width of names: they are cut to it before other columns are dropped.
+// namesWidth is enough room for names: no other column is dropped to give them more.
 const namesWidth = 20
 
 const columnGap = "  "
@@ -207,8 +207,8 @@ func (r *row) lastCell(now time.Time) string {
 	return ago
 }
 
-// lastWord is "failed", "ended" or "not run" for the last run; "" if the run has another outcome, or if the
-// last lock shows a later completion, of a run that the runlog lacks.
+// lastWord is "failed", "ended" or "not run" for the last run. It is "" if that has another outcome or none is
+// recorded, and if the last lock shows a later completion, of a run that the runlog lacks.
 func (r *row) lastWord() string {
 	if r.Last == nil || r.Completed.Sub(r.Last.End) > clockSlack {
 		return ""

@@ -37,7 +37,7 @@ var tuneVerb = verb{
 type tuned struct {
 	atom.Called
 	learned   learn.State
-	ifElapsed time.Duration // as the last run had it, or the learned one; unless never, the least learned ExpireAfter
+	ifElapsed time.Duration // the last run's, else the learned one; unless it is never, no learned ExpireAfter is shorter
 
 	asksIfElapsed, asksExpireAfter bool // the last run had auto for that limit, or its limits are unknown
 }

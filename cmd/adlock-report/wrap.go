@@ -55,8 +55,8 @@ func (q *query) setLimit(value string) error {
 	return nil
 }
 
-// wrap is a filter. `crontab -l | adlock wrap | crontab -` installs its output even if wrap fails,
-// so an input that wrap refuses is copied unchanged.
+// wrap copies a standard input that it refuses unchanged, except with --diff: `crontab -l | adlock wrap | crontab -`
+// installs the output even if wrap fails.
 func wrap(q *query) error {
 	if slices.Equal(q.args, []string{"-"}) {
 		q.args = nil
@@ -75,8 +75,8 @@ func wrap(q *query) error {
 	return err
 }
 
-// passOn copies what is left of standard input if wrap is a filter: its last argument names no existing file, and
-// neither its input nor its output is a terminal.
+// passOn copies what is left of standard input if wrap is a filter. That is so if the last argument names no existing
+// file, and neither the input nor the output is a terminal.
 func passOn(args []string) {
 	if len(args) > 0 {
 		if _, err := os.Stat(args[len(args)-1]); err == nil {
@@ -217,8 +217,8 @@ func isHomeless(name, home string) bool {
 	return ok && (strconv.FormatUint(uint64(stat.Uid), 10) != known.Uid || info.Mode()&0o300 != 0o300)
 }
 
-// dirOf returns the lock directory of a user ("": this one) with that HOME ("": the user's own) if no
-// variable names another; "" if a settings file names one, or if the user is unknown or can have none at home.
+// dirOf returns the lock directory of a user ("": this one) with that HOME ("": the user's own) if no variable
+// names another. It is "" if a settings file may name one, or if the user is unknown or can have none at home.
 func dirOf(name, home string, as asUser) string {
 	known := lookUp(name)
 	if name == "" {

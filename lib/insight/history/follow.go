@@ -9,9 +9,9 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Follow yields the events of the runlogs in dir, and then new events as they are written, until an error
-// other than a *runlog.DamagedLine. It reads the files that runlog.Follow reads, and does not merge the runlogs
-// by time. Of runlogs that do not exist yet, it awaits only that of host.
+// Follow yields recent events of the runlogs in dir, from the files that runlog.Follow reads, and then new events as
+// they are written. An error other than a *runlog.DamagedLine ends it. It does not merge the runlogs by time. Of
+// runlogs that do not exist yet, it awaits only that of host.
 func Follow(dir, host string) iter.Seq2[runlog.Event, error] {
 	return func(yield func(runlog.Event, error) bool) {
 		hosts, err := runlog.Hosts(dir)

@@ -41,14 +41,14 @@ type Run struct {
 
 	Outcome Outcome
 	Status  runlog.Opt[int]
-	Signal  string // that ended the job, without SIG
-	By      int    // the process that ended or cleared it, or found it dead; its own PID if its supervisor did; 0: none
+	Signal  string // the signal that ended the job, without SIG
+	By      int    // the process that ended or cleared the run, or found it dead; PID if its own supervisor did; 0: none
 	ByNode  string // the machine of By, if that may be another one
 
 	Shared    bool // it was a reader: other readers may have held the atom at the same time
 	Unstarted bool // its command could not be run, or adlock did not run it: it held nothing
 
-	IfElapsed, ExpireAfter runlog.Opt[time.Duration] // its owner's; after an expire event, ExpireAfter is the limit in force
+	IfElapsed, ExpireAfter runlog.Opt[time.Duration] // its owner's; an expire event sets ExpireAfter to the limit in force
 
 	expired bool      // its ending has begun: there is an expire event, and no newcomer's stuck event after it
 	stopped bool      // there is a stop event

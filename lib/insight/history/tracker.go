@@ -16,7 +16,7 @@ type Tracker struct {
 	Run func(*Atom, *Run)
 
 	atoms map[atom.Atom]*Atom
-	open  map[string]*Atom // by the token of each open run, and by that of each atom's run that ended last
+	open  map[string]*Atom // the atom, by the tokens of its open runs and of its run that ended last
 }
 
 // Atoms returns the atoms of all events, sorted.

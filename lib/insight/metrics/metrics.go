@@ -33,8 +33,8 @@ type Options struct {
 
 	Match func(atom.Atom) bool // which atoms get series; nil: all
 
-	// There reports whether the lock directory has an active or last lock of the atom; nil: it has. An atom
-	// that was acquired there and has none is retired (adlock clear --last): its figures are left out.
+	// There reports whether the atom has an active or last lock; nil: it has. An atom that was acquired in a
+	// lock directory and has none is retired (adlock clear --last): its figures are left out.
 	There func(atom.Atom) bool
 }
 
@@ -91,7 +91,7 @@ type figures struct {
 	failed, denied int // in a row
 	outcomes       [len(outcomes)]int
 	denials        int
-	endsWithLock   bool // its figures are left out if the lock directory has no lock of it
+	endsWithLock   bool // the figures are left out if the atom has no lock
 }
 
 type interval struct {
@@ -108,8 +108,8 @@ func (i *interval) start(at time.Time) {
 
 // usual is the shortest interval such that intervals up to it cover nine tenths of the time. (By a median,
 // a job of every ten minutes by day would raise an alert each night.) If fewer than three intervals are at
-// least half as long, they were outages or the first nights, and only the shorter ones count. What counts must
-// span an hour: else a person may only have tried the job.
+// least half as long, they were outages or the first nights, and only the shorter ones count. If those that
+// count span less than an hour, no interval is known: a person may only have tried the job.
 func (i *interval) usual() (usual time.Duration, known bool) {
 	const share, least, span = 0.9, 3, time.Hour
 	for rest := i.all; rest.Sum() >= span; {

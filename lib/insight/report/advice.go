@@ -54,8 +54,8 @@ func (a *summary) limitsCross() string {
 	return policy.Limits{IfElapsed: a.IfElapsed.Value, ExpireAfter: a.ExpireAfter.Value, Source: a.ExpireAfterFrom}.Warning()
 }
 
-// expireAfter is about runs that an explicit limit has ended. How long they would have taken is unknown, so it
-// advises to double the limit, or the longest completed run if that is longer. If no run has completed, it
+// expireAfter is about runs that an explicit limit has ended. How long they would have taken is unknown. So it
+// advises to double the limit, or the longest completed runtime if that is longer. If no run has completed, it
 // advises to find out why, as a longer limit may only end that job later. It never advises a shorter limit.
 func (a *summary) expireAfter() string {
 	ended, completed := a.Outcomes[history.Ended], a.Runtime.Count()

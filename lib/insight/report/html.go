@@ -38,7 +38,7 @@ type pageAtom struct {
 
 type pageEnding struct{ At, Owner, Age, By string }
 
-// HTML is the report as one page, without scripts and without other files. The chart is of the same events.
+// HTML is the report as one page, without scripts and without other files. chart must be of the same events.
 func (r *Report) HTML(chart *timeline.Chart) ([]byte, error) {
 	light, dark := timeline.Variables()
 	data := pageData{

@@ -39,10 +39,10 @@ type summary struct {
 	IfElapsed, ExpireAfter runlog.Opt[time.Duration]
 	ExpireAfterFrom        policy.Source
 
-	FailedInARow int             // how many of the latest runs failed, without a success between them
+	FailedInARow int             // how many runs failed since the last success
 	LastOutcome  history.Outcome // of the last run that has ended
 	LastStatus   runlog.Opt[int] // of the last run that failed
-	LastSignal   string
+	LastSignal   string          // the signal that ended that run; "": none
 
 	Advice []advice
 
@@ -229,7 +229,7 @@ func (b *builder) finish() {
 	slices.SortStableFunc(b.report.atoms, func(a, b *summary) int { return cmp.Compare(b.trouble(), a.trouble()) })
 }
 
-// trouble is 2 if the last run went wrong or an owner could not be ended, 1 if there is advice, and else 0.
+// trouble is 2 if the last run went wrong or a newcomer could not end an owner, 1 if there is advice, and else 0.
 func (a *summary) trouble() int {
 	switch a.LastOutcome {
 	case history.Failed, history.Ended, history.Orphaned, history.Lost, history.NotRun:

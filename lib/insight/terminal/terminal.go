@@ -104,7 +104,7 @@ var cells = &runewidth.Condition{}
 
 func Columns(text string) int { return cells.StringWidth(text) }
 
-// Cut shortens text to width columns: gap replaces the middle, as the end of a path says more.
+// Cut shortens text to width columns (not if width is below 1). gap replaces the middle: a path's end says most.
 func Cut(text string, width int, gap string) string {
 	if Columns(text) <= width || width < 1 {
 		return text

@@ -11,8 +11,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// Chart is a period in columns of equal length. Denials in one column are only counted, and so are runs in it
-// that follow each other with the same outcome, except ends by force: a long runlog seldom makes a large chart.
+// Chart is a period in columns of equal length. A long runlog seldom makes a large chart: denials in one column are
+// only counted. So are runs in it that follow each other with the same outcome, unless they were ended by force.
 type Chart struct {
 	from, to time.Time
 	Columns  int
@@ -41,9 +41,9 @@ type Bar struct {
 	history.Run
 	Count int           // how many runs it shows; Held is their sum
 	Least time.Duration // the shortest time that one of them held the atom
-	Most  time.Duration
-	End   time.Time // of the last of them; the end of the period while it runs
-	Until time.Time // when the next run began, but not before End; the chart's end if none did
+	Most  time.Duration // the longest such time
+	End   time.Time     // of the last of them; the end of the period while it runs
+	Until time.Time     // when the next run began, but not before End; the chart's end if none did
 }
 
 func (b *Bar) due() time.Time {
@@ -117,8 +117,8 @@ func (b *builder) event(e *runlog.Event) {
 	}
 }
 
-// begin sets the ends of the chart at the first event in the period. Unless earlier events are known, the
-// chart begins shortly before that event, but not before Since. With Margin, it ends shortly after Until.
+// begin sets where the chart begins and ends, when the first event in the period comes. Unless earlier events are
+// known, the chart begins shortly before that event, but not before Since. With Margin, it ends shortly after Until.
 func (b *builder) begin(first time.Time) {
 	b.begun = true
 	margin := b.options.Until.Sub(first) / 50

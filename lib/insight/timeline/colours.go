@@ -4,7 +4,7 @@ import "strings"
 
 // Colour is a colour of a picture, in one form for light and one for dark surroundings. Each shape has the
 // light colour as an attribute: mail readers drop style sheets, and librsvg and ImageMagick support no
-// variables in them. In dark surroundings, a style sheet replaces it, by class and media query.
+// variables in them. In dark surroundings, a style sheet replaces that attribute, by class and media query.
 type Colour struct{ name, light, dark string }
 
 var (

@@ -19,8 +19,8 @@ const (
 	graphHeight = 150
 )
 
-// Runtimes draws how long a lane's runs took, and the limits in force, in logarithmic times. It returns nil if
-// no run has a runtime; the page needs StyleSheet.
+// Runtimes draws how long a lane's runs took, and the limits in force, on a logarithmic scale. It returns nil if
+// no run has a runtime. The page needs StyleSheet.
 func (c *Chart) Runtimes(lane *Lane) []byte {
 	g := &graph{svg: svg{layout: layout{left: graphLeft, plot: graphWidth}, chart: c}, lane: lane}
 	if !g.fit() {
@@ -43,7 +43,7 @@ type graph struct {
 	least, most float64 // of the times shown: the logarithm of their seconds
 }
 
-// fit sets the range of times that has all runs and limits. It returns false if no run has a runtime (timed).
+// fit sets the range of times so that all runs and limits are in it. It returns false if no run has a runtime (timed).
 func (g *graph) fit() (found bool) {
 	least, most := limit.Never, time.Duration(0)
 	for _, b := range g.lane.Bars {

@@ -179,7 +179,7 @@ var barStyles = [history.Outcomes]terminal.Style{
 	history.Orphaned: terminal.Yellow, history.Cleared: terminal.Yellow, history.Stopped: terminal.Yellow, history.Lost: terminal.Yellow, history.NotRun: terminal.Red,
 }
 
-// mark shows how the run ended; without a glyph if that is no problem.
+// mark is the cell that shows how the run ended; it has no glyph if the end is no problem.
 func (b *Bar) mark(g *glyphs) cell {
 	switch b.Outcome {
 	case history.Ended, history.Stopped:
