@@ -138,7 +138,7 @@ func TestCheckSystemComparesAllCrontabsOfTheMachine(t *testing.T) {
 	p.checked(t, c, 77, "", "adlock: /var/spool/cron/crontabs: open: permission denied\n")
 }
 
-func TestCheckReportsAHomeThatMovesTheLocks(t *testing.T) {
+func TestCheckReportsAHOMEVariableThatMovesTheLocks(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `mkdir /mnt/app; chown one /mnt/app
 printf 'HOME=/mnt/app\n* * * * * one /mnt/adlock run --name n -- true\n' | $a check -u -

@@ -124,7 +124,7 @@ func TestAUserWithoutALockDirectoryIsReferredToInit(t *testing.T) {
 	p.checked(t, within(t, p, home+`run --store /mnt/locks --name n -- true`), 73, "", "adlock: run n: not run: /mnt/locks: mkdir: permission denied (name one of your own: ADLOCK_DIR)\n")
 }
 
-func TestTheDoctorReportsAHomeThatMovesTheLockDirectory(t *testing.T) {
+func TestTheDoctorReportsAHOMEThatMovesTheLockDirectory(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `as one mkdir /mnt/one/b; for h in one one/b; do as one env HOME=/mnt/$h $a doctor | grep home:; done`)
 	if !strings.HasPrefix(r.Out, "warn home: HOME is not that of passwd(5), with which the lock directory is /mnt/one/.local/state/adlock: ") || strings.Count(r.Out, "\n") != 1 {

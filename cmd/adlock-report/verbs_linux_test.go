@@ -352,7 +352,7 @@ func TestStatusShowsHowTheLastRunEnded(t *testing.T) {
 	has(t, p.ok(t, "status", "--json", "fails"), `"last":{"outcome":"failure","status":4,`, `"failed_in_a_row":2}`)
 }
 
-func TestAnOldMistypedCommandIsNotShown(t *testing.T) {
+func TestStatusHidesAMistypedCommandAfterEightDays(t *testing.T) {
 	p := newPlace(t)
 	s := &story.Story{}
 	missing := runlog.Event{Kind: runlog.Missing, PID: 7, Status: runlog.Some(127)}

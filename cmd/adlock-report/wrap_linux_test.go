@@ -108,7 +108,7 @@ func TestAFailedWrapOfAFilePrintsNothing(t *testing.T) {
 	p.wrap(t, "fi\n", "--diff").Is(t, 64, "", "…")
 }
 
-func TestDiffPrintsAPatchAndChangesNothing(t *testing.T) {
+func TestWrapWithDiffPrintsAPatchAndChangesNothing(t *testing.T) {
 	need.Tools(t, "patch")
 	p := newPlace(t)
 	for _, text := range []string{backups, backups + "\n", strings.Repeat("# x\n", 20) + "@daily x\r\n" + strings.Repeat("# y\n", 20) + "@daily z"} {

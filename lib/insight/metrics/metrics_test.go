@@ -42,7 +42,7 @@ func read(t *testing.T, m *Metrics) Values {
 	return must.Get(ReadValues(file))(t)
 }
 
-func TestFiguresOfAnAtomMatchItsRuns(t *testing.T) {
+func TestTheMetricsOfAnAtomMatchItsHistory(t *testing.T) {
 	s := &story.Story{}
 	j := s.Job("p run x", 15*time.Minute, limit.Never)
 	j.Run(0, 10*time.Second, 0)
@@ -75,8 +75,7 @@ func TestFiguresOfAnAtomMatchItsRuns(t *testing.T) {
 	}
 }
 
-// This holds however often they are collected, and although the runlog loses its oldest lines.
-func TestCountersOnlyGoUp(t *testing.T) {
+func TestCountersNeverFallThoughTheRunlogLosesLines(t *testing.T) {
 	whole := story.Day()
 	want := read(t, collect(t, whole, 24*time.Hour, nil))
 	locks := locksOfTheDay(0)
@@ -125,7 +124,7 @@ func part(s *story.Story, from, until time.Duration) func(func(runlog.Event, err
 	}
 }
 
-func TestCollectingTwiceCountsOnce(t *testing.T) {
+func TestCollectingMetricsAgainCountsNoEventTwice(t *testing.T) {
 	s := story.Day()
 	first := read(t, collect(t, s, 24*time.Hour, nil))
 	if second := read(t, collect(t, s, 24*time.Hour, first)); !maps.Equal(first, second) {
@@ -181,7 +180,7 @@ func TestAnAtomHasTwelveSeriesAtMost(t *testing.T) {
 	}
 }
 
-func TestCountsInARowContinueFromTheFile(t *testing.T) {
+func TestFailuresAndDenialsInARowContinueFromTheFile(t *testing.T) {
 	s := &story.Story{}
 	j := s.Job("p run x", 0, limit.Never)
 	j.Run(0, time.Second, 1)
@@ -198,7 +197,7 @@ func TestCountsInARowContinueFromTheFile(t *testing.T) {
 	}
 }
 
-func TestRetiredAtomsAndOldMissingCommandsAreLeftOut(t *testing.T) {
+func TestMetricsLeaveOutRetiredAtomsAndOldMissingCommands(t *testing.T) {
 	there := func(atom.Atom) bool { return false }
 	taken, missing := runlog.Event{Kind: runlog.Acquire, Token: "a"}, runlog.Event{Kind: runlog.Missing, Status: runlog.Some(127)}
 	for claim, c := range map[string]struct {

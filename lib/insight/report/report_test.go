@@ -238,7 +238,7 @@ func TestASpreadsheetTakesNoNameForAFormula(t *testing.T) {
 	}
 }
 
-func TestDamagedLinesAreCounted(t *testing.T) {
+func TestAReportIsBuiltDespiteErrorsAndDamagedLines(t *testing.T) {
 	events := func(yield func(runlog.Event, error) bool) {
 		_ = yield(runlog.Event{}, &runlog.DamagedLine{}) &&
 			yield(runlog.Event{Time: story.Midnight, Kind: runlog.Empty, Program: "p", Host: "h", Operator: "o", Operand: "x"}, nil) &&
@@ -253,7 +253,7 @@ func TestDamagedLinesAreCounted(t *testing.T) {
 // tag matches an element of a page.
 var tag = regexp.MustCompile(`<[a-zA-Z][^>]*>`)
 
-func TestPageIsSelfContainedAndEscapesNames(t *testing.T) {
+func TestTheHTMLReportIsSelfContainedAndEscapesNames(t *testing.T) {
 	s := story.Day()
 	for _, words := range []string{
 		`p "o'><script>alert(1)</script> <img src=x onerror=alert(1)>`, `<b> run </style><svg onload=alert(1)>`, "p run a\x1b[2Jb\u202ec", `p run {{.}} &amp;`,
@@ -292,7 +292,7 @@ func pageOf(t *testing.T, s *story.Story, until time.Duration) []byte {
 	return must.Get(build(t, s, 0, until).HTML(chart))(t)
 }
 
-func TestAPageWithoutRunsHasNoChartOfRuntimes(t *testing.T) {
+func TestAnHTMLReportWithoutRunsHasNoChartOfRuntimes(t *testing.T) {
 	empty, denials := &story.Story{}, &story.Story{}
 	denials.Job("p run x", 0, time.Hour).Deny(time.Minute, "full", 3, time.Minute)
 	nothing, denied := string(pageOf(t, empty, time.Hour)), string(pageOf(t, denials, time.Hour))

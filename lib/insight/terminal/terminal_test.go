@@ -28,7 +28,7 @@ func TestAPipeGetsNoColour(t *testing.T) {
 	}
 }
 
-func TestTheFirstLocaleVariableThatIsSetDecides(t *testing.T) {
+func TestTheFirstSetLocaleVariableDecidesOnUnicode(t *testing.T) {
 	for _, c := range []struct {
 		all, ctype, lang string
 		want             bool

@@ -60,12 +60,12 @@ func TestLanesOfSimilarAtomsHaveDistinctNames(t *testing.T) {
 	}
 }
 
-func TestTerminalPictureMatchesTheGoldenFiles(t *testing.T) {
+func TestTheTextTimelineMatchesTheGoldenFiles(t *testing.T) {
 	golden.Check(t, "day.txt", Text{Width: 120, Unicode: true}.Render(dayChart(t, Columns(120))))
 	golden.Check(t, "day_ascii.txt", Text{Width: 80}.Render(dayChart(t, Columns(80))))
 }
 
-func TestLinesFitTheWidth(t *testing.T) {
+func TestTimelineLinesFitTheWidthOfTheTerminal(t *testing.T) {
 	for _, width := range []int{40, 80, 132, 300} {
 		text := Text{Width: width, Unicode: true}.Render(dayChart(t, Columns(width)))
 		for line := range strings.Lines(text) {
@@ -77,14 +77,14 @@ func TestLinesFitTheWidth(t *testing.T) {
 }
 
 // The golden files have no colours.
-func TestEachColourIsResetAfterItsText(t *testing.T) {
+func TestEachColourOfATimelineIsResetAfterItsText(t *testing.T) {
 	text := Text{Width: 80, Unicode: true, Paint: true}.Render(dayChart(t, Columns(80)))
 	if n := strings.Count(text, "\x1b[0m"); n == 0 || n*2 != strings.Count(text, "\x1b[") {
 		t.Error("a colour is not taken back")
 	}
 }
 
-func TestPictureIsWellFormedWithoutLinksOrScripts(t *testing.T) {
+func TestTheSVGTimelineIsWellFormedWithoutLinksOrScripts(t *testing.T) {
 	picture := string(dayChart(t, SVGColumns).SVG())
 	decoder := xml.NewDecoder(strings.NewReader(picture))
 	titles := 0
@@ -117,7 +117,7 @@ func TestPictureIsWellFormedWithoutLinksOrScripts(t *testing.T) {
 }
 
 // A chart's size is bounded by its columns, not by the runlog.
-func TestRunsInOneColumnAreCounted(t *testing.T) {
+func TestATimelineMergesAndCountsTheRunsInOneColumn(t *testing.T) {
 	s := &story.Story{}
 	job := s.Job("a b c", 0, time.Hour)
 	for i := range 20000 {
@@ -140,7 +140,7 @@ func TestRunsInOneColumnAreCounted(t *testing.T) {
 	}
 }
 
-func TestAnOpenRunsBarReachesTheChartsEndUnlessItIsLost(t *testing.T) {
+func TestAnOpenRunIsDrawnToTheEndUnlessItIsLost(t *testing.T) {
 	s := &story.Story{}
 	s.Job("a b c", 0, time.Hour).Open(time.Minute)
 	until := story.Midnight.Add(30 * time.Minute)
@@ -153,7 +153,7 @@ func TestAnOpenRunsBarReachesTheChartsEndUnlessItIsLost(t *testing.T) {
 	}
 }
 
-func TestMarginExtendsTheChartNotTheRun(t *testing.T) {
+func TestTheMarginOfATimelineDoesNotExtendARun(t *testing.T) {
 	s := &story.Story{}
 	s.Job("a b c", 0, time.Hour).Open(0)
 	until := story.Midnight.Add(50 * time.Minute)
@@ -163,7 +163,7 @@ func TestMarginExtendsTheChartNotTheRun(t *testing.T) {
 	}
 }
 
-func TestChartShowsOnlyThePeriod(t *testing.T) {
+func TestATimelineShowsOnlyItsPeriod(t *testing.T) {
 	from, to := story.Midnight.Add(9*time.Hour+30*time.Minute), story.Midnight.Add(10*time.Hour)
 	chart := must.Get(Build(story.Day().Events(), Options{Since: from, Until: to, Columns: 100, State: func(string) history.Outcome { return history.Lost },
 		Match: func(a *history.Atom) bool { return a.Program == "backup" }}))(t)
@@ -176,7 +176,7 @@ func TestChartShowsOnlyThePeriod(t *testing.T) {
 	}
 }
 
-func TestTheScaleIsLabelledAtRoundTimes(t *testing.T) {
+func TestTheTimelineIsLabelledAtRoundTimes(t *testing.T) {
 	defer func() { time.Local = time.UTC }()
 	for _, c := range []struct {
 		zone   string
@@ -207,7 +207,7 @@ func TestTheScaleIsLabelledAtRoundTimes(t *testing.T) {
 }
 
 // A narrow picture has two lines of legend or more, and names above their lanes.
-func TestANarrowPictureHasTheSameBars(t *testing.T) {
+func TestNarrowAndWideTimelinesHaveTheSameBars(t *testing.T) {
 	chart := dayChart(t, SVGColumns)
 	for name, c := range map[string]struct {
 		picture []byte
