@@ -19,9 +19,8 @@ import (
 	"adlock/test/support/need"
 )
 
-// host makes a machine with root, the users one and two, who have one atom each, the user mallory, and
-// an adlock that all users may run. In a script $a is that adlock, $d mallory's lock directory, and
-// `as USER` runs a command.
+// host makes a machine with root, the users one and two, who have one atom each, the user mallory, and an adlock that
+// all users may run. In a script $a is that adlock, $d mallory's lock directory, and `as USER` runs a command.
 const host = `umask 022; mount -t tmpfs -o mode=755 none /var/lib && mount -t tmpfs -o mode=755 none /mnt && cp "$0" "${0%/*}"/adlock-* /mnt && grep ^root: /etc/passwd >/mnt/passwd || exit 99
 a=/mnt/adlock; d=/mnt/mallory/.local/state/adlock; unset ADLOCK_DIR
 as() { who=$1; shift; HOME=/mnt/$who setpriv --reuid "$who" --regid 65534 --clear-groups "$@"; }

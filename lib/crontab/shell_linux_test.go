@@ -13,9 +13,8 @@ import (
 	_ "adlock/test/support/need" // the same environment, however the suite is started
 )
 
-// cron is one version of cron, as it changes a line before it passes the command to the shell
-// (do_command.c): the first % without a backslash ends the command, and the backslash before some
-// bytes is removed.
+// cron is one version of cron, as it changes a line before it passes the command to the shell (do_command.c): the
+// first % without a backslash ends the command, and the backslash before some bytes is removed.
 type cron struct{ is, unescapes string }
 
 var crons = []cron{{"Debian's and FreeBSD's cron", `%\`}, {"cronie", `%`}, {"vixie-cron 3.0", ``}}

@@ -281,8 +281,7 @@ func TestOnlyAPlainFullPathOfAdlockIsAccepted(t *testing.T) {
 	}
 }
 
-// Unwrap also unwraps jobs that were already wrapped in the fuzzed text, so the text is compared
-// without them.
+// Unwrap also unwraps jobs that were already wrapped in the fuzzed text, so the text is compared without them.
 func FuzzWrap(f *testing.F) {
 	for _, text := range oddities {
 		f.Add(text, false)

@@ -13,8 +13,7 @@ import (
 	"adlock/lib/runlog"
 )
 
-// silentElsewhere is what a newcomer finds if the owner, or waiter, has sent no heartbeat for its
-// whole lease.
+// silentElsewhere is what a newcomer finds if the owner, or waiter, has sent no heartbeat for its whole lease.
 func silentElsewhere(owns bool) Snapshot {
 	seen := heldElsewhere()
 	seen.Silent = true

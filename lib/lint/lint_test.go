@@ -467,8 +467,7 @@ func TestALineThatCronRefusesIsFound(t *testing.T) {
 	}
 }
 
-// between checks some crontabs in their order, each a path and a text, and returns the findings in
-// the last one.
+// between checks some crontabs in their order, each a path and a text, and returns the findings in the last one.
 func between(t *testing.T, texts ...[2]string) (found []Mistake) {
 	t.Helper()
 	c := checker(t)

@@ -172,8 +172,7 @@ func limited(owner process.Identity) locker.Request {
 	return r
 }
 
-// besideAnother makes the owner a reader among others while another reader's active lock is in
-// place.
+// besideAnother makes the owner a reader among others while another reader's active lock is in place.
 func besideAnother(t *testing.T, k *Locker, owner, another process.Identity) locker.Outcome {
 	t.Helper()
 	wantVerdict(t, k, sharing(ask(another)), locker.Acquired)

@@ -29,8 +29,7 @@ func watchFor(t *testing.T, d time.Duration) {
 	idle.Shortest, idle.Longest = d, d
 }
 
-// late returns a locker, the request of a newcomer, and an owner that is past the learned limit of
-// its atom.
+// late returns a locker, the request of a newcomer, and an owner that is past the learned limit of its atom.
 func late(t *testing.T, script string) (*Locker, locker.Request, process.Identity) {
 	t.Helper()
 	k, owner := newLocker(t), start(t, script)
@@ -154,8 +153,7 @@ func turn(t *testing.T, k *Locker) (done func()) {
 	return done
 }
 
-// A watcher that is killed during its watch leaves its file. If that happens each time, no watcher ever ends
-// the job.
+// A watcher that is killed during its watch leaves its file. If that happens each time, no watcher ever ends the job.
 func TestAnOwnerWhoseWatcherWasKilledIsReportedAsOverdue(t *testing.T) {
 	watchFor(t, time.Second)
 	k, newcomer, owner := late(t, "exec sleep 60")

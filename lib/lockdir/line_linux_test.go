@@ -38,8 +38,7 @@ func newQueue(t *testing.T) *queue {
 	return q
 }
 
-// joins starts a newcomer that waits, and that releases the atom at once. It returns when that is in the
-// queue.
+// joins starts a newcomer that waits, and that releases the atom at once. It returns when that is in the queue.
 func (q *queue) joins(name string, change func(*locker.Request)) {
 	q.t.Helper()
 	r := ask(sleeper(q.t))

@@ -53,9 +53,8 @@ func atTry(t *testing.T, path string, n int, do, act func()) {
 	}, unix.SYS_FLOCK)
 }
 
-// atEach prepares, runs do, and lets the other process act, again and again: before the first of
-// these system calls that reaches the lock directory, before the second, and so on. It counts the
-// verdicts.
+// atEach prepares, runs do, and lets the other process act, again and again: before the first of these system calls
+// that reaches the lock directory, before the second, and so on. It counts the verdicts.
 func atEach(
 	t *testing.T, calls string, prepare func(*Locker) (do func() (locker.Verdict, error), act func() error),
 ) map[locker.Verdict]int {

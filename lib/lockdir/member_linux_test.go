@@ -55,10 +55,9 @@ func pids(ids []process.Identity) (list []int) {
 	return list
 }
 
-// A member's lock gets the processes that the member has started, and not its parent or siblings:
-// otherwise the member could not release its atom while they live. A process that is found after
-// the first signals may belong to any member. The lock of an atom that a member takes then gets all
-// members.
+// A member's lock gets the processes that the member has started, and not its parent or siblings: otherwise the
+// member could not release its atom while they live. A process that is found after the first signals may belong to
+// any member. The lock of an atom that a member takes then gets all members.
 func TestAMembersLockGetsTheMembersOfItsOwnJob(t *testing.T) {
 	for _, own := range []bool{false, true} {
 		k, n, late := newLocker(t), newNested(t), sleeper(t)
@@ -104,8 +103,7 @@ func TestAMembersLockGetsTheMembersOfItsOwnJob(t *testing.T) {
 	}
 }
 
-// The command of a dead member holds the member's lock, and what the command has started belongs
-// to the job.
+// The command of a dead member holds the member's lock, and what the command has started belongs to the job.
 func TestADeadMembersLockGetsTheChildrenOfItsCommand(t *testing.T) {
 	k, n := newLocker(t), newNested(t)
 	outer, inner := slotted(n.owner, "outer", 0), slotted(dead(t), "inner", 0)
@@ -118,8 +116,7 @@ func TestADeadMembersLockGetsTheChildrenOfItsCommand(t *testing.T) {
 	wantMembers(t, k, inner, n.leftChild)
 }
 
-// The disk may be full at any of the locks: then no lock records an ending, and no process is
-// signalled.
+// The disk may be full at any of the locks: then no lock records an ending, and no process is signalled.
 func TestAnEndingBeginsOnlyIfEveryLockRecordsIt(t *testing.T) {
 	for i, met := 1, true; met; i++ {
 		k, n := newLocker(t), newNested(t)

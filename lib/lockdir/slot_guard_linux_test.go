@@ -25,8 +25,7 @@ import (
 	"adlock/test/support/need"
 )
 
-// standsAt makes a stopped process hold the guard of a lock, like a helper that was stopped while
-// it looked.
+// standsAt makes a stopped process hold the guard of a lock, like a helper that was stopped while it looked.
 func standsAt(t *testing.T, k *Locker, name atom.Name) (holder process.Identity) {
 	t.Helper()
 	holder = holds(t, k, name)
@@ -135,8 +134,7 @@ func TestASlotWhoseOwnersLockCannotBeReadIsNotFree(t *testing.T) {
 	}
 }
 
-// A member that a failed ending has recorded keeps the slot, even if the lock beside it was
-// cleared.
+// A member that a failed ending has recorded keeps the slot, even if the lock beside it was cleared.
 func TestASlotThatRecordsASurvivorIsNotFree(t *testing.T) {
 	k, survivor, stranger := newLocker(t), sleeper(t), slotted(sleeper(t), "other", 1)
 	held := wantVerdict(t, k, slotted(sleeper(t), motd.Operand, 1), locker.Acquired)
@@ -186,8 +184,7 @@ func wantStuck(t *testing.T, k *Locker, r locker.Request, holder process.Identit
 	}
 }
 
-// A newcomer that is denied as full looks at a living owner's slot without its guard: the owner
-// may be releasing it.
+// A newcomer that is denied as full looks at a living owner's slot without its guard: the owner may be releasing it.
 func TestAGuardedSlotOfALivingOwnerIsFull(t *testing.T) {
 	k := newLocker(t)
 	wantVerdict(t, k, slotted(sleeper(t), "outer", 1), locker.Acquired)
@@ -482,8 +479,7 @@ func TestAFailureBesideAGuardedSlotIsReported(t *testing.T) {
 	}
 }
 
-// A newcomer that was stopped while it held the guard would block all others for ever, without a
-// report.
+// A newcomer that was stopped while it held the guard would block all others for ever, without a report.
 func TestAStoppedHolderOfAGuardIsStuckAfterTheGraceTime(t *testing.T) {
 	k, owner, newcomer := newLocker(t), sleeper(t), ask(sleeper(t))
 	wantVerdict(t, k, ask(owner), locker.Acquired)

@@ -61,8 +61,7 @@ func nest(t *testing.T, k *Locker, shared bool, nested ...locker.Request) ([]loc
 	return nested, held
 }
 
-// If one owner takes atoms under different limits, a slot is held only while an atom that may use
-// it is held.
+// If one owner takes atoms under different limits, a slot is held only while an atom that may use it is held.
 func TestSlotsTakenUnderDifferentLimitsAreAllReleased(t *testing.T) {
 	for first := range 2 {
 		k, owner := newLocker(t), sleeper(t)

@@ -78,8 +78,7 @@ func carriedOut(t *testing.T, r *relay.Relay, done func() bool, ask func() error
 	must.Do(t, <-asked)
 }
 
-// unanswered returns the store through a relay that drops all that the server sends after a rename
-// to that name.
+// unanswered returns the store through a relay that drops all that the server sends after a rename to that name.
 func (f *ftpd) unanswered(t *testing.T, name string) (*ftp.Store, *relay.Relay) {
 	r := relay.New(t, f.Address)
 	commands := func(line []byte) []byte {

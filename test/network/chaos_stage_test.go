@@ -204,8 +204,7 @@ func (c *chaos) play(trouble func(*chaos)) judge.Margins {
 	return c.judged()
 }
 
-// probe asks all servers, each through a relay of its own that is not attacked, during the
-// whole scenario.
+// probe asks all servers, each through a relay of its own that is not attacked, during the whole scenario.
 func (c *chaos) probe(all *sync.WaitGroup) {
 	ask := func(do func(context.Context) error) {
 		all.Go(func() {

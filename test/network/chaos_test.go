@@ -268,8 +268,7 @@ func (c *chaos) away(hosts []*mast, undo func()) func() {
 	}
 }
 
-// slowCables delays each connection by a time of its own. One heartbeat takes some ten commands to
-// an FTP server.
+// slowCables delays each connection by a time of its own. One heartbeat takes some ten commands to an FTP server.
 func slowCables(c *chaos) {
 	most := c.lease / 20
 	if c.ftpd != nil {

@@ -48,8 +48,7 @@ func TestAPassClockIsComparedWithTheClockOfItsOwnHost(t *testing.T) {
 }
 
 // Hosts with different clocks start one crontab line in each of their minutes. The test does not wait for the
-// minutes: each host that asks gets the clock that it would have then. Hosts with equal clocks ask at the
-// same time.
+// minutes: each host that asks gets the clock that it would have then. Hosts with equal clocks ask at the same time.
 func TestOnlyOneOfFiveHostsRunsInEachTick(t *testing.T) {
 	const ticks, period, apart = 6, time.Minute, 6 // the clocks differ by up to five minutes
 	a, _ := onEtcd(t)

@@ -112,8 +112,7 @@ func (h *host) run(t testing.TB, script string, options ...string) helper.Result
 	return h.command(script, options...).Run(t)
 }
 
-// ready is the command by which a script reports that it runs. start puts it first if the script
-// has none.
+// ready is the command by which a script reports that it runs. start puts it first if the script has none.
 const ready = `: >"$ready"; `
 
 // start starts a job and waits until it runs.
@@ -148,8 +147,7 @@ func (h *host) script(text string) helper.Command {
 	}
 }
 
-// wants runs a verb, and fails the test unless it succeeds without a message and prints the
-// pattern.
+// wants runs a verb, and fails the test unless it succeeds without a message and prints the pattern.
 func (h *host) wants(t testing.TB, pattern string, words ...string) string {
 	t.Helper()
 	r := h.verb(t, words...)
@@ -175,8 +173,7 @@ func (h *host) awaitExpired(t testing.TB, limit string) {
 	})
 }
 
-// endsWith waits for the end of the process, and fails the test unless it has the status and has
-// printed the output.
+// endsWith waits for the end of the process, and fails the test unless it has the status and has printed the output.
 func endsWith(t testing.TB, p *helper.Process, status int, output string) {
 	t.Helper()
 	if got := p.Wait(t); got != status || p.Output() != output {

@@ -234,10 +234,9 @@ func TestAFailedFTPListingOrReadDoesNotMeanAFreeAtom(t *testing.T) {
 	h.run(t, "echo ran", "--if-elapsed=1h").Is(t, 77, "", "…")
 }
 
-// A renewal has no connection of its own: an FTP server may allow only one. Any command that stalls is given
-// up after an eighth of the lease, and a new connection is made. So two heartbeats are at most half a lease
-// and a login apart: 1/3 until the next is due, 1/8 for the stalled command, 1/30 until the next try. At 2/3
-// the job would be ended.
+// A renewal has no connection of its own: an FTP server may allow only one. Any command that stalls is given up after
+// an eighth of the lease, and a new connection is made. So two heartbeats are at most half a lease and a login apart:
+// 1/3 until the next is due, 1/8 for the stalled command, 1/30 until the next try. At 2/3 the job would be ended.
 func TestAStalledFTPConnectionEndsNoJob(t *testing.T) {
 	const lease, login = limit.ShortestLease, 500 * time.Millisecond
 	stalls := func(name string, stall func(p *relay.Teller)) {

@@ -1,6 +1,5 @@
-// Package network tests adlock beyond one machine, on real servers: etcd as one node and as
-// three, and vsftpd, started here on the loopback. A host is a lock directory of its own, cut
-// off by a relay between it and the server.
+// Package network tests adlock beyond one machine, on real servers: etcd as one node and as three, and vsftpd,
+// started here on the loopback. A host is a lock directory of its own, cut off by a relay between it and the server.
 package network
 
 import (

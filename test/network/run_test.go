@@ -82,8 +82,7 @@ func (h *host) beats(t testing.TB, file string) *helper.Process {
 
 const begins = `read -r now _ </proc/uptime; echo $now`
 
-// margin returns how long after the last beat the newcomer began; it fails the test if the newcomer
-// began earlier.
+// margin returns how long after the last beat the newcomer began; it fails the test if the newcomer began earlier.
 func margin(t testing.TB, file, began string) time.Duration {
 	t.Helper()
 	text := must.Get(os.ReadFile(file))(t)
@@ -110,8 +109,7 @@ func (h *host) follows(t testing.TB, file string, options ...string) {
 	t.Logf("margin %v", margin(t, file, next.Out))
 }
 
-// onCable returns two hosts of an etcd, with leases that end in a test. The first reaches it through
-// the relay.
+// onCable returns two hosts of an etcd, with leases that end in a test. The first reaches it through the relay.
 func onCable(t testing.TB) (cable *relay.Relay, a, b *host) {
 	t.Helper()
 	m := startEtcd(t, 1)[0]
@@ -265,8 +263,7 @@ func TestFromStartCountsTheWaitForAnAtomOfAStore(t *testing.T) {
 	})
 }
 
-// A store is used by one version of adlock at a time. A record of another version may be the
-// lock of a running job.
+// A store is used by one version of adlock at a time. A record of another version may be the lock of a running job.
 func TestALockOfAnotherVersionInAStoreIsAnError(t *testing.T) {
 	t.Parallel()
 	refuses := func(t *testing.T, a, b *host, change func()) {

@@ -21,8 +21,7 @@ type scripted struct {
 	ended  string // a file that exists when the reader of the pipe has reached its end
 }
 
-// startScript starts a script that takes the atom and then runs rest. Its standard error is a
-// pipe, as under cron.
+// startScript starts a script that takes the atom and then runs rest. Its standard error is a pipe, as under cron.
 func (h *host) startScript(t testing.TB, rest string) scripted {
 	t.Helper()
 	dir := t.TempDir()

@@ -135,8 +135,7 @@ func TestAJobEndsWithItsLeaseIfItsUserMayNoLongerWrite(t *testing.T) {
 	h.run(t, "echo ran", "--operand=y").Refused(t, 77, "permission denied")
 }
 
-// endsByItsLease waits until the owner has ended its job, and fails the test unless the message has
-// the reason.
+// endsByItsLease waits until the owner has ended its job, and fails the test unless the message has the reason.
 func endsByItsLease(t testing.TB, h *host, owner *helper.Process, began time.Time, why string) {
 	t.Helper()
 	if status := owner.Wait(t); status != 130 && status != 143 {

@@ -40,8 +40,7 @@ func TestOneGuardExcludesAnother(t *testing.T) {
 	must.Do(t, <-released)
 }
 
-// The guard belongs to one inode: a process that waited for it must notice that the name now
-// leads elsewhere.
+// The guard belongs to one inode: a process that waited for it must notice that the name now leads elsewhere.
 func TestGuardingARemovedOrRewrittenLockFails(t *testing.T) {
 	for claim, change := range map[string]func(t *testing.T, d *Dir){
 		"removed":  func(t *testing.T, d *Dir) { must.Do(t, os.Remove(d.Path("lock.x"))) },

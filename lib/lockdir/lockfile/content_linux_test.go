@@ -53,8 +53,7 @@ func TestANewPidStartOrInodeOfTheCommandIsRecorded(t *testing.T) {
 	}
 }
 
-// A lock that is not in use may be cleared by hand, so a process that cannot be proved alive does
-// not count.
+// A lock that is not in use may be cleared by hand, so a process that cannot be proved alive does not count.
 func TestALockIsInUseOnlyIfAProcessOfItsJobIsProvedAlive(t *testing.T) {
 	alive := must.Get(process.Of(os.Getpid()))(t)
 	dead := alive

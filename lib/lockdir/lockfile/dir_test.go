@@ -158,8 +158,7 @@ func TestARelativePathStartsAtTheWorkingDirectory(t *testing.T) {
 	refused(t, path, err)
 }
 
-// Swapping the directory after it was opened changes nothing: locks are reached through the
-// descriptor.
+// Swapping the directory after it was opened changes nothing: locks are reached through the descriptor.
 func TestSwappingTheOpenedDirectoryRedirectsNoLock(t *testing.T) {
 	d := newDir(t)
 	moved, bait := d.path+".moved", t.TempDir()
@@ -216,8 +215,7 @@ func enteredDir(t *testing.T) *Dir {
 	return d
 }
 
-// Any user may have written a lock's content, and chmod does not undo that; a last lock cannot do
-// harm.
+// Any user may have written a lock's content, and chmod does not undo that; a last lock cannot do harm.
 func TestAdviceIsToRemoveAWritableLockAndChmodALastLock(t *testing.T) {
 	d := enteredDir(t)
 	for file, remedy := range map[string]string{

@@ -218,8 +218,7 @@ func TestAFailedOrClosedWatchLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// Waiters link locks for a moment and remove them again: these files would wake them and each
-// other without end.
+// Waiters link locks for a moment and remove them again: these files would wake them and each other without end.
 func TestOnlyTheRemovalOfAwaitedLocksEndsAWait(t *testing.T) {
 	inWay := []string{"lock.p.h.slot-1", "lock.p.h.slot-2", "read.p.h.o.x.7"}
 	strange := []string{
