@@ -489,7 +489,7 @@ later_from() {
 
 free_again() { ! guard_held; }
 
-@test "a part of a job whose supervisor was killed runs" {
+@test "after its supervisor is killed a job may start its script" {
 	guarded <<-'E'
 		[ -z "$1" ] || { echo part >"$T/part"; exit 0; }
 		: >"$T/in"
@@ -506,7 +506,7 @@ free_again() { ! guard_held; }
 	assert [ -s "$T/part" ]
 }
 
-@test "as another user a job may start its script, and no other" {
+@test "under another user a job may start only its own script" {
 	[ "$(id -u)" = 0 ] || skip 'only root can change the user'
 	local as_root=("${shell[@]}")
 	unprivileged

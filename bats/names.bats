@@ -76,7 +76,7 @@ vector_script() {
 # kills VERB: a helper is killed when it is asked for VERB.
 kills() { in_between <<<"[ \"\$1\" != $1 ] || kill -TERM \"\$\$\""; }
 
-@test "a helper killed while it names an atom: 143, no lock" {
+@test "a get whose helper is killed returns 143 without a lock" {
 	script job <<<'adlock_get copy josé || echo "status $?"'
 	kills name
 	run launch job
@@ -85,7 +85,7 @@ kills() { in_between <<<"[ \"\$1\" != $1 ] || kill -TERM \"\$\$\""; }
 	refute [ -e "$ADLOCK_DIR" ]
 }
 
-@test "a helper killed while it prints an age: 143, in one line" {
+@test "adlock_age returns 143 if its helper is killed" {
 	script job <<<'adlock_age a b || echo "status $?"'
 	kills last-age
 	run launch job

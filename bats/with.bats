@@ -55,7 +55,7 @@ load common
 }
 
 # bats test_tags=core
-@test "a missing command: 127, and nothing is taken or stamped" {
+@test "a missing command returns 127 and takes no lock" {
 	job_notes_and_prints 127 <<<'adlock_with a b -- no-such-command || note "$?"'
 	assert_output 'adlock: no-such-command: command not found'
 	refute [ -e "$(last_of a b)" ]

@@ -11,7 +11,7 @@ import (
 )
 
 // age prints how long ago the atom last completed, in whole seconds, for adlock_age. It corresponds
-// to stat-age of a last lock in a directory: an atom that never completed is as old as the epoch.
+// to last-age for a lock directory: an atom that never completed is as old as the epoch.
 func age(args []string) (int, error) {
 	words, err := config.Parse([]config.Option{config.StoreOption()}, args)
 	if err != nil {

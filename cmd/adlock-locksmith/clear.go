@@ -39,7 +39,7 @@ func clear(words []string) (int, error) {
 	return 0, smith.Clear(lock.Name, found)
 }
 
-// lockFound returns the view of the lock (of the first reader if only readers hold it); empty: there is none.
+// lockFound returns the view of the lock (of the first reader if only readers hold it); an empty one: no such lock.
 func lockFound(lock atom.File, entries []locker.Entry, slots []locker.Slot) (*locker.View, error) {
 	for _, s := range slots {
 		if s.Name == lock.Name {

@@ -49,7 +49,7 @@ type holder struct {
 
 const askerLine = 3
 
-// heldUntil is the holder's verb. It runs until the release; no process waits for its status.
+// heldUntil is the holder's verb. It runs until the release or a denial; no process waits for its status.
 func heldUntil(args []string) (int, error) {
 	if !config.SaysOwner(args) {
 		return 0, config.LibraryOnly("holder")

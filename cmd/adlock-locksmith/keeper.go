@@ -82,7 +82,7 @@ func (k *keeper) Take(r locker.Request) (locker.Outcome, error) {
 	return outcome, err
 }
 
-// giveUp waits for input from the asker. Then it hangs up, so that the holder stops waiting, and returns
+// giveUp waits for input from the asker, or for its end. Then it hangs up, so that the holder stops waiting, and returns
 // true; the caller must still read the holder's answer. It returns false once answered is closed.
 func giveUp(line, asker *os.File, answered <-chan struct{}) bool {
 	const interval = 100 * time.Millisecond

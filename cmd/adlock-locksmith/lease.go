@@ -118,7 +118,7 @@ func takeLease(args []string) (int, error) {
 	return config.Answer(outcome.Verdict), nil
 }
 
-// startHolder starts the holder, which answers on the line. If the line is closed before, the holder gives up.
+// startHolder starts the holder, which answers on the line. If it is closed before the answer, the holder gives up.
 func startHolder(owner process.Identity, args []string) (line *os.File, err error) {
 	ours, theirs, err := sysfile.SocketPair()
 	if err != nil {

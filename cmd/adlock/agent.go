@@ -54,7 +54,7 @@ func answer(owner process.Identity, args []string) (agent.Answer, error) {
 	return agent.Answer{}, agent.ErrHelper
 }
 
-// answerTake gets the arguments of take, but a directory for FILE. It answers with token and path of a granted lock.
+// answerTake gets the arguments of take, with a directory for FILE. It answers with the token and path of a granted lock.
 func answerTake(owner process.Identity, args []string) (agent.Answer, error) {
 	s, dir, err := parseTake("take", args, true)
 	if err != nil || s.owner != owner.PID || len(dir) > agent.Longest/2 || s.Hook.Command != "" || len(config.Mistakes(run.Options)) > 0 {

@@ -21,7 +21,7 @@ import (
 //	again OPERAND FILE ARG... run the script again by the shell FILE, under a supervisor in this shell's place
 //	here OPERAND              guard the script in this shell ('': it has neither name nor path)
 //
-// Its arguments are DIRECTORY PROGRAM HOST OPERATOR OPERAND; an empty OPERAND is the script's path.
+// Its arguments are DIRECTORY PROGRAM HOST OPERATOR OPERAND; an empty OPERAND stands for the script's path.
 var guardVerb = config.Verb{Name: "guard", Run: guard}
 
 type guardArgs struct {

@@ -80,8 +80,8 @@ func reports() []config.Verb {
 	return verbs
 }
 
-// passOn copies standard input to standard output if the wrap that cannot be started would be a filter, without a
-// FILE at its end: the next command in the pipe may be `crontab -`, which would install an empty crontab.
+// passOn copies standard input to standard output if the wrap that cannot be started would be a filter (no FILE at its
+// end, no --diff). The next command in the pipe may be `crontab -`, which would install an empty crontab.
 func passOn(args []string) {
 	if len(args) > 0 {
 		if _, err := os.Stat(args[len(args)-1]); err == nil {

@@ -97,7 +97,7 @@ func listen() <-chan os.Signal {
 }
 
 // makeOfOutput makes the file of what the command prints. If the command fails or is signalled to end, the
-// file stays as it is, and this process ends as the command did (of TERM, if that exited with 0).
+// file stays as it is, and this process ends as the command did (of TERM if the command exited with 0).
 func makeOfOutput(file string, replace bool, command []string) (int, error) {
 	supervise.LeaveSignals()
 	path, err := supervise.Find(command[0])

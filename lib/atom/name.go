@@ -142,7 +142,7 @@ func (a Atom) operand() string {
 const slotPrefix = "slot-"
 
 // Slot returns the NAME of the n-th slot (from 1) of those that count the atom. No atom has such a NAME:
-// Canonify makes "slot-N" of no operand, as it leaves "slot" without a checksum.
+// Canonify never makes "slot-N", as it puts no checksum after "slot".
 func (a Atom) Slot(n int) Name {
 	return Name(a.Name().SlotPrefix() + slotPrefix + strconv.Itoa(n))
 }

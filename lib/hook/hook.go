@@ -60,7 +60,7 @@ type Event struct {
 }
 
 // Tell writes the event to the system's log (Syslog) and starts the hook, without waiting for it; for Start
-// and Success only the hook, and only with Runs. A failure is noted in log or, if that fails, printed.
+// and Success only the hook, and only with Runs. If it cannot be started, that is noted in log or else printed.
 func (h *Hook) Tell(log *runlog.Log, e Event) {
 	routine := e.Kind == Start || e.Kind == Success
 	if !routine {

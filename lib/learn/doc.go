@@ -22,8 +22,8 @@
 //
 // There is no limit before five runs have succeeded, and none is below 10 minutes: five runs of a job
 // that takes a second show little. A limit ends only a job that was idle for a whole watch (lib/idle),
-// so it can be shorter than a limit on runtimes alone. With 3.5 deviations twice as many healthy runs
-// with long sleeps would be ended at σ 1.5 (of the logarithm of the runtime) as with 4.
+// so it can be shorter than a limit on runtimes alone. At σ 1.5 (of the logarithm of the runtime), 3.5
+// deviations would end twice as many healthy runs with long sleeps as 4 do.
 //
 // The method has two weaknesses. At σ 1.5 one healthy run in a thousand takes 100 times the typical
 // time, so a hang is ended only after hours there. And a job that spins looks like one that works, so a

@@ -8,7 +8,7 @@ import (
 )
 
 // Floor and Ceiling bound ExpireAfter, but a longer IfElapsed counts. Without a ceiling, days of a broken machine would
-// make it endless; without a floor, quick runs too short: on a busy disk a job of a second takes minutes.
+// make it endless. Without a floor, quick runs would make it too short: on a busy disk a job of a second takes minutes.
 var (
 	Floor   = 10 * time.Minute
 	Ceiling = 7 * 24 * time.Hour

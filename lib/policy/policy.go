@@ -88,7 +88,7 @@ type Situation struct {
 type Decision struct {
 	Step   Step
 	Active Active // the lock that decided: the active lock or a reader's lock
-	Reader int    // the index of that reader's lock; -1: no reader's lock decided
+	Reader int    // the index of the reader's lock that decided; -1: none did
 
 	terms Terms
 	last  Last
@@ -125,7 +125,7 @@ type Active struct {
 	Held     bool          // there is an active lock
 	Empty    bool          // it has no content
 	Wrecked  bool          // Empty, and not being written: damaged by a loss of power before this boot
-	Age      time.Duration // of an empty lock always by the real clock: a young one may still be written
+	Age      time.Duration // by the pass clock, if there is one; but if Empty by the real clock: the lock may still be written
 	Owner    Owner
 	Asked    time.Duration // the ExpireAfter that the owner asked for
 	Source   Source        // of Asked; None: the owner asked for none

@@ -6,9 +6,9 @@ import (
 	"adlock/lib/limit"
 )
 
-// Tick is a period in which an atom runs once, on one of several hosts (--once-per), by the clock of the host
-// that asks: if the clocks of two hosts differ, the same crontab line asks for the same tick on both, at
-// different moments.
+// Tick is a period in which an atom runs once, on one of several hosts (--once-per). Each host finds it by its
+// own clock. So a crontab line asks for the same tick on two hosts even if their clocks differ, at different
+// moments.
 //
 // Ticks of whole days are days of the calendar in the host's time zone: days of 24 hours would put two runs
 // of one local time into one tick when summer time begins. Other ticks are periods since the epoch.
@@ -24,7 +24,7 @@ const aDay = 24 * time.Hour
 // firstDay is a Monday, so that a week begins on Monday.
 var firstDay = time.Date(1969, time.December, 29, 0, 0, 0, 0, time.UTC)
 
-// TickAt returns the tick of the moment at, whose location is the time zone of whole days; period 0: none.
+// TickAt returns the tick of the moment at. Whole days begin in the time zone of at. Period 0: no tick.
 func TickAt(at time.Time, period time.Duration) Tick {
 	if period == 0 {
 		return Tick{}

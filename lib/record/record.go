@@ -170,8 +170,8 @@ func (r Record) Age() (age time.Duration, known bool) {
 	return r.Held(), known
 }
 
-// Start returns when the run was asked for; the zero Start where the system shows no boot id, without which
-// no other process can compare it.
+// Start returns when the run was asked for. It returns the zero Start if the system shows no boot id: no other
+// process could compare it.
 func (r Record) Start() Start {
 	if r.Owner.BootID() == "" {
 		return Start{}
@@ -190,7 +190,7 @@ func (r Record) Slept() time.Duration {
 	return max(0, process.Boottime()-r.Boottime-r.Held())
 }
 
-// KnownJob returns the job as the record names it. uid is the user who owns the lock file; -1: there is none.
+// KnownJob returns the job as the record names it. uid is the user who owns the lock's file; -1: there is no file.
 func (r Record) KnownJob(uid int) process.Job {
 	return process.Job{Owner: r.Owner, Command: r.Job, FileUID: uid, Supervised: r.Supervised, Token: r.Token, Taken: r.Boottime}
 }

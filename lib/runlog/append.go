@@ -33,7 +33,7 @@ type Log struct {
 	// by lines that several writers add at once, and while it cannot be locked or renamed. Adlock keeps twice as much.
 	Max int64
 
-	// Seen holds events, the oldest first, that Newest yields; nil: Newest reads the file.
+	// Seen holds events, the oldest first, that Newest yields; nil: Newest reads the files.
 	Seen []Event
 
 	reported atomic.Bool // FirstTrouble was called
@@ -49,7 +49,7 @@ type Log struct {
 // second name, and a file that belongs to neither root nor the effective user.
 //
 // After an error the line may be missing or torn; the next Append that succeeds marks a torn line. An error of the
-// rotation comes after the line was written. Append waits at most twice patience, unless others rotate the file then.
+// rotation comes after the line was written. Append waits at most twice patience, unless others rotate the file.
 func (l *Log) Append(e Event) error {
 	if err := checkHost(l.Host); err != nil {
 		return err

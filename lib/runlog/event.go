@@ -80,7 +80,7 @@ const (
 	Deny Kind = "deny"
 	// Release: Token, Duration, Status, Signal; Reason if the last lock or a slot could not be written.
 	Release Kind = "release"
-	// Expire, before an ending: Owner (equal to PID if its supervisor ends it), OwnerToken, Age, ExpireAfter, Idle.
+	// Expire, before an ending: Owner (equal to PID if its supervisor ends it), OwnerToken, Age, both limits, Idle.
 	Expire Kind = "expire"
 	// Signal: Signal, Target; OwnerToken if a newcomer or adlock stop sent it, not the owner.
 	Signal Kind = "signal"
@@ -88,7 +88,7 @@ const (
 	Takeover Kind = "takeover"
 	// Reclaim of a dead owner's lock: Owner, OwnerToken, Age, both limits; an Acquire follows, unless a reader is left.
 	Reclaim Kind = "reclaim"
-	// Stuck: as Expire, without Idle; Verdict, Reason; Token if the supervisor reports it.
+	// Stuck: as Deny, without Count; Token if the owner's supervisor reports it, then without Wait and Work.
 	Stuck Kind = "stuck"
 	// Lost, found at a release: Token, Reason; Owner and OwnerToken of another's lock that is there. While
 	// the owner is ended by force: also Duration, Status, Signal; Owner is the process that ends it.

@@ -110,7 +110,7 @@ type file struct {
 	st   unix.Stat_t // when it was opened
 }
 
-// check refuses a file that is not regular or another user's, and gives its owner mode 0600 at least.
+// check refuses a file that is not regular or another user's, and lets its owner read and write it.
 func (f *file) check() error {
 	err := sysfile.Fstat(f.fd, &f.st)
 	switch {

@@ -63,7 +63,7 @@ func readersOf(files []*os.File, host string, known []*reader) (readers, left []
 	return readers, known
 }
 
-// more yields what is new in each file; false: yield wants no more, or an error was yielded. All files are open before
+// more yields what is new in each file; false: yield wants no more, or a read failed. All files are open before
 // the first is read: to a file that is not the newest, only writers without the lock may still add lines.
 func more(readers []*reader, yield func(Event, error) bool) bool {
 	for i, r := range readers {

@@ -68,7 +68,7 @@ func openRotated(dir, host string, newer []*os.File) (older []*os.File, err erro
 }
 
 // rotatedEvents yields the events of the newest rotated files that have at most most bytes together, uncompressed, the
-// oldest event first. false: yield wants no more, or an error was yielded. No file is read in part.
+// oldest event first. false: yield wants no more, or a read failed. No file is read in part.
 func (r *reader) rotatedEvents(older []*os.File, most int64, yield func(Event, error) bool) bool {
 	from, texts := len(older), make([]io.Reader, len(older))
 	for ; from > 0; from-- {

@@ -39,7 +39,7 @@ func (p *parser) shared(v field) string {
 	return s
 }
 
-// parse reads one line. An error means that it is damaged, and says where.
+// parse reads one line. For a damaged line, the error says what is wrong.
 func (p *parser) parse(line []byte) (Event, error) {
 	if p.event == nil {
 		p.event = new(Event)
@@ -190,7 +190,7 @@ func setOpt[T any](o *Opt[T], v field, parse func([]byte) (T, error)) (err error
 	return err
 }
 
-// setTime refuses a second time in one line: two lines have become one.
+// setTime refuses a line with two times: two lines have become one.
 func setTime(t *time.Time, v field) (err error) {
 	if !t.IsZero() {
 		return errors.New("given twice")

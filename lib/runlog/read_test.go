@@ -69,7 +69,7 @@ func TestDamagedLinesAreYieldedAsErrors(t *testing.T) {
 	}
 }
 
-func TestReadingStopsWhenTheCallerDoes(t *testing.T) {
+func TestACallerCanStopReadingAfterAnyValue(t *testing.T) {
 	dir := folderOf(t)
 	addText(t, olderOf(dir), goodLine+"a\nhello\n"+goodLine+"b\nwor")
 	addText(t, currentOf(dir), goodLine+"c\n")

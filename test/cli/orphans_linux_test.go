@@ -10,7 +10,7 @@ import (
 )
 
 // Under qemu, a program of another architecture cannot become a subreaper.
-func TestWithoutASubreaperOnlyAWholeJobIsRefused(t *testing.T) {
+func TestWithoutASubreaperOnlyTheOptionWholeJobIsRefused(t *testing.T) {
 	s := newStage(t)
 	need.Tools(t, "strace")
 	without := func(words ...string) helper.Result {

@@ -66,7 +66,7 @@ func TestTheStatusIsTheJobsIfQuietOKCannotPrint(t *testing.T) {
 	}
 }
 
-func TestALimitOnTheSizeOfFilesIsAnErrorLikeAFullDisk(t *testing.T) {
+func TestReachingTheFileSizeLimitIsAnErrorLikeAFullDisk(t *testing.T) {
 	s := newStage(t)
 	r := helper.Command{Dir: s.dir, Env: s.command().Env, Args: []string{"sh", "-c", "ulimit -f 0; exec " + helper.Binary(t) + " run --program job --name a touch ran"}}.Run(t)
 	if r.Status != 74 || !oneLine(r.Err) || !strings.Contains(r.Err, "file too large") || s.held("a") || exists(s.in("ran")) {

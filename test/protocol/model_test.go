@@ -144,7 +144,7 @@ func TestALockIsReplacedOnlyWhenTheWholeJobIsDead(t *testing.T) {
 	}
 }
 
-func TestTheModelFindsRulesThatLetAJobOutliveItsLock(t *testing.T) {
+func TestUnsoundJobVariantsLetAJobOutliveItsLock(t *testing.T) {
 	mustFailEach(t, job, everywhere, outlived, map[string][]string{
 		"members are not recorded":                           {"-DNORECORD"},
 		"members are recorded when they have been signalled": {"-DRECORDLATE"},
@@ -173,7 +173,7 @@ func TestEachExceptionOfTheModelLetsAJobOutliveItsLock(t *testing.T) {
 }
 
 // A model in which no lock is ever replaced would hold under all claims.
-func TestTheJobModelReplacesLocks(t *testing.T) {
+func TestEachJobModelReplacesALockInSomeRun(t *testing.T) {
 	mustFailEach(t, job, nearest, "assertion violated (path!=1)", map[string][]string{
 		"a script's": {"-DWITNESS"}, "one with a newcomer inside the job": {"-DINSIDE", "-DWITNESS"}, "adlock run's": {"-DRUN", "-DWITNESS"},
 	})
