@@ -113,8 +113,8 @@ func (h *holder) take(args []string, asker *os.File) (locker.Outcome, error) {
 	return outcome, err
 }
 
-// sayWaiting returns a function that reports to the asker which process the holder waits for, but only when
-// that changes: many messages to a stopped asker would fill the socket, and block the holder.
+// sayWaiting returns a function that reports to the asker which process the holder waits for. It does so only if
+// that has changed: many messages to a stopped asker would fill the socket, and block the holder.
 func sayWaiting(asker *os.File) func(locker.Outcome) {
 	var said message
 	return func(o locker.Outcome) {

@@ -16,7 +16,7 @@ import (
 )
 
 // keeper is the hold.Keeper of `adlock hold` for an atom in a store. It uses a holder, as a script does:
-// this process belongs to the job of the program, so it could not end that job when the lease is lost.
+// this process belongs to the program's job, and could not end that job if the lease were lost.
 type keeper struct {
 	*hold.Args
 	args []string

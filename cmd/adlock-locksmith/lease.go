@@ -78,8 +78,8 @@ func (h *leaseArgs) parse(args []string) (dir string, err error) {
 	return h.DirectoryOf(rest[0])
 }
 
-// takeLease acquires the atom for the asking script and leaves a holder behind: a process that tends the
-// lease, watches the script, and releases when it is asked to or the script is gone.
+// takeLease acquires the atom for the asking script and leaves a holder behind. That process keeps up the lease and
+// watches the script. It releases the atom when the script asks for it or is gone.
 func takeLease(args []string) (int, error) {
 	if !config.SaysOwner(args) {
 		return 0, config.LibraryOnly("lease")

@@ -39,8 +39,8 @@ var agentVerb = config.Verb{Name: "agent", Run: func(args []string) (int, error)
 }}
 
 // answer is the agent's Answerer: it answers take, release and age by the code of a helper run. With an
-// error, such as agent.ErrHelper, it asks for a helper run instead: for other verbs, mistaken options, a hook
-// command, and whatever needs a wait, a signal or a message.
+// error, such as agent.ErrHelper, it asks for a helper run instead. It does so for other verbs, mistaken options
+// and a hook command, and if a wait, a signal or a message is needed.
 func answer(owner process.Identity, args []string) (agent.Answer, error) {
 	config.Reread()
 	switch args[0] {

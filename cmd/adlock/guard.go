@@ -68,8 +68,8 @@ func guard(args []string) (int, error) {
 }
 
 // path returns the absolute path of the script, links not followed. It is "" if $0 names the shell itself
-// (-c, standard input), no regular text file, a file that differs between processes (/dev/stdin), or a file
-// that the shell does not have open: after a cd, a relative $0 may lead to another file.
+// (-c, standard input), no regular text file, or a file that differs between processes (/dev/stdin). It is "" too if
+// the shell does not have that file open: after a cd, a relative $0 may lead to another file.
 func (a *guardArgs) path(shell int) string {
 	path := a.script
 	if !filepath.IsAbs(path) {

@@ -55,9 +55,9 @@ func (c Called) has(text string) bool {
 		strings.Contains(c.Atom.Command, text)
 }
 
-// Meant returns the indices of the atoms that a person may mean, for a verb that only shows them: those with
-// exactly this name, else those whose names or commands contain it, else ErrNone. All words together are one
-// name, typed without quotes; if there is no such atom, each word is a name.
+// Meant returns the indices of the atoms that a person may mean, for a verb that only shows them. These are the atoms
+// with exactly this name, else those whose names or commands contain it; none is ErrNone. All words together are
+// one name, typed without quotes; if there is no such atom, each word is a name.
 func Meant(all []Called, words []string) ([]int, error) {
 	for _, find := range []func([]Called, string) []int{exactly, nearly} {
 		if fit := find(all, strings.Join(words, " ")); len(fit) > 0 {

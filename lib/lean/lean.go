@@ -16,9 +16,9 @@ func init() {
 }
 
 // enlargeStack makes the runtime enlarge the stack of main's goroutine at once, while almost nothing is on
-// it. Otherwise the runtime doubles the stack and copies it six times before the first lock is taken, as the
-// functions that take a lock have frames of 6 to 15 KB: an eighth of the time of a helper run. Pages of the
-// stack that are never touched cost nothing.
+// it. Otherwise the runtime doubles the stack and copies it six times before the first lock is taken: the
+// functions that take a lock have frames of 6 to 15 KB. That takes an eighth of the time of a helper run. Pages
+// of the stack that are never touched cost nothing.
 //
 //go:noinline
 func enlargeStack() {

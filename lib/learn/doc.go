@@ -5,8 +5,8 @@
 // # ExpireAfter
 //
 // The limit is computed as Jacobson and Karels compute a timeout ("Congestion Avoidance and Control",
-// 1988): mean + 4 mean deviations, learned from successes alone, and doubled when a run was ended by
-// force. The runtimes of jobs differ by factors and not by seconds. So here
+// 1988): mean + 4 mean deviations. It is learned from successes alone, and doubled when a run was ended
+// by force. The runtimes of jobs differ by factors and not by seconds. So here
 //
 //   - mean and deviation are of the logarithm of the runtime. The first 32 runs weigh alike, and each later
 //     one moves them by 1/32 of the difference, as the limit depends on the distribution's tail, not its middle;

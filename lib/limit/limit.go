@@ -25,8 +25,8 @@ var units = []struct {
 const Form = `numbers with ms s m h d w, as in "90s", "1h30m", "1.5h"; or 0`
 
 // Parse reads a duration: a sum of numbers with the units ms s m h d w, "0" or "never". It refuses what
-// would be rounded to 0, as 0 has a meaning of its own, and a number without a unit, as some people
-// mean seconds and others minutes.
+// would be rounded to 0, as 0 has a meaning of its own. It refuses a number without a unit too: some people
+// mean seconds, and others minutes.
 func Parse(text string) (time.Duration, error) {
 	if text == "never" {
 		return Never, nil

@@ -237,8 +237,8 @@ func decide(limits Limits, last Last, active Active) Step {
 	return Busy
 }
 
-// Due reports whether IfElapsed has passed: always if it is 0, if the atom never completed, or if the last
-// lock lies in the future; otherwise not at all if it is never.
+// Due reports whether IfElapsed has passed. It has if it is 0, if the atom never completed, or if the last lock
+// lies in the future. Otherwise an IfElapsed of never does not pass.
 func Due(limits Limits, last Last) bool {
 	if limits.IfElapsed == 0 || !last.Completed || last.Future {
 		return true

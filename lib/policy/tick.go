@@ -10,8 +10,8 @@ import (
 // own clock. So a crontab line asks for the same tick on two hosts even if their clocks differ, at different
 // moments.
 //
-// Ticks of whole days are days of the calendar in the host's time zone: days of 24 hours would put two runs
-// of one local time into one tick when summer time begins. Other ticks are periods since the epoch.
+// Ticks of whole days are days of the calendar in the host's time zone. When summer time begins, days of 24 hours
+// would put two runs at the same local time into one tick. Other ticks are periods since the epoch.
 type Tick struct {
 	Period time.Duration // whole seconds; 0: no tick is asked for
 	Number int

@@ -1,5 +1,5 @@
-// Package record is the format of an atom's files, and of what a store keeps: the record of an active
-// lock with what was appended to it, and the memory of a last lock.
+// Package record is the format of an atom's files, and of what a store keeps. An active lock has a record, to
+// which lines are appended; a last lock has a memory.
 package record
 
 import (
@@ -46,8 +46,8 @@ type Record struct {
 	Slots      int           // the limit under which the owner also took a slot; 0: none
 }
 
-// Bytes returns the record as written in the file: the pid alone on line 1 (as in shlock and the 1997
-// paper), the token on line 2, where a shell reads it, then key=value lines.
+// Bytes returns the record as written in the file. Line 1 is the pid alone, as in shlock and the 1997 paper.
+// Line 2 is the token, which a shell reads there; key=value lines follow.
 func (r Record) Bytes() []byte {
 	var l lines
 	r.lines(&l)

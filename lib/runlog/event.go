@@ -68,7 +68,7 @@ type Event struct {
 }
 
 // Kind is what happened. An acquisition begins with Acquire and ends with the one Release, Takeover, Reclaim or
-// Clear that names its token (Token in Release, OwnerToken in the others); after Lost there may be none.
+// Clear that names its token. (It is Token in Release, OwnerToken in the others.) After Lost there may be none.
 type Kind string
 
 // The kinds of events, with the fields that each carries besides the atom and PID.

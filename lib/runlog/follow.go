@@ -10,8 +10,8 @@ import (
 
 const followEvery = 200 * time.Millisecond
 
-// Follow yields the events in .1 and the current file, as Read does, and then those that are written, across
-// rotations, until stop is closed or an error ends it. It waits for a missing runlog. It misses lines only if
+// Follow yields the events in .1 and the current file, as Read does, and then those that are written. It goes on
+// across rotations, until stop is closed or an error ends it. It waits for a missing runlog. It misses lines only if
 // the runlog is rotated three times between two checks. A line may come twice if it was written without the lock
 // into a file that had left the runlog, because its writer repeats it.
 func Follow(stop <-chan struct{}, dir, host string) iter.Seq2[Event, error] {

@@ -8,8 +8,8 @@ import (
 )
 
 // Values are quoted as JSON strings, so any logfmt reader accepts adlock's lines. logfmt cannot
-// represent a byte that is not UTF-8: it is written as the lone surrogate \udc80 to \udcff, as by
-// Python's surrogateescape (PEP 383), which can be read back. Characters that do not print are escaped
+// represent a byte that is not UTF-8. It is written as a lone surrogate, \udc80 to \udcff, which can be
+// read back, as in Python's surrogateescape (PEP 383). Characters that do not print are escaped
 // too, so that a runlog may be shown on a terminal.
 
 const hexDigits = "0123456789abcdef"

@@ -13,9 +13,9 @@ import (
 // How a runlog is rotated without losing a line.
 //
 // A writer opens the file, takes a shared flock(2) on it, and checks that the name still leads to that
-// file; only then does it write. A process that rotates opens the file again (a failed conversion of a
-// shared lock loses the lock), takes an exclusive flock(2), checks that the name still leads to that file
-// and that it is still too long, and renames it to .1. Then:
+// file; only then does it write. A process that rotates opens the file again, as a failed conversion of
+// a shared lock loses the lock. It takes an exclusive flock(2), checks that the name still leads to that file
+// and that the file is still too long, and renames it to .1. Then:
 //
 //   - A file that a writer has locked and found under the name keeps the name until it is done. So a
 //     line never goes into a file that has been rotated.
@@ -25,7 +25,7 @@ import (
 //     leaves it. So the content of .1 stays for a whole Max of newer lines.
 //
 // A process that holds a lock and is stopped must not delay a job. So after patience a writer writes
-// without the lock, and checks afterwards: if its file is neither under the name nor .1, the line is
+// without the lock, and checks its file afterwards. If the file is neither under the name nor .1, the line is
 // gone with it and is written again. A rotation never happens without the lock, so on a file system
 // without flock there is none: above Max every Append reports that.
 
