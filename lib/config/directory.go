@@ -140,7 +140,7 @@ func Fleeting(dir string) string {
 	return why
 }
 
-// Cleaned returns why a locked file may vanish under running jobs; "" if its path gives no reason.
+// Cleaned returns why a locked file may be removed while jobs run; "" if its path gives no reason.
 func Cleaned(file string) string {
 	if why, cleaned := fleetingAt(file); cleaned {
 		return why
@@ -163,7 +163,8 @@ func IsUsers(dir string, uid int) bool {
 	return sysfile.Lstatat(unix.AT_FDCWD, dir, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == uid
 }
 
-// DirElsewhere returns the lock directory in the user's home of passwd(5), if dir is the one in another $HOME; else "".
+// DirElsewhere returns the lock directory in the user's home of passwd(5), if $HOME is another directory and dir is
+// the lock directory in $HOME; else "".
 func DirElsewhere(dir string) string {
 	home, known := sysfile.HomeOf(os.Geteuid())
 	if !known || home == os.Getenv("HOME") || dir != DirOfHome(os.Getenv("HOME")) {

@@ -25,7 +25,7 @@ import (
 // lines, and lines that begin with #, are ignored.
 //
 // A file is used only if no user but root and this one can have written it (check). A line with a mistake is ignored,
-// and the mistake is reported (Mistakes). After a mistake in a location, everything that needs a location which the
+// and the mistake is reported (Mistakes). After a mistake in a location, each request for a location that the
 // environment does not set fails (fault.Misconfigured): with another location the job would have another lock.
 
 type Where int // where a setting may stand in a settings file
@@ -33,7 +33,7 @@ type Where int // where a setting may stand in a settings file
 const (
 	Anywhere Where = iota
 	HeadOnly       // in the head: it applies to every lock
-	Location       // in the head: it says where locks are, and a mistake in it is an error
+	Location       // in the head: it says where the locks or the runlog are, and a mistake in it is an error
 	Nowhere        // not in a file: it names a lock, concerns one call, or is needed before files are read
 )
 
@@ -121,8 +121,8 @@ func tryFile(path string) *File {
 	return f
 }
 
-// isNone reports whether there is no settings file. A file in another user's HOME (sudo -u) that this user
-// may not search counts as none; a link that leads nowhere counts as a file.
+// isNone reports whether there is no settings file. If HOME is another user's (sudo -u), and this user may not
+// search it, there is none. A link that leads nowhere counts as a file.
 func isNone(file string) bool {
 	var st, dir, home unix.Stat_t
 	switch err := sysfile.Lstatat(unix.AT_FDCWD, file, &st); {
@@ -237,8 +237,8 @@ func sectionOf(said string) (word string, wellFormed bool) {
 	return word, said[len(said)-1] == ']' && word != "" && err == nil
 }
 
-// setting parses a line of a section ("": the head). If the section's own line is not well-formed, setting
-// only looks for mistakes, and drops the line.
+// setting parses a line of a section ("": the head). If the line that begins the section is not well-formed, setting
+// only looks for mistakes.
 func (f *File) setting(at, said, section string, wellFormed bool) {
 	name, value, is := strings.Cut(said, "=")
 	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
@@ -481,7 +481,6 @@ func isOurs(dir string) bool {
 	return way.Check(dir, "", nil) == nil && sysfile.Lstatat(unix.AT_FDCWD, dir, &st) == nil && sysfile.IsOurs(&st) && st.Mode&0o022 == 0
 }
 
-// Setting is a setting in force.
 type Setting struct {
 	Variable string `json:"setting"`
 	Value    string `json:"value"` // "": none

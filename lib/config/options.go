@@ -68,7 +68,7 @@ func unknownOption(name string, options []Option) error {
 	return unknownWord("option", name, "--", names)
 }
 
-// Elsewhere adds to the error for an unknown option, if it suggests none, what said returns: what to use instead.
+// Elsewhere adds what to use instead, by said, to the error for an unknown option, unless the error suggests an option.
 func Elsewhere(err error, said func(option string) string) error {
 	var e *fault.Error
 	var u unknown
@@ -304,7 +304,8 @@ func Bounded(to *time.Duration) func(string) error {
 	}
 }
 
-// form returns an error that says what is wanted; err itself if it is nil, a unit is missing or the duration too long.
+// form returns an error that says what is wanted. It returns err itself if that is nil, or says already that a unit
+// is missing or the duration is too long.
 func form(err error, value, want string) error {
 	if err == nil || limit.LacksUnit(value) || limit.TooLong(value) {
 		return err
@@ -397,7 +398,6 @@ func LeaseLength(to *time.Duration) func(string) error {
 	}
 }
 
-// Number accepts a whole number from least to most.
 func Number(to *int, least, most int) func(string) error {
 	return func(value string) (err error) {
 		n, err := strconv.Atoi(value)

@@ -67,7 +67,7 @@ func (s *Settings) Options() []Option {
 }
 
 // ScriptOptions returns options, and those by which adlock.sh passes on all that a script has set for its
-// locks. RefuseTick and Check refuse those of them that have no effect on a lock without a command.
+// locks. RefuseTick and Check refuse settings that have no effect on a lock without a command.
 func (s *Settings) ScriptOptions(options []Option) []Option {
 	options = append(options, Bind("once-per", Text(&s.tick)), Bind("flock", Text(&s.flock)))
 	return append(options, s.From.Setting(options),

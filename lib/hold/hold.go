@@ -118,7 +118,7 @@ func say(words ...string) error {
 }
 
 // stepAside leaves the owner's session, away from signals to the program's terminal, group or session; false:
-// it could not. It also catches signals that would end this process: a hook would inherit ignored ones.
+// it could not. It also catches signals that would end this process: if it ignored them, a hook would do so too.
 func stepAside() bool {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	_, err := unix.Setsid()
@@ -210,8 +210,8 @@ func (h *holding) acquire(gone <-chan struct{}) (locker.Outcome, error) {
 	return h.keeper.Take(r)
 }
 
-// exitAtDeath ends this process if the owner dies before the atom is acquired. Both channels may be closed
-// already, and select chooses at random; so it checks taken again.
+// exitAtDeath ends this process if the owner dies before the atom is acquired. If both channels are closed, select
+// chooses at random; so exitAtDeath checks taken again.
 func exitAtDeath(gone, taken <-chan struct{}, exit func(status int)) {
 	select {
 	case <-taken:

@@ -17,7 +17,7 @@ import (
 
 type ending struct {
 	status     runlog.Opt[int] // as the program has reported it
-	unreported bool            // the input or the program ended, and no status was reported
+	unreported bool            // the input or the program ended without a line `release`
 	lost       string          // why the atom is no longer held; "": it is held
 }
 
@@ -87,7 +87,7 @@ func parseRelease(line string) (status runlog.Opt[int], understood bool) {
 
 const longestLine = 256
 
-// readLines sends each line, cut at longestLine bytes, even a last one without a line feed, and then closes.
+// readLines sends each line, cut at longestLine bytes, even a last one without a line feed, then closes the channel.
 func readLines(from io.Reader) <-chan string {
 	lines := make(chan string)
 	go func() {

@@ -17,7 +17,7 @@ import (
 // Entry is an atom as it was found in a lock directory or a store.
 type Entry struct {
 	Name        atom.Name
-	Completed   time.Time // zero: never
+	Completed   time.Time // when its last run completed; zero: never, or unknown
 	CompletedOn string    // the machine on which it completed, if that may be another one
 	View
 	Readers []View      // the locks of its readers

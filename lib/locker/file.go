@@ -23,8 +23,8 @@ func (r *Request) TakeFile(o Outcome, err error) (Outcome, error) {
 	return o, err
 }
 
-// FileBefore locks the file before the newcomer ends the job in v or replaces its lock, as it must not do so
-// and then be denied. A file that the job itself holds becomes free with the job's end. Empty verdict: go on.
+// FileBefore locks the file before the newcomer ends the job in v or replaces its lock: a newcomer that the file
+// denies must not do so. A file that the job itself holds becomes free with the job's end. Empty verdict: go on.
 func (r *Request) FileBefore(v *View, step policy.Step) (Outcome, error) {
 	if step != policy.Expire && step != policy.Reclaim {
 		return Outcome{}, nil
@@ -41,7 +41,7 @@ func (r *Request) isJobs(v *View) bool {
 	return err == nil && slices.ContainsFunc(members, func(m process.Entry) bool { return r.Flock.IsHeldIn(m.PID) })
 }
 
-// ForeseeFile returns d, or Busy if d grants the atom in v and another process than its job holds the file.
+// ForeseeFile returns d, or Busy if d grants the atom but the file is locked, and not by the job in v that d ends.
 func (r *Request) ForeseeFile(d policy.Decision, v *View) policy.Decision {
 	if !d.Step.Granted() || !r.Flock.IsTaken() || d.Step == policy.Expire && r.isJobs(v) {
 		return d
@@ -56,7 +56,8 @@ func fileHeld(path string, holder int) string {
 	return path + " is locked by " + processOn(holder, "")
 }
 
-// fileTaken returns the outcome if another process holds the file. Locker's pid and path are used as a token.
+// fileTaken returns the outcome if another process holds the file. The pid of the process that locked it, and the
+// path, are used as a token.
 func (r *Request) fileTaken() Outcome {
 	holder := r.Flock.Holder()
 	v := View{Active: policy.Active{Held: true, Owner: policy.Untouched}, File: r.Flock.Path}

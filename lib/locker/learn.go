@@ -8,9 +8,9 @@ import (
 	"adlock/lib/record"
 )
 
-// Lesson returns what the release of a lock with this record teaches; nil: nothing, as the owner learns no
-// limit, the run failed or was ended early, or its end is unknown. A successful run teaches its runtime. A run
-// that was ended at its limit, by its supervisor or as a newcomer asked, teaches that (learn.State.Ended).
+// Lesson returns what the release of a lock with this record teaches. A successful run teaches its runtime. A run
+// that was ended at its limit, by its supervisor or as a newcomer asked, teaches how long it ran (learn.State.Ended).
+// nil: nothing, as the owner learns no limit, or the run failed, was ended early or withdrawn, or its end is unknown.
 func (r ReleaseRequest) Lesson(own record.Record) learn.Lesson {
 	held := own.Held()
 	switch {
@@ -25,7 +25,7 @@ func (r ReleaseRequest) Lesson(own record.Record) learn.Lesson {
 }
 
 // LessonOfEnding returns what the atom learns if this newcomer has ended the owner by force at that age. nil:
-// nothing, as the owner learns no limit, or had not reached its own when an explicit one ended it.
+// nothing, as the owner learns no limit, or an explicit limit ended it before it reached its own.
 func (r *Request) LessonOfEnding(owner *record.Record, age time.Duration) learn.Lesson {
 	if !owner.Learn || r.Limits.Source != policy.Learned && age < owner.ExpireAfter {
 		return nil

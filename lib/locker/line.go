@@ -38,7 +38,6 @@ func (l *Line) Show(text func() string) {
 	l.write()
 }
 
-// Clear removes the line, if it is shown.
 func (l *Line) Clear() {
 	if l == nil {
 		return
@@ -52,7 +51,7 @@ func (l *Line) Clear() {
 	}
 }
 
-// keep rewrites the line until it is cleared. A signal that ends this process clears it too,
+// keep rewrites the line until it is cleared. At a signal that ends this process, keep clears the line first,
 // because the shell's prompt comes next.
 func (l *Line) keep(done chan struct{}) {
 	signals := make(chan os.Signal, 1)

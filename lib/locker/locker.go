@@ -14,7 +14,7 @@ type Locker interface {
 	// Take acquires an atom (GetLock of the paper). A denial is an Outcome, not an error; Stuck is both.
 	Take(Request) (Outcome, error)
 
-	// Release stamps the last lock, unless forbidden, and releases the atom. fault.Denied: the lock is lost or guarded.
+	// Release stamps the last lock, if the request wants that, and releases the atom. fault.Denied: lost or guarded.
 	Release(ReleaseRequest) error
 
 	// DryRun returns what Take would do now. It puts the learned limits in force.
@@ -23,7 +23,7 @@ type Locker interface {
 	// RecordCommand records the command that the owner of an acquisition has started; RecordMembers the
 	// members of its job, before its own supervisor signals them; RecordRest the daemons that the command has
 	// left behind. BeingEnded reports whether another process is, or may be, ending that job. In a store all four
-	// do nothing, as a lease runs out after its owner's death.
+	// do nothing: a lease runs out after its owner's death, and no newcomer ends the job.
 	RecordCommand(name atom.Name, token string, command process.Identity) error
 	RecordMembers(name atom.Name, token string, members []process.Identity) error
 	RecordRest(name atom.Name, token string, rest []process.Identity) error
@@ -31,8 +31,8 @@ type Locker interface {
 
 	RecordSignal(*Request, killer.Signalled)
 
-	// OwnExpires logs, before the first signal, that an owner ends its own job at ExpireAfter. The job has
-	// run for age, and was seen idle for idle (0: it was not watched).
+	// OwnExpires logs, before the first signal, that an owner ends its own job at ExpireAfter. age is how long the
+	// job has run, idle how long a watch saw it idle (0: it was not watched).
 	OwnExpires(r *Request, token string, age, idle time.Duration)
 
 	// OwnStuck reports that an owner cannot end its own job now, and goes on to hold the lock.

@@ -90,8 +90,7 @@ func (r *Request) TakenBy(o *Outcome, v *View) {
 }
 
 // ClaimTick claims the tick if the outcome o is Acquired. It comes last, as a denied newcomer must not use up
-// a tick. If another newcomer was faster, the outcome is TooSoon. A claim stays, however the job ends; only a
-// release without a stamp takes it back.
+// a tick. If another newcomer was faster, the outcome is TooSoon. Only a release without a stamp takes the claim back.
 func (r *Request) ClaimTick(o Outcome, err error, claim func() (bool, error)) (Outcome, error) {
 	if err != nil || o.Verdict != Acquired || !r.Tick.Asked() {
 		return o, err
@@ -162,7 +161,7 @@ func (r *Request) RefuseEndless(o *Outcome, v *View) {
 	}
 }
 
-// Stuck returns the outcome if the owner in v cannot be ended, or its lock not changed. cure is advice for the error.
+// Stuck returns the outcome, and an error with the advice cure, if the owner in v cannot be ended or its lock changed.
 func (r *Request) Stuck(object string, v *View, why error, cure string) (Outcome, error) {
 	o := Outcome{Verdict: Stuck, Reason: why.Error()}
 	r.describe(&o.found, v)

@@ -23,7 +23,8 @@ const (
 	noticeRuns  = 100 // more runs would add nothing
 )
 
-// aDay is the age at which a pause is first reported, and the least time between reports of one owner by newcomers.
+// aDay is the age at which a pause is first reported. It is also the least time between two reports of one owner by
+// newcomers, or by its own supervisor.
 const aDay = 24 * time.Hour
 
 // Overdue is an owner that has passed its notice (policy.Overdue), or whose lock is from a backup.
@@ -40,7 +41,7 @@ type Overdue struct {
 }
 
 // Overdue returns the owner of the lock in v if it is overdue, or if it cannot be checked and the lock is from a
-// backup; otherwise, and without a runlog, nil. The limits are a newcomer's; said is the explicit notice (0: none).
+// backup; otherwise, and without a runlog, nil. The limits are the caller's, said is the explicit notice (0: none).
 func (rec Recorder) Overdue(limits policy.Limits, v View, said time.Duration) *Overdue {
 	o := &Overdue{View: v, Notice: policy.Notice{After: cmp.Or(said, learn.Floor), Said: said > 0}}
 	restored := v.Restored && v.Active.Owner == policy.Unknown
@@ -125,7 +126,7 @@ func (o *Overdue) Text() string {
 	return text
 }
 
-// Remedy returns the advice how to end the wait for the owner. sameAtom: a limit of the newcomer can end it.
+// Remedy returns advice on how to end the wait for the owner. sameAtom: a limit of the newcomer can end that owner.
 func (rec Recorder) Remedy(o *Overdue, sameAtom bool) string {
 	lock := atom.File{Kind: atom.ActiveLock, Name: o.Record.Atom.Name()}
 	if o.Record.Shared {
@@ -210,7 +211,6 @@ func (rec Recorder) FindOverdue(r *Request, o *Outcome) *Overdue {
 	return found
 }
 
-// SeeOverdue calls FindOverdue and, if that finds an owner, TellOverdue.
 func (rec Recorder) SeeOverdue(r *Request, o *Outcome) {
 	if found := rec.FindOverdue(r, o); found != nil {
 		rec.TellOverdue(r, o, found)

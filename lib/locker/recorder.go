@@ -89,7 +89,7 @@ func (rec Recorder) Acquired(r *Request, own record.Record) {
 	rec.tellHook(hook.Start, e, "started")
 }
 
-// Denied logs a denial or Stuck after this wait, and reports what a person should know. It ignores other outcomes.
+// Denied logs a denial, or Stuck, and how long the newcomer waited. It reports trouble, and ignores other outcomes.
 func (rec Recorder) Denied(r *Request, o Outcome, err error, waited time.Duration) {
 	kind := runlog.Deny
 	switch {
@@ -144,7 +144,8 @@ func (rec Recorder) Expiring(r *Request, v *View) {
 	rec.append(e)
 }
 
-// Replaced logs that the lock in v had to give way: a reclaim if its owner was dead, else a takeover, also reported.
+// Replaced logs that the newcomer has replaced the lock in v: as a reclaim if the owner was dead, else as a
+// takeover, which it also reports.
 func (rec Recorder) Replaced(r *Request, step policy.Step, v *View) {
 	if step == policy.Reclaim {
 		rec.append(r.eventOf(runlog.Reclaim, v))
@@ -228,7 +229,6 @@ func (rec Recorder) DamagedLast(r *Request, path string) {
 	r.saidDamaged = true
 }
 
-// FutureStamp logs that the last lock has a stamp in the future.
 func (rec Recorder) FutureStamp(r *Request, last policy.Last) {
 	e := r.event(runlog.Clock)
 	e.Age, e.Reason = runlog.Some(last.Age), "the last lock lies in the future and is not believed"
@@ -252,8 +252,8 @@ func (r *Request) ownView(token string, age, idle time.Duration) *View {
 	return &View{Record: own, Active: policy.Active{Held: true, Age: age, Owner: policy.Lives, Asked: own.ExpireAfter, Source: own.Source, Idle: idle}}
 }
 
-// Released logs that the acquisition in the record has ended, tells the hook (not with Withdraw), and prints it if
-// that was by force. failed is the error if the last lock or a slot could not be written; the caller prints it.
+// Released logs the end of the acquisition, tells the hook (not with Withdraw), and prints an ending by the owner's own
+// supervisor. failed is the error if the last lock or a slot could not be written; the caller prints it.
 func (rec Recorder) Released(r ReleaseRequest, own record.Record, failed error) {
 	e := event(runlog.Release, own.Atom, own.Owner.PID)
 	e.Token, e.Status, e.Signal = own.Token, r.Status, r.Signal

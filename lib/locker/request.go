@@ -50,11 +50,11 @@ type Request struct {
 	// The newcomer stops waiting when Asker, from the asking process, can be read or ends. May be nil.
 	Asker *os.File
 
-	// Keep gets a function that leaves the queue, so that the next waiter comes; to be called when the run has
-	// ended. Take leaves the queue itself for a reader, or if Keep is nil. A store does not call Keep.
+	// Keep gets a function by which the newcomer leaves the queue once its run has ended: until then it keeps its
+	// place. Keep is not called for a denial, for a reader, or by a store. May be nil: Take leaves the queue.
 	Keep func(leave func())
 
-	Pause        time.Duration // between the signals to an owner that has expired
+	Pause        time.Duration // the time between the signals by which a job is ended
 	LeaveExpired bool          // do not end an owner that has expired: the verdict is Expired (a store ignores this)
 
 	AtOnce bool // return ErrNotAtOnce and change nothing if more is needed than to check and take
@@ -186,7 +186,7 @@ type ReleaseRequest struct {
 	Status  runlog.Opt[int] // of the job; not set: unknown
 	Signal  string          // that ended the job, without SIG; "": none
 	Expired bool            // the owner ended the job itself, at ExpireAfter
-	Idle    time.Duration   // how long the job had been idle, if ExpireAfter was learned
+	Idle    time.Duration   // how long the job had been idle when it was ended, if ExpireAfter was learned; else 0
 	Asked   bool            // the owner ended the job itself, as a newcomer in its store asked
 	NoStamp bool            // the run does not count for IfElapsed, nor for the tick
 	Untold  bool            // how the run went is unknown: it teaches nothing
@@ -202,8 +202,8 @@ type ReleaseRequest struct {
 	Withdraw bool
 
 	AtOnce    bool          // as in Request
-	GuardWait time.Duration // wait up to so long (or 0.2 s) for a newcomer that is changing the lock
-	ForScript bool          // requested by a helper that a script started, which is ended with the script
+	GuardWait time.Duration // how long to wait for a newcomer that is changing the lock; 0.2 s at least
+	ForScript bool          // a helper of a script asks, which a newcomer ends together with the script
 }
 
 // Owns reports whether the lock with this record may be released: it has the Token, if one is given; without

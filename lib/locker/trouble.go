@@ -25,8 +25,8 @@ func (rec Recorder) keptOut(e runlog.Event, by *View) {
 	rec.tell(hook.NotRun, e, "not run: "+e.Reason)
 }
 
-// NotRun reports that the job is not run because of the error why; it then does not report that the runlog in
-// the lock directory dir cannot be written. It returns nil, stuck, denials and usage errors as they are.
+// NotRun reports that the job is not run because of the error why. For a runlog in the lock directory dir, that it
+// cannot be written is not reported too. If why is nil, stuck, a denial or a usage error, NotRun only returns it.
 func (rec Recorder) NotRun(r *Request, dir string, o Outcome, why error) error {
 	kind := fault.KindOf(why)
 	if why == nil || o.Verdict == Stuck || kind == fault.Denied || kind == fault.Usage {
@@ -64,8 +64,8 @@ func (r *Request) notRun(why error) runlog.Event {
 	return e
 }
 
-// awayFor returns for how long the store has kept all jobs from running here with the status of e; not set if
-// the lock is in a directory. due: it is time to tell the hook: at first, after an hour, at each doubled age.
+// awayFor returns how long the store has kept all jobs from running here with the status of e. due: the hook is to
+// be told: at first, after an hour, at each doubled age. For a lock in a directory age is not set, and due is true.
 func (rec Recorder) awayFor(e runlog.Event) (age runlog.Opt[time.Duration], due bool) {
 	if rec.Log == nil || rec.Log.Store == "" {
 		return age, true

@@ -19,7 +19,7 @@ type View struct {
 	Job    process.Job   // the job of its owner; zero in a store, where only the owner can end it
 	Node   string        // the machine of its owner, if that may be another one
 	Whose  int           // the user of the lock directory, if root reads another user's; 0: this user
-	Silent bool          // its owner may be dead: its last heartbeat seems older than its lease
+	Silent bool          // its owner, in a store, may be dead: the last heartbeat seems older than the lease
 
 	Restored bool // a backup has brought the lock here
 
@@ -30,10 +30,10 @@ type View struct {
 
 	Watcher    int   // set in a list: pid of the newcomer that watches whether the job works; 0: none, or unknown
 	Changer    int   // set in a list or a dry run: pid of the process that is changing the lock; 0: none, or unknown
-	Standstill error // why that process will not finish; nil: no reason is known
+	Standstill error // why the Changer will not finish; nil: no reason is known
 }
 
-// Since returns when the active lock was made. now is the time at which it was seen.
+// Since returns when the active lock was made. now is the time of the view.
 func (v *View) Since(now time.Time) time.Time { return now.Add(-v.Active.Age - v.Record.Slept()) }
 
 // IsInsideJob reports whether this process was started from inside the owner's job.
@@ -112,7 +112,7 @@ func (v *View) SeeOwner(own record.Record, owner policy.Owner) {
 	v.Active.Asked, v.Active.Source, v.Active.Patience = own.ExpireAfter, own.Source, own.Patience
 }
 
-// LastView returns what a last lock says. With fromStart its age counts from the start of the run, if known.
+// LastView returns what a last lock says. With fromStart, Age counts from the start of the last run, if that is known.
 func LastView(last record.Last, fromStart bool, now Moment) policy.Last {
 	if last.Completed.IsZero() {
 		return policy.Last{Damaged: last.Damaged}

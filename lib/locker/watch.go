@@ -62,9 +62,9 @@ func (e *LateError) Error() string { return e.Decision.Reason() }
 //   - the owner releases the atom, and the watch is over within a second; or dies, which the next sample shows;
 //   - another owner follows: it has another token, so MayEnd is false for it;
 //   - the job begins to work after the last sample: it may be ended, as with any limit;
-//   - this newcomer is killed: the kernel frees the flock that gave it the turn to watch. The next newcomer
-//     finds that file, and reports the owner as overdue, as perhaps no newcomer lives long enough to watch
-//     the job to the end;
+//   - this newcomer is killed: the kernel frees the flock on the file that gave it the turn to watch. The next
+//     newcomer finds that file, and reports the owner as overdue: perhaps no newcomer lives long enough to
+//     watch the job to the end;
 //   - this newcomer is stopped after the watch: what it has seen does not count any more (idleHolds);
 //   - this newcomer is stopped during the watch: another one watches too, and reports the owner.
 func (rec Recorder) WatchFirst(r *Request, dir int, attempt func() (Outcome, error)) (Outcome, error) {

@@ -87,8 +87,8 @@ func isJobs(shell process.Identity, lock *lockfile.Active, claims []process.Clai
 	return marked || err == nil && (!lock.Record.Supervised || child.SharesSession(owner) || child.Same(lock.Job().Command))
 }
 
-// isOtherUsers reports whether a claim names a lock of this atom (which cannot be read) and a live process of
-// another user that is an ancestor of the shell or in its session.
+// isOtherUsers reports whether a claim names a lock of this atom and, as its owner, a live process of another user
+// that is an ancestor of the shell or in its session. The lock itself, which is that user's, is not read.
 func isOtherUsers(c process.Claim, shell process.Identity, name atom.Name) bool {
 	file := atom.ParseFile(filepath.Base(c.File))
 	if file.Name != name || file.Kind != atom.ActiveLock && file.Kind != atom.ReaderLock {
@@ -143,7 +143,7 @@ func guarded(args []string) (int, error) {
 	return r.supervised(command{name: a.Operand, path: words[1], args: words[2:], env: os.Environ()})
 }
 
-// lockFile returns the path of the lock that this process holds; in a store, only the file's name.
+// lockFile returns the path of this process's lock; for a store, only the name that the file would have.
 func (r *runArgs) lockFile() string {
 	name := r.Request.Atom.Name()
 	file := name.ActiveLock()

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Invocation returns the program and the argument vector of a process. They are unknown for a fork
-// (a subshell), whose command line is its parent's, and for a program whose file was replaced.
+// Invocation returns the program and the argument vector of a process. They are unknown for a fork (a subshell),
+// whose command line is its parent's, for a program whose file was replaced, and if /proc does not show them.
 func Invocation(pid int) (file string, args []string, known bool) {
 	of := procOf(pid)
 	file, err := os.Readlink(of + "exe")
@@ -25,7 +25,7 @@ func procOf(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/" }
 
 // forked reports whether a process has executed no program since its fork (PF_FORKNOEXEC of
 // include/linux/sched.h), and its parent. Both are in /proc/PID/stat (proc_pid_stat(5)), whose second field
-// may hold blanks. If that cannot be read, fork is true and parent 0.
+// may hold blanks. If that file cannot be read, fork is true and parent 0.
 func forked(of string) (fork bool, parent int) {
 	const forkNoExec = 0x40
 	text, err := os.ReadFile(of + "stat")

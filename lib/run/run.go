@@ -124,7 +124,7 @@ func run(open Opener, args []string) (int, error) {
 	return status, refused(args, err)
 }
 
-// parse is Origins.Parse, but keeps the error of a setting that says where the locks are in unplaced, for configure.
+// parse is Origins.Parse, but a mistake in a location (config.Location) becomes r.unplaced, which configure reports.
 func (r *runArgs) parse(options []config.Option, args []string) (words []string, err error) {
 	if words, err = r.From.Parse(options, args); fault.KindOf(err) == fault.Misconfigured {
 		r.unplaced, err = err, nil
@@ -168,8 +168,8 @@ func (r *runArgs) run(args []string) (int, error) {
 	return r.supervised(command{words[0], path, words, config.Environment()})
 }
 
-// Refusal returns the error with which run would refuse these arguments in the environment of getenv. If that
-// is unknown (nil), options that a variable could contradict or complete are not checked.
+// Refusal returns the error with which run would refuse the options in args, with the variables of getenv. nil for
+// getenv: the variables are unknown, so what they could contradict or complete is not checked.
 func Refusal(getenv func(name string) string, args []string) error {
 	return newRun().refusal(getenv, args)
 }
@@ -189,8 +189,8 @@ func (r *runArgs) refusal(getenv func(name string) string, args []string) error 
 	return r.check()
 }
 
-// recordMissing records that the command cannot be run, in case no person reads standard error. The runlog
-// and the hook get only the base name, because the first word may hold a password.
+// recordMissing records that the command cannot be run (not in a dry run), in case no person reads standard error.
+// The runlog and the hook get only base, because the first word of the command may hold a password.
 func (r *runArgs) recordMissing(base string, missing error) {
 	if r.dryRun {
 		return
@@ -231,7 +231,7 @@ func (r *runArgs) configure(options []config.Option) error {
 	return err
 }
 
-// check refuses options from one place that contradict each other, or that cannot be kept here, and sets the tick.
+// check refuses options that cannot be kept here, or contradict each other so that neither wins. It sets the tick.
 func (r *runArgs) check() error {
 	r.Request.Tick = policy.TickAt(r.Request.Clock(time.Now()).Effective(), r.oncePer)
 	if err := cmp.Or(r.checkWhole(), r.checkReplace(), r.checkEnforce()); err != nil {
@@ -277,8 +277,8 @@ func (r *runArgs) checkWhole() error {
 	return fault.New(fault.Unavailable, "--whole-job", "cannot be kept here: only a Linux kernel gives a job's orphans to its supervisor")
 }
 
-// checkReplace makes --replace ExpireAfter 0. If there is another ExpireAfter, the stronger place wins, and
-// one place for both is an error.
+// checkReplace makes --replace ExpireAfter 0. If there is another ExpireAfter, the stronger place wins; in settings
+// files, the later line. Both on the command line, or both in variables, are an error.
 func (r *runArgs) checkReplace() error {
 	limits, auto := &r.Request.Limits, &r.Request.Auto
 	other := auto.ExpireAfter || limits.Source != policy.None && limits.ExpireAfter != 0
@@ -297,8 +297,8 @@ func (r *runArgs) checkReplace() error {
 	return nil
 }
 
-// checkEnforce ignores --enforce without a limit, but refuses it on the command line, or if --replace is from the
-// same place. A limit for a semaphore implies --enforce, as no newcomer ends one of the runs.
+// checkEnforce ignores --enforce without a limit, but refuses it on the command line. With --replace, it acts as
+// checkReplace does. A limit for a semaphore implies --enforce, as no newcomer ends one of the runs.
 func (r *runArgs) checkEnforce() error {
 	limits := &r.Request.Limits
 	said := limits.Source != policy.None && limits.ExpireAfter != limit.Never
@@ -370,7 +370,8 @@ func (r *runArgs) nameAtom(base string, words []string) (err error) {
 	return nil
 }
 
-// supervised runs a command under the lock. On a terminal, its process exists before the lock does (a gate).
+// supervised runs a command under the lock. On a terminal, the command's process exists before the lock: it waits
+// at a gate (supervise.Prepare).
 func (r *runArgs) supervised(c command) (int, error) {
 	k, err := r.locker()
 	if err != nil {
@@ -446,7 +447,7 @@ func (r *runArgs) openFile() (err error) {
 	return err
 }
 
-// acquisition is zero until the atom is acquired.
+// acquisition is the token of the lock and when it was acquired; zero before that.
 type acquisition struct {
 	token string
 	since time.Time
@@ -468,7 +469,7 @@ func (r *runArgs) watchOverdue(k locker.Locker, held acquisition) {
 	}()
 }
 
-// cancelled returns a function that records a signal before the job began: nothing else shows that run.
+// cancelled returns a function that logs a signal that came before the job began: no other event shows such a run.
 func (r *runArgs) cancelled(k locker.Locker) func(syscall.Signal) {
 	line, asked := r.Request.Line, locker.Request{Atom: r.Request.Atom, Owner: process.Identity{PID: os.Getpid()}}
 	began := process.Boottime()
@@ -528,7 +529,7 @@ func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, held *acquisit
 	}
 }
 
-// report prints an error that does not change the exit status: that comes from the job's Result.
+// report prints an error (nil: none) that does not change the exit status, which is the job's.
 func report(object string, err error) {
 	if err != nil {
 		fault.Report(fault.Wrap(object, err))
@@ -546,7 +547,7 @@ func (r *runArgs) locker() (locker.Locker, error) {
 	return lockdir.Open(dir, rec)
 }
 
-// recorder returns the lock directory and the recorder. The runlog for a store is in that directory, too.
+// recorder returns the lock directory and the recorder. The runs of a store are in this machine's runlog, too.
 func (r *runArgs) recorder() (dir string, rec locker.Recorder, err error) {
 	rec.Hook = r.Hook
 	if dir, err = config.DirOf(r.store); err != nil {

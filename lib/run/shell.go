@@ -24,7 +24,7 @@ import (
 // defaultShell is the job's own shell if config.ShellVariable names none.
 const defaultShell = "/bin/sh"
 
-// shellMark begins sh/shell, which as the job's own shell would call itself without end.
+// shellMark is the beginning of sh/shell. As the job's own shell, that file would call itself without end.
 const shellMark = "#!/bin/sh\n# adlock's shell for crontabs"
 
 func Shell() config.Verb {
@@ -212,7 +212,6 @@ func isThis(path string) bool {
 	return err == nil && string(head) == shellMark
 }
 
-// SameFile reports whether two paths lead to one file.
 func SameFile(one, other string) bool {
 	a, err := os.Stat(one)
 	if err != nil {
