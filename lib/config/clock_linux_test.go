@@ -39,7 +39,7 @@ func readUptime(t *testing.T) string {
 }
 
 // A start that seemed older than the owner that it found would not replace that owner.
-func TestSinceIsNeverBeforeTheScriptsStart(t *testing.T) {
+func TestAScriptsStartIsNeverComputedTooEarly(t *testing.T) {
 	var since time.Duration
 	for n := range 50 {
 		before, text := process.Boottime(), readUptime(t)
@@ -50,7 +50,7 @@ func TestSinceIsNeverBeforeTheScriptsStart(t *testing.T) {
 	}
 }
 
-func TestSinceIsComputedFromAContainersUptime(t *testing.T) {
+func TestAScriptsStartIsComputedFromAContainersUptime(t *testing.T) {
 	defer func(file string) { uptimeFile = file }(uptimeFile)
 	uptimeFile = filepath.Join(t.TempDir(), "uptime")
 	must.Do(t, os.WriteFile(uptimeFile, []byte("65.00 3.00\n"), 0o600))

@@ -154,7 +154,7 @@ func TestABadLeaseIsReportedAndIgnored(t *testing.T) {
 	}
 }
 
-func TestAMistakeInALocationIsAnError(t *testing.T) {
+func TestAMistakeInALocationSettingIsAnError(t *testing.T) {
 	for text, want := range map[string]string{
 		"ADLOCK_DIR=locks": ":1: ADLOCK_DIR wants a full path", "ADLOCK_STORE=/locks": ":1: ADLOCK_STORE wants etcd",
 		"[a]\nADLOCK_LOGDIR=/a": ":2: ADLOCK_LOGDIR belongs above", "ADLOCK_DRI=/a": ":1: unknown setting: did you mean ADLOCK_DIR?",

@@ -15,7 +15,7 @@ func TestAnOwnersDeathAfterAcquisitionDoesNotEndHold(t *testing.T) {
 	}
 }
 
-func TestAProgramThatEndsWithoutAReportTeachesNothing(t *testing.T) {
+func TestAProgramThatEndsWithoutReleaseTeachesNoLimit(t *testing.T) {
 	h := holding{Args: new(Args)}
 	if r := h.releaseRequest(ending{unreported: true}); r.Lesson(record.Record{Learn: true}) != nil {
 		t.Errorf("%+v", r)
