@@ -68,7 +68,8 @@ func unknownOption(name string, options []Option) error {
 	return unknownWord("option", name, "--", names)
 }
 
-// Elsewhere adds what to use instead, by said, to the error for an unknown option, unless the error suggests an option.
+// Elsewhere adds to the error for an unknown option what to use instead, which said returns. An error that suggests
+// an option stays as it is.
 func Elsewhere(err error, said func(option string) string) error {
 	var e *fault.Error
 	var u unknown

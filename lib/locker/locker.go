@@ -14,7 +14,7 @@ type Locker interface {
 	// Take acquires an atom (GetLock of the paper). A denial is an Outcome, not an error; Stuck is both.
 	Take(Request) (Outcome, error)
 
-	// Release stamps the last lock, if the request wants that, and releases the atom. fault.Denied: lost or guarded.
+	// Release stamps the last lock (if wanted) and releases the atom. fault.Denied: the lock is lost or guarded.
 	Release(ReleaseRequest) error
 
 	// DryRun returns what Take would do now. It puts the learned limits in force.

@@ -203,7 +203,7 @@ type ReleaseRequest struct {
 
 	AtOnce    bool          // as in Request
 	GuardWait time.Duration // how long to wait for a newcomer that is changing the lock; 0.2 s at least
-	ForScript bool          // a helper of a script asks, which a newcomer ends together with the script
+	ForScript bool          // the request is from a script's helper, which is ended together with the script
 }
 
 // Owns reports whether the lock with this record may be released: it has the Token, if one is given; without

@@ -25,8 +25,8 @@ func (rec Recorder) keptOut(e runlog.Event, by *View) {
 	rec.tell(hook.NotRun, e, "not run: "+e.Reason)
 }
 
-// NotRun reports that the job is not run because of the error why. For a runlog in the lock directory dir, that it
-// cannot be written is not reported too. If why is nil, stuck, a denial or a usage error, NotRun only returns it.
+// NotRun reports that the job is not run because of the error why, but not that a runlog in dir cannot be written.
+// If why is nil, a denial or a usage error, or the verdict is Stuck, NotRun only returns why.
 func (rec Recorder) NotRun(r *Request, dir string, o Outcome, why error) error {
 	kind := fault.KindOf(why)
 	if why == nil || o.Verdict == Stuck || kind == fault.Denied || kind == fault.Usage {

@@ -297,8 +297,8 @@ func (r *runArgs) checkReplace() error {
 	return nil
 }
 
-// checkEnforce ignores --enforce without a limit, but refuses it on the command line. With --replace, it acts as
-// checkReplace does. A limit for a semaphore implies --enforce, as no newcomer ends one of the runs.
+// checkEnforce ignores --enforce without a limit, but refuses it on the command line. If --replace is set too, the
+// rules of checkReplace apply. A limit for a semaphore implies --enforce, as no newcomer ends one of the runs.
 func (r *runArgs) checkEnforce() error {
 	limits := &r.Request.Limits
 	said := limits.Source != policy.None && limits.ExpireAfter != limit.Never
