@@ -10,8 +10,8 @@ import (
 	"adlock/lib/limit"
 )
 
-// Place is the kind of source that set an option. If two options contradict each other, the command line wins
-// over a variable, which may be for a whole crontab, and a variable over a file, which may be for all jobs.
+// Place is the kind of source that set an option. If two options contradict each other, the command line wins over a
+// variable, and a variable over a file: a variable may be for a whole crontab, a file for all jobs.
 type Place int
 
 // Of two places, the greater one wins.

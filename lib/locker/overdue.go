@@ -16,8 +16,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// About the last 10,000 lines of the runlog are read, but only if an owner has run for learn.Floor or its
-// notice, if its lock is from a backup, if a locked file is in the way, or if a store fails.
+// About the last 10,000 lines of the runlog are read, but only in four cases: an owner has run for learn.Floor or
+// its notice, its lock is from a backup, a locked file is in the way, or a store fails.
 const (
 	noticeBytes = 4 << 20
 	noticeRuns  = 100 // more runs would add nothing

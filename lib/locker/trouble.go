@@ -90,8 +90,8 @@ func (rec Recorder) othersTold(e runlog.Event) bool {
 	return false
 }
 
-// toldAway yields, the newest first, the failures of this store with the status of e of which the hook was
-// told, back to the last answer of the store. (Events of which it was not told have no age.)
+// toldAway yields, the newest first, the failures of this store since its last answer of which the hook was told,
+// and which have the status of e. (An event of which the hook was not told has no age.)
 func (rec Recorder) toldAway(e runlog.Event) iter.Seq[runlog.Event] {
 	return func(yield func(runlog.Event) bool) {
 		if rec.Log == nil || rec.Log.Store == "" {

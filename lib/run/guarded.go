@@ -14,10 +14,10 @@ import (
 	"adlock/lib/supervise"
 )
 
-// How a script guards itself (adlock_guard): its shell asks the helper (guard) for its own command line, and
-// then replaces itself by the helper (guarded), which acquires the lock and runs the script again, as its
-// job. The script must not do so at that second start. And if its own job starts it once more (xargs "$0",
-// "$0" | tee), it has to run without a lock, as a part of that job. IsPart reports both cases.
+// How a script guards itself (adlock_guard): its shell asks the helper (guard) for its own command line, and then
+// replaces itself by the helper (guarded). That acquires the lock and runs the script again, as its job. The script
+// must not guard itself at that second start. And if its own job starts it once more (xargs "$0", "$0" | tee), it
+// has to run without a lock, as a part of that job. IsPart reports both cases.
 
 // IsPart reports whether a shell that reads a guarded script is at its second start, or belongs to a job that
 // holds the script's atom in the directory. It is false if that cannot be found out: the script then asks for the
@@ -87,8 +87,8 @@ func isJobs(shell process.Identity, lock *lockfile.Active, claims []process.Clai
 	return marked || err == nil && (!lock.Record.Supervised || child.SharesSession(owner) || child.Same(lock.Job().Command))
 }
 
-// isOtherUsers reports whether a claim names a lock of this atom and, as its owner, a live process of another user
-// that is an ancestor of the shell or in its session. The lock itself, which is that user's, is not read.
+// isOtherUsers reports whether a claim names a lock of this atom and, as its owner, a live process of another user.
+// That must be an ancestor of the shell or in its session. The lock itself, which is that user's, is not read.
 func isOtherUsers(c process.Claim, shell process.Identity, name atom.Name) bool {
 	file := atom.ParseFile(filepath.Base(c.File))
 	if file.Name != name || file.Kind != atom.ActiveLock && file.Kind != atom.ReaderLock {

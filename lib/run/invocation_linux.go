@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Invocation returns the program and the argument vector of a process. They are unknown for a fork (a subshell),
-// whose command line is its parent's, for a program whose file was replaced, and if /proc does not show them.
+// Invocation returns the program and the argument vector of a process. They are unknown if /proc does not show them,
+// if the program's file was replaced, or for a fork (a subshell), whose command line is its parent's.
 func Invocation(pid int) (file string, args []string, known bool) {
 	of := procOf(pid)
 	file, err := os.Readlink(of + "exe")
