@@ -152,8 +152,8 @@ var verdicts = map[policy.Step]Verdict{
 	policy.TooSoon: TooSoon, policy.Busy: Busy, policy.Full: Full, policy.Stuck: Stuck, policy.Expire: Expired, policy.Paused: Paused,
 }
 
-// RefuseEndless counts the lock in v in o if the newcomer belongs to the job that holds it. If the wait has no limit, it
-// sets o.Endless. A wait with a limit may succeed, as the newcomer may run in the job's background.
+// RefuseEndless counts the lock in v in o if the newcomer belongs to the job that holds it. If a wait for that job has
+// no limit, it sets o.Endless. A limited wait may succeed, as the newcomer may run in the job's background.
 func (r *Request) RefuseEndless(o *Outcome, v *View) {
 	if v.IsInsideJob() {
 		o.inside++
