@@ -283,16 +283,17 @@ func TestThePassClockCountsForIfElapsedAndExpireAfter(t *testing.T) {
 	wantLife(t, owner, process.Dead)
 }
 
-func TestADeadOwnerIsNotReplacedWhileTheFlockFileIsHeld(t *testing.T) {
-	k, r := newLocker(t), ask(sleeper(t))
-	wantVerdict(t, k, ask(dead(t)), locker.Acquired)
+func TestNoOwnerIsEndedOrReplacedWhileTheFlockFileIsHeld(t *testing.T) {
 	holder := must.Get(os.Create(filepath.Join(t.TempDir(), "file")))(t)
 	defer holder.Close()
 	must.Do(t, unix.Flock(int(holder.Fd()), unix.LOCK_EX))
-	r.Flock = must.Get(flock.Open(holder.Name(), false, false))(t)
-	dead := contentOf(t, k, "lock."+motdFiles)
-	if wantVerdict(t, k, r, locker.Busy); contentOf(t, k, "lock."+motdFiles) != dead {
-		t.Error("the dead owner's lock was replaced")
+	for _, owner := range []locker.Request{ask(dead(t)), read(dead(t)), ask(sleeper(t)), read(sleeper(t))} {
+		k, r := newLocker(t), hasty(sleeper(t))
+		wantVerdict(t, k, owner, locker.Acquired)
+		r.Flock = must.Get(flock.Open(holder.Name(), false, false))(t)
+		before := locksOf(t, k)
+		wantVerdict(t, k, r, locker.Busy)
+		wantSame(t, k, before)
 	}
 }
 
@@ -338,6 +339,7 @@ func TestAWaitingNewcomerWakesWhenTheAtomIsFree(t *testing.T) {
 func TestPruneRemovesUnusedLastLocks(t *testing.T) {
 	k, r := newLocker(t), ask(sleeper(t))
 	release(t, k, wantVerdict(t, k, r, locker.Acquired))
+	release(t, k, wantVerdict(t, k, read(r.Owner), locker.Acquired))
 	for _, other := range []locker.Request{r, read(r.Owner)} {
 		other.Atom.Operand = fmt.Sprint("held shared ", other.Shared)
 		wantVerdict(t, k, other, locker.Acquired)
@@ -345,8 +347,9 @@ func TestPruneRemovesUnusedLastLocks(t *testing.T) {
 	if names, err := k.Prune(time.Hour); err != nil || len(names) != 0 {
 		t.Errorf("pruned %v, %v", names, err)
 	}
-	if names, err := k.Prune(0); err != nil || len(names) != 1 || names[0] != motdFiles {
-		t.Errorf("pruned %v, %v", names, err)
+	names, err := k.Prune(0)
+	if _, left := os.Stat(k.Dir.Path(motd.Name().ReadersMark())); err != nil || len(names) != 1 || names[0] != motdFiles || left == nil {
+		t.Errorf("pruned %v, %v; the readers' mark: %v", names, err, left)
 	}
 }
 

@@ -274,7 +274,7 @@ func (l *Locker) prune(name atom.Name, older time.Duration) (removed bool, err e
 		if unused, err := l.unused(name, older); !unused {
 			return err
 		}
-		err = errors.Join(l.Dir.RemoveLast(name), l.Dir.RemoveTicks(name, func(time.Duration, int) bool { return true }), l.Dir.RemoveLine(name))
+		err = errors.Join(l.Dir.RemoveTicks(name, func(time.Duration, int) bool { return true }), l.Dir.RemoveLine(name), l.Dir.RemoveLast(name))
 		removed = err == nil
 		return err
 	})

@@ -86,8 +86,10 @@ func (d *Dir) Stamp(name atom.Name, memory record.Memory) error {
 	return f.touch()
 }
 
-// RemoveLast removes the last lock; a missing one is no error.
-func (d *Dir) RemoveLast(name atom.Name) error { return d.remove(name.LastLock()) }
+// RemoveLast removes the readers' mark and the last lock of an atom without readers; missing ones are no error.
+func (d *Dir) RemoveLast(name atom.Name) error {
+	return errors.Join(d.remove(name.ReadersMark()), d.remove(name.LastLock()))
+}
 
 // LastChanged returns the last lock's ctime, as the mtime is the epoch if the atom never completed.
 func (d *Dir) LastChanged(name atom.Name) (time.Time, error) {
