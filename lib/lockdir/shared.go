@@ -42,7 +42,7 @@ func (l *Locker) settle(r *locker.Request, name atom.Name, own record.Record, te
 	}
 	outcome, err = l.read(r, name, own, outcome)
 	if err != nil || outcome.Verdict != locker.Acquired {
-		return outcome, err
+		return outcome, locker.JoinErrors(err, l.Dir.RemoveTick(name, r.Tick))
 	}
 	return outcome, temp.Withdraw()
 }
@@ -112,7 +112,10 @@ func (l *Locker) clearDeadReaders(r *locker.Request, name atom.Name, temp *lockf
 			dead := reader.Content == record.Full && locker.OwnerIf(reader.Job(), reader.Named) == policy.Gone
 			reader.Close()
 			if dead { // a damaged lock stays: it denies writers the atom, and they report it
-				_, _, err = l.clearReader(r, readers[n], temp, stamped)
+				var o locker.Outcome
+				if _, o, err = l.clearReader(r, readers[n], temp, stamped); o.Verdict == locker.Stuck {
+					err = nil // the lock is only in a writer's way
+				}
 			}
 		}
 		if err = sysfile.IgnoreMissing(err); err != nil && !errors.Is(err, locker.ErrGuarded) {
@@ -155,6 +158,9 @@ func (l *Locker) clearReader(r *locker.Request, lock atom.File, temp *lockfile.T
 		return false, outcome, err
 	}
 	if outcome, err := l.secondLook(r, lock.Name, temp, p); err != nil || outcome.Verdict != locker.Acquired {
+		return false, outcome, err
+	}
+	if outcome, err := r.FileBefore(&v.View, d.Step); err != nil || outcome.Verdict != "" {
 		return false, outcome, err
 	}
 	if d.Step == policy.Expire {

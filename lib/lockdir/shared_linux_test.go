@@ -1,6 +1,7 @@
 package lockdir
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -158,4 +159,26 @@ func TestReadersClearTheLocksOfDeadReaders(t *testing.T) {
 		release(t, k, wantVerdict(t, k, read(sleeper(t)), locker.Acquired))
 		wantLocks(t, k, left)
 	}
+}
+
+func TestAStoppedChangerOfADeadReadersLockStopsNoReader(t *testing.T) {
+	withoutGrace(t)
+	k, dies, newcomer := newLocker(t), sleeper(t), read(sleeper(t))
+	wantVerdict(t, k, read(dies), locker.Acquired)
+	lock := atom.File{Kind: atom.ReaderLock, Name: motd.Name(), Number: dies.PID}
+	stop(t, guards(t, must.Get(k.Dir.Lock(lock))(t)))
+	end(t, dies)
+	newcomer.Pause = 0
+	wantVerdict(t, k, newcomer, locker.Acquired)
+}
+
+func TestAReaderThatCannotLinkItsLockGivesItsTickBack(t *testing.T) {
+	k, r := newLocker(t), read(sleeper(t))
+	r.Tick = policy.Tick{Period: time.Hour, Number: 1}
+	must.Do(t, os.Mkdir(k.Dir.Path(motd.Name().ReadersMark()), 0o700))
+	if _, err := k.Take(r); err == nil {
+		t.Error("a directory is the readers' mark, and the reader runs")
+	}
+	must.Do(t, os.Remove(k.Dir.Path(motd.Name().ReadersMark())))
+	wantVerdict(t, k, r, locker.Acquired)
 }

@@ -36,8 +36,12 @@ func standsAt(t *testing.T, k *Locker, name atom.Name) (holder process.Identity)
 // holds makes a process hold the guard of a lock.
 func holds(t *testing.T, k *Locker, name atom.Name) (holder process.Identity) {
 	t.Helper()
+	return guards(t, openActive(t, k.Dir.Active, name))
+}
+
+func guards(t *testing.T, lock *lockfile.Active) (holder process.Identity) {
+	t.Helper()
 	need.Tools(t, "flock")
-	lock := openActive(t, k.Dir.Active, name)
 	holder = start(t, "exec flock -o '"+lock.Path()+"' sleep 60")
 	eventually(t, "the guard is held", func() bool { return lock.GuardHolder() == holder.PID })
 	return holder
