@@ -2,9 +2,7 @@ package lockdir
 
 import (
 	"errors"
-	"fmt"
 
-	"adlock/lib/fault"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
@@ -30,16 +28,13 @@ func guard(r *locker.Request, v *view) (locker.Outcome, error) {
 }
 
 func awaitEnding(r *locker.Request, v *view) error {
-	holder := v.active.GuardHolder()
-	r.ShowEndingBy(holder)
+	r.ShowEndingBy(v.active.GuardHolder())
 	defer r.Line.Clear()
 	for until := process.Boottime() + 3*r.Pause + lockfile.GuardGrace; ; {
 		err := v.active.Guard(guardWait)
-		if !errors.Is(err, locker.ErrGuarded) || r.IsGivenUp() || lockfile.StandsStill(v.active.GuardHolder(), r.Pause) != nil {
+		if !errors.Is(err, locker.ErrGuarded) || r.IsGivenUp() || process.Boottime() > until ||
+			lockfile.StandsStill(v.active.GuardHolder(), r.Pause) != nil {
 			return err
-		}
-		if process.Boottime() > until {
-			return fault.New(fault.Denied, v.active.Path(), fmt.Sprintf("not replaced: process %d has been ending the job for longer than an ending takes", holder))
 		}
 	}
 }

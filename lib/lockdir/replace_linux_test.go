@@ -93,6 +93,10 @@ func TestANewcomerThatReplacesWaitsForTheGuard(t *testing.T) {
 	if granted, reason, err := inWords(k.DryRun(&newcomer)); err != nil || !granted {
 		t.Errorf("a dry run says %q (%v)", reason, err)
 	}
+	withGrace(t, guardWait/2)
+	hurried := newcomer
+	hurried.Pause = 0
+	wantVerdict(t, k, hurried, locker.Busy) // the guard is held for longer than an ending takes
 	must.Do(t, other.Close())
 	wantTaken(t, took, locker.Acquired)
 	wantLife(t, owner.Owner, process.Dead)
