@@ -232,9 +232,9 @@ func (f *File) IsTaken() bool { return f != nil && f.Locker() != 0 }
 // Locker returns the pid of a process, perhaps dead, whose lock keeps out newcomers; 0: none, or unknown.
 func (f *File) Locker() int { return sysfile.FlockHolder(f.fd, f.how == unix.LOCK_SH) }
 
-// Holder returns the process that locked the file, if that is this process or an ancestor; else, if this
-// process has inherited the lock, its topmost ancestor that has it; else the process that locked the file, if
-// it still has it. PID 0: unknown.
+// Holder returns the process that locked the file, if that is this process or an ancestor. Otherwise, if this
+// process has inherited the lock, it returns the topmost ancestor that has the lock. In other cases it returns
+// the process that locked the file, if that still has the lock. PID 0: unknown.
 func (f *File) Holder() process.Identity {
 	pid := f.Locker()
 	switch {

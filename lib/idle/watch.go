@@ -1,10 +1,10 @@
 // Package idle finds out whether a job works: it watches what its processes do for a while. A limit that was
 // learned from runtimes alone cannot tell a long run from one that hangs; watching the job can.
 //
-// A job works if a sample shows that a member is running, in uninterruptible sleep, stopped or traced; if a
-// member has read or written, was started or has ended, or a child of it has ended; if a member takes more
-// processor time, or has more page faults, as a fork causes, than a language runtime that only waits; or if it
-// has run and ignores SIGCHLD, as its children leave no trace. What cannot be read counts as work.
+// A job works if a sample shows that a member is running, in uninterruptible sleep, stopped or traced. It works if
+// a member has read or written, was started or has ended, or a child of a member has ended. It works if a member
+// takes more processor time or page faults (a fork causes them) than a language runtime that only waits. It counts
+// as working, too, if a member has run and ignores SIGCHLD, as its children leave no trace, or cannot be read.
 //
 // The package does not see work outside the job's processes (a database server, the far end of ssh, the
 // GPU). Nor does it see bytes that pass only by send(2) and recv(2), which /proc/PID/io does not count, or
@@ -119,10 +119,10 @@ func figures(members []process.Entry) []Figures {
 }
 
 // Turn lets one newcomer at a time watch the jobs of an atom: it creates the file name in the open directory
-// dir, and locks it (flock). done removes the file. done is nil if another process has the lock, unless
-// standsStill reports that this other process does not go on: then Turn puts a new file in place of the old
-// one. So two newcomers may watch at once, which does no harm, as a watch only observes. done is also nil after
-// ten tries. cut reports that an earlier watch was cut short: its newcomer was killed, or stands still.
+// dir, and locks it (flock). done removes the file. done is nil if another process has the lock, and after ten
+// tries. But if standsStill reports that this other process does not go on, Turn puts a new file in place of the
+// old one. So two newcomers may watch at once, which does no harm, as a watch only observes. cut reports that an
+// earlier watch was cut short: its newcomer was killed, or stands still.
 func Turn(dir int, name string, standsStill func() bool) (done func(), cut bool, err error) {
 	const tries = 10 // others may make and remove the file meanwhile
 	for range tries {

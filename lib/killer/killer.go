@@ -20,9 +20,9 @@ type Killer struct {
 	Observe func(Signalled) // called for each signal sent; may be nil
 
 	// Record is called with all known members before the first signal, and with each later one before its own
-	// signal, so that the next newcomer finds out which members live if this ending fails
-	// (lib/protocol.md, 5). If it returns an error, no further signal is sent, and End returns that error.
-	// It is nil for a job without a lock file, as in a store.
+	// signal. So the next newcomer finds out which members live if this ending fails (lib/protocol.md, 5). If
+	// Record returns an error, no further signal is sent, and End returns that error. It is nil for a job
+	// without a lock file, as in a store.
 	Record func([]process.Identity) error
 
 	// Enough reports whether another process has ended the job meanwhile: then End sends no further
@@ -51,9 +51,9 @@ var stages = [][]unix.Signal{
 // member may not be signalled, cannot be checked, or outlives KILL. If that is known before the first signal,
 // none is sent. Other errors are the system's, or those of Record.
 //
-// A member that is found late gets the signals from that stage on. Two kinds cannot be found: those without the
-// job's group, session or mark whose parent died between two scans (on Linux a living supervisor inherits them),
-// and those that /proc hides together with their parent.
+// A member that is found late gets the signals from that stage on. A member cannot be found if /proc hides it
+// together with its parent; nor if its parent died between two scans, and it has not the job's group, session or
+// mark. (On Linux a living supervisor inherits such a process.)
 func (k Killer) End(job process.Job) error {
 	h, err := track(job)
 	if err != nil {
@@ -97,7 +97,7 @@ func (k Killer) end(h *tree) error {
 	return k.outlived(h)
 }
 
-// outlived scans once more after all stages; it returns nil, or an error that names a member that is left.
+// outlived kills the group of a job that still forks, and scans once more. If a member is left, the error names it.
 func (k Killer) outlived(h *tree) error {
 	if h.growing > 0 && k.killGroup(h) { // on a busy machine, mostGrowing scans may not have fitted into the last stage
 		h.await(time.Second)
@@ -146,8 +146,8 @@ func (k Killer) pauses(stage int) (pause, longest time.Duration) {
 	return pause, pause + 2*keeperGrace
 }
 
-// extended returns the deadline of the last stage: at least a second from now if the keeper has just been
-// signalled (turn), or is the only process left and may still exit by itself (graced; until longest).
+// extended returns the deadline of the last stage. It is at least a second from now if the keeper has just been
+// signalled (turn) or, until longest, if only the keeper is left and may still exit by itself (graced).
 func extended(deadline, now, longest time.Time, turn, graced bool) time.Time {
 	if second := now.Add(time.Second); second.After(deadline) && (turn || graced && now.Before(longest)) {
 		return second
@@ -183,8 +183,8 @@ func (k Killer) record(h *tree) error {
 	return nil
 }
 
-// signal sends the signals of a stage to the members that have not had them, if they may be signalled now.
-// turn is true if it signalled the keeper, whose turn comes after all others.
+// signal records new members, then sends the signals of a stage to the members that have not had them, if they
+// may be signalled now. turn is true if it signalled the keeper, whose turn comes after all others.
 func (k Killer) signal(h *tree, stage int) (turn bool, err error) {
 	if err := k.record(h); err != nil {
 		return turn, err

@@ -14,8 +14,8 @@ import (
 const mostGrowing = 3
 
 // outrun ends jobs in which each process forks a successor and exits before a scan reaches it. If the last scan
-// found new members, outrun kills new children of the keeper, which inherits the successors, until deadline. If
-// more than mostGrowing scans in a row found some, it also kills the owner's group. An error is that of Record.
+// found new members, it kills new children of the keeper, which inherits the successors, until there are no more, or
+// until deadline. After more than mostGrowing such scans it also kills the owner's group. An error is that of Record.
 func (k Killer) outrun(h *tree, deadline time.Time) error {
 	if h.growing == 0 {
 		return nil
@@ -33,9 +33,9 @@ func (k Killer) outrun(h *tree, deadline time.Time) error {
 	return nil
 }
 
-// killGroup sends KILL to the owner's group if all processes in it are members, and reports whether it did.
-// It spares a dead owner's group, because the user of each process in it must be checked first, and the group
-// of this process, because the signal would reach this process too.
+// killGroup sends KILL to the owner's group if all processes in it are members, and reports whether it did. It
+// spares a dead owner's group: the user of each process there must be checked first. It spares the group that
+// this process leads: the signal would reach this process too.
 func (k Killer) killGroup(h *tree) bool {
 	if !h.whole || h.orphans || h.membership.Leader.PID == os.Getpid() || unix.Kill(-h.membership.Leader.PID, unix.SIGKILL) != nil {
 		return false
@@ -59,7 +59,7 @@ func (k Killer) chase(h *tree, tried map[int]bool) (found bool, err error) {
 	return found, nil
 }
 
-// strike records and kills a child of the keeper that is no member yet, unless it is hidden or may not be
+// strike records a child of the keeper that is no member yet, unless it is hidden, and kills it if it may be
 // signalled. An error is that of Record.
 func (k Killer) strike(h *tree, pid int) error {
 	e, err := process.Find(pid)

@@ -143,8 +143,8 @@ func (h *tree) spare() error {
 	return nil
 }
 
-// scan looks for new members. done is true if no member is left: none lived before the table was read, so none can
-// have forked meanwhile, the table showed none, not even one that died before scan could hold it, and none is in doubt.
+// scan looks for new members. done is true if no member is left or in doubt. None may have lived before the table
+// was read (it could have forked meanwhile), and the table may show no new one, even if that is dead by now.
 //
 // The error is ErrAncestor if a process to be spared is a member: ending the rest would free the lock while
 // that process lives.
@@ -178,7 +178,7 @@ func (h *tree) scan() (done bool, err error) {
 
 var readTable = process.Table
 
-// table reads the process table, drops groups that have ended, and notes one whose members are not shown.
+// table reads the process table, drops groups and sessions that have ended, and notes a group of hidden members.
 func (h *tree) table() ([]process.Entry, error) {
 	list, err := h.membership.Look(h.readTable, h.lives)
 	if err != nil {

@@ -21,7 +21,7 @@ type User struct {
 }
 
 // Users reads files as passwd(5) and group(5) describe them. Of two users with one number the first counts;
-// other lines, such as those of NIS, are skipped.
+// lines without a valid user, such as those of NIS, are skipped.
 func Users(passwd, group string) ([]User, error) {
 	text, err := os.ReadFile(passwd)
 	if err != nil {

@@ -48,7 +48,7 @@ func (id Identity) bandsOfCommand() []band {
 	return []band{{Key: k, within: id.SID}, {Key: k, session: true}}
 }
 
-// bands returns the bands that the owner led and its command may lead, but none of a pid that was reused.
+// bands returns the bands that the owner led and its command may lead, without those of a pid known to be reused.
 func (job Job) bands() []band {
 	var list []band
 	if !job.Owner.replaced() {
@@ -78,8 +78,8 @@ func (b band) ended(list []Entry) bool {
 	})
 }
 
-// over reports whether a group is gone for good (false for a session): it has no members, and the table does
-// not show the process with its number, which alone could create the group again.
+// over reports whether a group is gone for good; false for a session. The group then has no members, and the table
+// does not show the process with its number: only that process could create the group again.
 func (b band) over(list []Entry) bool {
 	return !slices.ContainsFunc(list, func(e Entry) bool { return e.PID == b.PID }) && b.gone()
 }
@@ -93,13 +93,13 @@ func (b band) lives(list []Entry) bool {
 	return slices.ContainsFunc(list, func(e Entry) bool { return b.has(e) && !e.Exited }) || b.unseen(list)
 }
 
-// unseen reports whether a group (false for a session) has members of which the table shows none, not even an
-// exited one: /proc hides them (hidepid), or they are younger than the table. Where /proc may hide processes,
-// an exited member in the table proves nothing: kill(-group, 0) succeeds for a zombie as for a hidden member.
+// unseen reports whether a group has members, and the table shows none of them; false for a session. /proc hides
+// the members (hidepid), or they are younger than the table. If /proc may hide processes, an exited member counts
+// as not shown: kill(-group, 0) succeeds for a zombie as for a hidden member.
 func (b band) unseen(list []Entry) bool {
 	if b.session || b.gone() {
 		return false
 	}
 	shown := slices.ContainsFunc(list, func(e Entry) bool { return e.PGID == b.PID && !(e.Exited && hidesProcesses()) })
-	return !shown && !b.gone() // asked again: the last member may have been reaped before the table was read
+	return !shown && !b.gone() // asked again: the last member may have been reaped meanwhile
 }

@@ -16,8 +16,8 @@ type Handle struct {
 
 const noPidfd = -1
 
-// Hold returns a handle of k, or unix.ESRCH if k has exited or another process has its pid: the start differs, or
-// the inode of the pidfd (not compared if either is 0, unknown). With an error the handle has no descriptor.
+// Hold returns a handle of k. The error is unix.ESRCH if k has exited or another process has its pid: the start
+// differs, or the inode of the pidfd (not compared if either is 0, unknown). With an error it has no descriptor.
 func Hold(k Key, inode uint64) (Handle, error) {
 	h := Handle{k, openPidfd(k.PID)}
 	// Compare after opening: from then on the descriptor holds the process that is compared.

@@ -75,8 +75,8 @@ func (id Identity) SharesSession(other Identity) bool {
 // Key returns the pid and the start, by which the process table identifies the process.
 func (id Identity) Key() Key { return Key{id.PID, id.Start} }
 
-// Of reads the identity of a process. The error is unix.ESRCH (by errors.Is) if no process has that pid,
-// unix.EPERM if /proc hides it (hidepid, proc(5)), a *ThreadError, that of Readable, or the system's.
+// Of reads the identity of a process. The error is unix.ESRCH (by errors.Is) if no process has that pid, unix.EPERM
+// if /proc hides it (hidepid, proc(5)), a *ThreadError for the id of a thread, that of Readable, or the system's.
 func Of(pid int) (Identity, error) {
 	where, err := here()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 type Job struct {
 	Owner     Identity
 	Command   Identity   // what 'adlock run' started, as it was then; PID 0: not recorded
-	Survivors []Identity // members of a job whose ending has begun
+	Survivors []Identity // members of a job whose ending has begun, and daemons that a whole job left (--whole-job)
 	Uncounted bool       // there were more survivors than the lock had room for
 
 	Token string        // the lock's, which its job has in the environment (MarkVariable); "": none

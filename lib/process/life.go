@@ -29,8 +29,8 @@ func (l Life) String() string {
 
 // Life reports whether the process lives. State Z proves nothing, because a leader may exit before its
 // threads; a missing /proc entry proves nothing, because hidepid hides living processes. If the inode of the
-// process's pidfd is known, the inode decides, whatever /proc shows and in any time namespace; but without a
-// boot id no recorded process is Alive.
+// process's pidfd is known, the inode decides, whatever /proc shows and in any time namespace. Without a boot id
+// no recorded process is Alive.
 func (id Identity) Life() Life {
 	where, err := here()
 	if err != nil || id.PID <= 0 {
@@ -89,8 +89,8 @@ const (
 	someBoot // this boot or an earlier one, of this machine: a process that does not exist now is dead either way
 )
 
-// seenFrom compares the places of id and where: in samePlace a pid means the same process. The inode of a pid
-// namespace is reused once the namespace is gone, so it counts only within one boot (lib/protocol.md, 2).
+// seenFrom compares the places of id and where: in samePlace a pid means the same process. If both boots are known
+// and differ, pid namespaces are not compared, as their inodes are reused (lib/protocol.md, 2).
 func (id Identity) seenFrom(where Identity) distance {
 	sameMachine := id.Machine != "" && id.Machine == where.Machine
 	unnamed := id.BootID() == "" || where.BootID() == ""

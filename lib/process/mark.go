@@ -119,7 +119,7 @@ type marked struct {
 type TableReader func(see func(*Entry) bool) ([]Entry, error)
 
 // look finds the processes that bear the mark, in the table that it returns. While an execve hides an environment,
-// it reads the table again (markedWithin), unless reading one took too long. It skips members that known reports.
+// it reads the table again (markedWithin), unless a read of one took too long. It skips members that are known.
 func (m mark) look(table TableReader, known func(Key) bool) (seen marked, list []Entry, err error) {
 	for look, end := 1, time.Now().Add(markedWithin); ; look++ {
 		shown := newEnvironments()
@@ -211,9 +211,9 @@ type environment struct {
 	err  error
 }
 
-// environmentWithin is how long reading one environment may take: the read waits for a lock on the memory of
-// the process, which that process may hold for as long as a file system does not answer. On a busy machine
-// the thread that reads may get no processor for seconds.
+// environmentWithin is how long reading one environment may take. The read waits for a lock on the memory of the
+// process, which may hold that lock while a file system does not answer. On a busy machine the thread that reads
+// may get no processor for seconds.
 var environmentWithin = 10 * time.Second
 
 // environments reads environments in a goroutine of its own, and no more after one that took too long.

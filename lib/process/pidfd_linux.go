@@ -11,7 +11,7 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// spare is above the number of descriptors, 15, that are reserved for reading /proc while a large job is held.
+// spare is one more than the number of descriptors that are kept free, to read /proc while a large job is held.
 const spare = 16
 
 // lastPidfd is the highest descriptor that a pidfd may have.

@@ -82,8 +82,8 @@ func inode(path string) (uint64, error) {
 	return st.Ino, unread(path, err)
 }
 
-// unread returns nil if a file is missing or hidden, and an error if it cannot be read just now: a lock has
-// to record where its owner runs, or no later process can find out whether the owner lives.
+// unread returns nil if a file is missing or hidden, and an error if it cannot be read just now. A lock has to
+// record where its owner runs: otherwise no later process can find out whether the owner lives.
 func unread(path string, err error) error {
 	switch {
 	case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, unix.ENOTDIR):

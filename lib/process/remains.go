@@ -2,12 +2,12 @@ package process
 
 import "slices"
 
-// Remains reports whether a known process of the job may live although the owner is dead: a recorded one, a
-// member of a group or session that the owner or its command led, or one that bears the job's mark. What
-// cannot be checked counts as living (lib/protocol.md, 2).
+// Remains reports whether a known process of a dead owner's job may live (lib/protocol.md, 2). It counts recorded
+// processes, members of a group or session that the owner or its command led, and processes with the job's mark.
+// What cannot be checked counts as living.
 //
-// Strangers may count if the job's group has ended, and another process of the same session got its number, led a
-// group, and exited before the other members of that group; in another time namespace, even while it lives.
+// Strangers may count if the job's group or session has ended, and a later process with the same pid led one too,
+// and has exited before the other members. In another time namespace they may count even while that process lives.
 func (job Job) Remains() bool {
 	where, err := here()
 	if err != nil {
@@ -90,12 +90,12 @@ func (job Job) uncounted() error {
 	return nil
 }
 
-// EndingBegan reports whether an ending of the job has begun, and recorded its members.
+// EndingBegan reports whether an ending of the job has recorded members. It is true, too, for recorded daemons.
 func (job Job) EndingBegan() bool { return len(job.Survivors) > 0 || job.Uncounted }
 
-// Alive reports whether a process of the job besides the owner is known to live. Unlike Remains it ignores
-// recorded processes that cannot be checked, and processes that only the job's mark shows: a person may judge
-// them dead (adlock clear). It may be true if the process table cannot be read.
+// Alive reports whether a process of a dead owner's job is known to live. Unlike Remains it ignores recorded
+// processes that cannot be checked, and processes that only the job's mark shows: a person may judge them dead
+// (adlock clear). It may be true if the process table cannot be read.
 func (job Job) Alive() bool {
 	for _, id := range job.Recorded() {
 		if id.Life() == Alive {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Table reads all processes that /proc shows, and those of their children that it hides. It looks up the pids
-// that were given out while it read, until there are no new ones, and so finds even a job in which each process
+// Table reads all processes that /proc shows, and those of their children that /proc hides. Then it looks up the
+// pids that were given out meanwhile, until there are no new ones: so it finds even a job in which each process
 // forks a successor and exits. If the machine forks faster than pids can be looked up, it stops after a while.
 //
 // see, unless nil, is called with each shown process as soon as it has been read. If it returns false, the

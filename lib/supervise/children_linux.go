@@ -6,8 +6,8 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// awaitChildren sends to c.children when a child of this process has ended, until it has no child:
-// then nothing of the job is left, as this process adopts the job's orphans. It reaps none itself. It
+// awaitChildren sends to c.children when a child of this process has ended, until this process has no child.
+// Then nothing of the job is left, as this process adopts the job's orphans. awaitChildren reaps none itself. It
 // waits in a thread of its own, because SIGCHLD would come through three other threads of the runtime.
 func (c catcher) awaitChildren() {
 	for sysfile.Retry(childEnded) == nil {

@@ -112,8 +112,8 @@ var againLeast = time.Minute
 
 const againMost = time.Hour
 
-// isOver reports whether nothing of the job is left. If err says that the job could not be ended, or that its
-// processes could not be read, isOver reports that (Job.Stuck) and schedules another try.
+// isOver reports whether Run may return, as err is nil. Otherwise the job could not be ended, or its processes
+// could not be read: isOver reports that (Job.Stuck) and schedules another try. In any case it reaps first.
 func (r *run) isOver(err error) bool {
 	r.reap()
 	if err == nil {

@@ -13,8 +13,8 @@ type place struct {
 }
 
 // findPlace leaves this process in the process group of its caller, so that a signal to that group, as from
-// timeout(1), reaches the job too. Where the job cannot be found by its mark, or orphans cannot be adopted, this
-// process leads a group of its own, but not on a terminal: the job would be stopped there when it reads.
+// timeout(1), reaches the job too. If the job cannot be found by its mark, or orphans cannot be adopted, this
+// process makes a group of its own. It makes none on a terminal: a job that reads there would be stopped.
 func findPlace() place {
 	terminal := hasTerminal()
 	if !terminal && (!process.HasMarks || !CanKeepWhole()) {

@@ -18,10 +18,10 @@ const (
 	wholeMost = time.Minute // with WholeJob: daemons may run for days; a child's death ends the pause
 )
 
-// wasEnded reports whether another process or the kernel ended the command: it died of a signal, or exited
-// with a shell's status of such a death, as zsh does at a HUP, which leaves its command running. It is
-// also true while a newcomer is ending the job: if this process exited now, the remaining processes would
-// lose their subreaper, and those that fork and exit could not be found any more.
+// wasEnded reports whether another process or the kernel ended the command: it died of a signal, or exited with a
+// shell's status of such a death. (At a HUP, zsh exits so and leaves its command running.) It is also true while
+// another process may be ending the job: if this process exited now, the remaining processes would lose their
+// subreaper. Those that fork and exit could then not be found any more.
 func (r *run) wasEnded() bool {
 	return r.status.Signaled() || isDeath(r.status.ExitStatus()) || r.job.BeingEnded != nil && r.job.BeingEnded()
 }
@@ -42,9 +42,9 @@ func (r *run) mustOutlast() bool { return !isAlone() && (r.job.WholeJob || r.was
 // isAlone reports whether surely no process of the job is left: its orphans would be children of this subreaper.
 func isAlone() bool { return CanKeepWhole() && !hasChildren() }
 
-// outlast waits, in a goroutine, until no process of the job lives, or mustOutlast is false; then r.rest gets
-// nil, or the error of reading the processes. It first records the daemons of a whole job. Meanwhile newcomers
-// find the atom busy, and end these processes when the limit has passed; a signal to this process ends them too.
+// outlast waits, in a goroutine, until no process of the job lives, or mustOutlast is false. Then r.rest gets nil,
+// or the error of reading the processes. Before, outlast records the daemons of a whole job. Meanwhile newcomers find
+// the atom busy. They end what is left when the limit has passed, and this process does so at a signal to end (TERM).
 func (r *run) outlast() {
 	r.rest = make(chan error, 1)
 	most := restMost

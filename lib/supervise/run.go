@@ -38,9 +38,9 @@ type run struct {
 
 // Run starts the job and returns when it has ended. If the command ended by itself, processes in the
 // background are left alone; with Output, after a success, Run waits until they have closed it. Without
-// Output, Run waits for the whole job if WholeJob is set, the command died of a signal, or another process is
-// ending the job. If a signal, Job.End or Enforce ends the job, Run ends the whole job; if that fails, it
-// stays until nothing of the job is left, as no process would end it later.
+// Output, Run waits for the whole job if WholeJob is set, or another process has ended the command or may be
+// ending the job (wasEnded). If a signal, Job.End or Enforce ends the job, Run ends the whole job. If that
+// fails, Run tries again until nothing of the job is left, as no process would end it later.
 //
 // An error with Result.Started false means that nothing ran (status 126 or 127, mostly). With Started true,
 // the Result is valid despite an error.
@@ -168,7 +168,7 @@ func (r *run) reap() {
 }
 
 // endedBySignal reports whether a signal, forwarded by this process or typed, or Job.End ended the job. A
-// typed signal counts only if the command died of it: some programs use it otherwise (INT in an editor).
+// typed signal counts only if the command died of it or was gone: some programs use it otherwise (INT in an editor).
 func (r *run) endedBySignal() bool {
 	return r.endSent || r.gone && r.status.Signaled() && isTyped(r.status.Signal()) && r.place.inForeground()
 }

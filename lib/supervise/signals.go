@@ -104,9 +104,9 @@ func callWithin(most time.Duration, cancelled func(syscall.Signal), sig syscall.
 	}
 }
 
-// attend is called when the job starts: until then the default actions of CONT and TSTP are right. It catches
-// CONT and, unless it is ignored, TSTP, but not on a terminal: there the kernel stops the whole group, or no
-// process of an orphaned one. It then waits for the ends of this process's children (awaitChildren).
+// attend is called when the job starts: until then the default actions of CONT and TSTP are right. It catches CONT
+// and, unless it is ignored, TSTP. It leaves TSTP alone on a terminal: there the kernel stops the whole group, or
+// no process of an orphaned one. It then waits for the ends of this process's children (awaitChildren).
 func (c catcher) attend(p place) {
 	signal.Notify(c.continued, unix.SIGCONT)
 	if !p.terminal && !signal.Ignored(unix.SIGTSTP) {
@@ -161,8 +161,8 @@ func (r *run) resume() {
 	r.resumed = process.Boottime()
 }
 
-// outdated is how late after a CONT a TSTP that was sent before it may arrive: the runtime does not keep the
-// order. A TSTP that soon after a CONT is ignored: a job that stays stopped would hold the atom for good.
+// outdated is how long after a CONT a TSTP may arrive that was sent before that CONT: the runtime does not keep
+// the order. Within this time a TSTP is ignored: a job that stays stopped would hold the atom for good.
 const outdated = 100 * time.Millisecond
 
 // signalAll sends sig to every process of the job, parents first, but not to the job of a nested supervisor,

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FlockHolder returns the pid of a process whose flock(2) of an open file keeps out a newcomer, which asks for a
-// shared lock (shared) or an exclusive one; 0: none, or unknown. Locks of other pid namespaces are not known
-// (proc_locks(5)). The process may have died and left the lock to a child.
+// FlockHolder returns the pid of a process whose flock(2) of an open file keeps out a newcomer; 0: none, or unknown.
+// The newcomer asks for a shared lock if shared is true, else for an exclusive one. Locks of other pid namespaces
+// are not known (proc_locks(5)). The process may have died and left the lock to a child.
 func FlockHolder(fd int, shared bool) int {
 	const looks = 3
 	var st unix.Stat_t
