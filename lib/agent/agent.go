@@ -2,9 +2,8 @@
 // each question as a helper run for that question would. A release names the lock by its line in the
 // script's list (OWNER TOKEN FILE), so that the script need not take the line apart.
 //
-// The agent holds two unnamed pipes. The script opens them through /proc/PID/fd, for one question
-// at a time: so there is no file that could be left behind, removed or replaced, and both pipes
-// end with the processes that hold them.
+// The agent holds two unnamed pipes. The script opens them through /proc/PID/fd, for one question at a time. So there
+// is no file that could be left behind, removed or replaced, and both pipes end with the processes that hold them.
 //
 //	question  TAB NUMBER TAB WORD TAB WORD ... TAB LF  the arguments of a helper run
 //	answer    NUMBER STATUS[ WORDS][TAB LINE]... LF    its exit status, and its messages
@@ -20,10 +19,10 @@
 // were opened. In a subshell the check fails. Only the agent holds the writing end of the answers, so when
 // it dies the script reads the end of the pipe.
 //
-// The agent is an orphan in a session of its own, has none of the script's descriptors, and exits when the
-// script has exited (by its pidfd), after a minute without a question, or after ten seconds without the
-// first one. Before that it closes its sign, a second descriptor of /proc/OWNER: the script opens the pipes
-// only after it has found the sign open, and gets answers until the agent has exited.
+// The agent is an orphan in a session of its own, and has none of the script's descriptors. It exits when the script
+// has exited (by its pidfd), after a minute without a question, or after ten seconds without the first one. Before
+// such an exit it closes its sign, a second descriptor of /proc/OWNER. The script opens the pipes only after it has
+// found the sign open, and gets answers until the agent has exited.
 package agent
 
 import (

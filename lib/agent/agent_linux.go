@@ -153,8 +153,8 @@ func (s source) Read(into []byte) (int, error) {
 // lingering is how long linger waits for a busy script. The agent does not notice its owner's death meanwhile.
 const lingering = 20 * time.Millisecond
 
-// linger waits for a question that comes at once, by a system call that the Go runtime does not know of:
-// otherwise the runtime would, at each question, wake two threads and check them every 20 microseconds.
+// linger waits for a question that comes at once, by a system call that the Go runtime does not know of. Otherwise
+// the runtime would, at each question, wake two threads and check them every 20 microseconds.
 func (s source) linger() {
 	asked := []unix.PollFd{{Fd: int32(s), Events: unix.POLLIN}}
 	most := unix.NsecToTimespec(lingering.Nanoseconds())

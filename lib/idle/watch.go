@@ -32,8 +32,8 @@ var (
 // Length returns how long to watch a job whose runs typically take that long.
 func Length(typical time.Duration) time.Duration { return min(max(typical, Shortest), Longest) }
 
-// How often a job is sampled: often at first, as most jobs that work show it at once, later so seldom that a
-// watch takes at most a hundredth of a processor. A sample takes 0.25 s with 10,000 processes.
+// How often a job is sampled: often at first, as most jobs that work show it at once. Later samples are so seldom
+// that a watch takes at most a hundredth of a processor. A sample takes 0.25 s with 10,000 processes.
 const (
 	looks   = 60          // samples in a whole watch, more or less
 	cost    = 100         // a pause is at least so many times as long as the processor time of the sample before it

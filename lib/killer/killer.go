@@ -52,8 +52,8 @@ var stages = [][]unix.Signal{
 // none is sent. Other errors are the system's, or those of Record.
 //
 // A member that is found late gets the signals from that stage on. A member cannot be found if /proc hides it
-// together with its parent; nor if its parent died between two scans, and it has not the job's group, session or
-// mark. (On Linux a living supervisor inherits such a process.)
+// together with its parent. Nor can one outside the job's group, session and mark, if its parent died between two
+// scans. (On Linux a living supervisor inherits such a process.)
 func (k Killer) End(job process.Job) error {
 	h, err := track(job)
 	if err != nil {
@@ -147,7 +147,7 @@ func (k Killer) pauses(stage int) (pause, longest time.Duration) {
 }
 
 // extended returns the deadline of the last stage. It is at least a second from now if the keeper has just been
-// signalled (turn) or, until longest, if only the keeper is left and may still exit by itself (graced).
+// signalled (turn). So it is, until longest, if only the keeper is left and may still exit by itself (graced).
 func extended(deadline, now, longest time.Time, turn, graced bool) time.Time {
 	if second := now.Add(time.Second); second.After(deadline) && (turn || graced && now.Before(longest)) {
 		return second

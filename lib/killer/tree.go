@@ -225,8 +225,8 @@ func (h *tree) alone() bool { return !h.lonely.IsZero() && time.Since(h.lonely) 
 // graced reports whether only the keeper is left, but for less than keeperGrace.
 func (h *tree) graced() bool { return !h.lonely.IsZero() && !h.alone() }
 
-// keeperIsDue reports whether the keeper should have got KILL by now and did not: on a busy machine one scan
-// may take longer than keeperGrace and the time of the last stage.
+// keeperIsDue reports whether the keeper should have got KILL by now and did not. On a busy machine one scan may take
+// longer than keeperGrace and the last stage together.
 func (h *tree) keeperIsDue() bool {
 	m := h.members[h.keeper]
 	return m != nil && m.err == nil && m.stage < len(stages) && h.alone()

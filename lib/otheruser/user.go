@@ -1,9 +1,9 @@
 // Package otheruser lets root read files of another user with that user's rights and no more. Whatever lies
 // in a user's directory may be hostile: a link to a file of root, a pipe, a file system that never answers.
 //
-// A thread of this process with the user's rights to files (setfsuid(2)) does the reading, never a process
-// of that user: the user could stop or trace that process, and read its environment. For signals and traces
-// the real and the effective user count, which stay root.
+// A thread of this process with the user's rights to files (setfsuid(2)) does the reading. A process of that user
+// never does: the user could stop or trace it, and read its environment. For signals and traces the real and the
+// effective user count, which stay root.
 package otheruser
 
 import (

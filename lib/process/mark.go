@@ -71,9 +71,9 @@ func marksIn(env []string) string {
 	return ""
 }
 
-// mark describes the processes that belong to an owner's job although its lock does not record them
-// (lib/protocol.md, 2): they have the token in their environment, or were forked by the owner and have its
-// image. Only processes in the owner's session count: one in another session is a daemon, left on purpose.
+// mark describes the processes that belong to an owner's job although its lock does not record them (lib/protocol.md,
+// 2). They have the token in their environment, or were forked by the owner and have its image. Only processes in the
+// owner's session count: one in another session is a daemon, left on purpose.
 type mark struct {
 	token   string
 	image   uint64
@@ -83,8 +83,8 @@ type mark struct {
 	ageless bool   // another time namespace: starts cannot be compared with since
 }
 
-// The process table is read again while one of its processes is in the middle of an execve: markedLooks times
-// at least, and for at least markedWithin, as on a busy machine an execve may take seconds.
+// The process table is read again while one of its processes is in the middle of an execve: markedLooks times at
+// least, and for markedWithin at least. On a busy machine an execve may take seconds.
 const (
 	markedLooks  = 10
 	markedWithin = 3 * time.Second
@@ -191,8 +191,8 @@ func (m mark) hasElder(e Entry, byPID map[int]Entry) bool {
 	return false
 }
 
-// isOrphan reports whether e seems to have lost the parent that started it: its parent is unknown, pid 1, in
-// another session, or a supervisor older than the lock, which inherits orphans as a subreaper.
+// isOrphan reports whether e seems to have lost the parent that started it. Its parent is then unknown, pid 1, in
+// another session, or a supervisor older than the lock: as a subreaper, that inherits orphans.
 func (m mark) isOrphan(e Entry, byPID map[int]Entry) bool {
 	above, there := byPID[e.Parent]
 	return !there || above.PID == 1 || above.SID != e.SID || strings.HasPrefix(above.Command, supervisor) && !m.isLater(above)

@@ -22,8 +22,9 @@ const clockTick = time.Second / 100
 
 func startAt(boottime time.Duration) uint64 { return uint64(boottime / clockTick) }
 
-// environ reads the environment as execve(2) was given it. The error is errUnreadable if the process has overwritten
-// it or /proc does not show it, errGone if e has ended, errChanging during an execve or if e's first thread has exited.
+// environ reads the environment as execve(2) was given it. The error is errUnreadable if the process has overwritten it
+// or /proc does not show it, errGone if e has ended. It is errChanging during an execve or if e's first thread has
+// exited.
 func environ(e Entry) ([]byte, error) {
 	const looks = 20
 	for look := range looks {

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Table reads all processes that /proc shows, and those of their children that /proc hides. Then it looks up the
-// pids that were given out meanwhile, until there are no new ones: so it finds even a job in which each process
-// forks a successor and exits. If the machine forks faster than pids can be looked up, it stops after a while.
+// Table reads all processes that /proc shows, and those of their children that /proc hides. Then it looks up the pids
+// that were given out meanwhile, until there are no new ones. So it finds even a job in which each process forks a
+// successor and exits. If the machine forks faster than pids can be looked up, it stops after a while.
 //
 // see, unless nil, is called with each shown process as soon as it has been read. If it returns false, the
 // process has ended since, and is left out: what it has forked is in the table.

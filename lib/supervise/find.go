@@ -70,8 +70,8 @@ func execute(path string, args []string, exec func(path string, args []string) e
 	return err
 }
 
-// IsText reports whether the first line, or its first 256 bytes, has no null byte, as shells check before
-// they run a file as a script; false if the file is empty or cannot be read.
+// IsText reports whether the first line, or its first 256 bytes, has no null byte: shells check that before they run
+// a file as a script. It is false if the file is empty or cannot be read.
 func IsText(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {

@@ -33,8 +33,8 @@ type gate struct {
 	entries []string // of the job's environment, sent with goAhead
 }
 
-// startGate starts this program as a gate. The gate's end of the socket pair gets any free descriptor,
-// whose number is an argument: a fixed number might have a meaning for the job, as for make's job server.
+// startGate starts this program as a gate. The gate's end of the socket pair gets any free descriptor, whose number
+// is an argument. A fixed number might have a meaning for the job, as for make's job server.
 func startGate(job Job, files []uintptr) (*gate, error) {
 	self, err := sysfile.OwnProgram()
 	if err != nil {

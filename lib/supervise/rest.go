@@ -20,7 +20,7 @@ const (
 
 // wasEnded reports whether another process or the kernel ended the command: it died of a signal, or exited with a
 // shell's status of such a death. (At a HUP, zsh exits so and leaves its command running.) It is also true while
-// another process may be ending the job: if this process exited now, the remaining processes would lose their
+// another process may be ending the job. If this process exited now, the remaining processes would lose their
 // subreaper. Those that fork and exit could then not be found any more.
 func (r *run) wasEnded() bool {
 	return r.status.Signaled() || isDeath(r.status.ExitStatus()) || r.job.BeingEnded != nil && r.job.BeingEnded()
@@ -81,8 +81,8 @@ func (r *run) anyLeft() (bool, error) {
 // needs room in the lock too.
 const mostRecorded = 64
 
-// recordRest records in the lock the daemons of a whole job: they have left the session in which the mark counts,
-// so if this process died, a newcomer could not find them. If there are more than mostRecorded, it records none.
+// recordRest records in the lock the daemons of a whole job. They have left the session in which the mark counts: if
+// this process died, a newcomer could not find them. If there are more than mostRecorded, it records none.
 func (r *run) recordRest() error {
 	if r.job.Rest == nil || !hasChildren() {
 		return nil

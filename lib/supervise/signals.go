@@ -83,8 +83,8 @@ func channelOf(sig os.Signal) chan os.Signal {
 	return one
 }
 
-// standIn handles a signal that comes before the job begins, for example while this process waits for the
-// lock: it calls cancelled, then ends this process by the signal, as flock(1) and env(1) end.
+// standIn handles a signal that comes before the job begins, for example while this process waits for the lock. It
+// calls cancelled, then ends this process by the signal, as flock(1) and env(1) end.
 func standIn(sig syscall.Signal, cancelled func(syscall.Signal)) {
 	callWithin(time.Second, cancelled, sig)
 	sysfile.DieOf(sig)

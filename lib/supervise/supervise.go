@@ -10,14 +10,13 @@
 //	err = job.Show(result)               // what --quiet-ok held back
 //	result.DieAlike()                    // or exit with result.Status
 //
-// Caveats. The Go runtime takes over signals before main runs, and only for INT and HUP does it keep
-// whether they were ignored: the job gets the default action for other signals that were ignored at the
-// start. The supervisor cannot distinguish a signal to its whole group from one to itself, so if a process
-// other than the terminal signals the group, the job gets that signal twice. On a terminal, TSTP stops only
-// the processes that get it: a shell and the keyboard send it to the whole group. If this process leads the
-// group of a pipeline and its job has to be ended, the other commands of the pipeline are ended too. If a
-// shell forks while INT is forwarded, the new process may miss the signal, as it may miss a typed INT; the
-// shell acts on INT once that process has ended.
+// Caveats. The Go runtime takes over signals before main runs, and keeps only for INT and HUP whether they were
+// ignored. The job gets the default action for other signals that were ignored at the start. The supervisor cannot
+// distinguish a signal to its whole group from one to itself: if a process other than the terminal signals the group,
+// the job gets that signal twice. On a terminal, TSTP stops only the processes that get it: a shell and the keyboard
+// send it to the whole group. If this process leads the group of a pipeline and its job has to be ended, the other
+// commands of the pipeline are ended too. If a shell forks while INT is forwarded, the new process may miss the
+// signal, as it may miss a typed INT. The shell acts on INT once that process has ended.
 package supervise
 
 import (

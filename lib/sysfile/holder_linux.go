@@ -75,8 +75,8 @@ func keepsOut(f [][]byte, inode []byte, shared bool) bool {
 	return len(f) >= 6 && string(f[1]) == "FLOCK" && bytes.HasSuffix(f[5], inode) && !(shared && string(f[3]) == "READ")
 }
 
-// HoldsFlock reports whether a process has the file of st open, and locked with a flock(2) that keeps out a
-// newcomer (FlockHolder), whichever process took it (proc_pid_fdinfo(5)); false if /proc hides that.
+// HoldsFlock reports whether a process has the file of st open, and locked with a flock(2) that keeps out a newcomer
+// (FlockHolder). Another process may have taken that lock (proc_pid_fdinfo(5)). False if /proc hides that.
 func HoldsFlock(pid int, st *unix.Stat_t, shared bool) bool {
 	dir := "/proc/" + strconv.Itoa(pid)
 	open, _ := os.ReadDir(dir + "/fdinfo") // nil: none that this process may see

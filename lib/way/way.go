@@ -1,6 +1,6 @@
-// Package way checks that only root and this user can replace a file by way of its path: no other user can
-// put another file, directory or link in the place of one on the path. Users without an id in this user
-// namespace count as root. So do members of root's group and of this user's own (OthersMayWrite).
+// Package way checks that only root and this user can redirect a path: no other user can put another directory or
+// link in the place of one above the file. Users without an id in this user namespace count as root. So do members of
+// root's group and of this user's own (OthersMayWrite).
 package way
 
 import (
