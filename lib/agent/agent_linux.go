@@ -85,7 +85,7 @@ type server struct {
 	owner   process.Identity
 	answer  Answerer
 	last    int          // the number of the question that was answered last
-	steps   atomic.Int64 // two for each question, one of them before the answer
+	steps   atomic.Int64 // grows by one before each answer and after it: odd while the agent is at work
 	at      atomic.Int64 // process.Boottime of the last step
 	null    int          // descriptor of /dev/null; those below are descriptors, too
 	sign    int          // open at /proc/OWNER until the agent is about to leave

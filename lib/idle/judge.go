@@ -27,7 +27,7 @@ const spareFaults = 6
 type Figures struct {
 	process.Key
 	Command string
-	Err     error // why the rest could not be read; nil: it was, or the member is left out (figures)
+	Err     error // why the rest could not be read; nil: it was read, or the member is a supervisor and left out
 
 	State    string        // what a thread was found doing, in words; "": all threads slept
 	CPU      time.Duration // processor time of all its threads
@@ -47,7 +47,7 @@ type Sample struct {
 
 // Judge decides from successive samples whether a job works. The zero Judge has seen none.
 type Judge struct {
-	since map[process.Key]Figures // at the beginning of this minute
+	since map[process.Key]Figures // what the members showed at the beginning of this minute
 	began time.Duration           // when this minute began
 	seen  bool                    // there was a sample
 }

@@ -74,7 +74,7 @@ func TestAGroupCannotBeCheckedWithoutABootID(t *testing.T) {
 	actor.Eventually(t, "the group is gone", func() bool { return k.AddBands(Job{Owner: id}) == nil && k.Empty() })
 }
 
-func TestRecordedProcessesOfALivingOwnerAreOfItsBoot(t *testing.T) {
+func TestADeadCommandIsKnownDeadIfItsLockIsOfThisBoot(t *testing.T) {
 	seenAs(t, thisBoot, "")
 	a := actor.Sleeper(t, actor.Leads)
 	command := idOf(a)

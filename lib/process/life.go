@@ -11,7 +11,7 @@ type Life int
 
 // Unknown is the zero value: only a proven state is Alive or Dead.
 const (
-	Unknown Life = iota // it cannot be checked from here: another host or namespace, hidden, or no start time recorded
+	Unknown Life = iota // it cannot be checked: another host or namespace, no boot id, or no inode and no start known
 	Alive
 	Dead // proven: no such pid, exited with all its threads, the pid is another process's, or the machine was rebooted since
 )

@@ -112,7 +112,7 @@ func (job Job) mark(where Identity) (m mark, ok bool) {
 type marked struct {
 	members map[Key]bool
 	doubts  []*Entry // processes that may bear the mark
-	changed bool     // a doubt is in the middle of an execve, and may show its environment soon
+	changed bool     // a process in doubt is in the middle of an execve, and may show its environment soon
 }
 
 // TableReader reads the process table as Table does. It may return processes that Table does not show.

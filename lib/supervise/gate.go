@@ -123,7 +123,7 @@ func (g *gate) abandon() {
 	_, _ = sysfile.Wait(g.pid)
 }
 
-// Gate must be the first call of main. In a process that was started as a gate it waits, becomes the job, and
+// Gate must be called at the beginning of main. In a process that was started as a gate it waits, becomes the job, and
 // never returns; in other processes it does nothing.
 func Gate() {
 	if len(os.Args) > 3 && os.Args[0] == gateName {

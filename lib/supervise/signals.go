@@ -21,7 +21,7 @@ type catcher struct {
 	stopped   chan os.Signal // TSTP
 	continued chan os.Signal // CONT
 	children  chan struct{}  // gets a value when a child has ended
-	begin     chan struct{}  // received when the job starts: from then on signals go to the job
+	begin     chan struct{}  // Run receives from it as the job starts: from then on signals go to the job
 }
 
 // forwarded are the signals that would end this process and leave the job running. QUIT comes first, as
