@@ -19,8 +19,8 @@ const (
 )
 
 // wasEnded reports whether another process or the kernel ended the command: it died of a signal, or exited with a
-// shell's status of such a death. (At a HUP, zsh exits so and leaves its command running.) It is also true while
-// another process may be ending the job. If this process exited now, the remaining processes would lose their
+// shell's status of such a death, as mksh does. (zsh exits with 1 at a HUP, which does not count.) It is also true
+// while another process may be ending the job. If this process exited now, the remaining processes would lose their
 // subreaper. Those that fork and exit could then not be found any more.
 func (r *run) wasEnded() bool {
 	return r.status.Signaled() || isDeath(r.status.ExitStatus()) || r.job.BeingEnded != nil && r.job.BeingEnded()

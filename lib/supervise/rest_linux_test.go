@@ -12,8 +12,8 @@ import (
 )
 
 // A newcomer that is killed while it ends the job leaves the job in this state: the command has
-// died of TERM, and a child ignores TERM. zsh, hit by HUP, exits with 129 by itself, and leaves its
-// command.
+// died of TERM, and a child ignores TERM. mksh does not die of a signal: it exits with 129 at HUP, with 143
+// at TERM.
 func TestAKilledCommandsJobLastsUntilItsChildrenEnd(t *testing.T) {
 	for end, status := range map[string]int{
 		"kill -TERM $$": 143, "exit 129": 129, "exit 130": 130, "exit 131": 131, "exit 137": 137, "exit 143": 143,
