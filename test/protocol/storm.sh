@@ -63,8 +63,8 @@ body() {
 		exec sleep 60 9>&9
 		;;
 	f) sleep 0.01 9>&9 ;; # a child
-	b)                    # a child in the background
-		sleep 0.02 9>&9 &
+	b)                    # a child in the background; without exec, yash has a subshell between
+		exec sleep 0.02 9>&9 &
 		wait "$!"
 		;;
 	g) sh -c 'sleep 0.01 9>&9; :' 9>&9 ;;                        # a grandchild
