@@ -25,7 +25,7 @@ const (
 )
 
 // Atom is what is locked: an operation of a program on a host. A part must not be empty or contain a
-// null byte. Of a long operand it has the first 4 KiB, '-' and the checksum (New).
+// null byte. A long operand is cut to its first 4 KiB, '-' and its checksum (New).
 type Atom struct {
 	Program, Host, Operator, Operand string
 

@@ -132,7 +132,7 @@ func TestAProcessMayTakeASecondToDieOfKILL(t *testing.T) {
 	mustEndAtOnce(t, k, process.Job{Owner: idOf(a), FileUID: -1})
 }
 
-func TestAScanAfterTheLastStageFindsWhatIsLeft(t *testing.T) {
+func TestAfterTheLastStageOnlyAGroupThatGrewIsKilledOnceMore(t *testing.T) {
 	t.Run("a group that grew is killed as one, and waited for", func(t *testing.T) {
 		a := actor.Sleeper(t, actor.Leads)
 		letGo := actor.Undying(t, a)

@@ -147,7 +147,7 @@ func (j *job) under(v *invocation) string {
 	return j.source(v.command[0], v.command[len(v.command)-1])
 }
 
-// source returns the text of the command from the start of from through to; if from is nil, all before to.
+// source returns the text of the command from one node to the end of another; if from is nil, the text before to.
 func (j *job) source(from, to syntax.Node) string {
 	if from == nil {
 		return j.command[:to.Pos().Offset()]

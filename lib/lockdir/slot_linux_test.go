@@ -309,7 +309,7 @@ func TestNewcomersWithDifferentLimitsNeverExceedThem(t *testing.T) {
 }
 
 // A newcomer counts while another one, in a higher slot, has not counted yet.
-func TestANewcomerWaitsForOneInAHigherSlotBeforeItCounts(t *testing.T) {
+func TestANewcomerCountsSlotsOnlyAfterOneInAHigherSlotHas(t *testing.T) {
 	k, higher := newLocker(t), motd.Slot(2).ActiveLock()
 	wantVerdict(t, k, slotted(sleeper(t), "higher", 1), locker.Acquired)
 	must.Do(t, os.Rename(k.Dir.Path(motd.Slot(1).ActiveLock()), k.Dir.Path(higher)))

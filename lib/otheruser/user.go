@@ -20,8 +20,8 @@ type User struct {
 	Home     string // an absolute path; "": none
 }
 
-// Users reads files as passwd(5) and group(5) describe them. Of two users with one number the first counts;
-// lines without a valid user, such as those of NIS, are skipped.
+// Users reads files as passwd(5) and group(5) describe them. If two users have the same number, the first one
+// counts. Lines without a valid user, such as those of NIS, are skipped.
 func Users(passwd, group string) ([]User, error) {
 	text, err := os.ReadFile(passwd)
 	if err != nil {

@@ -181,7 +181,7 @@ func Decide(t Terms, s Situation) Decision {
 	return d
 }
 
-// amongReaders lets the first reader decide that denies the newcomer. If none does, the first one that has to
+// amongReaders lets the first reader that denies the newcomer decide. If none does, the first one that has to
 // be ended or cleared decides, unless the owner of the active lock has to be ended or cleared already.
 func (d *Decision) amongReaders(readers []Active) {
 	for i, reader := range readers {

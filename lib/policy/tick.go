@@ -6,9 +6,9 @@ import (
 	"adlock/lib/limit"
 )
 
-// Tick is a period in which an atom runs once, on one of several hosts (--once-per). Each host finds it by its
-// own clock. So a crontab line asks for the same tick on two hosts even if their clocks differ, at different
-// moments.
+// Tick is a period in which an atom runs once, on one of several hosts (--once-per). Each host computes it
+// from its own clock. So a crontab line asks for the same tick on every host, although hosts whose clocks differ
+// ask for it at different moments.
 //
 // Ticks of whole days are days of the calendar in the host's time zone. When summer time begins, days of 24 hours
 // would put two runs at the same local time into one tick. Other ticks are periods since the epoch.

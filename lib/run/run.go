@@ -469,7 +469,7 @@ func (r *runArgs) watchOverdue(k locker.Locker, held acquisition) {
 	}()
 }
 
-// cancelled returns a function that logs a signal that came before the job began: no other event shows such a run.
+// cancelled returns a function that logs a signal that came before the job began: no other event tells of such an end.
 func (r *runArgs) cancelled(k locker.Locker) func(syscall.Signal) {
 	line, asked := r.Request.Line, locker.Request{Atom: r.Request.Atom, Owner: process.Identity{PID: os.Getpid()}}
 	began := process.Boottime()

@@ -50,7 +50,7 @@ func TestMkatomicMakesAMissingFile(t *testing.T) {
 
 // mkatomic follows a link, as cmd > link does. The temporary file is beside the target, as
 // rename(2) does not cross file systems.
-func TestMkatomicReplacesTheTargetOfALinkKeepingModeAndOwner(t *testing.T) {
+func TestMkatomicReplacesALinksTargetKeepingOwnerAndPermissions(t *testing.T) {
 	for _, words := range [][]string{{"--replace", "link"}, {"--replace", "link", "--", "cat"}} {
 		s := newSubstage(t)
 		mkdir(t, s.in("sub"), 0o755)

@@ -10,7 +10,7 @@ import (
 	"adlock/test/support/must"
 )
 
-func TestASecondSetupOfAMachineChangesNothing(t *testing.T) {
+func TestTheSetupScriptSetsUpAMachineAndThenChangesNothing(t *testing.T) {
 	p := newPlace(t)
 	for _, dir := range []string{"cron.d", "collector", "rules"} {
 		must.Do(t, os.Mkdir(p.path(dir), 0o755))
