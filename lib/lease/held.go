@@ -381,8 +381,8 @@ func (t *heldLease) tryLeave(stamp *Last, most time.Duration) error {
 	return err
 }
 
-// abandon gives up a place, for which no job will run: why is the error, or nil after a denial. If the store does
-// not answer, the place is free when its lease runs out. If why says that the store does not answer, abandon waits only a second.
+// abandon gives up a place for which no job will run: why is the error, or nil after a denial. If the store does not
+// answer, the place is free when its lease runs out. If why says that it does not, abandon waits only a second.
 func (t *heldLease) abandon(why error) {
 	most := questionTimeout
 	if fault.KindOf(why) == fault.Unavailable {
