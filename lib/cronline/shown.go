@@ -83,13 +83,18 @@ func secretIn(word, before string, joins bool) (from, to int) {
 func isOption(bare string) bool { return strings.HasPrefix(bare, "-") }
 
 func isSecret(name string) bool {
-	name = strings.ToLower(name)
+	name = strings.TrimRight(strings.ToLower(name), `\'"`)
 	return !strings.HasPrefix(name, "--no-") && slices.ContainsFunc(secrets, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-func openIn(part string) byte {
-	if part == "" || part[0] != '\'' && part[0] != '"' || strings.IndexByte(part[1:], part[0]) >= 0 {
-		return 0
+func openIn(part string) (open byte) {
+	for i := range len(part) {
+		switch c := part[i]; {
+		case c == open:
+			open = 0
+		case open == 0 && (c == '\'' || c == '"'):
+			open = c
+		}
 	}
-	return part[0]
+	return open
 }

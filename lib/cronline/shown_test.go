@@ -23,7 +23,9 @@ func TestACommandIsShownWithoutItsPasswords(t *testing.T) {
 		"a --token-file /x --password-file=/y":                     "a --token-file /x --password-file=/y",
 		"mkdir -p /x && ssh -p 22 h && sudo -u www-data php a.php": "mkdir -p /x && ssh -p 22 h && sudo -u www-data php a.php",
 		"psql --no-password db && mysql --password -h h":           "psql --no-password db && mysql --password -h h",
-		"rsync -a  /srv\th:/b && passwd -l x":                      "rsync -a  /srv\th:/b && passwd -l x", "": "",
+		`wget --header="Authorization: Bearer hunter2" h`:          `wget --header="Authorization:*** h`, `curl -H"X-Api-Key: hunter2" h`: `curl -H"X-Api-Key:*** h`,
+		`sh -c "curl -H \"X-Token: hunter2\" h"`: `sh -c "curl -H \"X-Token:***`, `curl -d '{"password": "hunter2"}' h`: `curl -d '{"password":*** h`,
+		"rsync -a  /srv\th:/b && passwd -l x": "rsync -a  /srv\th:/b && passwd -l x", "": "",
 	} {
 		if got := Shown(command); got != want {
 			t.Errorf("%s is shown as %s, want %s", command, got, want)
