@@ -55,8 +55,8 @@ func (q *query) setLimit(value string) error {
 	return nil
 }
 
-// wrap copies a standard input that it refuses unchanged, except with --diff: `crontab -l | adlock wrap | crontab -`
-// installs the output even if wrap fails.
+// wrap that fails copies standard input, except with --diff: `crontab -l | adlock wrap | crontab -` installs the output
+// all the same. It copies nothing for a FILE, unless that is missing and has no slash: it may be an option's value.
 func wrap(q *query) error {
 	if slices.Equal(q.args, []string{"-"}) {
 		q.args = nil
@@ -68,7 +68,7 @@ func wrap(q *query) error {
 			return write([]byte(changed))
 		}
 	}
-	if len(q.args) == 0 && !q.diff {
+	if !q.diff && !slices.ContainsFunc(q.args, func(arg string) bool { return strings.Contains(arg, "/") || isThere(arg) }) {
 		err = errors.Join(err, write([]byte(text)))
 		passOn(nil)
 	}
@@ -78,14 +78,17 @@ func wrap(q *query) error {
 // passOn copies what is left of standard input if wrap is a filter. That is so if the last argument names no existing
 // file, and neither the input nor the output is a terminal.
 func passOn(args []string) {
-	if len(args) > 0 {
-		if _, err := os.Stat(args[len(args)-1]); err == nil {
-			return
-		}
+	if len(args) > 0 && isThere(args[len(args)-1]) {
+		return
 	}
 	if !terminal.Is(os.Stdin) && !terminal.Is(os.Stdout) {
 		_, _ = io.Copy(os.Stdout, os.Stdin) // there is an error to report already
 	}
+}
+
+func isThere(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // largest is the limit of a crontab in bytes, far above any real one.

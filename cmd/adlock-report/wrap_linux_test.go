@@ -48,6 +48,7 @@ func TestWrapCopiesInputThatItRefuses(t *testing.T) {
 		{backups, "--shell --unwrap", "adlock: --unwrap: cannot go with --shell\n"},
 		{backups, "--flock --shell", "adlock: --flock: cannot go with --shell\n"},
 		{backups, "--shell --expire-after 5m", "adlock: --expire-after: cannot go with --shell\n"},
+		{backups, "auto unwrap", `adlock: wrap: wants one FILE at most, got "unwrap"` + "\n"},
 		{backups, "--diff=yes", "adlock: --diff: takes no value\n"},
 		{"@daily sh x\n", "-u", `adlock: line 1: the user "sh" is a command: a crontab without users is read without -u` + "\n"},
 		{strings.Repeat("# all is comment\n", 1<<18), "", "adlock: standard input: is no crontab: it has 4194304 bytes or more\n"},
@@ -57,6 +58,7 @@ func TestWrapCopiesInputThatItRefuses(t *testing.T) {
 			t.Errorf("%.40q %s: status %d: %.200q\n%s", c.text, c.args, r.Status, r.Out, r.Err)
 		}
 	}
+	p.wrap(t, backups, "from-schedule").Is(t, 69, backups, "adlock: from-schedule: open: no such file or directory\n")
 }
 
 // The helper is alone here, as if half of an installation was removed, or is being replaced.
