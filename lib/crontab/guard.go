@@ -32,7 +32,7 @@ func (w *Wrapper) Guard(lines []Line, shell string) (r Result, refused *Left) {
 			switch {
 			case err != nil:
 				why = err.Error()
-			case w.isHomeless(l.User, v):
+			case !said.Unlocked && w.isHomeless(l.User, v):
 				why = homeless(l)
 			case !said.Unlocked:
 				r.Done++
@@ -125,7 +125,7 @@ func Unguard(lines []Line) (r Result) {
 				return strings.Replace(l.Text(), l.Value, jobs, 1)
 			}
 		case l.Kind == Job && guarded:
-			if said, err := cronline.Parse(passed.Replace(l.Command)); err != nil || !said.Unlocked {
+			if isLocked(l) {
 				r.Done++
 			}
 		}
@@ -135,6 +135,11 @@ func Unguard(lines []Line) (r Result) {
 		return l.Text()
 	})
 	return r
+}
+
+func isLocked(l *Line) bool {
+	said, err := cronline.Parse(passed.Replace(l.Command))
+	return err != nil || !said.Unlocked
 }
 
 func renamed(l *Line, from, to string) string {

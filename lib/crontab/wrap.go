@@ -223,16 +223,18 @@ func IsHomeless(user string, variable func(name string) string, homeless func(us
 	return user != "" && homeless != nil && variable("ADLOCK_DIR")+variable("ADLOCK_STORE") == "" && homeless(user, variable("HOME"))
 }
 
+var namesPlace = regexp.MustCompile(`ADLOCK_(DIR|STORE)|--store\b`)
+
 // Homeless returns the users with jobs that seem to use adlock who can have no lock directory.
 func Homeless(lines []Line, homeless func(user, home string) bool) (users []string) {
 	v := variables{}
 	for i := range lines {
 		l := &lines[i]
-		mentions := Guards(v["SHELL"]) || strings.Contains(l.Command, "adlock")
+		mentions := Guards(v["SHELL"]) && isLocked(l) || strings.Contains(l.Command, "adlock")
 		switch {
 		case l.Kind == Variable:
 			v[l.Name] = l.Value
-		case l.Kind == Job && mentions && !strings.Contains(l.Command, "ADLOCK_DIR") && !slices.Contains(users, l.User) && IsHomeless(l.User, v.value, homeless):
+		case l.Kind == Job && mentions && !namesPlace.MatchString(l.Command) && !slices.Contains(users, l.User) && IsHomeless(l.User, v.value, homeless):
 			users = append(users, l.User)
 		}
 	}

@@ -376,9 +376,12 @@ func TestGuardInsertsItsShellLineOrReportsWhyItCannot(t *testing.T) {
 		t.Errorf("%+v, %+v", r, refused)
 	}
 	w := Wrapper{Homeless: func(user, home string) bool { return user == "www" && home != "/srv" }}
-	for text, is := range map[string]bool{"@daily www x\n": true, "@daily root x\n": false, "HOME=/srv\n@daily www x\n": false, "@daily www flock -n /run/x y\n": true} {
+	for text, is := range map[string]bool{"@daily www x\n": true, "@daily root x\n": false, "HOME=/srv\n@daily www x\n": false, "@daily www flock -n /run/x y\n": false} {
 		if _, refused := w.Guard(Read(text, true), shell); (refused != nil) != is {
 			t.Errorf("%q: %+v", text, refused)
+		}
+		if users := Homeless(Read("SHELL="+shell+"\n"+text, true), w.Homeless); (len(users) > 0) != is {
+			t.Errorf("%q: %v", text, users)
 		}
 	}
 }
