@@ -132,8 +132,11 @@ func TestCheckSystemComparesAllCrontabsOfTheMachine(t *testing.T) {
 	p.checked(t, within(t, p, writable), 1, "/etc/cron.d/a:1: a file that cron never reads: others than its owner may write to it; chmod go-w it\n"+told, "")
 	unknown := theSystem + `rm /etc/cron.d/script; printf '* * * * * nobody:nogroup true\n' >/etc/cron.d/a; exec "$0" check --system`
 	p.checked(t, within(t, p, unknown), 1, "/etc/cron.d/a:1: a line that cron refuses: no such user: nobody:nogroup, and Debian's cron then runs nothing of the crontab, or never this line; write it as in crontab(5)\n"+told, "")
-	homeless := theSystem + `printf '* * * * * nobody HOME=/none /bin/adlock run --name n -- true\n' >/etc/cron.d/a; "$0" doctor | grep -c '^warn users'; chmod 664 /etc/cron.d/a; "$0" doctor | grep -c '^warn users'`
-	p.checked(t, within(t, p, homeless), 1, "1\n0\n", "")
+	homeless := ownEtc + theSystem + `said() { printf "* * * * * nobody $1 -- true\n" >/etc/cron.d/a; "$adlock" doctor | grep -c '^warn users'; }; adlock=$0
+		said 'HOME=/none adlock run --name n'; said 'ADLOCK_STORE=/x adlock run --name n'; said 'adlock run --store /x --name n'
+		echo ADLOCK_DIR=/x >/etc/adlock.conf; said 'HOME=/none adlock run --name n'; rm /etc/adlock.conf
+		chmod 664 /etc/cron.d/a; said 'HOME=/none adlock run --name n'`
+	p.checked(t, within(t, p, homeless), 1, "1\n0\n0\n0\n0\n", "")
 	c = within(t, p, nobodys+" && "+theSystem+`rm /etc/cron.d/script; exec setpriv --reuid 65534 --regid 65534 --clear-groups /mnt/adlock check --system`)
 	p.checked(t, c, 77, "", "adlock: /var/spool/cron/crontabs: open: permission denied\n")
 }

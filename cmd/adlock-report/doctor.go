@@ -106,13 +106,13 @@ func machine() (*doctor.Machine, error) {
 		m.LogMax = log.Max
 	}
 	m.Services, _ = filepath.Glob("/etc/systemd/system/*.service") // the pattern is valid
+	m.Mistakes = config.Mistakes(run.Options)
 	if err := config.Toggle(&m.Syslog)(cmp.Or(os.Getenv("ADLOCK_SYSLOG"), config.FromFiles("")["ADLOCK_SYSLOG"].Value, "no")); err != nil {
 		return nil, &fault.Error{Kind: fault.Usage, Object: "ADLOCK_SYSLOG", Err: err}
 	}
 	m.Fleeting = config.Fleeting
 	m.Mailers = []string{"/usr/sbin/sendmail", "/usr/lib/sendmail"}
 	m.Hooked = os.Getenv("ADLOCK_HOOK") != "" || config.IsFiled("ADLOCK_HOOK")
-	m.Mistakes = config.Mistakes(run.Options)
 	m.Homeless = homelessUsers(systemCrontabs())
 	m.Remote, m.TryStore = store(), tryStore
 	return m, nil

@@ -63,6 +63,7 @@ func within(t *testing.T, p place, mounts string) helper.Command {
 
 // nobodys makes a directory that every user may enter, with adlock in it; asNobody runs the doctor there.
 const (
+	ownEtc   = `mount -t tmpfs none /mnt && cp -a /etc /mnt && mount --bind /mnt/etc /etc && `
 	nobodys  = `mount -t tmpfs -o mode=755 none /mnt && cp "$0" "${0%/*}"/adlock-* /mnt && mkdir /mnt/l && export ADLOCK_DIR=/mnt/l`
 	asNobody = `setpriv --reuid 65534 --regid 65534 --clear-groups /mnt/adlock doctor`
 )
@@ -101,7 +102,8 @@ func TestTheDoctorWarnsOfAMissingSyslogOnlyIfItIsToBeUsed(t *testing.T) {
 	c := within(t, p, none)
 	has(t, c.Run(t).Out, "ok   syslog: /dev/log: no such file or directory (only ADLOCK_SYSLOG needs it)\n")
 	const warning = "warn syslog: /dev/log: no such file or directory: ADLOCK_SYSLOG is set and does nothing; start a syslogd or journald\n"
-	has(t, within(t, p, `mount -t tmpfs none /mnt && cp -a /etc /mnt && mount --bind /mnt/etc /etc && echo ADLOCK_SYSLOG=1 >/etc/adlock.conf && `+none).Run(t).Out, warning)
+	has(t, within(t, p, ownEtc+`echo ADLOCK_SYSLOG=1 >/etc/adlock.conf && `+none).Run(t).Out, warning)
+	has(t, within(t, p, ownEtc+`echo ADLOCK_SYSLOG=x >/etc/adlock.conf && `+none).Run(t).Out, "/etc/adlock.conf:1: ADLOCK_SYSLOG: ")
 	c.Env = append(c.Env, "ADLOCK_SYSLOG=1")
 	has(t, c.Run(t).Out, warning)
 }

@@ -197,8 +197,10 @@ var lookUp = remembered(func(word string) *user.User {
 })
 
 func homelessTest(as asUser) func(name, home string) bool {
+	dir, store, err := config.FiledLocations()
+	elsewhere := err == nil && dir+store != ""
 	return rememberedOfUser(func(name, home string) bool {
-		return as(name, func() bool { return isHomeless(name, home) })
+		return !elsewhere && as(name, func() bool { return isHomeless(name, home) })
 	})
 }
 
