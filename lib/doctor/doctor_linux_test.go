@@ -294,17 +294,20 @@ func TestTheDoctorReportsServicesThatLackSettings(t *testing.T) {
 	dir := t.TempDir()
 	unit := func(name, more string) string {
 		path := filepath.Join(dir, name)
-		text := "[Service]\nExecStart=/usr/bin/adlock run --name x -- /bin/x\n" + more
+		text := "[Service]\nExecStart=/usr/bin/adlock run --name x -- /bin/grep -E x y\n" + more
 		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	good := unit("good.service", "SuccessExitStatus=75\nKillMode=mixed") // without a line feed
+	other := unit("other.service", "KillMode = mixed \r\nSuccessExitStatus=3 TEMPFAIL\n")
+	set := unit("set.service", "KillMode=mixed\nEnvironment=ADLOCK_EXIT_DENIED=0\n")
+	said := unit("said.service", "KillMode=mixed\nExecStartPre=adlock run --name y \\\n --exit-denied=0 -- z\n")
 	split := unit(`a\x2db.service`, "KillMode=mixed\n")
 	script(t, split+".d/10.conf", 0o644, "[Service]\nSuccessExitStatus=75\n")
-	if all := (&Machine{Services: []string{good, split}}).services(); len(all) != 1 || all[0].Grade != Fine {
+	if all := (&Machine{Services: []string{good, other, set, said, split}}).services(); len(all) != 1 || all[0].Grade != Fine {
 		t.Errorf("%v", all)
 	}
-	bad := unit("bad.service", "")
+	bad := unit("bad.service", "# SuccessExitStatus=75\n")
 	all := (&Machine{Services: []string{good, bad}}).services()
 	if len(all) != 2 || !strings.Contains(all[0].String(), "bad.service has no KillMode=mixed") || !strings.Contains(all[1].String(), "add SuccessExitStatus=75") {
 		t.Errorf("%v", all)

@@ -3,8 +3,15 @@ package doctor
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
+)
+
+var (
+	killsMixed     = regexp.MustCompile(`(?m)^[ \t]*KillMode[ \t]*=[ \t]*mixed\s*$`)
+	succeedsDenied = regexp.MustCompile(`(?m)^[ \t]*SuccessExitStatus[ \t]*=(.*[ \t])?(75|TEMPFAIL)\b|` +
+		`^[^#;\n]*ADLOCK_EXIT_DENIED=|adlock run[ \t]+(-{0,2}[^\s-]\S*[ \t]+|\\\n[ \t]*)*(-E|--exit-denied)`)
 )
 
 func (m *Machine) services() (all []Finding) {
@@ -17,10 +24,10 @@ func (m *Machine) services() (all []Finding) {
 		}
 		guarded++
 		name := filepath.Base(path)
-		if !strings.Contains(text, "\nKillMode=mixed\n") {
+		if !killsMixed.MatchString(text) {
 			all = append(all, warn(what, name+" has no KillMode=mixed: when it is stopped, its job gets each signal twice", "add it to [Service]"))
 		}
-		if !strings.Contains(text, "\nSuccessExitStatus=75") && !strings.Contains(text, " -E ") && !strings.Contains(text, "--exit-denied") {
+		if !succeedsDenied.MatchString(text) {
 			all = append(all, warn(what, name+" fails whenever its lock is taken", "add SuccessExitStatus=75 to [Service]"))
 		}
 	}
