@@ -114,7 +114,7 @@ func (l *Log) Check() error {
 	if err != nil {
 		return err
 	}
-	return f.close()
+	return cmp.Or(f.refuseNames(&f.st), f.close())
 }
 
 func (l *Log) Path() string { return l.Dir + "/" + l.name() }
@@ -150,8 +150,8 @@ func (l *Log) appendTo(d folder, f *file, line []byte) (written bool, err error)
 	if err != nil || !sysfile.SameFile(&f.st, st) {
 		return false, sysfile.IgnoreMissing(err)
 	}
-	if st.Nlink > 1 {
-		return false, refuse("open", f.path, "has another name too")
+	if err := f.refuseNames(st); err != nil {
+		return false, err
 	}
 	if l.writing != nil {
 		l.writing()
@@ -160,6 +160,13 @@ func (l *Log) appendTo(d folder, f *file, line []byte) (written bool, err error)
 		return false, err
 	}
 	return locked || d.names(l.name(), f) || d.names(oldName(l.Host), f), nil
+}
+
+func (f *file) refuseNames(st *unix.Stat_t) error {
+	if st.Nlink > 1 {
+		return refuse("open", f.path, "has another name too")
+	}
+	return nil
 }
 
 // torn marks the end of an incomplete line. A key without a value is no field, so readers find the damage.

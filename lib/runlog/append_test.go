@@ -367,9 +367,10 @@ func TestCheckReportsWhetherAppendCanWriteAndWritesNothing(t *testing.T) {
 			t.Errorf("%s is as good as any", claim)
 		}
 	}
-	must.Do(t, os.Remove(currentOf(dir)))
-	must.Do(t, os.Symlink("/dev/null", currentOf(dir)))
-	if err := l.Check(); err == nil {
-		t.Error("a link is as good as a runlog")
+	for i, link := range []func(from, to string) error{os.Link, os.Symlink} {
+		must.Do(t, errors.Join(os.Rename(currentOf(dir), dir+strconv.Itoa(i)), link(dir+strconv.Itoa(i), currentOf(dir))))
+		if err := l.Check(); err == nil {
+			t.Errorf("link %d is as good as a runlog", i)
+		}
 	}
 }
