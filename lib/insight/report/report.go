@@ -47,7 +47,7 @@ type summary struct {
 	Advice []advice
 
 	started, asked time.Time
-	stuckAt        time.Time // of the last stuck event; zero: there is none since the last acquire or release
+	stuckAt        time.Time // of the last stuck event; zero: there is none since the last acquire, release or clear
 	stuckTimes     int       // how many stuck events there were, of newcomers or of the owner's own supervisor
 	overdue        int       // how often it was reported as overdue
 	overdueFor     time.Duration
@@ -137,7 +137,7 @@ func (a *summary) count(e *runlog.Event) {
 	case runlog.Stuck:
 		a.stuckAt = e.Time
 		a.stuckTimes++
-	case runlog.Release:
+	case runlog.Release, runlog.Clear:
 		a.stuckAt = time.Time{}
 	case runlog.Overdue:
 		a.overdue, a.overdueFor = a.overdue+1, max(a.overdueFor, e.Age.Value)

@@ -138,6 +138,8 @@ func TestAdviceIsGivenOnlyWithAReason(t *testing.T) {
 		{"cron keeps a daemon alive", 0, 100 * h,
 			[]part{runs(2, 8*h, 7*h, 0), again(2, 8*h, deniedFrom(m, "busy", 400, m))}, "", ""},
 		{"what was stuck has been seen to", 0, h, []part{denials(0, "stuck", 3, m), runAt(h, m, 0)}, "", ""},
+		{"what was stuck has been cleared", 0, h,
+			[]part{denials(0, "stuck", 3, m), func(j *story.Job) { j.Add(h, runlog.Event{Kind: runlog.Clear}) }}, "", ""},
 		{"failed, and was mended", 0, h, []part{runs(5, h, m, 7), runAt(6*h, m, 0)}, "", ""},
 		{"overdue", 0, limit.Never, []part{func(j *story.Job) {
 			j.Open(0)
