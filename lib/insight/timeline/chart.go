@@ -51,7 +51,7 @@ func (b *Bar) due() time.Time {
 	return after(b.End, in, b.Until)
 }
 
-func (b *Bar) overran() bool { return b.ExpireAfter.Set && b.expiry().Before(b.End) }
+func (b *Bar) overran() bool { return b.ExpireAfter.Value > 0 && b.expiry().Before(b.End) }
 
 func (b *Bar) expiry() time.Time {
 	if !b.ExpireAfter.Set {

@@ -153,6 +153,14 @@ func TestAnOpenRunIsDrawnToTheEndUnlessItIsLost(t *testing.T) {
 	}
 }
 
+func TestARunOfReplaceIsNotDrawnAsPastItsLimit(t *testing.T) {
+	s := &story.Story{}
+	s.Job("a b c", 0, 0).Run(0, time.Hour, 0)
+	if chartOf(t, s, time.Hour, Options{Columns: 10}).Lanes[0].Bars[0].overran() {
+		t.Error("it is past ExpireAfter 0")
+	}
+}
+
 func TestTheMarginOfATimelineDoesNotExtendARun(t *testing.T) {
 	s := &story.Story{}
 	s.Job("a b c", 0, time.Hour).Open(0)
