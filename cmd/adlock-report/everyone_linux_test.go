@@ -15,6 +15,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/limit"
 	"adlock/lib/otheruser"
+	"adlock/lib/runlog"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
 )
@@ -364,7 +365,10 @@ $a metrics --all-users --output /mnt/adlock.prom && cat /mnt/adlock.prom`)
 
 func TestAtomsOfTheRunlogAreShownUntilTheTimeIsUp(t *testing.T) {
 	t.Setenv("ADLOCK_STORE", "etcd://h/p") // which does not list them either
-	waits := past{waiting: []waiter{{pid: os.Getpid(), since: time.Now(), most: limit.Never}}}
+	waits := past{}
+	for _, ago := range []time.Duration{9 * time.Hour, 0} { // the first waiter is dead, and had the same pid
+		waits.add(&runlog.Event{Kind: runlog.Wait, PID: os.Getpid(), Time: time.Now().Add(-ago), Wait: limit.Never})
+	}
 	for want, goesOn := range map[int]bool{0: false, 2: true} {
 		a := account{alive: func() bool { return goesOn }}
 		if rows := a.rowsOf(map[atom.Name]*past{"p.h.o.x": &waits, "p.h.o.y": &waits}, time.Now()); len(rows) != want || (a.omitted == 0) != goesOn {

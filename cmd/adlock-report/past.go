@@ -96,9 +96,7 @@ func (p *past) add(e *runlog.Event) {
 	same := func(w waiter) bool { return w.pid == e.PID }
 	switch e.Kind {
 	case runlog.Wait:
-		if !slices.ContainsFunc(p.waiting, same) {
-			p.waiting = append(p.waiting, waiter{pid: e.PID, since: e.Time, most: e.Wait, verdict: e.Verdict})
-		}
+		p.waiting = append(slices.DeleteFunc(p.waiting, same), waiter{pid: e.PID, since: e.Time, most: e.Wait, verdict: e.Verdict})
 	case runlog.Acquire, runlog.Deny, runlog.Stuck, runlog.Cancel, runlog.NotRun:
 		p.waiting = slices.DeleteFunc(p.waiting, same)
 	}
