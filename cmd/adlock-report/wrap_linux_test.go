@@ -136,9 +136,7 @@ func TestWrapWithDiffPrintsAPatchAndChangesNothing(t *testing.T) {
 func TestAWrappedJobKeepsItsInputAndOutput(t *testing.T) {
 	p := newPlace(t)
 	dir := t.TempDir()
-	if err := need.WriteProgram(filepath.Join(dir, "plain"), []byte("echo \"$0:$#:$*\"; exit 9\n"), 0o755); err != nil { // without a #! line
-		t.Fatal(err)
-	}
+	must(t, need.WriteProgram(filepath.Join(dir, "plain"), []byte("echo \"$0:$#:$*\"; exit 9\n"), 0o755)) // without a #! line
 	for _, line := range []string{
 		`cat%first line%second \% line%%`, `cat`, `cat;cat%x`, dir + `/plain a "b  c"`, `./plain $HOME ~ *`, `exit 3`, `kill -9 $$`, `echo it\'s "100\%"; echo 'don'\''t' >&2`, `printf '\%s\\n' a b`,
 		`A=1; export A; env | grep -c ADLOCK_NAME`, `test -t 0 || echo no terminal`, `cat <&0 | tr a-z A-Z%piped`, `(exit 4)`, `sh -c 'exit 5'`, `false || plain`, `. ./plain`, `trap 'echo bye' EXIT; exit 6`, `nosuch-command`, `expr 5 \% 3`,

@@ -10,7 +10,6 @@ import (
 
 	"adlock/test/support/must"
 	"adlock/test/support/need"
-	_ "adlock/test/support/need" // the same environment, however the suite is started
 )
 
 // cron is one version of cron, as it changes a line before it passes the command to the shell (do_command.c): the
