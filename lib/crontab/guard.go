@@ -3,6 +3,7 @@ package crontab
 import (
 	"cmp"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"adlock/lib/cronline"
@@ -32,7 +33,7 @@ func (w *Wrapper) Guard(lines []Line, shell string) (r Result, refused *Left) {
 			switch {
 			case err != nil:
 				why = err.Error()
-			case !said.Unlocked && w.isHomeless(l.User, v):
+			case !said.Unlocked && !slices.ContainsFunc(said.Settings, namesPlace.MatchString) && w.isHomeless(l.User, v):
 				why = homeless(l)
 			case !said.Unlocked:
 				r.Done++

@@ -376,7 +376,7 @@ func TestGuardInsertsItsShellLineOrReportsWhyItCannot(t *testing.T) {
 		t.Errorf("%+v, %+v", r, refused)
 	}
 	w := Wrapper{Homeless: func(user, home string) bool { return user == "www" && home != "/srv" }}
-	for text, is := range map[string]bool{"@daily www x\n": true, "@daily root x\n": false, "HOME=/srv\n@daily www x\n": false, "@daily www flock -n /run/x y\n": false} {
+	for text, is := range map[string]bool{"@daily www x\n": true, "@daily root x\n": false, "HOME=/srv\n@daily www x\n": false, "@daily www flock -n /run/x y\n": false, "@daily www : n ADLOCK_DIR=/x ; y\n": false} {
 		if _, refused := w.Guard(Read(text, true), shell); (refused != nil) != is {
 			t.Errorf("%q: %+v", text, refused)
 		}
