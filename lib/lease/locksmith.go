@@ -371,6 +371,11 @@ func (l *Locker) takeSlot(r *locker.Request, t *heldLease, acquired locker.Outco
 	return full, nil
 }
 
+func (seen *Snapshot) isPassable() bool {
+	bare := policy.Situation{Active: policy.Active{Held: true, Age: seen.Age, Empty: true}}
+	return seen.Lapsed || seen.Bare && policy.Decide(policy.Terms{}, bare).Step == policy.Unempty
+}
+
 func (l *Locker) trySlot(r *locker.Request, t *heldLease, name atom.Name, full *locker.Outcome) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.question())
 	defer cancel()
@@ -378,7 +383,7 @@ func (l *Locker) trySlot(r *locker.Request, t *heldLease, name atom.Name, full *
 	if err != nil || seen.Held && seen.Owner.Owner.Same(r.Owner) {
 		return err == nil, err
 	}
-	if seen.Held && !seen.Lapsed {
+	if seen.Held && !seen.isPassable() {
 		l.silent = l.silent || seen.Silent
 		v := locker.View{Active: policy.Active{Held: true, Age: seen.Age}}
 		l.describe(&v, &seen)
@@ -387,8 +392,8 @@ func (l *Locker) trySlot(r *locker.Request, t *heldLease, name atom.Name, full *
 	}
 	own := t.record
 	own.Shared, own.ExpireAfter, own.Source, own.Patience = false, limit.Never, policy.None, 0
-	place, seen, err := l.Store.Enter(ctx, name, own, seen.Lapsed)
-	if place != nil && seen.Lapsed {
+	place, seen, err := l.Store.Enter(ctx, name, own, seen.isPassable())
+	if place != nil && seen.isPassable() {
 		if err = place.Pass(ctx, seen.Owner.Token, nil); err == nil {
 			seen, err = place.Look(ctx)
 		}
@@ -452,7 +457,7 @@ func (l *Locker) DryRun(r *locker.Request) (policy.Decision, error) {
 		if err != nil {
 			return policy.Decision{}, err
 		}
-		s.Slots = append(s.Slots, policy.Active{Held: slot.Held && !slot.Lapsed && !slot.Silent, Owner: policy.Lives})
+		s.Slots = append(s.Slots, policy.Active{Held: slot.Held && !slot.isPassable() && !slot.Silent, Owner: policy.Lives})
 	}
 	return v.Foresee(policy.Decide(r.Terms(), s)), nil
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"adlock/lib/lease/ftp"
 	"adlock/test/support/must"
@@ -75,6 +76,18 @@ func TestASlowFTPOwnerIsNotPassedOnceItsRecordIsThere(t *testing.T) {
 		t.Errorf("%+v, %v", seen, err)
 	}
 	must.Do(t, slow.Renew(ctx))
+}
+
+// The creator of the slot was killed before it had stored its record.
+func TestAnFTPSlotWithoutARecordIsPassedAfterAMinute(t *testing.T) {
+	t.Parallel()
+	f := startFTP(t, "")
+	h, slot := f.host(t), f.Root+"/lock.p.shared.slot-1.1"
+	must.Do(t, errors.Join(os.Mkdir(slot, 0o777), os.Chmod(slot, 0o777)))
+	h.run(t, "echo ran", "--slots=1").Denied(t)
+	must.Do(t, os.Chtimes(slot+"/seen", time.Time{}, time.Now().Add(-time.Hour)))
+	h.run(t, "", "--slots=1", "--dry-run").Is(t, 0, "…", "…")
+	h.run(t, "echo ran", "--slots=1").Ran(t)
 }
 
 func TestAWrongFTPLoginOrDirectoryIsReportedAsNotPermitted(t *testing.T) {
