@@ -13,6 +13,7 @@ import (
 	"adlock/test/support/helper"
 	"adlock/test/support/memory"
 	"adlock/test/support/must"
+	"adlock/test/support/relay"
 )
 
 // stores has a row for each kind of store: it starts one, and returns a function that makes a host of
@@ -46,6 +47,9 @@ func TestEachStoreKeepsItsPromises(t *testing.T) {
 	for kind, start := range stores {
 		_, opens[kind] = start(t)
 	}
+	p := relay.NewTeller(t, "127.0.0.1", startFTP(t, "").Address)
+	p.Answers("RNFR", "550 Renaming is disabled.")
+	opens["ftp without renaming"] = func() lease.Store { return openFTP(t, p.Address()) }
 	for kind, open := range opens {
 		for claim, test := range map[string]func(t *testing.T, a, b lease.Store){
 			"an owner excludes newcomers until it leaves": excludes,

@@ -19,9 +19,14 @@ func (s *Store) Remove(ctx context.Context, name atom.Name, token string) error 
 	case g.bare:
 		return s.put(ctx, s.dirOf(name, g.n)+"/released", nil)
 	}
-	err = s.rename(ctx, s.dirOf(name, g.n)+"/owner", s.dirOf(name, g.n)+"/released")
-	if isMissing(err) {
-		return lease.ErrGone
+	owner, released := s.dirOf(name, g.n)+"/owner", s.dirOf(name, g.n)+"/released"
+	if err = s.rename(ctx, owner, released); !isAnswer(err) {
+		return err
 	}
-	return err
+	if _, err = s.modified(ctx, owner); isMissing(err) {
+		return lease.ErrGone
+	} else if err != nil {
+		return err
+	}
+	return s.put(ctx, released, g.record.Bytes()) // the server does not rename
 }
