@@ -20,13 +20,13 @@ type Listed struct {
 	Err    error       // why its locks could not be read
 }
 
-// List returns every atom, except a free one of adlock doctor, and every held slot that can be read. It changes
+// List returns every atom, except those of adlock doctor, and every held slot that can be read. It changes
 // no lock.
 func (l *Locker) List() (entries []locker.Entry, slots []locker.Slot, err error) {
 	found, err := l.Store.List(l.context())
 	for i := range found {
 		switch f := &found[i]; {
-		case isTrial(f.Name) && !f.Held: // the atom of adlock doctor, whose last generation stays on FTP
+		case isTrial(f.Name): // on FTP its last generation stays, on etcd the place of a doctor that was killed
 		case !f.Name.IsSlot():
 			entries = append(entries, l.entry(f))
 		case f.Held && f.Err == nil:

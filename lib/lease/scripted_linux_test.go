@@ -28,9 +28,13 @@ type scripted struct {
 	look  func(ctx context.Context, name atom.Name, n int) (Snapshot, error) // the n-th look
 	enter func(name atom.Name) (Place, Snapshot)
 	looks int
+
+	listed []Listed // before it is away
 }
 
 func (s *scripted) String() string { return "store" }
+
+func (s *scripted) List(context.Context) ([]Listed, error) { return s.listed, errNoAnswer }
 
 func (s *scripted) Look(ctx context.Context, name atom.Name, _ bool) (Snapshot, error) {
 	s.looks++

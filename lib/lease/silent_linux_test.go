@@ -11,6 +11,7 @@ import (
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/runlog"
+	"adlock/test/support/must"
 )
 
 // silentElsewhere is what a newcomer finds if the owner, or waiter, has sent no heartbeat for its whole lease.
@@ -58,6 +59,14 @@ func TestADeadWaiterIsNotListedAsTheOwner(t *testing.T) {
 		if e := (&Locker{Store: &scripted{}}).entry(&Listed{Name: odd.Name(), Snapshot: test.seen}); e.Active.Held != test.held {
 			t.Errorf("%s: held %v", what, e.Active.Held)
 		}
+	}
+}
+
+func TestTheAtomOfDoctorIsNotListedEvenIfHeld(t *testing.T) {
+	name := must.Get(atom.New(atom.NamedProgram, "h", trialOperator, trialOperand))(t).Name()
+	l := &Locker{Store: &scripted{listed: []Listed{{Name: name, Snapshot: heldElsewhere()}}}}
+	if entries, _, _ := l.List(); len(entries) > 0 {
+		t.Errorf("listed: %+v", entries)
 	}
 }
 
