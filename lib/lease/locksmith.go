@@ -229,8 +229,7 @@ func (l *Locker) attempt(r *locker.Request, wait locker.Waiting) (locker.Outcome
 // denies the atom, reads the atom's locks in the store. silent: the owner in the way may be dead.
 func (l *Locker) look(r *locker.Request) (v locker.View, silent bool, err error) {
 	if v.Pause, err = locker.HostPause(); err == nil && v.Pause.On {
-		var entries []locker.Entry
-		entries, _, err = l.List()
+		entries, _, _ := l.List() // without an answer of the store no job is known
 		v.Pause.Inside = locker.InsideJob(entries)
 	}
 	if err != nil || v.Pause.Denies() {

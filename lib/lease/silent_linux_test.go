@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -10,8 +11,10 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
+	"adlock/lib/record"
 	"adlock/lib/runlog"
 	"adlock/test/support/must"
+	"adlock/test/support/need"
 )
 
 // silentElsewhere is what a newcomer finds if the owner, or waiter, has sent no heartbeat for its whole lease.
@@ -67,6 +70,16 @@ func TestTheAtomOfDoctorIsNotListedEvenIfHeld(t *testing.T) {
 	l := &Locker{Store: &scripted{listed: []Listed{{Name: name, Snapshot: heldElsewhere()}}}}
 	if entries, _, _ := l.List(); len(entries) > 0 {
 		t.Errorf("listed: %+v", entries)
+	}
+}
+
+// The pause is known without the store.
+func TestAPausedHostIsSilentIfItsStoreIsAway(t *testing.T) {
+	need.Root(t)
+	locker.PauseFile = t.TempDir() + "/pause"
+	must.Do(t, os.WriteFile(locker.PauseFile, record.NewPause(time.Hour, "").Bytes(), 0o644))
+	if o, err := (&Locker{Store: &scripted{}}).Take(newcomer(0)); err != nil || o.Verdict != locker.Paused {
+		t.Errorf("%+v, %v", o, err)
 	}
 }
 
