@@ -272,7 +272,7 @@ func (t *heldLease) listen() {
 }
 
 func (t *heldLease) answer(why error) {
-	ctx, cancel := context.WithTimeout(t.ctx, questionTimeout)
+	ctx, cancel := context.WithTimeout(t.ctx, t.most)
 	defer cancel()
 	t.noting.Lock()
 	t.record.Stuck = why.Error()
@@ -384,7 +384,7 @@ func (t *heldLease) tryLeave(stamp *Last, most time.Duration) error {
 // abandon gives up a place for which no job will run: why is the error, or nil after a denial. If the store does not
 // answer, the place is free when its lease runs out. If why says that it does not, abandon waits only a second.
 func (t *heldLease) abandon(why error) {
-	most := questionTimeout
+	most := t.most
 	if fault.KindOf(why) == fault.Unavailable {
 		most = time.Second
 	}

@@ -88,7 +88,7 @@ func (l *Locker) viewOf(seen *Snapshot) (v locker.View) {
 
 // Completed returns when the atom last completed (zero: never) and the present, by this machine's clock.
 func (l *Locker) Completed(a atom.Atom) (completed, now time.Time, err error) {
-	ctx, cancel := context.WithTimeout(l.context(), questionTimeout)
+	ctx, cancel := context.WithTimeout(l.context(), l.question())
 	defer cancel()
 	seen, err := l.Store.Look(ctx, a.Name(), false)
 	if err == nil {

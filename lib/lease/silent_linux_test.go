@@ -83,6 +83,21 @@ func TestAPausedHostIsSilentIfItsStoreIsAway(t *testing.T) {
 	}
 }
 
+type slow struct{ *scripted }
+
+func (slow) IsSlow() {}
+
+func TestASlowStoreHasALeaseToAnswerHowOldAnAtomIs(t *testing.T) {
+	l := &Locker{Lease: time.Hour, Store: slow{&scripted{look: func(ctx context.Context, _ atom.Name, _ int) (Snapshot, error) {
+		if until, _ := ctx.Deadline(); time.Until(until) < time.Minute {
+			t.Errorf("asked until %v", until)
+		}
+		return free(), nil
+	}}}}
+	_, _, err := l.Completed(odd)
+	must.Do(t, err)
+}
+
 func TestTheRunlogHasTheWaitForAnAtomOfAStore(t *testing.T) {
 	completed := free() // another owner has completed meanwhile, which ends the wait
 	completed.Last.Completed = completed.Now
