@@ -39,7 +39,7 @@ func keep(a *hold.Args, args []string) (hold.Keeper, error) {
 	if k.dir, err = filepath.Abs(dir); err != nil {
 		return nil, fault.Wrap(dir, err)
 	}
-	return k, k.rootPaths()
+	return k, fault.Wrap(k.dir, os.Setenv("ADLOCK_DIR", k.dir))
 }
 
 var pathVariables = []string{
@@ -47,8 +47,7 @@ var pathVariables = []string{
 }
 
 // rootPaths makes paths in the environment absolute for the holder, which has another working directory.
-func (k *keeper) rootPaths() error {
-	err := os.Setenv("ADLOCK_DIR", k.dir)
+func rootPaths() (err error) {
 	for _, name := range pathVariables {
 		if path := os.Getenv(name); path != "" && err == nil {
 			if path, err = filepath.Abs(path); err == nil {
@@ -56,7 +55,7 @@ func (k *keeper) rootPaths() error {
 			}
 		}
 	}
-	return fault.Wrap(k.dir, err)
+	return err
 }
 
 func (k *keeper) Take(r locker.Request) (locker.Outcome, error) {

@@ -120,6 +120,9 @@ func takeLease(args []string) (int, error) {
 
 // startHolder starts the holder, which answers on the line. If it is closed before the answer, the holder gives up.
 func startHolder(owner process.Identity, args []string) (line *os.File, err error) {
+	if err = rootPaths(); err != nil {
+		return nil, fault.Wrap("holder", err)
+	}
 	ours, theirs, err := sysfile.SocketPair()
 	if err != nil {
 		return nil, fault.Wrap("holder", err)

@@ -64,6 +64,14 @@ func holderOf(t testing.TB, owner int) int {
 	return 0
 }
 
+// A holder runs in the root directory.
+func TestAScriptsHolderFindsFilesByRelativePaths(t *testing.T) {
+	t.Parallel()
+	c := startFTP(t, "").host(t).script(`cd "$ADLOCK_DIR"; cp "$ADLOCK_FTP_PASSWORD_FILE" secret; mkdir logs
+export ADLOCK_FTP_PASSWORD_FILE=secret ADLOCK_LOGDIR=logs; adlock_get o x 0 && adlock_release; grep -c "event=release" logs/*`)
+	c.Run(t).Is(t, 0, "1\n", "")
+}
+
 func TestTheNextHolderRemovesTheFilesOfAKilledHolder(t *testing.T) {
 	t.Parallel()
 	h := startFTP(t, "").host(t)
