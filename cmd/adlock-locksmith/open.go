@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"strings"
 
 	"adlock/lib/atom"
@@ -81,5 +82,9 @@ func recorderIn(path, host string, h *hook.Hook) (locker.Recorder, error) {
 		return locker.Recorder{}, err
 	}
 	dir.Close()
-	return config.RecorderOf(path, host, h)
+	rec, err := config.RecorderOf(path, host, h)
+	if err == nil {
+		rec.Log.Dir, err = filepath.Abs(rec.Log.Dir) // for the watchdog, which runs in the root directory
+	}
+	return rec, err
 }
