@@ -115,30 +115,26 @@ func TestTheLossOfAnEarlierPlaceOrARequestToItEndsNoJob(t *testing.T) {
 	}
 }
 
-func TestAWaiterThatGaveUpDoesNotGetTheFreedAtom(t *testing.T) {
-	waiting, giveUp := context.WithCancel(context.Background())
-	p := &scriptedPlace{await: giveUp}
-	l := behind(p, heldElsewhere())
-	l.Context = waiting
-	if outcome, err := l.Take(newcomer(time.Minute)); !errors.Is(err, context.Canceled) || !p.left {
-		t.Errorf("%+v, %v; it left: %v", outcome, err, p.left)
-	}
-}
-
 // The signal that ends a waiter also removes its place at once: the waiters behind it would otherwise have to
 // wait until its lease has run out.
-func TestACancelledWaiterLeavesTheQueueAtOnce(t *testing.T) {
-	waiting, end := context.WithCancel(context.Background())
-	p, left := &scriptedPlace{inLine: true}, false
-	l, r := behind(p, heldElsewhere()), newcomer(limit.Never)
-	l.Context = waiting
-	p.await = func() {
-		l.Cancelled(&r, "TERM", 0)
-		left = p.left
-		end()
-	}
-	if outcome, err := l.Take(r); !errors.Is(err, context.Canceled) || !left {
-		t.Errorf("%+v, %v; it left: %v", outcome, err, left)
+func TestAWaiterThatGaveUpLeavesAndDoesNotGetTheFreedAtom(t *testing.T) {
+	for _, signalled := range []bool{false, true} {
+		waiting, giveUp := context.WithCancel(context.Background())
+		p := &scriptedPlace{inLine: signalled}
+		l, r := behind(p, heldElsewhere()), newcomer(limit.Never)
+		l.Context = waiting
+		p.await = func() {
+			if signalled {
+				l.Cancelled(&r, "TERM", 0)
+			}
+			if p.left != signalled {
+				t.Errorf("it left at once: %v", p.left)
+			}
+			giveUp()
+		}
+		if outcome, err := l.Take(r); !errors.Is(err, context.Canceled) || !p.left {
+			t.Errorf("%+v, %v; it left: %v", outcome, err, p.left)
+		}
 	}
 }
 
@@ -194,29 +190,22 @@ func TestAJobWaitsForItsRecordIfNewcomersRelyOnIt(t *testing.T) {
 	}
 }
 
-// pausesOf runs refresh with timers that fire at once, until it has started n of them, and returns their
-// durations. renew is the answer to each renewal.
-func pausesOf(t *testing.T, length time.Duration, n int, renew func() error) (asked []time.Duration) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	held := &heldLease{place: &scriptedPlace{lease: length, renew: renew}, ctx: ctx, cancel: cancel}
-	held.renewed.Store(int64(process.Boottime()))
-	held.newTimer = func(d time.Duration) *time.Timer {
-		if asked = append(asked, d); len(asked) == n {
-			cancel()
-			return time.NewTimer(time.Hour)
-		}
-		return time.NewTimer(0)
-	}
-	held.running.Add(1)
-	held.refresh()
-	return asked
-}
-
 // If a renewal fails, the store may answer again before the job has to be ended, at two thirds of the lease.
 func TestALeaseIsRenewedAfterAThirdOrSoonAfterAFailure(t *testing.T) {
 	for answer, next := range map[error]time.Duration{nil: 20 * time.Minute, errors.New("no answer"): 2 * time.Minute} {
-		asked := pausesOf(t, time.Hour, 4, func() error { return answer })
+		var asked []time.Duration
+		ctx, cancel := context.WithCancel(context.Background())
+		held := &heldLease{place: &scriptedPlace{lease: time.Hour, renew: func() error { return answer }}, ctx: ctx, cancel: cancel}
+		held.renewed.Store(int64(process.Boottime()))
+		held.newTimer = func(d time.Duration) *time.Timer {
+			if asked = append(asked, d); len(asked) == 4 {
+				cancel()
+				return time.NewTimer(time.Hour)
+			}
+			return time.NewTimer(0)
+		}
+		held.running.Add(1)
+		held.refresh()
 		for i, most := range []time.Duration{20 * time.Minute, next, next, next} {
 			if asked[i] > most || asked[i] < most-time.Minute {
 				t.Errorf("%v: trial %d comes after %v", answer, i+1, asked[i])

@@ -28,13 +28,12 @@ type scripted struct {
 	look  func(ctx context.Context, name atom.Name, n int) (Snapshot, error) // the n-th look
 	enter func(name atom.Name) (Place, Snapshot)
 	looks int
-
-	listed []Listed // before it is away
+	found []Listed // what a listing finds before the store is away
 }
 
-func (s *scripted) String() string { return "store" }
-
-func (s *scripted) List(context.Context) ([]Listed, error) { return s.listed, errNoAnswer }
+func (s *scripted) String() string                         { return "store" }
+func (s *scripted) IsSlow()                                {}
+func (s *scripted) List(context.Context) ([]Listed, error) { return s.found, errNoAnswer }
 
 func (s *scripted) Look(ctx context.Context, name atom.Name, _ bool) (Snapshot, error) {
 	s.looks++

@@ -38,17 +38,18 @@ func TestADryRunForeseesTheTakeoverFromASilentOwner(t *testing.T) {
 	}}}
 	r := newcomer(0)
 	r.Slots = 1
-	granted, reason, err := inWords(l.DryRun(&r))
-	if !granted || err != nil || !strings.HasPrefix(reason, "free: its owner has given no sign of life") {
-		t.Errorf("%v, %q, %v", granted, reason, err)
+	d, err := l.DryRun(&r)
+	reason := d.Reason()
+	if !d.Step.Granted() || err != nil || !strings.HasPrefix(reason, "free: its owner has given no sign of life") {
+		t.Errorf("%q, %v", reason, err)
 	}
 	listed := l.entry(&Listed{Name: odd.Name(), Snapshot: silentElsewhere(true)})
 	if d := listed.Decide(policy.Terms{}); !d.Step.Granted() || d.Reason() != reason {
 		t.Errorf("status says %q", d.Reason())
 	}
 	slot = true
-	if granted, reason, err := inWords(l.DryRun(&r)); !granted || err != nil {
-		t.Errorf("its slot: %v, %q, %v", granted, reason, err)
+	if d, err := l.DryRun(&r); !d.Step.Granted() || err != nil {
+		t.Errorf("its slot: %q, %v", d.Reason(), err)
 	}
 }
 
@@ -67,7 +68,7 @@ func TestADeadWaiterIsNotListedAsTheOwner(t *testing.T) {
 
 func TestTheAtomOfDoctorIsNotListedEvenIfHeld(t *testing.T) {
 	name := must.Get(atom.New(atom.NamedProgram, "h", trialOperator, trialOperand))(t).Name()
-	l := &Locker{Store: &scripted{listed: []Listed{{Name: name, Snapshot: heldElsewhere()}}}}
+	l := &Locker{Store: &scripted{found: []Listed{{Name: name, Snapshot: heldElsewhere()}}}}
 	if entries, _, _ := l.List(); len(entries) > 0 {
 		t.Errorf("listed: %+v", entries)
 	}
@@ -83,17 +84,13 @@ func TestAPausedHostIsSilentIfItsStoreIsAway(t *testing.T) {
 	}
 }
 
-type slow struct{ *scripted }
-
-func (slow) IsSlow() {}
-
 func TestASlowStoreHasALeaseToAnswerHowOldAnAtomIs(t *testing.T) {
-	l := &Locker{Lease: time.Hour, Store: slow{&scripted{look: func(ctx context.Context, _ atom.Name, _ int) (Snapshot, error) {
+	l := &Locker{Lease: time.Hour, Store: &scripted{look: func(ctx context.Context, _ atom.Name, _ int) (Snapshot, error) {
 		if until, _ := ctx.Deadline(); time.Until(until) < time.Minute {
 			t.Errorf("asked until %v", until)
 		}
 		return free(), nil
-	}}}}
+	}}}
 	_, _, err := l.Completed(odd)
 	must.Do(t, err)
 }
@@ -117,12 +114,4 @@ func TestTheRunlogHasTheWaitForAnAtomOfAStore(t *testing.T) {
 	if kinds := recorded(l.Log); !slices.Equal(kinds, []runlog.Kind{runlog.Wait, runlog.Deny}) {
 		t.Errorf("the runlog has %s", kinds)
 	}
-}
-
-// inWords returns a dry run's answer: whether the atom would be acquired, and why.
-func inWords(d policy.Decision, err error) (granted bool, reason string, _ error) {
-	if err != nil {
-		return false, "", err
-	}
-	return d.Step.Granted(), d.Reason(), nil
 }

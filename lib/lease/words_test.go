@@ -29,14 +29,8 @@ func TestEachNetworkErrorHasItsReason(t *testing.T) {
 	}{
 		{x509.UnknownAuthorityError{}, "the authority that signed its certificate is not known here", Hopeless},
 		{x509.CertificateInvalidError{Cert: past, Reason: x509.Expired}, "its certificate expired on 2026-01-02", Hopeless},
-		{
-			x509.CertificateInvalidError{Cert: ahead, Reason: x509.Expired},
-			"its certificate is not valid before " + ahead.NotBefore.Format("2006-01-02") + ", or the clock here is wrong", Hopeless,
-		},
-		{
-			x509.CertificateInvalidError{Cert: past, Reason: x509.NotAuthorizedToSign},
-			"its certificate is not valid: certificate is not authorized to sign other certificates", Hopeless,
-		},
+		{x509.CertificateInvalidError{Cert: ahead, Reason: x509.Expired}, "its certificate is not valid before " + ahead.NotBefore.Format("2006-01-02") + ", or the clock here is wrong", Hopeless},
+		{x509.CertificateInvalidError{Cert: past, Reason: x509.NotAuthorizedToSign}, "its certificate is not valid: certificate is not authorized to sign other certificates", Hopeless},
 		{x509.HostnameError{Certificate: others, Host: "c.example"}, "its certificate is for a.example, b.example, 10.0.0.1 and not for c.example", Hopeless},
 		{x509.HostnameError{Certificate: past, Host: "c.example"}, "its certificate is for no host and not for c.example", Hopeless},
 		{tls.RecordHeaderError{Msg: "no TLS"}, "does not speak TLS", Hopeless},

@@ -32,9 +32,7 @@ func TestTheEtcdFenceExampleLetsOnlyTheNewestOwnerWrite(t *testing.T) {
 	}
 	once := helper.TheRecipe(t, fencePage, `create("/report/fence")`)
 	for range 2 {
-		if r := shell(once.Text, ""); r.Status != 0 || r.Err != "" {
-			t.Fatalf("%+v", r)
-		}
+		shell(once.Text, "").Is(t, 0, "…", "")
 	}
 	each := helper.TheRecipe(t, fencePage, `value("/report/fence")`)
 	last := ""
@@ -84,9 +82,7 @@ func TestTheFileFenceExampleShowsOnlyTheNewestOwnersReport(t *testing.T) {
 	shell := func(text, fence string) string {
 		t.Helper()
 		r := helper.Command{Args: []string{"sh", "-euc", "make_report() { echo by $ADLOCK_FENCE; }\n" + text}, Dir: dir, Env: []string{"ADLOCK_FENCE=" + fence}}.Run(t)
-		if r.Status != 0 || r.Err != "" {
-			t.Fatalf("%+v", r)
-		}
+		r.Is(t, 0, "…", "")
 		return r.Out
 	}
 	write, read := helper.TheRecipe(t, fencePage, "make_report").Text, helper.TheRecipe(t, fencePage, "latest=").Text

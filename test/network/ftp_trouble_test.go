@@ -123,15 +123,6 @@ func TestAnFTPLockThatCannotBeReleasedEndsWithItsLease(t *testing.T) {
 	h.run(t, "echo ran", "--wait=30s").Ran(t)
 }
 
-func TestJobsRunOnAnFTPServerThatRefusesToRename(t *testing.T) {
-	f := startFTP(t, "")
-	p := relay.NewTeller(t, "127.0.0.1", f.Address)
-	h := f.hostBy(t, p.Address()).brief()
-	p.Answers("RNFR", "550 Renaming is disabled.")
-	h.run(t, "sleep 5; exit 3").Is(t, 3, "…", "")
-	h.run(t, "echo ran").Ran(t)
-}
-
 func TestAnFTPStampThatCannotBeWrittenIsReported(t *testing.T) {
 	f := startFTP(t, "")
 	h := f.host(t).brief()

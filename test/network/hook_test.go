@@ -50,17 +50,11 @@ func TestTheHookGetsOnlyFailedRunsUnlessHookRunsIsSet(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, h, _ *host) {
 		file := h.notes(t)
-		if r := h.run(t, "exit 0"); r.Status != 0 {
-			t.Fatalf("%+v", r)
-		}
-		if r := h.run(t, "exit 3"); r.Status != 3 || r.Err != "" {
-			t.Fatalf("%+v", r)
-		}
+		h.run(t, "exit 0").Is(t, 0, "…", "…")
+		h.run(t, "exit 3").Is(t, 3, "…", "")
 		are(t, told(t, file, 1), [2]string{"fail p.shared.o.x ", ": o x: failed with status 3"})
 		must.Do(t, os.Remove(file))
-		if r := h.run(t, "exit 0", "--hook-runs"); r.Status != 0 {
-			t.Fatalf("%+v", r)
-		}
+		h.run(t, "exit 0", "--hook-runs").Is(t, 0, "…", "…")
 		lines := told(t, file, 2)
 		are(t, lines, [2]string{"start p.shared.o.x ", ": o x: started"}, [2]string{"success p.shared.o.x ", ": o x: succeeded"})
 		run := regexp.MustCompile(` run:\S{36}: `)

@@ -51,8 +51,7 @@ func TestAScriptThatEndsWithoutAReleaseTeachesNothing(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		script := func(then string) {
-			c := a.script(`adlock_get o x 0 auto || exit; ` + then)
-			if r := c.Run(t); r.Err != "" {
+			if r := a.script(`adlock_get o x 0 auto || exit; ` + then).Run(t); r.Err != "" {
 				t.Errorf("%+v", r)
 			}
 			helper.Eventually(t, "it is released", func() bool { return !strings.Contains(b.verb(t, "status").Out, "running") })

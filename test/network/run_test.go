@@ -56,10 +56,8 @@ func TestAnExpiredOwnerOnAnotherHostEndsItsJob(t *testing.T) {
 		if status := owner.Wait(t); status != 143 && status != 130 {
 			t.Errorf("the owner's status is %d: %s", status, owner.Output())
 		}
-		for _, want := range []string{"event=expire", "event=takeover"} {
-			if !strings.Contains(b.runlog(), want) {
-				t.Errorf("no %q in\n%s", want, b.runlog())
-			}
+		if log := b.runlog(); !strings.Contains(log, "event=expire") || !strings.Contains(log, "event=takeover") {
+			t.Errorf("an event is missing in\n%s", log)
 		}
 		if !strings.Contains(a.runlog(), "event=signal") {
 			t.Errorf("no signals in\n%s", a.runlog())
@@ -89,9 +87,7 @@ func margin(t testing.TB, file, began string) time.Duration {
 	lines := strings.Fields(string(text))
 	var last, next float64
 	must.Get(fmt.Sscan(lines[len(lines)-1], &last))(t)
-	if _, err := fmt.Sscan(began, &next); err != nil {
-		t.Fatalf("%q: %v", began, err)
-	}
+	must.Get(fmt.Sscan(began, &next))(t)
 	margin := time.Duration((next - last) * float64(time.Second))
 	if margin < 0 {
 		t.Errorf("the next job began %v before the last sign of the one before", -margin)
@@ -103,9 +99,7 @@ func margin(t testing.TB, file, began string) time.Duration {
 func (h *host) follows(t testing.TB, file string, options ...string) {
 	t.Helper()
 	next := h.run(t, begins, append(options, "--wait=60s")...)
-	if next.Status != 0 {
-		t.Fatalf("%+v", next)
-	}
+	next.Is(t, 0, "…", "…")
 	t.Logf("margin %v", margin(t, file, next.Out))
 }
 

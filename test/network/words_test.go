@@ -46,10 +46,7 @@ func TestErrorsOfEtcdNameTheReason(t *testing.T) {
 		"another authority":       {trusting(withTLS, other), "the authority that signed its certificate is not known here"},
 		"TLS where there is none": {trusting(plain, good), lease.NoAnswer + ": closes the connection"},
 		"no file":                 {trusting(plain, "/nowhere/ca.pem"), "adlock: /nowhere/ca.pem: no such file or directory, and ETCDCTL_CACERT names it"},
-		"two troubles": {
-			newHost(t, "etcd://"+closed+",nobody.invalid:2379/adlock"),
-			closed + ": connection refused; nobody.invalid:2379: nobody.invalid: no such host",
-		},
+		"two troubles":            {newHost(t, "etcd://"+closed+",nobody.invalid:2379/adlock"), closed + ": connection refused; nobody.invalid:2379: nobody.invalid: no such host"},
 	} {
 		t.Run(name, func(t *testing.T) { said(t, each.host, fault.StatusUnavailable, each.words) })
 	}
@@ -115,10 +112,7 @@ func TestErrorsOfFTPNameTheReason(t *testing.T) {
 		"another server":          {at("ftp://anonymous@" + greeter(t, "SSH-2.0-nobody\r\n") + "/locks"), "is no FTP server"},
 		"silence":                 {at("ftp://anonymous@" + greeter(t, "") + "/locks"), lease.NoAnswer},
 		"no file of authorities":  {h.with("ADLOCK_FTP_CACERT=/nowhere/ca.pem"), "adlock: /nowhere/ca.pem: no such file or directory, and ADLOCK_FTP_CACERT names it"},
-		"no file with the password": {
-			h.with("ADLOCK_FTP_PASSWORD_FILE=/nowhere/password"),
-			"adlock: /nowhere/password: no such file or directory, and ADLOCK_FTP_PASSWORD_FILE names it",
-		},
+		"no file with a password": {h.with("ADLOCK_FTP_PASSWORD_FILE=/nowhere"), "adlock: /nowhere: no such file or directory, and ADLOCK_FTP_PASSWORD_FILE names it"},
 	} {
 		t.Run(name, func(t *testing.T) { said(t, each.host, fault.StatusUnavailable, each.words) })
 	}
