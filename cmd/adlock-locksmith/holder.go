@@ -44,6 +44,7 @@ type holder struct {
 	front  *os.File // to `adlock hold`, which wants to know when the atom is lost; nil: a script asked
 	asker  net.Conn // the process that requested the release; nil: none
 	status runlog.Opt[int]
+	untold bool // the release did not say how the run went
 	retry  bool // the run does not count for IfElapsed: it failed with --retry-failed, or the owner withdraws it
 }
 
@@ -212,6 +213,7 @@ func (h *holder) listen(asked chan<- bool) {
 			if w.Status >= 0 {
 				h.status = runlog.Some(w.Status)
 			}
+			h.untold = w.Untold
 			h.retry = w.NoStamp || h.RetryFailed && h.status.Value > 0
 			h.asker = line
 			asked <- true
@@ -222,7 +224,7 @@ func (h *holder) listen(asked chan<- bool) {
 }
 
 func (h *holder) release(r locker.ReleaseRequest) error {
-	r.Untold = h.asker == nil
+	r.Untold = h.asker == nil || h.untold
 	err := h.smith.Release(r)
 	if h.asker != nil {
 		_ = messageOf(locker.Outcome{}, err).send(h.asker) // it may be gone

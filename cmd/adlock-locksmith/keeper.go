@@ -140,5 +140,5 @@ func (k *keeper) release(r locker.ReleaseRequest) error {
 		return fault.New(fault.Denied, lock, "lost: its holder is gone")
 	}
 	defer line.Close()
-	return unlock(lock, line, status, r.NoStamp)
+	return unlock(lock, line, wish{status, r.NoStamp, r.Untold})
 }

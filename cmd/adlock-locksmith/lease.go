@@ -171,17 +171,16 @@ func release(args []string) (int, error) {
 		return 0, fault.New(fault.Denied, rest[0], "lost: its holder is gone")
 	}
 	defer line.Close()
-	return 0, unlock(rest[0], line, status, withdraw || retry && status > 0)
+	return 0, unlock(rest[0], line, wish{status, withdraw || retry && status > 0, withdraw})
 }
 
 // unlock asks the holder at the other end of the connection to release the lock, and waits for its answer. If
-// the holder is gone, or does not answer, the lock counts as lost (fault.Denied). A status below 0 is
-// unknown; noStamp: the run does not count for IfElapsed.
-func unlock(lock string, line net.Conn, status int, noStamp bool) error {
+// the holder is gone, or does not answer, the lock counts as lost (fault.Denied).
+func unlock(lock string, line net.Conn, w wish) error {
 	if err := line.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
 		return fault.Wrap(lock, err)
 	}
-	if err := json.NewEncoder(line).Encode(wish{status, noStamp}); err != nil {
+	if err := json.NewEncoder(line).Encode(w); err != nil {
 		return fault.New(fault.Denied, lock, "lost: its holder is gone")
 	}
 	_, err := readAnswer(json.NewDecoder(line), nil)
@@ -192,8 +191,9 @@ func unlock(lock string, line net.Conn, status int, noStamp bool) error {
 }
 
 type wish struct {
-	Status  int
+	Status  int // below 0: unknown
 	NoStamp bool
+	Untold  bool
 }
 
 // isToken reports whether text has only the characters of a token: then it is no path.

@@ -29,7 +29,7 @@ func details(e *runlog.Event) string {
 	say(e.Signal != "" && e.Target != 0, e.Signal+" to "+strconv.Itoa(e.Target))
 	say(e.Verdict != "" && e.Reason == "", e.Verdict)
 	duration("held", e.Duration)
-	say(e.Status.Set, "status "+strconv.Itoa(e.Status.Value))
+	say(e.Status.Set && e.Status.Value >= 0, "status "+strconv.Itoa(e.Status.Value))
 	say(e.Signal != "" && e.Target == 0, "by "+e.Signal)
 	say(e.Shared, "shared")
 	asks := e.Kind == runlog.Wait || e.Kind == runlog.Deny

@@ -339,6 +339,8 @@ func (r *row) lastNote() string {
 		return "ended: by force after " + terminal.Age(r.Last.Held) + ", for process " + ender
 	case r.Last.Signal != "":
 		text = "failed: ended by " + r.Last.Signal
+	case r.Last.Status.Value < 0:
+		text = "failed: ended without a release"
 	case r.Last.Outcome == history.NotRun && r.Last.Status.Value == fault.StatusUsage:
 		text = "not run: status 64, its options were refused (adlock log tells why)"
 	case r.Last.Outcome == history.NotRun:

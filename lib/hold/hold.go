@@ -191,7 +191,7 @@ func (h *holding) hold() (int, error) {
 	h.token = outcome.Token
 	if err := say(string(locker.Acquired), outcome.Token, outcome.Fence); err != nil {
 		// The asker does not know that it has the atom.
-		r := h.releaseRequest(ending{})
+		r := h.releaseRequest(ending{unreported: true})
 		r.NoStamp = true
 		return 0, cmp.Or(h.keeper.Release(r), fault.Wrap("standard output", err))
 	}

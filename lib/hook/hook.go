@@ -158,7 +158,7 @@ func (e Event) variables() []string {
 	add(run != "", "ADLOCK_RUN", run)
 	add(e.PID != 0, "ADLOCK_PID", strconv.Itoa(e.PID))
 	add(e.Owner != 0, "ADLOCK_OWNER", strconv.Itoa(e.Owner))
-	add(e.Status.Set, "ADLOCK_STATUS", strconv.Itoa(e.Status.Value))
+	add(e.Status.Set && e.Status.Value >= 0, "ADLOCK_STATUS", strconv.Itoa(e.Status.Value))
 	add(e.Signal != "", "ADLOCK_SIGNAL", e.Signal)
 	took := e.Duration
 	if !took.Set {

@@ -76,6 +76,8 @@ func (rec Recorder) tellEnd(r ReleaseRequest, e runlog.Event, own record.Record)
 	case r.Asked:
 		rec.tell(hook.Fail, e, "ended by force, as a newcomer asked for it: "+hadRun(e.Duration.Value))
 	case r.Withdraw:
+	case r.Untold:
+		rec.tellHook(hook.Fail, e, e.Reason)
 	case e.Status.Value != 0 && e.Signal != "":
 		rec.tellHook(hook.Fail, e, "ended by "+e.Signal)
 	case e.Status.Value != 0:

@@ -258,13 +258,16 @@ func (rec Recorder) Released(r ReleaseRequest, own record.Record, failed error) 
 	e := event(runlog.Release, own.Atom, own.Owner.PID)
 	e.Token, e.Status, e.Signal = own.Token, r.Status, r.Signal
 	e.Duration = runlog.Some(own.Held())
+	if r.Untold || r.Withdraw {
+		e.Status, e.Reason = runlog.Some(-1), "ended without a release"
+	}
 	if failed != nil {
-		e.Reason = failed.Error()
+		e.Reason = joined(e.Reason, failed.Error())
 	}
 	rec.append(e)
 	rec.tellEnd(r, e, own)
 	if failed != nil {
-		rec.tellHook(hook.Unwritten, event(runlog.Release, own.Atom, own.Owner.PID), e.Reason)
+		rec.tellHook(hook.Unwritten, event(runlog.Release, own.Atom, own.Owner.PID), failed.Error())
 	}
 }
 

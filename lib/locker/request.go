@@ -189,7 +189,7 @@ type ReleaseRequest struct {
 	Idle    time.Duration   // how long the job had been idle when it was ended, if ExpireAfter was learned; else 0
 	Asked   bool            // the owner ended the job itself, as a newcomer in its store asked
 	NoStamp bool            // the run does not count for IfElapsed, nor for the tick
-	Untold  bool            // how the run went is unknown: it teaches nothing
+	Untold  bool            // how the run went is unknown: it teaches nothing, and is no success
 	Alone   bool            // the owner knows that no other process of its job lives, whatever the lock records
 	Tick    policy.Tick
 

@@ -54,7 +54,7 @@ type Event struct {
 	Wait     time.Duration      `log:"wait"`     // how long the newcomer has waited; event wait: will wait at most
 	Duration Opt[time.Duration] `log:"duration"` // how long the atom was held
 
-	Status Opt[int] `log:"status"` // the job's exit status; event hook: the hook's; missing, not-run: adlock's
+	Status Opt[int] `log:"status"` // exit status of the job (-1: it did not release), the hook or, in missing and not-run, adlock
 	Signal string   `log:"signal"` // without SIG: the signal sent, or the one that ended the job, hook or newcomer
 	Target int      `log:"target"` // the process that a signal was sent to
 	Count  int      `log:"count"`  // how many, e.g. denials in a row
@@ -78,7 +78,7 @@ const (
 	// Deny: Verdict, Reason, Age, both limits, Wait; Owner and OwnerToken if there is one; Count of the
 	// denials in a row as busy or full; Overdue if that was reported; Work.
 	Deny Kind = "deny"
-	// Release: Token, Duration, Status, Signal; Reason if the last lock or a slot could not be written.
+	// Release: Token, Duration, Status, Signal; Reason if a file could not be written, or Status is -1.
 	Release Kind = "release"
 	// Expire, before an ending: Owner (equal to PID if its supervisor ends it), OwnerToken, Age, both limits, Idle.
 	Expire Kind = "expire"

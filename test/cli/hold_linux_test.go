@@ -276,16 +276,22 @@ func TestHoldStopsWaitingWhenItsProgramDies(t *testing.T) {
 
 func TestWithRetryFailedOnlyAReleaseWithoutAFailureCounts(t *testing.T) {
 	t.Parallel()
-	for script, counts := range map[string]bool{
-		"answer; exec 8>&-; ended": false, "answer; echo release 1 >&8; ended": false,
-		"answer; echo release 0 >&8; ended": true, "answer; echo release >&8; ended": true,
-	} {
+	for end, news := range map[string]string{"exec 8>&-": "fail", "echo release 1 >&8": "fail1", "echo release 0 >&8": "success0", "echo release >&8": "success"} {
 		p := another(t)
-		p.says("acquired TOKEN\nreleased\nstatus 0\n", "--retry-failed", script)
+		hook, told := filepath.Join(p.dir, "hook"), filepath.Join(p.dir, "told")
+		must(t, os.WriteFile(hook, []byte("#!/bin/sh\necho $ADLOCK_EVENT$ADLOCK_STATUS >>"+told), 0o700))
+		p.says("acquired TOKEN\nreleased\nstatus 0\n", "--retry-failed --hook-runs --hook="+hook, "answer; "+end+"; ended")
 		info, err := os.Stat(p.Last())
 		must(t, err)
-		if stamped := info.ModTime().Unix() != 0; stamped != counts {
-			t.Errorf("%s: it counts: %v", script, stamped)
+		if stamped := info.ModTime().Unix() != 0; stamped != strings.HasPrefix(news, "success") {
+			t.Errorf("%s: it counts: %v", end, stamped)
+		}
+		helper.Eventually(t, "the hook is told: "+news, func() bool {
+			text, _ := os.ReadFile(told)
+			return strings.Contains("\n"+string(text), "\n"+news+"\n")
+		})
+		if log := p.Runlog(); strings.Contains(log, "status=-1") != (news == "fail") {
+			t.Errorf("%s: the runlog: %s", end, log)
 		}
 	}
 }

@@ -130,6 +130,8 @@ func (a *summary) fails() string {
 	how := "status " + fmt.Sprint(a.LastStatus.Value)
 	if a.LastSignal != "" {
 		how = "ended by " + a.LastSignal
+	} else if a.LastStatus.Value < 0 {
+		how = "ended without a release"
 	}
 	return fmt.Sprintf("the last %d runs failed (the last one: %s): mend the job", a.FailedInARow, how)
 }

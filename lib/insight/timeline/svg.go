@@ -266,7 +266,7 @@ func (b *Bar) title() string {
 	if b.Signal != "" {
 		return text + ", signal " + b.Signal
 	}
-	if b.Status.Set {
+	if b.Status.Set && b.Status.Value >= 0 {
 		text += fmt.Sprintf(", status %d", b.Status.Value)
 	}
 	return text
