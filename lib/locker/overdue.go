@@ -136,6 +136,9 @@ func (rec Recorder) Remedy(o *Overdue, sameAtom bool) string {
 	if uid := cmp.Or(o.Whose, os.Getuid()); uid != 0 {
 		stop += " (as the user " + strconv.Itoa(uid) + ")"
 	}
+	if o.Node != "" { // in a store
+		stop = "to end it: adlock run --replace, with its --host and --name and the command true"
+	}
 	switch {
 	case o.Active.Owner == policy.Ancestor:
 		return "it started this process"
@@ -145,12 +148,12 @@ func (rec Recorder) Remedy(o *Overdue, sameAtom bool) string {
 		return "its lock has only a pid: end it by hand"
 	case o.Active.Owner == policy.Unknown:
 		return rec.IfDead(lock)
-	case o.Node != "":
-		return "a limit ends it: --expire-after (ADLOCK_EXPIRE_AFTER)"
 	case !sameAtom:
 		return stop
 	case o.limited:
 		return o.healthy() + stop
+	case o.Node != "":
+		return "a limit ends it: --expire-after (ADLOCK_EXPIRE_AFTER)"
 	}
 	return o.healthy() + stop + "; a limit would: --expire-after (ADLOCK_EXPIRE_AFTER)"
 }
