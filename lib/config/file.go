@@ -348,13 +348,15 @@ func (l *line) rank(name atom.Name) int {
 }
 
 // FromFiles returns the settings for an atom by variable; without a name, those of the heads. The later file
-// wins; within a file the atom's own section, then the last matching pattern, then the head.
+// wins; within a file the atom's own section, then the last matching pattern, then the head. Slots count only for an
+// atom with a program of its own: otherwise several runs of each --name could run at once.
 func FromFiles(name atom.Name) map[string]Filed {
 	found, order := map[string]Filed{}, 0
+	noSlots := strings.HasPrefix(string(name), atom.NamedProgram+".")
 	for _, f := range Files() {
 		for rank := range 3 {
 			for i := range f.lines {
-				if l := &f.lines[i]; l.rank(name) == rank {
+				if l := &f.lines[i]; l.rank(name) == rank && !(noSlots && l.option.Name == "slots") {
 					order++
 					found[l.option.Env] = Filed{l.value, Origin{InFile, l.at, order}}
 				}

@@ -73,21 +73,21 @@ func TestLaterFilesLaterPatternsAndExactSectionsWin(t *testing.T) {
 ADLOCK_WAIT = 4m
 [adlock.*.run.b*]
 ADLOCK_WAIT=3m
-ADLOCK_SLOTS=3
+ADLOCK_STARVING=3
 [adlock.*]
-ADLOCK_SLOTS=2
+ADLOCK_STARVING=2
 ADLOCK_NOTICE=2h
-`, "ADLOCK_NOTICE=\nADLOCK_PAUSE=9s\n[adlock.h.run.backup]\nADLOCK_PAUSE=5s\n")
+`, "ADLOCK_NOTICE=\nADLOCK_PAUSE=9s\nADLOCK_SLOTS=4\n[adlock.h.run.backup]\nADLOCK_PAUSE=5s\n")
 	got := FromFiles(backup)
 	for name, want := range map[string][2]string{
-		"ADLOCK_WAIT": {"4m", paths[0] + ":4"}, "ADLOCK_SLOTS": {"2", paths[0] + ":9"},
-		"ADLOCK_NOTICE": {"", paths[1] + ":1"}, "ADLOCK_PAUSE": {"5s", paths[1] + ":4"},
+		"ADLOCK_WAIT": {"4m", paths[0] + ":4"}, "ADLOCK_STARVING": {"2", paths[0] + ":9"},
+		"ADLOCK_NOTICE": {"", paths[1] + ":1"}, "ADLOCK_PAUSE": {"5s", paths[1] + ":5"}, "ADLOCK_SLOTS": {"", ""}, // two runs of a --name would run at once
 	} {
 		if f := got[name]; f.Value != want[0] || f.From.Word != want[1] {
 			t.Errorf("%s: %+v", name, f)
 		}
 	}
-	if other := FromFiles("p.h.run.backup"); len(other) != 2 || other["ADLOCK_PAUSE"].Value != "9s" {
+	if other := FromFiles("p.h.run.backup"); len(other) != 3 || other["ADLOCK_PAUSE"].Value != "9s" || other["ADLOCK_SLOTS"].Value != "4" {
 		t.Error(other)
 	}
 	if text := mistaken(); text != "" {

@@ -97,14 +97,9 @@ func (s *Settings) expireAfter(value string) error {
 	return nil
 }
 
-// Configure is Origins.Configure for the request, whose atom must be known. Slots from a file count only for
-// an atom with a program of its own: otherwise several runs of each --name could run at once.
+// Configure is Origins.Configure for the request, whose atom must be known.
 func (s *Settings) Configure(options []Option, values func() []Option) error {
-	err := s.From.Configure(options, values, s.Request.Atom.Name())
-	if s.From.IsFiled("slots") && s.Request.Atom.Program == atom.NamedProgram {
-		s.Request.Slots = 0
-	}
-	return err
+	return s.From.Configure(options, values, s.Request.Atom.Name())
 }
 
 // checkSemaphore lets the runs of a name with slots share its lock. Options that make no sense then are an
