@@ -91,8 +91,12 @@ func (l *Line) write() {
 	tell(clearLine + string(row[:min(len(row), columns-1)]))
 }
 
-// tell writes to the terminal. It ignores an error: if the terminal has gone, no person sees the line.
-func tell(text string) { _, _ = sysfile.Write(2, []byte(text)) }
+// tell writes to the terminal if isShown. It ignores an error: if the terminal has gone, no person sees the line.
+func tell(text string) {
+	if isShown() {
+		_, _ = sysfile.Write(2, []byte(text))
+	}
+}
 
 // isShown reports whether a person can see the line: standard error is a terminal that can clear a
 // line, and this process is in its foreground (one in the background may be stopped for writing).

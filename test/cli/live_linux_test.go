@@ -51,6 +51,21 @@ func TestAWaiterAtATerminalShowsOwnerAndTime(t *testing.T) {
 	}
 }
 
+func TestAWaiterInTheBackgroundLeavesTheTerminalAlone(t *testing.T) {
+	s := newStage(t)
+	owner := s.hold("a")
+	c := s.command(job("--wait=5m", "touch", s.in("ran"))...)
+	c.Args = append([]string{"bash", "-c", `stty tostop; set -m; "$@"; bg; echo behind; wait`, "bash"}, c.Args...)
+	p := terminal.Start(t, 200, c)
+	p.Shows(t, "waiting for process")
+	if _, err := p.Keyboard.WriteString("\x1a"); err != nil {
+		t.Fatal(err)
+	}
+	p.Shows(t, "behind\r\n")
+	owner.Signal(t, syscall.SIGTERM)
+	helper.Eventually(t, "it has run", func() bool { return exists(s.in("ran")) })
+}
+
 func TestAnEndingAtATerminalShowsTheSignalSent(t *testing.T) {
 	s := newStage(t)
 	owner := s.hold("a")
