@@ -66,7 +66,10 @@ func stop(args []string) (int, error) {
 	if store := os.Getenv("ADLOCK_STORE"); config.IsRemote(store) {
 		return 0, fault.New(fault.Usage, store, "stop is for lock directories; from any machine adlock run --replace ends the job, with its --host and --name and the command true")
 	}
-	dir, err := openDir(dirMeant(path, names))
+	if path, err = dirOfAll(path, names); err != nil {
+		return 0, err
+	}
+	dir, err := openDir(path)
 	if err != nil {
 		return 0, err
 	}
@@ -97,6 +100,20 @@ func stop(args []string) (int, error) {
 		}
 	}
 	return 0, err
+}
+
+// dirOfAll is dirMeant, also for several lock files, which must be in one directory.
+func dirOfAll(dir string, names []string) (string, error) {
+	if !locker.AreLockFiles(names) {
+		return dirMeant(dir, names), nil
+	}
+	first := dirMeant(dir, names[:1])
+	for i, name := range names {
+		if dirMeant(dir, names[i:i+1]) != first {
+			return "", fault.New(fault.Usage, name, "is in another lock directory than "+names[0])
+		}
+	}
+	return first, nil
 }
 
 // end ends the job of a lock; a dry run lists it. If there is none any more, it returns fs.ErrNotExist.

@@ -113,9 +113,7 @@ func LockMeant(verb string, words []string, list func() ([]Entry, error)) (atom.
 // locksMeant is LockMeant but, with all, returns the locks of each run if the name is that of a semaphore.
 func locksMeant(verb string, words []string, list func() ([]Entry, error), all bool) ([]atom.File, error) {
 	text := strings.Join(words, " ")
-	file := path.Base(text)
-	lock, is := atom.LockCalled(file)
-	if is && (lock.String() == file || lock.Name.IsSlot() && file == text) {
+	if lock, is := lockFile(text); is {
 		return []atom.File{lock}, nil
 	}
 	entries, err := list()
@@ -145,11 +143,23 @@ func locksMeant(verb string, words []string, list func() ([]Entry, error), all b
 	return nil, &fault.Error{Kind: fault.Usage, Object: verb, Err: err}
 }
 
+func lockFile(text string) (lock atom.File, is bool) {
+	file := path.Base(text)
+	lock, is = atom.LockCalled(file)
+	return lock, is && (lock.String() == file || lock.Name.IsSlot() && file == text)
+}
+
+func AreLockFiles(words []string) bool {
+	return !slices.ContainsFunc(words, func(word string) bool { _, is := lockFile(word); return !is })
+}
+
 // LocksMeant is LockMeant for a verb that takes several names. It returns, by each name as it was typed, its
 // lock: for a semaphore the locks of all runs, for an atom that is not held none.
 func LocksMeant(verb string, words []string, list func() ([]Entry, error)) (map[string][]atom.File, error) {
 	names := [][]string{words}
-	if len(words) > 1 {
+	if AreLockFiles(words) {
+		names = slices.Collect(slices.Chunk(words, 1))
+	} else if len(words) > 1 {
 		entries, err := list()
 		if err != nil {
 			return nil, err

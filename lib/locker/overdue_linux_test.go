@@ -211,7 +211,9 @@ func TestAReportOfAnOverdueOwnerNamesARemedy(t *testing.T) {
 			"overdue: process 4711 has run for 3h, its runs take 4m (9 known); if you know that it is dead: adlock clear adlock.dax.run.backup"},
 		{"another machine's", 9, with(func(v *View) { v.Node = "web1" }),
 			"overdue: process 4711 on web1 has run for 3h, its runs take 4m (9 known); a limit ends it: --expire-after (ADLOCK_EXPIRE_AFTER)"},
-		{"one that a limit ends", 9, with(func(v *View) { v.Node, v.Record.Notice, v.Active.Asked, v.Active.Source = "web1", time.Hour, 9*time.Hour, policy.Said }),
+		{"one that a limit ends", 9, with(func(v *View) {
+			v.Node, v.Record.Notice, v.Active.Asked, v.Active.Source = "web1", time.Hour, 9*time.Hour, policy.Said
+		}),
 			"overdue: process 4711 on web1 has run for 3h, its notice is 1h; to end it: adlock run --replace, with its --host and --name and the command true"},
 	} {
 		rec, r := recording(t), NewRequest()
