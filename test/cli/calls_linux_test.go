@@ -207,7 +207,6 @@ func traced(t *testing.T, text string) (dir string, all []*strace.Process) {
 	if r.Status != 0 {
 		t.Fatalf("%d: %s%s", r.Status, r.Out, r.Err)
 	}
-	found, err := os.ReadFile(log)
-	must(t, err)
+	found := get(os.ReadFile(log))(t)
 	return dir, strace.Parsed(string(found))
 }

@@ -19,14 +19,11 @@ import (
 )
 
 func TestTheCompletionsListEveryVerbAndOption(t *testing.T) {
-	all, err := helper.Verbs(helper.Binary(t))
-	must(t, err)
+	all := get(helper.Verbs(helper.Binary(t)))(t)
 	for _, s := range completions.Shells {
 		file := filepath.Join(helper.Root(), s.File)
-		text, err := os.ReadFile(file)
-		must(t, err)
-		now, err := s.With(string(text), all)
-		must(t, err)
+		text := get(os.ReadFile(file))(t)
+		now := get(s.With(string(text), all))(t)
 		golden.File(t, file, now)
 	}
 }

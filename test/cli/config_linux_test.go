@@ -23,8 +23,7 @@ type household struct {
 func newHousehold(t *testing.T, settings string) *household {
 	t.Helper()
 	t.Parallel()
-	home, err := os.MkdirTemp("", "adlock-home-")
-	must(t, err)
+	home := get(os.MkdirTemp("", "adlock-home-"))(t)
 	t.Cleanup(func() { os.RemoveAll(home) })
 	h := &household{T: t, home: home}
 	h.put(helper.Binary(t), "bin/adlock", 0o755)

@@ -71,9 +71,7 @@ func (s *stage) interrupted(shell []string, script string) fate {
 		}
 		return sleeps
 	})
-	if _, err := p.Keyboard.Write([]byte{3}); err != nil {
-		s.Fatal(err)
-	}
+	get(p.Keyboard.Write([]byte{3}))(s)
 	helper.Eventually(s, "the script ends: "+script, p.Ended)
 	return fateOf(p.Cmd, p.Shown())
 }

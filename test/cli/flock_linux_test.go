@@ -35,8 +35,7 @@ func (s *stage) letGo(holder *helper.Process) {
 // isFree reports whether another process could lock the file exclusively.
 func isFree(t *testing.T, path string) bool {
 	t.Helper()
-	file, err := os.Open(path)
-	must(t, err)
+	file := get(os.Open(path))(t)
 	defer file.Close()
 	return unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
 }

@@ -118,8 +118,7 @@ func TestHoldReadsNothingWhileTheProgramHasTheAtom(t *testing.T) {
 	p := newAsker(t)
 	p.starts("", holds+"sleep 600", "held")
 	read := func() string {
-		text, err := os.ReadFile("/proc/" + itoa(p.hold()) + "/io")
-		must(t, err)
+		text := get(os.ReadFile("/proc/" + itoa(p.hold()) + "/io"))(t)
 		count, _, _ := strings.Cut(string(text), "\n")
 		return count
 	}
@@ -281,8 +280,7 @@ func TestWithRetryFailedOnlyAReleaseWithoutAFailureCounts(t *testing.T) {
 		hook, told := filepath.Join(p.dir, "hook"), filepath.Join(p.dir, "told")
 		must(t, os.WriteFile(hook, []byte("#!/bin/sh\necho $ADLOCK_EVENT$ADLOCK_STATUS >>"+told), 0o700))
 		p.says("acquired TOKEN\nreleased\nstatus 0\n", "--retry-failed --hook-runs --hook="+hook, "answer; "+end+"; ended")
-		info, err := os.Stat(p.Last())
-		must(t, err)
+		info := get(os.Stat(p.Last()))(t)
 		if stamped := info.ModTime().Unix() != 0; stamped != strings.HasPrefix(news, "success") {
 			t.Errorf("%s: it counts: %v", end, stamped)
 		}

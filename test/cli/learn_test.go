@@ -35,8 +35,7 @@ func setCompleted(t *testing.T, a *helper.Atom, at time.Time) {
 
 func memory(t *testing.T, a *helper.Atom) string {
 	t.Helper()
-	text, err := os.ReadFile(a.Last())
-	must(t, err)
+	text := get(os.ReadFile(a.Last()))(t)
 	return string(text)
 }
 
@@ -111,12 +110,10 @@ func TestAJobThatPrintsOutlivesItsLearnedLimit(t *testing.T) {
 
 func backdate(t *testing.T, a *helper.Atom, d time.Duration) {
 	t.Helper()
-	text, err := os.ReadFile(a.Lock())
-	must(t, err)
+	text := get(os.ReadFile(a.Lock()))(t)
 	_, rest, _ := strings.Cut(string(text), "\nmonotonic=")
 	value, _, _ := strings.Cut(rest, "\n")
-	began, err := time.ParseDuration(value)
-	must(t, err)
+	began := get(time.ParseDuration(value))(t)
 	a.Rewrite(t, "monotonic", (began - d).String())
 }
 
@@ -142,8 +139,7 @@ func TestTuneShowsAndResetsWhatIsLearned(t *testing.T) {
 
 func stamp(t *testing.T, a *helper.Atom) time.Time {
 	t.Helper()
-	info, err := os.Stat(a.Last())
-	must(t, err)
+	info := get(os.Stat(a.Last()))(t)
 	return info.ModTime()
 }
 

@@ -58,9 +58,7 @@ func TestAWaiterInTheBackgroundLeavesTheTerminalAlone(t *testing.T) {
 	c.Args = append([]string{"bash", "-c", `stty tostop; set -m; "$@"; bg; echo behind; wait`, "bash"}, c.Args...)
 	p := terminal.Start(t, 200, c)
 	p.Shows(t, "waiting for process")
-	if _, err := p.Keyboard.WriteString("\x1a"); err != nil {
-		t.Fatal(err)
-	}
+	get(p.Keyboard.WriteString("\x1a"))(t)
 	p.Shows(t, "behind\r\n")
 	owner.Signal(t, syscall.SIGTERM)
 	helper.Eventually(t, "it has run", func() bool { return exists(s.in("ran")) })

@@ -63,8 +63,7 @@ func TestMkatomicReplacesALinksTargetKeepingOwnerAndPermissions(t *testing.T) {
 		if r := s.put("new", words...); r.Status != 0 || r.Err != "" || s.read(s.in("sub/target")) != "new" {
 			t.Errorf("%q: %+v", words, r)
 		}
-		info, err := os.Stat(s.in("sub/target"))
-		must(t, err)
+		info := get(os.Stat(s.in("sub/target")))(t)
 		if owner := info.Sys().(*syscall.Stat_t); info.Mode() != 0o640 ||
 			os.Geteuid() == 0 && (owner.Uid != nobody || owner.Gid != nobody) {
 			t.Errorf("%q: mode %v, owner %d:%d", words, info.Mode(), owner.Uid, owner.Gid)
@@ -156,8 +155,7 @@ func TestMkatomicIsDurable(t *testing.T) {
 
 func (s *stage) wantFiles(names ...string) {
 	s.Helper()
-	entries, err := os.ReadDir(s.dir)
-	must(s, err)
+	entries := get(os.ReadDir(s.dir))(s)
 	var found []string
 	for _, e := range entries {
 		found = append(found, e.Name())
@@ -290,7 +288,6 @@ func TestASignalledMkatomicEndsItsCommandAndLeavesNothing(t *testing.T) {
 
 func temporaries(t *testing.T, dir string) []string {
 	t.Helper()
-	found, err := filepath.Glob(dir + "/.f*")
-	must(t, err)
+	found := get(filepath.Glob(dir + "/.f*"))(t)
 	return found
 }

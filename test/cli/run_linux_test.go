@@ -66,8 +66,7 @@ func TestAPasswordIsWrittenIntoLocksOnly(t *testing.T) {
 	}
 	s.adlock("run", "curl -u admin:hunter2")
 	helper.Eventually(t, "the hook is told", func() bool { return exists(hook) && strings.Count(s.read(hook), "\n.") >= 5 })
-	entries, err := os.ReadDir(s.locks)
-	must(t, err)
+	entries := get(os.ReadDir(s.locks))(t)
 	for _, e := range entries {
 		if strings.Contains(e.Name(), "hunter2") || !strings.HasPrefix(e.Name(), "last.") && strings.Contains(s.read(s.locks+"/"+e.Name()), "hunter2") {
 			t.Errorf("it is in %s", e.Name())
@@ -171,8 +170,7 @@ func (s *stage) remembered(name string) time.Time {
 	if found == nil {
 		s.Fatal("no start is remembered")
 	}
-	started, err := time.Parse(time.RFC3339Nano, found[1])
-	must(s, err)
+	started := get(time.Parse(time.RFC3339Nano, found[1]))(s)
 	return started
 }
 
@@ -209,8 +207,7 @@ func TestDryRunPrintsTheVerdictAndChangesNothing(t *testing.T) {
 	must(t, os.Chtimes(s.lastOf("a"), completed, completed))
 	s.hold("b")
 	tree := func() string {
-		all, err := exec.Command("find", s.locks, "-type", "f", "-printf", "%p %T@ %C@ %s\n").Output()
-		must(t, err)
+		all := get(exec.Command("find", s.locks, "-type", "f", "-printf", "%p %T@ %C@ %s\n").Output())(t)
 		return string(all)
 	}
 	for _, c := range []struct {

@@ -31,8 +31,7 @@ func newStage(t *testing.T) *stage {
 // newSubstage is newStage for a subtest, or a step, of a test that is parallel already.
 func newSubstage(t *testing.T) *stage {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
+	dir := get(filepath.EvalSymlinks(t.TempDir()))(t)
 	return &stage{t, helper.Dir(t), dir}
 }
 
@@ -48,6 +47,11 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// get is for calls with a result: x := get(f())(t).
+func get[V any](value V, err error) func(testing.TB) V {
+	return func(t testing.TB) V { t.Helper(); must(t, err); return value }
 }
 
 // command is a command line of the helper program; words that begin with ADLOCK_ and have a `=`
@@ -155,8 +159,7 @@ func (s *stage) in(name string, text ...string) string {
 
 func (s *stage) read(path string) string {
 	s.Helper()
-	content, err := os.ReadFile(path)
-	must(s, err)
+	content := get(os.ReadFile(path))(s)
 	return string(content)
 }
 
@@ -169,8 +172,7 @@ func (s *stage) aged(path string, by time.Duration) {
 
 func (s *stage) modified(path string) time.Time {
 	s.Helper()
-	info, err := os.Stat(path)
-	must(s, err)
+	info := get(os.Stat(path))(s)
 	return info.ModTime()
 }
 

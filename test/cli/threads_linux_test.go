@@ -51,8 +51,7 @@ func TestALimitOnProcessesLeavesNoLockBehind(t *testing.T) {
 // dirForAll is a directory that any user may look into.
 func dirForAll(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "adlock-for-all-")
-	must(t, err)
+	dir := get(os.MkdirTemp("", "adlock-for-all-"))(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	must(t, os.Chmod(dir, 0o755))
 	return dir

@@ -160,13 +160,11 @@ func TestTheProgramIsStaticAndSmall(t *testing.T) {
 	if said, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
-	info, err := os.Stat(path)
-	must(t, err)
+	info := get(os.Stat(path))(t)
 	if info.Size() > 37<<20/10 {
 		t.Errorf("%d bytes", info.Size())
 	}
-	program, err := elf.Open(path)
-	must(t, err)
+	program := get(elf.Open(path))(t)
 	defer program.Close()
 	for _, part := range program.Progs {
 		if part.Type == elf.PT_INTERP || part.Type == elf.PT_DYNAMIC {
