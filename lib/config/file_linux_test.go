@@ -51,8 +51,7 @@ func TestMistakesAreNotRecordedInARefusedDirectory(t *testing.T) {
 		if said := helper.Stderr(t, func() { TellMistakes(dir, values) }); said == "" {
 			t.Errorf("%s: nothing was said", dir)
 		}
-		_, err := os.Stat(filepath.Join(dir, toldFile))
-		if recorded != (err == nil) {
+		if _, err := os.Stat(filepath.Join(dir, toldFile)); recorded != (err == nil) {
 			t.Errorf("%s: %v", dir, err)
 		}
 		_ = os.Remove(filepath.Join(locks, toldFile))

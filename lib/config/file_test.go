@@ -12,6 +12,7 @@ import (
 
 	"adlock/lib/atom"
 	"adlock/lib/fault"
+	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/test/support/must"
 )
@@ -255,6 +256,13 @@ func TestExpireAfter0FromAFileIsIgnoredForSlotsOfOneName(t *testing.T) {
 	must.Do(t, s.Configure(s.Options(), values))
 	if err := s.Check(); err != nil || s.Request.Limits.Preempt() {
 		t.Error(err, s.Request.Limits)
+	}
+}
+
+func TestADenialThatWaitingCannotHelpOffersNoStepForIt(t *testing.T) {
+	s := Defaults()
+	if step := s.nextStep(locker.Outcome{Verdict: locker.Busy, Endless: true}); strings.Contains(step, ",") {
+		t.Error(step)
 	}
 }
 

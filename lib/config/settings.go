@@ -266,13 +266,13 @@ func (s *Settings) busyStep(o locker.Outcome, wait, replace string) string {
 	if !s.Remote && !o.IsFile() {
 		steps = append(steps, "adlock status "+string(s.Request.Atom.Name())+" tells more")
 	}
-	if s.Request.Wait == 0 { // otherwise the caller has waited already
+	if s.Request.Wait == 0 && !o.Endless { // otherwise the caller has waited already
 		steps = append(steps, wait)
 	}
 	if o.IsFile() {
 		steps = append(steps, "fuser -v, as its user or root, names what has it open")
 	}
-	if o.Endable() && replace != "" {
+	if o.Endable() && replace != "" && !o.Endless && !s.Request.Limits.Preempt() {
 		steps = append(steps, replace)
 	}
 	if len(steps) == 0 {

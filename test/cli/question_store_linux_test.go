@@ -60,11 +60,8 @@ func (s etcdStore) ctl(stdin string, args ...string) (string, error) {
 // change changes one value under a key, and leaves its lease.
 func (s etcdStore) change(t testing.TB, key, name, value string) {
 	t.Helper()
-	text, err := s.ctl("", "get", "--print-value-only", key)
-	must(t, err)
-	text = strings.TrimSuffix(text, "\n") // etcdctl's own
-	_, err = s.ctl(string(helper.Replaced(t, []byte(text), name, value)), "put", "--ignore-lease", key)
-	must(t, err)
+	text := strings.TrimSuffix(get(s.ctl("", "get", "--print-value-only", key))(t), "\n") // etcdctl's own
+	get(s.ctl(string(helper.Replaced(t, []byte(text), name, value)), "put", "--ignore-lease", key))(t)
 }
 
 func (s etcdStore) files() []string {
