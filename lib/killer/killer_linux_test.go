@@ -137,8 +137,7 @@ func init() {
 const comets = actor.Role + `=comet /proc/$PPID/exe & ` + actor.Role + `=comet /proc/$PPID/exe &
 trap "" INT TERM; >"$1"; while :; do sleep 1; done`
 
-// mustLeaveNone fails if a living process holds the standard output inherited from a; zombies do
-// not hold it.
+// mustLeaveNone fails if a living process holds the standard output inherited from a; zombies do not hold it.
 func mustLeaveNone(t *testing.T, a *actor.Actor) {
 	t.Helper()
 	if !a.Alone() {
@@ -147,9 +146,8 @@ func mustLeaveNone(t *testing.T, a *actor.Actor) {
 }
 
 func init() {
-	// It is a small supervisor: it is a subreaper, forwards INT and TERM to its child, and exits
-	// once it has reaped all its children. Its arguments are a script and the script's argument; a
-	// third one delays its exit.
+	// It is a small supervisor: it is a subreaper, forwards INT and TERM to its child, and exits once it has reaped
+	// all its children. Its arguments are a script and the script's argument; a third one delays its exit.
 	actor.Roles["supervisor"] = func(args []string) int {
 		unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 		got := make(chan os.Signal, 16)

@@ -30,8 +30,7 @@ func TestInvocationKeepsEmptyArguments(t *testing.T) {
 	must.Do(t, c.Start())
 	var args []string
 	var known bool
-	// Start returns once exec has closed a descriptor, and the kernel does that before it has the
-	// arguments in place.
+	// Start returns once exec has closed a descriptor, and the kernel does that before it has the arguments in place.
 	for end := time.Now().Add(helper.Patience); !known && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		_, args, known = Invocation(c.Process.Pid)
 	}

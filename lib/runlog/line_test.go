@@ -38,8 +38,7 @@ func anyOpt[T any](g *rapid.Generator[T]) *rapid.Generator[Opt[T]] {
 	return rapid.OneOf(rapid.Just(Opt[T]{}), rapid.Map(g, Some[T]))
 }
 
-// anyEvent draws events as a reader returns them: with a time in whole microseconds, a kind and a
-// host.
+// anyEvent draws events as a reader returns them: with a time in whole microseconds, a kind and a host.
 func anyEvent(t *rapid.T) Event {
 	first := time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC).UnixMicro()
 	last := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC).UnixMicro()

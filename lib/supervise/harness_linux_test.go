@@ -86,8 +86,7 @@ func enforced(t *testing.T) setup {
 	return setup{Enforce: true, ExpireAfter: time.Hour, Limit: filepath.Join(openToAll(t), "limit")}
 }
 
-// end waits for the supervisor to end, and returns its exit status in a shell's terms and its last
-// report.
+// end waits for the supervisor to end, and returns its exit status in a shell's terms and its last report.
 func (st *stage) end() (int, report) {
 	st.t.Helper()
 	select {

@@ -129,8 +129,7 @@ func superviseAsRun() int {
 	return result.Status
 }
 
-// record writes the pids to a file beside the report. It refuses while another process is ending
-// the job.
+// record writes the pids to a file beside the report. It refuses while another process is ending the job.
 func (s setup) record(members []process.Identity) error {
 	if exists(s.BeingEnded) {
 		return ErrBeingEnded
@@ -186,8 +185,7 @@ func listen() int {
 	}
 }
 
-// becomeForeign uses the set-user-ID bit to become root for good, so that its supervisor may not
-// signal it.
+// becomeForeign uses the set-user-ID bit to become root for good, so that its supervisor may not signal it.
 func becomeForeign() int {
 	must.Do(orPanic{}, syscall.Setresuid(0, 0, 0))
 	must.Do(orPanic{}, os.WriteFile(os.Args[1], fmt.Append(nil, os.Getpid(), "\n"), 0o644))

@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// A newcomer that is killed while it ends the job leaves the job in this state: the command has
-// died of TERM, and a child ignores TERM. mksh does not die of a signal: it exits with 129 at HUP, with 143
-// at TERM.
+// A newcomer that is killed while it ends the job leaves the job in this state: the command has died of TERM, and a
+// child ignores TERM. mksh does not die of a signal: it exits with 129 at HUP, with 143 at TERM.
 func TestAKilledCommandsJobLastsUntilItsChildrenEnd(t *testing.T) {
 	for end, status := range map[string]int{
 		"kill -TERM $$": 143, "exit 129": 129, "exit 130": 130, "exit 131": 131, "exit 137": 137, "exit 143": 143,
@@ -47,9 +46,8 @@ func TestTERMEndsChildrenThatOutlivedTheCommand(t *testing.T) {
 // leaver is a command that ends at once, by itself, and leaves a child behind.
 const leaver = `(trap '' INT TERM; exec sleep 300 >/dev/null 2>&1) & echo $! >"$1/child"; exit 6`
 
-// whileBeingEnded starts a job that counts as being ended by another process while the file
-// st.setup.BeingEnded exists. It returns once the command is gone and only the command's child,
-// which ignores INT and TERM, is left.
+// whileBeingEnded starts a job that counts as being ended by another process while the file st.setup.BeingEnded
+// exists. It returns once the command is gone and only the command's child, which ignores INT and TERM, is left.
 func whileBeingEnded(t *testing.T, s setup) (st *stage, child int) {
 	t.Helper()
 	dir := t.TempDir()

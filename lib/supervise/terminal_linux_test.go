@@ -18,9 +18,8 @@ import (
 	"adlock/test/support/need"
 )
 
-// onTerminal puts a rehearsed supervisor on a terminal of its own and returns the terminal's other
-// end, for typing. In a script the supervisor leads no group; otherwise it leads the foreground
-// group, as under an interactive shell.
+// onTerminal puts a rehearsed supervisor on a terminal of its own and returns the terminal's other end, for typing.
+// In a script the supervisor leads no group; otherwise it leads the foreground group, as under an interactive shell.
 func (st *stage) onTerminal(inScript bool) *os.File {
 	st.t.Helper()
 	master, slave := openPTY(st.t)

@@ -41,8 +41,7 @@ func apart(table string) (rest string, counted []int) {
 	return countOf.ReplaceAllString(table, "$1"), counted
 }
 
-// alike lets a room grow by a tenth before the page must change: otherwise each new statement would
-// change it.
+// alike lets a room grow by a tenth before the page must change: otherwise each new statement would change it.
 func alike(was, is int) bool { return max(was-is, is-was) <= 20+was/10 }
 
 func TestNoRoomIsTooLargeOrImportsARoomBelow(t *testing.T) {
