@@ -73,9 +73,7 @@ func anyEvent(t *rapid.T) Event {
 }
 
 // lineOf returns the line of e without its newline.
-func lineOf(e Event) []byte {
-	return bytes.TrimSuffix(appendLine(nil, &e, testHost), []byte("\n"))
-}
+func lineOf(e Event) []byte { return bytes.TrimSuffix(appendLine(nil, &e, testHost), []byte("\n")) }
 
 // parsed reads a line as Read does.
 func parsed(line []byte) (Event, error) {

@@ -32,9 +32,7 @@ func (l *line) joins(name string, options ...string) *helper.Process {
 }
 
 // blocks tells whether the run waits in flock(2), or has waited there and now watches the directory.
-func blocks(pid int) bool {
-	return hasOpen(pid, "signalfd") || flockWaits(pid)
-}
+func blocks(pid int) bool { return hasOpen(pid, "signalfd") || flockWaits(pid) }
 
 func (l *line) came() string {
 	text, _ := os.ReadFile(l.in("came"))
@@ -86,9 +84,7 @@ func TestTheQueueKeepsItsOrderWhenWaitersDieOrStop(t *testing.T) {
 	}
 }
 
-func TestAHandOverWakesNoOtherWaiter(t *testing.T) {
-	wakesNoOther(t, 10, 30)
-}
+func TestAHandOverWakesNoOtherWaiter(t *testing.T) { wakesNoOther(t, 10, 30) }
 
 // wakesNoOther hands the atom on, with that many waiters behind those whose turn comes. A waiter wakes
 // when its turn comes, and otherwise only to check the lock, every few seconds.

@@ -13,9 +13,7 @@ import (
 	"adlock/test/support/need"
 )
 
-func TestAHandOverWakesNoneOf900OtherWaiters(t *testing.T) {
-	wakesNoOther(t, 100, 900)
-}
+func TestAHandOverWakesNoneOf900OtherWaiters(t *testing.T) { wakesNoOther(t, 100, 900) }
 
 // Ten samples of each are compared, as two equally fair queues differ by chance: one of them has the
 // wider shares in at least 90 of the 100 pairs once in 1,300 runs (Mann and Whitney, 1947).

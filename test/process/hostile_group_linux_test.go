@@ -22,9 +22,7 @@ func ofGroup(path string) error {
 }
 
 // ofRoot gives the directory back to root alone.
-func ofRoot(path string) error {
-	return errors.Join(os.Chmod(path, 0o700), os.Chown(path, 0, 0))
-}
+func ofRoot(path string) error { return errors.Join(os.Chmod(path, 0o700), os.Chown(path, 0, 0)) }
 
 // inGroup is an atom of root's in a directory that is still root's alone. No directory above it
 // keeps members of the group out.

@@ -83,9 +83,7 @@ func (t *troupe) shell() []string {
 	return t.shells[t.IntN(len(t.shells))]
 }
 
-func (t *troupe) atom(family string) string {
-	return family + strconv.Itoa(t.IntN(families[family]))
-}
+func (t *troupe) atom(family string) string { return family + strconv.Itoa(t.IntN(families[family])) }
 
 // next draws a contender.
 func (t *troupe) next() *stormContender {
