@@ -46,9 +46,8 @@ const mostOfFile = 1 << 20
 
 // File is a settings file that exists.
 type File struct {
-	Path     string
-	Modified time.Time // zero: unknown
-	Refused  error     // why the file is not used; nil: it is used
+	Path    string
+	Refused error // why the file is not used; nil: it is used
 
 	lines     []line
 	mistakes  []error
@@ -150,7 +149,6 @@ func (f *File) read(fd int) (text string, err error) {
 	if err := sysfile.Fstat(fd, &st); err != nil {
 		return "", err
 	}
-	f.Modified = time.Unix(st.Mtim.Unix())
 	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size > mostOfFile {
 		return "", errors.New("it is no regular file, or larger than 1 MiB")
 	}
@@ -450,10 +448,10 @@ func lineOf(mistake error) int {
 	return number
 }
 
-// toldFile, in the lock directory, lists the settings files and their mtimes when their mistakes were printed.
+// toldFile, in the lock directory, lists the settings files and their ctimes when their mistakes were printed.
 const toldFile = "told.settings"
 
-// TellMistakes prints the mistakes once for each lock directory and each change of the files (mtime). While
+// TellMistakes prints the mistakes once for each lock directory and each change of the files (ctime). While
 // dir is missing or refused, it prints them each time.
 func TellMistakes(dir string, values func() []Option) {
 	all := Mistakes(values)
@@ -462,7 +460,9 @@ func TellMistakes(dir string, values func() []Option) {
 	}
 	var state string
 	for _, f := range Files() {
-		state += f.Path + " " + strconv.FormatInt(f.Modified.UnixNano(), 10) + "\n"
+		var st unix.Stat_t
+		_ = sysfile.Lstatat(unix.AT_FDCWD, f.Path, &st) // 0: unknown
+		state += f.Path + " " + strconv.FormatInt(time.Unix(st.Ctim.Unix()).UnixNano(), 10) + "\n"
 	}
 	told, ours := path.Join(dir, toldFile), isOurs(dir)
 	if ours {
