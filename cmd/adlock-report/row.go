@@ -107,9 +107,13 @@ func (a *account) rowOf(e *locker.Entry, p *past, now time.Time) *row {
 	if p.fromStart {
 		e.Last = locker.LastView(record.Last{Completed: e.Completed, Memory: e.Memory}, true, locker.Moment{Real: now})
 	}
-	tick := policy.TickAt(now, p.oncePer)
-	d := e.Decide(policy.Terms{Limits: r.Limits, Tick: tick})
-	r.Takeable, r.Why, r.figures, r.paused = d.Step.Granted(), d.Reason(), d.Figures(), d.Step == policy.Paused
+	terms := policy.Terms{Limits: r.Limits, Tick: policy.TickAt(now, p.oncePer)}
+	d := e.Decide(terms)
+	r.Takeable, r.Why, r.paused = d.Step.Granted(), d.Reason(), d.Step == policy.Paused
+	going := *e
+	going.Pause = policy.Pause{} // the pause has a note of its own
+	alone := going.Decide(terms)
+	r.figures = alone.Figures()
 	switch {
 	case holder.Active.Held:
 		r.hold(holder, now)
@@ -131,7 +135,7 @@ func (a *account) rowOf(e *locker.Entry, p *past, now time.Time) *row {
 	case r.LimitsKnown:
 		r.DueIn = runlog.Some(policy.DueIn(r.Limits, e.Last))
 		if d.TickUsed() {
-			r.DueIn.Value = max(r.DueIn.Value, tick.Next().Sub(now))
+			r.DueIn.Value = max(r.DueIn.Value, terms.Tick.Next().Sub(now))
 		}
 	}
 	return r
