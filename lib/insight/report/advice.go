@@ -82,8 +82,11 @@ func (a *summary) overdueRuns() string {
 	if a.overdue == 0 {
 		return ""
 	}
-	return fmt.Sprintf("a run was overdue (told %s, at %s at the latest): if it hung, say how long it may take (--expire-after); if it is meant to, --notice never",
-		times(a.overdue), terminal.Duration(a.overdueFor))
+	cure := "if it hung, say how long it may take (--expire-after); if it is meant to, --notice never"
+	if a.ExpireAfter.Value > 0 && a.ExpireAfter.Value != limit.Never {
+		cure = "its ExpireAfter is " + limit.Format(a.ExpireAfter.Value) + ": if it is meant to take so long, a longer --notice"
+	}
+	return fmt.Sprintf("a run was overdue (told %s, at %s at the latest): %s", times(a.overdue), terminal.Duration(a.overdueFor), cure)
 }
 
 func (a *summary) spam() string {

@@ -117,6 +117,10 @@ func deniedFrom(after time.Duration, why string, n int, every time.Duration) fun
 
 func TestAdviceIsGivenOnlyWithAReason(t *testing.T) {
 	const s, m, h = time.Second, time.Minute, time.Hour
+	late := func(j *story.Job) {
+		j.Open(0)
+		j.Add(3*h, runlog.Event{Kind: runlog.Overdue, Age: runlog.Some(3 * h)})
+	}
 	for _, c := range []struct {
 		claim                  string
 		ifElapsed, expireAfter time.Duration
@@ -141,10 +145,8 @@ func TestAdviceIsGivenOnlyWithAReason(t *testing.T) {
 		{"what was stuck has been cleared", 0, h,
 			[]part{denials(0, "stuck", 3, m), func(j *story.Job) { j.Add(h, runlog.Event{Kind: runlog.Clear}) }}, "", ""},
 		{"failed, and was mended", 0, h, []part{runs(5, h, m, 7), runAt(6*h, m, 0)}, "", ""},
-		{"overdue", 0, limit.Never, []part{func(j *story.Job) {
-			j.Open(0)
-			j.Add(3*h, runlog.Event{Kind: runlog.Overdue, Age: runlog.Some(3 * h)})
-		}}, "overdue", "a run was overdue (told once, at 3h at the latest)"},
+		{"overdue", 0, limit.Never, []part{late}, "overdue", "a run was overdue (told once, at 3h at the latest): if it hung"},
+		{"overdue under a limit", 0, 4 * h, []part{late}, "overdue", "at 3h at the latest): its ExpireAfter is 4h: if it is meant"},
 		{"spam", 15 * m, h, []part{runs(1, 0, m, 0), denials(2*m, "too-soon", 100, 10*s)},
 			"spam", "asked for every 10s (median) though IfElapsed is 15m"},
 		{"spam in one instant", 15 * m, h, []part{runs(1, 0, m, 0), denials(2*m, "too-soon", 100, 0)},
