@@ -14,6 +14,7 @@ import (
 	"adlock/lib/limit"
 	"adlock/lib/policy"
 	"adlock/lib/runlog"
+	"adlock/lib/sysfile"
 )
 
 // About the last 10,000 lines of the runlog are read, but only in four cases: an owner has run for learn.Floor or
@@ -134,7 +135,7 @@ func (rec Recorder) Remedy(o *Overdue, sameAtom bool) string {
 	}
 	stop := "to end it: " + rec.Command("stop", lock)
 	if uid := cmp.Or(o.Whose, os.Getuid()); uid != 0 {
-		stop += " (as the user " + strconv.Itoa(uid) + ")"
+		stop += " (as the user " + sysfile.UserName(uid) + ")"
 	}
 	if o.Node != "" { // in a store
 		stop = "to end it: adlock run --replace, with its --host and --name and the command true"

@@ -17,6 +17,7 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/lib/runlog"
+	"adlock/lib/sysfile"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
@@ -167,7 +168,7 @@ func TestAForgottenPauseIsReportedWhenItsAgeHasDoubled(t *testing.T) {
 func stop(name string) string {
 	text := "to end it: adlock stop " + name
 	if uid := os.Getuid(); uid != 0 {
-		text += " (as the user " + strconv.Itoa(uid) + ")"
+		text += " (as the user " + sysfile.UserName(uid) + ")"
 	}
 	return text
 }
