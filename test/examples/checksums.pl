@@ -13,7 +13,7 @@ package Lock;
 use IPC::Open2;
 
 # new(NAME, OPTION...) takes the lock, or returns why not: the verdict is acquired, busy,
-# too-soon or full. Other errors go to standard error.
+# too-soon, full or paused. Other errors go to standard error.
 sub new {
     my ($class, $name, @options) = @_;
     my $self = bless {}, $class;
@@ -21,7 +21,7 @@ sub new {
     $self->{pid} = open2($self->{from}, $self->{to}, 'adlock', 'hold', '--owner', $owner, @options, $name);
     my $line = readline $self->{from};
     ($self->{verdict}, $self->{more}) = split ' ', $line // '', 2;
-    if (!grep { $_ eq ($self->{verdict} // '') } qw(acquired busy too-soon full)) {
+    if (!grep { $_ eq ($self->{verdict} // '') } qw(acquired busy too-soon full paused)) {
         waitpid $self->{pid}, 0;
         exit($? >> 8 || 71);
     }

@@ -36,7 +36,7 @@ class Lock:
             self.fence = more.partition(" ")[2]  # "" in a lock directory
             return self
         self.hold.communicate()
-        if verdict in ("busy", "too-soon", "full"):
+        if verdict in ("busy", "too-soon", "full", "paused"):
             raise Denied(verdict + ": " + more)
         sys.exit(self.hold.returncode)  # hold has printed the error
 
