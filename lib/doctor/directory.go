@@ -34,7 +34,7 @@ func (m *Machine) directory(now time.Time) []Finding {
 		found.Text += " (the first lock makes it)"
 	}
 	if why := m.fleeting(); why != "" {
-		found = warn(lockDirectory, found.Text+": "+why, "leave ADLOCK_DIR out, or name a directory elsewhere")
+		found = warn(lockDirectory, found.Text+": "+why, "let ADLOCK_DIR name a directory elsewhere")
 	}
 	all := append([]Finding{found}, freeSpace(dir.Path(), m.logSize(m.Dir), "ADLOCK_DIR")...)
 	if m.HomeDir != "" {
