@@ -98,9 +98,7 @@ func TestWaitersTakeTheAtomInOrderOfArrival(t *testing.T) {
 
 func TestAHeadThatIsTooSoonDoesNotBlockTheQueue(t *testing.T) {
 	q := newQueue(t)
-	q.joins("first", func(r *locker.Request) {
-		r.Limits.IfElapsed, r.WaitElapsed = time.Hour, true
-	})
+	q.joins("first", func(r *locker.Request) { r.Limits.IfElapsed, r.WaitElapsed = time.Hour, true })
 	q.joins("second", nil)
 	release(t, q.k, q.owner)
 	q.comes("second")

@@ -152,7 +152,7 @@ func DryRun(path string, r *locker.Request) (policy.Decision, error) {
 		}
 		r.Resolve(learn.State{})
 		host, err := locker.HostPause()
-		return r.ForeseeFile(policy.Decide(r.Terms(), policy.Situation{Pause: host}), &locker.View{}), err
+		return r.ForeseeFile(policy.Decide(r.Terms(), policy.Situation{Pause: host})), err
 	}
 	if err != nil {
 		return policy.Decision{}, err
@@ -170,7 +170,13 @@ func (l *Locker) DryRun(r *locker.Request) (policy.Decision, error) {
 	if err != nil {
 		return d, err
 	}
-	return r.ForeseeFile(r.ForeseeWatch(d, l.Dir.Watcher(name)), &v.View), nil
+	var jobs []process.Job
+	for _, seen := range append(v.readers, v) {
+		if seen.Active.Held {
+			jobs = append(jobs, seen.Job)
+		}
+	}
+	return r.ForeseeFile(r.ForeseeWatch(d, l.Dir.Watcher(name)), jobs...), nil
 }
 
 // seeChanger adds the process that is changing the lock to v and, if that stands still, an error that says so.

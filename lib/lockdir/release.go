@@ -222,8 +222,11 @@ func (l *Locker) Clear(lock atom.File) error {
 	}
 	slots, failed := l.removeSlots(active.Record)
 	defer closeAll(slots)
-	if errors.Is(failed, locker.ErrGuarded) { // the slot of an owner that cannot be checked would stay for ever
-		return failed
+	if errors.Is(failed, locker.ErrGuarded) {
+		if active.Record.Owner.Life() != process.Dead { // the slot of an owner that cannot be checked would stay for ever
+			return failed
+		}
+		failed = nil
 	}
 	if err := active.Remove(); err != nil {
 		return errors.Join(failed, err)

@@ -94,9 +94,8 @@ func TestANewcomerThatReplacesWaitsForTheGuard(t *testing.T) {
 		t.Errorf("a dry run says %q (%v)", reason, err)
 	}
 	withGrace(t, guardWait/2)
-	hurried := newcomer
-	hurried.Pause = 0
-	wantVerdict(t, k, hurried, locker.Busy) // the guard is held for longer than an ending takes
+	newcomer.Pause = 0
+	wantVerdict(t, k, newcomer, locker.Busy) // the guard is held for longer than an ending takes
 	must.Do(t, other.Close())
 	wantTaken(t, took, locker.Acquired)
 	wantLife(t, owner.Owner, process.Dead)

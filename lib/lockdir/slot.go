@@ -27,12 +27,11 @@ import (
 //     the slot gone, and takes one;
 //   - if a newcomer comes first, the release finds its lock and leaves the slot; if the newcomer is denied
 //     after all, it releases the slot itself;
-//   - of two releases, the second waits until the first has removed its own lock; if the first cannot go on before
-//     the second has ended (a trap), the second removes its lock alone, as if the guard's holder were stopped;
+//   - of two releases, the second waits until the first has removed its own lock;
 //   - a release that is killed between its two removals leaves a lock without a slot, which can be released
 //     again, and no slot without a lock;
-//   - if a process is stopped while it guards the slot, a release removes the lock without the slot, and a
-//     newcomer may take a slot that no lock of its owner uses (slotIsUnused).
+//   - if the guard's holder cannot go on (it is stopped, or waits for the trap that releases), a release removes
+//     the lock without the slot, and a newcomer may take a slot that no lock of its owner uses (slotIsUnused).
 
 // takeSlot takes one of the slots, if the request limits them, or shares the one that its owner or supervisor has.
 func (l *Locker) takeSlot(r *locker.Request, own record.Record) (locker.Outcome, error) {

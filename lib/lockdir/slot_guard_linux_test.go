@@ -91,8 +91,7 @@ func wantSame(t *testing.T, k *Locker, before []string) {
 	}
 }
 
-// Another process may guard the slot for as long as it is stopped. A slot that no lock of its living owner uses
-// is free once the guard is. A killed release leaves such a slot too.
+// A slot that no lock of its living owner uses is free. A killed release leaves such a slot too.
 func TestAReleaseLeavesAGuardedSlotWhichIsFreeAfterwards(t *testing.T) {
 	withoutGrace(t)
 	k, owner := newLocker(t), sleeper(t)
@@ -214,7 +213,7 @@ func TestACommandIsRecordedInItsLockWhileTheSlotIsGuarded(t *testing.T) {
 	}
 }
 
-func TestALockIsClearedWithItsSlotOrNotAtAll(t *testing.T) {
+func TestALockIsClearedWithItsSlotOrAfterItsOwnersDeath(t *testing.T) {
 	k, r := newLocker(t), slotted(dead(t), motd.Operand, 1)
 	r.Owner.Machine, r.Owner.Boot = "another", "another"
 	wantVerdict(t, k, r, locker.Acquired)
@@ -227,6 +226,9 @@ func TestALockIsClearedWithItsSlotOrNotAtAll(t *testing.T) {
 	guard.Close()
 	must.Do(t, k.Clear(motdLock))
 	wantSame(t, k, nil)
+	wantVerdict(t, k, slotted(dead(t), motd.Operand, 1), locker.Acquired)
+	defer takeGuard(t, k, motd.Slot(1)).Close()
+	must.Do(t, k.Clear(motdLock)) // the next newcomer clears the slot
 }
 
 // A reader whose helper died between its two locks releases both, or can try again.

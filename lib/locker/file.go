@@ -30,20 +30,23 @@ func (r *Request) FileBefore(v *View, step policy.Step) (Outcome, error) {
 		return Outcome{}, nil
 	}
 	free, err := r.Flock.TryLock()
-	if free || err != nil || step == policy.Expire && r.isJobs(v) {
+	if free || err != nil || r.FileIsIn(v.Job) {
 		return Outcome{}, err
 	}
 	return r.fileTaken(), nil
 }
 
-func (r *Request) isJobs(v *View) bool {
-	members, err := killer.Members(v.Job)
-	return err == nil && slices.ContainsFunc(members, func(m process.Entry) bool { return r.Flock.IsHeldIn(m.PID) })
+// FileIsIn reports whether a process of one of the jobs has locked the file.
+func (r *Request) FileIsIn(jobs ...process.Job) bool {
+	return slices.ContainsFunc(jobs, func(job process.Job) bool {
+		members, err := killer.Members(job)
+		return err == nil && slices.ContainsFunc(members, func(m process.Entry) bool { return r.Flock.IsHeldIn(m.PID) })
+	})
 }
 
-// ForeseeFile returns d, or Busy if d grants the atom but the file is locked, and not by the job in v that d ends.
-func (r *Request) ForeseeFile(d policy.Decision, v *View) policy.Decision {
-	if !d.Step.Granted() || !r.Flock.IsTaken() || d.Step == policy.Expire && r.isJobs(v) {
+// ForeseeFile returns d, or Busy if d grants the atom but the file is locked, and not by one of the jobs in its way.
+func (r *Request) ForeseeFile(d policy.Decision, jobs ...process.Job) policy.Decision {
+	if !d.Step.Granted() || !r.Flock.IsTaken() || r.FileIsIn(jobs...) {
 		return d
 	}
 	return d.Because(policy.Busy, fileHeld(r.Flock.Path, r.Flock.Holder().PID))
