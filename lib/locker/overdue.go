@@ -138,7 +138,9 @@ func (rec Recorder) Remedy(o *Overdue, sameAtom bool) string {
 		stop += " (as the user " + sysfile.UserName(uid) + ")"
 	}
 	if o.Node != "" { // in a store
-		stop = "to end it: adlock run --replace, with its --host and --name and the command true"
+		a := o.Record.Atom
+		stop = "to end it: adlock run --replace --host " + fault.Quoted(a.Host) + " --program " + fault.Quoted(a.Program) +
+			" --operator " + fault.Quoted(a.Operator) + " --name " + fault.Quoted(a.Operand) + " -- true"
 	}
 	switch {
 	case o.Active.Owner == policy.Ancestor:

@@ -215,7 +215,7 @@ func TestAReportOfAnOverdueOwnerNamesARemedy(t *testing.T) {
 		{"one that a limit ends", 9, with(func(v *View) {
 			v.Node, v.Record.Notice, v.Active.Asked, v.Active.Source = "web1", time.Hour, 9*time.Hour, policy.Said
 		}),
-			"overdue: process 4711 on web1 has run for 3h, its notice is 1h; to end it: adlock run --replace, with its --host and --name and the command true"},
+			"overdue: process 4711 on web1 has run for 3h, its notice is 1h; to end it: adlock run --replace --host 'dax' --program 'adlock' --operator 'run' --name 'backup' -- true"},
 	} {
 		rec, r := recording(t), NewRequest()
 		ran(t, rec, backup, c.known, 4*time.Minute)
