@@ -461,7 +461,7 @@ func TellMistakes(dir string, values func() []Option) {
 	var state string
 	for _, f := range Files() {
 		var st unix.Stat_t
-		_ = sysfile.Lstatat(unix.AT_FDCWD, f.Path, &st) // 0: unknown
+		_ = unix.Stat(f.Path, &st) // 0: unknown
 		state += f.Path + " " + strconv.FormatInt(time.Unix(st.Ctim.Unix()).UnixNano(), 10) + "\n"
 	}
 	told, ours := path.Join(dir, toldFile), isOurs(dir)

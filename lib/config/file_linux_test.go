@@ -44,8 +44,7 @@ func TestMistakesAreNotRecordedInARefusedDirectory(t *testing.T) {
 	written(t, "ADLOCK_NONSENSE=1\n")
 	home, locks := t.TempDir(), filepath.Join(t.TempDir(), "locks")
 	link := filepath.Join(t.TempDir(), "link")
-	must.Do(t, os.Mkdir(locks, 0o700))
-	must.Do(t, errors.Join(os.Symlink(filepath.Dir(locks), link), os.Lchown(link, nobody, nobody),
+	must.Do(t, errors.Join(os.Mkdir(locks, 0o700), os.Symlink(filepath.Dir(locks), link), os.Lchown(link, nobody, nobody),
 		os.Chmod(home, 0o777|os.ModeSticky)))
 	for dir, recorded := range map[string]bool{filepath.Join(link, "locks"): false, home: false, locks: true} {
 		if said := helper.Stderr(t, func() { TellMistakes(dir, values) }); said == "" {

@@ -86,7 +86,7 @@ func TestASettingsFileServesEveryWayToLock(t *testing.T) {
 
 func TestASettingsMistakeIsReportedOnceUntilItsFileChanges(t *testing.T) {
 	h := newHousehold(t, "ADLOCK_WIAT=1s\n")
-	h.sh("mkdir -m 700 $HOME/locks")
+	h.sh("mkdir -m 700 $HOME/locks && cd $HOME/.config && mv adlock.conf real && ln -s real adlock.conf")
 	told := "adlock: " + h.home + "/.config/adlock.conf:3: unknown setting: did you mean ADLOCK_WAIT?\n"
 	for i, command := range []string{"adlock run true", "adlock run true", `sh -c '. adlock.sh; adlock_get a b'`, "adlock run --dry-run true >/dev/null", "chmod 640 $HOME/.config/adlock.conf; adlock run true; adlock run true"} {
 		want := ""
