@@ -109,7 +109,7 @@ func dirOfAll(dir string, names []string) (string, error) {
 	}
 	first := dirMeant(dir, names[:1])
 	for i, name := range names {
-		if dirMeant(dir, names[i:i+1]) != first {
+		if other := dirMeant(dir, names[i:i+1]); other != first && !run.SameFile(other, first) {
 			return "", fault.New(fault.Usage, name, "is in another lock directory than "+names[0])
 		}
 	}
