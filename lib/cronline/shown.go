@@ -42,11 +42,24 @@ func Shown(command string) string {
 		}
 		shown.WriteString(rest[:from] + mask)
 		if to < 0 {
-			to = from + wordEnd(rest[from:], openIn(word[:from]))
+			to = valueEnd(rest, word, from)
 		}
 		rest = rest[to:]
 	}
 	return shown.String()
+}
+
+// valueEnd returns where in rest the value ends that begins at from in word. A quote may have been opened in an
+// earlier word: then the value of NAME: may be the next word, and a quote that seems open may be closed.
+func valueEnd(rest, word string, from int) int {
+	open := openIn(word[:from])
+	switch {
+	case from < len(word) && word[from] == open:
+		open = 0
+	case from == len(word) && open == 0 && word[from-1] == ':':
+		from = len(rest) - len(strings.TrimLeft(rest[from:], white))
+	}
+	return from + wordEnd(rest[from:], open)
 }
 
 // secretIn returns where in a word a password begins (below 0: there is none) and ends (below 0: where the

@@ -11,6 +11,7 @@ func TestACommandIsShownWithoutItsPasswords(t *testing.T) {
 		"backup '--password=hunter 2' /srv": "backup '--password=*** /srv", `backup --password='hun'\''ter2' /srv`: "backup --password=*** /srv",
 		`backup --db-passwd "hunter 2" -v`: "backup --db-passwd *** -v", "PGPASSWORD=hunter2 pg_dump x": "PGPASSWORD=*** pg_dump x",
 		"cd /x && MYSQL_PWD=hunter2 mysqldump x | gzip": "cd /x && MYSQL_PWD=*** mysqldump x | gzip", "a --api-token hunter2; b": "a --api-token ***; b",
+		`curl -d '{"user": "x", "password": "hunter2 two"}' h`: `curl -d '{"user": "x", "password":***`, `x a"b c"pass="hunter2 two" b`: `x a"b c"pass=*** b`,
 		"sh -c 'PGPASSWORD=hunter2 pg_dump x' y":          "sh -c 'PGPASSWORD=*** y",
 		"sh -c 'cd /x; A_SECRET=hunter2 pg_dump x'":       "sh -c 'cd /x; A_SECRET=*** pg_dump x'",
 		"curl https://admin:hunter2@h/x https://h:80/a@b": "curl https://admin:***@h/x https://h:80/a@b",
