@@ -83,10 +83,17 @@ func (a *summary) overdueRuns() string {
 		return ""
 	}
 	cure := "if it hung, say how long it may take (--expire-after); if it is meant to, --notice never"
-	if a.ExpireAfter.Value > 0 && a.ExpireAfter.Value != limit.Never {
+	switch {
+	case a.isLimited() && !a.overdueLimited: // the limit is newer
+		return ""
+	case a.isLimited():
 		cure = "its ExpireAfter is " + limit.Format(a.ExpireAfter.Value) + ": if it is meant to take so long, a longer --notice"
 	}
 	return fmt.Sprintf("a run was overdue (told %s, at %s at the latest): %s", times(a.overdue), terminal.Duration(a.overdueFor), cure)
+}
+
+func (a *summary) isLimited() bool {
+	return a.ExpireAfter.Value > 0 && a.ExpireAfter.Value != limit.Never
 }
 
 func (a *summary) spam() string {

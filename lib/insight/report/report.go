@@ -51,6 +51,7 @@ type summary struct {
 	stuckTimes     int       // how many stuck events there were, of newcomers or of the owner's own supervisor
 	overdue        int       // how often it was reported as overdue
 	overdueFor     time.Duration
+	overdueLimited bool // with an ExpireAfter in force
 	series         series
 }
 
@@ -141,6 +142,7 @@ func (a *summary) count(e *runlog.Event) {
 		a.stuckAt = time.Time{}
 	case runlog.Overdue:
 		a.overdue, a.overdueFor = a.overdue+1, max(a.overdueFor, e.Age.Value)
+		a.overdueLimited = a.isLimited()
 	}
 	denied := history.IsDenial(e)
 	if denied {
