@@ -45,7 +45,9 @@ func (t *Tracker) Add(e *runlog.Event) *Atom {
 		t.begin(a, e)
 	case runlog.Expire:
 		if r := a.find(e.OwnerToken); r != nil {
-			r.expired, r.ExpireAfter = true, e.ExpireAfter
+			if r.expired = true; e.ExpireAfter.Value > 0 { // 0: of a newcomer with --replace
+				r.ExpireAfter = e.ExpireAfter
+			}
 		}
 	case runlog.Stuck:
 		if r := a.find(e.OwnerToken); r != nil && IsDenial(e) {
