@@ -70,7 +70,9 @@ func wrap(q *query) error {
 	}
 	if !q.diff && !slices.ContainsFunc(q.args, func(arg string) bool { return strings.Contains(arg, "/") || isThere(arg) }) {
 		err = errors.Join(err, write([]byte(text)))
+		fault.Report(err) // before standard input, which may be long in coming
 		passOn(nil)
+		err = fault.Untold{Err: err}
 	}
 	return err
 }
@@ -197,11 +199,16 @@ var lookUp = remembered(func(word string) *user.User {
 })
 
 func homelessTest(as asUser) func(name, home string) bool {
-	dir, store, err := config.FiledLocations()
-	elsewhere := err == nil && dir+store != ""
+	_, _, err := config.FiledLocations()
+	elsewhere := err == nil && (isFiledForAll("ADLOCK_DIR") || isFiledForAll("ADLOCK_STORE"))
 	return rememberedOfUser(func(name, home string) bool {
 		return !elsewhere && as(name, func() bool { return isHomeless(name, home) })
 	})
+}
+
+func isFiledForAll(variable string) bool {
+	filed := config.FromFiles("")[variable]
+	return filed.Value != "" && !strings.Contains(filed.From.Word, config.OwnFile+":") // the caller's own is not others'
 }
 
 // isHomeless reports whether a user (www-data) has no lock directory and can make none in home ("": the

@@ -103,7 +103,7 @@ func OnQuit() {
 	}()
 }
 
-// Untold is an error that concerns a dead process only: Report does not print it.
+// Untold is an error that concerns a dead process only, or was reported already: Report does not print it.
 type Untold struct{ Err error }
 
 func (u Untold) Error() string { return u.Err.Error() }
