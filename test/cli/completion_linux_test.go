@@ -94,9 +94,7 @@ func (i *interactive) does(line string) {
 	i.Helper()
 	done := filepath.Join(i.TempDir(), "done")
 	i.enter(line + "; echo >" + done)
-	helper.Eventually(i, "the line is done and shown", func() bool {
-		return exists(done) && i.screen() != ">"
-	})
+	helper.Eventually(i, "the line is done and shown", func() bool { return exists(done) && i.screen() != ">" })
 	i.enter("clear")
 	i.awaitEmpty()
 }

@@ -107,9 +107,7 @@ func TestASignalAtAnyInstantLeavesNoJobAndAFreeAtom(t *testing.T) {
 		unix.SIGTERM: func(*helper.Process) bool { return true },
 		unix.SIGQUIT: func(p *helper.Process) bool { return helper.Listens(p.PID, unix.SIGQUIT) || p.Ended() },
 	} {
-		t.Run(sig.String(), func(t *testing.T) {
-			signalsAtInstants(t, sig, begins, need.Sample(200))
-		})
+		t.Run(sig.String(), func(t *testing.T) { signalsAtInstants(t, sig, begins, need.Sample(200)) })
 	}
 }
 
