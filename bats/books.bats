@@ -149,18 +149,6 @@ times() { yes | head -n "$1"; }
 	E
 }
 
-@test "a helper that answers with no host is not believed" {
-	in_between <<<'case $1 in host) mkdir "$T/asked" 2>/dev/null && exit ;; esac'
-	job_notes_and_prints $'1\n0' <<-'E'
-		ADLOCK_HOST=''
-		adlock_get a b || note "$?"
-		adlock_get a b
-		note "$?"
-		adlock_release
-	E
-	assert_output --partial 'the helper died, with status 1'
-}
-
 # bats test_tags=core
 @test "a release that a trap's release interrupted is not lost" {
 	in_between <<-'E'

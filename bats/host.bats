@@ -113,3 +113,15 @@ kept() { echo "$ADLOCK_DIR"/host.*; }
 		[ -e "$ADLOCK_DIR/last.job.$node.a.b" ]
 	done
 }
+
+@test "a helper that answers with no host is not believed" {
+	setup_host
+	in_between <<<'case $1 in host) mkdir "$T/asked" 2>/dev/null && exit ;; esac'
+	job_notes_and_prints $'1\n0' <<-'E'
+		adlock_get a b || note "$?"
+		adlock_get a b
+		note "$?"
+		adlock_release
+	E
+	assert_output --partial 'the helper died, with status 1'
+}
