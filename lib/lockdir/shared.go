@@ -10,7 +10,6 @@ import (
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
-	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/lib/sysfile"
 )
@@ -161,7 +160,7 @@ func (l *Locker) clearReader(r *locker.Request, lock atom.File, temp *lockfile.T
 	if outcome, err := l.secondLook(r, lock.Name, temp, p); err != nil || outcome.Verdict != locker.Acquired {
 		return false, outcome, err
 	}
-	if outcome, err := r.FileBefore(&v.View, d.Step); err != nil || outcome.Verdict != "" && !r.FileIsIn(l.jobsOfReaders(lock.Name)...) {
+	if outcome, err := r.FileBefore(&v.View, d.Step); err != nil || outcome.Verdict != "" && !r.FileIsIn(l.Dir.JobsOfReaders(lock.Name)...) {
 		return false, outcome, err // a reader that has the file is ended as well, or denies the newcomer itself
 	}
 	if d.Step == policy.Expire {
@@ -190,17 +189,6 @@ func (l *Locker) lookAtReader(r *locker.Request, lock atom.File) (view, policy.D
 	v.setActive(r.Clock(time.Now()))
 	v.Active.Newer = r.IsOlder(v.Record, v.Active.Age)
 	return v, v.decide(r.Terms().ForReader()), nil
-}
-
-func (l *Locker) jobsOfReaders(name atom.Name) (jobs []process.Job) {
-	readers, _ := l.Dir.Readers(name)
-	for _, f := range readers {
-		if reader, err := l.Dir.Lock(f); err == nil {
-			jobs = append(jobs, reader.Job())
-			reader.Close()
-		}
-	}
-	return jobs
 }
 
 func readable(reader *lockfile.Active) error {

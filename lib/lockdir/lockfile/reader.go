@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/atom"
+	"adlock/lib/process"
 	"adlock/lib/sysfile"
 )
 
@@ -49,4 +50,16 @@ func (d *Dir) Readers(name atom.Name) ([]atom.File, error) {
 	}
 	locks, err := d.Files(atom.ReaderLock)
 	return slices.DeleteFunc(locks, func(f atom.File) bool { return f.Name != name }), err
+}
+
+// JobsOfReaders returns the jobs of the readers of the atom whose locks can be read.
+func (d *Dir) JobsOfReaders(name atom.Name) (jobs []process.Job) {
+	readers, _ := d.Readers(name)
+	for _, f := range readers {
+		if reader, err := d.Lock(f); err == nil {
+			jobs = append(jobs, reader.Job())
+			reader.Close()
+		}
+	}
+	return jobs
 }
