@@ -42,13 +42,13 @@ func keep(a *hold.Args, args []string) (hold.Keeper, error) {
 	return k, fault.Wrap(k.dir, os.Setenv("ADLOCK_DIR", k.dir))
 }
 
-var pathVariables = []string{
-	"ADLOCK_LOGDIR", "ADLOCK_ETCD_PASSWORD_FILE", "ADLOCK_FTP_PASSWORD_FILE", "ADLOCK_FTP_CACERT", "ETCDCTL_CACERT", "ETCDCTL_CERT", "ETCDCTL_KEY",
-}
-
 // rootPaths makes paths in the environment absolute for the holder, which has another working directory.
 func rootPaths() (err error) {
-	for _, name := range pathVariables {
+	variables := []string{"ADLOCK_LOGDIR"}
+	for _, store := range stores {
+		variables = append(variables, store.files...)
+	}
+	for _, name := range variables {
 		if path := os.Getenv(name); path != "" && err == nil {
 			if path, err = filepath.Abs(path); err == nil {
 				err = os.Setenv(name, path)

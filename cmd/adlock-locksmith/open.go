@@ -48,21 +48,26 @@ func openToAsk(address, leaseAsked string) (*lease.Locker, error) {
 		}
 	}
 	scheme, _, _ := strings.Cut(address, "://")
-	open, known := stores[scheme]
+	store, known := stores[scheme]
 	if !known {
 		return nil, config.NoStore(address)
 	}
 	var err error
-	l.Store, err = open(address)
+	l.Store, err = store.open(address)
 	return l, err
 }
 
-// stores has, for each of config.Schemes, the function that opens such a store.
-var stores = map[string]func(address string) (lease.Store, error){
-	"etcd": func(address string) (lease.Store, error) { return etcd.Open(address) },
-	"ftp":  func(address string) (lease.Store, error) { return ftp.Open(address) },
-	"ftps": func(address string) (lease.Store, error) { return ftp.Open(address) },
+// stores has, for each of config.Schemes, the function that opens such a store, and the variables of its files.
+var stores = map[string]struct {
+	open  func(address string) (lease.Store, error)
+	files []string
+}{
+	"etcd": {func(address string) (lease.Store, error) { return etcd.Open(address) }, etcd.Files},
+	"ftp":  {openFTP, ftp.Files},
+	"ftps": {openFTP, ftp.Files},
 }
+
+func openFTP(address string) (lease.Store, error) { return ftp.Open(address) }
 
 func openIn(path, address, host, leaseAsked string, h *hook.Hook) (*lease.Locker, error) {
 	l, err := openToAsk(address, leaseAsked)

@@ -43,9 +43,12 @@ type scenario struct {
 	short   bool         // it is played in the default minute
 }
 
-// scenarios are the scenarios of each store.
-var scenarios = map[string][]scenario{
-	"etcd": {
+// stages has, for each kind of store, what starts it, and its scenarios.
+var stages = map[string]struct {
+	start     func(*chaos)
+	scenarios []scenario
+}{
+	"etcd": {(*chaos).onEtcd, []scenario{
 		{name: "a host is cut off", attack: cutHosts(), short: true},
 		{name: "requests are lost", attack: cutHosts(relay.ToServer)},
 		{name: "answers are lost", attack: cutHosts(relay.ToClient)},
@@ -61,8 +64,8 @@ var scenarios = map[string][]scenario{
 		{name: "stopped locksmiths", attack: stopLocksmiths},
 		{name: "killed locksmiths", attack: killLocksmiths, short: true},
 		{name: "stopped jobs", attack: stopJobs},
-	},
-	"ftp": {
+	}},
+	"ftp": {(*chaos).onFTP, []scenario{
 		{name: "a host is cut off", attack: cutHosts()},
 		{name: "requests are lost", attack: cutHosts(relay.ToServer)},
 		{name: "answers are lost", attack: cutHosts(relay.ToClient), short: true},
@@ -77,7 +80,7 @@ var scenarios = map[string][]scenario{
 		{name: "stopped locksmiths", attack: stopLocksmiths},
 		{name: "killed locksmiths", attack: killLocksmiths},
 		{name: "stopped jobs", attack: stopJobs},
-	},
+	}},
 }
 
 const (
@@ -138,11 +141,15 @@ func (f *festival) round(t *testing.T) {
 		})
 	}
 	for _, lease := range f.leases {
-		for _, store := range []string{"etcd", "ftp"} {
-			for _, s := range scenarios[store] {
+		for store := range stores {
+			stage := stages[store]
+			if len(stage.scenarios) == 0 {
+				t.Errorf("%s has no scenario", store)
+			}
+			for _, s := range stage.scenarios {
 				if f.long || s.short {
 					name := fmt.Sprintf("%s/%s/%v", store, s.name, lease)
-					plays <- func() { t.Run(name, func(t *testing.T) { f.play(t, name, store, s, lease) }) }
+					plays <- func() { t.Run(name, func(t *testing.T) { f.play(t, name, stage.start, s, lease) }) }
 				}
 			}
 		}
@@ -151,13 +158,13 @@ func (f *festival) round(t *testing.T) {
 	all.Wait()
 }
 
-func (f *festival) play(t *testing.T, name, store string, s scenario, lease time.Duration) {
+func (f *festival) play(t *testing.T, name string, start func(*chaos), s scenario, lease time.Duration) {
 	length := shortLength
 	if f.long {
 		length = longLength
 	}
 	c := newChaos(t, f.seed, lease, length)
-	map[string]func(){"etcd": c.onEtcd, "ftp": c.onFTP}[store]()
+	start(c)
 	if s.prepare != nil {
 		s.prepare(c)
 	}

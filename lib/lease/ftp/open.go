@@ -23,11 +23,10 @@ type account struct {
 	config         *tls.Config
 }
 
-// Open reads the address, ftp://USER@HOST[:PORT]/DIR, which uses TLS if the server offers it, or
-// ftps://..., which requires TLS. The store connects when it is first used. DIR is below the login directory; two
-// slashes make it absolute. The password comes from the file that ADLOCK_FTP_PASSWORD_FILE names,
-// else from ~/.netrc; a file that other users may access is refused. Certificates are checked
-// against the system's authorities, or those in the file that ADLOCK_FTP_CACERT names.
+// Open reads the address, ftp://USER@HOST[:PORT]/DIR, which uses TLS if the server offers it, or ftps://..., which
+// requires TLS. The store connects when it is first used. DIR is below the login directory; two slashes make it absolute.
+// The password comes from the file that ADLOCK_FTP_PASSWORD_FILE names, else from ~/.netrc; a file that other users may
+// access is refused. Certificates are checked against the system's authorities, or those that ADLOCK_FTP_CACERT names.
 func Open(address string) (*Store, error) {
 	u, err := url.Parse(address)
 	switch {
@@ -56,6 +55,14 @@ func Open(address string) (*Store, error) {
 	return &Store{account: a, turn: make(chan struct{}, 1), seen: map[string]watch{}}, err
 }
 
+const (
+	passwordFile = "ADLOCK_FTP_PASSWORD_FILE"
+	authorities  = "ADLOCK_FTP_CACERT"
+)
+
+// Files are the variables that name files of this store.
+var Files = []string{passwordFile, authorities}
+
 func hasPassword(u *url.URL) bool {
 	_, has := u.User.Password()
 	return has
@@ -65,13 +72,13 @@ func tlsConfig(host string) (*tls.Config, error) {
 	// Some servers require that the data connections resume the TLS session of the control connection:
 	// that proves that both are the same client's.
 	config := &tls.Config{ServerName: host, ClientSessionCache: tls.NewLRUClientSessionCache(8), MinVersion: tls.VersionTLS12}
-	file := os.Getenv("ADLOCK_FTP_CACERT")
+	file := os.Getenv(authorities)
 	if file == "" {
 		return config, nil
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, lease.Unreadable(file, "ADLOCK_FTP_CACERT", err)
+		return nil, lease.Unreadable(file, authorities, err)
 	}
 	config.RootCAs = x509.NewCertPool()
 	if !config.RootCAs.AppendCertsFromPEM(text) {
@@ -82,7 +89,7 @@ func tlsConfig(host string) (*tls.Config, error) {
 
 // password reads the password from a file: other processes can read command lines and environments. "": none.
 func password(host, user string) (string, error) {
-	if text, said, err := lease.Password("ADLOCK_FTP_PASSWORD_FILE"); said {
+	if text, said, err := lease.Password(passwordFile); said {
 		return text, err
 	}
 	home := os.Getenv("HOME")
