@@ -285,8 +285,7 @@ func init() {
 	}
 }
 
-// neverAnswer mounts a file system that any user may access (fuse(4)), and answers its first
-// request (FUSE_INIT) only.
+// neverAnswer mounts a file system that any user may access (fuse(4)), and answers its first request (FUSE_INIT) only.
 func neverAnswer(at string) error {
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR, 0)
 	if err != nil {

@@ -150,9 +150,8 @@ func (a Atom) Slot(n int) Name {
 // IsNamed reports whether --name alone makes the atom. With slots it is a semaphore.
 func (a Atom) IsNamed() bool { return a.Program == NamedProgram && a.Operator == RunOperator }
 
-// Canonify makes one part of a name: every byte that is not an ASCII letter or digit becomes '_'
-// (CanonifyName of the 1997 paper). A part that could not be read back, or is long, is cut and followed
-// by a checksum.
+// Canonify makes one part of a name: every byte that is not an ASCII letter or digit becomes '_' (CanonifyName of the
+// 1997 paper). A part that could not be read back, or is long, is cut and followed by a checksum.
 func Canonify(part string) string {
 	if len(part) <= longestPlain {
 		if plain := underscored(part); readBack(plain) == part {

@@ -242,8 +242,7 @@ func TestAStoppedSupervisorIsContinued(t *testing.T) {
 	}
 }
 
-// enforcer starts an enforcer of a script, which makes its file $1 once it is ready. endIt lets it end its
-// descendants.
+// enforcer starts an enforcer of a script, which makes its file $1 once it is ready. endIt lets it end its descendants.
 func enforcer(t *testing.T, script string, more ...string) (a *actor.Actor, endIt func()) {
 	t.Helper()
 	path := actor.File(t, "ready")

@@ -25,9 +25,8 @@
 // so it can be shorter than a limit on runtimes alone. At σ 1.5 (of the logarithm of the runtime), 3.5
 // deviations would end twice as many healthy runs with long sleeps as 4 do.
 //
-// The method has two weaknesses. At σ 1.5 one healthy run in a thousand takes 100 times the typical
-// time, so a hang is ended only after hours there. And a job that spins looks like one that works, so a
-// person has to stop it.
+// The method has two weaknesses. At σ 1.5 one healthy run in a thousand takes 100 times the typical time, so a hang
+// is ended only after hours there. And a job that spins looks like one that works, so a person has to stop it.
 //
 // # IfElapsed
 //

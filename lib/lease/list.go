@@ -20,8 +20,7 @@ type Listed struct {
 	Err    error       // why its locks could not be read
 }
 
-// List returns every atom, except those of adlock doctor, and every held slot that can be read. It changes
-// no lock.
+// List returns every atom, except those of adlock doctor, and every held slot that can be read. It changes no lock.
 func (l *Locker) List() (entries []locker.Entry, slots []locker.Slot, err error) {
 	found, err := l.Store.List(l.context())
 	for i := range found {

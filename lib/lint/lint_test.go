@@ -707,9 +707,8 @@ func TestALongNestedCommandDoesNotBreakTheCheck(t *testing.T) {
 	}
 }
 
-// crontabsOfOthers has the errors of those crontabs of packages and manuals that cannot be read at
-// all. In the other crontabs check finds no mistake: as they are, below adlock's SHELL, and changed
-// by wrap.
+// crontabsOfOthers has the errors of those crontabs of packages and manuals that cannot be read at all. In the other
+// crontabs check finds no mistake: as they are, below adlock's SHELL, and changed by wrap.
 var crontabsOfOthers = map[string]string{
 	"bsd-minix":      `is no crontab: line 1: not understood as the minute of a schedule: "?"`,
 	"odd-anacrontab": `is no crontab: line 14: not understood as the day of month of a schedule: "cron.daily"`,

@@ -23,9 +23,8 @@ var ErrSilent = errors.New("does not answer, and is left out")
 // silent for too long. do must call alive before each file, which shows that it has read the
 // previous file. If alive returns false, the whole time has passed, and do must return what it has.
 //
-// do runs on a thread that ends with it, and must not start goroutines, which would have root's
-// rights. A silent thread stays until the file system answers or this process ends, so do must not
-// write to variables of its caller.
+// do runs on a thread that ends with it, and must not start goroutines, which would have root's rights. A silent
+// thread stays until the file system answers or this process ends, so do must not write to variables of its caller.
 func Do[T any](u User, p Patience, do func(alive func() bool) (T, error)) (T, error) {
 	type answer struct {
 		value T

@@ -31,9 +31,8 @@ type Identity struct {
 	// process has another one, as the kernel chooses these addresses at random. 0: unknown.
 	Image uint64
 
-	// Inode is the inode of its pidfd, which no other process has until the next boot (pidfs,
-	// Linux 6.9); 0: unknown. It distinguishes two processes with the same pid and start, and
-	// names a process that /proc hides.
+	// Inode is the inode of its pidfd, which no other process has until the next boot (pidfs, Linux 6.9); 0: unknown.
+	// It distinguishes two processes with the same pid and start, and names a process that /proc hides.
 	Inode uint64
 
 	// Where PID and Start were read: the place of the reader, not of the process. "" and 0 stand

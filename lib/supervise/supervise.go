@@ -75,9 +75,8 @@ type Job struct {
 	// gate). Its error changes nothing; Run returns it. It may be nil.
 	Begun func(process.Identity) error
 
-	// Record is called with every process of the job before the killer signals it, and, with WholeJob,
-	// Rest with the daemons that the command left. Both return ErrBeingEnded if another process is ending
-	// the job, and may be nil.
+	// Record is called with every process of the job before the killer signals it, and, with WholeJob, Rest with the
+	// daemons that the command left. Both return ErrBeingEnded if another process is ending the job, and may be nil.
 	Record, Rest func([]process.Identity) error
 
 	// BeingEnded reports whether another process may be ending the job. Any goroutine may call it. Nil: none does.
@@ -120,10 +119,9 @@ func (r Result) DieAlike() {
 	}
 }
 
-// Prepare prepares this process for the job, before the lock is taken. On a terminal it starts a gate,
-// which gets typed input and signals from then on. Elsewhere the job has no process yet: if this process
-// is killed before it has recorded the command, the command's mark shows it (process.MarkVariable, which
-// the caller exports).
+// Prepare prepares this process for the job, before the lock is taken. On a terminal it starts a gate, which gets
+// typed input and signals from then on. Elsewhere the job has no process yet: if this process is killed before it has
+// recorded the command, the command's mark shows it (process.MarkVariable, which the caller exports).
 //
 // The process group of this process may change: read its identity afterwards. Signals are caught from here
 // on; until Run they still end this process. Always call Run or Cancel afterwards.

@@ -23,10 +23,9 @@ const guarded = "execve,openat,read,write,pread64,pwrite64,close,fstat,newfstata
 	"flock,link,linkat,unlink,unlinkat,rename,renameat,renameat2,mkdirat,fchmod,fchmodat,ftruncate,utimensat,fsync,fdatasync,sync,syncfs,fstatfs," +
 	"lgetxattr,pidfd_send_signal,kill,setpgid,setsid,prctl,pipe2,socket,connect,signalfd4,memfd_create"
 
-// The system calls of one lock, by process. They are exact: the test notices one more or less.
-// If you add a call for a good reason, write the new figure here and the reason in the commit.
-// To count another verb, add a line to the script below and one here. The figures of a pass are for
-// a get and a release together, in the agent and in the script.
+// The system calls of one lock, by process. They are exact: the test notices one more or less. If you add a call for a
+// good reason, write the new figure here and the reason in the commit. To count another verb, add a line to the script
+// below and one here. The figures of a pass are for a get and a release together, in the agent and in the script.
 var counted = map[string]string{
 	"take":    "close 8, fchmod 1, flock 2, fstat 6, linkat 1, newfstatat 8, openat 10, pread64 1, read 2, readlinkat 1, write 2",
 	"release": "close 6, flock 3, fstat 8, newfstatat 7, openat 6, pread64 3, unlinkat 1, utimensat 1, write 1",

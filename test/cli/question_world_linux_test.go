@@ -85,8 +85,7 @@ func (w *world) script() helper.Result {
 		adlock_release`)
 }
 
-// completed sets the atom's completion to that long ago, and the start of its run to started
-// before now; 0: unchanged.
+// completed sets the atom's completion to that long ago, and the start of its run to started before now; 0: unchanged.
 func (w *world) completed(ago, started time.Duration) {
 	w.Helper()
 	if r := w.run(); r.Status != 0 {

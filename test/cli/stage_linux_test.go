@@ -54,8 +54,7 @@ func get[V any](value V, err error) func(testing.TB) V {
 	return func(t testing.TB) V { t.Helper(); must(t, err); return value }
 }
 
-// command is a command line of the helper program; words that begin with ADLOCK_ and have a `=`
-// go to its environment.
+// command is a command line of the helper program; words that begin with ADLOCK_ and have a `=` go to its environment.
 func (s *stage) command(words ...string) helper.Command {
 	s.Helper()
 	c := helper.Command{Dir: s.dir, Args: []string{helper.Binary(s)},

@@ -72,8 +72,7 @@ func (t *tree) files(dir string) (found []string) {
 	return found
 }
 
-// In the library or in a command of the Makefile, the shell would take such a name for another name, or for a
-// command.
+// In the library or in a command of the Makefile, the shell would take such a name for another name, or for a command.
 func TestMakeRefusesADirectoryNameThatCannotBeQuoted(t *testing.T) {
 	tr := newTree(t)
 	bad := []string{`d"q`, `s\x`, "`touch pwned`", "$$(touch pwned)"}

@@ -8,8 +8,7 @@ import (
 	"adlock/test/support/need"
 )
 
-// unguarded has lines as people write them. Each line stores its input and arguments, once complete, in a
-// file of $OUT.
+// unguarded has lines as people write them. Each line stores its input and arguments, once complete, in a file of $OUT.
 const unguarded = `SHELL=/bin/sh
 {when}cat >$OUT/input.part; mv $OUT/input.part $OUT/input%first%second \% third \\ x%%fifth
 {when}{dir}/note $OUT/plain 'it'\''s' "100\%" $HOME {dir}/not* a\ b ~

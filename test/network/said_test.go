@@ -110,8 +110,7 @@ func TestOnlyOneNewcomerReportsTheEndingOfAnOwner(t *testing.T) {
 	})
 }
 
-// The runlog has one end for each run: of several newcomers that find the owner dead, one stamps for it and
-// logs that.
+// The runlog has one end for each run: of several newcomers that find the owner dead, one stamps for it and logs that.
 func TestOnlyOneNewcomerLogsTheDeathOfAnOwner(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		for round := range 3 {

@@ -16,9 +16,8 @@ import (
 	"adlock/test/support/relay"
 )
 
-// succession starts an owner on a and a waiter on b. Once the waiter waits, the owner's job takes at
-// least that many tenths of a second, and the trouble begins. When both have ended, it returns whether
-// the owner's job ran to its end.
+// succession starts an owner on a and a waiter on b. Once the waiter waits, the owner's job takes at least that many
+// tenths of a second, and the trouble begins. When both have ended, it returns whether the owner's job ran to its end.
 func succession(t testing.TB, nodes []*node, a, b *host, tenths int, trouble func()) (survived bool) {
 	t.Helper()
 	beats, there := t.TempDir()+"/beats", t.TempDir()+"/there"

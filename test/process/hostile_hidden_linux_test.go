@@ -38,8 +38,7 @@ func nobodys(t *testing.T) *helper.Atom {
 	return &helper.Atom{Dir: dir, Bin: program(t, 0o755)}
 }
 
-// A process that sudo starts belongs to root. Its unprivileged user cannot see or signal it, but it is
-// part of the job.
+// A process that sudo starts belongs to root. Its unprivileged user cannot see or signal it, but it is part of the job.
 func TestAHiddenProcessOfAnotherUserKeepsTheAtomBusy(t *testing.T) {
 	t.Parallel()
 	needHiding(t)

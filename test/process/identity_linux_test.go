@@ -1,8 +1,7 @@
 package process
 
-// These tests try to make the real program take one process for another, or a live one for dead:
-// no uninvolved process may be signalled, and no atom may be lost or run twice. lib/process and
-// lib/killer test how identities are compared.
+// These tests try to make the real program take one process for another, or a live one for dead: no uninvolved process
+// may be signalled, and no atom may be lost or run twice. lib/process and lib/killer test how identities are compared.
 
 import (
 	"os"

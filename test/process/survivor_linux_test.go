@@ -1,8 +1,7 @@
 package process
 
-// These tests show with the real program that only a confirmed death frees a lock: processes that
-// outlive a failed or interrupted ending, or that left their group before their supervisor was
-// killed, hold the atom as long as they live.
+// These tests show with the real program that only a confirmed death frees a lock: processes that outlive a failed or
+// interrupted ending, or that left their group before their supervisor was killed, hold the atom as long as they live.
 
 import (
 	"errors"

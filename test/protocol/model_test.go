@@ -162,8 +162,7 @@ func TestUnsoundJobVariantsLetAJobOutliveItsLock(t *testing.T) {
 // outlived: a process of the job lives.
 const outlived = "assertion violated (left==0)"
 
-// The holes that the model leaves out, so that the rest holds, are real. The first one
-// threatens a job of `adlock run`.
+// The holes that the model leaves out, so that the rest holds, are real. The first one threatens a job of `adlock run`.
 func TestEachExceptionOfTheModelLetsAJobOutliveItsLock(t *testing.T) {
 	mustFailEach(t, job, everywhere, outlived, map[string][]string{
 		"adlock run is killed between fork and the record of a command that leaves its group": {"-DRUN", "-DHOLE"},

@@ -49,8 +49,7 @@ func (e stormEvent) number(i int) int {
 	return n
 }
 
-// status returns the word at 0 as a status. After a signal, ksh93 reports 256 and its number,
-// and yash 384, others 128.
+// status returns the word at 0 as a status. After a signal, ksh93 reports 256 and its number, and yash 384, others 128.
 func (e stormEvent) status() int {
 	switch n := e.number(0); {
 	case n >= 384:

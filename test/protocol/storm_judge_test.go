@@ -15,8 +15,7 @@ const (
 	enforced = 124
 )
 
-// coarse is the most that two compared clocks differ: a shell's counts in 10 ms, and a file
-// system's in up to as much.
+// coarse is the most that two compared clocks differ: a shell's counts in 10 ms, and a file system's in up to as much.
 const coarse = 25 * time.Millisecond
 
 // lagging is how long a signal may be under way: the test notes it before it sends it.

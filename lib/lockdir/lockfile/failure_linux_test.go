@@ -196,8 +196,7 @@ func TestEachFailedSystemCallIsReportedAndLeaksNoDescriptor(t *testing.T) {
 	}
 }
 
-// FUSE has no files without a name, old kernels do not know the flag, and without /proc such a
-// file cannot get a name.
+// FUSE has no files without a name, old kernels do not know the flag, and without /proc such a file cannot get a name.
 func TestATemporaryFileIsNamedWhereNamelessFilesFail(t *testing.T) {
 	for call, numbers := range map[int][]unix.Errno{unix.SYS_OPENAT: {unix.EOPNOTSUPP, unix.EISDIR, unix.ENOENT}, unix.SYS_FACCESSAT: {unix.ENOENT}} {
 		for _, number := range numbers {
