@@ -76,7 +76,7 @@ func cannotMove(l *Line) string {
 
 func drawbacks(l *Line, name string) (all []Left) {
 	if part := Background(l.Command); part != "" {
-		all = append(all, Left{l, "goes on in the background, where the lock does not cover it: " + part})
+		all = append(all, Left{l, "goes on in the background, where the lock does not cover it: " + cronline.Shown(part)})
 	}
 	if part := VersionInPath(l.Command); part != "" && name == "" {
 		all = append(all, Left{l, part + ChangesLock + "; name it by hand (: NAME ;)"})

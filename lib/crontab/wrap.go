@@ -109,7 +109,7 @@ func (w *Wrapper) refuses(v variables) error {
 
 func goesOn(command string) (why string) {
 	if part := Background(command); part != "" {
-		return "goes on in the background, where the lock would not cover it; run it in the foreground, as cron starts other lines all the same: " + part
+		return "goes on in the background, where the lock would not cover it; run it in the foreground, as cron starts other lines all the same: " + cronline.Shown(part)
 	}
 	return ""
 }
