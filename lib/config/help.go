@@ -64,14 +64,18 @@ func (o *Option) synopsis() string {
 }
 
 func (o *Option) description() string {
-	text := o.Help
-	if o.Default != "" {
-		text += " (default " + o.Default + ")"
-	}
+	text := o.meaning()
 	if o.Env != "" {
 		text += " [$" + o.Env + "]"
 	}
 	return text
+}
+
+func (o *Option) meaning() string {
+	if o.Default == "" {
+		return o.Help
+	}
+	return o.Help + " (default " + o.Default + ")"
 }
 
 func columns(lines [][2]string) string {

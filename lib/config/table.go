@@ -52,9 +52,9 @@ var Table = []Option{
 
 	// Settings without an option: they apply to every lock.
 	{Env: dirVariable, Where: Location, Help: "the lock directory (default /var/lib/adlock for root; for others /var/lib/adlock-UID where it is theirs, else ~/.local/state/adlock)", Inherited: true},
-	{Env: logDirVariable, Where: Location, Help: "where the runlog is (default the lock directory)", Inherited: true},
-	{Env: logMaxVariable, Where: HeadOnly, Set: logMax(new(int)), Help: "size in bytes at which the runlog is rotated (default 10 MiB)", Inherited: true},
-	{Env: leaseVariable, Where: HeadOnly, Set: LeaseLength(new(time.Duration)), Help: "how long a store beyond this machine keeps the lock of a silent owner (6s to 1h, default 15s)", Inherited: true},
+	{Env: logDirVariable, Where: Location, Default: "the lock directory", Help: "where the runlog is", Inherited: true},
+	{Env: logMaxVariable, Where: HeadOnly, Set: logMax(new(int)), Default: "10 MiB", Help: "size in bytes at which the runlog is rotated", Inherited: true},
+	{Env: leaseVariable, Where: HeadOnly, Set: LeaseLength(new(time.Duration)), Default: "15s", Help: "how long a store beyond this machine keeps the lock of a silent owner, 6s to 1h", Inherited: true},
 
 	// Settings of adlock.sh, of the shell for crontabs and of stores: the help of `run` leaves them out.
 	{Env: "ADLOCK_BIN", Where: Nowhere, Inherited: true},
@@ -102,7 +102,7 @@ func OfVariable(variable string) *Option {
 func Alone() (lines [][2]string) {
 	for _, o := range Table {
 		if o.Name == "" && o.Help != "" {
-			lines = append(lines, [2]string{o.Env, o.Help})
+			lines = append(lines, [2]string{o.Env, o.meaning()})
 		}
 	}
 	return lines

@@ -152,7 +152,7 @@ func TestConfigShowsWhereEachSettingIsFrom(t *testing.T) {
 			t.Errorf("no %s in %+v", line, r)
 		}
 	}
-	h.prints("adlock config b | grep -c 'WAIT *default'", "1\n")
+	h.prints("adlock config b | grep -cE 'WAIT *default|LEASE *15s *default|LOGDIR *the lock directory *default'", "3\n")
 	h.prints("adlock config | grep -q 'DIR .*locks *"+file+"1' && echo found", "found\n")
 	h.prints("ADLOCK_AGNT=0 ADLOCK_LOG_MAX=0 ADLOCK_SLOTS=x ADLOCK_MARK=y adlock config 2>&1 >/dev/null | cut -c 1-57; adlock config >/dev/null; echo $?",
 		"adlock: ADLOCK_AGNT: is no setting of adlock: did you mea\nadlock: ADLOCK_SLOTS: \"x\": want a whole number from 0 to \nadlock: ADLOCK_LOG_MAX: \"0\": want a whole number from 1 t\n0\n")
