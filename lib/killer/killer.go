@@ -51,7 +51,8 @@ var stages = [][]unix.Signal{
 // member may not be signalled, cannot be checked, or outlives KILL. If that is known before the first signal,
 // none is sent. Other errors are the system's, or those of Record.
 //
-// A member that is found late gets the signals from that stage on. A member cannot be found if /proc hides it
+// A member that is found late gets the signals from that stage on; from the next stage on if its parent has had
+// this stage's and lives. A member cannot be found if /proc hides it
 // together with its parent. Nor can one outside the job's group, session and mark, if its parent died between two
 // scans. (On Linux a living supervisor inherits such a process.)
 func (k Killer) End(job process.Job) error {

@@ -39,7 +39,7 @@ type tree struct {
 type member struct {
 	process.Handle
 	entry process.Entry
-	stage int   // the last stage that has signalled it
+	stage int   // the last stage whose signals it has had, or is spared (see inherited)
 	noted bool  // Killer.Record has recorded it
 	err   error // why it must not or cannot be signalled
 	gone  bool  // death confirmed, handle closed
@@ -248,13 +248,25 @@ func (h *tree) adopt(e process.Entry) bool {
 	if errors.Is(err, unix.ESRCH) {
 		return false
 	}
-	m := &member{Handle: held, entry: e, err: err}
+	m := &member{Handle: held, entry: e, err: err, stage: h.inherited(e)}
 	if err == nil {
 		m.err = h.objection(m)
 	}
 	h.members[e.Key()] = m
 	h.order = append(h.order, m)
 	return true
+}
+
+// inherited returns the stage up to which a new member is spared, KILL excepted: that of its parent if that is a
+// member. A parent that lives on after a signal means to clean up or to go on. If each process that it then starts
+// got the signal too, its cleanup would fail, and a loop would start the next one many times a second.
+func (h *tree) inherited(e process.Entry) (stage int) {
+	for _, m := range h.order {
+		if m.PID == e.Parent && !m.gone {
+			stage = min(m.stage, len(stages)-1)
+		}
+	}
+	return stage
 }
 
 // identity returns what a lock records of the member.
