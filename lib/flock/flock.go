@@ -244,6 +244,9 @@ func (f *File) Holder() process.Identity {
 	case pid <= 0, !f.IsHeldIn(pid):
 		return process.Identity{}
 	}
+	if pid == os.Getpid() && f.granted != nil && sysfile.Flock(f.fd, f.how, 0) == nil {
+		return process.Identity{} // its own thread, which waits for the file, has been granted it just now
+	}
 	holder, err := process.Of(pid)
 	if err != nil {
 		return process.Identity{}

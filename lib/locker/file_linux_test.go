@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/flock"
+	"adlock/lib/policy"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 )
@@ -28,6 +29,9 @@ func TestANewcomerDoesNotTryTheAtomWhileItWaitsForTheFile(t *testing.T) {
 	}
 	must.Do(t, unix.Flock(int(holder.Fd()), unix.LOCK_UN))
 	helper.Eventually(t, "it is given the file", func() bool { return !r.Flock.IsAwaited() })
+	if o := r.fileTaken(); o.inWay.Active.Owner == policy.Ancestor { // it was granted after the last look
+		t.Error("a newcomer keeps itself out")
+	}
 	if o, err := rec.WatchFirst(&r, -1, denied); err != nil || o.IsFile() || tried != 1 {
 		t.Errorf("%+v, %v, tried %d times", o, err, tried)
 	}
