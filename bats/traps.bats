@@ -168,7 +168,7 @@ each_instant() {
 @test "an EXIT trap that releases keeps another trap's status" {
 	script job <<-'E'
 		trap 's=$?; adlock_release "$s" || :; exit "$s"' EXIT
-		trap 'exit 130' USR1
+		trap 'exit 143' TERM
 		adlock_get a b 0
 		: >|"$T/holds.$1"
 		while :; do :; done
@@ -176,13 +176,13 @@ each_instant() {
 	local round
 	for round in 1 2 3 4 5 6 7 8; do
 		start_to "holds.$round" job "$round"
-		kill -USR1 "$!"
+		kill -TERM "$!"
 		local status=0
 		wait "$!" || status=$?
-		assert_equal "$status" 130
+		assert_equal "$status" 143
 	done
 	refute held a b
-	expect 0 8 grep -hc 'event=release.* status=130' "$ADLOCK_DIR"/program.*.runlog
+	expect 0 8 grep -hc 'event=release.* status=143' "$ADLOCK_DIR"/program.*.runlog
 	expect 1 '' grep -s . "$T"/job.out
 }
 
