@@ -313,6 +313,8 @@ func (l *Locker) Stop(r *locker.Request, lock atom.File, leave bool) error {
 		return fs.ErrNotExist
 	case err != nil:
 		return err
+	case active.Content == record.Damaged:
+		return damaged(active)
 	case active.Content != record.Full: // it names no process that may be signalled
 		return fault.New(fault.NotPermitted, active.Path(), "does not name its owner")
 	}

@@ -144,7 +144,7 @@ func closeAll(locks []*lockfile.Active) {
 }
 
 // releaseSlots removes the slots of the lock's owner, unless another of its atoms shares them or a process guards
-// them (see above). The caller removes the lock, and then closes the returned slots, which frees their guards.
+// them (see slotIsUnused). The caller removes the lock, and then closes the returned slots, which frees their guards.
 func (l *Locker) releaseSlots(own record.Record) ([]*lockfile.Active, error) {
 	held, err := l.removeSlots(own)
 	if errors.Is(err, locker.ErrGuarded) {
