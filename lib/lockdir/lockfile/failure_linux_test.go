@@ -82,10 +82,7 @@ var eachUse = map[string]func(d *Dir) error{
 	},
 	"take back what was appended": func(d *Dir) error {
 		return d.guarded(func(a *Active) error {
-			if err := a.AppendSurvivors([]process.Identity{member(20)}); err != nil {
-				return err
-			}
-			return a.Withdraw()
+			return errors.Join(a.AppendSurvivors([]process.Identity{member(20)}), a.Withdraw())
 		})
 	},
 	"the locks of an owner": func(d *Dir) error {
