@@ -24,7 +24,7 @@ var harmlessPath = regexp.MustCompile(`^/[\w./+@-]+$`)
 var plain = regexp.MustCompile(`^((?:~|\$[A-Za-z_]\w*|[\w.+-]*)/[\w./+:@-]+|[\w.+-]+)` +
 	`(?:[ \t]+(?:[\w./:,@+=^~*?\[\]-]|\\.|'[^']*'|"(?:[^"\\$` + "`" + `]|\\.|\$[A-Za-z_]\w*)*"|\$[A-Za-z_]\w*)+)*[ \t]*$`)
 
-// isPlain reports whether plain matches, and the first word is not a shell's own: no program does the same.
+// isPlain reports whether command matches plain, and its first word is no word of the shell, which no program replaces.
 func isPlain(command string) bool {
 	found := plain.FindStringSubmatch(command)
 	return found != nil && !cronline.IsShellWord(found[1])

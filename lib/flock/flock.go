@@ -105,7 +105,7 @@ func (f *File) openToWrite() {
 }
 
 // Descriptor returns the file's descriptor, for the job to inherit: the file stays locked while any process
-// has that open. Below 0: there is no file.
+// has it open. Below 0: there is no file.
 func (f *File) Descriptor() int {
 	if f == nil {
 		return -1

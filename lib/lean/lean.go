@@ -17,7 +17,7 @@ func init() {
 
 // enlargeStack makes the runtime enlarge the stack of main's goroutine at once, while almost nothing is on
 // it. Otherwise the runtime doubles the stack and copies it six times before the first lock is taken: the
-// functions that take a lock have frames of 6 to 15 KB. That takes an eighth of the time of a helper run. Pages
+// functions that take a lock have frames of 6 to 15 KB. These copies take an eighth of a helper run's time. Pages
 // of the stack that are never touched cost nothing.
 //
 //go:noinline
