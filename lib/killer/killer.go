@@ -51,10 +51,9 @@ var stages = [][]unix.Signal{
 // member may not be signalled, cannot be checked, or outlives KILL. If that is known before the first signal,
 // none is sent. Other errors are the system's, or those of Record.
 //
-// A member that is found late gets the signals from that stage on; from the next stage on if its parent has had
-// this stage's and lives. A member cannot be found if /proc hides it
-// together with its parent. Nor can one outside the job's group, session and mark, if its parent died between two
-// scans. (On Linux a living supervisor inherits such a process.)
+// A member that is found late gets the signals from that stage on; if it was forked since they were sent, from the
+// next stage on. A member cannot be found if /proc hides it together with its parent. Nor can one outside the job's
+// group, session and mark, if its parent died between two scans. (On Linux a living supervisor inherits it.)
 func (k Killer) End(job process.Job) error {
 	h, err := track(job)
 	if err != nil {
@@ -189,6 +188,9 @@ func (k Killer) record(h *tree) error {
 func (k Killer) signal(h *tree, stage int) (turn bool, err error) {
 	if err := k.record(h); err != nil {
 		return turn, err
+	}
+	if h.stage < stage {
+		h.stage, h.since = stage, process.StartNow()
 	}
 	for _, m := range h.living() {
 		if m.stage >= stage || m.err != nil || m.Key == h.keeper && !h.alone() {

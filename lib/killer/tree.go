@@ -25,6 +25,11 @@ type tree struct {
 	// job's supervisor, and never if it is this process. Zero: there is none.
 	keeper process.Key
 
+	// What a member forks after a stage's signals gets the next stage's, or KILL: it may be a cleanup, or a
+	// loop's next turn. If it got the same signal, the cleanup would fail, and the loop would spin.
+	stage int    // the stage whose signals were sent last; 0: none yet
+	since uint64 // process.StartNow of that moment
+
 	unseen  int // number of a group with members that the process table does not show; 0: none
 	members map[process.Key]*member
 	order   []*member     // as found: parents before children
@@ -39,7 +44,7 @@ type tree struct {
 type member struct {
 	process.Handle
 	entry process.Entry
-	stage int   // the last stage whose signals it has had, or is spared (see inherited)
+	stage int   // the last stage whose signals it has had or, if it was forked since they were sent, is spared
 	noted bool  // Killer.Record has recorded it
 	err   error // why it must not or cannot be signalled
 	gone  bool  // death confirmed, handle closed
@@ -248,25 +253,16 @@ func (h *tree) adopt(e process.Entry) bool {
 	if errors.Is(err, unix.ESRCH) {
 		return false
 	}
-	m := &member{Handle: held, entry: e, err: err, stage: h.inherited(e)}
+	m := &member{Handle: held, entry: e, err: err}
 	if err == nil {
 		m.err = h.objection(m)
+	}
+	if h.stage > 0 && e.Start >= h.since {
+		m.stage = min(h.stage, len(stages)-1)
 	}
 	h.members[e.Key()] = m
 	h.order = append(h.order, m)
 	return true
-}
-
-// inherited returns the stage up to which a new member is spared, KILL excepted: that of its parent if that is a
-// member. A parent that lives on after a signal means to clean up or to go on. If each process that it then starts
-// got the signal too, its cleanup would fail, and a loop would start the next one many times a second.
-func (h *tree) inherited(e process.Entry) (stage int) {
-	for _, m := range h.order {
-		if m.PID == e.Parent && !m.gone {
-			stage = min(m.stage, len(stages)-1)
-		}
-	}
-	return stage
 }
 
 // identity returns what a lock records of the member.

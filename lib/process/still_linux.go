@@ -2,14 +2,11 @@ package process
 
 import "time"
 
-// tick is the unit of Identity.Start: USER_HZ is 100 on every system that Go runs on.
-const tick = time.Second / 100
-
 // Still reports whether a process is stopped, by a signal or a debugger, and its age; false and 0: it cannot be read.
 func Still(pid int) (still bool, age time.Duration) {
 	e, err := look(pid)
 	if err != nil {
 		return still, age
 	}
-	return e.Stopped || e.Traced, Boottime() - time.Duration(e.Start)*tick
+	return e.Stopped || e.Traced, Boottime() - time.Duration(e.Start)*clockTick
 }
