@@ -103,8 +103,8 @@ func TestTroubleWithAServiceIsReportedOnceByHookOrOnFailure(t *testing.T) {
 			if c.event != "" {
 				helper.Eventually(t, "the hook has heard of it", func() bool { return p.has("hooked") && p.read("hooked") == c.event+"\n" })
 			}
-			if got := strings.Join(p.notes(), " "); got != c.told {
-				t.Errorf("told by %q, want %q: %+v", got, c.told, r)
+			if got := strings.Join(p.notes(), " "); got != c.told || p.line("adlock", "log", "--event", "hook").Run(t).Out != "" {
+				t.Errorf("told by %q, want %q, or a hook failed: %+v", got, c.told, r)
 			}
 		})
 	}
