@@ -19,6 +19,7 @@ import (
 	"adlock/lib/insight/terminal"
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
+	setup "adlock/test/support/must"
 	"adlock/test/support/need"
 	"adlock/test/support/story"
 )
@@ -80,12 +81,7 @@ func (p place) refused(t *testing.T, says string, args ...string) {
 	p.command(args...).Run(t).Is(t, 64, "", "adlock: "+says+"\n")
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = setup.Do
 
 func read(t *testing.T, path string) string {
 	t.Helper()

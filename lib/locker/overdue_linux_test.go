@@ -256,24 +256,33 @@ func TestAnOwnerIsReportedOnlyAfterItsNoticeHasPassed(t *testing.T) {
 
 func TestASlotsHolderIsOverdueByTheNoticeOfItsOwnAtom(t *testing.T) {
 	rec, r := recording(t), NewRequest()
-	r.Slots = 1
-	r.Atom, r.Owner.PID = backup, 8
-	holder := owned(20 * time.Minute)
+	r.Slots, r.Atom, r.Owner.PID = 1, backup, 8
+	holder, young := owned(20*time.Minute), owned(-time.Minute) // by the clock of a pass
 	holder.Record.Atom.Operand = "other"
 	ran(t, rec, holder.Record.Atom, 9, time.Minute)
 	ran(t, rec, backup, 9, 10*time.Hour)
 	o := r.Full()
-	young := owned(time.Minute)
+	r.TakenBy(&o, &young)
+	known := o.inWay.Record.Owner.PID != 0
 	r.TakenBy(&o, &holder)
 	r.TakenBy(&o, &young)
 	said := helper.Stderr(t, func() { rec.SeeOverdue(&r, &o) })
 	want := "adlock: run backup: run other is overdue: process 4711 has run for 20m, its runs take 1m (9 known); " + stop("adlock.dax.run.other") + "\n"
-	if said != want {
-		t.Errorf("said %q, want %q", said, want)
+	if said != want || !known {
+		t.Errorf("said %q, want %q; the young holder is known: %v", said, want, known)
 	}
 	holder.Node = "web1" // in a store
 	if told := rec.Remedy(&Overdue{View: holder}, false); !strings.HasPrefix(told, "to end it: adlock run --replace") {
 		t.Errorf("told %q", told)
+	}
+}
+
+func TestALockThatItsOwnerChangesIsForeseenAsAnyOther(t *testing.T) {
+	for changer, want := range map[int]policy.Step{4711: policy.Reclaim, 8: policy.Busy} {
+		v := View{Changer: changer, Record: owned(time.Hour).Record}
+		if d := v.Foresee(policy.Decision{Step: policy.Reclaim}); d.Step != want {
+			t.Errorf("process %d changes the lock: %+v", changer, d)
+		}
 	}
 }
 

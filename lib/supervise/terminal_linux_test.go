@@ -41,8 +41,7 @@ func openPTY(t *testing.T) (master, slave *os.File) {
 	fd := int(master.Fd())
 	must.Do(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
 	number := must.Get(unix.IoctlGetInt(fd, unix.TIOCGPTN))(t)
-	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	must.Do(t, err)
+	slave = must.Get(os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0))(t)
 	t.Cleanup(func() { slave.Close() })
 	return master, slave
 }

@@ -10,6 +10,7 @@ import (
 
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
+	setup "adlock/test/support/must"
 	"adlock/test/support/need"
 )
 
@@ -42,12 +43,7 @@ func newAtom(t *testing.T) *helper.Atom {
 	return helper.NewAtom(t)
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = setup.Do
 
 // get is for calls with a result: x := get(f())(t).
 func get[V any](value V, err error) func(testing.TB) V {

@@ -24,8 +24,7 @@ func users(t *testing.T) (p *place, www int, lines []string) {
 	if err != nil {
 		need.Skip(t, err)
 	}
-	www, err = strconv.Atoi(account.Uid)
-	must.Do(t, err)
+	www = must.Get(strconv.Atoi(account.Uid))(t)
 	dir := must.Get(os.MkdirTemp("", "adlock-users-"))(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	must.Do(t, os.Chmod(dir, 0o755))
