@@ -79,6 +79,7 @@ kept_out() {
 	assert_line 75
 	local owner=${lines[-1]#owner }
 	kept_out "$owner" 'a b'
+	assert grep -q 'its own job had the lock' <("$ADLOCK_BIN" status)
 	assert_line "adlock: a b: not run: busy: the atom is running this very program; process $owner, which asks for it, has the lock itself"
 	assert_notes <<<'75 busy'
 	eventually grep -qx "not-run $owner" "$T/told"

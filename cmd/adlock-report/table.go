@@ -343,6 +343,8 @@ func (r *row) lastNote() string {
 		text = "failed: ended without a release"
 	case r.Last.Outcome == history.NotRun && r.Last.Status.Value == fault.StatusUsage:
 		text = "not run: status 64, its options were refused (adlock log tells why)"
+	case r.Last.Outcome == history.NotRun && r.Last.Status.Value == fault.StatusDenied:
+		text = "not run: status 75, its own job had the lock (adlock log tells more)"
 	case r.Last.Outcome == history.NotRun:
 		text = "not run: status " + strconv.Itoa(r.Last.Status.Value) + ", nothing could be locked"
 	case r.Last.Unstarted:
