@@ -175,7 +175,7 @@ func TestProcOfAnotherPidNamespaceIsRefused(t *testing.T) {
 func TestStillIsTrueOnlyForAStoppedOrTracedProcess(t *testing.T) {
 	begun := time.Now()
 	a := actor.Sleeper(t, actor.Leads)
-	if still, age := Still(a.PID()); still || age < -2*tick || age > time.Since(begun)+2*tick {
+	if still, age := Still(a.PID()); still || age < -2*clockTick || age > time.Since(begun)+2*clockTick {
 		t.Errorf("still %v, %v old", still, age)
 	}
 	unix.Kill(a.PID(), unix.SIGSTOP)
