@@ -119,6 +119,15 @@ func Background(command string) (part string) {
 	return part
 }
 
+// Cut returns why shell refuses the command that cron has ended at a % that was meant as text; nil: it does not.
+func (l *Line) Cut(shell string) error {
+	_, err := Parse(strings.ReplaceAll(l.Command, `\%`, "%"))
+	if l.Input == "" || !syntax.IsIncomplete(err) || path.Base(shell) == "zsh" {
+		return nil
+	}
+	return err
+}
+
 // detaching has the arguments with which these programs put their job into the background.
 var detaching = map[string]*regexp.Regexp{
 	"screen":            regexp.MustCompile(`(^| )-(\w*d\w*m|d -m|m -d)`),

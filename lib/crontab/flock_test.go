@@ -83,7 +83,7 @@ func TestAFlockLineThatRunCannotExpressIsLeft(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"@hourly flock /f sh -c 'x &'": "goes on in the background", "@hourly flock /f sh -c 'x --token=y &'": "all the same: x --token=***", "@hourly flock /f -c 'screen -dm x'": "goes on in the background",
+		`@hourly sh -c "x +%F"`: "cron ends the command at its first %", "@hourly flock /f sh -c 'x &'": "goes on in the background", "@hourly flock /f sh -c 'x --token=y &'": "all the same: x --token=***", "@hourly flock /f -c 'screen -dm x'": "goes on in the background",
 		"ADLOCK_SHARED=1\n@hourly flock /f x": "and under adlock run ADLOCK_SHARED would change what it does", "ADLOCK_EXPIRE_AFTER=9m\n@hourly flock /f x": "ADLOCK_EXPIRE_AFTER would change",
 		"SHELL=/usr/lib/adlock/shell\n@hourly flock /f x": "is under flock already", "SHELL=/bin/csh\n@hourly flock /f x": "of whose quotes nothing is known", "@hourly setlock /f x; flock /f y": "is under setlock already",
 		"@hourly flock /f x # was: y": "and could not be taken out again", "@hourly flock '/f # was: y' x": "and could not be taken out again",

@@ -40,6 +40,19 @@ var (
 	units    = map[string]time.Duration{"": time.Second, "s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}
 )
 
+// noticeable: a sleep shorter than 1/noticeable of the time between starts hardly matters.
+const noticeable = 10
+
+// LongSleep returns the arguments of the sleep with which the command begins, and how long that lasts at most. The
+// time is 0 if there is none, or the line's lock hardly needs to be held for it (noticeable).
+func (l *Line) LongSleep(command string) (words string, longest time.Duration) {
+	_, words = WithoutSleep(command)
+	if longest = LongestSleep(words); l.Schedule.Shortest == 0 || noticeable*longest < l.Schedule.Shortest {
+		return words, 0
+	}
+	return words, longest
+}
+
 const mostRandom = 32767
 
 // LongestSleep returns how long a sleep with these words lasts at most; 0: unknown. $RANDOM counts as mostRandom.

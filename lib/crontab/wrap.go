@@ -75,6 +75,9 @@ func (w *Wrapper) Wrap(lines []Line) Result {
 			why = v.keepsFlock(l.with(text), l.Text())
 		default:
 			why = goesOn(l.Command)
+			if cut := l.Cut(v.shell()); cut != nil {
+				why = "cron ends the command at its first %, and the shell refuses it: " + cut.Error() + `; write \%`
+			}
 		}
 		if j, is := nameJob(l, v, why == ""); is {
 			if len(calls) > 0 {
@@ -92,6 +95,9 @@ func (w *Wrapper) Wrap(lines []Line) Result {
 		}
 		if part := VersionInPath(lines[i].Command); part != "" && why == "" {
 			told = append(told, Left{&lines[i], part + ChangesLock + "; name it by hand (adlock run --name)"})
+		}
+		if sleep, longest := lines[i].LongSleep(lines[i].Command); longest > 0 && why == "" && text != lines[i].Text() {
+			told = append(told, Left{&lines[i], "sleeps under the lock from now on: a start that comes meanwhile is skipped; put it before the lock: sleep " + sleep + "; adlock run …"})
 		}
 		return text, why
 	})

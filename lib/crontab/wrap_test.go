@@ -119,9 +119,9 @@ func TestJobsThatWouldShareANameAreLeftAndReported(t *testing.T) {
 	}
 }
 
-func TestALineWithAVersionInItsPathIsWrappedAndReported(t *testing.T) {
-	r := wrapper.Wrap(Read("@daily x\n@daily cd /srv/releases/20261120100000 && x\n@daily flock -n /run/x /srv/releases/1/x\n", false))
-	if r.Done != 2 || len(r.Told) != 1 || r.Told[0].Line.Number != 2 || !strings.HasPrefix(r.Told[0].Why, "releases/20261120100000 is another one after each installation") {
+func TestALineWithAVersionOrALongSleepIsWrappedAndReported(t *testing.T) {
+	r := wrapper.Wrap(Read("@daily x\n@daily cd /srv/releases/20261120100000 && x\n@daily flock -n /run/x /srv/releases/1/x\n* * * * * sleep 9; y\n* * * * * sleep 5; z\n", false))
+	if r.Done != 4 || len(r.Told) != 2 || r.Told[1].Line.Number != 4 || !strings.Contains(r.Told[1].Why, "sleep 9; adlock run") || r.Told[0].Line.Number != 2 || !strings.HasPrefix(r.Told[0].Why, "releases/20261120100000 is another one after each installation") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -144,8 +144,8 @@ func (j *job) check() {
 	j.command = strings.ReplaceAll(j.Command, `\%`, "%")
 	file, err := crontab.Parse(j.command)
 	own := cmp.Or(j.variable("ADLOCK_SHELL"), shell, "sh")
-	if j.Input != "" && syntax.IsIncomplete(err) && path.Base(own) != "zsh" && (cronline.IsShell(own) || crontab.Guards(own)) {
-		j.add(j.Number, "a command cut at %", "cron ends the command at the first %, and the shell refuses it: "+err.Error(), `write \%`)
+	if cut := j.Cut(own); cut != nil && (cronline.IsShell(own) || crontab.Guards(own)) {
+		j.add(j.Number, "a command cut at %", "cron ends the command at the first %, and the shell refuses it: "+cut.Error(), `write \%`)
 	}
 	if err != nil {
 		return

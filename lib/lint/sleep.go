@@ -8,13 +8,9 @@ import (
 	"adlock/lib/limit"
 )
 
-// noticeable: a sleep shorter than 1/noticeable of the time between starts hardly matters.
-const noticeable = 10
-
 func (j *job) sleeps(v *invocation) {
-	_, sleep := crontab.WithoutSleep(j.under(v))
-	longest := crontab.LongestSleep(sleep)
-	if longest == 0 || j.Schedule.Shortest == 0 || noticeable*longest < j.Schedule.Shortest || j.waits(v) || j.told(j.Number, "one job with two locks") {
+	sleep, longest := j.LongSleep(j.under(v))
+	if longest == 0 || j.waits(v) || j.told(j.Number, "one job with two locks") {
 		return
 	}
 	cure := "sleep before the lock: sleep " + sleep + "; " + v.program + " …"

@@ -32,8 +32,7 @@ func newStage(t *testing.T) *stage {
 // newSubstage is newStage for a subtest, or a step, of a test that is parallel already.
 func newSubstage(t *testing.T) *stage {
 	t.Helper()
-	dir := get(filepath.EvalSymlinks(t.TempDir()))(t)
-	return &stage{t, helper.Dir(t), dir}
+	return &stage{t, helper.Dir(t), get(filepath.EvalSymlinks(t.TempDir()))(t)}
 }
 
 // newAtom makes an atom, and lets the test run in parallel.
