@@ -121,11 +121,13 @@ func Background(command string) (part string) {
 
 // Cut returns why shell refuses the command that cron has ended at a % that was meant as text; nil: it does not.
 func (l *Line) Cut(shell string) error {
-	_, err := Parse(strings.ReplaceAll(l.Command, `\%`, "%"))
-	if l.Input == "" || !syntax.IsIncomplete(err) || path.Base(shell) == "zsh" {
+	if l.Input == "" || path.Base(shell) == "zsh" {
 		return nil
 	}
-	return err
+	if _, err := Parse(strings.ReplaceAll(l.Command, `\%`, "%")); syntax.IsIncomplete(err) {
+		return err
+	}
+	return nil
 }
 
 // detaching has the arguments with which these programs put their job into the background.

@@ -112,12 +112,13 @@ func TestAnOwnerWhoseSlotIsGuardedTakesAnotherSlot(t *testing.T) {
 
 func TestALockWithoutATokenIsNeitherReleasedNorEnded(t *testing.T) {
 	k, self := newLocker(t), self(t)
-	for content, why := range map[string]string{"": "does not name its owner", pidLine(self): "does not name its owner", "12": "adlock clear"} {
+	why := map[fault.Kind]string{fault.NotPermitted: "does not name its owner", fault.IO: "adlock clear"}
+	for content, kind := range map[string]fault.Kind{"": fault.NotPermitted, pidLine(self): fault.NotPermitted, "12": fault.IO} {
 		plant(t, k, content, 0)
 		if err := k.Release(locker.ReleaseRequest{Name: motdFiles}); fault.KindOf(err) != fault.Denied {
 			t.Errorf("%q: released: %v", content, err)
 		}
-		if err := endOwner(k, motdFiles, 0); err == nil || !strings.Contains(err.Error(), why) {
+		if err := endOwner(k, motdFiles, 0); fault.KindOf(err) != kind || !strings.Contains(err.Error(), why[kind]) {
 			t.Errorf("%q: ended: %v", content, err)
 		}
 		wantLocks(t, k, 1)
