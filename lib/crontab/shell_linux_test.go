@@ -53,7 +53,7 @@ func stage(t *testing.T, helper string) (dir string, w Wrapper) {
 	}
 	w = Wrapper{Adlock: filepath.Join(dir, "adlock")}
 	if !w.CanStand() {
-		t.Skip("the directory for temporary files cannot stand in a crontab: ", dir)
+		need.Skip(t, "the directory for temporary files cannot stand in a crontab:", dir)
 	}
 	return dir, w
 }

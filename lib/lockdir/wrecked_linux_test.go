@@ -12,6 +12,7 @@ import (
 	"adlock/lib/runlog"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
+	"adlock/test/support/need"
 )
 
 // longAgo is before this boot.
@@ -34,7 +35,7 @@ func wrecks(t *testing.T, k *Locker) map[string]string {
 func needKnownBoot(t *testing.T) {
 	t.Helper()
 	if !process.BeforeBoot(time.Now().Add(-longAgo)) {
-		t.Skip("in a time namespace")
+		need.Skip(t, "in a time namespace")
 	}
 }
 

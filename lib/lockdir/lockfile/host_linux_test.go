@@ -22,7 +22,7 @@ func hostFile(t *testing.T, d *Dir) (path, node string) {
 	t.Setenv("ADLOCK_HOST", "")
 	node = must.Get(sysfile.NodeName())(t)
 	if !canKeep(node) || !isLocal(d.fd) {
-		t.Skip("a node name or file system that is not kept")
+		need.Skip(t, "a node name or file system that is not kept")
 	}
 	return d.Path(HostFile(process.Here().Machine)), node
 }
