@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"adlock/lib/atom"
+	"adlock/lib/runlog"
 	"adlock/lib/sysfile"
 	"adlock/test/support/helper"
 )
@@ -265,4 +266,74 @@ func TestARunWhoseLockWasRemovedHasItsJobsStatus(t *testing.T) {
 	a := helper.NewAtom(t)
 	r := a.Shell(t, `$adlock run --program=p --host=dax --operator=o --operand=x -- sh -c 'rm "$ADLOCK_DIR/lock.p.dax.o.x"; exit 3'`)
 	r.Refused(t, 3, "lost")
+}
+
+func TestAnUpgradeDoesNotDisturbARunningJob(t *testing.T) {
+	for claim, change := range map[string]func(path, stranger string) error{
+		"upgraded": func(path, stranger string) error { return os.Rename(stranger, path) },
+		"removed":  func(path, _ string) error { return os.Remove(path) },
+	} {
+		t.Run(claim, func(t *testing.T) {
+			s := newStage(t)
+			program := s.in("adlock", s.read(helper.Binary(s)))
+			stranger := s.in("stranger", "#!/bin/sh\necho \"$0 $*\" >>"+s.in("strange")+"\n")
+			c := s.command(append(job("sh", "-c", "until test -e go; do sleep 0.01; done; exit 3"), s.notes("told"))...)
+			c.Args[0] = program
+			p := c.Start(t)
+			helper.Eventually(t, "the job runs", func() bool { return s.held("a") })
+			must(t, change(program, stranger))
+			s.in("go", "")
+			if status := p.Wait(t); status != 3 || p.Output() != "" || s.held("a") {
+				t.Errorf("status %d, held: %v, %s", status, s.held("a"), p.Output())
+			}
+			if line := s.told("told", 1)[0]; !strings.HasPrefix(line, "fail job.dax.run.a 3 ") {
+				t.Errorf("the hook was told %q", line)
+			}
+			if exists(s.in("strange")) {
+				t.Errorf("another program was started in place of its own: %s", s.read(s.in("strange")))
+			}
+		})
+	}
+}
+
+const everySecond = "counts from completion: every second start is denied; --from-start (ADLOCK_FROM_START=1) counts from the start"
+
+// asked writes a history in which the atom was asked for regularly, up to now, and ran every
+// second time. It completed half a period ago.
+func (s *stage) asked(every time.Duration) {
+	s.Helper()
+	s.want(0, job("true")...)
+	s.aged(s.lastOf("a"), every/2)
+	for first, err := range runlog.Read(s.locks, host) { // the acquisition of that run
+		must(s, err)
+		for n := 6; n > 0; n-- {
+			e := first
+			e.Time = time.Now().Add(-time.Duration(n) * every)
+			if n%2 == 0 {
+				e.Kind, e.Token, e.Verdict = runlog.Deny, "", "too-soon"
+			}
+			must(s, (&runlog.Log{Dir: s.locks, Host: host}).Append(e))
+		}
+		return
+	}
+}
+
+func TestADryRunAndADenialWarnOfAnIntervalAsLongAsThePeriod(t *testing.T) {
+	s := newStage(t)
+	s.asked(time.Hour)
+	for _, words := range [][]string{{"--dry-run"}, {"--verbose"}} {
+		r := s.adlock(job(append(words, "--if-elapsed", "1h", "true")...)...)
+		if r.Status != 75 || !strings.Contains(r.Out+r.Err, "too soon: completed 3") || strings.Count(r.Out+r.Err, everySecond) != 1 {
+			t.Errorf("%q: %+v", words, r)
+		}
+	}
+	for claim, words := range map[string][]string{
+		"it is cured":         {"--verbose", "--from-start", "--if-elapsed", "1h", "true"},
+		"it is meant":         {"--verbose", "--if-elapsed", "15h", "true"},
+		"no process reads it": {"--if-elapsed", "1h", "true"},
+	} {
+		if r := s.adlock(job(words...)...); strings.Contains(r.Err, "every second start") {
+			t.Errorf("%s: %+v", claim, r)
+		}
+	}
 }

@@ -186,3 +186,14 @@ func TestTheHelpGivesTheInstalledPathOfTheCrontabsShell(t *testing.T) {
 	c.Run(t).Is(t, 0, "…\n  SHELL="+shell+" …", "…")
 	s.want(0, "help", "shell").Is(t, 0, "…\n  SHELL=PATH …", "")
 }
+
+func TestWithAStoreReportsReadTheLocalRunlog(t *testing.T) {
+	s := newStage(t)
+	s.want(0, jobNamed("here", "true")...)
+	for _, verb := range []string{"log", "report", "timeline", "metrics"} {
+		r := s.adlock("ADLOCK_STORE=etcd://127.0.0.1:1/p", verb)
+		if r.Status != 0 || !strings.Contains(r.Out, "here") || strings.Count(r.Err, "adlock: ") > 1 {
+			t.Errorf("%s: %+v", verb, r)
+		}
+	}
+}
