@@ -20,8 +20,8 @@ func main() {
 		Verbs: []config.Verb{
 			run.Verb(open),
 			hold.Verb(keep),
-			{Name: "lease", Run: takeLease},
-			{Name: "holder", Run: heldUntil},
+			{Name: "lease", Owned: true, Run: takeLease},
+			{Name: "holder", Owned: true, Run: heldUntil},
 			{Name: "release", Run: release},
 			{Name: "age", Run: age},
 			{Name: "list", Run: list},

@@ -15,10 +15,7 @@ import (
 )
 
 // agentVerb starts the agent (package agent) of the script whose shell is --owner, and prints its greeting.
-var agentVerb = config.Verb{Name: "agent", Run: func(args []string) (int, error) {
-	if !config.SaysOwner(args) {
-		return 0, config.LibraryOnly("agent")
-	}
+var agentVerb = config.Verb{Name: "agent", Owned: true, Run: func(args []string) (int, error) {
 	var pid int
 	rest, err := config.Parse([]config.Option{{Name: "owner", Arg: "PID", Set: config.Number(&pid, 1, 1<<30)}}, args)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 //	here OPERAND              guard the script in this shell ('': it has neither name nor path)
 //
 // Its arguments are DIRECTORY PROGRAM HOST OPERATOR OPERAND; an empty OPERAND stands for the script's path.
-var guardVerb = config.Verb{Name: "guard", Run: guard}
+var guardVerb = config.Verb{Name: "guard", Owned: true, Run: guard}
 
 type guardArgs struct {
 	owner     int    // pid of the shell
@@ -41,9 +41,6 @@ func (a *guardArgs) options() []config.Option {
 
 func guard(args []string) (int, error) {
 	var a guardArgs
-	if !config.SaysOwner(args) {
-		return 0, config.LibraryOnly("guard")
-	}
 	rest, err := config.Parse(a.options(), args)
 	if err != nil {
 		return 0, err

@@ -16,8 +16,8 @@ import (
 // take and takeover acquire a lock for the shell, as mkatomic and kill-carefully do in the 1997 paper. take
 // reports an owner that has expired; takeover ends it and replaces its lock.
 var (
-	takeVerb     = config.Verb{Name: "take", Run: func(args []string) (int, error) { return takeFile("take", args, true) }}
-	takeoverVerb = config.Verb{Name: "takeover", Run: func(args []string) (int, error) { return takeFile("takeover", args, false) }}
+	takeVerb     = config.Verb{Name: "take", Owned: true, Run: func(args []string) (int, error) { return takeFile("take", args, true) }}
+	takeoverVerb = config.Verb{Name: "takeover", Owned: true, Run: func(args []string) (int, error) { return takeFile("takeover", args, false) }}
 )
 
 type take struct {
@@ -58,12 +58,8 @@ func takeFile(verb string, args []string, leaveExpired bool) (int, error) {
 	return config.Answer(outcome.Verdict), nil
 }
 
-// parseTake requires what only adlock.sh passes, first of all --owner: if a person called this verb, the
-// interactive shell would become the owner, which a newcomer may end.
+// parseTake requires what only adlock.sh passes.
 func parseTake(verb string, args []string, leaveExpired bool) (s *take, file string, err error) {
-	if !config.SaysOwner(args) {
-		return nil, "", config.LibraryOnly(verb)
-	}
 	s = &take{Settings: config.Defaults()}
 	s.Request.LeaveExpired, s.InScript, s.Library = leaveExpired, true, true
 	options := s.options()

@@ -26,6 +26,7 @@ type Program struct {
 type Verb struct {
 	Name    string
 	Does    string // "": a verb for adlock.sh, which no help lists
+	Owned   bool   // its first argument must be --owner, or a person's shell could become an owner
 	Args    string // its arguments besides options; "": none
 	Options func() []Option
 	More    func() []List // further lists for its help
@@ -73,6 +74,9 @@ func (p *Program) run(args []string) (int, error) {
 		return 0, printHelp(p.Help())
 	}
 	if v := p.Verb(args[0]); v != nil {
+		if v.Owned && (len(args) == 1 || args[1] != "--owner") {
+			return 0, LibraryOnly(v.Name)
+		}
 		status, err := v.Run(args[1:])
 		if errors.Is(err, ErrHelp) && v.Does != "" {
 			return 0, printHelp(p.HelpOf(v))
@@ -148,9 +152,6 @@ func (p *Program) Hint(verb string, err error) error {
 	asked := strings.Join(strings.Fields(p.Name+" "+verb+" --help"), " ")
 	return fault.New(fault.Usage, e.Object, e.Err.Error()+" ("+asked+" lists them)")
 }
-
-// SaysOwner reports whether arguments come from adlock.sh: a person does not type --owner first.
-func SaysOwner(args []string) bool { return len(args) > 0 && args[0] == "--owner" }
 
 // LibraryOnly is the error for a verb of adlock.sh that a person has called.
 func LibraryOnly(verb string) error {

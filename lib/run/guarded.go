@@ -102,12 +102,9 @@ func isOtherUsers(c process.Claim, shell process.Identity, name atom.Name) bool 
 // Guarded is the verb by which adlock_guard puts a supervisor in the shell's place. Its arguments are
 // options, which name the atom except for the operand, then OPERAND, then the shell's program and its
 // argument vector, as Encode returns them.
-var Guarded = config.Verb{Name: "guarded", Run: guarded}
+var Guarded = config.Verb{Name: "guarded", Owned: true, Run: guarded}
 
 func guarded(args []string) (int, error) {
-	if !config.SaysOwner(args) {
-		return 0, config.LibraryOnly("guarded")
-	}
 	r := newRun()
 	supervise.LeaveSignals()
 	r.Library = true
