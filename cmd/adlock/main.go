@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 
 	"adlock/lib/agent"
 	"adlock/lib/config"
@@ -55,14 +54,10 @@ func program() *config.Program {
 }
 
 func meant(word string) string {
-	for _, m := range [][2]string{
-		{"run", "lock"}, {"stop", "end abort cancel"}, {"clear", "unlock remove delete prune"}, {"status", "list show age"}, {"log", "history"},
-	} {
-		if slices.Contains(strings.Fields(m[1]), word) {
-			return m[0]
-		}
-	}
-	return ""
+	return map[string]string{
+		"lock": "run", "end": "stop", "abort": "stop", "cancel": "stop", "unlock": "clear", "remove": "clear", "delete": "clear", "prune": "clear",
+		"list": "status", "show": "status", "age": "status", "history": "log",
+	}[word]
 }
 
 func reports() []config.Verb {

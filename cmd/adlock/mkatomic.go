@@ -164,8 +164,8 @@ func keepOwner(file *os.File, there fs.FileInfo) {
 func finish(pending *renameio.PendingFile, file string, replace bool) (err error) {
 	if replace {
 		err = pending.CloseAtomicallyReplace()
-	} else {
-		err = linkDurably(pending, file)
+	} else if err = pending.Sync(); err == nil {
+		err = os.Link(pending.Name(), file)
 	}
 	if errors.Is(err, fs.ErrExist) {
 		return denied(file)
@@ -174,13 +174,6 @@ func finish(pending *renameio.PendingFile, file string, replace bool) (err error
 		return created(file, err)
 	}
 	return fault.Wrap(filepath.Dir(file), syncDir(filepath.Dir(file)))
-}
-
-func linkDurably(pending *renameio.PendingFile, file string) error {
-	if err := pending.Sync(); err != nil {
-		return err
-	}
-	return os.Link(pending.Name(), file)
 }
 
 func syncDir(path string) error {

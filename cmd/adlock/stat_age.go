@@ -64,10 +64,7 @@ func statAge(args []string) (int, error) {
 			status = 1
 		}
 	}
-	if failed != nil {
-		return fault.StatusOf(failed), failed
-	}
-	return status, nil
+	return max(status, fault.StatusOf(failed)), failed
 }
 
 // ageVerb prints how many seconds ago the atom of the last lock FILE completed (no FILE: at the epoch).
