@@ -25,20 +25,19 @@ var clearVerb = config.Verb{
 
 type clearArgs struct {
 	last  bool
-	older time.Duration
-	asked bool // --older was given
+	older time.Duration // below 0: not asked for
 }
 
 func (a *clearArgs) options() []config.Option {
 	return []config.Option{
 		{Name: "last", Help: "prune last locks instead, and print their names", Set: config.Toggle(&a.last)},
-		{Name: "older", Arg: "D", Help: "those not used for D", Set: config.Given(&a.older, &a.asked)},
+		{Name: "older", Arg: "D", Help: "those not used for D", Set: config.Duration(&a.older)},
 		config.StoreOption(),
 	}
 }
 
 func clear(args []string) (int, error) {
-	var a clearArgs
+	a := clearArgs{older: -1}
 	names, err := config.Parse(a.options(), config.OptionsFirst(a.options(), args))
 	if err != nil {
 		return 0, err
@@ -78,13 +77,13 @@ func (a *clearArgs) clear(names []string) error {
 
 func (a *clearArgs) check(names []string) error {
 	switch {
-	case a.last && (len(names) != 0 || !a.asked):
+	case a.last && (len(names) != 0 || a.older < 0):
 		return fault.New(fault.Usage, "clear", "--last wants --older D and nothing else")
 	case a.last:
 		return nil
 	case slices.Contains(names, ""):
 		return fault.New(fault.Usage, "clear", "NAME must not be empty")
-	case len(names) == 0 || a.asked:
+	case len(names) == 0 || a.older >= 0:
 		return fault.New(fault.Usage, "clear", "wants a NAME, or --last --older D")
 	}
 	return nil

@@ -15,14 +15,13 @@ import (
 )
 
 type ageArgs struct {
-	atLeast time.Duration
-	asked   bool
+	atLeast time.Duration // below 0: not asked for
 	now     time.Time
 }
 
 func (a *ageArgs) options() []config.Option {
 	return []config.Option{
-		{Name: "at-least", Arg: "D", Help: "print nothing; exit 0 if every FILE is at least D old, else 1", Set: config.Given(&a.atLeast, &a.asked)},
+		{Name: "at-least", Arg: "D", Help: "print nothing; exit 0 if every FILE is at least D old, else 1", Set: config.Duration(&a.atLeast)},
 		{Name: "now", Arg: "EPOCH", Help: "the time at which the ages are measured, in seconds since the epoch", Set: config.Instant(&a.now)},
 	}
 }
@@ -35,7 +34,7 @@ var statAgeVerb = config.Verb{
 // statAge prints the ages of files or, with --at-least, exits with 1 if one is younger. The last lock of an
 // atom that never completed (mtime 0) is as old as the epoch. An error on one file does not stop the others.
 func statAge(args []string) (int, error) {
-	var a ageArgs
+	a := ageArgs{atLeast: -1}
 	files, err := config.Parse(a.options(), args)
 	if err != nil {
 		return 0, err
@@ -58,7 +57,7 @@ func statAge(args []string) (int, error) {
 			continue
 		}
 		switch age := a.now.Sub(info.ModTime()); {
-		case !a.asked:
+		case a.atLeast < 0:
 			failed = errors.Join(failed, config.PrintLine(wholeSeconds(age)))
 		case a.atLeast == limit.Never || age < a.atLeast:
 			status = 1

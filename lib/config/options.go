@@ -365,14 +365,6 @@ func learned(set func(string) error, auto *bool) func(string) error {
 	}
 }
 
-// Given is Duration that also notes in asked that the option was given.
-func Given(to *time.Duration, asked *bool) func(string) error {
-	return func(value string) error {
-		*asked = true
-		return Duration(to)(value)
-	}
-}
-
 // Toggle sets a switch: 1, yes and true turn it on, 0, no and false off.
 func Toggle(to *bool) func(string) error {
 	return func(value string) error {
