@@ -38,7 +38,7 @@ const (
 	NotRun    Kind = "not-run"   // a job was not run: nothing could be locked, or the job that started it had the lock
 )
 
-// Hook is the command and what it is started with. A nil Hook does nothing. Several goroutines may use it.
+// Hook is the command and what it is started with. With a nil Hook, nothing is told. Several goroutines may use it.
 type Hook struct {
 	Command string   // for sh -c
 	Runs    bool     // call it for Start and Success too
@@ -82,9 +82,6 @@ func (h *Hook) Tell(log *runlog.Log, e Event) {
 // Hold delays the hooks until LetGo: a newcomer that ends this process's job would take a hook for a part of
 // it. Only the hooks for Overdue and Stuck are started at once, as such a job may never end.
 func (h *Hook) Hold() {
-	if h == nil {
-		return
-	}
 	h.mu.Lock()
 	h.held = true
 	h.mu.Unlock()
@@ -92,9 +89,6 @@ func (h *Hook) Hold() {
 
 // LetGo starts the hooks that were delayed since Hold.
 func (h *Hook) LetGo() {
-	if h == nil {
-		return
-	}
 	h.mu.Lock()
 	late := h.late
 	h.held, h.late = false, nil
