@@ -358,7 +358,7 @@ func (r *row) lastNote() string {
 
 func (r *row) waitingNote(now time.Time) string {
 	var each []string
-	for _, w := range r.Waiting[:min(len(r.Waiting), shownWaiters)] {
+	for _, w := range r.Waiting {
 		text := history.On(w.pid, w.node)
 		if !w.since.IsZero() {
 			text += " for " + terminal.Age(now.Sub(w.since))
@@ -371,11 +371,7 @@ func (r *row) waitingNote(now time.Time) string {
 	if len(each) == 0 {
 		return ""
 	}
-	text := "waiting for " + r.waitedFor() + ": pid " + strings.Join(each, ", ")
-	if more := len(r.Waiting) - shownWaiters; more > 0 {
-		text += ", and " + strconv.Itoa(more) + " more"
-	}
-	return text
+	return "waiting for " + r.waitedFor() + ": pid " + fault.Listed(each, shownWaiters)
 }
 
 // waitedFor is what the waiters wait for: a slot, the holder or, without a holder, what the first waiter logged.

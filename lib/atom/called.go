@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"adlock/lib/fault"
 )
 
 // Words returns "program operator operand".
@@ -118,7 +120,7 @@ func One(all []Called, words []string) (int, error) {
 	case len(fit) > 1:
 		return 0, ErrSeveral(text, names(all, fit, func(c Called) string { return string(c.Name) }))
 	case len(near) > 0:
-		return 0, errors.New(strconv.Quote(text) + " is only part of a name: type the whole name: " + listed(names(all, near, Called.String)))
+		return 0, errors.New(strconv.Quote(text) + " is only part of a name: type the whole name: " + fault.Listed(names(all, near, Called.String), mostListed))
 	}
 	return 0, ErrNone(words...)
 }
@@ -131,21 +133,16 @@ func (c Called) String() string {
 	return string(c.Name)
 }
 
-const longestWords = 255 // bytes, as in the longest NAME
+const (
+	longestWords = 255 // bytes, as in the longest NAME
+	mostListed   = 10
+)
 
 func names(all []Called, of []int, name func(Called) string) (texts []string) {
 	for _, i := range of {
 		texts = append(texts, name(all[i]))
 	}
 	return texts
-}
-
-func listed(names []string) string {
-	const most = 10
-	if more := len(names) - most; more > 0 {
-		return strings.Join(names[:most], ", ") + ", and " + strconv.Itoa(more) + " more"
-	}
-	return strings.Join(names, ", ")
 }
 
 func exactly(all []Called, text string) []int { return firstFit(all, text, Called.is, Called.concerns) }
@@ -179,5 +176,5 @@ func ErrNone(words ...string) error {
 
 // ErrSeveral is the error for a text that may mean any of the names.
 func ErrSeveral(text string, names []string) error {
-	return errors.New(strconv.Quote(text) + " may be any of " + listed(names))
+	return errors.New(strconv.Quote(text) + " may be any of " + fault.Listed(names, mostListed))
 }

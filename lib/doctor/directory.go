@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -108,15 +107,7 @@ func locks(dir *lockfile.Dir) (all []Finding) {
 	return all
 }
 
-func named(names []string) string {
-	slices.Sort(names)
-	const most = 5
-	text := strings.Join(names[:min(most, len(names))], ", ")
-	if len(names) > most {
-		text += " and " + strconv.Itoa(len(names)-most) + " more"
-	}
-	return text
-}
+func named(names []string) string { return fault.Listed(slices.Sorted(slices.Values(names)), 5) }
 
 // fileSystem tries dir with a temporary file. If this process dies, a later run removes the file from a lock
 // directory, but not from a directory above a missing one.

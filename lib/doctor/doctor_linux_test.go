@@ -130,7 +130,7 @@ func TestTheDoctorReportsDamagedActiveAndLastLocks(t *testing.T) {
 	for i := range 7 {
 		must.Do(t, os.WriteFile(filepath.Join(m.Dir, "lock.p.dax.run.x"+strconv.Itoa(i)), []byte("1\nx\n"), 0o600))
 	}
-	m.finds(t, "locks", Warn, "lock.p.dax.run.x0, ", "x4 and 2 more: damaged", "adlock clear FILE")
+	m.finds(t, "locks", Warn, "lock.p.dax.run.x0, ", "x4, and 2 more: damaged", "adlock clear FILE")
 	m = fit(t)
 	must.Do(t, os.WriteFile(filepath.Join(m.Dir, "last.p.dax.run.x"), []byte("\x00\x00"), 0o600))
 	m.finds(t, "last locks", Warn, "last.p.dax.run.x: damaged, and count as never completed")
