@@ -85,9 +85,7 @@ func TestARunWaitsForTheAtomAndThenForItsFile(t *testing.T) {
 		t.Error("it holds the atom while it waits for the file")
 	}
 	s.letGo(holder)
-	if status := waiter.Wait(t); status != 0 || waiter.Output() != "ran\n" {
-		t.Errorf("status %d, %s", status, waiter.Output())
-	}
+	waiter.Is(t, 0, "ran\n")
 	if !isFree(t, s.in("file")) {
 		t.Error("the file stays locked")
 	}
@@ -115,9 +113,7 @@ func TestAWaiterDoesNotKeepTheFileWithoutTheAtom(t *testing.T) {
 	helper.Eventually(t, "the waiter has let the file go", func() bool { return !flockWaits(waiter.PID) && isFree(t, s.in("file")) })
 	syscall.Kill(owner.PID, syscall.SIGTERM)
 	owner.Wait(t)
-	if status := waiter.Wait(t); status != 0 {
-		t.Errorf("status %d", status)
-	}
+	waiter.Is(t, 0, "…")
 }
 
 func TestTheJobKeepsTheFileIfItsSupervisorIsKilled(t *testing.T) {
@@ -170,9 +166,7 @@ func TestAWaiterLocksTheNewFileAfterARename(t *testing.T) {
 	helper.Eventually(t, "it waits for the file", func() bool { return flockWaits(waiter.PID) })
 	must(t, os.Rename(s.in("file"), s.in("old")))
 	s.letGo(holder)
-	if status := waiter.Wait(t); status != 0 || waiter.Output() != "1\n1\n" {
-		t.Errorf("status %d, %q", status, waiter.Output())
-	}
+	waiter.Is(t, 0, "1\n1\n")
 }
 
 func TestAFileThatStaysLockedIsOverdue(t *testing.T) {

@@ -42,9 +42,7 @@ func (l *line) came() string {
 func (l *line) end() {
 	l.Helper()
 	for _, p := range l.waiting {
-		if status := p.Wait(l); status != 0 {
-			l.Errorf("status %d: %s", status, p.Output())
-		}
+		p.Is(l, 0, "…")
 	}
 }
 

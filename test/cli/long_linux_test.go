@@ -51,9 +51,7 @@ func TestACommandLineOfAnyLengthCanBeAnAtom(t *testing.T) {
 			other := s.command(another...).Start(t)
 			helper.Eventually(t, "another command line is another atom", func() bool { return s.jobs() == 2 || other.Ended() })
 			other.Signal(t, syscall.SIGTERM)
-			if status := other.Wait(t); status != 128+15 {
-				t.Errorf("another command line: status %d, %s", status, other.Output())
-			}
+			other.Is(t, 128+15, "…")
 			if r := s.want(0, "status"); !strings.Contains(r.Out, "running") {
 				t.Error(r.Out)
 			}

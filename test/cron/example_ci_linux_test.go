@@ -38,8 +38,8 @@ func TestDeploysWaitForTheirTurn(t *testing.T) {
 	p.line(line("three", "DEPLOY_WAIT=1s")...).Run(t).Denied(t)
 	p.write("two", "", 0o644)
 	p.write("one", "", 0o644)
-	p.ends(first, 0)
-	p.ends(second, 0)
+	first.Is(p, 0, "…")
+	second.Is(p, 0, "…")
 	p.wantNotes("begin:one end:one begin:two end:two")
 }
 
@@ -53,8 +53,8 @@ func TestADeployWaitsForProcessesOfTheOneBefore(t *testing.T) {
 	next := p.line(line("next")...).Start(t)
 	helper.Eventually(t, "the next waits", func() bool { return len(p.events(runlog.Wait)) == 1 })
 	p.write("go", "", 0o644)
-	p.ends(first, 0)
-	p.ends(next, 0)
+	first.Is(p, 0, "…")
+	next.Is(p, 0, "…")
 	p.wantNotes("deploy:first migrated deploy:next")
 }
 
@@ -86,7 +86,7 @@ func TestJobsShareADownload(t *testing.T) {
 	helper.Eventually(t, "two wait", func() bool { return len(p.events(runlog.Wait)) == 2 })
 	p.write("go", "", 0o644)
 	for _, job := range jobs {
-		p.ends(job, 0)
+		job.Is(p, 0, "…")
 	}
 	p.silent(line...)
 	p.wantNotes("fetched")

@@ -49,8 +49,8 @@ func TestContainersThatShareAHostNameExcludeEachOther(t *testing.T) {
 	waiting := container(p, "two", another+"--wait 1h echo ran").Start(t)
 	helper.Eventually(t, "the other waits", func() bool { return len(p.events(runlog.Wait)) == 1 })
 	p.write("go", "", 0o644)
-	p.ends(one, 0)
-	p.ends(waiting, 0)
+	one.Is(p, 0, "…")
+	waiting.Is(p, 0, "…")
 	container(p, "two", another+"--if-elapsed 1h echo ran").Run(t).Denied(t)
 }
 
@@ -67,7 +67,7 @@ func TestAContainerEndsAJobOfAnotherInItsPidNamespace(t *testing.T) {
 		"sh", "-c", another+"--expire-after 0 echo ran").Run(t)
 	r.Is(t, 0, "…", "…by force…")
 	p.write("left", "", 0o644)
-	p.ends(one, 0)
+	one.Is(p, 0, "…")
 }
 
 // root builds the container's root directory in $1 from this machine's /usr, as the Containerfile
@@ -138,9 +138,9 @@ func TestAStoppedContainerWithCronReleasesItsLocks(t *testing.T) {
 	two := cronContainer(p, "two")
 	helper.Eventually(t, "the other container's job is denied", func() bool { return len(p.denials()) == 1 })
 	stop(p, two)
-	p.ends(two, 0)
+	two.Is(p, 0, "…")
 	stop(p, one)
-	p.ends(one, 0)
+	one.Is(p, 0, "…")
 	if left := p.locks(); len(left) != 0 {
 		t.Errorf("left: %v", left)
 	}
@@ -164,7 +164,7 @@ func TestAContainerClearsItsOldLocksOnlyIfAskedTo(t *testing.T) {
 	once := cronContainer(p, "one", "ADLOCK_CLEAR=1")
 	helper.Eventually(t, "the job runs again", func() bool { return len(p.notes()) == 2 })
 	stop(p, once)
-	p.ends(once, 0)
+	once.Is(p, 0, "…")
 	p.wantNotes("run:one run:one")
 }
 

@@ -53,7 +53,7 @@ func TestProgramsInTwoLanguagesHoldOneLock(t *testing.T) {
 				}
 				denied("busy")
 				must.Do(t, os.WriteFile(p.path("data/b"), []byte("b\n"), 0)) // its reader continues
-				p.ends(owner, 0)
+				owner.Is(p, 0, "…")
 				if said := owner.Output(); said != "" || p.read("data/SHA256SUMS") != sumsOfFiles {
 					t.Errorf("said %q, wrote %q", said, p.read("data/SHA256SUMS"))
 				}

@@ -114,14 +114,6 @@ func (p *place) silent(words ...string) {
 	p.line(words...).Run(p).Is(p, 0, "", "")
 }
 
-// ends waits for a process that runs beside the test, and expects this status.
-func (p *place) ends(process *helper.Process, status int) {
-	p.Helper()
-	if got := process.Wait(p); got != status {
-		p.Errorf("status %d, want %d: %s", got, status, process.Output())
-	}
-}
-
 // notes returns what the commands of an example have noted, line by line.
 func (p *place) notes() []string {
 	text, err := os.ReadFile(p.path("notes"))

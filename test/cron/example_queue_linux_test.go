@@ -46,10 +46,7 @@ func TestAtMostFourWorkersSendEachMessageOnce(t *testing.T) {
 	})
 	p.write("go", "", 0o644)
 	for _, worker := range workers {
-		p.ends(worker, 0)
-		if worker.Output() != "" {
-			t.Errorf("said %q", worker.Output())
-		}
+		worker.Is(t, 0, "")
 	}
 	if sent := slices.Sorted(slices.Values(p.notes())); strings.Join(sent, " ") != "0 1 2 3 4 5 6" {
 		t.Errorf("sent %q", sent)

@@ -47,16 +47,13 @@ func TestOneLineKeepsALegacyScriptFromRunningTwiceAtOnce(t *testing.T) {
 			p.write("in/b.log", "late\n", 0o644)
 			second := p.line(line...).Start(t)
 			if guarded {
-				p.ends(second, 0)
-				if second.Output() != "" {
-					t.Errorf("said %q", second.Output())
-				}
+				second.Is(t, 0, "")
 			} else {
 				helper.Eventually(t, "both run", func() bool { return len(p.notes()) == 2 })
 			}
 			p.write("go", "", 0o644)
-			p.ends(first, 0)
-			p.ends(second, 0)
+			first.Is(p, 0, "…")
+			second.Is(p, 0, "…")
 			if guarded != p.has("in/b.log") {
 				t.Error("the second start counted what came in, or should have")
 			}
@@ -113,7 +110,7 @@ func TestLinesOfAGuardedCrontabRunAsBeforeButNotTwiceAtOnce(t *testing.T) {
 		t.Errorf("while it runs: %+v", r)
 	}
 	p.write("go", "", 0o644)
-	p.ends(first, 0)
+	first.Is(p, 0, "…")
 	if got := first.Output(); got != "--all /bin/sh into my feeds, 2 words\n" {
 		t.Errorf("it said %q", got)
 	}
@@ -138,13 +135,11 @@ func TestABuildIsRepeatedOnceForAllChangesDuringIt(t *testing.T) {
 	second := start("second")
 	helper.Eventually(t, "the second waits for the first", func() bool { return len(p.events(runlog.Wait)) == 1 })
 	for _, source := range []string{"third", "fourth"} {
-		if r := start(source); r.Wait(t) != 0 || r.Output() != "" {
-			t.Errorf("the %s is not dropped: %s", source, r.Output())
-		}
+		start(source).Is(t, 0, "") // it is dropped
 	}
 	p.write("go", "", 0o644)
-	p.ends(first, 0)
-	p.ends(second, 0)
+	first.Is(p, 0, "…")
+	second.Is(p, 0, "…")
 	p.wantNotes("first built fourth built")
 	p.silent(line...)
 	p.wantNotes("first built fourth built fourth built")

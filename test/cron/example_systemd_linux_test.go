@@ -63,7 +63,7 @@ func TestADeniedServiceDoesNotFail(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	p.write("go", "", 0o644)
-	p.ends(byHand, 0)
+	byHand.Is(p, 0, "…")
 	p.silent("sh", "-c", line)
 	p.wantNotes("by-hand /backup")
 }

@@ -80,8 +80,8 @@ func TestTheJobsOfTwoUsersTakeTurns(t *testing.T) {
 	})
 	p.asCron("www-data", lines[0]).Run(t).Denied(t)
 	p.write("go", "", 0o644)
-	p.ends(first, 0)
-	p.ends(second, 0)
+	first.Is(p, 0, "…")
+	second.Is(p, 0, "…")
 	if said := first.Output() + second.Output(); said != "" {
 		t.Errorf("said %q", said)
 	}

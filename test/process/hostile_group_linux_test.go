@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"adlock/test/support/helper"
@@ -73,9 +72,7 @@ func TestALockDirectoryOpenedToAGroupIsRefusedUntilClosed(t *testing.T) {
 	must.Do(t, ofGroup(a.Dir))
 	a.Newcomer(t).Refused(t, 77, "lock directory is writable by others")
 	must.Do(t, os.WriteFile(gate, nil, 0o600))
-	if status := script.Wait(t); status != 77 || !strings.Contains(script.Output(), "writable by others") {
-		t.Errorf("release: status %d: %s", status, script.Output())
-	}
+	script.Is(t, 77, "…writable by others…")
 	must.Do(t, ofRoot(a.Dir))
 	a.Newcomer(t).Ran(t) // its owner is dead
 }
@@ -92,9 +89,7 @@ func TestAWaiterRefusesALockThatAGroupMemberPlanted(t *testing.T) {
 	helper.Eventually(t, "the newcomer waits", func() bool { return watches(newcomer.PID) })
 	must.Do(t, ofGroup(a.Dir))
 	member(t, a, "cp "+forged+" mine; mv -f mine lock."+helper.AtomName)
-	if status := newcomer.Wait(t); status != 77 || !strings.Contains(newcomer.Output(), "belongs to another user") {
-		t.Errorf("status %d: %s", status, newcomer.Output())
-	}
+	newcomer.Is(t, 77, "…belongs to another user…")
 	if owner.Ended() {
 		t.Error("the owner was ended")
 	}

@@ -253,9 +253,7 @@ func TestAnOwnerThatIgnoresSignalsIsEndedByKill(t *testing.T) {
 	a := helper.NewAtom(t)
 	owner := a.Owner(t, "exec sleep 1000", "sh", "-c", `trap '' INT TERM; exec "$@"`, "sh")
 	a.Newcomer(t, "--expire-after=0").Ran(t)
-	if status := owner.Wait(t); status != 128+9 {
-		t.Errorf("status %d", status)
-	}
+	owner.Is(t, 128+9, "…")
 	var sent []string
 	for _, line := range regexp.MustCompile(`event=signal .*signal=(\S+)`).FindAllStringSubmatch(a.Runlog(), -1) {
 		sent = append(sent, line[1])

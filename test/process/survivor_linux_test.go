@@ -310,9 +310,7 @@ func TestASupervisorWaitsForAnUnrecordedSurvivor(t *testing.T) {
 		t.Errorf("the supervisor has left its orphan:\n%s", a.Runlog())
 	}
 	kill(t, left)
-	if status := supervisor.Wait(t); status != 0 {
-		t.Errorf("status %d\n%s", status, a.Runlog())
-	}
+	supervisor.Is(t, 0, "…")
 	a.Newcomer(t).Ran(t)
 }
 

@@ -163,6 +163,15 @@ func (p *Process) Wait(t testing.TB) int {
 	}
 }
 
+// Is waits for the end of the process, and fails the test unless it has the status and has printed the
+// output, in which … stands for any text.
+func (p *Process) Is(t testing.TB, status int, output string) {
+	t.Helper()
+	if got := p.Wait(t); got != status || !like(p.Output(), output) {
+		t.Errorf("status %d, output %q; want %d, %q", got, p.Output(), status, output)
+	}
+}
+
 // EndedBy waits for the end of the process, and returns the signal that it died of, or 0 if it
 // exited.
 func (p *Process) EndedBy(t testing.TB) syscall.Signal {
