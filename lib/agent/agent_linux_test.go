@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -257,25 +256,6 @@ func TestALeavingAgentAnswersALateRequest(t *testing.T) {
 	a.leaves()
 }
 
-// switches counts the context switches of the threads of a process.
-func switches(t *testing.T, pid int) (n int) {
-	t.Helper()
-	threads, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/status")
-	if err != nil || len(threads) == 0 {
-		t.Fatal(threads, err)
-	}
-	for _, thread := range threads {
-		text, _ := os.ReadFile(thread) // "" if the thread has just ended
-		for line := range strings.Lines(string(text)) {
-			if key, count, _ := strings.Cut(line, ":"); strings.HasSuffix(key, "ctxt_switches") {
-				each, _ := strconv.Atoi(strings.TrimSpace(count))
-				n += each
-			}
-		}
-	}
-	return n
-}
-
 // At first the agent waits for a question in a system call that the runtime does not know of. If
 // that wait did not end, it would wake the runtime's watchdog a hundred times a second.
 func TestAnAgentThatWaitsIsNotWokenByTimers(t *testing.T) {
@@ -283,9 +263,9 @@ func TestAnAgentThatWaitsIsNotWokenByTimers(t *testing.T) {
 	a.ask(1, "x")
 	a.want("1 1 " + me + " x\n")
 	for end := time.Now().Add(helper.Patience); time.Now().Before(end); {
-		before := switches(t, a.id.PID)
+		before := helper.Switches(t, a.id.PID)
 		time.Sleep(300 * time.Millisecond)
-		if switches(t, a.id.PID) == before {
+		if helper.Switches(t, a.id.PID) == before {
 			return
 		}
 	}

@@ -22,14 +22,7 @@ func example(name string) string { return filepath.Join(helper.Root(), "test/exa
 // told waits until the hook has appended that many lines to the file.
 func (s *stage) told(file string, lines int) []string {
 	s.Helper()
-	var text string
-	helper.Eventually(s, "the hook was told", func() bool {
-		if exists(s.in(file)) {
-			text = s.read(s.in(file))
-		}
-		return strings.Count(text, "\n") >= lines
-	})
-	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	return helper.Lines(s, s.in(file), lines)
 }
 
 // notes is a hook that appends an event to a file, in one line.

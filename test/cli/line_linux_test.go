@@ -3,9 +3,7 @@ package cli
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -124,18 +122,7 @@ func wakesNoOther(t *testing.T, passing, staying int) {
 func (l *line) switches(last int) (sum int) {
 	l.Helper()
 	for _, p := range l.waiting[len(l.waiting)-last:] {
-		files, err := filepath.Glob("/proc/" + itoa(p.PID) + "/task/*/status")
-		if err != nil || len(files) == 0 {
-			l.Fatal("no threads: ", err)
-		}
-		for _, file := range files {
-			_, after, _ := strings.Cut(l.read(file), "\nvoluntary_ctxt_switches:")
-			n, err := strconv.Atoi(strings.Fields(after)[0])
-			if err != nil {
-				l.Fatal(err)
-			}
-			sum += n
-		}
+		sum += helper.Switches(l, p.PID)
 	}
 	return sum
 }

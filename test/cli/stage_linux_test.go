@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -136,10 +135,7 @@ func (s *stage) lockOf(name string) string { return s.locks + "/lock.job." + hos
 func (s *stage) lastOf(name string) string { return s.locks + "/last.job." + host + ".run." + name }
 func (s *stage) held(name string) bool     { return exists(s.lockOf(name)) }
 
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
-}
+var exists = helper.Exists
 
 // in returns the path of a file in the working directory, and writes the text to it, if any.
 func (s *stage) in(name string, text ...string) string {
@@ -200,24 +196,4 @@ func childOf(t *testing.T, pid int, command string) int {
 	return child
 }
 
-// end kills one process and waits until it is gone.
-func end(t *testing.T, pid int) {
-	t.Helper()
-	must(t, syscall.Kill(pid, syscall.SIGKILL))
-	helper.Eventually(t, "a process is gone", func() bool { return !helper.Alive(pid) })
-}
-
-// watches reports whether a process waits for a lock: it is in the queue, or watches the directory.
-func watches(pid int) bool { return hasOpen(pid, "/line.") || hasOpen(pid, "signalfd") }
-
-// hasOpen reports whether a process has an open file of that kind.
-func hasOpen(pid int, kind string) bool {
-	dir := filepath.Join("/proc", itoa(pid), "fd")
-	fds, _ := os.ReadDir(dir)
-	for _, fd := range fds {
-		if to, _ := os.Readlink(filepath.Join(dir, fd.Name())); strings.Contains(to, kind) {
-			return true
-		}
-	}
-	return false
-}
+var end, watches, hasOpen = helper.End, helper.Watches, helper.HasOpen

@@ -412,14 +412,7 @@ func (c *chaos) awaitReports() {
 	helper.Within(c, helper.Patience, "all jobs are gone", func() bool { return isClosed(gone) })
 }
 
-func isClosed(c chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
+var isClosed = helper.IsClosed
 
 // since returns a boottime counted from the beginning, for messages.
 func (c *chaos) since(at time.Duration) time.Duration { return (at - c.began).Round(time.Microsecond) }

@@ -23,15 +23,7 @@ func (h *host) notes(t testing.TB) (file string) {
 // told waits for that many events, and returns them sorted, as hooks may overtake each other.
 func told(t testing.TB, file string, lines int) []string {
 	t.Helper()
-	var text string
-	helper.Eventually(t, "the hook was told", func() bool {
-		content, _ := os.ReadFile(file) // not there before the first event
-		text = string(content)
-		return strings.Count(text, "\n") >= lines
-	})
-	all := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	slices.Sort(all)
-	return all
+	return slices.Sorted(slices.Values(helper.Lines(t, file, lines)))
 }
 
 // are fails the test unless the lines begin and end as wanted.

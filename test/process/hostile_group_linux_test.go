@@ -86,7 +86,7 @@ func TestAWaiterRefusesALockThatAGroupMemberPlanted(t *testing.T) {
 	must.Do(t, os.WriteFile(forged, condemning(spared), 0o644))
 	owner := a.Owner(t, "exec sleep 1000")
 	newcomer := helper.Command{Args: []string{"sh", "-c", "exec $run --wait 1h echo ran"}, Env: a.Env()}.Start(t)
-	helper.Eventually(t, "the newcomer waits", func() bool { return watches(newcomer.PID) })
+	helper.Eventually(t, "the newcomer waits", func() bool { return helper.Watches(newcomer.PID) })
 	must.Do(t, ofGroup(a.Dir))
 	member(t, a, "cp "+forged+" mine; mv -f mine lock."+helper.AtomName)
 	newcomer.Is(t, 77, "…belongs to another user…")

@@ -6,7 +6,6 @@ package process
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"adlock/lib/atom"
@@ -74,17 +73,6 @@ func condemning(id process.Identity) []byte {
 		Owner: id, Token: record.NewToken(),
 		Atom: atom.Atom{Program: "p", Host: "dax", Operator: "o", Operand: "x"},
 	}.Bytes()
-}
-
-// watches reports whether the process waits for a lock: it is in the line, or watches the directory.
-func watches(pid int) bool {
-	links, _ := filepath.Glob("/proc/" + itoa(pid) + "/fd/*")
-	for _, link := range links {
-		if to, err := os.Readlink(link); err == nil && (strings.Contains(to, "/line.") || to == "anon_inode:[signalfd]") {
-			return true
-		}
-	}
-	return false
 }
 
 // The link leads to a lock directory of root's, with everything in place that is written to one.

@@ -30,11 +30,7 @@ var amongOthers = []string{"sh", "-c", `"$@"; exec sleep 1000`, "sh"}
 // would outlive it for a moment.
 const deaf = `sh -c 'trap "" INT TERM; mkfifo "$1.never" 2>/dev/null; echo $$ >"$1.tmp"; mv "$1.tmp" "$1"; read -r x <"$1.never"' sh `
 
-func kill(t *testing.T, pid int) {
-	t.Helper()
-	must.Do(t, syscall.Kill(pid, syscall.SIGKILL))
-	helper.Eventually(t, "it is dead", func() bool { return !helper.Alive(pid) })
-}
+var kill = helper.End
 
 // frozen puts a process into a cgroup in which not even KILL reaches it, and returns a function that releases it.
 func frozen(t *testing.T, pid int) (thaw func()) {

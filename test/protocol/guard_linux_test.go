@@ -34,10 +34,7 @@ func fight(t *testing.T, binary string) (met bool) {
 	return exists(dir + "/met")
 }
 
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
+var exists = helper.Exists
 
 func TestWithTheGuardNoTwoJobsRunAtOnce(t *testing.T) {
 	if fight(t, helper.Binary(t)) {

@@ -227,14 +227,7 @@ func (st *storm) round() error {
 	return st.judge()
 }
 
-func isClosed(c chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
+var isClosed = helper.IsClosed
 
 // perform starts a contender, and notes its end and its output.
 func (st *storm) perform(c *stormContender, name string) (status int, err error) {

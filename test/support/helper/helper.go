@@ -284,3 +284,30 @@ func Within(t testing.TB, patience time.Duration, claim string, holds func() boo
 		}
 	}
 }
+
+// IsClosed reports whether a channel, to which nothing is sent, is closed.
+func IsClosed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// Exists reports whether there is a file of that name, which may be a link to nowhere.
+func Exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// Lines waits until a file has at least that many lines, and returns them.
+func Lines(t testing.TB, path string, least int) []string {
+	t.Helper()
+	var text []byte
+	Eventually(t, path+" has its lines", func() bool {
+		text, _ = os.ReadFile(path) // it is not there before the first line
+		return strings.Count(string(text), "\n") >= least
+	})
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+}

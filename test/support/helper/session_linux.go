@@ -73,6 +73,15 @@ func NotReused(pid int, began string) bool {
 	return now == "" || now == began
 }
 
+// End kills one process, and waits until it is gone.
+func End(t testing.TB, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	Eventually(t, "a process is gone", func() bool { return !Alive(pid) })
+}
+
 // EndsWith kills a process when the test ends. A pidfd makes sure that no later process with the
 // pid is killed (pidfd_open(2)).
 func EndsWith(t testing.TB, pid int) {
@@ -179,4 +188,35 @@ func Listens(pid int, sig syscall.Signal) bool {
 		}
 	}
 	return false
+}
+
+// Watches reports whether a process waits for a lock: it is in the queue, or watches the directory.
+func Watches(pid int) bool { return HasOpen(pid, "/line.") || HasOpen(pid, "signalfd") }
+
+// HasOpen reports whether a process has an open file of that kind.
+func HasOpen(pid int, kind string) bool {
+	links, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/fd/*")
+	for _, link := range links {
+		if to, _ := os.Readlink(link); strings.Contains(to, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// Switches counts the voluntary context switches of the threads of a process.
+func Switches(t testing.TB, pid int) (n int) {
+	t.Helper()
+	threads, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/status")
+	if err != nil || len(threads) == 0 {
+		t.Fatal("no threads: ", err)
+	}
+	for _, thread := range threads {
+		text, _ := os.ReadFile(thread) // "" if the thread has just ended
+		_, after, _ := strings.Cut(string(text), "\nvoluntary_ctxt_switches:")
+		count, _, _ := strings.Cut(after, "\n")
+		each, _ := strconv.Atoi(strings.TrimSpace(count))
+		n += each
+	}
+	return n
 }
