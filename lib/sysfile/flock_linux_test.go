@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,5 +65,49 @@ func TestFlockOfABadDescriptorFailsAtOnce(t *testing.T) {
 	}
 	if took := time.Since(began); took > soon {
 		t.Errorf("took %v", took)
+	}
+}
+
+func TestFlockHolderIsFoundInProcLocks(t *testing.T) {
+	dev := unix.Mkdev(0xfd, 1)
+	const waits, posix, pidless = "1: -> FLOCK ADVISORY WRITE 17 fd:01:99 0 EOF\n", "2: POSIX ADVISORY WRITE 18 fd:01:99 0 EOF\n", "3: FLOCK ADVISORY WRITE 0 fd:01:99 0 EOF\n"
+	const mine, others, inode, elsewhere = "4: FLOCK ADVISORY WRITE 1 fd:01:99 0 EOF\n", "5: FLOCK ADVISORY WRITE 20 fd:01:199 0 EOF\n", "6: FLOCK ADVISORY WRITE 21 fd:01:9 0 EOF\n", "7: FLOCK ADVISORY WRITE 22 00:2b:99 0 EOF\n"
+	const stranger = "8: FLOCK ADVISORY WRITE 23 fd:02:99 0 EOF\n"
+	for _, c := range []struct {
+		locks     string
+		want      int
+		anonymous bool
+	}{
+		{"", 0, true}, {"\n8:\n", 0, true}, {waits + posix + pidless + others + inode, 0, true}, {pidless, 0, true}, {"9: FLOCK ADVISORY WRITE x fd:01:99 0 EOF\n", 0, true},
+		{mine, 1, false}, {waits + posix + pidless + others + mine, 1, true}, {mine + elsewhere, 1, true}, {elsewhere + mine, 1, true},
+		{elsewhere, 22, true}, {elsewhere + pidless + stranger, 22, true}, {stranger, 0, true}, {elsewhere + stranger, 0, false},
+	} {
+		if got := flockHolder([]byte(c.locks), dev, 99, c.anonymous, false); got != c.want {
+			t.Errorf("%q: %d, want %d", c.locks, got, c.want)
+		}
+		if got := flockHolder([]byte(strings.ReplaceAll(c.locks, "WRITE", "READ")), dev, 99, c.anonymous, true); got != 0 {
+			t.Errorf("%q: a shared flock keeps out a shared one: %d", c.locks, got)
+		}
+	}
+}
+
+func TestFlockHolderMatchesTheDeviceNumbersOfProcLocks(t *testing.T) {
+	for want, dev := range map[string]uint64{"00:05:": unix.Mkdev(0, 5), "fd:10:": unix.Mkdev(0xfd, 0x10), "08:0f:": unix.Mkdev(8, 15), "103:00:": unix.Mkdev(0x103, 0)} {
+		locks := "1: FLOCK ADVISORY WRITE 7 " + want + "99 0 EOF\n2: FLOCK ADVISORY WRITE 8 00:2b:99 0 EOF\n"
+		if got := flockHolder([]byte(locks), dev, 99, true, false); got != 7 {
+			t.Errorf("%d is not %q: %d", dev, want, got)
+		}
+	}
+}
+
+func TestHoldsFlockComparesTheDeviceOfTheFile(t *testing.T) {
+	one, other := twice(t)
+	must.Do(t, Flock(one, unix.LOCK_EX, 0))
+	var st unix.Stat_t
+	must.Do(t, Fstat(other, &st))
+	holds := func() bool { return HoldsFlock(unix.Getpid(), &st, false) }
+	mine := holds()
+	if st.Dev++; !mine || holds() {
+		t.Errorf("the file's lock: %v; and with another device: %v", mine, holds())
 	}
 }
