@@ -139,6 +139,7 @@ unnumbered() { printf '%s\n' "$output" | sed 's/process [0-9]*/process N/'; }
 	assert_equal "$(unnumbered)" "$alone"
 	assert_equal "$(cat "$T/notes")" "$notes"
 	expect 0 5 grep -c acquired "$T/notes"
+	assert_equal "$(find "$ADLOCK_DIR" -name 'read.*')" "$ADLOCK_DIR/read.job.dax.a.2" # the mark, and no reader
 }
 
 # bats test_tags=core

@@ -81,17 +81,6 @@ func (w *waiter) unlock(ctx context.Context) error {
 	return leave(ctx, w, last)
 }
 
-func TestReadersShareAndAWriterIsAlone(t *testing.T) {
-	t.Parallel()
-	a, b := onEtcd(t)
-	one, two := a.start(t, "sleep 60", "--shared"), b.start(t, "sleep 60", "--shared")
-	b.run(t, "echo ran").Denied(t)
-	writer := b.command("echo wrote", "--wait=60s").Start(t)
-	stop(t, one, two)
-	endsWith(t, writer, 0, "wrote\n")
-	a.run(t, "echo ran", "--shared").Ran(t)
-}
-
 // In each case the place directly in front goes in another way. The waiter behind may get the atom only if it
 // is then the head of the queue.
 func TestAWaiterGetsTheAtomOnlyAsTheHeadOfTheQueue(t *testing.T) {

@@ -106,11 +106,12 @@ func TestAdlockAgeReadsTheLastLockInTheStore(t *testing.T) {
 	})
 }
 
-func TestReadersAndWaitersAreListed(t *testing.T) {
+func TestReadersShareAWriterIsAloneAndBothAreListed(t *testing.T) {
 	t.Parallel()
 	a, b := onEtcd(t)
 	one, other := a.start(t, "sleep 60", "--shared"), b.start(t, "sleep 60", "--shared")
 	a.wants(t, `(?m)^p o x +running \S+ +never +- +`+itoa(one.PID)+` on \S+ \+1 `, "status")
+	b.run(t, "echo ran").Denied(t)
 	writer := a.command("echo ran", "--wait=60s").Start(t)
 	helper.Eventually(t, "the writer waits", func() bool {
 		return regexp.MustCompile(`(?m)^  waiting for 2 readers: pid ` + itoa(writer.PID) + ` on \S+$`).MatchString(b.verb(t, "status").Out)
