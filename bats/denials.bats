@@ -2,17 +2,6 @@
 load common
 
 # bats test_tags=core
-@test "a get within IfElapsed of the last completion is denied" {
-	job_notes $'75 too-soon\nacquired' <<-'E'
-		adlock_get a b
-		adlock_release
-		adlock_get a b 1 || note "$? $ADLOCK_VERDICT"
-		adlock_get a b 0 && note "$ADLOCK_VERDICT"
-		adlock_release
-	E
-}
-
-# bats test_tags=core
 @test "under set -e an unchecked denial ends the script with 75" {
 	script job <<-'E'
 		adlock_get a b

@@ -51,15 +51,6 @@ load common
 }
 
 # bats test_tags=core
-@test "a command substitution takes and releases a lock" {
-	job_notes got <<-'E'
-		v=$(adlock_get a b && echo got && adlock_release)
-		note "$v"
-	E
-	refute held a b
-}
-
-# bats test_tags=core
 @test "a child script has none of its parent's locks" {
 	script job <<-'E'
 		set -a
