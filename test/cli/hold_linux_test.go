@@ -319,11 +319,6 @@ func TestHoldRefusesWrongArgumentsOwnersAndInputs(t *testing.T) {
 	}
 }
 
-func TestHoldAtATerminalPointsToRun(t *testing.T) {
-	s := newStage(t)
-	matches(s, s.typed(200, "hold", "x"), "a person says adlock run")
-}
-
 func TestHoldStartedByProcess1MustNameItsOwner(t *testing.T) {
 	need.Root(t)
 	need.Namespaces(t, "--pid", "--fork", "--mount-proc")

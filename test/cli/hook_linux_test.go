@@ -179,9 +179,8 @@ func TestALostLockAndAStarvingAtomAreReported(t *testing.T) {
 	}
 	must(t, os.Rename(s.lockOf("a"), s.in("away")))
 	owner.Signal(t, syscall.SIGTERM)
-	owner.Wait(t)
-	if said := owner.Output(); !oneLine(said) || !strings.Contains(said, "lost: the lock is gone") {
-		t.Errorf("said %q", said)
+	if status, said := owner.Wait(t), owner.Output(); status != 128+15 || !oneLine(said) || !strings.Contains(said, "lost: the lock is gone") {
+		t.Errorf("status %d, said %q", status, said) // the job's status
 	}
 	if line := s.told("lost", 1)[0]; !strings.HasPrefix(line, "lost job.dax.run.a pid "+itoa(owner.PID)+": run a: lost: ") {
 		t.Errorf("told of %q", line)

@@ -109,6 +109,7 @@ func TestADenialAtATerminalNamesOnlyStepsThatHelp(t *testing.T) {
 	s.hold("full", "--slots", "1")
 	s.plant("empty", "")
 	s.plant("shlock", itoa(s.hold("other").PID)+"\n")
+	s.onceNamed("ticked", onceEver).Ran(t)
 	within := []string{"sh", "-c", helper.Binary(s) + " run --program job --name a true"} // from inside the job that holds the atom
 	for _, c := range []struct {
 		says  string
@@ -121,6 +122,8 @@ func TestADenialAtATerminalNamesOnlyStepsThatHelp(t *testing.T) {
 			jobNamed("other", "--wait", "100ms", "true")},
 		{`full: an atom of job is running; --wait D waits`, jobNamed("b", "--slots", "1", "true")},
 		{`full: an atom of job is running`, jobNamed("b", "--slots", "1", "--wait", "100ms", "true")},
+		{`too soon: ran already in this tick of 520w, .*; --once-per 0 runs it all the same`, jobNamed("ticked", onceEver, "true")},
+		{`a person says adlock run.*`, []string{"hold", "x"}},
 	} {
 		matches(s, s.typed(0, c.words...), c.says+`\r\n$`)
 	}

@@ -117,13 +117,6 @@ func TestAWaiterKeepsTheTickOfItsRequest(t *testing.T) {
 	waiter.Kill(t)
 }
 
-func TestADenialInAUsedTickSuggestsOncePer0(t *testing.T) {
-	s := newStage(t)
-	s.once(onceEver).Ran(t)
-	matches(s, s.typed(200, job(onceEver, "--", "true")...),
-		"too soon: ran already in this tick of 520w, .*; --once-per 0 runs it all the same")
-}
-
 func TestAKilledRunHasUsedItsTick(t *testing.T) {
 	s := newStage(t)
 	owner := s.hold("a", onceEver)

@@ -260,12 +260,6 @@ func TestJitterWaitsBeforeTheLockIsAcquired(t *testing.T) {
 	s.want(0, job("--jitter", "0", "true")...)
 }
 
-func TestARunWhoseLockWasRemovedHasItsJobsStatus(t *testing.T) {
-	a := helper.NewAtom(t)
-	r := a.Shell(t, `$adlock run --program=p --host=dax --operator=o --operand=x -- sh -c 'rm "$ADLOCK_DIR/lock.p.dax.o.x"; exit 3'`)
-	r.Refused(t, 3, "lost")
-}
-
 func TestAnUpgradeDoesNotDisturbARunningJob(t *testing.T) {
 	for claim, change := range map[string]func(path, stranger string) error{
 		"upgraded": func(path, stranger string) error { return os.Rename(stranger, path) },
