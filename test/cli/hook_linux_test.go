@@ -91,12 +91,7 @@ func TestTheMailHookMailsAFailedRun(t *testing.T) {
 	s := newStage(t)
 	mailer := s.in("sendmail", "#!/bin/sh\n[ \"$1\" = -t ] && cat >"+s.in("mail.new")+" && mv "+s.in("mail.new")+" "+s.in("mail")+"\n")
 	s.want(7, append(job("sh", "-c", "exit 7"), "ADLOCK_HOOK=SENDMAIL="+mailer+" MAILTO=ops@example.org "+example("hook-mail"))...)
-	mail := strings.Join(s.told("mail", 5), "\n")
-	for _, line := range []string{"To: ops@example.org\n", ": fail: job.dax.run.a\n", "\nrun a: failed with status 7\n"} {
-		if !strings.Contains(mail, line) {
-			t.Errorf("the mail has no %q:\n%s", line, mail)
-		}
-	}
+	wantWords(t, strings.Join(s.told("mail", 5), "\n"), "To: ops@example.org\n", ": fail: job.dax.run.a\n", "\nrun a: failed with status 7\n")
 }
 
 // listener is a server; heard waits for the next request that it gets.

@@ -44,14 +44,7 @@ func tune(t *testing.T, a *helper.Atom, options ...string) helper.Result {
 	return helper.Command{Args: append([]string{a.Bin, "tune"}, options...), Env: a.Env()}.Run(t)
 }
 
-func wantWords(t *testing.T, text string, words ...string) {
-	t.Helper()
-	for _, word := range words {
-		if !strings.Contains(text, word) {
-			t.Errorf("no %q in:\n%s", word, text)
-		}
-	}
-}
+var wantWords = helper.Contains
 
 func TestOptionVariableAndLibraryTeachTheSameAtom(t *testing.T) {
 	a := newAtom(t)

@@ -167,10 +167,6 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 func TestStatusColoursStatesOnATerminal(t *testing.T) {
 	s := newStage(t)
 	s.hold("a")
-	if shown := s.typed(80, "status"); !strings.Contains(shown, "\x1b[32mrunning ") || !strings.Contains(shown, "\x1b[1mSTATE\x1b[0m ") {
-		t.Errorf("%q", shown)
-	}
-	if shown := s.typed(12, "status"); !strings.Contains(shown, "ATOM  \x1b[1mSTATE\x1b[0m\r") { // the header fits, the row does not
-		t.Errorf("%q", shown)
-	}
+	wantWords(t, s.typed(80, "status"), "\x1b[32mrunning ", "\x1b[1mSTATE\x1b[0m ")
+	wantWords(t, s.typed(12, "status"), "ATOM  \x1b[1mSTATE\x1b[0m\r") // the header fits, the row does not
 }

@@ -52,9 +52,7 @@ func TestACommandLineOfAnyLengthCanBeAnAtom(t *testing.T) {
 			helper.Eventually(t, "another command line is another atom", func() bool { return s.jobs() == 2 || other.Ended() })
 			other.Signal(t, syscall.SIGTERM)
 			other.Is(t, 128+15, "…")
-			if r := s.want(0, "status"); !strings.Contains(r.Out, "running") {
-				t.Error(r.Out)
-			}
+			wantWords(t, s.want(0, "status").Out, "running")
 			owner.Kill(t)
 			helper.KillSession(owner.PID)
 			helper.Eventually(t, "its job is gone", func() bool { return len(helper.Session(owner.PID)) == 0 })

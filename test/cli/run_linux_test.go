@@ -47,9 +47,7 @@ func TestAnUnnamedOperandIsTheBaseNameAndTheCksum(t *testing.T) {
 		operand, kept := atom.Unnamed("true", text)
 		s.want(0, append([]string{"run"}, command...)...)
 		last := s.locks + "/last." + strings.TrimSpace(s.want(0, "name", "true", host, "run", operand).Out)
-		if text := s.read(last); !strings.Contains(text, "\ncommand="+strconv.Quote(kept)+"\n") {
-			t.Errorf("%q: %s", command, text)
-		}
+		wantWords(t, s.read(last), "\ncommand="+strconv.Quote(kept)+"\n")
 		if r := s.want(0, append([]string{"run", "--dry-run"}, command...)...); !strings.HasSuffix(r.Out, "\ncommand: "+text+"\n") {
 			t.Errorf("%q: %s", command, r.Out)
 		}
@@ -221,10 +219,7 @@ func TestDryRunPrintsTheVerdictAndChangesNothing(t *testing.T) {
 		{0, "it would be ended", jobNamed("b", "--replace")},
 	} {
 		before := tree()
-		r := s.want(c.status, append(c.words, "--dry-run", "touch", "ran")...)
-		if !strings.Contains(r.Out, c.says) || !strings.Contains(r.Out, "\nlock: "+s.lockOf(c.words[4])+"\n") {
-			t.Errorf("%q says %q, want %q", c.words, r.Out, c.says)
-		}
+		wantWords(t, s.want(c.status, append(c.words, "--dry-run", "touch", "ran")...).Out, c.says, "\nlock: "+s.lockOf(c.words[4])+"\n")
 		if after := tree(); after != before || exists(s.in("ran")) {
 			t.Errorf("%q changed\n%s\ninto\n%s", c.words, before, after)
 		}

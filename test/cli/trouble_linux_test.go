@@ -86,9 +86,7 @@ func heard(t *testing.T, dir, told, event string) {
 		return string(text)
 	}
 	helper.Eventually(t, "the hook is told: "+told, func() bool { return strings.Contains(text("told"), told+"\n") })
-	if log := text("program.dax.runlog"); !strings.Contains(log, event) {
-		t.Errorf("the runlog has no %q:\n%s", event, log)
-	}
+	wantWords(t, text("program.dax.runlog"), event)
 }
 
 func TestTroubleWithTheDirectoryIsReportedAndNothingRuns(t *testing.T) {
@@ -158,13 +156,8 @@ func TestARefusedCommandLineIsLoggedAndShownAsFailed(t *testing.T) {
 		{"g", "is no absolute path", []string{"ADLOCK_SHELL=bash", "shell", "-c", ": g ; true"}},
 	} {
 		s.refused(64, c.says, c.words...)
-		r := s.adlock("status", "--failed", c.name)
-		if want := "not run: status 64, its options were refused"; !strings.Contains(r.Out, want) {
-			t.Errorf("%s: status: %+v", c.name, r)
-		}
-		if r := s.adlock("log", c.name); !strings.Contains(r.Out, c.says) {
-			t.Errorf("%s: log: %+v", c.name, r)
-		}
+		wantWords(t, s.adlock("status", "--failed", c.name).Out, c.name, "not run: status 64, its options were refused")
+		wantWords(t, s.adlock("log", c.name).Out, c.says)
 	}
 	unnamed := []string{"--if-elapse", "1h", "true", "x"}
 	s.want(0, append([]string{"run"}, unnamed[2:]...)...)

@@ -32,9 +32,7 @@ func TestWithWholeJobAnAtomIsHeldUntilTheLastDaemonIsGone(t *testing.T) {
 	daemon := childOf(t, p.PID, "sleep") // the runner is the new parent
 	helper.EndsWith(s, daemon)
 	s.want(75, job("true")...)
-	if r := s.want(0, "status"); !strings.Contains(r.Out, "running") || !strings.Contains(r.Out, itoa(p.PID)) {
-		t.Errorf("%s", r.Out)
-	}
+	wantWords(t, s.want(0, "status").Out, "running", itoa(p.PID))
 	if kinds := s.kinds("a"); strings.Contains(kinds, "release") {
 		t.Errorf("the runlog has %s", kinds)
 	}

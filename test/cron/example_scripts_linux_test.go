@@ -234,9 +234,7 @@ func TestTheSetupScriptSetsUpAMachineAndThenChangesNothing(t *testing.T) {
 
 	first := p.line(p.path("setup")).Run(t)
 	for _, file := range []string{"adlock.conf", "cron.d/site", "cron.d/adlock-metrics", "rules/adlock-alerts.yml"} {
-		if !strings.Contains(first.Out, "changed: "+p.path(file)+"\n") {
-			t.Errorf("%s is not changed", file)
-		}
+		helper.Contains(t, first.Out, "changed: "+p.path(file)+"\n")
 	}
 	if got, want := p.read("cron.d/site"), "SHELL="+p.path("lib/adlock")+"/shell\nADLOCK_"+jobs; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)

@@ -98,9 +98,7 @@ func TestAnOwnerUnderQemuIsFoundByOtherProcesses(t *testing.T) {
 	stat := must.Get(os.ReadFile("/proc/" + pid + "/stat"))(t)
 	f := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	for field, want := range map[string]string{"pgid": f[2], "session": f[3], "start": f[19]} {
-		if !strings.Contains(string(text), "\n"+field+"="+want+"\n") {
-			t.Errorf("the lock has not the owner's %s, which is %s:\n%s", field, want, text)
-		}
+		helper.Contains(t, string(text), "\n"+field+"="+want+"\n")
 	}
 	e.want(0, "run", "--name", "a", "--expire-after", "1ms", "--", "echo", "ran").Is(t, 0, "ran\n", "…")
 	owner.Is(t, 130, "…")

@@ -9,6 +9,7 @@ import (
 
 	"adlock/lib/cronline"
 	"adlock/lib/runlog"
+	"adlock/test/support/helper"
 	"adlock/test/support/must"
 )
 
@@ -167,9 +168,7 @@ func (w *world) wantDaemons() {
 	}
 	living := strings.Join(w.processes(), "\n")
 	for _, daemon := range []string{"forked", "stays"} {
-		if !strings.Contains(living, w.path("daemon")+" "+daemon) {
-			w.Errorf("the daemon of @reboot that %s was ended; alive are\n%s", daemon, living)
-		}
+		helper.Contains(w, living, w.path("daemon")+" "+daemon)
 	}
 }
 

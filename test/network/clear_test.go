@@ -2,7 +2,6 @@ package network
 
 import (
 	"context"
-	"strings"
 	"testing"
 
 	"adlock/lib/lease"
@@ -36,9 +35,7 @@ func TestClearRemovesTheLockOfADeadOwner(t *testing.T) {
 		owner := a.start(t, "sleep 60", "--slots=1")
 		owner.Kill(t) // its watchdog ends the job
 		helper.Eventually(t, "it is cleared", func() bool { return b.verb(t, "clear", "p.shared.o.x").Status == 0 })
-		if !strings.Contains(b.runlog(), "event=clear program=p ") {
-			t.Errorf("the runlog does not tell of it: %s", b.runlog())
-		}
+		helper.Contains(t, b.runlog(), "event=clear program=p ")
 		b.run(t, "echo ran", "--slots=1", "--if-elapsed=1h").Ran(t) // nothing had completed
 	})
 }

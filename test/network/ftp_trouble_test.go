@@ -139,9 +139,7 @@ func TestAnFTPStampThatCannotBeWrittenIsReported(t *testing.T) {
 	if !strings.HasPrefix(lines[0], "fail ") || !strings.HasPrefix(lines[1], "unwritten ") {
 		t.Errorf("told of %q", lines)
 	}
-	if !strings.Contains(h.runlog(), "last.p.shared.o.x") {
-		t.Errorf("the record has\n%s", h.runlog())
-	}
+	helper.Contains(t, h.runlog(), "last.p.shared.o.x")
 	must.Do(t, os.Chmod(f.Root, 0o755))
 	h.run(t, "echo ran").Ran(t) // the lock was released all the same
 }
@@ -425,9 +423,7 @@ func TestAnFTPOwnerGivesUpAGenerationMadeByAnother(t *testing.T) {
 			next := b.start(t, until(second)+"echo done")
 			touch(t, first)
 			owner.Wait(t)
-			if said := owner.Output(); !strings.Contains(said, "lost: the lease is gone") {
-				t.Errorf("the first: %s", said)
-			}
+			helper.Contains(t, owner.Output(), "lost: the lease is gone")
 			b.run(t, "echo ran").Denied(t)
 			touch(t, second)
 			endsWith(t, next, 0, "done\n")

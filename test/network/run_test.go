@@ -56,12 +56,8 @@ func TestAnExpiredOwnerOnAnotherHostEndsItsJob(t *testing.T) {
 		if status := owner.Wait(t); status != 143 && status != 130 {
 			t.Errorf("the owner's status is %d: %s", status, owner.Output())
 		}
-		if log := b.runlog(); !strings.Contains(log, "event=expire") || !strings.Contains(log, "event=takeover") {
-			t.Errorf("an event is missing in\n%s", log)
-		}
-		if !strings.Contains(a.runlog(), "event=signal") {
-			t.Errorf("no signals in\n%s", a.runlog())
-		}
+		helper.Contains(t, b.runlog(), "event=expire", "event=takeover")
+		helper.Contains(t, a.runlog(), "event=signal")
 	})
 }
 

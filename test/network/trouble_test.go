@@ -145,12 +145,8 @@ func endsByItsLease(t testing.TB, h *host, owner *helper.Process, began time.Tim
 	if took > 20*time.Second {
 		t.Errorf("it took %v, and the lease is 6s", took)
 	}
-	if !strings.Contains(owner.Output(), why) {
-		t.Errorf("it does not say %q: %s", why, owner.Output())
-	}
-	if !strings.Contains(h.runlog(), "event=lost") {
-		t.Errorf("nothing of that is in the record:\n%s", h.runlog())
-	}
+	helper.Contains(t, owner.Output(), why)
+	helper.Contains(t, h.runlog(), "event=lost")
 }
 
 // A newcomer without --wait still watches a silent owner for a lease, to find out whether it is dead.
@@ -163,9 +159,7 @@ func TestANewcomerWithoutWaitTakesADeadOwnersAtom(t *testing.T) {
 	time.Sleep(6500 * time.Millisecond) // longer than the lease: by the clocks it is silent
 	b.run(t, "echo ran").Ran(t)
 	b.run(t, "echo ran", "--slots=1", "--operand=y").Ran(t)
-	if !strings.Contains(b.runlog(), "event=reclaim") {
-		t.Errorf("no takeover in\n%s", b.runlog())
-	}
+	helper.Contains(t, b.runlog(), "event=reclaim")
 }
 
 func TestAJobOutlivesAShortOutageOfItsStore(t *testing.T) {

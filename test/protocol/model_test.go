@@ -71,9 +71,7 @@ func mustHold(t *testing.T, said string) {
 
 func mustFail(t *testing.T, said, why string) {
 	t.Helper()
-	if !strings.Contains(said, why) {
-		t.Errorf("%q was not found:\n%s", why, said)
-	}
+	helper.Contains(t, said, why)
 }
 
 // mustFailEach builds the model with the definitions of each variant.

@@ -311,3 +311,13 @@ func Lines(t testing.TB, path string, least int) []string {
 	})
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
+
+// Contains fails the test unless the text has each of the words.
+func Contains(t testing.TB, text string, words ...string) {
+	t.Helper()
+	for _, word := range words {
+		if !strings.Contains(text, word) {
+			t.Errorf("no %q in:\n%s", word, text)
+		}
+	}
+}
