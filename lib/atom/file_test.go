@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"adlock/test/support/check"
 	"adlock/test/support/must"
 )
 
@@ -56,12 +57,8 @@ func TestAFilesKindIsReadFromItsName(t *testing.T) {
 		"smith.4711":              {Kind: HolderWord, Number: 4711},
 		"smith." + aToken:         {Kind: HolderSocket, Token: aToken},
 	} {
-		if got := ParseFile(name); got != want {
-			t.Errorf("%s is %#v", name, got)
-		}
-		if got := want.String(); got != name {
-			t.Errorf("%s is named %s", name, got)
-		}
+		check.Equal(t, name, ParseFile(name), want)
+		check.Equal(t, "the name", want.String(), name)
 	}
 }
 
@@ -80,9 +77,7 @@ func TestAFileNameThatAdlockDoesNotMakeIsNotRecognised(t *testing.T) {
 		"temp.notes", "temp.", "temp." + aToken[1:], "temp." + aToken + "0", "temp." + strings.ToUpper(aToken), "temp." + strings.Repeat("z", 32),
 		"smith.x", "smith.0", "smith.047", "smith." + aToken[1:] + "g", "smith.4711.x",
 	} {
-		if got := ParseFile(name); got != (File{}) {
-			t.Errorf("%q is taken for %#v", name, got)
-		}
+		check.Equal(t, name, ParseFile(name), File{})
 	}
 }
 
@@ -169,9 +164,7 @@ func TestReaderLockNamesMatchTheSharedTestVectors(t *testing.T) {
 		if got := name.ReaderLock(pid); got != field[2] || len(got) > longestFile {
 			t.Errorf("%d bytes: %s", len(got), got)
 		}
-		if f := ParseFile(field[2]); f != (File{Kind: ReaderLock, Name: name, Number: pid}) {
-			t.Errorf("%s is read back as %#v", field[2], f)
-		}
+		check.Equal(t, field[2], ParseFile(field[2]), File{Kind: ReaderLock, Name: name, Number: pid})
 		cases++
 	}
 	if cases < 5 {

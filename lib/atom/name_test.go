@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"adlock/lib/fault"
+	"adlock/test/support/check"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
@@ -32,9 +33,7 @@ func TestAtomNamesMatchTheSharedTestVectors(t *testing.T) {
 			field[i] = unescape.Replace(field[i])
 		}
 		atom := ofParts(field[0], field[1], field[2], field[3])
-		if got := atom.Name(); string(got) != field[4] {
-			t.Errorf("%q is named %q, want %q", atom, got, field[4])
-		}
+		check.Equal(t, atom.String(), string(atom.Name()), field[4])
 		cases++
 	}
 	if cases < 30 {
@@ -123,9 +122,7 @@ func TestALockOfAnotherCommandWithTheSameNameIsAnError(t *testing.T) {
 	if err := mine.CheckFound("lock", other); err == nil || err.Error() != want || fault.KindOf(err) != fault.System {
 		t.Errorf("got %v", err)
 	}
-	if mine.Name() != other.Name() {
-		t.Error("the command is part of the name")
-	}
+	check.Equal(t, "the name with another command", other.Name(), mine.Name())
 }
 
 func TestAnUnnamedCommandIsNamedByItsBaseAndCksum(t *testing.T) {

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"adlock/test/support/check"
 	"adlock/test/support/must"
 	_ "adlock/test/support/need" // the same environment, however the suite is started
 )
@@ -26,9 +28,7 @@ func TestAMessageIsOnePlainLine(t *testing.T) {
 		"\u202ea\u2028b\ufeff":      "?a?b?",
 		"\U000e0041\u200f \u00ad":   "?? ?",
 	} {
-		if got := Plain(OneLine(text)); got != want {
-			t.Errorf("%q became %q, want %q", text, got, want)
-		}
+		check.Equal(t, text, Plain(OneLine(text)), want)
 	}
 }
 
@@ -49,14 +49,10 @@ func TestTheErrorNumberDeterminesTheKindOfAnError(t *testing.T) {
 		if KindOf(err) != want || err.Error() != "file: open: "+number.Error() {
 			t.Errorf("%v: kind %d, %q", number, KindOf(err), err)
 		}
-		if again := Wrap("another", err); again != err {
-			t.Errorf("the innermost object is lost: %v", again)
-		}
+		check.Equal(t, "wrapped again", Wrap("another", err), err)
 	}
 	below := &fs.PathError{Op: "open", Path: "dir/file", Err: syscall.EISDIR}
-	if got := Wrap("dir", below).Error(); got != "dir/file: open: is a directory" {
-		t.Errorf("the file in the directory is lost: %q", got)
-	}
+	check.Equal(t, "a file in the directory", Wrap("dir", below).Error(), "dir/file: open: is a directory")
 	if Wrap("file", nil) != nil || KindOf(errors.New("x")) != System {
 		t.Error("no error, or an unknown one, has another kind")
 	}
@@ -86,9 +82,7 @@ func TestAnErrorsKindDeterminesItsExitStatus(t *testing.T) {
 		New(NotRunnable, "x", "y"):  126,
 		New(NoCommand, "x", "y"):    127,
 	} {
-		if got := StatusOf(err); got != want {
-			t.Errorf("%v: %d, want %d", err, got, want)
-		}
+		check.Equal(t, fmt.Sprint(err), StatusOf(err), want)
 	}
 }
 

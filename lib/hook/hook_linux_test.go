@@ -11,6 +11,7 @@ import (
 
 	"adlock/lib/orphan"
 	"adlock/lib/runlog"
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
@@ -59,9 +60,7 @@ func TestAHookGetsTheEventAndNoSettingInItsEnvironment(t *testing.T) {
 	want := "ADLOCK_ATOM=backup.dax.run.nightly\nADLOCK_EVENT=fail\nADLOCK_PID=811\n" +
 		"ADLOCK_RUN=01234567-89ab-cdef-0123-456789abcdef\nADLOCK_SECONDS=61\nADLOCK_STATUS=3\nADLOCK_TEXT=run ? nightly:; failed\n"
 	helper.Eventually(t, "the hook has run", func() bool { return out() != "" })
-	if out() != want {
-		t.Errorf("the hook found\n%swant\n%s", out(), want)
-	}
+	check.Equal(t, "the hook found", out(), want)
 }
 
 func TestStartAndSuccessCallTheHookOnlyOnRequest(t *testing.T) {
@@ -125,9 +124,7 @@ func TestAHungHookIsEndedWithItsChildren(t *testing.T) {
 	t.Setenv("HOOK_TEST_PATIENCE", "300ms")
 	log, _ := call(t, &Hook{Command: "sleep 613 & sleep 613"}, happened(Stuck))
 	helper.Eventually(t, "the end is noted", func() bool { return newest(log).Kind == runlog.Hook })
-	if e := newest(log); e.Reason != "the hook for stuck: ended: took too long" {
-		t.Errorf("%+v", e)
-	}
+	check.Equal(t, "the end", newest(log).Reason, "the hook for stuck: ended: took too long")
 	helper.Eventually(t, "nothing is left", func() bool { return len(helper.With("HOOK_TEST_PATIENCE=300ms")) == 0 })
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"adlock/lib/process"
 	"adlock/test/support/actor"
+	"adlock/test/support/check"
 	"adlock/test/support/must"
 )
 
@@ -227,9 +228,7 @@ func TestASupervisorGetsTimeToExitByItself(t *testing.T) {
 	a, job, _ := supervised(t, `trap "" INT TERM; >"$1"; while :; do sleep 0.01; done`, "slowly")
 	var r recorder
 	mustEnd(t, r.killer(actor.Brief), job)
-	if got := r.to(a.PID()); got != "" {
-		t.Errorf("the supervisor got %q", got)
-	}
+	check.Equal(t, "the supervisor got", r.to(a.PID()), "")
 }
 
 func TestAStoppedSupervisorIsContinued(t *testing.T) {
@@ -265,9 +264,7 @@ func TestEndDescendantsEndsAllButTheCallingProcess(t *testing.T) {
 			a, endIt := enforcer(t, script)
 			endIt()
 			mustLeaveNone(t, a)
-			if got := a.Out.String(); got != "<nil> 0 <nil>\n" {
-				t.Errorf("got %q", got)
-			}
+			check.Equal(t, "it said", a.Out.String(), "<nil> 0 <nil>\n")
 		})
 	}
 }
@@ -277,11 +274,7 @@ func TestTheCallersGroupIsEndedOnlyIfItIsAskedFor(t *testing.T) {
 		a, endIt := enforcer(t, `>"$1"; sleep 100`, more...)
 		neighbour := actor.Sleeper(t, syscall.SysProcAttr{Setpgid: true, Pgid: a.PID()})
 		endIt()
-		if got := a.Said(); got != "<nil> 0 <nil>\n" {
-			t.Errorf("%v: got %q", more, got)
-		}
-		if process.PIDLives(neighbour.PID()) != (more != nil) {
-			t.Errorf("%v: the neighbour lives: %v", more, more == nil)
-		}
+		check.Equal(t, "it said", a.Said(), "<nil> 0 <nil>\n")
+		check.Equal(t, "the neighbour lives", process.PIDLives(neighbour.PID()), more != nil)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"adlock/lib/process"
 	"adlock/test/support/actor"
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
@@ -20,9 +21,7 @@ import (
 func TestScansAreAtLeastTenMillisecondsApart(t *testing.T) {
 	const ms = time.Millisecond
 	for took, want := range map[time.Duration]time.Duration{0: 10 * ms, 5 * ms: 10 * ms, 8 * ms: 16 * ms, 25 * ms: 50 * ms, time.Minute: 50 * ms} {
-		if got := betweenScans(took); got != want {
-			t.Errorf("%v after a scan that took %v, want %v", got, took, want)
-		}
+		check.Equal(t, "after a scan of "+took.String(), betweenScans(took), want)
 	}
 	n := scans(t)
 	begun := time.Now()
@@ -63,9 +62,7 @@ func TestTheLastStageIsExtendedForTheSupervisor(t *testing.T) {
 		{"it had time for too long", soon, now, false, true, soon},
 		{"there is time enough", late, late, true, true, late},
 	} {
-		if got := extended(c.deadline, now, c.longest, c.turn, c.graced); got != c.want {
-			t.Errorf("%s: %v from now, want %v", c.claim, got.Sub(now), c.want.Sub(now))
-		}
+		check.Equal(t, c.claim, extended(c.deadline, now, c.longest, c.turn, c.graced), c.want)
 	}
 }
 

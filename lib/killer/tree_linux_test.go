@@ -14,6 +14,7 @@ import (
 
 	"adlock/lib/process"
 	"adlock/test/support/actor"
+	"adlock/test/support/check"
 	"adlock/test/support/must"
 )
 
@@ -28,9 +29,7 @@ func TestTheOwnerAndNotItsCommandLeadsTheJobsGroup(t *testing.T) {
 	owner, command := actor.Sleeper(t, actor.Leads), actor.Sleeper(t, actor.Leads)
 	id := idOf(owner)
 	h := tracked(t, process.Job{Owner: id, Command: idOf(command), FileUID: -1})
-	if want := entryOf(owner).Key(); h.membership.Leader != want {
-		t.Errorf("leader %+v, want %+v", h.membership.Leader, want)
-	}
+	check.Equal(t, "the leader", h.membership.Leader, entryOf(owner).Key())
 	if !h.membership.Roots[entryOf(owner).Key()] || !h.membership.Roots[entryOf(command).Key()] {
 		t.Errorf("%+v", h.membership)
 	}
@@ -38,9 +37,7 @@ func TestTheOwnerAndNotItsCommandLeadsTheJobsGroup(t *testing.T) {
 		t.Errorf("inodes %v, users %v, owner %+v, orphans %v", h.inodes, h.users, h.owner, h.orphans)
 	}
 	member := actor.Sleeper(t, syscall.SysProcAttr{Setpgid: true, Pgid: owner.PID()})
-	if h := tracked(t, process.Job{Owner: idOf(member), FileUID: -1}); h.membership.Leader != (process.Key{}) {
-		t.Errorf("a process that leads nothing leads %+v", h.membership)
-	}
+	check.Equal(t, "led by one that leads nothing", tracked(t, process.Job{Owner: idOf(member), FileUID: -1}).membership.Leader, process.Key{})
 }
 
 // Another process gets the owner's pid while root reads the owner. That process, and what it
@@ -195,14 +192,10 @@ func TestAMembersIdentityIsThatOfItsProcess(t *testing.T) {
 	h := hunted(t, a)
 	want := idOf(a)
 	want.UID, want.Image = 0, 0
-	if got := h.order[0].identity(); got != want {
-		t.Errorf("%+v, want %+v", got, want)
-	}
+	check.Equal(t, "the member", h.order[0].identity(), want)
 	h.order[0].entry.Hidden = true
 	want.Start = 0 // the start time of a hidden process is made up, and means nothing to other processes
-	if got := h.order[0].identity(); got != want {
-		t.Errorf("hidden: %+v, want %+v", got, want)
-	}
+	check.Equal(t, "if it is hidden", h.order[0].identity(), want)
 }
 
 func TestAWaitEndsWhenAllMembersAreDeadOrItsTimeIsUp(t *testing.T) {
@@ -332,12 +325,8 @@ func TestAnOwnerAndADeadOwnersGroupMustRunAsKnownUsers(t *testing.T) {
 		if c.owner {
 			h.owner = k
 		}
-		if err := h.foreign(m); err != c.want {
-			t.Errorf("%s: %v, want %v", claim, err, c.want)
-		}
-		if err := h.objection(m); err != c.want {
-			t.Errorf("%s: the objection is %v, want %v", claim, err, c.want)
-		}
+		check.Equal(t, claim, h.foreign(m), c.want)
+		check.Equal(t, claim+": the objection", h.objection(m), c.want)
 	}
 	h := hunted(t, a)
 	h.owner, h.fileUID = k, uid

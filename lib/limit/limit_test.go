@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"adlock/test/support/check"
 	"adlock/test/support/must"
 )
 
@@ -38,9 +39,7 @@ func TestParseRefusesANumberOtherThan0WithoutAUnit(t *testing.T) {
 		"15": "15m", "1.5": "1.5m", "0": "0m", "90s": "90s", "never": "never", "auto": "auto", "": "", ".": ".", "1.": "1.",
 		"99999999999999999999": "99999999999999999999", "$x": "$x",
 	} {
-		if got := InMinutes(text); got != want {
-			t.Errorf("%q in minutes is %q, want %q", text, got, want)
-		}
+		check.Equal(t, text, InMinutes(text), want)
 	}
 }
 
@@ -77,9 +76,7 @@ func TestAnAgeIsShownInWholeSeconds(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0s", 999 * time.Millisecond: "0s", 61900 * time.Millisecond: "1m1s", -1500 * time.Millisecond: "-1s", Never: "never",
 	} {
-		if got := FormatAge(d); got != want {
-			t.Errorf("%v is %q, want %q", d, got, want)
-		}
+		check.Equal(t, d.String(), FormatAge(d), want)
 	}
 }
 
@@ -93,9 +90,7 @@ func TestAnAgeAndTheTimeLeftAddUpToTheLimit(t *testing.T) {
 			t.Errorf("%v of %v is told as %v, and %v left", age, whole, before, left)
 		}
 	})
-	if got := FormatLeft(Never) + FormatLeft(-time.Minute) + Format(-Never-1); got != "never0s-never" {
-		t.Error(got)
-	}
+	check.Equal(t, "the bounds", FormatLeft(Never)+FormatLeft(-time.Minute)+Format(-Never-1), "never0s-never")
 }
 
 func FuzzParse(f *testing.F) {
@@ -114,9 +109,7 @@ func TestSecondsAreWrittenExactly(t *testing.T) {
 		0: "0", 1: "0.000000001", time.Second: "1", 61250 * time.Millisecond: "61.25", -1500 * time.Millisecond: "-1.5",
 		Never: "never", Never - 1: "9223372036.854775806", math.MinInt64: "-9223372036.854775808",
 	} {
-		if got := Seconds(d).String(); got != want {
-			t.Errorf("%d ns: %s, want %s", d, got, want)
-		}
+		check.Equal(t, d.String(), Seconds(d).String(), want)
 	}
 }
 
@@ -140,8 +133,6 @@ func TestInstantWritesTimesInUTC(t *testing.T) {
 		"2026-11-19T23:00:00.000000001Z": time.Date(2026, 11, 20, 0, 0, 0, 1, east),
 		"12026-11-20T00:00:00Z":          time.Date(12026, 11, 20, 0, 0, 0, 0, time.UTC),
 	} {
-		if got := Instant(at); got != want {
-			t.Errorf("%v: %q, want %q", at, got, want)
-		}
+		check.Equal(t, at.String(), Instant(at), want)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 )
@@ -82,21 +83,15 @@ func TestFlockHolderIsFoundInProcLocks(t *testing.T) {
 		{mine, 1, false}, {waits + posix + pidless + others + mine, 1, true}, {mine + elsewhere, 1, true}, {elsewhere + mine, 1, true},
 		{elsewhere, 22, true}, {elsewhere + pidless + stranger, 22, true}, {stranger, 0, true}, {elsewhere + stranger, 0, false},
 	} {
-		if got := flockHolder([]byte(c.locks), dev, 99, c.anonymous, false); got != c.want {
-			t.Errorf("%q: %d, want %d", c.locks, got, c.want)
-		}
-		if got := flockHolder([]byte(strings.ReplaceAll(c.locks, "WRITE", "READ")), dev, 99, c.anonymous, true); got != 0 {
-			t.Errorf("%q: a shared flock keeps out a shared one: %d", c.locks, got)
-		}
+		check.Equal(t, c.locks, flockHolder([]byte(c.locks), dev, 99, c.anonymous, false), c.want)
+		check.Equal(t, "shared: "+c.locks, flockHolder([]byte(strings.ReplaceAll(c.locks, "WRITE", "READ")), dev, 99, c.anonymous, true), 0)
 	}
 }
 
 func TestFlockHolderMatchesTheDeviceNumbersOfProcLocks(t *testing.T) {
 	for want, dev := range map[string]uint64{"00:05:": unix.Mkdev(0, 5), "fd:10:": unix.Mkdev(0xfd, 0x10), "08:0f:": unix.Mkdev(8, 15), "103:00:": unix.Mkdev(0x103, 0)} {
 		locks := "1: FLOCK ADVISORY WRITE 7 " + want + "99 0 EOF\n2: FLOCK ADVISORY WRITE 8 00:2b:99 0 EOF\n"
-		if got := flockHolder([]byte(locks), dev, 99, true, false); got != 7 {
-			t.Errorf("%d is not %q: %d", dev, want, got)
-		}
+		check.Equal(t, want, flockHolder([]byte(locks), dev, 99, true, false), 7)
 	}
 }
 

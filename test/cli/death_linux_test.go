@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
 	"adlock/test/support/terminal"
@@ -36,9 +37,7 @@ func TestCtrlCEndsAScriptAlikeWithAndWithoutRun(t *testing.T) {
 				bare := s.interrupted(shell, strings.ReplaceAll(script, "JOB", ""))
 				for _, options := range []string{"", "--quiet-ok"} {
 					locked := s.interrupted(shell, strings.ReplaceAll(script, "JOB", helper.Binary(t)+" run --program job --name a "+options+" --"))
-					if locked != bare {
-						t.Errorf("%s: %+v, and %+v without a lock", claim, locked, bare)
-					}
+					check.Equal(t, claim, locked, bare)
 				}
 			}
 		})
@@ -127,9 +126,7 @@ func TestQuietRunsCrontabLinesAndMkatomicEndAsTheirJobsDo(t *testing.T) {
 			"a run in a run":       {adlock, "run", "--name", "a", adlock, "run", "--name", "b", "--", "sh", "-c", script},
 			"mkatomic":             {adlock, "mkatomic", "f", "--", "sh", "-c", script},
 		} {
-			if got := s.ends(words...); got != want {
-				t.Errorf("%s, %q: %+v, want %+v", claim, script, got, want)
-			}
+			check.Equal(t, claim+", "+script, s.ends(words...), want)
 		}
 	}
 	if exists(s.in("f")) {
@@ -147,9 +144,7 @@ func TestASupervisorDiesByItsJobsSignalEvenIfIgnoredOrBlocked(t *testing.T) {
 		"blocked": `sigprocmask(SIG_BLOCK, POSIX::SigSet->new(SIGHUP))`,
 	} {
 		got := s.ends("perl", "-e", "use POSIX; "+set+"; exec @ARGV", helper.Binary(t), "run", "--name", "a", "--", "perl", "-e", back)
-		if got != (fate{signal: unix.SIGHUP}) {
-			t.Errorf("%s: %+v", claim, got)
-		}
+		check.Equal(t, claim, got, fate{signal: unix.SIGHUP})
 	}
 }
 
@@ -160,9 +155,7 @@ func TestProcess1OfAPidNamespaceExitsWith128PlusTheSignal(t *testing.T) {
 	for _, sig := range []syscall.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGKILL, unix.SIGQUIT, unix.SIGUSR1} {
 		got := s.ends("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc",
 			helper.Binary(t), "run", "--name", "a", "--", "sh", "-c", "kill -"+itoa(int(sig))+" $$")
-		if got != (fate{status: 128 + int(sig)}) {
-			t.Errorf("%v: %+v", sig, got)
-		}
+		check.Equal(t, sig.String(), got, fate{status: 128 + int(sig)})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 )
 
@@ -75,9 +76,7 @@ func TestTheQueueKeepsItsOrderWhenWaitersDieOrStop(t *testing.T) {
 	all[2].Signal(t, syscall.SIGCONT)
 	l.waiting = all[2:3]
 	l.end()
-	if came := l.came(); came != "1 3 6 2" {
-		t.Errorf("%s came", came)
-	}
+	check.Equal(t, "came", l.came(), "1 3 6 2")
 }
 
 func TestAHandOverWakesNoOtherWaiter(t *testing.T) { wakesNoOther(t, 10, 30) }
@@ -113,9 +112,7 @@ func wakesNoOther(t *testing.T, passing, staying int) {
 	for n := range staying {
 		want = append(want, fmt.Sprint("after-", n))
 	}
-	if came := l.came(); came != strings.Join(want, " ") {
-		t.Errorf("%s came", came)
-	}
+	check.Equal(t, "came", l.came(), strings.Join(want, " "))
 }
 
 // switches counts the voluntary context switches of the last runs that wait.

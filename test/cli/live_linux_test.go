@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"adlock/lib/sysfile"
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/terminal"
 )
@@ -46,9 +47,7 @@ func TestAWaiterAtATerminalShowsOwnerAndTime(t *testing.T) {
 		return all[0] != all[len(all)-1]
 	})
 	owner.Signal(t, syscall.SIGTERM)
-	if got := left(p.AllShown(t)); got != "ran\n" {
-		t.Errorf("left on the terminal: %q", got)
-	}
+	check.Equal(t, "left on the terminal", left(p.AllShown(t)), "ran\n")
 }
 
 func TestAWaiterInTheBackgroundLeavesTheTerminalAlone(t *testing.T) {
@@ -85,9 +84,7 @@ func TestTheJitterIsShownAtATerminal(t *testing.T) {
 		}
 	}
 	must(t, syscall.Kill(p.Process.Pid, syscall.SIGINT))
-	if got := left(p.AllShown(t)); got != "" {
-		t.Errorf("left on the terminal: %q", got)
-	}
+	check.Equal(t, "left on the terminal", left(p.AllShown(t)), "")
 }
 
 func matches(s *stage, shown, pattern string) {
@@ -152,9 +149,7 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 		whole := strings.Join(strings.Fields(s.want(0, verb, "--help").Out), " ")
 		for columns, fits := range map[uint16]int{0: 80, 80: 80, 100: 100} { // 0: unknown
 			shown := s.typed(columns, verb, "--help")
-			if strings.Join(strings.Fields(shown), " ") != whole {
-				t.Errorf("%s in %d columns: something is lost", verb, columns)
-			}
+			check.Equal(t, "without its spaces", strings.Join(strings.Fields(shown), " "), whole)
 			for line := range strings.Lines(shown) {
 				if len(line) > fits+len("\r\n") {
 					t.Errorf("%s in %d columns: longer than %d: %q", verb, columns, fits, line)

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
 )
@@ -42,9 +43,7 @@ func TestMkatomicMakesAMissingFile(t *testing.T) {
 		}
 		big = strings.ToUpper(big)
 	}
-	if s.read(s.in("f")) != strings.ToLower(big) {
-		t.Error("it has another content")
-	}
+	check.Equal(t, "it has the content", s.read(s.in("f")) == strings.ToLower(big), true)
 	s.wantFiles("dir", "f")
 }
 
@@ -160,9 +159,7 @@ func (s *stage) wantFiles(names ...string) {
 	for _, e := range entries {
 		found = append(found, e.Name())
 	}
-	if strings.Join(found, " ") != strings.Join(names, " ") {
-		s.Errorf("the directory holds %q, want %q", found, names)
-	}
+	check.Equal(s, "in the directory", strings.Join(found, " "), strings.Join(names, " "))
 }
 
 func TestMkatomicRefusesAClosedInput(t *testing.T) {
@@ -274,9 +271,7 @@ func TestASignalledMkatomicEndsItsCommandAndLeavesNothing(t *testing.T) {
 			if by := p.EndedBy(t); by == 0 || p.Output() != "" {
 				t.Errorf("%v, %q: ended by %d: %s", sig, words, by, p.Output())
 			}
-			if s.read(s.in("f")) != "old" {
-				t.Errorf("%v, %q: it was replaced by %q", sig, words, s.read(s.in("f")))
-			}
+			check.Equal(t, "the file", s.read(s.in("f")), "old")
 			for _, left := range helper.With("ADLOCK_DIR=" + s.locks) {
 				t.Errorf("%v, %q: process %d is left", sig, words, left)
 				_ = unix.Kill(left, unix.SIGKILL)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"adlock/lib/config"
+	"adlock/test/support/check"
 )
 
 // programs are the paths of all programs.
@@ -106,13 +107,9 @@ func TestHelpAndVersionAreVerbsOfEveryProgram(t *testing.T) {
 		if out("help") != out("--help") || out("version") != out("--version") {
 			t.Errorf("%s: a verb says another thing than its option", path)
 		}
-		if got := out("version"); got != filepath.Base(path)+" version "+config.Version()+"\n" {
-			t.Errorf("the programs are not of one version: %q", got)
-		}
+		check.Equal(t, "the version", out("version"), filepath.Base(path)+" version "+config.Version()+"\n")
 		for _, verb := range told(out("help"), "verbs") {
-			if out("help", verb) != out(verb, "--help") {
-				t.Errorf("%s help %s is not that of the verb", path, verb)
-			}
+			check.Equal(t, path+" help "+verb, out("help", verb), out(verb, "--help"))
 		}
 	}
 }

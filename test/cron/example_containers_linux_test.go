@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"adlock/lib/runlog"
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
@@ -141,12 +142,8 @@ func TestAStoppedContainerWithCronReleasesItsLocks(t *testing.T) {
 	two.Is(p, 0, "…")
 	stop(p, one)
 	one.Is(p, 0, "…")
-	if left := p.locks(); len(left) != 0 {
-		t.Errorf("left: %v", left)
-	}
-	if said := one.Output() + two.Output(); said != "" {
-		t.Errorf("said %q", said)
-	}
+	check.Equal(t, "locks left", len(p.locks()), 0)
+	check.Equal(t, "said", one.Output()+two.Output(), "")
 	p.wantNotes("run:one")
 }
 
@@ -155,9 +152,7 @@ func TestAContainerClearsItsOldLocksOnlyIfAskedTo(t *testing.T) {
 	one := cronContainer(p, "one")
 	helper.Eventually(t, "the job runs", func() bool { return len(p.notes()) == 1 })
 	one.Kill(t)
-	if left := p.locks(); len(left) != 1 {
-		t.Errorf("left: %v", left)
-	}
+	check.Equal(t, "locks left", len(p.locks()), 1)
 	again := cronContainer(p, "one")
 	helper.Eventually(t, "the job is denied", func() bool { return len(p.denials()) == 1 })
 	again.Kill(t)

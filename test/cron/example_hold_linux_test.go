@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"adlock/lib/runlog"
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
@@ -31,9 +32,7 @@ func (p *place) holds(data string) {
 	p.Helper()
 	helper.Eventually(p, "it is at work", func() bool { return len(p.events(runlog.Acquire)) > 0 })
 	helper.Eventually(p, "no process is at its lock", func() bool { return helper.Unguarded(p.locks()[0]) })
-	if e := p.events(runlog.Acquire)[0]; e.Operand != "checksums "+data {
-		p.Errorf("the lock is of %q", e.Operand)
-	}
+	check.Equal(p, "the lock is of", p.events(runlog.Acquire)[0].Operand, "checksums "+data)
 }
 
 const sumsOfFiles = "87428fc522803d31065e7bce3cf03fe475096631e5e07bbd7a0fde60c4cf25c7  a\n" +
@@ -78,9 +77,7 @@ func TestAProgramThatFailedMayRunAgainAtOnce(t *testing.T) {
 			must.Do(t, os.Remove(p.path("data/b")))
 			p.write("data/b", "b\n", 0o644)
 			p.silent(p.path("bin/"+name), p.path("data"))
-			if p.read("data/SHA256SUMS") != sumsOfFiles {
-				t.Errorf("wrote %q", p.read("data/SHA256SUMS"))
-			}
+			check.Equal(t, "written", p.read("data/SHA256SUMS"), sumsOfFiles)
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"adlock/lib/runlog"
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
@@ -95,9 +96,7 @@ func TestJobsShareADownload(t *testing.T) {
 
 	must.Do(t, os.Remove(p.path("cache/x")))
 	p.silent(line...)
-	if p.read("cache/x") != "words 2\n" {
-		t.Errorf("got %q", p.read("cache/x"))
-	}
+	check.Equal(t, "got", p.read("cache/x"), "words 2\n")
 }
 
 // queue makes a place with n messages, and a sendmail that notes each message and how many others are being
@@ -137,12 +136,8 @@ func TestAtMostFourWorkersSendEachMessageOnce(t *testing.T) {
 	for _, worker := range workers {
 		worker.Is(t, 0, "")
 	}
-	if sent := slices.Sorted(slices.Values(p.notes())); strings.Join(sent, " ") != "0 1 2 3 4 5 6" {
-		t.Errorf("sent %q", sent)
-	}
-	if crowds := p.crowds(); slices.Max(crowds) != "4" {
-		t.Errorf("at a time: %q", crowds)
-	}
+	check.Equal(t, "sent", strings.Join(slices.Sorted(slices.Values(p.notes())), " "), "0 1 2 3 4 5 6")
+	check.Equal(t, "sent at a time", slices.Max(p.crowds()), "4")
 	if left, _ := os.ReadDir(p.path("queue")); len(left) != 0 {
 		t.Errorf("left: %v", left)
 	}
@@ -228,9 +223,7 @@ func TestADownloadIsRepeatedIfItFailedOrItsFileIsMissing(t *testing.T) {
 		must.Do(p.T, os.Remove(p.path("words.gz")))
 		p.silently(program, "refresh")
 		p.wantNotes("fetched fetched")
-		if p.read("words.gz") != "words 2\n" {
-			p.Errorf("got %q", p.read("words.gz"))
-		}
+		check.Equal(p, "got", p.read("words.gz"), "words 2\n")
 	})
 }
 

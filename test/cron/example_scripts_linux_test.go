@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"adlock/lib/runlog"
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
@@ -54,9 +55,7 @@ func TestOneLineKeepsALegacyScriptFromRunningTwiceAtOnce(t *testing.T) {
 			p.write("go", "", 0o644)
 			first.Is(p, 0, "…")
 			second.Is(p, 0, "…")
-			if guarded != p.has("in/b.log") {
-				t.Error("the second start counted what came in, or should have")
-			}
+			check.Equal(t, "what came in is left for later", p.has("in/b.log"), guarded)
 			if !strings.HasPrefix(first.Output(), "page.") {
 				t.Errorf("it does not end by ls: %q", first.Output())
 			}
@@ -106,17 +105,11 @@ func TestLinesOfAGuardedCrontabRunAsBeforeButNotTwiceAtOnce(t *testing.T) {
 	p.command("store", `read -r said; echo "$said" into "$1", $# words`)
 	first := line("fetch-feeds").Start(t)
 	p.there("runs")
-	if r := line("fetch-feeds").Run(t); r.Out+r.Err != "" {
-		t.Errorf("while it runs: %+v", r)
-	}
+	line("fetch-feeds").Run(t).Is(t, 75, "", "")
 	p.write("go", "", 0o644)
 	first.Is(p, 0, "…")
-	if got := first.Output(); got != "--all /bin/sh into my feeds, 2 words\n" {
-		t.Errorf("it said %q", got)
-	}
-	if n := len(p.events(runlog.Acquire)); n != 1 {
-		t.Errorf("%d runs", n)
-	}
+	check.Equal(t, "it said", first.Output(), "--all /bin/sh into my feeds, 2 words\n")
+	check.Equal(t, "runs", len(p.events(runlog.Acquire)), 1)
 	p.write("Makefile", "index:\n\techo made >>notes\n", 0o644)
 	line("make --silent index").Run(t).Is(t, 0, "", "")
 	p.wantNotes("made")
@@ -203,9 +196,7 @@ func TestAPassRunsItsAtomsAndTheNextFindsThemTooSoon(t *testing.T) {
 	if info, err := os.Stat(p.path("root/home/shared")); err != nil || info.Mode().Perm() != 0o775 || info.Mode()&os.ModeSetgid == 0 {
 		t.Errorf("%v (%v)", info, err)
 	}
-	if got := p.read("root/usr/local/etc/motd"); got != "Welcome.\nReport trouble to root.\n" {
-		t.Errorf("the copy says %q", got)
-	}
+	check.Equal(t, "the copy", p.read("root/usr/local/etc/motd"), "Welcome.\nReport trouble to root.\n")
 	if to, err := os.Readlink(p.path("root/var/adm")); err != nil || to != "../var/log" {
 		t.Errorf("%q (%v)", to, err)
 	}
@@ -244,9 +235,7 @@ func TestTheSetupScriptSetsUpAMachineAndThenChangesNothing(t *testing.T) {
 			t.Errorf("%s: %v, %v, want mode %v", file, info.Mode(), err, want)
 		}
 	}
-	if p.read("rules/adlock-alerts.yml") != string(rules) {
-		t.Error("the rules are others")
-	}
+	check.Equal(t, "the rules", p.read("rules/adlock-alerts.yml"), string(rules))
 	p.silent(p.path("setup"))
 	if left, err := filepath.Glob(p.path("*/*.new")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %q, %v", left, err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
 )
@@ -187,9 +188,7 @@ func (d *debian) mustStayWhileNamed() {
 		if now := d.files(); !slices.Equal(now, before) {
 			d.Error("a refused removal has changed files")
 		}
-		if out := d.want("dpkg-query -W -f '${db:Status-Status}' adlock"); out != "installed" {
-			d.Errorf("after a refused removal it is %s", out)
-		}
+		check.Equal(d, "after a refused removal it is", d.want("dpkg-query -W -f '${db:Status-Status}' adlock"), "installed")
 	}
 	d.want("crontab /root/kept && rm " + where)
 }
@@ -218,9 +217,7 @@ printf 'SHELL=/bin/bash\n*/5 * * * *  root  : feeds ; /bin/true\n' >/etc/cron.d/
 		}
 	}
 	// The script brings a machine to the same state, so it finds nothing to change.
-	if out := d.want("sh /root/setup"); out != "" {
-		t.Errorf("the script: %s", out)
-	}
+	check.Equal(t, "the script said", d.want("sh /root/setup"), "")
 	if out := d.want("adlock config"); !regexp.MustCompile(`ADLOCK_SYSLOG +1 +/etc/adlock.conf`).MatchString(out) {
 		t.Error(out)
 	}

@@ -24,6 +24,7 @@ import (
 	"testing"
 	"time"
 
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
@@ -130,9 +131,7 @@ func mustEqual(t *testing.T, claim string, got, want map[string]string) {
 	all := maps.Clone(got)
 	maps.Copy(all, want)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if got[name] != want[name] {
-			t.Errorf("%s: %s is %q, want %q", claim, name, got[name], want[name])
-		}
+		check.Equal(t, claim+": "+name, got[name], want[name])
 	}
 }
 
@@ -300,9 +299,7 @@ func TestRpmAndApkHoldWhatTheDebHolds(t *testing.T) {
 			t.Errorf("the rpm does not ask before its removal: %v", err)
 		}
 		got := sums(t, apk)
-		if got["/.pre-deinstall"][10:] != control["/prerm"][10:] {
-			t.Error("the apk does not ask before its removal")
-		}
+		check.Equal(t, "what the apk runs before its removal", got["/.pre-deinstall"][10:], control["/prerm"][10:])
 		maps.DeleteFunc(got, func(name, _ string) bool { return strings.HasPrefix(name, "/.") })
 		mustEqual(t, "apk for "+machine[0], got, want)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"adlock/lib/cronline"
 	"adlock/lib/runlog"
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 )
@@ -86,9 +87,7 @@ func TestOneLineGuardsAWholeCrontab(t *testing.T) {
 	overrun, parts := nameOf(w.path("overrun")+` 'a  "b"' $((1 + 1)) | cat`), nameOf("cd / && run-parts --report "+w.path("parts"))
 
 	w.await("the line with a user column has run", func() bool { return count(w.events("column"), runlog.Release) == 1 })
-	if got := w.read("columned"); got != "from the system\nroot\n" {
-		t.Errorf("the line with a user column noted %q", got)
-	}
+	check.Equal(t, "the line with a user column noted", w.read("columned"), "from the system\nroot\n")
 	w.await("what overruns is denied at the next tick, what hangs is ended", func() bool {
 		return count(w.events(overrun), runlog.Deny) > 0 && count(w.events("hang"), runlog.Takeover) == 1
 	})
@@ -122,9 +121,7 @@ func (w *world) wantLocked() {
 	if got := w.read("overruns"); strings.Trim(got, "a \"b2\n") != "" || !strings.HasPrefix(got, "a  \"b\" 2\n") {
 		w.Errorf("the line's words were %q", got)
 	}
-	if got := w.read("flocks"); strings.ReplaceAll(got, "/bin/sh\n", "") != "" {
-		w.Errorf("the line that locks by itself noted %q", got)
-	}
+	check.Equal(w, "the line that locks by itself noted", strings.ReplaceAll(w.read("flocks"), "/bin/sh\n", ""), "")
 	if strings.Contains(w.record(), "flock") {
 		w.Errorf("the line that locks by itself was locked:\n%s", w.record())
 	}
@@ -163,9 +160,7 @@ func (w *world) wantDaemons() {
 	if got := w.story("forked"); got != "acquire; release 0" {
 		w.Errorf("the record of a line that starts a daemon tells %s", got)
 	}
-	if got := w.story(nameOf("exec " + w.path("daemon") + " stays")); got != "acquire" {
-		w.Errorf("the record of a line that is a daemon tells %s", got)
-	}
+	check.Equal(w, "the record of a line that is a daemon", w.story(nameOf("exec "+w.path("daemon")+" stays")), "acquire")
 	living := strings.Join(w.processes(), "\n")
 	for _, daemon := range []string{"forked", "stays"} {
 		helper.Contains(w, living, w.path("daemon")+" "+daemon)

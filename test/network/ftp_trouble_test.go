@@ -22,6 +22,7 @@ import (
 	"adlock/lib/limit"
 	"adlock/lib/locker"
 	"adlock/lib/process"
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
@@ -129,9 +130,7 @@ func TestAnFTPStampThatCannotBeWrittenIsReported(t *testing.T) {
 	h := f.host(t).brief()
 	file := h.notes(t)
 	owner := h.start(t, "chmod 555 '"+f.Root+"'; exit 3")
-	if status := owner.Wait(t); status != 3 {
-		t.Errorf("status %d", status)
-	}
+	check.Equal(t, "the status", owner.Wait(t), 3)
 	if said := owner.Output(); strings.Count(said, "\n") != 1 || !strings.Contains(said, "last.p.shared.o.x") {
 		t.Errorf("said %q", said)
 	}
@@ -327,9 +326,7 @@ func TestClearRemovesAnFTPLockWhoseLeaseHasRunOut(t *testing.T) {
 	})
 	h.wants(t, "^$", "clear", "p.h.o.x")
 	h.run(t, "echo ran", "--host=h").Ran(t)
-	if err := place.Renew(context.Background()); err != lease.ErrGone {
-		t.Errorf("the earlier owner: %v", err)
-	}
+	check.Equal(t, "the earlier owner", place.Renew(context.Background()), error(lease.ErrGone))
 }
 
 func TestClearSucceedsOnFTPIfOnlyItsAnswerIsLost(t *testing.T) {
@@ -486,7 +483,5 @@ func TestAnFTPWaiterWaitsOutTheLeaseOfARemovedOwner(t *testing.T) {
 	if waited := process.Boottime() - began; waited < length || waiter.Fence() != 2 {
 		t.Errorf("it waited for %v, and its fence is %d", waited, waiter.Fence())
 	}
-	if err := owner.Renew(ctx); err != lease.ErrGone {
-		t.Errorf("the owner: %v", err)
-	}
+	check.Equal(t, "the owner", owner.Renew(ctx), error(lease.ErrGone))
 }

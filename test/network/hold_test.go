@@ -111,9 +111,7 @@ func TestAProgramThatIsCutOffEndsBeforeAnotherJobBegins(t *testing.T) {
 	helper.Eventually(t, "it works", func() bool { return exists(file) })
 	cable.Cut()
 	b.follows(t, file)
-	if status := p.program.Wait(t); status != 137 {
-		t.Errorf("its status is %d: %s", status, p.program.Output())
-	}
+	p.program.Is(t, 137, "…")
 	if told := p.told(); len(told) < 2 || !strings.HasPrefix(told[1], "lost ") {
 		t.Errorf("told %q", told)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"adlock/lib/atom"
+	"adlock/test/support/check"
 	"adlock/test/support/must"
 )
 
@@ -30,9 +31,7 @@ func TestManyAtomsAreListedInAFewQuestions(t *testing.T) {
 	}
 	asked := func() int { return m.metric(t, `grpc_server_started_total\{grpc_method="(?:Range|Txn)",.*\}`) }
 	before := asked()
-	if n := strings.Count(newHost(t, url(m)).wants(t, "", "status"), " idle "); n != many {
-		t.Errorf("listed are %d", n)
-	}
+	check.Equal(t, "listed are", strings.Count(newHost(t, url(m)).wants(t, "", "status"), " idle "), many)
 	if n := asked() - before; n > 5 {
 		t.Errorf("the listing asked %d questions", n)
 	}
@@ -83,7 +82,5 @@ func TestAHandOverWakesOneOfAThousandWaiters(t *testing.T) {
 			t.Fatalf("no waiter took over, hand-over %d", n)
 		}
 	}
-	if woken.Load() != handOvers {
-		t.Errorf("%d hand-overs woke %d of %d waiters", handOvers, woken.Load(), waiters)
-	}
+	check.Equal(t, "waiters woken", woken.Load(), handOvers)
 }

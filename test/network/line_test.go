@@ -19,6 +19,7 @@ import (
 	"adlock/lib/limit"
 	"adlock/lib/process"
 	"adlock/lib/record"
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 )
@@ -139,13 +140,9 @@ func TestAWaiterGetsTheAtomOnlyAsTheHeadOfTheQueue(t *testing.T) {
 			helper.Eventually(t, "no client watches any more", func() bool { return nodes[0].watchers(t) == 0 })
 			go func() { woken <- third.Await(ctx, func() { next.Add(1) }) }()
 			helper.Eventually(t, "it watches", func() bool { return nodes[0].watchers(t) > 0 })
-			if next.Load() != 0 {
-				t.Error("Await called next too early")
-			}
+			check.Equal(t, "calls of next so far", next.Load(), 0)
 			must.Do(t, errors.Join(test.goes(owner, second), <-woken))
-			if called := next.Load() > 0; called != test.next {
-				t.Errorf("Await called next: %v", called)
-			}
+			check.Equal(t, "Await called next", next.Load() > 0, test.next)
 			if seen, err := third.Look(ctx); err != nil || seen.Held == test.free {
 				t.Errorf("held: %v, %v", seen.Held, err)
 			}

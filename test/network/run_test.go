@@ -13,6 +13,7 @@ import (
 
 	"adlock/lib/lease"
 	"adlock/lib/limit"
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/relay"
@@ -117,9 +118,7 @@ func TestAnOwnerThatIsCutOffEndsItsJobBeforeAnotherBegins(t *testing.T) {
 		b.run(t, "echo ran").Denied(t)
 		cable.Cut()
 		b.follows(t, file)
-		if status := owner.Wait(t); status != 137 {
-			t.Errorf("the owner's status is %d: %s", status, owner.Output())
-		}
+		owner.Is(t, 137, "…")
 		return owner
 	}
 	t.Run("etcd", func(t *testing.T) {
@@ -178,9 +177,7 @@ func TestARunInAStoreWithoutAHostWarnsOnce(t *testing.T) {
 		}
 		h.env = slices.DeleteFunc(h.env, func(v string) bool { return strings.HasPrefix(v, "ADLOCK_HOST=") })
 		for try, want := range []int{1, 0} {
-			if text := said(h); strings.Count(text, "adlock: a store without a host: ") != want {
-				t.Errorf("%s, try %d: said %q", way, try, text)
-			}
+			check.Equal(t, fmt.Sprint(way, " warns in try ", try), strings.Count(said(h), "adlock: a store without a host: "), want)
 		}
 	}
 }
@@ -193,9 +190,7 @@ func TestAnUnreachableStoreStartsNoJobAndCallsTheHookOnce(t *testing.T) {
 		h.run(t, "echo ran", "--operand=any").Refused(t, 69, "connection refused")
 	}
 	are(t, told(t, file, 1), [2]string{"not-run p.shared.o.any ", ": connection refused"})
-	if log := h.runlog(); strings.Count(log, "event=not-run ") != 3 {
-		t.Errorf("the runlog has %s", log)
-	}
+	check.Equal(t, "events", strings.Count(h.runlog(), "event=not-run "), 3)
 }
 
 func TestAMissingLocksmithIsReportedInOneLine(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/relay"
@@ -79,9 +80,7 @@ func (h *host) allRun(t *testing.T, n int, job string, options ...string) (said 
 		runs = append(runs, h.command(job, append(options, "--wait=60s")...).Start(t))
 	}
 	for _, p := range runs {
-		if status := p.Wait(t); status != 0 {
-			t.Errorf("status %d: %s", status, p.Output())
-		}
+		p.Is(t, 0, "…")
 		said += p.Output()
 	}
 	return said
@@ -115,12 +114,8 @@ func TestOnlyOneNewcomerLogsTheDeathOfAnOwner(t *testing.T) {
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		for round := range 3 {
 			a.start(t, "sleep 60").Kill(t)
-			if said := b.allRun(t, 3, "true"); said != "" {
-				t.Errorf("said %q", said)
-			}
-			if log := b.runlog(); strings.Count(log, "event=reclaim ") != round+1 {
-				t.Errorf("round %d: the runlog has %s", round, log)
-			}
+			check.Equal(t, "said", b.allRun(t, 3, "true"), "")
+			check.Equal(t, "reclaims", strings.Count(b.runlog(), "event=reclaim "), round+1)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 )
@@ -87,13 +88,9 @@ func TestTheNextHolderRemovesTheFilesOfAKilledHolder(t *testing.T) {
 	gate := t.TempDir() + "/gate"
 	next := h.startScript(t, until(gate)+"adlock_release")
 	helper.Eventually(t, "what was left is gone", func() bool { return !slices.ContainsFunc(files, exists) })
-	if own := globbed(t, h.dir+"/smith.*"); len(own) != 2 {
-		t.Errorf("besides %v there is %v", files, own)
-	}
+	check.Equal(t, "files of the holder", len(globbed(t, h.dir+"/smith.*")), 2)
 	touch(t, gate)
-	if said := next.said(t); said != "" {
-		t.Errorf("said %q", said)
-	}
+	check.Equal(t, "said", next.said(t), "")
 }
 
 // The watchdog of the next waiter starts while that waiter waits, so that a hand-over does not wait
@@ -122,16 +119,12 @@ func TestOnlyTheNextWaiterHasAWatchdog(t *testing.T) {
 	next := waits(until(second))
 	watchdogs(next, 1)
 	third, fourth := waits("exit 5"), waits("exit 6")
-	if n := len(helper.WatchdogsOf(third.PID)) + len(helper.WatchdogsOf(fourth.PID)); n != 0 {
-		t.Errorf("those behind have %d watchdogs", n)
-	}
+	check.Equal(t, "watchdogs behind the next", len(helper.WatchdogsOf(third.PID))+len(helper.WatchdogsOf(fourth.PID)), 0)
 	touch(t, first)
 	endsWith(t, owner, 0, "")
 	watchdogs(owner, 0)
 	watchdogs(third, 1)
-	if n := len(helper.WatchdogsOf(next.PID)); n != 1 {
-		t.Errorf("the owner has %d watchdogs", n)
-	}
+	check.Equal(t, "watchdogs of the owner", len(helper.WatchdogsOf(next.PID)), 1)
 	stop(t, third) // it leaves the queue
 	watchdogs(third, 0)
 	watchdogs(fourth, 1)
