@@ -29,6 +29,13 @@ func (m Memory) Bytes() []byte {
 	return text
 }
 
+func (m Memory) MarshalText() ([]byte, error) { return m.Bytes(), nil }
+
+func (m *Memory) UnmarshalText(text []byte) (err error) {
+	*m, err = ParseMemory(text)
+	return err
+}
+
 func (m *Memory) lines(l *Lines) {
 	l.atom(&m.Atom)
 	l.Instant("started", &m.Started)

@@ -51,6 +51,22 @@ func (r Record) Bytes() []byte {
 	return append([]byte(strconv.Itoa(r.Owner.PID)+"\n"), Write(r.lines)...)
 }
 
+// MarshalText returns what Bytes does, and nothing if there is no owner.
+func (r Record) MarshalText() ([]byte, error) {
+	if r.Owner.PID == 0 {
+		return nil, nil
+	}
+	return r.Bytes(), nil
+}
+
+func (r *Record) UnmarshalText(text []byte) error {
+	var content Content
+	if *r, content = Parse(text); content != Full && content != Empty {
+		return errFormat
+	}
+	return nil
+}
+
 // lines names the keys of the lines after the pid. An optional line is left out if it would say nothing.
 func (r *Record) lines(l *Lines) {
 	l.Text("token", &r.Token)
