@@ -118,8 +118,8 @@ func TestAStatLineIsReadWholeOrRefused(t *testing.T) {
 			t.Errorf("%q: %+v %v", command, e, err)
 		}
 	}
-	// The kernel shows this line while a process is being reaped.
-	if e, err := parseStat([]byte("1 (x) X 0 -1 -1 0 -1 4 0 0 0 0 0 0 0 0 20 0 0 0 99 0")); err != nil || !e.Exited {
+	// The kernel shows such a line while a process is being reaped. A 32-bit program reads these flags and this start too.
+	if e, err := parseStat([]byte("1 (x) X 0 -1 -1 0 -1 2147483652 0 0 0 0 0 0 0 0 20 0 0 0 2147483648 0")); err != nil || !e.Exited || !e.Exiting || e.Start != 1<<31 {
 		t.Errorf("%+v %v", e, err)
 	}
 	nineteen := "1 (x) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18"

@@ -153,8 +153,8 @@ func parseStat(text []byte) (Entry, error) {
 		return Entry{}, unix.EBADMSG
 	}
 	bad := error(nil)
-	number := func(b []byte) int {
-		n, err := strconv.Atoi(string(b)) // a process being reaped shows group -1
+	number := func(b []byte) int64 { // flags and start need more than 32 bits
+		n, err := strconv.ParseInt(string(b), 10, 64) // a process being reaped shows group -1
 		if err != nil {
 			bad = unix.EBADMSG
 		}
@@ -162,10 +162,10 @@ func parseStat(text []byte) (Entry, error) {
 	}
 	e := Entry{
 		kernel:  number(f[6])&kernelThread != 0,
-		PID:     number(bytes.TrimSpace(pid)),
-		Parent:  number(f[1]),
-		PGID:    number(f[2]),
-		SID:     number(f[3]),
+		PID:     int(number(bytes.TrimSpace(pid))),
+		Parent:  int(number(f[1])),
+		PGID:    int(number(f[2])),
+		SID:     int(number(f[3])),
 		Start:   uint64(number(f[19])),
 		Stopped: f[0][0] == 'T',
 		Traced:  f[0][0] == 't',
