@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"os"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -171,6 +172,9 @@ func parseStat(text []byte) (Entry, error) {
 		Traced:  f[0][0] == 't',
 		Exiting: number(f[6])&exiting != 0,
 		Command: string(rest[:end]),
+		Faults:  uint64(number(f[7])),
+		Reaped:  uint64(number(f[8]) + number(f[10])),
+		CPU:     time.Duration(number(f[11])+number(f[12])) * clockTick,
 	}
 	e.readImage(func(field int) uint64 {
 		if len(f) <= field-3 {
