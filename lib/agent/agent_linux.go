@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -61,13 +62,8 @@ func Start(owner process.Identity) (greeting string, err error) {
 }
 
 // environment returns this process's environment without adlock's settings: each question brings them.
-func environment() (env []string) {
-	for _, variable := range os.Environ() {
-		if !strings.HasPrefix(variable, "ADLOCK_") {
-			env = append(env, variable)
-		}
-	}
-	return env
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "ADLOCK_") })
 }
 
 // Main is one of the first calls of main. In an agent it never returns; elsewhere it does nothing.
