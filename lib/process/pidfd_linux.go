@@ -98,11 +98,7 @@ func signalPidfd(fd int, sig unix.Signal) error {
 
 // pidfdExited polls the pidfd: it is readable once the process and all its threads have exited,
 // even before the zombie is reaped (pidfd_open(2)). For noPidfd the answer is false.
-func pidfdExited(fd int) bool {
-	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-	_, err := sysfile.RetryN(func() (int, error) { return unix.Poll(poll, 0) })
-	return err == nil && poll[0].Revents&unix.POLLIN != 0
-}
+func pidfdExited(fd int) bool { return sysfile.Poll(fd, unix.POLLIN)&unix.POLLIN != 0 }
 
 // AwaitDeath returns when a process of the list has died, after d, or at a signal. The death of a process
 // whose handle has no descriptor does not wake it.

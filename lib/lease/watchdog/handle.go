@@ -83,9 +83,7 @@ func (w *Watchdog) hungUp() (gone bool) {
 	line, err := w.line.SyscallConn()
 	if err == nil {
 		err = line.Control(func(fd uintptr) {
-			polled := []unix.PollFd{{Fd: int32(fd)}}
-			_, err := unix.Poll(polled, 0)
-			gone = err == nil && polled[0].Revents&unix.POLLHUP != 0
+			gone = sysfile.Poll(int(fd), 0)&unix.POLLHUP != 0
 		})
 	}
 	return gone || err != nil
