@@ -64,7 +64,7 @@ func (j Job) Watch() (Verdict, error) {
 		if err != nil || len(members) == 0 {
 			return Verdict{}, err
 		}
-		if work := judge.Look(Sample{At: time.Since(began), Members: figures(members)}); work != "" {
+		if work := judge.Look(time.Since(began), figures(members)); work != "" {
 			return Verdict{Work: work}, nil
 		}
 		if watched >= j.Length {

@@ -146,7 +146,7 @@ func (rec Recorder) saidLost(own record.Record) bool {
 // denials returns how often the atom was denied as busy or full since it was last taken; other denials do not
 // count. Most denials record their number in this row (Count), so the newest of those suffices.
 func (rec Recorder) denials(a atom.Atom) (inARow int) {
-	for e := range rec.SinceAcquired(a) {
+	for e := range rec.since(a, "") {
 		if e.Kind != runlog.Deny || e.Verdict != string(Busy) && e.Verdict != string(Full) {
 			continue
 		}

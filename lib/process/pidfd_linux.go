@@ -68,10 +68,8 @@ func lacking(err error) error {
 
 func onPidfs(fd int) bool {
 	var st unix.Statfs_t
-	return unix.Fstatfs(fd, &st) == nil && st.Type == pidfsMagic && strconv.IntSize == 64
+	return unix.Fstatfs(fd, &st) == nil && st.Type == unix.PID_FS_MAGIC && strconv.IntSize == 64
 }
-
-const pidfsMagic = 0x50494446 // PID_FS_MAGIC of linux/magic.h
 
 // inodeOfPidfd returns 0 for noPidfd, and if inodes do not identify processes (pidfs).
 func inodeOfPidfd(fd int) uint64 {

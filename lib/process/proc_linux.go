@@ -127,11 +127,8 @@ func missing(pid int, err error) error {
 	if err != unix.ENOENT && err != unix.ESRCH {
 		return err
 	}
-	if unix.Kill(pid, 0) == unix.ESRCH {
-		return unix.ESRCH
-	}
 	// A zombie reaped between the two calls is gone; one not reaped can be read.
-	if err == unix.ESRCH {
+	if unix.Kill(pid, 0) == unix.ESRCH || err == unix.ESRCH {
 		return unix.ESRCH
 	}
 	return unix.EPERM

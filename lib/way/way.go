@@ -1,6 +1,6 @@
 // Package way checks that only root and this user can redirect a path: no other user can put another directory or
 // link in the place of one above the file. Users without an id in this user namespace count as root. So do members of
-// root's group and of this user's own (OthersMayWrite).
+// root's group and of this user's own (othersMayWrite).
 package way
 
 import (
@@ -111,7 +111,7 @@ func checkAbove(path, what string, advice func() string, st *unix.Stat_t) error 
 		}
 		return fault.New(fault.NotPermitted, path, "is above the "+what+", and another user's ("+advice()+")")
 	case mode&unix.S_ISVTX != 0:
-	case OthersMayWrite(path, st):
+	case othersMayWrite(path, st):
 		if me == 0 || me == int(st.Uid) {
 			advice = func() string { return "chmod go-w " + fault.Quoted(path) }
 		}
@@ -120,9 +120,9 @@ func checkAbove(path, what string, advice func() string, st *unix.Stat_t) error 
 	return nil
 }
 
-// OthersMayWrite reports whether the mode lets users other than the owner and root write to the file or
+// othersMayWrite reports whether the mode lets users other than the owner and root write to the file or
 // directory: all of them, or a group that may have other members. Check the owner first.
-func OthersMayWrite(path string, st *unix.Stat_t) bool {
+func othersMayWrite(path string, st *unix.Stat_t) bool {
 	mode := uint32(st.Mode)
 	return mode&0o002 != 0 || mode&0o020 != 0 && !oursAlone(path, st)
 }
