@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/orphan"
 	"adlock/lib/process"
@@ -108,7 +107,7 @@ func (h *Hook) start(log *runlog.Log, e Event) {
 	if log == nil {
 		log = &runlog.Log{}
 	}
-	a := atomOf(e)
+	a := e.Atom()
 	args := []string{
 		waiterName, log.Dir, log.Host, strconv.FormatInt(log.Max, 10),
 		a.Program, a.Host, a.Operator, a.Operand, string(e.Kind), h.Command,
@@ -119,10 +118,6 @@ func (h *Hook) start(log *runlog.Log, e Event) {
 			fault.Warn("the hook for "+string(e.Kind), why)
 		}
 	}
-}
-
-func atomOf(e Event) atom.Atom {
-	return atom.Atom{Program: e.Program, Host: e.Host, Operator: e.Operator, Operand: e.Operand}
 }
 
 // Environment returns Env or, if that is nil, this process's environment. It leaves out ADLOCK_HOOK…, as the
@@ -146,7 +141,7 @@ const longestText = 4096
 func (e Event) variables() []string {
 	all := []string{
 		"ADLOCK_EVENT=" + string(e.Kind),
-		"ADLOCK_ATOM=" + string(atomOf(e).Name()),
+		"ADLOCK_ATOM=" + string(e.Atom().Name()),
 		"ADLOCK_TEXT=" + fault.Plain(strings.ReplaceAll(e.Text[:min(len(e.Text), longestText)], "\n", "; ")),
 	}
 	add := func(there bool, name, value string) {

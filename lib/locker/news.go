@@ -44,9 +44,7 @@ func (rec Recorder) tellHook(kind hook.Kind, e runlog.Event, text string) {
 	rec.Hook.Tell(rec.Log, hook.Event{Kind: kind, Text: titleOf(e) + ": " + text, Event: e})
 }
 
-func titleOf(e runlog.Event) string {
-	return Title(atom.Atom{Operator: e.Operator, Operand: e.Operand})
-}
+func titleOf(e runlog.Event) string { return Title(e.Atom()) }
 
 func expired(age, expireAfter time.Duration, source policy.Source, idle time.Duration) string {
 	if idle > 0 {
