@@ -18,12 +18,12 @@ import (
 	"adlock/lib/insight/history"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
-	"adlock/lib/link"
 	"adlock/lib/lockdir"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/runlog"
+	"adlock/lib/way"
 )
 
 func openLocks() (*lockfile.Dir, error) {
@@ -297,7 +297,7 @@ func save(path string, text []byte, options ...renameio.Option) error {
 	if there, err := os.Stat(path); err == nil && !there.Mode().IsRegular() {
 		return fault.Wrap(path, os.WriteFile(path, text, 0))
 	}
-	file, err := link.Follow(path)
+	file, err := way.Follow(path)
 	if err == nil {
 		err = renameio.WriteFile(file, text, 0o644, options...)
 	}
