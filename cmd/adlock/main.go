@@ -16,7 +16,7 @@ import (
 	"adlock/lib/hold"
 	"adlock/lib/hook"
 	_ "adlock/lib/lean" // is initialised before all others
-	"adlock/lib/orphan"
+	"adlock/lib/process"
 	"adlock/lib/run"
 	"adlock/lib/supervise"
 	"adlock/lib/sysfile"
@@ -26,7 +26,7 @@ func main() {
 	refuse(config.CheckPrivilege())
 	refuse(config.CheckFiles())
 	refuse(config.CheckThreads())
-	orphan.Main()
+	process.OrphanMain()
 	hook.Main()
 	agent.Main(answer)
 	supervise.Gate()

@@ -18,7 +18,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/fault"
-	"adlock/lib/orphan"
 	"adlock/lib/process"
 	"adlock/lib/sysfile"
 )
@@ -90,7 +89,7 @@ type server struct {
 }
 
 func serve(answer Answerer) error {
-	orphan.CloseInherited(3)
+	process.CloseInherited(3)
 	debug.SetGCPercent(50) // small enough: 2 MiB between two collections
 	s := &server{answer: answer}
 	owner, err := s.attend(os.Args[1:])

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"adlock/lib/fault"
-	"adlock/lib/orphan"
 	"adlock/lib/process"
 	"adlock/lib/runlog"
 )
@@ -112,7 +111,7 @@ func (h *Hook) start(log *runlog.Log, e Event) {
 		waiterName, log.Dir, log.Host, strconv.FormatInt(log.Max, 10),
 		a.Program, a.Host, a.Operator, a.Operand, string(e.Kind), h.Command,
 	}
-	if err := orphan.Start(args, "", append(h.Environment(), e.variables()...), -1); err != nil {
+	if err := process.StartOrphan(args, "", append(h.Environment(), e.variables()...), -1); err != nil {
 		why := "cannot be started: " + err.Error()
 		if !note(log, runlog.Event{Program: a.Program, Host: a.Host, Operator: a.Operator, Operand: a.Operand}, e.Kind, why) {
 			fault.Warn("the hook for "+string(e.Kind), why)

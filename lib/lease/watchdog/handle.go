@@ -9,7 +9,7 @@ import (
 
 	"adlock/lib/fault"
 	"adlock/lib/locker"
-	"adlock/lib/orphan"
+	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/lib/sysfile"
 )
@@ -31,7 +31,7 @@ func Start(rec locker.Recorder, own record.Record) *Watchdog {
 	}
 	w.line = os.NewFile(uintptr(ours), "watchdog")
 	go func() {
-		err := orphan.Start(args(rec, own), "/", rec.Hook.Environment(), theirs)
+		err := process.StartOrphan(args(rec, own), "/", rec.Hook.Environment(), theirs)
 		unix.Close(theirs) // only the watchdog has this end open now: hungUp finds out when it ends
 		w.started <- err
 	}()
