@@ -16,7 +16,6 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/hold"
 	"adlock/lib/locker"
-	"adlock/lib/orphan"
 	"adlock/lib/process"
 	"adlock/lib/run"
 	"adlock/lib/sysfile"
@@ -133,7 +132,7 @@ func startHolder(owner process.Identity, args []string) (line *os.File, err erro
 		"adlock-locksmith", "holder", "--owner", strconv.Itoa(owner.PID),
 		"--start=" + strconv.FormatUint(owner.Start, 10), "--ancestors=" + strings.Join(ancestors, ","),
 	}, args...)
-	err = orphan.Start(holder, "/", os.Environ(), theirs)
+	err = process.StartOrphan(holder, "/", os.Environ(), theirs)
 	unix.Close(theirs)
 	if err != nil {
 		unix.Close(ours)

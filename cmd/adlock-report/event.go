@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"adlock/lib/insight/history"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
 	"adlock/lib/policy"
@@ -25,7 +24,7 @@ func details(e *runlog.Event) string {
 	duration := func(word string, d runlog.Opt[time.Duration]) {
 		say(d.Set, word+" "+terminal.Age(d.Value))
 	}
-	say(e.PID != 0, "pid "+history.On(e.PID, e.Node))
+	say(e.PID != 0, "pid "+runlog.On(e.PID, e.Node))
 	say(e.Signal != "" && e.Target != 0, e.Signal+" to "+strconv.Itoa(e.Target))
 	say(e.Verdict != "" && e.Reason == "", e.Verdict)
 	duration("held", e.Duration)
@@ -34,7 +33,7 @@ func details(e *runlog.Event) string {
 	say(e.Shared, "shared")
 	asks := e.Kind == runlog.Wait || e.Kind == runlog.Deny
 	self := !asks && e.Owner == e.PID && (e.OwnerNode == "" || e.OwnerNode == e.Node)
-	say(e.Owner != 0 && !self, "owner "+history.On(e.Owner, e.OwnerNode))
+	say(e.Owner != 0 && !self, "owner "+runlog.On(e.Owner, e.OwnerNode))
 	say(e.Owner != 0 && self, "its own supervisor")
 	if e.Reason == "" {
 		duration("age", e.Age)

@@ -238,7 +238,7 @@ func (q *query) tellEmpty(l *logView, dir string) error {
 
 func (l *logView) wants(e *runlog.Event) bool {
 	return !e.Time.Before(l.since) && (l.until.IsZero() || e.Time.Before(l.until)) && (l.kinds == nil || slices.Contains(l.kinds, e.Kind)) &&
-		(l.atom.text == "" || l.atom.has(history.AtomOf(e)))
+		(l.atom.text == "" || l.atom.has(e.Atom()))
 }
 
 var kindStyles = map[runlog.Kind]terminal.Style{

@@ -65,7 +65,7 @@ func pastsIn(events iter.Seq2[runlog.Event, error]) (map[atom.Name]*past, error)
 			return
 		}
 		if tracker.Add(e); e.Operator != "" {
-			of(history.AtomOf(e)).add(e)
+			of(e.Atom()).add(e)
 		}
 	})
 	named := make(map[atom.Name]*past, len(all))

@@ -5,10 +5,10 @@ import (
 	"strconv"
 	"strings"
 
-	"adlock/lib/insight/history"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
+	"adlock/lib/runlog"
 )
 
 // strays returns the slots that no row shows: their atoms are gone, cannot be read or are left out.
@@ -48,7 +48,7 @@ func slotText(s locker.Slot) string {
 	text := "slot " + strconv.Itoa(s.Number) + " of " + terminal.Clean(program) + " on " + terminal.Clean(host) +
 		": held by "
 	if s.Node != "" {
-		text += terminal.Clean(history.On(s.Record.Owner.PID, s.Node))
+		text += terminal.Clean(runlog.On(s.Record.Owner.PID, s.Node))
 	} else {
 		text += ofUser(s.Record.Owner.PID, s.Record.Owner.UID)
 	}

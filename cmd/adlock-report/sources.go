@@ -18,12 +18,12 @@ import (
 	"adlock/lib/insight/history"
 	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
-	"adlock/lib/link"
 	"adlock/lib/lockdir"
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/runlog"
+	"adlock/lib/way"
 )
 
 func openLocks() (*lockfile.Dir, error) {
@@ -242,7 +242,7 @@ func (q *query) choose(entries []locker.Entry, events iter.Seq2[runlog.Event, er
 		return c
 	}
 	for e, err := range events {
-		if err == nil && c.has(history.AtomOf(&e)) {
+		if err == nil && c.has(e.Atom()) {
 			return c
 		}
 	}
@@ -297,7 +297,7 @@ func save(path string, text []byte, options ...renameio.Option) error {
 	if there, err := os.Stat(path); err == nil && !there.Mode().IsRegular() {
 		return fault.Wrap(path, os.WriteFile(path, text, 0))
 	}
-	file, err := link.Follow(path)
+	file, err := way.Follow(path)
 	if err == nil {
 		err = renameio.WriteFile(file, text, 0o644, options...)
 	}
@@ -315,7 +315,7 @@ func mayReplace(path string) error {
 // tellNone reports that nothing is recorded of the atom: as an error if it is an argument and does not exist.
 func (q *query) tellNone(verb, dir string, entries []locker.Entry) error {
 	known := !q.named || slices.ContainsFunc(entries, choice{text: q.atom}.hasEntry)
-	_, _ = history.Each(history.Read(dir), func(e *runlog.Event) { known = known || matches(q.atom, history.AtomOf(e)) })
+	_, _ = history.Each(history.Read(dir), func(e *runlog.Event) { known = known || matches(q.atom, e.Atom()) })
 	if !known {
 		return q.noAtom(verb)
 	}

@@ -15,6 +15,7 @@ import (
 	"adlock/lib/limit"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
+	"adlock/lib/runlog"
 )
 
 type column struct {
@@ -241,7 +242,7 @@ func (r *row) owner() string {
 		owner = strconv.Itoa(r.Owner)
 	}
 	if r.Node != "" {
-		owner = terminal.Clean(history.On(r.Owner, r.Node))
+		owner = terminal.Clean(runlog.On(r.Owner, r.Node))
 	}
 	if r.Readers > 1 {
 		owner += " +" + strconv.Itoa(r.Readers-1)
@@ -359,7 +360,7 @@ func (r *row) lastNote() string {
 func (r *row) waitingNote(now time.Time) string {
 	var each []string
 	for _, w := range r.Waiting {
-		text := history.On(w.pid, w.node)
+		text := runlog.On(w.pid, w.node)
 		if !w.since.IsZero() {
 			text += " for " + terminal.Age(now.Sub(w.since))
 		}
@@ -382,7 +383,7 @@ func (r *row) waitedFor() string {
 	case r.Readers > 1:
 		return strconv.Itoa(r.Readers) + " readers"
 	case r.Held && r.Owner != 0:
-		return "process " + terminal.Clean(history.On(r.Owner, r.Node))
+		return "process " + terminal.Clean(runlog.On(r.Owner, r.Node))
 	case r.paused, r.Waiting[0].verdict == string(locker.Paused):
 		return "the end of a pause"
 	case r.Waiting[0].verdict == string(locker.Full):

@@ -15,7 +15,7 @@ import (
 	"adlock/lib/hold"
 	"adlock/lib/hook"
 	_ "adlock/lib/lean" // is initialised before all others
-	"adlock/lib/orphan"
+	"adlock/lib/process"
 	"adlock/lib/run"
 	"adlock/lib/supervise"
 	"adlock/lib/sysfile"
@@ -25,7 +25,7 @@ func main() {
 	refuse(config.CheckPrivilege())
 	refuse(config.CheckFiles())
 	refuse(config.CheckThreads())
-	orphan.Main()
+	process.OrphanMain()
 	hook.Main()
 	agent.Main(answer)
 	supervise.Gate()

@@ -14,10 +14,10 @@ import (
 
 	"adlock/lib/config"
 	"adlock/lib/fault"
-	"adlock/lib/link"
 	"adlock/lib/policy"
 	"adlock/lib/supervise"
 	"adlock/lib/sysfile"
+	"adlock/lib/way"
 )
 
 var mkatomicVerb = config.Verb{
@@ -46,7 +46,7 @@ func mkatomic(args []string) (int, error) {
 	}
 	file := words[0]
 	if replace {
-		if file, err = link.Follow(file); err != nil {
+		if file, err = way.Follow(file); err != nil {
 			return 0, created(words[0], err)
 		}
 	}

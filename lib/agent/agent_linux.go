@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -17,7 +18,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/fault"
-	"adlock/lib/orphan"
 	"adlock/lib/process"
 	"adlock/lib/sysfile"
 )
@@ -61,13 +61,8 @@ func Start(owner process.Identity) (greeting string, err error) {
 }
 
 // environment returns this process's environment without adlock's settings: each question brings them.
-func environment() (env []string) {
-	for _, variable := range os.Environ() {
-		if !strings.HasPrefix(variable, "ADLOCK_") {
-			env = append(env, variable)
-		}
-	}
-	return env
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "ADLOCK_") })
 }
 
 // Main is one of the first calls of main. In an agent it never returns; elsewhere it does nothing.
@@ -94,7 +89,7 @@ type server struct {
 }
 
 func serve(answer Answerer) error {
-	orphan.CloseInherited(3)
+	process.CloseInherited(3)
 	debug.SetGCPercent(50) // small enough: 2 MiB between two collections
 	s := &server{answer: answer}
 	owner, err := s.attend(os.Args[1:])

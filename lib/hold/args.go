@@ -13,6 +13,7 @@ import (
 	"adlock/lib/lockdir/lockfile"
 	"adlock/lib/locker"
 	"adlock/lib/run"
+	"adlock/lib/sysfile"
 )
 
 // Args are what the options of hold set.
@@ -103,8 +104,4 @@ func (a *Args) findOwner() (err error) {
 	return nil
 }
 
-func hungUp(fd int) bool {
-	polled := []unix.PollFd{{Fd: int32(fd)}}
-	n, err := unix.Poll(polled, 0)
-	return err == nil && n > 0 && polled[0].Revents&unix.POLLHUP != 0
-}
+func hungUp(fd int) bool { return sysfile.Poll(fd, 0)&unix.POLLHUP != 0 }

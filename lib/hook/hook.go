@@ -11,9 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"adlock/lib/atom"
 	"adlock/lib/fault"
-	"adlock/lib/orphan"
 	"adlock/lib/process"
 	"adlock/lib/runlog"
 )
@@ -102,21 +100,17 @@ func (h *Hook) start(log *runlog.Log, e Event) {
 	if log == nil {
 		log = &runlog.Log{}
 	}
-	a := atomOf(e)
+	a := e.Atom()
 	args := []string{
 		waiterName, log.Dir, log.Host, strconv.FormatInt(log.Max, 10),
 		a.Program, a.Host, a.Operator, a.Operand, string(e.Kind), h.Command,
 	}
-	if err := orphan.Start(args, "", append(h.Environment(), e.variables()...), -1); err != nil {
+	if err := process.StartOrphan(args, "", append(h.Environment(), e.variables()...), -1); err != nil {
 		why := "cannot be started: " + err.Error()
 		if !note(log, runlog.Event{Program: a.Program, Host: a.Host, Operator: a.Operator, Operand: a.Operand}, e.Kind, why) {
 			fault.Warn("the hook for "+string(e.Kind), why)
 		}
 	}
-}
-
-func atomOf(e Event) atom.Atom {
-	return atom.Atom{Program: e.Program, Host: e.Host, Operator: e.Operator, Operand: e.Operand}
 }
 
 // Environment returns Env or, if that is nil, this process's environment. It leaves out ADLOCK_HOOK…, as the
@@ -140,7 +134,7 @@ const longestText = 4096
 func (e Event) variables() []string {
 	all := []string{
 		"ADLOCK_EVENT=" + string(e.Kind),
-		"ADLOCK_ATOM=" + string(atomOf(e).Name()),
+		"ADLOCK_ATOM=" + string(e.Atom().Name()),
 		"ADLOCK_TEXT=" + fault.Plain(strings.ReplaceAll(e.Text[:min(len(e.Text), longestText)], "\n", "; ")),
 	}
 	add := func(there bool, name, value string) {

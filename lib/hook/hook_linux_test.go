@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"adlock/lib/orphan"
+	"adlock/lib/process"
 	"adlock/lib/runlog"
 	"adlock/test/support/check"
 	"adlock/test/support/helper"
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	if short, err := time.ParseDuration(os.Getenv("HOOK_TEST_PATIENCE")); err == nil {
 		hookTimeout = short
 	}
-	orphan.Main()
+	process.OrphanMain()
 	Main()
 	os.Exit(m.Run())
 }

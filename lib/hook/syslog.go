@@ -27,12 +27,10 @@ func LogSocket() (path string, err error) {
 	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: logSocket}); err != nil {
 		return logSocket, err
 	}
-	ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}} // for a datagram socket: the receiver's queue has room
-	n, err := sysfile.RetryN(func() (int, error) { return unix.Poll(ready, 0) })
-	if n == 0 && err == nil {
-		err = errFull
+	if sysfile.Poll(fd, unix.POLLOUT) == 0 { // for a datagram socket: the receiver's queue has no room
+		return logSocket, errFull
 	}
-	return logSocket, err
+	return logSocket, nil
 }
 
 // longestMessage is the length of a message, in bytes, that every syslogd accepts (RFC 3164).

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os"
 	"strconv"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -12,46 +11,18 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// tick is the unit of times in /proc/PID/stat: USER_HZ is 100 on every system that Go runs on.
-const tick = time.Second / 100
-
 func (f *Figures) read(e process.Entry) {
 	if e.Hidden {
 		f.Err = unix.EPERM
 		return
 	}
+	f.CPU, f.Faults, f.Reaped = e.CPU, e.Faults, e.Reaped
 	dir := "/proc/" + strconv.Itoa(e.PID) + "/"
-	for _, read := range []func(string) error{f.readStat, f.readIO, f.readThreads} {
+	for _, read := range []func(string) error{f.readIO, f.readThreads} {
 		if f.Err = read(dir); f.Err != nil {
 			return
 		}
 	}
-}
-
-// readStat reads the processor time and the minor page faults of all threads, and the page faults of children
-// that were waited for (proc_pid_stat(5)). The command may hold blanks and parentheses, so fields are counted
-// from the last ')'. If another process has the member's pid by now, its start differs: ESRCH.
-func (f *Figures) readStat(dir string) error {
-	var buf [1024]byte
-	text, err := sysfile.ReadStart(dir+"stat", buf[:])
-	if err != nil {
-		return err
-	}
-	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:]) // fields[0] is field 3
-	if len(fields) < 20 {
-		return unix.EBADMSG
-	}
-	var n [20]uint64
-	for _, i := range []int{7, 8, 10, 11, 12, 19} {
-		if n[i], err = strconv.ParseUint(string(fields[i]), 10, 64); err != nil {
-			return unix.EBADMSG
-		}
-	}
-	if n[19] != f.Start {
-		return unix.ESRCH
-	}
-	f.Faults, f.Reaped, f.CPU = n[7], n[8]+n[10], time.Duration(n[11]+n[12])*tick
-	return nil
 }
 
 // readIO reads how many bytes read(2) and write(2) have transferred, and how many went from and to disks

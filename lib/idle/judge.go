@@ -39,12 +39,6 @@ type Figures struct {
 	Ignores  bool          // it ignores SIGCHLD: its children show neither in Reaped nor in Calls
 }
 
-// Sample is what the members of a job show at one moment.
-type Sample struct {
-	At      time.Duration // by a clock that stands still while the machine is suspended
-	Members []Figures
-}
-
 // Judge decides from successive samples whether a job works. The zero Judge has seen none.
 type Judge struct {
 	since map[process.Key]Figures // what the members showed at the beginning of this minute
@@ -52,19 +46,20 @@ type Judge struct {
 	seen  bool                    // there was a sample
 }
 
-// Look adds a sample, and returns a sign of work in words ("": none). What could not be read is such a sign.
-func (j *Judge) Look(s Sample) string {
-	now := make(map[process.Key]Figures, len(s.Members))
-	for _, m := range s.Members {
+// Look adds a sample: what the members show at a moment, by a clock that stands still while the machine is suspended.
+// It returns a sign of work in words ("": none). What could not be read is such a sign.
+func (j *Judge) Look(at time.Duration, members []Figures) string {
+	now := make(map[process.Key]Figures, len(members))
+	for _, m := range members {
 		now[m.Key] = m
 	}
 	if !j.seen {
-		j.since, j.began, j.seen = now, s.At, true
+		j.since, j.began, j.seen = now, at, true
 	}
-	over := s.At - j.began
-	text := j.sign(s.Members, now, over)
+	over := at - j.began
+	text := j.sign(members, now, over)
 	if over >= time.Minute {
-		j.since, j.began = now, s.At
+		j.since, j.began = now, at
 	}
 	return text
 }

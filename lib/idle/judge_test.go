@@ -47,10 +47,10 @@ func TestASignOfWorkBetweenTwoLooksIsNamed(t *testing.T) {
 		{"the second of two works", []Figures{one, other}, []Figures{one, {Key: other.Key, Command: "gzip", Calls: 5e9}}, "5 GB in the last minute"},
 	} {
 		var j Judge
-		if got := j.Look(Sample{Members: c.before}); got != "" {
+		if got := j.Look(0, c.before); got != "" {
 			t.Errorf("%s: at the first look %q", c.claim, got)
 		}
-		if got := j.Look(Sample{At: time.Minute, Members: c.after}); got != c.want {
+		if got := j.Look(time.Minute, c.after); got != c.want {
 			t.Errorf("%s: %q, want %q", c.claim, got, c.want)
 		}
 	}
@@ -58,7 +58,7 @@ func TestASignOfWorkBetweenTwoLooksIsNamed(t *testing.T) {
 
 func TestTheFirstSampleCanAlreadyShowWork(t *testing.T) {
 	for _, m := range []Figures{{State: "is stopped"}, {Err: errors.New("no")}} {
-		if got := new(Judge).Look(Sample{Members: []Figures{m}}); got == "" {
+		if got := new(Judge).Look(0, []Figures{m}); got == "" {
 			t.Errorf("%+v is idle", m)
 		}
 	}
@@ -69,20 +69,20 @@ func TestProcessorTimeIsJudgedByTheMinute(t *testing.T) {
 	var j Judge
 	m := Figures{Key: process.Key{PID: 7}}
 	for at := time.Duration(0); at < time.Hour; at += 10 * time.Second {
-		if got := j.Look(Sample{At: at, Members: []Figures{m}}); got != "" {
+		if got := j.Look(at, []Figures{m}); got != "" {
 			t.Fatalf("at %s: %s", at, got)
 		}
 		m.CPU += 8 * time.Millisecond
 	}
 	m.CPU += 100 * time.Millisecond
-	if got := j.Look(Sample{At: time.Hour, Members: []Figures{m}}); !strings.HasPrefix(got, "processor ") {
+	if got := j.Look(time.Hour, []Figures{m}); !strings.HasPrefix(got, "processor ") {
 		t.Errorf("work is %q", got)
 	}
 	j = Judge{}
 	m.CPU = 0
-	j.Look(Sample{Members: []Figures{m}})
+	j.Look(0, []Figures{m})
 	m.CPU = 240 * time.Millisecond
-	if got := j.Look(Sample{At: 5 * time.Minute, Members: []Figures{m}}); got != "" {
+	if got := j.Look(5*time.Minute, []Figures{m}); got != "" {
 		t.Errorf("five minutes between two looks allow five times as much: %s", got)
 	}
 }

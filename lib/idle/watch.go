@@ -64,7 +64,7 @@ func (j Job) Watch() (Verdict, error) {
 		if err != nil || len(members) == 0 {
 			return Verdict{}, err
 		}
-		if work := judge.Look(Sample{At: time.Since(began), Members: figures(members)}); work != "" {
+		if work := judge.Look(time.Since(began), figures(members)); work != "" {
 			return Verdict{Work: work}, nil
 		}
 		if watched >= j.Length {
@@ -122,7 +122,8 @@ func figures(members []process.Entry) []Figures {
 // dir, and locks it (flock). done removes the file. done is nil if another process has the lock, and after ten
 // tries. But if standsStill reports that this other process does not go on, Turn puts a new file in place of the
 // old one. So two newcomers may watch at once, which does no harm, as a watch only observes. cut reports that an
-// earlier watch was cut short: its newcomer was killed, or stands still.
+// earlier watch was cut short: its newcomer was killed, or stands still. A free file younger than a second does
+// not show that, as its newcomer may be about to lock it.
 func Turn(dir int, name string, standsStill func() bool) (done func(), cut bool, err error) {
 	const tries = 10 // others may make and remove the file meanwhile
 	for range tries {
@@ -149,7 +150,8 @@ func Turn(dir int, name string, standsStill func() bool) (done func(), cut bool,
 			}
 			return nil, cut, err
 		}
-		cut = leave(dir, name, fd) || cut
+		there, age := leave(dir, name, fd)
+		cut = cut || there && (held || age > time.Second)
 	}
 	return nil, cut, nil
 }
@@ -164,12 +166,12 @@ func open(dir int, name string, flags int) (int, error) {
 
 // leave removes the open file, unless another process has removed it, and reports whether it was there. If
 // the removal fails, the newcomer that watches next removes the file.
-func leave(dir int, name string, fd int) bool {
+func leave(dir int, name string, fd int) (there bool, age time.Duration) {
 	defer unix.Close(fd)
 	var st unix.Stat_t
-	there := sysfile.Fstat(fd, &st) == nil && st.Nlink > 0
+	there = sysfile.Fstat(fd, &st) == nil && st.Nlink > 0
 	if there {
 		_ = sysfile.Unlinkat(dir, name)
 	}
-	return there
+	return there, time.Since(time.Unix(st.Mtim.Unix()))
 }

@@ -157,6 +157,7 @@ func TestAWatchersTurnLastsUntilItEndsDiesOrIsStopped(t *testing.T) {
 	if other, _, err := Turn(fd, "look.x", goesOn); other != nil || err != nil {
 		t.Errorf("a second one has a turn (%v)", err)
 	}
+	look := filepath.Join(dir.Name(), "look.x")
 	second, cut, err := Turn(fd, "look.x", standsStill)
 	if err != nil || second == nil || !cut {
 		t.Fatalf("the turn of a newcomer that stands still is not passed: %v, %t", err, cut)
@@ -166,15 +167,18 @@ func TestAWatchersTurnLastsUntilItEndsDiesOrIsStopped(t *testing.T) {
 		t.Errorf("the end of a passed turn ends another (%v)", err)
 	}
 	second()
-	if _, err := os.Stat(filepath.Join(dir.Name(), "look.x")); err == nil {
+	if actor.Exists(look) {
 		t.Error("the file is left")
 	}
-	must.Do(t, os.WriteFile(filepath.Join(dir.Name(), "look.x"), nil, 0o600)) // as a killed newcomer leaves it
-	for _, left := range []bool{true, false} {
-		if done, cut, err = Turn(fd, "look.x", goesOn); err != nil || done == nil || cut != left {
-			t.Fatalf("no turn after that: %v, %t", err, cut)
+	for age, left := range map[time.Duration]bool{time.Minute: true, -time.Minute: false} { // a killed newcomer's; of a newcomer that is about to lock it
+		must.Do(t, os.WriteFile(look, nil, 0o600))
+		must.Do(t, os.Chtimes(look, time.Time{}, time.Now().Add(-age)))
+		for _, left := range []bool{left, false} {
+			if done, cut, err = Turn(fd, "look.x", goesOn); err != nil || done == nil || cut != left {
+				t.Fatalf("no turn after that: %v, %t", err, cut)
+			}
+			done()
 		}
-		done()
 	}
 	if _, _, err := Turn(-2, "look.x", goesOn); err == nil {
 		t.Error("no error in no directory")

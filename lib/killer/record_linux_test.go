@@ -123,7 +123,7 @@ func TestOnlyTheProcessWithTheRecordedInodeIsEnded(t *testing.T) {
 	mustEnd(t, Killer{}, process.Job{Owner: stranger, FileUID: os.Getuid()})
 	id.TimeNS, id.Start, id.PGID = id.TimeNS+1, id.Start+12345, 0
 	if stranger.Life() != process.Dead || id.Life() != process.Alive {
-		t.Errorf("a stranger is %s, the owner %s", stranger.Life(), id.Life())
+		t.Errorf("a stranger is %v, the owner %v", stranger.Life(), id.Life())
 	}
 	mustEnd(t, Killer{Pause: actor.Patient}, process.Job{Owner: id, FileUID: os.Getuid()})
 	if !gone(a.PID()) {

@@ -92,8 +92,8 @@ func (s *State) Ended(age time.Duration) {
 	}
 }
 
-// Asked learns from how many requests came too soon between two runs, and reports whether IfElapsed changes.
-func (s *State) Asked(tooSoon int) bool {
+// Asked learns from how many requests came too soon between two runs.
+func (s *State) Asked(tooSoon int) {
 	each := tooSoon >> s.stretched // in each unstretched IfElapsed
 	many := max(spam, int(s.interval()/spamEvery))
 	switch {
@@ -101,11 +101,30 @@ func (s *State) Asked(tooSoon int) bool {
 		s.stretched++
 	case each < many/2 && s.stretched > 0:
 		s.stretched--
-	default:
-		return false
 	}
-	return true
 }
 
 // Spammed reports whether IfElapsed is stretched.
 func (s State) Spammed() bool { return s.stretched > 0 }
+
+// Field is one value of a state, as a file has it. Fields has their order.
+type Field struct {
+	Key   string
+	Value any // a pointer; a zero value is left out
+}
+
+func (s *State) Fields() [11]Field {
+	return [...]Field{
+		{"learn.runs", &s.Runs},
+		{"learn.mean", &s.mean}, {"learn.deviation", &s.deviation},
+		{"learn.longest", &s.now}, {"learn.longest_before", &s.before},
+		{"learn.ended", &s.ended}, {"learn.doubled", &s.doubled}, {"learn.ended_in_a_row", &s.inARow}, {"learn.since_ended", &s.since},
+		{"learn.hangs", &s.hangs}, {"learn.stretched", &s.stretched},
+	}
+}
+
+// IsValid reports whether runs can have led to the state. Anything can have been read from a file, NaN too.
+func (s State) IsValid() bool {
+	return min(s.mean, s.deviation, s.now, s.before) >= 0 && max(s.mean, s.deviation, s.now, s.before) < 40 &&
+		s.ended >= 0 && s.doubled <= tries && s.inARow <= mostInRow && s.since <= calm && s.stretched <= stretches
+}

@@ -2,8 +2,6 @@ package lease
 
 import (
 	"bytes"
-	"strconv"
-	"strings"
 	"time"
 
 	"adlock/lib/fault"
@@ -23,28 +21,16 @@ type Record struct {
 }
 
 // Bytes returns the record as it is kept in the store: the lines of a directory's lock, then the store's.
-func (r Record) Bytes() []byte {
-	var text strings.Builder
-	text.Write(r.Record.Bytes())
-	line := func(key, value string) { text.WriteString(key + "=" + value + "\n") }
-	line(nodeKey, strconv.Quote(r.Node))
-	if !r.Taken.IsZero() {
-		line("taken", r.Taken.UTC().Format(time.RFC3339Nano))
-	}
-	line("lease", r.Lease.String())
-	if r.Stuck != "" {
-		line("stuck", strconv.Quote(r.Stuck))
-	}
-	if r.Idle != 0 {
-		line("idle", r.Idle.String())
-	}
-	if r.Held != 0 {
-		line("held", r.Held.String())
-	}
-	if r.Work != "" {
-		line("work", strconv.Quote(r.Work))
-	}
-	return []byte(text.String())
+func (r Record) Bytes() []byte { return append(r.Record.Bytes(), record.Write(r.lines)...) }
+
+func (r *Record) lines(l *record.Lines) {
+	l.Quoted("node", &r.Node)
+	l.Instant("taken", &r.Taken)
+	l.Duration("lease", &r.Lease)
+	record.Optional(l, "stuck", &r.Stuck, l.Quoted)
+	record.Optional(l, "idle", &r.Idle, l.Duration)
+	record.Optional(l, "held", &r.Held, l.Duration)
+	record.Optional(l, "work", &r.Work, l.Quoted)
 }
 
 // ParseRecord reads what Bytes wrote; object names it in the error (fault.IO).
@@ -52,31 +38,7 @@ func ParseRecord(object string, content []byte) (Record, error) {
 	head, rest := record.Split(content)
 	inDirectory, found := record.Parse(head)
 	r := Record{Record: inDirectory}
-	var err error
-	for line := range strings.Lines(string(rest)) {
-		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
-		var wrong error
-		switch key {
-		case nodeKey:
-			r.Node, wrong = strconv.Unquote(value)
-		case "taken":
-			r.Taken, wrong = time.Parse(time.RFC3339Nano, value)
-		case "lease":
-			r.Lease, wrong = time.ParseDuration(value)
-		case "stuck":
-			r.Stuck, wrong = strconv.Unquote(value)
-		case "idle":
-			r.Idle, wrong = time.ParseDuration(value)
-		case "held":
-			r.Held, wrong = time.ParseDuration(value)
-		case "work":
-			r.Work, wrong = strconv.Unquote(value)
-		}
-		if wrong != nil {
-			err = wrong
-		}
-	}
-	if err == nil && found == record.Full && r.Lease > 0 && IsWhole(content) {
+	if _, ok := record.Read(rest, r.lines); ok && found == record.Full && r.Lease > 0 && IsWhole(content) {
 		return r, nil
 	}
 	if IsWhole(content) {
@@ -94,49 +56,18 @@ func IsWhole(content []byte) bool {
 
 // Bytes returns the last lock as it is kept in the store: the time of the stamp (not every store has a clock
 // to ask), Token, Node and Kept, and the lines of a last lock in a directory.
-func (l Last) Bytes() []byte {
-	head := completedKey + "=" + l.Completed.UTC().Format(time.RFC3339Nano) + "\n" + tokenKey + "=" + l.Token + "\n"
-	if l.Node != "" {
-		head += nodeKey + "=" + strconv.Quote(l.Node) + "\n"
-	}
-	if l.Kept {
-		head += keptKey + "=yes\n"
-	}
-	return append([]byte(head), l.Memory.Bytes()...)
+func (l Last) Bytes() []byte { return append(record.Write(l.lines), l.Memory.Bytes()...) }
+
+func (l *Last) lines(lines *record.Lines) {
+	lines.Instant("completed", &l.Completed)
+	record.Optional(lines, "token", &l.Token, lines.Text)
+	record.Optional(lines, "node", &l.Node, lines.Quoted)
+	lines.Flag("kept", &l.Kept)
 }
-
-const nodeKey = "node" // in the active and in the last lock
-
-// These keys are only in a store's last lock.
-const (
-	completedKey = "completed"
-	tokenKey     = "token"
-	keptKey      = "kept"
-)
 
 // ParseLast reads what Bytes wrote, with its lines in any order; object names it in the error (fault.IO).
 func ParseLast(object string, content []byte) (l Last, err error) {
-	var memory []byte
-	for line := range strings.Lines(string(content)) {
-		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
-		switch key {
-		case completedKey:
-			if l.Completed, err = time.Parse(time.RFC3339Nano, value); err != nil {
-				return Last{}, unknownFormat(object)
-			}
-		case tokenKey:
-			l.Token = value
-		case nodeKey:
-			if l.Node, err = strconv.Unquote(value); err != nil {
-				return Last{}, unknownFormat(object)
-			}
-		case keptKey:
-			l.Kept = value == "yes"
-		default:
-			memory = append(memory, line...)
-		}
-	}
-	if l.Memory, err = record.ParseMemory(memory); err != nil {
+	if l.Memory, err = record.ParseMemory(content, l.lines); err != nil {
 		return Last{}, unknownFormat(object)
 	}
 	return l, nil

@@ -9,7 +9,6 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/lease/watchdog"
 	"adlock/lib/locker"
-	"adlock/lib/orphan"
 	"adlock/lib/policy"
 	"adlock/lib/process"
 	"adlock/lib/runlog"
@@ -17,7 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	orphan.Main()
+	process.OrphanMain()
 	watchdog.Main()
 	os.Exit(m.Run())
 }

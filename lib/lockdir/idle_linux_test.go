@@ -157,7 +157,7 @@ func turn(t *testing.T, k *Locker) (done func()) {
 func TestAnOwnerWhoseWatcherWasKilledIsReportedAsOverdue(t *testing.T) {
 	watchFor(t, time.Second)
 	k, newcomer, owner := late(t, "exec sleep 60")
-	plantFile(t, k, "look."+motdFiles, "", 0)
+	plantFile(t, k, "look."+motdFiles, "", time.Minute)
 	said := helper.Stderr(t, func() { wantVerdict(t, k, newcomer, locker.Acquired) })
 	overdue, ended, _ := strings.Cut(said, "\n")
 	want := ": overdue: process " + strconv.Itoa(owner.PID) + " has run for 2h"

@@ -91,7 +91,7 @@ func TestOnlyAnOwnerEndedAtItsLimitRaisesIt(t *testing.T) {
 	dueNow(t, k)
 	wantVerdict(t, k, impatient, locker.Acquired)
 	if s := memoryOf(t, k); s != granted {
-		t.Errorf("an owner that was ended sooner taught %q", s.Lines())
+		t.Errorf("an owner that was ended sooner taught %+v", s)
 	}
 
 	backdate(t, k, 2*time.Hour)
@@ -123,7 +123,7 @@ func TestForgetDeletesTheLimitsOfIdleAndRunningAtoms(t *testing.T) {
 	stamp := lastStamp(t, k)
 	must.Do(t, k.Forget(motdFiles))
 	if s := memoryOf(t, k); s != (learn.State{}) || !lastStamp(t, k).Equal(stamp) {
-		t.Errorf("still known: %q; stamped %s, now %s", s.Lines(), stamp, lastStamp(t, k))
+		t.Errorf("still known: %+v; stamped %s, now %s", s, stamp, lastStamp(t, k))
 	}
 	complete(t, k, owner, 5, time.Minute)
 	held := wantVerdict(t, k, learner(owner), locker.Acquired)

@@ -315,7 +315,7 @@ func TestASurvivorHoldsAnAtomTakenDuringTheEnding(t *testing.T) {
 			}, unix.SYS_PIDFD_SEND_SIGNAL, unix.SYS_KILL)
 		})
 		if !begun || outcome.Verdict != locker.Stuck || owner.Life() != process.Dead {
-			t.Fatalf("begun %v: %s, and the owner is %s; want it stuck", begun, outcome.Verdict, owner.Life())
+			t.Fatalf("begun %v: %s, and the owner is %v; want it stuck", begun, outcome.Verdict, owner.Life())
 		}
 		if guarded {
 			guard.Close()

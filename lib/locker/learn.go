@@ -34,11 +34,11 @@ func (r *Request) LessonOfEnding(owner *record.Record, age time.Duration) learn.
 }
 
 // LessonOfAsking returns what the atom learns from the number of requests that were denied as too soon after it
-// was last taken (AskedTooSoon). nil: nothing, as it learns no IfElapsed or there is no runlog.
+// was last taken (askedTooSoon). nil: nothing, as it learns no IfElapsed or there is no runlog.
 func (rec Recorder) LessonOfAsking(r *Request, since time.Time) learn.Lesson {
 	if !r.Auto.IfElapsed || rec.Log == nil {
 		return nil
 	}
-	tooSoon := rec.AskedTooSoon(r.Atom, since)
+	tooSoon := rec.askedTooSoon(r.Atom, since)
 	return func(s *learn.State) { s.Asked(tooSoon) }
 }

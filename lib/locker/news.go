@@ -44,9 +44,7 @@ func (rec Recorder) tellHook(kind hook.Kind, e runlog.Event, text string) {
 	rec.Hook.Tell(rec.Log, hook.Event{Kind: kind, Text: titleOf(e) + ": " + text, Event: e})
 }
 
-func titleOf(e runlog.Event) string {
-	return Title(atom.Atom{Operator: e.Operator, Operand: e.Operand})
-}
+func titleOf(e runlog.Event) string { return Title(e.Atom()) }
 
 func expired(age, expireAfter time.Duration, source policy.Source, idle time.Duration) string {
 	if idle > 0 {
@@ -146,7 +144,7 @@ func (rec Recorder) saidLost(own record.Record) bool {
 // denials returns how often the atom was denied as busy or full since it was last taken; other denials do not
 // count. Most denials record their number in this row (Count), so the newest of those suffices.
 func (rec Recorder) denials(a atom.Atom) (inARow int) {
-	for e := range rec.SinceAcquired(a) {
+	for e := range rec.since(a, "") {
 		if e.Kind != runlog.Deny || e.Verdict != string(Busy) && e.Verdict != string(Full) {
 			continue
 		}

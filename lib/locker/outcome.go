@@ -3,7 +3,6 @@ package locker
 import (
 	"cmp"
 	"errors"
-	"strconv"
 	"time"
 
 	"adlock/lib/fault"
@@ -140,13 +139,7 @@ func (o Outcome) inWords(pid int) string {
 	return who
 }
 
-func processOn(pid int, node string) string {
-	who := "process " + strconv.Itoa(pid)
-	if node != "" {
-		who += " on " + node
-	}
-	return who
-}
+func processOn(pid int, node string) string { return "process " + runlog.On(pid, node) }
 
 var verdicts = map[policy.Step]Verdict{
 	policy.TooSoon: TooSoon, policy.Busy: Busy, policy.Full: Full, policy.Stuck: Stuck, policy.Expire: Expired, policy.Paused: Paused,

@@ -300,9 +300,9 @@ func (rec Recorder) Cleared(own record.Record, node string) {
 // recentBytes is about 700 lines of the runlog, as many as a denial has the time to read.
 const recentBytes = 256 << 10
 
-// AskedTooSoon counts the denials as too soon after the atom was last taken, without those from before since.
-func (rec Recorder) AskedTooSoon(a atom.Atom, since time.Time) (n int) {
-	for e := range rec.SinceAcquired(a) {
+// askedTooSoon counts the denials as too soon after the atom was last taken, without those from before since.
+func (rec Recorder) askedTooSoon(a atom.Atom, since time.Time) (n int) {
+	for e := range rec.since(a, "") {
 		if e.Kind == runlog.Deny && e.Verdict == string(TooSoon) && !e.Time.Before(since) {
 			n++
 		}
@@ -310,11 +310,8 @@ func (rec Recorder) AskedTooSoon(a atom.Atom, since time.Time) (n int) {
 	return n
 }
 
-// SinceAcquired yields the atom's events since it was last taken, the newest first, from the last recentBytes.
-func (rec Recorder) SinceAcquired(a atom.Atom) iter.Seq[runlog.Event] { return rec.since(a, "") }
-
 // since yields the events of the atom since it was taken with that token ("": since it was last taken), the
-// newest first. Other readers may have taken it since.
+// newest first, from the last recentBytes. Other readers may have taken it since.
 func (rec Recorder) since(a atom.Atom, token string) iter.Seq[runlog.Event] {
 	return func(yield func(runlog.Event) bool) {
 		for e := range rec.recent(a) {

@@ -99,7 +99,7 @@ func (v *View) SeeLast(r *Request, object string, last record.Last, now Moment, 
 	}
 	r.Resolve(last.Memory.Learned)
 	v.Memory, v.Last = last.Memory, LastView(last, r.FromStart, now)
-	v.Last.Newer = r.IsOlderThan(last.Memory.Newest)
+	v.Last.Newer = r.isOlderThan(last.Memory.Newest)
 	if r.Tick.Asked() {
 		v.TickUsed, err = used()
 	}

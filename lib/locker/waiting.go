@@ -8,6 +8,7 @@ import (
 
 	"adlock/lib/limit"
 	"adlock/lib/process"
+	"adlock/lib/sysfile"
 )
 
 // Waiting has how long a newcomer wants to wait, and when it began.
@@ -58,14 +59,7 @@ func (r *Request) IsForAnother() bool { return r.Owner.PID != 0 && r.Owner.PID !
 // IsForTheDead reports whether the lock is asked for another process that is dead.
 func (r *Request) IsForTheDead() bool { return r.IsForAnother() && r.Owner.Life() == process.Dead }
 
-func readable(fd int) bool {
-	if fd < 0 {
-		return false
-	}
-	polled := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-	n, err := unix.Poll(polled, 0)
-	return err == nil && n > 0
-}
+func readable(fd int) bool { return fd >= 0 && sysfile.Poll(fd, unix.POLLIN) != 0 }
 
 func (w Waiting) Spent() time.Duration {
 	if w.wait == 0 {

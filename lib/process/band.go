@@ -27,38 +27,22 @@ func (b band) has(e Entry) bool {
 	return e.PGID == b.PID && (b.within == Unrecorded || e.SID == 0 || b.within == e.SID)
 }
 
-// bands returns the group and the session that id led when it was read. Pid 1 has none: kill(-1) signals all.
-func (id Identity) bands() []band {
-	var list []band
-	if id.PID > 1 && id.PGID == id.PID {
+// bands returns the group and the session that id led when it was read or, if it is a command, may have made since.
+// Pid 1 has none: kill(-1) signals all. Nor does a pid known to be reused.
+func (id Identity) bands(command bool) (list []band) {
+	if id.PID <= 1 || id.replaced() {
+		return nil
+	}
+	if command || id.PGID == id.PID {
 		list = append(list, band{Key: id.Key(), within: id.SID})
 	}
-	if id.PID > 1 && id.SID == id.PID {
+	if command || id.SID == id.PID {
 		list = append(list, band{Key: id.Key(), session: true})
 	}
 	return list
 }
 
-// bandsOfCommand returns the group and session that a command may have made since it was read; none for pid 1.
-func (id Identity) bandsOfCommand() []band {
-	if id.PID <= 1 {
-		return nil
-	}
-	k := id.Key()
-	return []band{{Key: k, within: id.SID}, {Key: k, session: true}}
-}
-
-// bands returns the bands that the owner led and its command may lead, without those of a pid known to be reused.
-func (job Job) bands() []band {
-	var list []band
-	if !job.Owner.replaced() {
-		list = job.Owner.bands()
-	}
-	if !job.Command.replaced() {
-		list = append(list, job.Command.bandsOfCommand()...)
-	}
-	return list
-}
+func (job Job) bands() []band { return append(job.Owner.bands(false), job.Command.bands(true)...) }
 
 // replaced reports whether another process has the pid now, even if both started in one clock tick. A group
 // or session of that number has then ended. It is false if an inode is unknown.

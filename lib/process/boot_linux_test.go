@@ -47,11 +47,11 @@ func TestWithoutABootIDARecordProvesOnlyADeathOnThisMachine(t *testing.T) {
 			id := idOf(a)
 			c.change(&id)
 			if got := id.Life(); got != c.running {
-				t.Errorf("while it lives: %s, want %s", got, c.running)
+				t.Errorf("while it lives: %v, want %v", got, c.running)
 			}
 			a.Kill()
 			if got := id.Life(); got != c.ended {
-				t.Errorf("when it is dead: %s, want %s", got, c.ended)
+				t.Errorf("when it is dead: %v, want %v", got, c.ended)
 			}
 			remains := c.ended != Dead
 			if job := (Job{Owner: id}); job.Remains() != remains || job.Alive() {
@@ -122,6 +122,6 @@ func TestWithoutADescriptorAnotherInodeProvesNoDeath(t *testing.T) {
 		t.Errorf("another inode is held: %v", err)
 	}
 	if life != Unknown || id.Life() != Dead {
-		t.Errorf("%s, and with a descriptor %s", life, id.Life())
+		t.Errorf("%v, and with a descriptor %v", life, id.Life())
 	}
 }

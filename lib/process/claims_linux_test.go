@@ -57,16 +57,13 @@ func TestAProcessIsGoneOnceItIsDeadOrItsPidIsReused(t *testing.T) {
 func TestPidOneLeadsNoGroupOrSession(t *testing.T) {
 	for pid, want := range map[int]int{0: 0, 1: 0, 2: 2, 4711: 2} {
 		id := Identity{PID: pid, PGID: pid, SID: pid, Start: 7}
-		if got := len(id.bands()); got != want {
-			t.Errorf("%d led %d bands, want %d", pid, got, want)
-		}
-		if got := len(id.bandsOfCommand()); got != want {
-			t.Errorf("%d as a command may have made %d bands, want %d", pid, got, want)
+		if led, made := len(id.bands(false)), len(id.bands(true)); led != want || made != want {
+			t.Errorf("%d led %d bands, as a command it may have made %d, want %d", pid, led, made, want)
 		}
 	}
 	member := Identity{PID: 4711, PGID: 4700, SID: 4600}
-	if got := member.bands(); len(got) != 0 {
-		t.Errorf("a process that leads nothing led %+v", got)
+	if led, made := member.bands(false), member.bands(true); len(led) != 0 || len(made) != 2 {
+		t.Errorf("a process that leads nothing led %+v, and as a command may have made %+v", led, made)
 	}
 }
 

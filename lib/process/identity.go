@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -162,6 +163,10 @@ type Entry struct {
 	Hidden            bool   // /proc does not show it: Start holds its pidfd's inode
 	ByBand            bool   // only its group, its session or a mark shows that it belongs to a job
 	Command           string
+
+	CPU    time.Duration // processor time of all its threads; this and the counts only on Linux
+	Faults uint64        // minor page faults
+	Reaped uint64        // page faults of the children that it has waited for
 
 	image     uint64 // Identity.Image
 	arguments int    // length of its arguments in bytes

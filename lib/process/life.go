@@ -16,17 +16,6 @@ const (
 	Dead // proven: no such pid, exited with all its threads, the pid is another process's, or the machine was rebooted since
 )
 
-func (l Life) String() string {
-	switch l {
-	case Alive:
-		return "alive"
-	case Dead:
-		return "dead"
-	default:
-		return "unknown"
-	}
-}
-
 // Life reports whether the process lives. State Z proves nothing, because a leader may exit before its
 // threads; a missing /proc entry proves nothing, because hidepid hides living processes. If the inode of the
 // process's pidfd is known, the inode decides, whatever /proc shows and in any time namespace. Without a boot id

@@ -90,13 +90,7 @@ func (k *Membership) Find(list []Entry, known func(Key) bool) []Entry {
 		e.ByBand = k.inBand(e) || k.seen.members[e.Key()]
 		found = append(found, e)
 	}
-	doubts := k.seen.doubts[:0]
-	for _, e := range k.seen.doubts {
-		if !seen[e.Key()] {
-			doubts = append(doubts, e)
-		}
-	}
-	k.seen.doubts = doubts
+	k.seen.doubts = slices.DeleteFunc(k.seen.doubts, func(e *Entry) bool { return seen[e.Key()] })
 	return found
 }
 

@@ -68,10 +68,8 @@ func lacking(err error) error {
 
 func onPidfs(fd int) bool {
 	var st unix.Statfs_t
-	return unix.Fstatfs(fd, &st) == nil && st.Type == pidfsMagic && strconv.IntSize == 64
+	return unix.Fstatfs(fd, &st) == nil && st.Type == unix.PID_FS_MAGIC && strconv.IntSize == 64
 }
-
-const pidfsMagic = 0x50494446 // PID_FS_MAGIC of linux/magic.h
 
 // inodeOfPidfd returns 0 for noPidfd, and if inodes do not identify processes (pidfs).
 func inodeOfPidfd(fd int) uint64 {
@@ -98,11 +96,7 @@ func signalPidfd(fd int, sig unix.Signal) error {
 
 // pidfdExited polls the pidfd: it is readable once the process and all its threads have exited,
 // even before the zombie is reaped (pidfd_open(2)). For noPidfd the answer is false.
-func pidfdExited(fd int) bool {
-	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-	_, err := sysfile.RetryN(func() (int, error) { return unix.Poll(poll, 0) })
-	return err == nil && poll[0].Revents&unix.POLLIN != 0
-}
+func pidfdExited(fd int) bool { return sysfile.Poll(fd, unix.POLLIN)&unix.POLLIN != 0 }
 
 // AwaitDeath returns when a process of the list has died, after d, or at a signal. The death of a process
 // whose handle has no descriptor does not wake it.

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"os"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -126,11 +127,8 @@ func missing(pid int, err error) error {
 	if err != unix.ENOENT && err != unix.ESRCH {
 		return err
 	}
-	if unix.Kill(pid, 0) == unix.ESRCH {
-		return unix.ESRCH
-	}
 	// A zombie reaped between the two calls is gone; one not reaped can be read.
-	if err == unix.ESRCH {
+	if unix.Kill(pid, 0) == unix.ESRCH || err == unix.ESRCH {
 		return unix.ESRCH
 	}
 	return unix.EPERM
@@ -153,8 +151,8 @@ func parseStat(text []byte) (Entry, error) {
 		return Entry{}, unix.EBADMSG
 	}
 	bad := error(nil)
-	number := func(b []byte) int {
-		n, err := strconv.Atoi(string(b)) // a process being reaped shows group -1
+	number := func(b []byte) int64 { // flags and start need more than 32 bits
+		n, err := strconv.ParseInt(string(b), 10, 64) // a process being reaped shows group -1
 		if err != nil {
 			bad = unix.EBADMSG
 		}
@@ -162,15 +160,18 @@ func parseStat(text []byte) (Entry, error) {
 	}
 	e := Entry{
 		kernel:  number(f[6])&kernelThread != 0,
-		PID:     number(bytes.TrimSpace(pid)),
-		Parent:  number(f[1]),
-		PGID:    number(f[2]),
-		SID:     number(f[3]),
+		PID:     int(number(bytes.TrimSpace(pid))),
+		Parent:  int(number(f[1])),
+		PGID:    int(number(f[2])),
+		SID:     int(number(f[3])),
 		Start:   uint64(number(f[19])),
 		Stopped: f[0][0] == 'T',
 		Traced:  f[0][0] == 't',
 		Exiting: number(f[6])&exiting != 0,
 		Command: string(rest[:end]),
+		Faults:  uint64(number(f[7])),
+		Reaped:  uint64(number(f[8]) + number(f[10])),
+		CPU:     time.Duration(number(f[11])+number(f[12])) * clockTick,
 	}
 	e.readImage(func(field int) uint64 {
 		if len(f) <= field-3 {

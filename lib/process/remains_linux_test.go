@@ -98,7 +98,7 @@ func TestALivingLeaderInAnotherTimeNamespaceRemains(t *testing.T) {
 		t.Error("starts that cannot be compared prove it dead")
 	}
 	if a.Kill(); id.Life() != Dead {
-		t.Errorf("a pid without a process is %s", id.Life())
+		t.Errorf("a pid without a process is %v", id.Life())
 	}
 }
 

@@ -18,45 +18,47 @@ type Memory struct {
 	Newest  Start     // when the newest run that replaced another was asked for; zero: not recorded
 	Learned learn.State
 	Pause   Pause
-	other   []string // lines of other keys, as they were
+	other   []string // lines of other keys, as they were, each with its end
 }
 
 func (m Memory) Bytes() []byte {
-	var l lines
-	m.lines(&l)
-	for _, line := range append(m.Learned.Lines(), m.other...) {
-		l.written.WriteString(line + "\n")
+	text := Write(m.lines)
+	for _, line := range m.other {
+		text = append(text, line...)
 	}
-	return []byte(l.written.String())
+	return text
 }
 
-func (m *Memory) lines(l *lines) {
+func (m Memory) MarshalText() ([]byte, error) { return m.Bytes(), nil }
+
+func (m *Memory) UnmarshalText(text []byte) (err error) {
+	*m, err = ParseMemory(text)
+	return err
+}
+
+func (m *Memory) lines(l *Lines) {
 	l.atom(&m.Atom)
-	if l.has("started", !m.Started.IsZero()) {
-		l.instant("started", &m.Started)
-	}
+	l.Instant("started", &m.Started)
 	if l.has("newest", m.Newest != Start{}) {
 		value(l, "newest", &m.Newest, Start.String, parseStart)
 	}
 	if l.has("paused", !m.Pause.Since.IsZero()) {
 		m.Pause.lines(l)
 	}
+	l.learned(&m.Learned)
 }
 
-// ParseMemory reads lines as Bytes writes them, also with unknown keys; content of another form is an error.
-func ParseMemory(content []byte) (m Memory, err error) {
-	l, ok := parseLines(string(content))
+// ParseMemory reads lines as Bytes writes them, and the lines of more methods that name keys. Lines with unknown
+// keys are kept; content of another form is an error.
+func ParseMemory(content []byte, more ...func(*Lines)) (m Memory, err error) {
+	others, ok := Read(content, append(more, m.lines)...)
 	if !ok {
 		return Memory{}, errFormat
 	}
-	if m.lines(l); l.failed {
-		return Memory{}, errFormat
-	}
-	m.Learned = learn.Parse(l.read)
 	for line := range strings.Lines(string(content)) {
 		key, _, _ := strings.Cut(line, "=")
-		if _, left := l.read[key]; left && !learn.Is(key) {
-			m.other = append(m.other, strings.TrimSuffix(line, "\n"))
+		if _, left := others[key]; left {
+			m.other = append(m.other, line)
 		}
 	}
 	return m, nil

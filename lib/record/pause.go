@@ -50,14 +50,14 @@ func (p Pause) Policy() policy.Pause {
 // Bytes returns the lines of the pause; none for the zero value.
 func (p Pause) Bytes() []byte { return Memory{Pause: p}.Bytes() }
 
-func (p *Pause) lines(l *lines) {
-	l.instant("paused", &p.Since)
+func (p *Pause) lines(l *Lines) {
+	l.Instant("paused", &p.Since)
 	l.limit("paused_for", &p.For)
-	l.quoted("paused_why", &p.Why)
-	l.text("paused_boot", &p.boot)
-	l.text("paused_machine", &p.machine)
-	number(l, "paused_timens", &p.timeNS, 64)
-	l.duration("paused_boottime", &p.boottime)
+	l.Quoted("paused_why", &p.Why)
+	l.Text("paused_boot", &p.boot)
+	l.Text("paused_machine", &p.machine)
+	l.uint("paused_timens", &p.timeNS)
+	l.Duration("paused_boottime", &p.boottime)
 }
 
 // ParsePause reads what Bytes wrote; content of another form, or without a pause, is an error.

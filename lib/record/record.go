@@ -48,56 +48,58 @@ type Record struct {
 // Bytes returns the record as written in the file. Line 1 is the pid alone, as in shlock and the 1997 paper.
 // Line 2 is the token, which a shell reads there; key=value lines follow.
 func (r Record) Bytes() []byte {
-	var l lines
-	r.lines(&l)
-	return []byte(strconv.Itoa(r.Owner.PID) + "\n" + l.written.String())
+	return append([]byte(strconv.Itoa(r.Owner.PID)+"\n"), Write(r.lines)...)
 }
 
-// lines writes or reads the lines after the pid. An optional line is left out if it would say nothing.
-func (r *Record) lines(l *lines) {
-	l.text("token", &r.Token)
+// MarshalText returns what Bytes does, and nothing if there is no owner.
+func (r Record) MarshalText() ([]byte, error) {
+	if r.Owner.PID == 0 {
+		return nil, nil
+	}
+	return r.Bytes(), nil
+}
+
+func (r *Record) UnmarshalText(text []byte) error {
+	var content Content
+	if *r, content = Parse(text); content != Full && content != Empty {
+		return errFormat
+	}
+	return nil
+}
+
+// lines names the keys of the lines after the pid. An optional line is left out if it would say nothing.
+func (r *Record) lines(l *Lines) {
+	l.Text("token", &r.Token)
 	l.failed = l.line("format", format) != format || l.failed
 	l.atom(&r.Atom)
 	l.identity("", &r.Owner)
 	if l.has("node", r.Node != "" && r.Node != r.Atom.Host) {
-		l.quoted("node", &r.Node)
+		l.Quoted("node", &r.Node)
 	}
-	if l.has("image", r.Owner.Image != 0) {
-		number(l, "image", &r.Owner.Image, 64)
-	}
+	Optional(l, "image", &r.Owner.Image, l.uint)
 	if l.has("job.pid", r.Job.PID != 0) {
-		number(l, "job.pid", &r.Job.PID, 31)
+		l.int("job.pid", &r.Job.PID)
 		l.failed = l.failed || r.Job.PID == 0 // not a process
 		l.identity("job.", &r.Job)
 	}
-	if l.has("file", r.File > 0) {
-		number(l, "file", &r.File, 64)
-	}
-	l.duration("monotonic", &r.Monotonic)
-	l.duration("boottime", &r.Boottime)
+	Optional(l, "file", &r.File, l.uint)
+	l.Duration("monotonic", &r.Monotonic)
+	l.Duration("boottime", &r.Boottime)
 	if l.has("asked", r.Asked > 0) {
-		l.duration("asked", &r.Asked)
+		l.Duration("asked", &r.Asked)
 		r.Asked = max(0, r.Asked)
 	}
 	l.limit("if_elapsed", &r.IfElapsed)
 	l.limit("expire_after", &r.ExpireAfter)
-	if l.has("expire_after_from", r.Source != policy.None) {
-		l.text("expire_after_from", (*string)(&r.Source))
-	}
-	if l.has("notice", r.Notice > 0) {
-		l.limit("notice", &r.Notice)
-	}
-	l.flag("replaces", &r.Replaces)
-	l.flag("supervised", &r.Supervised)
-	l.flag("from_start", &r.FromStart)
-	l.flag("shared", &r.Shared)
-	l.flag("learn", &r.Learn)
-	if l.has("patience", r.Patience > 0) {
-		l.duration("patience", &r.Patience)
-	}
-	if l.has("slots", r.Slots > 0) {
-		number(l, "slots", &r.Slots, 31)
-	}
+	Optional(l, "expire_after_from", (*string)(&r.Source), l.Text)
+	Optional(l, "notice", &r.Notice, l.limit)
+	l.Flag("replaces", &r.Replaces)
+	l.Flag("supervised", &r.Supervised)
+	l.Flag("from_start", &r.FromStart)
+	l.Flag("shared", &r.Shared)
+	l.Flag("learn", &r.Learn)
+	Optional(l, "patience", &r.Patience, l.Duration)
+	Optional(l, "slots", &r.Slots, l.int)
 	l.line("end", "")
 }
 
@@ -147,15 +149,11 @@ func parseRecord(content []byte) (Record, Content) {
 	if err != nil || pid <= 0 || !whole {
 		return Record{}, Damaged
 	}
-	if rest == "" {
-		return Record{Owner: process.Identity{PID: int(pid)}}, PIDOnly
-	}
-	l, ok := parseLines(rest)
-	if !ok {
-		return Record{}, Damaged
-	}
 	record := Record{Owner: process.Identity{PID: int(pid)}}
-	if record.lines(l); l.failed {
+	if rest == "" {
+		return record, PIDOnly
+	}
+	if _, ok := Read([]byte(rest), record.lines); !ok {
 		return Record{}, Damaged
 	}
 	return record, Full

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"adlock/lib/atom"
+	"adlock/lib/learn"
 	"adlock/lib/limit"
 	"adlock/lib/policy"
 	"adlock/lib/process"
@@ -157,7 +158,7 @@ func FuzzParse(f *testing.F) {
 func FuzzMemory(f *testing.F) {
 	f.Add([]byte("started=2026-11-21T03:00:00.123456789Z\n"))
 	f.Add([]byte("runs=5\nmean=3.5\n"))
-	f.Add(Memory{Atom: motd, Started: time.Unix(1, 2), other: []string{"k=v"}}.Bytes())
+	f.Add(Memory{Atom: motd, Started: time.Unix(1, 2), other: []string{"k=v\n"}}.Bytes())
 	f.Fuzz(func(t *testing.T, content []byte) {
 		m, err := ParseMemory(content)
 		if err != nil {
@@ -291,7 +292,7 @@ func TestALastLockIsParsedAsItWasWritten(t *testing.T) {
 		if rapid.Bool().Draw(t, "replaced") {
 			m.Newest = Start{Boottime: time.Duration(rapid.Int64().Draw(t, "boottime")), boot: "b", timeNS: rapid.Uint64().Draw(t, "timens")}
 		}
-		m.other = rapid.SliceOfNDistinct(rapid.StringMatching(`k[a-z]{1,5}=[^\n]{0,20}`), 0, 4, func(line string) string {
+		m.other = rapid.SliceOfNDistinct(rapid.StringMatching(`k[a-z]{1,5}=[^\n]{0,20}\n`), 0, 4, func(line string) string {
 			key, _, _ := strings.Cut(line, "=")
 			return key
 		}).Draw(t, "other")
@@ -300,6 +301,40 @@ func TestALastLockIsParsedAsItWasWritten(t *testing.T) {
 			t.Fatalf("%+v came back as %+v (%v)", m, got, err)
 		}
 	})
+}
+
+func TestWhatWasLearnedIsWrittenAndReadAsLines(t *testing.T) {
+	for _, text := range []string{
+		"", "learn.runs=1\nlearn.mean=1e-09\nlearn.ended=1ns\nlearn.ended_in_a_row=1\n",
+		"learn.runs=12\nlearn.mean=0.333333\nlearn.deviation=0.25\nlearn.longest=2\nlearn.longest_before=3.5\nlearn.ended=1m30s\n" +
+			"learn.doubled=2\nlearn.ended_in_a_row=1\nlearn.since_ended=5\nlearn.hangs=yes\nlearn.stretched=4\n",
+	} {
+		if m, err := ParseMemory([]byte(text)); err != nil || string(m.Bytes()) != text || m.other != nil {
+			t.Errorf("%q came back as %q (%v)", text, m.Bytes(), err)
+		}
+	}
+}
+
+func TestALearnedStateWithAValueOutOfBoundsIsNotRead(t *testing.T) {
+	for key, values := range map[string][2]string{
+		"runs": {"0 2147483647", "-1 2147483648"}, "doubled": {"0 3", "-1 4"}, "ended_in_a_row": {"0 64", "-1 65"},
+		"since_ended": {"0 1000", "-1 1001"}, "stretched": {"0 4", "-1 5"}, "hangs": {"yes", "no YES"},
+		"mean": {"0 1 39.9999", "-0.001 40 40.5 NaN x"}, "deviation": {"1", "40"}, "longest": {"1", "40"}, "longest_before": {"1", "-1"},
+		"ended": {"0s 1ns 1h", "-1ns x 1"},
+	} {
+		for i, list := range values {
+			for _, value := range strings.Fields(list) {
+				beside := "learn.runs=7\n"
+				if key == "runs" {
+					beside = "learn.doubled=1\n"
+				}
+				m, err := ParseMemory([]byte("k=v\nlearn." + key + "=" + value + "\n" + beside))
+				if err != nil || (m.Learned != learn.State{}) != (i == 0) || !slices.Equal(m.other, []string{"k=v\n"}) {
+					t.Errorf("%s=%s: %+v, %v", key, value, m, err)
+				}
+			}
+		}
+	}
 }
 
 var motd = atom.Atom{Program: "cfengine.conf", Host: "dax", Operator: "editfile", Operand: "/etc/motd"}

@@ -14,7 +14,12 @@
 // decimals, or never. Lines are in the order of writing. A value may have any bytes (quote.go).
 package runlog
 
-import "time"
+import (
+	"strconv"
+	"time"
+
+	"adlock/lib/atom"
+)
 
 // Event is one transaction. A zero field is not in the line; a field is an Opt if zero has a meaning. The
 // fields have the order of the line (fields.go); the values of a field with ",own" seldom recur.
@@ -65,6 +70,18 @@ type Event struct {
 	Idle   time.Duration `log:"idle"`       // how long the owner's job was seen idle before it was ended
 	Work   string        `log:"work,own"`   // what the owner's job was seen doing after a learned limit had passed
 	Reason string        `log:"reason,own"` // the reason in words and figures, for people
+}
+
+func (e *Event) Atom() atom.Atom {
+	return atom.Atom{Program: e.Program, Host: e.Host, Operator: e.Operator, Operand: e.Operand}
+}
+
+// On describes a process: "7 on web1", or "7" if the machine (node) is "".
+func On(pid int, node string) string {
+	if node == "" {
+		return strconv.Itoa(pid)
+	}
+	return strconv.Itoa(pid) + " on " + node
 }
 
 // Kind is what happened. An acquisition begins with Acquire and ends with the one Release, Takeover, Reclaim or

@@ -67,39 +67,22 @@ func openRotated(dir, host string, newer []*os.File) (older []*os.File, err erro
 	return older, nil
 }
 
-// rotatedEvents yields the events of the newest rotated files that have at most most bytes together, uncompressed, the
-// oldest event first. false: yield wants no more, or a read failed. No file is read in part.
-func (r *reader) rotatedEvents(older []*os.File, most int64, yield func(Event, error) bool) bool {
-	from, texts := len(older), make([]io.Reader, len(older))
-	for ; from > 0; from-- {
-		f := older[from-1]
+// textsOf returns the texts, uncompressed, of the newest rotated files that have at most most bytes together, and how
+// many older files are left out. No file is read in part.
+func textsOf(older []*os.File, most int64) (texts map[*os.File]io.Reader, leftOut int, err error) {
+	texts = make(map[*os.File]io.Reader)
+	for leftOut = len(older); leftOut > 0; leftOut-- {
+		f := older[leftOut-1]
 		text, size, err := opened(f, most)
-		if err != nil {
-			yield(Event{}, err)
-			return false
+		if err != nil || size > most {
+			return texts, leftOut, err
 		}
-		if size > most {
-			break
-		}
-		texts[from-1] = text
+		texts[f] = text
 		if most != math.MaxInt64 {
 			most -= size
 		}
 	}
-	cut := from > 0 || r.leftOut
-	for i := from; i < len(older); i++ {
-		r.start(older[i])
-		r.lines, r.isCut = newLines(texts[i]), cut
-		if !r.all(yield) {
-			return false
-		}
-		cut = r.isCut
-		if z, is := texts[i].(*unzipped); is && z.err != nil && !yield(Event{}, r.damaged(nil, z.err.Error())) {
-			return false
-		}
-	}
-	r.leftOut = cut
-	return true
+	return texts, 0, nil
 }
 
 func areCut(files []*os.File, most int64) bool {
@@ -119,37 +102,29 @@ func opened(f *os.File, most int64) (text io.Reader, size int64, err error) {
 		}
 		return io.LimitReader(f, most), info.Size(), nil
 	}
-	z := &unzipped{file: f}
+	z := &unzipped{}
+	if z.reader, z.err = Unzip(f); z.err != nil {
+		z.reader = bytes.NewReader(nil)
+	}
 	if most == math.MaxInt64 {
 		return z, 0, nil
 	}
 	// A small file may hold a long text, whose end can only be reached through all of it.
 	all, _ := io.ReadAll(io.LimitReader(z, most+1))
-	if z.err != nil {
-		return &unzipped{reader: bytes.NewReader(all), err: z.err}, int64(len(all)), nil
-	}
-	return bytes.NewReader(all), int64(len(all)), nil
+	z.reader = bytes.NewReader(all)
+	return z, int64(len(all)), nil
 }
 
+// unzipped is the text of a compressed file up to where it is damaged.
 type unzipped struct {
-	file   *os.File
 	reader io.Reader
-	err    error
+	err    error // the damage
 }
 
-func (z *unzipped) Read(p []byte) (n int, err error) {
-	if z.reader == nil && z.err == nil {
-		z.reader, z.err = Unzip(z.file)
-	}
-	if z.reader == nil || z.file != nil && z.err != nil {
-		return 0, io.EOF
-	}
-	n, err = z.reader.Read(p)
+func (z *unzipped) Read(p []byte) (int, error) {
+	n, err := z.reader.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
-		z.err = err
+		z.err, err = err, io.EOF
 	}
-	if err != nil {
-		return n, io.EOF
-	}
-	return n, nil
+	return n, err
 }

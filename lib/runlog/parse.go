@@ -22,17 +22,14 @@ type parser struct {
 // maxKnown bounds what a parser remembers, for runlogs whose operands never recur.
 const maxKnown = 4096
 
-func (p *parser) shared(v field) string {
-	if v.escaped {
-		return v.text
-	}
-	if s, ok := p.known[string(v.raw)]; ok {
+func (p *parser) shared(v []byte) string {
+	if s, ok := p.known[string(v)]; ok {
 		return s
 	}
 	if p.known == nil {
 		p.known = make(map[string]string)
 	}
-	s := string(v.raw)
+	s := string(v)
 	if len(p.known) < maxKnown {
 		p.known[s] = s
 	}
@@ -62,27 +59,14 @@ func (p *parser) parse(line []byte) (Event, error) {
 	return *p.event, nil
 }
 
-type field struct {
-	raw     []byte
-	text    string
-	escaped bool
-}
-
-func (v field) own() string {
-	if v.escaped {
-		return v.text
-	}
-	return string(v.raw)
-}
-
 // pair returns the first key and value of line, and the rest. A key alone is an error: the line is torn.
-func pair(line []byte) (key []byte, value field, rest []byte, err error) {
+func pair(line []byte) (key, value, rest []byte, err error) {
 	eq := 0
 	for eq < len(line) && isKeyByte(line[eq]) {
 		eq++
 	}
 	if eq == 0 || eq == len(line) || line[eq] != '=' {
-		return nil, field{}, nil, fmt.Errorf("no key=value at %.40q", line)
+		return nil, nil, nil, fmt.Errorf("no key=value at %.40q", line)
 	}
 	key, line = line[:eq], line[eq+1:]
 	if len(line) > 0 && line[0] == '"' {
@@ -91,14 +75,14 @@ func pair(line []byte) (key []byte, value field, rest []byte, err error) {
 		value, rest = bare(line)
 	}
 	if err != nil {
-		return nil, field{}, nil, fmt.Errorf("%s: %w", key, err)
+		return nil, nil, nil, fmt.Errorf("%s: %w", key, err)
 	}
 	switch {
 	case len(rest) == 0:
 	case rest[0] == ' ' && len(rest) > 1:
 		rest = rest[1:]
 	default:
-		return nil, field{}, nil, fmt.Errorf("%s: bad value at %.40q", key, rest)
+		return nil, nil, nil, fmt.Errorf("%s: bad value at %.40q", key, rest)
 	}
 	return key, value, rest, nil
 }
@@ -107,41 +91,40 @@ func isKeyByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c == '_' || c >= '0' && c <= '9'
 }
 
-func bare(line []byte) (value field, rest []byte) {
+func bare(line []byte) (value, rest []byte) {
 	n := 0
 	for n < len(line) && isBareByte(line[n]) {
 		n++
 	}
-	return field{raw: line[:n]}, line[n:]
+	return line[:n], line[n:]
 }
 
-func quoted(line []byte) (value field, rest []byte, err error) {
-	end, escaped := 0, false
+func quoted(line []byte) (value, rest []byte, err error) {
+	end, escaped, ok := 0, false, true
 	for ; end < len(line) && line[end] != '"'; end++ {
 		if line[end] == '\\' {
 			escaped = true
 			end++
 		}
 		if end < len(line) && line[end] < ' ' {
-			return field{}, nil, fmt.Errorf("control character %q", line[end])
+			return nil, nil, fmt.Errorf("control character %q", line[end])
 		}
 	}
 	if end >= len(line) {
-		return field{}, nil, errors.New("quote never closed")
+		return nil, nil, errors.New("quote never closed")
 	}
-	value = field{raw: line[:end], escaped: escaped}
+	value, rest = line[:end], line[end+1:]
 	if escaped {
-		text, ok := unquote(line[:end])
-		if !ok {
-			return field{}, nil, fmt.Errorf("bad escape in %.40q", line[:end])
-		}
-		value.text = text
+		value, ok = unquote(value)
 	}
-	return value, line[end+1:], nil
+	if !ok {
+		return nil, nil, fmt.Errorf("bad escape in %.40q", line[:end])
+	}
+	return value, rest, nil
 }
 
 // set sets the field of that key. It skips unknown keys, which another version may have written.
-func (p *parser) set(key []byte, v field) error {
+func (p *parser) set(key []byte, v []byte) error {
 	for range fields {
 		i := p.next
 		if p.next++; p.next == len(fields) {
@@ -158,7 +141,7 @@ func (p *parser) set(key []byte, v field) error {
 	return nil
 }
 
-func (p *parser) setField(i int, v field) (err error) {
+func (p *parser) setField(i int, v []byte) (err error) {
 	switch f := p.pointers[i].(type) {
 	case *time.Time:
 		return setTime(f, v)
@@ -166,16 +149,16 @@ func (p *parser) setField(i int, v field) (err error) {
 		*f = Kind(p.shared(v))
 	case *string:
 		if fields[i].own {
-			*f = v.own()
+			*f = string(v)
 		} else {
 			*f = p.shared(v)
 		}
 	case *bool:
-		*f = string(v.raw) == yes
+		*f = string(v) == yes
 	case *int:
-		*f, err = parseInt(v.raw)
+		*f, err = parseInt(v)
 	case *time.Duration:
-		*f, err = parseSeconds(v.raw)
+		*f, err = parseSeconds(v)
 	case *Opt[int]:
 		return setOpt(f, v, parseInt)
 	case *Opt[time.Duration]:
@@ -184,18 +167,18 @@ func (p *parser) setField(i int, v field) (err error) {
 	return err
 }
 
-func setOpt[T any](o *Opt[T], v field, parse func([]byte) (T, error)) (err error) {
-	o.Value, err = parse(v.raw)
+func setOpt[T any](o *Opt[T], v []byte, parse func([]byte) (T, error)) (err error) {
+	o.Value, err = parse(v)
 	o.Set = true
 	return err
 }
 
 // setTime refuses a line with two times: two lines have become one.
-func setTime(t *time.Time, v field) (err error) {
+func setTime(t *time.Time, v []byte) (err error) {
 	if !t.IsZero() {
 		return errors.New("given twice")
 	}
-	*t, err = time.Parse(time.RFC3339Nano, string(v.raw))
+	*t, err = time.Parse(time.RFC3339Nano, string(v))
 	*t = t.UTC()
 	return err
 }

@@ -86,54 +86,51 @@ func appendUnit(b []byte, u rune) []byte {
 	return append(b, '\\', 'u', hexDigits[u>>12&15], hexDigits[u>>8&15], hexDigits[u>>4&15], hexDigits[u&15])
 }
 
-func unquote(q []byte) (s string, ok bool) {
-	var out strings.Builder
-	out.Grow(len(q))
+func unquote(q []byte) (out []byte, ok bool) {
+	out = make([]byte, 0, len(q))
 	for len(q) > 0 {
 		if q[0] != '\\' {
-			out.WriteByte(q[0])
+			out = append(out, q[0])
 			q = q[1:]
 			continue
 		}
 		if len(q) < 2 {
-			return "", false
+			return nil, false
 		}
 		if q[1] == 'u' {
-			if q, ok = unescapeUnit(&out, q); !ok {
-				return "", false
+			if out, q, ok = unescapeUnit(out, q); !ok {
+				return nil, false
 			}
 			continue
 		}
 		i := strings.IndexByte(`"\/nrtbf`, q[1])
 		if i < 0 {
-			return "", false
+			return nil, false
 		}
-		out.WriteByte("\"\\/\n\r\t\b\f"[i])
+		out = append(out, "\"\\/\n\r\t\b\f"[i])
 		q = q[2:]
 	}
-	return out.String(), true
+	return out, true
 }
 
-// unescapeUnit reads the \u escape at the beginning of q, both halves if it is a surrogate pair, into out.
-func unescapeUnit(out *strings.Builder, q []byte) (rest []byte, ok bool) {
+// unescapeUnit appends the \u escape at the beginning of q, both halves if it is a surrogate pair, to out.
+func unescapeUnit(out, q []byte) (longer, rest []byte, ok bool) {
 	u, ok := unit(q)
 	if !ok {
-		return nil, false
+		return nil, nil, false
 	}
 	q = q[6:]
 	if u >= escapedByte+0x80 && u <= escapedByte+0xff {
-		out.WriteByte(byte(u))
-		return q, true
+		return append(out, byte(u)), q, true
 	}
 	if utf16.IsSurrogate(u) {
 		low, ok := unit(q)
 		if u = utf16.DecodeRune(u, low); !ok || u == utf8.RuneError {
-			return nil, false
+			return nil, nil, false
 		}
 		q = q[6:]
 	}
-	out.WriteRune(u)
-	return q, true
+	return utf8.AppendRune(out, u), q, true
 }
 
 func unit(q []byte) (u rune, ok bool) {

@@ -86,21 +86,21 @@ func ReadEnd(dir, host string, most int64) iter.Seq2[Event, error] {
 			err = failed("open", path.Join(dir, fileName(host)), unix.ENOENT)
 		}
 		defer closeAll(files)
+		defer closeAll(older)
+		leftOut, texts := len(older), map[*os.File]io.Reader(nil)
+		if err == nil && !areCut(files, most) {
+			texts, leftOut, err = textsOf(older, most)
+		}
 		if err != nil {
 			yield(Event{}, err)
 			return
 		}
-		defer closeAll(older)
-		r := reader{host: host}
-		if len(older) > 0 && areCut(files, most) {
-			older, r.leftOut = nil, true
-		}
-		if !r.rotatedEvents(older, most, yield) {
-			return
-		}
-		for _, f := range files {
+		r := reader{host: host, leftOut: leftOut > 0}
+		for _, f := range append(older[leftOut:], files...) {
 			r.start(f)
-			if err := r.skip(most); err != nil {
+			if text := texts[f]; text != nil {
+				r.lines = newLines(text)
+			} else if err := r.skip(most); err != nil {
 				yield(Event{}, err)
 				return
 			}
@@ -109,6 +109,9 @@ func ReadEnd(dir, host string, most int64) iter.Seq2[Event, error] {
 				return
 			}
 			r.leftOut = r.isCut
+			if z, is := texts[f].(*unzipped); is && z.err != nil && !yield(Event{}, r.damaged(nil, z.err.Error())) {
+				return
+			}
 		}
 	}
 }

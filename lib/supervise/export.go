@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -16,13 +17,8 @@ func (s *Supervisor) Export(entry string) {
 
 func withEntry(env []string, entry string) []string {
 	name, _, _ := strings.Cut(entry, "=")
-	kept := []string{entry} // if a name appears twice, getenv(3) returns the first entry
-	for _, e := range env {
-		if !strings.HasPrefix(e, name+"=") {
-			kept = append(kept, e)
-		}
-	}
-	return kept
+	kept := slices.DeleteFunc(slices.Clone(env), func(e string) bool { return strings.HasPrefix(e, name+"=") })
+	return append([]string{entry}, kept...) // if a name appears twice, getenv(3) returns the first entry
 }
 
 func (r *run) endAsked(pause time.Duration) {

@@ -2,7 +2,7 @@ package supervise
 
 import (
 	"errors"
-	"syscall"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,11 +28,7 @@ func (r *run) wasEnded() bool {
 
 // isDeath reports whether an exit status is a shell's for a command that was ended from outside.
 func isDeath(status int) bool {
-	switch syscall.Signal(status - 128) {
-	case unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGKILL, unix.SIGTERM:
-		return true
-	}
-	return false
+	return slices.Contains([]unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGKILL, unix.SIGTERM}, unix.Signal(status-128))
 }
 
 // mustOutlast reports whether to wait for processes that the command left behind. It calls wasEnded, which

@@ -22,3 +22,10 @@ func RetryN(call func() (int, error)) (int, error) {
 		}
 	}
 }
+
+// Poll returns which events poll(2) finds now: of events, and of those that it always reports. An error is none.
+func Poll(fd int, events int16) int16 {
+	polled := []unix.PollFd{{Fd: int32(fd), Events: events}}
+	_, _ = RetryN(func() (int, error) { return unix.Poll(polled, 0) })
+	return polled[0].Revents
+}

@@ -1,6 +1,6 @@
-// Package way checks that only root and this user can redirect a path: no other user can put another directory or
-// link in the place of one above the file. Users without an id in this user namespace count as root. So do members of
-// root's group and of this user's own (OthersMayWrite).
+// Package way follows the way to a file. It checks that only root and this user can redirect a path: no other user can
+// put another directory or link in the place of one above the file. Users without an id in this user namespace count as root. So do members of
+// root's group and of this user's own (othersMayWrite).
 package way
 
 import (
@@ -28,20 +28,23 @@ const MostLinks = 40
 // user can change what it has checked. If a directory or link above the file does not exist, the error is
 // fs.ErrNotExist, and the part that exists is safe.
 func Check(whole, what string, advice func() string) error {
-	return walk(whole, what, func(at string, st *unix.Stat_t) error { return checkAbove(at, what, advice, st) })
+	_, err := walk(whole, func(at string, st *unix.Stat_t) error { return checkAbove(at, what, advice, st) })
+	return err
 }
 
 // CheckOwners is Check, but accepts root's directories to which a group may write: on some systems /var/log is one.
 func CheckOwners(whole, what string, advice func() string) error {
-	return walk(whole, what, func(at string, st *unix.Stat_t) error {
+	_, err := walk(whole, func(at string, st *unix.Stat_t) error {
 		if st.Uid == 0 && st.Mode&0o002 == 0 && st.Mode&unix.S_IFMT == unix.S_IFDIR {
 			return nil
 		}
 		return checkAbove(at, what, advice, st)
 	})
+	return err
 }
 
-func walk(whole, what string, check func(at string, st *unix.Stat_t) error) error {
+// walk returns whole without links above its last name. Before it follows a directory or link, check may refuse that.
+func walk(whole string, check func(at string, st *unix.Stat_t) error) (plain string, err error) {
 	lookAbove := func(at string) error {
 		st, err := lstat(at)
 		if err != nil {
@@ -51,19 +54,19 @@ func walk(whole, what string, check func(at string, st *unix.Stat_t) error) erro
 	}
 	at, rest := beginning(whole)
 	if err := lookAbove(at); err != nil {
-		return err
+		return "", err
 	}
 	for links := 0; len(rest) > 1; {
 		next := path.Join(at, rest[0])
 		rest = rest[1:]
 		st, err := lstat(next)
+		if err == nil {
+			err = check(next, &st)
+		}
 		if err != nil {
-			return err
+			return "", err
 		}
 		if uint32(st.Mode)&unix.S_IFMT != unix.S_IFLNK {
-			if err := check(next, &st); err != nil {
-				return err
-			}
 			at = next
 			continue
 		}
@@ -72,21 +75,18 @@ func walk(whole, what string, check func(at string, st *unix.Stat_t) error) erro
 			err = unix.ELOOP
 		}
 		if err != nil {
-			return fault.Wrap(next, err)
-		}
-		if !trusted(&st) {
-			return fault.New(fault.NotPermitted, next, "is a link of another user's on the way to the "+what)
+			return "", fault.Wrap(next, err)
 		}
 		from, more := beginning(target)
 		if path.IsAbs(target) {
 			at = from
 			if err := lookAbove(at); err != nil {
-				return err
+				return "", err
 			}
 		}
 		rest = append(more, rest...)
 	}
-	return nil
+	return path.Join(at, strings.Join(rest, "/")), nil
 }
 
 func beginning(whole string) (at string, names []string) {
@@ -102,7 +102,10 @@ func checkAbove(path, what string, advice func() string, st *unix.Stat_t) error 
 	if advice == nil {
 		advice = func() string { return "only its owner can mend that" }
 	}
-	switch {
+	switch isLink := mode&unix.S_IFMT == unix.S_IFLNK; {
+	case isLink && !trusted(st):
+		return fault.New(fault.NotPermitted, path, "is a link of another user's on the way to the "+what)
+	case isLink:
 	case mode&unix.S_IFMT != unix.S_IFDIR:
 		return unix.ENOTDIR
 	case !trusted(st):
@@ -111,7 +114,7 @@ func checkAbove(path, what string, advice func() string, st *unix.Stat_t) error 
 		}
 		return fault.New(fault.NotPermitted, path, "is above the "+what+", and another user's ("+advice()+")")
 	case mode&unix.S_ISVTX != 0:
-	case OthersMayWrite(path, st):
+	case othersMayWrite(path, st):
 		if me == 0 || me == int(st.Uid) {
 			advice = func() string { return "chmod go-w " + fault.Quoted(path) }
 		}
@@ -120,9 +123,9 @@ func checkAbove(path, what string, advice func() string, st *unix.Stat_t) error 
 	return nil
 }
 
-// OthersMayWrite reports whether the mode lets users other than the owner and root write to the file or
+// othersMayWrite reports whether the mode lets users other than the owner and root write to the file or
 // directory: all of them, or a group that may have other members. Check the owner first.
-func OthersMayWrite(path string, st *unix.Stat_t) bool {
+func othersMayWrite(path string, st *unix.Stat_t) bool {
 	mode := uint32(st.Mode)
 	return mode&0o002 != 0 || mode&0o020 != 0 && !oursAlone(path, st)
 }

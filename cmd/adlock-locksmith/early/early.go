@@ -15,7 +15,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/hook"
 	"adlock/lib/lease/watchdog"
-	"adlock/lib/orphan"
+	"adlock/lib/process"
 	"adlock/lib/supervise"
 )
 
@@ -24,7 +24,7 @@ func init() {
 		fault.Report(err)
 		os.Exit(fault.StatusOf(err))
 	}
-	orphan.Main()
+	process.OrphanMain()
 	hook.Main()
 	supervise.Gate()
 	watchdog.Main()

@@ -5,7 +5,6 @@
 package history
 
 import (
-	"strconv"
 	"time"
 
 	"adlock/lib/atom"
@@ -64,19 +63,11 @@ func (r *Run) Completed() bool {
 	return (r.Outcome == Succeeded || r.Outcome == Failed) && !r.Unstarted
 }
 
-func (r *Run) Owner() string { return On(r.PID, r.Node) }
+func (r *Run) Owner() string { return runlog.On(r.PID, r.Node) }
 
 // Ender describes the process that ended the run (By); self reports whether it was the run's own supervisor.
 func (r *Run) Ender() (ender string, self bool) {
-	return On(r.By, r.ByNode), r.By == r.PID && r.ByNode == r.Node
-}
-
-// On describes a process: "7 on web1", or "7" if the machine (node) is "".
-func On(pid int, node string) string {
-	if node == "" {
-		return strconv.Itoa(pid)
-	}
-	return strconv.Itoa(pid) + " on " + node
+	return runlog.On(r.By, r.ByNode), r.By == r.PID && r.ByNode == r.Node
 }
 
 // Atom is an atom in the runlog, with its runs that have not ended.
@@ -84,8 +75,4 @@ type Atom struct {
 	atom.Atom
 	open []*Run // in the order of their starts
 	last string // token of the run that ended last
-}
-
-func AtomOf(e *runlog.Event) atom.Atom {
-	return atom.Atom{Program: e.Program, Host: e.Host, Operator: e.Operator, Operand: e.Operand}
 }

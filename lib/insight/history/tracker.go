@@ -83,7 +83,7 @@ func (t *Tracker) atomOf(e *runlog.Event) *Atom {
 	if e.Operator == "" {
 		return t.open[e.Token]
 	}
-	key := AtomOf(e)
+	key := e.Atom()
 	a := t.atoms[key]
 	if a == nil {
 		if t.atoms == nil {

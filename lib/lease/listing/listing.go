@@ -7,41 +7,22 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"time"
 
-	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/locker"
-	"adlock/lib/policy"
-	"adlock/lib/record"
 )
 
 // line is one line of the listing; exactly one of its fields is set.
 type line struct {
-	Entry *entry   `json:",omitempty"`
-	Slot  *entry   `json:",omitempty"`
-	Error *Failure `json:",omitempty"`
-	End   bool     `json:",omitempty"`
+	Entry *entry       `json:",omitempty"`
+	Slot  *locker.Slot `json:",omitempty"`
+	Error *Failure     `json:",omitempty"`
+	End   bool         `json:",omitempty"`
 }
 
 type entry struct {
-	Name        atom.Name
-	Completed   time.Time
-	CompletedOn string `json:",omitempty"`
-	Last        policy.Last
-	Memory      []byte `json:",omitempty"`
-	Lock        lock
-	Readers     []lock      `json:",omitempty"`
-	Waiting     []lock      `json:",omitempty"`
-	Ticks       []atom.File `json:",omitempty"`
-	Error       *Failure    `json:",omitempty"`
-}
-
-type lock struct {
-	Active policy.Active
-	Record []byte `json:",omitempty"` // as in a file; nil: nothing is locked, or the lock has no record
-	Node   string `json:",omitempty"`
-	Silent bool   `json:",omitempty"`
+	locker.Entry
+	Err *Failure `json:",omitempty"` // in place of Entry.Err
 }
 
 // Failure is an error in a message. If Object is empty, Reason is the whole text of the error.
@@ -56,18 +37,13 @@ func Write(to io.Writer, entries []locker.Entry, slots []locker.Slot, failed err
 	if failed != nil {
 		return out.Encode(line{Error: FailureOf(failed)})
 	}
-	for i := range entries {
-		e := &entries[i]
-		text := entry{
-			Name: e.Name, Completed: e.Completed, CompletedOn: e.CompletedOn, Last: e.Last, Memory: e.Memory.Bytes(), Lock: lockOf(e.View),
-			Readers: locksOf(e.Readers), Waiting: locksOf(e.Waiting), Ticks: e.Ticks, Error: FailureOf(e.Err),
-		}
-		if err := out.Encode(line{Entry: &text}); err != nil {
+	for _, e := range entries {
+		if err := out.Encode(line{Entry: &entry{e, FailureOf(e.Err)}}); err != nil {
 			return err
 		}
 	}
 	for _, s := range slots {
-		if err := out.Encode(line{Slot: &entry{Name: s.Name, Lock: lockOf(s.View)}}); err != nil {
+		if err := out.Encode(line{Slot: &s}); err != nil {
 			return err
 		}
 	}
@@ -85,17 +61,10 @@ func Read(from io.Reader) (entries []locker.Entry, slots []locker.Slot, err erro
 		case l.Error != nil:
 			return nil, nil, l.Error.Err()
 		case l.Entry != nil:
-			e, err := l.Entry.read()
-			if err != nil {
-				return nil, nil, err
-			}
-			entries = append(entries, e)
+			l.Entry.Entry.Err = l.Entry.Err.Err()
+			entries = append(entries, l.Entry.Entry)
 		case l.Slot != nil:
-			v, err := l.Slot.Lock.view()
-			if err != nil {
-				return nil, nil, err
-			}
-			slots = append(slots, locker.Slot{Name: l.Slot.Name, Number: l.Slot.Name.SlotNumber(), View: v})
+			slots = append(slots, *l.Slot)
 		case l.End:
 			return entries, slots, nil
 		}
@@ -104,61 +73,6 @@ func Read(from io.Reader) (entries []locker.Entry, slots []locker.Slot, err erro
 
 // errCut is the error if the writing program has died, or is of another version.
 var errCut = errors.New("the listing of the store is cut short or of an unknown format")
-
-func (e *entry) read() (locker.Entry, error) {
-	memory, err := record.ParseMemory(e.Memory)
-	if err != nil {
-		return locker.Entry{}, errCut
-	}
-	v, err := e.Lock.view()
-	if err != nil {
-		return locker.Entry{}, err
-	}
-	v.Last, v.Memory = e.Last, memory
-	found := locker.Entry{Name: e.Name, Completed: e.Completed, CompletedOn: e.CompletedOn, Ticks: e.Ticks, View: v, Err: e.Error.Err()}
-	if found.Readers, err = views(e.Readers); err == nil {
-		found.Waiting, err = views(e.Waiting)
-	}
-	return found, err
-}
-
-func lockOf(v locker.View) lock {
-	l := lock{Active: v.Active, Node: v.Node, Silent: v.Silent}
-	if v.Active.Held && !v.Active.Empty {
-		l.Record = v.Record.Bytes()
-	}
-	return l
-}
-
-func locksOf(views []locker.View) (all []lock) {
-	for _, v := range views {
-		all = append(all, lockOf(v))
-	}
-	return all
-}
-
-func (l lock) view() (locker.View, error) {
-	v := locker.View{Active: l.Active, Node: l.Node, Silent: l.Silent}
-	if l.Record == nil {
-		return v, nil
-	}
-	var content record.Content
-	if v.Record, content = record.Parse(l.Record); content != record.Full {
-		return v, errCut
-	}
-	return v, nil
-}
-
-func views(locks []lock) (all []locker.View, err error) {
-	for _, l := range locks {
-		v, err := l.view()
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, v)
-	}
-	return all, nil
-}
 
 // FailureOf returns the message for an error, and nil for nil.
 func FailureOf(err error) *Failure {

@@ -34,7 +34,7 @@ func written(t *testing.T, entries []locker.Entry, slots []locker.Slot, failed e
 }
 
 func TestAListingIsReadBackAsWritten(t *testing.T) {
-	memory := must.Get(record.ParseMemory([]byte("learn.runs=3\nlearn.mean=2\nlater=\xfe\n")))(t)
+	memory := must.Get(record.ParseMemory([]byte("learn.runs=3\nlearn.mean=2\nlater=\u00fe\n")))(t)
 	held := locker.Entry{Name: "p.h.o.x", Completed: time.Unix(7, 9).UTC(), View: lockedBy(7, "a\nb\xff")}
 	held.Last, held.Memory = policy.Last{Completed: true, Age: time.Second, FromStart: true}, memory
 	held.Node, held.Silent, held.CompletedOn = "web1", true, "web3"

@@ -9,7 +9,7 @@ import (
 
 	"adlock/lib/fault"
 	"adlock/lib/locker"
-	"adlock/lib/orphan"
+	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/lib/sysfile"
 )
@@ -31,7 +31,7 @@ func Start(rec locker.Recorder, own record.Record) *Watchdog {
 	}
 	w.line = os.NewFile(uintptr(ours), "watchdog")
 	go func() {
-		err := orphan.Start(args(rec, own), "/", rec.Hook.Environment(), theirs)
+		err := process.StartOrphan(args(rec, own), "/", rec.Hook.Environment(), theirs)
 		unix.Close(theirs) // only the watchdog has this end open now: hungUp finds out when it ends
 		w.started <- err
 	}()
@@ -83,9 +83,7 @@ func (w *Watchdog) hungUp() (gone bool) {
 	line, err := w.line.SyscallConn()
 	if err == nil {
 		err = line.Control(func(fd uintptr) {
-			polled := []unix.PollFd{{Fd: int32(fd)}}
-			_, err := unix.Poll(polled, 0)
-			gone = err == nil && polled[0].Revents&unix.POLLHUP != 0
+			gone = sysfile.Poll(int(fd), 0)&unix.POLLHUP != 0
 		})
 	}
 	return gone || err != nil

@@ -7,6 +7,7 @@
 package watchdog
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"strconv"
@@ -31,10 +32,7 @@ func args(rec locker.Recorder, own record.Record) []string {
 	if log := rec.Log; log != nil {
 		all = []string{name, log.Dir, log.Host, strconv.FormatInt(log.Max, 10), log.Store}
 	}
-	h := rec.Hook
-	if h == nil {
-		h = &hook.Hook{}
-	}
+	h := cmp.Or(rec.Hook, &hook.Hook{})
 	return append(all, strconv.Itoa(own.Owner.PID), string(own.Bytes()), h.Command, strconv.FormatBool(h.Syslog))
 }
 

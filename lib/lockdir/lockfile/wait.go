@@ -2,6 +2,7 @@ package lockfile
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -55,11 +56,8 @@ func standing(name string, st *unix.Stat_t) Standing { return Standing{name, st.
 // Add adds a lock and, if its owner lives, that process.
 func (i *InWay) Add(lock *Active, seen policy.Active) {
 	i.Locks = append(i.Locks, standing(lock.name, &lock.st))
-	switch seen.Owner {
-	case policy.Lives, policy.Ancestor, policy.Untouched:
-		if !seen.Empty {
-			i.Owners = append(i.Owners, lock.Record.Owner.PID)
-		}
+	if !seen.Empty && slices.Contains([]policy.Owner{policy.Lives, policy.Ancestor, policy.Untouched}, seen.Owner) {
+		i.Owners = append(i.Owners, lock.Record.Owner.PID)
 	}
 }
 

@@ -1,9 +1,4 @@
-// Package orphan starts this program again as an orphan, in a session of its own. An orphan outlives the
-// process that started it, and leaves the job of that process.
-//
-// An intermediate process starts the orphan, and has exited before Start returns. If this process is the
-// subreaper of its job (package supervise), it adopts the orphan, which then stays a part of the job.
-package orphan
+package process
 
 import (
 	"os"
@@ -16,13 +11,17 @@ import (
 	"adlock/lib/sysfile"
 )
 
-// between is argv[0] of the intermediate process, by which Main recognises it: no program file has that name.
+// between is argv[0] of the intermediate process, by which OrphanMain recognises it: no program file has that name.
 const between = "adlock: orphan"
 
-// Start starts this program with the arguments args, its name first, in the directory dir ("": the
-// working directory) and with the environment env. If fd is not negative, it becomes descriptor 3.
-// Numbers 0, 1 and 2 are /dev/null, and no other descriptor is passed on.
-func Start(args []string, dir string, env []string, fd int) error {
+// StartOrphan starts this program again as an orphan, in a session of its own. An orphan outlives the process that
+// started it, and leaves the job of that process. It gets the arguments args, its name first, the directory dir ("":
+// the working directory) and the environment env. If fd is not negative, it becomes descriptor 3. Numbers 0, 1 and 2
+// are /dev/null, and no other descriptor is passed on.
+//
+// An intermediate process starts the orphan, and has exited before StartOrphan returns. If this process is the
+// subreaper of its job (package supervise), it adopts the orphan, which then stays a part of the job.
+func StartOrphan(args []string, dir string, env []string, fd int) error {
 	null, err := sysfile.Open("/dev/null", unix.O_RDWR)
 	if err != nil {
 		return err
@@ -52,16 +51,16 @@ func Start(args []string, dir string, env []string, fd int) error {
 	return err
 }
 
-// Main must be called at the beginning of main. In the intermediate process it starts the orphan and never
+// OrphanMain must be called at the beginning of main. In the intermediate process it starts the orphan and never
 // returns; in other processes it does nothing.
-func Main() {
+func OrphanMain() {
 	if len(os.Args) > 2 && os.Args[0] == between {
-		os.Exit(start(os.Args[1], os.Args[2:]))
+		os.Exit(startBetween(os.Args[1], os.Args[2:]))
 	}
 }
 
-// start starts the orphan with the descriptors below kept, and returns the exit status of the intermediate process.
-func start(kept string, args []string) int {
+// startBetween starts the orphan with the descriptors below kept, and returns the exit status of the intermediate process.
+func startBetween(kept string, args []string) int {
 	count, err := strconv.Atoi(kept)
 	if err != nil {
 		return fault.StatusUsage
