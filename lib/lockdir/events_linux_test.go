@@ -196,14 +196,28 @@ func TestATakeoverIsLoggedWithEachSignal(t *testing.T) {
 	}
 }
 
-func TestAReclaimIsStampedAndLogged(t *testing.T) {
+func TestAnEndingIsReportedEvenIfTheNextStepFails(t *testing.T) {
+	for shared, step := range map[bool]string{false: "renameat", true: "unlinkat"} {
+		k, r := newLocker(t), ask(sleeper(t))
+		r.Shared = shared
+		runs(t, k, r, 0)
+		var err error
+		said := helper.Stderr(t, func() { _, err = failing(t, k, reaching[step], 1, anyhow(k, hasty(sleeper(t)))) })
+		if err == nil || !strings.Contains(said, "ended process "+strconv.Itoa(r.Owner.PID)+" by force") {
+			t.Errorf("%v; it says %q", err, said)
+		}
+		eventOf(t, k, runlog.Takeover)
+	}
+}
+
+func TestAReclaimIsLoggedAndStampsNothing(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		k, r, newcomer := newLocker(t), ask(dead(t)), ask(sleeper(t))
 		r.Shared = shared
 		held := runs(t, k, r, 0)
 		taken := wantVerdict(t, k, newcomer, locker.Acquired)
-		if time.Since(lastStamp(t, k)) > time.Minute {
-			t.Error("the last lock was not stamped")
+		if lastStamp(t, k).Unix() != 0 {
+			t.Error("the last lock was stamped")
 		}
 		reclaim := finding(with(about(runlog.Reclaim, newcomer.Owner.PID), newcomer.Limits), r.Owner, held.Token, 0)
 		wantEvents(t, k, reclaim, acquired(newcomer, taken))

@@ -135,20 +135,25 @@ func pidLine(id process.Identity) string { return strconv.Itoa(id.PID) + "\n" }
 
 // Without a second look two newcomers would run the atom back to back.
 func TestIfElapsedDeniesANewcomerAfterAConcurrentRelease(t *testing.T) {
-	owner, newcomer := sleeper(t), sleeper(t)
+	owner, newcomer, dead := sleeper(t), sleeper(t), ask(dead(t))
+	corpse := dead.Record()
 	for _, c := range []struct {
-		held, asked bool // as a reader
-		want        []locker.Verdict
+		held, asked, corpse bool // as a reader; a writer has died before it looked for readers
+		want                []locker.Verdict
 	}{
-		{false, false, []locker.Verdict{locker.TooSoon}},
-		{true, false, []locker.Verdict{locker.Busy, locker.TooSoon}},
-		{false, true, []locker.Verdict{locker.TooSoon}},
-		{true, true, []locker.Verdict{locker.Acquired, locker.TooSoon}}, // both read at the same time
+		{false, false, false, []locker.Verdict{locker.TooSoon}},
+		{true, false, false, []locker.Verdict{locker.Busy, locker.TooSoon}},
+		{false, true, false, []locker.Verdict{locker.TooSoon}},
+		{true, true, false, []locker.Verdict{locker.Acquired, locker.TooSoon}}, // both read at the same time
+		{true, false, true, []locker.Verdict{locker.Busy, locker.TooSoon}},
 	} {
 		wantVerdicts(t, atEach(t, anyStep, func(k *Locker) (func() (locker.Verdict, error), func() error) {
 			holder, r := limited(owner), limited(newcomer)
 			holder.Shared, r.Shared = c.held, c.asked
 			held := wantVerdict(t, k, holder, locker.Acquired)
+			if c.corpse {
+				plant(t, k, string(corpse.Bytes()), 0)
+			}
 			return verdictOf(k, r), releasing(k, held)
 		}), c.want...)
 	}

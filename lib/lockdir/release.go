@@ -335,15 +335,18 @@ func (l *Locker) Stop(r *locker.Request, lock atom.File, leave bool) error {
 	case leave:
 		return nil
 	}
-	if err := l.free(r, active); err != nil {
+	if err := l.free(r, active, true); err != nil {
 		return err
 	}
 	l.Stopped(r, &v.View)
 	return nil
 }
 
-func (l *Locker) free(r *locker.Request, active *lockfile.Active) error {
+func (l *Locker) free(r *locker.Request, active *lockfile.Active, ended bool) error {
 	slots, err := l.releaseSlots(active.Record)
 	defer closeAll(slots)
-	return errors.Join(err, l.stamp(active.File.Name, active, r.NewMemory()), active.Remove())
+	if ended {
+		err = errors.Join(err, l.stamp(active.File.Name, active, r.NewMemory()))
+	}
+	return errors.Join(err, active.Remove())
 }

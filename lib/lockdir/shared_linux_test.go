@@ -60,12 +60,14 @@ func TestASecondReadByTheSameProcessIsBusy(t *testing.T) {
 	wantVerdict(t, k, read(owner), locker.Busy)
 }
 
-// The newcomer's own stamp, for the first dead reader, must not deny it the atom.
-func TestAWriterReplacesManyDeadReaders(t *testing.T) {
+// The newcomer's own stamp, for the first reader that it ends, must not deny it the atom.
+func TestAWriterReplacesManyDeadAndExpiredReaders(t *testing.T) {
 	k, writer := newLocker(t), ask(sleeper(t))
 	for range 3 {
 		wantVerdict(t, k, read(dead(t)), locker.Acquired)
+		wantVerdict(t, k, read(sleeper(t)), locker.Acquired)
 	}
+	writer.Limits.ExpireAfter = 1
 	setLast(t, k, time.Now().Add(-2*time.Hour))
 	writer.Limits.IfElapsed = time.Hour
 	wantVerdict(t, k, writer, locker.Acquired)
