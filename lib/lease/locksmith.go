@@ -187,7 +187,7 @@ func (l *Locker) nap(wait locker.Waiting, o locker.Outcome) time.Duration {
 		nap += 4 * time.Second
 	}
 	if o.Verdict == locker.TooSoon {
-		nap = o.Recheck + time.Millisecond
+		nap = min(o.Recheck, limit.Never-time.Millisecond) + time.Millisecond
 	}
 	return min(nap, wait.Left())
 }
