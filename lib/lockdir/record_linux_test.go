@@ -332,6 +332,13 @@ func TestADenialNamesTheOwnerAndWhenToCheckAgain(t *testing.T) {
 	if o := r.Denied(policy.Decision{Step: policy.Busy}, &v); o.Verdict != locker.Busy {
 		t.Errorf("%+v", o)
 	}
+	r.Now = time.Now() // the pass clock stands still, and so do ages
+	if o := r.Denied(policy.Decision{Step: policy.TooSoon}, &v); !o.Endless {
+		t.Errorf("too soon by the pass clock: %+v", o)
+	}
+	if o := r.Denied(policy.Decision{Step: policy.Busy}, &v); o.Endless || o.Recheck != 0 {
+		t.Errorf("busy by the pass clock: %+v", o)
+	}
 }
 
 func TestWaitingCountsFromWaitSince(t *testing.T) {
