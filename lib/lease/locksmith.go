@@ -214,9 +214,7 @@ func (l *Locker) attempt(r *locker.Request, wait locker.Waiting) (locker.Outcome
 	if err != nil {
 		return locker.Outcome{}, err
 	}
-	if v.Last.Future {
-		l.FutureStamp(r, v.Last)
-	}
+	l.FutureStamp(r, v.Last)
 	d := decide(r, &v)
 	l.silent = d.Step == policy.Busy && silent
 	if v.Pause.Denies() || d.Step == policy.TooSoon || d.Step == policy.Busy && wait.Left() <= 0 {

@@ -63,9 +63,7 @@ func (l *Locker) attempt(r *locker.Request, w *lockfile.Waiting) (locker.Outcome
 	if r.AtOnce && !atOnce(r, &v, d.Step) {
 		return locker.Outcome{}, locker.ErrNotAtOnce
 	}
-	if v.Last.Future {
-		l.FutureStamp(r, v.Last)
-	}
+	l.FutureStamp(r, v.Last)
 	if v.Last.Damaged && d.Step.Granted() {
 		l.DamagedLast(r, l.Dir.Path(name.LastLock()))
 	}
