@@ -134,7 +134,7 @@ func (v *view) setActive(now locker.Moment) {
 	default:
 		v.SeeOwner(lock.Record, locker.OwnerIf(v.Job, lock.Named))
 		v.Restored = lock.Restored()
-		v.Active.Entering = lock.Record.Shared && v.Active.Owner == policy.Lives && lock.Record.Held() < entering
+		v.Active.Entering = lock.Record.Shared && v.Active.Owner == policy.Lives && lock.Age(locker.Moment{Real: now.Real}) < entering
 	}
 }
 

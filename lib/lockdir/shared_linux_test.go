@@ -35,11 +35,14 @@ func TestAReaderOfTheLongestNameAndPidHoldsTheAtom(t *testing.T) {
 
 func TestAReaderStoppedAsItEntersMeansBusy(t *testing.T) {
 	k, r, newcomer := newLocker(t), read(sleeper(t)), read(sleeper(t))
-	record := r.Record()
+	record, elsewhere := r.Record(), r.Record()
 	record.Monotonic -= 2 * entering
-	plant(t, k, string(record.Bytes()), 0)
+	elsewhere.Monotonic, elsewhere.Owner.TimeNS = elsewhere.Monotonic+time.Hour, r.Owner.TimeNS+1
 	newcomer.Now = time.Now().Add(-time.Hour)
-	wantTaken(t, takes(t, k, newcomer), locker.Busy) // not: it checks again and again
+	for _, content := range [][]byte{record.Bytes(), elsewhere.Bytes()} {
+		plant(t, k, string(content), 2*entering)
+		wantTaken(t, takes(t, k, newcomer), locker.Busy) // not: it checks again and again
+	}
 }
 
 func TestAnExpiredReaderIsEndedByAWriterAndNotByAReader(t *testing.T) {
