@@ -197,16 +197,25 @@ func TestATakeoverIsLoggedWithEachSignal(t *testing.T) {
 }
 
 func TestAnEndingIsReportedEvenIfTheNextStepFails(t *testing.T) {
-	for shared, step := range map[bool]string{false: "renameat", true: "unlinkat"} {
-		k, r := newLocker(t), ask(sleeper(t))
-		r.Shared = shared
-		runs(t, k, r, 0)
-		var err error
-		said := helper.Stderr(t, func() { _, err = failing(t, k, reaching[step], 1, anyhow(k, hasty(sleeper(t)))) })
-		if err == nil || !strings.Contains(said, "ended process "+strconv.Itoa(r.Owner.PID)+" by force") {
+	newcomer := sleeper(t)
+	take := func(k *Locker) error { return anyhow(k, hasty(newcomer))() }
+	stop := func(k *Locker) error { return k.Stop(&locker.Request{Owner: newcomer}, motdLock, false) }
+	for _, c := range []struct {
+		of   locker.Request
+		step string
+		do   func(*Locker) error
+		want runlog.Kind
+	}{
+		{ask(sleeper(t)), "renameat", take, runlog.Takeover}, {read(sleeper(t)), "unlinkat", take, runlog.Takeover},
+		{ask(sleeper(t)), "unlinkat", stop, runlog.Clear},
+	} {
+		k, err := newLocker(t), error(nil)
+		runs(t, k, c.of, 0)
+		said := helper.Stderr(t, func() { _, err = failing(t, k, reaching[c.step], 1, func() error { return c.do(k) }) })
+		if err == nil || !strings.Contains(said, "ended process "+strconv.Itoa(c.of.Owner.PID)+" by force") {
 			t.Errorf("%v; it says %q", err, said)
 		}
-		eventOf(t, k, runlog.Takeover)
+		eventOf(t, k, c.want)
 	}
 }
 

@@ -335,11 +335,9 @@ func (l *Locker) Stop(r *locker.Request, lock atom.File, leave bool) error {
 	case leave:
 		return nil
 	}
-	if err := l.free(r, active, true); err != nil {
-		return err
-	}
+	err = l.free(r, active, true)
 	l.Stopped(r, &v.View)
-	return nil
+	return err
 }
 
 func (l *Locker) free(r *locker.Request, active *lockfile.Active, ended bool) error {
