@@ -340,11 +340,11 @@ func (l *Locker) Stop(r *locker.Request, lock atom.File, leave bool) error {
 	return err
 }
 
-func (l *Locker) free(r *locker.Request, active *lockfile.Active, ended bool) error {
-	slots, err := l.releaseSlots(active.Record)
-	defer closeAll(slots)
+func (l *Locker) free(r *locker.Request, active *lockfile.Active, ended bool) (err error) {
 	if ended {
-		err = errors.Join(err, l.stamp(active.File.Name, active, r.NewMemory()))
+		err = l.stamp(active.File.Name, active, r.NewMemory())
 	}
-	return errors.Join(err, active.Remove())
+	slots, failed := l.releaseSlots(active.Record)
+	defer closeAll(slots)
+	return errors.Join(err, failed, active.Remove())
 }
