@@ -186,8 +186,7 @@ func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Ou
 			return outcome, err
 		}
 		p, err = stamped, l.stamp(name, v.active, r.NewMemory())
-		// The newcomer's own run begins only now: its age must not include the ending.
-		fresh, anew, failed := l.prepareLock(r, v)
+		fresh, anew, failed := l.prepareLock(r, v) // the age of the newcomer's own run must not include the ending
 		if failed == nil {
 			defer fresh.Discard()
 		}

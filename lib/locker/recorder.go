@@ -229,7 +229,6 @@ func (rec Recorder) DamagedLast(r *Request, path string) {
 	r.saidDamaged = true
 }
 
-// FutureStamp logs, once for a request, if the last lock lies in the future.
 func (rec Recorder) FutureStamp(r *Request, last policy.Last) {
 	if last.Future && !r.saidFuture {
 		e := r.event(runlog.Clock)
