@@ -135,8 +135,7 @@ func pidLine(id process.Identity) string { return strconv.Itoa(id.PID) + "\n" }
 
 // Without a second look two newcomers would run the atom back to back.
 func TestIfElapsedDeniesANewcomerAfterAConcurrentRelease(t *testing.T) {
-	owner, newcomer, dead := sleeper(t), sleeper(t), ask(dead(t))
-	corpse := dead.Record()
+	owner, newcomer, gone := sleeper(t), sleeper(t), dead(t)
 	for _, c := range []struct {
 		held, asked, corpse bool // as a reader; a writer has died before it looked for readers
 		want                []locker.Verdict
@@ -152,7 +151,7 @@ func TestIfElapsedDeniesANewcomerAfterAConcurrentRelease(t *testing.T) {
 			holder.Shared, r.Shared = c.held, c.asked
 			held := wantVerdict(t, k, holder, locker.Acquired)
 			if c.corpse {
-				plant(t, k, string(corpse.Bytes()), 0)
+				plant(t, k, pidLine(gone), 0)
 			}
 			return verdictOf(k, r), releasing(k, held)
 		}), c.want...)
