@@ -58,7 +58,7 @@ func Open(name string, shared, create bool) (*File, error) {
 		err = f.open(unix.O_RDONLY)
 	}
 	if err == unix.EACCES {
-		return nil, fault.New(fault.NotPermitted, name, "permission denied: every user of it must be able to read it (chmod a+r "+name+")")
+		return nil, fault.New(fault.NotPermitted, name, "permission denied: every user of it must be able to read it (chmod a+r "+fault.Quoted(name)+")")
 	}
 	if err != nil {
 		return nil, fault.Wrap(name, err)

@@ -2,6 +2,7 @@ package idle
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"strconv"
 
@@ -53,8 +54,12 @@ func (f *Figures) readThreads(dir string) error {
 	}
 	var buf [4096]byte
 	for _, name := range names {
-		text, err := sysfile.ReadStart(dir+"task/"+name+"/status", buf[:])
-		if err == unix.ENOENT || err == unix.ESRCH { // this thread has ended
+		path := dir + "task/" + name + "/status"
+		text, err := sysfile.ReadStart(path, buf[:])
+		if len(text) == len(buf) { // its user is in hundreds of groups
+			text, err = os.ReadFile(path)
+		}
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) { // this thread has ended
 			continue
 		}
 		if err != nil {

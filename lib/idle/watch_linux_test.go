@@ -127,6 +127,16 @@ func TestAWatchEndsWithoutAVerdictOnceJobOrLockIsGone(t *testing.T) {
 	}
 }
 
+func TestTheGroupsOfAProcessHideNoFigures(t *testing.T) {
+	dir, f := t.TempDir()+"/", Figures{}
+	must.Do(t, os.MkdirAll(dir+"task/7", 0o700))
+	text := "\nState:\tS\nGroups:\t" + strings.Repeat("4000000000 ", 1<<16) + "\nSigIgn:\t10000\nvoluntary_ctxt_switches:\t3\nnonvoluntary_ctxt_switches:\t4\n"
+	must.Do(t, os.WriteFile(dir+"task/7/status", []byte(text), 0o600))
+	if err := f.readThreads(dir); err != nil || f.Switches != 7 || !f.Ignores || f.State != "" {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
 func TestAProcessThatCannotBeReadCountsAsWorking(t *testing.T) {
 	need.Root(t)
 	a := actor.Sleeper(t, actor.Leads)

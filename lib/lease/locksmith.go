@@ -187,7 +187,7 @@ func (l *Locker) nap(wait locker.Waiting, o locker.Outcome) time.Duration {
 		nap += 4 * time.Second
 	}
 	if o.Verdict == locker.TooSoon {
-		nap = o.Recheck + time.Millisecond
+		nap = min(o.Recheck, limit.Never-time.Millisecond) + time.Millisecond
 	}
 	return min(nap, wait.Left())
 }
@@ -214,9 +214,7 @@ func (l *Locker) attempt(r *locker.Request, wait locker.Waiting) (locker.Outcome
 	if err != nil {
 		return locker.Outcome{}, err
 	}
-	if v.Last.Future {
-		l.FutureStamp(r, v.Last)
-	}
+	l.FutureStamp(r, v.Last)
 	d := decide(r, &v)
 	l.silent = d.Step == policy.Busy && silent
 	if v.Pause.Denies() || d.Step == policy.TooSoon || d.Step == policy.Busy && wait.Left() <= 0 {

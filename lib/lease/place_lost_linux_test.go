@@ -105,3 +105,10 @@ func TestAProcessThatStoodStillAsksTheStoreAgain(t *testing.T) {
 		t.Errorf("%+v, %v", outcome, err)
 	}
 }
+
+func TestAWaiterForAnIfElapsedOfNeverTakesALongNap(t *testing.T) {
+	wait := locker.NewWaiting(&locker.Request{Wait: limit.Never})
+	if nap := (&Locker{}).nap(wait, locker.Outcome{Verdict: locker.TooSoon, Recheck: limit.Never}); nap < time.Hour {
+		t.Error(nap)
+	}
+}

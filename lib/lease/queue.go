@@ -247,7 +247,7 @@ func (q *queue) most(busy locker.Outcome) time.Duration {
 	}
 	most := q.wait.Left()
 	if recheck := busy.Recheck; recheck > 0 {
-		most = min(most, recheck+time.Millisecond)
+		most = min(most-time.Millisecond, recheck) + time.Millisecond
 	}
 	return max(most, time.Millisecond)
 }

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -391,4 +393,84 @@ func TestARunWithoutFromStartReplacesTheOldStart(t *testing.T) {
 	release(t, k, wantVerdict(t, k, ask(owner), locker.Acquired))
 	r.Limits.IfElapsed = 30 * time.Minute
 	wantVerdict(t, k, r, locker.TooSoon)
+}
+
+func self(t *testing.T) process.Identity {
+	t.Helper()
+	return must.Get(process.Of(os.Getpid()))(t)
+}
+
+func wantLocks(t *testing.T, k *Locker, want int) {
+	t.Helper()
+	got := slices.DeleteFunc(locksOf(t, k), func(file string) bool { return atom.ParseFile(file).Name != motdFiles })
+	if len(got) != want {
+		t.Errorf("%q are in place, want %d", got, want)
+	}
+}
+
+func TestANewcomerDoesNotWithdrawAnothersLock(t *testing.T) {
+	for _, owner := range []process.Identity{sleeper(t), dead(t)} {
+		k := newLocker(t)
+		taken := wantVerdict(t, k, ask(owner), locker.Acquired)
+		must.Do(t, k.Release(locker.ReleaseRequest{Name: motdFiles, Token: taken.Token, Withdraw: true}))
+		wantLocks(t, k, 1)
+	}
+}
+
+func TestARepeatedReleaseOfALostLockIsNoError(t *testing.T) {
+	k := newLocker(t)
+	taken := wantVerdict(t, k, ask(self(t)), locker.Acquired)
+	release(t, k, taken)
+	wantVerdict(t, k, ask(sleeper(t)), locker.Acquired)
+	for again, want := range map[bool]fault.Kind{true: 0, false: fault.Denied} {
+		err := k.Release(locker.ReleaseRequest{Name: motdFiles, Token: taken.Token, Again: again})
+		if fault.KindOf(err) != want {
+			t.Errorf("begun before %v: %v", again, err)
+		}
+	}
+	wantLocks(t, k, 1)
+}
+
+func TestAReaderThatHoldsBothItsLocksReleasesBoth(t *testing.T) {
+	k, owner := newLocker(t), self(t)
+	taken := wantVerdict(t, k, read(owner), locker.Acquired)
+	plant(t, k, contentOf(t, k, readerLock(owner).String()), 0)
+	release(t, k, taken)
+	wantLocks(t, k, 0)
+}
+
+// asked is a variable that makes this test a program: it prints what OwnedBy returns for that pid.
+const asked = "ADLOCK_TEST_OWNER"
+
+func TestOnlyThisProcessOrAnAncestorCanBeTheOwner(t *testing.T) {
+	if pid := os.Getenv(asked); pid != "" {
+		n, _ := strconv.Atoi(pid)
+		id, err := locker.OwnedBy(n)
+		_, untold := err.(fault.Untold)
+		fmt.Println(id.PID, fault.KindOf(err), err, untold)
+		os.Exit(0)
+	}
+	answer := func(pid int) string {
+		t.Helper()
+		command := exec.Command(os.Args[0], "-test.run=^TestOnlyThisProcessOrAnAncestorCanBeTheOwner$")
+		command.Env = append(os.Environ(), asked+"="+strconv.Itoa(pid))
+		out := must.Get(command.Output())(t)
+		return strings.TrimSpace(string(out))
+	}
+	self, stranger := os.Getpid(), sleeper(t).PID
+	refused := "0 " + strconv.Itoa(int(fault.Usage)) + " --owner: is not an ancestor of this process "
+	for pid, want := range map[int]string{
+		self:        strconv.Itoa(self) + " 0 <nil> false",
+		stranger:    refused + "false",
+		dead(t).PID: refused + "true",
+	} {
+		if got := answer(pid); got != want {
+			t.Errorf("owner %d: %s, want %s", pid, got, want)
+		}
+	}
+	for _, pid := range []int{self, os.Getppid()} { // in a pid namespace the parent may be process 1
+		if id, err := locker.OwnedBy(pid); err != nil || id.PID != pid {
+			t.Errorf("process %d, named: %v, %v", pid, id.PID, err)
+		}
+	}
 }

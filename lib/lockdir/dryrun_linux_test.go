@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"adlock/lib/atom"
 	"adlock/lib/fault"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
@@ -90,18 +91,20 @@ func TestADryRunForeseesTheVerdictOfARequest(t *testing.T) {
 }
 
 func TestADryRunNamesAGuardsStoppedHolderAfterTheGraceTime(t *testing.T) {
-	k, owner := newLocker(t), sleeper(t)
-	wantVerdict(t, k, ask(owner), locker.Acquired)
-	holder := standsAt(t, k, motdFiles)
-	newcomer := ask(sleeper(t))
-	newcomer.Limits.ExpireAfter, newcomer.Pause = time.Nanosecond, 0
-	for grace, want := range map[time.Duration]string{
-		time.Hour: "^busy: " + locker.ErrGuarded.Error() + "$",
-		0:         `^stuck: running for \S+, ExpireAfter is 0s, and process ` + strconv.Itoa(holder.PID) + ", which is changing the lock, is stopped$",
-	} {
-		withGrace(t, grace)
-		if granted, reason, err := inWords(k.DryRun(&newcomer)); granted || !regexp.MustCompile(want).MatchString(reason) || err != nil {
-			t.Errorf("%v: %s, %v; want %s", granted, reason, err, want)
+	for lock, owner := range map[atom.Kind]locker.Request{atom.ActiveLock: ask(sleeper(t)), atom.ReaderLock: read(sleeper(t))} {
+		k, newcomer := newLocker(t), ask(sleeper(t))
+		wantVerdict(t, k, owner, locker.Acquired)
+		holder := guards(t, must.Get(k.Dir.Lock(atom.File{Kind: lock, Name: motdFiles, Number: owner.Owner.PID}))(t))
+		stop(t, holder)
+		newcomer.Limits.ExpireAfter, newcomer.Pause = time.Nanosecond, 0
+		for grace, want := range map[time.Duration]string{
+			time.Hour: "^busy: " + locker.ErrGuarded.Error() + "$",
+			0:         `^stuck: running for \S+, ExpireAfter is 0s, and process ` + strconv.Itoa(holder.PID) + ", which is changing the lock, is stopped$",
+		} {
+			withGrace(t, grace)
+			if granted, reason, err := inWords(k.DryRun(&newcomer)); granted || !regexp.MustCompile(want).MatchString(reason) || err != nil {
+				t.Errorf("%v: %s, %v; want %s", granted, reason, err, want)
+			}
 		}
 	}
 }

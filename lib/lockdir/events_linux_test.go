@@ -196,14 +196,37 @@ func TestATakeoverIsLoggedWithEachSignal(t *testing.T) {
 	}
 }
 
-func TestAReclaimIsStampedAndLogged(t *testing.T) {
+func TestAnEndingIsReportedEvenIfTheNextStepFails(t *testing.T) {
+	newcomer := sleeper(t)
+	take := func(k *Locker) error { return anyhow(k, hasty(newcomer))() }
+	stop := func(k *Locker) error { return k.Stop(&locker.Request{Owner: newcomer}, motdLock, false) }
+	for _, c := range []struct {
+		of   locker.Request
+		step string
+		do   func(*Locker) error
+		want runlog.Kind
+	}{
+		{ask(sleeper(t)), "renameat", take, runlog.Takeover}, {read(sleeper(t)), "unlinkat", take, runlog.Takeover},
+		{ask(sleeper(t)), "unlinkat", stop, runlog.Clear},
+	} {
+		k, err := newLocker(t), error(nil)
+		runs(t, k, c.of, 0)
+		said := helper.Stderr(t, func() { _, err = failing(t, k, reaching[c.step], 1, func() error { return c.do(k) }) })
+		if err == nil || !strings.Contains(said, "ended process "+strconv.Itoa(c.of.Owner.PID)+" by force") {
+			t.Errorf("%v; it says %q", err, said)
+		}
+		eventOf(t, k, c.want)
+	}
+}
+
+func TestAReclaimIsLoggedAndStampsNothing(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		k, r, newcomer := newLocker(t), ask(dead(t)), ask(sleeper(t))
 		r.Shared = shared
 		held := runs(t, k, r, 0)
 		taken := wantVerdict(t, k, newcomer, locker.Acquired)
-		if time.Since(lastStamp(t, k)) > time.Minute {
-			t.Error("the last lock was not stamped")
+		if lastStamp(t, k).Unix() != 0 {
+			t.Error("the last lock was stamped")
 		}
 		reclaim := finding(with(about(runlog.Reclaim, newcomer.Owner.PID), newcomer.Limits), r.Owner, held.Token, 0)
 		wantEvents(t, k, reclaim, acquired(newcomer, taken))
@@ -239,7 +262,7 @@ func TestAFutureLastLockAndAnEmptyLockAreLogged(t *testing.T) {
 	clock, empty := about(runlog.Clock, r.Owner.PID), about(runlog.Empty, r.Owner.PID)
 	clock.Age, clock.Reason = runlog.Some(-3*time.Hour), "the last lock lies in the future"
 	empty.Age = runlog.Some(2 * time.Hour)
-	wantEvents(t, k, clock, empty, clock, acquired(r, held))
+	wantEvents(t, k, clock, empty, acquired(r, held)) // once, though the newcomer looks twice
 
 	r.Slots, r.Atom.Operand, r.Limits.IfElapsed = 1, "other", 0
 	cleared(motd.Slot(1).ActiveLock())

@@ -179,7 +179,7 @@ func besideAnother(t *testing.T, k *Locker, owner, another process.Identity) loc
 	held := wantVerdict(t, k, sharing(limited(owner)), locker.Acquired)
 	wantVerdict(t, k, sharing(ask(self(t))), locker.Acquired)
 	r := ask(another)
-	temp, record, err := k.tempFile(&r)
+	temp, record, err := k.prepareLock(&r, &view{})
 	must.Do(t, err)
 	temp.Discard()
 	plant(t, k, string(record.Bytes()), 0)

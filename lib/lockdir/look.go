@@ -53,13 +53,12 @@ func (l *Locker) look(v *view, r *locker.Request, name atom.Name, now locker.Mom
 	d = v.decide(r.Terms())
 	around := p == asking || p == waiting && !v.Active.Held
 	if err == nil && around && d.Step.Granted() && !r.Shared { // readers do not exclude each other
-		err = l.lookAtReaders(v, r, name)
+		err = l.lookAtReaders(v, r, name, p)
 		d = v.decide(r.Terms())
 	}
 	if p == asking {
-		decider := v.decider(d)
-		decider.seeChanger(r.Pause)
-		d = decider.Foresee(d)
+		v.seeChanger(r.Pause)
+		d = v.decider(d).Foresee(d)
 	}
 	if err == nil && around && d.Step.Granted() {
 		err = l.lookAtSlots(v, r)
@@ -135,7 +134,7 @@ func (v *view) setActive(now locker.Moment) {
 	default:
 		v.SeeOwner(lock.Record, locker.OwnerIf(v.Job, lock.Named))
 		v.Restored = lock.Restored()
-		v.Active.Entering = lock.Record.Shared && v.Active.Owner == policy.Lives && lock.Record.Held() < entering
+		v.Active.Entering = lock.Record.Shared && v.Active.Owner == policy.Lives && lock.Age(locker.Moment{Real: now.Real}) < entering
 	}
 }
 
@@ -188,7 +187,7 @@ func (v *view) seeChanger(pause time.Duration) {
 	}
 }
 
-func (l *Locker) lookAtReaders(v *view, r *locker.Request, name atom.Name) error {
+func (l *Locker) lookAtReaders(v *view, r *locker.Request, name atom.Name, p phase) error {
 	locks, err := l.Dir.Readers(name)
 	for _, lock := range locks {
 		reader, d, err := l.lookAtReader(r, lock)
@@ -197,6 +196,9 @@ func (l *Locker) lookAtReaders(v *view, r *locker.Request, name atom.Name) error
 		}
 		if err != nil {
 			return err
+		}
+		if p == asking {
+			reader.seeChanger(r.Pause)
 		}
 		reader.close()
 		if v.readers = append(v.readers, reader); !d.Step.Granted() {

@@ -335,15 +335,16 @@ func (l *Locker) Stop(r *locker.Request, lock atom.File, leave bool) error {
 	case leave:
 		return nil
 	}
-	if err := l.free(r, active); err != nil {
-		return err
-	}
+	err = l.free(r, active, true)
 	l.Stopped(r, &v.View)
-	return nil
+	return err
 }
 
-func (l *Locker) free(r *locker.Request, active *lockfile.Active) error {
-	slots, err := l.releaseSlots(active.Record)
+func (l *Locker) free(r *locker.Request, active *lockfile.Active, ended bool) (err error) {
+	if ended {
+		err = l.stamp(active.File.Name, active, r.NewMemory())
+	}
+	slots, failed := l.releaseSlots(active.Record)
 	defer closeAll(slots)
-	return errors.Join(err, l.stamp(active.File.Name, active, r.NewMemory()), active.Remove())
+	return errors.Join(err, failed, active.Remove())
 }

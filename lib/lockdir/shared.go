@@ -86,11 +86,11 @@ func (l *Locker) awaitNoReader(r *locker.Request, name atom.Name, temp *lockfile
 		return locker.Outcome{}, locker.ErrNotAtOnce
 	}
 	for _, lock := range readers {
-		cleared, outcome, err := l.clearReader(r, lock, temp, p)
+		ended, outcome, err := l.clearReader(r, lock, temp, p)
 		if err != nil || outcome.Verdict != locker.Acquired {
 			return outcome, err
 		}
-		if cleared {
+		if ended {
 			p = stamped
 		}
 	}
@@ -125,9 +125,9 @@ func (l *Locker) clearDeadReaders(r *locker.Request, name atom.Name, temp *lockf
 	return nil
 }
 
-// clearReader removes the lock of a reader that is dead, or has expired and is ended first, and stamps the last
-// lock; cleared reports that. Acquired: the lock is not in the way any more. The caller holds the active lock.
-func (l *Locker) clearReader(r *locker.Request, lock atom.File, temp *lockfile.TempFile, p phase) (cleared bool, outcome locker.Outcome, err error) {
+// clearReader removes the lock of a reader that is dead, or has expired and is ended first. For an ended reader it
+// stamps the last lock; ended reports that. Acquired: the lock is not in the way any more. The caller holds the active lock.
+func (l *Locker) clearReader(r *locker.Request, lock atom.File, temp *lockfile.TempFile, p phase) (ended bool, outcome locker.Outcome, err error) {
 	acquired := locker.Outcome{Verdict: locker.Acquired}
 	v, d, err := l.lookAtReader(r, lock)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -168,11 +168,14 @@ func (l *Locker) clearReader(r *locker.Request, lock atom.File, temp *lockfile.T
 			return false, outcome, err
 		}
 	}
-	if err := l.free(r, v.active); err != nil {
-		return false, locker.Outcome{}, err
+	ended = d.Step == policy.Expire
+	if err = l.free(r, v.active, ended); err == nil {
+		outcome = acquired
 	}
-	l.Replaced(r, d.Step, &v.View)
-	return true, acquired, nil
+	if ended || err == nil {
+		l.Replaced(r, d.Step, &v.View)
+	}
+	return ended, outcome, err
 }
 
 // lookAtReader decides what a newcomer does about a reader's lock; fs.ErrNotExist: gone. The caller closes the view.

@@ -35,11 +35,14 @@ func TestAReaderOfTheLongestNameAndPidHoldsTheAtom(t *testing.T) {
 
 func TestAReaderStoppedAsItEntersMeansBusy(t *testing.T) {
 	k, r, newcomer := newLocker(t), read(sleeper(t)), read(sleeper(t))
-	record := r.Record()
+	record, elsewhere := r.Record(), r.Record()
 	record.Monotonic -= 2 * entering
-	plant(t, k, string(record.Bytes()), 0)
+	elsewhere.Monotonic, elsewhere.Owner.TimeNS = elsewhere.Monotonic+time.Hour, r.Owner.TimeNS+1
 	newcomer.Now = time.Now().Add(-time.Hour)
-	wantTaken(t, takes(t, k, newcomer), locker.Busy) // not: it checks again and again
+	for _, content := range [][]byte{record.Bytes(), elsewhere.Bytes()} {
+		plant(t, k, string(content), 2*entering)
+		wantTaken(t, takes(t, k, newcomer), locker.Busy) // not: it checks again and again
+	}
 }
 
 func TestAnExpiredReaderIsEndedByAWriterAndNotByAReader(t *testing.T) {
@@ -60,12 +63,14 @@ func TestASecondReadByTheSameProcessIsBusy(t *testing.T) {
 	wantVerdict(t, k, read(owner), locker.Busy)
 }
 
-// The newcomer's own stamp, for the first dead reader, must not deny it the atom.
-func TestAWriterReplacesManyDeadReaders(t *testing.T) {
+// The newcomer's own stamp, for the first reader that it ends, must not deny it the atom.
+func TestAWriterReplacesManyDeadAndExpiredReaders(t *testing.T) {
 	k, writer := newLocker(t), ask(sleeper(t))
 	for range 3 {
 		wantVerdict(t, k, read(dead(t)), locker.Acquired)
+		wantVerdict(t, k, read(sleeper(t)), locker.Acquired)
 	}
+	writer.Limits.ExpireAfter = 1
 	setLast(t, k, time.Now().Add(-2*time.Hour))
 	writer.Limits.IfElapsed = time.Hour
 	wantVerdict(t, k, writer, locker.Acquired)

@@ -142,7 +142,7 @@ func TestANewcomerThatWithdrawsReleasesItsSlot(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	outer, inner := slotted(owner, "outer", 1), slotted(owner, "inner", 1)
 	held := wantVerdict(t, k, outer, locker.Acquired)
-	temp, record, err := k.tempFile(&inner)
+	temp, record, err := k.prepareLock(&inner, &view{})
 	must.Do(t, err)
 	defer temp.Close()
 	must.Do(t, temp.Link(inner.Atom.Name().ActiveLock()))
@@ -188,7 +188,7 @@ func TestTwoNewcomersMayClearADeadReadersSlotAtOnce(t *testing.T) {
 		k, reader := newLocker(t), sharing(slotted(dead(t), motd.Operand, 1))
 		wantVerdict(t, k, reader, locker.Acquired)
 		slot := takeGuard(t, k, motd.Slot(1))
-		other, _, err := k.tempFile(&reader)
+		other, _, err := k.prepareLock(&reader, &view{})
 		must.Do(t, err)
 		var failed error
 		met := false

@@ -63,9 +63,7 @@ func (l *Locker) attempt(r *locker.Request, w *lockfile.Waiting) (locker.Outcome
 	if r.AtOnce && !atOnce(r, &v, d.Step) {
 		return locker.Outcome{}, locker.ErrNotAtOnce
 	}
-	if v.Last.Future {
-		l.FutureStamp(r, v.Last)
-	}
+	l.FutureStamp(r, v.Last)
 	if v.Last.Damaged && d.Step.Granted() {
 		l.DamagedLast(r, l.Dir.Path(name.LastLock()))
 	}
@@ -101,12 +99,7 @@ func atOnce(r *locker.Request, v *view, step policy.Step) bool {
 // set links the newcomer's lock as the active lock. Then it takes what else the run needs, or removes the lock
 // again. It also checks the last lock again, or two newcomers could run the atom back to back.
 func (l *Locker) set(r *locker.Request, name atom.Name, v *view) (locker.Outcome, error) {
-	if v.noLast { // a last lock must exist before the atom is first taken: the paper's deadlock rule
-		if err := l.Dir.MakeLast(name, r.NewMemory()); err != nil {
-			return locker.Outcome{}, err
-		}
-	}
-	temp, own, err := l.tempFile(r)
+	temp, own, err := l.prepareLock(r, v)
 	if err != nil {
 		return locker.Outcome{}, err
 	}
@@ -164,7 +157,7 @@ func (l *Locker) secondLook(r *locker.Request, name atom.Name, temp *lockfile.Te
 
 // takeover replaces the lock of a dead owner, or of an expired one that it ends first, under that lock's guard.
 func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Outcome, error) {
-	temp, own, err := l.tempFile(r)
+	temp, own, err := l.prepareLock(r, v)
 	if err != nil {
 		return locker.Outcome{}, err
 	}
@@ -176,7 +169,7 @@ func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Ou
 	if err != nil {
 		return locker.Outcome{}, err
 	}
-	// Check the last lock now: replacing the owner stamps it, and that stamp would deny the atom.
+	// Check the last lock now: the stamp for an ended owner would deny the atom.
 	d, err := l.look(v, r, name, r.Clock(now), inPlace)
 	if err != nil {
 		return locker.Outcome{}, err
@@ -184,6 +177,7 @@ func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Ou
 	if outcome, err := r.FileBefore(&v.View, d.Step); err != nil || outcome.Verdict != "" {
 		return outcome, err
 	}
+	p := inPlace
 	switch {
 	case d.Step == policy.TooSoon:
 		return r.Denied(d, &v.View), nil
@@ -191,26 +185,33 @@ func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Ou
 		if outcome, err := l.end(r, v, d); err != nil || outcome.Verdict != "" {
 			return outcome, err
 		}
-		// The newcomer's own run begins only now: its age must not include the ending.
-		fresh, anew, err := l.tempFile(r)
-		if err != nil {
-			return locker.Outcome{}, err
+		p, err = stamped, l.stamp(name, v.active, r.NewMemory())
+		fresh, anew, failed := l.prepareLock(r, v) // the age of the newcomer's own run must not include the ending
+		if failed == nil {
+			defer fresh.Discard()
 		}
-		defer fresh.Discard()
-		temp, own = fresh, anew
+		temp, own, err = fresh, anew, locker.JoinErrors(err, failed)
 	case d.Step != policy.Reclaim:
 		return locker.Outcome{}, errAgain
 	}
-	if err := l.replace(r, name, v, temp, now); err != nil {
+	if err == nil {
+		err = l.Dir.Sweep(now) // a crash may have left temporary files
+	}
+	if err == nil {
+		err = temp.Replace(name.ActiveLock())
+	}
+	if err == nil || d.Step == policy.Expire { // an ending is reported whatever fails after it
+		l.Replaced(r, d.Step, &v.View)
+	}
+	if err != nil {
 		return locker.Outcome{}, err
 	}
-	l.Replaced(r, d.Step, &v.View)
 	if d.Step == policy.Expire {
 		if lesson := r.LessonOfEnding(&v.Record, v.Active.Age); lesson != nil {
 			r.Resolve(l.learn(name, v.Record, lesson))
 		}
 	}
-	return l.conclude(r, name, own, temp, stamped)
+	return l.conclude(r, name, own, temp, p)
 }
 
 // end ends the owner's whole job. With no verdict and no error, the job's death is confirmed.
@@ -230,16 +231,6 @@ func (l *Locker) end(r *locker.Request, v *view, d policy.Decision) (locker.Outc
 		return l.stuck(r, v, err)
 	}
 	return locker.Outcome{}, nil
-}
-
-func (l *Locker) replace(r *locker.Request, name atom.Name, v *view, temp *lockfile.TempFile, now time.Time) error {
-	if err := l.stamp(name, v.active, r.NewMemory()); err != nil {
-		return err
-	}
-	if err := l.Dir.Sweep(now); err != nil { // a crash may have left temporary files
-		return err
-	}
-	return temp.Replace(name.ActiveLock())
 }
 
 func (l *Locker) clearEmpty(r *locker.Request, v *view) (locker.Outcome, error) {
@@ -268,8 +259,13 @@ func (l *Locker) late(r *locker.Request, v *view, d policy.Decision) error {
 	}
 }
 
-func (l *Locker) tempFile(r *locker.Request) (*lockfile.TempFile, record.Record, error) {
+func (l *Locker) prepareLock(r *locker.Request, v *view) (*lockfile.TempFile, record.Record, error) {
 	own := r.Record()
+	if v.noLast { // a last lock must exist before the atom is first taken: the paper's deadlock rule
+		if err := l.Dir.MakeLast(r.Atom.Name(), r.NewMemory()); err != nil {
+			return nil, own, err
+		}
+	}
 	temp, err := l.Dir.TempLock(own)
 	return temp, own, err
 }

@@ -38,7 +38,7 @@ type Outcome struct {
 	Watch       time.Duration // how long the job is watched before a learned limit ends it
 
 	// For a waiter.
-	Endless bool          // waiting is useless: the newcomer's own job is in the way, the tick is used, or a later start won
+	Endless bool          // waiting is useless: the newcomer's own job is in the way, the tick is used, 'now' is fixed, or a later start won
 	Blocker int           // pid of the owner in the way; 0: unknown
 	Node    string        // the machine of that owner, if that may be another one
 	Recheck time.Duration // check again by then: the owner expires, the pause ends, or the atom is due; 0: unknown
@@ -60,14 +60,14 @@ func (r *Request) Denied(d policy.Decision, v *View) Outcome {
 	switch o.Verdict {
 	case TooSoon:
 		o.found.Age = runlog.Some(v.Last.Age)
-		o.Recheck, o.Endless = policy.DueIn(r.Limits, v.Last), d.TickUsed()
+		o.Recheck, o.Endless = policy.DueIn(r.Limits, v.Last), d.TickUsed() || !r.Now.IsZero()
 	case Paused:
 		if v.Pause.Left != limit.Never {
 			o.Recheck = v.Pause.Left
 		}
 	case Busy:
 		o.Blocker, o.Node, o.Endless = v.Record.Owner.PID, v.Node, d.Outdated()
-		if expiry := policy.Expiry(r.Limits, v.Active); expiry != limit.Never {
+		if expiry := policy.Expiry(r.Limits, v.Active); expiry != limit.Never && (r.Now.IsZero() || v.Active.Age >= expiry) {
 			o.Recheck = cmp.Or(max(0, expiry-v.Active.Age), idle.Shortest) // the job may be idle by then
 		}
 		r.RefuseEndless(&o, v)

@@ -129,10 +129,7 @@ func (o *Overdue) Text() string {
 
 // Remedy returns advice on how to end the wait for the owner. sameAtom: a limit of the newcomer can end that owner.
 func (rec Recorder) Remedy(o *Overdue, sameAtom bool) string {
-	lock := atom.File{Kind: atom.ActiveLock, Name: o.Record.Atom.Name()}
-	if o.Record.Shared {
-		lock = atom.File{Kind: atom.ReaderLock, Name: lock.Name, Number: o.Record.Owner.PID}
-	}
+	lock := o.Record.Lock()
 	stop := "to end it: " + rec.Command("stop", lock)
 	if uid := cmp.Or(o.Whose, os.Getuid()); uid != 0 {
 		stop += " (as the user " + sysfile.UserName(uid) + ")"

@@ -230,9 +230,12 @@ func (rec Recorder) DamagedLast(r *Request, path string) {
 }
 
 func (rec Recorder) FutureStamp(r *Request, last policy.Last) {
-	e := r.event(runlog.Clock)
-	e.Age, e.Reason = runlog.Some(last.Age), "the last lock lies in the future and is not believed"
-	rec.append(e)
+	if last.Future && !r.saidFuture {
+		e := r.event(runlog.Clock)
+		e.Age, e.Reason = runlog.Some(last.Age), "the last lock lies in the future and is not believed"
+		rec.append(e)
+	}
+	r.saidFuture = r.saidFuture || last.Future
 }
 
 func (rec Recorder) OwnExpires(r *Request, token string, age, idle time.Duration) {

@@ -67,6 +67,7 @@ type Request struct {
 	Learned learn.State // set by Resolve
 
 	saidDamaged bool // DamagedLast has reported
+	saidFuture  bool // FutureStamp has logged
 
 	watched watched                  // what this newcomer saw of the job that it watched
 	calm    map[string]time.Duration // by token: the age of the owner before which FindOverdue does not check it again

@@ -289,7 +289,7 @@ func Expiry(limits Limits, active Active) time.Duration {
 
 // Expired reports whether the lock has reached Expiry; false for --replace if the owner's run was asked for later.
 func Expired(limits Limits, active Active) bool {
-	return active.Age >= Expiry(limits, active) && !outdated(limits, active)
+	return max(0, active.Age) >= Expiry(limits, active) && !outdated(limits, active) // a pass clock may lie before the lock
 }
 
 // Preempt reports whether a newcomer with these limits ends an owner at once (--replace).

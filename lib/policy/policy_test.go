@@ -52,6 +52,7 @@ func TestDecideChoosesTheStepByAgeLimitAndOwnersState(t *testing.T) {
 		{"IfElapsed never: once", Limits{IfElapsed: limit.Never}, ago(1000 * time.Hour), Active{}, TooSoon},
 		{"IfElapsed never: the first time", Limits{IfElapsed: limit.Never}, never, Active{}, Acquire},
 		{"ExpireAfter 0 preempts at once", Limits{Source: Said}, never, held(0, Lives), Expire},
+		{"and one that began after the pass did", Limits{Source: Said}, never, held(-minute, Lives), Expire},
 		{"ExpireAfter never", Limits{ExpireAfter: limit.Never, Source: Said}, never, held(1e6*time.Hour, Lives), Busy},
 		{"a limit that is not learned yet lengthens none", Limits{ExpireAfter: limit.Never, Source: Learned}, never, held(90*minute, Lives), Expire},
 		{"in a store it ends none that is not known to be idle", Limits{ExpireAfter: minute, Source: Learned}, never, Active{Held: true, Age: minute, Remote: true}, Busy},

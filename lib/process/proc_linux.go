@@ -69,10 +69,11 @@ func place(root string) (Identity, error) {
 	return id, nil
 }
 
-// word returns the content of a small file, "" if the file is missing or hidden.
+// word returns the first line of a small file, "" if the file is missing or hidden.
 func word(path string) (string, error) {
 	var buf [128]byte
 	text, err := sysfile.ReadStart(path, buf[:])
+	text, _, _ = bytes.Cut(bytes.TrimSpace(text), []byte{'\n'})
 	return string(bytes.TrimSpace(text)), unread(path, err)
 }
 

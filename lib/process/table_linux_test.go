@@ -228,6 +228,7 @@ func TestBootAndMachineAreReadOrReportedUnreadable(t *testing.T) {
 	}{
 		"all is there":          {map[string]string{"proc/self": self, boot: "b\n", machine: "m\n", dbus: "d\n"}, Identity{Boot: "b", Machine: "m"}, ""},
 		"only dbus has one":     {map[string]string{"proc/self": self, boot: "b\n", machine: "\n", dbus: "d\n"}, Identity{Boot: "b", Machine: "d"}, ""},
+		"an id of two lines":    {map[string]string{"proc/self": self, boot: "b\n", machine: "m\r\nn\n"}, Identity{Boot: "b", Machine: "m"}, ""},
 		"a first boot":          {map[string]string{"proc/self": self, boot: "b\n", machine: "uninitialized\n"}, Identity{Boot: "b"}, ""},
 		"nothing but /proc":     {map[string]string{"proc/self": self}, Identity{Boot: thisBoot}, ""},
 		"an empty boot id":      {map[string]string{"proc/self": self, boot: ""}, Identity{Boot: thisBoot}, ""},

@@ -22,7 +22,7 @@ type Pause struct {
 // NewPause returns a pause that begins now and lasts for d.
 func NewPause(d time.Duration, why string) Pause {
 	here := process.Here()
-	return Pause{time.Now(), d, why, here.Boot, here.Machine, here.TimeNS, process.Boottime()}
+	return Pause{time.Now(), d, why, here.BootID(), here.Machine, here.TimeNS, process.Boottime()}
 }
 
 // Policy returns the pause as it is now. Within the boot in which it began, its age is measured by the

@@ -176,6 +176,14 @@ func (r Record) Start() Start {
 	return Start{Boottime: r.Boottime - r.Asked, boot: r.Owner.Boot, timeNS: r.Owner.TimeNS}
 }
 
+// Lock returns the lock of which this is the record or, if the record is a slot's, for which the slot was taken.
+func (r Record) Lock() atom.File {
+	if r.Shared {
+		return atom.File{Kind: atom.ReaderLock, Name: r.Atom.Name(), Number: r.Owner.PID}
+	}
+	return atom.File{Kind: atom.ActiveLock, Name: r.Atom.Name()}
+}
+
 // Held returns the age of a lock whose owner has the clock of this process.
 func (r Record) Held() time.Duration { return process.Monotonic() - r.Monotonic }
 

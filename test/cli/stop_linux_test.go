@@ -106,8 +106,8 @@ func TestStopReleasesTheSlotOfTheJob(t *testing.T) {
 	s := newStage(t)
 	holder := s.hold("a", "--slots", "1")
 	s.refused(64, "is a slot: stop the atom that holds it", "stop", "job.dax.slot-1")
-	s.refused(77, "to end it: adlock stop job.dax.run.a", "clear", "job.dax.slot-1")
-	s.stopped(holder.PID, "a")
+	s.refused(77, "to end it: adlock stop '"+s.lockOf("a")+"'", "clear", "job.dax.slot-1")
+	s.stopped(holder.PID, s.lockOf("a"))
 	if exists(s.locks + "/lock.job.dax.slot-1") {
 		t.Error("the slot is taken")
 	}

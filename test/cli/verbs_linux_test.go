@@ -83,7 +83,7 @@ func TestKillCarefullySucceedsIfThereIsNothingToEnd(t *testing.T) {
 func TestClearRefusesALiveOwnersLock(t *testing.T) {
 	s := newStage(t)
 	holder := s.hold("a")
-	s.refused(77, "lives (process "+itoa(holder.PID)+"); to end it: adlock stop job.dax.run.a", "clear", "job.dax.run.a")
+	s.refused(77, "lives (process "+itoa(holder.PID)+"); to end it: adlock stop '"+s.lockOf("a")+"'", "clear", "job.dax.run.a")
 	s.refused(64, "/nowhere: no such directory", "ADLOCK_DIR=/nowhere", "clear", "job.dax.run.a")
 	if holder.Ended() {
 		t.Error("the owner died")

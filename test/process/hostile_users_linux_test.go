@@ -153,7 +153,7 @@ func TestTwoUsersCanFlockAFileThatBothMayRead(t *testing.T) {
 			if users[1] == 0 {
 				want = 0
 			}
-			if r := run(users[1], ":"); r.Status != want || want != 0 && !strings.Contains(r.Err, "chmod a+r") {
+			if r := run(users[1], ":"); r.Status != want || want != 0 && !strings.Contains(r.Err, "chmod a+r '") {
 				t.Errorf("%s by %v: the second: %+v", claim, users, r)
 			}
 		}

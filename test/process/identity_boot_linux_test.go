@@ -45,6 +45,7 @@ func TestWithoutABootIDAnEndedCommandFreesItsAtom(t *testing.T) {
 			a.Shell(t, "$adlock clear "+helper.AtomName+"; $take && $adlock release --token $(sed -n s/^token=//p "+a.Lock()+") "+a.Lock(), prefix...).
 				Is(t, 0, "…", "…")
 			a.Shell(t, "$run echo ran", prefix...).Ran(t)
+			a.Shell(t, "$adlock pause --for 1h "+helper.AtomName+" && $run echo ran", prefix...).Denied(t)
 		})
 	}
 }

@@ -108,7 +108,7 @@ inline end_job(p) {
 
 proctype Newcomer(byte me; bool again) {
 	byte g;
-	bool got;
+	bool got, ended;
 #ifndef CRON
 	byte owner;		/* the lock it has open; 0: none */
 #endif
@@ -184,9 +184,10 @@ takeover:
 		:: atomic { recent -> let_go(g, me); goto denied }	/* too soon */
 		:: else
 		fi;
+		ended = false;
 		if
 		:: dead[owner]
-		:: atomic { !dead[owner] && old[owner] -> doomed[owner] = true };
+		:: atomic { !dead[owner] && old[owner] -> doomed[owner] = true; ended = true };
 			dead[owner]
 		:: atomic { else -> let_go(g, me); goto look }
 		fi;
@@ -197,7 +198,10 @@ takeover:
 		:: else
 		fi;
 #endif
-		stamp(me);
+		if
+		:: ended -> stamp(me)
+		:: else			/* the run of a dead owner has not completed */
+		fi;
 		/* rename(2) over what is in place */
 		atomic {
 			also(path == 0 || dead[path]);		/* only the dead */
@@ -226,7 +230,7 @@ job:
 	};
 	/* killed before its job was over: no release; after: the helper releases */
 done:
-	atomic { owner = 0; g = 0; got = false }	/* fewer states */
+	atomic { owner = 0; g = 0; got = false; ended = false }	/* fewer states */
 }
 
 /* Releaser is the helper that an owner starts once its job is over. It may crash

@@ -295,7 +295,7 @@ signal:		atomic { send() };
 		};
 		atomic { record(); goto signal };
 
-replace:	/* (lockdir.Locker.replace) */
+replace:	/* (lockdir.Locker.takeover) */
 		atomic {
 			left = alive & (one(OWNER) | one(CHILD) | one(GRAND));
 			assert(left == 0);				/* only the dead */

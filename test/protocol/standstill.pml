@@ -66,7 +66,7 @@ look:	atomic {
 	:: true
 	:: atomic { me != N -> stopped[me] = true }; !stopped[me]
 	fi;
-	/* (lockdir.Locker.replace) */
+	/* (lockdir.Locker.takeover) */
 	atomic { path = me; let_go(owner) };
 	atomic { assert(jobs == 0); jobs++; served = served || me == N };
 	atomic { jobs--; dead[me] = true; goto done };

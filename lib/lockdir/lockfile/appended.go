@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/lib/fault"
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/lib/sysfile"
@@ -122,10 +123,11 @@ func (a *Active) Job() process.Job {
 // InUse returns why the lock is in use and, if adlock can end the job, how; "" if no process of it is known to live.
 func (a *Active) InUse() string {
 	lives := "its owner lives (process " + strconv.Itoa(a.Record.Owner.PID) + ")"
-	cure := "; to end it: adlock stop " + a.File.Called()
-	if a.File.Name.IsSlot() {
-		cure = "; to end it: adlock stop " + string(a.Record.Atom.Name())
+	lock := a.File
+	if lock.Name.IsSlot() {
+		lock = a.Record.Lock()
 	}
+	cure := "; to end it: adlock stop " + fault.Quoted(a.dir.Path(lock.String()))
 	switch job := a.Job(); {
 	case a.Content == record.Empty, a.Content == record.Damaged:
 		return ""

@@ -64,12 +64,12 @@ func TestALockIsInUseOnlyIfAProcessOfItsJobIsProvedAlive(t *testing.T) {
 	bootless := member(20)
 	bootless.Boot = ""
 	for _, c := range []struct{ claim, file, content, want string }{
-		{"an owner", lock, holding(alive), "its owner lives (process " + pid + "); to end it: adlock stop " + reads},
-		{"a reader", reader, holding(alive), "its owner lives (process " + pid + "); to end it: adlock stop " + reader},
+		{"an owner", lock, holding(alive), "its owner lives (process " + pid + "); to end it: adlock stop 'PATH'"},
+		{"a reader", reader, holding(alive), "its owner lives (process " + pid + "); to end it: adlock stop 'PATH'"},
 		{"a pid", lock, pid + "\n", "its owner lives (process " + pid + ")"},
 		{"a pid of no process", lock, "4194305\n", ""},
 		{"a dead owner", lock, holding(dead), ""},
-		{"a survivor", lock, holding(dead) + record.SurvivorLine(1, alive), "its owner is dead, but processes of its job are left; to end it: adlock stop " + reads},
+		{"a survivor", lock, holding(dead) + record.SurvivorLine(1, alive), "its owner is dead, but processes of its job are left; to end it: adlock stop 'PATH'"},
 		{"an owner elsewhere", lock, holding(member(20)), ""},
 		{"an owner of no known boot", lock, holding(bootless), ""},
 		{"an empty lock", lock, "", ""},
@@ -78,7 +78,7 @@ func TestALockIsInUseOnlyIfAProcessOfItsJobIsProvedAlive(t *testing.T) {
 		d := newDir(t)
 		must.Do(t, os.WriteFile(d.Path(c.file), []byte(c.content), 0o600))
 		a := must.Get(d.Lock(atom.ParseFile(c.file)))(t)
-		if got := a.InUse(); got != c.want {
+		if got := a.InUse(); got != strings.Replace(c.want, "PATH", a.Path(), 1) {
 			t.Errorf("%s: %q, want %q", c.claim, got, c.want)
 		}
 		if err := a.Survived(); (err != nil) != (c.claim == "a survivor") {

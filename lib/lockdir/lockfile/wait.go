@@ -164,7 +164,7 @@ func (w *Waiting) pollAfter(o locker.Outcome, inLine bool) time.Duration {
 		look = pollLeast + rand.N(pollMost-pollLeast)
 	}
 	if o.Recheck > 0 {
-		look = min(look, o.Recheck+time.Millisecond)
+		look = min(look-time.Millisecond, o.Recheck) + time.Millisecond // a Recheck of limit.Never must not overflow
 	}
 	return look
 }

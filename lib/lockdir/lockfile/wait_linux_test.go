@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"adlock/lib/atom"
+	"adlock/lib/limit"
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/process"
@@ -127,6 +128,7 @@ func TestAWaiterChecksAgainWithoutAKernelEvent(t *testing.T) {
 		{tells, InWay{}, locker.Outcome{Verdict: locker.Full}, 100 * time.Millisecond, time.Second},
 		{tells, InWay{Locks: []Standing{{Name: "lock.x"}, {Name: "lock.y"}}, Owners: []int{7}}, locker.Outcome{Verdict: locker.Full}, 100 * time.Millisecond, time.Second},
 		{tells, InWay{}, locker.Outcome{Verdict: locker.TooSoon}, 5 * time.Second, 5 * time.Second},
+		{tells, InWay{}, locker.Outcome{Verdict: locker.TooSoon, Recheck: limit.Never}, 5 * time.Second, 5 * time.Second},
 	} {
 		w := Waiting{watch: c.w, InWay: c.inWay}
 		for range 200 {
