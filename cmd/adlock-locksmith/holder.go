@@ -169,7 +169,7 @@ func (h *holder) serve() error {
 	gone := make(chan bool, 1)
 	go func() {
 		hold.AwaitDeath(h.Request.Owner)
-		hold.AwaitRest(h.Request.Owner)
+		hold.AwaitRest(h.job())
 		gone <- true
 	}()
 	select {
@@ -187,14 +187,18 @@ func (h *holder) serve() error {
 	return h.release(locker.ReleaseRequest{Status: h.status, NoStamp: h.retry})
 }
 
+func (h *holder) job() process.Job {
+	return process.Job{Owner: h.Request.Owner, FileUID: -1, Token: h.token, Taken: h.since}
+}
+
 // endScript ends the script carefully. A script that cannot be ended keeps the lock.
 func (h *holder) endScript(pause time.Duration) {
 	if h.front != nil {
 		_ = message{Lost: true}.send(h.front) // it may be gone
 	}
 	ending := killer.Killer{Pause: pause, Observe: func(s killer.Signalled) { h.smith.RecordSignal(&h.Request, s) }}
-	watchdog.SpeakFor(process.Job{Owner: h.Request.Owner}) // before this, the holder has no standard error
-	if err := ending.End(process.Job{Owner: h.Request.Owner, FileUID: -1}); err != nil {
+	watchdog.SpeakFor(h.job()) // before this, the holder has no standard error
+	if err := ending.End(h.job()); err != nil {
 		h.smith.OwnStuck(&h.Request, h.token, process.Boottime()-h.since, err)
 		for h.Request.Owner.Life() != process.Dead {
 			time.Sleep(time.Second)

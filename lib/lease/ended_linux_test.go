@@ -2,6 +2,7 @@ package lease
 
 import (
 	"errors"
+	"os/exec"
 	"slices"
 	"testing"
 	"time"
@@ -32,6 +33,22 @@ func TestAnAskedOwnerThatReleasesAndExitsCountsAsEnded(t *testing.T) {
 	defer take(t, l, r)() // the owner's stamp does not deny the newcomer that asked for its end
 	if kinds := recorded(log); !slices.Equal(kinds, []runlog.Kind{runlog.Expire, runlog.Takeover, runlog.Acquire}) {
 		t.Errorf("the runlog has %v", kinds)
+	}
+}
+
+func TestTheIdleWatchSeesWhatCarriesTheMark(t *testing.T) {
+	start := func(env ...string) process.Identity {
+		c := exec.Command("sleep", "600")
+		c.Env = env
+		must.Do(t, c.Start())
+		t.Cleanup(func() { _, _ = c.Process.Kill(), c.Wait() })
+		return must.Get(process.Of(c.Process.Pid))(t)
+	}
+	held := &heldLease{}
+	held.record.Owner, held.record.Token = start(), "feed"
+	orphan := start(process.MarkVariable + "=1 feed file\n")
+	if seen := must.Get(held.members())(t); !slices.ContainsFunc(seen, func(e process.Entry) bool { return e.PID == orphan.PID }) {
+		t.Errorf("seen: %+v", seen)
 	}
 }
 
