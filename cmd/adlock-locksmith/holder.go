@@ -229,12 +229,29 @@ func (h *holder) listen(asked chan<- bool) {
 
 func (h *holder) release(r locker.ReleaseRequest) error {
 	r.Untold = h.asker == nil || h.untold
-	err := h.smith.Release(r)
+	done := make(chan error, 1)
+	go func() { done <- h.smith.Release(r) }()
+	err := h.await(done)
 	if h.asker != nil {
 		_ = messageOf(locker.Outcome{}, err).send(h.asker) // it may be gone
 		h.asker.Close()
 	}
 	return errors.Join(err, h.remove(atom.HolderSocketName(h.token)), h.removeWord())
+}
+
+// await returns the result of the release. It tells the asker that it still tries: the store may be away for
+// most of a lease.
+func (h *holder) await(done <-chan error) error {
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(answerTimeout / 4):
+			if h.asker != nil {
+				_ = message{Waits: true}.send(h.asker) // it may be gone
+			}
+		}
+	}
 }
 
 func (h *holder) remove(file string) error {
