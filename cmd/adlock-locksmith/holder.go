@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -206,24 +207,31 @@ func (h *holder) endScript(pause time.Duration) {
 	}
 }
 
+// listen heeds the first process that asks in full: one that is stopped while it asks holds up no other.
 func (h *holder) listen(asked chan<- bool) {
+	var once sync.Once
 	for {
 		line, err := h.socket.Accept()
 		if err != nil {
-			return
+			time.Sleep(time.Second) // no descriptor is free
+			continue
 		}
-		var w wish
-		if json.NewDecoder(line).Decode(&w) == nil {
-			if w.Status >= 0 {
-				h.status = runlog.Some(w.Status)
+		go func() {
+			var w wish
+			if json.NewDecoder(line).Decode(&w) != nil {
+				line.Close()
+				return
 			}
-			h.untold = w.Untold
-			h.retry = w.NoStamp || h.RetryFailed && h.status.Value > 0
-			h.asker = line
-			asked <- true
-			return
-		}
-		line.Close()
+			once.Do(func() {
+				if w.Status >= 0 {
+					h.status = runlog.Some(w.Status)
+				}
+				h.untold = w.Untold
+				h.retry = w.NoStamp || h.RetryFailed && h.status.Value > 0
+				h.asker = line
+				asked <- true
+			})
+		}()
 	}
 }
 
