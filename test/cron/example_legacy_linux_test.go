@@ -38,7 +38,7 @@ func TestOneLineKeepsALegacyScriptFromRunningTwiceAtOnce(t *testing.T) {
 			p.command("sort", await+`echo $$ >>{dir}/notes; : >{dir}/sorts; await go; exec `+sort+` "$@"`)
 			must.Do(t, os.Mkdir(p.path("www"), 0o755))
 			line := []string{script, p.path("in"), p.path("www")}
-			p.write("in/a.log", "hit\nhit\n", 0o644)
+			p.write("in/-n.log", "hit\nhit\n", 0o644)
 			first := p.line(line...).Start(t)
 			p.there("sorts")
 			p.write("in/b.log", "late\n", 0o644)
