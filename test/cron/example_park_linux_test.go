@@ -19,8 +19,8 @@ func TestTheSetupScriptSetsUpAMachineAndThenChangesNothing(t *testing.T) {
 		"/etc/prometheus/rules", p.path("rules"), "/etc/adlock.conf", p.path("adlock.conf"), "/usr/lib/adlock", p.path("lib/adlock")).Replace(p.source("park/setup")), 0o755)
 	rules := must.Get(os.ReadFile(filepath.Join(helper.Root(), "cmd/adlock-report/adlock-alerts.yml")))(t)
 	p.write("lib/adlock/adlock-alerts.yml", string(rules), 0o644)
-	const jobs = "SHELL=/bin/bash\nMAILTO=root\n*/5 * * * *  root  : feeds ; /bin/true\n"
-	p.write("cron.d/site", jobs, 0o600)
+	const jobs = "\nMAILTO=root\n*/5 * * * *  root  : feeds ; /bin/true\n"
+	p.write("cron.d/site", " SHELL\t= /bin/bash"+jobs, 0o600)
 
 	first := p.line(p.path("setup")).Run(t)
 	for _, file := range []string{"adlock.conf", "cron.d/site", "cron.d/adlock-metrics", "rules/adlock-alerts.yml"} {
@@ -28,7 +28,7 @@ func TestTheSetupScriptSetsUpAMachineAndThenChangesNothing(t *testing.T) {
 			t.Errorf("%s is not changed", file)
 		}
 	}
-	if got, want := p.read("cron.d/site"), "SHELL="+p.path("lib/adlock")+"/shell\nADLOCK_"+jobs; got != want {
+	if got, want := p.read("cron.d/site"), "SHELL="+p.path("lib/adlock")+"/shell\nADLOCK_SHELL= /bin/bash"+jobs; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	for file, want := range map[string]os.FileMode{"cron.d/site": 0o600, "cron.d/adlock-metrics": 0o644} {
