@@ -138,6 +138,19 @@ func TestAWaiterThatGaveUpLeavesAndDoesNotGetTheFreedAtom(t *testing.T) {
 	}
 }
 
+// Over FTP a place that is being claimed cannot be left meanwhile.
+func TestASignalWaitsOneSecondForTheStore(t *testing.T) {
+	never := make(chan bool)
+	l, r, done := &Locker{}, newcomer(0), make(chan bool)
+	l.stands.Store(&heldLease{place: &scriptedPlace{leaves: func() { <-never }}})
+	go func() { l.Cancelled(&r, "TERM", 0); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(helper.Patience):
+		t.Error("it waits on")
+	}
+}
+
 func TestTheHeadOfAQueueOwnsTheAtomBeforeItsRecordSaysSo(t *testing.T) {
 	var tries atomic.Int64
 	taken, noted := make(chan bool), make(chan bool)

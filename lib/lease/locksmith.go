@@ -202,10 +202,13 @@ func (l *Locker) Cancelled(r *locker.Request, signal string, waited time.Duratio
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	for _, place := range append(t.slotted(), t.place) {
-		_ = place.Leave(ctx, nil) // if this fails, waiters pass the place after its lease
-	}
+	go func() {
+		defer cancel()
+		for _, place := range append(t.slotted(), t.place) {
+			_ = place.Leave(ctx, nil) // if this fails, waiters pass the place after its lease
+		}
+	}()
+	<-ctx.Done()
 }
 
 // attempt tries to acquire the atom. If its first look denies that, it enters a place only to wait for a busy atom.

@@ -54,6 +54,7 @@ type scriptedPlace struct {
 	full   error // the answer to a stamp
 	gave   bool  // the tick was given back
 	await  func()
+	leaves func()
 	note   func(Record) error
 	renew  func() error
 	asked  func() (time.Duration, error)
@@ -73,6 +74,9 @@ func (p *scriptedPlace) InLine() bool  { return p.inLine }
 func (p *scriptedPlace) Leave(_ context.Context, stamp *Last) error {
 	if stamp != nil && p.full != nil {
 		return p.full
+	}
+	if p.leaves != nil {
+		p.leaves()
 	}
 	p.left = true
 	return nil
