@@ -70,7 +70,7 @@ func TestOnAFullStoreAPlaceIsGivenUpAndACountedTickKept(t *testing.T) {
 	full := fault.New(fault.IO, "store", "no space")
 	for _, kept := range []bool{false, true} {
 		p := &scriptedPlace{full: full}
-		held := &heldLease{place: p, most: time.Minute, tick: policy.Tick{Period: time.Hour}, cancel: func() {}}
+		held := &heldLease{place: p, record: Record{Lease: time.Minute}, most: time.Minute, tick: policy.Tick{Period: time.Hour}, cancel: func() {}}
 		held.renewed.Store(int64(process.Boottime()))
 		if left, err := held.leave(&Last{Kept: kept}); !left || !errors.Is(err, full) || p.gave != kept {
 			t.Errorf("kept %v: left %v, tick given back %v, %v", kept, left, p.gave, err)

@@ -183,7 +183,7 @@ func TestAJobOutlivesAShortOutageOfItsStore(t *testing.T) {
 func TestAReleaseOutlastsAnOutageOfItsStore(t *testing.T) {
 	cable, h, _ := onCable(t)
 	dir := t.TempDir()
-	script := h.leased(70*time.Second).script("adlock_get o x 0 || exit; : >"+dir+"/has; "+until(dir+"/cut")+"adlock_release; echo $? $ADLOCK_VERDICT").Start(t)
+	script := h.leased(70 * time.Second).script("adlock_get o x 0 || exit; : >" + dir + "/has; " + until(dir+"/cut") + "adlock_release; echo $? $ADLOCK_VERDICT").Start(t)
 	helper.Eventually(t, "it has the atom", func() bool { return exists(dir + "/has") })
 	cable.Cut()
 	touch(t, dir+"/cut")
