@@ -207,7 +207,6 @@ func (h *holder) endScript(pause time.Duration) {
 	}
 }
 
-// listen heeds the first process that asks in full: one that is stopped while it asks holds up no other.
 func (h *holder) listen(asked chan<- bool) {
 	var once sync.Once
 	for {
@@ -216,7 +215,7 @@ func (h *holder) listen(asked chan<- bool) {
 			time.Sleep(time.Second) // no descriptor is free
 			continue
 		}
-		go func() {
+		go func() { // a process that is stopped while it asks holds up no other
 			var w wish
 			if json.NewDecoder(line).Decode(&w) != nil {
 				line.Close()
@@ -247,8 +246,7 @@ func (h *holder) release(r locker.ReleaseRequest) error {
 	return errors.Join(err, h.remove(atom.HolderSocketName(h.token)), h.removeWord())
 }
 
-// await returns the result of the release. It tells the asker that it still tries: the store may be away for
-// most of a lease.
+// await returns the result of the release, and tells the asker meanwhile that the holder still tries.
 func (h *holder) await(done <-chan error) error {
 	for {
 		select {

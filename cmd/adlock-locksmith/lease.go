@@ -145,8 +145,7 @@ func startHolder(owner process.Identity, args []string) (line *os.File, err erro
 	return os.NewFile(uintptr(ours), "holder"), nil
 }
 
-// answerTimeout is how long a holder that is asked to release the lock may be silent.
-const answerTimeout = 20 * time.Second
+const answerTimeout = 20 * time.Second // how long a holder that is asked to release the lock may be silent
 
 func release(args []string) (int, error) {
 	var token string

@@ -137,9 +137,8 @@ func (h *holding) ownersEnd() <-chan struct{} {
 	return gone
 }
 
-// awaitRest waits until the owner is dead and nothing of its job remains, and returns true. If this
-// process could not leave a session that the owner leads (stepAside), it would wait for itself: then it
-// returns false once the owner is dead, and the next newcomer reclaims the lock, as after a killed script.
+// awaitRest waits until the owner is dead and nothing of its job remains. If this process could not leave the
+// owner's session (stepAside), it would wait for itself: then it returns false, and a newcomer reclaims the lock.
 func (h *holding) awaitRest() bool {
 	AwaitDeath(h.Request.Owner)
 	if session, _ := unix.Getsid(0); session == h.Request.Owner.PID {
