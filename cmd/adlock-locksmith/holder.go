@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -166,7 +167,7 @@ func (h *holder) serve() error {
 	gone := make(chan bool, 1)
 	go func() {
 		hold.AwaitDeath(h.Request.Owner)
-		hold.AwaitRest(h.Request.Owner)
+		hold.AwaitRest(h.job())
 		gone <- true
 	}()
 	select {
@@ -184,14 +185,18 @@ func (h *holder) serve() error {
 	return h.release(locker.ReleaseRequest{Status: h.status, NoStamp: h.retry})
 }
 
+func (h *holder) job() process.Job {
+	return process.Job{Owner: h.Request.Owner, FileUID: -1, Token: h.token, Taken: h.since}
+}
+
 // endScript ends the script carefully. A script that cannot be ended keeps the lock.
 func (h *holder) endScript(pause time.Duration) {
 	if h.front != nil {
 		_ = message{Lost: true}.send(h.front) // it may be gone
 	}
 	ending := killer.Killer{Pause: pause, Observe: func(s killer.Signalled) { h.smith.RecordSignal(&h.Request, s) }}
-	watchdog.SpeakFor(process.Job{Owner: h.Request.Owner}) // before this, the holder has no standard error
-	if err := ending.End(process.Job{Owner: h.Request.Owner, FileUID: -1}); err != nil {
+	watchdog.SpeakFor(h.job()) // before this, the holder has no standard error
+	if err := ending.End(h.job()); err != nil {
 		h.smith.OwnStuck(&h.Request, h.token, process.Boottime()-h.since, err)
 		for h.Request.Owner.Life() != process.Dead {
 			time.Sleep(time.Second)
@@ -200,34 +205,56 @@ func (h *holder) endScript(pause time.Duration) {
 }
 
 func (h *holder) listen(asked chan<- bool) {
+	var once sync.Once
 	for {
 		line, err := h.socket.Accept()
 		if err != nil {
-			return
+			time.Sleep(time.Second) // no descriptor is free
+			continue
 		}
-		var w wish
-		if json.NewDecoder(line).Decode(&w) == nil {
-			if w.Status >= 0 {
-				h.status = runlog.Some(w.Status)
+		go func() { // a process that is stopped while it asks holds up no other
+			var w wish
+			if json.NewDecoder(line).Decode(&w) != nil {
+				line.Close()
+				return
 			}
-			h.untold = w.Untold
-			h.retry = w.NoStamp || h.RetryFailed && h.status.Value > 0
-			h.asker = line
-			asked <- true
-			return
-		}
-		line.Close()
+			once.Do(func() {
+				if w.Status >= 0 {
+					h.status = runlog.Some(w.Status)
+				}
+				h.untold = w.Untold
+				h.retry = w.NoStamp || h.RetryFailed && h.status.Value > 0
+				h.asker = line
+				asked <- true
+			})
+		}()
 	}
 }
 
 func (h *holder) release(r locker.ReleaseRequest) error {
 	r.Untold = h.asker == nil || h.untold
-	err := h.smith.Release(r)
+	done := make(chan error, 1)
+	go func() { done <- h.smith.Release(r) }()
+	err := h.await(done)
 	if h.asker != nil {
 		_ = messageOf(locker.Outcome{}, err).send(h.asker) // it may be gone
 		h.asker.Close()
 	}
 	return errors.Join(err, h.remove(atom.HolderSocketName(h.token)), h.removeWord())
+}
+
+// await returns the result of the release, and tells the asker meanwhile that the holder still tries.
+func (h *holder) await(done <-chan error) error {
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(answerTimeout / 4):
+			if h.asker != nil {
+				_ = message{Waits: true}.send(h.asker) // it may be gone
+			}
+		}
+	}
 }
 
 func (h *holder) remove(file string) error {

@@ -141,7 +141,7 @@ func startHolder(owner process.Identity, args []string) (line *os.File, err erro
 	return os.NewFile(uintptr(ours), "holder"), nil
 }
 
-const answerTimeout = 20 * time.Second
+const answerTimeout = 20 * time.Second // how long a holder that is asked to release the lock may be silent
 
 func release(args []string) (int, error) {
 	var token string
@@ -173,13 +173,12 @@ func release(args []string) (int, error) {
 // unlock asks the holder at the other end of the connection to release the lock, and waits for its answer. If
 // the holder is gone, or does not answer, the lock counts as lost (fault.Denied).
 func unlock(lock string, line net.Conn, w wish) error {
-	if err := line.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
-		return fault.Wrap(lock, err)
-	}
+	goOn := func(locker.Outcome) { _ = line.SetDeadline(time.Now().Add(answerTimeout)) } // cannot fail: the line is open
+	goOn(locker.Outcome{})
 	if err := json.NewEncoder(line).Encode(w); err != nil {
 		return fault.New(fault.Denied, lock, "lost: its holder is gone")
 	}
-	_, err := readAnswer(json.NewDecoder(line), nil)
+	_, err := readAnswer(json.NewDecoder(line), goOn)
 	if err != nil && fault.KindOf(err) == fault.System {
 		return fault.New(fault.Denied, lock, "lost: its holder does not answer")
 	}

@@ -11,7 +11,7 @@ import (
 
 // message is what a holder sends to the process that asked, one JSON object each.
 type message struct {
-	Waits bool // the answer follows: the holder waits for the process Blocker on Node
+	Waits bool // the answer follows: the holder waits for the process Blocker on Node, or to release the lock
 	Lost  bool // after the answer: the program has to end
 
 	Verdict      locker.Verdict   `json:",omitempty"`

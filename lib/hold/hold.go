@@ -31,6 +31,7 @@ import (
 	"adlock/lib/fault"
 	"adlock/lib/lockdir"
 	"adlock/lib/locker"
+	"adlock/lib/process"
 	"adlock/lib/run"
 	"adlock/lib/sysfile"
 )
@@ -87,7 +88,8 @@ func hold(open Opener, args []string) (int, error) {
 	if err := a.findOwner(); err != nil {
 		return 0, err
 	}
-	h := &holding{Args: a, apart: stepAside()}
+	stepAside()
+	h := &holding{Args: a}
 	err := h.open(open, args)
 	if err != nil {
 		return 0, sayError(err)
@@ -117,19 +119,18 @@ func say(words ...string) error {
 	return err
 }
 
-// stepAside leaves the owner's session, away from signals to the program's terminal, group or session; false:
-// it could not. It also catches signals that would end this process: if it ignored them, a hook would do so too.
-func stepAside() bool {
+// stepAside leaves the owner's session, away from signals to the program's terminal, group or session, if
+// it leads no group. It also catches signals that would end this process: if it ignored them, a hook would do so too.
+func stepAside() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
-	_, err := unix.Setsid()
-	return err == nil
+	_, _ = unix.Setsid() // it fails in the leader of a group (awaitRest)
 }
 
 type holding struct {
 	*Args
 	keeper Keeper
-	apart  bool
 	token  string
+	since  time.Duration // boottime at which the atom was taken
 }
 
 // inDirectory is the Keeper of a lock directory. Lost is nil: a newcomer ends the owner before its takeover.
@@ -188,7 +189,7 @@ func (h *holding) hold() (int, error) {
 	case outcome.Verdict != locker.Acquired:
 		return h.denied(outcome)
 	}
-	h.token = outcome.Token
+	h.token, h.since = outcome.Token, process.Boottime()
 	if err := say(string(locker.Acquired), outcome.Token, outcome.Fence); err != nil {
 		// The asker does not know that it has the atom.
 		r := h.releaseRequest(ending{unreported: true})

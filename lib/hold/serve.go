@@ -124,9 +124,9 @@ func AwaitDeath(owner process.Identity) {
 	}
 }
 
-// AwaitRest returns when the group and session that the dead owner led are empty: until then they hold the atom.
-func AwaitRest(owner process.Identity) {
-	for (process.Job{Owner: owner}).Remains() {
+// AwaitRest returns when nothing of a dead owner's job remains: until then it holds the atom.
+func AwaitRest(job process.Job) {
+	for job.Remains() {
 		time.Sleep(pollInterval)
 	}
 }
@@ -137,14 +137,13 @@ func (h *holding) ownersEnd() <-chan struct{} {
 	return gone
 }
 
-// awaitRest waits until the owner is dead and its group and session are empty, and returns true. If this
-// process could not leave a session that the owner leads (stepAside), it would wait for itself: then it
-// returns false once the owner is dead, and the next newcomer reclaims the lock, as after a killed script.
+// awaitRest waits until the owner is dead and nothing of its job remains. If this process could not leave the
+// owner's session (stepAside), it would wait for itself: then it returns false, and a newcomer reclaims the lock.
 func (h *holding) awaitRest() bool {
 	AwaitDeath(h.Request.Owner)
-	if session, err := unix.Getsid(0); !h.apart && (err != nil || session == h.Request.Owner.PID) {
+	if session, _ := unix.Getsid(0); session == h.Request.Owner.PID {
 		return false
 	}
-	AwaitRest(h.Request.Owner)
+	AwaitRest(process.Job{Owner: h.Request.Owner, Token: h.token, Taken: h.since})
 	return true
 }

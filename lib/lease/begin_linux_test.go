@@ -33,7 +33,7 @@ func TestANewOwnerRenewsANearlySpentLeaseBeforeItsJobBegins(t *testing.T) {
 		return nil
 	}}
 	l := behind(p, heldElsewhere())
-	p.await = func() { l.stands.Load().renewed.Add(-int64(p.Lease() * 11 / 12)) }
+	p.await = func() { l.stands.Load().renewed.Add(-int64(l.Lease * 11 / 12)) }
 	r := newcomer(time.Minute)
 	r.End = make(chan time.Duration, 1)
 	r.Owner, _ = sleeper(t)
@@ -138,11 +138,24 @@ func TestAWaiterThatGaveUpLeavesAndDoesNotGetTheFreedAtom(t *testing.T) {
 	}
 }
 
+// Over FTP a place that is being claimed cannot be left meanwhile.
+func TestASignalWaitsOneSecondForTheStore(t *testing.T) {
+	never := make(chan bool)
+	l, r, done := &Locker{}, newcomer(0), make(chan bool)
+	l.stands.Store(&heldLease{place: &scriptedPlace{leaves: func() { <-never }}})
+	go func() { l.Cancelled(&r, "TERM", 0); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(helper.Patience):
+		t.Error("it waits on")
+	}
+}
+
 func TestTheHeadOfAQueueOwnsTheAtomBeforeItsRecordSaysSo(t *testing.T) {
 	var tries atomic.Int64
 	taken, noted := make(chan bool), make(chan bool)
 	// A failed write of the record is repeated after a thirtieth of the lease.
-	p := &scriptedPlace{lease: 15 * time.Second, inLine: true, note: func(own Record) error {
+	p := &scriptedPlace{inLine: true, note: func(own Record) error {
 		switch {
 		case own.Taken.IsZero(): // it waits
 			return nil
@@ -153,7 +166,9 @@ func TestTheHeadOfAQueueOwnsTheAtomBeforeItsRecordSaysSo(t *testing.T) {
 		close(noted)
 		return nil
 	}}
-	defer take(t, behind(p, heldElsewhere()), newcomer(time.Minute))()
+	l := behind(p, heldElsewhere())
+	l.Lease = 15 * time.Second
+	defer take(t, l, newcomer(time.Minute))()
 	close(taken)
 	select {
 	case <-noted:
@@ -195,7 +210,7 @@ func TestALeaseIsRenewedAfterAThirdOrSoonAfterAFailure(t *testing.T) {
 	for answer, next := range map[error]time.Duration{nil: 20 * time.Minute, errors.New("no answer"): 2 * time.Minute} {
 		var asked []time.Duration
 		ctx, cancel := context.WithCancel(context.Background())
-		held := &heldLease{place: &scriptedPlace{lease: time.Hour, renew: func() error { return answer }}, ctx: ctx, cancel: cancel}
+		held := &heldLease{place: &scriptedPlace{renew: func() error { return answer }}, record: Record{Lease: time.Hour}, ctx: ctx, cancel: cancel}
 		held.renewed.Store(int64(process.Boottime()))
 		held.newTimer = func(d time.Duration) *time.Timer {
 			if asked = append(asked, d); len(asked) == 4 {

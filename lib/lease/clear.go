@@ -74,16 +74,11 @@ func (l *Locker) remove(name atom.Name, token string) error {
 // once calls giveUp, and a second time if the store does not answer and the context is not done. If the second
 // call returns ErrGone, the first has succeeded, and once returns nil.
 func (l *Locker) once(until context.Context, giveUp func(context.Context) error) error {
-	ask := func() error {
-		ctx, cancel := context.WithTimeout(until, l.question())
-		defer cancel()
-		return giveUp(ctx)
-	}
-	err := ask()
+	err := l.try(until, giveUp)
 	if fault.KindOf(err) != fault.Unavailable || until.Err() != nil {
 		return err
 	}
-	if err = ask(); errors.Is(err, ErrGone) {
+	if err = l.try(until, giveUp); errors.Is(err, ErrGone) {
 		return nil
 	}
 	return err

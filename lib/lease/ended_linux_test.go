@@ -2,6 +2,7 @@ package lease
 
 import (
 	"errors"
+	"os/exec"
 	"slices"
 	"testing"
 	"time"
@@ -35,6 +36,22 @@ func TestAnAskedOwnerThatReleasesAndExitsCountsAsEnded(t *testing.T) {
 	}
 }
 
+func TestTheIdleWatchSeesWhatCarriesTheMark(t *testing.T) {
+	start := func(env ...string) process.Identity {
+		c := exec.Command("sleep", "600")
+		c.Env = env
+		must.Do(t, c.Start())
+		t.Cleanup(func() { _, _ = c.Process.Kill(), c.Wait() })
+		return must.Get(process.Of(c.Process.Pid))(t)
+	}
+	held := &heldLease{}
+	held.record.Owner, held.record.Token = start(), "feed"
+	orphan := start(process.MarkVariable + "=1 feed file\n")
+	if seen := must.Get(held.members())(t); !slices.ContainsFunc(seen, func(e process.Entry) bool { return e.PID == orphan.PID }) {
+		t.Errorf("seen: %+v", seen)
+	}
+}
+
 // Cloned machines have one id: an owner in another boot may live on another machine.
 func TestAnOwnerOfAnotherBootCountsAsAlive(t *testing.T) {
 	dead, a := sleeper(t)
@@ -53,7 +70,7 @@ func TestOnAFullStoreAPlaceIsGivenUpAndACountedTickKept(t *testing.T) {
 	full := fault.New(fault.IO, "store", "no space")
 	for _, kept := range []bool{false, true} {
 		p := &scriptedPlace{full: full}
-		held := &heldLease{place: p, most: time.Minute, tick: policy.Tick{Period: time.Hour}, cancel: func() {}}
+		held := &heldLease{place: p, record: Record{Lease: time.Minute}, most: time.Minute, tick: policy.Tick{Period: time.Hour}, cancel: func() {}}
 		held.renewed.Store(int64(process.Boottime()))
 		if left, err := held.leave(&Last{Kept: kept}); !left || !errors.Is(err, full) || p.gave != kept {
 			t.Errorf("kept %v: left %v, tick given back %v, %v", kept, left, p.gave, err)

@@ -105,7 +105,7 @@ func (t *heldLease) begin(watch time.Duration) error {
 	if t.record.Source == policy.Learned && t.record.ExpireAfter != limit.Never {
 		go t.watch(watch) // a release ends the watch, and does not wait for that
 	}
-	t.watchdog.Arm(t.until(5), t.place.Lease()/24)
+	t.watchdog.Arm(t.until(5), t.record.Lease/24)
 	for _, pause := range t.wanted {
 		t.send(pause)
 	}
@@ -131,7 +131,7 @@ func (t *heldLease) watchdogReady() error {
 
 // until returns the boottime at which that many sixths of the lease have passed since its last renewal.
 func (t *heldLease) until(sixths time.Duration) time.Duration {
-	return time.Duration(t.renewed.Load()) + t.place.Lease()*sixths/6
+	return time.Duration(t.renewed.Load()) + t.record.Lease*sixths/6
 }
 
 func (t *heldLease) refresh() {
@@ -149,7 +149,7 @@ func (t *heldLease) refresh() {
 			t.lose(failed)
 			return
 		default:
-			wait = t.place.Lease() / 30
+			wait = t.record.Lease / 30
 			if left := t.dueIn(4); left > 0 {
 				wait = min(wait, left)
 			} else {
@@ -180,7 +180,7 @@ func (t *heldLease) pause(d time.Duration) bool {
 func (t *heldLease) renew() error {
 	most := t.dueIn(4)
 	if most == 0 {
-		most = t.place.Lease() / 6
+		most = t.record.Lease / 6
 	}
 	ctx, cancel := context.WithTimeout(t.ctx, most)
 	defer cancel()
@@ -194,7 +194,7 @@ func (t *heldLease) renew() error {
 	}
 	t.renewed.Store(int64(sent))
 	if t.holding.Load() {
-		t.watchdog.Arm(t.until(5), t.place.Lease()/24)
+		t.watchdog.Arm(t.until(5), t.record.Lease/24)
 	}
 	return nil
 }
@@ -204,7 +204,7 @@ func (t *heldLease) renew() error {
 func (t *heldLease) lose(why error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	pause := t.place.Lease() / 15
+	pause := t.record.Lease / 15
 	if errors.Is(why, ErrGone) {
 		pause = time.Millisecond
 	}
@@ -265,7 +265,7 @@ func (t *heldLease) listen() {
 			t.lose(err)
 			return
 		}
-		if !t.pause(t.place.Lease() / 30) {
+		if !t.pause(t.record.Lease / 30) {
 			return
 		}
 	}
@@ -295,7 +295,7 @@ func (t *heldLease) keepNoting() {
 		ctx, cancel := context.WithTimeout(t.ctx, t.most)
 		err := t.note(ctx)
 		cancel()
-		if err == nil || errors.Is(err, ErrGone) || !t.pause(t.place.Lease()/30) {
+		if err == nil || errors.Is(err, ErrGone) || !t.pause(t.record.Lease/30) {
 			return
 		}
 	}
@@ -344,7 +344,7 @@ func (t *heldLease) leave(stamp *Last) (left bool, err error) {
 		case t.dueIn(6) == 0:
 			return false, fault.New(fault.Unavailable, locker.Title(t.record.Atom), "not released until the lease ran out, the last run may not be noted: "+err.Error())
 		}
-		time.Sleep(min(t.place.Lease()/30, t.dueIn(6)))
+		time.Sleep(min(t.record.Lease/30, t.dueIn(6)))
 	}
 }
 
@@ -367,12 +367,12 @@ func (t *heldLease) tryLeave(stamp *Last, most time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), min(t.most, most))
 	defer cancel()
 	switch {
-	case stamp == nil, stamp.Kept:
-		if err := t.disclaimTick(ctx); err != nil {
+	case stamp != nil && !stamp.Kept:
+		stamp.completes(t.record)
+	case t.tick.Asked():
+		if err := t.place.DisclaimTick(ctx, t.tick); err != nil {
 			return err
 		}
-	default:
-		stamp.completes(t.record)
 	}
 	err := t.place.Leave(ctx, stamp)
 	for _, slot := range t.slotted() {

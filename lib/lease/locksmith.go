@@ -166,17 +166,18 @@ func Pause(ctx context.Context, d time.Duration) bool {
 // ask puts one question to the store. If there is no answer and this process stood still meanwhile, it asks
 // once more: the time for the answer may have passed without the store being silent.
 func (l *Locker) ask(within context.Context, question func(context.Context) error) error {
-	ask := func() error {
-		ctx, cancel := context.WithTimeout(within, l.question())
-		defer cancel()
-		return question(ctx)
-	}
 	began := process.Boottime()
-	err := ask()
+	err := l.try(within, question)
 	if stoodStill := process.Boottime()-began > l.question()+time.Second; stoodStill && fault.KindOf(err) == fault.Unavailable {
-		err = ask()
+		err = l.try(within, question)
 	}
 	return err
+}
+
+func (l *Locker) try(within context.Context, question func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(within, l.question())
+	defer cancel()
+	return question(ctx)
 }
 
 // nap returns how long to wait before the next attempt if no queue wakes the newcomer: it waits for a slot,
@@ -202,10 +203,13 @@ func (l *Locker) Cancelled(r *locker.Request, signal string, waited time.Duratio
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	for _, place := range append(t.slotted(), t.place) {
-		_ = place.Leave(ctx, nil) // if this fails, waiters pass the place after its lease
-	}
+	go func() {
+		defer cancel()
+		for _, place := range append(t.slotted(), t.place) {
+			_ = place.Leave(ctx, nil) // if this fails, waiters pass the place after its lease
+		}
+	}()
+	<-ctx.Done()
 }
 
 // attempt tries to acquire the atom. If its first look denies that, it enters a place only to wait for a busy atom.

@@ -15,7 +15,6 @@ import (
 // forgotten is a place whose renewal reports ErrGone, and whose Look gets no answer.
 type forgotten struct{ scriptedPlace }
 
-func (*forgotten) Lease() time.Duration               { return 30 * time.Millisecond }
 func (*forgotten) Renew(context.Context) error        { return ErrGone }
 func (*forgotten) Leave(context.Context, *Last) error { return ErrGone }
 

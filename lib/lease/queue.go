@@ -162,7 +162,7 @@ func (q *queue) expire(v *locker.View) (locker.Outcome, error) {
 	}
 	q.asked = &request{
 		view: *v, step: policy.Expire, stamp: q.seen.Owner.Token, last: q.seen.Last.Token,
-		until: process.Boottime() + 3*(q.r.Pause+time.Second) + 2*q.held.place.Lease() + q.question(),
+		until: process.Boottime() + 3*(q.r.Pause+time.Second) + 2*q.held.record.Lease + q.question(),
 	}
 	q.Expiring(q.r, v)
 	ctx, cancel := context.WithTimeout(q.held.ctx, q.question())
@@ -243,7 +243,7 @@ func (q *queue) show(busy locker.Outcome) {
 
 func (q *queue) most(busy locker.Outcome) time.Duration {
 	if q.isMakingWay() {
-		return min(q.held.place.Lease(), max(q.asked.until-process.Boottime(), time.Second))
+		return min(q.held.record.Lease, max(q.asked.until-process.Boottime(), time.Second))
 	}
 	most := q.wait.Left()
 	if recheck := busy.Recheck; recheck > 0 {

@@ -47,23 +47,16 @@ func (s *scripted) Enter(_ context.Context, name atom.Name, _ Record, _ bool) (P
 // scriptedPlace is a place in a scripted store. A function that the test does not set does nothing.
 type scriptedPlace struct {
 	Place
-	lease  time.Duration // 0: a minute
 	inLine bool
 	left   bool
 	full   error // the answer to a stamp
 	gave   bool  // the tick was given back
 	await  func()
+	leaves func()
 	note   func(Record) error
 	renew  func() error
 	asked  func() (time.Duration, error)
 	looks  []Snapshot // what its looks find, in turn; then: that the atom is free
-}
-
-func (p *scriptedPlace) Lease() time.Duration {
-	if p.lease == 0 {
-		return time.Minute
-	}
-	return p.lease
 }
 
 func (p *scriptedPlace) Fence() uint64 { return 1 }
@@ -72,6 +65,9 @@ func (p *scriptedPlace) InLine() bool  { return p.inLine }
 func (p *scriptedPlace) Leave(_ context.Context, stamp *Last) error {
 	if stamp != nil && p.full != nil {
 		return p.full
+	}
+	if p.leaves != nil {
+		p.leaves()
 	}
 	p.left = true
 	return nil

@@ -94,9 +94,6 @@ type Place interface {
 	// Lease from the call of Renew. ErrGone if the place is lost. Without a queue it does nothing for a waiter.
 	Renew(ctx context.Context) error
 
-	// Lease is the length of the lease that the store has granted.
-	Lease() time.Duration
-
 	// Fence returns the fencing token: a number that grows from each owner of the atom to the next.
 	Fence() uint64
 

@@ -18,10 +18,3 @@ func (t *heldLease) claimTick(r *locker.Request) (bool, error) {
 	t.tick = r.Tick // before the claim, which may succeed though its answer is lost
 	return t.place.ClaimTick(ctx, r.Tick)
 }
-
-func (t *heldLease) disclaimTick(ctx context.Context) error {
-	if !t.tick.Asked() {
-		return nil
-	}
-	return t.place.DisclaimTick(ctx, t.tick)
-}

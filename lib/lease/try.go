@@ -35,9 +35,10 @@ func (l *Locker) Try() (t listing.Trial, err error) {
 		return t, err
 	}
 	t.Answer, t.Ahead = process.Boottime()-began, time.Until(seen.Now)
-	if t.Lease, err = l.tryLease(own); err != nil {
+	if err = l.tryLease(own); err != nil {
 		return t, err
 	}
+	t.Lease = own.Lease
 	found, err := l.Store.List(l.context())
 	for i := range found {
 		if last := found[i].Last.Completed; found[i].Err == nil && !last.IsZero() {
@@ -54,17 +55,16 @@ func isTrial(name atom.Name) bool {
 
 const trialOperator, trialOperand = "doctor", "store"
 
-func (l *Locker) tryLease(own Record) (granted time.Duration, err error) {
+func (l *Locker) tryLease(own Record) error {
 	ctx, cancel := context.WithTimeout(l.context(), 3*l.question())
 	defer cancel()
 	place, _, err := l.Store.Enter(ctx, own.Atom.Name(), own, true)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	granted = place.Lease()
 	err = place.Renew(ctx)
 	if left := place.Leave(ctx, nil); err == nil {
 		err = left
 	}
-	return granted, err
+	return err
 }

@@ -36,7 +36,7 @@ func (t *heldLease) members() ([]process.Entry, error) {
 	if t.record.Owner.PID == os.Getpid() {
 		return killer.Descendants(true)
 	}
-	return killer.Members(process.Job{Owner: t.record.Owner, FileUID: -1})
+	return killer.Members(t.record.KnownJob(-1))
 }
 
 // noteSeen writes into the record that the job has begun to work, or has become idle. If only the

@@ -76,11 +76,14 @@ func (p *asker) starts(options, script, file string) *helper.Process {
 // holds is a script that holds the atom, and touches `held`.
 const holds = "answer >answered; : >held; "
 
-// hold returns the pid of adlock hold, which the program has written down.
-func (p *asker) hold() (pid int) {
+// hold returns the pid of adlock hold.
+func (p *asker) hold() int { return p.pidIn("hold") }
+
+// pidIn returns the pid that the program has written into the file.
+func (p *asker) pidIn(file string) (pid int) {
 	p.Helper()
-	helper.Eventually(p, "the pid of hold is known", func() bool {
-		text, _ := os.ReadFile(filepath.Join(p.dir, "hold"))
+	helper.Eventually(p, "there is a pid in "+file, func() bool {
+		text, _ := os.ReadFile(filepath.Join(p.dir, file))
 		pid, _ = strconv.Atoi(strings.TrimSuffix(string(text), "\n"))
 		return strings.HasSuffix(string(text), "\n")
 	})
@@ -212,6 +215,21 @@ func TestADeadProgramsAtomIsFreeThoughAChildKeepsThePipe(t *testing.T) {
 	if len(helper.With(mark)) == 0 {
 		t.Error("the child was ended")
 	}
+}
+
+// The subshell has executed no program, and is known by the image of its parent, which leads no group or session.
+func TestASubshellOfADeadProgramHoldsItsAtom(t *testing.T) {
+	p := newAsker(t)
+	c := p.command("", holds+"(await never) & echo $! >left; echo $$ >pid; wait")
+	c.Args = []string{"sh", "-c", `"$@"; : >"$dir/dead"; sleep 600`, "sh", "sh", "-c", c.Args[2]}
+	c.Start(t)
+	pid := p.pidIn("pid")
+	must(t, syscall.Kill(pid, syscall.SIGKILL))
+	helper.Eventually(t, "it is dead", func() bool { return exists(filepath.Join(p.dir, "dead")) })
+	p.Newcomer(t, "--wait=2s").Denied(t)
+	must(t, syscall.Kill(p.pidIn("left"), syscall.SIGKILL))
+	p.Newcomer(t, "--wait=60s").Ran(t)
+	p.gone(p.hold())
 }
 
 func TestAProgramKeepsItsAtomWhenHoldIsKilled(t *testing.T) {

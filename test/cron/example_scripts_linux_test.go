@@ -42,7 +42,7 @@ func TestOneLineKeepsALegacyScriptFromRunningTwiceAtOnce(t *testing.T) {
 			p.command("sort", await+`echo $$ >>{dir}/notes; : >{dir}/sorts; await go; exec `+sort+` "$@"`)
 			must.Do(t, os.Mkdir(p.path("www"), 0o755))
 			line := []string{script, p.path("in"), p.path("www")}
-			p.write("in/a.log", "hit\nhit\n", 0o644)
+			p.write("in/-n.log", "hit\nhit\n", 0o644)
 			first := p.line(line...).Start(t)
 			p.there("sorts")
 			p.write("in/b.log", "late\n", 0o644)
@@ -220,14 +220,14 @@ func TestTheSetupScriptSetsUpAMachineAndThenChangesNothing(t *testing.T) {
 		"/etc/prometheus/rules", p.path("rules"), "/etc/adlock.conf", p.path("adlock.conf"), "/usr/lib/adlock", p.path("lib/adlock")).Replace(p.source("park/setup")), 0o755)
 	rules := must.Get(os.ReadFile(filepath.Join(helper.Root(), "cmd/adlock-report/adlock-alerts.yml")))(t)
 	p.write("lib/adlock/adlock-alerts.yml", string(rules), 0o644)
-	const jobs = "SHELL=/bin/bash\nMAILTO=root\n*/5 * * * *  root  : feeds ; /bin/true\n"
-	p.write("cron.d/site", jobs, 0o600)
+	const jobs = "\nMAILTO=root\n*/5 * * * *  root  : feeds ; /bin/true\n"
+	p.write("cron.d/site", " SHELL\t= /bin/bash"+jobs, 0o600)
 
 	first := p.line(p.path("setup")).Run(t)
 	for _, file := range []string{"adlock.conf", "cron.d/site", "cron.d/adlock-metrics", "rules/adlock-alerts.yml"} {
 		helper.Contains(t, first.Out, "changed: "+p.path(file)+"\n")
 	}
-	if got, want := p.read("cron.d/site"), "SHELL="+p.path("lib/adlock")+"/shell\nADLOCK_"+jobs; got != want {
+	if got, want := p.read("cron.d/site"), "SHELL="+p.path("lib/adlock")+"/shell\nADLOCK_SHELL= /bin/bash"+jobs; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	for file, want := range map[string]os.FileMode{"cron.d/site": 0o600, "cron.d/adlock-metrics": 0o644} {

@@ -91,6 +91,7 @@ func TestTroubleWithAServiceIsReportedOnceByHookOrOnFailure(t *testing.T) {
 			if p.setting("nightly-backup.service", "OnFailure") != "adlock-failed@%n.service" {
 				t.Error("the unit has no OnFailure=")
 			}
+			p.setting("nightly-backup.service", "ExecStop") // a hook has time to end
 			if c.before != nil {
 				c.before(p)
 			}

@@ -219,6 +219,8 @@ func TestUninstallIsRefusedWhileACrontabUsesShellOrHelper(t *testing.T) {
 		{"/var/spool/cron/crontabs/me", "PATH=/bin\nSHELL=" + shell + "\n* * * * * x", isShell, "runs"},
 		{"/var/spool/cron/me", "SHELL = '" + shell + "'", isShell, "runs"},
 		{"/etc/crontabs/root", "SHELL=" + shell + "\r", isShell, "runs"},
+		{"/var/spool/cron/tabs/root", "SHELL=" + shell, isShell, "runs"},
+		{"/var/cron/tabs/root", "@daily adlock run job", runsLines, "SHELL"},
 		{"/etc/cron.d/a b", "* * * * * root /usr/local/bin/adlock run --name n -- job", runsLines, "SHELL"},
 		{"/var/spool/cron/crontabs/me", "PATH=/usr/local/bin:/bin\n@daily adlock\trun job", runsLines, "SHELL"},
 		{"/var/spool/cron/me", "* * * * * cd /tmp && /bin/sh -c '/usr/local/bin/adlock run job'", runsLines, "SHELL"},
@@ -240,5 +242,12 @@ func TestUninstallIsRefusedWhileACrontabUsesShellOrHelper(t *testing.T) {
 		" # * * * * * adlock run x\n* * * * * /usr/bin/adlock run x\n* * * * * my-adlock run x\n* * * * * adlock running\n* * * * * /usr/local/bin_adlock run x\n"), 0o644))
 	if r := tr.make("uninstall", "DESTDIR="+stage); r.Status != 0 || len(tr.files(stage)) != 1 {
 		t.Errorf("with a crontab that does not name it: %+v, left are %q", r, tr.files(stage))
+	}
+	// An ordinary user may not list the directory of crontabs.
+	own := []string{"PREFIX=" + stage, "sysconfdir=" + stage + "/etc"}
+	tr.want(append(own, "install")...)
+	must.Do(tr, need.WriteProgram(filepath.Join(tr.path, "crontab"), []byte("#!/bin/sh\necho 'SHELL="+stage+"/lib/adlock/shell'"), 0o755))
+	if r := tr.make(append(own, "uninstall")...); r.Status == 0 || !strings.Contains(r.Err, "\ncrontab -l\n") || strings.Contains(r.Err, "runs") {
+		t.Errorf("with the user's own crontab: %+v", r)
 	}
 }

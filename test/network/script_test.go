@@ -150,3 +150,15 @@ func TestTheWatchdogBeginsBeforeTheClientLibraries(t *testing.T) {
 		}
 	}
 }
+
+// The script leads no group or session: what it leaves behind is known by its mark alone.
+func TestWhatAKilledScriptLeavesHoldsItsAtomUntilEnded(t *testing.T) {
+	t.Parallel()
+	a, b := onEtcd(t)
+	file := t.TempDir() + "/beats"
+	left := a.startScript(t, "sh -c '"+beats(file)+"'; exit")
+	helper.Eventually(t, "it beats", func() bool { return exists(file) })
+	must.Do(t, syscall.Kill(left.pid, syscall.SIGKILL))
+	b.run(t, "echo ran", "--wait=2s").Denied(t)
+	b.follows(t, file, "--expire-after=1s")
+}

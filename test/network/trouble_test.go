@@ -173,6 +173,20 @@ func TestAJobOutlivesAShortOutageOfItsStore(t *testing.T) {
 	h.run(t, "echo ran", "--if-elapsed=1h").Denied(t)
 }
 
+// The release of a script succeeds once the store is back, if the lease lasts.
+func TestAReleaseOutlastsAnOutageOfItsStore(t *testing.T) {
+	cable, h, _ := onCable(t)
+	dir := t.TempDir()
+	script := h.leased(70 * time.Second).script("adlock_get o x 0 || exit; : >" + dir + "/has; " + until(dir+"/cut") + "adlock_release; echo $? $ADLOCK_VERDICT").Start(t)
+	helper.Eventually(t, "it has the atom", func() bool { return exists(dir + "/has") })
+	cable.Cut()
+	touch(t, dir+"/cut")
+	time.Sleep(25 * time.Second) // longer than a silent holder is waited for
+	cable.Drop()
+	cable.Mend()
+	endsWith(t, script, 0, "0 acquired\n")
+}
+
 // waits reports whether the process is listed as a waiter.
 func (h *host) waits(t testing.TB, p *helper.Process) bool {
 	return strings.Contains(h.verb(t, "status").Out, itoa(p.PID)+" on ")

@@ -62,10 +62,8 @@ func (s *Store) ask(ctx context.Context, t txn) (_ *clientv3.TxnResponse, again 
 	var last error
 	go ask()
 	for silent := 0; ; again = true {
-		next := time.NewTimer(silence)
 		select {
 		case got := <-answers:
-			next.Stop()
 			if got.error == nil {
 				got.error = s.isOneCluster(ctx, compared)
 			}
@@ -74,12 +72,11 @@ func (s *Store) ask(ctx context.Context, t txn) (_ *clientv3.TxnResponse, again 
 			}
 			last = got.error
 			lease.Pause(ctx, min(silence, 100*time.Millisecond))
-		case <-next.C:
+		case <-time.After(silence):
 			if silent++; silent >= len(s.client.Endpoints()) {
 				silence = min(2*silence, 8*longestSilence)
 			}
 		case <-ctx.Done():
-			next.Stop()
 		}
 		if s.reach.why().Lasting != lease.Passing || ctx.Err() != nil {
 			return nil, again, s.wrap(errors.Join(last, cmp.Or(ctx.Err(), context.DeadlineExceeded)))

@@ -17,6 +17,8 @@ import (
 
 	"adlock/lib/fault"
 	"adlock/lib/lease"
+	"adlock/lib/policy"
+	"adlock/test/support/helper"
 	"adlock/test/support/must"
 )
 
@@ -24,19 +26,29 @@ import (
 type member struct {
 	etcdserverpb.UnimplementedKVServer
 	etcdserverpb.UnimplementedMaintenanceServer
+	etcdserverpb.UnimplementedLeaseServer
 	cluster uint64
 	asked   atomic.Int64
 	answer  func(ctx context.Context, asked int64) error // nil: it answers at once
 }
 
-func (m *member) Txn(ctx context.Context, _ *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error) {
+func (m *member) answers(ctx context.Context) error {
 	asked := m.asked.Add(1)
-	if m.answer != nil {
-		if err := m.answer(ctx, asked); err != nil {
-			return nil, err
-		}
+	if m.answer == nil {
+		return nil
 	}
-	return &etcdserverpb.TxnResponse{Header: &etcdserverpb.ResponseHeader{ClusterId: m.cluster}, Succeeded: true}, nil
+	return m.answer(ctx, asked)
+}
+
+func (m *member) Txn(ctx context.Context, _ *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error) {
+	inner := &etcdserverpb.ResponseOp_ResponseTxn{ResponseTxn: &etcdserverpb.TxnResponse{Succeeded: true}}
+	return &etcdserverpb.TxnResponse{
+		Header: &etcdserverpb.ResponseHeader{ClusterId: m.cluster}, Succeeded: true, Responses: []*responseOp{{Response: inner}},
+	}, m.answers(ctx)
+}
+
+func (m *member) LeaseGrant(ctx context.Context, _ *etcdserverpb.LeaseGrantRequest) (*etcdserverpb.LeaseGrantResponse, error) {
+	return &etcdserverpb.LeaseGrantResponse{ID: 1}, m.answers(ctx)
 }
 
 func (m *member) Status(context.Context, *etcdserverpb.StatusRequest) (*etcdserverpb.StatusResponse, error) {
@@ -52,6 +64,7 @@ func serving(t *testing.T, members ...*member) *Store {
 		server := grpc.NewServer()
 		etcdserverpb.RegisterKVServer(server, m)
 		etcdserverpb.RegisterMaintenanceServer(server, m)
+		etcdserverpb.RegisterLeaseServer(server, m)
 		go func() { _ = server.Serve(l) }() // Stop ends it
 		t.Cleanup(server.Stop)
 		addresses = append(addresses, address)
@@ -101,6 +114,25 @@ func TestEverySilentMemberIsAskedButFewTimesInAll(t *testing.T) {
 		if asked < 2 || asked > most {
 			t.Errorf("%d members were asked %d times, want at most %d", members, asked, most)
 		}
+	}
+}
+
+// A member that has lost the others is silent for longer than the claim of a tick may take.
+func TestASilentMemberDoesNotPreventTheClaimOfATick(t *testing.T) {
+	s := serving(t, &member{answer: func(ctx context.Context, asked int64) error {
+		if asked > 1 {
+			return nil
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}})
+	must.Do(t, s.connect())
+	ctx, cancel := context.WithTimeout(context.Background(), helper.Patience)
+	defer cancel()
+	p, began := &place{store: s, keys: s.keys("p.h.o.x")}, time.Now()
+	claimed, err := p.ClaimTick(ctx, policy.Tick{Period: time.Hour})
+	if spent := time.Since(began); !claimed || err != nil || spent > helper.Patience/2 {
+		t.Errorf("claimed %v, %v after %v", claimed, err, spent)
 	}
 }
 

@@ -25,8 +25,6 @@ type place struct {
 	front    *front // the first place in front, as last seen; nil: none. Used only by the goroutine that acquires the atom
 }
 
-func (p *place) Lease() time.Duration { return p.length }
-
 func (p *place) Fence() uint64 { return uint64(p.revision) }
 
 func (p *place) InLine() bool { return true }

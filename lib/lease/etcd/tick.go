@@ -8,6 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"adlock/lib/atom"
+	"adlock/lib/lease"
 	"adlock/lib/policy"
 )
 
@@ -26,7 +27,7 @@ func (s *Store) HasTick(ctx context.Context, name atom.Name, tick policy.Tick) (
 // ClaimTick puts the key if there is none and the place is still held. It returns true also if the key has
 // this place's own token: an earlier claim succeeded, and its answer was lost.
 func (p *place) ClaimTick(ctx context.Context, tick policy.Tick) (bool, error) {
-	granted, err := p.store.client.Grant(ctx, int64((tick.Life()+time.Second-1)/time.Second))
+	granted, err := p.store.grant(ctx, tick.Life())
 	if err != nil {
 		return false, p.store.wrap(err)
 	}
@@ -45,6 +46,18 @@ func (p *place) ClaimTick(ctx context.Context, tick policy.Tick) (bool, error) {
 	_, _ = p.store.client.Revoke(ctx, granted.ID) // if this fails, the lease runs out
 	found := only(claim.Responses[0])
 	return found != nil && string(found.Value) == token, nil
+}
+
+// grant asks the members in turn for an etcd lease, until one answers. A lease whose answer was lost runs out.
+func (s *Store) grant(ctx context.Context, life time.Duration) (*clientv3.LeaseGrantResponse, error) {
+	for {
+		short, cancel := context.WithTimeout(ctx, longestSilence)
+		granted, err := s.client.Grant(short, int64((life+time.Second-1)/time.Second))
+		cancel()
+		if err == nil || !isTransient(err) || !lease.Pause(ctx, 100*time.Millisecond) {
+			return granted, err
+		}
+	}
 }
 
 // DisclaimTick removes the key, if it is this place's.

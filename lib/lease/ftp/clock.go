@@ -18,7 +18,7 @@ const clockLasts = time.Minute
 // now returns the server's time. Once a minute it stores this machine's clock file (with OnlyRead, it reads
 // that of an earlier run), and asks for the file's time.
 func (s *Store) now(ctx context.Context) (time.Time, error) {
-	if time.Since(s.clockRead) > clockLasts {
+	if s.serverThen.IsZero() || process.Boottime()-s.clockRead > clockLasts {
 		clock, err := clockName()
 		if err != nil {
 			return time.Time{}, err
@@ -31,7 +31,7 @@ func (s *Store) now(ctx context.Context) (time.Time, error) {
 			return time.Time{}, err
 		}
 	}
-	return s.serverThen.Add(time.Since(s.clockRead)), nil
+	return s.serverThen.Add(process.Boottime() - s.clockRead), nil
 }
 
 // timed ignores the error of a full disk: the file is there, cut short, and its time counts.
@@ -45,7 +45,7 @@ func timed(err error) error {
 // askClock reads this machine's clock before it stores the file. If it did so afterwards, the computed server
 // time would lag, and a last lock that was just stamped would lie in the future and be invalid.
 func (s *Store) askClock(ctx context.Context, file string) error {
-	read := time.Now()
+	read := process.Boottime()
 	temporary, text := s.in(atom.TemporaryName(record.NewToken())), clockText()
 	err := s.put(ctx, temporary, text)
 	if fault.KindOf(err) == fault.IO { // the disk is full: keep the old file, as its space would be lost
@@ -71,7 +71,7 @@ func (s *Store) askClock(ctx context.Context, file string) error {
 func (s *Store) OnlyRead() { s.reads = true }
 
 func (s *Store) readClock(ctx context.Context, file string) error {
-	s.clockRead, s.serverThen = time.Now(), time.Now()
+	s.clockRead, s.serverThen = process.Boottime(), time.Now()
 	text, err := s.get(ctx, file)
 	if err != nil {
 		return ignoreMissing(err)
@@ -81,7 +81,8 @@ func (s *Store) readClock(ctx context.Context, file string) error {
 	if err != nil || !known {
 		return ignoreMissing(err)
 	}
-	s.clockRead, s.serverThen = time.Now(), at.Add(process.Boottime()-then)
+	s.clockRead = process.Boottime()
+	s.serverThen = at.Add(s.clockRead - then)
 	return nil
 }
 

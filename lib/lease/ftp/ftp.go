@@ -68,7 +68,8 @@ type Store struct {
 	session *session      // nil: none
 	held    atomic.Int64  // the lease of the atom that is held; 0: none is held
 
-	clockRead, serverThen time.Time // one moment by this machine's clock, and by the server's
+	clockRead  time.Duration // boottime at which the server's clock was read
+	serverThen time.Time     // the server's clock then; zero: it was not read
 
 	seen map[string]watch // by the directory of the owner's generation
 }

@@ -2,6 +2,7 @@ package ftp
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"path"
 	"slices"
@@ -25,7 +26,6 @@ type place struct {
 	store  *Store
 	name   atom.Name
 	record lease.Record
-	length time.Duration
 
 	own    atomic.Int64 // its generation; 0: none yet
 	ahead  *generation  // the generation in the way at its last look; nil: none
@@ -47,15 +47,13 @@ func (s *Store) Enter(ctx context.Context, name atom.Name, record lease.Record, 
 	if record.Shared {
 		return nil, lease.Snapshot{}, s.notOffered("many readers at once")
 	}
-	p := &place{store: s, name: name, record: record, length: record.Lease, passed: passed{}, stamps: map[int]lease.Last{}}
+	p := &place{store: s, name: name, record: record, passed: passed{}, stamps: map[int]lease.Last{}}
 	seen, err := p.Look(ctx)
 	if err != nil || seen.Held && !queue {
 		return nil, seen, err
 	}
 	return p, seen, nil
 }
-
-func (p *place) Lease() time.Duration { return p.length }
 
 func (p *place) Fence() uint64 { return uint64(p.n()) }
 
@@ -126,7 +124,7 @@ func (p *place) claim(ctx context.Context, n int) (sight, error) {
 		p.withdraw()
 		return f, err
 	}
-	p.store.held.Store(int64(p.length))
+	p.store.held.Store(int64(p.record.Lease))
 	p.store.sweep(ctx, f.names)
 	for _, g := range f.past { // they are released, or their owners are dead
 		if g.n < n {
@@ -464,26 +462,10 @@ func (p *place) Leave(ctx context.Context, stamp *lease.Last) error {
 			return err
 		}
 	}
-	if err := p.release(ctx); err != nil {
+	if err := p.store.release(ctx, p.dir(), p.record.Bytes()); err != nil && !errors.Is(err, lease.ErrGone) {
 		return err
 	}
 	p.own.Store(0)
 	p.store.held.Store(0)
 	return nil
-}
-
-// release marks the generation as released: by a rename, which works on a full disk too, or, if the
-// server does not rename, by a copy of the record.
-func (p *place) release(ctx context.Context) error {
-	err := p.store.rename(ctx, p.dir()+"/owner", p.dir()+"/released")
-	if !isAnswer(err) {
-		return err
-	}
-	if p.store.put(ctx, p.dir()+"/released", p.record.Bytes()) == nil {
-		return nil
-	}
-	if _, gone := p.store.modified(ctx, p.dir()+"/owner"); isMissing(gone) {
-		return nil // an earlier attempt succeeded, and its answer was lost
-	}
-	return p.store.refused("cannot give back "+p.dir(), err)
 }

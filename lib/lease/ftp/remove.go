@@ -19,14 +19,20 @@ func (s *Store) Remove(ctx context.Context, name atom.Name, token string) error 
 	case g.bare:
 		return s.put(ctx, s.dirOf(name, g.n)+"/released", nil)
 	}
-	owner, released := s.dirOf(name, g.n)+"/owner", s.dirOf(name, g.n)+"/released"
-	if err = s.rename(ctx, owner, released); !isAnswer(err) {
+	return s.release(ctx, s.dirOf(name, g.n), g.record.Bytes())
+}
+
+// release marks a generation as released: by a rename, which works on a full disk too, or, if the server does
+// not rename, by a copy of the record. ErrGone: it is released, perhaps by an earlier try whose answer was lost.
+func (s *Store) release(ctx context.Context, dir string, record []byte) error {
+	owner, released := dir+"/owner", dir+"/released"
+	if err := s.rename(ctx, owner, released); !isAnswer(err) {
 		return err
 	}
-	if _, err = s.modified(ctx, owner); isMissing(err) {
+	if _, err := s.modified(ctx, owner); isMissing(err) {
 		return lease.ErrGone
 	} else if err != nil {
 		return err
 	}
-	return s.put(ctx, released, g.record.Bytes()) // the server does not rename
+	return s.refused("cannot give back "+dir, s.put(ctx, released, record))
 }

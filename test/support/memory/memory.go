@@ -170,9 +170,8 @@ func (p *place) Look(context.Context) (seen lease.Snapshot, err error) {
 	return seen, err
 }
 
-func (p *place) InLine() bool         { return true }
-func (p *place) Lease() time.Duration { return p.record.Lease }
-func (p *place) Fence() uint64        { return p.fence }
+func (p *place) InLine() bool  { return true }
+func (p *place) Fence() uint64 { return p.fence }
 
 func (p *place) Note(_ context.Context, record lease.Record) error {
 	return p.held(func() { p.record = record })
