@@ -107,7 +107,8 @@ func (c *column) valuesOf(text string) (values set, ok bool) {
 		high = low
 	}
 	if found[3] != "" {
-		step, _ = strconv.Atoi(found[3])
+		step, _ = strconv.Atoi(found[3]) // a number that is too large becomes the largest int
+		step = min(step, c.most+1)
 	}
 	if low < c.least || low > high || high > c.most || step < 1 {
 		return 0, false
