@@ -283,21 +283,16 @@ func expireAfter(s *Schedule) time.Duration {
 
 // lockerOf returns the program that locks; "": none. In a text that no shell understands, each word counts.
 func lockerOf(command string) string {
-	all := calls(command)
-	if all == nil {
-		for _, word := range strings.FieldsFunc(command, func(c rune) bool { return strings.ContainsRune(" \t;&|()`", c) }) {
-			all = append(all, []string{word})
+	for _, t := range textsIn(command, calledShell) {
+		if t.calls == nil {
+			for _, word := range strings.FieldsFunc(t.command, func(c rune) bool { return strings.ContainsRune(" \t;&|()`", c) }) {
+				t.calls = append(t.calls, []string{word})
+			}
 		}
-	}
-	for _, words := range all {
-		if words = cronline.Called(words); len(words) == 0 {
-			continue
-		}
-		if base := filepath.Base(words[0]); slices.Contains(lockers, base) {
-			return base
-		}
-		if text, ok := cronline.ShellText(words); ok && lockerOf(text) != "" {
-			return lockerOf(text)
+		for _, words := range t.calls {
+			if words = cronline.Called(words); len(words) > 0 && slices.Contains(lockers, filepath.Base(words[0])) {
+				return filepath.Base(words[0])
+			}
 		}
 	}
 	return ""
