@@ -1,9 +1,11 @@
 package crontab
 
 import (
+	"errors"
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -22,7 +24,13 @@ func Parse(command string) (*syntax.File, error) {
 	return file, err
 }
 
+// longestParsed is the longest command that is parsed, in bytes: a parser recurses for each nested bracket.
+const longestParsed = 4 << 10
+
 func parse(command string, dialect syntax.LangVariant) (*syntax.File, error) {
+	if len(command) > longestParsed {
+		return nil, errors.New("is longer than " + strconv.Itoa(longestParsed) + " bytes")
+	}
 	return syntax.NewParser(syntax.Variant(dialect)).Parse(strings.NewReader(command), "")
 }
 

@@ -36,6 +36,7 @@ func TestJobsThatOutliveTheirShellAreDetected(t *testing.T) {
 	for _, command := range []string{
 		"job", "a && b", "job >/dev/null 2>&1", "job &>/dev/null", "a & b & wait", "a & wait $!; b", "nohup job", "setsid job", "setsid -w job", "echo 'a & b'", "curl 'http://x/?a=b&c=d'",
 		"x=$(job & echo $!); y", "echo $((6 & 3))", "a |& b", "screen -ls", "screen -S x -X stuff y", "tmux kill-session -t x", "tmux send-keys -t x 'job -d'", "a # b &", "a \\&", "start-stop-daemon -K -p x", "a 'unclosed &",
+		strings.Repeat("( ", longestParsed/4) + "job &" + strings.Repeat(" )", longestParsed/4),
 	} {
 		if got := Background(command); got != "" {
 			t.Errorf("%s: %q", command, got)

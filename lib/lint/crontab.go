@@ -128,9 +128,6 @@ func isLimit(variable string) bool {
 	return o != nil && o.Minutes > config.Unsaid
 }
 
-// longest is the longest command that is checked: a parser recurses for each nested bracket.
-const longest = 4 << 10
-
 func (j *job) check() {
 	j.namesUser()
 	shell, set := j.setting("SHELL")
@@ -138,7 +135,7 @@ func (j *job) check() {
 	if crontab.Guards(shell) {
 		j.absent("ADLOCK_SHELL")
 	}
-	if set && !cronline.IsShell(shell) && !crontab.Guards(shell) || len(j.Command)+len(j.Input) > longest {
+	if set && !cronline.IsShell(shell) && !crontab.Guards(shell) {
 		return
 	}
 	j.command = strings.ReplaceAll(j.Command, `\%`, "%")

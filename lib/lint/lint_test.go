@@ -701,7 +701,7 @@ func TestALongNestedCommandDoesNotBreakTheCheck(t *testing.T) {
 	c := checker(t)
 	const wrong = "* * * * * flock -n /run/x /bin/a; /bin/b\n"
 	for _, command := range []string{"(", "$(", "a|", "a;if ", "`", "${a-", "((", "{ ", "\"$(", "<("} {
-		text := strings.Repeat(command, longest/len(command))
+		text := strings.Repeat(command, 4<<10/len(command))
 		finds(t, c, "* * * * * "+text+"\n"+wrong, "1: a line that cron refuses", "2: only the first is locked")
 		finds(t, c, "* * * * * "+text+text+"\n"+wrong, "1: a line that cron refuses", "2: only the first is locked")
 	}
