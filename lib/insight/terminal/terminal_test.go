@@ -163,7 +163,9 @@ func TestFoldedTextFitsAndLosesNothing(t *testing.T) {
 	if got := Fold(text, "    ", 0); !slices.Equal(got, []string{text}) {
 		t.Errorf("without a width: %q", got)
 	}
-	if got, want := Fold("  one two three", "    ", 10), []string{"  one two", "    three"}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
+	for width, want := range map[int][]string{10: {"  one two", "    three", "    \u4e16\u754c"}, 5: {"  one", "    t", "    w", "    o", "    t", "    h", "    r", "    e", "    e", "    \u4e16\u754c"}} {
+		if got := Fold("  one two three \u4e16\u754c", "    ", width); !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
