@@ -8,6 +8,9 @@ import (
 
 const mask = "***"
 
+// longestShown is how many bytes of a command are shown: more than an atom keeps of an honest one.
+const longestShown = 5 << 10
+
 var (
 	// secrets are endings of names of options, variables and headers that hold a password.
 	secrets = []string{"password", "passwd", "passphrase", "pass", "_pwd", "token", "secret", "api-key", "api_key", "apikey", "access_key", "authorization"}
@@ -20,6 +23,9 @@ var (
 // Shown returns a command for people to read. It hides what looks like a password, and in doubt hides more.
 // It searches the quoted commands of `sh -c` too, so it ends words at blanks even inside quotes.
 func Shown(command string) string {
+	if len(command) > longestShown { // at a blank, as half a word may show half a password
+		command = command[:strings.LastIndexAny(command[:longestShown], white)+1] + mask
+	}
 	var shown strings.Builder
 	var before string // the preceding word
 	joins := false
@@ -95,8 +101,12 @@ func secretIn(word, before string, joins bool) (from, to int) {
 
 func isOption(bare string) bool { return strings.HasPrefix(bare, "-") }
 
+// longestSecret is longer than any of secrets, in bytes: a word may have many names, as long as the word.
+const longestSecret = 64
+
 func isSecret(name string) bool {
-	name = strings.TrimRight(strings.ToLower(name), `\'"`)
+	name = strings.TrimRight(name, `\'"`)
+	name = strings.ToLower(name[max(0, len(name)-longestSecret):])
 	return !strings.HasPrefix(name, "--no-") && slices.ContainsFunc(secrets, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
