@@ -13,7 +13,7 @@ const longestShown = 5 << 10
 
 var (
 	// secrets are endings of names of options, variables and headers that hold a password.
-	secrets = []string{"password", "passwd", "passphrase", "pass", "_pwd", "token", "secret", "api-key", "api_key", "apikey", "access_key", "authorization"}
+	secrets = []string{"password", "passwd", "passphrase", "pass", "_pwd", "token", "secret", "api-key", "api_key", "apikey", "access_key", "secret_key", "secret-key", "authorization"}
 	// accounts are options with USER:PASSWORD, as of curl(1), or USER%PASSWORD, as of smbclient(1).
 	accounts = []string{"-u", "-U", "--user", "--proxy-user"}
 	// joiners are programs that accept -pPASSWORD.
