@@ -220,6 +220,11 @@ $a check --system`)
 	}
 }
 
+func TestAUserIsNotToldThatOthersHaveNoDirectory(t *testing.T) {
+	t.Parallel()
+	onHost(t, `echo '0 1 * * * one /mnt/adlock run --name n -- true' >/mnt/site; as two $a check -u /mnt/site`).Is(t, 0, "", "")
+}
+
 // unanswered runs a verb while a file system is mounted at that directory whose server reads a request and
 // does not answer: no signal ends the wait of the thread that made it.
 func unanswered(t *testing.T, at, setUp, verb string) helper.Result {

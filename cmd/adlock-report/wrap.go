@@ -212,7 +212,7 @@ func isFiledForAll(variable string) bool {
 }
 
 // isHomeless reports whether a user (www-data) has no lock directory and can make none in home ("": the
-// user's own); false for root and an unknown user.
+// user's own); false for root, for an unknown user, and if the caller may not look there.
 func isHomeless(name, home string) bool {
 	known := lookUp(name)
 	if known == nil || known.Uid == "0" {
@@ -222,6 +222,9 @@ func isHomeless(name, home string) bool {
 		return false
 	}
 	info, err := firstThere(config.DirOfHome(cmp.Or(home, known.HomeDir)))
+	if caller := os.Geteuid(); errors.Is(err, fs.ErrPermission) && caller != 0 && strconv.Itoa(caller) != known.Uid {
+		return false // the caller may not look there, and the user may
+	}
 	if err != nil || !info.IsDir() {
 		return true
 	}
