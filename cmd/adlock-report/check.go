@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -148,7 +147,7 @@ func checker(q *query) (*lint.Checker, error) {
 	c.Dir = rememberedOfUser(func(name, home string) string { return dirOf(name, home, as) })
 	c.Stranger = remembered(strangerOf)
 	c.IsNetwork = rememberedOfUser(func(name, path string) bool { return as(name, func() bool { return isOnNetwork(path) }) })
-	c.Told = remembered(func(name string) bool { return isTold(name, as) })
+	c.Filed = rememberedOfUser(func(name, variable string) bool { return isFiled(name, variable, as) })
 	own := longestRuns()
 	c.Longest = func(_ string, a atom.Atom) time.Duration { return own[a.Name()] }
 	if os.Geteuid() == 0 {
@@ -197,26 +196,22 @@ func differsFromMachine(zone string) bool {
 	return false
 }
 
-// alertSettings are the settings that report trouble by other means than mail.
-var alertSettings = []string{"ADLOCK_HOOK", "ADLOCK_SYSLOG"}
-
-// isTold reports whether a settings file of a user has an alert setting, or cannot be read. For root or an unknown
+// isFiled reports whether a settings file of a user sets the variable, or cannot be read. For root or an unknown
 // user (such as ""), and if root does not run this process, it looks only at the files that this process uses.
-func isTold(name string, as asUser) bool {
+func isFiled(name, variable string, as asUser) bool {
 	known := lookUp(name)
-	if config.IsFiled(alertSettings...) || known == nil || known.Uid == "0" || os.Geteuid() != 0 {
-		return config.IsFiled(alertSettings...)
+	if config.IsFiled(variable) || known == nil || known.Uid == "0" || os.Geteuid() != 0 {
+		return config.IsFiled(variable)
 	}
-	return !as(name, func() bool { // whether the user's file is known to have none
+	return !as(name, func() bool { // whether the user's file is known not to set it
 		text, err := readText(filepath.Join(known.HomeDir, config.OwnFile))
-		return errors.Is(err, fs.ErrNotExist) || err == nil && !hasAlert(text)
+		return errors.Is(err, fs.ErrNotExist) || err == nil && !sets(text, variable)
 	})
 }
 
-func hasAlert(settings string) bool {
+func sets(settings, variable string) bool {
 	for line := range strings.Lines(settings) {
-		name, value, _ := strings.Cut(line, "=")
-		if strings.TrimSpace(value) != "" && slices.Contains(alertSettings, strings.TrimSpace(name)) {
+		if name, value, _ := strings.Cut(line, "="); strings.TrimSpace(value) != "" && strings.TrimSpace(name) == variable {
 			return true
 		}
 	}

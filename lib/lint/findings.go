@@ -112,7 +112,7 @@ func (j *job) limits(v *invocation, saidIfElapsed, saidExpireAfter *syntax.Word)
 			return
 		}
 	}
-	if enforce, whole := literal(j.own(v, "enforce")); whole && isOn(enforce) && (expireAfter == 0 || isNever(expireAfter)) {
+	if enforce, whole := literal(j.own(v, "enforce")); whole && isOn(enforce) && (expireAfter == 0 && !j.isFiled("ADLOCK_EXPIRE_AFTER") || isNever(expireAfter)) {
 		j.unenforced(j.Number)
 	}
 	if expireAfter == unknown || saidExpireAfter == nil {

@@ -43,14 +43,14 @@ type Checker struct {
 	Nearest     func(variable string) string // the setting that was probably meant by a variable that is none; "": unknown
 
 	IsUser   func(name string) bool
-	Unknown  func(name string) bool         // cron finds no such user for a line of the system's crontabs; nil: not checked
-	Homeless func(user, home string) bool   // as in crontab.Wrapper
-	Dir      func(user, home string) string // the lock directory of the user ("": unknown) with that HOME ("": the user's own), if no variable names another; "": none known
-	Stranger func(dir string) string        // the user to whom a directory belongs, if that is neither root nor this process's user
-	Told     func(user string) bool         // a settings file of the user ("": unknown) names a hook, or turns on the system's log; nil: none does
-	Zone     string                         // TZ of this process
-	Differs  func(zone string) bool         // the clock of a time zone differs from the machine's, which cron's jobs have; nil: none does
-	Missing  func(user, path string) bool   // there is no such file, as that user ("": unknown) sees it; nil: as this process sees it
+	Unknown  func(name string) bool           // cron finds no such user for a line of the system's crontabs; nil: not checked
+	Homeless func(user, home string) bool     // as in crontab.Wrapper
+	Dir      func(user, home string) string   // the lock directory of the user ("": unknown) with that HOME ("": the user's own), if no variable names another; "": none known
+	Stranger func(dir string) string          // the user to whom a directory belongs, if that is neither root nor this process's user
+	Filed    func(user, variable string) bool // a settings file of the user ("": unknown) sets the variable; nil: none does
+	Zone     string                           // TZ of this process
+	Differs  func(zone string) bool           // the clock of a time zone differs from the machine's, which cron's jobs have; nil: none does
+	Missing  func(user, path string) bool     // there is no such file, as that user ("": unknown) sees it; nil: as this process sees it
 
 	IsNetwork func(user, path string) bool // a file, as that user ("": unknown) sees it, is on another machine; nil: none is
 

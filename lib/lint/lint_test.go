@@ -652,12 +652,24 @@ func TestOncePerDayInAnotherTimeZoneIsFound(t *testing.T) {
 	finds(t, c, daily)
 }
 
-func TestAHookInASettingsFileCountsAsReporting(t *testing.T) {
-	c := checker(t)
-	c.UserColumn, c.Told = true, func(user string) bool { return user == "joe" }
-	const text = "MAILTO=''\n* * * * * joe /bin/adlock run --name n -- /bin/job\n"
-	finds(t, c, text)
-	finds(t, c, strings.Replace(text, "joe", "root", 1), "1: told to nobody")
+func TestASettingInAFileOfTheLinesUserCounts(t *testing.T) {
+	const run, job, limit = " * * * joe /bin/adlock run ", " --name n -- /bin/job\n", "ADLOCK_EXPIRE_AFTER"
+	for text, want := range map[string][2]string{
+		"MAILTO=''\n0 *" + run + job:                               {"ADLOCK_HOOK", "1: told to nobody"},
+		"ADLOCK_ENFORCE=1\n0 *" + run + job:                        {limit, "1: enforced without a limit"},
+		"0 * * * * joe ADLOCK_ENFORCE=1 /bin/adlock run" + job:     {limit, "1: enforced without a limit"},
+		"0 *" + run + "--enforce" + job:                            {limit, "1: an option that is refused"},
+		"* *" + run + "--wait forever" + job:                       {limit, "1: waiters that pile up"},
+		"0 *" + run + "--wait-elapsed" + job:                       {"ADLOCK_WAIT", "1: an option that is refused"},
+		"0 *" + run + job + "0 *" + run + job[:len(job)-1] + "2\n": {"ADLOCK_WAIT", "2: one lock for two jobs"},
+		"0 *" + run + "--if-elapsed 1h" + job:                      {"ADLOCK_FROM_START", "1: an interval as long as the period"},
+		"0 0" + run + "--expire-after 1h" + job:                    {"ADLOCK_ENFORCE", "1: note"},
+	} {
+		c := checker(t)
+		c.UserColumn, c.Filed = true, func(user, variable string) bool { return user == "joe" && variable == want[0] }
+		finds(t, c, text)
+		finds(t, c, strings.ReplaceAll(text, "joe", "root"), want[1])
+	}
 }
 
 func TestALineWithTheIgnoreCommentIsIgnored(t *testing.T) {
