@@ -53,9 +53,6 @@ func (c *Checker) lists(dir, name string) bool {
 		for _, entry := range entries {
 			names[entry.Name()] = true
 		}
-		if c.listed == nil {
-			c.listed = map[string]map[string]bool{}
-		}
 		c.listed[dir] = names
 	}
 	return names[name]
@@ -74,7 +71,6 @@ type job struct {
 	*findings
 	*crontab.Line
 	*tab
-	at int
 
 	variables uint64 // tab.distinct above the job
 	command   string // as the shell gets it
@@ -93,14 +89,14 @@ func (c *Checker) isFiled(user string, variables ...string) bool {
 }
 
 func (c *Checker) jobs(t *tab) []Mistake {
-	var f findings
+	f := findings{known: map[Mistake]bool{}}
 	f.form(c, t)
 	f.overruled(t.lines)
 	isUnlimited, isUnguarded := c.isUnlimited(t), unguarded(t.lines)
 	for i := range t.lines {
 		switch l := &t.lines[i]; l.Kind {
 		case crontab.Job:
-			j := job{Checker: c, findings: &f, Line: l, tab: t, at: i, variables: t.distinct}
+			j := job{Checker: c, findings: &f, Line: l, tab: t, variables: t.distinct}
 			j.check()
 		case crontab.Variable:
 			t.see(l)

@@ -22,9 +22,6 @@ type findings struct {
 
 func (f *findings) add(line int, what, reason, cure string) {
 	f.all = append(f.all, Mistake{line, what, reason, cure})
-	if f.known == nil {
-		f.known = map[Mistake]bool{}
-	}
 	f.known[Mistake{Line: line, What: what}] = true
 }
 

@@ -89,17 +89,15 @@ const Most = 1 << 20
 // Check returns the mistakes in text, the crontab at path, by line, but none of a line with `adlock: ignore`.
 // A lock that two crontabs share is a mistake of the one checked later. The error is why text is no crontab.
 func (c *Checker) Check(path, text string) ([]Mistake, error) {
+	if c.locked == nil {
+		c.locked, c.used, c.twins, c.listed = map[string]taken{}, map[string]taken{}, map[string]taken{}, map[string]map[string]bool{}
+	}
 	t, err := c.read(path, text)
 	if err != nil {
 		return nil, err
 	}
 	if reason, cure := crontab.Unread(path); reason != "" {
-		var f findings
-		f.add(1, "a file that cron never reads", reason, cure)
-		return f.all, nil // its jobs never run, and so share nothing with others
-	}
-	if c.locked == nil {
-		c.locked, c.used, c.twins = map[string]taken{}, map[string]taken{}, map[string]taken{}
+		return []Mistake{{1, "a file that cron never reads", reason, cure}}, nil // its jobs never run, and so share nothing with others
 	}
 	mistakes := slices.DeleteFunc(c.jobs(t), func(m Mistake) bool { return ignored.MatchString(t.lines[m.Line-1].Text()) })
 	slices.SortStableFunc(mistakes, func(a, b Mistake) int { return cmp.Compare(a.Line, b.Line) })
