@@ -42,7 +42,7 @@ func tracked(events ...runlog.Event) (runs []*Run) {
 	for i := range events {
 		t.Add(&events[i])
 	}
-	t.Finish(midnight.Add(1000*time.Second), nil)
+	t.Finish(midnight.Add(1000*time.Second), func(token string) Outcome { return map[string]Outcome{"gone": Lost}[token] })
 	return runs
 }
 
@@ -82,6 +82,8 @@ func TestEachRunGetsItsOutcomeFromTheEvents(t *testing.T) {
 		"told twice":                 {[]runlog.Event{acquire(0, "a"), replaced(9, runlog.Takeover, "a", 9), release(10, "a", 10, 0)}, "a ended 0s+9s by 20"},
 		"told by a late newcomer":    {[]runlog.Event{acquire(0, "a"), release(5, "a", 5, 130), acquire(6, "b"), release(7, "b", 1, 0), late}, "a failure 0s+5s by 0|b success 6s+1s by 0"},
 		"running":                    {[]runlog.Event{acquire(900, "a")}, "a running 15m0s+1m40s by 0"},
+		"its lock is gone":           {[]runlog.Event{acquire(900, "gone")}, "gone lost 15m0s+0s by 0"},
+		"begun while it was read":    {[]runlog.Event{acquire(1001, "gone")}, "gone running 16m41s+0s by 0"},
 		"next begins before its end": {[]runlog.Event{acquire(0, "a"), acquire(5, "b"), release(5, "a", 5, 0), release(7, "b", 2, 0)}, "a success 0s+5s by 0|b success 5s+2s by 0"},
 		"not run for trouble":        {[]runlog.Event{at(3, runlog.Event{Kind: runlog.NotRun, PID: 7, Status: runlog.Some(74)})}, " not-run 3s+0s by 0"},
 		"end never came":             {[]runlog.Event{acquire(0, "a"), acquire(5, "b"), acquire(9, "c")}, "a lost 0s+9s by 0|b lost 5s+4s by 0|c running 9s+16m31s by 0"},

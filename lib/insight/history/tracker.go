@@ -185,8 +185,8 @@ func (t *Tracker) close(a *Atom, r *Run) {
 }
 
 // Finish is the last call: it passes the runs without an end to Run. Runs of an atom's latest turn are what
-// state returns for their token: Running (also if state is nil), Orphaned or Lost. Earlier runs are Lost, and
-// so are runs whose owner found the lock gone.
+// state, which is as old as now, returns for their token: Running (also if state is nil), Orphaned or Lost.
+// Earlier runs are Lost, and so are runs whose owner found the lock gone.
 func (t *Tracker) Finish(now time.Time, state func(token string) Outcome) {
 	for _, a := range t.Atoms() {
 		before, last := a.turns()
@@ -196,6 +196,9 @@ func (t *Tracker) Finish(now time.Time, state func(token string) Outcome) {
 		for _, r := range last {
 			if state != nil {
 				r.Outcome = state(r.Token)
+			}
+			if r.Outcome == Lost && r.Start.After(now) {
+				r.Outcome = Running
 			}
 			if !r.lostAt.IsZero() || r.Outcome == Lost {
 				t.lose(a, r, r.Start)
