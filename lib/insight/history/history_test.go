@@ -177,7 +177,7 @@ func TestFollowYieldsEventsOfEveryHost(t *testing.T) {
 	write("one", 1)
 	read := make(chan int)
 	go func() {
-		for e := range Follow(dir, "two") {
+		for e := range Follow(dir, "two", func() {}) {
 			read <- e.PID
 		}
 	}()
