@@ -168,7 +168,8 @@ func userCalled(users []otheruser.User, name string) *otheruser.User {
 var spent = map[int]time.Duration{}
 
 // asUser calls do, which examines files, with the user's rights. It calls do with this process's rights if root
-// does not run it, or if name is root or unknown. It returns do's result; false if the files do not answer.
+// does not run it, or if name is root or "". It returns do's result; false if the files do not answer, or the user
+// is not in passwd(5).
 type asUser func(name string, do func() bool) bool
 
 func userTest() (asUser, error) {
@@ -182,10 +183,13 @@ func userTest() (asUser, error) {
 // withRightsOf returns asUser for users. patience.Whole bounds all calls for one user: there may be many.
 func withRightsOf(users []otheruser.User) asUser {
 	return func(name string, do func() bool) bool {
+		name = withoutGroup(name)
 		u := userCalled(users, name)
-		switch {
-		case u == nil:
+		switch known := lookUp(name); {
+		case name == "", known != nil && known.Uid == "0":
 			return do()
+		case u == nil: // of a directory service, whose rights are not known here
+			return false
 		case silent[u.UID] != nil:
 			return false
 		}

@@ -339,6 +339,11 @@ func TestReadingPathsOfOneUserTakesABoundedTime(t *testing.T) {
 	t.Parallel()
 	need.Root(t)
 	as := withRightsOf([]otheruser.User{{Name: "mallory", UID: 3900003, GID: 65534}})
+	for name, want := range map[string]bool{"": true, "root": true, "mallory": true, "mallory:staff": true, "of-a-directory-service": false} {
+		if got := as(name, func() bool { return true }); got != want {
+			t.Errorf("files are looked at for %q: %t", name, got)
+		}
+	}
 	asked := 0
 	for range 40 {
 		as("mallory", func() bool { asked++; time.Sleep(100 * time.Millisecond); return false })

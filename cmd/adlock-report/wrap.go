@@ -189,12 +189,15 @@ func guarded(q *query, w *crontab.Wrapper, lines []crontab.Line) (crontab.Result
 
 func isUser(word string) bool { return lookUp(word) != nil }
 
-// lookUp returns the user in a user column; nil if unknown. On the BSDs a group and a login class may follow.
+// withoutGroup returns the user in a user column. On the BSDs a group and a login class may follow.
+func withoutGroup(word string) string {
+	name, _, _ := strings.Cut(strings.ReplaceAll(word, "/", ":"), ":")
+	return name
+}
+
+// lookUp returns the user in a user column; nil if unknown.
 var lookUp = remembered(func(word string) *user.User {
-	if end := strings.IndexAny(word, ":/"); end >= 0 {
-		word = word[:end]
-	}
-	known, _ := user.Lookup(word) // a user that cannot be looked up is unknown here
+	known, _ := user.Lookup(withoutGroup(word)) // a user that cannot be looked up is unknown here
 	return known
 })
 
