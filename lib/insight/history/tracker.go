@@ -114,7 +114,7 @@ func (a *Atom) find(token string) *Run {
 // begin begins a run. A turn is one writer, or readers that share the atom. Two turns may have no end yet, as
 // an owner removes its lock before it logs the release. When a third begins, the end of the first is lost.
 func (t *Tracker) begin(a *Atom, e *runlog.Event) {
-	r := &Run{PID: e.PID, Node: e.Node, Token: e.Token, Start: e.Time, Shared: e.Shared, IfElapsed: e.IfElapsed, ExpireAfter: e.ExpireAfter}
+	r := &Run{PID: e.PID, Node: e.Node, Token: e.Token, Start: e.Time, Shared: e.Shared, FromStart: e.FromStart, IfElapsed: e.IfElapsed, ExpireAfter: e.ExpireAfter}
 	if before, last := a.turns(); len(last) > 0 && !r.sharesWith(last[0]) {
 		for _, lost := range before {
 			t.lose(a, lost, e.Time)

@@ -47,8 +47,12 @@ type Bar struct {
 }
 
 func (b *Bar) due() time.Time {
-	in := policy.DueIn(policy.Limits{IfElapsed: b.IfElapsed.Value}, policy.Last{Completed: true})
-	return after(b.End, in, b.Until)
+	from := b.End
+	if b.FromStart {
+		from = b.Start
+	}
+	in := policy.DueIn(policy.Limits{IfElapsed: b.IfElapsed.Value}, policy.Last{Completed: true, FromStart: b.FromStart})
+	return after(from, in, b.Until)
 }
 
 func (b *Bar) overran() bool { return b.ExpireAfter.Value > 0 && b.expiry().Before(b.End) }
@@ -157,7 +161,7 @@ func (b *builder) run(source *history.Atom, r *history.Run) {
 	until, end := b.options.Until, r.End
 	if r.Outcome == history.Running || end.After(until) { // it was still running at the end of the period
 		r = &history.Run{
-			PID: r.PID, Node: r.Node, Token: r.Token, Start: r.Start, Held: until.Sub(r.Start), Shared: r.Shared, IfElapsed: r.IfElapsed, ExpireAfter: r.ExpireAfter,
+			PID: r.PID, Node: r.Node, Token: r.Token, Start: r.Start, Held: until.Sub(r.Start), Shared: r.Shared, IfElapsed: r.IfElapsed, FromStart: r.FromStart, ExpireAfter: r.ExpireAfter,
 		}
 		end = until
 	}
