@@ -46,6 +46,7 @@ type summary struct {
 
 	Advice []advice
 
+	fromStart      bool // IfElapsed counts from the start
 	started, asked time.Time
 	stuckAt        time.Time // of the last stuck event; zero: there is none since the last acquire, release or clear
 	stuckTimes     int       // how many stuck events there were, of newcomers or of the owner's own supervisor
@@ -157,7 +158,7 @@ func (a *summary) count(e *runlog.Event) {
 		}
 		a.asked = e.Time
 		if e.IfElapsed.Set {
-			a.IfElapsed = e.IfElapsed
+			a.IfElapsed, a.fromStart = e.IfElapsed, e.FromStart
 		}
 		if e.ExpireAfter.Set {
 			a.ExpireAfter, a.ExpireAfterFrom = e.ExpireAfter, policy.Source(e.ExpireAfterFrom)
