@@ -630,12 +630,12 @@ func TestANameThatNoAtomHasIsAUsageError(t *testing.T) {
 		}
 		p.refused(t, "x: the atom was named already", append(slices.Clone(verb), "--atom", "y", "x")...)
 		if r := p.command(append(slices.Clone(verb), "--atom", "typo")...).Run(t); r.Status != 0 ||
-			!strings.HasSuffix(r.Err, `: nothing is recorded there of an atom that matches "typo"`+"\n") {
+			!strings.HasSuffix(r.Err, `: nothing is recorded there for this query of an atom that matches "typo"`+"\n") {
 			t.Errorf("%s: %+v", verb, r)
 		}
 		p.ok(t, append(slices.Clone(verb), "x")...)
 	}
-	p.command("report", "--since", "1ms", "x").Run(t).Is(t, 0, "…", "…nothing is recorded there…")
+	p.command("report", "--since", "1ms", "x").Run(t).Is(t, 0, "…", "…nothing is recorded there for this query of an atom …")
 }
 
 func TestOptionsMayStandBehindTheNames(t *testing.T) {
