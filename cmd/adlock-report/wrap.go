@@ -19,7 +19,6 @@ import (
 	"adlock/lib/config"
 	"adlock/lib/crontab"
 	"adlock/lib/fault"
-	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
 	"adlock/lib/lint"
 	"adlock/lib/run"
@@ -40,7 +39,7 @@ var wrapVerb = verb{
 	exclusive: [][]string{{"shell", "expire-after"}, {"shell", "flock"}, {"shell", "unwrap"}},
 	visits:    true,
 	show:      wrap,
-	passOn:    passOn,
+	passOn:    config.PassOn,
 }
 
 func (q *query) setLimit(value string) error {
@@ -71,21 +70,10 @@ func wrap(q *query) error {
 	if !q.diff && !slices.ContainsFunc(q.args, func(arg string) bool { return strings.Contains(arg, "/") || isThere(arg) }) {
 		err = errors.Join(err, write([]byte(text)))
 		fault.Report(err) // before standard input, which may be long in coming
-		passOn(nil)
+		config.PassOn(nil)
 		err = fault.Untold{Err: err}
 	}
 	return err
-}
-
-// passOn copies what is left of standard input if wrap is a filter. That is so if the last argument names no existing
-// file, and neither the input nor the output is a terminal.
-func passOn(args []string) {
-	if len(args) > 0 && isThere(args[len(args)-1]) {
-		return
-	}
-	if !terminal.Is(os.Stdin) && !terminal.Is(os.Stdout) {
-		_, _ = io.Copy(os.Stdout, os.Stdin) // there is an error to report already
-	}
 }
 
 func isThere(path string) bool {
