@@ -75,8 +75,8 @@ func TestALineIsCutWhereCronCutsIt(t *testing.T) {
 func TestALineIsClassifiedByItsForm(t *testing.T) {
 	for text, want := range map[string]Kind{
 		"": Blank, " \t": Blank, "\r\n": Blank, "#x": Comment, "  # * * * * * x": Comment,
-		"A=b": Variable, ` "A" = 'b c' `: Variable, "A_1=": Variable, "MAILTO = ": Variable,
-		"*/5 * * * * A=b": Job, "@DAILY x": Unknown, "@daily = x": Unknown, "* * * * * * x": Unknown, "@daily *x": Unknown, "5 4 * * sun-7,Mon x": Job, "5 4 * * Sun x": Job, "0 0 30 feb * x": Job,
+		"A=b": Variable, ` "A" = 'b c' `: Variable, "A_1=": Variable, "MAILTO = ": Variable, "MY-VAR=1": Variable, "'a b' =c": Variable, "@daily = x": Variable, "=x": Unknown,
+		"*/5 * * * * A=b": Job, "@DAILY x": Unknown, "* * * * * * x": Unknown, "@daily *x": Unknown, "5 4 * * sun-7,Mon x": Job, "5 4 * * Sun x": Job, "0 0 30 feb * x": Job,
 		"* * * * *": Unknown, "@daily": Unknown, "@dialy x": Unknown, "60 * * * * x": Unknown, "1,60 * * * * x": Unknown, "61/5 * * * * x": Unknown,
 		"* 24 * * * x": Unknown, "* * 0 * * x": Unknown, "* * * 13 * x": Unknown, "* * * * 8 x": Unknown, "*/0 * * * * x": Unknown,
 		"? 6 * * * x": Unknown, "* * L * * x": Unknown, "* * * * 5#2 x": Unknown, "5- * * * * x": Unknown, "1,,2 * * * * x": Unknown, ", * * * * x": Unknown,
