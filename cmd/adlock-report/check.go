@@ -25,6 +25,7 @@ import (
 	"adlock/lib/insight/terminal"
 	"adlock/lib/lint"
 	"adlock/lib/locker"
+	"adlock/lib/otheruser"
 	"adlock/lib/run"
 	"adlock/lib/runlog"
 	"adlock/lib/sysfile"
@@ -131,10 +132,11 @@ func checker(q *query) (*lint.Checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	as, err := userTest()
+	users, err := others()
 	if err != nil {
 		return nil, err
 	}
+	as := withRightsOf(users)
 	elsewhere := append([]string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"}, filepath.SplitList(os.Getenv("PATH"))...)
 	c := &lint.Checker{
 		Options: run.Options(), Refusal: run.Refusal, LineRefusal: run.LineRefusal, Nearest: run.NearestSetting,
@@ -148,11 +150,8 @@ func checker(q *query) (*lint.Checker, error) {
 	c.Stranger = remembered(strangerOf)
 	c.IsNetwork = rememberedOfUser(func(name, path string) bool { return as(name, func() bool { return isOnNetwork(path) }) })
 	c.Filed = rememberedOfUser(func(name, variable string) bool { return isFiled(name, variable, as) })
-	own := longestRuns()
-	c.Longest = func(_ string, a atom.Atom) time.Duration { return own[a.Name()] }
-	if os.Geteuid() == 0 {
-		return c, checkOthers(c, own, as)
-	}
+	c.Missing = rememberedOfUser(func(name, path string) bool { return as(name, func() bool { return isMissing(path) }) })
+	c.Longest = longestOf(users)
 	return c, nil
 }
 
@@ -218,13 +217,15 @@ func sets(settings, variable string) bool {
 	return false
 }
 
-func checkOthers(c *lint.Checker, own longest, as asUser) error {
-	users, err := others()
-	if err != nil {
-		return err
-	}
-	known := map[string]longest{}
-	c.Longest = func(name string, a atom.Atom) time.Duration {
+func isMissing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// longestOf returns lint.Checker.Longest: of a user who is not among users, it knows this process's runs.
+func longestOf(users []otheruser.User) func(name string, a atom.Atom) time.Duration {
+	own, known := longestRuns(), map[string]longest{}
+	return func(name string, a atom.Atom) time.Duration {
 		u := userCalled(users, name)
 		if u == nil {
 			return own[a.Name()]
@@ -241,13 +242,6 @@ func checkOthers(c *lint.Checker, own longest, as asUser) error {
 		}
 		return known[name][a.Name()]
 	}
-	c.Missing = rememberedOfUser(func(name, path string) bool {
-		return as(name, func() bool {
-			_, err := os.Stat(path)
-			return errors.Is(err, fs.ErrNotExist)
-		})
-	})
-	return nil
 }
 
 // longest is how long the longest known successful run of each atom took.

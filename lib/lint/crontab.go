@@ -2,8 +2,6 @@ package lint
 
 import (
 	"cmp"
-	"errors"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -56,14 +54,6 @@ func (c *Checker) lists(dir, name string) bool {
 		c.listed[dir] = names
 	}
 	return names[name]
-}
-
-func (c *Checker) isMissing(user, path string) bool {
-	if c.Missing != nil {
-		return c.Missing(user, path)
-	}
-	_, err := os.Stat(path)
-	return errors.Is(err, fs.ErrNotExist)
 }
 
 type job struct {

@@ -68,7 +68,7 @@ func (j *job) noAdlock(words []*syntax.Word) {
 	if where == "" {
 		return
 	}
-	if path.IsAbs(name) && j.Shell != "" && j.isMissing(j.runsAs(), name) {
+	if path.IsAbs(name) && j.Shell != "" && j.Missing(j.runsAs(), name) {
 		j.once(j.Number, "an adlock that is not there", "no such file: "+name+", and the job is never run", "write "+where)
 	}
 	search, set := j.setting("PATH")

@@ -50,7 +50,7 @@ type Checker struct {
 	Filed    func(user, variable string) bool // a settings file of the user ("": unknown) sets the variable; nil: none does
 	Zone     string                           // TZ of this process
 	Differs  func(zone string) bool           // the clock of a time zone differs from the machine's, which cron's jobs have; nil: none does
-	Missing  func(user, path string) bool     // there is no such file, as that user ("": unknown) sees it; nil: as this process sees it
+	Missing  func(user, path string) bool     // there is no such file, as that user ("": unknown) sees it
 
 	IsNetwork func(user, path string) bool // a file, as that user ("": unknown) sees it, is on another machine; nil: none is
 

@@ -729,7 +729,6 @@ var crontabsOfOthers = map[string]string{
 func TestAPathOfAMissingAdlockIsFound(t *testing.T) {
 	const text = "* * * * *  /nowhere/adlock run --name n -- /bin/job\n"
 	c := checker(t)
-	c.Missing = nil
 	finds(t, c, text)
 	c.Shell = "/usr/lib/adlock/shell"
 	finds(t, c, text, "1: an adlock that is not there")
@@ -781,7 +780,7 @@ func FuzzCheck(f *testing.F) {
 		}
 	}
 	c := &Checker{
-		Options: run.Options(), Refusal: run.Refusal, LineRefusal: run.LineRefusal, Nearest: run.NearestSetting, Shell: "/nowhere/adlock/shell",
+		Options: run.Options(), Refusal: run.Refusal, LineRefusal: run.LineRefusal, Nearest: run.NearestSetting, Shell: "/nowhere/adlock/shell", Missing: func(string, string) bool { return true },
 		CronPath: "/usr/bin:/bin", Homeless: func(string, string) bool { return true },
 	}
 	f.Fuzz(func(t *testing.T, text string) {
