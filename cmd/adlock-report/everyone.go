@@ -22,6 +22,7 @@ import (
 	"adlock/lib/otheruser"
 	"adlock/lib/process"
 	"adlock/lib/runlog"
+	"adlock/lib/sysfile"
 )
 
 func (q *query) allUsersOption() config.Option {
@@ -131,7 +132,7 @@ func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], 
 			}
 		}
 	}
-	collect(otheruser.User{Name: nameOrUID(0)}, own)
+	collect(otheruser.User{Name: sysfile.UserName(0)}, own)
 	for i, u := range users {
 		collect(u, <-answers[i])
 	}
@@ -235,7 +236,7 @@ func reportUnread(u otheruser.User, err error) {
 const nogroup = 65534
 
 func ownAccount[T any](see func(*account) (T, error)) answer[T] {
-	a := &account{user: nameOrUID(0)}
+	a := &account{user: sysfile.UserName(0)}
 	dir, err := config.RunlogDir()
 	if err == nil {
 		a.events = history.Read(dir)

@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/aymanbagabas/go-udiff"
+	"golang.org/x/sys/unix"
 
 	"adlock/lib/config"
 	"adlock/lib/crontab"
@@ -22,6 +23,7 @@ import (
 	"adlock/lib/limit"
 	"adlock/lib/lint"
 	"adlock/lib/run"
+	"adlock/lib/sysfile"
 )
 
 var wrapVerb = verb{
@@ -247,15 +249,11 @@ func dirOf(name, home string, as asUser) string {
 }
 
 func strangerOf(dir string) string {
-	info, err := os.Stat(dir)
-	if err != nil {
+	var st unix.Stat_t
+	if sysfile.Retry(func() error { return unix.Stat(dir, &st) }) != nil || sysfile.IsOurs(&st) {
 		return ""
 	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || stat.Uid == 0 || int(stat.Uid) == os.Geteuid() {
-		return ""
-	}
-	return userName(int(stat.Uid))
+	return userName(int(st.Uid))
 }
 
 func firstThere(path string) (os.FileInfo, error) {
