@@ -83,8 +83,9 @@ func On(pid int, node string) string {
 // Atom is an atom in the runlog, with its runs that have not ended.
 type Atom struct {
 	atom.Atom
-	open []*Run // in the order of their starts
-	last string // token of the run that ended last
+	ignored bool   // by Tracker.Match
+	open    []*Run // in the order of their starts
+	last    string // token of the run that ended last
 }
 
 func AtomOf(e *runlog.Event) atom.Atom {

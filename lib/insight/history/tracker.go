@@ -15,6 +15,8 @@ type Tracker struct {
 	// Run is called with each run once its end is known, and by Finish with the others. It may keep its arguments.
 	Run func(*Atom, *Run)
 
+	Match func(*Atom) bool // nil: each atom; of the others, Run is never called, and Add returns nil
+
 	atoms map[atom.Atom]*Atom
 	open  map[string]*Atom // the atom, by the tokens of its open runs and of its run that ended last
 }
@@ -35,7 +37,7 @@ func (t *Tracker) Atoms() []*Atom {
 // Add adds the next event and returns its atom; nil if that is unknown.
 func (t *Tracker) Add(e *runlog.Event) *Atom {
 	a := t.atomOf(e)
-	if a == nil {
+	if a == nil || a.ignored {
 		return nil
 	}
 	switch e.Kind {
@@ -90,6 +92,7 @@ func (t *Tracker) atomOf(e *runlog.Event) *Atom {
 			t.atoms, t.open = map[atom.Atom]*Atom{}, map[string]*Atom{}
 		}
 		a = &Atom{Atom: key}
+		a.ignored = t.Match != nil && !t.Match(a)
 		t.atoms[key] = a
 	}
 	return a

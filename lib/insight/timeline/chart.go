@@ -91,7 +91,7 @@ type Options struct {
 func Build(events func(yield func(runlog.Event, error) bool), o Options) (*Chart, error) {
 	b := builder{options: o, lanes: map[*history.Atom]*Lane{}}
 	b.chart = &Chart{from: o.Since, to: o.Until, Columns: max(1, o.Columns)}
-	b.tracker.Run = b.run
+	b.tracker = history.Tracker{Run: b.run, Match: o.Match}
 	var failed error
 	b.chart.Damaged, failed = history.Each(events, b.event)
 	b.tracker.Finish(o.Until, o.State)
@@ -116,9 +116,7 @@ func (b *builder) event(e *runlog.Event) {
 	if !inside || source == nil || !history.IsDenial(e) {
 		return
 	}
-	if lane := b.lane(source); lane != nil {
-		lane.tick(b.chart.column(e.Time), e)
-	}
+	b.lane(source).tick(b.chart.column(e.Time), e)
 }
 
 // begin sets where the chart begins and ends, when the first event in the period comes. Unless earlier events are
@@ -135,14 +133,10 @@ func (b *builder) begin(first time.Time) {
 }
 
 func (b *builder) lane(source *history.Atom) *Lane {
-	lane, known := b.lanes[source]
-	if !known {
-		if b.options.Match == nil || b.options.Match(source) {
-			lane = &Lane{Atom: source}
-		}
-		b.lanes[source] = lane
+	if b.lanes[source] == nil {
+		b.lanes[source] = &Lane{Atom: source}
 	}
-	return lane
+	return b.lanes[source]
 }
 
 func (l *Lane) tick(column int, e *runlog.Event) {
@@ -169,9 +163,6 @@ func (b *builder) run(source *history.Atom, r *history.Run) {
 		return
 	}
 	lane := b.lane(source)
-	if lane == nil {
-		return
-	}
 	bar := &Bar{Run: *r, Count: 1, Least: r.Held, Most: r.Held, End: end, Until: b.chart.to}
 	if n := len(lane.Bars); n > 0 {
 		last := lane.Bars[n-1]
