@@ -171,9 +171,8 @@ func userCalled(users []otheruser.User, name string) *otheruser.User {
 // spent is how long asUser has taken for each user, by uid.
 var spent = map[int]time.Duration{}
 
-// asUser calls do, which examines files, with the user's rights. It calls do with this process's rights if root
-// does not run it, or if name is root or "". It returns do's result; false if the files do not answer, or the user
-// is not in passwd(5).
+// asUser calls do, which examines files, with the user's rights; with this process's if that is not root's, or if name
+// is root or "". It returns do's result; false if the files do not answer, or if passwd(5) does not have the user.
 type asUser func(name string, do func() bool) bool
 
 func userTest() (asUser, error) {

@@ -68,9 +68,8 @@ func moreOfWrap() []List {
 	}
 }
 
-// PassOn copies standard input to standard output if a wrap with these arguments that fails would be a filter: there
-// is no --diff, the last argument names no existing file, and neither end is a terminal. The next command in the pipe
-// may be `crontab -`, which would install an empty crontab.
+// PassOn copies standard input to standard output if a wrap that failed with these arguments would be a filter, without
+// --diff, without a FILE at its end: the next command in the pipe may be `crontab -`, and install an empty crontab.
 func PassOn(args []string) {
 	if len(args) > 0 {
 		if _, err := os.Stat(args[len(args)-1]); err == nil {

@@ -8,8 +8,7 @@ import (
 
 const mask = "***"
 
-// longestShown is how many bytes of a command are shown: more than an atom keeps of an honest one.
-const longestShown = 5 << 10
+const longestShown = 5 << 10 // bytes, more than an atom keeps of an honest command
 
 var (
 	// secrets are endings of names of options, variables and headers that hold a password.
@@ -101,8 +100,7 @@ func secretIn(word, before string, joins bool) (from, to int) {
 
 func isOption(bare string) bool { return strings.HasPrefix(bare, "-") }
 
-// longestSecret is longer than any of secrets, in bytes: a word may have many names, as long as the word.
-const longestSecret = 64
+const longestSecret = 64 // bytes, more than any of secrets has
 
 func isSecret(name string) bool {
 	name = strings.TrimRight(name, `\'"`)

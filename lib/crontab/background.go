@@ -24,8 +24,7 @@ func Parse(command string) (*syntax.File, error) {
 	return file, err
 }
 
-// longestParsed is the longest command that is parsed, in bytes: a parser recurses for each nested bracket.
-const longestParsed = 4 << 10
+const longestParsed = 4 << 10 // bytes: a parser recurses for each nested bracket
 
 func parse(command string, dialect syntax.LangVariant) (*syntax.File, error) {
 	if len(command) > longestParsed {
@@ -196,9 +195,8 @@ func textsIn(command string, shells func(words []string) []string) (all []text) 
 	return all
 }
 
-// anyShells returns the commands behind -c of a call, with each of its words taken for a shell.
 func anyShells(words []string) (texts []string) {
-	for i := range words {
+	for i := range words { // a program that is not known may run the words behind it
 		if inner, ok := cronline.ShellText(words[i:]); ok {
 			texts = append(texts, inner)
 		}
@@ -206,7 +204,6 @@ func anyShells(words []string) (texts []string) {
 	return texts
 }
 
-// calledShell returns the command behind -c if the program that is called is a shell.
 func calledShell(words []string) (texts []string) {
 	if words = cronline.Called(words); len(words) > 0 {
 		if inner, ok := cronline.ShellText(words); ok {

@@ -38,8 +38,7 @@ type holder struct {
 	line     int
 }
 
-// names has the first two jobs that differ of each name.
-type names map[string][]holder
+type names map[string][]holder // of each name the first two jobs that differ
 
 func (n names) add(l *Line, j candidate) {
 	if of := n[j.name]; j.name != "" && (len(of) == 0 || len(of) == 1 && of[0].identity != j.identity) {

@@ -50,12 +50,11 @@ func (j *job) vanishes(v *invocation) bool {
 	return why != ""
 }
 
-// setter returns the line that has set a variable to this value, else the job's.
 func (j *job) setter(name, value string) *crontab.Line {
 	if line := j.set[name]; line != nil && line.Value == value {
 		return line
 	}
-	return j.Line
+	return j.Line // it sets the variable itself
 }
 
 func (j *job) locksFile(v *invocation) {
