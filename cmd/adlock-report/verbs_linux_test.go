@@ -274,7 +274,7 @@ func TestMetricsContinueFromTheirFile(t *testing.T) {
 	c.Run(t).Is(t, 0, "…# TYPE adlock_runs_total counter…# TYPE adlock_runs_total counter…", "")
 }
 
-func TestMetricsShowOnlyTheAtomsThatMatch(t *testing.T) {
+func TestMetricsShowOnlyAtomsThatMatchAndAreThere(t *testing.T) {
 	p := newPlace(t)
 	for _, name := range []string{"one", "other", "one more"} {
 		p.ok(t, "run", "--name", name, "--", "true")
@@ -297,19 +297,13 @@ func TestMetricsShowOnlyTheAtomsThatMatch(t *testing.T) {
 	if r := p.command("metrics", "--atom", "none").Run(t); r.Status != 0 || strings.Contains(r.Out, `operand="`) || !strings.Contains(r.Err, "nothing is recorded") {
 		t.Errorf("of no program: %+v", r)
 	}
-}
-
-func TestMetricsLeaveOutARetiredAtom(t *testing.T) {
-	p := newPlace(t)
-	p.ok(t, "run", "--name", "gone", "--", "true")
-	has(t, p.ok(t, "metrics"), `operand="gone"`)
 	p.ok(t, "clear", "--last", "--older", "0")
-	if text := p.ok(t, "metrics"); strings.Contains(text, "gone") {
-		t.Errorf("still there:\n%s", text)
+	if text := p.ok(t, "metrics"); strings.Contains(text, `operand="`) {
+		t.Errorf("retired, and still there:\n%s", text)
 	}
 }
 
-func TestEachErrorIsOneLine(t *testing.T) {
+func TestEachErrorIsOneLineThatNamesTheOptionAsItWasTyped(t *testing.T) {
 	p := newPlace(t)
 	for _, args := range []string{
 		"status x", "log --event nonsense", "log --since tomorrow", "report --json --csv", "report --csv --html -", "report --since 5x",
@@ -321,10 +315,6 @@ func TestEachErrorIsOneLine(t *testing.T) {
 	p.command("metrics", "--output", p.dir).Run(t).Refused(t, 73, "is a directory")
 	p.refused(t, p.dir+"/m.txt: does not end in .prom: node_exporter's textfile collector would not read it", "metrics", "--output", p.dir+"/m.txt")
 	p.command("status", "--store", "etcd://127.0.0.1:1/p").Run(t).Refused(t, 69, "adlock-locksmith: is not installed")
-}
-
-func TestARefusedOptionIsNamedAsItWasTyped(t *testing.T) {
-	p := newPlace(t)
 	for args, want := range map[string]string{
 		"log -n1": "adlock: -n1: unknown option", "status -hx": "adlock: -hx: unknown option", "log --atom n1 --n1=2": "adlock: --n1: unknown option",
 		"log --lines 1 -n 2": "adlock: -n: is --lines, which is there too",
