@@ -246,41 +246,34 @@ timeout -s KILL 30 $a `+verb+`; echo "status $?"; kill -KILL $f; wait`)
 // siteOf makes a crontab of the system with two lines of mallory's.
 const siteOf = `mount -t tmpfs none /etc/cron.d && printf '%s* * * * * mallory /usr/bin/adlock run --name m -- true\n* * * * * mallory sleep 1\n' >/etc/cron.d/site`
 
+// A user may mount a file system on the home, and on a directory that `adlock init` made.
 func TestAFileSystemThatNeverAnswersIsSkipped(t *testing.T) {
 	t.Parallel()
-	const dir, leftOut = "/mnt/mallory/.local/state/adlock: does not answer", "mallory: does not answer, and is left out"
-	for verb, want := range map[string]struct{ err, out string }{
-		"status --all-users":        {dir + ", and is left out", "second"},
-		"metrics --all-users":       {dir + ", and is left out", "second"},
-		"init mallory":              {"mallory: does not answer", "status 69\n"},
-		"doctor | tail -n 1":        {leftOut, "ok   adlock.sh: "},
-		"check -u /etc/cron.d/site": {leftOut, "status 0\n"},
-		"wrap -u </etc/cron.d/site": {leftOut, "mallory /usr/bin/adlock run --name m -- true\n* * * * * mallory /mnt/adlock run --name sleep-"},
+	const home, made, dir, leftOut = "/mnt/mallory", "/var/lib/adlock-3900003", "/mnt/mallory/.local/state/adlock", "mallory: does not answer, and is left out\n"
+	const wrapped = "mallory /usr/bin/adlock run --name m -- true\n* * * * * mallory /mnt/adlock run --name sleep-"
+	site, moved := fmt.Sprintf(siteOf, ""), `mkdir -m 700 `+made+` && chown mallory `+made+`; `+fmt.Sprintf(siteOf, `HOME=/mnt\n`)
+	for _, c := range []struct{ at, setUp, verb, err, out string }{
+		{home, site, "status --all-users", dir + ": does not answer, and is left out\n", "second"},
+		{home, site, "metrics --all-users", dir + ": does not answer, and is left out\n", "second"},
+		{home, site, "init mallory", "mallory: does not answer\n", "status 69\n"},
+		{home, site, "doctor | tail -n 1", leftOut, "ok   adlock.sh: "},
+		{home, site, "check -u /etc/cron.d/site", leftOut, "status 0\n"},
+		{home, site, "wrap -u </etc/cron.d/site", leftOut, wrapped},
+		{made, moved, "status --all-users", made + ": does not answer, and is left out\n", "second"},
+		{made, moved, "init mallory", "mallory: does not answer\n", ""},
+		{made, moved, "check -u /etc/cron.d/site", leftOut, ""},
+		{made, moved, "wrap -u /etc/cron.d/site", leftOut, ""},
+		{made, moved, "doctor", leftOut, ""},
 	} {
-		r := unanswered(t, "/mnt/mallory", fmt.Sprintf(siteOf, ""), verb)
-		all := strings.HasSuffix(verb, " --all-users")
-		if !strings.Contains(r.Out, want.out) || !strings.Contains(r.Err, "adlock: "+want.err+"\n") ||
-			strings.Contains(r.Out, "status 137") || all && !(strings.Contains(r.Out, "first") && strings.HasSuffix(r.Out, "status 69\n")) {
-			t.Errorf("%s: %+v", verb, r)
-		}
-	}
-}
-
-// A user may mount a file system on a directory that `adlock init` made, too.
-func TestADirectoryOfInitThatNeverAnswersIsSkipped(t *testing.T) {
-	t.Parallel()
-	const dir = "/var/lib/adlock-3900003"
-	for verb, want := range map[string]string{
-		"status --all-users":        dir + ": does not answer, and is left out\n",
-		"init mallory":              "mallory: does not answer\n",
-		"check -u /etc/cron.d/site": "mallory: does not answer, and is left out\n",
-		"wrap -u /etc/cron.d/site":  "mallory: does not answer, and is left out\n",
-		"doctor":                    "mallory: does not answer, and is left out\n",
-	} {
-		r := unanswered(t, dir, `mkdir -m 700 `+dir+` && chown mallory `+dir+`; `+fmt.Sprintf(siteOf, `HOME=/mnt\n`), verb)
-		if strings.Contains(r.Out, "status 137") || strings.Count(r.Err, "does not answer") != 1 || !strings.Contains(r.Err, "adlock: "+want) {
-			t.Errorf("%s: %+v", verb, r)
-		}
+		t.Run(c.at+" "+c.verb, func(t *testing.T) {
+			t.Parallel()
+			r := unanswered(t, c.at, c.setUp, c.verb)
+			all := strings.HasSuffix(c.verb, " --all-users")
+			if !strings.Contains(r.Out, c.out) || !strings.Contains(r.Err, "adlock: "+c.err) || strings.Count(r.Err, "does not answer") != 1 ||
+				strings.Contains(r.Out, "status 137") || all && !(strings.Contains(r.Out, "first") && strings.HasSuffix(r.Out, "status 69\n")) {
+				t.Errorf("%+v", r)
+			}
+		})
 	}
 }
 

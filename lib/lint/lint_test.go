@@ -393,11 +393,11 @@ var crontabs = []pair{
 		"* * * * *  job",
 	}},
 	{"only the first is locked", []string{
-		"* * * * *  cd /srv && flock -n /run/x -c '/bin/a' && /bin/b -c",
+		"* * * * *  cd /srv && flock -n /run/x -c '/bin/a' && /bin/b -c", "* * * * *  flock -n /run/x /bin/a; /bin/b # adlock ignored",
 		"* * * * *  /bin/adlock run --name n -- /bin/a; cd /srv",
 		"* * * * *  /bin/adlock run --name n -- /bin/a >/tmp/x | /bin/b",
 	}, []string{
-		"* * * * *  flock -n /run/x /bin/a || /bin/b",
+		"* * * * *  flock -n /run/x /bin/a || /bin/b", "* * * * *  flock -n /run/x /bin/a; /bin/b # adlock: ignore",
 		"* * * * *  flock -n /run/x /bin/a && touch /tmp/done",
 		"* * * * *  flock -n /run/x /bin/a 2>&1 | logger -t a",
 		"* * * * *  /bin/adlock run --name n -- /bin/a; exit 0",
@@ -500,15 +500,20 @@ func TestAMistakeIsReportedWithItsReasonAndItsCure(t *testing.T) {
 	}
 }
 
-func TestOneLockNameInTwoCrontabsOfAUserIsFound(t *testing.T) {
+func TestALockOrDirectoryThatTwoCrontabsShareIsFound(t *testing.T) {
 	const guard = "SHELL=/usr/lib/adlock/shell\n"
+	const locks = guard + "ADLOCK_DIR=/srv/locks\n"
 	user := [2]string{"/var/spool/cron/crontabs/root", guard + "* * * * * : backup ; /bin/a\n"}
 	other := [2]string{"/var/spool/cron/crontabs/mail", guard + "* * * * * : backup ; /bin/b\n"}
 	system := [2]string{"/etc/cron.d/backup", "#\n* * * * * root /bin/adlock run --name backup -- /bin/b\n"}
-	found := between(t, user, other, system)
-	if len(found) != 1 || found[0].What != "one lock for two jobs" || found[0].Line != 2 ||
-		found[0].Reason != "/var/spool/cron/crontabs/root:2 has it too, for another job: while one runs the other is skipped" {
-		t.Errorf("%+v", found)
+	for reason, texts := range map[string][][2]string{
+		"/var/spool/cron/crontabs/root:2 has it too, for another job: while one runs the other is skipped": {user, other, system},
+		"/srv/locks is www's too, by /etc/cron.d/a:3: it belongs to one of them, and the other's jobs are never run": {
+			{"/etc/cron.d/a", locks + "* * * * * www /bin/job\n"}, {"/var/spool/cron/root", locks + "* * * * * /bin/job\n"}},
+	} {
+		if found := between(t, texts...); len(found) != 1 || found[0].Reason != reason {
+			t.Errorf("%+v, want %s", found, reason)
+		}
 	}
 	for claim, texts := range map[string][][2]string{
 		"of two users": {user, other}, "of two that are not known": {{"a", user[1]}, {"b", other[1]}},
@@ -517,15 +522,6 @@ func TestOneLockNameInTwoCrontabsOfAUserIsFound(t *testing.T) {
 		if found := between(t, texts...); len(found) > 0 {
 			t.Errorf("%s: %+v", claim, found)
 		}
-	}
-}
-
-func TestALockDirectoryOfTwoUsersIsFoundAcrossCrontabs(t *testing.T) {
-	const guard = "SHELL=/usr/lib/adlock/shell\nADLOCK_DIR=/srv/locks\n"
-	found := between(t, [2]string{"/etc/cron.d/a", guard + "* * * * * www /bin/job\n"}, [2]string{"/var/spool/cron/root", guard + "* * * * * /bin/job\n"})
-	if len(found) != 1 || found[0].What != "a lock directory of two users" ||
-		found[0].Reason != "/srv/locks is www's too, by /etc/cron.d/a:3: it belongs to one of them, and the other's jobs are never run" {
-		t.Errorf("%+v", found)
 	}
 }
 
@@ -597,7 +593,7 @@ func TestAUserWhoCanMakeNoLockDirectoryIsFound(t *testing.T) {
 	)
 }
 
-func TestAHomeThatMovesTheLocksIsFoundOnce(t *testing.T) {
+func TestAHomeOrDirectoryThatMovesTheLocksIsFoundOnce(t *testing.T) {
 	const guard, jobs = "SHELL=/usr/lib/adlock/shell\n", "* * * * * joe /bin/job a\n* * * * * joe /bin/job b\n"
 	c := checker(t)
 	c.UserColumn = true
@@ -610,12 +606,6 @@ func TestAHomeThatMovesTheLocksIsFoundOnce(t *testing.T) {
 		"HOME=/srv/a\n* * * * * joe /bin/job\n", "HOME=/srv/a\n* * * * * joe HOME=/home/joe /bin/adlock run --name n -- /bin/job\n",
 		guard+"HOME=/srv/a\n* * * * * joe /bin/job # adlock: ignore\n",
 	)
-}
-
-func TestALockDirectoryThatOnlyTheCrontabSetsIsNoted(t *testing.T) {
-	const guard, jobs = "SHELL=/usr/lib/adlock/shell\n", "* * * * * joe /bin/job a\n* * * * * joe /bin/job b\n"
-	c := checker(t)
-	c.UserColumn = true
 	finds(t, c, guard+"ADLOCK_DIR=/srv/locks\n"+jobs, "2: note")
 	finds(t, c, "ADLOCK_DIR=/srv/locks\n* * * * * root /bin/adlock run --name n -- /bin/job\n", "1: note")
 	right(t, c,
@@ -670,11 +660,6 @@ func TestASettingInAFileOfTheLinesUserCounts(t *testing.T) {
 		finds(t, c, text)
 		finds(t, c, strings.ReplaceAll(text, "joe", "root"), want[1])
 	}
-}
-
-func TestALineWithTheIgnoreCommentIsIgnored(t *testing.T) {
-	c := checker(t)
-	finds(t, c, "* * * * * flock -n /run/x /bin/a; /bin/b # adlock: ignore\n* * * * * flock -n /run/x /bin/a; /bin/b # adlock ignored\n", "2: only the first is locked")
 }
 
 func TestATextThatIsNoCrontabIsRefused(t *testing.T) {
