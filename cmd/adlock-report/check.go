@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +25,7 @@ import (
 	"adlock/lib/insight/terminal"
 	"adlock/lib/lint"
 	"adlock/lib/locker"
+	"adlock/lib/otheruser"
 	"adlock/lib/run"
 	"adlock/lib/runlog"
 	"adlock/lib/sysfile"
@@ -132,10 +132,11 @@ func checker(q *query) (*lint.Checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	as, err := userTest()
+	users, err := others()
 	if err != nil {
 		return nil, err
 	}
+	as := withRightsOf(users)
 	elsewhere := append([]string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"}, filepath.SplitList(os.Getenv("PATH"))...)
 	c := &lint.Checker{
 		Options: run.Options(), Refusal: run.Refusal, LineRefusal: run.LineRefusal, Nearest: run.NearestSetting,
@@ -148,12 +149,9 @@ func checker(q *query) (*lint.Checker, error) {
 	c.Dir = rememberedOfUser(func(name, home string) string { return dirOf(name, home, as) })
 	c.Stranger = remembered(strangerOf)
 	c.IsNetwork = rememberedOfUser(func(name, path string) bool { return as(name, func() bool { return isOnNetwork(path) }) })
-	c.Told = remembered(func(name string) bool { return isTold(name, as) })
-	own := longestRuns()
-	c.Longest = func(_ string, a atom.Atom) time.Duration { return own[a.Name()] }
-	if os.Geteuid() == 0 {
-		return c, checkOthers(c, own, as)
-	}
+	c.Filed = rememberedOfUser(func(name, variable string) bool { return isFiled(name, variable, as) })
+	c.Missing = rememberedOfUser(func(name, path string) bool { return as(name, func() bool { return isMissing(path) }) })
+	c.Longest = longestOf(users)
 	return c, nil
 }
 
@@ -197,39 +195,37 @@ func differsFromMachine(zone string) bool {
 	return false
 }
 
-// alertSettings are the settings that report trouble by other means than mail.
-var alertSettings = []string{"ADLOCK_HOOK", "ADLOCK_SYSLOG"}
-
-// isTold reports whether a settings file of a user has an alert setting, or cannot be read. For root or an unknown
+// isFiled reports whether a settings file of a user sets the variable, or cannot be read. For root or an unknown
 // user (such as ""), and if root does not run this process, it looks only at the files that this process uses.
-func isTold(name string, as asUser) bool {
+func isFiled(name, variable string, as asUser) bool {
 	known := lookUp(name)
-	if config.IsFiled(alertSettings...) || known == nil || known.Uid == "0" || os.Geteuid() != 0 {
-		return config.IsFiled(alertSettings...)
+	if config.IsFiled(variable) || known == nil || known.Uid == "0" || os.Geteuid() != 0 {
+		return config.IsFiled(variable)
 	}
-	return !as(name, func() bool { // whether the user's file is known to have none
+	return !as(name, func() bool { // whether the user's file is known not to set it
 		text, err := readText(filepath.Join(known.HomeDir, config.OwnFile))
-		return errors.Is(err, fs.ErrNotExist) || err == nil && !hasAlert(text)
+		return errors.Is(err, fs.ErrNotExist) || err == nil && !sets(text, variable)
 	})
 }
 
-func hasAlert(settings string) bool {
+func sets(settings, variable string) bool {
 	for line := range strings.Lines(settings) {
-		name, value, _ := strings.Cut(line, "=")
-		if strings.TrimSpace(value) != "" && slices.Contains(alertSettings, strings.TrimSpace(name)) {
+		if name, value, _ := strings.Cut(line, "="); strings.TrimSpace(value) != "" && strings.TrimSpace(name) == variable {
 			return true
 		}
 	}
 	return false
 }
 
-func checkOthers(c *lint.Checker, own longest, as asUser) error {
-	users, err := others()
-	if err != nil {
-		return err
-	}
-	known := map[string]longest{}
-	c.Longest = func(name string, a atom.Atom) time.Duration {
+func isMissing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// longestOf returns lint.Checker.Longest: of a user who is not among users, it knows this process's runs.
+func longestOf(users []otheruser.User) func(name string, a atom.Atom) time.Duration {
+	own, known := longestRuns(), map[string]longest{}
+	return func(name string, a atom.Atom) time.Duration {
 		u := userCalled(users, name)
 		if u == nil {
 			return own[a.Name()]
@@ -246,13 +242,6 @@ func checkOthers(c *lint.Checker, own longest, as asUser) error {
 		}
 		return known[name][a.Name()]
 	}
-	c.Missing = rememberedOfUser(func(name, path string) bool {
-		return as(name, func() bool {
-			_, err := os.Stat(path)
-			return errors.Is(err, fs.ErrNotExist)
-		})
-	})
-	return nil
 }
 
 // longest is how long the longest known successful run of each atom took.

@@ -55,8 +55,8 @@ func findingObject(f doctor.Finding) any {
 var styleOf = map[doctor.Grade]terminal.Style{doctor.Fine: terminal.Green, doctor.Warn: terminal.Yellow, doctor.Fail: terminal.Red}
 
 func systemCrontabs() []string {
-	files, _ := filepath.Glob("/etc/cron.d/*") // the pattern is valid
-	return append([]string{"/etc/crontab"}, files...)
+	files, _ := crontab.System("") // what cannot be read is not examined
+	return slices.DeleteFunc(files, func(path string) bool { isSystem, _ := crontab.Place(path); return !isSystem })
 }
 
 // homelessUsers returns the users who can have no lock directory, but have jobs in these files that seem to use adlock.
@@ -71,11 +71,11 @@ func homelessUsers(files []string) (users []string) {
 		return failed == nil && look(name, home)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
+		text, err := readText(file)
 		if never, _ := crontab.Unread(file); err != nil || never != "" {
 			continue
 		}
-		users = append(users, crontab.Homeless(crontab.Read(string(text), true), homeless)...)
+		users = append(users, crontab.Homeless(crontab.Read(text, true), homeless)...)
 	}
 	if failed != nil {
 		fault.Report(failed)
@@ -101,19 +101,16 @@ func machine() (*doctor.Machine, error) {
 	m := &doctor.Machine{
 		Dir: dir, LogDir: logDir, HomeDir: config.DirElsewhere(dir), Host: atom.Canonify(host),
 		Programs: filepath.Dir(self), CronPath: crontab.DefaultPath,
+		Mistakes: config.Mistakes(run.Options), Fleeting: config.Fleeting, Mailers: []string{"/usr/sbin/sendmail", "/usr/lib/sendmail"},
+		Hooked: os.Getenv("ADLOCK_HOOK") != "" || config.IsFiled("ADLOCK_HOOK"), Remote: store(), TryStore: tryStore,
 	}
 	if log, err := config.RunlogOf(dir, m.Host); err == nil {
 		m.LogMax = log.Max
 	}
 	m.Services, _ = filepath.Glob("/etc/systemd/system/*.service") // the pattern is valid
-	m.Mistakes = config.Mistakes(run.Options)
 	if err := config.Toggle(&m.Syslog)(cmp.Or(os.Getenv("ADLOCK_SYSLOG"), config.FromFiles("")["ADLOCK_SYSLOG"].Value, "no")); err != nil {
 		return nil, &fault.Error{Kind: fault.Usage, Object: "ADLOCK_SYSLOG", Err: err}
 	}
-	m.Fleeting = config.Fleeting
-	m.Mailers = []string{"/usr/sbin/sendmail", "/usr/lib/sendmail"}
-	m.Hooked = os.Getenv("ADLOCK_HOOK") != "" || config.IsFiled("ADLOCK_HOOK")
 	m.Homeless = homelessUsers(systemCrontabs())
-	m.Remote, m.TryStore = store(), tryStore
 	return m, nil
 }

@@ -22,6 +22,7 @@ import (
 	"adlock/lib/otheruser"
 	"adlock/lib/process"
 	"adlock/lib/runlog"
+	"adlock/lib/sysfile"
 )
 
 func (q *query) allUsersOption() config.Option {
@@ -131,7 +132,7 @@ func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], 
 			}
 		}
 	}
-	collect(otheruser.User{Name: nameOrUID(0)}, own)
+	collect(otheruser.User{Name: sysfile.UserName(0)}, own)
 	for i, u := range users {
 		collect(u, <-answers[i])
 	}
@@ -141,8 +142,11 @@ func everyone[T any](q *query, see func(*account) (T, error)) (all []answer[T], 
 	return all, failed.last
 }
 
-// others returns the users of this machine who may have a lock directory, except root.
+// others returns the users of this machine who may have a lock directory, except root; none if root does not ask.
 func others() ([]otheruser.User, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
 	users, err := otheruser.Users(passwdFile, groupFile)
 	if err != nil {
 		return nil, fault.Wrap(passwdFile, err)
@@ -167,14 +171,11 @@ func userCalled(users []otheruser.User, name string) *otheruser.User {
 // spent is how long asUser has taken for each user, by uid.
 var spent = map[int]time.Duration{}
 
-// asUser calls do, which examines files, with the user's rights. It calls do with this process's rights if root
-// does not run it, or if name is root or unknown. It returns do's result; false if the files do not answer.
+// asUser calls do, which examines files, with the user's rights; with this process's if that is not root's, or if name
+// is root or "". It returns do's result; false if the files do not answer, or if passwd(5) does not have the user.
 type asUser func(name string, do func() bool) bool
 
 func userTest() (asUser, error) {
-	if os.Geteuid() != 0 {
-		return func(_ string, do func() bool) bool { return do() }, nil
-	}
 	users, err := others()
 	return withRightsOf(users), err
 }
@@ -182,10 +183,13 @@ func userTest() (asUser, error) {
 // withRightsOf returns asUser for users. patience.Whole bounds all calls for one user: there may be many.
 func withRightsOf(users []otheruser.User) asUser {
 	return func(name string, do func() bool) bool {
+		name = withoutGroup(name)
 		u := userCalled(users, name)
-		switch {
-		case u == nil:
+		switch known := lookUp(name); {
+		case name == "", known != nil && known.Uid == "0", os.Geteuid() != 0:
 			return do()
+		case u == nil: // of a directory service, whose rights are not known here
+			return false
 		case silent[u.UID] != nil:
 			return false
 		}
@@ -231,7 +235,7 @@ func reportUnread(u otheruser.User, err error) {
 const nogroup = 65534
 
 func ownAccount[T any](see func(*account) (T, error)) answer[T] {
-	a := &account{user: nameOrUID(0)}
+	a := &account{user: sysfile.UserName(0)}
 	dir, err := config.RunlogDir()
 	if err == nil {
 		a.events = history.Read(dir)

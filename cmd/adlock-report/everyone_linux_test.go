@@ -65,9 +65,10 @@ for v in status log report; do $a $v --all-users first; done`)
 
 func TestThePauseOfTheHostIsShownOnceForEachUser(t *testing.T) {
 	t.Parallel()
-	r := onHost(t, `as one $a run --name again -- true; $a pause --all --for 2h --why upgrade && $a status --all-users && $a metrics --all-users`)
+	r := onHost(t, `as one $a run --name again -- true; as one $a pause first --for 1h --why 000; (cd /mnt/one/.local/state/adlock; sed -i s/000/$(printf %09000d 7)/ last.*.first; COLUMNS=80 $a status --all-users | grep -c 000); as one $a resume first
+$a pause --all --for 2h --why upgrade && $a status --all-users && $a metrics --all-users`)
 	has(t, r.Out, `adlock_paused_since_timestamp_seconds{user="one",`, `adlock_paused_since_timestamp_seconds{user="two",`)
-	if r.Status != 0 || r.Err != "" || len(regexp.MustCompile(`paused: for (2h|1h59m)`).FindAllString(r.Out, -1)) != 2 {
+	if r.Status != 0 || r.Err != "" || !regexp.MustCompile(`^2\d\n`).MatchString(r.Out) || len(regexp.MustCompile(`paused: for (2h|1h59m)`).FindAllString(r.Out, -1)) != 2 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -219,6 +220,11 @@ $a check --system`)
 	}
 }
 
+func TestAUserIsNotToldThatOthersHaveNoDirectory(t *testing.T) {
+	t.Parallel()
+	onHost(t, `echo '0 1 * * * one /mnt/adlock run --name n -- true' >/mnt/site; as two $a check -u /mnt/site`).Is(t, 0, "", "")
+}
+
 // unanswered runs a verb while a file system is mounted at that directory whose server reads a request and
 // does not answer: no signal ends the wait of the thread that made it.
 func unanswered(t *testing.T, at, setUp, verb string) helper.Result {
@@ -240,41 +246,34 @@ timeout -s KILL 30 $a `+verb+`; echo "status $?"; kill -KILL $f; wait`)
 // siteOf makes a crontab of the system with two lines of mallory's.
 const siteOf = `mount -t tmpfs none /etc/cron.d && printf '%s* * * * * mallory /usr/bin/adlock run --name m -- true\n* * * * * mallory sleep 1\n' >/etc/cron.d/site`
 
+// A user may mount a file system on the home, and on a directory that `adlock init` made.
 func TestAFileSystemThatNeverAnswersIsSkipped(t *testing.T) {
 	t.Parallel()
-	const dir, leftOut = "/mnt/mallory/.local/state/adlock: does not answer", "mallory: does not answer, and is left out"
-	for verb, want := range map[string]struct{ err, out string }{
-		"status --all-users":        {dir + ", and is left out", "second"},
-		"metrics --all-users":       {dir + ", and is left out", "second"},
-		"init mallory":              {"mallory: does not answer", "status 69\n"},
-		"doctor | tail -n 1":        {leftOut, "ok   adlock.sh: "},
-		"check -u /etc/cron.d/site": {leftOut, "status 0\n"},
-		"wrap -u </etc/cron.d/site": {leftOut, "mallory /usr/bin/adlock run --name m -- true\n* * * * * mallory /mnt/adlock run --name sleep-"},
+	const home, made, dir, leftOut = "/mnt/mallory", "/var/lib/adlock-3900003", "/mnt/mallory/.local/state/adlock", "mallory: does not answer, and is left out\n"
+	const wrapped = "mallory /usr/bin/adlock run --name m -- true\n* * * * * mallory /mnt/adlock run --name sleep-"
+	site, moved := fmt.Sprintf(siteOf, ""), `mkdir -m 700 `+made+` && chown mallory `+made+`; `+fmt.Sprintf(siteOf, `HOME=/mnt\n`)
+	for _, c := range []struct{ at, setUp, verb, err, out string }{
+		{home, site, "status --all-users", dir + ": does not answer, and is left out\n", "second"},
+		{home, site, "metrics --all-users", dir + ": does not answer, and is left out\n", "second"},
+		{home, site, "init mallory", "mallory: does not answer\n", "status 69\n"},
+		{home, site, "doctor | tail -n 1", leftOut, "ok   adlock.sh: "},
+		{home, site, "check -u /etc/cron.d/site", leftOut, "status 0\n"},
+		{home, site, "wrap -u </etc/cron.d/site", leftOut, wrapped},
+		{made, moved, "status --all-users", made + ": does not answer, and is left out\n", "second"},
+		{made, moved, "init mallory", "mallory: does not answer\n", ""},
+		{made, moved, "check -u /etc/cron.d/site", leftOut, ""},
+		{made, moved, "wrap -u /etc/cron.d/site", leftOut, ""},
+		{made, moved, "doctor", leftOut, ""},
 	} {
-		r := unanswered(t, "/mnt/mallory", fmt.Sprintf(siteOf, ""), verb)
-		all := strings.HasSuffix(verb, " --all-users")
-		if !strings.Contains(r.Out, want.out) || !strings.Contains(r.Err, "adlock: "+want.err+"\n") ||
-			strings.Contains(r.Out, "status 137") || all && !(strings.Contains(r.Out, "first") && strings.HasSuffix(r.Out, "status 69\n")) {
-			t.Errorf("%s: %+v", verb, r)
-		}
-	}
-}
-
-// A user may mount a file system on a directory that `adlock init` made, too.
-func TestADirectoryOfInitThatNeverAnswersIsSkipped(t *testing.T) {
-	t.Parallel()
-	const dir = "/var/lib/adlock-3900003"
-	for verb, want := range map[string]string{
-		"status --all-users":        dir + ": does not answer, and is left out\n",
-		"init mallory":              "mallory: does not answer\n",
-		"check -u /etc/cron.d/site": "mallory: does not answer, and is left out\n",
-		"wrap -u /etc/cron.d/site":  "mallory: does not answer, and is left out\n",
-		"doctor":                    "mallory: does not answer, and is left out\n",
-	} {
-		r := unanswered(t, dir, `mkdir -m 700 `+dir+` && chown mallory `+dir+`; `+fmt.Sprintf(siteOf, `HOME=/mnt\n`), verb)
-		if strings.Contains(r.Out, "status 137") || strings.Count(r.Err, "does not answer") != 1 || !strings.Contains(r.Err, "adlock: "+want) {
-			t.Errorf("%s: %+v", verb, r)
-		}
+		t.Run(c.at+" "+c.verb, func(t *testing.T) {
+			t.Parallel()
+			r := unanswered(t, c.at, c.setUp, c.verb)
+			all := strings.HasSuffix(c.verb, " --all-users")
+			if !strings.Contains(r.Out, c.out) || !strings.Contains(r.Err, "adlock: "+c.err) || strings.Count(r.Err, "does not answer") != 1 ||
+				strings.Contains(r.Out, "status 137") || all && !(strings.Contains(r.Out, "first") && strings.HasSuffix(r.Out, "status 69\n")) {
+				t.Errorf("%+v", r)
+			}
+		})
 	}
 }
 
@@ -333,6 +332,11 @@ func TestReadingPathsOfOneUserTakesABoundedTime(t *testing.T) {
 	t.Parallel()
 	need.Root(t)
 	as := withRightsOf([]otheruser.User{{Name: "mallory", UID: 3900003, GID: 65534}})
+	for name, want := range map[string]bool{"": true, "root": true, "mallory": true, "mallory:staff": true, "of-a-directory-service": false} {
+		if got := as(name, func() bool { return true }); got != want {
+			t.Errorf("files are looked at for %q: %t", name, got)
+		}
+	}
 	asked := 0
 	for range 40 {
 		as("mallory", func() bool { asked++; time.Sleep(100 * time.Millisecond); return false })

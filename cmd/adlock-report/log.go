@@ -85,7 +85,7 @@ func showLog(q *query) error {
 	if err != nil {
 		return err
 	}
-	return l.show(history.Follow(dir, atom.Canonify(host)), dir, true)
+	return l.show(history.Follow(dir, atom.Canonify(host), func() { l.since = since }), dir, true)
 }
 
 const allLines = math.MaxInt

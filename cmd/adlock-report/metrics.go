@@ -103,17 +103,12 @@ func put(output string, text []byte) error {
 // locksOf returns the locks, without those that cannot be read and atoms whose words are not known. If an
 // atom is in both the lock directory and a store, the lock is the one in the store.
 func (a *account) locksOf(now time.Time) []metrics.Lock {
-	entries := a.entries
 	var locks []metrics.Lock
-	last := map[atom.Name]int{}
-	for i := range entries {
-		last[entries[i].Name] = i
+	byName := map[atom.Name]*locker.Entry{}
+	for i := range a.entries {
+		byName[a.entries[i].Name] = &a.entries[i]
 	}
-	for i := range entries {
-		e := &entries[i]
-		if last[e.Name] != i {
-			continue
-		}
+	for _, e := range byName {
 		called := e.Called().Atom
 		if e.Err != nil || called == (atom.Atom{}) {
 			continue

@@ -60,8 +60,9 @@ func pastsIn(events iter.Seq2[runlog.Event, error]) (map[atom.Name]*past, error)
 		return all[a]
 	}
 	tracker := history.Tracker{Run: func(a *history.Atom, r *history.Run) { of(a.Atom).ended(r) }}
+	used := store() // once, as it may read files
 	_, err := history.Each(events, func(e *runlog.Event) {
-		if e.Store != store() {
+		if e.Store != used {
 			return
 		}
 		if tracker.Add(e); e.Operator != "" {

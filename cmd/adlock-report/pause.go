@@ -20,6 +20,7 @@ import (
 	"adlock/lib/locker"
 	"adlock/lib/policy"
 	"adlock/lib/record"
+	"adlock/lib/sysfile"
 )
 
 // longestWhy is the limit of --why in bytes: each newcomer reads the whole pause.
@@ -123,7 +124,7 @@ func logPause(a atom.Atom, p record.Pause) {
 		fault.Report(err)
 		return
 	}
-	locker.Recorder{Log: log}.Pause(a, p.Policy(), cmp.Or(os.Getenv("SUDO_USER"), nameOrUID(os.Getuid())))
+	locker.Recorder{Log: log}.Pause(a, p.Policy(), cmp.Or(os.Getenv("SUDO_USER"), sysfile.UserName(os.Getuid())))
 }
 
 func pauseHost(p record.Pause) error {

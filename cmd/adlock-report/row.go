@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"os/user"
 	"slices"
 	"strconv"
@@ -237,9 +236,7 @@ func (r *row) host() string {
 	return r.Atom.Host
 }
 
-func ofUser(pid, uid int) string { return strconv.Itoa(pid) + " " + nameOrUID(uid) }
-
-func nameOrUID(uid int) string { return cmp.Or(userName(uid), strconv.Itoa(uid)) }
+func ofUser(pid, uid int) string { return strconv.Itoa(pid) + " " + sysfile.UserName(uid) }
 
 // userName is the name of a user of this system; "" if it cannot be found, like users of a
 // directory service: a program without cgo reads only /etc/passwd.

@@ -319,7 +319,7 @@ func (q *query) tellNone(verb, dir string, entries []locker.Entry) error {
 	if !known {
 		return q.noAtom(verb)
 	}
-	fault.Warn(dir, "nothing is recorded there of an atom that matches "+strconv.Quote(q.atom))
+	fault.Warn(dir, "nothing is recorded there for this query of an atom that matches "+strconv.Quote(q.atom))
 	return nil
 }
 

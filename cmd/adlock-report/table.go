@@ -54,7 +54,10 @@ func columnsOf(rows []*row, now time.Time) []column {
 	return columns
 }
 
-const foreignWidth = 100
+const (
+	foreignWidth = 100
+	foreignNote  = 2000 // more than a pause's reason
+)
 
 // table returns the lines of the table, each row with its notes below it. Of consecutive rows with the same
 // pause, as after `pause --all`, only the first has the note on it.
@@ -92,7 +95,11 @@ func table(rows []*row, now time.Time) string {
 				if n.pause && told == before {
 					continue
 				}
-				for _, text := range terminal.Fold("  "+terminal.Clean(n.text), "    ", terminal.Limit(os.Stdout)) {
+				text := terminal.Clean(n.text)
+				if rows[i-1].user != "" { // to fold a text takes quadratic time
+					text = terminal.Cut(text, foreignNote, gapMark())
+				}
+				for _, text := range terminal.Fold("  "+text, "    ", terminal.Limit(os.Stdout)) {
 					w.WriteString(paint.Text(n.style, text) + "\n")
 				}
 			}

@@ -15,14 +15,15 @@ import (
 	"syscall"
 
 	"github.com/aymanbagabas/go-udiff"
+	"golang.org/x/sys/unix"
 
 	"adlock/lib/config"
 	"adlock/lib/crontab"
 	"adlock/lib/fault"
-	"adlock/lib/insight/terminal"
 	"adlock/lib/limit"
 	"adlock/lib/lint"
 	"adlock/lib/run"
+	"adlock/lib/sysfile"
 )
 
 var wrapVerb = verb{
@@ -40,7 +41,7 @@ var wrapVerb = verb{
 	exclusive: [][]string{{"shell", "expire-after"}, {"shell", "flock"}, {"shell", "unwrap"}},
 	visits:    true,
 	show:      wrap,
-	passOn:    passOn,
+	passOn:    config.PassOn,
 }
 
 func (q *query) setLimit(value string) error {
@@ -71,21 +72,10 @@ func wrap(q *query) error {
 	if !q.diff && !slices.ContainsFunc(q.args, func(arg string) bool { return strings.Contains(arg, "/") || isThere(arg) }) {
 		err = errors.Join(err, write([]byte(text)))
 		fault.Report(err) // before standard input, which may be long in coming
-		passOn(nil)
+		config.PassOn(nil)
 		err = fault.Untold{Err: err}
 	}
 	return err
-}
-
-// passOn copies what is left of standard input if wrap is a filter. That is so if the last argument names no existing
-// file, and neither the input nor the output is a terminal.
-func passOn(args []string) {
-	if len(args) > 0 && isThere(args[len(args)-1]) {
-		return
-	}
-	if !terminal.Is(os.Stdin) && !terminal.Is(os.Stdout) {
-		_, _ = io.Copy(os.Stdout, os.Stdin) // there is an error to report already
-	}
 }
 
 func isThere(path string) bool {
@@ -189,12 +179,15 @@ func guarded(q *query, w *crontab.Wrapper, lines []crontab.Line) (crontab.Result
 
 func isUser(word string) bool { return lookUp(word) != nil }
 
-// lookUp returns the user in a user column; nil if unknown. On the BSDs a group and a login class may follow.
+// withoutGroup returns the user in a user column. On the BSDs a group and a login class may follow.
+func withoutGroup(word string) string {
+	name, _, _ := strings.Cut(strings.ReplaceAll(word, "/", ":"), ":")
+	return name
+}
+
+// lookUp returns the user in a user column; nil if unknown.
 var lookUp = remembered(func(word string) *user.User {
-	if end := strings.IndexAny(word, ":/"); end >= 0 {
-		word = word[:end]
-	}
-	known, _ := user.Lookup(word) // a user that cannot be looked up is unknown here
+	known, _ := user.Lookup(withoutGroup(word)) // a user that cannot be looked up is unknown here
 	return known
 })
 
@@ -212,7 +205,7 @@ func isFiledForAll(variable string) bool {
 }
 
 // isHomeless reports whether a user (www-data) has no lock directory and can make none in home ("": the
-// user's own); false for root and an unknown user.
+// user's own); false for root, for an unknown user, and if the caller may not look there.
 func isHomeless(name, home string) bool {
 	known := lookUp(name)
 	if known == nil || known.Uid == "0" {
@@ -222,6 +215,9 @@ func isHomeless(name, home string) bool {
 		return false
 	}
 	info, err := firstThere(config.DirOfHome(cmp.Or(home, known.HomeDir)))
+	if caller := os.Geteuid(); errors.Is(err, fs.ErrPermission) && caller != 0 && strconv.Itoa(caller) != known.Uid {
+		return false // the caller may not look there, and the user may
+	}
 	if err != nil || !info.IsDir() {
 		return true
 	}
@@ -253,15 +249,11 @@ func dirOf(name, home string, as asUser) string {
 }
 
 func strangerOf(dir string) string {
-	info, err := os.Stat(dir)
-	if err != nil {
+	var st unix.Stat_t
+	if sysfile.Retry(func() error { return unix.Stat(dir, &st) }) != nil || sysfile.IsOurs(&st) {
 		return ""
 	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || stat.Uid == 0 || int(stat.Uid) == os.Geteuid() {
-		return ""
-	}
-	return userName(int(stat.Uid))
+	return userName(int(st.Uid))
 }
 
 func firstThere(path string) (os.FileInfo, error) {

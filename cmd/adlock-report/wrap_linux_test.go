@@ -107,7 +107,9 @@ func TestAFailedWrapOfAFilePrintsNothing(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", args, r, want)
 		}
 	}
-	p.wrap(t, "fi\n", "--diff").Is(t, 64, "", "…")
+	for _, refused := range []string{"--diff", "--diff --typo", "--diff --shell --unwrap"} {
+		p.wrap(t, "fi\n", strings.Fields(refused)...).Is(t, 64, "", "…")
+	}
 }
 
 func TestWrapWithDiffPrintsAPatchAndChangesNothing(t *testing.T) {

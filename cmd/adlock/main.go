@@ -5,7 +5,6 @@
 package main
 
 import (
-	"io"
 	"os"
 	"slices"
 
@@ -18,7 +17,6 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/run"
 	"adlock/lib/supervise"
-	"adlock/lib/sysfile"
 )
 
 func main() {
@@ -67,23 +65,10 @@ func reports() []config.Verb {
 		verbs[i].Run = func(args []string) (int, error) {
 			err := config.Become(config.Reporter, "for adlock "+name, name, args)
 			if name == "wrap" {
-				passOn(args)
+				config.PassOn(args)
 			}
 			return 0, err
 		}
 	}
 	return verbs
-}
-
-// passOn copies standard input to standard output if the wrap that cannot be started would be a filter (no FILE at its
-// end, no --diff). The next command in the pipe may be `crontab -`, which would install an empty crontab.
-func passOn(args []string) {
-	if len(args) > 0 {
-		if _, err := os.Stat(args[len(args)-1]); err == nil {
-			return
-		}
-	}
-	if !slices.Contains(args, "--diff") && !sysfile.IsTerminal(0) && !sysfile.IsTerminal(1) {
-		_, _ = io.Copy(os.Stdout, os.Stdin) // there is an error to report already
-	}
 }

@@ -1,12 +1,15 @@
 package config
 
 import (
+	"io"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 
 	"adlock/lib/fault"
+	"adlock/lib/sysfile"
 )
 
 // The partner programs are executed in the helper's place: with their packages, the helper would be
@@ -62,6 +65,19 @@ func moreOfWrap() []List {
 			{"--expire-after", "only if asked for (--expire-after)"},
 			{"/bin/sh -c '...'", "where it has the syntax of a shell; another SHELL of the crontab always"},
 		}},
+	}
+}
+
+// PassOn copies standard input to standard output if a wrap that failed with these arguments would be a filter, without
+// --diff, without a FILE at its end: the next command in the pipe may be `crontab -`, and install an empty crontab.
+func PassOn(args []string) {
+	if len(args) > 0 {
+		if _, err := os.Stat(args[len(args)-1]); err == nil {
+			return
+		}
+	}
+	if !slices.Contains(args, "--diff") && !sysfile.IsTerminal(0) && !sysfile.IsTerminal(1) {
+		_, _ = io.Copy(os.Stdout, os.Stdin) // there is an error to report already
 	}
 }
 

@@ -8,9 +8,11 @@ import (
 
 const mask = "***"
 
+const longestShown = 5 << 10 // bytes, more than an atom keeps of an honest command
+
 var (
 	// secrets are endings of names of options, variables and headers that hold a password.
-	secrets = []string{"password", "passwd", "passphrase", "pass", "_pwd", "token", "secret", "api-key", "api_key", "apikey", "access_key", "authorization"}
+	secrets = []string{"password", "passwd", "passphrase", "pass", "_pwd", "token", "secret", "api-key", "api_key", "apikey", "access_key", "secret_key", "secret-key", "authorization"}
 	// accounts are options with USER:PASSWORD, as of curl(1), or USER%PASSWORD, as of smbclient(1).
 	accounts = []string{"-u", "-U", "--user", "--proxy-user"}
 	// joiners are programs that accept -pPASSWORD.
@@ -20,6 +22,9 @@ var (
 // Shown returns a command for people to read. It hides what looks like a password, and in doubt hides more.
 // It searches the quoted commands of `sh -c` too, so it ends words at blanks even inside quotes.
 func Shown(command string) string {
+	if len(command) > longestShown { // at a blank, as half a word may show half a password
+		command = command[:strings.LastIndexAny(command[:longestShown], white)+1] + mask
+	}
 	var shown strings.Builder
 	var before string // the preceding word
 	joins := false
@@ -95,8 +100,11 @@ func secretIn(word, before string, joins bool) (from, to int) {
 
 func isOption(bare string) bool { return strings.HasPrefix(bare, "-") }
 
+const longestSecret = 64 // bytes, more than any of secrets has
+
 func isSecret(name string) bool {
-	name = strings.TrimRight(strings.ToLower(name), `\'"`)
+	name = strings.TrimRight(name, `\'"`)
+	name = strings.ToLower(name[max(0, len(name)-longestSecret):])
 	return !strings.HasPrefix(name, "--no-") && slices.ContainsFunc(secrets, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 

@@ -27,6 +27,7 @@ func TestACommandIsShownWithoutItsPasswords(t *testing.T) {
 		`wget --header="Authorization: Bearer hunter2" h`:          `wget --header="Authorization:*** h`, `curl -H"X-Api-Key: hunter2" h`: `curl -H"X-Api-Key:*** h`,
 		`sh -c "curl -H \"X-Token: hunter2\" h"`: `sh -c "curl -H \"X-Token:***`, `curl -d '{"password": "hunter2"}' h`: `curl -d '{"password":*** h`,
 		"rsync -a  /srv\th:/b && passwd -l x": "rsync -a  /srv\th:/b && passwd -l x", "": "",
+		"DJANGO_SECRET_KEY=hunter2 x --secret-key hunter2": "DJANGO_SECRET_KEY=*** x --secret-key ***", strings.Repeat(":", 6<<10): "***", strings.Repeat("x ", 5<<9-5) + "x://u:hunter2@h": strings.Repeat("x ", 5<<9-5) + "***",
 	} {
 		if got := Shown(command); got != want {
 			t.Errorf("%s is shown as %s, want %s", command, got, want)

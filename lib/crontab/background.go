@@ -1,9 +1,11 @@
 package crontab
 
 import (
+	"errors"
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -22,7 +24,12 @@ func Parse(command string) (*syntax.File, error) {
 	return file, err
 }
 
+const longestParsed = 4 << 10 // bytes: a parser recurses for each nested bracket
+
 func parse(command string, dialect syntax.LangVariant) (*syntax.File, error) {
+	if len(command) > longestParsed {
+		return nil, errors.New("is longer than " + strconv.Itoa(longestParsed) + " bytes")
+	}
 	return syntax.NewParser(syntax.Variant(dialect)).Parse(strings.NewReader(command), "")
 }
 
@@ -97,23 +104,27 @@ func Background(command string) (part string) {
 	if part = Detached(command); part != "" {
 		return part
 	}
-	for _, text := range ShellTexts(command) {
-		if part = Background(text); part != "" {
+	for _, t := range textsIn(command, anyShells) {
+		if part = t.background(); part != "" {
 			return part
 		}
 	}
-	file, err := parse(command, syntax.LangBash) // in bash &> is a redirection, and not an &
+	return ""
+}
+
+func (t *text) background() (part string) {
+	file, err := parse(t.command, syntax.LangBash) // in bash &> is a redirection, and not an &
 	if err != nil {
 		return ""
 	}
 	syntax.Walk(file, func(n syntax.Node) bool {
 		if n, is := n.(*syntax.Stmt); is && n.Background && part == "" {
-			part = strings.TrimSpace(command[n.Pos().Offset():n.End().Offset()])
+			part = strings.TrimSpace(t.command[n.Pos().Offset():n.End().Offset()])
 		}
 		_, waited := n.(*syntax.CmdSubst) // the shell waits for its output
 		return !waited
 	})
-	if slices.ContainsFunc(calls(command), func(words []string) bool { return words[0] == "wait" }) {
+	if slices.ContainsFunc(t.calls, func(words []string) bool { return words[0] == "wait" }) {
 		return ""
 	}
 	return part
@@ -140,17 +151,14 @@ var detaching = map[string]*regexp.Regexp{
 
 // Detached returns the program in a command that puts its job into the background; "": none.
 func Detached(command string) (program string) {
-	for _, words := range calls(command) {
-		for i, word := range words {
-			base := path.Base(word)
-			if arguments := detaching[base]; arguments != nil && arguments.MatchString(strings.Join(words[i+1:], " ")) {
-				return base
+	for _, t := range textsIn(command, anyShells) {
+		for _, words := range t.calls {
+			for i, word := range words {
+				base := path.Base(word)
+				if arguments := detaching[base]; arguments != nil && arguments.MatchString(strings.Join(words[i+1:], " ")) {
+					return base
+				}
 			}
-		}
-	}
-	for _, text := range ShellTexts(command) {
-		if program = Detached(text); program != "" {
-			return program
 		}
 	}
 	return ""
@@ -159,10 +167,47 @@ func Detached(command string) (program string) {
 // ShellTexts returns the commands behind -c of the shells in a command.
 func ShellTexts(command string) (texts []string) {
 	for _, words := range calls(command) {
-		for i := range words {
-			if text, ok := cronline.ShellText(words[i:]); ok {
-				texts = append(texts, text)
+		texts = append(texts, anyShells(words)...)
+	}
+	return texts
+}
+
+type text struct {
+	command string
+	calls   [][]string
+}
+
+// textsIn returns a command and, each once, the texts that shells finds in its calls and in theirs: a text in
+// nested substitutions can be reached in exponentially many ways.
+func textsIn(command string, shells func(words []string) []string) (all []text) {
+	commands := []string{command}
+	for i := 0; i < len(commands); i++ {
+		t := text{commands[i], calls(commands[i])}
+		for _, words := range t.calls {
+			for _, inner := range shells(words) {
+				if !slices.Contains(commands, inner) {
+					commands = append(commands, inner)
+				}
 			}
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+func anyShells(words []string) (texts []string) {
+	for i := range words { // a program that is not known may run the words behind it
+		if inner, ok := cronline.ShellText(words[i:]); ok {
+			texts = append(texts, inner)
+		}
+	}
+	return texts
+}
+
+func calledShell(words []string) (texts []string) {
+	if words = cronline.Called(words); len(words) > 0 {
+		if inner, ok := cronline.ShellText(words); ok {
+			texts = append(texts, inner)
 		}
 	}
 	return texts

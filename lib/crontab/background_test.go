@@ -1,8 +1,11 @@
 package crontab
 
 import (
+	"strconv"
 	"strings"
 	"testing"
+
+	"adlock/lib/fault"
 )
 
 // inBackground are commands of which a part runs on after the shell's end.
@@ -33,9 +36,27 @@ func TestJobsThatOutliveTheirShellAreDetected(t *testing.T) {
 	for _, command := range []string{
 		"job", "a && b", "job >/dev/null 2>&1", "job &>/dev/null", "a & b & wait", "a & wait $!; b", "nohup job", "setsid job", "setsid -w job", "echo 'a & b'", "curl 'http://x/?a=b&c=d'",
 		"x=$(job & echo $!); y", "echo $((6 & 3))", "a |& b", "screen -ls", "screen -S x -X stuff y", "tmux kill-session -t x", "tmux send-keys -t x 'job -d'", "a # b &", "a \\&", "start-stop-daemon -K -p x", "a 'unclosed &",
+		strings.Repeat("( ", longestParsed/4) + "job &" + strings.Repeat(" )", longestParsed/4),
 	} {
 		if got := Background(command); got != "" {
 			t.Errorf("%s: %q", command, got)
+		}
+	}
+}
+
+func TestATextBehindCIsReadOnceHoweverItIsNested(t *testing.T) {
+	words, substituted := "job", "job"
+	for _, quote := range []func(string) string{strconv.Quote, fault.Quoted, fault.Quoted} {
+		words = strings.Repeat("sh ", 20) + "-c " + quote(words)
+	}
+	for range 14 {
+		substituted = `sh -c "$(` + substituted + `)"`
+	}
+	for name, reads := range map[string]func(command string) string{"Background": Background, "lockerOf": lockerOf, "VersionInPath": VersionInPath} {
+		for _, command := range []string{words, substituted} {
+			if n := testing.AllocsPerRun(1, func() { reads(command) }); n > 1e5 {
+				t.Errorf("%s: %.0f allocations for %s", name, n, command)
+			}
 		}
 	}
 }

@@ -15,7 +15,7 @@ const shellVariable = "ADLOCK_SHELL"
 // of the crontab becomes ADLOCK_SHELL. If all jobs lock by themselves, the text stays. If a line cannot stand below
 // SHELL=shell, or would share its lock with another job, refused is that line, and the result is empty.
 func (w *Wrapper) Guard(lines []Line, shell string) (r Result, refused *Left) {
-	v, jobs := variables{}, map[int]candidate{}
+	v, jobs, taken := variables{}, map[*Line]candidate{}, names{}
 	for i := range lines {
 		l := &lines[i]
 		why := ""
@@ -39,19 +39,15 @@ func (w *Wrapper) Guard(lines []Line, shell string) (r Result, refused *Left) {
 				r.Done++
 				r.Told = append(r.Told, drawbacks(l, said.Name)...)
 			}
-			if j, is := nameJob(l, v, !said.Unlocked && said.Name == ""); is {
-				jobs[i] = j
-			}
+			jobs[l] = nameJob(l, v, !said.Unlocked && said.Name == "")
+			taken.add(l, jobs[l])
 		}
 		if why != "" {
 			return Result{}, &Left{l, why}
 		}
 	}
 	for i := range lines {
-		if _, is := jobs[i]; !is {
-			continue
-		}
-		if why := collision(lines, jobs, i); why != "" {
+		if why := taken.collision(jobs[&lines[i]]); why != "" {
 			return Result{}, &Left{&lines[i], why}
 		}
 	}

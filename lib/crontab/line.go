@@ -8,8 +8,8 @@ import (
 
 const blanks = " \t"
 
-// variable matches a line NAME = VALUE. cron first tries to read a line as this (load_env of vixie-cron).
-var variable = regexp.MustCompile(`^[ \t]*("[A-Za-z_]\w*"|'[A-Za-z_]\w*'|[A-Za-z_]\w*)[ \t]*=[ \t]*(.*?)[ \t]*$`)
+// variable matches a line NAME = VALUE. cron first tries to read a line as this: any NAME will do (load_env of vixie-cron).
+var variable = regexp.MustCompile(`^[ \t]*("[^"=]+"|'[^'=]+'|[^\s"'=][^\s=]*)[ \t]*=[ \t]*(.*?)[ \t]*$`)
 
 func lineOf(body string, userColumn bool) Line {
 	text := strings.Trim(body, blanks+"\r")

@@ -12,30 +12,45 @@ import (
 // nameOf returns the name of a job's lock. It is made of the command alone, so that it is the same on every
 // run and machine. Only jobs with the same command, user, variables and input may share it.
 func nameOf(command string) string {
-	name, _ := cronline.NameOf(strings.Trim(passed.Replace(command), blanks+"\r\n"))
+	name, _ := cronline.NameOf(passedOn(command))
 	return name
 }
+
+func passedOn(command string) string { return strings.Trim(passed.Replace(command), blanks+"\r\n") }
 
 var passed = strings.NewReplacer(`\%`, "%")
 
 type candidate struct{ name, identity string }
 
 // nameJob returns the name of a job's lock and the job's identity, if the job has --name or will be wrapped (wraps).
-func nameJob(l *Line, v variables, wraps bool) (j candidate, is bool) {
+func nameJob(l *Line, v variables, wraps bool) (j candidate) {
 	if wraps {
-		return candidate{nameOf(l.Command), fmt.Sprintf("%q %q %q %q", l.User, v, l.Command, l.Input)}, true // %q sorts the variables
+		return candidate{nameOf(l.Command), fmt.Sprintf("%q %q %q %q", l.User, v, passedOn(l.Command), l.Input)} // %q sorts the variables
 	}
 	if found := given.FindStringSubmatch(l.Command); found != nil && lockerOf(l.Command) != "" {
-		return candidate{found[1], "line " + strconv.Itoa(l.Number)}, true
+		return candidate{found[1], "line " + strconv.Itoa(l.Number)}
 	}
-	return candidate{}, false
+	return candidate{}
 }
 
-// collision returns why line i cannot have its name: another job has it; "": it can.
-func collision(lines []Line, jobs map[int]candidate, i int) string {
-	for k := range lines {
-		if other, is := jobs[k]; is && other.name == jobs[i].name && other.identity != jobs[i].identity {
-			return "would have one lock with line " + strconv.Itoa(lines[k].Number) + ", " + other.name +
+type holder struct {
+	identity string
+	line     int
+}
+
+type names map[string][]holder // of each name the first two jobs that differ
+
+func (n names) add(l *Line, j candidate) {
+	if of := n[j.name]; j.name != "" && (len(of) == 0 || len(of) == 1 && of[0].identity != j.identity) {
+		n[j.name] = append(of, holder{j.identity, l.Number})
+	}
+}
+
+// collision returns why a job cannot have its name: another job has it; "": it can.
+func (n names) collision(j candidate) string {
+	for _, other := range n[j.name] {
+		if other.identity != j.identity {
+			return "would have one lock with line " + strconv.Itoa(other.line) + ", " + j.name +
 				", and is another job by its variables, user or input: name it by hand (adlock run --name)"
 		}
 	}

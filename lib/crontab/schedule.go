@@ -11,10 +11,9 @@ import (
 
 type Schedule struct {
 	Text   string // as in the crontab; blanks between fields are one space
-	Reboot bool   // once, when cron starts: the times below are 0
+	Reboot bool   // once, when cron starts: Shortest is 0
 
-	// The times between two starts, without summer time; 0 if the job never starts (30 February).
-	Shortest, Longest time.Duration
+	Shortest time.Duration // the time between two starts, without summer time; 0 if the job never starts (30 February)
 }
 
 // macros are in lower case only, as cron knows them.
@@ -31,7 +30,7 @@ func named(word string) (schedule Schedule, why string) {
 		return Schedule{Text: word, Reboot: true}, ""
 	}
 	if word == "@every_second" { // FreeBSD
-		return Schedule{Text: word, Shortest: time.Second, Longest: time.Second}, ""
+		return Schedule{Text: word, Shortest: time.Second}, ""
 	}
 	if fields, known := macros[word]; known {
 		schedule, why = scheduleOf(fields)
@@ -39,8 +38,7 @@ func named(word string) (schedule Schedule, why string) {
 		return schedule, why
 	}
 	if seconds, err := strconv.ParseUint(word[1:], 10, 31); err == nil && seconds > 0 {
-		period := time.Duration(seconds) * time.Second
-		return Schedule{Text: word, Shortest: period, Longest: period}, ""
+		return Schedule{Text: word, Shortest: time.Duration(seconds) * time.Second}, ""
 	}
 	return Schedule{}, "unknown schedule " + strconv.Quote(word)
 }
@@ -67,9 +65,7 @@ func scheduleOf(fields [5]string) (schedule Schedule, why string) {
 			return Schedule{}, "not understood as the " + c.name + " of a schedule: " + strconv.Quote(field) + c.advice(field)
 		}
 	}
-	schedule = gaps(sets, fields[2][0] == '*' || fields[4][0] == '*')
-	schedule.Text = strings.Join(fields[:], " ")
-	return schedule, ""
+	return Schedule{Text: strings.Join(fields[:], " "), Shortest: shortest(sets, fields[2][0] == '*' || fields[4][0] == '*')}, ""
 }
 
 type set uint64
@@ -107,7 +103,8 @@ func (c *column) valuesOf(text string) (values set, ok bool) {
 		high = low
 	}
 	if found[3] != "" {
-		step, _ = strconv.Atoi(found[3])
+		step, _ = strconv.Atoi(found[3]) // a number that is too large becomes the largest int
+		step = min(step, c.most+1)
 	}
 	if low < c.least || low > high || high > c.most || step < 1 {
 		return 0, false
@@ -172,34 +169,24 @@ func (c *column) advice(field string) string {
 
 const day = 24 * time.Hour
 
-// gaps returns the times between starts. sets are the schedule's columns; both is as for gapsOfDays. All
-// days with a start have the same times.
-func gaps(sets [5]set, both bool) Schedule {
-	var s Schedule
+// shortest returns the shortest time between starts. sets are the schedule's columns; both is as for shortestOfDays.
+// All days with a start have the same times.
+func shortest(sets [5]set, both bool) time.Duration {
 	var times []time.Duration
 	for at := time.Duration(0); at < day; at += time.Minute {
 		if sets[1].has(int(at/time.Hour)) && sets[0].has(int(at%time.Hour/time.Minute)) {
 			times = append(times, at)
 		}
 	}
-	days := gapsOfDays(sets, both)
-	if days.Longest == 0 {
-		return s
+	days := shortestOfDays(sets, both)
+	if days == 0 {
+		return 0
 	}
+	least := days + times[0] - times[len(times)-1]
 	for i, at := range times[1:] {
-		s.add(at - times[i])
+		least = min(least, at-times[i])
 	}
-	overnight := times[0] - times[len(times)-1]
-	s.add(days.Shortest + overnight)
-	s.add(days.Longest + overnight)
-	return s
-}
-
-func (s *Schedule) add(gap time.Duration) {
-	if s.Shortest == 0 || gap < s.Shortest {
-		s.Shortest = gap
-	}
-	s.Longest = max(s.Longest, gap)
+	return least
 }
 
 type date struct{ day, month, weekday int }
@@ -211,9 +198,9 @@ var calendar = sync.OnceValue(func() (dates []date) { // it repeats after 28 yea
 	return dates
 })
 
-// gapsOfDays returns the times between days with a start; 0: there is none. If both, day of month and day
+// shortestOfDays returns the shortest time between days with a start; 0: there is none. If both, day of month and day
 // of week must match; if not, one is enough: neither begins with a star (crontab(5)).
-func gapsOfDays(sets [5]set, both bool) (s Schedule) {
+func shortestOfDays(sets [5]set, both bool) (least time.Duration) {
 	last := -1
 	for i, at := range calendar() {
 		ofMonth := sets[2].has(at.day)
@@ -221,10 +208,10 @@ func gapsOfDays(sets [5]set, both bool) (s Schedule) {
 		if !sets[3].has(at.month) || both && !(ofMonth && ofWeek) || !ofMonth && !ofWeek {
 			continue
 		}
-		if last >= 0 {
-			s.add(time.Duration(i-last) * day)
+		if gap := time.Duration(i-last) * day; last >= 0 {
+			least = min(cmp.Or(least, gap), gap)
 		}
 		last = i
 	}
-	return s
+	return least
 }

@@ -35,20 +35,18 @@ func VersionInPath(command string) string {
 }
 
 func places(command string) (all []string) {
-	for _, words := range calls(command) {
-		if words = cronline.Called(words); len(words) == 0 {
-			continue
-		}
-		if text, ok := cronline.ShellText(words); ok {
-			all = append(all, places(text)...)
-			continue
-		}
-		all = append(all, words[0])
-		if script, _ := cronline.Ran(words); script[0] != words[0] {
-			all = append(all, script[0])
-		}
-		if path.Base(words[0]) == "cd" && len(words) > 1 {
-			all = append(all, words[len(words)-1]+"/")
+	for _, t := range textsIn(command, calledShell) {
+		for _, words := range t.calls {
+			if words = cronline.Called(words); len(words) == 0 || calledShell(words) != nil {
+				continue
+			}
+			all = append(all, words[0])
+			if script, _ := cronline.Ran(words); script[0] != words[0] {
+				all = append(all, script[0])
+			}
+			if path.Base(words[0]) == "cd" && len(words) > 1 {
+				all = append(all, words[len(words)-1]+"/")
+			}
 		}
 	}
 	return all

@@ -64,9 +64,12 @@ func (w *Wrapper) CanStand() bool {
 
 // Wrap puts each job under adlock that can run there.
 func (w *Wrapper) Wrap(lines []Line) Result {
-	jobs := map[int]candidate{}
-	change := func(i int, v variables) (text, why string) {
-		l := &lines[i]
+	type wrapping struct {
+		text, why string
+		job       candidate
+	}
+	all, taken := map[*Line]wrapping{}, names{}
+	each(lines, func(l *Line, v variables) (text, why string) {
 		text, why = w.wrapped(l, v)
 		calls, _ := w.flocks(l, v)
 		switch {
@@ -79,25 +82,25 @@ func (w *Wrapper) Wrap(lines []Line) Result {
 				why = "cron ends the command at its first %, and the shell refuses it: " + cut.Error() + `; write \%`
 			}
 		}
-		if j, is := nameJob(l, v, why == ""); is {
-			if len(calls) > 0 {
-				j.name = calls[0].name
-			}
-			jobs[i] = j
+		j := nameJob(l, v, why == "")
+		if j.name != "" && len(calls) > 0 {
+			j.name = calls[0].name
 		}
+		taken.add(l, j)
+		all[l] = wrapping{text, why, j}
 		return text, why
-	}
-	each(lines, change)
+	})
 	var told []Left
-	r := each(lines, func(i int, v variables) (text, why string) {
-		if text, why = change(i, v); why == "" {
-			why = collision(lines, jobs, i)
+	r := each(lines, func(l *Line, _ variables) (text, why string) {
+		text, why = all[l].text, all[l].why
+		if why == "" {
+			why = taken.collision(all[l].job)
 		}
-		if part := VersionInPath(lines[i].Command); part != "" && why == "" {
-			told = append(told, Left{&lines[i], part + ChangesLock + "; name it by hand (adlock run --name)"})
+		if part := VersionInPath(l.Command); part != "" && why == "" {
+			told = append(told, Left{l, part + ChangesLock + "; name it by hand (adlock run --name)"})
 		}
-		if sleep, longest := lines[i].LongSleep(lines[i].Command); longest > 0 && why == "" && text != lines[i].Text() {
-			told = append(told, Left{&lines[i], "sleeps under the lock from now on: a start that comes meanwhile is skipped; put it before the lock: sleep " + sleep + "; adlock run …"})
+		if sleep, longest := l.LongSleep(l.Command); longest > 0 && why == "" && text != l.Text() {
+			told = append(told, Left{l, "sleeps under the lock from now on: a start that comes meanwhile is skipped; put it before the lock: sleep " + sleep + "; adlock run …"})
 		}
 		return text, why
 	})
@@ -121,35 +124,27 @@ func goesOn(command string) (why string) {
 }
 
 // Unwrap undoes Wrap, whatever path the helper had then.
-func Unwrap(lines []Line) Result {
-	return each(lines, func(i int, v variables) (string, string) {
-		return unwrapped(&lines[i], v)
-	})
-}
+func Unwrap(lines []Line) Result { return each(lines, unwrapped) }
 
-func each(lines []Line, change func(i int, v variables) (text, why string)) Result {
-	var r Result
-	var text strings.Builder
+func each(lines []Line, change func(l *Line, v variables) (text, why string)) (r Result) {
 	v := variables{}
-	for i := range lines {
-		l := &lines[i]
-		changed, why := l.Text(), ""
+	r.Text = rewritten(lines, func(l *Line) string {
+		text, why := l.Text(), ""
 		switch l.Kind {
 		case Variable:
 			v[l.Name] = l.Value
 		case Job, Unknown:
-			changed, why = change(i, v)
+			text, why = change(l, v)
 		}
 		switch {
 		case why != "":
 			r.Left = append(r.Left, Left{l, why})
-			changed = l.Text()
-		case changed != l.Text():
+			return l.Text()
+		case text != l.Text():
 			r.Done++
 		}
-		text.WriteString(changed)
-	}
-	r.Text = text.String()
+		return text
+	})
 	return r
 }
 
@@ -283,21 +278,16 @@ func expireAfter(s *Schedule) time.Duration {
 
 // lockerOf returns the program that locks; "": none. In a text that no shell understands, each word counts.
 func lockerOf(command string) string {
-	all := calls(command)
-	if all == nil {
-		for _, word := range strings.FieldsFunc(command, func(c rune) bool { return strings.ContainsRune(" \t;&|()`", c) }) {
-			all = append(all, []string{word})
+	for _, t := range textsIn(command, calledShell) {
+		if t.calls == nil {
+			for _, word := range strings.FieldsFunc(t.command, func(c rune) bool { return strings.ContainsRune(" \t;&|()`", c) }) {
+				t.calls = append(t.calls, []string{word})
+			}
 		}
-	}
-	for _, words := range all {
-		if words = cronline.Called(words); len(words) == 0 {
-			continue
-		}
-		if base := filepath.Base(words[0]); slices.Contains(lockers, base) {
-			return base
-		}
-		if text, ok := cronline.ShellText(words); ok && lockerOf(text) != "" {
-			return lockerOf(text)
+		for _, words := range t.calls {
+			if words = cronline.Called(words); len(words) > 0 && slices.Contains(lockers, filepath.Base(words[0])) {
+				return filepath.Base(words[0])
+			}
 		}
 	}
 	return ""
@@ -307,21 +297,17 @@ var wrappedForm = regexp.MustCompile(`^(/\S+) run --name \S+(?: --expire-after (
 
 // unwrapped returns the job from which Wrap makes exactly this line, or why there is none. A line without adlock stays.
 func unwrapped(l *Line, v variables) (text, why string) {
-	found := wrappedForm.FindStringSubmatch(l.Command)
-	if found != nil {
-		w := Wrapper{Adlock: found[1], Limit: found[2]}
+	for i, form := range []*regexp.Regexp{wrappedForm, flockedForm} {
+		found := form.FindStringSubmatch(l.Command)
+		if found == nil {
+			continue
+		}
+		w := Wrapper{Adlock: found[1], Limit: found[2], Flock: i == 1}
 		for _, command := range commandsOf(found[3], v.shell()) {
 			was := l.Head + command + l.Input
 			if w.CanStand() && w.wrote(l, was, v) {
 				return was + l.End, ""
 			}
-		}
-	}
-	if found = flockedForm.FindStringSubmatch(l.Command); found != nil {
-		w := Wrapper{Adlock: found[1], Limit: found[2], Flock: true}
-		was := l.Head + found[3] + l.Input
-		if w.CanStand() && w.wrote(l, was, v) {
-			return was + l.End, ""
 		}
 	}
 	if lockerOf(l.Command) == "adlock" {

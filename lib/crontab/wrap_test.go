@@ -80,7 +80,7 @@ func TestDifferentCommandsGetDifferentNames(t *testing.T) {
 	for text, want := range map[string]string{
 		"@daily rsync -a /srv/data b\n@daily rsync -a /etc b":       "rsync-1855291391 rsync-2175194331",
 		"@daily periodic daily\n@weekly periodic weekly":            "periodic-1 periodic-2",
-		"@daily x\n@weekly x":                                       "x-12738659 x-12738659", // the same job
+		"@daily x\n@weekly x \n@daily x":                            "x-12738659 x-12738659 x-12738659", // the same job
 		"A=1\n@daily x":                                             "x-12738659",
 		"@daily sleep $((RANDOM \\% 30)); /srv/tracker/poll.py":     "poll.py-1",
 		"@daily /usr/bin/adlock run --name x -- y\n@daily x":        "x x-1",

@@ -2,8 +2,6 @@ package lint
 
 import (
 	"cmp"
-	"errors"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -53,20 +51,9 @@ func (c *Checker) lists(dir, name string) bool {
 		for _, entry := range entries {
 			names[entry.Name()] = true
 		}
-		if c.listed == nil {
-			c.listed = map[string]map[string]bool{}
-		}
 		c.listed[dir] = names
 	}
 	return names[name]
-}
-
-func (c *Checker) isMissing(user, path string) bool {
-	if c.Missing != nil {
-		return c.Missing(user, path)
-	}
-	_, err := os.Stat(path)
-	return errors.Is(err, fs.ErrNotExist)
 }
 
 type job struct {
@@ -74,7 +61,6 @@ type job struct {
 	*findings
 	*crontab.Line
 	*tab
-	at int
 
 	variables uint64 // tab.distinct above the job
 	command   string // as the shell gets it
@@ -82,17 +68,25 @@ type job struct {
 }
 
 // runsAs returns the user of the job; "": unknown.
-func (j *job) runsAs() string { return cmp.Or(j.User, j.user) }
+func (j *job) runsAs() string { return j.userOf(j.Line) }
+
+func (t *tab) userOf(l *crontab.Line) string { return cmp.Or(l.User, t.user) }
+
+func (j *job) isFiled(variables ...string) bool { return j.Checker.isFiled(j.runsAs(), variables...) }
+
+func (c *Checker) isFiled(user string, variables ...string) bool {
+	return c.Filed != nil && slices.ContainsFunc(variables, func(variable string) bool { return c.Filed(user, variable) })
+}
 
 func (c *Checker) jobs(t *tab) []Mistake {
-	var f findings
+	f := findings{known: map[Mistake]bool{}}
 	f.form(c, t)
 	f.overruled(t.lines)
-	isUnlimited, isUnguarded := unlimited(t.lines), unguarded(t.lines)
+	isUnlimited, isUnguarded := c.isUnlimited(t), unguarded(t.lines)
 	for i := range t.lines {
 		switch l := &t.lines[i]; l.Kind {
 		case crontab.Job:
-			j := job{Checker: c, findings: &f, Line: l, tab: t, at: i, variables: t.distinct}
+			j := job{Checker: c, findings: &f, Line: l, tab: t, variables: t.distinct}
 			j.check()
 		case crontab.Variable:
 			t.see(l)
@@ -112,13 +106,20 @@ func (c *Checker) jobs(t *tab) []Mistake {
 	return f.all
 }
 
-func unlimited(lines []crontab.Line) (jobs bool) {
-	for i := range lines {
-		l := &lines[i]
-		if text := l.Text(); l.Kind != crontab.Comment && (strings.Contains(text, "EXPIRE_AFTER") || strings.Contains(text, "expire-after")) {
+func (c *Checker) isUnlimited(t *tab) (jobs bool) {
+	for i := range t.lines {
+		l := &t.lines[i]
+		text := l.Text()
+		switch {
+		case l.Kind == crontab.Comment:
+		case strings.Contains(text, "EXPIRE_AFTER"), strings.Contains(text, "expire-after"):
 			return false
+		case l.Kind != crontab.Job:
+		case c.isFiled(t.userOf(l), "ADLOCK_EXPIRE_AFTER"):
+			return false
+		default:
+			jobs = true
 		}
-		jobs = jobs || l.Kind == crontab.Job
 	}
 	return jobs
 }
@@ -128,9 +129,6 @@ func isLimit(variable string) bool {
 	return o != nil && o.Minutes > config.Unsaid
 }
 
-// longest is the longest command that is checked: a parser recurses for each nested bracket.
-const longest = 4 << 10
-
 func (j *job) check() {
 	j.namesUser()
 	shell, set := j.setting("SHELL")
@@ -138,7 +136,7 @@ func (j *job) check() {
 	if crontab.Guards(shell) {
 		j.absent("ADLOCK_SHELL")
 	}
-	if set && !cronline.IsShell(shell) && !crontab.Guards(shell) || len(j.Command)+len(j.Input) > longest {
+	if set && !cronline.IsShell(shell) && !crontab.Guards(shell) {
 		return
 	}
 	j.command = strings.ReplaceAll(j.Command, `\%`, "%")
@@ -171,7 +169,11 @@ func (j *job) check() {
 }
 
 func (j *job) isRefused(v *invocation) bool {
-	why := j.refusal(v, j.environment(v), j.option(v, "if-elapsed"), j.option(v, "expire-after"))
+	known := j.environment(v)
+	if j.isFiled("ADLOCK_EXPIRE_AFTER", "ADLOCK_WAIT") { // they complete --enforce and --wait-elapsed
+		known = nil
+	}
+	why := j.refusal(v, known, j.option(v, "if-elapsed"), j.option(v, "expire-after"))
 	if why != "" {
 		j.add(j.Number, "an option that is refused", "the job is never run: "+why, "adlock run --help lists the options")
 	}
@@ -329,12 +331,13 @@ func (j *job) endsLate(v *invocation) {
 }
 
 func (j *job) mayBeOn(v *invocation, name string) bool {
-	if v.has(name) {
-		return true
+	word := j.option(v, name)
+	if word == nil {
+		return v.has(name) || j.isFiled(config.Find(j.Options, "--"+name).Env)
 	}
-	text, whole := literal(j.option(v, name))
+	text, whole := literal(word)
 	on := text != "" || !whole
-	return j.option(v, name) != nil && (config.Toggle(&on)(text) != nil || on)
+	return config.Toggle(&on)(text) != nil || on
 }
 
 func (j *job) unnamed(v *invocation) {

@@ -22,9 +22,6 @@ type findings struct {
 
 func (f *findings) add(line int, what, reason, cure string) {
 	f.all = append(f.all, Mistake{line, what, reason, cure})
-	if f.known == nil {
-		f.known = map[Mistake]bool{}
-	}
 	f.known[Mistake{Line: line, What: what}] = true
 }
 
@@ -71,7 +68,7 @@ func (j *job) noAdlock(words []*syntax.Word) {
 	if where == "" {
 		return
 	}
-	if path.IsAbs(name) && j.Shell != "" && j.isMissing(j.runsAs(), name) {
+	if path.IsAbs(name) && j.Shell != "" && j.Missing(j.runsAs(), name) {
 		j.once(j.Number, "an adlock that is not there", "no such file: "+name+", and the job is never run", "write "+where)
 	}
 	search, set := j.setting("PATH")
@@ -112,7 +109,7 @@ func (j *job) limits(v *invocation, saidIfElapsed, saidExpireAfter *syntax.Word)
 			return
 		}
 	}
-	if enforce, whole := literal(j.own(v, "enforce")); whole && isOn(enforce) && (expireAfter == 0 || isNever(expireAfter)) {
+	if enforce, whole := literal(j.own(v, "enforce")); whole && isOn(enforce) && (expireAfter == 0 && !j.isFiled("ADLOCK_EXPIRE_AFTER") || isNever(expireAfter)) {
 		j.unenforced(j.Number)
 	}
 	if expireAfter == unknown || saidExpireAfter == nil {

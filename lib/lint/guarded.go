@@ -138,7 +138,7 @@ func (j *job) passedOver() {
 
 func (j *job) absent(variable string) {
 	l, cure := j.set[variable], "name a shell that is there"
-	if l == nil || !path.IsAbs(l.Value) || !j.isMissing(j.runsAs(), l.Value) {
+	if l == nil || !path.IsAbs(l.Value) || !j.Missing(j.runsAs(), l.Value) {
 		return
 	}
 	isOwn := strings.Contains(l.Value, "/adlock")

@@ -21,22 +21,16 @@ func (j *job) moved(v *invocation) {
 		return
 	}
 	usual := j.Dir(j.runsAs(), "")
-	setter := func(name string) *crontab.Line {
-		if line := j.set[name]; line != nil && line.Value == known(name) {
-			return line
-		}
-		return nil
-	}
 	if dir := known("ADLOCK_DIR"); dir != "" {
 		user, is := j.userOrPath()
 		isShared := is && j.used[path.Clean(dir)].user != user // (*job).directory reports that
-		if line := setter("ADLOCK_DIR"); line != nil && usual != "" && path.IsAbs(dir) && path.Clean(dir) != usual && !isShared {
+		if line := j.setter("ADLOCK_DIR", dir); line != j.Line && usual != "" && path.IsAbs(dir) && path.Clean(dir) != usual && !isShared {
 			j.once(line.Number, "note", "without this line, by hand, the same jobs have their locks in "+usual,
 				"say it in the settings file, which holds for both (adlock help config)")
 		}
 		return
 	}
-	if line := setter("HOME"); line != nil && line.Value != "" {
+	if line := j.setter("HOME", known("HOME")); line != j.Line && line.Value != "" {
 		j.homeMoves(line, usual)
 	}
 }

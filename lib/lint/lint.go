@@ -43,14 +43,14 @@ type Checker struct {
 	Nearest     func(variable string) string // the setting that was probably meant by a variable that is none; "": unknown
 
 	IsUser   func(name string) bool
-	Unknown  func(name string) bool         // cron finds no such user for a line of the system's crontabs; nil: not checked
-	Homeless func(user, home string) bool   // as in crontab.Wrapper
-	Dir      func(user, home string) string // the lock directory of the user ("": unknown) with that HOME ("": the user's own), if no variable names another; "": none known
-	Stranger func(dir string) string        // the user to whom a directory belongs, if that is neither root nor this process's user
-	Told     func(user string) bool         // a settings file of the user ("": unknown) names a hook, or turns on the system's log; nil: none does
-	Zone     string                         // TZ of this process
-	Differs  func(zone string) bool         // the clock of a time zone differs from the machine's, which cron's jobs have; nil: none does
-	Missing  func(user, path string) bool   // there is no such file, as that user ("": unknown) sees it; nil: as this process sees it
+	Unknown  func(name string) bool           // cron finds no such user for a line of the system's crontabs; nil: not checked
+	Homeless func(user, home string) bool     // as in crontab.Wrapper
+	Dir      func(user, home string) string   // the lock directory of the user ("": unknown) with that HOME ("": the user's own), if no variable names another; "": none known
+	Stranger func(dir string) string          // the user to whom a directory belongs, if that is neither root nor this process's user
+	Filed    func(user, variable string) bool // a settings file of the user ("": unknown) sets the variable; nil: none does
+	Zone     string                           // TZ of this process
+	Differs  func(zone string) bool           // the clock of a time zone differs from the machine's, which cron's jobs have; nil: none does
+	Missing  func(user, path string) bool     // there is no such file, as that user ("": unknown) sees it
 
 	IsNetwork func(user, path string) bool // a file, as that user ("": unknown) sees it, is on another machine; nil: none is
 
@@ -89,17 +89,15 @@ const Most = 1 << 20
 // Check returns the mistakes in text, the crontab at path, by line, but none of a line with `adlock: ignore`.
 // A lock that two crontabs share is a mistake of the one checked later. The error is why text is no crontab.
 func (c *Checker) Check(path, text string) ([]Mistake, error) {
+	if c.locked == nil {
+		c.locked, c.used, c.twins, c.listed = map[string]taken{}, map[string]taken{}, map[string]taken{}, map[string]map[string]bool{}
+	}
 	t, err := c.read(path, text)
 	if err != nil {
 		return nil, err
 	}
 	if reason, cure := crontab.Unread(path); reason != "" {
-		var f findings
-		f.add(1, "a file that cron never reads", reason, cure)
-		return f.all, nil // its jobs never run, and so share nothing with others
-	}
-	if c.locked == nil {
-		c.locked, c.used, c.twins = map[string]taken{}, map[string]taken{}, map[string]taken{}
+		return []Mistake{{1, "a file that cron never reads", reason, cure}}, nil // its jobs never run, and so share nothing with others
 	}
 	mistakes := slices.DeleteFunc(c.jobs(t), func(m Mistake) bool { return ignored.MatchString(t.lines[m.Line-1].Text()) })
 	slices.SortStableFunc(mistakes, func(a, b Mistake) int { return cmp.Compare(a.Line, b.Line) })

@@ -393,11 +393,11 @@ var crontabs = []pair{
 		"* * * * *  job",
 	}},
 	{"only the first is locked", []string{
-		"* * * * *  cd /srv && flock -n /run/x -c '/bin/a' && /bin/b -c",
+		"* * * * *  cd /srv && flock -n /run/x -c '/bin/a' && /bin/b -c", "* * * * *  flock -n /run/x /bin/a; /bin/b # adlock ignored",
 		"* * * * *  /bin/adlock run --name n -- /bin/a; cd /srv",
 		"* * * * *  /bin/adlock run --name n -- /bin/a >/tmp/x | /bin/b",
 	}, []string{
-		"* * * * *  flock -n /run/x /bin/a || /bin/b",
+		"* * * * *  flock -n /run/x /bin/a || /bin/b", "* * * * *  flock -n /run/x /bin/a; /bin/b # adlock: ignore",
 		"* * * * *  flock -n /run/x /bin/a && touch /tmp/done",
 		"* * * * *  flock -n /run/x /bin/a 2>&1 | logger -t a",
 		"* * * * *  /bin/adlock run --name n -- /bin/a; exit 0",
@@ -500,15 +500,20 @@ func TestAMistakeIsReportedWithItsReasonAndItsCure(t *testing.T) {
 	}
 }
 
-func TestOneLockNameInTwoCrontabsOfAUserIsFound(t *testing.T) {
+func TestALockOrDirectoryThatTwoCrontabsShareIsFound(t *testing.T) {
 	const guard = "SHELL=/usr/lib/adlock/shell\n"
+	const locks = guard + "ADLOCK_DIR=/srv/locks\n"
 	user := [2]string{"/var/spool/cron/crontabs/root", guard + "* * * * * : backup ; /bin/a\n"}
 	other := [2]string{"/var/spool/cron/crontabs/mail", guard + "* * * * * : backup ; /bin/b\n"}
 	system := [2]string{"/etc/cron.d/backup", "#\n* * * * * root /bin/adlock run --name backup -- /bin/b\n"}
-	found := between(t, user, other, system)
-	if len(found) != 1 || found[0].What != "one lock for two jobs" || found[0].Line != 2 ||
-		found[0].Reason != "/var/spool/cron/crontabs/root:2 has it too, for another job: while one runs the other is skipped" {
-		t.Errorf("%+v", found)
+	for reason, texts := range map[string][][2]string{
+		"/var/spool/cron/crontabs/root:2 has it too, for another job: while one runs the other is skipped": {user, other, system},
+		"/srv/locks is www's too, by /etc/cron.d/a:3: it belongs to one of them, and the other's jobs are never run": {
+			{"/etc/cron.d/a", locks + "* * * * * www /bin/job\n"}, {"/var/spool/cron/root", locks + "* * * * * /bin/job\n"}},
+	} {
+		if found := between(t, texts...); len(found) != 1 || found[0].Reason != reason {
+			t.Errorf("%+v, want %s", found, reason)
+		}
 	}
 	for claim, texts := range map[string][][2]string{
 		"of two users": {user, other}, "of two that are not known": {{"a", user[1]}, {"b", other[1]}},
@@ -517,15 +522,6 @@ func TestOneLockNameInTwoCrontabsOfAUserIsFound(t *testing.T) {
 		if found := between(t, texts...); len(found) > 0 {
 			t.Errorf("%s: %+v", claim, found)
 		}
-	}
-}
-
-func TestALockDirectoryOfTwoUsersIsFoundAcrossCrontabs(t *testing.T) {
-	const guard = "SHELL=/usr/lib/adlock/shell\nADLOCK_DIR=/srv/locks\n"
-	found := between(t, [2]string{"/etc/cron.d/a", guard + "* * * * * www /bin/job\n"}, [2]string{"/var/spool/cron/root", guard + "* * * * * /bin/job\n"})
-	if len(found) != 1 || found[0].What != "a lock directory of two users" ||
-		found[0].Reason != "/srv/locks is www's too, by /etc/cron.d/a:3: it belongs to one of them, and the other's jobs are never run" {
-		t.Errorf("%+v", found)
 	}
 }
 
@@ -597,7 +593,7 @@ func TestAUserWhoCanMakeNoLockDirectoryIsFound(t *testing.T) {
 	)
 }
 
-func TestAHomeThatMovesTheLocksIsFoundOnce(t *testing.T) {
+func TestAHomeOrDirectoryThatMovesTheLocksIsFoundOnce(t *testing.T) {
 	const guard, jobs = "SHELL=/usr/lib/adlock/shell\n", "* * * * * joe /bin/job a\n* * * * * joe /bin/job b\n"
 	c := checker(t)
 	c.UserColumn = true
@@ -610,12 +606,6 @@ func TestAHomeThatMovesTheLocksIsFoundOnce(t *testing.T) {
 		"HOME=/srv/a\n* * * * * joe /bin/job\n", "HOME=/srv/a\n* * * * * joe HOME=/home/joe /bin/adlock run --name n -- /bin/job\n",
 		guard+"HOME=/srv/a\n* * * * * joe /bin/job # adlock: ignore\n",
 	)
-}
-
-func TestALockDirectoryThatOnlyTheCrontabSetsIsNoted(t *testing.T) {
-	const guard, jobs = "SHELL=/usr/lib/adlock/shell\n", "* * * * * joe /bin/job a\n* * * * * joe /bin/job b\n"
-	c := checker(t)
-	c.UserColumn = true
 	finds(t, c, guard+"ADLOCK_DIR=/srv/locks\n"+jobs, "2: note")
 	finds(t, c, "ADLOCK_DIR=/srv/locks\n* * * * * root /bin/adlock run --name n -- /bin/job\n", "1: note")
 	right(t, c,
@@ -652,17 +642,24 @@ func TestOncePerDayInAnotherTimeZoneIsFound(t *testing.T) {
 	finds(t, c, daily)
 }
 
-func TestAHookInASettingsFileCountsAsReporting(t *testing.T) {
-	c := checker(t)
-	c.UserColumn, c.Told = true, func(user string) bool { return user == "joe" }
-	const text = "MAILTO=''\n* * * * * joe /bin/adlock run --name n -- /bin/job\n"
-	finds(t, c, text)
-	finds(t, c, strings.Replace(text, "joe", "root", 1), "1: told to nobody")
-}
-
-func TestALineWithTheIgnoreCommentIsIgnored(t *testing.T) {
-	c := checker(t)
-	finds(t, c, "* * * * * flock -n /run/x /bin/a; /bin/b # adlock: ignore\n* * * * * flock -n /run/x /bin/a; /bin/b # adlock ignored\n", "2: only the first is locked")
+func TestASettingInAFileOfTheLinesUserCounts(t *testing.T) {
+	const run, job, limit = " * * * joe /bin/adlock run ", " --name n -- /bin/job\n", "ADLOCK_EXPIRE_AFTER"
+	for text, want := range map[string][2]string{
+		"MAILTO=''\n0 *" + run + job:                               {"ADLOCK_HOOK", "1: told to nobody"},
+		"ADLOCK_ENFORCE=1\n0 *" + run + job:                        {limit, "1: enforced without a limit"},
+		"0 * * * * joe ADLOCK_ENFORCE=1 /bin/adlock run" + job:     {limit, "1: enforced without a limit"},
+		"0 *" + run + "--enforce" + job:                            {limit, "1: an option that is refused"},
+		"* *" + run + "--wait forever" + job:                       {limit, "1: waiters that pile up"},
+		"0 *" + run + "--wait-elapsed" + job:                       {"ADLOCK_WAIT", "1: an option that is refused"},
+		"0 *" + run + job + "0 *" + run + job[:len(job)-1] + "2\n": {"ADLOCK_WAIT", "2: one lock for two jobs"},
+		"0 *" + run + "--if-elapsed 1h" + job:                      {"ADLOCK_FROM_START", "1: an interval as long as the period"},
+		"0 0" + run + "--expire-after 1h" + job:                    {"ADLOCK_ENFORCE", "1: note"},
+	} {
+		c := checker(t)
+		c.UserColumn, c.Filed = true, func(user, variable string) bool { return user == "joe" && variable == want[0] }
+		finds(t, c, text)
+		finds(t, c, strings.ReplaceAll(text, "joe", "root"), want[1])
+	}
 }
 
 func TestATextThatIsNoCrontabIsRefused(t *testing.T) {
@@ -701,7 +698,7 @@ func TestALongNestedCommandDoesNotBreakTheCheck(t *testing.T) {
 	c := checker(t)
 	const wrong = "* * * * * flock -n /run/x /bin/a; /bin/b\n"
 	for _, command := range []string{"(", "$(", "a|", "a;if ", "`", "${a-", "((", "{ ", "\"$(", "<("} {
-		text := strings.Repeat(command, longest/len(command))
+		text := strings.Repeat(command, 4<<10/len(command))
 		finds(t, c, "* * * * * "+text+"\n"+wrong, "1: a line that cron refuses", "2: only the first is locked")
 		finds(t, c, "* * * * * "+text+text+"\n"+wrong, "1: a line that cron refuses", "2: only the first is locked")
 	}
@@ -717,7 +714,6 @@ var crontabsOfOthers = map[string]string{
 func TestAPathOfAMissingAdlockIsFound(t *testing.T) {
 	const text = "* * * * *  /nowhere/adlock run --name n -- /bin/job\n"
 	c := checker(t)
-	c.Missing = nil
 	finds(t, c, text)
 	c.Shell = "/usr/lib/adlock/shell"
 	finds(t, c, text, "1: an adlock that is not there")
@@ -769,7 +765,7 @@ func FuzzCheck(f *testing.F) {
 		}
 	}
 	c := &Checker{
-		Options: run.Options(), Refusal: run.Refusal, LineRefusal: run.LineRefusal, Nearest: run.NearestSetting, Shell: "/nowhere/adlock/shell",
+		Options: run.Options(), Refusal: run.Refusal, LineRefusal: run.LineRefusal, Nearest: run.NearestSetting, Shell: "/nowhere/adlock/shell", Missing: func(string, string) bool { return true },
 		CronPath: "/usr/bin:/bin", Homeless: func(string, string) bool { return true },
 	}
 	f.Fuzz(func(t *testing.T, text string) {

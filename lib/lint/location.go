@@ -39,7 +39,7 @@ func (j *job) vanishes(v *invocation) bool {
 		return false
 	}
 	dir := known("ADLOCK_DIR")
-	line := j.lineOf("ADLOCK_DIR", dir)
+	line := j.setter("ADLOCK_DIR", dir).Number
 	if store, _ := literal(j.option(v, "store")); store != "" && !config.IsRemote(store) {
 		dir, line = store, j.Number
 	}
@@ -50,11 +50,11 @@ func (j *job) vanishes(v *invocation) bool {
 	return why != ""
 }
 
-func (j *job) lineOf(variable, value string) int {
-	if setter := j.set[variable]; setter != nil && setter.Value == value {
-		return setter.Number
+func (j *job) setter(name, value string) *crontab.Line {
+	if line := j.set[name]; line != nil && line.Value == value {
+		return line
 	}
-	return j.Number
+	return j.Line // it sets the variable itself
 }
 
 func (j *job) locksFile(v *invocation) {
@@ -62,7 +62,7 @@ func (j *job) locksFile(v *invocation) {
 	if !whole || !filepath.IsAbs(file) {
 		return
 	}
-	line := j.lineOf("ADLOCK_FLOCK", file)
+	line := j.setter("ADLOCK_FLOCK", file).Number
 	if why := config.Cleaned(file); why != "" {
 		j.once(line, "a lock file that does not last", why, "name a file elsewhere, in each line that locks it")
 	}

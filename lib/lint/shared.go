@@ -178,8 +178,12 @@ func (j *job) waits(v *invocation) bool {
 	if v.program == "flock" {
 		return v.waits
 	}
-	text, whole := literal(j.option(v, "wait"))
-	return j.option(v, "wait") != nil && (!whole || text != "" && text != "0")
+	wait := j.option(v, "wait")
+	if wait == nil {
+		return j.isFiled("ADLOCK_WAIT")
+	}
+	text, whole := literal(wait)
+	return !whole || text != "" && text != "0"
 }
 
 func (j *job) directory(v *invocation) {

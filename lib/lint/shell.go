@@ -25,9 +25,6 @@ func nameOf(call *syntax.CallExpr) string {
 }
 
 func callOf(s *syntax.Stmt) *syntax.CallExpr {
-	if s == nil {
-		return nil
-	}
 	call, _ := s.Cmd.(*syntax.CallExpr)
 	return call
 }

@@ -17,7 +17,7 @@ const (
 // untold reports a lock whose trouble goes neither to a mail or a file nor to a hook or the system's log.
 func (j *job) untold(v *invocation) {
 	hook, whole := literal(j.option(v, "hook"))
-	if hook != "" || j.option(v, "hook") != nil && !whole || j.mayBeOn(v, "syslog") || j.environment(v) == nil || j.Told != nil && j.Told(j.runsAs()) {
+	if hook != "" || j.option(v, "hook") != nil && !whole || j.mayBeOn(v, "syslog") || j.environment(v) == nil || j.isFiled("ADLOCK_HOOK") {
 		return
 	}
 	const other = "name a hook (ADLOCK_HOOK), or say ADLOCK_SYSLOG=1"

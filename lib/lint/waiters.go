@@ -19,7 +19,7 @@ func (j *job) isCrowded() bool { return 0 < j.Schedule.Shortest && j.Schedule.Sh
 func (j *job) crowds(v *invocation) {
 	wait, _ := literal(j.option(v, "wait"))
 	d, _ := durationOf(j.option(v, "expire-after"))
-	if wait != "forever" || !j.isCrowded() || 0 < d && d <= j.Schedule.Shortest {
+	if wait != "forever" || !j.isCrowded() || 0 < d && d <= j.Schedule.Shortest || d == 0 && j.isFiled("ADLOCK_EXPIRE_AFTER") {
 		return
 	}
 	j.pileUp("say --wait " + limit.Format(j.Schedule.Shortest) + " (ADLOCK_WAIT), or leave it out")

@@ -27,13 +27,13 @@ func TestUsersAreReadFromPasswdAndGroup(t *testing.T) {
 	dir := t.TempDir()
 	passwd, group := filepath.Join(dir, "passwd"), filepath.Join(dir, "group")
 	for path, text := range map[string]string{
-		passwd: "root:x:0:0::/root:/bin/sh\none:x:7:8::/home/one:/bin/sh\ntwin:x:7:9::/x:/bin/sh\n+::::::\n\nbad:x:x:1::/:\nmax:x:4294967295:1::/:\nneg:x:-1:1::/:\ntwo:x:9:9::relative:/bin/sh\n",
+		passwd: "root:x:0:0::/root:/bin/sh\none:x:7:8::/home/one:/bin/sh\ntwin:x:7:9::/x:/bin/sh\n+::::::\n\nbad:x:x:1::/:\nmax:x:4294967295:1::/:\nneg:x:-1:1::/:\ntwo:x:9:9::relative:/bin/sh\none:x:10:9::/x:/bin/sh\n",
 		group:  "a:x:5:one,two\nb:x:6:someone\nc:x:8:two\n",
 	} {
 		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	users, err := Users(passwd, group)
-	if got := fmt.Sprint(users, err); got != "[{root 0 0 [] /root} {one 7 8 [5] /home/one} {two 9 9 [5 8] }] <nil>" {
+	if got := fmt.Sprint(users, err); got != "[{root 0 0 [] /root} {one 7 8 [5] /home/one} {two 9 9 [5 8] } {10 10 9 [5] /x}] <nil>" {
 		t.Error(got)
 	}
 	if _, err := Users(passwd, filepath.Join(dir, "none")); err == nil {

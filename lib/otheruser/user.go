@@ -14,7 +14,7 @@ import (
 )
 
 type User struct {
-	Name     string // from passwd(5), or the number of a user without an entry there
+	Name     string // from passwd(5), or the number of a user without a name of its own there
 	UID, GID int
 	Groups   []int  // besides GID
 	Home     string // an absolute path; "": none
@@ -42,6 +42,9 @@ func Users(passwd, group string) ([]User, error) {
 			continue
 		}
 		u := User{Name: f[0], UID: uid, GID: gid, Groups: groupsOf(f[0], string(groups))}
+		if slices.ContainsFunc(users, func(other User) bool { return other.Name == u.Name }) {
+			u.Name = strconv.Itoa(uid)
+		}
 		if strings.HasPrefix(f[5], "/") {
 			u.Home = f[5]
 		}

@@ -1,7 +1,10 @@
 package run
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -22,6 +25,17 @@ func TestARemoteStoreGetsOnlyADigestOfTheCommand(t *testing.T) {
 		if r.command != "/usr/bin/curl -u admin:hunter2" {
 			t.Errorf("%q: the dry run says %s", store, r.command)
 		}
+	}
+}
+
+func TestOnlyARegularFileIsReadAsTheJobsShell(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "shell")
+	must.Do(t, syscall.Mkfifo(path, 0o700))
+	pipe := must.Get(os.OpenFile(path, os.O_RDWR, 0))(t)
+	defer pipe.Close()
+	must.Get(pipe.WriteString(shellMark))(t)
+	if isThis(path) {
+		t.Error("a named pipe was read")
 	}
 }
 

@@ -202,7 +202,11 @@ func isThis(path string) bool {
 	if self, err := os.Executable(); err == nil && SameFile(self, path) {
 		return true
 	}
-	file, err := os.Open(path)
+	info, err := os.Stat(path) // to open a named pipe blocks, and to open a device may do more
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0) // it may have been replaced
 	if err != nil {
 		return false
 	}

@@ -47,7 +47,7 @@ func operands(t testing.TB, dir string) []string {
 	return lastOperands(t, dir, 1<<62)
 }
 
-// lastOperands returns the operands that ReadEnd yields; "cut" for ErrCut, "damaged:LINE" for a damaged line.
+// lastOperands returns the operands that ReadEnd yields; "cut" for ErrCut, "damaged:LINE" for a damaged line, "unread" for another error.
 func lastOperands(t testing.TB, dir string, most int64) (list []string) {
 	t.Helper()
 	for e, err := range ReadEnd(dir, testHost, most) {
@@ -58,7 +58,8 @@ func lastOperands(t testing.TB, dir string, most int64) (list []string) {
 		case errors.Is(err, ErrCut):
 			e.Operand = "cut"
 		case err != nil:
-			t.Fatalf("read: %v", err)
+			t.Logf("read: %v", err)
+			e.Operand = "unread"
 		}
 		list = append(list, e.Operand)
 	}

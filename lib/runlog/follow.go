@@ -1,6 +1,7 @@
 package runlog
 
 import (
+	"errors"
 	"io"
 	"iter"
 	"os"
@@ -9,6 +10,9 @@ import (
 )
 
 const followEvery = 200 * time.Millisecond
+
+// ErrPresent is yielded by Follow once, between the events that were there and those that are written from then on.
+var ErrPresent = errors.New("all that was there has been read")
 
 // Follow yields the events in .1 and the current file, as Read does, and then those that are written. It goes on
 // across rotations, until stop is closed or an error ends it. It waits for a missing runlog. It misses lines only if
@@ -24,7 +28,7 @@ func follow(stop <-chan struct{}, dir, host string, every time.Duration) iter.Se
 		defer func() { closeReaders(readers) }()
 		tick := time.NewTicker(every)
 		defer tick.Stop()
-		for {
+		for first := true; ; first = false {
 			files, err := openRunlog(dir, host)
 			if err != nil {
 				yield(Event{}, err)
@@ -32,7 +36,7 @@ func follow(stop <-chan struct{}, dir, host string, every time.Duration) iter.Se
 			}
 			var left []*reader
 			readers, left = readersOf(files, host, readers)
-			ended := !more(append(left, readers...), yield)
+			ended := !more(append(left, readers...), yield) || first && !yield(Event{}, ErrPresent)
 			closeReaders(left)
 			if ended {
 				return

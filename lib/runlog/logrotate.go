@@ -37,9 +37,9 @@ func cutRotated(name string) string {
 
 func rotatedName(name string, n int) string { return name + "." + strconv.Itoa(n) }
 
-// openRotated opens the rotated files that are not among newer, the oldest first, but none above a gap in the numbers
-// from 2. If logrotate is just compressing a file, the plain one is still there, and is read.
-func openRotated(dir, host string, newer []*os.File) (older []*os.File, err error) {
+// openRotated opens the rotated files that are not among newer, the oldest first, up to a gap in the numbers from 2, or
+// to one that cannot be read, with the error. If logrotate is just compressing a file, the plain one is read.
+func openRotated(dir, host string, newer []*os.File) (older []*os.File, unread error) {
 	for n := 1; n <= mostRotated; n++ {
 		name := path.Join(dir, rotatedName(fileName(host), n))
 		var f *os.File
@@ -55,8 +55,7 @@ func openRotated(dir, host string, newer []*os.File) (older []*os.File, err erro
 		case errors.Is(err, fs.ErrNotExist):
 			n = mostRotated
 		case err != nil:
-			closeAll(append(older, f))
-			return nil, err
+			unread, n = err, mostRotated
 		case slices.ContainsFunc(newer, func(newer *os.File) bool { return areSame(newer, f) }): // renamed since
 			f.Close()
 		default:
@@ -64,7 +63,7 @@ func openRotated(dir, host string, newer []*os.File) (older []*os.File, err erro
 		}
 	}
 	slices.Reverse(older)
-	return older, nil
+	return older, unread
 }
 
 // textsOf returns the texts, uncompressed, of the newest rotated files that have at most most bytes together, and how

@@ -42,6 +42,8 @@ func TestFilesOfLogrotateAreReadOldestFirst(t *testing.T) {
 	same(t, operands(t, dir), "d", "c")
 	addText(t, currentOf(dir)+".1.gz", zipped(t, goodLine+"b\n"))
 	same(t, operands(t, dir), "d", "c", "b")
+	must.Do(t, os.Mkdir(currentOf(dir)+".3", 0o700)) // it hides what is older, not what is newer
+	same(t, operands(t, dir), "unread", "c", "b")
 }
 
 func TestADamagedCompressedFileIsReadUpToTheDamage(t *testing.T) {

@@ -64,10 +64,10 @@ func hostOf(name string) (host string, ok bool) {
 	return host, ok && isHost(host)
 }
 
-// Read yields the events in the runlog of host in dir, the oldest first, and a *DamagedLine for each line
-// that is not an event. Any other error ends it; without a runlog that is fs.ErrNotExist. Lines that are
-// written after Read has reached the end are not yielded; those of a file that is rotated meanwhile come
-// once. Read takes no lock, so a slow reader delays no writer.
+// Read yields the events in the runlog of host in dir, the oldest first, and a *DamagedLine for each line that is not
+// an event. An error of a rotated file comes first, and leaves out that file and those older than it. Any other error
+// ends it; without a runlog that is fs.ErrNotExist. Lines that are written after Read has reached the end are not
+// yielded; those of a file that is rotated meanwhile come once. Read takes no lock, so a slow reader delays no writer.
 func Read(dir, host string) iter.Seq2[Event, error] { return ReadEnd(dir, host, math.MaxInt64) }
 
 // ErrCut is yielded, with the time of the next event, if events before that one are left out.
@@ -79,10 +79,11 @@ func ReadEnd(dir, host string, most int64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		files, err := openRunlog(dir, host)
 		var older []*os.File
+		var unread error
 		if err == nil {
-			older, err = openRotated(dir, host, files)
+			older, unread = openRotated(dir, host, files)
 		}
-		if err == nil && len(files)+len(older) == 0 {
+		if err == nil && unread == nil && len(files)+len(older) == 0 {
 			err = failed("open", path.Join(dir, fileName(host)), unix.ENOENT)
 		}
 		defer closeAll(files)
@@ -93,6 +94,9 @@ func ReadEnd(dir, host string, most int64) iter.Seq2[Event, error] {
 		}
 		if err != nil {
 			yield(Event{}, err)
+			return
+		}
+		if unread != nil && !yield(Event{}, unread) {
 			return
 		}
 		r := reader{host: host, leftOut: leftOut > 0}

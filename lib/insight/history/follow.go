@@ -10,9 +10,9 @@ import (
 )
 
 // Follow yields recent events of the runlogs in dir, from the files that runlog.Follow reads, and then new events as
-// they are written. An error other than a *runlog.DamagedLine ends it. It does not merge the runlogs by time. Of
+// they are written; between them, it calls present. An error other than a *runlog.DamagedLine ends it. It does not merge the runlogs by time. Of
 // runlogs that do not exist yet, it awaits only that of host.
-func Follow(dir, host string) iter.Seq2[runlog.Event, error] {
+func Follow(dir, host string, present func()) iter.Seq2[runlog.Event, error] {
 	return func(yield func(runlog.Event, error) bool) {
 		hosts, err := runlog.Hosts(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -27,7 +27,14 @@ func Follow(dir, host string) iter.Seq2[runlog.Event, error] {
 		for _, host := range hosts {
 			go send(stop, arriving, runlog.Follow(stop, dir, host))
 		}
+		unread := len(hosts)
 		for n := range arriving {
+			if errors.Is(n.err, runlog.ErrPresent) {
+				if unread--; unread == 0 {
+					present()
+				}
+				continue
+			}
 			if !yield(n.event, n.err) {
 				return
 			}

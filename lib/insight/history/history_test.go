@@ -32,6 +32,12 @@ func release(n int, token string, held, status int) runlog.Event {
 	return at(n, runlog.Event{Kind: runlog.Release, PID: 10, Token: token, Duration: runlog.Some(time.Duration(held) * time.Second), Status: runlog.Some(status)})
 }
 
+func read(n int, token string) runlog.Event {
+	e := acquire(n, token)
+	e.Shared = true
+	return e
+}
+
 func replaced(n int, kind runlog.Kind, token string, age int) runlog.Event {
 	return at(n, runlog.Event{Kind: kind, PID: 20, Owner: 10, OwnerToken: token, Age: runlog.Some(time.Duration(age) * time.Second)})
 }
@@ -42,7 +48,7 @@ func tracked(events ...runlog.Event) (runs []*Run) {
 	for i := range events {
 		t.Add(&events[i])
 	}
-	t.Finish(midnight.Add(1000*time.Second), nil)
+	t.Finish(midnight.Add(1000*time.Second), func(token string) Outcome { return map[string]Outcome{"gone": Lost}[token] })
 	return runs
 }
 
@@ -62,6 +68,7 @@ func TestEachRunGetsItsOutcomeFromTheEvents(t *testing.T) {
 	signalled.Signal = "TERM"
 	late := replaced(9, runlog.Takeover, "a", 5)
 	late.Node, late.OwnerNode = "dax", "dax"
+	lost := runlog.Event{Time: midnight.Add(7 * time.Second), Kind: runlog.Lost, Program: "p", Host: "h", Token: "a"}
 	for claim, c := range map[string]struct {
 		events []runlog.Event
 		want   string
@@ -82,35 +89,21 @@ func TestEachRunGetsItsOutcomeFromTheEvents(t *testing.T) {
 		"told twice":                 {[]runlog.Event{acquire(0, "a"), replaced(9, runlog.Takeover, "a", 9), release(10, "a", 10, 0)}, "a ended 0s+9s by 20"},
 		"told by a late newcomer":    {[]runlog.Event{acquire(0, "a"), release(5, "a", 5, 130), acquire(6, "b"), release(7, "b", 1, 0), late}, "a failure 0s+5s by 0|b success 6s+1s by 0"},
 		"running":                    {[]runlog.Event{acquire(900, "a")}, "a running 15m0s+1m40s by 0"},
+		"its lock is gone":           {[]runlog.Event{acquire(900, "gone")}, "gone lost 15m0s+0s by 0"},
+		"begun while it was read":    {[]runlog.Event{acquire(1001, "gone")}, "gone running 16m41s+0s by 0"},
 		"next begins before its end": {[]runlog.Event{acquire(0, "a"), acquire(5, "b"), release(5, "a", 5, 0), release(7, "b", 2, 0)}, "a success 0s+5s by 0|b success 5s+2s by 0"},
 		"not run for trouble":        {[]runlog.Event{at(3, runlog.Event{Kind: runlog.NotRun, PID: 7, Status: runlog.Some(74)})}, " not-run 3s+0s by 0"},
-		"end never came":             {[]runlog.Event{acquire(0, "a"), acquire(5, "b"), acquire(9, "c")}, "a lost 0s+9s by 0|b lost 5s+4s by 0|c running 9s+16m31s by 0"},
-	} {
-		if got := strings.Join(describe(c.events...), "|"); got != c.want {
-			t.Errorf("%s: %s, want %s", claim, got, c.want)
-		}
-	}
-}
-
-func read(n int, token string) runlog.Event {
-	e := acquire(n, token)
-	e.Shared = true
-	return e
-}
-
-func TestOverlappingReadersAreSeparateRuns(t *testing.T) {
-	for claim, c := range map[string]struct {
-		events []runlog.Event
-		want   string
-	}{
-		"as many as there are": {
+		"as many readers as there are": {
 			[]runlog.Event{read(0, "a"), read(1, "b"), read(2, "c"), read(3, "d"), release(9, "b", 8, 0), release(10, "a", 10, 0), release(11, "d", 8, 3), release(12, "c", 10, 0)},
 			"b success 1s+8s by 0|a success 0s+10s by 0|d failure 3s+8s by 0|c success 2s+10s by 0",
 		},
-		"those that have not ended":         {[]runlog.Event{read(900, "a"), read(950, "b"), read(990, "c")}, "a running 15m0s+1m40s by 0|b running 15m50s+50s by 0|c running 16m30s+10s by 0"},
-		"told after the next writer":        {[]runlog.Event{read(0, "a"), read(0, "b"), acquire(5, "w"), release(5, "a", 5, 0), release(5, "b", 5, 0), release(7, "w", 2, 0)}, "a success 0s+5s by 0|b success 0s+5s by 0|w success 5s+2s by 0"},
-		"ended by a writer one by one":      {[]runlog.Event{read(0, "a"), read(1, "b"), replaced(8, runlog.Takeover, "a", 8), replaced(9, runlog.Reclaim, "b", 8), acquire(9, "w")}, "a ended 0s+8s by 20|b orphaned 1s+8s by 20|w running 9s+16m31s by 0"},
-		"two writers later, an end is lost": {[]runlog.Event{read(0, "a"), read(1, "b"), acquire(5, "v"), release(6, "v", 1, 0), acquire(7, "w"), acquire(8, "x"), release(9, "x", 1, 0)}, "v success 5s+1s by 0|a lost 0s+8s by 0|b lost 1s+7s by 0|x success 8s+1s by 0|w running 7s+16m33s by 0"},
+		"readers that have not ended": {[]runlog.Event{read(900, "a"), read(950, "b"), read(990, "c")}, "a running 15m0s+1m40s by 0|b running 15m50s+50s by 0|c running 16m30s+10s by 0"},
+		"told after the next writer":  {[]runlog.Event{read(0, "a"), read(0, "b"), acquire(5, "w"), release(5, "a", 5, 0), release(5, "b", 5, 0), release(7, "w", 2, 0)}, "a success 0s+5s by 0|b success 0s+5s by 0|w success 5s+2s by 0"},
+		"readers ended one by one":    {[]runlog.Event{read(0, "a"), read(1, "b"), replaced(8, runlog.Takeover, "a", 8), replaced(9, runlog.Reclaim, "b", 8), acquire(9, "w")}, "a ended 0s+8s by 20|b orphaned 1s+8s by 20|w running 9s+16m31s by 0"},
+		"a reader, two writers later": {[]runlog.Event{read(0, "a"), read(1, "b"), acquire(5, "v"), release(6, "v", 1, 0), acquire(7, "w"), acquire(8, "x"), release(9, "x", 1, 0)}, "v success 5s+1s by 0|a lost 0s+8s by 0|b lost 1s+7s by 0|x success 8s+1s by 0|w running 7s+16m33s by 0"},
+		"lost, known by its token":    {[]runlog.Event{acquire(0, "a"), lost, acquire(50, "b"), release(60, "b", 10, 0)}, "b success 50s+10s by 0|a lost 0s+7s by 0"},
+		"ended while it released":     {[]runlog.Event{acquire(0, "a"), lost, replaced(9, runlog.Takeover, "a", 9)}, "a ended 0s+9s by 20"},
+		"end never came":              {[]runlog.Event{acquire(0, "a"), acquire(5, "b"), acquire(9, "c")}, "a lost 0s+9s by 0|b lost 5s+4s by 0|c running 9s+16m31s by 0"},
 	} {
 		if got := strings.Join(describe(c.events...), "|"); got != c.want {
 			t.Errorf("%s:\n%s, want\n%s", claim, got, c.want)
@@ -123,16 +116,6 @@ func TestAMissingCommandIsAFailedRun(t *testing.T) {
 	runs := tracked(acquire(0, "a"), missing, release(5, "a", 5, 0))
 	if len(runs) != 2 || runs[0].Outcome != Failed || runs[0].Status.Value != 127 || runs[0].Completed() || runs[1].Outcome != Succeeded {
 		t.Errorf("%+v", runs)
-	}
-}
-
-func TestALostEventFindsItsRunByTheToken(t *testing.T) {
-	lost := runlog.Event{Time: midnight.Add(7 * time.Second), Kind: runlog.Lost, Program: "p", Host: "h", Token: "a"}
-	if got := describe(acquire(0, "a"), lost, acquire(50, "b"), release(60, "b", 10, 0)); !slices.Contains(got, "a lost 0s+7s by 0") {
-		t.Error(got)
-	}
-	if got := describe(acquire(0, "a"), lost, replaced(9, runlog.Takeover, "a", 9)); !slices.Equal(got, []string{"a ended 0s+9s by 20"}) {
-		t.Errorf("an owner that was ended while it released: %v", got)
 	}
 }
 
@@ -175,7 +158,7 @@ func TestFollowYieldsEventsOfEveryHost(t *testing.T) {
 	write("one", 1)
 	read := make(chan int)
 	go func() {
-		for e := range Follow(dir, "two") {
+		for e := range Follow(dir, "two", func() {}) {
 			read <- e.PID
 		}
 	}()

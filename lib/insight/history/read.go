@@ -10,7 +10,7 @@ import (
 )
 
 // Read yields the events of every runlog in dir, merged by their times, rotated files included. An error that
-// is no *runlog.DamagedLine ends the reading of its runlog only. No directory means no events.
+// is no *runlog.DamagedLine concerns its runlog only. No directory means no events.
 func Read(dir string) iter.Seq2[runlog.Event, error] {
 	return func(yield func(runlog.Event, error) bool) {
 		hosts, err := runlog.Hosts(dir)

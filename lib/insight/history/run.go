@@ -47,6 +47,7 @@ type Run struct {
 	Shared    bool // it was a reader: other readers may have held the atom at the same time
 	Unstarted bool // its command could not be run, or adlock did not run it: it held nothing
 
+	FromStart              bool                      // IfElapsed counts from Start
 	IfElapsed, ExpireAfter runlog.Opt[time.Duration] // its owner's; an expire event sets ExpireAfter to the limit in force
 
 	expired bool      // its ending has begun: there is an expire event, and no newcomer's stuck event after it
@@ -73,6 +74,7 @@ func (r *Run) Ender() (ender string, self bool) {
 // Atom is an atom in the runlog, with its runs that have not ended.
 type Atom struct {
 	atom.Atom
-	open []*Run // in the order of their starts
-	last string // token of the run that ended last
+	ignored bool   // by Tracker.Match
+	open    []*Run // in the order of their starts
+	last    string // token of the run that ended last
 }

@@ -15,6 +15,8 @@ type Tracker struct {
 	// Run is called with each run once its end is known, and by Finish with the others. It may keep its arguments.
 	Run func(*Atom, *Run)
 
+	Match func(*Atom) bool // nil: each atom; of the others, Run is never called, and Add returns nil
+
 	atoms map[atom.Atom]*Atom
 	open  map[string]*Atom // the atom, by the tokens of its open runs and of its run that ended last
 }
@@ -35,7 +37,7 @@ func (t *Tracker) Atoms() []*Atom {
 // Add adds the next event and returns its atom; nil if that is unknown.
 func (t *Tracker) Add(e *runlog.Event) *Atom {
 	a := t.atomOf(e)
-	if a == nil {
+	if a == nil || a.ignored {
 		return nil
 	}
 	switch e.Kind {
@@ -90,6 +92,7 @@ func (t *Tracker) atomOf(e *runlog.Event) *Atom {
 			t.atoms, t.open = map[atom.Atom]*Atom{}, map[string]*Atom{}
 		}
 		a = &Atom{Atom: key}
+		a.ignored = t.Match != nil && !t.Match(a)
 		t.atoms[key] = a
 	}
 	return a
@@ -114,7 +117,7 @@ func (a *Atom) find(token string) *Run {
 // begin begins a run. A turn is one writer, or readers that share the atom. Two turns may have no end yet, as
 // an owner removes its lock before it logs the release. When a third begins, the end of the first is lost.
 func (t *Tracker) begin(a *Atom, e *runlog.Event) {
-	r := &Run{PID: e.PID, Node: e.Node, Token: e.Token, Start: e.Time, Shared: e.Shared, IfElapsed: e.IfElapsed, ExpireAfter: e.ExpireAfter}
+	r := &Run{PID: e.PID, Node: e.Node, Token: e.Token, Start: e.Time, Shared: e.Shared, FromStart: e.FromStart, IfElapsed: e.IfElapsed, ExpireAfter: e.ExpireAfter}
 	if before, last := a.turns(); len(last) > 0 && !r.sharesWith(last[0]) {
 		for _, lost := range before {
 			t.lose(a, lost, e.Time)
@@ -185,8 +188,8 @@ func (t *Tracker) close(a *Atom, r *Run) {
 }
 
 // Finish is the last call: it passes the runs without an end to Run. Runs of an atom's latest turn are what
-// state returns for their token: Running (also if state is nil), Orphaned or Lost. Earlier runs are Lost, and
-// so are runs whose owner found the lock gone.
+// state, which is as old as now, returns for their token: Running (also if state is nil), Orphaned or Lost.
+// Earlier runs are Lost, and so are runs whose owner found the lock gone.
 func (t *Tracker) Finish(now time.Time, state func(token string) Outcome) {
 	for _, a := range t.Atoms() {
 		before, last := a.turns()
@@ -196,6 +199,9 @@ func (t *Tracker) Finish(now time.Time, state func(token string) Outcome) {
 		for _, r := range last {
 			if state != nil {
 				r.Outcome = state(r.Token)
+			}
+			if r.Outcome == Lost && r.Start.After(now) {
+				r.Outcome = Running
 			}
 			if !r.lostAt.IsZero() || r.Outcome == Lost {
 				t.lose(a, r, r.Start)

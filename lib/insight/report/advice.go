@@ -107,7 +107,7 @@ func (a *summary) spam() string {
 
 // skips is about an IfElapsed as long as the period of the schedule, which makes the job skip runs.
 func (a *summary) skips() string {
-	if a.Denials.TooSoon < often || 4*a.Denials.TooSoon < a.Runs {
+	if a.fromStart || a.Denials.TooSoon < often || 4*a.Denials.TooSoon < a.Runs {
 		return ""
 	}
 	pace := policy.Pace{Period: a.Asked.Quantile(0.5), Runtime: a.Runtime.Quantile(0.5)}

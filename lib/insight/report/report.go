@@ -46,6 +46,7 @@ type summary struct {
 
 	Advice []advice
 
+	fromStart      bool // IfElapsed counts from the start
 	started, asked time.Time
 	stuckAt        time.Time // of the last stuck event; zero: there is none since the last acquire, release or clear
 	stuckTimes     int       // how many stuck events there were, of newcomers or of the owner's own supervisor
@@ -83,7 +84,7 @@ func (r *Report) IsEmpty() bool { return len(r.atoms) == 0 }
 // Build reads events, from history.Read. If it returns an error too, the report is of what could be read.
 func Build(events func(yield func(runlog.Event, error) bool), o Options) (*Report, error) {
 	b := builder{options: o, report: &Report{user: o.User, from: o.Since, to: o.Now}, atoms: map[*history.Atom]*summary{}}
-	b.tracker.Run = b.run
+	b.tracker = history.Tracker{Run: b.run, Match: o.Match}
 	var failed error
 	b.report.Damaged, failed = history.Each(events, b.event)
 	b.tracker.Finish(o.Now, o.State)
@@ -111,21 +112,15 @@ func (b *builder) event(e *runlog.Event) {
 	if !inside || source == nil {
 		return
 	}
-	if a := b.atom(source); a != nil {
-		b.report.lines++
-		a.count(e)
-	}
+	b.report.lines++
+	b.atom(source).count(e)
 }
 
 func (b *builder) atom(source *history.Atom) *summary {
-	a, known := b.atoms[source]
-	if !known {
-		if b.options.Match == nil || b.options.Match(source) {
-			a = &summary{Atom: source}
-		}
-		b.atoms[source] = a
+	if b.atoms[source] == nil {
+		b.atoms[source] = &summary{Atom: source}
 	}
-	return a
+	return b.atoms[source]
 }
 
 func (a *summary) count(e *runlog.Event) {
@@ -157,7 +152,7 @@ func (a *summary) count(e *runlog.Event) {
 		}
 		a.asked = e.Time
 		if e.IfElapsed.Set {
-			a.IfElapsed = e.IfElapsed
+			a.IfElapsed, a.fromStart = e.IfElapsed, e.FromStart
 		}
 		if e.ExpireAfter.Set {
 			a.ExpireAfter, a.ExpireAfterFrom = e.ExpireAfter, policy.Source(e.ExpireAfterFrom)
@@ -182,9 +177,6 @@ func (b *builder) run(source *history.Atom, r *history.Run) {
 		return
 	}
 	a := b.atom(source)
-	if a == nil {
-		return
-	}
 	if a.Outcomes[r.Outcome]++; r.Outcome != history.NotRun {
 		a.Runs++
 	}

@@ -157,6 +157,10 @@ func TestAdviceIsGivenOnlyWithAReason(t *testing.T) {
 			[]part{runs(20, 2*m, 3*s, 0), again(20, 2*m, deniedFrom(m, "too-soon", 1, 0))},
 			"from-start", "asked for every 1m, and IfElapsed 1m counts from completion: " +
 				"every second start is denied; --from-start"},
+		{"a longer interval from the start", m, h, []part{runs(20, 2*m, 3*s, 0), again(20, 2*m, deniedFrom(m, "too-soon", 1, 0)),
+			func(j *story.Job) {
+				j.Add(h, runlog.Event{Kind: runlog.Deny, IfElapsed: runlog.Some(m), FromStart: true})
+			}}, "", ""},
 		{"asked for by hand once more", m, h, []part{runs(20, m, s/2, 0), denials(21*m, "too-soon", 2, s)}, "", ""},
 		{"limits cross", 15 * m, 5 * m, []part{runs(1, 0, m, 0)}, "limits", "ExpireAfter 5m is below IfElapsed 15m"},
 		{"once only", limit.Never, 5 * m, []part{runs(1, 0, m, 0)}, "", ""},

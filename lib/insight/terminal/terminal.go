@@ -119,7 +119,7 @@ func Cut(text string, width int, gap string) string {
 func Fold(text, indent string, width int) (lines []string) {
 	for width > Columns(indent) && Columns(text) > width {
 		line := cells.Truncate(text, width, "")
-		if line == "" { // not even one character fits
+		if strings.TrimSpace(line) == "" { // not even one character fits
 			break
 		}
 		rest := text[len(line):]

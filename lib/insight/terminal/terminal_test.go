@@ -48,13 +48,10 @@ func TestTheFirstSetLocaleVariableDecidesOnUnicode(t *testing.T) {
 	}
 }
 
-func TestCleanTextCannotMoveTheCursor(t *testing.T) {
+func TestNeitherCleanNorEscapedTextCanMoveTheCursor(t *testing.T) {
 	if got := Clean("a\x1b[2Jb\nc\xffd\u200e\u00e9"); got != "a?[2Jb?c?d?\u00e9" {
 		t.Errorf("cleaned %q", got)
 	}
-}
-
-func TestEscapedTextShowsEachUnprintableByte(t *testing.T) {
 	if got := Escaped("a\x1b[2J\tb\nc\xffd\u200e\u00e9\ufffd\u009b"); got != `a\x1b[2J\x09b\x0ac\xffd\xe2\x80\x8e`+"\u00e9\ufffd"+`\xc2\x9b` {
 		t.Errorf("escaped %q", got)
 	}
@@ -163,7 +160,9 @@ func TestFoldedTextFitsAndLosesNothing(t *testing.T) {
 	if got := Fold(text, "    ", 0); !slices.Equal(got, []string{text}) {
 		t.Errorf("without a width: %q", got)
 	}
-	if got, want := Fold("  one two three", "    ", 10), []string{"  one two", "    three"}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
+	for width, want := range map[int][]string{10: {"  one two", "    three", "    \u4e16\u754c"}, 5: {"  one", "    t", "    w", "    o", "    t", "    h", "    r", "    e", "    e", "    \u4e16\u754c"}} {
+		if got := Fold("  one two three \u4e16\u754c", "    ", width); !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

@@ -47,8 +47,12 @@ type Bar struct {
 }
 
 func (b *Bar) due() time.Time {
-	in := policy.DueIn(policy.Limits{IfElapsed: b.IfElapsed.Value}, policy.Last{Completed: true})
-	return after(b.End, in, b.Until)
+	from := b.End
+	if b.FromStart {
+		from = b.Start
+	}
+	in := policy.DueIn(policy.Limits{IfElapsed: b.IfElapsed.Value}, policy.Last{Completed: true, FromStart: b.FromStart})
+	return after(from, in, b.Until)
 }
 
 func (b *Bar) overran() bool { return b.ExpireAfter.Value > 0 && b.expiry().Before(b.End) }
@@ -87,7 +91,7 @@ type Options struct {
 func Build(events func(yield func(runlog.Event, error) bool), o Options) (*Chart, error) {
 	b := builder{options: o, lanes: map[*history.Atom]*Lane{}}
 	b.chart = &Chart{from: o.Since, to: o.Until, Columns: max(1, o.Columns)}
-	b.tracker.Run = b.run
+	b.tracker = history.Tracker{Run: b.run, Match: o.Match}
 	var failed error
 	b.chart.Damaged, failed = history.Each(events, b.event)
 	b.tracker.Finish(o.Until, o.State)
@@ -112,9 +116,7 @@ func (b *builder) event(e *runlog.Event) {
 	if !inside || source == nil || !history.IsDenial(e) {
 		return
 	}
-	if lane := b.lane(source); lane != nil {
-		lane.tick(b.chart.column(e.Time), e)
-	}
+	b.lane(source).tick(b.chart.column(e.Time), e)
 }
 
 // begin sets where the chart begins and ends, when the first event in the period comes. Unless earlier events are
@@ -131,14 +133,10 @@ func (b *builder) begin(first time.Time) {
 }
 
 func (b *builder) lane(source *history.Atom) *Lane {
-	lane, known := b.lanes[source]
-	if !known {
-		if b.options.Match == nil || b.options.Match(source) {
-			lane = &Lane{Atom: source}
-		}
-		b.lanes[source] = lane
+	if b.lanes[source] == nil {
+		b.lanes[source] = &Lane{Atom: source}
 	}
-	return lane
+	return b.lanes[source]
 }
 
 func (l *Lane) tick(column int, e *runlog.Event) {
@@ -157,7 +155,7 @@ func (b *builder) run(source *history.Atom, r *history.Run) {
 	until, end := b.options.Until, r.End
 	if r.Outcome == history.Running || end.After(until) { // it was still running at the end of the period
 		r = &history.Run{
-			PID: r.PID, Node: r.Node, Token: r.Token, Start: r.Start, Held: until.Sub(r.Start), Shared: r.Shared, IfElapsed: r.IfElapsed, ExpireAfter: r.ExpireAfter,
+			PID: r.PID, Node: r.Node, Token: r.Token, Start: r.Start, Held: until.Sub(r.Start), Shared: r.Shared, IfElapsed: r.IfElapsed, FromStart: r.FromStart, ExpireAfter: r.ExpireAfter,
 		}
 		end = until
 	}
@@ -165,9 +163,6 @@ func (b *builder) run(source *history.Atom, r *history.Run) {
 		return
 	}
 	lane := b.lane(source)
-	if lane == nil {
-		return
-	}
 	bar := &Bar{Run: *r, Count: 1, Least: r.Held, Most: r.Held, End: end, Until: b.chart.to}
 	if n := len(lane.Bars); n > 0 {
 		last := lane.Bars[n-1]

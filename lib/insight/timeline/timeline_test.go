@@ -153,10 +153,17 @@ func TestAnOpenRunIsDrawnToTheEndUnlessItIsLost(t *testing.T) {
 	}
 }
 
-func TestARunOfReplaceIsNotDrawnAsPastItsLimit(t *testing.T) {
+func TestFromStartAndReplaceAreDrawnAsTheyCount(t *testing.T) {
 	s := &story.Story{}
-	s.Job("a b c", 0, 0).Run(0, time.Hour, 0)
-	if chartOf(t, s, time.Hour, Options{Columns: 10}).Lanes[0].Bars[0].overran() {
+	s.Job("replaced run x", 0, 0).Run(0, time.Hour, 0)
+	j := s.Job("a b c", 0, 0)
+	j.Add(0, runlog.Event{Kind: runlog.Acquire, Token: "t", IfElapsed: runlog.Some(time.Hour), FromStart: true})
+	j.Add(40*time.Minute, runlog.Event{Kind: runlog.Release, Token: "t", Duration: runlog.Some(40 * time.Minute)})
+	lanes := chartOf(t, s, 3*time.Hour, Options{Columns: 10}).Lanes
+	if due := lanes[0].Bars[0].due().Sub(story.Midnight); due > time.Hour || due < 50*time.Minute {
+		t.Errorf("due at %v", due)
+	}
+	if lanes[1].Bars[0].overran() {
 		t.Error("it is past ExpireAfter 0")
 	}
 }
