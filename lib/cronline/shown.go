@@ -21,37 +21,33 @@ var (
 
 // Shown returns a command for people to read. It hides what looks like a password, and in doubt hides more.
 // It searches the quoted commands of `sh -c` too, so it ends words at blanks even inside quotes.
-func Shown(command string) string {
+func Shown(command string) (shown string) {
 	if len(command) > longestShown { // at a blank, as half a word may show half a password
-		command = command[:strings.LastIndexAny(command[:longestShown], white)+1] + mask
+		command = command[:strings.LastIndexByte(command[:longestShown], ' ')+1] + mask
 	}
-	var shown strings.Builder
-	var before string // the preceding word
-	joins := false
-	for rest := command; rest != ""; {
-		n := len(rest) - len(strings.TrimLeft(rest, white))
-		shown.WriteString(rest[:n])
-		rest = rest[n:]
+	var before string             // the preceding word
+	joins, left := false, command // left: what shown does not have yet
+	for rest := strings.TrimLeft(command, white); rest != ""; rest = strings.TrimLeft(rest, white) {
 		word := rest
-		if n = strings.IndexAny(rest, white); n >= 0 {
-			word = rest[:n]
+		if end := strings.IndexAny(rest, white); end >= 0 {
+			word = rest[:end]
 		}
 		bare := strings.Trim(word, `'"`)
 		joins = joins || slices.ContainsFunc(joiners, func(name string) bool { return strings.HasPrefix(path.Base(bare), name) })
 		from, to := secretIn(word, before, joins)
 		before = bare
 		if from < 0 {
-			shown.WriteString(word)
 			rest = rest[len(word):]
 			continue
 		}
-		shown.WriteString(rest[:from] + mask)
+		shown += left[:len(left)-len(rest)+from] + mask
 		if to < 0 {
 			to = valueEnd(rest, word, from)
 		}
 		rest = rest[to:]
+		left = rest
 	}
-	return shown.String()
+	return shown + left
 }
 
 // valueEnd returns where in rest the value ends that begins at from in word. A quote may have been opened in an
