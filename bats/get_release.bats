@@ -69,6 +69,23 @@ load common
 	assert [ -e "$T/locks/last.job.dax.a.b" ]
 }
 
+@test "library and helper follow .. in ADLOCK_DIR behind a link" {
+	mkdir -p "$T/real/sub"
+	mkdir -m 700 "$T/real/locks"
+	ln -s real/sub "$T/link"
+	cd "$T/link"
+	script job <<-'E'
+		ADLOCK_DIR=$1
+		adlock_get a b
+		"$ADLOCK_BIN" run --program job --operator a --operand b -- echo ran 2>/dev/null || note "$?"
+		adlock_release
+	E
+	for dir in ../locks "$T/link/../locks/" "$T/link/../new"; do quietly job "$dir"; done
+	assert_notes <<<$'75\n75\n75'
+	refute compgen -G "$T/*/lock.*"
+	refute [ -e "$T/locks" -o -e "$T/new" ]
+}
+
 @test "a lock that a mount hides is released once it is shown" {
 	[ "$(id -u)" = 0 ] && unshare --mount true || skip "needs root and a mount namespace"
 	script job <<-'E'

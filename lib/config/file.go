@@ -480,7 +480,7 @@ func toldIn(dir, file string) string {
 	if way.Check(dir, "", nil) != nil || sysfile.Lstatat(unix.AT_FDCWD, dir, &st) != nil || !sysfile.IsOurs(&st) || st.Mode&0o022 != 0 {
 		return ""
 	}
-	return path.Join(dir, file)
+	return dir + "/" + file
 }
 
 type Setting struct {

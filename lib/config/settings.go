@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"os"
-	"path"
 	"strings"
 	"time"
 
@@ -152,10 +151,21 @@ func (s *Settings) Check() error {
 
 // DirectoryOf returns the directory of file. It is an error if file is not this atom's active lock.
 func (s *Settings) DirectoryOf(file string) (string, error) {
-	if want := s.Request.Atom.Name().ActiveLock(); path.Base(file) != want {
+	dir, name := Split(file)
+	if want := s.Request.Atom.Name().ActiveLock(); name != want {
 		return "", fault.New(fault.Usage, file, "is not the lock of this atom, which is "+want)
 	}
-	return path.Dir(file), nil
+	return dir, nil
+}
+
+// Split returns the directory and the name of a file. path.Dir would take ".." out of the text, but the kernel goes up
+// from where a link leads. For the same reason a path in a lock directory is made without path.Join.
+func Split(file string) (dir, name string) {
+	slash := strings.LastIndexByte(file, '/')
+	if slash < 0 {
+		return ".", file
+	}
+	return file[:max(slash, 1)], file[slash+1:]
 }
 
 // Answer returns the exit status by which adlock.sh learns the verdict.
