@@ -66,6 +66,22 @@ times() { yes | head -n "$1"; }
 	E
 }
 
+# In containers a pid comes again at each start.
+@test "a dead process's lock with this pid is left alone" {
+	job_notes $'75\n0\ncompleted' <<-'E'
+		adlock_get a b 0
+		cp -p "$ADLOCK_DIR/lock.job.dax.a.b" "$T/lock"
+		adlock_release
+		sed -i 's/^inode=.*/inode=1/' "$T/lock"
+		mv "$T/lock" "$ADLOCK_DIR/lock.job.dax.a.b"
+		adlock_get a b 60 || note "$?"
+		adlock_release && note 0
+		grep -qx inode=1 "$ADLOCK_DIR/lock.job.dax.a.b"
+		adlock_get a b 0 && note completed
+		adlock_release
+	E
+}
+
 # ksh93 takes the number of a signal for a helper's status: 10, 12, 14 and 15 were denials once (W14).
 # bats test_tags=core
 @test "a helper's status that the shell misread leaves no lock" {

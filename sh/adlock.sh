@@ -762,7 +762,7 @@ _adlock_let_go() {
 		*) _adlock_once_more "$@" -- "$_adlock_file" ;;
 		esac
 		case $_adlock_status-$_adlock_file in
-		0-*/smith.* | 75-*/smith.*)
+		0-*/smith.* | 75-*/smith.* | 86-*)
 			_adlock_gone=yes
 			break
 			;;

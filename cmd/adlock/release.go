@@ -67,7 +67,10 @@ func release(args []string) (int, error) {
 			fault.Report(fault.Wrap("ADLOCK_FLOCK", err))
 		}
 	}
-	if err := releaseIn(dir, r, &a.hook); err == nil || config.ShouldReport(err) {
+	switch err := releaseIn(dir, r, &a.hook); {
+	case err == nil && a.withdraw:
+		return fault.AnswerGone, nil
+	case err == nil || config.ShouldReport(err):
 		return 0, err
 	}
 	return fault.StatusDenied, nil
