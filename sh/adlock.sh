@@ -625,7 +625,7 @@ _adlock_age() {
 # own first step (lib/lean), a tenth of a helper run. The helper's status is $_adlock_status.
 _adlock_help() {
 	_adlock_status=0
-	case ${ADLOCK_LOGDIR-}${ADLOCK_LOG_MAX-}${ADLOCK_HOOK-}${ADLOCK_SYSLOG-}$_adlock_beside in
+	case ${ADLOCK_LOGDIR-}${ADLOCK_LOG_MAX-}${ADLOCK_HOOK-}${ADLOCK_HOOK_RUNS-}${ADLOCK_SYSLOG-}$_adlock_beside in
 	'') GOMAXPROCS=1 "$_adlock_bin" "$@" ;;
 	*)
 		set -- ${ADLOCK_LOGDIR:+"ADLOCK_LOGDIR=$ADLOCK_LOGDIR"} ${ADLOCK_LOG_MAX:+"ADLOCK_LOG_MAX=$ADLOCK_LOG_MAX"} \
