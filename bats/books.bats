@@ -154,8 +154,11 @@ times() { yes | head -n "$1"; }
 
 # bats test_tags=core
 @test "settings reach a helper without PATH and despite aliases" {
-	job_notes 00 <<-'E'
-		path=$PATH ADLOCK_HOOK=: PATH=/nowhere
+	in_between <<<'[ "$ADLOCK_HOOK_RUNS" = 1 ] || exit 64'
+	mkdir "$T/a=b"
+	mv "$T/helper" "$T/a=b"
+	ADLOCK_BIN=$T/a=b/helper job_notes 00 <<-'E'
+		path=$PATH ADLOCK_HOOK_RUNS=1 PATH=/nowhere
 		alias command=false env=false
 		adlock_get a b
 		got=$?
