@@ -12,6 +12,7 @@ import (
 
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
+	"adlock/test/support/terminal"
 )
 
 // flocked starts a process that holds a file in the working directory, as flock(1) does with these
@@ -172,6 +173,19 @@ func TestAWaiterLocksTheNewFileAfterARename(t *testing.T) {
 	s.letGo(holder)
 	if status := waiter.Wait(t); status != 0 || waiter.Output() != "1\n1\n" {
 		t.Errorf("status %d, %q", status, waiter.Output())
+	}
+}
+
+// The gate, which becomes the job, has the old file open.
+func TestOnATerminalAWaiterIsDeniedAfterARename(t *testing.T) {
+	s := newStage(t)
+	holder, words := s.flocked()
+	waiter := terminal.Start(t, 80, s.command(append(words, "--wait", "10m", "true")...))
+	helper.Eventually(t, "it waits for the file", func() bool { return flockWaits(waiter.Process.Pid) })
+	must(t, os.Rename(s.in("file"), s.in("old")))
+	s.letGo(holder)
+	if shown := waiter.AllShown(t); !strings.Contains(shown, "was replaced meanwhile") || waiter.ProcessState.ExitCode() != 75 {
+		t.Errorf("%v: %s", waiter.ProcessState, shown)
 	}
 }
 
