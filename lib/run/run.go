@@ -398,7 +398,7 @@ func (r *runArgs) supervised(c command) (int, error) {
 	r.recordJob(k, &plan, &held)
 	job, err := supervise.Prepare(plan)
 	if err != nil {
-		return 0, fault.Wrap(c.name, err)
+		return 0, r.notRun(locker.Outcome{}, fault.Wrap(c.name, err))
 	}
 	if r.jitter > 0 {
 		r.waitJitter(rand.N(r.jitter))
