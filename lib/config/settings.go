@@ -52,7 +52,7 @@ func (s *Settings) Options() []Option {
 		}
 	}
 	return append(append(limits,
-		Bind("notice", Duration(&r.Notice)),
+		Bind("notice", notice(&r.Notice)),
 		Bind("pause", Bounded(&r.Pause)),
 		Bind("wait", waitFor(&r.Wait)),
 		Bind("wait-elapsed", Toggle(&r.WaitElapsed)),
@@ -63,6 +63,16 @@ func (s *Settings) Options() []Option {
 		Bind("now", passClock(&r.Now)),
 		Bind("verbose", Toggle(&s.Verbose)),
 	), HookOptions(s.Hook)...)
+}
+
+// notice is Duration, but makes 0 the least time that a record keeps: to a Request, 0 means that no notice is set.
+func notice(to *time.Duration) func(string) error {
+	set := Duration(to)
+	return func(value string) error {
+		err := set(value)
+		*to = max(*to, time.Millisecond)
+		return err
+	}
 }
 
 // ScriptOptions returns options, and those by which adlock.sh passes on all that a script has set for its
