@@ -158,9 +158,15 @@ func (r *runArgs) lockFile() string {
 	return dir + "/" + file
 }
 
-// Encode returns a word in a form that every shell passes on: yash empties one that is no text in its locale.
+const longestArgument = 128 << 10 // MAX_ARG_STRLEN of execve(2), for pages of 4 KiB
+
+// Encode returns a word in a form that every shell passes on: yash empties one that is no text in its locale. If that
+// form is too long for an argument, characters stay as they are.
 func Encode(word string) string {
 	text := strconv.QuoteToASCII(word)
+	if len(text) >= longestArgument {
+		text = strconv.Quote(word)
+	}
 	if text == `"`+word+`"` && word != "" {
 		return word
 	}
