@@ -22,13 +22,10 @@ refused() {
 	assert_notes </dev/null
 }
 
-@test "an empty operand or operator is refused" {
+# bats test_tags=core
+@test "empty, missing and superfluous arguments are refused" {
 	refused 64 'must not be empty' a ''
 	refused 64 'must not be empty' '' b
-}
-
-# bats test_tags=core
-@test "too few or too many arguments are refused" {
 	refused 64 'arguments' a
 	refused 64 'arguments' a b 1 2 dax 4 5
 }

@@ -22,9 +22,11 @@ holds_it() {
 }
 
 # bats test_tags=core
-@test "the file is locked while the command of adlock_with runs" {
-	job_notes $'1\n7 acquired' <<-'E'
-		adlock_with a b -- sh -c 'flock -n "$0" true; echo "$?" >>"$T/notes"; exit 7' "$ADLOCK_FLOCK" || note "$? $ADLOCK_VERDICT"
+@test "adlock_with locks the file, and a trap may get a lock then" {
+	job_notes $'1\n0\n7 acquired' <<-'E'
+		child() { unset ADLOCK_FLOCK; adlock_with c d -- true; note "$?"; }
+		trap child USR1
+		adlock_with a b -- sh -c 'kill -USR1 "$PPID"; flock -n "$0" true; echo "$?" >>"$T/notes"; exit 7' "$ADLOCK_FLOCK" || note "$? $ADLOCK_VERDICT"
 	E
 	free
 }
@@ -80,18 +82,6 @@ holds_it() {
 	assert_output --regexp '^adlock: ADLOCK_FLOCK: is for a program, and work is a function
 adlock: ADLOCK_FLOCK: a file is locked only for a command: .*$'
 	assert_notes <<<$'64\n64\n0'
-}
-
-# bats test_tags=core
-@test "a trap may get a lock while adlock_with has locked the file" {
-	script job <<-'E'
-		child() { unset ADLOCK_FLOCK; adlock_with c d -- true; note "$?"; }
-		trap child USR1
-		adlock_with a b -- sh -c 'kill -USR1 "$PPID"; flock -n "$0" true; echo "$?" >>"$T/notes"' "$ADLOCK_FLOCK"
-	E
-	launch job
-	free
-	assert_notes <<<$'1\n0'
 }
 
 @test "a guarded script locks the flock file beside its atom" {

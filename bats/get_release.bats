@@ -3,6 +3,7 @@ load common
 
 # bats test_tags=core
 @test "the lock is there while the atom runs, and names the shell" {
+	export ADLOCK_DIR="$T/an [odd] *dir"
 	job_notes acquired <<-'E'
 		adlock_get a b
 		read -r pid <"$ADLOCK_DIR/lock.job.dax.a.b"
@@ -40,33 +41,22 @@ load common
 }
 
 # bats test_tags=core
-@test "a lock directory may have an odd name" {
-	export ADLOCK_DIR="$T/an [odd] *dir"
+@test "a relative lock directory is one despite cd, .. and links" {
+	mkdir -p "$T/real/sub"
+	mkdir -m 700 "$T/real/locks"
+	ln -s real/sub "$T/link"
+	cd "$T/link"
 	script job <<-'E'
+		ADLOCK_DIR=$1
 		adlock_get a b
-		adlock_get c d
-		adlock_release
-		adlock_release
-		note "$ADLOCK_VERDICT"
-	E
-	quietly job
-	assert [ -e "$ADLOCK_DIR/last.job.dax.a.b" ]
-	refute [ -e "$ADLOCK_DIR/lock.job.dax.a.b" ]
-}
-
-# bats test_tags=core
-@test "a cd does not change a relative lock directory" {
-	cd "$T"
-	mkdir -m 700 locks # a relative one is not made
-	export ADLOCK_DIR=locks
-	script job <<-'E'
-		adlock_get a b
+		"$ADLOCK_BIN" run --program job --operator a --operand b -- echo ran 2>/dev/null || note "$?"
 		cd /
 		adlock_release
 	E
-	launch job
-	refute [ -e "$T/locks/lock.job.dax.a.b" ]
-	assert [ -e "$T/locks/last.job.dax.a.b" ]
+	for dir in ../locks "$T/link/../locks/" "$T/link/../new"; do quietly job "$dir"; done
+	assert_notes <<<$'75\n75\n75'
+	refute compgen -G "$T/*/lock.*"
+	refute [ -e "$T/locks" -o -e "$T/new" ]
 }
 
 @test "a lock that a mount hides is released once it is shown" {

@@ -19,9 +19,11 @@ life() {
 	E
 }
 
+# for_settings SETTINGS [EDIT] runs that script, edited by sed(1).
 for_settings() {
 	export ADLOCK_TEST_SETTINGS=$1
 	life
+	sed -i "${2-}" "$T/job"
 	quietly job
 	assert_notes <<<$'75 too-soon\nx y\n0\ngot'
 }
@@ -33,12 +35,7 @@ for_settings() {
 @test "the library works with noclobber" { for_settings 'noclobber'; }
 @test "the library works with traps" { for_settings 'traps'; }
 # bats test_tags=core
-@test "the library works with a readonly IFS" {
-	life
-	sed -i '1a readonly IFS' "$T/job"
-	ADLOCK_TEST_SETTINGS='eu' quietly job
-	assert_notes <<<$'75 too-soon\nx y\n0\ngot'
-}
+@test "the library works with a readonly IFS" { for_settings 'eu' '1a readonly IFS'; }
 # bats test_tags=core
 @test "the library works in the C locale" { LC_ALL=C for_settings 'eu ifs'; }
 @test "the library works without a locale" {
@@ -48,20 +45,10 @@ for_settings() {
 
 # bats test_tags=core
 @test "the library works in a function, with set -af" {
-	life
-	sed -i -e '1a set -af; body() {' -e '$a }; body' "$T/job"
-	launch job
-	assert_notes <<<$'75 too-soon\nx y\n0\ngot'
+	for_settings 'eu noclobber traps ifs' $'1a set -af; body() {\n$a }; body'
 }
-
 @test "the library works with failglob in bash" {
-	job_notes held <<-'E'
-		[ -z "${BASH_VERSION-}" ] || shopt -s failglob
-		GLOBIGNORE='*'
-		adlock_get a b 0 || exit 1
-		[ -e "$ADLOCK_DIR/lock.job.dax.a.b" ] && note held
-		adlock_release
-	E
+	for_settings 'eu' $'1a GLOBIGNORE="*"; [ -z "${BASH_VERSION-}" ] || shopt -s failglob'
 }
 
 # bats test_tags=core

@@ -625,12 +625,16 @@ _adlock_age() {
 # own first step (lib/lean), a tenth of a helper run. The helper's status is $_adlock_status.
 _adlock_help() {
 	_adlock_status=0
-	case ${ADLOCK_LOGDIR-}${ADLOCK_LOG_MAX-}${ADLOCK_HOOK-}${ADLOCK_SYSLOG-}$_adlock_beside in
+	case ${ADLOCK_LOGDIR-}${ADLOCK_LOG_MAX-}${ADLOCK_HOOK-}${ADLOCK_HOOK_RUNS-}${ADLOCK_SYSLOG-}$_adlock_beside in
 	'') GOMAXPROCS=1 "$_adlock_bin" "$@" ;;
 	*)
+		case $_adlock_bin in
+		*=*) set -- /bin/sh -c 'exec "$0" "$@"' "$_adlock_bin" "$@" ;; # env would take it for an assignment
+		*) set -- "$_adlock_bin" "$@" ;;
+		esac
 		set -- ${ADLOCK_LOGDIR:+"ADLOCK_LOGDIR=$ADLOCK_LOGDIR"} ${ADLOCK_LOG_MAX:+"ADLOCK_LOG_MAX=$ADLOCK_LOG_MAX"} \
 			${ADLOCK_HOOK:+"ADLOCK_HOOK=$ADLOCK_HOOK"} ${ADLOCK_HOOK_RUNS:+"ADLOCK_HOOK_RUNS=$ADLOCK_HOOK_RUNS"} \
-			${ADLOCK_SYSLOG:+"ADLOCK_SYSLOG=$ADLOCK_SYSLOG"} GOMAXPROCS=1 "$_adlock_bin" "$@"
+			${ADLOCK_SYSLOG:+"ADLOCK_SYSLOG=$ADLOCK_SYSLOG"} GOMAXPROCS=1 "$@"
 		eval "\\command -p \\env \"\$@\" ${_adlock_beside:+$_adlock_beside<&$_adlock_beside}"
 		;;
 	esac || _adlock_status=$?
@@ -762,7 +766,7 @@ _adlock_let_go() {
 		*) _adlock_once_more "$@" -- "$_adlock_file" ;;
 		esac
 		case $_adlock_status-$_adlock_file in
-		0-*/smith.* | 75-*/smith.*)
+		0-*/smith.* | 75-*/smith.* | 86-*)
 			_adlock_gone=yes
 			break
 			;;
@@ -985,7 +989,7 @@ _adlock_find_smith() {
 _adlock_begin_pass() {
 	_adlock_want_agent later adlock_pass "$@" || return "$?"
 	_adlock_line='' # it stays empty without such a file, or if a trap cuts the read short
-	_adlock_first _adlock_line /proc/uptime || :
+	_adlock_first _adlock_line /proc/uptime
 	case $_adlock_line in
 	*.*' '*)
 		_adlock_pass=uptime:${_adlock_line%% *}
@@ -1294,7 +1298,7 @@ _adlock_whoami() {
 }
 
 _adlock_read_since() {
-	_adlock_first _adlock_since /proc/uptime || :
+	_adlock_first _adlock_since /proc/uptime
 	_adlock_since=${_adlock_since%% *}
 }
 
@@ -1393,7 +1397,7 @@ _adlock_find_host() {
 # (machine-id(5)), or DIR, it is the node name.
 _adlock_recall_host() {
 	_adlock_line=''
-	_adlock_first _adlock_line /etc/machine-id || :
+	_adlock_first _adlock_line /etc/machine-id
 	[ -n "$_adlock_line" ] || _adlock_first _adlock_line /var/lib/dbus/machine-id || :
 	case ${2:+in}-${#_adlock_line}-$_adlock_line in
 	in-32-*[!0123456789abcdef]*) _adlock_line='*' ;;

@@ -3,7 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
-	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -36,7 +36,7 @@ func keep(a *hold.Args, args []string) (hold.Keeper, error) {
 	}
 	checked.Close()
 	k := &keeper{Args: a, args: args, lost: make(chan string, 1)}
-	if k.dir, err = filepath.Abs(dir); err != nil {
+	if k.dir, err = absolute(dir); err != nil {
 		return nil, fault.Wrap(dir, err)
 	}
 	return k, fault.Wrap(k.dir, os.Setenv("ADLOCK_DIR", k.dir))
@@ -50,12 +50,21 @@ func rootPaths() (err error) {
 	}
 	for _, name := range variables {
 		if path := os.Getenv(name); path != "" && err == nil {
-			if path, err = filepath.Abs(path); err == nil {
+			if path, err = absolute(path); err == nil {
 				err = os.Setenv(name, path)
 			}
 		}
 	}
 	return err
+}
+
+// absolute is filepath.Abs, but leaves ".." in place (config.Split).
+func absolute(path string) (string, error) {
+	if strings.HasPrefix(path, "/") {
+		return path, nil
+	}
+	here, err := os.Getwd()
+	return here + "/" + path, err
 }
 
 func (k *keeper) Take(r locker.Request) (locker.Outcome, error) {

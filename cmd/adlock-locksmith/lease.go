@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -159,7 +158,8 @@ func release(args []string) (int, error) {
 	if len(rest) != 1 || !isToken(token) {
 		return 0, config.LibraryOnly("release")
 	}
-	line, err := dial(filepath.Dir(rest[0]), token)
+	dir, _ := config.Split(rest[0])
+	line, err := dial(dir, token)
 	if err != nil && (again || withdraw) {
 		return 0, nil // the holder has released the lock, or the lease will run out
 	}

@@ -19,6 +19,7 @@ func main() {
 		Name: filepath.Base(os.Args[0]), Does: "locks in a store beyond this machine", Notes: storeNote,
 		Verbs: []config.Verb{
 			run.Verb(open),
+			run.Shell(open),
 			hold.Verb(keep),
 			{Name: "lease", Owned: true, Run: takeLease},
 			{Name: "holder", Owned: true, Run: heldUntil},

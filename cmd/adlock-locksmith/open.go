@@ -1,7 +1,6 @@
 package main
 
 import (
-	"path/filepath"
 	"strings"
 
 	"adlock/lib/atom"
@@ -89,7 +88,7 @@ func recorderIn(path, host string, h *hook.Hook) (locker.Recorder, error) {
 	dir.Close()
 	rec, err := config.RecorderOf(path, host, h)
 	if err == nil {
-		rec.Log.Dir, err = filepath.Abs(rec.Log.Dir) // for the watchdog, which runs in the root directory
+		rec.Log.Dir, err = absolute(rec.Log.Dir) // for the watchdog, which runs in the root directory
 	}
 	return rec, err
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -64,7 +63,7 @@ func answerTake(owner process.Identity, args []string) (agent.Answer, error) {
 	}
 	a := agent.Answer{Status: config.Answer(outcome.Verdict)}
 	if outcome.Verdict == locker.Acquired {
-		a.Words = outcome.Token + " " + filepath.Join(dir, s.Request.Atom.Name().ActiveLock())
+		a.Words = outcome.Token + " " + dir + "/" + s.Request.Atom.Name().ActiveLock()
 	}
 	return a, nil
 }

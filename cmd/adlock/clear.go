@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -100,9 +99,10 @@ func (a *clearArgs) prune(dir *lockfile.Dir) error {
 // dirMeant returns the directory of the lock file if words are its path (with a slash), else dir.
 func dirMeant(dir string, words []string) string {
 	named := strings.Join(words, " ")
-	file := atom.ParseFile(path.Base(named))
+	above, name := config.Split(named)
+	file := atom.ParseFile(name)
 	if isLock := file.Kind == atom.ActiveLock || file.Kind == atom.ReaderLock; isLock && strings.Contains(named, "/") {
-		return path.Dir(named)
+		return above
 	}
 	return dir
 }

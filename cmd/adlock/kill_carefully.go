@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -155,11 +154,12 @@ func (a *killArgs) endOwner(locks []string) error {
 		return fault.New(fault.Usage, "--lock", "wants one FILE")
 	}
 	file := locks[0]
-	lock := atom.ParseFile(filepath.Base(file))
+	above, name := config.Split(file)
+	lock := atom.ParseFile(name)
 	if lock.Kind != atom.ActiveLock {
 		return fault.New(fault.Usage, file, "is not called lock.PROGRAM.HOST.OPERATOR.OPERAND")
 	}
-	dir, err := lockfile.Open(filepath.Dir(file))
+	dir, err := lockfile.Open(above)
 	if err == nil {
 		defer dir.Close()
 		err = a.endOwnerIn(dir, lock.Name)

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"io/fs"
-	"path/filepath"
 	"time"
 
 	"adlock/lib/atom"
@@ -47,12 +46,13 @@ var leftVerb = config.Verb{Name: "left", Run: func(args []string) (int, error) {
 
 // jobUnder returns the job with this token that holds the lock at path or a reader's lock of its atom; nil: none.
 func jobUnder(token, path string) (*process.Job, error) {
-	dir, err := lockfile.Open(filepath.Dir(path))
+	above, name := config.Split(path)
+	dir, err := lockfile.Open(above)
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
-	file := atom.ParseFile(filepath.Base(path))
+	file := atom.ParseFile(name)
 	readers, err := dir.Readers(file.Name)
 	if err != nil {
 		return nil, err

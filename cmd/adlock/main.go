@@ -41,7 +41,7 @@ func program() *config.Program {
 	return &config.Program{
 		Name: "adlock", Does: "adaptive locks for scripts, cron lines and Makefiles",
 		Verbs: slices.Concat(
-			[]config.Verb{run.Verb(nil), run.Shell(), hold.Verb(nil)}, reports(),
+			[]config.Verb{run.Verb(nil), run.Shell(nil), hold.Verb(nil)}, reports(),
 			[]config.Verb{stopVerb, clearVerb, statAgeVerb, ageVerb, mkatomicVerb, killCarefullyVerb, releaseVerb, leftVerb, takeVerb, takeoverVerb, nameVerb, lockableVerb, locationsVerb, hostVerb, guardVerb, agentVerb, run.Guarded}),
 		IsCommand: func(word string) bool {
 			_, err := supervise.Find(word)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"path/filepath"
 	"time"
 
 	"adlock/lib/atom"
@@ -68,7 +67,10 @@ func release(args []string) (int, error) {
 			fault.Report(fault.Wrap("ADLOCK_FLOCK", err))
 		}
 	}
-	if err := releaseIn(dir, r, &a.hook); err == nil || config.ShouldReport(err) {
+	switch err := releaseIn(dir, r, &a.hook); {
+	case err == nil && a.withdraw:
+		return fault.AnswerGone, nil
+	case err == nil || config.ShouldReport(err):
 		return 0, err
 	}
 	return fault.StatusDenied, nil
@@ -84,7 +86,8 @@ func parseRelease(args []string) (a *releaseArgs, dir string, r locker.ReleaseRe
 	if len(rest) != 1 {
 		return a, "", r, fault.New(fault.Usage, "release", "wants one FILE")
 	}
-	lock := atom.ParseFile(filepath.Base(rest[0]))
+	dir, name := config.Split(rest[0])
+	lock := atom.ParseFile(name)
 	if lock.Kind != atom.ActiveLock {
 		return a, "", r, fault.New(fault.Usage, rest[0], "is not called lock.PROGRAM.HOST.OPERATOR.OPERAND")
 	}
@@ -95,7 +98,7 @@ func parseRelease(args []string) (a *releaseArgs, dir string, r locker.ReleaseRe
 	if a.status >= 0 {
 		r.Status = runlog.Some(a.status)
 	}
-	return a, filepath.Dir(rest[0]), r, nil
+	return a, dir, r, nil
 }
 
 func releaseIn(path string, r locker.ReleaseRequest, h *hook.Hook) error {

@@ -464,23 +464,23 @@ func TellMistakes(dir string, values func() []Option) {
 		_ = unix.Stat(f.Path, &st) // 0: unknown
 		state += f.Path + " " + strconv.FormatInt(time.Unix(st.Ctim.Unix()).UnixNano(), 10) + "\n"
 	}
-	told, ours := path.Join(dir, toldFile), isOurs(dir)
-	if ours {
-		if text, err := os.ReadFile(told); err == nil && string(text) == state {
-			return
-		}
+	told := toldIn(dir, toldFile)
+	if text, err := os.ReadFile(told); err == nil && string(text) == state {
+		return
 	}
 	for _, err := range all {
 		fault.Report(err)
 	}
-	if ours {
-		_ = os.WriteFile(told, []byte(state), 0o600) // if this fails, they are printed again
-	}
+	_ = os.WriteFile(told, []byte(state), 0o600) // if this fails, they are printed again
 }
 
-func isOurs(dir string) bool {
+// toldIn returns the path of a file of dir that lists what was told; "", which cannot be opened, if dir is refused.
+func toldIn(dir, file string) string {
 	var st unix.Stat_t
-	return way.Check(dir, "", nil) == nil && sysfile.Lstatat(unix.AT_FDCWD, dir, &st) == nil && sysfile.IsOurs(&st) && st.Mode&0o022 == 0
+	if way.Check(dir, "", nil) != nil || sysfile.Lstatat(unix.AT_FDCWD, dir, &st) != nil || !sysfile.IsOurs(&st) || st.Mode&0o022 != 0 {
+		return ""
+	}
+	return dir + "/" + file
 }
 
 type Setting struct {

@@ -38,7 +38,7 @@ func TestASettingsFileReplacedDuringTheReadIsReadAgain(t *testing.T) {
 	}
 }
 
-func TestMistakesAreNotRecordedInARefusedDirectory(t *testing.T) {
+func TestWhatWasToldIsNotRecordedInARefusedDirectory(t *testing.T) {
 	need.Root(t)
 	const nobody = 65534
 	written(t, "ADLOCK_NONSENSE=1\n")
@@ -47,13 +47,14 @@ func TestMistakesAreNotRecordedInARefusedDirectory(t *testing.T) {
 	must.Do(t, errors.Join(os.Mkdir(locks, 0o700), os.Symlink(filepath.Dir(locks), link), os.Lchown(link, nobody, nobody),
 		os.Chmod(home, 0o777|os.ModeSticky)))
 	for dir, recorded := range map[string]bool{filepath.Join(link, "locks"): false, home: false, locks: true} {
-		if said := helper.Stderr(t, func() { TellMistakes(dir, values) }); said == "" {
-			t.Errorf("%s: nothing was said", dir)
+		for file, tell := range map[string]func(){
+			toldFile: func() { TellMistakes(dir, values) }, toldHosts: func() { TellNoHost(dir, "etcd://h:1/p") },
+		} {
+			said := helper.Stderr(t, tell)
+			if err := os.Remove(filepath.Join(dir, file)); said == "" || recorded != (err == nil) {
+				t.Errorf("%s: said %q, and %v", dir, said, err)
+			}
 		}
-		if _, err := os.Stat(filepath.Join(dir, toldFile)); recorded != (err == nil) {
-			t.Errorf("%s: %v", dir, err)
-		}
-		_ = os.Remove(filepath.Join(locks, toldFile))
 	}
 }
 

@@ -2,7 +2,6 @@ package config
 
 import (
 	"os"
-	"path"
 	"slices"
 	"strings"
 
@@ -18,9 +17,9 @@ func NoHost(store string) (wrong, cure string) {
 // toldHosts, in the lock directory, lists the stores about which TellNoHost has warned.
 const toldHosts = "told.host"
 
-// TellNoHost warns, once for each store, that no host is set for its locks. dir, the lock directory, must exist.
+// TellNoHost warns, once for each store, that no host is set for its locks; each time if dir is missing or refused.
 func TellNoHost(dir, store string) {
-	told := path.Join(dir, toldHosts)
+	told := toldIn(dir, toldHosts)
 	known, _ := os.ReadFile(told) // there is none before the first warning
 	if slices.Contains(strings.Split(string(known), "\n"), store) {
 		return

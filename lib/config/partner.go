@@ -104,7 +104,7 @@ func FindPartner(partner, need string) (string, error) {
 		}
 	}
 	for dir := range strings.SplitSeq(os.Getenv("PATH"), ":") {
-		if program := path.Join(dir, partner); path.IsAbs(program) && isProgram(program) {
+		if program := dir + "/" + partner; path.IsAbs(dir) && isProgram(program) {
 			return program, nil
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"os"
-	"path"
 	"strings"
 	"time"
 
@@ -53,7 +52,7 @@ func (s *Settings) Options() []Option {
 		}
 	}
 	return append(append(limits,
-		Bind("notice", Duration(&r.Notice)),
+		Bind("notice", notice(&r.Notice)),
 		Bind("pause", Bounded(&r.Pause)),
 		Bind("wait", waitFor(&r.Wait)),
 		Bind("wait-elapsed", Toggle(&r.WaitElapsed)),
@@ -64,6 +63,16 @@ func (s *Settings) Options() []Option {
 		Bind("now", passClock(&r.Now)),
 		Bind("verbose", Toggle(&s.Verbose)),
 	), HookOptions(s.Hook)...)
+}
+
+// notice is Duration, but makes 0 the least time that a record keeps: to a Request, 0 means that no notice is set.
+func notice(to *time.Duration) func(string) error {
+	set := Duration(to)
+	return func(value string) error {
+		err := set(value)
+		*to = max(*to, time.Millisecond)
+		return err
+	}
 }
 
 // ScriptOptions returns options, and those by which adlock.sh passes on all that a script has set for its
@@ -152,10 +161,21 @@ func (s *Settings) Check() error {
 
 // DirectoryOf returns the directory of file. It is an error if file is not this atom's active lock.
 func (s *Settings) DirectoryOf(file string) (string, error) {
-	if want := s.Request.Atom.Name().ActiveLock(); path.Base(file) != want {
+	dir, name := Split(file)
+	if want := s.Request.Atom.Name().ActiveLock(); name != want {
 		return "", fault.New(fault.Usage, file, "is not the lock of this atom, which is "+want)
 	}
-	return path.Dir(file), nil
+	return dir, nil
+}
+
+// Split returns the directory and the name of a file. path.Dir would take ".." out of the text, but the kernel goes up
+// from where a link leads. For the same reason a path in a lock directory is made without path.Join.
+func Split(file string) (dir, name string) {
+	slash := strings.LastIndexByte(file, '/')
+	if slash < 0 {
+		return ".", file
+	}
+	return file[:max(slash, 1)], file[slash+1:]
 }
 
 // Answer returns the exit status by which adlock.sh learns the verdict.

@@ -28,6 +28,7 @@ const (
 	AnswerExpired = 83
 	AnswerStuck   = 84 // the helper has printed the error; the script gets 77
 	AnswerPaused  = 85
+	AnswerGone    = 86 // to a withdrawal: if a lock is there, it is not the script's
 )
 
 var ofKind = [...]int{

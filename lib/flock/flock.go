@@ -26,7 +26,7 @@ type File struct {
 	fd        int
 	how       int // unix.LOCK_EX or unix.LOCK_SH
 	held      bool
-	inherited bool
+	inherited bool       // by this process, or by its job
 	granted   chan error // gets the result of a flock(2) that blocks in a thread; nil: there is none
 	tells     int        // descriptor that can be read when that flock(2) has returned
 }
@@ -104,17 +104,15 @@ func (f *File) openToWrite() {
 	unix.Close(reader)
 }
 
-// Descriptor returns the file's descriptor, for the job to inherit: the file stays locked while any process
-// has it open. Below 0: there is no file.
-func (f *File) Descriptor() int {
-	if f == nil {
-		return -1
-	}
+// PassOn returns the file's descriptor, for the job to inherit: the file stays locked while any process has it open.
+// From then on TryLock does not open another file.
+func (f *File) PassOn() int {
+	f.inherited = true
 	return f.fd
 }
 
 // TryLock locks the file; false: the lock of another process excludes that. If the file is no longer at its
-// path, its lock excludes no newcomer: TryLock opens the path again, or fails if the file was inherited.
+// path, its lock excludes no newcomer: TryLock opens the path again, or fails if another process has the file open too.
 func (f *File) TryLock() (free bool, err error) {
 	for f != nil && !f.held {
 		if err = f.take(); err == unix.EWOULDBLOCK {

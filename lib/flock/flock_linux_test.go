@@ -1,21 +1,12 @@
 package flock
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 )
-
-func TestAFileThatCannotBeOpenedHasNoDescriptor(t *testing.T) {
-	loop := filepath.Join(t.TempDir(), "loop")
-	must.Do(t, os.Symlink(loop, loop))
-	if f, err := Open(loop, false, true); f.Descriptor() >= 0 || err == nil {
-		t.Error(f, err)
-	}
-}
 
 // A supervisor that has left a queue may live on for long, and must not keep the file.
 func TestAWaiterThatIsClosedDoesNotKeepTheFile(t *testing.T) {

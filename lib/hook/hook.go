@@ -114,7 +114,8 @@ func (h *Hook) start(log *runlog.Log, e Event) {
 }
 
 // Environment returns Env or, if that is nil, this process's environment. It leaves out ADLOCK_HOOK…, as the
-// hook's own locks could call the hook again, and ADLOCK_MARK, as the hook is no part of the job.
+// hook's own locks could call the hook again, ADLOCK_MARK, as the hook is no part of the job, and what adlock.sh sets
+// for its helpers alone.
 func (h *Hook) Environment() []string {
 	env := os.Environ()
 	if h != nil && h.Env != nil {
@@ -122,7 +123,7 @@ func (h *Hook) Environment() []string {
 	}
 	return slices.DeleteFunc(slices.Clone(env), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
-		return name == "ADLOCK_HOOK" || name == "ADLOCK_HOOK_RUNS" || name == process.MarkVariable
+		return name == "ADLOCK_HOOK" || name == "ADLOCK_HOOK_RUNS" || name == process.MarkVariable || variable == "GOMAXPROCS=1"
 	})
 }
 

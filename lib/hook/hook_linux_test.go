@@ -40,7 +40,7 @@ func call(t *testing.T, h *Hook, e Event) (*runlog.Log, func() string) {
 	t.Helper()
 	log := &runlog.Log{Dir: helper.Dir(t), Host: "dax"}
 	out := filepath.Join(t.TempDir(), "out")
-	h.Env = append(need.Clean(), "ADLOCK_HOOK=another", "ADLOCK_HOOK_RUNS=1", "OUT="+out)
+	h.Env = append(need.Clean(), "ADLOCK_HOOK=another", "ADLOCK_HOOK_RUNS=1", "GOMAXPROCS=1", "OUT="+out)
 	h.Tell(log, e)
 	return log, func() string {
 		text, _ := os.ReadFile(out)
@@ -56,7 +56,7 @@ func newest(log *runlog.Log) (newest runlog.Event) {
 }
 
 func TestAHookGetsTheEventAndNoSettingInItsEnvironment(t *testing.T) {
-	_, out := call(t, &Hook{Command: `env | grep ^ADLOCK_ | sort >"$OUT.new"; mv "$OUT.new" "$OUT"`}, happened(Fail))
+	_, out := call(t, &Hook{Command: `env | grep -E "^(ADLOCK|GOMAX)" | sort >"$OUT.new"; mv "$OUT.new" "$OUT"`}, happened(Fail))
 	want := "ADLOCK_ATOM=backup.dax.run.nightly\nADLOCK_EVENT=fail\nADLOCK_PID=811\n" +
 		"ADLOCK_RUN=01234567-89ab-cdef-0123-456789abcdef\nADLOCK_SECONDS=61\nADLOCK_STATUS=3\nADLOCK_TEXT=run ? nightly:; failed\n"
 	helper.Eventually(t, "the hook has run", func() bool { return out() != "" })

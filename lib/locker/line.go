@@ -87,9 +87,23 @@ func (l *Line) write() {
 	if columns <= 1 {
 		columns = 80
 	}
-	row := []rune(fault.Plain(l.text()))
-	tell(clearLine + string(row[:min(len(row), columns-1)]))
+	row := fault.Plain(l.text())
+	for i, r := range row {
+		columns--
+		if r >= firstWide {
+			columns--
+		}
+		if columns < 1 {
+			row = row[:i]
+			break
+		}
+	}
+	tell(clearLine + row)
 }
+
+// firstWide is the first character that takes two columns (Unicode Standard Annex 11). For a narrow one above it the
+// row is cut too early, which does no harm.
+const firstWide = 0x1100
 
 // tell writes to the terminal if isShown. It ignores an error: if the terminal has gone, no person sees the line.
 func tell(text string) {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -191,7 +190,7 @@ func (rec Recorder) isNews(name atom.Name, p policy.Pause) bool {
 	if p.Host {
 		name = atom.Name("*" + rec.Log.Host)
 	}
-	f, err := os.OpenFile(path.Join(rec.Log.Dir, toldPauses), os.O_RDWR|os.O_APPEND|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	f, err := os.OpenFile(rec.Log.Dir+"/"+toldPauses, os.O_RDWR|os.O_APPEND|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
 		return true // and is reported again
 	}

@@ -3,7 +3,6 @@ package locker
 import (
 	"cmp"
 	"os"
-	"path"
 	"strconv"
 	"time"
 
@@ -176,7 +175,7 @@ func (rec Recorder) IfDead(lock atom.File) string {
 func (rec Recorder) Command(verb string, lock atom.File) string {
 	called := lock.Called()
 	if rec.Log != nil && rec.Log.Locks != "" && rec.Log.Store == "" {
-		called = fault.Quoted(path.Join(rec.Log.Locks, lock.String()))
+		called = fault.Quoted(rec.Log.Locks + "/" + lock.String())
 	}
 	return "adlock " + verb + " " + called
 }

@@ -54,12 +54,13 @@ func activeLock(name atom.Name) atom.File { return atom.File{Kind: atom.ActiveLo
 // isSecondStart reports whether the shell's parent is the supervisor that has started the script again, and
 // still holds the lock. Names are not compared, or a script whose name changes would be started without end.
 func isSecondStart(shell process.Identity, c process.Claim) bool {
-	dir, err := lockfile.Open(filepath.Dir(c.File))
+	above, name := config.Split(c.File)
+	dir, err := lockfile.Open(above)
 	if err != nil {
 		return false
 	}
 	defer dir.Close()
-	lock, err := dir.Lock(atom.ParseFile(filepath.Base(c.File)))
+	lock, err := dir.Lock(atom.ParseFile(name))
 	if err != nil {
 		return false
 	}
@@ -151,12 +152,18 @@ func (r *runArgs) lockFile() string {
 	if err != nil || config.IsRemote(r.store) {
 		return file
 	}
-	return filepath.Join(dir, file)
+	return dir + "/" + file
 }
 
-// Encode returns a word in a form that every shell passes on: yash empties one that is no text in its locale.
+const longestArgument = 128 << 10 // MAX_ARG_STRLEN of execve(2), for pages of 4 KiB
+
+// Encode returns a word in a form that every shell passes on: yash empties one that is no text in its locale. If that
+// form is too long for an argument, characters stay as they are.
 func Encode(word string) string {
 	text := strconv.QuoteToASCII(word)
+	if len(text) >= longestArgument {
+		text = strconv.Quote(word)
+	}
 	if text == `"`+word+`"` && word != "" {
 		return word
 	}

@@ -64,10 +64,14 @@ func TestAnEncodedWordIsAsciiAndCanBeDecoded(t *testing.T) {
 	})
 }
 
-func TestEncodeLeavesAPlainWordUnchanged(t *testing.T) {
+func TestEncodeLeavesPlainAndLongWordsAsTheyAre(t *testing.T) {
 	for _, word := range []string{"sh", "/usr/bin/dash", "it's so", "-e", "a=b"} {
 		if got := Encode(word); got != word {
 			t.Errorf("%q: %q", word, got)
 		}
+	}
+	word := strings.Repeat("\u00e9", longestArgument/2-2)
+	if got := Encode(word); len(got) >= longestArgument || decode(got) != word {
+		t.Errorf("a long word became %d bytes", len(got))
 	}
 }

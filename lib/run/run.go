@@ -391,14 +391,14 @@ func (r *runArgs) supervised(c command) (int, error) {
 		return 0, r.notRun(locker.Outcome{}, err)
 	}
 	if r.Request.Flock != nil {
-		plan.Keeps = func() []int { return []int{r.Request.Flock.Descriptor()} }
+		plan.Keeps = func() []int { return []int{r.Request.Flock.PassOn()} }
 	}
 	plan.Cancelled = r.cancelled(k)
 	var held acquisition
 	r.recordJob(k, &plan, &held)
 	job, err := supervise.Prepare(plan)
 	if err != nil {
-		return 0, fault.Wrap(c.name, err)
+		return 0, r.notRun(locker.Outcome{}, fault.Wrap(c.name, err))
 	}
 	if r.jitter > 0 {
 		r.waitJitter(rand.N(r.jitter))

@@ -27,10 +27,11 @@ const defaultShell = "/bin/sh"
 // shellMark is the beginning of sh/shell. As the job's own shell, that file would call itself without end.
 const shellMark = "#!/bin/sh\n# adlock's shell for crontabs"
 
-func Shell() config.Verb {
+// Shell is the verb shell; open is that of Verb.
+func Shell(open Opener) config.Verb {
 	return config.Verb{
 		Name: "shell", Does: "run a line of a crontab under its own lock, as its SHELL", Args: "-c COMMAND [ARG...]",
-		More: moreOfShell, Run: shell,
+		More: moreOfShell, Run: func(args []string) (int, error) { return shell(open, args) },
 	}
 }
 
@@ -58,7 +59,7 @@ func InstalledShell() string {
 	return path
 }
 
-func shell(args []string) (int, error) {
+func shell(open Opener, args []string) (int, error) {
 	if len(args) == 1 && (args[0] == "--help" || args[0] == "-h") {
 		return 0, config.ErrHelp
 	}
@@ -70,12 +71,16 @@ func shell(args []string) (int, error) {
 		return becomeShell(args)
 	}
 	err = cmp.Or(err, set(l.Settings))
+	if store, _ := config.Store(); open == nil && config.IsRemote(store) { // run reports the error
+		return 0, config.Become(config.Locksmith, "for a store beyond this machine", "shell", args)
+	}
 	own, missing := ownShell()
 	r := newRun()
+	r.open = open
 	supervise.LeaveSignals()
 	r.InScript, r.isShell, r.slotsBeside = true, true, isSemaphore(l)
 	r.command = nameLine(os.Getenv, &l, args[2:])
-	all := slices.Concat(optionsOf(os.Getenv, l), []string{"--", own}, args)
+	all := slices.Concat(optionsOf(l), []string{"--", own}, args)
 	if err = cmp.Or(err, missing); err != nil {
 		return 0, refused(all, err)
 	}
@@ -136,7 +141,7 @@ func nameLine(getenv func(string) string, l *cronline.Line, more []string) (comm
 	return command
 }
 
-func optionsOf(getenv func(string) string, l cronline.Line) (options []string) {
+func optionsOf(l cronline.Line) (options []string) {
 	if l.Name != "" {
 		options = append(options, "--name="+l.Name)
 	}
@@ -165,7 +170,7 @@ func LineRefusal(getenv func(name string) string, l cronline.Line) error {
 	r := newRun()
 	r.isShell, r.slotsBeside = true, isSemaphore(l)
 	nameLine(both, &l, nil)
-	return config.ForScript(r.options(), r.refusal(both, optionsOf(both, l)))
+	return config.ForScript(r.options(), r.refusal(both, optionsOf(l)))
 }
 
 func becomeShell(args []string) (int, error) {

@@ -2,7 +2,6 @@ package run
 
 import (
 	"cmp"
-	"path/filepath"
 
 	"adlock/lib/config"
 	"adlock/lib/fault"
@@ -30,7 +29,7 @@ func (r *runArgs) verdict() (d policy.Decision, where string, err error) {
 	if d, err = lockdir.DryRun(path, &r.Request); err == nil && d.Step.Granted() {
 		err = fault.Wrap(path, sysfile.NoRoom(path))
 	}
-	return d, filepath.Join(path, name.ActiveLock()), err
+	return d, path + "/" + name.ActiveLock(), err
 }
 
 // overdue returns a warning if the owner is overdue for this newcomer; "" for a store, to ask it only once.

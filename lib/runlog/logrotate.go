@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,7 +40,7 @@ func rotatedName(name string, n int) string { return name + "." + strconv.Itoa(n
 // to one that cannot be read, with the error. If logrotate is just compressing a file, the plain one is read.
 func openRotated(dir, host string, newer []*os.File) (older []*os.File, unread error) {
 	for n := 1; n <= mostRotated; n++ {
-		name := path.Join(dir, rotatedName(fileName(host), n))
+		name := dir + "/" + rotatedName(fileName(host), n)
 		var f *os.File
 		err := fs.ErrNotExist
 		if n > 1 { // a plain .1 is adlock's own: it is among the newer, or was made since

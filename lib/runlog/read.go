@@ -8,7 +8,6 @@ import (
 	"iter"
 	"math"
 	"os"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -84,7 +83,7 @@ func ReadEnd(dir, host string, most int64) iter.Seq2[Event, error] {
 			older, unread = openRotated(dir, host, files)
 		}
 		if err == nil && unread == nil && len(files)+len(older) == 0 {
-			err = failed("open", path.Join(dir, fileName(host)), unix.ENOENT)
+			err = failed("open", dir+"/"+fileName(host), unix.ENOENT)
 		}
 		defer closeAll(files)
 		defer closeAll(older)
@@ -232,7 +231,7 @@ func openRunlog(dir, host string) ([]*os.File, error) {
 	if err := checkHost(host); err != nil {
 		return nil, err
 	}
-	current, old := path.Join(dir, fileName(host)), path.Join(dir, oldName(host))
+	current, old := dir+"/"+fileName(host), dir+"/"+oldName(host)
 	for range attempts {
 		files, err := openAll(current, old)
 		if err != nil {

@@ -2,8 +2,8 @@ package supervise
 
 import (
 	"bytes"
+	"cmp"
 	"os"
-	"path"
 	"strings"
 	"syscall"
 
@@ -22,7 +22,7 @@ func Find(command string) (string, error) {
 	}
 	var best error = syscall.ENOENT
 	for _, dir := range searchPath() {
-		candidate := path.Clean(dir) + "/" + command
+		candidate := cmp.Or(dir, ".") + "/" + command
 		err := executable(candidate)
 		if err == nil {
 			return candidate, nil

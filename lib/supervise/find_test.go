@@ -12,12 +12,13 @@ import (
 
 func TestFindDistinguishesMissingFromNotExecutable(t *testing.T) {
 	dir := t.TempDir()
-	bin, other := filepath.Join(dir, "bin"), filepath.Join(dir, "other")
+	bin, other := filepath.Join(dir, "bin"), dir+"/link/.."
 	for file, mode := range map[string]os.FileMode{
-		"bin/plain": 0o644, "bin/good": 0o755, "bin/both": 0o644, "other/both": 0o755, "bin/dir/x": 0o755,
+		"bin/plain": 0o644, "bin/good": 0o755, "bin/both": 0o644, "other/both": 0o755, "other/sub/x": 0o755, "bin/dir/x": 0o755,
 	} {
 		write(t, filepath.Join(dir, file), mode)
 	}
+	must.Do(t, os.Symlink("other/sub", dir+"/link"))
 	t.Setenv("PATH", bin+"::"+other)
 	t.Chdir(dir)
 	write(t, filepath.Join(dir, "here"), 0o755)

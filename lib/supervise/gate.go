@@ -49,7 +49,10 @@ func startGate(job Job, files []uintptr) (*gate, error) {
 	pid, err := forkInheriting(append(job.kept(), theirs), self, args, job.Env, files)
 	if err != nil {
 		unix.Close(ours)
-		return nil, cannotRun(job.Command, err)
+		if err == syscall.E2BIG { // of the command's arguments
+			return nil, cannotRun(job.Command, err)
+		}
+		return nil, &fault.Error{Kind: fault.System, Object: self, Err: err}
 	}
 	return &gate{pid: pid, line: ours, name: job.Command}, nil
 }

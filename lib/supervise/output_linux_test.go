@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"syscall"
 	"testing"
 
 	"adlock/lib/fault"
@@ -37,6 +38,21 @@ func TestQuietOKReportsABrokenPipe(t *testing.T) {
 		if status != 8 || rep.Err != name+": write: broken pipe" || st.out.String() != "word\n" {
 			t.Errorf("%s: status %d, output %q, error %q", name, status, st.out, rep.Err)
 		}
+	}
+}
+
+func TestASignalEndsThePrintingOfKeptOutput(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGQUIT} {
+		reader, writer, err := os.Pipe()
+		must.Do(t, err)
+		defer reader.Close()
+		st := rehearse(t, setup{QuietOK: true, Args: sh("", "head -c 1000000 /dev/zero; exit 8")})
+		st.cmd.Stdout = writer
+		rep := st.begin()
+		writer.Close()
+		must.Get(reader.Read(make([]byte, 1)))(t) // it prints
+		signalTo(t, rep.PID, sig)
+		st.wantEnd(128 + int(sig))
 	}
 }
 

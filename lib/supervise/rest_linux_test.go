@@ -72,22 +72,19 @@ func (st *stage) mustStay() {
 }
 
 func TestSupervisorStaysWithOrphansWhileAnotherEndsTheJob(t *testing.T) {
-	st, child := whileBeingEnded(t, setup{})
-	st.mustStay()
-	signalTo(t, child, syscall.SIGKILL)
-	if rep := st.wantEnd(6); rep.Result.Ended || len(rep.Signals) != 0 {
-		t.Errorf("%+v, signals %v", rep.Result, rep.Signals)
+	for _, dies := range []bool{true, false} { // the child, or else the ending stops
+		st, child := whileBeingEnded(t, setup{})
+		st.mustStay()
+		if dies {
+			signalTo(t, child, syscall.SIGKILL)
+		} else {
+			must.Do(t, os.Remove(st.setup.BeingEnded))
+			defer syscall.Kill(child, syscall.SIGKILL)
+		}
+		if rep := st.wantEnd(6); rep.Result.Ended || len(rep.Signals) != 0 || lives(child) == dies {
+			t.Errorf("the child dies: %v: %+v, signals %v", dies, rep.Result, rep.Signals)
+		}
 	}
-}
-
-func TestSupervisorLeavesOrphansOnceNoProcessEndsTheJob(t *testing.T) {
-	st, child := whileBeingEnded(t, setup{})
-	st.mustStay()
-	must.Do(t, os.Remove(st.setup.BeingEnded))
-	if st.wantEnd(6); !lives(child) {
-		t.Error("the daemon was ended")
-	}
-	signalTo(t, child, syscall.SIGKILL)
 }
 
 func TestSupervisorSendsNoSignalWhileAnotherEndsTheJob(t *testing.T) {

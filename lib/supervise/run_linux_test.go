@@ -14,18 +14,11 @@ import (
 	"testing"
 )
 
-func TestTheJobReadsTheSupervisorsStandardInput(t *testing.T) {
-	st := rehearse(t, setup{Args: sh("", "cat; echo after")})
-	st.cmd.Stdin = strings.NewReader("from input\n")
-	if st.wantPlay(0); st.out.String() != "from input\nafter\n" {
-		t.Errorf("output %q", st.out)
-	}
-}
-
-func TestTheShellRunsAScriptWithoutAnInterpreterLine(t *testing.T) {
-	script := executableFile(t, "echo \"$1\"\n")
+func TestAScriptWithoutAnInterpreterLineReadsStandardInput(t *testing.T) {
+	script := executableFile(t, "cat; echo \"$1\"\n")
 	st := rehearse(t, setup{Args: []string{script, "hello"}})
-	if st.wantPlay(0); st.out.String() != "hello\n" {
+	st.cmd.Stdin = strings.NewReader("from input\n")
+	if st.wantPlay(0); st.out.String() != "from input\nhello\n" {
 		t.Errorf("output %q", st.out)
 	}
 }

@@ -179,6 +179,7 @@ func (s *Supervisor) Show(result Result) error {
 		return nil
 	}
 	if result.Status != 0 {
+		sysfile.LeaveToKernel(forwarded[:4]) // not USR1 and USR2, which may be meant for the job
 		if err := s.output.show(); err != nil {
 			return err
 		}

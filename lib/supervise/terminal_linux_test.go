@@ -1,8 +1,6 @@
 package supervise
 
 import (
-	"adlock/lib/fault"
-
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/lib/fault"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
@@ -120,31 +119,26 @@ func TestGateBecomesTheJobWithTheSamePid(t *testing.T) {
 	}
 }
 
-func TestAGateEndsWithoutTheJobIfItsSupervisorDies(t *testing.T) {
-	dir := t.TempDir()
-	st := rehearse(t, setup{Hold: true, Args: sh(dir, `echo >"$1/ran"`)})
-	st.onTerminal(true)
-	rep := st.begin()
-	if rep.Gate == 0 || !lives(rep.Gate) {
-		t.Fatalf("gate %d", rep.Gate)
-	}
-	signalTo(t, rep.PID, syscall.SIGKILL)
-	await(t, "the gate's end", func() bool { return !lives(rep.Gate) })
-	st.end()
-	if exists(filepath.Join(dir, "ran")) {
-		t.Error("the job ran")
-	}
-}
-
-func TestCancelLeavesNoGate(t *testing.T) {
-	dir := t.TempDir()
-	st := rehearse(t, setup{Cancel: true, Args: sh(dir, `echo >"$1/ran"`)})
-	st.onTerminal(true)
-	rep := st.begin()
-	st.wantEnd(0)
-	mustBeGone(t, rep.Gate)
-	if exists(filepath.Join(dir, "ran")) {
-		t.Error("the job ran")
+func TestAGateEndsWithoutTheJobAtACancelOrTheSupervisorsDeath(t *testing.T) {
+	for _, cancel := range []bool{false, true} {
+		dir := t.TempDir()
+		st := rehearse(t, setup{Hold: !cancel, Cancel: cancel, Args: sh(dir, `echo >"$1/ran"`)})
+		st.onTerminal(true)
+		rep := st.begin()
+		if cancel {
+			st.wantEnd(0)
+		} else {
+			if rep.Gate == 0 || !lives(rep.Gate) {
+				t.Fatalf("gate %d", rep.Gate)
+			}
+			signalTo(t, rep.PID, syscall.SIGKILL)
+			await(t, "the gate's end", func() bool { return !lives(rep.Gate) })
+			st.end()
+		}
+		mustBeGone(t, rep.Gate)
+		if exists(filepath.Join(dir, "ran")) {
+			t.Error("the job ran")
+		}
 	}
 }
 

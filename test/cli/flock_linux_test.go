@@ -6,12 +6,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
+	"adlock/test/support/terminal"
 )
 
 // flocked starts a process that holds a file in the working directory, as flock(1) does with these
@@ -169,14 +169,26 @@ func TestAWaiterLocksTheNewFileAfterARename(t *testing.T) {
 	waiter.Is(t, 0, "1\n1\n")
 }
 
+// The gate, which becomes the job, has the old file open.
+func TestOnATerminalAWaiterIsDeniedAfterARename(t *testing.T) {
+	s := newStage(t)
+	holder, words := s.flocked()
+	waiter := terminal.Start(t, 80, s.command(append(words, "--wait", "10m", "true")...))
+	helper.Eventually(t, "it waits for the file", func() bool { return flockWaits(waiter.Process.Pid) })
+	must(t, os.Rename(s.in("file"), s.in("old")))
+	s.letGo(holder)
+	if shown := waiter.AllShown(t); !strings.Contains(shown, "was replaced meanwhile") || waiter.ProcessState.ExitCode() != 75 {
+		t.Errorf("%v: %s", waiter.ProcessState, shown)
+	}
+}
+
 func TestAFileThatStaysLockedIsOverdue(t *testing.T) {
 	s := newStage(t)
 	holder, words := s.flocked()
 	s.want(75, append(words, "true")...)
-	time.Sleep(time.Millisecond)
 	s.refused(75, "overdue: "+s.in("file")+" is locked by process "+itoa(holder.PID),
-		append(words, "--notice", "1ms", "true")...)
-	s.want(75, append(words, "--notice", "1ms", "true")...) // once a day
+		append(words, "--notice", "0", "true")...)
+	s.want(75, append(words, "--notice", "0", "true")...) // once a day
 	s.letGo(holder)
 	s.want(0, append(words, "true")...)
 	_, words = s.flocked()

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"adlock/lib/sysfile"
 	"adlock/test/support/check"
@@ -75,11 +76,12 @@ func TestAnEndingAtATerminalShowsTheSignalSent(t *testing.T) {
 
 func TestTheJitterIsShownAtATerminal(t *testing.T) {
 	s := newStage(t)
-	p := s.onTerminal(30, job("--jitter", "50h", "true")...)
-	p.Shows(s, `adlock|run a: starts in [0-9dhms]+`)
+	const wide = "\u754c" // two columns
+	p := s.onTerminal(30, jobNamed(strings.Repeat(wide, 8), "--jitter", "50h", "true")...)
+	p.Shows(s, "run "+wide+"+: starts")
 	helper.Eventually(t, "it listens to signals", func() bool { return listens(p.Process.Pid) })
 	for row := range strings.SplitSeq(p.Shown(), "\x1b[K") {
-		if len(strings.TrimRight(row, "\r")) >= 30 {
+		if row = strings.TrimRight(row, "\r"); utf8.RuneCountInString(row)+strings.Count(row, wide) >= 30 {
 			t.Errorf("%q does not fit into 30 columns", row)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
+	"adlock/test/support/terminal"
 )
 
 func TestStatAgePrintsWholeSecondsPerFile(t *testing.T) {
@@ -128,10 +129,15 @@ func TestWithoutProcNothingRuns(t *testing.T) {
 	need.Root(t) // to mount file systems
 	need.Namespaces(t, "--mount")
 	s := newStage(t)
-	for _, words := range [][]string{{"run", "true"}, s.take("a")} {
-		c := s.command(words...)
+	var c helper.Command
+	for _, words := range [][]string{s.take("a"), {"run", "true"}} {
+		c = s.command(words...)
 		c.Args = append([]string{"unshare", "--mount", "sh", "-c", `mount -t tmpfs none /proc && exec "$0" "$@"`}, c.Args...)
 		c.Run(t).Refused(t, 69, "/proc: is not mounted")
+	}
+	p := terminal.Start(t, 200, c)
+	if shown := p.AllShown(t); !strings.Contains(shown, ": not run: /proc/self/exe: no such file or directory") || p.ProcessState.ExitCode() != 71 {
+		t.Errorf("%v: %s", p.ProcessState, shown)
 	}
 }
 

@@ -213,6 +213,17 @@ func TestSlotsCountAcrossHosts(t *testing.T) {
 	endsWith(t, waiting, 0, "ran\n")
 }
 
+func TestACrontabsLineKeepsItsSlotsAndCommandInAStore(t *testing.T) {
+	t.Parallel()
+	nodes := startEtcd(t, 1)
+	a := newHost(t, url(nodes...)).with("ADLOCK_PROGRAM=", "ADLOCK_OPERATOR=", "ADLOCK_OPERAND=", "ADLOCK_SHELL=/bin/bash")
+	a.verb(t, "shell", "-c", `: s ADLOCK_SLOTS=2 ; [ "$SHELL-${ADLOCK_SHELL-}" = "$BASH-" ] && echo ran`).Ran(t)
+	a.verb(t, "shell", "-c", "echo ran").Ran(t)
+	if kept := ctl(t, nodes, "get", "--prefix", "/adlock/", "--print-value-only"); !strings.Contains(kept, "fnv128a:") {
+		t.Errorf("the store has %s", kept)
+	}
+}
+
 func TestALocksmithEndsByItsJobsSignalAndAddsNoOutput(t *testing.T) {
 	t.Parallel()
 	a := newHost(t, url(startEtcd(t, 1)...))

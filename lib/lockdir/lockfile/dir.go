@@ -7,12 +7,14 @@
 package lockfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -86,7 +88,7 @@ func MayMake(path string) error {
 // Open opens the lock directory at path. It refuses (77) a directory that another user could change or swap:
 // a planted pid could make root end a process of that user's choice.
 func Open(path string) (*Dir, error) {
-	path = filepath.Clean(path)
+	path = trim(path)
 	if err := checkWay(path); err != nil {
 		return nil, err
 	}
@@ -100,6 +102,15 @@ func Open(path string) (*Dir, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// trim takes off what is superfluous at the end of a path: behind a slash, the kernel would follow a link.
+func trim(path string) string {
+	short := cmp.Or(strings.TrimRight(strings.TrimSuffix(path, "/."), "/"), "/")
+	if short == path {
+		return path
+	}
+	return trim(short)
 }
 
 func checkWay(path string) error {
@@ -171,7 +182,7 @@ func cannotMake(path string, err error) error {
 
 // Path returns the directory's path or, with a name, the path of the file of that name in it.
 func (d *Dir) Path(name ...string) string {
-	return filepath.Join(append([]string{d.path}, name...)...)
+	return strings.Join(append([]string{d.path}, name...), "/")
 }
 
 func (d *Dir) Close() error { return unix.Close(d.fd) }

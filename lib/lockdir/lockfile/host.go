@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -63,7 +62,7 @@ func keptHost(path, node string, keep bool) (string, error) {
 		return "", nil
 	}
 	file := HostFile(machine)
-	if host := glance(filepath.Join(path, file)); host != "" {
+	if host := glance(path + "/" + file); host != "" {
 		return host, nil
 	}
 	dir, err := Open(path)

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
+	"adlock/lib/config"
 	"adlock/lib/fault"
 	"adlock/lib/sysfile"
 )
@@ -22,13 +22,13 @@ func OpenToTry(path string) (d *Dir, there bool, err error) {
 	if err := MayMake(path); err != nil {
 		return nil, false, err
 	}
-	d, err = openAbove(filepath.Clean(path))
+	d, err = openAbove(trim(path))
 	return d, false, err
 }
 
 func openAbove(path string) (*Dir, error) {
-	above := filepath.Dir(path)
-	for ; above != "/"; above = filepath.Dir(above) {
+	above, _ := config.Split(path)
+	for ; above != "/"; above, _ = config.Split(above) {
 		if _, err := os.Lstat(above); err == nil { // a dangling link too
 			break
 		}
