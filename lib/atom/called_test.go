@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"adlock/test/support/check"
 )
 
 // known are atoms of `adlock run --name` with these operands, and one whose words are not known.
@@ -59,9 +61,7 @@ func TestVerbsThatChangeAnAtomRequireItsWholeName(t *testing.T) {
 		t.Errorf("two words that each name one atom are %v together", all[i])
 	}
 	for text, want := range map[string]bool{"c d": true, "adlock run c d": true, string(all[7].Name): true, "c": false, "adlock run c": false} {
-		if all[7].IsExactly(text) != want {
-			t.Errorf("%q is a whole name of %v: %v", text, all[7], !want)
-		}
+		check.Equal(t, text, all[7].IsExactly(text), want)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -133,7 +132,5 @@ func TestTheLibraryKnowsEveryStatusOfTheHelper(t *testing.T) {
 		StatusOK, StatusUsage, StatusUnavailable, StatusSystem, StatusCannotCreate, StatusIO, StatusDenied, StatusNotPermitted,
 		AnswerTooSoon, AnswerBusy, AnswerFull, AnswerExpired, AnswerStuck, AnswerPaused,
 	}
-	if !slices.Equal(known, want) {
-		t.Errorf("adlock.sh has %v, want %v", known, want)
-	}
+	check.Slices(t, "adlock.sh has", known, want)
 }

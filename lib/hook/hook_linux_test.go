@@ -3,7 +3,6 @@ package hook
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -77,9 +76,7 @@ func TestStartAndSuccessCallTheHookOnlyOnRequest(t *testing.T) {
 	h.Hold()
 	h.Tell(nil, happened(Start))
 	h.Tell(nil, happened(Success))
-	if len(h.late) != 0 {
-		t.Error("start and success are news to a hook that did not ask for them")
-	}
+	check.Equal(t, "news of start and success that it did not ask for", len(h.late), 0)
 }
 
 func TestAHookIsAnOrphanWithoutInheritedDescriptors(t *testing.T) {
@@ -137,9 +134,7 @@ func TestHeldEventsWaitForLetGo(t *testing.T) {
 	}
 	h.LetGo()
 	helper.Eventually(t, "it is told", func() bool { return out() == "told\n" })
-	if len(h.late) != 0 {
-		t.Error("it is kept for another time")
-	}
+	check.Equal(t, "kept for another time", len(h.late), 0)
 }
 
 func TestAHookGetsOnlyVariablesThatItsEventHas(t *testing.T) {
@@ -153,9 +148,7 @@ func TestAHookGetsOnlyVariablesThatItsEventHas(t *testing.T) {
 		}
 	}
 	want := []string{"ADLOCK_EVENT", "ADLOCK_ATOM", "ADLOCK_TEXT", "ADLOCK_RUN", "ADLOCK_OWNER", "ADLOCK_SIGNAL", "ADLOCK_SECONDS", "ADLOCK_COUNT"}
-	if !slices.Equal(names, want) {
-		t.Errorf("%q", names)
-	}
+	check.Slices(t, "the variables", names, want)
 }
 
 // dup is another descriptor of a file, which is passed on.

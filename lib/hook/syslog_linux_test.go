@@ -13,6 +13,7 @@ import (
 
 	"adlock/lib/runlog"
 	"adlock/lib/sysfile"
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 )
@@ -44,9 +45,7 @@ func TestAnEventIsOneMessageWithoutControlCharacters(t *testing.T) {
 	if got := next(); !want.MatchString(got) {
 		t.Errorf("%q", got)
 	}
-	if got := next(); got != "" {
-		t.Errorf("one more: %q", got)
-	}
+	check.Equal(t, "one more", next(), "")
 }
 
 func TestStartsAndSuccessesAreNotInTheSystemsLog(t *testing.T) {
@@ -56,9 +55,7 @@ func TestStartsAndSuccessesAreNotInTheSystemsLog(t *testing.T) {
 		h.Tell(nil, happened(Success))
 	}
 	(&Hook{}).Tell(nil, happened(Fail))
-	if got := next(); got != "" {
-		t.Errorf("%q", got)
-	}
+	check.Equal(t, "what came", next(), "")
 }
 
 func TestALongMessageIsCutAtAKibibyteAndKeepsItsReason(t *testing.T) {

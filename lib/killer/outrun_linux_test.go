@@ -13,6 +13,7 @@ import (
 
 	"adlock/lib/process"
 	"adlock/test/support/actor"
+	"adlock/test/support/check"
 	"adlock/test/support/must"
 )
 
@@ -56,9 +57,8 @@ func TestTheSupervisorsNewChildrenAreRecordedAndKilledOnce(t *testing.T) {
 		fmt.Sprintf("%d KILL sleep", a.PID()), fmt.Sprintf("%d KILL sleep", b.PID()),
 		fmt.Sprintf("recorded %d", a.PID()), fmt.Sprintf("recorded %d", b.PID()),
 	}
-	if slices.Sort(want); !slices.Equal(did, want) {
-		t.Errorf("did %q, want %q", did, want)
-	}
+	slices.Sort(want)
+	check.Slices(t, "done is", did, want)
 }
 
 func TestTheSearchForNewChildrenEndsWhenThereAreNone(t *testing.T) {

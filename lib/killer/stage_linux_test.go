@@ -136,9 +136,7 @@ func TestAfterTheLastStageOnlyAGroupThatGrewIsKilledOnceMore(t *testing.T) {
 		h := hunted(t, a)
 		h.growing, h.whole, h.membership.Leader = 1, true, entryOf(a).Key()
 		k := Killer{Observe: func(s Signalled) {
-			if s != (Signalled{PID: -a.PID(), Signal: "KILL"}) {
-				t.Errorf("%+v", s)
-			}
+			check.Equal(t, "sent", s, Signalled{PID: -a.PID(), Signal: "KILL"})
 			time.AfterFunc(actor.Brief, letGo)
 		}}
 		if err := k.outlived(h); err != nil || !gone(a.PID()) {

@@ -338,9 +338,7 @@ func TestAnOwnerAndADeadOwnersGroupMustRunAsKnownUsers(t *testing.T) {
 	enough := actor.FewFiles(t, 0)
 	err := h.foreign(h.order[0])
 	enough()
-	if err != unix.EMFILE {
-		t.Errorf("its user cannot be read: %v", err)
-	}
+	check.Equal(t, "its user cannot be read", err, error(unix.EMFILE))
 }
 
 func TestAGroupIsForgottenOnceItHidesNoMember(t *testing.T) {

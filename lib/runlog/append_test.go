@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/test/support/check"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
@@ -315,13 +316,9 @@ func TestManyProcessesLoseAndTearNoLine(t *testing.T) {
 	if len(files) < 10 {
 		t.Errorf("rotated %d times only", len(files)-1)
 	}
-	if len(seen) != processes*each {
-		t.Errorf("%d lines, want %d", len(seen), processes*each)
-	}
+	check.Equal(t, "lines", len(seen), processes*each)
 	for line, n := range seen {
-		if n != 1 {
-			t.Errorf("line %q is there %d times", line, n)
-		}
+		check.Equal(t, "times that line "+line+" is there", n, 1)
 	}
 }
 

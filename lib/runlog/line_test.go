@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-logfmt/logfmt"
 	"pgregory.net/rapid"
+
+	"adlock/test/support/check"
 )
 
 const testHost = "dax"
@@ -93,9 +95,7 @@ func TestLineHasTheDocumentedFormat(t *testing.T) {
 	}
 	want := `time=2026-11-21T02:58:12.123456Z event=release program=backup operator=run` +
 		` operand="tar /srv/my files\n\udce9é" pid=811 token=9f3a if_elapsed=0 expire_after=never duration=61.25 status=0`
-	if got := string(lineOf(e)); got != want {
-		t.Errorf("line is\n%s\nnot\n%s", got, want)
-	}
+	check.Equal(t, "the line", string(lineOf(e)), want)
 }
 
 func TestEveryEventIsReadAsWritten(t *testing.T) {

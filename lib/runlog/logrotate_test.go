@@ -3,12 +3,14 @@ package runlog
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"io"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"adlock/test/support/check"
 	"adlock/test/support/must"
 )
 
@@ -70,9 +72,7 @@ func TestReadEndReadsTheNewestOfTheRotatedFiles(t *testing.T) {
 		3 * line: "cut d d c b a", 1 << 20: "cut d d c b a",
 		line - 1: "", // no whole line is left in either
 	} {
-		if got := strings.Join(lastOperands(t, dir, most), " "); got != want {
-			t.Errorf("%d: %q, want %q", most, got, want)
-		}
+		check.Equal(t, fmt.Sprint("the last ", most), strings.Join(lastOperands(t, dir, most), " "), want)
 	}
 	addText(t, currentOf(dir), strings.Repeat(goodLine+"a\n", 2))
 	if got := strings.Join(lastOperands(t, dir, 2*line), " "); got != "cut b cut a a" && got != "cut b cut a" {

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/test/support/check"
 	"adlock/test/support/must"
 )
 
@@ -64,9 +65,7 @@ func TestDamagedLinesAreYieldedAsErrors(t *testing.T) {
 		"dax c 102400",
 		`program.dax.runlog:3 "time=" not finished`,
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
+	check.Slices(t, "read is", got, want)
 }
 
 func TestACallerCanStopReadingAfterAnyValue(t *testing.T) {
@@ -80,9 +79,7 @@ func TestACallerCanStopReadingAfterAnyValue(t *testing.T) {
 				break
 			}
 		}
-		if want := min(stop+1, 5); n != want {
-			t.Errorf("%d values, want %d", n, want)
-		}
+		check.Equal(t, "values", n, min(stop+1, 5))
 	}
 }
 
@@ -283,9 +280,7 @@ func TestNewestSkipsDamagedLinesAndYieldsTheLastFirst(t *testing.T) {
 	must.Do(t, l.Append(Event{Kind: Deny, Time: at, Program: "p", PID: 4}))
 	newest := func(most int64) (pids []int) {
 		for e := range l.Newest(most) {
-			if e.Host != "dax" {
-				t.Errorf("host %q", e.Host)
-			}
+			check.Equal(t, "the host", e.Host, "dax")
 			pids = append(pids, e.PID)
 		}
 		return pids
@@ -313,8 +308,6 @@ func TestNewestYieldsEachLineOnceWhateverItsLength(t *testing.T) {
 		for pid := lines; pid > 0; pid-- {
 			want = append(want, pid)
 		}
-		if !slices.Equal(pids, want) {
-			t.Errorf("with %d bytes in a line: %v", length, pids)
-		}
+		check.Slices(t, fmt.Sprintf("with %d bytes in a line", length), pids, want)
 	}
 }

@@ -1,6 +1,7 @@
 package sysfile
 
 import (
+	"fmt"
 	"os"
 	"os/signal"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/test/support/check"
 	"adlock/test/support/must"
 )
 
@@ -24,9 +26,7 @@ func TestTheShellsKillAcceptsSignalNames(t *testing.T) {
 
 func TestASignalWithoutANameIsWrittenAsANumber(t *testing.T) {
 	for sig, want := range map[unix.Signal]string{0: "", unix.SIGINT: "INT", unix.SIGQUIT: "QUIT", 40: "40", 64: "64"} {
-		if got := SignalName(sig); got != want {
-			t.Errorf("%d is %q, want %q", sig, got, want)
-		}
+		check.Equal(t, fmt.Sprint(int(sig)), SignalName(sig), want)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"adlock/test/support/check"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
@@ -41,9 +42,7 @@ func TestMappedUsersAndBadMapsCountAsInside(t *testing.T) {
 		"4294967296 0 1\n": true, "0 0 18446744073709551616\n": true,
 		"70000 0 1\n": false, "08 0 1\n": false,
 	} {
-		if got := mayHave(ids, nobody); got != want {
-			t.Errorf("%q: %v", ids, got)
-		}
+		check.Equal(t, ids, mayHave(ids, nobody), want)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
 	"adlock/test/support/strace"
@@ -130,9 +131,7 @@ exit "$status"`)
 			t.Errorf("%s: %d calls: %v", what, total, p.Calls)
 		}
 	}
-	if len(found) != len(waiters) {
-		t.Errorf("%v of %v were seen", found, waiters)
-	}
+	check.Equal(t, "waiters that were seen", len(found), len(waiters))
 }
 
 // awaited returns what a helper waits for; false if the helper is no waiter.

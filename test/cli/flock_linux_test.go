@@ -151,9 +151,7 @@ func TestNoOwnerIsEndedWhileAnotherProcessLocksTheFile(t *testing.T) {
 	for _, options := range [][]string{{"--replace"}, {"--replace", "--dry-run"}} {
 		s.adlock(append(append(words, options...), "true")...).Is(t, 75, "…", "")
 	}
-	if owner.Ended() {
-		t.Error("the owner was ended")
-	}
+	owner.Lives(t)
 	s.letGo(holder)
 	s.adlock(append(words, "--replace", "--pause", "50ms", "echo", "ran")...).Is(t, 0, "ran\n", "…")
 	owner.Wait(t)
@@ -211,7 +209,5 @@ func TestFlockRefusesWhatCannotBeLocked(t *testing.T) {
 	s.refused(64, "ADLOCK_FLOCK: ", "ADLOCK_FLOCK=file", "hold", "a")
 	s.want(0, "run", "--name", "a", "--flock", ".", "true")
 	s.want(0, "run", "--name", "a", "--flock", "new", "--dry-run", "true")
-	if exists(s.in("new")) {
-		t.Error("a dry run made the file")
-	}
+	helper.Absent(t, s.in("new"))
 }

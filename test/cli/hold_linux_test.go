@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
 )
@@ -65,9 +66,7 @@ func (p *asker) starts(options, script, file string) *helper.Process {
 	p.Helper()
 	process := p.command(options, script).Start(p)
 	helper.Eventually(p, file+" is there", func() bool {
-		if process.Ended() {
-			p.Fatalf("it ended: %s", process.Output())
-		}
+		process.Lives(p)
 		return exists(filepath.Join(p.dir, file))
 	})
 	return process
@@ -253,9 +252,7 @@ func TestHoldSurvivesSignalsMeantForTheProgram(t *testing.T) {
 		must(t, syscall.Kill(hold, sig))
 		p.Newcomer(t).Denied(t)
 		p.lets("go")
-		if status := owner.Wait(t); status != 0 {
-			t.Errorf("%v: status %d", sig, status)
-		}
+		check.Equal(t, sig.String(), owner.Wait(t), 0)
 		if text, _ := os.ReadFile(filepath.Join(p.dir, "ended")); string(text) != "released\nstatus 0\n" {
 			t.Errorf("%v: %s", sig, text)
 		}

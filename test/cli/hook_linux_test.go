@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"adlock/lib/runlog"
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
 )
@@ -132,9 +133,7 @@ func TestThePingHookPingsAtStartAndEndOfARun(t *testing.T) {
 			"ADLOCK_HOOK="+example("hook-ping")+" "+address+"/check")...)
 		pings := []string{heard(), heard()}
 		slices.Sort(pings) // they may overtake each other
-		if want := []string{end + s.run("a") + "  ", "/check/start " + s.run("a") + "  "}; !slices.Equal(pings, want) {
-			t.Errorf("heard %q, want %q", pings, want)
-		}
+		check.Slices(t, "heard is", pings, []string{end + s.run("a") + "  ", "/check/start " + s.run("a") + "  "})
 	}
 }
 

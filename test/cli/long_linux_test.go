@@ -40,9 +40,7 @@ func TestACommandLineOfAnyLengthCanBeAnAtom(t *testing.T) {
 			another := append(append([]string{}, line...), "y")
 			owner := s.command(line...).Start(t)
 			helper.Eventually(t, "its job runs", func() bool { return s.jobs() == 1 || owner.Ended() })
-			if owner.Ended() {
-				t.Fatal(owner.Output())
-			}
+			owner.Lives(t)
 			lock := s.locksIn()[0]
 			if info, err := os.Stat(lock); err != nil || info.Size() > 64<<10 {
 				t.Errorf("the lock has %d bytes (%v)", info.Size(), err)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"adlock/lib/limit"
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 )
 
@@ -177,9 +178,7 @@ func (s *situation) statusAgrees(w *world) {
 		w.Fatalf("status: %+v (%v)", r, err)
 	}
 	if want == "none" {
-		if len(rows) != 0 {
-			w.Errorf("status: %+v, want no atom", rows)
-		}
+		check.Equal(w.T, "atoms", len(rows), 0)
 		return
 	}
 	if len(rows) != 1 || rows[0].Takeable != want.granted() || !rows[0].Why.alike(want, w.elapsed()) {

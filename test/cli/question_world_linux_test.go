@@ -117,9 +117,7 @@ func (w *world) start(command []string) *helper.Process {
 		Args: slices.Concat(command, []string{"--", "sh", "-c", `: >"$0"; exec sleep 1000`, ready}), Env: w.env(),
 	}.Start(w)
 	helper.Eventually(w, "the job runs", func() bool {
-		if p.Ended() {
-			w.Fatalf("it ended: %s", p.Output())
-		}
+		p.Lives(w)
 		return exists(ready) && w.settled()
 	})
 	return p

@@ -248,9 +248,7 @@ func TestJitterWaitsBeforeTheLockIsAcquired(t *testing.T) {
 	s := newStage(t)
 	waiting := s.command(job("--jitter", "52w", "true")...).Start(t)
 	s.want(0, job("true")...) // a waiter holds no lock
-	if waiting.Ended() {
-		t.Error("it did not wait: " + waiting.Output())
-	}
+	waiting.Lives(t)
 	s.want(0, job("--jitter", "1s", "true")...)
 	s.want(0, job("--jitter", "0", "true")...)
 }
@@ -276,9 +274,7 @@ func TestAnUpgradeDoesNotDisturbARunningJob(t *testing.T) {
 			if line := s.told("told", 1)[0]; !strings.HasPrefix(line, "fail job.dax.run.a 3 ") {
 				t.Errorf("the hook was told %q", line)
 			}
-			if exists(s.in("strange")) {
-				t.Errorf("another program was started in place of its own: %s", s.read(s.in("strange")))
-			}
+			helper.Absent(t, s.in("strange"))
 		})
 	}
 }

@@ -42,9 +42,7 @@ func TestManyContendersShareTheAtomAsEvenlyAsWithFlock(t *testing.T) {
 	if wider > most {
 		t.Errorf("the shares are wider than with flock in %d of %d pairs of samples", wider, samples*samples)
 	}
-	if exists(s.in("two")) {
-		t.Error("two were within at once")
-	}
+	helper.Absent(t, s.in("two"))
 }
 
 // width lets 64 contenders take 1,000 turns, and returns the sum of the squares of what each has got:

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
 )
@@ -75,9 +76,7 @@ func TestOfTwoStartsAtOnceOnlyOneRuns(t *testing.T) {
 			t.Fatalf("start %d: statuses %d and %d, want 75 and 0", i, first, second)
 		}
 	}
-	if ran := strings.Count(s.read(s.in("ran")), "ran"); ran != times {
-		t.Errorf("ran %d times, want %d", ran, times)
-	}
+	check.Equal(t, "starts", strings.Count(s.read(s.in("ran")), "ran"), times)
 }
 
 // replaces runs the helper program, which ends the job of a process and says only that.

@@ -108,9 +108,7 @@ func TestStopReleasesTheSlotOfTheJob(t *testing.T) {
 	s.refused(64, "is a slot: stop the atom that holds it", "stop", "job.dax.slot-1")
 	s.refused(77, "to end it: adlock stop '"+s.lockOf("a")+"'", "clear", "job.dax.slot-1")
 	s.stopped(holder.PID, s.lockOf("a"))
-	if exists(s.locks + "/lock.job.dax.slot-1") {
-		t.Error("the slot is taken")
-	}
+	helper.Absent(t, s.locks+"/lock.job.dax.slot-1")
 }
 
 func TestStopEndsTheNamedReader(t *testing.T) {
@@ -124,9 +122,7 @@ func TestStopEndsTheNamedReader(t *testing.T) {
 	}
 	s.refused(64, "may be any of ", "stop", "book")
 	s.stopped(readers[0].PID, lock(readers[0]))
-	if readers[1].Ended() {
-		t.Fatal("the other reader was ended too")
-	}
+	readers[1].Lives(t)
 	s.stopped(readers[1].PID, "book")
 }
 

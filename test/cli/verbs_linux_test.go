@@ -86,9 +86,7 @@ func TestClearRefusesALiveOwnersLock(t *testing.T) {
 	holder := s.hold("a")
 	s.refused(77, "lives (process "+itoa(holder.PID)+"); to end it: adlock stop '"+s.lockOf("a")+"'", "clear", "job.dax.run.a")
 	s.refused(64, "/nowhere: no such directory", "ADLOCK_DIR=/nowhere", "clear", "job.dax.run.a")
-	if holder.Ended() {
-		t.Error("the owner died")
-	}
+	holder.Lives(t)
 }
 
 func TestClearAcceptsTheNameThatStatusShows(t *testing.T) {

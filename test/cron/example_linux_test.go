@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"adlock/lib/runlog"
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
@@ -125,9 +126,7 @@ func (p *place) notes() []string {
 
 func (p *place) wantNotes(want string) {
 	p.Helper()
-	if got := strings.Join(p.notes(), " "); got != want {
-		p.Errorf("noted %q, want %q", got, want)
-	}
+	check.Equal(p, "noted", strings.Join(p.notes(), " "), want)
 }
 
 // there waits until the file exists.

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
@@ -88,9 +89,7 @@ func TestTroubleWithAServiceIsReportedOnceByHookOrOnFailure(t *testing.T) {
 			p.unit("nightly-backup.service")
 			p.command("nightly-backup", c.job)
 			p.command("hook-mail", `echo "$ADLOCK_EVENT" >>{dir}/notes`)
-			if p.setting("nightly-backup.service", "OnFailure") != "adlock-failed@%n.service" {
-				t.Error("the unit has no OnFailure=")
-			}
+			check.Equal(t, "OnFailure", p.setting("nightly-backup.service", "OnFailure"), "adlock-failed@%n.service")
 			p.setting("nightly-backup.service", "ExecStop") // a hook has time to end
 			if c.before != nil {
 				c.before(p)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
@@ -82,8 +83,6 @@ func TestTheJobsOfTwoUsersTakeTurns(t *testing.T) {
 	p.write("go", "", 0o644)
 	first.Is(p, 0, "…")
 	second.Is(p, 0, "…")
-	if said := first.Output() + second.Output(); said != "" {
-		t.Errorf("said %q", said)
-	}
+	check.Equal(t, "said", first.Output()+second.Output(), "")
 	p.wantNotes("site-refresh:" + id + " done site-rebuild:0")
 }

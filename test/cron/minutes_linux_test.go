@@ -11,6 +11,7 @@ import (
 
 	lines "adlock/lib/crontab"
 	"adlock/lib/runlog"
+	"adlock/test/support/check"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
@@ -92,17 +93,13 @@ func TestWrappedLinesBehaveInARealCronAsBefore(t *testing.T) {
 	system := "OUT=" + w.path("after") + "\nADLOCK_DIR=" + w.path("locks") + "\nADLOCK_HOST=" + host + "\n" + strings.ReplaceAll(text, "{when}", "* * * * *\troot\t")
 	wrapper := lines.Wrapper{Adlock: w.path("adlock")}
 	wrapped := wrapper.Wrap(lines.Read(system, true))
-	if wrapped.Done != files {
-		t.Fatalf("%+v", wrapped)
-	}
+	check.Equal(t, "files", wrapped.Done, files)
 	w.start(before, wrapped.Text)
 	w.await("all have run, with a lock and without", func() bool {
 		return len(w.notes("before")) == files && len(w.notes("after")) == files && strings.Count(w.record(), string(runlog.Release)) >= files
 	})
 	after := w.notes("after")
 	for name, seen := range w.notes("before") {
-		if after[name] != seen {
-			t.Errorf("%s: wrapped it gives\n%s\nbefore\n%s", name, after[name], seen)
-		}
+		check.Equal(t, "wrapped "+name, after[name], seen)
 	}
 }

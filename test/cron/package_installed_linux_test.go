@@ -53,9 +53,7 @@ func newDebian(t *testing.T, more ...string) *debian {
 	}
 	d.init = helper.Command{Args: []string{"unshare", "--mount", "--pid", "--fork", "--kill-child", "--net", "sh", "-c", boot, "sh", d.root}}.Start(t)
 	helper.Eventually(t, "cron is up", func() bool { return d.init.Ended() || len(helper.Children(d.first())) > 0 })
-	if d.init.Ended() {
-		t.Fatal(d.init.Output())
-	}
+	d.init.Lives(t)
 	return d
 }
 
@@ -166,9 +164,7 @@ func TestThePackageGuardsACrontabAndIsUpgradedAndRemoved(t *testing.T) {
 		t.Errorf("the purge: %+v", r)
 	}
 	left := slices.DeleteFunc(d.new(before), func(path string) bool { return strings.HasPrefix(path, "/var/lib/adlock/") })
-	if !slices.Equal(left, []string{"/var/lib/adlock"}) {
-		t.Errorf("after the purge there are %q", left)
-	}
+	check.Slices(t, "what is left by the purge", left, []string{"/var/lib/adlock"})
 }
 
 // mustStayWhileNamed expects that a removal is refused, and changes nothing.
@@ -185,9 +181,7 @@ func (d *debian) mustStayWhileNamed() {
 				d.Errorf("%s: %+v", how, r)
 			}
 		}
-		if now := d.files(); !slices.Equal(now, before) {
-			d.Error("a refused removal has changed files")
-		}
+		check.Slices(d, "the files after a refused removal", d.files(), before)
 		check.Equal(d, "after a refused removal it is", d.want("dpkg-query -W -f '${db:Status-Status}' adlock"), "installed")
 	}
 	d.want("crontab /root/kept && rm " + where)

@@ -90,9 +90,7 @@ func TestAnOwnerUnderQemuIsFoundByOtherProcesses(t *testing.T) {
 		}
 		return path != "" || owner.Ended()
 	})
-	if owner.Ended() {
-		t.Fatal(owner.Output())
-	}
+	owner.Lives(t)
 	text := must.Get(os.ReadFile(path))(t)
 	pid, _, _ := strings.Cut(string(text), "\n")
 	stat := must.Get(os.ReadFile("/proc/" + pid + "/stat"))(t)

@@ -115,9 +115,7 @@ func nameOf(command string) string {
 // wantLocked expects that the lines did their work, each at most once at a time.
 func (w *world) wantLocked() {
 	w.Helper()
-	if w.has("overlaps") {
-		w.Error("a line ran twice at the same time")
-	}
+	helper.Absent(w, w.path("overlaps"))
 	if got := w.read("overruns"); strings.Trim(got, "a \"b2\n") != "" || !strings.HasPrefix(got, "a  \"b\" 2\n") {
 		w.Errorf("the line's words were %q", got)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"adlock/lib/runlog"
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
@@ -127,9 +128,7 @@ func TestALongRunIsReportedByMailAndNotEnded(t *testing.T) {
 	w.write("go", "", 0o600)
 	w.awaitMail(`(?m)^adlock: run nightly: overdue: process [0-9]+ has run for [0-9]+s, its notice is 6s; to end it: adlock stop '[^']+/lock\.adlock\.dax\.run\.nightly'; `)
 	w.awaitMail(`(?m)^batch is done$`)
-	if told := strings.Count(w.read("mail"), " overdue: "); told != 1 {
-		t.Errorf("%d mails tell of it", told)
-	}
+	check.Equal(t, "mails that tell of it", strings.Count(w.read("mail"), " overdue: "), 1)
 	for _, job := range []string{"batch", "nightly"} {
 		if events := w.events(job); count(events, runlog.Expire)+count(events, runlog.Signal) > 0 {
 			t.Errorf("%s was ended: %s", job, w.story(job))

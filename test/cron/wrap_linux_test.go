@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
 )
@@ -54,8 +55,6 @@ func TestACrontabIsWrappedInPlaceAndUnwrapped(t *testing.T) {
 		t.Errorf("wrapped it is\n%s", wrapped)
 	}
 	for _, name := range []string{"undone", "still"} {
-		if got := w.read(name); got != text+"\n@daily added\n" {
-			t.Errorf("%s it is\n%s", name, got)
-		}
+		check.Equal(t, name, w.read(name), text+"\n@daily added\n")
 	}
 }

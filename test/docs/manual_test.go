@@ -16,6 +16,7 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/run"
 	"adlock/lib/runlog"
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 )
@@ -252,9 +253,7 @@ func TestEveryVariableInTheSourceIsInTheManual(t *testing.T) {
 
 func TestNoKnownVariableIsReportedAsMistyped(t *testing.T) {
 	for _, name := range variables(t) {
-		if meant := run.NearestSetting(name); meant != "" {
-			t.Errorf("%s is taken for %s", name, meant)
-		}
+		check.Equal(t, name+" is taken for", run.NearestSetting(name), "")
 	}
 }
 

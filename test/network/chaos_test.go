@@ -18,6 +18,7 @@ import (
 
 	"adlock/lib/process"
 	"adlock/test/network/judge"
+	"adlock/test/support/check"
 	"adlock/test/support/must"
 	"adlock/test/support/relay"
 )
@@ -338,9 +339,7 @@ func isolateLeader(c *chaos) {
 			l.Cut()
 		}
 		c.mu.Unlock()
-		if named != 4 {
-			c.Errorf("%d links of %s", named, m.Name)
-		}
+		check.Equal(c, "links of "+m.Name, named, 4)
 		return func() {
 			for _, l := range links {
 				l.Mend()

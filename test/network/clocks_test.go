@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 )
@@ -91,9 +92,7 @@ func TestOnlyOneOfFiveHostsRunsInEachTick(t *testing.T) {
 		all.Wait()
 	}
 	for tick := range ticks {
-		if len(ran[tick]) != 1 {
-			t.Errorf("in tick %d ran hosts %v", tick, ran[tick])
-		}
+		check.Equal(t, fmt.Sprintf("hosts of %v that ran in tick %d", ran[tick], tick), len(ran[tick]), 1)
 	}
 }
 

@@ -126,9 +126,7 @@ func (h *host) start(t testing.TB, script string, options ...string) *helper.Pro
 	c.Env = append(slices.Clip(c.Env), "ready="+file)
 	p := c.Start(t)
 	helper.Eventually(t, "the job runs", func() bool {
-		if p.Ended() {
-			t.Fatalf("it ended: %s", p.Output())
-		}
+		p.Lives(t)
 		return exists(file)
 	})
 	return p

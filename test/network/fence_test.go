@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
@@ -92,9 +93,7 @@ func TestTheFileFenceExampleShowsOnlyTheNewestOwnersReport(t *testing.T) {
 		if w.done {
 			newest = w.fence
 		}
-		if got := shell(read+"cat $latest", ""); got != "by "+newest+"\n" {
-			t.Errorf("after owner %s the latest is %q, not that of owner %s", w.fence, got, newest)
-		}
+		check.Equal(t, "after owner "+w.fence+" the latest is", shell(read+"cat $latest", ""), "by "+newest+"\n")
 	}
 }
 

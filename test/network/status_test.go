@@ -13,6 +13,7 @@ import (
 
 	"adlock/lib/process"
 	"adlock/lib/record"
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
@@ -238,9 +239,7 @@ func TestDryRunAndStatusWriteNothingToAStore(t *testing.T) {
 			for _, words := range [][]string{{"status"}, {"status", "--json"}} {
 				asker.verb(t, words...).Is(t, 0, "…", "")
 			}
-			if after := held(); after != before {
-				t.Errorf("before:\n%s\nafter:\n%s", before, after)
-			}
+			check.Equal(t, "what is held", held(), before)
 			if left, _ := filepath.Glob(asker.dir + "/*"); left != nil {
 				t.Errorf("here there is %v", left)
 			}

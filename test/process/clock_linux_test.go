@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"adlock/lib/process"
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
@@ -39,9 +40,7 @@ func TestALockDoesNotAgeWhileTheMachineSleeps(t *testing.T) {
 	owner := a.Owner(t, "exec sleep 1000")
 	a.Rewrite(t, "boottime", (process.Boottime() - 8*time.Hour).String())
 	a.Newcomer(t, "--expire-after=1h", "--notice=1h").Denied(t)
-	if owner.Ended() {
-		t.Fatal("the owner was ended")
-	}
+	owner.Lives(t)
 	a.Rewrite(t, "monotonic", (process.Monotonic() - 3*time.Hour).String())
 	a.Newcomer(t, "--expire-after=2h").Ran(t)
 	owner.Wait(t)
@@ -72,9 +71,7 @@ func TestALastLockDatedFarInTheFutureIsIgnored(t *testing.T) {
 				return
 			}
 			got.Ran(t)
-			if logged := strings.Contains(a.Runlog(), "event=clock"); logged != (c.dated > 0) {
-				t.Errorf("the runlog tells of the clock: %v", logged)
-			}
+			check.Equal(t, "the runlog tells of the clock", strings.Contains(a.Runlog(), "event=clock"), c.dated > 0)
 			a.Newcomer(t, "--if-elapsed=1h").Denied(t) // stamped anew
 		})
 	}
@@ -101,9 +98,7 @@ func TestALockOfAnEarlierBootIsReclaimedWhateverItsDate(t *testing.T) {
 		a.Rewrite(t, "boot", "00000000-0000-0000-0000-000000000000")
 		date(t, a.Lock(), step)
 		a.Newcomer(t).Ran(t)
-		if stranger.Ended() {
-			t.Error("the process that has the pid and start time in this boot was ended")
-		}
+		stranger.Lives(t)
 	}
 }
 
@@ -120,9 +115,7 @@ func TestAnOwnerInAnotherTimeNamespaceIsNotTakenForDead(t *testing.T) {
 	owner := a.Owner(t, "exec sleep 1000")
 	a.Shell(t, "$run echo ran", shifted...).Denied(t)
 	a.Shell(t, "$run --expire-after 0 echo ran", shifted...).Refused(t, 77, "stuck: ")
-	if owner.Ended() {
-		t.Fatal("the owner was ended")
-	}
+	owner.Lives(t)
 	owner.Kill(t)
 	a.Shell(t, "$run echo ran", shifted...).Ran(t)
 }

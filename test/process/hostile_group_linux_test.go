@@ -90,9 +90,7 @@ func TestAWaiterRefusesALockThatAGroupMemberPlanted(t *testing.T) {
 	must.Do(t, ofGroup(a.Dir))
 	member(t, a, "cp "+forged+" mine; mv -f mine lock."+helper.AtomName)
 	newcomer.Is(t, 77, "…belongs to another user…")
-	if owner.Ended() {
-		t.Error("the owner was ended")
-	}
+	owner.Lives(t)
 }
 
 // acl sets entries of an access control list, for user 65534.

@@ -55,9 +55,7 @@ func victim(t *testing.T, uid int) process.Identity {
 	t.Helper()
 	p := helper.Command{Args: []string{"sleep", "1000"}, UID: uid}.Start(t)
 	t.Cleanup(func() {
-		if p.Ended() {
-			t.Error("the victim was ended")
-		}
+		p.Lives(t)
 	})
 	return identityOf(t, p.PID)
 }

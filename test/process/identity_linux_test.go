@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"adlock/test/support/actor"
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
@@ -225,9 +226,7 @@ func TestAPidRecordedInAnotherNamespaceIsNotSignalledHere(t *testing.T) {
 		need.Skip(t, "this kernel does not let the next pid be chosen")
 	}
 	got.Refused(t, 77, "stuck: ")
-	if owner.Ended() {
-		t.Error("the owner was ended")
-	}
+	owner.Lives(t)
 }
 
 func TestAStoppedOwnerKeepsTheAtomUntilItExpires(t *testing.T) {
@@ -258,9 +257,7 @@ func TestAnOwnerThatIgnoresSignalsIsEndedByKill(t *testing.T) {
 	for _, line := range regexp.MustCompile(`event=signal .*signal=(\S+)`).FindAllStringSubmatch(a.Runlog(), -1) {
 		sent = append(sent, line[1])
 	}
-	if got := strings.Join(sent, " "); got != "CONT INT TERM KILL" {
-		t.Errorf("signals %q\n%s", got, a.Runlog())
-	}
+	check.Equal(t, "signals", strings.Join(sent, " "), "CONT INT TERM KILL")
 }
 
 // mustEndWhole expects that a newcomer ends all processes of the job with this mark.

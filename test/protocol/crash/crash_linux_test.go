@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
@@ -72,9 +73,7 @@ func crashAt(t *testing.T, scenario steps.Scenario, at steps.Injection) (survive
 	}
 	s.Last()
 	s.EndActor()
-	if held := s.Newcomers(3); held != 1 {
-		t.Errorf("%d newcomers got the atom, want 1", held)
-	}
+	check.Equal(t, "newcomers that got the atom", s.Newcomers(3), 1)
 	s.BystandersAreUnhurt()
 	if s.Last().Unix() == 0 {
 		t.Error("the newcomer's run was not stamped")
@@ -108,9 +107,7 @@ func TestALockLeftByAKilledVerbIsReclaimedAtOnce(t *testing.T) {
 			_, rest, _ := strings.Cut(string(must.Get(os.ReadFile(a.Lock()))(t)), "\n")
 			must.Do(t, os.WriteFile(a.Lock(), []byte(strconv.Itoa(stranger.PID)+"\n"+rest), 0o600)) // it has the tool's pid now
 			a.Newcomer(t).Ran(t)
-			if stranger.Ended() {
-				t.Error("the stranger was ended")
-			}
+			stranger.Lives(t)
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"adlock/lib/fault"
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
@@ -115,9 +116,7 @@ func failAt(t *testing.T, scenario steps.Scenario, f failure, at steps.Injection
 		t.Error("the lock that was not acquired is held")
 	}
 	s.EndActor()
-	if s.Newcomers(1) != 1 {
-		t.Error("the atom cannot be taken afterwards")
-	}
+	check.Equal(t, "newcomers that got the atom", s.Newcomers(1), 1)
 	s.Last()
 	s.NoTwoSharedTheAtom()
 	s.BystandersAreUnhurt()

@@ -312,6 +312,14 @@ func Lines(t testing.TB, path string, least int) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
+// Absent fails the test if the file is there.
+func Absent(t testing.TB, path string) {
+	t.Helper()
+	if Exists(path) {
+		t.Errorf("%s is there", path)
+	}
+}
+
 // Contains fails the test unless the text has each of the words.
 func Contains(t testing.TB, text string, words ...string) {
 	t.Helper()

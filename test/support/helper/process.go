@@ -193,6 +193,14 @@ func (p *Process) Ended() bool {
 	}
 }
 
+// Lives fails the test if the process has ended.
+func (p *Process) Lives(t testing.TB) {
+	t.Helper()
+	if p.Ended() {
+		t.Fatalf("%d has ended: %s", p.PID, p.Output())
+	}
+}
+
 // Output is what the process has written so far, both streams.
 func (p *Process) Output() string { return p.out.String() }
 

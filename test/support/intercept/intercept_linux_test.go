@@ -4,10 +4,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"adlock/test/support/check"
 )
 
 func TestOneCallFailsAsInjectedAndTheOthersSucceed(t *testing.T) {
@@ -24,9 +25,7 @@ func TestOneCallFailsAsInjectedAndTheOthersSucceed(t *testing.T) {
 		}
 		return 0
 	}, unix.SYS_MKDIRAT)
-	if want := []error{nil, unix.EDQUOT, nil}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	check.Slices(t, "got", got, []error{nil, unix.EDQUOT, nil})
 	if _, err := os.Stat(filepath.Join(dir, "b")); !os.IsNotExist(err) {
 		t.Errorf("the call that failed was made: %v", err)
 	}
@@ -55,9 +54,7 @@ func TestEachCallIsReportedOnce(t *testing.T) {
 			}
 		}
 	}, func(Call) unix.Errno { told++; return 0 }, unix.SYS_UNLINKAT)
-	if told != calls {
-		t.Errorf("%d calls, %d told", calls, told)
-	}
+	check.Equal(t, "calls told", told, calls)
 }
 
 func TestCallsOfOtherThreadsAreNotIntercepted(t *testing.T) {
@@ -68,8 +65,6 @@ func TestCallsOfOtherThreadsAreNotIntercepted(t *testing.T) {
 		}
 		made := make(chan error)
 		go func() { made <- unix.Mkdirat(unix.AT_FDCWD, path, 0) }()
-		if err := <-made; err != nil {
-			t.Errorf("on another: %v", err)
-		}
+		check.Equal(t, "on another thread", <-made, nil)
 	}, func(Call) unix.Errno { return unix.EIO }, unix.SYS_MKDIRAT)
 }
