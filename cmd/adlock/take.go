@@ -58,7 +58,6 @@ func takeFile(verb string, args []string, leaveExpired bool) (int, error) {
 	return config.Answer(outcome.Verdict), nil
 }
 
-// parseTake requires what only adlock.sh passes.
 func parseTake(verb string, args []string, leaveExpired bool) (s *take, file string, err error) {
 	s = &take{Settings: config.Defaults()}
 	s.Request.LeaveExpired, s.InScript, s.Library = leaveExpired, true, true

@@ -177,8 +177,7 @@ type text struct {
 	calls   [][]string
 }
 
-// textsIn returns a command and, each once, the texts that shells finds in its calls and in theirs: a text in
-// nested substitutions can be reached in exponentially many ways.
+// textsIn returns a command and, each once however often it is nested, the texts that shells finds in it and in them.
 func textsIn(command string, shells func(words []string) []string) (all []text) {
 	commands := []string{command}
 	for i := 0; i < len(commands); i++ {

@@ -122,8 +122,7 @@ func figures(members []process.Entry) []Figures {
 // dir, and locks it (flock). done removes the file. done is nil if another process has the lock, and after ten
 // tries. But if standsStill reports that this other process does not go on, Turn puts a new file in place of the
 // old one. So two newcomers may watch at once, which does no harm, as a watch only observes. cut reports that an
-// earlier watch was cut short: its newcomer was killed, or stands still. A free file younger than a second does
-// not show that, as its newcomer may be about to lock it.
+// earlier watch was cut short: its newcomer stands still, or has left the file unlocked for a second (it was killed).
 func Turn(dir int, name string, standsStill func() bool) (done func(), cut bool, err error) {
 	const tries = 10 // others may make and remove the file meanwhile
 	for range tries {
