@@ -60,9 +60,6 @@ func host(dir string) []Finding {
 }
 
 func (m *Machine) fleeting() string {
-	if m.Fleeting == nil {
-		return ""
-	}
 	real, err := filepath.EvalSymlinks(m.Dir)
 	if err != nil {
 		real = m.Dir
