@@ -59,9 +59,6 @@ func host(dir string) []Finding {
 }
 
 func (m *Machine) fleeting() string {
-	if m.Fleeting == nil {
-		return ""
-	}
 	real, err := filepath.EvalSymlinks(m.Dir)
 	if err != nil {
 		real = m.Dir

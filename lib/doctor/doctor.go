@@ -51,7 +51,7 @@ type Machine struct {
 	LogMax      int64                         // the size in bytes above which a runlog is rotated; 0: the default
 	HomeDir     string                        // the lock directory with the HOME of passwd(5); "": no other than Dir
 	Host        string                        // its canonical name
-	Fleeting    func(dir string) (why string) // why locks in a directory do not last; "": they do; nil: not checked
+	Fleeting    func(dir string) (why string) // why locks in a directory do not last; "": they do
 	Remote      string                        // the store beyond this machine that jobs use; "": none
 
 	TryStore func() (listing.Trial, error) // tries Remote; nil: it is not tried

@@ -34,7 +34,7 @@ func fit(t *testing.T) *Machine {
 	must.Do(t, os.Chmod(top, 0o700))
 	m := &Machine{
 		Dir: filepath.Join(top, "locks"), Host: "dax",
-		Programs: filepath.Join(top, "bin"), CronPath: "/nowhere", Hooked: true,
+		Programs: filepath.Join(top, "bin"), CronPath: "/nowhere", Hooked: true, Fleeting: func(string) string { return "" },
 	}
 	m.LogDir = m.Dir
 	must.Do(t, os.Mkdir(m.Dir, 0o700))
@@ -121,7 +121,7 @@ func TestADirectoryThatDoesNotLastIsReportedBehindALink(t *testing.T) {
 	m.Dir = filepath.Join(link, filepath.Base(real))
 	m.LogDir = m.Dir
 	m.finds(t, "lock directory", Warn, m.Dir+": is cleaned")
-	m.Fleeting = func(string) string { return "" }
+	m.Fleeting = fit(t).Fleeting
 	m.finds(t, "lock directory", Fine, m.Dir)
 }
 

@@ -97,7 +97,9 @@ func (c *Checker) Check(path, text string) ([]Mistake, error) {
 		return nil, err
 	}
 	if reason, cure := crontab.Unread(path); reason != "" {
-		return []Mistake{{1, "a file that cron never reads", reason, cure}}, nil // its jobs never run, and so share nothing with others
+		f := findings{known: map[Mistake]bool{}}
+		f.add(1, "a file that cron never reads", reason, cure)
+		return f.all, nil // its jobs never run, and so share nothing with others
 	}
 	mistakes := slices.DeleteFunc(c.jobs(t), func(m Mistake) bool { return ignored.MatchString(t.lines[m.Line-1].Text()) })
 	slices.SortStableFunc(mistakes, func(a, b Mistake) int { return cmp.Compare(a.Line, b.Line) })
