@@ -125,9 +125,8 @@ func atomOf(e Event) atom.Atom {
 	return atom.Atom{Program: e.Program, Host: e.Host, Operator: e.Operator, Operand: e.Operand}
 }
 
-// Environment returns Env or, if that is nil, this process's environment. It leaves out ADLOCK_HOOK…, as the
-// hook's own locks could call the hook again, ADLOCK_MARK, as the hook is no part of the job, and what adlock.sh sets
-// for its helpers alone.
+// Environment returns Env, else this process's environment, without ADLOCK_HOOK…, as the hook's locks could call it
+// again, ADLOCK_MARK, as the hook is no part of the job, and what adlock.sh sets for its helpers alone.
 func (h *Hook) Environment() []string {
 	env := os.Environ()
 	if h != nil && h.Env != nil {

@@ -162,8 +162,7 @@ func (r *Request) IsOlder(owner record.Record, age time.Duration) bool {
 	return age+owner.Asked < r.askedBefore(now)
 }
 
-// IsOlderThan reports whether the run was asked for before other; false if other is of another boot or time
-// namespace.
+// IsOlderThan reports whether the run was asked for before other. It is false for another boot or time namespace.
 func (r *Request) IsOlderThan(other record.Start) bool {
 	return other.IsHere() && other.Boottime > cmp.Or(r.WaitSince, r.Asked, process.Boottime())
 }
