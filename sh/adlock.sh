@@ -623,6 +623,7 @@ _adlock_age() {
 # sets them: an assignment before the command would fail if a variable is readonly, and a subshell that
 # exports them would end at a signal in ksh93, before its helper (W14). GOMAXPROCS=1 spares the helper its
 # own first step (lib/lean), a tenth of a helper run. The helper's status is $_adlock_status.
+# shellcheck disable=SC2016 # $ is for /bin/sh
 _adlock_help() {
 	_adlock_status=0
 	case ${ADLOCK_LOGDIR-}${ADLOCK_LOG_MAX-}${ADLOCK_HOOK-}${ADLOCK_HOOK_RUNS-}${ADLOCK_SYSLOG-}$_adlock_beside in

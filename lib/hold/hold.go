@@ -2,10 +2,9 @@
 // in lines, on standard input and output. So programs in any language can do what scripts do with adlock.sh.
 //
 // The program owns the lock, not this process: if this process is killed, only the program's death frees the
-// atom, and a newcomer ends the program when the atom has expired. So nothing runs unlocked. This process
-// only acquires the lock and releases it: at a line `release`, at the end of its input, or when the program
-// is dead. Signals for the program (Ctrl-C, the end of a service) do not end this process, as the program may
-// have to clean up first, under its lock.
+// atom, and a newcomer ends the program when the atom has expired. So nothing runs unlocked. This process only
+// acquires the lock and releases it: at a line `release`, at the end of its input, or when the program is dead.
+// Signals for the program (Ctrl-C) do not end this process, as the program may have to clean up first, under its lock.
 //
 // Each answer is a line, whose first word says what happened:
 //
@@ -111,8 +110,7 @@ func sayError(err error) error {
 	return err
 }
 
-// say writes an answer. It does not use os.Stdout: if the reader is gone, SIGPIPE would end this process,
-// with the lock in place.
+// say writes an answer, but not by os.Stdout: if the reader is gone, SIGPIPE would leave the lock in place.
 func say(words ...string) error {
 	text := fault.OneLine(strings.TrimSpace(strings.Join(words, " "))) + "\n"
 	_, err := sysfile.Write(1, []byte(text))

@@ -113,8 +113,8 @@ func (h *Hook) start(log *runlog.Log, e Event) {
 	}
 }
 
-// Environment returns Env or, if that is nil, this process's environment. It leaves out ADLOCK_HOOK…, as the
-// hook's own locks could call the hook again, ADLOCK_MARK (it is no part of the job), and what adlock.sh sets for helpers.
+// Environment returns Env, else this process's environment, without ADLOCK_HOOK…, as the hook's locks could call it
+// again, ADLOCK_MARK, as the hook is no part of the job, and what adlock.sh sets for its helpers alone.
 func (h *Hook) Environment() []string {
 	env := os.Environ()
 	if h != nil && h.Env != nil {

@@ -101,8 +101,7 @@ func (l *Line) write() {
 	tell(clearLine + row)
 }
 
-// firstWide is the first character that takes two columns (Unicode Standard Annex 11). For a narrow one above it the
-// row is cut too early, which does no harm.
+// firstWide is the first character of two columns (Unicode Annex 11). A narrow one above it counts as wide: no harm.
 const firstWide = 0x1100
 
 // tell writes to the terminal if isShown. It ignores an error: if the terminal has gone, no person sees the line.

@@ -163,8 +163,7 @@ func (r *Request) IsOlder(owner record.Record, age time.Duration) bool {
 	return age+owner.Asked < r.askedBefore(now)
 }
 
-// isOlderThan reports whether the run was asked for before other; false if other is of another boot or time
-// namespace.
+// isOlderThan reports whether the run was asked for before other. It is false for another boot or time namespace.
 func (r *Request) isOlderThan(other record.Start) bool {
 	return other.IsHere() && other.Boottime > cmp.Or(r.WaitSince, r.Asked, process.Boottime())
 }

@@ -157,8 +157,7 @@ func (r *runArgs) lockFile() string {
 
 const longestArgument = 128 << 10 // MAX_ARG_STRLEN of execve(2), for pages of 4 KiB
 
-// Encode returns a word in a form that every shell passes on: yash empties one that is no text in its locale. If that
-// form is too long for an argument, characters stay as they are.
+// Encode returns a word in ASCII if that fits, as yash empties a word that is no text in its locale.
 func Encode(word string) string {
 	text := strconv.QuoteToASCII(word)
 	if len(text) >= longestArgument {

@@ -370,8 +370,7 @@ func (r *runArgs) nameAtom(base string, words []string) (err error) {
 	return nil
 }
 
-// supervised runs a command under the lock. On a terminal, the command's process exists before the lock: it waits
-// at a gate (supervise.Prepare).
+// supervised runs a command under the lock; on a terminal the command's process, a gate, exists before the lock.
 func (r *runArgs) supervised(c command) (int, error) {
 	k, err := r.locker()
 	if err != nil {

@@ -27,7 +27,6 @@ const defaultShell = "/bin/sh"
 // shellMark is the beginning of sh/shell. As the job's own shell, that file would call itself without end.
 const shellMark = "#!/bin/sh\n# adlock's shell for crontabs"
 
-// Shell is the verb shell; open is that of Verb.
 func Shell(open Opener) config.Verb {
 	return config.Verb{
 		Name: "shell", Does: "run a line of a crontab under its own lock, as its SHELL", Args: "-c COMMAND [ARG...]",

@@ -31,9 +31,8 @@ var forwarded = [...]os.Signal{unix.SIGQUIT, unix.SIGINT, unix.SIGTERM, unix.SIG
 // giveBack lets the runtime handle signals again if LeaveSignals was called; else it does nothing.
 var giveBack = func() {}
 
-// LeaveSignals lets the kernel end this process at the signals that Prepare catches. Call it first in a
-// program that is to run a job: the runtime's handler, which ends it in several steps, would let other
-// threads start the job meanwhile.
+// LeaveSignals lets the kernel end this process at the signals that Prepare catches. Call it first: the runtime's
+// handler, which ends the process in several steps, would let other threads start the job meanwhile.
 func LeaveSignals() { giveBack = sysfile.LeaveToKernel(forwarded[:]) }
 
 // newCatcher starts to catch the forwarded signals. If HUP or INT is ignored at the start (nohup), it stays so, here

@@ -58,8 +58,7 @@ type Job struct {
 	// When End gets a value, the job is ended, with that pause between the signals. May be nil.
 	End <-chan time.Duration
 
-	// Cancelled is called, by another goroutine, with a signal that ends this process before the
-	// job begins. It may be nil.
+	// Cancelled is called, by another goroutine, with a signal that ends this process before the job. It may be nil.
 	Cancelled func(syscall.Signal)
 
 	Pause   time.Duration          // between signals when the job is ended
@@ -161,8 +160,7 @@ func (s *Supervisor) Identity() (process.Identity, error) {
 	return process.Of(s.gate.pid)
 }
 
-// ExpireAfter replaces the Job's ExpireAfter and Watch, before Run: a learned limit is known only
-// when the lock is taken.
+// ExpireAfter replaces the Job's ExpireAfter and Watch, before Run: a learned limit is known once the lock is taken.
 func (s *Supervisor) ExpireAfter(d, watch time.Duration) { s.job.ExpireAfter, s.job.Watch = d, watch }
 
 // Cancel drops a job that has not run. The gate is gone when Cancel returns.
