@@ -123,6 +123,6 @@ func lockMeant(verb string, words []string, dir *lockfile.Dir) (k *lockdir.Locke
 }
 
 func lockerOf(dir *lockfile.Dir, name atom.Name, h *hook.Hook) (*lockdir.Locker, error) {
-	rec, err := config.RecorderOf(dir.Path(), name.Host(), h)
+	rec, err := config.RecorderOf(dir.Path(""), name.Host(), h)
 	return &lockdir.Locker{Dir: dir, Recorder: rec}, err
 }

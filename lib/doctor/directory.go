@@ -35,7 +35,7 @@ func (m *Machine) directory(now time.Time) []Finding {
 	if why := m.fleeting(); why != "" {
 		found = warn(lockDirectory, found.Text+": "+why, "let ADLOCK_DIR name a directory elsewhere")
 	}
-	all := append([]Finding{found}, freeSpace(dir.Path(), m.logSize(m.Dir), "ADLOCK_DIR")...)
+	all := append([]Finding{found}, freeSpace(dir.Path(""), m.logSize(m.Dir), "ADLOCK_DIR")...)
 	if m.HomeDir != "" {
 		all = append(all, warn("home", "HOME is not that of passwd(5), with which the lock directory is "+m.HomeDir+": a job under cron does not see these locks",
 			"set HOME, or ADLOCK_DIR, to the same everywhere"))

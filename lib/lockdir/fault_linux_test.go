@@ -44,7 +44,7 @@ func watched(t *testing.T, k *Locker, call int, do func(), see func() unix.Errno
 // within reports whether a descriptor is of the lock directory or of a file in it.
 func within(k *Locker, fd int) bool {
 	path, _ := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
-	return path == k.Dir.Path() || filepath.Dir(path) == k.Dir.Path()
+	return path == k.Dir.Path("") || filepath.Dir(path) == k.Dir.Path("")
 }
 
 // failing runs do, and makes its n-th system call of that number fail; met is false if there are fewer.
@@ -162,7 +162,7 @@ func steps(t *testing.T, k *Locker, owner, gone process.Identity) map[string]fun
 }
 
 func foretelling(k *Locker, r locker.Request) func() error {
-	return func() error { _, _, err := inWords(DryRun(k.Dir.Path(), &r)); return err }
+	return func() error { _, _, err := inWords(DryRun(k.Dir.Path(""), &r)); return err }
 }
 
 // limited is a request with an IfElapsed and a limit on slots, so that all checks are made.

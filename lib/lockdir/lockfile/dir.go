@@ -180,9 +180,12 @@ func cannotMake(path string, err error) error {
 	return cannotCreate(path, fmt.Errorf("%s: %w (%s)", refused.Op, refused.Err, config.WayOut(path)))
 }
 
-// Path returns the directory's path or, with a name, the path of the file of that name in it.
-func (d *Dir) Path(name ...string) string {
-	return strings.Join(append([]string{d.path}, name...), "/")
+// Path returns the path of the file of that name in the directory or, if name is "", of the directory itself.
+func (d *Dir) Path(name string) string {
+	if name == "" {
+		return d.path
+	}
+	return d.path + "/" + name
 }
 
 func (d *Dir) Close() error { return unix.Close(d.fd) }

@@ -33,7 +33,7 @@ func planted(t *testing.T, d *Dir, file string) {
 // within tells whether a descriptor is the directory or a file in it.
 func within(d *Dir, fd int) bool {
 	path, _ := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
-	return path == d.Path() || filepath.Dir(path) == d.Path()
+	return path == d.Path("") || filepath.Dir(path) == d.Path("")
 }
 
 func TestAWaiterChecksAgainAtOnceAndWhenItsTimeIsUp(t *testing.T) {
