@@ -15,6 +15,7 @@ import (
 
 	"adlock/lib/fault"
 	"adlock/lib/process"
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	_ "adlock/test/support/need" // the same environment, however the suite is started
@@ -243,9 +244,7 @@ func TestALeavingAgentAnswersALateRequest(t *testing.T) {
 		own, err2 := os.Stat("/proc/self")
 		return err1 == nil && err2 == nil && os.SameFile(held, own)
 	}
-	if !serves(a.sign) {
-		t.Error("it has no sign")
-	}
+	check.Equal(t, "it has a sign", serves(a.sign), true)
 	helper.Eventually(t, "its sign is down", func() bool { return !serves(a.sign) })
 	if !serves(a.owner) { // it was gone before this test came to run
 		TestALeavingAgentAnswersALateRequest(t)

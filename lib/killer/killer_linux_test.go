@@ -96,9 +96,7 @@ func TestAMemberThatExitsBeforeItsSignalIsNoError(t *testing.T) {
 	held, _ := process.Find(alive.PID())
 	h.adopt(held)
 	a.Await()
-	if h.adopt(e) {
-		t.Error("a process that is gone became a member")
-	}
+	check.Equal(t, "a process that is gone became a member", h.adopt(e), false)
 	alive.Kill()
 	Killer{}.signal(h, 1)
 	if err := h.obstacle(); err != nil || len(h.living()) != 0 {
@@ -141,9 +139,7 @@ trap "" INT TERM; >"$1"; while :; do sleep 1; done`
 // mustLeaveNone fails if a living process holds the standard output inherited from a; zombies do not hold it.
 func mustLeaveNone(t *testing.T, a *actor.Actor) {
 	t.Helper()
-	if !a.Alone() {
-		t.Error("a member is still alive")
-	}
+	check.Equal(t, "the supervisor is alone", a.Alone(), true)
 }
 
 func init() {

@@ -13,6 +13,7 @@ import (
 
 	"adlock/lib/process"
 	"adlock/test/support/actor"
+	"adlock/test/support/check"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
 )
@@ -101,9 +102,7 @@ func TestTheGroupThatACommandMadeIsEndedWithTheJob(t *testing.T) {
 			self := must.Get(process.Of(os.Getpid()))(t)
 			id.PGID, id.SID = self.PGID, self.SID // as it was when it was recorded
 			job := process.Job{Owner: dead, Command: id, FileUID: os.Getuid()}
-			if !job.Remains() {
-				t.Error("what the command started does not count")
-			}
+			check.Equal(t, "what the command started counts", job.Remains(), true)
 			mustEnd(t, Killer{Pause: actor.Brief}, job)
 			if !gone(pid) || job.Remains() {
 				t.Error("it lives on")
@@ -126,9 +125,7 @@ func TestOnlyTheProcessWithTheRecordedInodeIsEnded(t *testing.T) {
 		t.Errorf("a stranger is %v, the owner %v", stranger.Life(), id.Life())
 	}
 	mustEnd(t, Killer{Pause: actor.Patient}, process.Job{Owner: id, FileUID: os.Getuid()})
-	if !gone(a.PID()) {
-		t.Error("it lives")
-	}
+	check.Equal(t, "it is gone", gone(a.PID()), true)
 }
 
 func init() {

@@ -284,9 +284,7 @@ func TestALackOfDescriptorsIsReportedAndNoProcessEnded(t *testing.T) {
 			t.Errorf("%s: %v", claim, err)
 		}
 	}
-	if gone(a.PID()) {
-		t.Error("it was ended")
-	}
+	check.Equal(t, "it was ended", gone(a.PID()), false)
 }
 
 func TestDescendantsOmitsTheCallingProcess(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 )
@@ -37,15 +38,11 @@ func TestNoChildInheritsADescriptorThatThisPackageOpens(t *testing.T) {
 	for name, open := range makers(t) {
 		fds := must.Get(open())(t)
 		for _, fd := range fds {
-			if inherited(t, fd) {
-				t.Errorf("%s: a child has %d", name, fd)
-			}
+			check.Equal(t, "a child has "+name, inherited(t, fd), false)
 		}
 		closeAll(fds)
 	}
-	if !inherited(t, 1) {
-		t.Error("a child has no standard output")
-	}
+	check.Equal(t, "a child has standard output", inherited(t, 1), true)
 }
 
 // inherited reports whether a child has the descriptor open. It uses ForkExec, because package exec

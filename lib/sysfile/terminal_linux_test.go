@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/test/support/check"
 	"adlock/test/support/must"
 )
 
@@ -27,17 +28,13 @@ func device(t *testing.T, path string) int {
 }
 
 func TestIsTerminalIsTrueOnlyForATerminal(t *testing.T) {
-	if !IsTerminal(terminal(t)) {
-		t.Error("a terminal is none")
-	}
+	check.Equal(t, "a terminal is one", IsTerminal(terminal(t)), true)
 	read, write, err := os.Pipe()
 	must.Do(t, err)
 	defer read.Close()
 	defer write.Close()
 	for name, fd := range map[string]int{"a pipe": int(write.Fd()), "a device": device(t, "/dev/null"), "nothing": -1} {
-		if IsTerminal(fd) {
-			t.Errorf("%s is a terminal", name)
-		}
+		check.Equal(t, name+" is a terminal", IsTerminal(fd), false)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
 	"adlock/test/support/terminal"
@@ -81,14 +82,10 @@ func TestARunWaitsForTheAtomAndThenForItsFile(t *testing.T) {
 	syscall.Kill(owner.PID, syscall.SIGTERM)
 	owner.Wait(t)
 	helper.Eventually(t, "it waits for the file", func() bool { return flockWaits(waiter.PID) })
-	if s.held("a") {
-		t.Error("it holds the atom while it waits for the file")
-	}
+	check.Equal(t, "it holds the atom while it waits for the file", s.held("a"), false)
 	s.letGo(holder)
 	waiter.Is(t, 0, "ran\n")
-	if !isFree(t, s.in("file")) {
-		t.Error("the file stays locked")
-	}
+	check.Equal(t, "the file is free", isFree(t, s.in("file")), true)
 }
 
 // flockWaits reports whether a thread of the process blocks in flock(2).
@@ -121,9 +118,7 @@ func TestTheJobKeepsTheFileIfItsSupervisorIsKilled(t *testing.T) {
 	p := s.command("run", "--name", "a", "--flock", "file", "sleep", "600").Start(s)
 	job := childOf(t, p.PID, "sleep")
 	end(t, p.PID)
-	if isFree(t, s.in("file")) {
-		t.Error("the file is free while the job lives")
-	}
+	check.Equal(t, "the file is free while the job lives", isFree(t, s.in("file")), false)
 	s.refused(75, "file is locked", "run", "--name", "b", "--flock", "file", "--verbose", "true")
 	end(t, job)
 	s.want(0, "run", "--name", "b", "--flock", "file", "true")

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
 )
@@ -132,9 +133,7 @@ func TestALimitOnProcessesLeavesNoLockBehind(t *testing.T) {
 		default:
 			t.Errorf("limit %d: status %d, output %q\n%s", limit, r.Status, r.Out, r.Err)
 		}
-		if s.held("a") {
-			t.Errorf("limit %d: the lock is left", limit)
-		}
+		check.Equal(t, "the lock is left at limit "+itoa(limit), s.held("a"), false)
 	}
 	if refused == 0 || ran == 0 {
 		t.Errorf("%d were refused, %d ran", refused, ran)

@@ -16,6 +16,7 @@ import (
 	"adlock/lib/atom"
 	"adlock/lib/runlog"
 	"adlock/lib/sysfile"
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 )
 
@@ -145,9 +146,7 @@ func TestARelativeLockDirectoryIsNotMade(t *testing.T) {
 	s.wantFiles()
 	mkdir(t, s.in("locks"), 0o700)
 	s.want(0, "ADLOCK_DIR=locks", "run", "--name", "a", "true")
-	if !exists(s.in("locks/last.adlock." + host + ".run.a")) {
-		t.Error("a relative one that is there was not taken")
-	}
+	check.Equal(t, "a relative one that is there was taken", exists(s.in("locks/last.adlock."+host+".run.a")), true)
 }
 
 func TestADenialIsSilentUnlessVerboseAndItsStatusCanBeChosen(t *testing.T) {

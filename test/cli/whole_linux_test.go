@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/need"
 )
@@ -55,9 +56,7 @@ func TestWithoutASubreaperOnlyTheOptionWholeJobIsRefused(t *testing.T) {
 		return c.Run(t)
 	}
 	without(job("sh", "-c", "echo ran; exit 3")...).Is(t, 3, "ran\n", "")
-	if s.held("a") {
-		t.Error("the atom is held still")
-	}
+	check.Equal(t, "the atom is held still", s.held("a"), false)
 	without(job("--whole-job", "true")...).Refused(t, 69, "--whole-job: ")
 	r := without(job("--enforce", "--expire-after", "1s", "sh", "-c", "(sleep 9m >/dev/null 2>&1 & echo $!); sleep 9m")...)
 	pid, err := strconv.Atoi(strings.TrimSpace(r.Out))

@@ -50,9 +50,7 @@ func TestAStepOfTheFTPServersClockLetsNoNewcomerIn(t *testing.T) {
 			} else if next.Status != 75 {
 				t.Errorf("beside a living owner: %+v", next)
 			}
-			if status := waiter.Wait(t); status != 0 {
-				t.Fatalf("%d %s", status, waiter.Output())
-			}
+			waiter.Is(t, 0, "…")
 			t.Logf("the clock stepped by %v: margin %v", step, margin(t, file, waiter.Output()))
 			hourAhead := regexp.MustCompile("the times in the store are (59m|1h)")
 			if said := b.verb(t, "doctor").Out; step > 0 && !hourAhead.MatchString(said) {

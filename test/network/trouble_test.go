@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/relay"
 )
@@ -62,9 +63,7 @@ func TestAStoppedLeaderEndsNoJobAndLetsNoNewcomerIn(t *testing.T) {
 		<-lapsed
 		leader.Signal(t, syscall.SIGCONT)
 	})
-	if !survived {
-		t.Error("the job was ended")
-	}
+	check.Equal(t, "the job survived", survived, true)
 }
 
 func TestASilentMemberOfEtcdEndsNoJob(t *testing.T) {
@@ -78,9 +77,7 @@ func TestASilentMemberOfEtcdEndsNoJob(t *testing.T) {
 			cable.Cut()
 			a.run(t, "echo ran", "--operand=other").Ran(t)
 		})
-		if !survived {
-			t.Errorf("member %d does not answer: the job was ended", i)
-		}
+		check.Equal(t, fmt.Sprintf("member %d does not answer: the job survived", i), survived, true)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"adlock/lib/process"
 	"adlock/lib/record"
 	"adlock/test/support/actor"
+	"adlock/test/support/check"
 	"adlock/test/support/helper"
 	"adlock/test/support/must"
 	"adlock/test/support/need"
@@ -90,9 +91,7 @@ func TestAJobKeepsTheAtomIfTheNewcomerThatEndsItIsKilled(t *testing.T) {
 	newcomer.Kill(t)
 	a.Newcomer(t).Denied(t)
 	a.Newcomer(t, "--expire-after=0", "--pause=0").Ran(t)
-	if helper.Alive(child) {
-		t.Error("the survivor lives beside the newcomer's job")
-	}
+	check.Equal(t, "it lives beside the newcomer's job", helper.Alive(child), false)
 }
 
 // leavers are commands that leave the process group of their parent.
@@ -116,9 +115,7 @@ func TestACommandOutsideItsDeadSupervisorsGroupKeepsTheAtom(t *testing.T) {
 			supervisor.Kill(t)
 			a.Newcomer(t).Denied(t)
 			a.Newcomer(t, "--expire-after=0", "--pause=0").Ran(t)
-			if helper.Alive(job) {
-				t.Error("the job lives beside the newcomer's")
-			}
+			check.Equal(t, "it lives beside the newcomer's job", helper.Alive(job), false)
 		})
 	}
 }
@@ -147,9 +144,7 @@ func TestACommandThatBecameAnotherUserIsEnded(t *testing.T) {
 					a.Newcomer(t).Denied(t)
 				}
 				a.Newcomer(t, "--expire-after=0", "--pause=0").Ran(t)
-				if helper.Alive(job) {
-					t.Error("the job lives beside the newcomer's")
-				}
+				check.Equal(t, "it lives beside the newcomer's job", helper.Alive(job), false)
 			})
 		}
 	}
@@ -340,9 +335,7 @@ func TestUnrecordedSurvivorsKeepTheAtomUntilTheyAreDead(t *testing.T) {
 				kill(t, child)
 				helper.Eventually(t, "the atom is free", func() bool { return a.Newcomer(t).Status == 0 })
 			}
-			if helper.Alive(child) {
-				t.Error("the survivor lives beside the newcomer's job")
-			}
+			check.Equal(t, "it lives beside the newcomer's job", helper.Alive(child), false)
 			must.Do(t, os.Remove(file))
 		}
 	}
@@ -360,9 +353,7 @@ func TestFalselyRecordedSurvivorsDoNotPreventARelease(t *testing.T) {
 		}
 		appendTo(t, a, text)
 		must.Do(t, os.WriteFile(a.Dir+"/go", nil, 0o600))
-		if status := supervisor.Wait(t); status != 0 || supervisor.Output() != "" {
-			t.Errorf("%q: status %d: %s", text, status, supervisor.Output())
-		}
+		supervisor.Is(t, 0, "")
 		a.Newcomer(t).Ran(t)
 	}
 }
@@ -388,9 +379,7 @@ func TestAWorkerWithALockOfItsOwnIsNotEndedForAnotherLock(t *testing.T) {
 	helper.Eventually(t, "the first worker is dead", func() bool { return !helper.Alive(one) })
 	a.Newcomer(t).Denied(t)
 	a.Newcomer(t, "--expire-after=1ms").Refused(t, 77, "stuck: process "+itoa(other)+": may belong to the job, and holds a lock of its own: "+own)
-	if !helper.Alive(other) {
-		t.Error("the second worker was ended")
-	}
+	check.Equal(t, "the second worker lives", helper.Alive(other), true)
 	kill(t, other)
 	helper.Eventually(t, "the second worker is dead", func() bool { return !helper.Alive(other) })
 	a.Newcomer(t).Ran(t)

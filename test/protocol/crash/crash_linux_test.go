@@ -75,9 +75,7 @@ func crashAt(t *testing.T, scenario steps.Scenario, at steps.Injection) (survive
 	s.EndActor()
 	check.Equal(t, "newcomers that got the atom", s.Newcomers(3), 1)
 	s.BystandersAreUnhurt()
-	if s.Last().Unix() == 0 {
-		t.Error("the newcomer's run was not stamped")
-	}
+	check.Equal(t, "the newcomer's run was stamped", s.Last().Unix() != 0, true)
 	s.NoTwoSharedTheAtom()
 	s.TemporariesAreSwept()
 	s.RunlogIsWhole(false)
