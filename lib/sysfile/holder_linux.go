@@ -14,7 +14,7 @@ import (
 // The newcomer asks for a shared lock if shared is true, else for an exclusive one. Locks of other pid namespaces
 // are not known (proc_locks(5)). The process may have died and left the lock to a child.
 func FlockHolder(fd int, shared bool) int {
-	const looks = 3
+	const looks = 10
 	var st unix.Stat_t
 	if err := Fstat(fd, &st); err != nil {
 		return 0
