@@ -201,7 +201,7 @@ func (rec Recorder) FindOverdue(r *Request, o *Outcome) *Overdue {
 	}
 	r.calm = map[string]time.Duration{o.inWay.Record.Token: o.inWay.Active.Age + time.Minute}
 	found := rec.Overdue(limits, o.inWay, said)
-	if found == nil || found.Late && o.work == "" && !o.cut && !found.Notice.Said { // it may be ended in a moment
+	if found == nil || found.Late && o.work == "" && !o.cut && !found.Notice.Said { // the owner may be ended in a moment
 		return nil
 	}
 	if o.told = found.told; o.work != "" {

@@ -590,7 +590,7 @@ func (r *runArgs) denied(outcome locker.Outcome, err error) (int, error) {
 		return 0, err
 	}
 	r.Remote = config.IsRemote(r.store)
-	if r.Request.Inside(outcome) { // it has been reported
+	if r.Request.Inside(outcome) { // the denial has been reported
 		return fault.StatusDenied, nil
 	}
 	r.Tell(outcome, dir)

@@ -261,7 +261,7 @@ func generations(names []string, name atom.Name) (list []int) {
 	return list
 }
 
-const slack = 2 * time.Second // the greatest difference between two times in whole seconds that counts as none
+const slack = 2 * time.Second // two times in whole seconds that differ by no more than this count as equal
 
 func (s *Store) inspect(ctx context.Context, name atom.Name, n int) (g generation, err error) {
 	for range 2 {

@@ -73,7 +73,7 @@ func keptHost(path, node string, keep bool) (string, error) {
 	}
 	switch kind := fault.KindOf(err); {
 	case err == nil:
-	case kind == fault.NotPermitted, kind == fault.CannotCreate: // it is missing or refused
+	case kind == fault.NotPermitted, kind == fault.CannotCreate: // the directory is missing or refused
 		return "", nil
 	default:
 		return "", err
