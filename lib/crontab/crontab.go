@@ -100,8 +100,8 @@ func refusal(l *Line, why string) error {
 }
 
 // Misread returns the first job that contradicts userColumn, or nil. Such a job seems to name a user if userColumn
-// is false, and to name none if it is true. most: more than half of the jobs do so, or one does and all others
-// may. If most is false, only a job that begins with a known user counts, and none does if userColumn is true.
+// is false, and to name none if it is true. most is true if more than half of the jobs do so, or one does and all
+// others may. If most is false, only a job that begins with a known user counts, and none does if userColumn is true.
 func Misread(lines []Line, userColumn bool, isUser, isCommand func(word string) bool) (first *Line, most bool) {
 	jobs, misread, maybe := 0, 0, 0
 	var named *Line

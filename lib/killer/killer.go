@@ -108,7 +108,7 @@ func (k Killer) outlived(h *tree) error {
 	return h.stuck()
 }
 
-// run sends a stage's signals and waits for its pause. done: nothing of the job is left, or Enough is true.
+// run sends a stage's signals and waits for its pause. done is true if no process of the job is left, or Enough is true.
 func (k Killer) run(h *tree, stage int) (done bool, err error) {
 	last := stage == len(stages)
 	if last {

@@ -228,7 +228,7 @@ func (l *Locker) attempt(r *locker.Request, wait locker.Waiting) (locker.Outcome
 }
 
 // look finds out whether this host is paused (newcomers on other hosts are not affected) and, unless that
-// denies the atom, reads the atom's locks in the store. silent: the owner in the way may be dead.
+// denies the atom, reads the atom's locks in the store. silent is true if the owner in the way may be dead.
 func (l *Locker) look(r *locker.Request) (v locker.View, silent bool, err error) {
 	if v.Pause, err = locker.HostPause(); err == nil && v.Pause.On {
 		entries, _, _ := l.List() // without an answer of the store no job is known

@@ -39,8 +39,8 @@ func awaitEnding(r *locker.Request, v *view) error {
 	}
 }
 
-// guarded returns the outcome if another process is changing the lock, or has just filled it. adlock breaks no
-// guard: it is stuck if the guard's holder is stopped and was started longer ago than an ending can take, else busy.
+// guarded returns the outcome if another process is changing the lock, or has just filled it. adlock breaks no guard:
+// the outcome is stuck if the guard's holder is stopped and was started longer ago than an ending can take, else busy.
 func guarded(r *locker.Request, v *view) (locker.Outcome, error) {
 	return guardBusy(r, v, v.active.Path(), v.active.GuardHolder())
 }

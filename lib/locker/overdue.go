@@ -126,7 +126,7 @@ func (o *Overdue) Text() string {
 	return text
 }
 
-// Remedy returns advice on how to end the wait for the owner. sameAtom: a limit of the newcomer can end that owner.
+// Remedy returns advice on how to end the wait for the owner. sameAtom tells whether a newcomer's limit can end it.
 func (rec Recorder) Remedy(o *Overdue, sameAtom bool) string {
 	lock := o.Record.Lock()
 	stop := "to end it: " + rec.Command("stop", lock)

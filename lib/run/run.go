@@ -488,7 +488,7 @@ func (r *runArgs) waitJitter(jitter time.Duration) {
 }
 
 // recordJob sets the functions by which the supervisor records the job's processes in the lock, and logs that the job
-// expires or is stuck. By another one it checks whether another process is ending the job.
+// expires or is stuck. Another function checks whether another process is ending the job.
 func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, held *acquisition) {
 	name := r.Request.Atom.Name()
 	plan.Begun = func(command process.Identity) error {

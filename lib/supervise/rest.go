@@ -15,7 +15,7 @@ import (
 const (
 	restLeast = 20 * time.Millisecond
 	restMost  = time.Second
-	wholeMost = time.Minute // with WholeJob: daemons may run for days; a child's death ends the pause
+	wholeMost = time.Minute // for WholeJob, as daemons may run for days; a child's death ends a pause early
 )
 
 // wasEnded reports whether another process or the kernel ended the command: it died of a signal, or exited with a
