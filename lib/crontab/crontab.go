@@ -89,7 +89,7 @@ func Refuse(lines []Line) error {
 
 var meantAsJob = regexp.MustCompile(`^[ \t]*(@every\w*|([\d*][\d*/,~-]*[ \t]+){3}\S+[ \t]+\S+)[ \t]+\S`)
 
-// GoesOn reports whether a line other than a comment ends in an unescaped backslash. cron joins no lines all the same.
+// GoesOn reports whether a line other than a comment ends in an unescaped backslash. cron does not join it with the next.
 func (l *Line) GoesOn() bool {
 	text := strings.TrimSuffix(l.Text(), l.End)
 	return l.Kind != Comment && (len(text)-len(strings.TrimRight(text, `\`)))%2 == 1

@@ -36,7 +36,7 @@ const (
 	NotRun    Kind = "not-run"   // a job was not run: nothing could be locked, or the job that started it had the lock
 )
 
-// Hook is the command and what it is started with. With a nil Hook, nothing is told. Several goroutines may use it.
+// Hook is the command and what it is started with. A nil Hook does nothing. Several goroutines may use it.
 type Hook struct {
 	Command string   // for sh -c
 	Runs    bool     // call it for Start and Success too

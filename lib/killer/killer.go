@@ -147,7 +147,7 @@ func (k Killer) pauses(stage int) (pause, longest time.Duration) {
 }
 
 // extended returns the deadline of the last stage. It is at least a second from now if the keeper has just been
-// signalled (turn). So it is, until longest, if only the keeper is left and may still exit by itself (graced).
+// signalled (turn) or, until longest, if only the keeper is left and may still exit by itself (graced).
 func extended(deadline, now, longest time.Time, turn, graced bool) time.Time {
 	if second := now.Add(time.Second); second.After(deadline) && (turn || graced && now.Before(longest)) {
 		return second
@@ -216,7 +216,7 @@ func (k Killer) send(m *member, sig unix.Signal) {
 	switch err := m.Handle.Signal(sig); err {
 	case nil:
 		k.observe(m.PID, sig, m.entry.Command)
-	case unix.ESRCH: // it has died meanwhile: the next scan confirms that
+	case unix.ESRCH: // the member has died meanwhile: the next scan confirms that
 	default:
 		m.err = err
 	}

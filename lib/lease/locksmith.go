@@ -36,7 +36,7 @@ type Locker struct {
 	Ancestor func(pid int) bool
 
 	// Waits is called before each wait, with the outcome that denies the atom for now. It is not called if the store
-	// is away or full, an owner makes way or is watched (showSilent), or the place was lost. May be nil.
+	// is unreachable or full, an owner makes way or is watched (showSilent), or the place was lost. May be nil.
 	Waits func(locker.Outcome)
 
 	held   *heldLease

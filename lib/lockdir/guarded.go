@@ -11,8 +11,8 @@ import (
 
 var errAgain = errors.New("the lock has changed")
 
-// guard acquires the guard of the lock in v; with --replace it waits for as long as an ending takes. A verdict:
-// another process has the guard. errAgain: the lock has changed.
+// guard acquires the guard of the lock in v; with --replace it waits for as long as an ending takes. A verdict
+// means that another process has the guard, errAgain that the lock has changed.
 func guard(r *locker.Request, v *view) (locker.Outcome, error) {
 	err := v.active.Guard(0)
 	if errors.Is(err, locker.ErrGuarded) && r.Limits.Preempt() {

@@ -424,7 +424,7 @@ func (r *runArgs) supervised(c command) (int, error) {
 	result, err := job.Run()
 	report(c.name, err)
 	r.Hook.LetGo()
-	r.Request.Flock.Free() // before the atom, or a newcomer would find the atom free and the file not
+	r.Request.Flock.Free() // before the atom, or a newcomer could find the atom free and the file locked
 	released := k.Release(locker.ReleaseRequest{
 		Name: r.Request.Atom.Name(), Token: outcome.Token, PID: os.Getpid(),
 		Status: runlog.Some(result.Status), Signal: sysfile.SignalName(result.Signal), Expired: result.Expired, Idle: result.Idle, Alone: result.Alone,
@@ -468,7 +468,7 @@ func (r *runArgs) watchOverdue(k locker.Locker, held acquisition) {
 	}()
 }
 
-// cancelled returns a function that logs a signal that came before the job began: no other event tells of such an end.
+// cancelled returns a function that logs a signal that came before the job began: no other event records such an end.
 func (r *runArgs) cancelled(k locker.Locker) func(syscall.Signal) {
 	line, asked := r.Request.Line, locker.Request{Atom: r.Request.Atom, Owner: process.Identity{PID: os.Getpid()}}
 	began := process.Boottime()

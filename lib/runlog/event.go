@@ -47,7 +47,7 @@ type Event struct {
 
 	Verdict string `log:"verdict"` // acquired, busy, too-soon, full, paused, stuck
 
-	// The limits in force, and where from: learned, said, file; "": default. IfElapsedFrom: learned or "".
+	// The limits in force, and where they are from: learned, said, file; "": default. IfElapsedFrom: learned or "".
 	IfElapsed       Opt[time.Duration] `log:"if_elapsed"`
 	IfElapsedFrom   string             `log:"if_elapsed_from"`
 	FromStart       bool               `log:"from_start"` // IfElapsed counts from the start of the last run
