@@ -547,7 +547,7 @@ cycles() {
 }
 
 # bats test_tags=core:ksh93,core:zsh
-@test "a DEBUG trap that prints costs no second agent" {
+@test "a DEBUG trap that prints starts no second agent" {
 	case ${shell[0]} in
 	bash | zsh | ksh93) ;;
 	*) skip "$ADLOCK_TEST_SHELL has no DEBUG trap" ;;
