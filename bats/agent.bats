@@ -441,7 +441,7 @@ cycles() {
 }
 
 # bats test_tags=core:mksh,core:zsh
-@test "a script whose CHLD trap prints comes to its end" {
+@test "a script whose CHLD trap prints runs to its end" {
 	with_agent job <<-'E'
 		# In mksh printf runs as a child, and its end would raise CHLD again.
 		case ${KSH_VERSION-} in *MIRBSD*) trap 'print -n .' CHLD ;; *) trap 'printf .' CHLD ;; esac
@@ -457,7 +457,7 @@ cycles() {
 	assert_equal "$(tr -d . <"$T/out")" ''
 }
 
-@test "a redirection by a trap in a request to the agent stays" {
+@test "a redirection by a trap during a request to the agent stays" {
 	{
 		cat <<-'E'
 			heard=''
@@ -473,7 +473,7 @@ cycles() {
 }
 
 # bats test_tags=core
-@test "in a request to the agent a trap reads the script's input" {
+@test "a trap during an agent's request reads the script's input" {
 	with_agent job <<-'E'
 		served || exit 9
 		trap 'IFS= read -r line; note "$line"; : >"$T/trapped"' USR1
@@ -547,7 +547,7 @@ cycles() {
 }
 
 # bats test_tags=core:ksh93,core:zsh
-@test "a DEBUG trap that prints costs no second agent" {
+@test "a DEBUG trap that prints starts no second agent" {
 	case ${shell[0]} in
 	bash | zsh | ksh93) ;;
 	*) skip "$ADLOCK_TEST_SHELL has no DEBUG trap" ;;

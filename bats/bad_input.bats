@@ -61,7 +61,7 @@ refused() {
 }
 
 # bats test_tags=core
-@test "a missing helper is 69, never an unlocked run" {
+@test "a missing helper means status 69, never an unlocked run" {
 	ADLOCK_BIN=$T/none refused 69 'helper not found' a b
 	ADLOCK_BIN='' refused 69 'helper not found' a b
 	ADLOCK_BIN=$T refused 69 'helper not found' a b

@@ -41,7 +41,7 @@ load common
 }
 
 # bats test_tags=core
-@test "a relative lock directory is one despite cd, .. and links" {
+@test "a relative lock directory is the same after cd, .. and links" {
 	mkdir -p "$T/real/sub"
 	mkdir -m 700 "$T/real/locks"
 	ln -s real/sub "$T/link"

@@ -573,7 +573,7 @@ free_again() { ! guard_held; }
 	ADLOCK_SHARED=perhaps expect 64 'adlock: ADLOCK_SHARED: "perhaps": want 1 or 0' launch job
 }
 
-@test "a guarded script shares its slot, but not with its children" {
+@test "atoms of a guarded script share a slot, but not its children's" {
 	guarded <<-'E'
 		adlock_get a b && echo shared && adlock_get c d && echo nested
 		$ADLOCK_TEST_SHELL -c '. "$ADLOCK_SH"; adlock_get e f || echo "$ADLOCK_VERDICT"; :' job

@@ -55,7 +55,7 @@ kept() { echo "$ADLOCK_DIR"/host.*; }
 }
 
 # bats test_tags=core
-@test "reading the host costs a script no process" {
+@test "a script reads the host without starting a process" {
 	command -v strace >/dev/null || skip 'no strace'
 	strace -qq -o /dev/null true || skip 'strace is not permitted'
 	setup_host

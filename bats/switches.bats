@@ -37,7 +37,7 @@ switches='WAIT_ELAPSED FROM_START SHARED VERBOSE RETRY_FAILED'
 	done
 }
 
-@test "a script is refused ADLOCK_ONCE_PER unless 0 or empty" {
+@test "ADLOCK_ONCE_PER of a script is refused unless 0 or empty" {
 	local period
 	script job <<-'E'
 		eval "ADLOCK_ONCE_PER=\$1"

@@ -118,7 +118,7 @@ func sayWaiting(asker *os.File) func(locker.Outcome) {
 	var said message
 	return func(o locker.Outcome) {
 		if m := (message{Waits: true, Blocker: o.Blocker, Node: o.Node}); m != said {
-			_ = m.send(asker) // it may be gone
+			_ = m.send(asker) // the asker may be gone
 			said = m
 		}
 	}
@@ -192,7 +192,7 @@ func (h *holder) job() process.Job {
 // endScript ends the script carefully. A script that cannot be ended keeps the lock.
 func (h *holder) endScript(pause time.Duration) {
 	if h.front != nil {
-		_ = message{Lost: true}.send(h.front) // it may be gone
+		_ = message{Lost: true}.send(h.front) // `adlock hold` may be gone
 	}
 	ending := killer.Killer{Pause: pause, Observe: func(s killer.Signalled) { h.smith.RecordSignal(&h.Request, s) }}
 	watchdog.SpeakFor(h.job()) // before this, the holder has no standard error
@@ -237,7 +237,7 @@ func (h *holder) release(r locker.ReleaseRequest) error {
 	go func() { done <- h.smith.Release(r) }()
 	err := h.await(done)
 	if h.asker != nil {
-		_ = messageOf(locker.Outcome{}, err).send(h.asker) // it may be gone
+		_ = messageOf(locker.Outcome{}, err).send(h.asker) // the asker may be gone
 		h.asker.Close()
 	}
 	return errors.Join(err, h.remove(atom.HolderSocketName(h.token)), h.removeWord())
@@ -251,7 +251,7 @@ func (h *holder) await(done <-chan error) error {
 			return err
 		case <-time.After(answerTimeout / 4):
 			if h.asker != nil {
-				_ = message{Waits: true}.send(h.asker) // it may be gone
+				_ = message{Waits: true}.send(h.asker) // the asker may be gone
 			}
 		}
 	}

@@ -42,7 +42,7 @@ func (s *short) Accept() (net.Conn, error) {
 	return s.Listener.Accept()
 }
 
-func TestAHolderHearsAReleaseBehindAStoppedOne(t *testing.T) {
+func TestAHolderHearsAReleaseBehindASilentConnection(t *testing.T) {
 	h := &holder{leaseArgs: newLease(), socket: &short{Listener: must.Get(net.Listen("unix", t.TempDir()+"/socket"))(t)}}
 	asked := make(chan bool, 1)
 	go h.listen(asked)

@@ -18,7 +18,7 @@ import (
 
 type verb struct {
 	options   func(*query) []config.Option
-	args      bool       // it takes NAMEs, FILEs or USERs
+	args      bool       // the verb takes NAMEs, FILEs or USERs
 	named     bool       // its arguments are one NAME: an atom's whole name, else a text as for --atom
 	exclusive [][]string // lists of options that exclude each other
 	visits    bool       // run by root, it reads files of other users, in a child process

@@ -87,7 +87,7 @@ func TestCheckReportsAFileThatItMayNotRead(t *testing.T) {
 	p.checked(t, c, 77, "", "/mnt/secret: open: permission denied")
 }
 
-func TestCheckComparesALimitWithTheRunsInTheRunlogAndTheLearned(t *testing.T) {
+func TestCheckComparesALimitWithLoggedAndLearnedRuntimes(t *testing.T) {
 	p := newPlace(t)
 	tab := file(t, "tab", "* * * * * /usr/local/bin/adlock run --name slow --expire-after 1h -- /bin/job\n")
 	p.checked(t, p.command("check", tab), 0, "", "")

@@ -197,7 +197,7 @@ type logView struct {
 	paint terminal.Paint
 }
 
-// show prints the selected events; if atOnce, each before it waits for the next. It reports damaged lines.
+// show prints the selected events; with atOnce, it prints each before it waits for the next. It reports damaged lines.
 func (l *logView) show(events iter.Seq2[runlog.Event, error], dir string, atOnce bool) error {
 	out := bufio.NewWriterSize(os.Stdout, 64<<10) // which keeps its first error
 	var unread failures

@@ -15,11 +15,11 @@ import (
 	"adlock/lib/runlog"
 )
 
-// past is what only the runlog has of an atom, and not the atom's locks.
+// past is what the runlog has of an atom, and the atom's locks do not have.
 type past struct {
 	atom            atom.Atom
 	limits          policy.Limits // of the last run or, before any run, of the last newcomer
-	known, ran      bool          // known: limits are known; ran: they are of a run
+	known, ran      bool          // known is true if limits are known, ran if they are of a run
 	learnsIfElapsed bool
 	fromStart       bool
 	oncePer         time.Duration
@@ -60,7 +60,7 @@ func pastsIn(events iter.Seq2[runlog.Event, error]) (map[atom.Name]*past, error)
 		return all[a]
 	}
 	tracker := history.Tracker{Run: func(a *history.Atom, r *history.Run) { of(a.Atom).ended(r) }}
-	used := store() // once, as it may read files
+	used := store() // called once, as it may read files
 	_, err := history.Each(events, func(e *runlog.Event) {
 		if e.Store != used {
 			return

@@ -69,7 +69,7 @@ func (a *account) rowsOf(all map[atom.Name]*past, now time.Time) []*row {
 	}
 	for name, p := range all {
 		if !a.goesOn() {
-			a.omitted++ // and perhaps more
+			a.omitted++ // at least this atom
 			break
 		}
 		r := a.rowOf(&locker.Entry{Name: name}, p, now)

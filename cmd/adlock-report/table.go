@@ -96,7 +96,7 @@ func table(rows []*row, now time.Time) string {
 					continue
 				}
 				text := terminal.Clean(n.text)
-				if rows[i-1].user != "" { // to fold a text takes quadratic time
+				if rows[i-1].user != "" { // folding a text takes quadratic time
 					text = terminal.Cut(text, foreignNote, gapMark())
 				}
 				for _, text := range terminal.Fold("  "+text, "    ", terminal.Limit(os.Stdout)) {
@@ -272,7 +272,7 @@ func (r *row) due() string {
 type note struct {
 	style terminal.Style
 	text  string
-	pause bool // it is about a pause
+	pause bool // the note is about a pause
 }
 
 func (r *row) notes(now time.Time) (all []note) {

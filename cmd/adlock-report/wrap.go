@@ -56,7 +56,7 @@ func (q *query) setLimit(value string) error {
 	return nil
 }
 
-// wrap that fails copies standard input, except with --diff: `crontab -l | adlock wrap | crontab -` installs the output
+// wrap copies standard input if it fails, except with --diff: `crontab -l | adlock wrap | crontab -` installs the output
 // all the same. It copies nothing for a FILE, unless that is missing and has no slash: it may be an option's value.
 func wrap(q *query) error {
 	if slices.Equal(q.args, []string{"-"}) {
@@ -201,7 +201,7 @@ func homelessTest(as asUser) func(name, home string) bool {
 
 func isFiledForAll(variable string) bool {
 	filed := config.FromFiles("")[variable]
-	return filed.Value != "" && !strings.Contains(filed.From.Word, config.OwnFile+":") // the caller's own is not others'
+	return filed.Value != "" && !strings.Contains(filed.From.Word, config.OwnFile+":") // other users do not read the caller's own file
 }
 
 // isHomeless reports whether a user (www-data) has no lock directory and can make none in home ("": the

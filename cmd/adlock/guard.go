@@ -64,7 +64,7 @@ func guard(args []string) (int, error) {
 	return 0, config.PrintLine("here " + fault.Quoted(operand))
 }
 
-// path returns the absolute path of the script, links not followed. It is "" if $0 names the shell itself
+// path returns the absolute path of the script, and follows no link. It is "" if $0 names the shell itself
 // (-c, standard input), no regular text file, or a file that differs between processes (/dev/stdin). It is "" too if
 // the shell does not have that file open: after a cd, a relative $0 may lead to another file.
 func (a *guardArgs) path(shell int) string {

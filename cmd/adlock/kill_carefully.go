@@ -105,7 +105,7 @@ func (a *killArgs) endJob(job process.Job) error {
 		if err := listJob(object, job); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		return nil // it has died meanwhile
+		return nil // the process has died meanwhile
 	}
 	return killed(object, killer.Killer{Pause: a.pause}.End(job))
 }

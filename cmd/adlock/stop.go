@@ -48,8 +48,8 @@ func (a *stopArgs) parse(args []string) (names []string, err error) {
 	return a.from.Parse(a.options(), config.OptionsFirst(a.options(), args))
 }
 
-// stop finds all jobs before it ends one, as a mistake in the last name must end no job. Even root is refused
-// another user's lock directory, into which that user could write any pid.
+// stop finds all jobs before it ends one, as a mistake in the last name must end no job. Root, too, is
+// refused another user's lock directory: that user could write any pid into it.
 func stop(args []string) (int, error) {
 	names, err := newStop().parse(args)
 	if err != nil {

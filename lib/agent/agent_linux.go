@@ -212,7 +212,7 @@ func (s *server) patience() time.Duration {
 
 func (s *server) quietFor() time.Duration {
 	if s.steps.Load()%2 == 1 {
-		return 0 // it is at work
+		return 0 // a request is being answered
 	}
 	return process.Boottime() - time.Duration(s.at.Load())
 }

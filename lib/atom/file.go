@@ -124,7 +124,7 @@ func HolderWordName(pid int) string { return File{Kind: HolderWord, Number: pid}
 // HolderSocketName names the socket of the acquisition's holder.
 func HolderSocketName(token string) string { return File{Kind: HolderSocket, Token: token}.String() }
 
-// ParseFile returns what a file's name contains; the zero File (Foreign) if adlock names no file so.
+// ParseFile returns what a file's name contains; the zero File (Foreign) if adlock gives no file such a name.
 func ParseFile(name string) File {
 	word, rest, _ := strings.Cut(name, ".")
 	for kind, k := range kinds {

@@ -120,7 +120,7 @@ func UsersWithDir() (uids []int) {
 
 const afterBoot = "is empty after a boot: when a job ran last is forgotten"
 
-// fleeting lists directories that lose files at a boot or, if cleaned is set, while jobs run; the first fit counts.
+// fleeting lists directories that lose files at a boot or, if cleaned is set, while jobs run; the first match counts.
 var fleeting = []struct {
 	dir, why string
 	cleaned  bool

@@ -429,7 +429,7 @@ func judge(files []*File, values func() []Option) (all []error) {
 	return all
 }
 
-// Mistakes returns the mistakes in the settings files. values: as for Configure.
+// Mistakes returns the mistakes in the settings files. values has the same meaning as for Configure.
 func Mistakes(values func() []Option) []error { return judge(Files(), values) }
 
 // MistakesIn returns the mistakes in the text of a file that may become a settings file, by line.

@@ -38,7 +38,7 @@ func TestASettingsFileReplacedDuringTheReadIsReadAgain(t *testing.T) {
 	}
 }
 
-func TestWhatWasToldIsNotRecordedInARefusedDirectory(t *testing.T) {
+func TestARefusedDirectoryGetsNoRecordOfWhatWasReported(t *testing.T) {
 	need.Root(t)
 	const nobody = 65534
 	written(t, "ADLOCK_NONSENSE=1\n")

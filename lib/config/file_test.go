@@ -259,7 +259,7 @@ func TestExpireAfter0FromAFileIsIgnoredForSlotsOfOneName(t *testing.T) {
 	}
 }
 
-func TestADenialThatWaitingCannotHelpOffersNoStepForIt(t *testing.T) {
+func TestADenialThatWaitingCannotEndDoesNotAdviseAWait(t *testing.T) {
 	s := Defaults()
 	if step := s.nextStep(locker.Outcome{Verdict: locker.Busy, Endless: true}); strings.Contains(step, ",") {
 		t.Error(step)

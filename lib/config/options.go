@@ -153,7 +153,7 @@ func (all Origins) ParseIn(getenv func(name string) string, options []Option, ar
 	}
 }
 
-// Guess is ParseIn for arguments that were refused: it skips mistakes. It returns the arguments behind "--",
+// Guess is ParseIn for arguments that were refused: it skips mistakes. It returns the arguments after "--",
 // or from the first word that is a command; nil: there is none.
 func (all Origins) Guess(options []Option, args []string, isCommand func(word string) bool) (command []string) {
 	for i := range options {

@@ -56,9 +56,9 @@ func subject(command string) []string {
 	return other
 }
 
-// These are texts, as maps would be built at each start of the helper.
+// These are strings: maps would be built at each start of the helper.
 const (
-	// before are words that can precede a program. Letters behind the = are options that take a value.
+	// before are words that can precede a program. Letters after the = are options that take a value.
 	before = `! { if then else elif do while until time=fo exec=a command builtin nice=n ionice=cnpPu chrt=TPDp taskset
 		nohup env=uCSa timeout=ks setsid stdbuf=ioe chronic cronic sudo=ugUhpCrtTDR doas=uC runuser=ugGs
 		chpst=ueUbnlmdofpcrt sshpass=pfd systemd-cat=tp busybox`
@@ -131,7 +131,7 @@ func Called(words []string) []string {
 }
 
 // Ran returns words from a shell's or runner's script on, the subject of a shell's -c, or else all words.
-// important: the line is probably about these words.
+// important is true if the line is probably about these words.
 func Ran(words []string) (left []string, important bool) {
 	base := path.Base(words[0])
 	unversioned := strings.TrimRight(base, decimal+".")

@@ -26,7 +26,7 @@ func Shown(command string) (shown string) {
 		command = command[:strings.LastIndexByte(command[:longestShown], ' ')+1] + mask
 	}
 	var before string             // the preceding word
-	joins, left := false, command // left: what shown does not have yet
+	joins, left := false, command // left is what shown does not have yet
 	for rest := strings.TrimLeft(command, white); rest != ""; rest = strings.TrimLeft(rest, white) {
 		word := rest
 		if end := strings.IndexAny(rest, white); end >= 0 {
@@ -64,7 +64,7 @@ func valueEnd(rest, word string, from int) int {
 }
 
 // secretIn returns where in a word a password begins (below 0: there is none) and ends (below 0: where the
-// shell's word ends). before is the word before it; joins: this word or an earlier one is of joiners.
+// shell's word ends). before is the word before it; joins is true if this word or an earlier one is of joiners.
 func secretIn(word, before string, joins bool) (from, to int) {
 	bare := strings.TrimLeft(word, `'"`)
 	account := slices.Contains(accounts, before) || strings.HasPrefix(bare, "-u") || strings.HasPrefix(bare, "-U") || strings.HasPrefix(bare, "--user=")

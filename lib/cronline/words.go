@@ -110,7 +110,7 @@ func (c *cutter) dollar() {
 	}
 }
 
-// until consumes the text through end, and returns the text before end; if there is no end, all. An end behind
+// until consumes the text through end, and returns the text before end; if there is no end, all. An end after
 // a backslash or in $(...) does not count, nor a ) in quotes or parentheses.
 func (c *cutter) until(end byte) (inside string) {
 	whole := c.rest

@@ -164,7 +164,7 @@ func Detached(command string) (program string) {
 	return ""
 }
 
-// ShellTexts returns the commands behind -c of the shells in a command.
+// ShellTexts returns the commands that the shells in a command get after -c.
 func ShellTexts(command string) (texts []string) {
 	for _, words := range calls(command) {
 		texts = append(texts, anyShells(words)...)

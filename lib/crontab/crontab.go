@@ -89,7 +89,7 @@ func Refuse(lines []Line) error {
 
 var meantAsJob = regexp.MustCompile(`^[ \t]*(@every\w*|([\d*][\d*/,~-]*[ \t]+){3}\S+[ \t]+\S+)[ \t]+\S`)
 
-// GoesOn reports whether a line other than a comment ends in an unescaped backslash. cron joins no lines all the same.
+// GoesOn reports whether a line other than a comment ends in an unescaped backslash. cron does not join it with the next.
 func (l *Line) GoesOn() bool {
 	text := strings.TrimSuffix(l.Text(), l.End)
 	return l.Kind != Comment && (len(text)-len(strings.TrimRight(text, `\`)))%2 == 1
@@ -100,8 +100,8 @@ func refusal(l *Line, why string) error {
 }
 
 // Misread returns the first job that contradicts userColumn, or nil. Such a job seems to name a user if userColumn
-// is false, and to name none if it is true. most: more than half of the jobs do so, or one does and all others
-// may. If most is false, only a job that begins with a known user counts, and none does if userColumn is true.
+// is false, and to name none if it is true. most is true if more than half of the jobs do so, or one does and all
+// others may. If most is false, only a job that begins with a known user counts, and none does if userColumn is true.
 func Misread(lines []Line, userColumn bool, isUser, isCommand func(word string) bool) (first *Line, most bool) {
 	jobs, misread, maybe := 0, 0, 0
 	var named *Line

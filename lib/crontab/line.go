@@ -111,7 +111,7 @@ func (s *scanner) flags() {
 	}
 }
 
-// isUserName reports whether a word may be a user, with a login class or a group behind it on the BSDs.
+// isUserName reports whether a word may be a user, with a login class or a group after it on the BSDs.
 func isUserName(word string) bool {
 	return word != "" && !strings.ContainsAny(word, "=$%\"'`;&|<>()[]{}*?!#\\,") && word[0] != '-' && word[0] != '/' &&
 		word[0] != '.' && strings.Trim(word, "0123456789") != ""

@@ -78,7 +78,7 @@ func isIn(dir, path string) bool {
 	return err == nil && filepath.Dir(path) == dir
 }
 
-// sameAs returns a test whether a path leads to the same file, as one spool may be a link to another.
+// sameAs returns a test that is true for paths to the same file: one spool may be a link to another.
 func sameAs(info os.FileInfo) func(path string) bool {
 	return func(path string) bool {
 		other, err := os.Stat(path)

@@ -145,7 +145,7 @@ func writable() bool {
 // OneLine makes one line of the text of an error: one from errors.Join has a line for each of its errors.
 func OneLine(text string) string { return strings.ReplaceAll(text, "\n", "; ") }
 
-// Listed joins the names by commas, and counts those behind the first most.
+// Listed joins the names by commas, and counts those after the first most.
 func Listed(names []string, most int) string {
 	if more := len(names) - most; more > 0 {
 		return strings.Join(names[:most], ", ") + ", and " + strconv.Itoa(more) + " more"

@@ -1,8 +1,8 @@
 // Package flock locks a file that a person names, with flock(2) as flock(1) does, so that a run also excludes
 // other programs and other users. A run holds that file beside its atom.
 //
-// A run takes the atom first, then the file. Only if it has to end the atom's owner or replace its lock, it takes
-// the file before. A run that finds the file locked waits for it without the atom. Once it gets the file, it
+// A run takes the atom first, then the file. It takes the file first only if it has to end the atom's owner or
+// replace its lock. A run that finds the file locked waits for it without the atom. Once it gets the file, it
 // tries the atom once, and unlocks the file if the atom is denied: no run waits for its turn with the file.
 package flock
 

@@ -247,7 +247,7 @@ func (h *holding) finish(e ending) (int, error) {
 		return fault.StatusOK, nil
 	case config.ShouldReport(err):
 		return 0, sayError(err)
-	default: // it has been reported on standard error
+	default: // the error has been reported on standard error
 		_ = say(lost, err.Error())
 		return fault.StatusDenied, nil
 	}

@@ -36,7 +36,7 @@ const (
 	NotRun    Kind = "not-run"   // a job was not run: nothing could be locked, or the job that started it had the lock
 )
 
-// Hook is the command and what it is started with. With a nil Hook, nothing is told. Several goroutines may use it.
+// Hook is the command and what it is started with. A nil Hook does nothing. Several goroutines may use it.
 type Hook struct {
 	Command string   // for sh -c
 	Runs    bool     // call it for Start and Success too
@@ -58,7 +58,7 @@ type Event struct {
 }
 
 // Tell writes the event to the system's log (Syslog) and starts the hook, without waiting for it; for Start
-// and Success only the hook, and only with Runs. If it cannot be started, that is noted in log or else printed.
+// and Success it only starts the hook, and only with Runs. If that fails, the error is noted in log or else printed.
 func (h *Hook) Tell(log *runlog.Log, e Event) {
 	routine := e.Kind == Start || e.Kind == Success
 	if !routine {

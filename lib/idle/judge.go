@@ -85,7 +85,7 @@ func (j *Judge) sign(members []Figures, now map[process.Key]Figures, over time.D
 		case m.Err != nil:
 			note(m, "cannot be read: "+m.Err.Error())
 			continue
-		case before.Err != nil: // the sample before has shown it
+		case before.Err != nil: // the previous sample has shown that
 			continue
 		}
 		cpu += m.CPU - before.CPU

@@ -35,8 +35,8 @@ func Length(typical time.Duration) time.Duration { return min(max(typical, Short
 // How often a job is sampled: often at first, as most jobs that work show it at once. Later samples are so seldom
 // that a watch takes at most a hundredth of a processor. A sample takes 0.25 s with 10,000 processes.
 const (
-	looks   = 60          // samples in a whole watch, more or less
-	cost    = 100         // a pause is at least so many times as long as the processor time of the sample before it
+	looks   = 60          // about this many samples are in a whole watch
+	cost    = 100         // a pause is at least this many times as long as the processor time of the sample before it
 	longest = time.Second // the first pause, and the longest sleep between two calls of Job.Over
 )
 

@@ -108,7 +108,7 @@ func (k Killer) outlived(h *tree) error {
 	return h.stuck()
 }
 
-// run sends a stage's signals and waits for its pause. done: nothing of the job is left, or Enough is true.
+// run sends a stage's signals and waits for its pause. done is true if no process of the job is left, or Enough is true.
 func (k Killer) run(h *tree, stage int) (done bool, err error) {
 	last := stage == len(stages)
 	if last {
@@ -147,7 +147,7 @@ func (k Killer) pauses(stage int) (pause, longest time.Duration) {
 }
 
 // extended returns the deadline of the last stage. It is at least a second from now if the keeper has just been
-// signalled (turn). So it is, until longest, if only the keeper is left and may still exit by itself (graced).
+// signalled (turn) or, until longest, if only the keeper is left and may still exit by itself (graced).
 func extended(deadline, now, longest time.Time, turn, graced bool) time.Time {
 	if second := now.Add(time.Second); second.After(deadline) && (turn || graced && now.Before(longest)) {
 		return second
@@ -216,7 +216,7 @@ func (k Killer) send(m *member, sig unix.Signal) {
 	switch err := m.Handle.Signal(sig); err {
 	case nil:
 		k.observe(m.PID, sig, m.entry.Command)
-	case unix.ESRCH: // it has died meanwhile: the next scan confirms that
+	case unix.ESRCH: // the member has died meanwhile: the next scan confirms that
 	default:
 		m.err = err
 	}

@@ -210,7 +210,7 @@ func TestNoStageFollowsOnceALateMemberCannotBeRecorded(t *testing.T) {
 	}
 }
 
-func TestWhatIsForkedAfterASignalGetsTheNext(t *testing.T) {
+func TestAProcessForkedAfterASignalGetsTheNextSignal(t *testing.T) {
 	a := actor.Shell(t, actor.Leads, `trap '(sleep 100 & sleep 100 &)' INT TERM; while :; do sleep 100; done`)
 	actor.Eventually(t, "it waits", func() bool { return len(process.Children(a.PID())) > 0 })
 	var r recorder

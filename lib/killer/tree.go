@@ -148,8 +148,8 @@ func (h *tree) spare() error {
 	return nil
 }
 
-// scan looks for new members. done is true if no member is left or in doubt. None may have lived before the table
-// was read (it could have forked meanwhile), and the table may show no new one, even if that is dead by now.
+// scan looks for new members. done is true if no member is left or in doubt: none lived before the table was read
+// (it could have forked meanwhile), and the table shows no new one, not even one that is dead by now.
 //
 // The error is ErrAncestor if a process to be spared is a member: ending the rest would free the lock while
 // that process lives.

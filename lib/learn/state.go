@@ -11,7 +11,7 @@ const (
 	quickest = time.Second // a shorter run counts as this long
 	epoch    = 1000        // successes in an epoch; the longest run of this and the last epoch counts
 
-	tries     = 3    // doublings kept, at most, for runs that were ended now and then
+	tries     = 3    // at most this many doublings are kept for runs that are ended now and then
 	calm      = 1000 // after this many successes without an end by force, one kept doubling is dropped
 	mostInRow = 64   // ends by force in a row that are counted: their doublings exceed any limit
 

@@ -36,7 +36,7 @@ type Locker struct {
 	Ancestor func(pid int) bool
 
 	// Waits is called before each wait, with the outcome that denies the atom for now. It is not called if the store
-	// is away or full, an owner makes way or is watched (showSilent), or the place was lost. May be nil.
+	// is unreachable or full, an owner makes way or is watched (showSilent), or the place was lost. May be nil.
 	Waits func(locker.Outcome)
 
 	held   *heldLease
@@ -228,7 +228,7 @@ func (l *Locker) attempt(r *locker.Request, wait locker.Waiting) (locker.Outcome
 }
 
 // look finds out whether this host is paused (newcomers on other hosts are not affected) and, unless that
-// denies the atom, reads the atom's locks in the store. silent: the owner in the way may be dead.
+// denies the atom, reads the atom's locks in the store. silent is true if the owner in the way may be dead.
 func (l *Locker) look(r *locker.Request) (v locker.View, silent bool, err error) {
 	if v.Pause, err = locker.HostPause(); err == nil && v.Pause.On {
 		entries, _, _ := l.List() // without an answer of the store no job is known

@@ -75,7 +75,7 @@ func TestTheAtomOfDoctorIsNotListedEvenIfHeld(t *testing.T) {
 }
 
 // The pause is known without the store.
-func TestAPausedHostIsSilentIfItsStoreIsAway(t *testing.T) {
+func TestAPausedHostDeniesEvenIfItsStoreIsUnreachable(t *testing.T) {
 	need.Root(t)
 	locker.PauseFile = t.TempDir() + "/pause"
 	must.Do(t, os.WriteFile(locker.PauseFile, record.NewPause(time.Hour, "").Bytes(), 0o644))
@@ -84,7 +84,7 @@ func TestAPausedHostIsSilentIfItsStoreIsAway(t *testing.T) {
 	}
 }
 
-func TestASlowStoreHasALeaseToAnswerHowOldAnAtomIs(t *testing.T) {
+func TestASlowStoreMayTakeALeaseToReportAnAtomsAge(t *testing.T) {
 	l := &Locker{Lease: time.Hour, Store: &scripted{look: func(ctx context.Context, _ atom.Name, _ int) (Snapshot, error) {
 		if until, _ := ctx.Deadline(); time.Until(until) < time.Minute {
 			t.Errorf("asked until %v", until)

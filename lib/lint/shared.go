@@ -160,8 +160,8 @@ var cronsOwn = map[string]bool{
 	"RANDOM_DELAY": true, "START_HOURS_RANGE": true, "PERSISTENT": true, "CRON_UNIQUE_UNITS": true,
 }
 
-// see adds a variable to those of the jobs below it, and updates distinct. Jobs are compared by that hash: to
-// compare all variables of each pair of jobs would take quadratic time.
+// see adds a variable to those of the jobs below it, and updates distinct. Jobs are compared by that hash:
+// comparing all variables of each pair of jobs would take quadratic time.
 func (t *tab) see(l *crontab.Line) {
 	if !cronsOwn[l.Name] && !strings.HasPrefix(l.Name, "ADLOCK_") {
 		if before := t.set[l.Name]; before != nil {

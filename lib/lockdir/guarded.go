@@ -11,8 +11,8 @@ import (
 
 var errAgain = errors.New("the lock has changed")
 
-// guard acquires the guard of the lock in v; with --replace it waits for as long as an ending takes. A verdict:
-// another process has the guard. errAgain: the lock has changed.
+// guard acquires the guard of the lock in v; with --replace it waits for as long as an ending takes. A verdict
+// means that another process has the guard, errAgain that the lock has changed.
 func guard(r *locker.Request, v *view) (locker.Outcome, error) {
 	err := v.active.Guard(0)
 	if errors.Is(err, locker.ErrGuarded) && r.Limits.Preempt() {
@@ -39,8 +39,8 @@ func awaitEnding(r *locker.Request, v *view) error {
 	}
 }
 
-// guarded returns the outcome if another process is changing the lock, or has just filled it. adlock breaks no
-// guard: it is stuck if the guard's holder is stopped and was started longer ago than an ending can take, else busy.
+// guarded returns the outcome if another process is changing the lock, or has just filled it. adlock breaks no guard:
+// the outcome is stuck if the guard's holder is stopped and was started longer ago than an ending can take, else busy.
 func guarded(r *locker.Request, v *view) (locker.Outcome, error) {
 	return guardBusy(r, v, v.active.Path(), v.active.GuardHolder())
 }

@@ -79,7 +79,7 @@ func (l *Locker) rewrite(name atom.Name, change func(*record.Memory)) error {
 }
 
 // underActive calls do while no newcomer can take the atom: under the guard of the active lock or, if none is
-// there, under a lock of this process. Neither done nor an error: the lock has changed hands; try again.
+// there, under a lock of this process. Without done and an error, the lock has changed hands: try again.
 func (l *Locker) underActive(name atom.Name, do func() error) (done bool, err error) {
 	active, err := l.Dir.Active(name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -315,7 +315,7 @@ func (l *Locker) Stop(r *locker.Request, lock atom.File, leave bool) error {
 		return err
 	case active.Content == record.Damaged:
 		return damaged(active)
-	case active.Content != record.Full: // it names no process that may be signalled
+	case active.Content != record.Full: // the lock names no process that may be signalled
 		return fault.New(fault.NotPermitted, active.Path(), "does not name its owner")
 	}
 	r.Atom = active.Record.Atom

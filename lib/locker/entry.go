@@ -154,7 +154,7 @@ func AreLockFiles(words []string) bool {
 }
 
 // LocksMeant is LockMeant for a verb that takes several names. It returns, by each name as it was typed, its
-// lock: for a semaphore the locks of all runs, for an atom that is not held none.
+// lock: the locks of all runs for a semaphore, and none for an atom that is not held.
 func LocksMeant(verb string, words []string, list func() ([]Entry, error)) (map[string][]atom.File, error) {
 	names := [][]string{words}
 	if AreLockFiles(words) {

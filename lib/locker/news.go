@@ -21,8 +21,8 @@ import (
 	"adlock/lib/runlog"
 )
 
-// What a person should know is printed on standard error, in one line, so that cron mails it, and given to
-// the hook. Normal outcomes print nothing.
+// A message for a person goes to standard error, in one line, so that cron mails it, and to the hook. Normal
+// outcomes print nothing.
 
 // Title returns an atom's operator and operand for a message, cut after 200 bytes.
 func Title(a atom.Atom) string {
@@ -192,7 +192,7 @@ func (rec Recorder) isNews(name atom.Name, p policy.Pause) bool {
 	}
 	f, err := os.OpenFile(rec.Log.Dir+"/"+toldPauses, os.O_RDWR|os.O_APPEND|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
-		return true // and is reported again
+		return true // so the pause is reported again
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() { // reading a FIFO would not end
@@ -223,7 +223,7 @@ func (rec Recorder) starving(denied runlog.Event) {
 	rec.append(e)
 	text := "starving: denied " + strconv.Itoa(e.Count) + " times in a row; " + e.Reason
 	wait := "let it wait"
-	if e.Wait > 0 { // it waits already
+	if e.Wait > 0 { // the newcomer waits already
 		wait += " longer"
 	}
 	rec.tell(hook.Starving, e, text+"; "+wait+" (--wait, ADLOCK_WAIT), or raise --slots (ADLOCK_SLOTS)")

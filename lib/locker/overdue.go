@@ -126,7 +126,7 @@ func (o *Overdue) Text() string {
 	return text
 }
 
-// Remedy returns advice on how to end the wait for the owner. sameAtom: a limit of the newcomer can end that owner.
+// Remedy returns advice on how to end the wait for the owner. sameAtom tells whether a newcomer's limit can end it.
 func (rec Recorder) Remedy(o *Overdue, sameAtom bool) string {
 	lock := o.Record.Lock()
 	stop := "to end it: " + rec.Command("stop", lock)
@@ -201,7 +201,7 @@ func (rec Recorder) FindOverdue(r *Request, o *Outcome) *Overdue {
 	}
 	r.calm = map[string]time.Duration{o.inWay.Record.Token: o.inWay.Active.Age + time.Minute}
 	found := rec.Overdue(limits, o.inWay, said)
-	if found == nil || found.Late && o.work == "" && !o.cut && !found.Notice.Said { // it may be ended in a moment
+	if found == nil || found.Late && o.work == "" && !o.cut && !found.Notice.Said { // the owner may be ended in a moment
 		return nil
 	}
 	if o.told = found.told; o.work != "" {

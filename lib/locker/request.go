@@ -61,7 +61,7 @@ type Request struct {
 
 	Line *Line // shows the wait; nil: not shown
 
-	Starving int           // starving is reported after so many denials in a row, and 10, 100 times as many; 0: never
+	Starving int           // starving is reported after this many denials in a row, and 10, 100 times as many; 0: never
 	Notice   time.Duration // the age at which an owner is overdue; limit.Never: none; 0: the owner's, else learned
 
 	Learned learn.State // set by Resolve

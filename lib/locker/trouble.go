@@ -64,8 +64,8 @@ func (r *Request) notRun(why error) runlog.Event {
 	return e
 }
 
-// awayFor returns how long the store has kept all jobs from running here with the status of e. due: the hook is to
-// be told: at first, after an hour, at each doubled age. For a lock in a directory age is not set, and due is true.
+// awayFor returns how long the store has kept all jobs from running here with the status of e. due is true if the hook
+// is to be told: at first, after an hour, at each doubled age. For a lock directory, age is not set and due is true.
 func (rec Recorder) awayFor(e runlog.Event) (age runlog.Opt[time.Duration], due bool) {
 	if rec.Log == nil || rec.Log.Store == "" {
 		return age, true

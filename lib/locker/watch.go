@@ -87,7 +87,7 @@ func (rec Recorder) WatchFirst(r *Request, dir int, attempt func() (Outcome, err
 	}
 }
 
-// watch watches the job, unless another newcomer does. No verdict: the job was idle, or it or its lock is gone.
+// watch watches the job, unless another newcomer does. Without a verdict, the job was idle, or the job or lock is gone.
 func (rec Recorder) watch(r *Request, late *LateError, dir int) (Outcome, error) {
 	v := &late.View
 	if r.watched.Work != "" && r.watched.holds(v.Record.Token, idle.Shortest) {

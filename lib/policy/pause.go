@@ -8,11 +8,11 @@ import (
 
 // Pause keeps newcomers from an atom until the pause is over. A job that runs already goes on.
 type Pause struct {
-	On     bool          // it has begun, and is not over
+	On     bool          // the pause has begun, and is not over
 	Left   time.Duration // limit.Never: the pause lasts until a person resumes the atom
 	Age    time.Duration
 	Why    string // a person's words; "": none were given
-	Host   bool   // it is of all atoms of this host
+	Host   bool   // the pause is of all atoms of this host
 	Inside bool   // the newcomer belongs to a running job, so it passes
 }
 

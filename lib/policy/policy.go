@@ -102,8 +102,8 @@ type Last struct {
 	Completed bool          // the atom has completed before
 	Age       time.Duration // since the last completion; negative if a fixed 'now' lies before it
 	FromStart bool          // Age is since the start of the last run instead
-	Future    bool          // it lies in the future by the real clock, so it does not count
-	Damaged   bool          // its content cannot be read, so it does not count
+	Future    bool          // the completion lies in the future by the real clock, so it does not count
+	Damaged   bool          // the content cannot be read, so it does not count
 	Newer     bool          // a run that replaced another, and was asked for after this newcomer's, has completed
 }
 
@@ -123,7 +123,7 @@ const (
 // Active is what the active lock says.
 type Active struct {
 	Held     bool          // there is an active lock
-	Empty    bool          // it has no content
+	Empty    bool          // the lock has no content
 	Wrecked  bool          // Empty, and not being written: damaged by a loss of power before this boot
 	Age      time.Duration // by the pass clock, if there is one; but if Empty by the real clock: the lock may still be written
 	Owner    Owner

@@ -39,7 +39,7 @@ func (h Handle) verify() error {
 		return err
 	case e.Exited:
 		return unix.ESRCH
-	case e.Hidden != (h.Start >= hiddenStart): // perhaps it is the same: it has become another user since
+	case e.Hidden != (h.Start >= hiddenStart): // perhaps the same process, which has become another user since
 		return unix.EPERM
 	case e.Key() != h.Key:
 		return unix.ESRCH

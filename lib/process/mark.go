@@ -21,7 +21,7 @@ type Claim struct {
 	Start uint64 // 0: unknown, as in a line that adlock.sh wrote
 	Token string
 	File  string
-	Again bool // it is a guarded script's, which its supervisor runs again from the beginning (adlock_guard)
+	Again bool // the claim is a guarded script's, which its supervisor runs again from the beginning (adlock_guard)
 }
 
 // restarted begins the line of a Claim whose field Again is set. adlock.sh cuts it off once it has read it.

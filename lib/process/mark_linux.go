@@ -29,7 +29,7 @@ func environ(e Entry) ([]byte, error) {
 	const looks = 20
 	for look := range looks {
 		text, err := readEnviron(e)
-		settled := err == nil && e.environ == len(text) && (len(text) > 0 || look > 0) // during an execve it is empty for a moment
+		settled := err == nil && e.environ == len(text) && (len(text) > 0 || look > 0) // an execve empties the environment for a moment
 		none := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)           // the process is gone, or its first thread is
 		refused := errors.Is(err, fs.ErrPermission) || e.environ < 0 && isVeiled(e)    // or another user's, with no first thread
 		was, overwritten := e, settled && isOverwritten(e, text)

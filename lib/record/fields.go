@@ -115,7 +115,7 @@ func (l *Lines) float(key string, v *float64) {
 	value(l, key, v, func(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }, func(text string) (float64, error) { return strconv.ParseFloat(text, 64) })
 }
 
-// learned names the keys of what was learned. If a value is bad, all is learned anew, and the file is good.
+// learned names the keys of what was learned. A bad value does not damage the file, but all is learned anew.
 func (l *Lines) learned(s *learn.State) {
 	failed := l.failed
 	for _, f := range s.Fields() {

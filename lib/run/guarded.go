@@ -118,7 +118,7 @@ func guarded(args []string) (int, error) {
 	if err != nil {
 		return 0, config.ForScript(options, err)
 	}
-	if len(words) < 3 || owner != os.Getpid() { // it must replace the shell, not be its child
+	if len(words) < 3 || owner != os.Getpid() { // this process must replace the shell, not be its child
 		return 0, config.LibraryOnly("guarded")
 	}
 	r.name = "" // OPERAND names the lock

@@ -424,7 +424,7 @@ func (r *runArgs) supervised(c command) (int, error) {
 	result, err := job.Run()
 	report(c.name, err)
 	r.Hook.LetGo()
-	r.Request.Flock.Free() // before the atom, or a newcomer would find the atom free and the file not
+	r.Request.Flock.Free() // before the atom, or a newcomer could find the atom free and the file locked
 	released := k.Release(locker.ReleaseRequest{
 		Name: r.Request.Atom.Name(), Token: outcome.Token, PID: os.Getpid(),
 		Status: runlog.Some(result.Status), Signal: sysfile.SignalName(result.Signal), Expired: result.Expired, Idle: result.Idle, Alone: result.Alone,
@@ -468,7 +468,7 @@ func (r *runArgs) watchOverdue(k locker.Locker, held acquisition) {
 	}()
 }
 
-// cancelled returns a function that logs a signal that came before the job began: no other event tells of such an end.
+// cancelled returns a function that logs a signal that came before the job began: no other event records such an end.
 func (r *runArgs) cancelled(k locker.Locker) func(syscall.Signal) {
 	line, asked := r.Request.Line, locker.Request{Atom: r.Request.Atom, Owner: process.Identity{PID: os.Getpid()}}
 	began := process.Boottime()
@@ -488,7 +488,7 @@ func (r *runArgs) waitJitter(jitter time.Duration) {
 }
 
 // recordJob sets the functions by which the supervisor records the job's processes in the lock, and logs that the job
-// expires or is stuck. By another one it checks whether another process is ending the job.
+// expires or is stuck. Another function checks whether another process is ending the job.
 func (r *runArgs) recordJob(k locker.Locker, plan *supervise.Job, held *acquisition) {
 	name := r.Request.Atom.Name()
 	plan.Begun = func(command process.Identity) error {
@@ -590,7 +590,7 @@ func (r *runArgs) denied(outcome locker.Outcome, err error) (int, error) {
 		return 0, err
 	}
 	r.Remote = config.IsRemote(r.store)
-	if r.Request.Inside(outcome) { // it has been reported
+	if r.Request.Inside(outcome) { // the denial has been reported
 		return fault.StatusDenied, nil
 	}
 	r.Tell(outcome, dir)

@@ -206,11 +206,11 @@ func isThis(path string) bool {
 	if self, err := os.Executable(); err == nil && SameFile(self, path) {
 		return true
 	}
-	info, err := os.Stat(path) // to open a named pipe blocks, and to open a device may do more
+	info, err := os.Stat(path) // opening a named pipe blocks, and opening a device may do more
 	if err != nil || !info.Mode().IsRegular() {
 		return false
 	}
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0) // it may have been replaced
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0) // the file may have been replaced
 	if err != nil {
 		return false
 	}

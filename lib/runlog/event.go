@@ -39,7 +39,7 @@ type Event struct {
 	PID    int    `log:"pid"`       // the owner in acquire, release and lost (0: unknown), else the acting process; 0 in hook
 	Node   string `log:"node"`      // its machine, if the atom is in a store; Append fills in this machine
 	Token  string `log:"token,own"` // the acquisition of PID
-	Shared bool   `log:"shared"`    // it is a reader: other readers may hold the atom at the same time
+	Shared bool   `log:"shared"`    // the owner is a reader: other readers may hold the atom at the same time
 
 	Owner      int    `log:"owner"`           // the owner that PID found: waited for, ended, found dead or cleared
 	OwnerNode  string `log:"owner_node"`      // its machine, if that may be another one
@@ -47,7 +47,7 @@ type Event struct {
 
 	Verdict string `log:"verdict"` // acquired, busy, too-soon, full, paused, stuck
 
-	// The limits in force, and where from: learned, said, file; "": default. IfElapsedFrom: learned or "".
+	// The limits in force, and where they are from: learned, said, file; "": default. IfElapsedFrom: learned or "".
 	IfElapsed       Opt[time.Duration] `log:"if_elapsed"`
 	IfElapsedFrom   string             `log:"if_elapsed_from"`
 	FromStart       bool               `log:"from_start"` // IfElapsed counts from the start of the last run

@@ -46,7 +46,7 @@ func (l *Log) rotate(d folder, length int64) error {
 	defer func() { _ = f.close() }() // nothing is written
 	if err := sysfile.Flock(f.fd, unix.LOCK_EX, cmp.Or(l.patience, patience)); err != nil {
 		if errors.Is(err, unix.EWOULDBLOCK) && st.Size <= 2*most {
-			return nil // busy writers; the next line tries again
+			return nil // writers are busy: the next Append tries again
 		}
 		return failed("rotate", f.path, err)
 	}

@@ -112,8 +112,8 @@ var againLeast = time.Minute
 
 const againMost = time.Hour
 
-// isOver reports whether Run may return, as err is nil. Otherwise the job could not be ended, or its processes
-// could not be read: isOver reports that (Job.Stuck) and schedules another try. In any case it reaps first.
+// isOver reaps, and reports whether Run may return. It may not if err says that the job could not be ended, or that
+// its processes could not be read. Then isOver reports err (Job.Stuck) and schedules another try.
 func (r *run) isOver(err error) bool {
 	r.reap()
 	if err == nil {
@@ -134,8 +134,8 @@ func (r *run) sayStuck(why error) {
 	}
 }
 
-// tryAgain ends a doomed job once more: what prevented that may be gone by now. Otherwise the command is gone, and
-// as again is nil, the main loop decides anew what to do with what the command has left.
+// tryAgain ends a doomed job once more: what prevented that may be gone by now. If the job is not doomed, its command
+// is gone, and the main loop, for which again is now nil, decides anew whether to wait for what the command has left.
 func (r *run) tryAgain() {
 	r.again = nil
 	if r.doomed {

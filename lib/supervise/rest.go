@@ -15,7 +15,7 @@ import (
 const (
 	restLeast = 20 * time.Millisecond
 	restMost  = time.Second
-	wholeMost = time.Minute // with WholeJob: daemons may run for days; a child's death ends the pause
+	wholeMost = time.Minute // for WholeJob, as daemons may run for days; a child's death ends a pause early
 )
 
 // wasEnded reports whether another process or the kernel ended the command: it died of a signal, or exited with a
@@ -35,12 +35,12 @@ func isDeath(status int) bool {
 // reads the lock, only if there may be such processes.
 func (r *run) mustOutlast() bool { return !isAlone() && (r.job.WholeJob || r.wasEnded()) }
 
-// isAlone reports whether surely no process of the job is left: its orphans would be children of this subreaper.
+// isAlone reports whether certainly no process of the job is left: orphans of the job are children of this subreaper.
 func isAlone() bool { return CanKeepWhole() && !hasChildren() }
 
-// outlast waits, in a goroutine, until no process of the job lives, or mustOutlast is false. Then r.rest gets nil,
-// or the error of reading the processes. Before, outlast records the daemons of a whole job. Meanwhile newcomers find
-// the atom busy. They end what is left when the limit has passed, and this process does so at a signal to end (TERM).
+// outlast first records the daemons of a whole job. Then a goroutine waits until no process of the job lives, or
+// mustOutlast is false, and sends nil, or the error of reading the processes, to r.rest. Meanwhile newcomers find the
+// atom busy. A newcomer ends what is left when the limit has passed, and this process does so at TERM.
 func (r *run) outlast() {
 	r.rest = make(chan error, 1)
 	most := restMost

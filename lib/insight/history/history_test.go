@@ -119,7 +119,7 @@ func TestAMissingCommandIsAFailedRun(t *testing.T) {
 	}
 }
 
-func TestATrackerForgetsEndedRunsButEachAtomsLast(t *testing.T) {
+func TestATrackerKeepsOnlyTheLastEndedRunOfEachAtom(t *testing.T) {
 	tracker := Tracker{Run: func(*Atom, *Run) {}}
 	for i := range 10000 {
 		token := fmt.Sprint(i)

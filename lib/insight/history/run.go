@@ -14,7 +14,7 @@ import (
 type Outcome int
 
 const (
-	Running   Outcome = iota // it is not known to have ended
+	Running   Outcome = iota // the run is not known to have ended
 	Succeeded                // released, with status 0 or without a status: a script that fails does not reach its release
 	Failed                   // released with another status or after a signal, or its command could not be run (Unstarted)
 	Ended                    // by force: it had passed ExpireAfter, or a newcomer replaced it (--replace)

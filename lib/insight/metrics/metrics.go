@@ -18,9 +18,9 @@ import (
 // Lock is the state of an atom's lock, in the lock directory or a store.
 type Lock struct {
 	Atom    atom.Atom
-	Since   time.Time // when it was acquired; zero: it is not held, or its owner and job are dead
-	Overdue bool      // it is past its ExpireAfter or its notice
-	Paused  time.Time // since when it is paused; zero: it is not
+	Since   time.Time // when the lock was acquired; zero: it is not held, or its owner and job are dead
+	Overdue bool      // the owner is past its ExpireAfter or its notice
+	Paused  time.Time // since when the atom is paused; zero: it is not
 }
 
 type Options struct {

@@ -246,7 +246,7 @@ func (s *Store) describe(seen *lease.Snapshot, f *front, k keys, beat *mvccpb.Ke
 type stood struct {
 	revision int64
 	since    time.Duration // boottime of the first read of this revision
-	moved    bool          // it was read at another revision before
+	moved    bool          // the key was read at another revision before
 }
 
 // stillness returns how long this process has seen the heartbeat at the revision, and whether it has moved.

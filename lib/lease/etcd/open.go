@@ -77,7 +77,7 @@ const passwordFile = "ADLOCK_ETCD_PASSWORD_FILE"
 var Files = []string{passwordFile, "ETCDCTL_CACERT", "ETCDCTL_CERT", "ETCDCTL_KEY"}
 
 // connect makes the client, unless it exists. With a password the client logs in at once; if the cluster is
-// away then, the next question connects again.
+// unreachable then, the next question connects again.
 func (s *Store) connect() (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

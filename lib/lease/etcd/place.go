@@ -287,7 +287,7 @@ func (p *place) Leave(ctx context.Context, stamp *lease.Last) error {
 	return lease.ErrGone
 }
 
-// abandon removes what a failed Enter may have left, in the background. If that fails, the waiters
+// abandon removes, in the background, what a failed Enter may have left. If that fails, the waiters
 // behind pass the place, whose heartbeat does not move.
 func (p *place) abandon() {
 	go func() {

@@ -261,7 +261,7 @@ func generations(names []string, name atom.Name) (list []int) {
 	return list
 }
 
-const slack = 2 * time.Second // the greatest difference between two times in whole seconds that counts as none
+const slack = 2 * time.Second // two times in whole seconds that differ by no more than this count as equal
 
 func (s *Store) inspect(ctx context.Context, name atom.Name, n int) (g generation, err error) {
 	for range 2 {
@@ -355,7 +355,7 @@ func (s *Store) watch(g *generation, dir string, began time.Duration) {
 	g.silent = g.lapsed || g.silent && !w.lives
 }
 
-// beatFile names the heartbeat of an owner that has had the atom for so many seconds. The name has the
+// beatFile names the heartbeat of an owner that has had the atom for that many seconds. The name has the
 // owner's token: if a person has removed a generation and another newcomer has made it again, the earlier
 // owner cannot rename the later owner's heartbeat.
 func beatFile(seconds int, token string) string {
@@ -397,7 +397,7 @@ func (p passed) still(g *generation) bool {
 }
 
 type sight struct {
-	names []string     // of the directory of the locks
+	names []string     // the names in the directory of the locks
 	past  []generation // the generations that are not in the way
 	ahead *generation  // the largest that is in the way; nil: none
 }

@@ -152,7 +152,7 @@ func (a *account) greet(ctx context.Context, patience func() time.Duration) (con
 	case err == nil:
 		safe := tls.Client(plain, a.config)
 		control, secure, err = safe, true, safe.HandshakeContext(ctx)
-	case errors.As(err, &answer) && !isFull(err) && !a.secure: // it does not offer TLS
+	case errors.As(err, &answer) && !isFull(err) && !a.secure: // the server does not offer TLS
 		control, err = plain, nil
 	default:
 		err = a.noTLS(err)

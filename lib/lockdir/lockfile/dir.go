@@ -104,7 +104,7 @@ func Open(path string) (*Dir, error) {
 	return d, nil
 }
 
-// trim takes off what is superfluous at the end of a path: behind a slash, the kernel would follow a link.
+// trim removes slashes and /. from the end of a path: with them, the kernel would follow a link there.
 func trim(path string) string {
 	short := cmp.Or(strings.TrimRight(strings.TrimSuffix(path, "/."), "/"), "/")
 	if short == path {

@@ -46,7 +46,7 @@ func Host(store string, keep bool) (string, error) {
 // first locked in the directory. Both are "" if that is not known, or if a person has set the host.
 func Renamed(store string) (host, node string) {
 	host, err := Host(store, false)
-	node, _ = sysfile.NodeName() // where there is none, Host has failed
+	node, _ = sysfile.NodeName() // if there is none, Host has failed
 	if err != nil || os.Getenv("ADLOCK_HOST") != "" {
 		return "", ""
 	}
@@ -73,7 +73,7 @@ func keptHost(path, node string, keep bool) (string, error) {
 	}
 	switch kind := fault.KindOf(err); {
 	case err == nil:
-	case kind == fault.NotPermitted, kind == fault.CannotCreate: // it is missing or refused
+	case kind == fault.NotPermitted, kind == fault.CannotCreate: // the directory is missing or refused
 		return "", nil
 	default:
 		return "", err
@@ -89,7 +89,7 @@ func keptHost(path, node string, keep bool) (string, error) {
 	return host, err
 }
 
-// glance reads the host's file by its path, because opening the directory here too would cost each start time.
+// glance reads the host's file by its path, because opening the directory here too would slow down each start.
 // "": the file is missing or not trusted, so the caller has to open the directory.
 func glance(path string) string {
 	fd, err := sysfile.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)

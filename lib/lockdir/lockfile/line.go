@@ -45,7 +45,7 @@ func (l *line) isHead(token string) bool {
 }
 
 // join queues the newcomer. It returns a descriptor that can be read once the newcomer is the head; below 0: it
-// is the head, or goes on without the queue. fresh: it has just become the head, so what it saw may be outdated.
+// is the head, or goes on without the queue. fresh is true if it has just become the head: what it saw may be outdated.
 func (l *line) join() (granted int, fresh bool) {
 	if l.file.IsAwaited() && !l.file.IsAtItsPath() { // another waiter has passed the head
 		l.leave()
@@ -58,7 +58,7 @@ func (l *line) join() (granted int, fresh bool) {
 	if l.tries() {
 		return -1, !was
 	}
-	granted, _ = l.file.Await() // below 0: it goes on without
+	granted, _ = l.file.Await() // below 0: the newcomer goes on without the queue
 	return granted, false
 }
 

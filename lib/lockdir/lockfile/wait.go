@@ -89,8 +89,8 @@ func (w *Waiting) Spent() time.Duration {
 	return w.Waiting.Spent()
 }
 
-// IsTurn reports whether no other waiter comes before the newcomer. It is true if the atom is not free, or if
-// the newcomer does not wait (any more). free: there is no active lock, or its owner, with this token, is dead.
+// IsTurn reports whether no other waiter comes before the newcomer. It is true if the atom is not free, or if the
+// newcomer does not wait (any more). The atom is free without an active lock, or if its owner, with this token, is dead.
 func (w *Waiting) IsTurn(free bool, token string) bool {
 	if !free {
 		w.line.stalled = stalled{}

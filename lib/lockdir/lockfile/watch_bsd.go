@@ -63,6 +63,6 @@ func (w *Watch) Wait(_ []Standing, owners, inputs []int, most time.Duration) {
 	n, err := unix.Kevent(w.queue, changes, events, &timeout)
 	failed := func(e unix.Kevent_t) bool { return e.Flags&unix.EV_ERROR != 0 }
 	if err != nil || slices.ContainsFunc(events[:n], failed) {
-		time.Sleep(min(most, pollLeast)) // such as ESRCH: an owner is dead
+		time.Sleep(min(most, pollLeast)) // keeps the caller from looping: a dead owner, for one, fails with ESRCH at once
 	}
 }
