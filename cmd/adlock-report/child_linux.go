@@ -74,7 +74,7 @@ func continueInChild() error {
 func leave(status int) {
 	if parent != nil && len(silent) > 0 {
 		for fd := range 3 {
-			_ = unix.Close(fd) // what was written is checked already
+			_ = unix.Close(fd) // what was written has already been checked
 		}
 		_, _ = parent.Write([]byte{byte(status)}) // if the parent is gone, no process waits for the status
 	}

@@ -77,7 +77,7 @@ func PassOn(args []string) {
 		}
 	}
 	if !slices.Contains(args, "--diff") && !sysfile.IsTerminal(0) && !sysfile.IsTerminal(1) {
-		_, _ = io.Copy(os.Stdout, os.Stdin) // there is an error to report already
+		_, _ = io.Copy(os.Stdout, os.Stdin) // there is already an error to report
 	}
 }
 

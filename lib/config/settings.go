@@ -286,7 +286,7 @@ func (s *Settings) busyStep(o locker.Outcome, wait, replace string) string {
 	if !s.Remote && !o.IsFile() {
 		steps = append(steps, "adlock status "+string(s.Request.Atom.Name())+" tells more")
 	}
-	if s.Request.Wait == 0 && !o.Endless { // otherwise the caller has waited already
+	if s.Request.Wait == 0 && !o.Endless { // otherwise the caller has already waited
 		steps = append(steps, wait)
 	}
 	if o.IsFile() {

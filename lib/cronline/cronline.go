@@ -30,8 +30,8 @@ const (
 	decimal     = "0123456789"
 )
 
-// Lockers lists programs that lock by themselves: below adlock's SHELL, a line that begins with one gets no lock,
-// unless it has words for adlock.
+// Lockers lists programs that lock by themselves: below adlock's SHELL, a line whose command is one of them gets no
+// lock, unless words for adlock precede the command.
 var Lockers = []string{"flock", "setlock", "lockf", "adlock"}
 
 // Parse reads a command. Words meant for adlock and not understood are an error: a limit ignored in silence

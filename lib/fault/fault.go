@@ -52,7 +52,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // longest bounds the object in a message, in bytes (PATH_MAX): an operand can be as long as a command line.
 const longest = 4096
 
-// reason returns only the operation and the cause of a *fs.PathError: the object names its path already.
+// reason returns only the operation and the cause of a *fs.PathError: the object already names its path.
 func reason(err error) string {
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -103,7 +103,7 @@ func OnQuit() {
 	}()
 }
 
-// Untold is an error that concerns a dead process only, or was reported already: Report does not print it.
+// Untold is an error that concerns a dead process only, or has already been reported: Report does not print it.
 type Untold struct{ Err error }
 
 func (u Untold) Error() string { return u.Err.Error() }
@@ -145,7 +145,7 @@ func writable() bool {
 // OneLine makes one line of the text of an error: one from errors.Join has a line for each of its errors.
 func OneLine(text string) string { return strings.ReplaceAll(text, "\n", "; ") }
 
-// Listed joins the names by commas, and counts those after the first most.
+// Listed joins up to most of the names by commas, and counts the rest.
 func Listed(names []string, most int) string {
 	if more := len(names) - most; more > 0 {
 		return strings.Join(names[:most], ", ") + ", and " + strconv.Itoa(more) + " more"

@@ -43,12 +43,12 @@ const (
 type Job struct {
 	Members func() ([]process.Entry, error)
 	Length  time.Duration
-	Over    func() bool // reports that there is nothing to watch any more; called each second. May be nil
+	Over    func() bool // reports whether there is nothing left to watch; called each second. May be nil
 }
 
 // Verdict is the result of a watch. The zero Verdict: Job.Over ended it, or no member was left.
 type Verdict struct {
-	Idle time.Duration // the job did nothing for so long: the whole watch
+	Idle time.Duration // how long the job did nothing: the whole watch
 	Work string        // the first sign of work, in words
 }
 

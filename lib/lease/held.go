@@ -199,7 +199,7 @@ func (t *heldLease) renew() error {
 	return nil
 }
 
-// lose ends an owner's job because of why. After ErrGone another owner may have the atom already, so the
+// lose ends an owner's job because of why. After ErrGone another owner may already have the atom, so the
 // signals are a millisecond apart. A waiter has no job: it gives up only if its place is gone.
 func (t *heldLease) lose(why error) {
 	t.mu.Lock()
@@ -355,7 +355,7 @@ func (t *heldLease) endNotes() {
 	defer t.noting.Unlock()
 }
 
-// unnamed returns the error without its object, for a message that names the object already.
+// unnamed returns the error without its object, for a message that already names the object.
 func unnamed(err error) error {
 	if known, is := err.(*fault.Error); is {
 		return known.Err

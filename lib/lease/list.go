@@ -68,7 +68,7 @@ func (l *Locker) isDeadWaiter(seen *Snapshot) bool {
 	return seen.Held && !seen.Bare && seen.Owner.Taken.IsZero() && (seen.Silent || l.ownerOf(seen) == policy.Gone)
 }
 
-// viewOf returns the view of the active lock in seen as any newcomer would have it; zero if nothing is held.
+// viewOf returns the view that any newcomer would get of the active lock in seen; zero if nothing is held.
 func (l *Locker) viewOf(seen *Snapshot) (v locker.View) {
 	if !seen.Held {
 		return v

@@ -193,7 +193,7 @@ func (l *Locker) nap(wait locker.Waiting, o locker.Outcome) time.Duration {
 	return min(nap, wait.Left())
 }
 
-// Cancelled logs that a signal (its name without SIG) ended the newcomer, which had waited so long. It gives up
+// Cancelled logs that a signal (its name without SIG) ended the newcomer, which had waited that long. It gives up
 // the newcomer's place and slots: otherwise the waiters behind would wait until the lease has run out. It waits
 // at most a second for the store. Any goroutine may call it.
 func (l *Locker) Cancelled(r *locker.Request, signal string, waited time.Duration) {

@@ -12,7 +12,7 @@ import (
 type Record struct {
 	record.Record
 	Node  string        // the machine's own name; the atom's host may be shared by several
-	Taken time.Time     // when its process came to own the atom; zero: it waits, or has just come to own the atom
+	Taken time.Time     // when its process became the owner; zero while it waits, and until it has recorded that
 	Lease time.Duration // how long the owner may send no heartbeat
 	Stuck string        // why the owner could not end its job when a newcomer asked; "": it did not fail
 	Idle  time.Duration // how long the job was seen idle after a learned limit had passed; 0: it was not

@@ -20,8 +20,8 @@ type taken struct {
 	by   *job
 	user string
 
-	text            string // of the job; in twins, of its sleep
-	key             string // of the lock; only in twins
+	text            string // the job's command; in twins, the sleep before it
+	key             string // names the job's lock; set only in twins
 	waits, isShared bool
 }
 

@@ -55,7 +55,7 @@ type ending struct {
 // record adds fresh members of the job, and those found before, to every lock and slot of its owner and to
 // the locks of the members (protocol.md, 5). Before the first signal, a member's lock gets only the members of
 // its own job. After that signal, a child may have lost its parent, and so its place in the member's job. So
-// from then on a lock that records members already gets all fresh ones, and any other lock gets all members.
+// from then on a lock that already records members gets all fresh ones, and any other lock gets all members.
 //
 // If a lock is guarded by another process or cannot be written, the error is an unwrittenError. Before the
 // first signal, record then removes what it has added: members in a lock mean that an ending has begun.
@@ -65,7 +65,7 @@ func (e *ending) record(fresh []process.Identity) error {
 	if len(e.members) == 0 {
 		return nil
 	}
-	if e.begun { // a member that is about to end may hold a guard
+	if e.begun { // a signalled member may hold a guard until its pause is over
 		wait = max(wait, e.pause)
 	}
 	others, err := e.Dir.LocksOf(append(e.members, owner), e.active.File, wait)

@@ -223,7 +223,7 @@ func (rec Recorder) starving(denied runlog.Event) {
 	rec.append(e)
 	text := "starving: denied " + strconv.Itoa(e.Count) + " times in a row; " + e.Reason
 	wait := "let it wait"
-	if e.Wait > 0 { // the newcomer waits already
+	if e.Wait > 0 { // the newcomer is already waiting
 		wait += " longer"
 	}
 	rec.tell(hook.Starving, e, text+"; "+wait+" (--wait, ADLOCK_WAIT), or raise --slots (ADLOCK_SLOTS)")

@@ -143,7 +143,7 @@ func (r *Request) standsStill(w Watcher) bool {
 	return still || !w.Since.IsZero() && time.Since(w.Since) > r.WatchLength()+watchGrace
 }
 
-// ForeseeWatch returns d, or Busy if d needs a watch and the newcomer w is watching the job already.
+// ForeseeWatch returns d, or Busy if d needs a watch and the newcomer w is already watching the job.
 func (r *Request) ForeseeWatch(d policy.Decision, w Watcher) policy.Decision {
 	if d.Step != policy.Expire || !policy.WatchFirst(r.Limits, d.Active) || w.PID == 0 || r.standsStill(w) {
 		return d

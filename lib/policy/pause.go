@@ -6,7 +6,7 @@ import (
 	"adlock/lib/limit"
 )
 
-// Pause keeps newcomers from an atom until the pause is over. A job that runs already goes on.
+// Pause keeps newcomers from an atom until the pause is over. A job that is already running goes on.
 type Pause struct {
 	On     bool          // the pause has begun, and is not over
 	Left   time.Duration // limit.Never: the pause lasts until a person resumes the atom

@@ -182,7 +182,7 @@ func Decide(t Terms, s Situation) Decision {
 }
 
 // amongReaders lets the first reader that denies the newcomer decide. If none does, the first one that has to
-// be ended or cleared decides, unless the owner of the active lock has to be ended or cleared already.
+// be ended or cleared decides, unless the owner of the active lock already has to be ended or cleared.
 func (d *Decision) amongReaders(readers []Active) {
 	for i, reader := range readers {
 		step := decide(d.terms.ForReader().Limits, Last{}, reader)

@@ -31,7 +31,7 @@ func BeforeBoot(at time.Time) bool {
 	return before(at, up, began, time.Unix(st.Mtim.Unix()))
 }
 
-// coarse is more than a file system rounds a time down by, and more than a leap second.
+// coarse is longer than a leap second, and than what a file system cuts off a time.
 const coarse = 2 * time.Second
 
 // before reports whether at is earlier than began, the time of the boot by the present clock, by more than coarse.

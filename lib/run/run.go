@@ -243,8 +243,8 @@ func (r *runArgs) check() error {
 	return r.Settings.Check()
 }
 
-// checkName refuses --name with --operand from the same place (of two places, the stronger one wins), and
-// --slots that count nothing. It must be called before nameAtom.
+// checkName refuses --name with --operand from the same place (of two places, the one of higher precedence wins),
+// and --slots that count nothing. It must be called before nameAtom.
 func (r *runArgs) checkName() error {
 	a := &r.Request.Atom
 	if r.name != "" && a.Operand != "" {
@@ -277,8 +277,8 @@ func (r *runArgs) checkWhole() error {
 	return fault.New(fault.Unavailable, "--whole-job", "cannot be kept here: only a Linux kernel gives a job's orphans to its supervisor")
 }
 
-// checkReplace makes --replace ExpireAfter 0. If there is another ExpireAfter, the stronger place wins; in settings
-// files, the later line. Both on the command line, or both in variables, are an error.
+// checkReplace makes --replace ExpireAfter 0. If there is another ExpireAfter, the place of higher precedence
+// wins; in settings files, the later line. Both on the command line, or both in variables, are an error.
 func (r *runArgs) checkReplace() error {
 	limits, auto := &r.Request.Limits, &r.Request.Auto
 	other := auto.ExpireAfter || limits.Source != policy.None && limits.ExpireAfter != 0

@@ -132,7 +132,7 @@ func isSemaphore(l cronline.Line) bool {
 }
 
 // nameLine gives l a name made of its command and of the further arguments in more, and returns that command
-// as an Atom keeps it. If the line or ADLOCK_NAME gives a name already, it changes nothing and returns "".
+// as an Atom keeps it. If the line or ADLOCK_NAME already gives a name, it changes nothing and returns "".
 func nameLine(getenv func(string) string, l *cronline.Line, more []string) (command string) {
 	if l.Name == "" && getenv("ADLOCK_NAME") == "" {
 		l.Name, command = cronline.NameOf(strings.Join(append([]string{l.Text}, more...), " "))

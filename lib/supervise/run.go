@@ -103,7 +103,7 @@ func (r *run) supervise() (Result, error) {
 		if r.gone && r.ending == nil && r.again == nil {
 			switch {
 			case r.endedBySignal():
-				r.end(r.job.Pause) // what is left has got the signal already, and has a pause to act on it
+				r.end(r.job.Pause) // the processes left have already got the signal, and have a pause to act on it
 			case r.rest != nil:
 			case r.pipe != nil && r.status == 0:
 				r.rest = r.pipe.drained

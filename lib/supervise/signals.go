@@ -15,7 +15,7 @@ import (
 )
 
 // catcher has the channels of the signals that are caught while the job runs. Notify drops a signal whose
-// channel is full: the same signal waits there already, and two pending ones are one, as in the kernel.
+// channel is full: the same signal already waits there, and two pending ones are one, as in the kernel.
 type catcher struct {
 	signals   chan os.Signal // all signals that are forwarded and have no channel below
 	stopped   chan os.Signal // TSTP

@@ -144,7 +144,7 @@ func (t *Tracker) end(a *Atom, e *runlog.Event, token string, held runlog.Opt[ti
 	r := a.find(token)
 	if r == nil {
 		if token != "" && token == a.last || !held.Set || e.OwnerNode != "" && e.OwnerNode == e.Node {
-			return // it has ended already, its start cannot be computed, or its owner, on this machine, has logged its end
+			return // it has already ended, its start cannot be computed, or its owner, on this machine, has logged its end
 		}
 		r = &Run{PID: e.PID, Node: e.Node, Token: token, Start: e.Time.Add(-held.Value)}
 		if e.Owner != 0 {

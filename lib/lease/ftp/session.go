@@ -114,7 +114,7 @@ func (a *account) tryLogin(ctx context.Context, patience func() time.Duration) (
 	return &session{conn, cut}, nil
 }
 
-// greeted is a connection whose greeting was read already. The library, which wants one, reads first instead.
+// greeted is a connection whose greeting has already been read. The library expects one, and reads first instead.
 type greeted struct {
 	net.Conn
 	first *strings.Reader

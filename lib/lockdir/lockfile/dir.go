@@ -269,7 +269,7 @@ func (d *Dir) checkFile(name string, st *unix.Stat_t) error {
 
 func lax(st *unix.Stat_t) bool { return st.Mode&0o022 != 0 }
 
-// refuseLax returns the error for a file that others may write. Only a last lock may stay: it names no process.
+// refuseLax refuses a file that others may write. It advises to keep only a last lock, which names no process.
 func (d *Dir) refuseLax(name string) error {
 	cure := "chmod go-w " + fault.Quoted(d.Path(name))
 	if atom.ParseFile(name).Kind != atom.LastLock {

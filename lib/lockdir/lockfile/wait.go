@@ -19,7 +19,7 @@ const (
 	pollBehind = 5 * time.Second
 )
 
-// lookAgain is how long a waiter blocks for a file until it checks whether the file's holder is overdue.
+// lookAgain is how long a waiter blocks for a file before it checks whether the file's holder is overdue.
 const lookAgain = time.Minute
 
 // Waiting is the wait of one newcomer in a lock directory.

@@ -139,7 +139,7 @@ func isReady(p unix.PollFd) bool { return p.Revents != 0 }
 // sawOneGo consumes the signal and reports whether one of the locks has gone. A later removal signals again.
 func (w *Watch) sawOneGo(locks []Standing) bool {
 	var signal [unsafe.Sizeof(unix.SignalfdSiginfo{})]byte
-	_, _ = unix.Read(w.signals, signal[:]) // there is one, and SIGIO does not queue
+	_, _ = unix.Read(w.signals, signal[:]) // exactly one is pending, as SIGIO does not queue
 	return slices.ContainsFunc(locks, func(lock Standing) bool {
 		var st unix.Stat_t
 		return sysfile.Lstatat(w.dir, lock.Name, &st) != nil || standing(lock.Name, &st) != lock
