@@ -573,7 +573,7 @@ free_again() { ! guard_held; }
 	ADLOCK_SHARED=perhaps expect 64 'adlock: ADLOCK_SHARED: "perhaps": want 1 or 0' launch job
 }
 
-@test "atoms of a guarded script share a slot, but not its children's" {
+@test "a guarded script's atoms share a slot, its children's do not" {
 	guarded <<-'E'
 		adlock_get a b && echo shared && adlock_get c d && echo nested
 		$ADLOCK_TEST_SHELL -c '. "$ADLOCK_SH"; adlock_get e f || echo "$ADLOCK_VERDICT"; :' job

@@ -114,7 +114,7 @@ kept() { echo "$ADLOCK_DIR"/host.*; }
 	done
 }
 
-@test "a helper that answers with no host is not believed" {
+@test "a get fails if the helper answers with no host" {
 	setup_host
 	in_between <<<'case $1 in host) mkdir "$T/asked" 2>/dev/null && exit ;; esac'
 	job_notes_and_prints $'1\n0' <<-'E'

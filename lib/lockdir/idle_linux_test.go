@@ -168,7 +168,7 @@ func TestAnOwnerWhoseWatcherWasKilledIsReportedAsOverdue(t *testing.T) {
 }
 
 // If a stopped watcher kept others from watching, a hung job would never be ended or reported.
-func TestAStoppedWatcherKeepsNoOtherFromWatching(t *testing.T) {
+func TestAStoppedWatcherDoesNotKeepOthersFromWatching(t *testing.T) {
 	need.Tools(t, "flock")
 	watchFor(t, time.Second)
 	k, newcomer, owner := late(t, "exec sleep 60")
@@ -191,7 +191,7 @@ func TestAStoppedWatcherKeepsNoOtherFromWatching(t *testing.T) {
 	}
 }
 
-func TestAWatchThatTakesTooLongKeepsNoOtherFromWatching(t *testing.T) {
+func TestATooLongWatchDoesNotKeepOthersFromWatching(t *testing.T) {
 	watchFor(t, time.Second)
 	k, newcomer, _ := late(t, "exec sleep 60")
 	done := turn(t, k)

@@ -21,7 +21,7 @@ func read(owner process.Identity) locker.Request {
 	return r
 }
 
-func TestAReaderOfTheLongestNameAndPidHoldsTheAtom(t *testing.T) {
+func TestAReaderWithTheLongestNameAndPidHoldsTheAtom(t *testing.T) {
 	k, reader, writer := newLocker(t), read(sleeper(t)), ask(sleeper(t))
 	part := strings.Repeat("x", 60)
 	reader.Atom = atom.Atom{Program: part, Host: part, Operator: part, Operand: part}

@@ -277,7 +277,7 @@ func TestASlotsHolderIsOverdueByTheNoticeOfItsOwnAtom(t *testing.T) {
 	}
 }
 
-func TestALockThatItsOwnerChangesIsForeseenAsAnyOther(t *testing.T) {
+func TestForeseeReturnsBusyIfANonOwnerChangesTheLock(t *testing.T) {
 	for changer, want := range map[int]policy.Step{4711: policy.Reclaim, 8: policy.Busy} {
 		v := View{Changer: changer, Record: owned(time.Hour).Record}
 		if d := v.Foresee(policy.Decision{Step: policy.Reclaim}); d.Step != want {

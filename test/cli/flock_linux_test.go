@@ -163,7 +163,7 @@ func TestAWaiterLocksTheNewFileAfterARename(t *testing.T) {
 }
 
 // The gate, which becomes the job, has the old file open.
-func TestOnATerminalAWaiterIsDeniedAfterARename(t *testing.T) {
+func TestAWaiterOnATerminalIsDeniedIfTheFileWasRenamed(t *testing.T) {
 	s := newStage(t)
 	holder, words := s.flocked()
 	waiter := terminal.Start(t, 80, s.command(append(words, "--wait", "10m", "true")...))
