@@ -179,9 +179,9 @@ func (s *server) attend(args []string) (owner process.Handle, err error) {
 	return owner, nil
 }
 
-// An agent exits after idle without a question: a script that sleeps needs none, and one that became another
-// program by exec asks no more. It exits after unasked without the first question, which comes at once after
-// the greeting. A leaving agent answers late questions until none has come for parting.
+// An agent exits if no question comes for the time idle: a script that sleeps needs no agent, and one that became
+// another program by exec asks no more. It exits after the time unasked if the first question, due at once after
+// the greeting, does not come. A leaving agent answers late questions until none has come for the time parting.
 var (
 	idle    = time.Minute
 	unasked = 10 * time.Second

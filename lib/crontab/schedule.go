@@ -49,7 +49,7 @@ type column struct {
 	names       string // of the values from least on, three letters and a blank each
 }
 
-// sunday is the second number of Sunday, beside 0.
+// sunday is the second number of Sunday; the first is 0.
 const sunday = 7
 
 var columns = [5]column{
@@ -191,7 +191,7 @@ func shortest(sets [5]set, both bool) time.Duration {
 
 type date struct{ day, month, weekday int }
 
-var calendar = sync.OnceValue(func() (dates []date) { // it repeats after 28 years; twice, as a day may come only once in 28
+var calendar = sync.OnceValue(func() (dates []date) { // two periods of the 28 years after which the calendar repeats: a day may come only once in one
 	for at := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() < 2056; at = at.Add(day) {
 		dates = append(dates, date{at.Day(), int(at.Month()), int(at.Weekday())})
 	}

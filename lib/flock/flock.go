@@ -243,7 +243,7 @@ func (f *File) Holder() process.Identity {
 		return process.Identity{}
 	}
 	if pid == os.Getpid() && f.granted != nil && sysfile.Flock(f.fd, f.how, 0) == nil {
-		return process.Identity{} // its own thread, which waits for the file, has been granted it just now
+		return process.Identity{} // the file has just been granted to this process's own thread, which waited for it
 	}
 	holder, err := process.Of(pid)
 	if err != nil {

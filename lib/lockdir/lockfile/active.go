@@ -95,7 +95,7 @@ func (a *Active) mayBeOfAClone() bool {
 	return (err != nil || node != a.Node()) && !isLocal(a.fd)
 }
 
-// Node returns the node name of the owner's machine when the lock was made.
+// Node returns the node name that the owner's machine had when the lock was made.
 func (a *Active) Node() string { return cmp.Or(a.Record.Node, a.Record.Atom.Host) }
 
 // OtherBoot reports whether the lock was made in another boot by a machine with this machine's id (this one
