@@ -296,7 +296,7 @@ func TestEachLearnedLimitIsExplained(t *testing.T) {
 	}
 }
 
-func TestOnlySuccessesAndEndingsAtTheLimitTeach(t *testing.T) {
+func TestOnlySuccessesAndEndingsAtTheLimitAreLearnedFrom(t *testing.T) {
 	k, owner := newLocker(t), self(t)
 	for _, c := range []struct {
 		claim string
@@ -331,7 +331,7 @@ func TestOnlySuccessesAndEndingsAtTheLimitTeach(t *testing.T) {
 	}
 }
 
-func TestAnOwnerEndedAtExactlyItsLimitTeaches(t *testing.T) {
+func TestAnEndingIsLearnedFromOnlyOnceTheLimitHasPassed(t *testing.T) {
 	for age, want := range map[time.Duration]bool{time.Hour - 1: false, time.Hour: true} {
 		r := ask(process.Identity{})
 		if taught := r.LessonOfEnding(&record.Record{Learn: true, ExpireAfter: time.Hour}, age) != nil; taught != want {

@@ -133,7 +133,7 @@ func heldLine(t *testing.T, k *Locker) (head int) {
 	return head
 }
 
-func TestAHeadThatLeavesAFreeAtomAloneIsPassed(t *testing.T) {
+func TestAHeadThatDoesNotTakeAFreeAtomIsPassed(t *testing.T) {
 	for claim, owner := range map[string]func(*Locker){
 		"the atom is free":  func(*Locker) {},
 		"its owner is dead": func(k *Locker) { wantVerdict(t, k, ask(dead(t)), locker.Acquired) },

@@ -137,7 +137,7 @@ func TestAChildStartedAfterTheTableIsNotTakenForHidden(t *testing.T) {
 
 // A group of which /proc shows only a zombie may also have a member that /proc hides: kill(2)
 // succeeds with and without such a member.
-func TestAZombiesGroupLivesOnlyIfProcMayHideAMember(t *testing.T) {
+func TestAZombiesGroupCountsAsAliveOnlyIfProcMayHideAMember(t *testing.T) {
 	pid := actor.Sleeper(t, actor.Leads).PID()
 	zombie := Entry{PID: pid, PGID: pid, Exited: true}
 	for _, hides := range []bool{false, true} {

@@ -36,7 +36,7 @@ func TestLimitsAreLearnedInTheStore(t *testing.T) {
 
 // A run that was ended at its limit teaches that the limit was too short, even if it does not count for
 // IfElapsed and so nothing has completed.
-func TestARunThatDoesNotCountForIfElapsedStillTeaches(t *testing.T) {
+func TestARunThatDoesNotCountForIfElapsedIsStillLearnedFrom(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, a, b *host) {
 		a.run(t, "sleep 60", "--if-elapsed=auto", "--expire-after=1s", "--enforce", "--retry-failed").Is(t, 124, "…", "…")
