@@ -42,7 +42,7 @@ type holder struct {
 	fence  string
 	end    chan time.Duration
 
-	front  *os.File // to `adlock hold`, which wants to know when the atom is lost; nil: a script asked
+	front  *os.File // reports to `adlock hold` when the atom is lost; nil: a script asked
 	asker  net.Conn // the process that requested the release; nil: none
 	status runlog.Opt[int]
 	untold bool // the release did not say how the run went

@@ -15,7 +15,7 @@ import (
 	"adlock/lib/runlog"
 )
 
-// past is what the runlog has of an atom, and the atom's locks do not have.
+// past is what the runlog records about an atom and the atom's locks do not.
 type past struct {
 	atom            atom.Atom
 	limits          policy.Limits // of the last run or, before any run, of the last newcomer

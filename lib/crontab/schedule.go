@@ -191,7 +191,7 @@ func shortest(sets [5]set, both bool) time.Duration {
 
 type date struct{ day, month, weekday int }
 
-var calendar = sync.OnceValue(func() (dates []date) { // two periods of the 28 years after which the calendar repeats: a day may come only once in one
+var calendar = sync.OnceValue(func() (dates []date) { // two calendar cycles of 28 years: a day may come only once a cycle
 	for at := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() < 2056; at = at.Add(day) {
 		dates = append(dates, date{at.Day(), int(at.Month()), int(at.Weekday())})
 	}

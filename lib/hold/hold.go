@@ -78,7 +78,7 @@ func hold(open Opener, args []string) (int, error) {
 	if err := a.Parse(args); err != nil {
 		return 0, err
 	}
-	if sysfile.IsTerminal(0) { // the interactive shell would own the lock, and a newcomer end it
+	if sysfile.IsTerminal(0) { // an interactive shell would own the lock, and a newcomer could end that shell
 		return 0, fault.New(fault.Usage, "standard input", "is a terminal: a program speaks to hold through pipes, a person says adlock run")
 	}
 	if config.IsRemote(a.Store) && open == nil {

@@ -49,7 +49,7 @@ type Store interface {
 	List(ctx context.Context) ([]Listed, error)
 
 	// Remove removes the lock with this token, whose owner is dead, and stamps nothing. Token ""
-	// means a place without a record. ErrGone if the lock is gone already.
+	// means a place without a record. ErrGone if the lock is already gone.
 	Remove(ctx context.Context, name atom.Name, token string) error
 
 	// String returns the store's address without a password, for messages.

@@ -145,7 +145,7 @@ func (l *Locker) stamp(name atom.Name, run *lockfile.Active, fresh record.Memory
 }
 
 // rememberStart records when the run was asked for. That becomes the start in the last lock if the run counts
-// from there (FromStart), or if a start is there already. After a run of --replace it also becomes the newest
+// from there (FromStart), or if a start is already there. After a run of --replace it also becomes the newest
 // start, which denies newcomers that were asked for earlier. A damaged last lock is made anew.
 func (l *Locker) rememberStart(name atom.Name, run *lockfile.Active, fresh record.Memory) error {
 	last, err := l.lastOr(name, fresh)

@@ -192,7 +192,7 @@ func (m mark) hasElder(e Entry, byPID map[int]Entry) bool {
 }
 
 // isOrphan reports whether e seems to have lost the parent that started it. Its parent is then unknown, pid 1, in
-// another session, or a supervisor older than the lock: as a subreaper, that inherits orphans.
+// another session, or a supervisor older than the lock, which inherits orphans as a subreaper.
 func (m mark) isOrphan(e Entry, byPID map[int]Entry) bool {
 	above, there := byPID[e.Parent]
 	return !there || above.PID == 1 || above.SID != e.SID || strings.HasPrefix(above.Command, supervisor) && !m.isLater(above)

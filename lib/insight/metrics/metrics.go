@@ -28,7 +28,7 @@ type Options struct {
 	Until  time.Time                          // events up to then are counted
 	Locks  []Lock                             // of the atoms in the lock directory and the store
 	State  func(token string) history.Outcome // of a run without an end, by its token; nil: Running
-	Before Values                             // the values written the last time; nil: none
+	Before Values                             // the values in the previous file; nil: none
 	User   string                             // whose lock directory it is: a label of each series; "": no label
 
 	Match func(atom.Atom) bool // which atoms get series; nil: all
@@ -80,7 +80,7 @@ func (m *Metrics) Add(other *Metrics) {
 	m.Users = append(m.Users, other.Users...)
 }
 
-// figures are the values of one atom: failed, denied and stuck go on from the last file, counts are increases.
+// figures are the values of one atom. failed, denied and stuck continue those of the previous file; counts are increases.
 type figures struct {
 	labels string // name="value",…
 

@@ -109,7 +109,7 @@ func (w *writer) sample(name, labels string, value float64) {
 	w.text = append(strconv.AppendFloat(w.text, value, 'f', -1, 64), '\n')
 }
 
-// counter writes the counter's value in the last file, plus more.
+// counter writes the counter's value in the previous file, plus more.
 func (w *writer) counter(name, labels string, more float64) {
 	w.sample(name, labels, w.before[series(name, labels)]+more)
 }

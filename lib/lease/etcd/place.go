@@ -234,7 +234,7 @@ func (p *place) Asked(ctx context.Context) (time.Duration, error) {
 }
 
 // Pass removes the place of a dead owner, if the heartbeat has not moved since the last look. If
-// the place has gone already, neither removal nor stamp is needed.
+// the place has already gone, neither removal nor stamp is needed.
 func (p *place) Pass(ctx context.Context, _ string, stamp *lease.Last) error {
 	if p.front == nil {
 		return nil
