@@ -98,7 +98,7 @@ func TestTwoSemaphoresOfOneOwnerHaveSeparateSlots(t *testing.T) {
 }
 
 // Each program has its own limits, though all locks are in one directory.
-func TestOnlyAtomsThatALimitCountsKeepTheOwnersSlot(t *testing.T) {
+func TestOnlyAtomsThatCountForASlotKeepIt(t *testing.T) {
 	k, owner := newLocker(t), sleeper(t)
 	limited, elsewhere := slotted(owner, "outer", 1), slotted(owner, "outer", 1)
 	elsewhere.Atom.Program = "another"

@@ -28,7 +28,7 @@ func TestARemoteStoreGetsOnlyADigestOfTheCommand(t *testing.T) {
 	}
 }
 
-func TestOnlyARegularFileIsReadAsTheJobsShell(t *testing.T) {
+func TestANamedPipeAsTheJobsShellIsNotRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "shell")
 	must.Do(t, syscall.Mkfifo(path, 0o700))
 	pipe := must.Get(os.OpenFile(path, os.O_RDWR, 0))(t)
