@@ -923,9 +923,9 @@ _adlock_input() {
 }
 
 # _adlock_first NAME FILE reads the first line of a file. It uses one command for that: a trap in a
-# group would have no standard error.
+# group would have no standard error. zsh 5.9 reports a missing file all the same, so that is looked for.
 _adlock_first() {
-	case ${IFS-} in
+	[ -r "$2" ] && case ${IFS-} in
 	*[!$_adlock_blank]*) IFS= command read -r "$1" 2>/dev/null <"$2" ;;
 	*) command read -r "$1" 2>/dev/null <"$2" ;;
 	esac
@@ -1399,7 +1399,7 @@ _adlock_find_host() {
 _adlock_recall_host() {
 	_adlock_line=''
 	_adlock_first _adlock_line /etc/machine-id
-	[ -n "$_adlock_line" ] || _adlock_first _adlock_line /var/lib/dbus/machine-id || :
+	[ -n "$_adlock_line" ] || _adlock_first _adlock_line /var/lib/dbus/machine-id
 	case ${2:+in}-${#_adlock_line}-$_adlock_line in
 	in-32-*[!0123456789abcdef]*) _adlock_line='*' ;;
 	in-32-*) _adlock_read_host "$@" "$2/host.$_adlock_line" || return "$?" ;;
