@@ -1321,13 +1321,13 @@ _adlock_find_dir() {
 		_adlock_say ADLOCK_DIR 'must not hold a newline'
 		return 64
 		;;
-	/*) _adlock_found=$_adlock_dir _adlock_found_for=${ADLOCK_DIR:-$_adlock_nl${HOME-}}$_adlock_nl${ADLOCK_STORE-} ;;
+	/*) _adlock_dir=${_adlock_dir%"${_adlock_dir##*[!/]}"} _adlock_dir=${_adlock_dir:-/} _adlock_found=$_adlock_dir _adlock_found_for=${ADLOCK_DIR:-$_adlock_nl${HOME-}}$_adlock_nl${ADLOCK_STORE-} ;;
 	*)
 		[ -d "$_adlock_dir" ] || {
 			_adlock_say "$_adlock_dir" 'no such directory, and a relative one is not made (give its full path)'
 			return 73
 		}
-		_adlock_dir=$PWD/$_adlock_dir # the script may cd before it releases
+		_adlock_dir=$PWD/${_adlock_dir%/} # the script may cd before it releases
 		;;
 	esac
 }

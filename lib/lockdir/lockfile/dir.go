@@ -7,14 +7,12 @@
 package lockfile
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -88,7 +86,7 @@ func MayMake(path string) error {
 // Open opens the lock directory at path. It refuses (77) a directory that another user could change or swap:
 // a planted pid could make root end a process of that user's choice.
 func Open(path string) (*Dir, error) {
-	path = trim(path)
+	path = config.Trim(path)
 	if err := checkWay(path); err != nil {
 		return nil, err
 	}
@@ -102,15 +100,6 @@ func Open(path string) (*Dir, error) {
 		return nil, err
 	}
 	return d, nil
-}
-
-// trim takes off what is superfluous at the end of a path: behind a slash, the kernel would follow a link.
-func trim(path string) string {
-	short := cmp.Or(strings.TrimRight(strings.TrimSuffix(path, "/."), "/"), "/")
-	if short == path {
-		return path
-	}
-	return trim(short)
 }
 
 func checkWay(path string) error {
