@@ -106,7 +106,7 @@ kept() { echo "$ADLOCK_DIR"/host.*; }
 	done
 	rm "$host"
 	ln -s /etc/hostname "$host"
-	expect 77 "adlock: $host: not a regular file" launch job
+	expect 77 "adlock: $host: not a regular file: adlock has not made it; move it away" launch job
 	rm "$host"
 	mkfifo "$host"
 	run -77 launch job

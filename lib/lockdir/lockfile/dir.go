@@ -245,7 +245,7 @@ func (d *Dir) openFile(name string, flags int) (*file, error) {
 func (d *Dir) checkFile(name string, st *unix.Stat_t) error {
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return fault.New(fault.NotPermitted, d.Path(name), "not a regular file")
+		return fault.New(fault.NotPermitted, d.Path(name), "not a regular file: adlock has not made it; move it away")
 	case int(st.Uid) != d.uid && int(st.Uid) != d.me:
 		return fault.New(fault.NotPermitted, d.Path(name), "belongs to another user")
 	case st.Nlink > 2: // 2 while a temporary file is being put in place with link(2)
