@@ -22,8 +22,13 @@ expires() {
 	shell=(env --default-signal=INT "${shell[@]}")
 	expires
 	newcomer
+	in_between <<<'case $1 in take*) printf "%s\n" "$@" | grep ^--since >>"$T/since" ;; esac'
 	ADLOCK_PAUSE=30s
-	launch new 0 1s
+	mkdir -p "$T/home/.config"
+	echo ADLOCK_WAIT=1m >"$T/home/.config/adlock.conf"
+	HOME=$T/home launch new 0 1s
+	run uniq -d "$T/since" # the wait counts from the first try
+	assert_output --regexp '^--since=[0-9.]+$'
 	assert gone "$hung"
 	run grep -hv -i 'terminated *$' "$T/job.out" "$T/said" # some shells print this about a helper
 	assert_output --regexp '^adlock: a b: ended by force by process [0-9]+: it had run for [0-9ms]+, ExpireAfter is 1s$'

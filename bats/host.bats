@@ -68,6 +68,19 @@ kept() { echo "$ADLOCK_DIR"/host.*; }
 	expect 0 2 grep -c 'fork\|clone' "$T/trace"
 }
 
+# bats test_tags=core:zsh
+@test "a machine without a machine id runs a script in silence" {
+	[ "$(id -u)" = 0 ] && unshare --mount true || skip "needs root and a mount namespace"
+	unset ADLOCK_HOST
+	mkdir "$T/etc"
+	script job <<<'adlock_get a b && adlock_release'
+	for dir in /etc /var/lib/dbus; do
+		[ ! -d $dir ] || shell=(unshare --mount sh -c "mount --bind $T/etc $dir && exec \"\$@\"" sh "${shell[@]}")
+	done
+	quietly job
+	run ! compgen -G "$ADLOCK_DIR/host.*"
+}
+
 @test "an age or a dry run makes no host file" {
 	setup_host
 	script job <<<'adlock_age a b'
@@ -93,7 +106,7 @@ kept() { echo "$ADLOCK_DIR"/host.*; }
 	done
 	rm "$host"
 	ln -s /etc/hostname "$host"
-	expect 77 "adlock: $host: not a regular file" launch job
+	expect 77 "adlock: $host: not a regular file: adlock has not made it; move it away" launch job
 	rm "$host"
 	mkfifo "$host"
 	run -77 launch job

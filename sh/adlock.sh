@@ -282,6 +282,7 @@ _adlock_above=${ADLOCK_MARK-} # the locks of the jobs in which this script runs
 _adlock_pass=''               # the pass clock, as the helper's --now takes it
 _adlock_node=''               # DIR, newline, the host in DIR, once asked for
 _adlock_filed=''              # what settings files name, once asked for: see _adlock_locate
+_adlock_has_files=''          # not empty: there is a settings file
 _adlock_going=''              # the line of the list of held locks whose release began last
 _adlock_known=''              # PREFIX LENGTH PROGRAM HOST: what names begin with, once built
 _adlock_agent=''              # the state of the agent: see _adlock_want_agent
@@ -413,13 +414,11 @@ _adlock_get_atom() {
 # is the status of _adlock_ask.
 _adlock_run_to_take() {
 	_adlock_whoami
+	_adlock_read_since "$3"
 	_adlock_withdraw || : # it may run the locksmith, so the helper is found after it
 	_adlock_find_helper && _adlock_name_atom || return "$?"
 	[ "$1" != 2 ] || _adlock_disown 126
 	_adlock_lock=''
-	case $_adlock_since$3 in
-	0*) _adlock_read_since ;; # ExpireAfter 0: an owner that was asked for earlier is replaced
-	esac
 	shift
 	case ${ADLOCK_STORE-} in
 	*://*)
@@ -576,6 +575,7 @@ _adlock_guard() {
 		;;
 	esac
 	_adlock_whoami
+	_adlock_read_since ''
 	set -- "${1:-${ADLOCK_IF_ELAPSED-}}" "${2:-${ADLOCK_EXPIRE_AFTER-}}"
 	_adlock_capture "$_adlock_bin" guard --owner "$_adlock_pid" --script "$_adlock_called" --directory "$_adlock_from" \
 		${ADLOCK_EXIT_DENIED:+"--setting=ADLOCK_EXIT_DENIED=$ADLOCK_EXIT_DENIED"} -- "$_adlock_dir" "$_adlock_program" "$_adlock_host" "$_adlock_operator" "${ADLOCK_NAME:-${ADLOCK_OPERAND-}}" || _adlock_unanswered adlock_guard "$_adlock_line" || exit "$?"
@@ -923,9 +923,9 @@ _adlock_input() {
 }
 
 # _adlock_first NAME FILE reads the first line of a file. It uses one command for that: a trap in a
-# group would have no standard error.
+# group would have no standard error. zsh 5.9 reports a missing file all the same, so that is looked for.
 _adlock_first() {
-	case ${IFS-} in
+	[ -r "$2" ] && case ${IFS-} in
 	*[!$_adlock_blank]*) IFS= command read -r "$1" 2>/dev/null <"$2" ;;
 	*) command read -r "$1" 2>/dev/null <"$2" ;;
 	esac
@@ -1272,8 +1272,7 @@ _adlock_name_atom() {
 }
 
 # _adlock_whoami finds the pid of this process ($_adlock_pid); what distinguishes it from subshells
-# that have no pid of their own ($_adlock_owner); and the time from which a wait would count. (W3,
-# W4)
+# that have no pid of their own ($_adlock_owner). (W3, W4)
 _adlock_whoami() {
 	set -- ''
 	case ${BASH_VERSION-}${ZSH_VERSION-} in
@@ -1294,12 +1293,15 @@ _adlock_whoami() {
 	case ${KSH_VERSION-} in
 	*' 93'*) eval '_adlock_owner=$_adlock_pid.${.sh.subshell}' ;;
 	esac
-	_adlock_since=''
-	[ -z "${ADLOCK_WAIT-}" ] || _adlock_read_since
 }
 
+# _adlock_read_since EXPIREAFTER sets the time from which a wait counts, if there may be one: a settings file may
+# set it. With ExpireAfter 0, an owner that was asked for before that time is replaced.
 _adlock_read_since() {
-	_adlock_first _adlock_since /proc/uptime
+	_adlock_since=''
+	case $1-${ADLOCK_WAIT-}$_adlock_has_files in
+	0* | *-?*) _adlock_first _adlock_since /proc/uptime ;;
+	esac
 	_adlock_since=${_adlock_since%% *}
 }
 
@@ -1321,13 +1323,13 @@ _adlock_find_dir() {
 		_adlock_say ADLOCK_DIR 'must not hold a newline'
 		return 64
 		;;
-	/*) _adlock_found=$_adlock_dir _adlock_found_for=${ADLOCK_DIR:-$_adlock_nl${HOME-}}$_adlock_nl${ADLOCK_STORE-} ;;
+	/*) _adlock_dir=${_adlock_dir%"${_adlock_dir##*[!/]}"} _adlock_dir=${_adlock_dir:-/} _adlock_found=$_adlock_dir _adlock_found_for=${ADLOCK_DIR:-$_adlock_nl${HOME-}}$_adlock_nl${ADLOCK_STORE-} ;;
 	*)
 		[ -d "$_adlock_dir" ] || {
 			_adlock_say "$_adlock_dir" 'no such directory, and a relative one is not made (give its full path)'
 			return 73
 		}
-		_adlock_dir=$PWD/$_adlock_dir # the script may cd before it releases
+		_adlock_dir=$PWD/${_adlock_dir%/} # the script may cd before it releases
 		;;
 	esac
 }
@@ -1343,7 +1345,7 @@ _adlock_locate() {
 	_adlock_find_helper || return "$?"
 	_adlock_capture "$_adlock_bin" locations || _adlock_unanswered adlock.conf "$_adlock_line" || return "$?"
 	case $_adlock_line in
-	*"$_adlock_nl"*"$_adlock_nl".) _adlock_filed=${_adlock_line%"$_adlock_nl".} ;;
+	*"$_adlock_nl"*"$_adlock_nl".) _adlock_filed=${_adlock_line%"$_adlock_nl".} _adlock_has_files=yes ;;
 	*) return 71 ;; # cut short
 	esac
 }
@@ -1399,7 +1401,7 @@ _adlock_find_host() {
 _adlock_recall_host() {
 	_adlock_line=''
 	_adlock_first _adlock_line /etc/machine-id
-	[ -n "$_adlock_line" ] || _adlock_first _adlock_line /var/lib/dbus/machine-id || :
+	[ -n "$_adlock_line" ] || _adlock_first _adlock_line /var/lib/dbus/machine-id
 	case ${2:+in}-${#_adlock_line}-$_adlock_line in
 	in-32-*[!0123456789abcdef]*) _adlock_line='*' ;;
 	in-32-*) _adlock_read_host "$@" "$2/host.$_adlock_line" || return "$?" ;;

@@ -71,14 +71,26 @@ func DirOf(store string) (string, error) {
 		return "", NoStore(store)
 	}
 	if store != "" && !IsRemote(store) {
-		return store, nil
+		return Trim(store), nil
 	}
 	return usualDir(os.Geteuid())
 }
 
+// Trim removes slashes and /. from the end of a path: with them, the kernel would follow a link there.
+func Trim(path string) string {
+	switch short := strings.TrimRight(strings.TrimSuffix(path, "/."), "/"); short {
+	case path:
+		return path
+	case "":
+		return "/"
+	default:
+		return Trim(short)
+	}
+}
+
 func usualDir(uid int) (string, error) {
 	if dir, err := head(dirVariable); err != nil || dir.Value != "" {
-		return dir.Value, err
+		return Trim(dir.Value), err
 	}
 	return ownDir(uid)
 }
@@ -203,7 +215,7 @@ func DirOfHome(home string) string { return path.Join(home, ".local/state/adlock
 // RunlogDir returns the directory of the runlogs: the one that ADLOCK_LOGDIR sets, else the lock directory.
 func RunlogDir() (string, error) {
 	if elsewhere, err := head(logDirVariable); err != nil || elsewhere.Value != "" {
-		return elsewhere.Value, err
+		return Trim(elsewhere.Value), err
 	}
 	return Dir()
 }

@@ -19,7 +19,8 @@ func TestTheDefaultDirectoryIsInVarLibForRootElseAtHome(t *testing.T) {
 		want      string // "": an error
 	}{
 		{user, "/some/where", "me", "/some/where"},
-		{root, "/some/where", "", "/some/where"},
+		{root, "/some/where/.//", "", "/some/where"},
+		{root, "/./", "", "/"},
 		{root, "", "", "/var/lib/adlock"},
 		{user, "", "/home/me", "/home/me/.local/state/adlock"},
 		{user, "", "me", ""},
@@ -61,7 +62,7 @@ func TestTheDirectoryThatRootMadeForAUserComesBeforeHome(t *testing.T) {
 
 func TestAStoreThatIsADirectoryIsTheLockDirectory(t *testing.T) {
 	t.Setenv("ADLOCK_DIR", "/usual")
-	for store, want := range map[string]string{"": "/usual", "/other": "/other", "other": "other", "etcd://h:1/p": "/usual", "ftp://u@h/d": "/usual"} {
+	for store, want := range map[string]string{"": "/usual", "/other/": "/other", "other": "other", "etcd://h:1/p": "/usual", "ftp://u@h/d": "/usual"} {
 		t.Setenv("ADLOCK_STORE", store)
 		if path, err := Dir(); path != want || err != nil || !slices.Contains(InForce(""), Setting{dirVariable, want, "environment"}) {
 			t.Errorf("%q: %q, %v, %v", store, path, err, InForce(""))
@@ -71,7 +72,7 @@ func TestAStoreThatIsADirectoryIsTheLockDirectory(t *testing.T) {
 
 func TestTheRunlogIsInTheLockDirectoryByDefault(t *testing.T) {
 	t.Setenv("ADLOCK_STORE", "/store")
-	for elsewhere, want := range map[string]string{"": "/store", "/logs": "/logs"} {
+	for elsewhere, want := range map[string]string{"": "/store", "/logs/": "/logs"} {
 		t.Setenv("ADLOCK_LOGDIR", elsewhere)
 		if path, err := RunlogDir(); path != want || err != nil {
 			t.Errorf("%q: %q, %v", elsewhere, path, err)

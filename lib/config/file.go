@@ -498,7 +498,7 @@ func InForce(name atom.Name) (all []Setting) {
 		value := os.Getenv(o.Env)
 		if o.Env == dirVariable {
 			s.Value, _ = Dir() // a caller that needs the directory reports the error
-			if store := os.Getenv(storeVariable); store != "" && store == s.Value {
+			if store := Trim(os.Getenv(storeVariable)); store != "" && store == s.Value {
 				value = store
 			}
 		}

@@ -201,7 +201,7 @@ func RunlogOf(dir, host string) (*runlog.Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	log := &runlog.Log{Dir: cmp.Or(elsewhere.Value, dir), Apart: elsewhere.Value != "", Host: host}
+	log := &runlog.Log{Dir: cmp.Or(Trim(elsewhere.Value), dir), Apart: elsewhere.Value != "", Host: host}
 	if own, err := ownDir(os.Geteuid()); err != nil || dir != own {
 		log.Locks = dir
 	}

@@ -81,3 +81,12 @@ func TestOnAFullStoreAPlaceIsGivenUpAndACountedTickKept(t *testing.T) {
 		t.Errorf("tune --reset: left %v, %v", p.left, err)
 	}
 }
+
+func TestAPassClockBeforeTheLockMakesNoNegativeAge(t *testing.T) {
+	now := time.Now()
+	r := &locker.Request{Atom: odd, Now: now.Add(-time.Hour)}
+	v, err := behind(nil, free()).view(r, &Snapshot{Held: true, Age: time.Minute, Owner: Record{Record: record.Record{Atom: odd}, Taken: now}})
+	if err != nil || !v.Active.Held || v.Active.Age != 0 {
+		t.Errorf("%+v, %v", v.Active, err)
+	}
+}

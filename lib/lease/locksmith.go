@@ -315,7 +315,7 @@ func (l *Locker) view(r *locker.Request, seen *Snapshot) (locker.View, error) {
 		v.Active = policy.Active{Held: true, Age: seen.Age, Empty: true}
 		return v, nil
 	}
-	v.Active = policy.Active{Held: true, Age: seen.Age - now.Real.Sub(now.Effective())}
+	v.Active = policy.Active{Held: true, Age: max(0, seen.Age-now.Real.Sub(now.Effective()))}
 	if err := r.Atom.CheckFound(object, seen.Owner.Atom); err != nil {
 		return v, err
 	}

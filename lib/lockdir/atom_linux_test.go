@@ -299,13 +299,15 @@ func TestNoOwnerIsEndedOrReplacedWhileTheFlockFileIsHeld(t *testing.T) {
 	}
 }
 
-func TestAReaderThatHasTheFlockFileIsEndedBesideDeadReaders(t *testing.T) {
+func TestAReaderThatHasTheFlockFileIsEndedBesideTheDead(t *testing.T) {
 	k, r, file, dies := newLocker(t), hasty(sleeper(t)), filepath.Join(t.TempDir(), "file"), dead(t)
 	r.Flock = must.Get(flock.Open(file, false, true))(t)
 	wantVerdict(t, k, read(start(t, "exec flock '"+file+"' sleep 60")), locker.Acquired)
 	eventually(t, "the reader has the file", r.Flock.IsTaken)
 	wantVerdict(t, k, read(dies), locker.Acquired)
-	plantFile(t, k, motd.Name().ReaderLock(1), contentOf(t, k, motd.Name().ReaderLock(dies.PID)), 0)
+	for _, lock := range []string{motd.Name().ReaderLock(1), motd.Name().ActiveLock()} {
+		plantFile(t, k, lock, contentOf(t, k, motd.Name().ReaderLock(dies.PID)), 0)
+	}
 	if granted, reason, err := inWords(k.DryRun(&r)); !granted {
 		t.Errorf("a dry run says %s, %v", reason, err)
 	}

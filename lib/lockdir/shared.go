@@ -160,8 +160,8 @@ func (l *Locker) clearReader(r *locker.Request, lock atom.File, temp *lockfile.T
 	if outcome, err := l.secondLook(r, lock.Name, temp, p); err != nil || outcome.Verdict != locker.Acquired {
 		return false, outcome, err
 	}
-	if outcome, err := r.FileBefore(&v.View, d.Step); err != nil || outcome.Verdict != "" && !r.FileIsIn(l.Dir.JobsOfReaders(lock.Name)...) {
-		return false, outcome, err // a reader that has the file is ended as well, or denies the newcomer itself
+	if outcome, err := r.FileBefore(&v.View, d.Step, l.Dir.JobsOfReaders); err != nil || outcome.Verdict != "" {
+		return false, outcome, err
 	}
 	if d.Step == policy.Expire {
 		if outcome, err := l.end(r, &v, d); err != nil || outcome.Verdict != "" {

@@ -174,7 +174,7 @@ func (l *Locker) takeover(r *locker.Request, name atom.Name, v *view) (locker.Ou
 	if err != nil {
 		return locker.Outcome{}, err
 	}
-	if outcome, err := r.FileBefore(&v.View, d.Step); err != nil || outcome.Verdict != "" {
+	if outcome, err := r.FileBefore(&v.View, d.Step, l.Dir.JobsOfReaders); err != nil || outcome.Verdict != "" {
 		return outcome, err
 	}
 	p := inPlace

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"adlock/lib/atom"
 	"adlock/lib/killer"
 	"adlock/lib/policy"
 	"adlock/lib/process"
@@ -25,12 +26,12 @@ func (r *Request) TakeFile(o Outcome, err error) (Outcome, error) {
 
 // FileBefore locks the file before the newcomer ends the job in v or replaces its lock: a newcomer that the file
 // denies must not do so. A file that the job itself holds becomes free with the job's end. Empty verdict: go on.
-func (r *Request) FileBefore(v *View, step policy.Step) (Outcome, error) {
+func (r *Request) FileBefore(v *View, step policy.Step, readers func(atom.Name) []process.Job) (Outcome, error) {
 	if step != policy.Expire && step != policy.Reclaim {
 		return Outcome{}, nil
 	}
 	free, err := r.Flock.TryLock()
-	if free || err != nil || r.FileIsIn(v.Job) {
+	if free || err != nil || r.FileIsIn(append(readers(r.Atom.Name()), v.Job)...) { // a reader is ended as well, or denies the newcomer
 		return Outcome{}, err
 	}
 	return r.fileTaken(), nil

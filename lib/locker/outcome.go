@@ -83,7 +83,7 @@ func (r *Request) Full() Outcome {
 // TakenBy adds the owner in v, which has one of the slots, to the outcome Full.
 func (r *Request) TakenBy(o *Outcome, v *View) {
 	r.RefuseEndless(o, v)
-	if !o.inWay.Active.Held || v.Active.Age >= o.inWay.Active.Age { // by the clock of a pass, an age may be below 0
+	if !o.inWay.Active.Held || v.Active.Age >= o.inWay.Active.Age { // the age of an empty lock may be below 0
 		o.inWay = *v
 	}
 }

@@ -32,7 +32,7 @@ var (
 	ErrUncounted = errors.New("began to be ended with more processes than its lock has room for")
 	ErrUnchecked = errors.New("cannot be checked from here (another host or namespace, or hidden)")
 	ErrUnmarked  = errors.New("may belong to the job: it shows no environment from which that could be known")
-	errSurvivor  = errors.New("was to be ended with its job, and lives")
+	errSurvivor  = errors.New("belongs to its job, and lives")
 )
 
 // StuckError names the process or group because of which a job cannot be ended, or counts as alive.

@@ -74,7 +74,7 @@ func TestOnlyARegularFileIsTakenForALock(t *testing.T) {
 				must.Do(t, plant(a.Lock(), b))
 				got := a.Shell(t, script)
 				got.Refused(t, 77, a.Lock())
-				got.Refused(t, 77, map[string]string{"fifo": "not a regular file", "hard links": "too many links"}[planted])
+				got.Refused(t, 77, map[string]string{"directory": "not a regular file: adlock has not made it; move it away", "hard links": "too many links"}[planted])
 				b.mustBeUntouched(t)
 			})
 		}

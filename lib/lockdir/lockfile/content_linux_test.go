@@ -70,6 +70,7 @@ func TestALockIsInUseOnlyIfAProcessOfItsJobIsProvedAlive(t *testing.T) {
 		{"a pid of no process", lock, "4194305\n", ""},
 		{"a dead owner", lock, holding(dead), ""},
 		{"a survivor", lock, holding(dead) + record.SurvivorLine(1, alive), "its owner is dead, but processes of its job are left; to end it: adlock stop 'PATH'"},
+		{"a command", lock, holding(dead) + record.CommandLine(alive), "its owner is dead, but processes of its job are left; to end it: adlock stop 'PATH'"},
 		{"an owner elsewhere", lock, holding(member(20)), ""},
 		{"an owner of no known boot", lock, holding(bootless), ""},
 		{"an empty lock", lock, "", ""},
@@ -81,8 +82,12 @@ func TestALockIsInUseOnlyIfAProcessOfItsJobIsProvedAlive(t *testing.T) {
 		if got := a.InUse(); got != strings.Replace(c.want, "PATH", a.Path(), 1) {
 			t.Errorf("%s: %q, want %q", c.claim, got, c.want)
 		}
-		if err := a.Survived(); (err != nil) != (c.claim == "a survivor") {
-			t.Errorf("%s, its job: %v", c.claim, err)
+		want := "<nil>"
+		if strings.HasPrefix(c.want, "its owner is dead") {
+			want = a.Path() + ": not released: process " + pid + ": belongs to its job, and lives"
+		}
+		if got := fmt.Sprint(a.Survived()); got != want {
+			t.Errorf("%s, its job: %s, want %s", c.claim, got, want)
 		}
 		told := a.Untold(&locker.ReleaseRequest{Token: "t"})
 		if err := a.Untold(&locker.ReleaseRequest{}); told != nil || (err != nil) != (c.claim == "an owner of no known boot") {

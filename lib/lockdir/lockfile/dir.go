@@ -7,14 +7,12 @@
 package lockfile
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -88,7 +86,7 @@ func MayMake(path string) error {
 // Open opens the lock directory at path. It refuses (77) a directory that another user could change or swap:
 // a planted pid could make root end a process of that user's choice.
 func Open(path string) (*Dir, error) {
-	path = trim(path)
+	path = config.Trim(path)
 	if err := checkWay(path); err != nil {
 		return nil, err
 	}
@@ -102,15 +100,6 @@ func Open(path string) (*Dir, error) {
 		return nil, err
 	}
 	return d, nil
-}
-
-// trim removes slashes and /. from the end of a path: with them, the kernel would follow a link there.
-func trim(path string) string {
-	short := cmp.Or(strings.TrimRight(strings.TrimSuffix(path, "/."), "/"), "/")
-	if short == path {
-		return path
-	}
-	return trim(short)
 }
 
 func checkWay(path string) error {
@@ -256,7 +245,7 @@ func (d *Dir) openFile(name string, flags int) (*file, error) {
 func (d *Dir) checkFile(name string, st *unix.Stat_t) error {
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return fault.New(fault.NotPermitted, d.Path(name), "not a regular file")
+		return fault.New(fault.NotPermitted, d.Path(name), "not a regular file: adlock has not made it; move it away")
 	case int(st.Uid) != d.uid && int(st.Uid) != d.me:
 		return fault.New(fault.NotPermitted, d.Path(name), "belongs to another user")
 	case st.Nlink > 2: // 2 while a temporary file is being put in place with link(2)

@@ -107,7 +107,7 @@ func (a *Active) Age(now locker.Moment) time.Duration {
 	if age, known := a.Record.Age(); known && now.Fixed.IsZero() && a.Content == record.Full {
 		return age
 	}
-	return now.Effective().Sub(a.Modified())
+	return max(0, now.Effective().Sub(a.Modified()))
 }
 
 // Unchecked returns the reason why this process cannot know whether the owner lives.

@@ -268,4 +268,9 @@ func TestALocksAgeIsByTheMonotonicClockWithinOneBoot(t *testing.T) {
 			t.Errorf("%+v: %v", c, age)
 		}
 	}
+	a := Active{Content: record.Full}
+	a.st.Mtim.Sec = real.Unix()
+	if age := a.Age(locker.Moment{Real: real, Fixed: real.Add(-time.Minute)}); age != 0 {
+		t.Errorf("by a pass clock that lies before the lock: %v", age)
+	}
 }

@@ -22,7 +22,7 @@ func OpenToTry(path string) (d *Dir, there bool, err error) {
 	if err := MayMake(path); err != nil {
 		return nil, false, err
 	}
-	d, err = openAbove(trim(path))
+	d, err = openAbove(config.Trim(path))
 	return d, false, err
 }
 
