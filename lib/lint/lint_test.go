@@ -172,7 +172,9 @@ var crontabs = []pair{
 		"* * * * *  ADLOCK_ENFORCE=1 ADLOCK_REPLACE=1 /bin/adlock run --name n -- /bin/job",
 		"ADLOCK_SLOTS=3\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"* * * * *  /bin/adlock run --name n --host -- /bin/job",
+		"ADLOCK_SYSLOG=maybe\n* * * * *  /bin/adlock run --name \"$n\" -- /bin/job >/dev/null 2>&1",
 	}, []string{
+		"ADLOCK_WAIT_ELAPSED=1\n* * * * *  /bin/adlock run --name n $more -- /bin/job",
 		"* * * * *  ADLOCK_PROGRAM=\"$p\" /bin/adlock run --name n --slots 3 -- /bin/job",
 		"* * * * *  /bin/adlock run --name n --slots 3 $more -- /bin/job",
 	}},
