@@ -178,6 +178,17 @@ var crontabs = []pair{
 		"* * * * *  ADLOCK_PROGRAM=\"$p\" /bin/adlock run --name n --slots 3 -- /bin/job",
 		"* * * * *  /bin/adlock run --name n --slots 3 $more -- /bin/job",
 	}},
+	{"an assignment as the command", []string{
+		"* * * * *  /bin/adlock run --name n ADLOCK_X=5m /bin/job",
+		"* * * * *  flock -n /run/x A='b' /bin/job",
+	}, []string{
+		"* * * * *  A=b /bin/adlock run --name n -- env A=b /bin/job",
+		"* * * * *  flock -n /run/x -c 'A=b /bin/job'",
+	}},
+	{"a dry run", []string{
+		"* * * * *  /bin/adlock run --dry-run --name n -- /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_DRY_RUN=1 ; /bin/job",
+	}, []string{"ADLOCK_DRY_RUN=0\n* * * * *  /bin/adlock run --name n -- /bin/job"}},
 	{"SHELL set twice", []string{
 		"SHELL=/usr/lib/adlock/shell\nPATH=/bin\nSHELL=/bin/bash\n* * * * *  /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n# as it was\nSHELL=/bin/sh\n",
