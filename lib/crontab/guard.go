@@ -28,7 +28,7 @@ func (w *Wrapper) Guard(lines []Line, shell string) (r Result, refused *Left) {
 		case Job:
 			said, err := cronline.Parse(passed.Replace(l.Command))
 			if err == nil && !said.Unlocked && w.Refusal != nil {
-				err = w.Refusal(v.value, said)
+				err = w.Refusal(Completed(v.value, l.User, w.Filed), said)
 			}
 			switch {
 			case err != nil:

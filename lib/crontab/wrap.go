@@ -22,6 +22,9 @@ type Wrapper struct {
 	// Homeless reports whether a user has no lock directory and can make none in home ("": the user's); nil: never.
 	Homeless func(user, home string) bool
 
+	// Filed reports whether a settings file of a user ("": unknown) sets a variable; nil: none does.
+	Filed func(user, variable string) bool
+
 	// Refusal is run.LineRefusal: why adlock's SHELL would refuse a line with these variables; nil: not checked.
 	Refusal func(variable func(name string) string, l cronline.Line) error
 
@@ -109,11 +112,22 @@ func (w *Wrapper) Wrap(lines []Line) Result {
 }
 
 // refuses returns why a wrapped line would not run with these variables; nil: it would, as far as is known.
-func (w *Wrapper) refuses(v variables) error {
+func (w *Wrapper) refuses(l *Line, v variables) error {
 	if w.RunRefusal == nil {
 		return nil
 	}
-	return w.RunRefusal(v.value, []string{"--name", "any"})
+	return w.RunRefusal(Completed(v.value, l.User, w.Filed), []string{"--name", "any"})
+}
+
+// Completed returns variable, but with a wait if only a settings file of the user sets one: ADLOCK_WAIT_ELAPSED wants it.
+func Completed(variable func(name string) string, user string, filed func(user, variable string) bool) func(name string) string {
+	return func(name string) string {
+		value := variable(name)
+		if value == "" && name == "ADLOCK_WAIT" && filed != nil && filed(user, name) {
+			return "forever"
+		}
+		return value
+	}
 }
 
 func goesOn(command string) (why string) {
@@ -182,7 +196,7 @@ func (w *Wrapper) wrapped(l *Line, v variables) (text, why string) {
 	case w.isHomeless(l.User, v):
 		return "", homeless(l)
 	}
-	if err := w.refuses(v); err != nil {
+	if err := w.refuses(l, v); err != nil {
 		return "", err.Error()
 	}
 	text = w.Adlock + " run --name " + nameOf(l.Command) + w.limitOption(l, v) + " -- " + argumentsOf(l.Command, shell)

@@ -170,8 +170,12 @@ func (j *job) check() {
 
 func (j *job) isRefused(v *invocation) bool {
 	known := j.environment(v)
-	if j.isFiled("ADLOCK_EXPIRE_AFTER", "ADLOCK_WAIT") { // they complete --enforce and --wait-elapsed
+	switch {
+	case known == nil:
+	case v.has("enforce") && j.isFiled("ADLOCK_EXPIRE_AFTER"):
 		known = nil
+	default:
+		known = crontab.Completed(known, j.runsAs(), j.Filed)
 	}
 	why := j.refusal(v, known, j.option(v, "if-elapsed"), j.option(v, "expire-after"))
 	if why != "" {

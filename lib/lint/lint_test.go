@@ -656,7 +656,7 @@ func TestOncePerDayInAnotherTimeZoneIsFound(t *testing.T) {
 }
 
 func TestASettingInAFileOfTheLinesUserCounts(t *testing.T) {
-	const run, job, limit = " * * * joe /bin/adlock run ", " --name n -- /bin/job\n", "ADLOCK_EXPIRE_AFTER"
+	const run, job, limit, shell = " * * * joe /bin/adlock run ", " --name n -- /bin/job\n", "ADLOCK_EXPIRE_AFTER", "SHELL=/usr/lib/adlock/shell\n"
 	for text, want := range map[string][2]string{
 		"MAILTO=''\n0 *" + run + job:                               {"ADLOCK_HOOK", "1: told to nobody"},
 		"ADLOCK_ENFORCE=1\n0 *" + run + job:                        {limit, "1: enforced without a limit"},
@@ -664,6 +664,7 @@ func TestASettingInAFileOfTheLinesUserCounts(t *testing.T) {
 		"0 *" + run + "--enforce" + job:                            {limit, "1: an option that is refused"},
 		"* *" + run + "--wait forever" + job:                       {limit, "1: waiters that pile up"},
 		"0 *" + run + "--wait-elapsed" + job:                       {"ADLOCK_WAIT", "1: an option that is refused"},
+		shell + "ADLOCK_WAIT_ELAPSED=1\n0 * * * * joe /bin/job\n":  {"ADLOCK_WAIT", "3: a setting that is refused"},
 		"0 *" + run + job + "0 *" + run + job[:len(job)-1] + "2\n": {"ADLOCK_WAIT", "2: one lock for two jobs"},
 		"0 *" + run + "--if-elapsed 1h" + job:                      {"ADLOCK_FROM_START", "1: an interval as long as the period"},
 		"0 0" + run + "--expire-after 1h" + job:                    {"ADLOCK_ENFORCE", "1: note"},
