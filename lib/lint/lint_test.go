@@ -141,6 +141,7 @@ var crontabs = []pair{
 	}},
 	{"a setting that is refused", []string{
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_SHELL=bash\n* * * * *  /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_SHELL=/opt/lib/adlock/shell\n* * * * *  /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=soon\n* * * * *  /bin/job",
 	}, []string{
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=soon\n* * * * *  : ADLOCK_IF_ELAPSED=5s ; /bin/job",
