@@ -259,6 +259,7 @@ func TestAFileSystemThatNeverAnswersIsSkipped(t *testing.T) {
 		{home, site, "doctor | tail -n 1", leftOut, "ok   adlock.sh: "},
 		{home, site, "check -u /etc/cron.d/site", leftOut, "status 0\n"},
 		{home, fmt.Sprintf(siteOf, `SHELL=/usr/lib/adlock/shell\nADLOCK_SHELL=/mnt/mallory/sh\n`), "check -u /etc/cron.d/site", leftOut, ""},
+		{home, site + `; PATH=$PATH:/mnt; printf 'PATH=/mnt/mallory\n* * * * * mallory adlock run --name m -- true\n' >/etc/cron.d/site`, "check -u /etc/cron.d/site", leftOut, ""},
 		{home, site, "wrap -u </etc/cron.d/site", leftOut, wrapped},
 		{made, moved, "status --all-users", made + ": does not answer, and is left out\n", "second"},
 		{made, moved, "init mallory", "mallory: does not answer\n", ""},

@@ -67,8 +67,7 @@ type job struct {
 	file      *syntax.File
 }
 
-// runsAs returns the user of the job; "": unknown.
-func (j *job) runsAs() string { return j.userOf(j.Line) }
+func (j *job) runsAs() string { return j.userOf(j.Line) } // "": unknown
 
 func (t *tab) userOf(l *crontab.Line) string { return cmp.Or(l.User, t.user) }
 
