@@ -211,11 +211,11 @@ func TestMetricsHaveAtMost200AtomsOfAnotherUser(t *testing.T) {
 
 func TestCheckComparesALimitWithTheRunsOfTheLinesUser(t *testing.T) {
 	t.Parallel()
-	r := onHost(t, `as one $a run --name slow -- sleep 1.2; mkdir -p /mnt/spool/cron/crontabs && mount --bind /mnt/spool /var/spool || exit 99
-echo '1 1 * * * adlock run --name slow --expire-after 1s -- x' >/var/spool/cron/crontabs/one; cp /var/spool/cron/crontabs/one /var/spool/cron/crontabs/two
+	r := onHost(t, `$a run --name slow -- sleep 1.2 & as one $a run --name slow -- sleep 1.2; wait; mkdir -p /mnt/spool/cron/crontabs && mount --bind /mnt/spool /var/spool || exit 99
+echo '1 1 * * * adlock run --name slow --expire-after 1s -- x' >/var/spool/cron/crontabs/one; for u in two gone root; do cp /var/spool/cron/crontabs/one /var/spool/cron/crontabs/$u; done
 $a check --system`)
-	has(t, r.Out, "/var/spool/cron/crontabs/one:1: ExpireAfter below the runtime: ")
-	if strings.Contains(r.Out, "crontabs/two:1: ExpireAfter below the runtime") {
+	has(t, r.Out, "/var/spool/cron/crontabs/one:1: ExpireAfter below the runtime: ", "/var/spool/cron/crontabs/root:1: ExpireAfter below the runtime: ")
+	if strings.Count(r.Out, "ExpireAfter below the runtime") != 2 {
 		t.Errorf("%+v", r)
 	}
 }
