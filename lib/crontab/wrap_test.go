@@ -401,3 +401,15 @@ func TestGuardInsertsItsShellLineOrReportsWhyItCannot(t *testing.T) {
 		}
 	}
 }
+
+// Otherwise the time and memory for a crontab of many variables and jobs would be quadratic.
+func TestTheIdentityOfAJobDoesNotGrowWithTheVariables(t *testing.T) {
+	longest := 0
+	each(Read(strings.Repeat("A=b\n@daily x\nB=b\n@daily x\nC=b\n@daily x\n", 2), false), func(l *Line, v variables) (text, why string) {
+		longest = max(longest, len(nameJob(l, v, true).identity))
+		return "", ""
+	})
+	if longest > 32 {
+		t.Error(longest)
+	}
+}
