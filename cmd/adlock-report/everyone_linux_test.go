@@ -362,10 +362,11 @@ func TestUsersWhoCannotBeReadDoNotMakeTheMetricsFail(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `as mallory ln -s /mnt/secret $d/program.dax.runlog; rm -r /mnt/two/.local; as two ln -s /mnt/one /mnt/two/.local
 $a run --name own -- true; mkdir -m 0 /var/lib/adlock-3900009; chown 3900009 /var/lib/adlock-3900009; grep -v ^root: /etc/passwd >/mnt/users; echo ::3900009:65534::/:/bin/sh >>/mnt/users; cat /mnt/users >/etc/passwd; unset USER
-$a metrics --all-users --output /mnt/adlock.prom && cat /mnt/adlock.prom`)
+$a metrics --all-users --output /mnt/adlock.prom && cat /mnt/adlock.prom; chmod 0 /mnt/one/.local/state/adlock
+$a metrics --all-users --output /mnt/adlock.prom && sed -n 's/^adlock_user_read{user="one"} 0/then &/p; s/^adlock_denials_total{user="one",.*operand="first"/then &/p' /mnt/adlock.prom`)
 	r.Is(t, 0, "…", "")
 	has(t, r.Out, `adlock_user_read{user="mallory"} 0`, `adlock_user_read{user="two"} 0`, `adlock_user_read{user="one"} 1`, `operand="first"`,
-		`adlock_user_read{user="0"} 1`, `adlock_user_read{user="3900009"} 0`)
+		`adlock_user_read{user="0"} 1`, `adlock_user_read{user="3900009"} 0`, `then adlock_user_read{user="one"} 0`, `then adlock_denials_total{user="one",`)
 }
 
 func TestAtomsOfTheRunlogAreShownUntilTheTimeIsUp(t *testing.T) {
