@@ -222,29 +222,32 @@ func isMissing(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// longestOf returns lint.Checker.Longest: of a user who is not among users, it knows this process's runs.
+// longestOf returns lint.Checker.Longest. If name is "", the user is this process's.
 func longestOf(users []otheruser.User) func(name string, a atom.Atom) time.Duration {
-	own, known := longestRuns(), map[string]longest{}
+	own, visited := longestRuns(), map[string]longest{}
 	return func(name string, a atom.Atom) time.Duration {
-		u := userCalled(users, name)
-		if u == nil {
+		name = withoutGroup(name)
+		u, known := userCalled(users, name), lookUp(name)
+		switch {
+		case name == "", known != nil && known.Uid == strconv.Itoa(os.Geteuid()):
 			return own[a.Name()]
+		case u == nil:
+			return 0
 		}
-		if known[name] == nil && silent[u.UID] == nil {
-			known[name] = longest{} // visited
+		if visited[name] == nil && silent[u.UID] == nil {
+			visited[name] = longest{}
 			found := visit(*u, func(a *account) (longest, error) { return longestIn(a.events, a.entries) })
 			for _, err := range found.troubles {
 				reportUnread(*u, err)
 			}
 			if found.value != nil {
-				known[name] = found.value
+				visited[name] = found.value
 			}
 		}
-		return known[name][a.Name()]
+		return visited[name][a.Name()]
 	}
 }
 
-// longest is how long the longest known successful run of each atom took.
 type longest map[atom.Name]time.Duration
 
 // longestRuns returns the longest runs of this user's atoms, as far as known: check works without them, too.

@@ -210,7 +210,6 @@ func rememberedOfUser[A any](look func(name, of string) A) func(name, of string)
 	return func(name, of string) A { return known([2]string{name, of}) }
 }
 
-// remembered returns a function with the results of look, which is called only once for each argument.
 func remembered[Q comparable, A any](look func(Q) A) func(Q) A {
 	known := map[Q]A{}
 	return func(q Q) A {

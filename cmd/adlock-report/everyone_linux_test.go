@@ -211,11 +211,11 @@ func TestMetricsHaveAtMost200AtomsOfAnotherUser(t *testing.T) {
 
 func TestCheckComparesALimitWithTheRunsOfTheLinesUser(t *testing.T) {
 	t.Parallel()
-	r := onHost(t, `as one $a run --name slow -- sleep 1.2; mkdir -p /mnt/spool/cron/crontabs && mount --bind /mnt/spool /var/spool || exit 99
-echo '1 1 * * * adlock run --name slow --expire-after 1s -- x' >/var/spool/cron/crontabs/one; cp /var/spool/cron/crontabs/one /var/spool/cron/crontabs/two
+	r := onHost(t, `$a run --name slow -- sleep 1.2 & as one $a run --name slow -- sleep 1.2; wait; mkdir -p /mnt/spool/cron/crontabs && mount --bind /mnt/spool /var/spool || exit 99
+echo '1 1 * * * adlock run --name slow --expire-after 1s -- x' >/var/spool/cron/crontabs/one; for u in two gone root; do cp /var/spool/cron/crontabs/one /var/spool/cron/crontabs/$u; done
 $a check --system`)
-	has(t, r.Out, "/var/spool/cron/crontabs/one:1: ExpireAfter below the runtime: ")
-	if strings.Contains(r.Out, "crontabs/two:1: ExpireAfter below the runtime") {
+	has(t, r.Out, "/var/spool/cron/crontabs/one:1: ExpireAfter below the runtime: ", "/var/spool/cron/crontabs/root:1: ExpireAfter below the runtime: ")
+	if strings.Count(r.Out, "ExpireAfter below the runtime") != 2 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -258,6 +258,8 @@ func TestAFileSystemThatNeverAnswersIsSkipped(t *testing.T) {
 		{home, site, "init mallory", "mallory: does not answer\n", "status 69\n"},
 		{home, site, "doctor | tail -n 1", leftOut, "ok   adlock.sh: "},
 		{home, site, "check -u /etc/cron.d/site", leftOut, "status 0\n"},
+		{home, fmt.Sprintf(siteOf, `SHELL=/usr/lib/adlock/shell\nADLOCK_SHELL=/mnt/mallory/sh\n`), "check -u /etc/cron.d/site", leftOut, ""},
+		{home, site + `; PATH=$PATH:/mnt; printf 'PATH=/mnt/mallory\n* * * * * mallory adlock run --name m -- true\n' >/etc/cron.d/site`, "check -u /etc/cron.d/site", leftOut, ""},
 		{home, site, "wrap -u </etc/cron.d/site", leftOut, wrapped},
 		{made, moved, "status --all-users", made + ": does not answer, and is left out\n", "second"},
 		{made, moved, "init mallory", "mallory: does not answer\n", ""},
@@ -360,10 +362,11 @@ func TestUsersWhoCannotBeReadDoNotMakeTheMetricsFail(t *testing.T) {
 	t.Parallel()
 	r := onHost(t, `as mallory ln -s /mnt/secret $d/program.dax.runlog; rm -r /mnt/two/.local; as two ln -s /mnt/one /mnt/two/.local
 $a run --name own -- true; mkdir -m 0 /var/lib/adlock-3900009; chown 3900009 /var/lib/adlock-3900009; grep -v ^root: /etc/passwd >/mnt/users; echo ::3900009:65534::/:/bin/sh >>/mnt/users; cat /mnt/users >/etc/passwd; unset USER
-$a metrics --all-users --output /mnt/adlock.prom && cat /mnt/adlock.prom`)
+$a metrics --all-users --output /mnt/adlock.prom && cat /mnt/adlock.prom; chmod 0 /mnt/one/.local/state/adlock
+$a metrics --all-users --output /mnt/adlock.prom && sed -n 's/^adlock_user_read{user="one"} 0/then &/p; s/^adlock_denials_total{user="one",.*operand="first"/then &/p' /mnt/adlock.prom`)
 	r.Is(t, 0, "…", "")
 	has(t, r.Out, `adlock_user_read{user="mallory"} 0`, `adlock_user_read{user="two"} 0`, `adlock_user_read{user="one"} 1`, `operand="first"`,
-		`adlock_user_read{user="0"} 1`, `adlock_user_read{user="3900009"} 0`)
+		`adlock_user_read{user="0"} 1`, `adlock_user_read{user="3900009"} 0`, `then adlock_user_read{user="one"} 0`, `then adlock_denials_total{user="one",`)
 }
 
 func TestAtomsOfTheRunlogAreShownUntilTheTimeIsUp(t *testing.T) {

@@ -144,6 +144,8 @@ func TestStatusNamesIdleRunningOverdueAndOrphanedAtoms(t *testing.T) {
 	p.hold(t, "lock.sleep.dax.run.overdue", "--operand", "overdue", "--expire-after", "1ms")
 	p.hold(t, "lock.sleep.dax.run.orphaned", "--operand", "orphaned").Signal(t, 9)
 	helper.Eventually(t, "an orphan", func() bool { return strings.Contains(p.ok(t, "status"), "orphaned: ") })
+	p.ok(t, "run", "--name", "echoed", "--expire-after", "1ms", "--", "true")
+	must(t, os.WriteFile(filepath.Join(p.dir, "lock.adlock.dax.run.echoed"), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600))
 	table := p.ok(t, "status")
 	has(t, table, "true run idle job", "1h / never", "sleep run running", "overdue: running for", "ExpireAfter is 1ms; it would be ended")
 	if strings.Contains(table, "\x1b") {
@@ -151,7 +153,7 @@ func TestStatusNamesIdleRunningOverdueAndOrphanedAtoms(t *testing.T) {
 	}
 	var rows []struct{ Operand, State string }
 	must(t, json.Unmarshal([]byte(p.ok(t, "status", "--json")), &rows))
-	if got := fmt.Sprint(rows); got != "[{orphaned orphaned} {overdue overdue} {running running} {idle job idle}]" {
+	if got := fmt.Sprint(rows); got != "[{echoed running} {orphaned orphaned} {overdue overdue} {running running} {idle job idle}]" {
 		t.Error(got)
 	}
 	has(t, p.ok(t, "report", "--atom", "orphaned"), "1: 1 orphaned; held ")

@@ -155,7 +155,8 @@ func changed(q *query, lines []crontab.Line) (crontab.Result, error) {
 	if err != nil {
 		return crontab.Result{}, err
 	}
-	w := crontab.Wrapper{Adlock: path, Limit: q.limit, Flock: q.flock, Homeless: homelessTest(as), Refusal: run.LineRefusal, RunRefusal: run.Refusal}
+	w := crontab.Wrapper{Adlock: path, Limit: q.limit, Flock: q.flock, Homeless: homelessTest(as), Refusal: run.LineRefusal, RunRefusal: run.Refusal,
+		Filed: rememberedOfUser(func(name, variable string) bool { return isFiled(name, variable, as) })}
 	if !w.CanStand() {
 		return crontab.Result{}, fault.New(fault.Usage, path, "cannot stand in a crontab as it is")
 	}

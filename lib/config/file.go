@@ -218,10 +218,14 @@ func (f *File) parse(text string) {
 		switch {
 		case said == "" || said[0] == '#':
 		case said[0] == '[':
+			wrong := "no NAME matches this pattern: want one of PROGRAM.HOST.OPERATOR.OPERAND, where _ stands for /"
 			if section, wellFormed = sectionOf(said); !wellFormed {
 				section = said // not "": a location below it must not count as one in the head
-				f.mistake(at, "want [NAME] or [PATTERN]; the lines below it are not used", false)
+				wrong = "want [NAME] or [PATTERN]; the lines below it are not used"
+			} else if !matchesNone(section) {
+				continue
 			}
+			f.mistake(at, wrong, false)
 		default:
 			f.setting(at, said, section, wellFormed)
 		}
@@ -233,6 +237,12 @@ func sectionOf(said string) (word string, wellFormed bool) {
 	word = strings.TrimSpace(strings.TrimSuffix(said[1:], "]"))
 	_, err := path.Match(word, "")
 	return word, said[len(said)-1] == ']' && word != "" && err == nil
+}
+
+// matchesNone reports whether a section is a pattern with a slash or blank, or without * and dots: a NAME has three dots.
+func matchesNone(section string) bool {
+	plain, _, isSet := strings.Cut(section, "[") // a set may be negated, and so contain any byte
+	return (isSet || strings.ContainsAny(plain, "*?")) && (strings.ContainsAny(plain, "/ ") || !strings.ContainsAny(section, "*."))
 }
 
 // setting parses a line of a section ("": the head). If the line that begins the section is not well-formed, setting
@@ -371,7 +381,6 @@ func IsFiled(variables ...string) bool {
 	})
 }
 
-// Filed is the value of a setting, and where it was set.
 type Filed struct {
 	Value string // "": not set, or undone by a line without a value
 	From  Origin

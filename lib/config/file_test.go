@@ -124,17 +124,21 @@ ADLOCK_LOG_MAX=5
 ADLOCK_SLOTS=x
 ADLOCK_NOTICE=1h
 ADLOCK_IF_ELAPSED
+[back?p-[12]]
+[/srv/*]
+[*.run.[^/]*]
 `)[0]
 	text := mistaken()
 	for _, want := range []string{
 		":2: unknown setting: did you mean ADLOCK_WAIT?", ":3: want ADLOCK_X=VALUE", ":4: ADLOCK_BIN cannot be set in a file",
 		":5: ADLOCK_NAME cannot", ":6: want [NAME]", ":9: ADLOCK_LOG_MAX belongs above", ":10: ADLOCK_SLOTS: ", `:1: ADLOCK_WAIT: `, ":12: want ADLOCK_X=VALUE",
+		":13: no NAME matches this pattern", ":14: no NAME matches",
 	} {
 		if !strings.Contains(text, path+want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
-	if strings.Count(text, "\n") != 9 {
+	if strings.Count(text, "\n") != 11 {
 		t.Error(text)
 	}
 	if got := FromFiles("adlock.h.run.a"); len(got) != 1 || got["ADLOCK_NOTICE"].Value != "1h" {

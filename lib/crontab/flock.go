@@ -136,7 +136,7 @@ func flockOptions(text string) (options string) {
 // keepsFlock returns why a line stays under flock although `adlock run` has all options of flock in it; "": the
 // line need not stay. l is the line under adlock, was its present text.
 func (v variables) keepsFlock(l *Line, was string) (why string) {
-	if i := slices.IndexFunc(changing, func(name string) bool { return v[name] != "" }); i >= 0 {
+	if i := slices.IndexFunc(changing, func(name string) bool { return v.value(name) != "" }); i >= 0 {
 		return stays + "and under adlock run " + changing[i] + " would change what it does"
 	}
 	if back, _ := unwrapped(l, v); back != was {

@@ -15,20 +15,20 @@ const shellVariable = "ADLOCK_SHELL"
 // of the crontab becomes ADLOCK_SHELL. If all jobs lock by themselves, the text stays. If a line cannot stand below
 // SHELL=shell, or would share its lock with another job, refused is that line, and the result is empty.
 func (w *Wrapper) Guard(lines []Line, shell string) (r Result, refused *Left) {
-	v, jobs, taken := variables{}, map[*Line]candidate{}, names{}
+	v, jobs, taken := noVariables(), map[*Line]candidate{}, names{}
 	for i := range lines {
 		l := &lines[i]
 		why := ""
 		switch l.Kind {
 		case Variable:
 			why = cannotMove(l)
-			v[l.Name] = l.Value
+			v.set(l)
 		case Unknown:
 			r.Left = append(r.Left, Left{l, l.Why})
 		case Job:
 			said, err := cronline.Parse(passed.Replace(l.Command))
 			if err == nil && !said.Unlocked && w.Refusal != nil {
-				err = w.Refusal(v.value, said)
+				err = w.Refusal(Completed(v.value, l.User, w.Filed), said)
 			}
 			switch {
 			case err != nil:

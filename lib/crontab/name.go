@@ -25,7 +25,7 @@ type candidate struct{ name, identity string }
 // nameJob returns the name of a job's lock and the job's identity, if the job has --name or will be wrapped (wraps).
 func nameJob(l *Line, v variables, wraps bool) (j candidate) {
 	if wraps {
-		return candidate{nameOf(l.Command), fmt.Sprintf("%q %q %q %q", l.User, v, passedOn(l.Command), l.Input)} // %q sorts the variables
+		return candidate{nameOf(l.Command), fmt.Sprintf("%q %016x %q %q", l.User, v.hash, passedOn(l.Command), l.Input)}
 	}
 	if found := given.FindStringSubmatch(l.Command); found != nil && lockerOf(l.Command) != "" {
 		return candidate{found[1], "line " + strconv.Itoa(l.Number)}

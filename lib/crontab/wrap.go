@@ -1,6 +1,7 @@
 package crontab
 
 import (
+	"hash/maphash"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -22,6 +23,9 @@ type Wrapper struct {
 	// Homeless reports whether a user has no lock directory and can make none in home ("": the user's); nil: never.
 	Homeless func(user, home string) bool
 
+	// Filed reports whether a settings file of a user ("": unknown) sets a variable; nil: none does.
+	Filed func(user, variable string) bool
+
 	// Refusal is run.LineRefusal: why adlock's SHELL would refuse a line with these variables; nil: not checked.
 	Refusal func(variable func(name string) string, l cronline.Line) error
 
@@ -32,12 +36,28 @@ type Wrapper struct {
 // FromSchedule is the Limit that derives ExpireAfter from the schedule.
 const FromSchedule = "from-schedule"
 
-type variables map[string]string
+// variables are those above a line. Jobs are compared by the hash: all variables of each pair would take quadratic time.
+type variables struct {
+	values map[string]string
+	hash   uint64
+}
 
-func (v variables) value(name string) string { return v[name] }
+func noVariables() variables { return variables{values: map[string]string{}} }
+
+func (v *variables) set(l *Line) {
+	if before, is := v.values[l.Name]; is {
+		v.hash ^= maphash.Comparable(seed, [2]string{l.Name, before})
+	}
+	v.hash ^= maphash.Comparable(seed, [2]string{l.Name, l.Value})
+	v.values[l.Name] = l.Value
+}
+
+var seed = maphash.MakeSeed()
+
+func (v variables) value(name string) string { return v.values[name] }
 
 func (v variables) shell() string {
-	if shell, set := v["SHELL"]; set {
+	if shell, set := v.values["SHELL"]; set {
 		return shell
 	}
 	return defaultShell
@@ -62,7 +82,6 @@ func (w *Wrapper) CanStand() bool {
 	return harmlessPath.MatchString(w.Adlock) && filepath.Base(w.Adlock) == "adlock"
 }
 
-// Wrap puts each job under adlock that can run there.
 func (w *Wrapper) Wrap(lines []Line) Result {
 	type wrapping struct {
 		text, why string
@@ -108,12 +127,22 @@ func (w *Wrapper) Wrap(lines []Line) Result {
 	return r
 }
 
-// refuses returns why a wrapped line would not run with these variables; nil: it would, as far as is known.
-func (w *Wrapper) refuses(v variables) error {
+func (w *Wrapper) refuses(l *Line, v variables) error {
 	if w.RunRefusal == nil {
 		return nil
 	}
-	return w.RunRefusal(v.value, []string{"--name", "any"})
+	return w.RunRefusal(Completed(v.value, l.User, w.Filed), []string{"--name", "any"})
+}
+
+// Completed returns variable, but with a wait if only a settings file of the user sets one: ADLOCK_WAIT_ELAPSED wants it.
+func Completed(variable func(name string) string, user string, filed func(user, variable string) bool) func(name string) string {
+	return func(name string) string {
+		value := variable(name)
+		if value == "" && name == "ADLOCK_WAIT" && filed != nil && filed(user, name) {
+			return "forever"
+		}
+		return value
+	}
 }
 
 func goesOn(command string) (why string) {
@@ -127,12 +156,12 @@ func goesOn(command string) (why string) {
 func Unwrap(lines []Line) Result { return each(lines, unwrapped) }
 
 func each(lines []Line, change func(l *Line, v variables) (text, why string)) (r Result) {
-	v := variables{}
+	v := noVariables()
 	r.Text = rewritten(lines, func(l *Line) string {
 		text, why := l.Text(), ""
 		switch l.Kind {
 		case Variable:
-			v[l.Name] = l.Value
+			v.set(l)
 		case Job, Unknown:
 			text, why = change(l, v)
 		}
@@ -182,7 +211,7 @@ func (w *Wrapper) wrapped(l *Line, v variables) (text, why string) {
 	case w.isHomeless(l.User, v):
 		return "", homeless(l)
 	}
-	if err := w.refuses(v); err != nil {
+	if err := w.refuses(l, v); err != nil {
 		return "", err.Error()
 	}
 	text = w.Adlock + " run --name " + nameOf(l.Command) + w.limitOption(l, v) + " -- " + argumentsOf(l.Command, shell)
@@ -228,13 +257,13 @@ var namesPlace = regexp.MustCompile(`ADLOCK_(DIR|STORE)|--store\b`)
 
 // Homeless returns the users with jobs that seem to use adlock who can have no lock directory.
 func Homeless(lines []Line, homeless func(user, home string) bool) (users []string) {
-	v := variables{}
+	v := noVariables()
 	for i := range lines {
 		l := &lines[i]
-		mentions := Guards(v["SHELL"]) && isLocked(l) || strings.Contains(l.Command, "adlock")
+		mentions := Guards(v.value("SHELL")) && isLocked(l) || strings.Contains(l.Command, "adlock")
 		switch {
 		case l.Kind == Variable:
-			v[l.Name] = l.Value
+			v.set(l)
 		case l.Kind == Job && mentions && !namesPlace.MatchString(l.Command) && !slices.Contains(users, l.User) && IsHomeless(l.User, v.value, homeless):
 			users = append(users, l.User)
 		}
@@ -245,7 +274,7 @@ func Homeless(lines []Line, homeless func(user, home string) bool) (users []stri
 // limitOption returns --expire-after and its value, or "". A limit that the crontab sets wins over one from the schedule.
 func (w *Wrapper) limitOption(l *Line, v variables) string {
 	switch {
-	case w.Limit == "", w.Limit == FromSchedule && v["ADLOCK_EXPIRE_AFTER"] != "":
+	case w.Limit == "", w.Limit == FromSchedule && v.value("ADLOCK_EXPIRE_AFTER") != "":
 		return ""
 	case w.Limit == FromSchedule:
 		return expireAfterOption + limit.Format(expireAfter(&l.Schedule))

@@ -1,6 +1,7 @@
 package crontab
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"adlock/lib/cronline"
 	"adlock/lib/limit"
 	"adlock/test/support/must"
 )
@@ -383,5 +385,31 @@ func TestGuardInsertsItsShellLineOrReportsWhyItCannot(t *testing.T) {
 		if users := Homeless(Read("SHELL="+shell+"\n"+text, true), w.Homeless); (len(users) > 0) != is {
 			t.Errorf("%q: %v", text, users)
 		}
+	}
+	w = Wrapper{Adlock: "/usr/bin/adlock", Filed: func(user, _ string) bool { return user == "joe" }}
+	w.Refusal = func(variable func(string) string, _ cronline.Line) error { return w.RunRefusal(variable, nil) }
+	w.RunRefusal = func(variable func(string) string, _ []string) error {
+		if variable("ADLOCK_WAIT_ELAPSED") != "" && variable("ADLOCK_WAIT") == "" {
+			return errors.New("wants a wait")
+		}
+		return nil
+	}
+	for user, want := range map[string]int{"joe": 1, "www": 0} { // a settings file sets joe's wait
+		lines := Read("ADLOCK_WAIT_ELAPSED=1\n@daily "+user+" x\n", true)
+		if r, _ := w.Guard(lines, shell); r.Done != want || w.Wrap(lines).Done != want {
+			t.Errorf("%s: %d, %+v", user, r.Done, w.Wrap(lines))
+		}
+	}
+}
+
+// Otherwise the time and memory for a crontab of many variables and jobs would be quadratic.
+func TestTheIdentityOfAJobDoesNotGrowWithTheVariables(t *testing.T) {
+	longest := 0
+	each(Read(strings.Repeat("A=b\n@daily x\nB=b\n@daily x\nC=b\n@daily x\n", 2), false), func(l *Line, v variables) (text, why string) {
+		longest = max(longest, len(nameJob(l, v, true).identity))
+		return "", ""
+	})
+	if longest > 32 {
+		t.Error(longest)
 	}
 }

@@ -115,10 +115,12 @@ func (c *Checker) refusal(v *invocation, getenv func(name string) string, limits
 	if c.Refusal == nil || v.program != "adlock" || !v.unknown && (len(v.command) == 0 || noDuration) {
 		return ""
 	}
-	if v.partial {
+	var err error
+	if v.partial && getenv != nil { // the unknown words may contradict or complete the variables, but make no bad value good
+		_, err = config.Origins{}.ParseIn(getenv, c.Options, nil)
 		getenv = nil
 	}
-	err := c.Refusal(getenv, v.words)
+	err = cmp.Or(err, c.Refusal(getenv, v.words))
 	if err == nil || errors.Is(err, config.ErrHelp) {
 		return ""
 	}

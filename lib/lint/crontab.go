@@ -67,8 +67,7 @@ type job struct {
 	file      *syntax.File
 }
 
-// runsAs returns the user of the job; "": unknown.
-func (j *job) runsAs() string { return j.userOf(j.Line) }
+func (j *job) runsAs() string { return j.userOf(j.Line) } // "": unknown
 
 func (t *tab) userOf(l *crontab.Line) string { return cmp.Or(l.User, t.user) }
 
@@ -170,8 +169,12 @@ func (j *job) check() {
 
 func (j *job) isRefused(v *invocation) bool {
 	known := j.environment(v)
-	if j.isFiled("ADLOCK_EXPIRE_AFTER", "ADLOCK_WAIT") { // they complete --enforce and --wait-elapsed
+	switch {
+	case known == nil:
+	case v.has("enforce") && j.isFiled("ADLOCK_EXPIRE_AFTER"):
 		known = nil
+	default:
+		known = crontab.Completed(known, j.runsAs(), j.Filed)
 	}
 	why := j.refusal(v, known, j.option(v, "if-elapsed"), j.option(v, "expire-after"))
 	if why != "" {
@@ -210,6 +213,7 @@ func (j *job) locks(v *invocation) {
 	j.within(v)
 	j.background(v)
 	j.builtin(v)
+	j.assignment(v)
 	if v.program == "flock" {
 		j.sleeps(v)
 		j.sharesFile(v)
@@ -231,6 +235,7 @@ func (j *job) locks(v *invocation) {
 		j.locksFile(v)
 	}
 	j.untold(v)
+	j.dryRun(v)
 	j.sleeps(v)
 	j.crowds(v)
 	j.limits(v, ifElapsed, j.option(v, "expire-after"))
@@ -255,6 +260,21 @@ func (j *job) builtin(v *invocation) {
 		}
 		j.add(j.Number, "a command of the shell's own", "there is no program "+name+": the job is never run", "say "+v.program+" … sh -c '"+name+" …'")
 		return
+	}
+}
+
+func (j *job) assignment(v *invocation) {
+	word := wordOf(v.command)
+	if !cronline.IsAssignment(word) || strings.ContainsAny(word, " \t") { // the text of flock -c has blanks
+		return
+	}
+	j.add(j.Number, "an assignment as the command", v.program+" takes "+cronline.Shown(word)+" for the command: the job is never run", "write it before "+v.program)
+}
+
+func (j *job) dryRun(v *invocation) {
+	said, _ := literal(j.option(v, "dry-run"))
+	if v.has("dry-run") || isOn(said) {
+		j.add(j.Number, "a dry run", "it prints what adlock would do, and the job is never run", "leave out --dry-run (ADLOCK_DRY_RUN)")
 	}
 }
 

@@ -3,6 +3,7 @@ package lint
 import (
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,7 +38,7 @@ func (j *job) namesUser() {
 	if !j.isUsers || len(words) < 2 || j.IsUser == nil || !j.IsUser(words[0]) || j.isCommand(words[0]) || j.variable("BASH_ENV") != "" {
 		return
 	}
-	if (words[1][0] == '/' || j.isCommand(words[1])) && j.findIn(words[0], filepath.SplitList(j.variable("PATH"))) == "" {
+	if (words[1][0] == '/' || j.isCommand(words[1])) && !j.isOn(j.variable("PATH"), words[0]) {
 		j.add(j.Number, "a user in a user's own crontab", "the command begins with "+strconv.Quote(words[0])+", which is a user", "leave it out; check a crontab with users with -u")
 	}
 }
@@ -76,9 +77,16 @@ func (j *job) noAdlock(words []*syntax.Word) {
 		search = j.CronPath
 	}
 	_, profile := j.setting("BASH_ENV")
-	if name == "adlock" && j.findIn(name, filepath.SplitList(search)) == "" && !profile && !has(j.file, asks...) && !strings.Contains(j.command, "PATH=") {
+	if name == "adlock" && !j.isOn(search, name) && !profile && !has(j.file, asks...) && !strings.Contains(j.command, "PATH=") {
 		j.once(j.Number, "not on cron's PATH", name+" is not found in "+search, "write "+where)
 	}
+}
+
+// isOn reports whether a directory of a PATH, which may be the user's own, has a file of that name for the job's user.
+func (j *job) isOn(search, name string) bool {
+	return slices.ContainsFunc(filepath.SplitList(search), func(dir string) bool {
+		return path.IsAbs(dir) && !j.Missing(j.runsAs(), path.Join(dir, name))
+	})
 }
 
 // noSetting reports a variable whose name is nearly a setting's: adlock ignores it and prints nothing.

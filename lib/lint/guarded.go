@@ -30,7 +30,7 @@ func (j *job) guarded() (locked bool) {
 		j.passedOver()
 	}
 	if j.LineRefusal != nil {
-		if err := j.LineRefusal(j.variable, l); err != nil {
+		if err := j.LineRefusal(crontab.Completed(j.variable, j.runsAs(), j.Filed), l); err != nil {
 			j.refused(err.Error())
 			return true
 		}

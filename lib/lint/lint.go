@@ -133,9 +133,10 @@ func (c *Checker) read(path, text string) (*tab, error) {
 		return nil, err
 	}
 	isUser := func(word string) bool { return c.IsUser != nil && c.IsUser(word) }
-	_, most := crontab.Misread(t.lines, false, isUser, c.isCommand)
-	if most && !userColumn && user == "" && path != StandardInput {
-		t.lines, userColumn = crontab.Read(text, true), true
+	if !userColumn && user == "" && path != StandardInput {
+		if _, userColumn = crontab.Misread(t.lines, false, isUser, c.isCommand); userColumn {
+			t.lines = crontab.Read(text, true)
+		}
 	}
 	t.isUsers = !userColumn
 	return t, nil

@@ -56,7 +56,10 @@ func checker(t *testing.T) *Checker {
 			return ""
 		},
 		IsNetwork: func(_, path string) bool { return strings.HasPrefix(path, "/net/") },
-		Missing:   func(_, path string) bool { return strings.HasPrefix(path, "/nowhere/") },
+		Missing: func(_, path string) bool {
+			_, err := os.Stat(path)
+			return strings.HasPrefix(path, "/nowhere/") || err != nil && (strings.HasPrefix(path, top) || strings.HasPrefix(path, "/bin/root"))
+		},
 		Longest: func(_ string, a atom.Atom) time.Duration {
 			switch a {
 			case atom.Named("slow", "dax"):
@@ -141,6 +144,7 @@ var crontabs = []pair{
 	}},
 	{"a setting that is refused", []string{
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_SHELL=bash\n* * * * *  /bin/job",
+		"SHELL=/usr/lib/adlock/shell\nADLOCK_SHELL=/opt/lib/adlock/shell\n* * * * *  /bin/job",
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=soon\n* * * * *  /bin/job",
 	}, []string{
 		"SHELL=/usr/lib/adlock/shell\nADLOCK_IF_ELAPSED=soon\n* * * * *  : ADLOCK_IF_ELAPSED=5s ; /bin/job",
@@ -172,10 +176,23 @@ var crontabs = []pair{
 		"* * * * *  ADLOCK_ENFORCE=1 ADLOCK_REPLACE=1 /bin/adlock run --name n -- /bin/job",
 		"ADLOCK_SLOTS=3\n* * * * *  /bin/adlock run --name n -- /bin/job",
 		"* * * * *  /bin/adlock run --name n --host -- /bin/job",
+		"ADLOCK_SYSLOG=maybe\n* * * * *  /bin/adlock run --name \"$n\" -- /bin/job >/dev/null 2>&1",
 	}, []string{
+		"ADLOCK_WAIT_ELAPSED=1\n* * * * *  /bin/adlock run --name n $more -- /bin/job",
 		"* * * * *  ADLOCK_PROGRAM=\"$p\" /bin/adlock run --name n --slots 3 -- /bin/job",
 		"* * * * *  /bin/adlock run --name n --slots 3 $more -- /bin/job",
 	}},
+	{"an assignment as the command", []string{
+		"* * * * *  /bin/adlock run --name n ADLOCK_X=5m /bin/job",
+		"* * * * *  flock -n /run/x A='b' /bin/job",
+	}, []string{
+		"* * * * *  A=b /bin/adlock run --name n -- env A=b /bin/job",
+		"* * * * *  flock -n /run/x -c 'A=b /bin/job'",
+	}},
+	{"a dry run", []string{
+		"* * * * *  /bin/adlock run --dry-run --name n -- /bin/job",
+		"SHELL=/usr/lib/adlock/shell\n* * * * *  : n ADLOCK_DRY_RUN=1 ; /bin/job",
+	}, []string{"ADLOCK_DRY_RUN=0\n* * * * *  /bin/adlock run --name n -- /bin/job"}},
 	{"SHELL set twice", []string{
 		"SHELL=/usr/lib/adlock/shell\nPATH=/bin\nSHELL=/bin/bash\n* * * * *  /bin/job",
 		"SHELL=/usr/lib/adlock/shell\n# as it was\nSHELL=/bin/sh\n",
@@ -643,7 +660,7 @@ func TestOncePerDayInAnotherTimeZoneIsFound(t *testing.T) {
 }
 
 func TestASettingInAFileOfTheLinesUserCounts(t *testing.T) {
-	const run, job, limit = " * * * joe /bin/adlock run ", " --name n -- /bin/job\n", "ADLOCK_EXPIRE_AFTER"
+	const run, job, limit, shell = " * * * joe /bin/adlock run ", " --name n -- /bin/job\n", "ADLOCK_EXPIRE_AFTER", "SHELL=/usr/lib/adlock/shell\n"
 	for text, want := range map[string][2]string{
 		"MAILTO=''\n0 *" + run + job:                               {"ADLOCK_HOOK", "1: told to nobody"},
 		"ADLOCK_ENFORCE=1\n0 *" + run + job:                        {limit, "1: enforced without a limit"},
@@ -651,6 +668,7 @@ func TestASettingInAFileOfTheLinesUserCounts(t *testing.T) {
 		"0 *" + run + "--enforce" + job:                            {limit, "1: an option that is refused"},
 		"* *" + run + "--wait forever" + job:                       {limit, "1: waiters that pile up"},
 		"0 *" + run + "--wait-elapsed" + job:                       {"ADLOCK_WAIT", "1: an option that is refused"},
+		shell + "ADLOCK_WAIT_ELAPSED=1\n0 * * * * joe /bin/job\n":  {"ADLOCK_WAIT", "3: a setting that is refused"},
 		"0 *" + run + job + "0 *" + run + job[:len(job)-1] + "2\n": {"ADLOCK_WAIT", "2: one lock for two jobs"},
 		"0 *" + run + "--if-elapsed 1h" + job:                      {"ADLOCK_FROM_START", "1: an interval as long as the period"},
 		"0 0" + run + "--expire-after 1h" + job:                    {"ADLOCK_ENFORCE", "1: note"},

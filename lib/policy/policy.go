@@ -278,10 +278,13 @@ func InForce(limits Limits, active Active) (expireAfter time.Duration, source So
 }
 
 // Expiry is the age at which the active lock expires for this newcomer: the limit in force, plus the owner's
-// Patience. A limit of 0 (--replace) has no patience: the owner does not enforce it.
+// Patience. A limit of 0 (--replace) has no patience: the owner does not enforce it. No limit ends an Untouched owner.
 func Expiry(limits Limits, active Active) time.Duration {
 	expiry, _ := InForce(limits, active)
-	if expiry == 0 {
+	switch {
+	case active.Owner == Untouched:
+		return limit.Never
+	case expiry == 0:
 		return 0
 	}
 	return min(expiry, limit.Never-active.Patience) + active.Patience // never stays never

@@ -160,6 +160,7 @@ func TestAnOwnerIsOverdueAfterTheNoticeIfNoLimitWillEndIt(t *testing.T) {
 		{"a dead owner", Limits{}, Active{Held: true, Age: minute, Owner: Gone}, learned, false},
 		{"a waiter", Limits{}, Active{Held: true, Age: minute, Owner: Waiter}, learned, false},
 		{"an empty lock", Limits{}, Active{Held: true, Age: minute, Empty: true}, learned, false},
+		{"a lock with only a pid, which no limit ends", limited, Active{Held: true, Age: time.Hour, Owner: Untouched}, learned, true},
 		{"no lock", Limits{}, Active{Age: minute}, learned, false},
 	} {
 		if got := Overdue(c.limits, c.active, c.notice); got != c.want {

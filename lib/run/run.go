@@ -355,7 +355,7 @@ func (r *runArgs) nameAtom(base string, words []string) (err error) {
 		if !filepath.IsAbs(words[0]) {
 			here, err := os.Getwd()
 			if err != nil {
-				return fault.Wrap("working directory", err)
+				return fault.New(fault.Unavailable, "working directory", "was removed, and names the lock of a command without a full path: say --name NAME")
 			}
 			text = "cd " + quote(here) + " && " + text
 		}

@@ -163,7 +163,7 @@ func LineRefusal(getenv func(name string) string, l cronline.Line) error {
 		}
 		return getenv(name)
 	}
-	if err := checkShell(cmp.Or(both(config.ShellVariable), defaultShell)); err != nil {
+	if err := checkShell(cmp.Or(both(config.ShellVariable), defaultShell), seemsThis); err != nil {
 		return err
 	}
 	r := newRun()
@@ -186,13 +186,13 @@ func becomeShell(args []string) (int, error) {
 
 func ownShell() (string, error) {
 	own := cmp.Or(os.Getenv(config.ShellVariable), defaultShell)
-	if err := checkShell(own); err != nil {
+	if err := checkShell(own, isThis); err != nil {
 		return "", err
 	}
 	return own, errors.Join(os.Setenv("SHELL", own), os.Unsetenv(config.ShellVariable))
 }
 
-func checkShell(own string) error {
+func checkShell(own string, isThis func(path string) bool) error {
 	switch {
 	case !filepath.IsAbs(own):
 		return fault.New(fault.Usage, config.ShellVariable, strconv.Quote(own)+" is no absolute path")
@@ -200,6 +200,11 @@ func checkShell(own string) error {
 		return fault.New(fault.Usage, config.ShellVariable, strconv.Quote(own)+" is adlock's: want the shell that is to run the job, such as /bin/bash")
 	}
 	return nil
+}
+
+// seemsThis judges the path alone, which may lead to another user's file, or to a file system that does not answer.
+func seemsThis(path string) bool {
+	return strings.HasSuffix(path, "/adlock/shell") || filepath.Base(path) == "adlock"
 }
 
 func isThis(path string) bool {

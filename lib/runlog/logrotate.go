@@ -83,13 +83,6 @@ func textsOf(older []*os.File, most int64) (texts map[*os.File]io.Reader, leftOu
 	return texts, 0, nil
 }
 
-func areCut(files []*os.File, most int64) bool {
-	return slices.ContainsFunc(files, func(f *os.File) bool {
-		info, err := f.Stat()
-		return err == nil && info.Size() > most
-	})
-}
-
 // opened returns the text of a file, uncompressed, and its size. A text of more than most bytes may be cut,
 // and its size is then above most. For a compressed file, size is 0 if most is math.MaxInt64.
 func opened(f *os.File, most int64) (text io.Reader, size int64, err error) {

@@ -72,8 +72,8 @@ func Read(dir, host string) iter.Seq2[Event, error] { return ReadEnd(dir, host, 
 // ErrCut is yielded, with the time of the next event, if events before that one are left out.
 var ErrCut = errors.New("begins before this")
 
-// ReadEnd is Read, but leaves out the lines that begin before the last most bytes of .1 and of the current file. Of the
-// other rotated files it reads the newest that fit into most bytes together; none if a newer line is left out.
+// ReadEnd is Read, but leaves out the lines that begin before the last most bytes of all files together. A rotated file
+// other than .1 is left out whole if it does not fit into them.
 func ReadEnd(dir, host string, most int64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		files, err := openRunlog(dir, host)
@@ -87,8 +87,16 @@ func ReadEnd(dir, host string, most int64) iter.Seq2[Event, error] {
 		}
 		defer closeAll(files)
 		defer closeAll(older)
-		leftOut, texts := len(older), map[*os.File]io.Reader(nil)
-		if err == nil && !areCut(files, most) {
+		var shares []int64 // of most, for the files behind those of older
+		for i := len(files) - 1; i >= 0; i-- {
+			shares = append(shares, most)
+			if info, failed := files[i].Stat(); failed == nil && most != math.MaxInt64 {
+				most = max(0, most-info.Size())
+			}
+		}
+		var leftOut int
+		var texts map[*os.File]io.Reader
+		if err == nil {
 			texts, leftOut, err = textsOf(older, most)
 		}
 		if err != nil {
@@ -99,11 +107,12 @@ func ReadEnd(dir, host string, most int64) iter.Seq2[Event, error] {
 			return
 		}
 		r := reader{host: host, leftOut: leftOut > 0}
-		for _, f := range append(older[leftOut:], files...) {
+		all := append(older[leftOut:], files...)
+		for i, f := range all {
 			r.start(f)
 			if text := texts[f]; text != nil {
 				r.lines = newLines(text)
-			} else if err := r.skip(most); err != nil {
+			} else if err := r.skip(shares[len(all)-1-i]); err != nil {
 				yield(Event{}, err)
 				return
 			}

@@ -8,6 +8,7 @@ package metrics
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"adlock/lib/atom"
@@ -65,11 +66,25 @@ type User struct {
 	Name    string
 	Read    bool // the lock directory and the runlog were read whole
 	Omitted int
+
+	until time.Time // the user's events up to then are counted; zero: those up to Metrics.until
 }
 
 // None returns Metrics without atoms, to which Add adds the metrics of each user.
 func None(o Options) *Metrics {
 	return &Metrics{until: o.Until.Truncate(time.Millisecond), before: o.Before}
+}
+
+// Kept returns the metrics that the user of o had the last time, for one whose lock directory cannot be read now.
+func Kept(o Options) *Metrics {
+	m := &Metrics{Users: []User{{Name: o.User, until: o.since()}}}
+	for key := range o.Before {
+		if rest, is := strings.CutPrefix(key, denied+"{"+userLabel(o.User)+","); is {
+			m.atoms = append(m.atoms, figuresOf(o.Before, userLabel(o.User)+","+strings.TrimSuffix(rest, "}")))
+		}
+	}
+	sortFigures(m.atoms)
+	return m
 }
 
 // Add adds metrics that were collected with the same Until and Before.
@@ -126,11 +141,7 @@ func (i *interval) usual() (usual time.Duration, known bool) {
 // Collect reads events, from history.Read. If it returns an error too, the metrics are of what could be read.
 func Collect(events func(yield func(runlog.Event, error) bool), o Options) (*Metrics, error) {
 	o.Until = o.Until.Truncate(time.Millisecond) // the file has milliseconds
-	since, _ := o.Before.time(countedUntil)
-	if since.After(o.Until) {
-		since = o.Until // the clock was set back
-	}
-	b := builder{user: o.User, since: since, until: o.Until, now: o.Now, before: o.Before, atoms: map[atom.Atom]*figures{}}
+	b := builder{user: o.User, since: o.since(), until: o.Until, now: o.Now, before: o.Before, atoms: map[atom.Atom]*figures{}}
 	b.tracker.Run = b.run
 	m := &Metrics{until: o.Until, before: o.Before}
 	var failed error
@@ -151,6 +162,17 @@ func Collect(events func(yield func(runlog.Event, error) bool), o Options) (*Met
 	return m, failed
 }
 
+func (o *Options) since() time.Time {
+	since, there := o.Before.time(series(userCountedUntil, userLabel(o.User)))
+	if !there {
+		since, _ = o.Before.time(countedUntil)
+	}
+	if since.After(o.Until) {
+		return o.Until // the clock was set back
+	}
+	return since
+}
+
 type builder struct {
 	user         string
 	since, until time.Time
@@ -166,12 +188,18 @@ func (b *builder) figures(a atom.Atom) *figures {
 	a.Command = "" // only locks have it, and no event
 	f := b.atoms[a]
 	if f == nil {
-		f = &figures{labels: labels(b.user, a)}
-		f.failed, f.denied = int(b.before[series(failures, f.labels)]), int(b.before[series(denials, f.labels)])
-		f.stuck = b.before[series(stuck, f.labels)] > 0
+		f = figuresOf(b.before, labels(b.user, a))
 		b.atoms[a] = f
 	}
 	return f
+}
+
+func figuresOf(before Values, labels string) *figures {
+	return &figures{
+		labels: labels,
+		failed: int(before[series(failures, labels)]), denied: int(before[series(denials, labels)]),
+		stuck: before[series(stuck, labels)] > 0,
+	}
 }
 
 func (b *builder) event(e *runlog.Event) {

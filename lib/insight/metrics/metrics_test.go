@@ -124,6 +124,30 @@ func part(s *story.Story, from, until time.Duration) func(func(runlog.Event, err
 	}
 }
 
+func TestAUserWhoCannotBeReadForAWhileLosesNoCount(t *testing.T) {
+	whole := story.Day()
+	want := read(t, collectWith(t, whole, 24*time.Hour, Options{User: "u"}))
+	before := read(t, collectWith(t, whole, 12*time.Hour, Options{User: "u"}))
+	for hour := time.Duration(13); hour < 24; hour++ {
+		o := Options{User: "u", Before: before, Until: story.Midnight.Add(hour * time.Hour)}
+		all := None(o)
+		all.Add(Kept(o))
+		now := read(t, all)
+		for series, value := range before {
+			if (strings.Contains(series, "_total{") || strings.Contains(series, "_in_a_row{")) && now[series] != value {
+				t.Fatalf("hour %d: %s was %v and is %v", hour, series, value, now[series])
+			}
+		}
+		before = now
+	}
+	o := Options{User: "u", Before: before, Now: story.Midnight.Add(24 * time.Hour), Until: story.Midnight.Add(24 * time.Hour)}
+	all := None(o)
+	all.Add(must.Get(Collect(whole.Events(), o))(t))
+	if got := read(t, all); !maps.Equal(got, want) {
+		t.Errorf("%v\n%v", got, want)
+	}
+}
+
 func TestCollectingMetricsAgainCountsNoEventTwice(t *testing.T) {
 	s := story.Day()
 	first := read(t, collect(t, s, 24*time.Hour, nil))

@@ -17,6 +17,9 @@ const (
 	failures     = "adlock_failures_in_a_row"
 	denials      = "adlock_denials_in_a_row"
 	stuck        = "adlock_stuck"
+	denied       = "adlock_denials_total"
+
+	userCountedUntil = "adlock_user_counted_until_timestamp_seconds"
 )
 
 // labels returns an atom's labels in UTF-8, as Prometheus requires, without characters that could move a cursor.
@@ -51,8 +54,12 @@ func (b *builder) sorted(o *Options) []*figures {
 			all = append(all, f)
 		}
 	}
-	slices.SortFunc(all, func(a, b *figures) int { return strings.Compare(a.labels, b.labels) })
+	sortFigures(all)
 	return slices.CompactFunc(all, func(a, b *figures) bool { return a.labels == b.labels })
+}
+
+func sortFigures(all []*figures) {
+	slices.SortFunc(all, func(a, b *figures) int { return strings.Compare(a.labels, b.labels) })
 }
 
 // Text is the metrics in Prometheus' text format (0.0.4).
@@ -86,6 +93,12 @@ func (w *writer) users(users []User) {
 	for _, u := range users {
 		w.sample("adlock_user_omitted_atoms", userLabel(u.Name), float64(u.Omitted))
 	}
+	w.family(userCountedUntil, "gauge", "Events of a user who could not be read up to this time are in the counters.")
+	for _, u := range users {
+		if !u.until.IsZero() {
+			w.sample(userCountedUntil, userLabel(u.Name), seconds(u.until))
+		}
+	}
 }
 
 type writer struct {
@@ -109,7 +122,6 @@ func (w *writer) sample(name, labels string, value float64) {
 	w.text = append(strconv.AppendFloat(w.text, value, 'f', -1, 64), '\n')
 }
 
-// counter writes the counter's value in the previous file, plus more.
 func (w *writer) counter(name, labels string, more float64) {
 	w.sample(name, labels, w.before[series(name, labels)]+more)
 }
@@ -173,9 +185,9 @@ func (w *writer) counters(atoms []*figures) {
 			w.counter("adlock_runs_total", f.labels+`,outcome="`+o.label+`"`, float64(f.outcomes[i]))
 		}
 	}
-	w.family("adlock_denials_total", "counter", "Requests denied though the atom was due: busy, full or stuck.")
+	w.family(denied, "counter", "Requests denied though the atom was due: busy, full or stuck.")
 	for _, f := range atoms {
-		w.counter("adlock_denials_total", f.labels, float64(f.denials))
+		w.counter(denied, f.labels, float64(f.denials))
 	}
 }
 
