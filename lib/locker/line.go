@@ -61,13 +61,11 @@ func (l *Line) keep(done chan struct{}) {
 		}
 	}
 	defer signal.Stop(signals)
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
-	for {
+	for tick := time.Tick(time.Second); ; {
 		select {
 		case <-done:
 			return
-		case <-ticker.C:
+		case <-tick:
 			l.mu.Lock()
 			if l.up {
 				l.write()

@@ -26,8 +26,7 @@ func follow(stop <-chan struct{}, dir, host string, every time.Duration) iter.Se
 	return func(yield func(Event, error) bool) {
 		var readers []*reader // of the runlog's files
 		defer func() { closeReaders(readers) }()
-		tick := time.NewTicker(every)
-		defer tick.Stop()
+		tick := time.Tick(every)
 		for first := true; ; first = false {
 			files, err := openRunlog(dir, host)
 			if err != nil {
@@ -44,7 +43,7 @@ func follow(stop <-chan struct{}, dir, host string, every time.Duration) iter.Se
 			select {
 			case <-stop:
 				return
-			case <-tick.C:
+			case <-tick:
 			}
 		}
 	}
