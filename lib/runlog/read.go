@@ -63,18 +63,17 @@ func hostOf(name string) (host string, ok bool) {
 	return host, ok && isHost(host)
 }
 
+// ErrCut is yielded, with the time of the next event, if events before that one are left out.
+var ErrCut = errors.New("begins before this")
+
 // Read yields the events in the runlog of host in dir, the oldest first, and a *DamagedLine for each line that is not
 // an event. An error of a rotated file comes first, and leaves out that file and those older than it. Any other error
 // ends it; without a runlog that is fs.ErrNotExist. Lines that are written after Read has reached the end are not
 // yielded; those of a file that is rotated meanwhile come once. Read takes no lock, so a slow reader delays no writer.
-func Read(dir, host string) iter.Seq2[Event, error] { return ReadEnd(dir, host, math.MaxInt64) }
-
-// ErrCut is yielded, with the time of the next event, if events before that one are left out.
-var ErrCut = errors.New("begins before this")
-
-// ReadEnd is Read, but leaves out the lines that begin before the last most bytes of .1 and of the current file. Of the
-// other rotated files it reads the newest that fit into most bytes together; none if a newer line is left out.
-func ReadEnd(dir, host string, most int64) iter.Seq2[Event, error] {
+//
+// It leaves out the lines that begin before the last most bytes of .1 and of the current file. Of the other rotated
+// files it reads the newest that fit into most bytes together; none if a newer line is left out.
+func Read(dir, host string, most int64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		files, err := openRunlog(dir, host)
 		var older []*os.File
