@@ -160,6 +160,7 @@ type Entry struct {
 	Traced            bool   // stopped, and held by a debugger
 	Exiting           bool   // has begun to exit, and will be dead in a moment (Linux)
 	Exited            bool   // has exited with all its threads: only its status is left
+	Forked            bool   // has executed no program since its fork (Linux)
 	Hidden            bool   // /proc does not show it: Start holds its pidfd's inode
 	ByBand            bool   // only its group, its session or a mark shows that it belongs to a job
 	Command           string
