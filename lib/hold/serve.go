@@ -29,7 +29,7 @@ func (h *holding) serve(gone <-chan struct{}) ending {
 			if e, done := h.handle(line, more); done {
 				return e
 			}
-		case why := <-h.keeper.Lost():
+		case why := <-h.lost:
 			if ends(h.Request.Owner) {
 				return h.lastWords(lines)
 			}
