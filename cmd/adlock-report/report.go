@@ -44,7 +44,7 @@ func tellReport(q *query) error {
 	}
 	dir := past.dir
 	r, failed := report.Build(history.Read(dir), report.Options{
-		Since: since, Now: now, Match: past.chosen.hasPast, State: past.state,
+		Since: since, Now: now, Match: past.chosen.has, State: past.state,
 	})
 	tellDamage(r.Damaged, dir, "adlock log")
 	nothing := nothingIn(dir)
@@ -58,7 +58,7 @@ func tellReport(q *query) error {
 		return errors.Join(q.writeReports([]*report.Report{r}, nothing), fault.Wrap(dir, failed))
 	}
 	chart, failedToo := timeline.Build(history.Read(dir), timeline.Options{
-		Since: since, Until: now, Margin: true, Columns: timeline.SVGColumns, Match: past.chosen.hasPast, State: past.state,
+		Since: since, Until: now, Margin: true, Columns: timeline.SVGColumns, Match: past.chosen.has, State: past.state,
 	})
 	page, err := r.HTML(chart)
 	if err == nil {
@@ -70,7 +70,7 @@ func tellReport(q *query) error {
 func (q *query) tellReportOfAll(since, now time.Time) error {
 	users, failed := everyone(q, func(a *account) (*report.Report, error) {
 		r, err := report.Build(a.events, report.Options{
-			Since: since, Now: now, Match: a.chosen.hasPast, State: stateIn(a.entries), User: a.user,
+			Since: since, Now: now, Match: a.chosen.has, State: stateIn(a.entries), User: a.user,
 		})
 		r.Damaged += a.damaged
 		tellDamage(r.Damaged, "the runlog of "+a.user, "adlock log as that user")

@@ -265,8 +265,6 @@ func (c choice) hasEntry(e locker.Entry) bool {
 	return string(e.Name) == c.text || matches(c.text, called.Atom)
 }
 
-func (c choice) hasPast(a *history.Atom) bool { return c.has(a.Atom) }
-
 // failures keeps the last error of a verb that continues after errors; add reports the one before.
 type failures struct{ last error }
 

@@ -49,7 +49,7 @@ func drawTimeline(q *query) error {
 		columns = timeline.SVGColumns
 	}
 	chart, failed := timeline.Build(history.Read(dir), timeline.Options{
-		Since: since, Until: until, Margin: q.until == "", Columns: columns, Match: past.chosen.hasPast, State: past.state,
+		Since: since, Until: until, Margin: q.until == "", Columns: columns, Match: past.chosen.has, State: past.state,
 	})
 	tellDamage(chart.Damaged, dir, "adlock log")
 	if q.atom != "" && len(chart.Lanes) == 0 {
