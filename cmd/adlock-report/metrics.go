@@ -86,9 +86,7 @@ func (q *query) tellMetricsOfAll(o metrics.Options) error {
 	}
 	m := metrics.None(o)
 	for _, of := range all {
-		if of.value == nil {
-			of.value = &metrics.Metrics{Users: []metrics.User{{Name: of.user}}}
-		}
+		of.value = cmp.Or(of.value, &metrics.Metrics{Users: []metrics.User{{Name: of.user}}})
 		of.value.Users[0].Read = len(of.troubles) == 0
 		m.Add(of.value)
 	}

@@ -176,11 +176,7 @@ func (t *heldLease) pause(d time.Duration) bool {
 // renew renews the leases of the place and of its slots. It takes at most the time that is left before the
 // job has to be ended or, if none is left, a sixth of the lease.
 func (t *heldLease) renew() error {
-	most := t.dueIn(4)
-	if most == 0 {
-		most = t.record.Lease / 6
-	}
-	ctx, cancel := context.WithTimeout(t.ctx, most)
+	ctx, cancel := context.WithTimeout(t.ctx, cmp.Or(t.dueIn(4), t.record.Lease/6))
 	defer cancel()
 	sent := process.Boottime()
 	if err := t.place.Renew(ctx); err != nil {

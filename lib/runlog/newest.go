@@ -2,6 +2,7 @@ package runlog
 
 import (
 	"bytes"
+	"cmp"
 	"iter"
 	"os"
 	"slices"
@@ -13,28 +14,27 @@ const firstPiece = 4 << 10
 // Newest yields the events in the last most bytes of the current file and .1 (or those of Seen), the newest
 // first. It skips damaged lines, and ends without an error if it cannot read: events, or all, may be missing.
 func (l *Log) Newest(most int64) iter.Seq[Event] {
-	return func(yield func(Event) bool) { l.yieldNewest(most, yield) }
-}
-
-func (l *Log) yieldNewest(most int64, yield func(Event) bool) {
-	if l.Seen != nil {
-		slices.Backward(l.Seen)(func(_ int, e Event) bool { return yield(e) })
-		return
-	}
-	files, err := openRunlog(l.Dir, l.Host)
-	if err != nil {
-		return
-	}
-	defer closeAll(files) // only read from
-	for _, f := range slices.Backward(files) {
-		left, goesOn := l.yieldEnd(f, most, yield)
-		if most = left; !goesOn {
+	return func(yield func(Event) bool) {
+		if l.Seen != nil {
+			slices.Backward(l.Seen)(func(_ int, e Event) bool { return yield(e) })
 			return
+		}
+		files, err := openRunlog(l.Dir, l.Host)
+		if err != nil {
+			return
+		}
+		defer closeAll(files) // only read from
+		left := most
+		for _, f := range slices.Backward(files) {
+			goesOn := false
+			if left, goesOn = l.yieldEnd(f, left, yield); !goesOn {
+				return
+			}
 		}
 	}
 }
 
-// yieldEnd is yieldNewest for one file. It returns what is left of most; goesOn is false if yield wants no more.
+// yieldEnd is Newest for one file. It returns what is left of most; goesOn is false if yield wants no more.
 func (l *Log) yieldEnd(f *os.File, most int64, yield func(Event) bool) (left int64, goesOn bool) {
 	info, err := f.Stat()
 	if err != nil {
@@ -69,9 +69,7 @@ func (l *Log) yieldLines(text []byte, yield func(Event) bool) bool {
 		if err != nil {
 			continue
 		}
-		if e.Host == "" {
-			e.Host = l.Host
-		}
+		e.Host = cmp.Or(e.Host, l.Host)
 		if !yield(e) {
 			return false
 		}

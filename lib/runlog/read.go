@@ -1,6 +1,7 @@
 package runlog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -205,9 +206,7 @@ func (r *reader) event(line []byte) (Event, error) {
 	if err != nil {
 		return Event{}, r.damaged(line, err.Error())
 	}
-	if e.Host == "" {
-		e.Host = r.host
-	}
+	e.Host = cmp.Or(e.Host, r.host)
 	return e, nil
 }
 

@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"cmp"
 	"syscall"
 	"time"
 
@@ -201,7 +202,5 @@ func statusOf(status syscall.WaitStatus) (int, syscall.Signal) {
 
 // note keeps the first error for Run to return. It does not change what happens to the job.
 func (r *run) note(err error) {
-	if r.trouble == nil {
-		r.trouble = err
-	}
+	r.trouble = cmp.Or(r.trouble, err)
 }
