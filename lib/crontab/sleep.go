@@ -17,10 +17,8 @@ func WithoutSleep(text string) (rest, sleep string) {
 	rest = strings.TrimSpace(text)
 	if file, err := Parse(rest); err == nil && len(file.Stmts) == 1 {
 		if call, is := file.Stmts[0].Cmd.(*syntax.CallExpr); is {
-			if words := cronline.Called(wordsOf(rest, call)); len(words) > 0 {
-				if inner, ok := cronline.ShellText(words); ok {
-					return WithoutSleep(inner)
-				}
+			if inner := calledShell(wordsOf(rest, call)); inner != nil {
+				return WithoutSleep(inner[0])
 			}
 		}
 	}
